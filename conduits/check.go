@@ -1,0 +1,43 @@
+package conduits
+
+import (
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// CheckRank returns an error that names rank if it is not in 0..size-1.
+func CheckRank(ep Endpoint, op string, rank int) error {
+	if uint(rank) >= uint(ep.Size()) {
+		return errs.BadArg("%s: rank %d out of range: the job has ranks 0..%d", op, rank, ep.Size()-1)
+	}
+	return nil
+}
+
+// CheckRemote returns an error that names the value and the limit if bytes
+// [a, a+n) do not lie in the segment that rank attached.
+func CheckRemote(ep Endpoint, op string, rank int, a segment.NLA, n uint64) error {
+	if err := CheckRank(ep, op, rank); err != nil {
+		return err
+	}
+	size := ep.SegmentSize(rank)
+	off := uint64(a - segment.AttachBase)
+	if off > size || size-off < n {
+		return errs.BadArg("%s: address %v (offset %#x) and length %d are outside the segment of rank %d, which has %d bytes (-segment, ARGON_SEGMENT)",
+			op, a, off, n, rank, size)
+	}
+	return nil
+}
+
+// CheckAtomic returns an error unless op exists for t and a is aligned.
+func CheckAtomic(op string, o AtomicOp, t AtomicType, a segment.NLA) error {
+	if o >= NumAtomicOps || t >= NumAtomicTypes {
+		return errs.BadArg("%s: no atomic operation %d on type %d", op, o, t)
+	}
+	if t.Float() && (o == AtomicAnd || o == AtomicOr || o == AtomicXor || o == AtomicFCAA) {
+		return errs.NotSupported("%s: and, or, xor and FCAA exist for integers only", op)
+	}
+	if n := t.Size(); uint64(a)%uint64(n) != 0 {
+		return errs.BadArg("%s: address %v is not aligned to the %d bytes of the type", op, a, n)
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package conduits
+
+import (
+	"time"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// The errors of every layer; see package gas for their meaning to users.
+var (
+	ErrNotInit         = errs.ErrNotInit
+	ErrResource        = errs.ErrResource
+	ErrBadArg          = errs.ErrBadArg
+	ErrNotReady        = errs.ErrNotReady
+	ErrBarrierMismatch = errs.ErrBarrierMismatch
+	ErrNotSupported    = errs.ErrNotSupported
+	ErrClosed          = errs.ErrClosed
+	ErrPeer            = errs.ErrPeer
+)
+
+// PeerError says which rank failed and why.
+type PeerError = errs.PeerError
+
+// Class is the message type tag that separates requests from replies.
+type Class uint8
+
+// The two classes.
+const (
+	Request Class = iota
+	Reply
+	NumClasses = 2
+)
+
+// String names the class.
+func (c Class) String() string {
+	if c == Reply {
+		return "reply"
+	}
+	return "request"
+}
+
+// Tag is carried unchanged from Commit to Message. Its low TagBits belong to
+// the layer above; the others must be zero.
+type Tag uint32
+
+// Sizes that every conduit offers at least.
+const (
+	TagBits   = 24 // bits of a Tag
+	MaxWords  = 20 // 32-bit words of a small message: 16 arguments and 4 of a header
+	SlotWords = 14 // words that fit one slot beside its status (seed thesis, VELO)
+
+	// SystemBytes is the size of a rank's system area, see Endpoint.System.
+	SystemBytes = 2048
+)
+
+// Status answers an operation that may have to be tried again.
+type Status uint8
+
+// The answers.
+const (
+	Ready    Status = iota // done, or room reserved
+	NoCredit               // not now: poll, then try again
+	Dead                   // never: the peer or the job has failed, see Err
+)
+
+// Slot is room for one message, reserved by Reserve or ReservePut and handed
+// back by Commit or Cancel. Words and Payload point into the conduit's memory,
+// hold garbage at first, and must not be touched after Commit or Cancel.
+type Slot struct {
+	Words   []uint32 // as many as reserved
+	Payload []byte   // as long as reserved; aligned to 8 bytes; nil for ReservePut and for none
+	Ref     uint64   // the conduit's own
+}
+
+// Message is one arrived message. It and the memory it points to are valid only
+// until Receive returns. The receiver may overwrite Payload; a medium payload
+// is a temporary buffer, a long one is the segment itself.
+type Message struct {
+	Src     int   // sender; filled in by the conduit, not by the sender
+	Class   Class // Request or Reply
+	Tag     Tag   // as committed
+	Words   []uint32
+	Payload []byte      // medium: aligned to 8 bytes; long: the bytes in the segment; else nil
+	To      segment.NLA // long only: where Payload lies; 0 otherwise
+}
+
+// Event says which completion of an RMA operation happened (seed thesis, table
+// 7-2, as seen by the initiator).
+type Event uint8
+
+// The completions.
+const (
+	// SourceDone: the source buffer may be reused (requester notification).
+	SourceDone Event = 1 << iota
+	// RemoteDone: a put is visible at the target, a get's data has arrived, an
+	// atomic has been performed and its result is at hand (responder
+	// notification).
+	RemoteDone
+)
+
+// Receiver is the layer above an endpoint. Its methods run inside Poll,
+// PollReplies, Spin and Wait, on the caller's goroutine, one at a time (but see
+// the package comment on nesting).
+type Receiver interface {
+	// Receive handles one message. m belongs to the conduit.
+	Receive(m *Message)
+	// Complete reports a completion asked for with cookie and not already
+	// reported by the operation's own return value. value is an atomic's
+	// result; err is a *PeerError if the peer died.
+	Complete(cookie uint64, ev Event, value uint64, err error)
+}
+
+// AtomicOp is an operation on a 4- or 8-byte aligned word.
+type AtomicOp uint8
+
+// The operations. "old" is returned by all of them.
+const (
+	AtomicLoad  AtomicOp = iota // read
+	AtomicStore                 // write a
+	AtomicSwap                  // write a
+	AtomicCAS                   // if old == a, write b
+	AtomicAdd                   // write old + a
+	AtomicAnd                   // write old & a
+	AtomicOr                    // write old | a
+	AtomicXor                   // write old ^ a
+	AtomicMin                   // write min(old, a)
+	AtomicMax                   // write max(old, a)
+	// AtomicFCAA is fetch-compare-and-add (seed thesis, section 7.5.4): if
+	// old <= a, write old + b. The caller derives success from old.
+	AtomicFCAA
+	NumAtomicOps
+)
+
+// AtomicType says how an atomic's operand bits are to be read. Values travel as
+// uint64: 32-bit types in the low half, zero extended; floats by their IEEE bits.
+type AtomicType uint8
+
+// The types. And, or, xor and FCAA exist for integers only.
+const (
+	Int32 AtomicType = iota
+	Uint32
+	Int64
+	Uint64
+	Float32
+	Float64
+	NumAtomicTypes
+)
+
+// Size is the operand's size in bytes, which is also the required alignment.
+func (t AtomicType) Size() int {
+	switch t {
+	case Int32, Uint32, Float32:
+		return 4
+	}
+	return 8
+}
+
+// Float says whether t is a floating point type.
+func (t AtomicType) Float() bool { return t == Float32 || t == Float64 }
+
+// Limits are fixed once the endpoint is open and equal on all ranks.
+type Limits struct {
+	MaxMedium  int    // largest payload of Reserve, bytes; at least 512
+	MaxLong    uint64 // largest data of ReservePut, Put and Get, bytes
+	MaxSegment uint64 // largest size Attach accepts, bytes
+	Credits    int    // messages of one class to one rank that may be under way
+}
+
+// Stats count what an endpoint has done since it was opened. They are exact
+// when the endpoint is quiet and may lag while others use it.
+type Stats struct {
+	Sent      [NumClasses]uint64 // messages committed
+	Received  [NumClasses]uint64 // messages given to the Receiver
+	NoCredit  uint64             // times Reserve answered NoCredit
+	Puts      uint64             // RMA puts that went through the endpoint
+	Gets      uint64
+	Atomics   uint64
+	Parks     uint64 // times a caller went to sleep
+	Wakes     uint64 // times this rank woke a sleeping peer
+	PeersUsed int    // ranks this endpoint keeps state for
+}
+
+// AttachConfig is what one rank brings to the collective Attach.
+type AttachConfig struct {
+	// Size of this rank's segment in bytes, a multiple of segment.PageSize; may
+	// be 0 and may differ between ranks.
+	Size uint64
+	// Rights that peers have; 0 means segment.RightsAll.
+	Rights segment.Rights
+	// Receiver gets what arrives from now on. Required.
+	Receiver Receiver
+}
+
+// Ticket is an announcement that a goroutine is about to park; see Arm.
+type Ticket struct {
+	Seq  uint32
+	Slot int32
+}
+
+// Blocked describes what a goroutine waits for, for whoever asks why a job
+// hangs. It is called from another goroutine while the wait goes on.
+type Blocked interface {
+	Blocked() string
+}
+
+// Endpoint is one rank's open network interface. Unless said otherwise a method
+// may be called by any goroutine at any time after Attach has returned, does
+// not block, does not allocate, and does not run the Receiver.
+type Endpoint interface {
+	// Rank and Size identify the endpoint in its job. Legal before Attach.
+	Rank() int
+	Size() int
+	// Conduit is the registered name of the transport, such as "shm".
+	Conduit() string
+	// Limits may be called before Attach.
+	Limits() Limits
+	// Stats fills in s.
+	Stats(s *Stats)
+
+	// Attach makes this rank's segment and mailbox reachable and waits until
+	// all ranks of the job have done the same. Collective, once, blocking.
+	Attach(c AttachConfig) error
+	// Views is the table for direct access, indexed by rank; nil or shorter
+	// than Size where ranks cannot be reached by load and store; the entry of a
+	// rank outside the neighbourhood is the zero View. The own rank's entry is
+	// always there. Shared and read-only.
+	Views() []segment.View
+	// SegmentSize is the size that rank attached, bytes.
+	SegmentSize(rank int) uint64
+	// System is a small area per rank, zero at attach, that the layers above
+	// share with direct access: SystemBytes long, 64-byte aligned; nil if rank
+	// is outside the neighbourhood. Package barrier owns its layout.
+	System(rank int) []byte
+
+	// Reserve asks for room for a message to dst with so many words (at most
+	// MaxWords) and payload bytes (at most MaxMedium; 0 for none), sent in
+	// class c. dst may be the own rank. Out-of-range arguments are a broken
+	// promise of the layer above, which checks them, and may panic.
+	Reserve(dst int, c Class, words, payload int) (Slot, Status)
+	// ReservePut is Reserve for a message whose payload is data, put to address
+	// to in dst's segment before the message is delivered there (a notification
+	// put). The range has been checked by the caller with CheckRemote. The data
+	// may be read until the operation's SourceDone: if the returned Event lacks
+	// it, Complete will be called with cookie.
+	ReservePut(dst int, c Class, words int, to segment.NLA, data []byte, cookie uint64) (Slot, Event, Status)
+	// Commit sends the message with tag. words and payload are the lengths
+	// really used: words as reserved, payload at most as reserved.
+	Commit(dst int, c Class, s Slot, tag Tag, payload int)
+	// Cancel gives the room back; nothing is sent. After ReservePut the data
+	// may have been put nevertheless.
+	Cancel(dst int, c Class, s Slot)
+
+	// Put copies src to address to of dst. Get copies from address from of
+	// src into dst. Both return the completions that have happened already; for
+	// each other bit of want, Complete is called later with cookie. An address
+	// outside the segment, or one whose rights forbid the access, is an error
+	// and nothing is moved. A rank may put to and get from itself.
+	// An aligned 8-byte put or get is single-copy atomic.
+	Put(dst int, to segment.NLA, src []byte, want Event, cookie uint64) (Event, error)
+	Get(dst []byte, src int, from segment.NLA, want Event, cookie uint64) (Event, error)
+	// PutWord puts the low n bytes (1, 2, 4 or 8) of v to an address aligned to
+	// n: the card's immediate put, with no source memory.
+	PutWord(dst int, to segment.NLA, v uint64, n int, want Event, cookie uint64) (Event, error)
+	// Atomic performs op on the aligned word at address to. If the returned
+	// Event has RemoteDone, value is the old content; else Complete brings it.
+	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, cookie uint64) (value uint64, ev Event, err error)
+	// Fence orders all earlier direct accesses of the calling goroutine before
+	// all its later ones, as seen by every rank of the neighbourhood.
+	Fence()
+
+	// Poll runs what has arrived, at most a bounded batch, and returns how many
+	// messages and completions it ran; 0 at once if another goroutine of this
+	// rank is polling.
+	Poll() int
+	// Spin is Poll for a caller that has nothing else to do: it may watch for
+	// an arrival for about a microsecond before it returns 0.
+	Spin() int
+	// PollReplies is Poll for replies and completions only. It is the only
+	// polling call that is legal inside Receive, and there only for a request.
+	PollReplies() int
+
+	// Idle is called after idle consecutive empty polls by a caller that still
+	// waits; it may yield the processor. False means that it is time to park.
+	Idle(idle int) bool
+	// Arm announces that the caller is about to park. After Arm the caller
+	// looks once more for what it waits for and polls; then it calls Park or
+	// Disarm. Anything that arrives, or that Wake announces, after Arm makes
+	// Park return. b is remembered for diagnosis until then.
+	Arm(b Blocked) Ticket
+	// Park sleeps until something has arrived since Arm; may return early.
+	Park(t Ticket)
+	// Disarm takes an announcement back.
+	Disarm(t Ticket)
+	// Wake makes rank's parked goroutines look again: to be called after a
+	// change that they wait for was made by direct access. It costs a load of
+	// a cache line that nobody writes unless somebody is parked.
+	Wake(rank int)
+	// Waiting lists what goroutines of this rank are parked for.
+	Waiting() []Blocked
+
+	// Now is time since some fixed moment: real, or virtual in a simulation.
+	Now() time.Duration
+	// Err is the job's failure as this rank knows it, or nil. Sticky.
+	Err() error
+	// Close leaves the job. It does not wait for other ranks (a barrier before
+	// it does); operations after it, and those that wait, fail with ErrClosed.
+	Close() error
+}

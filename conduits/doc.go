@@ -1,0 +1,57 @@
+// Package conduits is the contract between a transport and the runtime: the
+// three units of the EXTOLL network card (VELO, RMA, ATU; seed thesis chapters
+// 5 and 6) as Go interfaces.
+//
+// # Concepts
+//
+// A job has Size ranks. Each opens one [Endpoint] and attaches one segment.
+//
+//   - VELO sends small messages: a 24-bit tag, up to [MaxWords] words, and
+//     optionally a payload that the conduit carries into a landing buffer
+//     (medium) or into the receiver's segment (long). The sender reserves room,
+//     fills it in place, commits. "No credit" is an answer, never a wait.
+//   - RMA moves bytes between local memory and a remote network logical address
+//     and performs atomics there, without the remote program taking part.
+//   - ATU translates network logical addresses; here the attach segment only,
+//     one contiguous run of addresses that starts at segment.AttachBase.
+//     Registering other memory attaches at this place of the contract later.
+//
+// Messages come in two classes, [Request] and [Reply] (the card's message type
+// tags). The classes have separate credits all the way through: see Deadlock.
+//
+// # Duties of the caller
+//
+// Poll: messages run only when somebody polls. Everything that [Receiver] does
+// runs on the polling goroutine, so it must not block, must not poll except by
+// PollReplies, and must not send requests.
+//
+// Every Reserve that answers Ready is followed by exactly one Commit or Cancel,
+// without a Poll in between. Other goroutines may use the endpoint meanwhile.
+//
+// # Concurrency
+//
+// An Endpoint may be used by many goroutines. Receiver methods are never run by
+// two goroutines at once on one endpoint, but a Receive of a reply may be
+// nested in a Receive of a request that called PollReplies.
+//
+// # Deadlock
+//
+// A request's Receive may send one reply to its source; if there is no credit
+// for it, it calls PollReplies until there is. A reply's Receive sends nothing.
+// So replies are always consumed by every rank that polls at all, in whatever
+// state it is: their credits return, every blocked replier goes on, requests
+// are consumed, and request credits return. What this needs of a conduit is
+// that a reply's path (slots, landing buffer, wire) never waits for a request
+// to be consumed.
+//
+// # Time and waiting
+//
+// Nothing above a conduit reads a clock, sleeps or starts a goroutine; a
+// waiting layer calls [Wait], which uses Idle, Arm and Park of the endpoint. A
+// conduit can therefore run the layers above in virtual time.
+//
+// # Failure
+//
+// When a rank of the job dies, Err becomes a *PeerError that names it, every
+// parked caller wakes, and operations towards it answer Dead. It stays so.
+package conduits

@@ -1,0 +1,64 @@
+package conduits
+
+import (
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Config is what the opener of a job chooses. The zero value means defaults.
+type Config struct {
+	// MaxSegment is the largest segment a rank may attach, bytes; 0 lets the
+	// conduit choose. Knob: gasrun -segment, ARGON_SEGMENT.
+	MaxSegment uint64
+}
+
+// Job is one rank's place in a job that a launcher started.
+type Job struct {
+	Rank, Size int
+	// Env looks up what the launcher said, such as ARGON_SEGFD.
+	Env func(key string) string
+}
+
+// Conduit is a transport as the registry knows it.
+type Conduit struct {
+	// Name as in gasrun -conduit.
+	Name string
+	// Local opens all ranks of a job inside this process. nil if it cannot.
+	Local func(size int, c Config) ([]Endpoint, error)
+	// Join opens this process's rank of a launched job. nil if it cannot.
+	Join func(j Job, c Config) (Endpoint, error)
+}
+
+var (
+	regMu sync.Mutex
+	reg   = map[string]Conduit{}
+)
+
+// Register makes a conduit known by its name; called from the conduit's init.
+// Registering a name twice panics.
+func Register(c Conduit) {
+	regMu.Lock()
+	defer regMu.Unlock()
+	if _, dup := reg[c.Name]; dup {
+		panic("conduits: " + c.Name + " registered twice")
+	}
+	reg[c.Name] = c
+}
+
+// Lookup finds a conduit by name; the error lists the names there are.
+func Lookup(name string) (Conduit, error) {
+	regMu.Lock()
+	defer regMu.Unlock()
+	if c, ok := reg[name]; ok {
+		return c, nil
+	}
+	names := make([]string, 0, len(reg))
+	for n := range reg {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return Conduit{}, errs.BadArg("conduits: no conduit %q; known: %s (-conduit, ARGON_CONDUIT)", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,36 @@
+package conduits
+
+// Wait polls ep until cond holds: it spins, then yields, then parks, as the
+// endpoint advises. cond must be cheap and must not poll; it may be made true
+// by handlers, by other goroutines that call ep.Wake(ep.Rank()), or by peers'
+// direct accesses followed by a Wake of this rank. b says what is waited for;
+// it may be nil. Wait returns the job's failure if cond does not hold by then.
+func Wait(ep Endpoint, b Blocked, cond func() bool) error {
+	for idle := 0; ; {
+		if cond() {
+			return nil
+		}
+		if ep.Spin() > 0 {
+			idle = 0
+			continue
+		}
+		if ep.Idle(idle) {
+			idle++
+			continue
+		}
+		t := ep.Arm(b)
+		// Look again now that arrivals are bound to wake us: what came between
+		// the last look and Arm would otherwise be slept through.
+		if cond() || ep.Poll() > 0 {
+			ep.Disarm(t)
+			idle = 0
+			continue
+		}
+		if err := ep.Err(); err != nil {
+			ep.Disarm(t)
+			return err
+		}
+		ep.Park(t)
+		idle = 0
+	}
+}

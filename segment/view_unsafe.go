@@ -1,0 +1,59 @@
+package segment
+
+import "unsafe"
+
+// View is one rank's attach segment as plain memory of this process: what
+// "direct access" hands to the layers above (design brief, section 4).
+//
+// The three sizes are the segment's length in bytes where the right is granted
+// and 0 where it is not, so that one comparison checks bounds and rights
+// together and costs the hot path nothing extra. A zero View refuses every
+// access. Views are immutable once the job is attached.
+//
+// The memory is shared and changes under the reader's hands; whoever needs
+// ordering uses the atomics of package extended.
+type View struct {
+	Base   unsafe.Pointer // byte 0 of the segment; page aligned
+	Read   uint64         // bytes that may be read, from 0
+	Write  uint64         // bytes that may be written, from 0
+	Atomic uint64         // bytes that atomics may touch, from 0
+}
+
+// NewView describes size bytes at base with rights.
+func NewView(base unsafe.Pointer, size uint64, rights Rights) View {
+	v := View{Base: base}
+	if rights&RightRead != 0 {
+		v.Read = size
+	}
+	if rights&RightWrite != 0 {
+		v.Write = size
+	}
+	if rights&RightAtomic != 0 {
+		v.Atomic = size
+	}
+	return v
+}
+
+// Size is the segment's length in bytes, whatever the rights.
+func (v *View) Size() uint64 { return max(v.Read, v.Write, v.Atomic) }
+
+// At returns the memory of n bytes at a, where limit is the View's size field
+// for the right that the access needs, or false if any byte lies outside.
+// Wrapping arithmetic cannot pass: an address below AttachBase becomes a huge
+// offset.
+func (v *View) At(a NLA, n, limit uint64) (unsafe.Pointer, bool) {
+	off := uint64(a - AttachBase)
+	if off > limit || limit-off < n {
+		return nil, false
+	}
+	return unsafe.Add(v.Base, off), true
+}
+
+// Bytes returns n bytes at a for an access that limit allows (see At).
+func (v *View) Bytes(a NLA, n, limit uint64) ([]byte, bool) {
+	p, ok := v.At(a, n, limit)
+	if !ok {
+		return nil, false
+	}
+	return unsafe.Slice((*byte)(p), n), true
+}
