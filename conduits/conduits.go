@@ -303,6 +303,10 @@ type Endpoint interface {
 	Now() time.Duration
 	// Err is the job's failure as this rank knows it, or nil. Sticky.
 	Err() error
+	// Fail declares this rank failed because of err: Err of every rank becomes
+	// a *PeerError that names it, and whoever is parked wakes. Only the first
+	// failure of a job counts.
+	Fail(err error)
 	// Close leaves the job. It does not wait for other ranks (a barrier before
 	// it does); operations after it, and those that wait, fail with ErrClosed.
 	Close() error

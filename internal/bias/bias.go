@@ -1,0 +1,127 @@
+// Package bias holds a mutual exclusion lock that costs a goroutine which uses
+// it alone no atomic read-modify-write.
+//
+// A Lock is biased to the first goroutine that takes it. That goroutine enters
+// by a plain store and a load, and leaves by a plain store. When another one
+// comes, it revokes the bias once and for good: it announces itself, makes every
+// running thread pass a memory barrier (membarrier(2), about 8 us), and waits
+// for the owner to be outside. From then on the lock is a sync.Mutex. The
+// asymmetric fence is what makes store-then-load safe without a fence on the
+// owner's side.
+//
+// Measured on the small-message path: a compare-and-swap lock adds about 5 ns
+// to a send and another 5 ns to a poll, this one about 2 ns to each.
+package bias
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// enabled: biased entry needs goroutine identity and the asymmetric fence; race
+// builds use the mutex, which the race detector understands.
+var enabled = !raceEnabled && sys.HasGoroutine && sys.HasMembarrier()
+
+// Lock is a mutual exclusion lock. The zero value is unlocked. It must not be
+// copied after first use.
+type Lock struct {
+	owner  atomic.Uintptr // goroutine the lock is biased to
+	shared atomic.Uint32  // 1 once the bias is revoked
+	inside uint32         // 1 while the owner is in by bias; the owner writes it
+	mu     sync.Mutex
+}
+
+// Lock takes the lock, waiting if need be. The holder must not take it again.
+func (l *Lock) Lock() {
+	if l.owner.Load() == sys.Goroutine() {
+		storeRelease(&l.inside, 1)
+		if l.shared.Load() == 0 {
+			return
+		}
+		storeRelease(&l.inside, 0)
+	}
+	l.lockSlow()
+}
+
+// Unlock gives the lock back. It must be called by the goroutine that took it.
+func (l *Lock) Unlock() {
+	if l.shared.Load() == 0 {
+		storeRelease(&l.inside, 0)
+		return
+	}
+	l.unlockSlow()
+}
+
+// unlockSlow also serves the owner that was inside while the bias went.
+func (l *Lock) unlockSlow() {
+	if atomic.LoadUint32(&l.inside) != 0 && l.owner.Load() == sys.Goroutine() {
+		storeRelease(&l.inside, 0)
+		return
+	}
+	l.mu.Unlock()
+}
+
+// TryLock takes the lock if nobody holds it, the caller included. It may fail
+// spuriously while another goroutine tries too.
+func (l *Lock) TryLock() bool {
+	if l.owner.Load() == sys.Goroutine() {
+		if l.inside != 0 {
+			return false
+		}
+		storeRelease(&l.inside, 1)
+		if l.shared.Load() == 0 {
+			return true
+		}
+		storeRelease(&l.inside, 0)
+	}
+	if l.claim() {
+		return true
+	}
+	l.revoke()
+	if !l.mu.TryLock() {
+		return false
+	}
+	if atomic.LoadUint32(&l.inside) != 0 {
+		l.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+func (l *Lock) lockSlow() {
+	if l.claim() {
+		return
+	}
+	l.revoke()
+	l.mu.Lock()
+	// The former owner may still be inside by bias, or be looking in for a
+	// moment before it notices that the bias is gone.
+	for atomic.LoadUint32(&l.inside) != 0 {
+		runtime.Gosched()
+	}
+}
+
+// claim biases a lock that nobody has used yet to the caller and enters.
+func (l *Lock) claim() bool {
+	if !enabled || l.shared.Load() != 0 || !l.owner.CompareAndSwap(0, sys.Goroutine()) {
+		return false
+	}
+	storeRelease(&l.inside, 1)
+	if l.shared.Load() == 0 {
+		return true
+	}
+	storeRelease(&l.inside, 0)
+	return false
+}
+
+func (l *Lock) revoke() {
+	if l.shared.Load() == 0 {
+		l.shared.Store(1)
+		if enabled {
+			sys.Barrier()
+		}
+	}
+}

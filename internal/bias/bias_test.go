@@ -1,0 +1,89 @@
+package bias
+
+import (
+	"sync"
+	"testing"
+)
+
+// TestExclusion lets the owner and late comers increment a plain counter.
+func TestExclusion(t *testing.T) {
+	for round := range 50 {
+		var l Lock
+		var n int
+		const each = 2000
+		l.Lock() // the test goroutine owns the bias
+		n++
+		l.Unlock()
+		var wg sync.WaitGroup
+		for g := range 3 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for i := range each {
+					if (i+g)%3 == 0 {
+						for !l.TryLock() {
+							l.Lock()
+							break
+						}
+					} else {
+						l.Lock()
+					}
+					n++
+					l.Unlock()
+				}
+			}()
+		}
+		for range each {
+			l.Lock()
+			n++
+			l.Unlock()
+		}
+		wg.Wait()
+		if want := 4*each + 1; n != want {
+			t.Fatalf("round %d: %d increments survived of %d: two goroutines were inside", round, n, want)
+		}
+	}
+}
+
+// TestTryLockHeld: whoever holds the lock, TryLock of anybody fails.
+func TestTryLockHeld(t *testing.T) {
+	var l Lock
+	l.Lock()
+	if l.TryLock() {
+		t.Fatal("the holder took its own lock again")
+	}
+	done := make(chan bool)
+	go func() { done <- l.TryLock() }()
+	if <-done {
+		t.Fatal("another goroutine took a held lock")
+	}
+	l.Unlock()
+	go func() {
+		ok := l.TryLock()
+		if ok {
+			l.Unlock()
+		}
+		done <- ok
+	}()
+	if !<-done {
+		t.Fatal("a free lock could not be taken after revocation")
+	}
+	l.Lock()
+	l.Unlock()
+}
+
+func BenchmarkOwner(b *testing.B) {
+	var l Lock
+	for b.Loop() {
+		l.Lock()
+		l.Unlock()
+	}
+}
+
+func BenchmarkMutex(b *testing.B) {
+	var l sync.Mutex
+	for b.Loop() {
+		l.Lock()
+		l.Unlock()
+	}
+}

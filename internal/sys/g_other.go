@@ -1,0 +1,9 @@
+//go:build !(amd64 || arm64)
+
+package sys
+
+// HasGoroutine says whether Goroutine tells goroutines apart.
+const HasGoroutine = false
+
+// Goroutine returns 1 for every goroutine on this architecture.
+func Goroutine() uintptr { return 1 }

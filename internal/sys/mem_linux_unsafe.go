@@ -1,0 +1,185 @@
+package sys
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// CreateMemory returns a file of size bytes, all holes, that exists only as long
+// as somebody holds it open. dir "" asks for a memfd; otherwise a file is made
+// in dir, which should be a tmpfs, and unlinked at once, so that nothing is
+// left behind even by kill -9.
+func CreateMemory(dir, name string, size int64) (*os.File, error) {
+	var f *os.File
+	if dir == "" {
+		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("memfd_create: %w", err)
+		}
+		f = os.NewFile(uintptr(fd), name)
+	} else {
+		var err error
+		if f, err = os.CreateTemp(dir, name+"-*"); err != nil {
+			return nil, err
+		}
+		if err := os.Remove(f.Name()); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	if err := f.Truncate(size); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("ftruncate to %d bytes: %w", size, err)
+	}
+	return f, nil
+}
+
+// Map maps the first size bytes of a file shared, readable and writable. The
+// address is outside the Go heap and stays until Unmap.
+func Map(fd uintptr, size int64) (unsafe.Pointer, error) {
+	p, err := unix.MmapPtr(int(fd), 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("mmap of %d bytes: %w", size, err)
+	}
+	return p, nil
+}
+
+// Unmap undoes Map.
+func Unmap(p unsafe.Pointer, size int64) error { return unix.MunmapPtr(p, uintptr(size)) }
+
+// FreeSpace is how many bytes a file system can still take.
+func FreeSpace(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// AvailableMemory is how many bytes the machine and this process's control
+// group still have, and which of the two is the narrower. 0 means unknown.
+func AvailableMemory() (bytes int64, limit string) {
+	bytes, limit = memAvailable(), "MemAvailable"
+	if cg, ok := cgroupFree(); ok && (bytes == 0 || cg < bytes) {
+		bytes, limit = cg, "the memory control group"
+	}
+	var rl unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_AS, &rl) == nil && rl.Cur < 1<<62 && (bytes == 0 || int64(rl.Cur) < bytes) {
+		bytes, limit = int64(rl.Cur), "the address space limit (ulimit -v)"
+	}
+	return bytes, limit
+}
+
+func memAvailable() int64 {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), "MemAvailable:"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// cgroupFree reads the limit of a version 2 or version 1 memory control group,
+// as a container sees it at the usual mount points.
+func cgroupFree() (int64, bool) {
+	for _, f := range [][2]string{
+		{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+		{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"},
+	} {
+		lim, err1 := readInt(f[0])
+		use, err2 := readInt(f[1])
+		if err1 == nil && err2 == nil && lim < 1<<60 {
+			return max(lim-use, 0), true
+		}
+	}
+	return 0, false
+}
+
+func readInt(name string) (int64, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+}
+
+// NumCPU is how many processors this process may run on.
+func NumCPU() int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return 1
+	}
+	return max(set.Count(), 1)
+}
+
+// FutexWait sleeps while *addr == val, across processes; it may return early.
+func FutexWait(addr *uint32, val uint32) {
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), futexWait, uintptr(val), 0, 0, 0)
+}
+
+// FutexWake wakes everybody who sleeps on addr.
+func FutexWake(addr *uint32) {
+	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), futexWake, 1<<31-1, 0, 0, 0)
+}
+
+// Operations of futex(2); without FUTEX_PRIVATE_FLAG, so that they work on
+// memory shared between processes.
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// Yield gives the processor to another thread of the machine.
+func Yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// Commands of membarrier(2).
+const (
+	membarrierGlobalExpedited          = 1 << 1
+	membarrierRegisterGlobalExpedited  = 1 << 2
+	membarrierPrivateExpedited         = 1 << 3
+	membarrierRegisterPrivateExpedited = 1 << 4
+)
+
+func membarrier(cmd uintptr) error {
+	if _, _, e := unix.RawSyscall(unix.SYS_MEMBARRIER, cmd, 0, 0); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// errNoMembarrier is kept from start-up for those who want to know.
+var errNoMembarrier = errors.Join(
+	membarrier(membarrierRegisterPrivateExpedited),
+	membarrier(membarrierRegisterGlobalExpedited))
+
+// HasMembarrier says whether Barrier and GlobalBarrier work. The process has
+// been registered for both by then.
+func HasMembarrier() bool { return errNoMembarrier == nil }
+
+// Barrier makes every running thread of this process execute a full memory
+// barrier before it returns: the expensive half of an asymmetric fence whose
+// cheap half is program order.
+func Barrier() { mustBarrier(membarrierPrivateExpedited) }
+
+// GlobalBarrier does the same for the threads of all processes that have
+// registered, as HasMembarrier's processes have.
+func GlobalBarrier() { mustBarrier(membarrierGlobalExpedited) }
+
+func mustBarrier(cmd uintptr) {
+	if err := membarrier(cmd); err != nil {
+		panic("sys: membarrier failed after registration: " + err.Error())
+	}
+}
