@@ -1,0 +1,16 @@
+//go:build amd64 && !race
+
+package spin
+
+// Nonzero looks at *p up to n times, n >= 1, and returns the first value that is
+// not zero, or 0. It is meant for a line that the caller writes afterwards. It
+// acquires: what was stored before the value is visible when it returns.
+//
+//go:noescape
+func Nonzero(p *uint64, n int) uint64
+
+// Changed looks at *p up to n times, n >= 1, and returns the first value that is
+// not old, or old. It is meant for a line that the caller only reads.
+//
+//go:noescape
+func Changed(p *uint64, old uint64, n int) uint64
