@@ -1,0 +1,41 @@
+// Package segment has the addresses of remote memory and the bookkeeping behind
+// them: network logical addresses, address tables, and the shared heap.
+//
+// # Concepts
+//
+// Every rank attaches one segment: memory outside the Go heap that never moves
+// and that peers may read, write and update one-sidedly. A byte of it is named
+// by its rank and a network logical address, [NLA]. Absolute addresses never
+// leave a rank. The attach segment occupies consecutive NLAs from [AttachBase]
+// on, so arithmetic on an NLA is arithmetic on the segment.
+//
+// An NLA is translated by its owner's [Tables]: the GAT number selects a global
+// address table, the entry field one 64-bit [Entry] in it, which holds the
+// page's frame, whom it is granted to, and the [Rights] (seed thesis, section
+// 5.3). A refused access is a [FaultError], the remote equivalent of a
+// segmentation fault.
+//
+// Ranks that share a segment with their host's other ranks need no table: a
+// [View] is the segment as plain memory, with bounds and rights folded into one
+// comparison per access.
+//
+// [Heap] allocates blocks of a segment: for one rank by itself (Alloc), or for
+// all ranks at the same address (AllocCollective).
+//
+// # Duties of the caller
+//
+// Only pointer-free values may be stored in a segment: the garbage collector
+// does not look there. A Heap never touches the memory it hands out; contents
+// are whatever was there before. Freed memory may be handed out again at once:
+// whoever frees makes sure that no peer still uses it.
+//
+// The memory of a View is shared. Its slices stay valid until the endpoint is
+// closed; peers change their contents at any time.
+//
+// # Failure
+//
+// Errors name the value, the limit and the knob, and match the sentinels of
+// every layer: what is out of bounds, not permitted or not allocated is
+// ErrBadArg, no room is ErrResource. Nothing in this package panics on a
+// caller's bad argument, except View.Bytes on a View that was made up.
+package segment

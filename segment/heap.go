@@ -1,0 +1,594 @@
+package segment
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Alignments that the allocator gives unasked.
+const (
+	MinAlign  = 16 // alignment and size granule of every block, bytes
+	CacheLine = 64 // the same for blocks of 64 bytes and more: they share no line with another block
+)
+
+// What Free and FreeCollective complain about. Both match ErrBadArg of every
+// layer; neither matches the other.
+var (
+	ErrDoubleFree   = errs.BadArg("freed already")
+	ErrNotAllocated = errs.BadArg("not an allocated block")
+)
+
+// Heap hands out blocks of a range of network logical addresses, one rank's
+// shared heap. Its bookkeeping lies in ordinary Go memory: it never touches the
+// range itself, so that nothing a peer writes there can corrupt it.
+//
+// The heap has two ends. Alloc, for the rank's own allocations, takes the
+// highest place that fits; AllocCollective, for allocations that all ranks make
+// in the same order, takes the lowest. Neither enters the part between its
+// end and the other's outermost block, so the boundary between the two is
+// wherever they meet, and
+//
+//	the addresses AllocCollective returns depend on the sequence of collective
+//	calls alone,
+//
+// not on the rank's own allocations and not on the size of the heap. Where
+// those leave no room it fails without a trace; if it failed on some ranks only,
+// the others undo it with FreeCollective and all ranks' sequences agree again.
+//
+// All methods may be called by any goroutine. Alloc and Free take O(log n) time
+// for n blocks; an alignment other than MinAlign, CacheLine or PageSize may have
+// to look at every free block that is large enough but unsuitably placed.
+// Adjacent free blocks are always merged.
+type Heap struct {
+	mu   sync.Mutex
+	base uint64
+	end  uint64
+
+	// Blocks, free and allocated, partition [base, end). They are linked in
+	// address order and form a treap by address, in which each node knows the
+	// largest free space below it. Indices instead of pointers keep all of it
+	// out of the garbage collector's way; 2^32 of them would take 256 GiB. n[0]
+	// is the nil node.
+	n     []block
+	root  uint32
+	spare uint32 // unused nodes, linked by right
+	rng   uint32
+
+	// Every collective block ends at or before top, every own block starts at
+	// or after bottom; [top, bottom) is free, and open to both.
+	top, bottom uint64
+
+	// started remembers every address at which a block ever began, a bit for
+	// each MinAlign bytes in chunks made as needed: a free of one that begins
+	// none now is a double free.
+	started map[uint64]*chunk
+
+	usage Usage
+}
+
+const chunkBytes = 1 << 16 // of the heap
+
+type chunk [chunkBytes / MinAlign / 64]uint64
+
+type blockKind uint8
+
+const (
+	blockFree blockKind = iota
+	blockOwn
+	blockCollective
+)
+
+// String completes "a block that was allocated ...".
+func (k blockKind) String() string {
+	switch k {
+	case blockOwn:
+		return "by one rank alone"
+	case blockCollective:
+		return "collectively"
+	}
+	return "by nobody"
+}
+
+// block is one node. fit[c] is the most bytes that start at an address aligned
+// to fitAlign[c] and lie in one free block of this node's subtree.
+type block struct {
+	off, size   uint64
+	fit         [3]uint64
+	left, right uint32 // subtree
+	prev, next  uint32 // neighbours by address
+	prio        uint32 // heap order of the treap
+	kind        blockKind
+}
+
+var fitAlign = [3]uint64{MinAlign, CacheLine, PageSize}
+
+// Usage is a snapshot of a heap. Bytes count whole blocks, after rounding up.
+type Usage struct {
+	Size              uint64 // bytes of the heap
+	Used              uint64 // in allocated blocks
+	Collective        uint64 // the part of Used that was allocated collectively
+	Free              uint64 // Size - Used
+	Largest           uint64 // the most bytes that Alloc could return now
+	LargestCollective uint64 // the most bytes that AllocCollective could return now
+	Peak              uint64 // the largest Used so far
+	Allocs            uint64 // blocks allocated so far
+	Frees             uint64 // blocks freed so far
+}
+
+// NewHeap makes a heap of size bytes at base, both multiples of MinAlign; all of
+// it is free. size may be 0.
+func NewHeap(base NLA, size uint64) (*Heap, error) {
+	if base >= NLALimit || size > uint64(NLALimit-base) {
+		return nil, errs.BadArg("segment: heap of %d bytes at %v: addresses end at %v", size, base, NLALimit-1)
+	}
+	if base%MinAlign != 0 || size%MinAlign != 0 {
+		return nil, errs.BadArg("segment: heap of %d bytes at %v: size and address must be multiples of %d", size, base, MinAlign)
+	}
+	h := &Heap{
+		base: uint64(base), end: uint64(base) + size,
+		n:   make([]block, 1, 64),
+		rng: 2463534242,
+	}
+	h.started = map[uint64]*chunk{}
+	h.top, h.bottom = h.base, h.end
+	if size > 0 {
+		h.insert(h.node(h.base, size, blockFree))
+	}
+	return h, nil
+}
+
+// Alloc returns the address of a free block of at least n bytes, aligned to
+// align: a power of two up to the heap's size, or 0 for the alignment that the
+// size gets by itself, MinAlign or CacheLine. The alignment is one of addresses
+// in the segment, whose memory is aligned to PageSize. Contents are whatever
+// was there before. Without room the error matches ErrResource.
+func (h *Heap) Alloc(n, align uint64) (NLA, error) { return h.alloc(n, align, blockOwn) }
+
+// AllocCollective is Alloc for an allocation that every rank makes: see Heap.
+func (h *Heap) AllocCollective(n, align uint64) (NLA, error) {
+	return h.alloc(n, align, blockCollective)
+}
+
+// Free gives back what Alloc returned. Any other address is an error, and
+// nothing changes: ErrDoubleFree if a block that began there was freed before,
+// else ErrNotAllocated, which says what lies there.
+func (h *Heap) Free(a NLA) error { return h.free(a, blockOwn) }
+
+// FreeCollective is Free for what AllocCollective returned.
+func (h *Heap) FreeCollective(a NLA) error { return h.free(a, blockCollective) }
+
+// SizeOf is the size of the allocated block that begins at a, at least what was
+// asked for; errors as Free's.
+func (h *Heap) SizeOf(a NLA) (uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, err := h.allocated("size", a)
+	if err != nil {
+		return 0, err
+	}
+	return h.n[b].size, nil
+}
+
+// Usage reports how full the heap is.
+func (h *Heap) Usage() Usage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u := h.usage
+	u.Size = h.end - h.base
+	u.Free = u.Size - u.Used
+	u.Largest = h.largest(h.top, h.end)
+	u.LargestCollective = h.largest(h.base, h.bottom)
+	return u
+}
+
+func (h *Heap) alloc(n, align uint64, kind blockKind) (NLA, error) {
+	total := h.end - h.base
+	if n == 0 {
+		return 0, errs.BadArg("segment: allocation of 0 bytes")
+	}
+	if align&(align-1) != 0 {
+		return 0, errs.BadArg("segment: allocation with alignment %d: not a power of two", align)
+	}
+	if align > max(total, MinAlign) {
+		return 0, errs.BadArg("segment: allocation with alignment %d: the heap has %d bytes (-segment, ARGON_SEGMENT)", align, total)
+	}
+	granule := uint64(MinAlign)
+	if n >= CacheLine {
+		granule = CacheLine
+	}
+	align = max(align, granule)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	asked := n
+	if asked > total {
+		return 0, h.full(asked, align, kind)
+	}
+	n = alignUp(n, granule)
+
+	// The lowest or highest place in the whole heap is in the other end's part
+	// only if there is none before it.
+	var b uint32
+	var at uint64
+	if kind == blockCollective {
+		if b = h.lowest(h.root, n, align, fitClass(align)); b != 0 {
+			at = alignUp(h.n[b].off, align)
+		}
+		if b == 0 || at >= h.bottom {
+			return 0, h.full(asked, align, kind)
+		}
+		h.top = max(h.top, at+n)
+		h.usage.Collective += n
+	} else {
+		if b = h.highest(h.root, n, align, fitClass(align)); b != 0 {
+			at = (h.n[b].off + h.n[b].size - n) &^ (align - 1)
+		}
+		if b == 0 || at < h.top {
+			return 0, h.full(asked, align, kind)
+		}
+		h.bottom = min(h.bottom, at)
+	}
+	h.carve(b, at, n, kind)
+	h.mark(at)
+	h.usage.Used += n
+	h.usage.Peak = max(h.usage.Peak, h.usage.Used)
+	h.usage.Allocs++
+	return NLA(at), nil
+}
+
+// full is the out-of-memory error.
+func (h *Heap) full(n, align uint64, kind blockKind) error {
+	total := h.end - h.base
+	largest := h.largest(h.top, h.end)
+	if kind == blockCollective {
+		largest = h.largest(h.base, h.bottom)
+	}
+	return errs.Resource("segment: out of memory: asked for %d bytes aligned to %d; largest free block %d, free %d of %d in total (-segment, ARGON_SEGMENT)",
+		n, align, largest, total-h.usage.Used, total)
+}
+
+func (h *Heap) free(a NLA, kind blockKind) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b, err := h.allocated("free", a)
+	if err != nil {
+		return err
+	}
+	if k := h.n[b].kind; k != kind {
+		return fmt.Errorf("segment: free of %v: %w of this kind: it was allocated %v, and must be freed so", a, ErrNotAllocated, k)
+	}
+	n := h.n[b].size
+	h.usage.Used -= n
+	h.usage.Frees++
+	if kind == blockCollective {
+		h.usage.Collective -= n
+	}
+	end := uint64(a) + n
+	f := h.release(b)
+	if end == h.top && kind == blockCollective {
+		h.top = h.n[f].off
+	}
+	if uint64(a) == h.bottom && kind == blockOwn {
+		h.bottom = h.n[f].off + h.n[f].size
+	}
+	return nil
+}
+
+// allocated finds the allocated block that begins at a.
+func (h *Heap) allocated(op string, a NLA) (uint32, error) {
+	if uint64(a) < h.base || uint64(a) >= h.end {
+		return 0, fmt.Errorf("segment: %s of %v: %w: the heap has addresses %v up to %v", op, a, ErrNotAllocated, NLA(h.base), NLA(h.end))
+	}
+	b := h.find(uint64(a))
+	switch n := &h.n[b]; {
+	case n.kind != blockFree && n.off == uint64(a):
+		return b, nil
+	case n.kind != blockFree:
+		return 0, fmt.Errorf("segment: %s of %v: %w: it lies inside the one of %d bytes at %v", op, a, ErrNotAllocated, n.size, NLA(n.off))
+	case h.marked(uint64(a)):
+		return 0, fmt.Errorf("segment: %s of %v: %w", op, a, ErrDoubleFree)
+	}
+	return 0, fmt.Errorf("segment: %s of %v: %w: none ever began there", op, a, ErrNotAllocated)
+}
+
+// carve makes [at, at+n) of free block b a block of its own.
+func (h *Heap) carve(b uint32, at, n uint64, kind blockKind) {
+	off, size := h.n[b].off, h.n[b].size
+	if tail := off + size - (at + n); tail > 0 {
+		h.n[b].size -= tail
+		h.link(b, h.node(at+n, tail, blockFree))
+	}
+	if at > off {
+		h.n[b].size = at - off
+		h.link(b, h.node(at, n, kind))
+	} else {
+		h.n[b].kind = kind
+	}
+	h.refresh(off)
+}
+
+// link inserts x, whose address follows b's, after b.
+func (h *Heap) link(b, x uint32) {
+	next := h.n[b].next
+	h.n[x].prev, h.n[x].next = b, next
+	h.n[b].next = x
+	if next != 0 {
+		h.n[next].prev = x
+	}
+	h.insert(x)
+}
+
+// release makes b free, merges it with free neighbours and returns the result.
+func (h *Heap) release(b uint32) uint32 {
+	h.n[b].kind = blockFree
+	if next := h.n[b].next; next != 0 && h.n[next].kind == blockFree {
+		h.absorb(b, next)
+	}
+	if prev := h.n[b].prev; prev != 0 && h.n[prev].kind == blockFree {
+		h.absorb(prev, b)
+		b = prev
+	}
+	h.refresh(h.n[b].off)
+	return b
+}
+
+// absorb adds x to its neighbour b below it.
+func (h *Heap) absorb(b, x uint32) {
+	h.root = h.remove(h.root, x)
+	h.n[b].size += h.n[x].size
+	next := h.n[x].next
+	h.n[b].next = next
+	if next != 0 {
+		h.n[next].prev = b
+	}
+	h.n[x] = block{right: h.spare}
+	h.spare = x
+}
+
+// node makes a block that is in neither list nor tree.
+func (h *Heap) node(off, size uint64, kind blockKind) uint32 {
+	x := h.spare
+	if x != 0 {
+		h.spare = h.n[x].right
+	} else {
+		x = uint32(len(h.n))
+		h.n = append(h.n, block{})
+	}
+	// Any sequence without pattern balances a treap; that it is the same in
+	// every run keeps failures repeatable.
+	h.rng ^= h.rng << 13
+	h.rng ^= h.rng >> 17
+	h.rng ^= h.rng << 5
+	h.n[x] = block{off: off, size: size, kind: kind, prio: h.rng}
+	return x
+}
+
+// pull recomputes what t knows of its subtree.
+func (h *Heap) pull(t uint32) {
+	n := &h.n[t]
+	l, r := &h.n[n.left], &h.n[n.right]
+	for c, align := range fitAlign {
+		fit := max(l.fit[c], r.fit[c])
+		if n.kind == blockFree {
+			if at, end := alignUp(n.off, align), n.off+n.size; at < end {
+				fit = max(fit, end-at)
+			}
+		}
+		n.fit[c] = fit
+	}
+}
+
+func (h *Heap) insert(x uint32) { h.root = h.insertAt(h.root, x) }
+
+func (h *Heap) insertAt(t, x uint32) uint32 {
+	switch {
+	case t == 0:
+		h.pull(x)
+		return x
+	case h.n[x].prio > h.n[t].prio:
+		h.n[x].left, h.n[x].right = h.split(t, h.n[x].off)
+		h.pull(x)
+		return x
+	case h.n[x].off < h.n[t].off:
+		h.n[t].left = h.insertAt(h.n[t].left, x)
+	default:
+		h.n[t].right = h.insertAt(h.n[t].right, x)
+	}
+	h.pull(t)
+	return t
+}
+
+// split cuts subtree t into the blocks below off and the others.
+func (h *Heap) split(t uint32, off uint64) (low, high uint32) {
+	if t == 0 {
+		return 0, 0
+	}
+	if h.n[t].off < off {
+		h.n[t].right, high = h.split(h.n[t].right, off)
+		low = t
+	} else {
+		low, h.n[t].left = h.split(h.n[t].left, off)
+		high = t
+	}
+	h.pull(t)
+	return low, high
+}
+
+// remove takes x out of subtree t, which contains it.
+func (h *Heap) remove(t, x uint32) uint32 {
+	if t == x {
+		return h.join(h.n[t].left, h.n[t].right)
+	}
+	if h.n[x].off < h.n[t].off {
+		h.n[t].left = h.remove(h.n[t].left, x)
+	} else {
+		h.n[t].right = h.remove(h.n[t].right, x)
+	}
+	h.pull(t)
+	return t
+}
+
+// join makes one subtree of two, all of low being below all of high.
+func (h *Heap) join(low, high uint32) uint32 {
+	switch {
+	case low == 0:
+		return high
+	case high == 0:
+		return low
+	case h.n[low].prio > h.n[high].prio:
+		h.n[low].right = h.join(h.n[low].right, high)
+		h.pull(low)
+		return low
+	}
+	h.n[high].left = h.join(low, h.n[high].left)
+	h.pull(high)
+	return high
+}
+
+// refresh recomputes the path to the block at off, which has changed.
+func (h *Heap) refresh(off uint64) { h.refreshAt(h.root, off) }
+
+func (h *Heap) refreshAt(t uint32, off uint64) {
+	if h.n[t].off < off {
+		h.refreshAt(h.n[t].right, off)
+	} else if h.n[t].off > off {
+		h.refreshAt(h.n[t].left, off)
+	}
+	h.pull(t)
+}
+
+// find returns the block that contains off, which lies in the heap.
+func (h *Heap) find(off uint64) uint32 {
+	best := uint32(0)
+	for t := h.root; t != 0; {
+		if h.n[t].off <= off {
+			best, t = t, h.n[t].right
+		} else {
+			t = h.n[t].left
+		}
+	}
+	return best
+}
+
+// lowest returns the lowest free block of subtree t that has room for n bytes
+// aligned to align, or 0. A subtree whose fit for class c, at most align, is too
+// small has none.
+func (h *Heap) lowest(t uint32, n, align uint64, c int) uint32 {
+	for t != 0 && h.n[t].fit[c] >= n {
+		if b := h.lowest(h.n[t].left, n, align, c); b != 0 {
+			return b
+		}
+		if h.room(t, n, align) {
+			return t
+		}
+		t = h.n[t].right
+	}
+	return 0
+}
+
+// highest is lowest from the other end.
+func (h *Heap) highest(t uint32, n, align uint64, c int) uint32 {
+	for t != 0 && h.n[t].fit[c] >= n {
+		if b := h.highest(h.n[t].right, n, align, c); b != 0 {
+			return b
+		}
+		if h.room(t, n, align) {
+			return t
+		}
+		t = h.n[t].left
+	}
+	return 0
+}
+
+// room says whether block t itself is free and has room.
+func (h *Heap) room(t uint32, n, align uint64) bool {
+	b := &h.n[t]
+	at, end := alignUp(b.off, align), b.off+b.size
+	return b.kind == blockFree && at < end && end-at >= n
+}
+
+// largest is the size of the largest free block in [from, to), whose ends are
+// ends of blocks.
+func (h *Heap) largest(from, to uint64) uint64 { return h.largestIn(h.root, from, to) }
+
+func (h *Heap) largestIn(t uint32, from, to uint64) uint64 {
+	if t == 0 {
+		return 0
+	}
+	n := &h.n[t]
+	switch {
+	case n.off < from:
+		return h.largestIn(n.right, from, to)
+	case n.off >= to:
+		return h.largestIn(n.left, from, to)
+	}
+	// From here on each side is bounded on its other side only.
+	most := max(h.largestFrom(n.left, from), h.largestTo(n.right, to))
+	if n.kind == blockFree {
+		most = max(most, n.size)
+	}
+	return most
+}
+
+func (h *Heap) largestFrom(t uint32, from uint64) (most uint64) {
+	for t != 0 {
+		n := &h.n[t]
+		if n.off < from {
+			t = n.right
+			continue
+		}
+		most = max(most, h.n[n.right].fit[0])
+		if n.kind == blockFree {
+			most = max(most, n.size)
+		}
+		t = n.left
+	}
+	return most
+}
+
+func (h *Heap) largestTo(t uint32, to uint64) (most uint64) {
+	for t != 0 {
+		n := &h.n[t]
+		if n.off >= to {
+			t = n.left
+			continue
+		}
+		most = max(most, h.n[n.left].fit[0])
+		if n.kind == blockFree {
+			most = max(most, n.size)
+		}
+		t = n.right
+	}
+	return most
+}
+
+func (h *Heap) mark(at uint64) {
+	i := at - h.base
+	c := h.started[i/chunkBytes]
+	if c == nil {
+		c = new(chunk)
+		h.started[i/chunkBytes] = c
+	}
+	c[i%chunkBytes/MinAlign/64] |= 1 << (i / MinAlign % 64)
+}
+
+func (h *Heap) marked(at uint64) bool {
+	i := at - h.base
+	c := h.started[i/chunkBytes]
+	return c != nil && i%MinAlign == 0 && c[i%chunkBytes/MinAlign/64]&(1<<(i/MinAlign%64)) != 0
+}
+
+// fitClass is the index of the largest alignment in fitAlign up to align, which
+// is at least MinAlign.
+func fitClass(align uint64) int {
+	switch {
+	case align >= PageSize:
+		return 2
+	case align >= CacheLine:
+		return 1
+	}
+	return 0
+}
+
+func alignUp(a, align uint64) uint64 { return (a + align - 1) &^ (align - 1) }
