@@ -1,0 +1,309 @@
+package gas
+
+// What is unsafe here: operands of 4 and 8 bytes are viewed as uint32 and uint64;
+// the memory comes from Node.atomicAt, which checks bounds, right and alignment.
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Integer are the types of 4 or 8 bytes that integer atomics take.
+type Integer interface {
+	~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint | ~uintptr
+}
+
+// Number are the types that atomics can add and compare.
+type Number interface {
+	Integer | ~float32 | ~float64
+}
+
+// atomicAt returns size (4 or 8) aligned bytes at w for an atomic, or nil if
+// they cannot be had directly.
+func (n *Node) atomicAt(w, size uint64) unsafe.Pointer {
+	if r := w >> nlaBits; r < uint64(len(n.views)) {
+		v := &n.views[r]
+		if off := (w - baseMask) & nlaMask; off+size <= v.Atomic && off&(size-1) == 0 {
+			return unsafe.Add(v.Base, off)
+		}
+	}
+	return nil
+}
+
+// bits is v as the low bytes of a word; T has 4 or 8 bytes.
+func bits[T any](v T) uint64 {
+	if unsafe.Sizeof(v) == 8 {
+		return *(*uint64)(unsafe.Pointer(&v))
+	}
+	return uint64(*(*uint32)(unsafe.Pointer(&v)))
+}
+
+// fromBits is the inverse of bits.
+func fromBits[T any](b uint64) (v T) {
+	if unsafe.Sizeof(v) == 8 {
+		*(*uint64)(unsafe.Pointer(&v)) = b
+	} else {
+		*(*uint32)(unsafe.Pointer(&v)) = uint32(b)
+	}
+	return v
+}
+
+// wordType is the conduit's type for T seen as bits, and whether T is a word.
+func wordType[T any]() (conduits.AtomicType, bool) {
+	var t T
+	switch unsafe.Sizeof(t) {
+	case 4:
+		return conduits.Uint32, true
+	case 8:
+		return conduits.Uint64, true
+	}
+	return 0, false
+}
+
+// numberType is the conduit's type for T.
+func numberType[T Number]() conduits.AtomicType {
+	var one, two, zero T = 1, 2, 0
+	small := unsafe.Sizeof(zero) == 4
+	switch {
+	case one/two != 0 && small:
+		return conduits.Float32
+	case one/two != 0:
+		return conduits.Float64
+	case zero-one < zero && small:
+		return conduits.Int32
+	case zero-one < zero:
+		return conduits.Int64
+	case small:
+		return conduits.Uint32
+	}
+	return conduits.Uint64
+}
+
+// wake lets waiters of rank look again after a direct atomic.
+func (n *Node) wake(w uint64) { n.ep.Wake(wordRank(w)) }
+
+// Load reads *p atomically. T must have 4 or 8 bytes and p be aligned to them.
+func (p Ptr[T]) Load(n *Node) (v T, err error) {
+	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
+		switch unsafe.Sizeof(v) {
+		case 4:
+			return fromBits[T](uint64(atomic.LoadUint32((*uint32)(q)))), nil
+		case 8:
+			return fromBits[T](atomic.LoadUint64((*uint64)(q))), nil
+		}
+	}
+	return wordSlow[T](n, p.w, conduits.AtomicLoad, v, v)
+}
+
+// Store writes v atomically and wakes who waits at p's rank. T must have 4 or 8
+// bytes and p be aligned to them.
+func (p Ptr[T]) Store(n *Node, v T) error {
+	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
+		switch unsafe.Sizeof(v) {
+		case 4:
+			atomic.StoreUint32((*uint32)(q), uint32(bits(v)))
+			n.wake(p.w)
+			return nil
+		case 8:
+			atomic.StoreUint64((*uint64)(q), bits(v))
+			n.wake(p.w)
+			return nil
+		}
+	}
+	_, err := wordSlow(n, p.w, conduits.AtomicStore, v, v)
+	return err
+}
+
+// Swap writes v atomically, wakes who waits at p's rank, and returns what was
+// there. T must have 4 or 8 bytes and p be aligned to them.
+func (p Ptr[T]) Swap(n *Node, v T) (old T, err error) {
+	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
+		switch unsafe.Sizeof(v) {
+		case 4:
+			old = fromBits[T](uint64(atomic.SwapUint32((*uint32)(q), uint32(bits(v)))))
+			n.wake(p.w)
+			return old, nil
+		case 8:
+			old = fromBits[T](atomic.SwapUint64((*uint64)(q), bits(v)))
+			n.wake(p.w)
+			return old, nil
+		}
+	}
+	return wordSlow(n, p.w, conduits.AtomicSwap, v, v)
+}
+
+// CompareAndSwap writes v atomically if *p is old, bit for bit, and says whether
+// it did; if so it wakes who waits at p's rank. T must have 4 or 8 bytes and p
+// be aligned to them.
+func (p Ptr[T]) CompareAndSwap(n *Node, old, v T) (swapped bool, err error) {
+	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
+		switch unsafe.Sizeof(v) {
+		case 4:
+			swapped = atomic.CompareAndSwapUint32((*uint32)(q), uint32(bits(old)), uint32(bits(v)))
+		case 8:
+			swapped = atomic.CompareAndSwapUint64((*uint64)(q), bits(old), bits(v))
+		default:
+			return false, notWord[T]("CompareAndSwap")
+		}
+		if swapped {
+			n.wake(p.w)
+		}
+		return swapped, nil
+	}
+	was, err := wordSlow(n, p.w, conduits.AtomicCAS, old, v)
+	return err == nil && bits(was) == bits(old), err
+}
+
+func notWord[T any](op string) error {
+	var t T
+	return errs.BadArg("gas: %s: atomics need a type of 4 or 8 bytes; %s has %d", op, typeName[T](), unsafe.Sizeof(t))
+}
+
+var opNames = [conduits.NumAtomicOps]string{"Load", "Store", "Swap", "CompareAndSwap", "FetchAdd",
+	"FetchAnd", "FetchOr", "FetchXor", "FetchMin", "FetchMax", "FetchCompareAdd"}
+
+// wordSlow performs an atomic on T as bits through the conduit, or says what is
+// wrong with it.
+//
+//go:noinline
+func wordSlow[T any](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, err error) {
+	t, ok := wordType[T]()
+	if !ok {
+		return old, notWord[T](opNames[op])
+	}
+	v, err := n.atomicSlow(w, op, t, bits(a), bits(b))
+	return fromBits[T](v), err
+}
+
+// numberSlow is wordSlow for operations that compute.
+//
+//go:noinline
+func numberSlow[T Number](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, err error) {
+	v, err := n.atomicSlow(w, op, numberType[T](), bits(a), bits(b))
+	return fromBits[T](v), err
+}
+
+// FetchAdd adds d to *p atomically, wakes who waits at p's rank, and returns
+// what was there before. Integers wrap around.
+func FetchAdd[T Number](n *Node, p Ptr[T], d T) (old T, err error) {
+	var one, two T = 1, 2
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(d)))
+	switch {
+	case q == nil:
+		return numberSlow(n, p.w, conduits.AtomicAdd, d, d)
+	case one/two != 0:
+		return update(n, p.w, q, func(old T) (T, bool) { return old + d, true }), nil
+	case unsafe.Sizeof(d) == 4:
+		old = T(atomic.AddUint32((*uint32)(q), uint32(bits(d)))) - d
+	default:
+		old = T(atomic.AddUint64((*uint64)(q), bits(d))) - d
+	}
+	n.wake(p.w)
+	return old, nil
+}
+
+// update replaces *q, which is w, atomically by what f makes of it, unless f
+// says false.
+func update[T Number](n *Node, w uint64, q unsafe.Pointer, f func(old T) (T, bool)) T {
+	for {
+		var was uint64
+		var t T
+		if unsafe.Sizeof(t) == 4 {
+			was = uint64(atomic.LoadUint32((*uint32)(q)))
+		} else {
+			was = atomic.LoadUint64((*uint64)(q))
+		}
+		old := fromBits[T](was)
+		v, change := f(old)
+		if !change {
+			return old
+		}
+		done := false
+		if unsafe.Sizeof(t) == 4 {
+			done = atomic.CompareAndSwapUint32((*uint32)(q), uint32(was), uint32(bits(v)))
+		} else {
+			done = atomic.CompareAndSwapUint64((*uint64)(q), was, bits(v))
+		}
+		if done {
+			n.wake(w)
+			return old
+		}
+	}
+}
+
+// FetchAnd replaces *p atomically by *p & m, wakes who waits at p's rank, and
+// returns what was there before.
+func FetchAnd[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(m)))
+	if q == nil {
+		return numberSlow(n, p.w, conduits.AtomicAnd, m, m)
+	}
+	if unsafe.Sizeof(m) == 4 {
+		old = T(atomic.AndUint32((*uint32)(q), uint32(bits(m))))
+	} else {
+		old = T(atomic.AndUint64((*uint64)(q), bits(m)))
+	}
+	n.wake(p.w)
+	return old, nil
+}
+
+// FetchOr replaces *p atomically by *p | m, wakes who waits at p's rank, and
+// returns what was there before.
+func FetchOr[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(m)))
+	if q == nil {
+		return numberSlow(n, p.w, conduits.AtomicOr, m, m)
+	}
+	if unsafe.Sizeof(m) == 4 {
+		old = T(atomic.OrUint32((*uint32)(q), uint32(bits(m))))
+	} else {
+		old = T(atomic.OrUint64((*uint64)(q), bits(m)))
+	}
+	n.wake(p.w)
+	return old, nil
+}
+
+// FetchXor replaces *p atomically by *p ^ m, wakes who waits at p's rank, and
+// returns what was there before.
+func FetchXor[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(m)))
+	if q == nil {
+		return numberSlow(n, p.w, conduits.AtomicXor, m, m)
+	}
+	return update(n, p.w, q, func(old T) (T, bool) { return old ^ m, true }), nil
+}
+
+// FetchMin replaces *p atomically by v if v is less, wakes who waits at p's rank
+// if so, and returns what was there before.
+func FetchMin[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v)))
+	if q == nil {
+		return numberSlow(n, p.w, conduits.AtomicMin, v, v)
+	}
+	return update(n, p.w, q, func(old T) (T, bool) { return v, v < old }), nil
+}
+
+// FetchMax replaces *p atomically by v if v is greater, wakes who waits at p's
+// rank if so, and returns what was there before.
+func FetchMax[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v)))
+	if q == nil {
+		return numberSlow(n, p.w, conduits.AtomicMax, v, v)
+	}
+	return update(n, p.w, q, func(old T) (T, bool) { return v, v > old }), nil
+}
+
+// FetchCompareAdd adds d to *p atomically if *p is at most limit, and returns
+// what was there before; the addition took place if that is at most limit. This
+// is the card's FCAA (seed thesis, section 7.5.4), which locks, semaphores and
+// bounded counters are made of. It wakes who waits at p's rank if it added.
+func FetchCompareAdd[T Integer](n *Node, p Ptr[T], limit, d T) (old T, err error) {
+	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(d)))
+	if q == nil {
+		return numberSlow(n, p.w, conduits.AtomicFCAA, limit, d)
+	}
+	return update(n, p.w, q, func(old T) (T, bool) { return old + d, old <= limit }), nil
+}

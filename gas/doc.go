@@ -1,0 +1,68 @@
+// Package gas is a partitioned global address space for Go programs: N ranks run
+// one program, each brings a segment of memory that all others read and write
+// one-sidedly through typed pointers, and ranks call functions on each other.
+//
+// # Running
+//
+// A program hands its work to [Run] or [Main], which call it once per rank with
+// that rank's [Node]:
+//
+//	func main() {
+//		gas.Main(func(n *gas.Node) error {
+//			fmt.Println("rank", n.Rank(), "of", n.Size())
+//			return n.Barrier()
+//		})
+//	}
+//
+// Under "gasrun -n 4 prog" each rank is a process. Without it, Config.Ranks (or
+// ARGON_RANKS) ranks run as goroutines of one process, over the same code paths.
+// Since a process may be several ranks, every operation names its Node, and
+// program state belongs to a rank's own variables, not to package variables.
+//
+// Returning nil from the function enters a final barrier, so a rank's memory
+// stays reachable until all are done. A rank that returns an error, panics, or
+// ends its goroutine fails the job.
+//
+// # Memory
+//
+// [New] and [NewSlice] are collective: all ranks call them and get memory at the
+// same offset, so p.On(rank) is rank's counterpart of p. [Alloc] takes memory
+// from the calling rank's segment alone; the [Ptr] is then sent or stored to
+// where others find it. [NewArray] spreads an [Array] over all ranks by UPC's
+// rules, and [SharedPtr] does UPC's arithmetic. Fresh memory is zero. Types that
+// hold Go pointers cannot be shared; [CheckType] names the field.
+//
+// Put and Get are blocking: they return when the data is where it belongs.
+// PutNB and GetNB begin a transfer that [Node.Sync] waits for. [Ptr.Local] gives
+// plain Go access to what the process can reach by load and store.
+//
+// Put and Get order nothing between ranks. Ranks agree by barriers ([Node.Barrier]),
+// atomics ([Ptr.Store], [FetchAdd] and so on), locks ([Lock]) or calls.
+//
+// # Calls
+//
+// [RegisterCall] makes a function callable on any rank. It runs inside the
+// target's progress, as every active message handler does: it must not block,
+// so it may use local memory, atomics on its own neighbourhood and its own data,
+// and nothing that waits.
+//
+// # Progress
+//
+// A rank answers calls and, outside the neighbourhood, puts and gets of others
+// when it calls anything in this package that waits, or [Node.Poll].
+// Config.Progress does it in the background.
+//
+// # Failure
+//
+// Invalid arguments give an error that names the value, the limit and the knob;
+// it matches [ErrBadArg], [ErrResource] and their kin with errors.Is. When a
+// rank fails, every operation of other ranks that needs it ends with a
+// [*PeerError] naming it; nothing waits for ever. On SIGQUIT a program prints
+// for each rank what it waits for, then all goroutine stacks.
+//
+// # Concurrency
+//
+// A Node may be used by many goroutines. Collective operations (barriers, New,
+// NewArray, Delete and so on) are called by one goroutine per rank at a time,
+// in the same order on every rank.
+package gas

@@ -1,0 +1,43 @@
+package gas
+
+import (
+	"fmt"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// The errors that operations wrap; test for them with errors.Is. The text of an
+// error names the value, the limit and the knob.
+var (
+	ErrNotInit         = errs.ErrNotInit         // the job is not attached, or no longer
+	ErrResource        = errs.ErrResource        // out of memory, handles or room
+	ErrBadArg          = errs.ErrBadArg          // an argument that can never be right
+	ErrNotReady        = errs.ErrNotReady        // out of order, such as a barrier wait without notify
+	ErrBarrierMismatch = errs.ErrBarrierMismatch // ranks named different barriers
+	ErrNotSupported    = errs.ErrNotSupported    // this conduit or type cannot do it
+	ErrClosed          = errs.ErrClosed          // this rank has left the job
+	ErrPeer            = errs.ErrPeer            // matches every PeerError
+)
+
+// PeerError is what ends an operation that needs a rank which died, failed or
+// left early.
+type PeerError = errs.PeerError
+
+// RankError is the error of Run: which rank failed first, and how.
+type RankError struct {
+	Rank  int    // the rank whose function failed
+	Err   error  // what it returned; for a panic or Goexit a description
+	Stack []byte // the goroutine's stack at the panic; nil otherwise
+}
+
+// Error is one line, and for a panic the stack below it.
+func (e *RankError) Error() string {
+	s := fmt.Sprintf("rank %d: %v", e.Rank, e.Err)
+	if len(e.Stack) > 0 {
+		s += "\n\n" + string(e.Stack)
+	}
+	return s
+}
+
+// Unwrap gives the rank's own error.
+func (e *RankError) Unwrap() error { return e.Err }

@@ -1,0 +1,282 @@
+package gas
+
+// What is unsafe here: a Ptr becomes a Go pointer into a segment. Segments lie
+// outside the Go heap or are pinned for the life of the job and never move; the
+// bounds and the right are checked against the View of the owner first, and T
+// holds no Go pointers (CheckType at the Ptr's creation).
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Ptr is a pointer to a T in some rank's segment: one 64-bit word that any rank
+// may hold, that may itself lie in shared memory, travel as two arguments of an
+// active message (Words) and be swapped by a remote CompareAndSwap.
+//
+//	63        40 39                      0
+//	+-----------+------------------------+
+//	| rank (24) | network logical addr   |
+//	+-----------+------------------------+
+//
+// The zero Ptr is nil. Two Ptr are == if they name the same place. T must hold
+// no Go pointers and must not be of size 0, see CheckType; whatever creates a
+// Ptr checks that. Ptr of different T do not convert into each other; Cast and
+// Field do that.
+//
+// Every access names the Node it is made from, because a process may run
+// several ranks. An access outside the owner's segment is an error and moves
+// nothing. Put and Get order nothing and wake nobody: for flags and counters
+// that another rank waits for use Store, FetchAdd and their kin, which are
+// atomic, sequentially consistent within a neighbourhood, and wake waiters.
+type Ptr[T any] struct {
+	_ [0]*T
+	w uint64
+}
+
+// The halves of a Ptr.
+const (
+	rankBits = 24
+	nlaBits  = 64 - rankBits
+	nlaMask  = 1<<nlaBits - 1
+
+	maxRanks = 1 << rankBits // the largest job
+)
+
+func makeWord(rank int, a segment.NLA) uint64 { return uint64(rank)<<nlaBits | uint64(a)&nlaMask }
+
+func wordNLA(w uint64) segment.NLA { return segment.NLA(w & nlaMask) }
+
+func wordRank(w uint64) int { return int(w >> nlaBits) }
+
+// MakePtr names the T at address a of rank. It checks T, and that rank and a fit
+// a Ptr, not that anything is there: that is checked at each access.
+func MakePtr[T any](rank int, a segment.NLA) (Ptr[T], error) {
+	if err := CheckType[T](); err != nil {
+		return Ptr[T]{}, err
+	}
+	if uint(rank) >= maxRanks {
+		return Ptr[T]{}, errs.BadArg("gas: rank %d of a Ptr is not in 0..%d", rank, maxRanks-1)
+	}
+	if a == 0 || a >= segment.NLALimit {
+		return Ptr[T]{}, errs.BadArg("gas: %#x of a Ptr is not a network logical address; they are less than %#x", uint64(a), uint64(segment.NLALimit))
+	}
+	return Ptr[T]{w: makeWord(rank, a)}, nil
+}
+
+// PtrFromUint64 is the inverse of Uint64. It panics if T cannot live in shared
+// memory.
+func PtrFromUint64[T any](w uint64) Ptr[T] {
+	mustType[T]()
+	return Ptr[T]{w: w}
+}
+
+// PtrFromWords is the inverse of Words. It panics if T cannot live in shared
+// memory.
+func PtrFromWords[T any](lo, hi uint32) Ptr[T] {
+	return PtrFromUint64[T](uint64(hi)<<32 | uint64(lo))
+}
+
+// Uint64 is the word that p is.
+func (p Ptr[T]) Uint64() uint64 { return p.w }
+
+// Words is p as two arguments of an active message.
+func (p Ptr[T]) Words() (lo, hi uint32) { return uint32(p.w), uint32(p.w >> 32) }
+
+// IsNil says whether p is the zero Ptr.
+func (p Ptr[T]) IsNil() bool { return p.w == 0 }
+
+// Rank is the owner of what p points to. For nil it is 0.
+func (p Ptr[T]) Rank() int { return wordRank(p.w) }
+
+// NLA is the address in the owner's global address tables.
+func (p Ptr[T]) NLA() segment.NLA { return wordNLA(p.w) }
+
+// Offset is the byte of the owner's segment that p points to.
+func (p Ptr[T]) Offset() uint64 { return uint64(wordNLA(p.w) - segment.AttachBase) }
+
+// On is the same offset on another rank: with memory that New or NewSlice gave,
+// that rank's counterpart.
+func (p Ptr[T]) On(rank int) Ptr[T] { return Ptr[T]{w: makeWord(rank, wordNLA(p.w))} }
+
+// Add moves p by k elements of T; k may be negative. As with Go and C pointers
+// the result may be used only inside the same allocation. The rank never
+// changes: an overflow wraps inside the 40 bits of the address.
+func (p Ptr[T]) Add(k int) Ptr[T] {
+	var t T
+	a := p.w + uint64(k)*uint64(unsafe.Sizeof(t))
+	return Ptr[T]{w: p.w&^nlaMask | a&nlaMask}
+}
+
+// Sub is the number of elements from q to p, which must be on the same rank and
+// a whole number of elements apart; else the result means nothing.
+func (p Ptr[T]) Sub(q Ptr[T]) int {
+	var t T
+	return int(p.w-q.w) / int(unsafe.Sizeof(t))
+}
+
+// Compare orders Ptr by rank, then by address: -1 if p comes before q, 0 if they
+// are equal, +1 if p comes after. Nil comes first.
+func (p Ptr[T]) Compare(q Ptr[T]) int {
+	switch {
+	case p.w < q.w:
+		return -1
+	case p.w > q.w:
+		return 1
+	}
+	return 0
+}
+
+// Less says whether p comes before q in the order of Compare.
+func (p Ptr[T]) Less(q Ptr[T]) bool { return p.w < q.w }
+
+// String prints rank and offset, as "3+0x40", or "nil".
+func (p Ptr[T]) String() string {
+	if p.IsNil() {
+		return "nil"
+	}
+	return fmt.Sprintf("%d+%#x", p.Rank(), p.Offset())
+}
+
+// Cast is the same place seen as a U: the program answers for what it finds
+// there.
+func Cast[U, T any](p Ptr[T]) (Ptr[U], error) {
+	if err := CheckType[U](); err != nil {
+		return Ptr[U]{}, err
+	}
+	return Ptr[U]{w: p.w}, nil
+}
+
+// Field points to a part of *p, which of names, as in
+//
+//	gas.Field(p, func(e *entry) *uint64 { return &e.count })
+//
+// of is called with a T of the caller's own and must return the address of some
+// part of it; it panics otherwise.
+func Field[F, T any](p Ptr[T], of func(*T) *F) Ptr[F] {
+	var t T
+	f := of(&t)
+	off := uintptr(unsafe.Pointer(f)) - uintptr(unsafe.Pointer(&t))
+	if off > unsafe.Sizeof(t) || unsafe.Sizeof(t)-off < unsafe.Sizeof(*f) || unsafe.Sizeof(*f) == 0 {
+		panic("gas: Field: the function returned no part of its argument")
+	}
+	return Ptr[F]{w: p.w + uint64(off)}
+}
+
+// direct returns the memory behind w for an access of size bytes with the right
+// whose View field limit reads, or nil if that is not allowed or w's rank is not
+// in the neighbourhood. One comparison does for all of it: an address below the
+// segment becomes an offset of more than any segment has, and neither side can
+// wrap.
+const baseMask = uint64(segment.AttachBase)
+
+// Put stores v. It returns when v is visible to every rank. An aligned put of 8
+// bytes is atomic against others.
+func (p Ptr[T]) Put(n *Node, v T) error {
+	if r := p.w >> nlaBits; r < uint64(len(n.views)) {
+		w := &n.views[r]
+		if off := (p.w - baseMask) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
+			*(*T)(unsafe.Add(w.Base, off)) = v
+			return nil
+		}
+	}
+	return putSlow(n, p.w, v)
+}
+
+// Get loads the T that p points to.
+func (p Ptr[T]) Get(n *Node) (v T, err error) {
+	if r := p.w >> nlaBits; r < uint64(len(n.views)) {
+		w := &n.views[r]
+		if off := (p.w - baseMask) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
+			return *(*T)(unsafe.Add(w.Base, off)), nil
+		}
+	}
+	return getSlow[T](n, p.w)
+}
+
+// Local is *p as memory of this process, if the owner is in the neighbourhood
+// of n's rank and grants reading and writing. It stays valid until the job ends.
+// Accesses through it are plain memory accesses: ordering them against other
+// ranks is the program's business (barriers, atomics).
+func (p Ptr[T]) Local(n *Node) (*T, bool) {
+	var t T
+	q := n.direct(p.w, uint64(unsafe.Sizeof(t)))
+	return (*T)(q), q != nil
+}
+
+// LocalSlice is Local for count elements from p on.
+func (p Ptr[T]) LocalSlice(n *Node, count int) ([]T, bool) {
+	var t T
+	size := uint64(unsafe.Sizeof(t))
+	if uint64(count) > nlaMask/size {
+		return nil, false
+	}
+	q := n.direct(p.w, uint64(count)*size)
+	if q == nil {
+		return nil, false
+	}
+	return unsafe.Slice((*T)(q), count), true
+}
+
+// direct returns size bytes at w for reading and writing, or nil if they cannot
+// be had. size is at most nlaMask.
+func (n *Node) direct(w, size uint64) unsafe.Pointer {
+	if r := w >> nlaBits; r < uint64(len(n.views)) {
+		v := &n.views[r]
+		if off := (w - baseMask) & nlaMask; off+size <= min(v.Read, v.Write) {
+			return unsafe.Add(v.Base, off)
+		}
+	}
+	return nil
+}
+
+// PutSlice stores the elements of src at p and after it, and returns when they
+// are visible to every rank.
+func (p Ptr[T]) PutSlice(n *Node, src []T) error {
+	return n.putBytes(p.w, bytesOf(src))
+}
+
+// GetSlice loads len(dst) elements from p on into dst.
+func (p Ptr[T]) GetSlice(n *Node, dst []T) error {
+	return n.getBytes(bytesOf(dst), p.w)
+}
+
+// bytesOf is s as bytes.
+func bytesOf[T any](s []T) []byte {
+	var t T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(t)))
+}
+
+func (n *Node) putBytes(w uint64, src []byte) error {
+	if r := w >> nlaBits; r < uint64(len(n.views)) {
+		v := &n.views[r]
+		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
+			copy(dst, src)
+			return nil
+		}
+	}
+	return n.putBytesSlow(w, src)
+}
+
+func (n *Node) getBytes(dst []byte, w uint64) error {
+	if r := w >> nlaBits; r < uint64(len(n.views)) {
+		v := &n.views[r]
+		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {
+			copy(dst, src)
+			return nil
+		}
+	}
+	return n.getBytesSlow(dst, w)
+}
+
+// check is the error that an access of size bytes at w deserves, if any.
+func (n *Node) check(op string, w, size uint64) error {
+	if w == 0 {
+		return errs.BadArg("gas: %s: nil Ptr", op)
+	}
+	return conduits.CheckRemote(n.ep, "gas: "+op, wordRank(w), wordNLA(w), size)
+}

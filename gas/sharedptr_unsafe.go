@@ -1,0 +1,172 @@
+package gas
+
+// What is unsafe here: Sizeof only.
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/argon-go/argon/segment"
+)
+
+// Layout is how a UPC shared array lies on the ranks: what the type "shared
+// [Block] T" and the constant THREADS say in UPC 1.3.
+type Layout struct {
+	Threads int // number of ranks; at least 1
+	Block   int // elements of a block; 0 is UPC's indefinite block size, all on one rank
+}
+
+// SharedPtr is a UPC pointer-to-shared (UPC 1.3, section 6.4.2): a thread, which
+// is a rank, the phase inside a block, and an address. It walks the elements of
+// a block-cyclic array in order, from rank to rank, where Ptr stays on its rank.
+// The layout, part of the type in UPC, is an argument of the operations here; a
+// compiler passes constants.
+//
+// The zero SharedPtr is the null pointer-to-shared. Operator == compares the
+// phase too; UPC's == does not, see Equal.
+type SharedPtr[T any] struct {
+	_      [0]*T
+	Thread int         // upc_threadof
+	Phase  int         // upc_phaseof: 0 to Block-1, and 0 if Block is 0
+	Addr   segment.NLA // upc_addrfield: the address in the thread's segment
+}
+
+// Ptr is the plain pointer to the same element; nil for null.
+func (s SharedPtr[T]) Ptr() Ptr[T] {
+	if s.IsNil() {
+		return Ptr[T]{}
+	}
+	return Ptr[T]{w: makeWord(s.Thread, s.Addr)}
+}
+
+// SharedPtrOf is the pointer-to-shared with phase 0 to the same element, as a
+// UPC cast to a different block size gives.
+func SharedPtrOf[T any](p Ptr[T]) SharedPtr[T] {
+	if p.IsNil() {
+		return SharedPtr[T]{}
+	}
+	return SharedPtr[T]{Thread: p.Rank(), Addr: p.NLA()}
+}
+
+// IsNil says whether s is the null pointer-to-shared.
+func (s SharedPtr[T]) IsNil() bool { return s.Thread == 0 && s.Addr == 0 }
+
+// ResetPhase is s with phase 0 (upc_resetphase).
+func (s SharedPtr[T]) ResetPhase() SharedPtr[T] {
+	s.Phase = 0
+	return s
+}
+
+// Add is UPC's s + i: the element i further in array order, where i may be
+// negative. With div rounding down and mod nonnegative,
+//
+//	phase'  = (phase + i) mod Block
+//	thread' = (thread + (phase + i) div Block) mod Threads
+//
+// and the address follows from the correspondence of shared and local
+// arithmetic. With Block 0 only the address moves, and the phase is 0.
+func (s SharedPtr[T]) Add(l Layout, i int) SharedPtr[T] {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	if l.Block == 0 {
+		s.Phase = 0
+		s.Addr += segment.NLA(i * size)
+		return s
+	}
+	blocks, phase := floorDiv(s.Phase+i, l.Block)
+	rounds, thread := floorDiv(s.Thread+blocks, l.Threads)
+	s.Addr += segment.NLA((rounds*l.Block + phase - s.Phase) * size)
+	s.Thread, s.Phase = thread, phase
+	return s
+}
+
+// Sub is UPC's s - r: the x for which r + x is s with the same phase. It is
+// false if there is none, where UPC leaves the result undefined.
+func (s SharedPtr[T]) Sub(l Layout, r SharedPtr[T]) (x int, ok bool) {
+	var t T
+	size := int(unsafe.Sizeof(t))
+	bytes := int(s.Addr - r.Addr)
+	d := bytes / size // local elements
+	if bytes%size != 0 {
+		return 0, false
+	}
+	if l.Block == 0 {
+		return d, s.Thread == r.Thread && s.Phase == 0
+	}
+	if uint(s.Phase) >= uint(l.Block) || uint(s.Thread) >= uint(l.Threads) {
+		return 0, false
+	}
+	dphase := s.Phase - r.Phase
+	rounds := d - dphase
+	if rounds%l.Block != 0 {
+		return 0, false
+	}
+	return (rounds/l.Block*l.Threads+s.Thread-r.Thread)*l.Block + dphase, true
+}
+
+// Equal is UPC's ==: the same thread and address, whatever the phases.
+func (s SharedPtr[T]) Equal(r SharedPtr[T]) bool { return s.Thread == r.Thread && s.Addr == r.Addr }
+
+// Compare is UPC's <, == and >: the sign of s - r. It is false where s - r is
+// undefined.
+func (s SharedPtr[T]) Compare(l Layout, r SharedPtr[T]) (sign int, ok bool) {
+	x, ok := s.Sub(l, r)
+	switch {
+	case !ok:
+		return 0, false
+	case x < 0:
+		return -1, true
+	case x > 0:
+		return 1, true
+	}
+	return 0, true
+}
+
+// String prints thread, phase and address.
+func (s SharedPtr[T]) String() string {
+	if s.IsNil() {
+		return "nil"
+	}
+	return fmt.Sprintf("%d:%d+%#x", s.Thread, s.Phase, uint64(s.Addr-segment.AttachBase))
+}
+
+// Affinity is how many of the first count elements of an array lie on thread
+// (upc_affinitysize, in elements).
+func (l Layout) Affinity(count, thread int) int {
+	if l.Block == 0 {
+		if thread == 0 {
+			return count
+		}
+		return 0
+	}
+	round := l.Block * l.Threads
+	return count/round*l.Block + min(max(count%round-thread*l.Block, 0), l.Block)
+}
+
+// Locate is the place of element i >= 0 of an array that begins with phase 0 on
+// thread 0: its thread, and its index among the elements there.
+func (l Layout) Locate(i int) (thread, local int) {
+	if l.Block == 0 {
+		return 0, i
+	}
+	block, phase := i/l.Block, i%l.Block
+	return block % l.Threads, block/l.Threads*l.Block + phase
+}
+
+// Index is the inverse of Locate.
+func (l Layout) Index(thread, local int) int {
+	if l.Block == 0 {
+		return local
+	}
+	return (local/l.Block*l.Threads+thread)*l.Block + local%l.Block
+}
+
+// floorDiv is a div b rounding down, and a mod b, nonnegative; b is positive.
+func floorDiv(a, b int) (q, r int) {
+	q, r = a/b, a%b
+	if r < 0 {
+		q--
+		r += b
+	}
+	return q, r
+}
