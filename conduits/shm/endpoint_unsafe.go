@@ -1,0 +1,700 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/spin"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// Endpoint is one rank's mailbox and segment; see conduits.Endpoint.
+type Endpoint struct {
+	// What every send and poll reads, together.
+	out     []atomic.Pointer[outRing] // by 2*rank+class, made on first use
+	hot     *inRing                   // delivered last
+	openSeq *uint32                   // ctlOpenSeq of this rank
+	seen    uint32                    // its value when in was made
+	spins   int                       // looks at the hot ring in Spin
+	parked  *uint32
+	fence   bool // see notify
+
+	rank     int
+	j        *job
+	receiver conduits.Receiver
+	msg      [conduits.NumClasses]conduits.Message // one a class: replies may nest
+	in       []*inRing                             // rings of all sources that have sent
+	cursor   int                                   // where the last look at others ended
+	turn     uint                                  // polls, for fairness
+	views    []segment.View
+	lock     bias.Lock // held while polling
+	crowded  bool
+
+	waitMu  sync.Mutex
+	waiting []conduits.Blocked // by Ticket.Slot; nil entries are free
+	armed   int
+
+	received               [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
+	puts, gets, atomics    atomic.Uint64
+	parks, wakes, released atomic.Uint64
+	connectMu              sync.Mutex
+	attached               atomic.Bool
+	closed                 atomic.Bool
+	failed                 atomic.Pointer[conduits.PeerError]
+	start                  time.Time
+}
+
+// idle is the blocked reason of callers that give none.
+type idle struct{}
+
+func (idle) Blocked() string { return "waiting" }
+
+func newEndpoint(j *job, rank int) *Endpoint {
+	e := &Endpoint{
+		rank:    rank,
+		j:       j,
+		out:     make([]atomic.Pointer[outRing], conduits.NumClasses*j.n),
+		openSeq: j.c32(rank, ctlOpenSeq),
+		parked:  j.c32(rank, ctlParked),
+		crowded: *j.h32(hdrCrowded) != 0,
+		spins:   spins,
+		start:   time.Now(),
+	}
+	if e.crowded {
+		e.spins = 1
+	}
+	// A rank whose processes cannot do their half of the asymmetric fence makes
+	// everybody do theirs; told before Attach, so before the first message.
+	if plainStores && !sys.HasMembarrier() {
+		atomic.StoreUint32(j.h32(hdrFence), 1)
+	}
+	return e
+}
+
+// Looks at the hot ring in one Spin, about 70 ns: measured best between 16 and
+// 64 with two ranks, and 16 with eight peers, where the others wait meanwhile.
+const spins = 16
+
+// Rank is this endpoint's rank.
+func (e *Endpoint) Rank() int { return e.rank }
+
+// Size is the number of ranks.
+func (e *Endpoint) Size() int { return e.j.n }
+
+// Conduit is "shm".
+func (e *Endpoint) Conduit() string { return "shm" }
+
+// Limits of this job; the medium payload depends on the number of ranks.
+func (e *Endpoint) Limits() conduits.Limits {
+	return conduits.Limits{
+		MaxMedium:  e.j.maxMedium(),
+		MaxLong:    uint64(e.j.segment),
+		MaxSegment: uint64(e.j.segment),
+		Credits:    e.j.slots,
+	}
+}
+
+// Stats adds up the rings' counters.
+func (e *Endpoint) Stats(s *conduits.Stats) {
+	*s = conduits.Stats{
+		Puts:    e.puts.Load(),
+		Gets:    e.gets.Load(),
+		Atomics: e.atomics.Load(),
+		Parks:   e.parks.Load(),
+		Wakes:   e.wakes.Load(),
+	}
+	// The rings belong to whoever polls; if somebody does, yesterday's figures
+	// must do.
+	if e.lock.TryLock() {
+		var n [conduits.NumClasses]uint64
+		for _, r := range e.in {
+			n[r.class] += r.delivered
+		}
+		e.lock.Unlock()
+		for c := range n {
+			e.received[c].Store(n[c])
+		}
+	}
+	for c := range conduits.NumClasses {
+		s.Received[c] = e.received[c].Load()
+	}
+	for i := range e.out {
+		if r := e.out[i].Load(); r != nil {
+			r.lock.Lock()
+			s.Sent[i%conduits.NumClasses] += r.sent
+			s.NoCredit += r.noCredit
+			r.lock.Unlock()
+			if i%conduits.NumClasses == 0 || e.out[i-1].Load() == nil {
+				s.PeersUsed++
+			}
+		}
+	}
+}
+
+// Attach publishes the segment and waits for all ranks to do so.
+func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+	switch {
+	case c.Receiver == nil:
+		return errs.BadArg("shm: attach without a Receiver")
+	case c.Size%segment.PageSize != 0:
+		return errs.BadArg("shm: segment size %d is no multiple of the page size %d", c.Size, segment.PageSize)
+	case c.Size > uint64(e.j.segment):
+		return errs.Resource("shm: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, e.j.segment)
+	case !e.attached.CompareAndSwap(false, true):
+		return errs.NotReady("shm: rank %d is attached already", e.rank)
+	}
+	if c.Rights == 0 {
+		c.Rights = segment.RightsAll
+	}
+	if e.j.local != nil {
+		if err := checkLocal(c.Size); err != nil {
+			e.attached.Store(false)
+			return err
+		}
+	}
+	e.receiver = c.Receiver
+	*(*uint64)(unsafe.Add(e.j.ctl(e.rank), ctlSegment)) = c.Size
+	*e.j.c32(e.rank, ctlRights) = uint32(c.Rights)
+	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Attached))
+	all := e.j.h32(hdrAttached)
+	if atomic.AddUint32(all, 1) == uint32(e.j.n) {
+		for r := range e.j.n {
+			e.j.rouse(r)
+		}
+	}
+	for i := 0; atomic.LoadUint32(all) != uint32(e.j.n); i++ {
+		if e.Idle(i) {
+			continue
+		}
+		t := e.Arm(attaching{e})
+		if err := e.Err(); err != nil {
+			e.Disarm(t)
+			return err
+		}
+		if atomic.LoadUint32(all) == uint32(e.j.n) {
+			e.Disarm(t)
+			break
+		}
+		e.Park(t)
+	}
+	e.fence = plainStores && atomic.LoadUint32(e.j.h32(hdrFence)) != 0
+	views := make([]segment.View, e.j.n)
+	for r := range views {
+		size := *(*uint64)(unsafe.Add(e.j.ctl(r), ctlSegment))
+		views[r] = segment.NewView(e.j.segmentBase(r), size, segment.Rights(*e.j.c32(r, ctlRights)))
+		// A rank's own accesses are not restricted by what it grants to others.
+		if r == e.rank {
+			views[r] = segment.NewView(views[r].Base, size, segment.RightsAll)
+		}
+	}
+	e.views = views
+	return nil
+}
+
+// checkLocal refuses a segment that the Go heap could not give.
+func checkLocal(size uint64) error {
+	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
+		return errs.Resource("shm: a segment of %d bytes: %s allows %d (-segment, ARGON_SEGMENT)", size, limit, avail)
+	}
+	return nil
+}
+
+// attaching says which ranks Attach waits for.
+type attaching struct{ e *Endpoint }
+
+func (a attaching) Blocked() string {
+	var late []int
+	for r := range a.e.j.n {
+		if RankState(atomic.LoadUint32(a.e.j.c32(r, ctlState))) == Starting {
+			late = append(late, r)
+		}
+	}
+	if len(late) > 8 {
+		return fmt.Sprintf("attach: waiting for ranks %v and %d more", late[:8], len(late)-8)
+	}
+	return fmt.Sprintf("attach: waiting for ranks %v", late)
+}
+
+// Views is the direct-access table: all ranks of this conduit.
+func (e *Endpoint) Views() []segment.View { return e.views }
+
+// SegmentSize is the size that rank attached.
+func (e *Endpoint) SegmentSize(rank int) uint64 {
+	if uint(rank) >= uint(len(e.views)) {
+		return 0
+	}
+	return *(*uint64)(unsafe.Add(e.j.ctl(rank), ctlSegment))
+}
+
+// System is rank's system area.
+func (e *Endpoint) System(rank int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(e.j.ctl(rank), ctlSystem)), conduits.SystemBytes)
+}
+
+// ring finds or opens the ring to dst.
+func (e *Endpoint) ring(dst int, c conduits.Class) *outRing {
+	if r := e.out[dst*conduits.NumClasses+int(c)].Load(); r != nil {
+		return r
+	}
+	return e.connect(dst, c)
+}
+
+// connect makes this rank known to dst, which will look at the ring from now on.
+func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
+	e.connectMu.Lock()
+	defer e.connectMu.Unlock()
+	at := &e.out[dst*conduits.NumClasses+int(c)]
+	if r := at.Load(); r != nil {
+		return r
+	}
+	r := e.j.outRing(e.rank, dst, c)
+	word := (*uint32)(unsafe.Add(e.j.ctl(dst), ctlOpen+e.rank/32*4))
+	bit := uint32(1) << (e.rank % 32)
+	if atomic.OrUint32(word, bit)&bit == 0 {
+		atomic.AddUint32(e.j.c32(dst, ctlOpenSeq), 1)
+	}
+	at.Store(r)
+	return r
+}
+
+// admit takes up rings that were opened since the last poll.
+func (e *Endpoint) admit() {
+	e.seen = atomic.LoadUint32(e.openSeq)
+	have := make(map[int]bool, len(e.in))
+	for _, r := range e.in {
+		have[r.src] = true
+	}
+	for src := range e.j.n {
+		word := (*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+src/32*4))
+		if have[src] || atomic.LoadUint32(word)>>(src%32)&1 == 0 {
+			continue
+		}
+		for c := range conduits.Class(conduits.NumClasses) {
+			e.in = append(e.in, e.j.inRing(src, e.rank, c))
+		}
+	}
+	if e.hot == nil && len(e.in) > 0 {
+		e.hot = e.in[0]
+	}
+}
+
+// Reserve claims the slots of a message.
+func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
+	r := e.ring(dst, c)
+	if payload == 0 && words <= conduits.SlotWords {
+		r.lock.Lock()
+		t := r.tail
+		if t >= r.limit && !r.room(1) {
+			return conduits.Slot{}, e.full(r)
+		}
+		r.tail = t + 1
+		r.sent++
+		r.lock.Unlock()
+		return conduits.Slot{Words: unsafe.Slice((*uint32)(unsafe.Add(r.slot(t), 8)), words), Ref: t}, conduits.Ready
+	}
+	return e.reserve(r, words, payload)
+}
+
+// full unlocks r and says why there is no room.
+func (e *Endpoint) full(r *outRing) conduits.Status {
+	r.noCredit++
+	r.lock.Unlock()
+	if e.Err() != nil || RankState(atomic.LoadUint32(e.j.c32(r.dst, ctlState))) >= Finished {
+		return conduits.Dead
+	}
+	return conduits.NoCredit
+}
+
+func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, conduits.Status) {
+	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.j.maxMedium()) {
+		panic(fmt.Sprintf("shm: reserve of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.j.maxMedium()))
+	}
+	kind, size := kindShort, wordsAt[kindShort]+words*4
+	if payload > 0 {
+		kind, size = kindInline, wordsAt[kindInline]+roundUp(words*4, 8)+payload
+		if size > 2*slotBytes {
+			kind, size = kindLanded, wordsAt[kindLanded]+words*4
+		}
+	}
+	var at uint64
+	r.lock.Lock()
+	written := r.written
+	if kind == kindLanded {
+		var ok bool
+		if at, ok = r.land(uint64(payload)); !ok {
+			return conduits.Slot{}, e.full(r)
+		}
+	}
+	t, two, ok := r.claim(size)
+	if !ok {
+		r.written = written
+		return conduits.Slot{}, e.full(r)
+	}
+	r.sent++
+	r.lock.Unlock()
+	p := r.slot(t)
+	s := conduits.Slot{
+		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words),
+		Ref:   t | uint64(kind)<<refKindShift,
+	}
+	if two {
+		s.Ref |= refTwo
+	}
+	switch kind {
+	case kindLanded:
+		s.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), payload)
+		*(*uint64)(unsafe.Add(p, 8)) = landed(at, uint64(payload), uint64(payload))
+	case kindInline:
+		s.Payload = unsafe.Slice((*byte)(unsafe.Add(p, wordsAt[kind]+roundUp(words*4, 8))), payload)
+	}
+	return s, conduits.Ready
+}
+
+// ReservePut claims the slots and copies data straight into dst's segment.
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, _ uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	if uint(words) > conduits.MaxWords {
+		panic(fmt.Sprintf("shm: reserve of %d words; limit %d", words, conduits.MaxWords))
+	}
+	r := e.ring(dst, c)
+	r.lock.Lock()
+	t, two, ok := r.claim(wordsAt[kindLong] + words*4)
+	if !ok {
+		return conduits.Slot{}, 0, e.full(r)
+	}
+	r.sent++
+	r.lock.Unlock()
+	p := r.slot(t)
+	*(*uint64)(unsafe.Add(p, 8)) = uint64(to)
+	*(*uint64)(unsafe.Add(p, 16)) = uint64(len(data))
+	v := &e.views[dst]
+	if b, ok := v.Bytes(to, uint64(len(data)), v.Write); ok {
+		copy(b, data)
+	} else if len(data) > 0 {
+		panic("shm: put to an address that was not checked")
+	}
+	s := conduits.Slot{
+		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kindLong])), words),
+		Ref:   t | kindLong<<refKindShift,
+	}
+	if two {
+		s.Ref |= refTwo
+	}
+	return s, conduits.SourceDone | conduits.RemoteDone, conduits.Ready
+}
+
+// Commit publishes the message by its status word.
+func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
+	r := e.out[dst*conduits.NumClasses+int(c)].Load()
+	bits := uint64(tag)&stTagMask | uint64(len(s.Words))<<stWordsShift
+	t := s.Ref & refIndex
+	p := r.slot(t)
+	if s.Ref != t {
+		bits |= e.finish(s, p, payload)
+	}
+	storeRelease64((*uint64)(p), status(t, bits))
+	e.notify(r)
+}
+
+// Cancel publishes a message that delivers nothing.
+func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
+	r := e.out[dst*conduits.NumClasses+int(c)].Load()
+	r.lock.Lock()
+	r.sent--
+	r.lock.Unlock()
+	t := s.Ref & refIndex
+	p := r.slot(t)
+	bits := e.finish(s, p, 0) | stSkip
+	storeRelease64((*uint64)(p), status(t, bits))
+	e.notify(r)
+}
+
+// finish writes the header of a message with a payload and returns its status
+// bits.
+func (e *Endpoint) finish(s conduits.Slot, p unsafe.Pointer, payload int) uint64 {
+	kind := s.Ref >> refKindShift & stKindMask
+	h := (*uint64)(unsafe.Add(p, 8))
+	switch kind {
+	case kindLanded:
+		*h = *h&^(1<<24-1) | uint64(payload)
+	case kindInline:
+		*h = uint64(payload)
+	}
+	bits := kind << stKindShift
+	if s.Ref&refTwo != 0 {
+		bits |= stTwo
+	}
+	return bits
+}
+
+// notify wakes the receiver of r if it sleeps. The load must not overtake the
+// status store. With plain stores the processor may let it; then the receiver,
+// having announced itself, makes all running threads pass a barrier and looks
+// again (Arm), or, where that does not work or not pay, senders fence.
+func (e *Endpoint) notify(r *outRing) {
+	if e.fence {
+		e.j.spare.Add(1)
+	}
+	if atomic.LoadUint32(r.parked) != 0 {
+		e.wake(r.dst)
+	}
+}
+
+// Wake makes rank's sleepers look again.
+func (e *Endpoint) Wake(rank int) {
+	if e.fence {
+		e.j.spare.Add(1)
+	}
+	if p := e.j.c32(rank, ctlParked); atomic.LoadUint32(p) != 0 {
+		e.wake(rank)
+	}
+}
+
+// wake is one system call for any number of messages: whoever clears the word
+// rouses; the sleeper sets it again before it sleeps again.
+func (e *Endpoint) wake(rank int) {
+	if atomic.SwapUint32(e.j.c32(rank, ctlParked), 0) != 0 {
+		e.wakes.Add(1)
+		e.j.rouse(rank)
+	}
+}
+
+// Most messages of one ring that one poll runs, and most other rings that it
+// looks at: together they bound how long a ring can be overlooked.
+const (
+	batch = 32
+	looks = 16
+)
+
+// Poll runs what has arrived.
+func (e *Endpoint) Poll() int {
+	if !e.lock.TryLock() {
+		return 0
+	}
+	n := e.poll(1)
+	e.lock.Unlock()
+	return n
+}
+
+// Spin is Poll that watches the hot ring for a moment.
+func (e *Endpoint) Spin() int {
+	if !e.lock.TryLock() {
+		return 0
+	}
+	n := e.poll(e.spins)
+	e.lock.Unlock()
+	return n
+}
+
+func (e *Endpoint) poll(spins int) int {
+	if atomic.LoadUint32(e.openSeq) != e.seen {
+		e.admit()
+	}
+	r := e.hot
+	if r == nil {
+		return 0
+	}
+	n := 0
+	if s := spin.Nonzero((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)), spins); s != 0 {
+		n = e.drain(r, s, batch)
+		e.turn++
+		if n < batch && e.turn&7 != 0 {
+			e.ran()
+			return n
+		}
+		e.ran()
+	}
+	for i := min(len(e.in), looks); i > 0; i-- {
+		if e.cursor++; e.cursor >= len(e.in) {
+			e.cursor = 0
+		}
+		r := e.in[e.cursor]
+		if s := atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes))); s != 0 {
+			k := e.drain(r, s, batch)
+			e.ran()
+			e.hot = r
+			n += k
+		}
+	}
+	return n
+}
+
+// ran wakes siblings that may wait for what a handler did.
+func (e *Endpoint) ran() {
+	if atomic.LoadUint32(e.parked) != 0 {
+		e.wake(e.rank)
+	}
+}
+
+// PollReplies runs replies only; the caller is in Receive, so it holds the lock.
+func (e *Endpoint) PollReplies() int {
+	if atomic.LoadUint32(e.openSeq) != e.seen {
+		e.admit()
+	}
+	n := 0
+	for _, r := range e.in {
+		if r.class != conduits.Reply {
+			continue
+		}
+		if s := atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes))); s != 0 {
+			k := e.drain(r, s, batch)
+			e.ran()
+			n += k
+		}
+	}
+	return n
+}
+
+// corrupt ends the job: a slot holds what no sender of ours writes.
+func (e *Endpoint) corrupt(r *inRing, s uint64) {
+	e.Fail(fmt.Errorf("mailbox of rank %d: slot %d of the %v ring from rank %d holds %#x", e.rank, r.head&r.mask, r.class, r.src, s))
+}
+
+// How long a waiting rank spins (in empty Spins of about 70 ns) and yields
+// before it sleeps. Crowded ranks hand the processor over at once.
+const (
+	spinsBeforeYield  = 1000
+	yieldsBeforePark  = 40
+	crowdedYields     = 2
+	goschedEverySpins = 64
+)
+
+// Idle yields as the wait grows longer.
+func (e *Endpoint) Idle(idle int) bool {
+	if e.crowded {
+		if idle >= crowdedYields {
+			return false
+		}
+		e.yield()
+		return true
+	}
+	switch {
+	case idle < spinsBeforeYield:
+		if idle%goschedEverySpins == goschedEverySpins-1 {
+			runtime.Gosched() // lets goroutines of this process run
+		}
+	case idle < spinsBeforeYield+yieldsBeforePark:
+		e.yield()
+	default:
+		return false
+	}
+	return true
+}
+
+func (e *Endpoint) yield() {
+	if e.j.local != nil {
+		runtime.Gosched()
+	} else {
+		sys.Yield()
+	}
+}
+
+// Arm announces a sleeper.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
+	if b == nil {
+		b = idle{}
+	}
+	e.waitMu.Lock()
+	t := conduits.Ticket{Slot: -1}
+	for i, w := range e.waiting {
+		if w == nil {
+			t.Slot = int32(i)
+		}
+	}
+	if t.Slot < 0 {
+		t.Slot = int32(len(e.waiting))
+		e.waiting = append(e.waiting, nil)
+	}
+	e.waiting[t.Slot] = b
+	e.armed++
+	// The number first, then the announcement: who clears the announcement
+	// changes the number afterwards, so Park cannot miss it.
+	t.Seq = atomic.LoadUint32(e.j.c32(e.rank, ctlSeq))
+	atomic.StoreUint32(e.parked, 1)
+	e.waitMu.Unlock()
+	if plainStores && !e.fence {
+		if e.j.local != nil {
+			sys.Barrier()
+		} else {
+			sys.GlobalBarrier()
+		}
+	}
+	return t
+}
+
+// Park sleeps until woken.
+func (e *Endpoint) Park(t conduits.Ticket) {
+	e.parks.Add(1)
+	e.j.sleep(e.rank, t.Seq)
+	e.Disarm(t)
+}
+
+// Disarm takes the announcement back when nobody else has made one.
+func (e *Endpoint) Disarm(t conduits.Ticket) {
+	e.waitMu.Lock()
+	e.waiting[t.Slot] = nil
+	if e.armed--; e.armed == 0 {
+		atomic.StoreUint32(e.parked, 0)
+	}
+	e.waitMu.Unlock()
+}
+
+// Waiting lists the reasons of those who sleep.
+func (e *Endpoint) Waiting() []conduits.Blocked {
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	var l []conduits.Blocked
+	for _, b := range e.waiting {
+		if b != nil {
+			l = append(l, b)
+		}
+	}
+	return l
+}
+
+// Now is the time since the endpoint was opened.
+func (e *Endpoint) Now() time.Duration { return time.Since(e.start) }
+
+// Err is the job's failure.
+func (e *Endpoint) Err() error {
+	if p := e.failed.Load(); p != nil {
+		return p
+	}
+	if rank, _, cause, ok := e.j.failure(); ok {
+		e.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: errors.New(cause)})
+		return e.failed.Load()
+	}
+	if e.closed.Load() {
+		return errClosed
+	}
+	return nil
+}
+
+var errClosed = errs.Closed("shm: the endpoint is closed")
+
+// Fail declares this rank failed.
+func (e *Endpoint) Fail(err error) {
+	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Failed))
+	e.j.fail(e.rank, 1, err.Error())
+}
+
+// Close leaves the job. The memory stays mapped: goroutines may still hold
+// pointers into it.
+func (e *Endpoint) Close() error {
+	if !e.closed.CompareAndSwap(false, true) {
+		return errClosed
+	}
+	atomic.CompareAndSwapUint32(e.j.c32(e.rank, ctlState), uint32(Attached), uint32(Finished))
+	for r := range e.j.n {
+		e.j.rouse(r)
+	}
+	return nil
+}

@@ -1,0 +1,372 @@
+package shm
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+func init() {
+	conduits.Register(conduits.Conduit{Name: "shm", Local: Local, Join: Join})
+}
+
+// RankState is how far a rank has come.
+type RankState uint32
+
+// The states, in order.
+const (
+	Starting RankState = iota // not attached yet
+	Attached
+	Finished // left in good order
+	Failed
+)
+
+// String names the state.
+func (s RankState) String() string {
+	switch s {
+	case Starting:
+		return "starting"
+	case Attached:
+		return "attached"
+	case Finished:
+		return "finished"
+	}
+	return "failed"
+}
+
+// job is the memory that the ranks of a job share, as this process sees it.
+type job struct {
+	geometry
+	base unsafe.Pointer // processes: the mapping; the header is its first page
+	// In one process the parts are separate pieces of the Go heap.
+	header unsafe.Pointer
+	local  *localJob
+	// spare is where senders fence, see Endpoint.notify.
+	spare atomic.Uint32
+}
+
+// localJob is what the ranks of an in-process job have beyond the layout.
+type localJob struct {
+	ctl      []unsafe.Pointer
+	pairs    []atomic.Pointer[byte] // by src*n+dst, made on first contact
+	mu       sync.Mutex             // serialises making pairs and segments
+	segments []unsafe.Pointer
+	sleepers []sleeper
+}
+
+// sleeper is where the goroutines of one in-process rank sleep.
+type sleeper struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+}
+
+// block returns n zero bytes of the Go heap, aligned to a page.
+func block(n int) unsafe.Pointer {
+	b := make([]uint64, (n+segment.PageSize)/8)
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	return unsafe.Add(p, -uintptr(p)&(segment.PageSize-1))
+}
+
+// Local opens a job of n ranks inside this process. Everything lies in the Go
+// heap. c.MaxSegment 0 means as much as a rank asks for.
+func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	if err := checkSize(n); err != nil {
+		return nil, err
+	}
+	maxSegment := int64(segment.MaxAttach)
+	if c.MaxSegment != 0 {
+		maxSegment = int64(min(c.MaxSegment, uint64(segment.MaxAttach)))
+	}
+	j := &job{geometry: geometryFor(n, maxSegment), header: block(hdrBytes)}
+	j.local = &localJob{
+		ctl:      make([]unsafe.Pointer, n),
+		pairs:    make([]atomic.Pointer[byte], n*n),
+		segments: make([]unsafe.Pointer, n),
+		sleepers: make([]sleeper, n),
+	}
+	ctl := block(n * ctlBytes)
+	for r := range n {
+		j.local.ctl[r] = unsafe.Add(ctl, r*ctlBytes)
+		j.local.sleepers[r].cond = sync.NewCond(&j.local.sleepers[r].mu)
+	}
+	j.initHeader(min(runtime.GOMAXPROCS(0), sys.NumCPU()))
+	eps := make([]conduits.Endpoint, n)
+	for r := range eps {
+		eps[r] = newEndpoint(j, r)
+	}
+	return eps, nil
+}
+
+func (j *job) initHeader(processors int) {
+	*j.h32(hdrVersion) = version
+	*j.h32(hdrSize) = uint32(j.n)
+	*j.h32(hdrSlots) = uint32(j.slots)
+	*j.h32(hdrLanding) = uint32(j.landing)
+	*(*uint64)(unsafe.Add(j.header, hdrSegment)) = uint64(j.segment)
+	if j.n > processors {
+		*j.h32(hdrCrowded) = 1
+	}
+	// With more ranks than processors sleeping is frequent and sends compete
+	// with it for the same processor: a fence of 5 ns at each send is then
+	// cheaper than a membarrier of 2 to 8 us at each nap.
+	if plainStores && (j.n > processors || !sys.HasMembarrier()) {
+		*j.h32(hdrFence) = 1
+	}
+	*(*uint64)(unsafe.Add(j.header, hdrMagic)) = magic
+}
+
+// JobMemory is a launcher's hold on the memory of a job of processes.
+type JobMemory struct {
+	j    *job
+	file *os.File
+}
+
+// CreateJob makes the memory for n ranks: a memfd, or an unlinked file in the
+// directory that ARGON_SHM_DIR names (such as /dev/shm) where memfd_create is
+// not to be had. Nothing of it is touched yet. c.MaxSegment 0 lets the ranks
+// attach 85 % of the memory that is available, divided by n, at most 64 GiB
+// each; an explicit size that does not fit is an error.
+func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
+	if err := checkSize(n); err != nil {
+		return nil, err
+	}
+	dir := os.Getenv("ARGON_SHM_DIR")
+	stride, err := chooseStride(n, dir, c.MaxSegment)
+	if err != nil {
+		return nil, err
+	}
+	g := geometryFor(n, stride)
+	f, err := sys.CreateMemory(dir, "argon", g.total())
+	if err != nil && dir == "" {
+		const fallback = "/dev/shm"
+		if stride, err = chooseStride(n, fallback, c.MaxSegment); err == nil {
+			g = geometryFor(n, stride)
+			f, err = sys.CreateMemory(fallback, "argon", g.total())
+		}
+	}
+	if err != nil {
+		return nil, errs.Resource("shm: cannot make %d bytes of shared memory for %d ranks: %v (-segment, ARGON_SEGMENT, ARGON_SHM_DIR)", g.total(), n, err)
+	}
+	p, err := sys.Map(f.Fd(), g.ctlOffset(n))
+	if err != nil {
+		f.Close()
+		return nil, errs.Resource("shm: %v", err)
+	}
+	j := &job{geometry: g, base: p, header: p}
+	j.initHeader(sys.NumCPU())
+	return &JobMemory{j: j, file: f}, nil
+}
+
+// chooseStride checks a wanted segment size against what there is, or chooses.
+func chooseStride(n int, dir string, want uint64) (int64, error) {
+	avail, limit := sys.AvailableMemory()
+	if dir != "" {
+		free, err := sys.FreeSpace(dir)
+		if err != nil {
+			return 0, errs.Resource("shm: %s: %v (ARGON_SHM_DIR)", dir, err)
+		}
+		if avail == 0 || free < avail {
+			avail, limit = free, "the space free in "+dir
+		}
+	}
+	return strideFor(n, want, avail, limit)
+}
+
+// strideFor is chooseStride without the system: avail is 0 if unknown.
+func strideFor(n int, want uint64, avail int64, limit string) (int64, error) {
+	const most = 64 << 30
+	if want == 0 {
+		if avail == 0 {
+			return 256 << 20, nil
+		}
+		s := min(avail/100*85/int64(n), most) &^ (segment.PageSize - 1)
+		return max(s, segment.PageSize), nil
+	}
+	if want > uint64(segment.MaxAttach) {
+		return 0, errs.Resource("shm: a segment of %d bytes: the most is %d (-segment, ARGON_SEGMENT)", want, uint64(segment.MaxAttach))
+	}
+	if avail != 0 && want > uint64(avail)/uint64(n) {
+		return 0, errs.Resource("shm: %d segments of %d bytes need %.0f MiB, but %s allows %d MiB: at most %d bytes a rank (-segment, ARGON_SEGMENT, or a container's --shm-size and memory limit)",
+			n, want, float64(n)*float64(want)/(1<<20), limit, avail>>20, avail/int64(n)&^(segment.PageSize-1))
+	}
+	return int64(want+segment.PageSize-1) &^ (segment.PageSize - 1), nil
+}
+
+// File is the memory as a file for ranks to inherit; a rank finds its number in
+// ARGON_SEGFD. It stays the launcher's.
+func (m *JobMemory) File() *os.File { return m.file }
+
+// State says how far rank has come.
+func (m *JobMemory) State(rank int) RankState {
+	return RankState(atomic.LoadUint32(m.j.c32(rank, ctlState)))
+}
+
+// MaxSegment is the most a rank can attach, bytes.
+func (m *JobMemory) MaxSegment() int64 { return m.j.segment }
+
+// Fail records that rank ended with status because of cause and wakes all
+// ranks, whose waits and sends then end with a *conduits.PeerError. Only the
+// first failure of a job is recorded.
+func (m *JobMemory) Fail(rank, status int, cause string) {
+	atomic.StoreUint32(m.j.c32(rank, ctlState), uint32(Failed))
+	m.j.fail(rank, status, cause)
+}
+
+// Failure returns the recorded failure, if any: a rank may have announced its
+// own before it ended.
+func (m *JobMemory) Failure() (rank, status int, cause string, ok bool) { return m.j.failure() }
+
+// Close gives up the launcher's hold. The memory goes when the last rank ends.
+func (m *JobMemory) Close() error {
+	err := sys.Unmap(m.j.base, m.j.ctlOffset(m.j.n))
+	if cerr := m.file.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Join opens this process's rank of a job whose memory a launcher made. It
+// reads ARGON_SEGFD by jb.Env.
+func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
+	s := jb.Env("ARGON_SEGFD")
+	fd, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%q is no file descriptor; ranks are started by gasrun", s)
+	}
+	page, err := sys.Map(uintptr(fd), hdrBytes)
+	if err != nil {
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not a job's memory: %v", fd, err)
+	}
+	peek := &job{header: page}
+	if *(*uint64)(unsafe.Add(page, hdrMagic)) != magic || *peek.h32(hdrVersion) != version {
+		sys.Unmap(page, hdrBytes)
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not the memory of a job of this version of argon", fd)
+	}
+	g := geometry{
+		n:       int(*peek.h32(hdrSize)),
+		slots:   int(*peek.h32(hdrSlots)),
+		landing: int(*peek.h32(hdrLanding)),
+		segment: int64(*(*uint64)(unsafe.Add(page, hdrSegment))),
+	}
+	sys.Unmap(page, hdrBytes)
+	if jb.Size != g.n || jb.Rank < 0 || jb.Rank >= g.n {
+		return nil, errs.BadArg("shm: rank %d of %d does not exist: the job's memory was made for %d ranks (ARGON_RANK, ARGON_SIZE)", jb.Rank, jb.Size, g.n)
+	}
+	p, err := sys.Map(uintptr(fd), g.total())
+	if err != nil {
+		return nil, errs.Resource("shm: %v; %d ranks with segments of up to %d bytes (-segment, ARGON_SEGMENT)", err, g.n, g.segment)
+	}
+	j := &job{geometry: g, base: p, header: p}
+	if st := RankState(atomic.LoadUint32(j.c32(jb.Rank, ctlState))); st != Starting {
+		return nil, errs.BadArg("shm: rank %d is taken: it is %v already (ARGON_RANK)", jb.Rank, st)
+	}
+	return newEndpoint(j, jb.Rank), nil
+}
+
+// h32 is a word of the header.
+func (j *job) h32(off int) *uint32 { return (*uint32)(unsafe.Add(j.header, off)) }
+
+// ctl is the control block of rank.
+func (j *job) ctl(rank int) unsafe.Pointer {
+	if j.local != nil {
+		return j.local.ctl[rank]
+	}
+	return unsafe.Add(j.base, j.ctlOffset(rank))
+}
+
+// c32 is a word of rank's control block.
+func (j *job) c32(rank, off int) *uint32 { return (*uint32)(unsafe.Add(j.ctl(rank), off)) }
+
+// pair is the pair block for messages from src to dst.
+func (j *job) pairBlock(src, dst int) unsafe.Pointer {
+	l := j.local
+	if l == nil {
+		return unsafe.Add(j.base, j.pairOffset(src, dst))
+	}
+	at := &l.pairs[src*j.n+dst]
+	if p := at.Load(); p != nil {
+		return unsafe.Pointer(p)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at.Load() == nil {
+		at.Store((*byte)(block(j.pair())))
+	}
+	return unsafe.Pointer(at.Load())
+}
+
+// segmentBase makes or finds the memory of rank's segment.
+func (j *job) segmentBase(rank int) unsafe.Pointer {
+	l := j.local
+	if l == nil {
+		return unsafe.Add(j.base, j.segmentOffset(rank))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.segments[rank] == nil {
+		size := *(*uint64)(unsafe.Add(j.ctl(rank), ctlSegment))
+		l.segments[rank] = block(int(size))
+	}
+	return l.segments[rank]
+}
+
+// fail records the first failure and wakes everybody.
+func (j *job) fail(rank, status int, cause string) {
+	if atomic.CompareAndSwapUint32(j.h32(hdrClaim), 0, 1) {
+		n := copy(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), hdrCauseMax), cause)
+		*j.h32(hdrCauseLen) = uint32(n)
+		*j.h32(hdrStatus) = uint32(status)
+		atomic.StoreUint32(j.h32(hdrFailed), uint32(rank)+1)
+	}
+	for r := range j.n {
+		j.rouse(r)
+	}
+}
+
+func (j *job) failure() (rank, status int, cause string, ok bool) {
+	f := atomic.LoadUint32(j.h32(hdrFailed))
+	if f == 0 {
+		return 0, 0, "", false
+	}
+	n := min(*j.h32(hdrCauseLen), hdrCauseMax)
+	text := string(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), n))
+	return int(f - 1), int(*j.h32(hdrStatus)), text, true
+}
+
+// rouse wakes whoever of rank is asleep or about to be.
+func (j *job) rouse(rank int) {
+	seq := j.c32(rank, ctlSeq)
+	if j.local == nil {
+		atomic.AddUint32(seq, 1)
+		sys.FutexWake(seq)
+		return
+	}
+	s := &j.local.sleepers[rank]
+	s.mu.Lock()
+	atomic.AddUint32(seq, 1)
+	s.cond.Broadcast()
+	s.mu.Unlock()
+}
+
+// sleep returns when rank has been roused since its ctlSeq was seq.
+func (j *job) sleep(rank int, seq uint32) {
+	word := j.c32(rank, ctlSeq)
+	if j.local == nil {
+		sys.FutexWait(word, seq)
+		return
+	}
+	s := &j.local.sleepers[rank]
+	s.mu.Lock()
+	for atomic.LoadUint32(word) == seq {
+		s.cond.Wait()
+	}
+	s.mu.Unlock()
+}

@@ -1,0 +1,152 @@
+package shm
+
+import (
+	"math/bits"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// MaxRanks is the most ranks one job of this conduit can have.
+const MaxRanks = 1024
+
+// The job's memory, in this order:
+//
+//	header          one page
+//	control blocks  one page a rank
+//	pair blocks     one for each ordered pair (source, destination)
+//	segments        one a rank
+//
+// Everything but the header stays a hole in the file until it is used.
+const (
+	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
+	version = 1
+
+	// Header.
+	hdrMagic    = 0
+	hdrVersion  = 8   // uint32
+	hdrSize     = 12  // uint32: ranks
+	hdrSlots    = 16  // uint32: slots of a ring
+	hdrLanding  = 20  // uint32: bytes of a landing buffer
+	hdrSegment  = 24  // uint64: bytes between two segments
+	hdrFence    = 32  // uint32: senders fence, see Endpoint.notify
+	hdrCrowded  = 36  // uint32: more ranks than processors
+	hdrClaim    = 64  // uint32: 1 once somebody writes the fields below
+	hdrFailed   = 68  // uint32: rank that failed first, plus 1
+	hdrStatus   = 72  // uint32: its exit status
+	hdrCauseLen = 76  // uint32
+	hdrCause    = 128 // text
+	hdrCauseMax = 1024
+	hdrAttached = 1280 // uint32: ranks that have attached
+	hdrBytes    = segment.PageSize
+
+	// Control block of a rank.
+	ctlParked  = 0    // uint32: 1 while somebody sleeps or is about to
+	ctlSeq     = 64   // uint32: counts wake-ups; the futex
+	ctlState   = 128  // uint32: RankState
+	ctlRights  = 132  // uint32
+	ctlSegment = 136  // uint64: bytes attached
+	ctlOpenSeq = 192  // uint32: counts changes of the bits below
+	ctlOpen    = 256  // MaxRanks bits: sources that have sent to this rank
+	ctlSystem  = 1024 // conduits.SystemBytes
+	ctlBytes   = segment.PageSize
+
+	// Ring: a line for each thing that is written by one side, then slots.
+	ringHead     = 0 // uint64: slots consumed, published by the receiver
+	ringLandRead = 8 // uint64: bytes of the landing buffer consumed, likewise
+	ringSlots    = 256
+	slotBytes    = 64
+)
+
+// Status word of a slot; see the package comment.
+const (
+	stSeqShift   = 40
+	stSeqMask    = 1<<24 - 1
+	stValid      = 1 << 39
+	stTwo        = 1 << 38
+	stKindShift  = 36
+	stKindMask   = 3
+	stSkip       = 1 << 35
+	stWordsShift = 30
+	stWordsMask  = 31
+	stTagMask    = 1<<conduits.TagBits - 1
+)
+
+// Kinds of message.
+const (
+	kindShort = iota
+	kindLanded
+	kindInline
+	kindLong
+)
+
+// Where the words begin in a slot, by kind.
+var wordsAt = [4]int{8, 16, 16, 24}
+
+// geometry is what all ranks of a job must agree on.
+type geometry struct {
+	n       int // ranks
+	slots   int // of a ring, a power of two
+	landing int // bytes of a landing buffer, a power of two
+	segment int64
+}
+
+// geometryFor chooses ring and landing sizes so that the mailboxes of a job in
+// which everybody has talked to everybody stay below 64 MiB of slots and
+// 256 MiB of landing buffers, from 2 ranks (256 slots, 128 KiB) to 128 (64
+// slots, 16 KiB) and beyond.
+func geometryFor(n int, maxSegment int64) geometry {
+	rings := n * n * conduits.NumClasses
+	return geometry{
+		n:       n,
+		slots:   min(max(floorPow2(64<<20/slotBytes/rings), 32), 256),
+		landing: min(max(floorPow2(256<<20/rings), 16<<10), 128<<10),
+		segment: maxSegment,
+	}
+}
+
+func floorPow2(n int) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << (bits.Len(uint(n)) - 1)
+}
+
+// ring is the size of a ring. It ends with a spare line, because a window of
+// two slots at the last one reaches beyond it.
+func (g geometry) ring() int { return ringSlots + g.slots*slotBytes + slotBytes }
+
+// pair is the size of a pair block: two rings, two landing buffers, whole pages.
+func (g geometry) pair() int {
+	return roundUp(conduits.NumClasses*(g.ring()+g.landing), segment.PageSize)
+}
+
+func (g geometry) ringOffset(c conduits.Class) int { return int(c) * g.ring() }
+
+func (g geometry) landingOffset(c conduits.Class) int {
+	return conduits.NumClasses*g.ring() + int(c)*g.landing
+}
+
+func (g geometry) maxMedium() int { return g.landing / 4 }
+
+func (g geometry) ctlOffset(rank int) int64 { return hdrBytes + int64(rank)*ctlBytes }
+
+func (g geometry) pairOffset(src, dst int) int64 {
+	return g.ctlOffset(g.n) + (int64(src)*int64(g.n)+int64(dst))*int64(g.pair())
+}
+
+func (g geometry) segmentOffset(rank int) int64 {
+	return g.pairOffset(g.n, 0) + int64(rank)*g.segment
+}
+
+func (g geometry) total() int64 { return g.segmentOffset(g.n) }
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func checkSize(n int) error {
+	if n < 1 || n > MaxRanks {
+		return errs.BadArg("shm: %d ranks; this conduit takes 1 to %d (-n)", n, MaxRanks)
+	}
+	return nil
+}

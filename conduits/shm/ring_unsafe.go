@@ -1,0 +1,260 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/segment"
+)
+
+// outRing is the sender's end of one ring: everything but the slots and the
+// words behind the pointers is private to it.
+type outRing struct {
+	lock   bias.Lock // guards what follows; held only to claim slots
+	tail   uint64    // slots claimed
+	limit  uint64    // tail may not pass it: head as last seen, plus the ring
+	slots  unsafe.Pointer
+	mask   uint64
+	parked *uint32 // the receiver's, see notify
+	dst    int
+
+	written  uint64 // bytes of the landing buffer claimed
+	landRead uint64 // bytes consumed, as last seen
+	landing  unsafe.Pointer
+	landSize uint64
+
+	head     *uint64 // published by the receiver
+	landHead *uint64
+	sent     uint64 // messages; cancelled ones do not count
+	noCredit uint64
+}
+
+// inRing is the receiver's end.
+type inRing struct {
+	slots     unsafe.Pointer
+	head      uint64 // slots consumed
+	mask      uint64
+	published uint64
+	quarter   uint64
+	src       int
+	class     conduits.Class
+
+	landing       unsafe.Pointer
+	landSize      uint64
+	landRead      uint64
+	landPublished uint64
+
+	headWord *uint64
+	landWord *uint64
+
+	delivered uint64 // messages given to the Receiver
+}
+
+func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
+	p := j.pairBlock(src, dst)
+	ring := unsafe.Add(p, j.ringOffset(c))
+	r := &outRing{
+		slots:    unsafe.Add(ring, ringSlots),
+		mask:     uint64(j.slots - 1),
+		limit:    uint64(j.slots),
+		parked:   j.c32(dst, ctlParked),
+		dst:      dst,
+		landing:  unsafe.Add(p, j.landingOffset(c)),
+		landSize: uint64(j.landing),
+		head:     (*uint64)(unsafe.Add(ring, ringHead)),
+		landHead: (*uint64)(unsafe.Add(ring, ringLandRead)),
+	}
+	return r
+}
+
+func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
+	p := j.pairBlock(src, dst)
+	ring := unsafe.Add(p, j.ringOffset(c))
+	return &inRing{
+		slots:    unsafe.Add(ring, ringSlots),
+		mask:     uint64(j.slots - 1),
+		quarter:  uint64(j.slots / 4),
+		src:      src,
+		class:    c,
+		landing:  unsafe.Add(p, j.landingOffset(c)),
+		landSize: uint64(j.landing),
+		headWord: (*uint64)(unsafe.Add(ring, ringHead)),
+		landWord: (*uint64)(unsafe.Add(ring, ringLandRead)),
+	}
+}
+
+// A Slot.Ref holds what Commit needs: the slot's index in its low 48 bits, then
+// the kind and whether it goes on in the next slot.
+const (
+	refIndex     = 1<<48 - 1
+	refKindShift = 48
+	refTwo       = 1 << 50
+)
+
+func (r *outRing) slot(t uint64) unsafe.Pointer {
+	return unsafe.Add(r.slots, (t&r.mask)*slotBytes)
+}
+
+// room says whether n slots can be claimed, looking at the receiver's head only
+// when the last look does not suffice.
+func (r *outRing) room(n uint64) bool {
+	if r.tail+n <= r.limit {
+		return true
+	}
+	r.limit = atomic.LoadUint64(r.head) + r.mask + 1
+	return r.tail+n <= r.limit
+}
+
+// claim takes the slots for a message of size bytes, status included, and
+// returns the index of the first. The lock is held.
+func (r *outRing) claim(size int) (t uint64, two, ok bool) {
+	if size <= slotBytes {
+		if !r.room(1) {
+			return 0, false, false
+		}
+		t = r.tail
+		r.tail++
+		return t, false, true
+	}
+	if r.tail&r.mask == r.mask {
+		// The two slots must be neighbours: leave the last one of the ring
+		// empty and say so.
+		if !r.room(3) {
+			return 0, false, false
+		}
+		storeRelease64((*uint64)(r.slot(r.tail)), status(r.tail, stSkip))
+		r.tail++
+	} else if !r.room(2) {
+		return 0, false, false
+	}
+	t = r.tail
+	r.tail += 2
+	return t, true, true
+}
+
+// land takes n bytes of the landing buffer and returns where they begin, in the
+// buffer. The lock is held. A payload never wraps: what is left at the end is
+// skipped, and the receiver skips it likewise.
+func (r *outRing) land(n uint64) (at uint64, ok bool) {
+	n = lines(n) * slotBytes
+	at = r.written & (r.landSize - 1)
+	skip := uint64(0)
+	if at+n > r.landSize {
+		skip, at = r.landSize-at, 0
+	}
+	if r.written+skip+n-r.landRead > r.landSize {
+		r.landRead = atomic.LoadUint64(r.landHead)
+		if r.written+skip+n-r.landRead > r.landSize {
+			return 0, false
+		}
+	}
+	r.written += skip + n
+	return at, true
+}
+
+func lines(n uint64) uint64 { return (n + slotBytes - 1) / slotBytes }
+
+func status(t uint64, bits uint64) uint64 {
+	return (t+1)&stSeqMask<<stSeqShift | stValid | bits
+}
+
+// Header of a landed payload: where it begins and how much was claimed, both in
+// lines, and its length.
+func landed(at, claimed, length uint64) uint64 {
+	return at/slotBytes<<44 | lines(claimed)<<24 | length
+}
+
+// drain runs up to max messages of r, the first of which has status s.
+func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
+	m := &e.msg[r.class]
+	n := 0
+	for {
+		p := unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)
+		if s>>stSeqShift != (r.head+1)&stSeqMask {
+			e.corrupt(r, s)
+			return n
+		}
+		step := uint64(1)
+		kind := s >> stKindShift & stKindMask
+		if kind == kindShort && s&(stSkip|stTwo) == 0 {
+			m.Src = r.src
+			m.Tag = conduits.Tag(s & stTagMask)
+			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, 8)), s>>stWordsShift&stWordsMask)
+			r.delivered++
+			e.receiver.Receive(m)
+		} else {
+			if s&stTwo != 0 {
+				step = 2
+			}
+			e.deliver(r, m, p, s, kind)
+			if step == 2 {
+				// The second slot began with message bytes, not with a status.
+				*(*uint64)(unsafe.Add(p, slotBytes)) = 0
+			}
+		}
+		storeRelease64((*uint64)(p), 0)
+		r.head += step
+		if r.head-r.published >= r.quarter {
+			r.published = r.head
+			storeRelease64(r.headWord, r.head)
+		}
+		n++
+		if n >= max {
+			return n
+		}
+		s = atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)))
+		if s == 0 {
+			return n
+		}
+	}
+}
+
+// deliver is the rest of drain: everything but a one-slot short message.
+func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, kind uint64) {
+	words := int(s >> stWordsShift & stWordsMask)
+	m.Src = r.src
+	m.Tag = conduits.Tag(s & stTagMask)
+	m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words)
+	var h, end uint64
+	if kind != kindShort {
+		h = *(*uint64)(unsafe.Add(p, 8))
+	}
+	switch kind {
+	case kindLanded:
+		at := h >> 44 * slotBytes
+		if at < r.landRead&(r.landSize-1) {
+			r.landRead = (r.landRead | (r.landSize - 1)) + 1
+		}
+		r.landRead = r.landRead&^(r.landSize-1) + at
+		end = r.landRead + h>>24&(1<<20-1)*slotBytes
+		m.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), h&(1<<24-1))
+	case kindInline:
+		m.Payload = unsafe.Slice((*byte)(unsafe.Add(p, 16+roundUp(words*4, 8))), h)
+	case kindLong:
+		m.To = segment.NLA(h)
+		n := *(*uint64)(unsafe.Add(p, 16))
+		// The sender checked the range; the segment is ours, so check it again
+		// before making a slice of it.
+		v := &e.views[e.rank]
+		b, ok := v.Bytes(m.To, n, v.Size())
+		if !ok {
+			e.corrupt(r, s)
+			return
+		}
+		m.Payload = b
+	}
+	if s&stSkip == 0 {
+		r.delivered++
+		e.receiver.Receive(m)
+	}
+	m.Payload, m.To = nil, 0
+	if kind == kindLanded {
+		r.landRead = end
+		if end-r.landPublished >= r.landSize/4 {
+			r.landPublished = end
+			storeRelease64(r.landWord, end)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+const done = conduits.SourceDone | conduits.RemoteDone
+
+// Put copies; the layers above do so themselves where they can.
+func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, _ uint64) (conduits.Event, error) {
+	e.puts.Add(1)
+	if err := conduits.CheckRemote(e, "put", dst, to, uint64(len(src))); err != nil {
+		return 0, err
+	}
+	v := &e.views[dst]
+	b, ok := v.Bytes(to, uint64(len(src)), v.Write)
+	if !ok {
+		return 0, denied("put", dst, "write")
+	}
+	if len(src) == 8 && uint64(to)%8 == 0 {
+		*(*uint64)(unsafe.Pointer(&b[0])) = *(*uint64)(unsafe.Pointer(&src[0]))
+	} else {
+		copy(b, src)
+	}
+	return done & want, nil
+}
+
+// Get copies.
+func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, _ uint64) (conduits.Event, error) {
+	e.gets.Add(1)
+	if err := conduits.CheckRemote(e, "get", src, from, uint64(len(dst))); err != nil {
+		return 0, err
+	}
+	v := &e.views[src]
+	b, ok := v.Bytes(from, uint64(len(dst)), v.Read)
+	if !ok {
+		return 0, denied("get", src, "read")
+	}
+	if len(dst) == 8 && uint64(from)%8 == 0 {
+		*(*uint64)(unsafe.Pointer(&dst[0])) = *(*uint64)(unsafe.Pointer(&b[0]))
+	} else {
+		copy(dst, b)
+	}
+	return done & want, nil
+}
+
+// PutWord stores.
+func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want conduits.Event, _ uint64) (conduits.Event, error) {
+	e.puts.Add(1)
+	if err := conduits.CheckRemote(e, "put of a word", dst, to, uint64(n)); err != nil {
+		return 0, err
+	}
+	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
+		return 0, errs.BadArg("shm: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
+	}
+	v := &e.views[dst]
+	p, ok := v.At(to, uint64(n), v.Write)
+	if !ok {
+		return 0, denied("put of a word", dst, "write")
+	}
+	switch n {
+	case 1:
+		*(*uint8)(p) = uint8(w)
+	case 2:
+		*(*uint16)(p) = uint16(w)
+	case 4:
+		*(*uint32)(p) = uint32(w)
+	case 8:
+		*(*uint64)(p) = w
+	}
+	return done & want, nil
+}
+
+// Atomic performs the operation by the processor.
+func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, _ uint64) (uint64, conduits.Event, error) {
+	e.atomics.Add(1)
+	if err := conduits.CheckAtomic("atomic", op, t, to); err != nil {
+		return 0, 0, err
+	}
+	if err := conduits.CheckRemote(e, "atomic", dst, to, uint64(t.Size())); err != nil {
+		return 0, 0, err
+	}
+	v := &e.views[dst]
+	p, ok := v.At(to, uint64(t.Size()), v.Atomic)
+	if !ok {
+		return 0, 0, denied("atomic", dst, "atomic")
+	}
+	return conduits.ApplyAtomic(p, op, t, a, b), done, nil
+}
+
+func denied(op string, rank int, right string) error {
+	return errs.BadArg("shm: %s: rank %d attached its segment without the %s right", op, rank, right)
+}
+
+// Fence is a full fence of this processor.
+func (e *Endpoint) Fence() {
+	var x atomic.Uint32
+	x.Add(1)
+}
