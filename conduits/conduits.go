@@ -276,9 +276,12 @@ type Endpoint interface {
 	// Spin is Poll for a caller that has nothing else to do: it may watch for
 	// an arrival for about a microsecond before it returns 0.
 	Spin() int
-	// PollReplies is Poll for replies and completions only. It is the only
-	// polling call that is legal inside Receive, and there only for a request.
+	// PollReplies is Poll for replies and completions only, for a caller that is
+	// inside Receive of a request, and for no other.
 	PollReplies() int
+	// Polling says whether the calling goroutine is inside Poll, Spin or
+	// PollReplies of this endpoint, that is, in a handler.
+	Polling() bool
 
 	// Idle is called after idle consecutive empty polls by a caller that still
 	// waits; it may yield the processor. False means that it is time to park.

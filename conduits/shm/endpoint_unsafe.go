@@ -377,7 +377,9 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	*(*uint64)(unsafe.Add(p, 16)) = uint64(len(data))
 	v := &e.views[dst]
 	if b, ok := v.Bytes(to, uint64(len(data)), v.Write); ok {
-		copy(b, data)
+		if unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
+			copy(b, data)
+		}
 	} else if len(data) > 0 {
 		panic("shm: put to an address that was not checked")
 	}
@@ -552,6 +554,9 @@ func (e *Endpoint) PollReplies() int {
 	}
 	return n
 }
+
+// Polling says whether the caller is in a handler.
+func (e *Endpoint) Polling() bool { return e.lock.Held() }
 
 // corrupt ends the job: a slot holds what no sender of ours writes.
 func (e *Endpoint) corrupt(r *inRing, s uint64) {

@@ -40,6 +40,7 @@ type inRing struct {
 	quarter   uint64
 	src       int
 	class     conduits.Class
+	parked    *uint32 // the sender's: it may sleep for credit
 
 	landing       unsafe.Pointer
 	landSize      uint64
@@ -78,6 +79,7 @@ func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
 		quarter:  uint64(j.slots / 4),
 		src:      src,
 		class:    c,
+		parked:   j.c32(src, ctlParked),
 		landing:  unsafe.Add(p, j.landingOffset(c)),
 		landSize: uint64(j.landing),
 		headWord: (*uint64)(unsafe.Add(ring, ringHead)),
@@ -199,6 +201,7 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 		if r.head-r.published >= r.quarter {
 			r.published = r.head
 			storeRelease64(r.headWord, r.head)
+			e.credit(r)
 		}
 		n++
 		if n >= max {
@@ -208,6 +211,16 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 		if s == 0 {
 			return n
 		}
+	}
+}
+
+// credit wakes a sender that sleeps until room was published.
+func (e *Endpoint) credit(r *inRing) {
+	if e.fence {
+		e.j.spare.Add(1)
+	}
+	if atomic.LoadUint32(r.parked) != 0 {
+		e.wake(r.src)
 	}
 }
 
@@ -239,7 +252,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, 
 		// before making a slice of it.
 		v := &e.views[e.rank]
 		b, ok := v.Bytes(m.To, n, v.Size())
-		if !ok {
+		if !ok && n > 0 {
 			e.corrupt(r, s)
 			return
 		}
@@ -255,6 +268,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, 
 		if end-r.landPublished >= r.landSize/4 {
 			r.landPublished = end
 			storeRelease64(r.landWord, end)
+			e.credit(r)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Lock struct {
 	owner  atomic.Uintptr // goroutine the lock is biased to
 	shared atomic.Uint32  // 1 once the bias is revoked
 	inside uint32         // 1 while the owner is in by bias; the owner writes it
+	holder atomic.Uintptr // goroutine that holds mu
 	mu     sync.Mutex
 }
 
@@ -61,6 +62,7 @@ func (l *Lock) unlockSlow() {
 		storeRelease(&l.inside, 0)
 		return
 	}
+	l.holder.Store(0)
 	l.mu.Unlock()
 }
 
@@ -88,7 +90,15 @@ func (l *Lock) TryLock() bool {
 		l.mu.Unlock()
 		return false
 	}
+	l.holder.Store(sys.Goroutine())
 	return true
+}
+
+// Held says whether the calling goroutine holds the lock. Where goroutines
+// cannot be told apart it says whether anybody does.
+func (l *Lock) Held() bool {
+	g := sys.Goroutine()
+	return l.holder.Load() == g || l.owner.Load() == g && atomic.LoadUint32(&l.inside) != 0
 }
 
 func (l *Lock) lockSlow() {
@@ -102,6 +112,7 @@ func (l *Lock) lockSlow() {
 	for atomic.LoadUint32(&l.inside) != 0 {
 		runtime.Gosched()
 	}
+	l.holder.Store(sys.Goroutine())
 }
 
 // claim biases a lock that nobody has used yet to the caller and enters.

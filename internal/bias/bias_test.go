@@ -52,7 +52,14 @@ func TestTryLockHeld(t *testing.T) {
 	if l.TryLock() {
 		t.Fatal("the holder took its own lock again")
 	}
+	if !l.Held() {
+		t.Fatal("the holder does not hold it")
+	}
 	done := make(chan bool)
+	go func() { done <- l.Held() }()
+	if <-done {
+		t.Fatal("a stranger holds it")
+	}
 	go func() { done <- l.TryLock() }()
 	if <-done {
 		t.Fatal("another goroutine took a held lock")
@@ -69,7 +76,13 @@ func TestTryLockHeld(t *testing.T) {
 		t.Fatal("a free lock could not be taken after revocation")
 	}
 	l.Lock()
+	if !l.Held() {
+		t.Fatal("the holder does not hold it after revocation")
+	}
 	l.Unlock()
+	if l.Held() {
+		t.Fatal("held after Unlock")
+	}
 }
 
 func BenchmarkOwner(b *testing.B) {
