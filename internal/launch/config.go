@@ -1,0 +1,293 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// MaxSize is the largest number of ranks: a rank is the owner of global address
+// table entries, which have 16 bits for it (seed thesis, figure 5-8).
+const MaxSize = 1 << 16
+
+// Names of the variables that tell a rank its place. The launcher sets them
+// for each rank and removes any that it inherited itself.
+const (
+	EnvRank      = "ARGON_RANK"       // number of the rank, 0..size-1
+	EnvSize      = "ARGON_SIZE"       // number of ranks
+	EnvLocalRank = "ARGON_LOCAL_RANK" // number among the ranks of this host
+	EnvLocalSize = "ARGON_LOCAL_SIZE" // number of ranks of this host
+	EnvJobID     = "ARGON_JOBID"      // names the job; the same on all ranks
+	EnvConduit   = "ARGON_CONDUIT"    // conduit to join
+	EnvSegFD     = "ARGON_SEGFD"      // number of the inherited file that is the job's memory
+	EnvCtlFD     = "ARGON_CTLFD"      // number of the inherited read end of the control pipe
+	EnvSegment   = "ARGON_SEGMENT"    // largest segment per rank in bytes, with K, M or G
+	EnvFreeze    = "ARGON_FREEZE"     // 1: stop (SIGSTOP) before running, for a debugger
+)
+
+var ownEnv = []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze}
+
+// Statuses that the launcher itself gives a job.
+const (
+	StatusFailed     = 1   // the job failed, but no rank has a status to show for it
+	StatusUsage      = 2   // the request cannot be carried out: bad flag, no such program, build failure
+	StatusPeerFailed = 121 // a rank's own status when it ended because another rank had failed
+	StatusTimeout    = 124 // the job ran longer than Config.Timeout
+	StatusQuit       = 131 // SIGQUIT: ranks were asked where they wait, then ended (128 + 3)
+)
+
+// Bind says where ranks may run.
+type Bind string
+
+// The bindings.
+const (
+	BindNone Bind = "none" // wherever the launcher may
+	BindCore Bind = "core" // rank i on the processor number i modulo those that the launcher may use
+)
+
+// Config describes a job. The zero value of each field means its default.
+type Config struct {
+	// Size is the number of ranks; 0 means 1. At most MaxSize.
+	Size int
+	// Program is the executable; a name without slash is looked up in PATH.
+	// Resolve turns packages into executables. Required.
+	Program string
+	// Args follow the program's name.
+	Args []string
+	// Conduit that ranks join; "" means "shm".
+	Conduit string
+	// Segment is the largest segment per rank in bytes; 0 means what
+	// ARGON_SEGMENT says, or the conduit's default.
+	Segment uint64
+	// Env is added to the environment of the ranks, as KEY=VALUE. Ranks inherit
+	// everything from the launcher except the variables that the launcher sets.
+	Env []string
+	// Dir is the ranks' working directory; "" means the launcher's.
+	Dir string
+
+	// Stdin goes to rank 0; nil means none. Other ranks read /dev/null. Run
+	// closes it once rank 0 cannot read any more of it.
+	Stdin *os.File
+	// Stdout and Stderr receive the output of all ranks; nil means none. They
+	// are written to by one goroutine at a time.
+	Stdout, Stderr io.Writer
+	// Log receives the launcher's own lines; nil means Stderr.
+	Log io.Writer
+	// Label puts "[rank] " before every line.
+	Label bool
+	// OutputDir gets two files per rank (such as rank-03.out and rank-03.err)
+	// with its output, unchanged; "" means none. It is made if need be.
+	OutputDir string
+
+	// Bind pins ranks to processors; "" means BindNone.
+	Bind Bind
+	// Timeout ends the job with StatusTimeout after asking each rank where it
+	// waits; 0 means never.
+	Timeout time.Duration
+	// KillGrace is the time between SIGTERM (or a forwarded signal) and
+	// SIGKILL; 0 means 5 s. Negative means none.
+	KillGrace time.Duration
+	// AnswerGrace is the time ranks have to say where they wait; 0 means 2 s.
+	AnswerGrace time.Duration
+	// Freeze lists ranks that stop before they run, for a debugger.
+	Freeze []int
+	// Verbose logs what is done; Quiet leaves out all but errors.
+	Verbose, Quiet bool
+
+	// Signals to act on: SIGINT, SIGTERM and SIGHUP are forwarded and end the
+	// job, a second one at once; SIGQUIT asks each rank where it waits and ends
+	// the job; others are forwarded. nil means none.
+	Signals <-chan os.Signal
+	// Started is called once when all ranks have been started, with their
+	// process ids, on a goroutine of its own. nil means nobody.
+	Started func(pids []int)
+	// Exclusive says that the launcher's process has no children except the
+	// ranks' own, so that every other child is something that a rank has left
+	// behind. Without it such children are known by ARGON_JOBID in their
+	// environment or by their process group.
+	Exclusive bool
+	// Memory makes the job's memory; nil means the conduit's own way.
+	Memory func(size int, segment uint64) (Memory, error)
+}
+
+// EnsureDefaults replaces zero values by the defaults.
+func (c *Config) EnsureDefaults() {
+	if c.Size == 0 {
+		c.Size = 1
+	}
+	if c.Conduit == "" {
+		c.Conduit = DefaultConduit
+	}
+	if c.Bind == "" {
+		c.Bind = BindNone
+	}
+	if c.Stdout == nil {
+		c.Stdout = io.Discard
+	}
+	if c.Stderr == nil {
+		c.Stderr = io.Discard
+	}
+	if c.Log == nil {
+		c.Log = c.Stderr
+	}
+	if c.KillGrace == 0 {
+		c.KillGrace = 5 * time.Second
+	}
+	if c.AnswerGrace == 0 {
+		c.AnswerGrace = 2 * time.Second
+	}
+}
+
+// Validate reports everything that is wrong with c; call EnsureDefaults first.
+func (c *Config) Validate() error {
+	var all []error
+	bad := func(format string, args ...any) { all = append(all, errs.BadArg(format, args...)) }
+	if c.Size < 1 || c.Size > MaxSize {
+		bad("launch: %d ranks: a job has 1 to %d (-n)", c.Size, MaxSize)
+	}
+	if c.Program == "" {
+		bad("launch: no program given")
+	}
+	if c.Memory == nil {
+		if err := checkConduit(c.Conduit); err != nil {
+			all = append(all, err)
+		}
+	}
+	if c.Dir != "" {
+		if fi, err := os.Stat(c.Dir); err != nil {
+			bad("launch: working directory (-wdir): %v", err)
+		} else if !fi.IsDir() {
+			bad("launch: working directory (-wdir): %s is not a directory", c.Dir)
+		}
+	}
+	if c.Bind != BindNone && c.Bind != BindCore {
+		bad("launch: unknown binding %q; known: %s, %s (-bind)", c.Bind, BindCore, BindNone)
+	}
+	if c.Timeout < 0 {
+		bad("launch: time limit %v is negative (-timeout)", c.Timeout)
+	}
+	for _, r := range c.Freeze {
+		if r < 0 || r >= c.Size {
+			bad("launch: cannot freeze rank %d: the job has ranks 0..%d (-freeze)", r, c.Size-1)
+		}
+	}
+	for _, kv := range c.Env {
+		k, _, ok := strings.Cut(kv, "=")
+		switch {
+		case !ok || k == "":
+			bad("launch: %q is not VARIABLE=VALUE (-x)", kv)
+		case strings.ContainsRune(kv, 0):
+			bad("launch: variable %q holds a zero byte (-x)", k)
+		case isOwnEnv(k) && k != EnvSegment:
+			bad("launch: variable %s is set by the launcher (-x)", k)
+		}
+	}
+	return errors.Join(all...)
+}
+
+func isOwnEnv(key string) bool {
+	for _, k := range ownEnv {
+		if k == key {
+			return true
+		}
+	}
+	return false
+}
+
+// Env is the environment of rank r of a job.
+func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
+	env := make([]string, 0, 64)
+	segment := os.Getenv(EnvSegment)
+	for _, kv := range os.Environ() {
+		if k, _, _ := strings.Cut(kv, "="); !isOwnEnv(k) {
+			env = append(env, kv)
+		}
+	}
+	for _, kv := range c.Env {
+		if v, ok := strings.CutPrefix(kv, EnvSegment+"="); ok {
+			segment = v
+			continue
+		}
+		k, _, _ := strings.Cut(kv, "=")
+		for i, old := range env { // a later setting replaces an earlier one
+			if strings.HasPrefix(old, k+"=") {
+				env = append(env[:i], env[i+1:]...)
+				break
+			}
+		}
+		env = append(env, kv)
+	}
+	set := func(k, v string) { env = append(env, k+"="+v) }
+	set(EnvRank, strconv.Itoa(r))
+	set(EnvSize, strconv.Itoa(c.Size))
+	set(EnvLocalRank, strconv.Itoa(r))
+	set(EnvLocalSize, strconv.Itoa(c.Size))
+	set(EnvJobID, jobID)
+	set(EnvConduit, c.Conduit)
+	if c.Segment != 0 {
+		segment = strconv.FormatUint(c.Segment, 10)
+	}
+	if segment != "" {
+		set(EnvSegment, segment)
+	}
+	for _, k := range []string{EnvSegFD, EnvCtlFD} {
+		if fd, ok := fds[k]; ok {
+			set(k, strconv.Itoa(fd))
+		}
+	}
+	for _, f := range c.Freeze {
+		if f == r {
+			set(EnvFreeze, "1")
+		}
+	}
+	return env
+}
+
+// ParseSize reads a number of bytes with an optional suffix K, M, G or T
+// (powers of 1024; "KiB", "KB" and lower case are accepted too).
+func ParseSize(s string) (uint64, error) {
+	num := strings.TrimRight(s, "KMGTIBkmgtib")
+	shift, suffix := 0, strings.ToUpper(s[len(num):])
+	suffix = strings.TrimSuffix(strings.TrimSuffix(suffix, "B"), "I")
+	switch suffix {
+	case "":
+	case "K":
+		shift = 10
+	case "M":
+		shift = 20
+	case "G":
+		shift = 30
+	case "T":
+		shift = 40
+	default:
+		return 0, errs.BadArg("launch: %q is not a size: digits and K, M, G or T", s)
+	}
+	if suffix == "" && len(num) != len(s) && !strings.EqualFold(s[len(num):], "B") {
+		return 0, errs.BadArg("launch: %q is not a size: digits and K, M, G or T", s)
+	}
+	v, err := strconv.ParseUint(num, 10, 64)
+	if err != nil {
+		return 0, errs.BadArg("launch: %q is not a size: digits and K, M, G or T", s)
+	}
+	if v == 0 || v > 1<<62>>shift {
+		return 0, errs.BadArg("launch: size %q is out of range: 1 to %d bytes", s, uint64(1)<<62)
+	}
+	return v << shift, nil
+}
+
+// FormatSize writes n the way ParseSize reads it, with the largest suffix that
+// loses nothing.
+func FormatSize(n uint64) string {
+	for i, s := range []string{"T", "G", "M", "K"} {
+		if sh := 40 - 10*i; n != 0 && n%(1<<sh) == 0 {
+			return fmt.Sprintf("%d%s", n>>sh, s)
+		}
+	}
+	return strconv.FormatUint(n, 10)
+}

@@ -1,0 +1,138 @@
+package launch
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// dump is the launcher's question to all ranks where they wait.
+type dump struct {
+	asked []int            // ranks that were asked
+	event chan struct{}    // all have answered or had the time to
+	quiet <-chan time.Time // looks whether ranks still write
+	size  int              // what they have written so far
+}
+
+// next is what the job's loop waits for on behalf of the dump.
+func (d *dump) next() <-chan struct{} {
+	if d == nil {
+		return nil
+	}
+	return d.event
+}
+
+func (d *dump) still() <-chan time.Time {
+	if d == nil {
+		return nil
+	}
+	return d.quiet
+}
+
+// ask sends every rank a SIGQUIT. The runtime of a rank answers on its standard
+// error with one line "argon: rank R: where it waits", then the stacks of its
+// goroutines. Lines are collected first, so that they can be read together; the
+// job ends with status and err after that.
+func (j *job) ask(status int, err error) {
+	j.conclude(status, err)
+	if j.ending {
+		j.kill()
+		return
+	}
+	j.ending = true
+	d := &dump{event: make(chan struct{}, 1)}
+	j.dump = d
+	var wait []*rank
+	for r := range j.ranks {
+		if rk := &j.ranks[r]; rk.live {
+			d.asked = append(d.asked, r)
+			rk.held = rk.err.hold(fmt.Sprintf("argon: rank %d: ", r))
+			wait = append(wait, rk)
+		}
+	}
+	j.signalGroups(syscall.SIGQUIT)
+	limit := time.After(j.AnswerGrace)
+	go func() {
+		for _, rk := range wait {
+			select {
+			case <-rk.held.answered:
+			case <-rk.err.ended:
+			case <-limit:
+				d.event <- struct{}{}
+				return
+			}
+		}
+		d.event <- struct{}{}
+	}()
+}
+
+// summarise writes one line per rank. Stacks stay back until clean.
+func (j *job) summarise() {
+	d := j.dump
+	j.log.printf("gasrun: %v; where each rank waits:", j.verdict)
+	for r := range j.ranks {
+		rk := &j.ranks[r]
+		answer, got := "", false
+		if rk.held != nil {
+			select {
+			case <-rk.held.answered:
+				answer, got = rk.held.answer, true
+			default:
+			}
+		}
+		p, there := readProcess(rk.Pid)
+		switch {
+		case got:
+		case rk.held == nil:
+			answer = "has ended before"
+			if rk.cause != "" {
+				answer += ": " + rk.cause
+			}
+		case j.memory.State(r) == Starting:
+			answer = "has not attached"
+			if rk.live && there && p.state != 'Z' {
+				answer += "; the process is " + p.describe()
+			}
+		case rk.live && there && p.state != 'Z':
+			answer = "does not answer; the process is " + p.describe()
+		default:
+			answer = "ended without an answer"
+		}
+		j.log.printf("gasrun:   rank %d (pid %d): %s", r, rk.Pid, answer)
+		if rk.live && there && p.state == 'T' {
+			_ = syscall.Kill(-rk.Pid, syscall.SIGKILL)
+		}
+	}
+	d.quiet = time.After(j.AnswerGrace)
+}
+
+// settled ends the ranks when none has written anything for a while.
+func (j *job) settled() {
+	d := j.dump
+	size := 0
+	for _, r := range d.asked {
+		size += j.ranks[r].err.heldSize()
+	}
+	if size == d.size {
+		d.quiet = nil
+		j.kill()
+		return
+	}
+	d.size = size
+	d.quiet = time.After(j.AnswerGrace)
+}
+
+// stacks passes on what ranks wrote in answer, one rank after the other. All
+// streams have ended.
+func (j *job) stacks() {
+	if j.dump == nil {
+		return
+	}
+	for _, r := range j.dump.asked {
+		rk := &j.ranks[r]
+		if rk.err.heldSize() > 0 {
+			j.log.printf("gasrun: rank %d (pid %d):", r, rk.Pid)
+		}
+		rk.err.release()
+	}
+}

@@ -1,0 +1,41 @@
+// Package launch starts the ranks of a job as processes of this host, watches
+// over them, and leaves nothing behind. Command gasrun is its command line;
+// tests use it through package internal/testjob.
+//
+// # Concepts
+//
+// A job is Config.Size processes that run one program. Each is a rank: it learns
+// its number from the environment (ARGON_RANK and the others of [Env]) and
+// inherits two files, the job's memory (ARGON_SEGFD) and the read end of a
+// control pipe (ARGON_CTLFD) whose write end only the launcher has: end of file
+// there means that the launcher is gone and that the rank has to go too.
+//
+// # Failure
+//
+// The job ends when all ranks have ended, or when one fails: it dies by a
+// signal, exits with another status than 0, or exits with status 0 without
+// having left the job in good order. The launcher then notes the death in the
+// job's memory, which wakes the other ranks with a PeerError, sends them SIGTERM
+// and, after Config.KillGrace, SIGKILL. The first failure in time decides the
+// job's status, except that a rank which says by status [StatusPeerFailed] that
+// it ended because of another one gives way to that other one.
+//
+// Every rank leads a process group of its own. Processes that ranks start and
+// leave behind come to the launcher (it is a child subreaper while a job runs)
+// and are killed when the job ends, whatever group or session they have moved
+// to. If the launcher itself is killed, the kernel kills the ranks (the parent
+// death signal).
+//
+// # Output
+//
+// Output of several ranks is forwarded in whole lines. A rank's last line need
+// not end in a newline; one is added only if other output follows. A line that
+// ends in a carriage return (a progress display) is passed on as soon as the
+// next one begins. Lines of more than 64 MiB are passed on in pieces. The output
+// of a job of one rank is forwarded as it comes.
+//
+// # Duties of the caller
+//
+// While a job runs no other part of the process may wait for arbitrary children
+// (wait4 with pid -1). Several jobs may run at once.
+package launch

@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// process is one line of /proc/PID/stat (proc_pid_stat(5)).
+type process struct {
+	pid, ppid, pgid int
+	state           byte // R, S, D, T, t, Z, ...
+}
+
+func readProcess(pid int) (process, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	// The name, in parentheses, may hold anything, parentheses too.
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return process{}, false
+	}
+	f := bytes.Fields(b[i+1:])
+	if len(f) < 3 || len(f[0]) != 1 {
+		return process{}, false
+	}
+	p := process{pid: pid, state: f[0][0]}
+	p.ppid, _ = strconv.Atoi(string(f[1]))
+	p.pgid, _ = strconv.Atoi(string(f[2]))
+	return p, true
+}
+
+// describe says what the process is doing.
+func (p process) describe() string {
+	switch p.state {
+	case 'R':
+		return "running"
+	case 'S':
+		return "sleeping"
+	case 'D':
+		return "in an uninterruptible system call"
+	case 'T':
+		return "stopped"
+	case 't':
+		return "stopped by a debugger"
+	case 'Z':
+		return "ended"
+	}
+	return "in state " + string(p.state)
+}
+
+func processes() []process {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	all := make([]process, 0, len(names))
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			if p, ok := readProcess(pid); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// jobOf is the identity of the job that the process belongs to by the
+// environment that it was started with, or "".
+func jobOf(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return ""
+	}
+	for _, e := range bytes.Split(b, []byte{0}) {
+		if id, ok := bytes.CutPrefix(e, []byte(EnvJobID+"=")); ok {
+			return string(id)
+		}
+	}
+	return ""
+}
+
+// JobProcesses lists the processes that belong to some job, this one and
+// zombies excepted, with the identities of their jobs.
+func JobProcesses() map[int]string {
+	all := map[int]string{}
+	self := os.Getpid()
+	for _, p := range processes() {
+		if p.pid == self || p.state == 'Z' {
+			continue
+		}
+		if id := jobOf(p.pid); id != "" {
+			all[p.pid] = id
+		}
+	}
+	return all
+}
+
+// Leftovers lists the processes of one job.
+func Leftovers(jobID string) []int {
+	var pids []int
+	for pid, id := range JobProcesses() {
+		if id == jobID {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// sweep kills everything that a job has left behind, and what that leaves behind
+// in turn, until nothing is left, and reaps what has come to this process. groups
+// are the ranks' process groups; all ranks have been reaped. It returns how many
+// processes it killed and which would not die.
+func sweep(jobID string, groups map[int]bool, exclusive bool) (killed int, stuck []int) {
+	self := os.Getpid()
+	hopeless := map[int]bool{}
+	for {
+		var left []process
+		for _, p := range processes() {
+			if p.pid == self || hopeless[p.pid] {
+				continue
+			}
+			ours := p.ppid == self && (exclusive || groups[p.pgid])
+			if p.state == 'Z' {
+				// A zombie's environment is gone; only children can be reaped.
+				if ours {
+					_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+				}
+				continue
+			}
+			if ours || jobOf(p.pid) == jobID {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return killed, stuck
+		}
+		for _, p := range left {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		for _, p := range left {
+			if !sys.AwaitExit(p.pid, 5*time.Second) {
+				hopeless[p.pid] = true
+				stuck = append(stuck, p.pid)
+				continue
+			}
+			killed++
+			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package testjob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/launch"
+)
+
+// envProgram tells a rank which program to run.
+const envProgram = "ARGON_TESTJOB"
+
+var registered map[string]func()
+
+// Main runs the tests of a package, or, in a rank of a job that a test started,
+// one of programs. It does not return.
+func Main(m *testing.M, programs map[string]func()) {
+	name := os.Getenv(envProgram)
+	if name == "" {
+		registered = programs
+		os.Exit(m.Run())
+	}
+	p := programs[name]
+	if p == nil {
+		Fatal("no program %q in this test binary", name)
+	}
+	p()
+	os.Exit(0)
+}
+
+// Rank is the calling rank's number, -1 outside a job.
+func Rank() int { return number(launch.EnvRank, -1) }
+
+// Size is the number of ranks of the calling rank's job, 0 outside a job.
+func Size() int { return number(launch.EnvSize, 0) }
+
+func number(key string, none int) int {
+	if n, err := strconv.Atoi(os.Getenv(key)); err == nil {
+		return n
+	}
+	return none
+}
+
+// Join opens the calling rank's endpoint of the job that it was started in.
+func Join(c conduits.Config) (conduits.Endpoint, error) {
+	cd, err := conduits.Lookup(os.Getenv(launch.EnvConduit))
+	if err != nil {
+		return nil, err
+	}
+	return cd.Join(conduits.Job{Rank: Rank(), Size: Size(), Env: os.Getenv}, c)
+}
+
+// Fatal ends the calling rank with status 1 and a message on standard error.
+func Fatal(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "rank %d: "+format+"\n", append([]any{Rank()}, args...)...)
+	os.Exit(1)
+}
+
+// Check ends the calling rank if err is not nil: with status 1, or with
+// launch.StatusPeerFailed if another rank's failure is the cause.
+func Check(err error) {
+	if err == nil {
+		return
+	}
+	if errors.Is(err, errs.ErrPeer) {
+		fmt.Fprintf(os.Stderr, "rank %d: %v\n", Rank(), err)
+		os.Exit(launch.StatusPeerFailed)
+	}
+	Fatal("%v", err)
+}
+
+// Config says how a job differs from the usual one.
+type Config struct {
+	Args      []string // arguments of the program: os.Args[1:]
+	Env       []string // KEY=VALUE
+	Stdin     string   // standard input of rank 0
+	Segment   uint64   // largest segment per rank, bytes; 0 means 16 MiB
+	NoConduit bool     // the program joins no conduit and attaches nowhere
+	// Timeout after which ranks are asked where they wait and the job ends with
+	// status 124; 0 means that only the test binary's own limit holds.
+	Timeout time.Duration
+	// KillGrace is the time ranks have to end after another one's failure; 0
+	// means 5 s, negative means none.
+	KillGrace time.Duration
+	// Started is called when all ranks have been started, with their process
+	// ids, in a goroutine of its own.
+	Started func(pids []int)
+	// Launch changes anything else.
+	Launch func(*launch.Config)
+}
+
+// Result is how a job ended.
+type Result struct {
+	launch.Result
+	Err    error    // why the job failed, or nil
+	Stdout []string // output by rank
+	Stderr []string
+}
+
+// Run runs program as a job of n ranks and waits for its end.
+func Run(t testing.TB, n int, program string) *Result {
+	t.Helper()
+	return RunConfig(t, n, program, Config{})
+}
+
+// RunConfig is Run with a configuration. The test fails if the job cannot be
+// started or leaves a process behind; how the job ended is for the caller to
+// check, see Result.Want.
+func RunConfig(t testing.TB, n int, program string, c Config) *Result {
+	t.Helper()
+	if registered != nil && registered[program] == nil {
+		t.Fatalf("testjob: no program %q was given to Main", program)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	lc := launch.Config{
+		Size:      n,
+		Program:   self,
+		Args:      c.Args,
+		Env:       append([]string{envProgram + "=" + program}, c.Env...),
+		Segment:   c.Segment,
+		OutputDir: dir,
+		Log:       logWriter{t: t, m: new(sync.Mutex)},
+		Timeout:   c.Timeout,
+		KillGrace: c.KillGrace,
+		Started:   c.Started,
+		Quiet:     true,
+	}
+	if lc.Segment == 0 {
+		lc.Segment = 16 << 20
+	}
+	if c.Stdin != "" {
+		lc.Stdin = textFile(t, dir, c.Stdin)
+	}
+	if c.NoConduit {
+		lc.Memory = func(n int, _ uint64) (launch.Memory, error) { return newNoMemory() }
+	}
+	if c.Launch != nil {
+		c.Launch(&lc)
+	}
+	// A test that is given up for lost takes its job with it.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &Result{}
+	r.Result, r.Err = launch.Run(ctx, lc)
+	if r.Status == launch.StatusUsage && len(r.Ranks) == 0 {
+		t.Fatalf("testjob: %v", r.Err)
+	}
+	read := func(ext string) []string {
+		out := make([]string, n)
+		for i := range out {
+			b, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("rank-%0*d.%s", len(strconv.Itoa(n-1)), i, ext)))
+			if err != nil && len(r.Ranks) == n {
+				t.Fatal(err)
+			}
+			out[i] = string(b)
+		}
+		return out
+	}
+	r.Stdout, r.Stderr = read("out"), read("err")
+	if left := launch.Leftovers(r.JobID); len(left) > 0 {
+		t.Errorf("testjob: processes %v are left of the job", left)
+	}
+	return r
+}
+
+// Want fails the test unless the job ended with status, and returns r. The
+// output of the ranks is shown.
+func (r *Result) Want(t testing.TB, status int) *Result {
+	t.Helper()
+	if r.Status != status {
+		t.Fatalf("testjob: the job ended with status %d (%v), want %d%s", r.Status, r.Err, status, r.Output())
+	}
+	return r
+}
+
+// Output is everything that the ranks wrote, for a test's message.
+func (r *Result) Output() string {
+	var b strings.Builder
+	for i := range r.Stdout {
+		for _, o := range []struct{ name, text string }{{"stdout", r.Stdout[i]}, {"stderr", r.Stderr[i]}} {
+			if o.text != "" {
+				fmt.Fprintf(&b, "\n--- rank %d, %s:\n%s", i, o.name, o.text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// AssertNoLeftovers fails the test if a process of any job of this test binary
+// still runs, or shared memory of argon is left. No job may be running.
+func AssertNoLeftovers(t testing.TB) {
+	t.Helper()
+	ours := fmt.Sprintf("%d.", os.Getpid())
+	for pid, id := range launch.JobProcesses() {
+		if strings.HasPrefix(id, ours) {
+			t.Errorf("testjob: process %d is left of job %s", pid, id)
+		}
+	}
+	left, err := filepath.Glob("/dev/shm/*argon*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sort.Strings(left)
+	if len(left) > 0 {
+		t.Errorf("testjob: shared memory is left: %v", left)
+	}
+}
+
+// logWriter passes the launcher's own lines on to the test's log.
+type logWriter struct {
+	t testing.TB
+	m *sync.Mutex
+}
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.m.Lock()
+	defer w.m.Unlock()
+	for _, l := range slices.Collect(strings.Lines(string(bytes.TrimRight(b, "\n")))) {
+		w.t.Log(strings.TrimRight(l, "\n"))
+	}
+	return len(b), nil
+}
+
+// textFile is an open file that holds s.
+func textFile(t testing.TB, dir, s string) *os.File {
+	name := filepath.Join(dir, "stdin")
+	if err := os.WriteFile(name, []byte(s), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// noMemory stands for the memory of a job whose ranks share none: each of them
+// may end when it likes.
+type noMemory struct{ file *os.File }
+
+func newNoMemory() (launch.Memory, error) {
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return noMemory{f}, nil
+}
+
+func (m noMemory) File() *os.File       { return m.file }
+func (noMemory) State(int) launch.State { return launch.Finished }
+func (noMemory) Fail(int, int, string)  {}
+func (m noMemory) Close() error         { return m.file.Close() }
