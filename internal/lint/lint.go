@@ -1,0 +1,312 @@
+// Package lint checks the rules of the source tree that a compiler does not:
+// which package may import which, where unsafe and system calls may stand, that
+// what is exported is documented, that files are formatted, and that nothing in
+// the tree depends on the machine it was written on. Its test runs them on the
+// whole tree, so that `go test ./...` is all there is to remember.
+//
+// [Check] reads files of all platforms and build tags, and needs neither the
+// network nor a build.
+package lint
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Module is the import path of the tree's root.
+const Module = "github.com/argon-go/argon"
+
+// A Problem is one place where a rule is broken.
+type Problem struct {
+	File string // slash-separated, relative to the root; a folder for a whole package
+	Line int    // from 1; 0 for the whole file
+	Text string
+}
+
+// String is the form that editors and terminals link to the line.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// A layer of the tree. A package imports packages of lower layers only.
+type layer int
+
+const (
+	leaf     layer = iota // internal/*: what any package may use
+	segments              // segment
+	contract              // conduits
+	conduit               // conduits/*
+	tools                 // internal/launch, internal/testjob: starting jobs
+	core                  // am
+	services              // extended, barrier, firehose
+	user                  // gas
+	program               // cmd/*, examples/*
+)
+
+// layerOf places the package in folder dir. Programs and packages at places
+// that nobody has thought of come last: everything is at hand for them, and
+// nobody imports them.
+func layerOf(dir string) layer {
+	switch dir {
+	case "segment":
+		return segments
+	case "conduits":
+		return contract
+	case "am":
+		return core
+	case "extended", "barrier", "firehose":
+		return services
+	case "gas":
+		return user
+	case "internal/launch", "internal/testjob":
+		return tools
+	}
+	switch first, _, _ := strings.Cut(dir, "/"); first {
+	case "conduits":
+		return conduit
+	case "internal":
+		return leaf
+	}
+	return program
+}
+
+// mayImport says why a file of the package in dir may not import the package in
+// target, or "". blank is an import for its side effect alone.
+func mayImport(dir, target string, test, blank bool) string {
+	from, to := layerOf(dir), layerOf(target)
+	switch {
+	case dir == target || from == program && to != program:
+		return ""
+	case test && (to == conduit || to == tools):
+		return "" // a test opens a job to run on
+	case to == conduit && from > conduit && from != tools:
+		if from == user && blank {
+			return "" // fills the registry with the conduits there are
+		}
+		return "nothing above conduits/ knows which conduit runs"
+	case to == tools && from > tools:
+		return "starting jobs is the launcher's business"
+	case from == to && from != leaf && from != tools:
+		return "packages of one layer do not import each other"
+	case to > from:
+		return "imports point down: gas, then extended, barrier and firehose, am, conduits, segment, internal"
+	}
+	return ""
+}
+
+var (
+	unsafeName = regexp.MustCompile(`_unsafe(_[a-z0-9]+)*\.go$`)
+
+	// The patterns are put together here so that they do not match themselves.
+	machine = regexp.MustCompile(strings.Join([]string{
+		`(^|[^\w.~])/` + `(root|work|farm)/`,
+		`\b` + `GO` + `(PROXY|SUMDB|NOSUMDB|NOPROXY|PRIVATE|INSECURE|NOSUMCHECK)\b`,
+		`proxy\.` + `golang`,
+		`(?i)\b(https?|all)` + `_proxy\b`,
+		`(?i)index-` + `url`,
+	}, "|"))
+
+	clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+)
+
+// Check returns what is wrong in the tree under fsys, the module's root, in
+// order of files and lines. The error is one of reading.
+func Check(fsys fs.FS) ([]Problem, error) {
+	c := checker{fset: token.NewFileSet(), documented: map[string]bool{}}
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "bin", "out"}, name):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		c.text(name, src)
+		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "testdata/") {
+			c.source(name, src)
+		}
+		return nil
+	})
+	for dir, ok := range c.documented {
+		if !ok {
+			c.add(dir, 0, "the package has no doc comment")
+		}
+	}
+	slices.SortStableFunc(c.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return c.problems, err
+}
+
+type checker struct {
+	fset       *token.FileSet
+	problems   []Problem
+	documented map[string]bool // by folder: a file of the package has a doc comment
+}
+
+func (c *checker) add(name string, line int, format string, args ...any) {
+	c.problems = append(c.problems, Problem{name, line, fmt.Sprintf(format, args...)})
+}
+
+// text checks a file of any kind.
+func (c *checker) text(name string, src []byte) {
+	if bytes.IndexByte(src, 0) >= 0 {
+		return // not text
+	}
+	for i, line := range bytes.Split(src, []byte("\n")) {
+		if m := machine.Find(line); m != nil {
+			c.add(name, i+1, "%q ties the tree to one machine or network", m)
+		}
+	}
+}
+
+// source checks a Go file.
+func (c *checker) source(name string, src []byte) {
+	f, err := parser.ParseFile(c.fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		c.add(name, 0, "%v", err)
+		return
+	}
+	if formatted, err := format.Source(src); err != nil || !bytes.Equal(formatted, src) {
+		c.add(name, 0, "not formatted with gofmt")
+	}
+	dir, test := path.Dir(name), strings.HasSuffix(name, "_test.go")
+	c.imports(name, dir, test, f)
+	if test {
+		return
+	}
+	if !slices.ContainsFunc(f.Comments, isBuildIgnore) {
+		c.documented[dir] = c.documented[dir] || f.Doc.Text() != ""
+	}
+	if f.Name.Name != "main" {
+		c.exported(name, f)
+	}
+	switch l := layerOf(dir); {
+	case l == segments, l == core, l == services:
+		c.time(name, f, true)
+	case l == user:
+		c.time(name, f, false)
+	}
+}
+
+// isBuildIgnore says whether a comment makes its file belong to no package.
+func isBuildIgnore(g *ast.CommentGroup) bool {
+	return len(g.List) > 0 && g.List[0].Text == "//go:build ignore"
+}
+
+func (c *checker) imports(name, dir string, test bool, f *ast.File) {
+	for _, spec := range f.Imports {
+		line := c.fset.Position(spec.Pos()).Line
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			c.add(name, line, "import %s: %v", spec.Path.Value, err)
+			continue
+		}
+		switch {
+		case target == "unsafe" && !unsafeName.MatchString(name):
+			c.add(name, line, "unsafe outside a file named *_unsafe.go")
+		case target == "golang.org/x/sys/unix" && dir != "internal/sys":
+			c.add(name, line, "only internal/sys imports %s", target)
+		case strings.HasPrefix(target, Module+"/"):
+			local := strings.TrimPrefix(target, Module+"/")
+			blank := spec.Name != nil && spec.Name.Name == "_"
+			if why := mayImport(dir, local, test, blank); why != "" {
+				c.add(name, line, "%s must not import %s: %s", dir, local, why)
+			}
+		}
+	}
+}
+
+// exported checks that every exported name has a doc comment. In a group of
+// constants or variables the group's comment, or one at the end of the line, is
+// enough.
+func (c *checker) exported(name string, f *ast.File) {
+	missing := func(id *ast.Ident) {
+		c.add(name, c.fset.Position(id.Pos()).Line, "exported %s has no doc comment", id.Name)
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && d.Doc.Text() == "" && (d.Recv == nil || ast.IsExported(receiver(d))) {
+				missing(d.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					if s.Name.IsExported() && d.Doc.Text() == "" && s.Doc.Text() == "" && s.Comment.Text() == "" {
+						missing(s.Name)
+					}
+				case *ast.ValueSpec:
+					for _, id := range s.Names {
+						if id.IsExported() && d.Doc.Text() == "" && s.Doc.Text() == "" && s.Comment.Text() == "" {
+							missing(id)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// receiver is the name of the type that d is a method of.
+func receiver(d *ast.FuncDecl) string {
+	for t := d.Recv.List[0].Type; ; {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.ParenExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// time checks that a package above the conduits takes time and waiting from its
+// endpoint, and starts goroutines only if it may.
+func (c *checker) time(name string, f *ast.File, noGoroutines bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		line := func() int { return c.fset.Position(n.Pos()).Line }
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			if noGoroutines {
+				c.add(name, line(), "goroutine above the conduits: they cannot run in virtual time")
+			}
+		case *ast.CallExpr:
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok && noGoroutines && s.Sel.Name == "Go" {
+				c.add(name, line(), "goroutine above the conduits: they cannot run in virtual time")
+			}
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, n.Sel.Name) {
+				c.add(name, line(), "time.%s above the conduits: time comes from the endpoint", n.Sel.Name)
+			}
+		}
+		return true
+	})
+}

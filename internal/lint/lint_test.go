@@ -1,0 +1,145 @@
+package lint
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestTree(t *testing.T) {
+	root := filepath.Join("..", "..")
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := Check(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+// TestTreeIsRead makes sure that TestTree looks at something.
+func TestTreeIsRead(t *testing.T) {
+	seen := map[string]bool{}
+	_, err := Check(recorder{os.DirFS(filepath.Join("..", "..")), seen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "segment/nla.go", "conduits/doc.go", "internal/lint/lint_test.go", ".ci/run"} {
+		if !seen[name] {
+			t.Errorf("%s was not read", name)
+		}
+	}
+}
+
+type recorder struct {
+	fs.FS
+	seen map[string]bool
+}
+
+func (r recorder) Open(name string) (fs.File, error) {
+	r.seen[name] = true
+	return r.FS.Open(name)
+}
+
+// TestRules breaks every rule once, and keeps it once where that is close.
+func TestRules(t *testing.T) {
+	const doc = "// Package p is here.\npackage p\n"
+	imports := func(paths ...string) string {
+		s := doc + "\nimport (\n"
+		slices.SortFunc(paths, func(a, b string) int {
+			return strings.Compare(a[strings.Index(a, " ")+1:], b[strings.Index(b, " ")+1:])
+		})
+		for _, p := range paths {
+			name, p, named := strings.Cut(p, " ")
+			if !named {
+				name, p = "", name
+			} else {
+				name += " "
+			}
+			s += "\t" + name + `"` + strings.Replace(p, "./", Module+"/", 1) + "\"\n"
+		}
+		return s + ")\n"
+	}
+	for _, c := range []struct {
+		name, file, src, want string
+	}{
+		{"unsafe", "am/a.go", imports("unsafe"), "am/a.go:5: unsafe outside"},
+		{"unsafe in a test", "am/a_test.go", imports("unsafe"), "am/a_test.go:5: unsafe outside"},
+		{"unsafe in its place", "am/a_unsafe.go", imports("unsafe"), ""},
+		{"unsafe in a test's place", "am/a_unsafe_test.go", imports("unsafe"), ""},
+		{"unsafe for one architecture", "am/a_unsafe_amd64.go", imports("unsafe"), ""},
+		{"unix", "conduits/shm/a.go", imports("golang.org/x/sys/unix"), "only internal/sys imports"},
+		{"unix in its place", "internal/sys/a.go", imports("golang.org/x/sys/unix"), ""},
+
+		{"down", "gas/a.go", imports("./extended", "./barrier", "./am", "./conduits", "./segment", "./internal/errs"), ""},
+		{"am up", "am/a.go", imports("./barrier"), "am must not import barrier: imports point down"},
+		{"am up in a test", "am/a_test.go", imports("./gas"), "am must not import gas: imports point down"},
+		{"sideways", "extended/a.go", imports("./barrier"), "do not import each other"},
+		{"contract up", "conduits/a.go", imports("./am"), "imports point down"},
+		{"contract to conduit", "conduits/a.go", imports("./conduits/shm"), "imports point down"},
+		{"segment up", "segment/a.go", imports("./conduits"), "imports point down"},
+		{"conduit up", "conduits/shm/a.go", imports("./am"), "imports point down"},
+		{"conduit to conduit", "conduits/udp/a.go", imports("./conduits/shm"), "do not import each other"},
+		{"leaf up", "internal/sys/a.go", imports("./segment"), "imports point down"},
+		{"leaf to leaf", "internal/sys/a.go", imports("./internal/errs"), ""},
+		{"a conduit by name", "barrier/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
+		{"a conduit by name, blank", "barrier/a.go", imports("_ ./conduits/shm"), "nothing above conduits/ knows"},
+		{"a conduit in a test", "barrier/a_test.go", imports("_ ./conduits/shm", "./internal/testjob"), ""},
+		{"gas names a conduit", "gas/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
+		{"gas fills the registry", "gas/a.go", imports("_ ./conduits/shm"), ""},
+		{"gas starts jobs", "gas/a.go", imports("./internal/launch"), "the launcher's business"},
+		{"launcher", "internal/launch/a.go", imports("./conduits/shm", "./internal/sys"), ""},
+		{"launcher's test help", "internal/testjob/a.go", imports("./internal/launch"), ""},
+		{"launcher up", "internal/launch/a.go", imports("./am"), "imports point down"},
+		{"program", "cmd/x/a.go", imports("./gas", "./internal/launch", "./conduits/shm"), ""},
+		{"program to program", "cmd/x/a.go", imports("./examples/y"), "do not import each other"},
+
+		{"a machine's path", "README.md", "run " + "/wo" + "rk/main/x\n", "README.md:1: \" /wo" + "rk/\" ties the tree"},
+		{"a registry", ".ci/run", "#!/bin/sh\nexport GO" + "PROXY=off\n", ".ci/run:2: "},
+		{"a proxy", "x.yaml", "HTTPS" + "_PROXY: 1\n", "x.yaml:1: "},
+		{"not text", "x.bin", "\x00/wo" + "rk/\n", ""},
+		{"an ordinary path", "README.md", "see am/work/x and /proc/self/root\n", ""},
+
+		{"no package comment", "am/a.go", "package p\n", "am: the package has no doc comment"},
+		{"program without comment", "cmd/x/a.go", "package main\n", "cmd/x: the package has no doc comment"},
+		{"file of no package", "am/a.go", "//go:build ignore\n\npackage main\n", ""},
+		{"format", "am/a.go", doc + "\nfunc  f() {}\n", "am/a.go: not formatted"},
+		{"syntax", "am/a.go", doc + "\nfunc {\n", "am/a.go: "},
+		{"test data", "am/testdata/a.go", "package\n", ""},
+		{"function", "am/a.go", doc + "\nfunc F() {}\n", "am/a.go:4: exported F has no"},
+		{"method", "am/a.go", doc + "\n// T is.\ntype T[K any] struct{}\n\nfunc (t *T[K]) M() {}\n", "exported M has no"},
+		{"method of an unexported type", "am/a.go", doc + "\ntype t struct{}\n\nfunc (t) M() {}\n", ""},
+		{"type", "am/a.go", doc + "\ntype T int\n", "exported T has no"},
+		{"constant", "am/a.go", doc + "\nconst (\n\tA = 1 // fine\n\tB = 2\n)\n", "am/a.go:6: exported B has no"},
+		{"group", "am/a.go", doc + "\n// The values.\nconst (\n\tA = 1\n\tB = 2\n)\n", ""},
+		{"directive is no comment", "am/a.go", doc + "\n//go:noinline\nfunc F() {}\n", "exported F has no"},
+
+		{"clock", "am/a.go", imports("time") + "\nvar t = time.Now()\n", "am/a.go:8: time.Now above"},
+		{"clock in gas", "gas/a.go", imports("time") + "\nvar t = time.Now()\n", "time.Now above"},
+		{"duration", "am/a.go", imports("time") + "\nvar t time.Duration\n", ""},
+		{"goroutine", "barrier/a.go", doc + "\nfunc f() { go f() }\n", "goroutine above"},
+		{"goroutine in a group", "barrier/a.go", imports("sync") + "\nvar w sync.WaitGroup\n\nfunc f() { w.Go(f) }\n", "goroutine above"},
+		{"goroutine in gas", "gas/a.go", doc + "\nfunc f() { go f() }\n", ""},
+		{"clock in a conduit", "conduits/shm/a.go", imports("time") + "\nvar t = time.Now()\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Check(fstest.MapFS{c.file: {Data: []byte(c.src)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.want == "" && len(got) > 0:
+				t.Errorf("%v", got)
+			case c.want != "" && (len(got) != 1 || !strings.Contains(got[0].String(), c.want)):
+				t.Errorf("%v, want one problem with %q", got, c.want)
+			}
+		})
+	}
+}
