@@ -200,7 +200,7 @@ func isOwnEnv(key string) bool {
 	return false
 }
 
-// Env is the environment of rank r of a job.
+// environ is the environment of rank r of a job.
 func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 	env := make([]string, 0, 64)
 	segment := os.Getenv(EnvSegment)
@@ -247,6 +247,22 @@ func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 		}
 	}
 	return env
+}
+
+// Plan lists for each rank what its environment has beyond the launcher's, as
+// KEY=VALUE. The job's identity and the numbers of inherited files are known
+// only when it runs.
+func (c *Config) Plan() [][]string {
+	plan := make([][]string, c.Size)
+	for r := range plan {
+		plan[r] = append(plan[r], c.Env...)
+		for _, kv := range c.environ("", r, nil) {
+			if k, v, _ := strings.Cut(kv, "="); isOwnEnv(k) && v != "" {
+				plan[r] = append(plan[r], kv)
+			}
+		}
+	}
+	return plan
 }
 
 // ParseSize reads a number of bytes with an optional suffix K, M, G or T

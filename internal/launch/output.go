@@ -62,6 +62,16 @@ func (s *sink) write(b []byte) {
 	}
 }
 
+// endLine ends an unfinished line.
+func (s *sink) endLine() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open {
+		s.write([]byte{'\n'})
+		s.open = false
+	}
+}
+
 // printf writes a line of the launcher's own.
 func (s *sink) printf(format string, args ...any) {
 	s.emit(-1, fmt.Appendf(nil, format+"\n", args...))

@@ -67,6 +67,7 @@ func newJobID() string {
 type rank struct {
 	Rank
 	live     bool
+	stopped  bool   // by us, on behalf of the terminal
 	cause    string // why it counts as failed, or ""
 	early    bool   // ended with status 0 before it attached
 	order    int    // when it ended, among the others
@@ -168,7 +169,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	j.loop(ctx, children)
 	j.clean()
-	return j.result(ctx)
+	res, err = j.result()
+	if err != nil {
+		j.log.endLine()
+	}
+	return res, err
 }
 
 // start starts all ranks. It returns the write end of the control pipe.
@@ -478,6 +483,22 @@ func (j *job) signal(sig syscall.Signal) {
 			return
 		}
 		j.ask(StatusQuit, errors.New("ended by SIGQUIT"))
+	case syscall.SIGTSTP:
+		for r := range j.ranks {
+			rk := &j.ranks[r]
+			if p, ok := readProcess(rk.Pid); rk.live && ok && p.state != 'T' {
+				_ = syscall.Kill(-rk.Pid, syscall.SIGSTOP)
+				rk.stopped = true
+			}
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case syscall.SIGCONT:
+		for r := range j.ranks {
+			if rk := &j.ranks[r]; rk.live && rk.stopped {
+				_ = syscall.Kill(-rk.Pid, syscall.SIGCONT)
+				rk.stopped = false
+			}
+		}
 	default:
 		for r := range j.ranks {
 			if j.ranks[r].live {
@@ -554,7 +575,7 @@ func (j *job) clean() {
 }
 
 // result sums up.
-func (j *job) result(ctx context.Context) (Result, error) {
+func (j *job) result() (Result, error) {
 	res := Result{JobID: j.id, Failed: j.first, Ranks: make([]Rank, len(j.ranks))}
 	attached, allZero := false, true
 	for r := range j.ranks {

@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// options is the command line.
+type options struct {
+	launch.Config
+	arg    string
+	dryRun bool
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, `usage: gasrun [flags] [--] PROGRAM|PACKAGE [ARGS]
+
+Runs PROGRAM, or builds and runs the main package PACKAGE (a directory, an
+import path, or a .go file), as a job of several ranks on this host.
+
+  -n N            number of ranks (default 1)
+  -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+` (default `+launch.DefaultConduit+`, or ARGON_CONDUIT)
+  -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
+  -l              put "[rank] " before each line of output
+  -output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
+  -x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
+  -wdir D         working directory of the ranks
+  -bind core      pin rank i to the i-th processor, counted around (default none)
+  -timeout D      end the job after this time, such as 10m, and say where each rank waits
+  -kill-grace D   time between asking ranks to end and killing them (default 5s)
+  -freeze RANK    stop this rank before it runs, for a debugger; may be repeated
+  -t              say what would be done, and do nothing
+  -v, -q          say more, say less
+
+Exit status: that of the rank that failed first (128 plus the signal's number if
+one killed it); 0 if all ended in good order; 1 if the job failed otherwise; 2 for
+bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
+`)
+}
+
+// parse reads the command line.
+func parse(args []string) (options, error) {
+	var o options
+	o.Conduit = os.Getenv(launch.EnvConduit)
+	f := flag.NewFlagSet("gasrun", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	f.Func("n", "", func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > launch.MaxSize {
+			return fmt.Errorf("a job has 1 to %d ranks", launch.MaxSize)
+		}
+		o.Size = n
+		return nil
+	})
+	f.StringVar(&o.Conduit, "conduit", o.Conduit, "")
+	f.Func("segment", "", func(s string) (err error) {
+		o.Segment, err = launch.ParseSize(s)
+		return err
+	})
+	f.BoolVar(&o.Label, "l", false, "")
+	f.StringVar(&o.OutputDir, "output-dir", "", "")
+	f.Func("x", "", func(s string) error {
+		if !strings.Contains(s, "=") && s != "" {
+			v, ok := os.LookupEnv(s)
+			if !ok {
+				return fmt.Errorf("the variable is not set")
+			}
+			s += "=" + v
+		}
+		o.Env = append(o.Env, s)
+		return nil
+	})
+	f.StringVar(&o.Dir, "wdir", "", "")
+	f.Func("bind", "", func(s string) error {
+		o.Bind = launch.Bind(s)
+		if o.Bind != launch.BindCore && o.Bind != launch.BindNone {
+			return fmt.Errorf("known: %s, %s", launch.BindCore, launch.BindNone)
+		}
+		return nil
+	})
+	f.DurationVar(&o.Timeout, "timeout", 0, "")
+	f.DurationVar(&o.KillGrace, "kill-grace", 0, "")
+	f.Func("freeze", "", func(s string) error {
+		r, err := strconv.Atoi(s)
+		if err != nil {
+			return errors.New("not the number of a rank")
+		}
+		o.Freeze = append(o.Freeze, r)
+		return nil
+	})
+	f.BoolVar(&o.dryRun, "t", false, "")
+	f.BoolVar(&o.Verbose, "v", false, "")
+	f.BoolVar(&o.Quiet, "q", false, "")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	switch {
+	case given["v"] && given["q"] && o.Verbose && o.Quiet:
+		return o, errors.New("-v and -q exclude each other")
+	case given["kill-grace"] && o.KillGrace < 0, given["timeout"] && o.Timeout <= 0:
+		return o, errors.New("a time must not be negative, and -timeout not 0")
+	case given["output-dir"] && o.OutputDir == "":
+		return o, errors.New("-output-dir: the name is empty")
+	case given["wdir"] && o.Dir == "":
+		return o, errors.New("-wdir: the name is empty")
+	case f.NArg() == 0:
+		return o, errors.New("no program given")
+	}
+	if given["kill-grace"] && o.KillGrace == 0 {
+		o.KillGrace = -1
+	}
+	o.arg, o.Args = f.Arg(0), f.Args()[1:]
+	return o, nil
+}
+
+func run(args []string) int {
+	complain := func(err error) {
+		for _, l := range strings.Split(err.Error(), "\n") {
+			fmt.Fprintf(os.Stderr, "gasrun: %s\n", strings.TrimPrefix(l, "launch: "))
+		}
+	}
+	o, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		usage(os.Stdout)
+		return 0
+	}
+	if err != nil {
+		complain(err)
+		fmt.Fprintln(os.Stderr, "gasrun: see gasrun -help")
+		return launch.StatusUsage
+	}
+	target, err := launch.Resolve(o.arg)
+	if err != nil {
+		complain(err)
+		return launch.StatusUsage
+	}
+	c := &o.Config
+	c.EnsureDefaults()
+	c.Program = target.String()
+	if err := c.Validate(); err != nil {
+		complain(err)
+		return launch.StatusUsage
+	}
+	if c.Verbose {
+		for _, l := range otherLaunchers(os.Getenv) {
+			fmt.Fprintln(os.Stderr, "gasrun: "+l)
+		}
+	}
+	if o.dryRun {
+		plan(os.Stdout, &o, target)
+		return 0
+	}
+	if target.Package != nil {
+		dir, err := os.MkdirTemp("", "gasrun-")
+		if err != nil {
+			complain(err)
+			return launch.StatusFailed
+		}
+		defer os.RemoveAll(dir)
+		if c.Verbose {
+			fmt.Fprintln(os.Stderr, "gasrun: "+target.String())
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		c.Program, err = target.Build(ctx, dir, os.Stderr)
+		interrupted := ctx.Err() != nil
+		stop()
+		if interrupted {
+			return 128 + int(syscall.SIGINT)
+		}
+		if err != nil {
+			complain(err)
+			return launch.StatusUsage
+		}
+	}
+	if c.Stdin, err = stdin(); err != nil {
+		complain(err)
+		return launch.StatusFailed
+	}
+	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
+	c.Signals = signals()
+	c.Exclusive = true
+	res, err := launch.Run(context.Background(), *c)
+	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
+		err = nil // gasrun ... | head
+	}
+	launch.Report(os.Stderr, err)
+	return res.Status
+}
+
+// signals is where the signals of this process arrive. Those that were ignored
+// when it started (nohup) stay ignored.
+func signals() <-chan os.Signal {
+	ch := make(chan os.Signal, 16)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT} {
+		if !signal.Ignored(s) {
+			signal.Notify(ch, s)
+		}
+	}
+	// A write to a pipe that nobody reads then ends with an error, and the job
+	// in good order, not this process by a signal.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// A read from the terminal in the background then ends with an error.
+	signal.Ignore(syscall.SIGTTIN)
+	return ch
+}
+
+// stdin is what rank 0 reads. A file or pipe is handed over, so that nobody else
+// holds it open. A terminal is copied: ranks are not in its foreground process
+// group and must not read it.
+func stdin() (*os.File, error) {
+	if sys.IsTerminal(0) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		go copyTerminal(w)
+		return r, nil
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	fd, err := syscall.Dup(0)
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	if err := syscall.Dup3(int(null.Fd()), 0, 0); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "stdin"), nil
+}
+
+// copyTerminal copies the terminal to w until its end, or until nobody reads w
+// any more. In the background it waits for the foreground.
+func copyTerminal(w *os.File) {
+	defer w.Close()
+	front := make(chan os.Signal, 1)
+	signal.Notify(front, syscall.SIGCONT)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := os.Stdin.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, syscall.EIO):
+			<-front
+		case err != nil:
+			return
+		}
+	}
+}
+
+// plan says what would be done.
+func plan(w io.Writer, o *options, t launch.Target) {
+	if t.Package != nil {
+		fmt.Fprintln(w, "build:", t)
+	}
+	program := t.Program
+	if t.Package != nil {
+		program = "TEMPORARY"
+	}
+	for r, env := range o.Plan() {
+		fmt.Fprintf(w, "rank %d:", r)
+		if o.Dir != "" {
+			fmt.Fprint(w, " cd ", quote(o.Dir), " &&")
+		}
+		fmt.Fprint(w, " env")
+		for _, s := range append(append(env, program), o.Args...) {
+			fmt.Fprint(w, " ", quote(s))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// quote writes s as a shell would want it.
+func quote(s string) string {
+	if s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_./=:,@%+", c))
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// otherLaunchers says which other launcher this process has been started by.
+func otherLaunchers(getenv func(string) string) []string {
+	var found []string
+	for _, l := range []struct{ name, rank, size string }{
+		{"SLURM", "SLURM_PROCID", "SLURM_NTASKS"},
+		{"a PMI launcher", "PMI_RANK", "PMI_SIZE"},
+		{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	} {
+		rank, size := getenv(l.rank), getenv(l.size)
+		if rank == "" {
+			continue
+		}
+		of := ""
+		if size != "" {
+			of = " of " + size
+		}
+		found = append(found, fmt.Sprintf("started by %s as its process %s%s (%s); the ranks started here form a job of their own on this host", l.name, rank, of, l.rank))
+	}
+	return found
+}
