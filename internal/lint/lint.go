@@ -200,10 +200,10 @@ func (c *checker) source(name string, src []byte) {
 	if f.Name.Name != "main" {
 		c.exported(name, f)
 	}
-	switch l := layerOf(dir); {
-	case l == segments, l == core, l == services:
+	switch layerOf(dir) {
+	case segments, core, services:
 		c.time(name, f, true)
-	case l == user:
+	case user:
 		c.time(name, f, false)
 	}
 }
