@@ -1,0 +1,493 @@
+package am
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// The errors that this package's errors wrap.
+var (
+	ErrNotInit  = errs.ErrNotInit
+	ErrResource = errs.ErrResource
+	ErrBadArg   = errs.ErrBadArg
+	ErrClosed   = errs.ErrClosed
+	ErrPeer     = errs.ErrPeer
+)
+
+// PeerError says which rank failed and why.
+type PeerError = errs.PeerError
+
+// HandlerID is an index into the handler table.
+type HandlerID = uint8
+
+// Limits of the interface; those of payloads are asked of an Endpoint.
+const (
+	MaxArgs     = 16  // 32-bit arguments of a message
+	FirstClient = 128 // handlers below belong to the runtime
+	NumHandlers = 256
+)
+
+// Handler runs at the receiver. args has as many elements as were sent; payload
+// is nil for a short message. Both, and t, are valid until it returns.
+type Handler func(t *Token, args []uint32, payload []byte)
+
+// Kind is a set of message kinds that a handler accepts.
+type Kind uint8
+
+// The kinds. A set that has none of Short, Medium and Long has all three, one
+// that has neither Request nor Reply has both; so 0 accepts everything.
+const (
+	Short Kind = 1 << iota
+	Medium
+	Long
+	Request
+	Reply
+
+	categories = Short | Medium | Long
+	classes    = Request | Reply
+)
+
+// String lists the kinds, as "short|request".
+func (k Kind) String() string {
+	s := ""
+	for i, n := range [...]string{"short", "medium", "long", "request", "reply"} {
+		if k&(1<<i) != 0 {
+			if s != "" {
+				s += "|"
+			}
+			s += n
+		}
+	}
+	return s
+}
+
+func (k Kind) normal() Kind {
+	if k&categories == 0 {
+		k |= categories
+	}
+	if k&classes == 0 {
+		k |= classes
+	}
+	return k
+}
+
+// AnyArgs as Entry.Args accepts every number of arguments.
+const AnyArgs = -1
+
+// Entry registers one handler. Tables must agree between ranks in index, name,
+// number of arguments and kinds.
+type Entry struct {
+	// Index is 128..255 for clients. 0 lets Attach choose, from 255 downwards,
+	// and write the choice back into the slice it was given.
+	Index HandlerID
+	Name  string // for messages to people; required
+	Fn    Handler
+	Args  int  // how many arguments, or AnyArgs
+	Kinds Kind // what it accepts; 0 means everything
+}
+
+// Config is what a rank brings to Attach.
+type Config struct {
+	// Handlers are the client's, 128..255.
+	Handlers []Entry
+	// Runtime are those of the layers above, 16..127: what barrier, extended
+	// and gas return from their Handlers methods.
+	Runtime []Entry
+	// SegmentSize in bytes, a multiple of segment.PageSize; may be 0 and may
+	// differ between ranks.
+	SegmentSize uint64
+	// Rights that peers have in the segment; 0 means all.
+	Rights segment.Rights
+	// Completer gets the completions of RMA operations whose cookie has bit 63
+	// clear; package extended. nil if nobody starts any.
+	Completer Completer
+	// Debug checks at every request, poll and wait that the caller is not in a
+	// handler, instead of only when it would block. About 2 ns a call.
+	Debug bool
+}
+
+// Completer gets completions; see conduits.Receiver.
+type Completer interface {
+	Complete(cookie uint64, ev conduits.Event, value uint64, err error)
+}
+
+// Endpoint is one rank's access to active messages.
+type Endpoint struct {
+	ep    conduits.Endpoint
+	size  int
+	debug bool
+	table [NumHandlers]handler
+	token [conduits.NumClasses]Token
+	max   int // medium payload
+
+	completer Completer
+	mu        sync.Mutex
+	sources   []source // long payloads in use, by cookie
+	free      []int    // entries of sources not in use
+	credit    map[creditWait]*creditWait
+	boot      *boot    // until the tables have been compared
+}
+
+type handler struct {
+	fn    Handler
+	args  int8
+	kinds Kind
+	name  string
+}
+
+// A message's tag: handler in the low 8 bits, category above.
+const (
+	tagShort conduits.Tag = iota << 8
+	tagMedium
+	tagLong
+)
+
+// Conduit is the endpoint below.
+func (e *Endpoint) Conduit() conduits.Endpoint { return e.ep }
+
+// Rank is this rank, 0..Size()-1.
+func (e *Endpoint) Rank() int { return e.ep.Rank() }
+
+// Size is the number of ranks.
+func (e *Endpoint) Size() int { return e.size }
+
+// MaxMedium is the largest medium payload in bytes, the same on all ranks and
+// for requests and replies, whatever the number of arguments; at least 512.
+func (e *Endpoint) MaxMedium() int { return e.max }
+
+// MaxLong is the largest long payload to dst in bytes: its segment, or less
+// where the conduit is narrower.
+func (e *Endpoint) MaxLong(dst int) uint64 {
+	return min(e.ep.SegmentSize(dst), e.ep.Limits().MaxLong)
+}
+
+// HandlerName is the name registered at index h, "" if there is none.
+func (e *Endpoint) HandlerName(h HandlerID) string { return e.table[h].name }
+
+// Poll runs the handlers of what has arrived and returns how many messages that
+// were; 0 at once if another goroutine of this rank is polling, or from within
+// a handler.
+func (e *Endpoint) Poll() int {
+	if e.debug && e.inHandler("poll") != nil {
+		return 0
+	}
+	return e.ep.Poll()
+}
+
+// Wait polls until cond holds, sleeping when that takes long; see conduits.Wait,
+// also for what may change cond. b says what is waited for and may be nil.
+func (e *Endpoint) Wait(b conduits.Blocked, cond func() bool) error {
+	if cond() {
+		return nil
+	}
+	if err := e.inHandler("wait"); err != nil {
+		return err
+	}
+	return conduits.Wait(e.ep, b, cond)
+}
+
+// inHandler is the error of a blocking call by a goroutine that runs a handler.
+func (e *Endpoint) inHandler(op string) error {
+	if !e.ep.Polling() {
+		return nil
+	}
+	t := &e.token[conduits.Request]
+	if r := &e.token[conduits.Reply]; r.active {
+		t = r
+	}
+	return t.misuse("am: %s inside handler %s: handlers must not block; only a reply to the requester is allowed", op, t.describe())
+}
+
+// sendable checks what a caller can get wrong about a message of kind k.
+func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) error {
+	ent := &e.table[h]
+	switch {
+	case nargs > MaxArgs:
+		return errs.BadArg("am: %s to handler %d: %d arguments, the most is %d", op, h, nargs, MaxArgs)
+	case ent.fn == nil:
+		return errs.BadArg("am: %s: no handler is registered at index %d", op, h)
+	case ent.args >= 0 && int(ent.args) != nargs:
+		return errs.BadArg("am: %s to handler %d (%s): %d arguments, it takes %d", op, h, ent.name, nargs, ent.args)
+	case ent.kinds&k != k:
+		return errs.BadArg("am: %s to handler %d (%s): it accepts only %v", op, h, ent.name, ent.kinds)
+	case k&Medium != 0 && payload > e.max:
+		return errs.BadArg("am: %s to handler %d (%s): payload of %d bytes, the most is %d (MaxMedium)", op, h, ent.name, payload, e.max)
+	}
+	return nil
+}
+
+// valid is sendable as a condition, for the hot path.
+func (e *Endpoint) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool {
+	ent := &e.table[h]
+	return uint(dst) < uint(e.size) && ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && nargs <= MaxArgs) &&
+		payload <= e.max && !e.debug
+}
+
+// check is the slow half of valid: it finds the error, if there is one.
+func (e *Endpoint) check(op string, dst int, h HandlerID, k Kind, nargs, payload int) error {
+	if err := conduits.CheckRank(e.ep, "am: "+op, dst); err != nil {
+		return err
+	}
+	if err := e.sendable(op, h, k, nargs, payload); err != nil {
+		return err
+	}
+	if e.debug {
+		return e.inHandler(op)
+	}
+	return nil
+}
+
+// RequestShort sends args to handler h of rank dst, which may be the own rank.
+// It waits, polling, while there is no credit.
+func (e *Endpoint) RequestShort(dst int, h HandlerID, args ...uint32) error {
+	if !e.valid(dst, h, Short|Request, len(args), 0) {
+		if err := e.check("short request", dst, h, Short|Request, len(args), 0); err != nil {
+			return err
+		}
+	}
+	s, st := e.ep.Reserve(dst, conduits.Request, len(args), 0)
+	if st != conduits.Ready {
+		var err error
+		if s, err = e.awaitCredit("short request", dst, len(args), 0); err != nil {
+			return err
+		}
+	}
+	copy(s.Words, args)
+	e.ep.Commit(dst, conduits.Request, s, tagShort|conduits.Tag(h), 0)
+	return nil
+}
+
+// TryRequestShort is RequestShort that returns false instead of waiting: the
+// immediate mode. It does not poll; poll before trying again.
+func (e *Endpoint) TryRequestShort(dst int, h HandlerID, args ...uint32) (bool, error) {
+	if !e.valid(dst, h, Short|Request, len(args), 0) {
+		if err := e.check("short request", dst, h, Short|Request, len(args), 0); err != nil {
+			return false, err
+		}
+	}
+	s, st := e.ep.Reserve(dst, conduits.Request, len(args), 0)
+	if st != conduits.Ready {
+		return false, e.dead("short request", dst, st)
+	}
+	copy(s.Words, args)
+	e.ep.Commit(dst, conduits.Request, s, tagShort|conduits.Tag(h), 0)
+	return true, nil
+}
+
+// RequestMedium sends args and a copy of payload, of 0 to MaxMedium bytes.
+func (e *Endpoint) RequestMedium(dst int, h HandlerID, payload []byte, args ...uint32) error {
+	if !e.valid(dst, h, Medium|Request, len(args), len(payload)) {
+		if err := e.check("medium request", dst, h, Medium|Request, len(args), len(payload)); err != nil {
+			return err
+		}
+	}
+	s, st := e.ep.Reserve(dst, conduits.Request, len(args), len(payload))
+	if st != conduits.Ready {
+		var err error
+		if s, err = e.awaitCredit("medium request", dst, len(args), len(payload)); err != nil {
+			return err
+		}
+	}
+	copy(s.Words, args)
+	copy(s.Payload, payload)
+	e.ep.Commit(dst, conduits.Request, s, tagMedium|conduits.Tag(h), len(payload))
+	return nil
+}
+
+// TryRequestMedium is RequestMedium that returns false instead of waiting.
+func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args ...uint32) (bool, error) {
+	if !e.valid(dst, h, Medium|Request, len(args), len(payload)) {
+		if err := e.check("medium request", dst, h, Medium|Request, len(args), len(payload)); err != nil {
+			return false, err
+		}
+	}
+	s, st := e.ep.Reserve(dst, conduits.Request, len(args), len(payload))
+	if st != conduits.Ready {
+		return false, e.dead("medium request", dst, st)
+	}
+	copy(s.Words, args)
+	copy(s.Payload, payload)
+	e.ep.Commit(dst, conduits.Request, s, tagMedium|conduits.Tag(h), len(payload))
+	return true, nil
+}
+
+// RequestLong puts payload to address to of dst's segment and then runs handler
+// h there with args. It returns when payload may be reused. An empty payload
+// needs no segment; the address is delivered all the same.
+func (e *Endpoint) RequestLong(dst int, h HandlerID, payload []byte, to segment.NLA, args ...uint32) error {
+	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
+		return err
+	}
+	_, err := e.putMessage("long request", dst, conduits.Request, h, payload, to, nil, true, args)
+	return err
+}
+
+// RequestLongNB is RequestLong that does not wait for payload to be reusable:
+// payload must stay as it is until ev is done. ev must not be in use.
+func (e *Endpoint) RequestLongNB(dst int, h HandlerID, payload []byte, to segment.NLA, ev *Event, args ...uint32) error {
+	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
+		return err
+	}
+	_, err := e.putMessage("long request", dst, conduits.Request, h, payload, to, ev, true, args)
+	return err
+}
+
+// TryRequestLong is RequestLongNB that returns false, with ev unused, instead of
+// waiting for credit.
+func (e *Endpoint) TryRequestLong(dst int, h HandlerID, payload []byte, to segment.NLA, ev *Event, args ...uint32) (bool, error) {
+	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
+		return false, err
+	}
+	return e.putMessage("long request", dst, conduits.Request, h, payload, to, ev, false, args)
+}
+
+// putMessage sends a long message of either class. With ev nil it waits for the
+// payload to be reusable.
+func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID, payload []byte, to segment.NLA, ev *Event, wait bool, args []uint32) (bool, error) {
+	if len(payload) > 0 {
+		if err := e.writable(op, dst, to, uint64(len(payload))); err != nil {
+			return false, err
+		}
+	}
+	cookie, err := e.begin(op, ev)
+	if err != nil {
+		return false, err
+	}
+	s, have, st := e.ep.ReservePut(dst, c, len(args), to, payload, cookie)
+	if st == conduits.NoCredit && wait {
+		s, have, st, err = e.awaitPut(op, dst, c, len(args), to, payload, cookie)
+	}
+	if err == nil {
+		err = e.dead(op, dst, st)
+	}
+	if err != nil || st != conduits.Ready {
+		e.finish(cookie)
+		return false, err
+	}
+	copy(s.Words, args)
+	e.ep.Commit(dst, c, s, tagLong|conduits.Tag(h), len(payload))
+	switch {
+	case have&conduits.SourceDone != 0:
+		e.finish(cookie)
+	case ev == nil:
+		err = e.awaitSource(op, dst, c, cookie)
+	}
+	return true, err
+}
+
+// awaitPut repeats ReservePut until there is credit. It stands apart so that
+// the variables its closure captures do not burden the hot path.
+func (e *Endpoint) awaitPut(op string, dst int, c conduits.Class, words int, to segment.NLA, payload []byte, cookie uint64) (s conduits.Slot, have conduits.Event, st conduits.Status, err error) {
+	err = e.await(op, dst, c, func() bool {
+		s, have, st = e.ep.ReservePut(dst, c, words, to, payload, cookie)
+		return st != conduits.NoCredit
+	})
+	return s, have, st, err
+}
+
+// writable checks the destination of a long message, rights included.
+func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error {
+	if err := conduits.CheckRemote(e.ep, "am: "+op, dst, to, n); err != nil {
+		return err
+	}
+	if v := e.ep.Views(); dst < len(v) && v[dst].Size() > 0 && v[dst].Write == 0 {
+		return errs.BadArg("am: %s: rank %d attached its segment without the write right", op, dst)
+	}
+	return nil
+}
+
+// awaitCredit waits for room for a request.
+func (e *Endpoint) awaitCredit(op string, dst, words, payload int) (s conduits.Slot, err error) {
+	var st conduits.Status
+	err = e.await(op, dst, conduits.Request, func() bool {
+		s, st = e.ep.Reserve(dst, conduits.Request, words, payload)
+		return st != conduits.NoCredit
+	})
+	if err == nil {
+		err = e.dead(op, dst, st)
+	}
+	return s, err
+}
+
+// await repeats try until it holds. A request's caller polls everything
+// meanwhile; a reply's is in a handler and polls replies only.
+func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) error {
+	b := e.creditWait(dst, c)
+	if c == conduits.Request {
+		if err := e.inHandler(op); err != nil {
+			return err
+		}
+		return conduits.Wait(e.ep, b, try)
+	}
+	for idle := 0; ; {
+		if try() {
+			return nil
+		}
+		if e.ep.PollReplies() > 0 {
+			idle = 0
+			continue
+		}
+		if e.ep.Idle(idle) {
+			idle++
+			continue
+		}
+		t := e.ep.Arm(b)
+		if try() {
+			e.ep.Disarm(t)
+			return nil
+		}
+		if e.ep.PollReplies() > 0 {
+			e.ep.Disarm(t)
+			idle = 0
+			continue
+		}
+		if err := e.ep.Err(); err != nil {
+			e.ep.Disarm(t)
+			return err
+		}
+		e.ep.Park(t)
+		idle = 0
+	}
+}
+
+// dead turns a status into an error; NoCredit is none.
+func (e *Endpoint) dead(op string, dst int, st conduits.Status) error {
+	if st != conduits.Dead {
+		return nil
+	}
+	if err := e.ep.Err(); err != nil {
+		return fmt.Errorf("am: %s to rank %d: %w", op, dst, err)
+	}
+	return &PeerError{Rank: dst, Op: "am: " + op, Err: errs.Closed("it has left the job")}
+}
+
+// creditWait is what a sender without credit waits for.
+type creditWait struct {
+	class conduits.Class
+	dst   int
+}
+
+// creditWait returns the description for dst, made once for each.
+func (e *Endpoint) creditWait(dst int, c conduits.Class) *creditWait {
+	key := creditWait{c, dst}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.credit[key]
+	if w == nil {
+		if e.credit == nil {
+			e.credit = make(map[creditWait]*creditWait)
+		}
+		w = &key
+		e.credit[key] = w
+	}
+	return w
+}
+
+// Blocked says so to people.
+func (w *creditWait) Blocked() string {
+	return fmt.Sprintf("am: %v waits for credit of rank %d, which does not poll or is slower than its senders", w.class, w.dst)
+}

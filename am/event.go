@@ -1,0 +1,92 @@
+package am
+
+import (
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Event is the local completion of a non-blocking long message: it is done when
+// the payload may be reused. The zero Event is done. It belongs to the caller
+// and may be used again once it is done; it must not be copied meanwhile.
+type Event struct {
+	pending atomic.Bool
+}
+
+// Done says whether the payload may be reused. It does not poll.
+func (ev *Event) Done() bool { return !ev.pending.Load() }
+
+// WaitEvent polls until ev is done.
+func (e *Endpoint) WaitEvent(ev *Event) error { return e.Wait(nil, ev.Done) }
+
+// source is one payload that a conduit still reads.
+type source struct {
+	ev   *Event // nil: a blocking call looks at done
+	busy bool
+	done bool
+}
+
+// ownCookie marks the completions that belong to this package.
+const ownCookie = 1 << 63
+
+// begin finds a cookie for a payload that is about to be handed to the conduit.
+func (e *Endpoint) begin(op string, ev *Event) (uint64, error) {
+	if ev != nil && !ev.pending.CompareAndSwap(false, true) {
+		return 0, errs.BadArg("am: %s: the event is in use by an earlier message", op)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var i int
+	if n := len(e.free); n > 0 {
+		i, e.free = e.free[n-1], e.free[:n-1]
+	} else {
+		i = len(e.sources)
+		e.sources = append(e.sources, source{})
+	}
+	e.sources[i] = source{ev: ev, busy: true}
+	return ownCookie | uint64(i), nil
+}
+
+// finish gives the cookie back: the payload may be reused.
+func (e *Endpoint) finish(cookie uint64) {
+	i := int(cookie &^ ownCookie)
+	e.mu.Lock()
+	s := &e.sources[i]
+	if ev := s.ev; ev != nil {
+		ev.pending.Store(false)
+	}
+	*s = source{}
+	e.free = append(e.free, i)
+	e.mu.Unlock()
+}
+
+// awaitSource waits for the conduit to have read a payload.
+func (e *Endpoint) awaitSource(op string, dst int, c conduits.Class, cookie uint64) error {
+	err := e.await(op, dst, c, func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.sources[cookie&^ownCookie].done
+	})
+	e.finish(cookie)
+	return err
+}
+
+// Complete routes completions; part of conduits.Receiver.
+func (e *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+	if cookie&ownCookie == 0 {
+		e.completer.Complete(cookie, ev, value, err)
+		return
+	}
+	if ev&conduits.SourceDone == 0 {
+		return
+	}
+	e.mu.Lock()
+	s := &e.sources[cookie&^ownCookie]
+	blocking := s.ev == nil
+	s.done = true
+	e.mu.Unlock()
+	if !blocking {
+		e.finish(cookie)
+	}
+}

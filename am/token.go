@@ -1,0 +1,187 @@
+package am
+
+import (
+	"fmt"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Token is what a handler gets to learn where its message comes from and to
+// reply. It is valid until the handler returns and must not leave its goroutine.
+type Token struct {
+	e       *Endpoint
+	src     int
+	to      segment.NLA
+	tag     conduits.Tag
+	class   conduits.Class
+	active  bool
+	replied bool
+	failed  error // of a reply that was not sent
+}
+
+// Src is the rank that sent the message; the conduit vouches for it.
+func (t *Token) Src() int { return t.src }
+
+// Endpoint is the receiving rank's.
+func (t *Token) Endpoint() *Endpoint { return t.e }
+
+// Handler is the index of the running handler.
+func (t *Token) Handler() HandlerID { return HandlerID(t.tag) }
+
+// Kind says what arrived: Short, Medium or Long, with Request or Reply.
+func (t *Token) Kind() Kind {
+	k := Request
+	if t.class == conduits.Reply {
+		k = Reply
+	}
+	return k | Short<<(t.tag>>8)
+}
+
+// To is the address that a long message's payload was put to, also when the
+// payload is empty; 0 for other messages.
+func (t *Token) To() segment.NLA { return t.to }
+
+// describe names the handler for messages to people.
+func (t *Token) describe() string {
+	return fmt.Sprintf("%d (%s)", t.Handler(), t.e.table[t.Handler()].name)
+}
+
+// misuse reports a broken rule of the interface: the other side may wait for
+// what will not come, so the job fails with the same words.
+func (t *Token) misuse(format string, args ...any) error {
+	err := errs.BadArg(format, args...)
+	t.e.ep.Fail(err)
+	return err
+}
+
+// Receive runs the handler of one message; part of conduits.Receiver.
+func (e *Endpoint) Receive(m *conduits.Message) {
+	h := HandlerID(m.Tag)
+	ent := &e.table[h]
+	if ent.fn == nil {
+		e.ep.Fail(fmt.Errorf("am: rank %d sent a %v to handler %d, which is not registered here", m.Src, m.Class, h))
+		return
+	}
+	t := &e.token[m.Class]
+	t.src = m.Src
+	t.tag = m.Tag
+	t.to = m.To
+	t.replied = false
+	t.active = true
+	ent.fn(t, m.Words, m.Payload)
+	t.active = false
+	if t.failed != nil {
+		t.unanswered()
+	}
+}
+
+// unanswered fails the job when a handler dropped the error of its reply.
+func (t *Token) unanswered() {
+	err := t.failed
+	t.failed = nil
+	if !t.replied && t.e.ep.Err() == nil {
+		t.misuse("am: handler %s did not reply, having failed to: %v", t.describe(), err)
+	}
+}
+
+// repliable checks a reply and claims the one reply there is.
+func (t *Token) repliable(op string, h HandlerID, k Kind, nargs, payload int) error {
+	ent := &t.e.table[h]
+	if t.active && !t.replied && t.class == conduits.Request &&
+		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && nargs <= MaxArgs) && payload <= t.e.max {
+		return nil
+	}
+	switch {
+	case !t.active:
+		return t.misuse("am: %s by a token of handler %s, which has returned", op, t.describe())
+	case t.class == conduits.Reply:
+		return t.misuse("am: %s in handler %s, which runs for a reply: only a request can be replied to", op, t.describe())
+	case t.replied:
+		return t.misuse("am: second reply in handler %s: a request is replied to at most once", t.describe())
+	}
+	t.failed = t.e.sendable(op, h, k, nargs, payload)
+	return t.failed
+}
+
+// ReplyShort sends args to handler h of the requester. At most one reply may be
+// sent by a request's handler; it waits, running replies only, while there is
+// no credit.
+func (t *Token) ReplyShort(h HandlerID, args ...uint32) error {
+	if err := t.repliable("short reply", h, Short|Reply, len(args), 0); err != nil {
+		return err
+	}
+	s, st := t.e.ep.Reserve(t.src, conduits.Reply, len(args), 0)
+	if st != conduits.Ready {
+		var err error
+		if s, err = t.awaitCredit("short reply", len(args), 0); err != nil {
+			return err
+		}
+	}
+	copy(s.Words, args)
+	t.replied = true
+	t.e.ep.Commit(t.src, conduits.Reply, s, tagShort|conduits.Tag(h), 0)
+	return nil
+}
+
+// ReplyMedium is ReplyShort with a payload of 0 to MaxMedium bytes, copied.
+func (t *Token) ReplyMedium(h HandlerID, payload []byte, args ...uint32) error {
+	if err := t.repliable("medium reply", h, Medium|Reply, len(args), len(payload)); err != nil {
+		return err
+	}
+	s, st := t.e.ep.Reserve(t.src, conduits.Reply, len(args), len(payload))
+	if st != conduits.Ready {
+		var err error
+		if s, err = t.awaitCredit("medium reply", len(args), len(payload)); err != nil {
+			return err
+		}
+	}
+	copy(s.Words, args)
+	copy(s.Payload, payload)
+	t.replied = true
+	t.e.ep.Commit(t.src, conduits.Reply, s, tagMedium|conduits.Tag(h), len(payload))
+	return nil
+}
+
+// ReplyLong puts payload to address to of the requester's segment before the
+// handler runs there. It returns when payload may be reused.
+func (t *Token) ReplyLong(h HandlerID, payload []byte, to segment.NLA, args ...uint32) error {
+	if err := t.repliable("long reply", h, Long|Reply, len(args), 0); err != nil {
+		return err
+	}
+	sent, err := t.e.putMessage("long reply", t.src, conduits.Reply, h, payload, to, nil, true, args)
+	t.replied = sent
+	t.failed = err
+	return err
+}
+
+// TryReplyShort is ReplyShort that returns false instead of waiting; the handler
+// may try again or return without having replied.
+func (t *Token) TryReplyShort(h HandlerID, args ...uint32) (bool, error) {
+	if err := t.repliable("short reply", h, Short|Reply, len(args), 0); err != nil {
+		return false, err
+	}
+	s, st := t.e.ep.Reserve(t.src, conduits.Reply, len(args), 0)
+	if st != conduits.Ready {
+		return false, t.e.dead("short reply", t.src, st)
+	}
+	copy(s.Words, args)
+	t.replied = true
+	t.e.ep.Commit(t.src, conduits.Reply, s, tagShort|conduits.Tag(h), 0)
+	return true, nil
+}
+
+// awaitCredit waits for room for a reply.
+func (t *Token) awaitCredit(op string, words, payload int) (s conduits.Slot, err error) {
+	var st conduits.Status
+	err = t.e.await(op, t.src, conduits.Reply, func() bool {
+		s, st = t.e.ep.Reserve(t.src, conduits.Reply, words, payload)
+		return st != conduits.NoCredit
+	})
+	if err == nil {
+		err = t.e.dead(op, t.src, st)
+	}
+	t.failed = err
+	return s, err
+}
