@@ -1,0 +1,345 @@
+package barrier
+
+import (
+	"errors"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// The errors of this package; all it returns wrap one of them, or are a
+// *PeerError.
+var (
+	ErrNotInit         = errs.ErrNotInit
+	ErrBadArg          = errs.ErrBadArg
+	ErrNotReady        = errs.ErrNotReady
+	ErrBarrierMismatch = errs.ErrBarrierMismatch
+	ErrNotSupported    = errs.ErrNotSupported
+)
+
+// PeerError says which rank failed while others waited.
+type PeerError = errs.PeerError
+
+// Flags modify Notify, Wait and Try (GASNet-1 specification, "Barriers").
+type Flags uint32
+
+const (
+	// Anonymous says that the id given is meaningless and matches any.
+	Anonymous Flags = 1 << iota
+	// Mismatch makes every rank's barrier report a mismatch. It outweighs
+	// Anonymous. Given to Wait or Try it concerns the calling rank alone, for
+	// the others may have finished.
+	Mismatch
+
+	allFlags = Anonymous | Mismatch
+)
+
+// Algorithm is how arrivals and the verdict travel.
+type Algorithm uint8
+
+// The algorithms.
+const (
+	// Auto takes Flat up to 8 ranks and Tree beyond if all ranks have direct
+	// access to each other, else Dissemination.
+	Auto Algorithm = iota
+	// Flat: every rank reads every other's arrival line.
+	Flat
+	// Tree: shared counters in groups of 8, one release line.
+	Tree
+	// Dissemination: ceil(log2 N) rounds of one short message per rank.
+	Dissemination
+	numAlgorithms
+)
+
+// String names the algorithm.
+func (a Algorithm) String() string {
+	switch a {
+	case Auto:
+		return "auto"
+	case Flat:
+		return "flat"
+	case Tree:
+		return "tree"
+	case Dissemination:
+		return "dissemination"
+	}
+	return "algorithm " + strconv.Itoa(int(a))
+}
+
+// maxFlat is the largest job for which Auto takes Flat.
+const maxFlat = 8
+
+// Config is what may be chosen about a barrier, equal on all ranks.
+type Config struct {
+	// Force takes one algorithm whatever the job looks like; Auto, the zero
+	// value, chooses. Flat and Tree need direct access between all ranks.
+	Force Algorithm
+}
+
+// Barrier is one rank's end of the job's barrier. Make it with New, hand
+// Handlers to am.Attach (Config.Runtime), then call Bind. Its methods may be called from any
+// goroutine, though one barrier is at one phase at a time: see Notify. They are
+// illegal in handlers.
+type Barrier struct {
+	// state is the word {phase, notified, named, id}: which phase was notified
+	// last, whether it still has to be waited for, and the verdict of the phase
+	// waited for last. It changes by compare-and-swap only: from idle to
+	// notified by Notify, back by whoever completes the phase.
+	state atomic.Uint64
+
+	t  transport
+	ep conduits.Endpoint
+	e  *am.Endpoint
+	c  Config
+
+	// d gets messages from the moment that handlers run, which is before Bind.
+	d dissem
+}
+
+// stateNotified is the bit of Barrier.state that words use for a mismatch,
+// which is never kept there.
+const stateNotified = uint64(wordMismatch)
+
+// transport is an algorithm. One call of arrive per phase; verdict by any
+// goroutine at any time.
+type transport interface {
+	// arrive tells the others this rank's word. It may poll.
+	arrive(w word) error
+	// verdict gives the combined state of all ranks, if it is known yet.
+	verdict(phase uint32) (word, bool)
+	// appendBlocked says which ranks are still missing in phase.
+	appendBlocked(b []byte, phase uint32) []byte
+	// explain says why phase, which has completed here, is a mismatch.
+	explain(phase uint32) string
+}
+
+// New makes a barrier that chooses its algorithm by itself.
+func New() *Barrier { return NewWith(Config{}) }
+
+// NewWith makes a barrier as c says.
+func NewWith(c Config) *Barrier { return &Barrier{c: c} }
+
+// Bind joins b to an attached endpoint whose handler table contains b's
+// Handlers. Every rank of the job does it once, before anything else is done
+// with b; other ranks may be using the barrier already.
+func (b *Barrier) Bind(e *am.Endpoint) error {
+	if b.t != nil {
+		return errs.BadArg("barrier: bound twice")
+	}
+	ep := e.Conduit()
+	direct := true
+	for r := 0; r < ep.Size() && direct; r++ {
+		direct = ep.System(r) != nil
+	}
+	how := b.c.Force
+	switch {
+	case how >= numAlgorithms:
+		return errs.BadArg("barrier: no algorithm %d; the last is %d (Config.Force)", how, numAlgorithms-1)
+	case how == Auto && !direct:
+		how = Dissemination
+	case how == Auto && ep.Size() <= maxFlat:
+		how = Flat
+	case how == Auto:
+		how = Tree
+	case how != Dissemination && !direct:
+		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
+	}
+	b.e, b.ep = e, ep
+	// A job of several neighbourhoods will put a transport here that counts
+	// inside each as the tree does and disseminates between their last arrivers.
+	switch how {
+	case Flat:
+		b.t = newFlat(ep)
+	case Tree:
+		b.t = newTree(ep)
+	default:
+		b.d.bind(e)
+		b.t = &b.d
+	}
+	b.c.Force = how
+	return nil
+}
+
+// Algorithm says which algorithm is used; Auto before Bind.
+func (b *Barrier) Algorithm() Algorithm { return b.c.Force }
+
+// Notify begins a phase: it tells the other ranks that this one has arrived,
+// with an id or, with flag Anonymous, without, and does not wait for them. All
+// that this rank wrote before (direct accesses, and puts and atomics that are
+// complete) is seen by every rank that has waited for the phase.
+//
+// A phase must be finished by Wait, or by a Try that says so, before the next
+// Notify: else Notify fails with ErrNotReady and changes nothing. Wait may be
+// called by another goroutine than Notify.
+func (b *Barrier) Notify(id uint32, flags Flags) error {
+	if b.t == nil {
+		return errs.NotInit("barrier: notify before Bind")
+	}
+	if flags&^allFlags != 0 {
+		return badFlags("notify", flags)
+	}
+	s := b.state.Load()
+	phase := uint32(s>>wordPhase+1) & phaseMask
+	n := uint64(phase)<<wordPhase | stateNotified | s&uint64(wordNamed|wordID)
+	if s&stateNotified != 0 || !b.state.CompareAndSwap(s, n) {
+		return errs.NotReady("barrier: notify(id %d): the phase notified before, %d, has not been waited for", id, b.state.Load()>>wordPhase)
+	}
+	return b.t.arrive(word(phase)<<wordPhase | offer(id, flags))
+}
+
+// Wait finishes the phase that Notify began: it returns when all ranks have
+// notified it, and runs handlers meanwhile. The error wraps ErrBarrierMismatch
+// if, and then on every rank, two ranks notified different ids or a rank gave
+// Mismatch; and on this rank only, if neither it nor all ranks were anonymous
+// and id is not the one notified. The phase is over nevertheless.
+//
+// Without a phase to wait for Wait fails with ErrNotReady, and if a rank fails
+// with a *PeerError; the phase then stays open.
+func (b *Barrier) Wait(id uint32, flags Flags) error {
+	s := b.state.Load()
+	if s&stateNotified == 0 || flags&^allFlags != 0 {
+		return b.misuse("wait", id, flags)
+	}
+	phase := uint32(s >> wordPhase)
+	v, ok := b.t.verdict(phase)
+	for i := 0; !ok && i < spins; i++ {
+		for j := 0; !ok && j < looks; j++ {
+			v, ok = b.t.verdict(phase)
+		}
+		if !ok {
+			b.e.Poll()
+		}
+	}
+	if !ok {
+		err := b.e.Wait(b, func() bool {
+			if v, ok = b.t.verdict(phase); ok {
+				return true
+			}
+			return b.state.Load() != s
+		})
+		if err != nil {
+			return waitFailed(phase, err)
+		}
+		if !ok {
+			return stolen("wait", phase)
+		}
+	}
+	return b.finish("wait", s, v, id, flags)
+}
+
+// A waiter looks at the words this often, polling after every looks of them,
+// before it waits as everybody does, at the endpoint's pace.
+const (
+	spins = 8
+	looks = 32
+)
+
+// Try is Wait that does not wait: done says whether the phase is over. If it
+// is, err is what Wait would have returned; if not, err is nil unless there is
+// nothing to wait for or the job has failed. A Try that finds the phase not
+// over polls once.
+func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
+	s := b.state.Load()
+	if s&stateNotified == 0 || flags&^allFlags != 0 {
+		return false, b.misuse("try", id, flags)
+	}
+	phase := uint32(s >> wordPhase)
+	v, ok := b.t.verdict(phase)
+	if !ok {
+		b.e.Poll()
+		if v, ok = b.t.verdict(phase); !ok {
+			if b.state.Load() != s {
+				return false, stolen("try", phase)
+			}
+			if err := b.ep.Err(); err != nil {
+				return false, waitFailed(phase, err)
+			}
+			return false, nil
+		}
+	}
+	err = b.finish("try", s, v, id, flags)
+	return !errors.Is(err, ErrNotReady), err
+}
+
+// Barrier is Notify and Wait with the same arguments.
+func (b *Barrier) Barrier(id uint32, flags Flags) error {
+	if err := b.Notify(id, flags); err != nil {
+		return err
+	}
+	return b.Wait(id, flags)
+}
+
+// Result tells the verdict of the phase finished last: the id that its named
+// ranks agreed on, or false if all were anonymous, if it was a mismatch on all
+// ranks, or if no phase has been finished.
+func (b *Barrier) Result() (id uint32, named bool) {
+	w := word(b.state.Load())
+	return w.id(), w&wordNamed != 0
+}
+
+// finish turns a verdict into Wait's result and makes the barrier idle. What
+// has to be read for the error is read while the phase is still open.
+func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) error {
+	phase := uint32(s >> wordPhase)
+	n := uint64(phase) << wordPhase
+	var err error
+	if v&wordMismatch != 0 {
+		err = errs.Mismatch("barrier: phase %d does not match: %s", phase, b.t.explain(phase))
+	} else {
+		n |= uint64(v & wordState)
+		switch {
+		case flags&Mismatch != 0:
+			err = errs.Mismatch("barrier: phase %d does not match: this rank's %s signalled a mismatch", phase, op)
+		case flags&Anonymous == 0 && v&wordNamed != 0 && v.id() != id:
+			err = errs.Mismatch("barrier: phase %d does not match: this rank's %s named id %d, the ranks notified %d", phase, op, id, v.id())
+		}
+	}
+	if !b.state.CompareAndSwap(s, n) {
+		return stolen(op, phase)
+	}
+	return err
+}
+
+// Blocked says which ranks a waiting rank waits for; it makes a Barrier a
+// conduits.Blocked.
+func (b *Barrier) Blocked() string {
+	s := b.state.Load()
+	phase := uint32(s >> wordPhase)
+	t := append(make([]byte, 0, 96), "barrier phase "...)
+	t = strconv.AppendUint(t, uint64(phase), 10)
+	t = append(t, ": "...)
+	if s&stateNotified == 0 || b.t == nil {
+		return string(append(t, "not waiting"...))
+	}
+	return string(b.t.appendBlocked(t, phase))
+}
+
+func (b *Barrier) misuse(op string, id uint32, flags Flags) error {
+	if b.t == nil {
+		return errs.NotInit("barrier: %s before Bind", op)
+	}
+	if flags&^allFlags != 0 {
+		return badFlags(op, flags)
+	}
+	return errs.NotReady("barrier: %s(id %d): no phase has been notified since phase %d was finished", op, id, b.state.Load()>>wordPhase)
+}
+
+func badFlags(op string, flags Flags) error {
+	return errs.BadArg("barrier: %s: unknown flags %#x; known are Anonymous (%#x) and Mismatch (%#x)", op, uint32(flags&^allFlags), uint32(Anonymous), uint32(Mismatch))
+}
+
+func stolen(op string, phase uint32) error {
+	return errs.NotReady("barrier: %s: phase %d was finished by another goroutine meanwhile", op, phase)
+}
+
+// waitFailed adds to a failure of the job what this rank was doing.
+func waitFailed(phase uint32, err error) error {
+	var p *PeerError
+	if errors.As(err, &p) {
+		return &PeerError{Rank: p.Rank, Op: "barrier phase " + utoa(phase), Err: p.Err}
+	}
+	return err
+}

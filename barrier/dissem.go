@@ -1,0 +1,192 @@
+package barrier
+
+import (
+	"math/bits"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/am"
+)
+
+// Handler indices of this package, of the range 16..31 that it owns.
+const handlerArrive am.HandlerID = 16
+
+// maxRounds is enough for 2^32 ranks.
+const maxRounds = 32
+
+// dissem is the dissemination barrier (Hensgen, Finkel, Manber 1988): in round
+// r every rank tells rank+2^r what it knows and learns from rank-2^r; after
+// ceil(log2 N) rounds everybody knows of everybody. Rounds advance when Notify,
+// Wait or Try is called, for handlers may not send requests.
+//
+// A message of the next phase may come early; it has its own slot by the
+// phase's parity. One of the phase after that cannot: its sender has finished
+// the next phase, which takes a message of this rank.
+type dissem struct {
+	slots [2][maxRounds]slot // by parity and round; written by the handler
+
+	e          *am.Endpoint
+	rank, size int
+	rounds     int
+
+	mu    sync.Mutex
+	phase uint32
+	sent  int       // rounds sent
+	round int       // rounds received and merged
+	known knowledge // what is known of the ranks heard of
+}
+
+// slot is a message as it came. w is written last and read first.
+type slot struct {
+	w     atomic.Uint64
+	other atomic.Uint32
+}
+
+// knowledge is a combined state with, for a mismatch of ids, the evidence:
+// w then has wordNamed set beside wordMismatch, and the two ids are w's and
+// other.
+type knowledge struct {
+	w     word
+	other uint32
+}
+
+// merge is combine that keeps evidence.
+func merge(a, b knowledge) knowledge {
+	switch {
+	case a.w&wordMismatch != 0:
+		return a
+	case b.w&wordMismatch != 0:
+		return b
+	}
+	v := combine(a.w, b.w)
+	if v&wordMismatch == 0 {
+		return knowledge{w: v}
+	}
+	return knowledge{w: a.w&wordState | wordMismatch, other: b.w.id()}
+}
+
+// Handlers are the entries that this package needs in the Config.Runtime given to
+// am.Attach.
+func (b *Barrier) Handlers() []am.Entry {
+	return []am.Entry{{
+		Index: handlerArrive,
+		Name:  "barrier.arrive",
+		Fn:    b.d.arrived,
+		Args:  4,
+		Kinds: am.Short | am.Request,
+	}}
+}
+
+func (d *dissem) bind(e *am.Endpoint) {
+	d.e, d.rank, d.size = e, e.Rank(), e.Size()
+	d.rounds = bits.Len(uint(d.size - 1))
+}
+
+// arrived keeps a message: args are the low and high half of the sender's word,
+// the evidence, and the round.
+func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
+	if args[3] >= maxRounds {
+		return
+	}
+	w := am.Unpack64(args[0], args[1])
+	s := &d.slots[w>>wordPhase&1][args[3]]
+	s.other.Store(args[2])
+	s.w.Store(w)
+	// The waiter may be another goroutine, which looked before this store and
+	// was about to park after the message had been taken.
+	ep := t.Endpoint().Conduit()
+	ep.Wake(ep.Rank())
+}
+
+func (d *dissem) arrive(w word) error {
+	d.mu.Lock()
+	d.phase, d.sent, d.round = w.phase(), 0, 0
+	d.known = knowledge{w: w & wordState}
+	d.advance()
+	first := d.rounds > 0 && d.sent == 0
+	if first {
+		d.sent = 1
+	}
+	m := d.known
+	d.mu.Unlock()
+	if !first {
+		return nil
+	}
+	// There was no credit. Later rounds can wait for Wait, but the first message
+	// is this rank's arrival, and nobody promises to call Wait soon.
+	dst, a := d.message(w.phase(), 0, m)
+	return d.e.RequestShort(dst, handlerArrive, a[0], a[1], a[2], a[3])
+}
+
+// message is the one of a round, and to whom it goes.
+func (d *dissem) message(phase uint32, round int, m knowledge) (dst int, args [4]uint32) {
+	lo, hi := am.Pack64(uint64(phase)<<wordPhase | uint64(m.w&wordState))
+	return (d.rank + 1<<round) % d.size, [4]uint32{lo, hi, m.other, uint32(round)}
+}
+
+// advance sends and merges what can be sent and merged. Called with mu held; it
+// neither blocks nor polls.
+func (d *dissem) advance() {
+	for d.round < d.rounds {
+		if d.sent == d.round {
+			dst, a := d.message(d.phase, d.round, d.known)
+			// An error means that the job has failed, which Wait reports.
+			if sent, err := d.e.TryRequestShort(dst, handlerArrive, a[0], a[1], a[2], a[3]); !sent || err != nil {
+				return
+			}
+			d.sent++
+		}
+		s := &d.slots[d.phase&1][d.round]
+		w := word(s.w.Load())
+		if w.phase() != d.phase {
+			return
+		}
+		d.known = merge(d.known, knowledge{w: w & wordState, other: s.other.Load()})
+		d.round++
+	}
+}
+
+func (d *dissem) verdict(phase uint32) (word, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.phase != phase {
+		return 0, false // Notify is just about to begin it
+	}
+	d.advance()
+	return d.known.w, d.round == d.rounds
+}
+
+func (d *dissem) appendBlocked(b []byte, phase uint32) []byte {
+	d.mu.Lock()
+	round, sent, now := d.round, d.sent, d.phase
+	d.mu.Unlock()
+	switch {
+	case now != phase || round == d.rounds:
+		return append(b, "all ranks have arrived"...)
+	case sent == round:
+		b = append(b, "no credit to notify rank "...)
+		return strconv.AppendInt(b, int64((d.rank+1<<round)%d.size), 10)
+	}
+	from := (d.rank - 1<<round%d.size + d.size) % d.size
+	b = append(b, "waiting for rank "...)
+	b = strconv.AppendInt(b, int64(from), 10)
+	if round > 0 {
+		b = append(b, " or a rank it waits for"...)
+	}
+	b = append(b, " (round "...)
+	b = strconv.AppendInt(b, int64(round+1), 10)
+	b = append(b, " of "...)
+	b = strconv.AppendInt(b, int64(d.rounds), 10)
+	return append(b, ')')
+}
+
+func (d *dissem) explain(uint32) string {
+	d.mu.Lock()
+	m := d.known
+	d.mu.Unlock()
+	if m.w&wordNamed == 0 {
+		return "a rank signalled a mismatch"
+	}
+	return "ids differ: " + utoa(min(m.w.id(), m.other)) + " and " + utoa(max(m.w.id(), m.other))
+}

@@ -1,0 +1,51 @@
+// Package barrier is the split-phase barrier of a job: named, anonymous, and
+// with mismatches that every rank reports (GASNet-1 specification, "Barriers",
+// with the rules of its releases since 1.20).
+//
+// # Concepts
+//
+// A rank says that it has arrived with [Barrier.Notify], may do other work, and
+// waits for all others with [Barrier.Wait] (or asks with [Barrier.Try]). The
+// two together are one phase; [Barrier.Barrier] does both.
+//
+// A rank may give its barrier a name, an id of 32 bits, or be [Anonymous]. All
+// ranks that name the barrier must name the same; anonymous ranks match
+// anything. A rank may also give [Mismatch]. If the ranks do not match, every
+// rank's Wait returns an error that wraps [ErrBarrierMismatch] and says which
+// ranks or ids were seen; the ranks have met nevertheless, and the next phase
+// is a fresh one. Wait has an id and flags too, which may differ from Notify's:
+// a named Wait must name the id that the ranks agreed on, if there is one; what
+// it says concerns the calling rank only.
+//
+// # Memory
+//
+// Notify is a release and Wait an acquire: whatever a rank has written by
+// direct access, and every put and atomic of its that is complete, before it
+// calls Notify, is seen by all ranks once their Wait of that phase (or the Try
+// that says that it is over) has returned. Operations still under way are not
+// ordered: a barrier completes no non-blocking operation.
+//
+// # Cost
+//
+// Where all ranks reach each other's memory, up to 8 ranks each write one cache
+// line and read the others'; more ranks count themselves in a tree of counters
+// with 8 arrivals each, and the last one releases all. A rank then sends no
+// message, needs no help from ranks that have arrived, and is woken from sleep
+// once. Elsewhere each rank sends ceil(log2 N) short messages, and a round
+// advances when the rank calls Wait or Try: a rank that computes between Notify
+// and Wait holds up those that learn of others through it. State per rank is
+// O(log N). Nothing allocates, except to describe an error.
+//
+// # Duties of the caller
+//
+// The handlers of this package go into am.Config.Runtime; [Barrier.Bind]
+// comes after it. All ranks run the same phases. No method may be called in a
+// handler. While a rank waits, handlers run on its goroutine.
+//
+// # Failure
+//
+// Misuse (two Notifies in a row, Wait without Notify, unknown flags) is an error
+// and changes nothing. If a rank of the job fails, Wait and Try return a
+// *[PeerError] that names it. A rank that waits for a missing one can be asked
+// for whom: [Barrier.Blocked].
+package barrier

@@ -1,0 +1,93 @@
+package barrier
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/shm"
+)
+
+// algorithms are those that every test runs on.
+var algorithms = []Algorithm{Flat, Tree, Dissemination}
+
+// fataler is what *testing.T, *testing.B and *rapid.T have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// job is a whole job in this process.
+type job struct {
+	t    fataler
+	ends []*am.Endpoint
+	bars []*Barrier
+}
+
+// openJob opens n ranks whose next phase is start+1.
+func openJob(t fataler, n int, how Algorithm, start uint32, extra ...am.Entry) *job {
+	t.Helper()
+	shm, err := conduits.Lookup("shm")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	eps, err := shm.Local(n, conduits.Config{MaxSegment: 1 << 16})
+	if err != nil {
+		t.Fatalf("opening %d ranks: %v", n, err)
+	}
+	return joinJob(t, eps, how, start, extra...)
+}
+
+func joinJob(t fataler, eps []conduits.Endpoint, how Algorithm, start uint32, extra ...am.Entry) *job {
+	t.Helper()
+	n := len(eps)
+	j := &job{t: t, ends: make([]*am.Endpoint, n), bars: make([]*Barrier, n)}
+	j.each(func(r int) {
+		b := NewWith(Config{Force: how})
+		b.state.Store(uint64(start) << wordPhase)
+		e, err := am.Attach(eps[r], am.Config{Runtime: b.Handlers(), Handlers: extra})
+		if err != nil {
+			t.Errorf("rank %d: attach: %v", r, err)
+			return
+		}
+		if err := b.Bind(e); err != nil {
+			t.Errorf("rank %d: bind: %v", r, err)
+		}
+		j.ends[r], j.bars[r] = e, b
+	})
+	for r := range j.bars {
+		if j.bars[r] == nil {
+			t.Fatalf("rank %d did not come up", r)
+		}
+	}
+	return j
+}
+
+// each runs f for every rank at once.
+func (j *job) each(f func(r int)) {
+	var wg sync.WaitGroup
+	for r := range j.bars {
+		wg.Go(func() { f(r) })
+	}
+	wg.Wait()
+}
+
+// close ends the job. It must not fail, for every rank is still there.
+func (j *job) close() {
+	for r, e := range j.ends {
+		if err := e.Conduit().Close(); err != nil {
+			j.t.Errorf("rank %d: close: %v", r, err)
+		}
+	}
+}
+
+// forAll runs f as a subtest for every algorithm and size.
+func forAll(t *testing.T, sizes []int, f func(t *testing.T, n int, how Algorithm)) {
+	for _, how := range algorithms {
+		for _, n := range sizes {
+			t.Run(how.String()+"/"+utoa(uint32(n)), func(t *testing.T) { f(t, n, how) })
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package barrier
+
+import "github.com/argon-go/argon/conduits"
+
+// Layout of a rank's system area (conduits.Endpoint.System), all of which
+// belongs to this package. Every line has 64 bytes; every word in it exists
+// twice, for even and for odd phases, because a rank may be one phase ahead of
+// another that still reads.
+//
+//	  0  arrival line    +0 even  +8 odd   written by the owner only
+//	 64  release line    +0 even  +8 odd   rank 0's area only: the verdict
+//	128  counter line 0  +0 even  +8 odd   the tree's group of level 0 led by the owner
+//	192  counter line 1                    level 1
+//	...
+//
+// An arrival word holds the phase and what its rank notified; a release word
+// the phase and the verdict; a counter word the number of arrivals and their
+// combined state, zero between uses.
+const (
+	lineBytes  = 64
+	arrivalOff = 0
+	releaseOff = lineBytes
+	counterOff = 2 * lineBytes
+	maxLevels  = (conduits.SystemBytes - counterOff) / lineBytes
+)

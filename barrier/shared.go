@@ -1,0 +1,217 @@
+package barrier
+
+import (
+	"strconv"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// flat is the algorithm for few ranks with direct access: every rank writes its
+// own arrival line and reads everybody's. Two ranks exchange one cache line
+// each, at the same time.
+type flat struct {
+	ep    conduits.Endpoint
+	rank  int
+	lines []*line // arrival lines by rank
+}
+
+func newFlat(ep conduits.Endpoint) *flat {
+	f := &flat{ep: ep, rank: ep.Rank(), lines: make([]*line, ep.Size())}
+	for r := range f.lines {
+		f.lines[r] = lineAt(ep.System(r), arrivalOff)
+	}
+	return f
+}
+
+func (f *flat) arrive(w word) error {
+	f.lines[f.rank].w[w.phase()&1].Store(uint64(w))
+	// The stores of all ranks have one order, and whoever is last in it sees
+	// all others here. So at least one rank wakes those that sleep, and a rank
+	// that would only wake them for another look leaves them alone.
+	if _, all := f.verdict(w.phase()); all {
+		for r := range f.lines {
+			if r != f.rank {
+				f.ep.Wake(r)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *flat) verdict(phase uint32) (word, bool) {
+	var v word
+	for _, l := range f.lines {
+		w := word(l.w[phase&1].Load())
+		if w.phase() != phase {
+			return 0, false
+		}
+		v = combine(v, w)
+	}
+	return v, true
+}
+
+func (f *flat) appendBlocked(b []byte, phase uint32) []byte {
+	return appendMissing(b, f.ep, phase)
+}
+
+func (f *flat) explain(phase uint32) string { return explainShared(f.ep, phase) }
+
+// fanIn is how many arrivals a counter of the tree takes.
+const fanIn = 8
+
+// tree is the algorithm for many ranks with direct access: arrivals are counted
+// in groups of fanIn, whose last arriver counts for its group one level up; the
+// last of all writes the release line and wakes everybody. So nobody needs the
+// help of a rank that has arrived already: on few processors a barrier costs
+// one switch into and one out of every rank, not one for every level.
+type tree struct {
+	ep      conduits.Endpoint
+	rank    int
+	own     *line
+	release *line
+	groups  []group // this rank's group by level
+}
+
+// group is one counter and how many arrivals it takes.
+type group struct {
+	counter *line
+	size    uint32
+}
+
+func newTree(ep conduits.Endpoint) *tree {
+	rank, size := ep.Rank(), ep.Size()
+	t := &tree{
+		ep:      ep,
+		rank:    rank,
+		own:     lineAt(ep.System(rank), arrivalOff),
+		release: lineAt(ep.System(0), releaseOff),
+	}
+	// At level l a group spans fanIn^(l+1) ranks, beginning with its leader, and
+	// takes one arrival of each span of fanIn^l ranks that is not empty.
+	for l, span := 0, 1; span < size; l, span = l+1, span*fanIn {
+		leader := rank - rank%(span*fanIn)
+		ranks := min(size-leader, span*fanIn)
+		t.groups = append(t.groups, group{
+			counter: lineAt(ep.System(leader), counterOff+l*lineBytes),
+			size:    uint32((ranks + span - 1) / span),
+		})
+	}
+	return t
+}
+
+func (t *tree) arrive(w word) error {
+	p := w.phase() & 1
+	t.own.w[p].Store(uint64(w)) // for explain and appendBlocked
+	v := w & wordState
+	for _, g := range t.groups {
+		c := &g.counter.w[p]
+		for {
+			old := word(c.Load())
+			v = combine(v, old)
+			if old.phase()+1 == g.size {
+				// All others of the group have come: nobody touches the counter
+				// until the phase after next, which begins after our release.
+				c.Store(0)
+				break
+			}
+			if c.CompareAndSwap(uint64(old), uint64(old&^wordState+1<<wordPhase|v)) {
+				return nil
+			}
+		}
+	}
+	t.release.w[p].Store(uint64(w&^wordState | v))
+	for r := range t.ep.Size() {
+		if r != t.rank {
+			t.ep.Wake(r)
+		}
+	}
+	return nil
+}
+
+func (t *tree) verdict(phase uint32) (word, bool) {
+	w := word(t.release.w[phase&1].Load())
+	return w & wordState, w.phase() == phase
+}
+
+func (t *tree) appendBlocked(b []byte, phase uint32) []byte {
+	return appendMissing(b, t.ep, phase)
+}
+
+func (t *tree) explain(phase uint32) string { return explainShared(t.ep, phase) }
+
+// arrival is what rank has last written for phases of phase's parity.
+func arrival(ep conduits.Endpoint, rank int, phase uint32) word {
+	return word(lineAt(ep.System(rank), arrivalOff).w[phase&1].Load())
+}
+
+// maxListed bounds the ranks that a message lists one by one.
+const maxListed = 4
+
+// appendMissing lists the ranks that have not arrived in phase.
+func appendMissing(b []byte, ep conduits.Endpoint, phase uint32) []byte {
+	var listed [maxListed]int
+	n := 0
+	for r := range ep.Size() {
+		if arrival(ep, r, phase).phase() != phase {
+			if n < maxListed {
+				listed[n] = r
+			}
+			n++
+		}
+	}
+	return appendRanks(b, listed[:min(n, maxListed)], n)
+}
+
+// appendRanks writes "waiting for ranks 0, 3, 5, 7 and 29 more", where total
+// ranks are meant and some of them listed.
+func appendRanks(b []byte, listed []int, total int) []byte {
+	switch total {
+	case 0:
+		return append(b, "all ranks have arrived"...)
+	case 1:
+		b = append(b, "waiting for rank "...)
+	default:
+		b = append(b, "waiting for ranks "...)
+	}
+	for i, r := range listed {
+		switch {
+		case i == 0:
+		case i == total-1:
+			b = append(b, " and "...)
+		default:
+			b = append(b, ", "...)
+		}
+		b = strconv.AppendInt(b, int64(r), 10)
+	}
+	if more := total - len(listed); more > 0 {
+		b = append(b, " and "...)
+		b = strconv.AppendInt(b, int64(more), 10)
+		b = append(b, " more"...)
+	}
+	return b
+}
+
+// explainShared says who did not match in phase, which has completed here with
+// a mismatch. The arrival words of a phase stay until the phase after next,
+// which cannot begin before this rank has finished with this one.
+func explainShared(ep conduits.Endpoint, phase uint32) string {
+	first := -1
+	for r := range ep.Size() {
+		w := arrival(ep, r, phase)
+		switch {
+		case w&wordMismatch != 0:
+			return "rank " + strconv.Itoa(r) + " signalled a mismatch"
+		case w&wordNamed == 0:
+		case first < 0:
+			first = r
+		default:
+			if a := arrival(ep, first, phase); a.id() != w.id() {
+				return "ids differ: rank " + strconv.Itoa(first) + " notified " + utoa(a.id()) +
+					", rank " + strconv.Itoa(r) + " notified " + utoa(w.id())
+			}
+		}
+	}
+	return "a rank signalled a mismatch"
+}
+
+func utoa(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
