@@ -481,7 +481,7 @@ func (e *Endpoint) creditWait(dst int, c conduits.Class) *creditWait {
 		if e.credit == nil {
 			e.credit = make(map[creditWait]*creditWait)
 		}
-		w = &key
+		w = &creditWait{c, dst}
 		e.credit[key] = w
 	}
 	return w
