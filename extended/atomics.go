@@ -1,0 +1,191 @@
+package extended
+
+import (
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+//go:generate go run gen.go
+
+// AtomicOp is an operation on an aligned word of a segment, for the forms that
+// take it as a number: AtomicUint64 and its like. All of them yield what the
+// word was before. Subtraction is AtomicAdd of the negative operand.
+type AtomicOp = conduits.AtomicOp
+
+// The operations. a and b are the operands; those not named are ignored.
+// Integer arithmetic wraps. Minimum and maximum of floats are those of math.Min
+// and math.Max.
+const (
+	AtomicLoad  = conduits.AtomicLoad  // read
+	AtomicStore = conduits.AtomicStore // write a
+	AtomicSwap  = conduits.AtomicSwap  // write a
+	AtomicCAS   = conduits.AtomicCAS   // if the word has the bits of a, write b
+	AtomicAdd   = conduits.AtomicAdd   // write word + a
+	AtomicAnd   = conduits.AtomicAnd   // write word & a; integers only, as the next two
+	AtomicOr    = conduits.AtomicOr    // write word | a
+	AtomicXor   = conduits.AtomicXor   // write word ^ a
+	AtomicMin   = conduits.AtomicMin   // write min(word, a)
+	AtomicMax   = conduits.AtomicMax   // write max(word, a)
+	AtomicFCAA  = conduits.AtomicFCAA  // if word <= a, write word + b; integers only
+)
+
+// fcaaResult is what fetch-compare-and-add leaves, and whether it added.
+func fcaaResult(t conduits.AtomicType, old, compare, add uint64) (after uint64, ok bool) {
+	switch t {
+	case conduits.Int32:
+		ok = int32(old) <= int32(compare)
+	case conduits.Int64:
+		ok = int64(old) <= int64(compare)
+	default:
+		ok = old <= compare
+	}
+	if !ok {
+		return old, false
+	}
+	if t.Size() == 4 {
+		return uint64(uint32(old) + uint32(add)), true
+	}
+	return old + add, true
+}
+
+// checkOp says whether op exists for t.
+func checkOp(what string, op conduits.AtomicOp, t conduits.AtomicType) error {
+	return conduits.CheckAtomic(what, op, t, 0)
+}
+
+// checkAtomic says what is wrong with an atomic, nil if the conduit, or direct
+// access, may perform it.
+func (x *Endpoint) checkAtomic(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType) error {
+	if err := x.checkRank(what, rank); err != nil {
+		return err
+	}
+	if err := conduits.CheckAtomic(what, op, t, to); err != nil {
+		return err
+	}
+	return x.check(what, rank, to, uint64(t.Size()), segment.RightAtomic)
+}
+
+// atomicSlow performs a blocking atomic through the conduit.
+//
+//go:noinline
+func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
+	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
+		return 0, err
+	}
+	f, err := x.begin(rank, wantBulk, false)
+	if err != nil {
+		return 0, err
+	}
+	f.o.kind = resultWord64
+	return f.value(f.atomic(to, op, t, a, b))
+}
+
+// atomicOp is the blocking form with the operation as a number.
+func (x *Endpoint) atomicOp(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
+	if err := checkOp(what, op, t); err != nil {
+		return 0, err
+	}
+	if old, ok := x.applyDirect(rank, to, op, t, a, b); ok {
+		return old, nil
+	}
+	return x.atomicSlow(what, rank, to, op, t, a, b)
+}
+
+// result says where the outcome of a non-blocking atomic goes: nil for nowhere.
+type result struct {
+	kind resultKind
+	r32  *uint32
+	r64  *uint64
+	ok   *bool
+}
+
+func (r *result) set(t conduits.AtomicType, old, a, b uint64) {
+	o := op{kind: r.kind, typ: t, r32: r.r32, r64: r.r64, ok: r.ok, a: a, b: b}
+	o.deliver(old)
+}
+
+func (f *flight) expect(r *result, t conduits.AtomicType, a, b uint64) {
+	o := f.o
+	o.kind, o.typ, o.r32, o.r64, o.ok, o.a, o.b = r.kind, t, r.r32, r.r64, r.ok, a, b
+}
+
+// atomicNB is the form with a handle.
+func (x *Endpoint) atomicNB(what string, r result, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (Handle, error) {
+	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if old, ok := x.applyDirect(rank, to, op, t, a, b); ok {
+		r.set(t, old, a, b)
+		return x.complete()
+	}
+	f, err := x.begin(rank, wantBulk, true)
+	if err != nil {
+		return 0, err
+	}
+	f.expect(&r, t, a, b)
+	return f.leave(f.atomic(to, op, t, a, b))
+}
+
+// atomicNBI is the form that a region counts: as a get if it has a result.
+func (r *Region) atomicNBI(what string, res result, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) error {
+	x, err := r.endpoint(what)
+	if err != nil {
+		return err
+	}
+	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
+		return err
+	}
+	if old, ok := x.applyDirect(rank, to, op, t, a, b); ok {
+		res.set(t, old, a, b)
+		return nil
+	}
+	if res.r32 == nil && res.r64 == nil && res.ok == nil {
+		f, err := r.begin(rank, wantBulk, Puts)
+		if err != nil {
+			return err
+		}
+		return f.leaveImplicit(f.atomic(to, op, t, a, b))
+	}
+	f, err := r.beginChild(rank, Gets)
+	if err != nil {
+		return err
+	}
+	f.expect(&res, t, a, b)
+	return f.leaveChild(f.atomic(to, op, t, a, b))
+}
+
+func result32(p *uint32) result { return result{kind: resultWord32, r32: p} }
+func result64(p *uint64) result { return result{kind: resultWord64, r64: p} }
+func fcaaTo32(p *uint32, ok *bool) result {
+	return result{kind: resultFCAA32, r32: p, ok: ok}
+}
+func fcaaTo64(p *uint64, ok *bool) result {
+	return result{kind: resultFCAA64, r64: p, ok: ok}
+}
+
+func cas32(p *uint32, old, v uint32) uint32 {
+	for {
+		if atomic.CompareAndSwapUint32(p, old, v) {
+			return old
+		}
+		if w := atomic.LoadUint32(p); w != old {
+			return w
+		}
+	}
+}
+
+func cas64(p *uint64, old, v uint64) uint64 {
+	for {
+		if atomic.CompareAndSwapUint64(p, old, v) {
+			return old
+		}
+		if w := atomic.LoadUint64(p); w != old {
+			return w
+		}
+	}
+}

@@ -1,0 +1,253 @@
+// Direct access: plain loads and stores in the memory of ranks of the
+// neighbourhood. What is unsafe here is one thing only: pointers into a segment
+// are made from segment.View.Base plus an offset that was compared with the
+// view's limits before. A segment holds no Go pointers, never moves, and
+// outlives the endpoint, so such a pointer may be turned into *uint64 and the
+// like at any alignment (amd64 and arm64 load and store unaligned words).
+
+package extended
+
+import (
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// writable returns the n bytes at a of rank's segment for storing; nil if that
+// must not or cannot be done directly. Inlined everywhere.
+func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
+	if uint(rank) < uint(len(x.views)) {
+		v := &x.views[rank]
+		off := uint64(a - segment.AttachBase)
+		if off <= v.Write && n <= v.Write-off {
+			return unsafe.Add(v.Base, off)
+		}
+	}
+	return nil
+}
+
+// readable is writable for loading.
+func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
+	if uint(rank) < uint(len(x.views)) {
+		v := &x.views[rank]
+		off := uint64(a - segment.AttachBase)
+		if off <= v.Read && n <= v.Read-off {
+			return unsafe.Add(v.Base, off)
+		}
+	}
+	return nil
+}
+
+// word32 is the aligned word at a of rank's segment for atomics, or nil. A
+// segment's length is a multiple of the page size, so an aligned word that
+// begins inside it ends inside it.
+func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
+	if uint(rank) < uint(len(x.views)) {
+		v := &x.views[rank]
+		if off := uint64(a - segment.AttachBase); off&3 == 0 && off < v.Atomic {
+			return (*uint32)(unsafe.Add(v.Base, off))
+		}
+	}
+	return nil
+}
+
+// word64 is word32 for 8 bytes.
+func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
+	if uint(rank) < uint(len(x.views)) {
+		v := &x.views[rank]
+		if off := uint64(a - segment.AttachBase); off&7 == 0 && off < v.Atomic {
+			return (*uint64)(unsafe.Add(v.Base, off))
+		}
+	}
+	return nil
+}
+
+// ownWord is a word of the own segment whose address was checked.
+func (x *Endpoint) ownWord(a segment.NLA) *uint64 {
+	return (*uint64)(unsafe.Add(x.views[x.ep.Rank()].Base, uint64(a-segment.AttachBase)))
+}
+
+// Direct returns the n bytes at a of rank's segment as plain memory, or nil if
+// rank is outside the neighbourhood or any byte is outside its segment. It asks
+// for no rights, but using them without is a fault of the caller. The memory is
+// valid until the endpoint's conduit is closed and changes under the reader's
+// hands: see the package comment on ordering.
+func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
+	v := x.view(rank)
+	if v == nil {
+		return nil
+	}
+	b, ok := v.Bytes(a, n, v.Size())
+	if !ok {
+		return nil
+	}
+	return b
+}
+
+// Put copies src to address to of rank dst's segment and returns when it is
+// visible there. src may lie anywhere and may be reused when Put returns. An
+// aligned 8-byte put is single-copy atomic. Putting nothing succeeds whatever
+// the address. The source and the target must not overlap.
+func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
+	if p := x.writable(dst, to, uint64(len(src))); p != nil {
+		if len(src) == 8 {
+			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
+			return nil
+		}
+		copy(unsafe.Slice((*byte)(p), len(src)), src)
+		return nil
+	}
+	return x.putSlow(dst, to, src)
+}
+
+// Get copies len(dst) bytes from address from of rank src's segment to dst,
+// which may lie anywhere, and returns when they are there. An aligned 8-byte
+// get is single-copy atomic. Getting nothing succeeds whatever the address.
+func (x *Endpoint) Get(dst []byte, src int, from segment.NLA) error {
+	if p := x.readable(src, from, uint64(len(dst))); p != nil {
+		if len(dst) == 8 {
+			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
+			return nil
+		}
+		copy(dst, unsafe.Slice((*byte)(p), len(dst)))
+		return nil
+	}
+	return x.getSlow(dst, src, from)
+}
+
+// PutValue puts the low n bytes of v, n from 1 to 8, little-endian, to address
+// to of rank. If n is 1, 2, 4 or 8 and to is a multiple of n, the put is
+// single-copy atomic.
+func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
+	if p := x.writable(rank, to, uint64(n)); p != nil {
+		switch n {
+		case 8:
+			*(*uint64)(p) = v
+			return nil
+		case 4:
+			*(*uint32)(p) = uint32(v)
+			return nil
+		case 2:
+			*(*uint16)(p) = uint16(v)
+			return nil
+		case 1:
+			*(*uint8)(p) = uint8(v)
+			return nil
+		}
+	}
+	return x.putValueSlow(rank, to, v, n)
+}
+
+// GetValue gets n bytes, n from 1 to 8, from address from of rank, as a
+// little-endian number extended with zeros. Atomic as PutValue is.
+func (x *Endpoint) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
+	if p := x.readable(rank, from, uint64(n)); p != nil {
+		switch n {
+		case 8:
+			return *(*uint64)(p), nil
+		case 4:
+			return uint64(*(*uint32)(p)), nil
+		case 2:
+			return uint64(*(*uint16)(p)), nil
+		case 1:
+			return uint64(*(*uint8)(p)), nil
+		}
+	}
+	return x.getValueSlow(rank, from, n)
+}
+
+// putDirect does a put if that is possible directly.
+func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
+	p := x.writable(dst, to, uint64(len(src)))
+	if p == nil {
+		return false
+	}
+	if len(src) == 8 {
+		*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
+		return true
+	}
+	copy(unsafe.Slice((*byte)(p), len(src)), src)
+	return true
+}
+
+// getDirect does a get if that is possible directly.
+func (x *Endpoint) getDirect(dst []byte, src int, from segment.NLA) bool {
+	p := x.readable(src, from, uint64(len(dst)))
+	if p == nil {
+		return false
+	}
+	if len(dst) == 8 {
+		*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
+		return true
+	}
+	copy(dst, unsafe.Slice((*byte)(p), len(dst)))
+	return true
+}
+
+// putValueDirect does a put of 1 to 8 bytes if that is possible directly.
+func (x *Endpoint) putValueDirect(rank int, to segment.NLA, v uint64, n int) bool {
+	p := x.writable(rank, to, uint64(n))
+	if p == nil {
+		return false
+	}
+	switch n {
+	case 8:
+		*(*uint64)(p) = v
+	case 4:
+		*(*uint32)(p) = uint32(v)
+	case 2:
+		*(*uint16)(p) = uint16(v)
+	default:
+		b := unsafe.Slice((*byte)(p), n)
+		for i := range b {
+			b[i] = byte(v >> (8 * i))
+		}
+	}
+	return true
+}
+
+// getValueDirect does a get of 1 to 8 bytes if that is possible directly.
+func (x *Endpoint) getValueDirect(rank int, from segment.NLA, n int) (uint64, bool) {
+	p := x.readable(rank, from, uint64(n))
+	if p == nil {
+		return 0, false
+	}
+	switch n {
+	case 8:
+		return *(*uint64)(p), true
+	case 4:
+		return uint64(*(*uint32)(p)), true
+	case 2:
+		return uint64(*(*uint16)(p)), true
+	}
+	return littleEndian(unsafe.Slice((*byte)(p), n)), true
+}
+
+// memsetDirect fills n bytes if that is possible directly.
+func (x *Endpoint) memsetDirect(rank int, to segment.NLA, value byte, n uint64) bool {
+	p := x.writable(rank, to, n)
+	if p == nil {
+		return false
+	}
+	fill(unsafe.Slice((*byte)(p), n), value)
+	return true
+}
+
+// The words of results that the user wants as another type.
+func bits32[T int32 | uint32 | float32](p *T) *uint32 { return (*uint32)(unsafe.Pointer(p)) }
+func bits64[T int64 | uint64 | float64](p *T) *uint64 { return (*uint64)(unsafe.Pointer(p)) }
+
+// applyDirect performs op if that is possible directly. op must exist for t.
+func (x *Endpoint) applyDirect(rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, ok bool) {
+	var p unsafe.Pointer
+	if t.Size() == 8 {
+		p = unsafe.Pointer(x.word64(rank, to))
+	} else {
+		p = unsafe.Pointer(x.word32(rank, to))
+	}
+	if p == nil {
+		return 0, false
+	}
+	return conduits.ApplyAtomic(p, op, t, a, b), true
+}

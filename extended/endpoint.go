@@ -1,0 +1,180 @@
+package extended
+
+import (
+	"fmt"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// The errors of this package; see package gas for their meaning to users.
+var (
+	ErrNotInit      = errs.ErrNotInit
+	ErrResource     = errs.ErrResource
+	ErrBadArg       = errs.ErrBadArg
+	ErrNotSupported = errs.ErrNotSupported
+	ErrClosed       = errs.ErrClosed
+	ErrPeer         = errs.ErrPeer
+)
+
+// Config is what the user of an Endpoint chooses. The zero value is good.
+type Config struct {
+	// AlwaysHandle makes every non-blocking operation that moves something
+	// return a handle that must be synchronized, even if it is complete at
+	// once. Without it such an operation returns the zero Handle and costs
+	// nothing. For programs that want to find missing or double
+	// synchronization on conduits that complete everything at once.
+	AlwaysHandle bool
+}
+
+// Endpoint is one rank's one-sided interface. Make it with New, give its
+// Handlers and itself (as the Completer) to am.Attach, then call Bind. After
+// that all methods may be called by many goroutines at once; none of them may
+// be called by a handler of an active message, except those that the package
+// comment lists.
+type Endpoint struct {
+	views    []segment.View // direct access, by rank; nil before Bind
+	always   bool
+	ep       conduits.Endpoint
+	poll     progress
+	maxLong  uint64
+	table    table
+	implicit Region
+}
+
+// progress is the part of am.Endpoint that waiting needs.
+type progress interface {
+	Wait(b conduits.Blocked, cond func() bool) error
+	Poll() int
+}
+
+// New makes an endpoint that waits for Bind.
+func New(c Config) *Endpoint {
+	x := &Endpoint{always: c.AlwaysHandle}
+	x.implicit.x = x
+	return x
+}
+
+func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
+	x.ep, x.poll = ep, p
+	x.maxLong = ep.Limits().MaxLong
+	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
+	x.views = ep.Views()
+}
+
+// Rank is the number of this rank in its job. Only after Bind.
+func (x *Endpoint) Rank() int { return x.ep.Rank() }
+
+// Size is the number of ranks in the job. Only after Bind.
+func (x *Endpoint) Size() int { return x.ep.Size() }
+
+// Outstanding is how many handles were issued and not synchronized yet; at most
+// MaxHandles.
+func (x *Endpoint) Outstanding() int { return x.table.outstanding() }
+
+// Fence orders all direct accesses that the calling goroutine made before it
+// against all that it makes after it, as seen by every rank. See the package
+// comment for when it is needed, which is seldom.
+func (x *Endpoint) Fence() {
+	if x.ep != nil {
+		x.ep.Fence()
+	}
+}
+
+// Wake makes rank's goroutines that are parked in WaitUntil look again. To be
+// called after the word that they wait for was changed by anything but Signal
+// or PutSignal, which do it themselves. Cheap if nobody is parked. An
+// out-of-range rank is ignored.
+func (x *Endpoint) Wake(rank int) {
+	if x.ep != nil && uint(rank) < uint(x.ep.Size()) {
+		x.ep.Wake(rank)
+	}
+}
+
+// Complete takes the completions of the operations that went through the
+// conduit. For package am, as am.Completer; not for users.
+func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+	o, _ := x.table.find(cookie)
+	if o == nil {
+		panic(fmt.Sprintf("extended: the conduit completed %#x, which is not under way", cookie))
+	}
+	if err != nil {
+		x.table.fail(o, err)
+	} else if ev&conduits.RemoteDone != 0 {
+		if o.kind != resultNone {
+			o.deliver(value)
+		}
+	}
+	left := o.left.Add(-units(ev))
+	if left != 0 && left>>32 != 0 {
+		return
+	}
+	// From here on o may be in use by somebody else.
+	if left == 0 {
+		if p, s := x.table.find(cookie); p != nil && s&orphan != 0 {
+			x.table.release(o, cookie)
+		}
+	}
+	x.ep.Wake(x.ep.Rank())
+}
+
+// check says what is wrong with an access of n > 0 bytes that could not be made
+// directly; nil if the conduit has to carry it.
+func (x *Endpoint) check(op string, rank int, a segment.NLA, n uint64, need segment.Rights) error {
+	if x.ep == nil {
+		return errNotBound(op)
+	}
+	if err := conduits.CheckRemote(x.ep, op, rank, a, n); err != nil {
+		return err
+	}
+	if v := x.view(rank); v != nil && limit(v, need) == 0 {
+		return errs.BadArg("%s: address %v: rank %d attached its segment with rights %v, and this needs %v", op, a, rank, rights(v), need)
+	}
+	return nil
+}
+
+// checkRank is check for an access of no bytes, which has no address.
+func (x *Endpoint) checkRank(op string, rank int) error {
+	if x.ep == nil {
+		return errNotBound(op)
+	}
+	return conduits.CheckRank(x.ep, op, rank)
+}
+
+func errNotBound(op string) error {
+	return errs.NotInit("%s: the endpoint is not bound; call Bind after am.Attach", op)
+}
+
+// view is rank's memory if it can be reached directly, else nil.
+func (x *Endpoint) view(rank int) *segment.View {
+	if uint(rank) >= uint(len(x.views)) || x.views[rank].Size() == 0 {
+		return nil
+	}
+	return &x.views[rank]
+}
+
+// limit is how many bytes of v's segment need allows to touch.
+func limit(v *segment.View, need segment.Rights) uint64 {
+	switch need {
+	case segment.RightRead:
+		return v.Read
+	case segment.RightWrite:
+		return v.Write
+	}
+	return v.Atomic
+}
+
+func rights(v *segment.View) segment.Rights {
+	var r segment.Rights
+	if v.Read != 0 {
+		r |= segment.RightRead
+	}
+	if v.Write != 0 {
+		r |= segment.RightWrite
+	}
+	if v.Atomic != 0 {
+		r |= segment.RightAtomic
+	}
+	return r
+}

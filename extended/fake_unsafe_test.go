@@ -1,0 +1,296 @@
+package extended
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// fakeJob is a conduit for tests: ranks of one process, of which each pair is
+// direct, or has its operations delayed and delivered by Poll in random order,
+// with sources read and destinations written only then.
+type fakeJob struct {
+	size  int
+	segs  [][]byte
+	views []segment.View
+	eps   []*fakeEP
+}
+
+type fakeOptions struct {
+	bytes   uint64 // of a segment
+	rights  segment.Rights
+	direct  bool   // views of all ranks
+	maxLong uint64 // 0 for no limit
+	seed    uint64
+	// eager lets operations complete, or their sources be read, at once, at random.
+	eager bool
+	// hold keeps everything until the test calls release.
+	hold   bool
+	config Config
+}
+
+type pending struct {
+	kind   int // 0 put, 1 get, 2 word, 3 atomic
+	dst    int
+	a      segment.NLA
+	b      []byte
+	v, w   uint64
+	op     conduits.AtomicOp
+	t      conduits.AtomicType
+	want   conduits.Event
+	cookie uint64
+}
+
+type fakeEP struct {
+	conduits.Endpoint // nil: what the package must not call panics
+	job               *fakeJob
+	rank              int
+	o                 fakeOptions
+	x                 *Endpoint
+	views             []segment.View
+
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	queue   []pending
+	hold    bool
+	fail    error // operations begun or delivered from now on fail
+	err     error
+	calls   int
+	polling bool
+
+	parkMu sync.Mutex
+	park   *sync.Cond
+	seq    uint32
+}
+
+func newFake(t testing.TB, size int, o fakeOptions) *fakeJob {
+	t.Helper()
+	if o.bytes == 0 {
+		o.bytes = 4 * segment.PageSize
+	}
+	if o.rights == 0 {
+		o.rights = segment.RightsAll
+	}
+	j := &fakeJob{size: size}
+	for range size {
+		words := make([]uint64, o.bytes/8)
+		b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), o.bytes)
+		j.segs = append(j.segs, b)
+		j.views = append(j.views, segment.NewView(unsafe.Pointer(unsafe.SliceData(b)), o.bytes, o.rights))
+	}
+	for r := range size {
+		e := &fakeEP{job: j, rank: r, o: o, hold: o.hold, rnd: rand.New(rand.NewPCG(o.seed, uint64(r)))}
+		e.park = sync.NewCond(&e.parkMu)
+		e.queue = make([]pending, 0, 1024)
+		e.views = j.views
+		if !o.direct {
+			e.views = make([]segment.View, size)
+			e.views[r] = j.views[r]
+		}
+		e.x = New(o.config)
+		e.x.bind(e, e)
+		if !o.direct {
+			// The own rank is direct on every conduit; take it away so that one
+			// rank is enough to test the way through the conduit.
+			e.x.views = nil
+		}
+		j.eps = append(j.eps, e)
+	}
+	return j
+}
+
+func (e *fakeEP) Rank() int                   { return e.rank }
+func (e *fakeEP) Size() int                   { return e.job.size }
+func (e *fakeEP) Views() []segment.View       { return e.views }
+func (e *fakeEP) SegmentSize(rank int) uint64 { return uint64(len(e.job.segs[rank])) }
+func (e *fakeEP) Fence()                      {}
+func (e *fakeEP) Now() time.Duration          { return 0 }
+func (e *fakeEP) Err() error                  { e.mu.Lock(); defer e.mu.Unlock(); return e.err }
+func (e *fakeEP) Limits() conduits.Limits {
+	m := e.o.maxLong
+	if m == 0 {
+		m = 1 << 39
+	}
+	return conduits.Limits{MaxLong: m}
+}
+
+// perform does p on the target's memory.
+func (e *fakeEP) perform(p *pending) (value uint64) {
+	v := &e.job.views[p.dst]
+	switch p.kind {
+	case 0, 2:
+		b, _ := v.Bytes(p.a, uint64(len(p.b)), v.Size())
+		copy(b, p.b)
+	case 1:
+		b, _ := v.Bytes(p.a, uint64(len(p.b)), v.Size())
+		copy(p.b, b)
+	case 3:
+		q, _ := v.At(p.a, 4, v.Size())
+		return conduits.ApplyAtomic(q, p.op, p.t, p.v, p.w)
+	}
+	return 0
+}
+
+func (e *fakeEP) begin(p pending, need segment.Rights) (uint64, conduits.Event, error) {
+	n := uint64(len(p.b))
+	if p.kind == 3 {
+		n = uint64(p.t.Size())
+	}
+	if err := conduits.CheckRemote(e, "fake", p.dst, p.a, n); err != nil {
+		panic(err) // the layer above checks
+	}
+	if e.o.rights&need == 0 {
+		return 0, 0, errs.BadArg("fake: no right %v", need)
+	}
+	if n > e.Limits().MaxLong {
+		panic("fake: piece too long")
+	}
+	if p.cookie>>63 != 0 {
+		panic("fake: bit 63 of a cookie is not ours")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
+	if e.fail != nil {
+		return 0, 0, e.fail
+	}
+	if e.o.eager && e.rnd.IntN(3) == 0 {
+		return e.perform(&p), p.want, nil
+	}
+	if e.o.eager && p.kind == 0 && p.want&conduits.SourceDone != 0 && e.rnd.IntN(2) == 0 {
+		p.b = append([]byte(nil), p.b...)
+		p.want &^= conduits.SourceDone
+		e.queue = append(e.queue, p)
+		return 0, conduits.SourceDone, nil
+	}
+	e.queue = append(e.queue, p)
+	return 0, 0, nil
+}
+
+func (e *fakeEP) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	_, ev, err := e.begin(pending{dst: dst, a: to, b: src, want: want, cookie: cookie}, segment.RightWrite)
+	return ev, err
+}
+
+func (e *fakeEP) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	_, ev, err := e.begin(pending{kind: 1, dst: src, a: from, b: dst, want: want, cookie: cookie}, segment.RightRead)
+	return ev, err
+}
+
+func (e *fakeEP) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if uint64(to)%uint64(n) != 0 || n&(n-1) != 0 || n > 8 {
+		panic("fake: unaligned word")
+	}
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(v >> (8 * i))
+	}
+	_, ev, err := e.begin(pending{kind: 2, dst: dst, a: to, b: b, want: want, cookie: cookie}, segment.RightWrite)
+	return ev, err
+}
+
+func (e *fakeEP) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	if err := conduits.CheckAtomic("fake", op, t, to); err != nil {
+		panic(err)
+	}
+	return e.begin(pending{kind: 3, dst: dst, a: to, op: op, t: t, v: a, w: b, want: conduits.RemoteDone, cookie: cookie}, segment.RightAtomic)
+}
+
+// Poll delivers some of what is under way, in random order.
+func (e *fakeEP) Poll() int {
+	e.mu.Lock()
+	if e.polling || e.hold || len(e.queue) == 0 {
+		e.mu.Unlock()
+		return 0
+	}
+	e.polling = true
+	n := 1 + e.rnd.IntN(min(len(e.queue), 8))
+	for k := 0; k < n && len(e.queue) > 0; k++ {
+		i := e.rnd.IntN(len(e.queue))
+		p := e.queue[i]
+		if p.want == conduits.SourceDone|conduits.RemoteDone && p.kind == 0 && e.fail == nil && e.rnd.IntN(2) == 0 {
+			// The source is read before the data arrives.
+			e.queue[i].b = append([]byte(nil), p.b...)
+			e.queue[i].want = conduits.RemoteDone
+			e.mu.Unlock()
+			e.x.Complete(p.cookie, conduits.SourceDone, 0, nil)
+			e.mu.Lock()
+			continue
+		}
+		last := len(e.queue) - 1
+		e.queue[i] = e.queue[last]
+		e.queue[last] = pending{}
+		e.queue = e.queue[:last]
+		var value uint64
+		fail := e.fail
+		if fail == nil {
+			value = e.perform(&p)
+		}
+		e.mu.Unlock()
+		e.x.Complete(p.cookie, p.want, value, fail)
+		e.mu.Lock()
+	}
+	e.polling = false
+	e.mu.Unlock()
+	return n
+}
+
+func (e *fakeEP) Spin() int          { return e.Poll() }
+func (e *fakeEP) Idle(idle int) bool { return idle < 2 }
+func (e *fakeEP) Polling() bool      { return false }
+func (e *fakeEP) Disarm(conduits.Ticket) {
+}
+
+func (e *fakeEP) Arm(b conduits.Blocked) conduits.Ticket {
+	if b != nil && b.Blocked() == "" {
+		panic("fake: nothing to say")
+	}
+	e.parkMu.Lock()
+	defer e.parkMu.Unlock()
+	return conduits.Ticket{Seq: e.seq}
+}
+
+func (e *fakeEP) Park(t conduits.Ticket) {
+	e.parkMu.Lock()
+	for e.seq == t.Seq {
+		e.park.Wait()
+	}
+	e.parkMu.Unlock()
+}
+
+func (e *fakeEP) Wake(rank int) {
+	d := e.job.eps[rank]
+	d.parkMu.Lock()
+	d.seq++
+	d.park.Broadcast()
+	d.parkMu.Unlock()
+}
+
+func (e *fakeEP) Wait(b conduits.Blocked, cond func() bool) error { return conduits.Wait(e, b, cond) }
+
+// release lets held operations go on.
+func (e *fakeEP) release() {
+	e.mu.Lock()
+	e.hold = false
+	e.mu.Unlock()
+	e.Wake(e.rank)
+}
+
+// die makes the operations under way, and all later ones, fail.
+func (e *fakeEP) die(err error, job bool) {
+	e.mu.Lock()
+	e.fail = err
+	if job {
+		e.err = err
+	}
+	e.mu.Unlock()
+	e.Wake(e.rank)
+}
+
+func at(off int) segment.NLA { return segment.AttachBase + segment.NLA(off) }

@@ -1,0 +1,420 @@
+package extended
+
+import (
+	"sync"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Category says which implicit operations a synchronization is about. Atomics
+// that return something count as gets, all others as puts.
+type Category uint8
+
+// The categories.
+const (
+	Puts Category = 1 << iota
+	Gets
+	All = Puts | Gets
+)
+
+// String names the category.
+func (c Category) String() string {
+	switch c {
+	case Puts:
+		return "puts"
+	case Gets:
+		return "gets"
+	case All:
+		return "all"
+	}
+	return "no category"
+}
+
+// Region counts implicit non-blocking (nbi) operations, any number of them, so
+// that they are synchronized together. GASNet keeps one such set per thread;
+// goroutines have no identity, so a set is an object here. Endpoint.Implicit is
+// the set that everybody shares.
+//
+// A Region is used in one of two ways, one after the other as often as one
+// likes:
+//
+//   - As it comes from NewRegion: operations are begun with its NBI methods and
+//     synchronized with its Sync or Try.
+//   - As an access region, from Endpoint.BeginRegion until End: what is begun
+//     in between is named by the one Handle that End returns, and Sync and Try
+//     are errors. Access regions do not nest. What was begun before
+//     BeginRegion and not synchronized stays outside and goes on.
+//
+// A Region may be used by many goroutines at once; Sync then waits for what
+// others begin meanwhile, too. The zero Region may be given to BeginRegion, and
+// belongs to that endpoint from then on. It must not be copied after that.
+type Region struct {
+	x    *Endpoint
+	mu   sync.Mutex
+	open bool
+	// slots count what is under way: puts, gets, the open access region. They
+	// are taken when the first operation does not complete at once.
+	slots [3]*op
+	names [3]uint64
+}
+
+const (
+	slotPuts = iota
+	slotGets
+	slotRegion
+)
+
+// NewRegion makes a set of implicit operations of its own.
+func (x *Endpoint) NewRegion() *Region { return &Region{x: x} }
+
+// Implicit is the set that all goroutines of the rank share. It cannot be made
+// an access region.
+func (x *Endpoint) Implicit() *Region { return &x.implicit }
+
+// BeginRegion begins an access region in r.
+func (x *Endpoint) BeginRegion(r *Region) error {
+	const what = "extended: begin region"
+	if x.ep == nil {
+		return errNotBound(what)
+	}
+	if r == &x.implicit {
+		return errs.BadArg("%s: the implicit set that all goroutines share cannot be an access region; use a Region of your own", what)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.x != nil && r.x != x {
+		return errs.BadArg("%s: the region belongs to the endpoint of another rank", what)
+	}
+	if r.open {
+		return errs.BadArg("%s: the region is open already; access regions do not nest", what)
+	}
+	r.x, r.open = x, true
+	return nil
+}
+
+// End ends the access region and returns one handle for everything begun in it;
+// the zero Handle if all of that is complete. On an error, which can only be
+// that the region is not open or that there are MaxHandles handles already, the
+// region is as before.
+func (r *Region) End() (Handle, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.open {
+		return 0, errs.BadArg("extended: end region: the region is not open")
+	}
+	x, o, name := r.x, r.slots[slotRegion], r.names[slotRegion]
+	if o == nil {
+		h, err := x.complete()
+		r.open = err != nil
+		return h, err
+	}
+	if o.left.Load() == 0 && !x.always {
+		r.slots[slotRegion], r.open = nil, false
+		failure, _ := x.table.release(o, name)
+		if failure != nil {
+			return 0, failure
+		}
+		return 0, nil
+	}
+	if err := x.table.expose(o); err != nil {
+		return 0, err
+	}
+	r.slots[slotRegion], r.open = nil, false
+	return Handle(name), nil
+}
+
+// Sync waits for all operations of category c that were begun in r, but not
+// inside an access region, and returns the first failure among them.
+func (r *Region) Sync(c Category) error {
+	const what = "extended: sync region"
+	if err := r.checkSync(what, c); err != nil {
+		return err
+	}
+	var err error
+	for i := range slotRegion {
+		if c&(1<<i) == 0 {
+			continue
+		}
+		o, name := r.slot(i)
+		if o == nil {
+			continue
+		}
+		if o.left.Load() != 0 {
+			if werr := r.x.await(o, name, ^int64(0)); werr != nil {
+				return first(err, werr)
+			}
+		}
+		err = first(err, r.reap(i, name))
+	}
+	return err
+}
+
+// Try is Sync without waiting: it polls once if it must and reports whether all
+// operations of category c are complete. False says nothing about any single
+// one.
+func (r *Region) Try(c Category) (done bool, err error) {
+	const what = "extended: try region"
+	if err := r.checkSync(what, c); err != nil {
+		return false, err
+	}
+	if !r.quiet(c) {
+		r.x.poll.Poll()
+		if !r.quiet(c) {
+			return false, nil
+		}
+	}
+	return true, r.Sync(c)
+}
+
+func (r *Region) checkSync(what string, c Category) error {
+	if c == 0 || c&^All != 0 {
+		return errs.BadArg("%s: category %d; there are Puts (%d), Gets (%d) and All (%d)", what, c, Puts, Gets, All)
+	}
+	if r.x == nil || r.x.ep == nil {
+		return errNotBound(what)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open {
+		return errs.BadArg("%s: an access region is open: End it and synchronize its handle", what)
+	}
+	return nil
+}
+
+func (r *Region) quiet(c Category) bool {
+	for i := range slotRegion {
+		if c&(1<<i) != 0 {
+			if o, _ := r.slot(i); o != nil && o.left.Load() != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (r *Region) slot(i int) (*op, uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slots[i], r.names[i]
+}
+
+// reap gives back slot i if nothing is under way in it.
+func (r *Region) reap(i int, name uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.slots[i]
+	if o == nil || r.names[i] != name || o.left.Load() != 0 {
+		return nil
+	}
+	r.slots[i] = nil
+	failure, _ := r.x.table.release(o, name)
+	return failure
+}
+
+// begin counts an operation of category c, with one unit that leave takes off.
+func (r *Region) begin(dst int, want conduits.Event, c Category) (flight, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slotPuts
+	if r.open {
+		i = slotRegion
+	} else if c == Gets {
+		i = slotGets
+	}
+	if r.slots[i] == nil {
+		o, name, err := r.x.table.take(false)
+		if err != nil {
+			return flight{}, err
+		}
+		r.slots[i], r.names[i] = o, name
+	} else {
+		r.slots[i].left.Add(oneRemote)
+	}
+	return flight{x: r.x, o: r.slots[i], name: r.names[i], dst: dst, want: want}, nil
+}
+
+// beginChild is begin for an operation with a result, which needs a slot of its
+// own. It may wait for one.
+func (r *Region) beginChild(dst int, c Category) (flight, error) {
+	p, err := r.begin(dst, wantBulk, c)
+	if err != nil {
+		return flight{}, err
+	}
+	x := r.x
+	for {
+		o, name, err := x.table.take(false)
+		if err == nil {
+			o.parent = p.o
+			return flight{x: x, o: o, name: name, dst: dst, want: wantBulk}, nil
+		}
+		w := x.table.getWaiter()
+		w.x, w.what = x, waitSlot
+		err = x.poll.Wait(w, w.cond)
+		x.table.putWaiter(w)
+		if err != nil {
+			p.o.left.Add(-oneRemote)
+			return flight{}, err
+		}
+	}
+}
+
+// leaveImplicit ends the beginning of an operation that a Region counts.
+func (f *flight) leaveImplicit(err error) error {
+	if err == nil && f.want&conduits.SourceDone != 0 && f.o.left.Load()&sourceMask != 0 {
+		err = f.x.await(f.o, f.name, sourceMask)
+	}
+	f.o.left.Add(-oneRemote)
+	return err
+}
+
+// leaveChild is leaveImplicit for what beginChild began.
+func (f *flight) leaveChild(err error) error {
+	f.x.table.abandon(f.o, f.name, oneRemote)
+	return err
+}
+
+// PutNBI begins to put src to address to of rank dst's segment; src may be
+// reused when PutNBI returns, which may have to wait for that.
+func (r *Region) PutNBI(dst int, to segment.NLA, src []byte) error {
+	if x := r.x; x != nil && x.putDirect(dst, to, src) {
+		return nil
+	}
+	return r.put(dst, to, src, wantCopy)
+}
+
+// PutBulkNBI is PutNBI for a source that must stay as it is until the operation
+// is synchronized.
+func (r *Region) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
+	if x := r.x; x != nil && x.putDirect(dst, to, src) {
+		return nil
+	}
+	return r.put(dst, to, src, wantBulk)
+}
+
+//go:noinline
+func (r *Region) put(dst int, to segment.NLA, src []byte, want conduits.Event) error {
+	const what = "extended: implicit put"
+	x, err := r.endpoint(what)
+	if err != nil {
+		return err
+	}
+	if len(src) == 0 {
+		return x.checkRank(what, dst)
+	}
+	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+		return err
+	}
+	f, err := r.begin(dst, want, Puts)
+	if err != nil {
+		return err
+	}
+	return f.leaveImplicit(f.put(to, src))
+}
+
+// GetNBI begins to get len(dst) bytes from address from of rank src's segment
+// to dst, which must not be touched until the operation is synchronized.
+func (r *Region) GetNBI(dst []byte, src int, from segment.NLA) error {
+	if x := r.x; x != nil && x.getDirect(dst, src, from) {
+		return nil
+	}
+	return r.get(dst, src, from)
+}
+
+//go:noinline
+func (r *Region) get(dst []byte, src int, from segment.NLA) error {
+	const what = "extended: implicit get"
+	x, err := r.endpoint(what)
+	if err != nil {
+		return err
+	}
+	if len(dst) == 0 {
+		return x.checkRank(what, src)
+	}
+	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
+		return err
+	}
+	f, err := r.begin(src, wantBulk, Gets)
+	if err != nil {
+		return err
+	}
+	return f.leaveImplicit(f.get(dst, from))
+}
+
+// PutValueNBI begins a PutValue.
+func (r *Region) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
+	x, err := r.endpoint("extended: implicit put value")
+	if err != nil {
+		return err
+	}
+	if uint(n-1) < 8 && x.putValueDirect(rank, to, v, n) {
+		return nil
+	}
+	if err := x.checkValue("extended: implicit put value", rank, to, n, segment.RightWrite); err != nil {
+		return err
+	}
+	f, err := r.begin(rank, wantBulk, Puts)
+	if err != nil {
+		return err
+	}
+	return f.leaveImplicit(f.word(to, v, n))
+}
+
+// MemsetNBI begins a Memset.
+func (r *Region) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
+	const what = "extended: implicit memset"
+	x, err := r.endpoint(what)
+	if err != nil {
+		return err
+	}
+	if n > 0 && x.memsetDirect(rank, to, value, uint64(n)) {
+		return nil
+	}
+	if ok, err := x.checkMemset(what, rank, to, n); !ok {
+		return err
+	}
+	f, err := r.begin(rank, wantBulk, Puts)
+	if err != nil {
+		return err
+	}
+	return f.leaveImplicit(f.memset(to, value, n))
+}
+
+func (r *Region) endpoint(what string) (*Endpoint, error) {
+	if r.x == nil {
+		return nil, errNotBound(what)
+	}
+	return r.x, nil
+}
+
+// PutNBI is Implicit().PutNBI.
+func (x *Endpoint) PutNBI(dst int, to segment.NLA, src []byte) error {
+	return x.implicit.PutNBI(dst, to, src)
+}
+
+// PutBulkNBI is Implicit().PutBulkNBI.
+func (x *Endpoint) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
+	return x.implicit.PutBulkNBI(dst, to, src)
+}
+
+// GetNBI is Implicit().GetNBI.
+func (x *Endpoint) GetNBI(dst []byte, src int, from segment.NLA) error {
+	return x.implicit.GetNBI(dst, src, from)
+}
+
+// PutValueNBI is Implicit().PutValueNBI.
+func (x *Endpoint) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
+	return x.implicit.PutValueNBI(rank, to, v, n)
+}
+
+// MemsetNBI is Implicit().MemsetNBI.
+func (x *Endpoint) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
+	return x.implicit.MemsetNBI(rank, to, value, n)
+}
+
+// SyncNBI is Implicit().Sync.
+func (x *Endpoint) SyncNBI(c Category) error { return x.implicit.Sync(c) }
+
+// TryNBI is Implicit().Try.
+func (x *Endpoint) TryNBI(c Category) (done bool, err error) { return x.implicit.Try(c) }

@@ -1,0 +1,461 @@
+package extended
+
+import (
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// The completions that operations ask of the conduit. A bulk put leaves its
+// source alone until it is synchronized; any other put waits for SourceDone.
+const (
+	wantBulk = conduits.RemoteDone
+	wantCopy = conduits.RemoteDone | conduits.SourceDone
+)
+
+// flight is an operation that goes through the conduit: the slot in which its
+// pieces are counted.
+type flight struct {
+	x    *Endpoint
+	o    *op
+	name uint64
+	dst  int
+	want conduits.Event
+}
+
+// put begins to put src, in pieces if it is longer than the conduit takes.
+func (f *flight) put(to segment.NLA, src []byte) error {
+	x := f.x
+	for len(src) > 0 {
+		piece := src
+		if uint64(len(piece)) > x.maxLong {
+			piece = piece[:x.maxLong]
+		}
+		f.o.left.Add(units(f.want))
+		ev, err := x.ep.Put(f.dst, to, piece, f.want, f.name)
+		if f.settle(ev, err) != nil {
+			return err
+		}
+		src = src[len(piece):]
+		to += segment.NLA(len(piece))
+	}
+	return nil
+}
+
+// getValue begins to get n bytes, 1 to 8, into the slot, and from there into
+// *result if that is not nil.
+func (f *flight) getValue(result *uint64, from segment.NLA, n int) error {
+	o := f.o
+	o.kind, o.n, o.r64 = resultValue, uint8(n), result
+	o.left.Add(oneRemote)
+	ev, err := f.x.ep.Get(o.buf[:n], f.dst, from, wantBulk, f.name)
+	if err == nil && ev&conduits.RemoteDone != 0 {
+		o.deliver(0)
+	}
+	return f.settle(ev, err)
+}
+
+// get begins to get dst.
+func (f *flight) get(dst []byte, from segment.NLA) error {
+	x := f.x
+	for len(dst) > 0 {
+		piece := dst
+		if uint64(len(piece)) > x.maxLong {
+			piece = piece[:x.maxLong]
+		}
+		f.o.left.Add(units(f.want))
+		ev, err := x.ep.Get(piece, f.dst, from, f.want, f.name)
+		if f.settle(ev, err) != nil {
+			return err
+		}
+		dst = dst[len(piece):]
+		from += segment.NLA(len(piece))
+	}
+	return nil
+}
+
+// word begins to put the low n bytes of v.
+func (f *flight) word(to segment.NLA, v uint64, n int) error {
+	for n > 0 {
+		w := 1
+		for _, m := range [...]int{8, 4, 2} {
+			if n >= m && uint64(to)%uint64(m) == 0 {
+				w = m
+				break
+			}
+		}
+		f.o.left.Add(units(f.want))
+		ev, err := f.x.ep.PutWord(f.dst, to, v, w, f.want, f.name)
+		if f.settle(ev, err) != nil {
+			return err
+		}
+		n -= w
+		to += segment.NLA(w)
+		v >>= 8 * w
+	}
+	return nil
+}
+
+// atomic begins an atomic.
+func (f *flight) atomic(to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) error {
+	f.o.left.Add(oneRemote)
+	value, ev, err := f.x.ep.Atomic(f.dst, to, op, t, a, b, f.name)
+	if err == nil && ev&conduits.RemoteDone != 0 && f.o.kind != resultNone {
+		f.o.deliver(value)
+	}
+	f.want = conduits.RemoteDone
+	return f.settle(ev, err)
+}
+
+// settle takes what the conduit's answer says off the slot.
+func (f *flight) settle(ev conduits.Event, err error) error {
+	if err != nil {
+		ev = f.want
+	}
+	if ev &= f.want; ev != 0 {
+		f.o.left.Add(-units(ev))
+	}
+	return err
+}
+
+// begin takes a slot for an operation towards dst.
+func (x *Endpoint) begin(dst int, want conduits.Event, withHandle bool) (flight, error) {
+	o, name, err := x.table.take(withHandle)
+	return flight{x: x, o: o, name: name, dst: dst, want: want}, err
+}
+
+// finish ends a blocking operation: it waits for the pieces and frees the slot.
+// err is what went wrong when they were begun.
+func (f *flight) finish(err error) error {
+	_, err = f.value(err)
+	return err
+}
+
+// value is finish for an operation with a result.
+func (f *flight) value(err error) (uint64, error) {
+	if f.o.left.Add(-oneRemote) != 0 {
+		if werr := f.x.await(f.o, f.name, ^int64(0)); werr != nil {
+			f.x.table.abandon(f.o, f.name, 0)
+			return 0, first(err, werr)
+		}
+	}
+	v := f.o.val
+	failure, _ := f.x.table.release(f.o, f.name)
+	return v, first(err, failure)
+}
+
+// leave ends the beginning of a non-blocking operation: it waits for the
+// sources, if that was wanted, and says by which handle the rest goes on.
+func (f *flight) leave(err error) (Handle, error) {
+	x := f.x
+	if err == nil && f.o.left.Load()&sourceMask != 0 {
+		err = x.await(f.o, f.name, sourceMask)
+	}
+	if err != nil {
+		x.table.abandon(f.o, f.name, oneRemote)
+		return 0, err
+	}
+	if f.o.left.Add(-oneRemote) == 0 && !x.always {
+		failure, _ := x.table.release(f.o, f.name)
+		return 0, failure
+	}
+	return Handle(f.name), nil
+}
+
+func first(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// complete is the handle of an operation that was complete at once.
+func (x *Endpoint) complete() (Handle, error) {
+	if !x.always {
+		return 0, nil
+	}
+	o, name, err := x.table.take(true)
+	if err != nil {
+		return 0, err
+	}
+	o.left.Add(-oneRemote)
+	return Handle(name), nil
+}
+
+// admit refuses an operation for which there would be no handle before it does
+// anything. Another goroutine may still take the last one in between.
+func (x *Endpoint) admit() error {
+	if x.always && x.table.outstanding() == MaxHandles {
+		return errTooManyHandles()
+	}
+	return nil
+}
+
+//go:noinline
+func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
+	const what = "extended: put"
+	if len(src) == 0 {
+		return x.checkRank(what, dst)
+	}
+	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+		return err
+	}
+	f, err := x.begin(dst, wantBulk, false)
+	if err != nil {
+		return err
+	}
+	return f.finish(f.put(to, src))
+}
+
+//go:noinline
+func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
+	const what = "extended: get"
+	if len(dst) == 0 {
+		return x.checkRank(what, src)
+	}
+	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
+		return err
+	}
+	f, err := x.begin(src, wantBulk, false)
+	if err != nil {
+		return err
+	}
+	return f.finish(f.get(dst, from))
+}
+
+// PutNB begins to put src to address to of rank dst's segment. src may be
+// reused when PutNB returns, which may have to wait for that. The put is
+// visible at dst once the handle is synchronized; see Handle.
+func (x *Endpoint) PutNB(dst int, to segment.NLA, src []byte) (Handle, error) {
+	if !x.always && x.putDirect(dst, to, src) {
+		return 0, nil
+	}
+	return x.putNBSlow(dst, to, src, wantCopy)
+}
+
+// PutBulkNB is PutNB for a source that must stay as it is, and must not be
+// freed by other than the garbage collector, until the handle is synchronized.
+func (x *Endpoint) PutBulkNB(dst int, to segment.NLA, src []byte) (Handle, error) {
+	if !x.always && x.putDirect(dst, to, src) {
+		return 0, nil
+	}
+	return x.putNBSlow(dst, to, src, wantBulk)
+}
+
+//go:noinline
+func (x *Endpoint) putNBSlow(dst int, to segment.NLA, src []byte, want conduits.Event) (Handle, error) {
+	const what = "extended: non-blocking put"
+	if len(src) == 0 {
+		return 0, x.checkRank(what, dst)
+	}
+	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if x.putDirect(dst, to, src) {
+		return x.complete()
+	}
+	f, err := x.begin(dst, want, true)
+	if err != nil {
+		return 0, err
+	}
+	return f.leave(f.put(to, src))
+}
+
+// GetNB begins to get len(dst) bytes from address from of rank src's segment.
+// dst holds them once the handle is synchronized; until then its contents are
+// undefined and it must not be touched.
+func (x *Endpoint) GetNB(dst []byte, src int, from segment.NLA) (Handle, error) {
+	if !x.always && x.getDirect(dst, src, from) {
+		return 0, nil
+	}
+	return x.getNBSlow(dst, src, from)
+}
+
+//go:noinline
+func (x *Endpoint) getNBSlow(dst []byte, src int, from segment.NLA) (Handle, error) {
+	const what = "extended: non-blocking get"
+	if len(dst) == 0 {
+		return 0, x.checkRank(what, src)
+	}
+	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if x.getDirect(dst, src, from) {
+		return x.complete()
+	}
+	f, err := x.begin(src, wantBulk, true)
+	if err != nil {
+		return 0, err
+	}
+	return f.leave(f.get(dst, from))
+}
+
+// checkValue is check for a value of n bytes.
+func (x *Endpoint) checkValue(what string, rank int, a segment.NLA, n int, need segment.Rights) error {
+	if n < 1 || n > 8 {
+		return errs.BadArg("%s: a value has 1 to 8 bytes, not %d", what, n)
+	}
+	return x.check(what, rank, a, uint64(n), need)
+}
+
+//go:noinline
+func (x *Endpoint) putValueSlow(rank int, to segment.NLA, v uint64, n int) error {
+	if err := x.checkValue("extended: put value", rank, to, n, segment.RightWrite); err != nil {
+		return err
+	}
+	if x.putValueDirect(rank, to, v, n) {
+		return nil
+	}
+	f, err := x.begin(rank, wantBulk, false)
+	if err != nil {
+		return err
+	}
+	return f.finish(f.word(to, v, n))
+}
+
+//go:noinline
+func (x *Endpoint) getValueSlow(rank int, from segment.NLA, n int) (uint64, error) {
+	if err := x.checkValue("extended: get value", rank, from, n, segment.RightRead); err != nil {
+		return 0, err
+	}
+	if v, ok := x.getValueDirect(rank, from, n); ok {
+		return v, nil
+	}
+	f, err := x.begin(rank, wantBulk, false)
+	if err != nil {
+		return 0, err
+	}
+	return f.value(f.getValue(nil, from, n))
+}
+
+// PutValueNB begins a PutValue.
+func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle, error) {
+	if !x.always && uint(n-1) < 8 && x.putValueDirect(rank, to, v, n) {
+		return 0, nil
+	}
+	if err := x.checkValue("extended: non-blocking put value", rank, to, n, segment.RightWrite); err != nil {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if x.putValueDirect(rank, to, v, n) {
+		return x.complete()
+	}
+	f, err := x.begin(rank, wantBulk, true)
+	if err != nil {
+		return 0, err
+	}
+	return f.leave(f.word(to, v, n))
+}
+
+// GetValueNB begins a GetValue; *result holds the value once the handle is
+// synchronized.
+func (x *Endpoint) GetValueNB(result *uint64, rank int, from segment.NLA, n int) (Handle, error) {
+	if err := x.checkValue("extended: non-blocking get value", rank, from, n, segment.RightRead); err != nil {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if v, ok := x.getValueDirect(rank, from, n); ok {
+		*result = v
+		return x.complete()
+	}
+	f, err := x.begin(rank, wantBulk, true)
+	if err != nil {
+		return 0, err
+	}
+	return f.leave(f.getValue(result, from, n))
+}
+
+// Memset fills n bytes from address to of rank with value. n must not be
+// negative.
+func (x *Endpoint) Memset(rank int, to segment.NLA, value byte, n int) error {
+	if n > 0 && x.memsetDirect(rank, to, value, uint64(n)) {
+		return nil
+	}
+	ok, err := x.checkMemset("extended: memset", rank, to, n)
+	if !ok {
+		return err
+	}
+	f, err := x.begin(rank, wantBulk, false)
+	if err != nil {
+		return err
+	}
+	return f.finish(f.memset(to, value, n))
+}
+
+// MemsetNB begins a Memset.
+func (x *Endpoint) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle, error) {
+	if !x.always && n > 0 && x.memsetDirect(rank, to, value, uint64(n)) {
+		return 0, nil
+	}
+	ok, err := x.checkMemset("extended: non-blocking memset", rank, to, n)
+	if !ok {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if x.memsetDirect(rank, to, value, uint64(n)) {
+		return x.complete()
+	}
+	f, err := x.begin(rank, wantBulk, true)
+	if err != nil {
+		return 0, err
+	}
+	return f.leave(f.memset(to, value, n))
+}
+
+// checkMemset is check for a memset; ok says that there is something to do.
+func (x *Endpoint) checkMemset(what string, rank int, to segment.NLA, n int) (ok bool, err error) {
+	if n < 0 {
+		return false, errs.BadArg("%s: negative length %d", what, n)
+	}
+	if n == 0 {
+		return false, x.checkRank(what, rank)
+	}
+	err = x.check(what, rank, to, uint64(n), segment.RightWrite)
+	return err == nil, err
+}
+
+// memset begins to put n equal bytes. The conduit reads them from one block,
+// again and again; the collector frees it when it has done so.
+func (f *flight) memset(to segment.NLA, value byte, n int) error {
+	block := zeros[:]
+	if value != 0 || n > 4*len(zeros) {
+		block = make([]byte, min(n, 64<<10))
+		fill(block, value)
+	}
+	for n > 0 {
+		piece := block[:min(n, len(block))]
+		if err := f.put(to, piece); err != nil {
+			return err
+		}
+		n -= len(piece)
+		to += segment.NLA(len(piece))
+	}
+	return nil
+}
+
+var zeros [4096]byte
+
+func fill(b []byte, value byte) {
+	if value == 0 {
+		clear(b)
+		return
+	}
+	for i := range b[:min(len(b), 64)] {
+		b[i] = value
+	}
+	for i := 64; i < len(b); {
+		i += copy(b[i:], b[:min(i, 4096)])
+	}
+}

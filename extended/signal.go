@@ -1,0 +1,280 @@
+package extended
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// SignalOp says how a signal changes its word.
+type SignalOp uint8
+
+// The ways to signal.
+const (
+	SignalSet SignalOp = iota // the word becomes the value
+	SignalAdd                 // the value is added to the word
+)
+
+// Cmp compares a word with a value, both unsigned.
+type Cmp uint8
+
+// The comparisons.
+const (
+	Eq Cmp = iota // word == value
+	Ne            // word != value
+	Gt            // word > value
+	Ge            // word >= value
+	Lt            // word < value
+	Le            // word <= value
+	numCmps
+)
+
+var cmpNames = [numCmps]string{"==", "!=", ">", ">=", "<", "<="}
+
+// String is the comparison as Go writes it.
+func (c Cmp) String() string {
+	if c < numCmps {
+		return cmpNames[c]
+	}
+	return fmt.Sprintf("Cmp(%d)", uint8(c))
+}
+
+func (c Cmp) holds(word, value uint64) bool {
+	switch c {
+	case Eq:
+		return word == value
+	case Ne:
+		return word != value
+	case Gt:
+		return word > value
+	case Ge:
+		return word >= value
+	case Lt:
+		return word < value
+	}
+	return word <= value
+}
+
+// Signal changes the aligned 8-byte word at sig in rank's segment and wakes who
+// waits for it there. Whoever sees the change, with WaitUntil, TestUntil or an
+// atomic load, also sees everything that the caller put to that rank before,
+// and what non-blocking operations put that the caller has synchronized.
+func (x *Endpoint) Signal(rank int, sig segment.NLA, op SignalOp, value uint64) error {
+	const what = "extended: signal"
+	if op > SignalAdd {
+		return errBadSignal(what, op)
+	}
+	return x.signal(what, rank, sig, op, value)
+}
+
+func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, value uint64) error {
+	if p := x.word64(rank, sig); p != nil {
+		if op == SignalSet {
+			atomic.StoreUint64(p, value)
+		} else {
+			atomic.AddUint64(p, value)
+		}
+		x.ep.Wake(rank)
+		return nil
+	}
+	aop := conduits.AtomicStore
+	if op == SignalAdd {
+		aop = conduits.AtomicAdd
+	}
+	_, err := x.atomicSlow(what, rank, sig, aop, conduits.Uint64, value, 0)
+	return err
+}
+
+// PutSignal puts src to address to of rank's segment, and then does Signal: who
+// sees the signal sees the data. Both addresses are checked before anything is
+// moved. src may be reused when PutSignal returns.
+func (x *Endpoint) PutSignal(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) error {
+	const what = "extended: put with signal"
+	if err := x.checkSignal(what, rank, sig, op); err != nil {
+		return err
+	}
+	if err := x.Put(rank, to, src); err != nil {
+		return err
+	}
+	return x.signal(what, rank, sig, op, value)
+}
+
+// PutSignalNB is PutSignal with a handle for the signal. Where the data has to
+// go through a conduit that does not order it before the signal, PutSignalNB
+// waits until the data has arrived; the signal's completion is what the handle
+// names. src may be reused when PutSignalNB returns.
+func (x *Endpoint) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) (Handle, error) {
+	const what = "extended: non-blocking put with signal"
+	if err := x.checkSignal(what, rank, sig, op); err != nil {
+		return 0, err
+	}
+	if err := x.admit(); err != nil {
+		return 0, err
+	}
+	if err := x.Put(rank, to, src); err != nil {
+		return 0, err
+	}
+	if x.word64(rank, sig) != nil {
+		if err := x.signal(what, rank, sig, op, value); err != nil {
+			return 0, err
+		}
+		return x.complete()
+	}
+	aop := conduits.AtomicStore
+	if op == SignalAdd {
+		aop = conduits.AtomicAdd
+	}
+	f, err := x.begin(rank, wantBulk, true)
+	if err != nil {
+		return 0, err
+	}
+	return f.leave(f.atomic(sig, aop, conduits.Uint64, value, 0))
+}
+
+func (x *Endpoint) checkSignal(what string, rank int, sig segment.NLA, op SignalOp) error {
+	if op > SignalAdd {
+		return errBadSignal(what, op)
+	}
+	if x.word64(rank, sig) != nil {
+		return nil
+	}
+	return x.checkAtomic(what, rank, sig, conduits.AtomicAdd, conduits.Uint64)
+}
+
+func errBadSignal(what string, op SignalOp) error {
+	return errs.BadArg("%s: no way %d to signal; there are SignalSet (%d) and SignalAdd (%d)", what, op, SignalSet, SignalAdd)
+}
+
+// checkOwn checks that a is an aligned word of the own segment. The owner needs
+// no rights.
+func (x *Endpoint) checkOwn(what string, a segment.NLA, c Cmp) error {
+	if x.ep == nil {
+		return errNotBound(what)
+	}
+	if c >= numCmps {
+		return errs.BadArg("%s: no comparison %d; there are Eq (0) to Le (%d)", what, c, Le)
+	}
+	if err := conduits.CheckAtomic(what, conduits.AtomicLoad, conduits.Uint64, a); err != nil {
+		return err
+	}
+	return conduits.CheckRemote(x.ep, what, x.ep.Rank(), a, 8)
+}
+
+func (x *Endpoint) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
+	for i, a := range sigs {
+		if x.checkOwn(what, a, c) != nil {
+			return x.checkOwn(fmt.Sprintf("%s: word %d of %d", what, i, len(sigs)), a, c)
+		}
+	}
+	return nil
+}
+
+// TestUntil reads the aligned 8-byte word at sig of the own segment and says
+// whether it compares with value as asked. If it does, what was put before the
+// word was changed is visible (see Signal). It does not poll.
+func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, ok bool, err error) {
+	if err := x.checkOwn("extended: test until", sig, c); err != nil {
+		return 0, false, err
+	}
+	word = x.own(sig)
+	return word, c.holds(word, value), nil
+}
+
+// WaitUntil waits, polling and then parked, until the aligned 8-byte word at
+// sig of the own segment compares with value as asked, and returns it. Signal
+// and PutSignal wake it; who changes the word in another way calls Wake. The
+// value may have changed again when WaitUntil returns, but what it returns did
+// compare.
+func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, err error) {
+	if err := x.checkOwn("extended: wait until", sig, c); err != nil {
+		return 0, err
+	}
+	if word = x.own(sig); c.holds(word, value) {
+		return word, nil
+	}
+	w := x.table.getWaiter()
+	w.one[0] = sig
+	_, word, err = x.waitWords(w, waitWordsAny, w.one[:], 0, c, value)
+	return word, err
+}
+
+// waitWords parks until words compare; it gives the waiter back.
+func (x *Endpoint) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index int, c Cmp, value uint64) (int, uint64, error) {
+	w.x, w.what, w.words, w.index, w.cmp, w.value = x, what, sigs, index, c, value
+	err := x.poll.Wait(w, w.cond)
+	index, word := w.index, w.seen
+	x.table.putWaiter(w)
+	return index, word, err
+}
+
+// WaitUntilAll is WaitUntil for all of sigs: it returns when, looking at one
+// after the other, it has found each to compare. An empty list succeeds.
+func (x *Endpoint) WaitUntilAll(sigs []segment.NLA, c Cmp, value uint64) error {
+	if err := x.checkOwnAll("extended: wait until all", sigs, c); err != nil {
+		return err
+	}
+	if len(sigs) == 0 {
+		return nil
+	}
+	_, _, err := x.waitWords(x.table.getWaiter(), waitWordsAll, sigs, 0, c, value)
+	return err
+}
+
+// WaitUntilAny is WaitUntil for any of sigs and returns the index of one that
+// compares. It begins to look after the index that after gives, so that no word
+// is starved: pass the last result, or -1. An empty list is an error.
+func (x *Endpoint) WaitUntilAny(sigs []segment.NLA, after int, c Cmp, value uint64) (int, error) {
+	const what = "extended: wait until any"
+	if len(sigs) == 0 {
+		return -1, errs.BadArg("%s: there are no words to wait for", what)
+	}
+	if after < -1 || after >= len(sigs) {
+		return -1, errs.BadArg("%s: begin after index %d of %d words", what, after, len(sigs))
+	}
+	if err := x.checkOwnAll(what, sigs, c); err != nil {
+		return -1, err
+	}
+	i, _, err := x.waitWords(x.table.getWaiter(), waitWordsAny, sigs, after+1, c, value)
+	if err != nil {
+		return -1, err
+	}
+	return i, nil
+}
+
+// WaitUntilSome is WaitUntil for at least one of sigs. It appends the indices
+// of all that compare to found and returns that. An empty list is an error.
+func (x *Endpoint) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
+	const what = "extended: wait until some"
+	if len(sigs) == 0 {
+		return found, errs.BadArg("%s: there are no words to wait for", what)
+	}
+	if err := x.checkOwnAll(what, sigs, c); err != nil {
+		return found, err
+	}
+	hit, _, err := x.waitWords(x.table.getWaiter(), waitWordsAny, sigs, 0, c, value)
+	if err != nil {
+		return found, err
+	}
+	for i, a := range sigs {
+		if i == hit || c.holds(x.own(a), value) {
+			found = append(found, i)
+		}
+	}
+	return found, nil
+}
+
+// TestUntilSome is WaitUntilSome without waiting, and without polling.
+func (x *Endpoint) TestUntilSome(found []int, sigs []segment.NLA, c Cmp, value uint64) ([]int, error) {
+	if err := x.checkOwnAll("extended: test until some", sigs, c); err != nil {
+		return found, err
+	}
+	for i, a := range sigs {
+		if c.holds(x.own(a), value) {
+			found = append(found, i)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,330 @@
+package extended
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/segment"
+)
+
+// Wait polls until the operation that h names is complete, and forgets h. The
+// error is the operation's failure, the job's, or ErrBadArg if h is not
+// outstanding. When the job has failed before the operation completed, h stays
+// outstanding.
+func (x *Endpoint) Wait(h Handle) error {
+	if h == 0 {
+		return nil
+	}
+	return x.wait("extended: wait", h)
+}
+
+func (x *Endpoint) wait(what string, h Handle) error {
+	o := x.table.handle(h)
+	if o == nil {
+		return errBadHandle(what, h)
+	}
+	if o.left.Load() != 0 {
+		if err := x.await(o, uint64(h), ^int64(0)); err != nil {
+			return err
+		}
+	}
+	failure, ok := x.table.release(o, uint64(h))
+	if !ok {
+		return errBadHandle(what, h)
+	}
+	return failure
+}
+
+// Try is Wait without waiting: it polls once if it must, and reports whether
+// the operation is complete. Only then is h forgotten, and only then can the
+// operation's failure be the error.
+func (x *Endpoint) Try(h Handle) (done bool, err error) {
+	if h == 0 {
+		return true, nil
+	}
+	const what = "extended: try"
+	o := x.table.handle(h)
+	if o == nil {
+		return false, errBadHandle(what, h)
+	}
+	if o.left.Load() != 0 {
+		x.poll.Poll()
+		if o.left.Load() != 0 {
+			return false, nil
+		}
+	}
+	failure, ok := x.table.release(o, uint64(h))
+	if !ok {
+		return false, errBadHandle(what, h)
+	}
+	return true, failure
+}
+
+// WaitAll waits for every handle of hs and overwrites it with zero. An empty
+// list, or one of zeros only, succeeds at once. A handle that is not
+// outstanding is found before any is synchronized, except where one handle
+// stands in hs twice. The error is the first failure; the others are waited for
+// nevertheless.
+func (x *Endpoint) WaitAll(hs []Handle) error {
+	const what = "extended: wait for all"
+	if err := x.checkHandles(what, hs); err != nil {
+		return err
+	}
+	var first error
+	for i, h := range hs {
+		if h == 0 {
+			continue
+		}
+		if err := x.wait(what, h); err != nil {
+			if x.ep.Err() != nil && x.table.handle(h) != nil {
+				return err
+			}
+			if first == nil {
+				first = err
+			}
+		}
+		hs[i] = 0
+	}
+	return first
+}
+
+// WaitSome waits until at least one handle of hs is complete, synchronizes all
+// that are, overwrites them with zero, and says how many they were: 0 only if
+// the list is empty or has zeros only. The error is as for WaitAll.
+func (x *Endpoint) WaitSome(hs []Handle) (n int, err error) {
+	const what = "extended: wait for some"
+	if err := x.checkHandles(what, hs); err != nil {
+		return 0, err
+	}
+	n, named, err := x.sweep(what, hs)
+	if n > 0 || !named || err != nil {
+		return n, err
+	}
+	w := x.table.getWaiter()
+	w.x, w.what, w.hs = x, waitHandles, hs
+	err = x.poll.Wait(w, w.cond)
+	x.table.putWaiter(w)
+	if err != nil {
+		return 0, err
+	}
+	n, _, err = x.sweep(what, hs)
+	return n, err
+}
+
+// TrySome is WaitSome without waiting: it polls once if nothing is complete. n
+// is 0 also if nothing of hs is complete yet.
+func (x *Endpoint) TrySome(hs []Handle) (n int, err error) {
+	const what = "extended: try some"
+	if err := x.checkHandles(what, hs); err != nil {
+		return 0, err
+	}
+	n, named, err := x.sweep(what, hs)
+	if n > 0 || !named || err != nil {
+		return n, err
+	}
+	x.poll.Poll()
+	n, _, err = x.sweep(what, hs)
+	return n, err
+}
+
+// TryAll is WaitAll without waiting: it polls once if something is incomplete,
+// overwrites what is complete with zero, and reports whether that was all.
+func (x *Endpoint) TryAll(hs []Handle) (done bool, err error) {
+	const what = "extended: try all"
+	if err := x.checkHandles(what, hs); err != nil {
+		return false, err
+	}
+	_, named, err := x.sweep(what, hs)
+	if !named {
+		return true, err
+	}
+	if err == nil && !allZero(hs) {
+		x.poll.Poll()
+		_, _, err = x.sweep(what, hs)
+	}
+	return allZero(hs), err
+}
+
+func allZero(hs []Handle) bool {
+	for _, h := range hs {
+		if h != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkHandles finds handles that are not outstanding before any is touched.
+func (x *Endpoint) checkHandles(what string, hs []Handle) error {
+	for i, h := range hs {
+		if h != 0 && x.table.handle(h) == nil {
+			return errBadHandle(fmt.Sprintf("%s: entry %d of %d", what, i, len(hs)), h)
+		}
+	}
+	return nil
+}
+
+// sweep synchronizes what is complete; named says whether hs named anything.
+func (x *Endpoint) sweep(what string, hs []Handle) (n int, named bool, first error) {
+	for i, h := range hs {
+		if h == 0 {
+			continue
+		}
+		named = true
+		o := x.table.handle(h)
+		var err error
+		if o == nil {
+			err = errBadHandle(what, h)
+		} else if o.left.Load() != 0 {
+			continue
+		} else if failure, ok := x.table.release(o, uint64(h)); !ok {
+			err = errBadHandle(what, h)
+		} else {
+			err = failure
+		}
+		hs[i] = 0
+		n++
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	return n, named, first
+}
+
+// await parks until o, used under name, has nothing left under mask.
+func (x *Endpoint) await(o *op, name uint64, mask int64) error {
+	w := x.table.getWaiter()
+	w.x, w.what, w.o, w.name, w.mask = x, waitOp, o, name, mask
+	err := x.poll.Wait(w, w.cond)
+	x.table.putWaiter(w)
+	return err
+}
+
+const sourceMask = ^int64(0) << 32
+
+type waitKind uint8
+
+const (
+	waitOp waitKind = iota
+	waitHandles
+	waitWordsAny
+	waitWordsAll
+	waitSlot
+)
+
+// waiter is what a goroutine waits for. They are kept and reused, together with
+// the function that conduits.Wait calls, so that waiting allocates nothing.
+type waiter struct {
+	cond  func() bool
+	next  *waiter
+	x     *Endpoint
+	what  waitKind
+	o     *op
+	name  uint64
+	mask  int64
+	hs    []Handle
+	words []segment.NLA
+	one   [1]segment.NLA // room for words
+	cmp   Cmp
+	value uint64
+	index int    // of words: where to look first; then, which compared
+	seen  uint64 // what that word was
+}
+
+func (t *table) getWaiter() *waiter {
+	t.mu.Lock()
+	w := t.waiters
+	if w != nil {
+		t.waiters = w.next
+	}
+	t.mu.Unlock()
+	if w == nil {
+		w = new(waiter)
+		w.cond = w.done
+	}
+	return w
+}
+
+func (t *table) putWaiter(w *waiter) {
+	*w = waiter{cond: w.cond}
+	t.mu.Lock()
+	w.next = t.waiters
+	t.waiters = w
+	t.mu.Unlock()
+}
+
+func (w *waiter) done() bool {
+	switch w.what {
+	case waitOp:
+		if w.o.left.Load()&w.mask == 0 {
+			return true
+		}
+		return w.o.state.Load()>>stateShift != w.name>>slotBits
+	case waitHandles:
+		named := false
+		for _, h := range w.hs {
+			if h == 0 {
+				continue
+			}
+			o := w.x.table.handle(h)
+			if o == nil || o.left.Load() == 0 {
+				return true
+			}
+			named = true
+		}
+		return !named
+	case waitWordsAny:
+		for k := range w.words {
+			i := (w.index + k) % len(w.words)
+			if v := w.x.own(w.words[i]); w.cmp.holds(v, w.value) {
+				w.index, w.seen = i, v
+				return true
+			}
+		}
+		return false
+	case waitWordsAll:
+		for ; w.index < len(w.words); w.index++ {
+			if !w.cmp.holds(w.x.own(w.words[w.index]), w.value) {
+				return false
+			}
+		}
+		return true
+	}
+	return w.x.table.room()
+}
+
+// own reads a word of the own segment that was checked before.
+func (x *Endpoint) own(a segment.NLA) uint64 { return atomic.LoadUint64(x.ownWord(a)) }
+
+// room says whether take would find a slot.
+func (t *table) room() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.free != 0 || t.made < numChunks
+}
+
+// Blocked says what the goroutine waits for, for whoever asks why a job hangs.
+func (w *waiter) Blocked() string {
+	switch w.what {
+	case waitOp:
+		left := w.o.left.Load()
+		if w.mask == sourceMask {
+			return fmt.Sprintf("extended: until the sources of %d pieces of a put may be reused", left>>32)
+		}
+		return fmt.Sprintf("extended: for operation %#x, of which %d pieces are under way", w.name, uint32(left))
+	case waitHandles:
+		return fmt.Sprintf("extended: for one of %d handles", len(w.hs))
+	case waitWordsAny, waitWordsAll:
+		n := 0
+		for _, a := range w.words {
+			if w.cmp.holds(w.x.own(a), w.value) {
+				n++
+			}
+		}
+		if len(w.words) == 1 {
+			return fmt.Sprintf("extended: until the word at %v is %v %d; it is %d", w.words[0], w.cmp, w.value, w.x.own(w.words[0]))
+		}
+		return fmt.Sprintf("extended: until words are %v %d, which %d of %d are", w.cmp, w.value, n, len(w.words))
+	}
+	return "extended: for an operation to complete, as there may be no more under way"
+}

@@ -1,0 +1,308 @@
+package extended
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Handle names one outstanding non-blocking operation, or all that were begun
+// in one access region. The zero Handle means "already complete" and may be
+// synchronized any number of times; every other one exactly once, by any
+// goroutine of the rank that got it. A Handle is a plain number: copying it
+// copies the name, not the operation.
+//
+//	63   62                17 16       0
+//	+----+-------------------+---------+
+//	| 0  | generation (46)   | slot(17)|
+//	+----+-------------------+---------+
+//
+// A slot gets a new generation each time it is used and is retired when the
+// generations are used up, so a Handle is never issued twice. Generations of
+// different ranks start apart: a handle of another rank is refused too, until
+// one slot has been used 2^32 times.
+type Handle uint64
+
+// MaxHandles is how many handles one endpoint may have outstanding: operations
+// begun with NB forms, and ended access regions, that are neither complete at
+// once nor synchronized yet. The specification asks for 2^16-1 (GASNet-1
+// specification, section "Extended API").
+const MaxHandles = 1 << 16
+
+const (
+	slotBits  = 17
+	numSlots  = 1 << slotBits // handles, and as many operations without one
+	chunkBits = 8
+	chunkLen  = 1 << chunkBits
+	numChunks = numSlots / chunkLen
+	genBits   = 46
+	maxGen    = 1<<genBits - 1
+	rankShift = 32 // where a rank's share of the first generation starts
+	rankMask  = 1<<10 - 1
+)
+
+// The flags below the generation in op.state.
+const (
+	live     = 1 << iota // in use
+	explicit             // has a Handle that the user knows
+	orphan               // nobody waits: free it once everything has completed
+)
+
+const stateShift = 4
+
+// What a completion does with an atomic's or a get's result.
+type resultKind uint8
+
+const (
+	resultNone resultKind = iota
+	resultWord32
+	resultWord64
+	resultFCAA32 // the new value and whether it was changed
+	resultFCAA64
+	resultValue // from buf, where a get put it
+)
+
+// op is a slot: one operation under way, with the pieces it was cut into
+// counted. Whoever holds the slot owns the fields that are not atomic, until
+// pieces are handed to the conduit; then Complete reads them.
+type op struct {
+	state atomic.Uint64 // generation<<stateShift | flags
+	// left counts what has not happened: completions of pieces and one unit for
+	// whoever is still beginning pieces in the low half, sources that may not
+	// be reused yet in the high half.
+	left atomic.Int64
+	val  uint64 // what an atomic found
+	err  error  // first failure; under table.mu
+	next uint32 // free list: slot + 1; under table.mu
+	slot uint32
+	// parent counts this operation as one of its pieces until it is released.
+	parent *op
+
+	kind resultKind
+	typ  conduits.AtomicType
+	n    uint8 // bytes of buf that resultValue means
+	r32  *uint32
+	r64  *uint64
+	ok   *bool
+	a, b uint64 // operands of FCAA
+	buf  [8]byte
+}
+
+const (
+	oneRemote = int64(1)
+	oneSource = int64(1) << 32
+)
+
+// units is how ev counts in op.left.
+func units(ev conduits.Event) int64 {
+	var n int64
+	if ev&conduits.RemoteDone != 0 {
+		n += oneRemote
+	}
+	if ev&conduits.SourceDone != 0 {
+		n += oneSource
+	}
+	return n
+}
+
+type chunk [chunkLen]op
+
+// table holds the slots. Chunks are made when they are first needed and stay.
+type table struct {
+	mu       sync.Mutex
+	free     uint32 // slot + 1 of the first free one, 0 for none
+	chunks   [numChunks]atomic.Pointer[chunk]
+	made     int    // chunks
+	firstGen uint64 // of a slot that was never used
+	handles  int    // explicit ones outstanding
+	waiters  *waiter
+}
+
+// take gives out a slot that counts one unit for the caller; name is its cookie
+// and, if withHandle, the Handle.
+func (t *table) take(withHandle bool) (o *op, name uint64, err error) {
+	t.mu.Lock()
+	if withHandle && t.handles == MaxHandles {
+		t.mu.Unlock()
+		return nil, 0, errTooManyHandles()
+	}
+	if t.free == 0 && !t.grow() {
+		t.mu.Unlock()
+		return nil, 0, errs.Resource("extended: %d operations are under way on this rank, which is the limit", numSlots)
+	}
+	i := t.free - 1
+	o = &t.chunks[i>>chunkBits].Load()[i%chunkLen]
+	t.free = o.next
+	gen := o.state.Load()>>stateShift + 1
+	flags := uint64(live)
+	if withHandle {
+		flags |= explicit
+		t.handles++
+	}
+	o.left.Store(oneRemote)
+	o.state.Store(gen<<stateShift | flags)
+	t.mu.Unlock()
+	return o, gen<<slotBits | uint64(i), nil
+}
+
+// grow makes another chunk; false if there are as many as there may be.
+func (t *table) grow() bool {
+	if t.made == numChunks {
+		return false
+	}
+	c := new(chunk)
+	base := uint32(t.made) << chunkBits
+	for i := range c {
+		o := &c[i]
+		o.slot = base + uint32(i)
+		o.state.Store(t.firstGen << stateShift)
+		if i+1 < chunkLen {
+			o.next = o.slot + 2
+		}
+	}
+	t.chunks[t.made].Store(c)
+	t.made++
+	t.free = base + 1
+	return true
+}
+
+// find returns the slot that name names if it is in use under that name.
+func (t *table) find(name uint64) (o *op, state uint64) {
+	i := name % numSlots
+	c := t.chunks[i>>chunkBits].Load()
+	if c == nil {
+		return nil, 0
+	}
+	o = &c[i%chunkLen]
+	s := o.state.Load()
+	if s>>stateShift != name>>slotBits || s&live == 0 {
+		return nil, 0
+	}
+	return o, s
+}
+
+// handle is find for what the user calls a Handle.
+func (t *table) handle(h Handle) *op {
+	o, s := t.find(uint64(h))
+	if o == nil || s&explicit == 0 {
+		return nil
+	}
+	return o
+}
+
+// release frees the slot that name names and returns the operation's failure;
+// false if somebody else has done so.
+func (t *table) release(o *op, name uint64) (failure error, ok bool) {
+	t.mu.Lock()
+	s := o.state.Load()
+	if s>>stateShift != name>>slotBits || s&live == 0 {
+		t.mu.Unlock()
+		return nil, false
+	}
+	if s&explicit != 0 {
+		t.handles--
+	}
+	failure = o.err
+	if p := o.parent; p != nil {
+		if p.err == nil {
+			p.err = failure
+		}
+		p.left.Add(-oneRemote)
+	}
+	o.err, o.parent, o.r32, o.r64, o.ok, o.kind, o.val = nil, nil, nil, nil, nil, resultNone, 0
+	gen := s >> stateShift
+	o.state.Store(gen << stateShift)
+	if gen < maxGen {
+		o.next = t.free
+		t.free = o.slot + 1
+	}
+	t.mu.Unlock()
+	return failure, true
+}
+
+// expose makes a slot without a handle one with a handle.
+func (t *table) expose(o *op) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.handles == MaxHandles {
+		return errTooManyHandles()
+	}
+	t.handles++
+	o.state.Or(explicit)
+	return nil
+}
+
+// abandon gives up a slot whose pieces may still be under way, together with
+// the unit that the caller holds if held is 1.
+func (t *table) abandon(o *op, name uint64, held int64) {
+	o.state.Or(orphan)
+	if o.left.Add(-held) == 0 {
+		t.release(o, name)
+	}
+}
+
+// fail remembers the first failure of an operation.
+func (t *table) fail(o *op, err error) {
+	t.mu.Lock()
+	if o.err == nil {
+		o.err = err
+	}
+	t.mu.Unlock()
+}
+
+// outstanding is the number of handles issued and not synchronized.
+func (t *table) outstanding() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.handles
+}
+
+func errTooManyHandles() error {
+	return errs.Resource("extended: %d handles are outstanding on this rank, which is the limit; synchronize some, or use an access region", MaxHandles)
+}
+
+func errBadHandle(op string, h Handle) error {
+	return errs.BadArg("%s: handle %#x (slot %d, generation %d) is not outstanding: synchronized already, or never issued by this rank",
+		op, uint64(h), uint64(h)%numSlots, uint64(h)>>slotBits)
+}
+
+// deliver hands the result of an atomic or a value get to where the user wants it.
+func (o *op) deliver(value uint64) {
+	o.val = value
+	switch o.kind {
+	case resultWord32:
+		if o.r32 != nil {
+			*o.r32 = uint32(value)
+		}
+	case resultWord64:
+		if o.r64 != nil {
+			*o.r64 = value
+		}
+	case resultFCAA32, resultFCAA64:
+		after, ok := fcaaResult(o.typ, value, o.a, o.b)
+		if o.r32 != nil {
+			*o.r32 = uint32(after)
+		}
+		if o.r64 != nil {
+			*o.r64 = after
+		}
+		if o.ok != nil {
+			*o.ok = ok
+		}
+	case resultValue:
+		o.val = littleEndian(o.buf[:o.n])
+		if o.r64 != nil {
+			*o.r64 = o.val
+		}
+	}
+}
+
+func littleEndian(b []byte) uint64 {
+	var v uint64
+	for i, c := range b {
+		v |= uint64(c) << (8 * i)
+	}
+	return v
+}
