@@ -184,8 +184,8 @@ func (c *Config) Validate() error {
 			bad("launch: %q is not VARIABLE=VALUE (-x)", kv)
 		case strings.ContainsRune(kv, 0):
 			bad("launch: variable %q holds a zero byte (-x)", k)
-		case isOwnEnv(k) && k != EnvSegment:
-			bad("launch: variable %s is set by the launcher (-x)", k)
+		case isOwnEnv(k):
+			bad("launch: variable %s is set by the launcher; it has flags for what can be chosen (-x)", k)
 		}
 	}
 	return errors.Join(all...)
@@ -210,10 +210,6 @@ func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 		}
 	}
 	for _, kv := range c.Env {
-		if v, ok := strings.CutPrefix(kv, EnvSegment+"="); ok {
-			segment = v
-			continue
-		}
 		k, _, _ := strings.Cut(kv, "=")
 		for i, old := range env { // a later setting replaces an earlier one
 			if strings.HasPrefix(old, k+"=") {

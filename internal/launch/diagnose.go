@@ -12,6 +12,8 @@ type dump struct {
 	event chan struct{}    // all have answered or had the time to
 	quiet <-chan time.Time // looks whether ranks still write
 	size  int              // what they have written so far
+
+	summarised bool
 }
 
 // next is what the job's loop waits for on behalf of the dump.
@@ -47,7 +49,9 @@ func (j *job) ask(status int, err error) {
 		if rk := &j.ranks[r]; rk.live {
 			d.asked = append(d.asked, r)
 			rk.held = rk.err.hold(fmt.Sprintf("argon: rank %d: ", r))
-			wait = append(wait, rk)
+			if p, _ := readProcess(rk.Pid); !p.stopped() {
+				wait = append(wait, rk)
+			}
 		}
 	}
 	j.signalGroups(syscall.SIGQUIT)
@@ -69,6 +73,7 @@ func (j *job) ask(status int, err error) {
 // summarise writes one line per rank. Stacks stay back until clean.
 func (j *job) summarise() {
 	d := j.dump
+	d.summarised = true
 	j.log.printf("gasrun: %v; where each rank waits:", j.verdict)
 	for r := range j.ranks {
 		rk := &j.ranks[r]
@@ -99,7 +104,7 @@ func (j *job) summarise() {
 			answer = "ended without an answer"
 		}
 		j.log.printf("gasrun:   rank %d (pid %d): %s", r, rk.Pid, answer)
-		if rk.live && there && p.state == 'T' {
+		if rk.live && there && p.stopped() {
 			_ = syscall.Kill(-rk.Pid, syscall.SIGKILL)
 		}
 	}
@@ -127,6 +132,9 @@ func (j *job) settled() {
 func (j *job) stacks() {
 	if j.dump == nil {
 		return
+	}
+	if !j.dump.summarised { // all ranks ended first
+		j.summarise()
 	}
 	for _, r := range j.dump.asked {
 		rk := &j.ranks[r]

@@ -38,6 +38,9 @@ func readProcess(pid int) (process, bool) {
 	return p, true
 }
 
+// stopped says that the process cannot react to anything but SIGKILL and SIGCONT.
+func (p process) stopped() bool { return p.state == 'T' || p.state == 't' }
+
 // describe says what the process is doing.
 func (p process) describe() string {
 	switch p.state {

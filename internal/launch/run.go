@@ -486,7 +486,7 @@ func (j *job) signal(sig syscall.Signal) {
 	case syscall.SIGTSTP:
 		for r := range j.ranks {
 			rk := &j.ranks[r]
-			if p, ok := readProcess(rk.Pid); rk.live && ok && p.state != 'T' {
+			if p, ok := readProcess(rk.Pid); rk.live && ok && !p.stopped() {
 				_ = syscall.Kill(-rk.Pid, syscall.SIGSTOP)
 				rk.stopped = true
 			}

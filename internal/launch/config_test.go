@@ -1,0 +1,127 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]uint64{
+		"1": 1, "4096": 4096, "4096B": 4096, "1K": 1 << 10, "64k": 64 << 10, "512M": 512 << 20, "1G": 1 << 30, "2T": 2 << 40,
+		"3KiB": 3 << 10, "3kb": 3 << 10, "3MB": 3 << 20,
+	} {
+		if got, err := ParseSize(s); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "K", "-1", "1.5G", "x", "1X", "1KK", "1IB", "1iK", " 1", "0x10", "1_000", "99999999999G", "18446744073709551616", "5000000T"} {
+		if got, err := ParseSize(s); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), s) {
+			t.Errorf("ParseSize(%q) = %d, %v; want an error that names it", s, got, err)
+		}
+	}
+}
+
+func TestSizesReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Uint64Range(1, 1<<62).Draw(t, "n")
+		if got, err := ParseSize(FormatSize(n)); err != nil || got != n {
+			t.Fatalf("%d is written %q and read %d, %v", n, FormatSize(n), got, err)
+		}
+	})
+}
+
+// Each fault of a configuration is named, with its knob, and all at once.
+func TestValidateNamesFaults(t *testing.T) {
+	file := t.TempDir() + "/file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		change func(*Config)
+		want   []string
+	}{
+		"negative size":  {func(c *Config) { c.Size = -1 }, []string{"-1 ranks", "65536", "-n"}},
+		"huge size":      {func(c *Config) { c.Size = MaxSize + 1 }, []string{"65537 ranks", "65536", "-n"}},
+		"no program":     {func(c *Config) { c.Program = "" }, []string{"no program"}},
+		"conduit":        {func(c *Config) { c.Conduit = "pigeon" }, []string{`"pigeon"`, "shm", "-conduit"}},
+		"no directory":   {func(c *Config) { c.Dir = file + "/none" }, []string{"/none", "-wdir"}},
+		"not a dir":      {func(c *Config) { c.Dir = file }, []string{"not a directory", "-wdir"}},
+		"bind":           {func(c *Config) { c.Bind = "socket" }, []string{`"socket"`, "core", "-bind"}},
+		"timeout":        {func(c *Config) { c.Timeout = -1 }, []string{"-timeout"}},
+		"freeze":         {func(c *Config) { c.Freeze = []int{0, 4} }, []string{"rank 4", "0..3", "-freeze"}},
+		"freeze below":   {func(c *Config) { c.Freeze = []int{-1} }, []string{"rank -1", "-freeze"}},
+		"env no value":   {func(c *Config) { c.Env = []string{"A"} }, []string{`"A"`, "-x"}},
+		"env no name":    {func(c *Config) { c.Env = []string{"=b"} }, []string{`"=b"`, "-x"}},
+		"env own":        {func(c *Config) { c.Env = []string{"ARGON_RANK=3"} }, []string{"ARGON_RANK", "-x"}},
+		"env zero":       {func(c *Config) { c.Env = []string{"A=\x00"} }, []string{`"A"`, "zero byte"}},
+		"several faults": {func(c *Config) { c.Size, c.Program, c.Bind = -2, "", "x" }, []string{"-2 ranks", "no program", `"x"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{Size: 4, Program: "true"}
+			c.EnsureDefaults()
+			if err := c.Validate(); err != nil {
+				t.Fatalf("good configuration: %v", err)
+			}
+			tc.change(&c)
+			err := c.Validate()
+			if !errors.Is(err, errs.ErrBadArg) {
+				t.Fatalf("error is %v, want a bad argument", err)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not name %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// Ranks get what the launcher says, and nothing that it was itself told.
+func TestEnvironmentOfRanks(t *testing.T) {
+	for _, k := range ownEnv {
+		t.Setenv(k, "inherited")
+	}
+	t.Setenv("A", "old")
+	c := Config{Size: 4, Program: "x", Conduit: "shm", Segment: 1 << 20, Env: []string{"A=new=1", "B="}, Freeze: []int{2}}
+	env := c.environ("job", 2, map[string]int{EnvSegFD: 3, EnvCtlFD: 4})
+	for _, want := range []string{"A=new=1", "B=", "ARGON_RANK=2", "ARGON_SIZE=4", "ARGON_LOCAL_RANK=2", "ARGON_LOCAL_SIZE=4",
+		"ARGON_JOBID=job", "ARGON_CONDUIT=shm", "ARGON_SEGFD=3", "ARGON_CTLFD=4", "ARGON_SEGMENT=1048576", "ARGON_FREEZE=1"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is missing", want)
+		}
+		k, _, _ := strings.Cut(want, "=")
+		n := 0
+		for _, kv := range env {
+			if strings.HasPrefix(kv, k+"=") {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is there %d times", k, n)
+		}
+	}
+	for _, kv := range c.environ("job", 1, nil) {
+		if strings.HasSuffix(kv, "=inherited") || strings.HasPrefix(kv, "ARGON_FREEZE") {
+			t.Errorf("rank 1 has %s", kv)
+		}
+	}
+}
+
+func TestSegmentOfTheEnvironment(t *testing.T) {
+	t.Setenv(EnvSegment, "7M")
+	has := func(c Config, want string) {
+		t.Helper()
+		if env := c.environ("", 0, nil); !slices.Contains(env, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	has(Config{Size: 1}, "ARGON_SEGMENT=7M")
+	has(Config{Size: 1, Segment: 4096}, "ARGON_SEGMENT=4096")
+}
