@@ -1,7 +1,13 @@
 package gas
 
 import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -14,6 +20,22 @@ type Node struct {
 	ep    conduits.Endpoint
 	rank  int
 	size  int
+	debug bool
+
+	e    *am.Endpoint
+	x    *extended.Endpoint
+	b    *barrier.Barrier
+	heap *segment.Heap
+
+	// [freshLow, freshHigh) of the segment was never allocated, so that nothing
+	// has to be zeroed there.
+	freshMu             sync.Mutex
+	freshLow, freshHigh uint64
+
+	agreement agreement
+	calls     calls
+	locks     locks
+	stop      atomic.Bool // ends the progress goroutine
 }
 
 // Rank is this rank's number, 0 to Size()-1.
@@ -21,3 +43,107 @@ func (n *Node) Rank() int { return n.rank }
 
 // Size is the number of ranks in the job.
 func (n *Node) Size() int { return n.size }
+
+// AM is the active message layer, with the handlers of Config.Handlers.
+func (n *Node) AM() *am.Endpoint { return n.e }
+
+// Extended is the put/get layer.
+func (n *Node) Extended() *extended.Endpoint { return n.x }
+
+// Barriers is the barrier as generated code uses it: with identifiers and flags.
+func (n *Node) Barriers() *barrier.Barrier { return n.b }
+
+// Conduit is the transport's endpoint.
+func (n *Node) Conduit() conduits.Endpoint { return n.ep }
+
+// Heap is the allocator of this rank's segment. Memory from it has whatever
+// contents it had.
+func (n *Node) Heap() *segment.Heap { return n.heap }
+
+// Neighbour says whether rank's segment can be reached by load and store from
+// here, so that Ptr.Local works.
+func (n *Node) Neighbour(rank int) bool {
+	return uint(rank) < uint(len(n.views)) && n.views[rank].Size() != 0
+}
+
+// The identifiers of this package's barriers. They differ so that a rank that
+// leaves the job while others are in a barrier is noticed.
+const (
+	barrierID = 0
+	leaveID   = 1<<31 - 1
+	startID   = 1<<31 - 2
+)
+
+// Barrier waits until all ranks have called it, and answers peers meanwhile.
+// What a rank did to memory before its barrier is visible to all after theirs.
+// Collective.
+func (n *Node) Barrier() error {
+	if err := n.b.Notify(barrierID, 0); err != nil {
+		return err
+	}
+	return n.b.Wait(barrierID, 0)
+}
+
+// BarrierNotify begins a barrier, and BarrierWait ends it: a rank may compute in
+// between while the others arrive. Collective.
+func (n *Node) BarrierNotify() error { return n.b.Notify(barrierID, 0) }
+
+// BarrierWait waits until all ranks have called BarrierNotify. It must follow a
+// BarrierNotify, or it returns ErrNotReady.
+func (n *Node) BarrierWait() error { return n.b.Wait(barrierID, 0) }
+
+// BarrierTry is BarrierWait if that need not wait; else it polls once and
+// returns false.
+func (n *Node) BarrierTry() (done bool, err error) { return n.b.Try(barrierID, 0) }
+
+// Poll answers what has arrived from peers and returns how many messages it ran.
+func (n *Node) Poll() int { return n.e.Poll() }
+
+// Wait answers peers until cond holds, and sleeps when there is nothing to do.
+// cond must be cheap and must not wait itself. It is looked at again whenever
+// something has arrived, when a peer has changed this rank's memory with an
+// atomic of this package or a signal, and after Wake. A peer's Put alone makes
+// nobody look. If the job fails first, Wait returns how.
+func (n *Node) Wait(cond func() bool) error { return n.e.Wait(nil, cond) }
+
+// Wake makes those goroutines of rank that are in Wait look at their conditions
+// again.
+func (n *Node) Wake(rank int) {
+	if uint(rank) < uint(n.size) {
+		n.ep.Wake(rank)
+	}
+}
+
+// Fence orders the calling goroutine's plain accesses through Ptr.Local and the
+// like, and its Puts and Gets, before it against those after it, as seen by
+// every rank of the neighbourhood. Barriers, atomics and calls do it themselves.
+func (n *Node) Fence() { n.ep.Fence() }
+
+// Handle names a transfer that may still be under way. The zero Handle is one
+// that is complete. Each other one must be given to Sync or SyncAll once, or to
+// TrySync until that says true.
+type Handle = extended.Handle
+
+// Sync waits until the transfer is complete: a put is visible to all ranks, a
+// get's data has arrived.
+func (n *Node) Sync(h Handle) error {
+	if h == 0 {
+		return nil
+	}
+	return n.x.Wait(h)
+}
+
+// TrySync says whether the transfer is complete, in which case h is used up. It
+// polls once if not.
+func (n *Node) TrySync(h Handle) (done bool, err error) {
+	if h == 0 {
+		return true, nil
+	}
+	return n.x.Try(h)
+}
+
+// SyncAll is Sync for all of hs, which it sets to zero.
+func (n *Node) SyncAll(hs []Handle) error { return n.x.WaitAll(hs) }
+
+// Stats fills in what the rank's endpoint has counted.
+func (n *Node) Stats(s *conduits.Stats) { n.ep.Stats(s) }

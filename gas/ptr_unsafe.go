@@ -245,6 +245,36 @@ func (p Ptr[T]) GetSlice(n *Node, dst []T) error {
 	return n.getBytes(bytesOf(dst), p.w)
 }
 
+// PutNB begins to store v; the copy of v is taken before it returns.
+func (p Ptr[T]) PutNB(n *Node, v T) (Handle, error) {
+	if r := p.w >> nlaBits; r < uint64(len(n.views)) && !n.debug {
+		w := &n.views[r]
+		if off := (p.w - baseMask) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
+			*(*T)(unsafe.Add(w.Base, off)) = v
+			return 0, nil
+		}
+	}
+	return putNBSlow(n, p.w, v)
+}
+
+// GetNB begins to load *p into *dst, which must be left alone until the Handle
+// has been synchronized.
+func (p Ptr[T]) GetNB(n *Node, dst *T) (Handle, error) {
+	return p.GetSliceNB(n, unsafe.Slice(dst, 1))
+}
+
+// PutSliceNB begins to store the elements of src at p and after it. src must be
+// left alone until the Handle has been synchronized.
+func (p Ptr[T]) PutSliceNB(n *Node, src []T) (Handle, error) {
+	return n.putBytesNB(p.w, bytesOf(src))
+}
+
+// GetSliceNB begins to load len(dst) elements from p on into dst, which must be
+// left alone until the Handle has been synchronized.
+func (p Ptr[T]) GetSliceNB(n *Node, dst []T) (Handle, error) {
+	return n.getBytesNB(bytesOf(dst), p.w)
+}
+
 // bytesOf is s as bytes.
 func bytesOf[T any](s []T) []byte {
 	var t T

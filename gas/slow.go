@@ -1,42 +1,30 @@
 package gas
 
 import (
+	"math"
+
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/errs"
 )
+
+// What direct access refuses comes here: accesses outside the neighbourhood,
+// which the conduit carries, and those that are wrong.
 
 func (n *Node) putBytesSlow(w uint64, src []byte) error {
 	if err := n.check("Put", w, uint64(len(src))); err != nil {
 		return err
 	}
-	return n.unreachable("Put", w)
+	return n.x.Put(wordRank(w), wordNLA(w), src)
 }
 
 func (n *Node) getBytesSlow(dst []byte, w uint64) error {
 	if err := n.check("Get", w, uint64(len(dst))); err != nil {
 		return err
 	}
-	return n.unreachable("Get", w)
-}
-
-func (n *Node) atomicSlow(w uint64, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (uint64, error) {
-	if err := n.check(opNames[op], w, uint64(t.Size())); err != nil {
-		return 0, err
-	}
-	if err := conduits.CheckAtomic("gas: "+opNames[op], op, t, wordNLA(w)); err != nil {
-		return 0, err
-	}
-	return 0, n.unreachable(opNames[op], w)
-}
-
-// unreachable is the error of an access that direct access refuses although the
-// address is right.
-func (n *Node) unreachable(op string, w uint64) error {
-	return errs.NotSupported("gas: %s: rank %d does not grant it, or is outside the neighbourhood", op, wordRank(w))
+	return n.x.Get(dst, wordRank(w), wordNLA(w))
 }
 
 // putSlow and getSlow are out of line, so that Put and Get stay small and v does
-// not escape.
+// not escape there.
 //
 //go:noinline
 func putSlow[T any](n *Node, w uint64, v T) error {
@@ -48,4 +36,57 @@ func getSlow[T any](n *Node, w uint64) (T, error) {
 	buf := make([]T, 1)
 	err := n.getBytesSlow(bytesOf(buf), w)
 	return buf[0], err
+}
+
+//go:noinline
+func putNBSlow[T any](n *Node, w uint64, v T) (Handle, error) {
+	src := bytesOf([]T{v})
+	if err := n.check("PutNB", w, uint64(len(src))); err != nil {
+		return 0, err
+	}
+	return n.x.PutNB(wordRank(w), wordNLA(w), src)
+}
+
+func (n *Node) putBytesNB(w uint64, src []byte) (Handle, error) {
+	if err := n.check("PutNB", w, uint64(len(src))); err != nil {
+		return 0, err
+	}
+	return n.x.PutBulkNB(wordRank(w), wordNLA(w), src)
+}
+
+func (n *Node) getBytesNB(dst []byte, w uint64) (Handle, error) {
+	if err := n.check("GetNB", w, uint64(len(dst))); err != nil {
+		return 0, err
+	}
+	return n.x.GetNB(dst, wordRank(w), wordNLA(w))
+}
+
+// atomicSlow lets the conduit perform an atomic.
+func (n *Node) atomicSlow(w uint64, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (uint64, error) {
+	name := opNames[op]
+	if err := n.check(name, w, uint64(t.Size())); err != nil {
+		return 0, err
+	}
+	if err := conduits.CheckAtomic("gas: "+name, op, t, wordNLA(w)); err != nil {
+		return 0, err
+	}
+	rank, at := wordRank(w), wordNLA(w)
+	switch t {
+	case conduits.Int32:
+		v, err := n.x.AtomicInt32(rank, at, op, int32(a), int32(b))
+		return uint64(uint32(v)), err
+	case conduits.Uint32:
+		v, err := n.x.AtomicUint32(rank, at, op, uint32(a), uint32(b))
+		return uint64(v), err
+	case conduits.Int64:
+		v, err := n.x.AtomicInt64(rank, at, op, int64(a), int64(b))
+		return uint64(v), err
+	case conduits.Float32:
+		v, err := n.x.AtomicFloat32(rank, at, op, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)))
+		return uint64(math.Float32bits(v)), err
+	case conduits.Float64:
+		v, err := n.x.AtomicFloat64(rank, at, op, math.Float64frombits(a), math.Float64frombits(b))
+		return math.Float64bits(v), err
+	}
+	return n.x.AtomicUint64(rank, at, op, a, b)
 }

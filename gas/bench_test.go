@@ -1,0 +1,146 @@
+package gas
+
+import "testing"
+
+// benchPair runs body on rank 0 of two in-process ranks, with the other rank
+// answering until it is done.
+func benchPair(b *testing.B, body func(n *Node, p Ptr[uint64])) {
+	runN(b, 2, func(n *Node) error {
+		p, err := NewSlice[uint64](n, 1024)
+		if err != nil {
+			return err
+		}
+		if n.Rank() == 0 {
+			body(n, p.On(1))
+		}
+		return n.Barrier()
+	})
+}
+
+func BenchmarkPtrPut(b *testing.B) {
+	benchPair(b, func(n *Node, p Ptr[uint64]) {
+		for b.Loop() {
+			if err := p.Put(n, 42); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+var sink uint64
+
+func BenchmarkPtrGet(b *testing.B) {
+	benchPair(b, func(n *Node, p Ptr[uint64]) {
+		for b.Loop() {
+			v, err := p.Get(n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sink += v
+		}
+	})
+}
+
+func BenchmarkPtrPutNB(b *testing.B) {
+	benchPair(b, func(n *Node, p Ptr[uint64]) {
+		for b.Loop() {
+			h, err := p.PutNB(n, 42)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := n.Sync(h); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkPtrLoad(b *testing.B) {
+	benchPair(b, func(n *Node, p Ptr[uint64]) {
+		for b.Loop() {
+			v, err := p.Load(n)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sink += v
+		}
+	})
+}
+
+func BenchmarkFetchAdd(b *testing.B) {
+	benchPair(b, func(n *Node, p Ptr[uint64]) {
+		for b.Loop() {
+			v, err := FetchAdd(n, p, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sink += v
+		}
+	})
+}
+
+func BenchmarkFetchMax(b *testing.B) {
+	benchPair(b, func(n *Node, p Ptr[uint64]) {
+		for b.Loop() {
+			v, err := FetchMax(n, p, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sink += v
+		}
+	})
+}
+
+func BenchmarkLockUncontended(b *testing.B) {
+	runN(b, 1, func(n *Node) error {
+		l, err := NewLock(n)
+		if err != nil {
+			return err
+		}
+		for b.Loop() {
+			if err := l.Lock(n); err != nil {
+				return err
+			}
+			if err := l.Unlock(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func BenchmarkArrayPut(b *testing.B) {
+	runN(b, 2, func(n *Node) error {
+		a, err := NewArray[uint64](n, 1000, Cyclic)
+		if err != nil {
+			return err
+		}
+		if n.Rank() == 0 {
+			i := 0
+			for b.Loop() {
+				if err := a.Put(n, i, 7); err != nil {
+					return err
+				}
+				if i++; i == 1000 {
+					i = 0
+				}
+			}
+		}
+		return n.Barrier()
+	})
+}
+
+var benchCall = RegisterCall("bench.add", func(n *Node, a [2]uint64) uint64 { return a[0] + a[1] })
+
+func BenchmarkCallSelf(b *testing.B) {
+	runN(b, 1, func(n *Node) error {
+		for b.Loop() {
+			v, err := benchCall.Call(n, 0, [2]uint64{1, 2})
+			if err != nil {
+				return err
+			}
+			sink += v
+		}
+		return nil
+	})
+}

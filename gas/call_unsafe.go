@@ -1,0 +1,367 @@
+package gas
+
+// What is unsafe here: arguments and results, which hold no Go pointers, are
+// viewed as bytes, in buffers aligned to 8 bytes.
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Func is a function that RegisterCall made callable on other ranks, with an
+// argument of type A and a result of type R. Its methods may be used by many
+// goroutines.
+type Func[A, R any] struct {
+	*function
+}
+
+// function is a Func without its types.
+type function struct {
+	index     uint32
+	name      string
+	signature string
+	argSize   uintptr
+	resSize   uintptr
+	// run calls the function; arg and res are aligned to 8 bytes.
+	run func(n *Node, arg, res unsafe.Pointer)
+}
+
+var functions struct {
+	mu   sync.Mutex
+	list []*function
+}
+
+// RegisterCall makes fn callable from other ranks by the name's Func. It is
+// called before Run, usually to initialise a package variable; all ranks must
+// register the same functions in the same order, which is checked when they
+// meet. Two functions of one name, and types that hold Go pointers or are too
+// large for one message, are mistakes that it panics over. A and R may be
+// struct{}.
+//
+// fn runs on the called rank whenever that polls or waits, with that rank's
+// Node, as an active message handler: it must not block. It may use memory by
+// Ptr.Local and atomics on its own neighbourhood; it must not call other ranks,
+// lock, allocate collectively or enter barriers. At most one fn runs on a rank
+// at a time, on any of its goroutines. A panic in fn is a panic of the called
+// rank.
+func RegisterCall[A, R any](name string, fn func(n *Node, a A) R) *Func[A, R] {
+	var a A
+	var r R
+	for _, t := range []reflect.Type{reflect.TypeFor[A](), reflect.TypeFor[R]()} {
+		if err := checkType(t); err != nil && t.Size() != 0 {
+			panic(fmt.Sprintf("gas: RegisterCall(%q): %v", name, err))
+		}
+		if t.Size() > maxCallBytes {
+			panic(fmt.Sprintf("gas: RegisterCall(%q): type %v has %d bytes; a call carries at most %d", name, t, t.Size(), maxCallBytes))
+		}
+	}
+	if name == "" || fn == nil {
+		panic("gas: RegisterCall needs a name and a function")
+	}
+	f := &function{
+		name:      name,
+		signature: fmt.Sprintf("%s(%v) %v", name, reflect.TypeFor[A](), reflect.TypeFor[R]()),
+		argSize:   unsafe.Sizeof(a),
+		resSize:   unsafe.Sizeof(r),
+		run: func(n *Node, arg, res unsafe.Pointer) {
+			*(*R)(res) = fn(n, *(*A)(arg))
+		},
+	}
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	for _, g := range functions.list {
+		if g.name == name {
+			panic(fmt.Sprintf("gas: RegisterCall(%q): registered twice", name))
+		}
+	}
+	f.index = uint32(len(functions.list))
+	functions.list = append(functions.list, f)
+	return &Func[A, R]{f}
+}
+
+// maxCallBytes is what a medium message carries on every conduit.
+const maxCallBytes = 512
+
+// A call's arguments: the function's index, the caller's slot and its use, and,
+// if it fits, the value. noSlot asks for no answer.
+const (
+	callWords  = 3
+	retWords   = 2
+	callInline = (am.MaxArgs - callWords) * 4 // bytes
+	retInline  = (am.MaxArgs - retWords) * 4
+	noSlot     = 1<<32 - 1
+)
+
+// calls is a rank's side of remote calls.
+type calls struct {
+	table []*function
+
+	// Scratch for the handler, which one goroutine runs at a time.
+	arg, res [maxCallBytes / 8]uint64
+
+	mu    sync.Mutex
+	slots []*slot
+	free  []uint32
+}
+
+// slot is one call whose answer is awaited.
+type slot struct {
+	ready atomic.Bool
+	use   uint32 // tells apart the calls that used this slot; under calls.mu
+	size  uint32 // of the answer, bytes; under calls.mu
+	done  chan struct{}
+	res   [maxCallBytes / 8]uint64
+	name  string
+	dst   int
+}
+
+// Blocked says what is awaited.
+func (s *slot) Blocked() string { return fmt.Sprintf("call of %s on rank %d", s.name, s.dst) }
+
+// handlers are this package's entries of the handler table.
+func (n *Node) handlers() []am.Entry {
+	functions.mu.Lock()
+	n.calls.table = functions.list[:len(functions.list):len(functions.list)]
+	functions.mu.Unlock()
+	h := fnv.New64a()
+	var names []string
+	for _, f := range n.calls.table {
+		fmt.Fprintln(h, f.signature)
+		names = append(names, f.name)
+	}
+	// The handler tables of all ranks are compared when they meet, and with
+	// them what is registered.
+	list := strings.Join(names, " ")
+	if len(list) > 80 {
+		list = list[:77] + "..."
+	}
+	call := fmt.Sprintf("gas.call: %d functions, %016x: %s", len(names), h.Sum64(), list)
+	return []am.Entry{
+		{Index: handlerAgreeUp, Name: "gas.agree up", Fn: n.onAgreeUp, Args: statementWords, Kinds: am.Short | am.Request},
+		{Index: handlerAgreeDown, Name: "gas.agree down", Fn: n.onAgreeDown, Args: statementWords, Kinds: am.Short | am.Request},
+		{Index: handlerCall, Name: call, Fn: n.onCall, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Request},
+		{Index: handlerReturn, Name: "gas.return", Fn: n.onReturn, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Reply},
+	}
+}
+
+// onCall runs a function and answers.
+func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
+	c := &n.calls
+	if len(args) < callWords || int(args[0]) >= len(c.table) {
+		panic(fmt.Sprintf("gas: malformed call from rank %d", t.Src()))
+	}
+	f := c.table[args[0]]
+	arg := unsafe.Pointer(&c.arg)
+	if payload != nil {
+		arg = unsafe.Pointer(unsafe.SliceData(payload))
+	} else {
+		copy(wordsAt(arg, f.argSize), args[callWords:])
+	}
+	f.run(n, arg, unsafe.Pointer(&c.res))
+	if args[1] == noSlot {
+		return
+	}
+	var err error
+	if f.resSize <= retInline {
+		var w [am.MaxArgs]uint32
+		w[0], w[1] = args[1], args[2]
+		k := retWords + copy(w[retWords:], wordsAt(unsafe.Pointer(&c.res), f.resSize))
+		err = t.ReplyShort(handlerReturn, w[:k]...)
+	} else {
+		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(unsafe.Pointer(&c.res)), f.resSize), args[1], args[2])
+	}
+	_ = err // the caller is dead: nobody waits for the answer
+}
+
+// wordsAt is size bytes at p as words, rounded up: all buffers have room.
+func wordsAt(p unsafe.Pointer, size uintptr) []uint32 {
+	return unsafe.Slice((*uint32)(p), (size+3)/4)
+}
+
+// onReturn takes an answer.
+func (n *Node) onReturn(_ *am.Token, args []uint32, payload []byte) {
+	c := &n.calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(args) < retWords || int(args[0]) >= len(c.slots) {
+		return
+	}
+	s := c.slots[args[0]]
+	if s.use != args[1] {
+		return // nobody waits for it any more
+	}
+	if payload != nil {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.res)), maxCallBytes), payload)
+	} else {
+		copy(wordsAt(unsafe.Pointer(&s.res), maxCallBytes), args[retWords:])
+	}
+	s.ready.Store(true)
+	if s.done != nil {
+		close(s.done)
+		s.done = nil
+	}
+}
+
+// take reserves a slot for a call of f on dst.
+func (c *calls) take(f *function, dst int) (s *slot, i uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := len(c.free); k > 0 {
+		i = c.free[k-1]
+		c.free = c.free[:k-1]
+		s = c.slots[i]
+	} else {
+		s, i = new(slot), uint32(len(c.slots))
+		c.slots = append(c.slots, s)
+		c.free = append(c.free, i)[:len(c.free)] // room for all slots to come back
+	}
+	s.name, s.dst = f.name, dst
+	return s, i
+}
+
+// release gives slot i back; later answers to its present use are ignored.
+func (c *calls) release(i uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.slots[i]
+	s.use++
+	s.ready.Store(false)
+	s.done = nil
+	c.free = append(c.free, i)
+}
+
+// send starts a call; arg points to f.argSize bytes aligned to 4.
+func (n *Node) send(f *function, dst int, arg unsafe.Pointer, slot, use uint32) error {
+	if int(f.index) >= len(n.calls.table) || n.calls.table[f.index] != f {
+		return errs.NotReady("gas: call of %s: it was registered after Run had begun", f.name)
+	}
+	if f.argSize <= callInline {
+		var w [am.MaxArgs]uint32
+		w[0], w[1], w[2] = f.index, slot, use
+		k := callWords + copy(w[callWords:], wordsAt(arg, f.argSize))
+		return n.e.RequestShort(dst, handlerCall, w[:k]...)
+	}
+	return n.e.RequestMedium(dst, handlerCall, unsafe.Slice((*byte)(arg), f.argSize), f.index, slot, use)
+}
+
+// padded is an A with room for whole words after it.
+type padded[A any] struct {
+	_ [0]uint64
+	a A
+	_ [3]byte
+}
+
+// Call runs the function with a on rank, which may be the caller's own, and
+// returns its result. It waits, answering peers meanwhile.
+func (f *Func[A, R]) Call(n *Node, rank int, a A) (R, error) {
+	fut, err := f.Go(n, rank, a)
+	if err != nil {
+		var r R
+		return r, err
+	}
+	return fut.Wait()
+}
+
+// Go starts a Call and returns at once, unless it has to wait for room to send.
+func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
+	s, i := n.calls.take(f.function, rank)
+	arg := padded[A]{a: a}
+	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use); err != nil {
+		n.calls.release(i)
+		return Future[R]{}, fmt.Errorf("gas: call of %s on rank %d: %w", f.name, rank, err)
+	}
+	return Future[R]{n: n, s: s, i: i, use: s.use}, nil
+}
+
+// Send runs the function with a on rank and does not ask for the result: it
+// returns when the request is on its way. A barrier does not wait for it.
+func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
+	arg := padded[A]{a: a}
+	if err := n.send(f.function, rank, unsafe.Pointer(&arg), noSlot, 0); err != nil {
+		return fmt.Errorf("gas: call of %s on rank %d: %w", f.name, rank, err)
+	}
+	return nil
+}
+
+// Name is the name it was registered by.
+func (f *Func[A, R]) Name() string { return f.name }
+
+// Future is the result of a call that is under way. It may be copied; of all
+// copies one takes the result with Wait, once.
+type Future[R any] struct {
+	n   *Node
+	s   *slot
+	i   uint32
+	use uint32
+}
+
+// Wait returns the result when it has arrived, and answers peers until then. A
+// second Wait is an error.
+func (f Future[R]) Wait() (r R, err error) {
+	c := &f.n.calls
+	c.mu.Lock()
+	stale := f.s.use != f.use
+	c.mu.Unlock()
+	if stale {
+		return r, errs.BadArg("gas: result of a call taken twice")
+	}
+	if !f.s.ready.Load() {
+		if err := f.n.e.Wait(f.s, f.s.ready.Load); err != nil {
+			name, dst := f.s.name, f.s.dst
+			c.release(f.i)
+			return r, fmt.Errorf("gas: call of %s on rank %d: %w", name, dst, err)
+		}
+	}
+	r = *(*R)(unsafe.Pointer(&f.s.res))
+	c.release(f.i)
+	return r, nil
+}
+
+// Ready says whether Wait would return at once. It does not poll.
+func (f Future[R]) Ready() bool { return f.s.ready.Load() }
+
+// Done returns a channel that is closed when the result has arrived or the job
+// has failed, for use in select. Somebody has to poll for that to happen:
+// another goroutine in a call that waits, or Config.Progress. To be called
+// before Wait.
+func (f Future[R]) Done() <-chan struct{} {
+	c := &f.n.calls
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.s.use != f.use || f.s.ready.Load() || f.n.ep.Err() != nil {
+		return closedChan
+	}
+	if f.s.done == nil {
+		f.s.done = make(chan struct{})
+	}
+	return f.s.done
+}
+
+var closedChan = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// failed closes the channels of those who wait for answers that will not come.
+func (c *calls) failed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.slots {
+		if s.done != nil && !s.ready.Load() {
+			close(s.done)
+			s.done = nil
+		}
+	}
+}
+
+var _ conduits.Blocked = (*slot)(nil)

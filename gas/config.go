@@ -1,0 +1,176 @@
+package gas
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Config is what a program chooses when it runs. The zero value is useful. Each
+// field with a knob is overridden by its environment variable, so that whoever
+// starts a program has the last word; ARGON_VERBOSEENV=1 prints to standard
+// error which variables were looked at and what came of them.
+type Config struct {
+	// Ranks is how many ranks to run inside this process when it was not
+	// started by gasrun; 0 means 1. Knob: ARGON_RANKS. gasrun -n decides
+	// otherwise.
+	Ranks int
+
+	// Conduit is the transport's registered name; "" means "shm".
+	// Knob: gasrun -conduit, ARGON_CONDUIT.
+	Conduit string
+
+	// SegmentSize is the shared memory that each rank brings, bytes, rounded up
+	// to whole pages. 0 means DefaultSegment, or what the conduit allows if
+	// that is less. Memory is not touched before it is used.
+	// Knob: gasrun -segment, ARGON_SEGMENT (suffixes K, M, G).
+	SegmentSize uint64
+
+	// Handlers are the program's own active message handlers, indices 128 to
+	// 255, the same on every rank. Most programs use RegisterCall instead.
+	Handlers []am.Entry
+
+	// Progress runs a goroutine per rank that answers peers while the rank
+	// computes without calling this package. It costs latency when the rank
+	// does call it. Knob: ARGON_PROGRESS=1.
+	Progress bool
+
+	// Debug turns on checks that cost time: blocking calls made from handlers
+	// name the handler. Knob: ARGON_DEBUG=1.
+	Debug bool
+
+	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
+	// standard error.
+	Output io.Writer
+}
+
+// DefaultSegment is the size of a rank's segment unless somebody chooses.
+const DefaultSegment = 64 << 20
+
+// EnsureDefaults fills in zero fields and returns c.
+func (c *Config) EnsureDefaults() *Config {
+	if c.Ranks == 0 {
+		c.Ranks = 1
+	}
+	if c.Conduit == "" {
+		c.Conduit = "shm"
+	}
+	if c.Output == nil {
+		c.Output = os.Stderr
+	}
+	return c
+}
+
+// Validate reports all faults of c together.
+func (c *Config) Validate() error {
+	var all []error
+	if c.Ranks < 0 || c.Ranks > maxRanks {
+		all = append(all, errs.BadArg("gas: Config.Ranks is %d; it must be 1 to %d (ARGON_RANKS)", c.Ranks, maxRanks))
+	}
+	if c.SegmentSize > uint64(segment.MaxAttach) {
+		all = append(all, errs.BadArg("gas: Config.SegmentSize is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
+			c.SegmentSize, uint64(segment.MaxAttach)))
+	}
+	seen := map[am.HandlerID]string{}
+	for _, h := range c.Handlers {
+		if h.Index < firstClient {
+			all = append(all, errs.BadArg("gas: Config.Handlers: %q has index %d; programs own %d to 255", h.Name, h.Index, firstClient))
+		}
+		if other, dup := seen[h.Index]; dup {
+			all = append(all, errs.BadArg("gas: Config.Handlers: %q and %q both have index %d", other, h.Name, h.Index))
+		}
+		seen[h.Index] = h.Name
+		if h.Fn == nil {
+			all = append(all, errs.BadArg("gas: Config.Handlers: %q (index %d) has no function", h.Name, h.Index))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// firstClient is the first handler index that programs may use.
+const firstClient = 128
+
+// fromEnv overrides fields from environment variables, looked up with env, and
+// tells verbose, if it is not nil, about each. All faults are reported.
+func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
+	var all []error
+	look := func(key, what string, set func(v string) error) {
+		v := env(key)
+		if v != "" {
+			if err := set(v); err != nil {
+				all = append(all, err)
+			}
+		}
+		if verbose != nil {
+			if v == "" {
+				v = "(not set)"
+			}
+			fmt.Fprintf(verbose, "argon: env %-18s %-12s %s\n", key, v, what)
+		}
+	}
+	boolean := func(key string, to *bool) func(string) error {
+		return func(v string) error {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return errs.BadArg("gas: %s=%q is neither 0 nor 1", key, v)
+			}
+			*to = b
+			return nil
+		}
+	}
+	look("ARGON_RANKS", "ranks inside this process", func(v string) error {
+		k, err := strconv.Atoi(v)
+		if err != nil || k < 1 || k > maxRanks {
+			return errs.BadArg("gas: ARGON_RANKS=%q is not a number of ranks from 1 to %d", v, maxRanks)
+		}
+		c.Ranks = k
+		return nil
+	})
+	look("ARGON_CONDUIT", "transport", func(v string) error { c.Conduit = v; return nil })
+	look("ARGON_SEGMENT", "shared memory of a rank", func(v string) error {
+		b, err := parseSize(v)
+		if err != nil {
+			return errs.BadArg("gas: ARGON_SEGMENT=%q: %v", v, err)
+		}
+		c.SegmentSize = b
+		return nil
+	})
+	look("ARGON_PROGRESS", "answer peers in the background", boolean("ARGON_PROGRESS", &c.Progress))
+	look("ARGON_DEBUG", "checks that cost time", boolean("ARGON_DEBUG", &c.Debug))
+	return errors.Join(all...)
+}
+
+// parseSize reads bytes with an optional suffix K, M, G or T (powers of 1024,
+// an i or B after it allowed).
+func parseSize(s string) (uint64, error) {
+	num := strings.TrimRight(s, "kKmMgGtTiB")
+	shift := 0
+	switch suffix := s[len(num):]; strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(suffix), "B"), "I") {
+	case "":
+	case "K":
+		shift = 10
+	case "M":
+		shift = 20
+	case "G":
+		shift = 30
+	case "T":
+		shift = 40
+	default:
+		return 0, fmt.Errorf("unknown suffix %q; K, M, G and T are known", suffix)
+	}
+	v, err := strconv.ParseUint(num, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("not a size such as 4096, 64K or 1G")
+	}
+	if v > 1<<63>>shift {
+		return 0, fmt.Errorf("more than 2^63 bytes")
+	}
+	return v << shift, nil
+}

@@ -1,0 +1,93 @@
+package gas
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/launch"
+)
+
+// Runs under way, for SIGQUIT.
+var running struct {
+	mu   sync.Mutex
+	runs map[*run]bool
+	sig  chan os.Signal
+}
+
+// diagnose has SIGQUIT answered for r until forget is called: a line per rank
+// that says where it waits, all goroutine stacks, and exit with status 131.
+func diagnose(r *run) (forget func()) {
+	d := &running
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.runs) == 0 {
+		d.runs = map[*run]bool{}
+		d.sig = make(chan os.Signal, 1)
+		signal.Notify(d.sig, syscall.SIGQUIT)
+		go func(sig <-chan os.Signal) {
+			if _, ok := <-sig; ok {
+				quit()
+			}
+		}(d.sig)
+	}
+	d.runs[r] = true
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.runs, r)
+		if len(d.runs) == 0 {
+			signal.Stop(d.sig)
+			close(d.sig)
+		}
+	}
+}
+
+// quit answers SIGQUIT.
+func quit() {
+	d := &running
+	d.mu.Lock()
+	var out io.Writer = os.Stderr
+	for r := range d.runs {
+		out = r.cfg.Output
+		for _, n := range r.nodes {
+			fmt.Fprintln(out, n.diagnosis())
+		}
+	}
+	buf := make([]byte, 1<<20)
+	for len(buf) < 64<<20 {
+		if k := runtime.Stack(buf, true); k < len(buf) {
+			buf = buf[:k]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	fmt.Fprintf(out, "\n%s\n", buf)
+	os.Exit(launch.StatusQuit)
+}
+
+// diagnosis is a line that says where n's rank waits and what it has under way.
+func (n *Node) diagnosis() string {
+	var where []string
+	for _, b := range n.ep.Waiting() {
+		where = append(where, b.Blocked())
+	}
+	if len(where) == 0 {
+		where = append(where, "not waiting")
+	}
+	handles := 0
+	if n.x != nil {
+		handles = n.x.Outstanding()
+	}
+	var s conduits.Stats
+	n.ep.Stats(&s)
+	return fmt.Sprintf("argon: rank %d: %s; handles outstanding %d; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
+		n.rank, strings.Join(where, "; "), handles,
+		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
+}

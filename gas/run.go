@@ -1,0 +1,337 @@
+package gas
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/barrier"
+	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/shm" // the conduit that is always there
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/segment"
+)
+
+// Main runs fn as Run does with a zero Config, and ends the process as Exit
+// does.
+func Main(fn func(n *Node) error) { Exit(Run(Config{}, fn)) }
+
+// Exit ends the process with what Run returned: status 0 for nil; else it prints
+// "argon: " and the error to standard error and ends with status 1, or 121 if
+// the rank failed only because another one had.
+func Exit(err error) {
+	if err == nil {
+		os.Exit(0)
+	}
+	fmt.Fprintf(os.Stderr, "argon: %v\n", err)
+	if errors.Is(err, ErrPeer) {
+		os.Exit(launch.StatusPeerFailed)
+	}
+	os.Exit(launch.StatusFailed)
+}
+
+// Run calls fn once for each rank that this process has in the job, each time on
+// a goroutine of its own, and returns when all of them are done: in a process
+// that gasrun started that is one rank; otherwise the process is a job by
+// itself, with Config.Ranks ranks.
+//
+// A rank whose fn returns nil waits for all others in a final barrier. A rank
+// fails if its fn returns an error, panics, or ends its goroutine
+// (runtime.Goexit, and with it testing's FailNow): then what other ranks wait
+// for ends with a *PeerError, and Run returns a *RankError for the rank of this
+// process that failed first, in preference one that did not fail because of
+// another. Run cannot stop goroutines: it returns when every fn has.
+//
+// A process may call Run many times, also at once, except that gasrun's ranks
+// may call it once.
+func Run(cfg Config, fn func(n *Node) error) error {
+	if fn == nil {
+		return errs.BadArg("gas: Run without a function")
+	}
+	var verbose io.Writer
+	if v := os.Getenv("ARGON_VERBOSEENV"); v != "" && v != "0" {
+		verbose = os.Stderr
+	}
+	if err := cfg.fromEnv(os.Getenv, verbose); err != nil {
+		return err
+	}
+	cfg.EnsureDefaults()
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	cd, err := conduits.Lookup(cfg.Conduit)
+	if err != nil {
+		return err
+	}
+	place, launched, err := launchedPlace(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if launched {
+		return runLaunched(cfg, cd, place, fn)
+	}
+	if found := otherLauncher(os.Getenv); found != "" {
+		fmt.Fprintf(cfg.Output, "argon: found %s: ranks do not find each other this way yet, so this process runs by itself (%d ranks); start it with gasrun -n\n", found, cfg.Ranks)
+	}
+	if cd.Local == nil {
+		return errs.NotSupported("gas: conduit %s cannot run ranks inside one process; start the program with gasrun", cd.Name)
+	}
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{})
+	if err != nil {
+		return err
+	}
+	return runRanks(&cfg, eps, fn)
+}
+
+// launchedPlace is what gasrun says about this process; ok is false if it was
+// not started by gasrun.
+func launchedPlace(env func(string) string) (j conduits.Job, ok bool, err error) {
+	rank, size := env(launch.EnvRank), env(launch.EnvSize)
+	if rank == "" && size == "" {
+		return j, false, nil
+	}
+	j.Env = env
+	if j.Size, err = strconv.Atoi(size); err != nil || j.Size < 1 || j.Size > launch.MaxSize {
+		return j, true, errs.BadArg("gas: %s=%q is not a number of ranks from 1 to %d; gasrun sets it together with %s=%q",
+			launch.EnvSize, size, launch.MaxSize, launch.EnvRank, rank)
+	}
+	if j.Rank, err = strconv.Atoi(rank); err != nil || j.Rank < 0 || j.Rank >= j.Size {
+		return j, true, errs.BadArg("gas: %s=%q is no rank of a job with %s=%d: ranks are 0 to %d", launch.EnvRank, rank, launch.EnvSize, j.Size, j.Size-1)
+	}
+	return j, true, nil
+}
+
+// otherLauncher names the variables by which another launcher says that this
+// process is one of several.
+func otherLauncher(env func(string) string) string {
+	for _, l := range [...]struct{ name, rank, size string }{
+		{"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
+		{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+		{"PMI", "PMI_RANK", "PMI_SIZE"},
+	} {
+		if r := env(l.rank); r != "" {
+			return fmt.Sprintf("%s (%s=%s, %s=%s)", l.name, l.rank, r, l.size, env(l.size))
+		}
+	}
+	return ""
+}
+
+// joined is set when this process has taken its rank.
+var joined atomic.Bool
+
+// runLaunched runs the one rank of a process that gasrun started.
+func runLaunched(cfg Config, cd conduits.Conduit, j conduits.Job, fn func(n *Node) error) error {
+	if joined.Swap(true) {
+		return errs.NotReady("gas: Run called again: a process started by gasrun is rank %d once", j.Rank)
+	}
+	if cd.Join == nil {
+		return errs.NotSupported("gas: conduit %s cannot join a launched job", cd.Name)
+	}
+	if err := watchLauncher(j.Env(launch.EnvCtlFD)); err != nil {
+		return err
+	}
+	if j.Env(launch.EnvFreeze) == "1" {
+		fmt.Fprintf(cfg.Output, "argon: rank %d: stopped before it joins; debug or continue (kill -CONT) process %d\n", j.Rank, os.Getpid())
+		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("gas: %s: %w", launch.EnvFreeze, err)
+		}
+	}
+	ep, err := cd.Join(j, conduits.Config{})
+	if err != nil {
+		return err
+	}
+	if fd, err := strconv.Atoi(j.Env(launch.EnvSegFD)); err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	return runRanks(&cfg, []conduits.Endpoint{ep}, fn)
+}
+
+// watchLauncher ends the process when the launcher is gone, which closes the
+// other end of the pipe that it left us.
+func watchLauncher(s string) error {
+	if s == "" {
+		return nil
+	}
+	fd, err := strconv.Atoi(s)
+	if err != nil || fd < 0 {
+		return errs.BadArg("gas: %s=%q is no file descriptor; gasrun sets it", launch.EnvCtlFD, s)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return errs.BadArg("gas: %s=%d is not open (%v): environment of a rank without the rank; gasrun sets it", launch.EnvCtlFD, fd, err)
+	}
+	syscall.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), "control pipe")
+	go func() {
+		// Whatever comes is for later versions; the end is for us.
+		io.Copy(io.Discard, f)
+		fmt.Fprintln(os.Stderr, "argon: the launcher is gone")
+		os.Exit(launch.StatusPeerFailed)
+	}()
+	return nil
+}
+
+// run is the ranks of one call of Run.
+type run struct {
+	cfg   *Config
+	nodes []*Node
+
+	mu    sync.Mutex
+	first *RankError // of all failures the one to return
+}
+
+// runRanks runs fn on eps and closes them.
+func runRanks(cfg *Config, eps []conduits.Endpoint, fn func(n *Node) error) error {
+	r := &run{cfg: cfg}
+	for _, ep := range eps {
+		r.nodes = append(r.nodes, &Node{ep: ep, rank: ep.Rank(), size: ep.Size(), debug: cfg.Debug})
+	}
+	forget := diagnose(r)
+	defer forget()
+	var wg sync.WaitGroup
+	for _, n := range r.nodes {
+		wg.Go(func() { r.rank(n, fn) })
+	}
+	wg.Wait()
+	if r.first != nil {
+		return r.first
+	}
+	return nil
+}
+
+// rank runs fn as n, from attach to close. It returns only by returning, unless
+// fn ends the goroutine.
+func (r *run) rank(n *Node, fn func(n *Node) error) {
+	var progress sync.WaitGroup
+	doing := "attach"
+	defer func() {
+		if doing != "" {
+			p := recover()
+			err := &RankError{Rank: n.rank}
+			if p != nil {
+				err.Err, err.Stack = fmt.Errorf("panic: %v", p), debug.Stack()
+				if e, ok := p.(error); ok {
+					err.Err = fmt.Errorf("panic: %w", e)
+				}
+			} else {
+				err.Err = fmt.Errorf("%s ended its goroutine (runtime.Goexit)", doing)
+			}
+			r.fail(n, err)
+		}
+		n.stop.Store(true)
+		n.ep.Wake(n.rank)
+		progress.Wait()
+		n.calls.failed()
+		if err := n.ep.Close(); err != nil && n.ep.Err() == nil {
+			r.fail(n, &RankError{Rank: n.rank, Err: err})
+		}
+	}()
+	err := n.attach(r.cfg)
+	if err == nil {
+		if r.cfg.Progress {
+			progress.Go(n.progress)
+		}
+		doing = "the rank's function"
+		err = fn(n)
+		doing = "leaving"
+		if err == nil {
+			err = n.leave()
+		}
+	}
+	doing = ""
+	if err != nil {
+		r.fail(n, &RankError{Rank: n.rank, Err: err})
+	}
+}
+
+// fail notes that n's rank has failed and tells the other ranks.
+func (r *run) fail(n *Node, err *RankError) {
+	r.mu.Lock()
+	if r.first == nil || errors.Is(r.first, ErrPeer) && !errors.Is(err, ErrPeer) {
+		r.first = err
+	}
+	r.mu.Unlock()
+	// A rank that fails because of another one would only hide the cause.
+	if n.ep.Err() == nil {
+		n.ep.Fail(err.Err)
+	}
+}
+
+// attach builds the layers on n's endpoint, together with all other ranks.
+func (n *Node) attach(cfg *Config) error {
+	size := cfg.SegmentSize
+	limit := n.ep.Limits().MaxSegment
+	if size == 0 {
+		size = min(DefaultSegment, limit)
+	}
+	size = (size + segment.PageSize - 1) &^ (segment.PageSize - 1)
+	if size > limit {
+		return errs.Resource("gas: a segment of %d bytes: the job allows %d a rank (gasrun -segment, ARGON_SEGMENT)", size, limit)
+	}
+	heap, err := segment.NewHeap(segment.AttachBase, size)
+	if err != nil {
+		return err
+	}
+	n.heap = heap
+	n.freshHigh = size
+	n.b = barrier.New()
+	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug})
+	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
+	runtimeEntries = append(runtimeEntries, n.handlers()...)
+	n.e, err = am.Attach(n.ep, am.Config{
+		Handlers:    append([]am.Entry(nil), cfg.Handlers...),
+		Runtime:     runtimeEntries,
+		SegmentSize: size,
+		Completer:   n.x,
+		Debug:       cfg.Debug,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.b.Bind(n.e); err != nil {
+		return err
+	}
+	n.x.Bind(n.e)
+	n.views = n.ep.Views()
+	// Nobody sends anything to a rank that is not complete.
+	if err := n.b.Notify(startID, 0); err != nil {
+		return err
+	}
+	return n.b.Wait(startID, 0)
+}
+
+// leave waits until all ranks leave. It does so in the barrier and as a
+// collective call at once, so that whoever is in either of them still learns
+// that this rank will not come.
+func (n *Node) leave() error {
+	if err := n.b.Notify(leaveID, 0); err != nil {
+		return fmt.Errorf("gas: the rank's function returned during a barrier: %w", err)
+	}
+	if err := n.same(opLeave, 0, nil, 0, 0); err != nil {
+		return err
+	}
+	if err := n.b.Wait(leaveID, 0); err != nil {
+		if errors.Is(err, ErrBarrierMismatch) {
+			return fmt.Errorf("gas: some ranks have returned from the program's function while others are in a barrier: %w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// progress answers peers until the rank leaves.
+func (n *Node) progress() {
+	err := n.e.Wait(nil, n.stop.Load)
+	if err != nil {
+		n.calls.failed()
+	}
+}
