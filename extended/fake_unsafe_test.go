@@ -3,7 +3,6 @@ package extended
 import (
 	"math/rand/v2"
 	"sync"
-	"testing"
 	"time"
 	"unsafe"
 
@@ -30,6 +29,8 @@ type fakeOptions struct {
 	seed    uint64
 	// eager lets operations complete, or their sources be read, at once, at random.
 	eager bool
+	// bare keeps the conduit from reading sources early, which allocates.
+	bare bool
 	// hold keeps everything until the test calls release.
 	hold   bool
 	config Config
@@ -69,8 +70,7 @@ type fakeEP struct {
 	seq    uint32
 }
 
-func newFake(t testing.TB, size int, o fakeOptions) *fakeJob {
-	t.Helper()
+func newFake(size int, o fakeOptions) *fakeJob {
 	if o.bytes == 0 {
 		o.bytes = 4 * segment.PageSize
 	}
@@ -205,8 +205,19 @@ func (e *fakeEP) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 // Poll delivers some of what is under way, in random order.
 func (e *fakeEP) Poll() int {
 	e.mu.Lock()
-	if e.polling || e.hold || len(e.queue) == 0 {
-		e.mu.Unlock()
+	hold := e.hold
+	e.mu.Unlock()
+	if hold {
+		return 0
+	}
+	return e.deliver()
+}
+
+// deliver is Poll whether operations are held or not.
+func (e *fakeEP) deliver() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.polling || len(e.queue) == 0 {
 		return 0
 	}
 	e.polling = true
@@ -214,30 +225,27 @@ func (e *fakeEP) Poll() int {
 	for k := 0; k < n && len(e.queue) > 0; k++ {
 		i := e.rnd.IntN(len(e.queue))
 		p := e.queue[i]
-		if p.want == conduits.SourceDone|conduits.RemoteDone && p.kind == 0 && e.fail == nil && e.rnd.IntN(2) == 0 {
+		ev, fail := p.want, e.fail
+		var value uint64
+		if ev == wantCopy && p.kind == 0 && fail == nil && !e.o.bare && e.rnd.IntN(2) == 0 {
 			// The source is read before the data arrives.
+			ev = conduits.SourceDone
 			e.queue[i].b = append([]byte(nil), p.b...)
 			e.queue[i].want = conduits.RemoteDone
-			e.mu.Unlock()
-			e.x.Complete(p.cookie, conduits.SourceDone, 0, nil)
-			e.mu.Lock()
-			continue
-		}
-		last := len(e.queue) - 1
-		e.queue[i] = e.queue[last]
-		e.queue[last] = pending{}
-		e.queue = e.queue[:last]
-		var value uint64
-		fail := e.fail
-		if fail == nil {
-			value = e.perform(&p)
+		} else {
+			last := len(e.queue) - 1
+			e.queue[i] = e.queue[last]
+			e.queue[last] = pending{}
+			e.queue = e.queue[:last]
+			if fail == nil {
+				value = e.perform(&p)
+			}
 		}
 		e.mu.Unlock()
-		e.x.Complete(p.cookie, p.want, value, fail)
+		e.x.Complete(p.cookie, ev, value, fail)
 		e.mu.Lock()
 	}
 	e.polling = false
-	e.mu.Unlock()
 	return n
 }
 
