@@ -17,6 +17,10 @@ import (
 )
 
 func main() {
+	if os.Getenv(launch.EnvGuard) != "" {
+		launch.Guard(os.Stdin)
+		return
+	}
 	os.Exit(run(os.Args[1:]))
 }
 
@@ -175,6 +179,7 @@ func run(args []string) int {
 			return launch.StatusFailed
 		}
 		defer os.RemoveAll(dir)
+		c.Remove = []string{dir}
 		if c.Verbose {
 			fmt.Fprintln(os.Stderr, "gasrun: "+target.String())
 		}
@@ -197,6 +202,7 @@ func run(args []string) int {
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Signals = signals()
 	c.Exclusive = true
+	c.Guard = "/proc/self/exe"
 	res, err := launch.Run(context.Background(), *c)
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head

@@ -112,6 +112,13 @@ type Config struct {
 	// behind. Without it such children are known by ARGON_JOBID in their
 	// environment or by their process group.
 	Exclusive bool
+	// Guard is an executable that becomes the job's guard process, see func
+	// Guard; "" means that there is none, and that processes which ranks have
+	// started survive if the launcher is killed by SIGKILL.
+	Guard string
+	// Remove lists directories that the guard removes if the launcher cannot;
+	// otherwise they are the caller's. Absolute paths without newlines.
+	Remove []string
 	// Memory makes the job's memory; nil means the conduit's own way.
 	Memory func(size int, segment uint64) (Memory, error)
 }

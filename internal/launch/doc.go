@@ -24,7 +24,7 @@
 // leave behind come to the launcher (it is a child subreaper while a job runs)
 // and are killed when the job ends, whatever group or session they have moved
 // to. If the launcher itself is killed, the kernel kills the ranks (the parent
-// death signal).
+// death signal), and a guard process does the rest (Config.Guard).
 //
 // # Output
 //

@@ -125,13 +125,13 @@ func Leftovers(jobID string) []int {
 // in turn, until nothing is left, and reaps what has come to this process. groups
 // are the ranks' process groups; all ranks have been reaped. It returns how many
 // processes it killed and which would not die.
-func sweep(jobID string, groups map[int]bool, exclusive bool) (killed int, stuck []int) {
+func sweep(jobID string, groups map[int]bool, exclusive bool, g *guard) (killed int, stuck []int) {
 	self := os.Getpid()
 	hopeless := map[int]bool{}
 	for {
 		var left []process
 		for _, p := range processes() {
-			if p.pid == self || hopeless[p.pid] {
+			if p.pid == self || g.is(p.pid) || hopeless[p.pid] {
 				continue
 			}
 			ours := p.ppid == self && (exclusive || groups[p.pgid])

@@ -79,6 +79,7 @@ type job struct {
 	Config
 	id      string
 	memory  Memory
+	guard   *guard
 	ranks   []rank
 	live    int
 	log     *sink
@@ -149,6 +150,12 @@ func Run(ctx context.Context, c Config) (Result, error) {
 
 	spawn := newSpawner()
 	defer spawn.stop()
+	if c.Guard != "" {
+		if j.guard, err = startGuard(c.Guard, j.id, c.Remove, spawn); err != nil {
+			return res, err
+		}
+		defer j.guard.end()
+	}
 	ctl, err := j.start(path, spawn)
 	stdin = nil // start has closed it
 	if ctl != nil {
@@ -260,6 +267,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 		if errStart != nil {
 			return ctlW, errs.Resource("launch: cannot start rank %d of %d: %v", r, j.Size, errStart)
 		}
+		j.guard.say("+ %d", pid)
 		rk.Pid, rk.live = pid, true
 		j.live++
 		if err != nil {
@@ -371,6 +379,7 @@ func (j *job) reap() {
 				rk.cause = fmt.Sprintf("exited with status %d", rk.Status)
 			}
 		}
+		j.guard.say("- %d", rk.Pid)
 		rk.live = false
 		j.live--
 		rk.order = len(j.ranks) - j.live
@@ -553,7 +562,7 @@ func (j *job) clean() {
 			groups[j.ranks[r].Pid] = true
 		}
 	}
-	killed, stuck := sweep(j.id, groups, j.Exclusive)
+	killed, stuck := sweep(j.id, groups, j.Exclusive, j.guard)
 	if killed > 0 && j.Verbose {
 		j.log.printf("gasrun: killed %d processes that ranks had left behind", killed)
 	}

@@ -1,0 +1,586 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// envMain makes the test binary behave as gasrun.
+const envMain = "GASRUN_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" {
+		os.Unsetenv(envMain)
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// command is gasrun with args, in a directory for temporary files of its own.
+func command(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp = t.TempDir()
+	cmd = exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), envMain+"=1", "TMPDIR="+temp)
+	return cmd, temp
+}
+
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+func gasrun(t *testing.T, args ...string) result {
+	t.Helper()
+	cmd, _ := command(t, args...)
+	return finish(t, cmd)
+}
+
+// finish runs cmd and checks that it leaves no temporary files.
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	if e := cmd.Start(); e != nil {
+		t.Fatal(e)
+	}
+	return await(t, cmd, &out, &err)
+}
+
+func await(t *testing.T, cmd *exec.Cmd, out, err *bytes.Buffer) result {
+	t.Helper()
+	e := cmd.Wait()
+	var ee *exec.ExitError
+	if e != nil && !errors.As(e, &ee) {
+		t.Fatal(e)
+	}
+	r := result{cmd.ProcessState.ExitCode(), out.String(), err.String()}
+	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
+		r.status = -int(ws.Signal())
+	}
+	for _, kv := range cmd.Env {
+		if dir, ok := strings.CutPrefix(kv, "TMPDIR="); ok {
+			if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 && r.status >= 0 {
+				t.Errorf("gasrun left %v", left)
+			}
+		}
+	}
+	return r
+}
+
+func (r result) want(t *testing.T, status int, stderr ...string) {
+	t.Helper()
+	if r.status != status {
+		t.Errorf("status %d, want %d", r.status, status)
+	}
+	for _, s := range stderr {
+		if !strings.Contains(r.stderr, s) {
+			t.Errorf("%q is missing", s)
+		}
+	}
+	if t.Failed() {
+		t.Logf("status %d\nstdout: %s\nstderr: %s", r.status, r.stdout, r.stderr)
+	}
+}
+
+// lastLine is the last line of s.
+func lastLine(s string) string {
+	s = strings.TrimSuffix(s, "\n")
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+func TestBadInput(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"nothing", nil, []string{"no program given", "gasrun -help"}},
+		{"only flags", []string{"-n", "2", "--"}, []string{"no program given"}},
+		{"unknown flag", []string{"-np", "2", "true"}, []string{"-np"}},
+		{"n 0", []string{"-n", "0", "true"}, []string{`"0"`, "-n", "1 to 65536"}},
+		{"n x", []string{"-n", "x", "true"}, []string{`"x"`, "-n", "1 to 65536"}},
+		{"n -1", []string{"-n", "-1", "true"}, []string{`"-1"`, "-n", "1 to 65536"}},
+		{"n large", []string{"-n", "65537", "true"}, []string{`"65537"`, "-n", "1 to 65536"}},
+		{"n huge", []string{"-n", "99999999999999999999", "true"}, []string{"-n", "1 to 65536"}},
+		{"no such program", []string{"no-such-program"}, []string{`"no-such-program"`, "PATH"}},
+		{"no such file", []string{"./no/such/program"}, []string{"./no/such/program", "no such file"}},
+		{"not executable", []string{plain}, []string{plain, "permission denied"}},
+		{"does not build", []string{"./testdata/broken"}, []string{"undefinedFunction", "main.go:4", "./testdata/broken does not build"}},
+		{"not main", []string{"./testdata/library"}, []string{"./testdata/library is not a main package"}},
+		{"no such package", []string{"github.com/argon-go/argon/nothing/here"}, []string{"github.com/argon-go/argon/nothing/here does not build"}},
+		{"not main by path", []string{"github.com/argon-go/argon/segment"}, []string{"argon/segment is not a main package"}},
+		{"no Go file", []string{"no-such.go"}, []string{"no-such.go", "no such file"}},
+		{"no Go files", []string{"./testdata/empty"}, []string{"./testdata/empty", "without Go files"}},
+		{"empty program", []string{""}, []string{"name is empty"}},
+		{"segment", []string{"-segment", "1Q", "true"}, []string{`"1Q"`, "-segment", "K, M, G"}},
+		{"segment 0", []string{"-segment", "0", "true"}, []string{`"0"`, "-segment"}},
+		{"x nothing", []string{"-x", "", "true"}, []string{"-x", "VARIABLE=VALUE"}},
+		{"x no name", []string{"-x", "=1", "true"}, []string{`"=1"`, "-x"}},
+		{"x not set", []string{"-x", "SURELY_NOT_SET", "true"}, []string{"SURELY_NOT_SET", "-x", "not set"}},
+		{"x ours", []string{"-x", "ARGON_RANK=1", "true"}, []string{"ARGON_RANK", "-x"}},
+		{"freeze", []string{"-n", "2", "-freeze", "2", "true"}, []string{"rank 2", "0..1", "-freeze"}},
+		{"freeze -1", []string{"-freeze", "-1", "true"}, []string{"rank -1", "-freeze"}},
+		{"freeze x", []string{"-freeze", "x", "true"}, []string{`"x"`, "-freeze"}},
+		{"wdir", []string{"-wdir", plain + "/none", "true"}, []string{"/none", "-wdir"}},
+		{"wdir file", []string{"-wdir", plain, "true"}, []string{"not a directory", "-wdir"}},
+		{"wdir empty", []string{"-wdir", "", "true"}, []string{"-wdir", "empty"}},
+		{"output-dir empty", []string{"-output-dir", "", "true"}, []string{"-output-dir", "empty"}},
+		{"bind", []string{"-bind", "socket", "true"}, []string{`"socket"`, "-bind", "core, none"}},
+		{"conduit", []string{"-conduit", "pigeon", "true"}, []string{`"pigeon"`, "known: ", "shm"}},
+		{"timeout", []string{"-timeout", "5", "true"}, []string{`"5"`, "-timeout"}},
+		{"timeout 0", []string{"-timeout", "0", "true"}, []string{"-timeout"}},
+		{"kill-grace", []string{"-kill-grace", "-1s", "true"}, []string{"negative"}},
+		{"v and q", []string{"-v", "-q", "true"}, []string{"-v and -q"}},
+		{"two faults", []string{"-freeze", "7", "-conduit", "x", "true"}, []string{"rank 7", `"x"`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := gasrun(t, tc.args...)
+			r.want(t, launch.StatusUsage, tc.want...)
+			for _, l := range strings.Split(strings.TrimSpace(r.stderr), "\n") {
+				if strings.HasPrefix(l, "gasrun: launch:") || strings.Contains(l, "goroutine") {
+					t.Errorf("line %q", l)
+				}
+			}
+		})
+	}
+}
+
+func TestTooLargeSegment(t *testing.T) {
+	gasrun(t, "-segment", "1000000T", "true").want(t, launch.StatusFailed, "-segment")
+}
+
+func TestHelp(t *testing.T) {
+	r := gasrun(t, "-help")
+	r.want(t, 0)
+	for _, f := range []string{"-n ", "-conduit ", "-segment ", "-l ", "-output-dir ", "-x ", "-wdir ", "-bind ", "-timeout ", "-kill-grace ", "-freeze ", "-t ", "-v,", "-q ", "shm"} {
+		if !strings.Contains(r.stdout, f) {
+			t.Errorf("%q is missing", f)
+		}
+	}
+}
+
+// A package is built from a directory, a file or an import path, in whatever
+// module the directory lies, and nothing is left of it.
+func TestBuildAndRun(t *testing.T) {
+	other := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  "module other\n\ngo 1.26\n",
+		"main.go": "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"other\") }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(other, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "rank 0 of 2: -n|a b|\nrank 1 of 2: -n|a b|\n"
+	for _, p := range []string{"./testdata/hello", "testdata/hello/", "testdata/hello/main.go", "github.com/argon-go/argon/cmd/gasrun/testdata/hello"} {
+		r := gasrun(t, "-n", "2", p, "-n", "a b", "")
+		r.want(t, 0)
+		if sorted(r.stdout) != want || r.stderr != "" {
+			t.Errorf("%s wrote %q and %q, want %q", p, r.stdout, r.stderr, want)
+		}
+	}
+	r := gasrun(t, "--", other)
+	r.want(t, launch.StatusFailed, "probably not an argon program")
+	if r.stdout != "other\n" {
+		t.Errorf("wrote %q", r.stdout)
+	}
+}
+
+// sorted sorts the lines of s.
+func sorted(s string) string {
+	l := strings.SplitAfter(s, "\n")
+	for i := range l {
+		for k := i; k > 0 && l[k] != "" && l[k] < l[k-1]; k-- {
+			l[k], l[k-1] = l[k-1], l[k]
+		}
+	}
+	return strings.Join(l, "")
+}
+
+func TestStatusAndFinalLine(t *testing.T) {
+	r := gasrun(t, "-n", "3", "-kill-grace", "1h", "sh", "-c", `if [ $ARGON_RANK = 1 ]; then echo first >&2; echo the reason >&2; exit 7; fi; exec sleep 10000`)
+	r.want(t, 7, "gasrun:   first\n")
+	if l := lastLine(r.stderr); !strings.HasPrefix(l, "gasrun: rank 1 (pid ") || !strings.HasSuffix(l, ") exited with status 7: the reason") {
+		t.Errorf("the last line is %q", l)
+	}
+	r = gasrun(t, "-n", "2", "sh", "-c", `if [ $ARGON_RANK = 1 ]; then printf unfinished >&2; kill -9 $$; fi; exec sleep 10000`)
+	r.want(t, 137, "unfinished\n")
+	if l := lastLine(r.stderr); !strings.HasPrefix(l, "gasrun: rank 1 (pid ") || !strings.HasSuffix(l, ") killed by SIGKILL") {
+		t.Errorf("the last line is %q", l)
+	}
+}
+
+func TestLabelsAndDirectories(t *testing.T) {
+	dir := t.TempDir()
+	r := gasrun(t, "-n", "2", "-l", "-wdir", dir, "-x", "GREETING=good day", "-x", "HOME", "-output-dir", filepath.Join(dir, "out"),
+		"sh", "-c", `echo $GREETING; pwd >&2; printf end`)
+	r.want(t, launch.StatusFailed)
+	if want := "[0] end\n[0] good day\n[1] end\n[1] good day\n"; sorted(r.stdout) != want {
+		t.Errorf("wrote %q, want %q", sorted(r.stdout), want)
+	}
+	for _, f := range []string{"rank-0", "rank-1"} {
+		o, err1 := os.ReadFile(filepath.Join(dir, "out", f+".out"))
+		e, err2 := os.ReadFile(filepath.Join(dir, "out", f+".err"))
+		if err1 != nil || err2 != nil || string(o) != "good day\nend" || strings.TrimSpace(string(e)) != dir {
+			t.Errorf("files of %s hold %q and %q, %v, %v", f, o, e, err1, err2)
+		}
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	r := gasrun(t, "-t", "-n", "2", "-x", "A=it's", "-segment", "2M", "-freeze", "1", "touch", mark)
+	r.want(t, 0)
+	want := `rank 0: env 'A=it'\''s' ARGON_RANK=0 ARGON_SIZE=2 ARGON_LOCAL_RANK=0 ARGON_LOCAL_SIZE=2 ARGON_CONDUIT=shm ARGON_SEGMENT=2097152 touch ` + mark + `
+rank 1: env 'A=it'\''s' ARGON_RANK=1 ARGON_SIZE=2 ARGON_LOCAL_RANK=1 ARGON_LOCAL_SIZE=2 ARGON_CONDUIT=shm ARGON_SEGMENT=2097152 ARGON_FREEZE=1 touch ` + mark + "\n"
+	if r.stdout != want {
+		t.Errorf("wrote\n%s, want\n%s", r.stdout, want)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the program has run")
+	}
+	r = gasrun(t, "-t", "./testdata/broken", "arg")
+	r.want(t, 0)
+	if !strings.HasPrefix(r.stdout, "build: go build -C ./testdata/broken ") || !strings.HasSuffix(r.stdout, " TEMPORARY arg\n") {
+		t.Errorf("wrote %q", r.stdout)
+	}
+}
+
+func TestFreezeIsAnnounced(t *testing.T) {
+	r := gasrun(t, "-n", "2", "-freeze", "1", "sh", "-c", `echo "$ARGON_RANK,$ARGON_FREEZE"`)
+	r.want(t, launch.StatusFailed, "gasrun: rank 1 (pid ", "dlv attach ", "kill -CONT ")
+	if got := sorted(r.stdout); got != "0,\n1,1\n" {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestOtherLaunchersAreNamed(t *testing.T) {
+	for _, tc := range []struct{ rank, size, want string }{
+		{"SLURM_PROCID=3", "SLURM_NTASKS=8", "started by SLURM as its process 3 of 8"},
+		{"PMI_RANK=1", "PMI_SIZE=", "started by a PMI launcher as its process 1 ("},
+		{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "started by Open MPI as its process 0 of 2"},
+	} {
+		cmd, _ := command(t, "-v", "true")
+		cmd.Env = append(cmd.Env, tc.rank, tc.size)
+		r := finish(t, cmd)
+		r.want(t, launch.StatusFailed, tc.want, "rank 0 is pid ", "ended with status 0, not attached")
+	}
+	if r := gasrun(t, "true"); strings.Contains(r.stderr, "started by") {
+		t.Errorf("wrote %q", r.stderr)
+	}
+}
+
+func TestStdin(t *testing.T) {
+	cat := []string{"-n", "2", "sh", "-c", `cat; echo end $ARGON_RANK`}
+	want := "end 0\nend 1\nline"
+	t.Run("pipe", func(t *testing.T) {
+		cmd, _ := command(t, cat...)
+		cmd.Stdin = strings.NewReader("line\n")
+		if r := finish(t, cmd); sorted(r.stdout) != want+"\n" {
+			t.Errorf("wrote %q", r.stdout)
+		}
+	})
+	t.Run("file", func(t *testing.T) {
+		name := filepath.Join(t.TempDir(), "in")
+		if err := os.WriteFile(name, []byte("line\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd, _ := command(t, cat...)
+		cmd.Stdin = f
+		if r := finish(t, cmd); sorted(r.stdout) != want+"\n" {
+			t.Errorf("wrote %q", r.stdout)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		cmd, _ := command(t, cat...)
+		sh := exec.Command("/bin/sh", append([]string{"-c", `exec "$0" "$@" <&-`, cmd.Path}, cat...)...)
+		sh.Env = cmd.Env
+		if r := finish(t, sh); sorted(r.stdout) != "end 0\nend 1\n" {
+			t.Errorf("wrote %q", r.stdout)
+		}
+	})
+	// When rank 0 is gone nobody holds the reading end any more.
+	t.Run("writer learns", func(t *testing.T) {
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd, _ := command(t, "-n", "2", "sh", "-c", `if [ $ARGON_RANK = 0 ]; then read x; echo $x; else read x < `+fifo+`; fi`)
+		var out, errs bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = r, &out, &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		block := make([]byte, 4096)
+		copy(block, "hello\n")
+		for err == nil { // until the pipe is full, then until it breaks
+			_, err = w.Write(block)
+		}
+		if !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("writing ended with %v", err)
+		}
+		if err := os.WriteFile(fifo, []byte("go\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if res := await(t, cmd, &out, &errs); res.stdout != "hello\n" {
+			t.Errorf("wrote %q", res.stdout)
+		}
+	})
+}
+
+// script starts gasrun with ranks that write "ready" to standard output, and
+// returns when all have done so.
+func script(t *testing.T, n int, text string, flags ...string) (cmd *exec.Cmd, rest *bufio.Reader, stderr *bytes.Buffer) {
+	t.Helper()
+	args := append([]string{"-n", fmt.Sprint(n)}, flags...)
+	cmd, _ = command(t, append(args, "sh", "-c", text)...)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr = &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = w, stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	rest = bufio.NewReader(r)
+	for range n {
+		if l, err := rest.ReadString('\n'); err != nil || !strings.HasSuffix(l, "ready\n") {
+			t.Fatalf("read %q, %v; %s", l, err, stderr)
+		}
+	}
+	return cmd, rest, stderr
+}
+
+func TestSignals(t *testing.T) {
+	for _, tc := range []struct {
+		sig    syscall.Signal
+		text   string
+		status int
+		want   string
+	}{
+		{syscall.SIGINT, "echo ready; exec sleep 10000", 130, "ended by SIGINT"},
+		{syscall.SIGTERM, "echo ready; exec sleep 10000", 143, "ended by SIGTERM"},
+		{syscall.SIGHUP, "echo ready; exec sleep 10000", 129, "ended by SIGHUP"},
+		{syscall.SIGINT, "trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done", 3, "exited with status 3"},
+		{syscall.SIGUSR1, "trap 'exit 4' USR1; echo ready; while :; do sleep 0.01; done", 4, "exited with status 4"},
+		{syscall.SIGUSR2, "trap 'exit 5' USR2; echo ready; while :; do sleep 0.01; done", 5, "exited with status 5"},
+		{syscall.SIGQUIT, "echo ready; exec sleep 10000", 131, "where each rank waits"},
+	} {
+		t.Run(fmt.Sprint(sys.SignalName(tc.sig), tc.status), func(t *testing.T) {
+			t.Parallel()
+			cmd, rest, stderr := script(t, 3, tc.text, "-kill-grace", "1h")
+			if err := cmd.Process.Signal(tc.sig); err != nil {
+				t.Fatal(err)
+			}
+			await(t, cmd, &bytes.Buffer{}, stderr).want(t, tc.status, tc.want)
+			if more, err := io.ReadAll(rest); err != nil || len(more) > 0 {
+				t.Errorf("then came %q, %v", more, err)
+			}
+		})
+	}
+}
+
+func TestSecondInterruptKills(t *testing.T) {
+	cmd, rest, stderr := script(t, 2, "trap 'echo again' INT; echo ready; while :; do sleep 0.01; done", "-kill-grace", "1h")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if l, err := rest.ReadString('\n'); err != nil || l != "again\n" {
+			t.Fatalf("read %q, %v", l, err)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	await(t, cmd, &bytes.Buffer{}, stderr).want(t, 130, "ended by SIGINT")
+}
+
+// A program that nobody listens to ends, quietly.
+func TestNobodyReads(t *testing.T) {
+	cmd, _ := command(t, "-n", "2", "sh", "-c", "while :; do echo yes; done")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = w, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if res := await(t, cmd, &bytes.Buffer{}, &stderr); res.status != 141 || res.stderr != "" {
+		t.Errorf("status %d, wrote %q", res.status, res.stderr)
+	}
+}
+
+// state is what the process does, as /proc tells.
+func state(t *testing.T, pid int) byte {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b[bytes.LastIndexByte(b, ')')+2]
+}
+
+func TestStopAndContinue(t *testing.T) {
+	cmd, _, stderr := script(t, 2, "echo ready; exec sleep 10000")
+	var pids []int
+	for pid, id := range launch.JobProcesses() {
+		if strings.HasPrefix(id, fmt.Sprintf("%d.", cmd.Process.Pid)) {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) < 2 {
+		t.Fatalf("found processes %v", pids)
+	}
+	pids = append(pids, cmd.Process.Pid)
+	until := func(stopped bool) {
+		for _, pid := range pids {
+			for (state(t, pid) == 'T') != stopped {
+				runtime.Gosched()
+			}
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTSTP); err != nil {
+		t.Fatal(err)
+	}
+	until(true)
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until(false)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await(t, cmd, &bytes.Buffer{}, stderr).want(t, 143)
+}
+
+// On a terminal rank 0 reads what is typed, and Ctrl-C ends the job.
+func TestTerminal(t *testing.T) {
+	master, slave, err := sys.OpenTerminal()
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	defer master.Close()
+	cmd, _ := command(t, "-n", "2", "-l", "-kill-grace", "1h", "sh", "-c", `read x; echo "got <$x>"; exec sleep 10000`)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	in := bufio.NewReader(master)
+	until := func(text string) {
+		t.Helper()
+		for {
+			l, err := in.ReadString('\n')
+			if strings.Contains(l, text) {
+				return
+			}
+			if err != nil {
+				t.Fatalf("%q did not come: %q, %v", text, l, err)
+			}
+		}
+	}
+	until("[1] got <>")
+	if _, err := master.Write([]byte("typed\n")); err != nil {
+		t.Fatal(err)
+	}
+	until("[0] got <typed>")
+	if _, err := master.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	until("ended by SIGINT")
+	await(t, cmd, &bytes.Buffer{}, &bytes.Buffer{}).want(t, 130)
+}
+
+// After kill -9 of gasrun itself nothing of the job is left: not its ranks, not
+// what they have started, not the program that was built.
+func TestKilledItself(t *testing.T) {
+	cmd, rest, _ := script(t, 3, "sleep 10000 & setsid sleep 10000 & echo ready; wait")
+	cmd2, temp := command(t, "./testdata/spawn")
+	out, err := cmd2.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd2.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := bufio.NewReader(out).ReadString('\n'); err != nil || l != "ready\n" {
+		t.Fatalf("read %q, %v", l, err)
+	}
+	if built, _ := filepath.Glob(temp + "/*"); len(built) != 1 {
+		t.Errorf("temporary files %v, want one directory", built)
+	}
+	ours := func() (pids []int) {
+		for pid, id := range launch.JobProcesses() {
+			if strings.HasPrefix(id, fmt.Sprintf("%d.", cmd.Process.Pid)) || strings.HasPrefix(id, fmt.Sprintf("%d.", cmd2.Process.Pid)) {
+				pids = append(pids, pid)
+			}
+		}
+		return pids
+	}
+	if n := len(ours()); n < 3*3+2 {
+		t.Errorf("%d processes, want at least %d", n, 3*3+2)
+	}
+	for _, c := range []*exec.Cmd{cmd, cmd2} {
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+	}
+	// Nobody tells when the guard has finished, so look until it has.
+	for len(ours()) > 0 {
+		runtime.Gosched()
+	}
+	for {
+		if built, _ := filepath.Glob(temp + "/*"); len(built) == 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	if more, err := io.ReadAll(rest); err != nil || len(more) > 0 {
+		t.Errorf("then came %q, %v", more, err)
+	}
+}

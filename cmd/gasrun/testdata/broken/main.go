@@ -1,0 +1,4 @@
+// Program broken does not compile.
+package main
+
+func main() { undefinedFunction() }

@@ -1,0 +1,144 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// EnvGuard is set for the guard process of a job, see Guard.
+const EnvGuard = "ARGON_GUARD"
+
+// Guard is the main function of the process that cleans up after a launcher
+// which was killed before it could do so itself: its ranks are dead then (the
+// parent death signal), but not what those had started. Config.Guard names an
+// executable that calls Guard if EnvGuard is set. It reads from r what the
+// launcher has made, until the end of file:
+//
+//	job ID      the job's identity
+//	dir PATH    a directory to remove
+//	+ PID       a rank was started
+//	- PID       a rank has been reaped
+//	end         the launcher has cleaned up: there is nothing to do
+//
+// The guard knows processes by the job's identity in their environment and by
+// the process groups of ranks that were running.
+func Guard(r io.Reader) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	var job string
+	var dirs []string
+	groups := map[int]bool{}
+	for sc := bufio.NewScanner(r); sc.Scan(); {
+		word, arg, _ := strings.Cut(sc.Text(), " ")
+		pid, _ := strconv.Atoi(arg)
+		switch word {
+		case "job":
+			job = arg
+		case "dir":
+			dirs = append(dirs, arg)
+		case "+":
+			groups[pid] = true
+		case "-":
+			delete(groups, pid)
+		case "end":
+			return
+		}
+	}
+	if job == "" { // the launcher had not even begun
+		return
+	}
+	hopeless := map[int]bool{}
+	for {
+		var left []int
+		for _, p := range processes() {
+			if p.pid != os.Getpid() && p.state != 'Z' && !hopeless[p.pid] && (groups[p.pgid] || jobOf(p.pid) == job) {
+				left = append(left, p.pid)
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for _, pid := range left {
+			hopeless[pid] = !sys.AwaitExit(pid, 5*time.Second)
+		}
+	}
+	for _, d := range dirs {
+		_ = os.RemoveAll(d)
+	}
+}
+
+// guard is the launcher's side of its guard process. nil does nothing.
+type guard struct {
+	pid int
+	w   *os.File
+}
+
+// startGuard starts the guard process of a job.
+func startGuard(path, job string, dirs []string, spawn *spawner) (*guard, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, errs.Resource("launch: %v", err)
+	}
+	defer r.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		w.Close()
+		return nil, errs.Resource("launch: %v", err)
+	}
+	defer null.Close()
+	g := &guard{w: w}
+	spawn.do(func() {
+		g.pid, err = syscall.ForkExec(path, []string{path}, &syscall.ProcAttr{
+			Dir:   "/",
+			Env:   []string{EnvGuard + "=1"},
+			Files: []uintptr{r.Fd(), null.Fd(), null.Fd()},
+			Sys:   &syscall.SysProcAttr{Setpgid: true},
+		})
+	})
+	if err != nil {
+		w.Close()
+		return nil, errs.Resource("launch: cannot start the guard process %s: %v", path, err)
+	}
+	g.say("job %s", job)
+	for _, d := range dirs {
+		g.say("dir %s", d)
+	}
+	return g, nil
+}
+
+// say tells the guard something. If the guard is gone nobody listens, and the
+// job goes on without one.
+func (g *guard) say(format string, args ...any) {
+	if g != nil {
+		_, _ = fmt.Fprintf(g.w, format+"\n", args...)
+	}
+}
+
+// end lets the guard go.
+func (g *guard) end() {
+	if g == nil {
+		return
+	}
+	g.say("end")
+	g.w.Close()
+	for {
+		if _, err := syscall.Wait4(g.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// is says whether pid is the guard's.
+func (g *guard) is(pid int) bool { return g != nil && g.pid == pid }
