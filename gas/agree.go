@@ -256,7 +256,7 @@ func (n *Node) same(op uint8, value uint64, failed error, asked, largest uint64)
 	case all.reason != reasonNone:
 		return errs.BadArg("gas: %s: rank %d gave a bad argument", what, all.reasonAt)
 	case all.low != all.high:
-		return errs.BadArg("gas: %s: ranks differ: rank %d said %#x, rank %d said %#x", what, all.lowAt, all.low, all.highAt, all.high)
+		return errs.BadArg("gas: %s: rank %d and rank %d gave different arguments", what, all.lowAt, all.highAt)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ package gas
 
 import (
 	"fmt"
-	mathbits "math/bits"
+	"math/bits"
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -22,30 +22,32 @@ func New[T any](n *Node) (Ptr[T], error) { return NewSlice[T](n, 1) }
 // ask for the same count.
 func NewSlice[T any](n *Node, count int) (Ptr[T], error) {
 	size, err := byteSize[T]("NewSlice", count)
-	return newSlice[T](n, size, err)
+	return newSlice[T](n, size, size, err)
 }
 
-// newSlice is NewSlice for size bytes; failed is what is wrong with the
-// arguments, which the other ranks have to be told.
-func newSlice[T any](n *Node, size uint64, failed error) (Ptr[T], error) {
-	a, err := n.allocCollective(size, failed)
+// newSlice is NewSlice for size bytes. All ranks must say the same. failed is
+// what is wrong with the arguments, which the other ranks have to be told.
+func newSlice[T any](n *Node, size, say uint64, failed error) (Ptr[T], error) {
+	a, err := n.allocCollective(size, say, failed)
 	if err != nil {
 		return Ptr[T]{}, err
 	}
 	return Ptr[T]{w: makeWord(n.rank, a)}, nil
 }
 
-func (n *Node) allocCollective(size uint64, failed error) (segment.NLA, error) {
+func (n *Node) allocCollective(size, say uint64, failed error) (segment.NLA, error) {
 	var a segment.NLA
 	err := failed
 	if err == nil {
-		a, err = n.heap.AllocCollective(size, 0)
+		if a, err = n.heap.AllocCollective(size, 0); err != nil {
+			err = fmt.Errorf("gas: collective allocation on rank %d: %w", n.rank, err)
+		}
 	}
 	if err == nil {
 		n.zero(a, size, true)
 	}
 	got := err == nil
-	err = n.same(opNewSlice, size, err, size, n.heap.Usage().LargestCollective)
+	err = n.same(opNewSlice, say, err, size, n.heap.Usage().LargestCollective)
 	if err == nil {
 		// Equal sizes in equal sequence have equal addresses, see segment.Heap.
 		return a, nil
@@ -138,7 +140,7 @@ func byteSize[T any](op string, count int) (uint64, error) {
 		return 0, errs.BadArg("gas: %s: count %d: it must be at least 1", op, count)
 	}
 	var t T
-	hi, size := mathbits.Mul64(uint64(count), uint64(unsafe.Sizeof(t)))
+	hi, size := bits.Mul64(uint64(count), uint64(unsafe.Sizeof(t)))
 	if hi != 0 || size > uint64(segment.MaxAttach) {
 		return 0, errs.Resource("gas: %s: %d elements of %d bytes are more than any segment can hold (%d bytes)",
 			op, count, unsafe.Sizeof(t), uint64(segment.MaxAttach))

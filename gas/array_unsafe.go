@@ -38,14 +38,15 @@ type Array[T any] struct {
 // rank cannot, all return an error and nothing is allocated.
 func NewArray[T any](n *Node, length, block int) (Array[T], error) {
 	if length <= 0 || block < 0 {
-		_, err := newSlice[T](n, 0, errs.BadArg("gas: NewArray: length %d and block %d: the length must be at least 1, the block at least 0", length, block))
+		_, err := newSlice[T](n, 0, 0, errs.BadArg("gas: NewArray: length %d and block %d: the length must be at least 1, the block at least 0", length, block))
 		return Array[T]{}, err
 	}
 	if block == Blocked {
 		block = (length + n.size - 1) / n.size
 	}
 	a := Array[T]{length: length, layout: Layout{Threads: n.size, Block: block}}
-	p, err := NewSlice[T](n, a.layout.Affinity(length, 0))
+	size, err := byteSize[T]("NewArray", a.layout.Affinity(length, 0))
+	p, err := newSlice[T](n, size, uint64(length)<<32^uint64(block), err)
 	if err != nil {
 		return Array[T]{}, err
 	}

@@ -33,8 +33,8 @@ func (n *Node) atomicAt(w, size uint64) unsafe.Pointer {
 	return nil
 }
 
-// bits is v as the low bytes of a word; T has 4 or 8 bytes.
-func bits[T any](v T) uint64 {
+// toBits is v as the low bytes of a word; T has 4 or 8 bytes.
+func toBits[T any](v T) uint64 {
 	if unsafe.Sizeof(v) == 8 {
 		return *(*uint64)(unsafe.Pointer(&v))
 	}
@@ -104,11 +104,11 @@ func (p Ptr[T]) Store(n *Node, v T) error {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		switch unsafe.Sizeof(v) {
 		case 4:
-			atomic.StoreUint32((*uint32)(q), uint32(bits(v)))
+			atomic.StoreUint32((*uint32)(q), uint32(toBits(v)))
 			n.wake(p.w)
 			return nil
 		case 8:
-			atomic.StoreUint64((*uint64)(q), bits(v))
+			atomic.StoreUint64((*uint64)(q), toBits(v))
 			n.wake(p.w)
 			return nil
 		}
@@ -123,11 +123,11 @@ func (p Ptr[T]) Swap(n *Node, v T) (old T, err error) {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		switch unsafe.Sizeof(v) {
 		case 4:
-			old = fromBits[T](uint64(atomic.SwapUint32((*uint32)(q), uint32(bits(v)))))
+			old = fromBits[T](uint64(atomic.SwapUint32((*uint32)(q), uint32(toBits(v)))))
 			n.wake(p.w)
 			return old, nil
 		case 8:
-			old = fromBits[T](atomic.SwapUint64((*uint64)(q), bits(v)))
+			old = fromBits[T](atomic.SwapUint64((*uint64)(q), toBits(v)))
 			n.wake(p.w)
 			return old, nil
 		}
@@ -142,9 +142,9 @@ func (p Ptr[T]) CompareAndSwap(n *Node, old, v T) (swapped bool, err error) {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		switch unsafe.Sizeof(v) {
 		case 4:
-			swapped = atomic.CompareAndSwapUint32((*uint32)(q), uint32(bits(old)), uint32(bits(v)))
+			swapped = atomic.CompareAndSwapUint32((*uint32)(q), uint32(toBits(old)), uint32(toBits(v)))
 		case 8:
-			swapped = atomic.CompareAndSwapUint64((*uint64)(q), bits(old), bits(v))
+			swapped = atomic.CompareAndSwapUint64((*uint64)(q), toBits(old), toBits(v))
 		default:
 			return false, notWord[T]("CompareAndSwap")
 		}
@@ -154,7 +154,7 @@ func (p Ptr[T]) CompareAndSwap(n *Node, old, v T) (swapped bool, err error) {
 		return swapped, nil
 	}
 	was, err := wordSlow(n, p.w, conduits.AtomicCAS, old, v)
-	return err == nil && bits(was) == bits(old), err
+	return err == nil && toBits(was) == toBits(old), err
 }
 
 func notWord[T any](op string) error {
@@ -174,7 +174,7 @@ func wordSlow[T any](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, er
 	if !ok {
 		return old, notWord[T](opNames[op])
 	}
-	v, err := n.atomicSlow(w, op, t, bits(a), bits(b))
+	v, err := n.atomicSlow(w, op, t, toBits(a), toBits(b))
 	return fromBits[T](v), err
 }
 
@@ -182,7 +182,7 @@ func wordSlow[T any](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, er
 //
 //go:noinline
 func numberSlow[T Number](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old T, err error) {
-	v, err := n.atomicSlow(w, op, numberType[T](), bits(a), bits(b))
+	v, err := n.atomicSlow(w, op, numberType[T](), toBits(a), toBits(b))
 	return fromBits[T](v), err
 }
 
@@ -197,9 +197,9 @@ func FetchAdd[T Number](n *Node, p Ptr[T], d T) (old T, err error) {
 	case one/two != 0:
 		return update(n, p.w, q, func(old T) (T, bool) { return old + d, true }), nil
 	case unsafe.Sizeof(d) == 4:
-		old = T(atomic.AddUint32((*uint32)(q), uint32(bits(d)))) - d
+		old = T(atomic.AddUint32((*uint32)(q), uint32(toBits(d)))) - d
 	default:
-		old = T(atomic.AddUint64((*uint64)(q), bits(d))) - d
+		old = T(atomic.AddUint64((*uint64)(q), toBits(d))) - d
 	}
 	n.wake(p.w)
 	return old, nil
@@ -223,9 +223,9 @@ func update[T Number](n *Node, w uint64, q unsafe.Pointer, f func(old T) (T, boo
 		}
 		done := false
 		if unsafe.Sizeof(t) == 4 {
-			done = atomic.CompareAndSwapUint32((*uint32)(q), uint32(was), uint32(bits(v)))
+			done = atomic.CompareAndSwapUint32((*uint32)(q), uint32(was), uint32(toBits(v)))
 		} else {
-			done = atomic.CompareAndSwapUint64((*uint64)(q), was, bits(v))
+			done = atomic.CompareAndSwapUint64((*uint64)(q), was, toBits(v))
 		}
 		if done {
 			n.wake(w)
@@ -242,9 +242,9 @@ func FetchAnd[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 		return numberSlow(n, p.w, conduits.AtomicAnd, m, m)
 	}
 	if unsafe.Sizeof(m) == 4 {
-		old = T(atomic.AndUint32((*uint32)(q), uint32(bits(m))))
+		old = T(atomic.AndUint32((*uint32)(q), uint32(toBits(m))))
 	} else {
-		old = T(atomic.AndUint64((*uint64)(q), bits(m)))
+		old = T(atomic.AndUint64((*uint64)(q), toBits(m)))
 	}
 	n.wake(p.w)
 	return old, nil
@@ -258,9 +258,9 @@ func FetchOr[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 		return numberSlow(n, p.w, conduits.AtomicOr, m, m)
 	}
 	if unsafe.Sizeof(m) == 4 {
-		old = T(atomic.OrUint32((*uint32)(q), uint32(bits(m))))
+		old = T(atomic.OrUint32((*uint32)(q), uint32(toBits(m))))
 	} else {
-		old = T(atomic.OrUint64((*uint64)(q), bits(m)))
+		old = T(atomic.OrUint64((*uint64)(q), toBits(m)))
 	}
 	n.wake(p.w)
 	return old, nil

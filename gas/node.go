@@ -33,6 +33,7 @@ type Node struct {
 	freshLow, freshHigh uint64
 
 	agreement agreement
+	coll      collectives
 	calls     calls
 	locks     locks
 	stop      atomic.Bool // ends the progress goroutine

@@ -287,6 +287,7 @@ func (n *Node) attach(cfg *Config) error {
 	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
+	runtimeEntries = append(runtimeEntries, n.coll.handlers()...)
 	n.e, err = am.Attach(n.ep, am.Config{
 		Handlers:    append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:     runtimeEntries,
@@ -301,6 +302,7 @@ func (n *Node) attach(cfg *Config) error {
 		return err
 	}
 	n.x.Bind(n.e)
+	n.coll.bind(n.e)
 	n.views = n.ep.Views()
 	// Nobody sends anything to a rank that is not complete.
 	if err := n.b.Notify(startID, 0); err != nil {

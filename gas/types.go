@@ -61,18 +61,13 @@ func findPointer(t reflect.Type) (path string, bad reflect.Type) {
 			return "", nil
 		}
 		p, bad := findPointer(t.Elem())
-		return "[]" + p, bad
+		return join("[]", p), bad
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			p, bad := findPointer(f.Type)
-			if bad == nil {
-				continue
+			if p, bad := findPointer(f.Type); bad != nil {
+				return join(f.Name, p), bad
 			}
-			if p != "" && p[0] != '[' {
-				p = "." + p
-			}
-			return f.Name + p, bad
 		}
 		return "", nil
 	case reflect.Pointer, reflect.String, reflect.Slice, reflect.Map, reflect.Chan,
@@ -80,6 +75,13 @@ func findPointer(t reflect.Type) (path string, bad reflect.Type) {
 		return "", t
 	}
 	return "", nil
+}
+
+func join(a, b string) string {
+	if b == "" || b[0] == '[' {
+		return a + b
+	}
+	return a + "." + b
 }
 
 // typeName is T's name for messages.
