@@ -229,8 +229,8 @@ func (e *Endpoint) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool 
 
 // check is the slow half of valid: it finds the error, if there is one.
 func (e *Endpoint) check(op string, dst int, h HandlerID, k Kind, nargs, payload int) error {
-	if err := conduits.CheckRank(e.ep, "am: "+op, dst); err != nil {
-		return err
+	if uint(dst) >= uint(e.size) {
+		return conduits.CheckRank(e.ep, "am: "+op, dst)
 	}
 	if err := e.sendable(op, h, k, nargs, payload); err != nil {
 		return err
@@ -391,8 +391,8 @@ func (e *Endpoint) awaitPut(op string, dst int, c conduits.Class, words int, to 
 
 // writable checks the destination of a long message, rights included.
 func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error {
-	if err := conduits.CheckRemote(e.ep, "am: "+op, dst, to, n); err != nil {
-		return err
+	if size, off := e.ep.SegmentSize(dst), uint64(to-segment.AttachBase); off > size || size-off < n {
+		return conduits.CheckRemote(e.ep, "am: "+op, dst, to, n)
 	}
 	if v := e.ep.Views(); dst < len(v) && v[dst].Size() > 0 && v[dst].Write == 0 {
 		return errs.BadArg("am: %s: rank %d attached its segment without the write right", op, dst)
