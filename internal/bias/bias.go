@@ -32,6 +32,7 @@ type Lock struct {
 	shared atomic.Uint32  // 1 once the bias is revoked
 	inside uint32         // 1 while the owner is in by bias; the owner writes it
 	holder atomic.Uintptr // goroutine that holds mu
+	fenced atomic.Bool    // a barrier has passed since shared was set
 	mu     sync.Mutex
 }
 
@@ -128,11 +129,17 @@ func (l *Lock) claim() bool {
 	return false
 }
 
+// revoke returns when the owner can no longer enter by bias unseen. Another
+// goroutine may have set shared already, but until its barrier has passed the
+// owner's store to inside may still be on its way; so everybody who comes before
+// that makes a barrier of its own.
 func (l *Lock) revoke() {
-	if l.shared.Load() == 0 {
-		l.shared.Store(1)
-		if enabled {
-			sys.Barrier()
-		}
+	if l.fenced.Load() {
+		return
 	}
+	l.shared.Store(1)
+	if enabled {
+		sys.Barrier()
+	}
+	l.fenced.Store(true)
 }
