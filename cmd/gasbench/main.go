@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/argon-go/argon/gas"
+)
+
+// options are the command line.
+type options struct {
+	json   bool
+	list   bool
+	run    *regexp.Regexp
+	time   time.Duration // for one line of the table, references included
+	bursts int
+}
+
+// maxBursts bounds what is kept in memory.
+const maxBursts = 10000
+
+// parse reads the command line. What it returns besides is to be printed, and
+// is flag.ErrHelp if that is all there is to do.
+func parse(args []string, usage io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("gasbench", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
+	f.BoolVar(&o.list, "list", false, "print the names of the benchmarks")
+	run := f.String("run", ".*", "run the benchmarks whose whole name matches `REGEXP`")
+	f.DurationVar(&o.time, "time", 400*time.Millisecond, "measure each figure for about `D`, references included")
+	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-time D] [-bursts N]")
+			f.SetOutput(usage)
+			f.PrintDefaults()
+		}
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q; benchmarks are selected by -run", f.Arg(0))
+	}
+	re, err := regexp.Compile("^(?:" + *run + ")$")
+	if err != nil {
+		return o, fmt.Errorf("-run %q is not a regular expression: %v", *run, err)
+	}
+	o.run = re
+	if o.time <= 0 {
+		return o, fmt.Errorf("-time %v: it must be more than 0", o.time)
+	}
+	if o.bursts < 1 || o.bursts > maxBursts {
+		return o, fmt.Errorf("-bursts %d: it must be 1 to %d", o.bursts, maxBursts)
+	}
+	var names []string
+	for _, b := range benchmarks {
+		if re.MatchString(b.name) {
+			return o, nil
+		}
+		names = append(names, b.name)
+	}
+	return o, fmt.Errorf("-run %q matches no benchmark as a whole; there are %s", *run, strings.Join(names, ", "))
+}
+
+func main() {
+	o, err := parse(os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "gasbench: %v\n", err)
+		os.Exit(2)
+	case o.list:
+		for _, b := range benchmarks {
+			fmt.Printf("%-14s %s\n", b.name, b.about)
+		}
+		return
+	}
+	gas.Exit(bench(o, os.Stdout, os.Stderr))
+}
+
+// bench runs what o selects and writes the figures to out.
+func bench(o options, out io.Writer, progress *os.File) error {
+	return gas.Run(gas.Config{Handlers: handlers}, func(n *gas.Node) error {
+		if n.Size() < 2 {
+			return errors.New("gasbench measures between two ranks and is one: start it with gasrun -n 2")
+		}
+		j, err := newJob(n)
+		if err != nil {
+			return err
+		}
+		if n.Rank() != 0 {
+			return j.serve()
+		}
+		r := newReport(o, out, progress, n)
+		for _, b := range benchmarks {
+			if !o.run.MatchString(b.name) {
+				continue
+			}
+			for _, c := range b.cases(j) {
+				c.bench = b.name
+				r.doing(&c)
+				lines, err := j.measure(&c, o)
+				if err != nil {
+					return fmt.Errorf("%s: %w", c.title(), err)
+				}
+				if err := r.add(lines); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.close(); err != nil {
+			return err
+		}
+		return j.command(cmdQuit, 0, 0)
+	})
+}

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// op is something that can be done many times in a row.
+type op struct {
+	begin func(count int) error // before count operations; may be nil
+	run   func(count int) error
+	end   func() error // after the last one, timed; may be nil
+	legs  float64      // messages in turn that one operation is: 2 for a round trip; else 1
+}
+
+// output is one line for a measured operation.
+type output struct {
+	metric string
+	ref    string // reference, as in job.reference; "" for none
+}
+
+// outcase is one measured operation and the lines that come of it.
+type outcase struct {
+	bench string
+	via   string
+	size  int
+	op    op
+	out   []output
+}
+
+func (c *outcase) title() string {
+	s := fmt.Sprintf("%s %d", c.bench, c.size)
+	if c.via != "" {
+		s += " " + c.via
+	}
+	return s
+}
+
+// line is one figure, as -json prints it.
+type line struct {
+	Bench    string  `json:"bench"`
+	Conduit  string  `json:"conduit"`
+	Ranks    int     `json:"ranks"`
+	Size     int     `json:"size"`
+	Metric   string  `json:"metric"`
+	Value    float64 `json:"value"`
+	Unit     string  `json:"unit"`
+	Ref      string  `json:"ref,omitempty"`
+	Ratio    float64 `json:"ratio,omitempty"`
+	Via      string  `json:"via,omitempty"`
+	P50      float64 `json:"p50"`
+	P99      float64 `json:"p99"`
+	P999     float64 `json:"p999"`
+	Batch    int     `json:"batch"`
+	RefValue float64 `json:"ref_value,omitempty"`
+}
+
+// minSample is the shortest time that is worth looking at the clock for, ns.
+const minSample = 500
+
+// timed is the time of count operations, ns an operation, after some that are
+// not counted.
+func (j *job) timed(o *op, count int) (float64, error) {
+	warm := 16 + count/16
+	if err := o.warmUp(warm, count); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err := o.run(count)
+	if err == nil && o.end != nil {
+		err = o.end()
+	}
+	ns := float64(time.Since(start).Nanoseconds())
+	return max(ns-j.clock, 1) / float64(count) / o.legs, err
+}
+
+// warmUp announces warm and count operations and does warm of them.
+func (o *op) warmUp(warm, count int) error {
+	if o.begin != nil {
+		if err := o.begin(warm + count); err != nil {
+			return err
+		}
+	}
+	err := o.run(warm)
+	if err == nil && o.end != nil {
+		err = o.end()
+	}
+	return err
+}
+
+// sampled adds the times of samples of batch operations to h, ns a sample.
+func (j *job) sampled(o *op, count, batch int, h *histogram) error {
+	count = max(count/batch, 1) * batch
+	if err := o.warmUp(16+count/16, count); err != nil {
+		return err
+	}
+	last := time.Now()
+	for i := 0; i < count; i += batch {
+		if err := o.run(batch); err != nil {
+			return err
+		}
+		now := time.Now()
+		h.add(max(float64(now.Sub(last).Nanoseconds())-j.clock, 1))
+		last = now
+	}
+	if o.end != nil {
+		return o.end()
+	}
+	return nil
+}
+
+// calibrate finds how many operations take about d, and an operation's time.
+func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err error) {
+	count = 16
+	for {
+		if ns, err = j.timed(o, count); err != nil {
+			return 0, 0, err
+		}
+		total := ns * o.legs * float64(count)
+		if total >= float64(d)/4 || count >= 1<<28 {
+			return max(16, int(float64(d)/(ns*o.legs))), ns, nil
+		}
+		grow := min(16, max(2, float64(d)/2/total))
+		count = int(float64(count) * grow)
+	}
+}
+
+// cycle is one burst of the measurement between bursts of a reference.
+type cycle struct{ value, ref, ratio float64 }
+
+// steady is how far the references before and after a burst may differ.
+const steady = 1.2
+
+// summarise returns the medians over the cycles that lie between like
+// references, or over all if these are too few to tell. before and after hold
+// the references of cycle i at i and i+1.
+func summarise(values, refs []float64) cycle {
+	var good, all []cycle
+	for i, v := range values {
+		a, b := refs[i], refs[i+1]
+		c := cycle{value: v, ref: (a + b) / 2}
+		c.ratio = c.value / c.ref
+		all = append(all, c)
+		if max(a, b) <= steady*min(a, b) {
+			good = append(good, c)
+		}
+	}
+	if len(good) < (len(all)+3)/4 {
+		good = all
+	}
+	pick := func(f func(cycle) float64) float64 {
+		v := make([]float64, len(good))
+		for i, c := range good {
+			v[i] = f(c)
+		}
+		return median(v)
+	}
+	return cycle{
+		value: pick(func(c cycle) float64 { return c.value }),
+		ref:   pick(func(c cycle) float64 { return c.ref }),
+		ratio: pick(func(c cycle) float64 { return c.ratio }),
+	}
+}
+
+func median(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	if k := len(v) / 2; len(v)%2 == 1 {
+		return v[k]
+	}
+	k := len(v) / 2
+	return (v[k-1] + v[k]) / 2
+}
+
+// measure takes c in turn with its references.
+func (j *job) measure(c *outcase, o options) ([]line, error) {
+	var names []string
+	for _, out := range c.out {
+		if out.ref != "" && !slices.Contains(names, out.ref) {
+			names = append(names, out.ref)
+		}
+	}
+	burst := o.time / time.Duration(o.bursts*(len(names)+2))
+	type reference struct {
+		op     op
+		count  int
+		values []float64
+	}
+	refs := make([]reference, len(names))
+	for i, name := range names {
+		r := &refs[i]
+		var err error
+		if r.op, err = j.reference(name, c.size); err != nil {
+			return nil, err
+		}
+		if r.count, _, err = j.calibrate(&r.op, burst); err != nil {
+			return nil, err
+		}
+	}
+	count, ns, err := j.calibrate(&c.op, burst)
+	if err != nil {
+		return nil, err
+	}
+	batch := max(1, int(math.Ceil(minSample/(ns*c.op.legs))))
+
+	takeRefs := func() error {
+		for i := range refs {
+			r := &refs[i]
+			v, err := j.timed(&r.op, r.count)
+			if err != nil {
+				return err
+			}
+			r.values = append(r.values, v)
+		}
+		return nil
+	}
+	var h histogram
+	var values []float64
+	for range o.bursts {
+		if err := takeRefs(); err != nil {
+			return nil, err
+		}
+		v, err := j.timed(&c.op, count)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+		if err := j.sampled(&c.op, count, batch, &h); err != nil {
+			return nil, err
+		}
+	}
+	if err := takeRefs(); err != nil {
+		return nil, err
+	}
+
+	var lines []line
+	for _, out := range c.out {
+		l := line{
+			Bench: c.bench, Conduit: j.n.Conduit().Conduit(), Ranks: j.n.Size(), Size: c.size,
+			Metric: out.metric, Unit: "ns", Ref: out.ref, Via: c.via, Batch: batch,
+		}
+		scale := 1 / (float64(batch) * c.op.legs)
+		l.P50, l.P99, l.P999 = h.quantile(0.50)*scale, h.quantile(0.99)*scale, h.quantile(0.999)*scale
+		if i := slices.Index(names, out.ref); i >= 0 {
+			s := summarise(values, refs[i].values)
+			l.Value, l.RefValue, l.Ratio = s.value, s.ref, s.ratio
+		} else {
+			l.Value = median(values)
+		}
+		if out.metric == bandwidth {
+			l.invert()
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// invert turns times an operation into bytes a second.
+func (l *line) invert() {
+	l.Unit = "bytes/s"
+	bytes := float64(l.Size) * 1e9
+	for _, v := range []*float64{&l.Value, &l.P50, &l.P99, &l.P999, &l.RefValue} {
+		if *v > 0 {
+			*v = bytes / *v
+		}
+	}
+	if l.Ratio > 0 {
+		l.Ratio = 1 / l.Ratio
+	}
+}
+
+// clockCost is the time that reading the clock adds to a sample, ns.
+func clockCost() float64 {
+	const samples = 1001
+	v := make([]float64, samples)
+	last := time.Now()
+	for i := range v {
+		now := time.Now()
+		v[i] = float64(now.Sub(last).Nanoseconds())
+		last = now
+	}
+	return median(v)
+}
+
+// histogram counts times in 128 steps for each power of two: what it returns is
+// less than 0.8 % too small.
+type histogram struct {
+	counts [64 * 128]uint32
+	total  int
+}
+
+func (h *histogram) add(ns float64) {
+	v := uint64(ns)
+	i := v
+	if v >= 256 {
+		e := uint64(63-bits.LeadingZeros64(v)) - 7 // v>>e has 8 bits, the first of them set
+		i = 128*(e+1) + v>>e - 128
+	}
+	h.counts[i]++
+	h.total++
+}
+
+// quantile is the time that a share q of all is not above, ns.
+func (h *histogram) quantile(q float64) float64 {
+	if h.total == 0 {
+		return 0
+	}
+	left := int(math.Ceil(q * float64(h.total)))
+	for i, c := range h.counts {
+		if left -= int(c); left <= 0 {
+			if i < 256 {
+				return float64(i)
+			}
+			e := i/128 - 1
+			return float64((i%128 + 128) << e)
+		}
+	}
+	return math.Inf(1)
+}

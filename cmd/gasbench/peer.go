@@ -1,0 +1,180 @@
+package main
+
+import (
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/segment"
+)
+
+// Each rank brings a control page, with the flags of the ping-pongs, and a data
+// area that the others put to.
+const (
+	pageSize = segment.PageSize
+	dataSize = 4 << 20
+	flagGap  = 256 // bytes between the two flags: not the same line, nor its neighbour
+)
+
+// job is one rank's side of the benchmark.
+type job struct {
+	n *gas.Node
+	e *am.Endpoint
+	x *extended.Endpoint
+	s *state
+
+	area  gas.Ptr[byte] // the calling rank's control page; dataSize bytes follow
+	local []byte        // private memory of dataSize bytes
+	flags [2]*uint64    // of rank 0 and of rank 1, both in the segment of rank 0
+	round uint64        // what the flags hold; the same on both ranks between commands
+	clock float64       // ns that timing a sample costs
+}
+
+// data is the address of the data area, the same on all ranks.
+func (j *job) data() segment.NLA { return j.area.NLA() + pageSize }
+
+// word points to the data area of the other rank.
+func (j *job) word() (gas.Ptr[uint64], error) {
+	return gas.Cast[uint64](j.area.Add(pageSize).On(1))
+}
+
+// state is what handlers know of a rank; they find it by the rank, because one
+// process may hold several.
+type state struct {
+	pongs   uint64 // answers that have arrived
+	payload []byte // what medium and long replies carry
+	cmd     command
+	pending bool
+	_       [64]byte
+}
+
+var states [1 << 10]state
+
+// command tells a rank what to do besides waiting.
+type command struct {
+	what  uint32
+	count uint64
+	size  int
+}
+
+const (
+	cmdQuit = iota
+	cmdLine
+	cmdCopy
+	cmdBarrier
+)
+
+const (
+	hCommand am.HandlerID = am.FirstClient + iota
+	hPing
+	hPong
+	hSink
+)
+
+// handlers are the same on all ranks.
+var handlers = []am.Entry{
+	{Index: hCommand, Name: "command", Fn: onCommand, Args: 4, Kinds: am.Short | am.Request},
+	{Index: hPing, Name: "ping", Fn: onPing, Args: am.AnyArgs, Kinds: am.Request},
+	{Index: hPong, Name: "pong", Fn: onPong, Args: am.AnyArgs, Kinds: am.Reply},
+	{Index: hSink, Name: "sink", Fn: func(*am.Token, []uint32, []byte) {}, Args: am.AnyArgs, Kinds: am.Request},
+}
+
+func onCommand(t *am.Token, args []uint32, _ []byte) {
+	s := &states[t.Endpoint().Rank()]
+	s.cmd = command{what: args[0], count: am.Unpack64(args[1], args[2]), size: int(args[3])}
+	s.pending = true
+}
+
+// onPing answers in kind. An error is the job's failure, which everybody learns
+// of by other ways.
+func onPing(t *am.Token, args []uint32, payload []byte) {
+	switch k := t.Kind(); {
+	case k&am.Short != 0:
+		_ = t.ReplyShort(hPong, args...)
+	case k&am.Medium != 0:
+		_ = t.ReplyMedium(hPong, states[t.Endpoint().Rank()].payload[:len(payload)], args...)
+	default:
+		_ = t.ReplyLong(hPong, states[t.Endpoint().Rank()].payload[:len(payload)], t.To(), args...)
+	}
+}
+
+// onPong runs on rank 0 only.
+func onPong(*am.Token, []uint32, []byte) { states[0].pongs++ }
+
+func newJob(n *gas.Node) (*job, error) {
+	j := &job{n: n, e: n.AM(), x: n.Extended(), s: &states[n.Rank()%len(states)], local: make([]byte, dataSize)}
+	for i := range j.local {
+		j.local[i] = byte(i) // pages that exist
+	}
+	j.s.payload = j.local
+	// A page more than needed makes room to begin at a page.
+	p, err := gas.NewSlice[byte](n, 2*pageSize+dataSize)
+	if err != nil {
+		return nil, err
+	}
+	j.area = p.Add(int(-p.Offset() % pageSize))
+	own, ok := j.area.LocalSlice(n, pageSize+dataSize)
+	if !ok {
+		return nil, errNoDirect
+	}
+	clear(own)
+	if j.flags, err = flagsAt(n, j.area.On(0)); err != nil {
+		return nil, err
+	}
+	j.clock = clockCost()
+	return j, n.Barrier()
+}
+
+// serve does what rank 0 commands until it says that all is done. Meanwhile the
+// rank waits as any idle rank does, and answers.
+func (j *job) serve() error {
+	pending := func() bool { return j.s.pending }
+	for {
+		if err := j.e.Wait(nil, pending); err != nil {
+			return err
+		}
+		c := j.s.cmd
+		j.s.pending = false
+		var err error
+		switch c.what {
+		case cmdQuit:
+			return nil
+		case cmdLine:
+			err = j.answerLine(c.count)
+		case cmdCopy:
+			err = j.answerCopies(c.count, c.size)
+		case cmdBarrier:
+			err = j.barriers(int(c.count))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// command tells the other rank, or all others if it concerns them, what to do.
+func (j *job) command(what uint32, count, size int) error {
+	last := 1
+	if what == cmdQuit || what == cmdBarrier {
+		last = j.n.Size() - 1
+	}
+	lo, hi := am.Pack64(uint64(count))
+	for r := 1; r <= last; r++ {
+		if err := j.e.RequestShort(r, hCommand, what, lo, hi, uint32(size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *job) barriers(count int) error {
+	b := j.n.Barriers()
+	for range count {
+		if err := b.Notify(0, 0); err != nil {
+			return err
+		}
+		if err := b.Wait(0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

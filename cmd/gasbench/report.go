@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/argon-go/argon/gas"
+)
+
+// report prints figures as they come.
+type report struct {
+	json     *json.Encoder // nil for the table
+	out      io.Writer
+	progress *os.File // a terminal, or nil
+	err      error
+	lines    int
+}
+
+func newReport(o options, out io.Writer, progress *os.File, n *gas.Node) *report {
+	r := &report{out: out}
+	if i, err := progress.Stat(); err == nil && i.Mode()&os.ModeCharDevice != 0 {
+		r.progress = progress
+	}
+	if o.json {
+		r.json = json.NewEncoder(out)
+		return r
+	}
+	_, r.err = fmt.Fprintf(out, "conduit %s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n", n.Conduit().Conduit(), n.Size(), o.bursts)
+	r.row("bench", "via", "size", "metric", "value", "p50", "p99", "p99.9", "reference", "", "ratio")
+	return r
+}
+
+func (r *report) row(c ...any) {
+	if r.err == nil {
+		_, r.err = fmt.Fprintf(r.out, "%-13s %-8s %8s %-9s %11s %11s %11s %11s  %-13s %11s %7s\n", c...)
+	}
+}
+
+// doing shows what is being measured, to people.
+func (r *report) doing(c *outcase) {
+	if r.progress != nil {
+		fmt.Fprintf(r.progress, "\r\x1b[K%s", c.title())
+	}
+}
+
+func (r *report) add(lines []line) error {
+	if r.progress != nil {
+		fmt.Fprint(r.progress, "\r\x1b[K")
+	}
+	for _, l := range lines {
+		r.lines++
+		if r.json != nil {
+			if r.err == nil {
+				r.err = r.json.Encode(l)
+			}
+			continue
+		}
+		size := bytesText(l.Size)
+		switch l.Bench {
+		case "am/short":
+			size = fmt.Sprintf("%d args", l.Size)
+		case "barrier":
+			size = ""
+		}
+		ref, ratio := "", ""
+		if l.Ref != "" {
+			ref, ratio = l.value(l.RefValue), digits(l.Ratio)
+		}
+		r.row(l.Bench, l.Via, size, l.Metric, l.value(l.Value), l.value(l.P50), l.value(l.P99), l.value(l.P999), l.Ref, ref, ratio)
+	}
+	return r.err
+}
+
+func (r *report) close() error { return r.err }
+
+// value is a figure with its unit.
+func (l *line) value(v float64) string {
+	if l.Metric == bandwidth {
+		return digits(v/1e9) + " GB/s"
+	}
+	if v >= 10000 {
+		return digits(v/1000) + " us"
+	}
+	return digits(v) + " ns"
+}
+
+// digits prints three significant digits, or all before the point.
+func digits(v float64) string {
+	prec := 0
+	switch {
+	case v < 1:
+		prec = 3
+	case v < 10:
+		prec = 2
+	case v < 100:
+		prec = 1
+	}
+	return strconv.FormatFloat(v, 'f', prec, 64)
+}
+
+func bytesText(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}
