@@ -129,7 +129,7 @@ type Endpoint struct {
 	sources   []source // long payloads in use, by cookie
 	free      []int    // entries of sources not in use
 	credit    map[creditWait]*creditWait
-	boot      *boot    // until the tables have been compared
+	boot      *boot // until the tables have been compared
 }
 
 type handler struct {
