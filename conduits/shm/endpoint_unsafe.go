@@ -42,6 +42,7 @@ type Endpoint struct {
 	waitMu  sync.Mutex
 	waiting []conduits.Blocked // by Ticket.Slot; nil entries are free
 	armed   int
+	nested  atomic.Int32 // handlers that sleep until they can reply
 
 	received               [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
 	puts, gets, atomics    atomic.Uint64
@@ -77,6 +78,7 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	if plainStores && !sys.HasMembarrier() {
 		atomic.StoreUint32(j.h32(hdrFence), 1)
 	}
+	e.fence = plainStores && atomic.LoadUint32(j.h32(hdrFence)) != 0 // Attach looks again
 	return e
 }
 
@@ -450,9 +452,11 @@ func (e *Endpoint) notify(r *outRing) {
 	}
 }
 
-// Wake makes rank's sleepers look again.
+// Wake makes rank's sleepers look again. The change that was made by direct
+// access was a plain store, whatever stores of ours are: where no sleeper makes
+// a barrier, fence.
 func (e *Endpoint) Wake(rank int) {
-	if e.fence {
+	if e.fence || !plainStores {
 		e.j.spare.Add(1)
 	}
 	if p := e.j.c32(rank, ctlParked); atomic.LoadUint32(p) != 0 {
@@ -529,8 +533,12 @@ func (e *Endpoint) poll(spins int) int {
 	return n
 }
 
-// ran wakes siblings that may wait for what a handler did.
+// ran wakes siblings that may wait for what a handler did. As in notify, the
+// load must not overtake the handler's stores.
 func (e *Endpoint) ran() {
+	if e.fence {
+		e.j.spare.Add(1)
+	}
 	if atomic.LoadUint32(e.parked) != 0 {
 		e.wake(e.rank)
 	}
@@ -637,9 +645,39 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 
 // Park sleeps until woken.
 func (e *Endpoint) Park(t conduits.Ticket) {
-	e.parks.Add(1)
-	e.j.sleep(e.rank, t.Seq)
+	if e.lock.Held() {
+		// A handler that waits to reply: its PollReplies looked at every ring.
+		e.nested.Add(1)
+		e.parks.Add(1)
+		e.j.sleep(e.rank, t.Seq)
+		e.nested.Add(-1)
+	} else if e.quiet() {
+		e.parks.Add(1)
+		e.j.sleep(e.rank, t.Seq)
+	}
 	e.Disarm(t)
+}
+
+// quiet says whether an armed caller may sleep. The poll that it did since Arm
+// does not tell: it looked at some of the rings only, or at none, because another
+// goroutine was polling, which may have passed a ring just before a message came
+// into it from a sender that saw nobody parked.
+func (e *Endpoint) quiet() bool {
+	if !e.lock.TryLock() {
+		// A poller that sleeps in a handler wakes us after it (ran); any other
+		// is soon done.
+		if e.nested.Load() > 0 {
+			return true
+		}
+		e.yield()
+		return false
+	}
+	quiet := atomic.LoadUint32(e.openSeq) == e.seen
+	for _, r := range e.in {
+		quiet = quiet && atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes))) == 0
+	}
+	e.lock.Unlock()
+	return quiet
 }
 
 // Disarm takes the announcement back when nobody else has made one.
