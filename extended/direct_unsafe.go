@@ -65,7 +65,7 @@ func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
 
 // ownWord is a word of the own segment whose address was checked.
 func (x *Endpoint) ownWord(a segment.NLA) *uint64 {
-	return (*uint64)(unsafe.Add(x.views[x.ep.Rank()].Base, uint64(a-segment.AttachBase)))
+	return (*uint64)(unsafe.Add(x.mine.Base, uint64(a-segment.AttachBase)))
 }
 
 // Direct returns the n bytes at a of rank's segment as plain memory, or nil if

@@ -38,6 +38,7 @@ type Endpoint struct {
 	always   bool
 	ep       conduits.Endpoint
 	poll     progress
+	mine     segment.View // of the own rank
 	maxLong  uint64
 	table    table
 	implicit Region
@@ -61,6 +62,7 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
 	x.views = ep.Views()
+	x.mine = x.views[ep.Rank()]
 }
 
 // Rank is the number of this rank in its job. Only after Bind.

@@ -3,6 +3,7 @@ package extended
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -64,6 +65,8 @@ type fakeEP struct {
 	err     error
 	calls   int
 	polling bool
+	// wakeTarget wakes the rank where something arrived, as a network does.
+	wakeTarget bool
 
 	parkMu sync.Mutex
 	park   *sync.Cond
@@ -123,6 +126,9 @@ func (e *fakeEP) Limits() conduits.Limits {
 // perform does p on the target's memory.
 func (e *fakeEP) perform(p *pending) (value uint64) {
 	v := &e.job.views[p.dst]
+	if e.wakeTarget && p.dst != e.rank {
+		defer e.Wake(p.dst)
+	}
 	switch p.kind {
 	case 0, 2:
 		b, _ := v.Bytes(p.a, uint64(len(p.b)), v.Size())
@@ -302,3 +308,10 @@ func (e *fakeEP) die(err error, job bool) {
 }
 
 func at(off int) segment.NLA { return segment.AttachBase + segment.NLA(off) }
+
+// addOwn is what a rank does to its own memory without this package.
+func addOwn(seg []byte, off int) {
+	atomic.AddUint64((*uint64)(unsafe.Pointer(&seg[off])), 1)
+}
+
+var errDied error = &conduits.PeerError{Rank: 1, Op: "test"}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/argon-go/argon/conduits"
 	"pgregory.net/rapid"
 )
 
@@ -549,7 +548,7 @@ func TestPeerDies(t *testing.T) {
 		if err := x.PutBulkNBI(1, at(0), b); err != nil {
 			t.Fatal(err)
 		}
-		e.die(&conduits.PeerError{Rank: 1, Op: "test"}, job)
+		e.die(errDied, job)
 		e.release()
 		if err := x.WaitAll([]Handle{h1, h2}); !errors.Is(err, ErrPeer) {
 			t.Errorf("handles: %v", err)
