@@ -315,6 +315,7 @@ func (n *Node) attach(cfg *Config) error {
 // collective call at once, so that whoever is in either of them still learns
 // that this rank will not come.
 func (n *Node) leave() error {
+	n.coll.leave()
 	if err := n.b.Notify(leaveID, 0); err != nil {
 		return fmt.Errorf("gas: the rank's function returned during a barrier: %w", err)
 	}

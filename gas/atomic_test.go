@@ -1,0 +1,340 @@
+package gas
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/segment"
+)
+
+// model performs one operation on a plain variable.
+func numberModel[T Number](op int, v *T, a, b T) (old T, ok bool) {
+	old = *v
+	switch op {
+	case 0:
+		*v += a
+	case 1:
+		if a < *v {
+			*v = a
+		}
+	case 2:
+		if a > *v {
+			*v = a
+		}
+	case 3:
+		*v = a
+	case 4:
+		*v = a
+	case 5:
+		if ok = toBits(*v) == toBits(a); ok {
+			*v = b
+		}
+	}
+	return old, ok
+}
+
+func numberOp[T Number](n *Node, op int, p Ptr[T], a, b T) (old T, ok bool, err error) {
+	switch op {
+	case 0:
+		old, err = FetchAdd(n, p, a)
+	case 1:
+		old, err = FetchMin(n, p, a)
+	case 2:
+		old, err = FetchMax(n, p, a)
+	case 3:
+		old, err = p.Swap(n, a)
+	case 4:
+		if old, err = p.Load(n); err == nil {
+			err = p.Store(n, a)
+		}
+	case 5:
+		if old, err = p.Load(n); err == nil {
+			ok, err = p.CompareAndSwap(n, a, b)
+		}
+	}
+	return old, ok, err
+}
+
+func integerModel[T Integer](op int, v *T, a, b T) (old T) {
+	old = *v
+	switch op {
+	case 0:
+		*v &= a
+	case 1:
+		*v |= a
+	case 2:
+		*v ^= a
+	case 3:
+		if *v <= a {
+			*v += b
+		}
+	}
+	return old
+}
+
+func integerOp[T Integer](n *Node, op int, p Ptr[T], a, b T) (T, error) {
+	switch op {
+	case 0:
+		return FetchAnd(n, p, a)
+	case 1:
+		return FetchOr(n, p, a)
+	case 2:
+		return FetchXor(n, p, a)
+	}
+	return FetchCompareAdd(n, p, a, b)
+}
+
+// checkNumber runs random operations on a cell of rank 1 and on a variable.
+func checkNumber[T Number](t *rapid.T, n *Node, gen *rapid.Generator[T], integer func(op int, p Ptr[T], v *T, a, b T) error) {
+	var v T
+	p, err := Alloc[T](n, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Free(n, p)
+	p = p.Add(1)
+	for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		op := rapid.IntRange(0, 9).Draw(t, "op")
+		a, b := gen.Draw(t, "a"), gen.Draw(t, "b")
+		if op == 5 && rapid.Bool().Draw(t, "equal") {
+			a = v
+		}
+		if op > 5 {
+			if integer == nil {
+				continue
+			}
+			if err := integer(op-6, p, &v, a, b); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			want, wantOK := numberModel(op, &v, a, b)
+			old, ok, err := numberOp(n, op, p, a, b)
+			if err != nil || toBits(old) != toBits(want) || ok != wantOK {
+				t.Fatalf("operation %d with %v, %v: %v %v %v, want %v %v", op, a, b, old, ok, err, want, wantOK)
+			}
+		}
+		if got, err := p.Get(n); err != nil || toBits(got) != toBits(v) {
+			t.Fatalf("operation %d with %v, %v leaves %v (%v), want %v", op, a, b, got, err, v)
+		}
+	}
+	for _, i := range []int{-1, 1} {
+		if beside, err := p.Add(i).Get(n); err != nil || toBits(beside) != 0 {
+			t.Fatalf("the element beside has become %v (%v)", beside, err)
+		}
+	}
+}
+
+func checkInteger[T Integer](t *rapid.T, n *Node, gen *rapid.Generator[T]) {
+	checkNumber(t, n, gen, func(op int, p Ptr[T], v *T, a, b T) error {
+		want := integerModel(op, v, a, b)
+		if old, err := integerOp(n, op, p, a, b); err != nil || old != want {
+			return fmt.Errorf("integer operation %d with %v, %v: %v (%v), want %v", op, a, b, old, err, want)
+		}
+		return nil
+	})
+}
+
+// TestAtomics runs each type's operations directly, and through the layers below
+// as a conduit without direct access would have it.
+func TestAtomics(t *testing.T) {
+	for _, direct := range []bool{true, false} {
+		t.Run(fmt.Sprintf("direct=%v", direct), func(t *testing.T) {
+			runN(t, 1, func(n *Node) error {
+				if !direct {
+					v := n.views[0]
+					v.Atomic = 0
+					n.views = []segment.View{v}
+				}
+				rapid.Check(t, func(t *rapid.T) {
+					switch rapid.SampledFrom([]string{"int32", "uint32", "int64", "uint64", "int", "uint", "uintptr", "float32", "float64"}).Draw(t, "type") {
+					case "int32":
+						checkInteger(t, n, rapid.Int32())
+					case "uint32":
+						checkInteger(t, n, rapid.Uint32())
+					case "int64":
+						checkInteger(t, n, rapid.Int64())
+					case "uint64":
+						checkInteger(t, n, rapid.Uint64())
+					case "int":
+						checkInteger(t, n, rapid.Int())
+					case "uint":
+						checkInteger(t, n, rapid.Uint())
+					case "uintptr":
+						checkInteger(t, n, rapid.Map(rapid.Uint64(), func(v uint64) uintptr { return uintptr(v) }))
+					case "float32":
+						checkNumber(t, n, rapid.Float32Range(-1e6, 1e6), nil)
+					case "float64":
+						checkNumber(t, n, rapid.Float64Range(-1e6, 1e6), nil)
+					}
+				})
+				return nil
+			})
+		})
+	}
+}
+
+// Signed comparisons are signed, unsigned ones unsigned.
+func TestAtomicComparisons(t *testing.T) {
+	runN(t, 1, func(n *Node) error {
+		i, err := New[int32](n)
+		if err != nil {
+			return err
+		}
+		if old, err := FetchMin(n, i, -1); old != 0 || err != nil {
+			return fmt.Errorf("%d, %v", old, err)
+		}
+		if v, _ := i.Load(n); v != -1 {
+			return fmt.Errorf("min(0, -1) left %d", v)
+		}
+		u, err := Cast[uint32](i)
+		if err != nil {
+			return err
+		}
+		if _, err := FetchMin(n, u, 5); err != nil {
+			return err
+		}
+		if v, _ := u.Load(n); v != 5 {
+			return fmt.Errorf("min(2^32-1, 5) left %d", v)
+		}
+		f, err := New[float64](n)
+		if err != nil {
+			return err
+		}
+		if err := f.Store(n, math.Inf(-1)); err != nil {
+			return err
+		}
+		if old, err := FetchMax(n, f, 2.5); err != nil || !math.IsInf(old, -1) {
+			return fmt.Errorf("%v, %v", old, err)
+		}
+		if v, _ := f.Load(n); v != 2.5 {
+			return fmt.Errorf("max left %v", v)
+		}
+		return nil
+	})
+}
+
+// All ranks hammer one cell: nothing is lost.
+func TestAtomicsTogether(t *testing.T) {
+	const times = 2000
+	type bank struct {
+		count  uint64
+		sum    float64
+		small  uint32
+		bits   uint64
+		most   int64
+		parity uint32
+		tenths int64 // FCAA: never above 100
+	}
+	runN(t, 4, func(n *Node) error {
+		p, err := New[bank](n)
+		if err != nil {
+			return err
+		}
+		p = p.On(0)
+		var errAll error
+		check := func(_ any, err error) { errAll = errors.Join(errAll, err) }
+		got := 0
+		for i := range times {
+			check(FetchAdd(n, Field(p, func(b *bank) *uint64 { return &b.count }), 1))
+			check(FetchAdd(n, Field(p, func(b *bank) *float64 { return &b.sum }), 0.5))
+			check(FetchAdd(n, Field(p, func(b *bank) *uint32 { return &b.small }), 3))
+			check(FetchOr(n, Field(p, func(b *bank) *uint64 { return &b.bits }), 1<<(16*n.Rank()+i%16)))
+			check(FetchMax(n, Field(p, func(b *bank) *int64 { return &b.most }), int64(i*n.Size()+n.Rank())))
+			check(FetchXor(n, Field(p, func(b *bank) *uint32 { return &b.parity }), 1<<n.Rank()))
+			old, err := FetchCompareAdd(n, Field(p, func(b *bank) *int64 { return &b.tenths }), 99, 1)
+			check(nil, err)
+			if old <= 99 {
+				got++
+			}
+		}
+		if errAll != nil {
+			return errAll
+		}
+		if _, err := FetchAdd(n, Field(p.On(1), func(b *bank) *uint64 { return &b.count }), uint64(got)); err != nil {
+			return err
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		b, err := p.Get(n)
+		if err != nil {
+			return err
+		}
+		want := bank{count: 4 * times, sum: 2 * times, small: 12 * times, bits: ^uint64(0), most: 4*times - 1, tenths: 100}
+		if b != want {
+			return fmt.Errorf("%+v, want %+v", b, want)
+		}
+		if taken, err := p.On(1).Get(n); err != nil || taken.count != 100 {
+			return fmt.Errorf("%d took, want 100 (%v)", taken.count, err)
+		}
+		return n.Barrier()
+	})
+}
+
+// A Ptr in shared memory is swapped like any word: a list built by all ranks at
+// once loses nobody.
+func TestPtrInSharedMemory(t *testing.T) {
+	const each = 200
+	type item struct {
+		next Ptr[byte]
+		from uint32
+		no   uint32
+	}
+	runN(t, 3, func(n *Node) error {
+		head, err := New[Ptr[byte]](n)
+		if err != nil {
+			return err
+		}
+		head = head.On(1)
+		for i := range each {
+			p, err := Alloc[item](n, 1)
+			if err != nil {
+				return err
+			}
+			b, err := Cast[byte](p)
+			if err != nil {
+				return err
+			}
+			for {
+				first, err := head.Load(n)
+				if err != nil {
+					return err
+				}
+				if err := p.Put(n, item{first, uint32(n.Rank()), uint32(i)}); err != nil {
+					return err
+				}
+				if ok, err := head.CompareAndSwap(n, first, b); err != nil {
+					return err
+				} else if ok {
+					break
+				}
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		seen := map[item]bool{}
+		b, err := head.Load(n)
+		for !b.IsNil() && err == nil {
+			var p Ptr[item]
+			if p, err = Cast[item](b); err != nil {
+				return err
+			}
+			it, err := p.Get(n)
+			if err != nil {
+				return err
+			}
+			b = it.next
+			it.next = Ptr[byte]{}
+			seen[it] = true
+		}
+		if err != nil || len(seen) != 3*each {
+			return fmt.Errorf("the list has %d items, want %d (%v)", len(seen), 3*each, err)
+		}
+		return n.Barrier()
+	})
+}
