@@ -67,7 +67,8 @@ const (
 	stTwo        = 1 << 38
 	stKindShift  = 36
 	stKindMask   = 3
-	stSkip       = 1 << 35
+	stSkipShift  = 35
+	stSkip       = 1 << stSkipShift
 	stWordsShift = 30
 	stWordsMask  = 31
 	stTagMask    = 1<<conduits.TagBits - 1

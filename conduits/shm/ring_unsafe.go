@@ -174,24 +174,20 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 	n := 0
 	for {
 		p := unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)
-		if s>>stSeqShift != (r.head+1)&stSeqMask {
-			e.corrupt(r, s)
-			return n
-		}
 		step := uint64(1)
-		kind := s >> stKindShift & stKindMask
-		if kind == kindShort && s&(stSkip|stTwo) == 0 {
+		if words := s >> stWordsShift & stWordsMask; s>>stSkipShift == plain(r.head) && words <= conduits.SlotWords {
 			m.Src = r.src
 			m.Tag = conduits.Tag(s & stTagMask)
-			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, 8)), s>>stWordsShift&stWordsMask)
+			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, 8)), words)
 			r.delivered++
 			e.receiver.Receive(m)
 		} else {
+			if !e.deliver(r, m, p, s) {
+				e.corrupt(r, s)
+				return n
+			}
 			if s&stTwo != 0 {
 				step = 2
-			}
-			e.deliver(r, m, p, s, kind)
-			if step == 2 {
 				// The second slot began with message bytes, not with a status.
 				*(*uint64)(unsafe.Add(p, slotBytes)) = 0
 			}
@@ -224,9 +220,24 @@ func (e *Endpoint) credit(r *inRing) {
 	}
 }
 
-// deliver is the rest of drain: everything but a one-slot short message.
-func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, kind uint64) {
-	words := int(s >> stWordsShift & stWordsMask)
+// plain is what the status of a one-slot short message in slot t begins with.
+func plain(t uint64) uint64 { return (t+1)&stSeqMask<<(stSeqShift-stSkipShift) | stValid>>stSkipShift }
+
+// deliver is the rest of drain: everything but a one-slot short message. It
+// trusts nothing that it reads and returns false if no sender of ours wrote it.
+func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
+	window := uint64(slotBytes)
+	if s&stTwo != 0 {
+		window = 2 * slotBytes
+		if r.head&r.mask == r.mask {
+			return false
+		}
+	}
+	kind, words := s>>stKindShift&stKindMask, s>>stWordsShift&stWordsMask
+	used := uint64(wordsAt[kind]) + words*4
+	if s&stValid == 0 || s>>stSeqShift != (r.head+1)&stSeqMask || words > conduits.MaxWords || used > window {
+		return false
+	}
 	m.Src = r.src
 	m.Tag = conduits.Tag(s & stTagMask)
 	m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words)
@@ -236,15 +247,22 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, 
 	}
 	switch kind {
 	case kindLanded:
-		at := h >> 44 * slotBytes
+		at, claimed, n := h>>44*slotBytes, h>>24&(1<<20-1)*slotBytes, h&(1<<24-1)
 		if at < r.landRead&(r.landSize-1) {
 			r.landRead = (r.landRead | (r.landSize - 1)) + 1
 		}
 		r.landRead = r.landRead&^(r.landSize-1) + at
-		end = r.landRead + h>>24&(1<<20-1)*slotBytes
-		m.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), h&(1<<24-1))
+		end = r.landRead + claimed
+		if at+claimed > r.landSize || n > claimed {
+			return false
+		}
+		m.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), n)
 	case kindInline:
-		m.Payload = unsafe.Slice((*byte)(unsafe.Add(p, 16+roundUp(words*4, 8))), h)
+		at := (used + 7) &^ 7
+		if h > window || at+h > window {
+			return false
+		}
+		m.Payload = unsafe.Slice((*byte)(unsafe.Add(p, at)), h)
 	case kindLong:
 		m.To = segment.NLA(h)
 		n := *(*uint64)(unsafe.Add(p, 16))
@@ -253,8 +271,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, 
 		v := &e.views[e.rank]
 		b, ok := v.Bytes(m.To, n, v.Size())
 		if !ok && n > 0 {
-			e.corrupt(r, s)
-			return
+			return false
 		}
 		m.Payload = b
 	}
@@ -271,4 +288,5 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s, 
 			e.credit(r)
 		}
 	}
+	return true
 }
