@@ -1,0 +1,103 @@
+package extended
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/argon-go/argon/segment"
+)
+
+// TestNoAllocations: no operation allocates, neither by direct access nor on
+// its way through a conduit, with waiting.
+func TestNoAllocations(t *testing.T) {
+	for _, direct := range []bool{true, false} {
+		for _, always := range []bool{false, true} {
+			j := newFake(2, fakeOptions{direct: direct, bare: true, config: Config{AlwaysHandle: always}})
+			x := j.eps[0].x
+			r := x.NewRegion()
+			b := make([]byte, 256)
+			var u64 uint64
+			var ok bool
+			hs := make([]Handle, 8)
+			addrs := []segment.NLA{at(0), at(128)}
+			offs := []int{0, 128}
+			rs, ls, counts := []int{64, 8}, []int{8, 64}, []int{3, 2}
+			extents, slices := []Extent{{at(0), 10}, {at(64), 6}}, [][]byte{b[:8], b[100:108]}
+			must := func(err error) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			sync := func(h Handle, err error) {
+				must(err)
+				must(x.Wait(h))
+			}
+			cases := map[string]func(){
+				"put 8":         func() { must(x.Put(1, at(0), b[:8])) },
+				"put 256":       func() { must(x.Put(1, at(0), b)) },
+				"get 8":         func() { must(x.Get(b[:8], 1, at(0))) },
+				"get 256":       func() { must(x.Get(b, 1, at(0))) },
+				"get value":     func() { v, err := x.GetValue(1, at(0), 8); must(err); u64 = v },
+				"get value 3":   func() { v, err := x.GetValue(1, at(0), 3); must(err); u64 = v },
+				"get value nb":  func() { sync(x.GetValueNB(&u64, 1, at(0), 7)) },
+				"memset":        func() { must(x.Memset(1, at(0), 0, 200)) },
+				"putnb+sync":    func() { sync(x.PutNB(1, at(0), b)) },
+				"putbulk+sync":  func() { sync(x.PutBulkNB(1, at(0), b)) },
+				"getnb+sync":    func() { sync(x.GetNB(b, 1, at(0))) },
+				"putnbi+sync":   func() { must(r.PutBulkNBI(1, at(0), b)); must(r.Sync(All)) },
+				"getnbi+sync":   func() { must(r.GetNBI(b, 1, at(0))); must(r.Sync(Gets)) },
+				"fetch-and-add": func() { v, err := x.FetchAddUint64(1, at(0), 1); must(err); u64 = v },
+				"float add":     func() { must(x.AddFloat64(1, at(8), 1)) },
+				"cas":           func() { _, _, err := x.CompareAndSwapInt32(1, at(16), 0, 1); must(err) },
+				"fcaa":          func() { _, _, err := x.FetchCompareAddInt64(1, at(24), 0, 1); must(err) },
+				"atomic nb":     func() { sync(x.AtomicUint64NB(&u64, 1, at(0), AtomicXor, 1, 0)) },
+				"fcaa nb":       func() { sync(x.FetchCompareAddUint64NB(&u64, &ok, 1, at(0), 5, 1)) },
+				"atomic nbi": func() {
+					must(r.AtomicUint64NBI(&u64, 1, at(0), AtomicMax, 1, 0))
+					must(r.Sync(All))
+				},
+				"signal": func() { must(x.Signal(1, at(32), SignalAdd, 1)) },
+				"put with signal": func() {
+					must(x.PutSignal(1, at(64), b[:100], at(32), SignalAdd, 1))
+				},
+				"wait until": func() { _, err := x.WaitUntil(at(0), Ge, 0); must(err) },
+				"strided":    func() { must(x.PutStrided(1, at(0), rs, b, 0, ls, 8, counts)) },
+				"strided nb": func() { sync(x.GetStridedNB(b, 0, ls, 1, at(0), rs, 8, counts)) },
+				"indexed":    func() { must(x.PutIndexed(1, addrs, 16, b, offs, 16)) },
+				"vector":     func() { must(x.GetVector(slices, 1, extents)) },
+				"access region": func() {
+					must(x.BeginRegion(r))
+					must(r.PutBulkNBI(1, at(0), b))
+					must(r.GetNBI(b[:8], 1, at(512)))
+					h, err := r.End()
+					sync(h, err)
+				},
+				"lists": func() {
+					for i := range hs {
+						h, err := x.PutBulkNB(1, at(i), b[:1])
+						must(err)
+						hs[i] = h
+					}
+					_, err := x.WaitSome(hs)
+					must(err)
+					_, err = x.TrySome(hs)
+					must(err)
+					must(x.WaitAll(hs))
+				},
+			}
+			if direct {
+				// The test's conduit allocates for a word.
+				cases["put value"] = func() { must(x.PutValue(1, at(0), 1, 8)) }
+				cases["put value 5"] = func() { must(x.PutValue(1, at(0), 1, 5)) }
+				cases["put value nb"] = func() { sync(x.PutValueNB(1, at(0), 1, 8)) }
+			}
+			for name, f := range cases {
+				t.Run(fmt.Sprintf("direct=%v/always=%v/%s", direct, always, name), func(t *testing.T) {
+					if n := testing.AllocsPerRun(200, f); n != 0 {
+						t.Errorf("%v allocations", n)
+					}
+				})
+			}
+		}
+	}
+}
