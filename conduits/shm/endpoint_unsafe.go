@@ -151,6 +151,8 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		return errs.BadArg("shm: segment size %d is no multiple of the page size %d", c.Size, segment.PageSize)
 	case c.Size > uint64(e.j.segment):
 		return errs.Resource("shm: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, e.j.segment)
+	case e.Err() != nil:
+		return e.Err()
 	case !e.attached.CompareAndSwap(false, true):
 		return errs.NotReady("shm: rank %d is attached already", e.rank)
 	}
@@ -263,6 +265,9 @@ func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
 	bit := uint32(1) << (e.rank % 32)
 	if atomic.OrUint32(word, bit)&bit == 0 {
 		atomic.AddUint32(e.j.c32(dst, ctlOpenSeq), 1)
+	}
+	if e.closed.Load() {
+		r.shut()
 	}
 	at.Store(r)
 	return r
@@ -563,8 +568,9 @@ func (e *Endpoint) PollReplies() int {
 	return n
 }
 
-// Polling says whether the caller is in a handler.
-func (e *Endpoint) Polling() bool { return e.lock.Held() }
+// Polling says whether the caller is in a handler; where goroutines cannot be
+// told apart it says no.
+func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.lock.Held() }
 
 // corrupt ends the job: a slot holds what no sender of ours writes.
 func (e *Endpoint) corrupt(r *inRing, s uint64) {
@@ -645,7 +651,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 
 // Park sleeps until woken.
 func (e *Endpoint) Park(t conduits.Ticket) {
-	if e.lock.Held() {
+	if e.Polling() {
 		// A handler that waits to reply: its PollReplies looked at every ring.
 		e.nested.Add(1)
 		e.parks.Add(1)
@@ -735,7 +741,22 @@ func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
 	}
-	atomic.CompareAndSwapUint32(e.j.c32(e.rank, ctlState), uint32(Attached), uint32(Finished))
+	e.connectMu.Lock()
+	for i := range e.out {
+		if r := e.out[i].Load(); r != nil {
+			r.lock.Lock()
+			r.shut()
+			r.lock.Unlock()
+		}
+	}
+	e.connectMu.Unlock()
+	state := e.j.c32(e.rank, ctlState)
+	if atomic.LoadUint32(state) == uint32(Starting) {
+		// The others would wait for it for ever.
+		e.j.fail(e.rank, 1, "it left the job before it attached")
+		return nil
+	}
+	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))
 	for r := range e.j.n {
 		e.j.rouse(r)
 	}

@@ -214,9 +214,13 @@ func (m *JobMemory) MaxSegment() int64 { return m.j.segment }
 
 // Fail records that rank ended with status because of cause and wakes all
 // ranks, whose waits and sends then end with a *conduits.PeerError. Only the
-// first failure of a job is recorded.
+// first failure of a job is recorded. The rank's process must have ended.
 func (m *JobMemory) Fail(rank, status int, cause string) {
 	atomic.StoreUint32(m.j.c32(rank, ctlState), uint32(Failed))
+	// Who dies while it announces its own failure would leave the job with none.
+	if claim := m.j.h32(hdrClaim); atomic.LoadUint32(claim) == uint32(rank)+1 && atomic.LoadUint32(m.j.h32(hdrFailed)) == 0 {
+		atomic.StoreUint32(claim, 0)
+	}
 	m.j.fail(rank, status, cause)
 }
 
@@ -241,6 +245,14 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	if err != nil {
 		return nil, errs.BadArg("shm: ARGON_SEGFD=%q is no file descriptor; ranks are started by gasrun", s)
 	}
+	// Beyond the end of a file its mapping cannot be read: look at the size first.
+	size, err := sys.FileSize(uintptr(fd))
+	if err != nil {
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not a job's memory: %v", fd, err)
+	}
+	if size < hdrBytes {
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not a job's memory: it has %d bytes", fd, size)
+	}
 	page, err := sys.Map(uintptr(fd), hdrBytes)
 	if err != nil {
 		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not a job's memory: %v", fd, err)
@@ -257,6 +269,9 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 		segment: int64(*(*uint64)(unsafe.Add(page, hdrSegment))),
 	}
 	sys.Unmap(page, hdrBytes)
+	if !g.sound() || g.total() > size {
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%d: damaged header, or a file cut short: %+v in %d bytes", fd, g, size)
+	}
 	if jb.Size != g.n || jb.Rank < 0 || jb.Rank >= g.n {
 		return nil, errs.BadArg("shm: rank %d of %d does not exist: the job's memory was made for %d ranks (ARGON_RANK, ARGON_SIZE)", jb.Rank, jb.Size, g.n)
 	}
@@ -265,8 +280,10 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 		return nil, errs.Resource("shm: %v; %d ranks with segments of up to %d bytes (-segment, ARGON_SEGMENT)", err, g.n, g.segment)
 	}
 	j := &job{geometry: g, base: p, header: p}
-	if st := RankState(atomic.LoadUint32(j.c32(jb.Rank, ctlState))); st != Starting {
-		return nil, errs.BadArg("shm: rank %d is taken: it is %v already (ARGON_RANK)", jb.Rank, st)
+	if !atomic.CompareAndSwapUint32(j.c32(jb.Rank, ctlJoined), 0, 1) {
+		st := RankState(atomic.LoadUint32(j.c32(jb.Rank, ctlState)))
+		sys.Unmap(p, g.total())
+		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v already (ARGON_RANK)", jb.Rank, st)
 	}
 	return newEndpoint(j, jb.Rank), nil
 }
@@ -320,7 +337,7 @@ func (j *job) segmentBase(rank int) unsafe.Pointer {
 
 // fail records the first failure and wakes everybody.
 func (j *job) fail(rank, status int, cause string) {
-	if atomic.CompareAndSwapUint32(j.h32(hdrClaim), 0, 1) {
+	if atomic.CompareAndSwapUint32(j.h32(hdrClaim), 0, uint32(rank)+1) {
 		n := copy(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), hdrCauseMax), cause)
 		*j.h32(hdrCauseLen) = uint32(n)
 		*j.h32(hdrStatus) = uint32(status)

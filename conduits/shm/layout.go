@@ -32,7 +32,7 @@ const (
 	hdrSegment  = 24  // uint64: bytes between two segments
 	hdrFence    = 32  // uint32: senders fence, see Endpoint.notify
 	hdrCrowded  = 36  // uint32: more ranks than processors
-	hdrClaim    = 64  // uint32: 1 once somebody writes the fields below
+	hdrClaim    = 64  // uint32: rank whose failure is being written below, plus 1
 	hdrFailed   = 68  // uint32: rank that failed first, plus 1
 	hdrStatus   = 72  // uint32: its exit status
 	hdrCauseLen = 76  // uint32
@@ -47,6 +47,7 @@ const (
 	ctlState   = 128  // uint32: RankState
 	ctlRights  = 132  // uint32
 	ctlSegment = 136  // uint64: bytes attached
+	ctlJoined  = 144  // uint32: 1 once a process has joined as this rank
 	ctlOpenSeq = 192  // uint32: counts changes of the bits below
 	ctlOpen    = 256  // MaxRanks bits: sources that have sent to this rank
 	ctlSystem  = 1024 // conduits.SystemBytes
@@ -94,9 +95,10 @@ type geometry struct {
 }
 
 // geometryFor chooses ring and landing sizes so that the mailboxes of a job in
-// which everybody has talked to everybody stay below 64 MiB of slots and
-// 256 MiB of landing buffers, from 2 ranks (256 slots, 128 KiB) to 128 (64
-// slots, 16 KiB) and beyond.
+// which everybody has talked to everybody take at most 64 MiB of slots up to 128
+// ranks and 256 MiB of landing buffers up to 90: from 256 slots and 128 KiB a
+// ring with 2 ranks down to 32 slots and 16 KiB. Larger jobs keep these least
+// sizes; rings that nobody uses take nothing.
 func geometryFor(n int, maxSegment int64) geometry {
 	rings := n * n * conduits.NumClasses
 	return geometry{
@@ -105,6 +107,13 @@ func geometryFor(n int, maxSegment int64) geometry {
 		landing: min(max(floorPow2(256<<20/rings), 16<<10), 128<<10),
 		segment: maxSegment,
 	}
+}
+
+// sound says whether g, found in a header, is one that the rest can work with.
+func (g geometry) sound() bool {
+	pow2 := func(n, least, most int) bool { return n >= least && n <= most && n&(n-1) == 0 }
+	return checkSize(g.n) == nil && pow2(g.slots, 8, 1<<16) && pow2(g.landing, segment.PageSize, 1<<23) &&
+		g.segment >= 0 && g.segment <= int64(segment.MaxAttach) && g.segment%segment.PageSize == 0
 }
 
 func floorPow2(n int) int {

@@ -109,6 +109,12 @@ func (r *outRing) room(n uint64) bool {
 	return r.tail+n <= r.limit
 }
 
+// shut makes r full for good. The lock is held, or r is not in use yet.
+func (r *outRing) shut() {
+	never := ^r.mask // as a head, it leaves no room whatever tail is
+	r.limit, r.head = 0, &never
+}
+
 // claim takes the slots for a message of size bytes, status included, and
 // returns the index of the first. The lock is held.
 func (r *outRing) claim(size int) (t uint64, two, ok bool) {

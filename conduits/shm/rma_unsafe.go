@@ -14,6 +14,9 @@ const done = conduits.SourceDone | conduits.RemoteDone
 // Put copies; the layers above do so themselves where they can.
 func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, _ uint64) (conduits.Event, error) {
 	e.puts.Add(1)
+	if e.closed.Load() {
+		return 0, errClosed
+	}
 	if err := conduits.CheckRemote(e, "put", dst, to, uint64(len(src))); err != nil {
 		return 0, err
 	}
@@ -33,6 +36,9 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 // Get copies.
 func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, _ uint64) (conduits.Event, error) {
 	e.gets.Add(1)
+	if e.closed.Load() {
+		return 0, errClosed
+	}
 	if err := conduits.CheckRemote(e, "get", src, from, uint64(len(dst))); err != nil {
 		return 0, err
 	}
@@ -52,6 +58,9 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 // PutWord stores.
 func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want conduits.Event, _ uint64) (conduits.Event, error) {
 	e.puts.Add(1)
+	if e.closed.Load() {
+		return 0, errClosed
+	}
 	if err := conduits.CheckRemote(e, "put of a word", dst, to, uint64(n)); err != nil {
 		return 0, err
 	}
@@ -79,6 +88,9 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want condui
 // Atomic performs the operation by the processor.
 func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, _ uint64) (uint64, conduits.Event, error) {
 	e.atomics.Add(1)
+	if e.closed.Load() {
+		return 0, 0, errClosed
+	}
 	if err := conduits.CheckAtomic("atomic", op, t, to); err != nil {
 		return 0, 0, err
 	}
