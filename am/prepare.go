@@ -8,7 +8,8 @@ import (
 // Prepared is a medium message whose payload is being filled in place: the
 // negotiated-payload interface. Between Prepare and Commit or Cancel, exactly
 // one of which must follow, the goroutine must not call this package, and the
-// receiver runs nothing that was sent to it later in the same class.
+// receiver runs nothing that was sent to it later in the same class. It must
+// not be copied.
 type Prepared struct {
 	e     *Endpoint
 	token *Token // of a reply
@@ -30,14 +31,14 @@ func (e *Endpoint) PrepareMedium(dst int, h HandlerID, least, most, nargs int) (
 	if err := e.check("prepared request", dst, h, Medium|Request, nargs, least); err != nil {
 		return Prepared{}, err
 	}
-	p := Prepared{e: e, dst: dst, class: conduits.Request, h: h, nargs: nargs}
-	var st conduits.Status
-	if p.slot, st = e.prepare(dst, conduits.Request, nargs, least, most); st == conduits.Ready {
-		return p, nil
+	s, st := e.prepare(dst, conduits.Request, nargs, least, most)
+	if st != conduits.Ready {
+		var err error
+		if s, err = e.awaitCredit("prepared request", dst, nargs, least); err != nil {
+			return Prepared{}, err
+		}
 	}
-	var err error
-	p.slot, err = e.awaitCredit("prepared request", dst, nargs, least)
-	return p, err
+	return Prepared{e: e, dst: dst, class: conduits.Request, h: h, nargs: nargs, slot: s}, nil
 }
 
 // TryPrepareMedium is PrepareMedium that returns false instead of waiting.
@@ -71,9 +72,13 @@ func (t *Token) PrepareMedium(h HandlerID, least, most, nargs int) (Prepared, er
 			return Prepared{}, err
 		}
 	}
-	t.replied = true
+	t.replied, t.failed = true, errPrepared
 	return p, nil
 }
+
+// errPrepared stands in Token.failed while a prepared reply is neither committed
+// nor cancelled: the requester's later replies would wait behind it for ever.
+var errPrepared = errs.BadArg("the reply that it prepared was neither committed nor cancelled")
 
 func prepareSizes(least, most int) error {
 	if least < 0 || most < least {
@@ -109,6 +114,9 @@ func (p *Prepared) Commit(n int, args ...uint32) error {
 	}
 	copy(p.slot.Words, args)
 	p.e.ep.Commit(p.dst, p.class, p.slot, tagMedium|conduits.Tag(p.h), n)
+	if p.token != nil {
+		p.token.failed = nil
+	}
 	p.e = nil
 	return nil
 }
@@ -120,7 +128,7 @@ func (p *Prepared) Cancel() error {
 	}
 	p.e.ep.Cancel(p.dst, p.class, p.slot)
 	if p.token != nil {
-		p.token.replied = false
+		p.token.replied, p.token.failed = false, nil
 	}
 	p.e = nil
 	return nil

@@ -77,11 +77,12 @@ func (e *Endpoint) Receive(m *conduits.Message) {
 	}
 }
 
-// unanswered fails the job when a handler dropped the error of its reply.
+// unanswered fails the job when a handler dropped the error of its reply, or
+// left a prepared one as it was.
 func (t *Token) unanswered() {
 	err := t.failed
 	t.failed = nil
-	if !t.replied && t.e.ep.Err() == nil {
+	if (!t.replied || err == errPrepared) && t.e.ep.Err() == nil {
 		t.misuse("am: handler %s did not reply, having failed to: %v", t.describe(), err)
 	}
 }
