@@ -47,6 +47,17 @@ var (
 	copySizes = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 )
 
+// minBulk is the size from which on copying is worth comparing with, bytes.
+const minBulk = 64
+
+// withBandwidth adds the bandwidth where it means something.
+func withBandwidth(size int, o output) []output {
+	if size < minBulk {
+		return []output{o}
+	}
+	return []output{o, {bandwidth, refMemcpy}}
+}
+
 // reference is the named reference as an operation on size bytes.
 func (j *job) reference(name string, size int) (op, error) {
 	switch name {
@@ -198,7 +209,7 @@ func (j *job) payloadCases(limit int, send func(h am.HandlerID, payload []byte) 
 			op:   j.flood(func() error { return send(hSink, payload) }),
 			out:  []output{{rate, refLine}},
 		}
-		if size > 0 {
+		if size >= minBulk {
 			ping.out = append(ping.out, output{halfRTT, refCopy})
 			flood.out = append(flood.out, output{bandwidth, refMemcpy})
 		}
@@ -257,7 +268,7 @@ func putCases(j *job) []outcase {
 	}
 	for _, size := range copySizes {
 		src := j.local[:size]
-		l = append(l, outcase{via: viaExtended, size: size, out: []output{{latency, refLine}, {bandwidth, refMemcpy}}, op: plain(func(count int) error {
+		l = append(l, outcase{via: viaExtended, size: size, out: withBandwidth(size, output{latency, refLine}), op: plain(func(count int) error {
 			for range count {
 				if err := x.Put(1, to, src); err != nil {
 					return err
@@ -307,7 +318,7 @@ func getCases(j *job) []outcase {
 	}
 	for _, size := range copySizes {
 		dst := j.local[:size]
-		l = append(l, outcase{via: viaExtended, size: size, out: []output{{latency, refLine}, {bandwidth, refMemcpy}}, op: plain(func(count int) error {
+		l = append(l, outcase{via: viaExtended, size: size, out: withBandwidth(size, output{latency, refLine}), op: plain(func(count int) error {
 			for range count {
 				if err := x.Get(dst, 1, from); err != nil {
 					return err
@@ -348,7 +359,7 @@ func putNBCases(j *job) []outcase {
 	var l []outcase
 	for _, size := range []int{8, 512, 4 << 10, 64 << 10} {
 		src := j.local[:size]
-		out := []output{{rate, refLine}, {bandwidth, refMemcpy}}
+		out := withBandwidth(size, output{rate, refLine})
 		handles := make([]extended.Handle, 0, window)
 		l = append(l,
 			outcase{via: viaExtended, size: size, out: out, op: windowed(

@@ -34,7 +34,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
 	f.BoolVar(&o.list, "list", false, "print the names of the benchmarks")
 	run := f.String("run", ".*", "run the benchmarks whose whole name matches `REGEXP`")
-	f.DurationVar(&o.time, "time", 400*time.Millisecond, "measure each figure for about `D`, references included")
+	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measure each figure for about `D`, references included")
 	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/testjob"
+)
+
+func TestMain(m *testing.M) {
+	testjob.Main(m, map[string]func(){"gasbench": main})
+}
+
+// check reads what -json prints and returns the figures by bench.
+func check(t *testing.T, out string, ranks int) map[string][]line {
+	t.Helper()
+	byName := map[string][]line{}
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	for {
+		var l line
+		if err := d.Decode(&l); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, out)
+		}
+		byName[l.Bench] = append(byName[l.Bench], l)
+		units := map[string]string{halfRTT: "ns", latency: "ns", rate: "ns", bandwidth: "bytes/s"}
+		if l.Conduit != "shm" || l.Ranks != ranks || l.Unit != units[l.Metric] || l.Unit == "" || l.Batch < 1 {
+			t.Errorf("wrong fields: %+v", l)
+		}
+		for _, v := range []float64{l.Value, l.P50, l.P99, l.P999} {
+			if !(v > 0) || math.IsInf(v, 0) {
+				t.Errorf("a figure is not positive: %+v", l)
+			}
+		}
+		p := []float64{l.P50, l.P99, l.P999}
+		if l.Metric == bandwidth {
+			slices.Reverse(p)
+		}
+		if !slices.IsSorted(p) {
+			t.Errorf("percentiles are not in order: %+v", l)
+		}
+		isRef := strings.HasPrefix(l.Bench, "ref/") && l.Bench != refCopy
+		if isRef != (l.Ref == "") || isRef != (l.Ratio == 0) {
+			t.Errorf("reference and ratio: %+v", l)
+		}
+		if l.Ratio < 0 || l.Metric == bandwidth && l.Ref != "" && l.Ref != refMemcpy {
+			t.Errorf("wrong reference or ratio: %+v", l)
+		}
+	}
+	return byName
+}
+
+func TestAllInProcess(t *testing.T) {
+	t.Setenv("ARGON_RANKS", "2")
+	o, err := parse([]string{"-json", "-time", "1us", "-bursts", "1"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := bench(o, &out, os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	got := check(t, out.String(), 2)
+	for _, b := range benchmarks {
+		if len(got[b.name]) == 0 {
+			t.Errorf("no figure for %s", b.name)
+		}
+	}
+	var args []int
+	for _, l := range got["am/short"] {
+		if l.Metric == halfRTT {
+			args = append(args, l.Size)
+		}
+	}
+	if !slices.Equal(args, argCounts) {
+		t.Errorf("am/short: half round trips for %v arguments, want %v", args, argCounts)
+	}
+	for _, name := range []string{"rma/put", "rma/get"} {
+		via := map[string]bool{}
+		for _, l := range got[name] {
+			if l.Size == 8 {
+				via[l.Via] = true
+			}
+		}
+		if !via[viaPtr] || !via[viaExtended] {
+			t.Errorf("%s of 8 bytes went via %v", name, via)
+		}
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	r := testjob.RunConfig(t, 3, "gasbench", testjob.Config{
+		Args: []string{"-json", "-time", "1us", "-bursts", "2", "-run", "am/short|barrier|ref/.*"},
+	}).Want(t, 0)
+	got := check(t, r.Stdout[0], 3)
+	for _, name := range []string{"am/short", "barrier", refLine, refCopy, refMemcpy} {
+		if len(got[name]) == 0 {
+			t.Errorf("no figure for %s", name)
+		}
+	}
+	if len(got["rma/put"]) > 0 {
+		t.Error("-run did not keep to its selection")
+	}
+	if r.Stdout[1]+r.Stdout[2]+r.Stderr[0]+r.Stderr[1]+r.Stderr[2] != "" {
+		t.Errorf("more output than the figures:%s", r.Output())
+	}
+}
+
+func TestTable(t *testing.T) {
+	r := testjob.RunConfig(t, 2, "gasbench", testjob.Config{
+		Args: []string{"-time", "1us", "-bursts", "1", "-run", "am/short|rma/putnb"},
+	}).Want(t, 0)
+	for _, want := range []string{"conduit shm, 2 ranks", "p99.9", "am/short", "16 args", "rma/putnb", "64 KiB", refLine, refMemcpy, "GB/s"} {
+		if !strings.Contains(r.Stdout[0], want) {
+			t.Errorf("the table lacks %q:\n%s", want, r.Stdout[0])
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(r.Stdout[0]), "\n")[2:]
+	for _, l := range lines {
+		if len(l) != len(lines[0]) {
+			t.Errorf("columns are not aligned:\n%s\n%s", lines[0], l)
+		}
+	}
+}
+
+func TestOneRank(t *testing.T) {
+	r := testjob.Run(t, 1, "gasbench").Want(t, 1)
+	if !strings.Contains(r.Stderr[0], "gasrun -n 2") {
+		t.Errorf("one rank alone says %q", r.Stderr[0])
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string // part of the error
+	}{
+		{"", ""},
+		{"-json -run am/short -time 10ms -bursts 3", ""},
+		{"-run am", `-run "am" matches no benchmark as a whole; there are ref/cacheline`},
+		{"-run (", `-run "(" is not a regular expression`},
+		{"-time 0s", "-time 0s: it must be more than 0"},
+		{"-time x", "invalid value"},
+		{"-bursts 0", "-bursts 0: it must be 1 to 10000"},
+		{"-bursts 10001", "-bursts 10001"},
+		{"-nope", "-nope"},
+		{"am/short", `unexpected argument "am/short"`},
+	} {
+		_, err := parse(strings.Fields(c.args), io.Discard)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q: error %v, want %q", c.args, err, c.want)
+		}
+	}
+	var usage strings.Builder
+	if _, err := parse([]string{"-h"}, &usage); !errors.Is(err, flag.ErrHelp) || !strings.Contains(usage.String(), "-bursts N") {
+		t.Errorf("-h: %v, %q", err, usage.String())
+	}
+	o, err := parse([]string{"-run", "rma/put"}, io.Discard)
+	if err != nil || o.run.MatchString("rma/putnb") || o.time != 200*time.Millisecond {
+		t.Errorf("-run rma/put: %v, %+v", err, o)
+	}
+}
+
+// TestHistogram compares with sorting.
+func TestHistogram(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.SliceOfN(rapid.Uint64Range(1, 1<<40), 1, 200).Draw(t, "times")
+		q := rapid.SampledFrom([]float64{0.5, 0.99, 0.999, 1}).Draw(t, "quantile")
+		var h histogram
+		for _, x := range v {
+			h.add(float64(x))
+		}
+		slices.Sort(v)
+		want := float64(v[int(math.Ceil(q*float64(len(v))))-1])
+		if got := h.quantile(q); got > want || got < want*(1-1.0/128) {
+			t.Fatalf("quantile %v of %v is %v, want %v", q, v, got, want)
+		}
+	})
+	var h histogram
+	h.add(math.MaxUint64 / 2)
+	if h.quantile(1) < math.MaxUint64/4 {
+		t.Errorf("a very long time is %v", h.quantile(1))
+	}
+}
+
+func TestSummarise(t *testing.T) {
+	// The machine changes its speed by four during the second cycle, which
+	// therefore tells nothing; the ratio is 2 throughout.
+	got := summarise([]float64{20, 50, 82, 78}, []float64{10, 10, 40, 41, 39})
+	if got.ratio < 1.9 || got.ratio > 2.1 || got.value != 78 {
+		t.Errorf("got %+v", got)
+	}
+	// With nothing but changes all of them count.
+	if got := summarise([]float64{10}, []float64{10, 30}); got.ratio != 0.5 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestInvert(t *testing.T) {
+	l := line{Size: 1000, Value: 10, P50: 10, P99: 20, P999: 40, RefValue: 5, Ratio: 2}
+	l.invert()
+	if l.Value != 1e11 || l.P999 != 2.5e10 || l.RefValue != 2e11 || l.Ratio != 0.5 || l.Unit != "bytes/s" {
+		t.Errorf("got %+v", l)
+	}
+}
