@@ -43,7 +43,11 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	if err := e.compareTables(); err != nil {
 		return nil, err
 	}
+	// Nothing of the comparison can come any more, and nobody else may use it.
 	e.boot = nil
+	for h := range ownHandlers {
+		e.table[h] = handler{}
+	}
 	return e, nil
 }
 
@@ -136,6 +140,7 @@ type boot struct {
 	rank     uint32
 	finding  string // of the lowest rank that differs, which is rank
 	verdict  *string
+	verdicts int // messages that brought it: the second says that all know
 }
 
 // noDifference is an empty finding. Findings travel as payloads, and an empty
@@ -169,6 +174,7 @@ func (e *Endpoint) onFinding(_ *Token, args []uint32, text []byte) {
 func (e *Endpoint) onVerdict(_ *Token, _ []uint32, text []byte) {
 	s := string(text)
 	e.boot.verdict = &s
+	e.boot.verdicts++
 }
 
 func (b *boot) add(rank uint32, finding string) {
@@ -214,13 +220,27 @@ func (e *Endpoint) compareTables() error {
 			return err
 		}
 	}
+	b.children = len(kids)
+	if err := e.tellVerdict(kids); err != nil {
+		return err
+	}
+	if *b.verdict == noDifference {
+		return nil
+	}
+	// Who has the verdict fails, and the job with it; so nobody returns before
+	// all have it. Whatever goes wrong from here on, the verdict is the error.
+	if e.Wait(b, func() bool { return b.children == 0 }) == nil && (rank == 0 ||
+		e.RequestMedium(parent(rank), hFinding, nil, b.rank) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {
+		_ = e.tellVerdict(kids)
+	}
+	return errs.BadArg("am: handler tables differ: %s", *b.verdict)
+}
+
+func (e *Endpoint) tellVerdict(kids []int) error {
 	for _, kid := range kids {
-		if err := e.RequestMedium(kid, hVerdict, clip(*b.verdict, e.max), 0); err != nil {
+		if err := e.RequestMedium(kid, hVerdict, clip(*e.boot.verdict, e.max), 0); err != nil {
 			return err
 		}
-	}
-	if *b.verdict != noDifference {
-		return errs.BadArg("am: handler tables differ: %s", *b.verdict)
 	}
 	return nil
 }
