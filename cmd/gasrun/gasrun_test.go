@@ -27,7 +27,11 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	if gasprog.dir != "" {
+		os.RemoveAll(gasprog.dir)
+	}
+	os.Exit(status)
 }
 
 // command is gasrun with args, in a directory for temporary files of its own.
@@ -196,7 +200,7 @@ func TestBuildAndRun(t *testing.T) {
 		}
 	}
 	want := "rank 0 of 2: -n|a b|\nrank 1 of 2: -n|a b|\n"
-	for _, p := range []string{"./testdata/hello", "testdata/hello/", "testdata/hello/main.go", "github.com/argon-go/argon/cmd/gasrun/testdata/hello"} {
+	for _, p := range []string{"testdata/hello", "testdata/hello/main.go", "github.com/argon-go/argon/cmd/gasrun/testdata/hello"} {
 		r := gasrun(t, "-n", "2", p, "-n", "a b", "")
 		r.want(t, 0)
 		if sorted(r.stdout) != want || r.stderr != "" {
@@ -463,14 +467,19 @@ func state(t *testing.T, pid int) byte {
 	return b[bytes.LastIndexByte(b, ')')+2]
 }
 
-func TestStopAndContinue(t *testing.T) {
-	cmd, _, stderr := script(t, 2, "echo ready; exec sleep 10000")
-	var pids []int
+// jobOf lists the processes of the job that cmd runs.
+func jobOf(cmd *exec.Cmd) (pids []int) {
 	for pid, id := range launch.JobProcesses() {
 		if strings.HasPrefix(id, fmt.Sprintf("%d.", cmd.Process.Pid)) {
 			pids = append(pids, pid)
 		}
 	}
+	return pids
+}
+
+func TestStopAndContinue(t *testing.T) {
+	cmd, _, stderr := script(t, 2, "echo ready; exec sleep 10000")
+	pids := jobOf(cmd)
 	if len(pids) < 2 {
 		t.Fatalf("found processes %v", pids)
 	}
@@ -553,14 +562,7 @@ func TestKilledItself(t *testing.T) {
 	if built, _ := filepath.Glob(temp + "/*"); len(built) != 1 {
 		t.Errorf("temporary files %v, want one directory", built)
 	}
-	ours := func() (pids []int) {
-		for pid, id := range launch.JobProcesses() {
-			if strings.HasPrefix(id, fmt.Sprintf("%d.", cmd.Process.Pid)) || strings.HasPrefix(id, fmt.Sprintf("%d.", cmd2.Process.Pid)) {
-				pids = append(pids, pid)
-			}
-		}
-		return pids
-	}
+	ours := func() []int { return append(jobOf(cmd), jobOf(cmd2)...) }
 	if n := len(ours()); n < 3*3+2 {
 		t.Errorf("%d processes, want at least %d", n, 3*3+2)
 	}

@@ -136,11 +136,7 @@ func parse(args []string) (options, error) {
 }
 
 func run(args []string) int {
-	complain := func(err error) {
-		for _, l := range strings.Split(err.Error(), "\n") {
-			fmt.Fprintf(os.Stderr, "gasrun: %s\n", strings.TrimPrefix(l, "launch: "))
-		}
-	}
+	complain := func(err error) { launch.Report(os.Stderr, err) }
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		usage(os.Stdout)

@@ -42,6 +42,9 @@ type Memory interface {
 	// Fail notes that a rank has died, which ends with an error what others
 	// await from it. A rank fails once; later notes change nothing.
 	Fail(rank, status int, cause string)
+	// Failure is the first failure that was noted, by the launcher or by a rank
+	// itself.
+	Failure() (rank, status int, cause string, ok bool)
 	// Close gives the memory back as far as the launcher is concerned.
 	Close() error
 }

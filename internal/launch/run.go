@@ -237,7 +237,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 			if readers[k], files[1+k], err = os.Pipe(); err != nil {
 				keep(readers[0])
 				keep(files[1])
-				return ctlW, errs.Resource("launch: rank %d of %d: %v (ulimit -n: a rank takes two files)", r, j.Size, err)
+				return ctlW, errs.Resource("launch: cannot start rank %d of %d: %v%s", r, j.Size, err, hint(err))
 			}
 		}
 		for k := range 2 {
@@ -265,7 +265,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 		go rk.out.run()
 		go rk.err.run()
 		if errStart != nil {
-			return ctlW, errs.Resource("launch: cannot start rank %d of %d: %v", r, j.Size, errStart)
+			return ctlW, errs.Resource("launch: cannot start rank %d of %d: %v%s", r, j.Size, errStart, hint(errStart))
 		}
 		j.guard.say("+ %d", pid)
 		rk.Pid, rk.live = pid, true
@@ -287,6 +287,17 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 		}
 	}
 	return ctlW, nil
+}
+
+// hint names the limit that an error of the system comes from.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		return " (ulimit -n: the launcher holds two files for each rank)"
+	case errors.Is(err, syscall.EAGAIN):
+		return " (ulimit -u: processes and threads of the user)"
+	}
+	return ""
 }
 
 // loop runs until all ranks have ended and been reaped.
@@ -608,6 +619,7 @@ func (j *job) result() (Result, error) {
 		}
 	}
 	if j.first >= 0 {
+		j.origin()
 		rk := &j.ranks[j.first]
 		last, panicd := rk.err.lastLines()
 		cause := rk.cause
@@ -616,6 +628,7 @@ func (j *job) result() (Result, error) {
 		} else if len(last) > 0 && rk.Signal == 0 {
 			cause += ": " + last[len(last)-1]
 		}
+		res.Failed = j.first
 		if res.Status = rk.Status; res.Status == 0 {
 			res.Status = StatusFailed
 		}
@@ -627,6 +640,23 @@ func (j *job) result() (Result, error) {
 	}
 	res.Status = 0
 	return res, nil
+}
+
+// origin looks, if only a consequence is known to have failed the job, for the
+// rank that announced its own failure and was ended by us before it could exit.
+func (j *job) origin() {
+	if j.ranks[j.first].Status != StatusPeerFailed {
+		return
+	}
+	r, status, cause, ok := j.memory.Failure()
+	if !ok || r == j.first || r < 0 || r >= len(j.ranks) {
+		return
+	}
+	rk := &j.ranks[r]
+	if rk.Status == 0 || rk.Signal != 0 {
+		rk.Status, rk.Signal, rk.cause = max(status, StatusFailed)&0xff, 0, "failed: "+cause
+	}
+	j.first = r
 }
 
 // Report writes why a job failed, as gasrun does: the last lines of the rank
@@ -643,6 +673,6 @@ func Report(w io.Writer, err error) {
 		}
 	}
 	for _, l := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintf(w, "gasrun: %s\n", l)
+		fmt.Fprintf(w, "gasrun: %s\n", strings.TrimPrefix(l, "launch: "))
 	}
 }

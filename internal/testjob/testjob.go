@@ -264,7 +264,8 @@ func newNoMemory() (launch.Memory, error) {
 	return noMemory{f}, nil
 }
 
-func (m noMemory) File() *os.File       { return m.file }
-func (noMemory) State(int) launch.State { return launch.Finished }
-func (noMemory) Fail(int, int, string)  {}
-func (m noMemory) Close() error         { return m.file.Close() }
+func (m noMemory) File() *os.File                                   { return m.file }
+func (noMemory) State(int) launch.State                             { return launch.Finished }
+func (noMemory) Fail(int, int, string)                              {}
+func (noMemory) Failure() (rank, status int, cause string, ok bool) { return }
+func (m noMemory) Close() error                                     { return m.file.Close() }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/argon-go/argon/internal/launch"
+)
+
+var gasprog struct {
+	once sync.Once
+	path string
+	dir  string
+	err  error
+}
+
+// program is testdata/gasprog, built once.
+func program(t *testing.T) string {
+	t.Helper()
+	g := &gasprog
+	g.once.Do(func() {
+		var target launch.Target
+		if g.dir, g.err = os.MkdirTemp("", "gasrun-test-"); g.err != nil {
+			return
+		}
+		if target, g.err = launch.Resolve("./testdata/gasprog"); g.err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if g.path, g.err = target.Build(context.Background(), g.dir, &out); g.err != nil {
+			g.err = fmt.Errorf("%w\n%s", g.err, &out)
+		}
+	})
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	return g.path
+}
+
+func TestGasPrograms(t *testing.T) {
+	prog := program(t)
+	for _, tc := range []struct {
+		what   string
+		status int
+		last   string // pattern of the last line
+	}{
+		{"good", 0, `^$`},
+		{"error", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 1: argon: .*out of luck`},
+		{"exit", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 0 before it left the job`},
+		{"early", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 0 before it attached`},
+		{"panic", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 1: .*`},
+		{"kill", 137, `^gasrun: rank 1 \(pid \d+\) killed by SIGKILL$`},
+		{"polite", 137, `^gasrun: rank 1 \(pid \d+\) killed by SIGKILL$`},
+	} {
+		t.Run(tc.what, func(t *testing.T) {
+			t.Parallel()
+			r := gasrun(t, "-n", "3", "-kill-grace", "1h", prog, tc.what)
+			r.want(t, tc.status)
+			if l := lastLine(r.stderr); !regexp.MustCompile(tc.last).MatchString(l) {
+				t.Errorf("the last line is %q, want %q\n%s", l, tc.last, r.stderr)
+			}
+			if tc.what == "panic" && !strings.Contains(r.stderr, "boom") {
+				t.Errorf("the panic is not told: %s", r.stderr)
+			}
+			if tc.what == "polite" && strings.Count(r.stderr, "rank 1 failed: killed by SIGKILL") < 2 {
+				t.Errorf("the other ranks do not tell why they end: %s", r.stderr)
+			}
+		})
+	}
+}
+
+// A job that hangs tells for each rank where it waits, then the stacks.
+func TestHangIsDiagnosed(t *testing.T) {
+	cmd, _ := command(t, "-n", "3", program(t), "deaf")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = w, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := io.ReadFull(r, make([]byte, 3*len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	res := await(t, cmd, &bytes.Buffer{}, &stderr)
+	res.want(t, launch.StatusQuit)
+	stacks := strings.Index(res.stderr, "goroutine ")
+	for i := range 3 {
+		m := regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+\): (.+; handles outstanding 0; .+)$`, i)).FindStringSubmatchIndex(res.stderr)
+		if m == nil || m[1] > stacks {
+			t.Errorf("no line for rank %d before the stacks: %s", i, res.stderr)
+		}
+		if n := strings.Count(res.stderr, fmt.Sprintf("gasrun: rank %d (pid ", i)); n != 1 {
+			t.Errorf("%d headings for the stacks of rank %d, want 1", n, i)
+		}
+	}
+	if !strings.Contains(res.stderr, "time.Sleep") {
+		t.Errorf("the stack of the deaf rank is missing")
+	}
+}
+
+// A frozen rank stands still before it joins, until somebody lets it go.
+func TestFreeze(t *testing.T) {
+	cmd, _ := command(t, "-n", "3", "-freeze", "1", program(t), "good")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	var pid int
+	line := make([]byte, 4096)
+	k, err := r.Read(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(string(line[:k]), "gasrun: rank 1 (pid %d) stops", &pid); err != nil {
+		t.Fatalf("%q: %v", line[:k], err)
+	}
+	for state(t, pid) != 'T' {
+		runtime.Gosched()
+	}
+	// The others wait for it: all ranks are there still.
+	if n := len(jobOf(cmd)); n != 3 {
+		t.Errorf("%d ranks, want 3", n)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(r)
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	await(t, cmd, &stdout, bytes.NewBuffer(rest)).want(t, 0)
+	if got := stdout.String(); got != "ready\nready\nready\n" {
+		t.Errorf("wrote %q", got)
+	}
+}

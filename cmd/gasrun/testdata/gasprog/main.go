@@ -1,0 +1,43 @@
+// Program gasprog does what its first argument says; see the tests of gasrun.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/argon-go/argon/gas"
+)
+
+func main() {
+	if os.Args[1] == "early" && os.Getenv("ARGON_RANK") == "1" {
+		return
+	}
+	gas.Main(func(n *gas.Node) error {
+		mine := n.Rank() == 1
+		if mine && os.Args[1] == "error" {
+			return errors.New("out of luck")
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		fmt.Println("ready")
+		switch {
+		case !mine && os.Args[1] == "polite":
+			signal.Ignore(syscall.SIGTERM)
+		case !mine || os.Args[1] == "good":
+		case os.Args[1] == "exit":
+			os.Exit(0)
+		case os.Args[1] == "panic":
+			panic("boom")
+		case os.Args[1] == "kill", os.Args[1] == "polite":
+			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		case os.Args[1] == "deaf": // stops polling
+			time.Sleep(time.Hour)
+		}
+		return n.Barrier()
+	})
+}
