@@ -79,6 +79,41 @@ func TestGasPrograms(t *testing.T) {
 	}
 }
 
+// A rank that announces its failure is named even if it does not get to end by
+// itself, while others have ended because of it.
+func TestAnnouncedFailure(t *testing.T) {
+	r := gasrun(t, "-n", "3", "-kill-grace", "10ms", program(t), "linger")
+	r.want(t, 1)
+	if l := lastLine(r.stderr); !regexp.MustCompile(`^gasrun: rank 1 \(pid \d+\) failed: .*out of luck`).MatchString(l) {
+		t.Errorf("the last line is %q", l)
+	}
+}
+
+// A signal that the ranks do not handle decides the status, also where ranks
+// learn of each other's end before their own.
+func TestInterruptedGasProgram(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		cmd, _ := command(t, "-n", "5", "-kill-grace", "1h", program(t), "deaf")
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = w, &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if _, err := io.ReadFull(r, make([]byte, 5*len("ready\n"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		await(t, cmd, &bytes.Buffer{}, &stderr).want(t, 128+int(sig), "gasrun: ended by ")
+	}
+}
+
 // A job that hangs tells for each rank where it waits, then the stacks.
 func TestHangIsDiagnosed(t *testing.T) {
 	cmd, _ := command(t, "-n", "3", program(t), "deaf")

@@ -172,7 +172,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		for r := range j.ranks {
 			pids[r] = j.ranks[r].Pid
 		}
-		go j.Started(pids)
+		told := make(chan struct{})
+		go func() { defer close(told); j.Started(pids) }()
+		defer func() { <-told }()
 	}
 	j.loop(ctx, children)
 	j.clean()
@@ -492,7 +494,9 @@ func (j *job) signal(sig syscall.Signal) {
 			j.kill()
 			return
 		}
-		j.interrupt = sig
+		if j.first < 0 && j.verdict == nil {
+			j.interrupt = sig
+		}
 		if !j.Quiet {
 			j.log.printf("gasrun: %s: ending the job; once more kills it", sys.SignalName(sig))
 		}
@@ -597,12 +601,11 @@ func (j *job) clean() {
 // result sums up.
 func (j *job) result() (Result, error) {
 	res := Result{JobID: j.id, Failed: j.first, Ranks: make([]Rank, len(j.ranks))}
-	attached, allZero := false, true
+	attached := false
 	for r := range j.ranks {
 		rk := &j.ranks[r]
 		res.Ranks[r] = rk.Rank
 		attached = attached || rk.State != Starting
-		allZero = allZero && rk.cause == ""
 		if j.Verbose {
 			j.log.printf("gasrun: rank %d (pid %d) ended with status %d, %v, %v of processor time", r, rk.Pid, rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
@@ -611,12 +614,9 @@ func (j *job) result() (Result, error) {
 		res.Status, res.Failed = j.status, -1
 		return res, j.verdict
 	}
-	if j.interrupt != 0 && (j.first >= 0 || !allZero) {
-		rk := &j.ranks[max(j.first, 0)]
-		if rk.Signal == j.interrupt || j.killed && rk.Signal == syscall.SIGKILL {
-			res.Status, res.Failed = 128+int(j.interrupt), -1
-			return res, fmt.Errorf("ended by %s", sys.SignalName(j.interrupt))
-		}
+	if j.interrupt != 0 && (j.first < 0 && !attached || j.first >= 0 && j.obeyed()) {
+		res.Status, res.Failed = 128+int(j.interrupt), -1
+		return res, fmt.Errorf("ended by %s", sys.SignalName(j.interrupt))
 	}
 	if j.first >= 0 {
 		j.origin()
@@ -640,6 +640,24 @@ func (j *job) result() (Result, error) {
 	}
 	res.Status = 0
 	return res, nil
+}
+
+// obeyed says whether the first rank that failed after a signal had been
+// forwarded did so because of it.
+func (j *job) obeyed() bool {
+	switch rk := &j.ranks[j.first]; {
+	case rk.Signal != 0:
+		return rk.Signal == j.interrupt || j.killed && rk.Signal == syscall.SIGKILL
+	case rk.Status == StatusPeerFailed:
+		for r := range j.ranks {
+			if j.ranks[r].Signal == j.interrupt {
+				return true
+			}
+		}
+	case rk.Status == 0:
+		return true
+	}
+	return false
 }
 
 // origin looks, if only a consequence is known to have failed the job, for the

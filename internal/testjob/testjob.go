@@ -97,7 +97,7 @@ type Config struct {
 	// means 5 s, negative means none.
 	KillGrace time.Duration
 	// Started is called when all ranks have been started, with their process
-	// ids, in a goroutine of its own.
+	// ids, in a goroutine of its own, whose end Run awaits.
 	Started func(pids []int)
 	// Launch changes anything else.
 	Launch func(*launch.Config)

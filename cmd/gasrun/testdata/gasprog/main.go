@@ -16,9 +16,19 @@ func main() {
 	if os.Args[1] == "early" && os.Getenv("ARGON_RANK") == "1" {
 		return
 	}
-	gas.Main(func(n *gas.Node) error {
+	gas.Exit(func() error {
+		err := run()
+		if err != nil && os.Args[1] == "linger" && os.Getenv("ARGON_RANK") == "1" {
+			time.Sleep(time.Hour)
+		}
+		return err
+	}())
+}
+
+func run() error {
+	return gas.Run(gas.Config{}, func(n *gas.Node) error {
 		mine := n.Rank() == 1
-		if mine && os.Args[1] == "error" {
+		if mine && (os.Args[1] == "error" || os.Args[1] == "linger") {
 			return errors.New("out of luck")
 		}
 		if err := n.Barrier(); err != nil {
