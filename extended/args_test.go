@@ -173,7 +173,7 @@ func TestNothing(t *testing.T) {
 		j := newFake(2, fakeOptions{direct: direct, config: Config{AlwaysHandle: true}})
 		x := j.eps[0].x
 		for _, rank := range []int{1, 2} {
-			for _, a := range []segment.NLA{0, at(0), at(-1), at(1 << 30), ^segment.NLA(0)} {
+			for _, a := range []segment.NLA{0, at(0), at(-1), at(len(j.segs[1])), at(1 << 30), ^segment.NLA(0)} {
 				both := func(h Handle, err error) error {
 					if h != 0 {
 						t.Errorf("handle %#x for nothing", h)
@@ -335,6 +335,11 @@ func TestDirect(t *testing.T) {
 	b[3] = 77
 	if v, err := x.GetValue(1, at(11), 1); v != 77 || err != nil {
 		t.Fatal(v, err)
+	}
+	for off := range 2 {
+		if b := x.Direct(1, at(off*int(size)), 0); b == nil || len(b) != 0 {
+			t.Error("no bytes are not memory that is not there")
+		}
 	}
 	for _, bad := range [][]byte{x.Direct(2, at(0), 8), x.Direct(-1, at(0), 8), x.Direct(1, at(0), size+1), x.Direct(1, at(-1), 1), x.Direct(1, ^segment.NLA(0), 2)} {
 		if bad != nil {

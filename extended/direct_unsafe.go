@@ -15,12 +15,13 @@ import (
 )
 
 // writable returns the n bytes at a of rank's segment for storing; nil if that
-// must not or cannot be done directly. Inlined everywhere.
+// must not or cannot be done directly. Inlined everywhere. No bytes at the very
+// end give nil as well, since Go has no pointers there.
 func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
 	if uint(rank) < uint(len(x.views)) {
 		v := &x.views[rank]
 		off := uint64(a - segment.AttachBase)
-		if off <= v.Write && n <= v.Write-off {
+		if off < v.Write && n <= v.Write-off {
 			return unsafe.Add(v.Base, off)
 		}
 	}
@@ -32,7 +33,7 @@ func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
 	if uint(rank) < uint(len(x.views)) {
 		v := &x.views[rank]
 		off := uint64(a - segment.AttachBase)
-		if off <= v.Read && n <= v.Read-off {
+		if off < v.Read && n <= v.Read-off {
 			return unsafe.Add(v.Base, off)
 		}
 	}
@@ -77,6 +78,9 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 	v := x.view(rank)
 	if v == nil {
 		return nil
+	}
+	if uint64(a-segment.AttachBase) == v.Size() && n == 0 {
+		return []byte{}
 	}
 	b, ok := v.Bytes(a, n, v.Size())
 	if !ok {
