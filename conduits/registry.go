@@ -13,6 +13,10 @@ type Config struct {
 	// MaxSegment is the largest segment a rank may attach, bytes; 0 lets the
 	// conduit choose. Knob: gasrun -segment, ARGON_SEGMENT.
 	MaxSegment uint64
+	// Credits and MaxMedium are the least that Limits of those names must be; 0
+	// lets the conduit choose. Small ones save memory, large ones even out
+	// bursts. Who makes the job decides: ranks that join it do not.
+	Credits, MaxMedium int
 }
 
 // Job is one rank's place in a job that a launcher started.

@@ -101,7 +101,7 @@ func (e *Endpoint) Limits() conduits.Limits {
 		MaxMedium:  e.j.maxMedium(),
 		MaxLong:    uint64(e.j.segment),
 		MaxSegment: uint64(e.j.segment),
-		Credits:    e.j.slots,
+		Credits:    e.j.cells,
 	}
 }
 
@@ -294,19 +294,19 @@ func (e *Endpoint) admit() {
 	}
 }
 
-// Reserve claims the slots of a message.
+// Reserve claims the cell of a message.
 func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	r := e.ring(dst, c)
-	if payload == 0 && words <= conduits.SlotWords {
+	if payload == 0 && uint(words) <= conduits.MaxWords {
 		r.lock.Lock()
 		t := r.tail
-		if t >= r.limit && !r.room(1) {
+		if t >= r.limit && !r.room() {
 			return conduits.Slot{}, e.full(r)
 		}
 		r.tail = t + 1
 		r.sent++
 		r.lock.Unlock()
-		return conduits.Slot{Words: unsafe.Slice((*uint32)(unsafe.Add(r.slot(t), 8)), words), Ref: t}, conduits.Ready
+		return conduits.Slot{Words: unsafe.Slice((*uint32)(unsafe.Add(r.cell(t), wordsAt[kindShort])), words), Ref: t}, conduits.Ready
 	}
 	return e.reserve(r, words, payload)
 }
@@ -325,36 +325,30 @@ func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, condu
 	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.j.maxMedium()) {
 		panic(fmt.Sprintf("shm: reserve of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.j.maxMedium()))
 	}
-	kind, size := kindShort, wordsAt[kindShort]+words*4
-	if payload > 0 {
-		kind, size = kindInline, wordsAt[kindInline]+roundUp(words*4, 8)+payload
-		if size > 2*slotBytes {
-			kind, size = kindLanded, wordsAt[kindLanded]+words*4
-		}
+	// A payload that fits the cell travels in it.
+	kind := kindInline
+	if wordsAt[kindInline]+roundUp(words*4, 8)+payload > cellBytes {
+		kind = kindLanded
 	}
 	var at uint64
 	r.lock.Lock()
-	written := r.written
+	if !r.room() {
+		return conduits.Slot{}, e.full(r)
+	}
 	if kind == kindLanded {
 		var ok bool
 		if at, ok = r.land(uint64(payload)); !ok {
 			return conduits.Slot{}, e.full(r)
 		}
 	}
-	t, two, ok := r.claim(size)
-	if !ok {
-		r.written = written
-		return conduits.Slot{}, e.full(r)
-	}
+	t := r.tail
+	r.tail++
 	r.sent++
 	r.lock.Unlock()
-	p := r.slot(t)
+	p := r.cell(t)
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words),
 		Ref:   t | uint64(kind)<<refKindShift,
-	}
-	if two {
-		s.Ref |= refTwo
 	}
 	switch kind {
 	case kindLanded:
@@ -366,20 +360,21 @@ func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, condu
 	return s, conduits.Ready
 }
 
-// ReservePut claims the slots and copies data straight into dst's segment.
+// ReservePut claims the cell and copies data straight into dst's segment.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, _ uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	if uint(words) > conduits.MaxWords {
 		panic(fmt.Sprintf("shm: reserve of %d words; limit %d", words, conduits.MaxWords))
 	}
 	r := e.ring(dst, c)
 	r.lock.Lock()
-	t, two, ok := r.claim(wordsAt[kindLong] + words*4)
-	if !ok {
+	if !r.room() {
 		return conduits.Slot{}, 0, e.full(r)
 	}
+	t := r.tail
+	r.tail++
 	r.sent++
 	r.lock.Unlock()
-	p := r.slot(t)
+	p := r.cell(t)
 	*(*uint64)(unsafe.Add(p, 8)) = uint64(to)
 	*(*uint64)(unsafe.Add(p, 16)) = uint64(len(data))
 	v := &e.views[dst]
@@ -394,9 +389,6 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kindLong])), words),
 		Ref:   t | kindLong<<refKindShift,
 	}
-	if two {
-		s.Ref |= refTwo
-	}
 	return s, conduits.SourceDone | conduits.RemoteDone, conduits.Ready
 }
 
@@ -405,7 +397,7 @@ func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 	r := e.out[dst*conduits.NumClasses+int(c)].Load()
 	bits := uint64(tag)&stTagMask | uint64(len(s.Words))<<stWordsShift
 	t := s.Ref & refIndex
-	p := r.slot(t)
+	p := r.cell(t)
 	if s.Ref != t {
 		bits |= e.finish(s, p, payload)
 	}
@@ -420,7 +412,7 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	r.sent--
 	r.lock.Unlock()
 	t := s.Ref & refIndex
-	p := r.slot(t)
+	p := r.cell(t)
 	bits := e.finish(s, p, 0) | stSkip
 	storeRelease64((*uint64)(p), status(t, bits))
 	e.notify(r)
@@ -437,11 +429,7 @@ func (e *Endpoint) finish(s conduits.Slot, p unsafe.Pointer, payload int) uint64
 	case kindInline:
 		*h = uint64(payload)
 	}
-	bits := kind << stKindShift
-	if s.Ref&refTwo != 0 {
-		bits |= stTwo
-	}
-	return bits
+	return kind << stKindShift
 }
 
 // notify wakes the receiver of r if it sleeps. The load must not overtake the
@@ -514,7 +502,7 @@ func (e *Endpoint) poll(spins int) int {
 		return 0
 	}
 	n := 0
-	if s := spin.Nonzero((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)), spins); s != 0 {
+	if s := spin.Nonzero(r.next(), spins); s != 0 {
 		n = e.drain(r, s, batch)
 		e.turn++
 		if n < batch && e.turn&7 != 0 {
@@ -528,7 +516,7 @@ func (e *Endpoint) poll(spins int) int {
 			e.cursor = 0
 		}
 		r := e.in[e.cursor]
-		if s := atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes))); s != 0 {
+		if s := atomic.LoadUint64(r.next()); s != 0 {
 			k := e.drain(r, s, batch)
 			e.ran()
 			e.hot = r
@@ -559,7 +547,7 @@ func (e *Endpoint) PollReplies() int {
 		if r.class != conduits.Reply {
 			continue
 		}
-		if s := atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes))); s != 0 {
+		if s := atomic.LoadUint64(r.next()); s != 0 {
 			k := e.drain(r, s, batch)
 			e.ran()
 			n += k
@@ -680,7 +668,7 @@ func (e *Endpoint) quiet() bool {
 	}
 	quiet := atomic.LoadUint32(e.openSeq) == e.seen
 	for _, r := range e.in {
-		quiet = quiet && atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes))) == 0
+		quiet = quiet && atomic.LoadUint64(r.next()) == 0
 	}
 	e.lock.Unlock()
 	return quiet

@@ -85,7 +85,11 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	if c.MaxSegment != 0 {
 		maxSegment = int64(min(c.MaxSegment, uint64(segment.MaxAttach)))
 	}
-	j := &job{geometry: geometryFor(n, maxSegment), header: block(hdrBytes)}
+	g, err := geometryFor(n, maxSegment).configure(c)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{geometry: g, header: block(hdrBytes)}
 	j.local = &localJob{
 		ctl:      make([]unsafe.Pointer, n),
 		pairs:    make([]atomic.Pointer[byte], n*n),
@@ -108,7 +112,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 func (j *job) initHeader(processors int) {
 	*j.h32(hdrVersion) = version
 	*j.h32(hdrSize) = uint32(j.n)
-	*j.h32(hdrSlots) = uint32(j.slots)
+	*j.h32(hdrCells) = uint32(j.cells)
 	*j.h32(hdrLanding) = uint32(j.landing)
 	*(*uint64)(unsafe.Add(j.header, hdrSegment)) = uint64(j.segment)
 	if j.n > processors {
@@ -143,12 +147,15 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := geometryFor(n, stride)
+	g, err := geometryFor(n, stride).configure(c)
+	if err != nil {
+		return nil, err
+	}
 	f, err := sys.CreateMemory(dir, "argon", g.total())
 	if err != nil && dir == "" {
 		const fallback = "/dev/shm"
 		if stride, err = chooseStride(n, fallback, c.MaxSegment); err == nil {
-			g = geometryFor(n, stride)
+			g.segment = stride
 			f, err = sys.CreateMemory(fallback, "argon", g.total())
 		}
 	}
@@ -264,7 +271,7 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	}
 	g := geometry{
 		n:       int(*peek.h32(hdrSize)),
-		slots:   int(*peek.h32(hdrSlots)),
+		cells:   int(*peek.h32(hdrCells)),
 		landing: int(*peek.h32(hdrLanding)),
 		segment: int64(*(*uint64)(unsafe.Add(page, hdrSegment))),
 	}

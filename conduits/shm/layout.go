@@ -27,7 +27,7 @@ const (
 	hdrMagic    = 0
 	hdrVersion  = 8   // uint32
 	hdrSize     = 12  // uint32: ranks
-	hdrSlots    = 16  // uint32: slots of a ring
+	hdrCells    = 16  // uint32: cells of a ring
 	hdrLanding  = 20  // uint32: bytes of a landing buffer
 	hdrSegment  = 24  // uint64: bytes between two segments
 	hdrFence    = 32  // uint32: senders fence, see Endpoint.notify
@@ -53,11 +53,12 @@ const (
 	ctlSystem  = 1024 // conduits.SystemBytes
 	ctlBytes   = segment.PageSize
 
-	// Ring: a line for each thing that is written by one side, then slots.
+	// Ring: a line for each thing that is written by one side, then cells.
 	ringHead     = 0 // uint64: slots consumed, published by the receiver
 	ringLandRead = 8 // uint64: bytes of the landing buffer consumed, likewise
-	ringSlots    = 256
-	slotBytes    = 64
+	ringCells    = 256
+	cellBytes    = 128 // two slots of 64 bytes, see the package comment
+	lineBytes    = 64
 )
 
 // Status word of a slot; see the package comment.
@@ -65,7 +66,6 @@ const (
 	stSeqShift   = 40
 	stSeqMask    = 1<<24 - 1
 	stValid      = 1 << 39
-	stTwo        = 1 << 38
 	stKindShift  = 36
 	stKindMask   = 3
 	stSkipShift  = 35
@@ -89,32 +89,60 @@ var wordsAt = [4]int{8, 16, 16, 24}
 // geometry is what all ranks of a job must agree on.
 type geometry struct {
 	n       int // ranks
-	slots   int // of a ring, a power of two
+	cells   int // of a ring, a power of two
 	landing int // bytes of a landing buffer, a power of two
 	segment int64
 }
 
 // geometryFor chooses ring and landing sizes so that the mailboxes of a job in
-// which everybody has talked to everybody take at most 64 MiB of slots up to 128
-// ranks and 256 MiB of landing buffers up to 90: from 256 slots and 128 KiB a
-// ring with 2 ranks down to 32 slots and 16 KiB. Larger jobs keep these least
-// sizes; rings that nobody uses take nothing.
+// which everybody has talked to everybody stay below 256 MiB of cells and as
+// much of landing buffers, from 2 ranks (64 cells, 128 KiB) to 128 (64 cells, 16
+// KiB) and, with 32 cells, 181. Beyond that it is 40 KiB a pair and class that
+// are really used. More than 64 cells are slower: the two rings of a pair no
+// longer stay in the first-level caches (see the package comment).
 func geometryFor(n int, maxSegment int64) geometry {
 	rings := n * n * conduits.NumClasses
 	return geometry{
 		n:       n,
-		slots:   min(max(floorPow2(64<<20/slotBytes/rings), 32), 256),
+		cells:   min(max(floorPow2(256<<20/cellBytes/rings), 32), 64),
 		landing: min(max(floorPow2(256<<20/rings), 16<<10), 128<<10),
 		segment: maxSegment,
 	}
 }
 
+// configure replaces what c asks for; see conduits.Config.
+func (g geometry) configure(c conduits.Config) (geometry, error) {
+	if c.Credits < 0 || c.Credits > mostCells {
+		return g, errs.BadArg("shm: %d credits; 1 to %d, or 0", c.Credits, mostCells)
+	}
+	if most := mostLanding / 4; c.MaxMedium < 0 || c.MaxMedium > most {
+		return g, errs.BadArg("shm: medium payloads of %d bytes; 1 to %d, or 0", c.MaxMedium, most)
+	}
+	if c.Credits > 0 {
+		g.cells = max(ceilPow2(c.Credits), leastCells)
+	}
+	if c.MaxMedium > 0 {
+		g.landing = max(ceilPow2(4*c.MaxMedium), leastLanding)
+	}
+	return g, nil
+}
+
+// What a ring and a landing buffer can be: the least has a quarter of a ring to
+// publish and takes payloads of 512 bytes, the most fits the fields of a status
+// and of a landed payload.
+const (
+	leastCells, mostCells     = 4, 1 << 16
+	leastLanding, mostLanding = 2048, 1 << 23
+)
+
 // sound says whether g, found in a header, is one that the rest can work with.
 func (g geometry) sound() bool {
 	pow2 := func(n, least, most int) bool { return n >= least && n <= most && n&(n-1) == 0 }
-	return checkSize(g.n) == nil && pow2(g.slots, 8, 1<<16) && pow2(g.landing, segment.PageSize, 1<<23) &&
+	return checkSize(g.n) == nil && pow2(g.cells, leastCells, mostCells) && pow2(g.landing, leastLanding, mostLanding) &&
 		g.segment >= 0 && g.segment <= int64(segment.MaxAttach) && g.segment%segment.PageSize == 0
 }
+
+func ceilPow2(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 func floorPow2(n int) int {
 	if n <= 1 {
@@ -123,9 +151,8 @@ func floorPow2(n int) int {
 	return 1 << (bits.Len(uint(n)) - 1)
 }
 
-// ring is the size of a ring. It ends with a spare line, because a window of
-// two slots at the last one reaches beyond it.
-func (g geometry) ring() int { return ringSlots + g.slots*slotBytes + slotBytes }
+// ring is the size of a ring.
+func (g geometry) ring() int { return ringCells + g.cells*cellBytes }
 
 // pair is the size of a pair block: two rings, two landing buffers, whole pages.
 func (g geometry) pair() int {

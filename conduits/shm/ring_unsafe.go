@@ -9,13 +9,13 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// outRing is the sender's end of one ring: everything but the slots and the
+// outRing is the sender's end of one ring: everything but the cells and the
 // words behind the pointers is private to it.
 type outRing struct {
-	lock   bias.Lock // guards what follows; held only to claim slots
-	tail   uint64    // slots claimed
+	lock   bias.Lock // guards what follows; held only to claim cells
+	tail   uint64    // cells claimed
 	limit  uint64    // tail may not pass it: head as last seen, plus the ring
-	slots  unsafe.Pointer
+	cells  unsafe.Pointer
 	mask   uint64
 	parked *uint32 // the receiver's, see notify
 	dst    int
@@ -33,8 +33,8 @@ type outRing struct {
 
 // inRing is the receiver's end.
 type inRing struct {
-	slots     unsafe.Pointer
-	head      uint64 // slots consumed
+	cells     unsafe.Pointer
+	head      uint64 // cells consumed
 	mask      uint64
 	published uint64
 	quarter   uint64
@@ -57,9 +57,9 @@ func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
 	p := j.pairBlock(src, dst)
 	ring := unsafe.Add(p, j.ringOffset(c))
 	r := &outRing{
-		slots:    unsafe.Add(ring, ringSlots),
-		mask:     uint64(j.slots - 1),
-		limit:    uint64(j.slots),
+		cells:    unsafe.Add(ring, ringCells),
+		mask:     uint64(j.cells - 1),
+		limit:    uint64(j.cells),
 		parked:   j.c32(dst, ctlParked),
 		dst:      dst,
 		landing:  unsafe.Add(p, j.landingOffset(c)),
@@ -74,9 +74,9 @@ func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
 	p := j.pairBlock(src, dst)
 	ring := unsafe.Add(p, j.ringOffset(c))
 	return &inRing{
-		slots:    unsafe.Add(ring, ringSlots),
-		mask:     uint64(j.slots - 1),
-		quarter:  uint64(j.slots / 4),
+		cells:    unsafe.Add(ring, ringCells),
+		mask:     uint64(j.cells - 1),
+		quarter:  uint64(j.cells / 4),
 		src:      src,
 		class:    c,
 		parked:   j.c32(src, ctlParked),
@@ -87,26 +87,30 @@ func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
 	}
 }
 
-// A Slot.Ref holds what Commit needs: the slot's index in its low 48 bits, then
-// the kind and whether it goes on in the next slot.
+// A Slot.Ref holds what Commit needs: the cell's index in its low 48 bits, then
+// the kind.
 const (
 	refIndex     = 1<<48 - 1
 	refKindShift = 48
-	refTwo       = 1 << 50
 )
 
-func (r *outRing) slot(t uint64) unsafe.Pointer {
-	return unsafe.Add(r.slots, (t&r.mask)*slotBytes)
+func (r *outRing) cell(t uint64) unsafe.Pointer {
+	return unsafe.Add(r.cells, (t&r.mask)*cellBytes)
 }
 
-// room says whether n slots can be claimed, looking at the receiver's head only
-// when the last look does not suffice.
-func (r *outRing) room(n uint64) bool {
-	if r.tail+n <= r.limit {
+// next is the cell that the receiver looks at.
+func (r *inRing) next() *uint64 {
+	return (*uint64)(unsafe.Add(r.cells, (r.head&r.mask)*cellBytes))
+}
+
+// room says whether a cell can be claimed, looking at the receiver's head only
+// when the last look does not suffice. The lock is held.
+func (r *outRing) room() bool {
+	if r.tail < r.limit {
 		return true
 	}
 	r.limit = atomic.LoadUint64(r.head) + r.mask + 1
-	return r.tail+n <= r.limit
+	return r.tail < r.limit
 }
 
 // shut makes r full for good. The lock is held, or r is not in use yet.
@@ -115,38 +119,11 @@ func (r *outRing) shut() {
 	r.limit, r.head = 0, &never
 }
 
-// claim takes the slots for a message of size bytes, status included, and
-// returns the index of the first. The lock is held.
-func (r *outRing) claim(size int) (t uint64, two, ok bool) {
-	if size <= slotBytes {
-		if !r.room(1) {
-			return 0, false, false
-		}
-		t = r.tail
-		r.tail++
-		return t, false, true
-	}
-	if r.tail&r.mask == r.mask {
-		// The two slots must be neighbours: leave the last one of the ring
-		// empty and say so.
-		if !r.room(3) {
-			return 0, false, false
-		}
-		storeRelease64((*uint64)(r.slot(r.tail)), status(r.tail, stSkip))
-		r.tail++
-	} else if !r.room(2) {
-		return 0, false, false
-	}
-	t = r.tail
-	r.tail += 2
-	return t, true, true
-}
-
 // land takes n bytes of the landing buffer and returns where they begin, in the
 // buffer. The lock is held. A payload never wraps: what is left at the end is
 // skipped, and the receiver skips it likewise.
 func (r *outRing) land(n uint64) (at uint64, ok bool) {
-	n = lines(n) * slotBytes
+	n = lines(n) * lineBytes
 	at = r.written & (r.landSize - 1)
 	skip := uint64(0)
 	if at+n > r.landSize {
@@ -162,7 +139,7 @@ func (r *outRing) land(n uint64) (at uint64, ok bool) {
 	return at, true
 }
 
-func lines(n uint64) uint64 { return (n + slotBytes - 1) / slotBytes }
+func lines(n uint64) uint64 { return (n + lineBytes - 1) / lineBytes }
 
 func status(t uint64, bits uint64) uint64 {
 	return (t+1)&stSeqMask<<stSeqShift | stValid | bits
@@ -171,7 +148,7 @@ func status(t uint64, bits uint64) uint64 {
 // Header of a landed payload: where it begins and how much was claimed, both in
 // lines, and its length.
 func landed(at, claimed, length uint64) uint64 {
-	return at/slotBytes<<44 | lines(claimed)<<24 | length
+	return at/lineBytes<<44 | lines(claimed)<<24 | length
 }
 
 // drain runs up to max messages of r, the first of which has status s.
@@ -179,27 +156,19 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 	m := &e.msg[r.class]
 	n := 0
 	for {
-		p := unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)
-		step := uint64(1)
-		if words := s >> stWordsShift & stWordsMask; s>>stSkipShift == plain(r.head) && words <= conduits.SlotWords {
+		p := unsafe.Add(r.cells, (r.head&r.mask)*cellBytes)
+		if words := s >> stWordsShift & stWordsMask; s>>stSkipShift == plain(r.head) && words <= conduits.MaxWords {
 			m.Src = r.src
 			m.Tag = conduits.Tag(s & stTagMask)
-			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, 8)), words)
+			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kindShort])), words)
 			r.delivered++
 			e.receiver.Receive(m)
-		} else {
-			if !e.deliver(r, m, p, s) {
-				e.corrupt(r, s)
-				return n
-			}
-			if s&stTwo != 0 {
-				step = 2
-				// The second slot began with message bytes, not with a status.
-				*(*uint64)(unsafe.Add(p, slotBytes)) = 0
-			}
+		} else if !e.deliver(r, m, p, s) {
+			e.corrupt(r, s)
+			return n
 		}
 		storeRelease64((*uint64)(p), 0)
-		r.head += step
+		r.head++
 		if r.head-r.published >= r.quarter {
 			r.published = r.head
 			storeRelease64(r.headWord, r.head)
@@ -209,8 +178,7 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 		if n >= max {
 			return n
 		}
-		s = atomic.LoadUint64((*uint64)(unsafe.Add(r.slots, (r.head&r.mask)*slotBytes)))
-		if s == 0 {
+		if s = atomic.LoadUint64(r.next()); s == 0 {
 			return n
 		}
 	}
@@ -226,19 +194,13 @@ func (e *Endpoint) credit(r *inRing) {
 	}
 }
 
-// plain is what the status of a one-slot short message in slot t begins with.
+// plain is what the status of a short message in cell t begins with.
 func plain(t uint64) uint64 { return (t+1)&stSeqMask<<(stSeqShift-stSkipShift) | stValid>>stSkipShift }
 
-// deliver is the rest of drain: everything but a one-slot short message. It
+// deliver is the rest of drain: everything but a short message. It
 // trusts nothing that it reads and returns false if no sender of ours wrote it.
 func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
-	window := uint64(slotBytes)
-	if s&stTwo != 0 {
-		window = 2 * slotBytes
-		if r.head&r.mask == r.mask {
-			return false
-		}
-	}
+	const window = cellBytes
 	kind, words := s>>stKindShift&stKindMask, s>>stWordsShift&stWordsMask
 	used := uint64(wordsAt[kind]) + words*4
 	if s&stValid == 0 || s>>stSeqShift != (r.head+1)&stSeqMask || words > conduits.MaxWords || used > window {
@@ -253,7 +215,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 	}
 	switch kind {
 	case kindLanded:
-		at, claimed, n := h>>44*slotBytes, h>>24&(1<<20-1)*slotBytes, h&(1<<24-1)
+		at, claimed, n := h>>44*lineBytes, h>>24&(1<<20-1)*lineBytes, h&(1<<24-1)
 		if at < r.landRead&(r.landSize-1) {
 			r.landRead = (r.landRead | (r.landSize - 1)) + 1
 		}

@@ -16,7 +16,7 @@ loop:
 	MOVQ (BX), AX
 	TESTQ AX, AX
 	JNZ done
-	LFENCE
+	PAUSE
 	DECQ CX
 	JNZ loop
 done:
@@ -32,7 +32,7 @@ cloop:
 	MOVQ (BX), AX
 	CMPQ AX, DX
 	JNE cdone
-	LFENCE
+	PAUSE
 	DECQ CX
 	JNZ cloop
 cdone:
