@@ -1,0 +1,473 @@
+package gas
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+)
+
+var errTest = errors.New("this is the cause")
+
+// One rank fails in each way while the others wait for it in each way: they all
+// learn of it, and Run names it.
+func TestOneRankFails(t *testing.T) {
+	ways := map[string]struct {
+		fail  func() error
+		want  string
+		stack bool
+	}{
+		"error":       {func() error { return errTest }, "rank 1: this is the cause", false},
+		"panic":       {func() error { panic("out of luck") }, "rank 1: panic: out of luck", true},
+		"panic error": {func() error { panic(errTest) }, "rank 1: panic: this is the cause", true},
+		"nil map":     {func() error { var m map[int]int; m[0] = 1; return nil }, "rank 1: panic: assignment to entry in nil map", true},
+		"Goexit":      {func() error { runtime.Goexit(); return nil }, "rank 1: the rank's function ended its goroutine", false},
+	}
+	waits := map[string]func(n *Node) error{
+		"barrier":  (*Node).Barrier,
+		"wait":     func(n *Node) error { return n.Wait(func() bool { return false }) },
+		"new":      func(n *Node) error { _, err := New[int](n); return err },
+		"call":     func(n *Node) error { return waitForCall(n) },
+		"leave":    func(n *Node) error { return nil },
+		"BarrierN": func(n *Node) error { return errors.Join(n.BarrierNotify(), n.BarrierWait()) },
+	}
+	for how, way := range ways {
+		for where, wait := range waits {
+			t.Run(how+"/"+where, func(t *testing.T) {
+				var mu sync.Mutex
+				others := map[int]error{}
+				err := Run(small(3), func(n *Node) error {
+					if n.Rank() == 1 {
+						return way.fail()
+					}
+					err := wait(n)
+					mu.Lock()
+					others[n.Rank()] = err
+					mu.Unlock()
+					return err
+				})
+				var re *RankError
+				if !errors.As(err, &re) || re.Rank != 1 || !strings.HasPrefix(err.Error(), way.want) {
+					t.Fatalf("Run: %v", err)
+				}
+				if way.stack != (len(re.Stack) > 0) || way.stack && !strings.Contains(string(re.Stack), "run_test.go") {
+					t.Errorf("stack: %s", re.Stack)
+				}
+				if strings.Contains(way.want, "this is the cause") && !errors.Is(err, errTest) {
+					t.Errorf("the cause is lost: %v", err)
+				}
+				if where == "leave" {
+					return
+				}
+				for _, r := range []int{0, 2} {
+					var pe *PeerError
+					if !errors.As(others[r], &pe) || pe.Rank != 1 || !errors.Is(others[r], ErrPeer) {
+						t.Errorf("rank %d: %v", r, others[r])
+					}
+				}
+			})
+		}
+	}
+}
+
+// waitForCall calls rank 1, which does not answer any more or at all.
+func waitForCall(n *Node) error {
+	for {
+		if _, err := callRank.Call(n, 1, struct{}{}); err != nil {
+			return err
+		}
+	}
+}
+
+func TestAllRanksFail(t *testing.T) {
+	err := Run(small(4), func(n *Node) error { return fmt.Errorf("rank %d's own", n.Rank()) })
+	var re *RankError
+	if !errors.As(err, &re) || !strings.Contains(re.Err.Error(), fmt.Sprintf("rank %d's own", re.Rank)) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// Ranks that return while others go on together are noticed.
+func TestRanksThatLeaveEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		rest func(n *Node) error
+		kind error
+	}{
+		"barrier":  {(*Node).Barrier, ErrBarrierMismatch},
+		"new":      {func(n *Node) error { _, err := New[int](n); return err }, ErrNotReady},
+		"newarray": {func(n *Node) error { _, err := NewArray[int](n, 10, 2); return err }, ErrNotReady},
+	} {
+		for _, who := range []int{0, 1, 2} {
+			t.Run(fmt.Sprintf("%s/%d", name, who), func(t *testing.T) {
+				var mu sync.Mutex
+				var all []error
+				err := Run(small(3), func(n *Node) error {
+					if n.Rank() == who {
+						return nil
+					}
+					err := c.rest(n)
+					mu.Lock()
+					all = append(all, err)
+					mu.Unlock()
+					return err
+				})
+				if err == nil {
+					t.Fatal("Run: no error")
+				}
+				for _, err := range all {
+					if !errors.Is(err, c.kind) && !errors.Is(err, ErrPeer) {
+						t.Errorf("%v, want %v", err, c.kind)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestLeavingDuringABarrier(t *testing.T) {
+	err := Run(small(2), func(n *Node) error { return n.BarrierNotify() })
+	if err := wantErr(err, ErrNotReady, "during a barrier"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBarrierMisuse(t *testing.T) {
+	runN(t, 2, func(n *Node) error {
+		if err := wantErr(n.BarrierWait(), ErrNotReady); err != nil {
+			return err
+		}
+		if err := n.BarrierNotify(); err != nil {
+			return err
+		}
+		if err := wantErr(n.BarrierNotify(), ErrNotReady); err != nil {
+			return err
+		}
+		for {
+			done, err := n.BarrierTry()
+			if err != nil {
+				return err
+			}
+			if done {
+				break
+			}
+			runtime.Gosched()
+		}
+		if _, err := n.BarrierTry(); !errors.Is(err, ErrNotReady) {
+			return err
+		}
+		return nil
+	})
+}
+
+func TestRunManyAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			if err := Run(small(1+i%3), func(n *Node) error {
+				p, err := New[int](n)
+				if err != nil {
+					return err
+				}
+				for range 20 {
+					if _, err := FetchAdd(n, p.On(0), i); err != nil {
+						return err
+					}
+				}
+				if err := n.Barrier(); err != nil {
+					return err
+				}
+				if v, err := p.On(0).Get(n); err != nil || v != 20*i*n.Size() {
+					return fmt.Errorf("job %d: %d (%v)", i, v, err)
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNodeHasItsLayers(t *testing.T) {
+	cfg := small(2)
+	var got [2]atomic.Uint32
+	cfg.Handlers = []am.Entry{{Index: 200, Name: "hello", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
+		got[t.Endpoint().Rank()].Store(args[0])
+	}}}
+	if err := Run(cfg, func(n *Node) error {
+		other := 1 - n.Rank()
+		if err := n.AM().RequestShort(other, 200, uint32(100+other)); err != nil {
+			return err
+		}
+		if err := n.Wait(func() bool { return got[n.Rank()].Load() != 0 }); err != nil {
+			return err
+		}
+		if v := got[n.Rank()].Load(); v != uint32(100+n.Rank()) {
+			return fmt.Errorf("got %d", v)
+		}
+		p, err := New[uint64](n)
+		if err != nil {
+			return err
+		}
+		if err := n.Extended().PutValue(other, p.NLA(), 77, 8); err != nil {
+			return err
+		}
+		if err := n.Barriers().Notify(5, 0); err != nil {
+			return err
+		}
+		if err := n.Barriers().Wait(5, 0); err != nil {
+			return err
+		}
+		if v, err := p.Get(n); err != nil || v != 77 {
+			return fmt.Errorf("%d, %v", v, err)
+		}
+		n.Fence()
+		n.Wake(other)
+		n.Wake(-1)
+		if !n.Neighbour(other) || n.Neighbour(2) || n.Neighbour(-1) {
+			return errors.New("the neighbourhood is wrong")
+		}
+		var s conduits.Stats
+		n.Stats(&s)
+		if s.Sent[conduits.Request] == 0 {
+			return errors.New("nothing was counted")
+		}
+		if n.Conduit().Conduit() != "shm" {
+			return errors.New(n.Conduit().Conduit())
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNonBlocking(t *testing.T) {
+	for _, debug := range []bool{false, true} {
+		cfg := small(2)
+		cfg.Debug = debug
+		if err := Run(cfg, func(n *Node) error {
+			p, err := NewSlice[[3]uint16](n, 100)
+			if err != nil {
+				return err
+			}
+			other := p.On(1 - n.Rank())
+			var hs []Handle
+			for i := range 50 {
+				h, err := other.Add(i).PutNB(n, [3]uint16{uint16(i), 1, uint16(n.Rank())})
+				if err != nil {
+					return err
+				}
+				hs = append(hs, h)
+			}
+			src := make([][3]uint16, 50)
+			for i := range src {
+				src[i] = [3]uint16{uint16(50 + i), 2, uint16(n.Rank())}
+			}
+			h, err := other.Add(50).PutSliceNB(n, src)
+			if err != nil {
+				return err
+			}
+			if debug != (h != 0) {
+				return fmt.Errorf("debug %v, handle %v", debug, h)
+			}
+			for done := false; !done; {
+				if done, err = n.TrySync(h); err != nil {
+					return err
+				}
+			}
+			if debug {
+				if err := wantErr(n.Sync(h), ErrBadArg); err != nil {
+					return fmt.Errorf("synchronized twice: %w", err)
+				}
+			}
+			if err := n.SyncAll(hs); err != nil {
+				return err
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			dst := make([][3]uint16, 99)
+			h, err = p.Add(1).GetSliceNB(n, dst)
+			if err != nil {
+				return err
+			}
+			var first [3]uint16
+			h1, err := p.GetNB(n, &first)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(n.Sync(h), n.Sync(h1)); err != nil {
+				return err
+			}
+			for i, v := range append([][3]uint16{first}, dst...) {
+				if want := ([3]uint16{uint16(i), uint16(1 + i/50), uint16(1 - n.Rank())}); v != want {
+					return fmt.Errorf("element %d is %v, want %v", i, v, want)
+				}
+			}
+			if done, err := n.TrySync(0); !done || err != nil {
+				return fmt.Errorf("the zero handle: %v, %v", done, err)
+			}
+			return n.Barrier()
+		}); err != nil {
+			t.Fatalf("debug %v: %v", debug, err)
+		}
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	fn := func(t *am.Token, args []uint32, payload []byte) {}
+	c := Config{Ranks: -3, SegmentSize: 1 << 50, Conduit: "pigeon", Handlers: []am.Entry{
+		{Index: 100, Name: "low", Fn: fn}, {Index: 130, Name: "one", Fn: fn}, {Index: 130, Name: "two", Fn: fn}, {Index: 131, Name: "empty"},
+	}}
+	err := Run(c, func(*Node) error { return nil })
+	if err := wantErr(err, ErrBadArg, "Config.Ranks is -3", "1125899906842624", `"low" has index 100`, `"one" and "two"`, `"empty"`); err != nil {
+		t.Error(err)
+	}
+	err = Run(Config{Conduit: "pigeon"}, func(*Node) error { return nil })
+	if err := wantErr(err, ErrBadArg, "pigeon", "shm"); err != nil {
+		t.Error(err)
+	}
+	if err := wantErr(Run(Config{}, nil), ErrBadArg); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigFromEnv(t *testing.T) {
+	env := map[string]string{"ARGON_RANKS": "3", "ARGON_CONDUIT": "x", "ARGON_SEGMENT": "2M", "ARGON_PROGRESS": "1", "ARGON_DEBUG": "true"}
+	c := Config{Ranks: 9, Conduit: "y", SegmentSize: 5}
+	var said bytes.Buffer
+	if err := c.fromEnv(func(k string) string { return env[k] }, &said); err != nil {
+		t.Fatal(err)
+	}
+	if c.Ranks != 3 || c.Conduit != "x" || c.SegmentSize != 2<<20 || !c.Progress || !c.Debug {
+		t.Errorf("%+v", c)
+	}
+	for k, v := range env {
+		if !strings.Contains(said.String(), k) || !strings.Contains(said.String(), v) {
+			t.Errorf("ARGON_VERBOSEENV does not tell of %s=%s:\n%s", k, v, &said)
+		}
+	}
+	env = map[string]string{"ARGON_RANKS": "0", "ARGON_SEGMENT": "2X", "ARGON_PROGRESS": "maybe", "ARGON_DEBUG": "2"}
+	err := c.fromEnv(func(k string) string { return env[k] }, nil)
+	if err := wantErr(err, ErrBadArg, `ARGON_RANKS="0"`, `ARGON_SEGMENT="2X"`, `ARGON_PROGRESS="maybe"`, `ARGON_DEBUG="2"`); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]uint64{"0": 0, "4096": 4096, "64K": 64 << 10, "64k": 64 << 10, "3M": 3 << 20, "1G": 1 << 30, "2T": 2 << 40, "1GiB": 1 << 30, "7MB": 7 << 20, "5B": 5} {
+		if got, err := parseSize(s); err != nil || got != want {
+			t.Errorf("%q: %d, %v; want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "K", "-1", "1.5G", "1 G", "10Q", "1KK", "99999999999999999999", "99999999T"} {
+		if got, err := parseSize(s); err == nil {
+			t.Errorf("%q: %d", s, got)
+		}
+	}
+}
+
+func TestLaunchedPlace(t *testing.T) {
+	for _, c := range []struct{ rank, size, want string }{
+		{"7", "4", `ARGON_RANK="7"`}, {"4", "4", "0 to 3"}, {"-1", "4", `"-1"`}, {"x", "4", `"x"`}, {"", "4", `ARGON_RANK=""`},
+		{"0", "", `ARGON_SIZE=""`}, {"0", "0", `ARGON_SIZE="0"`}, {"0", "many", `"many"`}, {"0", "9999999", "65536"},
+	} {
+		env := map[string]string{"ARGON_RANK": c.rank, "ARGON_SIZE": c.size}
+		_, ok, err := launchedPlace(func(k string) string { return env[k] })
+		if err := wantErr(err, ErrBadArg, c.want); err != nil || !ok {
+			t.Errorf("rank %q of %q: %v %v", c.rank, c.size, ok, err)
+		}
+	}
+	if _, ok, err := launchedPlace(func(string) string { return "" }); ok || err != nil {
+		t.Errorf("no environment: %v, %v", ok, err)
+	}
+}
+
+func TestOtherLauncher(t *testing.T) {
+	for _, env := range []map[string]string{
+		{"SLURM_PROCID": "3", "SLURM_NTASKS": "8"},
+		{"PMI_RANK": "3", "PMI_SIZE": "8"},
+		{"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8"},
+	} {
+		for k, v := range env {
+			t.Setenv(k, v)
+		}
+		var said bytes.Buffer
+		cfg := small(2)
+		cfg.Output = &said
+		ran := atomic.Int32{}
+		if err := Run(cfg, func(n *Node) error { ran.Add(1); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if ran.Load() != 2 {
+			t.Errorf("%d ranks ran", ran.Load())
+		}
+		for k, v := range env {
+			if !strings.Contains(said.String(), k+"="+v) {
+				t.Errorf("%s is not named: %s", k, &said)
+			}
+			t.Setenv(k, "")
+		}
+		if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "gasrun") {
+			t.Errorf("not one line: %q", &said)
+		}
+	}
+}
+
+// A waiting rank says what it waits for.
+func TestDiagnosis(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait func(n *Node) error
+		want string
+	}{
+		"barrier": {(*Node).Barrier, "barrier phase"},
+		"new":     {func(n *Node) error { _, err := New[int](n); return err }, "collective call 1: waiting for rank 1"},
+		"call":    {func(n *Node) error { _, err := callRank.Call(n, 1, struct{}{}); return err }, "call of test.rank on rank 1"},
+		"lock": {func(n *Node) error {
+			p, err := Alloc[LockWord](n, 1)
+			if err != nil {
+				return err
+			}
+			if err := LockAt(p).Lock(n); err != nil {
+				return err
+			}
+			return LockAt(p).Lock(n)
+		}, "somebody holds exclusively"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var waiting atomic.Pointer[Node]
+			release := make(chan struct{})
+			said := ""
+			err := Run(small(2), func(n *Node) error {
+				if n.Rank() == 0 {
+					waiting.Store(n)
+					return c.wait(n)
+				}
+				for { // until rank 0 sleeps
+					if m := waiting.Load(); m != nil {
+						if said = m.diagnosis(); strings.Contains(said, c.want) {
+							break
+						}
+					}
+					runtime.Gosched()
+				}
+				close(release)
+				return errTest // ends rank 0's wait
+			})
+			<-release
+			if !errors.Is(err, errTest) {
+				t.Errorf("Run: %v", err)
+			}
+			if !strings.HasPrefix(said, "argon: rank 0: ") || !strings.Contains(said, "handles outstanding 0") || strings.Contains(said, "\n") {
+				t.Errorf("said %q", said)
+			}
+		})
+	}
+}
