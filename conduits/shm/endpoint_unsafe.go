@@ -73,6 +73,9 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	if e.crowded {
 		e.spins = 1
 	}
+	for c := range e.msg {
+		e.msg[c].Class = conduits.Class(c)
+	}
 	// A rank whose processes cannot do their half of the asymmetric fence makes
 	// everybody do theirs; told before Attach, so before the first message.
 	if plainStores && !sys.HasMembarrier() {

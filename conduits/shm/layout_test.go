@@ -1,0 +1,134 @@
+package shm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// extent is a field of shared memory.
+type extent struct {
+	name     string
+	at, size int64
+}
+
+// disjoint fails the test if two of l overlap or one passes limit.
+func disjoint(t *testing.T, limit int64, l ...extent) {
+	t.Helper()
+	slices.SortFunc(l, func(a, b extent) int { return cmp.Compare(a.at, b.at) })
+	for i, x := range l {
+		if i > 0 && l[i-1].at+l[i-1].size > x.at {
+			t.Errorf("%v overlaps %v", l[i-1], x)
+		}
+		if x.at < 0 || x.at+x.size > limit {
+			t.Errorf("%v passes the end, %d", x, limit)
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	disjoint(t, hdrBytes,
+		extent{"magic", hdrMagic, 8}, extent{"version", hdrVersion, 4}, extent{"size", hdrSize, 4},
+		extent{"cells", hdrCells, 4}, extent{"landing", hdrLanding, 4}, extent{"segment", hdrSegment, 8},
+		extent{"fence", hdrFence, 4}, extent{"crowded", hdrCrowded, 4}, extent{"claim", hdrClaim, 4},
+		extent{"failed", hdrFailed, 4}, extent{"status", hdrStatus, 4}, extent{"cause length", hdrCauseLen, 4},
+		extent{"cause", hdrCause, hdrCauseMax}, extent{"attached", hdrAttached, 4})
+	disjoint(t, ctlBytes,
+		extent{"parked", ctlParked, 64}, // a line of its own: every sender reads it
+		extent{"seq", ctlSeq, 64},
+		extent{"state", ctlState, 4}, extent{"rights", ctlRights, 4}, extent{"segment", ctlSegment, 8},
+		extent{"joined", ctlJoined, 4}, extent{"open seq", ctlOpenSeq, 4},
+		extent{"open", ctlOpen, MaxRanks / 8}, extent{"system", ctlSystem, conduits.SystemBytes})
+	disjoint(t, ringCells, extent{"head", ringHead, 8}, extent{"landing", ringLandRead, 8})
+	if ctlSystem%64 != 0 || ctlBytes%segment.PageSize != 0 || hdrBytes%segment.PageSize != 0 {
+		t.Error("the system area begins a line, blocks begin pages")
+	}
+	for kind, at := range wordsAt {
+		if at%4 != 0 || at+4*conduits.MaxWords > cellBytes {
+			t.Errorf("kind %d: %d words at %d do not fit a cell", kind, conduits.MaxWords, at)
+		}
+	}
+	if conduits.MaxWords > stWordsMask || kindLong > stKindMask || stTagMask >= 1<<stWordsShift {
+		t.Error("fields of the status word overlap")
+	}
+}
+
+// TestGeometry checks every number of ranks: places, and totals as promised.
+func TestGeometry(t *testing.T) {
+	for n := 1; n <= MaxRanks; n++ {
+		g := geometryFor(n, 1<<20)
+		if !g.sound() {
+			t.Fatalf("%d ranks: %+v is not sound", n, g)
+		}
+		if g.maxMedium() < 512 {
+			t.Fatalf("%d ranks: medium payloads of %d bytes", n, g.maxMedium())
+		}
+		rings := int64(n) * int64(n) * conduits.NumClasses
+		cells, landing := rings*int64(g.cells)*cellBytes, rings*int64(g.landing)
+		if least := g.cells == 32; cells > 256<<20 && !least || landing > 256<<20 && g.landing > 16<<10 {
+			t.Fatalf("%d ranks: %d MiB of cells, %d MiB of landing buffers", n, cells>>20, landing>>20)
+		}
+		switch {
+		case n == 2 && (g.cells != 64 || g.landing != 128<<10),
+			n == 128 && (g.cells != 64 || g.landing != 16<<10),
+			n <= 181 && cells > 256<<20:
+			t.Fatalf("%d ranks: %+v", n, g)
+		}
+	}
+}
+
+// TestPlaces checks that blocks of a job do not overlap, for all the sizes that
+// a configuration can ask for.
+func TestPlaces(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 7, 32} {
+		for _, c := range []conduits.Config{{}, {Credits: 1, MaxMedium: 1}, {Credits: 1000, MaxMedium: 100_000}, {Credits: mostCells, MaxMedium: mostLanding / 4}} {
+			t.Run(fmt.Sprintf("%d/%+v", n, c), func(t *testing.T) {
+				g, err := geometryFor(n, 3*page).configure(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !g.sound() || g.cells < c.Credits || g.maxMedium() < max(c.MaxMedium, 512) {
+					t.Fatalf("%+v", g)
+				}
+				var in []extent
+				for c := range conduits.Class(conduits.NumClasses) {
+					in = append(in, extent{"ring", int64(g.ringOffset(c)), int64(ringCells + g.cells*cellBytes)},
+						extent{"landing", int64(g.landingOffset(c)), int64(g.landing)})
+					if g.landingOffset(c)%8 != 0 || g.ringOffset(c)%lineBytes != 0 {
+						t.Errorf("%v: unaligned", c)
+					}
+				}
+				disjoint(t, int64(g.pair()), in...)
+				l := []extent{{"header", 0, hdrBytes}}
+				for r := range n {
+					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"segment", g.segmentOffset(r), g.segment})
+					for d := range n {
+						l = append(l, extent{"pair", g.pairOffset(r, d), int64(g.pair())})
+					}
+				}
+				disjoint(t, g.total(), l...)
+				for _, x := range l {
+					if x.at%page != 0 {
+						t.Errorf("%v does not begin a page", x)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestConfigureRefuses(t *testing.T) {
+	for _, c := range []conduits.Config{{Credits: -1}, {Credits: mostCells + 1}, {MaxMedium: -1}, {MaxMedium: mostLanding/4 + 1}} {
+		if _, err := Local(2, c); !isBadArg(err) {
+			t.Errorf("Local with %+v: %v", c, err)
+		}
+		if m, err := CreateJob(2, c); !isBadArg(err) {
+			t.Errorf("CreateJob with %+v: %v", c, err)
+			m.Close()
+		}
+	}
+}
