@@ -29,6 +29,17 @@ var forms = []form{
 	{"mapped/barrier", true, false},
 }
 
+// tb is what a test and a rapid test share.
+type tb interface {
+	Cleanup(func())
+	Name() string
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	FailNow()
+	Failed() bool
+}
+
 // eachForm runs f as a subtest for every form.
 func eachForm(t *testing.T, f func(t *testing.T, fm form)) {
 	for _, fm := range forms {
@@ -37,8 +48,7 @@ func eachForm(t *testing.T, f func(t *testing.T, fm form)) {
 }
 
 // open opens n ranks that are not attached yet.
-func (fm form) open(t testing.TB, n int, c conduits.Config) []*Endpoint {
-	t.Helper()
+func (fm form) open(t tb, n int, c conduits.Config) []*Endpoint {
 	if c.MaxSegment == 0 {
 		c.MaxSegment = 1 << 20
 	}
@@ -76,8 +86,7 @@ func (fm form) force(j *job) {
 }
 
 // join opens rank of a job as a process would.
-func join(t testing.TB, m *JobMemory, rank, size int) *Endpoint {
-	t.Helper()
+func join(t tb, m *JobMemory, rank, size int) *Endpoint {
 	e, err := Join(conduits.Job{Rank: rank, Size: size, Env: segfd(m.File())}, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +105,7 @@ func segfd(f *os.File) func(string) string {
 }
 
 // attach attaches all of eps.
-func attach(t testing.TB, eps []*Endpoint, size uint64, got func(rank int, m *conduits.Message)) {
-	t.Helper()
+func attach(t tb, eps []*Endpoint, size uint64, got func(rank int, m *conduits.Message)) {
 	inParallel(t, len(eps), func(r int) error {
 		return eps[r].Attach(conduits.AttachConfig{Size: size, Receiver: &sink{func(m *conduits.Message) { got(r, m) }}})
 	})
@@ -110,8 +118,7 @@ func attach(t testing.TB, eps []*Endpoint, size uint64, got func(rank int, m *co
 }
 
 // inParallel runs f for 0..n-1 and fails the test on any error.
-func inParallel(t testing.TB, n int, f func(i int) error) {
-	t.Helper()
+func inParallel(t tb, n int, f func(i int) error) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Add(1)
@@ -130,7 +137,7 @@ func inParallel(t testing.TB, n int, f func(i int) error) {
 
 // watch prints where ranks wait shortly before the test binary's time is over: a
 // lost wake-up shows as a hang.
-func watch(t testing.TB, eps []*Endpoint) {
+func watch(t tb, eps []*Endpoint) {
 	type deadliner interface{ Deadline() (time.Time, bool) }
 	d, ok := t.(deadliner)
 	if !ok {
