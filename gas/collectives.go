@@ -1,0 +1,636 @@
+package gas
+
+import (
+	"errors"
+	"math/bits"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Collectives move data along binomial trees (and scans along a dissemination
+// pattern), so every transfer is between ranks whose distance is a power of two
+// modulo the job's size. The receiver begins: it says what it is ready for and
+// where the data will land, and only then does the sender send; one that has to
+// wait for that says what it is about to send. So nothing has to be queued, ranks
+// may be skewed as they like, and whoever waits has told its partner which call
+// it is in: calls that do not match are found by the partner, and all ranks are
+// told.
+
+// Handler indices of the collectives: 64 to 79.
+const (
+	handlerCollReady am.HandlerID = 64 + iota // request: the receiver is ready
+	handlerCollOffer                          // request: the sender waits
+	handlerCollData                           // request: a piece of the data
+	handlerCollWrong                          // reply: the receiver of a request, or sender, is in another call
+	handlerCollAbort                          // request: some rank's call did not match
+)
+
+// collKind is which collective a rank is in.
+type collKind uint32
+
+// The collectives. The last two are no calls.
+const (
+	collBroadcast collKind = iota
+	collReduce
+	collAllReduce
+	collGather
+	collAllGather
+	collScan
+	collBad  // a call that failed its own checks
+	collPast // a call that was finished so long ago that it is forgotten
+	collLeft // the rank has left
+)
+
+// collCall is what must be the same on all ranks in one collective call.
+type collCall struct {
+	kind collKind
+	root uint32
+	size uint64 // bytes that a rank contributes
+}
+
+// String is a call as messages name it.
+func (c collCall) String() string {
+	s := ""
+	root := strconv.Itoa(int(c.root))
+	switch c.kind {
+	case collBroadcast:
+		s = "Broadcast from rank " + root
+	case collReduce:
+		s = "Reduce to rank " + root
+	case collAllReduce:
+		s = "AllReduce"
+	case collGather:
+		s = "Gather to rank " + root
+	case collAllGather:
+		s = "AllGather"
+	case collScan:
+		s = "ExclusiveScan"
+	case collBad:
+		return "a collective with bad arguments"
+	case collLeft:
+		return "the end of the program's function"
+	default:
+		return "over already"
+	}
+	return s + " of " + strconv.FormatUint(c.size, 10) + " bytes"
+}
+
+// Directions of a transfer: away from the root, or towards it.
+const (
+	collDown = iota
+	collUp
+	collDirs
+)
+
+// collectives is one rank's part in collective calls.
+type collectives struct {
+	e          *am.Endpoint
+	rank, size int
+
+	busy atomic.Bool // a call is under way
+
+	// Buffers of the call under way, kept for the next one.
+	cell, scratch []uint64
+
+	mu     sync.Mutex
+	seq    uint32 // number of the call under way, or of the last one
+	call   collCall
+	active bool
+	left   bool                  // no more calls
+	past   [collHistory]collCall // by number modulo collHistory
+	// By direction and logarithm of the distance: what receivers and senders
+	// have said, and where this rank's own data lands.
+	wanted  collNotes
+	offered collNotes
+	land    [collDirs][rankBits]collLanding
+
+	broken error // calls did not match; all later ones fail
+	report bool  // this rank found it and has not told the others
+	fault  collFault
+	// What the call waits for, for diagnosis.
+	waiting   bool
+	waitPeer  int
+	waitReady bool // for the peer to be ready, rather than for its data
+}
+
+// collHistory is how many calls are remembered. What a sender says it offers may
+// come when all is over, and must then not be taken for a mismatch.
+const collHistory = 16
+
+// collNote says that rank src waits for this one in call number seq: a receiver
+// that is ready, or a sender.
+type collNote struct {
+	set  bool
+	seq  uint32
+	src  uint32
+	call collCall
+}
+
+type collNotes [collDirs][rankBits]collNote
+
+// collLanding is where data lands. got counts bytes.
+type collLanding struct {
+	open  bool
+	begun bool
+	buf   []byte
+	got   int
+}
+
+// collFault is a mismatch: in call seq, ranks a and b disagree.
+type collFault struct {
+	seq, a, b    uint32
+	callA, callB collCall
+}
+
+func (f collFault) err() error {
+	return errs.BadArg("gas: collective calls do not match: call %d is %v on rank %d and %v on rank %d; collectives cannot be used any more",
+		f.seq, f.callA, f.a, f.callB, f.b)
+}
+
+// A fault travels as this many arguments.
+const collFaultWords = 11
+
+func (f collFault) words() [collFaultWords]uint32 {
+	la, ha := am.Pack64(f.callA.size)
+	lb, hb := am.Pack64(f.callB.size)
+	return [collFaultWords]uint32{f.seq, f.a, f.b,
+		uint32(f.callA.kind), f.callA.root, la, ha,
+		uint32(f.callB.kind), f.callB.root, lb, hb}
+}
+
+func parseFault(w []uint32) collFault {
+	call := func(w []uint32) collCall {
+		return collCall{kind: collKind(w[0]), root: w[1], size: am.Unpack64(w[2], w[3])}
+	}
+	return collFault{seq: w[0], a: w[1], b: w[2], callA: call(w[3:]), callB: call(w[7:])}
+}
+
+// handlers are the entries for am.Config.Runtime.
+func (c *collectives) handlers() []am.Entry {
+	return []am.Entry{
+		{Index: handlerCollReady, Name: "gas.collective.ready", Fn: c.onReady, Args: 6, Kinds: am.Short | am.Request},
+		{Index: handlerCollOffer, Name: "gas.collective.offer", Fn: c.onOffer, Args: 6, Kinds: am.Short | am.Request},
+		{Index: handlerCollData, Name: "gas.collective.data", Fn: c.onData, Args: 4, Kinds: am.Medium | am.Request},
+		{Index: handlerCollWrong, Name: "gas.collective.wrong", Fn: c.onWrong, Args: collFaultWords, Kinds: am.Short | am.Reply},
+		{Index: handlerCollAbort, Name: "gas.collective.abort", Fn: c.onAbort, Args: collFaultWords, Kinds: am.Short | am.Request},
+	}
+}
+
+// bind joins c to the endpoint. Handlers may have run already, if a peer was
+// faster.
+func (c *collectives) bind(e *am.Endpoint) {
+	c.e, c.rank, c.size = e, e.Rank(), e.Size()
+}
+
+// collWake makes the goroutine that is in the call look again, for a handler may run
+// on another one.
+func collWake(t *am.Token) {
+	ep := t.Endpoint().Conduit()
+	ep.Wake(ep.Rank())
+}
+
+func (c *collectives) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, args, &c.wanted, true) }
+func (c *collectives) onOffer(t *am.Token, args []uint32, _ []byte) {
+	c.note(t, args, &c.offered, false)
+}
+
+// note keeps what a waiting rank has said, and answers if it waits in vain.
+func (c *collectives) note(t *am.Token, args []uint32, in *collNotes, ready bool) {
+	w := collNote{set: true, seq: args[0], src: uint32(t.Src()),
+		call: collCall{kind: collKind(args[2]), root: args[3], size: am.Unpack64(args[4], args[5])}}
+	dir, i, ok := collSlot(args[1])
+	if !ok {
+		return
+	}
+	defer collWake(t)
+	c.mu.Lock()
+	mine, good := c.call, c.broken == nil
+	switch ahead := int32(w.seq - c.seq); {
+	case !good:
+	case ahead > 0 && c.left:
+		mine, good = collCall{kind: collLeft}, false
+	case ahead > 0:
+		in[dir][i] = w
+	case ahead == 0 && c.active:
+		in[dir][i] = w
+		good = w.call == mine
+	default:
+		// A call ends when all who were to get something have got it, so a
+		// receiver that waits is in another call than this rank was. A sender's
+		// offer may have been on its way since before the end.
+		if mine = (collCall{kind: collPast}); ahead > -collHistory {
+			mine = c.past[w.seq%collHistory]
+		}
+		good = !ready && (mine == w.call || mine.kind == collPast)
+	}
+	if good {
+		c.mu.Unlock()
+		return
+	}
+	// Whoever is in a call will tell all others when it ends: this rank if it is
+	// in one, and else the one that waits.
+	c.broke(collFault{seq: w.seq, a: uint32(c.rank), callA: mine, b: w.src, callB: w.call}, c.active)
+	f := c.fault.words()
+	c.mu.Unlock()
+	// If the reply fails, so has the job, and the other rank learns of that.
+	_ = t.ReplyShort(handlerCollWrong, f[:]...)
+}
+
+func (c *collectives) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
+func (c *collectives) onAbort(t *am.Token, args []uint32, _ []byte) { c.told(t, args, false) }
+
+// told notes a mismatch that another rank has found; report says that the others
+// do not know it from there.
+func (c *collectives) told(t *am.Token, args []uint32, report bool) {
+	c.mu.Lock()
+	c.broke(parseFault(args), report)
+	c.mu.Unlock()
+	collWake(t)
+}
+
+func (c *collectives) onData(t *am.Token, args []uint32, payload []byte) {
+	dir, i, ok := collSlot(args[1])
+	if !ok {
+		return
+	}
+	off := am.Unpack64(args[2], args[3])
+	c.mu.Lock()
+	l := &c.land[dir][i]
+	if l.open && args[0] == c.seq && off <= uint64(len(l.buf)) && uint64(len(payload)) <= uint64(len(l.buf))-off {
+		l.got += copy(l.buf[off:], payload)
+		l.begun = true
+	}
+	c.mu.Unlock()
+	collWake(t)
+}
+
+// collSlot takes the second argument of a message apart.
+func collSlot(w uint32) (dir, i int, ok bool) {
+	dir, i = int(w>>8), int(w&0xff)
+	return dir, i, dir < collDirs && i < rankBits
+}
+
+// broke notes the first mismatch. report says that the others have to be told.
+// Called with mu held.
+func (c *collectives) broke(f collFault, report bool) {
+	if c.broken == nil {
+		c.broken, c.fault, c.report = f.err(), f, report
+	}
+}
+
+// begin enters a call, which end leaves. If it returns an error, the call is over
+// already.
+func (c *collectives) begin(call collCall) error {
+	if !c.busy.CompareAndSwap(false, true) {
+		return errs.NotReady("gas: %v: another goroutine of rank %d is in a collective", call, c.rank)
+	}
+	c.mu.Lock()
+	if c.broken == nil {
+		c.seq++
+		c.call, c.active = call, true
+		c.past[c.seq%collHistory] = call
+		c.compare(c.seq, call)
+	}
+	err := c.broken
+	c.mu.Unlock()
+	if err != nil {
+		return c.end(err)
+	}
+	return nil
+}
+
+// compare looks for ranks that wait for this one in call number seq, but think
+// that it is another one than call. Called with mu held.
+func (c *collectives) compare(seq uint32, call collCall) {
+	for _, notes := range [...]*collNotes{&c.wanted, &c.offered} {
+		for dir := range notes {
+			for i := range notes[dir] {
+				if w := &notes[dir][i]; w.set && w.seq == seq && w.call != call {
+					c.broke(collFault{seq: seq, a: uint32(c.rank), callA: call, b: w.src, callB: w.call}, true)
+				}
+			}
+		}
+	}
+}
+
+// leave says that this rank makes no more calls, so that ranks that wait for it
+// in one are told.
+func (c *collectives) leave() {
+	c.mu.Lock()
+	c.left = true
+	c.compare(c.seq+1, collCall{kind: collLeft})
+	c.mu.Unlock()
+	c.announce()
+}
+
+// end leaves the call with err, which it returns.
+func (c *collectives) end(err error) error {
+	c.mu.Lock()
+	c.active = false
+	for dir := range c.land {
+		clear(c.land[dir][:])
+	}
+	call, seq := c.call, c.seq
+	c.mu.Unlock()
+	c.announce()
+	c.busy.Store(false)
+	if err != nil {
+		err = call.failed(seq, err)
+	}
+	return err
+}
+
+// failed adds to a failure of the job what this rank was doing.
+func (c collCall) failed(seq uint32, err error) error {
+	var p *PeerError
+	if errors.As(err, &p) {
+		return &PeerError{Rank: p.Rank, Op: "collective call " + strconv.FormatUint(uint64(seq), 10) + ", " + c.String(), Err: p.Err}
+	}
+	return err
+}
+
+// announce tells the other ranks of a mismatch that this rank has found.
+func (c *collectives) announce() {
+	c.mu.Lock()
+	w, report := c.fault.words(), c.report
+	c.report = false
+	c.mu.Unlock()
+	if !report {
+		return
+	}
+	for r := range c.size {
+		if r != c.rank {
+			// A rank that cannot be told has failed, which everybody learns.
+			_ = c.e.RequestShort(r, handlerCollAbort, w[:]...)
+		}
+	}
+}
+
+// refuse takes part in a call whose arguments are wrong with err: the call
+// counts, so that ranks whose arguments were right are told instead of left
+// waiting, and ranks that all made the same error stay in step.
+func (c *collectives) refuse(err error) error {
+	if c.begin(collCall{kind: collBad}) == nil {
+		_ = c.end(nil)
+	}
+	return err
+}
+
+// post says that data from rank is to land in buf.
+func (c *collectives) post(dir, i, rank int, buf []byte) error {
+	c.mu.Lock()
+	c.land[dir][i] = collLanding{open: true, buf: buf}
+	c.mu.Unlock()
+	return c.tell(rank, handlerCollReady, dir, i)
+}
+
+// tell says to rank which call this rank is in and for what it waits.
+func (c *collectives) tell(rank int, h am.HandlerID, dir, i int) error {
+	lo, hi := am.Pack64(c.call.size)
+	return c.e.RequestShort(rank, h, c.seq, uint32(dir)<<8|uint32(i), uint32(c.call.kind), c.call.root, lo, hi)
+}
+
+// await waits until the data that was posted for has landed.
+func (c *collectives) await(dir, i, rank int) error {
+	l := &c.land[dir][i]
+	return c.wait(rank, false, func() bool { return l.begun && l.got == len(l.buf) })
+}
+
+// send waits until rank is ready and sends it data.
+func (c *collectives) send(dir, i, rank int, data []byte) error {
+	w := &c.wanted[dir][i]
+	c.mu.Lock()
+	ready := w.set && w.seq == c.seq
+	c.mu.Unlock()
+	if !ready {
+		if err := c.tell(rank, handlerCollOffer, dir, i); err != nil {
+			return err
+		}
+	}
+	if err := c.wait(rank, true, func() bool { return w.set && w.seq == c.seq }); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	w.set = false
+	c.mu.Unlock()
+	slot := uint32(dir)<<8 | uint32(i)
+	piece := c.e.MaxMedium()
+	for off := 0; ; off += piece {
+		k := min(piece, len(data)-off)
+		lo, hi := am.Pack64(uint64(off))
+		if err := c.e.RequestMedium(rank, handlerCollData, data[off:off+k], c.seq, slot, lo, hi); err != nil {
+			return err
+		}
+		if off+k == len(data) {
+			return nil
+		}
+	}
+}
+
+// wait waits until ok, which is called with mu held, or for the mismatch.
+func (c *collectives) wait(peer int, ready bool, ok func() bool) error {
+	c.mu.Lock()
+	c.waiting, c.waitPeer, c.waitReady = true, peer, ready
+	c.mu.Unlock()
+	err := c.e.Wait(c, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return ok() || c.broken != nil
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = false
+	if err == nil {
+		err = c.broken
+	}
+	return err
+}
+
+// Blocked says which rank the call waits for; it makes c a conduits.Blocked.
+func (c *collectives) Blocked() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := "collective call " + strconv.FormatUint(uint64(c.seq), 10) + ", " + c.call.String() + ": "
+	switch {
+	case !c.waiting:
+		return s + "not waiting"
+	case c.waitReady:
+		return s + "waiting for rank " + strconv.Itoa(c.waitPeer) + " to call it"
+	}
+	return s + "waiting for data from rank " + strconv.Itoa(c.waitPeer)
+}
+
+// relative is this rank's place in the tree of root, which has place 0. Place p
+// has the parent p without its lowest set bit, so the children of p are p + 2^i
+// for all i below that bit.
+func (c *collectives) relative(root int) int { return (c.rank - root + c.size) % c.size }
+
+// fanout is how many children place p has.
+func (c *collectives) fanout(p int) int {
+	n := bits.Len(uint(c.size - 1))
+	if p != 0 {
+		n = bits.TrailingZeros(uint(p))
+	}
+	for n > 0 && p+1<<(n-1) >= c.size {
+		n--
+	}
+	return n
+}
+
+// above and below are the ranks at distance 2^i towards the root and away.
+func (c *collectives) above(i int) int { return (c.rank - 1<<i%c.size + c.size) % c.size }
+func (c *collectives) below(i int) int { return (c.rank + 1<<i) % c.size }
+
+// broadcast spreads buf of root to all.
+func (c *collectives) broadcast(root int, buf []byte) error {
+	if err := c.expect(root, buf); err != nil {
+		return err
+	}
+	return c.spread(root, buf)
+}
+
+// expect is the first half of broadcast: buf is overwritten from now on, though
+// not before the root calls spread.
+func (c *collectives) expect(root int, buf []byte) error {
+	p := c.relative(root)
+	if p == 0 {
+		return nil
+	}
+	i := bits.TrailingZeros(uint(p))
+	return c.post(collDown, i, c.above(i), buf)
+}
+
+func (c *collectives) spread(root int, buf []byte) error {
+	p := c.relative(root)
+	if p != 0 {
+		i := bits.TrailingZeros(uint(p))
+		if err := c.await(collDown, i, c.above(i)); err != nil {
+			return err
+		}
+	}
+	// The farthest child has the largest subtree, so it is served first.
+	for i := c.fanout(p) - 1; i >= 0; i-- {
+		if err := c.send(collDown, i, c.below(i), buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collScratch is how much memory the contributions of children may take at once
+// in a reduction, bytes; one contribution may always be held.
+const collScratch = 64 << 10
+
+// reduce combines acc of all ranks into acc of root; the others' acc holds
+// something in between then. combine adds the contribution of later places in
+// the tree to that of earlier ones. The order depends on root and size only.
+func (c *collectives) reduce(root int, acc []byte, combine func(dst, src []byte)) error {
+	p := c.relative(root)
+	kids := c.fanout(p)
+	stride := (len(acc) + 7) &^ 7
+	batch := kids
+	if stride > 0 {
+		batch = min(kids, max(1, collScratch/stride))
+	}
+	room := words(&c.scratch, batch*stride)
+	for first := 0; first < kids; first += batch {
+		last := min(first+batch, kids)
+		for i := first; i < last; i++ {
+			if err := c.post(collUp, i, c.below(i), room[(i-first)*stride:][:len(acc)]); err != nil {
+				return err
+			}
+		}
+		for i := first; i < last; i++ {
+			if err := c.await(collUp, i, c.below(i)); err != nil {
+				return err
+			}
+			combine(acc, room[(i-first)*stride:][:len(acc)])
+		}
+	}
+	if p == 0 {
+		return nil
+	}
+	i := bits.TrailingZeros(uint(p))
+	return c.send(collUp, i, c.above(i), acc)
+}
+
+// allReduce is reduce with the result on all ranks.
+func (c *collectives) allReduce(acc []byte, combine func(dst, src []byte)) error {
+	// Announced before anything is sent up: the result then meets ranks that are
+	// ready for it. It cannot come before this rank has sent acc.
+	if err := c.expect(0, acc); err != nil {
+		return err
+	}
+	if err := c.reduce(0, acc, combine); err != nil {
+		return err
+	}
+	return c.spread(0, acc)
+}
+
+// gather collects one block of each rank at root, in order of their places
+// there. buf has room for the blocks of all ranks below this one, itself
+// included, and begins with its own.
+func (c *collectives) gather(root int, buf []byte, block int) error {
+	p := c.relative(root)
+	kids := c.fanout(p)
+	for i := range kids {
+		if err := c.post(collUp, i, c.below(i), buf[block<<i:][:block*c.subtree(p+1<<i)]); err != nil {
+			return err
+		}
+	}
+	for i := range kids {
+		if err := c.await(collUp, i, c.below(i)); err != nil {
+			return err
+		}
+	}
+	if p == 0 {
+		return nil
+	}
+	i := bits.TrailingZeros(uint(p))
+	return c.send(collUp, i, c.above(i), buf)
+}
+
+// subtree is how many places there are at and below place p.
+func (c *collectives) subtree(p int) int {
+	if p == 0 {
+		return c.size
+	}
+	return min(p&-p, c.size-p)
+}
+
+// scan leaves in acc the combination of all ranks up to this one and in before
+// that of all ranks below it, if there are any. prepend makes dst the combination
+// of src, which is of lower ranks, and dst.
+func (c *collectives) scan(acc, before []byte, prepend func(dst, src []byte)) error {
+	in := words(&c.scratch, len(acc))
+	for i := 0; 1<<i < c.size; i++ {
+		has := c.rank >= 1<<i
+		if has {
+			if err := c.post(collDown, i, c.above(i), in); err != nil {
+				return err
+			}
+		}
+		if c.rank+1<<i < c.size {
+			if err := c.send(collDown, i, c.below(i), acc); err != nil {
+				return err
+			}
+		}
+		if !has {
+			continue
+		}
+		if err := c.await(collDown, i, c.above(i)); err != nil {
+			return err
+		}
+		if i == 0 {
+			copy(before, in)
+		} else {
+			prepend(before, in)
+		}
+		prepend(acc, in)
+	}
+	return nil
+}
