@@ -26,7 +26,7 @@ type Number interface {
 func (n *Node) atomicAt(w, size uint64) unsafe.Pointer {
 	if r := w >> nlaBits; r < uint64(len(n.views)) {
 		v := &n.views[r]
-		if off := (w - baseMask) & nlaMask; off+size <= v.Atomic && off&(size-1) == 0 {
+		if off := (w - base) & nlaMask; off+size <= v.Atomic && off&(size-1) == 0 {
 			return unsafe.Add(v.Base, off)
 		}
 	}

@@ -167,19 +167,21 @@ func Field[F, T any](p Ptr[T], of func(*T) *F) Ptr[F] {
 	return Ptr[F]{w: p.w + uint64(off)}
 }
 
-// direct returns the memory behind w for an access of size bytes with the right
-// whose View field limit reads, or nil if that is not allowed or w's rank is not
-// in the neighbourhood. One comparison does for all of it: an address below the
-// segment becomes an offset of more than any segment has, and neither side can
-// wrap.
-const baseMask = uint64(segment.AttachBase)
+// One comparison checks bounds and right of an access of size bytes at word w:
+//
+//	(w-base)&nlaMask + size <= limit
+//
+// An address below the segment becomes an offset larger than any segment, and
+// the sum cannot wrap; limit is 0 outside the neighbourhood and where the right
+// is missing, see segment.View. The comparison is written out where speed counts.
+const base = uint64(segment.AttachBase)
 
 // Put stores v. It returns when v is visible to every rank. An aligned put of 8
 // bytes is atomic against others.
 func (p Ptr[T]) Put(n *Node, v T) error {
 	if r := p.w >> nlaBits; r < uint64(len(n.views)) {
 		w := &n.views[r]
-		if off := (p.w - baseMask) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
+		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
 			*(*T)(unsafe.Add(w.Base, off)) = v
 			return nil
 		}
@@ -191,7 +193,7 @@ func (p Ptr[T]) Put(n *Node, v T) error {
 func (p Ptr[T]) Get(n *Node) (v T, err error) {
 	if r := p.w >> nlaBits; r < uint64(len(n.views)) {
 		w := &n.views[r]
-		if off := (p.w - baseMask) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
+		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
 			return *(*T)(unsafe.Add(w.Base, off)), nil
 		}
 	}
@@ -215,6 +217,9 @@ func (p Ptr[T]) LocalSlice(n *Node, count int) ([]T, bool) {
 	if uint64(count) > nlaMask/size {
 		return nil, false
 	}
+	if count == 0 {
+		return nil, n.Neighbour(p.Rank())
+	}
 	q := n.direct(p.w, uint64(count)*size)
 	if q == nil {
 		return nil, false
@@ -227,7 +232,7 @@ func (p Ptr[T]) LocalSlice(n *Node, count int) ([]T, bool) {
 func (n *Node) direct(w, size uint64) unsafe.Pointer {
 	if r := w >> nlaBits; r < uint64(len(n.views)) {
 		v := &n.views[r]
-		if off := (w - baseMask) & nlaMask; off+size <= min(v.Read, v.Write) {
+		if off := (w - base) & nlaMask; off+size <= min(v.Read, v.Write) {
 			return unsafe.Add(v.Base, off)
 		}
 	}
@@ -249,7 +254,7 @@ func (p Ptr[T]) GetSlice(n *Node, dst []T) error {
 func (p Ptr[T]) PutNB(n *Node, v T) (Handle, error) {
 	if r := p.w >> nlaBits; r < uint64(len(n.views)) && !n.debug {
 		w := &n.views[r]
-		if off := (p.w - baseMask) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
+		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
 			*(*T)(unsafe.Add(w.Base, off)) = v
 			return 0, nil
 		}
@@ -282,7 +287,8 @@ func bytesOf[T any](s []T) []byte {
 }
 
 func (n *Node) putBytes(w uint64, src []byte) error {
-	if r := w >> nlaBits; r < uint64(len(n.views)) {
+	// An empty slice could end at the segment's end: no pointer there.
+	if r := w >> nlaBits; r < uint64(len(n.views)) && len(src) > 0 {
 		v := &n.views[r]
 		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
 			copy(dst, src)
@@ -293,7 +299,7 @@ func (n *Node) putBytes(w uint64, src []byte) error {
 }
 
 func (n *Node) getBytes(dst []byte, w uint64) error {
-	if r := w >> nlaBits; r < uint64(len(n.views)) {
+	if r := w >> nlaBits; r < uint64(len(n.views)) && len(dst) > 0 {
 		v := &n.views[r]
 		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {
 			copy(dst, src)
