@@ -1,7 +1,8 @@
 package conduits
 
 // Wait polls ep until cond holds: it spins, then yields, then parks, as the
-// endpoint advises. cond must be cheap and must not poll; it may be made true
+// endpoint advises. cond must be cheap and must not poll; it may have an effect
+when it holds, since it is not called again then. It may be made true
 // by handlers, by other goroutines that call ep.Wake(ep.Rank()), or by peers'
 // direct accesses followed by a Wake of this rank. b says what is waited for;
 // it may be nil. Wait returns the job's failure if cond does not hold by then.
@@ -21,7 +22,11 @@ func Wait(ep Endpoint, b Blocked, cond func() bool) error {
 		t := ep.Arm(b)
 		// Look again now that arrivals are bound to wake us: what came between
 		// the last look and Arm would otherwise be slept through.
-		if cond() || ep.Poll() > 0 {
+		if cond() {
+			ep.Disarm(t)
+			return nil
+		}
+		if ep.Poll() > 0 {
 			ep.Disarm(t)
 			idle = 0
 			continue
