@@ -299,7 +299,7 @@ func TestConsequenceGivesWay(t *testing.T) {
 
 func TestExitBeforeEnd(t *testing.T) {
 	for how, cause := range map[string]string{
-		"before": "exited with status 0 before it attached",
+		"before": "exited with status 0 before it attached, while others wait for it",
 		"after":  "exited with status 0 before it left the job",
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -601,6 +601,17 @@ func TestCannotStart(t *testing.T) {
 		})
 	}
 	testjob.AssertNoLeftovers(t)
+}
+
+// A stopped rank does not keep a job from ending.
+func TestStoppedRank(t *testing.T) {
+	r := testjob.RunConfig(t, 3, "ring", testjob.Config{Args: []string{"0"}, KillGrace: never, Started: func(pids []int) {
+		stop(t, pids[1])
+		if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}}).Want(t, 137)
+	rankError(t, r, 0, "killed by SIGKILL")
 }
 
 // If the launcher is killed, its ranks die too.

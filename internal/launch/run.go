@@ -418,12 +418,6 @@ func (j *job) reap() {
 			}
 		}
 	}
-	for _, r := range ended {
-		if j.ranks[r].early && j.dump == nil {
-			// Whoever waits for it to attach must learn that it never will.
-			j.memory.Fail(r, StatusFailed, "exited with status 0 before it attached")
-		}
-	}
 	j.early()
 }
 
