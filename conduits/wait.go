@@ -2,7 +2,7 @@ package conduits
 
 // Wait polls ep until cond holds: it spins, then yields, then parks, as the
 // endpoint advises. cond must be cheap and must not poll; it may have an effect
-when it holds, since it is not called again then. It may be made true
+// when it holds, since it is not called again then. It may be made true
 // by handlers, by other goroutines that call ep.Wake(ep.Rank()), or by peers'
 // direct accesses followed by a Wake of this rank. b says what is waited for;
 // it may be nil. Wait returns the job's failure if cond does not hold by then.
