@@ -34,6 +34,11 @@ const EnvGuard = "ARGON_GUARD"
 // the process groups of ranks that were running.
 func Guard(r io.Reader) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	watch(r)
+}
+
+// watch does what Guard does.
+func watch(r io.Reader) {
 	var job string
 	var dirs []string
 	groups := map[int]bool{}
@@ -60,7 +65,7 @@ func Guard(r io.Reader) {
 	for {
 		var left []int
 		for _, p := range processes() {
-			if p.pid != os.Getpid() && p.state != 'Z' && !hopeless[p.pid] && (groups[p.pgid] || jobOf(p.pid) == job) {
+			if p.pid != os.Getpid() && p.state != 'Z' && !hopeless[p.pid] && (groups[p.pgid] || belongs(p.pid, job)) {
 				left = append(left, p.pid)
 			}
 		}

@@ -93,6 +93,10 @@ func jobOf(pid int) string {
 	return ""
 }
 
+// belongs says whether the process is one of the job's. No process belongs to a
+// job without identity.
+func belongs(pid int, jobID string) bool { return jobID != "" && jobOf(pid) == jobID }
+
 // JobProcesses lists the processes that belong to some job, this one and
 // zombies excepted, with the identities of their jobs.
 func JobProcesses() map[int]string {
@@ -142,7 +146,7 @@ func sweep(jobID string, groups map[int]bool, exclusive bool, g *guard) (killed 
 				}
 				continue
 			}
-			if ours || jobOf(p.pid) == jobID {
+			if ours || belongs(p.pid, jobID) {
 				left = append(left, p)
 			}
 		}

@@ -31,13 +31,14 @@ func run() error {
 		if mine && (os.Args[1] == "error" || os.Args[1] == "linger") {
 			return errors.New("out of luck")
 		}
+		if os.Args[1] == "polite" { // learns of the failure before it is told to end
+			signal.Ignore(syscall.SIGTERM)
+		}
 		if err := n.Barrier(); err != nil {
 			return err
 		}
 		fmt.Println("ready")
 		switch {
-		case !mine && os.Args[1] == "polite":
-			signal.Ignore(syscall.SIGTERM)
 		case !mine || os.Args[1] == "good":
 		case os.Args[1] == "exit":
 			os.Exit(0)
