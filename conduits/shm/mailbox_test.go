@@ -144,9 +144,9 @@ func (b *mailbox) reserve(src, dst int, c conduits.Class, words, payload int, lo
 	g := e.j.geometry
 	switch st {
 	case conduits.NoCredit:
-		// Up to a quarter of either has been consumed and not been told, and the
-		// end of the landing buffer may be too short for the payload.
-		if cells, bytes := g.cells-g.cells/4, g.landing-g.landing/4-2*max(s.claimed-lineBytes, 0)-lineBytes; claimed < cells && (s.claimed == 0 || landing < bytes) {
+		// Up to a quarter of either has been consumed and not been told, and of
+		// the landing buffer up to a quarter was left at its end, or will be.
+		if cells, bytes := g.cells-g.cells/4, g.landing/2-s.claimed; claimed < cells && (s.claimed == 0 || landing < bytes) {
 			b.fail("no credit with %d of %d cells and %d of %d bytes in use, %d wanted", claimed, g.cells, landing, g.landing, s.claimed)
 		}
 		return nil
