@@ -95,6 +95,8 @@ type Barrier struct {
 	e  *am.Endpoint
 	c  Config
 
+	spins atomic.Int32 // see maxSpins
+
 	// d gets messages from the moment that handlers run, which is before Bind.
 	d dissem
 }
@@ -110,6 +112,8 @@ type transport interface {
 	arrive(w word) error
 	// verdict gives the combined state of all ranks, if it is known yet.
 	verdict(phase uint32) (word, bool)
+	// spin watches for what phase waits for, a fraction of a microsecond.
+	spin(phase uint32)
 	// appendBlocked says which ranks are still missing in phase.
 	appendBlocked(b []byte, phase uint32) []byte
 	// explain says why phase, which has completed here, is a mismatch.
@@ -148,6 +152,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
 	}
 	b.e, b.ep = e, ep
+	b.spins.Store(maxSpins)
 	// A job of several neighbourhoods will put a transport here that counts
 	// inside each as the tree does and disseminates between their last arrivers.
 	switch how {
@@ -205,13 +210,8 @@ func (b *Barrier) Wait(id uint32, flags Flags) error {
 	}
 	phase := uint32(s >> wordPhase)
 	v, ok := b.t.verdict(phase)
-	for i := 0; !ok && i < spins; i++ {
-		for j := 0; !ok && j < looks; j++ {
-			v, ok = b.t.verdict(phase)
-		}
-		if !ok {
-			b.e.Poll()
-		}
+	if !ok {
+		v, ok = b.spin(phase)
 	}
 	if !ok {
 		err := b.e.Wait(b, func() bool {
@@ -230,12 +230,33 @@ func (b *Barrier) Wait(id uint32, flags Flags) error {
 	return b.finish("wait", s, v, id, flags)
 }
 
-// A waiter looks at the words this often, polling after every looks of them,
-// before it waits as everybody does, at the endpoint's pace.
+// Before a rank waits as everybody does, at the endpoint's pace, it watches the
+// words that it waits for: up to maxSpins times looks looks (of some 10 ns), with
+// a poll after every looks of them. It watches half as long each time that this
+// was in vain, as it is where ranks share processors, and twice as long each time
+// that it was not.
 const (
-	spins = 8
-	looks = 32
+	maxSpins = 8
+	looks    = 16
 )
+
+// spin watches for the verdict of phase.
+func (b *Barrier) spin(phase uint32) (v word, ok bool) {
+	budget := b.spins.Load()
+	for i := int32(0); !ok && i < budget; i++ {
+		b.t.spin(phase)
+		if v, ok = b.t.verdict(phase); !ok {
+			b.e.Poll()
+		}
+	}
+	switch {
+	case !ok:
+		b.spins.Store(max(1, budget/2))
+	case budget < maxSpins:
+		b.spins.Store(2 * budget)
+	}
+	return v, ok
+}
 
 // Try is Wait that does not wait: done says whether the phase is over. If it
 // is, err is what Wait would have returned; if not, err is nil unless there is

@@ -157,6 +157,8 @@ func (d *dissem) verdict(phase uint32) (word, bool) {
 	return d.known.w, d.round == d.rounds
 }
 
+func (d *dissem) spin(uint32) { d.e.Conduit().Spin() }
+
 func (d *dissem) appendBlocked(b []byte, phase uint32) []byte {
 	d.mu.Lock()
 	round, sent, now := d.round, d.sent, d.phase

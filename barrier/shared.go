@@ -3,33 +3,38 @@ package barrier
 import (
 	"strconv"
 
+	"sync/atomic"
+
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/spin"
 )
 
 // flat is the algorithm for few ranks with direct access: every rank writes its
-// own arrival line and reads everybody's. Two ranks exchange one cache line
-// each, at the same time.
+// own arrival word and reads everybody's. Two ranks have their words in one line,
+// whose transfer to the rank that is later both brings the other's word and
+// makes room for its own: measured 0.4 times a one-way flag in a line of its own
+// each, where two lines take 1.0 times.
 type flat struct {
 	ep    conduits.Endpoint
 	rank  int
-	lines []*line // arrival lines by rank
+	words [][2]*atomic.Uint64 // arrival words by rank and parity
 }
 
 func newFlat(ep conduits.Endpoint) *flat {
-	f := &flat{ep: ep, rank: ep.Rank(), lines: make([]*line, ep.Size())}
-	for r := range f.lines {
-		f.lines[r] = lineAt(ep.System(r), arrivalOff)
+	f := &flat{ep: ep, rank: ep.Rank(), words: make([][2]*atomic.Uint64, ep.Size())}
+	for r := range f.words {
+		f.words[r] = [2]*atomic.Uint64{arrivalWord(ep, r, 0), arrivalWord(ep, r, 1)}
 	}
 	return f
 }
 
 func (f *flat) arrive(w word) error {
-	f.lines[f.rank].w[w.phase()&1].Store(uint64(w))
+	f.words[f.rank][w.phase()&1].Store(uint64(w))
 	// The stores of all ranks have one order, and whoever is last in it sees
 	// all others here. So at least one rank wakes those that sleep, and a rank
 	// that would only wake them for another look leaves them alone.
 	if _, all := f.verdict(w.phase()); all {
-		for r := range f.lines {
+		for r := range f.words {
 			if r != f.rank {
 				f.ep.Wake(r)
 			}
@@ -40,14 +45,29 @@ func (f *flat) arrive(w word) error {
 
 func (f *flat) verdict(phase uint32) (word, bool) {
 	var v word
-	for _, l := range f.lines {
-		w := word(l.w[phase&1].Load())
+	for _, p := range f.words {
+		w := word(p[phase&1].Load())
 		if w.phase() != phase {
 			return 0, false
 		}
 		v = combine(v, w)
 	}
 	return v, true
+}
+
+func (f *flat) spin(phase uint32) {
+	for _, p := range f.words {
+		w := p[phase&1].Load()
+		switch {
+		case word(w).phase() == phase:
+		case len(f.words) == 2:
+			spin.ChangedOwned(plain(p[phase&1]), w, looks)
+			return
+		default:
+			spin.Changed(plain(p[phase&1]), w, looks)
+			return
+		}
+	}
 }
 
 func (f *flat) appendBlocked(b []byte, phase uint32) []byte {
@@ -67,7 +87,7 @@ const fanIn = 8
 type tree struct {
 	ep      conduits.Endpoint
 	rank    int
-	own     *line
+	own     [2]*atomic.Uint64 // arrival words by parity
 	release *line
 	groups  []group // this rank's group by level
 }
@@ -83,7 +103,7 @@ func newTree(ep conduits.Endpoint) *tree {
 	t := &tree{
 		ep:      ep,
 		rank:    rank,
-		own:     lineAt(ep.System(rank), arrivalOff),
+		own:     [2]*atomic.Uint64{arrivalWord(ep, rank, 0), arrivalWord(ep, rank, 1)},
 		release: lineAt(ep.System(0), releaseOff),
 	}
 	// At level l a group spans fanIn^(l+1) ranks, beginning with its leader, and
@@ -101,7 +121,7 @@ func newTree(ep conduits.Endpoint) *tree {
 
 func (t *tree) arrive(w word) error {
 	p := w.phase() & 1
-	t.own.w[p].Store(uint64(w)) // for explain and appendBlocked
+	t.own[p].Store(uint64(w)) // for explain and appendBlocked
 	v := w & wordState
 	for _, g := range t.groups {
 		c := &g.counter.w[p]
@@ -133,15 +153,30 @@ func (t *tree) verdict(phase uint32) (word, bool) {
 	return w & wordState, w.phase() == phase
 }
 
+func (t *tree) spin(phase uint32) {
+	p := &t.release.w[phase&1]
+	if w := p.Load(); word(w).phase() != phase {
+		spin.Changed(plain(p), w, looks)
+	}
+}
+
 func (t *tree) appendBlocked(b []byte, phase uint32) []byte {
 	return appendMissing(b, t.ep, phase)
 }
 
 func (t *tree) explain(phase uint32) string { return explainShared(t.ep, phase) }
 
+// arrivalWord is where rank writes in phases of a parity.
+func arrivalWord(ep conduits.Endpoint, rank, parity int) *atomic.Uint64 {
+	if ep.Size() == 2 {
+		return &lineAt(ep.System(0), arrivalOff).w[2*rank+parity]
+	}
+	return &lineAt(ep.System(rank), arrivalOff).w[parity]
+}
+
 // arrival is what rank has last written for phases of phase's parity.
 func arrival(ep conduits.Endpoint, rank int, phase uint32) word {
-	return word(lineAt(ep.System(rank), arrivalOff).w[phase&1].Load())
+	return word(arrivalWord(ep, rank, int(phase&1)).Load())
 }
 
 // maxListed bounds the ranks that a message lists one by one.
