@@ -107,7 +107,7 @@ func (n *Node) free(w uint64) error {
 		}
 		return nil
 	}
-	if err := n.check("Free", w, 0); err != nil {
+	if err := n.check("gas: Free", w, 0); err != nil {
 		return err
 	}
 	text, err := remoteFree.Call(n, rank, uint64(wordNLA(w)))

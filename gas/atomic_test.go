@@ -275,27 +275,24 @@ func TestAtomicsTogether(t *testing.T) {
 	})
 }
 
+type item struct {
+	next Ptr[item]
+	from uint32
+	no   uint32
+}
+
 // A Ptr in shared memory is swapped like any word: a list built by all ranks at
 // once loses nobody.
 func TestPtrInSharedMemory(t *testing.T) {
 	const each = 200
-	type item struct {
-		next Ptr[byte]
-		from uint32
-		no   uint32
-	}
 	runN(t, 3, func(n *Node) error {
-		head, err := New[Ptr[byte]](n)
+		head, err := New[Ptr[item]](n)
 		if err != nil {
 			return err
 		}
 		head = head.On(1)
 		for i := range each {
 			p, err := Alloc[item](n, 1)
-			if err != nil {
-				return err
-			}
-			b, err := Cast[byte](p)
 			if err != nil {
 				return err
 			}
@@ -307,7 +304,7 @@ func TestPtrInSharedMemory(t *testing.T) {
 				if err := p.Put(n, item{first, uint32(n.Rank()), uint32(i)}); err != nil {
 					return err
 				}
-				if ok, err := head.CompareAndSwap(n, first, b); err != nil {
+				if ok, err := head.CompareAndSwap(n, first, p); err != nil {
 					return err
 				} else if ok {
 					break
@@ -318,18 +315,14 @@ func TestPtrInSharedMemory(t *testing.T) {
 			return err
 		}
 		seen := map[item]bool{}
-		b, err := head.Load(n)
-		for !b.IsNil() && err == nil {
-			var p Ptr[item]
-			if p, err = Cast[item](b); err != nil {
+		p, err := head.Load(n)
+		for !p.IsNil() && err == nil {
+			var it item
+			if it, err = p.Get(n); err != nil {
 				return err
 			}
-			it, err := p.Get(n)
-			if err != nil {
-				return err
-			}
-			b = it.next
-			it.next = Ptr[byte]{}
+			p = it.next
+			it.next = Ptr[item]{}
 			seen[it] = true
 		}
 		if err != nil || len(seen) != 3*each {

@@ -146,7 +146,7 @@ func (p Ptr[T]) CompareAndSwap(n *Node, old, v T) (swapped bool, err error) {
 		case 8:
 			swapped = atomic.CompareAndSwapUint64((*uint64)(q), toBits(old), toBits(v))
 		default:
-			return false, notWord[T]("CompareAndSwap")
+			return false, notWord[T](opNames[conduits.AtomicCAS])
 		}
 		if swapped {
 			n.wake(p.w)
@@ -159,11 +159,11 @@ func (p Ptr[T]) CompareAndSwap(n *Node, old, v T) (swapped bool, err error) {
 
 func notWord[T any](op string) error {
 	var t T
-	return errs.BadArg("gas: %s: atomics need a type of 4 or 8 bytes; %s has %d", op, typeName[T](), unsafe.Sizeof(t))
+	return errs.BadArg("%s: atomics need a type of 4 or 8 bytes; %s has %d", op, typeName[T](), unsafe.Sizeof(t))
 }
 
-var opNames = [conduits.NumAtomicOps]string{"Load", "Store", "Swap", "CompareAndSwap", "FetchAdd",
-	"FetchAnd", "FetchOr", "FetchXor", "FetchMin", "FetchMax", "FetchCompareAdd"}
+var opNames = [conduits.NumAtomicOps]string{"gas: Load", "gas: Store", "gas: Swap", "gas: CompareAndSwap", "gas: FetchAdd",
+	"gas: FetchAnd", "gas: FetchOr", "gas: FetchXor", "gas: FetchMin", "gas: FetchMax", "gas: FetchCompareAdd"}
 
 // wordSlow performs an atomic on T as bits through the conduit, or says what is
 // wrong with it.

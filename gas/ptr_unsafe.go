@@ -287,32 +287,48 @@ func bytesOf[T any](s []T) []byte {
 }
 
 func (n *Node) putBytes(w uint64, src []byte) error {
-	// An empty slice could end at the segment's end: no pointer there.
-	if r := w >> nlaBits; r < uint64(len(n.views)) && len(src) > 0 {
-		v := &n.views[r]
-		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
-			copy(dst, src)
-			return nil
-		}
+	if n.putDirect(w, src) {
+		return nil
 	}
 	return n.putBytesSlow(w, src)
 }
 
 func (n *Node) getBytes(dst []byte, w uint64) error {
+	if n.getDirect(dst, w) {
+		return nil
+	}
+	return n.getBytesSlow(dst, w)
+}
+
+// putDirect copies src to w if that can be done directly. Not if src is empty:
+// its end could be the segment's, and there must be no pointer to that.
+func (n *Node) putDirect(w uint64, src []byte) bool {
+	if r := w >> nlaBits; r < uint64(len(n.views)) && len(src) > 0 {
+		v := &n.views[r]
+		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
+			copy(dst, src)
+			return true
+		}
+	}
+	return false
+}
+
+// getDirect is putDirect the other way.
+func (n *Node) getDirect(dst []byte, w uint64) bool {
 	if r := w >> nlaBits; r < uint64(len(n.views)) && len(dst) > 0 {
 		v := &n.views[r]
 		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {
 			copy(dst, src)
-			return nil
+			return true
 		}
 	}
-	return n.getBytesSlow(dst, w)
+	return false
 }
 
 // check is the error that an access of size bytes at w deserves, if any.
 func (n *Node) check(op string, w, size uint64) error {
 	if w == 0 {
-		return errs.BadArg("gas: %s: nil Ptr", op)
+		return errs.BadArg("%s: nil Ptr", op)
 	}
-	return conduits.CheckRemote(n.ep, "gas: "+op, wordRank(w), wordNLA(w), size)
+	return conduits.CheckRemote(n.ep, op, wordRank(w), wordNLA(w), size)
 }
