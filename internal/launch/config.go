@@ -124,13 +124,17 @@ type Config struct {
 	Memory func(size int, segment uint64) (Memory, error)
 }
 
-// EnsureDefaults replaces zero values by the defaults.
+// EnsureDefaults replaces zero values by the defaults. It takes Segment from
+// ARGON_SEGMENT if that is a size; Validate complains if it is not.
 func (c *Config) EnsureDefaults() {
 	if c.Size == 0 {
 		c.Size = 1
 	}
 	if c.Conduit == "" {
 		c.Conduit = DefaultConduit
+	}
+	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
+		c.Segment, _ = ParseSize(s)
 	}
 	if c.Bind == "" {
 		c.Bind = BindNone
@@ -180,6 +184,11 @@ func (c *Config) Validate() error {
 	if c.Timeout < 0 {
 		bad("launch: time limit %v is negative (-timeout)", c.Timeout)
 	}
+	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
+		if _, err := ParseSize(s); err != nil {
+			bad("launch: %s=%q is not a size: digits and K, M, G or T", EnvSegment, s)
+		}
+	}
 	for _, r := range c.Freeze {
 		if r < 0 || r >= c.Size {
 			bad("launch: cannot freeze rank %d: the job has ranks 0..%d (-freeze)", r, c.Size-1)
@@ -211,7 +220,6 @@ func isOwnEnv(key string) bool {
 // environ is the environment of rank r of a job.
 func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 	env := make([]string, 0, 64)
-	segment := os.Getenv(EnvSegment)
 	for _, kv := range os.Environ() {
 		if k, _, _ := strings.Cut(kv, "="); !isOwnEnv(k) {
 			env = append(env, kv)
@@ -235,10 +243,7 @@ func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 	set(EnvJobID, jobID)
 	set(EnvConduit, c.Conduit)
 	if c.Segment != 0 {
-		segment = strconv.FormatUint(c.Segment, 10)
-	}
-	if segment != "" {
-		set(EnvSegment, segment)
+		set(EnvSegment, strconv.FormatUint(c.Segment, 10))
 	}
 	for _, k := range []string{EnvSegFD, EnvCtlFD} {
 		if fd, ok := fds[k]; ok {

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -43,6 +44,7 @@ func TestValidateNamesFaults(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv(EnvSegment, "")
 	for name, tc := range map[string]struct {
 		change func(*Config)
 		want   []string
@@ -116,12 +118,24 @@ func TestEnvironmentOfRanks(t *testing.T) {
 
 func TestSegmentOfTheEnvironment(t *testing.T) {
 	t.Setenv(EnvSegment, "7M")
-	has := func(c Config, want string) {
-		t.Helper()
-		if env := c.environ("", 0, nil); !slices.Contains(env, want) {
-			t.Errorf("%s is missing", want)
+	for _, tc := range []struct{ given, want uint64 }{{0, 7 << 20}, {4096, 4096}} {
+		c := Config{Program: "x", Segment: tc.given}
+		c.EnsureDefaults()
+		if err := c.Validate(); err != nil || c.Segment != tc.want {
+			t.Errorf("segment %d becomes %d, %v; want %d", tc.given, c.Segment, err, tc.want)
+		}
+		if want := fmt.Sprintf("ARGON_SEGMENT=%d", tc.want); !slices.Contains(c.environ("", 0, nil), want) {
+			t.Errorf("ranks lack %s", want)
 		}
 	}
-	has(Config{Size: 1}, "ARGON_SEGMENT=7M")
-	has(Config{Size: 1, Segment: 4096}, "ARGON_SEGMENT=4096")
+	t.Setenv(EnvSegment, "much")
+	c := Config{Program: "x"}
+	c.EnsureDefaults()
+	if err := c.Validate(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), `ARGON_SEGMENT="much"`) {
+		t.Errorf("error is %v", err)
+	}
+	c.Segment = 4096
+	if err := c.Validate(); err != nil {
+		t.Errorf("a segment is given, but: %v", err)
+	}
 }

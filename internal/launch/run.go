@@ -132,14 +132,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if newMemory == nil {
 		newMemory = bootstraps[c.Conduit]
 	}
-	segment := c.Segment
-	if s := os.Getenv(EnvSegment); segment == 0 && s != "" {
-		if segment, err = ParseSize(s); err != nil {
-			res.Status = StatusUsage
-			return res, fmt.Errorf("%s: %w", EnvSegment, err)
-		}
-	}
-	if j.memory, err = newMemory(c.Size, segment); err != nil {
+	if j.memory, err = newMemory(c.Size, c.Segment); err != nil {
 		return res, err
 	}
 	defer j.memory.Close()
