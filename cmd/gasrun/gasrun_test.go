@@ -44,6 +44,12 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
 	temp = t.TempDir()
 	cmd = exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), envMain+"=1", "TMPDIR="+temp)
+	t.Cleanup(func() { // of a test that gave up
+		if cmd.Process != nil && cmd.ProcessState == nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
 	return cmd, temp
 }
 
