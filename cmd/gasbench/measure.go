@@ -64,7 +64,7 @@ const minSample = 500
 // timed is the time of count operations, ns an operation, after some that are
 // not counted.
 func (j *job) timed(o *op, count int) (float64, error) {
-	warm := 16 + count/16
+	warm := 4 + count/16
 	if err := o.warmUp(warm, count); err != nil {
 		return 0, err
 	}
@@ -94,7 +94,7 @@ func (o *op) warmUp(warm, count int) error {
 // sampled adds the times of samples of batch operations to h, ns a sample.
 func (j *job) sampled(o *op, count, batch int, h *histogram) error {
 	count = max(count/batch, 1) * batch
-	if err := o.warmUp(16+count/16, count); err != nil {
+	if err := o.warmUp(4+count/16, count); err != nil {
 		return err
 	}
 	last := time.Now()
@@ -117,7 +117,7 @@ const maxCount = 1 << 28
 
 // calibrate finds how many operations take about d, and an operation's time.
 func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err error) {
-	count = 16
+	count = 4
 	for {
 		// The best of three: a rank that is not running says nothing.
 		ns = math.Inf(1)
@@ -130,7 +130,7 @@ func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err erro
 		}
 		total := ns * o.legs * float64(count)
 		if total >= float64(d)/4 || count >= maxCount {
-			return max(16, min(int(float64(d)/(ns*o.legs)), maxCount)), ns, nil
+			return max(4, min(int(float64(d)/(ns*o.legs)), maxCount)), ns, nil
 		}
 		grow := min(16, max(2, float64(d)/2/total))
 		count = int(float64(count) * grow)
