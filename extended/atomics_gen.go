@@ -73,7 +73,7 @@ func (x *Endpoint) FetchAddInt32(rank int, to segment.NLA, v int32) (int32, erro
 	if p := x.word32(rank, to); p != nil {
 		return int32(atomic.AddUint32(p, uint32(v))) - v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchAddInt32", rank, to, conduits.AtomicAdd, conduits.Int32, uint64(uint32(v)), 0)
+	old, err := x.atomicSlow("extended: atomic add of int32", rank, to, conduits.AtomicAdd, conduits.Int32, uint64(uint32(v)), 0)
 	return int32(old), err
 }
 
@@ -89,7 +89,7 @@ func (x *Endpoint) FetchSubInt32(rank int, to segment.NLA, v int32) (int32, erro
 	if p := x.word32(rank, to); p != nil {
 		return int32(atomic.AddUint32(p, uint32(-v))) + v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchSubInt32", rank, to, conduits.AtomicAdd, conduits.Int32, uint64(uint32(-v)), 0)
+	old, err := x.atomicSlow("extended: atomic sub of int32", rank, to, conduits.AtomicAdd, conduits.Int32, uint64(uint32(-v)), 0)
 	return int32(old), err
 }
 
@@ -111,7 +111,7 @@ func (x *Endpoint) FetchMinInt32(rank int, to segment.NLA, v int32) (int32, erro
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMinInt32", rank, to, conduits.AtomicMin, conduits.Int32, uint64(uint32(v)), 0)
+	old, err := x.atomicSlow("extended: atomic min of int32", rank, to, conduits.AtomicMin, conduits.Int32, uint64(uint32(v)), 0)
 	return int32(old), err
 }
 
@@ -133,7 +133,7 @@ func (x *Endpoint) FetchMaxInt32(rank int, to segment.NLA, v int32) (int32, erro
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMaxInt32", rank, to, conduits.AtomicMax, conduits.Int32, uint64(uint32(v)), 0)
+	old, err := x.atomicSlow("extended: atomic max of int32", rank, to, conduits.AtomicMax, conduits.Int32, uint64(uint32(v)), 0)
 	return int32(old), err
 }
 
@@ -149,7 +149,7 @@ func (x *Endpoint) FetchAndInt32(rank int, to segment.NLA, v int32) (int32, erro
 	if p := x.word32(rank, to); p != nil {
 		return int32(atomic.AndUint32(p, uint32(v))), nil
 	}
-	old, err := x.atomicSlow("extended: FetchAndInt32", rank, to, conduits.AtomicAnd, conduits.Int32, uint64(uint32(v)), 0)
+	old, err := x.atomicSlow("extended: atomic and of int32", rank, to, conduits.AtomicAnd, conduits.Int32, uint64(uint32(v)), 0)
 	return int32(old), err
 }
 
@@ -165,7 +165,7 @@ func (x *Endpoint) FetchOrInt32(rank int, to segment.NLA, v int32) (int32, error
 	if p := x.word32(rank, to); p != nil {
 		return int32(atomic.OrUint32(p, uint32(v))), nil
 	}
-	old, err := x.atomicSlow("extended: FetchOrInt32", rank, to, conduits.AtomicOr, conduits.Int32, uint64(uint32(v)), 0)
+	old, err := x.atomicSlow("extended: atomic or of int32", rank, to, conduits.AtomicOr, conduits.Int32, uint64(uint32(v)), 0)
 	return int32(old), err
 }
 
@@ -187,7 +187,7 @@ func (x *Endpoint) FetchXorInt32(rank int, to segment.NLA, v int32) (int32, erro
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchXorInt32", rank, to, conduits.AtomicXor, conduits.Int32, uint64(uint32(v)), 0)
+	old, err := x.atomicSlow("extended: atomic xor of int32", rank, to, conduits.AtomicXor, conduits.Int32, uint64(uint32(v)), 0)
 	return int32(old), err
 }
 
@@ -290,7 +290,7 @@ func (x *Endpoint) FetchAddUint32(rank int, to segment.NLA, v uint32) (uint32, e
 	if p := x.word32(rank, to); p != nil {
 		return atomic.AddUint32(p, v) - v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchAddUint32", rank, to, conduits.AtomicAdd, conduits.Uint32, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic add of uint32", rank, to, conduits.AtomicAdd, conduits.Uint32, uint64(v), 0)
 	return uint32(old), err
 }
 
@@ -306,7 +306,7 @@ func (x *Endpoint) FetchSubUint32(rank int, to segment.NLA, v uint32) (uint32, e
 	if p := x.word32(rank, to); p != nil {
 		return atomic.AddUint32(p, -v) + v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchSubUint32", rank, to, conduits.AtomicAdd, conduits.Uint32, uint64(-v), 0)
+	old, err := x.atomicSlow("extended: atomic sub of uint32", rank, to, conduits.AtomicAdd, conduits.Uint32, uint64(-v), 0)
 	return uint32(old), err
 }
 
@@ -328,7 +328,7 @@ func (x *Endpoint) FetchMinUint32(rank int, to segment.NLA, v uint32) (uint32, e
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMinUint32", rank, to, conduits.AtomicMin, conduits.Uint32, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic min of uint32", rank, to, conduits.AtomicMin, conduits.Uint32, uint64(v), 0)
 	return uint32(old), err
 }
 
@@ -350,7 +350,7 @@ func (x *Endpoint) FetchMaxUint32(rank int, to segment.NLA, v uint32) (uint32, e
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMaxUint32", rank, to, conduits.AtomicMax, conduits.Uint32, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic max of uint32", rank, to, conduits.AtomicMax, conduits.Uint32, uint64(v), 0)
 	return uint32(old), err
 }
 
@@ -366,7 +366,7 @@ func (x *Endpoint) FetchAndUint32(rank int, to segment.NLA, v uint32) (uint32, e
 	if p := x.word32(rank, to); p != nil {
 		return atomic.AndUint32(p, v), nil
 	}
-	old, err := x.atomicSlow("extended: FetchAndUint32", rank, to, conduits.AtomicAnd, conduits.Uint32, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic and of uint32", rank, to, conduits.AtomicAnd, conduits.Uint32, uint64(v), 0)
 	return uint32(old), err
 }
 
@@ -382,7 +382,7 @@ func (x *Endpoint) FetchOrUint32(rank int, to segment.NLA, v uint32) (uint32, er
 	if p := x.word32(rank, to); p != nil {
 		return atomic.OrUint32(p, v), nil
 	}
-	old, err := x.atomicSlow("extended: FetchOrUint32", rank, to, conduits.AtomicOr, conduits.Uint32, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic or of uint32", rank, to, conduits.AtomicOr, conduits.Uint32, uint64(v), 0)
 	return uint32(old), err
 }
 
@@ -404,7 +404,7 @@ func (x *Endpoint) FetchXorUint32(rank int, to segment.NLA, v uint32) (uint32, e
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchXorUint32", rank, to, conduits.AtomicXor, conduits.Uint32, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic xor of uint32", rank, to, conduits.AtomicXor, conduits.Uint32, uint64(v), 0)
 	return uint32(old), err
 }
 
@@ -507,7 +507,7 @@ func (x *Endpoint) FetchAddInt64(rank int, to segment.NLA, v int64) (int64, erro
 	if p := x.word64(rank, to); p != nil {
 		return int64(atomic.AddUint64(p, uint64(v))) - v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchAddInt64", rank, to, conduits.AtomicAdd, conduits.Int64, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic add of int64", rank, to, conduits.AtomicAdd, conduits.Int64, uint64(v), 0)
 	return int64(old), err
 }
 
@@ -523,7 +523,7 @@ func (x *Endpoint) FetchSubInt64(rank int, to segment.NLA, v int64) (int64, erro
 	if p := x.word64(rank, to); p != nil {
 		return int64(atomic.AddUint64(p, uint64(-v))) + v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchSubInt64", rank, to, conduits.AtomicAdd, conduits.Int64, uint64(-v), 0)
+	old, err := x.atomicSlow("extended: atomic sub of int64", rank, to, conduits.AtomicAdd, conduits.Int64, uint64(-v), 0)
 	return int64(old), err
 }
 
@@ -545,7 +545,7 @@ func (x *Endpoint) FetchMinInt64(rank int, to segment.NLA, v int64) (int64, erro
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMinInt64", rank, to, conduits.AtomicMin, conduits.Int64, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic min of int64", rank, to, conduits.AtomicMin, conduits.Int64, uint64(v), 0)
 	return int64(old), err
 }
 
@@ -567,7 +567,7 @@ func (x *Endpoint) FetchMaxInt64(rank int, to segment.NLA, v int64) (int64, erro
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMaxInt64", rank, to, conduits.AtomicMax, conduits.Int64, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic max of int64", rank, to, conduits.AtomicMax, conduits.Int64, uint64(v), 0)
 	return int64(old), err
 }
 
@@ -583,7 +583,7 @@ func (x *Endpoint) FetchAndInt64(rank int, to segment.NLA, v int64) (int64, erro
 	if p := x.word64(rank, to); p != nil {
 		return int64(atomic.AndUint64(p, uint64(v))), nil
 	}
-	old, err := x.atomicSlow("extended: FetchAndInt64", rank, to, conduits.AtomicAnd, conduits.Int64, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic and of int64", rank, to, conduits.AtomicAnd, conduits.Int64, uint64(v), 0)
 	return int64(old), err
 }
 
@@ -599,7 +599,7 @@ func (x *Endpoint) FetchOrInt64(rank int, to segment.NLA, v int64) (int64, error
 	if p := x.word64(rank, to); p != nil {
 		return int64(atomic.OrUint64(p, uint64(v))), nil
 	}
-	old, err := x.atomicSlow("extended: FetchOrInt64", rank, to, conduits.AtomicOr, conduits.Int64, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic or of int64", rank, to, conduits.AtomicOr, conduits.Int64, uint64(v), 0)
 	return int64(old), err
 }
 
@@ -621,7 +621,7 @@ func (x *Endpoint) FetchXorInt64(rank int, to segment.NLA, v int64) (int64, erro
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchXorInt64", rank, to, conduits.AtomicXor, conduits.Int64, uint64(v), 0)
+	old, err := x.atomicSlow("extended: atomic xor of int64", rank, to, conduits.AtomicXor, conduits.Int64, uint64(v), 0)
 	return int64(old), err
 }
 
@@ -724,7 +724,7 @@ func (x *Endpoint) FetchAddUint64(rank int, to segment.NLA, v uint64) (uint64, e
 	if p := x.word64(rank, to); p != nil {
 		return atomic.AddUint64(p, v) - v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchAddUint64", rank, to, conduits.AtomicAdd, conduits.Uint64, v, 0)
+	old, err := x.atomicSlow("extended: atomic add of uint64", rank, to, conduits.AtomicAdd, conduits.Uint64, v, 0)
 	return old, err
 }
 
@@ -740,7 +740,7 @@ func (x *Endpoint) FetchSubUint64(rank int, to segment.NLA, v uint64) (uint64, e
 	if p := x.word64(rank, to); p != nil {
 		return atomic.AddUint64(p, -v) + v, nil
 	}
-	old, err := x.atomicSlow("extended: FetchSubUint64", rank, to, conduits.AtomicAdd, conduits.Uint64, -v, 0)
+	old, err := x.atomicSlow("extended: atomic sub of uint64", rank, to, conduits.AtomicAdd, conduits.Uint64, -v, 0)
 	return old, err
 }
 
@@ -762,7 +762,7 @@ func (x *Endpoint) FetchMinUint64(rank int, to segment.NLA, v uint64) (uint64, e
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMinUint64", rank, to, conduits.AtomicMin, conduits.Uint64, v, 0)
+	old, err := x.atomicSlow("extended: atomic min of uint64", rank, to, conduits.AtomicMin, conduits.Uint64, v, 0)
 	return old, err
 }
 
@@ -784,7 +784,7 @@ func (x *Endpoint) FetchMaxUint64(rank int, to segment.NLA, v uint64) (uint64, e
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMaxUint64", rank, to, conduits.AtomicMax, conduits.Uint64, v, 0)
+	old, err := x.atomicSlow("extended: atomic max of uint64", rank, to, conduits.AtomicMax, conduits.Uint64, v, 0)
 	return old, err
 }
 
@@ -800,7 +800,7 @@ func (x *Endpoint) FetchAndUint64(rank int, to segment.NLA, v uint64) (uint64, e
 	if p := x.word64(rank, to); p != nil {
 		return atomic.AndUint64(p, v), nil
 	}
-	old, err := x.atomicSlow("extended: FetchAndUint64", rank, to, conduits.AtomicAnd, conduits.Uint64, v, 0)
+	old, err := x.atomicSlow("extended: atomic and of uint64", rank, to, conduits.AtomicAnd, conduits.Uint64, v, 0)
 	return old, err
 }
 
@@ -816,7 +816,7 @@ func (x *Endpoint) FetchOrUint64(rank int, to segment.NLA, v uint64) (uint64, er
 	if p := x.word64(rank, to); p != nil {
 		return atomic.OrUint64(p, v), nil
 	}
-	old, err := x.atomicSlow("extended: FetchOrUint64", rank, to, conduits.AtomicOr, conduits.Uint64, v, 0)
+	old, err := x.atomicSlow("extended: atomic or of uint64", rank, to, conduits.AtomicOr, conduits.Uint64, v, 0)
 	return old, err
 }
 
@@ -838,7 +838,7 @@ func (x *Endpoint) FetchXorUint64(rank int, to segment.NLA, v uint64) (uint64, e
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchXorUint64", rank, to, conduits.AtomicXor, conduits.Uint64, v, 0)
+	old, err := x.atomicSlow("extended: atomic xor of uint64", rank, to, conduits.AtomicXor, conduits.Uint64, v, 0)
 	return old, err
 }
 
@@ -948,7 +948,7 @@ func (x *Endpoint) FetchAddFloat32(rank int, to segment.NLA, v float32) (float32
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchAddFloat32", rank, to, conduits.AtomicAdd, conduits.Float32, uint64(math.Float32bits(v)), 0)
+	old, err := x.atomicSlow("extended: atomic add of float32", rank, to, conduits.AtomicAdd, conduits.Float32, uint64(math.Float32bits(v)), 0)
 	return math.Float32frombits(uint32(old)), err
 }
 
@@ -970,7 +970,7 @@ func (x *Endpoint) FetchSubFloat32(rank int, to segment.NLA, v float32) (float32
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchSubFloat32", rank, to, conduits.AtomicAdd, conduits.Float32, uint64(math.Float32bits(-v)), 0)
+	old, err := x.atomicSlow("extended: atomic sub of float32", rank, to, conduits.AtomicAdd, conduits.Float32, uint64(math.Float32bits(-v)), 0)
 	return math.Float32frombits(uint32(old)), err
 }
 
@@ -992,7 +992,7 @@ func (x *Endpoint) FetchMinFloat32(rank int, to segment.NLA, v float32) (float32
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMinFloat32", rank, to, conduits.AtomicMin, conduits.Float32, uint64(math.Float32bits(v)), 0)
+	old, err := x.atomicSlow("extended: atomic min of float32", rank, to, conduits.AtomicMin, conduits.Float32, uint64(math.Float32bits(v)), 0)
 	return math.Float32frombits(uint32(old)), err
 }
 
@@ -1014,7 +1014,7 @@ func (x *Endpoint) FetchMaxFloat32(rank int, to segment.NLA, v float32) (float32
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMaxFloat32", rank, to, conduits.AtomicMax, conduits.Float32, uint64(math.Float32bits(v)), 0)
+	old, err := x.atomicSlow("extended: atomic max of float32", rank, to, conduits.AtomicMax, conduits.Float32, uint64(math.Float32bits(v)), 0)
 	return math.Float32frombits(uint32(old)), err
 }
 
@@ -1094,7 +1094,7 @@ func (x *Endpoint) FetchAddFloat64(rank int, to segment.NLA, v float64) (float64
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchAddFloat64", rank, to, conduits.AtomicAdd, conduits.Float64, math.Float64bits(v), 0)
+	old, err := x.atomicSlow("extended: atomic add of float64", rank, to, conduits.AtomicAdd, conduits.Float64, math.Float64bits(v), 0)
 	return math.Float64frombits(old), err
 }
 
@@ -1116,7 +1116,7 @@ func (x *Endpoint) FetchSubFloat64(rank int, to segment.NLA, v float64) (float64
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchSubFloat64", rank, to, conduits.AtomicAdd, conduits.Float64, math.Float64bits(-v), 0)
+	old, err := x.atomicSlow("extended: atomic sub of float64", rank, to, conduits.AtomicAdd, conduits.Float64, math.Float64bits(-v), 0)
 	return math.Float64frombits(old), err
 }
 
@@ -1138,7 +1138,7 @@ func (x *Endpoint) FetchMinFloat64(rank int, to segment.NLA, v float64) (float64
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMinFloat64", rank, to, conduits.AtomicMin, conduits.Float64, math.Float64bits(v), 0)
+	old, err := x.atomicSlow("extended: atomic min of float64", rank, to, conduits.AtomicMin, conduits.Float64, math.Float64bits(v), 0)
 	return math.Float64frombits(old), err
 }
 
@@ -1160,7 +1160,7 @@ func (x *Endpoint) FetchMaxFloat64(rank int, to segment.NLA, v float64) (float64
 			}
 		}
 	}
-	old, err := x.atomicSlow("extended: FetchMaxFloat64", rank, to, conduits.AtomicMax, conduits.Float64, math.Float64bits(v), 0)
+	old, err := x.atomicSlow("extended: atomic max of float64", rank, to, conduits.AtomicMax, conduits.Float64, math.Float64bits(v), 0)
 	return math.Float64frombits(old), err
 }
 

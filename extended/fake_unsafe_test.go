@@ -71,6 +71,7 @@ type fakeEP struct {
 	parkMu sync.Mutex
 	park   *sync.Cond
 	seq    uint32
+	parked chan struct{} // holds one if somebody has parked since it was looked at
 }
 
 func newFake(size int, o fakeOptions) *fakeJob {
@@ -90,6 +91,7 @@ func newFake(size int, o fakeOptions) *fakeJob {
 	for r := range size {
 		e := &fakeEP{job: j, rank: r, o: o, hold: o.hold, rnd: rand.New(rand.NewPCG(o.seed, uint64(r)))}
 		e.park = sync.NewCond(&e.parkMu)
+		e.parked = make(chan struct{}, 1)
 		e.queue = make([]pending, 0, 1024)
 		e.views = j.views
 		if !o.direct {
@@ -271,6 +273,10 @@ func (e *fakeEP) Arm(b conduits.Blocked) conduits.Ticket {
 }
 
 func (e *fakeEP) Park(t conduits.Ticket) {
+	select {
+	case e.parked <- struct{}{}:
+	default:
+	}
 	e.parkMu.Lock()
 	for e.seq == t.Seq {
 		e.park.Wait()

@@ -42,11 +42,11 @@ func TestHandleLimit(t *testing.T) {
 			}
 			for range 2 { // a refusal must not leak anything, nor begin anything
 				calls := j.eps[0].calls
-				h, err := x.PutBulkNB(1, at(0), src)
+				h, err := x.PutBulkNB(1, at(1024), src)
 				if h != 0 || !errors.Is(err, ErrResource) || !strings.Contains(err.Error(), "65536") {
 					t.Fatalf("one beyond: %#x, %v", h, err)
 				}
-				if j.eps[0].calls != calls {
+				if j.eps[0].calls != calls || j.segs[1][1024] != 0 {
 					t.Fatal("the operation one beyond was begun nevertheless")
 				}
 			}
@@ -152,7 +152,15 @@ func TestHandleMisuse(t *testing.T) {
 		}
 	}
 
-	h := issue(x)
+	// The first handle of each rank, from the same slot, both outstanding.
+	h, other := issue(x), issue(y)
+	if h%numSlots != other%numSlots {
+		t.Fatalf("first handles are %#x and %#x", h, other)
+	}
+	refused("another rank's", other)
+	if err := y.Wait(other); err != nil {
+		t.Fatal(err)
+	}
 	if err := x.Wait(h); err != nil {
 		t.Fatal(err)
 	}
@@ -172,11 +180,6 @@ func TestHandleMisuse(t *testing.T) {
 	h = issue(x)
 	refused("bit 63 set", h|1<<63)
 	if err := x.Wait(h); err != nil {
-		t.Fatal(err)
-	}
-	h = issue(y)
-	refused("another rank's", h)
-	if err := y.Wait(h); err != nil {
 		t.Fatal(err)
 	}
 	h = issue(x)
@@ -534,6 +537,47 @@ func TestHandlesManyGoroutines(t *testing.T) {
 	}
 	if n := x.Outstanding(); n != 0 {
 		t.Errorf("%d outstanding", n)
+	}
+}
+
+// TestCompletionWakesOthers: the goroutine that polls completes an operation
+// that another one sleeps for.
+func TestCompletionWakesOthers(t *testing.T) {
+	e := newFake(2, fakeOptions{hold: true}).eps[0]
+	x := e.x
+	b := make([]byte, 8)
+	h, err := x.PutBulkNB(1, at(0), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	for what, wait := range map[string]func() error{
+		"a handle":        func() error { return x.Wait(h) },
+		"one of handles":  func() error { _, err := x.WaitSome([]Handle{0, h}); return err },
+		"a blocking get":  func() error { return x.Get(b, 1, at(0)) },
+		"a region":        func() error { return first(x.PutBulkNBI(1, at(8), b), x.SyncNBI(All)) },
+		"a source":        func() error { h, err := x.PutNB(1, at(16), b); return first(err, x.Wait(h)) },
+		"an atomic's old": func() error { _, err := x.FetchOrInt32(1, at(32), 4); return err },
+	} {
+		if h == 0 {
+			if h, err = x.PutBulkNB(1, at(0), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { done <- wait() }()
+		for ended := false; !ended; {
+			select {
+			case <-e.parked:
+				e.deliver()
+			case err := <-done:
+				if ended = true; err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+		}
+		if x.table.handle(h) == nil {
+			h = 0
+		}
 	}
 }
 

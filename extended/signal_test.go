@@ -159,29 +159,51 @@ func taken(order []int, sigs []segment.NLA, x *Endpoint) (n int) {
 	return n
 }
 
-// TestWaitUntilAllSleeps: the last of the words wakes the waiter, in whatever
-// order they come, and one that does not stay is not missed for that.
+// TestWaitUntilAllSleeps: the last of the words ends the wait, in whatever order
+// they come, and none before it.
 func TestWaitUntilAllSleeps(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		j := newFake(2, fakeOptions{direct: true})
+		x, y := j.eps[0].x, j.eps[1].x
+		sigs := []segment.NLA{at(0), at(8), at(16)}
+		done := make(chan error)
+		go func() { done <- x.WaitUntilAll(sigs, Ge, 1) }()
+		for k, i := range order {
+			select {
+			case err := <-done:
+				t.Fatalf("all, before word %d of %v: %v", k, order, err)
+			case <-j.eps[0].parked:
+			}
+			if err := y.Signal(0, sigs[i], SignalSet, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWaitUntilAnyIsFair: of several words that compare the one after the last
+// is found.
+func TestWaitUntilAnyIsFair(t *testing.T) {
+	x := newFake(1, fakeOptions{direct: true}).eps[0].x
+	sigs := []segment.NLA{at(0), at(8), at(16)}
+	for after, want := range map[int]int{-1: 0, 0: 1, 1: 2, 2: 0} {
+		if i, err := x.WaitUntilAny(sigs, after, Eq, 0); i != want || err != nil {
+			t.Errorf("after %d: %d, %v; not %d", after, i, err, want)
+		}
+	}
+}
+
+// TestWake: a change by other means than a signal needs it.
+func TestWake(t *testing.T) {
 	j := newFake(2, fakeOptions{direct: true})
 	x, y := j.eps[0].x, j.eps[1].x
 	sigs := []segment.NLA{at(0), at(8), at(16)}
 	done := make(chan error)
-	go func() { done <- x.WaitUntilAll(sigs, Ge, 1) }()
-	for _, i := range []int{2, 0, 1} {
-		select {
-		case err := <-done:
-			t.Fatalf("all, before word %d: %v", i, err)
-		default:
-		}
-		if err := y.Signal(0, sigs[i], SignalSet, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	// A change by other means, and Wake.
 	go func() { done <- x.WaitUntilAll(sigs, Eq, 9) }()
+	<-j.eps[0].parked
 	for _, a := range sigs {
 		if err := y.StoreUint64(0, a, 9); err != nil {
 			t.Fatal(err)
