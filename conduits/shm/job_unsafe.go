@@ -184,7 +184,17 @@ func chooseStride(n int, dir string, want uint64) (int64, error) {
 			avail, limit = free, "the space free in "+dir
 		}
 	}
+	if avail != 0 {
+		avail = max(avail-mailboxes(n), 1)
+	}
 	return strideFor(n, want, avail, limit)
+}
+
+// mailboxes is how much memory a job takes beside its segments if every rank
+// talks to eight others.
+func mailboxes(n int) int64 {
+	g := geometryFor(n, 0)
+	return g.ctlOffset(n) + int64(n)*int64(min(n, 8))*int64(g.pair())
 }
 
 // strideFor is chooseStride without the system: avail is 0 if unknown.
@@ -201,7 +211,7 @@ func strideFor(n int, want uint64, avail int64, limit string) (int64, error) {
 		return 0, errs.Resource("shm: a segment of %d bytes: the most is %d (-segment, ARGON_SEGMENT)", want, uint64(segment.MaxAttach))
 	}
 	if avail != 0 && want > uint64(avail)/uint64(n) {
-		return 0, errs.Resource("shm: %d segments of %d bytes need %.0f MiB, but %s allows %d MiB: at most %d bytes a rank (-segment, ARGON_SEGMENT, or a container's --shm-size and memory limit)",
+		return 0, errs.Resource("shm: %d segments of %d bytes need %.0f MiB, but %s allows %d MiB beside the mailboxes: at most %d bytes a rank (-segment, ARGON_SEGMENT, or a container's --shm-size and memory limit)",
 			n, want, float64(n)*float64(want)/(1<<20), limit, avail>>20, avail/int64(n)&^(segment.PageSize-1))
 	}
 	return int64(want+segment.PageSize-1) &^ (segment.PageSize - 1), nil

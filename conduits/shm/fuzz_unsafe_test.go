@@ -1,0 +1,162 @@
+package shm
+
+import (
+	"encoding/binary"
+	"io"
+	"os"
+	"testing"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// touch reads all of a message and fails the test where it lies outside the
+// memory that it may lie in.
+func touch(t *testing.T, e *Endpoint, src int, m *conduits.Message) {
+	p := e.j.pairBlock(src, e.rank)
+	inside := func(q unsafe.Pointer, n int) {
+		if n == 0 {
+			return
+		}
+		seg, size := e.views[e.rank].Base, e.views[e.rank].Size()
+		if q := uintptr(q); !(q >= uintptr(p) && q+uintptr(n) <= uintptr(p)+uintptr(e.j.pair())) &&
+			!(q >= uintptr(seg) && q+uintptr(n) <= uintptr(seg)+uintptr(size)) {
+			t.Errorf("message %+v has %d bytes at %#x, outside pair block and segment", *m, n, q)
+		}
+	}
+	inside(unsafe.Pointer(unsafe.SliceData(m.Words)), 4*len(m.Words))
+	inside(unsafe.Pointer(unsafe.SliceData(m.Payload)), len(m.Payload))
+	if len(m.Words) > conduits.MaxWords || len(m.Payload) > max(e.j.landing, int(e.views[e.rank].Size())) {
+		t.Errorf("message with %d words and %d bytes", len(m.Words), len(m.Payload))
+	}
+	if m.To == 0 && len(m.Payload) > 0 {
+		clear(m.Payload) // the receiver may
+	}
+}
+
+func unmap(j *job) { sys.Unmap(j.base, j.total()) }
+
+// FuzzSlot writes arbitrary bytes into a ring. Whatever they are, polling
+// neither crashes nor hands out memory outside the mailbox, and what no sender
+// writes fails the job.
+func FuzzSlot(f *testing.F) {
+	slot := func(st uint64, header ...uint64) []byte {
+		b := binary.LittleEndian.AppendUint64(nil, st)
+		for _, h := range header {
+			b = binary.LittleEndian.AppendUint64(b, h)
+		}
+		return b
+	}
+	words := func(n uint64) uint64 { return n << stWordsShift }
+	kind := func(k uint64) uint64 { return k << stKindShift }
+	f.Add(slot(status(0, words(3)|77), 1, 2), uint8(0))
+	f.Add(slot(status(0, words(31))), uint8(0))
+	f.Add(slot(1), uint8(0))
+	f.Add(slot(status(1, 0)), uint8(0))
+	f.Add(slot(status(0, kind(kindLanded)|words(4)), landed(0, 500, 300)), uint8(1))
+	f.Add(slot(status(0, kind(kindLanded)), landed(1<<20, 64, 64)), uint8(0))
+	f.Add(slot(status(0, kind(kindLanded)), landed(0, 64, 65)), uint8(0))
+	f.Add(slot(status(0, kind(kindLanded)), ^uint64(0)), uint8(0))
+	f.Add(slot(status(0, kind(kindInline)|words(2)), 40), uint8(0))
+	f.Add(slot(status(0, kind(kindInline)|words(2)), 1<<63), uint8(0))
+	f.Add(slot(status(0, kind(kindInline)|words(20)), 33), uint8(0))
+	f.Add(slot(status(0, kind(kindLong)|words(16)), uint64(segment.AttachBase), page), uint8(0))
+	f.Add(slot(status(0, kind(kindLong)), uint64(segment.AttachBase)+1, page), uint8(0))
+	f.Add(slot(status(0, kind(kindLong)), 0, 1<<63), uint8(0))
+	f.Add(append(slot(status(0, stSkip), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), slot(status(1, words(20)))...), uint8(1))
+	f.Fuzz(func(t *testing.T, content []byte, class uint8) {
+		l, err := Local(2, conduits.Config{Credits: 4, MaxMedium: 512})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eps := []*Endpoint{l[0].(*Endpoint), l[1].(*Endpoint)}
+		received := 0
+		attach(t, eps, page, func(rank int, m *conduits.Message) {
+			received++
+			touch(t, eps[rank], 1-rank, m)
+		})
+		c := conduits.Class(class % conduits.NumClasses)
+		r := eps[0].ring(1, c)
+		ring := unsafe.Slice((*byte)(r.cells), (r.mask+1)*cellBytes)
+		copy(ring, content)
+		for range 4 {
+			eps[1].Poll()
+		}
+		first := uint64(0)
+		if len(content) >= 8 {
+			first = binary.LittleEndian.Uint64(content)
+		} else {
+			var b [8]byte
+			copy(b[:], content)
+			first = binary.LittleEndian.Uint64(b[:])
+		}
+		if sound := first == 0 || first>>stSeqShift == 1 && first&stValid != 0; !sound && (eps[0].Err() == nil || received > 0) {
+			t.Errorf("status %#x: received %d messages, error %v", first, received, eps[0].Err())
+		}
+		if pending := *eps[1].in[c].next() != 0; pending != (eps[1].Err() != nil) {
+			t.Errorf("stuck: %v, error: %v", pending, eps[1].Err())
+		}
+	})
+}
+
+// FuzzHeader joins a file with arbitrary bytes at its beginning: an error or an
+// endpoint of a job that fits the file, never a crash.
+func FuzzHeader(f *testing.F) {
+	m, err := CreateJob(2, conduits.Config{MaxSegment: page})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer m.Close()
+	header := make([]byte, hdrFence+8)
+	if _, err := m.File().ReadAt(header, 0); err != nil {
+		f.Fatal(err)
+	}
+	total := m.j.total()
+	f.Add(header, total, 0, 2)
+	f.Add(header, total-1, 0, 2)
+	f.Add(header, int64(hdrBytes), 1, 2)
+	f.Add(header[:8], int64(hdrBytes), 1, 2)
+	f.Add([]byte{}, int64(0), 0, 0)
+	for _, at := range []int{hdrSize, hdrCells, hdrLanding, hdrSegment, hdrSegment + 7} {
+		for _, v := range []byte{0, 1, 3, 0x7f, 0xff} {
+			h := append([]byte(nil), header...)
+			h[at] = v
+			f.Add(h, total, 1, 2)
+		}
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, header []byte, size int64, rank, ranks int) {
+		if size < 0 || size > 1<<24 {
+			t.Skip()
+		}
+		file, err := os.CreateTemp(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		defer os.Remove(file.Name())
+		if err := file.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt(header[:min(int64(len(header)), size)], 0); err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		ep, err := Join(conduits.Job{Rank: rank, Size: ranks, Env: segfd(file)}, conduits.Config{})
+		if err != nil {
+			return
+		}
+		e := ep.(*Endpoint)
+		defer unmap(e.j)
+		if e.Rank() != rank || e.Size() != ranks || e.j.total() > size || e.Limits().MaxMedium < 512 {
+			t.Errorf("joined %+v in %d bytes", e.j.geometry, size)
+		}
+		// The last byte of everything is there.
+		e.System(ranks - 1)[conduits.SystemBytes-1]++
+		*(*byte)(unsafe.Add(e.j.base, e.j.total()-1))++
+		if !send(e, ranks-1, conduits.Request, 1) {
+			t.Error("no room for the first message")
+		}
+	})
+}
