@@ -90,10 +90,11 @@ type Barrier struct {
 	// notified by Notify, back by whoever completes the phase.
 	state atomic.Uint64
 
-	t  transport
-	ep conduits.Endpoint
-	e  *am.Endpoint
-	c  Config
+	t   transport
+	two *pair // t, where it is one: called directly, for speed
+	ep  conduits.Endpoint
+	e   *am.Endpoint
+	c   Config
 
 	spins atomic.Int32 // see maxSpins
 
@@ -158,6 +159,10 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	switch how {
 	case Flat:
 		b.t = newFlat(ep)
+		if ep.Size() == 2 {
+			b.two = newPair(ep)
+			b.t = b.two
+		}
 	case Tree:
 		b.t = newTree(ep)
 	default:
@@ -192,7 +197,12 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	if s&stateNotified != 0 || !b.state.CompareAndSwap(s, n) {
 		return errs.NotReady("barrier: notify(id %d): the phase notified before, %d, has not been waited for", id, b.state.Load()>>wordPhase)
 	}
-	return b.t.arrive(word(phase)<<wordPhase | offer(id, flags))
+	w := word(phase)<<wordPhase | offer(id, flags)
+	if b.two != nil {
+		b.two.arrive(w)
+		return nil
+	}
+	return b.t.arrive(w)
 }
 
 // Wait finishes the phase that Notify began: it returns when all ranks have
@@ -209,7 +219,13 @@ func (b *Barrier) Wait(id uint32, flags Flags) error {
 		return b.misuse("wait", id, flags)
 	}
 	phase := uint32(s >> wordPhase)
-	v, ok := b.t.verdict(phase)
+	var v word
+	var ok bool
+	if b.two != nil {
+		v, ok = b.two.watch(phase, int(b.spins.Load()))
+	} else {
+		v, ok = b.t.verdict(phase)
+	}
 	if !ok {
 		v, ok = b.spin(phase)
 	}
@@ -304,24 +320,27 @@ func (b *Barrier) Result() (id uint32, named bool) {
 // finish turns a verdict into Wait's result and makes the barrier idle. What
 // has to be read for the error is read while the phase is still open.
 func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) error {
-	phase := uint32(s >> wordPhase)
-	n := uint64(phase) << wordPhase
+	n := s>>wordPhase<<wordPhase | uint64(v&wordState)
 	var err error
-	if v&wordMismatch != 0 {
-		err = errs.Mismatch("barrier: phase %d does not match: %s", phase, b.t.explain(phase))
-	} else {
-		n |= uint64(v & wordState)
-		switch {
-		case flags&Mismatch != 0:
-			err = errs.Mismatch("barrier: phase %d does not match: this rank's %s signalled a mismatch", phase, op)
-		case flags&Anonymous == 0 && v&wordNamed != 0 && v.id() != id:
-			err = errs.Mismatch("barrier: phase %d does not match: this rank's %s named id %d, the ranks notified %d", phase, op, id, v.id())
-		}
+	if v&wordMismatch|word(flags&Mismatch) != 0 || v&wordNamed != 0 && v.id() != id && flags&Anonymous == 0 {
+		n &^= stateNotified
+		err = b.mismatch(op, uint32(s>>wordPhase), v, id, flags)
 	}
 	if !b.state.CompareAndSwap(s, n) {
-		return stolen(op, phase)
+		return stolen(op, uint32(s>>wordPhase))
 	}
 	return err
+}
+
+// mismatch describes a verdict v that is one, or does not suit the rank's wait.
+func (b *Barrier) mismatch(op string, phase uint32, v word, id uint32, flags Flags) error {
+	switch {
+	case v&wordMismatch != 0:
+		return errs.Mismatch("barrier: phase %d does not match: %s", phase, b.t.explain(phase))
+	case flags&Mismatch == 0:
+		return errs.Mismatch("barrier: phase %d does not match: this rank's %s named id %d, the ranks notified %d", phase, op, id, v.id())
+	}
+	return errs.Mismatch("barrier: phase %d does not match: this rank's %s signalled a mismatch", phase, op)
 }
 
 // Blocked says which ranks a waiting rank waits for; it makes a Barrier a

@@ -154,7 +154,11 @@ func (d *dissem) verdict(phase uint32) (word, bool) {
 		return 0, false // Notify is just about to begin it
 	}
 	d.advance()
-	return d.known.w, d.round == d.rounds
+	v := d.known.w
+	if v&wordMismatch != 0 {
+		v = wordMismatch
+	}
+	return v, d.round == d.rounds
 }
 
 func (d *dissem) spin(uint32) { d.e.Conduit().Spin() }
