@@ -249,15 +249,10 @@ func (e *Endpoint) RequestShort(dst int, h HandlerID, args ...uint32) error {
 			return err
 		}
 	}
-	s, st := e.ep.Reserve(dst, conduits.Request, len(args), 0)
-	if st != conduits.Ready {
-		var err error
-		if s, err = e.awaitCredit("short request", dst, len(args), 0); err != nil {
-			return err
-		}
+	tag := tagShort | conduits.Tag(h)
+	if st := e.ep.Send(dst, conduits.Request, tag, noescape(args)); st != conduits.Ready {
+		return e.awaitSend("short request", dst, conduits.Request, tag, args)
 	}
-	copy(s.Words, args)
-	e.ep.Commit(dst, conduits.Request, s, tagShort|conduits.Tag(h), 0)
 	return nil
 }
 
@@ -269,12 +264,10 @@ func (e *Endpoint) TryRequestShort(dst int, h HandlerID, args ...uint32) (bool, 
 			return false, err
 		}
 	}
-	s, st := e.ep.Reserve(dst, conduits.Request, len(args), 0)
+	st := e.ep.Send(dst, conduits.Request, tagShort|conduits.Tag(h), noescape(args))
 	if st != conduits.Ready {
 		return false, e.dead("short request", dst, st)
 	}
-	copy(s.Words, args)
-	e.ep.Commit(dst, conduits.Request, s, tagShort|conduits.Tag(h), 0)
 	return true, nil
 }
 
@@ -292,8 +285,8 @@ func (e *Endpoint) RequestMedium(dst int, h HandlerID, payload []byte, args ...u
 			return err
 		}
 	}
-	copy(s.Words, args)
 	copy(s.Payload, payload)
+	copy(s.Words, args)
 	e.ep.Commit(dst, conduits.Request, s, tagMedium|conduits.Tag(h), len(payload))
 	return nil
 }
@@ -309,8 +302,8 @@ func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args .
 	if st != conduits.Ready {
 		return false, e.dead("medium request", dst, st)
 	}
-	copy(s.Words, args)
 	copy(s.Payload, payload)
+	copy(s.Words, args)
 	e.ep.Commit(dst, conduits.Request, s, tagMedium|conduits.Tag(h), len(payload))
 	return true, nil
 }
@@ -398,6 +391,19 @@ func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error 
 		return errs.BadArg("am: %s: rank %d attached its segment without the write right", op, dst)
 	}
 	return nil
+}
+
+// awaitSend sends a short message as soon as there is credit.
+func (e *Endpoint) awaitSend(op string, dst int, c conduits.Class, tag conduits.Tag, args []uint32) error {
+	var st conduits.Status
+	err := e.await(op, dst, c, func() bool {
+		st = e.ep.Send(dst, c, tag, noescape(args))
+		return st != conduits.NoCredit
+	})
+	if err == nil {
+		err = e.dead(op, dst, st)
+	}
+	return err
 }
 
 // awaitCredit waits for room for a request.

@@ -31,7 +31,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		completer: c.Completer,
 	}
 	for i := range e.token {
-		e.token[i] = Token{e: e, class: conduits.Class(i)}
+		e.token[i] = Token{e: e, m: &conduits.Message{Class: conduits.Class(i)}}
 	}
 	if err := e.fillTable(c); err != nil {
 		return nil, err

@@ -64,9 +64,9 @@ func (t *Token) PrepareMedium(h HandlerID, least, most, nargs int) (Prepared, er
 	if err := t.repliable("prepared reply", h, Medium|Reply, nargs, least); err != nil {
 		return Prepared{}, err
 	}
-	p := Prepared{e: t.e, token: t, dst: t.src, class: conduits.Reply, h: h, nargs: nargs}
+	p := Prepared{e: t.e, token: t, dst: t.m.Src, class: conduits.Reply, h: h, nargs: nargs}
 	var st conduits.Status
-	if p.slot, st = t.e.prepare(t.src, conduits.Reply, nargs, least, most); st != conduits.Ready {
+	if p.slot, st = t.e.prepare(t.m.Src, conduits.Reply, nargs, least, most); st != conduits.Ready {
 		var err error
 		if p.slot, err = t.awaitCredit("prepared reply", nargs, least); err != nil {
 			return Prepared{}, err

@@ -12,36 +12,33 @@ import (
 // reply. It is valid until the handler returns and must not leave its goroutine.
 type Token struct {
 	e       *Endpoint
-	src     int
-	to      segment.NLA
-	tag     conduits.Tag
-	class   conduits.Class
+	m       *conduits.Message // of the handler that runs, or ran last
 	active  bool
 	replied bool
 	failed  error // of a reply that was not sent
 }
 
 // Src is the rank that sent the message; the conduit vouches for it.
-func (t *Token) Src() int { return t.src }
+func (t *Token) Src() int { return t.m.Src }
 
 // Endpoint is the receiving rank's.
 func (t *Token) Endpoint() *Endpoint { return t.e }
 
 // Handler is the index of the running handler.
-func (t *Token) Handler() HandlerID { return HandlerID(t.tag) }
+func (t *Token) Handler() HandlerID { return HandlerID(t.m.Tag) }
 
 // Kind says what arrived: Short, Medium or Long, with Request or Reply.
 func (t *Token) Kind() Kind {
 	k := Request
-	if t.class == conduits.Reply {
+	if t.m.Class == conduits.Reply {
 		k = Reply
 	}
-	return k | Short<<(t.tag>>8)
+	return k | Short<<(t.m.Tag>>8)
 }
 
 // To is the address that a long message's payload was put to, also when the
 // payload is empty; 0 for other messages.
-func (t *Token) To() segment.NLA { return t.to }
+func (t *Token) To() segment.NLA { return t.m.To }
 
 // describe names the handler for messages to people.
 func (t *Token) describe() string {
@@ -65,11 +62,10 @@ func (e *Endpoint) Receive(m *conduits.Message) {
 		return
 	}
 	t := &e.token[m.Class]
-	t.src = m.Src
-	t.tag = m.Tag
-	t.to = m.To
-	t.replied = false
-	t.active = true
+	if t.m != m { // the conduit uses the same one again and again
+		t.m = m
+	}
+	t.active, t.replied = true, false
 	ent.fn(t, m.Words, m.Payload)
 	t.active = false
 	if t.failed != nil {
@@ -90,14 +86,14 @@ func (t *Token) unanswered() {
 // repliable checks a reply and claims the one reply there is.
 func (t *Token) repliable(op string, h HandlerID, k Kind, nargs, payload int) error {
 	ent := &t.e.table[h]
-	if t.active && !t.replied && t.class == conduits.Request &&
+	if t.active && !t.replied && t.m.Class == conduits.Request &&
 		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && nargs <= MaxArgs) && payload <= t.e.max {
 		return nil
 	}
 	switch {
 	case !t.active:
 		return t.misuse("am: %s by a token of handler %s, which has returned", op, t.describe())
-	case t.class == conduits.Reply:
+	case t.m.Class == conduits.Reply:
 		return t.misuse("am: %s in handler %s, which runs for a reply: only a request can be replied to", op, t.describe())
 	case t.replied:
 		return t.misuse("am: second reply in handler %s: a request is replied to at most once", t.describe())
@@ -113,16 +109,11 @@ func (t *Token) ReplyShort(h HandlerID, args ...uint32) error {
 	if err := t.repliable("short reply", h, Short|Reply, len(args), 0); err != nil {
 		return err
 	}
-	s, st := t.e.ep.Reserve(t.src, conduits.Reply, len(args), 0)
-	if st != conduits.Ready {
-		var err error
-		if s, err = t.awaitCredit("short reply", len(args), 0); err != nil {
-			return err
-		}
-	}
-	copy(s.Words, args)
 	t.replied = true
-	t.e.ep.Commit(t.src, conduits.Reply, s, tagShort|conduits.Tag(h), 0)
+	tag := tagShort | conduits.Tag(h)
+	if st := t.e.ep.Send(t.m.Src, conduits.Reply, tag, noescape(args)); st != conduits.Ready {
+		return t.e.awaitSend("short reply", t.m.Src, conduits.Reply, tag, args)
+	}
 	return nil
 }
 
@@ -131,17 +122,17 @@ func (t *Token) ReplyMedium(h HandlerID, payload []byte, args ...uint32) error {
 	if err := t.repliable("medium reply", h, Medium|Reply, len(args), len(payload)); err != nil {
 		return err
 	}
-	s, st := t.e.ep.Reserve(t.src, conduits.Reply, len(args), len(payload))
+	s, st := t.e.ep.Reserve(t.m.Src, conduits.Reply, len(args), len(payload))
 	if st != conduits.Ready {
 		var err error
 		if s, err = t.awaitCredit("medium reply", len(args), len(payload)); err != nil {
 			return err
 		}
 	}
-	copy(s.Words, args)
 	copy(s.Payload, payload)
+	copy(s.Words, args)
 	t.replied = true
-	t.e.ep.Commit(t.src, conduits.Reply, s, tagMedium|conduits.Tag(h), len(payload))
+	t.e.ep.Commit(t.m.Src, conduits.Reply, s, tagMedium|conduits.Tag(h), len(payload))
 	return nil
 }
 
@@ -151,7 +142,7 @@ func (t *Token) ReplyLong(h HandlerID, payload []byte, to segment.NLA, args ...u
 	if err := t.repliable("long reply", h, Long|Reply, len(args), 0); err != nil {
 		return err
 	}
-	sent, err := t.e.putMessage("long reply", t.src, conduits.Reply, h, payload, to, nil, true, args)
+	sent, err := t.e.putMessage("long reply", t.m.Src, conduits.Reply, h, payload, to, nil, true, args)
 	t.replied = sent
 	t.failed = err
 	return err
@@ -163,25 +154,23 @@ func (t *Token) TryReplyShort(h HandlerID, args ...uint32) (bool, error) {
 	if err := t.repliable("short reply", h, Short|Reply, len(args), 0); err != nil {
 		return false, err
 	}
-	s, st := t.e.ep.Reserve(t.src, conduits.Reply, len(args), 0)
+	st := t.e.ep.Send(t.m.Src, conduits.Reply, tagShort|conduits.Tag(h), noescape(args))
 	if st != conduits.Ready {
-		return false, t.e.dead("short reply", t.src, st)
+		return false, t.e.dead("short reply", t.m.Src, st)
 	}
-	copy(s.Words, args)
 	t.replied = true
-	t.e.ep.Commit(t.src, conduits.Reply, s, tagShort|conduits.Tag(h), 0)
 	return true, nil
 }
 
 // awaitCredit waits for room for a reply.
 func (t *Token) awaitCredit(op string, words, payload int) (s conduits.Slot, err error) {
 	var st conduits.Status
-	err = t.e.await(op, t.src, conduits.Reply, func() bool {
-		s, st = t.e.ep.Reserve(t.src, conduits.Reply, words, payload)
+	err = t.e.await(op, t.m.Src, conduits.Reply, func() bool {
+		s, st = t.e.ep.Reserve(t.m.Src, conduits.Reply, words, payload)
 		return st != conduits.NoCredit
 	})
 	if err == nil {
-		err = t.e.dead(op, t.src, st)
+		err = t.e.dead(op, t.m.Src, st)
 	}
 	t.failed = err
 	return s, err

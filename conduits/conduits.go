@@ -233,6 +233,13 @@ type Endpoint interface {
 	// is outside the neighbourhood. Package barrier owns its layout.
 	System(rank int) []byte
 
+	// Send sends a message without payload: Reserve, the copy of words and
+	// Commit in one call, which is the short message's hot path. words, at most
+	// MaxWords, is only read, and only during the call.
+	//
+	// Replies are sent and reserved only inside Receive of a request, by the
+	// goroutine that runs it; so conduits need no lock for them.
+	Send(dst int, c Class, tag Tag, words []uint32) Status
 	// Reserve asks for room for a message to dst with so many words (at most
 	// MaxWords) and payload bytes (at most MaxMedium; 0 for none), sent in
 	// class c. dst may be the own rank. Out-of-range arguments are a broken

@@ -71,7 +71,7 @@ func newEndpoint(j *job, rank int) *Endpoint {
 		start:   time.Now(),
 	}
 	if e.crowded {
-		e.spins = 1
+		e.spins = 0
 	}
 	for c := range e.msg {
 		e.msg[c].Class = conduits.Class(c)
@@ -135,7 +135,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	for i := range e.out {
 		if r := e.out[i].Load(); r != nil {
 			r.lock.Lock()
-			s.Sent[i%conduits.NumClasses] += r.sent
+			s.Sent[i%conduits.NumClasses] += r.tail - r.cancelled
 			s.NoCredit += r.noCredit
 			r.lock.Unlock()
 			if i%conduits.NumClasses == 0 || e.out[i-1].Load() == nil {
@@ -297,6 +297,51 @@ func (e *Endpoint) admit() {
 	}
 }
 
+// Send sends a short message.
+func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	r := e.out[dst*conduits.NumClasses+int(c)].Load()
+	if r == nil {
+		r = e.connect(dst, c)
+	}
+	n := uint64(len(words))
+	if n > conduits.MaxWords {
+		panic(fmt.Sprintf("shm: send of %d words; limit %d", n, conduits.MaxWords))
+	}
+	// Replies are sent by whoever polls, who holds a lock already.
+	if c == conduits.Request {
+		r.lock.Lock()
+	}
+	t := r.tail
+	if t >= r.limit && !r.room() {
+		if c == conduits.Reply {
+			r.lock.Lock()
+		}
+		return e.full(r)
+	}
+	r.tail = t + 1
+	// The words of a message and its status in as few stores, and as close to
+	// each other, as can be: the receiver's look may take the line away between.
+	p := r.cell(t)
+	from := unsafe.Pointer(unsafe.SliceData(words))
+	for i := uint64(0); i < n/2; i++ {
+		*(*uint64)(unsafe.Add(p, 8+8*i)) = *(*uint64)(unsafe.Add(from, 8*i))
+	}
+	if n&1 != 0 {
+		*(*uint32)(unsafe.Add(p, 4+4*n)) = words[n-1]
+	}
+	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift))
+	if c == conduits.Request {
+		r.lock.Unlock()
+	}
+	if e.fence {
+		e.j.spare.Add(1)
+	}
+	if atomic.LoadUint32(r.parked) != 0 {
+		e.wake(dst)
+	}
+	return conduits.Ready
+}
+
 // Reserve claims the cell of a message.
 func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	r := e.ring(dst, c)
@@ -307,7 +352,6 @@ func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 			return conduits.Slot{}, e.full(r)
 		}
 		r.tail = t + 1
-		r.sent++
 		r.lock.Unlock()
 		return conduits.Slot{Words: unsafe.Slice((*uint32)(unsafe.Add(r.cell(t), wordsAt[kindShort])), words), Ref: t}, conduits.Ready
 	}
@@ -346,7 +390,6 @@ func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, condu
 	}
 	t := r.tail
 	r.tail++
-	r.sent++
 	r.lock.Unlock()
 	p := r.cell(t)
 	s := conduits.Slot{
@@ -356,7 +399,7 @@ func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, condu
 	switch kind {
 	case kindLanded:
 		s.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), payload)
-		*(*uint64)(unsafe.Add(p, 8)) = landed(at, uint64(payload), uint64(payload))
+		s.Ref |= at / lineBytes << refLineShift
 	case kindInline:
 		s.Payload = unsafe.Slice((*byte)(unsafe.Add(p, wordsAt[kind]+roundUp(words*4, 8))), payload)
 	}
@@ -375,11 +418,8 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	}
 	t := r.tail
 	r.tail++
-	r.sent++
 	r.lock.Unlock()
 	p := r.cell(t)
-	*(*uint64)(unsafe.Add(p, 8)) = uint64(to)
-	*(*uint64)(unsafe.Add(p, 16)) = uint64(len(data))
 	v := &e.views[dst]
 	if b, ok := v.Bytes(to, uint64(len(data)), v.Write); ok {
 		if unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
@@ -388,6 +428,8 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	} else if len(data) > 0 {
 		panic("shm: put to an address that was not checked")
 	}
+	*(*uint64)(unsafe.Add(p, 8)) = uint64(to)
+	*(*uint64)(unsafe.Add(p, 16)) = uint64(len(data))
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kindLong])), words),
 		Ref:   t | kindLong<<refKindShift,
@@ -412,7 +454,7 @@ func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	r := e.out[dst*conduits.NumClasses+int(c)].Load()
 	r.lock.Lock()
-	r.sent--
+	r.cancelled++
 	r.lock.Unlock()
 	t := s.Ref & refIndex
 	p := r.cell(t)
@@ -428,7 +470,7 @@ func (e *Endpoint) finish(s conduits.Slot, p unsafe.Pointer, payload int) uint64
 	h := (*uint64)(unsafe.Add(p, 8))
 	switch kind {
 	case kindLanded:
-		*h = *h&^(1<<24-1) | uint64(payload)
+		*h = landed(s.Ref>>refLineShift*lineBytes, uint64(len(s.Payload)), uint64(payload))
 	case kindInline:
 		*h = uint64(payload)
 	}
@@ -481,38 +523,75 @@ func (e *Endpoint) Poll() int {
 	if !e.lock.TryLock() {
 		return 0
 	}
-	n := e.poll(1)
+	n := 0
+	if r := e.hot; r != nil {
+		if s := atomic.LoadUint64(r.next()); s != 0 {
+			n = e.arrived(r, s)
+		}
+	}
+	n = e.lookAround(n)
 	e.lock.Unlock()
 	return n
 }
 
 // Spin is Poll that watches the hot ring for a moment.
 func (e *Endpoint) Spin() int {
+	r := e.hot
+	if e.spins == 0 || r == nil {
+		return e.Poll()
+	}
 	if !e.lock.TryLock() {
 		return 0
 	}
-	n := e.poll(e.spins)
+	n := 0
+	if s := spin.Nonzero(r.next(), e.spins, e.ahead(r)); s != 0 {
+		n = e.arrived(r, s)
+	}
+	n = e.lookAround(n)
 	e.lock.Unlock()
 	return n
 }
 
-func (e *Endpoint) poll(spins int) int {
+// ahead guesses the cell that will be written when the next message of r has
+// been handled, so that its line is on its way while the handler runs: the
+// answer's, if the last message was answered. nil if it was not: fetching a cell
+// in vain takes it from a receiver that watches it.
+func (e *Endpoint) ahead(r *inRing) *uint64 {
+	if !spin.Ahead {
+		return nil
+	}
+	o := r.partner
+	if o == nil {
+		r.partner = e.out[r.src*conduits.NumClasses+int(r.class^1)].Load()
+		return nil
+	}
+	// The tail of a request ring may move at the same time; a wrong guess costs
+	// a transfer.
+	if t := o.tail; t != r.answered {
+		return (*uint64)(o.cell(t))
+	}
+	return nil
+}
+
+// arrived runs the messages of r, the first of which has status s.
+func (e *Endpoint) arrived(r *inRing, s uint64) int {
+	if o := r.partner; spin.Ahead && o != nil {
+		r.answered = o.tail
+	}
+	n := e.drain(r, s, batch)
+	e.ran()
+	return n
+}
+
+// lookAround ends a poll in which the hot ring has delivered n messages: it
+// looks at others unless there was little to do with this one; but now and then
+// in any case, so that a ring that never rests does not starve them.
+func (e *Endpoint) lookAround(n int) int {
+	if e.turn++; n > 0 && n < batch && e.turn&7 != 0 {
+		return n
+	}
 	if atomic.LoadUint32(e.openSeq) != e.seen {
 		e.admit()
-	}
-	r := e.hot
-	if r == nil {
-		return 0
-	}
-	n := 0
-	if s := spin.Nonzero(r.next(), spins); s != 0 {
-		n = e.drain(r, s, batch)
-		e.turn++
-		if n < batch && e.turn&7 != 0 {
-			e.ran()
-			return n
-		}
-		e.ran()
 	}
 	for i := min(len(e.in), looks); i > 0; i-- {
 		if e.cursor++; e.cursor >= len(e.in) {
@@ -520,10 +599,8 @@ func (e *Endpoint) poll(spins int) int {
 		}
 		r := e.in[e.cursor]
 		if s := atomic.LoadUint64(r.next()); s != 0 {
-			k := e.drain(r, s, batch)
-			e.ran()
+			n += e.arrived(r, s)
 			e.hot = r
-			n += k
 		}
 	}
 	return n

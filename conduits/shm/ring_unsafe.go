@@ -25,10 +25,10 @@ type outRing struct {
 	landing  unsafe.Pointer
 	landSize uint64
 
-	head     *uint64 // published by the receiver
-	landHead *uint64
-	sent     uint64 // messages; cancelled ones do not count
-	noCredit uint64
+	head      *uint64 // published by the receiver
+	landHead  *uint64
+	cancelled uint64 // messages reserved and not sent
+	noCredit  uint64
 }
 
 // inRing is the receiver's end.
@@ -41,6 +41,9 @@ type inRing struct {
 	src       int
 	class     conduits.Class
 	parked    *uint32 // the sender's: it may sleep for credit
+
+	partner  *outRing // to the same rank, of the other class: see ahead
+	answered uint64   // its tail when ahead last looked
 
 	landing       unsafe.Pointer
 	landSize      uint64
@@ -87,11 +90,15 @@ func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
 	}
 }
 
-// A Slot.Ref holds what Commit needs: the cell's index in its low 48 bits, then
-// the kind.
+// A Slot.Ref holds what Commit needs: the cell's index in its low 40 bits, then
+// the kind, then the line of the landing buffer where the payload begins. It
+// waits in the Ref because a store to the cell before the payload is written
+// would draw the line here only for the watching receiver to take it back:
+// measured on 512 bytes, 2.7 instead of 1.7 times a bare flag.
 const (
-	refIndex     = 1<<48 - 1
-	refKindShift = 48
+	refIndex     = 1<<40 - 1
+	refKindShift = 40
+	refLineShift = 42
 )
 
 func (r *outRing) cell(t uint64) unsafe.Pointer {

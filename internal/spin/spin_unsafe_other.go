@@ -2,12 +2,15 @@
 
 package spin
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // Nonzero looks at *p up to n times, n >= 1, and returns the first value that is
 // not zero, or 0. It acquires: what was stored before the value is visible when
-// it returns.
-func Nonzero(p *uint64, n int) uint64 {
+// it returns. ahead is not used here.
+func Nonzero(p *uint64, n int, ahead *uint64) uint64 {
 	for ; n > 0; n-- {
 		if v := atomic.LoadUint64(p); v != 0 {
 			return v
@@ -26,3 +29,9 @@ func Changed(p *uint64, old uint64, n int) uint64 {
 	}
 	return old
 }
+
+// Ahead says whether Nonzero does anything with its last argument.
+const Ahead = false
+
+// Own does nothing here.
+func Own(unsafe.Pointer, uintptr) {}

@@ -1,0 +1,29 @@
+//go:build amd64 && !race
+
+package spin
+
+import "unsafe"
+
+// Nonzero looks at *p up to n times, n >= 1, and returns the first value that is
+// not zero, or 0. It is meant for a line that the caller writes afterwards. It
+// acquires: what was stored before the value is visible when it returns. On
+// arrival it asks for the line of ahead to be fetched for writing, which the
+// caller is likely to do next; ahead may be nil.
+//
+//go:noescape
+func Nonzero(p *uint64, n int, ahead *uint64) uint64
+
+// Ahead says whether Nonzero does anything with its last argument.
+const Ahead = true
+
+// Changed looks at *p up to n times, n >= 1, and returns the first value that is
+// not old, or old. It is meant for a line that the caller only reads.
+//
+//go:noescape
+func Changed(p *uint64, old uint64, n int) uint64
+
+// Own asks for the lines of the n bytes at p, n >= 1, to be fetched for writing,
+// all at once. Stores alone fetch their lines nearly one after the other.
+//
+//go:noescape
+func Own(p unsafe.Pointer, n uintptr)
