@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -64,12 +65,15 @@ type word struct {
 func newIndex(n *gas.Node, parts *owners, slots int, files []file) (*index, error) {
 	total := uint64(slots)
 	if slots == 0 {
-		// Real text has a new word for each 50 to 500 bytes; a table should be
-		// no more than half full. Memory is not touched before it is used.
+		// Short texts have a new word for each 50 bytes or so; in long ones the
+		// number of different words grows about as the square root of the
+		// length (Heaps' law). A table should be no more than half full. Memory
+		// is not touched before it is used.
+		text := uint64(0)
 		for _, f := range files {
-			total += uint64(f.size)
+			text += uint64(f.size)
 		}
-		total = max(total/16, 1024)
+		total = max(1024, min(text/16, 64*uint64(math.Sqrt(float64(text)))))
 	}
 	perRank := (total + uint64(n.Size()) - 1) / uint64(n.Size())
 	x := &index{
