@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/extended"
@@ -280,9 +281,6 @@ func putCases(j *job) []outcase {
 	return l
 }
 
-// sink keeps results alive.
-var sink uint64
-
 func getCases(j *job) []outcase {
 	x, from := j.x, j.data()
 	p, err := j.word()
@@ -300,7 +298,7 @@ func getCases(j *job) []outcase {
 				}
 				sum += v
 			}
-			sink += sum
+			runtime.KeepAlive(sum)
 			return nil
 		})},
 		{via: viaValue, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
@@ -312,7 +310,7 @@ func getCases(j *job) []outcase {
 				}
 				sum += v
 			}
-			sink += sum
+			runtime.KeepAlive(sum)
 			return nil
 		})},
 	}
