@@ -300,23 +300,17 @@ func (e *Endpoint) admit() {
 // Send sends a short message.
 func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
 	r := e.out[dst*conduits.NumClasses+int(c)].Load()
-	if r == nil {
-		r = e.connect(dst, c)
-	}
 	n := uint64(len(words))
-	if n > conduits.MaxWords {
-		panic(fmt.Sprintf("shm: send of %d words; limit %d", n, conduits.MaxWords))
+	if r == nil || n > conduits.MaxWords {
+		r = e.firstSend(dst, c, n)
 	}
 	// Replies are sent by whoever polls, who holds a lock already.
-	if c == conduits.Request {
+	if c == conduits.Request && !bias.Enter(&r.lock) {
 		r.lock.Lock()
 	}
 	t := r.tail
 	if t >= r.limit && !r.room() {
-		if c == conduits.Reply {
-			r.lock.Lock()
-		}
-		return e.full(r)
+		return e.fullFor(r, c)
 	}
 	r.tail = t + 1
 	// The words of a message and its status in as few stores, and as close to
@@ -340,6 +334,24 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 		e.wake(dst)
 	}
 	return conduits.Ready
+}
+
+// firstSend is what Send rarely needs.
+//
+//go:noinline
+func (e *Endpoint) firstSend(dst int, c conduits.Class, words uint64) *outRing {
+	if words > conduits.MaxWords {
+		panic(fmt.Sprintf("shm: send of %d words; limit %d", words, conduits.MaxWords))
+	}
+	return e.ring(dst, c)
+}
+
+// fullFor is full for a ring that is locked only for requests.
+func (e *Endpoint) fullFor(r *outRing, c conduits.Class) conduits.Status {
+	if c == conduits.Reply {
+		r.lock.Lock()
+	}
+	return e.full(r)
 }
 
 // Reserve claims the cell of a message.
@@ -520,7 +532,7 @@ const (
 
 // Poll runs what has arrived.
 func (e *Endpoint) Poll() int {
-	if !e.lock.TryLock() {
+	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
 		return 0
 	}
 	n := 0
@@ -540,7 +552,7 @@ func (e *Endpoint) Spin() int {
 	if e.spins == 0 || r == nil {
 		return e.Poll()
 	}
-	if !e.lock.TryLock() {
+	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
 		return 0
 	}
 	n := 0

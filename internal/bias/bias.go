@@ -52,9 +52,9 @@ func (l *Lock) Lock() {
 func (l *Lock) Unlock() {
 	if l.shared.Load() == 0 {
 		storeRelease(&l.inside, 0)
-		return
+	} else {
+		l.unlockSlow()
 	}
-	l.unlockSlow()
 }
 
 // unlockSlow also serves the owner that was inside while the bias went.
