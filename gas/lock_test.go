@@ -3,6 +3,7 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 )
 
@@ -40,6 +41,10 @@ func TestLockExcludes(t *testing.T) {
 						if err := p.Put(n, v); err != nil {
 							return err
 						}
+						// Others get their chance to come in.
+						for range 1 + v.a%64 {
+							runtime.Gosched()
+						}
 						v.b++
 						if err := p.Put(n, v); err != nil {
 							return err
@@ -60,6 +65,10 @@ func TestLockExcludes(t *testing.T) {
 						v, err := p.Get(n)
 						if err != nil || v.a != v.b {
 							return fmt.Errorf("a writer is inside: %v (%v)", v, err)
+						}
+						runtime.Gosched()
+						if w, err := p.Get(n); err != nil || v != w {
+							return fmt.Errorf("a writer came in: %v, then %v (%v)", v, w, err)
 						}
 						if err := l.RUnlock(n); err != nil {
 							return err
