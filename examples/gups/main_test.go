@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,12 +75,18 @@ func TestInProcess(t *testing.T) {
 			check(t, out.String(), "verified by making them again: 363 words were changed, 0 are wrong now\n")
 		}
 	}
-	// More ranks than words.
-	var out bytes.Buffer
-	if err := run(options{ranks: 5, size: 1, mode: modeAM}, &out); err != nil {
-		t.Fatal(err)
+	// More ranks than words, and updates that do not divide evenly: each of the
+	// few updates counts.
+	for size := 1; size <= 5; size++ {
+		for _, ranks := range []int{3, 5, 7} {
+			var out bytes.Buffer
+			if err := run(options{ranks: ranks, size: size, mode: modeAM}, &out); err != nil {
+				t.Fatal(err)
+			}
+			check(t, out.String(), fmt.Sprintf("%d updates of 2^%d words over %d ranks by am", 4<<size, size, ranks))
+			check(t, out.String(), fmt.Sprintf(": %d words were changed, 0 are wrong now\n", expected(size)))
+		}
 	}
-	check(t, out.String(), "8 updates of 2^1 words over 5 ranks by am")
 }
 
 func TestProcesses(t *testing.T) {
