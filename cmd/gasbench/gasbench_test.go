@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/testjob"
 )
 
@@ -214,5 +215,58 @@ func TestInvert(t *testing.T) {
 	l.invert()
 	if l.Value != 1e11 || l.P999 != 2.5e10 || l.RefValue != 2e11 || l.Ratio != 0.5 || l.Unit != "bytes/s" {
 		t.Errorf("got %+v", l)
+	}
+}
+
+// TestCases checks of every figure that what is measured fits its metric: half
+// round trips are operations of two messages in turn, and bandwidths have bytes.
+func TestCases(t *testing.T) {
+	err := gas.Run(gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
+		j, err := newJob(n)
+		if err != nil {
+			return err
+		}
+		for _, b := range benchmarks {
+			for _, c := range b.cases(j) {
+				for _, out := range c.out {
+					if (out.metric == halfRTT) != (c.op.legs == 2) || c.op.legs != 1 && c.op.legs != 2 {
+						t.Errorf("%s %d %s: %s of operations of %v messages", b.name, c.size, c.via, out.metric, c.op.legs)
+					}
+					if out.metric == bandwidth && c.size == 0 {
+						t.Errorf("%s %s: bandwidth of nothing", b.name, c.via)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTimed checks times against an operation whose shortest time is known.
+func TestTimed(t *testing.T) {
+	const each = 200 * time.Microsecond
+	ops := 0
+	busy := op{legs: 2, run: func(count int) error {
+		for start := time.Now(); time.Since(start) < time.Duration(count)*each; {
+		}
+		ops += count
+		return nil
+	}}
+	j := &job{clock: 50}
+	const shortest = float64(each)/2 - 50
+	if ns, err := j.timed(&busy, 5); err != nil || ns < shortest || ops <= 5 {
+		t.Errorf("5 operations took %v ns a message, %d were done, error %v; each takes at least %v", ns, ops, err, shortest)
+	}
+	var h histogram
+	ops = 0
+	if err := j.sampled(&busy, 7, 3, &h); err != nil || h.total != 2 || ops <= 6 || h.quantile(0.01) < 3*2*shortest*0.99 {
+		t.Errorf("%d samples of 3 operations, the shortest %v ns; error %v", h.total, h.quantile(0.01), err)
+	}
+	busy.run = func(int) error { return io.ErrUnexpectedEOF }
+	if _, err := j.timed(&busy, 5); err != io.ErrUnexpectedEOF {
+		t.Errorf("an error came back as %v", err)
 	}
 }
