@@ -45,6 +45,7 @@ type Endpoint struct {
 	nested  atomic.Int32 // handlers that sleep until they can reply
 
 	received               [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
+	replies, noReplies     atomic.Uint64                      // sent, and not for want of credit, likewise
 	puts, gets, atomics    atomic.Uint64
 	parks, wakes, released atomic.Uint64
 	connectMu              sync.Mutex
@@ -117,30 +118,42 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		Parks:   e.parks.Load(),
 		Wakes:   e.wakes.Load(),
 	}
-	// The rings belong to whoever polls; if somebody does, yesterday's figures
-	// must do.
+	// The rings that messages come from, and those of replies, belong to whoever
+	// polls; if somebody does, yesterday's figures must do.
 	if e.lock.TryLock() {
-		var n [conduits.NumClasses]uint64
+		var received [conduits.NumClasses]uint64
+		var replies, noCredit uint64
 		for _, r := range e.in {
-			n[r.class] += r.delivered
+			received[r.class] += r.delivered
+		}
+		for i := int(conduits.Reply); i < len(e.out); i += conduits.NumClasses {
+			if r := e.out[i].Load(); r != nil {
+				replies += r.tail - r.cancelled
+				noCredit += r.noCredit
+			}
 		}
 		e.lock.Unlock()
-		for c := range n {
-			e.received[c].Store(n[c])
+		for c := range received {
+			e.received[c].Store(received[c])
 		}
+		e.replies.Store(replies)
+		e.noReplies.Store(noCredit)
 	}
 	for c := range conduits.NumClasses {
 		s.Received[c] = e.received[c].Load()
 	}
-	for i := range e.out {
-		if r := e.out[i].Load(); r != nil {
+	s.Sent[conduits.Reply] = e.replies.Load()
+	s.NoCredit = e.noReplies.Load()
+	for i := int(conduits.Request); i < len(e.out); i += conduits.NumClasses {
+		r := e.out[i].Load()
+		if r != nil {
 			r.lock.Lock()
-			s.Sent[i%conduits.NumClasses] += r.tail - r.cancelled
+			s.Sent[conduits.Request] += r.tail - r.cancelled
 			s.NoCredit += r.noCredit
 			r.lock.Unlock()
-			if i%conduits.NumClasses == 0 || e.out[i-1].Load() == nil {
-				s.PeersUsed++
-			}
+		}
+		if r != nil || e.out[i+1].Load() != nil {
+			s.PeersUsed++
 		}
 	}
 }
@@ -548,16 +561,17 @@ func (e *Endpoint) Poll() int {
 
 // Spin is Poll that watches the hot ring for a moment.
 func (e *Endpoint) Spin() int {
-	r := e.hot
-	if e.spins == 0 || r == nil {
+	if e.spins == 0 {
 		return e.Poll()
 	}
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
 		return 0
 	}
 	n := 0
-	if s := spin.Nonzero(r.next(), e.spins, e.ahead(r)); s != 0 {
-		n = e.arrived(r, s)
+	if r := e.hot; r != nil {
+		if s := spin.Nonzero(r.next(), e.spins, e.ahead(r)); s != 0 {
+			n = e.arrived(r, s)
+		}
 	}
 	n = e.lookAround(n)
 	e.lock.Unlock()
