@@ -86,9 +86,14 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	return e
 }
 
-// Looks at the hot ring in one Spin, about 70 ns: measured best between 16 and
-// 64 with two ranks, and 16 with eight peers, where the others wait meanwhile.
-const spins = 16
+// Looks at the hot ring in one Spin, of about 15 ns each: while it lasts the
+// other rings wait, so with few rings it lasts longer. Measured with two ranks:
+// half round trips of 70 ns with 16 looks, 66 with 48.
+const (
+	spins     = 16
+	longSpins = 48
+	fewRings  = 4
+)
 
 // Rank is this endpoint's rank.
 func (e *Endpoint) Rank() int { return e.rank }
@@ -307,6 +312,12 @@ func (e *Endpoint) admit() {
 	}
 	if e.hot == nil && len(e.in) > 0 {
 		e.hot = e.in[0]
+	}
+	if !e.crowded {
+		e.spins = spins
+		if len(e.in) <= fewRings {
+			e.spins = longSpins
+		}
 	}
 }
 
@@ -554,7 +565,11 @@ func (e *Endpoint) Poll() int {
 			n = e.arrived(r, s)
 		}
 	}
-	n = e.lookAround(n)
+	// A ring that never rests must not starve the others: look at them unless
+	// there was little to do with this one, and now and then in any case.
+	if e.turn++; n == 0 || n >= batch || e.turn&7 == 0 {
+		n += e.lookAround()
+	}
 	e.lock.Unlock()
 	return n
 }
@@ -573,7 +588,11 @@ func (e *Endpoint) Spin() int {
 			n = e.arrived(r, s)
 		}
 	}
-	n = e.lookAround(n)
+	// A ring that never rests must not starve the others: look at them unless
+	// there was little to do with this one, and now and then in any case.
+	if e.turn++; n == 0 || n >= batch || e.turn&7 == 0 {
+		n += e.lookAround()
+	}
 	e.lock.Unlock()
 	return n
 }
@@ -605,17 +624,15 @@ func (e *Endpoint) arrived(r *inRing, s uint64) int {
 		r.answered = o.tail
 	}
 	n := e.drain(r, s, batch)
-	e.ran()
+	if e.fence || atomic.LoadUint32(e.parked) != 0 {
+		e.ran()
+	}
 	return n
 }
 
-// lookAround ends a poll in which the hot ring has delivered n messages: it
-// looks at others unless there was little to do with this one; but now and then
-// in any case, so that a ring that never rests does not starve them.
-func (e *Endpoint) lookAround(n int) int {
-	if e.turn++; n > 0 && n < batch && e.turn&7 != 0 {
-		return n
-	}
+// lookAround runs what is in some of the other rings.
+func (e *Endpoint) lookAround() int {
+	n := 0
 	if atomic.LoadUint32(e.openSeq) != e.seen {
 		e.admit()
 	}
