@@ -206,7 +206,7 @@ func (e *Endpoint) inHandler(op string) error {
 func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) error {
 	ent := &e.table[h]
 	switch {
-	case nargs > MaxArgs:
+	case uint(nargs) > MaxArgs:
 		return errs.BadArg("am: %s to handler %d: %d arguments, the most is %d", op, h, nargs, MaxArgs)
 	case ent.fn == nil:
 		return errs.BadArg("am: %s: no handler is registered at index %d", op, h)
@@ -223,7 +223,7 @@ func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) 
 // valid is sendable as a condition, for the hot path.
 func (e *Endpoint) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool {
 	ent := &e.table[h]
-	return uint(dst) < uint(e.size) && ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && nargs <= MaxArgs) &&
+	return uint(dst) < uint(e.size) && ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) &&
 		payload <= e.max && !e.debug
 }
 

@@ -24,7 +24,13 @@ func job(t testing.TB, n int, config func(rank int) Config, body func(e *Endpoin
 // runJob is job that returns the errors by rank.
 func runJob(t testing.TB, n int, config func(rank int) Config, body func(e *Endpoint) error) []error {
 	t.Helper()
-	eps, err := shm.Local(n, conduits.Config{})
+	return runJobOn(t, conduits.Config{}, n, config, body)
+}
+
+// runJobOn is runJob with mailboxes of a certain size.
+func runJobOn(t testing.TB, c conduits.Config, n int, config func(rank int) Config, body func(e *Endpoint) error) []error {
+	t.Helper()
+	eps, err := shm.Local(n, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (t *Token) unanswered() {
 func (t *Token) repliable(op string, h HandlerID, k Kind, nargs, payload int) error {
 	ent := &t.e.table[h]
 	if t.active && !t.replied && t.m.Class == conduits.Request &&
-		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && nargs <= MaxArgs) && payload <= t.e.max {
+		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) && payload <= t.e.max {
 		return nil
 	}
 	switch {
