@@ -251,7 +251,7 @@ func (e *Endpoint) RequestShort(dst int, h HandlerID, args ...uint32) error {
 	}
 	tag := tagShort | conduits.Tag(h)
 	if st := e.ep.Send(dst, conduits.Request, tag, noescape(args)); st != conduits.Ready {
-		return e.awaitSend("short request", dst, conduits.Request, tag, args)
+		return e.awaitSend("short request", dst, conduits.Request, tag, args, nil)
 	}
 	return nil
 }
@@ -278,16 +278,10 @@ func (e *Endpoint) RequestMedium(dst int, h HandlerID, payload []byte, args ...u
 			return err
 		}
 	}
-	s, st := e.ep.Reserve(dst, conduits.Request, len(args), len(payload))
-	if st != conduits.Ready {
-		var err error
-		if s, err = e.awaitCredit("medium request", dst, len(args), len(payload)); err != nil {
-			return err
-		}
+	tag := tagMedium | conduits.Tag(h)
+	if st := e.send(dst, conduits.Request, tag, args, payload); st != conduits.Ready {
+		return e.awaitSend("medium request", dst, conduits.Request, tag, args, payload)
 	}
-	copy(s.Payload, payload)
-	copy(s.Words, args)
-	e.ep.Commit(dst, conduits.Request, s, tagMedium|conduits.Tag(h), len(payload))
 	return nil
 }
 
@@ -298,13 +292,10 @@ func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args .
 			return false, err
 		}
 	}
-	s, st := e.ep.Reserve(dst, conduits.Request, len(args), len(payload))
+	st := e.send(dst, conduits.Request, tagMedium|conduits.Tag(h), args, payload)
 	if st != conduits.Ready {
 		return false, e.dead("medium request", dst, st)
 	}
-	copy(s.Payload, payload)
-	copy(s.Words, args)
-	e.ep.Commit(dst, conduits.Request, s, tagMedium|conduits.Tag(h), len(payload))
 	return true, nil
 }
 
@@ -393,11 +384,19 @@ func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error 
 	return nil
 }
 
-// awaitSend sends a short message as soon as there is credit.
-func (e *Endpoint) awaitSend(op string, dst int, c conduits.Class, tag conduits.Tag, args []uint32) error {
+// send sends a short or medium message if there is credit.
+func (e *Endpoint) send(dst int, c conduits.Class, tag conduits.Tag, args []uint32, payload []byte) conduits.Status {
+	if len(payload) == 0 {
+		return e.ep.Send(dst, c, tag, noescape(args))
+	}
+	return e.ep.SendPayload(dst, c, tag, noescape(args), noescape(payload))
+}
+
+// awaitSend sends a short or medium message as soon as there is credit.
+func (e *Endpoint) awaitSend(op string, dst int, c conduits.Class, tag conduits.Tag, args []uint32, payload []byte) error {
 	var st conduits.Status
 	err := e.await(op, dst, c, func() bool {
-		st = e.ep.Send(dst, c, tag, noescape(args))
+		st = e.send(dst, c, tag, args, payload)
 		return st != conduits.NoCredit
 	})
 	if err == nil {

@@ -25,7 +25,7 @@ type Prepared struct {
 // most may exceed MaxMedium; least may not. It waits, polling, while there is
 // no room for least.
 func (e *Endpoint) PrepareMedium(dst int, h HandlerID, least, most, nargs int) (Prepared, error) {
-	if err := prepareSizes(least, most); err != nil {
+	if err := prepareSizes(least, most, nargs); err != nil {
 		return Prepared{}, err
 	}
 	if err := e.check("prepared request", dst, h, Medium|Request, nargs, least); err != nil {
@@ -43,7 +43,7 @@ func (e *Endpoint) PrepareMedium(dst int, h HandlerID, least, most, nargs int) (
 
 // TryPrepareMedium is PrepareMedium that returns false instead of waiting.
 func (e *Endpoint) TryPrepareMedium(dst int, h HandlerID, least, most, nargs int) (Prepared, bool, error) {
-	if err := prepareSizes(least, most); err != nil {
+	if err := prepareSizes(least, most, nargs); err != nil {
 		return Prepared{}, false, err
 	}
 	if err := e.check("prepared request", dst, h, Medium|Request, nargs, least); err != nil {
@@ -58,11 +58,11 @@ func (e *Endpoint) TryPrepareMedium(dst int, h HandlerID, least, most, nargs int
 
 // PrepareMedium is the same for the reply; it counts as the reply.
 func (t *Token) PrepareMedium(h HandlerID, least, most, nargs int) (Prepared, error) {
-	if err := prepareSizes(least, most); err != nil {
-		return Prepared{}, err
-	}
 	if err := t.repliable("prepared reply", h, Medium|Reply, nargs, least); err != nil {
 		return Prepared{}, err
+	}
+	if t.failed = prepareSizes(least, most, nargs); t.failed != nil {
+		return Prepared{}, t.failed
 	}
 	p := Prepared{e: t.e, token: t, dst: t.m.Src, class: conduits.Reply, h: h, nargs: nargs}
 	var st conduits.Status
@@ -80,9 +80,9 @@ func (t *Token) PrepareMedium(h HandlerID, least, most, nargs int) (Prepared, er
 // nor cancelled: the requester's later replies would wait behind it for ever.
 var errPrepared = errs.BadArg("the reply that it prepared was neither committed nor cancelled")
 
-func prepareSizes(least, most int) error {
-	if least < 0 || most < least {
-		return errs.BadArg("am: prepare with least %d and most %d: 0 <= least <= most", least, most)
+func prepareSizes(least, most, nargs int) error {
+	if least < 0 || most < least || nargs < 0 {
+		return errs.BadArg("am: prepare of %d arguments with least %d and most %d: 0 <= arguments, 0 <= least <= most", nargs, least, most)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (t *Token) ReplyShort(h HandlerID, args ...uint32) error {
 	t.replied = true
 	tag := tagShort | conduits.Tag(h)
 	if st := t.e.ep.Send(t.m.Src, conduits.Reply, tag, noescape(args)); st != conduits.Ready {
-		return t.e.awaitSend("short reply", t.m.Src, conduits.Reply, tag, args)
+		return t.e.awaitSend("short reply", t.m.Src, conduits.Reply, tag, args, nil)
 	}
 	return nil
 }
@@ -122,17 +122,11 @@ func (t *Token) ReplyMedium(h HandlerID, payload []byte, args ...uint32) error {
 	if err := t.repliable("medium reply", h, Medium|Reply, len(args), len(payload)); err != nil {
 		return err
 	}
-	s, st := t.e.ep.Reserve(t.m.Src, conduits.Reply, len(args), len(payload))
-	if st != conduits.Ready {
-		var err error
-		if s, err = t.awaitCredit("medium reply", len(args), len(payload)); err != nil {
-			return err
-		}
-	}
-	copy(s.Payload, payload)
-	copy(s.Words, args)
 	t.replied = true
-	t.e.ep.Commit(t.m.Src, conduits.Reply, s, tagMedium|conduits.Tag(h), len(payload))
+	tag := tagMedium | conduits.Tag(h)
+	if st := t.e.send(t.m.Src, conduits.Reply, tag, args, payload); st != conduits.Ready {
+		return t.e.awaitSend("medium reply", t.m.Src, conduits.Reply, tag, args, payload)
+	}
 	return nil
 }
 

@@ -576,7 +576,7 @@ func (e *Endpoint) Poll() int {
 
 // Spin is Poll that watches the hot ring for a moment.
 func (e *Endpoint) Spin() int {
-	if e.spins == 0 {
+	if e.crowded {
 		return e.Poll()
 	}
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
