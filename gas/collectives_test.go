@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func (s step) run(n *Node) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
+		if !reflect.DeepEqual(got, want) {
 			return fmt.Errorf("%s from %d: got %.200v, want %.200v", what, s.root, got, want)
 		}
 		return nil
@@ -216,6 +217,20 @@ func TestManyCollectives(t *testing.T) {
 	}
 }
 
+// TestLargeCollectives moves many times what a medium message or the buffers of
+// the conduit hold.
+func TestLargeCollectives(t *testing.T) {
+	runN(t, 3, func(n *Node) error {
+		for i, kind := range []int{1, 3, 5} {
+			s := step{kind: kind, root: i, length: 300_000, seed: 11}
+			if err := s.run(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // TestCollectiveMismatch has one rank make another call than the rest. Nobody may
 // hang, and at the latest in the call after that all are told.
 func TestCollectiveMismatch(t *testing.T) {
@@ -223,6 +238,7 @@ func TestCollectiveMismatch(t *testing.T) {
 		name string
 		f    func(n *Node) error
 	}
+	const bad = "a collective with bad arguments"
 	calls := []call{
 		{"Broadcast from rank 0 of 8 bytes", func(n *Node) error { _, err := Broadcast(n, 0, int64(1)); return err }},
 		{"Broadcast from rank 1 of 8 bytes", func(n *Node) error { _, err := Broadcast(n, 1, int64(1)); return err }},
@@ -234,9 +250,13 @@ func TestCollectiveMismatch(t *testing.T) {
 		{"Gather to rank 1 of 8 bytes", func(n *Node) error { _, err := Gather(n, 1, 1); return err }},
 		{"AllGather of 8 bytes", func(n *Node) error { _, err := AllGather(n, 1); return err }},
 		{"ExclusiveScan of 8 bytes", func(n *Node) error { _, err := ExclusiveScan(n, 1, Sum); return err }},
-		{"a collective with bad arguments", func(n *Node) error { _, _ = Broadcast(n, -1, 1); return nil }},
+		{bad, func(n *Node) error { _, _ = Broadcast(n, -1, 1); return nil }},
 	}
-	for _, size := range []int{2, 3, 5} {
+	sizes := []int{2, 3, 5}
+	if testing.Short() {
+		sizes = sizes[1:2]
+	}
+	for _, size := range sizes {
 		for _, odd := range []int{0, 1, size - 1} {
 			for _, a := range calls {
 				for _, b := range calls {
@@ -247,6 +267,12 @@ func TestCollectiveMismatch(t *testing.T) {
 						f := a.f
 						if n.rank == odd {
 							f = b.f
+							if size == 2 && a.name != bad {
+								// The other rank waits for this one, whatever it calls.
+								if err := awaitNote(n); err != nil {
+									return err
+								}
+							}
 						}
 						err := f(n)
 						if err == nil {
@@ -267,10 +293,32 @@ func TestCollectiveMismatch(t *testing.T) {
 	}
 }
 
+// awaitNote waits until another rank waits for this one in its next call.
+func awaitNote(n *Node) error {
+	c := &n.coll
+	return n.Wait(func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, notes := range []*collNotes{&c.wanted, &c.offered} {
+			for dir := range notes {
+				for _, w := range notes[dir] {
+					if w.set && w.seq == c.seq+1 {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	})
+}
+
 func TestCollectiveAfterPeerReturned(t *testing.T) {
 	for _, gone := range []int{0, 1, 2} {
 		err := Run(small(3), func(n *Node) error {
 			if n.rank == gone {
+				if gone == 1 {
+					return awaitNote(n)
+				}
 				return nil
 			}
 			_, err := AllReduce(n, 1, Sum)
