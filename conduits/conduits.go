@@ -240,6 +240,8 @@ type Endpoint interface {
 	// Replies are sent and reserved only inside Receive of a request, by the
 	// goroutine that runs it; so conduits need no lock for them.
 	Send(dst int, c Class, tag Tag, words []uint32) Status
+	// SendPayload is Send with a payload of 1 to MaxMedium bytes, which is copied.
+	SendPayload(dst int, c Class, tag Tag, words []uint32, payload []byte) Status
 	// Reserve asks for room for a message to dst with so many words (at most
 	// MaxWords) and payload bytes (at most MaxMedium; 0 for none), sent in
 	// class c. dst may be the own rank. Out-of-range arguments are a broken

@@ -39,6 +39,9 @@ type Endpoint struct {
 	lock     bias.Lock // held while polling
 	crowded  bool
 
+	patience  atomic.Int32 // Spins before a yield, see Idle
+	outwaited atomic.Bool  // the last wait was longer
+
 	waitMu  sync.Mutex
 	waiting []conduits.Blocked // by Ticket.Slot; nil entries are free
 	armed   int
@@ -74,6 +77,7 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	if e.crowded {
 		e.spins = 0
 	}
+	e.patience.Store(mostSpins)
 	for c := range e.msg {
 		e.msg[c].Class = conduits.Class(c)
 	}
@@ -405,41 +409,66 @@ func (e *Endpoint) full(r *outRing) conduits.Status {
 }
 
 func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, conduits.Status) {
-	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.j.maxMedium()) {
-		panic(fmt.Sprintf("shm: reserve of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.j.maxMedium()))
-	}
-	// A payload that fits the cell travels in it.
-	kind := kindInline
-	if wordsAt[kindInline]+roundUp(words*4, 8)+payload > cellBytes {
-		kind = kindLanded
-	}
-	var at uint64
+	kind := e.payloadKind(words, payload)
 	r.lock.Lock()
-	if !r.room() {
+	t, at, ok := r.claim(kind, uint64(payload))
+	if !ok {
 		return conduits.Slot{}, e.full(r)
 	}
-	if kind == kindLanded {
-		var ok bool
-		if at, ok = r.land(uint64(payload)); !ok {
-			return conduits.Slot{}, e.full(r)
-		}
-	}
-	t := r.tail
-	r.tail++
 	r.lock.Unlock()
 	p := r.cell(t)
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words),
-		Ref:   t | uint64(kind)<<refKindShift,
+		Ref:   t | kind<<refKindShift | at/lineBytes<<refLineShift,
 	}
-	switch kind {
-	case kindLanded:
+	if kind == kindLanded {
 		s.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), payload)
-		s.Ref |= at / lineBytes << refLineShift
-	case kindInline:
-		s.Payload = unsafe.Slice((*byte)(unsafe.Add(p, wordsAt[kind]+roundUp(words*4, 8))), payload)
+	} else {
+		s.Payload = unsafe.Slice((*byte)(unsafe.Add(p, inlineAt(words))), payload)
 	}
 	return s, conduits.Ready
+}
+
+// payloadKind says how a payload of 1 byte or more travels: in the cell if it
+// fits there.
+func (e *Endpoint) payloadKind(words, payload int) uint64 {
+	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.j.maxMedium()) {
+		panic(fmt.Sprintf("shm: message of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.j.maxMedium()))
+	}
+	if inlineAt(words)+payload <= cellBytes {
+		return kindInline
+	}
+	return kindLanded
+}
+
+// SendPayload sends a medium message. The cell is written last and at a stretch,
+// as in Send.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	r := e.ring(dst, c)
+	kind := e.payloadKind(len(words), len(payload))
+	if c == conduits.Request && !bias.Enter(&r.lock) {
+		r.lock.Lock()
+	}
+	t, at, ok := r.claim(kind, uint64(len(payload)))
+	if !ok {
+		return e.fullFor(r, c)
+	}
+	if c == conduits.Request {
+		r.lock.Unlock()
+	}
+	p := r.cell(t)
+	h := uint64(len(payload))
+	if kind == kindLanded {
+		copy(unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), len(payload)), payload)
+		h = landed(at, h, h)
+	} else {
+		copy(unsafe.Slice((*byte)(unsafe.Add(p, inlineAt(len(words)))), len(payload)), payload)
+	}
+	*(*uint64)(unsafe.Add(p, 8)) = h
+	copy(unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), len(words)), words)
+	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift))
+	e.notify(r)
+	return conduits.Ready
 }
 
 // ReservePut claims the cell and copies data straight into dst's segment.
@@ -688,13 +717,18 @@ func (e *Endpoint) corrupt(r *inRing, s uint64) {
 	e.Fail(fmt.Errorf("mailbox of rank %d: slot %d of the %v ring from rank %d holds %#x", e.rank, r.head&r.mask, r.class, r.src, s))
 }
 
-// How long a waiting rank spins (in empty Spins of about 70 ns) and yields
-// before it sleeps. Crowded ranks hand the processor over at once.
+// How long a waiting rank spins (in empty Spins of about 0.7 us) and yields
+// before it sleeps. Crowded ranks hand the processor over at once. The others
+// adapt: a wait that outlasts the spinning halves it for the next one, one that
+// does not lengthens it, so that two ranks that share a processor against all
+// expectation soon lose little.
 const (
-	spinsBeforeYield  = 1000
-	yieldsBeforePark  = 40
-	crowdedYields     = 2
-	goschedEverySpins = 64
+	mostSpins        = 100
+	leastSpins       = 2
+	moreSpins        = 8
+	yieldsBeforePark = 40
+	crowdedYields    = 2
+	spinsPerGosched  = 32
 )
 
 // Idle yields as the wait grows longer.
@@ -706,12 +740,22 @@ func (e *Endpoint) Idle(idle int) bool {
 		e.yield()
 		return true
 	}
+	patience := int(e.patience.Load())
+	if idle == 0 {
+		if e.outwaited.Swap(false) {
+			patience = max(patience/2, leastSpins)
+		} else {
+			patience = min(patience+moreSpins, mostSpins)
+		}
+		e.patience.Store(int32(patience))
+	}
 	switch {
-	case idle < spinsBeforeYield:
-		if idle%goschedEverySpins == goschedEverySpins-1 {
+	case idle < patience:
+		if idle%spinsPerGosched == spinsPerGosched-1 {
 			runtime.Gosched() // lets goroutines of this process run
 		}
-	case idle < spinsBeforeYield+yieldsBeforePark:
+	case idle < patience+yieldsBeforePark:
+		e.outwaited.Store(true)
 		e.yield()
 	default:
 		return false

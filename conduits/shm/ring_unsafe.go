@@ -126,6 +126,26 @@ func (r *outRing) shut() {
 	r.limit, r.head = 0, &never
 }
 
+// claim takes a cell for a message with a payload and, if it is to land, where it
+// lands. The lock is held; it stays so, and nothing is taken, if there is no
+// room.
+func (r *outRing) claim(kind, payload uint64) (t, at uint64, ok bool) {
+	if r.tail >= r.limit && !r.room() {
+		return 0, 0, false
+	}
+	if kind == kindLanded {
+		if at, ok = r.land(payload); !ok {
+			return 0, 0, false
+		}
+	}
+	t = r.tail
+	r.tail++
+	return t, at, true
+}
+
+// inlineAt is where a payload begins that travels in the cell.
+func inlineAt(words int) int { return wordsAt[kindInline] + (words*4+7)&^7 }
+
 // land takes n bytes of the landing buffer and returns where they begin, in the
 // buffer. The lock is held. A payload never wraps: what is left at the end is
 // skipped, and the receiver skips it likewise.
