@@ -9,8 +9,8 @@ import (
 // ApplyAtomic performs op on the word at p, which the caller has checked to be
 // shared, aligned and of type t (CheckAtomic), and returns its old content. It
 // is atomic with respect to every processor that reaches the word. Minimum and
-// maximum of floats are Go's min and max: a NaN operand gives NaN, -0 is below
-// +0.
+// maximum of floats are math.Min and math.Max: a NaN operand gives NaN unless the
+// other is the infinity that no number beats, -0 is below +0.
 func ApplyAtomic(p unsafe.Pointer, op AtomicOp, t AtomicType, a, b uint64) uint64 {
 	if t.Size() == 4 {
 		return apply32((*uint32)(p), op, t, uint32(a), uint32(b))
@@ -114,9 +114,9 @@ func Combine(op AtomicOp, t AtomicType, old, a, b uint64) (v uint64, write bool)
 func combineFloat(op AtomicOp, x, y float64) float64 {
 	switch op {
 	case AtomicMin:
-		return min(x, y)
+		return math.Min(x, y)
 	case AtomicMax:
-		return max(x, y)
+		return math.Max(x, y)
 	}
 	return x + y
 }

@@ -40,6 +40,8 @@ func naive[T number](op AtomicOp, from func(uint64) T, to func(T) uint64, old, a
 		return old ^ a, true
 	case AtomicMin:
 		switch {
+		case math.IsInf(float64(x), -1) || math.IsInf(float64(y), -1):
+			return to(T(math.Inf(-1))), true
 		case isNaN(x) || isNaN(y):
 			return to(x + y), true
 		case y < x || x == y && negative(y):
@@ -48,6 +50,8 @@ func naive[T number](op AtomicOp, from func(uint64) T, to func(T) uint64, old, a
 		return old, true
 	case AtomicMax:
 		switch {
+		case math.IsInf(float64(x), 1) || math.IsInf(float64(y), 1):
+			return to(T(math.Inf(1))), true
 		case isNaN(x) || isNaN(y):
 			return to(x + y), true
 		case y > x || x == y && negative(x):
