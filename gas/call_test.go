@@ -338,3 +338,39 @@ func TestCalledFunctionBlocks(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 }
+
+var visits PerRank[map[int]int]
+
+var callVisit = RegisterCall("test.visit", func(n *Node, from int) int {
+	m := visits.Of(n)
+	if *m == nil {
+		*m = map[int]int{}
+	}
+	(*m)[from]++
+	return len(*m)
+})
+
+func TestPerRank(t *testing.T) {
+	var other PerRank[int]
+	for range 2 { // a new run has new variables
+		runN(t, 3, func(n *Node) error {
+			for range n.Rank() + 1 {
+				if _, err := callVisit.Call(n, 1, n.Rank()); err != nil {
+					return err
+				}
+			}
+			*other.Of(n) += 10 + n.Rank()
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if v := *other.Of(n); v != 10+n.Rank() {
+				return fmt.Errorf("another rank's: %d", v)
+			}
+			m := *visits.Of(n)
+			if n.Rank() == 1 && (len(m) != 3 || m[0] != 1 || m[1] != 2 || m[2] != 3) || n.Rank() != 1 && m != nil {
+				return fmt.Errorf("visits %v", m)
+			}
+			return n.Barrier()
+		})
+	}
+}

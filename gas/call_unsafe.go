@@ -146,8 +146,6 @@ func (n *Node) handlers() []am.Entry {
 	}
 	call := fmt.Sprintf("gas.call: %d functions, %016x: %s", len(names), h.Sum64(), list)
 	return []am.Entry{
-		{Index: handlerAgreeUp, Name: "gas.agree up", Fn: n.onAgreeUp, Args: statementWords, Kinds: am.Short | am.Request},
-		{Index: handlerAgreeDown, Name: "gas.agree down", Fn: n.onAgreeDown, Args: statementWords, Kinds: am.Short | am.Request},
 		{Index: handlerCall, Name: call, Fn: n.onCall, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Request},
 		{Index: handlerReturn, Name: "gas.return", Fn: n.onReturn, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Reply},
 	}

@@ -17,7 +17,8 @@
 // Under "gasrun -n 4 prog" each rank is a process. Without it, Config.Ranks (or
 // ARGON_RANKS) ranks run as goroutines of one process, over the same code paths.
 // Since a process may be several ranks, every operation names its Node, and
-// program state belongs to a rank's own variables, not to package variables.
+// program state belongs in variables of the function or in [PerRank], not in
+// plain package variables.
 //
 // Returning nil from the function enters a final barrier, so a rank's memory
 // stays reachable until all are done. A rank that returns an error, panics, or

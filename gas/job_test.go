@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/segment"
 )
 
 func TestMain(m *testing.M) {
@@ -179,6 +180,33 @@ func TestProcesses(t *testing.T) {
 				t.Errorf("rank %d of %d printed %q", rank, size, out)
 			}
 		}
+	}
+}
+
+// The same in one process: with all checks, and as on a conduit where only the
+// own segment can be reached by load and store.
+func TestEverythingInOneProcess(t *testing.T) {
+	cfg := Config{Ranks: 3}
+	for _, cfg.Debug = range []bool{false, true} {
+		if err := Run(cfg, everything); err != nil {
+			t.Errorf("debug %v: %v", cfg.Debug, err)
+		}
+	}
+	cfg.Progress = true
+	if err := Run(cfg, func(n *Node) error {
+		own := make([]segment.View, n.Size())
+		own[n.Rank()] = n.views[n.Rank()]
+		n.views = own
+		if n.Neighbour((n.Rank() + 1) % 3) {
+			return errors.New("a neighbour is left")
+		}
+		// Who is inside a called function sees no neighbours either.
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		return everything(n)
+	}); err != nil {
+		t.Errorf("without direct access: %v", err)
 	}
 }
 

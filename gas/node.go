@@ -36,6 +36,7 @@ type Node struct {
 	coll      collectives
 	calls     calls
 	locks     locks
+	perRank   perRank
 	stop      atomic.Bool // ends the progress goroutine
 }
 

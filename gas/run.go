@@ -315,11 +315,11 @@ func (n *Node) attach(cfg *Config) error {
 // collective call at once, so that whoever is in either of them still learns
 // that this rank will not come.
 func (n *Node) leave() error {
-	n.coll.leave()
 	if err := n.b.Notify(leaveID, 0); err != nil {
 		return fmt.Errorf("gas: the rank's function returned during a barrier: %w", err)
 	}
-	if err := n.same(opLeave, 0, nil, 0, 0); err != nil {
+	// If collectives did not match, the program has been told.
+	if err := n.same(opLeave, 0, nil, 0, 0); err != nil && n.coll.mismatch() == nil {
 		return err
 	}
 	if err := n.b.Wait(leaveID, 0); err != nil {

@@ -1,0 +1,80 @@
+package gas
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A ring of ranks passes a growing message round, each by one put with signal.
+func TestPutSignal(t *testing.T) {
+	const rounds, length = 50, 200
+	runN(t, 3, func(n *Node) error {
+		data, err := NewSlice[uint32](n, length)
+		if err != nil {
+			return err
+		}
+		flag, err := New[uint64](n)
+		if err != nil {
+			return err
+		}
+		next := (n.Rank() + 1) % n.Size()
+		msg := make([]uint32, length)
+		for round := range uint64(rounds) {
+			if n.Rank() != 0 || round > 0 {
+				v, err := WaitAtLeast(n, flag, 3*(round+1))
+				if n.Rank() == 0 {
+					v, err = WaitAtLeast(n, flag, 3*round)
+				}
+				if err != nil || v%3 != 0 {
+					return fmt.Errorf("flag %d, %v", v, err)
+				}
+				if err := data.GetSlice(n, msg); err != nil {
+					return err
+				}
+				want := uint32(round)*uint32(n.Size()) + uint32(n.Rank()) - 1
+				for i, m := range msg {
+					if m != want+uint32(i) {
+						return fmt.Errorf("round %d: element %d is %d, want %d", round, i, m, want+uint32(i))
+					}
+				}
+			}
+			for i := range msg {
+				msg[i] = uint32(round)*uint32(n.Size()) + uint32(n.Rank()) + uint32(i)
+			}
+			if err := data.On(next).PutSignal(n, msg, flag.On(next), 3); err != nil {
+				return err
+			}
+		}
+		return n.Barrier()
+	})
+}
+
+func TestSignalRefuses(t *testing.T) {
+	runN(t, 2, func(n *Node) error {
+		p, err := NewSlice[uint64](n, 4)
+		if err != nil {
+			return err
+		}
+		other := p.On(1 - n.Rank())
+		if err := wantErr(p.PutSignal(n, []uint64{1}, other, 1), ErrBadArg, "different ranks"); err != nil {
+			return err
+		}
+		if err := wantErr(Ptr[int]{}.PutSignal(n, []int{1}, p, 1), ErrBadArg, "nil Ptr"); err != nil {
+			return err
+		}
+		if err := wantErr(p.PutSignal(n, []uint64{1}, Ptr[uint64]{w: p.w + 4}, 1), ErrBadArg, "align"); err != nil {
+			return err
+		}
+		if v, err := p.Get(n); err != nil || v != 0 {
+			return fmt.Errorf("something was put: %d, %v", v, err)
+		}
+		if _, err := WaitAtLeast(n, other, 1); err == nil {
+			return fmt.Errorf("waits for another rank's word")
+		}
+		_, err = WaitAtLeast(n, Ptr[uint64]{}, 1)
+		if err := wantErr(err, ErrBadArg); err != nil {
+			return err
+		}
+		return n.Barrier()
+	})
+}
