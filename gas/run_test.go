@@ -428,7 +428,7 @@ func TestDiagnosis(t *testing.T) {
 		want string
 	}{
 		"barrier": {(*Node).Barrier, "barrier phase"},
-		"new":     {func(n *Node) error { _, err := New[int](n); return err }, "collective call 1: waiting for rank 1"},
+		"new":     {func(n *Node) error { _, err := New[int](n); return err }, "collective call 1, a collective allocation or free: waiting for data from rank 1"},
 		"call":    {func(n *Node) error { _, err := callRank.Call(n, 1, struct{}{}); return err }, "call of test.rank on rank 1"},
 		"lock": {func(n *Node) error {
 			p, err := Alloc[LockWord](n, 1)

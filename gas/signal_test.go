@@ -21,10 +21,11 @@ func TestPutSignal(t *testing.T) {
 		msg := make([]uint32, length)
 		for round := range uint64(rounds) {
 			if n.Rank() != 0 || round > 0 {
-				v, err := WaitAtLeast(n, flag, 3*(round+1))
+				came := round + 1
 				if n.Rank() == 0 {
-					v, err = WaitAtLeast(n, flag, 3*round)
+					came = round
 				}
+				v, err := WaitAtLeast(n, flag, 3*came)
 				if err != nil || v%3 != 0 {
 					return fmt.Errorf("flag %d, %v", v, err)
 				}
