@@ -1,0 +1,175 @@
+package bias
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// lock takes l in one of the ways there are.
+func lock(l *Lock, how int) {
+	switch how % 4 {
+	case 0:
+		l.Lock()
+	case 1:
+		if !Enter(l) {
+			l.Lock()
+		}
+	case 2:
+		for !l.TryLock() {
+			runtime.Gosched()
+		}
+	default:
+		for !TryEnter(l) && !l.TryLock() {
+			runtime.Gosched()
+		}
+	}
+}
+
+// TestRevokersTogether lets several goroutines take a lock away from its owner
+// at the same moment, while the owner goes in and out: the second of them must
+// not rely on a barrier that the first has yet to make.
+func TestRevokersTogether(t *testing.T) {
+	const revokers, each = 3, 20
+	for round := range 1500 {
+		var l Lock
+		var n, inside int
+		var start atomic.Int32
+		work := func(how int) {
+			for i := range each {
+				lock(&l, how+i)
+				if inside++; inside != 1 {
+					t.Errorf("round %d: %d inside", round, inside)
+				}
+				n++
+				inside--
+				l.Unlock()
+			}
+		}
+		var wg sync.WaitGroup
+		wg.Add(1 + revokers)
+		owned := make(chan bool)
+		go func() {
+			defer wg.Done()
+			lock(&l, round)
+			l.Unlock()
+			close(owned)
+			start.Add(1)
+			for start.Load() <= revokers {
+				lock(&l, round)
+				inside++
+				n += 0
+				inside--
+				l.Unlock()
+			}
+			work(round)
+		}()
+		<-owned
+		for g := range revokers {
+			go func() {
+				defer wg.Done()
+				for start.Add(1); start.Load() <= revokers; {
+					runtime.Gosched()
+				}
+				work(round + g)
+			}()
+		}
+		wg.Wait()
+		if n != (1+revokers)*each {
+			t.Fatalf("round %d: %d of %d increments survived", round, n, (1+revokers)*each)
+		}
+	}
+}
+
+// TestOwnerInsideWhileRevoked: the owner that was inside when the bias went
+// keeps everybody out until it leaves, and leaves it unlocked.
+func TestOwnerInsideWhileRevoked(t *testing.T) {
+	var l Lock
+	lock(&l, 0)
+	var came atomic.Bool
+	done := make(chan bool)
+	go func() {
+		l.Lock()
+		came.Store(true)
+		if !l.Held() {
+			t.Error("the second does not hold what it took")
+		}
+		l.Unlock()
+		close(done)
+	}()
+	for l.shared.Load() == 0 {
+		runtime.Gosched()
+	}
+	for range 100 {
+		runtime.Gosched()
+	}
+	if came.Load() {
+		t.Fatal("two inside")
+	}
+	if !l.Held() {
+		t.Error("the owner does not hold it any more")
+	}
+	if l.TryLock() || TryEnter(&l) {
+		t.Error("the owner took its own lock again")
+	}
+	l.Unlock()
+	<-done
+	for how := range 4 {
+		if Enter(&l) {
+			t.Error("entered by a bias that is gone")
+		}
+		lock(&l, how)
+		if !l.Held() || l.TryLock() {
+			t.Errorf("way %d: not held, or taken twice", how)
+		}
+		l.Unlock()
+		if l.Held() {
+			t.Errorf("way %d: still held", how)
+		}
+	}
+}
+
+// TestOwnerEnds: a goroutine that inherits the identity of the owner, or that
+// does not, finds a working lock.
+func TestOwnerEnds(t *testing.T) {
+	var l Lock
+	n := 0
+	for range 200 {
+		done := make(chan bool)
+		go func() {
+			lock(&l, n)
+			n++
+			l.Unlock()
+			close(done)
+		}()
+		<-done
+	}
+	if lock(&l, 0); n != 200 {
+		t.Errorf("%d of 200", n)
+	}
+	l.Unlock()
+}
+
+// TestEnterUnowned: nobody enters a lock by bias that it does not own.
+func TestEnterUnowned(t *testing.T) {
+	var l Lock
+	if Enter(&l) || TryEnter(&l) {
+		t.Fatal("entered a lock that nobody owns")
+	}
+	l.Lock()
+	if TryEnter(&l) {
+		t.Error("entered twice")
+	}
+	done := make(chan bool)
+	go func() { done <- Enter(&l) || TryEnter(&l) }()
+	if <-done {
+		t.Error("a stranger entered")
+	}
+	l.Unlock()
+	if enabled && !Enter(&l) {
+		t.Error("the owner cannot enter")
+	} else if enabled {
+		l.Unlock()
+	}
+}
