@@ -113,6 +113,3 @@ func (n *Node) same(op uint8, value uint64, failed error, asked, largest uint64)
 	}
 	return nil
 }
-
-// agreement was the state of this rank's part.
-type agreement struct{}

@@ -40,9 +40,10 @@ const (
 	collGather
 	collAllGather
 	collScan
-	collBad  // a call that failed its own checks
-	collPast // a call that was finished so long ago that it is forgotten
-	collLeft // the rank has left
+	collHeap  // allocation and freeing agree, see statement
+	collLeave // the same at the end of the program's function
+	collBad   // a call that failed its own checks
+	collPast  // a call that was finished so long ago that it is forgotten
 )
 
 // collCall is what must be the same on all ranks in one collective call.
@@ -69,14 +70,23 @@ func (c collCall) String() string {
 		s = "AllGather"
 	case collScan:
 		s = "ExclusiveScan"
+	case collHeap:
+		return "a collective allocation or free"
+	case collLeave:
+		return "the end of the program's function"
 	case collBad:
 		return "a collective with bad arguments"
-	case collLeft:
-		return "the end of the program's function"
 	default:
 		return "over already"
 	}
 	return s + " of " + strconv.FormatUint(c.size, 10) + " bytes"
+}
+
+// matches says whether ranks in calls c and d can finish them together. Those that
+// agree find out themselves what they do not agree on.
+func (c collCall) matches(d collCall) bool {
+	agreeing := func(k collKind) bool { return k == collHeap || k == collLeave }
+	return c == d || agreeing(c.kind) && agreeing(d.kind)
 }
 
 // Directions of a transfer: away from the root, or towards it.
@@ -100,7 +110,6 @@ type collectives struct {
 	seq    uint32 // number of the call under way, or of the last one
 	call   collCall
 	active bool
-	left   bool                  // no more calls
 	past   [collHistory]collCall // by number modulo collHistory
 	// By direction and logarithm of the distance: what receivers and senders
 	// have said, and where this rank's own data lands.
@@ -169,6 +178,13 @@ func parseFault(w []uint32) collFault {
 	return collFault{seq: w[0], a: w[1], b: w[2], callA: call(w[3:]), callB: call(w[7:])}
 }
 
+// mismatch is the error of calls that did not match, or nil.
+func (c *collectives) mismatch() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
 // handlers are the entries for am.Config.Runtime.
 func (c *collectives) handlers() []am.Entry {
 	return []am.Entry{
@@ -211,13 +227,11 @@ func (c *collectives) note(t *am.Token, args []uint32, in *collNotes, ready bool
 	mine, good := c.call, c.broken == nil
 	switch ahead := int32(w.seq - c.seq); {
 	case !good:
-	case ahead > 0 && c.left:
-		mine, good = collCall{kind: collLeft}, false
 	case ahead > 0:
 		in[dir][i] = w
 	case ahead == 0 && c.active:
 		in[dir][i] = w
-		good = w.call == mine
+		good = w.call.matches(mine)
 	default:
 		// A call ends when all who were to get something have got it, so a
 		// receiver that waits is in another call than this rank was. A sender's
@@ -225,7 +239,7 @@ func (c *collectives) note(t *am.Token, args []uint32, in *collNotes, ready bool
 		if mine = (collCall{kind: collPast}); ahead > -collHistory {
 			mine = c.past[w.seq%collHistory]
 		}
-		good = !ready && (mine == w.call || mine.kind == collPast)
+		good = !ready && (w.call.matches(mine) || mine.kind == collPast)
 	}
 	if good {
 		c.mu.Unlock()
@@ -293,7 +307,7 @@ func (c *collectives) begin(call collCall) error {
 		c.seq++
 		c.call, c.active = call, true
 		c.past[c.seq%collHistory] = call
-		c.compare(c.seq, call)
+		c.compare()
 	}
 	err := c.broken
 	c.mu.Unlock()
@@ -303,28 +317,18 @@ func (c *collectives) begin(call collCall) error {
 	return nil
 }
 
-// compare looks for ranks that wait for this one in call number seq, but think
-// that it is another one than call. Called with mu held.
-func (c *collectives) compare(seq uint32, call collCall) {
+// compare looks for ranks that wait for this one in the call it is in now, but
+// think that it is another one. Called with mu held.
+func (c *collectives) compare() {
 	for _, notes := range [...]*collNotes{&c.wanted, &c.offered} {
 		for dir := range notes {
 			for i := range notes[dir] {
-				if w := &notes[dir][i]; w.set && w.seq == seq && w.call != call {
-					c.broke(collFault{seq: seq, a: uint32(c.rank), callA: call, b: w.src, callB: w.call}, true)
+				if w := &notes[dir][i]; w.set && w.seq == c.seq && !w.call.matches(c.call) {
+					c.broke(collFault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call}, true)
 				}
 			}
 		}
 	}
-}
-
-// leave says that this rank makes no more calls, so that ranks that wait for it
-// in one are told.
-func (c *collectives) leave() {
-	c.mu.Lock()
-	c.left = true
-	c.compare(c.seq+1, collCall{kind: collLeft})
-	c.mu.Unlock()
-	c.announce()
 }
 
 // end leaves the call with err, which it returns.

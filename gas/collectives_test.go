@@ -238,7 +238,10 @@ func TestCollectiveMismatch(t *testing.T) {
 		name string
 		f    func(n *Node) error
 	}
-	const bad = "a collective with bad arguments"
+	const (
+		heap = "a collective allocation or free"
+		bad  = "a collective with bad arguments"
+	)
 	calls := []call{
 		{"Broadcast from rank 0 of 8 bytes", func(n *Node) error { _, err := Broadcast(n, 0, int64(1)); return err }},
 		{"Broadcast from rank 1 of 8 bytes", func(n *Node) error { _, err := Broadcast(n, 1, int64(1)); return err }},
@@ -250,6 +253,7 @@ func TestCollectiveMismatch(t *testing.T) {
 		{"Gather to rank 1 of 8 bytes", func(n *Node) error { _, err := Gather(n, 1, 1); return err }},
 		{"AllGather of 8 bytes", func(n *Node) error { _, err := AllGather(n, 1); return err }},
 		{"ExclusiveScan of 8 bytes", func(n *Node) error { _, err := ExclusiveScan(n, 1, Sum); return err }},
+		{heap, func(n *Node) error { _, err := New[int](n); return err }},
 		{bad, func(n *Node) error { _, _ = Broadcast(n, -1, 1); return nil }},
 	}
 	sizes := []int{2, 3, 5}

@@ -131,8 +131,13 @@ func AllReduce[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 	if err := collCheck[T](n, "AllReduce", 0); err != nil {
 		return v, err
 	}
+	return allReduce(n, collAllReduce, v, op)
+}
+
+// allReduce is AllReduce as a call of some kind.
+func allReduce[T any](n *Node, kind collKind, v T, op func(a, b T) T) (T, error) {
 	c := &n.coll
-	if err := c.begin(collCall{kind: collAllReduce, size: uint64(unsafe.Sizeof(v))}); err != nil {
+	if err := c.begin(collCall{kind: kind, size: uint64(unsafe.Sizeof(v))}); err != nil {
 		return v, err
 	}
 	buf := words(&c.cell, int(unsafe.Sizeof(v)))

@@ -32,12 +32,11 @@ type Node struct {
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
 
-	agreement agreement
-	coll      collectives
-	calls     calls
-	locks     locks
-	perRank   perRank
-	stop      atomic.Bool // ends the progress goroutine
+	coll    collectives
+	calls   calls
+	locks   locks
+	perRank perRank
+	stop    atomic.Bool // ends the progress goroutine
 }
 
 // Rank is this rank's number, 0 to Size()-1.
