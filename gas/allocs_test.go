@@ -46,7 +46,7 @@ func TestNothingAllocates(t *testing.T) {
 		alone := map[string]func(){
 			"Put":          func() { check(q.Put(n, 1)) },
 			"Get":          func() { _, err := q.Get(n); check(err) },
-			"Put struct":   func() { check(r.Put(n, record{a: 1})) },
+			"Put struct":   func() { check(r.Put(n, record{a: 1, b: [5]uint32{2}})) },
 			"Get struct":   func() { _, err := r.Get(n); check(err) },
 			"PutNB":        func() { h, err := q.PutNB(n, 1); check(err); check(n.Sync(h)) },
 			"GetNB":        func() { h, err := q.GetNB(n, &buf[0]); check(err); check(n.Sync(h)) },

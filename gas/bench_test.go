@@ -144,3 +144,18 @@ func BenchmarkCallSelf(b *testing.B) {
 		return nil
 	})
 }
+
+func BenchmarkCall(b *testing.B) {
+	runN(b, 2, func(n *Node) error {
+		if n.Rank() == 0 {
+			for b.Loop() {
+				v, err := benchCall.Call(n, 1, [2]uint64{1, 2})
+				if err != nil {
+					return err
+				}
+				sink += v
+			}
+		}
+		return n.Barrier()
+	})
+}

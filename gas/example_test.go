@@ -141,10 +141,10 @@ func ExampleField() {
 			return err
 		}
 		w, err := p.Get(n)
-		fmt.Printf("%+v %d bytes further\n", w, count.Offset()-p.Offset())
+		fmt.Println(w.hash, w.count, "and", count.Offset()-p.Offset(), "bytes further")
 		return err
 	}))
-	// Output: {hash:0 count:3} 8 bytes further
+	// Output: 0 3 and 8 bytes further
 }
 
 type item struct {
@@ -374,12 +374,12 @@ func ExampleSharedPtr() {
 // Only types without Go pointers can be shared; the message says why one is not.
 func ExampleCheckType() {
 	type entry struct {
-		id   uint64
-		tags [4]struct{ name string }
+		ID   uint64
+		Tags [4]struct{ Name string }
 	}
 	fmt.Println(gas.CheckType[[16]float32]())
 	fmt.Println(gas.CheckType[entry]())
 	// Output:
 	// <nil>
-	// gas: type gas_test.entry cannot live in shared memory: field tags[].name has type string, which holds Go pointers
+	// gas: type gas_test.entry cannot live in shared memory: field Tags[].Name has type string, which holds Go pointers
 }

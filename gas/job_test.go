@@ -305,6 +305,23 @@ func TestSIGQUIT(t *testing.T) {
 	}
 }
 
+func TestSIGQUITInOneProcess(t *testing.T) {
+	out, err := self("quit", "ARGON_RANKS=3").CombinedOutput()
+	var ee *exec.ExitError
+	if !errors.As(err, &ee) || ee.ExitCode() != launch.StatusQuit {
+		t.Errorf("ended with %v", err)
+	}
+	lines := strings.SplitN(string(out), "\n", 4)
+	for r, want := range []string{"argon: rank 0: barrier phase", "argon: rank 1: ", "argon: rank 2: "} {
+		if !strings.HasPrefix(lines[r], want) {
+			t.Errorf("line %d is %q, want %q", r, lines[r], want)
+		}
+	}
+	if !strings.Contains(lines[3], "quitWhileWaiting") {
+		t.Errorf("no stacks:\n%s", lines[3])
+	}
+}
+
 func runTwice() {
 	if err := Run(Config{}, func(n *Node) error { return nil }); err != nil {
 		Exit(err)

@@ -120,16 +120,16 @@ func TestMakePtrRefuses(t *testing.T) {
 }
 
 type node struct {
-	key  uint64
+	Key  uint64
 	next Ptr[node]
 	name [3]struct{ text [4]byte }
 }
 
 type hidden struct {
-	a int
-	b [2]struct {
-		c bool
-		d []int
+	A int
+	B [2]struct {
+		C bool
+		D []int
 	}
 }
 
@@ -153,7 +153,7 @@ func TestCheckType(t *testing.T) {
 		{"map", CheckType[map[int]int](), "map[int]int"},
 		{"chan", CheckType[chan int](), "chan int"},
 		{"func", CheckType[func()](), "func()"},
-		{"hidden", CheckType[hidden](), "field b[].d has type []int"},
+		{"hidden", CheckType[hidden](), "field B[].D has type []int"},
 		{"array", CheckType[[3]*int](), "field [] has type *int"},
 		{"struct{}", CheckType[struct{}](), "size 0"},
 		{"[0]int", CheckType[[0]int](), "size 0"},

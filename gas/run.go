@@ -59,7 +59,9 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	}
 	var verbose io.Writer
 	if v := os.Getenv("ARGON_VERBOSEENV"); v != "" && v != "0" {
-		verbose = os.Stderr
+		if r := os.Getenv(launch.EnvRank); r == "" || r == "0" { // once is enough
+			verbose = os.Stderr
+		}
 	}
 	if err := cfg.fromEnv(os.Getenv, verbose); err != nil {
 		return err

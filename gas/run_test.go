@@ -14,6 +14,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
+var never map[int]int
+
 var errTest = errors.New("this is the cause")
 
 // One rank fails in each way while the others wait for it in each way: they all
@@ -27,7 +29,7 @@ func TestOneRankFails(t *testing.T) {
 		"error":       {func() error { return errTest }, "rank 1: this is the cause", false},
 		"panic":       {func() error { panic("out of luck") }, "rank 1: panic: out of luck", true},
 		"panic error": {func() error { panic(errTest) }, "rank 1: panic: this is the cause", true},
-		"nil map":     {func() error { var m map[int]int; m[0] = 1; return nil }, "rank 1: panic: assignment to entry in nil map", true},
+		"nil map":     {func() error { never[0] = 1; return nil }, "rank 1: panic: assignment to entry in nil map", true},
 		"Goexit":      {func() error { runtime.Goexit(); return nil }, "rank 1: the rank's function ended its goroutine", false},
 	}
 	waits := map[string]func(n *Node) error{
