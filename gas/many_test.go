@@ -1,0 +1,80 @@
+package gas
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Far more ranks than processors: everything still works, and collectives cross
+// several levels of the tree.
+func TestManyRanks(t *testing.T) {
+	size := 48
+	if testing.Short() {
+		size = 17
+	}
+	cfg := small(size)
+	cfg.SegmentSize = 128 << 10
+	if err := Run(cfg, func(n *Node) error {
+		a, err := NewArray[uint64](n, 100*size, 3)
+		if err != nil {
+			return err
+		}
+		l, err := NewLock(n)
+		if err != nil {
+			return err
+		}
+		sum, err := New[uint64](n)
+		if err != nil {
+			return err
+		}
+		for k := range 20 {
+			if err := a.Put(n, (k*size+n.Rank())%a.Len(), uint64(k)); err != nil {
+				return err
+			}
+			r, err := callRank.Call(n, (n.Rank()+k)%size, struct{}{})
+			if err != nil || r != (n.Rank()+k)%size {
+				return fmt.Errorf("call: %d, %v", r, err)
+			}
+			if k%5 == 0 {
+				if err := l.Lock(n); err != nil {
+					return err
+				}
+				v, err := sum.On(0).Get(n)
+				if err != nil {
+					return err
+				}
+				if err := sum.On(0).Put(n, v+1); err != nil {
+					return err
+				}
+				if err := l.Unlock(n); err != nil {
+					return err
+				}
+				if err := n.Barrier(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if v, err := sum.On(0).Get(n); err != nil || v != uint64(4*size) {
+			return fmt.Errorf("counted %d, %v", v, err)
+		}
+		total := uint64(0)
+		for _, v := range a.Local(n) {
+			total += *v
+		}
+		if _, err := FetchAdd(n, sum.On(1), total); err != nil {
+			return err
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if v, err := sum.On(1).Load(n); err != nil || v != uint64(size*190) {
+			return fmt.Errorf("elements add up to %d, want %d (%v)", v, size*190, err)
+		}
+		return n.Barrier()
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
