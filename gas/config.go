@@ -42,8 +42,11 @@ type Config struct {
 	// does call it. Knob: ARGON_PROGRESS=1.
 	Progress bool
 
-	// Debug turns on checks that cost time: blocking calls made from handlers
-	// name the handler. Knob: ARGON_DEBUG=1.
+	// Debug turns on checks that cost time: every message looks whether it is
+	// sent by a handler that may not, instead of only those that would block,
+	// and every non-blocking transfer returns a Handle that must be
+	// synchronized, so that one forgotten or used twice is found on conduits
+	// that complete at once. Knob: ARGON_DEBUG=1.
 	Debug bool
 
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means

@@ -37,8 +37,21 @@
 // PutNB and GetNB begin a transfer that [Node.Sync] waits for. [Ptr.Local] gives
 // plain Go access to what the process can reach by load and store.
 //
-// Put and Get order nothing between ranks. Ranks agree by barriers ([Node.Barrier]),
-// atomics ([Ptr.Store], [FetchAdd] and so on), locks ([Lock]) or calls.
+// # Order
+//
+// Put and Get order nothing between ranks and wake nobody. What one rank has
+// written another one sees for certain after
+//
+//   - a barrier of both ([Node.Barrier], [Node.BarrierNotify]) or another
+//     collective operation in which data flows from the one to the other;
+//   - an atomic by which it sees what the writer stored with an atomic after
+//     writing ([Ptr.Store], [FetchAdd] and so on), alone or in [Node.Wait];
+//   - [WaitAtLeast], for what [Ptr.PutSignal] brought;
+//   - taking a [Lock] that the writer has given back;
+//   - a call from the writer, or its answer.
+//
+// [Broadcast], [Reduce], [AllReduce], [Gather], [AllGather] and [ExclusiveScan]
+// combine numbers and small structs of all ranks.
 //
 // # Calls
 //
@@ -52,6 +65,16 @@
 // A rank answers calls and, outside the neighbourhood, puts and gets of others
 // when it calls anything in this package that waits, or [Node.Poll].
 // Config.Progress does it in the background.
+//
+// # Environment
+//
+//	ARGON_RANKS       ranks of a program that gasrun did not start: Config.Ranks
+//	ARGON_CONDUIT     transport: Config.Conduit, gasrun -conduit
+//	ARGON_SEGMENT     shared memory of a rank, such as 512M: Config.SegmentSize, gasrun -segment
+//	ARGON_PROGRESS    1: answer peers in the background: Config.Progress
+//	ARGON_DEBUG       1: checks that cost time: Config.Debug
+//	ARGON_FREEZE      1: stop before joining, for a debugger; gasrun -freeze sets it for one rank
+//	ARGON_VERBOSEENV  1: print what came of the first five
 //
 // # Failure
 //

@@ -134,6 +134,30 @@ func TestSharedPtrEquations(t *testing.T) {
 	})
 }
 
+// Sub finds x exactly where r + x is s, phase included; looked for one by one.
+func TestSharedPtrSubIsInverse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := Layout{Threads: rapid.IntRange(1, 3).Draw(t, "THREADS"), Block: rapid.IntRange(1, 4).Draw(t, "block")}
+		draw := func(name string) SharedPtr[int32] {
+			return SharedPtr[int32]{
+				Thread: rapid.IntRange(0, l.Threads-1).Draw(t, name+" thread"),
+				Phase:  rapid.IntRange(0, l.Block-1).Draw(t, name+" phase"),
+				Addr:   segment.AttachBase + segment.NLA(rapid.IntRange(1000, 1040).Draw(t, name+" byte")),
+			}
+		}
+		s, r := draw("s"), draw("r")
+		x, ok := s.Sub(l, r)
+		if ok && r.Add(l, x) != s {
+			t.Fatalf("%+v: %v - %v is %d, but the sum is %v", l, s, r, x, r.Add(l, x))
+		}
+		for y := -200; y <= 200 && !ok; y++ {
+			if r.Add(l, y) == s {
+				t.Fatalf("%+v: %v - %v is undefined, but %d leads there", l, s, r, y)
+			}
+		}
+	})
+}
+
 func TestSharedPtrIndefinite(t *testing.T) {
 	l := Layout{Threads: 4}
 	s := SharedPtr[int32]{Thread: 2, Addr: segment.AttachBase + 400}
@@ -161,6 +185,9 @@ func TestSharedPtrUndefinedDifferences(t *testing.T) {
 	} {
 		if x, ok := r.Sub(l, s); ok {
 			t.Errorf("%s: difference %d", name, x)
+		}
+		if x, ok := s.Sub(l, r); ok {
+			t.Errorf("%s: difference %d the other way", name, x)
 		}
 		if _, ok := r.Compare(l, s); ok {
 			t.Errorf("%s: compares", name)

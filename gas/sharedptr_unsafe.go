@@ -93,8 +93,10 @@ func (s SharedPtr[T]) Sub(l Layout, r SharedPtr[T]) (x int, ok bool) {
 	if l.Block == 0 {
 		return d, s.Thread == r.Thread && s.Phase == 0
 	}
-	if uint(s.Phase) >= uint(l.Block) || uint(s.Thread) >= uint(l.Threads) {
-		return 0, false
+	for _, p := range [...]SharedPtr[T]{s, r} {
+		if uint(p.Phase) >= uint(l.Block) || uint(p.Thread) >= uint(l.Threads) {
+			return 0, false
+		}
 	}
 	dphase := s.Phase - r.Phase
 	rounds := d - dphase
