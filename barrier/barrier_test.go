@@ -499,8 +499,10 @@ func TestFailureEndsWaiting(t *testing.T) {
 	})
 }
 
-// TestTwoWaiters lets two goroutines of each rank wait for one phase: one of
-// them finishes it, the other is told, neither hangs.
+// TestTwoWaiters lets two goroutines of each rank wait for one phase, which is
+// one too many: one finishes it, the other is told, neither hangs, and the next
+// phase is as good as ever. (Two that find the phase complete at the same instant
+// may both succeed.)
 func TestTwoWaiters(t *testing.T) {
 	forAll(t, []int{1, 2, 9}, func(t *testing.T, n int, how Algorithm) {
 		j := openJob(t, n, how, 0)
@@ -526,8 +528,8 @@ func TestTwoWaiters(t *testing.T) {
 				}
 				wg.Wait()
 			})
-			if int(won.Load()) != n || int(lost.Load()) != n {
-				t.Fatalf("%d waits finished a phase and %d came too late; want %d each", won.Load(), lost.Load(), n)
+			if int(won.Load()) < n || int(won.Load()+lost.Load()) != 2*n {
+				t.Fatalf("%d waits of %d ranks finished a phase and %d were refused", won.Load(), n, lost.Load())
 			}
 		}
 	})

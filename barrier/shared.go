@@ -86,10 +86,8 @@ func newPair(ep conduits.Endpoint) *pair {
 }
 
 func (p *pair) arrive(w word) error {
-	p.mine[w.phase()&1].Store(uint64(w))
-	if word(p.theirs[w.phase()&1].Load()).phase() == w.phase() {
-		p.ep.Wake(p.peer) // the later one wakes, see flat
-	}
+	storeRelease(p.mine[w.phase()&1], uint64(w))
+	p.ep.Wake(p.peer)
 	return nil
 }
 
