@@ -207,6 +207,9 @@ func TestField(t *testing.T) {
 // Every way to access refuses everything that is not wholly inside.
 func TestAccessOutside(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
+		if n.Rank() == 1 {
+			return nil
+		}
 		size := n.ep.SegmentSize(1)
 		at := func(off uint64) Ptr[uint64] { return Ptr[uint64]{w: makeWord(1, segment.AttachBase+segment.NLA(off))} }
 		for name, p := range map[string]Ptr[uint64]{
@@ -288,6 +291,6 @@ func TestAccessOutside(t *testing.T) {
 		if _, err := Cast[string](last); !errors.Is(err, ErrBadArg) {
 			return fmt.Errorf("Cast[string]: %v", err)
 		}
-		return n.Barrier()
+		return nil
 	})
 }
