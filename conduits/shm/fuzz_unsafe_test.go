@@ -15,15 +15,18 @@ import (
 // touch reads all of a message and fails the test where it lies outside the
 // memory that it may lie in.
 func touch(t *testing.T, e *Endpoint, src int, m *conduits.Message) {
-	p := e.j.pairBlock(src, e.rank)
+	p := e.j.talk(src, e.rank)
+	if m.Class == conduits.Reply {
+		p = e.j.talk(e.rank, src)
+	}
 	inside := func(q unsafe.Pointer, n int) {
 		if n == 0 {
 			return
 		}
 		seg, size := e.views[e.rank].Base, e.views[e.rank].Size()
-		if q := uintptr(q); !(q >= uintptr(p) && q+uintptr(n) <= uintptr(p)+uintptr(e.j.pair())) &&
+		if q := uintptr(q); !(q >= uintptr(p) && q+uintptr(n) <= uintptr(p)+uintptr(e.j.geometry.talk())) &&
 			!(q >= uintptr(seg) && q+uintptr(n) <= uintptr(seg)+uintptr(size)) {
-			t.Errorf("message %+v has %d bytes at %#x, outside pair block and segment", *m, n, q)
+			t.Errorf("message %+v has %d bytes at %#x, outside conversation and segment", *m, n, q)
 		}
 	}
 	inside(unsafe.Pointer(unsafe.SliceData(m.Words)), 4*len(m.Words))
@@ -62,10 +65,14 @@ func FuzzSlot(f *testing.F) {
 	f.Add(slot(status(0, kind(kindInline)|words(2)), 40), uint8(0))
 	f.Add(slot(status(0, kind(kindInline)|words(2)), 1<<63), uint8(0))
 	f.Add(slot(status(0, kind(kindInline)|words(20)), 33), uint8(0))
-	f.Add(slot(status(0, kind(kindLong)|words(16)), uint64(segment.AttachBase), page), uint8(0))
+	f.Add(slot(status(0, kind(kindLong)|words(2)), uint64(segment.AttachBase), page), uint8(0))
 	f.Add(slot(status(0, kind(kindLong)), uint64(segment.AttachBase)+1, page), uint8(0))
 	f.Add(slot(status(0, kind(kindLong)), 0, 1<<63), uint8(0))
-	f.Add(append(slot(status(0, stSkip), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), slot(status(1, words(20)))...), uint8(1))
+	cell := func(b []byte) []byte { return append(b, make([]byte, nearClass+farBytes-len(b))...) }
+	f.Add(append(cell(slot(status(0, stSkip))), slot(status(1, stFar|words(20)))...), uint8(1))
+	f.Add(append(cell(cell(slot(status(0, stSkip|2)))), slot(status(2, words(6)))...), uint8(1))
+	f.Add(slot(status(0, stSkip|4)), uint8(0))
+	f.Add(slot(status(0, stFar|kind(kindLong)|words(20)), 0, 0, 0, uint64(segment.AttachBase), page), uint8(0))
 	f.Fuzz(func(t *testing.T, content []byte, class uint8) {
 		l, err := Local(2, conduits.Config{Credits: 4, MaxMedium: 512})
 		if err != nil {
@@ -79,8 +86,13 @@ func FuzzSlot(f *testing.F) {
 		})
 		c := conduits.Class(class % conduits.NumClasses)
 		r := eps[0].ring(1, c)
-		ring := unsafe.Slice((*byte)(r.cells), (r.mask+1)*cellBytes)
-		copy(ring, content)
+		// Of each cell the half of the first line and the far part of this class.
+		rest := content
+		for i := uint64(0); i <= r.mask && len(rest) > 0; i++ {
+			p := r.cell(i)
+			rest = rest[copy(unsafe.Slice((*byte)(p), nearClass), rest):]
+			rest = rest[copy(unsafe.Slice((*byte)(unsafe.Add(p, r.far)), farBytes), rest):]
+		}
 		for range 4 {
 			eps[1].Poll()
 		}

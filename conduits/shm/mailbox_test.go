@@ -123,7 +123,7 @@ func (b *mailbox) reserve(src, dst int, c conduits.Class, words, payload int, lo
 		}
 	} else {
 		s.slot, st = e.Reserve(dst, c, words, payload)
-		if inline := wordsAt[kindInline] + roundUp(4*words, 8) + payload; inline > cellBytes {
+		if inline := wordsAt[kindInline] + roundUp(4*words, 8) + payload; inline > farBytes {
 			s.claimed = roundUp(payload, lineBytes)
 		}
 	}
@@ -250,6 +250,18 @@ func (b *mailbox) run(rt *rapid.T) {
 				settleOne(rt, len(b.pending)-1)
 			}
 		},
+		"fill": func(rt *rapid.T) {
+			src, dst, c := rank.Draw(rt, "src"), rank.Draw(rt, "dst"), class.Draw(rt, "class")
+			for range rapid.IntRange(1, 40).Draw(rt, "messages") {
+				n := size.Draw(rt, "size")
+				if b.reserve(src, dst, c, 1, n, false, 0) == nil {
+					break
+				}
+				if rapid.IntRange(0, 3).Draw(rt, "later") != 0 {
+					b.settle(len(b.pending)-1, n)
+				}
+			}
+		},
 		"settle": func(rt *rapid.T) {
 			if len(b.pending) == 0 {
 				rt.Skip()
@@ -267,6 +279,24 @@ func (b *mailbox) run(rt *rapid.T) {
 		},
 	})
 	b.quiesce(rt)
+}
+
+// TestCancelGivesBack: what was cancelled costs nothing, however often and with
+// whatever was cancelled.
+func TestCancelGivesBack(t *testing.T) {
+	eps := forms[1].open(t, 2, conduits.Config{Credits: 4, MaxMedium: 512})
+	attach(t, eps, page, func(_ int, m *conduits.Message) { t.Errorf("received %+v", *m) })
+	for i := range 200 {
+		for _, n := range []int{512, 0, 449, 60}[:1+i%4] {
+			s, st := eps[0].Reserve(1, conduits.Request, 1, n)
+			if st != conduits.Ready {
+				t.Fatalf("round %d: no room for %d bytes", i, n)
+			}
+			eps[0].Cancel(1, conduits.Request, s)
+			for eps[1].Poll() > 0 {
+			}
+		}
+	}
 }
 
 // quiesce lets everything arrive and checks that all credit has come back.

@@ -324,6 +324,30 @@ func TestNoSleepWhileSiblingPolls(t *testing.T) {
 	})
 }
 
+// TestPollerWakesSiblings: who runs a handler wakes those who may wait for what
+// it did, though the message's sender saw nobody parked.
+func TestPollerWakesSiblings(t *testing.T) {
+	eachForm(t, func(t *testing.T, fm form) {
+		for name, poll := range map[string]func(e *Endpoint) int{"poll": (*Endpoint).Poll, "spin": (*Endpoint).Spin} {
+			eps := fm.open(t, 2, conduits.Config{})
+			attach(t, eps, 0, func(int, *conduits.Message) {})
+			for c := range conduits.Class(conduits.NumClasses) {
+				send(eps[1], 0, c)
+				tk := eps[0].Arm(nil)
+				ran := make(chan int)
+				go func() { ran <- poll(eps[0]) }()
+				if n := <-ran; n != 1 {
+					t.Fatalf("%s: %d messages", name, n)
+				}
+				if atomic.LoadUint32(eps[0].j.c32(0, ctlSeq)) == tk.Seq {
+					t.Fatalf("%s: the sibling was not woken after a %v", name, c)
+				}
+				eps[0].Park(tk)
+			}
+		}
+	})
+}
+
 // TestArmed: what happens between Arm and Park makes Park return at once.
 func TestArmed(t *testing.T) {
 	eachForm(t, func(t *testing.T, fm form) {

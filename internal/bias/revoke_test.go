@@ -173,3 +173,59 @@ func TestEnterUnowned(t *testing.T) {
 		l.Unlock()
 	}
 }
+
+// TestRevokeInLockstep lets the owner enter and two others take the lock away at
+// the same moment, each lock once: the owner's entry is a plain store, which the
+// others must not overlook.
+func TestRevokeInLockstep(t *testing.T) {
+	const parties = 3
+	rounds := 10000
+	if testing.Short() {
+		rounds = 2000
+	}
+	type room struct {
+		l Lock
+		_ [128]byte
+		n atomic.Int32
+		_ [128]byte
+	}
+	rooms := make([]room, rounds)
+	var at [parties]atomic.Int64
+	var wg sync.WaitGroup
+	var two atomic.Int32
+	for me := range parties {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			runtime.LockOSThread()
+			for i := range rounds {
+				r := &rooms[i]
+				if me == 0 {
+					r.l.Lock() // now the bias is ours
+					r.l.Unlock()
+				}
+				at[me].Store(int64(i + 1))
+				for other := range parties {
+					for k := 0; at[other].Load() <= int64(i); k++ {
+						if k > 100 {
+							runtime.Gosched()
+						}
+					}
+				}
+				r.l.Lock()
+				if r.n.Add(1) != 1 {
+					two.Add(1)
+				}
+				for range 20 {
+					r.n.Load()
+				}
+				r.n.Add(-1)
+				r.l.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	if n := two.Load(); n > 0 {
+		t.Errorf("in %d of %d rounds two were inside", n, rounds)
+	}
+}

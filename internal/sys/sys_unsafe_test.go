@@ -147,40 +147,59 @@ func TestFutexShared(t *testing.T) {
 }
 
 // TestBarrier is Dekker's test with the fence on one side only: each of two
-// goroutines stores its own word and then looks at the other's. One uses plain
-// program order, as far as the compiler allows, the other a barrier; both must
-// not miss each other's store.
+// threads stores its own word and then looks at the other's. One does so in
+// plain program order, the other with a barrier between. They must not both miss
+// the other's store; without the barrier they often do.
 func TestBarrier(t *testing.T) {
 	if !HasMembarrier() {
 		t.Skip("membarrier(2) is not to be had here")
 	}
+	type line struct {
+		v uint32
+		_ [124]byte
+	}
+	rounds := 20000
+	if testing.Short() {
+		rounds = 3000
+	}
 	for name, barrier := range map[string]func(){"private": Barrier, "global": GlobalBarrier} {
 		t.Run(name, func(t *testing.T) {
-			for round := range 2000 {
-				var x, y, sawX, sawY uint32
-				var start atomic.Int32
-				var wg sync.WaitGroup
-				wg.Add(2)
+			xs, ys := make([]line, rounds), make([]line, rounds)
+			sawX, sawY := make([]uint32, rounds), make([]uint32, rounds)
+			var at [2]atomic.Int64
+			var wg sync.WaitGroup
+			for me := range 2 {
+				wg.Add(1)
 				go func() {
 					defer wg.Done()
-					for start.Add(1); start.Load() < 2; {
+					runtime.LockOSThread()
+					for i := range rounds {
+						at[me].Store(int64(i + 1))
+						for k := 0; at[1-me].Load() <= int64(i); k++ {
+							if k > 1000 {
+								runtime.Gosched()
+							}
+						}
+						if me == 0 {
+							storePlain(&xs[i].v, 1)
+							sawY[i] = atomic.LoadUint32(&ys[i].v)
+						} else {
+							storePlain(&ys[i].v, 1)
+							barrier()
+							sawX[i] = atomic.LoadUint32(&xs[i].v)
+						}
 					}
-					storePlain(&x, 1)
-					sawY = atomic.LoadUint32(&y)
 				}()
-				go func() {
-					defer wg.Done()
-					for start.Add(1); start.Load() < 2; {
-						runtime.Gosched()
-					}
-					storePlain(&y, 1)
-					barrier()
-					sawX = atomic.LoadUint32(&x)
-				}()
-				wg.Wait()
-				if sawX == 0 && sawY == 0 {
-					t.Fatalf("round %d: both missed the other's store", round)
+			}
+			wg.Wait()
+			missed := 0
+			for i := range rounds {
+				if sawX[i] == 0 && sawY[i] == 0 {
+					missed++
 				}
+			}
+			if missed > 0 {
+				t.Errorf("in %d of %d rounds both missed the other's store", missed, rounds)
 			}
 		})
 	}
