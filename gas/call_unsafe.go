@@ -293,7 +293,8 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 func (f *Func[A, R]) Name() string { return f.name }
 
 // Future is the result of a call that is under way. It may be copied; of all
-// copies one takes the result with Wait, once.
+// copies one takes the result with Wait, once. One that is never waited for keeps
+// its place in a table as long as its Node lasts.
 type Future[R any] struct {
 	n   *Node
 	s   *slot
