@@ -9,9 +9,11 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// lockstep runs one and other for 0..n-1, both of a round at the same moment as
-// far as that can be had, and check after each round.
-func lockstep(t *testing.T, n int, one, other, check func(i int)) {
+// lockstep runs one and other for 0..n-1, both of a round at the same moment but
+// for a short delay, another one in each round, and check after each round. other
+// looks at parked before each round, as it does in all the time in which nobody
+// sleeps: so its look in the round is fast, and its stores are slow.
+func lockstep(t *testing.T, n int, parked *uint32, one, other, check func(i int)) {
 	var at [2]atomic.Int64
 	meet := func(me int, i int64) {
 		at[me].Store(i)
@@ -28,12 +30,21 @@ func lockstep(t *testing.T, n int, one, other, check func(i int)) {
 			defer wg.Done()
 			runtime.LockOSThread()
 			for i := range n {
-				meet(me, int64(2*i+1))
+				if me == 1 && atomic.LoadUint32(parked) != 0 {
+					t.Error("somebody sleeps")
+				}
+				meet(me, int64(3*i+1))
+				if me == 1 {
+					for range i % 256 {
+						at[0].Load()
+					}
+				}
 				f(i)
-				meet(me, int64(2*i+2))
+				meet(me, int64(3*i+2))
 				if me == 0 {
 					check(i)
 				}
+				meet(me, int64(3*i+3))
 			}
 		}()
 	}
@@ -58,7 +69,7 @@ func TestDekker(t *testing.T) {
 		var saw bool
 
 		missed := 0
-		lockstep(t, n, func(int) {
+		lockstep(t, n, eps[0].parked, func(int) {
 			tk = a.Arm(nil)
 			saw = a.Poll() > 0
 		}, func(int) {
@@ -78,7 +89,7 @@ func TestDekker(t *testing.T) {
 		missed = 0
 		word := segmentWord(a, 0)
 		plain := segmentPlain(b, 0)
-		lockstep(t, n, func(i int) {
+		lockstep(t, n, eps[0].parked, func(i int) {
 			tk = a.Arm(nil)
 			saw = word.Load() == uint64(i+1)
 		}, func(i int) {
@@ -99,7 +110,7 @@ func TestDekker(t *testing.T) {
 		missed = 0
 		for send(a, 1, conduits.Request) {
 		}
-		lockstep(t, n, func(int) {
+		lockstep(t, n, eps[0].parked, func(int) {
 			tk = a.Arm(nil)
 			saw = send(a, 1, conduits.Request)
 		}, func(int) {
@@ -131,7 +142,7 @@ func TestDekkerOfSiblings(t *testing.T) {
 		var saw bool
 		missed := 0
 		send(eps[1], 0, conduits.Request)
-		lockstep(t, n, func(i int) {
+		lockstep(t, n, eps[0].parked, func(i int) {
 			tk = e.Arm(nil)
 			saw = atomic.LoadUint64(&did) == uint64(i+1)
 		}, func(int) {
