@@ -10,29 +10,44 @@
 //
 // # Mailbox
 //
-// Each ordered pair of ranks that ever talks has two rings of 64-byte slots, one
-// for requests and one for replies, and beside each ring a landing buffer for
-// medium payloads. A sender owns the tail of its rings, the receiver their head;
-// neither needs an atomic read-modify-write. A slot:
+// Each ordered pair of ranks that ever talks has a conversation: a ring of cells
+// for the requests of one and the replies of the other, and two landing buffers
+// for their medium payloads. The rings of the two classes advance on their own;
+// they share cells, not credits. A sender owns the tail of its ring, the
+// receiver its head; neither needs an atomic read-modify-write. A cell:
 //
-//	0        status, 8 bytes, written last; zero means empty
-//	         63..40 index of the slot plus one, low 24 bits
-//	         39     1
-//	         38     the message goes on in the next slot
-//	         37..36 kind: short, landed payload, payload in the slot, long
-//	         35     nothing to deliver: a gap or a cancelled message
-//	         34..30 number of words
-//	         23..0  tag
-//	8..63    short: words
-//	         landed: place and length in the landing buffer (8), words
-//	         in the slot: length (8), words, padding to 8, payload
-//	         long: address (8), length (8), words
+//	  0..31   request: status, 8 bytes, and up to 24 bytes of body   one line
+//	 32..63   reply:   the same                                      of 64 bytes
+//	 64..223  request: a larger body
+//	224..383  reply:   a larger body
 //
-// The receiver clears the status when it has run the message: a later sender
-// finds the line in one state instead of two, which halved the cost of a flood.
-// Credits return as the cumulative head, which the receiver publishes every
-// quarter of a ring: a full ring implies that a quarter was consumed, so credit
-// cannot get stuck. Landing buffers work likewise, in bytes.
+// The status is written last; zero means empty:
+//
+//	63..40 index of the message plus one, low 24 bits
+//	39     1
+//	38     the body is the larger one
+//	37..36 kind: short, landed payload, payload in the body, long
+//	35     nothing to deliver: a cancelled message, or cells to be skipped
+//	34..30 number of words
+//	23..0  tag
+//
+// and the body is
+//
+//	short        words
+//	landed       place and length in the landing buffer (8), words
+//	in the body  length (8), words, padding to 8, payload
+//	long         address (8), length (8), words
+//
+// So a short message of up to six words is one line, the 64-byte slot of the
+// card; more take the next lines too (the seed thesis sends a second slot).
+//
+// A reply lies in the line of its request, which the replier has taken already
+// to read it and the requester watches: that saves the reply's sender one of the
+// two transfers of a line that a message costs. The receiver clears the status
+// before it runs the message, while it has the line. Credits return as the
+// cumulative head, which the receiver publishes every quarter of a ring: a full
+// ring implies that a quarter was consumed, so credit cannot get stuck. Landing
+// buffers work likewise, in bytes.
 //
 // A receiver looks only at rings that have been used: a sender's first message
 // to a rank sets a bit at the receiver. It watches the ring that delivered last,

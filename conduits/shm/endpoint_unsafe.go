@@ -333,8 +333,12 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 		r = e.firstSend(dst, c, n)
 	}
 	// Replies are sent by whoever polls, who holds a lock already.
-	if c == conduits.Request && !bias.Enter(&r.lock) {
-		r.lock.Lock()
+	if c == conduits.Request {
+		if !bias.Enter(&r.lock) {
+			r.lock.Lock()
+		}
+	} else if r.requests != nil {
+		r.align()
 	}
 	t := r.tail
 	if t >= r.limit && !r.room() {
@@ -344,14 +348,15 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	// The words of a message and its status in as few stores, and as close to
 	// each other, as can be: the receiver's look may take the line away between.
 	p := r.cell(t)
+	to, bits := r.body(p, int(n)*4)
 	from := unsafe.Pointer(unsafe.SliceData(words))
 	for i := uint64(0); i < n/2; i++ {
-		*(*uint64)(unsafe.Add(p, 8+8*i)) = *(*uint64)(unsafe.Add(from, 8*i))
+		*(*uint64)(unsafe.Add(to, 8*i)) = *(*uint64)(unsafe.Add(from, 8*i))
 	}
 	if n&1 != 0 {
-		*(*uint32)(unsafe.Add(p, 4+4*n)) = words[n-1]
+		*(*uint32)(unsafe.Add(to, 4*n-4)) = words[n-1]
 	}
-	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift))
+	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift|bits))
 	if c == conduits.Request {
 		r.lock.Unlock()
 	}
@@ -382,20 +387,29 @@ func (e *Endpoint) fullFor(r *outRing, c conduits.Class) conduits.Status {
 	return e.full(r)
 }
 
-// Reserve claims the cell of a message.
+// Reserve claims the cell of a message. Its body goes into the far part, which
+// nobody watches while it is being filled.
 func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	r := e.ring(dst, c)
-	if payload == 0 && uint(words) <= conduits.MaxWords {
-		r.lock.Lock()
-		t := r.tail
-		if t >= r.limit && !r.room() {
-			return conduits.Slot{}, e.full(r)
-		}
-		r.tail = t + 1
-		r.lock.Unlock()
-		return conduits.Slot{Words: unsafe.Slice((*uint32)(unsafe.Add(r.cell(t), wordsAt[kindShort])), words), Ref: t}, conduits.Ready
+	kind := e.payloadKind(words, payload)
+	r.lock.Lock()
+	t, at, ok := r.claim(kind, uint64(payload))
+	if !ok {
+		return conduits.Slot{}, e.full(r)
 	}
-	return e.reserve(r, words, payload)
+	r.lock.Unlock()
+	body := unsafe.Add(r.cell(t), r.far)
+	s := conduits.Slot{
+		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), words),
+		Ref:   t | kind<<refKindShift | at/lineBytes<<refLineShift,
+	}
+	switch kind {
+	case kindLanded:
+		s.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), payload)
+	case kindInline:
+		s.Payload = unsafe.Slice((*byte)(unsafe.Add(body, inlineAt(words))), payload)
+	}
+	return s, conduits.Ready
 }
 
 // full unlocks r and says why there is no room.
@@ -408,34 +422,15 @@ func (e *Endpoint) full(r *outRing) conduits.Status {
 	return conduits.NoCredit
 }
 
-func (e *Endpoint) reserve(r *outRing, words, payload int) (conduits.Slot, conduits.Status) {
-	kind := e.payloadKind(words, payload)
-	r.lock.Lock()
-	t, at, ok := r.claim(kind, uint64(payload))
-	if !ok {
-		return conduits.Slot{}, e.full(r)
-	}
-	r.lock.Unlock()
-	p := r.cell(t)
-	s := conduits.Slot{
-		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words),
-		Ref:   t | kind<<refKindShift | at/lineBytes<<refLineShift,
-	}
-	if kind == kindLanded {
-		s.Payload = unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), payload)
-	} else {
-		s.Payload = unsafe.Slice((*byte)(unsafe.Add(p, inlineAt(words))), payload)
-	}
-	return s, conduits.Ready
-}
-
-// payloadKind says how a payload of 1 byte or more travels: in the cell if it
-// fits there.
+// payloadKind says how a payload travels: in the cell if it fits there.
 func (e *Endpoint) payloadKind(words, payload int) uint64 {
 	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.j.maxMedium()) {
 		panic(fmt.Sprintf("shm: message of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.j.maxMedium()))
 	}
-	if inlineAt(words)+payload <= cellBytes {
+	switch {
+	case payload == 0:
+		return kindShort
+	case inlineAt(words)+payload <= farBytes:
 		return kindInline
 	}
 	return kindLanded
@@ -446,8 +441,12 @@ func (e *Endpoint) payloadKind(words, payload int) uint64 {
 func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
 	r := e.ring(dst, c)
 	kind := e.payloadKind(len(words), len(payload))
-	if c == conduits.Request && !bias.Enter(&r.lock) {
-		r.lock.Lock()
+	if c == conduits.Request {
+		if !bias.Enter(&r.lock) {
+			r.lock.Lock()
+		}
+	} else if r.requests != nil {
+		r.align()
 	}
 	t, at, ok := r.claim(kind, uint64(len(payload)))
 	if !ok {
@@ -458,88 +457,79 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	}
 	p := r.cell(t)
 	h := uint64(len(payload))
+	size := wordsAt[kindLanded] + 4*len(words)
 	if kind == kindLanded {
 		copy(unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), len(payload)), payload)
 		h = landed(at, h, h)
 	} else {
-		copy(unsafe.Slice((*byte)(unsafe.Add(p, inlineAt(len(words)))), len(payload)), payload)
+		size = inlineAt(len(words)) + len(payload)
 	}
-	*(*uint64)(unsafe.Add(p, 8)) = h
-	copy(unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), len(words)), words)
-	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift))
+	body, bits := r.body(p, size)
+	if kind == kindInline {
+		copy(unsafe.Slice((*byte)(unsafe.Add(body, inlineAt(len(words)))), len(payload)), payload)
+	}
+	*(*uint64)(body) = h
+	copy(unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), len(words)), words)
+	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
 	e.notify(r)
 	return conduits.Ready
 }
 
 // ReservePut claims the cell and copies data straight into dst's segment.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, _ uint64) (conduits.Slot, conduits.Event, conduits.Status) {
-	if uint(words) > conduits.MaxWords {
-		panic(fmt.Sprintf("shm: reserve of %d words; limit %d", words, conduits.MaxWords))
+	e.payloadKind(words, 0) // checks words
+	v := &e.views[dst]
+	b, ok := v.Bytes(to, uint64(len(data)), v.Write)
+	if !ok && len(data) > 0 {
+		panic("shm: put to an address that was not checked")
 	}
 	r := e.ring(dst, c)
 	r.lock.Lock()
-	if !r.room() {
+	t, _, ok := r.claim(kindLong, 0)
+	if !ok {
 		return conduits.Slot{}, 0, e.full(r)
 	}
-	t := r.tail
-	r.tail++
 	r.lock.Unlock()
-	p := r.cell(t)
-	v := &e.views[dst]
-	if b, ok := v.Bytes(to, uint64(len(data)), v.Write); ok {
-		if unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
-			copy(b, data)
-		}
-	} else if len(data) > 0 {
-		panic("shm: put to an address that was not checked")
+	if len(data) > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
+		copy(b, data)
 	}
-	*(*uint64)(unsafe.Add(p, 8)) = uint64(to)
-	*(*uint64)(unsafe.Add(p, 16)) = uint64(len(data))
-	s := conduits.Slot{
-		Words: unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kindLong])), words),
+	body := unsafe.Add(r.cell(t), r.far)
+	*(*uint64)(body) = uint64(to)
+	*(*uint64)(unsafe.Add(body, 8)) = uint64(len(data))
+	return conduits.Slot{
+		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
 		Ref:   t | kindLong<<refKindShift,
-	}
-	return s, conduits.SourceDone | conduits.RemoteDone, conduits.Ready
+	}, done, conduits.Ready
 }
 
-// Commit publishes the message by its status word.
+// Commit publishes a reserved message by its status word.
 func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
-	r := e.out[dst*conduits.NumClasses+int(c)].Load()
-	bits := uint64(tag)&stTagMask | uint64(len(s.Words))<<stWordsShift
-	t := s.Ref & refIndex
-	p := r.cell(t)
-	if s.Ref != t {
-		bits |= e.finish(s, p, payload)
-	}
-	storeRelease64((*uint64)(p), status(t, bits))
-	e.notify(r)
+	e.publish(dst, c, s, payload, uint64(tag)&stTagMask|uint64(len(s.Words))<<stWordsShift)
 }
 
 // Cancel publishes a message that delivers nothing.
 func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
-	r := e.out[dst*conduits.NumClasses+int(c)].Load()
+	r := e.ring(dst, c)
 	r.lock.Lock()
 	r.cancelled++
 	r.lock.Unlock()
-	t := s.Ref & refIndex
-	p := r.cell(t)
-	bits := e.finish(s, p, 0) | stSkip
-	storeRelease64((*uint64)(p), status(t, bits))
-	e.notify(r)
+	e.publish(dst, c, s, 0, stSkip)
 }
 
-// finish writes the header of a message with a payload and returns its status
-// bits.
-func (e *Endpoint) finish(s conduits.Slot, p unsafe.Pointer, payload int) uint64 {
+func (e *Endpoint) publish(dst int, c conduits.Class, s conduits.Slot, payload int, bits uint64) {
+	r := e.ring(dst, c)
+	t := s.Ref & refIndex
 	kind := s.Ref >> refKindShift & stKindMask
-	h := (*uint64)(unsafe.Add(p, 8))
+	p := r.cell(t)
+	h := (*uint64)(unsafe.Add(p, r.far))
 	switch kind {
 	case kindLanded:
 		*h = landed(s.Ref>>refLineShift*lineBytes, uint64(len(s.Payload)), uint64(payload))
 	case kindInline:
 		*h = uint64(payload)
 	}
-	return kind << stKindShift
+	storeRelease64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
+	e.notify(r)
 }
 
 // notify wakes the receiver of r if it sleeps. The load must not overtake the
@@ -636,7 +626,11 @@ func (e *Endpoint) ahead(r *inRing) *uint64 {
 	}
 	o := r.partner
 	if o == nil {
-		r.partner = e.out[r.src*conduits.NumClasses+int(r.class^1)].Load()
+		o = e.out[r.src*conduits.NumClasses+int(r.class^1)].Load()
+		if o != nil && r.class == conduits.Request {
+			o.requests = r
+		}
+		r.partner = o
 		return nil
 	}
 	// The tail of a request ring may move at the same time; a wrong guess costs

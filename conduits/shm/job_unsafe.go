@@ -56,8 +56,8 @@ type job struct {
 // localJob is what the ranks of an in-process job have beyond the layout.
 type localJob struct {
 	ctl      []unsafe.Pointer
-	pairs    []atomic.Pointer[byte] // by src*n+dst, made on first contact
-	mu       sync.Mutex             // serialises making pairs and segments
+	talks    []atomic.Pointer[byte] // by src*n+dst, made on first contact
+	mu       sync.Mutex             // serialises making talks and segments
 	segments []unsafe.Pointer
 	sleepers []sleeper
 }
@@ -92,7 +92,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	j := &job{geometry: g, header: block(hdrBytes)}
 	j.local = &localJob{
 		ctl:      make([]unsafe.Pointer, n),
-		pairs:    make([]atomic.Pointer[byte], n*n),
+		talks:    make([]atomic.Pointer[byte], n*n),
 		segments: make([]unsafe.Pointer, n),
 		sleepers: make([]sleeper, n),
 	}
@@ -194,7 +194,7 @@ func chooseStride(n int, dir string, want uint64) (int64, error) {
 // talks to eight others.
 func mailboxes(n int) int64 {
 	g := geometryFor(n, 0)
-	return g.ctlOffset(n) + int64(n)*int64(min(n, 8))*int64(g.pair())
+	return g.ctlOffset(n) + int64(n)*int64(min(n, 8))*int64(g.talk())
 }
 
 // strideFor is chooseStride without the system: avail is 0 if unknown.
@@ -319,20 +319,20 @@ func (j *job) ctl(rank int) unsafe.Pointer {
 // c32 is a word of rank's control block.
 func (j *job) c32(rank, off int) *uint32 { return (*uint32)(unsafe.Add(j.ctl(rank), off)) }
 
-// pair is the pair block for messages from src to dst.
-func (j *job) pairBlock(src, dst int) unsafe.Pointer {
+// talk is the conversation of requests from src to dst.
+func (j *job) talk(src, dst int) unsafe.Pointer {
 	l := j.local
 	if l == nil {
-		return unsafe.Add(j.base, j.pairOffset(src, dst))
+		return unsafe.Add(j.base, j.talkOffset(src, dst))
 	}
-	at := &l.pairs[src*j.n+dst]
+	at := &l.talks[src*j.n+dst]
 	if p := at.Load(); p != nil {
 		return unsafe.Pointer(p)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at.Load() == nil {
-		at.Store((*byte)(block(j.pair())))
+		at.Store((*byte)(block(j.geometry.talk())))
 	}
 	return unsafe.Pointer(at.Load())
 }

@@ -15,7 +15,7 @@ const MaxRanks = 1024
 //
 //	header          one page
 //	control blocks  one page a rank
-//	pair blocks     one for each ordered pair (source, destination)
+//	conversations   one for each ordered pair (requester, replier)
 //	segments        one a rank
 //
 // Everything but the header stays a hole in the file until it is used.
@@ -53,19 +53,29 @@ const (
 	ctlSystem  = 1024 // conduits.SystemBytes
 	ctlBytes   = segment.PageSize
 
-	// Ring: a line for each thing that is written by one side, then cells.
-	ringHead     = 0 // uint64: slots consumed, published by the receiver
-	ringLandRead = 8 // uint64: bytes of the landing buffer consumed, likewise
-	ringCells    = 256
-	cellBytes    = 128 // two slots of 64 bytes, see the package comment
-	lineBytes    = 64
+	// Conversation of two ranks: the requests of one and the other's replies.
+	// First the words that the receiver of a class writes, a line for each class
+	// with room between them.
+	talkHead     = 0   // uint64: messages consumed, published by the receiver
+	talkLandRead = 8   // uint64: bytes of the landing buffer consumed, likewise
+	talkClass    = 128 // bytes from the words of one class to those of the other
+	talkCells    = conduits.NumClasses * talkClass
+
+	// Cell: one request and one reply. See the package comment for its shape.
+	cellBytes = 384
+	nearClass = 32            // a class's half of the first line: a status and
+	nearBytes = nearClass - 8 // this much of a body
+	farAt     = lineBytes     // request's, if it does not fit there; reply's after it
+	farBytes  = 160
+	lineBytes = 64
 )
 
-// Status word of a slot; see the package comment.
+// Status word of a message; see the package comment.
 const (
 	stSeqShift   = 40
 	stSeqMask    = 1<<24 - 1
 	stValid      = 1 << 39
+	stFar        = 1 << 38
 	stKindShift  = 36
 	stKindMask   = 3
 	stSkipShift  = 35
@@ -83,29 +93,27 @@ const (
 	kindLong
 )
 
-// Where the words begin in a slot, by kind.
-var wordsAt = [4]int{8, 16, 16, 24}
+// Where the words begin in a body, by kind.
+var wordsAt = [4]int{0, 8, 8, 16}
 
 // geometry is what all ranks of a job must agree on.
 type geometry struct {
 	n       int // ranks
-	cells   int // of a ring, a power of two
+	cells   int // of a conversation, a power of two
 	landing int // bytes of a landing buffer, a power of two
 	segment int64
 }
 
-// geometryFor chooses ring and landing sizes so that the mailboxes of a job in
-// which everybody has talked to everybody stay below 256 MiB of cells and as
-// much of landing buffers, from 2 ranks (64 cells, 128 KiB) to 128 (64 cells, 16
-// KiB) and, with 32 cells, 181. Beyond that it is 40 KiB a pair and class that
-// are really used. More than 64 cells are slower: the two rings of a pair no
-// longer stay in the first-level caches (see the package comment).
+// geometryFor chooses sizes so that the mailboxes of a job in which everybody
+// has talked to everybody stay below 512 MiB of cells and 256 MiB of landing
+// buffers, from 2 ranks (64 cells, 128 KiB) to 128 (64 cells, 16 KiB). Beyond
+// that it is 44 KiB for each pair and direction that is really used. More than
+// 64 cells are slower: they no longer stay in the first-level caches.
 func geometryFor(n int, maxSegment int64) geometry {
-	rings := n * n * conduits.NumClasses
 	return geometry{
 		n:       n,
-		cells:   min(max(floorPow2(256<<20/cellBytes/rings), 32), 64),
-		landing: min(max(floorPow2(256<<20/rings), 16<<10), 128<<10),
+		cells:   min(max(floorPow2(512<<20/cellBytes/(n*n)), 32), 64),
+		landing: min(max(floorPow2(256<<20/(n*n*conduits.NumClasses)), 16<<10), 128<<10),
 		segment: maxSegment,
 	}
 }
@@ -151,30 +159,26 @@ func floorPow2(n int) int {
 	return 1 << (bits.Len(uint(n)) - 1)
 }
 
-// ring is the size of a ring.
-func (g geometry) ring() int { return ringCells + g.cells*cellBytes }
-
-// pair is the size of a pair block: two rings, two landing buffers, whole pages.
-func (g geometry) pair() int {
-	return roundUp(conduits.NumClasses*(g.ring()+g.landing), segment.PageSize)
+// talk is the size of a conversation: cells and two landing buffers, in whole
+// pages.
+func (g geometry) talk() int {
+	return roundUp(g.landingOffset(conduits.NumClasses), segment.PageSize)
 }
 
-func (g geometry) ringOffset(c conduits.Class) int { return int(c) * g.ring() }
-
 func (g geometry) landingOffset(c conduits.Class) int {
-	return conduits.NumClasses*g.ring() + int(c)*g.landing
+	return talkCells + g.cells*cellBytes + int(c)*g.landing
 }
 
 func (g geometry) maxMedium() int { return g.landing / 4 }
 
 func (g geometry) ctlOffset(rank int) int64 { return hdrBytes + int64(rank)*ctlBytes }
 
-func (g geometry) pairOffset(src, dst int) int64 {
-	return g.ctlOffset(g.n) + (int64(src)*int64(g.n)+int64(dst))*int64(g.pair())
+func (g geometry) talkOffset(src, dst int) int64 {
+	return g.ctlOffset(g.n) + (int64(src)*int64(g.n)+int64(dst))*int64(g.talk())
 }
 
 func (g geometry) segmentOffset(rank int) int64 {
-	return g.pairOffset(g.n, 0) + int64(rank)*g.segment
+	return g.talkOffset(g.n, 0) + int64(rank)*g.segment
 }
 
 func (g geometry) total() int64 { return g.segmentOffset(g.n) }

@@ -43,12 +43,20 @@ func TestLayout(t *testing.T) {
 		extent{"state", ctlState, 4}, extent{"rights", ctlRights, 4}, extent{"segment", ctlSegment, 8},
 		extent{"joined", ctlJoined, 4}, extent{"open seq", ctlOpenSeq, 4},
 		extent{"open", ctlOpen, MaxRanks / 8}, extent{"system", ctlSystem, conduits.SystemBytes})
-	disjoint(t, ringCells, extent{"head", ringHead, 8}, extent{"landing", ringLandRead, 8})
+	disjoint(t, talkCells, extent{"head", talkHead, 8}, extent{"landing", talkLandRead, 8},
+		extent{"reply head", talkClass + talkHead, 8}, extent{"reply landing", talkClass + talkLandRead, 8})
+	disjoint(t, cellBytes,
+		extent{"request", 0, nearClass}, extent{"reply", nearClass, nearClass},
+		extent{"request far", int64(farFrom(conduits.Request)), farBytes},
+		extent{"reply far", nearClass + int64(farFrom(conduits.Reply)), farBytes})
+	if cellBytes%lineBytes != 0 || talkCells%(2*lineBytes) != 0 || talkClass < lineBytes {
+		t.Error("cells begin lines; what one side writes is no neighbour of what the other does")
+	}
 	if ctlSystem%64 != 0 || ctlBytes%segment.PageSize != 0 || hdrBytes%segment.PageSize != 0 {
 		t.Error("the system area begins a line, blocks begin pages")
 	}
 	for kind, at := range wordsAt {
-		if at%4 != 0 || at+4*conduits.MaxWords > cellBytes {
+		if at%4 != 0 || at+4*conduits.MaxWords > farBytes {
 			t.Errorf("kind %d: %d words at %d do not fit a cell", kind, conduits.MaxWords, at)
 		}
 	}
@@ -67,15 +75,15 @@ func TestGeometry(t *testing.T) {
 		if g.maxMedium() < 512 {
 			t.Fatalf("%d ranks: medium payloads of %d bytes", n, g.maxMedium())
 		}
-		rings := int64(n) * int64(n) * conduits.NumClasses
-		cells, landing := rings*int64(g.cells)*cellBytes, rings*int64(g.landing)
-		if least := g.cells == 32; cells > 256<<20 && !least || landing > 256<<20 && g.landing > 16<<10 {
+		talks := int64(n) * int64(n)
+		cells, landing := talks*int64(g.cells)*cellBytes, talks*conduits.NumClasses*int64(g.landing)
+		if least := g.cells == 32; cells > 512<<20 && !least || landing > 256<<20 && g.landing > 16<<10 {
 			t.Fatalf("%d ranks: %d MiB of cells, %d MiB of landing buffers", n, cells>>20, landing>>20)
 		}
 		switch {
 		case n == 2 && (g.cells != 64 || g.landing != 128<<10),
 			n == 128 && (g.cells != 64 || g.landing != 16<<10),
-			n <= 181 && cells > 256<<20:
+			n <= 128 && cells > 512<<20:
 			t.Fatalf("%d ranks: %+v", n, g)
 		}
 	}
@@ -96,18 +104,18 @@ func TestPlaces(t *testing.T) {
 				}
 				var in []extent
 				for c := range conduits.Class(conduits.NumClasses) {
-					in = append(in, extent{"ring", int64(g.ringOffset(c)), int64(ringCells + g.cells*cellBytes)},
-						extent{"landing", int64(g.landingOffset(c)), int64(g.landing)})
-					if g.landingOffset(c)%8 != 0 || g.ringOffset(c)%lineBytes != 0 {
+					in = append(in, extent{"landing", int64(g.landingOffset(c)), int64(g.landing)})
+					if g.landingOffset(c)%lineBytes != 0 {
 						t.Errorf("%v: unaligned", c)
 					}
 				}
-				disjoint(t, int64(g.pair()), in...)
+				in = append(in, extent{"cells", 0, int64(talkCells + g.cells*cellBytes)})
+				disjoint(t, int64(g.talk()), in...)
 				l := []extent{{"header", 0, hdrBytes}}
 				for r := range n {
 					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"segment", g.segmentOffset(r), g.segment})
 					for d := range n {
-						l = append(l, extent{"pair", g.pairOffset(r, d), int64(g.pair())})
+						l = append(l, extent{"talk", g.talkOffset(r, d), int64(g.talk())})
 					}
 				}
 				disjoint(t, g.total(), l...)

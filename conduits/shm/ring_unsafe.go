@@ -16,6 +16,7 @@ type outRing struct {
 	tail   uint64    // cells claimed
 	limit  uint64    // tail may not pass it: head as last seen, plus the ring
 	cells  unsafe.Pointer
+	far    uint64 // bytes from a status to the second part of its cell
 	mask   uint64
 	parked *uint32 // the receiver's, see notify
 	dst    int
@@ -27,13 +28,20 @@ type outRing struct {
 
 	head      *uint64 // published by the receiver
 	landHead  *uint64
-	cancelled uint64 // messages reserved and not sent
-	noCredit  uint64
+	cancelled uint64 // messages reserved and not sent, and skipped cells
+
+	// Of a ring of replies: the ring of the requests that they answer, how far
+	// apart the two were at the last reply, and for how many replies already.
+	requests *inRing
+	apart    uint64
+	steady   int
+	noCredit uint64
 }
 
 // inRing is the receiver's end.
 type inRing struct {
 	cells     unsafe.Pointer
+	far       uint64
 	head      uint64 // cells consumed
 	mask      uint64
 	published uint64
@@ -56,37 +64,49 @@ type inRing struct {
 	delivered uint64 // messages given to the Receiver
 }
 
+// place finds where messages of class c from src to dst travel: in the
+// conversation of whoever sends the requests.
+func (j *job) place(src, dst int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
+	if c == conduits.Reply {
+		src, dst = dst, src
+	}
+	p := j.talk(src, dst)
+	return unsafe.Add(p, talkCells+int(c)*nearClass), unsafe.Add(p, int(c)*talkClass), unsafe.Add(p, j.landingOffset(c))
+}
+
+// farFrom is how far the second part of a cell is from the first, by class.
+func farFrom(c conduits.Class) uint64 { return uint64(farAt + int(c)*(farBytes-nearClass)) }
+
 func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
-	p := j.pairBlock(src, dst)
-	ring := unsafe.Add(p, j.ringOffset(c))
-	r := &outRing{
-		cells:    unsafe.Add(ring, ringCells),
+	cells, words, landing := j.place(src, dst, c)
+	return &outRing{
+		cells:    cells,
+		far:      farFrom(c),
 		mask:     uint64(j.cells - 1),
 		limit:    uint64(j.cells),
 		parked:   j.c32(dst, ctlParked),
 		dst:      dst,
-		landing:  unsafe.Add(p, j.landingOffset(c)),
+		landing:  landing,
 		landSize: uint64(j.landing),
-		head:     (*uint64)(unsafe.Add(ring, ringHead)),
-		landHead: (*uint64)(unsafe.Add(ring, ringLandRead)),
+		head:     (*uint64)(unsafe.Add(words, talkHead)),
+		landHead: (*uint64)(unsafe.Add(words, talkLandRead)),
 	}
-	return r
 }
 
 func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
-	p := j.pairBlock(src, dst)
-	ring := unsafe.Add(p, j.ringOffset(c))
+	cells, words, landing := j.place(src, dst, c)
 	return &inRing{
-		cells:    unsafe.Add(ring, ringCells),
+		cells:    cells,
+		far:      farFrom(c),
 		mask:     uint64(j.cells - 1),
 		quarter:  uint64(j.cells / 4),
 		src:      src,
 		class:    c,
 		parked:   j.c32(src, ctlParked),
-		landing:  unsafe.Add(p, j.landingOffset(c)),
+		landing:  landing,
 		landSize: uint64(j.landing),
-		headWord: (*uint64)(unsafe.Add(ring, ringHead)),
-		landWord: (*uint64)(unsafe.Add(ring, ringLandRead)),
+		headWord: (*uint64)(unsafe.Add(words, talkHead)),
+		landWord: (*uint64)(unsafe.Add(words, talkLandRead)),
 	}
 }
 
@@ -101,14 +121,58 @@ const (
 	refLineShift = 42
 )
 
+// cell is where the status of message t goes.
 func (r *outRing) cell(t uint64) unsafe.Pointer {
 	return unsafe.Add(r.cells, (t&r.mask)*cellBytes)
+}
+
+// body is where a body of size bytes goes: beside the status at p if it fits,
+// which is one transfer of one line. bits go into the status.
+func (r *outRing) body(p unsafe.Pointer, size int) (at unsafe.Pointer, bits uint64) {
+	if size <= nearBytes {
+		return unsafe.Add(p, 8), 0
+	}
+	return unsafe.Add(p, r.far), stFar
 }
 
 // next is the cell that the receiver looks at.
 func (r *inRing) next() *uint64 {
 	return (*uint64)(unsafe.Add(r.cells, (r.head&r.mask)*cellBytes))
 }
+
+// A reply travels fastest in the line of its request, which the replier has
+// taken already to read it and the requester watches: measured 0.65 instead of
+// 0.95 times a bare flag. Both rings advance by one for each request that is
+// replied to; requests without a reply move them apart. align brings a ring of
+// replies back to its requests when the distance has not changed for some time,
+// by a message that says how many cells to skip.
+func (r *outRing) align() {
+	apart := (r.requests.head - r.tail) & r.mask
+	if apart == 0 {
+		return
+	}
+	if apart != r.apart {
+		r.apart, r.steady = apart, 0
+		return
+	}
+	if r.steady++; r.steady < steadyReplies {
+		return
+	}
+	r.steady = 0
+	if r.tail+apart >= r.limit {
+		r.limit = atomic.LoadUint64(r.head) + r.mask + 1
+		if r.tail+apart >= r.limit {
+			return
+		}
+	}
+	t := r.tail
+	r.tail += apart
+	r.cancelled += apart
+	storeRelease64((*uint64)(r.cell(t)), status(t, stSkip|apart))
+}
+
+// steadyReplies is how long a distance must last to be worth a skip.
+const steadyReplies = 16
 
 // room says whether a cell can be claimed, looking at the receiver's head only
 // when the last look does not suffice. The lock is held.
@@ -184,17 +248,19 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 	n := 0
 	for {
 		p := unsafe.Add(r.cells, (r.head&r.mask)*cellBytes)
-		if words := s >> stWordsShift & stWordsMask; s>>stSkipShift == plain(r.head) && words <= conduits.MaxWords {
+		if words := s >> stWordsShift & stWordsMask; s>>stSkipShift == plain(r.head) && words <= nearBytes/4 {
 			m.Src = r.src
 			m.Tag = conduits.Tag(s & stTagMask)
-			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kindShort])), words)
+			m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, 8)), words)
 			r.delivered++
+			// Before the handler, which may reply in the same line and thereby
+			// lose it. The sender waits for head, not for this.
+			storeRelease64((*uint64)(p), 0)
 			e.receiver.Receive(m)
 		} else if !e.deliver(r, m, p, s) {
 			e.corrupt(r, s)
 			return n
 		}
-		storeRelease64((*uint64)(p), 0)
 		r.head++
 		if r.head-r.published >= r.quarter {
 			r.published = r.head
@@ -221,24 +287,31 @@ func (e *Endpoint) credit(r *inRing) {
 	}
 }
 
-// plain is what the status of a short message in cell t begins with.
+// plain is what the status of message t begins with if it is short and near.
 func plain(t uint64) uint64 { return (t+1)&stSeqMask<<(stSeqShift-stSkipShift) | stValid>>stSkipShift }
 
-// deliver is the rest of drain: everything but a short message. It
-// trusts nothing that it reads and returns false if no sender of ours wrote it.
+// deliver is the rest of drain: everything but a short message beside its
+// status. It trusts nothing that it reads and returns false if no sender of ours wrote it.
 func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
-	const window = cellBytes
+	window, body := uint64(nearBytes), unsafe.Add(p, 8)
+	if s&stFar != 0 {
+		window, body = farBytes, unsafe.Add(p, r.far)
+	}
 	kind, words := s>>stKindShift&stKindMask, s>>stWordsShift&stWordsMask
 	used := uint64(wordsAt[kind]) + words*4
-	if s&stValid == 0 || s>>stSeqShift != (r.head+1)&stSeqMask || words > conduits.MaxWords || used > window {
+	skip := uint64(0) // see align
+	if s&stSkip != 0 && kind == kindShort {
+		skip = s & stTagMask
+	}
+	if s&stValid == 0 || skip > r.mask || s>>stSeqShift != (r.head+1)&stSeqMask || words > conduits.MaxWords || used > window {
 		return false
 	}
 	m.Src = r.src
 	m.Tag = conduits.Tag(s & stTagMask)
-	m.Words = unsafe.Slice((*uint32)(unsafe.Add(p, wordsAt[kind])), words)
+	m.Words = unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), words)
 	var h, end uint64
 	if kind != kindShort {
-		h = *(*uint64)(unsafe.Add(p, 8))
+		h = *(*uint64)(body)
 	}
 	switch kind {
 	case kindLanded:
@@ -257,10 +330,10 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		if h > window || at+h > window {
 			return false
 		}
-		m.Payload = unsafe.Slice((*byte)(unsafe.Add(p, at)), h)
+		m.Payload = unsafe.Slice((*byte)(unsafe.Add(body, at)), h)
 	case kindLong:
 		m.To = segment.NLA(h)
-		n := *(*uint64)(unsafe.Add(p, 16))
+		n := *(*uint64)(unsafe.Add(body, 8))
 		// The sender checked the range; the segment is ours, so check it again
 		// before making a slice of it.
 		v := &e.views[e.rank]
@@ -270,9 +343,13 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		}
 		m.Payload = b
 	}
-	if s&stSkip == 0 {
+	storeRelease64((*uint64)(p), 0)
+	switch {
+	case s&stSkip == 0:
 		r.delivered++
 		e.receiver.Receive(m)
+	case skip > 0:
+		r.head += skip - 1
 	}
 	m.Payload, m.To = nil, 0
 	if kind == kindLanded {
