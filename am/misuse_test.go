@@ -266,16 +266,26 @@ func TestRulesOfHandlers(t *testing.T) {
 			_, err = tk.PrepareMedium(hDone, 1, 1, 0)
 			return errors.Join(p.Commit(1), err)
 		}, []string{"second reply", "128 (bad)"}},
-		{"reply from a reply", false, Reply, func(tk *Token) error { return tk.ReplyShort(hDone) },
-			[]string{"128 (bad)", "runs for a reply"}},
-		{"prepare in a reply", false, Reply, func(tk *Token) error { _, err := tk.PrepareMedium(hDone, 0, 0, 0); return err },
-			[]string{"128 (bad)", "runs for a reply"}},
-		{"a token kept", false, 0, func(tk *Token) error { kept = tk; return nil },
-			[]string{"128 (bad)", "has returned"}},
-		{"wait in a handler", false, 0, func(tk *Token) error { return tk.Endpoint().Wait(nil, func() bool { return false }) },
-			[]string{"wait inside handler 128 (bad)", "must not block"}},
-		{"wait in a reply's handler", false, Reply, func(tk *Token) error { return tk.Endpoint().Wait(nil, func() bool { return false }) },
-			[]string{"wait inside handler 128 (bad)", "must not block"}},
+		{
+			"reply from a reply", false, Reply, func(tk *Token) error { return tk.ReplyShort(hDone) },
+			[]string{"128 (bad)", "runs for a reply"},
+		},
+		{
+			"prepare in a reply", false, Reply, func(tk *Token) error { _, err := tk.PrepareMedium(hDone, 0, 0, 0); return err },
+			[]string{"128 (bad)", "runs for a reply"},
+		},
+		{
+			"a token kept", false, 0, func(tk *Token) error { kept = tk; return nil },
+			[]string{"128 (bad)", "has returned"},
+		},
+		{
+			"wait in a handler", false, 0, func(tk *Token) error { return tk.Endpoint().Wait(nil, func() bool { return false }) },
+			[]string{"wait inside handler 128 (bad)", "must not block"},
+		},
+		{
+			"wait in a reply's handler", false, Reply, func(tk *Token) error { return tk.Endpoint().Wait(nil, func() bool { return false }) },
+			[]string{"wait inside handler 128 (bad)", "must not block"},
+		},
 		{"a request in a handler that would block", false, 0, func(tk *Token) error {
 			for {
 				if err := tk.Endpoint().RequestShort(tk.Endpoint().Rank(), hEchoed); err != nil {
@@ -290,12 +300,18 @@ func TestRulesOfHandlers(t *testing.T) {
 				}
 			}
 		}, []string{"long request inside handler 128 (bad)"}},
-		{"a request in a handler", true, 0, func(tk *Token) error { return tk.Endpoint().RequestShort(0, hEchoed) },
-			[]string{"short request inside handler 128 (bad)"}},
-		{"a try in a handler", true, 0, func(tk *Token) error { _, err := tk.Endpoint().TryRequestMedium(0, hEchoed, nil); return err },
-			[]string{"medium request inside handler 128 (bad)"}},
-		{"a poll in a handler", true, 0, func(tk *Token) error { tk.Endpoint().Poll(); return tk.Endpoint().Conduit().Err() },
-			[]string{"poll inside handler 128 (bad)"}},
+		{
+			"a request in a handler", true, 0, func(tk *Token) error { return tk.Endpoint().RequestShort(0, hEchoed) },
+			[]string{"short request inside handler 128 (bad)"},
+		},
+		{
+			"a try in a handler", true, 0, func(tk *Token) error { _, err := tk.Endpoint().TryRequestMedium(0, hEchoed, nil); return err },
+			[]string{"medium request inside handler 128 (bad)"},
+		},
+		{
+			"a poll in a handler", true, 0, func(tk *Token) error { tk.Endpoint().Poll(); return tk.Endpoint().Conduit().Err() },
+			[]string{"poll inside handler 128 (bad)"},
+		},
 		{"a failed reply that is dropped", false, 0, func(tk *Token) error {
 			says(t, "a failed reply that is dropped", tk.ReplyShort(250), ErrBadArg, "250", "no handler")
 			return nil
@@ -309,8 +325,10 @@ func TestRulesOfHandlers(t *testing.T) {
 			says(t, "a prepared reply of -1 arguments", err, ErrBadArg, "-1 arguments")
 			return nil
 		}, []string{"128 (bad) did not reply", "-1 arguments"}},
-		{"a prepared reply that is left", false, 0, func(tk *Token) error { _, err := tk.PrepareMedium(hDone, 9, 9, 0); return err },
-			[]string{"128 (bad)", "neither committed nor cancelled"}},
+		{
+			"a prepared reply that is left", false, 0, func(tk *Token) error { _, err := tk.PrepareMedium(hDone, 9, 9, 0); return err },
+			[]string{"128 (bad)", "neither committed nor cancelled"},
+		},
 	} {
 		const hBad HandlerID = 128
 		var inside error

@@ -2,7 +2,6 @@ package barrier
 
 import (
 	"strconv"
-
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"

@@ -126,11 +126,26 @@ func TestCheckRemote(t *testing.T) {
 		n    uint64
 		ok   bool
 	}{
-		{0, 0, 0, true}, {0, 0, size, true}, {0, size, 0, true}, {0, size - 1, 1, true}, {0, 1, size - 1, true},
-		{0, 0, size + 1, false}, {0, size, 1, false}, {0, size - 7, 8, false}, {0, -1, 1, false}, {0, -1, 0, false},
-		{0, -1, size, false}, {0, size + 1, 0, false}, {0, 1, 1<<64 - 1, false}, {0, 0, 1<<64 - 1, false}, {0, 1 << 62, 1, false},
-		{1, 0, 0, true}, {1, 0, 1, false}, {1, 1, 0, false},
-		{2, int64(segment.MaxAttach) - 1, 1, true}, {2, int64(segment.MaxAttach), 1, false},
+		{0, 0, 0, true},
+		{0, 0, size, true},
+		{0, size, 0, true},
+		{0, size - 1, 1, true},
+		{0, 1, size - 1, true},
+		{0, 0, size + 1, false},
+		{0, size, 1, false},
+		{0, size - 7, 8, false},
+		{0, -1, 1, false},
+		{0, -1, 0, false},
+		{0, -1, size, false},
+		{0, size + 1, 0, false},
+		{0, 1, 1<<64 - 1, false},
+		{0, 0, 1<<64 - 1, false},
+		{0, 1 << 62, 1, false},
+		{1, 0, 0, true},
+		{1, 0, 1, false},
+		{1, 1, 0, false},
+		{2, int64(segment.MaxAttach) - 1, 1, true},
+		{2, int64(segment.MaxAttach), 1, false},
 	} {
 		err := CheckRemote(f, "put", c.rank, base+segment.NLA(c.off), c.n)
 		if c.ok && err != nil {

@@ -142,8 +142,16 @@ func TestBadLengths(t *testing.T) {
 		refused("outside the segment", x.PutStrided(1, at(8), []int{len(j.segs[1]) - 8}, b, 0, one, 1, []int{2}))
 		refused("outside the segment", x.PutStrided(1, at(-8), []int{8}, b, 0, one, 1, []int{2}))
 		for _, c := range []struct{ off, stride, elem, count int }{
-			{-1, 1, 1, 1}, {17, 1, 1, 1}, {16, 1, 1, 1}, {0, -1, 1, 2}, {15, 1, 1, 2}, {0, 15, 2, 2}, {9, -8, 8, 2},
-			{0, math.MaxInt, 1, 2}, {math.MaxInt, 1, 1, 2}, {math.MinInt, 1, 1, 2},
+			{-1, 1, 1, 1},
+			{17, 1, 1, 1},
+			{16, 1, 1, 1},
+			{0, -1, 1, 2},
+			{15, 1, 1, 2},
+			{0, 15, 2, 2},
+			{9, -8, 8, 2},
+			{0, math.MaxInt, 1, 2},
+			{math.MaxInt, 1, 1, 2},
+			{math.MinInt, 1, 1, 2},
 		} {
 			refused("leave the local slice of 16 bytes",
 				x.PutStrided(1, at(64), []int{16}, b, c.off, []int{c.stride}, c.elem, []int{c.count}))
@@ -242,10 +250,12 @@ func TestNotBound(t *testing.T) {
 	_, err2 := x.LoadInt64(0, at(0))
 	_, err3 := x.WaitUntil(at(0), Eq, 0)
 	_, err4 := x.TryNBI(All)
-	for i, err := range []error{x.Put(0, at(0), b), x.Get(b, 0, at(0)), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
+	for i, err := range []error{
+		x.Put(0, at(0), b), x.Get(b, 0, at(0)), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
 		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
 		r.GetNBI(b, 0, at(0)), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
-		r.AtomicInt32NBI(nil, 0, at(0), AtomicAdd, 1, 0), r.PutVectorNBI(0, nil, nil), x.PutVector(0, nil, nil)} {
+		r.AtomicInt32NBI(nil, 0, at(0), AtomicAdd, 1, 0), r.PutVectorNBI(0, nil, nil), x.PutVector(0, nil, nil),
+	} {
 		if !errors.Is(err, ErrNotInit) {
 			t.Errorf("call %d: %v", i, err)
 		}

@@ -164,6 +164,7 @@ func result64(p *uint64) result { return result{kind: resultWord64, r64: p} }
 func fcaaTo32(p *uint32, ok *bool) result {
 	return result{kind: resultFCAA32, r32: p, ok: ok}
 }
+
 func fcaaTo64(p *uint64, ok *bool) result {
 	return result{kind: resultFCAA64, r64: p, ok: ok}
 }

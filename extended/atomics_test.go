@@ -99,52 +99,90 @@ func sameBits[T number](x, y T) bool {
 	return x == y
 }
 
-var opNumbers = map[string]AtomicOp{"swap": AtomicSwap, "add": AtomicAdd, "and": AtomicAnd, "or": AtomicOr,
-	"xor": AtomicXor, "min": AtomicMin, "max": AtomicMax}
+var opNumbers = map[string]AtomicOp{
+	"swap": AtomicSwap, "add": AtomicAdd, "and": AtomicAnd, "or": AtomicOr,
+	"xor": AtomicXor, "min": AtomicMin, "max": AtomicMax,
+}
 
 func allTyped(x *Endpoint, g *Region) (i32 *typed[int32], u32 *typed[uint32], i64 *typed[int64], u64 *typed[uint64], f32 *typed[float32], f64 *typed[float64]) {
-	i32 = &typed[int32]{name: "int32", size: 4, load: x.LoadInt32, store: x.StoreInt32, cas: x.CompareAndSwapInt32,
+	i32 = &typed[int32]{
+		name: "int32", size: 4, load: x.LoadInt32, store: x.StoreInt32, cas: x.CompareAndSwapInt32,
 		op: x.AtomicInt32, nb: x.AtomicInt32NB, nbi: g.AtomicInt32NBI, fcaa: x.FetchCompareAddInt32, fcnb: x.FetchCompareAddInt32NB,
-		fetch: map[string]func(int, segment.NLA, int32) (int32, error){"swap": x.SwapInt32, "add": x.FetchAddInt32, "sub": x.FetchSubInt32,
-			"min": x.FetchMinInt32, "max": x.FetchMaxInt32, "and": x.FetchAndInt32, "or": x.FetchOrInt32, "xor": x.FetchXorInt32},
-		do: map[string]func(int, segment.NLA, int32) error{"add": x.AddInt32, "sub": x.SubInt32,
-			"min": x.MinInt32, "max": x.MaxInt32, "and": x.AndInt32, "or": x.OrInt32, "xor": x.XorInt32},
-		bitwise: bitwise[int32], gen: rapid.OneOf(rapid.Int32(), rapid.SampledFrom([]int32{0, 1, -1, math.MinInt32, math.MaxInt32}))}
-	u32 = &typed[uint32]{name: "uint32", size: 4, load: x.LoadUint32, store: x.StoreUint32, cas: x.CompareAndSwapUint32,
+		fetch: map[string]func(int, segment.NLA, int32) (int32, error){
+			"swap": x.SwapInt32, "add": x.FetchAddInt32, "sub": x.FetchSubInt32,
+			"min": x.FetchMinInt32, "max": x.FetchMaxInt32, "and": x.FetchAndInt32, "or": x.FetchOrInt32, "xor": x.FetchXorInt32,
+		},
+		do: map[string]func(int, segment.NLA, int32) error{
+			"add": x.AddInt32, "sub": x.SubInt32,
+			"min": x.MinInt32, "max": x.MaxInt32, "and": x.AndInt32, "or": x.OrInt32, "xor": x.XorInt32,
+		},
+		bitwise: bitwise[int32], gen: rapid.OneOf(rapid.Int32(), rapid.SampledFrom([]int32{0, 1, -1, math.MinInt32, math.MaxInt32})),
+	}
+	u32 = &typed[uint32]{
+		name: "uint32", size: 4, load: x.LoadUint32, store: x.StoreUint32, cas: x.CompareAndSwapUint32,
 		op: x.AtomicUint32, nb: x.AtomicUint32NB, nbi: g.AtomicUint32NBI, fcaa: x.FetchCompareAddUint32, fcnb: x.FetchCompareAddUint32NB,
-		fetch: map[string]func(int, segment.NLA, uint32) (uint32, error){"swap": x.SwapUint32, "add": x.FetchAddUint32, "sub": x.FetchSubUint32,
-			"min": x.FetchMinUint32, "max": x.FetchMaxUint32, "and": x.FetchAndUint32, "or": x.FetchOrUint32, "xor": x.FetchXorUint32},
-		do: map[string]func(int, segment.NLA, uint32) error{"add": x.AddUint32, "sub": x.SubUint32,
-			"min": x.MinUint32, "max": x.MaxUint32, "and": x.AndUint32, "or": x.OrUint32, "xor": x.XorUint32},
-		bitwise: bitwise[uint32], gen: rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 1, math.MaxUint32, 1 << 31}))}
-	i64 = &typed[int64]{name: "int64", size: 8, load: x.LoadInt64, store: x.StoreInt64, cas: x.CompareAndSwapInt64,
+		fetch: map[string]func(int, segment.NLA, uint32) (uint32, error){
+			"swap": x.SwapUint32, "add": x.FetchAddUint32, "sub": x.FetchSubUint32,
+			"min": x.FetchMinUint32, "max": x.FetchMaxUint32, "and": x.FetchAndUint32, "or": x.FetchOrUint32, "xor": x.FetchXorUint32,
+		},
+		do: map[string]func(int, segment.NLA, uint32) error{
+			"add": x.AddUint32, "sub": x.SubUint32,
+			"min": x.MinUint32, "max": x.MaxUint32, "and": x.AndUint32, "or": x.OrUint32, "xor": x.XorUint32,
+		},
+		bitwise: bitwise[uint32], gen: rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 1, math.MaxUint32, 1 << 31})),
+	}
+	i64 = &typed[int64]{
+		name: "int64", size: 8, load: x.LoadInt64, store: x.StoreInt64, cas: x.CompareAndSwapInt64,
 		op: x.AtomicInt64, nb: x.AtomicInt64NB, nbi: g.AtomicInt64NBI, fcaa: x.FetchCompareAddInt64, fcnb: x.FetchCompareAddInt64NB,
-		fetch: map[string]func(int, segment.NLA, int64) (int64, error){"swap": x.SwapInt64, "add": x.FetchAddInt64, "sub": x.FetchSubInt64,
-			"min": x.FetchMinInt64, "max": x.FetchMaxInt64, "and": x.FetchAndInt64, "or": x.FetchOrInt64, "xor": x.FetchXorInt64},
-		do: map[string]func(int, segment.NLA, int64) error{"add": x.AddInt64, "sub": x.SubInt64,
-			"min": x.MinInt64, "max": x.MaxInt64, "and": x.AndInt64, "or": x.OrInt64, "xor": x.XorInt64},
-		bitwise: bitwise[int64], gen: rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MinInt64, math.MaxInt64}))}
-	u64 = &typed[uint64]{name: "uint64", size: 8, load: x.LoadUint64, store: x.StoreUint64, cas: x.CompareAndSwapUint64,
+		fetch: map[string]func(int, segment.NLA, int64) (int64, error){
+			"swap": x.SwapInt64, "add": x.FetchAddInt64, "sub": x.FetchSubInt64,
+			"min": x.FetchMinInt64, "max": x.FetchMaxInt64, "and": x.FetchAndInt64, "or": x.FetchOrInt64, "xor": x.FetchXorInt64,
+		},
+		do: map[string]func(int, segment.NLA, int64) error{
+			"add": x.AddInt64, "sub": x.SubInt64,
+			"min": x.MinInt64, "max": x.MaxInt64, "and": x.AndInt64, "or": x.OrInt64, "xor": x.XorInt64,
+		},
+		bitwise: bitwise[int64], gen: rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MinInt64, math.MaxInt64})),
+	}
+	u64 = &typed[uint64]{
+		name: "uint64", size: 8, load: x.LoadUint64, store: x.StoreUint64, cas: x.CompareAndSwapUint64,
 		op: x.AtomicUint64, nb: x.AtomicUint64NB, nbi: g.AtomicUint64NBI, fcaa: x.FetchCompareAddUint64, fcnb: x.FetchCompareAddUint64NB,
-		fetch: map[string]func(int, segment.NLA, uint64) (uint64, error){"swap": x.SwapUint64, "add": x.FetchAddUint64, "sub": x.FetchSubUint64,
-			"min": x.FetchMinUint64, "max": x.FetchMaxUint64, "and": x.FetchAndUint64, "or": x.FetchOrUint64, "xor": x.FetchXorUint64},
-		do: map[string]func(int, segment.NLA, uint64) error{"add": x.AddUint64, "sub": x.SubUint64,
-			"min": x.MinUint64, "max": x.MaxUint64, "and": x.AndUint64, "or": x.OrUint64, "xor": x.XorUint64},
-		bitwise: bitwise[uint64], gen: rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxUint64, 1 << 63}))}
-	f32 = &typed[float32]{name: "float32", size: 4, load: x.LoadFloat32, store: x.StoreFloat32, cas: x.CompareAndSwapFloat32,
+		fetch: map[string]func(int, segment.NLA, uint64) (uint64, error){
+			"swap": x.SwapUint64, "add": x.FetchAddUint64, "sub": x.FetchSubUint64,
+			"min": x.FetchMinUint64, "max": x.FetchMaxUint64, "and": x.FetchAndUint64, "or": x.FetchOrUint64, "xor": x.FetchXorUint64,
+		},
+		do: map[string]func(int, segment.NLA, uint64) error{
+			"add": x.AddUint64, "sub": x.SubUint64,
+			"min": x.MinUint64, "max": x.MaxUint64, "and": x.AndUint64, "or": x.OrUint64, "xor": x.XorUint64,
+		},
+		bitwise: bitwise[uint64], gen: rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1, math.MaxUint64, 1 << 63})),
+	}
+	f32 = &typed[float32]{
+		name: "float32", size: 4, load: x.LoadFloat32, store: x.StoreFloat32, cas: x.CompareAndSwapFloat32,
 		op: x.AtomicFloat32, nb: x.AtomicFloat32NB, nbi: g.AtomicFloat32NBI,
-		fetch: map[string]func(int, segment.NLA, float32) (float32, error){"swap": x.SwapFloat32, "add": x.FetchAddFloat32, "sub": x.FetchSubFloat32,
-			"min": x.FetchMinFloat32, "max": x.FetchMaxFloat32},
-		do: map[string]func(int, segment.NLA, float32) error{"add": x.AddFloat32, "sub": x.SubFloat32,
-			"min": x.MinFloat32, "max": x.MaxFloat32},
-		gen: rapid.OneOf(rapid.Float32(), rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 1, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}))}
-	f64 = &typed[float64]{name: "float64", size: 8, load: x.LoadFloat64, store: x.StoreFloat64, cas: x.CompareAndSwapFloat64,
+		fetch: map[string]func(int, segment.NLA, float32) (float32, error){
+			"swap": x.SwapFloat32, "add": x.FetchAddFloat32, "sub": x.FetchSubFloat32,
+			"min": x.FetchMinFloat32, "max": x.FetchMaxFloat32,
+		},
+		do: map[string]func(int, segment.NLA, float32) error{
+			"add": x.AddFloat32, "sub": x.SubFloat32,
+			"min": x.MinFloat32, "max": x.MaxFloat32,
+		},
+		gen: rapid.OneOf(rapid.Float32(), rapid.SampledFrom([]float32{0, float32(math.Copysign(0, -1)), 1, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))})),
+	}
+	f64 = &typed[float64]{
+		name: "float64", size: 8, load: x.LoadFloat64, store: x.StoreFloat64, cas: x.CompareAndSwapFloat64,
 		op: x.AtomicFloat64, nb: x.AtomicFloat64NB, nbi: g.AtomicFloat64NBI,
-		fetch: map[string]func(int, segment.NLA, float64) (float64, error){"swap": x.SwapFloat64, "add": x.FetchAddFloat64, "sub": x.FetchSubFloat64,
-			"min": x.FetchMinFloat64, "max": x.FetchMaxFloat64},
-		do: map[string]func(int, segment.NLA, float64) error{"add": x.AddFloat64, "sub": x.SubFloat64,
-			"min": x.MinFloat64, "max": x.MaxFloat64},
-		gen: rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, math.NaN(), math.Inf(1), math.Inf(-1)}))}
+		fetch: map[string]func(int, segment.NLA, float64) (float64, error){
+			"swap": x.SwapFloat64, "add": x.FetchAddFloat64, "sub": x.FetchSubFloat64,
+			"min": x.FetchMinFloat64, "max": x.FetchMaxFloat64,
+		},
+		do: map[string]func(int, segment.NLA, float64) error{
+			"add": x.AddFloat64, "sub": x.SubFloat64,
+			"min": x.MinFloat64, "max": x.MaxFloat64,
+		},
+		gen: rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, math.NaN(), math.Inf(1), math.Inf(-1)})),
+	}
 	return
 }
 
@@ -171,8 +209,10 @@ func TestAtomicsModel(t *testing.T) {
 
 func checkModel[T number](t *testing.T, of func(*Endpoint) *typed[T]) {
 	rapid.Check(t, func(t *rapid.T) {
-		j := newFake(2, fakeOptions{direct: rapid.Bool().Draw(t, "direct"), eager: rapid.Bool().Draw(t, "eager"),
-			seed: rapid.Uint64().Draw(t, "seed"), config: Config{AlwaysHandle: rapid.Bool().Draw(t, "always")}})
+		j := newFake(2, fakeOptions{
+			direct: rapid.Bool().Draw(t, "direct"), eager: rapid.Bool().Draw(t, "eager"),
+			seed: rapid.Uint64().Draw(t, "seed"), config: Config{AlwaysHandle: rapid.Bool().Draw(t, "always")},
+		})
 		x := j.eps[0].x
 		a := of(x)
 		var names, plain []string
@@ -362,10 +402,17 @@ func checkBad[T number](t *testing.T, x *Endpoint, a *typed[T]) {
 		rank int
 		addr segment.NLA
 	}{
-		{"rank -1", -1, at(0)}, {"rank 2", 2, at(0)}, {"huge rank", math.MaxInt, at(0)},
-		{"before", 1, at(-a.size)}, {"end", 1, at(size)}, {"far", 1, at(1 << 40)}, {"zero", 1, 0},
+		{"rank -1", -1, at(0)},
+		{"rank 2", 2, at(0)},
+		{"huge rank", math.MaxInt, at(0)},
+		{"before", 1, at(-a.size)},
+		{"end", 1, at(size)},
+		{"far", 1, at(1 << 40)},
+		{"zero", 1, 0},
 		{"wrapping", 1, ^segment.NLA(0) - segment.NLA(a.size) + 1},
-		{"unaligned by 1", 1, at(1)}, {"unaligned by half", 1, at(a.size / 2)}, {"across the end", 1, at(size - a.size/2)},
+		{"unaligned by 1", 1, at(1)},
+		{"unaligned by half", 1, at(a.size / 2)},
+		{"across the end", 1, at(size - a.size/2)},
 	} {
 		bad := func(form string, err error) {
 			t.Helper()

@@ -244,9 +244,12 @@ func main() {
 		}
 	}
 	for _, t := range []typ{
-		{"int32", "Int32", "Uint32", false, 4}, {"uint32", "Uint32", "Uint32", false, 4},
-		{"int64", "Int64", "Uint64", false, 8}, {"uint64", "Uint64", "Uint64", false, 8},
-		{"float32", "Float32", "Uint32", true, 4}, {"float64", "Float64", "Uint64", true, 8},
+		{"int32", "Int32", "Uint32", false, 4},
+		{"uint32", "Uint32", "Uint32", false, 4},
+		{"int64", "Int64", "Uint64", false, 8},
+		{"uint64", "Uint64", "Uint64", false, 8},
+		{"float32", "Float32", "Uint32", true, 4},
+		{"float64", "Float64", "Uint64", true, 8},
 	} {
 		do(basic, t)
 		at := " the " + t.T + " at to of rank"

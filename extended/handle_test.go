@@ -332,8 +332,10 @@ func (m *handleMachine) drop(t *rapid.T, h Handle) {
 
 func TestHandlesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := fakeOptions{hold: true, eager: rapid.Bool().Draw(t, "eager"), seed: rapid.Uint64().Draw(t, "seed"),
-			direct: rapid.Bool().Draw(t, "direct"), config: Config{AlwaysHandle: rapid.Bool().Draw(t, "always")}}
+		o := fakeOptions{
+			hold: true, eager: rapid.Bool().Draw(t, "eager"), seed: rapid.Uint64().Draw(t, "seed"),
+			direct: rapid.Bool().Draw(t, "direct"), config: Config{AlwaysHandle: rapid.Bool().Draw(t, "always")},
+		}
 		j := newFake(2, o)
 		m := &handleMachine{ep: j.eps[0], x: j.eps[0].x, live: map[Handle]bool{}}
 		fresh := func(t *rapid.T, h Handle, err error) {

@@ -357,45 +357,57 @@ func (r *Region) shape(s *shape) error {
 //
 // toStrides, srcStrides and counts are not kept.
 func (x *Endpoint) PutStrided(dst int, to segment.NLA, toStrides []int, src []byte, srcOff int, srcStrides []int, elem int, counts []int) error {
-	s := shape{what: "extended: strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
-		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts}
+	s := shape{
+		what: "extended: strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
+		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts,
+	}
 	return x.shape(&s)
 }
 
 // GetStrided is PutStrided in the other direction.
 func (x *Endpoint) GetStrided(dst []byte, dstOff int, dstStrides []int, src int, from segment.NLA, fromStrides []int, elem int, counts []int) error {
-	s := shape{what: "extended: strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
-		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts}
+	s := shape{
+		what: "extended: strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
+		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
+	}
 	return x.shape(&s)
 }
 
 // PutStridedNB begins a PutStrided. src must stay as it is until the handle is
 // synchronized; the lists are not kept.
 func (x *Endpoint) PutStridedNB(dst int, to segment.NLA, toStrides []int, src []byte, srcOff int, srcStrides []int, elem int, counts []int) (Handle, error) {
-	s := shape{what: "extended: non-blocking strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
-		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts}
+	s := shape{
+		what: "extended: non-blocking strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
+		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts,
+	}
 	return x.shapeNB(&s)
 }
 
 // GetStridedNB begins a GetStrided. dst must not be touched until the handle is
 // synchronized; the lists are not kept.
 func (x *Endpoint) GetStridedNB(dst []byte, dstOff int, dstStrides []int, src int, from segment.NLA, fromStrides []int, elem int, counts []int) (Handle, error) {
-	s := shape{what: "extended: non-blocking strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
-		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts}
+	s := shape{
+		what: "extended: non-blocking strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
+		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
+	}
 	return x.shapeNB(&s)
 }
 
 // PutStridedNBI is Endpoint.PutStridedNB counted in the region.
 func (r *Region) PutStridedNBI(dst int, to segment.NLA, toStrides []int, src []byte, srcOff int, srcStrides []int, elem int, counts []int) error {
-	s := shape{what: "extended: implicit strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
-		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts}
+	s := shape{
+		what: "extended: implicit strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
+		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts,
+	}
 	return r.shape(&s)
 }
 
 // GetStridedNBI is Endpoint.GetStridedNB counted in the region.
 func (r *Region) GetStridedNBI(dst []byte, dstOff int, dstStrides []int, src int, from segment.NLA, fromStrides []int, elem int, counts []int) error {
-	s := shape{what: "extended: implicit strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
-		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts}
+	s := shape{
+		what: "extended: implicit strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
+		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
+	}
 	return r.shape(&s)
 }
 
@@ -405,45 +417,57 @@ func (r *Region) GetStridedNBI(dst []byte, dstOff int, dstStrides []int, src int
 // everything lies in the segment and in src; nothing to move is no error. tos
 // and offs are not kept. Target runs must not overlap.
 func (x *Endpoint) PutIndexed(dst int, tos []segment.NLA, toLen int, src []byte, offs []int, srcLen int) error {
-	s := shape{what: "extended: indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
-		local: src, offs: offs, llen: srcLen}
+	s := shape{
+		what: "extended: indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
+		local: src, offs: offs, llen: srcLen,
+	}
 	return x.shape(&s)
 }
 
 // GetIndexed is PutIndexed in the other direction.
 func (x *Endpoint) GetIndexed(dst []byte, offs []int, dstLen int, src int, froms []segment.NLA, fromLen int) error {
-	s := shape{what: "extended: indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
-		local: dst, offs: offs, llen: dstLen}
+	s := shape{
+		what: "extended: indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
+		local: dst, offs: offs, llen: dstLen,
+	}
 	return x.shape(&s)
 }
 
 // PutIndexedNB begins a PutIndexed. src must stay as it is until the handle is
 // synchronized; the lists are not kept.
 func (x *Endpoint) PutIndexedNB(dst int, tos []segment.NLA, toLen int, src []byte, offs []int, srcLen int) (Handle, error) {
-	s := shape{what: "extended: non-blocking indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
-		local: src, offs: offs, llen: srcLen}
+	s := shape{
+		what: "extended: non-blocking indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
+		local: src, offs: offs, llen: srcLen,
+	}
 	return x.shapeNB(&s)
 }
 
 // GetIndexedNB begins a GetIndexed. dst must not be touched until the handle is
 // synchronized; the lists are not kept.
 func (x *Endpoint) GetIndexedNB(dst []byte, offs []int, dstLen int, src int, froms []segment.NLA, fromLen int) (Handle, error) {
-	s := shape{what: "extended: non-blocking indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
-		local: dst, offs: offs, llen: dstLen}
+	s := shape{
+		what: "extended: non-blocking indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
+		local: dst, offs: offs, llen: dstLen,
+	}
 	return x.shapeNB(&s)
 }
 
 // PutIndexedNBI is Endpoint.PutIndexedNB counted in the region.
 func (r *Region) PutIndexedNBI(dst int, tos []segment.NLA, toLen int, src []byte, offs []int, srcLen int) error {
-	s := shape{what: "extended: implicit indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
-		local: src, offs: offs, llen: srcLen}
+	s := shape{
+		what: "extended: implicit indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
+		local: src, offs: offs, llen: srcLen,
+	}
 	return r.shape(&s)
 }
 
 // GetIndexedNBI is Endpoint.GetIndexedNB counted in the region.
 func (r *Region) GetIndexedNBI(dst []byte, offs []int, dstLen int, src int, froms []segment.NLA, fromLen int) error {
-	s := shape{what: "extended: implicit indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
-		local: dst, offs: offs, llen: dstLen}
+	s := shape{
+		what: "extended: implicit indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
+		local: dst, offs: offs, llen: dstLen,
+	}
 	return r.shape(&s)
 }
 

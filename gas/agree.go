@@ -81,8 +81,10 @@ func (n *Node) agree(mine statement) (statement, error) {
 // same kind.
 func (n *Node) same(op uint8, value uint64, failed error, asked, largest uint64) error {
 	rank := uint32(n.rank)
-	mine := statement{opLow: op, opHigh: op, opLowAt: rank, opHighAt: rank, reasonAt: rank,
-		low: value, high: value, lowAt: rank, highAt: rank}
+	mine := statement{
+		opLow: op, opHigh: op, opLowAt: rank, opHighAt: rank, reasonAt: rank,
+		low: value, high: value, lowAt: rank, highAt: rank,
+	}
 	switch {
 	case errors.Is(failed, ErrResource):
 		mine.reason, mine.asked, mine.largest = reasonNoMemory, asked, largest

@@ -162,8 +162,10 @@ func notWord[T any](op string) error {
 	return errs.BadArg("%s: atomics need a type of 4 or 8 bytes; %s has %d", op, typeName[T](), unsafe.Sizeof(t))
 }
 
-var opNames = [conduits.NumAtomicOps]string{"gas: Load", "gas: Store", "gas: Swap", "gas: CompareAndSwap", "gas: FetchAdd",
-	"gas: FetchAnd", "gas: FetchOr", "gas: FetchXor", "gas: FetchMin", "gas: FetchMax", "gas: FetchCompareAdd"}
+var opNames = [conduits.NumAtomicOps]string{
+	"gas: Load", "gas: Store", "gas: Swap", "gas: CompareAndSwap", "gas: FetchAdd",
+	"gas: FetchAnd", "gas: FetchOr", "gas: FetchXor", "gas: FetchMin", "gas: FetchMax", "gas: FetchCompareAdd",
+}
 
 // wordSlow performs an atomic on T as bits through the conduit, or says what is
 // wrong with it.

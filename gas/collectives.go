@@ -166,9 +166,11 @@ const collFaultWords = 11
 func (f collFault) words() [collFaultWords]uint32 {
 	la, ha := am.Pack64(f.callA.size)
 	lb, hb := am.Pack64(f.callB.size)
-	return [collFaultWords]uint32{f.seq, f.a, f.b,
+	return [collFaultWords]uint32{
+		f.seq, f.a, f.b,
 		uint32(f.callA.kind), f.callA.root, la, ha,
-		uint32(f.callB.kind), f.callB.root, lb, hb}
+		uint32(f.callB.kind), f.callB.root, lb, hb,
+	}
 }
 
 func parseFault(w []uint32) collFault {
@@ -210,14 +212,17 @@ func collWake(t *am.Token) {
 }
 
 func (c *collectives) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, args, &c.wanted, true) }
+
 func (c *collectives) onOffer(t *am.Token, args []uint32, _ []byte) {
 	c.note(t, args, &c.offered, false)
 }
 
 // note keeps what a waiting rank has said, and answers if it waits in vain.
 func (c *collectives) note(t *am.Token, args []uint32, in *collNotes, ready bool) {
-	w := collNote{set: true, seq: args[0], src: uint32(t.Src()),
-		call: collCall{kind: collKind(args[2]), root: args[3], size: am.Unpack64(args[4], args[5])}}
+	w := collNote{
+		set: true, seq: args[0], src: uint32(t.Src()),
+		call: collCall{kind: collKind(args[2]), root: args[3], size: am.Unpack64(args[4], args[5])},
+	}
 	dir, i, ok := collSlot(args[1])
 	if !ok {
 		return

@@ -157,9 +157,11 @@ type listed struct {
 }
 
 func partsOf(p Ptr[waiter]) listed {
-	return listed{p,
+	return listed{
+		p,
 		Field(p, func(w *waiter) *Ptr[waiter] { return &w.next }),
-		Field(p, func(w *waiter) *uint64 { return &w.awake })}
+		Field(p, func(w *waiter) *uint64 { return &w.awake }),
+	}
 }
 
 // enter puts w, which is not awake, at the head of the list.

@@ -378,8 +378,15 @@ func TestParseSize(t *testing.T) {
 
 func TestLaunchedPlace(t *testing.T) {
 	for _, c := range []struct{ rank, size, want string }{
-		{"7", "4", `ARGON_RANK="7"`}, {"4", "4", "0 to 3"}, {"-1", "4", `"-1"`}, {"x", "4", `"x"`}, {"", "4", `ARGON_RANK=""`},
-		{"0", "", `ARGON_SIZE=""`}, {"0", "0", `ARGON_SIZE="0"`}, {"0", "many", `"many"`}, {"0", "9999999", "65536"},
+		{"7", "4", `ARGON_RANK="7"`},
+		{"4", "4", "0 to 3"},
+		{"-1", "4", `"-1"`},
+		{"x", "4", `"x"`},
+		{"", "4", `ARGON_RANK=""`},
+		{"0", "", `ARGON_SIZE=""`},
+		{"0", "0", `ARGON_SIZE="0"`},
+		{"0", "many", `"many"`},
+		{"0", "9999999", "65536"},
 	} {
 		env := map[string]string{"ARGON_RANK": c.rank, "ARGON_SIZE": c.size}
 		_, ok, err := launchedPlace(func(k string) string { return env[k] })

@@ -211,8 +211,10 @@ func run(args []string) int {
 // when it started (nohup) stay ignored.
 func signals() <-chan os.Signal {
 	ch := make(chan os.Signal, 16)
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT} {
+	for _, s := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
+	} {
 		if !signal.Ignored(s) {
 			signal.Notify(ch, s)
 		}

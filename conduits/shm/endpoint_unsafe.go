@@ -47,15 +47,15 @@ type Endpoint struct {
 	armed   int
 	nested  atomic.Int32 // handlers that sleep until they can reply
 
-	received               [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
-	replies, noReplies     atomic.Uint64                      // sent, and not for want of credit, likewise
-	puts, gets, atomics    atomic.Uint64
-	parks, wakes, released atomic.Uint64
-	connectMu              sync.Mutex
-	attached               atomic.Bool
-	closed                 atomic.Bool
-	failed                 atomic.Pointer[conduits.PeerError]
-	start                  time.Time
+	received            [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
+	replies, noReplies  atomic.Uint64                      // sent, and not for want of credit, likewise
+	puts, gets, atomics atomic.Uint64
+	parks, wakes        atomic.Uint64
+	connectMu           sync.Mutex
+	attached            atomic.Bool
+	closed              atomic.Bool
+	failed              atomic.Pointer[conduits.PeerError]
+	start               time.Time
 }
 
 // idle is the blocked reason of callers that give none.

@@ -460,7 +460,8 @@ func TestWhereRanksWait(t *testing.T) {
 				stop(t, (<-pids)[1])
 				sig <- syscall.SIGQUIT
 			})
-		}}).Want(t, launch.StatusQuit)
+		},
+	}).Want(t, launch.StatusQuit)
 	text := log.String()
 	lines := []string{
 		fmt.Sprintf("gasrun:   rank 1 (pid %d): has not attached; the process is stopped\n", r.Ranks[1].Pid),
