@@ -82,7 +82,10 @@ func (n *Node) Barrier() error {
 	if err := n.b.Notify(barrierID, 0); err != nil {
 		return err
 	}
-	return n.b.Wait(barrierID, 0)
+	if err := n.b.Wait(barrierID, 0); err != nil {
+		return departed(err)
+	}
+	return nil
 }
 
 // BarrierNotify begins a barrier, and BarrierWait ends it: a rank may compute in
@@ -91,11 +94,21 @@ func (n *Node) BarrierNotify() error { return n.b.Notify(barrierID, 0) }
 
 // BarrierWait waits until all ranks have called BarrierNotify. It must follow a
 // BarrierNotify, or it returns ErrNotReady.
-func (n *Node) BarrierWait() error { return n.b.Wait(barrierID, 0) }
+func (n *Node) BarrierWait() error {
+	if err := n.b.Wait(barrierID, 0); err != nil {
+		return departed(err)
+	}
+	return nil
+}
 
 // BarrierTry is BarrierWait if that need not wait; else it polls once and
 // returns false.
-func (n *Node) BarrierTry() (done bool, err error) { return n.b.Try(barrierID, 0) }
+func (n *Node) BarrierTry() (done bool, err error) {
+	if done, err = n.b.Try(barrierID, 0); err != nil {
+		err = departed(err)
+	}
+	return done, err
+}
 
 // Poll answers what has arrived from peers and returns how many messages it ran.
 func (n *Node) Poll() int { return n.e.Poll() }

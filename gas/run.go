@@ -1,6 +1,7 @@
 package gas
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -220,7 +221,7 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 			p := recover()
 			err := &RankError{Rank: n.rank}
 			if p != nil {
-				err.Err, err.Stack = fmt.Errorf("panic: %v", p), debug.Stack()
+				err.Err, err.Stack = fmt.Errorf("panic: %v", p), panicStack(debug.Stack())
 				if e, ok := p.(error); ok {
 					err.Err = fmt.Errorf("panic: %w", e)
 				}
@@ -253,6 +254,18 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 	if err != nil {
 		r.fail(n, &RankError{Rank: n.rank, Err: err})
 	}
+}
+
+// panicStack leaves out of the stack of a function that has recovered from a
+// panic what is above the panic and what is below the program's function, which
+// always look the same. A stack of another form is left as it is.
+func panicStack(s []byte) []byte {
+	head, rest, ok := bytes.Cut(s, []byte("\n"))
+	at := bytes.Index(rest, []byte("\npanic("))
+	if end := bytes.LastIndex(rest, []byte("\ngithub.com/argon-go/argon/gas.(*run).rank(")); ok && at >= 0 && end > at {
+		return append(append(head[:len(head):len(head)], '\n'), rest[at+1:end+1]...)
+	}
+	return s
 }
 
 // fail notes that n's rank has failed and tells the other ranks.
@@ -325,12 +338,18 @@ func (n *Node) leave() error {
 		return err
 	}
 	if err := n.b.Wait(leaveID, 0); err != nil {
-		if errors.Is(err, ErrBarrierMismatch) {
-			return fmt.Errorf("gas: some ranks have returned from the program's function while others are in a barrier: %w", err)
-		}
-		return err
+		return departed(err)
 	}
 	return nil
+}
+
+// departed says what it means when this package's barriers do not match.
+func departed(err error) error {
+	if errors.Is(err, ErrBarrierMismatch) {
+		return fmt.Errorf("gas: some ranks have returned from the program's function (id %d) while others are in a barrier (id %d): %w",
+			leaveID, barrierID, err)
+	}
+	return err
 }
 
 // progress answers peers until the rank leaves.

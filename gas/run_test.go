@@ -62,6 +62,11 @@ func TestOneRankFails(t *testing.T) {
 				if way.stack != (len(re.Stack) > 0) || way.stack && !strings.Contains(string(re.Stack), "run_test.go") {
 					t.Errorf("stack: %s", re.Stack)
 				}
+				for _, noise := range []string{"debug.Stack", "WaitGroup", "gas.(*run)"} {
+					if strings.Contains(string(re.Stack), noise) {
+						t.Errorf("the stack shows %s: %s", noise, re.Stack)
+					}
+				}
 				if strings.Contains(way.want, "this is the cause") && !errors.Is(err, errTest) {
 					t.Errorf("the cause is lost: %v", err)
 				}
@@ -98,13 +103,17 @@ func TestAllRanksFail(t *testing.T) {
 
 // Ranks that return while others go on together are noticed.
 func TestRanksThatLeaveEarly(t *testing.T) {
+	const departed = "some ranks have returned from the program's function"
 	for name, c := range map[string]struct {
 		rest func(n *Node) error
 		kind error
+		want string
 	}{
-		"barrier":  {(*Node).Barrier, ErrBarrierMismatch},
-		"new":      {func(n *Node) error { _, err := New[int](n); return err }, ErrNotReady},
-		"newarray": {func(n *Node) error { _, err := NewArray[int](n, 10, 2); return err }, ErrNotReady},
+		"barrier":  {(*Node).Barrier, ErrBarrierMismatch, departed},
+		"wait":     {func(n *Node) error { return errors.Join(n.BarrierNotify(), n.BarrierWait()) }, ErrBarrierMismatch, departed},
+		"try":      {tryBarrier, ErrBarrierMismatch, departed},
+		"new":      {func(n *Node) error { _, err := New[int](n); return err }, ErrNotReady, ""},
+		"newarray": {func(n *Node) error { _, err := NewArray[int](n, 10, 2); return err }, ErrNotReady, ""},
 	} {
 		for _, who := range []int{0, 1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", name, who), func(t *testing.T) {
@@ -124,12 +133,25 @@ func TestRanksThatLeaveEarly(t *testing.T) {
 					t.Fatal("Run: no error")
 				}
 				for _, err := range all {
-					if !errors.Is(err, c.kind) && !errors.Is(err, ErrPeer) {
-						t.Errorf("%v, want %v", err, c.kind)
+					if !errors.Is(err, ErrPeer) && (!errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want)) {
+						t.Errorf("%v, want %v, %q", err, c.kind, c.want)
 					}
 				}
 			})
 		}
+	}
+}
+
+// tryBarrier is a barrier that does not sleep.
+func tryBarrier(n *Node) error {
+	if err := n.BarrierNotify(); err != nil {
+		return err
+	}
+	for {
+		if done, err := n.BarrierTry(); done || err != nil {
+			return err
+		}
+		runtime.Gosched()
 	}
 }
 

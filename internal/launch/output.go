@@ -134,7 +134,7 @@ type stream struct {
 	begun  bool     // part of the line in buf has been passed on already
 	line   []byte   // first bytes of the current line, for tail
 	tail   []string // last lines
-	panicd string   // last line that began like a Go panic
+	panicd string   // last line for which isCause holds
 	held   *held
 }
 
@@ -370,7 +370,7 @@ func (st *stream) remember(b []byte) {
 		}
 		b = b[i+1:]
 		if s := strings.TrimRight(string(st.line), "\r \t"); s != "" {
-			if strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: ") {
+			if isCause(s) {
 				st.panicd = s
 			}
 			if len(st.tail) == tailLines {
@@ -383,7 +383,20 @@ func (st *stream) remember(b []byte) {
 	}
 }
 
-// last returns the last lines, and the line of a Go panic if there was one.
+// isCause says whether a line of standard error says by itself why a rank fails:
+// it begins like a panic of Go, or like the report of one that package gas has
+// caught. Stacks follow such lines, so that the last line says less.
+func isCause(line string) bool {
+	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		return true
+	}
+	rest, ours := strings.CutPrefix(line, "argon: rank ")
+	_, rest, _ = strings.Cut(rest, ": ")
+	return ours && strings.HasPrefix(rest, "panic: ")
+}
+
+// lastLines returns the last lines, and the line that says why the rank failed
+// if there was one.
 func (st *stream) lastLines() (tail []string, panicd string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

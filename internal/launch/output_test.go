@@ -182,6 +182,28 @@ func TestLastLinesAreKept(t *testing.T) {
 	}
 }
 
+// The line that says why is kept, however long the stack below it.
+func TestCauseIsKept(t *testing.T) {
+	for line, want := range map[string]bool{
+		"panic: x":                          true,
+		"fatal error: all goroutines sleep": true,
+		"argon: rank 12: panic: seven":      true,
+		"argon: rank 12: no panic: seven":   false,
+		"argon: rank 12 panic: ":            false,
+		"argon: panic: x":                   false,
+		" panic: x":                         false,
+		"goroutine 1 [running]:":            false,
+		"argon: rank ":                      false,
+	} {
+		st := newStream(0, &sink{w: &bytes.Buffer{}}, nil, false, false, nil, nil)
+		st.feed([]byte(line + "\n\ngoroutine 6 [running]:\n" + strings.Repeat("main.f()\n", 2*tailLines)))
+		st.finish()
+		if _, cause := st.lastLines(); (cause == line) != want {
+			t.Errorf("%q: cause %q", line, cause)
+		}
+	}
+}
+
 // While held, the answer is picked out and the rest comes later, in order.
 func TestHoldPicksTheAnswer(t *testing.T) {
 	var out bytes.Buffer
