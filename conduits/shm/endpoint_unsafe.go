@@ -33,6 +33,7 @@ type Endpoint struct {
 	receiver conduits.Receiver
 	msg      [conduits.NumClasses]conduits.Message // one a class: replies may nest
 	in       []*inRing                             // rings of all sources that have sent
+	watch    []*uint64                             // next() of each, closer together
 	cursor   int                                   // where the last look at others ended
 	turn     uint                                  // polls, for fairness
 	views    []segment.View
@@ -311,7 +312,10 @@ func (e *Endpoint) admit() {
 			continue
 		}
 		for c := range conduits.Class(conduits.NumClasses) {
-			e.in = append(e.in, e.j.inRing(src, e.rank, c))
+			r := e.j.inRing(src, e.rank, c)
+			r.index = len(e.in)
+			e.in = append(e.in, r)
+			e.watch = append(e.watch, r.next())
 		}
 	}
 	if e.hot == nil && len(e.in) > 0 {
@@ -647,6 +651,7 @@ func (e *Endpoint) arrived(r *inRing, s uint64) int {
 		r.answered = o.tail
 	}
 	n := e.drain(r, s, batch)
+	e.watch[r.index] = r.next()
 	if e.fence || atomic.LoadUint32(e.parked) != 0 {
 		e.ran()
 	}
@@ -663,8 +668,8 @@ func (e *Endpoint) lookAround() int {
 		if e.cursor++; e.cursor >= len(e.in) {
 			e.cursor = 0
 		}
-		r := e.in[e.cursor]
-		if s := atomic.LoadUint64(r.next()); s != 0 {
+		if s := atomic.LoadUint64(e.watch[e.cursor]); s != 0 {
+			r := e.in[e.cursor]
 			n += e.arrived(r, s)
 			e.hot = r
 		}
@@ -695,6 +700,7 @@ func (e *Endpoint) PollReplies() int {
 		}
 		if s := atomic.LoadUint64(r.next()); s != 0 {
 			k := e.drain(r, s, batch)
+			e.watch[r.index] = r.next()
 			e.ran()
 			n += k
 		}

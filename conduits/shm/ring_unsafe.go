@@ -48,6 +48,7 @@ type inRing struct {
 	quarter   uint64
 	src       int
 	class     conduits.Class
+	index     int     // in Endpoint.in
 	parked    *uint32 // the sender's: it may sleep for credit
 
 	partner  *outRing // to the same rank, of the other class: see ahead

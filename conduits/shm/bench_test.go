@@ -1,0 +1,72 @@
+package shm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// benchJob is n ranks of which all others have sent to rank 0, one goroutine
+// standing in for all of them.
+func benchJob(b *testing.B, n int) (eps []*Endpoint, received *int) {
+	l, err := Local(n, conduits.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, e := range l {
+		eps = append(eps, e.(*Endpoint))
+	}
+	received = new(int)
+	attach(b, eps, page, func(int, *conduits.Message) { *received++ })
+	for _, e := range eps[1:] {
+		e.Send(0, conduits.Request, 1, nil)
+	}
+	for *received < n-1 {
+		eps[0].Poll()
+	}
+	return eps, received
+}
+
+// BenchmarkPollEmpty is the cost of a poll that finds nothing, by how many ranks
+// have ever sent.
+func BenchmarkPollEmpty(b *testing.B) {
+	for _, n := range []int{2, 8, 32, 128} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			eps, _ := benchJob(b, n)
+			for b.Loop() {
+				eps[0].Poll()
+			}
+		})
+	}
+}
+
+// BenchmarkFromAnybody sends messages to rank 0 from all others in turn, the
+// worst case for a receiver that expects the next from whom it had the last.
+// Includes the sending.
+func BenchmarkFromAnybody(b *testing.B) {
+	for _, n := range []int{2, 8, 32, 128} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			eps, received := benchJob(b, n)
+			polls, from := 0, 0
+			for b.Loop() {
+				from = (from + 37) % (n - 1)
+				eps[1+from].Send(0, conduits.Request, 1, nil)
+				for want := *received + 1; *received != want; polls++ {
+					eps[0].Poll()
+				}
+			}
+			b.ReportMetric(float64(polls)/float64(b.N), "polls/op")
+		})
+	}
+}
+
+// BenchmarkLoopback sends a message to the own rank and runs it.
+func BenchmarkLoopback(b *testing.B) {
+	eps, _ := benchJob(b, 1)
+	words := []uint32{1, 2, 3, 4}
+	for b.Loop() {
+		eps[0].Send(0, conduits.Request, 1, words)
+		eps[0].Poll()
+	}
+}
