@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // lockstep runs one and other for 0..n-1, both of a round at the same moment but
@@ -18,8 +19,8 @@ func lockstep(t *testing.T, n int, parked *uint32, one, other, check func(i int)
 	meet := func(me int, i int64) {
 		at[me].Store(i)
 		for k := 0; at[1-me].Load() < i; k++ {
-			if k > 1000 {
-				runtime.Gosched()
+			if k > 200 {
+				sys.Yield() // the other one may need this processor
 			}
 		}
 	}
@@ -56,7 +57,7 @@ func lockstep(t *testing.T, n int, parked *uint32, one, other, check func(i int)
 // announcement), at the same moment, without sleeping: one of them must see the
 // other. Where neither did, a sleeper would have slept for ever.
 func TestDekker(t *testing.T) {
-	n := wakeRounds()
+	n := wakeRounds() / 4
 	eachForm(t, func(t *testing.T, fm form) {
 		eps := fm.open(t, 2, conduits.Config{Credits: 4, MaxMedium: 512})
 		var ran [2]int
@@ -132,7 +133,7 @@ func TestDekker(t *testing.T) {
 // TestDekkerOfSiblings sets a goroutine that is about to sleep for what a
 // handler does against the one of the same rank that runs the handler.
 func TestDekkerOfSiblings(t *testing.T) {
-	n := wakeRounds()
+	n := wakeRounds() / 4
 	eachForm(t, func(t *testing.T, fm form) {
 		eps := fm.open(t, 2, conduits.Config{})
 		var did uint64

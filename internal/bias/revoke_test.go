@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // lock takes l in one of the ways there are.
@@ -182,9 +184,9 @@ func TestRevokeInLockstep(t *testing.T) {
 	if !enabled {
 		t.Skip("no bias here")
 	}
-	rounds := 30000
+	rounds := 10000
 	if testing.Short() {
-		rounds = 5000
+		rounds = 2000
 	}
 	for name, second := range map[string]bool{"first": false, "second": true} {
 		t.Run(name, func(t *testing.T) {
@@ -206,8 +208,8 @@ func TestRevokeInLockstep(t *testing.T) {
 					meet := func(i int) {
 						at[me].Store(int64(i))
 						for k := 0; at[1-me].Load() < int64(i); k++ {
-							if k > 1000 {
-								runtime.Gosched()
+							if k > 200 {
+								sys.Yield()
 							}
 						}
 					}

@@ -158,7 +158,7 @@ func TestBarrier(t *testing.T) {
 		v uint32
 		_ [124]byte
 	}
-	rounds := 20000
+	rounds := 10000
 	if testing.Short() {
 		rounds = 3000
 	}
@@ -176,8 +176,8 @@ func TestBarrier(t *testing.T) {
 					for i := range rounds {
 						at[me].Store(int64(i + 1))
 						for k := 0; at[1-me].Load() <= int64(i); k++ {
-							if k > 1000 {
-								runtime.Gosched()
+							if k > 200 {
+								Yield()
 							}
 						}
 						if me == 0 {
