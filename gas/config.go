@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -138,7 +138,7 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 	})
 	look("ARGON_CONDUIT", "transport", func(v string) error { c.Conduit = v; return nil })
 	look("ARGON_SEGMENT", "shared memory of a rank", func(v string) error {
-		b, err := parseSize(v)
+		b, err := launch.ParseSize(v)
 		if err != nil {
 			return errs.BadArg("gas: ARGON_SEGMENT=%q: %v", v, err)
 		}
@@ -148,32 +148,4 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 	look("ARGON_PROGRESS", "answer peers in the background", boolean("ARGON_PROGRESS", &c.Progress))
 	look("ARGON_DEBUG", "checks that cost time", boolean("ARGON_DEBUG", &c.Debug))
 	return errors.Join(all...)
-}
-
-// parseSize reads bytes with an optional suffix K, M, G or T (powers of 1024,
-// an i or B after it allowed).
-func parseSize(s string) (uint64, error) {
-	num := strings.TrimRight(s, "kKmMgGtTiB")
-	shift := 0
-	switch suffix := s[len(num):]; strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(suffix), "B"), "I") {
-	case "":
-	case "K":
-		shift = 10
-	case "M":
-		shift = 20
-	case "G":
-		shift = 30
-	case "T":
-		shift = 40
-	default:
-		return 0, fmt.Errorf("unknown suffix %q; K, M, G and T are known", suffix)
-	}
-	v, err := strconv.ParseUint(num, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("not a size such as 4096, 64K or 1G")
-	}
-	if v > 1<<63>>shift {
-		return 0, fmt.Errorf("more than 2^63 bytes")
-	}
-	return v << shift, nil
 }

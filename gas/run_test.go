@@ -385,19 +385,6 @@ func TestConfigFromEnv(t *testing.T) {
 	}
 }
 
-func TestParseSize(t *testing.T) {
-	for s, want := range map[string]uint64{"0": 0, "4096": 4096, "64K": 64 << 10, "64k": 64 << 10, "3M": 3 << 20, "1G": 1 << 30, "2T": 2 << 40, "1GiB": 1 << 30, "7MB": 7 << 20, "5B": 5} {
-		if got, err := parseSize(s); err != nil || got != want {
-			t.Errorf("%q: %d, %v; want %d", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "K", "-1", "1.5G", "1 G", "10Q", "1KK", "99999999999999999999", "99999999T"} {
-		if got, err := parseSize(s); err == nil {
-			t.Errorf("%q: %d", s, got)
-		}
-	}
-}
-
 func TestLaunchedPlace(t *testing.T) {
 	for _, c := range []struct{ rank, size, want string }{
 		{"7", "4", `ARGON_RANK="7"`},
