@@ -57,7 +57,7 @@ func lockstep(t *testing.T, n int, parked *uint32, one, other, check func(i int)
 // announcement), at the same moment, without sleeping: one of them must see the
 // other. Where neither did, a sleeper would have slept for ever.
 func TestDekker(t *testing.T) {
-	n := wakeRounds() / 4
+	n := wakeRounds()
 	eachForm(t, func(t *testing.T, fm form) {
 		eps := fm.open(t, 2, conduits.Config{Credits: 4, MaxMedium: 512})
 		var ran [2]int
@@ -73,8 +73,12 @@ func TestDekker(t *testing.T) {
 		lockstep(t, n, eps[0].parked, func(int) {
 			tk = a.Arm(nil)
 			saw = a.Poll() > 0
-		}, func(int) {
-			send(b, 0, conduits.Request)
+		}, func(i int) {
+			if i%2 == 0 {
+				send(b, 0, conduits.Request)
+			} else if st := b.Send(0, conduits.Request, 1, nil); st != conduits.Ready {
+				t.Errorf("Send: %v", st)
+			}
 		}, func(int) {
 			if !saw && !roused(a, tk) {
 				missed++
@@ -111,7 +115,7 @@ func TestDekker(t *testing.T) {
 		missed = 0
 		for send(a, 1, conduits.Request) {
 		}
-		lockstep(t, n, eps[0].parked, func(int) {
+		lockstep(t, 3*n, eps[0].parked, func(int) {
 			tk = a.Arm(nil)
 			saw = send(a, 1, conduits.Request)
 		}, func(int) {
@@ -125,7 +129,7 @@ func TestDekker(t *testing.T) {
 			}
 		})
 		if missed > 0 {
-			t.Errorf("%d of %d credits would have been slept through", missed, n)
+			t.Errorf("%d of %d credits would have been slept through", missed, 3*n)
 		}
 	})
 }
@@ -133,7 +137,7 @@ func TestDekker(t *testing.T) {
 // TestDekkerOfSiblings sets a goroutine that is about to sleep for what a
 // handler does against the one of the same rank that runs the handler.
 func TestDekkerOfSiblings(t *testing.T) {
-	n := wakeRounds() / 4
+	n := wakeRounds()
 	eachForm(t, func(t *testing.T, fm form) {
 		eps := fm.open(t, 2, conduits.Config{})
 		var did uint64
