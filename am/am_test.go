@@ -171,9 +171,12 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	config := func(rank int) Config {
 		return Config{SegmentSize: segment.PageSize, Handlers: []Entry{
 			{hEcho, "echo", func(tk *Token, args []uint32, p []byte) {
-				if p != nil {
+				switch {
+				case len(args) == 1:
+					tk.ReplyLong(hEchoed, p, segment.AttachBase+2048, args...)
+				case p != nil:
 					tk.ReplyMedium(hEchoed, p, args...)
-				} else {
+				default:
 					tk.ReplyShort(hEchoed, args...)
 				}
 			}, AnyArgs, 0},
