@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
@@ -98,8 +99,16 @@ func parse(args []string) (options, error) {
 		}
 		return nil
 	})
-	f.DurationVar(&o.Timeout, "timeout", 0, "")
-	f.DurationVar(&o.KillGrace, "kill-grace", 0, "")
+	duration := func(to *time.Duration) func(string) error {
+		return func(s string) (err error) {
+			if *to, err = time.ParseDuration(s); err != nil {
+				return errors.New("not a time such as 90s, 10m or 1h30m")
+			}
+			return nil
+		}
+	}
+	f.Func("timeout", "", duration(&o.Timeout))
+	f.Func("kill-grace", "", duration(&o.KillGrace))
 	f.Func("freeze", "", func(s string) error {
 		r, err := strconv.Atoi(s)
 		if err != nil {
