@@ -86,12 +86,14 @@ func await(t *testing.T, cmd *exec.Cmd, out, err *bytes.Buffer) result {
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
 		r.status = -int(ws.Signal())
 	}
+	temp := ""
 	for _, kv := range cmd.Env {
 		if dir, ok := strings.CutPrefix(kv, "TMPDIR="); ok {
-			if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 && r.status >= 0 {
-				t.Errorf("gasrun left %v", left)
-			}
+			temp = dir // the last one counts: ours, after that of the environment
 		}
+	}
+	if left, _ := filepath.Glob(temp + "/*"); temp != "" && len(left) > 0 && r.status >= 0 {
+		t.Errorf("gasrun left %v", left)
 	}
 	return r
 }
