@@ -22,20 +22,20 @@ type flood struct {
 }
 
 func (f *flood) handlers(rank int) []Entry {
-	back := func(t *Token, args []uint32, p []byte) error {
+	b := make([]byte, f.medium)
+	back := func(t *Token, args []uint32) error {
 		switch args[0] % 4 {
 		case 0:
 			return t.ReplyShort(hEchoed, args...)
 		case 1:
-			return t.ReplyLong(hEchoed, p, segment.AttachBase, args...)
+			return t.ReplyLong(hEchoed, b, f.place(t.Endpoint(), floodGoroutines), args...)
 		}
-		var b [4096]byte
-		return t.ReplyMedium(hEchoed, b[:f.medium], args...)
+		return t.ReplyMedium(hEchoed, b, args...)
 	}
 	return []Entry{
 		{hEcho, "flood", func(t *Token, args []uint32, p []byte) {
 			f.requests[rank].Add(1)
-			if err := back(t, args, p); err != nil {
+			if err := back(t, args); err != nil {
 				t.Endpoint().Conduit().Fail(err)
 			}
 		}, AnyArgs, Request},
@@ -43,8 +43,23 @@ func (f *flood) handlers(rank int) []Entry {
 	}
 }
 
-// send sends the i-th request of a rank to dst.
-func (f *flood) send(e *Endpoint, dst, i int) error {
+// floodGoroutines is how many goroutines of a rank flood.
+const floodGoroutines = 2
+
+// place is where goroutine g of e's rank, or with g = floodGoroutines its
+// handlers, put their long messages in every segment: one place for each, so
+// that they do not race.
+func (f *flood) place(e *Endpoint, g int) segment.NLA {
+	return segment.AttachBase + segment.NLA((e.Rank()*(floodGoroutines+1)+g)*f.medium)
+}
+
+// segment is the size that the places of n ranks take.
+func (f *flood) segment(n int) uint64 {
+	return uint64(n*(floodGoroutines+1)*f.medium+segment.PageSize-1) / segment.PageSize * segment.PageSize
+}
+
+// send sends the i-th request of goroutine g of a rank to dst.
+func (f *flood) send(e *Endpoint, g, dst, i int) error {
 	args := make([]uint32, 1+i%16)
 	args[0] = uint32(i)
 	p := make([]byte, f.medium)
@@ -54,7 +69,7 @@ func (f *flood) send(e *Endpoint, dst, i int) error {
 	case 1:
 		return e.RequestMedium(dst, hEcho, p, args...)
 	}
-	return e.RequestLong(dst, hEcho, p, segment.AttachBase, args...)
+	return e.RequestLong(dst, hEcho, p, f.place(e, g), args...)
 }
 
 // await waits for a rank's share of n requests from each of all ranks, and as
@@ -81,7 +96,7 @@ func TestAllFull(t *testing.T) {
 				over.Add(1)
 				go func() {
 					defer over.Done()
-					e, err := Attach(ep, Config{SegmentSize: segment.PageSize, Handlers: f.handlers(r)})
+					e, err := Attach(ep, Config{SegmentSize: f.segment(n), Handlers: f.handlers(r)})
 					if err != nil {
 						t.Error(err)
 						full.Done()
@@ -107,12 +122,11 @@ func TestAllFull(t *testing.T) {
 					full.Done()
 					full.Wait()
 					errc := make(chan error)
-					const goroutines = 2
-					for g := range goroutines {
+					for g := range floodGoroutines {
 						go func() {
-							for i := g; i < f.each; i += goroutines {
+							for i := g; i < f.each; i += floodGoroutines {
 								for dst := range n {
-									if err := f.send(e, (dst+r)%n, i); err != nil {
+									if err := f.send(e, g, (dst+r)%n, i); err != nil {
 										errc <- err
 										return
 									}
@@ -121,7 +135,7 @@ func TestAllFull(t *testing.T) {
 							errc <- f.await(e, int64(2*f.each))
 						}()
 					}
-					for range goroutines {
+					for range floodGoroutines {
 						if err := <-errc; err != nil {
 							t.Errorf("rank %d: %v", r, err)
 						}

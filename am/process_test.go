@@ -150,11 +150,11 @@ func TestStuckRankIsNamed(t *testing.T) {
 func killedRank() {
 	ep := joinRank()
 	f := &flood{medium: ep.Limits().MaxMedium}
-	e, err := Attach(ep, Config{SegmentSize: segment.PageSize, Handlers: f.handlers(ep.Rank())})
+	e, err := Attach(ep, Config{SegmentSize: f.segment(ep.Size()), Handlers: f.handlers(ep.Rank())})
 	testjob.Check(err)
 	for i := 0; ; i++ {
 		for dst := range e.Size() {
-			testjob.Check(f.send(e, dst, i))
+			testjob.Check(f.send(e, 0, dst, i))
 		}
 		if i == 200 && e.Rank() == 2 {
 			testjob.Check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
