@@ -353,7 +353,7 @@ func TestRulesOfHandlers(t *testing.T) {
 				}
 			}
 			return e.Wait(nil, func() bool {
-				if kept != nil && e.Rank() == 1 && !kept.active {
+				if e.Rank() == 1 && kept != nil && !kept.active {
 					inside = kept.ReplyShort(hDone)
 					kept = nil
 				}
