@@ -50,7 +50,9 @@
 // limit; nothing is sent. Breaking a rule of this package inside a handler (a
 // second reply, a reply from a reply handler, a request or a wait in a handler,
 // a token used after its handler) is an error that names the handler, and it
-// fails the job, because the other side may wait for what will never come.
+// fails the job, because the other side may wait for what will never come. A
+// request or poll in a handler is found out when it would block, and always
+// with Config.Debug.
 // When a rank of the job dies, calls that would wait return a *PeerError.
 //
 // # Concurrency
