@@ -48,7 +48,6 @@ type Tag uint32
 const (
 	TagBits   = 24 // bits of a Tag
 	MaxWords  = 20 // 32-bit words of a small message: 16 arguments and 4 of a header
-	SlotWords = 14 // words that fit one slot beside its status (seed thesis, VELO)
 
 	// SystemBytes is the size of a rank's system area, see Endpoint.System.
 	SystemBytes = 2048
