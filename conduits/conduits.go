@@ -46,8 +46,8 @@ type Tag uint32
 
 // Sizes that every conduit offers at least.
 const (
-	TagBits   = 24 // bits of a Tag
-	MaxWords  = 20 // 32-bit words of a small message: 16 arguments and 4 of a header
+	TagBits  = 24 // bits of a Tag
+	MaxWords = 20 // 32-bit words of a small message: 16 arguments and 4 of a header
 
 	// SystemBytes is the size of a rank's system area, see Endpoint.System.
 	SystemBytes = 2048
