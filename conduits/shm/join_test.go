@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -210,4 +211,48 @@ func TestMemoryInDirectory(t *testing.T) {
 	t.Setenv("ARGON_SHM_DIR", filepath.Join(dir, "none"))
 	_, err = CreateJob(2, conduits.Config{MaxSegment: page})
 	wantError(t, "a directory that does not exist", err, conduits.ErrResource, "none", "ARGON_SHM_DIR")
+}
+
+// TestSmallMemory runs jobs in a file system of 64 MB, as containers have it.
+func TestSmallMemory(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("argon-test", dir, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("no tmpfs can be mounted here: %v", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	t.Setenv("ARGON_SHM_DIR", dir)
+	_, err := CreateJob(4, conduits.Config{MaxSegment: 16 << 20})
+	wantError(t, "four times 16 MiB", err, conduits.ErrResource, "4 segments of 16777216 bytes need 64 MiB", "the space free in "+dir, "-segment", "ARGON_SEGMENT", "--shm-size")
+
+	m, err := CreateJob(4, conduits.Config{}) // as large as it can be
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if n := m.MaxSegment(); n < 8<<20 || n > 16<<20 {
+		t.Errorf("segments of %d bytes in 64 MiB", n)
+	}
+	// All of it can be used: every segment, and mailboxes between all.
+	var eps []*Endpoint
+	for r := range 4 {
+		eps = append(eps, join(t, m, r, 4))
+	}
+	got := make([]int, 4)
+	attach(t, eps, uint64(m.MaxSegment()), func(rank int, _ *conduits.Message) { got[rank]++ })
+	medium := make([]byte, eps[0].Limits().MaxMedium)
+	for src, e := range eps {
+		clear(mustBytes(e.views[src]))
+		for dst := range eps {
+			for range 20 {
+				for e.SendPayload(dst, conduits.Request, 1, nil, medium) != conduits.Ready {
+					eps[dst].Poll()
+				}
+			}
+		}
+	}
+	for r, e := range eps {
+		for got[r] < 80 {
+			e.Poll()
+		}
+	}
 }
