@@ -573,8 +573,8 @@ func TestKilledItself(t *testing.T) {
 		t.Errorf("temporary files %v, want one directory", built)
 	}
 	ours := func() []int { return append(jobOf(cmd), jobOf(cmd2)...) }
-	if n := len(ours()); n < 3*3+2 {
-		t.Errorf("%d processes, want at least %d", n, 3*3+2)
+	for len(ours()) < 3*3+2 { // one amid exec has no environment
+		runtime.Gosched()
 	}
 	for _, c := range []*exec.Cmd{cmd, cmd2} {
 		if err := c.Process.Kill(); err != nil {
