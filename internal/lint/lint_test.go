@@ -78,6 +78,8 @@ func TestRules(t *testing.T) {
 		{"unix", "conduits/shm/a.go", imports("golang.org/x/sys/unix"), "only internal/sys imports"},
 		{"unix in its place", "internal/sys/a.go", imports("golang.org/x/sys/unix"), ""},
 
+		{"up in an example", "am/example_test.go", imports("./barrier", "./extended"), ""},
+		{"up in a test", "am/a_test.go", imports("./barrier"), "am must not import barrier"},
 		{"down", "gas/a.go", imports("./extended", "./barrier", "./am", "./conduits", "./segment", "./internal/errs"), ""},
 		{"am up", "am/a.go", imports("./barrier"), "am must not import barrier: imports point down"},
 		{"am up in a test", "am/a_test.go", imports("./gas"), "am must not import gas: imports point down"},
