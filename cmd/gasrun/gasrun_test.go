@@ -400,6 +400,41 @@ func script(t *testing.T, n int, text string, flags ...string) (cmd *exec.Cmd, r
 	return cmd, rest, stderr
 }
 
+// A signal ends the build of a package, and with it gasrun.
+func TestInterruptedBuild(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(sys.SignalName(sig), func(t *testing.T) {
+			path := t.TempDir() // a go command that does not end
+			if err := os.WriteFile(filepath.Join(path, "go"), []byte("#!/bin/sh\necho building\nexec sleep 10000\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd, _ := command(t, "-n", "2", "./testdata/hello")
+			cmd.Env = append(cmd.Env, "PATH="+path+":"+os.Getenv("PATH"))
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = w
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			rest := bufio.NewReader(r)
+			if l, err := rest.ReadString('\n'); l != "building\n" {
+				t.Fatalf("read %q, %v", l, err)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			said, err := io.ReadAll(rest) // to the end of sleep, too
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, cmd, &bytes.Buffer{}, bytes.NewBuffer(said)).want(t, 128+int(sig), "ended by "+sys.SignalName(sig))
+		})
+	}
+}
+
 func TestSignals(t *testing.T) {
 	for _, tc := range []struct {
 		sig    syscall.Signal

@@ -177,6 +177,7 @@ func run(args []string) int {
 		plan(os.Stdout, &o, target)
 		return 0
 	}
+	c.Signals = signals()
 	if target.Package != nil {
 		dir, err := os.MkdirTemp("", "gasrun-")
 		if err != nil {
@@ -188,12 +189,10 @@ func run(args []string) int {
 		if c.Verbose {
 			fmt.Fprintln(os.Stderr, "gasrun: "+target.String())
 		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-		c.Program, err = target.Build(ctx, dir, os.Stderr)
-		interrupted := ctx.Err() != nil
-		stop()
-		if interrupted {
-			return 128 + int(syscall.SIGINT)
+		var by syscall.Signal
+		if c.Program, by, err = build(target, dir, c.Signals); by != 0 {
+			complain(fmt.Errorf("ended by %s, before the program was built", sys.SignalName(by)))
+			return 128 + int(by)
 		}
 		if err != nil {
 			complain(err)
@@ -205,7 +204,6 @@ func run(args []string) int {
 		return launch.StatusFailed
 	}
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
-	c.Signals = signals()
 	c.Exclusive = true
 	c.Guard = "/proc/self/exe"
 	res, err := launch.Run(context.Background(), *c)
@@ -214,6 +212,34 @@ func run(args []string) int {
 	}
 	launch.Report(os.Stderr, err)
 	return res.Status
+}
+
+// build builds target in dir. by is the signal that ended it, or 0.
+func build(target launch.Target, dir string, signals <-chan os.Signal) (program string, by syscall.Signal, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case s := <-signals:
+				switch s {
+				case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+					by = s.(syscall.Signal)
+					cancel()
+					return
+				case syscall.SIGTSTP:
+					_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+				}
+			}
+		}
+	}()
+	program, err = target.Build(ctx, dir, os.Stderr)
+	cancel()
+	<-ended
+	return program, by, err
 }
 
 // signals is where the signals of this process arrive. Those that were ignored

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -119,6 +120,9 @@ func (t Target) Build(ctx context.Context, dir string, w io.Writer) (string, err
 	args := t.command(out)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = w, w
+	// Interrupted, the go command removes its temporary files; killed, it does not.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
