@@ -102,7 +102,7 @@ func (t Target) String() string {
 
 // Build builds t's package into the directory dir and returns the executable's
 // path; the compiler's messages go to w. If there is nothing to build it returns
-// t.Program.
+// t.Program. What else it leaves in dir when ctx ends it is temporary.
 func (t Target) Build(ctx context.Context, dir string, w io.Writer) (string, error) {
 	if t.Package == nil {
 		return t.Program, nil
@@ -120,7 +120,12 @@ func (t Target) Build(ctx context.Context, dir string, w io.Writer) (string, err
 	args := t.command(out)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = w, w
-	// Interrupted, the go command removes its temporary files; killed, it does not.
+	// The go command does not always remove its temporary files if it is
+	// interrupted. In dir they go with it.
+	if os.Getenv("GOTMPDIR") == "" {
+		cmd.Env = append(os.Environ(), "GOTMPDIR="+dir)
+	}
+	// A signal that lets it wait for the compilers that it runs.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
