@@ -26,7 +26,8 @@ type Endpoint struct {
 	seen    uint32                    // its value when in was made
 	spins   int                       // looks at the hot ring in Spin
 	parked  *uint32
-	fence   bool // see notify
+	fence   bool          // see notify
+	spare   atomic.Uint32 // where this rank fences
 
 	rank     int
 	j        *job
@@ -365,7 +366,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 		r.lock.Unlock()
 	}
 	if e.fence {
-		e.j.spare.Add(1)
+		e.spare.Add(1)
 	}
 	if atomic.LoadUint32(r.parked) != 0 {
 		e.wake(dst)
@@ -542,7 +543,7 @@ func (e *Endpoint) publish(dst int, c conduits.Class, s conduits.Slot, payload i
 // again (Arm), or, where that does not work or not pay, senders fence.
 func (e *Endpoint) notify(r *outRing) {
 	if e.fence {
-		e.j.spare.Add(1)
+		e.spare.Add(1)
 	}
 	if atomic.LoadUint32(r.parked) != 0 {
 		e.wake(r.dst)
@@ -554,7 +555,7 @@ func (e *Endpoint) notify(r *outRing) {
 // a barrier, fence.
 func (e *Endpoint) Wake(rank int) {
 	if e.fence || !plainStores {
-		e.j.spare.Add(1)
+		e.spare.Add(1)
 	}
 	if p := e.j.c32(rank, ctlParked); atomic.LoadUint32(p) != 0 {
 		e.wake(rank)
@@ -681,7 +682,7 @@ func (e *Endpoint) lookAround() int {
 // load must not overtake the handler's stores.
 func (e *Endpoint) ran() {
 	if e.fence {
-		e.j.spare.Add(1)
+		e.spare.Add(1)
 	}
 	if atomic.LoadUint32(e.parked) != 0 {
 		e.wake(e.rank)

@@ -49,8 +49,6 @@ type job struct {
 	// In one process the parts are separate pieces of the Go heap.
 	header unsafe.Pointer
 	local  *localJob
-	// spare is where senders fence, see Endpoint.notify.
-	spare atomic.Uint32
 }
 
 // localJob is what the ranks of an in-process job have beyond the layout.

@@ -281,7 +281,7 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 // credit wakes a sender that sleeps until room was published.
 func (e *Endpoint) credit(r *inRing) {
 	if e.fence {
-		e.j.spare.Add(1)
+		e.spare.Add(1)
 	}
 	if atomic.LoadUint32(r.parked) != 0 {
 		e.wake(r.src)
