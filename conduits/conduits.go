@@ -60,7 +60,7 @@ type Status uint8
 const (
 	Ready    Status = iota // done, or room reserved
 	NoCredit               // not now: poll, then try again
-	Dead                   // never: the peer or the job has failed, see Err
+	Dead                   // never: the peer or the job has failed, see Err; may be noticed only when credit runs out
 )
 
 // Slot is room for one message, reserved by Reserve or ReservePut and handed
