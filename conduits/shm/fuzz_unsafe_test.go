@@ -28,6 +28,18 @@ func touch(t *testing.T, e *Endpoint, src int, m *conduits.Message) {
 			!(q >= uintptr(seg) && q+uintptr(n) <= uintptr(seg)+uintptr(size)) {
 			t.Errorf("message %+v has %d bytes at %#x, outside conversation and segment", *m, n, q)
 		}
+		// What lies in a cell lies in one of its four parts.
+		if at := uintptr(q) - uintptr(p) - talkCells; at < uintptr(e.j.cells*cellBytes) {
+			at %= cellBytes
+			for _, end := range []uintptr{nearClass, lineBytes, farAt + farBytes, cellBytes} {
+				if at < end {
+					if at+uintptr(n) > end {
+						t.Errorf("message %+v has %d bytes at %d of a cell, beyond %d", *m, n, at, end)
+					}
+					break
+				}
+			}
+		}
 	}
 	inside(unsafe.Pointer(unsafe.SliceData(m.Words)), 4*len(m.Words))
 	inside(unsafe.Pointer(unsafe.SliceData(m.Payload)), len(m.Payload))
