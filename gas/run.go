@@ -75,7 +75,7 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	if err != nil {
 		return err
 	}
-	place, launched, err := launchedPlace(os.Getenv)
+	place, launched, err := conduits.Launched(os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -93,24 +93,6 @@ func Run(cfg Config, fn func(n *Node) error) error {
 		return err
 	}
 	return runRanks(&cfg, eps, fn)
-}
-
-// launchedPlace is what gasrun says about this process; ok is false if it was
-// not started by gasrun.
-func launchedPlace(env func(string) string) (j conduits.Job, ok bool, err error) {
-	rank, size := env(launch.EnvRank), env(launch.EnvSize)
-	if rank == "" && size == "" {
-		return j, false, nil
-	}
-	j.Env = env
-	if j.Size, err = strconv.Atoi(size); err != nil || j.Size < 1 || j.Size > launch.MaxSize {
-		return j, true, errs.BadArg("gas: %s=%q is not a number of ranks from 1 to %d; gasrun sets it together with %s=%q",
-			launch.EnvSize, size, launch.MaxSize, launch.EnvRank, rank)
-	}
-	if j.Rank, err = strconv.Atoi(rank); err != nil || j.Rank < 0 || j.Rank >= j.Size {
-		return j, true, errs.BadArg("gas: %s=%q is no rank of a job with %s=%d: ranks are 0 to %d", launch.EnvRank, rank, launch.EnvSize, j.Size, j.Size-1)
-	}
-	return j, true, nil
 }
 
 // otherLauncher names the variables by which another launcher says that this

@@ -385,29 +385,6 @@ func TestConfigFromEnv(t *testing.T) {
 	}
 }
 
-func TestLaunchedPlace(t *testing.T) {
-	for _, c := range []struct{ rank, size, want string }{
-		{"7", "4", `ARGON_RANK="7"`},
-		{"4", "4", "0 to 3"},
-		{"-1", "4", `"-1"`},
-		{"x", "4", `"x"`},
-		{"", "4", `ARGON_RANK=""`},
-		{"0", "", `ARGON_SIZE=""`},
-		{"0", "0", `ARGON_SIZE="0"`},
-		{"0", "many", `"many"`},
-		{"0", "9999999", "65536"},
-	} {
-		env := map[string]string{"ARGON_RANK": c.rank, "ARGON_SIZE": c.size}
-		_, ok, err := launchedPlace(func(k string) string { return env[k] })
-		if err := wantErr(err, ErrBadArg, c.want); err != nil || !ok {
-			t.Errorf("rank %q of %q: %v %v", c.rank, c.size, ok, err)
-		}
-	}
-	if _, ok, err := launchedPlace(func(string) string { return "" }); ok || err != nil {
-		t.Errorf("no environment: %v, %v", ok, err)
-	}
-}
-
 func TestOtherLauncher(t *testing.T) {
 	for _, env := range []map[string]string{
 		{"SLURM_PROCID": "3", "SLURM_NTASKS": "8"},
