@@ -9,8 +9,9 @@
 // asymmetric fence is what makes store-then-load safe without a fence on the
 // owner's side.
 //
-// Measured on the small-message path: a compare-and-swap lock adds about 5 ns
-// to a send and another 5 ns to a poll, this one about 2 ns to each.
+// Measured on the small-message path, two processes: with a mutex in its place a
+// flood takes 28 instead of 15 ns a message, because a locked instruction waits
+// for the stores before it to have their lines.
 package bias
 
 import (
