@@ -73,11 +73,16 @@ func phases() {
 func die() {
 	signal.Ignore(syscall.SIGTERM) // which the launcher sends to those who are left
 	e, b := joinAsProcess()
-	testjob.Check(b.Barrier(0, Anonymous))
+	err := b.Barrier(0, Anonymous)
 	if e.Rank() == 1 {
+		testjob.Check(err)
 		os.Exit(3)
 	}
-	err := b.Barrier(0, Anonymous)
+	// A rank may hear of the death while it is still on its way out of the first
+	// barrier, in which the others then no longer help it.
+	if err == nil {
+		err = b.Barrier(0, Anonymous)
+	}
 	fmt.Println(err)
 	testjob.Check(err)
 }
@@ -92,7 +97,8 @@ func TestProcessDiesDuringBarrier(t *testing.T) {
 	forAll(t, []int{2, 3, 10}, func(t *testing.T, n int, how Algorithm) {
 		r := testjob.RunConfig(t, n, "die", testjob.Config{Args: []string{strconv.Itoa(int(how))}}).Want(t, 3)
 		for rank, out := range r.Stdout {
-			if rank != 1 && !strings.HasPrefix(out, "barrier phase 2: rank 1 failed: ") {
+			if rank != 1 && !strings.HasPrefix(out, "barrier phase 2: rank 1 failed: ") &&
+				!strings.HasPrefix(out, "barrier phase 1: rank 1 failed: ") {
 				t.Errorf("rank %d says %q", rank, out)
 			}
 		}
