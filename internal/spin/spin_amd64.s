@@ -47,15 +47,3 @@ loop:
 changed:
 	MOVQ AX, ret+24(FP)
 	RET
-
-// func Own(p unsafe.Pointer, n uintptr)
-TEXT ·Own(SB),NOSPLIT,$0-16
-	MOVQ p+0(FP), BX
-	MOVQ n+8(FP), CX
-	ADDQ BX, CX
-lines:
-	PREFETCHW_BX
-	ADDQ $64, BX
-	CMPQ BX, CX
-	JB lines
-	RET

@@ -4,7 +4,6 @@ package spin
 
 import (
 	"sync/atomic"
-	"unsafe"
 )
 
 // Nonzero looks at *p up to n times, n >= 1, and returns the first value that is
@@ -32,6 +31,3 @@ func Changed(p *uint64, old uint64, n int) uint64 {
 
 // Ahead says whether Nonzero does anything with its last argument.
 const Ahead = false
-
-// Own does nothing here.
-func Own(unsafe.Pointer, uintptr) {}

@@ -2,8 +2,6 @@
 
 package spin
 
-import "unsafe"
-
 // Nonzero looks at *p up to n times, n >= 1, and returns the first value that is
 // not zero, or 0. It is meant for a line that the caller writes afterwards. It
 // acquires: what was stored before the value is visible when it returns. On
@@ -21,9 +19,3 @@ const Ahead = true
 //
 //go:noescape
 func Changed(p *uint64, old uint64, n int) uint64
-
-// Own asks for the lines of the n bytes at p, n >= 1, to be fetched for writing,
-// all at once. Stores alone fetch their lines nearly one after the other.
-//
-//go:noescape
-func Own(p unsafe.Pointer, n uintptr)
