@@ -378,7 +378,8 @@ func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error 
 	if size, off := e.ep.SegmentSize(dst), uint64(to-segment.AttachBase); off > size || size-off < n {
 		return conduits.CheckRemote(e.ep, "am: "+op, dst, to, n)
 	}
-	if v := e.ep.Views(); dst < len(v) && v[dst].Size() > 0 && v[dst].Write == 0 {
+	first, v := e.ep.Views()
+	if i := uint(dst - first); i < uint(len(v)) && v[i].Size() > 0 && v[i].Write == 0 {
 		return errs.BadArg("am: %s: rank %d attached its segment without the write right", op, dst)
 	}
 	return nil

@@ -220,11 +220,12 @@ type Endpoint interface {
 	// Attach makes this rank's segment and mailbox reachable and waits until
 	// all ranks of the job have done the same. Collective, once, blocking.
 	Attach(c AttachConfig) error
-	// Views is the table for direct access, indexed by rank; nil or shorter
-	// than Size where ranks cannot be reached by load and store; the entry of a
-	// rank outside the neighbourhood is the zero View. The own rank's entry is
-	// always there. Shared and read-only.
-	Views() []segment.View
+	// Views is the table for direct access to ranks from first on: views[i] is
+	// of rank first+i, and the zero View if that rank cannot be reached by load
+	// and store. The own rank's entry is always there. Ranks outside the table
+	// cannot be reached, so that a rank without neighbours has a table of one
+	// entry, however large the job. Shared and read-only.
+	Views() (first int, views []segment.View)
 	// SegmentSize is the size that rank attached, bytes.
 	SegmentSize(rank int) uint64
 	// System is a small area per rank, zero at attach, that the layers above

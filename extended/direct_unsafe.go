@@ -18,8 +18,8 @@ import (
 // must not or cannot be done directly. Inlined everywhere. No bytes at the very
 // end give nil as well, since Go has no pointers there.
 func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
-	if uint(rank) < uint(len(x.views)) {
-		v := &x.views[rank]
+	if i := uint(rank - x.first); i < uint(len(x.views)) {
+		v := &x.views[i]
 		off := uint64(a - segment.AttachBase)
 		if off < v.Write && n <= v.Write-off {
 			return unsafe.Add(v.Base, off)
@@ -30,8 +30,8 @@ func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
 
 // readable is writable for loading.
 func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
-	if uint(rank) < uint(len(x.views)) {
-		v := &x.views[rank]
+	if i := uint(rank - x.first); i < uint(len(x.views)) {
+		v := &x.views[i]
 		off := uint64(a - segment.AttachBase)
 		if off < v.Read && n <= v.Read-off {
 			return unsafe.Add(v.Base, off)
@@ -44,8 +44,8 @@ func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
 // segment's length is a multiple of the page size, so an aligned word that
 // begins inside it ends inside it.
 func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
-	if uint(rank) < uint(len(x.views)) {
-		v := &x.views[rank]
+	if i := uint(rank - x.first); i < uint(len(x.views)) {
+		v := &x.views[i]
 		if off := uint64(a - segment.AttachBase); off&3 == 0 && off < v.Atomic {
 			return (*uint32)(unsafe.Add(v.Base, off))
 		}
@@ -55,8 +55,8 @@ func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
 
 // word64 is word32 for 8 bytes.
 func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
-	if uint(rank) < uint(len(x.views)) {
-		v := &x.views[rank]
+	if i := uint(rank - x.first); i < uint(len(x.views)) {
+		v := &x.views[i]
 		if off := uint64(a - segment.AttachBase); off&7 == 0 && off < v.Atomic {
 			return (*uint64)(unsafe.Add(v.Base, off))
 		}

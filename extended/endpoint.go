@@ -34,7 +34,8 @@ type Config struct {
 // be called by a handler of an active message, except those that the package
 // comment lists.
 type Endpoint struct {
-	views    []segment.View // direct access, by rank; nil before Bind
+	views    []segment.View // direct access to ranks from first on; nil before Bind
+	first    int
 	always   bool
 	ep       conduits.Endpoint
 	poll     progress
@@ -61,8 +62,8 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.ep, x.poll = ep, p
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
-	x.views = ep.Views()
-	x.mine = x.views[ep.Rank()]
+	x.first, x.views = ep.Views()
+	x.mine = x.views[ep.Rank()-x.first]
 }
 
 // Rank is the number of this rank in its job. Only after Bind.
@@ -150,10 +151,11 @@ func errNotBound(op string) error {
 
 // view is rank's memory if it can be reached directly, else nil.
 func (x *Endpoint) view(rank int) *segment.View {
-	if uint(rank) >= uint(len(x.views)) || x.views[rank].Size() == 0 {
+	i := uint(rank - x.first)
+	if i >= uint(len(x.views)) || x.views[i].Size() == 0 {
 		return nil
 	}
-	return &x.views[rank]
+	return &x.views[i]
 }
 
 // limit is how many bytes of v's segment need allows to touch.

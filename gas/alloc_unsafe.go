@@ -161,7 +161,7 @@ func (n *Node) zero(a segment.NLA, size uint64, collective bool) {
 		n.freshHigh = min(high, max(start, low))
 	}
 	n.freshMu.Unlock()
-	v := &n.views[n.rank]
+	v := &n.views[uint64(n.rank)-n.first]
 	clean := func(from, to uint64) {
 		if from < to {
 			clear(unsafe.Slice((*byte)(unsafe.Add(v.Base, from)), to-from))

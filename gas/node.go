@@ -16,7 +16,8 @@ import (
 // made by one goroutine of each rank at a time, in the same order on all ranks.
 // It is valid until the function that Run gave it to returns.
 type Node struct {
-	views []segment.View // indexed by rank; first, because every access reads it
+	views []segment.View // of ranks from first on; at the top, because every access reads it
+	first uint64
 	ep    conduits.Endpoint
 	rank  int
 	size  int
@@ -64,7 +65,8 @@ func (n *Node) Heap() *segment.Heap { return n.heap }
 // Neighbour says whether rank's segment can be reached by load and store from
 // here, so that Ptr.Local works.
 func (n *Node) Neighbour(rank int) bool {
-	return uint(rank) < uint(len(n.views)) && n.views[rank].Size() != 0
+	i := uint64(rank) - n.first
+	return i < uint64(len(n.views)) && n.views[i].Size() != 0
 }
 
 // The identifiers of this package's barriers. They differ so that a rank that

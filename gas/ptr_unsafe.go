@@ -179,7 +179,7 @@ const base = uint64(segment.AttachBase)
 // Put stores v. It returns when v is visible to every rank. An aligned put of 8
 // bytes is atomic against others.
 func (p Ptr[T]) Put(n *Node, v T) error {
-	if r := p.w >> nlaBits; r < uint64(len(n.views)) {
+	if r := p.w>>nlaBits - n.first; r < uint64(len(n.views)) {
 		w := &n.views[r]
 		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
 			*(*T)(unsafe.Add(w.Base, off)) = v
@@ -191,7 +191,7 @@ func (p Ptr[T]) Put(n *Node, v T) error {
 
 // Get loads the T that p points to.
 func (p Ptr[T]) Get(n *Node) (v T, err error) {
-	if r := p.w >> nlaBits; r < uint64(len(n.views)) {
+	if r := p.w>>nlaBits - n.first; r < uint64(len(n.views)) {
 		w := &n.views[r]
 		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
 			return *(*T)(unsafe.Add(w.Base, off)), nil
@@ -230,7 +230,7 @@ func (p Ptr[T]) LocalSlice(n *Node, count int) ([]T, bool) {
 // direct returns size bytes at w for reading and writing, or nil if they cannot
 // be had. size is at most nlaMask.
 func (n *Node) direct(w, size uint64) unsafe.Pointer {
-	if r := w >> nlaBits; r < uint64(len(n.views)) {
+	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) {
 		v := &n.views[r]
 		if off := (w - base) & nlaMask; off+size <= min(v.Read, v.Write) {
 			return unsafe.Add(v.Base, off)
@@ -252,7 +252,7 @@ func (p Ptr[T]) GetSlice(n *Node, dst []T) error {
 
 // PutNB begins to store v; the copy of v is taken before it returns.
 func (p Ptr[T]) PutNB(n *Node, v T) (Handle, error) {
-	if r := p.w >> nlaBits; r < uint64(len(n.views)) && !n.debug {
+	if r := p.w>>nlaBits - n.first; r < uint64(len(n.views)) && !n.debug {
 		w := &n.views[r]
 		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
 			*(*T)(unsafe.Add(w.Base, off)) = v
@@ -303,7 +303,7 @@ func (n *Node) getBytes(dst []byte, w uint64) error {
 // putDirect copies src to w if that can be done directly. Not if src is empty:
 // its end could be the segment's, and there must be no pointer to that.
 func (n *Node) putDirect(w uint64, src []byte) bool {
-	if r := w >> nlaBits; r < uint64(len(n.views)) && len(src) > 0 {
+	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(src) > 0 {
 		v := &n.views[r]
 		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
 			copy(dst, src)
@@ -315,7 +315,7 @@ func (n *Node) putDirect(w uint64, src []byte) bool {
 
 // getDirect is putDirect the other way.
 func (n *Node) getDirect(dst []byte, w uint64) bool {
-	if r := w >> nlaBits; r < uint64(len(n.views)) && len(dst) > 0 {
+	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(dst) > 0 {
 		v := &n.views[r]
 		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {
 			copy(dst, src)

@@ -300,7 +300,8 @@ func (n *Node) attach(cfg *Config) error {
 	}
 	n.x.Bind(n.e)
 	n.coll.bind(n.e)
-	n.views = n.ep.Views()
+	first, views := n.ep.Views()
+	n.first, n.views = uint64(first), views
 	// Nobody sends anything to a rank that is not complete.
 	if err := n.b.Notify(startID, 0); err != nil {
 		return err

@@ -256,7 +256,7 @@ func (a attaching) Blocked() string {
 }
 
 // Views is the direct-access table: all ranks of this conduit.
-func (e *Endpoint) Views() []segment.View { return e.views }
+func (e *Endpoint) Views() (first int, views []segment.View) { return 0, e.views }
 
 // SegmentSize is the size that rank attached.
 func (e *Endpoint) SegmentSize(rank int) uint64 {
