@@ -17,6 +17,9 @@ type Config struct {
 	// lets the conduit choose. Small ones save memory, large ones even out
 	// bursts. Who makes the job decides: ranks that join it do not.
 	Credits, MaxMedium int
+	// Seed decides what a conduit leaves to chance, such as a simulator; the
+	// same seed, the same run.
+	Seed uint64
 }
 
 // Job is one rank's place in a job that a launcher started.

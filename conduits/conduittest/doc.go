@@ -1,0 +1,20 @@
+// Package conduittest checks that a conduit keeps the contract of package
+// conduits, and that the layers above work on it: what nettest is to
+// implementers of net.Conn.
+//
+//	func TestConformance(t *testing.T) { conduittest.Run(t, mine.Local) }
+//
+// [Run] opens many jobs, all of whose ranks are in the test's process. It first
+// checks each promise of the contract on bare endpoints, then active messages,
+// the barrier, put and get, and package gas on them, and at last drives the
+// whole interface at random against a model.
+//
+// Flags:
+//
+//	-conduittest.seeds N   repeat every randomized check with N seeds (default 1)
+//	-conduittest.seed S    the first seed (default 1)
+//
+// A check that fails prints its seed. On a conduit that is deterministic for a
+// seed, such as the simulator, running it again with that seed fails in the same
+// way.
+package conduittest
