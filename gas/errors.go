@@ -1,6 +1,7 @@
 package gas
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -37,6 +38,15 @@ func (e *RankError) Error() string {
 		s += "\n\n" + string(e.Stack)
 	}
 	return s
+}
+
+// followed says that the rank failed only because another one had.
+func (e *RankError) followed() bool {
+	var p *PeerError
+	if errors.As(e.Err, &p) {
+		return p.Rank != e.Rank
+	}
+	return errors.Is(e.Err, ErrPeer)
 }
 
 // Unwrap gives the rank's own error.

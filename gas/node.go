@@ -38,6 +38,7 @@ type Node struct {
 	locks   locks
 	perRank perRank
 	stop    atomic.Bool // ends the progress goroutine
+	helped  atomic.Bool // there is a progress goroutine
 }
 
 // Rank is this rank's number, 0 to Size()-1.

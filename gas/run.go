@@ -34,7 +34,8 @@ func Exit(err error) {
 		os.Exit(0)
 	}
 	fmt.Fprintf(os.Stderr, "argon: %v\n", err)
-	if errors.Is(err, ErrPeer) {
+	var r *RankError
+	if errors.As(err, &r) && r.followed() || r == nil && errors.Is(err, ErrPeer) {
 		os.Exit(launch.StatusPeerFailed)
 	}
 	os.Exit(launch.StatusFailed)
@@ -182,11 +183,7 @@ func runRanks(cfg *Config, eps []conduits.Endpoint, fn func(n *Node) error) erro
 	}
 	forget := diagnose(r)
 	defer forget()
-	var wg sync.WaitGroup
-	for _, n := range r.nodes {
-		wg.Go(func() { r.rank(n, fn) })
-	}
-	wg.Wait()
+	conduits.Run(eps, func(i int) { r.rank(r.nodes[i], fn) })
 	if r.first != nil {
 		return r.first
 	}
@@ -196,8 +193,7 @@ func runRanks(cfg *Config, eps []conduits.Endpoint, fn func(n *Node) error) erro
 // rank runs fn as n, from attach to close. It returns only by returning, unless
 // fn ends the goroutine.
 func (r *run) rank(n *Node, fn func(n *Node) error) {
-	var progress sync.WaitGroup
-	doing := "attach"
+	doing, killed := "attach", false
 	defer func() {
 		if doing != "" {
 			p := recover()
@@ -207,14 +203,19 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 				if e, ok := p.(error); ok {
 					err.Err = fmt.Errorf("panic: %w", e)
 				}
-			} else {
+			} else if err.Err = n.ep.Err(); err.Err == nil {
 				err.Err = fmt.Errorf("%s ended its goroutine (runtime.Goexit)", doing)
+			} else {
+				// A simulator ends so all goroutines of a rank that it lets die.
+				killed = !err.followed()
 			}
 			r.fail(n, err)
 		}
 		n.stop.Store(true)
 		n.ep.Wake(n.rank)
-		progress.Wait()
+		if !killed {
+			n.awaitProgress()
+		}
 		n.calls.failed()
 		if err := n.ep.Close(); err != nil && n.ep.Err() == nil {
 			r.fail(n, &RankError{Rank: n.rank, Err: err})
@@ -223,7 +224,8 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 	err := n.attach(r.cfg)
 	if err == nil {
 		if r.cfg.Progress {
-			progress.Go(n.progress)
+			n.helped.Store(true)
+			conduits.Go(n.ep, n.progress)
 		}
 		doing = "the rank's function"
 		err = fn(n)
@@ -253,7 +255,7 @@ func panicStack(s []byte) []byte {
 // fail notes that n's rank has failed and tells the other ranks.
 func (r *run) fail(n *Node, err *RankError) {
 	r.mu.Lock()
-	if r.first == nil || errors.Is(r.first, ErrPeer) && !errors.Is(err, ErrPeer) {
+	if r.first == nil || r.first.followed() && !err.followed() {
 		r.first = err
 	}
 	r.mu.Unlock()
@@ -337,8 +339,35 @@ func departed(err error) error {
 
 // progress answers peers until the rank leaves.
 func (n *Node) progress() {
+	defer func() {
+		n.helped.Store(false)
+		n.ep.Wake(n.rank)
+	}()
 	err := n.e.Wait(nil, n.stop.Load)
 	if err != nil {
 		n.calls.failed()
+	}
+}
+
+// awaitProgress returns when the progress goroutine, told to stop, has ended.
+// It is conduits.Wait that a failure of the job does not end, for the goroutine
+// may take a while to notice that.
+func (n *Node) awaitProgress() {
+	for idle := 0; n.helped.Load(); {
+		if n.ep.Spin() > 0 {
+			idle = 0
+			continue
+		}
+		if n.ep.Idle(idle) {
+			idle++
+			continue
+		}
+		t := n.ep.Arm(nil)
+		if !n.helped.Load() || n.ep.Poll() > 0 {
+			n.ep.Disarm(t)
+			continue
+		}
+		n.ep.Park(t)
+		idle = 0
 	}
 }
