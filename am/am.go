@@ -119,10 +119,13 @@ type Completer interface {
 type Endpoint struct {
 	ep    conduits.Endpoint
 	size  int
-	debug bool
-	table [NumHandlers]handler
-	token [conduits.NumClasses]Token
 	max   int // medium payload
+	debug bool
+	// Most indices have no handler, and a process may hold very many ranks: the
+	// index is into handlers, whose first entry is the one that is none.
+	index    [NumHandlers]uint8
+	handlers []handler
+	token    [conduits.NumClasses]Token
 
 	completer Completer
 	mu        sync.Mutex
@@ -132,12 +135,16 @@ type Endpoint struct {
 	boot      *boot // until the tables have been compared
 }
 
+// handler is a registered one; the zero value accepts nothing.
 type handler struct {
 	fn    Handler
 	args  int8
 	kinds Kind
 	name  string
 }
+
+// handler is what is registered at index h, or an entry that accepts nothing.
+func (e *Endpoint) handler(h HandlerID) *handler { return &e.handlers[e.index[h]] }
 
 // A message's tag: handler in the low 8 bits, category above.
 const (
@@ -166,7 +173,7 @@ func (e *Endpoint) MaxLong(dst int) uint64 {
 }
 
 // HandlerName is the name registered at index h, "" if there is none.
-func (e *Endpoint) HandlerName(h HandlerID) string { return e.table[h].name }
+func (e *Endpoint) HandlerName(h HandlerID) string { return e.handler(h).name }
 
 // Poll runs the handlers of what has arrived and returns how many messages that
 // were; 0 at once if another goroutine of this rank is polling, or from within
@@ -204,7 +211,7 @@ func (e *Endpoint) inHandler(op string) error {
 
 // sendable checks what a caller can get wrong about a message of kind k.
 func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) error {
-	ent := &e.table[h]
+	ent := e.handler(h)
 	switch {
 	case uint(nargs) > MaxArgs:
 		return errs.BadArg("am: %s to handler %d: %d arguments, the most is %d", op, h, nargs, MaxArgs)
@@ -222,7 +229,7 @@ func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) 
 
 // valid is sendable as a condition, for the hot path.
 func (e *Endpoint) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool {
-	ent := &e.table[h]
+	ent := e.handler(h)
 	return uint(dst) < uint(e.size) && ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) &&
 		payload <= e.max && !e.debug
 }

@@ -10,9 +10,11 @@ import (
 
 // Handlers of this package: the comparison of tables at Attach.
 const (
-	hTable   HandlerID = iota // medium: a piece of rank 0's table, going down
-	hFinding                  // medium: what a subtree found, going up
-	hVerdict                  // medium: what all found, going down
+	hDigest  HandlerID = iota // short: of rank 0's table, going down
+	hLowest                   // short: the lowest rank of a subtree that differs, going up
+	hTable                    // medium: a piece of rank 0's table, to the lowest rank of all that differs
+	hFinding                  // medium: how that one differs, to rank 0
+	hVerdict                  // medium: the same, going down
 	ownHandlers
 	firstRuntime HandlerID = 16 // the first index of the layers above
 )
@@ -31,12 +33,12 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		completer: c.Completer,
 	}
 	for i := range e.token {
-		e.token[i] = Token{e: e, m: &conduits.Message{Class: conduits.Class(i)}}
+		e.token[i] = Token{e: e, m: &noMessage[i]}
 	}
 	if err := e.fillTable(c); err != nil {
 		return nil, err
 	}
-	e.boot = &boot{children: len(children(ep.Rank(), e.size)), finding: noDifference}
+	e.boot = &boot{children: len(children(ep.Rank(), e.size)), lowest: nobody}
 	if err := ep.Attach(conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Receiver: e}); err != nil {
 		return nil, err
 	}
@@ -46,18 +48,25 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	// Nothing of the comparison can come any more, and nobody else may use it.
 	e.boot = nil
 	for h := range ownHandlers {
-		e.table[h] = handler{}
+		*e.handler(h) = handler{}
+		e.index[h] = 0
 	}
 	return e, nil
 }
 
+// noMessage is what tokens have that never had one. Read only.
+var noMessage = [conduits.NumClasses]conduits.Message{{Class: conduits.Request}, {Class: conduits.Reply}}
+
 // fillTable checks the entries and puts them in their places.
 func (e *Endpoint) fillTable(c Config) error {
-	own := []Entry{
+	own := [ownHandlers]Entry{
+		{hDigest, "am.digest", e.onDigest, 2, Short | Request},
+		{hLowest, "am.lowest", e.onLowest, 1, Short | Request},
 		{hTable, "am.table", e.onTable, 2, Medium | Request},
-		{hFinding, "am.finding", e.onFinding, 1, Medium | Request},
-		{hVerdict, "am.verdict", e.onVerdict, 1, Medium | Request},
+		{hFinding, "am.finding", e.onFinding, 0, Medium | Request},
+		{hVerdict, "am.verdict", e.onVerdict, 0, Medium | Request},
 	}
+	e.handlers = make([]handler, 1, 1+len(own)+len(c.Runtime)+len(c.Handlers))
 	for i := range own {
 		if err := e.register(&own[i]); err != nil {
 			return err
@@ -90,7 +99,7 @@ func (e *Endpoint) fillTable(c Config) error {
 		if ent.Index != 0 {
 			continue
 		}
-		for next >= FirstClient && e.table[next].fn != nil {
+		for next >= FirstClient && e.index[next] != 0 {
 			next--
 		}
 		if next < FirstClient {
@@ -112,39 +121,66 @@ func (e *Endpoint) register(ent *Entry) error {
 		return errs.BadArg("am: handler %d: name %q: one line, not empty", ent.Index, ent.Name)
 	case ent.Args < AnyArgs || ent.Args > MaxArgs:
 		return errs.BadArg("am: handler %d (%s): %d arguments; 0..%d, or AnyArgs", ent.Index, ent.Name, ent.Args, MaxArgs)
-	case e.table[ent.Index].fn != nil:
-		return errs.BadArg("am: handler index %d is registered twice, as %q and %q", ent.Index, e.table[ent.Index].name, ent.Name)
+	case e.index[ent.Index] != 0:
+		return errs.BadArg("am: handler index %d is registered twice, as %q and %q", ent.Index, e.handler(ent.Index).name, ent.Name)
 	}
-	e.table[ent.Index] = handler{fn: ent.Fn, args: int8(ent.Args), kinds: ent.Kinds.normal(), name: ent.Name}
+	e.index[ent.Index] = uint8(len(e.handlers)) // there are fewer, for own and runtime leave gaps
+	e.handlers = append(e.handlers, handler{fn: ent.Fn, args: int8(ent.Args), kinds: ent.Kinds.normal(), name: ent.Name})
 	return nil
 }
 
 // signatures is the table as text, a line a handler.
 func (e *Endpoint) signatures() string {
 	var b strings.Builder
-	for i := range e.table {
-		if ent := &e.table[i]; ent.fn != nil {
-			fmt.Fprintf(&b, "%d %q args %d kinds %v\n", i, ent.name, ent.args, ent.kinds)
+	for h := range NumHandlers {
+		if ent := e.handler(HandlerID(h)); ent.fn != nil {
+			fmt.Fprintf(&b, "%d %q args %d kinds %v\n", h, ent.name, ent.args, ent.kinds)
 		}
 	}
 	return b.String()
 }
 
-// boot is the state of the comparison. Rank 0's table goes down a binomial tree,
-// each rank compares, the first difference goes up and the verdict down again:
-// O(log N) messages and state a rank.
+// digest is a hash of what signatures lists (FNV-1a, 64 bits), which makes no
+// garbage: every rank of a large job needs it, and the text only those that
+// differ.
+func (e *Endpoint) digest() uint64 {
+	d := uint64(14695981039346656037)
+	add := func(c byte) { d = (d ^ uint64(c)) * 1099511628211 }
+	for h := range NumHandlers {
+		if ent := e.handler(HandlerID(h)); ent.fn != nil {
+			add(byte(h))
+			add(byte(ent.args))
+			add(byte(ent.kinds))
+			for i := range len(ent.name) {
+				add(ent.name[i])
+			}
+			add('\n') // which no name has
+		}
+	}
+	return d
+}
+
+// boot is the state of the comparison. The digest of rank 0's table goes down a
+// binomial tree, each rank compares, the lowest rank that differs goes up, and
+// that there is none down again: O(log N) messages and a few words of state a
+// rank. If there is one, rank 0 sends it the table, it answers with the first
+// difference, and that is the verdict that goes down.
 type boot struct {
+	digest   uint64 // rank 0's
+	known    bool   // digest has come
+	children int    // subtrees that have not reported
+	lowest   uint32 // rank that differs, as far as is known; or nobody
 	table    []byte // rank 0's; nil before its first piece
 	have     int    // bytes of it that have come
-	children int    // subtrees that have not reported
-	rank     uint32
-	finding  string // of the lowest rank that differs, which is rank
+	finding  *string
 	verdict  *string
 	verdicts int // messages that brought it: the second says that all know
 }
 
-// noDifference is an empty finding. Findings travel as payloads, and an empty
-// one would look the same.
+// nobody is no rank.
+const nobody = 1<<32 - 1
+
+// noDifference is the verdict that all tables agree.
 const noDifference = ""
 
 // parent and children of a rank in a binomial tree rooted at 0.
@@ -158,6 +194,15 @@ func children(rank, size int) []int {
 	return l
 }
 
+func (e *Endpoint) onDigest(_ *Token, args []uint32, _ []byte) {
+	e.boot.digest, e.boot.known = Uint64(args, 0), true
+}
+
+func (e *Endpoint) onLowest(_ *Token, args []uint32, _ []byte) {
+	e.boot.children--
+	e.boot.lowest = min(e.boot.lowest, args[0])
+}
+
 func (e *Endpoint) onTable(_ *Token, args []uint32, piece []byte) {
 	b := e.boot
 	if b.table == nil {
@@ -166,9 +211,9 @@ func (e *Endpoint) onTable(_ *Token, args []uint32, piece []byte) {
 	b.have += copy(b.table[args[0]:], piece) // pieces may overtake each other
 }
 
-func (e *Endpoint) onFinding(_ *Token, args []uint32, text []byte) {
-	e.boot.children--
-	e.boot.add(args[0], string(text))
+func (e *Endpoint) onFinding(_ *Token, _ []uint32, text []byte) {
+	s := string(text)
+	e.boot.finding = &s
 }
 
 func (e *Endpoint) onVerdict(_ *Token, _ []uint32, text []byte) {
@@ -177,48 +222,38 @@ func (e *Endpoint) onVerdict(_ *Token, _ []uint32, text []byte) {
 	e.boot.verdicts++
 }
 
-func (b *boot) add(rank uint32, finding string) {
-	if finding != noDifference && (b.finding == noDifference || rank < b.rank) {
-		b.rank, b.finding = rank, finding
-	}
-}
-
 // Blocked says how far the comparison is.
 func (b *boot) Blocked() string { return "attach: comparing handler tables" }
 
 func (e *Endpoint) compareTables() error {
 	b, rank := e.boot, e.Rank()
-	mine := e.signatures()
+	mine := e.digest()
 	kids := children(rank, e.size)
 	if rank == 0 {
-		b.table = []byte(mine)
-	} else if err := e.Wait(b, func() bool { return b.table != nil && b.have == len(b.table) }); err != nil {
+		b.digest = mine
+	} else if err := e.Wait(b, func() bool { return b.known }); err != nil {
 		return err
 	}
 	for _, kid := range kids {
-		for at := 0; at < len(b.table); {
-			n := min(len(b.table)-at, e.max)
-			if err := e.RequestMedium(kid, hTable, b.table[at:at+n], uint32(at), uint32(len(b.table))); err != nil {
-				return err
-			}
-			at += n
+		lo, hi := Pack64(b.digest)
+		if err := e.RequestShort(kid, hDigest, lo, hi); err != nil {
+			return err
 		}
 	}
-	if d := difference(string(b.table), mine, rank); d != noDifference {
-		b.add(uint32(rank), d)
+	if mine != b.digest {
+		b.lowest = min(b.lowest, uint32(rank))
 	}
 	if err := e.Wait(b, func() bool { return b.children == 0 }); err != nil {
 		return err
 	}
+	var err error
 	if rank == 0 {
-		b.verdict = &b.finding
+		err = e.judge()
 	} else {
-		if err := e.RequestMedium(parent(rank), hFinding, clip(b.finding, e.max), b.rank); err != nil {
-			return err
-		}
-		if err := e.Wait(b, func() bool { return b.verdict != nil }); err != nil {
-			return err
-		}
+		err = e.report(rank)
+	}
+	if err != nil {
+		return err
 	}
 	b.children = len(kids)
 	if err := e.tellVerdict(kids); err != nil {
@@ -230,15 +265,57 @@ func (e *Endpoint) compareTables() error {
 	// Who has the verdict fails, and the job with it; so nobody returns before
 	// all have it. Whatever goes wrong from here on, the verdict is the error.
 	if e.Wait(b, func() bool { return b.children == 0 }) == nil && (rank == 0 ||
-		e.RequestMedium(parent(rank), hFinding, nil, b.rank) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {
+		e.RequestShort(parent(rank), hLowest, nobody) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {
 		_ = e.tellVerdict(kids)
 	}
 	return errs.BadArg("am: handler tables differ: %s", *b.verdict)
 }
 
+// judge finds the verdict, at rank 0.
+func (e *Endpoint) judge() error {
+	b := e.boot
+	if b.lowest == nobody {
+		none := noDifference
+		b.verdict = &none
+		return nil
+	}
+	table := []byte(e.signatures())
+	for at := 0; at < len(table); {
+		n := min(len(table)-at, e.max)
+		if err := e.RequestMedium(int(b.lowest), hTable, table[at:at+n], uint32(at), uint32(len(table))); err != nil {
+			return err
+		}
+		at += n
+	}
+	err := e.Wait(b, func() bool { return b.finding != nil })
+	b.verdict = b.finding
+	return err
+}
+
+// report tells the parent which rank of this subtree differs, and waits for the
+// verdict. If it is this one, rank 0 asks how.
+func (e *Endpoint) report(rank int) error {
+	b := e.boot
+	if err := e.RequestShort(parent(rank), hLowest, b.lowest); err != nil {
+		return err
+	}
+	asked := func() bool { return b.table != nil && b.have == len(b.table) }
+	if err := e.Wait(b, func() bool { return b.verdict != nil || asked() }); err != nil {
+		return err
+	}
+	if !asked() {
+		return nil
+	}
+	d := difference(string(b.table), e.signatures(), rank)
+	if err := e.RequestMedium(0, hFinding, clip(d, e.max)); err != nil {
+		return err
+	}
+	return e.Wait(b, func() bool { return b.verdict != nil })
+}
+
 func (e *Endpoint) tellVerdict(kids []int) error {
 	for _, kid := range kids {
-		if err := e.RequestMedium(kid, hVerdict, clip(*e.boot.verdict, e.max), 0); err != nil {
+		if err := e.RequestMedium(kid, hVerdict, clip(*e.boot.verdict, e.max)); err != nil {
 			return err
 		}
 	}
@@ -247,11 +324,9 @@ func (e *Endpoint) tellVerdict(kids []int) error {
 
 func clip(s string, n int) []byte { return []byte(s[:min(len(s), n)]) }
 
-// difference says in what rank's table differs first from rank 0's.
+// difference says in what rank's table differs first from rank 0's, which it
+// does.
 func difference(zero, mine string, rank int) string {
-	if zero == mine {
-		return noDifference
-	}
 	a, b := strings.Split(zero, "\n"), strings.Split(mine, "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

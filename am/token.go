@@ -42,7 +42,7 @@ func (t *Token) To() segment.NLA { return t.m.To }
 
 // describe names the handler for messages to people.
 func (t *Token) describe() string {
-	return fmt.Sprintf("%d (%s)", t.Handler(), t.e.table[t.Handler()].name)
+	return fmt.Sprintf("%d (%s)", t.Handler(), t.e.handler(t.Handler()).name)
 }
 
 // misuse reports a broken rule of the interface: the other side may wait for
@@ -56,7 +56,7 @@ func (t *Token) misuse(format string, args ...any) error {
 // Receive runs the handler of one message; part of conduits.Receiver.
 func (e *Endpoint) Receive(m *conduits.Message) {
 	h := HandlerID(m.Tag)
-	ent := &e.table[h]
+	ent := e.handler(h)
 	if ent.fn == nil {
 		e.ep.Fail(fmt.Errorf("am: rank %d sent a %v to handler %d, which is not registered here", m.Src, m.Class, h))
 		return
@@ -85,7 +85,7 @@ func (t *Token) unanswered() {
 
 // repliable checks a reply and claims the one reply there is.
 func (t *Token) repliable(op string, h HandlerID, k Kind, nargs, payload int) error {
-	ent := &t.e.table[h]
+	ent := t.e.handler(h)
 	if t.active && !t.replied && t.m.Class == conduits.Request &&
 		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) && payload <= t.e.max {
 		return nil
