@@ -153,7 +153,10 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
 	}
 	b.e, b.ep = e, ep
-	b.spins.Store(maxSpins)
+	if _, virtual := ep.(conduits.Runner); !virtual {
+		// Where the conduit runs the ranks, no other runs while this one watches.
+		b.spins.Store(maxSpins)
+	}
 	// A job of several neighbourhoods will put a transport here that counts
 	// inside each as the tree does and disseminates between their last arrivers.
 	switch how {
@@ -275,7 +278,7 @@ func (b *Barrier) spin(phase uint32) (v word, ok bool) {
 	}
 	switch {
 	case !ok:
-		b.spins.Store(max(1, budget/2))
+		b.spins.Store(max(min(1, budget), budget/2))
 	case budget < maxSpins:
 		b.spins.Store(2 * budget)
 	}

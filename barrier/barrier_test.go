@@ -3,7 +3,6 @@ package barrier
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"runtime"
 	"slices"
 	"strings"
@@ -672,7 +671,13 @@ func TestTreeFits(t *testing.T) {
 	if levels > maxLevels {
 		t.Errorf("%d levels for 2^32 ranks, room for %d", levels, maxLevels)
 	}
-	if got := bits.Len(uint(1<<32 - 1)); got > maxRounds {
-		t.Errorf("%d rounds for 2^32 ranks, room for %d", got, maxRounds)
+}
+
+// TestRoundsSuffice checks that the rounds reach every rank and none is in vain.
+func TestRoundsSuffice(t *testing.T) {
+	for size := 1; size < 70; size++ {
+		if k := rounds(size); 1<<k < size || k > 0 && 1<<(k-1) >= size {
+			t.Errorf("%d rounds for %d ranks", k, size)
+		}
 	}
 }

@@ -12,9 +12,6 @@ import (
 // Handler indices of this package, of the range 16..31 that it owns.
 const handlerArrive am.HandlerID = 16
 
-// maxRounds is enough for 2^32 ranks.
-const maxRounds = 32
-
 // dissem is the dissemination barrier (Hensgen, Finkel, Manber 1988): in round
 // r every rank tells rank+2^r what it knows and learns from rank-2^r; after
 // ceil(log2 N) rounds everybody knows of everybody. Rounds advance when Notify,
@@ -24,7 +21,9 @@ const maxRounds = 32
 // phase's parity. One of the phase after that cannot: its sender has finished
 // the next phase, which takes a message of this rank.
 type dissem struct {
-	slots [2][maxRounds]slot // by parity and round; written by the handler
+	// slots has a slot for each round of even phases, then for each of odd ones;
+	// written by the handler. Made by room.
+	slots atomic.Pointer[[]slot]
 
 	e          *am.Endpoint
 	rank, size int
@@ -80,19 +79,40 @@ func (b *Barrier) Handlers() []am.Entry {
 
 func (d *dissem) bind(e *am.Endpoint) {
 	d.e, d.rank, d.size = e, e.Rank(), e.Size()
-	d.rounds = bits.Len(uint(d.size - 1))
+	d.rounds = rounds(d.size)
+	d.room(d.size)
+}
+
+// rounds is ceil(log2 size).
+func rounds(size int) int { return bits.Len(uint(size - 1)) }
+
+// room is d's slots, which it makes if they are missing: when the first message
+// comes before bind.
+func (d *dissem) room(size int) []slot {
+	if p := d.slots.Load(); p != nil {
+		return *p
+	}
+	s := make([]slot, 2*rounds(size))
+	d.slots.CompareAndSwap(nil, &s)
+	return *d.slots.Load()
+}
+
+// at is the slot of a round in phases of phase's parity.
+func at(slots []slot, phase uint32, round int) *slot {
+	return &slots[int(phase&1)*(len(slots)/2)+round]
 }
 
 // arrived keeps a message: args are the low and high half of the sender's word,
 // the evidence, and the round.
 func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
-	if args[3] >= maxRounds {
+	slots := d.room(t.Endpoint().Size())
+	if int(args[3]) >= len(slots)/2 {
 		return
 	}
-	w := am.Unpack64(args[0], args[1])
-	s := &d.slots[w>>wordPhase&1][args[3]]
+	w := word(am.Unpack64(args[0], args[1]))
+	s := at(slots, w.phase(), int(args[3]))
 	s.other.Store(args[2])
-	s.w.Store(w)
+	s.w.Store(uint64(w))
 	// The waiter may be another goroutine, which looked before this store and
 	// was about to park after the message had been taken.
 	ep := t.Endpoint().Conduit()
@@ -128,6 +148,7 @@ func (d *dissem) message(phase uint32, round int, m knowledge) (dst int, args [4
 // advance sends and merges what can be sent and merged. Called with mu held; it
 // neither blocks nor polls.
 func (d *dissem) advance() {
+	slots := d.room(d.size)
 	for d.round < d.rounds {
 		if d.sent == d.round {
 			dst, a := d.message(d.phase, d.round, d.known)
@@ -137,7 +158,7 @@ func (d *dissem) advance() {
 			}
 			d.sent++
 		}
-		s := &d.slots[d.phase&1][d.round]
+		s := at(slots, d.phase, d.round)
 		w := word(s.w.Load())
 		if w.phase() != d.phase {
 			return

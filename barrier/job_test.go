@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -89,5 +90,57 @@ func forAll(t *testing.T, sizes []int, f func(t *testing.T, n int, how Algorithm
 		for _, n := range sizes {
 			t.Run(how.String()+"/"+utoa(uint32(n)), func(t *testing.T) { f(t, n, how) })
 		}
+	}
+}
+
+// TestMessagesBeforeBind lets all others notify before one rank binds: what they
+// send must be there afterwards.
+func TestMessagesBeforeBind(t *testing.T) {
+	shm, err := conduits.Lookup("shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 5
+	eps, err := shm.Local(n, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bars := make([]*Barrier, n)
+	ends := make([]*am.Endpoint, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			b := NewWith(Config{Force: Dissemination})
+			bars[r] = b
+			e, err := am.Attach(eps[r], am.Config{Runtime: b.Handlers()})
+			if ends[r] = e; err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	for r := 1; r < n; r++ {
+		if err := errors.Join(bars[r].Bind(ends[r]), bars[r].Notify(7, 0)); err != nil {
+			t.Fatalf("rank %d: %v", r, err)
+		}
+	}
+	for ends[0].Poll() > 0 {
+	}
+	if bars[0].d.slots.Load() == nil {
+		t.Fatal("no message came before bind")
+	}
+	if err := errors.Join(bars[0].Bind(ends[0]), bars[0].Notify(7, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for r := range n {
+		wg.Go(func() {
+			if err := bars[r].Wait(7, 0); err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, ep := range eps {
+		ep.Close()
 	}
 }

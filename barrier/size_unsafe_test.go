@@ -1,0 +1,18 @@
+package barrier
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// Every rank of a job has a Barrier, and a process may hold a million ranks: what
+// one costs, with its slots for so many ranks, grows by nobody's oversight.
+func TestSize(t *testing.T) {
+	if got := unsafe.Sizeof(Barrier{}); got > 256 {
+		t.Errorf("a Barrier has %d bytes; 256 are enough", got)
+	}
+	var d dissem
+	if got := uintptr(len(d.room(1<<20))) * unsafe.Sizeof(slot{}); got != 2*20*16 {
+		t.Errorf("the slots of one of 2^20 ranks have %d bytes", got)
+	}
+}
