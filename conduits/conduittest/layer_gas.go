@@ -1,0 +1,3 @@
+package conduittest
+
+var gasChecks []check
