@@ -550,8 +550,8 @@ func TestManyFetchingImplicit(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if x.table.handles != 0 || x.table.made > numChunks {
-		t.Fatal(x.table.handles, x.table.made)
+	if x.table.handles != 0 || x.table.used > numSlots {
+		t.Fatal(x.table.handles, x.table.used)
 	}
 }
 

@@ -300,7 +300,7 @@ func (x *Endpoint) own(a segment.NLA) uint64 { return atomic.LoadUint64(x.ownWor
 func (t *table) room() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.free != 0 || t.made < numChunks
+	return t.free != nil || t.used < numSlots
 }
 
 // Blocked says what the goroutine waits for, for whoever asks why a job hangs.

@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +23,7 @@ import (
 // A slot gets a new generation each time it is used and is retired when the
 // generations are used up, so a Handle is never issued twice. Generations of
 // different ranks start apart: a handle of another rank is refused too, until
-// one slot has been used 2^32 times.
+// one slot has been used 2^32 times, if the ranks differ by less than 1024.
 type Handle uint64
 
 // MaxHandles is how many handles one endpoint may have outstanding: operations
@@ -34,13 +35,12 @@ const MaxHandles = 1 << 16
 const (
 	slotBits  = 17
 	numSlots  = 1 << slotBits // handles, and as many operations without one
-	chunkBits = 8
-	chunkLen  = 1 << chunkBits
-	numChunks = numSlots / chunkLen
+	firstBits = 3             // the first chunk has 1<<firstBits slots
+	numChunks = slotBits - firstBits + 1
 	genBits   = 46
 	maxGen    = 1<<genBits - 1
-	rankShift = 32 // where a rank's share of the first generation starts
-	rankMask  = 1<<10 - 1
+	rankShift = 32        // where a rank's share of the first generation starts
+	rankMask  = 1<<10 - 1 // of ranks that are equal in these bits they are the same
 )
 
 // The flags below the generation in op.state.
@@ -75,14 +75,14 @@ type op struct {
 	left atomic.Int64
 	val  uint64 // what an atomic found
 	err  error  // first failure; under table.mu
-	next uint32 // free list: slot + 1; under table.mu
-	slot uint32
+	next *op    // free list; under table.mu
 	// parent counts this operation as one of its pieces until it is released.
 	parent *op
 
 	kind resultKind
 	typ  conduits.AtomicType
 	n    uint8 // bytes of buf that resultValue means
+	slot uint32
 	r32  *uint32
 	r64  *uint64
 	ok   *bool
@@ -107,18 +107,27 @@ func units(ev conduits.Event) int64 {
 	return n
 }
 
-type chunk [chunkLen]op
-
-// table holds the slots. Chunks are made when they are first needed and stay.
+// table holds the slots, in chunks that are made when they are first needed, and
+// stay: each as large as all before it, so that a rank with little under way
+// costs little, and one that has much does not pay for a long list of chunks.
 type table struct {
 	mu       sync.Mutex
-	free     uint32 // slot + 1 of the first free one, 0 for none
-	chunks   [numChunks]atomic.Pointer[chunk]
-	made     int    // chunks
-	firstGen uint64 // of a slot that was never used
-	handles  int    // explicit ones outstanding
+	free     *op                             // used before, and free
+	used     uint32                          // slots that were ever used: all below
+	chunks   [numChunks]atomic.Pointer[[]op] // place says which slot is where
+	firstGen uint64                          // of a slot that was never used
+	handles  int                             // explicit ones outstanding
 	waiters  *waiter
 }
+
+// place is where slot i is: in which chunk and at which index there.
+func place(i uint64) (chunk int, index uint64) {
+	chunk = bits.Len64(i >> firstBits)
+	return chunk, i - before(chunk)
+}
+
+// before is how many slots there are in the chunks before one.
+func before(chunk int) uint64 { return 1 << firstBits << chunk >> 1 &^ (1<<firstBits - 1) }
 
 // take gives out a slot that counts one unit for the caller; name is its cookie
 // and, if withHandle, the Handle.
@@ -128,13 +137,12 @@ func (t *table) take(withHandle bool) (o *op, name uint64, err error) {
 		t.mu.Unlock()
 		return nil, 0, errTooManyHandles()
 	}
-	if t.free == 0 && !t.grow() {
+	if o = t.free; o != nil {
+		t.free = o.next
+	} else if o = t.fresh(); o == nil {
 		t.mu.Unlock()
 		return nil, 0, errs.Resource("extended: %d operations are under way on this rank, which is the limit", numSlots)
 	}
-	i := t.free - 1
-	o = &t.chunks[i>>chunkBits].Load()[i%chunkLen]
-	t.free = o.next
 	gen := o.state.Load()>>stateShift + 1
 	flags := uint64(live)
 	if withHandle {
@@ -144,38 +152,34 @@ func (t *table) take(withHandle bool) (o *op, name uint64, err error) {
 	o.left.Store(oneRemote)
 	o.state.Store(gen<<stateShift | flags)
 	t.mu.Unlock()
-	return o, gen<<slotBits | uint64(i), nil
+	return o, gen<<slotBits | uint64(o.slot), nil
 }
 
-// grow makes another chunk; false if there are as many as there may be.
-func (t *table) grow() bool {
-	if t.made == numChunks {
-		return false
+// fresh is a slot that was never used; nil if there is none left.
+func (t *table) fresh() *op {
+	if t.used == numSlots {
+		return nil
 	}
-	c := new(chunk)
-	base := uint32(t.made) << chunkBits
-	for i := range c {
-		o := &c[i]
-		o.slot = base + uint32(i)
-		o.state.Store(t.firstGen << stateShift)
-		if i+1 < chunkLen {
-			o.next = o.slot + 2
-		}
+	c, i := place(uint64(t.used))
+	if i == 0 {
+		ops := make([]op, before(c+1)-before(c))
+		t.chunks[c].Store(&ops)
 	}
-	t.chunks[t.made].Store(c)
-	t.made++
-	t.free = base + 1
-	return true
+	o := &(*t.chunks[c].Load())[i]
+	o.slot = t.used
+	o.state.Store(t.firstGen << stateShift)
+	t.used++
+	return o
 }
 
 // find returns the slot that name names if it is in use under that name.
 func (t *table) find(name uint64) (o *op, state uint64) {
-	i := name % numSlots
-	c := t.chunks[i>>chunkBits].Load()
-	if c == nil {
+	c, i := place(name % numSlots)
+	ops := t.chunks[c].Load()
+	if ops == nil {
 		return nil, 0
 	}
-	o = &c[i%chunkLen]
+	o = &(*ops)[i]
 	s := o.state.Load()
 	if s>>stateShift != name>>slotBits || s&live == 0 {
 		return nil, 0
@@ -216,7 +220,7 @@ func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 	o.state.Store(gen << stateShift)
 	if gen < maxGen {
 		o.next = t.free
-		t.free = o.slot + 1
+		t.free = o
 	}
 	t.mu.Unlock()
 	return failure, true
