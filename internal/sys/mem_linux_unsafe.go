@@ -51,7 +51,17 @@ func Map(fd uintptr, size int64) (unsafe.Pointer, error) {
 	return p, nil
 }
 
-// Unmap undoes Map.
+// Reserve returns size bytes of zeros of this process alone, for which memory is
+// taken page by page when they are written.
+func Reserve(size int64) (unsafe.Pointer, error) {
+	p, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("mmap of %d bytes: %w", size, err)
+	}
+	return p, nil
+}
+
+// Unmap undoes Map and Reserve.
 func Unmap(p unsafe.Pointer, size int64) error { return unix.MunmapPtr(p, uintptr(size)) }
 
 // FreeSpace is how many bytes a file system can still take.

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"io"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Name is the conduit's registered name.
+const Name = "sim"
+
+// Config is what may be chosen about a simulated job. The zero value is the
+// extoll profile without faults, seed 0.
+type Config struct {
+	// Seed decides everything that is left to chance. The same program with the
+	// same Config and the same number of ranks does the same, event by event.
+	Seed uint64
+	// Profile is the machine; nil means Extoll.
+	Profile *Profile
+	// Shuffle lets the seed decide the order of what happens at the same time,
+	// instead of the order in which it was caused.
+	Shuffle bool
+
+	// MaxSegment is the largest segment of a rank, bytes; 0 means 64 MiB, or
+	// less if the addresses of so many ranks do not suffice.
+	MaxSegment uint64
+	// Credits is how many messages of a class may be under way from one rank to
+	// another; 0 means 64.
+	Credits int
+	// MaxMedium is the largest medium payload, bytes; 0 means 4096.
+	MaxMedium int
+
+	// Faults is what goes wrong.
+	Faults Faults
+
+	// Limit ends a job that is still running after so much virtual time; 0 means
+	// none.
+	Limit Time
+
+	// Trace, if not nil, gets a line for everything that happens (see package
+	// comment). Flush it with Job.Flush.
+	Trace io.Writer
+	// Checkpoint, if not nil, is called with the number of steps and their
+	// digest after every 1024 of them and may stop the run by a panic.
+	Checkpoint func(steps, digest uint64)
+}
+
+// Reserved addresses: all segments together.
+const addressSpace = 32 << 40
+
+func (c *Config) ensure(n int) error {
+	if c.Profile == nil {
+		p := Extoll()
+		c.Profile = &p
+	}
+	if err := c.Profile.check(); err != nil {
+		return err
+	}
+	most := uint64(addressSpace) / uint64(n) &^ (segment.PageSize - 1)
+	switch {
+	case c.MaxSegment == 0:
+		c.MaxSegment = min(64<<20, most)
+	case c.MaxSegment > min(most, uint64(segment.MaxAttach)):
+		return errs.Resource("sim: segments of %d bytes for %d ranks: the most is %d (-segment, ARGON_SEGMENT)", c.MaxSegment, n, min(most, uint64(segment.MaxAttach)))
+	}
+	if c.Credits == 0 {
+		c.Credits = 64
+	}
+	if c.Credits < 1 || c.Credits > 1<<15 {
+		return errs.BadArg("sim: Config.Credits is %d; 1 to %d", c.Credits, 1<<15)
+	}
+	if c.MaxMedium == 0 {
+		c.MaxMedium = 4096
+	}
+	if c.MaxMedium < 512 || c.MaxMedium > 1<<20 {
+		return errs.BadArg("sim: Config.MaxMedium is %d bytes; 512 to %d", c.MaxMedium, 1<<20)
+	}
+	return nil
+}
+
+// Flush writes out what is left of the trace and returns the first error of its
+// writer.
+func (j *Job) Flush() error { return j.trace.flush() }
+
+// Local opens a job as the registry's users do; see FromEnv for what else it
+// heeds.
+func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	j, err := New(n, Config{Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium})
+	if err != nil {
+		return nil, err
+	}
+	return j.Endpoints(), nil
+}
+
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }

@@ -1,0 +1,633 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Endpoint is one rank's card, and the clock of its processor, which runs ahead
+// of the job's while the rank computes. It implements conduits.Endpoint and
+// conduits.Runner. All of it is used by the goroutine that the job runs at the
+// time.
+type Endpoint struct {
+	j        *Job
+	rank     int
+	clock    Time
+	cardFree Time // when the card takes the next message
+	rmaFree  Time // when it takes the next RMA operation
+	stalled  Time // the processor stands still until then
+	slow     int32
+	threads  int32
+
+	receiver conduits.Receiver
+	view     [1]segment.View
+	system   []byte
+	pairs    pairs
+	in       [conduits.NumClasses]list
+	done     list // completions
+
+	poller   *thread // the thread inside Poll
+	parked   uint32  // list of threads, by number+1
+	sleepers int32
+	seq      uint32
+
+	attached, closed, crashed bool
+
+	sent, received      [conduits.NumClasses]uint32
+	noCredit            uint32
+	puts, gets, atomics uint32
+	parks, wakes        uint32
+}
+
+var (
+	_ conduits.Endpoint = (*Endpoint)(nil)
+	_ conduits.Runner   = (*Endpoint)(nil)
+)
+
+var (
+	errClosed  = errs.Closed("sim: the endpoint is closed")
+	errCrashed = errors.New("sim: the rank has crashed, as the fault plan says")
+)
+
+// duration is t as far as nanoseconds.
+func duration(t Time) time.Duration { return time.Duration(t / Nanosecond) }
+
+// spend lets the processor work for t.
+func (e *Endpoint) spend(t Time) {
+	if e.slow > 1 {
+		t *= Time(e.slow)
+	}
+	e.clock += t
+}
+
+// Rank is this rank.
+func (e *Endpoint) Rank() int { return e.rank }
+
+// Size is the number of ranks.
+func (e *Endpoint) Size() int { return e.j.n }
+
+// Conduit is "sim".
+func (e *Endpoint) Conduit() string { return Name }
+
+// Limits are those of the job.
+func (e *Endpoint) Limits() conduits.Limits {
+	c := &e.j.c
+	return conduits.Limits{MaxMedium: c.MaxMedium, MaxLong: c.MaxSegment, MaxSegment: c.MaxSegment, Credits: c.Credits}
+}
+
+// Stats fills in s.
+func (e *Endpoint) Stats(s *conduits.Stats) {
+	*s = conduits.Stats{
+		NoCredit: uint64(e.noCredit),
+		Puts:     uint64(e.puts), Gets: uint64(e.gets), Atomics: uint64(e.atomics),
+		Parks: uint64(e.parks), Wakes: uint64(e.wakes), PeersUsed: e.pairs.n,
+	}
+	for c := range conduits.NumClasses {
+		s.Sent[c], s.Received[c] = uint64(e.sent[c]), uint64(e.received[c])
+	}
+}
+
+// Attach waits in virtual time until all ranks have attached.
+func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+	j := e.j
+	switch {
+	case e.closed:
+		return errClosed
+	case c.Receiver == nil:
+		return errs.BadArg("sim: attach without a Receiver")
+	case c.Size%segment.PageSize != 0:
+		return errs.BadArg("sim: segment of %d bytes is not a multiple of %d", c.Size, segment.PageSize)
+	case c.Size > j.c.MaxSegment:
+		return errs.Resource("sim: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, j.c.MaxSegment)
+	case e.Err() != nil:
+		return e.Err()
+	case e.attached:
+		return errs.NotReady("sim: rank %d is attached already", e.rank)
+	}
+	th := e.thread("attach")
+	if c.Rights == 0 {
+		c.Rights = segment.RightsAll
+	}
+	if err := j.mem.attach(e, c.Size); err != nil {
+		return err
+	}
+	e.receiver = c.Receiver
+	e.attached = true
+	j.sizes[e.rank], j.rights[e.rank] = c.Size, c.Rights
+	if j.attached++; j.attached == j.n {
+		// As long as a tree of network trips takes.
+		levels := Time(1)
+		for 1<<levels < j.n {
+			levels++
+		}
+		j.schedule(max(j.now, e.clock)+levels*j.p.Net.Latency, evAttach, 0)
+	}
+	for !j.open {
+		if err := e.Err(); err != nil {
+			return err
+		}
+		e.sleep(th, attaching{j})
+	}
+	return nil
+}
+
+// attaching says which ranks Attach waits for.
+type attaching struct{ j *Job }
+
+// Blocked lists the first ranks that have not attached.
+func (a attaching) Blocked() string {
+	var late []int
+	n := 0
+	for r := range a.j.eps {
+		if !a.j.eps[r].attached {
+			if n++; len(late) < 8 {
+				late = append(late, r)
+			}
+		}
+	}
+	if n > len(late) {
+		return fmt.Sprintf("attach: waiting for ranks %v and %d more", late, n-len(late))
+	}
+	return fmt.Sprintf("attach: waiting for ranks %v", late)
+}
+
+// Views is the rank's own segment: a simulated rank reaches no other by load
+// and store.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.rank, e.view[:] }
+
+// SegmentSize is the size that rank attached.
+func (e *Endpoint) SegmentSize(rank int) uint64 {
+	if uint(rank) >= uint(e.j.n) {
+		return 0
+	}
+	return e.j.sizes[rank]
+}
+
+// System is there for the own rank only.
+func (e *Endpoint) System(rank int) []byte {
+	if rank != e.rank {
+		return nil
+	}
+	if e.system == nil {
+		e.system = aligned(conduits.SystemBytes)
+	}
+	return e.system
+}
+
+// room takes a credit for a message to dst.
+func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
+	j := e.j
+	if e.closed || e.crashed || j.err != nil && e.Err() != nil || j.eps[dst].closed {
+		return conduits.Dead
+	}
+	p := e.pairs.of(dst)
+	if int(p.out[c]) >= j.c.Credits {
+		p.refused[c] = true
+		e.noCredit++
+		return conduits.NoCredit
+	}
+	p.out[c]++
+	return conduits.Ready
+}
+
+func (e *Endpoint) checkLengths(words, payload int) {
+	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.j.c.MaxMedium) {
+		panic(fmt.Sprintf("sim: message of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.j.c.MaxMedium))
+	}
+}
+
+// Send sends a short message.
+func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	e.checkLengths(len(words), 0)
+	if st := e.room(dst, c); st != conduits.Ready {
+		return st
+	}
+	id, m := e.message(dst, c, len(words))
+	copy(m.words[:], words)
+	e.launch(id, m, kindShort, tag)
+	return conduits.Ready
+}
+
+// SendPayload sends a medium message.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	e.checkLengths(len(words), len(payload))
+	if st := e.room(dst, c); st != conduits.Ready {
+		return st
+	}
+	id, m := e.message(dst, c, len(words))
+	copy(m.words[:], words)
+	m.data, m.own = e.j.m.buffer(len(payload)), true
+	copy(m.data, payload)
+	e.launch(id, m, kindMedium, tag)
+	return conduits.Ready
+}
+
+// Reserve makes a message that is not sent yet.
+func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
+	e.checkLengths(words, payload)
+	if st := e.room(dst, c); st != conduits.Ready {
+		return conduits.Slot{}, st
+	}
+	id, m := e.message(dst, c, words)
+	s := conduits.Slot{Words: m.words[:words:words], Ref: uint64(id)}
+	if payload > 0 {
+		m.data, m.own = e.j.m.buffer(payload), true
+		s.Payload = m.data
+	}
+	return s, conduits.Ready
+}
+
+// ReservePut makes a message that data goes ahead of. The card reads data when
+// the message has been committed.
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	e.checkLengths(words, 0)
+	if _, ok := e.j.target(dst, e.rank, to, uint64(len(data)), segment.RightWrite); !ok && len(data) > 0 {
+		panic("sim: put to an address that was not checked")
+	}
+	if st := e.room(dst, c); st != conduits.Ready {
+		return conduits.Slot{}, 0, st
+	}
+	id, m := e.message(dst, c, words)
+	m.kind, m.to, m.cookie, m.data = kindLong, to, cookie, data
+	ev := conduits.Event(0)
+	if len(data) <= e.j.p.Immediate {
+		m.data, m.own = e.j.m.buffer(len(data)), true
+		copy(m.data, data)
+		ev = conduits.SourceDone
+	} else {
+		m.want = conduits.SourceDone
+	}
+	return conduits.Slot{Words: m.words[:words:words], Ref: uint64(id)}, ev, conduits.Ready
+}
+
+// Commit sends a reserved message.
+func (e *Endpoint) Commit(_ int, _ conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
+	id := uint32(s.Ref)
+	m := e.j.m.at(id)
+	if m.kind == kindLong {
+		e.launchLong(id, m, tag)
+		return
+	}
+	k := kindShort
+	if payload > 0 {
+		k = kindMedium
+		m.data = m.data[:payload]
+	} else {
+		e.j.m.release(m)
+	}
+	e.launch(id, m, k, tag)
+}
+
+// Cancel forgets a reserved message.
+func (e *Endpoint) Cancel(_ int, _ conduits.Class, s conduits.Slot) {
+	id := uint32(s.Ref)
+	e.j.credit(e.j.m.at(id))
+	e.j.m.put(id)
+}
+
+func (e *Endpoint) message(dst int, c conduits.Class, words int) (uint32, *message) {
+	id, m := e.j.m.get()
+	m.kind, m.class, m.nwords, m.src, m.dst = kindReserved, c, uint8(words), int32(e.rank), int32(dst)
+	return id, m
+}
+
+// issue spends what handing something to the card takes and returns when the
+// card has it.
+func (e *Endpoint) issue(slots int, gap Time, free *Time) Time {
+	p := &e.j.p
+	at := e.clock + p.Software/2 + p.PIO
+	e.spend(p.SendBusy)
+	if slots > 1 {
+		// Further slots follow at the card's pace, or the processor's.
+		more := Time(slots-1) * max(gap, p.SendBusy)
+		e.spend(Time(slots-1) * p.SendBusy)
+		at += more
+	}
+	at = max(at, *free)
+	*free = at + gap
+	return at
+}
+
+// launch gives a short or medium message to the card.
+func (e *Endpoint) launch(id uint32, m *message, k kind, tag conduits.Tag) {
+	j := e.j
+	p := &j.p
+	m.kind, m.tag = k, tag
+	e.sent[m.class]++
+	var at Time
+	switch {
+	case k == kindShort:
+		// A message of up to 64 bytes is one write to the card, whatever slots
+		// it takes.
+		at = e.issue(1, p.MessageGap, &e.cardFree)
+	case len(m.data) <= p.Eager:
+		at = e.issue(j.slots(m), p.MessageGap, &e.cardFree)
+	default:
+		// Copied into registered memory, put into the landing buffer, and told.
+		e.spend(Time(len(m.data)) * p.MemoryByte)
+		at = e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit + p.ATU + p.DMARead
+	}
+	j.trace.message(e.clock, 's', m)
+	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
+}
+
+func (e *Endpoint) launchLong(id uint32, m *message, tag conduits.Tag) {
+	j := e.j
+	p := &j.p
+	m.tag = tag
+	e.sent[m.class]++
+	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
+	j.trace.message(e.clock, 's', m)
+	if m.want == 0 {
+		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
+		return
+	}
+	j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+}
+
+// Poll runs what has arrived by the rank's clock.
+func (e *Endpoint) Poll() int { return e.poll(false) }
+
+// Spin is Poll: time passes otherwise here.
+func (e *Endpoint) Spin() int { return e.poll(false) }
+
+// PollReplies runs replies and completions.
+func (e *Endpoint) PollReplies() int { return e.poll(true) }
+
+// batch is the most that one poll runs.
+const batch = 64
+
+func (e *Endpoint) poll(nested bool) int {
+	j := e.j
+	if e.closed {
+		return 0
+	}
+	th := e.thread("poll")
+	if !nested && e.poller != nil {
+		return 0
+	}
+	e.sync(th)
+	if !nested {
+		if e.poller != nil {
+			return 0
+		}
+		e.poller = th
+	}
+	n := 0
+	for n < batch {
+		if id := e.done.take(&j.m); id != 0 {
+			m := j.m.at(id)
+			cookie, want, value, err := m.cookie, m.want, m.a, m.err
+			j.m.put(id)
+			e.spend(j.p.Software / 2)
+			e.receiver.Complete(cookie, want, value, err)
+			n++
+			continue
+		}
+		id := e.in[conduits.Reply].take(&j.m)
+		if id == 0 && !nested {
+			id = e.in[conduits.Request].take(&j.m)
+		}
+		if id == 0 {
+			break
+		}
+		e.receive(id)
+		n++
+	}
+	if !nested {
+		e.poller = nil
+	}
+	if n == 0 {
+		e.spend(j.p.Poll)
+	} else if e.sleepers > 0 {
+		// What ran may be what others of this rank wait for.
+		e.notify(false)
+	}
+	return n
+}
+
+func (e *Endpoint) receive(id uint32) {
+	j := e.j
+	m := j.m.at(id)
+	e.received[m.class]++
+	e.spend(j.p.Software / 2)
+	var cm *conduits.Message
+	if n := len(j.pool); n > 0 {
+		cm = j.pool[n-1]
+		j.pool = j.pool[:n-1]
+	} else {
+		cm = new(conduits.Message)
+	}
+	*cm = conduits.Message{Src: int(m.src), Class: m.class, Tag: m.tag, Words: m.words[:m.nwords:m.nwords], To: m.to}
+	if len(m.data) > 0 {
+		cm.Payload = m.data
+	}
+	if m.kind == kindLong {
+		cm.Payload, _ = j.target(e.rank, e.rank, m.to, uint64(len(m.data)), 0)
+	}
+	j.trace.message(e.clock, 'h', m)
+	e.receiver.Receive(cm)
+	j.pool = append(j.pool, cm)
+	j.credit(m)
+	j.m.put(id)
+}
+
+// Polling says whether the caller is in a handler.
+func (e *Endpoint) Polling() bool { return e.poller != nil && e.poller == e.j.current }
+
+// Idle says that it is time to park: waiting costs nothing here.
+func (e *Endpoint) Idle(int) bool { return false }
+
+// Arm remembers what the caller has seen.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
+	th := e.thread("arm")
+	th.blocked = b
+	if b == nil {
+		th.blocked = idling{}
+	}
+	return conduits.Ticket{Seq: e.seq, Slot: int32(th.id)}
+}
+
+type idling struct{}
+
+// Blocked says that the reason is not known.
+func (idling) Blocked() string { return "waiting for something to arrive" }
+
+// Park hands the processor to others until something has arrived since Arm.
+func (e *Endpoint) Park(t conduits.Ticket) {
+	th := e.thread("park")
+	if e.seq == t.Seq && !e.closed {
+		e.parks++
+		b := th.blocked
+		e.sleep(th, b)
+	}
+	th.blocked = nil
+}
+
+// sleep parks th.
+func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
+	if e.crashed {
+		runtime.Goexit()
+	}
+	if e.j.err != nil && e.Err() != nil {
+		// Nothing may ever come. Who waits nevertheless must not stop the rest.
+		e.spend(e.j.p.Poll)
+		th.state = ready
+		e.j.schedule(e.clock, evRun, uint64(th.id))
+		th.stop()
+		return
+	}
+	th.blocked = b
+	th.state = parked
+	th.put = false
+	th.next = e.parked
+	e.parked = th.id + 1
+	e.sleepers++
+	th.stop()
+	if th.put {
+		// It polls memory, and has noticed what the card wrote there.
+		e.spend(e.j.p.Software / 2)
+	}
+}
+
+// Disarm takes the announcement back.
+func (e *Endpoint) Disarm(conduits.Ticket) { e.thread("disarm").blocked = nil }
+
+// Wake makes rank's parked threads look again, as a message without contents
+// would.
+func (e *Endpoint) Wake(rank int) {
+	j := e.j
+	if rank == e.rank {
+		e.notify(false)
+		return
+	}
+	e.wakes++
+	at := max(j.now, e.clock)
+	if !e.closed {
+		at += j.p.Net.Latency
+	}
+	j.schedule(at, evCredit, uint64(rank))
+}
+
+// Waiting lists the reasons of the parked threads. Unlike the rest it may be
+// called from anywhere, and then is only right if the job stands still.
+func (e *Endpoint) Waiting() []conduits.Blocked {
+	var l []conduits.Blocked
+	for _, th := range e.j.threads {
+		if th != nil && th.e == e && th.blocked != nil {
+			l = append(l, th.blocked)
+		}
+	}
+	return l
+}
+
+// Now is the rank's clock.
+func (e *Endpoint) Now() time.Duration { return duration(max(e.clock, e.j.now)) }
+
+// Fence does nothing: there is no direct access.
+func (e *Endpoint) Fence() {}
+
+// Err is the job's failure as far as this rank has heard of it.
+func (e *Endpoint) Err() error {
+	j := e.j
+	switch {
+	case e.crashed:
+		return &conduits.PeerError{Rank: e.rank, Err: errCrashed}
+	case j.err != nil && (j.seen || j.failer == e.rank):
+		return j.err
+	case e.closed:
+		return errClosed
+	}
+	return nil
+}
+
+// Fail declares this rank failed.
+func (e *Endpoint) Fail(err error) {
+	if e.crashed {
+		return
+	}
+	e.j.fail(e.rank, &conduits.PeerError{Rank: e.rank, Err: err})
+	e.notify(false)
+}
+
+// Close leaves the job.
+func (e *Endpoint) Close() error {
+	if e.closed {
+		return errClosed
+	}
+	if !e.attached && !e.crashed {
+		e.Fail(errors.New("it left the job before it attached"))
+	}
+	e.closed = true
+	e.notify(false)
+	// Nobody will take what is left, and its senders get their room back.
+	for c := range e.in {
+		for id := e.in[c].take(&e.j.m); id != 0; id = e.in[c].take(&e.j.m) {
+			e.j.lose(id)
+		}
+	}
+	for id := e.done.take(&e.j.m); id != 0; id = e.done.take(&e.j.m) {
+		e.j.m.put(id)
+	}
+	return nil
+}
+
+// RunRanks runs rank(i) for each of eps in virtual time. A panic of one of them
+// ends it.
+func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
+	j := e.j
+	if j.driven {
+		panic("sim: RunRanks inside RunRanks")
+	}
+	j.driven = true
+	defer func() { j.driven = false }()
+	for i, ep := range eps {
+		s, ok := ep.(*Endpoint)
+		if !ok || s.j != j {
+			panic("sim: RunRanks with an endpoint of another job")
+		}
+		j.start(s, max(j.now, s.clock), func() { rank(i) })
+	}
+	j.drive()
+}
+
+// drive runs the loop to its end. A thread that ends its goroutine
+// (runtime.Goexit) ends with it the one that resumed it, so that is not the
+// caller's.
+func (j *Job) drive() {
+	type end struct {
+		panicked any
+		over     bool
+	}
+	for {
+		ended := make(chan end)
+		go func() {
+			var r end
+			defer func() {
+				if !r.over {
+					r.panicked = recover()
+				}
+				ended <- r
+			}()
+			j.loop()
+			r.over = true
+		}()
+		r := <-ended
+		if r.panicked != nil {
+			panic(r.panicked)
+		}
+		if r.over {
+			return
+		}
+		j.current = nil
+	}
+}
+
+// GoRank starts a further thread of this rank.
+func (e *Endpoint) GoRank(f func()) { e.j.start(e, max(e.j.now, e.clock), f) }

@@ -1,0 +1,424 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/sim/fabric"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Job is a simulated job: its ranks, their cards, the network and the clock.
+// Everything in it happens on one goroutine at a time.
+type Job struct {
+	n int
+	c Config
+	p Profile
+
+	now  Time
+	made uint64 // events
+	q    queue
+	m    arena
+	net  *fabric.Fabric
+	rnd  *rand.Rand
+
+	eps     []Endpoint
+	threads []*thread
+	idle    []uint32 // numbers of threads that have ended
+	live    int      // threads that have not
+	current *thread
+	driven  bool
+
+	attached int
+	open     bool     // all ranks are attached
+	sizes    []uint64 // of segments
+	rights   []segment.Rights
+	mem      memory
+
+	err    error // the job's first failure
+	failer int   // the rank that declared it; -1: the job did
+	seen   bool  // by all ranks
+
+	pool     []*conduits.Message // not in use
+
+	lost   list // operations whose target has crashed
+	faults faults
+	trace  trace
+	Events uint64 // handled so far
+}
+
+// New makes a job of n ranks.
+func New(n int, c Config) (*Job, error) {
+	if n < 1 || n > MaxRanks {
+		return nil, errs.BadArg("sim: %d ranks; a simulated job has 1 to %d (-n)", n, MaxRanks)
+	}
+	if err := c.ensure(n); err != nil {
+		return nil, err
+	}
+	j := &Job{n: n, c: c, p: *c.Profile, failer: -1}
+	j.rnd = rand.New(rand.NewPCG(c.Seed, 0x5eed))
+	var err error
+	if j.net, err = fabric.New(j.p.Net, n, wires{j}, j.deliver); err != nil {
+		return nil, err
+	}
+	if err := j.faults.bind(j); err != nil {
+		return nil, err
+	}
+	j.trace.open(c.Trace)
+	j.eps = make([]Endpoint, n)
+	j.sizes = make([]uint64, n)
+	j.rights = make([]segment.Rights, n)
+	for r := range j.eps {
+		j.eps[r].j, j.eps[r].rank = j, r
+	}
+	for _, x := range c.Faults.Slow {
+		j.eps[x.Rank].slow = int32(x.Factor)
+	}
+	return j, nil
+}
+
+// MaxRanks is the most ranks of a job: what a pointer of package gas can name.
+const MaxRanks = 1 << 24
+
+// Endpoints returns the ranks' endpoints.
+func (j *Job) Endpoints() []conduits.Endpoint {
+	l := make([]conduits.Endpoint, j.n)
+	for r := range l {
+		l[r] = &j.eps[r]
+	}
+	return l
+}
+
+// Endpoint returns one rank's endpoint.
+func (j *Job) Endpoint(rank int) *Endpoint { return &j.eps[rank] }
+
+// Digest is a hash of everything that has happened, in order, with its times:
+// equal for equal runs.
+func (j *Job) Digest() uint64 { return j.trace.digest }
+
+// What an event is: the low bits of its key.
+const (
+	evRun     = iota // thread b goes on
+	evWire           // the network's own
+	evInject         // message b enters the network
+	evRead           // the card reads the source of message b
+	evMailbox        // message b is in its mailbox
+	evWrite          // message b is performed on the segment of its target
+	evDone           // message b's completion can be noticed
+	evCredit         // rank b, refused before, can send again
+	evFail           // the job's failure is known to all
+	evFault          // fault b of the plan
+	evAttach         // all ranks are attached
+
+	kindBits = 4
+	kindMask = 1<<kindBits - 1
+)
+
+func (j *Job) schedule(at Time, what, b uint64) { j.event(at, what, 0, b) }
+
+func (j *Job) event(at Time, what, a, b uint64) {
+	j.made++
+	order := j.made
+	if j.c.Shuffle {
+		order = mix(order ^ j.c.Seed)
+	}
+	j.q.push(event{at: max(at, j.now), key: order<<kindBits | what, a: a, b: b})
+}
+
+// mix spreads bits (the finalizer of splitmix64).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// wires is the network's view of the job.
+type wires struct{ j *Job }
+
+// Schedule keeps an event of the network.
+func (w wires) Schedule(t Time, a, b uint64) { w.j.event(t, evWire, a, b) }
+
+// loop lets everything happen until no thread is left.
+func (j *Job) loop() {
+	for j.live > 0 {
+		if len(j.q.h) == 0 {
+			j.deadlock()
+			continue
+		}
+		e := j.q.pop()
+		j.now = e.at
+		j.Events++
+		for len(j.faults.events) > 0 && j.Events >= j.faults.events[0].Event {
+			rank := j.faults.events[0].Rank
+			j.faults.events = j.faults.events[1:]
+			j.crash(rank)
+		}
+		switch e.key & kindMask {
+		case evRun:
+			th := j.threads[e.b]
+			if until := th.e.stalled; until > j.now {
+				j.schedule(until, evRun, e.b)
+				continue
+			}
+			j.trace.note(j.now, 'r', uint64(th.e.rank), uint64(th.id))
+			j.run(th)
+		case evWire:
+			j.net.Handle(e.at, e.a, e.b)
+		case evInject:
+			j.inject(uint32(e.b))
+		case evRead:
+			j.read(uint32(e.b))
+		case evMailbox:
+			j.arrive(uint32(e.b))
+		case evWrite:
+			j.perform(uint32(e.b))
+		case evDone:
+			j.done(uint32(e.b))
+		case evCredit:
+			j.eps[e.b].notify(false)
+		case evFail:
+			j.seen = true
+			j.mourn()
+			for r := range j.eps {
+				j.eps[r].notify(false)
+			}
+		case evAttach:
+			j.open = true
+			for r := range j.eps {
+				j.eps[r].notify(false)
+			}
+		case evFault:
+			j.faults.happen(j, int(e.b))
+		}
+		if j.c.Limit > 0 && j.now > j.c.Limit && j.err == nil {
+			j.fail(-1, errs.Resource("sim: the job has not ended after %v of virtual time (-sim limit)", duration(j.c.Limit)))
+		}
+	}
+}
+
+// inject hands message id to the network, unless a partition holds it.
+func (j *Job) inject(id uint32) {
+	m := j.m.at(id)
+	if j.faults.active && j.faults.hold(j, id, m) {
+		return
+	}
+	j.trace.message(j.now, 'i', m)
+	j.net.Inject(j.now, int(m.src), int(m.dst), j.bytes(m), uint64(id))
+}
+
+// bytes is what m takes on a wire beyond what the network counts for any.
+func (j *Job) bytes(m *message) int {
+	n := 8 + 4*int(m.nwords)
+	switch m.kind {
+	case kindMedium, kindLong, kindPut, kindGetReply, kindDatagram:
+		n += len(m.data)
+	}
+	return n
+}
+
+// deliver takes message id from the network: the target's card has it.
+func (j *Job) deliver(now Time, id uint64) {
+	m := j.m.at(uint32(id))
+	if j.eps[m.dst].crashed {
+		j.lose(uint32(id))
+		return
+	}
+	p := &j.p
+	var t Time
+	next := uint64(evMailbox)
+	switch m.kind {
+	case kindShort, kindDatagram:
+		t = p.DMAWrite + p.SlotWrite*Time(j.slots(m)-1)
+	case kindMedium:
+		t = p.DMAWrite
+		if len(m.data) > p.Eager {
+			t += p.Unit + p.ATU + p.DMAWrite
+		}
+	case kindLong:
+		// Performed first, told afterwards.
+		next, t = evWrite, p.Unit+p.DMAWrite
+		if len(m.data) > 0 {
+			t += p.ATU
+		} else {
+			next = evMailbox
+		}
+	case kindPut:
+		next, t = evWrite, p.Unit+p.ATU+p.DMAWrite
+	case kindGet:
+		next, t = evWrite, p.Unit+p.ATU+p.DMARead
+	case kindAtomic:
+		next, t = evWrite, p.Unit+p.DMARead+p.DMAWrite
+	case kindGetReply:
+		next, t = evDone, p.Unit+p.ATU+2*p.DMAWrite
+	case kindAtomicReply:
+		next, t = evDone, p.Unit+p.DMAWrite
+	case kindAck:
+		next, t = evDone, p.DMAWrite
+	}
+	j.schedule(now+t, next, id)
+}
+
+// slots is how many slots of a mailbox m takes.
+func (j *Job) slots(m *message) int {
+	n := 4 * int(m.nwords)
+	if m.kind == kindMedium {
+		n += len(m.data)
+	}
+	return max(1, (n+j.p.Slot-1)/j.p.Slot)
+}
+
+// arrive puts message id where its target finds it.
+func (j *Job) arrive(id uint32) {
+	m := j.m.at(id)
+	e := &j.eps[m.dst]
+	if e.crashed || e.closed {
+		j.lose(id)
+		return
+	}
+	j.trace.message(j.now, 'a', m)
+	e.in[m.class].add(&j.m, id)
+	e.notify(false)
+}
+
+// lose forgets a message that nobody will get.
+func (j *Job) lose(id uint32) {
+	m := j.m.at(id)
+	j.trace.message(j.now, 'x', m)
+	switch m.kind {
+	case kindShort, kindMedium, kindLong:
+		j.credit(m)
+		j.m.put(id)
+	case kindPut, kindGet, kindAtomic:
+		// Its initiator hears of it when the failure is known.
+		if m.want == 0 {
+			j.m.put(id)
+			return
+		}
+		j.lost.add(&j.m, id)
+		if j.seen {
+			j.mourn()
+		}
+	default:
+		j.m.put(id)
+	}
+}
+
+// mourn ends the operations towards ranks that have crashed.
+func (j *Job) mourn() {
+	for id := j.lost.take(&j.m); id != 0; id = j.lost.take(&j.m) {
+		m := j.m.at(id)
+		j.complete(int(m.src), m.cookie, m.want, 0, &conduits.PeerError{Rank: int(m.dst), Op: "sim: " + m.kind.String(), Err: errCrashed}, 0)
+		j.m.put(id)
+	}
+}
+
+// credit gives the sender of m its room back.
+func (j *Job) credit(m *message) {
+	e := &j.eps[m.src]
+	p := e.pairs.of(int(m.dst))
+	p.out[m.class]--
+	if p.refused[m.class] {
+		p.refused[m.class] = false
+		j.schedule(j.now+j.p.Net.Latency, evCredit, uint64(m.src))
+	}
+}
+
+// read takes the source of a put at the time that the card does.
+func (j *Job) read(id uint32) {
+	m := j.m.at(id)
+	b := j.m.buffer(len(m.data))
+	copy(b, m.data)
+	m.data, m.own = b, true
+	if m.want&conduits.SourceDone != 0 {
+		m.want &^= conduits.SourceDone
+		j.complete(int(m.src), m.cookie, conduits.SourceDone, 0, nil, 0)
+	}
+	j.inject(id)
+}
+
+// complete makes a completion that rank's next poll after t reports.
+func (j *Job) complete(rank int, cookie uint64, ev conduits.Event, value uint64, err error, t Time) {
+	id, d := j.m.get()
+	d.kind, d.src, d.dst, d.cookie, d.want, d.a, d.err = kindDone, int32(rank), int32(rank), cookie, ev, value, err
+	j.schedule(j.now+t, evDone, uint64(id))
+}
+
+// done gives a finished operation to its initiator.
+func (j *Job) done(id uint32) {
+	m := j.m.at(id)
+	e := &j.eps[m.dst]
+	if m.kind == kindGetReply {
+		copy(m.dest, m.data)
+	}
+	if e.crashed || e.closed {
+		j.m.put(id)
+		return
+	}
+	j.trace.message(j.now, 'd', m)
+	e.done.add(&j.m, id)
+	e.notify(false)
+}
+
+// fail makes err the job's failure. rank declares it, or -1 if the job does.
+func (j *Job) fail(rank int, err error) {
+	if j.err != nil {
+		return
+	}
+	j.err, j.failer = err, rank
+	at := j.now
+	if rank >= 0 {
+		at = max(at, j.eps[rank].clock) + j.p.Net.Latency
+	}
+	j.trace.note(j.now, 'f', uint64(rank), 0)
+	j.schedule(at, evFail, 0)
+}
+
+// DeadlockError says that no rank could go on.
+type DeadlockError struct {
+	At      string   // virtual time
+	Waiting []string // some of what was waited for, as "rank 3: ..."
+	More    int      // how many more waited
+}
+
+// Error lists who waits for what.
+func (d *DeadlockError) Error() string {
+	s := "sim: deadlock at " + d.At + ": nothing is under way and every rank waits"
+	for _, w := range d.Waiting {
+		s += "\n\t" + w
+	}
+	if d.More > 0 {
+		s += fmt.Sprintf("\n\tand %d more", d.More)
+	}
+	return s
+}
+
+// deadlock ends a job in which nothing can happen any more.
+func (j *Job) deadlock() {
+	d := &DeadlockError{At: duration(j.now).String()}
+	for _, th := range j.threads {
+		if th == nil || th.state != parked {
+			continue
+		}
+		if len(d.Waiting) == 8 {
+			d.More++
+			continue
+		}
+		what := "(unknown)"
+		if th.blocked != nil {
+			what = th.blocked.Blocked()
+		}
+		d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(th.e.rank)+": "+what)
+	}
+	if j.err != nil {
+		// They have been told and wait nevertheless.
+		panic("sim: ranks wait on although the job has failed (" + j.err.Error() + "): " + d.Error())
+	}
+	j.fail(-1, d)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

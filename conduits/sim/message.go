@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// kind says what a message in the network is, or was.
+type kind uint8
+
+const (
+	kindFree kind = iota
+	kindReserved
+	kindShort       // words
+	kindMedium      // words and a payload for the landing buffer
+	kindLong        // words and data for the segment
+	kindPut         // data for the segment
+	kindGet         // asks for data
+	kindGetReply    // brings it
+	kindAtomic      // asks for an operation
+	kindAtomicReply // brings its result
+	kindAck         // says that a put is done
+	kindDone        // no message: a completion that waits to be reported
+	kindDatagram    // see Socket
+)
+
+var kindNames = [...]string{"free", "reserved", "short", "medium", "long", "put", "get", "get-reply", "atomic", "atomic-reply", "ack", "done", "datagram"}
+
+func (k kind) String() string { return kindNames[k] }
+
+// message is anything that is under way. Its fields are used as its kind needs.
+type message struct {
+	kind   kind
+	class  conduits.Class
+	op     conduits.AtomicOp
+	typ    conduits.AtomicType
+	want   conduits.Event // completions that src still wants
+	nwords uint8
+	src    int32
+	dst    int32
+	next   uint32 // in the list that it is in; 0 ends it
+	tag    conduits.Tag
+	words  [conduits.MaxWords]uint32
+	to     segment.NLA
+	a, b   uint64 // operands; the result
+	cookie uint64
+	data   []byte // the payload: the sender's own memory until it has been read, then a buffer
+	own    bool   // data is a buffer of the job's
+	dest   []byte // of a get
+	err    error
+}
+
+const chunk = 512
+
+// arena holds messages; numbers begin at 1.
+type arena struct {
+	chunks []*[chunk]message
+	free   uint32
+	n      uint32 // handed out so far
+	inUse  int
+	bufs   [17][][]byte // free buffers of 64 << i bytes
+}
+
+func (a *arena) at(id uint32) *message { return &a.chunks[id/chunk][id%chunk] }
+
+func (a *arena) get() (uint32, *message) {
+	a.inUse++
+	if id := a.free; id != 0 {
+		m := a.at(id)
+		a.free = m.next
+		m.next = 0
+		return id, m
+	}
+	a.n++
+	if int(a.n/chunk) == len(a.chunks) {
+		a.chunks = append(a.chunks, new([chunk]message))
+	}
+	return a.n, a.at(a.n)
+}
+
+func (a *arena) put(id uint32) {
+	m := a.at(id)
+	a.release(m)
+	*m = message{next: a.free}
+	a.free = id
+	a.inUse--
+}
+
+// release gives m's buffer back.
+func (a *arena) release(m *message) {
+	if m.own {
+		a.keep(m.data)
+	}
+	m.data, m.own = nil, false
+}
+
+// buffer returns n bytes with any contents, aligned to 8.
+func (a *arena) buffer(n int) []byte {
+	for i := range a.bufs {
+		if n <= 64<<i {
+			if f := a.bufs[i]; len(f) > 0 {
+				b := f[len(f)-1]
+				a.bufs[i] = f[:len(f)-1]
+				return b[:n]
+			}
+			return make([]byte, n, 64<<i)
+		}
+	}
+	return make([]byte, n)
+}
+
+func (a *arena) keep(b []byte) {
+	for i := range a.bufs {
+		if cap(b) == 64<<i {
+			a.bufs[i] = append(a.bufs[i], b)
+			return
+		}
+	}
+}
+
+// list is a queue of messages.
+type list struct{ first, last uint32 }
+
+func (l *list) add(a *arena, id uint32) {
+	if l.first == 0 {
+		l.first = id
+	} else {
+		a.at(l.last).next = id
+	}
+	l.last = id
+}
+
+func (l *list) take(a *arena) uint32 {
+	id := l.first
+	if id != 0 {
+		m := a.at(id)
+		l.first, m.next = m.next, 0
+	}
+	return id
+}

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/argon-go/argon/conduits/sim/fabric"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Profile is a machine: what the sub-operations of a transfer take, as table 9-2
+// of the seed thesis lists them, and the network. All times are virtual; a
+// transfer's time is the sum of those that it is composed of.
+type Profile struct {
+	Name string
+
+	// Software is the overhead of one transfer on the processors: half of it
+	// before the transfer is handed to the card, half when its arrival or
+	// completion is noticed.
+	Software Time
+	PIO      Time // writing a descriptor or a message to the card
+	DMARead  Time // the card reads host memory
+	DMAWrite Time // the card writes host memory
+	ATU      Time // address translation, in the translation cache
+	Unit     Time // passing one of the RMA unit's parts: requester, responder, completer
+
+	// SendBusy is how long a send keeps the processor; the rest of half the
+	// software and the PIO, which are posted writes, overlaps with what it does
+	// next.
+	SendBusy Time
+	// Poll is what looking for arrivals in vain costs. More than 0, or a rank
+	// that polls would stop the clock.
+	Poll Time
+	// Wake is what it takes to wake a sleeper, beside noticing the arrival.
+	Wake Time
+
+	// MessageGap and RMAGap are the least times between two messages and two
+	// RMA operations of one card.
+	MessageGap, RMAGap Time
+	// Slot is how many bytes of words a slot of the mailbox holds; SlotWrite is
+	// what each further slot of a message takes.
+	Slot      int
+	SlotWrite Time
+	// Eager is the largest payload that travels in slots; larger ones are put
+	// into the landing buffer (seed thesis, section 8.6).
+	Eager int
+	// Immediate is how many bytes of a put travel in its descriptor, without a
+	// DMA read.
+	Immediate int
+	// MemoryByte is the processor's time to copy a byte.
+	MemoryByte Time
+
+	Net fabric.Params
+}
+
+// Extoll is the prototype of the seed thesis: tables 9-2 and 9-3.
+func Extoll() Profile {
+	return Profile{
+		Name:     "extoll",
+		Software: 300 * Nanosecond,
+		PIO:      150 * Nanosecond,
+		DMARead:  350 * Nanosecond,
+		DMAWrite: 200 * Nanosecond,
+		ATU:      70 * Nanosecond,
+		Unit:     50 * Nanosecond,
+
+		SendBusy:   150 * Nanosecond,
+		Poll:       10 * Nanosecond,
+		MessageGap: 182 * Nanosecond, // 5.5e6 messages/s
+		RMAGap:     385 * Nanosecond, // 2.6e6 notification puts/s
+		Slot:       56,
+		SlotWrite:  0,
+		Eager:      256,
+		Immediate:  8,
+		MemoryByte: 250, // 4 GB/s
+
+		Net: fabric.Params{
+			Latency:    650 * Nanosecond,
+			HopLatency: 100 * Nanosecond,
+			Byte:       3636, // 275 MB/s
+			Free:       64,
+			Packet:     4096,
+			Contention: true,
+		},
+	}
+}
+
+// Ideal is a network that takes a microsecond for anything and never fills.
+func Ideal() Profile {
+	return Profile{
+		Name: "ideal",
+		Poll: Nanosecond,
+		Slot: 56,
+		Net:  fabric.Params{Latency: Microsecond, Packet: 1 << 20},
+	}
+}
+
+var profiles = map[string]func() Profile{"extoll": Extoll, "ideal": Ideal}
+
+// Profiles lists the names that ProfileByName knows.
+func Profiles() []string {
+	var names []string
+	for n := range profiles {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// ProfileByName finds a profile; "" means extoll.
+func ProfileByName(name string) (Profile, error) {
+	if name == "" {
+		name = "extoll"
+	}
+	if p, ok := profiles[name]; ok {
+		return p(), nil
+	}
+	return Profile{}, errs.BadArg("sim: no profile %q; known: %s (-profile)", name, strings.Join(Profiles(), ", "))
+}
+
+// check refuses what would stop the clock or run it backwards.
+func (p *Profile) check() error {
+	for _, f := range []struct {
+		name string
+		v    Time
+	}{
+		{"Software", p.Software}, {"PIO", p.PIO}, {"DMARead", p.DMARead}, {"DMAWrite", p.DMAWrite},
+		{"ATU", p.ATU}, {"Unit", p.Unit}, {"SendBusy", p.SendBusy}, {"Wake", p.Wake},
+		{"MessageGap", p.MessageGap}, {"RMAGap", p.RMAGap}, {"SlotWrite", p.SlotWrite}, {"MemoryByte", p.MemoryByte},
+	} {
+		if f.v < 0 {
+			return errs.BadArg("sim: profile %q: %s is negative", p.Name, f.name)
+		}
+	}
+	if p.Poll <= 0 {
+		return errs.BadArg("sim: profile %q: Poll is %d ps; time would stand still for a rank that polls", p.Name, p.Poll)
+	}
+	if p.Slot <= 0 {
+		return errs.BadArg("sim: profile %q: Slot is %d bytes", p.Name, p.Slot)
+	}
+	return nil
+}
+
+// String is the profile's figures, for people.
+func (p Profile) String() string {
+	ns := func(t Time) string { return fmt.Sprintf("%g ns", float64(t)/float64(Nanosecond)) }
+	return fmt.Sprintf("%s: software %s, PIO %s, DMA read %s, DMA write %s, ATU %s, RMA unit %s, network trip %s",
+		p.Name, ns(p.Software), ns(p.PIO), ns(p.DMARead), ns(p.DMAWrite), ns(p.ATU), ns(p.Unit), ns(p.Net.Latency))
+}

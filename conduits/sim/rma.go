@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// target is n bytes at a in dst's segment, if initiator has the right to them; a
+// rank has all rights to its own.
+func (j *Job) target(dst, initiator int, a segment.NLA, n uint64, need segment.Rights) ([]byte, bool) {
+	if dst != initiator && j.rights[dst]&need != need {
+		return nil, false
+	}
+	v := &j.eps[dst].view[0]
+	return v.Bytes(a, n, v.Size())
+}
+
+// checkTarget is target with an error, at the initiator.
+func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need segment.Rights) error {
+	if e.closed {
+		return errClosed
+	}
+	if err := e.Err(); err != nil {
+		return err
+	}
+	if err := conduits.CheckRemote(e, "sim: "+op, dst, a, n); err != nil {
+		return err
+	}
+	if dst != e.rank && e.j.rights[dst]&need != need {
+		return errs.BadArg("sim: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
+	}
+	return nil
+}
+
+// Put has the card read src and put it to dst's segment.
+func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	e.puts++
+	if err := e.checkTarget("put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+		return 0, err
+	}
+	j := e.j
+	p := &j.p
+	id, m := e.message(dst, conduits.Request, 0)
+	m.kind, m.to, m.cookie, m.want, m.data = kindPut, to, cookie, want, src
+	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
+	j.trace.message(e.clock, 's', m)
+	if len(src) <= p.Immediate {
+		return e.immediate(id, m, at), nil
+	}
+	j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+	return 0, nil
+}
+
+// immediate sends a put whose data has been read with the descriptor.
+func (e *Endpoint) immediate(id uint32, m *message, at Time) conduits.Event {
+	j := e.j
+	b := j.m.buffer(len(m.data))
+	copy(b, m.data)
+	m.data, m.own = b, true
+	have := m.want & conduits.SourceDone
+	m.want &^= have
+	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
+	return have
+}
+
+// PutWord is an immediate put.
+func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	e.puts++
+	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
+		return 0, errs.BadArg("sim: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
+	}
+	if err := e.checkTarget("put of a word", dst, to, uint64(n), segment.RightWrite); err != nil {
+		return 0, err
+	}
+	p := &e.j.p
+	id, m := e.message(dst, conduits.Request, 0)
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	m.kind, m.to, m.cookie, m.want = kindPut, to, cookie, want
+	m.data, m.own = e.j.m.buffer(n), true
+	copy(m.data, b[:n])
+	have := want & conduits.SourceDone
+	m.want &^= have
+	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
+	e.j.trace.message(e.clock, 's', m)
+	e.j.schedule(at+e.j.faults.jitter(e.j), evInject, uint64(id))
+	return have, nil
+}
+
+// Get asks src's card for data.
+func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	e.gets++
+	if err := e.checkTarget("get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
+		return 0, err
+	}
+	id, m := e.message(src, conduits.Request, 0)
+	m.kind, m.to, m.cookie, m.want, m.dest = kindGet, from, cookie, want, dst
+	e.request(id, m)
+	return 0, nil
+}
+
+// Atomic asks dst's card to perform an operation.
+func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	e.atomics++
+	if err := conduits.CheckAtomic("sim: atomic", op, t, to); err != nil {
+		return 0, 0, err
+	}
+	if err := e.checkTarget("atomic", dst, to, uint64(t.Size()), segment.RightAtomic); err != nil {
+		return 0, 0, err
+	}
+	id, m := e.message(dst, conduits.Request, 0)
+	m.kind, m.op, m.typ, m.to, m.a, m.b, m.cookie, m.want = kindAtomic, op, t, to, a, b, cookie, conduits.RemoteDone
+	e.request(id, m)
+	return 0, 0, nil
+}
+
+func (e *Endpoint) request(id uint32, m *message) {
+	p := &e.j.p
+	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
+	e.j.trace.message(e.clock, 's', m)
+	e.j.schedule(at+e.j.faults.jitter(e.j), evInject, uint64(id))
+}
+
+// perform does what message id asks of its target's memory.
+func (j *Job) perform(id uint32) {
+	m := j.m.at(id)
+	e := &j.eps[m.dst]
+	if e.crashed {
+		j.lose(id)
+		return
+	}
+	j.trace.message(j.now, 'w', m)
+	n := uint64(len(m.data))
+	switch m.kind {
+	case kindGet:
+		n = uint64(len(m.dest))
+	case kindAtomic:
+		n = uint64(m.typ.Size())
+	}
+	// The initiator has checked, and segments stay until all ranks have left.
+	mem, ok := j.target(int(m.dst), int(m.src), m.to, n, 0)
+	if !ok {
+		panic("sim: access outside a segment")
+	}
+	switch m.kind {
+	case kindLong:
+		copy(mem, m.data)
+		e.notify(true)
+		j.schedule(j.now+j.p.DMAWrite, evMailbox, uint64(id))
+	case kindPut:
+		copy(mem, m.data)
+		e.notify(true)
+		if m.want == 0 {
+			j.m.put(id)
+			return
+		}
+		j.m.release(m)
+		j.answer(id, m, kindAck)
+	case kindGet:
+		m.data, m.own = j.m.buffer(int(n)), true
+		copy(m.data, mem)
+		j.answer(id, m, kindGetReply)
+	case kindAtomic:
+		m.a = apply(mem, m)
+		e.notify(true)
+		j.answer(id, m, kindAtomicReply)
+	}
+}
+
+// answer sends m back as k.
+func (j *Job) answer(id uint32, m *message, k kind) {
+	m.kind = k
+	m.src, m.dst = m.dst, m.src
+	j.schedule(j.now+j.faults.jitter(j), evInject, uint64(id))
+}

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"iter"
+	"runtime"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// thread is a goroutine of a rank: a coroutine that the job resumes when its
+// time has come.
+type thread struct {
+	e       *Endpoint
+	id      uint32
+	state   threadState
+	put     bool   // woken by an access to the segment, not by a message
+	next    uint32 // in e.parked
+	g       uintptr
+	resume  func() (struct{}, bool)
+	yield   func(struct{}) bool
+	blocked conduits.Blocked
+}
+
+type threadState uint8
+
+const (
+	ready   threadState = iota // an event will resume it
+	running                    // the one that runs
+	parked                     // waits for something to arrive
+	over
+)
+
+// start makes a thread of e that runs f from time at on.
+func (j *Job) start(e *Endpoint, at Time, f func()) {
+	var th *thread
+	if n := len(j.idle); n > 0 {
+		id := j.idle[n-1]
+		j.idle = j.idle[:n-1]
+		th = &thread{e: e, id: id}
+		j.threads[id] = th
+	} else {
+		th = &thread{e: e, id: uint32(len(j.threads))}
+		j.threads = append(j.threads, th)
+	}
+	e.threads++
+	j.live++
+	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
+		th.yield, th.g = yield, sys.Goroutine()
+		// Also when f ends its goroutine or panics, which resume passes on.
+		defer func() {
+			th.state = over
+			j.live--
+			e.threads--
+			j.threads[th.id] = nil
+			j.idle = append(j.idle, th.id)
+			if e.poller == th {
+				e.poller = nil
+			}
+		}()
+		if e.crashed {
+			return
+		}
+		f()
+	})
+	j.schedule(at, evRun, uint64(th.id))
+}
+
+// run resumes th until it parks, waits for time to pass, or ends.
+func (j *Job) run(th *thread) {
+	if e := th.e; e.clock < j.now {
+		e.clock = j.now
+	}
+	th.state = running
+	j.current = th
+	th.resume()
+	j.current = nil
+}
+
+// stop gives the processor back to the job; the thread goes on when it is
+// resumed. A thread of a rank that has crashed does not.
+func (th *thread) stop() {
+	th.yield(struct{}{})
+	if th.e.crashed {
+		runtime.Goexit()
+	}
+}
+
+// thread is the one that calls, which must be of e and run by the job.
+func (e *Endpoint) thread(op string) *thread {
+	th := e.j.current
+	if th == nil || th.e != e || sys.HasGoroutine && th.g != sys.Goroutine() {
+		e.foreign(op)
+	}
+	return th
+}
+
+// foreign ends a program that would stand still or race.
+func (e *Endpoint) foreign(op string) {
+	panic("sim: " + op + " of rank " + itoa(e.rank) + " is called by a goroutine that the simulator does not run: " +
+		"under it, ranks run inside conduits.Run (gas.Run), use their own endpoint, and start goroutines with conduits.Go")
+}
+
+// sync lets everything happen that happens up to the rank's clock.
+func (e *Endpoint) sync(th *thread) {
+	j := e.j
+	if q := j.q.h; len(q) == 0 || q[0].at > e.clock {
+		if e.crashed {
+			runtime.Goexit()
+		}
+		return
+	}
+	th.state = ready
+	j.schedule(e.clock, evRun, uint64(th.id))
+	th.stop()
+}
+
+// notify tells e's parked threads that something has happened now.
+func (e *Endpoint) notify(put bool) {
+	e.seq++
+	if e.sleepers == 0 {
+		return
+	}
+	j := e.j
+	at := max(j.now+j.p.Wake, e.clock)
+	for id := e.parked; id != 0; {
+		th := j.threads[id-1]
+		id, th.next = th.next, 0
+		th.state, th.put = ready, put
+		j.schedule(at, evRun, uint64(th.id))
+	}
+	e.parked, e.sleepers = 0, 0
+}
