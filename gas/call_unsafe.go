@@ -38,6 +38,10 @@ type function struct {
 var functions struct {
 	mu   sync.Mutex
 	list []*function
+	// The label of the first labelled functions, which all ranks of a process
+	// share.
+	label    string
+	labelled int
 }
 
 // RegisterCall makes fn callable from other ranks by the name's Func. It is
@@ -105,12 +109,18 @@ const (
 type calls struct {
 	table []*function
 
-	// Scratch for the handler, which one goroutine runs at a time.
-	arg, res [maxCallBytes / 8]uint64
+	// For the handler, which one goroutine runs at a time; nil before the first
+	// call.
+	scratch *callScratch
 
 	mu    sync.Mutex
 	slots []*slot
 	free  []uint32
+}
+
+// callScratch is an argument and a result.
+type callScratch struct {
+	arg, res [maxCallBytes / 8]uint64
 }
 
 // slot is one call whose answer is awaited.
@@ -130,24 +140,31 @@ func (s *slot) Blocked() string { return fmt.Sprintf("call of %s on rank %d", s.
 func (n *Node) handlers() []am.Entry {
 	functions.mu.Lock()
 	n.calls.table = functions.list[:len(functions.list):len(functions.list)]
+	if functions.labelled != len(functions.list) {
+		functions.labelled, functions.label = len(functions.list), label(functions.list)
+	}
+	call := functions.label
 	functions.mu.Unlock()
-	h := fnv.New64a()
-	var names []string
-	for _, f := range n.calls.table {
-		fmt.Fprintln(h, f.signature)
-		names = append(names, f.name)
-	}
-	// The handler tables of all ranks are compared when they meet, and with
-	// them what is registered.
-	list := strings.Join(names, " ")
-	if len(list) > 80 {
-		list = list[:77] + "..."
-	}
-	call := fmt.Sprintf("gas.call: %d functions, %016x: %s", len(names), h.Sum64(), list)
 	return []am.Entry{
 		{Index: handlerCall, Name: call, Fn: n.onCall, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Request},
 		{Index: handlerReturn, Name: "gas.return", Fn: n.onReturn, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Reply},
 	}
+}
+
+// label is the name of the handler that calls functions. The handler tables of
+// all ranks are compared when they meet, and with them what is registered.
+func label(list []*function) string {
+	h := fnv.New64a()
+	var names []string
+	for _, f := range list {
+		fmt.Fprintln(h, f.signature)
+		names = append(names, f.name)
+	}
+	short := strings.Join(names, " ")
+	if len(short) > 80 {
+		short = short[:77] + "..."
+	}
+	return fmt.Sprintf("gas.call: %d functions, %016x: %s", len(names), h.Sum64(), short)
 }
 
 // onCall runs a function and answers.
@@ -157,13 +174,16 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 		panic(fmt.Sprintf("gas: malformed call from rank %d", t.Src()))
 	}
 	f := c.table[args[0]]
-	arg := unsafe.Pointer(&c.arg)
+	if c.scratch == nil {
+		c.scratch = new(callScratch)
+	}
+	arg, res := unsafe.Pointer(&c.scratch.arg), unsafe.Pointer(&c.scratch.res)
 	if payload != nil {
 		arg = unsafe.Pointer(unsafe.SliceData(payload))
 	} else {
 		copy(wordsAt(arg, f.argSize), args[callWords:])
 	}
-	f.run(n, arg, unsafe.Pointer(&c.res))
+	f.run(n, arg, res)
 	if args[1] == noSlot {
 		return
 	}
@@ -171,10 +191,10 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	if f.resSize <= retInline {
 		var w [am.MaxArgs]uint32
 		w[0], w[1] = args[1], args[2]
-		k := retWords + copy(w[retWords:], wordsAt(unsafe.Pointer(&c.res), f.resSize))
+		k := retWords + copy(w[retWords:], wordsAt(res, f.resSize))
 		err = t.ReplyShort(handlerReturn, w[:k]...)
 	} else {
-		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(unsafe.Pointer(&c.res)), f.resSize), args[1], args[2])
+		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(res), f.resSize), args[1], args[2])
 	}
 	_ = err // the caller is dead: nobody waits for the answer
 }

@@ -111,11 +111,10 @@ type collectives struct {
 	call   collCall
 	active bool
 	past   [collHistory]collCall // by number modulo collHistory
-	// By direction and logarithm of the distance: what receivers and senders
-	// have said, and where this rank's own data lands.
-	wanted  collNotes
-	offered collNotes
-	land    [collDirs][rankBits]collLanding
+	// What there is with each partner, by distance and direction (see link); nil
+	// for those that nothing was heard of and that are not waited for. Most ranks
+	// of a tree are leaves and have one or two partners.
+	links []*collLink
 
 	broken error // calls did not match; all later ones fail
 	report bool  // this rank found it and has not told the others
@@ -139,7 +138,25 @@ type collNote struct {
 	call collCall
 }
 
-type collNotes [collDirs][rankBits]collNote
+// collLink is the transfers in one direction with one partner.
+type collLink struct {
+	wanted  collNote // the partner is ready to receive
+	offered collNote // the partner waits to send
+	land    collLanding
+}
+
+// link is the collLink for a direction and the logarithm of the distance. Called
+// with mu held.
+func (c *collectives) link(dir, i int) *collLink {
+	k := i*collDirs + dir
+	for k >= len(c.links) {
+		c.links = append(c.links, nil)
+	}
+	if c.links[k] == nil {
+		c.links[k] = new(collLink)
+	}
+	return c.links[k]
+}
 
 // collLanding is where data lands. got counts bytes.
 type collLanding struct {
@@ -211,14 +228,12 @@ func collWake(t *am.Token) {
 	ep.Wake(ep.Rank())
 }
 
-func (c *collectives) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, args, &c.wanted, true) }
+func (c *collectives) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, args, true) }
 
-func (c *collectives) onOffer(t *am.Token, args []uint32, _ []byte) {
-	c.note(t, args, &c.offered, false)
-}
+func (c *collectives) onOffer(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }
 
 // note keeps what a waiting rank has said, and answers if it waits in vain.
-func (c *collectives) note(t *am.Token, args []uint32, in *collNotes, ready bool) {
+func (c *collectives) note(t *am.Token, args []uint32, ready bool) {
 	w := collNote{
 		set: true, seq: args[0], src: uint32(t.Src()),
 		call: collCall{kind: collKind(args[2]), root: args[3], size: am.Unpack64(args[4], args[5])},
@@ -229,13 +244,18 @@ func (c *collectives) note(t *am.Token, args []uint32, in *collNotes, ready bool
 	}
 	defer collWake(t)
 	c.mu.Lock()
+	l := c.link(dir, i)
+	in := &l.offered
+	if ready {
+		in = &l.wanted
+	}
 	mine, good := c.call, c.broken == nil
 	switch ahead := int32(w.seq - c.seq); {
 	case !good:
 	case ahead > 0:
-		in[dir][i] = w
+		*in = w
 	case ahead == 0 && c.active:
-		in[dir][i] = w
+		*in = w
 		good = w.call.matches(mine)
 	default:
 		// A call ends when all who were to get something have got it, so a
@@ -278,7 +298,7 @@ func (c *collectives) onData(t *am.Token, args []uint32, payload []byte) {
 	}
 	off := am.Unpack64(args[2], args[3])
 	c.mu.Lock()
-	l := &c.land[dir][i]
+	l := &c.link(dir, i).land
 	if l.open && args[0] == c.seq && off <= uint64(len(l.buf)) && uint64(len(payload)) <= uint64(len(l.buf))-off {
 		l.got += copy(l.buf[off:], payload)
 		l.begun = true
@@ -325,12 +345,13 @@ func (c *collectives) begin(call collCall) error {
 // compare looks for ranks that wait for this one in the call it is in now, but
 // think that it is another one. Called with mu held.
 func (c *collectives) compare() {
-	for _, notes := range [...]*collNotes{&c.wanted, &c.offered} {
-		for dir := range notes {
-			for i := range notes[dir] {
-				if w := &notes[dir][i]; w.set && w.seq == c.seq && !w.call.matches(c.call) {
-					c.broke(collFault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call}, true)
-				}
+	for _, l := range c.links {
+		if l == nil {
+			continue
+		}
+		for _, w := range [...]*collNote{&l.wanted, &l.offered} {
+			if w.set && w.seq == c.seq && !w.call.matches(c.call) {
+				c.broke(collFault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call}, true)
 			}
 		}
 	}
@@ -340,8 +361,10 @@ func (c *collectives) compare() {
 func (c *collectives) end(err error) error {
 	c.mu.Lock()
 	c.active = false
-	for dir := range c.land {
-		clear(c.land[dir][:])
+	for _, l := range c.links {
+		if l != nil {
+			l.land = collLanding{}
+		}
 	}
 	call, seq := c.call, c.seq
 	c.mu.Unlock()
@@ -392,7 +415,7 @@ func (c *collectives) refuse(err error) error {
 // post says that data from rank is to land in buf.
 func (c *collectives) post(dir, i, rank int, buf []byte) error {
 	c.mu.Lock()
-	c.land[dir][i] = collLanding{open: true, buf: buf}
+	c.link(dir, i).land = collLanding{open: true, buf: buf}
 	c.mu.Unlock()
 	return c.tell(rank, handlerCollReady, dir, i)
 }
@@ -405,14 +428,16 @@ func (c *collectives) tell(rank int, h am.HandlerID, dir, i int) error {
 
 // await waits until the data that was posted for has landed.
 func (c *collectives) await(dir, i, rank int) error {
-	l := &c.land[dir][i]
+	c.mu.Lock()
+	l := &c.link(dir, i).land
+	c.mu.Unlock()
 	return c.wait(rank, false, func() bool { return l.begun && l.got == len(l.buf) })
 }
 
 // send waits until rank is ready and sends it data.
 func (c *collectives) send(dir, i, rank int, data []byte) error {
-	w := &c.wanted[dir][i]
 	c.mu.Lock()
+	w := &c.link(dir, i).wanted
 	ready := w.set && w.seq == c.seq
 	c.mu.Unlock()
 	if !ready {

@@ -303,16 +303,10 @@ func awaitNote(n *Node) error {
 	return n.Wait(func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for _, notes := range []*collNotes{&c.wanted, &c.offered} {
-			for dir := range notes {
-				for _, w := range notes[dir] {
-					if w.set && w.seq == c.seq+1 {
-						return true
-					}
-				}
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.links, func(l *collLink) bool {
+			next := c.seq + 1
+			return l != nil && (l.wanted.set && l.wanted.seq == next || l.offered.set && l.offered.seq == next)
+		})
 	})
 }
 

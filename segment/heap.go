@@ -128,10 +128,9 @@ func NewHeap(base NLA, size uint64) (*Heap, error) {
 	}
 	h := &Heap{
 		base: uint64(base), end: uint64(base) + size,
-		n:   make([]block, 1, 64),
+		n:   make([]block, 1, 2),
 		rng: 2463534242,
 	}
-	h.started = map[uint64]*chunk{}
 	h.top, h.bottom = h.base, h.end
 	if size > 0 {
 		h.insert(h.node(h.base, size, blockFree))
@@ -567,6 +566,9 @@ func (h *Heap) mark(at uint64) {
 	i := at - h.base
 	c := h.started[i/chunkBytes]
 	if c == nil {
+		if h.started == nil {
+			h.started = map[uint64]*chunk{}
+		}
 		c = new(chunk)
 		h.started[i/chunkBytes] = c
 	}
