@@ -3,6 +3,7 @@ package conduittest
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 
 	"github.com/argon-go/argon/am"
@@ -114,6 +115,24 @@ func sizes(small, most int) []int {
 // ranks that ask for the same draw the same.
 func (c *ctx) random(parts ...uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(c.seed, mix(parts...)))
+}
+
+// poll is for loops that ask again and again: it polls and lets others run, who
+// may share this processor.
+func (s *stack) poll() {
+	s.am.Poll()
+	runtime.Gosched()
+}
+
+// try is bar.Try in such a loop: it returns what Try does when the phase is over.
+func (s *stack) try(id uint32, flags barrier.Flags) error {
+	for {
+		done, err := s.bar.Try(id, flags)
+		if done || err != nil {
+			return err
+		}
+		runtime.Gosched()
+	}
 }
 
 // wants reports an error that is not, or does not wrap, want.

@@ -600,13 +600,13 @@ func amImmediate(c *ctx) {
 				switch name {
 				case "next": // another one first
 					queue = append(queue[1:], l)
-					s.am.Poll()
+					s.poll()
 				case "lazy": // poll seldom
 					if tries%5 == 0 {
-						s.am.Poll()
+						s.poll()
 					}
 				default:
-					s.am.Poll()
+					s.poll()
 				}
 			}
 		})
@@ -1061,11 +1061,8 @@ func amFailure(c *ctx) {
 		"an answer": func(s *doomed) error { return s.am.Wait(nil, func() bool { return false }) },
 		"a barrier": func(s *doomed) error { return s.bar.Barrier(7, 0) },
 		"barriers in tries": func(s *doomed) error {
-			for s.must(s.bar.Notify(7, 0)); ; {
-				if done, err := s.bar.Try(7, 0); done || err != nil {
-					return err
-				}
-			}
+			s.must(s.bar.Notify(7, 0))
+			return s.try(7, 0)
 		},
 		"a signal": func(s *doomed) error { _, err := s.ext.WaitUntil(at(0), extended.Ne, 0); return err },
 		"signals": func(s *doomed) error {
@@ -1107,7 +1104,7 @@ func amFailure(c *ctx) {
 				if ok, err := s.am.TryRequestShort(n-1, nothing, 1); err != nil {
 					return err
 				} else if !ok {
-					s.am.Poll()
+					s.poll()
 				}
 			}
 		},

@@ -437,7 +437,7 @@ func (f *traffic) draw(rng *rand.Rand, dst, id int) *letter {
 // post sends l, polling until it has been sent.
 func (f *traffic) post(r *trafficRank, l *letter) {
 	for !f.send(r, l) {
-		r.s.am.Poll()
+		r.s.poll()
 		r.s.must(r.s.ep.Err())
 	}
 }
