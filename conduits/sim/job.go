@@ -30,6 +30,7 @@ type Job struct {
 	idle    []uint32 // numbers of threads that have ended
 	live    int      // threads that have not
 	current *thread
+	upNext  *thread // to be resumed right after the event that is being handled
 	driven  bool
 
 	attached int
@@ -42,7 +43,7 @@ type Job struct {
 	failer int   // the rank that declared it; -1: the job did
 	seen   bool  // by all ranks
 
-	pool     []*conduits.Message // not in use
+	pool []*conduits.Message // not in use
 
 	lost   list // operations whose target has crashed
 	faults faults
@@ -165,7 +166,6 @@ func (j *Job) loop() {
 				j.schedule(until, evRun, e.b)
 				continue
 			}
-			j.trace.note(j.now, 'r', uint64(th.e.rank), uint64(th.id))
 			j.run(th)
 		case evWire:
 			j.net.Handle(e.at, e.a, e.b)
@@ -194,6 +194,10 @@ func (j *Job) loop() {
 			}
 		case evFault:
 			j.faults.happen(j, int(e.b))
+		}
+		if th := j.upNext; th != nil {
+			j.upNext = nil
+			j.run(th)
 		}
 		if j.c.Limit > 0 && j.now > j.c.Limit && j.err == nil {
 			j.fail(-1, errs.Resource("sim: the job has not ended after %v of virtual time (-sim limit)", duration(j.c.Limit)))

@@ -11,15 +11,16 @@ import (
 // thread is a goroutine of a rank: a coroutine that the job resumes when its
 // time has come.
 type thread struct {
-	e       *Endpoint
-	id      uint32
-	state   threadState
-	put     bool   // woken by an access to the segment, not by a message
-	next    uint32 // in e.parked
-	g       uintptr
-	resume  func() (struct{}, bool)
-	yield   func(struct{}) bool
-	blocked conduits.Blocked
+	e        *Endpoint
+	id       uint32
+	state    threadState
+	unsynced uint8  // polls since the rest of the job came up
+	put      bool   // woken by an access to the segment, not by a message
+	next     uint32 // in e.parked
+	g        uintptr
+	resume   func() (struct{}, bool)
+	yield    func(struct{}) bool
+	blocked  conduits.Blocked
 }
 
 type threadState uint8
@@ -71,6 +72,7 @@ func (j *Job) run(th *thread) {
 	if e := th.e; e.clock < j.now {
 		e.clock = j.now
 	}
+	j.trace.note(j.now, 'r', uint64(th.e.rank), uint64(th.id))
 	th.state = running
 	j.current = th
 	th.resume()
@@ -80,6 +82,7 @@ func (j *Job) run(th *thread) {
 // stop gives the processor back to the job; the thread goes on when it is
 // resumed. A thread of a rank that has crashed does not.
 func (th *thread) stop() {
+	th.unsynced = 0
 	th.yield(struct{}{})
 	if th.e.crashed {
 		runtime.Goexit()
@@ -101,10 +104,13 @@ func (e *Endpoint) foreign(op string) {
 		"under it, ranks run inside conduits.Run (gas.Run), use their own endpoint, and start goroutines with conduits.Go")
 }
 
-// sync lets everything happen that happens up to the rank's clock.
+// sync lets everything happen that happens before the rank's clock. What happens
+// at the same time may come after: a rank that has just been woken by a message
+// needs no second switch to read it.
 func (e *Endpoint) sync(th *thread) {
 	j := e.j
-	if q := j.q.h; len(q) == 0 || q[0].at > e.clock {
+	th.unsynced = 0
+	if q := j.q.h; len(q) == 0 || q[0].at >= e.clock {
 		if e.crashed {
 			runtime.Goexit()
 		}
@@ -127,6 +133,10 @@ func (e *Endpoint) notify(put bool) {
 		th := j.threads[id-1]
 		id, th.next = th.next, 0
 		th.state, th.put = ready, put
+		if j.current == nil && j.upNext == nil && at == j.now && e.stalled <= at {
+			j.upNext = th // without a detour through the queue
+			continue
+		}
 		j.schedule(at, evRun, uint64(th.id))
 	}
 	e.parked, e.sleepers = 0, 0
