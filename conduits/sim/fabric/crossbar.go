@@ -1,0 +1,456 @@
+package fabric
+
+// A crossbar has a link from every node to its input and one from every output
+// to its node: link 2*n and 2*n+1 of node n. All inputs are equally far from
+// all outputs, so that the model lets a packet be at its output the moment it
+// leaves its interface, and adds the latency when it leaves the output.
+//
+// Messages wait at their interface, in one queue or in one per destination.
+// Without crosspoint buffers a packet leaves when its input and its output are
+// free, and keeps both. With them a packet leaves when its input is free and
+// its crosspoint has room; the output takes packets out of the crosspoints of
+// its column, one of each in turn, and may begin while the packet still comes
+// in. A place is free again when the packet has left it wholly.
+//
+// What an input and an output have in common is a pair. There are pairs only
+// where something waits, so that memory grows with traffic and not with the
+// square of nodes.
+
+// pair is the crosspoint of an input and an output with its VOQ.
+type pair struct {
+	in, out uint32
+	// The VOQ: messages. A single queue is with its port instead.
+	head, tail int32
+	// Packets in the crosspoint buffer, but the one being sent.
+	packetHead, packetTail int32
+	// In the queue of its input: it may send if its input is free. In the
+	// queue of its output: its output is to take a packet from it.
+	inPrev, inNext, outPrev, outNext int32
+	chain                            int32 // of the hash table, or free list
+	used                             uint16
+	inListed, outListed              bool
+	blocked                          bool // its input waits for room in the buffer
+}
+
+// packet is one in a crosspoint buffer.
+type packet struct {
+	slot int32
+	n    uint32
+	next int32
+}
+
+// switchIn enters a message that is not yet in a slot.
+func (f *Fabric) switchIn(now Time, m *message) {
+	in, out := &f.ports[m.src], &f.ports[m.dst]
+	if in.inHead == none {
+		f.settle(now, m.dst)
+		if m.packets == 1 && in.inHead == none && out.outHead == none && f.links[2*m.src].free <= now && f.links[2*m.dst+1].free <= now {
+			// Nothing is in the way: the message is a single event, and needs
+			// neither slot nor pair. A crosspoint would be full no longer than
+			// its input is busy.
+			f.take(now, 2*m.src, m.occLast, m.id, 0)
+			f.take(now, 2*m.dst+1, m.occLast, m.id, 0)
+			f.sched.Schedule(now+f.p.Latency+m.tailLast, m.id, evDeliver<<kindShift)
+			return
+		}
+	}
+	slot := f.keep(m)
+	if f.p.Queue == Single {
+		f.pushMessage(&in.inHead, &in.inTail, slot)
+	} else {
+		i := f.pair(m.src, m.dst)
+		p := &f.pairs[i]
+		f.pushMessage(&p.head, &p.tail, slot)
+		f.offer(now, i)
+	}
+	f.tryInput(now, m.src)
+}
+
+// offer lists a pair of a VOQ that has messages where it is to be considered.
+func (f *Fabric) offer(now Time, i int32) {
+	p := &f.pairs[i]
+	if f.p.Crosspoint == 0 {
+		f.listIn(i)
+		f.listOut(i)
+		if f.links[2*p.out+1].free > now {
+			f.kickOutput(now, p.out) // else there is nothing but its input to wait for
+		}
+		return
+	}
+	if int(p.used) < f.p.Crosspoint {
+		f.listIn(i)
+		return
+	}
+	p.blocked = true
+	f.kickOutput(now, p.out)
+}
+
+// tryInput lets input in send its next packet if it can.
+func (f *Fabric) tryInput(now Time, in uint32) {
+	n := &f.ports[in]
+	if n.inHead == none || n.waiting {
+		return
+	}
+	if f.links[2*in].free > now {
+		f.kickInput(now, in)
+		return
+	}
+	if f.p.Queue == Single {
+		f.trySingle(now, in)
+		return
+	}
+	if f.p.Crosspoint > 0 {
+		i := n.inHead
+		f.unlistIn(i)
+		f.cross(now, i)
+		return
+	}
+	for i := n.inHead; i != none; i = f.pairs[i].inNext {
+		if f.links[2*f.pairs[i].out+1].free <= now {
+			f.connect(now, i)
+			return
+		}
+	}
+}
+
+// trySingle does that for a single queue.
+func (f *Fabric) trySingle(now Time, in uint32) {
+	n := &f.ports[in]
+	out := f.msgs[n.inHead].dst
+	i := f.pair(in, out)
+	if f.p.Crosspoint == 0 {
+		if f.links[2*out+1].free <= now && f.ports[out].outHead == none {
+			f.connect(now, i)
+			return
+		}
+		n.waiting = true
+		f.listOut(i)
+		f.kickOutput(now, out)
+		return
+	}
+	// Settling may drop the pair with its last use.
+	f.settle(now, out)
+	if i = f.pair(in, out); int(f.pairs[i].used) < f.p.Crosspoint {
+		f.cross(now, i)
+		return
+	}
+	n.waiting = true
+	f.pairs[i].blocked = true
+	f.kickOutput(now, out)
+}
+
+// tryOutput lets output out send its next packet if it can.
+func (f *Fabric) tryOutput(now Time, out uint32) {
+	f.settle(now, out)
+	n := &f.ports[out]
+	if f.links[2*out+1].free > now {
+		if n.outHead != none || n.sending != none && f.pairs[n.sending].blocked {
+			f.kickOutput(now, out)
+		}
+		return
+	}
+	if n.outHead == none {
+		return
+	}
+	if f.p.Crosspoint > 0 {
+		f.leave(now, n.outHead)
+		return
+	}
+	for i := n.outHead; i != none; i = f.pairs[i].outNext {
+		if f.links[2*f.pairs[i].in].free <= now {
+			f.connect(now, i)
+			return
+		}
+	}
+}
+
+// next takes the next packet out of the queue that pair i stands for.
+func (f *Fabric) next(i int32) (slot int32, number uint32, occ Time) {
+	p := &f.pairs[i]
+	head := &p.head
+	if f.p.Queue == Single {
+		head = &f.ports[p.in].inHead
+	}
+	slot = *head
+	m := &f.msgs[slot]
+	number, occ = m.sent, f.occFull
+	m.sent++
+	if m.sent == m.packets {
+		f.popMessage(head)
+		occ = m.occLast
+	}
+	return slot, number, occ
+}
+
+// connect sends a packet of pair i through the crossbar without buffers: its
+// input and its output are free.
+func (f *Fabric) connect(now Time, i int32) {
+	slot, number, occ := f.next(i)
+	p := &f.pairs[i]
+	in, out := p.in, p.out
+	f.take(now, 2*in, occ, f.msgs[slot].id, number)
+	f.take(now, 2*out+1, occ, f.msgs[slot].id, number)
+	// Each in turn: what has just been served goes to the end.
+	f.unlistIn(i)
+	f.unlistOut(i)
+	f.ports[in].waiting = false
+	if f.pairs[i].head != none {
+		f.listIn(i)
+		f.listOut(i)
+	} else {
+		f.drop(i)
+	}
+	if f.ports[in].inHead != none {
+		f.kickInput(now, in)
+	}
+	if f.ports[out].outHead != none {
+		f.kickOutput(now, out)
+	}
+	f.passed(now, slot, number)
+}
+
+// passed ends a message whose last packet this was.
+func (f *Fabric) passed(now Time, slot int32, number uint32) {
+	if m := &f.msgs[slot]; number == m.packets-1 {
+		t := now + f.p.Latency + m.tailLast
+		f.sched.Schedule(t, f.finish(t, slot), evDeliver<<kindShift)
+	}
+}
+
+// cross sends a packet of pair i into its crosspoint buffer, which has room;
+// its input is free. The pair is not in its input's list.
+func (f *Fabric) cross(now Time, i int32) {
+	slot, number, occ := f.next(i)
+	p := &f.pairs[i]
+	f.take(now, 2*p.in, occ, f.msgs[slot].id, number)
+	p.used++
+	f.pushPacket(p, slot, number)
+	f.listOut(i)
+	f.tryOutput(now, p.out)
+	if p := &f.pairs[i]; p.head != none {
+		f.offer(now, i)
+	}
+	if f.ports[p.in].inHead != none {
+		f.kickInput(now, p.in)
+	}
+}
+
+// leave sends a packet out of the crosspoint buffer of pair i, the first of
+// its output's list; its output is free and sends from no other.
+func (f *Fabric) leave(now Time, i int32) {
+	p := &f.pairs[i]
+	slot, number := f.popPacket(p)
+	occ := f.occFull
+	if m := &f.msgs[slot]; number == m.packets-1 {
+		occ = m.occLast
+	}
+	f.take(now, 2*p.out+1, occ, f.msgs[slot].id, number)
+	n := &f.ports[p.out]
+	n.sending = i
+	f.unlistOut(i)
+	if p.packetHead != none {
+		f.listOut(i)
+	}
+	if n.outHead != none || p.blocked {
+		f.kickOutput(now, p.out)
+	}
+	f.passed(now, slot, number)
+}
+
+// settle gives back the place of the packet that output out has sent, if it
+// has by now. Nobody needs an event for that before somebody wants the place.
+func (f *Fabric) settle(now Time, out uint32) {
+	n := &f.ports[out]
+	i := n.sending
+	if i == none || f.links[2*out+1].free > now {
+		return
+	}
+	n.sending = none
+	p := &f.pairs[i]
+	p.used--
+	if !p.blocked {
+		f.drop(i)
+		return
+	}
+	p.blocked = false
+	in := p.in
+	if f.p.Queue == Single {
+		f.ports[in].waiting = false
+	} else {
+		f.listIn(i)
+	}
+	f.tryInput(now, in)
+}
+
+func (f *Fabric) kickInput(now Time, in uint32) {
+	if n := &f.ports[in]; !n.inKick {
+		n.inKick = true
+		f.sched.Schedule(max(now, f.links[2*in].free), uint64(in), evInput<<kindShift)
+	}
+}
+
+func (f *Fabric) kickOutput(now Time, out uint32) {
+	if n := &f.ports[out]; !n.outKick {
+		n.outKick = true
+		f.sched.Schedule(max(now, f.links[2*out+1].free), uint64(out), evOutput<<kindShift)
+	}
+}
+
+// pair finds or makes the pair of an input and an output.
+func (f *Fabric) pair(in, out uint32) int32 {
+	h := f.bucket(in, out)
+	for i := f.hash[h]; i != none; i = f.pairs[i].chain {
+		if p := &f.pairs[i]; p.in == in && p.out == out {
+			return i
+		}
+	}
+	if f.used++; f.used > len(f.hash) {
+		f.rehash(2 * len(f.hash))
+		h = f.bucket(in, out)
+	}
+	i := f.unpr
+	if i == none {
+		f.pairs = append(f.pairs, pair{})
+		i = int32(len(f.pairs) - 1)
+	} else {
+		f.unpr = f.pairs[i].chain
+	}
+	f.pairs[i] = pair{
+		in: in, out: out, head: none, tail: none, packetHead: none, packetTail: none, chain: f.hash[h],
+	}
+	f.hash[h] = i
+	return i
+}
+
+// drop forgets a pair that nothing needs any more.
+func (f *Fabric) drop(i int32) {
+	p := &f.pairs[i]
+	if p.used > 0 || p.head != none || p.inListed || p.outListed || p.blocked {
+		return
+	}
+	at := &f.hash[f.bucket(p.in, p.out)]
+	for *at != i {
+		at = &f.pairs[*at].chain
+	}
+	*at = p.chain
+	p.chain, f.unpr = f.unpr, i
+	f.used--
+}
+
+// bucket hashes a pair; the table's length is a power of two.
+func (f *Fabric) bucket(in, out uint32) uint32 {
+	x := (uint64(in)<<32 | uint64(out)) * 0x9e3779b97f4a7c15
+	return uint32(x>>32) & uint32(len(f.hash)-1)
+}
+
+func (f *Fabric) rehash(n int) {
+	old := f.hash
+	f.hash = make([]int32, n)
+	for i := range f.hash {
+		f.hash[i] = none
+	}
+	for _, i := range old {
+		for i != none {
+			p := &f.pairs[i]
+			next := p.chain
+			h := f.bucket(p.in, p.out)
+			p.chain, f.hash[h] = f.hash[h], i
+			i = next
+		}
+	}
+}
+
+func (f *Fabric) pushPacket(p *pair, slot int32, number uint32) {
+	i := f.unpk
+	if i == none {
+		f.packets = append(f.packets, packet{})
+		i = int32(len(f.packets) - 1)
+	} else {
+		f.unpk = f.packets[i].next
+	}
+	f.packets[i] = packet{slot: slot, n: number, next: none}
+	if p.packetHead == none {
+		p.packetHead = i
+	} else {
+		f.packets[p.packetTail].next = i
+	}
+	p.packetTail = i
+}
+
+func (f *Fabric) popPacket(p *pair) (slot int32, number uint32) {
+	i := p.packetHead
+	k := &f.packets[i]
+	p.packetHead = k.next
+	k.next, f.unpk = f.unpk, i
+	return k.slot, k.n
+}
+
+// listIn puts pair i at the end of its input's list unless it is there.
+func (f *Fabric) listIn(i int32) {
+	p := &f.pairs[i]
+	if p.inListed {
+		return
+	}
+	n := &f.ports[p.in]
+	p.inListed, p.inPrev, p.inNext = true, n.inTail, none
+	if n.inHead == none {
+		n.inHead, p.inPrev = i, none
+	} else {
+		f.pairs[n.inTail].inNext = i
+	}
+	n.inTail = i
+}
+
+func (f *Fabric) unlistIn(i int32) {
+	p := &f.pairs[i]
+	if !p.inListed {
+		return
+	}
+	p.inListed = false
+	n := &f.ports[p.in]
+	if p.inPrev == none {
+		n.inHead = p.inNext
+	} else {
+		f.pairs[p.inPrev].inNext = p.inNext
+	}
+	if p.inNext == none {
+		n.inTail = p.inPrev
+	} else {
+		f.pairs[p.inNext].inPrev = p.inPrev
+	}
+}
+
+// listOut puts pair i at the end of its output's list unless it is there.
+func (f *Fabric) listOut(i int32) {
+	p := &f.pairs[i]
+	if p.outListed {
+		return
+	}
+	n := &f.ports[p.out]
+	p.outListed, p.outPrev, p.outNext = true, n.outTail, none
+	if n.outHead == none {
+		n.outHead, p.outPrev = i, none
+	} else {
+		f.pairs[n.outTail].outNext = i
+	}
+	n.outTail = i
+}
+
+func (f *Fabric) unlistOut(i int32) {
+	p := &f.pairs[i]
+	if !p.outListed {
+		return
+	}
+	p.outListed = false
+	n := &f.ports[p.out]
+	if p.outPrev == none {
+		n.outHead = p.outNext
+	} else {
+		f.pairs[p.outPrev].outNext = p.outNext
+	}
+	if p.outNext == none {
+		n.outTail = p.outPrev
+	} else {
+		f.pairs[p.outNext].outPrev = p.outPrev
+	}
+}

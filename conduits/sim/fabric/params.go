@@ -1,0 +1,234 @@
+package fabric
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// The errors of this package; all it returns wrap one of them.
+var (
+	ErrBadArg = errs.ErrBadArg
+)
+
+// Time is a point or a length of virtual time in picoseconds: 2^63 of them are
+// 106 days.
+type Time = int64
+
+// Topology is how switches and nodes are joined.
+type Topology uint8
+
+// The topologies.
+const (
+	// Crossbar is one switch with a port for every node.
+	Crossbar Topology = iota
+	// Torus is a 3-D torus with a switch in every node's interface and
+	// dimension-order routing.
+	Torus
+	// FatTree is a tree of switches with as many links up as down at each
+	// level (a k-ary n-tree) and up-down routing.
+	FatTree
+	numTopologies
+)
+
+var topologyNames = [numTopologies]string{"crossbar", "torus", "fattree"}
+
+// String names the topology as ParseTopology reads it.
+func (t Topology) String() string {
+	if t < numTopologies {
+		return topologyNames[t]
+	}
+	return "topology " + strconv.Itoa(int(t))
+}
+
+// ParseTopology finds the topology of that name. The error wraps ErrBadArg.
+func ParseTopology(name string) (Topology, error) {
+	for t, n := range topologyNames {
+		if n == name {
+			return Topology(t), nil
+		}
+	}
+	return 0, errs.BadArg("fabric: topology %q, there are %s", name, strings.Join(topologyNames[:], ", "))
+}
+
+// Queue is how packets wait at the inputs of a crossbar.
+type Queue uint8
+
+// The kinds of queues.
+const (
+	// VOQ gives each input a virtual output queue per destination.
+	VOQ Queue = iota
+	// Single gives each input one queue; the packet at its head holds up all
+	// behind it (head-of-line blocking).
+	Single
+	numQueues
+)
+
+var queueNames = [numQueues]string{"voq", "single"}
+
+// String names the kind as ParseQueue reads it.
+func (q Queue) String() string {
+	if q < numQueues {
+		return queueNames[q]
+	}
+	return "queue " + strconv.Itoa(int(q))
+}
+
+// ParseQueue finds the kind of queue of that name. The error wraps ErrBadArg.
+func ParseQueue(name string) (Queue, error) {
+	for q, n := range queueNames {
+		if n == name {
+			return Queue(q), nil
+		}
+	}
+	return 0, errs.BadArg("fabric: queue %q, there are %s", name, strings.Join(queueNames[:], ", "))
+}
+
+// DefaultRadix is the radix of a fat tree's switches where Params does not say:
+// 16 links down and 16 up, so that four levels join 65,536 nodes.
+const DefaultRadix = 32
+
+// Params describe a network. The zero value is a crossbar that takes next to
+// no time.
+type Params struct {
+	Topology Topology
+	// Dims are the sides of the torus; their product is at least the number of
+	// nodes, and positions beyond it are switches without a node. All zero:
+	// as near to a cube as the number of nodes allows (see Cube).
+	Dims [3]int
+	// Radix is the number of ports of a fat tree's switch, even and at least
+	// 4: half of them lead down. Zero means DefaultRadix.
+	Radix int
+	// Latency is what a message of up to Free bytes takes from interface to
+	// interface where there is least in between: through one switch of a
+	// crossbar or fat tree, over one link of a torus.
+	Latency Time
+	// HopLatency is added by each further switch, or link of a torus. In a
+	// torus it is at most Latency.
+	HopLatency Time
+	// Loop is the latency of messages from a node to itself, which use no
+	// link.
+	Loop Time
+	// Byte is the time a byte takes on a link.
+	Byte Time
+	// Free is the size of the smallest packet in bytes: smaller ones take as
+	// long, and its time is part of Latency.
+	Free int
+	// Gap is the least time between the beginnings of two packets on a link, and
+	// 1 ps where it is less.
+	Gap Time
+	// Packet is the largest packet in bytes; longer messages are cut. Zero:
+	// messages are never cut.
+	Packet int
+	// Queue is how packets wait at the inputs of a crossbar.
+	Queue Queue
+	// Crosspoint is how many packets the buffer at each crosspoint of a
+	// crossbar holds, at most 65,535. Zero: there are none, and a packet leaves
+	// its input when its output is free.
+	Crosspoint int
+	// Contention makes messages wait for each other. Without it links are
+	// never busy, and every message takes what Unloaded says.
+	Contention bool
+}
+
+// maxSide bounds sides of a torus and levels' digits so that a position fits
+// into an event.
+const maxSide = 1 << 20
+
+// EnsureDefaults fills in what is zero and has a default for that many nodes.
+func (p *Params) EnsureDefaults(nodes int) {
+	if p.Topology == Torus && p.Dims == [3]int{} {
+		p.Dims = Cube(nodes)
+	}
+	if p.Topology == FatTree && p.Radix == 0 {
+		p.Radix = DefaultRadix
+	}
+}
+
+// Validate says what is wrong with p, after EnsureDefaults, for that many
+// nodes. The error wraps ErrBadArg.
+func (p *Params) Validate(nodes int) error {
+	switch {
+	case nodes < 1 || nodes > math.MaxInt32/16:
+		return errs.BadArg("fabric: %d nodes, at least 1 and at most %d", nodes, math.MaxInt32/16)
+	case p.Topology >= numTopologies:
+		return errs.BadArg("fabric: unknown %v", p.Topology)
+	case p.Queue >= numQueues:
+		return errs.BadArg("fabric: unknown %v", p.Queue)
+	case p.Latency < 0 || p.HopLatency < 0 || p.Loop < 0 || p.Byte < 0 || p.Gap < 0:
+		return errs.BadArg("fabric: negative time in Latency %d, HopLatency %d, Loop %d, Byte %d, Gap %d",
+			p.Latency, p.HopLatency, p.Loop, p.Byte, p.Gap)
+	case p.Free < 0 || p.Packet < 0:
+		return errs.BadArg("fabric: negative size in Free %d, Packet %d", p.Free, p.Packet)
+	case p.Crosspoint < 0 || p.Crosspoint > math.MaxUint16:
+		return errs.BadArg("fabric: Crosspoint %d, at most %d", p.Crosspoint, math.MaxUint16)
+	}
+	switch p.Topology {
+	case Torus:
+		volume := 1
+		for _, d := range p.Dims {
+			if d < 1 || d > maxSide {
+				return errs.BadArg("fabric: Dims %v, each side from 1 to %d", p.Dims, maxSide)
+			}
+			if volume *= d; volume > math.MaxInt32/8 {
+				return errs.BadArg("fabric: Dims %v have more than %d positions", p.Dims, math.MaxInt32/8)
+			}
+		}
+		if volume < nodes {
+			return errs.BadArg("fabric: Dims %v have %d positions for %d nodes", p.Dims, volume, nodes)
+		}
+		if p.HopLatency > p.Latency {
+			return errs.BadArg("fabric: HopLatency %d beyond Latency %d of a whole path", p.HopLatency, p.Latency)
+		}
+	case FatTree:
+		if p.Radix < 4 || p.Radix%2 != 0 || p.Radix > maxSide {
+			return errs.BadArg("fabric: Radix %d, an even number from 4 to %d", p.Radix, maxSide)
+		}
+	}
+	return nil
+}
+
+// Cube returns the sides of a torus for that many nodes: those of the box that
+// they fill exactly and whose longest way is shortest, if it is at most twice
+// as long as wide, else those of the box of the shortest longest way that holds
+// them.
+func Cube(nodes int) [3]int {
+	nodes = max(nodes, 1)
+	var best [2][3]int // of boxes that are filled, of all
+	for x := 1; x*x*x <= nodes; x++ {
+		for y := x; y <= nodes; y++ {
+			z := (nodes + x*y - 1) / (x * y)
+			if z < y {
+				break
+			}
+			d := [3]int{z, y, x}
+			if x*y*z == nodes && better(d, best[0]) {
+				best[0] = d
+			}
+			if better(d, best[1]) {
+				best[1] = d
+			}
+		}
+	}
+	if d := best[0]; d != [3]int{} && d[0] <= 2*d[2] || best[1] == [3]int{} {
+		return d
+	}
+	return best[1]
+}
+
+// better says whether box a has a shorter longest way than b, or as long a one
+// with less waste.
+func better(a, b [3]int) bool {
+	if b == [3]int{} {
+		return true
+	}
+	if ra, rb := a[0]/2+a[1]/2+a[2]/2, b[0]/2+b[1]/2+b[2]/2; ra != rb {
+		return ra < rb
+	}
+	if va, vb := a[0]*a[1]*a[2], b[0]*b[1]*b[2]; va != vb {
+		return va < vb
+	}
+	return a[0] < b[0]
+}
