@@ -80,6 +80,17 @@ func (n *Node) agree(mine statement) (statement, error) {
 // error is the rank's own reason where it has one, and on all ranks one of the
 // same kind.
 func (n *Node) same(op uint8, value uint64, failed error, asked, largest uint64) error {
+	all, err := n.agree(n.statement(op, value, failed, asked, largest))
+	if err != nil {
+		return err
+	}
+	return all.verdict(op, failed)
+}
+
+// statement is what this rank says, see same.
+//
+//go:noinline
+func (n *Node) statement(op uint8, value uint64, failed error, asked, largest uint64) statement {
 	rank := uint32(n.rank)
 	mine := statement{
 		opLow: op, opHigh: op, opLowAt: rank, opHighAt: rank, reasonAt: rank,
@@ -93,11 +104,15 @@ func (n *Node) same(op uint8, value uint64, failed error, asked, largest uint64)
 	case failed != nil:
 		mine.reason = reasonBadArg
 	}
-	all, err := n.agree(mine)
+	return mine
+}
+
+// verdict is the error of same for what all ranks say.
+//
+//go:noinline
+func (all *statement) verdict(op uint8, failed error) error {
 	what := agreeNames[op]
 	switch {
-	case err != nil:
-		return err
 	case all.opLow != all.opHigh:
 		return errs.NotReady("gas: collective calls do not match: rank %d is in %s, rank %d in %s",
 			all.opLowAt, agreeNames[all.opLow], all.opHighAt, agreeNames[all.opHigh])

@@ -267,6 +267,21 @@ func (r *run) fail(n *Node, err *RankError) {
 
 // attach builds the layers on n's endpoint, together with all other ranks.
 func (n *Node) attach(cfg *Config) error {
+	if err := n.build(cfg); err != nil {
+		return err
+	}
+	// Nobody sends anything to a rank that is not complete.
+	if err := n.b.Notify(startID, 0); err != nil {
+		return err
+	}
+	return n.b.Wait(startID, 0)
+}
+
+// build is attach up to its barrier. Apart, for where a process has very many
+// ranks the stack that a waiting one needs counts.
+//
+//go:noinline
+func (n *Node) build(cfg *Config) error {
 	size := cfg.SegmentSize
 	limit := n.ep.Limits().MaxSegment
 	if size == 0 {
@@ -304,11 +319,7 @@ func (n *Node) attach(cfg *Config) error {
 	n.coll.bind(n.e)
 	first, views := n.ep.Views()
 	n.first, n.views = uint64(first), views
-	// Nobody sends anything to a rank that is not complete.
-	if err := n.b.Notify(startID, 0); err != nil {
-		return err
-	}
-	return n.b.Wait(startID, 0)
+	return nil
 }
 
 // leave waits until all ranks leave. It does so in the barrier and as a
