@@ -16,12 +16,11 @@ const Name = "sim"
 type Config struct {
 	// Seed decides everything that is left to chance. The same program with the
 	// same Config and the same number of ranks does the same, event by event.
+	// What happens at the same time happens in the order in which it was caused
+	// with seed 0, and in an order that the seed decides with any other.
 	Seed uint64
 	// Profile is the machine; nil means Extoll.
 	Profile *Profile
-	// Shuffle lets the seed decide the order of what happens at the same time,
-	// instead of the order in which it was caused.
-	Shuffle bool
 
 	// MaxSegment is the largest segment of a rank, bytes; 0 means 64 MiB, or
 	// less if the addresses of so many ranks do not suffice.

@@ -23,11 +23,12 @@ type Endpoint struct {
 	rmaFree  Time // when it takes the next RMA operation
 	stalled  Time // the processor stands still until then
 	slow     int32
-	threads  int32
+	threads  *thread // list of those that have not ended
 
 	receiver conduits.Receiver
 	view     [1]segment.View
 	system   []byte
+	socket   *Socket
 	pairs    pairs
 	in       [conduits.NumClasses]list
 	done     list // completions
@@ -527,18 +528,6 @@ func (e *Endpoint) Wake(rank int) {
 	j.schedule(at, evCredit, uint64(rank))
 }
 
-// Waiting lists the reasons of the parked threads. Unlike the rest it may be
-// called from anywhere, and then is only right if the job stands still.
-func (e *Endpoint) Waiting() []conduits.Blocked {
-	var l []conduits.Blocked
-	for _, th := range e.j.threads {
-		if th != nil && th.e == e && th.blocked != nil {
-			l = append(l, th.blocked)
-		}
-	}
-	return l
-}
-
 // Now is the rank's clock.
 func (e *Endpoint) Now() time.Duration { return duration(max(e.clock, e.j.now)) }
 
@@ -594,11 +583,14 @@ func (e *Endpoint) Close() error {
 // ends it.
 func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	j := e.j
-	if j.driven {
+	if j.driven.Load() {
 		panic("sim: RunRanks inside RunRanks")
 	}
-	j.driven = true
-	defer func() { j.driven = false }()
+	j.driven.Store(true)
+	defer func() {
+		j.driven.Store(false)
+		j.answerAll()
+	}()
 	for i, ep := range eps {
 		s, ok := ep.(*Endpoint)
 		if !ok || s.j != j {

@@ -31,6 +31,9 @@ type Faults struct {
 	// DelayBy is the most that a delayed datagram is late; 0 means a hundred
 	// network trips.
 	DelayBy Time
+	// Buffer is how many bytes of datagrams wait at a socket at most; what comes
+	// beyond is lost. 0 means any number.
+	Buffer int
 }
 
 // Slow multiplies the processor time of Rank by Factor.
@@ -192,6 +195,43 @@ func (s *faults) hold(j *Job, id uint32, m *message) bool {
 		j.lose(id)
 	} else {
 		s.held.add(&j.m, id)
+	}
+	return true
+}
+
+// mistreat does to a datagram what the network does, and says whether there is
+// anything left of it. A duplicate may come much later than its twin.
+func (s *faults) mistreat(j *Job, id uint32, m *message) bool {
+	f := &s.f
+	happens := func(p float64) bool { return p > 0 && s.rnd.Float64() < p }
+	if m.late {
+		m.late = false // it has been through this
+		return true
+	}
+	if happens(f.Duplicate) {
+		twin, d := j.m.get()
+		b := j.m.buffer(len(m.data))
+		copy(b, m.data)
+		*d = *m
+		d.next, d.data, d.late = 0, b, true
+		j.schedule(j.now+s.rnd.Int64N(f.DelayBy+1), evInject, uint64(twin))
+	}
+	if happens(f.Drop) {
+		j.lose(id)
+		return false
+	}
+	if happens(f.Truncate) {
+		m.data = m.data[:s.rnd.IntN(len(m.data)+1)]
+	}
+	if happens(f.Corrupt) && len(m.data) > 0 {
+		for range 1 + s.rnd.IntN(3) {
+			m.data[s.rnd.IntN(len(m.data))] ^= byte(1 + s.rnd.IntN(255))
+		}
+	}
+	if happens(f.Delay) {
+		m.late = true
+		j.schedule(j.now+s.rnd.Int64N(f.DelayBy+1), evInject, uint64(id))
+		return false
 	}
 	return true
 }

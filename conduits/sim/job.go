@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim/fabric"
@@ -25,19 +27,24 @@ type Job struct {
 	net  *fabric.Fabric
 	rnd  *rand.Rand
 
-	eps     []Endpoint
-	threads []*thread
-	idle    []uint32 // numbers of threads that have ended
-	live    int      // threads that have not
-	current *thread
-	upNext  *thread // to be resumed right after the event that is being handled
-	driven  bool
+	eps      []Endpoint
+	threads  []*thread
+	idle     []uint32 // numbers of threads that have ended
+	live     int      // threads that have not
+	current  *thread
+	upNext   *thread // to be resumed right after the event that is being handled
+	driven   atomic.Bool
+	currentG atomic.Uintptr // goroutine of current; see Waiting
 
 	attached int
 	open     bool     // all ranks are attached
 	sizes    []uint64 // of segments
 	rights   []segment.Rights
 	mem      memory
+
+	asked   atomic.Bool // somebody outside wants to know who waits
+	askedMu sync.Mutex
+	queries []*query
 
 	err    error // the job's first failure
 	failer int   // the rank that declared it; -1: the job did
@@ -113,6 +120,7 @@ const (
 	evFail           // the job's failure is known to all
 	evFault          // fault b of the plan
 	evAttach         // all ranks are attached
+	evTimer          // the deadline a of thread b has come
 
 	kindBits = 4
 	kindMask = 1<<kindBits - 1
@@ -123,7 +131,7 @@ func (j *Job) schedule(at Time, what, b uint64) { j.event(at, what, 0, b) }
 func (j *Job) event(at Time, what, a, b uint64) {
 	j.made++
 	order := j.made
-	if j.c.Shuffle {
+	if j.c.Seed != 0 {
 		order = mix(order ^ j.c.Seed)
 	}
 	j.q.push(event{at: max(at, j.now), key: order<<kindBits | what, a: a, b: b})
@@ -150,6 +158,9 @@ func (j *Job) loop() {
 		if len(j.q.h) == 0 {
 			j.deadlock()
 			continue
+		}
+		if j.asked.Load() {
+			j.answerAll()
 		}
 		e := j.q.pop()
 		j.now = e.at
@@ -192,6 +203,8 @@ func (j *Job) loop() {
 			for r := range j.eps {
 				j.eps[r].notify(false)
 			}
+		case evTimer:
+			j.expire(uint32(e.b), e.a)
 		case evFault:
 			j.faults.happen(j, int(e.b))
 		}
@@ -208,7 +221,13 @@ func (j *Job) loop() {
 // inject hands message id to the network, unless a partition holds it.
 func (j *Job) inject(id uint32) {
 	m := j.m.at(id)
-	if j.faults.active && j.faults.hold(j, id, m) {
+	if j.eps[m.src].crashed || j.faults.active && j.faults.hold(j, id, m) {
+		if j.eps[m.src].crashed {
+			j.lose(id)
+		}
+		return
+	}
+	if m.kind == kindDatagram && !j.faults.mistreat(j, id, m) {
 		return
 	}
 	j.trace.message(j.now, 'i', m)
@@ -284,6 +303,10 @@ func (j *Job) arrive(id uint32) {
 		j.lose(id)
 		return
 	}
+	if m.kind == kindDatagram && (e.socket == nil || !e.socket.accept(j, m)) {
+		j.lose(id)
+		return
+	}
 	j.trace.message(j.now, 'a', m)
 	e.in[m.class].add(&j.m, id)
 	e.notify(false)
@@ -297,7 +320,7 @@ func (j *Job) lose(id uint32) {
 	case kindShort, kindMedium, kindLong:
 		j.credit(m)
 		j.m.put(id)
-	case kindPut, kindGet, kindAtomic:
+	case kindPut, kindGet, kindAtomic, kindAck, kindGetReply, kindAtomicReply:
 		// Its initiator hears of it when the failure is known.
 		if m.want == 0 {
 			j.m.put(id)
@@ -316,7 +339,11 @@ func (j *Job) lose(id uint32) {
 func (j *Job) mourn() {
 	for id := j.lost.take(&j.m); id != 0; id = j.lost.take(&j.m) {
 		m := j.m.at(id)
-		j.complete(int(m.src), m.cookie, m.want, 0, &conduits.PeerError{Rank: int(m.dst), Op: "sim: " + m.kind.String(), Err: errCrashed}, 0)
+		initiator, peer := int(m.src), int(m.dst)
+		if m.kind.answer() {
+			initiator, peer = peer, initiator
+		}
+		j.complete(initiator, m.cookie, m.want, 0, &conduits.PeerError{Rank: peer, Op: "sim: " + m.kind.String(), Err: errCrashed}, 0)
 		j.m.put(id)
 	}
 }

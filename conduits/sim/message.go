@@ -28,6 +28,9 @@ var kindNames = [...]string{"free", "reserved", "short", "medium", "long", "put"
 
 func (k kind) String() string { return kindNames[k] }
 
+// answer says whether it travels back to who began the operation.
+func (k kind) answer() bool { return k == kindGetReply || k == kindAtomicReply || k == kindAck }
+
 // message is anything that is under way. Its fields are used as its kind needs.
 type message struct {
 	kind   kind
@@ -36,6 +39,7 @@ type message struct {
 	typ    conduits.AtomicType
 	want   conduits.Event // completions that src still wants
 	nwords uint8
+	late   bool // a datagram that has had its misfortune
 	src    int32
 	dst    int32
 	next   uint32 // in the list that it is in; 0 ends it

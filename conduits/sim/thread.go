@@ -14,9 +14,11 @@ type thread struct {
 	e        *Endpoint
 	id       uint32
 	state    threadState
-	unsynced uint8  // polls since the rest of the job came up
-	put      bool   // woken by an access to the segment, not by a message
-	next     uint32 // in e.parked
+	unsynced uint8   // polls since the rest of the job came up
+	put      bool    // woken by an access to the segment, not by a message
+	next     uint32  // in e.parked
+	sibling  *thread // in e.threads
+	deadline uint64  // number of the last one; see expire
 	g        uintptr
 	resume   func() (struct{}, bool)
 	yield    func(struct{}) bool
@@ -44,15 +46,16 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 		th = &thread{e: e, id: uint32(len(j.threads))}
 		j.threads = append(j.threads, th)
 	}
-	e.threads++
+	th.sibling, e.threads = e.threads, th
 	j.live++
 	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
 		th.yield, th.g = yield, sys.Goroutine()
+		j.currentG.Store(th.g)
 		// Also when f ends its goroutine or panics, which resume passes on.
 		defer func() {
 			th.state = over
 			j.live--
-			e.threads--
+			e.forget(th)
 			j.threads[th.id] = nil
 			j.idle = append(j.idle, th.id)
 			if e.poller == th {
@@ -67,6 +70,15 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 	j.schedule(at, evRun, uint64(th.id))
 }
 
+// forget takes th out of its rank's list.
+func (e *Endpoint) forget(th *thread) {
+	at := &e.threads
+	for *at != th {
+		at = &(*at).sibling
+	}
+	*at = th.sibling
+}
+
 // run resumes th until it parks, waits for time to pass, or ends.
 func (j *Job) run(th *thread) {
 	if e := th.e; e.clock < j.now {
@@ -75,6 +87,7 @@ func (j *Job) run(th *thread) {
 	j.trace.note(j.now, 'r', uint64(th.e.rank), uint64(th.id))
 	th.state = running
 	j.current = th
+	j.currentG.Store(th.g)
 	th.resume()
 	j.current = nil
 }
@@ -119,6 +132,23 @@ func (e *Endpoint) sync(th *thread) {
 	th.state = ready
 	j.schedule(e.clock, evRun, uint64(th.id))
 	th.stop()
+}
+
+// expire lets thread id go on at its deadline, if it still waits for that one.
+func (j *Job) expire(id uint32, deadline uint64) {
+	th := j.threads[id]
+	if th == nil || th.state != parked || th.deadline != deadline {
+		return
+	}
+	e := th.e
+	at := &e.parked
+	for *at != id+1 {
+		at = &j.threads[*at-1].next
+	}
+	*at, th.next = th.next, 0
+	e.sleepers--
+	th.state, th.put = ready, false
+	j.schedule(max(j.now, e.clock), evRun, uint64(id))
 }
 
 // notify tells e's parked threads that something has happened now.
