@@ -709,6 +709,18 @@ func (e *Endpoint) PollReplies() int {
 	return n
 }
 
+// Deliver runs f as a handler: with the lock held, which is all that a reply
+// needs here.
+func (e *Endpoint) Deliver(f func()) bool {
+	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
+		return false
+	}
+	f()
+	e.ran()
+	e.lock.Unlock()
+	return true
+}
+
 // Polling says whether the caller is in a handler; where goroutines cannot be
 // told apart it says no.
 func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.lock.Held() }
