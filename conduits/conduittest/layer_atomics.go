@@ -208,7 +208,7 @@ func ofBits[T number](u uint64) (v T) {
 	return v
 }
 
-// same says whether two values are the same bits, or both not a number.
+// sameNumber says whether two values are the same bits, or both not a number.
 func sameNumber[T number](a, b T) bool { return bitsOf(a) == bitsOf(b) || a != a && b != b }
 
 // draw makes up a value, often one that is special or has been there before.
@@ -357,7 +357,7 @@ func (k atomics[T]) check(s *stack) {
 // atomicsModel: random atomics of each type, in all forms, against a model.
 func atomicsModel(c *ctx) {
 	const n = 3
-	both(c, n, n*atomicBytes, func(s *stack) {
+	eachHandling(c, n, n*atomicBytes, func(s *stack) {
 		for _, check := range atomicTypes {
 			check(s)
 		}

@@ -25,14 +25,14 @@ var barrierChecks = []check{
 	{name: "barrier/visible", seeded: true, run: barrierVisible}, // testbarrierlate, testslice's use of it
 }
 
-// call is the arguments of one call, and whether Wait is made of tries.
+// barrierCall is the arguments of one call, and whether Wait is made of tries.
 type barrierCall struct {
 	id    uint32
 	flags barrier.Flags
 	tries bool
 }
 
-// phase is what each rank notifies and waits with in one phase.
+// barrierPhase is what each rank notifies and waits with in one phase.
 type barrierPhase struct {
 	notify, wait []barrierCall
 }

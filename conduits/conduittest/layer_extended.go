@@ -44,8 +44,8 @@ const (
 	numForms
 )
 
-// both runs body with and without AlwaysHandle.
-func both(c *ctx, n int, size int, body func(s *stack)) {
+// eachHandling runs body with and without AlwaysHandle.
+func eachHandling(c *ctx, n int, size int, body func(s *stack)) {
 	c.Helper()
 	for _, always := range []bool{false, true} {
 		c.stack(n, conduits.Config{}, layers{segment: pages(size), ext: extended.Config{AlwaysHandle: always}}, func(s *stack) {
@@ -150,7 +150,7 @@ func extendedSizes(c *ctx) {
 	const n, edge = 2, 16
 	most := int(min(c.offer.limits.MaxSegment/8, 150<<10))
 	list := sizes(70, most)
-	both(c, n, n*(most+4*edge), func(s *stack) {
+	eachHandling(c, n, n*(most+4*edge), func(s *stack) {
 		base := s.rank * (most + 3*edge)
 		guard := fill(make([]byte, edge), 99, 0)
 		for k, size := range list {
@@ -191,7 +191,7 @@ func extendedSizes(c *ctx) {
 // put, nothing beside them is touched, and a get extends with zeros.
 func extendedValues(c *ctx) {
 	const n, room = 3, 32
-	both(c, n, n*room, func(s *stack) {
+	eachHandling(c, n, n*room, func(s *stack) {
 		base := s.rank * room
 		got := make([]byte, room)
 		for dst := range n {
@@ -244,7 +244,7 @@ func extendedValues(c *ctx) {
 // extendedMemset: a range is filled, and only the range.
 func extendedMemset(c *ctx) {
 	const n, room = 2, 3000
-	both(c, n, n*room, func(s *stack) {
+	eachHandling(c, n, n*room, func(s *stack) {
 		base := s.rank * room
 		got := make([]byte, room)
 		for k, size := range append(sizes(40, 2048), 0) {
@@ -297,7 +297,7 @@ func (s *stack) begin(k, dst int) []extended.Handle {
 func extendedLists(c *ctx) {
 	const n = 2
 	var foreign [n]atomic.Uint64
-	both(c, n, n*512, func(s *stack) {
+	eachHandling(c, n, n*512, func(s *stack) {
 		x, dst := s.ext, 1-s.rank
 		for what, f := range map[string]func([]extended.Handle) (int, bool, error){
 			"WaitAll":  func(hs []extended.Handle) (int, bool, error) { return 0, true, x.WaitAll(hs) },
@@ -416,7 +416,7 @@ func extendedLists(c *ctx) {
 // just what was begun in them.
 func extendedRegions(c *ctx) {
 	const n = 2
-	both(c, n, n*4096, func(s *stack) {
+	eachHandling(c, n, n*4096, func(s *stack) {
 		x, base := s.ext, at(s.rank*4096)
 		var r extended.Region
 		s.must(x.BeginRegion(&r))
@@ -532,7 +532,7 @@ func extendedOutstanding(c *ctx) {
 // nothing outstanding.
 func extendedBadArguments(c *ctx) {
 	const n, size = 2, segment.PageSize
-	both(c, n, size, func(s *stack) {
+	eachHandling(c, n, size, func(s *stack) {
 		x := s.ext
 		own := s.ext.Direct(s.rank, at(0), size)
 		key := uint64(s.rank)

@@ -19,11 +19,11 @@ type stripes struct {
 	set    *extended.Region
 	region extended.Region
 	open   bool
-	busy   []span
+	busy   []usedRange
 	checks []func()
 }
 
-type span struct{ rank, lo, hi int }
+type usedRange struct{ rank, lo, hi int }
 
 func newStripes(s *stack, stripe int) *stripes {
 	m := &stripes{s: s, rng: s.rng, stripe: stripe, base: s.rank * stripe, set: s.ext.NewRegion()}
@@ -43,7 +43,7 @@ func (m *stripes) claim(rank, lo, hi int) {
 			break
 		}
 	}
-	m.busy = append(m.busy, span{rank, lo, hi})
+	m.busy = append(m.busy, usedRange{rank, lo, hi})
 }
 
 // do runs an operation in a random form.
@@ -160,7 +160,7 @@ func (m *stripes) slice() {
 // extendedSlices: random slices of every rank's memory against a model.
 func extendedSlices(c *ctx) {
 	const n, stripe = 3, 2000
-	both(c, n, n*stripe, func(s *stack) {
+	eachHandling(c, n, n*stripe, func(s *stack) {
 		m := newStripes(s, stripe)
 		for range 300 {
 			m.slice()
@@ -362,7 +362,7 @@ func (m *stripes) irregular() {
 // bytes between the runs stay.
 func extendedShapes(c *ctx) {
 	const n, stripe = 2, 1600
-	both(c, n, n*stripe, func(s *stack) {
+	eachHandling(c, n, n*stripe, func(s *stack) {
 		m := newStripes(s, stripe)
 		for range 150 {
 			m.strided()
