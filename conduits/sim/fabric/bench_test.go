@@ -14,12 +14,25 @@ var nodesFlag = flag.Int("fabric.nodes", 65536, "nodes of benchmarks")
 // the fabric's: buckets of a nanosecond, not sorted inside. Times are rounded
 // up to buckets, which no link minds.
 type wheel struct {
-	slots [][]event
+	slots [][]queued
 	now   Time
 	n     int
 }
 
-const wheelSlots = 1 << 14
+const wheelSlots = 1 << 11
+
+type queued struct {
+	t    Time
+	a, b uint64
+}
+
+func newWheel() *wheel {
+	w := &wheel{slots: make([][]queued, wheelSlots)}
+	for i := range w.slots {
+		w.slots[i] = make([]queued, 0, 256)
+	}
+	return w
+}
 
 func (w *wheel) Schedule(t Time, a, b uint64) {
 	i := (max(t, w.now) + 999) / 1000
@@ -27,7 +40,7 @@ func (w *wheel) Schedule(t Time, a, b uint64) {
 		i = w.now/1000 + wheelSlots - 1
 	}
 	s := &w.slots[i%wheelSlots]
-	*s = append(*s, event{t: t, a: a, b: b})
+	*s = append(*s, queued{t, a, b})
 	w.n++
 }
 
@@ -69,7 +82,7 @@ func BenchmarkTraffic(b *testing.B) {
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			rng := rand.New(rand.NewPCG(1, 2))
-			w := &wheel{slots: make([][]event, wheelSlots)}
+			w := newWheel()
 			var f *Fabric
 			f, err := New(q, nodes, w, func(now Time, id uint64) {
 				f.Inject(now, int(id), rng.IntN(nodes), 64, uint64(rng.IntN(nodes)))

@@ -35,8 +35,8 @@ type pair struct {
 // packet is one in a crosspoint buffer.
 type packet struct {
 	slot int32
-	n    uint32
 	next int32
+	last bool
 }
 
 // switchIn enters a message that is not yet in a slot.
@@ -48,8 +48,12 @@ func (f *Fabric) switchIn(now Time, m *message) {
 			// Nothing is in the way: the message is a single event, and needs
 			// neither slot nor pair. A crosspoint would be full no longer than
 			// its input is busy.
-			f.take(now, 2*m.src, m.occLast, m.id, 0)
-			f.take(now, 2*m.dst+1, m.occLast, m.id, 0)
+			f.take(now, 2*m.src, m.occLast)
+			f.take(now, 2*m.dst+1, m.occLast)
+			if f.trace != nil {
+				f.trace(int(2*m.src), now, m.occLast, m.id, true)
+				f.trace(int(2*m.dst+1), now, m.occLast, m.id, true)
+			}
 			f.sched.Schedule(now+f.p.Latency+m.tailLast, m.id, evDeliver<<kindShift)
 			return
 		}
@@ -165,7 +169,7 @@ func (f *Fabric) tryOutput(now Time, out uint32) {
 }
 
 // next takes the next packet out of the queue that pair i stands for.
-func (f *Fabric) next(i int32) (slot int32, number uint32, occ Time) {
+func (f *Fabric) next(i int32) (slot int32, last bool, occ Time) {
 	p := &f.pairs[i]
 	head := &p.head
 	if f.p.Queue == Single {
@@ -173,23 +177,30 @@ func (f *Fabric) next(i int32) (slot int32, number uint32, occ Time) {
 	}
 	slot = *head
 	m := &f.msgs[slot]
-	number, occ = m.sent, f.occFull
 	m.sent++
-	if m.sent == m.packets {
-		f.popMessage(head)
-		occ = m.occLast
+	if m.sent < m.packets {
+		return slot, false, f.occFull
 	}
-	return slot, number, occ
+	f.popMessage(head)
+	return slot, true, m.occLast
+}
+
+// pass lets a packet have a link that is free.
+func (f *Fabric) pass(now Time, i uint32, occ Time, slot int32, last bool) {
+	f.take(now, i, occ)
+	if f.trace != nil {
+		f.trace(int(i), now, occ, f.msgs[slot].id, last)
+	}
 }
 
 // connect sends a packet of pair i through the crossbar without buffers: its
 // input and its output are free.
 func (f *Fabric) connect(now Time, i int32) {
-	slot, number, occ := f.next(i)
+	slot, last, occ := f.next(i)
 	p := &f.pairs[i]
 	in, out := p.in, p.out
-	f.take(now, 2*in, occ, f.msgs[slot].id, number)
-	f.take(now, 2*out+1, occ, f.msgs[slot].id, number)
+	f.pass(now, 2*in, occ, slot, last)
+	f.pass(now, 2*out+1, occ, slot, last)
 	// Each in turn: what has just been served goes to the end.
 	f.unlistIn(i)
 	f.unlistOut(i)
@@ -206,25 +217,25 @@ func (f *Fabric) connect(now Time, i int32) {
 	if f.ports[out].outHead != none {
 		f.kickOutput(now, out)
 	}
-	f.passed(now, slot, number)
+	if last {
+		f.passed(now, slot)
+	}
 }
 
-// passed ends a message whose last packet this was.
-func (f *Fabric) passed(now Time, slot int32, number uint32) {
-	if m := &f.msgs[slot]; number == m.packets-1 {
-		t := now + f.p.Latency + m.tailLast
-		f.sched.Schedule(t, f.finish(t, slot), evDeliver<<kindShift)
-	}
+// passed ends a message whose last packet has begun to leave its output.
+func (f *Fabric) passed(now Time, slot int32) {
+	t := now + f.p.Latency + f.msgs[slot].tailLast
+	f.sched.Schedule(t, f.finish(t, slot), evDeliver<<kindShift)
 }
 
 // cross sends a packet of pair i into its crosspoint buffer, which has room;
 // its input is free. The pair is not in its input's list.
 func (f *Fabric) cross(now Time, i int32) {
-	slot, number, occ := f.next(i)
+	slot, last, occ := f.next(i)
 	p := &f.pairs[i]
-	f.take(now, 2*p.in, occ, f.msgs[slot].id, number)
+	f.pass(now, 2*p.in, occ, slot, last)
 	p.used++
-	f.pushPacket(p, slot, number)
+	f.pushPacket(p, slot, last)
 	f.listOut(i)
 	f.tryOutput(now, p.out)
 	if p := &f.pairs[i]; p.head != none {
@@ -239,12 +250,12 @@ func (f *Fabric) cross(now Time, i int32) {
 // its output's list; its output is free and sends from no other.
 func (f *Fabric) leave(now Time, i int32) {
 	p := &f.pairs[i]
-	slot, number := f.popPacket(p)
+	slot, last := f.popPacket(p)
 	occ := f.occFull
-	if m := &f.msgs[slot]; number == m.packets-1 {
-		occ = m.occLast
+	if last {
+		occ = f.msgs[slot].occLast
 	}
-	f.take(now, 2*p.out+1, occ, f.msgs[slot].id, number)
+	f.pass(now, 2*p.out+1, occ, slot, last)
 	n := &f.ports[p.out]
 	n.sending = i
 	f.unlistOut(i)
@@ -254,7 +265,9 @@ func (f *Fabric) leave(now Time, i int32) {
 	if n.outHead != none || p.blocked {
 		f.kickOutput(now, p.out)
 	}
-	f.passed(now, slot, number)
+	if last {
+		f.passed(now, slot)
+	}
 }
 
 // settle gives back the place of the packet that output out has sent, if it
@@ -360,7 +373,7 @@ func (f *Fabric) rehash(n int) {
 	}
 }
 
-func (f *Fabric) pushPacket(p *pair, slot int32, number uint32) {
+func (f *Fabric) pushPacket(p *pair, slot int32, last bool) {
 	i := f.unpk
 	if i == none {
 		f.packets = append(f.packets, packet{})
@@ -368,7 +381,7 @@ func (f *Fabric) pushPacket(p *pair, slot int32, number uint32) {
 	} else {
 		f.unpk = f.packets[i].next
 	}
-	f.packets[i] = packet{slot: slot, n: number, next: none}
+	f.packets[i] = packet{slot: slot, last: last, next: none}
 	if p.packetHead == none {
 		p.packetHead = i
 	} else {
@@ -377,12 +390,12 @@ func (f *Fabric) pushPacket(p *pair, slot int32, number uint32) {
 	p.packetTail = i
 }
 
-func (f *Fabric) popPacket(p *pair) (slot int32, number uint32) {
+func (f *Fabric) popPacket(p *pair) (slot int32, last bool) {
 	i := p.packetHead
 	k := &f.packets[i]
 	p.packetHead = k.next
 	k.next, f.unpk = f.unpk, i
-	return k.slot, k.n
+	return k.slot, k.last
 }
 
 // listIn puts pair i at the end of its input's list unless it is there.

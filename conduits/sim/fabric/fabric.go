@@ -14,17 +14,40 @@ type Scheduler interface {
 	Schedule(t Time, a, b uint64)
 }
 
-// Kinds of events, in the upper four bits of b.
+// An event is two words. b has its kind in the upper four bits; a of the first
+// four kinds is all there is else.
 const (
 	evDeliver = iota // a is the message's id: its last byte is there
 	evSource         // a is a node: its interface may send the next packet
-	evHop            // a is slot and packet, b the position: ready for the next link
-	evEject          // a is slot and packet: ready for the link into its node
 	evInput          // a is a port of a crossbar whose input has become free
 	evOutput         // a is a port of a crossbar whose output has become free
+	evHop            // a packet is ready for the next link
+	evEject          // a packet is ready for the link into its node
 
 	kindShift = 60
-	posMask   = 1<<kindShift - 1
+)
+
+// A packet on its way is an event with all that a switch needs to know, so that
+// only its end looks at the message: most of the time that an event takes is
+// that of fetching memory. Its a is the message's slot and, in the lower half,
+// the position in a torus where it is, or in a fat tree the source; its b is,
+// from below, the destination, the level of a fat tree, where the path turns,
+// and marks.
+const (
+	levelShift = 32      // level of the lower switch of the next link
+	downMark   = 1 << 37 // the packet has turned
+	turnShift  = 38
+	lastMark   = 1 << 43 // the last of its message
+	sizeShift  = 44
+	levelMask  = 1<<5 - 1
+	sizeMask   = 1<<2 - 1
+)
+
+// Sizes of packets.
+const (
+	smallest = iota // up to Free bytes
+	full
+	other // what is left of a long message: look there
 )
 
 // none ends lists of indices.
@@ -39,13 +62,13 @@ type link struct {
 // message is one on its way, in a slot of the pool.
 type message struct {
 	id       uint64
-	due      Time   // when it arrives if it never waits
-	aux      uint64 // torus: where it goes; fat tree: the level where it turns
-	occLast  Time   // how long its last packet keeps a link, and how far
-	tailLast Time   // its end follows its beginning
+	due      Time // when it arrives if it never waits
+	occLast  Time // how long its last packet keeps a link, and how far
+	tailLast Time // its end follows its beginning
 	src, dst uint32
 	packets  uint32
 	sent     uint32 // how many of them have left their interface
+	turn     uint32 // the level of a fat tree where they turn
 	next     int32  // in the queue or free list it is in
 }
 
@@ -76,10 +99,12 @@ type Fabric struct {
 	msgs  []message
 	free  int32 // first unused slot
 
-	occFull Time // how long a full packet keeps a link
+	occFull  Time // how long a full packet keeps a link
+	occSmall Time // and a smallest one
 
 	// Torus.
 	dims [3]uint32
+	inv  [2]uint64 // 2^64 over the first two, rounded up
 	// Fat tree.
 	down  uint32   // links down per switch
 	pow   []uint32 // powers of down, one for each level
@@ -94,7 +119,7 @@ type Fabric struct {
 
 	stats Stats
 
-	trace func(link int, start, occ Time, id uint64, packet uint32)
+	trace func(link int, start, occ Time, id uint64, last bool) // for tests
 }
 
 // New makes a network of that many nodes. Events go to s; deliver is called
@@ -109,11 +134,16 @@ func New(p Params, nodes int, s Scheduler, deliver func(now Time, id uint64)) (*
 		return nil, errs.BadArg("fabric: no scheduler or nobody to deliver to")
 	}
 	f := &Fabric{p: p, nodes: nodes, sched: s, deliver: deliver, free: none, unpr: none, unpk: none}
-	f.occFull = f.occ(p.Packet)
+	f.occFull, f.occSmall = f.occ(p.Packet), f.occ(0)
 	var links int
 	switch p.Topology {
 	case Torus:
-		f.dims = [3]uint32{uint32(p.Dims[0]), uint32(p.Dims[1]), uint32(p.Dims[2])}
+		for i, d := range p.Dims {
+			f.dims[i] = uint32(d)
+		}
+		for i := range f.inv {
+			f.inv[i] = reciprocal(f.dims[i])
+		}
 		links = torusLinks * p.Dims[0] * p.Dims[1] * p.Dims[2]
 	case FatTree:
 		links = f.grow()
@@ -242,11 +272,10 @@ func (f *Fabric) Inject(now Time, src, dst, bytes int, id uint64) {
 	}
 	var hops int
 	if f.p.Topology == Torus {
-		m.aux = f.position(m.dst)
 		hops = f.torusHops(m.src, m.dst)
 	} else {
-		m.aux = uint64(f.turn(m.src, m.dst))
-		hops = 2*int(m.aux) + 1
+		m.turn = f.turn(m.src, m.dst)
+		hops = 2*int(m.turn) + 1
 	}
 	m.due = now + f.p.Latency + Time(hops-1)*f.p.HopLatency + Time(packets-1)*f.occFull + m.tailLast
 	n := &f.ports[src]
@@ -271,9 +300,9 @@ func (f *Fabric) Handle(now Time, a, b uint64) {
 		f.ports[a].inKick = false
 		f.source(now, uint32(a))
 	case evHop:
-		f.hop(now, int32(a>>32), uint32(a), b&posMask)
+		f.hop(now, a, b)
 	case evEject:
-		f.eject(now, int32(a>>32), uint32(a))
+		f.eject(now, a, b)
 	case evInput:
 		f.ports[a].inKick = false
 		f.tryInput(now, uint32(a))
@@ -328,15 +357,12 @@ func (f *Fabric) finish(t Time, slot int32) (id uint64) {
 
 // take gives the link to a packet, not before now, and returns when its first
 // byte is on it.
-func (f *Fabric) take(now Time, i uint32, occ Time, id uint64, packet uint32) Time {
+func (f *Fabric) take(now Time, i uint32, occ Time) Time {
 	l := &f.links[i]
 	start := max(now, l.free)
 	l.free = start + occ
 	l.busy += occ
 	f.stats.Hops++
-	if f.trace != nil {
-		f.trace(int(i), start, occ, id, packet)
-	}
 	return start
 }
 
@@ -352,26 +378,30 @@ func (f *Fabric) source(now Time, node uint32) {
 	}
 	slot := f.popMessage(&n.inHead)
 	m := &f.msgs[slot]
-	packet := m.sent
 	m.sent++
-	occ := f.occFull
+	occ, mark := f.occFull, uint64(full<<sizeShift)
 	if m.sent == m.packets {
-		occ = m.occLast
+		occ, mark = m.occLast, other<<sizeShift|lastMark
+		if m.tailLast == 0 {
+			mark = smallest<<sizeShift | lastMark
+		}
 	} else {
 		f.pushMessage(&n.inHead, &n.inTail, slot)
 	}
-	f.take(now, f.injection(node), occ, m.id, packet)
+	f.take(now, f.injection(node), occ)
+	if f.trace != nil {
+		f.trace(int(f.injection(node)), now, occ, m.id, mark&lastMark != 0)
+	}
 	if n.inHead != none {
 		f.kickSource(now+occ, node)
 	}
-	switch {
-	case f.p.Topology == Torus:
-		f.hop(now, slot, packet, f.position(node))
-	case m.aux > 0:
-		f.hop(now, slot, packet, 0)
-	default: // both nodes are at one switch
-		f.sched.Schedule(now+f.p.Latency, uint64(slot)<<32|uint64(packet), evEject<<kindShift)
+	a := uint64(slot)<<32 | uint64(node)
+	b := mark | uint64(m.turn)<<turnShift | uint64(m.dst)
+	if f.p.Topology == FatTree && m.turn == 0 { // both nodes are at one switch
+		f.sched.Schedule(now+f.p.Latency, a, evEject<<kindShift|b)
+		return
 	}
+	f.hop(now, a, b)
 }
 
 func (f *Fabric) kickSource(t Time, node uint32) {
@@ -391,42 +421,59 @@ func (f *Fabric) injection(node uint32) uint32 {
 
 func (f *Fabric) ejection(node uint32) uint32 { return f.injection(node) + 1 }
 
-// hop sends a packet whose first byte is at a switch over the next link.
-func (f *Fabric) hop(now Time, slot int32, packet uint32, at uint64) {
-	m := &f.msgs[slot]
-	occ := f.occFull
-	if packet == m.packets-1 {
-		occ = m.occLast
+// size returns how long a packet keeps a link.
+func (f *Fabric) size(a, b uint64) Time {
+	switch b >> sizeShift & sizeMask {
+	case smallest:
+		return f.occSmall
+	case full:
+		return f.occFull
 	}
+	return f.msgs[a>>32].occLast
+}
+
+// hop sends a packet whose first byte is at a switch over the next link.
+func (f *Fabric) hop(now Time, a, b uint64) {
 	var i uint32
-	var next uint64
 	var last bool
 	rest := f.p.Latency
 	if f.p.Topology == Torus {
-		i, next = f.torusStep(at, m.aux)
-		last = next == m.aux
+		var next uint32
+		i, next = f.torusStep(uint32(a), uint32(b))
+		last = next == uint32(b)
+		a = a&^(1<<32-1) | uint64(next)
 		rest -= f.p.HopLatency
 	} else {
-		i, next, last = f.treeStep(m.src, m.dst, uint32(m.aux), at)
+		i, b, last = f.treeStep(uint32(a), b)
 	}
-	t := f.take(now, i, occ, m.id, packet) + f.p.HopLatency
-	a := uint64(slot)<<32 | uint64(packet)
+	occ := f.size(a, b)
+	t := f.take(now, i, occ)
+	if f.trace != nil {
+		f.trace(int(i), t, occ, f.msgs[a>>32].id, b&lastMark != 0)
+	}
+	t += f.p.HopLatency
+	b &= 1<<kindShift - 1
 	if last {
-		f.sched.Schedule(t+rest, a, evEject<<kindShift)
+		f.sched.Schedule(t+rest, a, evEject<<kindShift|b)
 	} else {
-		f.sched.Schedule(t, a, evHop<<kindShift|next)
+		f.sched.Schedule(t, a, evHop<<kindShift|b)
 	}
 }
 
 // eject sends a packet over the link into its node. All packets of a message
 // take one path, on which none overtakes another: the last one ends it.
-func (f *Fabric) eject(now Time, slot int32, packet uint32) {
-	m := &f.msgs[slot]
-	if packet < m.packets-1 {
-		f.take(now, f.ejection(m.dst), f.occFull, m.id, packet)
+func (f *Fabric) eject(now Time, a, b uint64) {
+	i := f.ejection(uint32(b))
+	occ := f.size(a, b)
+	t := f.take(now, i, occ)
+	if f.trace != nil {
+		f.trace(int(i), t, occ, f.msgs[a>>32].id, b&lastMark != 0)
+	}
+	if b&lastMark == 0 {
 		return
 	}
-	t := f.take(now, f.ejection(m.dst), m.occLast, m.id, packet) + m.tailLast
+	slot := int32(a >> 32)
+	t += f.msgs[slot].tailLast
 	id := f.finish(t, slot)
 	if t > now {
 		f.sched.Schedule(t, id, evDeliver<<kindShift)

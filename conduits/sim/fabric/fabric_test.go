@@ -46,6 +46,7 @@ type use struct {
 	start, occ Time
 	id         uint64
 	packet     uint32
+	last       bool
 }
 
 // play runs messages, given in order of time, and returns what links did.
@@ -66,8 +67,11 @@ func play(t rapid.TB, p Params, nodes int, msgs []sent) (*Fabric, []use) {
 		t.Fatal(err)
 	}
 	var uses []use
-	f.trace = func(link int, start, occ Time, id uint64, packet uint32) {
-		uses = append(uses, use{link, start, occ, id, packet})
+	seen := map[[2]uint64]uint32{} // packets of a message on a link
+	f.trace = func(link int, start, occ Time, id uint64, last bool) {
+		k := [2]uint64{uint64(link), id}
+		uses = append(uses, use{link, start, occ, id, seen[k], last})
+		seen[k]++
 	}
 	for i, m := range msgs {
 		loop.RunUntil(f, m.at)
@@ -128,7 +132,6 @@ func checkLinks(t *rapid.T, f *Fabric, msgs []sent, uses []use) {
 		packet uint32
 	}
 	paths := map[packetID][]int{}
-	last := map[[2]uint64]uint32{} // (link, message) -> its next packet there
 	var busy Time
 	for _, u := range uses {
 		if u.start < free[u.link] {
@@ -138,12 +141,10 @@ func checkLinks(t *rapid.T, f *Fabric, msgs []sent, uses []use) {
 		busy += u.occ
 		k := packetID{u.id, u.packet}
 		paths[k] = append(paths[k], u.link)
-		order := [2]uint64{uint64(u.link), u.id}
-		if u.packet != last[order] {
-			t.Fatalf("%s carries packet %d of message %d, expected %d", f.LinkName(u.link), u.packet, u.id, last[order])
-		}
-		last[order]++
 		packets, tail := f.cut(msgs[u.id].bytes)
+		if u.last != (int(u.packet) == packets-1) {
+			t.Fatalf("%s carries the last packet of message %d as number %d of %d", f.LinkName(u.link), u.id, u.packet, packets)
+		}
 		size := f.p.Packet
 		if int(u.packet) == packets-1 {
 			size = tail

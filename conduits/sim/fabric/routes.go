@@ -1,6 +1,11 @@
 package fabric
 
-import "strconv"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+)
 
 // Links of a torus, in the order of positions: those of a position are the six
 // to its neighbours, +x -x +y -y +z -z, then the one from and the one to its
@@ -10,45 +15,48 @@ const (
 	torusInject = 6
 )
 
-// A position of a torus is one word, 20 bits for each of x, y and z.
-const (
-	posBits  = 20
-	sideMask = 1<<posBits - 1
-)
+// reciprocal returns the number with which divide divides by d.
+func reciprocal(d uint32) uint64 { return math.MaxUint64/uint64(d) + 1 }
 
-// position is where a node is: x runs fastest.
-func (f *Fabric) position(node uint32) uint64 {
-	x := node % f.dims[0]
-	node /= f.dims[0]
-	return uint64(x) | uint64(node%f.dims[1])<<posBits | uint64(node/f.dims[1])<<(2*posBits)
+// divide returns n/d and n%d for d > 1, given d's reciprocal: a multiplication,
+// where a division would take as long as all the rest of a hop.
+func divide(n, d uint32, inv uint64) (quo, rem uint32) {
+	if inv == 0 { // d is 1
+		return n, 0
+	}
+	hi, _ := bits.Mul64(uint64(n), inv)
+	return uint32(hi), n - uint32(hi)*d
 }
 
 // torusStep goes one link from position at towards position to, which differs:
-// along x until that is right, then along y, then along z (dimension order).
-func (f *Fabric) torusStep(at, to uint64) (link uint32, next uint64) {
-	var shift, dim uint
-	switch diff := at ^ to; {
-	case diff&sideMask != 0:
-	case diff>>posBits&sideMask != 0:
-		shift, dim = posBits, 1
-	default:
-		shift, dim = 2*posBits, 2
+// along x, which runs fastest, until that is right, then along y, then along z
+// (dimension order).
+func (f *Fabric) torusStep(at, to uint32) (link, next uint32) {
+	n := f.dims[0]
+	stride := uint32(1)
+	dim := uint32(0)
+	q, c := divide(at, n, f.inv[0])
+	r, d := divide(to, n, f.inv[0])
+	if c == d {
+		stride, n, dim = n, f.dims[1], 2
+		q, c = divide(q, n, f.inv[1])
+		r, d = divide(r, n, f.inv[1])
+		if c == d {
+			stride, n, dim = stride*n, f.dims[2], 4
+			c, d = q, r
+		}
 	}
-	c, d, n := uint32(at>>shift)&sideMask, uint32(to>>shift)&sideMask, f.dims[dim]
-	x, y, z := uint32(at)&sideMask, uint32(at>>posBits)&sideMask, uint32(at>>(2*posBits))
-	link = torusLinks*(x+f.dims[0]*(y+f.dims[1]*z)) + 2*uint32(dim)
+	link = torusLinks*at + dim
 	if forward(c, d, n) {
-		if c++; c == n {
-			c = 0
+		if c == n-1 {
+			return link, at - c*stride
 		}
-	} else {
-		link++
-		if c == 0 {
-			c = n
-		}
-		c--
+		return link, at + stride
 	}
-	return link, at&^(sideMask<<shift) | uint64(c)<<shift
+	if c == 0 {
+		return link + 1, at + (n-1)*stride
+	}
+	return link + 1, at - stride
 }
 
 // forward says whether the shortest way from c to d on a ring of n goes up. Of
@@ -71,12 +79,11 @@ func around(c, d, n uint32) uint32 {
 }
 
 func (f *Fabric) torusHops(src, dst uint32) int {
-	a, b := f.position(src), f.position(dst)
-	var h uint32
-	for i, n := range f.dims {
-		h += around(uint32(a>>(i*posBits))&sideMask, uint32(b>>(i*posBits))&sideMask, n)
-	}
-	return int(h)
+	q, x := divide(src, f.dims[0], f.inv[0])
+	r, u := divide(dst, f.dims[0], f.inv[0])
+	z, y := divide(q, f.dims[1], f.inv[1])
+	w, v := divide(r, f.dims[1], f.inv[1])
+	return int(around(x, u, f.dims[0]) + around(y, v, f.dims[1]) + around(z, w, f.dims[2]))
 }
 
 // A fat tree of switches with d links down has levels 0 (with the nodes) to
@@ -116,27 +123,23 @@ func (f *Fabric) turn(src, dst uint32) uint32 {
 	return l
 }
 
-// treeDown marks positions of packets on their way down; the rest is the level
-// of the lower switch of the next link.
-const treeDown = 1 << 8
-
-// treeStep goes one link of the path that turns at level turn.
-func (f *Fabric) treeStep(src, dst, turn uint32, at uint64) (link uint32, next uint64, last bool) {
-	l := uint32(at) &^ treeDown
-	below := f.pow[l]            // switches that differ in digits under l
-	block := below * f.down      // links that they have up
-	digits := dst % below        // of the lower switch, set on the way up
-	port := dst / below % f.down // the link
-	if at&treeDown == 0 {
-		link = src/block*block + digits*f.down + port
-		next = at + 1
-		if l+1 == turn {
-			next = at | treeDown
-		}
-		return f.treeLink(l, link, 0), next, false
+// treeStep goes one link of the path from src that a packet's b describes.
+func (f *Fabric) treeStep(src uint32, b uint64) (link uint32, next uint64, last bool) {
+	l := uint32(b>>levelShift) & levelMask
+	dst := uint32(b)
+	below := f.pow[l]       // switches that differ in digits under l
+	block := below * f.down // links that they have up
+	// Digits under l of the lower switch are those of the destination: they
+	// were set on the way up.
+	i := dst%below*f.down + dst/below%f.down
+	if b&downMark != 0 {
+		return f.treeLink(l, dst/block*block+i, 1), b - 1<<levelShift, l == 0
 	}
-	link = dst/block*block + digits*f.down + port
-	return f.treeLink(l, link, 1), at - 1, l == 0
+	next = b + 1<<levelShift
+	if uint64(l+1) == b>>turnShift&levelMask {
+		next = b | downMark
+	}
+	return f.treeLink(l, src/block*block+i, 0), next, false
 }
 
 func (f *Fabric) treeLink(level, i, direction uint32) uint32 {
@@ -154,17 +157,17 @@ func (f *Fabric) Path(links []int, src, dst int) []int {
 	links = append(links, int(f.injection(s)))
 	switch f.p.Topology {
 	case Torus:
-		for at, to := f.position(s), f.position(d); at != to; {
+		for s != d {
 			var i uint32
-			i, at = f.torusStep(at, to)
+			i, s = f.torusStep(s, d)
 			links = append(links, int(i))
 		}
 	case FatTree:
 		if turn := f.turn(s, d); turn > 0 {
-			var at uint64
+			b := uint64(turn)<<turnShift | uint64(d)
 			for last := false; !last; {
 				var i uint32
-				i, at, last = f.treeStep(s, d, turn, at)
+				i, b, last = f.treeStep(s, b)
 				links = append(links, int(i))
 			}
 		}
@@ -184,9 +187,8 @@ func (f *Fabric) LinkName(link int) string {
 		case torusInject + 1:
 			return "node " + strconv.Itoa(int(at)) + " in"
 		}
-		p := f.position(at)
-		return "(" + strconv.Itoa(int(p&sideMask)) + "," + strconv.Itoa(int(p>>posBits&sideMask)) + "," +
-			strconv.Itoa(int(p>>(2*posBits))) + ") " + [...]string{"+x", "-x", "+y", "-y", "+z", "-z"}[i]
+		x, y, z := at%f.dims[0], at/f.dims[0]%f.dims[1], at/f.dims[0]/f.dims[1]
+		return fmt.Sprintf("(%d,%d,%d) %s", x, y, z, [...]string{"+x", "-x", "+y", "-y", "+z", "-z"}[i])
 	}
 	if i < 2*uint32(f.nodes) {
 		return "node " + strconv.Itoa(link/2) + [...]string{" out", " in"}[i%2]
