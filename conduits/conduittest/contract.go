@@ -1,3 +1,220 @@
 package conduittest
 
-var contractChecks = []check{}
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// contractChecks are the promises of package conduits, on bare endpoints. They
+// assume nothing beyond them: any message may overtake any other, nothing
+// completes at once, and "no credit" may be the answer although there is room.
+var contractChecks = slices.Concat(
+	attachChecks,
+	messageChecks,
+	creditChecks,
+	rmaChecks,
+	wakeChecks,
+	endChecks,
+)
+
+// sizesOfJobs are the numbers of ranks that checks run with.
+var sizesOfJobs = []int{1, 2, 3, 5}
+
+// eachSize runs f as each of the ranks of jobs of all sizes.
+func (c *ctx) eachSize(cfg conduits.Config, f func(p *peer)) {
+	c.Helper()
+	for _, n := range sizesOfJobs {
+		c.run(n, cfg, f)
+		if c.Failed() {
+			c.Logf("in a job of %d ranks", n)
+			return
+		}
+	}
+}
+
+// sink is the Receiver of a rank. It checks what holds for whatever arrives.
+type sink struct {
+	p        *peer
+	receive  func(m *conduits.Message) // nil: nothing may come
+	complete func(cookie uint64, ev conduits.Event, value uint64, err error)
+
+	// How many of each kind run now, and whether the handler of a request polls
+	// for replies.
+	running [conduits.NumClasses + 1]atomic.Int32
+	nested  atomic.Bool
+	// Messages given to this rank, by class.
+	got [conduits.NumClasses]atomic.Int64
+}
+
+const completing = conduits.NumClasses // index of completions in sink.running
+
+// enter checks that nothing runs that must not run now.
+func (s *sink) enter(kind int) {
+	if n := s.running[kind].Add(1); n != 1 {
+		s.p.Errorf("%d runs of the Receiver of kind %d at once", n, kind)
+	}
+	if kind == int(conduits.Request) {
+		if s.running[conduits.Reply].Load() != 0 || s.running[completing].Load() != 0 {
+			s.p.Errorf("a request runs inside a reply or a completion, or beside it")
+		}
+	} else {
+		if s.running[conduits.Reply].Load()+s.running[completing].Load() != 1 {
+			s.p.Errorf("a reply and a completion run at once")
+		}
+		if s.running[conduits.Request].Load() != 0 && !s.nested.Load() {
+			s.p.Errorf("a reply or completion runs beside a request that does not poll for replies")
+		}
+	}
+	if sys.HasGoroutine && !s.p.ep.Polling() {
+		s.p.Errorf("Polling says no to a handler")
+	}
+}
+
+func (s *sink) leave(kind int) { s.running[kind].Add(-1) }
+
+// Receive checks the shape of a message.
+func (s *sink) Receive(m *conduits.Message) {
+	if m.Class >= conduits.NumClasses {
+		s.p.Errorf("a message of class %d", m.Class)
+		return
+	}
+	s.enter(int(m.Class))
+	defer s.leave(int(m.Class))
+	switch {
+	case s.receive == nil:
+		s.p.Errorf("a message that nobody sent: %+v", m)
+		return
+	case m.Src < 0 || m.Src >= s.p.size:
+		s.p.Errorf("a message from rank %d", m.Src)
+		return
+	case m.Tag>>conduits.TagBits != 0:
+		s.p.Errorf("a tag of more than %d bits: %#x", conduits.TagBits, m.Tag)
+	case m.To == 0 && len(m.Payload) > 0 && !aligned(m.Payload, 8):
+		s.p.Errorf("a medium payload that is not aligned to 8 bytes")
+	case m.To != 0 && len(m.Payload) > 0 && s.p.ep.SegmentSize(s.p.rank) > 0 &&
+		!same(m.Payload, memory(s.p.ep, s.p.rank, m.To, len(m.Payload))):
+		s.p.Errorf("a long payload that is not the segment's memory at %v", m.To)
+	}
+	s.got[m.Class].Add(1)
+	s.receive(m)
+}
+
+// Complete hands on.
+func (s *sink) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+	s.enter(completing)
+	defer s.leave(completing)
+	if s.complete == nil {
+		s.p.Errorf("completion %d of an operation that nobody began: cookie %#x, error %v", ev, cookie, err)
+		return
+	}
+	s.complete(cookie, ev, value, err)
+}
+
+// pollReplies is for handlers of requests.
+func (s *sink) pollReplies() int {
+	s.nested.Store(true)
+	n := s.p.ep.PollReplies()
+	s.nested.Store(false)
+	return n
+}
+
+// await repeats cond in the handler of a request until it holds, running replies
+// and completions; false means that the job has failed.
+func (s *sink) await(what string, cond func() bool) bool {
+	ep := s.p.ep
+	for idle := 0; ; {
+		if cond() {
+			return true
+		}
+		if s.pollReplies() > 0 {
+			idle = 0
+			continue
+		}
+		if ep.Idle(idle) {
+			idle++
+			continue
+		}
+		t := ep.Arm(waiting(what))
+		if cond() {
+			ep.Disarm(t)
+			return true
+		}
+		if s.pollReplies() > 0 {
+			ep.Disarm(t)
+			idle = 0
+			continue
+		}
+		if err := ep.Err(); err != nil {
+			ep.Disarm(t)
+			if !s.p.c.Failed() {
+				s.p.Errorf("in a handler: %v", err)
+			}
+			return false
+		}
+		ep.Park(t)
+		idle = 0
+	}
+}
+
+// attach attaches a segment of so many bytes, rounded up, and waits until all
+// ranks know that they are attached.
+func (p *peer) attach(size int, s *sink) {
+	p.c.Helper()
+	s.p = p
+	p.must(p.ep.Attach(conduits.AttachConfig{Size: pages(size), Receiver: s}))
+	p.meet()
+}
+
+// linger polls for a while, to see what ought not to come.
+func (p *peer) linger() {
+	for range 50 {
+		p.ep.Poll()
+	}
+}
+
+// pause lets others run for a moment that differs from call to call, so that the
+// steps of one rank meet those of another in every order. With poll, it may run
+// handlers: a simulator switches ranks only then.
+func (p *peer) pause(poll bool) {
+	if _, ok := p.ep.(conduits.Runner); ok {
+		if poll {
+			for range p.rng.IntN(3) {
+				p.ep.Poll()
+			}
+		}
+		return
+	}
+	switch p.rng.IntN(4) {
+	case 0:
+	case 1:
+		runtime.Gosched()
+	default:
+		for range p.rng.IntN(200) {
+			pauses.Add(1)
+		}
+	}
+}
+
+var pauses atomic.Uint64
+
+// yield waits for cond where nothing of the endpoint may be used, as before
+// Attach. A simulator, whose ranks do not run by themselves, is not waited for.
+func (p *peer) yield(cond func() bool) {
+	if _, ok := p.ep.(conduits.Runner); ok {
+		return
+	}
+	for !cond() && !p.c.Failed() {
+		runtime.Gosched()
+	}
+}
+
+// yieldOnce lets other goroutines of the test run.
+func (p *peer) yieldOnce() {
+	if !p.c.offer.runner {
+		runtime.Gosched()
+	}
+}

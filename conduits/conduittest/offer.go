@@ -1,37 +1,172 @@
 package conduittest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"text/tabwriter"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
 )
+
+// Describer is an endpoint that says of itself, for the suite's report, what
+// cannot be found out by using it. It is optional.
+type Describer interface {
+	// Authentication is how ranks make sure that a message is from the rank
+	// that it names, such as "HMAC-SHA-256" or "none".
+	Authentication() string
+}
 
 // offer is what a conduit offers beyond the least.
 type offer struct {
 	conduit string
-	limits  conduits.Limits
-	direct  bool // a rank reaches the segment of another by load and store
+	limits  conduits.Limits // of two ranks that ask for nothing special
+	direct  bool            // a rank reaches the segment of another by load and store
+	runner  bool            // the conduit runs its ranks itself, one at a time
+	auth    string
+	// Completions that operations on a peer report by their return value.
+	put, get, atomic, long conduits.Event
 }
 
 // probe finds out.
 func probe(t *testing.T, open Open) *offer {
-	eps, err := open(2, conduits.Config{})
+	t.Helper()
+	eps, err := open(2, conduits.Config{Seed: *flagSeed})
 	if err != nil {
 		t.Fatalf("conduittest: open 2 ranks: %v", err)
 	}
-	o := &offer{conduit: eps[0].Conduit(), limits: eps[0].Limits()}
-	for _, ep := range eps {
-		if err := ep.Close(); err != nil {
-			t.Errorf("close: %v", err)
+	o := &offer{conduit: eps[0].Conduit(), limits: eps[0].Limits(), auth: "not stated"}
+	if d, ok := eps[0].(Describer); ok {
+		o.auth = d.Authentication()
+	}
+	_, o.runner = eps[0].(conduits.Runner)
+	conduits.Run(eps, func(i int) {
+		if err := o.try(eps[i], i); err != nil {
+			t.Errorf("conduittest: rank %d: %v", i, err)
+			eps[i].Fail(err)
 		}
+		if err := eps[i].Close(); err != nil {
+			t.Errorf("conduittest: rank %d: close: %v", i, err)
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
 	}
 	return o
 }
 
+// trial is the Receiver of a probe.
+type trial struct{ messages, remote int }
+
+func (r *trial) Receive(*conduits.Message) { r.messages++ }
+func (r *trial) Complete(_ uint64, ev conduits.Event, _ uint64, _ error) {
+	if ev&conduits.RemoteDone != 0 {
+		r.remote++
+	}
+}
+
+// try has rank 0 do one operation of each kind on rank 1, which waits for the
+// message that comes last.
+func (o *offer) try(ep conduits.Endpoint, rank int) error {
+	const both = conduits.SourceDone | conduits.RemoteDone
+	r := &trial{}
+	if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: r}); err != nil {
+		return err
+	}
+	if rank == 1 {
+		return conduits.Wait(ep, waiting("a message"), func() bool { return r.messages == 1 })
+	}
+	first, views := ep.Views()
+	o.direct = first+len(views) > 1 && views[1-first].Base != nil
+	b := make([]byte, 8)
+	var err error
+	if o.put, err = ep.Put(1, at(0), b, both, 1); err != nil {
+		return err
+	}
+	got := make([]byte, 8)
+	if o.get, err = ep.Get(got, 1, at(0), both, 2); err != nil {
+		return err
+	}
+	if _, o.atomic, err = ep.Atomic(1, at(0), conduits.AtomicAdd, conduits.Uint64, 1, 0, 3); err != nil {
+		return err
+	}
+	want := 0
+	for _, ev := range []conduits.Event{o.put, o.get, o.atomic} {
+		if ev&conduits.RemoteDone == 0 {
+			want++
+		}
+	}
+	if err := conduits.Wait(ep, waiting("completions"), func() bool { return r.remote == want }); err != nil {
+		return err
+	}
+	var s conduits.Slot
+	var st conduits.Status
+	if err := conduits.Wait(ep, waiting("credit"), func() bool {
+		s, o.long, st = ep.ReservePut(1, conduits.Request, 0, at(8), b, 4)
+		return st != conduits.NoCredit
+	}); err != nil {
+		return err
+	}
+	if st != conduits.Ready {
+		return fmt.Errorf("status %d of a notification put", st)
+	}
+	ep.Commit(1, conduits.Request, s, 0, len(b))
+	return nil
+}
+
 // report prints what the conduit offers and which checks ran.
 func (s *suite) report(t *testing.T) {
-	t.Logf("conduit %s: %+v", s.offer.conduit, s.offer.limits)
-	for _, o := range s.ran {
-		t.Logf("%-40s seeds %d failed %v %s", o.name, o.seeds, o.failed, o.skip)
+	t.Helper()
+	o := s.offer
+	yes := func(b bool) string {
+		if b {
+			return "yes"
+		}
+		return "no"
 	}
+	once := func(ev, want conduits.Event) string {
+		if ev&want == want {
+			return "complete at once"
+		}
+		return "complete later"
+	}
+	const both = conduits.SourceDone | conduits.RemoteDone
+	t.Log(table([][]string{
+		{"conduit", o.conduit},
+		{"medium payload", fmt.Sprintf("%d bytes", o.limits.MaxMedium)},
+		{"long payload", fmt.Sprintf("%d bytes", o.limits.MaxLong)},
+		{"segment", fmt.Sprintf("%d bytes", o.limits.MaxSegment)},
+		{"credits of a class and rank", fmt.Sprint(o.limits.Credits)},
+		{"direct access", yes(o.direct)},
+		{"puts", once(o.put, both)},
+		{"gets", once(o.get, conduits.RemoteDone)},
+		{"atomics", once(o.atomic, conduits.RemoteDone)},
+		{"source of a notification put", once(o.long, conduits.SourceDone)},
+		{"authentication", o.auth},
+	}))
+	rows := [][]string{{"check", "seeds", "outcome"}}
+	for _, r := range s.ran {
+		switch {
+		case r.skip != "":
+			rows = append(rows, []string{r.name, "0", "skipped: " + r.skip})
+		case r.failed:
+			rows = append(rows, []string{r.name, fmt.Sprint(r.seeds), "FAILED"})
+		default:
+			rows = append(rows, []string{r.name, fmt.Sprint(r.seeds), "passed"})
+		}
+	}
+	t.Log(table(rows))
+}
+
+// table aligns columns.
+func table(rows [][]string) string {
+	var b strings.Builder
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	w.Flush()
+	return b.String()
 }

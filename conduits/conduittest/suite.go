@@ -1,12 +1,15 @@
 package conduittest
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
@@ -18,6 +21,7 @@ import (
 var (
 	flagSeeds = flag.Int("conduittest.seeds", 1, "how many seeds every randomized check runs with")
 	flagSeed  = flag.Uint64("conduittest.seed", 1, "the first of them")
+	flagRound = flag.Int("conduittest.rounds", 5000, "how often the checks of waking sleep and wake")
 )
 
 // Open opens all ranks of a new job in this process; it is the Local of a
@@ -129,6 +133,14 @@ type peer struct {
 	rank int
 	size int
 	rng  *rand.Rand
+	job  *job
+	met  int64 // calls of meet
+}
+
+// job is what the ranks of one run share in the test's memory.
+type job struct {
+	eps []conduits.Endpoint
+	met atomic.Int64
 }
 
 // Fatalf fails the test and the job, so that nobody waits for this rank, and
@@ -182,20 +194,69 @@ func (c *ctx) run(n int, cfg conduits.Config, body func(p *peer)) {
 	if len(eps) != n {
 		c.Fatalf("open of %d ranks gave %d endpoints", n, len(eps))
 	}
+	defer c.watch(eps)()
+	j := &job{eps: eps}
 	conduits.Run(eps, func(i int) {
-		p := &peer{c: c, ep: eps[i], rank: i, size: n, rng: rand.New(rand.NewPCG(c.seed, uint64(i)+1))}
+		p := &peer{c: c, ep: eps[i], rank: i, size: n, rng: rand.New(rand.NewPCG(c.seed, uint64(i)+1)), job: j}
 		done := false
 		defer func() {
 			if !done && !c.Failed() {
 				p.Errorf("ended its goroutine")
 			}
-			if err := p.ep.Close(); err != nil && !c.Failed() {
+			if err := p.ep.Close(); err != nil && !errors.Is(err, conduits.ErrClosed) && !c.Failed() {
 				c.Errorf("rank %d: close: %v", i, err)
 			}
 		}()
 		body(p)
 		done = true
 	})
+}
+
+// watch says where the ranks wait, and ends the job, shortly before the test
+// binary's time is over: a lost wake-up shows as a hang. The function it returns
+// ends the watch. A simulator finds hangs itself.
+func (c *ctx) watch(eps []conduits.Endpoint) func() {
+	end, ok := c.Deadline()
+	if _, sim := eps[0].(conduits.Runner); sim || !ok {
+		return func() {}
+	}
+	left := time.Until(end)
+	timer := time.AfterFunc(left-min(left/4, 10*time.Second), func() {
+		var b strings.Builder
+		for r, ep := range eps {
+			for _, w := range ep.Waiting() {
+				fmt.Fprintf(&b, "; rank %d: %s", r, w.Blocked())
+			}
+		}
+		for _, ep := range eps {
+			ep.Fail(fmt.Errorf("conduittest: the job still runs when the test's time is nearly over%s", b.String()))
+		}
+	})
+	return func() { timer.Stop() }
+}
+
+// meet waits for all ranks of the job to call it, polling. It sends nothing.
+func (p *peer) meet() {
+	p.c.Helper()
+	p.met++
+	want := p.met * int64(p.size)
+	if p.job.met.Add(1) == want {
+		for r := range p.size {
+			p.nudge(r)
+		}
+	}
+	p.wait("the other ranks", func() bool { return p.job.met.Load() >= want })
+}
+
+// nudge makes rank look again after a change in the test's memory. Where there
+// is no direct access, which is what Wake announces, rank is made to wake
+// itself.
+func (p *peer) nudge(rank int) {
+	if p.c.offer.direct {
+		p.ep.Wake(rank)
+	} else {
+		p.job.eps[rank].Wake(rank)
+	}
 }
 
 // threads runs f(0..n-1) as goroutines of p's rank and waits for their end,

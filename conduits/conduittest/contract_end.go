@@ -1,0 +1,373 @@
+package conduittest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+var endChecks = []check{
+	{name: "failure", run: checkFailure},
+	{name: "failure wakes", seeded: true, run: checkFailureWakes},
+	{name: "failure amid traffic", seeded: true, run: checkFailureAmidTraffic},
+	{name: "failure amid rma", seeded: true, run: checkFailureAmidRMA},
+	{name: "close", run: checkClose},
+	{name: "close wakes", seeded: true, run: checkCloseWakes},
+	{name: "closed peer", run: checkClosedPeer},
+}
+
+// failed waits until the job has failed and checks who is blamed.
+func (p *peer) failed(rank int, why string) {
+	p.c.Helper()
+	err := conduits.Wait(p.ep, waiting("a failure"), func() bool { return false })
+	p.blames(err, rank, why)
+	p.blames(p.ep.Err(), rank, why)
+}
+
+// blames checks that err is a *PeerError that names rank and says why.
+func (p *peer) blames(err error, rank int, why string) {
+	p.c.Helper()
+	p.names(err, rank, "failure of rank %d", rank)
+	if !errors.Is(err, conduits.ErrPeer) || !strings.Contains(err.Error(), why) {
+		p.Fatalf("failure of rank %d: error %q does not say %q", rank, err, why)
+	}
+}
+
+// checkFailure: all ranks hear which rank failed and why. The first failure
+// counts, for good; then nothing waits, and nothing is sent for ever.
+func checkFailure(c *ctx) {
+	for _, n := range []int{1, 2, 3, 5} {
+		var told atomic.Int32
+		c.run(n, small, func(p *peer) {
+			s := &sink{receive: func(*conduits.Message) {}}
+			p.attach(segment.PageSize, s)
+			bad := n - 1
+			if p.rank == bad {
+				p.ep.Fail(errors.New("the disk is full"))
+			}
+			p.failed(bad, "the disk is full")
+			first := p.ep.Err()
+			told.Add(1)
+			// All know of it before another one fails.
+			for told.Load() < int32(n) && !c.Failed() {
+				p.ep.Poll()
+				p.yieldOnce()
+			}
+			p.ep.Fail(fmt.Errorf("rank %d has another reason", p.rank))
+			p.ep.Poll()
+			p.ep.Spin()
+			p.failed(bad, "the disk is full")
+			if again := p.ep.Err(); again.Error() != first.Error() {
+				p.Fatalf("error %v was %v before", again, first)
+			}
+			for dst := range n {
+				p.becomesDead(dst)
+			}
+		})
+	}
+}
+
+// becomesDead sends to dst until it hears that there is no sense in it. Few
+// messages fit in, so "ready" and "no credit" have an end.
+func (p *peer) becomesDead(dst int) {
+	p.c.Helper()
+	payload := make([]byte, 512)
+	for i := range 1 << 16 {
+		var st conduits.Status
+		switch i % 3 {
+		case 0:
+			st = p.ep.Send(dst, conduits.Request, 1, nil)
+		case 1:
+			st = p.ep.SendPayload(dst, conduits.Request, 1, nil, payload)
+		case 2:
+			var s conduits.Slot
+			if s, st = p.ep.Reserve(dst, conduits.Request, 1, 100); st == conduits.Ready {
+				p.ep.Cancel(dst, conduits.Request, s)
+			}
+		}
+		if st == conduits.Dead {
+			return
+		}
+		if dst != p.rank { // what one sends oneself has room again when one polls
+			p.ep.Poll()
+		}
+		p.yieldOnce()
+	}
+	p.Fatalf("rank %d has failed or left, but sends to it go on and on", dst)
+}
+
+// checkFailureWakes: whatever ranks are parked for, a failure ends it, however it
+// meets their going to sleep.
+func checkFailureWakes(c *ctx) {
+	const n = 3
+	for range max(*flagRound/25, 1) {
+		c.run(n, small, func(p *peer) {
+			p.attach(0, &sink{receive: func(*conduits.Message) {}})
+			p.pause(true)
+			var err error
+			switch p.rank {
+			case 0: // a message
+				err = p.nap("nothing", func() bool { return false })
+			case 1: // credit, of a rank that consumes nothing
+				err = p.nap("credit", func() bool { return p.ep.Send(2, conduits.Request, 1, nil) == conduits.Dead })
+				if err == nil {
+					err = p.ep.Err()
+				}
+			case 2:
+				p.pause(true)
+				p.pause(true)
+				p.ep.Fail(errors.New("the disk is full"))
+				err = p.ep.Err()
+			}
+			p.blames(err, 2, "the disk is full")
+		})
+		if c.Failed() {
+			return
+		}
+	}
+}
+
+// checkFailureAmidTraffic: with every queue full and handlers waiting to reply,
+// a failure ends all ranks.
+func checkFailureAmidTraffic(c *ctx) {
+	for _, n := range []int{2, 3, 5, 17} {
+		bad := c.rng.IntN(n)
+		c.run(n, small, func(p *peer) {
+			after := p.rng.IntN(300)
+			s := &sink{}
+			b := make([]byte, 300)
+			s.receive = func(m *conduits.Message) {
+				if m.Class == conduits.Reply {
+					return
+				}
+				for p.ep.SendPayload(m.Src, conduits.Reply, 1, nil, b) == conduits.NoCredit {
+					if s.pollReplies() > 0 {
+						continue
+					}
+					t := p.ep.Arm(waiting("credit for a reply"))
+					if p.ep.SendPayload(m.Src, conduits.Reply, 1, nil, b) != conduits.NoCredit || s.pollReplies() > 0 || p.ep.Err() != nil {
+						p.ep.Disarm(t)
+						return // that a request has two replies matters to nobody here
+					}
+					p.ep.Park(t)
+				}
+			}
+			p.attach(0, s)
+			for i := 0; ; i++ {
+				if p.rank == bad && i == after {
+					p.ep.Fail(errors.New("the disk is full"))
+				}
+				dst, st := p.rng.IntN(n), conduits.NoCredit
+				err := conduits.Wait(p.ep, waiting("credit"), func() bool {
+					st = p.ep.SendPayload(dst, conduits.Request, 1, nil, b)
+					return st != conduits.NoCredit
+				})
+				if err == nil {
+					err = p.ep.Err() // it may be long until one has to wait
+				}
+				if err != nil {
+					p.blames(err, bad, "the disk is full")
+					return
+				}
+			}
+		})
+	}
+}
+
+// checkFailureAmidRMA: operations towards a rank that fails complete or end with
+// an error that names it; none stays.
+func checkFailureAmidRMA(c *ctx) {
+	const n = 3
+	for range 5 {
+		bad := c.rng.IntN(n)
+		c.run(n, conduits.Config{}, func(p *peer) {
+			pending := map[uint64]conduits.Event{}
+			s := &sink{complete: func(cookie uint64, ev conduits.Event, _ uint64, err error) {
+				if pending[cookie]&ev != ev {
+					p.Errorf("completion %#x of cookie %d, which lacks %#x", ev, cookie, pending[cookie])
+				}
+				if err != nil {
+					p.blamesIn(err, bad)
+				}
+				if pending[cookie] &^= ev; pending[cookie] == 0 {
+					delete(pending, cookie)
+				}
+			}}
+			p.attach(segment.PageSize, s)
+			cookie := uint64(0)
+			b := make([]byte, 64)
+			after := p.rng.IntN(200)
+			for i := 0; p.ep.Err() == nil; i++ {
+				if p.rank == bad && i == after {
+					p.ep.Fail(errors.New("the disk is full"))
+				}
+				cookie++
+				dst := p.rng.IntN(n)
+				pending[cookie] = bothDone
+				var ev conduits.Event
+				var err error
+				switch i % 3 {
+				case 0:
+					ev, err = p.ep.Put(dst, at(p.rank*64), b, bothDone, cookie)
+				case 1:
+					ev, err = p.ep.Get(b, dst, at(1024), bothDone, cookie)
+				case 2:
+					pending[cookie] = conduits.RemoteDone
+					_, ev, err = p.ep.Atomic(dst, at(2048), conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+				}
+				if err != nil {
+					p.blames(err, bad, "the disk is full")
+					ev = bothDone
+				}
+				if pending[cookie] &^= ev; pending[cookie] == 0 {
+					delete(pending, cookie)
+				}
+				if len(pending) > 10 || i%8 == 0 {
+					p.ep.Poll()
+					p.yieldOnce()
+				}
+			}
+			for i := 0; len(pending) > 0; i++ {
+				p.ep.Poll()
+				p.yieldOnce()
+				if i == 1<<20 {
+					p.Fatalf("%d operations neither completed nor failed", len(pending))
+				}
+			}
+			p.blames(p.ep.Err(), bad, "the disk is full")
+		})
+	}
+}
+
+// blamesIn is names for handlers, which must not end their goroutine.
+func (p *peer) blamesIn(err error, rank int) {
+	var pe *conduits.PeerError
+	if !errors.As(err, &pe) || pe.Rank != rank {
+		p.Errorf("completion with error %v, want a PeerError of rank %d", err, rank)
+	}
+}
+
+// checkClose: after it everything fails with ErrClosed, whether it was used before
+// or not; a rank that leaves in good order is no failure to the others.
+func checkClose(c *ctx) {
+	c.run(3, small, func(p *peer) {
+		s := &sink{receive: func(*conduits.Message) {}}
+		p.attach(segment.PageSize, s)
+		p.reserve(func() conduits.Status { return p.ep.Send((p.rank+1)%3, conduits.Request, 1, nil) })
+		p.wait("a message", func() bool { return s.got[conduits.Request].Load() == 1 })
+		p.meet()
+		if p.rank != 1 {
+			return
+		}
+		p.must(p.ep.Close())
+		closed := func(what string, err error) {
+			p.c.Helper()
+			if !errors.Is(err, conduits.ErrClosed) {
+				p.Fatalf("%s after Close: error %v, want one that wraps %q", what, err, conduits.ErrClosed)
+			}
+		}
+		closed("Err", p.ep.Err())
+		b := make([]byte, 8)
+		for dst := range 3 {
+			_, err := p.ep.Put(dst, at(0), b, bothDone, 1)
+			closed("Put", err)
+			_, err = p.ep.Get(b, dst, at(0), bothDone, 1)
+			closed("Get", err)
+			_, err = p.ep.PutWord(dst, at(0), 1, 8, bothDone, 1)
+			closed("PutWord", err)
+			_, _, err = p.ep.Atomic(dst, at(0), conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+			closed("Atomic", err)
+			if st := p.ep.Send(dst, conduits.Request, 1, nil); st != conduits.Dead {
+				p.Fatalf("Send to rank %d after Close: status %d", dst, st)
+			}
+			if st := p.ep.SendPayload(dst, conduits.Request, 1, nil, b); st != conduits.Dead {
+				p.Fatalf("SendPayload to rank %d after Close: status %d", dst, st)
+			}
+			if _, st := p.ep.Reserve(dst, conduits.Request, 1, 1); st != conduits.Dead {
+				p.Fatalf("Reserve to rank %d after Close: status %d", dst, st)
+			}
+			if _, _, st := p.ep.ReservePut(dst, conduits.Request, 1, at(0), b, 1); st != conduits.Dead {
+				p.Fatalf("ReservePut to rank %d after Close: status %d", dst, st)
+			}
+		}
+		closed("Wait", conduits.Wait(p.ep, nil, func() bool { return false }))
+		closed("Attach", p.ep.Attach(conduits.AttachConfig{Receiver: s}))
+		if err := p.ep.Close(); err != nil {
+			closed("Close", err)
+		}
+		p.ep.Wake(0) // no more than nothing
+		var st conduits.Stats
+		p.ep.Stats(&st)
+		p.ep.Waiting()
+	})
+}
+
+// checkCloseWakes: a goroutine that waits while another one closes the endpoint
+// is told.
+func checkCloseWakes(c *ctx) {
+	const threads = 3
+	for range max(*flagRound/25, 1) {
+		c.run(1, conduits.Config{}, func(p *peer) {
+			p.attach(0, &sink{})
+			var ended atomic.Int32
+			for i := range threads {
+				q := p.thread(i)
+				conduits.Go(p.ep, func() {
+					q.pause(true)
+					if err := q.nap("nothing", func() bool { return false }); !errors.Is(err, conduits.ErrClosed) {
+						q.c.Errorf("a wait that Close ended: error %v, want one that wraps %q", err, conduits.ErrClosed)
+					}
+					ended.Add(1)
+				})
+			}
+			for range 4 {
+				p.pause(true)
+			}
+			p.must(p.ep.Close())
+			for ended.Load() < threads {
+				p.ep.Poll()
+				p.yieldOnce()
+			}
+		})
+		if c.Failed() {
+			return
+		}
+	}
+}
+
+// checkClosedPeer: who sends to a rank that has left, and who sleeps for its
+// credit when it leaves, is told; nobody has failed.
+func checkClosedPeer(c *ctx) {
+	for range max(*flagRound/50, 1) {
+		c.run(3, small, func(p *peer) {
+			p.attach(0, &sink{receive: func(*conduits.Message) {}})
+			if p.rank == 1 {
+				p.pause(true)
+				p.must(p.ep.Close())
+				return
+			}
+			// Rank 1 may still poll a little, hence more than once.
+			st := conduits.NoCredit
+			for st != conduits.Dead {
+				if err := p.nap("credit of a rank that leaves", func() bool {
+					st = p.ep.Send(1, conduits.Request, 1, nil)
+					return st != conduits.NoCredit
+				}); err != nil {
+					p.Fatalf("a rank that leaves is no failure: %v", err)
+				}
+			}
+			if err := p.ep.Err(); err != nil {
+				p.Fatalf("a rank that leaves is no failure: %v", err)
+			}
+			// The others are still there for each other.
+			p.becomesDead(1)
+		})
+		if c.Failed() {
+			return
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package conduittest
+
+const raceEnabled = false

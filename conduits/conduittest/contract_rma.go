@@ -1,0 +1,843 @@
+package conduittest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+var rmaChecks = []check{
+	{name: "rma sizes", run: checkRMASizes},
+	{name: "rma", seeded: true, run: checkRMA},
+	{name: "rma of threads", seeded: true, run: checkRMAOfThreads},
+	{name: "rma outside", run: checkRMAOutside},
+	{name: "rights", run: checkRights},
+	{name: "atomics", run: checkAtomics},
+	{name: "shared counter", run: checkCounter},
+	{name: "whole words", run: checkWholeWords, skip: func(*offer) string {
+		if raceEnabled {
+			return "the race detector reports what it is about"
+		}
+		return ""
+	}},
+	{name: "put then message", run: checkPutThenMessage},
+	{name: "fence", run: checkFence, skip: func(o *offer) string {
+		switch {
+		case raceEnabled:
+			return "the race detector reports what it is about"
+		case !o.direct:
+			return "no direct access"
+		case o.runner:
+			return "its ranks run one at a time"
+		}
+		return ""
+	}},
+}
+
+const bothDone = conduits.SourceDone | conduits.RemoteDone
+
+// op is an RMA operation under way.
+type op struct {
+	want conduits.Event // completions asked for and not reported yet
+	src  []byte         // of a put: kept as it is until SourceDone
+	key  uint64         // of what fills src
+	val  uint64         // an atomic's result
+}
+
+// rma keeps a rank's operations and checks that each completion that was asked
+// for comes once, with its cookie, and no other. Goroutines share it.
+type rma struct {
+	*peer
+	sink sink
+
+	puts, gets, atomics atomic.Int64
+	errors              atomic.Int64 // operations that were refused
+
+	mu   sync.Mutex // held for a moment only
+	last uint64
+	ops  map[uint64]*op
+}
+
+func newRMA(p *peer) *rma {
+	r := &rma{peer: p, ops: map[uint64]*op{}}
+	r.sink.complete = r.complete
+	return r
+}
+
+// begin registers an operation.
+func (r *rma) begin(want conduits.Event) (*op, uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last++
+	o, cookie := &op{want: want}, mix(r.last, uint64(r.rank))
+	r.ops[cookie] = o
+	return o, cookie
+}
+
+// done takes note of completions.
+func (r *rma) done(cookie uint64, ev conduits.Event, returned bool, value uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.ops[cookie]
+	switch {
+	case ev&^bothDone != 0 || ev == 0 && !returned:
+		r.Errorf("completion %#x", ev)
+	case o == nil:
+		r.Errorf("completion %#x of cookie %#x, of which nobody knows", ev, cookie)
+		return
+	case !returned && ev&^o.want != 0:
+		r.Errorf("completion %#x of cookie %#x was not asked for, or came before: wanted %#x", ev, cookie, o.want)
+	}
+	o.want &^= ev
+	if ev&conduits.RemoteDone != 0 {
+		o.val = value
+	}
+	if ev&conduits.SourceDone != 0 && o.src != nil {
+		if wrong(o.src, o.key, 0) >= 0 {
+			r.Errorf("the source of a put was changed")
+		}
+		spoil(o.src)
+		o.src = nil
+	}
+}
+
+// refused forgets an operation that could not be.
+func (r *rma) refused(cookie uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ops, cookie)
+	r.errors.Add(1)
+}
+
+func (r *rma) complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+	if err != nil && !r.c.Failed() {
+		r.Errorf("completion %#x of cookie %#x: %v", ev, cookie, err)
+	}
+	r.done(cookie, ev, false, value)
+}
+
+// pending says whether o lacks any of ev.
+func (r *rma) pending(o *op, ev conduits.Event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return o.want&ev != 0
+}
+
+// await waits for all completions of o that were asked for.
+func (r *rma) await(o *op) {
+	r.c.Helper()
+	if r.pending(o, bothDone) {
+		r.wait("completions", func() bool { return !r.pending(o, bothDone) })
+	}
+}
+
+// put begins a put of n bytes that key determines.
+func (r *rma) put(dst int, to segment.NLA, key uint64, n int, want conduits.Event) *op {
+	r.c.Helper()
+	o, cookie := r.begin(want)
+	src := fill(make([]byte, n), key, 0)
+	if want&conduits.SourceDone != 0 {
+		o.src, o.key = src, key // else it is never said to be reusable
+	}
+	r.puts.Add(1)
+	ev, err := r.ep.Put(dst, to, src, want, cookie)
+	r.must(err)
+	r.done(cookie, ev, true, 0)
+	return o
+}
+
+// putBytes puts b, which stays as it is.
+func (r *rma) putBytes(dst int, to segment.NLA, b []byte) *op {
+	r.c.Helper()
+	o, cookie := r.begin(bothDone)
+	r.puts.Add(1)
+	ev, err := r.ep.Put(dst, to, b, bothDone, cookie)
+	r.must(err)
+	r.done(cookie, ev, true, 0)
+	return o
+}
+
+func (r *rma) putWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event) *op {
+	r.c.Helper()
+	o, cookie := r.begin(want)
+	r.puts.Add(1)
+	ev, err := r.ep.PutWord(dst, to, v, n, want, cookie)
+	r.must(err)
+	r.done(cookie, ev, true, 0)
+	return o
+}
+
+func (r *rma) get(b []byte, src int, from segment.NLA, want conduits.Event) *op {
+	r.c.Helper()
+	o, cookie := r.begin(want)
+	r.gets.Add(1)
+	ev, err := r.ep.Get(b, src, from, want, cookie)
+	r.must(err)
+	r.done(cookie, ev, true, 0)
+	return o
+}
+
+// read gets n bytes and waits for them.
+func (r *rma) read(src int, from segment.NLA, n int) []byte {
+	r.c.Helper()
+	b := make([]byte, n)
+	r.await(r.get(b, src, from, conduits.RemoteDone))
+	return b
+}
+
+// beginAtomic begins an atomic, whose result op.val will be.
+func (r *rma) beginAtomic(dst int, to segment.NLA, o conduits.AtomicOp, t conduits.AtomicType, a, b uint64) *op {
+	r.c.Helper()
+	w, cookie := r.begin(conduits.RemoteDone)
+	r.atomics.Add(1)
+	v, ev, err := r.ep.Atomic(dst, to, o, t, a, b, cookie)
+	r.must(err)
+	r.done(cookie, ev, true, v)
+	return w
+}
+
+// atomic performs an atomic and waits for its result.
+func (r *rma) atomic(dst int, to segment.NLA, o conduits.AtomicOp, t conduits.AtomicType, a, b uint64) uint64 {
+	r.c.Helper()
+	w := r.beginAtomic(dst, to, o, t, a, b)
+	r.await(w)
+	return w.val
+}
+
+// over checks that nothing comes any more, and that the statistics count what
+// was done; what was refused may be counted or not.
+func (r *rma) over() {
+	r.c.Helper()
+	r.meet()
+	r.linger()
+	var s conduits.Stats
+	r.ep.Stats(&s)
+	all := r.puts.Load() + r.gets.Load() + r.atomics.Load() + r.errors.Load()
+	if s.Puts < uint64(r.puts.Load()) || s.Gets < uint64(r.gets.Load()) || s.Atomics < uint64(r.atomics.Load()) ||
+		s.Puts+s.Gets+s.Atomics > uint64(all) {
+		r.Fatalf("statistics: %d puts, %d gets, %d atomics; really %d, %d, %d, and %d that were refused", s.Puts, s.Gets, s.Atomics,
+			r.puts.Load(), r.gets.Load(), r.atomics.Load(), r.errors.Load())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for cookie, o := range r.ops {
+		if o.want != 0 {
+			r.Fatalf("completion %#x of cookie %#x has not come", o.want, cookie)
+		}
+	}
+}
+
+// checkRMASizes puts and gets every small size at every alignment, and a few
+// large ones, and leaves untouched what lies beside.
+func checkRMASizes(c *ctx) {
+	const room = 200 << 10
+	for _, n := range []int{1, 2} {
+		c.run(n, conduits.Config{}, func(p *peer) {
+			r := newRMA(p)
+			p.attach(room, &r.sink)
+			peer := (p.rank + 1) % n
+			key, model := uint64(0), fill(make([]byte, room), 1, 0)
+			r.await(r.put(peer, at(0), 1, room, bothDone))
+			try := func(off, size int) {
+				key++
+				fill(model[off:off+size], key, 0)
+				r.await(r.put(peer, at(off), key, size, bothDone))
+				lo, hi := max(off-9, 0), min(off+size+9, room)
+				b := make([]byte, hi-lo+7)
+				spoil(b)
+				copy(b[hi-lo:], "outside")
+				r.await(r.get(b[:hi-lo:hi-lo], peer, at(lo), bothDone))
+				if i := differ(b[:hi-lo], model[lo:hi]); i >= 0 {
+					p.Fatalf("put and get of %d bytes at %d: byte %d is %#x, want %#x", size, off, lo+i, b[i], model[lo+i])
+				}
+				if string(b[hi-lo:]) != "outside" {
+					p.Fatalf("get of %d bytes wrote beyond them", hi-lo)
+				}
+			}
+			for off := range 9 {
+				for size := range 20 {
+					try(off+16, size)
+				}
+			}
+			for _, size := range sizes(0, room-64) {
+				try(p.rng.IntN(64), size)
+			}
+			try(room-1, 1)
+			try(room, 0)
+			for _, size := range []int{1, 2, 4, 8} {
+				for off := 0; off < 32; off += size {
+					v := p.rng.Uint64()
+					copy(model[off:], nativeWord(v, size))
+					r.await(r.putWord(peer, at(off), v, size, bothDone))
+					if b := r.read(peer, at(0), 48); differ(b, model[:48]) >= 0 {
+						p.Fatalf("put of a word of %d bytes at %d: %x, want %x", size, off, b, model[:48])
+					}
+				}
+			}
+			r.over()
+		})
+	}
+}
+
+// Blocks of a segment are what a random operation may touch. Each of them is
+// written by one rank only.
+const (
+	rmaBlock  = 256
+	rmaBlocks = 8 // of each writer
+)
+
+// checkRMA does random operations, many at once, on all ranks, against a model of
+// plain arrays.
+func checkRMA(c *ctx) {
+	for _, n := range sizesOfJobs {
+		c.run(n, conduits.Config{}, func(p *peer) {
+			r := newRMA(p)
+			p.attach(n*rmaBlocks*rmaBlock, &r.sink)
+			r.random(p.rng, p.rank*rmaBlocks, rmaBlocks, 60)
+			r.over()
+		})
+	}
+}
+
+// checkRMAOfThreads has the goroutines of a rank do so at once, each in blocks of
+// its own.
+func checkRMAOfThreads(c *ctx) {
+	const threads = 3
+	c.run(2, conduits.Config{}, func(p *peer) {
+		r := newRMA(p)
+		p.attach(2*threads*rmaBlocks*rmaBlock, &r.sink)
+		p.threads(threads, func(i int) {
+			r.random(c.random(uint64(p.rank), uint64(i)), (p.rank*threads+i)*rmaBlocks, rmaBlocks, 60)
+		})
+		r.over()
+	})
+}
+
+// random does batches of operations on count blocks from first on, of every
+// rank. The operations of a batch touch different blocks.
+func (r *rma) random(rng *rand.Rand, first, count, batches int) {
+	model := make([][]byte, r.size)
+	for dst := range model {
+		model[dst] = make([]byte, count*rmaBlock)
+		r.await(r.put(dst, at(first*rmaBlock), mix(uint64(dst)), count*rmaBlock, bothDone))
+		fill(model[dst], mix(uint64(dst)), 0)
+	}
+	type after struct {
+		op    *op
+		check func()
+	}
+	wants := []conduits.Event{conduits.RemoteDone, bothDone, conduits.SourceDone, 0}
+	for range batches {
+		var batch []after
+		for range 1 + rng.IntN(2*count) {
+			dst, block := rng.IntN(r.size), len(batch)%count
+			if len(batch) >= count {
+				break
+			}
+			base := first*rmaBlock + block*rmaBlock
+			own := model[dst][block*rmaBlock : (block+1)*rmaBlock]
+			off := rng.IntN(rmaBlock)
+			if rng.IntN(2) == 0 {
+				off &^= 7
+			}
+			size := rng.IntN(rmaBlock - off + 1)
+			if rng.IntN(3) == 0 {
+				size = min(size, 8)
+			}
+			want := wants[rng.IntN(len(wants))]
+			to := at(base + off)
+			a := after{check: func() {}}
+			settle := func() { // a put that is not said to be done
+				for !bytes.Equal(r.read(dst, to, size), own[off:off+size]) {
+					r.ep.Poll()
+					r.must(r.ep.Err())
+				}
+			}
+			switch rng.IntN(4) {
+			case 0:
+				key := rng.Uint64()
+				fill(own[off:off+size], key, 0)
+				a.op = r.put(dst, to, key, size, want)
+				if want&conduits.RemoteDone == 0 {
+					a.check = settle
+				}
+			case 1:
+				b := make([]byte, size)
+				spoil(b)
+				a.op = r.get(b, dst, to, want|conduits.RemoteDone)
+				expect := bytes.Clone(own[off : off+size])
+				a.check = func() {
+					if i := differ(b, expect); i >= 0 {
+						r.Fatalf("get of %d bytes at %d of rank %d: byte %d is %#x, want %#x", size, base+off, dst, i, b[i], expect[i])
+					}
+				}
+			case 2:
+				size = 1 << rng.IntN(4)
+				off &^= size - 1
+				to = at(base + off)
+				v := rng.Uint64()
+				copy(own[off:], nativeWord(v, size))
+				a.op = r.putWord(dst, to, v, size, want)
+				if want&conduits.RemoteDone == 0 {
+					a.check = settle
+				}
+			case 3:
+				t := conduits.AtomicType(rng.IntN(int(conduits.NumAtomicTypes)))
+				o := conduits.AtomicOp(rng.IntN(int(conduits.NumAtomicOps)))
+				if t.Float() { // floats of random bits may be NaN, whose bits are nobody's promise
+					t = conduits.Uint64
+				}
+				off &^= t.Size() - 1
+				if off+8 > rmaBlock {
+					off = rmaBlock - 8
+				}
+				x, y := rng.Uint64(), rng.Uint64()
+				if t.Size() == 4 {
+					x, y = uint64(uint32(x)), uint64(uint32(y))
+				}
+				old, now := applyAtomic([8]byte(own[off:off+8]), o, t, x, y)
+				copy(own[off:], now[:])
+				w := r.beginAtomic(dst, at(base+off), o, t, x, y)
+				a.op = w
+				a.check = func() {
+					if w.val != old {
+						r.Fatalf("atomic %d of type %d: old value %#x, want %#x", o, t, w.val, old)
+					}
+				}
+			}
+			batch = append(batch, a)
+		}
+		for _, i := range rng.Perm(len(batch)) {
+			r.await(batch[i].op)
+			batch[i].check()
+		}
+	}
+	for dst := range model {
+		b := r.read(dst, at(first*rmaBlock), count*rmaBlock)
+		if i := differ(b, model[dst]); i >= 0 {
+			r.Fatalf("segment of rank %d: byte %d is %#x, want %#x", dst, first*rmaBlock+i, b[i], model[dst][i])
+		}
+	}
+}
+
+// nativeWord is the low n bytes of v in the order of this machine's memory.
+func nativeWord(v uint64, n int) []byte {
+	var w [8]byte
+	switch n {
+	case 1:
+		w[0] = byte(v)
+	case 2:
+		binary.NativeEndian.PutUint16(w[:], uint16(v))
+	case 4:
+		binary.NativeEndian.PutUint32(w[:], uint32(v))
+	default:
+		binary.NativeEndian.PutUint64(w[:], v)
+	}
+	return w[:n]
+}
+
+// denied tries each operation where it must not be: all are errors at once,
+// nothing moves, and nothing completes.
+func (r *rma) denied(what string, dst int, to segment.NLA, n int, put, get, atomic bool) {
+	r.c.Helper()
+	try := func(op string, want conduits.Event, refuse bool, f func(cookie uint64) (conduits.Event, error)) {
+		r.c.Helper()
+		o, cookie := r.begin(want)
+		ev, err := f(cookie)
+		switch {
+		case refuse && !errors.Is(err, conduits.ErrBadArg):
+			r.Fatalf("%s of %d bytes, %s: error %v, want one that wraps %q", op, n, what, err, conduits.ErrBadArg)
+		case refuse && ev != 0:
+			r.Fatalf("%s of %d bytes, %s: completion %#x of what was refused", op, n, what, ev)
+		case refuse:
+			r.refused(cookie)
+		case err != nil:
+			r.Fatalf("%s of %d bytes, %s: %v", op, n, what, err)
+		default:
+			r.errors.Add(1) // as good as: it is not told apart in the statistics
+			r.done(cookie, ev, true, 0)
+			r.await(o)
+		}
+	}
+	b := fill(make([]byte, n), 77, 0)
+	try("put", bothDone, !put, func(cookie uint64) (conduits.Event, error) { return r.ep.Put(dst, to, b, bothDone, cookie) })
+	try("get", bothDone, !get, func(cookie uint64) (conduits.Event, error) { return r.ep.Get(b, dst, to, bothDone, cookie) })
+	if !get && wrong(b, 77, 0) >= 0 {
+		r.Fatalf("get of %d bytes, %s: moved something", n, what)
+	}
+	if n != 8 && n != 4 && n != 2 && n != 1 || uint64(to)%uint64(n) != 0 {
+		return
+	}
+	try("put of a word", bothDone, !put, func(cookie uint64) (conduits.Event, error) {
+		return r.ep.PutWord(dst, to, 0x77, n, bothDone, cookie)
+	})
+	if n < 4 {
+		return
+	}
+	t := conduits.Uint32
+	if n == 8 {
+		t = conduits.Uint64
+	}
+	try("atomic", conduits.RemoteDone, !atomic, func(cookie uint64) (conduits.Event, error) {
+		_, ev, err := r.ep.Atomic(dst, to, conduits.AtomicAdd, t, 1, 0, cookie)
+		return ev, err
+	})
+}
+
+// checkRMAOutside: what is not wholly inside a segment is an error, and nothing
+// moves. Sizes differ, one segment is empty.
+func checkRMAOutside(c *ctx) {
+	const n = 3
+	size := func(r int) uint64 { return uint64(r) * segment.PageSize }
+	c.run(n, conduits.Config{}, func(p *peer) {
+		r := newRMA(p)
+		p.attach(int(size(p.rank)), &r.sink)
+		fill(memory(p.ep, p.rank, at(0), int(size(p.rank))), uint64(p.rank), 0)
+		p.meet()
+		for dst := range n {
+			end := segment.AttachBase + segment.NLA(size(dst))
+			for _, to := range []segment.NLA{
+				0, 8, segment.AttachBase - 8, segment.AttachBase - 1, end, end + 8, end + segment.PageSize, end + 1<<30,
+				segment.NLALimit - 8, segment.NLALimit, 1 << 63, 1<<64 - 8, 1<<64 - 1, 1<<64 - segment.GATSpan,
+			} {
+				for _, n := range []int{1, 2, 4, 8, 100} {
+					r.denied("outside of the segment", dst, to, n, false, false, false)
+				}
+			}
+			for _, n := range []int{2, 3, 8, 100} { // the last byte is the first outside
+				r.denied("across the end", dst, end-segment.NLA(n)+1, n, false, false, false)
+				r.denied("across the beginning", dst, segment.AttachBase-segment.NLA(n)+1, n, false, false, false)
+			}
+			r.denied("from below the beginning to beyond the end", dst, segment.AttachBase-8, int(size(dst))+16, false, false, false)
+			r.denied("more than there is", dst, segment.AttachBase, int(size(dst))+1, false, false, false)
+			for _, n := range []int{0, 3, 5, 7, 9, 16, -1} {
+				r.errors.Add(1)
+				if _, err := p.ep.PutWord(dst, at(0), 1, n, bothDone, 1); !errors.Is(err, conduits.ErrBadArg) {
+					p.Fatalf("put of a word of %d bytes: error %v", n, err)
+				}
+			}
+		}
+		for _, a := range []struct {
+			rank, off, n int
+		}{{1, 1, 2}, {1, 2, 4}, {2, 4, 8}, {2, 1, 8}} {
+			r.errors.Add(1)
+			if _, err := p.ep.PutWord(a.rank, at(a.off), 1, a.n, bothDone, 1); !errors.Is(err, conduits.ErrBadArg) {
+				p.Fatalf("put of a word of %d bytes at %d: error %v", a.n, a.off, err)
+			}
+		}
+		for _, a := range []struct {
+			off int
+			op  conduits.AtomicOp
+			t   conduits.AtomicType
+			err error
+		}{
+			{4, conduits.AtomicAdd, conduits.Uint64, conduits.ErrBadArg},
+			{2, conduits.AtomicAdd, conduits.Uint32, conduits.ErrBadArg},
+			{1, conduits.AtomicLoad, conduits.Float32, conduits.ErrBadArg},
+			{0, conduits.NumAtomicOps, conduits.Uint64, conduits.ErrBadArg},
+			{0, conduits.AtomicAdd, conduits.NumAtomicTypes, conduits.ErrBadArg},
+			{0, conduits.AtomicXor, conduits.Float64, conduits.ErrNotSupported},
+			{0, conduits.AtomicFCAA, conduits.Float32, conduits.ErrNotSupported},
+		} {
+			r.errors.Add(1)
+			if _, ev, err := p.ep.Atomic(2, at(a.off), a.op, a.t, 1, 1, 1); !errors.Is(err, a.err) || ev != 0 {
+				p.Fatalf("atomic %d of type %d at %d: completion %#x, error %v, want %v", a.op, a.t, a.off, ev, err, a.err)
+			}
+		}
+		// What is just inside is well; so are no bytes at the end.
+		for dst := 1; dst < n; dst++ {
+			r.denied("the last byte", dst, segment.AttachBase+segment.NLA(size(dst))-1, 0, true, true, true)
+			r.denied("no bytes at the end", dst, segment.AttachBase+segment.NLA(size(dst)), 0, true, true, true)
+		}
+		r.over()
+		p.meet()
+		if b := memory(p.ep, p.rank, at(0), int(size(p.rank))); wrong(b, uint64(p.rank), 0) >= 0 {
+			p.Fatalf("byte %d of the segment was changed", wrong(b, uint64(p.rank), 0))
+		}
+		p.meet()
+	})
+}
+
+// checkRights: peers can do what they have been granted and no more.
+func checkRights(c *ctx) {
+	const all = segment.RightsAll
+	rights := []segment.Rights{
+		segment.RightRead, segment.RightWrite, segment.RightAtomic,
+		all &^ segment.RightRead, all &^ segment.RightWrite, all &^ segment.RightAtomic, 0, all,
+	}
+	c.run(len(rights), conduits.Config{}, func(p *peer) {
+		r := newRMA(p)
+		r.sink.p = p
+		p.must(p.ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Rights: rights[p.rank], Receiver: &r.sink}))
+		mine := func(rank int) int { return rank * 64 } // where rank writes
+		clear(memory(p.ep, p.rank, at(0), segment.PageSize))
+		p.meet()
+		for dst, g := range rights {
+			if g == 0 {
+				g = all
+			}
+			for _, n := range []int{4, 8, 13} {
+				if dst != p.rank {
+					r.denied(g.String(), dst, at(mine(p.rank)), n, g&segment.RightWrite != 0, g&segment.RightRead != 0, g&segment.RightAtomic != 0)
+				}
+			}
+		}
+		r.over()
+		p.meet()
+		for src := range rights {
+			b := memory(p.ep, p.rank, at(mine(src)), 13)
+			var zero [13]byte
+			g := rights[p.rank]
+			if g != 0 && g&segment.RightWrite == 0 && (!bytes.Equal(b[8:], zero[8:]) || g&segment.RightAtomic == 0 && !bytes.Equal(b, zero[:])) {
+				p.Fatalf("rank %d changed a segment with the rights %v: %x", src, g, b)
+			}
+		}
+		p.meet()
+	})
+}
+
+// operands are bits that are special to one type or another.
+var operands = []uint64{
+	0, 1, 2, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<64 - 1, 0x8000000080000000,
+	math.Float64bits(1.5), math.Float64bits(-2.25), math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)),
+	uint64(math.Float32bits(1.5)), uint64(math.Float32bits(-2.25)), uint64(math.Float32bits(float32(math.Inf(1)))),
+}
+
+// checkAtomics compares every operation of every type with ApplyAtomic, and sees
+// that what lies beside a word stays.
+func checkAtomics(c *ctx) {
+	c.run(2, conduits.Config{}, func(p *peer) {
+		r := newRMA(p)
+		p.attach(segment.PageSize, &r.sink)
+		base := p.rank * 256
+		for dst := range 2 {
+			for t := range conduits.NumAtomicTypes {
+				for o := range conduits.NumAtomicOps {
+					if conduits.CheckAtomic("", o, t, at(0)) != nil {
+						continue
+					}
+					for i := range 60 {
+						pick := func() uint64 {
+							v := operands[p.rng.IntN(len(operands))]
+							if i%3 == 0 {
+								v = uint64(p.rng.IntN(4))
+							}
+							if t.Size() == 4 {
+								v = uint64(uint32(v))
+							}
+							return v
+						}
+						var w [8]byte
+						off := p.rng.IntN(8) * 8
+						binary.NativeEndian.PutUint64(w[:], pick())
+						if t.Size() == 4 && i%2 == 1 { // the upper half of 8 bytes
+							copy(w[4:], w[:4])
+						}
+						r.await(r.putWord(dst, at(base+off), binary.NativeEndian.Uint64(w[:]), 8, conduits.RemoteDone))
+						r.await(r.put(dst, at(base+off+8), 5, 8, conduits.RemoteDone))
+						x, y := pick(), pick()
+						shift := 0
+						var old uint64
+						var now [8]byte
+						if t.Size() == 4 && i%2 == 1 {
+							shift = 4
+							var half [8]byte
+							copy(half[:], w[4:])
+							old, half = applyAtomic(half, o, t, x, y)
+							now = w
+							copy(now[4:], half[:4])
+						} else {
+							old, now = applyAtomic(w, o, t, x, y)
+						}
+						got := r.atomic(dst, at(base+off+shift), o, t, x, y)
+						b := r.read(dst, at(base+off), 16)
+						if got != old || [8]byte(b) != now || wrong(b[8:], 5, 0) >= 0 {
+							p.Fatalf("atomic %d of type %d of %x at byte %d with %#x, %#x: old %#x, now %x; want %#x, %x", o, t, w, shift, x, y, got, b[:8], old, now)
+						}
+					}
+				}
+			}
+		}
+		r.over()
+	})
+}
+
+// checkCounter has all ranks count in words of one of them: each value is drawn
+// once. Every rank's memory is a target, by turns.
+func checkCounter(c *ctx) {
+	for _, n := range []int{1, 2, 5, 17} {
+		each := 300 / n
+		for target := range min(n, 2) {
+			total := n * each
+			drawn := [2][]atomic.Bool{make([]atomic.Bool, total), make([]atomic.Bool, total)}
+			c.run(n, conduits.Config{}, func(p *peer) {
+				r := newRMA(p)
+				p.attach(segment.PageSize, &r.sink)
+				if p.rank == target {
+					r.await(r.put(target, at(0), 0, 0, 0))
+					b := memory(p.ep, p.rank, at(0), 64)
+					clear(b)
+				}
+				p.meet()
+				draw := func(word int, v uint64) {
+					if v >= uint64(total) || drawn[word][v].Swap(true) {
+						p.Fatalf("counter %d gave %d twice, or beyond %d", word, v, total)
+					}
+				}
+				for range each {
+					draw(0, r.atomic(target, at(0), conduits.AtomicAdd, conduits.Uint64, 1, 0))
+					for have := uint64(0); ; {
+						old := r.atomic(target, at(8), conduits.AtomicCAS, conduits.Uint32, have, have+1)
+						if old == have {
+							draw(1, old)
+							break
+						}
+						have = old
+					}
+					one := math.Float64bits(1)
+					r.atomic(target, at(16), conduits.AtomicAdd, conduits.Float64, one, 0)
+					r.atomic(target, at(24), conduits.AtomicFCAA, conduits.Int32, uint64(total/2-1), 1) // not beyond the half
+					r.atomic(target, at(28), conduits.AtomicMax, conduits.Uint32, uint64(p.rank*1000), 0)
+				}
+				r.over()
+				b := r.read(target, at(0), 32)
+				for i, want := range []uint64{uint64(total), uint64(total), math.Float64bits(float64(total))} {
+					if v := binary.NativeEndian.Uint64(b[8*i:]); v != want && !(i == 1 && uint64(binary.NativeEndian.Uint32(b[8:])) == want) {
+						p.Fatalf("counter %d ended at %#x, want %#x", i, v, want)
+					}
+				}
+				if v := binary.NativeEndian.Uint32(b[24:]); v != uint32(total/2) {
+					p.Fatalf("fetch-compare-and-add went to %d, want %d", v, total/2)
+				}
+				if v := binary.NativeEndian.Uint32(b[28:]); v != uint32(n-1)*1000 {
+					p.Fatalf("maximum %d, want %d", v, (n-1)*1000)
+				}
+				r.over()
+			})
+		}
+	}
+}
+
+// checkWholeWords: of two that put to an aligned word, one is seen, not a
+// mixture.
+func checkWholeWords(c *ctx) {
+	for _, n := range []int{2, 3, 5} {
+		c.run(n, conduits.Config{}, func(p *peer) {
+			r := newRMA(p)
+			p.attach(segment.PageSize, &r.sink)
+			r.await(r.putWord(p.rank, at(8), 0, 8, bothDone))
+			p.meet()
+			for i := range 2000 {
+				target := i / 200 % n
+				v := 0x0101010101010101 * uint64(p.rank*40+i%40+1)
+				if i%2 == 0 {
+					r.await(r.putBytes(target, at(8), nativeWord(v, 8)))
+				} else {
+					r.await(r.putWord(target, at(8), v, 8, bothDone))
+				}
+				got := binary.NativeEndian.Uint64(r.read(target, at(8), 8))
+				if got != got&0xff*0x0101010101010101 {
+					p.Fatalf("a word that nobody put: %#x", got)
+				}
+			}
+			r.over()
+		})
+	}
+}
+
+// checkPutThenMessage: who gets a message that was sent after the completion of a
+// put sees the put, in its memory and by a get of its own.
+func checkPutThenMessage(c *ctx) {
+	const rounds = 60
+	for _, n := range []int{2, 3} {
+		c.run(n, conduits.Config{}, func(p *peer) {
+			const room = 8 << 10
+			r := newRMA(p)
+			turn, replies := 0, 0
+			r.sink.receive = func(m *conduits.Message) {
+				if m.Class == conduits.Reply {
+					replies++
+					return
+				}
+				i, n := int(m.Words[0]), int(m.Words[1])
+				b := memory(p.ep, p.rank, at(m.Src*room+i%8), n)
+				if j := wrong(b, mix(uint64(m.Src), uint64(i)), 0); j >= 0 {
+					p.Errorf("round %d: byte %d of %d that rank %d had put is %#x", i, j, n, m.Src, b[j])
+				}
+				if v := binary.NativeEndian.Uint64(memory(p.ep, p.rank, at(m.Src*room+room-16), 8)); v != uint64(i) {
+					p.Errorf("round %d: the word that rank %d had put is %d", i, m.Src, v)
+				}
+				if v := binary.NativeEndian.Uint64(memory(p.ep, p.rank, at(m.Src*room+room-8), 8)); v != uint64(i) {
+					p.Errorf("round %d: the word that rank %d had stored is %d", i, m.Src, v)
+				}
+				turn++
+				r.sink.await("credit for a reply", func() bool { return p.ep.Send(m.Src, conduits.Reply, 0, nil) != conduits.NoCredit })
+			}
+			p.attach(n*room, &r.sink)
+			dst := (p.rank + 1) % n
+			for i := 1; i <= rounds; i++ {
+				size := p.rng.IntN(room - 32)
+				a := r.put(dst, at(p.rank*room+i%8), mix(uint64(p.rank), uint64(i)), size, conduits.RemoteDone)
+				b := r.putWord(dst, at(p.rank*room+room-16), uint64(i), 8, conduits.RemoteDone)
+				r.atomic(dst, at(p.rank*room+room-8), conduits.AtomicStore, conduits.Uint64, uint64(i), 0)
+				r.await(a)
+				r.await(b)
+				p.reserve(func() conduits.Status {
+					return p.ep.Send(dst, conduits.Request, 1, []uint32{uint32(i), uint32(size)})
+				})
+				p.wait("a reply", func() bool { return replies == i })
+			}
+			r.over()
+			if turn != rounds {
+				p.Fatalf("%d messages of %d", turn, rounds)
+			}
+			p.meet()
+		})
+	}
+}
+
+// checkFence: of two ranks that each store a word, fence, and load the other's,
+// at least one sees the store.
+func checkFence(c *ctx) {
+	const rounds = 3000
+	var saw [2][rounds]uint64
+	var ready atomic.Int64
+	c.run(2, conduits.Config{}, func(p *peer) {
+		size := 0
+		if p.rank == 0 {
+			size = 2 * rounds * 64
+		}
+		p.attach(size, &sink{})
+		if p.rank == 0 {
+			clear(memory(p.ep, 0, at(0), size))
+		}
+		p.meet()
+		for i := range rounds {
+			mine, other := word(p.ep, 0, at((2*i+p.rank)*64)), word(p.ep, 0, at((2*i+1-p.rank)*64))
+			saw[p.rank][i] = *other // have it at hand
+			ready.Add(1)
+			for spins := 0; ready.Load() < int64(2*i+2) && p.ep.Err() == nil; spins++ {
+				if spins > 1000 {
+					runtime.Gosched()
+				}
+			}
+			*mine = 1
+			p.ep.Fence()
+			saw[p.rank][i] = *other
+		}
+		p.meet()
+	})
+	for i := range rounds {
+		if saw[0][i] == 0 && saw[1][i] == 0 && !c.Failed() {
+			c.Fatalf("round %d: neither of two ranks saw what the other had stored before a fence", i)
+		}
+	}
+}
