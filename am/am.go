@@ -123,9 +123,9 @@ type Endpoint struct {
 	debug bool
 	// Most indices have no handler, and a process may hold very many ranks: the
 	// index is into handlers, whose first entry is the one that is none.
-	index    [NumHandlers]uint8
 	handlers []handler
 	token    [conduits.NumClasses]Token
+	index    [NumHandlers]uint8
 
 	completer Completer
 	mu        sync.Mutex

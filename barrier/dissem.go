@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
 )
@@ -21,25 +20,24 @@ const handlerArrive am.HandlerID = 16
 // phase's parity. One of the phase after that cannot: its sender has finished
 // the next phase, which takes a message of this rank.
 type dissem struct {
-	// slots has a slot for each round of even phases, then for each of odd ones;
-	// written by the handler. Made by room.
-	slots atomic.Pointer[[]slot]
-
 	e          *am.Endpoint
 	rank, size int
 	rounds     int
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// slots has a slot for each round of even phases, then for each of odd ones;
+	// written by the handler. nil before the first message and bind.
+	slots []slot
 	phase uint32
 	sent  int       // rounds sent
 	round int       // rounds received and merged
 	known knowledge // what is known of the ranks heard of
 }
 
-// slot is a message as it came. w is written last and read first.
+// slot is a message as it came.
 type slot struct {
-	w     atomic.Uint64
-	other atomic.Uint32
+	w     word
+	other uint32
 }
 
 // knowledge is a combined state with, for a mismatch of ids, the evidence:
@@ -80,39 +78,37 @@ func (b *Barrier) Handlers() []am.Entry {
 func (d *dissem) bind(e *am.Endpoint) {
 	d.e, d.rank, d.size = e, e.Rank(), e.Size()
 	d.rounds = rounds(d.size)
-	d.room(d.size)
+	d.mu.Lock()
+	d.makeSlots(d.size)
+	d.mu.Unlock()
 }
 
 // rounds is ceil(log2 size).
 func rounds(size int) int { return bits.Len(uint(size - 1)) }
 
-// room is d's slots, which it makes if they are missing: when the first message
-// comes before bind.
-func (d *dissem) room(size int) []slot {
-	if p := d.slots.Load(); p != nil {
-		return *p
+// makeSlots makes the slots if they are missing: the first message may come
+// before bind. Called with mu held.
+func (d *dissem) makeSlots(size int) {
+	if d.slots == nil {
+		d.slots = make([]slot, 2*rounds(size))
 	}
-	s := make([]slot, 2*rounds(size))
-	d.slots.CompareAndSwap(nil, &s)
-	return *d.slots.Load()
 }
 
-// at is the slot of a round in phases of phase's parity.
-func at(slots []slot, phase uint32, round int) *slot {
-	return &slots[int(phase&1)*(len(slots)/2)+round]
+// slot is that of a round in phases of phase's parity. Called with mu held.
+func (d *dissem) slot(phase uint32, round int) *slot {
+	return &d.slots[int(phase&1)*(len(d.slots)/2)+round]
 }
 
 // arrived keeps a message: args are the low and high half of the sender's word,
 // the evidence, and the round.
 func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
-	slots := d.room(t.Endpoint().Size())
-	if int(args[3]) >= len(slots)/2 {
-		return
-	}
 	w := word(am.Unpack64(args[0], args[1]))
-	s := at(slots, w.phase(), int(args[3]))
-	s.other.Store(args[2])
-	s.w.Store(uint64(w))
+	d.mu.Lock()
+	d.makeSlots(t.Endpoint().Size())
+	if int(args[3]) < len(d.slots)/2 {
+		*d.slot(w.phase(), int(args[3])) = slot{w: w, other: args[2]}
+	}
+	d.mu.Unlock()
 	// The waiter may be another goroutine, which looked before this store and
 	// was about to park after the message had been taken.
 	ep := t.Endpoint().Conduit()
@@ -148,7 +144,6 @@ func (d *dissem) message(phase uint32, round int, m knowledge) (dst int, args [4
 // advance sends and merges what can be sent and merged. Called with mu held; it
 // neither blocks nor polls.
 func (d *dissem) advance() {
-	slots := d.room(d.size)
 	for d.round < d.rounds {
 		if d.sent == d.round {
 			dst, a := d.message(d.phase, d.round, d.known)
@@ -158,12 +153,11 @@ func (d *dissem) advance() {
 			}
 			d.sent++
 		}
-		s := at(slots, d.phase, d.round)
-		w := word(s.w.Load())
-		if w.phase() != d.phase {
+		s := d.slot(d.phase, d.round)
+		if s.w.phase() != d.phase {
 			return
 		}
-		d.known = merge(d.known, knowledge{w: w & wordState, other: s.other.Load()})
+		d.known = merge(d.known, knowledge{w: s.w & wordState, other: s.other})
 		d.round++
 	}
 }

@@ -126,7 +126,7 @@ func TestMessagesBeforeBind(t *testing.T) {
 	}
 	for ends[0].Poll() > 0 {
 	}
-	if bars[0].d.slots.Load() == nil {
+	if bars[0].d.slots == nil {
 		t.Fatal("no message came before bind")
 	}
 	if err := errors.Join(bars[0].Bind(ends[0]), bars[0].Notify(7, 0)); err != nil {

@@ -12,7 +12,8 @@ func TestSize(t *testing.T) {
 		t.Errorf("a Barrier has %d bytes; 256 are enough", got)
 	}
 	var d dissem
-	if got := uintptr(len(d.room(1<<20))) * unsafe.Sizeof(slot{}); got != 2*20*16 {
+	d.makeSlots(1 << 20)
+	if got := uintptr(len(d.slots)) * unsafe.Sizeof(slot{}); got != 2*20*16 {
 		t.Errorf("the slots of one of 2^20 ranks have %d bytes", got)
 	}
 }
