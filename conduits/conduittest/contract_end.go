@@ -114,8 +114,8 @@ func checkFailureWakes(c *ctx) {
 				err = p.nap("nothing", func() bool { return false })
 			case 1: // credit, of a rank that consumes nothing
 				err = p.nap("credit", func() bool { return p.ep.Send(2, conduits.Request, 1, nil) == conduits.Dead })
-				if err == nil {
-					err = p.ep.Err()
+				if err == nil { // rank 2 is heard to have left before it is heard to have failed
+					err = conduits.Wait(p.ep, waiting("a failure"), func() bool { return false })
 				}
 			case 2:
 				p.pause(true)
@@ -317,25 +317,34 @@ func checkCloseWakes(c *ctx) {
 			for i := range threads {
 				q := p.thread(i)
 				conduits.Go(p.ep, func() {
-					q.pause(true)
-					if err := q.nap("nothing", func() bool { return false }); !errors.Is(err, conduits.ErrClosed) {
-						q.c.Errorf("a wait that Close ended: error %v, want one that wraps %q", err, conduits.ErrClosed)
+					defer ended.Add(1)
+					for range 4 {
+						q.pause(true)
 					}
-					ended.Add(1)
+					if i == 0 {
+						if err := q.ep.Close(); err != nil {
+							q.c.Errorf("close: %v", err)
+						}
+						return
+					}
+					q.ends()
 				})
 			}
-			for range 4 {
-				p.pause(true)
-			}
-			p.must(p.ep.Close())
-			for ended.Load() < threads {
-				p.ep.Poll()
-				p.yieldOnce()
-			}
+			p.pause(true)
+			p.ends()
+			// Nothing can be waited for any more, in the manner of the endpoint.
+			p.yield(func() bool { return ended.Load() == threads })
 		})
 		if c.Failed() {
 			return
 		}
+	}
+}
+
+// ends sleeps until Close ends that.
+func (p *peer) ends() {
+	if err := p.nap("nothing", func() bool { return false }); !errors.Is(err, conduits.ErrClosed) {
+		p.c.Errorf("a wait that Close ended: error %v, want one that wraps %q", err, conduits.ErrClosed)
 	}
 }
 

@@ -2,6 +2,7 @@ package conduittest
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -443,9 +444,9 @@ func (m *mail) finish() {
 	m.c.Helper()
 	m.meet() // all requests have been sent
 	requests := m.x.requests[m.rank].Load()
-	m.wait("all messages", func() bool {
+	m.must(conduits.Wait(m.ep, m, func() bool {
 		return m.sink.got[conduits.Request].Load() >= requests && m.sink.got[conduits.Reply].Load() >= m.asked.Load() && m.sources() == 0
-	})
+	}))
 	m.meet()
 	m.linger()
 	m.meet()
@@ -462,6 +463,12 @@ func (m *mail) finish() {
 	}
 	m.statistics()
 	m.meet()
+}
+
+// Blocked says what finish waits for.
+func (m *mail) Blocked() string {
+	return fmt.Sprintf("conduittest: have %d of %d requests, %d of %d replies, and %d puts under way",
+		m.sink.got[conduits.Request].Load(), m.x.requests[m.rank].Load(), m.sink.got[conduits.Reply].Load(), m.asked.Load(), m.sources())
 }
 
 // statistics compares Stats with what was done. The job is quiet.
