@@ -47,10 +47,8 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	}
 	// Nothing of the comparison can come any more, and nobody else may use it.
 	e.boot = nil
-	for h := range ownHandlers {
-		*e.handler(h) = handler{}
-		e.index[h] = 0
-	}
+	e.handlers = append([]handler(nil), e.handlers[:len(e.handlers)-int(ownHandlers)]...)
+	clear(e.index[:ownHandlers])
 	return e, nil
 }
 
@@ -59,19 +57,7 @@ var noMessage = [conduits.NumClasses]conduits.Message{{Class: conduits.Request},
 
 // fillTable checks the entries and puts them in their places.
 func (e *Endpoint) fillTable(c Config) error {
-	own := [ownHandlers]Entry{
-		{hDigest, "am.digest", e.onDigest, 2, Short | Request},
-		{hLowest, "am.lowest", e.onLowest, 1, Short | Request},
-		{hTable, "am.table", e.onTable, 2, Medium | Request},
-		{hFinding, "am.finding", e.onFinding, 0, Medium | Request},
-		{hVerdict, "am.verdict", e.onVerdict, 0, Medium | Request},
-	}
-	e.handlers = make([]handler, 1, 1+len(own)+len(c.Runtime)+len(c.Handlers))
-	for i := range own {
-		if err := e.register(&own[i]); err != nil {
-			return err
-		}
-	}
+	e.handlers = make([]handler, 1, 1+len(c.Runtime)+len(c.Handlers)+int(ownHandlers))
 	for i := range c.Runtime {
 		ent := &c.Runtime[i]
 		if ent.Index < firstRuntime || ent.Index >= FirstClient {
@@ -107,6 +93,19 @@ func (e *Endpoint) fillTable(c Config) error {
 		}
 		ent.Index = HandlerID(next)
 		if err := e.register(ent); err != nil {
+			return err
+		}
+	}
+	// Last, so that Attach can cut them off.
+	own := [ownHandlers]Entry{
+		{hDigest, "am.digest", e.onDigest, 2, Short | Request},
+		{hLowest, "am.lowest", e.onLowest, 1, Short | Request},
+		{hTable, "am.table", e.onTable, 2, Medium | Request},
+		{hFinding, "am.finding", e.onFinding, 0, Medium | Request},
+		{hVerdict, "am.verdict", e.onVerdict, 0, Medium | Request},
+	}
+	for i := range own {
+		if err := e.register(&own[i]); err != nil {
 			return err
 		}
 	}
