@@ -557,7 +557,7 @@ func amToken(c *ctx) {
 		total := int32(0)
 		for i := range 60 {
 			dst, h := i%n, am.HandlerID(140+i/n%3)
-			off := 16*s.rank + i%7
+			off := 16*(60*s.rank+i) + i%7 // a place of its own
 			arg := func(k am.Kind) []uint32 { return []uint32{uint32(k), uint32(h), uint32(s.rank), uint32(off)} }
 			s.must(s.am.RequestShort(dst, h, arg(am.Short)...))
 			s.must(s.am.RequestMedium(dst, h, make([]byte, i), arg(am.Medium)...))
@@ -1085,7 +1085,7 @@ func amFailure(c *ctx) {
 		},
 		"credit for a long one": func(s *doomed) error {
 			for {
-				if err := s.am.RequestLong(n-1, nothing, make([]byte, 30), at(0), 1); err != nil {
+				if err := s.am.RequestLong(n-1, nothing, make([]byte, 30), at(64*s.rank), 1); err != nil {
 					return err
 				}
 			}
