@@ -302,16 +302,16 @@ func (e *Endpoint) message(dst int, c conduits.Class, words int) (uint32, *messa
 // card has it.
 func (e *Endpoint) issue(slots int, gap Time, free *Time) Time {
 	p := &e.j.p
-	at := e.clock + p.Software/2 + p.PIO
-	e.spend(p.SendBusy)
-	if slots > 1 {
-		// Further slots follow at the card's pace, or the processor's.
-		more := Time(slots-1) * max(gap, p.SendBusy)
-		e.spend(Time(slots-1) * p.SendBusy)
-		at += more
-	}
-	at = max(at, *free)
+	at := max(e.clock+p.Software/2+p.PIO, *free)
+	e.spend(Time(slots) * p.SendBusy)
 	*free = at + gap
+	if further := Time(slots - 1); further > 0 {
+		// All slots are one message to the network. Where the card or the processor
+		// is slower than the link, it enters so much later that its end is right.
+		pace := max(gap, p.SendBusy)
+		*free += further * pace
+		at += further * max(0, pace-Time(p.Header+p.Slot)*p.Net.Byte)
+	}
 	return at
 }
 
@@ -323,16 +323,12 @@ func (e *Endpoint) launch(id uint32, m *message, k kind, tag conduits.Tag) {
 	e.sent[m.class]++
 	var at Time
 	switch {
-	case k == kindShort:
-		// A message of up to 64 bytes is one write to the card, whatever slots
-		// it takes.
-		at = e.issue(1, p.MessageGap, &e.cardFree)
-	case len(m.data) <= p.Eager:
+	case k == kindShort, len(m.data) <= p.Eager:
 		at = e.issue(j.slots(m), p.MessageGap, &e.cardFree)
 	default:
 		// Copied into registered memory, put into the landing buffer, and told.
 		e.spend(Time(len(m.data)) * p.MemoryByte)
-		at = e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit + p.ATU + p.DMARead
+		at = e.issue(1, p.PutGap, &e.rmaFree) + p.Unit + p.ATU + p.DMARead
 	}
 	j.trace.message(e.clock, 's', m)
 	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
@@ -343,7 +339,11 @@ func (e *Endpoint) launchLong(id uint32, m *message, tag conduits.Tag) {
 	p := &j.p
 	m.tag = tag
 	e.sent[m.class]++
-	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
+	gap := p.RMAGap
+	if m.want != 0 {
+		gap = p.PutGap // the card reads the data
+	}
+	at := e.issue(1, gap, &e.rmaFree) + p.Unit
 	j.trace.message(e.clock, 's', m)
 	if m.want == 0 {
 		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))

@@ -234,11 +234,19 @@ func (j *Job) inject(id uint32) {
 	j.net.Inject(j.now, int(m.src), int(m.dst), j.bytes(m), uint64(id))
 }
 
-// bytes is what m takes on a wire beyond what the network counts for any.
+// bytes is what m takes on a link.
 func (j *Job) bytes(m *message) int {
-	n := 8 + 4*int(m.nwords)
+	p := &j.p
+	n := p.Header + 4*int(m.nwords)
 	switch m.kind {
-	case kindMedium, kindLong, kindPut, kindGetReply, kindDatagram:
+	case kindShort:
+		n += p.Tag + (j.slots(m)-1)*p.Header
+	case kindMedium:
+		n += p.Tag + len(m.data)
+		if len(m.data) <= p.Eager {
+			n += (j.slots(m) - 1) * p.Header
+		}
+	case kindLong, kindPut, kindGetReply, kindDatagram:
 		n += len(m.data)
 	}
 	return n
@@ -288,7 +296,7 @@ func (j *Job) deliver(now Time, id uint64) {
 
 // slots is how many slots of a mailbox m takes.
 func (j *Job) slots(m *message) int {
-	n := 4 * int(m.nwords)
+	n := j.p.Tag + 4*int(m.nwords)
 	if m.kind == kindMedium {
 		n += len(m.data)
 	}

@@ -35,11 +35,18 @@ type Profile struct {
 	// Wake is what it takes to wake a sleeper, beside noticing the arrival.
 	Wake Time
 
-	// MessageGap and RMAGap are the least times between two messages and two
-	// RMA operations of one card.
-	MessageGap, RMAGap Time
-	// Slot is how many bytes of words a slot of the mailbox holds; SlotWrite is
-	// what each further slot of a message takes.
+	// MessageGap, RMAGap and PutGap are the least times between two messages, two
+	// RMA operations, and two of those whose data the card has to read first.
+	MessageGap, RMAGap, PutGap Time
+	// Header is how many bytes a packet takes on a link beside what it carries:
+	// for a message one header a slot, for an RMA operation its descriptor.
+	Header int
+	// Tag is how many bytes of a message say what the layer above sends, before
+	// the words.
+	Tag int
+	// Slot is how many bytes, tag included, a slot of the mailbox holds; what is
+	// longer is sent as several packets. SlotWrite is what each further slot takes
+	// beside its time on the link.
 	Slot      int
 	SlotWrite Time
 	// Eager is the largest payload that travels in slots; larger ones are put
@@ -69,9 +76,19 @@ func Extoll() Profile {
 		Poll:       10 * Nanosecond,
 		MessageGap: 182 * Nanosecond, // 5.5e6 messages/s
 		RMAGap:     385 * Nanosecond, // 2.6e6 notification puts/s
-		Slot:       56,
+		PutGap:     727 * Nanosecond, // 1.375e6 puts/s
+
+		// 56 bytes keep the link for 41 cycles, in which it could carry 72 bytes
+		// at its best rate for data (sections 7.3 and 9.1), and the descriptor of an
+		// RMA operation has 128 bits (7.5.1).
+		Header: 16,
+		// The unit's own tag of 2 bits tells replies from requests (8.7). The rest
+		// is payload, as the header of 8 bytes that MPI needs (8.6).
+		Tag:  8,
+		Slot: 56,
+		// The receiving card writes a slot while the next one is on the link.
 		SlotWrite:  0,
-		Eager:      256,
+		Eager:      512, // "at about 512-1024 bytes" (9.3)
 		Immediate:  8,
 		MemoryByte: 250, // 4 GB/s
 
@@ -79,7 +96,7 @@ func Extoll() Profile {
 			Latency:    650 * Nanosecond,
 			HopLatency: 100 * Nanosecond,
 			Byte:       3636, // 275 MB/s
-			Free:       64,
+			Free:       24,   // table 9-1 is of 8 bytes, behind a header
 			Packet:     4096,
 			Contention: true,
 		},
@@ -127,7 +144,7 @@ func (p *Profile) check() error {
 	}{
 		{"Software", p.Software}, {"PIO", p.PIO}, {"DMARead", p.DMARead}, {"DMAWrite", p.DMAWrite},
 		{"ATU", p.ATU}, {"Unit", p.Unit}, {"SendBusy", p.SendBusy}, {"Wake", p.Wake},
-		{"MessageGap", p.MessageGap}, {"RMAGap", p.RMAGap}, {"SlotWrite", p.SlotWrite}, {"MemoryByte", p.MemoryByte},
+		{"MessageGap", p.MessageGap}, {"RMAGap", p.RMAGap}, {"PutGap", p.PutGap}, {"SlotWrite", p.SlotWrite}, {"MemoryByte", p.MemoryByte},
 	} {
 		if f.v < 0 {
 			return errs.BadArg("sim: profile %q: %s is negative", p.Name, f.name)
@@ -136,8 +153,8 @@ func (p *Profile) check() error {
 	if p.Poll <= 0 {
 		return errs.BadArg("sim: profile %q: Poll is %d ps; time would stand still for a rank that polls", p.Name, p.Poll)
 	}
-	if p.Slot <= 0 {
-		return errs.BadArg("sim: profile %q: Slot is %d bytes", p.Name, p.Slot)
+	if p.Slot <= 0 || p.Header < 0 || p.Tag < 0 {
+		return errs.BadArg("sim: profile %q: Slot is %d bytes, Header %d, Tag %d", p.Name, p.Slot, p.Header, p.Tag)
 	}
 	return nil
 }

@@ -45,7 +45,11 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	p := &j.p
 	id, m := e.message(dst, conduits.Request, 0)
 	m.kind, m.to, m.cookie, m.want, m.data = kindPut, to, cookie, want, src
-	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
+	gap := p.RMAGap
+	if len(src) > p.Immediate {
+		gap = p.PutGap
+	}
+	at := e.issue(1, gap, &e.rmaFree) + p.Unit
 	j.trace.message(e.clock, 's', m)
 	if len(src) <= p.Immediate {
 		return e.immediate(id, m, at), nil
