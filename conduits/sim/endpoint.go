@@ -184,11 +184,15 @@ func (e *Endpoint) System(rank int) []byte {
 // room takes a credit for a message to dst.
 func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	j := e.j
-	if e.closed || e.crashed || j.err != nil && e.Err() != nil || j.eps[dst].closed {
+	if e.closed || e.crashed || j.err != nil && e.Err() != nil {
+		return conduits.Dead
+	}
+	if j.eps[dst].closed && j.err == nil {
 		return conduits.Dead
 	}
 	p := e.pairs.of(dst)
-	if int(p.out[c]) >= j.c.Credits {
+	// Of a rank that has failed, and left, its peers hear first that it failed.
+	if int(p.out[c]) >= j.c.Credits || j.eps[dst].closed {
 		p.refused[c] = true
 		e.noCredit++
 		return conduits.NoCredit
@@ -479,8 +483,9 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 		e.parks++
 		b := th.blocked
 		e.sleep(th, b)
+	} else {
+		th.blocked = nil
 	}
-	th.blocked = nil
 }
 
 // sleep parks th.
@@ -503,6 +508,7 @@ func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
 	e.parked = th.id + 1
 	e.sleepers++
 	th.stop()
+	th.blocked = nil
 	if th.put {
 		// It polls memory, and has noticed what the card wrote there.
 		e.spend(e.j.p.Software / 2)

@@ -1,0 +1,24 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest"
+	"github.com/argon-go/argon/conduits/sim"
+)
+
+// TestConformance runs the suite with a network that delays everything at
+// random.
+func TestConformance(t *testing.T) {
+	conduittest.Run(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+		j, err := sim.New(n, sim.Config{
+			Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium,
+			Faults: sim.Faults{Jitter: 5 * sim.Microsecond},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return j.Endpoints(), nil
+	})
+}
