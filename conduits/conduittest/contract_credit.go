@@ -65,9 +65,10 @@ func checkCredits(c *ctx) {
 						if n < 0 {
 							m.Fatalf("%d messages are under way to a rank that consumes none", x.most/rounds)
 						}
-						// Payloads may find less room.
-						if want := m.ep.Limits().Credits - 1; how.payload == 0 && n < want {
-							m.Fatalf("%d messages fit where none is consumed, want %d", n+1, want+1)
+						// Payloads may find less room; and what a layer of the conduit cancelled
+						// may take room until the receiver comes to it.
+						if l := m.ep.Limits(); how.payload == 0 && n+1 < (l.Credits+1)/2 {
+							m.Fatalf("%d messages fit where none is consumed; limits %+v", n+1, l)
 						}
 						full.Store(r + 1)
 						m.nudge(1)

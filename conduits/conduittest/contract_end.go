@@ -64,15 +64,13 @@ func checkFailure(c *ctx) {
 			if again := p.ep.Err(); again.Error() != first.Error() {
 				p.Fatalf("error %v was %v before", again, first)
 			}
-			for dst := range n {
-				p.becomesDead(dst)
-			}
+			p.becomesDead(bad) // which polls no more
 		})
 	}
 }
 
-// becomesDead sends to dst until it hears that there is no sense in it. Few
-// messages fit in, so "ready" and "no credit" have an end.
+// becomesDead sends to dst, which consumes nothing, until it hears that there is no
+// sense in it. Few messages fit in, so "ready" and "no credit" have an end.
 func (p *peer) becomesDead(dst int) {
 	p.c.Helper()
 	payload := make([]byte, 512)
@@ -281,17 +279,25 @@ func checkClose(c *ctx) {
 			closed("PutWord", err)
 			_, _, err = p.ep.Atomic(dst, at(0), conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
 			closed("Atomic", err)
-			if st := p.ep.Send(dst, conduits.Request, 1, nil); st != conduits.Dead {
-				p.Fatalf("Send to rank %d after Close: status %d", dst, st)
-			}
-			if st := p.ep.SendPayload(dst, conduits.Request, 1, nil, b); st != conduits.Dead {
-				p.Fatalf("SendPayload to rank %d after Close: status %d", dst, st)
-			}
-			if _, st := p.ep.Reserve(dst, conduits.Request, 1, 1); st != conduits.Dead {
-				p.Fatalf("Reserve to rank %d after Close: status %d", dst, st)
-			}
-			if _, _, st := p.ep.ReservePut(dst, conduits.Request, 1, at(0), b, 1); st != conduits.Dead {
-				p.Fatalf("ReservePut to rank %d after Close: status %d", dst, st)
+			for what, send := range map[string]func() conduits.Status{
+				"Send":        func() conduits.Status { return p.ep.Send(dst, conduits.Request, 1, nil) },
+				"SendPayload": func() conduits.Status { return p.ep.SendPayload(dst, conduits.Request, 1, nil, b) },
+				"Reserve": func() conduits.Status {
+					_, st := p.ep.Reserve(dst, conduits.Request, 1, 1)
+					return st
+				},
+				"ReservePut": func() conduits.Status {
+					_, _, st := p.ep.ReservePut(dst, conduits.Request, 1, at(0), b, 1)
+					return st
+				},
+			} {
+				st := conduits.NoCredit
+				for i := 0; i < stubborn && st == conduits.NoCredit; i++ {
+					st = send()
+				}
+				if st != conduits.Dead {
+					p.Fatalf("%s to rank %d after Close: status %d", what, dst, st)
+				}
 			}
 		}
 		closed("Wait", conduits.Wait(p.ep, nil, func() bool { return false }))

@@ -17,6 +17,12 @@ var wakeChecks = []check{
 	{name: "wake by credit", seeded: true, run: checkWakeByCredit},
 	{name: "wake by credit for replies", seeded: true, run: checkWakeByReplyCredit},
 	{name: "wake by completion", seeded: true, run: checkWakeByCompletion},
+	{name: "wake by memory", seeded: true, run: checkWakeByMemory, skip: func(*offer) string {
+		if raceEnabled {
+			return "a word is read while it is put"
+		}
+		return ""
+	}},
 	{name: "wake by a peer", seeded: true, run: checkWakeByPeer},
 	{name: "wake by a sibling", seeded: true, run: checkWakeBySibling},
 	{name: "wake of siblings", seeded: true, run: checkWakeOfSiblings},
@@ -84,8 +90,10 @@ func checkWakeByMessage(c *ctx) {
 	rounds := *flagRound
 	c.run(2, small, func(p *peer) {
 		got := 0
-		s := &sink{receive: func(*conduits.Message) { got++ }}
-		p.attach(segment.PageSize, s)
+		p.attach(segment.PageSize, &sink{
+			receive:  func(*conduits.Message) { got++ },
+			complete: func(uint64, conduits.Event, uint64, error) {}, // sources of no bytes
+		})
 		payload := make([]byte, 400)
 		for i := range rounds {
 			if i%2 == p.rank {
@@ -269,6 +277,34 @@ func checkWakeByCompletion(c *ctx) {
 				o = r.beginAtomic(1-p.rank, to, conduits.AtomicAdd, conduits.Uint64, 1, 0)
 			}
 			p.sleep("a completion", func() bool { return !r.pending(o, bothDone) })
+		}
+		p.meet()
+	})
+}
+
+// checkWakeByMemory has two ranks park for a word of their own segments that the
+// other one puts, by each operation that changes memory.
+func checkWakeByMemory(c *ctx) {
+	rounds := uint64(*flagRound / 2)
+	c.run(2, conduits.Config{}, func(p *peer) {
+		r := newRMA(p)
+		p.attach(segment.PageSize, &r.sink)
+		clear(memory(p.ep, p.rank, at(0), 64))
+		p.meet()
+		for i := range rounds {
+			if i%2 != uint64(p.rank) {
+				p.sleep(fmt.Sprintf("word %d", i+1), func() bool { return atomic.LoadUint64(word(p.ep, p.rank, at(8))) == i+1 })
+				continue
+			}
+			p.pause(true)
+			switch i / 2 % 3 {
+			case 0:
+				r.await(r.putBytes(1-p.rank, at(8), nativeWord(i+1, 8)))
+			case 1:
+				r.await(r.putWord(1-p.rank, at(8), i+1, 8, bothDone))
+			case 2:
+				r.atomic(1-p.rank, at(8), conduits.AtomicStore, conduits.Uint64, i+1, 0)
+			}
 		}
 		p.meet()
 	})
