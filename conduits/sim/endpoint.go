@@ -291,9 +291,14 @@ func (e *Endpoint) Commit(_ int, _ conduits.Class, s conduits.Slot, tag conduits
 
 // Cancel forgets a reserved message.
 func (e *Endpoint) Cancel(_ int, _ conduits.Class, s conduits.Slot) {
+	j := e.j
 	id := uint32(s.Ref)
-	e.j.credit(e.j.m.at(id))
-	e.j.m.put(id)
+	m := j.m.at(id)
+	if m.want != 0 { // of a put: its source is free at once
+		j.complete(e.rank, m.cookie, m.want, 0, nil, max(0, e.clock-j.now))
+	}
+	j.credit(m)
+	j.m.put(id)
 }
 
 func (e *Endpoint) message(dst int, c conduits.Class, words int) (uint32, *message) {
@@ -596,6 +601,9 @@ func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	defer func() {
 		j.driven.Store(false)
 		j.answerAll()
+		if j.watch != nil {
+			j.watch.end(nil)
+		}
 	}()
 	for i, ep := range eps {
 		s, ok := ep.(*Endpoint)
@@ -630,6 +638,9 @@ func (j *Job) drive() {
 		}()
 		r := <-ended
 		if r.panicked != nil {
+			if j.watch != nil {
+				j.watch.end(r.panicked)
+			}
 			panic(r.panicked)
 		}
 		if r.over {
