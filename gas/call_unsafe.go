@@ -354,8 +354,9 @@ func (f Future[R]) Ready() bool { return f.s.ready.Load() }
 
 // Done returns a channel that is closed when the result has arrived or the job
 // has failed, for use in select. Somebody has to poll for that to happen:
-// another goroutine in a call that waits, or Config.Progress. To be called
-// before Wait.
+// another goroutine in a call that waits, or Config.Progress; where the conduit
+// runs the ranks itself, as a simulator does, nobody else would run while a rank
+// receives from a channel, so it must not. To be called before Wait.
 func (f Future[R]) Done() <-chan struct{} {
 	c := &f.n.calls
 	c.mu.Lock()

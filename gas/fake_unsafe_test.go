@@ -33,17 +33,11 @@ type fakeEndpoint struct {
 	recv    conduits.Receiver
 	polling atomic.Bool
 
-	mu     sync.Mutex
-	wake   sync.Cond
-	seq    uint32
-	queue  []*fakeMessage
-	err    error
-	closed bool
-}
-
-type fakeMessage struct {
-	m    conduits.Message
-	body []uint32
+	mu    sync.Mutex
+	wake  sync.Cond
+	seq   uint32
+	queue []*conduits.Message
+	err   error
 }
 
 // fakeSegment is how large the ranks' segments are, bytes, all of which are one.
@@ -101,16 +95,16 @@ func (ep *fakeEndpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words 
 }
 
 func (ep *fakeEndpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
-	m := &fakeMessage{m: conduits.Message{Src: ep.rank, Class: c, Tag: tag, Words: append([]uint32(nil), words...)}}
+	m := &conduits.Message{Src: ep.rank, Class: c, Tag: tag, Words: append([]uint32(nil), words...)}
 	if len(payload) > 0 {
-		m.m.Payload = append([]byte(nil), payload...)
+		m.Payload = append([]byte(nil), payload...)
 	}
 	ep.j.ranks[dst].notify(m, nil)
 	return conduits.Ready
 }
 
 // notify gives the rank a message, if there is one, or an error, and has it look.
-func (ep *fakeEndpoint) notify(m *fakeMessage, err error) {
+func (ep *fakeEndpoint) notify(m *conduits.Message, err error) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	if m != nil {
@@ -133,7 +127,7 @@ func (ep *fakeEndpoint) Poll() int {
 	ep.queue = nil
 	ep.mu.Unlock()
 	for _, m := range queue {
-		ep.recv.Receive(&m.m)
+		ep.recv.Receive(m)
 	}
 	return len(queue)
 }
