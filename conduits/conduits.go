@@ -298,7 +298,8 @@ type Endpoint interface {
 	// Arm announces that the caller is about to park. After Arm the caller
 	// looks once more for what it waits for and polls; then it calls Park or
 	// Disarm. Anything that arrives, or that Wake announces, after Arm makes
-	// Park return. b is remembered for diagnosis until then.
+	// Park return; also what a Put, PutWord or Atomic of a peer's endpoint
+	// changes in this rank's segment. b is remembered for diagnosis until then.
 	Arm(b Blocked) Ticket
 	// Park sleeps until something has arrived since Arm; may return early.
 	Park(t Ticket)

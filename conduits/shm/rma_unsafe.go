@@ -11,7 +11,8 @@ import (
 
 const done = conduits.SourceDone | conduits.RemoteDone
 
-// Put copies; the layers above do so themselves where they can.
+// Put copies; the layers above do so themselves where they can. What an
+// endpoint puts counts as an arrival: dst may be parked for it.
 func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, _ uint64) (conduits.Event, error) {
 	e.puts.Add(1)
 	if e.closed.Load() {
@@ -30,6 +31,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	} else {
 		copy(b, src)
 	}
+	e.Wake(dst)
 	return done & want, nil
 }
 
@@ -82,6 +84,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want condui
 	case 8:
 		*(*uint64)(p) = w
 	}
+	e.Wake(dst)
 	return done & want, nil
 }
 
@@ -102,7 +105,11 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	if !ok {
 		return 0, 0, denied("atomic", dst, "atomic")
 	}
-	return conduits.ApplyAtomic(p, op, t, a, b), done, nil
+	old := conduits.ApplyAtomic(p, op, t, a, b)
+	if op != conduits.AtomicLoad {
+		e.Wake(dst)
+	}
+	return old, done, nil
 }
 
 func denied(op string, rank int, right string) error {
