@@ -109,11 +109,47 @@ func (f *Fabric) tryInput(now Time, in uint32) {
 		f.cross(now, i)
 		return
 	}
-	for i := n.inHead; i != none; i = f.pairs[i].inNext {
-		if f.links[2*f.pairs[i].out+1].free <= now {
-			f.connect(now, i)
+	for f.links[2*in].free <= now {
+		i := f.firstOfInput(now, in)
+		if i == none {
 			return
 		}
+		f.connect(now, f.foremost(now, i))
+	}
+}
+
+// firstOfInput is the pair that has waited longest among those of an input
+// whose output is free.
+func (f *Fabric) firstOfInput(now Time, in uint32) int32 {
+	i := f.ports[in].inHead
+	for i != none && f.links[2*f.pairs[i].out+1].free > now {
+		i = f.pairs[i].inNext
+	}
+	return i
+}
+
+// firstOfOutput is the pair that has waited longest among those of an output
+// whose input is free.
+func (f *Fabric) firstOfOutput(now Time, out uint32) int32 {
+	i := f.ports[out].outHead
+	for i != none && f.links[2*f.pairs[i].in].free > now {
+		i = f.pairs[i].outNext
+	}
+	return i
+}
+
+// foremost finds a pair that is the first of its input and of its output, from
+// one whose input and output are free. If several become free at one time,
+// whose event comes first must not decide, or a pair could be served for ever
+// and others never. Each step goes to one that has waited longer.
+func (f *Fabric) foremost(now Time, i int32) int32 {
+	for {
+		j := f.firstOfOutput(now, f.pairs[i].out)
+		k := f.firstOfInput(now, f.pairs[j].in)
+		if k == i {
+			return i
+		}
+		i = k
 	}
 }
 
@@ -160,11 +196,16 @@ func (f *Fabric) tryOutput(now Time, out uint32) {
 		f.leave(now, n.outHead)
 		return
 	}
-	for i := n.outHead; i != none; i = f.pairs[i].outNext {
-		if f.links[2*f.pairs[i].in].free <= now {
-			f.connect(now, i)
+	if f.p.Queue == Single { // the inputs of these are free
+		f.connect(now, n.outHead)
+		return
+	}
+	for f.links[2*out+1].free <= now {
+		i := f.firstOfOutput(now, out)
+		if i == none {
 			return
 		}
+		f.connect(now, f.foremost(now, i))
 	}
 }
 

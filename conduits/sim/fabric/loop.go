@@ -73,7 +73,7 @@ func (l *Loop) pop() event {
 			}
 			return first
 		}
-		for k := c + 1; k < min(c+4, n); k++ {
+		for k, end := c+1, min(c+4, n); k < end; k++ {
 			if h[k].before(&h[c]) {
 				c = k
 			}

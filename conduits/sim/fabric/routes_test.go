@@ -204,3 +204,15 @@ func TestDiameter(t *testing.T) {
 		}
 	}
 }
+
+// Where both ways round are as short, half of the traffic takes each.
+func TestTorusHalfway(t *testing.T) {
+	f := build(t, Params{Topology: Torus, Dims: [3]int{6, 1, 1}}, 6)
+	var ways [2]int
+	for src := range 6 {
+		ways[f.Path(nil, src, (src+3)%6)[1]%2]++
+	}
+	if ways != [2]int{3, 3} {
+		t.Errorf("%v go up and down", ways)
+	}
+}

@@ -85,3 +85,67 @@ func TestTrafficArguments(t *testing.T) {
 		}
 	}
 }
+
+// Inputs that all want one output get it in turn, and an input serves its
+// destinations in turn: at any time nobody has had two packets more than
+// another.
+func TestTurns(t *testing.T) {
+	for _, c := range []struct {
+		p          Params
+		many, long bool // sources (else destinations); messages of many packets
+	}{
+		{Params{Queue: Single}, true, true},
+		{Params{Queue: Single, Crosspoint: 1}, true, true},
+		{Params{Queue: Single, Crosspoint: 3}, true, true},
+		{Params{Queue: VOQ}, true, true},
+		{Params{Queue: VOQ, Crosspoint: 1}, true, true},
+		{Params{Queue: VOQ, Crosspoint: 3}, true, false},
+		{Params{Queue: VOQ}, false, true},
+		{Params{Queue: VOQ, Crosspoint: 1}, false, true},
+		{Params{Queue: VOQ, Crosspoint: 3}, false, false},
+		{Params{Topology: Torus}, false, true},
+		{Params{Topology: FatTree}, false, true},
+	} {
+		const peers, packets = 5, 12
+		p := c.p
+		p.Contention, p.Gap, p.Packet = true, 10, 4
+		var loop Loop
+		f, err := New(p, peers+1, &loop, func(Time, uint64) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared := int(f.injection(0))
+		if c.many {
+			shared = int(f.ejection(0))
+		}
+		var had [peers]int
+		f.trace = func(link int, _, _ Time, id uint64, _ bool) {
+			if link != shared {
+				return
+			}
+			had[id]++
+			// The first may be ahead by what buffers hold, the others not by
+			// more than the turn.
+			if lead := had[id] - min(had[0], had[1], had[2], had[3], had[4]); lead > 2 {
+				t.Errorf("%+v: %v packets, %d has had %d more than another", p, had, id, lead)
+			}
+		}
+		n, size := packets, 4
+		if c.long {
+			n, size = 1, 4*packets
+		}
+		for range n {
+			for i := range peers {
+				if c.many {
+					f.Inject(0, i+1, 0, size, uint64(i))
+				} else {
+					f.Inject(0, 0, i+1, size, uint64(i))
+				}
+			}
+		}
+		loop.Run(f)
+		if had != [peers]int{packets, packets, packets, packets, packets} {
+			t.Errorf("%+v: %v packets", p, had)
+		}
+	}
+}
