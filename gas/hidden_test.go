@@ -8,11 +8,14 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 )
 
+func init() {
+	conduits.Register(conduits.Conduit{Name: "hidden", Local: chaos.Local(shm.Local, chaos.Config{Seed: 1, HideNeighbours: true})})
+}
+
 // TestLocksWithoutDirectAccess: whoever waits for a lock is woken by an atomic
 // that goes through the conduit. With this seed ranks slept for ever when such
 // an atomic woke nobody.
 func TestLocksWithoutDirectAccess(t *testing.T) {
-	conduits.Register(conduits.Conduit{Name: "hidden", Local: chaos.Local(shm.Local, chaos.Config{Seed: 1, HideNeighbours: true})})
 	const size, rounds = 17, 4
 	cfg := small(size)
 	cfg.Conduit = "hidden"

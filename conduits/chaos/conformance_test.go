@@ -1,0 +1,20 @@
+package chaos_test
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/conduits/chaos"
+	"github.com/argon-go/argon/conduits/conduittest"
+	"github.com/argon-go/argon/conduits/shm"
+)
+
+// TestConformance: chaos keeps the contract, and the layers above keep their
+// promises on it.
+func TestConformance(t *testing.T) {
+	conduittest.Run(t, chaos.Local(shm.Local, chaos.Config{}))
+}
+
+// TestConformanceHidden is the same without direct access to other ranks.
+func TestConformanceHidden(t *testing.T) {
+	conduittest.Run(t, chaos.Local(shm.Local, chaos.Config{HideNeighbours: true}))
+}
