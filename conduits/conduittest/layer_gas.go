@@ -984,7 +984,8 @@ func gasExit(c *ctx) {
 		"waits":  func(n *gas.Node, l gas.Lock) error { _, err := callLock.Call(n, culprit, l.Word()); return err },
 	} {
 		errs := make([]error, ranks)
-		err := c.gas(gas.Config{Ranks: ranks, SegmentSize: gasSegment}, func(n *gas.Node) error {
+		err := c.gas(gas.Config{Ranks: ranks, SegmentSize: gasSegment}, func(n *gas.Node) (err error) {
+			defer func() { errs[n.Rank()] = err }()
 			l, err := gas.NewLock(n)
 			if err != nil {
 				return err
@@ -993,10 +994,9 @@ func gasExit(c *ctx) {
 				if err := l.Lock(n); err != nil {
 					return err
 				}
-				errs[0] = call(n, l)
+				err = call(n, l)
 			}
-			errs[n.Rank()] = errors.Join(errs[n.Rank()], n.Wait(func() bool { return false }))
-			return errs[n.Rank()]
+			return errors.Join(err, n.Wait(func() bool { return false }))
 		})
 		var re *gas.RankError
 		if !errors.As(err, &re) || what == "panics" && re.Rank != culprit {
