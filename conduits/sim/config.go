@@ -3,7 +3,6 @@ package sim
 import (
 	"io"
 
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -82,15 +81,3 @@ func (c *Config) ensure(n int) error {
 // Flush writes out what is left of the trace and returns the first error of its
 // writer.
 func (j *Job) Flush() error { return j.trace.flush() }
-
-// Local opens a job as the registry's users do; see FromEnv for what else it
-// heeds.
-func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	j, err := New(n, Config{Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium})
-	if err != nil {
-		return nil, err
-	}
-	return j.Endpoints(), nil
-}
-
-func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }

@@ -74,20 +74,11 @@ type faults struct {
 	events []Crash // by event, in order
 }
 
-func (s *faults) bind(j *Job) error {
-	s.f = j.c.Faults
-	f := &s.f
-	s.rnd = rand.New(rand.NewPCG(j.c.Seed, 0xfa17))
-	s.split = make([]bool, len(f.Partitions))
-	if f.Detect == 0 {
-		f.Detect = 10 * j.p.Net.Latency
-	}
-	if f.DelayBy == 0 {
-		f.DelayBy = 100 * j.p.Net.Latency
-	}
+// check says what is wrong with f for a job of n ranks.
+func (f *Faults) check(n int) error {
 	rank := func(what string, r int) error {
-		if uint(r) >= uint(j.n) {
-			return errs.BadArg("sim: %s of rank %d; the job has ranks 0..%d", what, r, j.n-1)
+		if uint(r) >= uint(n) {
+			return errs.BadArg("sim: %s of rank %d; the job has ranks 0..%d (-fault, ARGON_SIM)", what, r, n-1)
 		}
 		return nil
 	}
@@ -99,15 +90,11 @@ func (s *faults) bind(j *Job) error {
 			return errs.BadArg("sim: Faults.%s is %v; a probability is 0 to 1", p.name, p.v)
 		}
 	}
-	if f.Jitter < 0 || f.Detect < 0 || f.DelayBy < 0 {
-		return errs.BadArg("sim: Faults: a time is negative")
-	}
-	at := func(t Time, do func(j *Job)) {
-		s.plan = append(s.plan, do)
-		j.schedule(t, evFault, uint64(len(s.plan)-1))
+	if f.Jitter < 0 || f.Detect < 0 || f.DelayBy < 0 || f.Buffer < 0 {
+		return errs.BadArg("sim: Faults: a time or Buffer is negative")
 	}
 	for _, x := range f.Slow {
-		if err := rank("slowness", x.Rank); err != nil {
+		if err := rank("slow", x.Rank); err != nil {
 			return err
 		}
 		if x.Factor < 1 || x.Factor > 1<<20 {
@@ -118,20 +105,13 @@ func (s *faults) bind(j *Job) error {
 		if err := rank("stall", x.Rank); err != nil {
 			return err
 		}
-		at(x.At, func(j *Job) { j.eps[x.Rank].stalled = j.now + x.For })
 	}
 	for _, x := range f.Crashes {
 		if err := rank("crash", x.Rank); err != nil {
 			return err
 		}
-		if x.Event == 0 {
-			at(x.At, func(j *Job) { j.crash(x.Rank) })
-		} else {
-			s.events = append(s.events, x)
-		}
 	}
-	sort.SliceStable(s.events, func(i, k int) bool { return s.events[i].Event < s.events[k].Event })
-	for i, x := range f.Partitions {
+	for _, x := range f.Partitions {
 		if x.First > x.Last {
 			return errs.BadArg("sim: partition of ranks %d to %d", x.First, x.Last)
 		}
@@ -140,6 +120,40 @@ func (s *faults) bind(j *Job) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func (s *faults) bind(j *Job) error {
+	if err := j.c.Faults.check(j.n); err != nil {
+		return err
+	}
+	s.f = j.c.Faults
+	f := &s.f
+	s.rnd = rand.New(rand.NewPCG(j.c.Seed, 0xfa17))
+	s.split = make([]bool, len(f.Partitions))
+	if f.Detect == 0 {
+		f.Detect = 10 * j.p.Net.Latency
+	}
+	if f.DelayBy == 0 {
+		f.DelayBy = 100 * j.p.Net.Latency
+	}
+	at := func(t Time, do func(j *Job)) {
+		s.plan = append(s.plan, do)
+		j.schedule(t, evFault, uint64(len(s.plan)-1))
+	}
+	for _, x := range f.Stalls {
+		at(x.At, func(j *Job) { j.eps[x.Rank].stalled = j.now + x.For })
+	}
+	for _, x := range f.Crashes {
+		if x.Event == 0 {
+			at(x.At, func(j *Job) { j.crash(x.Rank) })
+		} else {
+			s.events = append(s.events, x)
+		}
+	}
+	sort.SliceStable(s.events, func(i, k int) bool { return s.events[i].Event < s.events[k].Event })
+	for i, x := range f.Partitions {
 		at(x.At, func(j *Job) { s.cut(j, i, true) })
 		at(x.At+x.For, func(j *Job) { s.cut(j, i, false) })
 	}

@@ -46,15 +46,17 @@ type Job struct {
 	askedMu sync.Mutex
 	queries []*query
 
-	err    error // the job's first failure
-	failer int   // the rank that declared it; -1: the job did
-	seen   bool  // by all ranks
+	err      error // the job's first failure
+	failer   int   // the rank that declared it; -1: the job did
+	failedAt Time
+	seen     bool // by all ranks
 
 	pool []*conduits.Message // not in use
 
 	lost   list // operations whose target has crashed
 	faults faults
 	trace  trace
+	watch  *watch // writes the record; nil: none
 	Events uint64 // handled so far
 }
 
@@ -76,6 +78,7 @@ func New(n int, c Config) (*Job, error) {
 		return nil, err
 	}
 	j.trace.open(c.Trace)
+	j.trace.every, j.trace.mask = c.Checkpoint, checkpointMask
 	j.eps = make([]Endpoint, n)
 	j.sizes = make([]uint64, n)
 	j.rights = make([]segment.Rights, n)
@@ -213,7 +216,7 @@ func (j *Job) loop() {
 			j.run(th)
 		}
 		if j.c.Limit > 0 && j.now > j.c.Limit && j.err == nil {
-			j.fail(-1, errs.Resource("sim: the job has not ended after %v of virtual time (-sim limit)", duration(j.c.Limit)))
+			j.fail(-1, errs.Resource("sim: the job has not ended after %v of virtual time (-limit, ARGON_SIM limit)", duration(j.c.Limit)))
 		}
 	}
 }
@@ -408,10 +411,11 @@ func (j *Job) fail(rank int, err error) {
 	if j.err != nil {
 		return
 	}
-	j.err, j.failer = err, rank
+	j.err, j.failer, j.failedAt = err, rank, j.now
 	at := j.now
 	if rank >= 0 {
-		at = max(at, j.eps[rank].clock) + j.p.Net.Latency
+		j.failedAt = max(at, j.eps[rank].clock)
+		at = j.failedAt + j.p.Net.Latency
 	}
 	j.trace.note(j.now, 'f', uint64(rank), 0)
 	j.schedule(at, evFail, 0)

@@ -113,8 +113,12 @@ func (e *Endpoint) thread(op string) *thread {
 
 // foreign ends a program that would stand still or race.
 func (e *Endpoint) foreign(op string) {
-	panic("sim: " + op + " of rank " + itoa(e.rank) + " is called by a goroutine that the simulator does not run: " +
-		"under it, ranks run inside conduits.Run (gas.Run), use their own endpoint, and start goroutines with conduits.Go")
+	what := "sim: " + op + " of rank " + itoa(e.rank) + " is called by a goroutine that the simulator does not run: " +
+		"under it, ranks run inside conduits.Run (gas.Run), use their own endpoint, and start goroutines with conduits.Go"
+	if w := e.j.watch; w != nil && sys.HasGoroutine && e.j.currentG.Load() != sys.Goroutine() {
+		w.abort(what)
+	}
+	panic(what)
 }
 
 // sync lets everything happen that happens before the rank's clock. What happens

@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Variables that Local heeds. gasrun sets them from its flags; they work without
+// it too.
+const (
+	EnvOptions = "ARGON_SIM"        // options in the form of ParseOptions
+	EnvTrace   = "ARGON_SIM_TRACE"  // file that gets the trace; those of further jobs of the process get .2, .3, ...
+	EnvRecord  = "ARGON_SIM_RECORD" // file that gets the record of the process's jobs
+	EnvReplay  = "ARGON_SIM_REPLAY" // record of a run that this process is to repeat
+	EnvStatus  = "ARGON_SIM_STATUS" // number of an inherited file that gets a record without checkpoints; gasrun's own
+)
+
+// session is what the environment asks of the jobs of this process.
+type session struct {
+	env    [5]string
+	mu     sync.Mutex
+	jobs   int // opened so far
+	record *os.File
+	status *os.File
+	replay *Record
+	failed bool // to write the record, and it has been said
+}
+
+var (
+	sessionsMu sync.Mutex
+	sessions   []*session
+)
+
+// open returns the session of an environment.
+func openSession(env func(string) string) (*session, error) {
+	key := [...]string{env(EnvOptions), env(EnvTrace), env(EnvRecord), env(EnvReplay), env(EnvStatus)}
+	sessionsMu.Lock()
+	defer sessionsMu.Unlock()
+	for _, s := range sessions {
+		if s.env == key {
+			return s, nil
+		}
+	}
+	s := &session{env: key}
+	if name := env(EnvReplay); name != "" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, errs.BadArg("sim: record to replay (-replay, %s): %v", EnvReplay, err)
+		}
+		s.replay, err = ReadRecord(f)
+		f.Close()
+		if err != nil {
+			return nil, errs.BadArg("sim: %s (-replay, %s): %v", name, EnvReplay, err)
+		}
+	}
+	if n := env(EnvStatus); n != "" {
+		fd, err := strconv.Atoi(n)
+		var st syscall.Stat_t
+		if err != nil || fd < 3 || syscall.Fstat(fd, &st) != nil {
+			return nil, errs.BadArg("sim: %s=%q is no file that is open; gasrun sets it", EnvStatus, n)
+		}
+		syscall.CloseOnExec(fd)
+		s.status = os.NewFile(uintptr(fd), "status")
+		if _, err := fmt.Fprintln(s.status, recordMagic); err != nil {
+			return nil, errs.Resource("sim: %s: %v", EnvStatus, err)
+		}
+	}
+	if name := env(EnvRecord); name != "" {
+		var err error
+		if s.status != nil { // gasrun has written the beginning
+			s.record, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		} else {
+			s.record, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC, 0o666)
+		}
+		if err != nil {
+			return nil, errs.Resource("sim: record (-record, %s): %v", EnvRecord, err)
+		}
+		if s.status == nil {
+			r := Record{Args: os.Args[1:], Options: key[0]}
+			if _, err := s.record.Write(r.Header()); err != nil {
+				return nil, errs.Resource("sim: record (-record, %s): %v", EnvRecord, err)
+			}
+		}
+	}
+	sessions = append(sessions, s)
+	return s, nil
+}
+
+// write adds a line to the record, and to what gasrun reads.
+func (s *session) write(line string, checkpoint bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status != nil && !checkpoint {
+		_, _ = io.WriteString(s.status, line)
+	}
+	if s.record == nil {
+		return
+	}
+	if _, err := io.WriteString(s.record, line); err != nil && !s.failed {
+		s.failed = true
+		fmt.Fprintf(os.Stderr, "argon: sim: the record is not complete: %v\n", err)
+	}
+}
+
+// Local opens a job in this process as users of the registry do, with the
+// options that ARGON_SIM gives. c.Seed, unless it is 0, and what else is set in
+// c win over those.
+func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	j, err := local(n, c, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return j.Endpoints(), nil
+}
+
+func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
+	o, err := ParseOptions(env(EnvOptions))
+	if err != nil {
+		return nil, err
+	}
+	if c.Seed != 0 {
+		o.Seed = c.Seed
+	}
+	if c.MaxSegment != 0 {
+		o.MaxSegment = c.MaxSegment
+	}
+	if c.Credits != 0 {
+		o.Credits = c.Credits
+	}
+	if c.MaxMedium != 0 {
+		o.MaxMedium = c.MaxMedium
+	}
+	s, err := openSession(env)
+	if err != nil {
+		return nil, err
+	}
+	if s.record == nil && s.replay == nil && s.status == nil && env(EnvTrace) == "" {
+		return New(n, o)
+	}
+	if err := o.Validate(n); err != nil {
+		return nil, err
+	}
+	mine := JobRecord{Ranks: n, Options: o.String()}
+
+	s.mu.Lock()
+	s.jobs++
+	k := s.jobs
+	s.mu.Unlock()
+	w := &watch{k: k, write: s.write}
+	s.write(mine.line(k), false)
+	if r := s.replay; r != nil {
+		if err := w.follow(r, &mine); err != nil {
+			s.write(replayLine(k, err.Error()), false)
+			return nil, err
+		}
+	}
+	if name := env(EnvTrace); name != "" {
+		if k > 1 {
+			name += "." + strconv.Itoa(k)
+		}
+		f, err := os.Create(name)
+		if err != nil {
+			return nil, errs.Resource("sim: trace (-trace, %s): %v", EnvTrace, err)
+		}
+		o.Trace = f
+		w.trace = f
+	}
+	o.Checkpoint = w.checkpoint
+	j, err := New(n, o)
+	if err != nil {
+		return nil, err
+	}
+	w.j = j
+	w.launched = s.status != nil
+	j.watch = w
+	return j, nil
+}
+
+// follow makes w compare its job with the one of its number in r.
+func (w *watch) follow(r *Record, mine *JobRecord) error {
+	switch {
+	case w.k <= len(r.Jobs):
+		was := r.Jobs[w.k-1]
+		if was.Ranks != mine.Ranks || was.Options != mine.Options {
+			return errs.BadArg("sim: job %d of this run is not the recorded one: it has %d ranks and the options %s; recorded are %d and %s",
+				w.k, mine.Ranks, mine.Options, was.Ranks, was.Options)
+		}
+		w.want = was
+	case r.Exit != "" && len(r.Jobs) > 0:
+		return errs.BadArg("sim: this run is not the recorded one: it opens job %d, recorded are %d", w.k, len(r.Jobs))
+	}
+	// What follows what a record that was cut off has, nobody knows.
+	return nil
+}
+
+// abort ends a process of gasrun's in which a goroutine that is none of the
+// job's uses it, as a panic would, but for the status and the form. The place
+// comes first: the last line is what gasrun repeats.
+func (w *watch) abort(what string) {
+	if w.launched {
+		fmt.Fprintf(os.Stderr, "%s\nargon: %s\n", debug.Stack(), what)
+		os.Exit(1)
+	}
+}
+
+// close ends what belongs to the job.
+func (w *watch) close() {
+	if err := w.j.Flush(); err != nil {
+		fmt.Fprintf(os.Stderr, "argon: sim: the trace is not complete: %v\n", err)
+	}
+	if w.trace != nil {
+		if err := w.trace.Close(); err != nil {
+			fmt.Fprintf(os.Stderr, "argon: sim: the trace is not complete: %v\n", err)
+		}
+	}
+	if w.want == nil || w.launched {
+		return // gasrun says it
+	}
+	if w.diverged != nil {
+		fmt.Fprintf(os.Stderr, "argon: %v\n", w.diverged)
+	} else {
+		fmt.Fprintf(os.Stderr, "argon: sim: job %d went as recorded in %s\n", w.k, filepath.Base(os.Getenv(EnvReplay)))
+	}
+}
+
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
