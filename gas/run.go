@@ -15,7 +15,8 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
-	_ "github.com/argon-go/argon/conduits/shm" // the conduit that is always there
+	_ "github.com/argon-go/argon/conduits/shm" // the conduits that are always there
+	_ "github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/launch"
@@ -89,7 +90,7 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	if cd.Local == nil {
 		return errs.NotSupported("gas: conduit %s cannot run ranks inside one process; start the program with gasrun", cd.Name)
 	}
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{})
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: pages(cfg.SegmentSize)})
 	if err != nil {
 		return err
 	}
@@ -287,7 +288,7 @@ func (n *Node) build(cfg *Config) error {
 	if size == 0 {
 		size = min(DefaultSegment, limit)
 	}
-	size = (size + segment.PageSize - 1) &^ (segment.PageSize - 1)
+	size = pages(size)
 	if size > limit {
 		return errs.Resource("gas: a segment of %d bytes: the job allows %d a rank (gasrun -segment, ARGON_SEGMENT)", size, limit)
 	}
@@ -320,6 +321,11 @@ func (n *Node) build(cfg *Config) error {
 	first, views := n.ep.Views()
 	n.first, n.views = uint64(first), views
 	return nil
+}
+
+// pages is size rounded up to whole pages.
+func pages(size uint64) uint64 {
+	return (size + segment.PageSize - 1) &^ (segment.PageSize - 1)
 }
 
 // leave waits until all ranks leave. It does so in the barrier and as a

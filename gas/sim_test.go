@@ -1,0 +1,101 @@
+package gas_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/gas"
+)
+
+var jobs atomic.Int64 // numbers the conduits that simulate registers
+
+// simulate runs fn on n ranks of a simulated job.
+func simulate(t *testing.T, n int, c sim.Config, cfg gas.Config, fn func(n *gas.Node) error) error {
+	j, err := sim.New(n, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Ranks, cfg.Conduit = n, "sim-"+strconv.FormatInt(jobs.Add(1), 10)
+	conduits.Register(conduits.Conduit{
+		Name:  cfg.Conduit,
+		Local: func(int, conduits.Config) ([]conduits.Endpoint, error) { return j.Endpoints(), nil },
+	})
+	return gas.Run(cfg, fn)
+}
+
+var addRank = gas.RegisterCall("gas_test.addRank", func(n *gas.Node, x int) int { return x + n.Rank() })
+
+// callsAndLocks calls other ranks and counts under a lock.
+func callsAndLocks(n *gas.Node) error {
+	for k := range 5 {
+		to := (n.Rank() + k) % n.Size()
+		if r, err := addRank.Call(n, to, k); err != nil || r != k+to {
+			return errors.Join(err, fmt.Errorf("rank %d added to %d: %d", to, k, r))
+		}
+	}
+	l, err := gas.NewLock(n)
+	if err != nil {
+		return err
+	}
+	count, err := gas.New[int64](n)
+	if err != nil {
+		return err
+	}
+	for range 3 {
+		if err := l.Lock(n); err != nil {
+			return err
+		}
+		v, err := count.On(0).Get(n)
+		if err == nil {
+			err = count.On(0).Put(n, v+1)
+		}
+		if err = errors.Join(err, l.Unlock(n)); err != nil {
+			return err
+		}
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+	if v, err := count.On(0).Get(n); err != nil || v != int64(3*n.Size()) {
+		return errors.Join(err, fmt.Errorf("%d ranks counted to %d", n.Size(), v))
+	}
+	return nil
+}
+
+// Where nothing but the conduit switches ranks, and no rank may block but in it,
+// everything works as elsewhere, also with progress goroutines.
+func TestSimulated(t *testing.T) {
+	for _, progress := range []bool{false, true} {
+		if err := simulate(t, 33, sim.Config{Seed: 5}, gas.Config{Progress: progress}, callsAndLocks); err != nil {
+			t.Errorf("progress %v: %v", progress, err)
+		}
+	}
+}
+
+// A rank that dies at any moment is the one that Run names.
+func TestSimulatedCrash(t *testing.T) {
+	for _, progress := range []bool{false, true} {
+		crashed := 0
+		for event := uint64(100); event < 12000; event += 371 {
+			c := sim.Config{Seed: event, Faults: sim.Faults{Crashes: []sim.Crash{{Rank: 4, Event: event}}}}
+			err := simulate(t, 9, c, gas.Config{Progress: progress}, callsAndLocks)
+			if err == nil {
+				continue // it was too late
+			}
+			crashed++
+			var re *gas.RankError
+			var pe *gas.PeerError
+			if !errors.As(err, &re) || re.Rank != 4 || !errors.As(err, &pe) || pe.Rank != 4 {
+				t.Errorf("progress %v, crash at event %d: %v", progress, event, err)
+			}
+		}
+		if crashed == 0 {
+			t.Error("no crash came in time")
+		}
+	}
+}
