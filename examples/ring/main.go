@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,13 +53,16 @@ type station struct {
 	value  atomic.Uint64 // what it carried when it came last
 }
 
-// stations of the ranks in this process: all of them, or the one that gasrun
-// started.
-type stations []station
+// stations are the ranks' own. This process uses those of the ranks that it
+// runs: one if gasrun started it, or all.
+type stations struct {
+	once sync.Once
+	of   []station
+}
 
 // onToken notes the token's arrival. Waiters look again after every handler.
-func (s stations) onToken(t *am.Token, args []uint32, _ []byte) {
-	here := &s[t.Endpoint().Rank()%len(s)]
+func (s *stations) onToken(t *am.Token, args []uint32, _ []byte) {
+	here := &s.of[t.Endpoint().Rank()]
 	here.value.Store(am.Unpack64(args[0], args[1]))
 	here.visits.Add(1)
 }
@@ -67,13 +71,16 @@ func (s stations) onToken(t *am.Token, args []uint32, _ []byte) {
 // number to the token, so that its last value tells whether it has been
 // everywhere.
 func run(ranks, laps int, out io.Writer) error {
-	s := make(stations, ranks)
+	var s stations
 	cfg := gas.Config{
 		Ranks:    ranks,
 		Handlers: []am.Entry{{Index: hToken, Name: "token", Fn: s.onToken, Args: 2, Kinds: am.Short | am.Request}},
 	}
 	return gas.Run(cfg, func(n *gas.Node) error {
-		here := &s[n.Rank()%len(s)]
+		// How many ranks there are is known here: ARGON_RANKS has the last word.
+		// Nobody sends anything before the barrier.
+		s.once.Do(func() { s.of = make([]station, n.Size()) })
+		here := &s.of[n.Rank()]
 		next := (n.Rank() + 1) % n.Size()
 		pass := func(value uint64) error {
 			lo, hi := am.Pack64(value + uint64(n.Rank()))
