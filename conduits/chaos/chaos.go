@@ -102,7 +102,6 @@ type endpoint struct {
 	killAt   uint64 // operation, 0 for none
 	dead     atomic.Bool
 	received [conduits.NumClasses]atomic.Uint64
-	nested   atomic.Int32 // handlers that sleep until they can reply
 
 	// busy is set while a goroutine is in Poll or Spin; it owns ran and keepAll.
 	// missed says that another one was turned away meanwhile: it may be about to
@@ -127,6 +126,7 @@ type endpoint struct {
 	lied      int    // in a row
 	empties   int    // in a row
 	idles     int    // in a row
+	startles  int    // in a row
 }
 
 // kept is a message that waits.
@@ -626,23 +626,28 @@ func (e *endpoint) Disarm(t conduits.Ticket) {
 }
 
 // Park sleeps, unless there is something to do that nobody would wake it for.
+// While another goroutine polls, its leave does; returning at once then would
+// only burn time, of which a simulation has none to burn: it would stand still.
 func (e *endpoint) Park(t conduits.Ticket) {
-	awake := e.disarmed(t) || e.dead.Load() || e.roll(e.cfg.Wake, &e.did.woken)
-	// A handler waits for replies only. While one sleeps nobody else can run
-	// anything; the end of its poll wakes them.
-	handler := e.inner.Polling()
-	if !awake {
-		awake = (handler || e.nested.Load() == 0) && e.waits(!handler)
-	}
-	if awake {
+	handler := e.inner.Polling() // waits for replies, and nobody else runs them
+	if e.disarmed(t) || e.dead.Load() || (handler || !e.busy.Load()) && e.waits(!handler) || e.startle() {
 		e.inner.Disarm(t)
 		return
 	}
-	if handler {
-		e.nested.Add(1)
-		defer e.nested.Add(-1)
-	}
 	e.inner.Park(t)
+}
+
+// startle says whether to wake for nothing.
+func (e *endpoint) startle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.startles < e.cfg.Streak && e.chance(e.cfg.Wake) {
+		e.startles++
+		e.did.woken.Add(1)
+		return true
+	}
+	e.startles = 0
+	return false
 }
 
 // Wake is that of the conduit below.

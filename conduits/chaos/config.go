@@ -28,8 +28,8 @@ type Config struct {
 
 	// Patience is the most polls of its rank that anything is kept for; default 4.
 	Patience int
-	// Streak is how often in a row NoCredit, Empty and Idle may be answered
-	// falsely; default 3.
+	// Streak is how often in a row NoCredit, Empty, Wake and Idle may go wrong;
+	// default 3.
 	Streak int
 	// Kept is the most messages of one class that wait at a rank; more are run
 	// as they come. Default 64.
