@@ -304,8 +304,15 @@ func TestNothingIsLostOrRepeated(t *testing.T) {
 				what string
 				n    uint64
 			}{
-				{"delayed", all.Delayed}, {"reordered", all.Reordered}, {"late", all.Late}, {"no credit", all.NoCredit},
-				{"cancelled", all.Cancelled}, {"split", all.Split}, {"empty", all.Empty}, {"idle", all.Idle}, {"ops", all.Ops},
+				{"delayed", all.Delayed},
+				{"reordered", all.Reordered},
+				{"late", all.Late},
+				{"no credit", all.NoCredit},
+				{"cancelled", all.Cancelled},
+				{"split", all.Split},
+				{"empty", all.Empty},
+				{"idle", all.Idle},
+				{"ops", all.Ops},
 			} {
 				if k.n == 0 {
 					t.Errorf("nothing was %s: %+v", k.what, all)
@@ -577,8 +584,14 @@ func TestSameSeed(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, c := range []chaos.Config{
-		{Delay: 1.5}, {NoCredit: 2}, {Patience: -1}, {Streak: -1}, {Kept: -2},
-		{Kill: []chaos.Kill{{Rank: 2, After: 1}}}, {Kill: []chaos.Kill{{Rank: 0}}}, {Kill: []chaos.Kill{{Rank: -1, After: 1}}},
+		{Delay: 1.5},
+		{NoCredit: 2},
+		{Patience: -1},
+		{Streak: -1},
+		{Kept: -2},
+		{Kill: []chaos.Kill{{Rank: 2, After: 1}}},
+		{Kill: []chaos.Kill{{Rank: 0}}},
+		{Kill: []chaos.Kill{{Rank: -1, After: 1}}},
 	} {
 		if _, err := chaos.Local(shm.Local, c)(2, conduits.Config{}); !errors.Is(err, conduits.ErrBadArg) {
 			t.Errorf("%+v: %v", c, err)

@@ -61,8 +61,15 @@ func (c *Config) EnsureDefaults() {
 		p *float64
 		d float64
 	}{
-		{&c.Delay, 0.3}, {&c.Late, 0.3}, {&c.Defer, 0.2}, {&c.NoCredit, 0.1}, {&c.Cancel, 0.02},
-		{&c.Split, 0.2}, {&c.Empty, 0.1}, {&c.Wake, 0.2}, {&c.Idle, 0.1},
+		{&c.Delay, 0.3},
+		{&c.Late, 0.3},
+		{&c.Defer, 0.2},
+		{&c.NoCredit, 0.1},
+		{&c.Cancel, 0.02},
+		{&c.Split, 0.2},
+		{&c.Empty, 0.1},
+		{&c.Wake, 0.2},
+		{&c.Idle, 0.1},
 	} {
 		if *p.p == 0 {
 			*p.p = p.d
@@ -85,8 +92,15 @@ func (c *Config) Validate(size int) error {
 		name string
 		p    float64
 	}{
-		{"Delay", c.Delay}, {"Late", c.Late}, {"Defer", c.Defer}, {"NoCredit", c.NoCredit}, {"Cancel", c.Cancel},
-		{"Split", c.Split}, {"Empty", c.Empty}, {"Wake", c.Wake}, {"Idle", c.Idle},
+		{"Delay", c.Delay},
+		{"Late", c.Late},
+		{"Defer", c.Defer},
+		{"NoCredit", c.NoCredit},
+		{"Cancel", c.Cancel},
+		{"Split", c.Split},
+		{"Empty", c.Empty},
+		{"Wake", c.Wake},
+		{"Idle", c.Idle},
 	} {
 		if !(p.p <= 1) { // or not a number
 			l = append(l, errs.BadArg("chaos: Config.%s is %v; a probability is at most 1", p.name, p.p))
