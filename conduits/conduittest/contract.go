@@ -188,10 +188,14 @@ func (p *peer) pause(poll bool) {
 		}
 		return
 	}
-	switch p.rng.IntN(4) {
+	switch p.rng.IntN(5) {
 	case 0:
 	case 1:
 		runtime.Gosched()
+	case 2: // long enough for a whole step of somebody else
+		for range p.rng.IntN(4) {
+			runtime.Gosched()
+		}
 	default:
 		for range p.rng.IntN(200) {
 			pauses.Add(1)

@@ -580,9 +580,16 @@ func checkRights(c *ctx) {
 		mine := func(rank int) int { return rank * 64 } // where rank writes
 		clear(memory(p.ep, p.rank, at(0), segment.PageSize))
 		p.meet()
+		first, views := p.ep.Views()
 		for dst, g := range rights {
 			if g == 0 {
 				g = all
+			}
+			if i := dst - first; dst != p.rank && i >= 0 && i < len(views) && views[i].Base != nil {
+				v := views[i]
+				if want := segment.NewView(v.Base, segment.PageSize, g); v != want {
+					p.Fatalf("view of rank %d, which granted %v: %+v, want %+v", dst, g, v, want)
+				}
 			}
 			for _, n := range []int{4, 8, 13} {
 				if dst != p.rank {

@@ -41,6 +41,7 @@ func (p *peer) nap(what string, cond func() bool) error {
 			p.ep.Disarm(t)
 			return nil
 		}
+		p.pause(false)
 		if p.ep.Poll() > 0 {
 			p.ep.Disarm(t)
 			continue
