@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
 )
 
@@ -20,6 +21,8 @@ type options struct {
 	run    *regexp.Regexp
 	time   time.Duration // for one line of the table, references included
 	bursts int
+
+	sim *simOptions // with -conduit sim
 }
 
 // maxBursts bounds what is kept in memory.
@@ -36,9 +39,14 @@ func parse(args []string, usage io.Writer) (options, error) {
 	run := f.String("run", ".*", "run the benchmarks whose whole name matches `REGEXP`")
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measure each figure for about `D`, references included")
 	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
+	conduit := f.String("conduit", "", "\"sim\": simulate all ranks in this process; other conduits are chosen by gasrun -conduit")
+	profile := f.String("profile", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
+	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
+	plotFile := f.String("plot", "", "with -conduit sim: draw the curves of scale/... to `FILE`.svg")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-time D] [-bursts N]")
+			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
 			f.SetOutput(usage)
 			f.PrintDefaults()
 		}
@@ -47,9 +55,25 @@ func parse(args []string, usage io.Writer) (options, error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; benchmarks are selected by -run", f.Arg(0))
 	}
-	re, err := regexp.Compile("^(?:" + *run + ")$")
+	set := map[string]bool{}
+	f.Visit(func(x *flag.Flag) { set[x.Name] = true })
+	switch *conduit {
+	case sim.Name:
+		v, err := parseSim(o, set, *profile, *ranks, *plotFile, *run)
+		o.sim = &v
+		return o, err
+	case "":
+	default:
+		return o, fmt.Errorf("-conduit %s: only sim is chosen here; start with gasrun -conduit %[1]s", *conduit)
+	}
+	for _, name := range []string{"profile", "ranks", "plot"} {
+		if set[name] {
+			return o, fmt.Errorf("-%s is for simulated jobs: it needs -conduit sim", name)
+		}
+	}
+	re, err := wholeName(*run)
 	if err != nil {
-		return o, fmt.Errorf("-run %q is not a regular expression: %v", *run, err)
+		return o, err
 	}
 	o.run = re
 	if o.time <= 0 {
@@ -68,6 +92,15 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, fmt.Errorf("-run %q matches no benchmark as a whole; there are %s", *run, strings.Join(names, ", "))
 }
 
+// wholeName compiles the argument of -run.
+func wholeName(run string) (*regexp.Regexp, error) {
+	re, err := regexp.Compile("^(?:" + run + ")$")
+	if err != nil {
+		return nil, fmt.Errorf("-run %q is not a regular expression: %v", run, err)
+	}
+	return re, nil
+}
+
 func main() {
 	o, err := parse(os.Args[1:], os.Stdout)
 	switch {
@@ -76,6 +109,17 @@ func main() {
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "gasbench: %v\n", err)
 		os.Exit(2)
+	case o.list && o.sim != nil:
+		for _, b := range studies {
+			fmt.Printf("%-16s %s\n", b.name, b.about)
+		}
+		return
+	case o.sim != nil:
+		if err := simulate(*o.sim, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "gasbench: %v\n", err)
+			os.Exit(1)
+		}
+		return
 	case o.list:
 		for _, b := range benchmarks {
 			fmt.Printf("%-14s %s\n", b.name, b.about)
@@ -90,6 +134,9 @@ func bench(o options, out io.Writer, progress *os.File) error {
 	return gas.Run(gas.Config{Handlers: handlers}, func(n *gas.Node) error {
 		if n.Size() < 2 {
 			return errors.New("gasbench measures between two ranks and is one: start it with gasrun -n 2")
+		}
+		if n.Conduit().Conduit() == sim.Name {
+			return errors.New("gasbench measures real time, and this job's is virtual: run gasbench -conduit sim, without gasrun")
 		}
 		j, err := newJob(n)
 		if err != nil {

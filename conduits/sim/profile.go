@@ -97,7 +97,7 @@ func Extoll() Profile {
 			HopLatency: 100 * Nanosecond,
 			Byte:       3636, // 275 MB/s
 			Free:       24,   // table 9-1 is of 8 bytes, behind a header
-			Packet:     4096,
+			Packet:     4096 + 16,
 			Contention: true,
 		},
 	}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/barrier"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conduits/sim/fabric"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/plot"
+)
+
+// topologies are those of the curves, in their order.
+var topologies = []fabric.Topology{fabric.Crossbar, fabric.Torus, fabric.FatTree}
+
+// A collective is called by all ranks over and over. What is counted is the time
+// from the end of the first call on the last rank to the end of the last one, for
+// each call.
+const calls = 3
+
+// ends keeps when the last rank was done with each call, ns.
+type ends [calls]float64
+
+func (e *ends) note(call int, ep conduits.Endpoint) { e[call] = max(e[call], virtual(ep)) }
+
+func (e *ends) each() float64 { return (e[calls-1] - e[0]) / (calls - 1) }
+
+// cost is what a job has taken of this machine.
+type cost struct {
+	cpu      time.Duration
+	resident int64
+}
+
+func spent() cost {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for impossible arguments only
+	return cost{time.Duration(u.Utime.Nano() + u.Stime.Nano()), resident()}
+}
+
+// resident is the memory of this process, bytes: all of it where the system
+// tells, else that of the Go runtime.
+func resident() int64 {
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if f := bytes.Fields(b); len(f) > 1 {
+			if pages, err := strconv.ParseInt(string(f[1]), 10, 64); err == nil {
+				return pages * int64(os.Getpagesize())
+			}
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
+
+// scale runs a collective on all topologies and numbers of ranks. model gives
+// what the profile alone says of it.
+func (s *study) scale(title string, run func(j *sim.Job, e *ends) error, model func(p *sim.Profile, ranks int) (flat, hops float64, err error)) error {
+	if err := s.head(title, "", "us", "model us", "with hops", "events", "cpu s", "events/cpu s", "bytes/rank"); err != nil {
+		return err
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
+	for _, topo := range topologies {
+		p := s.o.profile
+		p.Net.Topology = topo
+		for ranks := 2; ranks <= s.o.ranks; ranks *= 2 {
+			flat, hops, err := model(&p, ranks)
+			if err != nil {
+				return err
+			}
+			debug.FreeOSMemory() // so that memory of the last job is not counted for this one
+			before := spent()
+			j, err := sim.New(ranks, sim.Config{Profile: &p})
+			if err != nil {
+				return err
+			}
+			var e ends
+			if err := run(j, &e); err != nil {
+				return fmt.Errorf("%d ranks, %v: %w", ranks, topo, err)
+			}
+			after := spent()
+			f := figure{
+				What: topo.String(), Ranks: ranks, Metric: latency, Unit: "ns",
+				Value: e.each(), Expected: flat, Hops: hops,
+				Events: j.Events, CPU: (after.cpu - before.cpu).Seconds(),
+				Memory: float64(max(0, after.resident-before.resident)) / float64(ranks),
+			}
+			if f.CPU > 0 {
+				f.PerCPU = float64(f.Events) / f.CPU
+			}
+			us := func(v float64) string { return strconv.FormatFloat(v/1000, 'f', 2, 64) }
+			if err := s.add(f, fmt.Sprintf("%s %d", topo, ranks), us(f.Value), us(flat), us(hops),
+				strconv.FormatUint(f.Events, 10), strconv.FormatFloat(f.CPU, 'f', 2, 64),
+				strconv.FormatFloat(f.PerCPU, 'g', 3, 64), strconv.FormatFloat(f.Memory, 'f', 0, 64)); err != nil {
+				return err
+			}
+			runtime.KeepAlive(j)
+		}
+	}
+	return nil
+}
+
+// log2 is the number of rounds or levels that ranks need.
+func log2(ranks int) int {
+	n := 0
+	for 1<<n < ranks {
+		n++
+	}
+	return n
+}
+
+// detours is what the ways through the network add to that of the shortest, for
+// each distance 2^k between ranks: the longest of all ranks, ns.
+func detours(p *sim.Profile, ranks int) ([]float64, error) {
+	net := p.Net
+	net.Contention = false
+	f, err := fabric.New(net, ranks, idle{}, func(fabric.Time, uint64) {})
+	if err != nil {
+		return nil, err
+	}
+	l := make([]float64, log2(ranks))
+	for k := range l {
+		most := 1
+		for r := range ranks {
+			most = max(most, f.Hops(r, (r+1<<k)%ranks))
+		}
+		l[k] = float64(sim.Time(most-1)*net.HopLatency) / float64(sim.Nanosecond)
+	}
+	return l, nil
+}
+
+// idle is the clock of a network without traffic.
+type idle struct{}
+
+// Schedule has nothing to do.
+func (idle) Schedule(fabric.Time, uint64, uint64) {}
+
+// barrierModel is a dissemination barrier's: in each round a message of four
+// arguments, from its sender's call to its receiver's return.
+func barrierModel(p *sim.Profile, ranks int) (flat, hops float64, err error) {
+	t, _ := shortTime(p, 4)
+	l, err := detours(p, ranks)
+	for _, d := range l {
+		flat += t
+		hops += t + d
+	}
+	return flat, hops, err
+}
+
+// allReduceModel is that of a binomial tree up and down. What a rank says to its
+// neighbours at the beginning of a call adds a constant.
+func allReduceModel(p *sim.Profile, ranks int) (flat, hops float64, err error) {
+	t, _ := shortTime(p, 6) // as long as four arguments and 8 bytes
+	l, err := detours(p, ranks)
+	for _, d := range l {
+		flat += 2 * t
+		hops += 2 * (t + d)
+	}
+	return flat, hops, err
+}
+
+func scaleBarrier(s *study) error {
+	return s.scale("split-phase barriers in a row, each", runBarriers, barrierModel)
+}
+
+func scaleAllReduce(s *study) error {
+	return s.scale("all-reduce of 8 bytes in a row, each", runAllReduces, allReduceModel)
+}
+
+// runBarriers needs no more of the runtime than active messages, so that it goes
+// on to a million ranks.
+func runBarriers(j *sim.Job, e *ends) error {
+	eps := j.Endpoints()
+	var failed error
+	conduits.Run(eps, func(i int) {
+		b := barrier.New()
+		a, err := am.Attach(eps[i], am.Config{Runtime: b.Handlers()})
+		if err == nil {
+			err = b.Bind(a)
+		}
+		for call := 0; call < calls && err == nil; call++ {
+			if err = b.Barrier(0, 0); err == nil {
+				e.note(call, eps[i])
+			}
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			eps[i].Fail(err)
+		}
+	})
+	return failed
+}
+
+// scaleConduit is what package gas finds its simulated job by.
+const scaleConduit = "gasbench-sim"
+
+// scaleJob is the job that scaleConduit opens.
+var scaleJob *sim.Job
+
+func init() {
+	conduits.Register(conduits.Conduit{Name: scaleConduit, Local: func(int, conduits.Config) ([]conduits.Endpoint, error) {
+		return scaleJob.Endpoints(), nil
+	}})
+}
+
+func runAllReduces(j *sim.Job, e *ends) error {
+	scaleJob = j
+	defer func() { scaleJob = nil }()
+	ranks := j.Endpoint(0).Size()
+	return gas.Run(gas.Config{Conduit: scaleConduit, Ranks: ranks}, func(n *gas.Node) error {
+		for call := range calls {
+			v, err := gas.AllReduce(n, uint64(1), gas.Sum)
+			if err != nil {
+				return err
+			}
+			if v != uint64(ranks) {
+				return fmt.Errorf("all-reduce of ones on %d ranks gave %d", ranks, v)
+			}
+			e.note(call, n.Conduit())
+		}
+		return nil
+	})
+}
+
+// drawScale writes the curves of the scale benchmarks among figures.
+func drawScale(w io.Writer, p *sim.Profile, figures []figure) error {
+	var charts []plot.Chart
+	for _, b := range []struct{ name, title, model string }{
+		{"scale/barrier", "Dissemination barrier", "model: ceil(log2 N) messages"},
+		{"scale/allreduce", "All-reduce of 8 bytes", "model: 2 ceil(log2 N) messages"},
+	} {
+		c := plot.Chart{Title: b.title + ", simulated, profile " + p.Name, X: "ranks", Y: "us"}
+		model := plot.Series{Name: b.model, Model: true, Color: len(topologies)}
+		for i, topo := range topologies {
+			a := plot.Series{Name: topo.String(), Color: i}
+			hops := plot.Series{Name: "with the longest ways, " + topo.String(), Model: true, Color: i}
+			for _, f := range figures {
+				if f.Bench != b.name || f.What != a.Name {
+					continue
+				}
+				n := float64(f.Ranks)
+				a.X, a.Y = append(a.X, n), append(a.Y, f.Value/1000)
+				hops.X, hops.Y = append(hops.X, n), append(hops.Y, f.Hops/1000)
+				if i == 0 {
+					model.X, model.Y = append(model.X, n), append(model.Y, f.Expected/1000)
+				}
+			}
+			if len(a.X) > 0 {
+				c.Series = append(c.Series, a)
+				if topo != fabric.Crossbar { // where every way is as long
+					c.Series = append(c.Series, hops)
+				}
+			}
+		}
+		if len(c.Series) > 0 {
+			c.Series = append(c.Series, model)
+			charts = append(charts, c)
+		}
+	}
+	return plot.Write(w, charts...)
+}
