@@ -118,6 +118,7 @@ type collectives struct {
 
 	broken error // calls did not match; all later ones fail
 	report bool  // this rank found it and has not told the others
+	spared bool  // a rank below this one tells them
 	fault  collFault
 	// What the call waits for, for diagnosis.
 	waiting   bool
@@ -280,7 +281,14 @@ func (c *collectives) note(t *am.Token, args []uint32, ready bool) {
 }
 
 func (c *collectives) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
-func (c *collectives) onAbort(t *am.Token, args []uint32, _ []byte) { c.told(t, args, false) }
+func (c *collectives) onAbort(t *am.Token, args []uint32, _ []byte) {
+	c.mu.Lock()
+	// Whoever tells this rank tells all others, or is spared by one below it.
+	c.report = false
+	c.spared = c.spared || t.Src() < t.Endpoint().Rank()
+	c.mu.Unlock()
+	c.told(t, args, false)
+}
 
 // told notes a mismatch that another rank has found; report says that the others
 // do not know it from there.
@@ -385,7 +393,13 @@ func (c collCall) failed(seq uint32, err error) error {
 	return err
 }
 
-// announce tells the other ranks of a mismatch that this rank has found.
+// collTold is how many ranks are told of a mismatch before looking whether
+// another rank does so.
+const collTold = 32
+
+// announce tells the other ranks of a mismatch that this rank has found. Very many
+// may find it at once: the lowest of those tells all others, and the others stop
+// when they hear of it.
 func (c *collectives) announce() {
 	c.mu.Lock()
 	w, report := c.fault.words(), c.report
@@ -394,10 +408,17 @@ func (c *collectives) announce() {
 	if !report {
 		return
 	}
-	for r := range c.size {
-		if r != c.rank {
-			// A rank that cannot be told has failed, which everybody learns.
-			_ = c.e.RequestShort(r, handlerCollAbort, w[:]...)
+	for k := 1; k < c.size; k++ {
+		// A rank that cannot be told has failed, which everybody learns.
+		_ = c.e.RequestShort((c.rank+k)%c.size, handlerCollAbort, w[:]...)
+		if k%collTold == 0 {
+			c.e.Poll()
+			c.mu.Lock()
+			spared := c.spared
+			c.mu.Unlock()
+			if spared {
+				return
+			}
 		}
 	}
 }

@@ -99,3 +99,46 @@ func TestSimulatedCrash(t *testing.T) {
 		}
 	}
 }
+
+// However many ranks find that their calls do not match, each learns of it, and
+// not from everybody.
+func TestSimulatedMismatch(t *testing.T) {
+	const ranks = 300
+	for _, odd := range []func(rank int) bool{
+		func(rank int) bool { return rank&1 != 0 },
+		func(rank int) bool { return rank >= ranks/2 },
+		func(rank int) bool { return rank == 17 },
+	} {
+		var sent uint64
+		failed := 0
+		err := simulate(t, ranks, sim.Config{Seed: 3}, gas.Config{}, func(n *gas.Node) error {
+			root := 0
+			if odd(n.Rank()) {
+				root = 1
+			}
+			_, err := gas.Broadcast(n, root, 5)
+			if err == nil {
+				_, err = gas.AllReduce(n, 1, gas.Sum[int]) // so that all that have finished hear of it
+			}
+			if errors.Is(err, gas.ErrBadArg) {
+				failed++
+			} else {
+				t.Errorf("rank %d: %v", n.Rank(), err)
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			var s conduits.Stats
+			n.Stats(&s)
+			sent += s.Sent[conduits.Request]
+			return nil
+		})
+		if err != nil || failed != ranks {
+			t.Errorf("%d of %d ranks failed; Run: %v", failed, ranks, err)
+		}
+		t.Logf("%d messages", sent)
+		if most := uint64(100 * ranks); sent > most {
+			t.Errorf("%d messages; %d are enough", sent, most)
+		}
+	}
+}
