@@ -32,16 +32,6 @@ func (h hiding) System(rank int) []byte {
 	return h.Endpoint.System(rank)
 }
 
-// Atomic wakes the target as a network's arrival would: the conduit below may
-// leave that to callers who see the memory.
-func (h hiding) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	v, ev, err := h.Endpoint.Atomic(dst, to, op, t, a, b, cookie)
-	if err == nil && ev&conduits.RemoteDone != 0 {
-		h.Wake(dst)
-	}
-	return v, ev, err
-}
-
 // A job in which nothing has moved for patience hangs. Only failing runs last
 // that long; a conduit that runs its ranks itself finds out by itself.
 const (

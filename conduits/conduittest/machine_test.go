@@ -70,6 +70,7 @@ func TestMachineFindsLostPuts(t *testing.T) {
 	if err == nil {
 		t.Errorf("the printed test passes:\n%s", program)
 	}
+	_, what, _ = strings.Cut(what, ": ") // several ranks see it, and any of them may be first
 	if !strings.Contains(string(out), what) {
 		t.Errorf("the printed test says\n%s\nand not\n%s", out, what)
 	}
@@ -156,7 +157,6 @@ func (e *slow) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.
 	}
 	return 0, e.defer1(conduits.RemoteDone, cookie, func() (uint64, error) {
 		v, _, err := e.Endpoint.Atomic(dst, to, op, t, a, b, cookie)
-		e.Wake(dst)
 		return v, err
 	}), nil
 }
@@ -194,6 +194,9 @@ func TestMachineOnSlowConduit(t *testing.T) {
 
 // One that says so too early is found out.
 func TestMachineFindsHastyPuts(t *testing.T) {
+	if conduittest.RaceEnabled {
+		t.Skip("the race detector finds the same")
+	}
 	text := conduittest.FindFailure(openHasty, 1, true)
 	if text == "" {
 		t.Fatal("a conduit that completes puts before it has done them passes")
