@@ -43,6 +43,7 @@ type Job struct {
 	mem      memory
 
 	asked   atomic.Bool // somebody outside wants to know who waits
+	deaf    atomic.Bool // and the last one got no answer
 	askedMu sync.Mutex
 	queries []*query
 

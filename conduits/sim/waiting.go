@@ -16,11 +16,12 @@ type query struct {
 // patience is how long a question from outside waits, in real time, for a job
 // that does not come to its loop because a rank computes. It only serves people
 // who want to know why a job hangs.
-const patience = 2 * time.Second
+const patience = time.Second / 2
 
 // Waiting lists the reasons of the rank's parked threads. It may be called from
-// anywhere: from outside the job it is answered between two events, and with
-// nothing if the job does not come to one within two seconds.
+// anywhere: from outside the job it is answered between two events. A job that
+// does not come to one within half a second stands still in the code of a rank,
+// most likely for ever, and is then looked at as it is.
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	j := e.j
 	if !j.driven.Load() || sys.HasGoroutine && j.currentG.Load() == sys.Goroutine() {
@@ -34,11 +35,15 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 	if !j.driven.Load() {
 		j.answerAll() // it ended meanwhile
 	}
+	if j.deaf.Load() {
+		return e.waiting() // as for the rank before
+	}
 	select {
 	case l := <-q.done:
 		return l
 	case <-time.After(patience):
-		return nil
+		j.deaf.Store(true)
+		return e.waiting()
 	}
 }
 
@@ -55,6 +60,7 @@ func (e *Endpoint) waiting() []conduits.Blocked {
 // answerAll answers the questions there are.
 func (j *Job) answerAll() {
 	j.asked.Store(false)
+	j.deaf.Store(false)
 	j.askedMu.Lock()
 	defer j.askedMu.Unlock()
 	for _, q := range j.queries {
