@@ -7,12 +7,19 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// bootstraps says for each conduit how the launcher prepares a job for it. A
-// conduit between hosts attaches here with a form of its own.
-var bootstraps = map[string]func(size int, segment uint64) (Memory, error){}
+// bootstrap says how the launcher prepares a job for a conduit.
+type bootstrap struct {
+	ranks  int  // most ranks of a job
+	single bool // one process runs all ranks
+	memory func(size int, segment uint64) (Memory, error)
+}
+
+// bootstraps by conduit. A conduit between hosts attaches here with a form of
+// its own.
+var bootstraps = map[string]bootstrap{}
 
 func checkConduit(name string) error {
-	if bootstraps[name] != nil {
+	if _, ok := bootstraps[name]; ok {
 		return nil
 	}
 	return errs.BadArg("launch: no conduit %q; known: %s (-conduit, ARGON_CONDUIT)", name, strings.Join(Conduits(), ", "))
@@ -26,4 +33,24 @@ func Conduits() []string {
 	}
 	sort.Strings(names)
 	return names
+}
+
+// MaxRanks is the largest number of ranks of a job on the conduit of that name;
+// for one that is not known, what other jobs may have.
+func MaxRanks(conduit string) int {
+	if b, ok := bootstraps[conduit]; ok {
+		return b.ranks
+	}
+	return MaxSize
+}
+
+// single says that one process runs all ranks of the job.
+func (c *Config) single() bool { return c.Memory == nil && bootstraps[c.Conduit].single }
+
+// processes is how many processes the job has.
+func (c *Config) processes() int {
+	if c.single() {
+		return 1
+	}
+	return c.Size
 }

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// MaxSize is the largest number of ranks: a rank is the owner of global address
-// table entries, which have 16 bits for it (seed thesis, figure 5-8).
+// MaxSize is the largest number of ranks that are processes: a rank is the owner
+// of global address table entries, which have 16 bits for it (seed thesis, figure
+// 5-8). See MaxRanks for other conduits.
 const MaxSize = 1 << 16
 
 // Names of the variables that tell a rank its place. The launcher sets them
@@ -29,9 +31,10 @@ const (
 	EnvCtlFD     = "ARGON_CTLFD"      // number of the inherited read end of the control pipe
 	EnvSegment   = "ARGON_SEGMENT"    // largest segment per rank in bytes, with K, M or G
 	EnvFreeze    = "ARGON_FREEZE"     // 1: stop (SIGSTOP) before running, for a debugger
+	EnvRanks     = "ARGON_RANKS"      // number of ranks inside the one process of a simulated job
 )
 
-var ownEnv = []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze}
+var ownEnv = []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze, EnvRanks, sim.EnvStatus}
 
 // Statuses that the launcher itself gives a job.
 const (
@@ -53,7 +56,8 @@ const (
 
 // Config describes a job. The zero value of each field means its default.
 type Config struct {
-	// Size is the number of ranks; 0 means 1. At most MaxSize.
+	// Size is the number of ranks; 0 means 1. At most MaxRanks of the conduit.
+	// On conduit "sim" one process runs them all.
 	Size int
 	// Program is the executable; a name without slash is looked up in PATH.
 	// Resolve turns packages into executables. Required.
@@ -160,8 +164,8 @@ func (c *Config) EnsureDefaults() {
 func (c *Config) Validate() error {
 	var all []error
 	bad := func(format string, args ...any) { all = append(all, errs.BadArg(format, args...)) }
-	if c.Size < 1 || c.Size > MaxSize {
-		bad("launch: %d ranks: a job has 1 to %d (-n)", c.Size, MaxSize)
+	if most := MaxRanks(c.Conduit); c.Size < 1 || c.Size > most {
+		bad("launch: %d ranks: a job has 1 to %d (-n)", c.Size, most)
 	}
 	if c.Program == "" {
 		bad("launch: no program given")
@@ -169,6 +173,21 @@ func (c *Config) Validate() error {
 	if c.Memory == nil {
 		if err := checkConduit(c.Conduit); err != nil {
 			all = append(all, err)
+		}
+	}
+	if c.single() {
+		for _, f := range []struct {
+			given     bool
+			flag, why string
+		}{
+			{c.Label, "-l", "ranks share one standard output"},
+			{c.OutputDir != "", "-output-dir", "ranks share one standard output, which can be redirected as a whole"},
+			{c.Bind == BindCore, "-bind", "one rank runs at a time"},
+			{len(c.Freeze) > 0, "-freeze", "a debugger can start the process itself, with ARGON_CONDUIT=sim and ARGON_RANKS"},
+		} {
+			if f.given {
+				bad("launch: %s is not for simulated jobs, which are one process: %s", f.flag, f.why)
+			}
 		}
 	}
 	if c.Dir != "" {
@@ -236,16 +255,20 @@ func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 		env = append(env, kv)
 	}
 	set := func(k, v string) { env = append(env, k+"="+v) }
-	set(EnvRank, strconv.Itoa(r))
-	set(EnvSize, strconv.Itoa(c.Size))
-	set(EnvLocalRank, strconv.Itoa(r))
-	set(EnvLocalSize, strconv.Itoa(c.Size))
+	if c.single() {
+		set(EnvRanks, strconv.Itoa(c.Size))
+	} else {
+		set(EnvRank, strconv.Itoa(r))
+		set(EnvSize, strconv.Itoa(c.Size))
+		set(EnvLocalRank, strconv.Itoa(r))
+		set(EnvLocalSize, strconv.Itoa(c.Size))
+	}
 	set(EnvJobID, jobID)
 	set(EnvConduit, c.Conduit)
 	if c.Segment != 0 {
 		set(EnvSegment, strconv.FormatUint(c.Segment, 10))
 	}
-	for _, k := range []string{EnvSegFD, EnvCtlFD} {
+	for _, k := range []string{EnvSegFD, EnvCtlFD, sim.EnvStatus} {
 		if fd, ok := fds[k]; ok {
 			set(k, strconv.Itoa(fd))
 		}
@@ -258,11 +281,11 @@ func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 	return env
 }
 
-// Plan lists for each rank what its environment has beyond the launcher's, as
+// Plan lists for each process what its environment has beyond the launcher's, as
 // KEY=VALUE. The job's identity and the numbers of inherited files are known
 // only when it runs.
 func (c *Config) Plan() [][]string {
-	plan := make([][]string, c.Size)
+	plan := make([][]string, c.processes())
 	for r := range plan {
 		plan[r] = append(plan[r], c.Env...)
 		for _, kv := range c.environ("", r, nil) {

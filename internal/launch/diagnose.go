@@ -48,7 +48,12 @@ func (j *job) ask(status int, err error) {
 	for r := range j.ranks {
 		if rk := &j.ranks[r]; rk.live {
 			d.asked = append(d.asked, r)
-			rk.held = rk.err.hold(fmt.Sprintf("argon: rank %d: ", r))
+			// One process that runs all ranks has a line for each.
+			prefix := "\x00" // no line begins so
+			if !j.single() {
+				prefix = fmt.Sprintf("argon: rank %d: ", r)
+			}
+			rk.held = rk.err.hold(prefix)
 			if p, _ := readProcess(rk.Pid); !p.stopped() {
 				wait = append(wait, rk)
 			}
@@ -77,6 +82,9 @@ func (j *job) summarise() {
 	j.log.printf("gasrun: %v; where each rank waits:", j.verdict)
 	for r := range j.ranks {
 		rk := &j.ranks[r]
+		if j.single() && rk.err.heldSize() > 0 {
+			continue
+		}
 		answer, got := "", false
 		if rk.held != nil {
 			select {
@@ -103,7 +111,7 @@ func (j *job) summarise() {
 		default:
 			answer = "ended without an answer"
 		}
-		j.log.printf("gasrun:   rank %d (pid %d): %s", r, rk.Pid, answer)
+		j.log.printf("gasrun:   %s (pid %d): %s", j.name(r), rk.Pid, answer)
 		if rk.live && there && p.stopped() {
 			_ = syscall.Kill(-rk.Pid, syscall.SIGKILL)
 		}
@@ -139,7 +147,7 @@ func (j *job) stacks() {
 	for _, r := range j.dump.asked {
 		rk := &j.ranks[r]
 		if rk.err.heldSize() > 0 {
-			j.log.printf("gasrun: rank %d (pid %d):", r, rk.Pid)
+			j.log.printf("gasrun: %s (pid %d):", j.name(r), rk.Pid)
 		}
 		rk.err.release()
 	}

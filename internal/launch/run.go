@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -33,14 +34,17 @@ type Rank struct {
 // Result is how a job ended.
 type Result struct {
 	JobID  string
-	Status int // 0, the status of the rank that failed first, or one of the launcher's own
-	Failed int // rank that failed first, or -1
-	Ranks  []Rank
+	Status int    // 0, the status of the rank that failed first, or one of the launcher's own
+	Failed int    // rank that failed first, or -1
+	Ranks  []Rank // one for each process
+	// Simulated is what the process of a simulated job said of its jobs; nil for
+	// other jobs.
+	Simulated *sim.Record
 }
 
 // RankError says which rank's failure ended the job.
 type RankError struct {
-	Rank, Pid int
+	Rank, Pid int            // rank -1: the process that simulates all ranks
 	Status    int            // exit status, or 128 plus the signal's number
 	Signal    syscall.Signal // or 0
 	Cause     string         // such as "killed by SIGKILL"
@@ -49,6 +53,9 @@ type RankError struct {
 
 // Error names the rank, its process and the cause.
 func (e *RankError) Error() string {
+	if e.Rank < 0 {
+		return fmt.Sprintf("the simulated job (pid %d) %s", e.Pid, e.Cause)
+	}
 	return fmt.Sprintf("rank %d (pid %d) %s", e.Rank, e.Pid, e.Cause)
 }
 
@@ -130,7 +137,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	newMemory := c.Memory
 	if newMemory == nil {
-		newMemory = bootstraps[c.Conduit]
+		newMemory = bootstraps[c.Conduit].memory
 	}
 	if j.memory, err = newMemory(c.Size, c.Segment); err != nil {
 		return res, err
@@ -205,6 +212,9 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 	sk := sinks(func(err error) { j.sinkErr <- err }, j.Stdout, j.Stderr, j.Log)
 	j.log = sk[2]
 	fds := map[string]int{EnvSegFD: 3, EnvCtlFD: 4}
+	if j.single() {
+		fds = map[string]int{sim.EnvStatus: 3}
+	}
 	var cpus []int
 	if j.Bind == BindCore {
 		spawn.do(func() { cpus, err = sys.Affinity() })
@@ -212,17 +222,20 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 			return ctlW, errs.Resource("launch: cannot learn which processors may be used: %v (-bind)", err)
 		}
 	}
-	j.ranks = make([]rank, j.Size)
+	j.ranks = make([]rank, j.processes())
 	argv := append([]string{j.Program}, j.Args...)
 	for r := range j.ranks {
 		rk := &j.ranks[r]
 		files := []*os.File{null, nil, nil, j.memory.File(), ctlR}
+		if j.single() {
+			files = files[:4] // it has the parent death signal
+		}
 		if r == 0 && j.Stdin != nil {
 			files[0] = j.Stdin
 		}
 		var copies [2]*os.File
 		if j.OutputDir != "" {
-			copies[0], copies[1], err = outputFiles(j.OutputDir, r, j.Size)
+			copies[0], copies[1], err = outputFiles(j.OutputDir, r, len(j.ranks))
 			if err != nil {
 				return ctlW, errs.Resource("launch: output file (-output-dir): %v", err)
 			}
@@ -232,11 +245,11 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 			if readers[k], files[1+k], err = os.Pipe(); err != nil {
 				keep(readers[0])
 				keep(files[1])
-				return ctlW, errs.Resource("launch: cannot start rank %d of %d: %v%s", r, j.Size, err, hint(err))
+				return ctlW, errs.Resource("launch: cannot start %s of %d: %v%s", j.name(r), j.Size, err, hint(err))
 			}
 		}
 		for k := range 2 {
-			st := newStream(r, sk[k], readers[k], j.Label, j.Size == 1 && !j.Label, copies[k], func(err error) {
+			st := newStream(r, sk[k], readers[k], j.Label, len(j.ranks) == 1 && !j.Label, copies[k], func(err error) {
 				j.log.printf("gasrun: output file of rank %d: %v", r, err)
 			})
 			if k == 0 {
@@ -260,7 +273,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 		go rk.out.run()
 		go rk.err.run()
 		if errStart != nil {
-			return ctlW, errs.Resource("launch: cannot start rank %d of %d: %v%s", r, j.Size, errStart, hint(errStart))
+			return ctlW, errs.Resource("launch: cannot start %s of %d: %v%s", j.name(r), j.Size, errStart, hint(errStart))
 		}
 		j.guard.say("+ %d", pid)
 		rk.Pid, rk.live = pid, true
@@ -273,7 +286,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 			if cpus != nil {
 				at = fmt.Sprintf(" on processor %d", cpus[r%len(cpus)])
 			}
-			j.log.printf("gasrun: rank %d is pid %d%s", r, pid, at)
+			j.log.printf("gasrun: %s is pid %d%s", j.name(r), pid, at)
 		}
 	}
 	for _, r := range j.Freeze {
@@ -282,6 +295,14 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 		}
 	}
 	return ctlW, nil
+}
+
+// name is what the job's process r is called.
+func (j *job) name(r int) string {
+	if j.single() {
+		return "the simulated job"
+	}
+	return fmt.Sprintf("rank %d", r)
 }
 
 // hint names the limit that an error of the system comes from.
@@ -578,7 +599,7 @@ func (j *job) clean() {
 			}
 			st.in.SetReadDeadline(time.Now().Add(time.Second))
 			if <-st.ended; st.foreign {
-				j.log.printf("gasrun: a process outside the job holds the output of rank %d", r)
+				j.log.printf("gasrun: a process outside the job holds the output of %s", j.name(r))
 			}
 		}
 	}
@@ -589,12 +610,16 @@ func (j *job) clean() {
 func (j *job) result() (Result, error) {
 	res := Result{JobID: j.id, Failed: j.first, Ranks: make([]Rank, len(j.ranks))}
 	attached := false
+	sm, simulated := j.memory.(*simMemory)
+	if simulated {
+		res.Simulated = sm.record()
+	}
 	for r := range j.ranks {
 		rk := &j.ranks[r]
 		res.Ranks[r] = rk.Rank
 		attached = attached || rk.State != Starting
 		if j.Verbose {
-			j.log.printf("gasrun: rank %d (pid %d) ended with status %d, %v, %v of processor time", r, rk.Pid, rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
+			j.log.printf("gasrun: %s (pid %d) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
 	}
 	if j.verdict != nil {
@@ -619,7 +644,12 @@ func (j *job) result() (Result, error) {
 		if res.Status = rk.Status; res.Status == 0 {
 			res.Status = StatusFailed
 		}
-		return res, &RankError{Rank: j.first, Pid: rk.Pid, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
+		err := &RankError{Rank: j.first, Pid: rk.Pid, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
+		if simulated {
+			sm.explain(err)
+			res.Failed = err.Rank
+		}
+		return res, err
 	}
 	if !attached {
 		res.Status = StatusFailed
@@ -671,7 +701,7 @@ func Report(w io.Writer, err error) {
 		return
 	}
 	var re *RankError
-	if errors.As(err, &re) && len(re.Last) > 1 {
+	if errors.As(err, &re) && len(re.Last) > 1 && re.Rank >= 0 { // one process has written nothing else
 		fmt.Fprintf(w, "gasrun: last lines of rank %d on standard error:\n", re.Rank)
 		for _, l := range re.Last {
 			fmt.Fprintf(w, "gasrun:   %s\n", l)

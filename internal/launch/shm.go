@@ -6,13 +6,13 @@ import (
 )
 
 func init() {
-	bootstraps["shm"] = func(size int, segment uint64) (Memory, error) {
+	bootstraps["shm"] = bootstrap{ranks: MaxSize, memory: func(size int, segment uint64) (Memory, error) {
 		m, err := shm.CreateJob(size, conduits.Config{MaxSegment: segment})
 		if err != nil {
 			return nil, err
 		}
 		return shmMemory{m}, nil
-	}
+	}}
 }
 
 // shmMemory is the memory of a job whose ranks join conduit shm.

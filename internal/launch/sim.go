@@ -1,0 +1,100 @@
+package launch
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+func init() {
+	bootstraps[sim.Name] = bootstrap{ranks: sim.MaxRanks, single: true, memory: func(int, uint64) (Memory, error) {
+		f, err := os.CreateTemp("", "gasrun-sim-")
+		if err != nil {
+			return nil, errs.Resource("launch: file for the state of a simulation: %v", err)
+		}
+		_ = os.Remove(f.Name()) // it goes on without a name
+		return &simMemory{f: f}, nil
+	}}
+}
+
+// simMemory is what the one process of a simulated job says of it: a file that
+// it writes a record without checkpoints to.
+type simMemory struct {
+	f      *os.File
+	mu     sync.Mutex
+	killed string // why the process ended, if not by itself
+	status int
+}
+
+func (m *simMemory) File() *os.File { return m.f }
+
+// record is what the process has said so far.
+func (m *simMemory) record() *sim.Record {
+	fi, err := m.f.Stat()
+	if err != nil || fi.Size() == 0 {
+		return &sim.Record{}
+	}
+	r, err := sim.ReadRecord(io.NewSectionReader(m.f, 0, fi.Size()))
+	if err != nil {
+		return &sim.Record{}
+	}
+	return r
+}
+
+// last is the job that decides: the last one.
+func (m *simMemory) last() *sim.JobRecord {
+	if r := m.record(); len(r.Jobs) > 0 {
+		return r.Jobs[len(r.Jobs)-1]
+	}
+	return nil
+}
+
+// State is that of the process: finished if its last job has ended in good
+// order.
+func (m *simMemory) State(int) State {
+	switch j := m.last(); {
+	case j == nil:
+		return Starting
+	case j.End == nil:
+		return Attached
+	case j.End.Failed:
+		return Failed
+	}
+	return Finished
+}
+
+func (m *simMemory) Fail(_, status int, cause string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.killed == "" {
+		m.status, m.killed = status, cause
+	}
+}
+
+func (m *simMemory) Failure() (rank, status int, cause string, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return 0, m.status, m.killed, m.killed != ""
+}
+
+func (m *simMemory) Close() error { return m.f.Close() }
+
+// explain names the simulated rank that failed instead of the process, if the
+// process said so before it ended by itself.
+func (m *simMemory) explain(e *RankError) {
+	e.Rank = -1
+	if e.Status == 0 {
+		e.Status = StatusFailed
+	}
+	j := m.last()
+	if j == nil || j.End == nil || !j.End.Failed || e.Signal != 0 {
+		return
+	}
+	e.Rank, e.Last = j.End.Rank, nil
+	e.Cause = fmt.Sprintf("failed at %v of virtual time: %s", time.Duration(j.End.Time/sim.Nanosecond), j.End.Error)
+}
