@@ -44,7 +44,7 @@ func (f *Fabric) switchIn(now Time, m *message) {
 	in, out := &f.ports[m.src], &f.ports[m.dst]
 	if in.inHead == none {
 		f.settle(now, m.dst)
-		if m.packets == 1 && in.inHead == none && out.outHead == none && f.links[2*m.src].free <= now && f.links[2*m.dst+1].free <= now {
+		if m.packets == 1 && out.outHead == none && f.links[2*m.src].free <= now && f.links[2*m.dst+1].free <= now {
 			// Nothing is in the way: the message is a single event, and needs
 			// neither slot nor pair. A crosspoint would be full no longer than
 			// its input is busy.

@@ -342,6 +342,33 @@ func TestBadParams(t *testing.T) {
 	}
 }
 
+// Counting begins anew where it is told to.
+func TestResetStats(t *testing.T) {
+	var loop Loop
+	p := extoll
+	f, err := New(p, 2, &loop, func(Time, uint64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Inject(0, 0, 1, 1000, 0)
+	f.Inject(0, 0, 1, 100, 0)
+	loop.Run(f)
+	s := f.Stats()
+	if want := (Stats{
+		Messages: 2, Delivered: 2, Packets: 3, Bytes: 1100, Hops: 6, Delay: 1_000_000, MaxDelay: 1_000_000,
+		Links: 4, Busy: 2_200_000, Busiest: 0, MostBusy: 1_100_000,
+	}); s != want {
+		t.Errorf("%+v, expected %+v", s, want)
+	}
+	if f.LinkBusy(3) != s.MostBusy || f.LinkBusy(2) != 0 {
+		t.Errorf("links busy for %d and %d", f.LinkBusy(3), f.LinkBusy(2))
+	}
+	f.ResetStats()
+	if s := f.Stats(); s != (Stats{Links: 4}) {
+		t.Errorf("%+v after reset", s)
+	}
+}
+
 func TestNames(t *testing.T) {
 	for i := range numTopologies {
 		if got, err := ParseTopology(i.String()); got != i || err != nil {

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -40,6 +41,61 @@ func TestLoop(t *testing.T) {
 			rt.Fatalf("%d events too many", len(l.heap))
 		}
 	})
+}
+
+// The same with more events than rapid likes to draw.
+func TestLoopMany(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		var l Loop
+		var last event
+		// As on busy links: some events soon, some behind all there are.
+		end := Time(0)
+		for n := 0; n < 3000 || len(l.heap) > 0; n++ {
+			for range rng.IntN(3) {
+				switch {
+				case n >= 3000:
+				case rng.IntN(2) == 0:
+					l.Schedule(l.now+rng.Int64N(20), 0, 0)
+				default:
+					end = max(end, l.now) + rng.Int64N(20)
+					l.Schedule(end, 0, 0)
+				}
+			}
+			if len(l.heap) == 0 {
+				continue
+			}
+			e := l.pop()
+			l.now = e.t
+			if e.before(&last) {
+				t.Fatalf("event %d of %d after %d of %d", e.seq, e.t, last.seq, last.t)
+			}
+			last = e
+			for i := 1; i < len(l.heap); i++ {
+				if l.heap[i].before(&l.heap[(i-1)/4]) {
+					t.Fatalf("event %d of %d lies before its parent", i, len(l.heap))
+				}
+			}
+		}
+	}
+}
+
+// RunUntil leaves what is at its end.
+func TestRunUntil(t *testing.T) {
+	var l Loop
+	var got []uint64
+	f, err := New(Params{Latency: 5}, 2, &l, func(_ Time, id uint64) { got = append(got, id) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Inject(0, 0, 1, 0, 1)
+	f.Inject(1, 0, 1, 0, 2)
+	if n := l.RunUntil(f, 6); n != 1 || l.Now() != 6 || !slices.Equal(got, []uint64{1}) {
+		t.Errorf("%d events, %v delivered, %d now", n, got, l.Now())
+	}
+	if n := l.Run(f); n != 1 || l.Now() != 6 || !slices.Equal(got, []uint64{1, 2}) {
+		t.Errorf("%d events, %v delivered, %d now", n, got, l.Now())
+	}
 }
 
 func checkPop(t *rapid.T, l *Loop, want event) {
