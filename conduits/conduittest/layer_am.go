@@ -847,8 +847,8 @@ func amMisuse(c *ctx) {
 	for _, m := range []struct {
 		what  string
 		debug bool
-		culp  int // who breaks the rule: 1 gets the request of 0
-		name  string
+		culp  int    // who breaks the rule: 1 gets the request of 0
+		name  string // in the error; a token that is kept may name another handler
 		on    func(s *stack, t *am.Token) error
 		reply func(s *stack, t *am.Token) error
 		after func(s *stack) error
@@ -896,7 +896,7 @@ func amMisuse(c *ctx) {
 			reply: func(s *stack, t *am.Token) error { return s.am.RequestShort(1, other) },
 		},
 		{
-			what: "a reply after the handler", culp: 1, name: "start", on: func(s *stack, t *am.Token) error { kept = t; return nil },
+			what: "a reply after the handler", culp: 1, name: "handler", on: func(s *stack, t *am.Token) error { kept = t; return nil },
 			after: func(s *stack) error { return kept.ReplyShort(other) },
 		},
 	} {
@@ -905,12 +905,18 @@ func amMisuse(c *ctx) {
 		c.fails(2, layers{debug: m.debug, handlers: func(s *stack) []am.Entry {
 			return []am.Entry{
 				{Index: start, Name: "start", Fn: func(t *am.Token, _ []uint32, _ []byte) {
-					got[s.rank] = m.on(s, t)
+					if got[s.rank] = m.on(s, t); got[s.rank] == nil && s.rank == m.culp && m.after == nil {
+						s.Errorf("%s: no error", m.what) // and nobody would be told
+					}
 					ran.Store(true)
 					s.ep.Wake(s.rank)
 				}},
 				{Index: other, Name: "other", Fn: func(*am.Token, []uint32, []byte) {}, Args: am.AnyArgs},
-				{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, _ []byte) { got[s.rank] = m.reply(s, t) }},
+				{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, _ []byte) {
+					if got[s.rank] = m.reply(s, t); got[s.rank] == nil {
+						s.Errorf("%s: no error", m.what)
+					}
+				}},
 			}
 		}}, func(s *doomed) {
 			if s.rank == 0 {
