@@ -638,3 +638,32 @@ func TestMisuse(t *testing.T) {
 	}()
 	n.ep.Commit(0, conduits.Request, s, 0, 0)
 }
+
+// TestNobodySleepsOnAMessage: who parks while a message is kept comes back, also
+// when another goroutine kept it.
+func TestNobodySleepsOnAMessage(t *testing.T) {
+	cfg := chaos.Calm()
+	cfg.Delay, cfg.Patience = 1, 1<<40
+	eps, err := chaos.Local(shm.Local, cfg)(1, conduits.Config{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, eps[0])
+	if err := n.ep.Attach(conduits.AttachConfig{Receiver: n}); err != nil {
+		t.Fatal(err)
+	}
+	send := func() {
+		if st := n.ep.Send(0, conduits.Request, 1, []uint32{1}); st != conduits.Ready || n.ep.Poll() != 0 {
+			t.Errorf("sent with %v, and a poll ran it", st)
+		}
+	}
+	// Kept after Arm: the poll that keeps it rouses.
+	tk := n.ep.Arm(nil)
+	send()
+	n.ep.Park(tk)
+	// Kept before: Park looks.
+	n.ep.Park(n.ep.Arm(nil))
+	if c, _ := chaos.Done(n.ep); c.Delayed != 1 || c.Woken != 0 {
+		t.Errorf("%+v", c)
+	}
+}
