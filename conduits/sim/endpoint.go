@@ -187,12 +187,14 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	if e.closed || e.crashed || j.err != nil && e.Err() != nil {
 		return conduits.Dead
 	}
-	if j.eps[dst].closed && j.err == nil {
+	// One that has crashed seems to be there until that is detected.
+	left := j.eps[dst].closed && !j.eps[dst].crashed
+	if left && j.err == nil {
 		return conduits.Dead
 	}
 	p := e.pairs.of(dst)
 	// Of a rank that has failed, and left, its peers hear first that it failed.
-	if int(p.out[c]) >= j.c.Credits || j.eps[dst].closed {
+	if int(p.out[c]) >= j.c.Credits || left {
 		p.refused[c] = true
 		e.noCredit++
 		return conduits.NoCredit

@@ -85,7 +85,9 @@ const (
 	recordMagic   = "argon-sim-record 1"
 	maxErrorText  = 4096
 	maxRecordLine = 1 << 20
-	same          = "same"
+
+	// ReplaySame is JobRecord.Replay of a job that went as recorded.
+	ReplaySame = "same"
 )
 
 // Header is the record's beginning, up to its jobs.
@@ -157,7 +159,7 @@ func (e *End) line(k int) string {
 }
 
 func replayLine(k int, how string) string {
-	if how == same {
+	if how == ReplaySame {
 		return fmt.Sprintf("replay %d same\n", k)
 	}
 	return fmt.Sprintf("replay %d other %q\n", k, how)
@@ -298,9 +300,9 @@ func (j *JobRecord) read(word, rest string) error {
 		switch {
 		case j.Replay != "":
 			return errForm
-		case how == same && text == "":
-			j.Replay = same
-		case how == "other" && err == nil && v != "" && v != same && strconv.Quote(v) == text:
+		case how == ReplaySame && text == "":
+			j.Replay = ReplaySame
+		case how == "other" && err == nil && v != "" && v != ReplaySame && strconv.Quote(v) == text:
 			j.Replay = v
 		default:
 			return errForm
@@ -409,13 +411,13 @@ func (w *watch) checkpoint(steps, digest uint64) {
 	switch end := w.want.End; {
 	case w.next < len(w.want.Checkpoints) && w.want.Checkpoints[w.next].Steps == steps:
 		if was := w.want.Checkpoints[w.next]; was != c {
-			w.differ("at step %d they are not (recorded at %v, now at %v)", steps, duration(was.Time), duration(c.Time))
+			w.differ("at step %d they are not any more (recorded at %v, now at %v)", steps, duration(was.Time), duration(c.Time))
 			return
 		}
 		w.common = c
 		w.next++
 	case end != nil && steps > end.Steps:
-		w.differ("the recorded one ended after %d steps (%v), this one goes on", end.Steps, end)
+		w.differ("recorded is an end after %d steps (%v), this run goes on", end.Steps, end)
 	}
 }
 
@@ -438,12 +440,13 @@ func (w *watch) end(panicked any) {
 	e := &End{Checkpoint: Checkpoint{j.trace.count, j.trace.digest, j.now}}
 	if j.err != nil {
 		e.Failed, e.Rank, e.Error, e.Time = true, j.failer, j.err.Error(), j.failedAt
+		// The innermost is the cause: rank 2 failed because rank 3 had.
 		var p *conduits.PeerError
-		if errors.As(j.err, &p) {
-			e.Rank = p.Rank
-			if p.Op == "" && p.Err != nil {
-				e.Error = p.Err.Error()
+		for err := j.err; errors.As(err, &p); err = p.Err {
+			if e.Rank = p.Rank; p.Err == nil {
+				break
 			}
+			e.Error = p.Err.Error()
 		}
 	}
 	if panicked != nil {
@@ -457,12 +460,12 @@ func (w *watch) end(panicked any) {
 		return
 	}
 	if was := w.want.End; w.diverged == nil && was != nil && *was != *e {
-		w.differ("the recorded one %v after %d steps, this one %v after %d", was, was.Steps, e, e.Steps)
+		w.differ("recorded is an end after %d steps (%v), this run ended after %d (%v)", was.Steps, was, e.Steps, e)
 	} else if w.diverged == nil && was == nil && w.next < len(w.want.Checkpoints) {
 		last := w.want.Checkpoints[len(w.want.Checkpoints)-1]
-		w.differ("the recorded one went on to step %d, this one %v after %d", last.Steps, e, e.Steps)
+		w.differ("recorded are %d steps and more, this run ended after %d (%v)", last.Steps, e.Steps, e)
 	}
-	how := same
+	how := ReplaySame
 	if w.diverged != nil {
 		how = w.diverged.Error()
 	}
