@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -28,6 +29,7 @@ func main() {
 // options is the command line.
 type options struct {
 	launch.Config
+	sim    simulation
 	arg    string
 	dryRun bool
 }
@@ -38,7 +40,7 @@ func usage(w io.Writer) {
 Runs PROGRAM, or builds and runs the main package PACKAGE (a directory, an
 import path, or a .go file), as a job of several ranks on this host.
 
-  -n N            number of ranks (default 1)
+  -n N            number of ranks (default 1; at most 65536, of a simulation 16777216)
   -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+` (default `+launch.DefaultConduit+`, or ARGON_CONDUIT)
   -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
   -l              put "[rank] " before each line of output
@@ -52,6 +54,23 @@ import path, or a .go file), as a job of several ranks on this host.
   -t              say what would be done, and do nothing
   -v, -q          say more, say less
 
+Simulation, with -conduit sim: one process runs all ranks in virtual time, and
+the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
+
+  -seed S         seed (default 0, or that of ARGON_SIM, as with all options here)
+  -profile P      machine: `+strings.Join(sim.Profiles(), ", ")+` (default extoll)
+  -topology T     network: crossbar, torus, fattree
+  -queue Q        queues at the inputs of a crossbar: voq, single
+  -fault SPEC     what goes wrong, comma-separated; may be repeated: jitter=TIME,
+                  slow=RANKxFACTOR, stall=RANK@TIME+TIME, crash=RANK@TIME,
+                  crash=RANK#EVENT, partition=RANK-RANK@TIME+TIME, detect=TIME; of
+                  datagrams drop=P, dup=P, corrupt=P, truncate=P, delay=P
+  -limit D        end the job after so much virtual time
+  -sim OPTIONS    any other option of a simulation, such as latency=1us,credits=4
+  -trace FILE     write everything that happens to FILE
+  -record FILE    write to FILE what it takes to do the same again
+  -replay FILE    do again what FILE has recorded, and see whether it is the same
+
 Exit status: that of the rank that failed first (128 plus the signal's number if
 one killed it); 0 if all ended in good order; 1 if the job failed otherwise; 2 for
 bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
@@ -62,17 +81,11 @@ bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
 func parse(args []string) (options, error) {
 	var o options
 	o.Conduit = os.Getenv(launch.EnvConduit)
+	size := "1"
 	f := flag.NewFlagSet("gasrun", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Usage = func() {}
-	f.Func("n", "", func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > launch.MaxSize {
-			return fmt.Errorf("a job has 1 to %d ranks", launch.MaxSize)
-		}
-		o.Size = n
-		return nil
-	})
+	f.StringVar(&size, "n", size, "")
 	f.StringVar(&o.Conduit, "conduit", o.Conduit, "")
 	f.Func("segment", "", func(s string) (err error) {
 		o.Segment, err = launch.ParseSize(s)
@@ -117,6 +130,7 @@ func parse(args []string) (options, error) {
 		o.Freeze = append(o.Freeze, r)
 		return nil
 	})
+	o.sim.flags(f)
 	f.BoolVar(&o.dryRun, "t", false, "")
 	f.BoolVar(&o.Verbose, "v", false, "")
 	f.BoolVar(&o.Quiet, "q", false, "")
@@ -125,6 +139,15 @@ func parse(args []string) (options, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	if err := o.sim.finish(&o, given); err != nil {
+		return o, err
+	}
+	if o.Size == 0 {
+		var err error
+		if o.Size, err = strconv.Atoi(size); err != nil || o.Size < 1 || o.Size > launch.MaxRanks(o.Conduit) {
+			return o, fmt.Errorf("invalid value %q for flag -n: a job has 1 to %d ranks", size, launch.MaxRanks(o.Conduit))
+		}
+	}
 	switch {
 	case given["v"] && given["q"] && o.Verbose && o.Quiet:
 		return o, errors.New("-v and -q exclude each other")
@@ -134,11 +157,14 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-output-dir: the name is empty")
 	case given["wdir"] && o.Dir == "":
 		return o, errors.New("-wdir: the name is empty")
-	case f.NArg() == 0:
+	case f.NArg() == 0 && o.sim.old == nil:
 		return o, errors.New("no program given")
 	}
 	if given["kill-grace"] && o.KillGrace == 0 {
 		o.KillGrace = -1
+	}
+	if f.NArg() == 0 {
+		return o, o.sim.recorded(&o)
 	}
 	o.arg, o.Args = f.Arg(0), f.Args()[1:]
 	return o, nil
@@ -164,7 +190,7 @@ func run(args []string) int {
 	c := &o.Config
 	c.EnsureDefaults()
 	c.Program = target.String()
-	if err := c.Validate(); err != nil {
+	if err := errors.Join(c.Validate(), o.sim.validate(c)); err != nil {
 		complain(err)
 		return launch.StatusUsage
 	}
@@ -206,12 +232,18 @@ func run(args []string) int {
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Exclusive = true
 	c.Guard = "/proc/self/exe"
+	if err := o.sim.begin(&o); err != nil {
+		complain(err)
+		return launch.StatusFailed
+	}
 	res, err := launch.Run(context.Background(), *c)
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head
 	}
-	launch.Report(os.Stderr, err)
-	return res.Status
+	if diverged(res) < 0 { // else that is the reason, and end says it
+		launch.Report(os.Stderr, err)
+	}
+	return o.sim.end(os.Stderr, &o, res)
 }
 
 // build builds target in dir. by is the signal that ended it, or 0.
@@ -323,7 +355,11 @@ func plan(w io.Writer, o *options, t launch.Target) {
 		program = "TEMPORARY"
 	}
 	for r, env := range o.Plan() {
-		fmt.Fprintf(w, "rank %d:", r)
+		if o.Conduit == sim.Name {
+			fmt.Fprintf(w, "ranks 0..%d in one process:", o.Size-1)
+		} else {
+			fmt.Fprintf(w, "rank %d:", r)
+		}
 		if o.Dir != "" {
 			fmt.Fprint(w, " cd ", quote(o.Dir), " &&")
 		}

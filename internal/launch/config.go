@@ -220,14 +220,16 @@ func (c *Config) Validate() error {
 			bad("launch: %q is not VARIABLE=VALUE (-x)", kv)
 		case strings.ContainsRune(kv, 0):
 			bad("launch: variable %q holds a zero byte (-x)", k)
-		case isOwnEnv(k):
+		case Reserved(k):
 			bad("launch: variable %s is set by the launcher; it has flags for what can be chosen (-x)", k)
 		}
 	}
 	return errors.Join(all...)
 }
 
-func isOwnEnv(key string) bool {
+// Reserved says whether the variable is one that the launcher itself sets for
+// ranks.
+func Reserved(key string) bool {
 	for _, k := range ownEnv {
 		if k == key {
 			return true
@@ -240,7 +242,7 @@ func isOwnEnv(key string) bool {
 func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 	env := make([]string, 0, 64)
 	for _, kv := range os.Environ() {
-		if k, _, _ := strings.Cut(kv, "="); !isOwnEnv(k) {
+		if k, _, _ := strings.Cut(kv, "="); !Reserved(k) {
 			env = append(env, kv)
 		}
 	}
@@ -289,7 +291,7 @@ func (c *Config) Plan() [][]string {
 	for r := range plan {
 		plan[r] = append(plan[r], c.Env...)
 		for _, kv := range c.environ("", r, nil) {
-			if k, v, _ := strings.Cut(kv, "="); isOwnEnv(k) && v != "" {
+			if k, v, _ := strings.Cut(kv, "="); Reserved(k) && v != "" {
 				plan[r] = append(plan[r], kv)
 			}
 		}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// simulation is what the command line says of a simulated job.
+type simulation struct {
+	options               string // -sim
+	seed, profile         string
+	topology, queue       string
+	limit                 string
+	faults                []string
+	trace, record, replay string // files
+
+	used  []string    // flags that were given
+	conf  sim.Config  // what all of this comes to
+	old   *sim.Record // of -replay
+	bin   string      // hash of the executable that runs
+	other bool        // it is not the one that was recorded
+}
+
+// flags defines the flags.
+func (s *simulation) flags(f *flag.FlagSet) {
+	for _, d := range []struct {
+		name string
+		to   *string
+	}{
+		{"sim", &s.options},
+		{"seed", &s.seed},
+		{"profile", &s.profile},
+		{"topology", &s.topology},
+		{"queue", &s.queue},
+		{"limit", &s.limit},
+		{"trace", &s.trace},
+		{"record", &s.record},
+		{"replay", &s.replay},
+	} {
+		f.StringVar(d.to, d.name, "", "")
+	}
+	f.Func("fault", "", func(v string) error { s.faults = append(s.faults, v); return nil })
+}
+
+// simFlags are the flags of a simulation.
+var simFlags = []string{"sim", "seed", "profile", "topology", "queue", "limit", "fault", "trace", "record", "replay"}
+
+// faultKeys are the options that are faults.
+var faultKeys = []string{"jitter", "slow", "stall", "crash", "partition", "detect", "drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
+
+// finish brings the flags together, over what the environment says.
+func (s *simulation) finish(o *options, given map[string]bool) error {
+	for _, name := range simFlags {
+		if given[name] {
+			s.used = append(s.used, "-"+name)
+		}
+	}
+	if given["replay"] {
+		if s.replay == "" {
+			return errors.New("-replay: the name is empty")
+		}
+		return s.load(o, given)
+	}
+	if o.Conduit != sim.Name {
+		if len(s.used) > 0 {
+			return fmt.Errorf("%s: only for simulated jobs (-conduit sim)", strings.Join(s.used, ", "))
+		}
+		return nil
+	}
+	for _, v := range []struct{ name, value string }{{"-trace", s.trace}, {"-record", s.record}} {
+		if given[v.name[1:]] && v.value == "" {
+			return fmt.Errorf("%s: the name is empty", v.name)
+		}
+	}
+	if s.trace == "" {
+		s.trace = os.Getenv(sim.EnvTrace)
+	}
+	if s.record == "" {
+		s.record = os.Getenv(sim.EnvRecord)
+	}
+	var all []error
+	set := func(options string) {
+		if err := s.conf.Set(options); err != nil {
+			all = append(all, err)
+		}
+	}
+	set(os.Getenv(sim.EnvOptions))
+	set(s.options)
+	for _, v := range []struct{ key, value string }{{"profile", s.profile}, {"seed", s.seed}, {"topology", s.topology}, {"queue", s.queue}, {"limit", s.limit}} {
+		if !given[v.key] {
+			continue
+		}
+		if v.value == "" || strings.ContainsAny(v.value, " ,\t\n") {
+			all = append(all, fmt.Errorf("invalid value %q for flag -%s", v.value, v.key))
+			continue
+		}
+		set(v.key + "=" + v.value)
+	}
+	for _, f := range s.faults {
+		for _, one := range strings.Split(f, ",") {
+			if key, _, _ := strings.Cut(one, "="); !slices.Contains(faultKeys, key) {
+				all = append(all, fmt.Errorf("invalid value %q for flag -fault: %q is no fault; there are %s", f, one, strings.Join(faultKeys, ", ")))
+				f = ""
+				break
+			}
+		}
+		set(f)
+	}
+	return errors.Join(all...)
+}
+
+// load takes everything from the record to be replayed.
+func (s *simulation) load(o *options, given map[string]bool) error {
+	for _, name := range append([]string{"n", "segment"}, simFlags...) {
+		if given[name] && name != "replay" && name != "trace" && name != "record" {
+			return fmt.Errorf("-%s and -replay exclude each other: the record decides", name)
+		}
+	}
+	if given["conduit"] && o.Conduit != sim.Name {
+		return fmt.Errorf("-replay: conduit %s has no records, only %s has", o.Conduit, sim.Name)
+	}
+	f, err := os.Open(s.replay)
+	if err != nil {
+		return fmt.Errorf("-replay: %w", err)
+	}
+	defer f.Close()
+	if s.old, err = sim.ReadRecord(f); err != nil {
+		return fmt.Errorf("-replay: %s: %w", s.replay, err)
+	}
+	old := s.old
+	if len(old.Jobs) == 0 {
+		return fmt.Errorf("-replay: %s: no job had begun when the record ended", s.replay)
+	}
+	if s.record != "" && same(s.record, s.replay) {
+		return fmt.Errorf("-record and -replay name the same file, %s", s.record)
+	}
+	if err := s.conf.Set(old.Options); err != nil {
+		return fmt.Errorf("-replay: %s: %w", s.replay, err)
+	}
+	o.Conduit = sim.Name
+	if o.Size = old.Ranks; o.Size == 0 { // recorded without gasrun
+		o.Size = old.Jobs[0].Ranks
+	}
+	if err := s.environment(o); err != nil {
+		return err
+	}
+	if !given["wdir"] {
+		o.Dir = old.Dir
+	}
+	return nil
+}
+
+// environment restores the variables of the record.
+func (s *simulation) environment(o *options) error {
+	var env []string
+	set := map[string]bool{}
+	for _, kv := range s.old.Env {
+		k, v, _ := strings.Cut(kv, "=")
+		set[k] = true
+		if k != launch.EnvSegment {
+			env = append(env, kv)
+			continue
+		}
+		var err error
+		if o.Segment, err = launch.ParseSize(v); err != nil {
+			return fmt.Errorf("-replay: %s: %s: %w", s.replay, kv, err)
+		}
+	}
+	for _, kv := range os.Environ() {
+		if k, _, _ := strings.Cut(kv, "="); ofProgram(k) && !set[k] {
+			env = append(env, k+"=") // as if it were not there
+		}
+	}
+	o.Env = append(env, o.Env...)
+	return nil
+}
+
+// ofProgram says whether variable key is for the program, and not one that says
+// what the launcher and the simulation have flags for.
+func ofProgram(key string) bool {
+	return strings.HasPrefix(key, "ARGON_") && !launch.Reserved(key) && !strings.HasPrefix(key, sim.EnvOptions)
+}
+
+func same(a, b string) bool {
+	fa, err := os.Stat(a)
+	fb, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(fa, fb)
+}
+
+// recorded takes program and arguments from the record.
+func (s *simulation) recorded(o *options) error {
+	if s.old.Program == "" {
+		return fmt.Errorf("no program given, and %s, which was written without gasrun, does not name it", s.replay)
+	}
+	o.arg, o.Args = s.old.Program, s.old.Args
+	return nil
+}
+
+// validate says what is wrong with the simulation of c, once c has its defaults.
+func (s *simulation) validate(c *launch.Config) error {
+	if c.Conduit != sim.Name {
+		return nil
+	}
+	o := s.conf
+	if c.Segment != 0 {
+		o.MaxSegment = c.Segment
+	}
+	if err := o.Validate(c.Size); err != nil {
+		return err
+	}
+	for _, v := range []struct{ key, file string }{{sim.EnvTrace, s.trace}, {sim.EnvRecord, s.record}, {sim.EnvReplay, s.replay}} {
+		if v.file != "" {
+			abs, err := filepath.Abs(v.file)
+			if err != nil {
+				return err
+			}
+			v.file = abs
+		} else if os.Getenv(v.key) == "" {
+			continue
+		}
+		c.Env = append(c.Env, v.key+"="+v.file)
+	}
+	c.Env = append(c.Env, sim.EnvOptions+"="+s.conf.String())
+	return nil
+}
+
+// begin writes the beginning of the record and remembers which program runs.
+func (s *simulation) begin(o *options) error {
+	if o.Conduit != sim.Name {
+		return nil
+	}
+	if s.record != "" || s.old != nil {
+		s.bin = hash(o.Program)
+		s.other = s.old != nil && s.bin != "" && s.old.Binary != "" && s.bin != s.old.Binary
+	}
+	if s.record == "" {
+		return nil
+	}
+	r := sim.Record{Program: o.arg, Args: o.Args, Dir: o.Dir, Binary: s.bin, Ranks: o.Size, Options: s.conf.String()}
+	set := map[string]string{}
+	for _, kv := range os.Environ() {
+		if k, v, _ := strings.Cut(kv, "="); ofProgram(k) {
+			set[k] = v
+		}
+	}
+	for _, kv := range o.Env { // -x
+		if k, v, _ := strings.Cut(kv, "="); !strings.HasPrefix(k, sim.EnvOptions) {
+			set[k] = v
+		}
+	}
+	if o.Segment != 0 {
+		set[launch.EnvSegment] = strconv.FormatUint(o.Segment, 10)
+	}
+	for k, v := range set {
+		if v != "" {
+			r.Env = append(r.Env, k+"="+v)
+		}
+	}
+	slices.Sort(r.Env)
+	if err := os.WriteFile(s.record, r.Header(), 0o666); err != nil {
+		return fmt.Errorf("record (-record): %w", err)
+	}
+	return nil
+}
+
+// hash is the hash of a program, "" if it cannot be read.
+func hash(program string) string {
+	f, err := os.Open(program)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// end completes the record, says what a replay has found, and returns gasrun's
+// status.
+func (s *simulation) end(w io.Writer, o *options, res launch.Result) int {
+	if o.Conduit != sim.Name || res.Simulated == nil {
+		return res.Status
+	}
+	exit := ""
+	if len(res.Ranks) == 1 {
+		exit = fmt.Sprintf("status %d", res.Ranks[0].Status)
+		if sig := res.Ranks[0].Signal; sig != 0 {
+			exit = sys.SignalName(sig)
+		}
+	}
+	if s.record != "" && exit != "" {
+		if err := appendLine(s.record, "exit "+exit); err != nil {
+			fmt.Fprintf(w, "gasrun: the record is not complete: %v (-record)\n", err)
+		}
+	}
+	if s.old == nil {
+		return res.Status
+	}
+	if res.Status == launch.StatusTimeout || res.Status == launch.StatusQuit || res.Status > 128 && len(res.Ranks) == 1 && res.Ranks[0].Signal == syscall.Signal(res.Status-128) && exit != s.old.Exit {
+		fmt.Fprintf(w, "gasrun: not repeated to its end: %s\n", s.replay)
+		return res.Status
+	}
+	status := launch.StatusFailed
+	how := ""
+	jobs := res.Simulated.Jobs
+	bad := diverged(res)
+	switch {
+	case bad >= 0:
+		how = fmt.Sprintf("NOT reproduced: job %d: %s", bad+1, strings.TrimPrefix(jobs[bad].Replay, "sim: "))
+	case len(jobs) < len(s.old.Jobs):
+		how = fmt.Sprintf("NOT reproduced: the program has opened %d jobs, recorded are %d", len(jobs), len(s.old.Jobs))
+	case s.old.Exit == "":
+		status = 0
+		how = "the same as far as it is recorded: the record ends before the process did"
+	case s.old.Exit != exit:
+		how = fmt.Sprintf("NOT reproduced: the jobs are the same, but the process ended with %s, recorded is %s", exit, s.old.Exit)
+	default:
+		status = 0
+		how = "reproduced: " + outcome(s.old)
+	}
+	if s.other {
+		how += "\nthe executable is not the one that was recorded"
+	}
+	if s.old.Program != "" && !slices.Equal(o.Args, s.old.Args) {
+		how += fmt.Sprintf("\nthe arguments are %q, recorded are %q", o.Args, s.old.Args)
+	}
+	for i, l := range strings.Split(how, "\n") {
+		if i == 0 {
+			l = s.replay + ": " + l
+		}
+		fmt.Fprintln(w, "gasrun: "+l)
+	}
+	return status
+}
+
+// diverged is the index of the job that is not as recorded, or -1.
+func diverged(res launch.Result) int {
+	if res.Simulated == nil {
+		return -1
+	}
+	return slices.IndexFunc(res.Simulated.Jobs, func(j *sim.JobRecord) bool { return j.Replay != "" && j.Replay != sim.ReplaySame })
+}
+
+// outcome is how the recorded process ended.
+func outcome(r *sim.Record) string {
+	last := r.Jobs[len(r.Jobs)-1].End
+	if last == nil {
+		return "the process ended with " + r.Exit + " before the job did"
+	}
+	return last.String()
+}
+
+func appendLine(file, line string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, line)
+	return errors.Join(err, f.Close())
+}
