@@ -47,10 +47,23 @@ func amLimits(c *ctx) {
 		name string
 		v    any
 	}{
-		{"Short", am.Short}, {"Medium", am.Medium}, {"Long", am.Long}, {"Request", am.Request}, {"Reply", am.Reply},
-		{"Anonymous", barrier.Anonymous}, {"Mismatch", barrier.Mismatch}, {"Puts", extended.Puts}, {"Gets", extended.Gets},
-		{"ErrNotInit", gas.ErrNotInit}, {"ErrResource", gas.ErrResource}, {"ErrBadArg", gas.ErrBadArg}, {"ErrNotReady", gas.ErrNotReady},
-		{"ErrBarrierMismatch", gas.ErrBarrierMismatch}, {"ErrNotSupported", gas.ErrNotSupported}, {"ErrClosed", gas.ErrClosed}, {"ErrPeer", gas.ErrPeer},
+		{"Short", am.Short},
+		{"Medium", am.Medium},
+		{"Long", am.Long},
+		{"Request", am.Request},
+		{"Reply", am.Reply},
+		{"Anonymous", barrier.Anonymous},
+		{"Mismatch", barrier.Mismatch},
+		{"Puts", extended.Puts},
+		{"Gets", extended.Gets},
+		{"ErrNotInit", gas.ErrNotInit},
+		{"ErrResource", gas.ErrResource},
+		{"ErrBadArg", gas.ErrBadArg},
+		{"ErrNotReady", gas.ErrNotReady},
+		{"ErrBarrierMismatch", gas.ErrBarrierMismatch},
+		{"ErrNotSupported", gas.ErrNotSupported},
+		{"ErrClosed", gas.ErrClosed},
+		{"ErrPeer", gas.ErrPeer},
 	} {
 		if o := distinct[k.v]; o != "" {
 			c.Errorf("%s and %s are the same", o, k.name)
@@ -442,7 +455,6 @@ func amEmpty(c *ctx) {
 	addrs := []segment.NLA{at(0), at(1), at(3), at(13), at(segment.PageSize - 1), at(segment.PageSize), at(segment.PageSize + 7), at(1<<30 + 5), 0, 1, segment.NLALimit - 1}
 	type rank struct {
 		done atomic.Int32
-		to   segment.NLA
 	}
 	var ranks [n]rank
 	var sizes [n]uint64
