@@ -44,6 +44,7 @@ func (s *side) Receive(*conduits.Message) {
 func (s *side) Complete(_ uint64, _ conduits.Event, _ uint64, err error) {
 	s.done++
 	s.failed = errors.Join(s.failed, err)
+	s.final = virtual(s.ep)
 }
 
 // virtual is a rank's clock, ns.
@@ -253,6 +254,34 @@ func interval(p sim.Profile, t transfer, size int) (ns float64, err error) {
 	return ns, err
 }
 
+// putInterval is the time between completions of puts of 8 bytes at their
+// initiator, ns.
+func putInterval(p sim.Profile) (ns float64, err error) {
+	const warm, rounds, under = 200, 1000, 64
+	err = pair(p, func(s *side) error {
+		if s.rank == 1 {
+			return s.until(func() bool { return s.got == 1 })
+		}
+		for k := range warm + rounds {
+			if _, err := s.ep.Put(1, pairData, s.src[:8], conduits.RemoteDone, 1); err != nil {
+				return err
+			}
+			if err := s.until(func() bool { return s.done > k-under }); err != nil {
+				return err
+			}
+			if k == warm+under {
+				s.first, s.warm = s.final, s.done
+			}
+		}
+		if err := s.until(func() bool { return s.done == warm+rounds }); err != nil {
+			return err
+		}
+		ns = (s.final - s.first) / float64(s.done-s.warm)
+		return s.message(0)
+	})
+	return ns, err
+}
+
 // steps is how often a transfer takes each of the steps of table 9-2.
 type steps struct{ dmaRead, atu, trips, dmaWrite, pio, units int }
 
@@ -330,18 +359,21 @@ func rates(s *study) error {
 		return err
 	}
 	p := s.o.profile
+	stream := func(p sim.Profile, t transfer) func() (float64, error) {
+		return func() (float64, error) { return interval(p, t, 8) }
+	}
 	for _, r := range []struct {
 		name     string
-		p        sim.Profile
-		t        transfer
+		run      func() (float64, error)
 		gap      sim.Time
 		measured float64
 	}{
-		{"VELO", p, velo(&p), p.MessageGap, 5.5e6},
-		{"notification put", p, notifPut, p.RMAGap, 2.6e6},
-		{"put, notification", reading(p), put, p.PutGap, 1.375e6},
+		{"VELO", stream(p, velo(&p)), p.MessageGap, 5.5e6},
+		{"notification put", stream(p, notifPut), p.RMAGap, 2.6e6},
+		{"put, noticed at the target", stream(reading(p), put), p.PutGap, 1.375e6},
+		{"put, noticed at the initiator", func() (float64, error) { return putInterval(reading(p)) }, p.PutGap, 1.375e6},
 	} {
-		ns, err := interval(r.p, r.t, 8)
+		ns, err := r.run()
 		if err != nil {
 			return err
 		}

@@ -96,8 +96,8 @@ func TestSteps(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	l := simulated(t, "-run", "thesis/rate")
-	if len(l) != 3 {
-		t.Fatalf("%d rates, want 3", len(l))
+	if len(l) != 4 {
+		t.Fatalf("%d rates, want 4", len(l))
 	}
 	for _, f := range l {
 		if math.Abs(f.Diff) > 0.2 || math.Abs(f.Value/f.Expected-1) > 0.002 || f.Metric != rate {
@@ -319,7 +319,7 @@ func TestSimAlone(t *testing.T) {
 	if err := simulate(*o.sim, io.Discard); err == nil || !strings.Contains(err.Error(), "ARGON_RANKS is set") {
 		t.Errorf("ARGON_RANKS=3: %v", err)
 	}
-	r := testjob.RunConfig(t, 2, "gasbench", testjob.Config{Args: []string{"-conduit", "sim"}}).Want(t, 1)
+	r := testjob.RunConfig(t, 1, "gasbench", testjob.Config{Args: []string{"-conduit", "sim"}}).Want(t, 1)
 	if !strings.Contains(r.Stderr[0], "without gasrun") {
 		t.Errorf("as a rank it says %q", r.Stderr[0])
 	}
