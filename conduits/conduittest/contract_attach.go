@@ -56,6 +56,11 @@ func checkIdentity(c *ctx) {
 			if ep.Stats(&s); s.Sent != [2]uint64{} || s.Received != [2]uint64{} || s.NoCredit+s.Puts+s.Gets+s.Atomics != 0 {
 				p.Fatalf("before anything happened: %+v", s)
 			}
+			if p.rank == n/2 { // long enough for the others to be asleep in Attach
+				for range 2000 {
+					p.yieldOnce()
+				}
+			}
 			p.attach(0, &sink{})
 			look("after attach")
 			if ep.Limits() != l || limits[0] != l {

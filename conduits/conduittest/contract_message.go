@@ -191,8 +191,9 @@ func checkCancel(c *ctx) {
 // checkPolling: Poll and Spin inside a handler run nothing, PollReplies runs no
 // requests, and Polling tells the goroutine in a handler from others.
 func checkPolling(c *ctx) {
-	c.run(2, conduits.Config{}, func(p *peer) {
-		const requests = 12
+	const n, each = 3, 8
+	const requests = n * each
+	c.run(n, conduits.Config{}, func(p *peer) {
 		var handled, replied int
 		s := &sink{}
 		s.receive = func(m *conduits.Message) {
@@ -209,7 +210,8 @@ func checkPolling(c *ctx) {
 				p.Errorf("Spin in a handler ran %d", n)
 			}
 			for range 5 {
-				s.pollReplies() // more requests are there, and must stay there
+				s.pollReplies() // more requests are there, of others too, and must stay there
+				p.yieldOnce()
 			}
 			if handled != before {
 				p.Errorf("%d requests ran in a handler", handled-before)
@@ -222,8 +224,8 @@ func checkPolling(c *ctx) {
 		if p.ep.Polling() {
 			p.Errorf("polling outside of handlers")
 		}
-		for range requests {
-			p.reserve(func() conduits.Status { return p.ep.Send(1-p.rank, conduits.Request, 1, nil) })
+		for i := range requests {
+			p.reserve(func() conduits.Status { return p.ep.Send(i%n, conduits.Request, 1, nil) })
 		}
 		p.wait("requests and replies", func() bool { return handled == requests && replied == requests })
 		if p.ep.Polling() {
@@ -236,8 +238,9 @@ func checkPolling(c *ctx) {
 // checkOneReceiver: however many goroutines poll, one runs handlers, and the
 // others' polls return at once.
 func checkOneReceiver(c *ctx) {
-	c.run(2, conduits.Config{}, func(p *peer) {
-		const messages, pollers = 60, 3
+	const n, pollers = 3, 3
+	const messages = 20 * n
+	c.run(n, conduits.Config{}, func(p *peer) {
 		var handled, over atomic.Int32
 		s := &sink{}
 		s.receive = func(*conduits.Message) {
@@ -249,8 +252,8 @@ func checkOneReceiver(c *ctx) {
 		p.attach(0, s)
 		p.threads(pollers+1, func(i int) {
 			if i == pollers {
-				for range messages {
-					p.reserve(func() conduits.Status { return p.ep.Send(1-p.rank, conduits.Request, 1, nil) })
+				for i := range messages { // from several at once
+					p.reserve(func() conduits.Status { return p.ep.Send(i%n, conduits.Request, 1, nil) })
 				}
 				p.wait("messages", func() bool { return handled.Load() == messages })
 				over.Store(1)

@@ -592,14 +592,22 @@ func checkRights(c *ctx) {
 				}
 			}
 			for _, n := range []int{4, 8, 13} {
-				if dst != p.rank {
+				if dst == p.rank { // rights are those of peers
+					r.denied("own", dst, at(mine(p.rank)), n, true, true, true)
+				} else {
 					r.denied(g.String(), dst, at(mine(p.rank)), n, g&segment.RightWrite != 0, g&segment.RightRead != 0, g&segment.RightAtomic != 0)
 				}
 			}
 		}
 		r.over()
 		p.meet()
+		if v := views[p.rank-first]; v != segment.NewView(v.Base, segment.PageSize, all) {
+			p.Fatalf("view of the own segment, which grants others %v: %+v", rights[p.rank], v)
+		}
 		for src := range rights {
+			if src == p.rank {
+				continue
+			}
 			b := memory(p.ep, p.rank, at(mine(src)), 13)
 			var zero [13]byte
 			g := rights[p.rank]
@@ -733,27 +741,51 @@ func checkCounter(c *ctx) {
 	}
 }
 
-// checkWholeWords: of two that put to an aligned word, one is seen, not a
-// mixture.
+// checkWholeWords: of those that put to an aligned word, one is seen, not a
+// mixture. Ranks take turns as the one that reads.
 func checkWholeWords(c *ctx) {
-	for _, n := range []int{2, 3, 5} {
+	const rounds = 10000
+	for _, n := range []int{2, 3} {
 		c.run(n, conduits.Config{}, func(p *peer) {
 			r := newRMA(p)
 			p.attach(segment.PageSize, &r.sink)
 			r.await(r.putWord(p.rank, at(8), 0, 8, bothDone))
 			p.meet()
-			for i := range 2000 {
-				target := i / 200 % n
-				v := 0x0101010101010101 * uint64(p.rank*40+i%40+1)
-				if i%2 == 0 {
-					r.await(r.putBytes(target, at(8), nativeWord(v, 8)))
-				} else {
-					r.await(r.putWord(target, at(8), v, 8, bothDone))
+			o, cookie := r.begin(0) // one for all: what surrounds the operations is to be short
+			again := func(count *atomic.Int64, want conduits.Event, f func() (conduits.Event, error)) {
+				count.Add(1)
+				r.mu.Lock()
+				o.want = want
+				r.mu.Unlock()
+				ev, err := f()
+				r.must(err)
+				r.done(cookie, ev, true, 0)
+				r.await(o)
+			}
+			b := make([]byte, 8)
+			for turn := range n {
+				for i := range rounds {
+					v := 0x0101010101010101 * uint64(p.rank*80+i%80+1)
+					switch {
+					case turn == p.rank:
+						again(&r.gets, conduits.RemoteDone, func() (conduits.Event, error) {
+							return p.ep.Get(b, i%n, at(8), conduits.RemoteDone, cookie)
+						})
+						if got := binary.NativeEndian.Uint64(b); got != got&0xff*0x0101010101010101 {
+							p.Fatalf("a word that nobody put: %#x", got)
+						}
+					case i%2 == 0:
+						binary.NativeEndian.PutUint64(b, v)
+						again(&r.puts, bothDone, func() (conduits.Event, error) {
+							return p.ep.Put(i/2%n, at(8), b, bothDone, cookie)
+						})
+					default:
+						again(&r.puts, bothDone, func() (conduits.Event, error) {
+							return p.ep.PutWord(i/2%n, at(8), v, 8, bothDone, cookie)
+						})
+					}
 				}
-				got := binary.NativeEndian.Uint64(r.read(target, at(8), 8))
-				if got != got&0xff*0x0101010101010101 {
-					p.Fatalf("a word that nobody put: %#x", got)
-				}
+				p.meet()
 			}
 			r.over()
 		})
@@ -814,7 +846,7 @@ func checkPutThenMessage(c *ctx) {
 // checkFence: of two ranks that each store a word, fence, and load the other's,
 // at least one sees the store.
 func checkFence(c *ctx) {
-	const rounds = 3000
+	const rounds = 20000
 	var saw [2][rounds]uint64
 	var ready atomic.Int64
 	c.run(2, conduits.Config{}, func(p *peer) {
