@@ -103,7 +103,6 @@ func TestTraffic(t *testing.T) {
 		p, nodes := shape(rt)
 		msgs := draw(rt, nodes)
 		f, uses := play(rt, p, nodes, msgs)
-		p = f.Params()
 		var delay Time
 		for i, m := range msgs {
 			if m.got == 0 {

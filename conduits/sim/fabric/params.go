@@ -133,8 +133,7 @@ type Params struct {
 	Contention bool
 }
 
-// maxSide bounds sides of a torus and levels' digits so that a position fits
-// into an event.
+// maxSide bounds what is multiplied, far beyond what anybody builds.
 const maxSide = 1 << 20
 
 // EnsureDefaults fills in what is zero and has a default for that many nodes.

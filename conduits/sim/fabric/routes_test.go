@@ -185,8 +185,12 @@ func TestCube(t *testing.T) {
 // Diameter is the longest way there is.
 func TestDiameter(t *testing.T) {
 	for _, p := range []Params{
-		{}, {Topology: Torus}, {Topology: Torus, Dims: [3]int{5, 1, 13}},
-		{Topology: FatTree, Radix: 4}, {Topology: FatTree, Radix: 16}, {Topology: FatTree},
+		{},
+		{Topology: Torus},
+		{Topology: Torus, Dims: [3]int{5, 1, 13}},
+		{Topology: FatTree, Radix: 4},
+		{Topology: FatTree, Radix: 16},
+		{Topology: FatTree},
 	} {
 		for _, nodes := range []int{1, 2, 7, 64, 65} {
 			f := build(t, p, nodes)
