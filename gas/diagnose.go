@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +50,9 @@ func diagnose(r *run) (forget func()) {
 	}
 }
 
+// mostDiagnosed is of how many ranks of this process SIGQUIT is answered.
+const mostDiagnosed = 256
+
 // quit answers SIGQUIT.
 func quit() {
 	d := &running
@@ -56,8 +60,21 @@ func quit() {
 	var out io.Writer = os.Stderr
 	for r := range d.runs {
 		out = r.cfg.Output
-		for _, n := range r.nodes {
+		nodes := r.nodes
+		if len(nodes) > mostDiagnosed {
+			// Of very many those that do not wait tell more than those that wait for
+			// them.
+			nodes = slices.Clone(nodes)
+			slices.SortStableFunc(nodes, func(a, b *Node) int {
+				return min(len(a.ep.Waiting()), 1) - min(len(b.ep.Waiting()), 1)
+			})
+			nodes = nodes[:mostDiagnosed]
+		}
+		for _, n := range nodes {
 			fmt.Fprintln(out, n.diagnosis())
+		}
+		if more := len(r.nodes) - len(nodes); more > 0 {
+			fmt.Fprintf(out, "argon: and %d more ranks\n", more)
 		}
 	}
 	buf := make([]byte, 1<<20)

@@ -325,6 +325,9 @@ func (s *simulation) end(w io.Writer, o *options, res launch.Result) int {
 		how = fmt.Sprintf("NOT reproduced: job %d: %s", bad+1, strings.TrimPrefix(jobs[bad].Replay, "sim: "))
 	case len(jobs) < len(s.old.Jobs):
 		how = fmt.Sprintf("NOT reproduced: the program has opened %d jobs, recorded are %d", len(jobs), len(s.old.Jobs))
+	case s.old.Exit != "" && !sameEnd(jobs[len(jobs)-1], s.old.Jobs[len(s.old.Jobs)-1]):
+		how = fmt.Sprintf("NOT reproduced: the process ended %s, recorded is an end %s",
+			reached(jobs[len(jobs)-1]), reached(s.old.Jobs[len(s.old.Jobs)-1]))
 	case s.old.Exit == "":
 		status = 0
 		how = "the same as far as it is recorded: the record ends before the process did"
@@ -332,7 +335,7 @@ func (s *simulation) end(w io.Writer, o *options, res launch.Result) int {
 		how = fmt.Sprintf("NOT reproduced: the jobs are the same, but the process ended with %s, recorded is %s", exit, s.old.Exit)
 	default:
 		status = 0
-		how = "reproduced: " + outcome(s.old)
+		how, _, _ = strings.Cut("reproduced: "+outcome(s.old), "\n")
 	}
 	if s.other {
 		how += "\nthe executable is not the one that was recorded"
@@ -355,6 +358,24 @@ func diverged(res launch.Result) int {
 		return -1
 	}
 	return slices.IndexFunc(res.Simulated.Jobs, func(j *sim.JobRecord) bool { return j.Replay != "" && j.Replay != sim.ReplaySame })
+}
+
+// sameEnd says whether two jobs have come equally far; those that have ended have
+// been compared by the process.
+func sameEnd(a, b *sim.JobRecord) bool {
+	return (a.End == nil) == (b.End == nil) && (a.End != nil || slices.Equal(a.Checkpoints, b.Checkpoints))
+}
+
+// reached is how far a job has come.
+func reached(j *sim.JobRecord) string {
+	switch n := len(j.Checkpoints); {
+	case j.End != nil:
+		return fmt.Sprintf("after the job had (%v)", j.End)
+	case n == 0:
+		return "soon after the job began"
+	default:
+		return fmt.Sprintf("after step %d of the job", j.Checkpoints[n-1].Steps)
+	}
 }
 
 // outcome is how the recorded process ended.

@@ -21,7 +21,7 @@ const (
 	EnvTrace   = "ARGON_SIM_TRACE"  // file that gets the trace; those of further jobs of the process get .2, .3, ...
 	EnvRecord  = "ARGON_SIM_RECORD" // file that gets the record of the process's jobs
 	EnvReplay  = "ARGON_SIM_REPLAY" // record of a run that this process is to repeat
-	EnvStatus  = "ARGON_SIM_STATUS" // number of an inherited file that gets a record without checkpoints; gasrun's own
+	EnvStatus  = "ARGON_SIM_STATUS" // number of an inherited file that gets a record too; gasrun's own
 )
 
 // session is what the environment asks of the jobs of this process.
@@ -96,10 +96,10 @@ func openSession(env func(string) string) (*session, error) {
 }
 
 // write adds a line to the record, and to what gasrun reads.
-func (s *session) write(line string, checkpoint bool) {
+func (s *session) write(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.status != nil && !checkpoint {
+	if s.status != nil {
 		_, _ = io.WriteString(s.status, line)
 	}
 	if s.record == nil {
@@ -156,10 +156,10 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	k := s.jobs
 	s.mu.Unlock()
 	w := &watch{k: k, write: s.write}
-	s.write(mine.line(k), false)
+	s.write(mine.line(k))
 	if r := s.replay; r != nil {
 		if err := w.follow(r, &mine); err != nil {
-			s.write(replayLine(k, err.Error()), false)
+			s.write(replayLine(k, err.Error()))
 			return nil, err
 		}
 	}

@@ -383,10 +383,10 @@ func kept(steps uint64) bool {
 // recorded one.
 type watch struct {
 	j        *Job
-	k        int                       // number of the job in its process
-	write    func(line string, b bool) // b: a checkpoint
-	want     *JobRecord                // nil: nothing to compare with
-	next     int                       // of want.Checkpoints
+	k        int // number of the job in its process
+	write    func(line string)
+	want     *JobRecord // nil: nothing to compare with
+	next     int        // of want.Checkpoints
 	common   Checkpoint
 	diverged error
 	over     bool
@@ -398,7 +398,7 @@ type watch struct {
 func (w *watch) checkpoint(steps, digest uint64) {
 	c := Checkpoint{steps, digest, w.j.now}
 	if kept(steps) {
-		w.write(c.line(w.k), true)
+		w.write(c.line(w.k))
 	}
 	// What is lost of the trace if the process is killed is little.
 	_ = w.j.Flush()
@@ -455,7 +455,7 @@ func (w *watch) end(panicked any) {
 	if len(e.Error) > maxErrorText {
 		e.Error = e.Error[:maxErrorText]
 	}
-	w.write(e.line(w.k), false)
+	w.write(e.line(w.k))
 	if w.want == nil {
 		return
 	}
@@ -469,5 +469,5 @@ func (w *watch) end(panicked any) {
 	if w.diverged != nil {
 		how = w.diverged.Error()
 	}
-	w.write(replayLine(w.k, how), false)
+	w.write(replayLine(w.k, how))
 }

@@ -23,7 +23,7 @@ func init() {
 }
 
 // simMemory is what the one process of a simulated job says of it: a file that
-// it writes a record without checkpoints to.
+// it writes a record to.
 type simMemory struct {
 	f      *os.File
 	mu     sync.Mutex
@@ -92,7 +92,14 @@ func (m *simMemory) explain(e *RankError) {
 		e.Status = StatusFailed
 	}
 	j := m.last()
-	if j == nil || j.End == nil || !j.End.Failed || e.Signal != 0 {
+	switch {
+	case j == nil:
+		return
+	case j.End == nil && len(j.Checkpoints) > 0:
+		c := j.Checkpoints[len(j.Checkpoints)-1]
+		e.Cause += fmt.Sprintf(" (after more than %d steps and %v of virtual time)", c.Steps, time.Duration(c.Time/sim.Nanosecond))
+		return
+	case j.End == nil || !j.End.Failed || e.Signal != 0:
 		return
 	}
 	e.Rank, e.Last = j.End.Rank, nil
