@@ -13,8 +13,9 @@ import (
 )
 
 var machineChecks = []check{
-	{name: "programs", seeded: true, run: func(c *ctx) { machine(c, false) }},
-	{name: "programs without direct access", seeded: true, run: func(c *ctx) { machine(c, true) }},
+	{name: "programs", seeded: true, run: func(c *ctx) { machine(c, Program{}) }},
+	{name: "programs without direct access", seeded: true, run: func(c *ctx) { machine(c, Program{Hidden: true}) }},
+	{name: "programs on bare endpoints", seeded: true, run: func(c *ctx) { machine(c, Program{Bare: true}) }},
 }
 
 // Program is one run of the state machine: what the ranks of a job do, step
@@ -32,6 +33,9 @@ type Program struct {
 	// Hidden keeps direct access from the layers, so that everything goes
 	// through the conduit.
 	Hidden bool
+	// Bare programs use endpoints without the layers above, and have actions of
+	// their own.
+	Bare bool
 	// Always is extended.Config.AlwaysHandle; Debug is am.Config.Debug.
 	Always, Debug bool
 	// Disseminate makes the barrier send messages, though it may have memory.
@@ -82,6 +86,9 @@ type Step struct {
 //	notify meet tryMeet         barrier: notify, finish by all, try
 //	poll
 //	check                       synchronize everything, compare all memory
+//
+// On bare endpoints, besides drain, poll and check: send (forms reserve, cancel,
+// put, cancelput), bput, bget, bword, batomic, park (until Peer wakes), disarm.
 
 // Replay runs one program on a new job of the conduit that open opens and fails
 // t if anything differs from the model. Run prints failures as a call of it.
@@ -96,19 +103,19 @@ func Replay(t *testing.T, open Open, p Program) {
 }
 
 // programsPerSeed keeps a seed within a second or two.
-const programsPerSeed = 200
+const programsPerSeed = 150
 
 // machine runs random programs.
-func machine(c *ctx, hidden bool) {
-	if text := findFailure(c.open, c.seed, hidden); text != "" {
+func machine(c *ctx, kind Program) {
+	if text := findFailure(c.open, c.seed, kind); text != "" {
 		c.Fatalf("%s", text)
 	}
 }
 
-// findFailure runs the programs of a seed and describes the first that fails, "" if
+// findFailure runs the programs of a kind for a seed and describes the first that fails, "" if
 // none does.
-func findFailure(open Open, seed uint64, hidden bool) string {
-	gen := programs(hidden)
+func findFailure(open Open, seed uint64, kind Program) string {
+	gen := programs(kind)
 	for i := range uint64(programsPerSeed) {
 		p := gen.Example(int(seed*programsPerSeed + i))
 		p.Seed = seed*programsPerSeed + i
@@ -123,16 +130,17 @@ func findFailure(open Open, seed uint64, hidden bool) string {
 // programs generates programs. They are drawn by rapid, but shrunk here: a
 // failure on a conduit whose ranks really run at the same time may need several
 // runs to come again, and each candidate gets them.
-func programs(hidden bool) *rapid.Generator[Program] {
+func programs(kind Program) *rapid.Generator[Program] {
 	return rapid.Custom(func(t *rapid.T) Program {
 		p := Program{
 			Ranks:       rapid.SampledFrom([]int{2, 3, 1, 4, 5, 2, 3}).Draw(t, "ranks"),
-			Hidden:      hidden,
+			Hidden:      kind.Hidden,
+			Bare:        kind.Bare,
 			Always:      rapid.Bool().Draw(t, "always"),
 			Debug:       rapid.Bool().Draw(t, "debug"),
 			Disseminate: rapid.Bool().Draw(t, "disseminate"),
 		}
-		p.Steps = rapid.SliceOfN(steps(p.Ranks), 30, 80).Draw(t, "steps")
+		p.Steps = rapid.SliceOfN(steps(p.Ranks, p.Bare), 30, 80).Draw(t, "steps")
 		// Things happen between steps of one rank at one place more than between
 		// others, so every second step stays where the one before was.
 		for i := range p.Steps {
@@ -155,12 +163,14 @@ var (
 	barrierForms  = []string{"", "", "", "anonymous", "anonymous", "mismatch"}
 )
 
-// actions says what each action may be, and how often it comes.
-var actions = []struct {
+// action says what forms an action may have, and how often it comes.
+type action struct {
 	do     string
 	weight int
 	forms  []string
-}{
+}
+
+var actions = []action{
 	{"short", 6, messageForms},
 	{"medium", 6, messageForms},
 	{"long", 6, messageForms},
@@ -203,7 +213,11 @@ var actions = []struct {
 }
 
 // steps generates steps for a job of n ranks.
-func steps(n int) *rapid.Generator[Step] {
+func steps(n int, bare bool) *rapid.Generator[Step] {
+	actions := actions
+	if bare {
+		actions = bareActions
+	}
 	var which []int
 	for i, a := range actions {
 		for range a.weight {

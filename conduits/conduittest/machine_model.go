@@ -32,6 +32,7 @@ type model struct {
 	open      []bool   // ranks whose access region is open
 	under     []*pending
 	msgs      []*message
+	bare      []*bareMessage
 	moves     []*move
 	step      int // that the moves being written belong to
 
@@ -56,7 +57,9 @@ type pending struct {
 	cat   extended.Category
 	spans []span
 	f     *flight  // of a handle
-	m     *message // of how "message"
+	m     *message // of how "message", unless it is b
+	b     *bareMessage
+	o     *bareOp // of how "bare"
 }
 
 // span is a run of bytes in a segment.
@@ -85,11 +88,17 @@ func newModel(p *Program, l conduits.Limits) *model {
 // plan makes the moves of p.
 func (m *model) plan(p *Program) error {
 	m.step = -1
-	m.start()
+	if p.Bare {
+		m.startBare()
+	} else {
+		m.start()
+	}
 	for i, s := range p.Steps {
 		m.step = i
 		f := plans[s.Do]
-		if f == nil {
+		isBare := slices.ContainsFunc(bareActions, func(a action) bool { return a.do == s.Do })
+		isFull := slices.ContainsFunc(actions, func(a action) bool { return a.do == s.Do })
+		if f == nil || p.Bare && !isBare || !p.Bare && !isFull {
 			return fmt.Errorf("step %d: no action %q", i, s.Do)
 		}
 		s.Rank = mod(s.Rank, m.n)
@@ -143,8 +152,15 @@ func init() {
 		"notify":     (*model).notify,
 		"meet":       (*model).meet,
 		"tryMeet":    (*model).tryMeet,
-		"poll":       func(m *model, s Step) { m.by(s.Rank, func(a *actor) { a.am.Poll() }) },
+		"poll":       func(m *model, s Step) { m.by(s.Rank, func(a *actor) { a.ep.Poll() }) },
 		"check":      func(m *model, _ Step) { m.check() },
+		"send":       (*model).bareSend,
+		"bput":       (*model).barePut,
+		"bget":       (*model).bareGet,
+		"bword":      (*model).bareWord,
+		"batomic":    (*model).bareAtomic,
+		"park":       (*model).park,
+		"disarm":     (*model).disarm,
 	}
 }
 
@@ -247,8 +263,17 @@ func (m *model) finish(q *pending) {
 	case "nb":
 		m.by(q.owner, func(a *actor) { a.wait(q.f) })
 		m.drop(func(p *pending) bool { return p == q })
+	case "bare":
+		m.by(q.owner, func(a *actor) { a.finishOp(q.o) })
+		m.drop(func(p *pending) bool { return p == q })
 	case "message":
-		m.by(q.owner, func(a *actor) { a.awaitMessage(q.m) })
+		m.by(q.owner, func(a *actor) {
+			if q.b != nil {
+				a.awaitBare(q.b)
+			} else {
+				a.awaitMessage(q.m)
+			}
+		})
 		m.drop(func(p *pending) bool { return p == q })
 	case "region":
 		m.finish(m.endRegion(q.owner))
@@ -560,10 +585,19 @@ func (m *model) check() {
 	want := m.snapshot()
 	m.together(func(a *actor) {
 		for _, r := range []int{a.rank, (a.rank + 1) % m.n} {
-			got := make([]byte, len(want[r]))
-			if a.want(a.x.Get(got, r, segment.AttachBase)); string(got) != string(want[r]) {
+			var got []byte
+			if a.p.Bare {
+				got = a.read(r, segment.AttachBase, len(want[r]))
+			} else {
+				got = make([]byte, len(want[r]))
+				a.want(a.x.Get(got, r, segment.AttachBase))
+			}
+			if string(got) != string(want[r]) {
 				a.fatalf("segment of rank %d: %s", r, difference(got, want[r]))
 			}
+		}
+		if a.p.Bare {
+			return
 		}
 		if n := a.x.Outstanding(); n != 0 {
 			a.fatalf("%d handles outstanding, though all are synchronized", n)
@@ -581,7 +615,11 @@ func (m *model) last() {
 		m.meet(Step{Form: "anonymous"})
 	}
 	stats := make([]conduits.Stats, m.n)
-	m.together(func(a *actor) { a.want(a.bar.Barrier(0, barrier.Anonymous)) }, nil)
+	m.together(func(a *actor) {
+		if !a.p.Bare {
+			a.want(a.bar.Barrier(0, barrier.Anonymous))
+		}
+	}, nil)
 	m.together(func(a *actor) { a.ep.Stats(&stats[a.rank]) }, func() string {
 		for c := range conduits.Class(conduits.NumClasses) {
 			var sent, received uint64

@@ -276,7 +276,7 @@ func (m *model) atomic(s Step) {
 		if t.Float() && math.IsNaN(float(t, k.old)) && op != conduits.AtomicCAS {
 			k.op = conduits.AtomicStore // what bits a result has that is not a number is not promised
 		}
-		if op == conduits.AtomicCAS && s.Value&1 == 0 {
+		if (op == conduits.AtomicCAS || op == conduits.AtomicFCAA) && s.Value&1 == 0 {
 			k.a = k.old
 		}
 		k.now = applied(k.op, t, k.old, k.a, k.b)

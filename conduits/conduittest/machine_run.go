@@ -44,6 +44,7 @@ type performance struct {
 	p     *Program
 	moves []*move
 	msgs  []*message
+	bare  []*bareMessage
 	eps   []conduits.Endpoint
 	turn  atomic.Int64 // the move whose turn it is
 	left  atomic.Int32 // ranks that have not finished it
@@ -65,7 +66,7 @@ func execute(open Open, p Program, wait time.Duration) string {
 	if err := m.plan(&p); err != nil {
 		return err.Error()
 	}
-	j := &performance{p: &p, moves: m.moves, msgs: m.msgs, eps: slices.Clone(raw)}
+	j := &performance{p: &p, moves: m.moves, msgs: m.msgs, bare: m.bare, eps: slices.Clone(raw)}
 	j.left.Store(int32(len(m.moves[0].ranks)))
 	for i, ep := range raw {
 		if p.Hidden {
@@ -208,6 +209,7 @@ type actor struct {
 	region extended.Region
 	begun  bool // region belongs to the endpoint
 	parts  []*flight
+	ops    []*bareOp // of a bare program, by cookie
 	// counted are what the implicit and the own set hold, by category.
 	counted map[string][]*flight
 }
@@ -230,6 +232,11 @@ const (
 )
 
 func (a *actor) attach() {
+	size := uint64(segmentSizes[a.rank%len(segmentSizes)])
+	if a.p.Bare {
+		a.want(a.ep.Attach(conduits.AttachConfig{Size: size, Receiver: bareReceiver{a}}))
+		return
+	}
 	a.bar = barrier.New()
 	if a.p.Disseminate {
 		a.bar = barrier.NewWith(barrier.Config{Force: barrier.Dissemination})
@@ -238,12 +245,12 @@ func (a *actor) attach() {
 	e, err := am.Attach(a.ep, am.Config{
 		Handlers: []am.Entry{
 			{Index: onRequest, Name: "request", Fn: a.request, Args: am.AnyArgs, Kinds: am.Request},
-			{Index: onBare, Name: "bare request", Fn: a.bare, Args: 0, Kinds: am.Request},
+			{Index: onBare, Name: "bare request", Fn: a.bareRequest, Args: 0, Kinds: am.Request},
 			{Index: onReply, Name: "reply", Fn: a.reply, Args: am.AnyArgs, Kinds: am.Reply},
 			{Index: onShort, Name: "short", Fn: a.request, Args: 1, Kinds: am.Request | am.Short},
 		},
 		Runtime:     append(a.bar.Handlers(), a.x.Handlers()...),
-		SegmentSize: uint64(segmentSizes[a.rank%len(segmentSizes)]),
+		SegmentSize: size,
 		Completer:   a.x,
 		Debug:       a.p.Debug,
 	})
@@ -668,8 +675,8 @@ func (a *actor) awaitMessage(q *message) {
 	}
 }
 
-// bare handles a request without arguments, which has to be recognized.
-func (a *actor) bare(t *am.Token, args []uint32, payload []byte) {
+// bareRequest handles a request without arguments, which has to be recognized.
+func (a *actor) bareRequest(t *am.Token, args []uint32, payload []byte) {
 	for _, q := range a.msgs {
 		if len(q.args) == 0 && q.dst == a.rank && q.delivered.Load() == 0 && misreceived(q, t, args, payload) == "" {
 			a.answer(q, t)

@@ -39,7 +39,7 @@ func (e *lossy) Put(dst int, to segment.NLA, src []byte, want conduits.Event, co
 // A lost put is found, the program that shows it is short, and its text is a
 // test that fails in the same way.
 func TestMachineFindsLostPuts(t *testing.T) {
-	text := conduittest.FindFailure(openLossy, 1, true)
+	text := conduittest.FindFailure(openLossy, 1, conduittest.Program{Hidden: true})
 	what, program, ok := strings.Cut(text, "\nTo see it again, run this test:\n\n")
 	if !ok {
 		t.Fatalf("a conduit that loses puts passes: %q", text)
@@ -187,8 +187,10 @@ func (e *slow) Park(t conduits.Ticket) {
 
 // A conduit that completes late and out of order is as good as any.
 func TestMachineOnSlowConduit(t *testing.T) {
-	if text := conduittest.FindFailure(openSlow, 1, true); text != "" {
-		t.Fatal(text)
+	for _, kind := range []conduittest.Program{{Hidden: true}, {Bare: true}} {
+		if text := conduittest.FindFailure(openSlow, 1, kind); text != "" {
+			t.Fatal(text)
+		}
 	}
 }
 
@@ -197,7 +199,7 @@ func TestMachineFindsHastyPuts(t *testing.T) {
 	if conduittest.RaceEnabled {
 		t.Skip("the race detector finds the same")
 	}
-	text := conduittest.FindFailure(openHasty, 1, true)
+	text := conduittest.FindFailure(openHasty, 1, conduittest.Program{Hidden: true})
 	if text == "" {
 		t.Fatal("a conduit that completes puts before it has done them passes")
 	}
