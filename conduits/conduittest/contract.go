@@ -24,18 +24,6 @@ var contractChecks = slices.Concat(
 // sizesOfJobs are the numbers of ranks that checks run with.
 var sizesOfJobs = []int{1, 2, 3, 5}
 
-// eachSize runs f as each of the ranks of jobs of all sizes.
-func (c *ctx) eachSize(cfg conduits.Config, f func(p *peer)) {
-	c.Helper()
-	for _, n := range sizesOfJobs {
-		c.run(n, cfg, f)
-		if c.Failed() {
-			c.Logf("in a job of %d ranks", n)
-			return
-		}
-	}
-}
-
 // sink is the Receiver of a rank. It checks what holds for whatever arrives.
 type sink struct {
 	p        *peer

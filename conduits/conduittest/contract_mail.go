@@ -154,7 +154,6 @@ type mail struct {
 type source struct {
 	data []byte
 	key  uint64
-	err  string
 }
 
 // exchange runs body as each of n ranks that are attached, and checks at last

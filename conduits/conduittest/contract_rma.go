@@ -689,7 +689,7 @@ func checkAtomics(c *ctx) {
 // once. Every rank's memory is a target, by turns.
 func checkCounter(c *ctx) {
 	for _, n := range []int{1, 2, 5, 17} {
-		each := 300 / n
+		each := 2000 / n
 		for target := range min(n, 2) {
 			total := n * each
 			drawn := [2][]atomic.Bool{make([]atomic.Bool, total), make([]atomic.Bool, total)}
@@ -707,7 +707,9 @@ func checkCounter(c *ctx) {
 						p.Fatalf("counter %d gave %d twice, or beyond %d", word, v, total)
 					}
 				}
+				one := math.Float64bits(1)
 				for range each {
+					r.atomic(target, at(16), conduits.AtomicAdd, conduits.Float64, one, 0)
 					draw(0, r.atomic(target, at(0), conduits.AtomicAdd, conduits.Uint64, 1, 0))
 					for have := uint64(0); ; {
 						old := r.atomic(target, at(8), conduits.AtomicCAS, conduits.Uint32, have, have+1)
@@ -717,8 +719,6 @@ func checkCounter(c *ctx) {
 						}
 						have = old
 					}
-					one := math.Float64bits(1)
-					r.atomic(target, at(16), conduits.AtomicAdd, conduits.Float64, one, 0)
 					r.atomic(target, at(24), conduits.AtomicFCAA, conduits.Int32, uint64(total/2-1), 1) // not beyond the half
 					r.atomic(target, at(28), conduits.AtomicMax, conduits.Uint32, uint64(p.rank*1000), 0)
 				}
