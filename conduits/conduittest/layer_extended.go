@@ -717,7 +717,7 @@ func extendedRights(c *ctx) {
 // extendedSignals: all comparisons; waits for one, any, some, all of several
 // words; who sees the signal sees the data.
 func extendedSignals(c *ctx) {
-	const n, per, rounds = 4, 64, 12
+	const n, per, rounds = 4, 600, 12
 	c.stack(n, conduits.Config{}, layers{segment: pages(segment.PageSize + n*per)}, func(s *stack) {
 		x := s.ext
 		// Comparisons are unsigned.
