@@ -29,6 +29,10 @@ var topologies = []fabric.Topology{fabric.Crossbar, fabric.Torus, fabric.FatTree
 // each call.
 const calls = 3
 
+// scaleSegment is what each rank of package gas attaches, bytes: more than the
+// heap's own tables, and so little that addresses last.
+const scaleSegment = 1 << 20
+
 // ends keeps when the last rank was done with each call, ns.
 type ends [calls]float64
 
@@ -80,7 +84,7 @@ func (s *study) scale(title string, run func(j *sim.Job, e *ends) error, model f
 			}
 			debug.FreeOSMemory() // so that memory of the last job is not counted for this one
 			before := spent()
-			j, err := sim.New(ranks, sim.Config{Profile: &p})
+			j, err := sim.New(ranks, sim.Config{Profile: &p, MaxSegment: scaleSegment})
 			if err != nil {
 				return err
 			}
