@@ -163,7 +163,7 @@ type Limits struct {
 	MaxMedium  int    // largest payload of Reserve, bytes; at least 512
 	MaxLong    uint64 // largest data of ReservePut, Put and Get, bytes
 	MaxSegment uint64 // largest size Attach accepts, bytes
-	Credits    int    // messages of one class to one rank that may be under way
+	Credits    int    // messages of one class to one rank that may be under way, those cancelled included until the receiver has passed them
 }
 
 // Stats count what an endpoint has done since it was opened. They are exact
@@ -256,8 +256,9 @@ type Endpoint interface {
 	// Commit sends the message with tag. words and payload are the lengths
 	// really used: words as reserved, payload at most as reserved.
 	Commit(dst int, c Class, s Slot, tag Tag, payload int)
-	// Cancel gives the room back; nothing is sent. After ReservePut the data
-	// may have been put nevertheless.
+	// Cancel gives the room back, some conduits only when the receiver has
+	// passed it; nothing is sent. After ReservePut the data may have been put
+	// nevertheless, and its SourceDone is reported as if it had been committed.
 	Cancel(dst int, c Class, s Slot)
 
 	// Put copies src to address to of dst. Get copies from address from of

@@ -97,6 +97,8 @@ func mayImport(dir, target string, test, blank bool) string {
 		return "" // a package may be made of others in its own folder
 	case test && (to == conduit || to == tools):
 		return "" // a test opens a job to run on
+	case test && from == conduit && to != program:
+		return "" // a conduit's tests may run the layers above on it
 	case to == conduit && from > conduit && from != tools:
 		if from == user && blank {
 			return "" // fills the registry with the conduits there are
