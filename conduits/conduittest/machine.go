@@ -224,6 +224,10 @@ func steps(n int, bare bool) *rapid.Generator[Step] {
 			which = append(which, i)
 		}
 	}
+	args := make([]int, 67) // as likely as each other, since they choose operations
+	for i := range args {
+		args[i] = i
+	}
 	// Few different offsets, so that steps meet each other's bytes, and few
 	// ids, so that barriers match.
 	at := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 40), rapid.IntRange(0, 700), rapid.IntRange(segmentUnit-60, segmentUnit+1),
@@ -239,7 +243,7 @@ func steps(n int, bare bool) *rapid.Generator[Step] {
 			At:    at.Draw(t, "at"),
 			Len:   length.Draw(t, "len"),
 			Value: value.Draw(t, "value"),
-			Arg:   rapid.IntRange(0, 66).Draw(t, "arg"),
+			Arg:   rapid.SampledFrom(args).Draw(t, "arg"),
 		}
 		if len(a.forms) > 0 {
 			s.Form = rapid.SampledFrom(a.forms).Draw(t, "form")
