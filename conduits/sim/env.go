@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -34,6 +33,9 @@ type session struct {
 	replay *Record
 	failed bool // to write the record, and it has been said
 }
+
+// messages gets what has to be said to people and is no error of a call.
+var messages io.Writer = os.Stderr
 
 var (
 	sessionsMu sync.Mutex
@@ -107,7 +109,7 @@ func (s *session) write(line string) {
 	}
 	if _, err := io.WriteString(s.record, line); err != nil && !s.failed {
 		s.failed = true
-		fmt.Fprintf(os.Stderr, "argon: sim: the record is not complete: %v\n", err)
+		fmt.Fprintf(messages, "argon: sim: the record is not complete: %v\n", err)
 	}
 }
 
@@ -155,7 +157,7 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	s.jobs++
 	k := s.jobs
 	s.mu.Unlock()
-	w := &watch{k: k, write: s.write}
+	w := &watch{k: k, write: s.write, from: env(EnvReplay)}
 	s.write(mine.line(k))
 	if r := s.replay; r != nil {
 		if err := w.follow(r, &mine); err != nil {
@@ -215,20 +217,20 @@ func (w *watch) abort(what string) {
 // close ends what belongs to the job.
 func (w *watch) close() {
 	if err := w.j.Flush(); err != nil {
-		fmt.Fprintf(os.Stderr, "argon: sim: the trace is not complete: %v\n", err)
+		fmt.Fprintf(messages, "argon: sim: the trace is not complete: %v\n", err)
 	}
 	if w.trace != nil {
 		if err := w.trace.Close(); err != nil {
-			fmt.Fprintf(os.Stderr, "argon: sim: the trace is not complete: %v\n", err)
+			fmt.Fprintf(messages, "argon: sim: the trace is not complete: %v\n", err)
 		}
 	}
 	if w.want == nil || w.launched {
 		return // gasrun says it
 	}
 	if w.diverged != nil {
-		fmt.Fprintf(os.Stderr, "argon: %v\n", w.diverged)
+		fmt.Fprintf(messages, "argon: %v\n", w.diverged)
 	} else {
-		fmt.Fprintf(os.Stderr, "argon: sim: job %d went as recorded in %s\n", w.k, filepath.Base(os.Getenv(EnvReplay)))
+		fmt.Fprintf(messages, "argon: sim: job %d went as recorded in %s\n", w.k, w.from)
 	}
 }
 

@@ -386,6 +386,7 @@ type watch struct {
 	k        int // number of the job in its process
 	write    func(line string)
 	want     *JobRecord // nil: nothing to compare with
+	from     string     // the file that it is from
 	next     int        // of want.Checkpoints
 	common   Checkpoint
 	diverged error
