@@ -60,4 +60,26 @@
 // value, unit (ns or bytes/s), ref (the reference's name) and ratio (value over
 // reference), which references lack, via (where there are several ways), p50,
 // p99, p999, batch, and ref_value.
+//
+// # Simulated jobs
+//
+//	gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]
+//
+// simulates all ranks in one process, without gasrun, on the machine that -profile
+// names (see package sim). Virtual time is exact: there are no bursts, percentiles
+// or references. Figures stand beside the sum of the profile's times, and for
+// profile extoll beside what the seed thesis predicts and has measured.
+// docs/predictions.md explains them.
+//
+// thesis/... and am/short run by default. scale/barrier and scale/allreduce have
+// to be selected; they run jobs of 2, 4, 8, ... up to -ranks ranks on a crossbar,
+// a torus and a fat tree, and print the time of a call, the model's, and what the
+// simulation took: events, CPU seconds of this process, and its memory for each
+// rank. -plot draws their curves as SVG. See docs/scaling.md.
+//
+// The objects of -json have the fields bench, what, profile, ranks, size, metric,
+// value, unit, expected (what the profile adds up to), hops (the same with the
+// longest ways through the network), prognosis and published (of the thesis),
+// difference_percent, note, events, cpu_s, events_per_cpu_s and bytes_per_rank;
+// those without a value are left out.
 package main
