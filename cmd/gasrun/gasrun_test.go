@@ -28,8 +28,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	status := m.Run()
-	if gasprog.dir != "" {
-		os.RemoveAll(gasprog.dir)
+	for _, dir := range []string{gasprog.dir, simprogs.dir} {
+		if dir != "" {
+			os.RemoveAll(dir)
+		}
 	}
 	os.Exit(status)
 }

@@ -31,7 +31,6 @@ type session struct {
 	record *os.File
 	status *os.File
 	replay *Record
-	failed bool // to write the record, and it has been said
 }
 
 // messages gets what has to be said to people and is no error of a call.
@@ -107,9 +106,11 @@ func (s *session) write(line string) {
 	if s.record == nil {
 		return
 	}
-	if _, err := io.WriteString(s.record, line); err != nil && !s.failed {
-		s.failed = true
+	if _, err := io.WriteString(s.record, line); err != nil {
 		fmt.Fprintf(messages, "argon: sim: the record is not complete: %v\n", err)
+		// Maybe amid a line, which must be the last.
+		s.record.Close()
+		s.record = nil
 	}
 }
 

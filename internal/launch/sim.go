@@ -88,7 +88,7 @@ func (m *simMemory) Close() error { return m.f.Close() }
 // process said so before it ended by itself.
 func (m *simMemory) explain(e *RankError) {
 	e.Rank = -1
-	if e.Status == 0 {
+	if e.Status == 0 || e.Status == StatusPeerFailed { // the other rank is one of its own
 		e.Status = StatusFailed
 	}
 	j := m.last()

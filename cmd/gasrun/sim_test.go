@@ -1,0 +1,379 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/argon-go/argon/internal/launch"
+)
+
+var simprogs struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// simulated is testdata/simprog or an example, built once.
+func simulated(t *testing.T, name string) string {
+	t.Helper()
+	s := &simprogs
+	s.once.Do(func() {
+		if s.dir, s.err = os.MkdirTemp("", "gasrun-test-"); s.err != nil {
+			return
+		}
+		out, err := exec.Command("go", "build", "-o", s.dir+"/", "./testdata/simprog",
+			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat").CombinedOutput()
+		if err != nil {
+			s.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return filepath.Join(s.dir, name)
+}
+
+func simrun(t *testing.T, args ...string) result {
+	t.Helper()
+	return gasrun(t, append([]string{"-conduit", "sim"}, args...)...)
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Every example runs on the simulator as it is, does the same with the same seed,
+// event by event, and something else with another one.
+func TestSimulatedExamples(t *testing.T) {
+	for _, tc := range []struct {
+		ranks string
+		args  []string
+		want  string // standard output contains it
+	}{
+		{"64", []string{"hello"}, "hello from rank 63 of 64"},
+		{"64", []string{"ring", "-laps", "3"}, "as it should"},
+		{"16", []string{"wordindex", "-check", "../../conduits"}, "a sequential run has the same index"},
+		{"64", []string{"gups", "-size", "8"}, "0 are wrong now"},
+		{"16", []string{"gups", "-size", "8", "-mode", "am"}, "0 are wrong now"},
+		{"16", []string{"heat", "-size", "32", "-steps", "10", "-check", "-o", ""}, "every cell is as on one rank"},
+		{"1", []string{"hello"}, "hello from rank 0 of 1"},
+	} {
+		t.Run(strings.Join(tc.args[:min(4, len(tc.args))], " ")+" "+tc.ranks, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			prog := simulated(t, tc.args[0])
+			trace := func(name, seed string) []byte {
+				name = filepath.Join(dir, name)
+				r := simrun(t, append([]string{"-n", tc.ranks, "-seed", seed, "-topology", "torus", "-fault", "jitter=300ns", "-trace", name, prog}, tc.args[1:]...)...)
+				r.want(t, 0)
+				if !strings.Contains(r.stdout, tc.want) {
+					t.Errorf("wrote %q, want %q\n%s", r.stdout, tc.want, r.stderr)
+				}
+				return read(t, name)
+			}
+			one := trace("one", "1")
+			if len(one) == 0 {
+				t.Fatal("the trace is empty")
+			}
+			if !bytes.Equal(one, trace("again", "1")) {
+				t.Errorf("the same seed does something else: %s", dir)
+			}
+			if tc.ranks != "1" && bytes.Equal(one, trace("two", "2")) {
+				t.Errorf("another seed does the same")
+			}
+		})
+	}
+}
+
+// How a job ends decides the status, and the last line names rank and time.
+func TestSimulatedEnds(t *testing.T) {
+	for _, tc := range []struct {
+		what   string
+		args   []string // of gasrun
+		status int
+		last   string // pattern of the last line
+	}{
+		{"good", nil, 0, `^$`},
+		{"twice", nil, 0, `^$`},
+		{"both", nil, 0, `^$`},
+		{"error", nil, 1, `^gasrun: rank 1 \(pid \d+\) failed at [0-9.]+µs of virtual time: out of luck$`},
+		{"ignore", nil, 1, `^gasrun: rank 1 \(pid \d+\) failed at [0-9.]+µs of virtual time: out of luck$`},
+		{"panic", nil, 1, `^gasrun: rank 1 \(pid \d+\) failed at [0-9.]+µs of virtual time: panic: boom$`},
+		{"exit", nil, 3, `^gasrun: the simulated job \(pid \d+\) exited with status 3`},
+		{"kill", nil, 137, `^gasrun: the simulated job \(pid \d+\) killed by SIGKILL`},
+		{"wait", nil, 1, `^gasrun: 	rank 3: collective call`},
+		{"nothing", nil, 1, `^gasrun: no rank of simprog attached`},
+		{"foreign", nil, 1, `^gasrun: the simulated job \(pid \d+\) exited with status 1: .* of rank 1 is called by a goroutine that the simulator does not run`},
+		{"good", []string{"-limit", "20us"}, 1, `^gasrun: the simulated job \(pid \d+\) failed at 20[0-9.]*µs of virtual time: .*-limit`},
+		{"good", []string{"-fault", "crash=2@20us"}, 1, `^gasrun: rank 2 \(pid \d+\) failed at 2[0-9.]+µs of virtual time: .*crashed`},
+		{"good", []string{"-fault", "slow=1x10,stall=2@10us+1ms", "-fault", "partition=0-1@5us+1ms", "-queue", "single"}, 0, `^$`},
+		{"good", []string{"-sim", "latency=10us,credits=1", "-profile", "ideal"}, 0, `^$`},
+	} {
+		t.Run(strings.Join(append(tc.args, tc.what), " "), func(t *testing.T) {
+			t.Parallel()
+			rec := filepath.Join(t.TempDir(), "record")
+			r := simrun(t, append(append([]string{"-n", "4", "-record", rec}, tc.args...), simulated(t, "simprog"), tc.what)...)
+			r.want(t, tc.status)
+			if l := lastLine(r.stderr); !regexp.MustCompile(tc.last).MatchString(l) {
+				t.Errorf("the last line is %q, want %q\n%s", l, tc.last, r.stderr)
+			}
+			if tc.what == "nothing" {
+				gasrun(t, "-replay", rec).want(t, launch.StatusUsage, "no job had begun")
+				return
+			}
+			// A failure is reproduced as well as a success.
+			r = gasrun(t, "-replay", rec)
+			r.want(t, 0, "reproduced: ")
+			if strings.Contains(r.stderr, "NOT") {
+				t.Error(r.stderr)
+			}
+		})
+	}
+}
+
+// Wherever rank 2 crashes, all others notice, and gasrun names it.
+func TestSimulatedCrashes(t *testing.T) {
+	for _, event := range []int{1, 2, 5, 20, 60, 100, 140, 200, 250, 300, 333} {
+		t.Run(fmt.Sprint(event), func(t *testing.T) {
+			t.Parallel()
+			r := simrun(t, "-n", "4", "-seed", fmt.Sprint(event), "-fault", fmt.Sprintf("crash=2#%d", event), simulated(t, "simprog"), "good")
+			r.want(t, 1)
+			if l := lastLine(r.stderr); !strings.HasPrefix(l, "gasrun: rank 2 (pid ") || !strings.Contains(l, "crashed") || !strings.Contains(l, "of virtual time") {
+				t.Errorf("the last line is %q\n%s", l, r.stderr)
+			}
+		})
+	}
+}
+
+// A record is repeated as it was made, and a program that does something else is
+// found out.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	rec := filepath.Join(dir, "record")
+	prog := simulated(t, "simprog")
+	simrun(t, "-n", "8", "-seed", "3", "-fault", "jitter=1us", "-segment", "1M", "-x", "ARGON_DEBUG=1", "-x", "OTHER=a b", "-record", rec, prog, "good", "20").want(t, 0)
+	text := string(read(t, rec))
+	for _, want := range []string{
+		"\nprogram \"" + prog + "\"\narg \"good\"\narg \"20\"\n", "\nenv \"ARGON_DEBUG=1\"\n", "\nenv \"OTHER=a b\"\n",
+		"\nenv \"ARGON_SEGMENT=1048576\"\n", "\nranks 8\n", "\noptions seed=3 profile=extoll jitter=1us\n", "\njob 1 8 ", "\nend 1 ", "\nexit status 0\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the record\n%s", want, text)
+		}
+	}
+	gasrun(t, "-replay", rec).want(t, 0, "reproduced: ended in good order")
+	again := filepath.Join(dir, "again")
+	gasrun(t, "-replay", rec, "-record", again).want(t, 0)
+	if b := string(read(t, again)); b != regexp.MustCompile(`(?m)^end .*\n`).ReplaceAllString(text, "${0}replay 1 same\n") {
+		t.Errorf("the record of the repetition is\n%s\nthat of the run\n%s", b, text)
+	}
+	r := gasrun(t, "-replay", rec, prog, "good", "25")
+	r.want(t, 1, "NOT reproduced: job 1", `the arguments are ["good" "25"]`, "they are the same up to step ", "of virtual time", "on a clock, random numbers")
+	gasrun(t, "-replay", rec, prog, "error", "20").want(t, 1, "NOT reproduced: job 1")
+	gasrun(t, "-replay", rec, prog, "twice", "20").want(t, 1, "NOT reproduced: job 1")
+	gasrun(t, "-replay", rec, prog, "nothing").want(t, 1, "NOT reproduced", "opened 0 jobs, recorded are 1")
+	gasrun(t, "-replay", rec, simulated(t, "hello")).want(t, 1, "NOT reproduced", "the executable is not the one that was recorded")
+	// What was recorded until somebody killed everything is still good for that.
+	if err := os.WriteFile(rec, []byte(text[:strings.Index(text, "\nend 1 ")+20]), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	gasrun(t, "-replay", rec).want(t, 0, "the same as far as it is recorded")
+	gasrun(t, "-replay", rec, prog, "good", "21").want(t, 1, "NOT reproduced: job 1")
+	// A process that ends before its job does is compared by how far it came.
+	simrun(t, "-n", "8", "-record", rec, prog, "exit", "20").want(t, 3)
+	gasrun(t, "-replay", rec).want(t, 0, "reproduced: the process ended with status 3 before the job did")
+	gasrun(t, "-replay", rec, prog, "exit", "10").want(t, 1, "NOT reproduced: the process ended after step")
+	gasrun(t, "-replay", rec, prog, "good", "20").want(t, 1, "NOT reproduced")
+}
+
+// Without gasrun variables do what its flags do.
+func TestSimulatedAlone(t *testing.T) {
+	dir := t.TempDir()
+	rec, trace := filepath.Join(dir, "record"), filepath.Join(dir, "trace")
+	alone := func(env ...string) (string, error) {
+		cmd := exec.Command(simulated(t, "simprog"), "twice", "20")
+		cmd.Env = append(append(os.Environ(), "ARGON_CONDUIT=sim", "ARGON_RANKS=5", "ARGON_SIM=seed=3,jitter=1us"), env...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := alone("ARGON_SIM_RECORD="+rec, "ARGON_SIM_TRACE="+trace); err != nil || out != "" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if one, two := read(t, trace), read(t, trace+".2"); len(one) == 0 || !bytes.Equal(one, two) {
+		t.Error("two jobs of the same seed do not have the same trace")
+	}
+	if out, err := alone("ARGON_SIM_REPLAY=" + rec); err != nil || strings.Count(out, "went as recorded") != 2 {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := alone("ARGON_SIM_REPLAY="+rec, "ARGON_RANKS=6"); err == nil || !strings.Contains(out, "6 ranks") || !strings.Contains(out, "recorded are 5") {
+		t.Errorf("%v: %s", err, out)
+	}
+	gasrun(t, "-replay", rec).want(t, launch.StatusUsage, "no program given")
+	gasrun(t, "-replay", rec, simulated(t, "simprog"), "twice", "20").want(t, 0)
+}
+
+// A rank that waits in Go's own way stops all others: the time limit ends that,
+// and says where everybody is; so does SIGQUIT.
+func TestSimulatedHang(t *testing.T) {
+	answers := func(t *testing.T, r result) {
+		stacks := strings.Index(r.stderr, "goroutine ")
+		for i, where := range []string{"(barrier|collective)", "not waiting", "(barrier|collective)", "(barrier|collective)"} {
+			m := regexp.MustCompile(fmt.Sprintf(`(?m)^argon: rank %d: %s`, i, where)).FindStringIndex(r.stderr)
+			if m == nil || m[1] > stacks {
+				t.Errorf("no line for rank %d before the stacks: %.3000s", i, r.stderr)
+			}
+		}
+		if !strings.Contains(r.stderr, "testdata/simprog/main.go") {
+			t.Error("the program's stacks are missing")
+		}
+	}
+	t.Run("time", func(t *testing.T) {
+		t.Parallel()
+		r := simrun(t, "-n", "4", "-timeout", "500ms", simulated(t, "simprog"), "deaf")
+		r.want(t, launch.StatusTimeout, "-timeout")
+		answers(t, r)
+	})
+	for _, sig := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			cmd, _ := command(t, "-conduit", "sim", "-n", "4", simulated(t, "simprog"), "deaf")
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			var stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = w, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			res := await(t, cmd, &bytes.Buffer{}, &stderr)
+			if sig == syscall.SIGINT {
+				res.want(t, 130, "ended by SIGINT")
+				return
+			}
+			res.want(t, launch.StatusQuit)
+			answers(t, res)
+		})
+	}
+}
+
+// A record of a run that is killed with everything else is there.
+func TestKilledRecord(t *testing.T) {
+	rec := filepath.Join(t.TempDir(), "record")
+	cmd, _ := command(t, "-conduit", "sim", "-n", "4", "-record", rec, simulated(t, "simprog"), "deaf", "40")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if _, err := io.ReadAll(r); err != nil { // until the process is gone
+		t.Fatal(err)
+	}
+	for len(jobOf(cmd)) > 0 {
+		runtime.Gosched()
+	}
+	gasrun(t, "-replay", rec, simulated(t, "simprog"), "good", "40").want(t, 0, "the same as far as it is recorded")
+}
+
+func TestBadSimulation(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad")
+	if err := os.WriteFile(bad, []byte("no record\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	good := filepath.Join(dir, "good")
+	simrun(t, "-n", "2", "-record", good, simulated(t, "simprog"), "good").want(t, 0)
+	for _, tc := range []struct {
+		args   []string
+		status int
+		want   []string
+	}{
+		{[]string{"-n", "16777217"}, 2, []string{`"16777217"`, "-n", "1 to 16777216"}},
+		{[]string{"-n", "0"}, 2, []string{`"0"`, "-n"}},
+		{[]string{"-seed", "x"}, 2, []string{"seed=x"}},
+		{[]string{"-seed", ""}, 2, []string{`""`, "-seed"}},
+		{[]string{"-seed", "1 crash=0@0"}, 2, []string{"-seed"}},
+		{[]string{"-profile", "myrinet"}, 2, []string{"myrinet", "extoll"}},
+		{[]string{"-topology", "ring"}, 2, []string{"ring", "torus"}},
+		{[]string{"-queue", "two"}, 2, []string{"two", "voq"}},
+		{[]string{"-limit", "5"}, 2, []string{"limit=5", "such as"}},
+		{[]string{"-fault", "seed=1"}, 2, []string{"seed=1", "-fault", "no fault", "crash"}},
+		{[]string{"-fault", ""}, 2, []string{"-fault"}},
+		{[]string{"-fault", "crash=x@1ms"}, 2, []string{"crash=x@1ms"}},
+		{[]string{"-n", "4", "-fault", "crash=4@1ms"}, 2, []string{"rank 4", "0..3", "-fault"}},
+		{[]string{"-sim", "sede=1"}, 2, []string{`"sede"`, "-sim"}},
+		{[]string{"-n", "4", "-topology", "torus", "-sim", "dims=1x1x3"}, 2, []string{"3 positions for 4 nodes"}},
+		{[]string{"-segment", "100T"}, 2, []string{"segments", "-segment"}},
+		{[]string{"-l"}, 2, []string{"-l ", "one process"}},
+		{[]string{"-bind", "core"}, 2, []string{"-bind", "one process"}},
+		{[]string{"-freeze", "0"}, 2, []string{"-freeze", "one process"}},
+		{[]string{"-output-dir", dir}, 2, []string{"-output-dir", "one process"}},
+		{[]string{"-trace", ""}, 2, []string{"-trace", "empty"}},
+		{[]string{"-record", ""}, 2, []string{"-record", "empty"}},
+		{[]string{"-replay", ""}, 2, []string{"-replay", "empty"}},
+		{[]string{"-replay", bad}, 2, []string{"-replay", bad, "line 1"}},
+		{[]string{"-replay", filepath.Join(dir, "none")}, 2, []string{"-replay", "no such file"}},
+		{[]string{"-replay", good, "-n", "3"}, 2, []string{"-n and -replay exclude"}},
+		{[]string{"-replay", good, "-seed", "3"}, 2, []string{"-seed and -replay exclude"}},
+		{[]string{"-replay", good, "-conduit", "shm"}, 2, []string{"-replay", "shm"}},
+		{[]string{"-replay", good, "-record", good}, 2, []string{"-record and -replay", good}},
+		{[]string{"-conduit", "shm", "-seed", "1", "-trace", "x"}, 2, []string{"-seed, -trace", "-conduit sim"}},
+		{[]string{"-record", filepath.Join(dir, "none", "x")}, 1, []string{"-record", "no such file"}},
+		{[]string{"-trace", filepath.Join(dir, "none", "x")}, 1, []string{"-trace", "no such file"}},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			t.Parallel()
+			var conduit []string
+			if !strings.Contains(strings.Join(tc.args, " "), "-replay") {
+				conduit = []string{"-conduit", "sim"}
+			}
+			r := gasrun(t, append(append(conduit, tc.args...), simulated(t, "simprog"), "good")...)
+			r.want(t, tc.status, tc.want...)
+		})
+	}
+}
+
+func TestSimulatedPlan(t *testing.T) {
+	r := simrun(t, "-t", "-n", "1000000", "-seed", "5", "-fault", "crash=3@2ms", "-fault", "drop=0.5,dup=0.1", "-segment", "1M", "-x", "A=b c", "true", "x")
+	r.want(t, 0)
+	want := "ranks 0..999999 in one process: env 'A=b c' 'ARGON_SIM=seed=5 profile=extoll crash=3@2ms drop=0.5 dup=0.1' " +
+		"ARGON_RANKS=1000000 ARGON_CONDUIT=sim ARGON_SEGMENT=1048576 true x\n"
+	if r.stdout != want {
+		t.Errorf("wrote %q, want %q", r.stdout, want)
+	}
+}
