@@ -6,7 +6,7 @@
 // (example.com/x) or one .go file, and is built first. PROGRAM is an executable.
 // Flags end at the first argument that is none.
 //
-//	-n N            number of ranks (default 1)
+//	-n N            number of ranks (default 1; at most 65536, of a simulation 16777216)
 //	-conduit NAME   transport that ranks join (default shm, or ARGON_CONDUIT)
 //	-segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
 //	-l              put "[rank] " before each line of output
@@ -19,6 +19,80 @@
 //	-freeze RANK    stop this rank before it runs, for a debugger; may be repeated
 //	-t              say what would be done, and do nothing
 //	-v, -q          say more, say less
+//
+// # Simulation
+//
+// With -conduit sim one process runs all ranks of the program, one at a time, on
+// a simulated network in virtual time (package conduits/sim). It takes no change
+// of the program, and its memory is the limit: about 12 KB a rank and what
+// the program itself needs. These flags are for simulations only; times are such
+// as 500ns, 2us or 1.5ms, and virtual.
+//
+//	-seed S         decides what is left to chance (default 0)
+//	-profile P      machine: extoll, ideal (default extoll)
+//	-topology T     network: crossbar, torus, fattree
+//	-queue Q        queues at the inputs of a crossbar: voq, single
+//	-fault SPEC     what goes wrong; see below
+//	-limit D        end the job after so much virtual time; -timeout is real time
+//	-sim OPTIONS    other options in the form KEY=VALUE,KEY=VALUE, such as latency=1us,
+//	                credits=4 or dims=8x8x4; see sim.ParseOptions
+//	-trace FILE     write everything that happens to FILE, a line for each step
+//	-record FILE    write to FILE what it takes to do the same again
+//	-replay FILE    do again what FILE has recorded, and see whether it is the same
+//
+// SPEC is a comma-separated list of
+//
+//	jitter=TIME                     each message is up to so much later, which reorders them
+//	slow=RANKxFACTOR                a slower processor
+//	stall=RANK@TIME+TIME            one that stands still, from when and for how long
+//	crash=RANK@TIME                 a rank ends, at a time
+//	crash=RANK#EVENT                or before the so manyth event of the job
+//	partition=RANK-RANK@TIME+TIME   no message passes between these ranks and the others
+//	detect=TIME                     how long until the others know of a crash
+//	drop=P dup=P corrupt=P truncate=P delay=P delayby=TIME
+//	                                what happens to datagrams, with probability P
+//
+// Flags change what ARGON_SIM (options, as for -sim), ARGON_SIM_TRACE and
+// ARGON_SIM_RECORD (files) say. These work without gasrun, too:
+//
+//	ARGON_CONDUIT=sim ARGON_RANKS=64 ARGON_SIM="seed=3 topology=torus" go run ./examples/ring
+//
+// Ranks share the process and its standard output, so -l, -output-dir, -bind and
+// -freeze are refused. SIGQUIT and -timeout tell where each rank waits (of very
+// many the first 256), and the job fails with a report of who waits for what if
+// no rank can go on. The last line that gasrun writes names the rank that failed
+// and when, in virtual time. If the process runs several jobs, one after the other
+// or at once, the one opened last decides whether it has failed; each has a trace
+// of its own, in FILE, FILE.2, and so on.
+//
+// # The same again
+//
+// The seed decides everything in the simulation. A program does the same each
+// time if what its ranks do depends on nothing but argon, its arguments and its
+// files. What may be different the next time:
+//
+//   - time.Now and timers, except for what is only printed. A rank's virtual clock
+//     is Node.Conduit().Now.
+//   - Random numbers without a seed of their own (math/rand's functions); rand.New
+//     with a fixed seed and the rank is fine.
+//   - The order of range over a map, and of select among ready channels.
+//   - Goroutines. Those of a rank that use argon must be started by conduits.Go; one
+//     of the program's own that does so ends the process. One that only computes
+//     is fine if its rank waits for it at a fixed place (sync.WaitGroup), which
+//     stops the whole simulation meanwhile. A rank that waits in Go's own ways for
+//     another rank waits for ever: then -timeout helps.
+//   - Pointers printed or used as keys, process ids, input from a terminal.
+//   - Which of two jobs that are opened at once is the first.
+//
+// -record writes the options, ranks, program, arguments and variables, and then
+// as the run goes on how far it is: so there is a record whatever ends it. -replay
+// runs it once more, with the program of the record or the one that is given, and
+// compares. A run that does not do the same is ended where that is noticed, and
+// gasrun says between which steps it differs; the difference itself is in two
+// traces. Its status is then 1, and 0 if all went as recorded, a failure included.
+//
+//	gasrun -conduit sim -n 64 -seed 5 -fault crash=3@1ms -record bug.sim ./program -x
+//	gasrun -replay bug.sim
 //
 // # Ends of a job
 //
