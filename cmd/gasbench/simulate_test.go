@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/internal/testjob"
 )
 
@@ -254,6 +256,51 @@ func TestDocs(t *testing.T) {
 	for _, table := range strings.Split(out.String(), "\n\n") {
 		if !strings.Contains(string(doc), "```\n"+strings.TrimSpace(table)+"\n```") {
 			t.Errorf("docs/predictions.md does not have this:\n%s", table)
+		}
+	}
+}
+
+// TestScalingDocs compares a row of each table of docs/scaling.md with what is
+// simulated now, and the models of a million ranks.
+func TestScalingDocs(t *testing.T) {
+	b, err := os.ReadFile("../../docs/scaling.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(b)
+	for _, c := range []struct {
+		bench, name string
+		model       func(p *sim.Profile, ranks int) (flat, hops float64, err error)
+	}{
+		{"scale/barrier", "barrier", barrierModel},
+		{"scale/allreduce", "all-reduce", allReduceModel},
+	} {
+		us := map[string]float64{}
+		for _, f := range simulated(t, "-run", c.bench, "-ranks", "1024") {
+			if f.Ranks == 1024 {
+				us[f.What] = f.Value / 1000
+				us["model"], us["hops "+f.What] = f.Expected/1000, f.Hops/1000
+			}
+		}
+		row := fmt.Sprintf("| %s, 1024 ranks | %.2f | %.2f | %.2f | %.2f | %.2f |",
+			c.name, us["model"], us["crossbar"], us["fattree"], us["torus"], us["hops torus"])
+		if !strings.Contains(doc, row) {
+			t.Errorf("docs/scaling.md lacks %s", row)
+		}
+		million := func(topo fabric.Topology) (flat, hops float64) {
+			p := sim.Extoll()
+			p.Net.Topology = topo
+			flat, hops, err := c.model(&p, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return flat / 1000, hops / 1000
+		}
+		flat, torus := million(fabric.Torus)
+		_, tree := million(fabric.FatTree)
+		row = fmt.Sprintf("| %s, 1,048,576 ranks (model only) | %.1f | | up to %.1f | | %.1f |", c.name, flat, tree, torus)
+		if !strings.Contains(doc, row) {
+			t.Errorf("docs/scaling.md lacks %s", row)
 		}
 	}
 }

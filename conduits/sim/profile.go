@@ -142,9 +142,19 @@ func (p *Profile) check() error {
 		name string
 		v    Time
 	}{
-		{"Software", p.Software}, {"PIO", p.PIO}, {"DMARead", p.DMARead}, {"DMAWrite", p.DMAWrite},
-		{"ATU", p.ATU}, {"Unit", p.Unit}, {"SendBusy", p.SendBusy}, {"Wake", p.Wake},
-		{"MessageGap", p.MessageGap}, {"RMAGap", p.RMAGap}, {"PutGap", p.PutGap}, {"SlotWrite", p.SlotWrite}, {"MemoryByte", p.MemoryByte},
+		{"Software", p.Software},
+		{"PIO", p.PIO},
+		{"DMARead", p.DMARead},
+		{"DMAWrite", p.DMAWrite},
+		{"ATU", p.ATU},
+		{"Unit", p.Unit},
+		{"SendBusy", p.SendBusy},
+		{"Wake", p.Wake},
+		{"MessageGap", p.MessageGap},
+		{"RMAGap", p.RMAGap},
+		{"PutGap", p.PutGap},
+		{"SlotWrite", p.SlotWrite},
+		{"MemoryByte", p.MemoryByte},
 	} {
 		if f.v < 0 {
 			return errs.BadArg("sim: profile %q: %s is negative", p.Name, f.name)
