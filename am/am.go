@@ -117,10 +117,12 @@ type Completer interface {
 
 // Endpoint is one rank's access to active messages.
 type Endpoint struct {
-	ep    conduits.Endpoint
-	size  int
-	max   int // medium payload
-	debug bool
+	ep   conduits.Endpoint
+	size int
+	max  int // medium payload
+	// Long payload, whatever the size of segments.
+	maxLong uint64
+	debug   bool
 	// Most indices have no handler, and a process may hold very many ranks: the
 	// index is into handlers, whose first entry is the one that is none.
 	handlers []handler
@@ -169,7 +171,7 @@ func (e *Endpoint) MaxMedium() int { return e.max }
 // MaxLong is the largest long payload to dst in bytes: its segment, or less
 // where the conduit is narrower.
 func (e *Endpoint) MaxLong(dst int) uint64 {
-	return min(e.ep.SegmentSize(dst), e.ep.Limits().MaxLong)
+	return min(e.ep.SegmentSize(dst), e.maxLong)
 }
 
 // HandlerName is the name registered at index h, "" if there is none.
@@ -385,8 +387,10 @@ func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error 
 	if size, off := e.ep.SegmentSize(dst), uint64(to-segment.AttachBase); off > size || size-off < n {
 		return conduits.CheckRemote(e.ep, "am: "+op, dst, to, n)
 	}
-	first, v := e.ep.Views()
-	if i := uint(dst - first); i < uint(len(v)) && v[i].Size() > 0 && v[i].Write == 0 {
+	if n > e.maxLong {
+		return errs.BadArg("am: %s: payload of %d bytes, the most on conduit %s is %d (MaxLong)", op, n, e.ep.Conduit(), e.maxLong)
+	}
+	if e.ep.SegmentRights(dst)&segment.RightWrite == 0 {
 		return errs.BadArg("am: %s: rank %d attached its segment without the write right", op, dst)
 	}
 	return nil

@@ -30,6 +30,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		size:      ep.Size(),
 		debug:     c.Debug,
 		max:       ep.Limits().MaxMedium,
+		maxLong:   ep.Limits().MaxLong,
 		completer: c.Completer,
 	}
 	for i := range e.token {

@@ -1,6 +1,7 @@
 package am
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
@@ -8,7 +9,8 @@ import (
 )
 
 // Event is the local completion of a non-blocking long message: it is done when
-// the payload may be reused. The zero Event is done. It belongs to the caller
+// the payload may be reused, also because the message's rank has failed, which
+// the next call that waits reports. The zero Event is done. It belongs to the caller
 // and may be used again once it is done; it must not be copied meanwhile.
 type Event struct {
 	pending atomic.Bool
@@ -25,6 +27,7 @@ type source struct {
 	ev   *Event // nil: a blocking call looks at done
 	busy bool
 	done bool
+	err  error // why it will not arrive
 }
 
 // ownCookie marks the completions that belong to this package.
@@ -63,12 +66,18 @@ func (e *Endpoint) finish(cookie uint64) {
 
 // awaitSource waits for the conduit to have read a payload.
 func (e *Endpoint) awaitSource(op string, dst int, c conduits.Class, cookie uint64) error {
+	var failed error
 	err := e.await(op, dst, c, func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.sources[cookie&^ownCookie].done
+		s := &e.sources[cookie&^ownCookie]
+		failed = s.err
+		return s.done
 	})
 	e.finish(cookie)
+	if err == nil && failed != nil {
+		err = fmt.Errorf("am: %s to rank %d: %w", op, dst, failed)
+	}
 	return err
 }
 
@@ -84,7 +93,7 @@ func (e *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 	e.mu.Lock()
 	s := &e.sources[cookie&^ownCookie]
 	blocking := s.ev == nil
-	s.done = true
+	s.done, s.err = true, err
 	e.mu.Unlock()
 	if !blocking {
 		e.finish(cookie)

@@ -15,7 +15,8 @@ type Token struct {
 	m       *conduits.Message // of the handler that runs, or ran last
 	active  bool
 	replied bool
-	failed  error // of a reply that was not sent
+	handler HandlerID // for whoever keeps the token too long: m is not his to read
+	failed  error     // of a reply that was not sent
 }
 
 // Src is the rank that sent the message; the conduit vouches for it.
@@ -25,7 +26,7 @@ func (t *Token) Src() int { return t.m.Src }
 func (t *Token) Endpoint() *Endpoint { return t.e }
 
 // Handler is the index of the running handler.
-func (t *Token) Handler() HandlerID { return HandlerID(t.m.Tag) }
+func (t *Token) Handler() HandlerID { return t.handler }
 
 // Kind says what arrived: Short, Medium or Long, with Request or Reply.
 func (t *Token) Kind() Kind {
@@ -65,7 +66,7 @@ func (e *Endpoint) Receive(m *conduits.Message) {
 	if t.m != m { // the conduit uses the same one again and again
 		t.m = m
 	}
-	t.active, t.replied = true, false
+	t.active, t.replied, t.handler = true, false, h
 	ent.fn(t, m.Words, m.Payload)
 	t.active = false
 	if t.failed != nil {

@@ -228,6 +228,9 @@ type Endpoint interface {
 	Views() (first int, views []segment.View)
 	// SegmentSize is the size that rank attached, bytes.
 	SegmentSize(rank int) uint64
+	// SegmentRights is what this rank may do to rank's segment: what rank
+	// attached it with, or everything if it is the own rank.
+	SegmentRights(rank int) segment.Rights
 	// System is a small area per rank, zero at attach, that the layers above
 	// share with direct access: SystemBytes long, 64-byte aligned; nil if rank
 	// is outside the neighbourhood. Package barrier owns its layout.
@@ -249,7 +252,8 @@ type Endpoint interface {
 	Reserve(dst int, c Class, words, payload int) (Slot, Status)
 	// ReservePut is Reserve for a message whose payload is data, put to address
 	// to in dst's segment before the message is delivered there (a notification
-	// put). The range has been checked by the caller with CheckRemote. The data
+	// put). The caller has checked the range with CheckRemote, and that
+	// SegmentRights has the right to write. The data
 	// may be read until the operation's SourceDone: if the returned Event lacks
 	// it, Complete will be called with cookie.
 	ReservePut(dst int, c Class, words int, to segment.NLA, data []byte, cookie uint64) (Slot, Event, Status)

@@ -284,6 +284,8 @@ func (e *endpoint) Views() (first int, views []segment.View) { return e.first, e
 // SegmentSize is that of the conduit below.
 func (e *endpoint) SegmentSize(rank int) uint64 { return e.inner.SegmentSize(rank) }
 
+func (e *endpoint) SegmentRights(rank int) segment.Rights { return e.inner.SegmentRights(rank) }
+
 // System is that of the conduit below, hidden as the segment is.
 func (e *endpoint) System(rank int) []byte {
 	if e.cfg.HideNeighbours && rank != e.rank {

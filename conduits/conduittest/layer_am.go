@@ -27,6 +27,7 @@ var amChecks = []check{
 	{name: "am/checksum", seeded: true, run: amChecksum},   // testcore1
 	{name: "am/medium", seeded: true, run: amMedium},       // testcore2
 	{name: "am/long", seeded: true, run: amLong},           // testcore2
+	{name: "am/rights", run: amRights},                     // none: segments have no rights there
 	{name: "am/empty", run: amEmpty},                       // testcore3
 	{name: "am/token", run: amToken},                       // testtoken
 	{name: "am/immediate", seeded: true, run: amImmediate}, // testimm
@@ -860,7 +861,7 @@ func amMisuse(c *ctx) {
 		what  string
 		debug bool
 		culp  int    // who breaks the rule: 1 gets the request of 0
-		name  string // in the error; a token that is kept may name another handler
+		name  string // in the error
 		on    func(s *stack, t *am.Token) error
 		reply func(s *stack, t *am.Token) error
 		after func(s *stack) error
@@ -908,7 +909,7 @@ func amMisuse(c *ctx) {
 			reply: func(s *stack, t *am.Token) error { return s.am.RequestShort(1, other) },
 		},
 		{
-			what: "a reply after the handler", culp: 1, name: "handler", on: func(s *stack, t *am.Token) error { kept = t; return nil },
+			what: "a reply after the handler", culp: 1, name: "start", on: func(s *stack, t *am.Token) error { kept = t; return nil },
 			after: func(s *stack) error { return kept.ReplyShort(other) },
 		},
 	} {
@@ -994,6 +995,46 @@ func amMisuse(c *ctx) {
 	}}, func(s *stack) {
 		s.must(s.am.RequestShort(1-s.rank, start))
 		s.wait("the reply", came[s.rank].Load)
+	})
+}
+
+// amRights: a long message to a segment that peers may not write is refused, and
+// one that puts nothing is not.
+func amRights(c *ctx) {
+	const n, h, back = 2, 220, 221
+	var ran, replies [n]atomic.Int32
+	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, rights: segment.RightRead | segment.RightAtomic, handlers: func(s *stack) []am.Entry {
+		return []am.Entry{
+			{Index: h, Name: "h", Fn: func(t *am.Token, args []uint32, payload []byte) {
+				ran[s.rank].Add(1)
+				if err := t.ReplyLong(back, []byte("long"), at(64)); t.Src() != s.rank {
+					s.wants(err, am.ErrBadArg, "long reply without the right to write")
+					s.must(t.ReplyLong(back, nil, at(64)))
+				}
+			}},
+			{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, payload []byte) {
+				if want := 4 * (1 - (t.Src()^s.rank)&1); len(payload) != want {
+					s.Errorf("reply of rank %d brought %d bytes, not %d", t.Src(), len(payload), want)
+				}
+				replies[s.rank].Add(1)
+				s.ep.Wake(s.rank)
+			}},
+		}
+	}}, func(s *stack) {
+		data := []byte("some data")
+		peer := 1 - s.rank
+		s.wants(s.am.RequestLong(peer, h, data, at(0)), am.ErrBadArg, "long request without the right to write")
+		var ev am.Event
+		s.wants(s.am.RequestLongNB(peer, h, data, at(0), &ev), am.ErrBadArg, "non-blocking long request without the right to write")
+		if !ev.Done() {
+			s.Errorf("the event of a refused request is in use")
+		}
+		s.must(s.am.RequestLong(peer, h, nil, at(0)))
+		s.must(s.am.RequestLong(s.rank, h, data, at(0))) // one's own segment
+		s.wait("both replies", func() bool { return replies[s.rank].Load() == 2 })
+		if got := ran[s.rank].Load(); got > 2 {
+			s.Errorf("%d requests ran, 2 were sent", got)
+		}
 	})
 }
 

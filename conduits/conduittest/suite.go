@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/segment"
 )
 
 var (
@@ -76,6 +77,7 @@ type suite struct {
 	open  Open
 	offer *offer
 	name  string
+	seed  uint64 // of the check that runs, for jobs that package gas opens
 	ran   []outcome
 }
 
@@ -92,6 +94,7 @@ var registered atomic.Int32
 func newSuite(t *testing.T, open Open) *suite {
 	s := &suite{open: open, name: fmt.Sprintf("conduittest-%d", registered.Add(1))}
 	conduits.Register(conduits.Conduit{Name: s.name, Local: func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+		c.Seed = s.seed
 		return open(n, c)
 	}})
 	s.offer = probe(t, open)
@@ -115,6 +118,7 @@ func (s *suite) check(t *testing.T, name string, k check) {
 	}
 	for i := range o.seeds {
 		seed := *flagSeed + uint64(i)
+		s.seed = seed
 		c := &ctx{T: t, open: s.open, offer: s.offer, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), name: s.name}
 		k.run(c)
 		if t.Failed() {
@@ -287,6 +291,7 @@ type stack struct {
 // layers is what each rank of a job brings to attach.
 type layers struct {
 	segment  uint64
+	rights   segment.Rights
 	handlers func(s *stack) []am.Entry // 128..255
 	debug    bool
 	ext      extended.Config
@@ -298,7 +303,7 @@ func (c *ctx) stack(n int, cfg conduits.Config, l layers, body func(s *stack)) {
 	c.Helper()
 	c.run(n, cfg, func(p *peer) {
 		s := &stack{peer: p, bar: barrier.NewWith(l.bar), ext: extended.New(l.ext)}
-		a := am.Config{SegmentSize: l.segment, Completer: s.ext, Debug: l.debug}
+		a := am.Config{SegmentSize: l.segment, Rights: l.rights, Completer: s.ext, Debug: l.debug}
 		if l.handlers != nil {
 			a.Handlers = l.handlers(s)
 		}

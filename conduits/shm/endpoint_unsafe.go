@@ -266,6 +266,17 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	return *(*uint64)(unsafe.Add(e.j.ctl(rank), ctlSegment))
 }
 
+// SegmentRights is what this rank may do to rank's segment.
+func (e *Endpoint) SegmentRights(rank int) segment.Rights {
+	switch {
+	case uint(rank) >= uint(len(e.views)):
+		return 0
+	case rank == e.rank:
+		return segment.RightsAll
+	}
+	return segment.Rights(*e.j.c32(rank, ctlRights))
+}
+
 // System is rank's system area.
 func (e *Endpoint) System(rank int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(e.j.ctl(rank), ctlSystem)), conduits.SystemBytes)

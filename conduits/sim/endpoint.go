@@ -170,6 +170,17 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	return e.j.sizes[rank]
 }
 
+// SegmentRights is what this rank may do to rank's segment.
+func (e *Endpoint) SegmentRights(rank int) segment.Rights {
+	switch {
+	case uint(rank) >= uint(e.j.n):
+		return 0
+	case rank == e.rank:
+		return segment.RightsAll
+	}
+	return e.j.rights[rank]
+}
+
 // System is there for the own rank only.
 func (e *Endpoint) System(rank int) []byte {
 	if rank != e.rank {
