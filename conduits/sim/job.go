@@ -273,6 +273,8 @@ func (j *Job) deliver(now Time, id uint64) {
 		t = p.DMAWrite
 		if len(m.data) > p.Eager {
 			t += p.Unit + p.ATU + p.DMAWrite
+		} else {
+			t += p.SlotWrite * Time(j.slots(m)-1)
 		}
 	case kindLong:
 		// Performed first, told afterwards.

@@ -68,3 +68,29 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotWrite is what further slots cost where the card writes them one after
+// the other.
+func TestSlotWrite(t *testing.T) {
+	arrival := func(slotWrite Time, words, data int) (at Time) {
+		p := Extoll()
+		p.SlotWrite = slotWrite
+		j, err := New(2, Config{Profile: &p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, m := j.m.get()
+		*m = message{kind: kindShort, dst: 1, nwords: uint8(words), data: make([]byte, data)}
+		if data > 0 {
+			m.kind = kindMedium
+		}
+		j.deliver(0, uint64(id))
+		return j.q.pop().at
+	}
+	for _, c := range []struct{ words, data, further int }{{12, 0, 0}, {16, 0, 1}, {0, 48, 0}, {0, 512, 9}, {0, 513, 0}} {
+		const each = 40 * Nanosecond
+		if d := arrival(each, c.words, c.data) - arrival(0, c.words, c.data); d != each*Time(c.further) {
+			t.Errorf("%d words and %d bytes: %d further slots of %d ps take %d", c.words, c.data, c.further, each, d)
+		}
+	}
+}
