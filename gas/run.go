@@ -84,7 +84,8 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	if launched {
 		return runLaunched(cfg, cd, place, fn)
 	}
-	if found := otherLauncher(os.Getenv); found != "" {
+	// gasrun starts one process for a simulated job, and knows what it does.
+	if found := otherLauncher(os.Getenv); found != "" && os.Getenv(launch.EnvJobID) == "" {
 		fmt.Fprintf(cfg.Output, "argon: found %s: ranks do not find each other this way yet, so this process runs by itself (%d ranks); start it with gasrun -n\n", found, cfg.Ranks)
 	}
 	if cd.Local == nil {

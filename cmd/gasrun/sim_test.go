@@ -123,6 +123,8 @@ func TestSimulatedEnds(t *testing.T) {
 		{"good", []string{"-fault", "crash=2@20us"}, 1, `^gasrun: rank 2 \(pid \d+\) failed at 2[0-9.]+µs of virtual time: .*crashed`},
 		{"good", []string{"-fault", "slow=1x10,stall=2@10us+1ms", "-fault", "partition=0-1@5us+1ms", "-queue", "single"}, 0, `^$`},
 		{"good", []string{"-sim", "latency=10us,credits=1", "-profile", "ideal"}, 0, `^$`},
+		{"good", []string{"-segment", "128M"}, 0, `^$`},
+		{"good", []string{"-x", "SLURM_PROCID=0", "-x", "SLURM_NTASKS=2"}, 0, `^$`},
 	} {
 		t.Run(strings.Join(append(tc.args, tc.what), " "), func(t *testing.T) {
 			t.Parallel()

@@ -93,6 +93,16 @@ func openSession(env func(string) string) (*session, error) {
 		}
 	}
 	sessions = append(sessions, s)
+	if v := env("ARGON_VERBOSEENV"); v != "" && v != "0" {
+		for i, what := range []string{"options of the simulation", "file for its trace", "file for its record", "record to repeat"} {
+			key := []string{EnvOptions, EnvTrace, EnvRecord, EnvReplay}[i]
+			v := env(key)
+			if v == "" {
+				v = "(not set)"
+			}
+			fmt.Fprintf(messages, "argon: env %-18s %-12s %s\n", key, v, what)
+		}
+	}
 	return s, nil
 }
 

@@ -406,3 +406,17 @@ func TestLocalConfig(t *testing.T) {
 		}
 	}
 }
+
+func TestVerboseEnvironment(t *testing.T) {
+	var said bytes.Buffer
+	defer func(w io.Writer) { messages = w }(messages)
+	messages = &said
+	if _, err := local(2, conduits.Config{}, environment(map[string]string{EnvOptions: "seed=4711", "ARGON_VERBOSEENV": "1"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{EnvOptions, "seed=4711", EnvTrace, EnvRecord, EnvReplay, "(not set)"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is missing in %q", want, &said)
+		}
+	}
+}

@@ -646,7 +646,7 @@ func (j *job) result() (Result, error) {
 		}
 		err := &RankError{Rank: j.first, Pid: rk.Pid, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
 		if simulated {
-			sm.explain(err)
+			sm.explain(err, rk.MaxRSS)
 			res.Failed, res.Status = err.Rank, err.Status
 		}
 		return res, err

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/conduits/sim"
@@ -85,9 +86,12 @@ func (m *simMemory) Failure() (rank, status int, cause string, ok bool) {
 func (m *simMemory) Close() error { return m.f.Close() }
 
 // explain names the simulated rank that failed instead of the process, if the
-// process said so before it ended by itself.
-func (m *simMemory) explain(e *RankError) {
+// process said so before it ended by itself. memory is what it has used, bytes.
+func (m *simMemory) explain(e *RankError, memory int64) {
 	e.Rank = -1
+	if e.Signal == syscall.SIGKILL { // as the system does when it runs out of memory
+		e.Cause += fmt.Sprintf(", using %d MiB of memory", memory>>20)
+	}
 	if e.Status == 0 || e.Status == StatusPeerFailed { // the other rank is one of its own
 		e.Status = StatusFailed
 	}
