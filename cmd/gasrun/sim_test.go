@@ -188,6 +188,7 @@ func TestReplay(t *testing.T) {
 	r.want(t, 1, "NOT reproduced: job 1", `the arguments are ["good" "25"]`, "they are the same up to step ", "of virtual time", "on a clock, random numbers")
 	gasrun(t, "-replay", rec, prog, "error", "20").want(t, 1, "NOT reproduced: job 1")
 	gasrun(t, "-replay", rec, prog, "twice", "20").want(t, 1, "NOT reproduced: job 1")
+	gasrun(t, "-replay", rec, prog, "after", "20").want(t, 1, "NOT reproduced: the jobs are the same, but the process ended with status 4, recorded is status 0")
 	gasrun(t, "-replay", rec, prog, "nothing").want(t, 1, "NOT reproduced", "opened 0 jobs, recorded are 1")
 	gasrun(t, "-replay", rec, simulated(t, "hello")).want(t, 1, "NOT reproduced", "the executable is not the one that was recorded")
 	// What was recorded until somebody killed everything is still good for that.
