@@ -19,6 +19,7 @@ var contractChecks = slices.Concat(
 	rmaChecks,
 	wakeChecks,
 	endChecks,
+	moreChecks,
 )
 
 // sizesOfJobs are the numbers of ranks that checks run with.
