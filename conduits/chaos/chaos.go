@@ -81,6 +81,7 @@ func WrapOne(ep conduits.Endpoint, cfg Config) conduits.Endpoint {
 		}
 	}
 	if r, ok := ep.(conduits.Runner); ok {
+		e.turns = true
 		return &runner{e, r}
 	}
 	return e
@@ -97,6 +98,7 @@ type endpoint struct {
 	handing  func() // hand, made a value once
 	first    int    // Views, once attached
 	views    []segment.View
+	turns    bool // ranks, and their goroutines, take turns: see runner
 
 	did      counters
 	killAt   uint64 // operation, 0 for none
@@ -332,7 +334,15 @@ func (e *endpoint) Poll() int { return e.poll(false) }
 func (e *endpoint) Spin() int { return e.poll(true) }
 
 func (e *endpoint) poll(spin bool) int {
-	if !e.op() || !e.enter() {
+	if !e.op() {
+		return 0
+	}
+	if !e.enter() {
+		if e.turns {
+			// Somebody polls below, so this runs nothing; but where ranks take
+			// turns it is what lets them.
+			e.inner.Poll()
+		}
 		return 0
 	}
 	e.mu.Lock()

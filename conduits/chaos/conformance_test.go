@@ -6,6 +6,7 @@ import (
 	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/sim"
 )
 
 // TestConformance: chaos keeps the contract, and the layers above keep their
@@ -17,4 +18,10 @@ func TestConformance(t *testing.T) {
 // TestConformanceHidden is the same without direct access to other ranks.
 func TestConformanceHidden(t *testing.T) {
 	conduittest.Run(t, chaos.Local(shm.Local, chaos.Config{HideNeighbours: true}))
+}
+
+// TestConformanceSimulated is chaos over a simulated network: deterministic for a
+// seed, misfortune of both kinds at once.
+func TestConformanceSimulated(t *testing.T) {
+	conduittest.Run(t, chaos.Local(sim.Local, chaos.Config{}))
 }

@@ -399,20 +399,19 @@ const batch = 64
 
 func (e *Endpoint) poll(th *thread, nested, lazy bool) int {
 	j := e.j
-	if e.closed {
+	if e.closed || !nested && e.poller != nil {
+		// Time passes all the same, and with it whoever polls goes on.
+		e.spend(j.p.Poll)
+		e.sync(th)
 		return 0
+	}
+	if !nested {
+		e.poller = th
 	}
 	if lazy && th.unsynced < unsynced {
 		th.unsynced++
 	} else {
 		e.sync(th)
-	}
-	if !nested {
-		if e.poller != nil {
-			e.spend(j.p.Poll)
-			return 0
-		}
-		e.poller = th
 	}
 	n := 0
 	for n < batch {
