@@ -3,6 +3,7 @@ package gas
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
@@ -161,6 +162,11 @@ func (n *Node) TrySync(h Handle) (done bool, err error) {
 
 // SyncAll is Sync for all of hs, which it sets to zero.
 func (n *Node) SyncAll(hs []Handle) error { return n.x.WaitAll(hs) }
+
+// Now is the time since some fixed moment of the job: what a program measures
+// itself with. It is virtual time on the simulator, where the clock of the machine
+// says nothing.
+func (n *Node) Now() time.Duration { return n.ep.Now() }
 
 // Stats fills in what the rank's endpoint has counted.
 func (n *Node) Stats(s *conduits.Stats) { n.ep.Stats(s) }

@@ -25,7 +25,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/gas"
@@ -305,11 +304,11 @@ func run(o options, out io.Writer) error {
 			return err
 		}
 		total := 4 * t.words
-		start := time.Now()
+		start := n.Now()
 		if err := t.updateAll(total, o.mode); err != nil {
 			return err
 		}
-		took := time.Since(start)
+		took := n.Now() - start
 		changed, err := t.wrong()
 		if err != nil {
 			return err

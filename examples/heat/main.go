@@ -35,7 +35,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/argon-go/argon/gas"
 )
@@ -264,7 +263,7 @@ func run(o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		start := time.Now()
+		start := n.Now()
 		for range o.steps {
 			if err := p.step(); err != nil {
 				return err
@@ -274,7 +273,7 @@ func run(o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		took := time.Since(start)
+		took := n.Now() - start
 		// All ranks have finished their last step when the sum is there, and
 		// they keep their rows until rank 0 leaves as well.
 		if n.Rank() != 0 {

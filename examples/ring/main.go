@@ -89,7 +89,7 @@ func run(ranks, laps int, out io.Writer) error {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
-		start := time.Now()
+		start := n.Now()
 		if n.Rank() == 0 {
 			if err := pass(0); err != nil {
 				return err
@@ -111,7 +111,7 @@ func run(ranks, laps int, out io.Writer) error {
 				return nil
 			}
 		}
-		took := time.Since(start)
+		took := n.Now() - start
 		got, want := here.value.Load(), uint64(laps)*uint64(n.Size())*uint64(n.Size()-1)/2
 		if got != want {
 			return fmt.Errorf("ring: the token came back with %d instead of %d", got, want)
