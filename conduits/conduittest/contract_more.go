@@ -1,10 +1,19 @@
 package conduittest
 
-import "github.com/argon-go/argon/conduits"
+import (
+	"errors"
+	"sync/atomic"
+	"time"
 
-// moreChecks are of what package conduits itself does with an endpoint.
+	"github.com/argon-go/argon/conduits"
+)
+
+// moreChecks close holes that deliberate defects have shown, see the folder
+// mutants.
 var moreChecks = []check{
 	{name: "wait looks again", run: checkWaitLooksAgain},
+	{name: "failure alone wakes", seeded: true, run: checkFailureAloneWakes},
+	{name: "credits under way", run: checkCreditsUnderWay},
 }
 
 // tardy is an endpoint with a change between the last look of who waits and its
@@ -67,5 +76,110 @@ func checkWaitLooksAgain(c *ctx) {
 		if err := conduits.Wait(e, nil, func() bool { return false }); err == nil || e.parked != 0 {
 			p.Fatalf("Wait parked %d times and returned %v in a job that has failed", e.parked, err)
 		}
+	})
+}
+
+// idle polls, and lets others run, until cond holds; false means that it never
+// will: the test's time is nearly over, or, where the conduit runs the ranks,
+// nothing happens any more. It is for a rank that must not sleep, since it has
+// failed, and whose leaving would wake the others.
+func (p *peer) idle(cond func() bool) bool {
+	end, limited := p.c.Deadline()
+	if limited {
+		left := time.Until(end) // a little less than watch waits
+		end = end.Add(-min(left/4, 10*time.Second) - left/20)
+	}
+	for polls := 0; !cond(); polls++ {
+		p.ep.Poll()
+		p.yieldOnce()
+		if p.c.offer.runner && polls > 1e6 || !p.c.offer.runner && limited && time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkFailureAloneWakes: a failure ends waits although the rank that failed has
+// not left.
+func checkFailureAloneWakes(c *ctx) {
+	const n = 3
+	for range 20 {
+		var ended atomic.Int32
+		c.run(n, small, func(p *peer) {
+			p.attach(0, &sink{})
+			if p.rank == n-1 {
+				for range 50 * p.rng.IntN(2) { // until they sleep, or not
+					p.ep.Poll()
+					p.yieldOnce()
+				}
+				p.ep.Fail(errors.New("the disk is full"))
+				if !p.idle(func() bool { return ended.Load() == n-1 }) {
+					p.c.Errorf("%d of %d ranks sleep on in a job that has failed", n-1-ended.Load(), n-1)
+				}
+				return
+			}
+			var err error
+			if p.rank == 0 {
+				err = p.nap("nothing", func() bool { return false })
+			} else {
+				err = conduits.Wait(p.ep, nil, func() bool { return false })
+			}
+			ended.Add(1)
+			p.blames(err, n-1, "the disk is full")
+		})
+		if c.Failed() {
+			return
+		}
+	}
+}
+
+// checkCreditsUnderWay: however many messages have been consumed, no more are
+// under way than Limits say. A receiver consumes one message at a time, each
+// when the sender has found no credit again.
+func checkCreditsUnderWay(c *ctx) {
+	// A conduit may have taken messages in that the Receiver has not seen, such as
+	// those that it keeps on purpose.
+	const rounds, slack = 500, 200
+	var sent, handled, allowed atomic.Int64
+	c.run(2, small, func(p *peer) {
+		s := &sink{}
+		s.receive = func(*conduits.Message) {
+			s.await("leave to go on", func() bool { return allowed.Load() > handled.Load() })
+			handled.Add(1)
+			p.nudge(0)
+		}
+		p.attach(0, s)
+		if p.rank == 1 {
+			p.wait("all messages", func() bool { return allowed.Load() > rounds && handled.Load() == sent.Load() })
+			p.meet()
+			return
+		}
+		most := int64(2*p.ep.Limits().Credits + slack)
+		for r := range int64(rounds) {
+			for tries := 0; tries < 10; tries++ {
+				switch p.ep.Send(1, conduits.Request, 1, nil) {
+				case conduits.Ready:
+					sent.Add(1)
+					tries = 0
+				case conduits.Dead:
+					p.must(p.ep.Err())
+					p.Fatalf("the receiver is dead")
+				}
+				if under := sent.Load() - r; under > most {
+					p.Fatalf("%d messages are under way when %d have been consumed; limits %+v", under, r, p.ep.Limits())
+				}
+				p.ep.Poll()
+			}
+			if sent.Load() == r { // nothing is under way, so there must be credit
+				p.reserve(func() conduits.Status { return p.ep.Send(1, conduits.Request, 1, nil) })
+				sent.Add(1)
+			}
+			allowed.Store(r + 1)
+			p.nudge(1)
+			p.wait("a message to be consumed", func() bool { return handled.Load() == r+1 })
+		}
+		allowed.Store(1 << 40)
+		p.nudge(1)
+		p.meet()
 	})
 }

@@ -32,7 +32,7 @@ import (
 //   - testhsl: of its illegal uses the lock, recursion and release order are
 //     gas/lock's; no lock is ever held by a handler, so interrupt-safety has no
 //     meaning. testalign, testinternal, testtools and the like test no layer.
-var layerChecks = slices.Concat(amChecks, barrierChecks, extendedChecks, gasChecks)
+var layerChecks = slices.Concat(amChecks, barrierChecks, extendedChecks, gasChecks, moreLayerChecks)
 
 // at is the address of byte off of a segment.
 func at(off int) segment.NLA { return segment.AttachBase + segment.NLA(off) }

@@ -48,6 +48,8 @@ type ctx struct {
 	seed  uint64
 	rng   *rand.Rand // for the check's own goroutine, not for ranks
 	name  string     // the conduit as package gas finds it
+	// opened is told of jobs that package gas opens.
+	opened *func(eps []conduits.Endpoint)
 }
 
 // Run checks the conduit that open opens.
@@ -79,6 +81,8 @@ type suite struct {
 	name  string
 	seed  uint64 // of the check that runs, for jobs that package gas opens
 	ran   []outcome
+	// opened is told of the jobs that package gas opens; nil: nobody cares.
+	opened func(eps []conduits.Endpoint)
 }
 
 // outcome is how a check ended, for the report.
@@ -95,7 +99,11 @@ func newSuite(t *testing.T, open Open) *suite {
 	s := &suite{open: open, name: fmt.Sprintf("conduittest-%d", registered.Add(1))}
 	conduits.Register(conduits.Conduit{Name: s.name, Local: func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		c.Seed = s.seed
-		return open(n, c)
+		eps, err := open(n, c)
+		if err == nil && s.opened != nil {
+			s.opened(eps)
+		}
+		return eps, err
 	}})
 	s.offer = probe(t, open)
 	return s
@@ -119,7 +127,7 @@ func (s *suite) check(t *testing.T, name string, k check) {
 	for i := range o.seeds {
 		seed := *flagSeed + uint64(i)
 		s.seed = seed
-		c := &ctx{T: t, open: s.open, offer: s.offer, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), name: s.name}
+		c := &ctx{T: t, open: s.open, offer: s.offer, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), name: s.name, opened: &s.opened}
 		k.run(c)
 		if t.Failed() {
 			if k.seeded {
@@ -328,5 +336,11 @@ func (s *stack) barrier() {
 // gas runs fn under package gas on the conduit.
 func (c *ctx) gas(cfg gas.Config, fn func(n *gas.Node) error) error {
 	cfg.Conduit = c.name
+	stop := func() {}
+	*c.opened = func(eps []conduits.Endpoint) { stop = c.watch(eps) }
+	defer func() {
+		*c.opened = nil
+		stop()
+	}()
 	return gas.Run(cfg, fn)
 }

@@ -1,0 +1,186 @@
+package conduittest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/segment"
+)
+
+// moreLayerChecks close holes that deliberate defects have shown, see the folder
+// mutants. A wake-up that a layer forgets does no harm where the waiting rank
+// has not gone to sleep yet, and most waits of other checks are over before.
+var moreLayerChecks = []check{
+	{name: "extended/signals wake", run: extendedSignalsWake},
+	{name: "gas/lock wakes", run: gasLockWakes},
+	{name: "gas/heap ends", run: gasHeapEnds},
+}
+
+// bed tells one rank when another has gone to sleep.
+type bed struct {
+	ep   atomic.Pointer[conduits.Endpoint]
+	mark atomic.Uint64 // how often it will have slept then
+}
+
+// lie is called by the rank that is about to sleep.
+func (b *bed) lie(ep conduits.Endpoint) {
+	var s conduits.Stats
+	ep.Stats(&s)
+	b.ep.Store(&ep)
+	b.mark.Store(s.Parks + 1)
+}
+
+// watch polls until the other rank has lain down and sleeps; on a conduit that
+// never sleeps, for some time.
+func (b *bed) watch(poll func(), failed func() bool) {
+	for b.mark.Load() == 0 && !failed() {
+		poll()
+	}
+	for range 200_000 {
+		var s conduits.Stats
+		if (*b.ep.Load()).Stats(&s); s.Parks >= b.mark.Load() || failed() {
+			break
+		}
+		poll()
+	}
+	b.mark.Store(0)
+}
+
+// extendedSignalsWake: a rank that sleeps until a word of its segment changes is
+// woken by each kind of signal.
+func extendedSignalsWake(c *ctx) {
+	const rounds = 30
+	var b bed
+	c.stack(2, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
+		x := s.ext
+		for r := uint64(1); r <= rounds; r++ {
+			if s.rank == 1 {
+				b.lie(s.ep)
+				_, err := x.WaitUntil(at(0), extended.Ge, r)
+				s.must(err)
+				s.barrier()
+				continue
+			}
+			b.watch(s.poll, func() bool { return s.ep.Err() != nil })
+			switch r % 4 {
+			case 0:
+				s.must(x.Signal(1, at(0), extended.SignalSet, r))
+			case 1:
+				s.must(x.Signal(1, at(0), extended.SignalAdd, 1))
+			case 2:
+				s.must(x.PutSignal(1, at(64), make([]byte, 100), at(0), extended.SignalAdd, 1))
+			case 3:
+				h, err := x.PutSignalNB(1, at(64), make([]byte, 100), at(0), extended.SignalSet, r)
+				s.must(err)
+				s.must(x.Wait(h))
+			}
+			s.barrier()
+		}
+	})
+}
+
+// gasLockWakes: who sleeps until it gets a lock gets it when it is given back,
+// exclusive or shared.
+func gasLockWakes(c *ctx) {
+	const rounds = 20
+	var b bed
+	c.job(2, func(n *gas.Node) error {
+		l, err := gas.NewLock(n)
+		if err != nil {
+			return err
+		}
+		for r := range rounds {
+			take, release := l.Lock, l.Unlock
+			if n.Rank() == 0 && r%4 == 3 || n.Rank() == 1 && r%4 == 2 {
+				take, release = l.RLock, l.RUnlock
+			}
+			if n.Rank() == 1 {
+				// When rank 0 has it.
+				if err := n.Barrier(); err != nil {
+					return err
+				}
+				b.lie(n.Conduit())
+				if err := errors.Join(take(n), release(n), n.Barrier()); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := errors.Join(take(n), n.Barrier()); err != nil {
+				return err
+			}
+			poll := func() {
+				n.Poll()
+				runtime.Gosched()
+			}
+			b.watch(poll, func() bool { return n.Conduit().Err() != nil })
+			if r%4 != 3 && !raceEnabled { // to look is a race
+				// It has to be in the list of those that wait, asleep or not.
+				for range 200_000 {
+					w, err := l.Word().Get(n)
+					if err != nil {
+						return err
+					}
+					if !reflect.ValueOf(w).FieldByName("waiters").IsZero() {
+						break
+					}
+					poll()
+				}
+			}
+			if err := errors.Join(release(n), n.Barrier()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// gasHeapEnds: what a rank allocates by itself, be it all that there is, takes
+// nothing of the part where all ranks have allocated together: there the same
+// calls give the same addresses.
+func gasHeapEnds(c *ctx) {
+	const ranks, size = 3, 16 << 10
+	c.job(ranks, func(n *gas.Node) error {
+		first, err := gas.NewSlice[byte](n, size)
+		if err != nil {
+			return err
+		}
+		last, err := gas.NewSlice[byte](n, 64)
+		if err != nil {
+			return err
+		}
+		if err := gas.Delete(n, first); err != nil {
+			return err
+		}
+		var own []gas.Ptr[byte]
+		for k := size; n.Rank() == 1 && k >= 64; {
+			p, err := gas.Alloc[byte](n, k)
+			switch {
+			case err == nil:
+				own = append(own, p)
+			case errors.Is(err, gas.ErrResource):
+				k /= 2
+			default:
+				return err
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		again, err := gas.NewSlice[byte](n, size)
+		if err != nil || again != first {
+			return off(err, "room at %v that all ranks have freed is at %v to the next of that size, where rank 1 has taken all of its own end", first, again)
+		}
+		for _, p := range own {
+			if err := gas.Free(n, p); err != nil {
+				return fmt.Errorf("free of %v: %w", p, err)
+			}
+		}
+		return errors.Join(gas.Delete(n, again), gas.Delete(n, last))
+	})
+}
