@@ -34,14 +34,14 @@ type Config struct {
 	Faults Faults
 
 	// Limit ends a job that is still running after so much virtual time; 0 means
-	// none.
+	// the most that there is, 26 days.
 	Limit Time
 
 	// Trace, if not nil, gets a line for everything that happens (see package
 	// comment). Flush it with Job.Flush.
 	Trace io.Writer
 	// Checkpoint, if not nil, is called with the number of steps and their
-	// digest after every 1024 of them and may stop the run by a panic.
+	// digest after every 1024 of them, wherever they happen.
 	Checkpoint func(steps, digest uint64)
 }
 
@@ -62,6 +62,9 @@ func (c *Config) ensure(n int) error {
 		c.MaxSegment = min(64<<20, most)
 	case c.MaxSegment > min(most, uint64(segment.MaxAttach)):
 		return errs.Resource("sim: segments of %d bytes for %d ranks: the most is %d (-segment, ARGON_SEGMENT)", c.MaxSegment, n, min(most, uint64(segment.MaxAttach)))
+	}
+	if c.Limit < 0 || c.Limit > maxTime {
+		return errs.BadArg("sim: Config.Limit is %d ps; 0 to %d", c.Limit, maxTime)
 	}
 	if c.Credits == 0 {
 		c.Credits = 64

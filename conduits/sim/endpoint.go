@@ -40,10 +40,10 @@ type Endpoint struct {
 
 	attached, closed, crashed bool
 
-	sent, received      [conduits.NumClasses]uint32
-	noCredit            uint32
-	puts, gets, atomics uint32
-	parks, wakes        uint32
+	sent, received      [conduits.NumClasses]uint64
+	noCredit            uint64
+	puts, gets, atomics uint64
+	parks, wakes        uint64
 }
 
 var (
@@ -59,13 +59,19 @@ var (
 // duration is t as far as nanoseconds.
 func duration(t Time) time.Duration { return time.Duration(t / Nanosecond) }
 
-// spend lets the processor work for t.
-func (e *Endpoint) spend(t Time) {
+// far is beyond any limit, and far from where times overflow.
+const far = Time(1) << 62
+
+// work is what the processor needs for what takes others t.
+func (e *Endpoint) work(t Time) Time {
 	if e.slow > 1 {
-		t *= Time(e.slow)
+		t = min(t, maxTime/Time(e.slow)) * Time(e.slow)
 	}
-	e.clock += t
+	return t
 }
+
+// spend lets the processor work for t.
+func (e *Endpoint) spend(t Time) { e.clock = min(e.clock+e.work(t), far) }
 
 // Rank is this rank.
 func (e *Endpoint) Rank() int { return e.rank }
@@ -85,12 +91,9 @@ func (e *Endpoint) Limits() conduits.Limits {
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{
-		NoCredit: uint64(e.noCredit),
-		Puts:     uint64(e.puts), Gets: uint64(e.gets), Atomics: uint64(e.atomics),
-		Parks: uint64(e.parks), Wakes: uint64(e.wakes), PeersUsed: e.pairs.n,
-	}
-	for c := range conduits.NumClasses {
-		s.Sent[c], s.Received[c] = uint64(e.sent[c]), uint64(e.received[c])
+		Sent: e.sent, Received: e.received, NoCredit: e.noCredit,
+		Puts: e.puts, Gets: e.gets, Atomics: e.atomics,
+		Parks: e.parks, Wakes: e.wakes, PeersUsed: e.pairs.n,
 	}
 }
 
@@ -324,7 +327,7 @@ func (e *Endpoint) message(dst int, c conduits.Class, words int) (uint32, *messa
 // card has it.
 func (e *Endpoint) issue(slots int, gap Time, free *Time) Time {
 	p := &e.j.p
-	at := max(e.clock+p.Software/2+p.PIO, *free)
+	at := max(e.clock+e.work(p.Software/2)+p.PIO, *free)
 	e.spend(Time(slots) * p.SendBusy)
 	*free = at + gap
 	if further := Time(slots - 1); further > 0 {
@@ -505,13 +508,21 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	}
 }
 
+// hopeless is how often a thread may go to sleep after it could have known that
+// the job has failed.
+const hopeless = 1 << 16
+
 // sleep parks th.
 func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
-	if e.crashed {
+	if e.dead() {
 		runtime.Goexit()
 	}
 	if e.j.err != nil && e.Err() != nil {
-		// Nothing may ever come. Who waits nevertheless must not stop the rest.
+		// Nothing may ever come. Who waits nevertheless must not stop the rest, nor
+		// go on so for ever.
+		if th.hopeless++; th.hopeless > hopeless {
+			panic(fmt.Sprintf("sim: rank %d goes on waiting (%s) although the job has failed: %v", e.rank, reason(b), e.j.err))
+		}
 		e.spend(e.j.p.Poll)
 		th.state = ready
 		e.j.schedule(e.clock, evRun, uint64(th.id))
@@ -602,14 +613,24 @@ func (e *Endpoint) Close() error {
 	return nil
 }
 
-// RunRanks runs rank(i) for each of eps in virtual time. A panic of one of them
-// ends it.
+// RunRanks runs rank(i) for each of eps in virtual time. It may be called again
+// when it has returned. A panic of one of them ends the job: RunRanks panics with
+// a *PanicError when the others have ended, which do so where they wait as by
+// runtime.Goexit.
 func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	j := e.j
-	if j.driven.Load() {
+	for _, ep := range eps {
+		if s, ok := ep.(*Endpoint); !ok || s.j != j {
+			panic("sim: RunRanks with an endpoint of another job")
+		}
+	}
+	if !j.driven.CompareAndSwap(false, true) {
 		panic("sim: RunRanks inside RunRanks")
 	}
-	j.driven.Store(true)
+	if j.abandoned {
+		j.driven.Store(false)
+		panic("sim: RunRanks of a job that a panic has ended")
+	}
 	defer func() {
 		j.driven.Store(false)
 		j.answerAll()
@@ -618,10 +639,7 @@ func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 		}
 	}()
 	for i, ep := range eps {
-		s, ok := ep.(*Endpoint)
-		if !ok || s.j != j {
-			panic("sim: RunRanks with an endpoint of another job")
-		}
+		s := ep.(*Endpoint)
 		j.start(s, max(j.now, s.clock), func() { rank(i) })
 	}
 	j.drive()
@@ -651,8 +669,13 @@ func (j *Job) drive() {
 		r := <-ended
 		if r.panicked != nil {
 			if j.watch != nil {
-				j.watch.end(r.panicked)
+				if p, ok := r.panicked.(*PanicError); ok {
+					j.watch.end(p.Value)
+				} else {
+					j.watch.end(r.panicked)
+				}
 			}
+			j.abandon()
 			panic(r.panicked)
 		}
 		if r.over {

@@ -90,8 +90,19 @@ func (f *Faults) check(n int) error {
 			return errs.BadArg("sim: Faults.%s is %v; a probability is 0 to 1", p.name, p.v)
 		}
 	}
-	if f.Jitter < 0 || f.Detect < 0 || f.DelayBy < 0 || f.Buffer < 0 {
-		return errs.BadArg("sim: Faults: a time or Buffer is negative")
+	if f.Buffer < 0 {
+		return errs.BadArg("sim: Faults.Buffer is %d bytes", f.Buffer)
+	}
+	times := func(what string, l ...Time) error {
+		for _, t := range l {
+			if t < 0 || t > maxTime {
+				return errs.BadArg("sim: %s of %d ps; 0 to %d (-fault, ARGON_SIM)", what, t, maxTime)
+			}
+		}
+		return nil
+	}
+	if err := times("jitter, detection or delay", f.Jitter, f.Detect, f.DelayBy); err != nil {
+		return err
 	}
 	for _, x := range f.Slow {
 		if err := rank("slow", x.Rank); err != nil {
@@ -105,9 +116,15 @@ func (f *Faults) check(n int) error {
 		if err := rank("stall", x.Rank); err != nil {
 			return err
 		}
+		if err := times("stall", x.At, x.For); err != nil {
+			return err
+		}
 	}
 	for _, x := range f.Crashes {
 		if err := rank("crash", x.Rank); err != nil {
+			return err
+		}
+		if err := times("crash", x.At); err != nil {
 			return err
 		}
 	}
@@ -119,6 +136,9 @@ func (f *Faults) check(n int) error {
 			if err := rank("partition", r); err != nil {
 				return err
 			}
+		}
+		if err := times("partition", x.At, x.For); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -143,7 +163,10 @@ func (s *faults) bind(j *Job) error {
 		j.schedule(t, evFault, uint64(len(s.plan)-1))
 	}
 	for _, x := range f.Stalls {
-		at(x.At, func(j *Job) { j.eps[x.Rank].stalled = j.now + x.For })
+		at(x.At, func(j *Job) {
+			e := &j.eps[x.Rank]
+			e.stalled = max(e.stalled, j.now+x.For)
+		})
 	}
 	for _, x := range f.Crashes {
 		if x.Event == 0 {

@@ -36,6 +36,10 @@ type Job struct {
 	driven   atomic.Bool
 	currentG atomic.Uintptr // goroutine of current; see Waiting
 
+	limit     Time   // of virtual time
+	timers    uint64 // set so far
+	abandoned bool   // a thread has panicked, and no other goes on
+
 	attached int
 	open     bool     // all ranks are attached
 	sizes    []uint64 // of segments
@@ -69,7 +73,10 @@ func New(n int, c Config) (*Job, error) {
 	if err := c.ensure(n); err != nil {
 		return nil, err
 	}
-	j := &Job{n: n, c: c, p: *c.Profile, failer: -1}
+	j := &Job{n: n, c: c, p: *c.Profile, failer: -1, limit: c.Limit}
+	if j.limit == 0 {
+		j.limit = maxTime
+	}
 	j.rnd = rand.New(rand.NewPCG(c.Seed, 0x5eed))
 	var err error
 	if j.net, err = fabric.New(j.p.Net, n, wires{j}, j.deliver); err != nil {
@@ -124,7 +131,7 @@ const (
 	evFail           // the job's failure is known to all
 	evFault          // fault b of the plan
 	evAttach         // all ranks are attached
-	evTimer          // the deadline a of thread b has come
+	evTimer          // timer a of thread b
 
 	kindBits = 4
 	kindMask = 1<<kindBits - 1
@@ -216,8 +223,8 @@ func (j *Job) loop() {
 			j.upNext = nil
 			j.run(th)
 		}
-		if j.c.Limit > 0 && j.now > j.c.Limit && j.err == nil {
-			j.fail(-1, errs.Resource("sim: the job has not ended after %v of virtual time (-limit, ARGON_SIM limit)", duration(j.c.Limit)))
+		if j.now > j.limit && j.err == nil {
+			j.fail(-1, errs.Resource("sim: the job has not ended after %v of virtual time (-limit, ARGON_SIM limit)", duration(j.limit)))
 		}
 	}
 }
@@ -332,7 +339,9 @@ func (j *Job) lose(id uint32) {
 	j.trace.message(j.now, 'x', m)
 	switch m.kind {
 	case kindShort, kindMedium, kindLong:
-		j.credit(m)
+		if !j.eps[m.dst].crashed { // that gives nothing back
+			j.credit(m)
+		}
 		j.m.put(id)
 	case kindPut, kindGet, kindAtomic, kindAck, kindGetReply, kindAtomicReply:
 		// Its initiator hears of it when the failure is known.
@@ -397,14 +406,19 @@ func (j *Job) complete(rank int, cookie uint64, ev conduits.Event, value uint64,
 func (j *Job) done(id uint32) {
 	m := j.m.at(id)
 	e := &j.eps[m.dst]
-	if m.kind == kindGetReply {
-		copy(m.dest, m.data)
-	}
 	if e.crashed || e.closed {
 		j.m.put(id)
 		return
 	}
+	if m.kind == kindGetReply {
+		copy(m.dest, m.data)
+	}
 	j.trace.message(j.now, 'd', m)
+	if m.want == 0 { // of a get that nobody asks after
+		e.notify(false)
+		j.m.put(id)
+		return
+	}
 	e.done.add(&j.m, id)
 	e.notify(false)
 }
@@ -454,17 +468,20 @@ func (j *Job) deadlock() {
 			d.More++
 			continue
 		}
-		what := "(unknown)"
-		if th.blocked != nil {
-			what = th.blocked.Blocked()
-		}
-		d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(th.e.rank)+": "+what)
+		d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(th.e.rank)+": "+reason(th.blocked))
 	}
 	if j.err != nil {
 		// They have been told and wait nevertheless.
 		panic("sim: ranks wait on although the job has failed (" + j.err.Error() + "): " + d.Error())
 	}
 	j.fail(-1, d)
+}
+
+func reason(b conduits.Blocked) string {
+	if b == nil {
+		return "(unknown)"
+	}
+	return b.Blocked()
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -136,6 +136,13 @@ func ProfileByName(name string) (Profile, error) {
 	return Profile{}, errs.BadArg("sim: no profile %q; known: %s (-profile)", name, strings.Join(Profiles(), ", "))
 }
 
+// maxStep is the longest sub-operation: a second. Sums and multiples of them
+// stay far from where times overflow.
+const maxStep = Second
+
+// maxStepBytes bounds Header and Tag likewise.
+const maxStepBytes = 1 << 20
+
 // check refuses what would stop the clock or run it backwards.
 func (p *Profile) check() error {
 	for _, f := range []struct {
@@ -155,15 +162,24 @@ func (p *Profile) check() error {
 		{"PutGap", p.PutGap},
 		{"SlotWrite", p.SlotWrite},
 		{"MemoryByte", p.MemoryByte},
+		{"Poll", p.Poll},
+		{"Net.Latency", p.Net.Latency},
+		{"Net.HopLatency", p.Net.HopLatency},
+		{"Net.Loop", p.Net.Loop},
+		{"Net.Gap", p.Net.Gap},
+		{"Net.Byte", p.Net.Byte},
 	} {
 		if f.v < 0 {
 			return errs.BadArg("sim: profile %q: %s is negative", p.Name, f.name)
+		}
+		if f.v > maxStep {
+			return errs.BadArg("sim: profile %q: %s is %d ps; the most is a second", p.Name, f.name, f.v)
 		}
 	}
 	if p.Poll <= 0 {
 		return errs.BadArg("sim: profile %q: Poll is %d ps; time would stand still for a rank that polls", p.Name, p.Poll)
 	}
-	if p.Slot <= 0 || p.Header < 0 || p.Tag < 0 {
+	if p.Slot <= 0 || p.Header < 0 || p.Tag < 0 || p.Header > maxStepBytes || p.Tag > maxStepBytes {
 		return errs.BadArg("sim: profile %q: Slot is %d bytes, Header %d, Tag %d", p.Name, p.Slot, p.Header, p.Tag)
 	}
 	return nil

@@ -349,7 +349,7 @@ func TestRecordPanic(t *testing.T) {
 	}
 	func() {
 		defer func() {
-			if p := recover(); p != "boom" {
+			if p, ok := recover().(*PanicError); !ok || p.Value != "boom" {
 				t.Errorf("panic %v", p)
 			}
 		}()

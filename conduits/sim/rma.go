@@ -37,7 +37,6 @@ func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need
 
 // Put has the card read src and put it to dst's segment.
 func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts++
 	if err := e.checkTarget("put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
 		return 0, err
 	}
@@ -45,6 +44,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	p := &j.p
 	id, m := e.message(dst, conduits.Request, 0)
 	m.kind, m.to, m.cookie, m.want, m.data = kindPut, to, cookie, want, src
+	e.puts++
 	gap := p.RMAGap
 	if len(src) > p.Immediate {
 		gap = p.PutGap
@@ -72,7 +72,6 @@ func (e *Endpoint) immediate(id uint32, m *message, at Time) conduits.Event {
 
 // PutWord is an immediate put.
 func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts++
 	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
 		return 0, errs.BadArg("sim: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
 	}
@@ -84,6 +83,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	m.kind, m.to, m.cookie, m.want = kindPut, to, cookie, want
+	e.puts++
 	m.data, m.own = e.j.m.buffer(n), true
 	copy(m.data, b[:n])
 	have := want & conduits.SourceDone
@@ -96,19 +96,18 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 
 // Get asks src's card for data.
 func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.gets++
 	if err := e.checkTarget("get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
 		return 0, err
 	}
 	id, m := e.message(src, conduits.Request, 0)
 	m.kind, m.to, m.cookie, m.want, m.dest = kindGet, from, cookie, want, dst
+	e.gets++
 	e.request(id, m)
 	return 0, nil
 }
 
 // Atomic asks dst's card to perform an operation.
 func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	e.atomics++
 	if err := conduits.CheckAtomic("sim: atomic", op, t, to); err != nil {
 		return 0, 0, err
 	}
@@ -117,6 +116,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	}
 	id, m := e.message(dst, conduits.Request, 0)
 	m.kind, m.op, m.typ, m.to, m.a, m.b, m.cookie, m.want = kindAtomic, op, t, to, a, b, cookie, conduits.RemoteDone
+	e.atomics++
 	e.request(id, m)
 	return 0, 0, nil
 }

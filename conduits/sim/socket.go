@@ -84,21 +84,22 @@ func (s *Socket) Recv(p []byte) (n, src int, ok bool) {
 	return n, src, true
 }
 
-// Wait returns when a datagram is there, at the time until (of Now), or after
-// Wake. until 0 means that no time ends it.
+// Wait returns when a datagram is there, at the time until (of Now), after Wake,
+// or when the endpoint is closed or the job has failed; seldom without a reason.
+// until 0 means that no time ends it. Who waits on for long although
+// Endpoint.Err is not nil panics.
 func (s *Socket) Wait(until time.Duration) {
 	e := s.e
-	j := e.j
 	th := e.thread("wait")
 	if e.in[conduits.Request].first != 0 || s.woken || e.closed {
 		s.woken = false
 		return
 	}
-	th.deadline++
 	if until > 0 {
-		j.event(max(e.clock, Time(until)*Nanosecond), evTimer, th.deadline, uint64(th.id))
+		th.until(max(e.clock, Time(min(until, time.Duration(far/Nanosecond)))*Nanosecond))
 	}
 	e.sleep(th, receiving{})
+	th.deadline = 0
 	s.woken = false
 }
 

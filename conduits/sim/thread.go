@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"fmt"
 	"iter"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
@@ -18,9 +20,13 @@ type thread struct {
 	put      bool    // woken by an access to the segment, not by a message
 	next     uint32  // in e.parked
 	sibling  *thread // in e.threads
-	deadline uint64  // number of the last one; see expire
+	deadline Time    // when it stops waiting; 0: never; see until
+	timer    Time    // when the event for it comes; 0: none will
+	timerNo  uint64  // and its number, since threads' numbers are used again
+	hopeless uint32  // times it went to sleep although the job had failed
 	g        uintptr
 	resume   func() (struct{}, bool)
+	end      func() // see Job.abandon
 	yield    func(struct{}) bool
 	blocked  conduits.Blocked
 }
@@ -48,11 +54,15 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 	}
 	th.sibling, e.threads = e.threads, th
 	j.live++
-	th.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
+	th.resume, th.end = iter.Pull(func(yield func(struct{}) bool) {
 		th.yield, th.g = yield, sys.Goroutine()
 		j.currentG.Store(th.g)
 		// Also when f ends its goroutine or panics, which resume passes on.
 		defer func() {
+			if p := recover(); p != nil {
+				// Passed on it would lose its stack.
+				defer panic(&PanicError{Rank: e.rank, Value: p, Stack: debug.Stack()})
+			}
 			th.state = over
 			j.live--
 			e.forget(th)
@@ -97,9 +107,57 @@ func (j *Job) run(th *thread) {
 func (th *thread) stop() {
 	th.unsynced = 0
 	th.yield(struct{}{})
-	if th.e.crashed {
+	if th.e.dead() {
 		runtime.Goexit()
 	}
+}
+
+// dead says that threads of the rank do not go on.
+func (e *Endpoint) dead() bool { return e.crashed || e.j.abandoned }
+
+// PanicError is what RunRanks panics with if a rank does.
+type PanicError struct {
+	Rank  int
+	Value any    // of the rank's panic
+	Stack []byte // of it
+}
+
+// Error is the panic's value, with the stack that it came from.
+func (p *PanicError) Error() string {
+	return fmt.Sprintf("sim: rank %d: panic: %v\n\n%s", p.Rank, p.Value, p.Stack)
+}
+
+// Unwrap is the panic's value, if it is an error.
+func (p *PanicError) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// abandon ends all threads, those that wait by runtime.Goexit so that what they
+// have deferred runs, after a panic has ended the job.
+func (j *Job) abandon() {
+	j.abandoned = true
+	for _, th := range j.threads {
+		if th == nil {
+			continue
+		}
+		begun := th.yield != nil
+		ended := make(chan struct{})
+		go func() {
+			// The end of a coroutine, by Goexit or a further panic, is that of who
+			// asked for it.
+			defer close(ended)
+			defer func() { _ = recover() }()
+			if begun {
+				j.current = th
+				j.currentG.Store(th.g)
+			}
+			th.end()
+		}()
+		<-ended
+	}
+	j.current, j.upNext, j.q.h, j.live = nil, nil, nil, 0
+	j.threads, j.idle = nil, nil
 }
 
 // thread is the one that calls, which must be of e and run by the job.
@@ -128,20 +186,45 @@ func (e *Endpoint) sync(th *thread) {
 	j := e.j
 	th.unsynced = 0
 	if q := j.q.h; len(q) == 0 || q[0].at >= e.clock {
-		if e.crashed {
+		if e.dead() {
 			runtime.Goexit()
 		}
-		return
+		// Else the limit would never be looked at if nothing else happens.
+		if e.clock <= j.limit || j.err != nil {
+			return
+		}
 	}
 	th.state = ready
 	j.schedule(e.clock, evRun, uint64(th.id))
 	th.stop()
 }
 
-// expire lets thread id go on at its deadline, if it still waits for that one.
-func (j *Job) expire(id uint32, deadline uint64) {
+// until makes th, which is about to sleep, wait no longer than until at. An
+// event that comes before then serves too, so that who waits again and again
+// with the same patience leaves no trail of events.
+func (th *thread) until(at Time) {
+	th.deadline = at
+	if th.timer == 0 || at < th.timer {
+		j := th.e.j
+		j.timers++
+		th.timer, th.timerNo = at, j.timers
+		j.event(at, evTimer, th.timerNo, uint64(th.id))
+	}
+}
+
+// expire is timer no of thread id: if the thread waits and its time has come, it
+// goes on.
+func (j *Job) expire(id uint32, no uint64) {
 	th := j.threads[id]
-	if th == nil || th.state != parked || th.deadline != deadline {
+	if th == nil || th.timerNo != no {
+		return
+	}
+	th.timer = 0
+	if th.state != parked || th.deadline == 0 {
+		return
+	}
+	if th.deadline > j.now {
+		th.until(th.deadline)
 		return
 	}
 	e := th.e
