@@ -115,6 +115,7 @@ func (s *sink) pollReplies() int {
 // and completions; false means that the job has failed.
 func (s *sink) await(what string, cond func() bool) bool {
 	ep := s.p.ep
+	defer s.p.step()
 	for idle := 0; ; {
 		if cond() {
 			return true
@@ -155,6 +156,7 @@ func (p *peer) attach(size int, s *sink) {
 	p.c.Helper()
 	s.p = p
 	p.must(p.ep.Attach(conduits.AttachConfig{Size: pages(size), Receiver: s}))
+	p.up()
 	p.meet()
 }
 

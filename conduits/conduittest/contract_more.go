@@ -3,7 +3,6 @@ package conduittest
 import (
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/argon-go/argon/conduits"
 )
@@ -80,19 +79,14 @@ func checkWaitLooksAgain(c *ctx) {
 }
 
 // idle polls, and lets others run, until cond holds; false means that it never
-// will: the test's time is nearly over, or, where the conduit runs the ranks,
-// nothing happens any more. It is for a rank that must not sleep, since it has
-// failed, and whose leaving would wake the others.
+// will: the watch has ended the job, or, where the conduit runs the ranks, nothing
+// happens any more. It is for a rank that must not sleep, since it has failed, and
+// whose leaving would wake the others.
 func (p *peer) idle(cond func() bool) bool {
-	end, limited := p.c.Deadline()
-	if limited {
-		left := time.Until(end) // a little less than watch waits
-		end = end.Add(-min(left/4, 10*time.Second) - left/20)
-	}
 	for polls := 0; !cond(); polls++ {
 		p.ep.Poll()
 		p.yieldOnce()
-		if p.c.offer.runner && polls > 1e6 || !p.c.offer.runner && limited && time.Now().After(end) {
+		if p.c.Failed() || p.c.offer.runner && polls > 1e6 {
 			return false
 		}
 	}

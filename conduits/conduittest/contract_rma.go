@@ -577,6 +577,7 @@ func checkRights(c *ctx) {
 		r := newRMA(p)
 		r.sink.p = p
 		p.must(p.ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Rights: rights[p.rank], Receiver: &r.sink}))
+		p.up()
 		mine := func(rank int) int { return rank * 64 } // where rank writes
 		clear(memory(p.ep, p.rank, at(0), segment.PageSize))
 		p.meet()
@@ -862,7 +863,9 @@ func checkFence(c *ctx) {
 		for i := range rounds {
 			mine, other := word(p.ep, 0, at((2*i+p.rank)*64)), word(p.ep, 0, at((2*i+1-p.rank)*64))
 			saw[p.rank][i] = *other // have it at hand
-			ready.Add(1)
+			if ready.Add(1)%256 == 0 {
+				p.step()
+			}
 			for spins := 0; ready.Load() < int64(2*i+2) && p.ep.Err() == nil; spins++ {
 				if spins > 1000 {
 					runtime.Gosched()

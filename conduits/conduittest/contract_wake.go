@@ -33,6 +33,7 @@ var wakeChecks = []check{
 // nap is conduits.Wait without its spinning: it parks at once, with pauses
 // between all its steps.
 func (p *peer) nap(what string, cond func() bool) error {
+	defer p.step()
 	for !cond() {
 		p.pause(true)
 		t := p.ep.Arm(waiting(what))

@@ -161,6 +161,7 @@ func (c *ctx) fails(n int, l layers, body func(s *doomed)) {
 		}
 		a.Runtime = append(s.bar.Handlers(), s.ext.Handlers()...)
 		if s.am, s.attach = am.Attach(p.ep, a); s.attach == nil {
+			p.up()
 			p.must(s.bar.Bind(s.am))
 			s.ext.Bind(s.am)
 			s.barrier()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"pgregory.net/rapid"
@@ -97,7 +98,7 @@ func Replay(t *testing.T, open Open, p Program) {
 	if open == nil {
 		t.Fatal("conduittest: replay: no conduit to run on")
 	}
-	if failure := execute(open, p, patience); failure != "" {
+	if failure := execute(open, p, patience{*flagPatience, limit(t)}); failure != "" {
 		t.Fatalf("%s", failure)
 	}
 }
@@ -107,24 +108,31 @@ const programsPerSeed = 150
 
 // machine runs random programs.
 func machine(c *ctx, kind Program) {
-	if text := findFailure(c.open, c.seed, kind); text != "" {
+	text, left := findFailure(c.open, c.seed, kind, patience{*flagPatience, c.suite.end})
+	if left {
+		c.suite.giveUp = c.check + " left a job behind"
+	}
+	if text != "" {
 		c.Fatalf("%s", text)
 	}
 }
 
-// findFailure runs the programs of a kind for a seed and describes the first that fails, "" if
-// none does.
-func findFailure(open Open, seed uint64, kind Program) string {
+// findFailure runs the programs of a kind for a seed and describes the first that
+// fails, "" if none does. left says that its job could not be ended, so that the
+// program is not made short.
+func findFailure(open Open, seed uint64, kind Program, pt patience) (text string, left bool) {
 	gen := programs(kind)
 	for i := range uint64(programsPerSeed) {
 		p := gen.Example(int(seed*programsPerSeed + i))
 		p.Seed = seed*programsPerSeed + i
-		if failure := execute(open, p, patience); failure != "" {
-			p, failure = shrink(open, p, failure)
-			return fmt.Sprintf("%s\nTo see it again, run this test:\n\n%s", failure, goTest(open, p))
+		if failure := execute(open, p, pt); failure != "" {
+			if left = strings.Contains(failure, stayed); !left {
+				p, failure = shrink(open, p, failure, pt)
+			}
+			return fmt.Sprintf("%s\nTo see it again, run this test:\n\n%s", failure, goTest(open, p)), left
 		}
 	}
-	return ""
+	return "", false
 }
 
 // programs generates programs. They are drawn by rapid, but shrunk here: a
@@ -256,23 +264,26 @@ func steps(n int, bare bool) *rapid.Generator[Step] {
 }
 
 // shrink looks for a short program with small values that fails, too.
-func shrink(open Open, p Program, failure string) (Program, string) {
-	left, tries, wait := 3000, 1, patience
+func shrink(open Open, p Program, failure string, pt patience) (Program, string) {
+	left, tries := 3000, 1
 	if strings.Contains(failure, hung) {
-		left, tries, wait = 1000, 4, patience/10
+		left, tries, pt.wait = 1000, 4, pt.wait/10
 	} else {
 		for range 3 {
-			if execute(open, p, wait) == "" {
+			if execute(open, p, pt) == "" {
 				left, tries = 1000, 8 // it comes and goes
 			}
 		}
 	}
 	better := func(q Program) bool {
 		for range tries {
-			if left--; left < 0 {
+			if left--; left < 0 || !pt.end.IsZero() && time.Now().After(pt.end) {
 				return false
 			}
-			f := execute(open, q, wait)
+			f := execute(open, q, pt)
+			if strings.Contains(f, stayed) {
+				left = 0 // the next one would cost as much
+			}
 			if strings.Contains(f, hung) {
 				left -= 20 // it has cost so much more
 			}

@@ -128,7 +128,7 @@ func (a *actor) finishOp(o *bareOp) {
 // Complete takes a completion.
 func (r bareReceiver) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	a := r.a
-	a.steps.Add(1)
+	a.watch.steps.Add(1)
 	if cookie >= replyCookie {
 		if ev != conduits.SourceDone || err != nil {
 			a.errorf("completion %v of the put of a reply: %v", ev, err)
@@ -465,7 +465,7 @@ type bareReceiver struct{ a *actor }
 // Receive checks a message and replies.
 func (r bareReceiver) Receive(got *conduits.Message) {
 	a := r.a
-	a.steps.Add(1)
+	a.watch.steps.Add(1)
 	if int(got.Tag) >= len(a.bare) {
 		a.errorf("a %v with tag %d, which nobody has sent", got.Class, got.Tag)
 		return

@@ -32,12 +32,11 @@ func (h hiding) System(rank int) []byte {
 	return h.Endpoint.System(rank)
 }
 
-// A job in which nothing has moved for patience hangs. Only failing runs last
-// that long; a conduit that runs its ranks itself finds out by itself.
-const (
-	patience = 20 * time.Second
-	hung     = "nothing moves any more"
-)
+// patience is how long a program may stand still, and until when it must end.
+type patience struct {
+	wait time.Duration
+	end  time.Time // zero: never
+}
 
 // performance is a program under way.
 type performance struct {
@@ -48,7 +47,7 @@ type performance struct {
 	eps   []conduits.Endpoint
 	turn  atomic.Int64 // the move whose turn it is
 	left  atomic.Int32 // ranks that have not finished it
-	steps atomic.Int64 // grows whenever anything happens
+	watch watch
 
 	mu      sync.Mutex
 	failure string
@@ -56,7 +55,7 @@ type performance struct {
 
 // execute runs p on a new job and says how it differs from the model, if it
 // does.
-func execute(open Open, p Program, wait time.Duration) string {
+func execute(open Open, p Program, pt patience) string {
 	n := min(max(p.Ranks, 1), 16)
 	raw, err := open(n, conduits.Config{Seed: p.Seed})
 	if err != nil {
@@ -73,68 +72,32 @@ func execute(open Open, p Program, wait time.Duration) string {
 			j.eps[i] = hiding{ep}
 		}
 	}
-	stop := j.watch(raw[0], wait)
-	conduits.Run(raw, j.rank)
-	stop()
+	j.watch.job(j.eps)
+	if _, ok := raw[0].(conduits.Runner); ok {
+		conduits.Run(raw, j.rank)
+	} else if stuck := j.watch.run(pt.wait, pt.end, func(text string) { j.blame("%s", text) }, func() { conduits.Run(raw, j.rank) }); stuck != "" {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.failure + "\n" + stuck
+	}
 	for i, ep := range raw {
-		if err := ep.Close(); err != nil && j.failure == "" {
-			j.failure = fmt.Sprintf("rank %d: close: %v", i, err)
+		if err := ep.Close(); err != nil {
+			j.blame("rank %d: close: %v", i, err)
 		}
 	}
 	return j.failure
 }
 
-// watch fails the job when it hangs.
-func (j *performance) watch(ep conduits.Endpoint, wait time.Duration) (stop func()) {
-	if _, ok := ep.(conduits.Runner); ok {
-		return func() {}
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		const looks = 20
-		tick := time.NewTicker(wait / looks)
-		defer tick.Stop()
-		seen, still := int64(-1), 0
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			if now := j.steps.Load(); now != seen {
-				seen, still = now, 0
-			} else if still++; still == looks {
-				j.fail(j.eps[0], "%s; waiting:%s", hung, j.waiting())
-				return
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
-}
-
-// waiting lists what the ranks are parked for.
-func (j *performance) waiting() string {
-	var b strings.Builder
-	for r, ep := range j.eps {
-		for _, w := range ep.Waiting() {
-			what := "(not said)"
-			if w != nil {
-				what = w.Blocked()
-			}
-			fmt.Fprintf(&b, "\n\trank %d: %s", r, what)
-		}
-	}
-	return b.String()
-}
-
 // fail records what went wrong first and ends the job.
 func (j *performance) fail(ep conduits.Endpoint, format string, args ...any) {
+	ep.Fail(errors.New("conduittest: " + j.blame(format, args...)))
+}
+
+// blame records what went wrong first.
+func (j *performance) blame(format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	if i := int(j.turn.Load()); j.failure == "" {
 		j.failure = text
 		if i < len(j.moves) && j.moves[i].step >= 0 {
@@ -142,8 +105,7 @@ func (j *performance) fail(ep conduits.Endpoint, format string, args ...any) {
 			j.failure = fmt.Sprintf("at step %d, {%s}: %s", k, strings.TrimSuffix(fields(j.p.Steps[k]), ","), text)
 		}
 	}
-	j.mu.Unlock()
-	ep.Fail(errors.New("conduittest: " + text))
+	return text
 }
 
 // stopped is what an actor panics with when it cannot go on.
@@ -160,13 +122,14 @@ func (j *performance) rank(i int) {
 		}
 	}()
 	a.attach()
+	j.watch.attached(i)
 	for k, mv := range j.moves {
 		if !slices.Contains(mv.ranks, i) {
 			continue
 		}
 		a.until(myTurn, func() bool { return j.turn.Load() == int64(k) })
 		mv.run(a)
-		j.steps.Add(1)
+		j.watch.steps.Add(1)
 		if j.left.Add(-1) > 0 {
 			continue
 		}
@@ -720,7 +683,7 @@ func misreceived(q *message, t *am.Token, args []uint32, payload []byte) string 
 
 // answer counts and replies.
 func (a *actor) answer(q *message, t *am.Token) {
-	a.steps.Add(1)
+	a.watch.steps.Add(1)
 	var err error
 	switch q.reply {
 	case replyShort:
@@ -759,7 +722,7 @@ func (a *actor) answer(q *message, t *am.Token) {
 
 // reply handles a reply.
 func (a *actor) reply(t *am.Token, args []uint32, payload []byte) {
-	a.steps.Add(1)
+	a.watch.steps.Add(1)
 	if len(args) == 0 || args[0] >= uint32(len(a.msgs)) {
 		a.errorf("a reply with arguments %d, which nobody has sent", args)
 		return

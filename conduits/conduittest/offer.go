@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/segment"
@@ -30,26 +31,26 @@ type offer struct {
 }
 
 // probe finds out.
-func probe(t *testing.T, open Open) *offer {
+func probe(t *testing.T, open Open, end time.Time) *offer {
 	t.Helper()
 	eps, err := open(2, conduits.Config{Seed: *flagSeed})
-	if err != nil {
-		t.Fatalf("conduittest: open 2 ranks: %v", err)
+	if err != nil || len(eps) != 2 {
+		t.Fatalf("conduittest: open of 2 ranks gave %d endpoints, error %v", len(eps), err)
 	}
 	o := &offer{conduit: eps[0].Conduit(), limits: eps[0].Limits(), auth: "not stated"}
 	if d, ok := eps[0].(Describer); ok {
 		o.auth = d.Authentication()
 	}
 	_, o.runner = eps[0].(conduits.Runner)
-	conduits.Run(eps, func(i int) {
-		if err := o.try(eps[i], i); err != nil {
-			t.Errorf("conduittest: rank %d: %v", i, err)
-			eps[i].Fail(err)
+	for _, ep := range eps { // only looked at; what follows is another job
+		if err := ep.Close(); err != nil {
+			t.Fatalf("conduittest: close before attach: %v", err)
 		}
-		if err := eps[i].Close(); err != nil {
-			t.Errorf("conduittest: rank %d: close: %v", i, err)
-		}
-	})
+	}
+	s := &suite{open: open, offer: o, end: end}
+	c := &ctx{T: t, open: open, offer: o, seed: *flagSeed, suite: s, check: "the first look at the conduit"}
+	defer c.end()
+	c.run(2, conduits.Config{}, func(p *peer) { p.must(o.try(p)) })
 	if t.Failed() {
 		t.FailNow()
 	}
@@ -68,13 +69,15 @@ func (r *trial) Complete(_ uint64, ev conduits.Event, _ uint64, _ error) {
 
 // try has rank 0 do one operation of each kind on rank 1, which waits for the
 // message that comes last.
-func (o *offer) try(ep conduits.Endpoint, rank int) error {
+func (o *offer) try(p *peer) error {
+	ep := p.ep
 	const both = conduits.SourceDone | conduits.RemoteDone
 	r := &trial{}
 	if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: r}); err != nil {
 		return err
 	}
-	if rank == 1 {
+	p.up()
+	if p.rank == 1 {
 		return conduits.Wait(ep, waiting("a message"), func() bool { return r.messages == 1 })
 	}
 	first, views := ep.Views()

@@ -5,8 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,9 +50,74 @@ type ctx struct {
 	offer *offer
 	seed  uint64
 	rng   *rand.Rand // for the check's own goroutine, not for ranks
-	name  string     // the conduit as package gas finds it
-	// opened is told of jobs that package gas opens.
-	opened *func(eps []conduits.Endpoint)
+	suite *suite
+	check string
+
+	mu       sync.Mutex
+	over     bool // the check has ended
+	reported int
+}
+
+// mostReports is how often a check says what is wrong: a broken conduit breaks
+// its promises again and again.
+const mostReports = 20
+
+// Errorf fails the check. What a goroutine that was left behind has to say when
+// the check is over is dropped, as is what one reads no more.
+func (c *ctx) Errorf(format string, args ...any) {
+	c.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	switch c.reported++; {
+	case c.reported <= mostReports:
+		c.T.Errorf(format, args...)
+	case c.reported == mostReports+1:
+		c.T.Errorf("and more, which is not printed")
+	}
+}
+
+// Fatalf is Errorf that ends the goroutine.
+func (c *ctx) Fatalf(format string, args ...any) {
+	c.Helper()
+	c.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Logf prints while the check runs.
+func (c *ctx) Logf(format string, args ...any) {
+	c.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.T.Logf(format, args...)
+	}
+}
+
+// end closes the check.
+func (c *ctx) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
+
+// guard runs f, which runs a job that w is to watch.
+func (c *ctx) guard(w *watch, f func()) {
+	c.Helper()
+	if c.offer.runner {
+		f()
+		return
+	}
+	stuck := w.run(*flagPatience, c.suite.end, func(text string) {
+		c.suite.hung.Add(1)
+		c.Errorf("%s", text)
+	}, f)
+	if stuck != "" {
+		c.suite.giveUp = c.check + " left a job behind"
+		c.Fatalf("%s", stuck)
+	}
 }
 
 // Run checks the conduit that open opens.
@@ -81,9 +149,16 @@ type suite struct {
 	name  string
 	seed  uint64 // of the check that runs, for jobs that package gas opens
 	ran   []outcome
-	// opened is told of the jobs that package gas opens; nil: nobody cares.
-	opened func(eps []conduits.Endpoint)
+	watch atomic.Pointer[watch] // of the job that package gas is about to open
+	end   time.Time             // when jobs must end; zero: never
+
+	hung   atomic.Int32 // jobs that did
+	giveUp string       // why no more checks are to run, or ""
 }
+
+// mostHung is how many jobs may hang before the suite gives up: each costs the
+// patience of whoever waits for the suite.
+const mostHung = 5
 
 // outcome is how a check ended, for the report.
 type outcome struct {
@@ -96,16 +171,16 @@ type outcome struct {
 var registered atomic.Int32
 
 func newSuite(t *testing.T, open Open) *suite {
-	s := &suite{open: open, name: fmt.Sprintf("conduittest-%d", registered.Add(1))}
+	s := &suite{open: open, name: fmt.Sprintf("conduittest-%d", registered.Add(1)), end: limit(t)}
 	conduits.Register(conduits.Conduit{Name: s.name, Local: func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		c.Seed = s.seed
 		eps, err := open(n, c)
-		if err == nil && s.opened != nil {
-			s.opened(eps)
+		if w := s.watch.Load(); err == nil && w != nil {
+			w.job(eps)
 		}
 		return eps, err
 	}})
-	s.offer = probe(t, open)
+	s.offer = probe(t, open, s.end)
 	return s
 }
 
@@ -121,21 +196,47 @@ func (s *suite) check(t *testing.T, name string, k check) {
 		o.failed = t.Failed()
 		s.ran = append(s.ran, o)
 	}()
+	switch {
+	case o.skip != "":
+	case s.giveUp != "":
+		o.skip = "not run: " + s.giveUp
+	case s.hung.Load() >= mostHung:
+		o.skip = fmt.Sprintf("not run: %d jobs have hung", mostHung)
+	case !s.end.IsZero() && time.Now().After(s.end):
+		t.Fatal("not run: the test's time (-timeout) is nearly over")
+	}
 	if o.skip != "" {
 		t.Skip(o.skip)
 	}
 	for i := range o.seeds {
 		seed := *flagSeed + uint64(i)
 		s.seed = seed
-		c := &ctx{T: t, open: s.open, offer: s.offer, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), name: s.name, opened: &s.opened}
-		k.run(c)
+		s.once(t, name, k, seed)
 		if t.Failed() {
-			if k.seeded {
-				t.Logf("seed %d: run again with -conduittest.seed %d", seed, seed)
-			}
 			return
 		}
 	}
+}
+
+// once runs a check with one seed.
+func (s *suite) once(t *testing.T, name string, k check, seed uint64) {
+	c := &ctx{T: t, open: s.open, offer: s.offer, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), suite: s, check: name}
+	defer func() { // whether it returns or ends its goroutine
+		c.end()
+		if t.Failed() {
+			t.Logf("run again: go test -run '%s' -conduittest.seed %d", pattern(t.Name()), seed)
+		}
+	}()
+	k.run(c)
+}
+
+// pattern is what go test -run wants for the test called name.
+func pattern(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
 }
 
 // peer is one rank of a job on bare endpoints.
@@ -151,8 +252,9 @@ type peer struct {
 
 // job is what the ranks of one run share in the test's memory.
 type job struct {
-	eps []conduits.Endpoint
-	met atomic.Int64
+	eps   []conduits.Endpoint
+	met   atomic.Int64
+	watch *watch
 }
 
 // Fatalf fails the test and the job, so that nobody waits for this rank, and
@@ -187,6 +289,21 @@ func (p *peer) must(err error) {
 func (p *peer) wait(what string, cond func() bool) {
 	p.c.Helper()
 	p.must(conduits.Wait(p.ep, waiting(what), cond))
+	p.step()
+}
+
+// step says that the job goes on; see watch.
+func (p *peer) step() { p.job.watch.steps.Add(1) }
+
+// up says that the rank is attached.
+func (p *peer) up() { p.job.watch.attached(p.rank) }
+
+// caught is for deferred functions: r is what recover gave.
+func (p *peer) caught(r any) {
+	if r != nil {
+		p.c.Errorf("rank %d panics: %v\n%s", p.rank, r, debug.Stack())
+		p.ep.Fail(fmt.Errorf("conduittest: panic: %v", r))
+	}
 }
 
 type waiting string
@@ -206,45 +323,25 @@ func (c *ctx) run(n int, cfg conduits.Config, body func(p *peer)) {
 	if len(eps) != n {
 		c.Fatalf("open of %d ranks gave %d endpoints", n, len(eps))
 	}
-	defer c.watch(eps)()
-	j := &job{eps: eps}
-	conduits.Run(eps, func(i int) {
-		p := &peer{c: c, ep: eps[i], rank: i, size: n, rng: rand.New(rand.NewPCG(c.seed, uint64(i)+1)), job: j}
-		done := false
-		defer func() {
-			if !done && !c.Failed() {
-				p.Errorf("ended its goroutine")
-			}
-			if err := p.ep.Close(); err != nil && !errors.Is(err, conduits.ErrClosed) && !c.Failed() {
-				c.Errorf("rank %d: close: %v", i, err)
-			}
-		}()
-		body(p)
-		done = true
+	j := &job{eps: eps, watch: &watch{}}
+	j.watch.job(eps)
+	c.guard(j.watch, func() {
+		conduits.Run(eps, func(i int) {
+			p := &peer{c: c, ep: eps[i], rank: i, size: n, rng: rand.New(rand.NewPCG(c.seed, uint64(i)+1)), job: j}
+			done := false
+			defer func() {
+				p.caught(recover())
+				if !done && !c.Failed() {
+					p.Errorf("ended its goroutine")
+				}
+				if err := p.ep.Close(); err != nil && !errors.Is(err, conduits.ErrClosed) && !c.Failed() {
+					c.Errorf("rank %d: close: %v", i, err)
+				}
+			}()
+			body(p)
+			done = true
+		})
 	})
-}
-
-// watch says where the ranks wait, and ends the job, shortly before the test
-// binary's time is over: a lost wake-up shows as a hang. The function it returns
-// ends the watch. A simulator finds hangs itself.
-func (c *ctx) watch(eps []conduits.Endpoint) func() {
-	end, ok := c.Deadline()
-	if _, sim := eps[0].(conduits.Runner); sim || !ok {
-		return func() {}
-	}
-	left := time.Until(end)
-	timer := time.AfterFunc(left-min(left/4, 10*time.Second), func() {
-		var b strings.Builder
-		for r, ep := range eps {
-			for _, w := range ep.Waiting() {
-				fmt.Fprintf(&b, "; rank %d: %s", r, w.Blocked())
-			}
-		}
-		for _, ep := range eps {
-			ep.Fail(fmt.Errorf("conduittest: the job still runs when the test's time is nearly over%s", b.String()))
-		}
-	})
-	return func() { timer.Stop() }
 }
 
 // meet waits for all ranks of the job to call it, polling. It sends nothing.
@@ -279,6 +376,7 @@ func (p *peer) threads(n int, f func(i int)) {
 	for i := range n {
 		conduits.Go(p.ep, func() {
 			defer func() {
+				p.caught(recover())
 				left.Add(-1)
 				p.ep.Wake(p.rank)
 			}()
@@ -318,6 +416,7 @@ func (c *ctx) stack(n int, cfg conduits.Config, l layers, body func(s *stack)) {
 		a.Runtime = append(s.bar.Handlers(), s.ext.Handlers()...)
 		e, err := am.Attach(p.ep, a)
 		p.must(err)
+		p.up()
 		s.am = e
 		p.must(s.bar.Bind(e))
 		s.ext.Bind(e)
@@ -335,12 +434,17 @@ func (s *stack) barrier() {
 
 // gas runs fn under package gas on the conduit.
 func (c *ctx) gas(cfg gas.Config, fn func(n *gas.Node) error) error {
-	cfg.Conduit = c.name
-	stop := func() {}
-	*c.opened = func(eps []conduits.Endpoint) { stop = c.watch(eps) }
-	defer func() {
-		*c.opened = nil
-		stop()
-	}()
-	return gas.Run(cfg, fn)
+	c.Helper()
+	cfg.Conduit = c.suite.name
+	w := &watch{}
+	c.suite.watch.Store(w)
+	defer c.suite.watch.Store(nil)
+	var err error
+	c.guard(w, func() {
+		err = gas.Run(cfg, func(n *gas.Node) error {
+			w.attached(n.Rank())
+			return fn(n)
+		})
+	})
+	return err
 }

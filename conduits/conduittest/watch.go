@@ -1,0 +1,199 @@
+package conduittest
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+var flagPatience = flag.Duration("conduittest.patience", 10*time.Second, "how long nothing may move in a job before it is ended as one that hangs")
+
+// watch looks after a job while it runs. What is wrong with a conduit often shows
+// as ranks that wait for ever; so a job in which nothing moves is ended, and if
+// even that does not help it is left behind, for the suite to say so. Conduits
+// that run their ranks themselves find out by themselves.
+type watch struct {
+	steps atomic.Int64 // grows with what happens in the test's memory
+
+	mu  sync.Mutex
+	eps []conduits.Endpoint
+	up  []bool // attached: Stats may be called
+}
+
+// What a watch says; package mutants looks for the second.
+const (
+	hung    = "nothing moves any more"
+	tooLong = "the job still runs when the test's time is nearly over"
+	stayed  = "Fail of all ranks does not end the job, which stays behind"
+)
+
+// looks is how often a watch looks before it ends a job. It counts looks and not
+// time: if the machine stands still, so do its clocks' ticks.
+const looks = 20
+
+// job sets the endpoints to be watched.
+func (w *watch) job(eps []conduits.Endpoint) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.eps, w.up = eps, make([]bool, len(eps))
+}
+
+// attached says that rank's Attach has returned.
+func (w *watch) attached(rank int) {
+	w.steps.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if rank < len(w.up) {
+		w.up[rank] = true
+	}
+}
+
+// now is the endpoints and which of them are attached.
+func (w *watch) now() ([]conduits.Endpoint, []bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.eps, slices.Clone(w.up)
+}
+
+// moved is a number that changes whenever anything has been done. Who sleeps and
+// wakes, or tries in vain, does nothing.
+func (w *watch) moved() uint64 {
+	n := uint64(w.steps.Load())
+	eps, up := w.now()
+	for i, ep := range eps {
+		if up[i] {
+			var s conduits.Stats
+			ep.Stats(&s)
+			n += s.Sent[0] + s.Sent[1] + s.Received[0] + s.Received[1] + s.Puts + s.Gets + s.Atomics + s.Wakes
+		}
+	}
+	return n
+}
+
+// ranks says what each of them does, as far as one can see.
+func (w *watch) ranks() string {
+	eps, up := w.now()
+	var b strings.Builder
+	for r, ep := range eps {
+		fmt.Fprintf(&b, "\n\trank %d: ", r)
+		if !up[r] {
+			b.WriteString("not attached")
+			continue
+		}
+		var l []string
+		for _, p := range ep.Waiting() {
+			what := "(not said)"
+			if p != nil {
+				what = p.Blocked()
+			}
+			l = append(l, what)
+		}
+		if len(l) == 0 {
+			l = append(l, "not parked")
+		}
+		b.WriteString(strings.Join(l, "; "))
+	}
+	return b.String()
+}
+
+// fail ends the job.
+func (w *watch) fail(err error) {
+	eps, _ := w.now()
+	for _, ep := range eps {
+		go ep.Fail(err)
+	}
+}
+
+// ask calls f on a goroutine of its own, since a conduit that is broken may hold
+// its locks for ever.
+func ask[T any](f func() T) <-chan T {
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+// run calls f, which runs the job, and returns when it returns. If nothing moves
+// for wait, or end comes (zero: never), complain is told, and the job is ended.
+// If f does not return even then, run returns without it, and says what the
+// goroutines of the job do.
+func (w *watch) run(wait time.Duration, end time.Time, complain func(text string), f func()) (stuck string) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	tick := time.NewTicker(max(wait/looks, time.Millisecond))
+	defer tick.Stop()
+	moved := ask(w.moved)
+	for seen, still := ^uint64(0), 0; ; {
+		select {
+		case <-ended:
+			return ""
+		case <-tick.C:
+		}
+		still++
+		select {
+		case now := <-moved:
+			moved = ask(w.moved)
+			if now != seen {
+				seen, still = now, 0
+			}
+		default: // not even that moves
+		}
+		late := !end.IsZero() && time.Now().After(end)
+		if !late && still < looks {
+			continue
+		}
+		why := fmt.Sprintf("%s, for %v (-conduittest.patience)", hung, wait)
+		if still < looks {
+			why = tooLong + " (-timeout)"
+		}
+		what := "\n\tthe endpoints do not answer"
+		select {
+		case what = <-ask(w.ranks):
+		case <-time.After(time.Second):
+		}
+		complain(why + "; waiting:" + what)
+		w.fail(fmt.Errorf("conduittest: %s", why))
+		break
+	}
+	for range looks {
+		select {
+		case <-ended:
+			return ""
+		case <-tick.C:
+		}
+	}
+	return fmt.Sprintf("%s; what it does:\n%s", stayed, stacks())
+}
+
+// stacks is what the goroutines do that conduits.Run and conduits.Go have started.
+func stacks() string {
+	b := make([]byte, 1<<20)
+	var l []string
+	for _, g := range strings.Split(string(b[:runtime.Stack(b, true)]), "\n\n") {
+		if strings.Contains(g, "argon/conduits.Run.") || strings.Contains(g, "argon/conduits.Go ") {
+			l = append(l, g)
+		}
+	}
+	return strings.Join(l, "\n\n")
+}
+
+// limit is when jobs have to end for the suite to be able to say so; the zero
+// time if the test may last for ever.
+func limit(t *testing.T) time.Time {
+	end, ok := t.Deadline()
+	if !ok {
+		return time.Time{}
+	}
+	left := time.Until(end)
+	return end.Add(-min(left/4, 10*time.Second))
+}
