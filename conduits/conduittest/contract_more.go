@@ -13,6 +13,7 @@ var moreChecks = []check{
 	{name: "wait looks again", run: checkWaitLooksAgain},
 	{name: "failure alone wakes", seeded: true, run: checkFailureAloneWakes},
 	{name: "credits under way", run: checkCreditsUnderWay},
+	{name: "words whole", run: checkWordsWhole},
 }
 
 // tardy is an endpoint with a change between the last look of who waits and its
@@ -97,14 +98,19 @@ func (p *peer) idle(cond func() bool) bool {
 // not left.
 func checkFailureAloneWakes(c *ctx) {
 	const n = 3
-	for range 20 {
+	for round := range 20 {
 		var ended atomic.Int32
+		var beds [n - 1]bed
 		c.run(n, small, func(p *peer) {
 			p.attach(0, &sink{})
 			if p.rank == n-1 {
-				for range 50 * p.rng.IntN(2) { // until they sleep, or not
-					p.ep.Poll()
-					p.yieldOnce()
+				for i := range beds {
+					if round%2 == 0 { // else they may not sleep yet
+						beds[i].watch(func() {
+							p.ep.Poll()
+							p.yieldOnce()
+						}, func() bool { return p.ep.Err() != nil })
+					}
 				}
 				p.ep.Fail(errors.New("the disk is full"))
 				if !p.idle(func() bool { return ended.Load() == n-1 }) {
@@ -112,6 +118,7 @@ func checkFailureAloneWakes(c *ctx) {
 				}
 				return
 			}
+			beds[p.rank].lie(p.ep)
 			var err error
 			if p.rank == 0 {
 				err = p.nap("nothing", func() bool { return false })
@@ -176,4 +183,60 @@ func checkCreditsUnderWay(c *ctx) {
 		p.nudge(1)
 		p.meet()
 	})
+}
+
+// checkWordsWhole: a message that is seen is there as a whole: words and payload
+// come before what tells of them. Two ranks that watch for each other's next
+// message look at it as early as can be.
+func checkWordsWhole(c *ctx) {
+	rounds := uint32(*flagRound)
+	c.run(2, small, func(p *peer) {
+		got := uint32(0)
+		b := make([]byte, 512)
+		p.attach(0, &sink{receive: func(m *conduits.Message) {
+			got++
+			i := got*2 - uint32(p.rank) // its round
+			if len(m.Words) != wholeWords(i) || len(m.Payload) != wholeBytes(i) {
+				p.Errorf("round %d: %d words and %d bytes", i, len(m.Words), len(m.Payload))
+				return
+			}
+			for k, w := range m.Words {
+				if w != i+uint32(k) {
+					p.Errorf("round %d: word %d of %d is %#x, want %#x", i, k, len(m.Words), w, i+uint32(k))
+					return
+				}
+			}
+			if k := wrong(m.Payload, uint64(i), 0); k >= 0 {
+				p.Errorf("round %d: byte %d of %d is wrong", i, k, len(m.Payload))
+			}
+		}})
+		var words [conduits.MaxWords]uint32
+		for i := uint32(1); i <= rounds; i++ {
+			if i%2 == uint32(p.rank) {
+				p.wait("a message", func() bool { return got == (i+uint32(p.rank))/2 })
+				continue
+			}
+			for k := range words {
+				words[k] = i + uint32(k)
+			}
+			w, n := words[:wholeWords(i)], fill(b[:wholeBytes(i)], uint64(i), 0)
+			p.reserve(func() conduits.Status {
+				if len(n) > 0 {
+					return p.ep.SendPayload(1-p.rank, conduits.Request, 1, w, n)
+				}
+				return p.ep.Send(1-p.rank, conduits.Request, 1, w)
+			})
+		}
+		p.meet()
+	})
+}
+
+// wholeWords and wholeBytes are the lengths of the message of a round of checkWordsWhole.
+func wholeWords(i uint32) int { return int(i/2) % (conduits.MaxWords + 1) }
+
+func wholeBytes(i uint32) int {
+	if i/64%2 == 0 {
+		return 0
+	}
+	return int(i*7) % 512
 }
