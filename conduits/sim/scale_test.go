@@ -52,10 +52,7 @@ func TestManyRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conduits.Register(conduits.Conduit{Name: "sim-many", Local: func(n int, _ conduits.Config) ([]conduits.Endpoint, error) {
-		return j.Endpoints(), nil
-	}})
-	err = gas.Run(gas.Config{Conduit: "sim-many", Ranks: *ranks}, func(n *gas.Node) error {
+	err = runGas(j, gas.Config{}, func(n *gas.Node) error {
 		for range 3 {
 			if err := n.BarrierNotify(); err != nil {
 				return err

@@ -1,0 +1,7 @@
+package sim
+
+// For tests of package sim_test.
+var (
+	RandomPlan = randomPlan
+	Seeds      = seeds
+)
