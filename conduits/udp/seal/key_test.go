@@ -1,0 +1,177 @@
+package seal_test
+
+import (
+	"bytes"
+	"encoding/gob"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// TestKeyIsNotPrinted prints a key in every way, alone and inside of things,
+// and looks for its bytes in each notation that fmt has for them.
+func TestKeyIsNotPrinted(t *testing.T) {
+	k := seal.NewKey()
+	s, err := seal.New(k, 0, 2, 1, seal.Encrypted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type inside struct {
+		Name string
+		Key  seal.Key
+		key  seal.Key
+		any  any
+	}
+	in := inside{"x", k, k, k}
+	var out []string
+	for _, v := range []any{k, &k, in, &in, []seal.Key{k}, map[string]seal.Key{"k": k}, s, *new(seal.Key)} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%o"} {
+			out = append(out, fmt.Sprintf(verb, v))
+		}
+		out = append(out, fmt.Sprint(v), fmt.Sprintln(v))
+	}
+	j, err := json.Marshal(in)
+	if err != nil || !strings.Contains(string(j), "(secret)") {
+		t.Errorf("json: %s, %v", j, err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("start", "key", k, "in", in)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("start", "key", k, "in", in)
+	out = append(out, string(j), log.String())
+	if err := gob.NewEncoder(&log).Encode(k); err == nil {
+		t.Error("gob stores a key")
+	}
+
+	raw, _ := hex.DecodeString(k.Reveal())
+	for _, o := range out {
+		for i := 0; i+4 <= len(raw); i++ {
+			four := raw[i : i+4]
+			for _, form := range []string{"%s", "%x", "%X", "% x", "%d", "%#v", "%o"} {
+				if leak := strings.Trim(fmt.Sprintf(form, four), "[]{}byte"); strings.Contains(o, leak) {
+					t.Fatalf("%q shows a part of the key as %s", o, form)
+				}
+			}
+		}
+	}
+	for _, v := range []any{k, &k} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {
+			if got := fmt.Sprintf(verb, v); got != "(secret)" {
+				t.Errorf("%s prints %q", verb, got)
+			}
+		}
+	}
+	if k.String() != "(secret)" {
+		t.Error(k.String())
+	}
+}
+
+func TestParseKey(t *testing.T) {
+	k := seal.NewKey()
+	text := k.Reveal()
+	for _, s := range []string{text, strings.ToUpper(text), " \t" + text + "\r\n"} {
+		got, err := seal.ParseKey(s)
+		if err != nil || !got.Equal(k) {
+			t.Errorf("ParseKey of a good key: %v", err)
+		}
+	}
+	bad := map[string]string{
+		"empty": "", "short": text[1:], "long": text + "0", "not hex": "g" + text[1:],
+		"inner space": text[:32] + " " + text[33:], "zeros": strings.Repeat("0", 64),
+		"not ASCII": "\xff\x00" + text[2:], "prefix": "0x" + text,
+	}
+	for name, s := range bad {
+		got, err := seal.ParseKey(s)
+		if !errors.Is(err, errs.ErrBadArg) || got.Valid() {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(s) > 8 && strings.Contains(err.Error(), strings.TrimSpace(s)[4:12]) {
+			t.Errorf("%s: the error %q shows the key", name, err)
+		}
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	a, b := seal.NewKey(), seal.NewKey()
+	if a.Equal(b) || !a.Equal(a) || a.Equal(seal.Key{}) || (seal.Key{}).Equal(a) || !(seal.Key{}).Equal(seal.Key{}) {
+		t.Error("Equal")
+	}
+	if a.Valid() != true || (seal.Key{}).Valid() || (seal.Key{}).Reveal() != "" || (seal.Key{}).ForJob(nil).Valid() || (seal.Key{}).ForPurpose("x").Valid() {
+		t.Error("the zero key is taken for one")
+	}
+	all := []seal.Key{a, b, a.ForJob(nil), a.ForJob([]byte("1")), a.ForJob([]byte("2")), b.ForJob([]byte("1")), a.ForPurpose("1"), a.ForPurpose("2"), a.ForJob([]byte("1")).ForJob([]byte("1"))}
+	for i, x := range all {
+		for j, y := range all {
+			if (i == j) != x.Equal(y) {
+				t.Errorf("keys %d and %d: Equal says %v", i, j, x.Equal(y))
+			}
+		}
+	}
+	if !a.ForJob([]byte("1")).Equal(a.ForJob([]byte("1"))) {
+		t.Error("two ranks derive different keys for a job")
+	}
+}
+
+func TestLoadKey(t *testing.T) {
+	k := seal.NewKey()
+	text := k.Reveal()
+	dir := t.TempDir()
+	write := func(name, s string, mode os.FileMode) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(s), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(p, mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		name, env, file string
+		kind            error
+		says            string
+	}{
+		{"environment", text, "", nil, ""},
+		{"file", "", write("good", text+"\n", 0o600), nil, ""},
+		{"file of a group", "", write("group", text, 0o440), nil, ""},
+		{"neither", "", "", errs.ErrNotReady, seal.EnvKeyFile},
+		{"both", text, filepath.Join(dir, "good"), errs.ErrBadArg, "both"},
+		{"bad environment", text[2:], "", errs.ErrBadArg, seal.EnvKey + ":"},
+		{"no such file", "", filepath.Join(dir, "none"), errs.ErrBadArg, "no such file"},
+		{"key for a file name", "", text, errs.ErrBadArg, "no such file"},
+		{"folder", "", dir, errs.ErrBadArg, seal.EnvKeyFile},
+		{"open to all", "", write("open", text, 0o644), errs.ErrBadArg, "chmod"},
+		{"empty file", "", write("empty", "", 0o600), errs.ErrBadArg, "64"},
+		{"two keys", "", write("two", text+"\n"+text+"\n", 0o600), errs.ErrBadArg, "64"},
+		{"endless", "", "/dev/zero", errs.ErrBadArg, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(seal.EnvKey, c.env)
+			t.Setenv(seal.EnvKeyFile, c.file)
+			got, err := seal.LoadKey()
+			if c.kind == nil {
+				if err != nil || !got.Equal(k) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || got.Valid() {
+				t.Fatalf("%v; want %v that says %q", err, c.kind, c.says)
+			}
+			for i := 0; i+8 <= len(text); i++ {
+				if strings.Contains(err.Error(), text[i:i+8]) {
+					t.Fatalf("%q shows the key", err)
+				}
+			}
+		})
+	}
+}
