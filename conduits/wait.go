@@ -7,12 +7,20 @@ package conduits
 // direct accesses followed by a Wake of this rank. b says what is waited for;
 // it may be nil. Wait returns the job's failure if cond does not hold by then.
 func Wait(ep Endpoint, b Blocked, cond func() bool) error {
-	for idle := 0; ; {
+	for idle, busy := 0, 0; ; {
 		if cond() {
 			return nil
 		}
+		// Who always finds something to run has to hear of a failure, too.
+		if busy == 64 {
+			if err := ep.Err(); err != nil {
+				return err
+			}
+			busy = 0
+		}
 		if ep.Spin() > 0 {
 			idle = 0
+			busy++
 			continue
 		}
 		if ep.Idle(idle) {
