@@ -51,6 +51,7 @@ func checkFailure(c *ctx) {
 			}
 			p.failed(bad, "the disk is full")
 			first := p.ep.Err()
+			p.blames(first, bad, "the disk is full")
 			told.Add(1)
 			// All know of it before another one fails.
 			for told.Load() < int32(n) && !c.Failed() {
@@ -61,8 +62,10 @@ func checkFailure(c *ctx) {
 			p.ep.Poll()
 			p.ep.Spin()
 			p.failed(bad, "the disk is full")
-			if again := p.ep.Err(); again.Error() != first.Error() {
-				p.Fatalf("error %v was %v before", again, first)
+			for range 10 {
+				if again := p.ep.Err(); again == nil || again.Error() != first.Error() {
+					p.Fatalf("error %v was %v before", again, first)
+				}
 			}
 			p.becomesDead(bad) // which polls no more
 		})

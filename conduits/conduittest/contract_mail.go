@@ -35,6 +35,10 @@ type parcel struct {
 	seq      int
 }
 
+func (l parcel) String() string {
+	return fmt.Sprintf("%v %d from rank %d to rank %d", l.class, l.seq, l.src, l.dst)
+}
+
 // way is how a message is sent.
 type way uint8
 
@@ -54,6 +58,18 @@ type shape struct {
 	reserve int // byReserve: asked for, at least payload
 	cancel  bool
 	reply   bool // requests: answer me
+}
+
+func (s shape) String() string {
+	how := [numWays]string{"Send", "SendPayload", "Reserve", "ReservePut"}[s.how]
+	text := fmt.Sprintf("(by %s, %d words, %d bytes", how, s.words, s.payload)
+	if s.reserve != s.payload && s.how == byReserve {
+		text += fmt.Sprintf(" of %d reserved", s.reserve)
+	}
+	if s.cancel {
+		text += ", after one that was cancelled"
+	}
+	return text + ")"
 }
 
 // putStride is the room for one long payload: each has its own.
@@ -374,29 +390,29 @@ func (m *mail) receive(g *conduits.Message) {
 	}
 	switch {
 	case len(g.Words) != s.words:
-		m.Errorf("%+v %+v arrived with %d words", l, s, len(g.Words))
+		m.Errorf("%v %v arrived with %d words", l, s, len(g.Words))
 		return
 	case len(g.Payload) != s.payload:
-		m.Errorf("%+v %+v arrived with %d bytes", l, s, len(g.Payload))
+		m.Errorf("%v %v arrived with %d bytes", l, s, len(g.Payload))
 		return
 	case g.To != to:
-		m.Errorf("%+v %+v arrived with address %v, want %v", l, s, g.To, to)
+		m.Errorf("%v %v arrived with address %v, want %v", l, s, g.To, to)
 	case s.how == bySend && g.Payload != nil:
-		m.Errorf("%+v %+v arrived with a payload that is not nil", l, s)
+		m.Errorf("%v %v arrived with a payload that is not nil", l, s)
 	}
 	want := wordsOf(key, s.words)
 	for i := range want {
 		if g.Words[i] != want[i] {
-			m.Errorf("%+v %+v: word %d is %#x, want %#x", l, s, i, g.Words[i], want[i])
+			m.Errorf("%v %v: word %d is %#x, want %#x", l, s, i, g.Words[i], want[i])
 			return
 		}
 	}
 	if i := wrong(g.Payload, key, 0); i >= 0 {
-		m.Errorf("%+v %+v: byte %d is %#x, want %#x", l, s, i, g.Payload[i], byteOf(key, i))
+		m.Errorf("%v %v: byte %d is %#x, want %#x", l, s, i, g.Payload[i], byteOf(key, i))
 		return
 	}
 	if mem := memory(m.ep, m.rank, to, len(g.Payload)); to != 0 && !bytes.Equal(mem, g.Payload) && m.ep.SegmentSize(m.rank) > 0 {
-		m.Errorf("%+v %+v: the segment at %v differs from the payload", l, s, to)
+		m.Errorf("%v %v: the segment at %v differs from the payload", l, s, to)
 	}
 	fill(g.Payload, ^key, 0) // a receiver may
 	if l.class == conduits.Reply || !s.reply {
@@ -406,12 +422,12 @@ func (m *mail) receive(g *conduits.Message) {
 	// The replies that ran meanwhile have memory of their own.
 	for i := range want {
 		if g.Words[i] != want[i] {
-			m.Errorf("%+v %+v: word %d changed to %#x while its handler replied", l, s, i, g.Words[i])
+			m.Errorf("%v %v: word %d changed to %#x while its handler replied", l, s, i, g.Words[i])
 			return
 		}
 	}
 	if i := wrong(g.Payload, ^key, 0); i >= 0 && to == 0 || g.Src != l.src || seqOf(g.Tag) != l.seq || g.Class != l.class {
-		m.Errorf("%+v %+v: the message changed while its handler replied", l, s)
+		m.Errorf("%v %v: the message changed while its handler replied", l, s)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
 )
 
 var messageChecks = []check{
@@ -16,6 +17,7 @@ var messageChecks = []check{
 	{name: "slots", run: checkSlots},
 	{name: "cancel", run: checkCancel},
 	{name: "polling", run: checkPolling},
+	{name: "what polls return", run: checkPollCounts},
 	{name: "one receiver at a time", run: checkOneReceiver},
 }
 
@@ -230,6 +232,61 @@ func checkPolling(c *ctx) {
 		p.wait("requests and replies", func() bool { return handled == requests && replied == requests })
 		if p.ep.Polling() {
 			p.Errorf("polling after it")
+		}
+		p.meet()
+	})
+}
+
+// checkPollCounts: Poll, Spin and PollReplies return how many messages and
+// completions they ran, those of a nested PollReplies not included.
+func checkPollCounts(c *ctx) {
+	const n, requests = 2, 40
+	c.run(n, conduits.Config{}, func(p *peer) {
+		ran, replies, remote := 0, 0, 0 // ran: by the poll that runs now
+		s := &sink{complete: func(uint64, conduits.Event, uint64, error) {
+			ran++
+			remote++
+		}}
+		s.receive = func(m *conduits.Message) {
+			ran++
+			if m.Class == conduits.Reply {
+				replies++
+				return
+			}
+			outer := ran
+			defer func() { ran = outer }()
+			s.await("credit for a reply", func() bool {
+				ran = 0
+				if got := s.pollReplies(); got != ran {
+					p.Errorf("PollReplies ran %d messages and completions and returned %d", ran, got)
+				}
+				return p.ep.Send(m.Src, conduits.Reply, 1, nil) != conduits.NoCredit
+			})
+		}
+		p.attach(segment.PageSize, s)
+		sent, counted := 0, 0
+		want := 0 // completions
+		b := make([]byte, 8)
+		for i := 0; replies < requests || remote < want || s.got[conduits.Request].Load() < requests; i++ {
+			if sent < requests && p.ep.Send(1-p.rank, conduits.Request, 1, nil) == conduits.Ready {
+				sent++
+				ev, err := p.ep.Get(b, 1-p.rank, at(0), conduits.RemoteDone, uint64(i))
+				p.must(err)
+				if ev&conduits.RemoteDone == 0 {
+					want++
+				}
+			}
+			ran = 0
+			if i%2 == 0 {
+				counted = p.ep.Poll()
+			} else {
+				counted = p.ep.Spin()
+			}
+			if counted != ran {
+				p.Fatalf("poll %d ran %d messages and completions and returned %d", i, ran, counted)
+			}
+			p.must(p.ep.Err())
+			p.yieldOnce()
 		}
 		p.meet()
 	})

@@ -592,6 +592,13 @@ func checkRights(c *ctx) {
 					p.Fatalf("view of rank %d, which granted %v: %+v, want %+v", dst, g, v, want)
 				}
 			}
+			want := g
+			if dst == p.rank {
+				want = all
+			}
+			if have := p.ep.SegmentRights(dst); have != want {
+				p.Fatalf("rights %v to the segment of rank %d, which granted %v; want %v", have, dst, g, want)
+			}
 			for _, n := range []int{4, 8, 13} {
 				if dst == p.rank { // rights are those of peers
 					r.denied("own", dst, at(mine(p.rank)), n, true, true, true)
@@ -805,6 +812,10 @@ func checkPutThenMessage(c *ctx) {
 			r.sink.receive = func(m *conduits.Message) {
 				if m.Class == conduits.Reply {
 					replies++
+					return
+				}
+				if len(m.Words) != 2 || m.Words[0] > rounds || m.Words[1] > room {
+					p.Errorf("a message that nobody sent: words %v", m.Words)
 					return
 				}
 				i, n := int(m.Words[0]), int(m.Words[1])

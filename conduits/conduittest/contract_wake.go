@@ -381,7 +381,13 @@ func checkWakeOfSiblings(c *ctx) {
 	rounds := *flagRound / threads
 	c.run(2, conduits.Config{}, func(p *peer) {
 		var got [threads]atomic.Int64
-		p.attach(0, &sink{receive: func(m *conduits.Message) { got[m.Words[0]].Add(1) }})
+		p.attach(0, &sink{receive: func(m *conduits.Message) {
+			if len(m.Words) != 1 || m.Words[0] >= threads {
+				p.Errorf("a message that nobody sent: words %v", m.Words)
+				return
+			}
+			got[m.Words[0]].Add(1)
+		}})
 		p.threads(threads, func(k int) {
 			q := p.thread(k)
 			for i := range rounds {

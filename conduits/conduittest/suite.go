@@ -83,7 +83,17 @@ func (c *ctx) Errorf(format string, args ...any) {
 func (c *ctx) Fatalf(format string, args ...any) {
 	c.Helper()
 	c.Errorf(format, args...)
-	runtime.Goexit()
+	c.FailNow()
+}
+
+// FailNow ends the goroutine and the check, if it is its own.
+func (c *ctx) FailNow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		runtime.Goexit()
+	}
+	c.T.FailNow()
 }
 
 // Logf prints while the check runs.
@@ -103,11 +113,15 @@ func (c *ctx) end() {
 	c.over = true
 }
 
-// guard runs f, which runs a job that w is to watch.
+// guard runs f, which runs a job that w is to watch. A check that has failed ends
+// with it: other jobs would say the same again.
 func (c *ctx) guard(w *watch, f func()) {
 	c.Helper()
 	if c.offer.runner {
 		f()
+		if c.Failed() {
+			c.FailNow()
+		}
 		return
 	}
 	stuck := w.run(*flagPatience, c.suite.end, func(text string) {
@@ -117,6 +131,9 @@ func (c *ctx) guard(w *watch, f func()) {
 	if stuck != "" {
 		c.suite.giveUp = c.check + " left a job behind"
 		c.Fatalf("%s", stuck)
+	}
+	if c.Failed() {
+		c.FailNow()
 	}
 }
 
@@ -158,7 +175,7 @@ type suite struct {
 
 // mostHung is how many jobs may hang before the suite gives up: each costs the
 // patience of whoever waits for the suite.
-const mostHung = 5
+const mostHung = 3
 
 // outcome is how a check ended, for the report.
 type outcome struct {
