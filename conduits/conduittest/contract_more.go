@@ -1,10 +1,12 @@
 package conduittest
 
 import (
+	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
 )
 
 // moreChecks close holes that deliberate defects have shown, see the folder
@@ -14,6 +16,17 @@ var moreChecks = []check{
 	{name: "failure alone wakes", seeded: true, run: checkFailureAloneWakes},
 	{name: "credits under way", run: checkCreditsUnderWay},
 	{name: "words whole", run: checkWordsWhole},
+	{name: "words put whole", run: checkWordsPutWhole, skip: func(o *offer) string {
+		switch {
+		case raceEnabled:
+			return "a word is read while it is put"
+		case o.runner:
+			return "ranks run one at a time"
+		case (o.put&o.get)&conduits.RemoteDone == 0:
+			return "nothing completes at once"
+		}
+		return ""
+	}},
 }
 
 // tardy is an endpoint with a change between the last look of who waits and its
@@ -239,4 +252,40 @@ func wholeBytes(i uint32) int {
 		return 0
 	}
 	return int(i*7) % 512
+}
+
+// checkWordsPutWhole is the check of whole words with as little as can be around
+// its operations, for conduits whose puts and gets take not much longer than the
+// processor's stores and loads.
+func checkWordsPutWhole(c *ctx) {
+	const rounds = 200_000
+	var over atomic.Bool
+	c.run(2, conduits.Config{}, func(p *peer) {
+		p.attach(segment.PageSize, &sink{})
+		var b [8]byte
+		switch p.rank {
+		case 0:
+			for i := range rounds {
+				for k := range b {
+					b[k] = byte(i)
+				}
+				if _, err := p.ep.Put(1, at(8), b[:], 0, 0); err != nil {
+					p.Errorf("put: %v", err)
+					break
+				}
+			}
+			over.Store(true)
+		case 1:
+			for !over.Load() && p.ep.Err() == nil {
+				_, err := p.ep.Get(b[:], 1, at(8), conduits.RemoteDone, 0)
+				if err != nil {
+					p.Fatalf("get: %v", err)
+				}
+				if v := binary.NativeEndian.Uint64(b[:]); v != v&0xff*0x0101010101010101 {
+					p.Fatalf("a word that nobody put: %#x", v)
+				}
+			}
+		}
+		p.meet()
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
@@ -17,6 +18,7 @@ import (
 // mutants. A wake-up that a layer forgets does no harm where the waiting rank
 // has not gone to sleep yet, and most waits of other checks are over before.
 var moreLayerChecks = []check{
+	{name: "am/reply looks again", run: amReplyLooksAgain},
 	{name: "extended/signals wake", run: extendedSignalsWake},
 	{name: "gas/lock wakes", run: gasLockWakes},
 	{name: "gas/heap ends", run: gasHeapEnds},
@@ -182,5 +184,43 @@ func gasHeapEnds(c *ctx) {
 			}
 		}
 		return errors.Join(gas.Delete(n, again), gas.Delete(n, last))
+	})
+}
+
+// stingy is an endpoint without credit for replies until somebody has announced
+// that it sleeps for some: it comes too early to wake anybody.
+type stingy struct {
+	tardy
+	rich bool
+}
+
+func (e *stingy) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	if c == conduits.Reply && !e.rich {
+		return conduits.NoCredit
+	}
+	return e.tardy.Send(dst, c, tag, words)
+}
+
+// amReplyLooksAgain: a handler that waits for credit for its reply tries once
+// more when it has announced itself.
+func amReplyLooksAgain(c *ctx) {
+	c.run(1, conduits.Config{}, func(p *peer) {
+		const ask, answer = 200, 201
+		answered := false
+		e := &stingy{tardy: tardy{Endpoint: p.ep}}
+		e.change = func() { e.rich = true }
+		a, err := am.Attach(e, am.Config{Handlers: []am.Entry{
+			{Index: ask, Name: "ask", Fn: func(t *am.Token, _ []uint32, _ []byte) { p.must(t.ReplyShort(answer)) }},
+			{Index: answer, Name: "answer", Fn: func(*am.Token, []uint32, []byte) { answered = true }},
+		}})
+		p.must(err)
+		p.must(a.RequestShort(0, ask))
+		for !answered {
+			a.Poll()
+			p.must(p.ep.Err())
+		}
+		if e.armed != 1 || e.parked != 0 {
+			p.Fatalf("the handler armed %d times and parked %d times for credit that came before it armed", e.armed, e.parked)
+		}
 	})
 }
