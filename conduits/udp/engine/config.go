@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Config is one rank's part. Rank, Size, Epoch and Memory are required; the zero
+// value of everything else means its default. Datagram, Window, Credits and
+// MaxMedium must be equal on all ranks.
+type Config struct {
+	Rank, Size int
+
+	// Epoch is the rank's incarnation, not 0: who is started again in the place
+	// of another has another one, and is ignored by those that knew the first.
+	Epoch uint32
+
+	// Datagram is the largest datagram, bytes, with everything that the engine
+	// and the sealer add: 256 to 65507; 0 means 1400.
+	Datagram int
+	// Sealer authenticates datagrams; nil means that a checksum finds damage and
+	// nothing finds malice.
+	Sealer Sealer
+
+	// Window is how many datagrams of a class to a peer may be under way, counted
+	// from the first that has not been acknowledged: a power of two, 64 to 4096;
+	// 0 means 512.
+	Window int
+	// Credits is how many messages of a class to a peer may be under way; 0 means
+	// 64, the most is 32768.
+	Credits int
+	// MaxMedium is the largest medium payload, bytes; 0 means 4096.
+	MaxMedium int
+
+	// MinRTO and MaxRTO bound the time after which a datagram is sent again that
+	// no other one's acknowledgement shows to be lost; FirstRTO is used before
+	// a round trip has been measured. 0 means 2, 250 and 20 ms.
+	MinRTO, FirstRTO, MaxRTO time.Duration
+	// AckDelay is how long an acknowledgement waits for a datagram that goes to
+	// the peer anyway; 0 means 200 us.
+	AckDelay time.Duration
+	// DeadTime is how long a peer that something is awaited from may be silent; 0
+	// means 10 s. It must exceed the longest time for which a program of the job
+	// does not poll.
+	DeadTime time.Duration
+
+	// Memory is the rank's segment.
+	Memory Memory
+}
+
+// Memory is what peers may reach. Its methods check rank, address, length and
+// rights, since what a datagram says need not be true. src is the initiator.
+type Memory interface {
+	// Target returns the n bytes at a, or ok false if src may not access them
+	// with all of need.
+	Target(src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, ok bool)
+	// Atomic performs an operation that is known to be one (CheckAtomic).
+	Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (old uint64, ok bool)
+}
+
+// Sealer protects datagrams with the job's key.
+type Sealer interface {
+	// Overhead is how many bytes Seal adds to a datagram.
+	Overhead() int
+	// Seal appends the sealed form of datagram, for rank dst, to b, whose memory
+	// does not overlap it.
+	Seal(b []byte, dst int, datagram []byte) []byte
+	// Open appends to b the datagram that rank src has sealed for this one; ok is
+	// false if it has not, or if the datagram has come before.
+	Open(b []byte, src int, sealed []byte) (datagram []byte, ok bool)
+}
+
+// Defaults.
+const (
+	DefaultDatagram = 1400
+	maxDatagram     = 65507
+)
+
+func (c *Config) ensure() error {
+	for _, d := range []struct {
+		v   *int
+		def int
+	}{{&c.Datagram, DefaultDatagram}, {&c.Window, 512}, {&c.Credits, 64}, {&c.MaxMedium, 4096}} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+	for _, d := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{
+		{&c.MinRTO, 2 * time.Millisecond},
+		{&c.FirstRTO, 20 * time.Millisecond},
+		{&c.MaxRTO, 250 * time.Millisecond},
+		{&c.AckDelay, 200 * time.Microsecond},
+		{&c.DeadTime, 10 * time.Second},
+	} {
+		if *d.v < 0 {
+			return errs.BadArg("udp: Config: a time of %v", *d.v)
+		}
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+	over := 0
+	if c.Sealer != nil {
+		over = c.Sealer.Overhead()
+	}
+	switch {
+	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
+		return errs.BadArg("udp: rank %d of %d", c.Rank, c.Size)
+	case c.Epoch == 0:
+		return errs.BadArg("udp: Config.Epoch is 0")
+	case c.Memory == nil:
+		return errs.BadArg("udp: Config.Memory is nil")
+	case c.Datagram-over < 256 || c.Datagram > maxDatagram:
+		return errs.BadArg("udp: Config.Datagram is %d bytes; %d to %d", c.Datagram, 256+over, maxDatagram)
+	case c.Window < 64 || c.Window > 4096 || c.Window&(c.Window-1) != 0:
+		return errs.BadArg("udp: Config.Window is %d; a power of two, 64 to 4096", c.Window)
+	case c.Credits < 1 || c.Credits > 1<<15:
+		return errs.BadArg("udp: Config.Credits is %d; 1 to %d", c.Credits, 1<<15)
+	case c.MaxMedium < 512 || c.MaxMedium > 1<<20:
+		return errs.BadArg("udp: Config.MaxMedium is %d bytes; 512 to %d", c.MaxMedium, 1<<20)
+	case c.MinRTO > c.MaxRTO || c.FirstRTO > c.MaxRTO:
+		return errs.BadArg("udp: Config: MinRTO %v, FirstRTO %v, MaxRTO %v", c.MinRTO, c.FirstRTO, c.MaxRTO)
+	}
+	return nil
+}
+
+// Stats count what an engine has done.
+type Stats struct {
+	Sent, Received   uint64 // datagrams
+	Again            uint64 // datagrams sent again, among Sent
+	Timeouts         uint64 // of a peer and class that sent nothing else
+	Twice            uint64 // datagrams that had come before
+	Acks             uint64 // datagrams sent without contents
+	Malformed        uint64 // dropped: too short, checksum, or nonsense
+	Stale            uint64 // dropped: of or for another incarnation
+	Beyond           uint64 // dropped: outside the window or without credit
+	Refused          uint64 // frames without effect: what they ask for, or answer, is not permitted
+	Faults           uint64 // accesses of this rank that peers refused
+	NoCredit         uint64 // answers of Reserve
+	Peers            int    // that there is state for
+	Deaths           int
+	Frames, FramesIn uint64 // messages, fragments and operations
+}

@@ -1,0 +1,58 @@
+// Package engine is a rank's reliable transport to all others over datagrams
+// that may be lost, repeated, reordered, damaged or made up: a deterministic core
+// without I/O, clock, goroutines or chance of its own. What drives it (sockets,
+// or a simulator) hands in datagrams and the time, and takes out datagrams,
+// messages and completions.
+//
+// # Duties of the caller
+//
+// One goroutine at a time uses an Engine. It repeats:
+//
+//   - [Engine.Receive] for each datagram that has come, then [Engine.Advance];
+//   - [Engine.NextMessage], [Engine.Release], [Engine.NextCompletion] and
+//     [Engine.NextDead] for what follows from them;
+//   - [Engine.Next] until there is nothing to be sent;
+//   - and waits until a datagram comes or [Engine.Deadline] has come.
+//
+// The time only grows; its beginning does not matter. Arguments have been checked
+// by the caller: ranks, addresses and lengths of its own operations. What comes
+// from the network is checked here and, as far as the segment is concerned, by
+// [Memory].
+//
+// # What is promised
+//
+// Messages and operations take effect exactly once, in no order, as long as the
+// peer lives. A peer that something is awaited from and that is silent for
+// Config.DeadTime is dead, for ever: everything under way to it is completed with
+// a *conduits.PeerError that names it. A peer that nothing is awaited from is not
+// watched. A datagram from or for another incarnation of a rank is dropped.
+//
+// A put is RemoteDone when the target's engine has written it, which the
+// acknowledgement of its last datagram says. An access that the target refuses
+// has no effect there: a get or atomic ends with [ErrRefused]; a put completes as
+// others do, and both sides count it, since initiators check before they send.
+//
+// # How
+//
+// Datagrams with contents are numbered, per peer and class, and the receiver
+// remembers which of a window it has had; so each takes effect once, and nothing
+// above needs to know of duplicates. Their frames are self-contained: messages,
+// operations, and fragments of larger ones that say where they belong, so that
+// they are placed there as they come, in any order.
+//
+// Every datagram carries the acknowledgements (the next number expected and a
+// bitmap) and the credits (messages consumed in all) of both classes, as counts
+// that only grow (seed 002, QFC). Requests and replies have separate numbers,
+// windows, congestion windows and credits, and take turns; a datagram is
+// acknowledged when the engine has it, not when a message in it is consumed. So
+// a reply never waits for a request.
+//
+// Small frames collect in a datagram while it waits for its turn, which it does
+// only if others are being sent. Losses are found by later datagrams' arrival,
+// or else by a timer; congestion control is that of TCP with a smaller cut.
+//
+// # Not there yet
+//
+// No heartbeat to peers that nothing is awaited from; no path MTU discovery; no
+// explicit congestion notification; no batching beyond one datagram at a time.
+package engine

@@ -1,0 +1,537 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Engine is one rank's transport. It is used by one goroutine at a time.
+type Engine struct {
+	c    Config
+	now  time.Duration // the latest that a caller said
+	room int           // bytes of frames in a datagram
+
+	peers  map[int]*peer
+	ready  *peer // first of those that may have a datagram to send
+	last   *peer
+	timers []*peer // heap by deadline
+	seal   []byte  // where datagrams are sealed and opened
+
+	in    [conduits.NumClasses]queue[Message, *Message]
+	done  ring[Completion]
+	dead  ring[int]
+	ops   []op
+	idle  []uint32 // free ops
+	stats Stats
+
+	// In no use.
+	pkts  queue[pkt, *pkt]
+	items queue[item, *item]
+	msgs  queue[Message, *Message]
+	bufs  [][]byte // of MaxMedium bytes
+}
+
+// Message is one that has arrived. It is the engine's again after Release.
+type Message struct {
+	conduits.Message
+
+	words [conduits.MaxWords]uint32
+	buf   []byte // the landing buffer; nil for long and for none
+	num   uint32
+	total uint64
+	got   uint64 // of total
+	bad   bool   // it goes where it must not
+	next  *Message
+}
+
+// Completion is the end of an operation; see conduits.Receiver.
+type Completion struct {
+	Cookie uint64
+	Event  conduits.Event
+	Value  uint64
+	Err    error
+}
+
+// op is a get or an atomic whose answer is awaited.
+type op struct {
+	gen    uint32 // 0 is never used
+	kind   byte   // frGet, frAtomic, or 0: free
+	want   conduits.Event
+	peer   int32
+	cookie uint64
+	dst    []byte
+	got    uint64
+}
+
+// peer is what the engine knows of a rank that there was contact with.
+type peer struct {
+	rank  int
+	epoch uint32 // 0: not known yet
+	dead  bool
+	flows [conduits.NumClasses]flow
+	turn  int // flow that sends next
+	ops   int // gets and atomics on the way
+
+	queued     bool // in the ready list
+	next       *peer
+	timer      int           // place in the heap, or -1
+	deadline   time.Duration // valid if in the heap
+	since      time.Duration // of the last sign of life, while one is awaited; else negative
+	probeAt    time.Duration
+	probes     uint
+	ask        bool // the next datagram asks for an answer
+	ackNow     bool // an acknowledgement is due
+	ackOwed    bool // one is due at ackAt
+	ackAt      time.Duration
+	srtt, rttv time.Duration // 0: not measured
+}
+
+// item is data to be cut into fragments.
+type item struct {
+	kind   byte
+	nwords uint8
+	own    bool // data is the engine's buffer
+	want   conduits.Event
+	class  conduits.Class
+	msg    uint32
+	tag    conduits.Tag
+	to     segment.NLA
+	id     uint64
+	cookie uint64
+	off    uint64 // fragmented so far
+	open   int    // fragments that have not been acknowledged
+	data   []byte
+	words  [conduits.MaxWords]uint32
+	next   *item
+}
+
+// New makes an engine.
+func New(c Config) (*Engine, error) {
+	if err := c.ensure(); err != nil {
+		return nil, err
+	}
+	e := &Engine{c: c, peers: map[int]*peer{}}
+	e.room = c.Datagram - headerBytes - 8*conduits.NumClasses*sackWords
+	if c.Sealer != nil {
+		e.room -= c.Sealer.Overhead()
+		e.seal = make([]byte, 0, c.Datagram)
+	}
+	return e, nil
+}
+
+// Config is the engine's configuration with its defaults.
+func (e *Engine) Config() Config { return e.c }
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats {
+	s := e.stats
+	s.Peers = len(e.peers)
+	return s
+}
+
+// ErrRefused is what an operation ends with whose target refuses the access: its
+// address, length or rights are not what the initiator believed.
+var ErrRefused = errs.BadArg("udp: the target refused the access")
+
+// errSilent is why peers are declared dead.
+type errSilent struct{ d time.Duration }
+
+func (s errSilent) Error() string { return fmt.Sprintf("it has not answered for %v", s.d) }
+
+// peer finds or makes the state for rank.
+func (e *Engine) peer(rank int) *peer {
+	if p := e.peers[rank]; p != nil {
+		return p
+	}
+	p := &peer{rank: rank, timer: -1, since: -1}
+	for c := range p.flows {
+		p.flows[c].open(e.c.Window)
+	}
+	e.peers[rank] = p
+	return p
+}
+
+// SetEpoch tells the incarnation of rank, if something better than its first
+// datagram knows it.
+func (e *Engine) SetEpoch(rank int, epoch uint32) { e.peer(rank).epoch = epoch }
+
+// Dead says whether rank has been declared dead.
+func (e *Engine) Dead(rank int) bool {
+	p := e.peers[rank]
+	return p != nil && p.dead
+}
+
+// Reserve takes a credit for a message of class c to dst, which Send or SendLong
+// uses and Cancel gives back.
+func (e *Engine) Reserve(dst int, c conduits.Class) conduits.Status {
+	p := e.peer(dst)
+	if p.dead {
+		return conduits.Dead
+	}
+	f := &p.flows[c]
+	if f.messages-f.consumed >= uint32(e.c.Credits) {
+		e.stats.NoCredit++
+		if !f.refused {
+			// Whatever told of the credit that has returned may have been lost.
+			f.refused = true
+			p.ask, p.ackNow = true, true
+			e.touch(p)
+		}
+		return conduits.NoCredit
+	}
+	f.messages++
+	return conduits.Ready
+}
+
+// Cancel gives the credit of Reserve back.
+func (e *Engine) Cancel(dst int, c conduits.Class) { e.peer(dst).flows[c].messages-- }
+
+// Send sends a message that credit has been reserved for. Words and payload, at
+// most MaxMedium bytes, are copied.
+func (e *Engine) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) {
+	p := e.peer(dst)
+	if p.dead {
+		return
+	}
+	e.stats.Frames++
+	f := &p.flows[c]
+	if n := 8 + 4*len(words) + len(payload); n <= e.room {
+		k := e.collect(f, n)
+		k.frames = appendMessage(k.frames, tag, words, payload)
+	} else {
+		it := e.item(frMedium, c)
+		it.tag, it.nwords, it.msg = tag, uint8(len(words)), f.number
+		copy(it.words[:], words)
+		it.data, it.own = e.buffer(len(payload)), true
+		copy(it.data, payload)
+		f.number++
+		f.bulk.add(it)
+	}
+	e.touch(p)
+}
+
+// copied is how much data of a put the engine copies, so that the source is free
+// at once and several puts share a datagram.
+const copied = 256
+
+// SendLong sends a message, that credit has been reserved for, that follows data
+// to address to. If the returned event lacks SourceDone, data must stay until
+// that is reported for cookie.
+func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte, cookie uint64) conduits.Event {
+	p := e.peer(dst)
+	if p.dead {
+		return conduits.SourceDone
+	}
+	e.stats.Frames++
+	f := &p.flows[c]
+	it := e.item(frLong, c)
+	it.tag, it.nwords, it.to, it.cookie, it.msg = tag, uint8(len(words)), to, cookie, f.number
+	copy(it.words[:], words)
+	f.number++
+	ev := conduits.Event(0)
+	if len(data) <= copied {
+		it.data, it.own = e.buffer(len(data)), true
+		copy(it.data, data)
+		ev = conduits.SourceDone
+	} else {
+		it.data, it.want = data, conduits.SourceDone
+	}
+	f.bulk.add(it)
+	e.touch(p)
+	return ev
+}
+
+func (e *Engine) peerError(p *peer, op string) error {
+	return &conduits.PeerError{Rank: p.rank, Op: op, Err: errSilent{e.c.DeadTime}}
+}
+
+// Put copies src to address to of dst. Whatever of want the returned event lacks
+// is completed later; until SourceDone src must stay as it is.
+func (e *Engine) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	p := e.peer(dst)
+	switch {
+	case p.dead:
+		return 0, e.peerError(p, "udp: put")
+	case len(src) == 0:
+		return want, nil
+	}
+	e.stats.Frames++
+	f := &p.flows[conduits.Request]
+	if len(src) <= min(copied, e.room-11) {
+		k := e.collect(f, 11+len(src))
+		k.frames = appendPut(k.frames, to, src)
+		have := want & conduits.SourceDone
+		if want &^= have; want != 0 {
+			k.now = true
+			k.done = append(k.done, Completion{Cookie: cookie, Event: want})
+		}
+		e.touch(p)
+		return have, nil
+	}
+	it := e.item(frPart, conduits.Request)
+	it.to, it.data, it.want, it.cookie = to, src, want, cookie
+	f.bulk.add(it)
+	e.touch(p)
+	return 0, nil
+}
+
+// Get copies from address from of src to dst, which must not be touched until
+// want is completed.
+func (e *Engine) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	p := e.peer(src)
+	switch {
+	case p.dead:
+		return 0, e.peerError(p, "udp: get")
+	case len(dst) == 0:
+		return want, nil
+	}
+	e.stats.Frames++
+	o, id := e.newOp(p, frGet, want, cookie)
+	o.dst = dst
+	k := e.collect(&p.flows[conduits.Request], 25)
+	k.frames = appendGet(k.frames, id, from, uint64(len(dst)))
+	e.touch(p)
+	return 0, nil
+}
+
+// Atomic performs op at address to of dst; RemoteDone and the old value are
+// completed later.
+func (e *Engine) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y, cookie uint64) error {
+	p := e.peer(dst)
+	if p.dead {
+		return e.peerError(p, "udp: atomic")
+	}
+	e.stats.Frames++
+	_, id := e.newOp(p, frAtomic, conduits.RemoteDone, cookie)
+	k := e.collect(&p.flows[conduits.Request], 35)
+	k.frames = appendAtomic(k.frames, id, to, op, t, x, y)
+	e.touch(p)
+	return nil
+}
+
+func (e *Engine) newOp(p *peer, kind byte, want conduits.Event, cookie uint64) (*op, uint64) {
+	var i uint32
+	if n := len(e.idle); n > 0 {
+		i = e.idle[n-1]
+		e.idle = e.idle[:n-1]
+	} else {
+		i = uint32(len(e.ops))
+		e.ops = append(e.ops, op{gen: 1})
+	}
+	o := &e.ops[i]
+	o.kind, o.want, o.peer, o.cookie, o.dst, o.got = kind, want, int32(p.rank), cookie, nil, 0
+	p.ops++
+	return o, uint64(o.gen)<<32 | uint64(i)
+}
+
+// findOp is the operation that p answers, if there is such a one.
+func (e *Engine) findOp(p *peer, id uint64, kind byte) *op {
+	i := uint32(id)
+	if uint64(i) >= uint64(len(e.ops)) {
+		return nil
+	}
+	o := &e.ops[i]
+	if o.gen != uint32(id>>32) || o.kind == 0 || kind != 0 && o.kind != kind || int(o.peer) != p.rank {
+		return nil
+	}
+	return o
+}
+
+// endOp completes the operation at index i.
+func (e *Engine) endOp(p *peer, i uint32, value uint64, err error) {
+	o := &e.ops[i]
+	if o.want != 0 {
+		e.done.add(Completion{o.cookie, o.want, value, err})
+	}
+	p.ops--
+	if o.gen++; o.gen == 0 {
+		o.gen = 1
+	}
+	o.kind, o.dst = 0, nil
+	e.idle = append(e.idle, i)
+}
+
+// NextCompletion takes the next operation that has ended.
+func (e *Engine) NextCompletion() (Completion, bool) { return e.done.take() }
+
+// NextDead takes the next rank that has been declared dead.
+func (e *Engine) NextDead() (int, bool) { return e.dead.take() }
+
+// NextMessage takes the next message of class c that has arrived, or nil.
+func (e *Engine) NextMessage(c conduits.Class) *Message {
+	m := e.in[c].take()
+	if m == nil {
+		return nil
+	}
+	if m.To != 0 && m.total > 0 {
+		m.Payload, _ = e.c.Memory.Target(e.c.Rank, m.To, m.total, 0)
+	}
+	return m
+}
+
+// Release gives m back, and its sender the credit for another one.
+func (e *Engine) Release(m *Message) {
+	if p := e.peers[m.Src]; p != nil && !p.dead {
+		e.consume(p, m.Class)
+	}
+	e.drop(m)
+}
+
+func (e *Engine) consume(p *peer, c conduits.Class) {
+	f := &p.flows[c]
+	f.taken++
+	if f.wanted || f.taken-f.told >= uint32(max(1, e.c.Credits/4)) {
+		f.wanted = false
+		p.ackNow = true
+	} else {
+		e.owe(p)
+	}
+	e.touch(p)
+}
+
+// owe makes an acknowledgement due soon.
+func (e *Engine) owe(p *peer) {
+	if !p.ackOwed {
+		p.ackOwed = true
+		p.ackAt = e.now + e.c.AckDelay
+	}
+}
+
+// Quiet says whether nothing is left to be sent, acknowledged or answered.
+func (e *Engine) Quiet() bool {
+	for _, p := range e.peers {
+		if !p.dead && (p.ackNow || p.ackOwed || p.awaiting()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Kill declares rank dead.
+func (e *Engine) Kill(rank int) { e.kill(e.peer(rank)) }
+
+// kill forgets what is under way to p, and completes it with an error.
+func (e *Engine) kill(p *peer) {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	e.stats.Deaths++
+	e.dead.add(p.rank)
+	for c := range p.flows {
+		f := &p.flows[c]
+		for k := f.small.take(); k != nil; k = f.small.take() {
+			e.bury(p, k)
+		}
+		for it := f.bulk.take(); it != nil; it = f.bulk.take() {
+			it.open++
+			it.off = uint64(len(it.data))
+			e.closeItem(it, e.peerError(p, "udp"))
+		}
+		for i, k := range f.ring {
+			if k != nil {
+				f.ring[i] = nil
+				e.bury(p, k)
+			}
+		}
+		for _, m := range f.parts {
+			e.drop(m)
+		}
+		*f = flow{}
+	}
+	if p.ops > 0 {
+		for i := range e.ops {
+			if o := &e.ops[i]; o.kind != 0 && int(o.peer) == p.rank {
+				e.endOp(p, uint32(i), 0, e.peerError(p, "udp: "+opNames[o.kind]))
+			}
+		}
+	}
+	p.ask, p.ackNow, p.ackOwed = false, false, false
+	e.touch(p)
+}
+
+var opNames = map[byte]string{frGet: "get", frAtomic: "atomic"}
+
+func (e *Engine) bury(p *peer, k *pkt) {
+	for _, d := range k.done {
+		d.Err = e.peerError(p, "udp: put")
+		e.done.add(d)
+	}
+	if it := k.item; it != nil {
+		it.off = uint64(len(it.data))
+		e.closeItem(it, e.peerError(p, "udp: put"))
+	}
+	e.freePkt(k)
+}
+
+// closeItem notes that a fragment needs the item no more.
+func (e *Engine) closeItem(it *item, err error) {
+	if it.open--; it.open > 0 || it.off < uint64(len(it.data)) {
+		return
+	}
+	if it.want != 0 {
+		e.done.add(Completion{it.cookie, it.want, 0, err})
+	}
+	if it.own {
+		e.keep(it.data)
+	}
+	*it = item{}
+	e.items.add(it)
+}
+
+// Storage.
+
+func (e *Engine) item(kind byte, c conduits.Class) *item {
+	it := e.items.take()
+	if it == nil {
+		it = new(item)
+	}
+	it.kind, it.class = kind, c
+	return it
+}
+
+func (e *Engine) buffer(n int) []byte {
+	if k := len(e.bufs); k > 0 {
+		b := e.bufs[k-1]
+		e.bufs = e.bufs[:k-1]
+		return b[:n]
+	}
+	return make([]byte, n, max(e.c.MaxMedium, copied))
+}
+
+func (e *Engine) keep(b []byte) { e.bufs = append(e.bufs, b) }
+
+func (e *Engine) message(src int, c conduits.Class) *Message {
+	m := e.msgs.take()
+	if m == nil {
+		m = new(Message)
+	}
+	m.Src, m.Class = src, c
+	return m
+}
+
+func (e *Engine) drop(m *Message) {
+	if m.buf != nil {
+		e.keep(m.buf)
+	}
+	m.Message = conduits.Message{}
+	m.buf, m.total, m.got, m.bad = nil, 0, 0, false
+	e.msgs.add(m)
+}
+
+func (e *Engine) pkt() *pkt {
+	if k := e.pkts.take(); k != nil {
+		return k
+	}
+	return new(pkt)
+}
+
+func (e *Engine) freePkt(k *pkt) {
+	clear(k.done)
+	*k = pkt{frames: k.frames[:0], done: k.done[:0]}
+	e.pkts.add(k)
+}

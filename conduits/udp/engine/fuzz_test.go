@@ -1,0 +1,102 @@
+package engine_test
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/engine"
+)
+
+// amend makes a datagram of any bytes one that passes for rank 0's: what remains
+// to be checked is what it says.
+func amend(b []byte) {
+	if len(b) < 40 {
+		return
+	}
+	le := binary.LittleEndian
+	b[0] = 0xA7
+	b[1] &= 1<<6 - 1
+	b[2], b[3] = b[2]%3, b[3]%3
+	le.PutUint32(b[8:], 0)
+	le.PutUint32(b[12:], 7)
+	le.PutUint32(b[16:], 8*uint32(b[16]&1))
+	for i := 20; i < 40; i += 4 { // numbers that are likely ones
+		le.PutUint32(b[i:], le.Uint32(b[i:])&0x8000003f)
+	}
+	le.PutUint32(b[4:], 0)
+	le.PutUint32(b[4:], castagnoli(b))
+}
+
+// FuzzReceive gives an engine that is at work datagrams of a peer that lies:
+// each a length byte (times four) and so many bytes. It must neither panic nor
+// touch what is not granted, and consume no more memory than credits allow.
+func FuzzReceive(f *testing.F) {
+	a, b, _ := pair(f, nil)
+	a.Reserve(1, conduits.Request)
+	a.Send(1, conduits.Request, 1, []uint32{1, 2, 3}, make([]byte, 2000))
+	_, _ = a.Put(1, at(0), make([]byte, 600), conduits.RemoteDone, 1)
+	_, _ = a.Get(make([]byte, 600), 1, at(0), conduits.RemoteDone, 2)
+	_ = a.Atomic(1, at(0), conduits.AtomicAdd, conduits.Int64, 1, 0, 3)
+	b.Reserve(0, conduits.Reply)
+	b.SendLong(0, conduits.Reply, 4, []uint32{9}, at(64), make([]byte, 700), 4)
+	buf := make([]byte, 2000)
+	for range 5 {
+		if _, n, ok := a.Next(0, buf); ok {
+			f.Add(append([]byte{255}, buf[:n]...))
+			b.Receive(0, 0, buf[:n])
+		}
+		if _, n, ok := b.Next(0, buf); ok {
+			f.Add(append([]byte{255}, buf[:n]...))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, e, mem := pair(t, func(c *engine.Config) { c.Credits = 4 })
+		guard := mem.b
+		mem.b = mem.b[256 : 256+1024]
+		for i := range 3 {
+			if e.Reserve(0, conduits.Request) == conduits.Ready {
+				e.Send(0, conduits.Request, 1, nil, make([]byte, 3000))
+			}
+			_, _ = e.Put(0, at(0), make([]byte, 3000), conduits.RemoteDone, uint64(i))
+			_, _ = e.Get(make([]byte, 3000), 0, at(0), conduits.RemoteDone, 10)
+			_ = e.Atomic(0, at(0), conduits.AtomicAdd, conduits.Int64, 1, 0, 11)
+		}
+		out := make([]byte, 65507)
+		for now := time.Duration(1); len(data) > 0; now += time.Millisecond {
+			n := min(4*int(data[0]), len(data)-1)
+			d := append([]byte(nil), data[1:1+n]...)
+			data = data[1+n:]
+			amend(d)
+			e.Receive(now, 0, d)
+			e.Advance(now)
+			for range 20 {
+				if _, _, ok := e.Next(now, out); !ok {
+					break
+				}
+			}
+			e.NextCompletion()
+		}
+		held := 0
+		for c := range conduits.Class(conduits.NumClasses) {
+			for m := e.NextMessage(c); m != nil; m = e.NextMessage(c) {
+				if len(m.Payload) > 4096 || len(m.Words) > conduits.MaxWords {
+					t.Fatalf("a message of %d words, %d bytes", len(m.Words), len(m.Payload))
+				}
+				held++
+			}
+		}
+		if held > 8 {
+			t.Fatalf("%d messages where 4 of a class are allowed", held)
+		}
+		for i, v := range guard {
+			if v != 0 && (i < 256 || i >= 256+1024) {
+				t.Fatalf("byte %d outside the segment has changed", i)
+			}
+		}
+	})
+}
+
+func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

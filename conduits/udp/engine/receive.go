@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// backlog is how many answers to a peer may wait to be sent: beyond it requests
+// that need one are not accepted, as if they had been lost.
+const backlog = 1 << 16
+
+// Receive takes a datagram that has come from rank src's address. It copies what
+// it needs. Whatever a datagram may contain, it does no harm.
+func (e *Engine) Receive(now time.Duration, src int, b []byte) {
+	e.now = max(e.now, now)
+	e.stats.Received++
+	if uint(src) >= uint(e.c.Size) {
+		e.stats.Malformed++
+		return
+	}
+	if e.c.Sealer != nil {
+		var ok bool
+		if b, ok = e.c.Sealer.Open(e.seal[:0], src, b); !ok {
+			e.stats.Malformed++
+			return
+		}
+	}
+	h, ok := parseHeader(b, e.c.Sealer != nil)
+	if !ok || h.src != uint32(src) || max(h.nsack[0], h.nsack[1]) > e.c.Window/64 {
+		e.stats.Malformed++
+		return
+	}
+	p := e.peers[src]
+	if h.dstEpoch != 0 && h.dstEpoch != e.c.Epoch || p != nil && (p.dead || p.epoch != 0 && p.epoch != h.epoch) {
+		e.stats.Stale++
+		return
+	}
+	if !e.wellFormed(&h) {
+		e.stats.Malformed++
+		return
+	}
+	if p == nil {
+		if h.cum != [2]uint32{} || h.taken != [2]uint32{} || h.nsack != [2]int{} {
+			// It speaks of what this rank has never sent.
+			e.stats.Malformed++
+			return
+		}
+		p = e.peer(src)
+	}
+	var cum [conduits.NumClasses]uint64
+	for c := range p.flows {
+		f := &p.flows[c]
+		cum[c] = expand(f.una, h.cum[c])
+		// Late ones may be older than anything that is remembered; newer than what
+		// was sent is nonsense.
+		if int64(cum[c]) > int64(f.next) || int32(h.taken[c]-f.messages) > 0 {
+			e.stats.Malformed++
+			return
+		}
+	}
+	p.epoch = h.epoch
+	if p.since >= 0 {
+		p.since, p.probes = e.now, 0
+		p.probeAt = e.now + 2*p.rto(&e.c, 0)
+	}
+	sacks := h.sacks
+	for c := range p.flows {
+		f := &p.flows[c]
+		n := 8 * h.nsack[c]
+		if int64(cum[c]) >= 0 {
+			e.acknowledge(p, f, cum[c], sacks[:n])
+		}
+		sacks = sacks[n:]
+		if int32(h.taken[c]-f.consumed) > 0 {
+			f.consumed = h.taken[c]
+			f.refused = false
+		}
+		if h.flags&(flagWant<<c) != 0 {
+			f.wanted = true
+			if f.taken != f.told {
+				f.wanted = false
+				p.ackNow = true
+			}
+		}
+	}
+	if h.flags&flagAsk != 0 {
+		p.ackNow = true
+	}
+	if h.flags&flagData != 0 {
+		e.contents(p, &h)
+	}
+	e.touch(p)
+}
+
+// wellFormed looks at the form of all frames, before any takes effect.
+func (e *Engine) wellFormed(h *header) bool {
+	for b := h.body; len(b) > 0; {
+		f, rest, ok := nextFrame(b, h.class())
+		if !ok || (f.kind == frMessage || f.kind == frMedium) && f.total > uint64(e.c.MaxMedium) {
+			return false
+		}
+		b = rest
+	}
+	return true
+}
+
+// contents lets the frames of a datagram take effect unless it has come before.
+func (e *Engine) contents(p *peer, h *header) {
+	f := &p.flows[h.class()]
+	seq := expand(f.cum, h.seq)
+	if int64(seq) < int64(f.cum) || seq < f.cum+f.window() && f.has(seq) {
+		// The acknowledgement was lost, or the datagram was sent twice.
+		e.stats.Twice++
+		p.ackNow = true
+		return
+	}
+	if seq >= f.cum+f.window() || p.flows[conduits.Reply].waiting >= backlog && h.class() == conduits.Request {
+		e.stats.Beyond++
+		return
+	}
+	ordered := seq == f.cum
+	f.mark(seq)
+	f.unsaid++
+	if !ordered || f.top > f.cum || h.flags&flagNow != 0 || f.unsaid >= ackEvery {
+		p.ackNow = true
+	} else {
+		e.owe(p)
+	}
+	for b := h.body; len(b) > 0; {
+		var fr frame
+		fr, b, _ = nextFrame(b, h.class())
+		e.stats.FramesIn++
+		e.perform(p, h.class(), &fr)
+	}
+}
+
+// perform lets a frame take effect.
+func (e *Engine) perform(p *peer, c conduits.Class, f *frame) {
+	switch f.kind {
+	case frMessage, frMedium, frLong:
+		e.accept(p, c, f)
+	case frPart:
+		to, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightWrite)
+		if !ok {
+			e.fault(p, 0)
+			return
+		}
+		copy(to[f.off:], f.data)
+	case frPut:
+		to, ok := e.c.Memory.Target(p.rank, f.to, uint64(len(f.data)), segment.RightWrite)
+		if !ok {
+			e.fault(p, 0)
+			return
+		}
+		copy(to, f.data)
+	case frGet:
+		from, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightRead)
+		if !ok || f.total == 0 {
+			e.fault(p, f.id)
+			return
+		}
+		it := e.item(frData, conduits.Reply)
+		it.id, it.data = f.id, from
+		r := &p.flows[conduits.Reply]
+		r.waiting++
+		r.bulk.add(it)
+	case frAtomic:
+		if conduits.CheckAtomic("", f.op, f.typ, f.to) != nil {
+			e.fault(p, f.id)
+			return
+		}
+		old, ok := e.c.Memory.Atomic(p.rank, f.to, f.op, f.typ, f.a, f.b)
+		if !ok {
+			e.fault(p, f.id)
+			return
+		}
+		k := e.answer(p, 17)
+		k.frames = appendResult(k.frames, f.id, old)
+	case frData:
+		o := e.findOp(p, f.id, frGet)
+		if o == nil || f.off > uint64(len(o.dst)) || uint64(len(o.dst))-f.off < uint64(len(f.data)) {
+			e.stats.Refused++
+			return
+		}
+		copy(o.dst[f.off:], f.data)
+		if o.got += uint64(len(f.data)); o.got >= uint64(len(o.dst)) {
+			e.endOp(p, uint32(f.id), 0, nil)
+		}
+	case frResult:
+		if o := e.findOp(p, f.id, frAtomic); o != nil {
+			e.endOp(p, uint32(f.id), f.a, nil)
+		} else {
+			e.stats.Refused++
+		}
+	case frFault:
+		e.stats.Faults++
+		if o := e.findOp(p, f.id, 0); o != nil {
+			e.endOp(p, uint32(f.id), 0, ErrRefused)
+		}
+	}
+}
+
+// answer returns contents of a reply with room for n bytes of frames.
+func (e *Engine) answer(p *peer, n int) *pkt {
+	r := &p.flows[conduits.Reply]
+	k := e.collect(r, n)
+	if !k.answers {
+		k.answers = true
+		r.waiting++
+	}
+	return k
+}
+
+// fault says that operation id, or a put, was refused.
+func (e *Engine) fault(p *peer, id uint64) {
+	e.stats.Refused++
+	k := e.answer(p, 9)
+	k.frames = appendFault(k.frames, id)
+}
+
+// accept takes a message or a fragment of one.
+func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
+	fl := &p.flows[c]
+	var m *Message
+	if f.kind != frMessage {
+		m = fl.parts[f.msg]
+	}
+	if m == nil {
+		if fl.arrived-fl.taken >= uint32(e.c.Credits) {
+			e.stats.Beyond++ // the peer does not keep to its credit
+			return
+		}
+		fl.arrived++
+		m = e.message(p.rank, c)
+		m.Tag, m.num, m.total = f.tag, f.msg, f.total
+		if f.kind == frLong {
+			m.To = f.to
+		} else if f.total > 0 {
+			m.buf = e.buffer(int(f.total))
+			m.Payload = m.buf
+		}
+		if f.kind != frMessage && uint64(len(f.data)) < f.total {
+			if fl.parts == nil {
+				fl.parts = map[uint32]*Message{}
+			}
+			fl.parts[f.msg] = m
+		}
+	}
+	if m.total != f.total || m.To != f.to || (m.buf == nil) != (f.kind == frLong || f.total == 0) {
+		e.stats.Refused++ // another message with its number
+		return
+	}
+	if f.off == 0 {
+		m.Words = m.words[:len(f.words)/4]
+		for i := range m.Words {
+			m.Words[i] = binary.LittleEndian.Uint32(f.words[4*i:])
+		}
+	}
+	if f.kind == frLong && f.total > 0 {
+		to, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightWrite)
+		if !ok {
+			e.fault(p, 0)
+			m.bad = true
+		} else {
+			copy(to[f.off:], f.data)
+		}
+	} else {
+		copy(m.Payload[f.off:], f.data)
+	}
+	if m.got += uint64(len(f.data)); m.got < m.total {
+		return
+	}
+	if f.kind != frMessage && uint64(len(f.data)) < f.total {
+		delete(fl.parts, m.num)
+	}
+	if m.bad {
+		e.consume(p, c)
+		e.drop(m)
+		return
+	}
+	e.in[c].add(m)
+}

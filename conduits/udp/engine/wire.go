@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// A datagram, little endian:
+//
+//	 0 magic        1 flags       2 sack words of class 0   3 of class 1
+//	 4 checksum (CRC-32C of the datagram with this field 0; 0 if sealed)
+//	 8 source rank
+//	12 source's incarnation
+//	16 the destination's incarnation as the source knows it; 0: not at all
+//	20 sequence number of the contents in their class, low 32 bits
+//	24 next number expected, class 0           28 class 1
+//	32 messages consumed in all, class 0       36 class 1
+//	40 sack words of class 0, of class 1, 8 bytes each: bit i of the k-th says
+//	   that number expected+1+64k+i has come
+//	   frames to the end, if flags say so
+//
+// All counts are cumulative and only grow, so a datagram that is lost, repeated
+// or late does no harm.
+const (
+	headerBytes = 40
+	magic       = 0xA7
+
+	flagClass = 1 << 0 // class of the contents
+	flagData  = 1 << 1 // there are contents
+	flagNow   = 1 << 2 // acknowledge them at once
+	flagAsk   = 1 << 3 // answer at once
+	flagWant  = 1 << 4 // the source waits for credit, class 0; class 1 is the next bit
+	flagKnown = 1<<6 - 1
+
+	// Data datagrams leave room for so many sack words of a class.
+	sackWords = 4
+)
+
+// Frames begin with a byte of their kind.
+const (
+	frMessage = iota + 1 // words u8, payload u16, tag u32; words; payload
+	frMedium             // fragment: words u8, len u16, tag u32, message u32, total u32, offset u32; words (offset 0 only); bytes
+	frLong               // fragment: as frMedium with u64 total and offset and the address u64 after them
+	frPut                // len u16, address u64; bytes
+	frPart               // fragment of a put: len u16, u64 address, total and offset of the whole; bytes
+	frGet                // operation u64, address u64, len u64
+	frData               // fragment of what a get asked for: len u16, operation u64, offset u64; bytes
+	frAtomic             // op u8, type u8, operation u64, address u64, a u64, b u64
+	frResult             // operation u64, value u64
+	frFault              // operation u64, or 0: an access was refused
+)
+
+// maxFrame is the most that a frame takes beside payload and words.
+const maxFrame = 1 + 1 + 2 + 4 + 4 + 8 + 8 + 8
+
+type header struct {
+	flags      byte
+	nsack      [conduits.NumClasses]int
+	src        uint32
+	epoch      uint32
+	dstEpoch   uint32
+	seq        uint32
+	cum, taken [conduits.NumClasses]uint32
+	sacks      []byte
+	body       []byte
+}
+
+func (h *header) class() conduits.Class { return conduits.Class(h.flags & flagClass) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var noBytes [4]byte
+
+// checksum is that of a datagram whose field is taken to be 0.
+func checksum(p []byte) uint32 {
+	c := crc32.Update(0, castagnoli, p[:4])
+	c = crc32.Update(c, castagnoli, noBytes[:])
+	return crc32.Update(c, castagnoli, p[8:])
+}
+
+// parseHeader reads what is before the frames.
+func parseHeader(p []byte, sealed bool) (h header, ok bool) {
+	if len(p) < headerBytes || p[0] != magic {
+		return h, false
+	}
+	le := binary.LittleEndian
+	if sum := le.Uint32(p[4:]); !sealed && sum != checksum(p) || sealed && sum != 0 {
+		return h, false
+	}
+	h.flags = p[1]
+	h.nsack[0], h.nsack[1] = int(p[2]), int(p[3])
+	h.src, h.epoch, h.dstEpoch, h.seq = le.Uint32(p[8:]), le.Uint32(p[12:]), le.Uint32(p[16:]), le.Uint32(p[20:])
+	h.cum[0], h.cum[1] = le.Uint32(p[24:]), le.Uint32(p[28:])
+	h.taken[0], h.taken[1] = le.Uint32(p[32:]), le.Uint32(p[36:])
+	n := 8 * (h.nsack[0] + h.nsack[1])
+	p = p[headerBytes:]
+	if h.flags&^flagKnown != 0 || h.epoch == 0 || n > len(p) {
+		return h, false
+	}
+	h.sacks, h.body = p[:n], p[n:]
+	if data := h.flags&flagData != 0; data != (len(h.body) > 0) {
+		return h, false
+	}
+	return h, true
+}
+
+// expand finds the number with the given low bits that is nearest to ref.
+func expand(ref uint64, low uint32) uint64 {
+	return ref + uint64(int64(int32(low-uint32(ref))))
+}
+
+// frame is a decoded frame. words and data lie in the datagram.
+type frame struct {
+	kind  byte
+	op    conduits.AtomicOp
+	typ   conduits.AtomicType
+	tag   conduits.Tag
+	msg   uint32
+	total uint64
+	off   uint64
+	to    segment.NLA
+	id    uint64 // operation
+	a, b  uint64
+	words []byte
+	data  []byte
+}
+
+// nextFrame cuts the first frame off b. It checks the frame's form and that it
+// belongs into class c, not whether what it asks for is permitted.
+func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
+	le := binary.LittleEndian
+	f.kind = b[0]
+	b = b[1:]
+	fixed, class := 0, c
+	switch f.kind {
+	case frMessage:
+		fixed = 7
+	case frMedium:
+		fixed = 19
+	case frLong:
+		fixed = 35
+	case frPart:
+		fixed, class = 26, conduits.Request
+	case frPut:
+		fixed, class = 10, conduits.Request
+	case frGet:
+		fixed, class = 24, conduits.Request
+	case frAtomic:
+		fixed, class = 34, conduits.Request
+	case frData:
+		fixed, class = 18, conduits.Reply
+	case frResult:
+		fixed, class = 16, conduits.Reply
+	case frFault:
+		fixed, class = 8, conduits.Reply
+	default:
+		return f, nil, false
+	}
+	if len(b) < fixed || c != class {
+		return f, nil, false
+	}
+	p := b[:fixed]
+	b = b[fixed:]
+	words, data := 0, 0
+	switch f.kind {
+	case frMessage, frMedium, frLong:
+		words, data = int(p[0]), int(le.Uint16(p[1:]))
+		f.tag = conduits.Tag(le.Uint32(p[3:]))
+		f.total = uint64(data)
+		if f.kind == frMedium {
+			f.msg, f.total, f.off = le.Uint32(p[7:]), uint64(le.Uint32(p[11:])), uint64(le.Uint32(p[15:]))
+		}
+		if f.kind == frLong {
+			f.msg, f.total, f.off, f.to = le.Uint32(p[7:]), le.Uint64(p[11:]), le.Uint64(p[19:]), segment.NLA(le.Uint64(p[27:]))
+		}
+		if words > conduits.MaxWords || f.tag>>conduits.TagBits != 0 || f.off != 0 && words != 0 ||
+			f.off > f.total || f.total-f.off < uint64(data) || data == 0 && f.total != 0 {
+			return f, nil, false
+		}
+	case frPut:
+		data, f.to = int(le.Uint16(p)), segment.NLA(le.Uint64(p[2:]))
+	case frPart:
+		data, f.to, f.total, f.off = int(le.Uint16(p)), segment.NLA(le.Uint64(p[2:])), le.Uint64(p[10:]), le.Uint64(p[18:])
+		if f.off > f.total || f.total-f.off < uint64(data) {
+			return f, nil, false
+		}
+	case frGet:
+		f.id, f.to, f.total = le.Uint64(p), segment.NLA(le.Uint64(p[8:])), le.Uint64(p[16:])
+	case frData:
+		data, f.id, f.off = int(le.Uint16(p)), le.Uint64(p[2:]), le.Uint64(p[10:])
+	case frAtomic:
+		f.op, f.typ = conduits.AtomicOp(p[0]), conduits.AtomicType(p[1])
+		f.id, f.to, f.a, f.b = le.Uint64(p[2:]), segment.NLA(le.Uint64(p[10:])), le.Uint64(p[18:]), le.Uint64(p[26:])
+		if f.op >= conduits.NumAtomicOps || f.typ >= conduits.NumAtomicTypes {
+			return f, nil, false
+		}
+	case frResult:
+		f.id, f.a = le.Uint64(p), le.Uint64(p[8:])
+	case frFault:
+		f.id = le.Uint64(p)
+	}
+	if len(b) < 4*words+data {
+		return f, nil, false
+	}
+	f.words, b = b[:4*words], b[4*words:]
+	f.data, b = b[:data:data], b[data:]
+	return f, b, true
+}
+
+func appendWords(b []byte, words []uint32) []byte {
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
+}
+
+// The fixed part of each kind of frame.
+
+func appendMessage(b []byte, tag conduits.Tag, words []uint32, payload []byte) []byte {
+	b = append(b, frMessage, byte(len(words)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(payload)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(tag))
+	b = appendWords(b, words)
+	return append(b, payload...)
+}
+
+// appendFragment writes all of a fragment's frame but its n bytes.
+func appendFragment(b []byte, it *item, off uint64, n int) []byte {
+	le := binary.LittleEndian
+	words := it.words[:it.nwords]
+	if off > 0 {
+		words = nil
+	}
+	b = append(b, it.kind)
+	switch it.kind {
+	case frMedium, frLong:
+		b = append(b, byte(len(words)))
+		b = le.AppendUint16(b, uint16(n))
+		b = le.AppendUint32(b, uint32(it.tag))
+		b = le.AppendUint32(b, it.msg)
+		if it.kind == frMedium {
+			b = le.AppendUint32(b, uint32(len(it.data)))
+			b = le.AppendUint32(b, uint32(off))
+		} else {
+			b = le.AppendUint64(b, uint64(len(it.data)))
+			b = le.AppendUint64(b, off)
+			b = le.AppendUint64(b, uint64(it.to))
+		}
+		b = appendWords(b, words)
+	case frPart:
+		b = le.AppendUint16(b, uint16(n))
+		b = le.AppendUint64(b, uint64(it.to))
+		b = le.AppendUint64(b, uint64(len(it.data)))
+		b = le.AppendUint64(b, off)
+	case frData:
+		b = le.AppendUint16(b, uint16(n))
+		b = le.AppendUint64(b, it.id)
+		b = le.AppendUint64(b, off)
+	}
+	return b
+}
+
+func appendPut(b []byte, to segment.NLA, data []byte) []byte {
+	b = append(b, frPut)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(data)))
+	b = binary.LittleEndian.AppendUint64(b, uint64(to))
+	return append(b, data...)
+}
+
+func appendGet(b []byte, id uint64, from segment.NLA, n uint64) []byte {
+	le := binary.LittleEndian
+	b = append(b, frGet)
+	b = le.AppendUint64(b, id)
+	b = le.AppendUint64(b, uint64(from))
+	return le.AppendUint64(b, n)
+}
+
+func appendAtomic(b []byte, id uint64, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) []byte {
+	le := binary.LittleEndian
+	b = append(b, frAtomic, byte(op), byte(t))
+	b = le.AppendUint64(b, id)
+	b = le.AppendUint64(b, uint64(to))
+	b = le.AppendUint64(b, x)
+	return le.AppendUint64(b, y)
+}
+
+func appendResult(b []byte, id, v uint64) []byte {
+	b = append(b, frResult)
+	b = binary.LittleEndian.AppendUint64(b, id)
+	return binary.LittleEndian.AppendUint64(b, v)
+}
+
+func appendFault(b []byte, id uint64) []byte {
+	return binary.LittleEndian.AppendUint64(append(b, frFault), id)
+}
