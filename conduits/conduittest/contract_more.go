@@ -256,16 +256,21 @@ func wholeBytes(i uint32) int {
 
 // checkWordsPutWhole is the check of whole words with as little as can be around
 // its operations, for conduits whose puts and gets take not much longer than the
-// processor's stores and loads.
+// processor's stores and loads. It goes on until the reader has seen so many
+// changes that reader and writer must have run at the same time, or gives up.
 func checkWordsPutWhole(c *ctx) {
-	const rounds = 200_000
+	const most, enough = 3_000_000, 20_000
 	var over atomic.Bool
+	var changes atomic.Int64
 	c.run(2, conduits.Config{}, func(p *peer) {
 		p.attach(segment.PageSize, &sink{})
 		var b [8]byte
 		switch p.rank {
 		case 0:
-			for i := range rounds {
+			for i := range most {
+				if i%256 == 0 && (changes.Load() >= enough || p.ep.Err() != nil) {
+					break
+				}
 				for k := range b {
 					b[k] = byte(i)
 				}
@@ -276,13 +281,18 @@ func checkWordsPutWhole(c *ctx) {
 			}
 			over.Store(true)
 		case 1:
-			for !over.Load() && p.ep.Err() == nil {
+			for last := uint64(0); !over.Load() && p.ep.Err() == nil; {
 				_, err := p.ep.Get(b[:], 1, at(8), conduits.RemoteDone, 0)
 				if err != nil {
 					p.Fatalf("get: %v", err)
 				}
-				if v := binary.NativeEndian.Uint64(b[:]); v != v&0xff*0x0101010101010101 {
+				v := binary.NativeEndian.Uint64(b[:])
+				if v != v&0xff*0x0101010101010101 {
 					p.Fatalf("a word that nobody put: %#x", v)
+				}
+				if v != last {
+					last = v
+					changes.Add(1)
 				}
 			}
 		}
