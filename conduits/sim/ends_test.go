@@ -347,6 +347,16 @@ func TestSocketDeadline(t *testing.T) {
 		if now := s.Now(); now > 40*time.Microsecond {
 			t.Errorf("Wake did not last: %v", now)
 		}
+		// The timer of the millisecond above is still to come: it serves neither
+		// who waits less long nor who waits longer.
+		s.Wait(50 * time.Microsecond)
+		if now := s.Now(); now != 50*time.Microsecond {
+			t.Errorf("woke at %v", now)
+		}
+		s.Wait(2 * time.Millisecond)
+		if now := s.Now(); now != 2*time.Millisecond {
+			t.Errorf("woke at %v", now)
+		}
 		if err := s.Send(2, nil); !errors.Is(err, errs.ErrBadArg) {
 			t.Errorf("to rank 2: %v", err)
 		}
@@ -513,9 +523,7 @@ func TestStallsAddUp(t *testing.T) {
 	j := mustNew(t, 1, Config{Faults: Faults{Stalls: []Stall{{0, Microsecond, Millisecond}, {0, 10 * Microsecond, Microsecond}}}})
 	conduits.Run(j.Endpoints(), func(int) {
 		e := j.Endpoint(0)
-		for e.Now() < 20*time.Microsecond {
-			e.Poll()
-		}
+		e.Socket().Wait(15 * time.Microsecond)
 		if now := e.Now(); now < time.Millisecond {
 			t.Errorf("it went on at %v", now)
 		}
@@ -541,6 +549,92 @@ func TestBadTimes(t *testing.T) {
 	} {
 		if _, err := New(1, c); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// TestCloseFreesSenders: who waits for credit to a rank that leaves hears of it,
+// wherever its messages are then.
+func TestCloseFreesSenders(t *testing.T) {
+	for _, at := range []time.Duration{7 * time.Microsecond, 50 * time.Microsecond} {
+		j := mustNew(t, 2, Config{Credits: 3})
+		conduits.Run(j.Endpoints(), func(i int) {
+			e := j.Endpoint(i)
+			if err := e.Attach(conduits.AttachConfig{Receiver: &sink{}}); err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 1 {
+				for e.Now() < at { // without a poll
+					e.spend(100 * Nanosecond)
+				}
+				e.sync(j.current)
+				_ = e.Close()
+				return
+			}
+			for e.Now() < 6*time.Microsecond {
+				e.Poll()
+			}
+			st := conduits.Ready
+			if err := conduits.Wait(e, nil, func() bool {
+				for {
+					if st = e.Send(1, conduits.Request, 0, nil); st != conduits.Ready {
+						return st == conduits.Dead
+					}
+				}
+			}); err != nil || st != conduits.Dead {
+				t.Errorf("closed at %v: %v, %v", at, st, err)
+			}
+		})
+	}
+}
+
+// TestPolledByAnother: a thread that waits sees what another thread of its rank
+// has received.
+func TestPolledByAnother(t *testing.T) {
+	j := mustNew(t, 2, Config{})
+	conduits.Run(j.Endpoints(), func(i int) {
+		e := j.Endpoint(i)
+		var s sink
+		if err := e.Attach(conduits.AttachConfig{Receiver: &s}); err != nil {
+			t.Error(err)
+			return
+		}
+		if i == 1 {
+			for e.Now() < 20*time.Microsecond {
+				e.Poll()
+			}
+			e.Send(0, conduits.Request, 0, nil)
+			return
+		}
+		over := false
+		e.GoRank(func() {
+			if err := conduits.Wait(e, nil, func() bool { return s.messages > 0 }); err != nil {
+				t.Error(err)
+			}
+			over = true
+			if now := e.Now(); now > 51*time.Microsecond {
+				t.Errorf("woken at %v", now)
+			}
+		})
+		for e.Now() < 50*time.Microsecond {
+			e.Poll()
+		}
+		if err := conduits.Wait(e, nil, func() bool { return over }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSevered is a partition's border.
+func TestSevered(t *testing.T) {
+	s := faults{f: Faults{Partitions: []Partition{{First: 1, Last: 2}, {First: 4, Last: 4}}}, split: []bool{true, false}}
+	for a := range 5 {
+		for b := range 5 {
+			inside := func(r int) bool { return r == 1 || r == 2 }
+			if got := s.severed(a, b); got != (inside(a) != inside(b)) {
+				t.Errorf("between %d and %d: %v", a, b, got)
+			}
 		}
 	}
 }
