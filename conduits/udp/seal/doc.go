@@ -44,7 +44,7 @@
 //   - Anything, in mode [None]. It is for networks to which nobody else has
 //     access. The header and its checks remain, so that datagrams which went
 //     astray or belong to an earlier run are dropped among honest ranks; strangers
-//     can forge all of it. Damage is then detected by UDP's checksum only.
+//     can forge all of it, and have memory taken for each rank of the job. Damage is then detected by UDP's checksum only.
 //   - The key on the hosts: whoever may read the memory, environment or key file
 //     of one rank has it. Prefer a file to the environment, which other processes
 //     of the same user can read.

@@ -152,7 +152,8 @@ func TestLoadKey(t *testing.T) {
 		{"open to all", "", write("open", text, 0o644), errs.ErrBadArg, "chmod"},
 		{"empty file", "", write("empty", "", 0o600), errs.ErrBadArg, "64"},
 		{"two keys", "", write("two", text+"\n"+text+"\n", 0o600), errs.ErrBadArg, "64"},
-		{"endless", "", "/dev/zero", errs.ErrBadArg, ""},
+		{"long", "", write("long", strings.Repeat("a", 5000), 0o600), errs.ErrBadArg, "4096 characters"},
+		{"device", "", "/dev/zero", errs.ErrBadArg, seal.EnvKeyFile},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(seal.EnvKey, c.env)

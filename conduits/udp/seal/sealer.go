@@ -3,6 +3,7 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/fips140"
 	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
@@ -163,7 +164,9 @@ type source struct {
 
 // New makes the sealer of a rank of a job of size ranks, in its incarnation,
 // which is not 0 and never occurs twice with the same key and rank: see
-// NewIncarnation. Mode None ignores key, the others need one.
+// NewIncarnation. Mode None ignores key, the others need one. ErrBadArg says which
+// argument is wrong; ErrNotSupported that the process is confined to ciphers
+// among which is none of ours.
 func New(key Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error) {
 	switch {
 	case size < 1 || size > MaxRanks:
@@ -176,6 +179,8 @@ func New(key Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error
 		return nil, errs.BadArg("seal: no mode %d; the last is %d", mode, numModes-1)
 	case mode != None && !key.Valid():
 		return nil, errs.BadArg("seal: mode %v needs a job key; set %s, or name mode %v", mode, EnvKeyFile, None)
+	case mode != None && fips140.Enforced():
+		return nil, errs.NotSupported("seal: mode %v in a process with GODEBUG=fips140=only, which takes AES-GCM with random nonces alone", mode)
 	}
 	s := &Sealer{
 		rank: uint32(rank), size: uint32(size), mode: mode,
@@ -338,20 +343,20 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 	return int(rank), plain, why
 }
 
-// verify checks the tag of d and returns the payload, decrypted in place.
+// verify checks the tag of d and returns the payload, decrypted in place. The
+// payload's capacity is its length: behind it lie the tag and other datagrams.
 func (s *Sealer) verify(aead cipher.AEAD, d []byte) ([]byte, bool) {
 	header, nonce := d[:HeaderSize], d[nonceStart:nonceEnd]
 	switch s.mode {
 	case None:
-		return d[HeaderSize:], true
+		return slices.Clip(d[HeaderSize:]), true
 	case Encrypted:
 		sealed := d[HeaderSize:]
 		plain, err := aead.Open(sealed[:0], nonce, sealed, header)
-		return plain, err == nil
+		return slices.Clip(plain), err == nil
 	}
 	end := len(d) - tagSize
 	_, err := aead.Open(nil, nonce, d[end:], d[:end])
-	// The capacity ends with the payload: appending must not go into the tag.
 	return d[HeaderSize:end:end], err == nil
 }
 
@@ -435,12 +440,8 @@ func (s *Sealer) Learn(rank int, incarnation uint64) error {
 		}
 		return errs.BadArg("seal: incarnation %d of rank %d; it has reached %d", incarnation, rank, cur.incarnation)
 	}
-	src := p.candidate
-	if src == nil || src.incarnation != incarnation {
-		src = s.newSource(uint32(rank), incarnation)
-	}
-	p.source.Store(src)
-	p.candidate = nil
+	p.source.Store(s.newSource(uint32(rank), incarnation))
+	p.candidate = nil // the same or an older one, or it proves itself again
 	return nil
 }
 

@@ -99,8 +99,8 @@ func TestRoundTrip(t *testing.T) {
 			if why != Accepted || got != from || !bytes.Equal(plain, plains[i]) {
 				t.Fatalf("datagram %d from %d: rank %d, %d of %d bytes, %v", i, from, got, len(plain), len(plains[i]), why)
 			}
-			if len(plain) > 0 && &plain[0] != &batch[start+HeaderSize] {
-				t.Fatal("the payload is not a part of the datagram")
+			if len(plain) > 0 && &plain[0] != &batch[start+HeaderSize] || cap(plain) != len(plain) {
+				t.Fatal("the payload is not exactly its part of the datagram")
 			}
 			start = end
 		}
@@ -508,11 +508,33 @@ func TestUnknownRank(t *testing.T) {
 	}
 }
 
+// TestMalformed gives headers that no sealer makes, in a mode in which the tag
+// does not give them away.
+func TestMalformed(t *testing.T) {
+	a, b := sealer(t, 1, 4, 1, None), sealer(t, 2, 4, 1, None)
+	for name, change := range map[string]func(d []byte){
+		"last counter":   func(d []byte) { binary.BigEndian.PutUint64(d[atCounter:], math.MaxUint64) },
+		"first too high": func(d []byte) { binary.BigEndian.PutUint64(d[atCounter:], maxBlocks) },
+		"no incarnation": func(d []byte) { binary.BigEndian.PutUint64(d[atIncarnation:], 0) },
+		"version":        func(d []byte) { d[0] += 1 << 4 },
+		"mode":           func(d []byte) { d[0] ^= 1 },
+	} {
+		d := sealed(t, a, 2, nil)
+		change(d)
+		if _, _, why := b.Open(d); why != Malformed {
+			t.Errorf("%s: %v", name, why)
+		}
+	}
+	if _, _, why := b.Open(sealed(t, a, 2, nil)); why != Accepted {
+		t.Error(why)
+	}
+}
+
 // TestExhausted takes a sealer to the end of what its key may protect.
 func TestExhausted(t *testing.T) {
 	for mode := range numModes {
 		s := sealer(t, 0, 2, 1, mode)
-		s.blocks.Store(maxBlocks - 3)
+		s.blocks.Store(maxBlocks - 4)
 		n := 0
 		for ; n < 10; n++ {
 			if _, err := s.Seal(nil, 1, make([]byte, 17)); err != nil {
@@ -522,16 +544,16 @@ func TestExhausted(t *testing.T) {
 				break
 			}
 		}
-		if want := map[Mode]int{Authenticated: 3, Encrypted: 1, None: 3}[mode]; n != want {
+		if want := map[Mode]int{Authenticated: 4, Encrypted: 1, None: 4}[mode]; n != want {
 			t.Errorf("mode %v: %d datagrams, want %d", mode, n, want)
 		}
+		s.blocks.Store(maxBlocks)
 		for range 3 {
-			s.blocks.Store(max(s.blocks.Load(), maxBlocks))
 			if _, err := s.Seal(nil, 1, nil); !errors.Is(err, errs.ErrResource) {
 				t.Error(err)
 			}
 		}
-		if s.blocks.Load() > maxBlocks+100 {
+		if s.blocks.Load() != maxBlocks {
 			t.Error("the count of blocks runs on and would wrap")
 		}
 	}
@@ -588,6 +610,67 @@ func TestFirstContact(t *testing.T) {
 	}
 	if from, _, why := b.Open(genuine); why != Accepted || from != 1 || b.Known(1) != 7 {
 		t.Error(from, why, b.Known(1))
+	}
+}
+
+// TestForeignCandidate has a stranger copy the header of one incarnation first,
+// before the datagram of another arrives.
+func TestForeignCandidate(t *testing.T) {
+	b := sealer(t, 2, 4, 9, Authenticated)
+	late := sealed(t, sealer(t, 1, 4, 8, Authenticated), 2, nil)
+	late[len(late)-1] ^= 1
+	if _, _, why := b.Open(late); why != BadTag {
+		t.Fatal(why)
+	}
+	if _, _, why := b.Open(sealed(t, sealer(t, 1, 4, 7, Authenticated), 2, nil)); why != Accepted {
+		t.Fatal(why)
+	}
+}
+
+// TestOldIncarnationCostsNoMemory replays what a rank sealed in earlier
+// incarnations.
+func TestOldIncarnationCostsNoMemory(t *testing.T) {
+	b := sealer(t, 2, 4, 9, Authenticated)
+	var old [3][]byte
+	for i := range old {
+		old[i] = sealed(t, sealer(t, 1, 4, uint64(1+i), Authenticated), 2, nil)
+	}
+	if err := b.Learn(1, 4); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	if n := testing.AllocsPerRun(99, func() {
+		if _, _, why := b.Open(old[i%3]); why != OldIncarnation {
+			t.Fatal(why)
+		}
+		i++
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestOneWindowPerIncarnation does in order what two goroutines may do at once:
+// both have the first datagrams of an incarnation, and one has finished.
+func TestOneWindowPerIncarnation(t *testing.T) {
+	for mode := range numModes {
+		a, b := sealer(t, 1, 4, 7, mode), sealer(t, 2, 4, 9, mode)
+		first := sealed(t, a, 2, nil)
+		ticket := binary.BigEndian.Uint32(first[atTicket:])
+		early := b.admit(nil, 1, 7, ticket)
+		p := b.peers.Load().find(1)
+		b.admit(p, 1, 6, sealer(t, 1, 4, 6, mode).ticket) // takes the candidate's place
+		if _, _, why := b.Open(first); why != Accepted {
+			t.Fatal(why)
+		}
+		if late := b.admit(p, 1, 7, ticket); late != p.source.Load() {
+			t.Error("a second window for an incarnation that was heard")
+		}
+		if p.promote(early) {
+			t.Error("the window was replaced by an empty one")
+		}
+		if _, _, why := b.Open(first); why != Replayed {
+			t.Error(why)
+		}
 	}
 }
 

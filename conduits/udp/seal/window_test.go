@@ -74,6 +74,32 @@ func TestWindowDense(t *testing.T) {
 	}
 }
 
+// TestWindowJump fills the window, jumps on, and expects to find all that lies
+// behind the jump unseen.
+func TestWindowJump(t *testing.T) {
+	for from := uint64(2 * Window); from < 2*Window+64; from += 7 {
+		for jump := uint64(1); jump < 3*Window; jump += 61 {
+			var w window
+			for c := range from {
+				w.see(c)
+			}
+			at := from - 1 + jump
+			if got := w.see(at); got != Accepted {
+				t.Fatalf("jump to %d: %v", at, got)
+			}
+			for c := at - Window + 1; c < at; c++ {
+				want := Accepted
+				if c < from {
+					want = Replayed
+				}
+				if got := w.see(c); got != want {
+					t.Fatalf("counter %d after a jump from %d to %d: %v", c, from-1, at, got)
+				}
+			}
+		}
+	}
+}
+
 // TestTable compares the table with a map.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
