@@ -91,6 +91,6 @@
 //	              AES-256-GCM    114    426   12,400
 //
 // ChaCha20-Poly1305, not in the standard library, took 1.6 to 1.9 times as long
-// as encrypting by AES-128-GCM. A processor without AES instructions runs the library's portable code, at a small fraction of the
-// speed.
+// as encrypting by AES-128-GCM. A processor without AES instructions runs the
+// library's portable code, at a small fraction of the speed.
 package seal
