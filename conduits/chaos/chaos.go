@@ -197,6 +197,18 @@ func (e *endpoint) roll(p float64, count *atomic.Uint64) bool {
 	return yes
 }
 
+// late decides whether a completion is told later than it happens. No more than
+// Kept wait, so that a poll has an end.
+func (e *endpoint) late() bool {
+	e.mu.Lock()
+	yes := len(e.done) < e.cfg.Kept && e.chance(e.cfg.Late)
+	e.mu.Unlock()
+	if yes {
+		e.did.late.Add(1)
+	}
+	return yes
+}
+
 // while is for how many polls something waits. mu is held.
 func (e *endpoint) while() int { return e.rng.IntN(e.cfg.Patience + 1) }
 
@@ -286,6 +298,7 @@ func (e *endpoint) Views() (first int, views []segment.View) { return e.first, e
 // SegmentSize is that of the conduit below.
 func (e *endpoint) SegmentSize(rank int) uint64 { return e.inner.SegmentSize(rank) }
 
+// SegmentRights is that of the conduit below.
 func (e *endpoint) SegmentRights(rank int) segment.Rights { return e.inner.SegmentRights(rank) }
 
 // System is that of the conduit below, hidden as the segment is.
@@ -547,7 +560,7 @@ func (b below) Receive(m *conduits.Message) {
 func (b below) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	e := b.e
 	e.mu.Lock()
-	if e.keepAll || e.chance(e.cfg.Late) {
+	if len(e.done) < e.cfg.Kept && (e.keepAll || e.chance(e.cfg.Late)) {
 		e.did.late.Add(1)
 		e.later(completion{cookie: cookie, ev: ev, value: value, err: err})
 		e.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // Config says how much goes wrong. Probabilities are from 0 to 1; 0 means the
-// default, negative means never. The zero value does a moderate amount of
+// default, negative means never. Of the numbers 0 means the default, too. The zero value does a moderate amount of
 // everything but kill.
 type Config struct {
 	// Seed decides everything; 0 means conduits.Config.Seed of the job, if there
@@ -31,8 +31,9 @@ type Config struct {
 	// Streak is how often in a row NoCredit, Empty, Wake and Idle may go wrong;
 	// default 3.
 	Streak int
-	// Kept is the most messages of one class that wait at a rank; more are run
-	// as they come. Default 64.
+	// Kept is the most messages of one class, the most completions (or one more)
+	// and the most operations that wait at a rank; what is more is done as it
+	// comes. Default 64.
 	Kept int
 
 	// HideNeighbours takes direct access to other ranks away, so that layers

@@ -81,7 +81,7 @@ func (e *endpoint) deferOp(o operation) {
 // tell keeps the completions ev of an operation that has returned, and says
 // which its caller may hear of now.
 func (e *endpoint) tell(ev conduits.Event, value, cookie uint64) conduits.Event {
-	if ev == 0 || !e.roll(e.cfg.Late, &e.did.late) {
+	if ev == 0 || !e.late() {
 		return ev
 	}
 	e.mu.Lock()

@@ -170,7 +170,7 @@ func (e *endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	for i := range s.Words {
 		s.Words[i] = poisonWord
 	}
-	if ev&conduits.SourceDone != 0 && e.roll(e.cfg.Late, &e.did.late) {
+	if ev&conduits.SourceDone != 0 && e.late() {
 		e.mu.Lock()
 		e.later(completion{cookie: cookie, ev: conduits.SourceDone})
 		e.mu.Unlock()
