@@ -115,6 +115,7 @@ type stopped struct{}
 func (j *performance) rank(i int) {
 	a := &actor{performance: j, rank: i, ep: j.eps[i]}
 	defer func() {
+		j.watch.set(i, ended)
 		switch r := recover(); r {
 		case nil, stopped{}:
 		default:
@@ -122,7 +123,7 @@ func (j *performance) rank(i int) {
 		}
 	}()
 	a.attach()
-	j.watch.attached(i)
+	j.watch.set(i, attached)
 	for k, mv := range j.moves {
 		if !slices.Contains(mv.ranks, i) {
 			continue

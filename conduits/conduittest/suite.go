@@ -313,7 +313,7 @@ func (p *peer) wait(what string, cond func() bool) {
 func (p *peer) step() { p.job.watch.steps.Add(1) }
 
 // up says that the rank is attached.
-func (p *peer) up() { p.job.watch.attached(p.rank) }
+func (p *peer) up() { p.job.watch.set(p.rank, attached) }
 
 // caught is for deferred functions: r is what recover gave.
 func (p *peer) caught(r any) {
@@ -348,6 +348,7 @@ func (c *ctx) run(n int, cfg conduits.Config, body func(p *peer)) {
 			done := false
 			defer func() {
 				p.caught(recover())
+				j.watch.set(i, ended)
 				if !done && !c.Failed() {
 					p.Errorf("ended its goroutine")
 				}
@@ -459,7 +460,8 @@ func (c *ctx) gas(cfg gas.Config, fn func(n *gas.Node) error) error {
 	var err error
 	c.guard(w, func() {
 		err = gas.Run(cfg, func(n *gas.Node) error {
-			w.attached(n.Rank())
+			w.set(n.Rank(), attached)
+			defer w.set(n.Rank(), ended)
 			return fn(n)
 		})
 	})

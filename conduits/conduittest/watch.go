@@ -25,8 +25,17 @@ type watch struct {
 
 	mu  sync.Mutex
 	eps []conduits.Endpoint
-	up  []bool // attached: Stats may be called
+	is  []stage
 }
+
+// stage is how far a rank has come.
+type stage uint8
+
+const (
+	opened   stage = iota
+	attached       // its endpoint may be asked
+	ended
+)
 
 // What a watch says; package mutants looks for the second.
 const (
@@ -43,33 +52,33 @@ const looks = 20
 func (w *watch) job(eps []conduits.Endpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.eps, w.up = eps, make([]bool, len(eps))
+	w.eps, w.is = eps, make([]stage, len(eps))
 }
 
-// attached says that rank's Attach has returned.
-func (w *watch) attached(rank int) {
+// set says how far rank has come.
+func (w *watch) set(rank int, to stage) {
 	w.steps.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if rank < len(w.up) {
-		w.up[rank] = true
+	if rank < len(w.is) {
+		w.is[rank] = to
 	}
 }
 
-// now is the endpoints and which of them are attached.
-func (w *watch) now() ([]conduits.Endpoint, []bool) {
+// now is the endpoints and how far they have come.
+func (w *watch) now() ([]conduits.Endpoint, []stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.eps, slices.Clone(w.up)
+	return w.eps, slices.Clone(w.is)
 }
 
 // moved is a number that changes whenever anything has been done. Who sleeps and
 // wakes, or tries in vain, does nothing.
 func (w *watch) moved() uint64 {
 	n := uint64(w.steps.Load())
-	eps, up := w.now()
+	eps, is := w.now()
 	for i, ep := range eps {
-		if up[i] {
+		if is[i] == attached {
 			var s conduits.Stats
 			ep.Stats(&s)
 			n += s.Sent[0] + s.Sent[1] + s.Received[0] + s.Received[1] + s.Puts + s.Gets + s.Atomics + s.Wakes
@@ -78,30 +87,38 @@ func (w *watch) moved() uint64 {
 	return n
 }
 
-// ranks says what each of them does, as far as one can see.
-func (w *watch) ranks() string {
-	eps, up := w.now()
+// state is what the ranks do, as far as one can see.
+type state struct {
+	text string
+	busy bool // some of them are awake
+}
+
+func (w *watch) state() (st state) {
+	eps, is := w.now()
 	var b strings.Builder
 	for r, ep := range eps {
-		fmt.Fprintf(&b, "\n\trank %d: ", r)
-		if !up[r] {
-			b.WriteString("not attached")
-			continue
-		}
 		var l []string
-		for _, p := range ep.Waiting() {
-			what := "(not said)"
-			if p != nil {
-				what = p.Blocked()
+		switch is[r] {
+		case opened:
+			l = append(l, "Attach has not returned")
+		case ended:
+			l = append(l, "has ended")
+		case attached:
+			for _, p := range ep.Waiting() {
+				what := "(not said)"
+				if p != nil {
+					what = p.Blocked()
+				}
+				l = append(l, what)
 			}
-			l = append(l, what)
+			if len(l) == 0 {
+				l, st.busy = append(l, "is not parked"), true
+			}
 		}
-		if len(l) == 0 {
-			l = append(l, "not parked")
-		}
-		b.WriteString(strings.Join(l, "; "))
+		fmt.Fprintf(&b, "\n\trank %d: %s", r, strings.Join(l, "; "))
 	}
-	return b.String()
+	st.text = b.String()
+	return st
 }
 
 // fail ends the job.
@@ -121,13 +138,13 @@ func ask[T any](f func() T) <-chan T {
 }
 
 // run calls f, which runs the job, and returns when it returns. If nothing moves
-// for wait, or end comes (zero: never), complain is told, and the job is ended.
+// for wait, or several times as long if ranks are awake, or end comes (zero: never), complain is told, and the job is ended.
 // If f does not return even then, run returns without it, and says what the
 // goroutines of the job do.
 func (w *watch) run(wait time.Duration, end time.Time, complain func(text string), f func()) (stuck string) {
-	ended := make(chan struct{})
+	over := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(over)
 		f()
 	}()
 	tick := time.NewTicker(max(wait/looks, time.Millisecond))
@@ -135,7 +152,7 @@ func (w *watch) run(wait time.Duration, end time.Time, complain func(text string
 	moved := ask(w.moved)
 	for seen, still := ^uint64(0), 0; ; {
 		select {
-		case <-ended:
+		case <-over:
 			return ""
 		case <-tick.C:
 		}
@@ -152,22 +169,25 @@ func (w *watch) run(wait time.Duration, end time.Time, complain func(text string
 		if !late && still < looks {
 			continue
 		}
-		why := fmt.Sprintf("%s, for %v (-conduittest.patience)", hung, wait)
-		if still < looks {
-			why = tooLong + " (-timeout)"
-		}
-		what := "\n\tthe endpoints do not answer"
+		st := state{text: "\n\tthe endpoints do not answer"}
 		select {
-		case what = <-ask(w.ranks):
+		case st = <-ask(w.state):
 		case <-time.After(time.Second):
 		}
-		complain(why + "; waiting:" + what)
+		if !late && st.busy && still < 4*looks {
+			continue // who is awake may have much to do
+		}
+		why := fmt.Sprintf("%s, for %v (-conduittest.patience)", hung, wait*time.Duration(still)/looks)
+		if late {
+			why = tooLong + " (-timeout)"
+		}
+		complain(why + "; waiting:" + st.text)
 		w.fail(fmt.Errorf("conduittest: %s", why))
 		break
 	}
 	for range looks {
 		select {
-		case <-ended:
+		case <-over:
 			return ""
 		case <-tick.C:
 		}
