@@ -55,10 +55,11 @@ func (b *bed) watch(poll func(), failed func() bool) {
 }
 
 // extendedSignalsWake: a rank that sleeps until a word of its segment changes is
-// woken by each kind of signal.
+// woken by each kind of signal, and by nothing else.
 func extendedSignalsWake(c *ctx) {
 	const rounds = 30
 	var b bed
+	var woke atomic.Uint64
 	c.stack(2, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
 		x := s.ext
 		for r := uint64(1); r <= rounds; r++ {
@@ -66,6 +67,7 @@ func extendedSignalsWake(c *ctx) {
 				b.lie(s.ep)
 				_, err := x.WaitUntil(at(0), extended.Ge, r)
 				s.must(err)
+				woke.Store(r)
 				s.barrier()
 				continue
 			}
@@ -82,6 +84,8 @@ func extendedSignalsWake(c *ctx) {
 				s.must(err)
 				s.must(x.Wait(h))
 			}
+			// A barrier would wake it, too.
+			s.idle(func() bool { return woke.Load() == r })
 			s.barrier()
 		}
 	})
