@@ -353,8 +353,18 @@ func TestSocketDeadline(t *testing.T) {
 		if now := s.Now(); now != 50*time.Microsecond {
 			t.Errorf("woke at %v", now)
 		}
-		s.Wait(2 * time.Millisecond)
-		if now := s.Now(); now != 2*time.Millisecond {
+		s.e.GoRank(func() {
+			for s.Now() < 60*time.Microsecond {
+				s.e.Poll()
+			}
+			s.Wake()
+		})
+		s.Wait(3 * time.Millisecond)
+		if now := s.Now(); now > 70*time.Microsecond {
+			t.Errorf("woke at %v", now)
+		}
+		s.Wait(4 * time.Millisecond)
+		if now := s.Now(); now != 4*time.Millisecond {
 			t.Errorf("woke at %v", now)
 		}
 		if err := s.Send(2, nil); !errors.Is(err, errs.ErrBadArg) {
@@ -582,20 +592,34 @@ func TestCloseFreesSenders(t *testing.T) {
 						return st == conduits.Dead
 					}
 				}
-			}); err != nil || st != conduits.Dead {
-				t.Errorf("closed at %v: %v, %v", at, st, err)
+			}); err != nil || st != conduits.Dead || e.Err() != nil {
+				t.Errorf("closed at %v: %v, %v, %v", at, st, err, e.Err())
 			}
 		})
 	}
 }
 
+// dawdler is a Receiver that takes until a time.
+type dawdler struct {
+	sink
+	e     *Endpoint
+	until time.Duration
+}
+
+func (d *dawdler) Receive(*conduits.Message) {
+	for d.e.Now() < d.until {
+		d.e.PollReplies()
+	}
+	d.messages++
+}
+
 // TestPolledByAnother: a thread that waits sees what another thread of its rank
-// has received.
+// has received, also if it has slept while that was going on.
 func TestPolledByAnother(t *testing.T) {
 	j := mustNew(t, 2, Config{})
 	conduits.Run(j.Endpoints(), func(i int) {
 		e := j.Endpoint(i)
-		var s sink
+		s := dawdler{e: e, until: 40 * time.Microsecond}
 		if err := e.Attach(conduits.AttachConfig{Receiver: &s}); err != nil {
 			t.Error(err)
 			return
@@ -613,13 +637,14 @@ func TestPolledByAnother(t *testing.T) {
 				t.Error(err)
 			}
 			over = true
-			if now := e.Now(); now > 51*time.Microsecond {
+			if now := e.Now(); now < 40*time.Microsecond || now > 51*time.Microsecond || e.Err() != nil {
 				t.Errorf("woken at %v", now)
 			}
 		})
-		for e.Now() < 50*time.Microsecond {
+		for s.messages == 0 {
 			e.Poll()
 		}
+		e.spend(10 * Microsecond)
 		if err := conduits.Wait(e, nil, func() bool { return over }); err != nil {
 			t.Error(err)
 		}
