@@ -57,6 +57,7 @@ func checkCredits(c *ctx) {
 					}
 					return true
 				}
+				m.meet() // messages may come as soon as another rank is attached
 				for r := range int32(rounds) {
 					if m.rank == 0 {
 						m.post(1)
@@ -155,6 +156,7 @@ func (c *ctx) flood(n int, cfg conduits.Config, s shape) {
 			}
 			return true
 		}
+		m.meet() // before the first message
 		fit := make([]int, n)
 		for dst := range n {
 			if fit[dst] = m.pour(dst, min(1<<16, x.most/2)); fit[dst] < 0 {
