@@ -21,6 +21,11 @@
 // as it takes nothing from real clocks, unseeded random numbers, the order of
 // maps, or the outside world; [Job.Digest] is a hash of all that happened.
 //
+// A rank's panic ends the job: conduits.Run panics with a [PanicError] that keeps
+// its stack, after the other ranks have run what they have deferred. A rank that
+// crashes ends likewise, as by runtime.Goexit. One that goes on waiting although
+// the job has failed, which would be for ever, panics.
+//
 // # Time
 //
 // A transfer takes the sum of its sub-operations (seed thesis, tables 9-1 and
@@ -37,13 +42,16 @@
 //
 // "trip" is package fabric's business: the route, the time per byte, waiting for
 // links. Messages and RMA operations of one card follow each other at the
-// profile's gaps.
+// profile's gaps. A credit is back as soon as the message has been taken, and
+// takes time, that of a trip, only to reach a sender that had run out of them.
 //
 // # Faults
 //
 // [Faults] delays, reorders, slows, stalls, crashes ranks and partitions the
 // network, at virtual times. The messages of a conduit arrive nevertheless,
-// unless their rank crashes. Below that level [Endpoint.Socket] is an unreliable
+// unless a rank crashes: what it has not sent by then and what has not reached it
+// is lost, its credits stay away, and all others know of it Detect later. Below
+// that level [Endpoint.Socket] is an unreliable
 // datagram socket, for protocol engines.
 //
 // When nothing is under way and every rank waits, the job fails with a
@@ -53,6 +61,11 @@
 //
 // Tables are by rank really talked to. Measured at 65,536 ranks with package gas:
 // 12 KB a rank, 4 KB of it the coroutine's stack; see TestManyRanks.
+//
+// To a coroutine and back takes 64 ns, to a goroutine by two channels 244 ns, if
+// there is one; with 65,536, more than the caches hold, 0.78 and 0.79 us (least
+// of 24 each on two cores of a busy AMD EPYC: go test -run - -bench Switch -count 8
+// ./conduits/sim). Coroutines need no lock, whatever the number.
 //
 // Coroutines must not be locked to threads (runtime.LockOSThread).
 package sim
