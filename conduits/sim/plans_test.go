@@ -164,12 +164,12 @@ func TestPlans(t *testing.T) {
 			c.Faults.Crashes[i].Event *= 8
 		}
 		cfg := gas.Config{Progress: rnd.IntN(4) == 0}
-		run := func() (error, uint64) {
+		run := func() (uint64, error) {
 			j := newJob(t, n, c)
 			err := runGas(j, cfg, program(seed))
-			return err, j.Digest()
+			return j.Digest(), err
 		}
-		err, digest := run()
+		digest, err := run()
 		var r *gas.RankError
 		var p *gas.PeerError
 		switch {
@@ -179,7 +179,7 @@ func TestPlans(t *testing.T) {
 		default:
 			t.Errorf("seed %d, %d ranks, crash of %d: %v\n%v", seed, n, victim, err, c)
 		}
-		again, d := run()
+		d, again := run()
 		if d != digest || fmt.Sprint(again) != fmt.Sprint(err) {
 			t.Errorf("seed %d: digest %x and %v, the second time %x and %v", seed, digest, err, d, again)
 		}
