@@ -175,6 +175,11 @@ func gasHeapEnds(c *ctx) {
 				return err
 			}
 		}
+		for _, p := range own {
+			if err := isErr(gas.Free(n, p.Add(32)), gas.ErrBadArg, "free of an address inside a block"); err != nil {
+				return err
+			}
+		}
 		if err := n.Barrier(); err != nil {
 			return err
 		}

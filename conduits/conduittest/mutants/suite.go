@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// runner runs the suite on mutants.
+type runner struct {
+	root    string
+	scratch string
+	limit   time.Duration
+	logs    string // folder, or ""
+}
+
+// outcome is what the suite says of a mutant.
+type outcome struct {
+	m   mutant
+	on  []verdict
+	err error // it could not be tried
+}
+
+// verdict is what the suite says on one conduit.
+type verdict struct {
+	conduit string
+	checks  []string // that failed, without groups of them
+	crash   string   // how the suite ended before its end, or ""
+}
+
+func (v verdict) caught() bool { return len(v.checks) > 0 || v.crash != "" }
+
+func (v verdict) String() string {
+	if !v.caught() {
+		return v.conduit + ": SURVIVES"
+	}
+	return v.conduit + ": " + strings.Join(v.all(), ", ")
+}
+
+// all lists the checks and the crash.
+func (v verdict) all() []string {
+	if v.crash == "" {
+		return v.checks
+	}
+	return append(slices.Clip(v.checks), v.crash)
+}
+
+func (o outcome) caught() bool {
+	return o.err == nil && !slices.ContainsFunc(o.on, func(v verdict) bool { return !v.caught() })
+}
+
+func (o outcome) String() string {
+	if o.err != nil {
+		return "cannot be tried: " + o.err.Error()
+	}
+	var l []string
+	for _, v := range o.on {
+		l = append(l, v.String())
+	}
+	return strings.Join(l, "; ")
+}
+
+// try builds and runs the suite with m in the tree.
+func (r *runner) try(ctx context.Context, m mutant) (outcome, error) {
+	o := outcome{m: m}
+	dir := filepath.Join(r.scratch, m.name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return o, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := r.overlay(dir, m)
+	if err != nil {
+		return o, err
+	}
+	for _, c := range m.on {
+		binary := filepath.Join(dir, c+".test")
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./conduits/"+c)
+		build.Dir = r.root
+		if out, err := build.CombinedOutput(); err != nil {
+			return o, fmt.Errorf("%s does not compile: %v\n%s", m.name, err, out)
+		}
+		var v verdict
+		for i := 0; i < max(1, m.tries) && !v.caught(); i++ {
+			out, err := r.suite(ctx, dir, binary)
+			if r.logs != "" {
+				if err := os.WriteFile(filepath.Join(r.logs, m.name+"."+c), out, 0o644); err != nil {
+					return o, err
+				}
+			}
+			if ctx.Err() != nil {
+				return o, ctx.Err()
+			}
+			v = judge(c, string(out), err)
+		}
+		o.on = append(o.on, v)
+	}
+	return o, nil
+}
+
+// overlay writes the file that tells go build what m replaces, and where.
+func (r *runner) overlay(dir string, m mutant) (string, error) {
+	var replace struct{ Replace map[string]string }
+	replace.Replace = map[string]string{}
+	if m.file != "" {
+		b, err := m.mutated(r.root)
+		if err != nil {
+			return "", err
+		}
+		patched := filepath.Join(dir, filepath.Base(m.file))
+		if err := os.WriteFile(patched, b, 0o644); err != nil {
+			return "", err
+		}
+		replace.Replace[filepath.Join(r.root, filepath.FromSlash(m.file))] = patched
+	}
+	b, err := json.Marshal(replace)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, b, 0o644)
+}
+
+// suite runs a test binary. Its own time limit lets it say where it hangs; a
+// binary that does not even end then is killed.
+func (r *runner) suite(ctx context.Context, dir, binary string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limit+r.limit/2)
+	defer cancel()
+	// In this mode a check's failure is printed when it ends, not only when all
+	// others of its group have, which they do not when time runs out.
+	cmd := exec.CommandContext(ctx, binary,
+		"-test.run=Conformance", "-test.v=test2json", fmt.Sprintf("-test.timeout=%v", r.limit),
+		"-rapid.shrinktime=1s", "-rapid.nofailfile")
+	cmd.Dir = dir
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return bytes.ReplaceAll(out.Bytes(), []byte{0x16}, nil), err // without its marks
+}
+
+var (
+	running = regexp.MustCompile(`^=== (?:RUN|NAME) +(\S+)`)
+	failing = regexp.MustCompile(`^\s*--- FAIL: (\S+)`)
+	crashes = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: |unexpected fault address)`)
+)
+
+// What the suite says when it ends a job that hangs, see conduittest, and what
+// package testing says if that did not help.
+const (
+	hangs    = "still runs when the test's time is nearly over"
+	timedOut = "panic: test timed out"
+)
+
+// judge reads the output of a suite, which ended with err.
+func judge(conduit, out string, err error) verdict {
+	v := verdict{conduit: conduit}
+	if err == nil {
+		return v
+	}
+	now := "" // the check that runs
+	hung := map[string]bool{}
+	var failed, order []string // order: those of hung
+	timeout := false
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		if m := running.FindStringSubmatch(line); m != nil {
+			now = m[1]
+		}
+		if m := failing.FindStringSubmatch(line); m != nil {
+			failed = append(failed, m[1])
+		}
+		if strings.Contains(line, hangs) && !hung[now] {
+			hung[now] = true
+			order = append(order, now)
+		}
+		if v.crash == "" && crashes.MatchString(line) {
+			v.crash = short(now) + " (crash)"
+			if strings.HasPrefix(line, timedOut) {
+				v.crash = short(now) + " (does not end)"
+			}
+		}
+		timeout = timeout || strings.HasPrefix(line, timedOut)
+	}
+	// The check that time ran out for has failed although it did not end.
+	for _, name := range order {
+		if !slices.Contains(failed, name) {
+			failed = append(failed, name)
+		}
+	}
+	if timeout && len(failed) > 0 {
+		v.crash = "" // one hang after another
+	}
+	for _, name := range failed {
+		group := func(other string) bool { return strings.HasPrefix(other, name+"/") }
+		if slices.ContainsFunc(failed, group) {
+			continue
+		}
+		s := short(name)
+		if hung[name] {
+			s += " (time limit)"
+		}
+		if !slices.Contains(v.checks, s) {
+			v.checks = append(v.checks, s)
+		}
+	}
+	if len(v.checks) == 0 && v.crash == "" {
+		v.crash = fmt.Sprintf("%s (%v)", short(now), err)
+	}
+	// A check that panics is reported as failed too.
+	if i := strings.Index(v.crash, " ("); i > 0 && slices.Contains(v.checks, v.crash[:i]) {
+		v.checks = slices.DeleteFunc(v.checks, func(s string) bool { return s == v.crash[:i] })
+	}
+	return v
+}
+
+// short is a check's name without that of the test, which itself fails when the
+// suite finds out what a conduit offers.
+func short(name string) string {
+	if _, after, ok := strings.Cut(name, "/"); ok {
+		return after
+	}
+	return "the first look"
+}
