@@ -660,3 +660,25 @@ func TestSevered(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowSender: what a slow processor sends does not leave before it is done.
+func TestSlowSender(t *testing.T) {
+	j := mustNew(t, 2, Config{Faults: Faults{Slow: []Slow{{0, 20}}}})
+	var sent time.Duration
+	conduits.Run(j.Endpoints(), func(i int) {
+		e := j.Endpoint(i)
+		var s sink
+		if err := e.Attach(conduits.AttachConfig{Receiver: &s}); err != nil {
+			t.Error(err)
+			return
+		}
+		if i == 0 {
+			e.Send(1, conduits.Request, 0, nil)
+			sent = e.Now()
+			return
+		}
+		if err := conduits.Wait(e, nil, func() bool { return s.messages > 0 }); err != nil || e.Now() < sent+duration(j.p.Net.Latency) {
+			t.Errorf("sent until %v, there at %v; %v", sent, e.Now(), err)
+		}
+	})
+}
