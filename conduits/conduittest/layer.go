@@ -165,6 +165,8 @@ func (c *ctx) fails(n int, l layers, body func(s *doomed)) {
 			p.must(s.bar.Bind(s.am))
 			s.ext.Bind(s.am)
 			s.barrier()
+			// Who has left the barrier might make another fail that has not.
+			s.meet()
 		}
 		body(s)
 	})
