@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	ranks    = flag.Int("sim.ranks", 4096, "ranks of TestManyRanks")
-	barriers = flag.Int("sim.barrier", 16384, "ranks of TestOneBarrier")
+	ranks    = flag.Int("sim.ranks", 4096/crowd, "ranks of TestManyRanks")
+	barriers = flag.Int("sim.barrier", 16384/crowd, "ranks of TestOneBarrier")
 )
 
 // cost reports what a job of n ranks took.
