@@ -201,6 +201,7 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	if e.closed || e.crashed || j.err != nil && e.Err() != nil {
 		return conduits.Dead
 	}
+	e.thread("send")
 	// One that has crashed seems to be there until that is detected.
 	left := j.eps[dst].closed && !j.eps[dst].crashed
 	if left && j.err == nil {

@@ -302,13 +302,24 @@ func TestGoexitAndPanic(t *testing.T) {
 func TestForeignGoroutine(t *testing.T) {
 	j := newJob(t, 1, sim.Config{})
 	conduits.Run(j.Endpoints(), func(int) {
-		told := make(chan any)
-		go func() {
-			defer func() { told <- recover() }()
-			j.Endpoint(0).Poll()
-		}()
-		if r := <-told; !strings.Contains(fmt.Sprint(r), "goroutine that the simulator does not run") {
-			t.Errorf("recovered %v", r)
+		e := j.Endpoint(0)
+		if err := e.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: &recorder{}}); err != nil {
+			t.Error(err)
+			return
+		}
+		for name, call := range map[string]func(){
+			"poll": func() { e.Poll() },
+			"send": func() { e.Send(0, conduits.Request, 1, nil) },
+			"put":  func() { _, _ = e.Put(0, segment.AttachBase, []byte{1}, 0, 0) },
+		} {
+			told := make(chan any)
+			go func() {
+				defer func() { told <- recover() }()
+				call()
+			}()
+			if r := <-told; !strings.Contains(fmt.Sprint(r), "goroutine that the simulator does not run") {
+				t.Errorf("%s: recovered %v", name, r)
+			}
 		}
 	})
 }

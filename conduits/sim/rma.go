@@ -26,6 +26,7 @@ func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need
 	if err := e.Err(); err != nil {
 		return err
 	}
+	e.thread(op)
 	if err := conduits.CheckRemote(e, "sim: "+op, dst, a, n); err != nil {
 		return err
 	}
