@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
@@ -27,6 +28,7 @@ type Engine struct {
 	ops   []op
 	idle  []uint32 // free ops
 	stats Stats
+	cause error // see Fail
 
 	// In no use.
 	pkts  queue[pkt, *pkt]
@@ -246,6 +248,9 @@ func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []u
 }
 
 func (e *Engine) peerError(p *peer, op string) error {
+	if e.cause != nil {
+		return e.cause
+	}
 	return &conduits.PeerError{Rank: p.rank, Op: op, Err: errSilent{e.c.DeadTime}}
 }
 
@@ -384,7 +389,7 @@ func (e *Engine) Release(m *Message) {
 func (e *Engine) consume(p *peer, c conduits.Class) {
 	f := &p.flows[c]
 	f.taken++
-	if f.wanted || f.taken-f.told >= uint32(max(1, e.c.Credits/4)) {
+	if f.wanted || f.taken-f.told >= uint32(max(1, e.c.Credits/8)) {
 		f.wanted = false
 		p.ackNow = true
 	} else {
@@ -411,8 +416,39 @@ func (e *Engine) Quiet() bool {
 	return true
 }
 
-// Kill declares rank dead.
-func (e *Engine) Kill(rank int) { e.kill(e.peer(rank)) }
+// Drained says whether everything that this rank has sent has arrived.
+func (e *Engine) Drained() bool {
+	for _, p := range e.peers {
+		for c := range p.flows {
+			if f := &p.flows[c]; f.una != f.next || !f.small.empty() || !f.bulk.empty() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Pending says whether a message or completion can be taken.
+func (e *Engine) Pending() bool {
+	return e.done.head < len(e.done.b) || !e.in[conduits.Request].empty() || !e.in[conduits.Reply].empty()
+}
+
+// Complete adds a completion to those that the caller takes: one that it knows of
+// itself.
+func (e *Engine) Complete(c Completion) { e.done.add(c) }
+
+// Fail ends everything that is under way to any peer with err, the job's failure.
+func (e *Engine) Fail(err error) {
+	e.cause = err
+	ranks := make([]int, 0, len(e.peers))
+	for r := range e.peers {
+		ranks = append(ranks, r)
+	}
+	slices.Sort(ranks) // the same program does the same
+	for _, r := range ranks {
+		e.kill(e.peers[r])
+	}
+}
 
 // kill forgets what is under way to p, and completes it with an error.
 func (e *Engine) kill(p *peer) {

@@ -1,0 +1,816 @@
+package udp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// Endpoint is one rank's socket, engine and segment; see conduits.Endpoint.
+type Endpoint struct {
+	rank, size int
+	b          *board
+	l          link
+	limits     conduits.Limits
+	patience   int // Idle
+
+	receiver conduits.Receiver
+	mem      mapping
+	views    [1]segment.View
+	system   []byte
+
+	poller atomic.Uintptr // the goroutine that polls, or 0
+
+	// mu guards the engine and what follows. Nothing that may switch to another
+	// rank of a simulation is called with it held.
+	mu     sync.Mutex
+	eng    *engine.Engine
+	out    []byte
+	bufs   [][]byte // to receive into
+	stages []*stage
+	free   []uint32
+	sent   [conduits.NumClasses]uint64
+	got    [conduits.NumClasses]uint64
+
+	attached, closed    atomic.Bool
+	failed              atomic.Pointer[conduits.PeerError] // the job's failure, once this rank has heard of it
+	puts, gets, atomics atomic.Uint64
+	parks, wakes        atomic.Uint64
+
+	// Waiting. seq changes with whatever may end a wait.
+	seq      atomic.Uint32
+	armed    atomic.Int32
+	waitMu   sync.Mutex
+	cond     sync.Cond
+	watching bool // one of the parked is in link.Wait
+	waiting  []conduits.Blocked
+	run      func(f func()) // starts a goroutine
+	single   bool           // one goroutine runs at a time: a simulation
+}
+
+// stage is a message that is reserved.
+type stage struct {
+	words   [conduits.MaxWords]uint32
+	nwords  int
+	long    bool
+	payload []byte
+	data    []byte
+	to      segment.NLA
+	cookie  uint64
+	early   bool // SourceDone has been reported
+}
+
+var (
+	_ conduits.Endpoint  = (*Endpoint)(nil)
+	_ conduits.Deliverer = (*Endpoint)(nil)
+)
+
+var errClosed = errs.Closed("udp: the endpoint is closed")
+
+// immediate is how many bytes ReservePut copies.
+const immediate = 256
+
+// newEndpoint makes rank's endpoint of the job that b describes.
+func newEndpoint(rank int, b *board, l link, limits conduits.Limits, c engine.Config) (*Endpoint, error) {
+	e := &Endpoint{rank: rank, size: len(b.sizes), b: b, l: l, limits: limits, run: func(f func()) { go f() }}
+	e.cond.L = &e.waitMu
+	c.Rank, c.Size = rank, e.size
+	c.MaxMedium = limits.MaxMedium
+	// Twice what is promised: a datagram that returns some may be lost.
+	c.Credits = 2 * limits.Credits
+	c.Memory = memory{e}
+	var err error
+	if e.eng, err = engine.New(c); err != nil {
+		return nil, err
+	}
+	e.out = make([]byte, e.eng.Config().Datagram)
+	e.views[0] = segment.NewView(nil, 0, segment.RightsAll)
+	return e, nil
+}
+
+// memory is the endpoint as its engine sees it.
+type memory struct{ e *Endpoint }
+
+func (m memory) Target(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, bool) {
+	e := m.e
+	if src != e.rank && (!e.attached.Load() || e.mem.rights&need != need) {
+		return nil, false
+	}
+	return e.mem.bytes(a, n)
+}
+
+func (m memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, bool) {
+	e := m.e
+	if src != e.rank && (!e.attached.Load() || e.mem.rights&segment.RightAtomic == 0) {
+		return 0, false
+	}
+	return e.mem.atomic(a, op, t, x, y)
+}
+
+// Rank is this rank.
+func (e *Endpoint) Rank() int { return e.rank }
+
+// Size is the number of ranks.
+func (e *Endpoint) Size() int { return e.size }
+
+// Conduit is "udp".
+func (e *Endpoint) Conduit() string { return Name }
+
+// Limits are those of the job.
+func (e *Endpoint) Limits() conduits.Limits { return e.limits }
+
+// Authentication says that datagrams carry a checksum only.
+func (e *Endpoint) Authentication() string { return "none" }
+
+// Stats fills in s.
+func (e *Endpoint) Stats(s *conduits.Stats) {
+	*s = conduits.Stats{
+		Puts: e.puts.Load(), Gets: e.gets.Load(), Atomics: e.atomics.Load(),
+		Parks: e.parks.Load(), Wakes: e.wakes.Load(),
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.eng.Stats()
+	s.Sent, s.Received, s.NoCredit, s.PeersUsed = e.sent, e.got, x.NoCredit, x.Peers
+}
+
+// Attach waits until all ranks have attached.
+func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+	switch {
+	case e.closed.Load():
+		return errClosed
+	case c.Receiver == nil:
+		return errs.BadArg("udp: attach without a Receiver")
+	case c.Size%segment.PageSize != 0:
+		return errs.BadArg("udp: segment of %d bytes is not a multiple of %d", c.Size, segment.PageSize)
+	case c.Size > e.limits.MaxSegment:
+		return errs.Resource("udp: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, e.limits.MaxSegment)
+	case e.Err() != nil:
+		return e.Err()
+	case e.attached.Load():
+		return errs.NotReady("udp: rank %d is attached already", e.rank)
+	}
+	if c.Rights == 0 {
+		c.Rights = segment.RightsAll
+	}
+	if err := e.mem.attach(e, c.Size, c.Rights); err != nil {
+		return err
+	}
+	e.receiver = c.Receiver
+	e.views[0] = e.mem.view
+	e.system = aligned(conduits.SystemBytes)
+	e.attached.Store(true)
+	e.b.attach(e.rank, c.Size, c.Rights)
+	for !e.b.open.Load() {
+		t := e.Arm(e.b)
+		e.progress() // others may be ahead; what is theirs is run after Attach
+		if err := e.Err(); err != nil {
+			e.Disarm(t)
+			return err
+		}
+		if e.b.open.Load() {
+			e.Disarm(t)
+			break
+		}
+		e.Park(t)
+	}
+	return nil
+}
+
+// Views is the rank's own segment.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.rank, e.views[:] }
+
+// SegmentSize is the size that rank attached.
+func (e *Endpoint) SegmentSize(rank int) uint64 {
+	if uint(rank) >= uint(e.size) || !e.b.open.Load() {
+		return 0
+	}
+	return e.b.sizes[rank]
+}
+
+// SegmentRights is what this rank may do to rank's segment.
+func (e *Endpoint) SegmentRights(rank int) segment.Rights {
+	switch {
+	case uint(rank) >= uint(e.size) || !e.b.open.Load():
+		return 0
+	case rank == e.rank:
+		return segment.RightsAll
+	}
+	return e.b.rights[rank]
+}
+
+// System is there for the own rank only.
+func (e *Endpoint) System(rank int) []byte {
+	if rank != e.rank {
+		return nil
+	}
+	return e.system
+}
+
+func (e *Endpoint) checkLengths(words, payload int) {
+	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.limits.MaxMedium) {
+		panic(fmt.Sprintf("udp: message of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, e.limits.MaxMedium))
+	}
+}
+
+// room takes a credit, with mu held.
+func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
+	if e.closed.Load() || e.failed.Load() != nil {
+		return conduits.Dead
+	}
+	if e.b.closed[dst].Load() {
+		e.hearLocked() // if it left because it failed, then that comes first
+		return conduits.Dead
+	}
+	st := e.eng.Reserve(dst, c)
+	if st == conduits.NoCredit {
+		e.flush()
+	}
+	return st
+}
+
+// Send sends a short message.
+func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	return e.SendPayload(dst, c, tag, words, nil)
+}
+
+// SendPayload sends a medium message, or a short one.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	e.checkLengths(len(words), len(payload))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.room(dst, c)
+	if st == conduits.Ready {
+		e.sent[c]++
+		e.eng.Send(dst, c, tag, words, payload)
+		e.flush()
+	}
+	return st
+}
+
+// stage finds a place for a message, with mu held.
+func (e *Endpoint) stage(words int) (uint32, *stage) {
+	n := len(e.free)
+	if n == 0 {
+		e.stages = append(e.stages, new(stage))
+		e.free = append(e.free, uint32(len(e.stages)-1))
+		n = 1
+	}
+	id := e.free[n-1]
+	e.free = e.free[:n-1]
+	s := e.stages[id]
+	s.nwords = words
+	return id, s
+}
+
+func (e *Endpoint) unstage(id uint32) {
+	s := e.stages[id]
+	s.long, s.early, s.data = false, false, nil
+	e.free = append(e.free, id)
+}
+
+// Reserve stages a message.
+func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
+	e.checkLengths(words, payload)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if st := e.room(dst, c); st != conduits.Ready {
+		return conduits.Slot{}, st
+	}
+	id, s := e.stage(words)
+	slot := conduits.Slot{Words: s.words[:words:words], Ref: uint64(id)}
+	if payload > 0 {
+		if s.payload == nil {
+			s.payload = make([]byte, e.limits.MaxMedium)
+		}
+		slot.Payload = s.payload[:payload:payload]
+	}
+	return slot, conduits.Ready
+}
+
+// ReservePut stages a message that data goes ahead of, when it is committed.
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	e.checkLengths(words, 0)
+	if len(data) > 0 && (conduits.CheckRemote(e, "udp", dst, to, uint64(len(data))) != nil || e.SegmentRights(dst)&segment.RightWrite == 0) {
+		panic("udp: put to an address that was not checked")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if st := e.room(dst, c); st != conduits.Ready {
+		return conduits.Slot{}, 0, st
+	}
+	id, s := e.stage(words)
+	s.long, s.to, s.data, s.cookie = true, to, data, cookie
+	ev := conduits.Event(0)
+	if len(data) <= immediate {
+		if s.payload == nil {
+			s.payload = make([]byte, e.limits.MaxMedium)
+		}
+		s.data = s.payload[:copy(s.payload, data)]
+		s.early = true
+		ev = conduits.SourceDone
+	}
+	return conduits.Slot{Words: s.words[:words:words], Ref: uint64(id)}, ev, conduits.Ready
+}
+
+// Commit sends a staged message.
+func (e *Endpoint) Commit(dst int, c conduits.Class, slot conduits.Slot, tag conduits.Tag, payload int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := uint32(slot.Ref)
+	s := e.stages[id]
+	e.sent[c]++
+	if s.long {
+		if ev := e.eng.SendLong(dst, c, tag, s.words[:s.nwords], s.to, s.data, s.cookie); ev != 0 && !s.early {
+			e.eng.Complete(engine.Completion{Cookie: s.cookie, Event: ev})
+		}
+	} else {
+		e.eng.Send(dst, c, tag, s.words[:s.nwords], s.payload[:payload])
+	}
+	e.unstage(id)
+	e.flush()
+}
+
+// Cancel forgets a staged message.
+func (e *Endpoint) Cancel(dst int, c conduits.Class, slot conduits.Slot) {
+	e.mu.Lock()
+	id := uint32(slot.Ref)
+	s := e.stages[id]
+	e.eng.Cancel(dst, c)
+	if s.long && !s.early {
+		e.eng.Complete(engine.Completion{Cookie: s.cookie, Event: conduits.SourceDone})
+	}
+	e.unstage(id)
+	e.mu.Unlock()
+	e.notify() // others may wait for the credit
+}
+
+// checkTarget is what the initiator can know.
+func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need segment.Rights) error {
+	if err := e.Err(); err != nil {
+		return err
+	}
+	if err := conduits.CheckRemote(e, "udp: "+op, dst, a, n); err != nil {
+		return err
+	}
+	if dst != e.rank && e.b.rights[dst]&need != need {
+		return errs.BadArg("udp: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
+	}
+	return nil
+}
+
+// Put copies src to dst's segment.
+func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	e.puts.Add(1)
+	if err := e.checkTarget("put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+		return 0, err
+	}
+	return e.put(dst, to, src, want, cookie)
+}
+
+func (e *Endpoint) put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if dst == e.rank {
+		b, _ := e.mem.bytes(to, uint64(len(src)))
+		copy(b, src)
+		e.notify()
+		return want, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ev, err := e.eng.Put(dst, to, src, want, cookie)
+	e.flush()
+	return ev, err
+}
+
+// Get copies from src's segment.
+func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	e.gets.Add(1)
+	if err := e.checkTarget("get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
+		return 0, err
+	}
+	if src == e.rank {
+		b, _ := e.mem.bytes(from, uint64(len(dst)))
+		copy(dst, b)
+		return want, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ev, err := e.eng.Get(dst, src, from, want, cookie)
+	e.flush()
+	return ev, err
+}
+
+// PutWord puts a word.
+func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	e.puts.Add(1)
+	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
+		return 0, errs.BadArg("udp: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
+	}
+	if err := e.checkTarget("put of a word", dst, to, uint64(n), segment.RightWrite); err != nil {
+		return 0, err
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], v)
+	return e.put(dst, to, b[:n], want, cookie)
+}
+
+// Atomic performs an operation on dst's segment.
+func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	e.atomics.Add(1)
+	if err := conduits.CheckAtomic("udp: atomic", op, t, to); err != nil {
+		return 0, 0, err
+	}
+	if err := e.checkTarget("atomic", dst, to, uint64(t.Size()), segment.RightAtomic); err != nil {
+		return 0, 0, err
+	}
+	if dst == e.rank {
+		old, _ := e.mem.atomic(to, op, t, a, b)
+		e.notify()
+		return old, conduits.RemoteDone, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.eng.Atomic(dst, to, op, t, a, b, cookie)
+	e.flush()
+	return 0, 0, err
+}
+
+// Fence does nothing: there is no direct access.
+func (e *Endpoint) Fence() {}
+
+// flush sends what may be sent, with mu held.
+func (e *Endpoint) flush() {
+	now := e.l.Now()
+	for {
+		dst, n, ok := e.eng.Next(now, e.out)
+		if !ok {
+			return
+		}
+		e.l.Send(dst, e.out[:n])
+	}
+}
+
+// batch is the most datagrams, and the most messages and completions, that one
+// poll takes.
+const batch = 64
+
+// progress receives, lets the time pass, and sends. Any goroutine may do it.
+func (e *Endpoint) progress() {
+	// A failure is heard of before what comes after it, so that whoever has just
+	// seen that he must wait does not take it for the reason.
+	any := e.hear()
+	e.mu.Lock()
+	var buf []byte
+	if n := len(e.bufs); n > 0 {
+		buf = e.bufs[n-1]
+		e.bufs = e.bufs[:n-1]
+	} else {
+		buf = make([]byte, len(e.out))
+	}
+	e.mu.Unlock()
+	for range batch {
+		n, src, ok := e.l.Recv(buf)
+		if !ok {
+			break
+		}
+		e.mu.Lock()
+		e.eng.Receive(e.l.Now(), src, buf[:n])
+		e.mu.Unlock()
+		any = true
+	}
+	e.mu.Lock()
+	e.bufs = append(e.bufs, buf)
+	e.eng.Advance(e.l.Now())
+	dead, died := e.eng.NextDead()
+	e.flush()
+	e.mu.Unlock()
+	if died {
+		e.b.fail(dead, errSilent)
+	}
+	if any {
+		e.notify()
+	}
+}
+
+// hear takes note of the job's failure and says whether it is news.
+func (e *Endpoint) hear() bool {
+	if e.b.failed.Load() == nil || e.failed.Load() != nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.hearLocked()
+}
+
+// hearLocked is hear with mu held.
+func (e *Endpoint) hearLocked() bool {
+	f := e.b.failed.Load()
+	if f == nil || !e.failed.CompareAndSwap(nil, f) {
+		return false
+	}
+	e.eng.Fail(f)
+	return true
+}
+
+var errSilent = errors.New("it has not answered for too long")
+
+// Poll runs what has arrived.
+func (e *Endpoint) Poll() int {
+	if e.closed.Load() || !e.attached.Load() {
+		return 0
+	}
+	e.progress()
+	me := sys.Goroutine()
+	n := 0
+	for {
+		if !e.poller.CompareAndSwap(0, me) {
+			return n
+		}
+		n += e.deliver(batch-n, false)
+		e.poller.Store(0)
+		// What somebody else has received meanwhile, and could not run, is ours.
+		if n >= batch || !e.pending() {
+			break
+		}
+	}
+	if n > 0 {
+		e.mu.Lock()
+		e.flush()
+		e.mu.Unlock()
+		e.notify()
+	}
+	return n
+}
+
+// pending says whether there is something to be run.
+func (e *Endpoint) pending() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.closed.Load() && e.eng.Pending()
+}
+
+// Spin is Poll: each look at the socket takes a while.
+func (e *Endpoint) Spin() int { return e.Poll() }
+
+// PollReplies runs replies and completions.
+func (e *Endpoint) PollReplies() int {
+	e.progress()
+	n := e.deliver(batch, true)
+	if n > 0 {
+		e.mu.Lock()
+		e.flush()
+		e.mu.Unlock()
+		e.notify()
+	}
+	return n
+}
+
+// deliver runs up to most things that have arrived.
+func (e *Endpoint) deliver(most int, nested bool) int {
+	n := 0
+	for n < most && !e.closed.Load() {
+		e.mu.Lock()
+		if c, ok := e.eng.NextCompletion(); ok {
+			e.mu.Unlock()
+			e.receiver.Complete(c.Cookie, c.Event, c.Value, c.Err)
+			n++
+			continue
+		}
+		m := e.eng.NextMessage(conduits.Reply)
+		if m == nil && !nested {
+			m = e.eng.NextMessage(conduits.Request)
+		}
+		if m != nil {
+			e.got[m.Class]++
+		}
+		e.mu.Unlock()
+		if m == nil {
+			break
+		}
+		e.receiver.Receive(&m.Message)
+		e.mu.Lock()
+		e.eng.Release(m)
+		e.mu.Unlock()
+		n++
+	}
+	return n
+}
+
+// Deliver runs f as a handler.
+func (e *Endpoint) Deliver(f func()) bool {
+	if e.closed.Load() || !e.poller.CompareAndSwap(0, sys.Goroutine()) {
+		return false
+	}
+	f()
+	e.poller.Store(0)
+	e.notify()
+	return true
+}
+
+// Polling says whether the caller is in a handler.
+func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.poller.Load() == sys.Goroutine() }
+
+// Idle lets others run a few times.
+func (e *Endpoint) Idle(idle int) bool {
+	if idle >= e.patience {
+		return false
+	}
+	runtime.Gosched()
+	return true
+}
+
+// idling is the reason of callers that give none.
+type idling struct{}
+
+func (idling) Blocked() string { return "waiting for something to arrive" }
+
+// Arm announces a sleeper.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
+	if b == nil {
+		b = idling{}
+	}
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	t := conduits.Ticket{Slot: -1}
+	for i, w := range e.waiting {
+		if w == nil {
+			t.Slot = int32(i)
+		}
+	}
+	if t.Slot < 0 {
+		t.Slot = int32(len(e.waiting))
+		e.waiting = append(e.waiting, nil)
+	}
+	e.waiting[t.Slot] = b
+	e.armed.Add(1)
+	t.Seq = e.seq.Load()
+	return t
+}
+
+// Disarm takes it back.
+func (e *Endpoint) Disarm(t conduits.Ticket) {
+	e.waitMu.Lock()
+	e.waiting[t.Slot] = nil
+	e.armed.Add(-1)
+	e.waitMu.Unlock()
+}
+
+// Park sleeps. One of those who do waits for datagrams and for the engine's next
+// deadline, and returns then, to poll; the others wait for its word.
+func (e *Endpoint) Park(t conduits.Ticket) {
+	defer e.Disarm(t)
+	if e.poller.Load() == 0 && e.pending() {
+		return
+	}
+	e.mu.Lock()
+	until, ok := e.eng.Deadline()
+	e.mu.Unlock()
+	if !ok {
+		until = 0
+	} else {
+		until = max(until, 1)
+	}
+	e.parks.Add(1)
+	if e.single {
+		if e.seq.Load() == t.Seq {
+			e.l.Wait(until)
+		}
+		return
+	}
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	for e.seq.Load() == t.Seq {
+		if e.watching {
+			e.cond.Wait()
+			continue
+		}
+		e.watching = true
+		e.waitMu.Unlock()
+		e.l.Wait(until)
+		e.waitMu.Lock()
+		e.watching = false
+		e.cond.Broadcast()
+		return
+	}
+}
+
+// notify ends all waits of this rank.
+func (e *Endpoint) notify() {
+	e.seq.Add(1)
+	if e.armed.Load() == 0 {
+		return
+	}
+	e.waitMu.Lock()
+	e.cond.Broadcast()
+	watching := e.watching || e.single
+	e.waitMu.Unlock()
+	if watching {
+		e.l.Wake()
+	}
+}
+
+// Wake makes rank's parked goroutines look again; ranks of a job in one process
+// are reached without a datagram.
+func (e *Endpoint) Wake(rank int) {
+	if rank != e.rank {
+		e.wakes.Add(1)
+	}
+	e.b.eps[rank].notify()
+}
+
+// Waiting lists the reasons of those who sleep.
+func (e *Endpoint) Waiting() []conduits.Blocked {
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	var l []conduits.Blocked
+	for _, b := range e.waiting {
+		if b != nil {
+			l = append(l, b)
+		}
+	}
+	return l
+}
+
+// Now is the link's time.
+func (e *Endpoint) Now() time.Duration { return e.l.Now() }
+
+// Err is the job's failure.
+func (e *Endpoint) Err() error {
+	if f := e.failed.Load(); f != nil {
+		return f
+	}
+	if e.closed.Load() {
+		return errClosed
+	}
+	return e.l.Err()
+}
+
+// Fail declares this rank failed.
+func (e *Endpoint) Fail(err error) {
+	e.b.fail(e.rank, err)
+	e.hear()
+	e.notify()
+}
+
+// Close leaves the job. What has been sent and not arrived yet is still sent
+// again, by a goroutine that ends when no rank needs this one any more.
+func (e *Endpoint) Close() error {
+	if !e.closed.CompareAndSwap(false, true) {
+		return errClosed
+	}
+	if !e.attached.Load() {
+		e.Fail(errors.New("it left the job before it attached"))
+	}
+	e.b.closed[e.rank].Store(true)
+	e.b.left.Add(1)
+	e.b.tell()
+	e.run(e.linger)
+	return nil
+}
+
+// linger serves the peers of a rank that has left.
+func (e *Endpoint) linger() {
+	n := int32(e.size)
+	reported := false
+	for e.b.failed.Load() == nil && e.l.Err() == nil {
+		t := e.Arm(lingering{})
+		e.progress()
+		e.mu.Lock()
+		for _, ok := e.eng.NextCompletion(); ok; _, ok = e.eng.NextCompletion() {
+		}
+		for c := range conduits.Class(conduits.NumClasses) {
+			for m := e.eng.NextMessage(c); m != nil; m = e.eng.NextMessage(c) {
+				e.eng.Release(m)
+			}
+		}
+		e.flush()
+		quiet := e.eng.Drained()
+		e.mu.Unlock()
+		if quiet && !reported && e.b.left.Load() == n {
+			reported = true
+			if e.b.drained.Add(1) == n {
+				e.b.tell()
+			}
+		}
+		if e.b.drained.Load() == n {
+			e.Disarm(t)
+			break
+		}
+		e.Park(t)
+	}
+	e.l.Close()
+}
+
+type lingering struct{}
+
+func (lingering) Blocked() string { return "closed, until the other ranks are" }
