@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/shm" // the conduits that are always there
 	_ "github.com/argon-go/argon/conduits/sim"
+	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/launch"

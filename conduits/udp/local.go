@@ -14,6 +14,8 @@ import (
 // Name is the conduit's name.
 const Name = "udp"
 
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
+
 // maxRanks of a job: each has a socket.
 const maxRanks = 512
 
