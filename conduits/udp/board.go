@@ -41,7 +41,7 @@ func (b *board) tell() {
 	}
 }
 
-// attach enters what rank has attached; false means that it had already.
+// attach enters what rank has attached, and tells everybody when all have.
 func (b *board) attach(rank int, size uint64, rights segment.Rights) {
 	b.mu.Lock()
 	b.sizes[rank], b.rights[rank] = size, rights
