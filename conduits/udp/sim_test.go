@@ -12,9 +12,7 @@ import (
 // TestConformanceSimulated runs the suite over a network that does everything at
 // once that a network can do.
 func TestConformanceSimulated(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a network of misfortunes takes half a minute")
-	}
+	slow(t)
 	conduittest.Run(t, udp.Simulate(sim.Faults{
 		Drop: 0.2, Duplicate: 0.1, Delay: 0.5, Corrupt: 0.05, Truncate: 0.02, DelayBy: 30 * sim.Microsecond,
 		Buffer: 1 << 18, Jitter: sim.Microsecond,
@@ -22,7 +20,18 @@ func TestConformanceSimulated(t *testing.T) {
 }
 
 // TestConformanceClear runs it over a network without faults.
-func TestConformanceClear(t *testing.T) { conduittest.Run(t, udp.Simulate(sim.Faults{})) }
+func TestConformanceClear(t *testing.T) {
+	slow(t)
+	conduittest.Run(t, udp.Simulate(sim.Faults{}))
+}
+
+// slow skips a test of a simulation, which runs one goroutine at a time, where
+// that would take minutes and tell nothing about races.
+func slow(t *testing.T) {
+	if racing || testing.Short() {
+		t.Skip("simulated conformance runs without -race and -short")
+	}
+}
 
 // counter counts messages.
 type counter struct{ n int }
