@@ -41,6 +41,9 @@ func Wait(ep Endpoint, b Blocked, cond func() bool) error {
 		}
 		if err := ep.Err(); err != nil {
 			ep.Disarm(t)
+			if cond() { // made true by whoever polled meanwhile
+				return nil
+			}
 			return err
 		}
 		ep.Park(t)

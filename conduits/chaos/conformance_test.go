@@ -23,5 +23,8 @@ func TestConformanceHidden(t *testing.T) {
 // TestConformanceSimulated is chaos over a simulated network: deterministic for a
 // seed, misfortune of both kinds at once.
 func TestConformanceSimulated(t *testing.T) {
+	if raced {
+		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
+	}
 	conduittest.Run(t, chaos.Local(sim.Local, chaos.Config{}))
 }
