@@ -18,13 +18,9 @@ func numberModel[T Number](op int, v *T, a, b T) (old T, ok bool) {
 	case 0:
 		*v += a
 	case 1:
-		if a < *v {
-			*v = a
-		}
+		*v = min(*v, a) // of -0 and 0 it is -0, as with math.Min
 	case 2:
-		if a > *v {
-			*v = a
-		}
+		*v = max(*v, a)
 	case 3:
 		*v = a
 	case 4:
