@@ -11,6 +11,15 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// byFloat is of(a, b), or for floats the function of package math.
+func byFloat[T Number](of func(a, b T) T, float func(a, b float64) float64, a, b T) T {
+	switch any(a).(type) {
+	case float32, float64:
+		return T(float(float64(a), float64(b)))
+	}
+	return of(a, b)
+}
+
 // model performs one operation on a plain variable.
 func numberModel[T Number](op int, v *T, a, b T) (old T, ok bool) {
 	old = *v
@@ -18,9 +27,9 @@ func numberModel[T Number](op int, v *T, a, b T) (old T, ok bool) {
 	case 0:
 		*v += a
 	case 1:
-		*v = min(*v, a) // of -0 and 0 it is -0, as with math.Min
+		*v = byFloat(func(a, b T) T { return min(a, b) }, math.Min, *v, a)
 	case 2:
-		*v = max(*v, a)
+		*v = byFloat(func(a, b T) T { return max(a, b) }, math.Max, *v, a)
 	case 3:
 		*v = a
 	case 4:

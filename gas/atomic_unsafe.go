@@ -4,6 +4,7 @@ package gas
 // the memory comes from Node.atomicAt, which checks bounds, right and alignment.
 
 import (
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -278,24 +279,43 @@ func FetchXor[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 	return update(n, p.w, q, func(old T) (T, bool) { return old ^ m, true }), nil
 }
 
-// FetchMin replaces *p atomically by v if v is less, wakes who waits at p's rank
-// if so, and returns what was there before.
+// changed is v, and whether that is another value than old.
+func changed[T Number](old, v T) (T, bool) { return v, toBits(v) != toBits(old) }
+
+// lesser and greater are those of the conduits' atomics: for floats math.Min and
+// math.Max, which tell zeros apart and heed NaN.
+func lesser[T Number](a, b T) T {
+	if one, two := T(1), T(2); one/two != 0 {
+		return T(math.Min(float64(a), float64(b)))
+	}
+	return min(a, b)
+}
+
+func greater[T Number](a, b T) T {
+	if one, two := T(1), T(2); one/two != 0 {
+		return T(math.Max(float64(a), float64(b)))
+	}
+	return max(a, b)
+}
+
+// FetchMin replaces *p atomically by v if v is less (of floats: math.Min), wakes
+// who waits at p's rank if so, and returns what was there before.
 func FetchMin[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v)))
 	if q == nil {
 		return numberSlow(n, p.w, conduits.AtomicMin, v, v)
 	}
-	return update(n, p.w, q, func(old T) (T, bool) { return v, v < old }), nil
+	return update(n, p.w, q, func(old T) (T, bool) { return changed(old, lesser(old, v)) }), nil
 }
 
-// FetchMax replaces *p atomically by v if v is greater, wakes who waits at p's
-// rank if so, and returns what was there before.
+// FetchMax replaces *p atomically by v if v is greater (of floats: math.Max),
+// wakes who waits at p's rank if so, and returns what was there before.
 func FetchMax[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v)))
 	if q == nil {
 		return numberSlow(n, p.w, conduits.AtomicMax, v, v)
 	}
-	return update(n, p.w, q, func(old T) (T, bool) { return v, v > old }), nil
+	return update(n, p.w, q, func(old T) (T, bool) { return changed(old, greater(old, v)) }), nil
 }
 
 // FetchCompareAdd adds d to *p atomically if *p is at most limit, and returns
