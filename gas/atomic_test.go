@@ -336,3 +336,46 @@ func TestPtrInSharedMemory(t *testing.T) {
 		return n.Barrier()
 	})
 }
+
+// TestMinimumOfOddFloats: zeros are told apart and NaN is heeded, with direct
+// access and without.
+func TestMinimumOfOddFloats(t *testing.T) {
+	nan, inf, zero := math.NaN(), math.Inf(1), math.Copysign(0, -1)
+	for _, direct := range []bool{true, false} {
+		err := Run(Config{Ranks: 1}, func(n *Node) error {
+			p, err := Alloc[float64](n, 1)
+			if err != nil {
+				return err
+			}
+			if !direct {
+				views := n.views
+				n.views = nil
+				defer func() { n.views = views }()
+			}
+			for _, was := range []float64{0, zero, 1, -1, nan, inf, -inf} {
+				for _, v := range []float64{0, zero, 1, -1, nan, inf, -inf} {
+					for i, op := range []func(*Node, Ptr[float64], float64) (float64, error){FetchMin[float64], FetchMax[float64]} {
+						want := []func(a, b float64) float64{math.Min, math.Max}[i](was, v)
+						if err := p.Put(n, was); err != nil {
+							return err
+						}
+						if _, err := op(n, p, v); err != nil {
+							return err
+						}
+						got, err := p.Get(n)
+						if err != nil {
+							return err
+						}
+						if got != want && (got == got || want == want) || math.Signbit(got) != math.Signbit(want) && got == 0 {
+							t.Errorf("direct %v, operation %d on %v with %v: %v, want %v", direct, i, was, v, got, want)
+						}
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
