@@ -5,6 +5,24 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// CheckAttach returns an error that names the value and the limit if c is not
+// what Attach accepts where a segment may have limit bytes, and fills in the
+// rights if c has none. conduit is the name that the error begins with.
+func CheckAttach(conduit string, c *AttachConfig, limit uint64) error {
+	switch {
+	case c.Receiver == nil:
+		return errs.BadArg("%s: attach without a Receiver", conduit)
+	case c.Size%segment.PageSize != 0:
+		return errs.BadArg("%s: segment of %d bytes is no multiple of the page size %d", conduit, c.Size, segment.PageSize)
+	case c.Size > limit:
+		return errs.Resource("%s: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", conduit, c.Size, limit)
+	}
+	if c.Rights == 0 {
+		c.Rights = segment.RightsAll
+	}
+	return nil
+}
+
 // CheckRank returns an error that names rank if it is not in 0..size-1.
 func CheckRank(ep Endpoint, op string, rank int) error {
 	if uint(rank) >= uint(ep.Size()) {

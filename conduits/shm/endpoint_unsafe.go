@@ -171,20 +171,14 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 
 // Attach publishes the segment and waits for all ranks to do so.
 func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+	if err := conduits.CheckAttach("shm", &c, uint64(e.j.segment)); err != nil {
+		return err
+	}
 	switch {
-	case c.Receiver == nil:
-		return errs.BadArg("shm: attach without a Receiver")
-	case c.Size%segment.PageSize != 0:
-		return errs.BadArg("shm: segment size %d is no multiple of the page size %d", c.Size, segment.PageSize)
-	case c.Size > uint64(e.j.segment):
-		return errs.Resource("shm: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, e.j.segment)
 	case e.Err() != nil:
 		return e.Err()
 	case !e.attached.CompareAndSwap(false, true):
 		return errs.NotReady("shm: rank %d is attached already", e.rank)
-	}
-	if c.Rights == 0 {
-		c.Rights = segment.RightsAll
 	}
 	if e.j.local != nil {
 		if err := checkLocal(c.Size); err != nil {

@@ -100,24 +100,19 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 // Attach waits in virtual time until all ranks have attached.
 func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	j := e.j
-	switch {
-	case e.closed:
+	if e.closed {
 		return errClosed
-	case c.Receiver == nil:
-		return errs.BadArg("sim: attach without a Receiver")
-	case c.Size%segment.PageSize != 0:
-		return errs.BadArg("sim: segment of %d bytes is not a multiple of %d", c.Size, segment.PageSize)
-	case c.Size > j.c.MaxSegment:
-		return errs.Resource("sim: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, j.c.MaxSegment)
+	}
+	if err := conduits.CheckAttach("sim", &c, j.c.MaxSegment); err != nil {
+		return err
+	}
+	switch {
 	case e.Err() != nil:
 		return e.Err()
 	case e.attached:
 		return errs.NotReady("sim: rank %d is attached already", e.rank)
 	}
 	th := e.thread("attach")
-	if c.Rights == 0 {
-		c.Rights = segment.RightsAll
-	}
 	if err := j.mem.attach(e, c.Size); err != nil {
 		return err
 	}

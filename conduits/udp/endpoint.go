@@ -146,22 +146,17 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 
 // Attach waits until all ranks have attached.
 func (e *Endpoint) Attach(c conduits.AttachConfig) error {
-	switch {
-	case e.closed.Load():
+	if e.closed.Load() {
 		return errClosed
-	case c.Receiver == nil:
-		return errs.BadArg("udp: attach without a Receiver")
-	case c.Size%segment.PageSize != 0:
-		return errs.BadArg("udp: segment of %d bytes is not a multiple of %d", c.Size, segment.PageSize)
-	case c.Size > e.limits.MaxSegment:
-		return errs.Resource("udp: segment of %d bytes asked for, the job allows %d a rank (-segment, ARGON_SEGMENT)", c.Size, e.limits.MaxSegment)
+	}
+	if err := conduits.CheckAttach("udp", &c, e.limits.MaxSegment); err != nil {
+		return err
+	}
+	switch {
 	case e.Err() != nil:
 		return e.Err()
 	case e.attached.Load():
 		return errs.NotReady("udp: rank %d is attached already", e.rank)
-	}
-	if c.Rights == 0 {
-		c.Rights = segment.RightsAll
 	}
 	if err := e.mem.attach(e, c.Size, c.Rights); err != nil {
 		return err
