@@ -1,0 +1,315 @@
+package udp
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// room takes a credit, with mu held.
+func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
+	if e.closed.Load() || e.failed.Load() != nil {
+		return conduits.Dead
+	}
+	if e.b.closed[dst].Load() {
+		e.hearLocked() // if it left because it failed, then that comes first
+		return conduits.Dead
+	}
+	st := e.eng.Reserve(dst, c)
+	if st == conduits.NoCredit {
+		e.flush()
+	}
+	return st
+}
+
+// Send sends a short message.
+func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	return e.SendPayload(dst, c, tag, words, nil)
+}
+
+// SendPayload sends a medium message, or a short one.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	e.checkLengths(len(words), len(payload))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.room(dst, c)
+	if st == conduits.Ready {
+		e.sent[c]++
+		e.eng.Send(dst, c, tag, words, payload)
+		e.flush()
+	}
+	return st
+}
+
+// flush sends what may be sent, with mu held.
+func (e *Endpoint) flush() {
+	now := e.l.Now()
+	for {
+		dst, n, ok := e.eng.Next(now, e.out)
+		if !ok {
+			return
+		}
+		e.l.Send(dst, e.out[:n])
+	}
+}
+
+// batch is the most datagrams, and the most messages and completions, that one
+// poll takes.
+const batch = 64
+
+// progress receives, lets the time pass, and sends. Any goroutine may do it.
+func (e *Endpoint) progress() {
+	// A failure is heard of before what comes after it, so that whoever has just
+	// seen that he must wait does not take it for the reason.
+	any := e.hear()
+	e.mu.Lock()
+	var buf []byte
+	if n := len(e.bufs); n > 0 {
+		buf = e.bufs[n-1]
+		e.bufs = e.bufs[:n-1]
+	} else {
+		buf = make([]byte, len(e.out))
+	}
+	e.mu.Unlock()
+	for range batch {
+		n, src, ok := e.l.Recv(buf)
+		if !ok {
+			break
+		}
+		e.mu.Lock()
+		e.eng.Receive(e.l.Now(), src, buf[:n])
+		e.mu.Unlock()
+		any = true
+	}
+	e.mu.Lock()
+	e.bufs = append(e.bufs, buf)
+	e.eng.Advance(e.l.Now())
+	dead, died := e.eng.NextDead()
+	e.flush()
+	e.mu.Unlock()
+	if died {
+		e.b.fail(dead, errSilent)
+	}
+	if any {
+		e.notify()
+	}
+}
+
+// hear takes note of the job's failure and says whether it is news.
+func (e *Endpoint) hear() bool {
+	if e.b.failed.Load() == nil || e.failed.Load() != nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.hearLocked()
+}
+
+// hearLocked is hear with mu held.
+func (e *Endpoint) hearLocked() bool {
+	f := e.b.failed.Load()
+	if f == nil || !e.failed.CompareAndSwap(nil, f) {
+		return false
+	}
+	e.eng.Fail(f)
+	return true
+}
+
+var errSilent = errors.New("it has not answered for too long")
+
+// Poll runs what has arrived.
+func (e *Endpoint) Poll() int {
+	if e.closed.Load() || !e.attached.Load() {
+		return 0
+	}
+	e.progress()
+	me := sys.Goroutine()
+	n := 0
+	for {
+		if !e.poller.CompareAndSwap(0, me) {
+			return n
+		}
+		n += e.deliver(batch-n, false)
+		e.poller.Store(0)
+		// What somebody else has received meanwhile, and could not run, is ours.
+		if n >= batch || !e.pending() {
+			break
+		}
+	}
+	if n > 0 {
+		e.mu.Lock()
+		e.flush()
+		e.mu.Unlock()
+		e.notify()
+	}
+	return n
+}
+
+// pending says whether there is something to be run.
+func (e *Endpoint) pending() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.closed.Load() && e.eng.Pending()
+}
+
+// Spin is Poll: each look at the socket takes a while.
+func (e *Endpoint) Spin() int { return e.Poll() }
+
+// PollReplies runs replies and completions.
+func (e *Endpoint) PollReplies() int {
+	e.progress()
+	n := e.deliver(batch, true)
+	if n > 0 {
+		e.mu.Lock()
+		e.flush()
+		e.mu.Unlock()
+		e.notify()
+	}
+	return n
+}
+
+// deliver runs up to most things that have arrived.
+func (e *Endpoint) deliver(most int, nested bool) int {
+	n := 0
+	for n < most && !e.closed.Load() {
+		e.mu.Lock()
+		if c, ok := e.eng.NextCompletion(); ok {
+			e.mu.Unlock()
+			e.receiver.Complete(c.Cookie, c.Event, c.Value, c.Err)
+			n++
+			continue
+		}
+		m := e.eng.NextMessage(conduits.Reply)
+		if m == nil && !nested {
+			m = e.eng.NextMessage(conduits.Request)
+		}
+		if m != nil {
+			e.got[m.Class]++
+		}
+		e.mu.Unlock()
+		if m == nil {
+			break
+		}
+		e.receiver.Receive(&m.Message)
+		e.mu.Lock()
+		e.eng.Release(m)
+		e.mu.Unlock()
+		n++
+	}
+	return n
+}
+
+// Deliver runs f as a handler.
+func (e *Endpoint) Deliver(f func()) bool {
+	if e.closed.Load() || !e.poller.CompareAndSwap(0, sys.Goroutine()) {
+		return false
+	}
+	f()
+	e.poller.Store(0)
+	e.notify()
+	return true
+}
+
+// Polling says whether the caller is in a handler.
+func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.poller.Load() == sys.Goroutine() }
+
+// Idle lets others run a few times.
+func (e *Endpoint) Idle(idle int) bool {
+	if idle >= e.patience {
+		return false
+	}
+	runtime.Gosched()
+	return true
+}
+
+// idling is the reason of callers that give none.
+type idling struct{}
+
+func (idling) Blocked() string { return "waiting for something to arrive" }
+
+// Arm announces a sleeper.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
+	if b == nil {
+		b = idling{}
+	}
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	t := conduits.Ticket{Slot: -1}
+	for i, w := range e.waiting {
+		if w == nil {
+			t.Slot = int32(i)
+		}
+	}
+	if t.Slot < 0 {
+		t.Slot = int32(len(e.waiting))
+		e.waiting = append(e.waiting, nil)
+	}
+	e.waiting[t.Slot] = b
+	e.armed.Add(1)
+	t.Seq = e.seq.Load()
+	return t
+}
+
+// Disarm takes it back.
+func (e *Endpoint) Disarm(t conduits.Ticket) {
+	e.waitMu.Lock()
+	e.waiting[t.Slot] = nil
+	e.armed.Add(-1)
+	e.waitMu.Unlock()
+}
+
+// Park sleeps. One of those who do waits for datagrams and for the engine's next
+// deadline, and returns then, to poll; the others wait for its word.
+func (e *Endpoint) Park(t conduits.Ticket) {
+	defer e.Disarm(t)
+	if e.poller.Load() == 0 && e.pending() {
+		return
+	}
+	e.mu.Lock()
+	until, ok := e.eng.Deadline()
+	e.mu.Unlock()
+	if !ok {
+		until = 0
+	} else {
+		until = max(until, 1)
+	}
+	e.parks.Add(1)
+	if e.single {
+		if e.seq.Load() == t.Seq {
+			e.l.Wait(until)
+		}
+		return
+	}
+	e.waitMu.Lock()
+	defer e.waitMu.Unlock()
+	for e.seq.Load() == t.Seq {
+		if e.watching {
+			e.cond.Wait()
+			continue
+		}
+		e.watching = true
+		e.waitMu.Unlock()
+		e.l.Wait(until)
+		e.waitMu.Lock()
+		e.watching = false
+		e.cond.Broadcast()
+		return
+	}
+}
+
+// notify ends all waits of this rank.
+func (e *Endpoint) notify() {
+	e.seq.Add(1)
+	if e.armed.Load() == 0 {
+		return
+	}
+	e.waitMu.Lock()
+	e.cond.Broadcast()
+	watching := e.watching || e.single
+	e.waitMu.Unlock()
+	if watching {
+		e.l.Wake()
+	}
+}
