@@ -61,16 +61,30 @@ type Memory interface {
 	Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (old uint64, ok bool)
 }
 
-// Sealer protects datagrams with the job's key.
+// Sealer protects datagrams with the job's key, in the place where they lie.
 type Sealer interface {
-	// Overhead is how many bytes Seal adds to a datagram.
-	Overhead() int
-	// Seal appends the sealed form of datagram, for rank dst, to b, whose memory
-	// does not overlap it.
-	Seal(b []byte, dst int, datagram []byte) []byte
-	// Open appends to b the datagram that rank src has sealed for this one; ok is
-	// false if it has not, or if the datagram has come before.
-	Open(b []byte, src int, sealed []byte) (datagram []byte, ok bool)
+	// Header and Trailer are how many bytes of a sealed datagram come before and
+	// after the datagram.
+	Header() int
+	Trailer() int
+	// Seal seals b for rank dst: all but its first Header and last Trailer bytes
+	// is the datagram. ok is false if that can not be done; it is then as good as
+	// lost.
+	Seal(dst int, b []byte) (ok bool)
+	// Open finds out which rank has sealed b for this one and returns the datagram,
+	// which is a part of b. ok is false if none has, or if it has come before.
+	Open(b []byte) (src int, datagram []byte, ok bool)
+	// Plain says that Seal and Open look at the first Header bytes of a sealed
+	// datagram alone, and Trailer is 0. Seal may then be given its beginning only.
+	Plain() bool
+}
+
+// overhead is how many bytes sealing adds.
+func (c *Config) overhead() int {
+	if c.Sealer == nil {
+		return 0
+	}
+	return c.Sealer.Header() + c.Sealer.Trailer()
 }
 
 // Defaults.
@@ -105,10 +119,7 @@ func (c *Config) ensure() error {
 			*d.v = d.def
 		}
 	}
-	over := 0
-	if c.Sealer != nil {
-		over = c.Sealer.Overhead()
-	}
+	over := c.overhead()
 	switch {
 	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
 		return errs.BadArg("udp: rank %d of %d", c.Rank, c.Size)

@@ -41,26 +41,26 @@ func TestBadConfig(t *testing.T) {
 // mask is a Sealer that protects nothing, but changes every byte.
 type mask struct{}
 
-func (mask) Overhead() int { return 16 }
+func (mask) Header() int  { return 5 }
+func (mask) Trailer() int { return 11 }
+func (mask) Plain() bool  { return false }
 
-func (mask) Seal(b []byte, dst int, p []byte) []byte {
-	for _, v := range p {
-		b = append(b, v^0x55)
+func (mask) Seal(dst int, b []byte) bool {
+	for i := range b[5:] {
+		b[5+i] ^= 0x55
 	}
-	for range 15 {
-		b = append(b, 0xee)
-	}
-	return append(b, byte(dst))
+	b[0], b[len(b)-1] = byte(1-dst), byte(dst)
+	return true
 }
 
-func (mask) Open(b []byte, src int, p []byte) ([]byte, bool) {
-	if len(p) < 16 || int(p[len(p)-1]) != 1-src {
-		return nil, false
+func (mask) Open(b []byte) (int, []byte, bool) {
+	if len(b) < 16 || int(b[0]) != 1-int(b[len(b)-1]) {
+		return 0, nil, false
 	}
-	for _, v := range p[:len(p)-16] {
-		b = append(b, v^0x55)
+	for i := range b[5:] {
+		b[5+i] ^= 0x55
 	}
-	return b, true
+	return int(b[0]), b[5 : len(b)-11], true
 }
 
 // TestSealer sends everything through a Sealer; what it does not open is dropped.
@@ -75,8 +75,8 @@ func TestSealer(t *testing.T) {
 		if n > engine.DefaultDatagram {
 			t.Fatalf("a datagram of %d bytes", n)
 		}
-		b.Receive(0, 0, buf[:n])
-		b.Receive(0, 0, buf[:n-1])
+		b.Receive(0, -1, append([]byte(nil), buf[:n]...))
+		b.Receive(0, -1, buf[:n-1])
 	}
 	carry(1, a, b)
 	if !bytes.Equal(mem.b[100:5100], data) {

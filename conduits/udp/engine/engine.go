@@ -20,7 +20,7 @@ type Engine struct {
 	ready  *peer // first of those that may have a datagram to send
 	last   *peer
 	timers []*peer // heap by deadline
-	seal   []byte  // where datagrams are sealed and opened
+	head   int     // what the sealer puts before a datagram
 
 	in    [conduits.NumClasses]queue[Message, *Message]
 	done  ring[Completion]
@@ -119,8 +119,8 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{c: c, peers: map[int]*peer{}}
 	e.room = c.Datagram - headerBytes - 8*conduits.NumClasses*sackWords
 	if c.Sealer != nil {
-		e.room -= c.Sealer.Overhead()
-		e.seal = make([]byte, 0, c.Datagram)
+		e.head = c.Sealer.Header()
+		e.room -= c.overhead()
 	}
 	return e, nil
 }

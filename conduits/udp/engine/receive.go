@@ -12,24 +12,26 @@ import (
 // that need one are not accepted, as if they had been lost.
 const backlog = 1 << 16
 
-// Receive takes a datagram that has come from rank src's address. It copies what
-// it needs. Whatever a datagram may contain, it does no harm.
+// Receive takes a datagram that has come from rank src's address; -1 means that
+// the datagram itself says of whom it is. It copies what it needs, and the
+// sealer may open b in its place. Whatever a datagram may contain, it does no
+// harm.
 func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	e.now = max(e.now, now)
 	e.stats.Received++
-	if uint(src) >= uint(e.c.Size) {
-		e.stats.Malformed++
-		return
-	}
 	if e.c.Sealer != nil {
-		var ok bool
-		if b, ok = e.c.Sealer.Open(e.seal[:0], src, b); !ok {
+		from, plain, ok := e.c.Sealer.Open(b)
+		if !ok || src >= 0 && src != from {
 			e.stats.Malformed++
 			return
 		}
+		src, b = from, plain
 	}
 	h, ok := parseHeader(b, e.c.Sealer != nil)
-	if !ok || h.src != uint32(src) || max(h.nsack[0], h.nsack[1]) > e.c.Window/64 {
+	if ok && src < 0 {
+		src = int(h.src)
+	}
+	if !ok || uint(src) >= uint(e.c.Size) || h.src != uint32(src) || max(h.nsack[0], h.nsack[1]) > e.c.Window/64 {
 		e.stats.Malformed++
 		return
 	}

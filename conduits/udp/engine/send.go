@@ -20,6 +20,9 @@ func (e *Engine) Next(now time.Duration, b []byte) (dst, n int, ok bool) {
 		}
 		n := e.emit(p, b)
 		e.touch(p)
+		if n == 0 {
+			continue // lost at once
+		}
 		e.stats.Sent++
 		return p.rank, n, true
 	}
@@ -56,10 +59,7 @@ func (e *Engine) emit(p *peer, b []byte) int {
 	}
 	le := binary.LittleEndian
 	whole := b
-	if e.c.Sealer != nil {
-		b = e.seal[:cap(e.seal)]
-	}
-	b = b[:headerBytes]
+	b = b[e.head:][:headerBytes]
 	clear(b[:headerBytes])
 	b[0] = magic
 	le.PutUint32(b[8:], uint32(e.c.Rank))
@@ -93,7 +93,11 @@ func (e *Engine) emit(p *peer, b []byte) int {
 		p.probeAt = e.now + 2*p.rto(&e.c, 0)
 	}
 	if e.c.Sealer != nil {
-		return len(e.c.Sealer.Seal(whole[:0], p.rank, b))
+		n := e.head + len(b) + e.c.Sealer.Trailer()
+		if !e.c.Sealer.Seal(p.rank, whole[:n]) {
+			return 0
+		}
+		return n
 	}
 	le.PutUint32(b[4:], checksum(b))
 	return len(b)
