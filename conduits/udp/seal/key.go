@@ -74,8 +74,12 @@ func ParseKey(s string) (Key, error) {
 // from ARGON_JOB_KEY. Neither is ErrNotReady, both or an unusable one
 // ErrBadArg. The file must not be accessible to other users than its owner and
 // group.
-func LoadKey() (Key, error) {
-	text, file := os.Getenv(EnvKey), os.Getenv(EnvKeyFile)
+func LoadKey() (Key, error) { return LoadKeyFrom(os.Getenv) }
+
+// LoadKeyFrom is LoadKey for an environment that env looks up, as os.Getenv
+// does.
+func LoadKeyFrom(env func(key string) string) (Key, error) {
+	text, file := env(EnvKey), env(EnvKeyFile)
 	switch {
 	case text != "" && file != "":
 		return Key{}, errs.BadArg("seal: %s and %s are both set; which one holds?", EnvKey, EnvKeyFile)
@@ -158,6 +162,14 @@ func (k Key) ForPurpose(purpose string) Key {
 		return k
 	}
 	return keyOf([KeySize]byte(k.derive("purpose", []byte(purpose), KeySize)))
+}
+
+// Seed derives bytes for other cryptography than datagrams, such as an ed25519
+// key: what is known of them says nothing about the key, nor about the seeds and
+// keys of other purposes. They are as secret as the key. The zero Key has none
+// and panics.
+func (k Key) Seed(purpose string) [KeySize]byte {
+	return [KeySize]byte(k.derive("seed", []byte(purpose), KeySize))
 }
 
 // Reveal returns the key as ParseKey reads it, to write into a file that only
