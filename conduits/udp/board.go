@@ -9,9 +9,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// board is what the ranks of a job know of each other without datagrams: who has
-// attached what, who has left, and whether the job has failed. The ranks of a job
-// in one process share it.
+// board is the control of a job whose ranks are in one process: memory that they
+// share.
 type board struct {
 	eps    []*Endpoint
 	sizes  []uint64
@@ -20,7 +19,7 @@ type board struct {
 	mu       sync.Mutex
 	attached []bool
 	present  int
-	open     atomic.Bool // all are attached
+	all      atomic.Bool // are attached
 	closed   []atomic.Bool
 	left     atomic.Int32 // how many are closed
 	drained  atomic.Int32 // how many of those need nothing more, after all are
@@ -41,19 +40,34 @@ func (b *board) tell() {
 	}
 }
 
-// attach enters what rank has attached, and tells everybody when all have.
-func (b *board) attach(rank int, size uint64, rights segment.Rights) {
+// seat is a rank's place at the board.
+type seat struct {
+	*board
+	rank int
+	run  func(f func()) // starts a goroutine
+}
+
+// attach enters what the rank has attached, and tells everybody when all have.
+func (s seat) attach(size uint64, rights segment.Rights) error {
+	b := s.board
 	b.mu.Lock()
-	b.sizes[rank], b.rights[rank] = size, rights
-	b.attached[rank] = true
+	b.sizes[s.rank], b.rights[s.rank] = size, rights
+	b.attached[s.rank] = true
 	b.present++
 	all := b.present == len(b.sizes)
 	b.mu.Unlock()
 	if all {
-		b.open.Store(true)
+		b.all.Store(true)
 		b.tell()
 	}
+	return nil
 }
+
+func (b *board) open() bool { return b.all.Load() }
+
+func (b *board) segment(rank int) (uint64, segment.Rights) { return b.sizes[rank], b.rights[rank] }
+
+func (b *board) failure() *conduits.PeerError { return b.failed.Load() }
 
 func (b *board) fail(rank int, err error) {
 	p := &conduits.PeerError{Rank: rank, Err: err}
@@ -61,6 +75,50 @@ func (b *board) fail(rank int, err error) {
 		b.tell()
 	}
 }
+
+func (b *board) gone(rank int) bool { return b.closed[rank].Load() }
+
+func (b *board) wake(rank int) { b.eps[rank].notify() }
+
+func (s seat) leave() {
+	s.closed[s.rank].Store(true)
+	s.left.Add(1)
+	s.tell()
+}
+
+// stay leaves a goroutine behind: what has been sent and not arrived yet is still
+// sent again, and whatever peers ask for is answered, until no rank needs another
+// one any more.
+func (s seat) stay(e *Endpoint) {
+	s.run(func() {
+		s.linger(e)
+		e.l.Close()
+	})
+}
+
+func (s seat) linger(e *Endpoint) {
+	b, n := s.board, int32(e.size)
+	reported := false
+	for b.failed.Load() == nil && e.l.Err() == nil {
+		t := e.Arm(lingering{})
+		e.progress()
+		if e.discard() && !reported && b.left.Load() == n {
+			reported = true
+			if b.drained.Add(1) == n {
+				b.tell()
+			}
+		}
+		if b.drained.Load() == n {
+			e.Disarm(t)
+			break
+		}
+		e.Park(t)
+	}
+}
+
+type lingering struct{}
+
+func (lingering) Blocked() string { return "closed, until the other ranks are" }
 
 // Blocked says which ranks Attach waits for.
 func (b *board) Blocked() string {

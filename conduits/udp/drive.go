@@ -13,7 +13,7 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	if e.closed.Load() || e.failed.Load() != nil {
 		return conduits.Dead
 	}
-	if e.b.closed[dst].Load() {
+	if e.c.gone(dst) {
 		e.hearLocked() // if it left because it failed, then that comes first
 		return conduits.Dead
 	}
@@ -90,7 +90,7 @@ func (e *Endpoint) progress() {
 	e.flush()
 	e.mu.Unlock()
 	if died {
-		e.b.fail(dead, errSilent)
+		e.c.fail(dead, errSilent)
 	}
 	if any {
 		e.notify()
@@ -99,7 +99,7 @@ func (e *Endpoint) progress() {
 
 // hear takes note of the job's failure and says whether it is news.
 func (e *Endpoint) hear() bool {
-	if e.b.failed.Load() == nil || e.failed.Load() != nil {
+	if e.c.failure() == nil || e.failed.Load() != nil {
 		return false
 	}
 	e.mu.Lock()
@@ -109,7 +109,7 @@ func (e *Endpoint) hear() bool {
 
 // hearLocked is hear with mu held.
 func (e *Endpoint) hearLocked() bool {
-	f := e.b.failed.Load()
+	f := e.c.failure()
 	if f == nil || !e.failed.CompareAndSwap(nil, f) {
 		return false
 	}

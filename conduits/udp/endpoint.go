@@ -17,7 +17,7 @@ import (
 // Endpoint is one rank's socket, engine and segment; see conduits.Endpoint.
 type Endpoint struct {
 	rank, size int
-	b          *board
+	c          control
 	l          link
 	limits     conduits.Limits
 	patience   int // Idle
@@ -52,8 +52,7 @@ type Endpoint struct {
 	cond     sync.Cond
 	watching bool // one of the parked is in link.Wait
 	waiting  []conduits.Blocked
-	run      func(f func()) // starts a goroutine
-	single   bool           // one goroutine runs at a time: a simulation
+	single   bool // one goroutine runs at a time: a simulation
 }
 
 // stage is a message that is reserved.
@@ -78,11 +77,10 @@ var errClosed = errs.Closed("udp: the endpoint is closed")
 // immediate is how many bytes ReservePut copies.
 const immediate = 256
 
-// newEndpoint makes rank's endpoint of the job that b describes.
-func newEndpoint(rank int, b *board, l link, limits conduits.Limits, c engine.Config) (*Endpoint, error) {
-	e := &Endpoint{rank: rank, size: len(b.sizes), b: b, l: l, limits: limits, run: func(f func()) { go f() }}
+// newEndpoint makes the endpoint of c.Rank of c.Size.
+func newEndpoint(ctl control, l link, limits conduits.Limits, c engine.Config) (*Endpoint, error) {
+	e := &Endpoint{rank: c.Rank, size: c.Size, c: ctl, l: l, limits: limits}
 	e.cond.L = &e.waitMu
-	c.Rank, c.Size = rank, e.size
 	c.MaxMedium = limits.MaxMedium
 	// Twice what is promised: a datagram that returns some may be lost.
 	c.Credits = 2 * limits.Credits
@@ -163,15 +161,17 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	e.views[0] = e.mem.view
 	e.system = aligned(conduits.SystemBytes)
 	e.attached.Store(true)
-	e.b.attach(e.rank, c.Size, c.Rights)
-	for !e.b.open.Load() {
-		t := e.Arm(e.b)
+	if err := e.c.attach(c.Size, c.Rights); err != nil {
+		return err
+	}
+	for !e.c.open() {
+		t := e.Arm(e.c)
 		e.progress() // others may be ahead; what is theirs is run after Attach
 		if err := e.Err(); err != nil {
 			e.Disarm(t)
 			return err
 		}
-		if e.b.open.Load() {
+		if e.c.open() {
 			e.Disarm(t)
 			break
 		}
@@ -185,21 +185,23 @@ func (e *Endpoint) Views() (first int, views []segment.View) { return e.rank, e.
 
 // SegmentSize is the size that rank attached.
 func (e *Endpoint) SegmentSize(rank int) uint64 {
-	if uint(rank) >= uint(e.size) || !e.b.open.Load() {
+	if uint(rank) >= uint(e.size) || !e.c.open() {
 		return 0
 	}
-	return e.b.sizes[rank]
+	size, _ := e.c.segment(rank)
+	return size
 }
 
 // SegmentRights is what this rank may do to rank's segment.
 func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	switch {
-	case uint(rank) >= uint(e.size) || !e.b.open.Load():
+	case uint(rank) >= uint(e.size) || !e.c.open():
 		return 0
 	case rank == e.rank:
 		return segment.RightsAll
 	}
-	return e.b.rights[rank]
+	_, rights := e.c.segment(rank)
+	return rights
 }
 
 // System is there for the own rank only.
@@ -321,7 +323,10 @@ func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need
 	if err := conduits.CheckRemote(e, "udp: "+op, dst, a, n); err != nil {
 		return err
 	}
-	if dst != e.rank && e.b.rights[dst]&need != need {
+	if dst == e.rank {
+		return nil
+	}
+	if _, rights := e.c.segment(dst); rights&need != need {
 		return errs.BadArg("udp: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
 	}
 	return nil
@@ -412,7 +417,7 @@ func (e *Endpoint) Wake(rank int) {
 	if rank != e.rank {
 		e.wakes.Add(1)
 	}
-	e.b.eps[rank].notify()
+	e.c.wake(rank)
 }
 
 // Waiting lists the reasons of those who sleep.
@@ -444,13 +449,12 @@ func (e *Endpoint) Err() error {
 
 // Fail declares this rank failed.
 func (e *Endpoint) Fail(err error) {
-	e.b.fail(e.rank, err)
+	e.c.fail(e.rank, err)
 	e.hear()
 	e.notify()
 }
 
-// Close leaves the job. What has been sent and not arrived yet is still sent
-// again, by a goroutine that ends when no rank needs this one any more.
+// Close leaves the job.
 func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
@@ -458,46 +462,23 @@ func (e *Endpoint) Close() error {
 	if !e.attached.Load() {
 		e.Fail(errors.New("it left the job before it attached"))
 	}
-	e.b.closed[e.rank].Store(true)
-	e.b.left.Add(1)
-	e.b.tell()
-	e.run(e.linger)
+	e.c.leave()
+	e.c.stay(e)
 	return nil
 }
 
-// linger serves the peers of a rank that has left.
-func (e *Endpoint) linger() {
-	n := int32(e.size)
-	reported := false
-	for e.b.failed.Load() == nil && e.l.Err() == nil {
-		t := e.Arm(lingering{})
-		e.progress()
-		e.mu.Lock()
-		for _, ok := e.eng.NextCompletion(); ok; _, ok = e.eng.NextCompletion() {
-		}
-		for c := range conduits.Class(conduits.NumClasses) {
-			for m := e.eng.NextMessage(c); m != nil; m = e.eng.NextMessage(c) {
-				e.eng.Release(m)
-			}
-		}
-		e.flush()
-		quiet := e.eng.Drained()
-		e.mu.Unlock()
-		if quiet && !reported && e.b.left.Load() == n {
-			reported = true
-			if e.b.drained.Add(1) == n {
-				e.b.tell()
-			}
-		}
-		if e.b.drained.Load() == n {
-			e.Disarm(t)
-			break
-		}
-		e.Park(t)
+// discard drops what has arrived, for nobody runs it any more, and says whether
+// all that this rank has sent has arrived.
+func (e *Endpoint) discard() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ok := e.eng.NextCompletion(); ok; _, ok = e.eng.NextCompletion() {
 	}
-	e.l.Close()
+	for c := range conduits.Class(conduits.NumClasses) {
+		for m := e.eng.NextMessage(c); m != nil; m = e.eng.NextMessage(c) {
+			e.eng.Release(m)
+		}
+	}
+	e.flush()
+	return e.eng.Drained()
 }
-
-type lingering struct{}
-
-func (lingering) Blocked() string { return "closed, until the other ranks are" }

@@ -46,14 +46,14 @@ func Simulate(f sim.Faults) func(n int, c conduits.Config) ([]conduits.Endpoint,
 		eps := make([]conduits.Endpoint, n)
 		for r := range eps {
 			s := j.Endpoint(r)
-			e, err := newEndpoint(r, b, simLink{s.Socket()}, lim, engine.Config{
-				Epoch: 1, Window: 64, MinRTO: 20 * time.Microsecond, FirstRTO: 200 * time.Microsecond, MaxRTO: 2 * time.Millisecond,
+			e, err := newEndpoint(seat{b, r, s.GoRank}, simLink{s.Socket()}, lim, engine.Config{
+				Rank: r, Size: n, Epoch: 1, Window: 64, MinRTO: 20 * time.Microsecond, FirstRTO: 200 * time.Microsecond, MaxRTO: 2 * time.Millisecond,
 				AckDelay: 5 * time.Microsecond, DeadTime: time.Hour,
 			})
 			if err != nil {
 				return nil, err
 			}
-			e.single, e.run = true, s.GoRank
+			e.single = true
 			b.eps = append(b.eps, e)
 			eps[r] = &simulated{e, s}
 		}

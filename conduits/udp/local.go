@@ -65,8 +65,8 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	epoch := rand.Uint32() | 1
 	eps := make([]conduits.Endpoint, n)
 	for r := range eps {
-		e, err := newEndpoint(r, b, l[r], lim, engine.Config{
-			Epoch: epoch, Datagram: localDatagram,
+		e, err := newEndpoint(seat{b, r, start}, l[r], lim, engine.Config{
+			Rank: r, Size: n, Epoch: epoch, Datagram: localDatagram,
 			// Ranks of one process do not die one by one.
 			DeadTime: 24 * time.Hour,
 		})
@@ -86,3 +86,6 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	}
 	return eps, nil
 }
+
+// start starts a goroutine.
+func start(f func()) { go f() }

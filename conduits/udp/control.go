@@ -1,0 +1,37 @@
+package udp
+
+import (
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// control is what a rank knows of the others, and tells them, beside datagrams:
+// who has attached what, who has left, and whether the job has failed. Any
+// goroutine may use it; whatever changes by the doing of others is followed by
+// notify of the rank's endpoint.
+type control interface {
+	conduits.Blocked // says which ranks Attach waits for
+
+	// attach announces what this rank has attached.
+	attach(size uint64, rights segment.Rights) error
+	// open says whether all ranks have attached; then segment says what.
+	open() bool
+	segment(rank int) (size uint64, rights segment.Rights)
+
+	// failure is the job's, or nil.
+	failure() *conduits.PeerError
+	// fail declares rank failed, unless another one has before.
+	fail(rank int, err error)
+
+	// gone says whether rank has left.
+	gone(rank int) bool
+	// leave says that this rank has closed. It may still be needed: see stay.
+	leave()
+	// stay serves the others until none needs this rank any more, nor this rank
+	// them, and releases what the endpoint holds.
+	stay(e *Endpoint)
+
+	// wake makes rank's parked goroutines look again, if direct access to its
+	// segment can have changed anything.
+	wake(rank int)
+}
