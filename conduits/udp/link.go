@@ -18,7 +18,7 @@ type link interface {
 	// Send sends a copy of p to rank dst, or loses it.
 	Send(dst int, p []byte)
 	// Recv copies the next datagram that has come into p; ok is false if there is
-	// none.
+	// none. src is -1 if the datagram itself says of whom it is.
 	Recv(p []byte) (n, src int, ok bool)
 	// Wait returns when there may be a datagram, at the time until (of Now; 0
 	// means that no time ends it), or after Wake, also one before it.
@@ -30,19 +30,28 @@ type link interface {
 	Close()
 }
 
-// socket is a link over a UDP socket. Ranks are told apart by their addresses.
+// book knows where ranks are. It may be used by several goroutines at once.
+type book interface {
+	// addr is where rank's datagrams are sent to.
+	addr(rank int) netip.AddrPort
+	// source is the rank whose datagrams come from an address, or -1 if the
+	// datagrams themselves say of whom they are; ok is false if nobody's do.
+	source(from netip.AddrPort) (rank int, ok bool)
+}
+
+// socket is a link over a UDP socket.
 type socket struct {
 	conn  *net.UDPConn
 	raw   syscall.RawConn
 	start time.Time
-	addrs []netip.AddrPort
-	ranks map[netip.AddrPort]int
+	book  book
 
 	woken atomic.Bool
 
 	// marks has a counter for each rank, which who sends to it changes before and
 	// who receives there reads afterwards. The kernel's order is not known to Go's
-	// memory model; this makes a datagram's arrival happen after it was sent.
+	// memory model; this makes a datagram's arrival happen after it was sent. nil
+	// if the ranks are processes.
 	marks []atomic.Uint64
 	rank  int
 
@@ -55,42 +64,27 @@ type socket struct {
 	look func(fd uintptr) bool
 }
 
-// sockets opens n sockets on the loopback interface that know each other.
-func sockets(n int) ([]*socket, error) {
-	l := make([]*socket, n)
-	addrs := make([]netip.AddrPort, n)
-	ranks := make(map[netip.AddrPort]int, n)
-	start := time.Now()
-	marks := make([]atomic.Uint64, n)
-	for r := range l {
-		conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)))
-		var raw syscall.RawConn
-		if err == nil {
-			raw, err = conn.SyscallConn()
-		}
-		if err != nil {
-			for _, s := range l[:r] {
-				s.Close()
-			}
-			return nil, errs.Resource("udp: socket of rank %d: %v", r, err)
-		}
-		// As much as the system gives; what overflows is sent again.
-		_ = conn.SetReadBuffer(4 << 20)
-		_ = conn.SetWriteBuffer(4 << 20)
-		s := &socket{conn: conn, raw: raw, start: start, addrs: addrs, ranks: ranks, marks: marks, rank: r}
-		s.take = func(fd uintptr) { s.n, s.from, s.ok = sys.Receive(fd, s.p) }
-		s.look = func(fd uintptr) bool { return sys.Readable(fd) }
-		addrs[r] = conn.LocalAddr().(*net.UDPAddr).AddrPort()
-		ranks[addrs[r]] = r
-		l[r] = s
+// newSocket makes conn, which it closes, a link of a rank.
+func newSocket(conn *net.UDPConn, rank int, b book, start time.Time) (*socket, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
 	}
-	return l, nil
+	// As much as the system gives; what overflows is sent again.
+	_ = conn.SetReadBuffer(4 << 20)
+	_ = conn.SetWriteBuffer(4 << 20)
+	s := &socket{conn: conn, raw: raw, start: start, book: b, rank: rank}
+	s.take = func(fd uintptr) { s.n, s.from, s.ok = sys.Receive(fd, s.p) }
+	s.look = func(fd uintptr) bool { return sys.Readable(fd) }
+	return s, nil
 }
 
 func (s *socket) Send(dst int, p []byte) {
-	s.marks[dst].Add(1)
+	if s.marks != nil {
+		s.marks[dst].Add(1)
+	}
 	// An error is as good as a loss.
-	_, _ = s.conn.WriteToUDPAddrPort(p, s.addrs[dst])
+	_, _ = s.conn.WriteToUDPAddrPort(p, s.book.addr(dst))
 }
 
 func (s *socket) Recv(p []byte) (n, src int, ok bool) {
@@ -104,8 +98,10 @@ func (s *socket) Recv(p []byte) (n, src int, ok bool) {
 		if err != nil || !s.ok {
 			return 0, 0, false
 		}
-		if src, ok := s.ranks[s.from]; ok {
-			s.marks[s.rank].Load()
+		if src, ok := s.book.source(s.from); ok {
+			if s.marks != nil {
+				s.marks[s.rank].Load()
+			}
 			return s.n, src, true
 		}
 	}

@@ -2,7 +2,10 @@ package udp
 
 import (
 	"math/rand/v2"
+	"net"
+	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
@@ -50,6 +53,44 @@ func limits(n int, c conduits.Config) (conduits.Limits, error) {
 	return l, nil
 }
 
+// localBook is the book of a job in one process: small enough for a map, whose
+// point is that nobody else's datagrams are taken.
+type localBook struct {
+	addrs []netip.AddrPort
+	ranks map[netip.AddrPort]int
+}
+
+func (b *localBook) addr(rank int) netip.AddrPort { return b.addrs[rank] }
+
+func (b *localBook) source(from netip.AddrPort) (int, bool) {
+	r, ok := b.ranks[from]
+	return r, ok
+}
+
+// sockets opens n sockets on the loopback interface that know each other.
+func sockets(n int) ([]*socket, error) {
+	l := make([]*socket, n)
+	b := &localBook{make([]netip.AddrPort, n), make(map[netip.AddrPort]int, n)}
+	start := time.Now()
+	marks := make([]atomic.Uint64, n)
+	for r := range l {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err == nil {
+			l[r], err = newSocket(conn, r, b, start)
+		}
+		if err != nil {
+			for _, s := range l[:r] {
+				s.Close()
+			}
+			return nil, errs.Resource("udp: socket of rank %d of %d: %v (-n; ulimit -n)", r, n, err)
+		}
+		l[r].marks = marks
+		b.addrs[r] = conn.LocalAddr().(*net.UDPAddr).AddrPort()
+		b.ranks[b.addrs[r]] = r
+	}
+	return l, nil
+}
+
 // Local opens all ranks of a job in this process, on sockets of the loopback
 // interface.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
@@ -65,7 +106,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	epoch := rand.Uint32() | 1
 	eps := make([]conduits.Endpoint, n)
 	for r := range eps {
-		e, err := newEndpoint(seat{b, r, start}, l[r], lim, engine.Config{
+		e, err := newEndpoint(seat{b, r, spawn}, l[r], lim, engine.Config{
 			Rank: r, Size: n, Epoch: epoch, Datagram: localDatagram,
 			// Ranks of one process do not die one by one.
 			DeadTime: 24 * time.Hour,
@@ -87,5 +128,5 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return eps, nil
 }
 
-// start starts a goroutine.
-func start(f func()) { go f() }
+// spawn starts a goroutine.
+func spawn(f func()) { go f() }
