@@ -20,7 +20,7 @@ import (
 // Endpoint is one rank's mailbox and segment; see conduits.Endpoint.
 type Endpoint struct {
 	// What every send and poll reads, together.
-	out     []atomic.Pointer[outRing] // by 2*rank+class, made on first use
+	out     []atomic.Pointer[outRing] // by 2*(rank-first)+class, made on first use
 	hot     *inRing                   // delivered last
 	openSeq *uint32                   // ctlOpenSeq of this rank
 	seen    uint32                    // its value when in was made
@@ -30,6 +30,7 @@ type Endpoint struct {
 	spare   atomic.Uint32 // where this rank fences
 
 	rank     int
+	first    int // the lowest rank of j, what out and views begin with
 	j        *job
 	receiver conduits.Receiver
 	msg      [conduits.NumClasses]conduits.Message // one a class: replies may nest
@@ -68,6 +69,7 @@ func (idle) Blocked() string { return "waiting" }
 func newEndpoint(j *job, rank int) *Endpoint {
 	e := &Endpoint{
 		rank:    rank,
+		first:   j.first,
 		j:       j,
 		out:     make([]atomic.Pointer[outRing], conduits.NumClasses*j.n),
 		openSeq: j.c32(rank, ctlOpenSeq),
@@ -104,11 +106,11 @@ const (
 // Rank is this endpoint's rank.
 func (e *Endpoint) Rank() int { return e.rank }
 
-// Size is the number of ranks.
-func (e *Endpoint) Size() int { return e.j.n }
+// Size is the number of ranks of the job, of which not all need share this memory.
+func (e *Endpoint) Size() int { return e.j.size }
 
-// Conduit is "shm".
-func (e *Endpoint) Conduit() string { return "shm" }
+// Conduit is "shm", or what the job's Part says.
+func (e *Endpoint) Conduit() string { return e.j.conduit }
 
 // Limits of this job; the medium payload depends on the number of ranks.
 func (e *Endpoint) Limits() conduits.Limits {
@@ -192,9 +194,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Attached))
 	all := e.j.h32(hdrAttached)
 	if atomic.AddUint32(all, 1) == uint32(e.j.n) {
-		for r := range e.j.n {
-			e.j.rouse(r)
-		}
+		e.j.rouseAll()
 	}
 	for i := 0; atomic.LoadUint32(all) != uint32(e.j.n); i++ {
 		if e.Idle(i) {
@@ -213,12 +213,13 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	}
 	e.fence = plainStores && atomic.LoadUint32(e.j.h32(hdrFence)) != 0
 	views := make([]segment.View, e.j.n)
-	for r := range views {
+	for i := range views {
+		r := e.first + i
 		size := *(*uint64)(unsafe.Add(e.j.ctl(r), ctlSegment))
-		views[r] = segment.NewView(e.j.segmentBase(r), size, segment.Rights(*e.j.c32(r, ctlRights)))
+		views[i] = segment.NewView(e.j.segmentBase(r), size, segment.Rights(*e.j.c32(r, ctlRights)))
 		// A rank's own accesses are not restricted by what it grants to others.
 		if r == e.rank {
-			views[r] = segment.NewView(views[r].Base, size, segment.RightsAll)
+			views[i] = segment.NewView(views[i].Base, size, segment.RightsAll)
 		}
 	}
 	e.views = views
@@ -238,7 +239,7 @@ type attaching struct{ e *Endpoint }
 
 func (a attaching) Blocked() string {
 	var late []int
-	for r := range a.e.j.n {
+	for r := a.e.first; r < a.e.first+a.e.j.n; r++ {
 		if RankState(atomic.LoadUint32(a.e.j.c32(r, ctlState))) == Starting {
 			late = append(late, r)
 		}
@@ -249,12 +250,15 @@ func (a attaching) Blocked() string {
 	return fmt.Sprintf("attach: waiting for ranks %v", late)
 }
 
-// Views is the direct-access table: all ranks of this conduit.
-func (e *Endpoint) Views() (first int, views []segment.View) { return 0, e.views }
+// Views is the direct-access table: all ranks that share this memory.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.first, e.views }
+
+// near says whether rank shares this memory and has attached.
+func (e *Endpoint) near(rank int) bool { return uint(rank-e.first) < uint(len(e.views)) }
 
 // SegmentSize is the size that rank attached.
 func (e *Endpoint) SegmentSize(rank int) uint64 {
-	if uint(rank) >= uint(len(e.views)) {
+	if !e.near(rank) {
 		return 0
 	}
 	return *(*uint64)(unsafe.Add(e.j.ctl(rank), ctlSegment))
@@ -263,7 +267,7 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 // SegmentRights is what this rank may do to rank's segment.
 func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	switch {
-	case uint(rank) >= uint(len(e.views)):
+	case !e.near(rank):
 		return 0
 	case rank == e.rank:
 		return segment.RightsAll
@@ -271,14 +275,17 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	return segment.Rights(*e.j.c32(rank, ctlRights))
 }
 
-// System is rank's system area.
+// System is rank's system area, nil if rank does not share this memory.
 func (e *Endpoint) System(rank int) []byte {
+	if uint(rank-e.first) >= uint(e.j.n) {
+		return nil
+	}
 	return unsafe.Slice((*byte)(unsafe.Add(e.j.ctl(rank), ctlSystem)), conduits.SystemBytes)
 }
 
 // ring finds or opens the ring to dst.
 func (e *Endpoint) ring(dst int, c conduits.Class) *outRing {
-	if r := e.out[dst*conduits.NumClasses+int(c)].Load(); r != nil {
+	if r := e.out[(dst-e.first)*conduits.NumClasses+int(c)].Load(); r != nil {
 		return r
 	}
 	return e.connect(dst, c)
@@ -288,13 +295,14 @@ func (e *Endpoint) ring(dst int, c conduits.Class) *outRing {
 func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
 	e.connectMu.Lock()
 	defer e.connectMu.Unlock()
-	at := &e.out[dst*conduits.NumClasses+int(c)]
+	at := &e.out[(dst-e.first)*conduits.NumClasses+int(c)]
 	if r := at.Load(); r != nil {
 		return r
 	}
 	r := e.j.outRing(e.rank, dst, c)
-	word := (*uint32)(unsafe.Add(e.j.ctl(dst), ctlOpen+e.rank/32*4))
-	bit := uint32(1) << (e.rank % 32)
+	me := e.rank - e.first
+	word := (*uint32)(unsafe.Add(e.j.ctl(dst), ctlOpen+me/32*4))
+	bit := uint32(1) << (me % 32)
 	if atomic.OrUint32(word, bit)&bit == 0 {
 		atomic.AddUint32(e.j.c32(dst, ctlOpenSeq), 1)
 	}
@@ -312,9 +320,10 @@ func (e *Endpoint) admit() {
 	for _, r := range e.in {
 		have[r.src] = true
 	}
-	for src := range e.j.n {
-		word := (*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+src/32*4))
-		if have[src] || atomic.LoadUint32(word)>>(src%32)&1 == 0 {
+	for i := range e.j.n {
+		src := e.first + i
+		word := (*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i/32*4))
+		if have[src] || atomic.LoadUint32(word)>>(i%32)&1 == 0 {
 			continue
 		}
 		for c := range conduits.Class(conduits.NumClasses) {
@@ -337,7 +346,7 @@ func (e *Endpoint) admit() {
 
 // Send sends a short message.
 func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
-	r := e.out[dst*conduits.NumClasses+int(c)].Load()
+	r := e.out[(dst-e.first)*conduits.NumClasses+int(c)].Load()
 	n := uint64(len(words))
 	if r == nil || n > conduits.MaxWords {
 		r = e.firstSend(dst, c, n)
@@ -488,7 +497,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 // ReservePut claims the cell and copies data straight into dst's segment.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, _ uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	e.payloadKind(words, 0) // checks words
-	v := &e.views[dst]
+	v := &e.views[dst-e.first]
 	b, ok := v.Bytes(to, uint64(len(data)), v.Write)
 	if !ok && len(data) > 0 {
 		panic("shm: put to an address that was not checked")
@@ -636,7 +645,7 @@ func (e *Endpoint) ahead(r *inRing) *uint64 {
 	}
 	o := r.partner
 	if o == nil {
-		o = e.out[r.src*conduits.NumClasses+int(r.class^1)].Load()
+		o = e.out[(r.src-e.first)*conduits.NumClasses+int(r.class^1)].Load()
 		if o != nil && r.class == conduits.Request {
 			o.requests = r
 		}
@@ -905,8 +914,12 @@ var errClosed = errs.Closed("shm: the endpoint is closed")
 // Fail declares this rank failed.
 func (e *Endpoint) Fail(err error) {
 	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Failed))
-	e.j.fail(e.rank, 1, err.Error())
+	e.j.fail(e.rank, e.rank, 1, err.Error())
 }
+
+// Blame declares rank failed, which need not share this memory: what another
+// layer has found out. As with Fail only the first failure of a job counts.
+func (e *Endpoint) Blame(rank int, err error) { e.j.fail(e.rank, rank, 1, err.Error()) }
 
 // Close leaves the job. The memory stays mapped: goroutines may still hold
 // pointers into it.
@@ -926,12 +939,10 @@ func (e *Endpoint) Close() error {
 	state := e.j.c32(e.rank, ctlState)
 	if atomic.LoadUint32(state) == uint32(Starting) {
 		// The others would wait for it for ever.
-		e.j.fail(e.rank, 1, "it left the job before it attached")
+		e.j.fail(e.rank, e.rank, 1, "it left the job before it attached")
 		return nil
 	}
 	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))
-	for r := range e.j.n {
-		e.j.rouse(r)
-	}
+	e.j.rouseAll()
 	return nil
 }

@@ -42,10 +42,32 @@ func (s RankState) String() string {
 	return "failed"
 }
 
-// job is the memory that the ranks of a job share, as this process sees it.
+// Part says where the ranks that share a memory stand in a job that has other
+// ranks, too. They have consecutive numbers.
+type Part struct {
+	First   int    // the lowest of them
+	Size    int    // ranks of the whole job
+	Conduit string // what Endpoint.Conduit answers
+}
+
+// whole is the Part of a job of n ranks that all share memory.
+func whole(n int) Part { return Part{Size: n, Conduit: "shm"} }
+
+func (p Part) check(n int) error {
+	if p.First < 0 || p.First+n > p.Size {
+		return errs.BadArg("shm: ranks %d to %d are not all of a job of %d", p.First, p.First+n-1, p.Size)
+	}
+	return nil
+}
+
+// job is the memory that ranks of a job share, as this process sees it. The
+// memory itself does not know where in the job they stand: what its methods call
+// rank is a number in the job, what lies in the memory is relative to the first.
 type job struct {
 	geometry
-	base unsafe.Pointer // processes: the mapping; the header is its first page
+	first, size int
+	conduit     string
+	base        unsafe.Pointer // processes: the mapping; the header is its first page
 	// In one process the parts are separate pieces of the Go heap.
 	header unsafe.Pointer
 	local  *localJob
@@ -76,7 +98,24 @@ func block(n int) unsafe.Pointer {
 // Local opens a job of n ranks inside this process. Everything lies in the Go
 // heap. c.MaxSegment 0 means as much as a rank asks for.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	l, err := LocalPart(n, whole(n), c)
+	if err != nil {
+		return nil, err
+	}
+	eps := make([]conduits.Endpoint, n)
+	for i, e := range l {
+		eps[i] = e
+	}
+	return eps, nil
+}
+
+// LocalPart is Local for n of the ranks of a job that runs in this process as a
+// whole.
+func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
 	if err := checkSize(n); err != nil {
+		return nil, err
+	}
+	if err := part.check(n); err != nil {
 		return nil, err
 	}
 	maxSegment := int64(segment.MaxAttach)
@@ -87,7 +126,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{geometry: g, header: block(hdrBytes)}
+	j := newJob(g, part, nil, block(hdrBytes))
 	j.local = &localJob{
 		ctl:      make([]unsafe.Pointer, n),
 		talks:    make([]atomic.Pointer[byte], n*n),
@@ -99,33 +138,41 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		j.local.ctl[r] = unsafe.Add(ctl, r*ctlBytes)
 		j.local.sleepers[r].cond = sync.NewCond(&j.local.sleepers[r].mu)
 	}
-	j.initHeader(min(runtime.GOMAXPROCS(0), sys.NumCPU()))
-	eps := make([]conduits.Endpoint, n)
-	for r := range eps {
-		eps[r] = newEndpoint(j, r)
+	j.initHeader(part.Size > min(runtime.GOMAXPROCS(0), sys.NumCPU()))
+	eps := make([]*Endpoint, n)
+	for i := range eps {
+		eps[i] = newEndpoint(j, part.First+i)
 	}
 	return eps, nil
 }
 
-func (j *job) initHeader(processors int) {
+func newJob(g geometry, part Part, base, header unsafe.Pointer) *job {
+	return &job{geometry: g, first: part.First, size: part.Size, conduit: part.Conduit, base: base, header: header}
+}
+
+// initHeader writes the header. crowded says that there are more ranks than
+// processors.
+func (j *job) initHeader(crowded bool) {
 	*j.h32(hdrVersion) = version
 	*j.h32(hdrSize) = uint32(j.n)
 	*j.h32(hdrCells) = uint32(j.cells)
 	*j.h32(hdrLanding) = uint32(j.landing)
 	*(*uint64)(unsafe.Add(j.header, hdrSegment)) = uint64(j.segment)
-	if j.n > processors {
+	if crowded {
 		*j.h32(hdrCrowded) = 1
 	}
 	// With more ranks than processors sleeping is frequent and sends compete
 	// with it for the same processor: a fence of 5 ns at each send is then
 	// cheaper than a membarrier of 2 to 8 us at each nap.
-	if plainStores && (j.n > processors || !sys.HasMembarrier()) {
+	if plainStores && (crowded || !sys.HasMembarrier()) {
 		*j.h32(hdrFence) = 1
 	}
 	*(*uint64)(unsafe.Add(j.header, hdrMagic)) = magic
 }
 
-// JobMemory is a launcher's hold on the memory of a job of processes.
+// JobMemory is a launcher's hold on the memory of processes that are ranks of a
+// job. It numbers them from 0, and other ranks of the job relative to that: the
+// caller, who knows what number the first has, adds it.
 type JobMemory struct {
 	j    *job
 	file *os.File
@@ -165,8 +212,8 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 		f.Close()
 		return nil, errs.Resource("shm: %v", err)
 	}
-	j := &job{geometry: g, base: p, header: p}
-	j.initHeader(sys.NumCPU())
+	j := newJob(g, whole(n), p, p)
+	j.initHeader(n > sys.NumCPU())
 	return &JobMemory{j: j, file: f}, nil
 }
 
@@ -232,11 +279,11 @@ func (m *JobMemory) MaxSegment() int64 { return m.j.segment }
 // first failure of a job is recorded. The rank's process must have ended.
 func (m *JobMemory) Fail(rank, status int, cause string) {
 	atomic.StoreUint32(m.j.c32(rank, ctlState), uint32(Failed))
-	// Who dies while it announces its own failure would leave the job with none.
+	// Who dies while it announces a failure would leave the job with none.
 	if claim := m.j.h32(hdrClaim); atomic.LoadUint32(claim) == uint32(rank)+1 && atomic.LoadUint32(m.j.h32(hdrFailed)) == 0 {
 		atomic.StoreUint32(claim, 0)
 	}
-	m.j.fail(rank, status, cause)
+	m.j.fail(rank, rank, status, cause)
 }
 
 // Failure returns the recorded failure, if any: a rank may have announced its
@@ -259,6 +306,19 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	fd, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
 		return nil, errs.BadArg("shm: ARGON_SEGFD=%q is no file descriptor; ranks are started by gasrun", s)
+	}
+	e, err := JoinPart(int(fd), jb.Rank, jb.Size, whole(jb.Size))
+	if err != nil {
+		return nil, err // and no Endpoint that is a nil pointer
+	}
+	return e, nil
+}
+
+// JoinPart opens this process's rank of a job whose memory, that of n ranks, is
+// file descriptor fd. rank is its number in the job.
+func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
+	if err := part.check(n); err != nil {
+		return nil, err
 	}
 	// Beyond the end of a file its mapping cannot be read: look at the size first.
 	size, err := sys.FileSize(uintptr(fd))
@@ -287,20 +347,20 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	if !g.sound() || g.total() > size {
 		return nil, errs.BadArg("shm: ARGON_SEGFD=%d: damaged header, or a file cut short: %+v in %d bytes", fd, g, size)
 	}
-	if jb.Size != g.n || jb.Rank < 0 || jb.Rank >= g.n {
-		return nil, errs.BadArg("shm: rank %d of %d does not exist: the job's memory was made for %d ranks (ARGON_RANK, ARGON_SIZE)", jb.Rank, jb.Size, g.n)
+	if i := rank - part.First; n != g.n || i < 0 || i >= g.n {
+		return nil, errs.BadArg("shm: rank %d of %d does not exist: the job's memory was made for %d ranks (ARGON_RANK, ARGON_SIZE)", i, n, g.n)
 	}
 	p, err := sys.Map(uintptr(fd), g.total())
 	if err != nil {
 		return nil, errs.Resource("shm: %v; %d ranks with segments of up to %d bytes (-segment, ARGON_SEGMENT)", err, g.n, g.segment)
 	}
-	j := &job{geometry: g, base: p, header: p}
-	if !atomic.CompareAndSwapUint32(j.c32(jb.Rank, ctlJoined), 0, 1) {
-		st := RankState(atomic.LoadUint32(j.c32(jb.Rank, ctlState)))
+	j := newJob(g, part, p, p)
+	if !atomic.CompareAndSwapUint32(j.c32(rank, ctlJoined), 0, 1) {
+		st := RankState(atomic.LoadUint32(j.c32(rank, ctlState)))
 		sys.Unmap(p, g.total())
-		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v already (ARGON_RANK)", jb.Rank, st)
+		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v already (ARGON_RANK)", rank, st)
 	}
-	return newEndpoint(j, jb.Rank), nil
+	return newEndpoint(j, rank), nil
 }
 
 // h32 is a word of the header.
@@ -309,9 +369,9 @@ func (j *job) h32(off int) *uint32 { return (*uint32)(unsafe.Add(j.header, off))
 // ctl is the control block of rank.
 func (j *job) ctl(rank int) unsafe.Pointer {
 	if j.local != nil {
-		return j.local.ctl[rank]
+		return j.local.ctl[rank-j.first]
 	}
-	return unsafe.Add(j.base, j.ctlOffset(rank))
+	return unsafe.Add(j.base, j.ctlOffset(rank-j.first))
 }
 
 // c32 is a word of rank's control block.
@@ -319,6 +379,7 @@ func (j *job) c32(rank, off int) *uint32 { return (*uint32)(unsafe.Add(j.ctl(ran
 
 // talk is the conversation of requests from src to dst.
 func (j *job) talk(src, dst int) unsafe.Pointer {
+	src, dst = src-j.first, dst-j.first
 	l := j.local
 	if l == nil {
 		return unsafe.Add(j.base, j.talkOffset(src, dst))
@@ -337,30 +398,29 @@ func (j *job) talk(src, dst int) unsafe.Pointer {
 
 // segmentBase makes or finds the memory of rank's segment.
 func (j *job) segmentBase(rank int) unsafe.Pointer {
-	l := j.local
+	l, i := j.local, rank-j.first
 	if l == nil {
-		return unsafe.Add(j.base, j.segmentOffset(rank))
+		return unsafe.Add(j.base, j.segmentOffset(i))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.segments[rank] == nil {
+	if l.segments[i] == nil {
 		size := *(*uint64)(unsafe.Add(j.ctl(rank), ctlSegment))
-		l.segments[rank] = block(int(size))
+		l.segments[i] = block(int(size))
 	}
-	return l.segments[rank]
+	return l.segments[i]
 }
 
-// fail records the first failure and wakes everybody.
-func (j *job) fail(rank, status int, cause string) {
-	if atomic.CompareAndSwapUint32(j.h32(hdrClaim), 0, uint32(rank)+1) {
+// fail has by, one of the ranks that share this memory, record that rank failed,
+// if that is the first failure, and wakes everybody.
+func (j *job) fail(by, rank, status int, cause string) {
+	if atomic.CompareAndSwapUint32(j.h32(hdrClaim), 0, uint32(by-j.first)+1) {
 		n := copy(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), hdrCauseMax), cause)
 		*j.h32(hdrCauseLen) = uint32(n)
 		*j.h32(hdrStatus) = uint32(status)
-		atomic.StoreUint32(j.h32(hdrFailed), uint32(rank)+1)
+		atomic.StoreUint32(j.h32(hdrFailed), uint32(rank-j.first+failedBias))
 	}
-	for r := range j.n {
-		j.rouse(r)
-	}
+	j.rouseAll()
 }
 
 func (j *job) failure() (rank, status int, cause string, ok bool) {
@@ -370,7 +430,14 @@ func (j *job) failure() (rank, status int, cause string, ok bool) {
 	}
 	n := min(*j.h32(hdrCauseLen), hdrCauseMax)
 	text := string(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), n))
-	return int(f - 1), int(*j.h32(hdrStatus)), text, true
+	return int(f) - failedBias + j.first, int(*j.h32(hdrStatus)), text, true
+}
+
+// rouseAll is rouse for all ranks.
+func (j *job) rouseAll() {
+	for i := range j.n {
+		j.rouse(j.first + i)
+	}
 }
 
 // rouse wakes whoever of rank is asleep or about to be.
@@ -381,7 +448,7 @@ func (j *job) rouse(rank int) {
 		sys.FutexWake(seq)
 		return
 	}
-	s := &j.local.sleepers[rank]
+	s := &j.local.sleepers[rank-j.first]
 	s.mu.Lock()
 	atomic.AddUint32(seq, 1)
 	s.cond.Broadcast()
@@ -395,7 +462,7 @@ func (j *job) sleep(rank int, seq uint32) {
 		sys.FutexWait(word, seq)
 		return
 	}
-	s := &j.local.sleepers[rank]
+	s := &j.local.sleepers[rank-j.first]
 	s.mu.Lock()
 	for atomic.LoadUint32(word) == seq {
 		s.cond.Wait()

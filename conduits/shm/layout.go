@@ -21,7 +21,7 @@ const MaxRanks = 1024
 // Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 1
+	version = 2
 
 	// Header.
 	hdrMagic    = 0
@@ -32,14 +32,18 @@ const (
 	hdrSegment  = 24  // uint64: bytes between two segments
 	hdrFence    = 32  // uint32: senders fence, see Endpoint.notify
 	hdrCrowded  = 36  // uint32: more ranks than processors
-	hdrClaim    = 64  // uint32: rank whose failure is being written below, plus 1
-	hdrFailed   = 68  // uint32: rank that failed first, plus 1
+	hdrClaim    = 64  // uint32: rank that writes a failure below, plus 1
+	hdrFailed   = 68  // uint32: rank that failed first, plus failedBias
 	hdrStatus   = 72  // uint32: its exit status
 	hdrCauseLen = 76  // uint32
 	hdrCause    = 128 // text
 	hdrCauseMax = 1024
 	hdrAttached = 1280 // uint32: ranks that have attached
 	hdrBytes    = segment.PageSize
+
+	// failedBias makes room for ranks of the job that do not share this memory:
+	// relative to those that do, they may have negative numbers.
+	failedBias = 1 << 20
 
 	// Control block of a rank.
 	ctlParked  = 0    // uint32: 1 while somebody sleeps or is about to

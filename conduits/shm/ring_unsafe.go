@@ -337,7 +337,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		n := *(*uint64)(unsafe.Add(body, 8))
 		// The sender checked the range; the segment is ours, so check it again
 		// before making a slice of it.
-		v := &e.views[e.rank]
+		v := &e.views[e.rank-e.first]
 		b, ok := v.Bytes(m.To, n, v.Size())
 		if !ok && n > 0 {
 			return false

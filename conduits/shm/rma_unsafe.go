@@ -21,7 +21,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	if err := conduits.CheckRemote(e, "put", dst, to, uint64(len(src))); err != nil {
 		return 0, err
 	}
-	v := &e.views[dst]
+	v := &e.views[dst-e.first]
 	b, ok := v.Bytes(to, uint64(len(src)), v.Write)
 	if !ok {
 		return 0, denied("put", dst, "write")
@@ -44,7 +44,7 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	if err := conduits.CheckRemote(e, "get", src, from, uint64(len(dst))); err != nil {
 		return 0, err
 	}
-	v := &e.views[src]
+	v := &e.views[src-e.first]
 	b, ok := v.Bytes(from, uint64(len(dst)), v.Read)
 	if !ok {
 		return 0, denied("get", src, "read")
@@ -69,7 +69,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want condui
 	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
 		return 0, errs.BadArg("shm: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
 	}
-	v := &e.views[dst]
+	v := &e.views[dst-e.first]
 	p, ok := v.At(to, uint64(n), v.Write)
 	if !ok {
 		return 0, denied("put of a word", dst, "write")
@@ -100,7 +100,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	if err := conduits.CheckRemote(e, "atomic", dst, to, uint64(t.Size())); err != nil {
 		return 0, 0, err
 	}
-	v := &e.views[dst]
+	v := &e.views[dst-e.first]
 	p, ok := v.At(to, uint64(t.Size()), v.Atomic)
 	if !ok {
 		return 0, 0, denied("atomic", dst, "atomic")
