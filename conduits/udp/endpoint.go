@@ -140,6 +140,19 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Sent, s.Received, s.NoCredit, s.PeersUsed = e.sent, e.got, x.NoCredit, x.Peers
 }
 
+// AttachOver is Attach with memory that the caller has, all of v, as the segment;
+// v stays the caller's and must outlive the endpoint's use. c.Size is v's.
+func (e *Endpoint) AttachOver(v segment.View, c conduits.AttachConfig) error {
+	if c.Size != v.Size() {
+		return errs.BadArg("udp: attach of %d bytes over memory of %d", c.Size, v.Size())
+	}
+	if e.attached.Load() {
+		return errs.NotReady("udp: rank %d is attached already", e.rank)
+	}
+	e.mem = mapping{view: v, given: true}
+	return e.Attach(c)
+}
+
 // Attach waits until all ranks have attached.
 func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	if e.closed.Load() {
@@ -450,6 +463,13 @@ func (e *Endpoint) Err() error {
 // Fail declares this rank failed.
 func (e *Endpoint) Fail(err error) {
 	e.c.fail(e.rank, err)
+	e.hear()
+	e.notify()
+}
+
+// Blame declares rank failed, because of what the caller knows of it otherwise.
+func (e *Endpoint) Blame(rank int, err error) {
+	e.c.fail(rank, err)
 	e.hear()
 	e.notify()
 }

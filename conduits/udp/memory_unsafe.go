@@ -15,10 +15,14 @@ import (
 type mapping struct {
 	view   segment.View
 	rights segment.Rights
+	given  bool // view is the caller's memory
 }
 
 func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) error {
 	m.rights = rights
+	if m.given {
+		return nil
+	}
 	if size == 0 {
 		m.view = segment.NewView(nil, 0, segment.RightsAll)
 		return nil
