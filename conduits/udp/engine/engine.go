@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -74,6 +75,7 @@ type peer struct {
 	rank  int
 	epoch uint32 // 0: not known yet
 	dead  bool
+	left  bool // dead, but in good order
 	flows [conduits.NumClasses]flow
 	turn  int // flow that sends next
 	ops   int // gets and atomics on the way
@@ -248,10 +250,24 @@ func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []u
 }
 
 func (e *Engine) peerError(p *peer, op string) error {
-	if e.cause != nil {
+	switch {
+	case e.cause != nil:
 		return e.cause
+	case p.left:
+		return &conduits.PeerError{Rank: p.rank, Op: op, Err: errLeft}
 	}
 	return &conduits.PeerError{Rank: p.rank, Op: op, Err: errSilent{e.c.DeadTime}}
+}
+
+var errLeft = errors.New("it has left the job")
+
+// loss is what a put to p, who is dead, ends with: whoever has left had what it
+// wanted, and its memory is gone.
+func (e *Engine) loss(p *peer, op string) error {
+	if p.left {
+		return nil
+	}
+	return e.peerError(p, op)
 }
 
 // Put copies src to address to of dst. Whatever of want the returned event lacks
@@ -450,14 +466,28 @@ func (e *Engine) Fail(err error) {
 	}
 }
 
+// Part notes that rank has left the job, having had all that it was sent as far as
+// it cares: what is under way to it is forgotten, puts are completed, gets and
+// atomics end with an error. It is as good as dead from now on, but not reported
+// by NextDead. If there was no contact with it, nothing is remembered: that it has
+// left is the caller's to know.
+func (e *Engine) Part(rank int) {
+	if p := e.peers[rank]; p != nil && !p.dead {
+		p.left = true
+		e.kill(p)
+	}
+}
+
 // kill forgets what is under way to p, and completes it with an error.
 func (e *Engine) kill(p *peer) {
 	if p.dead {
 		return
 	}
 	p.dead = true
-	e.stats.Deaths++
-	e.dead.add(p.rank)
+	if !p.left {
+		e.stats.Deaths++
+		e.dead.add(p.rank)
+	}
 	for c := range p.flows {
 		f := &p.flows[c]
 		for k := f.small.take(); k != nil; k = f.small.take() {
@@ -466,7 +496,7 @@ func (e *Engine) kill(p *peer) {
 		for it := f.bulk.take(); it != nil; it = f.bulk.take() {
 			it.open++
 			it.off = uint64(len(it.data))
-			e.closeItem(it, e.peerError(p, "udp"))
+			e.closeItem(it, e.loss(p, "udp"))
 		}
 		for i, k := range f.ring {
 			if k != nil {
@@ -494,12 +524,12 @@ var opNames = map[byte]string{frGet: "get", frAtomic: "atomic"}
 
 func (e *Engine) bury(p *peer, k *pkt) {
 	for _, d := range k.done {
-		d.Err = e.peerError(p, "udp: put")
+		d.Err = e.loss(p, "udp: put")
 		e.done.add(d)
 	}
 	if it := k.item; it != nil {
 		it.off = uint64(len(it.data))
-		e.closeItem(it, e.peerError(p, "udp: put"))
+		e.closeItem(it, e.loss(p, "udp: put"))
 	}
 	e.freePkt(k)
 }
