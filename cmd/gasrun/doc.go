@@ -13,6 +13,8 @@
 //	-output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
 //	-x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
 //	-wdir D         working directory of the ranks
+//	-iface NAME     interface, or address of one, for conduits udp and hybrid
+//	                (default ARGON_IFACE, or by route)
 //	-bind core      pin rank i to the i-th processor, counted around (default none)
 //	-timeout D      end the job after this time, such as 10m, and say where each rank waits
 //	-kill-grace D   time between asking ranks to end and killing them (default 5s)

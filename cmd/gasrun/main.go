@@ -47,6 +47,8 @@ import path, or a .go file), as a job of several ranks on this host.
   -output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
   -x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
   -wdir D         working directory of the ranks
+  -iface NAME     interface, or address of one, for conduits udp and hybrid
+                  (default ARGON_IFACE, or by route)
   -bind core      pin rank i to the i-th processor, counted around (default none)
   -timeout D      end the job after this time, such as 10m, and say where each rank waits
   -kill-grace D   time between asking ranks to end and killing them (default 5s)
@@ -104,6 +106,7 @@ func parse(args []string) (options, error) {
 		o.Env = append(o.Env, s)
 		return nil
 	})
+	f.StringVar(&o.Iface, "iface", "", "")
 	f.StringVar(&o.Dir, "wdir", "", "")
 	f.Func("bind", "", func(s string) error {
 		o.Bind = launch.Bind(s)

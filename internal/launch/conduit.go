@@ -9,13 +9,13 @@ import (
 
 // bootstrap says how the launcher prepares a job for a conduit.
 type bootstrap struct {
-	ranks  int  // most ranks of a job
-	single bool // one process runs all ranks
-	memory func(size int, segment uint64) (Memory, error)
+	ranks   int  // most ranks of a job
+	single  bool // one process runs all ranks
+	network bool // ranks find each other at a rendezvous
+	memory  func(c *Config) (Memory, error)
 }
 
-// bootstraps by conduit. A conduit between hosts attaches here with a form of
-// its own.
+// bootstraps by conduit.
 var bootstraps = map[string]bootstrap{}
 
 func checkConduit(name string) error {

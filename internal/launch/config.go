@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -32,9 +33,17 @@ const (
 	EnvSegment   = "ARGON_SEGMENT"    // largest segment per rank in bytes, with K, M or G
 	EnvFreeze    = "ARGON_FREEZE"     // 1: stop (SIGSTOP) before running, for a debugger
 	EnvRanks     = "ARGON_RANKS"      // number of ranks inside the one process of a simulated job
+
+	EnvRendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
+	EnvRendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, for want of a launcher
+	EnvHost            = "ARGON_HOST"             // identity of the host: ranks with the same may share memory
+	EnvIface           = "ARGON_IFACE"            // interface for datagrams: its name or an address
 )
 
-var ownEnv = []string{EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze, EnvRanks, sim.EnvStatus}
+var ownEnv = []string{
+	EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze, EnvRanks, sim.EnvStatus,
+	EnvRendezvous, EnvRendezvousServe, EnvHost, seal.EnvKey, seal.EnvKeyFile,
+}
 
 // Statuses that the launcher itself gives a job.
 const (
@@ -124,6 +133,10 @@ type Config struct {
 	// Remove lists directories that the guard removes if the launcher cannot;
 	// otherwise they are the caller's. Absolute paths without newlines.
 	Remove []string
+	// Iface is the interface, by name or by one of its addresses, that ranks use
+	// for datagrams and where the rendezvous of the job listens; "" means what
+	// ARGON_IFACE says, or by route. Only for conduits that use the network.
+	Iface string
 	// Memory makes the job's memory; nil means the conduit's own way.
 	Memory func(size int, segment uint64) (Memory, error)
 }
@@ -139,6 +152,9 @@ func (c *Config) EnsureDefaults() {
 	}
 	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
 		c.Segment, _ = ParseSize(s)
+	}
+	if c.Iface == "" && c.Memory == nil && bootstraps[c.Conduit].network {
+		c.Iface = os.Getenv(EnvIface)
 	}
 	if c.Bind == "" {
 		c.Bind = BindNone
@@ -200,6 +216,13 @@ func (c *Config) Validate() error {
 	if c.Bind != BindNone && c.Bind != BindCore {
 		bad("launch: unknown binding %q; known: %s, %s (-bind)", c.Bind, BindCore, BindNone)
 	}
+	if c.Iface != "" {
+		if c.Memory != nil || !bootstraps[c.Conduit].network {
+			bad("launch: interface %q: conduit %s uses no network (-iface)", c.Iface, c.Conduit)
+		} else if _, err := interfaceAddr(c.Iface); err != nil {
+			all = append(all, err)
+		}
+	}
 	if c.Timeout < 0 {
 		bad("launch: time limit %v is negative (-timeout)", c.Timeout)
 	}
@@ -238,8 +261,8 @@ func Reserved(key string) bool {
 	return false
 }
 
-// environ is the environment of rank r of a job.
-func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
+// environ is the environment of rank r of a job; extra comes last.
+func (c *Config) environ(jobID string, r int, extra []string) []string {
 	env := make([]string, 0, 64)
 	for _, kv := range os.Environ() {
 		if k, _, _ := strings.Cut(kv, "="); !Reserved(k) {
@@ -270,11 +293,7 @@ func (c *Config) environ(jobID string, r int, fds map[string]int) []string {
 	if c.Segment != 0 {
 		set(EnvSegment, strconv.FormatUint(c.Segment, 10))
 	}
-	for _, k := range []string{EnvSegFD, EnvCtlFD, sim.EnvStatus} {
-		if fd, ok := fds[k]; ok {
-			set(k, strconv.Itoa(fd))
-		}
-	}
+	env = append(env, extra...)
 	for _, f := range c.Freeze {
 		if f == r {
 			set(EnvFreeze, "1")

@@ -92,7 +92,7 @@ func TestEnvironmentOfRanks(t *testing.T) {
 	}
 	t.Setenv("A", "old")
 	c := Config{Size: 4, Program: "x", Conduit: "shm", Segment: 1 << 20, Env: []string{"A=new=1", "B="}, Freeze: []int{2}}
-	env := c.environ("job", 2, map[string]int{EnvSegFD: 3, EnvCtlFD: 4})
+	env := c.environ("job", 2, []string{"ARGON_SEGFD=3", "ARGON_CTLFD=4"})
 	for _, want := range []string{
 		"A=new=1", "B=", "ARGON_RANK=2", "ARGON_SIZE=4", "ARGON_LOCAL_RANK=2", "ARGON_LOCAL_SIZE=4",
 		"ARGON_JOBID=job", "ARGON_CONDUIT=shm", "ARGON_SEGFD=3", "ARGON_CTLFD=4", "ARGON_SEGMENT=1048576", "ARGON_FREEZE=1",

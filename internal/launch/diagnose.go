@@ -101,7 +101,7 @@ func (j *job) summarise() {
 			if rk.cause != "" {
 				answer += ": " + rk.cause
 			}
-		case j.memory.State(r) == Starting:
+		case j.memory.State(r) <= Joined:
 			answer = "has not attached"
 			if rk.live && there && p.state != 'Z' {
 				answer += "; the process is " + p.describe()

@@ -135,11 +135,12 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			return res, errs.BadArg("launch: output directory (-output-dir): %v", err)
 		}
 	}
-	newMemory := c.Memory
-	if newMemory == nil {
-		newMemory = bootstraps[c.Conduit].memory
+	if c.Memory != nil {
+		j.memory, err = c.Memory(c.Size, c.Segment)
+	} else {
+		j.memory, err = bootstraps[c.Conduit].memory(&j.Config)
 	}
-	if j.memory, err = newMemory(c.Size, c.Segment); err != nil {
+	if err != nil {
 		return res, err
 	}
 	defer j.memory.Close()
@@ -211,9 +212,17 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 
 	sk := sinks(func(err error) { j.sinkErr <- err }, j.Stdout, j.Stderr, j.Log)
 	j.log = sk[2]
-	fds := map[string]int{EnvSegFD: 3, EnvCtlFD: 4}
-	if j.single() {
-		fds = map[string]int{sim.EnvStatus: 3}
+	var in inheritance
+	if j.single() { // it has the parent death signal
+		in.file(j.memory.File(), sim.EnvStatus, "")
+	} else {
+		if f := j.memory.File(); f != nil {
+			in.file(f, EnvSegFD, "")
+		}
+		in.file(ctlR, EnvCtlFD, "")
+	}
+	if b, ok := j.memory.(bequeather); ok {
+		b.bequeath(&in)
 	}
 	var cpus []int
 	if j.Bind == BindCore {
@@ -226,10 +235,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 	argv := append([]string{j.Program}, j.Args...)
 	for r := range j.ranks {
 		rk := &j.ranks[r]
-		files := []*os.File{null, nil, nil, j.memory.File(), ctlR}
-		if j.single() {
-			files = files[:4] // it has the parent death signal
-		}
+		files := append([]*os.File{null, nil, nil}, in.files...)
 		if r == 0 && j.Stdin != nil {
 			files[0] = j.Stdin
 		}
@@ -258,7 +264,7 @@ func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
 				rk.err = st
 			}
 		}
-		sp := spec{path: path, argv: argv, env: j.environ(j.id, r, fds), dir: j.Dir, files: files}
+		sp := spec{path: path, argv: argv, env: j.environ(j.id, r, in.vars), dir: j.Dir, files: files}
 		var pid int
 		var errStart error
 		spawn.do(func() {

@@ -6,13 +6,15 @@ import (
 )
 
 func init() {
-	bootstraps["shm"] = bootstrap{ranks: MaxSize, memory: func(size int, segment uint64) (Memory, error) {
-		m, err := shm.CreateJob(size, conduits.Config{MaxSegment: segment})
-		if err != nil {
-			return nil, err
-		}
-		return shmMemory{m}, nil
-	}}
+	bootstraps["shm"] = bootstrap{ranks: MaxSize, memory: func(c *Config) (Memory, error) { return newShmMemory(c.Size, c.Segment) }}
+}
+
+func newShmMemory(size int, segment uint64) (Memory, error) {
+	m, err := shm.CreateJob(size, conduits.Config{MaxSegment: segment})
+	if err != nil {
+		return nil, err
+	}
+	return shmMemory{m}, nil
 }
 
 // shmMemory is the memory of a job whose ranks join conduit shm.

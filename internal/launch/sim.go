@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	bootstraps[sim.Name] = bootstrap{ranks: sim.MaxRanks, single: true, memory: func(int, uint64) (Memory, error) {
+	bootstraps[sim.Name] = bootstrap{ranks: sim.MaxRanks, single: true, memory: func(*Config) (Memory, error) {
 		f, err := os.CreateTemp("", "gasrun-sim-")
 		if err != nil {
 			return nil, errs.Resource("launch: file for the state of a simulation: %v", err)
