@@ -216,9 +216,14 @@ func (e *Engine) answer(p *peer, n int) *pkt {
 	return k
 }
 
-// fault says that operation id, or a put, was refused.
+// fault says that operation id, or a put, was refused. That of a put is only
+// counted by its initiator, so it is left out if much else waits: who never takes
+// an answer must not have us keep any number of them.
 func (e *Engine) fault(p *peer, id uint64) {
 	e.stats.Refused++
+	if id == 0 && p.flows[conduits.Reply].waiting >= backlog/1024 {
+		return
+	}
 	k := e.answer(p, 9)
 	k.frames = appendFault(k.frames, id)
 }
@@ -229,6 +234,10 @@ func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
 	var m *Message
 	if f.kind != frMessage {
 		m = fl.parts[f.msg]
+	}
+	if m != nil && uint64(len(f.data)) == f.total {
+		e.stats.Refused++ // the whole of a message of which parts have come
+		return
 	}
 	if m == nil {
 		if fl.arrived-fl.taken >= uint32(e.c.Credits) {
