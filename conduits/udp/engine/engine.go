@@ -15,7 +15,8 @@ import (
 type Engine struct {
 	c    Config
 	now  time.Duration // the latest that a caller said
-	room int           // bytes of frames in a datagram
+	room int           // bytes of sack words and frames in a datagram
+	row  int           // datagrams that a peer may have in a row
 
 	peers  map[int]*peer
 	ready  *peer // first of those that may have a datagram to send
@@ -78,6 +79,8 @@ type peer struct {
 	left  bool // dead, but in good order
 	flows [conduits.NumClasses]flow
 	turn  int // flow that sends next
+	run   int // datagrams of flows sent so far
+	row   int // datagrams that it may still have in this row
 	ops   int // gets and atomics on the way
 
 	queued     bool // in the ready list
@@ -113,13 +116,17 @@ type item struct {
 	next   *item
 }
 
+// rowBytes is how much a peer may be sent in a row.
+const rowBytes = 1 << 16
+
 // New makes an engine.
 func New(c Config) (*Engine, error) {
 	if err := c.ensure(); err != nil {
 		return nil, err
 	}
 	e := &Engine{c: c, peers: map[int]*peer{}}
-	e.room = c.Datagram - headerBytes - 8*conduits.NumClasses*sackWords
+	e.room = c.Datagram - headerBytes
+	e.row = max(1, rowBytes/c.Datagram)
 	if c.Sealer != nil {
 		e.head = c.Sealer.Header()
 		e.room -= c.overhead()

@@ -141,10 +141,9 @@ func (e *Engine) pick(f *flow) *pkt {
 func (e *Engine) fragment(f *flow) *pkt {
 	it := f.bulk.first
 	k := e.pkt()
-	// The words come with the first, the length is not known yet.
-	fixed := maxFrame
+	fixed := fixedBytes[it.kind] + 1
 	if it.off == 0 {
-		fixed += 4 * int(it.nwords)
+		fixed += 4 * int(it.nwords) // they come with the first
 	}
 	n := min(len(it.data)-int(it.off), e.room-fixed)
 	if n < len(it.data)-int(it.off) {

@@ -9,50 +9,77 @@ import (
 
 // Next writes the next datagram to be sent now into b, which has room for
 // Config.Datagram bytes, and returns for whom it is and its length; ok is false
-// if there is none. Peers take turns.
+// if there is none. Peers take turns; each may have several in a row, so that
+// they can be sent together.
 func (e *Engine) Next(now time.Duration, b []byte) (dst, n int, ok bool) {
-	e.now = max(e.now, now)
-	for p := e.ready; p != nil; p = e.ready {
-		e.ready = p.next
-		p.queued, p.next = false, nil
-		if !p.canSend() {
-			continue
-		}
-		n := e.emit(p, b)
-		e.touch(p)
-		if n == 0 {
-			continue // lost at once
-		}
-		e.stats.Sent++
-		return p.rank, n, true
-	}
-	return 0, 0, false
+	dst, n, _, ok = e.next(now, b, false)
+	return dst, n, ok
 }
 
-// emit writes a datagram for p.
-func (e *Engine) emit(p *peer, b []byte) int {
+// NextParts is Next, but leaves out the datagram's end where it can be sent from
+// where it lies: the datagram is the first n bytes of b and after them data. What
+// data holds may change as soon as something else of the engine is called: the
+// peer takes what it then gets for a repetition, or is known to be dead.
+func (e *Engine) NextParts(now time.Duration, b []byte) (dst, n int, data []byte, ok bool) {
+	return e.next(now, b, e.c.Sealer == nil || e.c.Sealer.Plain())
+}
+
+func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data []byte, ok bool) {
+	e.now = max(e.now, now)
+	for p := e.ready; p != nil; p = e.ready {
+		if p.row == 0 && p.canSend() {
+			p.row = e.row
+		}
+		if p.row > 0 && p.canSend() {
+			p.row--
+			n, data := e.emit(p, b, parts)
+			e.touch(p)
+			if n == 0 {
+				continue // lost at once
+			}
+			e.stats.Sent++
+			if p.row == 0 {
+				e.ready = p.next
+				p.queued, p.next = false, nil
+				e.touch(p)
+			}
+			return p.rank, n, data, true
+		}
+		e.ready = p.next
+		p.queued, p.next, p.row = false, nil, 0
+	}
+	return 0, 0, nil, false
+}
+
+// leastPart is the least that is worth to be left out of a datagram.
+const leastPart = 512
+
+// emit writes a datagram for p; n is 0 if it is lost already.
+func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	var k *pkt
 	class := 0
 	for range conduits.NumClasses {
 		f := &p.flows[p.turn]
 		class = p.turn
-		p.turn = 1 - p.turn
 		if f.sendable() {
 			k = e.pick(f)
+			if p.run++; p.run%8 == 0 {
+				p.turn = 1 - p.turn
+			}
 			break
 		}
+		p.turn = 1 - p.turn
 	}
 	flags := byte(0)
-	words := len(p.flows[0].bits)
+	words, spare := len(p.flows[0].bits), e.room
 	if k != nil {
-		words = sackWords
+		words, spare = sackWords, e.room-len(k.frames)-len(k.data)
 		flags = flagData | byte(class)
 		if k.now {
 			flags |= flagNow
 		}
 	} else {
 		e.stats.Acks++
-		words = min(words, (e.room+8*2*sackWords)/16)
 	}
 	if p.ask {
 		flags |= flagAsk
@@ -68,6 +95,7 @@ func (e *Engine) emit(p *peer, b []byte) int {
 	if k != nil {
 		le.PutUint32(b[20:], uint32(k.seq))
 	}
+	told := true
 	for c := range p.flows {
 		f := &p.flows[c]
 		if f.refused {
@@ -76,15 +104,26 @@ func (e *Engine) emit(p *peer, b []byte) int {
 		le.PutUint32(b[24+4*c:], uint32(f.cum))
 		le.PutUint32(b[32+4*c:], f.taken)
 		f.told, f.unsaid = f.taken, 0
-		var n int
-		b, n = f.appendSacks(b, words)
+		n := 0
+		if f.top > f.cum+1 {
+			most := min(words, spare/(8*(conduits.NumClasses-c)))
+			b, n = f.appendSacks(b, most)
+			spare -= 8 * n
+			told = told && (n == words || f.cum+1+64*uint64(n) >= f.top)
+		}
 		b[2+c] = byte(n)
 	}
 	b[1] = flags
-	p.ackNow, p.ackOwed, p.ask = false, false, false
+	p.ask = false
+	if told || k == nil {
+		p.ackNow, p.ackOwed = false, false
+	}
 	if k != nil {
 		b = append(b, k.frames...)
-		b = append(b, k.data...)
+		if data = k.data; !parts || len(data) < leastPart {
+			b = append(b, data...)
+			data = nil
+		}
 		e.transmitted(p, &p.flows[class], k)
 	}
 	if p.since < 0 && p.awaiting() {
@@ -95,12 +134,12 @@ func (e *Engine) emit(p *peer, b []byte) int {
 	if e.c.Sealer != nil {
 		n := e.head + len(b) + e.c.Sealer.Trailer()
 		if !e.c.Sealer.Seal(p.rank, whole[:n]) {
-			return 0
+			return 0, nil
 		}
-		return n
+		return n, data
 	}
-	le.PutUint32(b[4:], checksum(b))
-	return len(b)
+	le.PutUint32(b[4:], checksum(b, data))
+	return len(b), data
 }
 
 // touch brings p's place in the ready list and among the timers up to date.

@@ -35,7 +35,7 @@ const (
 	flagWant  = 1 << 4 // the source waits for credit, class 0; class 1 is the next bit
 	flagKnown = 1<<6 - 1
 
-	// Data datagrams leave room for so many sack words of a class.
+	// Data datagrams have at most so many sack words of a class.
 	sackWords = 4
 )
 
@@ -53,8 +53,11 @@ const (
 	frFault              // operation u64, or 0: an access was refused
 )
 
-// maxFrame is the most that a frame takes beside payload and words.
-const maxFrame = 1 + 1 + 2 + 4 + 4 + 8 + 8 + 8
+// fixedBytes is how long the part of each kind of frame is that follows the kind
+// and that always has the same length.
+var fixedBytes = [...]int{
+	frMessage: 7, frMedium: 19, frLong: 35, frPut: 10, frPart: 26, frGet: 24, frData: 18, frAtomic: 34, frResult: 16, frFault: 8,
+}
 
 type header struct {
 	flags      byte
@@ -74,11 +77,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var noBytes [4]byte
 
-// checksum is that of a datagram whose field is taken to be 0.
-func checksum(p []byte) uint32 {
+// checksum is that of a datagram whose field is taken to be 0, and which goes on
+// with data.
+func checksum(p, data []byte) uint32 {
 	c := crc32.Update(0, castagnoli, p[:4])
 	c = crc32.Update(c, castagnoli, noBytes[:])
-	return crc32.Update(c, castagnoli, p[8:])
+	c = crc32.Update(c, castagnoli, p[8:])
+	return crc32.Update(c, castagnoli, data)
 }
 
 // parseHeader reads what is before the frames.
@@ -87,7 +92,7 @@ func parseHeader(p []byte, sealed bool) (h header, ok bool) {
 		return h, false
 	}
 	le := binary.LittleEndian
-	if sum := le.Uint32(p[4:]); !sealed && sum != checksum(p) || sealed && sum != 0 {
+	if sum := le.Uint32(p[4:]); !sealed && sum != checksum(p, nil) || sealed && sum != 0 {
 		return h, false
 	}
 	h.flags = p[1]
@@ -134,30 +139,15 @@ func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
 	le := binary.LittleEndian
 	f.kind = b[0]
 	b = b[1:]
-	fixed, class := 0, c
-	switch f.kind {
-	case frMessage:
-		fixed = 7
-	case frMedium:
-		fixed = 19
-	case frLong:
-		fixed = 35
-	case frPart:
-		fixed, class = 26, conduits.Request
-	case frPut:
-		fixed, class = 10, conduits.Request
-	case frGet:
-		fixed, class = 24, conduits.Request
-	case frAtomic:
-		fixed, class = 34, conduits.Request
-	case frData:
-		fixed, class = 18, conduits.Reply
-	case frResult:
-		fixed, class = 16, conduits.Reply
-	case frFault:
-		fixed, class = 8, conduits.Reply
-	default:
+	if f.kind == 0 || int(f.kind) >= len(fixedBytes) {
 		return f, nil, false
+	}
+	fixed, class := fixedBytes[f.kind], c
+	switch f.kind {
+	case frPart, frPut, frGet, frAtomic:
+		class = conduits.Request
+	case frData, frResult, frFault:
+		class = conduits.Reply
 	}
 	if len(b) < fixed || c != class {
 		return f, nil, false
