@@ -84,12 +84,13 @@ func (e *Endpoint) progress() {
 		any = true
 	}
 	e.mu.Lock()
+	e.turns++
 	e.bufs = append(e.bufs, buf)
 	e.eng.Advance(e.l.Now())
 	dead, died := e.eng.NextDead()
 	e.flush()
 	e.mu.Unlock()
-	if died {
+	if died && !e.c.gone(dead) {
 		e.c.fail(dead, errSilent)
 	}
 	if any {
@@ -286,6 +287,9 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	defer e.waitMu.Unlock()
 	for e.seq.Load() == t.Seq {
 		if e.watching {
+			if e.standing {
+				e.l.Wake() // the attendant makes room
+			}
 			e.cond.Wait()
 			continue
 		}
@@ -295,6 +299,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 		e.waitMu.Lock()
 		e.watching = false
 		e.cond.Broadcast()
+		e.recall()
 		return
 	}
 }

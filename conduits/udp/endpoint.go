@@ -10,7 +10,9 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -33,6 +35,7 @@ type Endpoint struct {
 	// rank of a simulation is called with it held.
 	mu     sync.Mutex
 	eng    *engine.Engine
+	turns  uint64 // calls of progress
 	out    []byte
 	bufs   [][]byte // to receive into
 	stages []*stage
@@ -53,6 +56,13 @@ type Endpoint struct {
 	watching bool // one of the parked is in link.Wait
 	waiting  []conduits.Blocked
 	single   bool // one goroutine runs at a time: a simulation
+
+	// A rank that is a process.
+	client   *rendezvous.Client
+	att      *attendant
+	standing bool // watching, and it is the attendant
+	rested   bool // the attendant looks seldom
+	sealing  *sealing
 }
 
 // stage is a message that is reserved.
@@ -125,8 +135,31 @@ func (e *Endpoint) Conduit() string { return Name }
 // Limits are those of the job.
 func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 
-// Authentication says that datagrams carry a checksum only.
-func (e *Endpoint) Authentication() string { return "none" }
+// Authentication is what protects datagrams.
+func (e *Endpoint) Authentication() string {
+	if e.sealing == nil {
+		return "none"
+	}
+	switch m := e.sealing.s.Mode(); m {
+	case seal.None:
+		return m.String()
+	default:
+		return "AES-128-GCM, " + m.String()
+	}
+}
+
+// Refused counts the datagrams that were refused because they are of nobody in
+// the job, by reason. All zero if nothing protects datagrams.
+func (e *Endpoint) Refused() seal.Counts {
+	if e.sealing == nil {
+		return seal.Counts{}
+	}
+	return e.sealing.refused()
+}
+
+// Rendezvous is the connection to the job's rendezvous, or nil if the ranks are
+// in one process. It is the endpoint's: to be used, not closed.
+func (e *Endpoint) Rendezvous() *rendezvous.Client { return e.client }
 
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
@@ -363,6 +396,9 @@ func (e *Endpoint) put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.c.gone(dst) {
+		return 0, e.departed("put", dst)
+	}
 	ev, err := e.eng.Put(dst, to, src, want, cookie)
 	e.flush()
 	return ev, err
@@ -381,6 +417,9 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.c.gone(src) {
+		return 0, e.departed("get", src)
+	}
 	ev, err := e.eng.Get(dst, src, from, want, cookie)
 	e.flush()
 	return ev, err
@@ -416,6 +455,9 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.c.gone(dst) {
+		return 0, 0, e.departed("atomic", dst)
+	}
 	err := e.eng.Atomic(dst, to, op, t, a, b, cookie)
 	e.flush()
 	return 0, 0, err
@@ -486,6 +528,24 @@ func (e *Endpoint) Close() error {
 	e.c.stay(e)
 	return nil
 }
+
+// part notes that rank has left.
+func (e *Endpoint) part(rank int) {
+	e.mu.Lock()
+	e.eng.Part(rank)
+	e.mu.Unlock()
+}
+
+// departed is what operations on a rank that has left end with; mu is held.
+func (e *Endpoint) departed(op string, rank int) error {
+	e.hearLocked() // if it left because it failed, then that comes first
+	if f := e.failed.Load(); f != nil {
+		return f
+	}
+	return &conduits.PeerError{Rank: rank, Op: "udp: " + op, Err: errLeft}
+}
+
+var errLeft = errors.New("it has left the job")
 
 // discard drops what has arrived, for nobody runs it any more, and says whether
 // all that this rank has sent has arrived.

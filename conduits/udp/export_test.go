@@ -34,7 +34,7 @@ func (e *simulated) GoRank(f func()) { e.s.GoRank(f) }
 // Simulate opens the ranks of a job on the simulator's sockets, with faults.
 func Simulate(f sim.Faults) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-		lim, err := limits(n, c)
+		lim, err := limits(n, MaxLocal, c)
 		if err != nil {
 			return nil, err
 		}

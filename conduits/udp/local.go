@@ -17,19 +17,19 @@ import (
 // Name is the conduit's name.
 const Name = "udp"
 
-func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local, Join: Join}) }
 
-// maxRanks of a job: each has a socket.
-const maxRanks = 512
+// MaxLocal is the largest size of a job in one process: each rank has a socket.
+const MaxLocal = 512
 
 // localDatagram suits loopback: large, and a medium payload fits in.
 const localDatagram = 8192
 
-// limits are what c asks for, with defaults.
-func limits(n int, c conduits.Config) (conduits.Limits, error) {
+// limits are what c asks for n of at most so many ranks, with defaults.
+func limits(n, most int, c conduits.Config) (conduits.Limits, error) {
 	l := conduits.Limits{MaxMedium: max(c.MaxMedium, 512), Credits: c.Credits, MaxSegment: c.MaxSegment}
-	if n < 1 || n > maxRanks {
-		return l, errs.BadArg("udp: %d ranks; 1 to %d (-n)", n, maxRanks)
+	if n < 1 || n > most {
+		return l, errs.BadArg("udp: %d ranks; 1 to %d (-n)", n, most)
 	}
 	if c.MaxMedium == 0 {
 		l.MaxMedium = 4096
@@ -94,7 +94,7 @@ func sockets(n int) ([]*socket, error) {
 // Local opens all ranks of a job in this process, on sockets of the loopback
 // interface.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	lim, err := limits(n, c)
+	lim, err := limits(n, MaxLocal, c)
 	if err != nil {
 		return nil, err
 	}

@@ -343,6 +343,16 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 	return int(rank), plain, why
 }
 
+// Claims is what a datagram says of itself before anything is checked: who has
+// sealed it, in which incarnation. ok is false if it is too short to say.
+func Claims(datagram []byte) (rank int, incarnation uint64, ok bool) {
+	if len(datagram) < HeaderSize {
+		return 0, 0, false
+	}
+	word := binary.BigEndian.Uint32(datagram[atFormat:])
+	return int(word & (MaxRanks - 1)), binary.BigEndian.Uint64(datagram[atIncarnation:]), true
+}
+
 // verify checks the tag of d and returns the payload, decrypted in place. The
 // payload's capacity is its length: behind it lie the tag and other datagrams.
 func (s *Sealer) verify(aead cipher.AEAD, d []byte) ([]byte, bool) {

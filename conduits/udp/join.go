@@ -1,0 +1,341 @@
+package udp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/segment"
+)
+
+// The environment variables that a rank reads beside those of the rendezvous.
+const (
+	// EnvIface names the interface that datagrams go through, or its address.
+	EnvIface = "ARGON_IFACE"
+	// EnvAuth is what protects datagrams: authenticated, encrypted or none.
+	EnvAuth = "ARGON_AUTH"
+	// EnvDatagram is the largest datagram, bytes.
+	EnvDatagram = "ARGON_DATAGRAM"
+	// EnvDeadTime is how long a peer that something is awaited from may be silent,
+	// such as 30s.
+	EnvDeadTime = "ARGON_DEADTIME"
+	// EnvHost overrides the name of the host: ranks with equal names are taken to
+	// share one.
+	EnvHost = "ARGON_HOST"
+)
+
+// MaxRanks is the largest size of a job of processes.
+const MaxRanks = rendezvous.MaxSize
+
+// DefaultDeadTime is how long a peer may be silent that something is awaited from.
+// Engines answer while their rank computes, so that silence means that the rank's
+// host, its network or its process stands still. It also bounds how long Close
+// waits for such a peer.
+const DefaultDeadTime = 10 * time.Second
+
+// leastDeadTime leaves time for some datagrams to be lost in a row, and for a
+// machine that has other things to do.
+const leastDeadTime = 500 * time.Millisecond
+
+// The engine's bounds of a datagram without what sealing adds, and of UDP over
+// IPv4, bytes.
+const (
+	leastDatagram = 256
+	mostDatagram  = 65507
+)
+
+// options is what the environment says.
+type options struct {
+	iface    string
+	mode     seal.Mode
+	datagram int // 0: as the hosts are
+	dead     time.Duration
+	host     string
+}
+
+func readOptions(env func(string) string) (o options, err error) {
+	o.iface, o.host, o.dead = env(EnvIface), env(EnvHost), DefaultDeadTime
+	if s := env(EnvAuth); s != "" {
+		if o.mode, err = seal.ParseMode(s); err != nil {
+			return o, fmt.Errorf("udp: %s: %w", EnvAuth, err)
+		}
+	}
+	if s := env(EnvDatagram); s != "" {
+		least := leastDatagram + seal.Overhead(o.mode)
+		if o.datagram, err = strconv.Atoi(s); err != nil || o.datagram < least || o.datagram > mostDatagram {
+			return o, errs.BadArg("udp: %s=%q is no number of bytes from %d to %d", EnvDatagram, s, least, mostDatagram)
+		}
+	}
+	if s := env(EnvDeadTime); s != "" {
+		if o.dead, err = time.ParseDuration(s); err != nil || o.dead < leastDeadTime {
+			return o, errs.BadArg("udp: %s=%q is no time of %v or more, such as 30s", EnvDeadTime, s, leastDeadTime)
+		}
+	}
+	return o, nil
+}
+
+// Join opens this process's rank of a job. It returns when all ranks are there.
+func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
+	e, err := Open(j, c)
+	if err != nil {
+		return nil, err // not a nil *Endpoint
+	}
+	return e, nil
+}
+
+// Open is Join for a conduit that uses this one.
+func Open(j conduits.Job, c conduits.Config) (*Endpoint, error) {
+	if c.MaxSegment == 0 {
+		c.MaxSegment = uint64(segment.MaxAttach) // nothing is set aside before Attach
+	}
+	lim, err := limits(j.Size, MaxRanks, c)
+	if err != nil {
+		return nil, err
+	}
+	if j.Rank < 0 || j.Rank >= j.Size {
+		return nil, errs.BadArg("udp: rank %d of %d does not exist (%s)", j.Rank, j.Size, "ARGON_RANK")
+	}
+	o, err := readOptions(j.Env)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := rendezvous.FromEnv(j.Env)
+	if err != nil {
+		return nil, err
+	}
+	conn, addr, err := listen(o.iface, setup)
+	if err != nil {
+		return nil, err
+	}
+	e, err := open(j, lim, o, setup, conn, addr)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// open joins with the socket conn; addr is where other ranks reach it, the zero
+// Addr if the rendezvous knows better.
+func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup, conn *net.UDPConn, addr netip.Addr) (*Endpoint, error) {
+	datagram := "by host"
+	if o.datagram != 0 {
+		datagram = strconv.Itoa(o.datagram)
+	}
+	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	hello := rendezvous.Hello{
+		Rank: j.Rank, Size: j.Size, Host: o.host, Port: local.Port(), Addr: addr,
+		Incarnation: seal.NewIncarnation(),
+		Agree: fmt.Sprintf("udp 1, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
+			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
+	}
+	m := &member{rank: j.Rank, size: j.Size}
+	var err error
+	if m.client, err = setup.Join(context.Background(), hello, m.events()); err != nil {
+		return nil, err
+	}
+	e, err := m.start(lim, o, setup.Key, hello.Incarnation, conn)
+	if err != nil {
+		m.client.Fail(j.Rank, err.Error())
+		_ = m.client.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// table is the book of a job of processes: the rendezvous' table.
+type table struct{ c *rendezvous.Client }
+
+func (t table) addr(rank int) netip.AddrPort { return t.c.Addr(rank) }
+
+// source leaves it to the datagram, whose seal says it: a peer behind a
+// translation of addresses is heard, too. Where this rank sends to does not
+// change by that.
+func (table) source(netip.AddrPort) (int, bool) { return -1, true }
+
+// start makes the endpoint.
+func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation uint64, conn *net.UDPConn) (*Endpoint, error) {
+	one, near, err := m.hosts(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4())
+	if err != nil {
+		return nil, err
+	}
+	if o.datagram == 0 && one {
+		o.datagram = localDatagram
+	}
+	instance := m.client.Instance()
+	s, err := seal.New(key.ForJob(instance[:]), m.rank, m.size, incarnation, o.mode)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newSocket(conn, m.rank, table{m.client}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	a := &sealing{
+		s: s, size: m.size, incarnation: m.client.Incarnation,
+		exhausted: func(err error) { m.fail(m.rank, err) },
+	}
+	e, err := newEndpoint(m, l, lim, engine.Config{
+		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, Sealer: a, DeadTime: o.dead,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.sealing, e.client = a, m.client
+	e.patience = 2
+	if near <= runtime.GOMAXPROCS(0) {
+		e.patience = 20
+	}
+	m.ep.Store(e)
+	e.attend()
+	return e, nil
+}
+
+// hosts says whether all ranks are on one host and how many are on this one. All
+// addresses must be of the family that this rank's socket has, and reachable
+// from elsewhere if anybody is elsewhere.
+func (m *member) hosts(is4 bool) (one bool, near int, err error) {
+	one = true
+	here := m.client.Host(m.rank)
+	for r := range m.size {
+		if m.client.Host(r) == here {
+			near++
+		} else {
+			one = false
+		}
+	}
+	for r := range m.size {
+		a := m.client.Addr(r).Addr()
+		switch {
+		case a.Is4() != is4:
+			return one, near, errs.BadArg("udp: rank %d is at %v, rank %d at %v: IPv4 and IPv6 in one job; choose with %s",
+				m.rank, m.client.Addr(m.rank).Addr(), r, a, EnvIface)
+		case !one && a.IsLoopback():
+			return one, near, errs.BadArg("udp: rank %d is at %v, which ranks on other hosts cannot reach; choose with %s", r, a, EnvIface)
+		}
+	}
+	return one, near, nil
+}
+
+// listen opens the rank's socket. The address is the zero Addr if the rendezvous
+// must say by which others reach this host: its own name here leads back to the
+// loopback interface.
+func listen(iface string, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, error) {
+	addr, err := route(setup.Server, setup.Patience)
+	if err != nil {
+		return nil, netip.Addr{}, err
+	}
+	bind, told := addr, addr
+	if iface != "" {
+		if bind, err = onInterface(iface, addr.Is4()); err != nil {
+			return nil, netip.Addr{}, err
+		}
+		told = bind
+	} else if addr.IsLoopback() && !alwaysLoopback(setup.Server) {
+		told = netip.Addr{}
+		bind = netip.IPv6Unspecified()
+		if addr.Is4() {
+			bind = netip.IPv4Unspecified()
+		}
+	}
+	network := "udp6"
+	if bind.Is4() {
+		network = "udp4"
+	}
+	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(bind, 0)))
+	if err != nil {
+		return nil, netip.Addr{}, errs.Resource("udp: a socket at %v: %v (%s)", bind, err, EnvIface)
+	}
+	return conn, told, nil
+}
+
+// alwaysLoopback says whether a service at this address is for this host alone.
+func alwaysLoopback(server string) bool {
+	host, _, err := net.SplitHostPort(server)
+	if err != nil {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
+}
+
+// route is the address from which this host reaches server. It tries again until
+// patience has passed, since names may take a while to be known.
+func route(server string, patience time.Duration) (netip.Addr, error) {
+	if patience <= 0 {
+		patience = rendezvous.DefaultPatience
+	}
+	end := time.Now().Add(patience)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		// Nothing is sent: this looks at the routes.
+		c, err := net.Dial("udp", server)
+		if err == nil {
+			a := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+			c.Close()
+			return a, nil
+		}
+		if time.Now().Add(pause).After(end) {
+			return netip.Addr{}, errs.Resource("udp: no way to the rendezvous at %s: %v (ARGON_RENDEZVOUS, %s)", server, err, EnvIface)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// onInterface finds the address that ARGON_IFACE means: an address of this host,
+// or the name of an interface, whose address of the family like the rendezvous'
+// is preferred.
+func onInterface(iface string, is4 bool) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(iface); err == nil {
+		return a.Unmap(), nil // listening there fails if it is not ours
+	}
+	i, err := net.InterfaceByName(iface)
+	if err != nil {
+		return netip.Addr{}, errs.BadArg("udp: %s=%q is neither an address nor an interface of this host; it has %s", EnvIface, iface, interfaces())
+	}
+	l, err := i.Addrs()
+	if err != nil {
+		return netip.Addr{}, errs.Resource("udp: %s=%q: %v", EnvIface, iface, err)
+	}
+	var other netip.Addr
+	for _, n := range l {
+		p, err := netip.ParsePrefix(n.String())
+		if err != nil {
+			continue
+		}
+		switch a := p.Addr().Unmap(); {
+		case a.IsLinkLocalUnicast():
+			// Its zone means something else on each host.
+		case a.Is4() == is4:
+			return a, nil
+		case !other.IsValid():
+			other = a
+		}
+	}
+	if !other.IsValid() {
+		return other, errs.BadArg("udp: %s=%q: the interface has no address that others can use", EnvIface, iface)
+	}
+	return other, nil
+}
+
+// interfaces lists the names that ARGON_IFACE may have.
+func interfaces() string {
+	l, err := net.Interfaces()
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, i := range l {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, ", ")
+}

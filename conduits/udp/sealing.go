@@ -1,0 +1,68 @@
+package udp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/conduits/udp/seal"
+)
+
+// sealing is a rank's seal.Sealer as its engine wants it. Incarnations come from
+// the job's table and from nowhere else: a datagram of any other incarnation of a
+// rank is refused, even if it is a later one and authentic, since a rank does not
+// come back.
+type sealing struct {
+	s           *seal.Sealer
+	incarnation func(rank int) uint64
+	size        int
+	strangers   atomic.Uint64 // refused since of another incarnation than the table's
+	exhausted   func(err error)
+	once        sync.Once
+}
+
+var _ engine.Sealer = (*sealing)(nil)
+
+func (a *sealing) Header() int { return seal.HeaderSize }
+
+func (a *sealing) Trailer() int { return seal.Overhead(a.s.Mode()) - seal.HeaderSize }
+
+func (a *sealing) Plain() bool { return a.s.Mode() == seal.None }
+
+func (a *sealing) Seal(dst int, b []byte) bool {
+	if a.s.Known(dst) == 0 {
+		// Before the first datagram to it, so that no later incarnation opens that.
+		// Not at the first from it: strangers could have memory taken that way.
+		if a.s.Learn(dst, a.incarnation(dst)) != nil {
+			return false
+		}
+	}
+	_, err := a.s.Seal(b[:0], dst, b[seal.HeaderSize:len(b)-a.Trailer()])
+	if err != nil {
+		a.once.Do(func() {
+			if a.exhausted != nil {
+				go a.exhausted(err)
+			}
+		})
+	}
+	return err == nil
+}
+
+func (a *sealing) Open(b []byte) (int, []byte, bool) {
+	if src, inc, ok := seal.Claims(b); ok && src < a.size && inc != a.incarnation(src) {
+		a.strangers.Add(1)
+		return 0, nil, false
+	}
+	src, plain, why := a.s.Open(b)
+	return src, plain, why == seal.Accepted
+}
+
+// refused counts what was refused, by reason.
+func (a *sealing) refused() seal.Counts {
+	c := a.s.Refused()
+	c.OldIncarnation += a.strangers.Load()
+	return c
+}
+
+// epoch folds an incarnation to what the engine tells incarnations apart by.
+func epoch(incarnation uint64) uint32 { return max(1, uint32(incarnation)^uint32(incarnation>>32)) }
