@@ -112,6 +112,9 @@ func (e *Endpoint) Size() int { return e.j.size }
 // Conduit is "shm", or what the job's Part says.
 func (e *Endpoint) Conduit() string { return e.j.conduit }
 
+// Part is which ranks share this memory: n from first on.
+func (e *Endpoint) Part() (first, n int) { return e.first, e.j.n }
+
 // Limits of this job; the medium payload depends on the number of ranks.
 func (e *Endpoint) Limits() conduits.Limits {
 	return conduits.Limits{

@@ -1,0 +1,245 @@
+package hybrid
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// A look at the network is a system call, which takes as long as the whole way of
+// a message through shared memory; so it is not part of every poll. Looks are idle
+// apart while shared memory brings nothing, and busy apart while it does, but
+// follow each other at once as long as they find something. The clock, too, is
+// read only once for every clock messages. Who is about to park always looks.
+const (
+	idle  = time.Microsecond
+	busy  = 10 * time.Microsecond
+	clock = 32
+)
+
+// due says whether to look at the network after a poll that found n.
+func (e *Endpoint) due(n int) bool {
+	apart := uint64(idle)
+	if n > 0 {
+		turn := atomic.LoadUint64(&e.turn)
+		storeRelease64(&e.turn, turn+uint64(n)) // one lost does no harm
+		if turn/clock == (turn+uint64(n))/clock {
+			return false
+		}
+		apart = uint64(busy)
+	}
+	return e.arming.Load() > 0 || uint64(e.near.Now()) >= atomic.LoadUint64(&e.looked)+apart
+}
+
+// look polls far. Its handlers are handlers of near, too: nobody runs another one
+// at the same time, and they may reply to anybody. ok is false if another
+// goroutine was polling.
+func (e *Endpoint) look() (n int, ok bool) {
+	ok = e.near.Deliver(func() {
+		e.looks.Add(1)
+		e.inFar = true
+		n = e.far.Poll()
+		e.inFar = false
+		looked := uint64(0)
+		if n == 0 {
+			looked = uint64(e.near.Now())
+		}
+		storeRelease64(&e.looked, looked)
+	})
+	return n, ok
+}
+
+// Poll runs what has arrived.
+func (e *Endpoint) Poll() int {
+	n := e.near.Poll()
+	if e.due(n) {
+		k, _ := e.look()
+		n += k
+	}
+	return n
+}
+
+// Spin is Poll that watches shared memory for a moment.
+func (e *Endpoint) Spin() int {
+	n := e.near.Spin()
+	if e.due(n) {
+		k, _ := e.look()
+		n += k
+	}
+	return n
+}
+
+// PollReplies runs the replies of both: a cycle of ranks that wait for each other's
+// credit may go through both.
+func (e *Endpoint) PollReplies() int {
+	n := e.near.PollReplies()
+	e.looks.Add(1)
+	if e.inFar {
+		return n + e.far.PollReplies()
+	}
+	// A handler of near may poll replies of far as one of its handlers only. Nobody
+	// else is in one: that takes near.
+	if e.far.Deliver(e.pollReplies) {
+		n += e.replies
+	}
+	return n
+}
+
+// Deliver runs f as a handler of both.
+func (e *Endpoint) Deliver(f func()) bool {
+	done := false
+	e.near.Deliver(func() {
+		done = e.far.Deliver(func() {
+			e.inFar = true
+			f()
+			e.inFar = false
+		})
+	})
+	return done
+}
+
+// Polling says whether the caller is in a handler.
+func (e *Endpoint) Polling() bool { return e.near.Polling() }
+
+// Idle is that of the shared memory.
+func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
+
+// Waiting for two things at once: goroutines park in near. While any of them does,
+// the watcher, a goroutine of this package, is parked in far, and wakes near when it
+// returns. Nothing is slept through:
+//
+//   - What happens in near after Arm ends near's Park, as near promises.
+//   - Arm arms in far, too, and Park hands that ticket to the watcher, whose Park
+//     then returns for anything that has happened in far since then, and is
+//     followed by near.Wake, which ends near's Park.
+//   - If the watcher has a ticket already, ours is not needed. Its ticket is older,
+//     so its Park, too, returns for anything that happens after our Arm. It may
+//     have returned, for something earlier, when we find it marked as watching:
+//     but it takes the mark away before it wakes near, and near was armed before
+//     we looked at the mark, so that wake ends our Park.
+//   - What had come to far before Arm was run by the poll that follows Arm: while
+//     anybody is between Arm and Park every poll looks at far. If it could not, since another
+//     goroutine was polling, then Park looks again (see settled).
+//
+// The watcher stays in far after those in near have been woken by something else.
+// That costs far's next wake-up, and one of near that finds nobody.
+
+// wait is what a goroutine that has armed has in hand.
+type wait struct {
+	used      bool
+	near, far conduits.Ticket
+	looks     uint64 // Endpoint.looks at that time
+}
+
+// Arm announces a sleeper.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
+	e.arming.Add(1)
+	w := wait{used: true, looks: e.looks.Load()}
+	w.near = e.near.Arm(b)
+	w.far = e.far.Arm(watching{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := 0
+	for i < len(e.waits) && e.waits[i].used {
+		i++
+	}
+	if i == len(e.waits) {
+		e.waits = append(e.waits, wait{})
+	}
+	e.waits[i] = w
+	return conduits.Ticket{Seq: w.near.Seq, Slot: int32(i)}
+}
+
+// watching is the reason that far knows for those who park here.
+type watching struct{}
+
+func (watching) Blocked() string { return "watching for datagrams" }
+
+// take gives the slot of t back.
+func (e *Endpoint) take(t conduits.Ticket) wait {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := e.waits[t.Slot]
+	e.waits[t.Slot] = wait{}
+	return w
+}
+
+// Disarm takes the announcement back.
+func (e *Endpoint) Disarm(t conduits.Ticket) {
+	w := e.take(t)
+	e.far.Disarm(w.far)
+	e.near.Disarm(w.near)
+	e.arming.Add(-1)
+}
+
+// Park sleeps until something has arrived in either.
+func (e *Endpoint) Park(t conduits.Ticket) {
+	e.mu.Lock()
+	looks := e.waits[t.Slot].looks
+	e.mu.Unlock()
+	handler := e.near.Polling()
+	if e.hear() != nil || !handler && !e.settled(looks) {
+		e.Disarm(t)
+		return
+	}
+	w := e.take(t)
+	e.hand(w.far)
+	e.arming.Add(-1)
+	switch {
+	case !handler:
+		e.near.Park(w.near)
+	case e.inFar:
+		e.nested.Add(1)
+		e.near.Park(w.near)
+		e.nested.Add(-1)
+	default:
+		// Far must know that a handler sleeps: else the requests there, which it
+		// cannot run, would wake it over and over.
+		e.nested.Add(1)
+		e.sleep = w.near
+		if !e.far.Deliver(e.parkNested) {
+			e.near.Disarm(w.near)
+		}
+		e.nested.Add(-1)
+	}
+}
+
+// settled says whether far has been looked at since there were so many looks. A
+// look that another goroutine began since then counts: when it ends it wakes those
+// who have armed in near (Deliver does). So does the end of a handler that sleeps.
+func (e *Endpoint) settled(looks uint64) bool {
+	if e.looks.Load() != looks {
+		return true
+	}
+	n, ok := e.look()
+	return ok && n == 0 || !ok && e.nested.Load() > 0
+}
+
+// hand gives a ticket of far to the watcher, or back.
+func (e *Endpoint) hand(t conduits.Ticket) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watching || e.stopped {
+		e.far.Disarm(t)
+		return
+	}
+	if e.handed == nil {
+		e.handed = make(chan conduits.Ticket, 1)
+		go e.watch(e.handed)
+	}
+	e.watching = true
+	e.handed <- t // has room: the watcher has taken the one before
+}
+
+// watch is the watcher.
+func (e *Endpoint) watch(tickets <-chan conduits.Ticket) {
+	for t := range tickets {
+		e.far.Park(t)
+		e.mu.Lock()
+		e.watching = false
+		e.mu.Unlock()
+		_ = e.hear()
+		e.near.Wake(e.rank)
+	}
+}

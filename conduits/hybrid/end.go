@@ -1,0 +1,136 @@
+package hybrid
+
+import (
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Attach makes the segment in shared memory and shows it to the other hosts.
+func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+	if e.closed.Load() {
+		return errClosed
+	}
+	if err := conduits.CheckAttach("hybrid", &c, e.limits.MaxSegment); err != nil {
+		return err
+	}
+	if err := e.Err(); err != nil {
+		return err
+	}
+	if err := e.attachNear(c); err != nil {
+		return err
+	}
+	// The other ranks of this host have attached there, too, and none of them sends
+	// anything before all ranks have attached here.
+	_, views := e.near.Views()
+	err := e.far.AttachOver(views[uint(e.rank)-e.first], c)
+	if err == nil {
+		e.attached.Store(true)
+	}
+	return err
+}
+
+// attachNear attaches to the shared memory. Those who wait there do not hear by
+// themselves that a rank elsewhere has failed.
+func (e *Endpoint) attachNear(c conduits.AttachConfig) error {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			t := e.far.Arm(watching{})
+			select {
+			case <-done:
+				e.far.Disarm(t)
+				return
+			default:
+			}
+			if e.hear() != nil {
+				e.far.Disarm(t)
+				return
+			}
+			e.far.Park(t)
+		}
+	}()
+	err := e.near.Attach(c)
+	close(done)
+	e.far.Wake(e.rank)
+	<-ended
+	if err != nil {
+		if _, failed := err.(*conduits.PeerError); failed {
+			err = e.Err()
+		}
+	}
+	return err
+}
+
+// hear finds out whether the job has failed, has both conduits know, and says so.
+// The conduit between hosts comes first, for it has all ranks agree on who has
+// failed.
+func (e *Endpoint) hear() error {
+	if f := e.failed.Load(); f != nil {
+		return f
+	}
+	f, ok := e.far.Err().(*conduits.PeerError)
+	if !ok {
+		f, ok = e.near.Err().(*conduits.PeerError)
+	}
+	if !ok {
+		return nil
+	}
+	if e.failed.CompareAndSwap(nil, f) {
+		e.far.Blame(f.Rank, f.Err)
+		e.near.Blame(f.Rank, f.Err)
+	}
+	return e.failed.Load()
+}
+
+// Err is the job's failure.
+func (e *Endpoint) Err() error {
+	if err := e.hear(); err != nil {
+		return err
+	}
+	if e.closed.Load() {
+		return errClosed
+	}
+	return e.far.Err()
+}
+
+// Fail declares this rank failed, to both.
+func (e *Endpoint) Fail(err error) {
+	e.far.Fail(err)
+	_ = e.hear()
+	e.near.Fail(err)
+}
+
+// Close leaves the job.
+func (e *Endpoint) Close() error {
+	if !e.closed.CompareAndSwap(false, true) {
+		return errClosed
+	}
+	e.mu.Lock()
+	e.stopped = true
+	if e.handed != nil {
+		close(e.handed)
+	}
+	e.mu.Unlock()
+	e.far.Wake(e.rank) // ends the watcher's Park
+	near, far := e.near.Close(), e.far.Close()
+	if near != nil {
+		return near
+	}
+	return far
+}
+
+// checkHosts returns an error unless hosts are sizes of neighbourhoods of n ranks.
+func checkHosts(hosts []int, n int) error {
+	sum := 0
+	for _, h := range hosts {
+		if h < 1 {
+			return errs.BadArg("hybrid: a host with %d ranks", h)
+		}
+		sum += h
+	}
+	if sum != n {
+		return errs.BadArg("hybrid: hosts of %v ranks do not make %d", hosts, n)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package hybrid
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Name is the conduit's name.
+const Name = "hybrid"
+
+// Remote is what this package needs of the conduit between hosts: an endpoint
+// that reaches all ranks.
+type Remote interface {
+	conduits.Endpoint
+	conduits.Deliverer
+	// AttachOver is Attach with memory that the caller has as the segment.
+	AttachOver(v segment.View, c conduits.AttachConfig) error
+	// Blame declares rank failed, because of what the caller knows of it.
+	Blame(rank int, err error)
+}
+
+// Config is what an endpoint is made of.
+type Config struct {
+	// Near reaches the ranks of this host, by their numbers in the job. It is the
+	// endpoint's from New on, and so is Far.
+	Near *shm.Endpoint
+	// Far reaches all ranks of the job.
+	Far Remote
+	// Neighbourhoods is the first rank of each host, ascending.
+	Neighbourhoods []int
+	// Limits are equal on all ranks of the job, and no larger than what any rank's
+	// Near and Far have.
+	Limits conduits.Limits
+}
+
+// Endpoint is one rank's two endpoints; see conduits.Endpoint.
+type Endpoint struct {
+	// What every operation reads, together.
+	first, n uint // ranks first to first+n-1 are near
+	near     *shm.Endpoint
+	far      Remote
+
+	// When to look at far; see due. Written by whoever polls.
+	turn   uint64        // messages that near has run
+	looked uint64        // time of the last look, or 0 to look again at once
+	arming atomic.Int32  // goroutines between Arm and Park or Disarm
+	looks  atomic.Uint64 // looks begun
+	nested atomic.Int32  // handlers that are parked
+
+	// Guarded by near's being polled: whoever uses these is in a handler of near.
+	inFar       bool // and in one of far
+	sleep       conduits.Ticket
+	replies     int
+	pollReplies func()
+	parkNested  func()
+
+	mu       sync.Mutex
+	waits    []wait // by Ticket.Slot
+	watching bool   // the watcher has a ticket
+	stopped  bool
+	handed   chan conduits.Ticket // to the watcher; nil until it runs
+
+	rank, size     int
+	limits         conduits.Limits
+	neighbourhoods []int
+	failed         atomic.Pointer[conduits.PeerError] // the first failure seen here
+	attached       atomic.Bool
+	closed         atomic.Bool
+}
+
+var (
+	_ conduits.Endpoint    = (*Endpoint)(nil)
+	_ conduits.Deliverer   = (*Endpoint)(nil)
+	_ conduits.Neighbourly = (*Endpoint)(nil)
+)
+
+var errClosed = errs.Closed("hybrid: the endpoint is closed")
+
+// New makes one endpoint of two that are not attached yet.
+func New(c Config) (*Endpoint, error) {
+	first, n := c.Near.Part()
+	if r := c.Near.Rank(); r != c.Far.Rank() || c.Near.Size() != c.Far.Size() {
+		return nil, errs.BadArg("hybrid: rank %d of %d here is rank %d of %d there", r, c.Near.Size(), c.Far.Rank(), c.Far.Size())
+	}
+	if !sound(c.Neighbourhoods, first, n, c.Near.Size()) {
+		return nil, errs.BadArg("hybrid: ranks %d to %d of %d are none of the neighbourhoods that begin with %v", first, first+n-1, c.Near.Size(), c.Neighbourhoods)
+	}
+	e := &Endpoint{
+		first: uint(first), n: uint(n), near: c.Near, far: c.Far,
+		rank: c.Near.Rank(), size: c.Near.Size(), limits: c.Limits, neighbourhoods: c.Neighbourhoods,
+	}
+	e.pollReplies = func() {
+		e.inFar = true
+		e.replies = e.far.PollReplies()
+		e.inFar = false
+	}
+	e.parkNested = func() {
+		e.inFar = true
+		e.near.Park(e.sleep)
+		e.inFar = false
+	}
+	return e, nil
+}
+
+// sound says whether firsts ascend from 0 and have first and, after it, first+n.
+func sound(firsts []int, first, n, size int) bool {
+	found := false
+	for i, f := range firsts {
+		next := size
+		if i+1 < len(firsts) {
+			next = firsts[i+1]
+		}
+		if i == 0 && f != 0 || next <= f {
+			return false
+		}
+		found = found || f == first && next == first+n
+	}
+	return found
+}
+
+// isNear says whether rank is on this host.
+func (e *Endpoint) isNear(rank int) bool { return uint(rank)-e.first < e.n }
+
+// Rank is this rank.
+func (e *Endpoint) Rank() int { return e.rank }
+
+// Size is the number of ranks of the job.
+func (e *Endpoint) Size() int { return e.size }
+
+// Conduit is "hybrid".
+func (e *Endpoint) Conduit() string { return Name }
+
+// Limits are what both conduits can do on all hosts.
+func (e *Endpoint) Limits() conduits.Limits { return e.limits }
+
+// Neighbourhoods is the first rank of each host.
+func (e *Endpoint) Neighbourhoods() []int { return e.neighbourhoods }
+
+// Authentication is that of the conduit between hosts.
+func (e *Endpoint) Authentication() string {
+	if d, ok := e.far.(interface{ Authentication() string }); ok {
+		return d.Authentication()
+	}
+	return "not stated"
+}
+
+// Stats adds up both conduits' figures. Goroutines park in near only.
+func (e *Endpoint) Stats(s *conduits.Stats) {
+	var f conduits.Stats
+	e.near.Stats(s)
+	e.far.Stats(&f)
+	for c := range s.Sent {
+		s.Sent[c] += f.Sent[c]
+		s.Received[c] += f.Received[c]
+	}
+	s.NoCredit += f.NoCredit
+	s.Puts += f.Puts
+	s.Gets += f.Gets
+	s.Atomics += f.Atomics
+	s.Wakes += f.Wakes
+	s.PeersUsed += f.PeersUsed
+}
+
+// Views is the table of the ranks of this host.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.near.Views() }
+
+// SegmentSize is the size that rank attached.
+func (e *Endpoint) SegmentSize(rank int) uint64 {
+	if e.isNear(rank) {
+		return e.near.SegmentSize(rank)
+	}
+	return e.far.SegmentSize(rank)
+}
+
+// SegmentRights is what this rank may do to rank's segment.
+func (e *Endpoint) SegmentRights(rank int) segment.Rights {
+	if e.isNear(rank) {
+		return e.near.SegmentRights(rank)
+	}
+	return e.far.SegmentRights(rank)
+}
+
+// System is there for the ranks of this host.
+func (e *Endpoint) System(rank int) []byte { return e.near.System(rank) }
+
+// Send sends a short message.
+func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	if e.isNear(dst) {
+		return e.near.Send(dst, c, tag, words)
+	}
+	return e.far.Send(dst, c, tag, words)
+}
+
+// SendPayload sends a medium message.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	if e.isNear(dst) {
+		return e.near.SendPayload(dst, c, tag, words, payload)
+	}
+	return e.far.SendPayload(dst, c, tag, words, payload)
+}
+
+// Reserve claims room for a message.
+func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
+	if e.isNear(dst) {
+		return e.near.Reserve(dst, c, words, payload)
+	}
+	return e.far.Reserve(dst, c, words, payload)
+}
+
+// ReservePut claims room for a message that data goes ahead of.
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	if e.isNear(dst) {
+		return e.near.ReservePut(dst, c, words, to, data, cookie)
+	}
+	return e.far.ReservePut(dst, c, words, to, data, cookie)
+}
+
+// Commit sends a reserved message.
+func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
+	if e.isNear(dst) {
+		e.near.Commit(dst, c, s, tag, payload)
+		return
+	}
+	e.far.Commit(dst, c, s, tag, payload)
+}
+
+// Cancel gives the room back.
+func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
+	if e.isNear(dst) {
+		e.near.Cancel(dst, c, s)
+		return
+	}
+	e.far.Cancel(dst, c, s)
+}
+
+// Put copies src to dst's segment.
+func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if e.isNear(dst) {
+		return e.near.Put(dst, to, src, want, cookie)
+	}
+	return e.far.Put(dst, to, src, want, cookie)
+}
+
+// Get copies from src's segment.
+func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if e.isNear(src) {
+		return e.near.Get(dst, src, from, want, cookie)
+	}
+	return e.far.Get(dst, src, from, want, cookie)
+}
+
+// PutWord puts a word.
+func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if e.isNear(dst) {
+		return e.near.PutWord(dst, to, v, n, want, cookie)
+	}
+	return e.far.PutWord(dst, to, v, n, want, cookie)
+}
+
+// Atomic performs an operation on dst's segment. What both conduits do to one
+// word composes: the rank that it belongs to performs those of other hosts, with
+// the instructions that its neighbours use.
+func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	if e.isNear(dst) {
+		return e.near.Atomic(dst, to, op, t, a, b, cookie)
+	}
+	return e.far.Atomic(dst, to, op, t, a, b, cookie)
+}
+
+// Fence is that of the shared memory: there is direct access to nothing else.
+func (e *Endpoint) Fence() { e.near.Fence() }
+
+// Wake makes rank's parked goroutines look again.
+func (e *Endpoint) Wake(rank int) {
+	if e.isNear(rank) {
+		e.near.Wake(rank)
+		return
+	}
+	e.far.Wake(rank)
+}
+
+// Waiting lists what goroutines of this rank are parked for: in near, except that
+// Attach waits in far, too.
+func (e *Endpoint) Waiting() []conduits.Blocked {
+	l := e.near.Waiting()
+	if e.attached.Load() {
+		return l
+	}
+	for _, b := range e.far.Waiting() {
+		if b != (watching{}) {
+			l = append(l, b)
+		}
+	}
+	return l
+}
+
+// Now is the shared memory's time.
+func (e *Endpoint) Now() time.Duration { return e.near.Now() }

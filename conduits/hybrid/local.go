@@ -1,0 +1,95 @@
+package hybrid
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
+
+// EnvHost is how many ranks each of the hosts has that Local pretends. By default
+// it pretends two hosts.
+const EnvHost = "ARGON_HYBRID_HOST"
+
+// Local opens all ranks of a job in this process, which pretends to be several
+// hosts: consecutive ranks share memory, and others talk by UDP over the loopback
+// interface.
+func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	host := (n + 1) / 2
+	if s := os.Getenv(EnvHost); s != "" {
+		var err error
+		if host, err = strconv.Atoi(s); err != nil || host < 1 {
+			return nil, errs.BadArg("hybrid: %s=%q is no number of ranks", EnvHost, s)
+		}
+	}
+	return LocalHosts(n, c, Even(n, host))
+}
+
+// Even is the sizes of hosts of up to host ranks each for n ranks.
+func Even(n, host int) []int {
+	var l []int
+	for ; n > 0; n -= host {
+		l = append(l, min(n, host))
+	}
+	return l
+}
+
+// LocalHosts is Local with hosts of so many ranks each.
+func LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, error) {
+	if err := checkHosts(hosts, n); err != nil {
+		return nil, err
+	}
+	var firsts []int
+	var near []*shm.Endpoint
+	for first, i := 0, 0; i < len(hosts); i++ {
+		l, err := shm.LocalPart(hosts[i], shm.Part{First: first, Size: n, Conduit: Name}, c)
+		if err != nil {
+			return nil, err
+		}
+		near = append(near, l...)
+		firsts = append(firsts, first)
+		first += hosts[i]
+	}
+	eps := make([]conduits.Endpoint, n)
+	if len(hosts) == 1 {
+		for i, e := range near {
+			eps[i] = e
+		}
+		return eps, nil
+	}
+	if c.MaxSegment == 0 {
+		c.MaxSegment = uint64(segment.MaxAttach) // the memory is near's
+	}
+	far, err := udp.Local(n, c)
+	if err != nil {
+		return nil, err
+	}
+	limits := far[0].Limits()
+	for _, first := range firsts {
+		limits = least(limits, near[first].Limits())
+	}
+	for r := range eps {
+		e, err := New(Config{Near: near[r], Far: far[r].(*udp.Endpoint), Neighbourhoods: firsts, Limits: limits})
+		if err != nil {
+			return nil, err
+		}
+		eps[r] = e
+	}
+	return eps, nil
+}
+
+// least is what both a and b allow.
+func least(a, b conduits.Limits) conduits.Limits {
+	return conduits.Limits{
+		MaxMedium:  min(a.MaxMedium, b.MaxMedium),
+		MaxLong:    min(a.MaxLong, b.MaxLong),
+		MaxSegment: min(a.MaxSegment, b.MaxSegment),
+		Credits:    min(a.Credits, b.Credits),
+	}
+}
