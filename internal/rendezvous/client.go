@@ -1,8 +1,18 @@
 package rendezvous
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
 	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
@@ -52,60 +62,670 @@ type Events struct {
 }
 
 // A Client is one rank's connection to the rendezvous. Its methods may be called
-// by any goroutine.
-type Client struct{}
+// by any goroutine. Addr, Incarnation, Host and Segment panic if there is no such
+// rank.
+type Client struct {
+	server string
+	dial   string // the same, as this process reaches it
+	rank   int
+	size   int
+	events Events
+	conn   net.Conn // below TLS
+	out    sender
+	sign   welcome
+	table  *table
+	seg    atomic.Pointer[segments]
+
+	ready   chan struct{} // closed when table is set
+	missing chan missing  // answers to kWho
+	parted  chan struct{} // closed when the service knows that the rank has left
+	ended   chan struct{} // closed when nothing more comes from the service
+	serving func()        // ends the service that this process runs; nil if it does not
+
+	// Only the goroutine that reads uses these.
+	part []byte // of the table that is arriving
+
+	mu       sync.Mutex
+	queue    []byte // frames to be written
+	last     uint32 // number of the last request
+	requests map[uint32]chan answer
+	err      error // why no request can be made; sticky
+	failed   bool  // Events.Failed was, or is about to be, called
+	attached bool  // Attach was called
+	leaving  bool  // Leave was called
+	over     bool  // the service has ended in good order
+	closed   bool
+}
 
 // Join connects to the service at server, "host:port", and returns when all
-// ranks of the job are there. It tries again while nobody listens there or the
-// name is unknown, until ctx ends.
+// ranks of the job are there. It tries again while nobody answers there or the
+// name is unknown, until ctx ends; if ctx has no deadline, for DefaultPatience.
+// For how long ranks may be missing is up to the service.
+//
+// Errors: ErrBadArg for what is wrong in the arguments or does not fit the other
+// ranks, and if the service has another key; ErrNotReady if ctx ends, which names
+// the ranks that are missing; ErrPeer if the job has failed.
 func Join(ctx context.Context, server string, key seal.Key, h Hello, e Events) (*Client, error) {
-	return nil, errs.NotSupported("rendezvous: to come")
+	return join(ctx, server, server, key, h, e, DefaultPatience)
+}
+
+// join is Join with another patience if ctx has no deadline, and with the address
+// at which this process reaches the server.
+func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Events, patience time.Duration) (*Client, error) {
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	if _, _, err := net.SplitHostPort(server); err != nil {
+		return nil, errs.BadArg("rendezvous: %q is not host:port (%s)", server, EnvServer)
+	}
+	id, err := newIdentity(key)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		server: server, dial: dial, rank: h.Rank, size: h.Size, events: e,
+		ready: make(chan struct{}), missing: make(chan missing, 1), parted: make(chan struct{}), ended: make(chan struct{}),
+		requests: map[uint32]chan answer{},
+	}
+	t, err := c.connect(ctx, id, h, patience)
+	if err != nil {
+		return nil, err
+	}
+	c.out.w, c.out.next = t, c.next
+	go c.read(t)
+	select {
+	case <-c.ready:
+		return c, nil
+	case <-c.ended:
+		// The table may have come right before the end.
+		select {
+		case <-c.ready:
+			return c, nil
+		default:
+		}
+		c.conn.Close()
+		return nil, c.failure()
+	case <-ctx.Done():
+		err := c.impatient(ctx)
+		c.Close()
+		return nil, err
+	}
+}
+
+// check finds what no service would accept.
+func (h *Hello) check() error {
+	switch {
+	case h.Size < 1 || h.Size > MaxSize:
+		return errs.BadArg("rendezvous: a job of %d ranks; it must be 1 to %d", h.Size, MaxSize)
+	case h.Rank < 0 || h.Rank >= h.Size:
+		return errs.BadArg("rendezvous: rank %d in a job of %d ranks", h.Rank, h.Size)
+	case len(h.Host) > MaxHost:
+		return errs.BadArg("rendezvous: the name of the host has %d bytes, at most %d are allowed", len(h.Host), MaxHost)
+	case len(h.Agree) > MaxAgree:
+		return errs.BadArg("rendezvous: Hello.Agree has %d bytes, at most %d are allowed", len(h.Agree), MaxAgree)
+	case h.Addr.IsUnspecified():
+		return errs.BadArg("rendezvous: rank %d cannot be reached at %v, which means any address", h.Rank, h.Addr)
+	}
+	return local(h.Addr)
+}
+
+// local refuses addresses that mean something on one host only.
+func local(a netip.Addr) error {
+	if a.Zone() != "" {
+		return errs.NotSupported("rendezvous: %v is a link-local address, whose zone other hosts do not know; choose another one (ARGON_IFACE, %s)", a, EnvServer)
+	}
+	return nil
+}
+
+// connect returns a connection on which the service has welcomed the rank.
+func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience time.Duration) (*tls.Conn, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	start := time.Now()
+	var last error
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		t, again, err := c.try(ctx, id, h)
+		if err == nil {
+			return t, nil
+		}
+		if !again {
+			return nil, err
+		}
+		if last == nil || ctx.Err() == nil { // do not hide the reason behind the end of ctx
+			last = err
+		}
+		// Not all at the same time.
+		wait := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-wait.C:
+			continue
+		case <-ctx.Done():
+			wait.Stop()
+		}
+		return nil, errs.NotReady("rendezvous: rank %d: nobody serves the job at %s after %v: %s (%s, %s)",
+			c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(last), EnvServer, EnvPatience)
+	}
+}
+
+// try connects once. again says whether it may work later.
+func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, again bool, err error) {
+	// An attempt that is neither answered nor refused is worth a second one.
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", c.dial)
+	if err != nil {
+		return nil, true, err
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	t = tls.Client(conn, id.config())
+	var notTLS tls.RecordHeaderError
+	if err := t.HandshakeContext(ctx); err != nil {
+		switch {
+		case errors.Is(err, errOtherKey):
+			return nil, false, errs.BadArg("rendezvous: rank %d: the server at %s does not hold the same job key (%s, %s)", c.rank, c.server, seal.EnvKeyFile, seal.EnvKey)
+		case errors.As(err, &notTLS):
+			return nil, false, errs.BadArg("rendezvous: rank %d: who answers at %s is not the rendezvous of a job (%s)", c.rank, c.server, EnvServer)
+		}
+		return nil, true, err
+	}
+	hi := hello{h, h.Addr.IsValid()}
+	if !hi.chosen {
+		hi.Addr = addrPort(conn.LocalAddr()).Addr()
+		if err := local(hi.Addr); err != nil {
+			return nil, false, err
+		}
+	}
+	if _, err := t.Write(frame(nil, kHello, hi.append)); err != nil {
+		return nil, true, err
+	}
+	var buf []byte
+	k, body, err := readFrame(t, &buf, maxFrame)
+	if err != nil {
+		return nil, true, err
+	}
+	switch k {
+	case kWelcome:
+		w, ok := parseWelcome(body)
+		if !ok {
+			break
+		}
+		if !stop() {
+			return nil, true, ctx.Err()
+		}
+		c.sign, c.conn = w, conn
+		tune(conn, time.Duration(w.dead)*time.Millisecond)
+		return t, false, nil
+	case kRefuse:
+		a, ok := parseAnswer(body)
+		if !ok || a.v == good {
+			break
+		}
+		return nil, a.v == goneService, fmt.Errorf("rendezvous: rank %d: %s refused it: %w", c.rank, c.server, a.err())
+	}
+	return nil, false, errs.BadArg("rendezvous: rank %d: %s answered in a way that is not understood (kind %d)", c.rank, c.server, k)
+}
+
+// impatient is Join's error when ctx has ended before all ranks were there.
+func (c *Client) impatient(ctx context.Context) error {
+	const limit = time.Second
+	who := "some ranks"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		c.send(kWho, nil)
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		select {
+		case m := <-c.missing:
+			who = m.String()
+		case <-c.ended:
+			return c.failure()
+		case <-t.C:
+		}
+	}
+	err := errs.NotReady("rendezvous: rank %d gave up (%v) before %s joined at %s", c.rank, ctx.Err(), who, c.server)
+	c.Fail(c.rank, fmt.Sprintf("it gave up (%v) before %s joined", ctx.Err(), who))
+	return err
 }
 
 // Instance is a number that no other job has, such as for seal.Key.ForJob; the
 // same on all ranks.
-func (c *Client) Instance() [16]byte { return [16]byte{} }
+func (c *Client) Instance() [16]byte { return c.sign.instance }
 
 // Addr is where rank receives datagrams.
-func (c *Client) Addr(rank int) netip.AddrPort { return netip.AddrPort{} }
+func (c *Client) Addr(rank int) netip.AddrPort {
+	return netip.AddrPortFrom(c.table.addrs[c.table.addr.at(rank)], uint16(c.table.port.at(rank)))
+}
 
 // Incarnation is the one that rank has said in its Hello.
-func (c *Client) Incarnation(rank int) uint64 { return 0 }
+func (c *Client) Incarnation(rank int) uint64 { return c.table.incarnation.at(rank) }
 
 // Host numbers the hosts from 0 in the order of their first ranks: ranks of
 // which it is equal share one.
-func (c *Client) Host(rank int) int { return 0 }
+func (c *Client) Host(rank int) int { return int(c.table.host.at(rank)) }
 
-// Attach announces this rank's segment, its size in bytes, and its rights. Once.
-func (c *Client) Attach(size uint64, rights uint32) error { return nil }
+// Attach announces this rank's segment, its size in bytes, and its rights. It
+// does not wait. Once.
+func (c *Client) Attach(size uint64, rights uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.attached:
+		return errs.BadArg("rendezvous: rank %d attaches twice", c.rank)
+	}
+	c.attached = true
+	seg := segment{size, rights}
+	c.enqueue(kAttach, seg.append)
+	return nil
+}
 
-// Segment is what rank has announced by Attach, once Events.Attached was called;
-// before, zeros.
-func (c *Client) Segment(rank int) (size uint64, rights uint32) { return }
-
-// Put stores a value for all ranks under a key that nobody has put before, of at
-// most MaxKey and MaxValue bytes.
-func (c *Client) Put(key string, value []byte) error { return nil }
-
-// Get waits until a rank has put key and returns its value, which is the
-// caller's.
-func (c *Client) Get(ctx context.Context, key string) ([]byte, error) { return nil, nil }
+// Segment is what rank has announced by Attach; zeros until all ranks have and
+// Events.Attached is called.
+func (c *Client) Segment(rank int) (size uint64, rights uint32) {
+	s := c.seg.Load()
+	if s == nil {
+		return 0, 0
+	}
+	return s.size.at(rank), uint32(s.rights.at(rank))
+}
 
 // The bounds of the key-value store: bytes of a key and of a value, and keys of
-// a job.
+// a job. Together keys and values have at most 64 MiB.
 const (
 	MaxKey   = 255
 	MaxValue = 32 << 10
 	MaxKeys  = 1 << 16
 )
 
+// Put stores a value for all ranks and returns when the service has it. A key is
+// put once; putting the same value again does nothing. At most 1,024 Puts and
+// Gets of a rank may wait.
+func (c *Client) Put(key string, value []byte) error {
+	if len(value) > MaxValue {
+		return errs.BadArg("rendezvous: the value of key %q has %d bytes, at most %d are allowed", key, len(value), MaxValue)
+	}
+	_, err := c.request(context.Background(), kPut, key, value)
+	return err
+}
+
+// Get waits until a rank has put key and returns its value, which is the
+// caller's. It ends with an error when ctx does or the job fails.
+func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
+	return c.request(ctx, kGet, key, nil)
+}
+
+func (c *Client) request(ctx context.Context, k kind, key string, value []byte) ([]byte, error) {
+	if len(key) > MaxKey {
+		return nil, errs.BadArg("rendezvous: a key of %d bytes, at most %d are allowed", len(key), MaxKey)
+	}
+	done := make(chan answer, 1)
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return nil, c.err
+	}
+	if len(c.requests) >= maxRequests {
+		c.mu.Unlock()
+		return nil, errs.Resource("rendezvous: rank %d waits for %d Puts and Gets already", c.rank, maxRequests)
+	}
+	c.last++
+	r := request{c.last, key, value}
+	c.requests[r.id] = done
+	c.enqueue(k, r.append)
+	c.mu.Unlock()
+	select {
+	case a, ok := <-done:
+		switch {
+		case !ok:
+			return nil, c.failure()
+		case a.v != good:
+			return nil, fmt.Errorf("rendezvous: %w", a.err())
+		}
+		return a.data, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, waits := c.requests[r.id]; waits {
+			delete(c.requests, r.id)
+			c.enqueue(kForget, (&request{id: r.id}).append)
+		}
+		return nil, errs.NotReady("rendezvous: rank %d waited for key %q: %v", c.rank, key, context.Cause(ctx))
+	}
+}
+
 // Fail declares that rank, this one or another one, has failed, and tells all.
 // It does not block. Only the first failure of a job counts.
-func (c *Client) Fail(rank int, cause string) {}
+func (c *Client) Fail(rank int, cause string) {
+	if rank < 0 || rank >= c.size {
+		rank = NoRank
+	}
+	f := failure{rank, statusFailed, cause}
+	c.send(kFail, f.append)
+}
 
 // Leave says that this rank leaves in good order, and returns when the service
-// knows. No event comes after it. Close is still to be called.
-func (c *Client) Leave() error { return nil }
+// knows, which it does within 10 s if it can be reached at all. No event comes
+// after it. Close is still to be called. Once the job has failed, Leave returns
+// the failure.
+func (c *Client) Leave() error {
+	const limit = 10 * time.Second
+	c.mu.Lock()
+	if c.err != nil || c.over || c.leaving {
+		defer c.mu.Unlock()
+		if c.over {
+			return nil
+		}
+		return c.err
+	}
+	c.leaving = true
+	c.enqueue(kLeave, nil)
+	c.mu.Unlock()
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-c.parted:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.failed {
+			return c.err
+		}
+		return nil
+	case <-c.ended:
+	case <-t.C:
+		return errs.NotReady("rendezvous: rank %d leaves, but %s has not answered for %v", c.rank, c.server, limit)
+	}
+	select {
+	case <-c.parted:
+		return nil
+	default:
+		return c.failure()
+	}
+}
 
-// Close ends the connection. Without Leave the rank has failed.
-func (c *Client) Close() error { return nil }
+// Close ends the connection. Without Leave the rank has failed. An event that
+// is being called may go on until after Close has returned.
+func (c *Client) Close() error {
+	const limit = time.Second // for what Fail has left to be written
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	if c.err == nil {
+		c.end(errs.Closed("rendezvous: rank %d has closed its connection", c.rank))
+	}
+	c.mu.Unlock()
+	if !first {
+		return nil
+	}
+	t := time.NewTimer(limit)
+	select {
+	case <-c.out.flushed():
+	case <-t.C:
+	}
+	t.Stop()
+	err := c.conn.Close()
+	if c.serving != nil {
+		c.serving()
+	}
+	return err
+}
+
+// end has all requests end with err, and further ones too. The lock is held.
+func (c *Client) end(err error) {
+	c.err = err
+	for id, done := range c.requests {
+		close(done)
+		delete(c.requests, id)
+	}
+}
+
+// failure is why nothing can be asked of the service any more.
+func (c *Client) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// send queues a message.
+func (c *Client) send(k kind, body func([]byte) []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enqueue(k, body)
+}
+
+// enqueue is send with the lock held.
+func (c *Client) enqueue(k kind, body func([]byte) []byte) {
+	if c.closed {
+		return
+	}
+	c.queue = frame(c.queue, k, body)
+	c.out.kick()
+}
+
+// next is the sender's.
+func (c *Client) next() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.queue
+	c.queue = nil
+	return b
+}
+
+// read handles what comes from the service until the connection ends.
+func (c *Client) read(r io.Reader) {
+	defer close(c.ended)
+	var buf []byte
+	for {
+		k, body, err := readFrame(r, &buf, maxFrame)
+		if err == nil {
+			err = c.handle(k, body)
+		}
+		if err != nil {
+			c.lost(err)
+			return
+		}
+	}
+}
+
+// lost is called when the connection has ended.
+func (c *Client) lost(err error) {
+	c.conn.Close() // if it was handle that did not understand something
+	c.mu.Lock()
+	select {
+	case <-c.parted:
+		c.over = true
+	default:
+	}
+	if c.over || c.closed || c.failed {
+		if c.err == nil {
+			c.end(errs.Closed("rendezvous: the service at %s has ended", c.server))
+		}
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	f := failure{c.rank, statusFailed, fmt.Sprintf("lost the rendezvous at %s: %s", c.server, reason(err))}
+	if c.sign.inRank && c.rank != 0 {
+		f.rank = 0
+		f.cause = fmt.Sprintf("the rendezvous at %s, which it served, is lost: %s", c.server, reason(err))
+	}
+	c.fail(f)
+}
+
+// fail ends what waits, and says so.
+func (c *Client) fail(f failure) {
+	c.mu.Lock()
+	first := !c.failed
+	if first {
+		c.failed = true
+		c.end(f.err())
+	}
+	tell := first && !c.closed && c.isReady()
+	c.mu.Unlock()
+	if tell && c.events.Failed != nil {
+		c.events.Failed(f.rank, f.status, f.cause)
+	}
+}
+
+func (c *Client) isReady() bool {
+	select {
+	case <-c.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// quiet says that no more events are to be called.
+func (c *Client) quiet() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed || c.failed
+}
+
+func (c *Client) handle(k kind, body []byte) error {
+	malformed := func() error { return fmt.Errorf("a message of kind %d that is not well-formed", k) }
+	switch k {
+	case kTable:
+		whole, err := c.piece(body, maxTable(c.size))
+		if whole == nil || err != nil {
+			return err
+		}
+		if c.isReady() {
+			return malformed()
+		}
+		if c.table, err = parseTable(whole, c.size); err != nil {
+			return err
+		}
+		close(c.ready)
+	case kAttached:
+		whole, err := c.piece(body, maxSegments(c.size))
+		if whole == nil || err != nil {
+			return err
+		}
+		seg, err := parseSegments(whole, c.size)
+		if err != nil {
+			return err
+		}
+		if !c.isReady() || !c.seg.CompareAndSwap(nil, seg) {
+			return malformed()
+		}
+		if !c.quiet() && c.events.Attached != nil {
+			c.events.Attached()
+		}
+	case kLeft:
+		ranks, ok := parseRanks(body)
+		if !ok || !c.isReady() {
+			return malformed()
+		}
+		for _, r := range ranks {
+			if int(r) >= c.size {
+				return malformed()
+			}
+			if int(r) != c.rank && !c.quiet() && c.events.Left != nil {
+				c.events.Left(int(r))
+			}
+		}
+	case kFailed:
+		f, ok := parseFailure(body)
+		if !ok || f.rank >= c.size {
+			return malformed()
+		}
+		c.fail(f)
+		if !c.isReady() {
+			return errors.New("the job has failed") // Join has its error already
+		}
+	case kAnswer:
+		a, ok := parseAnswer(body)
+		if !ok {
+			return malformed()
+		}
+		c.mu.Lock()
+		done := c.requests[a.id]
+		delete(c.requests, a.id)
+		c.mu.Unlock()
+		if done != nil { // else it was given up
+			a.data = bytes.Clone(a.data)
+			done <- a
+		}
+	case kMissing:
+		m, ok := parseMissing(body)
+		if !ok {
+			return malformed()
+		}
+		select {
+		case c.missing <- m:
+		default:
+		}
+	case kBye:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.leaving || c.over {
+			return malformed()
+		}
+		c.over = true
+		close(c.parted)
+	case kOver:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+		if c.err == nil {
+			c.end(errs.Closed("rendezvous: the service at %s has ended in good order before this rank", c.server))
+		}
+	default:
+		return fmt.Errorf("a message of unknown kind %d", k)
+	}
+	return nil
+}
+
+// piece collects the parts of something; nil until it is complete.
+func (c *Client) piece(body []byte, limit int) ([]byte, error) {
+	p, ok := parsePart(body)
+	if !ok || int64(p.total) > int64(limit) || len(c.part)+len(p.data) > int(p.total) {
+		return nil, errors.New("a part of a table that does not fit the others")
+	}
+	if c.part == nil {
+		c.part = make([]byte, 0, p.total)
+	}
+	c.part = append(c.part, p.data...)
+	if len(c.part) < int(p.total) {
+		return nil, nil
+	}
+	whole := c.part
+	c.part = nil
+	return whole, nil
+}
+
+// err is the failure as an error of every rank.
+func (f *failure) err() error {
+	if f.rank == NoRank {
+		return fmt.Errorf("the job has failed: %s (%w)", f.cause, errs.ErrPeer)
+	}
+	return &errs.PeerError{Rank: f.rank, Err: errors.New(f.cause)}
+}
+
+// err is what an answer that is not good says.
+func (a *answer) err() error {
+	switch a.v {
+	case jobFailed:
+		f, ok := parseFailure(a.data)
+		if !ok {
+			return errs.ErrPeer
+		}
+		return f.err()
+	case resource:
+		return errs.Resource("%s", a.data)
+	case goneService:
+		return errs.Closed("%s", a.data)
+	}
+	return errs.BadArg("%s", a.data)
+}

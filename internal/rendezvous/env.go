@@ -2,11 +2,37 @@ package rendezvous
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
 )
+
+// The environment variables that FromEnv reads, with the job's key, see package
+// seal.
+const (
+	// EnvServer is the service's address, "host:port".
+	EnvServer = "ARGON_RENDEZVOUS"
+	// EnvServe says who runs the service: 1 rank 0, 0 somebody else. Without it
+	// gasrun does if it has started the process, else rank 0.
+	EnvServe = "ARGON_RENDEZVOUS_SERVE"
+	// EnvPatience is for how long ranks may be missing, such as "90s".
+	EnvPatience = "ARGON_JOIN_TIMEOUT"
+	// EnvDeadTime is how long a host may be silent, such as "30s".
+	EnvDeadTime = "ARGON_DEADTIME"
+
+	envJobID = "ARGON_JOBID" // set by gasrun
+)
+
+// DefaultLinger is how long a service that lives in rank 0 goes on when rank 0
+// has closed its Client and others have not left.
+const DefaultLinger = 60 * time.Second
 
 // Setup is what a process needs to join the rendezvous of its job.
 type Setup struct {
@@ -17,20 +43,132 @@ type Setup struct {
 	// Serve says that rank 0's process runs the service, on the port of Server,
 	// since no launcher does.
 	Serve bool
-	// Patience is how long ranks may be missing.
+	// Patience is how long ranks may be missing; 0 means DefaultPatience.
 	Patience time.Duration
+	// DeadTime is how long a host may be silent until its connections to the
+	// service are given up. It counts where the service runs; less than
+	// DefaultDeadTime means that, since the service need not be the first to notice.
+	DeadTime time.Duration
+	// Linger bounds how long Close of rank 0 waits for the others, if its process
+	// serves; 0 means DefaultLinger. If some have not left then, the job goes on,
+	// but a rank that dies is only noticed by those who talk to it.
+	Linger time.Duration
+	// Logf prints what the service has to say, see ServerConfig.
+	Logf func(format string, args ...any)
 }
 
-// FromEnv reads ARGON_RENDEZVOUS, the key, and the others from the environment,
-// which env looks up as os.Getenv does.
+// FromEnv reads ARGON_RENDEZVOUS, ARGON_RENDEZVOUS_SERVE, ARGON_JOIN_TIMEOUT,
+// ARGON_DEADTIME and the job's key from the environment, which env looks up as
+// os.Getenv does. Without ARGON_RENDEZVOUS or the key it returns ErrNotReady, and
+// ErrBadArg for all that cannot be, together.
 func FromEnv(env func(key string) string) (Setup, error) {
-	return Setup{}, errs.NotSupported("rendezvous: to come")
+	s := Setup{Server: env(EnvServer)}
+	if s.Server == "" {
+		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun whoever starts the ranks", EnvServer)
+	}
+	var all []error
+	host, port, err := net.SplitHostPort(s.Server)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+		all = append(all, errs.BadArg("rendezvous: %s=%q is not host:port with a port from 1 to 65535", EnvServer, s.Server))
+	}
+	switch v := env(EnvServe); v {
+	case "":
+		s.Serve = env(envJobID) == ""
+	case "0", "1":
+		s.Serve = v == "1"
+	default:
+		all = append(all, errs.BadArg("rendezvous: %s=%q is neither 0 nor 1", EnvServe, v))
+	}
+	for _, d := range [...]struct {
+		key string
+		to  *time.Duration
+	}{{EnvPatience, &s.Patience}, {EnvDeadTime, &s.DeadTime}} {
+		v := env(d.key)
+		if v == "" {
+			continue
+		}
+		if *d.to, err = time.ParseDuration(v); err != nil || *d.to <= 0 {
+			all = append(all, errs.BadArg("rendezvous: %s=%q is not a time above zero such as 90s", d.key, v))
+		}
+	}
+	if s.Key, err = seal.LoadKeyFrom(env); err != nil {
+		all = append(all, fmt.Errorf("rendezvous: %w", err))
+	}
+	if err := errors.Join(all...); err != nil {
+		return Setup{}, err
+	}
+	return s, nil
 }
 
-// Join starts the service if that is up to this rank, and joins it.
+// Join starts the service if that is up to this rank, and joins it. If ctx has no
+// deadline, a rank tries for Patience to reach the service.
 //
-// A service that it has started lives until the Client is closed, and Close then
-// waits until all other ranks have left too, or the job has failed.
+// A service that it has started lives until the Client is closed. Close then
+// waits until all other ranks have left too or know that the job has failed, for
+// Linger at most.
 func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
-	return Join(ctx, s.Server, s.Key, h, e)
+	if s.Patience == 0 {
+		s.Patience = DefaultPatience
+	}
+	if s.Linger == 0 {
+		s.Linger = DefaultLinger
+	}
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	var srv *Server
+	dial := s.Server
+	if s.Serve && h.Rank == 0 {
+		l, err := listen(s.Server)
+		if err != nil {
+			return nil, err
+		}
+		srv, err = Serve(l, ServerConfig{
+			Key: s.Key, Size: h.Size, Patience: s.Patience, DeadTime: max(s.DeadTime, DefaultDeadTime),
+			InRank: true, Logf: s.Logf,
+		})
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		// Its own name may not be known here, or not yet.
+		if at := srv.Addr(); at.Addr().IsUnspecified() {
+			dial = net.JoinHostPort("localhost", strconv.Itoa(int(at.Port())))
+		} else {
+			dial = at.String()
+		}
+	}
+	c, err := join(ctx, s.Server, dial, s.Key, h, e, s.Patience)
+	if srv != nil {
+		if err != nil {
+			srv.Fail(0, statusFailed, err.Error()) // unless it has failed before
+			srv.end(0)
+			return nil, err
+		}
+		c.serving = func() { srv.end(s.Linger) }
+	}
+	return c, err
+}
+
+// listen opens the port of the service: on its address if that is one of this
+// host, else on all, for a name may be one that only others resolve to this host.
+func listen(server string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return nil, errs.BadArg("rendezvous: %q is not host:port (%s)", server, EnvServer)
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+		host = ""
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		l, err = net.Listen("tcp", net.JoinHostPort("", port))
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, errs.Resource("rendezvous: rank 0 cannot serve at %s: somebody does already: another job's rank 0, or a launcher (%s, %s=0)", server, EnvServer, EnvServe)
+	}
+	if err != nil {
+		return nil, errs.Resource("rendezvous: rank 0 cannot serve at %s: %s (%s)", server, reason(err), EnvServer)
+	}
+	return l, nil
 }

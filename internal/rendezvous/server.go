@@ -1,8 +1,17 @@
 package rendezvous
 
 import (
+	"bytes"
+	"container/list"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
@@ -51,6 +60,10 @@ type ServerConfig struct {
 	// declared failed, so that a launcher can say by Fail how it ended; 0 means
 	// not at all.
 	Grace time.Duration
+	// DeadTime is how long a host may be silent, while the system asks it whether
+	// it is still there, until its connections are given up, on both sides; 0 means
+	// DefaultDeadTime. At least 2 s.
+	DeadTime time.Duration
 	// InRank says that rank 0's process serves: if the service is lost, it is
 	// rank 0 that has failed.
 	InRank bool
@@ -62,32 +75,866 @@ type ServerConfig struct {
 // MaxSize is the largest number of ranks of a job.
 const MaxSize = 1 << 16
 
-// DefaultPatience is how long ranks may be missing unless somebody chooses.
-const DefaultPatience = 60 * time.Second
+// What a ServerConfig means by zeros.
+const (
+	DefaultPatience = 60 * time.Second
+	DefaultDeadTime = 30 * time.Second
+)
+
+// Bounds on those who have not shown yet that they hold the key.
+const (
+	maxPending    = 256              // connections at once; further ones wait in the system's queue
+	maxUnproven   = 16 << 10         // bytes that one may send
+	handshakeTime = 10 * time.Second // until it must have said who it is
+	handshakeLow  = time.Second      // the same for the oldest one when there are too many
+)
+
+// Bounds on a rank.
+const (
+	maxRequests = 1024     // Puts and Gets of one rank at once
+	maxStore    = 64 << 20 // bytes of keys and values of a job
+)
+
+// statusFailed is the exit status of a job whose failure has none of its own.
+const statusFailed = 1
 
 // A Server is the rendezvous of one job. Its methods may be called by any
 // goroutine.
-type Server struct{ l net.Listener }
+type Server struct {
+	c        ServerConfig
+	l        net.Listener
+	tls      *tls.Config
+	instance [16]byte
+
+	slots chan struct{} // one is taken per pending connection
+	done  chan struct{} // closed by Close
+	wg    sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	pending   list.List // of *pending, oldest first
+	strangers uint64
+	patience  *time.Timer
+
+	seats  []seat
+	peers  map[*peer]struct{} // whoever is let in and connected
+	joined int                // seats that have ever been taken
+	agree  string             // what the first rank to join has said
+	agreed int                // that rank
+	hosts  map[string]uint16  // number of each host, in order of arrival
+
+	attached       int
+	tableFrames    []byte // once all have joined
+	attachedFrames []byte // once all have attached
+
+	ended     int      // seats that have Left or Failed
+	gone      []uint16 // ranks that have Left, in order
+	told      int      // so many of gone may be told to the others
+	gathering bool     // until a timer ends, leaves are gathered
+
+	failed  *failure
+	over    bool          // the service ends before the job does
+	settled chan struct{} // closed when all have left or the job has failed
+
+	values  map[string][]byte
+	stored  int // bytes of values and their keys
+	waiting map[string][]waiter
+}
+
+// A seat is what a rank has said, as far as it is needed later.
+type seat struct {
+	state       State
+	loop        bool // addr is a loopback address that nobody has chosen
+	port        uint16
+	host        uint16
+	addr        netip.Addr
+	incarnation uint64
+	segment     segment
+	from        netip.AddrPort // the other end of its connection
+	at          netip.Addr     // the service's address as the rank has reached it
+}
+
+// A peer is one rank's connection.
+type peer struct {
+	rank int
+	conn net.Conn // below TLS
+	out  sender
+
+	// Guarded by Server.mu. What the sender has taken:
+	welcomed, table, attached, failed, over, parted bool
+	left                                            int // so many of Server.gone
+	// What it is to take:
+	answers  []answer
+	who, bye bool
+
+	gets map[uint32]string // those that wait, by number
+}
+
+// A waiter is a kGet that waits for its value.
+type waiter struct {
+	p  *peer
+	id uint32
+}
+
+// pending is a connection of whoever has not said hello yet.
+type pending struct {
+	conn  net.Conn
+	since time.Time
+}
 
 // Serve answers on l, which the Server closes, until Close. It returns at once.
 func Serve(l net.Listener, c ServerConfig) (*Server, error) {
-	return nil, errs.NotSupported("rendezvous: to come")
+	if c.Size < 1 || c.Size > MaxSize {
+		return nil, errs.BadArg("rendezvous: a job of %d ranks; it must be 1 to %d", c.Size, MaxSize)
+	}
+	for _, d := range [...]struct {
+		name string
+		v    *time.Duration
+		zero time.Duration
+	}{
+		{"Patience", &c.Patience, DefaultPatience},
+		{"Grace", &c.Grace, 0},
+		{"DeadTime", &c.DeadTime, DefaultDeadTime},
+	} {
+		if *d.v < 0 {
+			return nil, errs.BadArg("rendezvous: %s is %v", d.name, *d.v)
+		}
+		if *d.v == 0 {
+			*d.v = d.zero
+		}
+	}
+	c.DeadTime = min(max(c.DeadTime, 2*time.Second), 24*time.Hour)
+	id, err := newIdentity(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	const others = 64 // files that are not ranks' connections, at a guess
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(c.Size+others) {
+		return nil, errs.Resource("rendezvous: %d ranks need as many connections; this process may open %d files (ulimit -n)", c.Size, files.Cur)
+	}
+	s := &Server{
+		c: c, l: l, tls: id.config(),
+		slots: make(chan struct{}, maxPending), done: make(chan struct{}), settled: make(chan struct{}),
+		seats: make([]seat, c.Size), peers: map[*peer]struct{}{}, hosts: map[string]uint16{},
+		values: map[string][]byte{}, waiting: map[string][]waiter{},
+	}
+	rand.Read(s.instance[:]) // never fails: see crypto/rand
+	s.patience = time.AfterFunc(c.Patience, s.impatient)
+	s.wg.Go(s.accept)
+	return s, nil
 }
 
-// Addr is where the service listens.
-func (s *Server) Addr() netip.AddrPort { return netip.AddrPort{} }
+// Addr is where the service listens; zero if not on a TCP socket.
+func (s *Server) Addr() netip.AddrPort { return addrPort(s.l.Addr()) }
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		ap := t.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
+}
 
 // State is what is known of rank; Missing for a number that is no rank.
-func (s *Server) State(rank int) State { return Missing }
+func (s *Server) State(rank int) State {
+	if rank < 0 || rank >= s.c.Size {
+		return Missing
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seats[rank].state
+}
 
 // Fail declares that rank has failed, with the exit status that the job should
 // have, and tells all ranks. Only the first failure of a job counts. rank may be
 // NoRank.
-func (s *Server) Fail(rank, status int, cause string) {}
+func (s *Server) Fail(rank, status int, cause string) {
+	if rank < 0 || rank >= s.c.Size {
+		rank = NoRank
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail(failure{rank, status, cause})
+}
 
 // Failure is the job's failure; ok is false if there is none.
-func (s *Server) Failure() (rank, status int, cause string, ok bool) { return }
+func (s *Server) Failure() (rank, status int, cause string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		return 0, 0, "", false
+	}
+	return s.failed.rank, s.failed.status, s.failed.cause, true
+}
 
-// Close ends the service and all its connections. Ranks that have not left
-// treat it as a failure.
-func (s *Server) Close() error { return nil }
+// Strangers counts connections that ended before they had shown the job's key
+// and said who they are.
+func (s *Server) Strangers() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.strangers
+}
+
+// Close ends the service and all its connections, and returns when nothing of it
+// is left. Ranks that have not left treat it as a failure.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	var err error
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+		s.patience.Stop()
+		err = s.l.Close()
+		for e := s.pending.Front(); e != nil; e = e.Next() {
+			e.Value.(*pending).conn.Close()
+		}
+		for p := range s.peers {
+			p.conn.Close()
+		}
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	return err
+}
+
+// end closes a service that lives in a rank, when all have left or the job has
+// failed, but after linger at the latest: then the others go on without it.
+func (s *Server) end(linger time.Duration) {
+	late := time.NewTimer(linger)
+	defer late.Stop()
+	select {
+	case <-s.settled:
+	case <-late.C:
+	case <-s.done:
+	}
+	s.mu.Lock()
+	if s.failed == nil && s.ended < s.c.Size {
+		s.over = true
+		s.tellAll()
+	}
+	var told []<-chan struct{}
+	for p := range s.peers {
+		told = append(told, p.out.flushed())
+	}
+	s.mu.Unlock()
+	const farewell = 2 * time.Second // somebody may be stuck
+	late.Reset(farewell)
+	for _, c := range told {
+		select {
+		case <-c:
+			continue
+		case <-late.C:
+		}
+		break
+	}
+	s.Close()
+}
+
+func (s *Server) logf(format string, args ...any) {
+	if s.c.Logf != nil {
+		s.c.Logf(format, args...)
+	}
+}
+
+// accept takes connections, no more at a time than there are slots.
+func (s *Server) accept() {
+	var pause time.Duration
+	for s.slot() {
+		conn, err := s.l.Accept()
+		if err != nil {
+			<-s.slots
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Such as too many open files: some will be closed.
+			if pause == 0 {
+				s.logf("rendezvous: cannot accept connections at %v: %s", s.l.Addr(), reason(err))
+			}
+			pause = min(max(2*pause, 10*time.Millisecond), time.Second)
+			if !s.sleep(pause) {
+				return
+			}
+			continue
+		}
+		pause = 0
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			conn.Close()
+			return
+		}
+		e := s.pending.PushBack(&pending{conn, time.Now()})
+		s.wg.Go(func() { s.serve(conn, e) })
+		s.mu.Unlock()
+	}
+}
+
+// sleep returns false at once if the service ends.
+func (s *Server) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+// slot takes a slot for one more pending connection, if need be from the oldest
+// one, so that whoever says nothing does not keep ranks out for long. False
+// means that the service ends.
+func (s *Server) slot() bool {
+	for {
+		select {
+		case s.slots <- struct{}{}:
+			return true
+		case <-s.done:
+			return false
+		default:
+		}
+		wait := handshakeLow
+		s.mu.Lock()
+		if e := s.pending.Front(); e != nil {
+			old := e.Value.(*pending)
+			if wait -= time.Since(old.since); wait <= 0 {
+				old.conn.Close() // its goroutine gives the slot back
+				s.pending.Remove(e)
+				wait = handshakeLow
+			}
+		}
+		s.mu.Unlock()
+		t := time.NewTimer(wait)
+		select {
+		case s.slots <- struct{}{}:
+			t.Stop()
+			return true
+		case <-s.done:
+			t.Stop()
+			return false
+		case <-t.C:
+		}
+	}
+}
+
+// limited is a connection from which only so many bytes are read.
+type limited struct {
+	net.Conn
+	left int // -1: no limit
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	switch {
+	case l.left < 0:
+		return l.Conn.Read(b)
+	case l.left == 0:
+		return 0, fmt.Errorf("more than %d bytes before it has said who it is", maxUnproven)
+	}
+	n, err := l.Conn.Read(b[:min(len(b), l.left)])
+	l.left -= n
+	return n, err
+}
+
+// serve is a connection's goroutine.
+func (s *Server) serve(conn net.Conn, e *list.Element) {
+	defer conn.Close()
+	p, t, buf := s.greet(conn, e)
+	if p == nil {
+		return
+	}
+	err := s.listen(p, t, buf)
+	s.lost(p, err)
+}
+
+// greet returns the rank at the other end of conn, or nil.
+func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte) {
+	defer func() {
+		s.mu.Lock()
+		s.pending.Remove(e) // does nothing if slot has done it
+		s.mu.Unlock()
+		<-s.slots
+	}()
+	conn.SetDeadline(time.Now().Add(handshakeTime))
+	below := &limited{conn, maxUnproven}
+	t := tls.Server(below, s.tls)
+	err := t.Handshake()
+	var (
+		buf  []byte
+		k    kind
+		body []byte
+	)
+	if err == nil {
+		k, body, err = readFrame(t, &buf, maxHello)
+	}
+	if err != nil {
+		s.stranger(conn, err)
+		return nil, nil, nil
+	}
+	p, refusal := s.admit(conn, t, k, body)
+	if p == nil {
+		t.Write(frame(nil, kRefuse, refusal.append))
+		t.Close()
+		return nil, nil, nil
+	}
+	below.left = -1
+	conn.SetDeadline(time.Time{})
+	tune(conn, s.c.DeadTime)
+	p.out.kick()
+	return p, t, buf
+}
+
+// stranger counts somebody who did not get as far as to be a rank. It logs the
+// first of them, the second, the fourth and so on.
+func (s *Server) stranger(conn net.Conn, err error) {
+	s.mu.Lock()
+	s.strangers++
+	n, closed := s.strangers, s.closed
+	s.mu.Unlock()
+	if n&(n-1) == 0 && !closed {
+		s.logf("rendezvous: a connection from %v was of no rank: %s (%d so far)", conn.RemoteAddr(), reason(err), n)
+	}
+}
+
+// admit gives a rank its seat, or says why not.
+func (s *Server) admit(conn net.Conn, t *tls.Conn, k kind, body []byte) (*peer, answer) {
+	from := addrPort(conn.RemoteAddr())
+	h, v, ok := parseHello(body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refuse := func(rank int, format string, args ...any) (*peer, answer) {
+		text := fmt.Sprintf(format, args...)
+		s.logf("rendezvous: refused a rank at %v: %s", from, text)
+		// As long as ranks are missing, one that does not fit will be missed. Later
+		// ones can only be of another job.
+		if s.joined < s.c.Size && !s.closed {
+			s.fail(failure{rank, statusFailed, text})
+		}
+		return nil, answer{v: badArg, data: []byte(clip(text, maxCause))}
+	}
+	switch {
+	case s.closed:
+		return nil, answer{v: goneService, data: []byte("the service is closing")}
+	case s.failed != nil:
+		return nil, answer{v: jobFailed, data: s.failed.append(nil)}
+	case k != kHello || !ok:
+		return refuse(NoRank, "its first message is not a hello")
+	case v != version:
+		return refuse(NoRank, "it speaks version %d of the rendezvous, the service version %d: all programs of a job must be built with the same argon", v, version)
+	case h.Size != s.c.Size:
+		return refuse(NoRank, "rank %d says that the job has %d ranks; it has %d", h.Rank, h.Size, s.c.Size)
+	case h.Rank >= s.c.Size:
+		return refuse(NoRank, "rank %d in a job of %d ranks", h.Rank, s.c.Size)
+	}
+	seat := &s.seats[h.Rank]
+	switch {
+	case seat.state != Missing:
+		return refuse(h.Rank, "rank %d came twice: from %v of host %q and from %v of host %q", h.Rank, seat.from, s.hostName(seat.host), from, h.Host)
+	case s.joined > 0 && h.Agree != s.agree:
+		return refuse(h.Rank, "rank %d has %q and rank %d has %q; all must have the same", s.agreed, s.agree, h.Rank, h.Agree)
+	case !h.Addr.IsValid():
+		return refuse(h.Rank, "rank %d has no address", h.Rank)
+	}
+	if s.joined == 0 {
+		s.agree, s.agreed = h.Agree, h.Rank
+	}
+	host, known := s.hosts[h.Host]
+	if !known {
+		host = uint16(len(s.hosts))
+		s.hosts[h.Host] = host
+	}
+	seat.state = Joined
+	seat.loop = !h.chosen && h.Addr.IsLoopback()
+	seat.port, seat.host, seat.addr, seat.incarnation = h.Port, host, h.Addr, h.Incarnation
+	seat.from, seat.at = from, addrPort(conn.LocalAddr()).Addr()
+	p := &peer{rank: h.Rank, conn: conn, gets: map[uint32]string{}}
+	p.out.w, p.out.next = t, func() []byte { return s.next(p) }
+	s.peers[p] = struct{}{}
+	if s.joined++; s.joined == s.c.Size {
+		s.patience.Stop()
+		s.tableFrames = parts(kTable, s.table())
+		s.tellAll()
+	}
+	return p, answer{}
+}
+
+// hostName is for errors.
+func (s *Server) hostName(number uint16) string {
+	for name, n := range s.hosts {
+		if n == number {
+			return name
+		}
+	}
+	return ""
+}
+
+// table is the table of all ranks, which have all joined.
+func (s *Server) table() []byte {
+	// A rank on the service's own host may have come over the loopback interface,
+	// where nobody from other hosts finds it: where those have found the service
+	// they find the rank.
+	var outside netip.Addr
+	for i := range s.seats {
+		if q := &s.seats[i]; !q.addr.IsLoopback() && q.at.IsValid() && !q.at.IsLoopback() {
+			outside = q.at
+			break
+		}
+	}
+	n := len(s.seats)
+	var (
+		addrs       []netip.Addr
+		numbers     = map[netip.Addr]uint16{}
+		hosts       = map[uint16]uint16{} // by order of ranks
+		addr        = make([]uint16, n)
+		port        = make([]uint16, n)
+		incarnation = make([]uint64, n)
+		host        = make([]uint16, n)
+	)
+	for i := range s.seats {
+		q := &s.seats[i]
+		a := q.addr
+		if q.loop && outside.IsValid() {
+			a = outside
+		}
+		if _, ok := numbers[a]; !ok {
+			numbers[a] = uint16(len(addrs))
+			addrs = append(addrs, a)
+		}
+		if _, ok := hosts[q.host]; !ok {
+			hosts[q.host] = uint16(len(hosts))
+		}
+		addr[i], port[i], incarnation[i], host[i] = numbers[a], q.port, q.incarnation, hosts[q.host]
+	}
+	return appendTable(nil, addrs, addr, port, incarnation, host)
+}
+
+// impatient is called when ranks have been missing for too long.
+func (s *Server) impatient() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.missing(); m.count > 0 {
+		s.fail(failure{m.first[0], statusFailed,
+			fmt.Sprintf("%v of %d did not join within %v (%s)", m, s.c.Size, s.c.Patience, EnvPatience)})
+	}
+}
+
+func (s *Server) missing() (m missing) {
+	if m.count = s.c.Size - s.joined; m.count == 0 {
+		return m
+	}
+	for i := range s.seats {
+		if s.seats[i].state == Missing {
+			if m.first = append(m.first, i); len(m.first) == min(m.count, namedRanks) {
+				break
+			}
+		}
+	}
+	return m
+}
+
+// tellAll has the senders of all connections look for news.
+func (s *Server) tellAll() {
+	for p := range s.peers {
+		if s.seats[p.rank].state != Left {
+			p.out.kick()
+		}
+	}
+}
+
+// fail notes the job's failure, if it is the first.
+func (s *Server) fail(f failure) {
+	if s.failed != nil || s.closed {
+		return
+	}
+	f.cause = clip(f.cause, maxCause)
+	s.failed = &f
+	s.logf("rendezvous: %v", f.err())
+	if f.rank != NoRank {
+		s.ends(f.rank, Failed)
+	}
+	clear(s.waiting) // the ranks end them themselves
+	s.settle()
+	s.tellAll()
+}
+
+// ends notes that a rank has Left or Failed, unless it has ended before.
+func (s *Server) ends(rank int, st State) {
+	if q := &s.seats[rank]; q.state != Left && q.state != Failed {
+		q.state = st
+		s.ended++
+	}
+	if s.ended == s.c.Size {
+		s.settle()
+	}
+}
+
+func (s *Server) settle() {
+	select {
+	case <-s.settled:
+	default:
+		close(s.settled)
+	}
+}
+
+// lost is called when p's connection has ended.
+func (s *Server) lost(p *peer, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.peers, p)
+	for id := range p.gets {
+		s.forget(p, id)
+	}
+	if s.closed || s.seats[p.rank].state == Left {
+		return
+	}
+	if s.failed != nil || s.over {
+		s.ends(p.rank, Failed)
+		return
+	}
+	f := failure{p.rank, statusFailed, fmt.Sprintf("its connection to the rendezvous ended before it had left: %s", reason(err))}
+	if s.c.Grace == 0 {
+		s.fail(f)
+		return
+	}
+	time.AfterFunc(s.c.Grace, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fail(f)
+		s.ends(f.rank, Failed) // if it was not the first
+	})
+}
+
+// leave notes that p's rank leaves in good order. The others are told at once,
+// or together with all who leave within a time that lets the service do other
+// things meanwhile.
+func (s *Server) leave(p *peer) {
+	s.ends(p.rank, Left)
+	s.gone = append(s.gone, uint16(p.rank))
+	if !s.gathering {
+		s.tellGone()
+	}
+}
+
+func (s *Server) tellGone() {
+	const (
+		least = 5 * time.Millisecond
+		each  = 20 * time.Microsecond // about what it takes to tell one rank
+	)
+	s.told = len(s.gone)
+	s.tellAll()
+	s.gathering = true
+	time.AfterFunc(max(least, time.Duration(len(s.peers))*each), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.gathering = false; s.told < len(s.gone) && !s.closed {
+			s.tellGone()
+		}
+	})
+}
+
+// listen handles a rank's messages until its connection ends.
+func (s *Server) listen(p *peer, t *tls.Conn, buf []byte) error {
+	for {
+		k, body, err := readFrame(t, &buf, maxFrame)
+		if err == nil {
+			err = s.handle(p, k, body)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// handle does what a rank asks for. An error ends the connection.
+func (s *Server) handle(p *peer, k kind, body []byte) error {
+	malformed := func() error { return fmt.Errorf("a message of kind %d that is not well-formed", k) }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &s.seats[p.rank]
+	if q.state == Left {
+		return fmt.Errorf("a message of kind %d after it has left", k)
+	}
+	switch k {
+	case kAttach:
+		seg, ok := parseSegment(body)
+		if !ok {
+			return malformed()
+		}
+		if q.state == Failed {
+			return nil
+		}
+		if q.state != Joined || s.tableFrames == nil {
+			return errors.New("it attaches twice, or before all ranks have joined")
+		}
+		q.state, q.segment = Attached, seg
+		if s.attached++; s.attached == s.c.Size {
+			s.attachedFrames = parts(kAttached, s.segments())
+			s.tellAll()
+		}
+	case kPut, kGet, kForget:
+		r, ok := parseRequest(body)
+		if !ok {
+			return malformed()
+		}
+		switch k {
+		case kPut:
+			s.answer(p, s.put(r))
+		case kGet:
+			s.get(p, r)
+		default:
+			s.forget(p, r.id)
+		}
+		if len(p.answers) > 2*maxRequests || len(p.gets) > 2*maxRequests {
+			return fmt.Errorf("more than %d requests at once", maxRequests)
+		}
+	case kFail:
+		f, ok := parseFailure(body)
+		if !ok || f.rank >= s.c.Size {
+			return malformed()
+		}
+		s.fail(f)
+	case kWho:
+		p.who = true
+		p.out.kick()
+	case kLeave:
+		if s.tableFrames == nil {
+			return errors.New("it leaves before all ranks have joined")
+		}
+		p.bye = true
+		if q.state == Failed || s.failed != nil {
+			s.ends(p.rank, Failed)
+		} else {
+			s.leave(p)
+		}
+		p.out.kick()
+	default:
+		return fmt.Errorf("a message of unknown kind %d", k)
+	}
+	return nil
+}
+
+func (s *Server) segments() []byte {
+	size, rights := make([]uint64, len(s.seats)), make([]uint32, len(s.seats))
+	for i := range s.seats {
+		size[i], rights[i] = s.seats[i].segment.size, s.seats[i].segment.rights
+	}
+	return appendSegments(nil, size, rights)
+}
+
+func (s *Server) answer(p *peer, a answer) {
+	p.answers = append(p.answers, a)
+	p.out.kick()
+}
+
+// put stores a value and gives it to those who wait for it.
+func (s *Server) put(r request) answer {
+	no := func(v verdict, format string, args ...any) answer {
+		return answer{r.id, v, fmt.Appendf(nil, format, args...)}
+	}
+	old, known := s.values[r.key]
+	n := len(r.key) + len(r.value)
+	switch {
+	case known && bytes.Equal(old, r.value):
+		return answer{id: r.id}
+	case known:
+		return no(badArg, "key %q has been put already, with another value", r.key)
+	case len(s.values) == MaxKeys:
+		return no(resource, "a job has at most %d keys", MaxKeys)
+	case s.stored+n > maxStore:
+		return no(resource, "the keys and values of a job have at most %d bytes together", maxStore)
+	}
+	s.stored += n
+	value := bytes.Clone(r.value)
+	s.values[r.key] = value
+	for _, w := range s.waiting[r.key] {
+		delete(w.p.gets, w.id)
+		s.answer(w.p, answer{id: w.id, data: value})
+	}
+	delete(s.waiting, r.key)
+	return answer{id: r.id}
+}
+
+// get answers, or has p wait.
+func (s *Server) get(p *peer, r request) {
+	if v, ok := s.values[r.key]; ok {
+		s.answer(p, answer{id: r.id, data: v})
+		return
+	}
+	if s.failed == nil {
+		p.gets[r.id] = r.key
+		s.waiting[r.key] = append(s.waiting[r.key], waiter{p, r.id})
+	}
+}
+
+// forget ends that p waits.
+func (s *Server) forget(p *peer, id uint32) {
+	key, ok := p.gets[id]
+	if !ok {
+		return
+	}
+	delete(p.gets, id)
+	w := slices.DeleteFunc(s.waiting[key], func(w waiter) bool { return w.p == p && w.id == id })
+	if len(w) > 0 {
+		s.waiting[key] = w
+	} else {
+		delete(s.waiting, key)
+	}
+}
+
+// next is the sender's: all that p is to be told now.
+func (s *Server) next(p *peer) (b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.parted:
+		return nil
+	case !p.welcomed:
+		p.welcomed = true
+		w := welcome{s.instance, s.c.InRank, uint32(s.c.DeadTime.Milliseconds())}
+		b = frame(b, kWelcome, w.append)
+	}
+	if p.who {
+		p.who = false
+		m := s.missing()
+		b = frame(b, kMissing, m.append)
+	}
+	if s.failed == nil && s.tableFrames != nil {
+		// The long frames belong to all.
+		if !p.table {
+			if b == nil {
+				p.table, b = true, s.tableFrames
+			}
+			return b
+		}
+		if s.attachedFrames != nil && !p.attached {
+			if b == nil {
+				p.attached, b = true, s.attachedFrames
+			}
+			return b
+		}
+		if p.left < s.told {
+			ranks := s.gone[p.left:min(s.told, p.left+maxRanks)]
+			p.left += len(ranks)
+			b = frame(b, kLeft, func(b []byte) []byte { return appendRanks(b, ranks) })
+		}
+	}
+	for len(p.answers) > 0 && len(b) < maxFrame {
+		b = frame(b, kAnswer, p.answers[0].append)
+		if p.answers = p.answers[1:]; len(p.answers) == 0 {
+			p.answers = nil
+		}
+	}
+	switch {
+	case s.failed != nil && !p.failed:
+		p.failed = true
+		b = frame(b, kFailed, s.failed.append)
+	case s.over && !p.over && !p.bye:
+		p.over = true
+		b = frame(b, kOver, nil)
+	}
+	if p.bye && len(p.answers) == 0 {
+		p.parted = true
+		b = frame(b, kBye, nil)
+	}
+	return b
+}
