@@ -42,9 +42,11 @@
 //     stops it. Refusing one datagram costs a look at its header, or, if the
 //     header is right, one pass over its bytes.
 //   - Anything, in mode [None]. It is for networks to which nobody else has
-//     access. The header and its checks remain, so that datagrams which went
-//     astray or belong to an earlier run are dropped among honest ranks; strangers
-//     can forge all of it, and have memory taken for each rank of the job. Damage is then detected by UDP's checksum only.
+//     access. The header and its checks remain but for the window, which a
+//     damaged counter would move too far: datagrams which went astray or belong to
+//     an earlier run are dropped among honest ranks; strangers can forge all of it,
+//     and have memory taken for each rank of the job. To detect damage beyond UDP's
+//     checksum, and repetition, is the payload's business.
 //   - The key on the hosts: whoever may read the memory, environment or key file
 //     of one rank has it. Prefer a file to the environment, which other processes
 //     of the same user can read.
