@@ -3,8 +3,10 @@ package udp
 import (
 	"errors"
 	"runtime"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -43,52 +45,82 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	return st
 }
 
-// flush sends what may be sent, with mu held.
-func (e *Endpoint) flush() {
-	now := e.l.Now()
-	for {
-		dst, n, ok := e.eng.Next(now, e.out)
-		if !ok {
-			return
-		}
-		e.l.Send(dst, e.out[:n])
+// flush sends what may be sent. It is called with mu held, which it gives up
+// while the system is at work. One goroutine at a time sends; others leave it
+// what they have, since it looks again before it stops.
+func (e *Endpoint) flush() { e.flushAt(e.l.Now()) }
+
+func (e *Endpoint) flushAt(now time.Duration) {
+	if e.sending {
+		return
 	}
+	e.sending = true
+	for {
+		for b := e.out.room(e.most); b != nil; b = e.out.room(e.most) {
+			dst, n, data, ok := e.eng.NextParts(now, b)
+			if !ok {
+				break
+			}
+			e.out.add(dst, n, data)
+		}
+		if len(e.out.list) == 0 {
+			break
+		}
+		e.mu.Unlock()
+		e.l.Send(e.out)
+		e.mu.Lock()
+		e.out.clear()
+	}
+	e.sending = false
 }
 
-// batch is the most datagrams, and the most messages and completions, that one
-// poll takes.
-const batch = 64
+const (
+	// batch is the most messages and completions that one poll takes.
+	batch = 64
+	// gulp is after how many datagrams a poll receives no more.
+	gulp = 64
+)
 
-// progress receives, lets the time pass, and sends. Any goroutine may do it.
-func (e *Endpoint) progress() {
+// progress receives, lets the time pass, and sends. Any goroutine may do it; one
+// at a time receives. It says whether there is something to be run.
+func (e *Endpoint) progress() bool {
 	// A failure is heard of before what comes after it, so that whoever has just
 	// seen that he must wait does not take it for the reason.
 	any := e.hear()
-	e.mu.Lock()
-	var buf []byte
-	if n := len(e.bufs); n > 0 {
-		buf = e.bufs[n-1]
-		e.bufs = e.bufs[:n-1]
-	} else {
-		buf = make([]byte, len(e.out))
-	}
-	e.mu.Unlock()
-	for range batch {
-		n, src, ok := e.l.Recv(buf)
-		if !ok {
-			break
+	var now time.Duration
+	if e.inMu.TryLock() {
+		in := &e.in
+		for taken := 0; taken < gulp; {
+			if !e.l.Recv(in) {
+				break
+			}
+			any = true
+			now = e.l.Now()
+			taken += max(1, len(in.list))
+			for l := in.list; len(l) > 0; {
+				n := min(len(l), batch)
+				e.mu.Lock()
+				for _, d := range l[:n] {
+					e.eng.Receive(now, d.src, d.b)
+				}
+				e.mu.Unlock()
+				l = l[n:]
+			}
+			if !in.more {
+				break
+			}
 		}
-		e.mu.Lock()
-		e.eng.Receive(e.l.Now(), src, buf[:n])
-		e.mu.Unlock()
-		any = true
+		e.inMu.Unlock()
+	}
+	if now == 0 {
+		now = e.l.Now()
 	}
 	e.mu.Lock()
 	e.turns++
-	e.bufs = append(e.bufs, buf)
-	e.eng.Advance(e.l.Now())
+	e.eng.Advance(now)
 	dead, died := e.eng.NextDead()
-	e.flush()
+	e.flushAt(now)
+	pending := e.eng.Pending()
 	e.mu.Unlock()
 	if died && !e.c.gone(dead) {
 		e.c.fail(dead, errSilent)
@@ -96,6 +128,7 @@ func (e *Endpoint) progress() {
 	if any {
 		e.notify()
 	}
+	return pending
 }
 
 // hear takes note of the job's failure and says whether it is news.
@@ -125,7 +158,9 @@ func (e *Endpoint) Poll() int {
 	if e.closed.Load() || !e.attached.Load() {
 		return 0
 	}
-	e.progress()
+	if !e.progress() {
+		return 0
+	}
 	me := sys.Goroutine()
 	n := 0
 	for {
@@ -174,31 +209,31 @@ func (e *Endpoint) PollReplies() int {
 // deliver runs up to most things that have arrived.
 func (e *Endpoint) deliver(most int, nested bool) int {
 	n := 0
+	var m *engine.Message
+	e.mu.Lock()
 	for n < most && !e.closed.Load() {
-		e.mu.Lock()
 		if c, ok := e.eng.NextCompletion(); ok {
 			e.mu.Unlock()
 			e.receiver.Complete(c.Cookie, c.Event, c.Value, c.Err)
 			n++
+			e.mu.Lock()
 			continue
 		}
-		m := e.eng.NextMessage(conduits.Reply)
+		m = e.eng.NextMessage(conduits.Reply)
 		if m == nil && !nested {
 			m = e.eng.NextMessage(conduits.Request)
 		}
-		if m != nil {
-			e.got[m.Class]++
-		}
-		e.mu.Unlock()
 		if m == nil {
 			break
 		}
+		e.got[m.Class]++
+		e.mu.Unlock()
 		e.receiver.Receive(&m.Message)
+		n++
 		e.mu.Lock()
 		e.eng.Release(m)
-		e.mu.Unlock()
-		n++
 	}
+	e.mu.Unlock()
 	return n
 }
 

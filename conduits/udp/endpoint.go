@@ -33,15 +33,19 @@ type Endpoint struct {
 
 	// mu guards the engine and what follows. Nothing that may switch to another
 	// rank of a simulation is called with it held.
-	mu     sync.Mutex
-	eng    *engine.Engine
-	turns  uint64 // calls of progress
-	out    []byte
-	bufs   [][]byte // to receive into
-	stages []*stage
-	free   []uint32
-	sent   [conduits.NumClasses]uint64
-	got    [conduits.NumClasses]uint64
+	mu      sync.Mutex
+	eng     *engine.Engine
+	turns   uint64  // calls of progress
+	out     *outbox // of the goroutine that sends
+	sending bool    // there is one
+	most    int     // bytes of a datagram
+	stages  []*stage
+	free    []uint32
+	sent    [conduits.NumClasses]uint64
+	got     [conduits.NumClasses]uint64
+
+	inMu sync.Mutex // held to receive
+	in   inbox
 
 	attached, closed    atomic.Bool
 	failed              atomic.Pointer[conduits.PeerError] // the job's failure, once this rank has heard of it
@@ -99,7 +103,7 @@ func newEndpoint(ctl control, l link, limits conduits.Limits, c engine.Config) (
 	if e.eng, err = engine.New(c); err != nil {
 		return nil, err
 	}
-	e.out = make([]byte, e.eng.Config().Datagram)
+	e.out, e.most = newOutbox(), e.eng.Config().Datagram
 	e.views[0] = segment.NewView(nil, 0, segment.RightsAll)
 	return e, nil
 }

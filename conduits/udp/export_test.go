@@ -8,13 +8,6 @@ import (
 	"github.com/argon-go/argon/conduits/udp/engine"
 )
 
-// simLink is a link over the simulator's sockets.
-type simLink struct{ *sim.Socket }
-
-func (l simLink) Send(dst int, p []byte) { _ = l.Socket.Send(dst, p) }
-func (l simLink) Err() error             { return l.Endpoint().Err() }
-func (l simLink) Close()                 {}
-
 // simulated is an endpoint whose ranks the simulator runs.
 type simulated struct {
 	*Endpoint

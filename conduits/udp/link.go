@@ -15,11 +15,11 @@ import (
 // link carries datagrams, badly. All its methods may be called by several
 // goroutines at once, except that one at a time is in Wait.
 type link interface {
-	// Send sends a copy of p to rank dst, or loses it.
-	Send(dst int, p []byte)
-	// Recv copies the next datagram that has come into p; ok is false if there is
-	// none. src is -1 if the datagram itself says of whom it is.
-	Recv(p []byte) (n, src int, ok bool)
+	// Send sends what is in o, or loses it.
+	Send(o *outbox)
+	// Recv receives some datagrams that have come into in, and says whether there
+	// are any.
+	Recv(in *inbox) bool
 	// Wait returns when there may be a datagram, at the time until (of Now; 0
 	// means that no time ends it), or after Wake, also one before it.
 	Wait(until time.Duration)
@@ -45,6 +45,7 @@ type socket struct {
 	raw   syscall.RawConn
 	start time.Time
 	book  book
+	six   bool // an IPv6 socket
 
 	woken atomic.Bool
 
@@ -55,14 +56,40 @@ type socket struct {
 	marks []atomic.Uint64
 	rank  int
 
-	mu   sync.Mutex // the fields below, which spare a closure for each call
-	p    []byte
-	n    int
-	from netip.AddrPort
-	ok   bool
-	take func(fd uintptr)
+	// Sending, with the closure that RawConn wants, once for all.
+	out struct {
+		sync.Mutex
+		segments bool // messages may be cut into datagrams, as far as is known
+		box      *sys.Outbox
+		first    [outDatagrams]int // datagram that a message begins with
+		dst      int               // whose address to is
+		to       sys.Sockaddr
+		flush    func(fd uintptr)
+		sent     int
+		err      syscall.Errno
+	}
+	// Receiving.
+	in struct {
+		sync.Mutex
+		box  *sys.Inbox
+		take func(fd uintptr)
+		n    int
+		from sys.Sockaddr // the last sender, and what the book says of it
+		src  int
+		ok   bool
+	}
 	look func(fd uintptr) bool
 }
+
+const (
+	// socketBuffer is how much a socket should keep, bytes, each way.
+	socketBuffer = 4 << 20
+
+	// Messages that one system call receives, and their largest size: each may be
+	// many datagrams.
+	inMessages = 4
+	inBytes    = 1 << 16
+)
 
 // newSocket makes conn, which it closes, a link of a rank.
 func newSocket(conn *net.UDPConn, rank int, b book, start time.Time) (*socket, error) {
@@ -70,41 +97,136 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time) (*socket, e
 	if err != nil {
 		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
 	}
-	// As much as the system gives; what overflows is sent again.
-	_ = conn.SetReadBuffer(4 << 20)
-	_ = conn.SetWriteBuffer(4 << 20)
 	s := &socket{conn: conn, raw: raw, start: start, book: b, rank: rank}
-	s.take = func(fd uintptr) { s.n, s.from, s.ok = sys.Receive(fd, s.p) }
+	s.out.box, s.out.dst = new(sys.Outbox), -1
+	if err := raw.Control(func(fd uintptr) {
+		// As much as the system gives; what overflows is sent again.
+		sys.Buffers(fd, socketBuffer)
+		s.six = sys.IsIPv6(fd)
+		s.out.segments = sys.SendSegments(fd)
+		sys.ReceiveSegments(fd)
+	}); err != nil {
+		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
+	}
+	s.out.flush = func(fd uintptr) { s.out.sent, s.out.err = s.out.box.Flush(fd) }
+	s.in.take = func(fd uintptr) { s.in.n = s.in.box.Receive(fd) }
 	s.look = func(fd uintptr) bool { return sys.Readable(fd) }
 	return s, nil
 }
 
-func (s *socket) Send(dst int, p []byte) {
-	if s.marks != nil {
-		s.marks[dst].Add(1)
+func (s *socket) Send(o *outbox) {
+	w := &s.out
+	w.Lock()
+	defer w.Unlock()
+	for i := 0; i < len(o.list); {
+		messages := 0
+		next := i
+		for next < len(o.list) && messages < len(w.first) {
+			n := s.run(o.list[next:])
+			if n == 0 {
+				break
+			}
+			w.first[messages] = next
+			messages++
+			next += n
+		}
+		if s.raw.Control(w.flush) != nil {
+			w.box.Drop() // closed
+			return
+		}
+		if w.sent == messages {
+			i = next
+			continue
+		}
+		i = w.first[w.sent]
+		n := next - i
+		if w.sent+1 < messages {
+			n = w.first[w.sent+1] - i
+		}
+		if n > 1 && sys.Unsegmentable(w.err) {
+			w.segments = false // and try those again one by one
+			continue
+		}
+		// Any other error is as good as a loss.
+		i += n
 	}
-	// An error is as good as a loss.
-	_, _ = s.conn.WriteToUDPAddrPort(p, s.book.addr(dst))
 }
 
-func (s *socket) Recv(p []byte) (n, src int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		s.p, s.ok = p, false
-		// Control, since it does not mind the deadline that Wake sets.
-		err := s.raw.Control(s.take)
-		s.p = nil
-		if err != nil || !s.ok {
-			return 0, 0, false
+// run puts the datagrams at the beginning of l that one message can carry into
+// the outbox, and says how many those are: 0 if it is full.
+func (s *socket) run(l []outgoing) int {
+	w := &s.out
+	if !w.box.Room(2) {
+		return 0
+	}
+	d := &l[0]
+	if s.marks != nil {
+		s.marks[d.dst].Add(1)
+	}
+	if d.dst != w.dst {
+		w.dst = d.dst
+		w.to.Set(s.book.addr(d.dst), s.six)
+	}
+	w.box.Message(&w.to)
+	size, total, n := len(d.head)+len(d.data), 0, 0
+	for i := range l {
+		o := &l[i]
+		m := len(o.head) + len(o.data)
+		if i > 0 && (!w.segments || o.dst != d.dst || m > size || i == sys.MaxSegments || total+m > sys.MaxSegmented || !w.box.Room(2)) {
+			break
 		}
-		if src, ok := s.book.source(s.from); ok {
-			if s.marks != nil {
-				s.marks[s.rank].Load()
-			}
-			return s.n, src, true
+		w.box.Part(o.head)
+		if len(o.data) > 0 {
+			w.box.Part(o.data)
+		}
+		total += m
+		n++
+		if m < size {
+			break
 		}
 	}
+	if n > 1 {
+		w.box.Segment(size)
+	}
+	return n
+}
+
+func (s *socket) Recv(in *inbox) bool {
+	r := &s.in
+	r.Lock()
+	defer r.Unlock()
+	box, _ := in.link.(*sys.Inbox)
+	if box == nil {
+		box = sys.NewInbox(inMessages, inBytes, true)
+		in.link = box
+	}
+	in.list, in.more = in.list[:0], false
+	r.box, r.n = box, 0
+	// Control, since it does not mind the deadline that Wake sets.
+	if s.raw.Control(r.take) != nil || r.n == 0 {
+		return false
+	}
+	if s.marks != nil {
+		s.marks[s.rank].Load()
+	}
+	in.more = box.Full()
+	for i := range r.n {
+		if from := box.From(i); !r.from.Same(from) {
+			r.from = *from
+			r.src, r.ok = s.book.source(from.AddrPort())
+		}
+		if !r.ok {
+			continue
+		}
+		p, size := box.Message(i)
+		for ; len(p) > size; p = p[size:] {
+			in.list = append(in.list, incoming{r.src, p[:size:size]})
+		}
+		if len(p) > 0 {
+			in.list = append(in.list, incoming{r.src, p})
+		}
+	}
+	return true
 }
 
 func (s *socket) Wait(until time.Duration) {

@@ -112,7 +112,8 @@ func (o *Outbox) Message(to *Sockaddr) {
 	o.n++
 }
 
-// Part appends p, which must not be empty nor change before Flush, to the message.
+// Part appends p, which must not be empty, to the message. It must not change, and
+// the caller keeps a reference to it, until Flush.
 func (o *Outbox) Part(p []byte) {
 	m := &o.msgs[o.n-1].hdr
 	b := unsafe.SliceData(p)
@@ -166,24 +167,25 @@ func (o *Outbox) Flush(fd uintptr) (sent int, err syscall.Errno) {
 		}
 		sent += int(r)
 	}
+	o.Drop()
+	return sent, err
+}
+
+// Drop forgets the messages.
+func (o *Outbox) Drop() {
 	clear(o.iov[:o.parts]) // what was sent need not be kept any longer
 	o.n, o.parts = 0, 0
-	return sent, err
 }
 
 // Unsegmentable says whether err of Flush means that the kernel, the interface or
 // the path does not take messages to be cut into segments.
 func Unsegmentable(err syscall.Errno) bool {
 	switch err {
-	case unix.EINVAL, unix.EIO, unix.EOPNOTSUPP, unix.ENOPROTOOPT, unix.EMSGSIZE, unix.ENOMEM:
+	case unix.EINVAL, unix.EIO, unix.EOPNOTSUPP, unix.ENOPROTOOPT, unix.EMSGSIZE:
 		return true
 	}
 	return false
 }
-
-// Full says whether err of Flush means that the socket or the interface takes no
-// more at the moment.
-func Full(err syscall.Errno) bool { return err == unix.EAGAIN || err == unix.ENOBUFS }
 
 // An Inbox receives messages by few system calls. One goroutine at a time uses
 // it.
@@ -276,4 +278,10 @@ func ReceiveSegments(fd uintptr) bool {
 func SendSegments(fd uintptr) bool {
 	_, err := unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT)
 	return err == nil
+}
+
+// IsIPv6 says whether fd is a socket of IPv6.
+func IsIPv6(fd uintptr) bool {
+	d, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
+	return err == nil && d == unix.AF_INET6
 }
