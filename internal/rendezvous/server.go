@@ -70,6 +70,8 @@ type ServerConfig struct {
 	// Logf prints a line, without a newline at its end; nil drops it. Called
 	// from several goroutines.
 	Logf func(format string, args ...any)
+
+	handshake, handshakeLow time.Duration // instead of the constants, for tests
 }
 
 // MaxSize is the largest number of ranks of a job.
@@ -195,6 +197,8 @@ func Serve(l net.Listener, c ServerConfig) (*Server, error) {
 		{"Patience", &c.Patience, DefaultPatience},
 		{"Grace", &c.Grace, 0},
 		{"DeadTime", &c.DeadTime, DefaultDeadTime},
+		{"handshake", &c.handshake, handshakeTime},
+		{"handshakeLow", &c.handshakeLow, handshakeLow},
 	} {
 		if *d.v < 0 {
 			return nil, errs.BadArg("rendezvous: %s is %v", d.name, *d.v)
@@ -394,14 +398,14 @@ func (s *Server) slot() bool {
 			return false
 		default:
 		}
-		wait := handshakeLow
+		wait := s.c.handshakeLow
 		s.mu.Lock()
 		if e := s.pending.Front(); e != nil {
 			old := e.Value.(*pending)
 			if wait -= time.Since(old.since); wait <= 0 {
 				old.conn.Close() // its goroutine gives the slot back
 				s.pending.Remove(e)
-				wait = handshakeLow
+				wait = s.c.handshakeLow
 			}
 		}
 		s.mu.Unlock()
@@ -455,7 +459,7 @@ func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte
 		s.mu.Unlock()
 		<-s.slots
 	}()
-	conn.SetDeadline(time.Now().Add(handshakeTime))
+	conn.SetDeadline(time.Now().Add(s.c.handshake))
 	below := &limited{conn, maxUnproven}
 	t := tls.Server(below, s.tls)
 	err := t.Handshake()
