@@ -67,6 +67,10 @@ type ServerConfig struct {
 	// InRank says that rank 0's process serves: if the service is lost, it is
 	// rank 0 that has failed.
 	InRank bool
+	// Rewrite, if not nil, says which address viewer is told for rank, in place of
+	// addr, so that a test can put something between them. It is called with the
+	// Server's lock held, once all ranks have joined.
+	Rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
 	// Logf prints a line, without a newline at its end; nil drops it. Called
 	// from several goroutines.
 	Logf func(format string, args ...any)
@@ -556,7 +560,7 @@ func (s *Server) admit(conn net.Conn, t *tls.Conn, k kind, body []byte) (*peer, 
 	s.peers[p] = struct{}{}
 	if s.joined++; s.joined == s.c.Size {
 		s.patience.Stop()
-		s.tableFrames = parts(kTable, s.table())
+		s.tableFrames = parts(kTable, s.table(NoRank))
 		s.tellAll()
 	}
 	return p, answer{}
@@ -572,8 +576,9 @@ func (s *Server) hostName(number uint16) string {
 	return ""
 }
 
-// table is the table of all ranks, which have all joined.
-func (s *Server) table() []byte {
+// table is the table of all ranks, which have all joined, for viewer; for NoRank
+// the one that all get unless ServerConfig.Rewrite makes a difference.
+func (s *Server) table(viewer int) []byte {
 	// A rank on the service's own host may have come over the loopback interface,
 	// where nobody from other hosts finds it: where those have found the service
 	// they find the rank.
@@ -600,6 +605,11 @@ func (s *Server) table() []byte {
 		if q.loop && outside.IsValid() {
 			a = outside
 		}
+		port[i] = q.port
+		if s.c.Rewrite != nil && viewer != NoRank {
+			told := s.c.Rewrite(viewer, i, netip.AddrPortFrom(a, q.port))
+			a, port[i] = told.Addr(), told.Port()
+		}
 		if _, ok := numbers[a]; !ok {
 			numbers[a] = uint16(len(addrs))
 			addrs = append(addrs, a)
@@ -607,7 +617,7 @@ func (s *Server) table() []byte {
 		if _, ok := hosts[q.host]; !ok {
 			hosts[q.host] = uint16(len(hosts))
 		}
-		addr[i], port[i], incarnation[i], host[i] = numbers[a], q.port, q.incarnation, hosts[q.host]
+		addr[i], incarnation[i], host[i] = numbers[a], q.incarnation, hosts[q.host]
 	}
 	return appendTable(nil, addrs, addr, port, incarnation, host)
 }
@@ -907,6 +917,9 @@ func (s *Server) next(p *peer) (b []byte) {
 		if !p.table {
 			if b == nil {
 				p.table, b = true, s.tableFrames
+				if s.c.Rewrite != nil {
+					b = parts(kTable, s.table(p.rank))
+				}
 			}
 			return b
 		}
