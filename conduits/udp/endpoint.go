@@ -51,6 +51,7 @@ type Endpoint struct {
 	failed              atomic.Pointer[conduits.PeerError] // the job's failure, once this rank has heard of it
 	puts, gets, atomics atomic.Uint64
 	parks, wakes        atomic.Uint64
+	sealing             *sealing // nil: nothing protects datagrams
 
 	// Waiting. seq changes with whatever may end a wait.
 	seq      atomic.Uint32
@@ -66,7 +67,6 @@ type Endpoint struct {
 	att      *attendant
 	standing bool // watching, and it is the attendant
 	rested   bool // the attendant looks seldom
-	sealing  *sealing
 }
 
 // stage is a message that is reserved.
@@ -91,9 +91,12 @@ var errClosed = errs.Closed("udp: the endpoint is closed")
 // immediate is how many bytes ReservePut copies.
 const immediate = 256
 
-// newEndpoint makes the endpoint of c.Rank of c.Size.
-func newEndpoint(ctl control, l link, limits conduits.Limits, c engine.Config) (*Endpoint, error) {
-	e := &Endpoint{rank: c.Rank, size: c.Size, c: ctl, l: l, limits: limits}
+// newEndpoint makes the endpoint of c.Rank of c.Size. a may be nil.
+func newEndpoint(ctl control, l link, limits conduits.Limits, a *sealing, c engine.Config) (*Endpoint, error) {
+	e := &Endpoint{rank: c.Rank, size: c.Size, c: ctl, l: l, limits: limits, sealing: a}
+	if a != nil {
+		c.Sealer = a
+	}
 	e.cond.L = &e.waitMu
 	c.MaxMedium = limits.MaxMedium
 	// Twice what is promised: a datagram that returns some may be lost.

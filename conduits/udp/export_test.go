@@ -1,11 +1,13 @@
 package udp
 
 import (
+	"strings"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/conduits/udp/seal"
 )
 
 // simulated is an endpoint whose ranks the simulator runs.
@@ -24,8 +26,38 @@ func (e *simulated) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 
 func (e *simulated) GoRank(f func()) { e.s.GoRank(f) }
 
+// Plain is the mode of datagrams that nothing protects, not even seal's header.
+const Plain seal.Mode = 99
+
+// sealings makes the sealers of the ranks of a job in one process. All such jobs
+// have the same key, so that a simulation can be repeated.
+func sealings(n int, m seal.Mode) func(rank int) *sealing {
+	return func(rank int) *sealing {
+		if m == Plain {
+			return nil
+		}
+		key, err := seal.ParseKey(strings.Repeat("5a", seal.KeySize))
+		if err != nil {
+			panic(err)
+		}
+		incarnation := func(rank int) uint64 { return uint64(rank) + 1000 }
+		s, err := seal.New(key, rank, n, incarnation(rank), m)
+		if err != nil {
+			panic(err)
+		}
+		return &sealing{s: s, size: n, incarnation: incarnation}
+	}
+}
+
+// LocalSealed is Local with sealed datagrams.
+func LocalSealed(m seal.Mode) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+		return local(n, c, sealings(n, m))
+	}
+}
+
 // Simulate opens the ranks of a job on the simulator's sockets, with faults.
-func Simulate(f sim.Faults) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+func Simulate(f sim.Faults, m seal.Mode) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		lim, err := limits(n, MaxLocal, c)
 		if err != nil {
@@ -35,11 +67,11 @@ func Simulate(f sim.Faults) func(n int, c conduits.Config) ([]conduits.Endpoint,
 		if err != nil {
 			return nil, err
 		}
-		b := newBoard(n)
+		b, sealer := newBoard(n), sealings(n, m)
 		eps := make([]conduits.Endpoint, n)
 		for r := range eps {
 			s := j.Endpoint(r)
-			e, err := newEndpoint(seat{b, r, s.GoRank}, simLink{s.Socket()}, lim, engine.Config{
+			e, err := newEndpoint(seat{b, r, s.GoRank}, simLink{s.Socket()}, lim, sealer(r), engine.Config{
 				Rank: r, Size: n, Epoch: 1, Window: 64, MinRTO: 20 * time.Microsecond, FirstRTO: 200 * time.Microsecond, MaxRTO: 2 * time.Millisecond,
 				AckDelay: 5 * time.Microsecond, DeadTime: time.Hour,
 			})

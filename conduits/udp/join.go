@@ -185,13 +185,13 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 		s: s, size: m.size, incarnation: m.client.Incarnation,
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
-	e, err := newEndpoint(m, l, lim, engine.Config{
-		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, Sealer: a, DeadTime: o.dead,
+	e, err := newEndpoint(m, l, lim, a, engine.Config{
+		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.sealing, e.client = a, m.client
+	e.client = m.client
 	e.patience = 2
 	if near <= runtime.GOMAXPROCS(0) {
 		e.patience = 20

@@ -5,7 +5,14 @@ import (
 
 	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conduits/udp/seal"
 )
 
 // TestConformance runs the suite on sockets of the loopback interface.
 func TestConformance(t *testing.T) { conduittest.Run(t, udp.Local) }
+
+// TestConformanceJoined runs it on ranks that have joined as processes do: over a
+// rendezvous, with sealed datagrams and an attendant for each.
+func TestConformanceJoined(t *testing.T) {
+	conduittest.Run(t, udp.Joined(seal.Authenticated, nil))
+}

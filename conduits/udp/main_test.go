@@ -2,8 +2,9 @@ package udp_test
 
 import (
 	"flag"
-	"os"
 	"testing"
+
+	"github.com/argon-go/argon/internal/testjob"
 )
 
 // TestMain has the suite sleep and wake less often than it does by itself, unless
@@ -13,5 +14,5 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	testjob.Main(m, programs)
 }

@@ -7,22 +7,24 @@ import (
 	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conduits/udp/seal"
 )
 
 // TestConformanceSimulated runs the suite over a network that does everything at
-// once that a network can do.
+// once that a network can do, with encrypted datagrams.
 func TestConformanceSimulated(t *testing.T) {
 	slow(t)
 	conduittest.Run(t, udp.Simulate(sim.Faults{
 		Drop: 0.2, Duplicate: 0.1, Delay: 0.5, Corrupt: 0.05, Truncate: 0.02, DelayBy: 30 * sim.Microsecond,
 		Buffer: 1 << 18, Jitter: sim.Microsecond,
-	}))
+	}, seal.Encrypted))
 }
 
-// TestConformanceClear runs it over a network without faults.
+// TestConformanceClear runs it over a network without faults, with authenticated
+// datagrams.
 func TestConformanceClear(t *testing.T) {
 	slow(t)
-	conduittest.Run(t, udp.Simulate(sim.Faults{}))
+	conduittest.Run(t, udp.Simulate(sim.Faults{}, seal.Authenticated))
 }
 
 // slow skips a test of a simulation, which runs one goroutine at a time, where
@@ -44,7 +46,7 @@ func (c *counter) Complete(uint64, conduits.Event, uint64, error) {}
 func TestCloseDelivers(t *testing.T) {
 	for seed := range uint64(20) {
 		const n, each = 3, 10
-		eps, err := udp.Simulate(sim.Faults{Drop: 0.3, Delay: 0.5})(n, conduits.Config{Seed: seed})
+		eps, err := udp.Simulate(sim.Faults{Drop: 0.3, Delay: 0.5}, udp.Plain)(n, conduits.Config{Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}

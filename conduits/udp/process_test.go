@@ -1,0 +1,466 @@
+package udp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/segment"
+)
+
+// programs are what the ranks of the tests' jobs run, each rank a process.
+var programs = map[string]func(){
+	"program":  program,
+	"compute":  compute,
+	"die":      die,
+	"stop":     stop,
+	"pause":    pause,
+	"vanish":   vanish,
+	"join":     func() { joined().Close() },
+	"describe": describe,
+}
+
+// world is a job of processes that a test has started.
+type world struct {
+	t     *testing.T
+	srv   *rendezvous.Server
+	ranks []*process
+}
+
+// process is a rank of one.
+type process struct {
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+}
+
+// begin starts program as n processes that meet at a rendezvous on address host;
+// env has further KEY=VALUE, of which later ones hold; for one rank only if they
+// begin with "RANK:".
+func begin(t *testing.T, host string, n int, program string, env ...string) *world {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := seal.NewKey()
+	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, srv: srv}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		for _, p := range w.ranks {
+			_ = p.cmd.Wait()
+		}
+		srv.Close()
+	})
+	for r := range n {
+		p := &process{cmd: exec.CommandContext(ctx, self)}
+		p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+		p.cmd.Env = append(os.Environ(),
+			"ARGON_TESTJOB="+program, "ARGON_CONDUIT=udp", "ARGON_RANK="+strconv.Itoa(r), "ARGON_SIZE="+strconv.Itoa(n),
+			"ARGON_RENDEZVOUS="+srv.Addr().String(), "ARGON_RENDEZVOUS_SERVE=0", "ARGON_JOB_KEY="+key.Reveal())
+		for _, s := range env {
+			if rank, rest, ok := strings.Cut(s, ":"); ok && rank == strconv.Itoa(r) {
+				s = rest
+			} else if ok && strings.Trim(rank, "0123456789") == "" {
+				continue
+			}
+			p.cmd.Env = append(p.cmd.Env, s)
+		}
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.ranks = append(w.ranks, p)
+	}
+	return w
+}
+
+// want waits for all ranks and fails the test unless each ends with the status
+// that is given for it, or with the last one given.
+func (w *world) want(status ...int) *world {
+	w.t.Helper()
+	for r, p := range w.ranks {
+		_ = p.cmd.Wait()
+		want := status[min(r, len(status)-1)]
+		got := p.cmd.ProcessState.ExitCode()
+		if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			got = 128 + int(ws.Signal())
+		}
+		if got != want {
+			w.t.Errorf("rank %d ended with status %d, not %d:\n%s%s", r, got, want, &p.out, &p.err)
+		}
+	}
+	return w
+}
+
+// says fails the test unless rank has written all of parts to standard error.
+func (w *world) says(rank int, parts ...string) *world {
+	w.t.Helper()
+	for _, s := range parts {
+		if text := w.ranks[rank].err.String(); !strings.Contains(text, s) {
+			w.t.Errorf("rank %d does not say %q:\n%s", rank, s, text)
+		}
+	}
+	return w
+}
+
+// joined opens and attaches the calling rank's endpoint.
+func joined() *endpoint {
+	ep, err := testjob.Join(conduits.Config{})
+	testjob.Check(err)
+	e := &endpoint{Endpoint: ep.(*udp.Endpoint)}
+	testjob.Check(e.Attach(conduits.AttachConfig{Size: 1 << 20, Receiver: e}))
+	return e
+}
+
+// endpoint is an endpoint that remembers what has come.
+type endpoint struct {
+	*udp.Endpoint
+	messages int
+	done     int
+	value    uint64
+	err      error
+}
+
+func (e *endpoint) Receive(*conduits.Message) { e.messages++ }
+
+func (e *endpoint) Complete(_ uint64, _ conduits.Event, v uint64, err error) {
+	e.done++
+	e.value, e.err = v, err
+}
+
+// wait waits for cond.
+func (e *endpoint) wait(cond func() bool) { testjob.Check(conduits.Wait(e, nil, cond)) }
+
+// send sends a message of a word.
+func (e *endpoint) send(dst int) {
+	for {
+		switch e.Send(dst, conduits.Request, 1, []uint32{1}) {
+		case conduits.Ready:
+			return
+		case conduits.Dead:
+			testjob.Check(e.Err())
+			testjob.Fatal("rank %d is gone", dst)
+		}
+		e.Poll()
+	}
+}
+
+// rma performs a put, an atomic and a get of rank dst and waits for each.
+func (e *endpoint) rma(dst int, at segment.NLA, v []byte) {
+	n := e.done
+	ev, err := e.Put(dst, at, v, conduits.RemoteDone, 1)
+	testjob.Check(err)
+	if ev == 0 {
+		n++
+		e.wait(func() bool { return e.done == n })
+		testjob.Check(e.err)
+	}
+	_, ev, err = e.Atomic(dst, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+	testjob.Check(err)
+	if ev == 0 {
+		n++
+		e.wait(func() bool { return e.done == n })
+		testjob.Check(e.err)
+	}
+	b := make([]byte, len(v))
+	ev, err = e.Get(b, dst, at, conduits.RemoteDone, 1)
+	testjob.Check(err)
+	if ev == 0 {
+		n++
+		e.wait(func() bool { return e.done == n })
+		testjob.Check(e.err)
+	}
+	if !bytes.Equal(b, v) {
+		testjob.Fatal("rank %d gives back other bytes", dst)
+	}
+}
+
+// program is one that uses everything.
+func program() {
+	err := gas.Run(gas.Config{}, func(n *gas.Node) error {
+		count, err := gas.New[uint64](n)
+		if err != nil {
+			return err
+		}
+		const rounds = 200
+		for i := range rounds {
+			if _, err := gas.FetchAdd(n, count.On((n.Rank()+i)%n.Size()), 1); err != nil {
+				return err
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		all := uint64(0)
+		for r := range n.Size() {
+			v, err := count.On(r).Get(n)
+			if err != nil {
+				return err
+			}
+			all += v
+		}
+		if all != uint64(rounds*n.Size()) {
+			return fmt.Errorf("counted %d", all)
+		}
+		sum, err := gas.AllReduce(n, uint64(n.Rank()), func(a, b uint64) uint64 { return a + b })
+		if err != nil {
+			return err
+		}
+		if want := uint64(n.Size() * (n.Size() - 1) / 2); sum != want {
+			return fmt.Errorf("the sum of the ranks is %d, not %d", sum, want)
+		}
+		return nil
+	})
+	testjob.Check(err)
+}
+
+func TestProgram(t *testing.T) {
+	for _, c := range []struct {
+		name, host string
+		n          int
+		env        []string
+	}{
+		{"one", "127.0.0.1", 1, nil},
+		{"two", "127.0.0.1", 2, nil},
+		{"five", "127.0.0.1", 5, nil},
+		{"encrypted", "127.0.0.1", 2, []string{"ARGON_AUTH=encrypted"}},
+		{"open", "127.0.0.1", 2, []string{"ARGON_AUTH=none"}},
+		{"small datagrams", "127.0.0.1", 2, []string{"ARGON_DATAGRAM=512"}},
+		{"large datagrams", "127.0.0.1", 2, []string{"ARGON_DATAGRAM=60000"}},
+		{"two hosts", "127.0.0.1", 2, []string{"ARGON_HOST=x", "1:ARGON_HOST=y", "ARGON_IFACE=" + outer(t)}},
+		{"interface", "127.0.0.1", 2, []string{"ARGON_IFACE=lo"}},
+		{"IPv6", "::1", 3, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.host == "::1" {
+				skipUnlessIPv6(t)
+			}
+			begin(t, c.host, c.n, "program", c.env...).want(0)
+		})
+	}
+}
+
+// outer is an address of this host that is not a loopback address, or else one
+// that is.
+func outer(t *testing.T) string {
+	l, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range l {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String()
+		}
+	}
+	return "127.0.0.1"
+}
+
+func skipUnlessIPv6(t *testing.T) {
+	c, err := net.ListenPacket("udp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6 loopback address: %v", err)
+	}
+	c.Close()
+}
+
+// compute has rank 1 wait without polling until rank 0 is through with operations
+// on it that need its engine.
+func compute() {
+	e := joined()
+	told := func() bool { // looks at the own segment, and at nothing else
+		v, _, err := e.Atomic(1, segment.AttachBase+8, conduits.AtomicLoad, conduits.Uint64, 0, 0, 1)
+		testjob.Check(err)
+		return v != 0
+	}
+	switch e.Rank() {
+	case 0:
+		big := bytes.Repeat([]byte{1, 2, 3}, 50_000)
+		for range 3 {
+			e.rma(1, segment.AttachBase+64, big)
+		}
+		for range e.Limits().Credits {
+			e.send(1)
+		}
+		_, err := e.PutWord(1, segment.AttachBase+8, 1, 8, conduits.RemoteDone, 1)
+		testjob.Check(err)
+	case 1:
+		for !told() {
+		}
+		if e.messages > 0 {
+			testjob.Fatal("somebody has run the Receiver")
+		}
+		e.wait(func() bool { return e.messages == e.Limits().Credits })
+	}
+	testjob.Check(e.Close())
+}
+
+// TestCompute has a rank compute: nobody waits for it.
+func TestCompute(t *testing.T) { begin(t, "127.0.0.1", 2, "compute").want(0) }
+
+// die has rank 1 end itself while the others wait for it.
+func die() {
+	e := joined()
+	if e.Rank() == 1 {
+		e.send(0)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	testjob.Check(conduits.Wait(e, nil, func() bool { return false }))
+}
+
+// TestDie has a rank killed: all others hear of it at once, and by its number.
+func TestDie(t *testing.T) {
+	begin(t, "127.0.0.1", 4, "die").want(121, 137, 121).says(0, "rank 1 failed").says(2, "rank 1 failed").says(3, "rank 1 failed")
+}
+
+// stop has rank 1 stand still while rank 0 awaits something of it.
+func stop() {
+	e := joined()
+	if e.Rank() == 1 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+	if e.Rank() == 0 {
+		for e.Err() == nil {
+			e.rma(1, segment.AttachBase+64, []byte("are you there?"))
+		}
+	}
+	testjob.Check(conduits.Wait(e, nil, func() bool { return false }))
+}
+
+// TestStop has a rank's process stand still for longer than the dead time.
+func TestStop(t *testing.T) {
+	w := begin(t, "127.0.0.1", 3, "stop", "ARGON_DEADTIME=600ms")
+	for _, r := range []int{0, 2} {
+		_ = w.ranks[r].cmd.Wait()
+		w.says(r, "rank 1 failed", "not answered")
+	}
+	_ = w.ranks[1].cmd.Process.Kill()
+	_ = w.ranks[1].cmd.Wait()
+}
+
+// pause has rank 1 stand still until the test lets it go on.
+func pause() {
+	e := joined()
+	if e.Rank() == 1 {
+		fmt.Println("stopping")
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		e.wait(func() bool { return e.messages == 1 })
+	} else {
+		e.rma(1, segment.AttachBase+64, bytes.Repeat([]byte("patience"), 10_000))
+		e.send(1)
+	}
+	testjob.Check(e.Close())
+}
+
+// TestPause has a rank's process stand still for less than the dead time.
+func TestPause(t *testing.T) {
+	w := begin(t, "127.0.0.1", 2, "pause")
+	p := w.ranks[1].cmd.Process
+	for !stopped(p.Pid) {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // some datagrams are sent again meanwhile
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.want(0)
+}
+
+// stopped says whether process pid stands still, or has ended.
+func stopped(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, ok := bytes.Cut(b, []byte(") "))
+	return err != nil || !ok || rest[0] == 'T' || rest[0] == 'Z'
+}
+
+// vanish has ranks leave as soon as they have sent to each other, so that the
+// last acknowledgements find nobody.
+func vanish() {
+	e := joined()
+	for r := range e.Size() {
+		for range 5 {
+			e.send(r)
+		}
+	}
+	e.wait(func() bool { return e.messages == 5*e.Size() })
+	testjob.Check(e.Close())
+	if e.Err() == nil || errors.Is(e.Err(), conduits.ErrPeer) {
+		testjob.Fatal("after Close: %v", e.Err())
+	}
+}
+
+// TestVanish repeats that, since it is a matter of luck what is lost.
+func TestVanish(t *testing.T) {
+	for range 5 {
+		begin(t, "127.0.0.1", 6, "vanish").want(0)
+	}
+}
+
+// describe says what a rank knows of its job.
+func describe() {
+	e := joined()
+	fmt.Printf("%s %s\n", e.Authentication(), e.Conduit())
+	testjob.Check(e.Close())
+}
+
+// TestBadEnvironment has a rank's environment say what cannot be.
+func TestBadEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		says []string
+	}{
+		{"ARGON_AUTH=rot13", []string{"ARGON_AUTH", "rot13", "authenticated"}},
+		{"ARGON_DATAGRAM=much", []string{"ARGON_DATAGRAM", "much", "65507"}},
+		{"ARGON_DATAGRAM=100", []string{"ARGON_DATAGRAM", "100", "304"}},
+		{"ARGON_DATAGRAM=66000", []string{"ARGON_DATAGRAM", "66000", "65507"}},
+		{"ARGON_DEADTIME=10", []string{"ARGON_DEADTIME", "10", "500ms"}},
+		{"ARGON_DEADTIME=1ms", []string{"ARGON_DEADTIME", "1ms", "500ms"}},
+		{"ARGON_IFACE=none0", []string{"ARGON_IFACE", "none0", "lo"}},
+		{"ARGON_IFACE=192.0.2.1", []string{"ARGON_IFACE", "192.0.2.1"}},
+		{"ARGON_JOB_KEY=x", []string{"ARGON_JOB_KEY", "64"}},
+	} {
+		t.Run(c.env, func(t *testing.T) { begin(t, "127.0.0.1", 1, "join", c.env).want(1).says(0, c.says...) })
+	}
+}
+
+// TestWrongKey has one of two ranks hold another job's key.
+func TestWrongKey(t *testing.T) {
+	w := begin(t, "127.0.0.1", 2, "join", "1:ARGON_JOB_KEY="+seal.NewKey().Reveal())
+	_ = w.ranks[1].cmd.Wait()
+	w.says(1, "key")
+	if strings.Contains(w.ranks[1].err.String(), "panic") {
+		t.Error(w.ranks[1].err.String())
+	}
+}
+
+// TestDisagree has two ranks want different things.
+func TestDisagree(t *testing.T) {
+	w := begin(t, "127.0.0.1", 2, "join", "1:ARGON_AUTH=none")
+	for r := range 2 {
+		_ = w.ranks[r].cmd.Wait()
+	}
+	w.says(1, "ARGON_AUTH", "none", "authenticated")
+}
