@@ -122,11 +122,7 @@ func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Eve
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		server: server, dial: dial, rank: h.Rank, size: h.Size, events: e,
-		ready: make(chan struct{}), missing: make(chan missing, 1), parted: make(chan struct{}), ended: make(chan struct{}),
-		requests: map[uint32]chan answer{},
-	}
+	c := newClient(server, dial, h, e)
 	t, err := c.connect(ctx, id, h, patience)
 	if err != nil {
 		return nil, err
@@ -149,6 +145,14 @@ func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Eve
 		err := c.impatient(ctx)
 		c.Close()
 		return nil, err
+	}
+}
+
+func newClient(server, dial string, h Hello, e Events) *Client {
+	return &Client{
+		server: server, dial: dial, rank: h.Rank, size: h.Size, events: e,
+		ready: make(chan struct{}), missing: make(chan missing, 1), parted: make(chan struct{}), ended: make(chan struct{}),
+		requests: map[uint32]chan answer{},
 	}
 }
 
