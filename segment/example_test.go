@@ -28,7 +28,7 @@ func ExampleHeap() {
 
 func ExampleTables() {
 	var t segment.Tables
-	if err := t.AttachRun(1<<20, 3, segment.RightRead); err != nil {
+	if err := t.AttachRun(1<<20, 0, 3, segment.RightRead); err != nil {
 		fmt.Println(err)
 		return
 	}

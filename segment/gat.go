@@ -13,10 +13,13 @@ import (
 // read and written atomically and an access sees a page's frame, owner and
 // rights change together or not at all. The zero Entry translates nothing.
 //
-//	63       48 47                      8 7    4  3   2      0
-//	+----------+-------------------------+------+---+--------+
-//	| VPID (16)|       frame (40)        |  0   | V | rights |
-//	+----------+-------------------------+------+---+--------+
+//	63       48 47                      8 7    5  4   3   2      0
+//	+----------+-------------------------+------+---+---+--------+
+//	| VPID (16)|       frame (40)        |  0   | P | V | rights |
+//	+----------+-------------------------+------+---+---+--------+
+//
+// V says that the entry is valid, P that only a part of the page is mapped: its
+// bounds stand beside the entry, in the [GAT].
 type Entry uint64
 
 // The fields of an Entry.
@@ -24,13 +27,17 @@ const (
 	VPIDBits  = 16 // owner: the virtual process id that the page is granted to
 	FrameBits = 40 // page frame; with the page offset a 52-bit address
 
+	// AnyVPID as the owner of an entry admits everybody. It is nobody's own.
+	AnyVPID = 1<<VPIDBits - 1
+
 	frameShift = 64 - VPIDBits - FrameBits
 	vpidShift  = 64 - VPIDBits
 	entryValid = Entry(1) << 3
+	entryPart  = Entry(1) << 4
 )
 
-// MakeEntry returns a valid entry. frame is masked to FrameBits and rights to
-// RightsAll.
+// MakeEntry returns a valid entry of a whole page. frame is masked to FrameBits
+// and rights to RightsAll.
 func MakeEntry(owner uint16, frame uint64, rights Rights) Entry {
 	return Entry(owner)<<vpidShift |
 		Entry(frame&(1<<FrameBits-1))<<frameShift |
@@ -40,7 +47,7 @@ func MakeEntry(owner uint16, frame uint64, rights Rights) Entry {
 // Valid says whether the entry translates a page.
 func (e Entry) Valid() bool { return e&entryValid != 0 }
 
-// Owner is the VPID whose accesses the entry admits.
+// Owner is the VPID whose accesses the entry admits, or AnyVPID.
 func (e Entry) Owner() uint16 { return uint16(e >> vpidShift) }
 
 // Frame is the page frame, 0..2^40-1.
@@ -49,12 +56,27 @@ func (e Entry) Frame() uint64 { return uint64(e>>frameShift) & (1<<FrameBits - 1
 // Rights is what the entry permits.
 func (e Entry) Rights() Rights { return Rights(e) & RightsAll }
 
+// Part says whether only a part of the page is mapped.
+func (e Entry) Part() bool { return e&entryPart != 0 }
+
+// Admits says whether vpid may access the page in the way that need says.
+func (e Entry) Admits(vpid uint16, need Rights) bool {
+	return e.Valid() && (e.Owner() == vpid || e.Owner() == AnyVPID) && e.Rights()&need == need
+}
+
 // String prints the fields, as "vpid 3 frame 0x10 rw-".
 func (e Entry) String() string {
 	if !e.Valid() {
 		return "invalid"
 	}
-	return fmt.Sprintf("vpid %d frame %#x %v", e.Owner(), e.Frame(), e.Rights())
+	owner, part := fmt.Sprintf("vpid %d", e.Owner()), ""
+	if e.Owner() == AnyVPID {
+		owner = "any vpid"
+	}
+	if e.Part() {
+		part = " in part"
+	}
+	return fmt.Sprintf("%s frame %#x %v%s", owner, e.Frame(), e.Rights(), part)
 }
 
 // ErrFault is matched by every *FaultError.
@@ -80,8 +102,12 @@ func (f *FaultError) Error() string {
 		return s + fmt.Sprintf("beyond the last address, %v", NLALimit-1)
 	case !f.Have.Valid():
 		return s + fmt.Sprintf("nothing is mapped at page %v", f.Page)
-	case f.Have.Owner() != f.VPID:
+	case f.Have.Owner() != f.VPID && f.Have.Owner() != AnyVPID:
 		return s + fmt.Sprintf("page %v belongs to vpid %d", f.Page, f.Have.Owner())
+	case f.Have.Admits(f.VPID, f.Need) && f.Have.Part():
+		return s + fmt.Sprintf("only a part of page %v is mapped", f.Page)
+	case f.Have.Admits(f.VPID, f.Need):
+		return s + fmt.Sprintf("another piece of memory begins at page %v", f.Page)
 	}
 	return s + fmt.Sprintf("page %v allows %v only", f.Page, f.Have.Rights())
 }
@@ -89,29 +115,41 @@ func (f *FaultError) Error() string {
 // Unwrap makes errors.Is(err, ErrFault) hold.
 func (f *FaultError) Unwrap() error { return ErrFault }
 
+// GAT is one global address table. The bounds of pages that are mapped in part
+// lie behind the entries, in memory that is not touched as long as there are
+// none. A GAT may lie in memory that processes share; see Tables.Place.
+type GAT struct {
+	entries [GATEntries]atomic.Uint64
+	bounds  [GATEntries]atomic.Uint32 // first byte | byte after the last << 16
+}
+
 // Tables are the global address tables of one rank: up to NumGATs tables (GATs)
 // of GATEntries entries. The zero value is empty and ready for use.
 //
 // The attach segment is one run of consecutive entries, described by its length
 // alone until an entry of it is changed singly: it costs a few words, not the
-// 8 bytes a page of filled-in tables. A GAT takes its 2 MiB when Store first
-// touches it. Memory that is registered beside the attach segment gets its
-// entries by Store; a translation cache stands between Translate and Load.
+// 8 bytes a page of filled-in tables. A GAT takes its 2 MiB, and 1 MiB for
+// bounds, when something is first stored in it.
 //
 // Load and Translate may run at any time on any goroutine and do not lock.
 type Tables struct {
+	// Place, unless nil, returns zeroed memory for a table that is needed, or
+	// nil if there is none. It is called once for each table, before which
+	// nothing of the table's span is mapped (but a part of the attach segment
+	// may be). To be set before first use.
+	Place func(gat int) *GAT
+
 	// gats is the on-chip level of figure 5-8: GAT number to GAT.
-	gats [NumGATs]atomic.Pointer[gat]
+	gats [NumGATs]atomic.Pointer[GAT]
 	run  atomic.Pointer[attachRun]
-	mu   sync.Mutex // AttachRun and Store
+	mu   sync.Mutex // whatever writes
 }
 
-type gat [GATEntries]atomic.Uint64
-
 // attachRun stands for entries that nobody has filled in: page i of the attach
-// segment has frame i.
+// segment has frame + i.
 type attachRun struct {
 	pages  uint64
+	frame  uint64
 	owner  uint16
 	rights Rights
 }
@@ -123,14 +161,14 @@ func (r *attachRun) entry(p uint64) Entry {
 	if r == nil || p-attachPage >= r.pages {
 		return 0
 	}
-	return MakeEntry(r.owner, p-attachPage, r.rights)
+	return MakeEntry(r.owner, r.frame+p-attachPage, r.rights)
 }
 
 // AttachRun enters size bytes, a multiple of PageSize, as one contiguous run of
-// entries from AttachBase on, with frames counted from 0: frame 0 is the first
-// page of the attach segment. It may be called once, before entries in that
-// range are stored singly. It takes the same small time for every size.
-func (t *Tables) AttachRun(size uint64, owner uint16, rights Rights) error {
+// entries from AttachBase on, with frames counted from frame. It may be called
+// once, before entries in that range are stored singly. It takes the same small
+// time for every size.
+func (t *Tables) AttachRun(size, frame uint64, owner uint16, rights Rights) error {
 	if size%PageSize != 0 {
 		return errs.BadArg("segment: attach of %d bytes: not a multiple of the page size, %d", size, PageSize)
 	}
@@ -150,7 +188,7 @@ func (t *Tables) AttachRun(size uint64, owner uint16, rights Rights) error {
 			return errs.BadArg("segment: attach of %d bytes: GAT %d has entries already", size, g)
 		}
 	}
-	t.run.Store(&attachRun{pages: size / PageSize, owner: owner, rights: rights})
+	t.run.Store(&attachRun{pages: size / PageSize, frame: frame, owner: owner, rights: rights})
 	return nil
 }
 
@@ -161,7 +199,7 @@ func (t *Tables) Load(a NLA) Entry {
 		return 0
 	}
 	if g := t.gats[a.GAT()].Load(); g != nil {
-		return Entry(g[a.Entry()].Load())
+		return Entry(g.entries[a.Entry()].Load())
 	}
 	return t.run.Load().entry(uint64(a) >> PageBits)
 }
@@ -169,29 +207,81 @@ func (t *Tables) Load(a NLA) Entry {
 // Store writes the entry of the page that a lies in, and makes the GAT around
 // it if there is none. Storing 0 revokes the page: accesses that begin later
 // fault. Entry 0 of GAT 0 is never given out.
-func (t *Tables) Store(a NLA, e Entry) error {
-	if a < PageSize || a >= NLALimit {
-		return errs.BadArg("segment: no entry for address %#x: entries exist for %#x..%#x", uint64(a), PageSize, uint64(NLALimit)-1)
+func (t *Tables) Store(a NLA, e Entry) error { return t.Fill(a, 1, e) }
+
+// Fill stores e for n pages from the one that a lies in, with frames counted up
+// from e's if e is valid. Fill(a, n, 0) revokes n pages.
+func (t *Tables) Fill(a NLA, n uint64, e Entry) error {
+	if a < PageSize || a >= NLALimit || n > uint64(NLALimit-a+PageSize-1)>>PageBits {
+		return errs.BadArg("segment: no entries for %d pages at address %#x: entries exist for %#x..%#x", n, uint64(a), PageSize, uint64(NLALimit)-1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gats[a.GAT()].Load()
-	if g == nil {
-		g = new(gat)
-		if r := t.run.Load(); r != nil {
-			first := uint64(a.GAT()) << EntryBits
-			if end := attachPage + r.pages; first >= attachPage && first < end {
-				for i := range min(end-first, GATEntries) {
-					g[i].Store(uint64(r.entry(first + i)))
-				}
+	for p, end := uint64(a)>>PageBits, uint64(a)>>PageBits+n; p < end; {
+		g, err := t.table(int(p >> EntryBits))
+		if err != nil {
+			return err
+		}
+		for last := min(end, p|(GATEntries-1)+1); p < last; p++ {
+			g.entries[p&(GATEntries-1)].Store(uint64(e))
+			if e.Valid() {
+				e += 1 << frameShift
 			}
 		}
-		g[a.Entry()].Store(uint64(e))
-		t.gats[a.GAT()].Store(g)
-		return nil
 	}
-	g[a.Entry()].Store(uint64(e))
 	return nil
+}
+
+// FillPart is Store for a page of which only bytes [from, to) are mapped.
+func (t *Tables) FillPart(a NLA, e Entry, from, to uint64) error {
+	if from >= to || to > PageSize {
+		return errs.BadArg("segment: no bytes %d..%d in a page of %d", from, to, PageSize)
+	}
+	if from == 0 && to == PageSize {
+		return t.Store(a, e&^entryPart)
+	}
+	if err := t.Fill(a, 1, 0); err != nil { // makes the table
+		return err
+	}
+	t.gats[a.GAT()].Load().bounds[a.Entry()].Store(uint32(from | to<<16))
+	return t.Fill(a, 1, e|entryPart)
+}
+
+// prepare makes the tables that runs lie in.
+func (t *Tables) prepare(runs []run) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range runs {
+		for g := r.at.GAT(); g <= (r.at + NLA(r.pages<<PageBits) - 1).GAT(); g++ {
+			if _, err := t.table(g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// table finds GAT i, or makes it. t.mu is held.
+func (t *Tables) table(i int) (*GAT, error) {
+	g := t.gats[i].Load()
+	if g != nil {
+		return g, nil
+	}
+	if t.Place == nil {
+		g = new(GAT)
+	} else if g = t.Place(i); g == nil {
+		return nil, errs.Resource("segment: no memory for global address table %d", i)
+	}
+	if r := t.run.Load(); r != nil {
+		first := uint64(i) << EntryBits
+		if end := attachPage + r.pages; first >= attachPage && first < end {
+			for k := range min(end-first, GATEntries) {
+				g.entries[k].Store(uint64(r.entry(first + k)))
+			}
+		}
+	}
+	t.gats[i].Store(g)
+	return g, nil
 }
 
 // Translate checks that vpid may access all of the n bytes at a in the way that
@@ -216,11 +306,14 @@ func (t *Tables) Translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 		var e Entry
 		k := uint64(1)
 		if g := t.gats[p>>EntryBits].Load(); g != nil {
-			e = Entry(g[p&(GATEntries-1)].Load())
+			e = Entry(g.entries[p&(GATEntries-1)].Load())
+			if e&entryPart != 0 && !g.within(p, uint64(a), n) {
+				return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits), Have: e}
+			}
 		} else if e = run.entry(p); e.Valid() {
 			k = min(last+1, attachPage+run.pages, (p|(GATEntries-1))+1) - p
 		}
-		if !e.Valid() || e.Owner() != vpid || e.Rights()&need != need {
+		if !e.Admits(vpid, need) {
 			return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits), Have: e}
 		}
 		if p == first {
@@ -231,6 +324,32 @@ func (t *Tables) Translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 		}
 		p += k
 	}
-	off := uint64(a.Offset())
+	off := uint64(a) & (PageSize - 1)
 	return start<<PageBits | off, min(n, pages<<PageBits-off), nil
+}
+
+// within says whether what [a, a+n) has of page p lies within the bounds that
+// the page is mapped in.
+func (g *GAT) within(p, a, n uint64) bool {
+	b := uint64(g.bounds[p&(GATEntries-1)].Load())
+	page := p << PageBits
+	return max(a, page)-page >= b&0xffff && min(a+n, page+PageSize)-page <= b>>16
+}
+
+// detach takes the attach run back.
+func (t *Tables) detach() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.run.Load()
+	if r == nil {
+		return
+	}
+	t.run.Store(nil)
+	for p := attachPage; p < attachPage+r.pages; p = (p | (GATEntries - 1)) + 1 {
+		if g := t.gats[p>>EntryBits].Load(); g != nil {
+			for k := range min(attachPage+r.pages-p, GATEntries) {
+				g.entries[k].Store(0)
+			}
+		}
+	}
 }

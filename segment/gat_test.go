@@ -71,7 +71,7 @@ func TestTranslateModel(t *testing.T) {
 		const owner = 7
 		rights := Rights(rapid.IntRange(1, int(RightsAll)).Draw(t, "rights"))
 		pages := rapid.OneOf(rapid.Uint64Range(0, 8), rapid.Uint64Range(GATEntries-4, GATEntries+8)).Draw(t, "pages")
-		if err := tab.AttachRun(pages*PageSize, owner, rights); err != nil {
+		if err := tab.AttachRun(pages*PageSize, 0, owner, rights); err != nil {
 			t.Fatal(err)
 		}
 		// The model knows the first and last pages only; nothing else is drawn.
@@ -129,7 +129,7 @@ func TestTranslateModel(t *testing.T) {
 func TestTranslateWholeRun(t *testing.T) {
 	for _, size := range []uint64{PageSize, GATSpan - PageSize, GATSpan, 3*GATSpan + PageSize, uint64(MaxAttach)} {
 		var tab Tables
-		if err := tab.AttachRun(size, 1, RightsAll); err != nil {
+		if err := tab.AttachRun(size, 0, 1, RightsAll); err != nil {
 			t.Fatal(err)
 		}
 		addr, contiguous, err := tab.Translate(1, AttachBase, size, RightWrite)
@@ -151,7 +151,7 @@ func TestTranslateWholeRun(t *testing.T) {
 
 func TestFaultSaysWhy(t *testing.T) {
 	var tab Tables
-	if err := tab.AttachRun(4*PageSize, 1, RightRead); err != nil {
+	if err := tab.AttachRun(4*PageSize, 0, 1, RightRead); err != nil {
 		t.Fatal(err)
 	}
 	end := AttachBase + 4*PageSize
@@ -191,7 +191,7 @@ func TestAttachRunArguments(t *testing.T) {
 		{PageSize, 0x80, "rights 0x80"},
 	} {
 		var tab Tables
-		err := tab.AttachRun(c.size, 1, c.rights)
+		err := tab.AttachRun(c.size, 0, 1, c.rights)
 		if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d bytes: %v, want %q", c.size, err, c.want)
 		}
@@ -201,10 +201,10 @@ func TestAttachRunArguments(t *testing.T) {
 	}
 
 	var tab Tables
-	if err := tab.AttachRun(PageSize, 1, RightsAll); err != nil {
+	if err := tab.AttachRun(PageSize, 0, 1, RightsAll); err != nil {
 		t.Fatal(err)
 	}
-	if err := tab.AttachRun(PageSize, 1, RightsAll); !errors.Is(err, errs.ErrBadArg) {
+	if err := tab.AttachRun(PageSize, 0, 1, RightsAll); !errors.Is(err, errs.ErrBadArg) {
 		t.Errorf("second attach: %v", err)
 	}
 
@@ -212,10 +212,10 @@ func TestAttachRunArguments(t *testing.T) {
 	if err := used.Store(AttachBase+GATSpan, MakeEntry(1, 1, RightsAll)); err != nil {
 		t.Fatal(err)
 	}
-	if err := used.AttachRun(GATSpan+PageSize, 1, RightsAll); !errors.Is(err, errs.ErrBadArg) {
+	if err := used.AttachRun(GATSpan+PageSize, 0, 1, RightsAll); !errors.Is(err, errs.ErrBadArg) {
 		t.Errorf("attach over stored entries: %v", err)
 	}
-	if err := used.AttachRun(GATSpan, 1, RightsAll); err != nil {
+	if err := used.AttachRun(GATSpan, 0, 1, RightsAll); err != nil {
 		t.Errorf("attach beside stored entries: %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestStoreArguments(t *testing.T) {
 // is; one entry changed costs the one GAT that holds it.
 func TestTablesAreSparse(t *testing.T) {
 	var tab Tables
-	if err := tab.AttachRun(uint64(MaxAttach), 1, RightsAll); err != nil {
+	if err := tab.AttachRun(uint64(MaxAttach), 0, 1, RightsAll); err != nil {
 		t.Fatal(err)
 	}
 	gats := func() (n int) {
@@ -275,7 +275,7 @@ func TestTablesAreSparse(t *testing.T) {
 // while others translate: they see the one or the other, never a mixture.
 func TestEntryChangesAtOnce(t *testing.T) {
 	var tab Tables
-	if err := tab.AttachRun(8*PageSize, 1, RightsAll); err != nil {
+	if err := tab.AttachRun(8*PageSize, 0, 1, RightsAll); err != nil {
 		t.Fatal(err)
 	}
 	page := AttachBase + 3*PageSize

@@ -1,0 +1,57 @@
+package sys
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mlock keeps the pages of [addr, addr+n) in memory, and brings them there,
+// until Munlock. Calls do not nest: one Munlock undoes any number of them.
+func Mlock(addr, n uintptr) error { return lock("mlock", unix.SYS_MLOCK, addr, n) }
+
+// Munlock undoes Mlock for the pages of [addr, addr+n).
+func Munlock(addr, n uintptr) error { return lock("munlock", unix.SYS_MUNLOCK, addr, n) }
+
+func lock(name string, call, addr, n uintptr) error {
+	if _, _, e := unix.Syscall(call, addr, n, 0); e != 0 {
+		return os.NewSyscallError(name, e)
+	}
+	return nil
+}
+
+// LockLimit is how many bytes this process may lock in all (RLIMIT_MEMLOCK;
+// processes with CAP_IPC_LOCK may lock more); 2^64-1 for no limit.
+func LockLimit() uint64 {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l) != nil {
+		return 0
+	}
+	return l.Cur
+}
+
+// LockedMemory is how many bytes of this process are locked now, as the kernel
+// counts them.
+func LockedMemory() (int64, error) {
+	return statusField("VmLck:")
+}
+
+// statusField reads one line of /proc/self/status that counts kB, in bytes.
+func statusField(name string) (int64, error) {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), name); ok {
+			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no %s in /proc/self/status", name)
+}

@@ -1,0 +1,534 @@
+package segment
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// AnyPeer in place of a rank means every rank.
+const AnyPeer = -1
+
+// ATUConfig is what an address translation unit is made with. The zero value is
+// useful: no attach segment, nothing locked, tables in the Go heap.
+type ATUConfig struct {
+	// Attach is the rank's attach segment, page aligned, a multiple of PageSize
+	// long, and outside the Go heap or otherwise kept in place by the caller
+	// until Close. nil for none.
+	Attach []byte
+	// Rights that all peers have to Attach.
+	Rights Rights
+	// Lock has registered memory locked (mlock): brought into memory and kept
+	// there. The attach segment is not. Limited by RLIMIT_MEMLOCK.
+	Lock bool
+	// Place gives memory for the tables, see Tables.Place; nil for the Go heap.
+	Place func(gat int) *GAT
+	// Abandon, unless nil, is asked again and again while a flush waits for a
+	// unit that does not come to an end; an error ends the wait, and is what
+	// Deregister returns. It is for units of other processes, which may die.
+	Abandon func() error
+}
+
+// ATU is a rank's address translation unit (seed thesis, section 5.3): it
+// registers memory beside the attach segment, which gives it network logical
+// addresses, translates these for those who access it on behalf of peers, and
+// takes them back such that afterwards nobody reaches the memory by them.
+//
+// All methods may be called by any goroutine. An access looks as follows, and
+// takes no lock:
+//
+//	u := atu.Enter()
+//	b, err := u.Translate(src, a, n, need)
+//	... copy to or from b, if err is nil ...
+//	u.Exit()
+type ATU struct {
+	c      ATUConfig
+	tables Tables
+	units  [numUnits]Unit
+	faults atomic.Uint64
+
+	others atomic.Pointer[[]*atomic.Uint64] // units of other processes
+
+	mu      sync.Mutex
+	room    addresses
+	counts  intervals
+	regs    map[*registration]struct{}
+	closed  bool
+	stats   ATUStats
+	pins    *pins
+	scratch []span
+}
+
+// numUnits is how many accesses may be under way at once; more wait.
+const numUnits = 16
+
+// ATUStats count what an ATU has done. The thesis's registers (figure 5-11) count
+// cache hits and misses; here there is no cache, since the tables are as near
+// (see Unit.Translate), but what takes its place: accesses and refusals.
+type ATUStats struct {
+	Regions      int    // registered now
+	Bytes        uint64 // of memory registered now, in whole pages; what is registered twice counts once
+	Locked       uint64 // of these locked in memory
+	Registered   uint64 // registrations so far
+	Deregistered uint64
+	Accesses     uint64 // Enter and Exit
+	Faults       uint64 // translations refused
+	Flushes      uint64 // times entries were revoked and the units asked
+	FlushWaits   uint64 // units that were at work then and had to be waited for
+}
+
+// registration is what a Region names.
+type registration struct {
+	t      *ATU
+	mem    []byte // nil once revoked
+	addr   uint64 // of its first byte
+	size   uint64
+	rights Rights
+	pin    *runtime.Pinner
+	runs   []run
+	inline [1]run
+
+	mu    sync.Mutex
+	state regState
+}
+
+type regState uint8
+
+const (
+	regLive    regState = iota
+	regRevoked          // entries cleared and flushed; the addresses are not free yet
+	regGone
+)
+
+// Region is registered memory: a vector of network logical addresses behind an
+// opaque value. The zero value is none.
+type Region struct{ r *registration }
+
+// NewATU makes an address translation unit.
+func NewATU(c ATUConfig) (*ATU, error) {
+	t := &ATU{c: c, regs: map[*registration]struct{}{}, pins: &pins{}}
+	t.tables.Place = c.Place
+	for i := range t.units {
+		t.units[i].t = t
+	}
+	size := uint64(len(c.Attach))
+	t.room = addresses{base: NLA(alignUp(uint64(AttachBase)+size, GATSpan)), limit: NLALimit}
+	if size > 0 {
+		at := frameOf(c.Attach)
+		if at%PageSize != 0 {
+			return nil, errs.BadArg("segment: attach segment at address %#x: not a multiple of the page size, %d", at, PageSize)
+		}
+		if err := t.tables.AttachRun(size, at>>PageBits, AnyVPID, c.Rights); err != nil {
+			return nil, err
+		}
+	}
+	runtime.AddCleanup(t, (*pins).unpinAll, t.pins)
+	return t, nil
+}
+
+// Tables are the global address tables, for those who read them without the
+// ATU, such as processes that share their memory. Only the ATU writes them.
+func (t *ATU) Tables() *Tables { return &t.tables }
+
+// Register makes mem accessible with rights to rank peer, or to all if peer is
+// AnyPeer, until Deregister. mem may be of the Go heap, which it keeps alive and
+// in place, or mapped, which the caller then must not unmap but by Unmap. It
+// holds pointer-free values only. Nothing beyond mem becomes accessible, though
+// registration is by pages.
+//
+// The same memory may be registered many times, in parts and overlapping, with
+// different rights and for different peers; each registration has addresses of
+// its own and ends by its own Deregister. Takes time linear in the pages.
+func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
+	if len(mem) == 0 {
+		return Region{}, errs.BadArg("segment: registration of 0 bytes")
+	}
+	if rights == 0 || rights&^RightsAll != 0 {
+		return Region{}, errs.BadArg("segment: registration with rights %#x: some of %#x are needed", uint8(rights), uint8(RightsAll))
+	}
+	owner := uint16(AnyVPID)
+	if peer != AnyPeer {
+		if peer < 0 {
+			return Region{}, errs.BadArg("segment: registration for rank %d", peer)
+		}
+		if peer >= AnyVPID {
+			return Region{}, errs.NotSupported("segment: registration for rank %d: an entry can name ranks 0..%d only", peer, AnyVPID-1)
+		}
+		owner = uint16(peer)
+	}
+	addr := frameOf(mem)
+	low, high := addr&^(PageSize-1), alignUp(addr+uint64(len(mem)), PageSize)
+
+	r := &registration{t: t, mem: mem, addr: addr, size: uint64(len(mem)), rights: rights}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return Region{}, errs.Closed("segment: registration after Close")
+	}
+	var err error
+	if r.runs, err = t.room.alloc(r.inline[:0], (high-low)>>PageBits); err != nil {
+		return Region{}, err
+	}
+	r.pin = t.pins.pin(mem)
+	t.scratch = t.counts.add(low, high, t.scratch[:0])
+	if err = t.tables.prepare(r.runs); err == nil {
+		err = t.lock(t.scratch)
+	}
+	if err != nil {
+		if _, e := t.counts.sub(low, high, nil); e != nil {
+			panic("segment: " + e.Error()) // it was added above
+		}
+		t.pins.unpin(r.pin)
+		t.room.free(r.runs)
+		return Region{}, err
+	}
+	t.enter(r, MakeEntry(owner, low>>PageBits, rights), low, addr, addr+uint64(len(mem)))
+	t.regs[r] = struct{}{}
+	t.stats.Registered++
+	return Region{r}, nil
+}
+
+// enter writes the entries of r, whose tables are there: pages from low on, of
+// which [from, to) is registered.
+func (t *ATU) enter(r *registration, e Entry, low, from, to uint64) {
+	for _, k := range r.runs {
+		a, n := k.at, k.pages
+		high := low + n<<PageBits
+		if from > low {
+			must(t.tables.FillPart(a, e, from-low, min(to-low, PageSize)))
+			a, n, e = a+PageSize, n-1, e+1<<frameShift
+		}
+		part := n > 0 && to < high
+		if part {
+			n--
+		}
+		must(t.tables.Fill(a, n, e))
+		a, e = a+NLA(n<<PageBits), e+Entry(n)<<frameShift
+		if part {
+			must(t.tables.FillPart(a, e, 0, to-(high-PageSize)))
+			e += 1 << frameShift
+		}
+		low = high
+	}
+}
+
+// clear revokes the entries of r.
+func (t *ATU) clear(r *registration) {
+	for _, k := range r.runs {
+		must(t.tables.Fill(k.at, k.pages, 0))
+	}
+}
+
+// must is for what cannot fail: entries in tables that have been prepared.
+func must(err error) {
+	if err != nil {
+		panic("segment: " + err.Error())
+	}
+}
+
+// lock locks the pages of spans, all or none.
+func (t *ATU) lock(spans []span) error {
+	if !t.c.Lock {
+		return nil
+	}
+	for i, s := range spans {
+		if err := sys.Mlock(uintptr(s.start), uintptr(s.end-s.start)); err != nil {
+			for _, s := range spans[:i] {
+				t.unlock(s)
+			}
+			// A range with a hole is locked up to there.
+			_ = sys.Munlock(uintptr(s.start), uintptr(s.end-s.start))
+			return errs.Resource("segment: %d bytes more than the %d that are locked cannot be (ulimit -l is %d bytes): %v",
+				s.end-s.start, t.stats.Locked, sys.LockLimit(), err)
+		}
+		t.stats.Locked += s.end - s.start
+	}
+	return nil
+}
+
+func (t *ATU) unlock(s span) {
+	// Fails only if the memory has been unmapped, which unlocked it.
+	_ = sys.Munlock(uintptr(s.start), uintptr(s.end-s.start))
+	t.stats.Locked -= s.end - s.start
+}
+
+// uncount takes a registration of [low, high) back and unlocks what nobody else
+// has registered.
+func (t *ATU) uncount(low, high uint64) {
+	was := t.stats.Locked
+	gone, err := t.counts.sub(low, high, t.scratch[:0])
+	if err != nil {
+		panic("segment: " + err.Error()) // it was added by Register
+	}
+	t.scratch = gone[:0]
+	if t.c.Lock && was > 0 {
+		for _, s := range gone {
+			t.unlock(s)
+		}
+	}
+}
+
+// Deregister takes the region back: it revokes the entries, waits until no unit
+// that may have read them before is at work any more (the flush protocol of
+// section 5.3), lets go of the memory, and frees the addresses. When it returns
+// no access reaches the memory by r's addresses; later ones fault. It must not
+// be called between Enter and Exit.
+//
+// A region that Withdraw or Unmap has revoked is freed without an error. A second
+// Deregister is an error.
+func (t *ATU) Deregister(r Region) error {
+	if r.r == nil || r.r.t != t {
+		return errs.BadArg("segment: deregistration of a region that is not of this rank")
+	}
+	if err := r.r.revoke(); err != nil {
+		return err
+	}
+	r.r.mu.Lock()
+	defer r.r.mu.Unlock()
+	if r.r.state == regGone {
+		return errs.BadArg("segment: region of %d bytes: deregistered already", r.r.size)
+	}
+	r.r.state = regGone
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.room.free(r.r.runs)
+	t.stats.Deregistered++
+	return nil
+}
+
+// Revoke is Deregister but for the last step: the addresses stay r's, and fault,
+// until Deregister. It is for an owner who knows that peers still remember them.
+func (t *ATU) Revoke(r Region) error {
+	if r.r == nil || r.r.t != t {
+		return errs.BadArg("segment: revocation of a region that is not of this rank")
+	}
+	return r.r.revoke()
+}
+
+// revoke waits for another revoke of the same registration that is under way.
+func (r *registration) revoke() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != regLive {
+		return nil
+	}
+	t := r.t
+	t.clear(r)
+	if err := t.flush(); err != nil {
+		return err // the memory stays pinned: somebody may still write to it
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))
+	t.pins.unpin(r.pin)
+	delete(t.regs, r)
+	r.state, r.pin, r.mem = regRevoked, nil, nil
+	return nil
+}
+
+// flush waits until every access that is under way has ended. Those that begin
+// meanwhile see the tables as they are now, and are not waited for.
+func (t *ATU) flush() error {
+	waits := uint64(0)
+	var failed error
+	wait := func(seq *atomic.Uint64) {
+		s := seq.Load()
+		if s&1 == 0 {
+			return
+		}
+		waits++
+		for i := 0; seq.Load() == s && failed == nil; i++ {
+			// A copy of a page takes about as long as 100 looks.
+			if i < 100 {
+				continue
+			}
+			if t.c.Abandon != nil {
+				failed = t.c.Abandon()
+			}
+			runtime.Gosched()
+			if i%16 == 0 {
+				sys.Yield() // the unit may be another process's
+			}
+		}
+	}
+	for i := range t.units {
+		wait(&t.units[i].seq)
+	}
+	if o := t.others.Load(); o != nil {
+		for _, seq := range *o {
+			wait(seq)
+		}
+	}
+	t.mu.Lock()
+	t.stats.Flushes++
+	t.stats.FlushWaits += waits
+	t.mu.Unlock()
+	return failed
+}
+
+// Watch makes every flush from now on wait for a unit outside this ATU too:
+// somebody, such as another process that reads Tables in shared memory, who
+// makes *seq odd by an atomic read-modify-write before it reads an entry, and
+// even again when it has done with the memory.
+func (t *ATU) Watch(seq *atomic.Uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*atomic.Uint64
+	if o := t.others.Load(); o != nil {
+		all = append(all, *o...)
+	}
+	all = append(all, seq)
+	t.others.Store(&all)
+}
+
+// Withdraw revokes every region that has a byte of mem, whole: it is to be
+// called before mem is unmapped, shrunk or given to somebody else, by whoever
+// does not know who registered it. Their owners still call Deregister. It says
+// how many there were.
+func (t *ATU) Withdraw(mem []byte) (int, error) {
+	from := frameOf(mem)
+	to := from + uint64(len(mem))
+	t.mu.Lock()
+	var hit []*registration
+	for r := range t.regs {
+		if meet(from, to, area{start: r.addr, end: r.addr + r.size}) != disjoint {
+			hit = append(hit, r)
+		}
+	}
+	t.mu.Unlock()
+	var err error
+	for _, r := range hit {
+		err = errors.Join(err, r.revoke())
+	}
+	return len(hit), err
+}
+
+// Unmap withdraws mem, which sys.Map or sys.Reserve has returned, and unmaps it.
+func (t *ATU) Unmap(mem []byte) error {
+	if len(mem) == 0 {
+		return errs.BadArg("segment: unmapping of 0 bytes")
+	}
+	if _, err := t.Withdraw(mem); err != nil {
+		return err
+	}
+	return unmap(mem)
+}
+
+// Close revokes everything, the attach segment too, and lets go of all memory.
+func (t *ATU) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	all := make([]*registration, 0, len(t.regs))
+	for r := range t.regs {
+		all = append(all, r)
+	}
+	t.mu.Unlock()
+	t.tables.detach()
+	err := t.flush()
+	for _, r := range all {
+		err = errors.Join(err, r.revoke())
+	}
+	return err
+}
+
+// Stats fills in s. Accesses may lag.
+func (t *ATU) Stats(s *ATUStats) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*s = t.stats
+	s.Regions = len(t.regs)
+	s.Bytes = t.counts.covered
+	s.Faults = t.faults.Load()
+	for i := range t.units {
+		s.Accesses += t.units[i].seq.Load() / 2
+	}
+}
+
+// Unit is one of the units that accesses run in: what the thesis calls a
+// functional unit, which answers a flush when it does not use the address.
+type Unit struct {
+	seq atomic.Uint64 // odd while somebody is inside
+	t   *ATU
+	_   [128 - 16]byte // a unit has its lines to itself
+}
+
+// Enter begins an access. The caller soon calls Exit, on the same goroutine, and
+// does not block, Enter again, or Deregister before.
+func (t *ATU) Enter() *Unit {
+	// Goroutines tend to units of their own, whose lines stay with their core.
+	i := uint64(sys.Goroutine()) * 0x9e3779b97f4a7c15 >> 60
+	for {
+		for range numUnits {
+			u := &t.units[i%numUnits]
+			// The swap orders it before the loads of entries: either a flush sees
+			// the unit inside, or the unit sees the entry revoked.
+			if s := u.seq.Load(); s&1 == 0 && u.seq.CompareAndSwap(s, s+1) {
+				return u
+			}
+			i++
+		}
+		runtime.Gosched()
+	}
+}
+
+// Exit ends the access. What Translate returned must not be touched any more.
+func (u *Unit) Exit() { u.seq.Store(u.seq.Load() + 1) }
+
+// Translate returns the n bytes at a for an access by rank src that needs the
+// rights need. It is valid until Exit. A refusal is a *FaultError: the access
+// would have been a segmentation fault. n must not be 0, and the bytes must lie
+// at consecutive addresses, as those of one region do.
+func (u *Unit) Translate(src int, a NLA, n uint64, need Rights) ([]byte, error) {
+	addr, k, err := u.t.tables.Translate(uint16(min(src, AnyVPID)), a, n, need)
+	if err != nil {
+		u.t.faults.Add(1)
+		return nil, err
+	}
+	if k < n {
+		u.t.faults.Add(1)
+		page := (a + NLA(k)) &^ (PageSize - 1)
+		return nil, &FaultError{Addr: a, Len: n, Need: need, VPID: uint16(min(src, AnyVPID)), Page: page, Have: u.t.tables.Load(page)}
+	}
+	return memoryAt(addr, n), nil
+}
+
+// Len is the region's length in bytes; 0 for none.
+func (r Region) Len() uint64 {
+	if r.r == nil {
+		return 0
+	}
+	return r.r.size
+}
+
+// Rights are those that the region was registered with; 0 for none.
+func (r Region) Rights() Rights {
+	if r.r == nil {
+		return 0
+	}
+	return r.r.rights
+}
+
+// At is the address of byte off of the region, and how many bytes from there on
+// have consecutive addresses: all of them, unless there was no contiguous room
+// for addresses. off is less than Len.
+func (r Region) At(off uint64) (NLA, uint64) {
+	x := r.r
+	at := off + x.addr&(PageSize-1) // from the first page's begin
+	end := x.size + x.addr&(PageSize-1)
+	for _, k := range x.runs {
+		n := k.pages << PageBits
+		if at < n {
+			return k.at + NLA(at), min(n, end) - at
+		}
+		at, end = at-n, end-n
+	}
+	return 0, 0
+}

@@ -1,0 +1,617 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/internal/errs"
+	"pgregory.net/rapid"
+)
+
+func newATU(t testing.TB, c ATUConfig) *ATU {
+	t.Helper()
+	a, err := NewATU(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// pageMem returns n pages of Go memory that begin at a page.
+func pageMem(n int) []byte {
+	b := make([]byte, (n+1)*PageSize)
+	off := -frameOf(b) & (PageSize - 1)
+	return b[off : off+uint64(n)*PageSize]
+}
+
+func (t *ATU) translate(src int, a NLA, n uint64, need Rights) ([]byte, error) {
+	u := t.Enter()
+	defer u.Exit()
+	return u.Translate(src, a, n, need)
+}
+
+// TestATUModel registers parts of an arena, overlapping and repeatedly, and
+// compares every translation with a table of bytes. The room for addresses is
+// small, so that regions come in pieces.
+func TestATUModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		attach := pageMem(2)
+		atu, err := NewATU(ATUConfig{Attach: attach, Rights: RightRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer atu.Close()
+		const room = 20
+		atu.room.limit = atu.room.base + room*PageSize
+		arena := make([]byte, 10*PageSize+100)
+		base := frameOf(arena)
+
+		type reg struct {
+			r        Region
+			from, to uint64
+			rights   Rights
+			peer     int
+			dead     bool // withdrawn
+		}
+		var live []*reg
+		var old []Region
+		var flushes uint64
+		byteAt := func(a NLA) (*reg, uint64) { // who maps a, and to which byte of arena
+			for _, r := range live {
+				for off := uint64(0); off < r.r.Len(); {
+					at, n := r.r.At(off)
+					if a >= at && uint64(a-at) < n {
+						return r, r.from + off + uint64(a-at)
+					}
+					off += n
+				}
+			}
+			return nil, 0
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"register": func(t *rapid.T) {
+				from := rapid.OneOf(rapid.IntRange(0, len(arena)-1), rapid.Map(rapid.IntRange(0, 9), func(p int) int {
+					return int(-base&(PageSize-1)) + p*PageSize
+				})).Draw(t, "from")
+				n := rapid.OneOf(rapid.IntRange(1, 16), rapid.IntRange(1, len(arena)), rapid.Just(PageSize)).Draw(t, "n")
+				to := min(from+n, len(arena))
+				rights := Rights(rapid.IntRange(1, int(RightsAll)).Draw(t, "rights"))
+				peer := rapid.SampledFrom([]int{AnyPeer, AnyPeer, 0, 3}).Draw(t, "peer")
+				r, err := atu.Register(arena[from:to], rights, peer)
+				if errors.Is(err, errs.ErrResource) {
+					t.Skip()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for off := uint64(0); off < r.Len(); {
+					at, k := r.At(off)
+					if k == 0 || off+k > r.Len() || uint64(at)%PageSize != (base+uint64(from)+off)%PageSize {
+						t.Fatalf("byte %d of %d at %v, %d together", off, r.Len(), at, k)
+					}
+					off += k
+				}
+				live = append(live, &reg{r: r, from: uint64(from), to: uint64(to), rights: rights, peer: peer})
+			},
+			"deregister": func(t *rapid.T) {
+				if len(live) == 0 {
+					t.Skip()
+				}
+				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+				if err := atu.Deregister(live[i].r); err != nil {
+					t.Fatal(err)
+				}
+				if !live[i].dead {
+					flushes++
+				}
+				old = append(old, live[i].r)
+				live = slices.Delete(live, i, i+1)
+			},
+			"deregister again": func(t *rapid.T) {
+				if len(old) == 0 {
+					t.Skip()
+				}
+				err := atu.Deregister(rapid.SampledFrom(old).Draw(t, "which"))
+				if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "deregistered already") {
+					t.Fatal(err)
+				}
+			},
+			"withdraw": func(t *rapid.T) {
+				from := rapid.Uint64Range(0, uint64(len(arena))-1).Draw(t, "from")
+				to := min(from+rapid.Uint64Range(1, 600).Draw(t, "n"), uint64(len(arena)))
+				want := 0
+				for _, r := range live {
+					if r.from < to && from < r.to && !r.dead {
+						r.dead = true
+						want++
+					}
+				}
+				flushes += uint64(want)
+				if n, err := atu.Withdraw(arena[from:to]); n != want || err != nil {
+					t.Fatalf("%d regions withdrawn, %v, want %d", n, err, want)
+				}
+			},
+			"translate": func(t *rapid.T) {
+				var a NLA
+				if len(live) > 0 && rapid.IntRange(0, 9).Draw(t, "near") > 0 {
+					r := live[rapid.IntRange(0, len(live)-1).Draw(t, "whose")].r
+					off := rapid.Uint64Range(0, r.Len()-1).Draw(t, "off")
+					a, _ = r.At(rapid.SampledFrom([]uint64{0, off, r.Len() - 1}).Draw(t, "at"))
+					a += NLA(rapid.IntRange(-8, 8).Draw(t, "delta"))
+				} else {
+					a = NLA(rapid.Uint64Range(0, 1<<42).Draw(t, "a"))
+				}
+				n := rapid.OneOf(rapid.Uint64Range(1, 32), rapid.Uint64Range(1, 3*PageSize)).Draw(t, "n")
+				src := rapid.SampledFrom([]int{0, 3, 4, 1 << 20}).Draw(t, "src")
+				need := Rights(rapid.IntRange(1, int(RightsAll)).Draw(t, "need"))
+				got, err := atu.translate(src, a, n, need)
+				var want []byte
+				ok := true
+				at0 := uint64(0)
+				for i := uint64(0); i < n && ok; i++ {
+					r, at := byteAt(a + NLA(i))
+					if r == nil || r.dead || r.rights&need != need || r.peer != AnyPeer && r.peer != src || i > 0 && at != at0+i {
+						ok = false
+						break
+					}
+					if i == 0 {
+						at0 = at
+					}
+				}
+				if ok {
+					want = arena[at0 : at0+n]
+				}
+				if ok != (err == nil) || ok && (frameOf(got) != frameOf(want) || len(got) != len(want)) {
+					t.Fatalf("%d bytes at %v by %d for %v: %v, want allowed: %v", n, a, src, need, err, ok)
+				}
+				var f *FaultError
+				if !ok && (!errors.As(err, &f) || f.Addr != a || f.Len != n) {
+					t.Fatalf("refused by %v", err)
+				}
+			},
+			"": func(t *rapid.T) {
+				pages := map[uint64]bool{}
+				regions := 0
+				for _, r := range live {
+					if !r.dead {
+						regions++
+						for p := (base + r.from) / PageSize; p <= (base+r.to-1)/PageSize; p++ {
+							pages[p] = true
+						}
+					}
+				}
+				var s ATUStats
+				atu.Stats(&s)
+				if s.Regions != regions || s.Bytes != uint64(len(pages))*PageSize || s.Flushes != flushes {
+					t.Fatalf("%+v, want %d regions, %d pages, %d flushes", s, regions, len(pages), flushes)
+				}
+			},
+		})
+	})
+}
+
+// TestATUAttach: the attach segment and registered memory are reached alike, up
+// to Close.
+func TestATUAttach(t *testing.T) {
+	attach := pageMem(3)
+	atu, err := NewATU(ATUConfig{Attach: attach, Rights: RightRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, 100)
+	r, err := atu.Register(mem, RightWrite, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ := r.At(0)
+	if b, err := atu.translate(1<<20, AttachBase+5, 3*PageSize-5, RightRead); err != nil || frameOf(b) != frameOf(attach)+5 {
+		t.Error(err)
+	}
+	if b, err := atu.translate(7, at, 100, RightWrite); err != nil || frameOf(b) != frameOf(mem) {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		src  int
+		a    NLA
+		n    uint64
+		need Rights
+		want string
+	}{
+		{1, AttachBase, 1, RightWrite, "allows r-- only"},
+		{1, AttachBase + 3*PageSize - 1, 2, RightRead, "nothing is mapped"},
+		{1, at, 1, RightWrite, "belongs to vpid 7"},
+		{7, at, 101, RightWrite, "only a part of page"},
+		{7, at - 1, 2, RightWrite, "page"},
+	} {
+		if _, err := atu.translate(c.src, c.a, c.n, c.need); !errors.Is(err, ErrFault) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d bytes at %v by %d: %v, want %q", c.n, c.a, c.src, err, c.want)
+		}
+	}
+	var s ATUStats
+	if atu.Stats(&s); s.Faults != 5 || s.Accesses != 7 {
+		t.Errorf("%+v", s)
+	}
+	if err := errors.Join(atu.Close(), atu.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []NLA{AttachBase, at} {
+		if _, err := atu.translate(7, a, 1, 0); !errors.Is(err, ErrFault) {
+			t.Errorf("%v after Close: %v", a, err)
+		}
+	}
+	if _, err := atu.Register(mem, RightRead, AnyPeer); !errors.Is(err, errs.ErrClosed) {
+		t.Error(err)
+	}
+	if err := atu.Deregister(r); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATUArguments(t *testing.T) {
+	atu, other := newATU(t, ATUConfig{}), newATU(t, ATUConfig{})
+	mem := make([]byte, 8)
+	for _, c := range []struct {
+		mem    []byte
+		rights Rights
+		peer   int
+		want   error
+	}{
+		{nil, RightRead, AnyPeer, errs.ErrBadArg},
+		{mem[:0], RightRead, AnyPeer, errs.ErrBadArg},
+		{mem, 0, AnyPeer, errs.ErrBadArg},
+		{mem, 8, AnyPeer, errs.ErrBadArg},
+		{mem, RightRead, -2, errs.ErrBadArg},
+		{mem, RightRead, AnyVPID, errs.ErrNotSupported},
+	} {
+		if _, err := atu.Register(c.mem, c.rights, c.peer); !errors.Is(err, c.want) {
+			t.Errorf("%d bytes, rights %v, peer %d: %v", len(c.mem), c.rights, c.peer, err)
+		}
+	}
+	r, err := other.Register(mem, RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []Region{{}, r} {
+		if err := atu.Deregister(r); !errors.Is(err, errs.ErrBadArg) {
+			t.Error(err)
+		}
+		if err := atu.Revoke(r); !errors.Is(err, errs.ErrBadArg) {
+			t.Error(err)
+		}
+	}
+	if (Region{}).Len() != 0 || (Region{}).Rights() != 0 || r.Len() != 8 || r.Rights() != RightRead {
+		t.Error("region")
+	}
+	if _, err := NewATU(ATUConfig{Attach: pageMem(2)[1 : PageSize+1], Rights: RightRead}); !errors.Is(err, errs.ErrBadArg) {
+		t.Error(err)
+	}
+}
+
+// TestRevokeKeepsAddresses: until Deregister the addresses are nobody else's.
+func TestRevokeKeepsAddresses(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	atu.room.limit = atu.room.base + 2*PageSize
+	mem := pageMem(2)
+	r, err := atu.Register(mem, RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ := r.At(0)
+	if err := errors.Join(atu.Revoke(r), atu.Revoke(r)); err != nil {
+		t.Fatal(err)
+	}
+	q, err := atu.Register(mem, RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := q.At(0); b == at {
+		t.Error("addresses of a revoked region are handed out")
+	}
+	if _, err := atu.translate(0, at, 1, RightRead); !errors.Is(err, ErrFault) {
+		t.Error(err)
+	}
+	if err := errors.Join(atu.Deregister(r), atu.Deregister(q)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDeregisterAgainstAccesses has goroutines write to regions while these come
+// and go. After Deregister the owner writes without any synchronisation but
+// what Deregister gives; the race detector, and the check of the content, find
+// an access that was still under way.
+func TestDeregisterAgainstAccesses(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	const slots, accessors = 3, 3
+	var published [slots]atomic.Uint64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	var done, refused atomic.Uint64
+	for g := range accessors {
+		wg.Go(func() {
+			for i := g; !stop.Load(); i++ {
+				a := NLA(published[i%slots].Load())
+				if a == 0 {
+					runtime.Gosched()
+					continue
+				}
+				u := atu.Enter()
+				// 24 bytes of its own in each block, over the border of a page.
+				b, err := u.Translate(g, a+NLA(PageSize-40+24*g), 24, RightWrite)
+				if err == nil {
+					for k := range b {
+						b[k] = byte(i) | 1
+					}
+					done.Add(1)
+				} else {
+					refused.Add(1)
+				}
+				u.Exit()
+				runtime.Gosched() // be preempted here rather than inside
+			}
+		})
+	}
+	const rounds = 100
+	zero := make([]byte, 2*PageSize)
+	for i := range rounds {
+		mem := pageMem(2)
+		r, err := atu.Register(mem, RightWrite, AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := r.At(0)
+		published[i%slots].Store(uint64(a))
+		for n := done.Load(); done.Load() < n+20; {
+			runtime.Gosched()
+		}
+		if i%2 == 0 {
+			err = atu.Deregister(r)
+		} else {
+			_, err = atu.Withdraw(mem[100:101])
+			defer func() {
+				if err := atu.Deregister(r); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(mem)
+		for range 10 {
+			runtime.Gosched()
+		}
+		if !bytes.Equal(mem, zero) {
+			t.Fatalf("round %d: memory changed after it was taken back", i)
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	if refused.Load() == 0 {
+		t.Log("no access came late")
+	}
+}
+
+// TestFlushWaits: Deregister waits for an access that began before it, and not
+// for one that began after the entries were cleared; Abandon ends the wait.
+func TestFlushWaits(t *testing.T) {
+	dead := errors.New("dead")
+	var give atomic.Bool
+	asked := make(chan struct{}, 1)
+	atu := newATU(t, ATUConfig{Abandon: func() error {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		if give.Load() {
+			return dead
+		}
+		return nil
+	}})
+	mem := make([]byte, 64)
+	for _, foreign := range []bool{false, true} {
+		r, err := atu.Register(mem, RightRead, AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := r.At(0)
+		var word atomic.Uint64
+		var u *Unit
+		if foreign {
+			atu.Watch(&word)
+			word.Add(1)
+		} else {
+			u = atu.Enter()
+			if _, err := u.Translate(0, a, 64, RightRead); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done := make(chan error)
+		go func() { done <- atu.Deregister(r) }()
+		<-asked // it waits
+		if _, err := atu.translate(0, a, 64, RightRead); !errors.Is(err, ErrFault) {
+			t.Errorf("an access that began during the flush: %v", err)
+		}
+		select {
+		case err := <-done:
+			t.Errorf("did not wait: %v", err)
+			continue
+		default:
+		}
+		if foreign {
+			give.Store(true)
+			if err := <-done; !errors.Is(err, dead) {
+				t.Error(err)
+			}
+			give.Store(false)
+			word.Add(1)
+			err = atu.Deregister(r)
+		} else {
+			u.Exit()
+			err = <-done
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-asked:
+		default:
+		}
+	}
+	var s ATUStats
+	if atu.Stats(&s); s.FlushWaits != 2 || s.Flushes != 3 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestManyUnits has more accesses under way than there are units.
+func TestManyUnits(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	mem := make([]byte, 8)
+	r, err := atu.Register(mem, RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := r.At(0)
+	var inside, most atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 * numUnits {
+		wg.Go(func() {
+			for range 20 {
+				u := atu.Enter()
+				if _, err := u.Translate(0, a, 8, RightRead); err != nil {
+					t.Error(err)
+				}
+				n := inside.Add(1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+				u.Exit()
+			}
+		})
+	}
+	wg.Wait()
+	if n := most.Load(); n > numUnits {
+		t.Errorf("%d in %d units", n, numUnits)
+	}
+	var s ATUStats
+	if atu.Stats(&s); s.Accesses != 4*numUnits*20 {
+		t.Errorf("%d accesses", s.Accesses)
+	}
+}
+
+// TestRegisteredGoMemoryLives: nothing but the registration holds on to it; and
+// what was registered is the array, not what append makes of it.
+func TestRegisteredGoMemoryLives(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	freed := make(chan int, 2)
+	type block struct{ b [3 * PageSize]byte }
+	make1 := func(id int) (Region, NLA) {
+		x := new(block)
+		runtime.AddCleanup(x, func(id int) { freed <- id }, id)
+		for i := range x.b {
+			x.b[i] = byte(id)
+		}
+		r, err := atu.Register(x.b[5:9000], RightRead, AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := r.At(0)
+		return r, a
+	}
+	r1, a1 := make1(1)
+	r2, a2 := make1(2)
+	for range 3 {
+		runtime.GC()
+	}
+	for id, a := range map[byte]NLA{1: a1, 2: a2} {
+		b, err := atu.translate(0, a, 8995, RightRead)
+		if err != nil || bytes.Count(b, []byte{id}) != 8995 {
+			t.Fatalf("block %d: %v", id, err)
+		}
+	}
+	if err := atu.Revoke(r1); err != nil {
+		t.Fatal(err)
+	}
+	for id := 0; id == 0; {
+		runtime.GC()
+		select {
+		case id = <-freed:
+			if id != 1 {
+				t.Errorf("block %d was freed", id)
+			}
+		default:
+		}
+	}
+	if err := errors.Join(atu.Deregister(r1), atu.Deregister(r2)); err != nil {
+		t.Error(err)
+	}
+
+	small := make([]byte, 10)
+	r, err := atu.Register(small, RightRead|RightWrite, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := r.At(0)
+	grown := append(small, make([]byte, 2*PageSize)...)
+	if b, err := atu.translate(0, a, 10, RightWrite); err != nil || frameOf(b) == frameOf(grown) {
+		t.Error("the grown slice is registered", err)
+	}
+	if _, err := atu.translate(0, a, 11, RightRead); !errors.Is(err, ErrFault) {
+		t.Error("bytes that were appended are reachable:", err)
+	}
+}
+
+// TestForgottenATU: one that nobody closes does no harm. The runtime panics if
+// a Pinner is lost that pins.
+func TestForgottenATU(t *testing.T) {
+	gone := make(chan struct{})
+	func() {
+		atu, err := NewATU(ATUConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.AddCleanup(atu, func(c chan struct{}) { close(c) }, gone)
+		if _, err := atu.Register(make([]byte, 100), RightRead, AnyPeer); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for {
+		runtime.GC()
+		select {
+		case <-gone:
+			runtime.GC()
+			runtime.GC()
+			return
+		default:
+		}
+	}
+}
+
+func TestTranslateDoesNotAllocate(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	mem := make([]byte, 3*PageSize)
+	r, err := atu.Register(mem, RightsAll, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := r.At(0)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := atu.translate(3, a, uint64(len(mem)), RightWrite); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Fatalf("%v allocations per access", n)
+	}
+}

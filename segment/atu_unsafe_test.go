@@ -1,0 +1,173 @@
+package segment
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+func mapped(t *testing.T, pages int64) []byte {
+	p, err := sys.Reserve(pages * PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unsafe.Slice((*byte)(p), pages*PageSize)
+}
+
+func locked(t *testing.T) int64 {
+	n, err := sys.LockedMemory()
+	if err != nil {
+		t.Skip(err)
+	}
+	return n
+}
+
+// TestLocksNest: mlock itself does not nest (seed 004, section 3.3).
+func TestLocksNest(t *testing.T) {
+	if sys.LockLimit() < 64*PageSize {
+		t.Skipf("only %d bytes may be locked", sys.LockLimit())
+	}
+	before := locked(t)
+	atu := newATU(t, ATUConfig{Lock: true})
+	mem := mapped(t, 8)
+	defer sys.Unmap(unsafe.Pointer(&mem[0]), int64(len(mem)))
+	check := func(pages int64) {
+		t.Helper()
+		var s ATUStats
+		atu.Stats(&s)
+		if n := locked(t) - before; n != pages*PageSize || s.Locked != uint64(n) {
+			t.Fatalf("%d bytes are locked, %d counted, want %d pages", n, s.Locked, pages)
+		}
+	}
+	var rs []Region
+	for _, x := range [][2]int{{0, 6}, {2, 4}, {0, 6}, {5, 8}} {
+		r, err := atu.Register(mem[x[0]*PageSize:x[1]*PageSize], RightRead, AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rs = append(rs, r)
+	}
+	check(8)
+	for i, want := range []int64{8, 8, 3, 0} {
+		if err := atu.Deregister(rs[i]); err != nil {
+			t.Fatal(err)
+		}
+		check(want)
+	}
+}
+
+// TestLockFails: a range with a hole cannot be locked; nothing is left of it.
+func TestLockFails(t *testing.T) {
+	before := locked(t)
+	atu := newATU(t, ATUConfig{Lock: true})
+	mem := mapped(t, 4)
+	if err := sys.Unmap(unsafe.Pointer(&mem[2*PageSize]), 2*PageSize); err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Unmap(unsafe.Pointer(&mem[0]), 2*PageSize)
+	_, err := atu.Register(mem, RightRead, AnyPeer)
+	if !errors.Is(err, errs.ErrResource) {
+		t.Fatal(err)
+	}
+	var s ATUStats
+	if atu.Stats(&s); s.Regions != 0 || s.Bytes != 0 || s.Locked != 0 || s.Registered != 0 {
+		t.Errorf("%+v", s)
+	}
+	// The kernel locks up to the hole before it finds it.
+	if n := locked(t) - before; n != 0 {
+		t.Errorf("%d bytes are locked", n)
+	}
+}
+
+// TestUnmap: what was registered is not reachable once it is unmapped, even if
+// something else comes to lie there.
+func TestUnmap(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	mem := mapped(t, 4)
+	mem[2*PageSize] = 42
+	whole, err := atu.Register(mem, RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := atu.Register(mem[2*PageSize:2*PageSize+1], RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := whole.At(2 * PageSize)
+	b, _ := part.At(0)
+	for _, x := range []NLA{a, b} {
+		if m, err := atu.translate(0, x, 1, RightRead); err != nil || m[0] != 42 {
+			t.Fatal(m, err)
+		}
+	}
+	if err := atu.Unmap(mem); err != nil {
+		t.Fatal(err)
+	}
+	again := mapped(t, 4) // most often at the same place
+	defer sys.Unmap(unsafe.Pointer(&again[0]), int64(len(again)))
+	for _, x := range []NLA{a, b} {
+		if _, err := atu.translate(0, x, 1, RightRead); !errors.Is(err, ErrFault) {
+			t.Error("unmapped memory is reachable:", err)
+		}
+	}
+	if err := errors.Join(atu.Deregister(whole), atu.Deregister(part)); err != nil {
+		t.Error(err)
+	}
+	if err := atu.Unmap(nil); !errors.Is(err, errs.ErrBadArg) {
+		t.Error(err)
+	}
+}
+
+// TestTablesInSharedMemory reads an entry as another process would that has
+// mapped the memory of the tables.
+func TestTablesInSharedMemory(t *testing.T) {
+	size := int64(unsafe.Sizeof(GAT{}))
+	if size != 3<<20 {
+		t.Errorf("a GAT and its bounds take %d bytes", size)
+	}
+	f, err := sys.CreateMemory("", "gat", size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mine, err := sys.Map(f.Fd(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sys.Unmap(mine, size) }) // after the ATU is closed
+	theirs, err := sys.Map(f.Fd(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Unmap(theirs, size)
+	placed := 0
+	atu := newATU(t, ATUConfig{Place: func(g int) *GAT {
+		if placed++; g != 0 {
+			return nil
+		}
+		return (*GAT)(mine)
+	}})
+	mem := make([]byte, 10)
+	r, err := atu.Register(mem[:1], RightRead, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := r.At(0)
+	g := (*GAT)(theirs)
+	e := Entry(g.entries[a.Entry()].Load())
+	if !e.Admits(5, RightRead) || e.Frame()<<PageBits|uint64(a.Offset()) != frameOf(mem) || !e.Part() {
+		t.Errorf("entry %v", e)
+	}
+	var before ATUStats
+	atu.Stats(&before)
+	if _, err := atu.Register(pageMem(2), RightRead, AnyPeer); !errors.Is(err, errs.ErrResource) || placed != 2 {
+		t.Errorf("without memory for the table: %v", err)
+	}
+	var after ATUStats
+	if atu.Stats(&after); after != before {
+		t.Errorf("%+v, want %+v", after, before)
+	}
+}
