@@ -178,6 +178,7 @@ type Stats struct {
 	Parks     uint64 // times a caller went to sleep
 	Wakes     uint64 // times this rank woke a sleeping peer
 	PeersUsed int    // ranks this endpoint keeps state for
+	Refused   uint64 // what came from the network and was of nobody in the job
 }
 
 // AttachConfig is what one rank brings to the collective Attach.

@@ -104,7 +104,13 @@ func (n *Node) diagnosis() string {
 	}
 	var s conduits.Stats
 	n.ep.Stats(&s)
-	return fmt.Sprintf("argon: rank %d: %s; handles outstanding %d; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
+	line := fmt.Sprintf("argon: rank %d: %s; handles outstanding %d; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
 		n.rank, strings.Join(where, "; "), handles,
 		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
+	if d, ok := n.ep.(conduits.Diagnoser); ok {
+		if more := d.Diagnosis(); more != "" {
+			line += "; " + more
+		}
+	}
+	return line
 }

@@ -1,7 +1,7 @@
 package udp
 
 import (
-	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -123,7 +123,7 @@ func (e *Endpoint) progress() bool {
 	pending := e.eng.Pending()
 	e.mu.Unlock()
 	if died && !e.c.gone(dead) {
-		e.c.fail(dead, errSilent)
+		e.c.fail(dead, e.silence())
 	}
 	if any {
 		e.notify()
@@ -151,7 +151,10 @@ func (e *Endpoint) hearLocked() bool {
 	return true
 }
 
-var errSilent = errors.New("it has not answered for too long")
+// silence is why a peer is declared dead.
+func (e *Endpoint) silence() error {
+	return fmt.Errorf("it has not answered for %v (%s)", e.eng.Config().DeadTime, EnvDeadTime)
+}
 
 // Poll runs what has arrived.
 func (e *Endpoint) Poll() int {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +85,7 @@ type stage struct {
 var (
 	_ conduits.Endpoint  = (*Endpoint)(nil)
 	_ conduits.Deliverer = (*Endpoint)(nil)
+	_ conduits.Diagnoser = (*Endpoint)(nil)
 )
 
 var errClosed = errs.Closed("udp: the endpoint is closed")
@@ -164,6 +166,47 @@ func (e *Endpoint) Refused() seal.Counts {
 	return e.sealing.refused()
 }
 
+// Diagnosis says what the protocol has to do with, and which datagrams were
+// refused.
+func (e *Endpoint) Diagnosis() string {
+	e.mu.Lock()
+	x := e.eng.Stats()
+	drained := e.eng.Drained()
+	e.mu.Unlock()
+	s := fmt.Sprintf("udp: %d peers met, %d datagrams sent (%d again, %d time-outs), %d received (%d twice, %d damaged, %d of another run, %d out of turn)",
+		x.Peers, x.Sent, x.Again, x.Timeouts, x.Received, x.Twice, x.Malformed, x.Stale, x.Beyond)
+	if !drained {
+		s += ", not all that was sent has been acknowledged"
+	}
+	if r := e.Refused(); r.Total() > 0 {
+		s += ", refused: " + describe(r)
+	}
+	return s
+}
+
+// describe lists the counts that are not zero.
+func describe(c seal.Counts) string {
+	var s []string
+	for _, n := range []struct {
+		why   seal.Reason
+		count uint64
+	}{
+		{seal.TooShort, c.TooShort},
+		{seal.Malformed, c.Malformed},
+		{seal.WrongDestination, c.WrongDestination},
+		{seal.UnknownRank, c.UnknownRank},
+		{seal.OldIncarnation, c.OldIncarnation},
+		{seal.BadTag, c.BadTag},
+		{seal.Replayed, c.Replayed},
+		{seal.TooOld, c.TooOld},
+	} {
+		if n.count > 0 {
+			s = append(s, fmt.Sprintf("%d %v", n.count, n.why))
+		}
+	}
+	return strings.Join(s, ", ")
+}
+
 // Rendezvous is the connection to the job's rendezvous, or nil if the ranks are
 // in one process. It is the endpoint's: to be used, not closed.
 func (e *Endpoint) Rendezvous() *rendezvous.Client { return e.client }
@@ -178,6 +221,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	defer e.mu.Unlock()
 	x := e.eng.Stats()
 	s.Sent, s.Received, s.NoCredit, s.PeersUsed = e.sent, e.got, x.NoCredit, x.Peers
+	s.Refused = e.Refused().Total()
 }
 
 // AttachOver is Attach with memory that the caller has, all of v, as the segment;

@@ -25,14 +25,17 @@ var (
 
 // PeerError says that a rank died, left early, or could not be reached.
 type PeerError struct {
-	Rank int    // the rank that failed
+	Rank int    // the rank that failed; negative: none in particular
 	Op   string // what the caller was doing, such as "request short" or "barrier"
 	Err  error  // why: how the rank ended, as far as is known
 }
 
 // Error names the rank first: it is what the reader needs.
 func (e *PeerError) Error() string {
-	s := fmt.Sprintf("rank %d failed", e.Rank)
+	s := "the job failed"
+	if e.Rank >= 0 {
+		s = fmt.Sprintf("rank %d failed", e.Rank)
+	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
