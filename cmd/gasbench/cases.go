@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/segment"
 )
 
 // The metrics.
@@ -22,25 +28,57 @@ const (
 	refLine   = "ref/cacheline"
 	refCopy   = "ref/copy"
 	refMemcpy = "ref/memcpy"
+	refUDP    = "ref/udp"
+	refUDPMsg = "ref/udpmsg"
+	refStream = "ref/udpstream"
 )
 
 // benchmarks are all there are, in the order they run.
 var benchmarks = []struct {
 	name  string
 	about string
+	needs need
 	cases func(j *job) []outcase
 }{
-	{refLine, "one way of a bare ping-pong of two flags", lineCases},
-	{refCopy, "the same with a payload copied in and out", copyCases},
-	{refMemcpy, "copy() within the own segment and to the other rank's", memcpyCases},
-	{"am/short", "short active messages by number of arguments", shortCases},
-	{"am/medium", "medium active messages by payload", mediumCases},
-	{"am/long", "long active messages by payload", longCases},
-	{"rma/put", "blocking put", putCases},
-	{"rma/get", "blocking get", getCases},
-	{"rma/putnb", "64 non-blocking puts, then wait for all", putNBCases},
-	{"atomic/add", "fetch-and-add of a 64-bit word", addCases},
-	{"barrier", "barrier of all ranks", barrierCases},
+	{refLine, "one way of a bare ping-pong of two flags", needDirect, lineCases},
+	{refCopy, "the same with a payload copied in and out", needDirect, copyCases},
+	{refMemcpy, "copy() within the own segment and to the other rank's", needDirect, memcpyCases},
+	{refUDP, "one way of a bare ping-pong of datagrams", needSockets, pingCases},
+	{refUDPMsg, "bare datagrams one way, one a message", needSockets, messageCases},
+	{refStream, "a bare stream of datagrams, joined where the kernel can", needSockets, streamCases},
+	{"am/short", "short active messages by number of arguments", needReference, shortCases},
+	{"am/medium", "medium active messages by payload", needReference, mediumCases},
+	{"am/long", "long active messages by payload", needReference, longCases},
+	{"rma/put", "blocking put", needReference, putCases},
+	{"rma/get", "blocking get", needReference, getCases},
+	{"rma/putnb", "64 non-blocking puts, then wait for all", needReference, putNBCases},
+	{"rma/handles", "65,536 handles at once", needReference, handleCases},
+	{"atomic/add", "fetch-and-add of a 64-bit word", needReference, addCases},
+	{"barrier", "barrier of all ranks", needReference, barrierCases},
+}
+
+// need is what must be there for a benchmark.
+type need int
+
+const (
+	needReference need = iota // something to compare with: direct access, or else sockets
+	needDirect                // direct access of ranks 0 and 1 to each other's memory
+	needSockets
+)
+
+// meet makes what is needed available. why is the reason if the benchmark is to be
+// left out; err means that the job cannot go on.
+func (j *job) meet(n need) (why string, err error) {
+	switch {
+	case n == needDirect && !j.direct:
+		return errNoDirect.Error(), nil
+	case n == needSockets || n == needReference && !j.direct:
+		err = j.needSockets()
+		if j.direct && errors.Is(err, errNoSockets) {
+			return err.Error(), nil
+		}
+	}
+	return "", err
 }
 
 var (
@@ -51,12 +89,42 @@ var (
 // minBulk is the size from which on copying is worth comparing with, bytes.
 const minBulk = 64
 
+// way is the reference for times, if there is one for a payload of so many bytes.
+func (j *job) way(size int) string {
+	switch {
+	case j.direct:
+		return refLine
+	case size > maxDatagram:
+		return ""
+	}
+	return refUDP
+}
+
+// message is the reference for the time a message of many.
+func (j *job) message(size int) string {
+	switch {
+	case j.direct:
+		return refLine
+	case size > maxDatagram:
+		return ""
+	}
+	return refUDPMsg
+}
+
+// bulk is the reference for bandwidths.
+func (j *job) bulk() string {
+	if j.direct {
+		return refMemcpy
+	}
+	return refStream
+}
+
 // withBandwidth adds the bandwidth where it means something.
-func withBandwidth(size int, o output) []output {
+func (j *job) withBandwidth(size int, o output) []output {
 	if size < minBulk {
 		return []output{o}
 	}
-	return []output{o, {bandwidth, refMemcpy}}
+	return []output{o, {bandwidth, j.bulk()}}
 }
 
 // reference is the named reference as an operation on size bytes.
@@ -78,8 +146,42 @@ func (j *job) reference(name string, size int) (op, error) {
 	case refMemcpy:
 		to, _, err := j.windows(size)
 		return copyOp(to, j.local[:size]), err
+	case refUDP:
+		size = max(size, minMessage)
+		return op{
+			begin: func(count int) error { return j.command(cmdPings, count, size) },
+			run:   func(count int) error { return j.sendPings(count, size) },
+			legs:  2,
+		}, nil
+	case refUDPMsg:
+		size = max(size, minMessage)
+		return j.flowOp(cmdMessages, size, size, func() (*flow, way) { return &j.sockets.single, alone(size) }), nil
+	case refStream:
+		return j.streamOp(j.datagram, size), nil
 	}
 	panic("gasbench: no reference " + name)
+}
+
+// streamOp is a stream of size bytes an operation in datagrams of so many bytes.
+func (j *job) streamOp(datagram, size int) op {
+	size = (size + 7) &^ 7
+	return j.flowOp(cmdStream, datagram, size, func() (*flow, way) { return &j.sockets.joined, j.sockets.stream(datagram) })
+}
+
+// flowOp is a flow of size bytes an operation, which rank 1 receives by command
+// what, and by size asked if it has to know that.
+func (j *job) flowOp(what uint32, asked, size int, choose func() (*flow, way)) op {
+	var f *flow
+	var w way
+	return op{
+		begin: func(count int) error {
+			f, w = choose()
+			return j.command(what, count*size, asked)
+		},
+		run:  func(count int) error { return j.pour(f, w, j.local[:max(size, w.chunk)], count*size) },
+		end:  func() error { return j.settle(f, w, j.local[:max(size, w.chunk)]) },
+		legs: 1,
+	}
 }
 
 func copyOp(to, from []byte) op {
@@ -125,6 +227,36 @@ func memcpyCases(j *job) []outcase {
 		l = append(l,
 			outcase{via: "own", size: size, op: copyOp(own[:size], own[size:]), out: []output{{metric: bandwidth}}},
 			outcase{via: "peer", size: size, op: j.mustReference(refMemcpy, size), out: []output{{metric: bandwidth}}})
+	}
+	return l
+}
+
+func pingCases(j *job) []outcase {
+	var l []outcase
+	for _, size := range []int{8, 16, 64, 512, 1400, 4 << 10, 16 << 10, maxDatagram} {
+		l = append(l, outcase{size: size, op: j.mustReference(refUDP, size), out: []output{{metric: halfRTT}}})
+	}
+	return l
+}
+
+func messageCases(j *job) []outcase {
+	var l []outcase
+	for _, size := range []int{8, 16, 64, 512, 1400} {
+		l = append(l, outcase{size: size, op: j.mustReference(refUDPMsg, size), out: []output{{metric: rate}}})
+	}
+	return l
+}
+
+// streamCases are streams of the sizes that datagrams usually have, and of the
+// conduit's own.
+func streamCases(j *job) []outcase {
+	var l []outcase
+	sizes := []int{1400, 8192, maxDatagram}
+	if j.datagram > 0 && !slices.Contains(sizes, j.datagram) {
+		sizes = append(sizes, j.datagram)
+	}
+	for _, d := range sizes {
+		l = append(l, outcase{via: strconv.Itoa(d), size: 1 << 20, op: j.streamOp(d, 1<<20), out: []output{{metric: bandwidth}}})
 	}
 	return l
 }
@@ -178,8 +310,8 @@ func shortCases(j *job) []outcase {
 			return func() error { return j.e.RequestShort(1, h, args...) }
 		}
 		l = append(l,
-			outcase{size: k, op: j.answered(send(hPing)), out: []output{{halfRTT, refLine}}},
-			outcase{size: k, op: j.flood(send(hSink)), out: []output{{rate, refLine}}})
+			outcase{size: k, bytes: 4 * k, op: j.answered(send(hPing)), out: []output{{halfRTT, j.way(4 * k)}}},
+			outcase{size: k, bytes: 4 * k, op: j.flood(send(hSink)), out: []output{{rate, j.message(4 * k)}}})
 	}
 	return l
 }
@@ -203,16 +335,18 @@ func (j *job) payloadCases(limit int, send func(h am.HandlerID, payload []byte) 
 		ping := outcase{
 			size: size,
 			op:   j.answered(func() error { return send(hPing, payload) }),
-			out:  []output{{halfRTT, refLine}},
+			out:  []output{{halfRTT, j.way(size)}},
 		}
 		flood := outcase{
 			size: size,
 			op:   j.flood(func() error { return send(hSink, payload) }),
-			out:  []output{{rate, refLine}},
+			out:  []output{{rate, j.message(size)}},
 		}
 		if size >= minBulk {
-			ping.out = append(ping.out, output{halfRTT, refCopy})
-			flood.out = append(flood.out, output{bandwidth, refMemcpy})
+			if j.direct {
+				ping.out = append(ping.out, output{halfRTT, refCopy})
+			}
+			flood.out = append(flood.out, output{bandwidth, j.bulk()})
 		}
 		l = append(l, ping, flood)
 	}
@@ -250,7 +384,7 @@ func putCases(j *job) []outcase {
 	}
 	n := j.n
 	l := []outcase{
-		{via: viaPtr, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
+		{via: viaPtr, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			for i := range count {
 				if err := p.Put(n, uint64(i)); err != nil {
 					return err
@@ -258,7 +392,7 @@ func putCases(j *job) []outcase {
 			}
 			return nil
 		})},
-		{via: viaValue, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
+		{via: viaValue, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			for i := range count {
 				if err := x.PutValue(1, to, uint64(i), 8); err != nil {
 					return err
@@ -269,7 +403,7 @@ func putCases(j *job) []outcase {
 	}
 	for _, size := range copySizes {
 		src := j.local[:size]
-		l = append(l, outcase{via: viaExtended, size: size, out: withBandwidth(size, output{latency, refLine}), op: plain(func(count int) error {
+		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.way(size)}), op: plain(func(count int) error {
 			for range count {
 				if err := x.Put(1, to, src); err != nil {
 					return err
@@ -289,7 +423,7 @@ func getCases(j *job) []outcase {
 	}
 	n := j.n
 	l := []outcase{
-		{via: viaPtr, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
+		{via: viaPtr, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			sum := uint64(0)
 			for range count {
 				v, err := p.Get(n)
@@ -301,7 +435,7 @@ func getCases(j *job) []outcase {
 			runtime.KeepAlive(sum)
 			return nil
 		})},
-		{via: viaValue, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
+		{via: viaValue, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			sum := uint64(0)
 			for range count {
 				v, err := x.GetValue(1, from, 8)
@@ -316,7 +450,7 @@ func getCases(j *job) []outcase {
 	}
 	for _, size := range copySizes {
 		dst := j.local[:size]
-		l = append(l, outcase{via: viaExtended, size: size, out: withBandwidth(size, output{latency, refLine}), op: plain(func(count int) error {
+		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.way(size)}), op: plain(func(count int) error {
 			for range count {
 				if err := x.Get(dst, 1, from); err != nil {
 					return err
@@ -355,9 +489,9 @@ func windowed(start func() error, wait func() error) op {
 func putNBCases(j *job) []outcase {
 	x, to := j.x, j.data()
 	var l []outcase
-	for _, size := range []int{8, 512, 4 << 10, 64 << 10} {
+	for _, size := range []int{8, 512, 4 << 10, 64 << 10, 1 << 20} {
 		src := j.local[:size]
-		out := withBandwidth(size, output{rate, refLine})
+		out := j.withBandwidth(size, output{rate, j.message(size)})
 		handles := make([]extended.Handle, 0, window)
 		l = append(l,
 			outcase{via: viaExtended, size: size, out: out, op: windowed(
@@ -378,6 +512,78 @@ func putNBCases(j *job) []outcase {
 	return l
 }
 
+// handleCases begin as many operations as there are handles, one after the other,
+// and then wait for all. What they have done is checked.
+func handleCases(j *job) []outcase {
+	const n, size = extended.MaxHandles, 8
+	x, to := j.x, j.data()
+	words := make([]byte, n*size) // what was put last; gets read them
+	back := make([]byte, n*size)
+	handles := make([]extended.Handle, 0, n)
+	all := func(start func(i int) (extended.Handle, error)) error {
+		for i := range n {
+			h, err := start(i)
+			if err != nil {
+				return err
+			}
+			handles = append(handles, h)
+		}
+		err := x.WaitAll(handles)
+		handles = handles[:0]
+		return err
+	}
+	check := func() error {
+		if !bytes.Equal(words, back) {
+			return errors.New("the other rank's memory does not hold what was put")
+		}
+		clear(back)
+		return nil
+	}
+	round := uint64(0)
+	put := func(count int) error {
+		for range count {
+			round++
+			for i := range n {
+				binary.LittleEndian.PutUint64(words[i*size:], round<<32|uint64(i))
+			}
+			err := all(func(i int) (extended.Handle, error) {
+				return x.PutNB(1, to+segment.NLA(i*size), words[i*size:(i+1)*size])
+			})
+			if err == nil {
+				err = x.Get(back, 1, to)
+			}
+			if err == nil {
+				err = check()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	get := func(count int) error {
+		for range count {
+			if err := x.Put(1, to, words); err != nil {
+				return err
+			}
+			err := all(func(i int) (extended.Handle, error) {
+				return x.GetNB(back[i*size:(i+1)*size], 1, to+segment.NLA(i*size))
+			})
+			if err == nil {
+				err = check()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return []outcase{
+		{via: "put", size: size, op: op{run: put, legs: 1, parts: n}, out: []output{{rate, j.message(size)}}},
+		{via: "get", size: size, op: op{run: get, legs: 1, parts: n}, out: []output{{rate, j.message(size)}}},
+	}
+}
+
 func addCases(j *job) []outcase {
 	x, to := j.x, j.data()
 	p, err := j.word()
@@ -386,7 +592,7 @@ func addCases(j *job) []outcase {
 	}
 	n := j.n
 	return []outcase{
-		{via: viaPtr, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
+		{via: viaPtr, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			for range count {
 				if _, err := gas.FetchAdd(n, p, 1); err != nil {
 					return err
@@ -394,7 +600,7 @@ func addCases(j *job) []outcase {
 			}
 			return nil
 		})},
-		{via: viaExtended, size: 8, out: []output{{latency, refLine}}, op: plain(func(count int) error {
+		{via: viaExtended, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			for range count {
 				if _, err := x.FetchAddUint64(1, to, 1); err != nil {
 					return err
@@ -406,7 +612,7 @@ func addCases(j *job) []outcase {
 }
 
 func barrierCases(j *job) []outcase {
-	return []outcase{{out: []output{{latency, refLine}}, op: op{
+	return []outcase{{out: []output{{latency, j.way(8)}}, op: op{
 		begin: func(count int) error { return j.command(cmdBarrier, count, 0) },
 		run:   j.barriers,
 		legs:  1,

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"math"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -23,8 +24,9 @@ func TestMain(m *testing.M) {
 	testjob.Main(m, map[string]func(){"gasbench": main})
 }
 
-// check reads what -json prints and returns the figures by bench.
-func check(t *testing.T, out string, ranks int) map[string][]line {
+// check reads what -json prints of a job on the conduit and returns the figures by
+// bench.
+func check(t *testing.T, out, conduit string, ranks int) map[string][]line {
 	t.Helper()
 	byName := map[string][]line{}
 	d := json.NewDecoder(strings.NewReader(out))
@@ -38,7 +40,7 @@ func check(t *testing.T, out string, ranks int) map[string][]line {
 		}
 		byName[l.Bench] = append(byName[l.Bench], l)
 		units := map[string]string{halfRTT: "ns", latency: "ns", rate: "ns", bandwidth: "bytes/s"}
-		if l.Conduit != "shm" || l.Ranks != ranks || l.Unit != units[l.Metric] || l.Unit == "" || l.Batch < 1 {
+		if l.Conduit != conduit || l.Ranks != ranks || l.Unit != units[l.Metric] || l.Unit == "" || l.Batch < 1 {
 			t.Errorf("wrong fields: %+v", l)
 		}
 		for _, v := range []float64{l.Value, l.P50, l.P99, l.P999} {
@@ -54,18 +56,47 @@ func check(t *testing.T, out string, ranks int) map[string][]line {
 			t.Errorf("percentiles are not in order: %+v", l)
 		}
 		isRef := strings.HasPrefix(l.Bench, "ref/") && l.Bench != refCopy
+		bulk := refMemcpy
+		if conduit != "shm" {
+			bulk = refStream
+			if (l.Datagram == 0) != (conduit == "shm") || l.Auth == "" {
+				t.Errorf("how datagrams travel is not said: %+v", l)
+			}
+			// There is no bare datagram of more bytes.
+			isRef = isRef || l.Ref == "" && l.Size > maxDatagram && l.Metric != bandwidth
+		}
 		if isRef != (l.Ref == "") || isRef != (l.Ratio == 0) {
 			t.Errorf("reference and ratio: %+v", l)
 		}
-		if l.Ratio < 0 || l.Metric == bandwidth && l.Ref != "" && l.Ref != refMemcpy {
+		if l.Ratio < 0 || l.Metric == bandwidth && l.Ref != "" && l.Ref != bulk {
 			t.Errorf("wrong reference or ratio: %+v", l)
 		}
 	}
 	return byName
 }
 
+// needUDP skips the test where there are no sockets.
+func needUDP(t *testing.T) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Skipf("no UDP sockets here: %v", err)
+	}
+	_ = c.Close()
+}
+
 func TestAllInProcess(t *testing.T) {
-	t.Setenv("ARGON_RANKS", "2")
+	needUDP(t)
+	for _, conduit := range []string{"shm", "udp"} {
+		t.Run(conduit, func(t *testing.T) {
+			t.Setenv("ARGON_RANKS", "2")
+			t.Setenv("ARGON_CONDUIT", conduit)
+			allInProcess(t, conduit)
+		})
+	}
+}
+
+func allInProcess(t *testing.T, conduit string) {
 	o, err := parse([]string{"-json", "-time", "1us", "-bursts", "1"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -74,10 +105,10 @@ func TestAllInProcess(t *testing.T) {
 	if err := bench(o, &out, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
-	got := check(t, out.String(), 2)
+	got := check(t, out.String(), conduit, 2)
 	for _, b := range benchmarks {
-		if len(got[b.name]) == 0 {
-			t.Errorf("no figure for %s", b.name)
+		if direct := conduit == "shm"; (len(got[b.name]) > 0) != (direct || b.needs != needDirect) {
+			t.Errorf("%d figures for %s", len(got[b.name]), b.name)
 		}
 	}
 	var args []int
@@ -106,7 +137,7 @@ func TestProcesses(t *testing.T) {
 	r := testjob.RunConfig(t, 3, "gasbench", testjob.Config{
 		Args: []string{"-json", "-time", "1us", "-bursts", "2", "-run", "am/short|barrier|ref/.*"},
 	}).Want(t, 0)
-	got := check(t, r.Stdout[0], 3)
+	got := check(t, r.Stdout[0], "shm", 3)
 	for _, name := range []string{"am/short", "barrier", refLine, refCopy, refMemcpy} {
 		if len(got[name]) == 0 {
 			t.Errorf("no figure for %s", name)
@@ -150,6 +181,7 @@ func TestParse(t *testing.T) {
 		want string // part of the error
 	}{
 		{"", ""},
+		{"-run ref/udp.*", ""},
 		{"-json -run am/short -time 10ms -bursts 3", ""},
 		{"-run am", `-run "am" matches no benchmark as a whole; there are ref/cacheline`},
 		{"-run (", `-run "(" is not a regular expression`},
@@ -221,11 +253,13 @@ func TestInvert(t *testing.T) {
 // TestCases checks of every figure that what is measured fits its metric: half
 // round trips are operations of two messages in turn, and bandwidths have bytes.
 func TestCases(t *testing.T) {
+	needUDP(t)
 	err := gas.Run(gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
 		j, err := newJob(n)
 		if err != nil {
 			return err
 		}
+		defer j.close()
 		for _, b := range benchmarks {
 			for _, c := range b.cases(j) {
 				for _, out := range c.out {

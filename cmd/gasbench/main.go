@@ -21,6 +21,7 @@ type options struct {
 	run    *regexp.Regexp
 	time   time.Duration // for one line of the table, references included
 	bursts int
+	named  bool // benchmarks were selected
 
 	sim *simOptions // with -conduit sim
 }
@@ -75,7 +76,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.run = re
+	o.run, o.named = re, set["run"]
 	if o.time <= 0 {
 		return o, fmt.Errorf("-time %v: it must be more than 0", o.time)
 	}
@@ -142,12 +143,23 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		if err != nil {
 			return err
 		}
+		defer j.close()
 		if n.Rank() != 0 {
 			return j.serve()
 		}
-		r := newReport(o, out, progress, n)
+		r := newReport(o, out, progress, j)
 		for _, b := range benchmarks {
 			if !o.run.MatchString(b.name) {
+				continue
+			}
+			why, err := j.meet(b.needs)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				if o.named || b.needs != needDirect {
+					r.leaveOut(b.name, why)
+				}
 				continue
 			}
 			for _, c := range b.cases(j) {

@@ -14,6 +14,26 @@ type op struct {
 	run   func(count int) error
 	end   func() error // after the last one, timed; may be nil
 	legs  float64      // messages in turn that one operation is: 2 for a round trip; else 1
+	parts int          // what one operation is made of, if it is so long that one is a burst; else 0
+}
+
+// messages is how many times shorter what is measured is than an operation.
+func (o *op) messages() float64 { return o.legs * float64(max(o.parts, 1)) }
+
+// warm is how many operations go before count that are counted.
+func (o *op) warm(count int) int {
+	if o.parts > 0 {
+		return 0
+	}
+	return 4 + count/16
+}
+
+// least is the fewest operations of a burst.
+func (o *op) least() int {
+	if o.parts > 0 {
+		return 1
+	}
+	return 4
 }
 
 // output is one line for a measured operation.
@@ -27,8 +47,17 @@ type outcase struct {
 	bench string
 	via   string
 	size  int
+	bytes int // for the reference, if size counts something else
 	op    op
 	out   []output
+}
+
+// refSize is the payload, which a reference of the same has.
+func (c *outcase) refSize() int {
+	if c.bytes > 0 {
+		return c.bytes
+	}
+	return c.size
 }
 
 func (c *outcase) title() string {
@@ -56,6 +85,8 @@ type line struct {
 	P999     float64 `json:"p999"`
 	Batch    int     `json:"batch"`
 	RefValue float64 `json:"ref_value,omitempty"`
+	Auth     string  `json:"auth,omitempty"`
+	Datagram int     `json:"datagram,omitempty"`
 }
 
 // minSample is the shortest time that is worth looking at the clock for, ns.
@@ -64,17 +95,16 @@ const minSample = 500
 // timed is the time of count operations, ns an operation, after some that are
 // not counted.
 func (j *job) timed(o *op, count int) (float64, error) {
-	warm := 4 + count/16
-	if err := o.warmUp(warm, count); err != nil {
+	if err := o.warmUp(o.warm(count), count); err != nil {
 		return 0, err
 	}
 	start := time.Now()
 	err := o.run(count)
-	if err == nil && o.end != nil {
-		err = o.end()
+	if err == nil {
+		err = o.finish()
 	}
 	ns := float64(time.Since(start).Nanoseconds())
-	return max(ns-j.clock, 1) / float64(count) / o.legs, err
+	return max(ns-j.clock, 1) / float64(count) / o.messages(), err
 }
 
 // warmUp announces warm and count operations and does warm of them.
@@ -84,17 +114,27 @@ func (o *op) warmUp(warm, count int) error {
 			return err
 		}
 	}
-	err := o.run(warm)
-	if err == nil && o.end != nil {
-		err = o.end()
+	if warm == 0 {
+		return nil
 	}
-	return err
+	if err := o.run(warm); err != nil {
+		return err
+	}
+	return o.finish()
+}
+
+// finish ends operations.
+func (o *op) finish() error {
+	if o.end == nil {
+		return nil
+	}
+	return o.end()
 }
 
 // sampled adds the times of samples of batch operations to h, ns a sample.
 func (j *job) sampled(o *op, count, batch int, h *histogram) error {
 	count = max(count/batch, 1) * batch
-	if err := o.warmUp(4+count/16, count); err != nil {
+	if err := o.warmUp(o.warm(count), count); err != nil {
 		return err
 	}
 	last := time.Now()
@@ -106,10 +146,7 @@ func (j *job) sampled(o *op, count, batch int, h *histogram) error {
 		h.add(max(float64(now.Sub(last).Nanoseconds())-j.clock, 1))
 		last = now
 	}
-	if o.end != nil {
-		return o.end()
-	}
-	return nil
+	return o.finish()
 }
 
 // maxCount bounds a burst when the clock does not tell.
@@ -117,7 +154,7 @@ const maxCount = 1 << 28
 
 // calibrate finds how many operations take about d, and an operation's time.
 func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err error) {
-	count = 4
+	count = o.least()
 	for {
 		// The best of three: a rank that is not running says nothing.
 		ns = math.Inf(1)
@@ -128,9 +165,9 @@ func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err erro
 			}
 			ns = min(ns, v)
 		}
-		total := ns * o.legs * float64(count)
+		total := ns * o.messages() * float64(count)
 		if total >= float64(d)/4 || count >= maxCount {
-			return max(4, min(int(float64(d)/(ns*o.legs)), maxCount)), ns, nil
+			return max(o.least(), min(int(float64(d)/(ns*o.messages())), maxCount)), ns, nil
 		}
 		grow := min(16, max(2, float64(d)/2/total))
 		count = int(float64(count) * grow)
@@ -202,7 +239,7 @@ func (j *job) measure(c *outcase, o options) ([]line, error) {
 	for i, name := range names {
 		r := &refs[i]
 		var err error
-		if r.op, err = j.reference(name, c.size); err != nil {
+		if r.op, err = j.reference(name, c.refSize()); err != nil {
 			return nil, err
 		}
 		if r.count, _, err = j.calibrate(&r.op, burst); err != nil {
@@ -213,7 +250,7 @@ func (j *job) measure(c *outcase, o options) ([]line, error) {
 	if err != nil {
 		return nil, err
 	}
-	batch := max(1, int(math.Ceil(minSample/(ns*c.op.legs))))
+	batch := max(1, int(math.Ceil(minSample/(ns*c.op.messages()))))
 
 	takeRefs := func() error {
 		for i := range refs {
@@ -250,8 +287,9 @@ func (j *job) measure(c *outcase, o options) ([]line, error) {
 		l := line{
 			Bench: c.bench, Conduit: j.n.Conduit().Conduit(), Ranks: j.n.Size(), Size: c.size,
 			Metric: out.metric, Unit: "ns", Ref: out.ref, Via: c.via, Batch: batch,
+			Auth: j.auth, Datagram: j.datagram,
 		}
-		scale := 1 / (float64(batch) * c.op.legs)
+		scale := 1 / (float64(batch) * c.op.messages())
 		l.P50, l.P99, l.P999 = h.quantile(0.50)*scale, h.quantile(0.99)*scale, h.quantile(0.999)*scale
 		if i := slices.Index(names, out.ref); i >= 0 {
 			s := summarise(values, refs[i].values)

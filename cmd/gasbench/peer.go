@@ -1,7 +1,11 @@
 package main
 
 import (
+	"os"
+	"strconv"
+
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
@@ -23,10 +27,18 @@ type job struct {
 	s *state
 
 	area  gas.Ptr[byte] // the calling rank's control page; dataSize bytes follow
+	own   []byte        // that page and those bytes
 	local []byte        // private memory of dataSize bytes
-	flags [2]*uint64    // of rank 0 and of rank 1, both in the segment of rank 0
-	round uint64        // what the flags hold; the same on both ranks between commands
 	clock float64       // ns that timing a sample costs
+
+	direct bool       // ranks 0 and 1 reach each other's memory by load and store
+	flags  [2]*uint64 // of rank 0 and of rank 1, both in the segment of rank 0; if direct
+	round  uint64     // what the flags hold; the same on both ranks between commands
+
+	auth     string   // how the conduit seals datagrams; "" if it sends none
+	datagram int      // the most bytes of one; 0 if it sends none
+	sockets  *sockets // nil until they are needed
+	ping     uint64   // number of the last ping
 }
 
 // data is the address of the data area, the same on all ranks.
@@ -44,7 +56,8 @@ type state struct {
 	payload []byte // what medium and long replies carry
 	cmd     command
 	pending bool
-	_       [64]byte
+	address string // of the other rank's sockets
+	_       [48]byte
 }
 
 var states [1 << 10]state
@@ -61,6 +74,10 @@ const (
 	cmdLine
 	cmdCopy
 	cmdBarrier
+	cmdSockets
+	cmdPings
+	cmdMessages
+	cmdStream
 )
 
 const (
@@ -68,6 +85,7 @@ const (
 	hPing
 	hPong
 	hSink
+	hAddress
 )
 
 // handlers are the same on all ranks.
@@ -76,6 +94,7 @@ var handlers = []am.Entry{
 	{Index: hPing, Name: "ping", Fn: onPing, Args: am.AnyArgs, Kinds: am.Request},
 	{Index: hPong, Name: "pong", Fn: onPong, Args: am.AnyArgs, Kinds: am.Reply},
 	{Index: hSink, Name: "sink", Fn: func(*am.Token, []uint32, []byte) {}, Args: am.AnyArgs, Kinds: am.Request},
+	{Index: hAddress, Name: "address", Fn: onAddress, Kinds: am.Medium | am.Request},
 }
 
 func onCommand(t *am.Token, args []uint32, _ []byte) {
@@ -105,23 +124,46 @@ func newJob(n *gas.Node) (*job, error) {
 	for i := range j.local {
 		j.local[i] = byte(i) // pages that exist
 	}
-	j.s.payload = j.local
+	*j.s = state{payload: j.local}
 	// A page more than needed makes room to begin at a page.
 	p, err := gas.NewSlice[byte](n, 2*pageSize+dataSize)
 	if err != nil {
 		return nil, err
 	}
 	j.area = p.Add(int(-p.Offset() % pageSize))
-	own, ok := j.area.LocalSlice(n, pageSize+dataSize)
-	if !ok {
-		return nil, errNoDirect
+	j.own, _ = j.area.LocalSlice(n, pageSize+dataSize) // the own segment always is
+	clear(j.own)
+	if n.Rank() < 2 {
+		_, j.direct = j.area.On(1-n.Rank()).LocalSlice(n, pageSize+dataSize)
 	}
-	clear(own)
-	if j.flags, err = flagsAt(n, j.area.On(0)); err != nil {
-		return nil, err
+	if j.direct {
+		j.flags = flagsAt(n, j.area.On(0))
 	}
+	j.auth, j.datagram = sealing(n.Conduit(), os.Getenv)
 	j.clock = clockCost()
 	return j, n.Barrier()
+}
+
+// sealing is how the conduit protects datagrams and how large they are, "" and 0
+// if it sends none.
+func sealing(ep conduits.Endpoint, env func(string) string) (auth string, datagram int) {
+	if d, ok := ep.(interface {
+		Datagram() (bytes int, auth string)
+	}); ok {
+		datagram, auth = d.Datagram()
+		return auth, datagram
+	}
+	switch ep.Conduit() {
+	case "shm":
+		return "", 0
+	}
+	if auth = env("ARGON_AUTH"); auth == "" {
+		auth = "authenticated"
+	}
+	if datagram, _ = strconv.Atoi(env("ARGON_DATAGRAM")); datagram == 0 {
+		datagram = 1400
+	}
+	return auth, datagram
 }
 
 // serve does what rank 0 commands until it says that all is done. Meanwhile the
@@ -144,6 +186,14 @@ func (j *job) serve() error {
 			err = j.answerCopies(c.count, c.size)
 		case cmdBarrier:
 			err = j.barriers(int(c.count))
+		case cmdSockets:
+			err = j.answerSockets()
+		case cmdPings:
+			err = j.answerPings(c.count, c.size)
+		case cmdMessages:
+			err = j.catch(&j.sockets.single, j.own[pageSize:], c.count, alone(c.size).window)
+		case cmdStream:
+			err = j.catch(&j.sockets.joined, j.own[pageSize:], c.count, j.sockets.stream(c.size).window)
 		}
 		if err != nil {
 			return err

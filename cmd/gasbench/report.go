@@ -6,29 +6,33 @@ import (
 	"io"
 	"os"
 	"strconv"
-
-	"github.com/argon-go/argon/gas"
 )
 
 // report prints figures as they come.
 type report struct {
 	json     *json.Encoder // nil for the table
 	out      io.Writer
-	progress *os.File // a terminal, or nil
+	notes    *os.File
+	progress *os.File // notes if that is a terminal, or nil
 	err      error
 	lines    int
 }
 
-func newReport(o options, out io.Writer, progress *os.File, n *gas.Node) *report {
-	r := &report{out: out}
-	if i, err := progress.Stat(); err == nil && i.Mode()&os.ModeCharDevice != 0 {
-		r.progress = progress
+func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
+	r := &report{out: out, notes: notes}
+	if i, err := notes.Stat(); err == nil && i.Mode()&os.ModeCharDevice != 0 {
+		r.progress = notes
 	}
 	if o.json {
 		r.json = json.NewEncoder(out)
 		return r
 	}
-	_, r.err = fmt.Fprintf(out, "conduit %s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n", n.Conduit().Conduit(), n.Size(), o.bursts)
+	sealed := ""
+	if j.datagram > 0 {
+		sealed = fmt.Sprintf(", datagrams of %d bytes, %s", j.datagram, j.auth)
+	}
+	_, r.err = fmt.Fprintf(out, "conduit %s%s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n",
+		j.n.Conduit().Conduit(), sealed, j.n.Size(), o.bursts)
 	r.row("bench", "via", "size", "metric", "value", "p50", "p99", "p99.9", "reference", "", "ratio")
 	return r
 }
@@ -44,6 +48,14 @@ func (r *report) doing(c *outcase) {
 	if r.progress != nil {
 		fmt.Fprintf(r.progress, "\r\x1b[K%s", c.title())
 	}
+}
+
+// leaveOut says that a benchmark does not run.
+func (r *report) leaveOut(bench, why string) {
+	if r.progress != nil {
+		fmt.Fprint(r.progress, "\r\x1b[K")
+	}
+	fmt.Fprintf(r.notes, "gasbench: %s is left out: %s\n", bench, why)
 }
 
 func (r *report) add(lines []line) error {
