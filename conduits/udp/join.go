@@ -214,13 +214,17 @@ func (m *member) hosts(is4 bool) (one bool, near int, err error) {
 			one = false
 		}
 	}
+	loopback := m.client.Addr(m.rank).Addr().IsLoopback() // hosts that are one machine
 	for r := range m.size {
 		a := m.client.Addr(r).Addr()
 		switch {
 		case a.Is4() != is4:
 			return one, near, errs.BadArg("udp: rank %d is at %v, rank %d at %v: IPv4 and IPv6 in one job; choose with %s",
 				m.rank, m.client.Addr(m.rank).Addr(), r, a, EnvIface)
-		case !one && a.IsLoopback():
+		case !one && a.IsLoopback() != loopback:
+			if loopback {
+				r, a = m.rank, m.client.Addr(m.rank).Addr()
+			}
 			return one, near, errs.BadArg("udp: rank %d is at %v, which ranks on other hosts cannot reach; choose with %s", r, a, EnvIface)
 		}
 	}
