@@ -209,8 +209,7 @@ func (t *ATU) enter(r *registration, e Entry, low, from, to uint64) {
 		must(t.tables.Fill(a, n, e))
 		a, e = a+NLA(n<<PageBits), e+Entry(n)<<frameShift
 		if part {
-			must(t.tables.FillPart(a, e, 0, to-(high-PageSize)))
-			e += 1 << frameShift
+			must(t.tables.FillPart(a, e, 0, to-(high-PageSize))) // the region's last page
 		}
 		low = high
 	}
@@ -486,6 +485,11 @@ func (u *Unit) Exit() { u.seq.Store(u.seq.Load() + 1) }
 // rights need. It is valid until Exit. A refusal is a *FaultError: the access
 // would have been a segmentation fault. n must not be 0, and the bytes must lie
 // at consecutive addresses, as those of one region do.
+//
+// There is no translation cache: the walk of the tables is as short. Measured,
+// of 8 bytes, in ns beside an empty loop: 3.1 by walk and 2.7 by a direct-mapped
+// cache of 1024 lines if there are at most 512 pages; 3.2 and 7.2 if there are
+// 4,096; 5.3 and 8.4 at 262,144 (BenchmarkTranslate).
 func (u *Unit) Translate(src int, a NLA, n uint64, need Rights) ([]byte, error) {
 	addr, k, err := u.t.tables.Translate(uint16(min(src, AnyVPID)), a, n, need)
 	if err != nil {

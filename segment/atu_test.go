@@ -615,3 +615,28 @@ func TestTranslateDoesNotAllocate(t *testing.T) {
 		t.Fatalf("%v allocations per access", n)
 	}
 }
+
+// TestNeighboursStayApart: an access does not run from one region into another
+// that happens to have the next addresses, unless it is the next memory too.
+func TestNeighboursStayApart(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	mem := pageMem(4)
+	page := func(i int) NLA {
+		r, err := atu.Register(mem[i*PageSize:(i+1)*PageSize], RightRead, AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := r.At(0)
+		return a
+	}
+	a, b, c := page(1), page(0), page(1)
+	if b != a+PageSize || c != b+PageSize {
+		t.Skip("the addresses are not next to each other")
+	}
+	if _, err := atu.translate(0, a, 2*PageSize, RightRead); !errors.Is(err, ErrFault) || !strings.Contains(err.Error(), "another piece of memory begins at page "+b.String()) {
+		t.Error(err)
+	}
+	if m, err := atu.translate(0, b, 2*PageSize, RightRead); err != nil || frameOf(m) != frameOf(mem) {
+		t.Error(err)
+	}
+}

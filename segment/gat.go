@@ -291,6 +291,20 @@ func (t *Tables) table(i int) (*GAT, error) {
 // *FaultError. Every page is checked; within a run that was never changed
 // singly that takes constant time per GAT.
 func (t *Tables) Translate(vpid uint16, a NLA, n uint64, need Rights) (addr, contiguous uint64, err error) {
+	// The usual case, in two dependent loads: within one page, in a filled table.
+	if off := uint64(a) & (PageSize - 1); a < NLALimit && n-1 < PageSize-off {
+		if g := t.gats[a.GAT()].Load(); g != nil {
+			if e := Entry(g.entries[a.Entry()].Load()); e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) &&
+				(e.Owner() == vpid || e.Owner() == AnyVPID) {
+				return e.Frame()<<PageBits | off, n, nil
+			}
+		}
+	}
+	return t.translate(vpid, a, n, need)
+}
+
+// translate is Translate for every case.
+func (t *Tables) translate(vpid uint16, a NLA, n uint64, need Rights) (addr, contiguous uint64, err error) {
 	if n == 0 {
 		return 0, 0, errs.BadArg("segment: translation of 0 bytes at %v", a)
 	}
