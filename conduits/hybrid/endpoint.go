@@ -150,6 +150,14 @@ func (e *Endpoint) Authentication() string {
 	return "not stated"
 }
 
+// Datagram is the most bytes of a datagram between hosts, 0 if that is not known.
+func (e *Endpoint) Datagram() int {
+	if d, ok := e.far.(interface{ Datagram() int }); ok {
+		return d.Datagram()
+	}
+	return 0
+}
+
 // Stats adds up both conduits' figures. Goroutines park in near only.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	var f conduits.Stats

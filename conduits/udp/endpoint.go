@@ -157,6 +157,10 @@ func (e *Endpoint) Authentication() string {
 	}
 }
 
+// Datagram is the most bytes of a datagram, with what sealing adds and without the
+// headers of UDP and IP.
+func (e *Endpoint) Datagram() int { return e.most }
+
 // Refused counts the datagrams that were refused because they are of nobody in
 // the job, by reason. All zero if nothing protects datagrams.
 func (e *Endpoint) Refused() seal.Counts {
