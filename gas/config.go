@@ -23,7 +23,8 @@ type Config struct {
 	// otherwise.
 	Ranks int
 
-	// Conduit is the transport's registered name; "" means "shm".
+	// Conduit is the transport's registered name; "" means "shm", or "hybrid" in a
+	// job whose ranks meet at ARGON_RENDEZVOUS.
 	// Knob: gasrun -conduit, ARGON_CONDUIT.
 	Conduit string
 

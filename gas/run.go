@@ -45,8 +45,8 @@ func Exit(err error) {
 
 // Run calls fn once for each rank that this process has in the job, each time on
 // a goroutine of its own, and returns when all of them are done: in a process
-// that gasrun started that is one rank; otherwise the process is a job by
-// itself, with Config.Ranks ranks.
+// that gasrun started, or another launcher as conduits.Launched says, that is
+// one rank; otherwise the process is a job by itself, with Config.Ranks ranks.
 //
 // A rank whose fn returns nil waits for all others in a final barrier. A rank
 // fails if its fn returns an error, panics, or ends its goroutine
@@ -70,6 +70,13 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	if err := cfg.fromEnv(os.Getenv, verbose); err != nil {
 		return err
 	}
+	place, launched, err := conduits.Launched(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if launched && cfg.Conduit == "" {
+		cfg.Conduit = place.Env(launch.EnvConduit)
+	}
 	cfg.EnsureDefaults()
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -78,16 +85,12 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	if err != nil {
 		return err
 	}
-	place, launched, err := conduits.Launched(os.Getenv)
-	if err != nil {
-		return err
-	}
 	if launched {
 		return runLaunched(cfg, cd, place, fn)
 	}
 	// gasrun starts one process for a simulated job, and knows what it does.
 	if found := otherLauncher(os.Getenv); found != "" && os.Getenv(launch.EnvJobID) == "" {
-		fmt.Fprintf(cfg.Output, "argon: found %s: ranks do not find each other this way yet, so this process runs by itself (%d ranks); start it with gasrun -n\n", found, cfg.Ranks)
+		fmt.Fprintf(cfg.Output, "argon: found %s: without ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE, ranks do not find each other this way, so this process runs by itself (%d ranks); set them, or start it with gasrun -n\n", found, cfg.Ranks)
 	}
 	if cd.Local == nil {
 		return errs.NotSupported("gas: conduit %s cannot run ranks inside one process; start the program with gasrun", cd.Name)
@@ -117,10 +120,10 @@ func otherLauncher(env func(string) string) string {
 // joined is set when this process has taken its rank.
 var joined atomic.Bool
 
-// runLaunched runs the one rank of a process that gasrun started.
+// runLaunched runs the one rank of a process that a launcher started.
 func runLaunched(cfg Config, cd conduits.Conduit, j conduits.Job, fn func(n *Node) error) error {
 	if joined.Swap(true) {
-		return errs.NotReady("gas: Run called again: a process started by gasrun is rank %d once", j.Rank)
+		return errs.NotReady("gas: Run called again: a process of a launched job is rank %d once", j.Rank)
 	}
 	if cd.Join == nil {
 		return errs.NotSupported("gas: conduit %s cannot join a launched job", cd.Name)
