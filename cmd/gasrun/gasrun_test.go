@@ -22,7 +22,7 @@ import (
 const envMain = "GASRUN_TEST_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" {
+	if os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" || os.Getenv(launch.EnvDeputy) != "" {
 		os.Unsetenv(envMain)
 		main()
 		return

@@ -23,8 +23,14 @@ func main() {
 		launch.Guard(os.Stdin)
 		return
 	}
+	if os.Getenv(launch.EnvDeputy) != "" {
+		os.Exit(launch.Deputy(os.Stdin, os.Stdout))
+	}
 	os.Exit(run(os.Args[1:]))
 }
+
+// self is this executable, even if its file has been removed or replaced.
+const self = "/proc/self/exe"
 
 // options is the command line.
 type options struct {
@@ -106,15 +112,6 @@ func parse(args []string) (options, error) {
 		o.Env = append(o.Env, s)
 		return nil
 	})
-	f.StringVar(&o.Iface, "iface", "", "")
-	f.StringVar(&o.Dir, "wdir", "", "")
-	f.Func("bind", "", func(s string) error {
-		o.Bind = launch.Bind(s)
-		if o.Bind != launch.BindCore && o.Bind != launch.BindNone {
-			return fmt.Errorf("known: %s, %s", launch.BindCore, launch.BindNone)
-		}
-		return nil
-	})
 	duration := func(to *time.Duration) func(string) error {
 		return func(s string) (err error) {
 			if *to, err = time.ParseDuration(s); err != nil {
@@ -123,6 +120,37 @@ func parse(args []string) (options, error) {
 			return nil
 		}
 	}
+	f.StringVar(&o.Iface, "iface", "", "")
+	hosts := func(read func(string) ([]launch.Host, error)) func(string) error {
+		return func(s string) (err error) {
+			if len(o.Hosts) > 0 {
+				return errors.New("hosts are given already, by -hosts or -hostfile")
+			}
+			o.Hosts, err = read(s)
+			return err
+		}
+	}
+	f.Func("hosts", "", hosts(launch.ParseHosts))
+	f.Func("hostfile", "", hosts(launch.ReadHostfile))
+	f.Func("ppn", "", func(s string) (err error) {
+		if o.PerHost, err = strconv.Atoi(s); err != nil || o.PerHost < 1 || o.PerHost > launch.MaxSize {
+			return fmt.Errorf("a host has 1 to %d ranks", launch.MaxSize)
+		}
+		return nil
+	})
+	f.Func("ssh", "", func(s string) (err error) {
+		o.SSH, err = launch.ParseSSH(s)
+		return err
+	})
+	f.Func("start-timeout", "", duration(&o.StartLimit))
+	f.StringVar(&o.Dir, "wdir", "", "")
+	f.Func("bind", "", func(s string) error {
+		o.Bind = launch.Bind(s)
+		if o.Bind != launch.BindCore && o.Bind != launch.BindNone {
+			return fmt.Errorf("known: %s, %s", launch.BindCore, launch.BindNone)
+		}
+		return nil
+	})
 	f.Func("timeout", "", duration(&o.Timeout))
 	f.Func("kill-grace", "", duration(&o.KillGrace))
 	f.Func("freeze", "", func(s string) error {
@@ -145,7 +173,7 @@ func parse(args []string) (options, error) {
 	if err := o.sim.finish(&o, given); err != nil {
 		return o, err
 	}
-	if o.Size == 0 {
+	if o.Size == 0 && (given["n"] || len(o.Hosts) == 0) { // else all slots
 		var err error
 		if o.Size, err = strconv.Atoi(size); err != nil || o.Size < 1 || o.Size > launch.MaxRanks(o.Conduit) {
 			return o, fmt.Errorf("invalid value %q for flag -n: a job has 1 to %d ranks", size, launch.MaxRanks(o.Conduit))
@@ -156,6 +184,12 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-v and -q exclude each other")
 	case given["kill-grace"] && o.KillGrace < 0, given["timeout"] && o.Timeout <= 0:
 		return o, errors.New("a time must not be negative, and -timeout not 0")
+	case given["start-timeout"] && o.StartLimit <= 0:
+		return o, errors.New("-start-timeout must be more than 0")
+	case (given["ssh"] || given["start-timeout"]) && len(o.Hosts) == 0:
+		return o, errors.New("-ssh and -start-timeout are for jobs on hosts (-hosts, -hostfile)")
+	case given["iface"] && o.Iface == "":
+		return o, errors.New("-iface: the name is empty")
 	case given["output-dir"] && o.OutputDir == "":
 		return o, errors.New("-output-dir: the name is empty")
 	case given["wdir"] && o.Dir == "":
@@ -191,6 +225,7 @@ func run(args []string) int {
 		return launch.StatusUsage
 	}
 	c := &o.Config
+	c.Deputy = self
 	c.EnsureDefaults()
 	c.Program = target.String()
 	if err := errors.Join(c.Validate(), o.sim.validate(c)); err != nil {
@@ -234,7 +269,7 @@ func run(args []string) int {
 	}
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Exclusive = true
-	c.Guard = "/proc/self/exe"
+	c.Guard = self
 	if err := o.sim.begin(&o); err != nil {
 		complain(err)
 		return launch.StatusFailed
@@ -357,10 +392,14 @@ func plan(w io.Writer, o *options, t launch.Target) {
 	if t.Package != nil {
 		program = "TEMPORARY"
 	}
+	hosts := o.PlanHosts()
 	for r, env := range o.Plan() {
-		if o.Conduit == sim.Name {
+		switch {
+		case o.Conduit == sim.Name:
 			fmt.Fprintf(w, "ranks 0..%d in one process:", o.Size-1)
-		} else {
+		case hosts != nil:
+			fmt.Fprintf(w, "rank %d on %s:", r, hosts[r])
+		default:
 			fmt.Fprintf(w, "rank %d:", r)
 		}
 		if o.Dir != "" {

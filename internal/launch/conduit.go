@@ -12,6 +12,7 @@ type bootstrap struct {
 	ranks   int  // most ranks of a job
 	single  bool // one process runs all ranks
 	network bool // ranks find each other at a rendezvous
+	shared  bool // and those of one host share memory
 	memory  func(c *Config) (Memory, error)
 }
 

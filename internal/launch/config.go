@@ -37,12 +37,13 @@ const (
 	EnvRendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
 	EnvRendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, for want of a launcher
 	EnvHost            = "ARGON_HOST"             // identity of the host: ranks with the same may share memory
+	EnvDeputy          = "ARGON_DEPUTY"           // set for a host's deputy, see func Deputy
 	EnvIface           = "ARGON_IFACE"            // interface for datagrams: its name or an address
 )
 
 var ownEnv = []string{
 	EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze, EnvRanks, sim.EnvStatus,
-	EnvRendezvous, EnvRendezvousServe, EnvHost, seal.EnvKey, seal.EnvKeyFile,
+	EnvRendezvous, EnvRendezvousServe, EnvHost, EnvIface, EnvDeputy, seal.EnvKey, seal.EnvKeyFile,
 }
 
 // Statuses that the launcher itself gives a job.
@@ -65,15 +66,15 @@ const (
 
 // Config describes a job. The zero value of each field means its default.
 type Config struct {
-	// Size is the number of ranks; 0 means 1. At most MaxRanks of the conduit.
-	// On conduit "sim" one process runs them all.
+	// Size is the number of ranks; 0 means 1, or all slots of Hosts. At most
+	// MaxRanks of the conduit. On conduit "sim" one process runs them all.
 	Size int
 	// Program is the executable; a name without slash is looked up in PATH.
 	// Resolve turns packages into executables. Required.
 	Program string
 	// Args follow the program's name.
 	Args []string
-	// Conduit that ranks join; "" means "shm".
+	// Conduit that ranks join; "" means "shm", with Hosts "hybrid".
 	Conduit string
 	// Segment is the largest segment per rank in bytes; 0 means what
 	// ARGON_SEGMENT says, or the conduit's default.
@@ -137,18 +138,45 @@ type Config struct {
 	// for datagrams and where the rendezvous of the job listens; "" means what
 	// ARGON_IFACE says, or by route. Only for conduits that use the network.
 	Iface string
+	// Hosts are where ranks run, in blocks: the first host's slots come first.
+	// nil means this machine, without further ado. Only for conduits that use the
+	// network.
+	Hosts []Host
+	// PerHost is how many ranks run on each host; 0 means as many as it has slots.
+	PerHost int
+	// SSH is the command, as words, that is called with a host's name and one word
+	// more, which a shell there is to run; nil means the system's ssh, which must
+	// not need to ask for anything.
+	SSH []string
+	// Deputy is an executable that calls func Deputy if EnvDeputy is set: on each
+	// host, as a copy if it is not there. Required with Hosts.
+	Deputy string
+	// StartLimit is how long hosts have until their ranks can be started; 0 means
+	// a minute.
+	StartLimit time.Duration
 	// Memory makes the job's memory; nil means the conduit's own way.
 	Memory func(size int, segment uint64) (Memory, error)
+
+	localFirst, localSize int // ranks of this host, if they are not all
 }
 
 // EnsureDefaults replaces zero values by the defaults. It takes Segment from
 // ARGON_SEGMENT if that is a size; Validate complains if it is not.
 func (c *Config) EnsureDefaults() {
+	if c.Conduit == "" {
+		if c.Conduit = DefaultConduit; len(c.Hosts) > 0 {
+			c.Conduit = DefaultHostsConduit
+		}
+	}
 	if c.Size == 0 {
 		c.Size = 1
+		if places, err := (&Config{Hosts: c.Hosts, PerHost: c.PerHost}).place(); err == nil && len(places) > 0 {
+			last := places[len(places)-1]
+			c.Size = last.first + last.size
+		}
 	}
-	if c.Conduit == "" {
-		c.Conduit = DefaultConduit
+	if c.StartLimit == 0 {
+		c.StartLimit = time.Minute
 	}
 	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
 		c.Segment, _ = ParseSize(s)
@@ -206,7 +234,8 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
-	if c.Dir != "" {
+	all = append(all, c.validateHosts()...)
+	if c.Dir != "" && len(c.Hosts) == 0 { // hosts look themselves
 		if fi, err := os.Stat(c.Dir); err != nil {
 			bad("launch: working directory (-wdir): %v", err)
 		} else if !fi.IsDir() {
@@ -250,6 +279,35 @@ func (c *Config) Validate() error {
 	return errors.Join(all...)
 }
 
+// validateHosts is Validate for what has to do with hosts.
+func (c *Config) validateHosts() (all []error) {
+	bad := func(format string, args ...any) { all = append(all, errs.BadArg(format, args...)) }
+	if len(c.Hosts) == 0 {
+		if c.PerHost != 0 {
+			bad("launch: %d ranks per host, but no hosts are given (-ppn, -hosts, -hostfile)", c.PerHost)
+		}
+		return all
+	}
+	if b, ok := bootstraps[c.Conduit]; ok && !b.network {
+		bad("launch: conduit %s does not span hosts; %s does, and uses shared memory within one (-conduit, ARGON_CONDUIT, -hosts)", c.Conduit, DefaultHostsConduit)
+	}
+	if c.PerHost < 0 {
+		bad("launch: %d ranks per host (-ppn)", c.PerHost)
+	} else if _, err := c.place(); err != nil {
+		all = append(all, err)
+	}
+	if c.Memory != nil {
+		bad("launch: ranks on hosts have no memory in common")
+	}
+	if c.Deputy == "" {
+		bad("launch: nothing to start on hosts")
+	}
+	if c.StartLimit < 0 {
+		bad("launch: time limit %v is negative (-start-timeout)", c.StartLimit)
+	}
+	return all
+}
+
 // Reserved says whether the variable is one that the launcher itself sets for
 // ranks.
 func Reserved(key string) bool {
@@ -285,8 +343,12 @@ func (c *Config) environ(jobID string, r int, extra []string) []string {
 	} else {
 		set(EnvRank, strconv.Itoa(r))
 		set(EnvSize, strconv.Itoa(c.Size))
-		set(EnvLocalRank, strconv.Itoa(r))
-		set(EnvLocalSize, strconv.Itoa(c.Size))
+		first, size := 0, c.Size
+		if c.localSize > 0 {
+			first, size = c.localFirst, c.localSize
+		}
+		set(EnvLocalRank, strconv.Itoa(r-first))
+		set(EnvLocalSize, strconv.Itoa(size))
 	}
 	set(EnvJobID, jobID)
 	set(EnvConduit, c.Conduit)
@@ -307,15 +369,38 @@ func (c *Config) environ(jobID string, r int, extra []string) []string {
 // only when it runs.
 func (c *Config) Plan() [][]string {
 	plan := make([][]string, c.processes())
+	places, _ := c.place()
 	for r := range plan {
+		one := *c
+		for _, p := range places {
+			if r >= p.first && r < p.first+p.size {
+				one.localFirst, one.localSize = p.first, p.size
+			}
+		}
 		plan[r] = append(plan[r], c.Env...)
-		for _, kv := range c.environ("", r, nil) {
+		for _, kv := range one.environ("", r, nil) {
 			if k, v, _ := strings.Cut(kv, "="); Reserved(k) && v != "" {
 				plan[r] = append(plan[r], kv)
 			}
 		}
 	}
 	return plan
+}
+
+// PlanHosts says for each rank what its host is called; nil if all are on this
+// machine.
+func (c *Config) PlanHosts() []string {
+	if len(c.Hosts) == 0 {
+		return nil
+	}
+	names := make([]string, 0, c.Size)
+	places, _ := c.place()
+	for _, p := range places {
+		for range p.size {
+			names = append(names, p.label)
+		}
+	}
+	return names
 }
 
 // ParseSize reads a number of bytes with an optional suffix K, M, G or T

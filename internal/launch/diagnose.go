@@ -45,6 +45,7 @@ func (j *job) ask(status int, err error) {
 	d := &dump{event: make(chan struct{}, 1)}
 	j.dump = d
 	var wait []*rank
+	seen := j.look()
 	for r := range j.ranks {
 		if rk := &j.ranks[r]; rk.live {
 			d.asked = append(d.asked, r)
@@ -54,7 +55,7 @@ func (j *job) ask(status int, err error) {
 				prefix = fmt.Sprintf("argon: rank %d: ", r)
 			}
 			rk.held = rk.err.hold(prefix)
-			if p, _ := readProcess(rk.Pid); !p.stopped() {
+			if !seen[r].stopped() {
 				wait = append(wait, rk)
 			}
 		}
@@ -79,6 +80,7 @@ func (j *job) ask(status int, err error) {
 func (j *job) summarise() {
 	d := j.dump
 	d.summarised = true
+	seen := j.look()
 	j.log.printf("gasrun: %v; where each rank waits:", j.verdict)
 	for r := range j.ranks {
 		rk := &j.ranks[r]
@@ -93,7 +95,7 @@ func (j *job) summarise() {
 			default:
 			}
 		}
-		p, there := readProcess(rk.Pid)
+		p, there := seen[r]
 		switch {
 		case got:
 		case rk.held == nil:
@@ -111,9 +113,9 @@ func (j *job) summarise() {
 		default:
 			answer = "ended without an answer"
 		}
-		j.log.printf("gasrun:   %s (pid %d): %s", j.name(r), rk.Pid, answer)
+		j.log.printf("gasrun:   %s (pid %d%s): %s", j.name(r), rk.Pid, j.on(r), answer)
 		if rk.live && there && p.stopped() {
-			_ = syscall.Kill(-rk.Pid, syscall.SIGKILL)
+			j.signalRanks([]int{r}, syscall.SIGKILL, true)
 		}
 	}
 	d.quiet = time.After(j.AnswerGrace)
@@ -147,7 +149,7 @@ func (j *job) stacks() {
 	for _, r := range j.dump.asked {
 		rk := &j.ranks[r]
 		if rk.err.heldSize() > 0 {
-			j.log.printf("gasrun: %s (pid %d):", j.name(r), rk.Pid)
+			j.log.printf("gasrun: %s (pid %d%s):", j.name(r), rk.Pid, j.on(r))
 		}
 		rk.err.release()
 	}

@@ -5,8 +5,12 @@ import (
 	"strconv"
 )
 
-// DefaultConduit is what ranks join if nobody says otherwise.
-const DefaultConduit = "shm"
+// DefaultConduit is what ranks join if nobody says otherwise, and
+// DefaultHostsConduit if hosts are named.
+const (
+	DefaultConduit      = "shm"
+	DefaultHostsConduit = "hybrid"
+)
 
 // State is how far a rank has got, as the job's memory tells.
 type State int

@@ -15,8 +15,8 @@ import (
 )
 
 func init() {
-	bootstraps["udp"] = bootstrap{ranks: MaxSize, network: true, memory: func(c *Config) (Memory, error) { return newNetMemory(c, false) }}
-	bootstraps["hybrid"] = bootstrap{ranks: MaxSize, network: true, memory: func(c *Config) (Memory, error) { return newNetMemory(c, true) }}
+	bootstraps["udp"] = bootstrap{ranks: MaxSize, network: true, memory: func(c *Config) (Memory, error) { return newNetMemory(c) }}
+	bootstraps["hybrid"] = bootstrap{ranks: MaxSize, network: true, shared: true, memory: func(c *Config) (Memory, error) { return newNetMemory(c) }}
 }
 
 // The patience of the rendezvous. Ranks that die are noticed by the launcher, so
@@ -30,55 +30,95 @@ const (
 // whose connection is gone.
 const deathGrace = 500 * time.Millisecond
 
-// netMemory is what the ranks of a job across processes or hosts have in common:
-// a rendezvous, the key that opens it, and on this host perhaps memory.
-type netMemory struct {
-	server *rendezvous.Server
-	addr   string // where ranks of this host reach server
-	key    *os.File
-	host   string
-	iface  string
-	shared Memory // of the ranks of this host; nil if they share none
+// An outfit is what ranks of one host need to find the others and to speak with
+// them.
+type outfit struct {
+	server string   // address of the rendezvous
+	key    *os.File // of the job
+	host   string   // identity of this host
+	iface  string   // see Config.Iface
+	shared Memory   // of the ranks of this host; nil if they share none
 }
 
-// newNetMemory serves the rendezvous of a job all of whose ranks are on this
-// host. With shared they get shared memory too.
-func newNetMemory(c *Config, shared bool) (_ *netMemory, err error) {
-	m := &netMemory{iface: c.Iface}
-	defer func() {
-		if err != nil {
-			m.Close()
-		}
-	}()
+// newOutfit is that of size ranks on this host.
+func newOutfit(key seal.Key, shared bool, size int, segment uint64) (o outfit, err error) {
 	if shared {
-		if m.shared, err = newShmMemory(c.Size, c.Segment); err != nil {
-			return nil, err
+		if o.shared, err = newShmMemory(size, segment); err != nil {
+			return o, err
 		}
 	}
+	o.key, err = keyFile(key)
+	if err != nil {
+		o.close()
+	}
+	return o, err
+}
+
+// File is the memory that the ranks of this host share, if any.
+func (o *outfit) File() *os.File {
+	if o.shared == nil {
+		return nil
+	}
+	return o.shared.File()
+}
+
+// bequeath tells ranks where the rendezvous is, and the key.
+func (o *outfit) bequeath(in *inheritance) {
+	in.file(o.key, seal.EnvKeyFile, "/proc/self/fd/")
+	in.set(EnvRendezvous, o.server)
+	in.set(EnvHost, o.host)
+	if o.iface != "" {
+		in.set(EnvIface, o.iface)
+	}
+}
+
+func (o *outfit) close() error {
+	var all []error
+	if o.key != nil {
+		all = append(all, o.key.Close())
+	}
+	if o.shared != nil {
+		all = append(all, o.shared.Close())
+	}
+	return errors.Join(all...)
+}
+
+// netMemory is what the ranks of a job on this host have in common that do not
+// share memory alone: a rendezvous, and the key that opens it.
+type netMemory struct {
+	outfit
+	server *rendezvous.Server
+}
+
+func newNetMemory(c *Config) (*netMemory, error) {
 	key := seal.NewKey()
-	if m.key, err = keyFile(key); err != nil {
+	o, err := newOutfit(key, bootstraps[c.Conduit].shared, c.Size, c.Segment)
+	if err != nil {
 		return nil, err
 	}
-	at := netip.MustParseAddr("127.0.0.1")
+	m := &netMemory{outfit: o}
+	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if c.Iface != "" {
-		if at, err = interfaceAddr(c.Iface); err != nil {
-			return nil, err
-		}
+		at, err = interfaceAddr(c.Iface)
 	}
-	if m.server, err = serve(c, key, at); err != nil {
+	if err == nil {
+		m.server, err = serve(c, key, at.String())
+	}
+	if err != nil {
+		o.close()
 		return nil, err
 	}
-	m.addr = m.server.Addr().String()
+	m.outfit.server, m.iface = m.server.Addr().String(), c.Iface
 	if m.host, err = os.Hostname(); err != nil || m.host == "" {
 		m.host = "localhost"
 	}
 	return m, nil
 }
 
-// serve runs the rendezvous of a job at an address of this host, of which the
-// unspecified one stands for all.
-func serve(c *Config, key seal.Key, at netip.Addr) (*rendezvous.Server, error) {
-	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+// serve runs the rendezvous of a job at an address of this host; "" stands for
+// all.
+func serve(c *Config, key seal.Key, at string) (*rendezvous.Server, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(at, "0"))
 	if err != nil {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
@@ -92,24 +132,6 @@ func serve(c *Config, key seal.Key, at netip.Addr) (*rendezvous.Server, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// File is the memory that the ranks of this host share, if any.
-func (m *netMemory) File() *os.File {
-	if m.shared == nil {
-		return nil
-	}
-	return m.shared.File()
-}
-
-// bequeath tells ranks where the rendezvous is, and the key.
-func (m *netMemory) bequeath(in *inheritance) {
-	in.file(m.key, seal.EnvKeyFile, "/proc/self/fd/")
-	in.set(EnvRendezvous, m.addr)
-	in.set(EnvHost, m.host)
-	if m.iface != "" {
-		in.set(EnvIface, m.iface)
-	}
 }
 
 // State asks the rendezvous, which ranks tell when they leave in good order
@@ -142,19 +164,7 @@ func (m *netMemory) Fail(rank, status int, cause string) {
 func (m *netMemory) Failure() (rank, status int, cause string, ok bool) { return m.server.Failure() }
 
 // Close ends the service.
-func (m *netMemory) Close() error {
-	var all []error
-	if m.server != nil {
-		all = append(all, m.server.Close())
-	}
-	if m.key != nil {
-		all = append(all, m.key.Close())
-	}
-	if m.shared != nil {
-		all = append(all, m.shared.Close())
-	}
-	return errors.Join(all...)
-}
+func (m *netMemory) Close() error { return errors.Join(m.server.Close(), m.outfit.close()) }
 
 // keyFile returns an open file without a name that holds the key: who has it
 // open, and is its owner, can read it by /proc/self/fd, and nobody can change it.
@@ -224,3 +234,45 @@ func cause(err error) error {
 	}
 	return err
 }
+
+// hostsMemory is what the launcher knows of ranks on other hosts: what they tell
+// the rendezvous.
+type hostsMemory struct {
+	server *rendezvous.Server
+	key    seal.Key
+	hosts  []*host
+}
+
+// newHostsMemory serves the rendezvous at an address of this machine, "" for all
+// that it has.
+func newHostsMemory(j *job, listen string) (*hostsMemory, error) {
+	m := &hostsMemory{key: seal.NewKey(), hosts: j.hosts}
+	var err error
+	m.server, err = serve(&j.Config, m.key, listen)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// File is nil: memory is shared within hosts at most.
+func (m *hostsMemory) File() *os.File { return nil }
+
+// State asks the rendezvous.
+func (m *hostsMemory) State(rank int) State { return stateAt(m.server, rank) }
+
+// Fail tells all ranks.
+func (m *hostsMemory) Fail(rank, status int, cause string) {
+	m.server.Fail(rank, status, cause)
+	for _, h := range m.hosts {
+		if rank >= h.first && rank < h.first+h.size {
+			h.fail(rank, status, cause)
+		}
+	}
+}
+
+// Failure is what the rendezvous knows.
+func (m *hostsMemory) Failure() (rank, status int, cause string, ok bool) { return m.server.Failure() }
+
+// Close ends the service.
+func (m *hostsMemory) Close() error { return m.server.Close() }

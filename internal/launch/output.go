@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	tailLines = 5        // last lines kept for the final report
 	tailWidth = 400      // bytes kept of each
 )
+
+// pumpHurry is how long a pipe that a stranger holds open is read on.
+const pumpHurry = time.Second
 
 // sink is one destination of output. Lines of several streams go there, each
 // in one piece.
@@ -122,11 +126,11 @@ type stream struct {
 	sink   *sink
 	copy   *os.File // the rank's file in Config.OutputDir, or nil
 	copyTo func(error)
-	in     *os.File      // read end of the rank's pipe
 	ended  chan struct{} // closed at end of file
 	// foreign: the end of file did not come after all processes of the job had
 	// ended. Valid after ended.
 	foreign bool
+	pump    pump // of run
 
 	mu     sync.Mutex
 	buf    []byte   // line not passed on yet
@@ -149,37 +153,34 @@ type held struct {
 	dropped  int
 }
 
-func newStream(rank int, s *sink, in *os.File, label, direct bool, copy *os.File, copyFailed func(error)) *stream {
-	st := &stream{rank: rank, sink: s, in: in, direct: direct, copy: copy, copyTo: copyFailed, ended: make(chan struct{})}
+func newStream(rank int, s *sink, label, direct bool, copy *os.File, copyFailed func(error)) *stream {
+	st := &stream{rank: rank, sink: s, direct: direct, copy: copy, copyTo: copyFailed, ended: make(chan struct{})}
 	if label {
 		st.label = fmt.Appendf(nil, "[%d] ", rank)
 	}
 	return st
 }
 
-// run copies the pipe until its end.
-func (st *stream) run() {
-	defer close(st.ended)
-	defer st.in.Close()
-	buf := make([]byte, readSize)
-	for {
-		n, err := st.in.Read(buf)
-		if n > 0 {
-			st.take(buf[:n])
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			st.foreign = st.rest(buf)
-		}
-		if err != nil {
-			break
-		}
-	}
+// run copies in, the read end of the rank's pipe, until its end.
+func (st *stream) run(in *os.File) { st.end(st.pump.run(in, st.take)) }
+
+// end says that nothing more comes. Whoever calls take calls it.
+func (st *stream) end(foreign bool) {
+	st.foreign = foreign
 	st.finish()
 	if st.copy != nil {
 		if err := st.copy.Close(); err != nil {
 			st.copyTo(err)
 		}
 	}
+	close(st.ended)
+}
+
+// hurry gives a stream that runs a second for the rest, and awaits its end. All
+// processes of the job have ended.
+func (st *stream) hurry() {
+	st.pump.hurry()
+	<-st.ended
 }
 
 func (st *stream) take(b []byte) {
@@ -191,25 +192,6 @@ func (st *stream) take(b []byte) {
 		}
 	}
 	st.feed(b)
-}
-
-// rest takes what is in the pipe without waiting for more, and says whether
-// somebody still has the other end.
-func (st *stream) rest(buf []byte) (open bool) {
-	raw, err := st.in.SyscallConn()
-	if err != nil {
-		return true
-	}
-	for {
-		n := 0
-		if e := raw.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), buf) }); e != nil {
-			return true
-		}
-		if n <= 0 || err != nil {
-			return !(n == 0 && err == nil)
-		}
-		st.take(buf[:n])
-	}
 }
 
 // feed takes the next bytes.
@@ -415,4 +397,65 @@ func outputFiles(dir string, rank, size int) (stdout, stderr *os.File, err error
 		return nil, nil, err
 	}
 	return stdout, stderr, nil
+}
+
+// A pump copies a pipe from a process. The zero pump has none yet.
+type pump struct {
+	mu      sync.Mutex
+	in      *os.File
+	hurried bool
+}
+
+// run copies in to take until its end, closes it, and says whether the end did
+// not come within a second after hurry: some process still has the other end.
+func (p *pump) run(in *os.File, take func([]byte)) (foreign bool) {
+	defer in.Close()
+	p.mu.Lock()
+	p.in = in
+	if p.hurried {
+		in.SetReadDeadline(time.Now().Add(pumpHurry))
+	}
+	p.mu.Unlock()
+	buf := make([]byte, readSize)
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			take(buf[:n])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return rest(in, buf, take)
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+// hurry says that all processes have ended that should have the other end.
+func (p *pump) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hurried = true
+	if p.in != nil {
+		p.in.SetReadDeadline(time.Now().Add(pumpHurry))
+	}
+}
+
+// rest takes what is in the pipe without waiting for more, and says whether
+// somebody still has the other end.
+func rest(in *os.File, buf []byte, take func([]byte)) (open bool) {
+	raw, err := in.SyscallConn()
+	if err != nil {
+		return true
+	}
+	for {
+		n := 0
+		if e := raw.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), buf) }); e != nil {
+			return true
+		}
+		if n <= 0 || err != nil {
+			return !(n == 0 && err == nil)
+		}
+		take(buf[:n])
+	}
 }

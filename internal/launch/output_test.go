@@ -40,7 +40,7 @@ func TestLinesStayWhole(t *testing.T) {
 		texts := make([]string, n)
 		left := make([]string, n)
 		for r := range n {
-			streams[r] = newStream(r, sk, nil, label, n == 1 && !label, nil, nil)
+			streams[r] = newStream(r, sk, label, n == 1 && !label, nil, nil)
 			// Rank r writes its own letter only, so that a line shows whose it is.
 			letter := string(rune('a' + r))
 			var b strings.Builder
@@ -107,7 +107,7 @@ func TestLinesStayWhole(t *testing.T) {
 func TestVeryLongLine(t *testing.T) {
 	var out bytes.Buffer
 	sk := &sink{w: &out, last: -1}
-	a, b := newStream(0, sk, nil, false, false, nil, nil), newStream(1, sk, nil, false, false, nil, nil)
+	a, b := newStream(0, sk, false, false, nil, nil), newStream(1, sk, false, false, nil, nil)
 	part := bytes.Repeat([]byte("a"), readSize)
 	for range 200 {
 		a.feed(part)
@@ -136,7 +136,7 @@ func TestVeryLongLine(t *testing.T) {
 func TestProgressIsPassedOn(t *testing.T) {
 	var out bytes.Buffer
 	sk := &sink{w: &out, last: -1}
-	st := newStream(0, sk, nil, true, false, nil, nil)
+	st := newStream(0, sk, true, false, nil, nil)
 	for i := range 3 {
 		st.feed(fmt.Appendf(nil, "%d%%\r", i))
 	}
@@ -153,7 +153,7 @@ func TestProgressIsPassedOn(t *testing.T) {
 func TestUnfinishedLine(t *testing.T) {
 	var out bytes.Buffer
 	sk := &sink{w: &out, last: -1}
-	a, b := newStream(0, sk, nil, false, false, nil, nil), newStream(1, sk, nil, false, false, nil, nil)
+	a, b := newStream(0, sk, false, false, nil, nil), newStream(1, sk, false, false, nil, nil)
 	a.feed([]byte("first"))
 	a.finish()
 	if got := out.String(); got != "first" {
@@ -168,7 +168,7 @@ func TestUnfinishedLine(t *testing.T) {
 }
 
 func TestLastLinesAreKept(t *testing.T) {
-	st := newStream(0, &sink{w: &bytes.Buffer{}}, nil, false, false, nil, nil)
+	st := newStream(0, &sink{w: &bytes.Buffer{}}, false, false, nil, nil)
 	for i := range 20 {
 		st.feed(fmt.Appendf(nil, "line %d\n\n", i))
 	}
@@ -195,7 +195,7 @@ func TestCauseIsKept(t *testing.T) {
 		"goroutine 1 [running]:":            false,
 		"argon: rank ":                      false,
 	} {
-		st := newStream(0, &sink{w: &bytes.Buffer{}}, nil, false, false, nil, nil)
+		st := newStream(0, &sink{w: &bytes.Buffer{}}, false, false, nil, nil)
 		st.feed([]byte(line + "\n\ngoroutine 6 [running]:\n" + strings.Repeat("main.f()\n", 2*tailLines)))
 		st.finish()
 		if _, cause := st.lastLines(); (cause == line) != want {
@@ -208,7 +208,7 @@ func TestCauseIsKept(t *testing.T) {
 func TestHoldPicksTheAnswer(t *testing.T) {
 	var out bytes.Buffer
 	sk := &sink{w: &out, last: -1}
-	st := newStream(3, sk, nil, true, false, nil, nil)
+	st := newStream(3, sk, true, false, nil, nil)
 	st.feed([]byte("before\nunfin"))
 	h := st.hold("argon: rank 3: ")
 	st.feed([]byte("stray\nargon: rank"))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -78,6 +79,25 @@ func processes() []process {
 	return all
 }
 
+// identityOf is how the processes of a job that were started with an environment
+// like env know theirs: the job's identity, and if there is one the host's, for
+// several of a job's hosts may be one machine. "" outside of jobs.
+func identityOf(env []string) string {
+	id, host := "", ""
+	for _, e := range env {
+		switch k, v, _ := strings.Cut(e, "="); k {
+		case EnvJobID:
+			id = v
+		case EnvHost:
+			host = "@" + v
+		}
+	}
+	if id == "" {
+		return ""
+	}
+	return id + host
+}
+
 // jobOf is the identity of the job that the process belongs to by the
 // environment that it was started with, or "".
 func jobOf(pid int) string {
@@ -85,17 +105,12 @@ func jobOf(pid int) string {
 	if err != nil {
 		return ""
 	}
-	for _, e := range bytes.Split(b, []byte{0}) {
-		if id, ok := bytes.CutPrefix(e, []byte(EnvJobID+"=")); ok {
-			return string(id)
-		}
-	}
-	return ""
+	return identityOf(strings.Split(string(b), "\x00"))
 }
 
-// belongs says whether the process is one of the job's. No process belongs to a
+// belongs says whether the process has that identity. No process belongs to a
 // job without identity.
-func belongs(pid int, jobID string) bool { return jobID != "" && jobOf(pid) == jobID }
+func belongs(pid int, identity string) bool { return identity != "" && jobOf(pid) == identity }
 
 // JobProcesses lists the processes that belong to some job, this one and
 // zombies excepted, with the identities of their jobs.
@@ -117,7 +132,7 @@ func JobProcesses() map[int]string {
 func Leftovers(jobID string) []int {
 	var pids []int
 	for pid, id := range JobProcesses() {
-		if id == jobID {
+		if id, _, _ = strings.Cut(id, "@"); id == jobID {
 			pids = append(pids, pid)
 		}
 	}
@@ -129,7 +144,7 @@ func Leftovers(jobID string) []int {
 // in turn, until nothing is left, and reaps what has come to this process. groups
 // are the ranks' process groups; all ranks have been reaped. It returns how many
 // processes it killed and which would not die.
-func sweep(jobID string, groups map[int]bool, exclusive bool, g *guard) (killed int, stuck []int) {
+func sweep(identity string, groups map[int]bool, exclusive bool, g *guard) (killed int, stuck []int) {
 	self := os.Getpid()
 	hopeless := map[int]bool{}
 	for {
@@ -146,7 +161,7 @@ func sweep(jobID string, groups map[int]bool, exclusive bool, g *guard) (killed 
 				}
 				continue
 			}
-			if ours || belongs(p.pid, jobID) {
+			if ours || belongs(p.pid, identity) {
 				left = append(left, p)
 			}
 		}

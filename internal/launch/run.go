@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,6 +48,7 @@ type Result struct {
 // RankError says which rank's failure ended the job.
 type RankError struct {
 	Rank, Pid int            // rank -1: the process that simulates all ranks
+	Host      string         // where it ran, "" if that was this machine
 	Status    int            // exit status, or 128 plus the signal's number
 	Signal    syscall.Signal // or 0
 	Cause     string         // such as "killed by SIGKILL"
@@ -55,6 +59,9 @@ type RankError struct {
 func (e *RankError) Error() string {
 	if e.Rank < 0 {
 		return fmt.Sprintf("the simulated job (pid %d) %s", e.Pid, e.Cause)
+	}
+	if e.Host != "" {
+		return fmt.Sprintf("rank %d (pid %d on %s) %s", e.Rank, e.Pid, e.Host, e.Cause)
 	}
 	return fmt.Sprintf("rank %d (pid %d) %s", e.Rank, e.Pid, e.Cause)
 }
@@ -73,8 +80,8 @@ func newJobID() string {
 // rank is a rank as the running job knows it.
 type rank struct {
 	Rank
+	host     *host // where it runs; nil: here
 	live     bool
-	stopped  bool   // by us, on behalf of the terminal
 	cause    string // why it counts as failed, or ""
 	early    bool   // ended with status 0 before it attached
 	order    int    // when it ended, among the others
@@ -86,10 +93,12 @@ type job struct {
 	Config
 	id      string
 	memory  Memory
-	guard   *guard
+	here    *localCrew // the processes of this machine; nil if they are on hosts
+	hosts   []*host    // in the order of their ranks
 	ranks   []rank
 	live    int
-	log     *sink
+	sinks   []*sink // of standard output, of standard error, of the launcher's own lines
+	log     *sink   // the last of them
 	sinkErr chan error
 
 	first     int  // rank whose failure decides, or -1
@@ -102,6 +111,14 @@ type job struct {
 	grace     <-chan time.Time
 	settle    <-chan time.Time
 	watch     <-chan time.Time // looks whether a rank has attached after all
+	overdue   <-chan time.Time // until then hosts must say that killed ranks have ended
+
+	self, program *image     // what hosts may lack; nil if they are all this machine
+	listenAt      netip.Addr // where the rendezvous listens; invalid: everywhere
+
+	eventMu  sync.Mutex
+	events   []func()      // what the hosts' goroutines have for the loop
+	eventful chan struct{} // there are some
 }
 
 // Run starts a job and waits for its end. The error says why the job failed: a
@@ -121,53 +138,83 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return res, err
 	}
 	path, err := lookProgram(c.Program, c.Dir)
+	if err == nil && len(c.Hosts) > 0 {
+		path, err = filepath.Abs(path)
+	}
 	if err != nil {
 		return res, err
 	}
-	j := &job{Config: c, id: newJobID(), first: -1, sinkErr: make(chan error, 3)}
+	j := &job{Config: c, id: newJobID(), first: -1, sinkErr: make(chan error, 3), eventful: make(chan struct{}, 1)}
 	res.JobID, res.Status = j.id, StatusFailed
-	if err := holdSubreaper(); err != nil {
-		return res, err
-	}
-	defer dropSubreaper()
 	if j.OutputDir != "" {
 		if err := os.MkdirAll(j.OutputDir, 0o777); err != nil {
 			return res, errs.BadArg("launch: output directory (-output-dir): %v", err)
 		}
 	}
-	if c.Memory != nil {
-		j.memory, err = c.Memory(c.Size, c.Segment)
+	j.sinks = sinks(func(err error) { j.sinkErr <- err }, j.Stdout, j.Stderr, j.Log)
+	j.log = j.sinks[2]
+	j.ranks = make([]rank, j.processes())
+	spawn := newSpawner()
+	defer spawn.stop()
+
+	children := make(chan os.Signal, 1)
+	if len(j.Hosts) == 0 {
+		if err := holdSubreaper(); err != nil {
+			return res, err
+		}
+		defer dropSubreaper()
+		signal.Notify(children, syscall.SIGCHLD)
+		defer signal.Stop(children)
+		if c.Memory != nil {
+			j.memory, err = c.Memory(c.Size, c.Segment)
+		} else {
+			j.memory, err = bootstraps[c.Conduit].memory(&j.Config)
+		}
 	} else {
-		j.memory, err = bootstraps[c.Conduit].memory(&j.Config)
+		err = j.prepareHosts(path)
+		defer j.self.close()
+		defer j.program.close()
 	}
 	if err != nil {
 		return res, err
 	}
 	defer j.memory.Close()
-
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, syscall.SIGCHLD)
-	defer signal.Stop(children)
-
-	spawn := newSpawner()
-	defer spawn.stop()
+	o, identity := (*orders)(nil), j.id
+	if len(j.hosts) == 0 {
+		o = j.orders(path)
+		identity = identityOf(j.environ(j.id, 0, o.inherited.vars))
+		j.here = &localCrew{exclusive: c.Exclusive, identity: identity}
+	}
+	var g *guard
 	if c.Guard != "" {
-		if j.guard, err = startGuard(c.Guard, j.id, c.Remove, spawn); err != nil {
+		if g, err = startGuard(c.Guard, identity, c.Remove, spawn); err != nil {
 			return res, err
 		}
-		defer j.guard.end()
+		defer g.end()
 	}
-	ctl, err := j.start(path, spawn)
-	stdin = nil // start has closed it
-	if ctl != nil {
-		defer ctl.Close()
+	if j.here != nil {
+		j.here.guard = g
+		err = j.here.start(o, spawn)
+		defer j.here.close()
+		if stdin != nil {
+			stdin.Close()
+		}
+	} else {
+		err = j.startHosts(ctx, path, spawn)
 	}
+	stdin = nil // closed, or by whoever feeds rank 0
 	if err != nil {
-		j.kill()
-		j.drain(children)
+		if j.here != nil {
+			j.here.kill()
+			j.here.drain(children)
+		}
 		j.clean()
+		if j.status != 0 { // the launcher was told to end
+			res.Status = j.status
+		}
 		return res, err
 	}
+	j.announceFrozen()
 	if j.Started != nil {
 		pids := make([]int, len(j.ranks))
 		for r := range j.ranks {
@@ -186,121 +233,73 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return res, err
 }
 
-// start starts all ranks. It returns the write end of the control pipe.
-func (j *job) start(path string, spawn *spawner) (ctl *os.File, err error) {
-	var opened []*os.File
-	defer func() {
-		for _, f := range opened {
-			f.Close()
-		}
-	}()
-	keep := func(f *os.File) *os.File { opened = append(opened, f); return f }
-
-	if j.Stdin != nil {
-		keep(j.Stdin)
+// orders is how the ranks are started as processes of this machine.
+func (j *job) orders(path string) *orders {
+	o := &orders{
+		path: path, argv: append([]string{j.Program}, j.Args...), dir: j.Dir,
+		size: len(j.ranks), total: j.Size, name: j.name, bind: j.Bind, stdin: j.Stdin,
+		control: !j.single(), // one process has the parent death signal
+		env:     func(rank int, inherited []string) []string { return j.environ(j.id, rank, inherited) },
+		pipes: func(rank int, stdout, stderr *os.File) error {
+			if err := j.newStreams(rank); err != nil {
+				stdout.Close()
+				stderr.Close()
+				return err
+			}
+			go j.ranks[rank].out.run(stdout)
+			go j.ranks[rank].err.run(stderr)
+			return nil
+		},
+		started: j.started,
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return nil, errs.Resource("launch: %v", err)
-	}
-	keep(null)
-	ctlR, ctlW, err := os.Pipe()
-	if err != nil {
-		return nil, errs.Resource("launch: %v", err)
-	}
-	keep(ctlR)
-
-	sk := sinks(func(err error) { j.sinkErr <- err }, j.Stdout, j.Stderr, j.Log)
-	j.log = sk[2]
-	var in inheritance
-	if j.single() { // it has the parent death signal
-		in.file(j.memory.File(), sim.EnvStatus, "")
-	} else {
-		if f := j.memory.File(); f != nil {
-			in.file(f, EnvSegFD, "")
-		}
-		in.file(ctlR, EnvCtlFD, "")
+	if j.single() {
+		o.inherited.file(j.memory.File(), sim.EnvStatus, "")
+	} else if f := j.memory.File(); f != nil {
+		o.inherited.file(f, EnvSegFD, "")
 	}
 	if b, ok := j.memory.(bequeather); ok {
-		b.bequeath(&in)
+		b.bequeath(&o.inherited)
 	}
-	var cpus []int
-	if j.Bind == BindCore {
-		spawn.do(func() { cpus, err = sys.Affinity() })
-		if err != nil || len(cpus) == 0 {
-			return ctlW, errs.Resource("launch: cannot learn which processors may be used: %v (-bind)", err)
+	return o
+}
+
+// newStreams makes the streams of a rank's output.
+func (j *job) newStreams(r int) error {
+	var copies [2]*os.File
+	if j.OutputDir != "" {
+		var err error
+		if copies[0], copies[1], err = outputFiles(j.OutputDir, r, len(j.ranks)); err != nil {
+			return errs.Resource("launch: output file (-output-dir): %v", err)
 		}
 	}
-	j.ranks = make([]rank, j.processes())
-	argv := append([]string{j.Program}, j.Args...)
-	for r := range j.ranks {
-		rk := &j.ranks[r]
-		files := append([]*os.File{null, nil, nil}, in.files...)
-		if r == 0 && j.Stdin != nil {
-			files[0] = j.Stdin
-		}
-		var copies [2]*os.File
-		if j.OutputDir != "" {
-			copies[0], copies[1], err = outputFiles(j.OutputDir, r, len(j.ranks))
-			if err != nil {
-				return ctlW, errs.Resource("launch: output file (-output-dir): %v", err)
-			}
-		}
-		var readers [2]*os.File
-		for k := range 2 {
-			if readers[k], files[1+k], err = os.Pipe(); err != nil {
-				keep(readers[0])
-				keep(files[1])
-				return ctlW, errs.Resource("launch: cannot start %s of %d: %v%s", j.name(r), j.Size, err, hint(err))
-			}
-		}
-		for k := range 2 {
-			st := newStream(r, sk[k], readers[k], j.Label, len(j.ranks) == 1 && !j.Label, copies[k], func(err error) {
-				j.log.printf("gasrun: output file of rank %d: %v", r, err)
-			})
-			if k == 0 {
-				rk.out = st
-			} else {
-				rk.err = st
-			}
-		}
-		sp := spec{path: path, argv: argv, env: j.environ(j.id, r, in.vars), dir: j.Dir, files: files}
-		var pid int
-		var errStart error
-		spawn.do(func() {
-			if cpus == nil {
-				pid, errStart = sp.start()
-				return
-			}
-			err = onCore(r, cpus, func() { pid, errStart = sp.start() })
+	for k, to := range []**stream{&j.ranks[r].out, &j.ranks[r].err} {
+		*to = newStream(r, j.sinks[k], j.Label, len(j.ranks) == 1 && !j.Label, copies[k], func(err error) {
+			j.log.printf("gasrun: output file of rank %d: %v", r, err)
 		})
-		files[1].Close()
-		files[2].Close()
-		go rk.out.run()
-		go rk.err.run()
-		if errStart != nil {
-			return ctlW, errs.Resource("launch: cannot start %s of %d: %v%s", j.name(r), j.Size, errStart, hint(errStart))
-		}
-		j.guard.say("+ %d", pid)
-		rk.Pid, rk.live = pid, true
-		j.live++
-		if err != nil {
-			return ctlW, errs.Resource("launch: cannot bind rank %d: %v (-bind)", r, err)
-		}
-		if j.Verbose {
-			at := ""
-			if cpus != nil {
-				at = fmt.Sprintf(" on processor %d", cpus[r%len(cpus)])
-			}
-			j.log.printf("gasrun: %s is pid %d%s", j.name(r), pid, at)
-		}
 	}
+	return nil
+}
+
+// started notes that rank r runs.
+func (j *job) started(r, pid, cpu int) {
+	j.ranks[r].Pid, j.ranks[r].live = pid, true
+	j.live++
+	if j.Verbose {
+		at := ""
+		if cpu >= 0 {
+			at = fmt.Sprintf(" on processor %d", cpu)
+		}
+		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, j.on(r), at)
+	}
+}
+
+// announceFrozen says which ranks wait for a debugger.
+func (j *job) announceFrozen() {
 	for _, r := range j.Freeze {
 		if pid := j.ranks[r].Pid; !j.Quiet {
-			j.log.printf("gasrun: rank %d (pid %d) stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", r, pid, pid, pid, pid)
+			j.log.printf("gasrun: rank %d (pid %d%s) stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", r, pid, j.on(r), pid, pid, pid)
 		}
 	}
-	return ctlW, nil
 }
 
 // name is what the job's process r is called.
@@ -309,6 +308,14 @@ func (j *job) name(r int) string {
 		return "the simulated job"
 	}
 	return fmt.Sprintf("rank %d", r)
+}
+
+// on says where rank r runs, if that is not this machine.
+func (j *job) on(r int) string {
+	if h := j.ranks[r].host; h != nil {
+		return " on " + h.label
+	}
+	return ""
 }
 
 // hint names the limit that an error of the system comes from.
@@ -331,11 +338,16 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		timeout = t.C
 	}
 	done := ctx.Done()
-	j.reap()
+	if j.here != nil {
+		j.ended(j.here.reap())
+	}
+	j.happen()
 	for j.live > 0 {
 		select {
 		case <-children:
-			j.reap()
+			j.ended(j.here.reap())
+		case <-j.eventful:
+			j.happen()
 		case s := <-j.Signals:
 			if sig, ok := s.(syscall.Signal); ok {
 				j.signal(sig)
@@ -359,6 +371,13 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		case <-j.grace:
 			j.grace = nil
 			j.kill()
+		case <-j.overdue:
+			j.overdue = nil
+			for _, h := range j.hosts {
+				if j.runsOn(h) {
+					h.lose(fmt.Sprintf("does not say, for %v, that its ranks have been killed", killLimit))
+				}
+			}
 		case <-j.settle:
 			j.settle = nil
 			j.end(syscall.SIGTERM)
@@ -372,54 +391,16 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 	}
 }
 
-// drain reaps what kill has killed.
-func (j *job) drain(children <-chan os.Signal) {
-	for j.reap(); j.live > 0; j.reap() {
-		<-children
-	}
-}
-
-// reap looks which ranks have ended. Only this goroutine reaps and signals, so
-// a process id that it signals is never one that has been given away.
-func (j *job) reap() {
-	if j.live == 0 {
-		return
-	}
-	var ended []int
-	for r := range j.ranks {
-		rk := &j.ranks[r]
-		if !rk.live {
-			continue
-		}
-		var ws syscall.WaitStatus
-		var ru syscall.Rusage
-		pid, err := syscall.Wait4(rk.Pid, &ws, syscall.WNOHANG, &ru)
-		for errors.Is(err, syscall.EINTR) {
-			pid, err = syscall.Wait4(rk.Pid, &ws, syscall.WNOHANG, &ru)
-		}
-		switch {
-		case err != nil: // somebody else has reaped it
-			rk.Status, rk.cause = StatusFailed, fmt.Sprintf("was reaped by another part of this process: %v", err)
-		case pid != rk.Pid:
-			continue
-		case ws.Signaled():
-			rk.Signal = ws.Signal()
-			rk.Status = 128 + int(rk.Signal)
-			rk.cause = "killed by " + sys.SignalName(rk.Signal)
-		default:
-			rk.Status = ws.ExitStatus()
-			if rk.Status != 0 {
-				rk.cause = fmt.Sprintf("exited with status %d", rk.Status)
-			}
-		}
-		j.guard.say("- %d", rk.Pid)
+// ended notes which ranks have ended.
+func (j *job) ended(endings []ending) {
+	for _, e := range endings {
+		rk := &j.ranks[e.rank]
 		rk.live = false
 		j.live--
 		rk.order = len(j.ranks) - j.live
-		rk.State = j.memory.State(r)
-		rk.User = time.Duration(ru.Utime.Nano())
-		rk.System = time.Duration(ru.Stime.Nano())
-		rk.MaxRSS = ru.Maxrss << 10
+		rk.Status, rk.Signal, rk.cause = e.status, e.signal, e.cause
+		rk.User, rk.System, rk.MaxRSS = e.user, e.system, e.maxRSS
+		rk.State = j.memory.State(e.rank)
 		if rk.cause == "" && rk.State != Finished {
 			if rk.State == Starting {
 				rk.early = true
@@ -427,14 +408,13 @@ func (j *job) reap() {
 				rk.cause = "exited with status 0 before it left the job"
 			}
 		}
-		ended = append(ended, r)
 	}
 	// Of those that ended at the same time, as far as we can tell, one that was
 	// not a consequence comes first.
 	for _, consequence := range []bool{false, true} {
-		for _, r := range ended {
-			if rk := &j.ranks[r]; rk.cause != "" && (rk.Status == StatusPeerFailed) == consequence {
-				j.fail(r)
+		for _, e := range endings {
+			if rk := &j.ranks[e.rank]; rk.cause != "" && (rk.Status == StatusPeerFailed) == consequence {
+				j.fail(e.rank)
 			}
 		}
 	}
@@ -522,28 +502,24 @@ func (j *job) signal(sig syscall.Signal) {
 		}
 		j.ask(StatusQuit, errors.New("ended by SIGQUIT"))
 	case syscall.SIGTSTP:
-		for r := range j.ranks {
-			rk := &j.ranks[r]
-			if p, ok := readProcess(rk.Pid); rk.live && ok && !p.stopped() {
-				_ = syscall.Kill(-rk.Pid, syscall.SIGSTOP)
-				rk.stopped = true
-			}
-		}
+		j.eachCrew(crew.suspend)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case syscall.SIGCONT:
-		for r := range j.ranks {
-			if rk := &j.ranks[r]; rk.live && rk.stopped {
-				_ = syscall.Kill(-rk.Pid, syscall.SIGCONT)
-				rk.stopped = false
-			}
-		}
+		j.eachCrew(crew.resume)
 	default:
-		for r := range j.ranks {
-			if j.ranks[r].live {
-				_ = syscall.Kill(j.ranks[r].Pid, sig)
-			}
+		j.signalRanks(j.alive(), sig, false)
+	}
+}
+
+// alive lists the ranks that have not ended.
+func (j *job) alive() []int {
+	live := make([]int, 0, j.live)
+	for r := range j.ranks {
+		if j.ranks[r].live {
+			live = append(live, r)
 		}
 	}
+	return live
 }
 
 // conclude notes why the launcher ends the job, unless something else came first.
@@ -573,43 +549,104 @@ func (j *job) end(sig syscall.Signal) {
 func (j *job) kill() {
 	j.ending, j.killed = true, true
 	j.signalGroups(syscall.SIGKILL)
+	if len(j.hosts) > 0 && j.overdue == nil {
+		j.overdue = time.After(killLimit)
+	}
 }
 
-func (j *job) signalGroups(sig syscall.Signal) {
-	for r := range j.ranks {
+func (j *job) signalGroups(sig syscall.Signal) { j.signalRanks(j.alive(), sig, true) }
+
+// eachCrew calls f for all crews at once.
+func (j *job) eachCrew(f func(crew)) {
+	if j.here != nil {
+		f(j.here)
+		return
+	}
+	var wg sync.WaitGroup
+	for _, h := range j.hosts {
+		wg.Go(func() { f(h) })
+	}
+	wg.Wait()
+}
+
+// byHost sorts ranks by the hosts that they run on.
+func byHost(ranks []int, of []rank) map[*host][]int {
+	by := map[*host][]int{}
+	for _, r := range ranks {
+		by[of[r].host] = append(by[of[r].host], r)
+	}
+	return by
+}
+
+func (j *job) signalRanks(ranks []int, sig syscall.Signal, group bool) {
+	if j.here != nil {
+		j.here.signal(ranks, sig, group)
+		return
+	}
+	for h, rs := range byHost(ranks, j.ranks) {
+		h.signal(rs, sig, group)
+	}
+}
+
+// look says what the processes of all ranks do, as far as that is known.
+func (j *job) look() map[int]process {
+	if j.here != nil {
+		return j.here.look(j.alive())
+	}
+	all := map[int]process{}
+	by := byHost(j.alive(), j.ranks)
+	var mu sync.Mutex
+	j.eachCrew(func(c crew) {
+		rs := by[c.(*host)]
+		if len(rs) == 0 {
+			return
+		}
+		seen := c.look(rs)
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(all, seen)
+	})
+	return all
+}
+
+// runsOn says whether a rank is alive on h.
+func (j *job) runsOn(h *host) bool {
+	for r := h.first; r < h.first+h.size; r++ {
 		if j.ranks[r].live {
-			_ = syscall.Kill(-j.ranks[r].Pid, sig)
+			return true
 		}
 	}
+	return false
 }
 
 // clean kills what ranks have left behind and waits for the output.
 func (j *job) clean() {
-	groups := make(map[int]bool, len(j.ranks))
-	for r := range j.ranks {
-		if j.ranks[r].Pid != 0 {
-			groups[j.ranks[r].Pid] = true
-		}
-	}
-	killed, stuck := sweep(j.id, groups, j.Exclusive, j.guard)
-	if killed > 0 && j.Verbose {
-		j.log.printf("gasrun: killed %d processes that ranks had left behind", killed)
-	}
-	for _, pid := range stuck {
-		j.log.printf("gasrun: process %d of the job does not die", pid)
+	if j.here == nil {
+		j.eachCrew(func(c crew) { c.(*host).end() })
+	} else {
+		j.cleanHere()
 	}
 	for r := range j.ranks {
 		for _, st := range []*stream{j.ranks[r].out, j.ranks[r].err} {
 			if st == nil {
 				continue
 			}
-			st.in.SetReadDeadline(time.Now().Add(time.Second))
-			if <-st.ended; st.foreign {
+			if st.hurry(); st.foreign {
 				j.log.printf("gasrun: a process outside the job holds the output of %s", j.name(r))
 			}
 		}
 	}
 	j.stacks()
+}
+
+func (j *job) cleanHere() {
+	killed, stuck := j.here.clean()
+	if killed > 0 && j.Verbose {
+		j.log.printf("gasrun: killed %d processes that ranks had left behind", killed)
+	}
+	for _, pid := range stuck {
+		j.log.printf("gasrun: process %d of the job does not die", pid)
+	}
 }
 
 // result sums up.
@@ -625,7 +662,7 @@ func (j *job) result() (Result, error) {
 		res.Ranks[r] = rk.Rank
 		attached = attached || rk.State != Starting
 		if j.Verbose {
-			j.log.printf("gasrun: %s (pid %d) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
+			j.log.printf("gasrun: %s (pid %d%s) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, j.on(r), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
 	}
 	if j.verdict != nil {
@@ -651,6 +688,9 @@ func (j *job) result() (Result, error) {
 			res.Status = StatusFailed
 		}
 		err := &RankError{Rank: j.first, Pid: rk.Pid, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
+		if rk.host != nil {
+			err.Host = rk.host.label
+		}
 		if simulated {
 			sm.explain(err, rk.MaxRSS)
 			res.Failed, res.Status = err.Rank, err.Status

@@ -1,0 +1,655 @@
+package launch
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+const (
+	reachLimit   = 10 * time.Second       // for an address of the rendezvous to answer
+	reachStagger = 200 * time.Millisecond // from one address to the next
+
+	launcherOut = 30 // pulses without a sign of life: the launcher is gone
+)
+
+// deputy stands in for the launcher on one host: it starts ranks there, does with
+// them what the launcher says, and says what becomes of them. What that means is
+// for the launcher to decide. If the launcher is gone, so are the ranks.
+type deputy struct {
+	task   task
+	in     chan frame // what the launcher says; closed when it is gone
+	link   *link
+	temp   string // directory for what was sent, "" if there is none
+	path   string // of the program
+	outfit outfit
+	crew   *localCrew
+	guard  *guard
+	spawn  *spawner
+
+	children chan os.Signal
+	signals  chan os.Signal
+	meters   [][2]*meter // of the ranks' output
+	pumps    [][2]pump
+	pumping  sync.WaitGroup
+	input    *backlog // of rank 0
+}
+
+// Deputy is the main function of the process that looks after the ranks of one
+// host, see Config.Deputy, and returns its exit status. The launcher is at the
+// other ends of r and w. The value of EnvDeputy may name a directory that is to be
+// removed in the end.
+func Deputy(r io.Reader, w io.WriteCloser) int {
+	d := &deputy{
+		in: make(chan frame), link: newLink(w), spawn: newSpawner(),
+		children: make(chan os.Signal, 1), signals: make(chan os.Signal, 4),
+	}
+	if dir := os.Getenv(EnvDeputy); filepath.IsAbs(dir) {
+		d.temp = dir
+	}
+	os.Unsetenv(EnvDeputy)
+	signal.Notify(d.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write that fails is enough
+	signal.Notify(d.children, syscall.SIGCHLD)
+	go d.listen(bufio.NewReaderSize(r, 64<<10))
+	d.link.send(frameHello, []int64{int64(os.Getpid())})
+	err := d.run()
+	d.end()
+	if err == nil {
+		return 0
+	}
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		fmt.Fprintln(os.Stderr, "deputy of gasrun:", bare(err))
+	}
+	return StatusFailed
+}
+
+// A refusal is an error that the launcher has been told.
+type refusal struct{ error }
+
+// refuse tells the launcher why nothing can be started.
+func (d *deputy) refuse(err error) error {
+	d.link.send(frameRefuse, nil, []byte(bare(err)))
+	return &refusal{err}
+}
+
+// listen takes what the launcher says.
+func (d *deputy) listen(r *bufio.Reader) {
+	defer close(d.in)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		d.in <- f
+	}
+}
+
+var (
+	errGone = errors.New("the launcher is gone")
+	errOdd  = errors.New("the launcher says what makes no sense")
+)
+
+// next waits for a frame, before there are ranks.
+func (d *deputy) next() (frame, error) {
+	for {
+		select {
+		case f, ok := <-d.in:
+			if !ok {
+				return f, errGone
+			}
+			switch f.kind {
+			case frameAlive:
+				d.link.send(frameAlive, nil)
+			case frameFail, frameResume, frameSuspend:
+			default:
+				return f, nil
+			}
+		case s := <-d.signals:
+			return frame{}, fmt.Errorf("ended by %s", sys.SignalName(s.(syscall.Signal)))
+		}
+	}
+}
+
+// expect is next for a frame of that kind, or the end of the job, which is io.EOF.
+func (d *deputy) expect(kind frameKind) (frame, error) {
+	f, err := d.next()
+	switch {
+	case err != nil:
+		return f, err
+	case f.kind == frameEnd:
+		return f, io.EOF
+	case f.kind != kind:
+		return f, errOdd
+	}
+	return f, nil
+}
+
+func (d *deputy) run() error {
+	f, err := d.expect(frameJob)
+	if err == nil && !d.task.decode(&f) {
+		err = errOdd
+	}
+	if err != nil {
+		return orderly(err)
+	}
+	if err := d.prepare(); err != nil {
+		var r *refusal
+		if errors.As(err, &r) { // the launcher ends it
+			_, _ = d.expect(frameEnd)
+		}
+		return orderly(err)
+	}
+	if _, err := d.expect(frameGo); err != nil {
+		return orderly(err)
+	}
+	if err := d.start(); err != nil {
+		err = d.refuse(err)
+		_, _ = d.expect(frameEnd)
+		return err
+	}
+	d.link.send(frameRunning, nil)
+	return d.loop()
+}
+
+// orderly is err, or nil if the launcher has ended the job before it began.
+func orderly(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// prepare sees to everything that ranks need.
+func (d *deputy) prepare() error {
+	t := &d.task
+	for _, kv := range t.env {
+		if k, v, _ := strings.Cut(kv, "="); k == "ARGON_SHM_DIR" { // it is for who makes the memory
+			os.Setenv(k, v)
+		}
+	}
+	if err := holdSubreaper(); err != nil {
+		return d.refuse(err)
+	}
+	d.crew = &localCrew{exclusive: true, identity: identityOf([]string{EnvJobID + "=" + t.id, EnvHost + "=" + t.host})}
+	var dirs []string
+	if d.temp != "" {
+		dirs = append(dirs, d.temp)
+	}
+	var err error
+	if d.guard, err = startGuard("/proc/self/exe", d.crew.identity, dirs, d.spawn); err != nil {
+		return d.refuse(err)
+	}
+	d.crew.guard = d.guard
+	var notes [][]byte
+	if note, err := d.findDir(); err != nil {
+		return d.refuse(err)
+	} else if note != "" {
+		notes = append(notes, []byte(note))
+	}
+	if err := d.findProgram(); err != nil {
+		return err
+	}
+	server, err := d.reach()
+	if err != nil {
+		return d.refuse(err)
+	}
+	key, err := seal.ParseKey(t.key)
+	if err != nil {
+		return d.refuse(err)
+	}
+	t.key = ""
+	if d.outfit, err = newOutfit(key, t.shared, t.count, t.segment); err != nil {
+		return d.refuse(err)
+	}
+	d.outfit.server, d.outfit.host = server, t.host
+	d.outfit.iface = localIface(t.iface)
+	d.link.send(frameReady, nil, notes...)
+	return nil
+}
+
+// findDir decides about the ranks' working directory.
+func (d *deputy) findDir() (note string, err error) {
+	t := &d.task
+	fi, err := os.Stat(t.dir)
+	if err == nil && !fi.IsDir() {
+		err = fmt.Errorf("%s is not a directory", t.dir)
+	}
+	if err == nil {
+		return "", nil
+	}
+	if t.dirGiven {
+		return "", errs.BadArg("launch: working directory (-wdir): %v", err)
+	}
+	missing := t.dir
+	if t.dir, err = os.UserHomeDir(); err == nil {
+		_, err = os.Stat(t.dir)
+	}
+	if err != nil {
+		t.dir = "/"
+	}
+	return fmt.Sprintf("there is no directory %s; its ranks work in %s (-wdir)", missing, t.dir), nil
+}
+
+// findProgram makes sure that the program is there as the launcher has it.
+func (d *deputy) findProgram() error {
+	t := &d.task
+	if d.path = t.path; t.digest == "" || trusted(t.path) && digestOf(t.path) == t.digest {
+		return nil
+	}
+	if d.temp == "" {
+		var err error
+		if d.temp, err = os.MkdirTemp("", "gasrun-"); err != nil {
+			return d.refuse(errs.Resource("launch: no room for the program: %v", err))
+		}
+		d.guard.say("dir %s", d.temp)
+	}
+	dir := filepath.Join(d.temp, "program")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return d.refuse(errs.Resource("launch: no room for the program: %v", err))
+	}
+	d.path = filepath.Join(dir, filepath.Base(t.path))
+	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return d.refuse(errs.Resource("launch: no room for the program: %v", err))
+	}
+	d.link.send(frameWant, nil)
+	h := sha256.New()
+	var failed error
+	for {
+		p, err := d.expect(frameProgram)
+		if err != nil || !p.has(0, 1) {
+			f.Close()
+			if err == nil {
+				err = errOdd
+			}
+			return err
+		}
+		if len(p.texts[0]) == 0 {
+			break
+		}
+		h.Write(p.texts[0])
+		if failed == nil { // else go on to the end: the launcher is still sending
+			_, failed = f.Write(p.texts[0])
+		}
+	}
+	if err := errors.Join(failed, f.Close()); err != nil {
+		return d.refuse(errs.Resource("launch: no room for the program: %v", err))
+	}
+	if hex.EncodeToString(h.Sum(nil)) != t.digest {
+		return d.refuse(errs.BadArg("launch: the program has changed while it was sent"))
+	}
+	return nil
+}
+
+// trusted says whether nobody but this user and root can put something else in
+// the place of a file, so that it still is what it was when it was looked at.
+func trusted(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !filepath.IsAbs(real) {
+		return false
+	}
+	for p := real; ; p = filepath.Dir(p) {
+		fi, err := os.Lstat(p)
+		if err != nil {
+			return false
+		}
+		st, ok := fi.Sys().(*syscall.Stat_t)
+		if !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+			return false
+		}
+		// In a sticky directory only the owner takes a file away.
+		if fi.Mode().Perm()&0o022 != 0 && fi.Mode()&os.ModeSticky == 0 {
+			return false
+		}
+		if p == real && (!fi.Mode().IsRegular() || fi.Mode().Perm()&0o111 == 0) {
+			return false
+		}
+		if p == "/" {
+			return true
+		}
+	}
+}
+
+// digestOf is the SHA-256 of a file, "" if it cannot be read.
+func digestOf(path string) string {
+	im, err := openImage(path, path)
+	if err != nil {
+		return ""
+	}
+	defer im.close()
+	return im.digest
+}
+
+// reach finds the address under which this host reaches the rendezvous.
+func (d *deputy) reach() (string, error) {
+	t := &d.task
+	servers := t.servers
+	if len(servers) == 0 {
+		return "", errOdd
+	}
+	if t.ssh { // how ssh came here is how one may come back
+		client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
+		_, port, err := net.SplitHostPort(servers[0])
+		if a, aerr := netip.ParseAddr(client); err == nil && aerr == nil && a.Zone() == "" {
+			servers = append(append(servers[:1:1], net.JoinHostPort(client, port)), servers[1:]...)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reachLimit)
+	defer cancel()
+	type outcome struct {
+		i   int
+		err error
+	}
+	outcomes := make(chan outcome, len(servers))
+	for i, s := range servers {
+		go func() {
+			select {
+			case <-time.After(time.Duration(i) * reachStagger):
+			case <-ctx.Done():
+				outcomes <- outcome{i, ctx.Err()}
+				return
+			}
+			var dial net.Dialer
+			c, err := dial.DialContext(ctx, "tcp", s)
+			if err == nil {
+				c.Close()
+			}
+			outcomes <- outcome{i, err}
+		}()
+	}
+	why := make([]string, len(servers))
+	for range servers {
+		o := <-outcomes
+		if o.err == nil {
+			return servers[o.i], nil
+		}
+		reason := cause(o.err)
+		if errors.Is(o.err, os.ErrDeadlineExceeded) || errors.Is(o.err, context.DeadlineExceeded) {
+			reason = fmt.Errorf("no answer within %v", reachLimit)
+		}
+		why[o.i] = fmt.Sprintf("%s: %v", servers[o.i], reason)
+	}
+	return "", errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %s (a firewall, or -iface)", strings.Join(why, "; "))
+}
+
+// localIface is Config.Iface as it holds for this host: an interface's name holds
+// everywhere, an address only where it is.
+func localIface(iface string) string {
+	a, err := netip.ParseAddr(iface)
+	if err != nil {
+		return iface
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, n := range addrs {
+		if p, err := netip.ParsePrefix(n.String()); err == nil && p.Addr().Unmap() == a.Unmap() {
+			return iface
+		}
+	}
+	return "" // the route to the rendezvous, which has that address, leads the same way
+}
+
+// start starts the ranks.
+func (d *deputy) start() error {
+	t := &d.task
+	c := Config{
+		Size: t.size, Conduit: t.conduit, Segment: t.segment, Env: t.env, Freeze: t.freeze,
+		localFirst: t.first, localSize: t.count,
+	}
+	o := &orders{
+		path: d.path, argv: append([]string{t.program}, t.args...), dir: t.dir,
+		first: t.first, size: t.count, total: t.size,
+		name:    func(rank int) string { return fmt.Sprintf("rank %d", rank) },
+		control: true,
+		env:     func(rank int, inherited []string) []string { return c.environ(t.id, rank, inherited) },
+		pipes: func(rank int, stdout, stderr *os.File) error {
+			for k, in := range []*os.File{stdout, stderr} {
+				d.pumping.Go(func() { d.pump(rank-t.first, k, in) })
+			}
+			return nil
+		},
+		started: func(rank, pid, cpu int) {
+			d.link.send(frameStarted, []int64{int64(rank), int64(pid), int64(cpu)})
+		},
+	}
+	if t.bind {
+		o.bind = BindCore
+	}
+	if f := d.outfit.File(); f != nil {
+		o.inherited.file(f, EnvSegFD, "")
+	}
+	d.outfit.bequeath(&o.inherited)
+	d.meters = make([][2]*meter, t.count)
+	d.pumps = make([][2]pump, t.count)
+	for i := range d.meters {
+		d.meters[i] = [2]*meter{newMeter(), newMeter()}
+	}
+	if t.stdin {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return errs.Resource("launch: %v", err)
+		}
+		defer r.Close()
+		o.stdin = r
+		d.input = newBacklog()
+		go d.feed(w)
+	}
+	return d.crew.start(o, d.spawn)
+}
+
+// pump sends the output of a rank.
+func (d *deputy) pump(i, k int, in *os.File) {
+	rank := int64(d.task.first + i)
+	foreign := d.pumps[i][k].run(in, func(b []byte) {
+		for len(b) > 0 {
+			part := b[:min(len(b), chunk)]
+			b = b[len(part):]
+			if d.meters[i][k].take(len(part)) {
+				d.link.send(frameOutput, []int64{rank, int64(k)}, part)
+			}
+		}
+	})
+	stranger := int64(0)
+	if foreign {
+		stranger = 1
+	}
+	d.link.send(frameOutEnd, []int64{rank, int64(k), stranger})
+}
+
+// feed writes what comes from the launcher's standard input to that of rank 0.
+func (d *deputy) feed(w *os.File) {
+	defer w.Close()
+	for {
+		p, ok := d.input.get()
+		if !ok {
+			return
+		}
+		if _, err := w.Write(p); err != nil { // nobody reads it any more
+			d.link.send(frameTaken, []int64{-1})
+			d.input.end()
+			return
+		}
+		d.link.send(frameTaken, []int64{int64(len(p))})
+	}
+}
+
+// loop does what the launcher says until it says that this is the end.
+func (d *deputy) loop() error {
+	t := time.NewTicker(pulse)
+	defer t.Stop()
+	missing, suspended := 0, false
+	d.ended(d.crew.reap())
+	for {
+		select {
+		case f, ok := <-d.in:
+			if !ok {
+				return errGone
+			}
+			missing = 0
+			switch f.kind {
+			case frameEnd:
+				d.cleanUp()
+				return nil
+			case frameSuspend:
+				suspended = true
+				d.crew.suspend()
+			case frameResume:
+				suspended = false
+				d.crew.resume()
+			default:
+				if !d.obey(&f) {
+					return errOdd
+				}
+			}
+		case <-d.children:
+			d.ended(d.crew.reap())
+		case s := <-d.signals:
+			return fmt.Errorf("ended by %s", sys.SignalName(s.(syscall.Signal)))
+		case <-t.C:
+			if missing++; missing >= launcherOut && !suspended {
+				return fmt.Errorf("no sign of life from the launcher for %v", pulse*launcherOut)
+			}
+		}
+	}
+}
+
+// obey does what one frame says. It is false if that makes no sense.
+func (d *deputy) obey(f *frame) bool {
+	t := &d.task
+	ranks := func(nums []int64) []int {
+		all := make([]int, len(nums))
+		for i, n := range nums {
+			all[i] = int(n)
+		}
+		return all
+	}
+	switch f.kind {
+	case frameAlive:
+		d.link.send(frameAlive, nil)
+	case frameSignal:
+		if len(f.nums) < 2 || f.nums[0] < 1 || f.nums[0] > 64 {
+			return false
+		}
+		group := f.nums[1] != 0
+		d.crew.signal(ranks(f.nums[2:]), syscall.Signal(f.nums[0]), group)
+	case frameLook:
+		var nums []int64
+		for r, p := range d.crew.look(ranks(f.nums)) {
+			nums = append(nums, int64(r), int64(p.state))
+		}
+		d.link.send(frameSeen, nums)
+	case frameFail:
+		if !f.has(2, 1) || f.num(0) < t.first || f.num(0) >= t.first+t.count {
+			return false
+		}
+		if d.outfit.shared != nil {
+			d.outfit.shared.Fail(f.num(0)-t.first, f.num(1), f.text())
+		}
+	case frameInput:
+		if d.input == nil || !f.has(0, 1) {
+			return false
+		}
+		if len(f.texts[0]) == 0 {
+			d.input.end()
+		} else {
+			d.input.put(f.texts[0])
+		}
+	case frameCredit:
+		if !f.has(3, 0) || f.nums[0] < int64(t.first) || f.nums[0] >= int64(t.first+t.count) || f.nums[1] < 0 || f.nums[1] > 1 || f.nums[2] < 0 {
+			return false
+		}
+		d.meters[f.num(0)-t.first][f.nums[1]].give(f.num(2))
+	default:
+		return false
+	}
+	return true
+}
+
+// ended tells the launcher which ranks have ended.
+func (d *deputy) ended(all []ending) {
+	if len(all) == 0 {
+		return
+	}
+	var nums []int64
+	var causes [][]byte
+	for _, e := range all {
+		nums = append(nums, int64(e.rank), int64(e.status), int64(e.signal), int64(e.user), int64(e.system), e.maxRSS)
+		causes = append(causes, []byte(e.cause))
+	}
+	d.link.send(frameEndings, nums, causes...)
+}
+
+// cleanUp leaves nothing behind and says so.
+func (d *deputy) cleanUp() {
+	d.stop()
+	killed, stuck := d.crew.clean()
+	for i := range d.pumps {
+		for k := range d.pumps[i] {
+			d.pumps[i][k].hurry()
+		}
+	}
+	flushed := make(chan struct{})
+	go func() { defer close(flushed); d.pumping.Wait() }()
+	for waiting := true; waiting; { // output needs credit
+		select {
+		case <-flushed:
+			waiting = false
+		case f, ok := <-d.in:
+			if !ok || !d.obey(&f) {
+				return
+			}
+		}
+	}
+	nums := []int64{int64(killed)}
+	for _, pid := range stuck {
+		nums = append(nums, int64(pid))
+	}
+	d.link.send(frameBye, nums)
+}
+
+// stop ends the ranks that have not ended.
+func (d *deputy) stop() {
+	d.crew.kill()
+	d.crew.drain(d.children)
+}
+
+// end leaves nothing behind, however it has come to that.
+func (d *deputy) end() {
+	if d.crew != nil {
+		d.stop()
+		d.crew.clean()
+		d.crew.close()
+	}
+	d.outfit.close()
+	if d.temp != "" {
+		_ = os.RemoveAll(d.temp)
+	}
+	d.guard.end()
+	d.spawn.stop()
+	d.link.close()
+	select {
+	case <-d.link.done:
+	case <-time.After(pumpHurry): // nobody takes it
+	}
+}

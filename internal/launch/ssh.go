@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// sshCommand is what starts deputies on other hosts unless Config.SSH says
+// otherwise. Nobody is there to be asked for a password or about a host's key:
+// several connections are made at once, out of the terminal's foreground.
+var sshCommand = []string{
+	"ssh", "-T", "-x", "-a",
+	"-o", "BatchMode=yes",
+	"-o", "ConnectTimeout=30",
+	"-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
+}
+
+// The words of the script on another host, after its token, see bootScript.
+const (
+	bootHave = "have" // the executable is there
+	bootNeed = "need" // it has to be sent
+)
+
+// machines are the names that uname -m has for the processors Go has names for.
+var machines = map[string]string{
+	"amd64": "x86_64", "arm64": "aarch64", "riscv64": "riscv64", "ppc64le": "ppc64le", "s390x": "s390x", "loong64": "loongarch64",
+}
+
+// An image is an executable that may have to be sent to other hosts.
+type image struct {
+	file   *os.File
+	path   string // where it is here, "" if nobody knows or it is hard to quote
+	size   int64
+	digest string // SHA-256, hexadecimal
+}
+
+// openImage opens an executable. path is where other hosts look for it.
+func openImage(name, path string) (*image, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &image{file: f, path: path, size: n, digest: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+func (im *image) close() {
+	if im != nil {
+		im.file.Close()
+	}
+}
+
+// reader reads the whole image; several may do so at once.
+func (im *image) reader() io.Reader { return io.NewSectionReader(im.file, 0, im.size) }
+
+// bootScript is the command that ssh runs on another host. It starts a deputy
+// from the launcher's executable, which it takes from the same path if it is the
+// same file there, and from its standard input if not. First it says which, as a
+// line "TOKEN have|need MACHINE".
+//
+// The executable at that path may have been put there by anybody: it has to
+// belong to root or this user, must not be open to others, and is opened once
+// for what is looked at and what is run. A copy lies in a directory of its own,
+// that is removed when the deputy ends; the deputy or its guard do so too, for the
+// shell may be killed.
+//
+// The login shell, whichever it is, sees one line with one pair of single quotes.
+func bootScript(token string, im *image) string {
+	path := im.path
+	if strings.IndexFunc(path, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
+	}) >= 0 {
+		path = ""
+	}
+	script := strings.Join([]string{
+		`umask 077`,
+		fmt.Sprintf(`p="%s"; sum=%s; size=%d; token=%s`, path, im.digest, im.size, token),
+		`if [ -f "$p" ] && [ -r "$p" ] && [ -x "$p" ]; then exec 9<"$p"`,
+		`set -- $(ls -lnL /proc/self/fd/9 2>/dev/null)`,
+		`case "$1" in ?????w*|????????w*) set -- ;; esac`,
+		`if [ "$3" = 0 ] || [ "$3" = "$(id -u)" ]; then`,
+		`set -- $(sha256sum <&9 2>/dev/null)`,
+		`if [ "$1" = $sum ]; then echo "$token ` + bootHave + ` $(uname -m)"; ` + EnvDeputy + `=1; export ` + EnvDeputy + `; exec /proc/self/fd/9; fi; fi`,
+		`exec 9<&-; fi`,
+		`d=$(mktemp -d "${TMPDIR:-/tmp}/gasrun-XXXXXXXXXX") || exit 1`,
+		`trap "rm -rf \"$d\"" EXIT; trap "exit 1" HUP INT TERM PIPE`,
+		`echo "$token ` + bootNeed + ` $(uname -m)"`,
+		`head -c $size >"$d/gasrun"`,
+		`if [ "$(wc -c <"$d/gasrun")" -ne $size ]; then echo "gasrun arrived incomplete" >&2; exit 1; fi`,
+		`chmod 700 "$d/gasrun"; ` + EnvDeputy + `="$d"; export ` + EnvDeputy + `; "$d/gasrun"; exit $?`,
+	}, "; ")
+	script = strings.ReplaceAll(script, "then; ", "then ")
+	return "exec sh -c '" + script + "'"
+}
+
+// bootAnswer reads the script's line. ok is false for what else a login may
+// print; err says that the host cannot run this executable.
+func bootAnswer(line, token string) (need, ok bool, err error) {
+	words := strings.Fields(line)
+	if len(words) != 3 || words[0] != token || words[1] != bootHave && words[1] != bootNeed {
+		return false, false, nil
+	}
+	if want := machines[runtime.GOARCH]; want != "" && words[2] != want && words[1] == bootNeed {
+		return true, true, fmt.Errorf("is a %s machine: the executables here are for %s", words[2], want)
+	}
+	return words[1] == bootNeed, true, nil
+}
