@@ -179,7 +179,9 @@ func (e *Endpoint) Poll() int {
 	}
 	if n > 0 {
 		e.mu.Lock()
-		e.flush()
+		if e.eng.Ready() {
+			e.flush()
+		}
 		e.mu.Unlock()
 		e.notify()
 	}
@@ -254,12 +256,31 @@ func (e *Endpoint) Deliver(f func()) bool {
 // Polling says whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.poller.Load() == sys.Goroutine() }
 
-// Idle lets others run a few times.
+const (
+	// patient is after how many polls in vain a rank parks that has a processor to
+	// itself: some tens of microseconds, about what it takes to be woken.
+	patient = 100
+	// crowded is that of a rank that has none.
+	crowded = 2
+	// spinsPerGosched is how often such a poll lets goroutines of this process run.
+	spinsPerGosched = 32
+)
+
+// Idle lets others run, until it is time to park.
 func (e *Endpoint) Idle(idle int) bool {
-	if idle >= e.patience {
+	switch {
+	case idle >= e.patience:
 		return false
+	case e.patience > crowded:
+		if idle%spinsPerGosched == spinsPerGosched-1 {
+			runtime.Gosched()
+		}
+	default:
+		if e.client != nil { // other ranks are other processes
+			sys.Yield()
+		}
+		runtime.Gosched()
 	}
-	runtime.Gosched()
 	return true
 }
 

@@ -192,9 +192,9 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 		return nil, err
 	}
 	e.client = m.client
-	e.patience = 2
+	e.patience = crowded
 	if near <= runtime.GOMAXPROCS(0) {
-		e.patience = 20
+		e.patience = patient
 	}
 	m.ep.Store(e)
 	e.attend()

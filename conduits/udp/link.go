@@ -56,7 +56,12 @@ type socket struct {
 	marks []atomic.Uint64
 	rank  int
 
-	// Sending, with the closure that RawConn wants, once for all.
+	// The socket, for calls that do not wait. Who makes them holds one of the locks
+	// below; Close holds both.
+	fd     uintptr
+	closed bool
+
+	// Sending.
 	out struct {
 		sync.Mutex
 		segments bool // messages may be cut into datagrams, as far as is known
@@ -64,19 +69,15 @@ type socket struct {
 		first    [outDatagrams]int // datagram that a message begins with
 		dst      int               // whose address to is
 		to       sys.Sockaddr
-		flush    func(fd uintptr)
-		sent     int
-		err      syscall.Errno
 	}
 	// Receiving.
 	in struct {
 		sync.Mutex
-		box  *sys.Inbox
-		take func(fd uintptr)
-		n    int
-		from sys.Sockaddr // the last sender, and what the book says of it
-		src  int
-		ok   bool
+		names bool         // it matters from whom a message is
+		busy  bool         // there may be many
+		from  sys.Sockaddr // the last sender, and what the book says of it
+		src   int
+		ok    bool
 	}
 	look func(fd uintptr) bool
 }
@@ -89,6 +90,12 @@ const (
 	// many datagrams.
 	inMessages = 4
 	inBytes    = 1 << 16
+
+	// much is how large a datagram must be to be taken for one of many, bytes.
+	much = 1024
+
+	// looks is how often an idle rank looks at its socket in one poll.
+	looks = 2
 )
 
 // newSocket makes conn, which it closes, a link of a rank.
@@ -105,11 +112,13 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time) (*socket, e
 		s.six = sys.IsIPv6(fd)
 		s.out.segments = sys.SendSegments(fd)
 		sys.ReceiveSegments(fd)
+		s.fd = fd
 	}); err != nil {
 		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
 	}
-	s.out.flush = func(fd uintptr) { s.out.sent, s.out.err = s.out.box.Flush(fd) }
-	s.in.take = func(fd uintptr) { s.in.n = s.in.box.Receive(fd) }
+	// A book that knows nobody by his address says so of any.
+	s.in.src, s.in.ok = b.source(netip.AddrPort{})
+	s.in.names = !s.in.ok
 	s.look = func(fd uintptr) bool { return sys.Readable(fd) }
 	return s, nil
 }
@@ -118,6 +127,9 @@ func (s *socket) Send(o *outbox) {
 	w := &s.out
 	w.Lock()
 	defer w.Unlock()
+	if s.closed {
+		return
+	}
 	for i := 0; i < len(o.list); {
 		messages := 0
 		next := i
@@ -130,20 +142,17 @@ func (s *socket) Send(o *outbox) {
 			messages++
 			next += n
 		}
-		if s.raw.Control(w.flush) != nil {
-			w.box.Drop() // closed
-			return
-		}
-		if w.sent == messages {
+		sent, err := w.box.Flush(s.fd)
+		if sent == messages {
 			i = next
 			continue
 		}
-		i = w.first[w.sent]
+		i = w.first[sent]
 		n := next - i
-		if w.sent+1 < messages {
-			n = w.first[w.sent+1] - i
+		if sent+1 < messages {
+			n = w.first[sent+1] - i
 		}
-		if n > 1 && sys.Unsegmentable(w.err) {
+		if n > 1 && sys.Unsegmentable(err) {
 			w.segments = false // and try those again one by one
 			continue
 		}
@@ -195,28 +204,33 @@ func (s *socket) Recv(in *inbox) bool {
 	r := &s.in
 	r.Lock()
 	defer r.Unlock()
+	if s.closed {
+		return false
+	}
 	box, _ := in.link.(*sys.Inbox)
 	if box == nil {
-		box = sys.NewInbox(inMessages, inBytes, true)
+		box = sys.NewInbox(inMessages, inBytes, r.names)
 		in.link = box
 	}
 	in.list, in.more = in.list[:0], false
-	r.box, r.n = box, 0
-	// Control, since it does not mind the deadline that Wake sets.
-	if s.raw.Control(r.take) != nil || r.n == 0 {
+	n := box.Receive(s.fd, r.busy, looks)
+	if n == 0 {
+		r.busy = false
 		return false
 	}
 	if s.marks != nil {
 		s.marks[s.rank].Load()
 	}
-	in.more = box.Full()
-	for i := range r.n {
-		if from := box.From(i); !r.from.Same(from) {
-			r.from = *from
-			r.src, r.ok = s.book.source(from.AddrPort())
-		}
-		if !r.ok {
-			continue
+	in.more = r.busy && box.Full()
+	for i := range n {
+		if r.names {
+			if from := box.From(i); !r.from.Same(from) {
+				r.from = *from
+				r.src, r.ok = s.book.source(from.AddrPort())
+			}
+			if !r.ok {
+				continue
+			}
 		}
 		p, size := box.Message(i)
 		for ; len(p) > size; p = p[size:] {
@@ -226,6 +240,8 @@ func (s *socket) Recv(in *inbox) bool {
 			in.list = append(in.list, incoming{r.src, p})
 		}
 	}
+	// What is large or comes in numbers is followed by more.
+	r.busy = n > 1 || len(in.list) > 1 || len(in.list) == 1 && len(in.list[0].b) >= much
 	return true
 }
 
@@ -251,4 +267,11 @@ func (s *socket) Now() time.Duration { return time.Since(s.start) + 1 }
 
 func (s *socket) Err() error { return nil }
 
-func (s *socket) Close() { _ = s.conn.Close() }
+func (s *socket) Close() {
+	s.out.Lock()
+	s.in.Lock()
+	s.closed = true
+	s.in.Unlock()
+	s.out.Unlock()
+	_ = s.conn.Close()
+}

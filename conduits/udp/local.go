@@ -123,9 +123,9 @@ func local(n int, c conduits.Config, sealer func(rank int) *sealing) ([]conduits
 			return nil, err
 		}
 		if n <= runtime.GOMAXPROCS(0) {
-			e.patience = 20
+			e.patience = patient
 		} else {
-			e.patience = 2
+			e.patience = crowded
 		}
 		b.eps = append(b.eps, e)
 		eps[r] = e

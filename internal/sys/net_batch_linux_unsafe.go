@@ -228,15 +228,25 @@ func (b *Inbox) reset() {
 }
 
 // Receive takes messages that have come and says how many; what the last call
-// brought is overwritten.
-func (b *Inbox) Receive(fd uintptr) int {
+// brought is overwritten. If many is false, it takes one, which is less work, and
+// looks for it so many times, at least once.
+func (b *Inbox) Receive(fd uintptr, many bool, looks int) int {
 	b.reset()
-	r, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.msgs[0])), uintptr(len(b.msgs)), unix.MSG_DONTWAIT, 0, 0)
-	if e != 0 {
-		b.n = 0
-		return 0
+	b.n = 0
+	if many {
+		r, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.msgs[0])), uintptr(len(b.msgs)), unix.MSG_DONTWAIT, 0, 0)
+		if e == 0 {
+			b.n = int(r)
+		}
+		return b.n
 	}
-	b.n = int(r)
+	for range looks {
+		r, _, e := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&b.msgs[0].hdr)), unix.MSG_DONTWAIT)
+		if e == 0 {
+			b.msgs[0].n, b.n = uint32(r), 1
+			break
+		}
+	}
 	return b.n
 }
 

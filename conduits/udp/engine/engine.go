@@ -19,6 +19,7 @@ type Engine struct {
 	row  int           // datagrams that a peer may have in a row
 
 	peers  map[int]*peer
+	recent *peer // the one that was asked for last
 	ready  *peer // first of those that may have a datagram to send
 	last   *peer
 	timers []*peer // heap by deadline
@@ -153,9 +154,21 @@ type errSilent struct{ d time.Duration }
 
 func (s errSilent) Error() string { return fmt.Sprintf("it has not answered for %v", s.d) }
 
+// find returns the state for rank, or nil.
+func (e *Engine) find(rank int) *peer {
+	if p := e.recent; p != nil && p.rank == rank {
+		return p
+	}
+	p := e.peers[rank]
+	if p != nil {
+		e.recent = p
+	}
+	return p
+}
+
 // peer finds or makes the state for rank.
 func (e *Engine) peer(rank int) *peer {
-	if p := e.peers[rank]; p != nil {
+	if p := e.find(rank); p != nil {
 		return p
 	}
 	p := &peer{rank: rank, timer: -1, since: -1}
@@ -403,7 +416,7 @@ func (e *Engine) NextMessage(c conduits.Class) *Message {
 
 // Release gives m back, and its sender the credit for another one.
 func (e *Engine) Release(m *Message) {
-	if p := e.peers[m.Src]; p != nil && !p.dead {
+	if p := e.find(m.Src); p != nil && !p.dead {
 		e.consume(p, m.Class)
 	}
 	e.drop(m)

@@ -35,7 +35,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		e.stats.Malformed++
 		return
 	}
-	p := e.peers[src]
+	p := e.find(src)
 	if h.dstEpoch != 0 && h.dstEpoch != e.c.Epoch || p != nil && (p.dead || p.epoch != 0 && p.epoch != h.epoch) {
 		e.stats.Stale++
 		return

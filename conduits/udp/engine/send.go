@@ -51,6 +51,9 @@ func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data
 	return 0, 0, nil, false
 }
 
+// Ready says whether Next may find something.
+func (e *Engine) Ready() bool { return e.ready != nil }
+
 // leastPart is the least that is worth to be left out of a datagram.
 const leastPart = 512
 
