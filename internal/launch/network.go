@@ -126,7 +126,7 @@ func serve(c *Config, key seal.Key, at string) (*rendezvous.Server, error) {
 	if len(c.Freeze) > 0 {
 		patience = freezePatience
 	}
-	s, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: patience, Grace: deathGrace})
+	s, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: patience, Grace: deathGrace, Rewrite: c.Rewrite})
 	if err != nil {
 		l.Close()
 		return nil, err
