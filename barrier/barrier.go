@@ -43,7 +43,8 @@ type Algorithm uint8
 // The algorithms.
 const (
 	// Auto takes Flat up to 8 ranks and Tree beyond if all ranks have direct
-	// access to each other, else Dissemination.
+	// access to each other; else Levels if the conduit says which ranks have, and
+	// any have; else Dissemination.
 	Auto Algorithm = iota
 	// Flat: every rank reads every other's arrival line.
 	Flat
@@ -51,6 +52,9 @@ const (
 	Tree
 	// Dissemination: ceil(log2 N) rounds of one short message per rank.
 	Dissemination
+	// Levels: counters as in Tree in each neighbourhood, whose first ranks exchange
+	// ceil(log2 H) rounds of messages if there are H, and release the others.
+	Levels
 	numAlgorithms
 )
 
@@ -65,6 +69,8 @@ func (a Algorithm) String() string {
 		return "tree"
 	case Dissemination:
 		return "dissemination"
+	case Levels:
+		return "levels"
 	}
 	return "algorithm " + strconv.Itoa(int(a))
 }
@@ -139,17 +145,24 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	for r := 0; r < ep.Size() && direct; r++ {
 		direct = ep.System(r) != nil
 	}
-	how := b.c.Force
+	how, hoods := b.c.Force, conduits.Neighbourhoods(ep)
+	if direct {
+		hoods = []int{0}
+	}
 	switch {
 	case how >= numAlgorithms:
 		return errs.BadArg("barrier: no algorithm %d; the last is %d (Config.Force)", how, numAlgorithms-1)
+	case how == Auto && !direct && len(hoods) > 0 && len(hoods) < ep.Size():
+		how = Levels
 	case how == Auto && !direct:
 		how = Dissemination
 	case how == Auto && ep.Size() <= maxFlat:
 		how = Flat
 	case how == Auto:
 		how = Tree
-	case how != Dissemination && !direct:
+	case how == Levels && len(hoods) == 0:
+		return errs.NotSupported("barrier: levels need a conduit that knows its neighbourhoods, which %s does not (Config.Force)", ep.Conduit())
+	case how != Dissemination && how != Levels && !direct:
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
 	}
 	b.e, b.ep = e, ep
@@ -157,8 +170,6 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		b.spins.Store(maxSpins)
 	}
-	// A job of several neighbourhoods will put a transport here that counts
-	// inside each as the tree does and disseminates between their last arrivers.
 	switch how {
 	case Flat:
 		b.t = newFlat(ep)
@@ -167,9 +178,11 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 			b.t = b.two
 		}
 	case Tree:
-		b.t = newTree(ep)
+		b.t = newTree(ep, 0, ep.Size())
+	case Levels:
+		b.t = newLevels(e, hoods, &b.d)
 	default:
-		b.d.bind(e)
+		b.d.bind(e, nil, 0)
 		b.t = &b.d
 	}
 	b.c.Force = how

@@ -21,7 +21,8 @@ const handlerArrive am.HandlerID = 16
 // the next phase, which takes a message of this rank.
 type dissem struct {
 	e          *am.Endpoint
-	rank, size int
+	rank, size int   // this rank's place among those that take part
+	who        []int // who they are, by place; nil if all ranks do
 	rounds     int
 
 	mu sync.Mutex
@@ -75,12 +76,26 @@ func (b *Barrier) Handlers() []am.Entry {
 	}}
 }
 
-func (d *dissem) bind(e *am.Endpoint) {
-	d.e, d.rank, d.size = e, e.Rank(), e.Size()
+// bind has all ranks take part, or those of who, of which this rank is number
+// place.
+func (d *dissem) bind(e *am.Endpoint, who []int, place int) {
+	d.e, d.who, d.rank, d.size = e, who, place, len(who)
+	if who == nil {
+		d.rank, d.size = e.Rank(), e.Size()
+	}
 	d.rounds = rounds(d.size)
 	d.mu.Lock()
-	d.makeSlots(d.size)
+	d.makeSlots(e.Size()) // as many as when the first message made them
 	d.mu.Unlock()
+}
+
+// at is the rank that is so many places further.
+func (d *dissem) at(further int) int {
+	p := (d.rank + further%d.size + d.size) % d.size
+	if d.who != nil {
+		return d.who[p]
+	}
+	return p
 }
 
 // rounds is ceil(log2 size).
@@ -117,28 +132,40 @@ func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
 
 func (d *dissem) arrive(w word) error {
 	d.mu.Lock()
-	d.phase, d.sent, d.round = w.phase(), 0, 0
-	d.known = knowledge{w: w & wordState}
+	d.phase = w.phase()
+	d.begin(knowledge{w: w & wordState})
 	d.advance()
+	return d.insist()
+}
+
+// begin starts the rounds of the phase that d is in, to which this rank brings
+// known. Called with mu held.
+func (d *dissem) begin(known knowledge) {
+	d.sent, d.round, d.known = 0, 0, known
+}
+
+// insist sends the first message if advance could not. Called with mu held, which
+// it gives up.
+func (d *dissem) insist() error {
 	first := d.rounds > 0 && d.sent == 0
 	if first {
 		d.sent = 1
 	}
-	m := d.known
+	phase, m := d.phase, d.known
 	d.mu.Unlock()
 	if !first {
 		return nil
 	}
 	// There was no credit. Later rounds can wait for Wait, but the first message
 	// is this rank's arrival, and nobody promises to call Wait soon.
-	dst, a := d.message(w.phase(), 0, m)
+	dst, a := d.message(phase, 0, m)
 	return d.e.RequestShort(dst, handlerArrive, a[0], a[1], a[2], a[3])
 }
 
 // message is the one of a round, and to whom it goes.
 func (d *dissem) message(phase uint32, round int, m knowledge) (dst int, args [4]uint32) {
 	lo, hi := am.Pack64(uint64(phase)<<wordPhase | uint64(m.w&wordState))
-	return (d.rank + 1<<round) % d.size, [4]uint32{lo, hi, m.other, uint32(round)}
+	return d.at(1 << round), [4]uint32{lo, hi, m.other, uint32(round)}
 }
 
 // advance sends and merges what can be sent and merged. Called with mu held; it
@@ -169,11 +196,15 @@ func (d *dissem) verdict(phase uint32) (word, bool) {
 		return 0, false // Notify is just about to begin it
 	}
 	d.advance()
-	v := d.known.w
+	return bare(d.known.w), d.round == d.rounds
+}
+
+// bare is v without evidence.
+func bare(v word) word {
 	if v&wordMismatch != 0 {
-		v = wordMismatch
+		return wordMismatch
 	}
-	return v, d.round == d.rounds
+	return v & wordState
 }
 
 func (d *dissem) spin(uint32) { d.e.Conduit().Spin() }
@@ -187,12 +218,11 @@ func (d *dissem) appendBlocked(b []byte, phase uint32) []byte {
 		return append(b, "all ranks have arrived"...)
 	case sent == round:
 		b = append(b, "no credit to notify rank "...)
-		return strconv.AppendInt(b, int64((d.rank+1<<round)%d.size), 10)
+		return strconv.AppendInt(b, int64(d.at(1<<round)), 10)
 	}
-	from := (d.rank - 1<<round%d.size + d.size) % d.size
 	b = append(b, "waiting for rank "...)
-	b = strconv.AppendInt(b, int64(from), 10)
-	if round > 0 {
+	b = strconv.AppendInt(b, int64(d.at(-(1 << round))), 10)
+	if round > 0 || d.who != nil {
 		b = append(b, " or a rank it waits for"...)
 	}
 	b = append(b, " (round "...)
@@ -206,8 +236,13 @@ func (d *dissem) explain(uint32) string {
 	d.mu.Lock()
 	m := d.known
 	d.mu.Unlock()
-	if m.w&wordNamed == 0 {
+	return m.explain()
+}
+
+// explain says what a mismatch is about.
+func (k knowledge) explain() string {
+	if k.w&wordNamed == 0 {
 		return "a rank signalled a mismatch"
 	}
-	return "ids differ: " + utoa(min(m.w.id(), m.other)) + " and " + utoa(max(m.w.id(), m.other))
+	return "ids differ: " + utoa(min(k.w.id(), k.other)) + " and " + utoa(max(k.w.id(), k.other))
 }

@@ -35,7 +35,10 @@
 // message, needs no help from ranks that have arrived, and is woken from sleep
 // once. Elsewhere each rank sends ceil(log2 N) short messages, and a round
 // advances when the rank calls Wait or Try: a rank that computes between Notify
-// and Wait holds up those that learn of others through it. State per rank is
+// and Wait holds up those that learn of others through it. If the conduit says
+// which ranks share memory, then those count themselves in a tree, and only the
+// first rank of each of H neighbourhoods sends, ceil(log2 H) messages; it is the
+// one that may hold up others. State per rank is
 // O(log N). Nothing allocates, except to describe an error.
 //
 // # Duties of the caller

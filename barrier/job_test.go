@@ -7,11 +7,12 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/hybrid"
 	_ "github.com/argon-go/argon/conduits/shm"
 )
 
 // algorithms are those that every test runs on.
-var algorithms = []Algorithm{Flat, Tree, Dissemination}
+var algorithms = []Algorithm{Flat, Tree, Dissemination, Levels}
 
 // fataler is what *testing.T, *testing.B and *rapid.T have in common.
 type fataler interface {
@@ -30,11 +31,15 @@ type job struct {
 // openJob opens n ranks whose next phase is start+1.
 func openJob(t fataler, n int, how Algorithm, start uint32, extra ...am.Entry) *job {
 	t.Helper()
-	shm, err := conduits.Lookup("shm")
+	name := "shm"
+	if how == Levels {
+		name = "hybrid" // with two neighbourhoods, or one of one rank
+	}
+	c, err := conduits.Lookup(name)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	eps, err := shm.Local(n, conduits.Config{MaxSegment: 1 << 16})
+	eps, err := c.Local(n, conduits.Config{MaxSegment: 1 << 16})
 	if err != nil {
 		t.Fatalf("opening %d ranks: %v", n, err)
 	}

@@ -62,10 +62,10 @@ func (f *flat) spin(phase uint32) {
 }
 
 func (f *flat) appendBlocked(b []byte, phase uint32) []byte {
-	return appendMissing(b, f.ep, phase)
+	return appendMissing(b, f.ep, 0, f.ep.Size(), phase)
 }
 
-func (f *flat) explain(phase uint32) string { return explainShared(f.ep, phase) }
+func (f *flat) explain(phase uint32) string { return explainShared(f.ep, 0, f.ep.Size(), phase) }
 
 // pair is flat for two ranks. Their words lie in one line, whose transfer to the
 // rank that is later brings the other's word and makes room for its own: measured
@@ -105,9 +105,11 @@ func (p *pair) watch(phase uint32, n int) (word, bool) {
 
 func (p *pair) spin(phase uint32) { p.watch(phase, 1) }
 
-func (p *pair) appendBlocked(b []byte, phase uint32) []byte { return appendMissing(b, p.ep, phase) }
+func (p *pair) appendBlocked(b []byte, phase uint32) []byte {
+	return appendMissing(b, p.ep, 0, 2, phase)
+}
 
-func (p *pair) explain(phase uint32) string { return explainShared(p.ep, phase) }
+func (p *pair) explain(phase uint32) string { return explainShared(p.ep, 0, 2, phase) }
 
 // fanIn is how many arrivals a counter of the tree takes.
 const fanIn = 8
@@ -118,11 +120,13 @@ const fanIn = 8
 // help of a rank that has arrived already: on few processors a barrier costs
 // one switch into and one out of every rank, not one for every level.
 type tree struct {
-	ep      conduits.Endpoint
-	rank    int
-	own     [2]*atomic.Uint64 // arrival words by parity
-	release *line
-	groups  []group // this rank's group by level
+	ep       conduits.Endpoint
+	rank     int
+	first, n int               // of the ranks that it joins
+	own      [2]*atomic.Uint64 // arrival words by parity
+	release  *line
+	groups   []group // this rank's group by level
+	wakes    int     // who is to be told when all have arrived: the first so many
 }
 
 // group is one counter and how many arrivals it takes.
@@ -131,21 +135,25 @@ type group struct {
 	size    uint32
 }
 
-func newTree(ep conduits.Endpoint) *tree {
-	rank, size := ep.Rank(), ep.Size()
+// newTree joins n ranks that have direct access to each other.
+func newTree(ep conduits.Endpoint, first, n int) *tree {
+	rank := ep.Rank()
 	t := &tree{
 		ep:      ep,
 		rank:    rank,
+		first:   first,
+		n:       n,
 		own:     [2]*atomic.Uint64{arrivalWord(ep, rank, 0), arrivalWord(ep, rank, 1)},
-		release: lineAt(ep.System(0), releaseOff),
+		release: lineAt(ep.System(first), releaseOff),
+		wakes:   n,
 	}
 	// At level l a group spans fanIn^(l+1) ranks, beginning with its leader, and
 	// takes one arrival of each span of fanIn^l ranks that is not empty.
-	for l, span := 0, 1; span < size; l, span = l+1, span*fanIn {
-		leader := rank - rank%(span*fanIn)
-		ranks := min(size-leader, span*fanIn)
+	for l, span := 0, 1; span < n; l, span = l+1, span*fanIn {
+		leader := (rank - first) / (span * fanIn) * (span * fanIn)
+		ranks := min(n-leader, span*fanIn)
 		t.groups = append(t.groups, group{
-			counter: lineAt(ep.System(leader), counterOff+l*lineBytes),
+			counter: lineAt(ep.System(first+leader), counterOff+l*lineBytes),
 			size:    uint32((ranks + span - 1) / span),
 		})
 	}
@@ -173,7 +181,7 @@ func (t *tree) arrive(w word) error {
 		}
 	}
 	t.release.w[p].Store(uint64(w&^wordState | v))
-	for r := range t.ep.Size() {
+	for r := t.first; r < t.first+t.wakes; r++ {
 		if r != t.rank {
 			t.ep.Wake(r)
 		}
@@ -194,14 +202,14 @@ func (t *tree) spin(phase uint32) {
 }
 
 func (t *tree) appendBlocked(b []byte, phase uint32) []byte {
-	return appendMissing(b, t.ep, phase)
+	return appendMissing(b, t.ep, t.first, t.n, phase)
 }
 
-func (t *tree) explain(phase uint32) string { return explainShared(t.ep, phase) }
+func (t *tree) explain(phase uint32) string { return explainShared(t.ep, t.first, t.n, phase) }
 
 // arrivalWord is where rank writes in phases of a parity.
 func arrivalWord(ep conduits.Endpoint, rank, parity int) *atomic.Uint64 {
-	if ep.Size() == 2 {
+	if ep.Size() == 2 && ep.System(1-rank) != nil {
 		return &lineAt(ep.System(0), arrivalOff).w[2*rank+parity]
 	}
 	return &lineAt(ep.System(rank), arrivalOff).w[parity]
@@ -215,19 +223,19 @@ func arrival(ep conduits.Endpoint, rank int, phase uint32) word {
 // maxListed bounds the ranks that a message lists one by one.
 const maxListed = 4
 
-// appendMissing lists the ranks that have not arrived in phase.
-func appendMissing(b []byte, ep conduits.Endpoint, phase uint32) []byte {
+// appendMissing lists those of n ranks from first on that have not arrived in phase.
+func appendMissing(b []byte, ep conduits.Endpoint, first, n int, phase uint32) []byte {
 	var listed [maxListed]int
-	n := 0
-	for r := range ep.Size() {
+	missing := 0
+	for r := first; r < first+n; r++ {
 		if arrival(ep, r, phase).phase() != phase {
-			if n < maxListed {
-				listed[n] = r
+			if missing < maxListed {
+				listed[missing] = r
 			}
-			n++
+			missing++
 		}
 	}
-	return appendRanks(b, listed[:min(n, maxListed)], n)
+	return appendRanks(b, listed[:min(missing, maxListed)], missing)
 }
 
 // appendRanks writes "waiting for ranks 0, 3, 5, 7 and 29 more", where total
@@ -259,27 +267,41 @@ func appendRanks(b []byte, listed []int, total int) []byte {
 	return b
 }
 
-// explainShared says who did not match in phase, which has completed here with
-// a mismatch. The arrival words of a phase stay until the phase after next,
+// explainShared says who of n ranks from one on did not match in phase, which has
+// completed here with a mismatch. The arrival words of a phase stay until the phase after next,
 // which cannot begin before this rank has finished with this one.
-func explainShared(ep conduits.Endpoint, phase uint32) string {
-	first := -1
-	for r := range ep.Size() {
+func explainShared(ep conduits.Endpoint, one, n int, phase uint32) string {
+	a, b := disagree(ep, one, n, phase)
+	switch {
+	case a < 0:
+		return "a rank signalled a mismatch"
+	case b < 0:
+		return "rank " + strconv.Itoa(a) + " signalled a mismatch"
+	}
+	return "ids differ: rank " + strconv.Itoa(a) + " notified " + utoa(arrival(ep, a, phase).id()) +
+		", rank " + strconv.Itoa(b) + " notified " + utoa(arrival(ep, b, phase).id())
+}
+
+// disagree finds, of n ranks from one on, one that signalled a mismatch, or two
+// that notified different ids; -1 stands for those that there are not.
+func disagree(ep conduits.Endpoint, one, n int, phase uint32) (a, b int) {
+	a = -1
+	for r := one; r < one+n; r++ {
 		w := arrival(ep, r, phase)
 		switch {
 		case w&wordMismatch != 0:
-			return "rank " + strconv.Itoa(r) + " signalled a mismatch"
-		case w&wordNamed == 0:
-		case first < 0:
-			first = r
-		default:
-			if a := arrival(ep, first, phase); a.id() != w.id() {
-				return "ids differ: rank " + strconv.Itoa(first) + " notified " + utoa(a.id()) +
-					", rank " + strconv.Itoa(r) + " notified " + utoa(w.id())
-			}
+			return r, -1
+		case w&wordNamed == 0 || b > 0:
+		case a < 0:
+			a = r
+		case arrival(ep, a, phase).id() != w.id():
+			b = r
 		}
 	}
-	return "a rank signalled a mismatch"
+	if b == 0 { // which nobody can be second to
+		return -1, -1
+	}
+	return a, b
 }
 
 func utoa(v uint32) string { return strconv.FormatUint(uint64(v), 10) }

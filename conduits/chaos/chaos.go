@@ -309,6 +309,14 @@ func (e *endpoint) System(rank int) []byte {
 	return e.inner.System(rank)
 }
 
+// Neighbourhoods is that of the conduit below, or unknown where they are hidden.
+func (e *endpoint) Neighbourhoods() []int {
+	if e.cfg.HideNeighbours {
+		return nil
+	}
+	return conduits.Neighbourhoods(e.inner)
+}
+
 // Fence is that of the conduit below.
 func (e *endpoint) Fence() { e.inner.Fence() }
 

@@ -114,7 +114,7 @@ func (c *ctx) shared(n int) bool {
 func (c *ctx) algorithms(n int) []barrier.Algorithm {
 	c.Helper()
 	if !c.shared(n) {
-		return []barrier.Algorithm{barrier.Auto, barrier.Dissemination}
+		return []barrier.Algorithm{barrier.Auto, barrier.Dissemination} // Auto is Levels if the conduit has several neighbourhoods
 	}
 	return []barrier.Algorithm{barrier.Auto, barrier.Flat, barrier.Tree, barrier.Dissemination}
 }
@@ -381,7 +381,13 @@ func barrierBlocked(c *ctx) {
 				got := s.bar.Blocked()
 				// Dissemination knows only whom it hears from; the others' names are
 				// in what those say. (late is whom late+1 hears from first.)
-				direct := s.bar.Algorithm() != barrier.Dissemination || s.rank == (late+1)%n
+				direct := true
+				switch s.bar.Algorithm() {
+				case barrier.Dissemination:
+					direct = s.rank == (late+1)%n
+				case barrier.Levels:
+					direct = s.ep.System(late) != nil
+				}
 				_, whom, _ := strings.Cut(got, "waiting for rank")
 				if strings.Contains(got, "not waiting") || direct && !strings.Contains(whom, strconv.Itoa(late)) {
 					s.Errorf("waiting for rank %d: %s", late, got)

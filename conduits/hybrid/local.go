@@ -48,7 +48,7 @@ func LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, err
 	var firsts []int
 	var near []*shm.Endpoint
 	for first, i := 0, 0; i < len(hosts); i++ {
-		l, err := shm.LocalPart(hosts[i], shm.Part{First: first, Size: n, Conduit: Name}, c)
+		l, err := shm.LocalPart(hosts[i], shm.Part{First: first, Size: n, Conduit: Name, Outside: len(hosts) > 1}, c)
 		if err != nil {
 			return nil, err
 		}

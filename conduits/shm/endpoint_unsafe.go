@@ -186,7 +186,11 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		return errs.NotReady("shm: rank %d is attached already", e.rank)
 	}
 	if e.j.local != nil {
-		if err := checkLocal(c.Size); err != nil {
+		err := checkLocal(c.Size)
+		if err == nil && e.j.local.outside {
+			err = e.j.reserve(e.rank, c.Size)
+		}
+		if err != nil {
 			e.attached.Store(false)
 			return err
 		}

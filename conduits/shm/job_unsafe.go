@@ -48,6 +48,10 @@ type Part struct {
 	First   int    // the lowest of them
 	Size    int    // ranks of the whole job
 	Conduit string // what Endpoint.Conduit answers
+	// Outside has the segments of LocalPart lie outside the Go heap, unseen by the
+	// race detector: for a conduit that may read what it has been asked for once
+	// more, to send it again in vain, when a neighbour writes there already.
+	Outside bool
 }
 
 // whole is the Part of a job of n ranks that all share memory.
@@ -80,6 +84,7 @@ type localJob struct {
 	mu       sync.Mutex             // serialises making talks and segments
 	segments []unsafe.Pointer
 	sleepers []sleeper
+	outside  bool
 }
 
 // sleeper is where the goroutines of one in-process rank sleep.
@@ -132,6 +137,7 @@ func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
 		talks:    make([]atomic.Pointer[byte], n*n),
 		segments: make([]unsafe.Pointer, n),
 		sleepers: make([]sleeper, n),
+		outside:  part.Outside,
 	}
 	ctl := block(n * ctlBytes)
 	for r := range n {
@@ -394,6 +400,23 @@ func (j *job) talk(src, dst int) unsafe.Pointer {
 		at.Store((*byte)(block(j.geometry.talk())))
 	}
 	return unsafe.Pointer(at.Load())
+}
+
+// reserve takes memory outside the Go heap for rank's segment. It goes when nobody
+// holds an endpoint of the job any more.
+func (j *job) reserve(rank int, size uint64) error {
+	if size == 0 {
+		return nil
+	}
+	p, err := sys.Reserve(int64(size))
+	if err != nil {
+		return errs.Resource("shm: a segment of %d bytes: %v (-segment, ARGON_SEGMENT)", size, err)
+	}
+	runtime.AddCleanup(j, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
+	j.local.mu.Lock()
+	j.local.segments[rank-j.first] = p
+	j.local.mu.Unlock()
+	return nil
 }
 
 // segmentBase makes or finds the memory of rank's segment.

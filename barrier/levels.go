@@ -1,0 +1,159 @@
+package barrier
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/spin"
+)
+
+// levels is the algorithm for several neighbourhoods: the ranks of each count
+// themselves as in a tree, the first rank of each then speaks for it in a
+// dissemination among them, and writes the verdict, which the others watch. A
+// barrier of H neighbourhoods takes as many rounds of messages as one of H ranks.
+//
+// Only the first ranks have to be in Notify, Wait or Try for the rounds to go on.
+type levels struct {
+	ep    conduits.Endpoint
+	in    *tree
+	out   *line // the verdict
+	leads bool  // this rank is the first of its neighbourhood
+
+	// Of a rank that leads. d.mu guards begun, and writing out.
+	d     *dissem
+	begun bool // the rounds of d.phase
+}
+
+func newLevels(e *am.Endpoint, hoods []int, d *dissem) *levels {
+	ep := e.Conduit()
+	place := sort.SearchInts(hoods, ep.Rank()+1) - 1
+	first, end := hoods[place], ep.Size()
+	if place+1 < len(hoods) {
+		end = hoods[place+1]
+	}
+	l := &levels{
+		ep:    ep,
+		in:    newTree(ep, first, end-first),
+		out:   lineAt(ep.System(first), verdictOff),
+		leads: first == ep.Rank(),
+		d:     d,
+	}
+	l.in.wakes = 1
+	d.bind(e, hoods, place)
+	return l
+}
+
+func (l *levels) arrive(w word) error {
+	if !l.leads {
+		return l.in.arrive(w)
+	}
+	l.d.mu.Lock()
+	l.d.phase, l.begun = w.phase(), false
+	l.d.mu.Unlock()
+	if err := l.in.arrive(w); err != nil {
+		return err
+	}
+	l.d.mu.Lock()
+	if told := l.step(); told || !l.begun {
+		l.d.mu.Unlock()
+		l.tell(told)
+		return nil
+	}
+	return l.d.insist()
+}
+
+// step does what can be done of the phase that d is in, and says whether there is
+// a verdict now that was not there before. Called with d.mu held.
+func (l *levels) step() bool {
+	d := l.d
+	if !l.begun {
+		v, all := l.in.verdict(d.phase)
+		if !all {
+			return false
+		}
+		l.begun = true
+		d.begin(l.known(v))
+	}
+	p := d.phase & 1
+	d.advance()
+	if d.round < d.rounds || word(l.out.w[p].Load()).phase() == d.phase {
+		return false
+	}
+	l.out.w[2+p].Store(uint64(d.known.w.id())<<32 | uint64(d.known.other))
+	l.out.w[p].Store(uint64(d.phase)<<wordPhase | uint64(d.known.w&wordState))
+	return true
+}
+
+// known is what the neighbourhood, which has notified v, brings to the rounds.
+func (l *levels) known(v word) knowledge {
+	if v&wordMismatch == 0 {
+		return knowledge{w: v}
+	}
+	a, b := disagree(l.ep, l.in.first, l.in.n, l.d.phase)
+	if a < 0 || b < 0 {
+		return knowledge{w: wordMismatch}
+	}
+	x, y := arrival(l.ep, a, l.d.phase), arrival(l.ep, b, l.d.phase)
+	return knowledge{w: wordMismatch | wordNamed | x&wordID, other: y.id()}
+}
+
+// tell wakes those who wait for the verdict, if it is there. This rank is among
+// them: another goroutine may wait.
+func (l *levels) tell(there bool) {
+	if !there {
+		return
+	}
+	for i := range l.in.n {
+		l.ep.Wake(l.in.first + i)
+	}
+}
+
+func (l *levels) verdict(phase uint32) (word, bool) {
+	p := &l.out.w[phase&1]
+	w := word(p.Load())
+	if w.phase() != phase && l.leads {
+		l.d.mu.Lock()
+		told := l.d.phase == phase && l.step()
+		l.d.mu.Unlock()
+		l.tell(told)
+		w = word(p.Load())
+	}
+	return bare(w), w.phase() == phase
+}
+
+func (l *levels) spin(phase uint32) {
+	p := &l.out.w[phase&1]
+	if l.leads {
+		if _, all := l.in.verdict(phase); all {
+			l.ep.Spin()
+			return
+		}
+		p = &l.in.release.w[phase&1]
+	}
+	if w := p.Load(); word(w).phase() != phase {
+		spin.Changed(plain(p), w, looks)
+	}
+}
+
+func (l *levels) appendBlocked(b []byte, phase uint32) []byte {
+	switch _, all := l.in.verdict(phase); {
+	case !all:
+		return l.in.appendBlocked(b, phase)
+	case l.leads:
+		return l.d.appendBlocked(b, phase)
+	}
+	b = append(b, "waiting for rank "...)
+	b = strconv.AppendInt(b, int64(l.in.first), 10)
+	return append(b, ", which asks the other neighbourhoods"...)
+}
+
+func (l *levels) explain(phase uint32) string {
+	if v, all := l.in.verdict(phase); all && v&wordMismatch != 0 {
+		return l.in.explain(phase)
+	}
+	p := phase & 1
+	ids := l.out.w[2+p].Load()
+	return knowledge{w: word(l.out.w[p].Load())&^wordID | word(ids>>32), other: uint32(ids)}.explain()
+}
