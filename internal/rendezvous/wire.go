@@ -197,13 +197,13 @@ func (h *hello) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(h.Size))
 	b = binary.BigEndian.AppendUint64(b, h.Incarnation)
 	b = binary.BigEndian.AppendUint16(b, h.Port)
-	b = append(b, flag(h.chosen))
+	b = append(b, bit(h.chosen))
 	b = appendAddr(b, h.Addr)
 	b = append(append(b, byte(len(h.Host))), h.Host...)
 	return append(b, h.Agree...)
 }
 
-func flag(v bool) byte {
+func bit(v bool) byte {
 	if v {
 		return 1
 	}
@@ -294,7 +294,7 @@ type welcome struct {
 
 func (w *welcome) append(b []byte) []byte {
 	b = append(b, w.instance[:]...)
-	b = append(b, flag(w.inRank))
+	b = append(b, bit(w.inRank))
 	return binary.BigEndian.AppendUint32(b, w.dead)
 }
 
