@@ -147,16 +147,18 @@ func (c *ctx) flood(n int, cfg conduits.Config, s shape) {
 		x.noPuts = true
 	}
 	c.exchange(n, cfg, x, func(m *mail) {
-		// What was handled first goes on when everybody is full.
-		first := true
+		// What was handled first goes on when everybody is full: but not what comes
+		// from a faster rank while this one is still in meet, or it would never pour.
+		first, met := true, false
 		m.before = func(g *conduits.Message) bool {
-			if first && g.Class == conduits.Request {
+			if first && met && g.Class == conduits.Request {
 				first = false
 				m.sink.await("all queues to be full", func() bool { return full.Load() == int32(n) })
 			}
 			return true
 		}
 		m.meet() // before the first message
+		met = true
 		fit := make([]int, n)
 		for dst := range n {
 			if fit[dst] = m.pour(dst, min(1<<16, x.most/2)); fit[dst] < 0 {
