@@ -169,9 +169,6 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 	if err != nil {
 		return nil, err
 	}
-	if o.datagram == 0 && one {
-		o.datagram = localDatagram
-	}
 	instance := m.client.Instance()
 	s, err := seal.New(key.ForJob(instance[:]), m.rank, m.size, incarnation, o.mode)
 	if err != nil {
@@ -180,6 +177,9 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 	l, err := newSocket(conn, m.rank, table{m.client}, time.Now())
 	if err != nil {
 		return nil, err
+	}
+	if o.datagram == 0 && one {
+		o.datagram = hostDatagram(l)
 	}
 	a := &sealing{
 		s: s, size: m.size, incarnation: m.client.Incarnation,

@@ -3,6 +3,7 @@ package udp
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -81,8 +82,10 @@ func Joined(mode seal.Mode, env map[string]string) func(n int, c conduits.Config
 	}
 }
 
-// nowhere is a book of any number of ranks.
-type nowhere struct{ book }
+// nowhere is a book of any number of ranks, as that of processes is.
+type nowhere struct{ table }
+
+func (nowhere) addr(int) netip.AddrPort { return netip.AddrPort{} }
 
 // TestMemoryPerRank measures what a rank keeps of ranks that it has never talked
 // to, beside the rendezvous' table: nothing.
@@ -94,17 +97,17 @@ func TestMemoryPerRank(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := newSocket(conn, 1, nowhere{}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
 		lim, err := limits(n, MaxRanks, conduits.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&before)
+		l, err := newSocket(conn, 1, nowhere{}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
 		s, err := seal.New(seal.NewKey(), 1, n, 1, seal.Authenticated)
 		if err != nil {
 			t.Fatal(err)

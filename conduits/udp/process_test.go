@@ -350,6 +350,20 @@ func stop() {
 	testjob.Check(conduits.Wait(e, nil, func() bool { return false }))
 }
 
+// TestRestart starts rank 1 again where it was, with all that it knew, after it
+// has died: it is not taken for the first one, and the job has failed.
+func TestRestart(t *testing.T) {
+	w := begin(t, "127.0.0.1", 2, "die")
+	_ = w.ranks[1].cmd.Wait()
+	again := &process{cmd: exec.CommandContext(t.Context(), w.ranks[1].cmd.Path)}
+	again.cmd.Stderr, again.cmd.Env = &again.err, w.ranks[1].cmd.Env
+	w.ranks[1] = again
+	if err := again.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(121).says(0, "rank 1 failed").says(1, "rank 1 failed")
+}
+
 // TestStop has a rank's process stand still for longer than the dead time.
 func TestStop(t *testing.T) {
 	w := begin(t, "127.0.0.1", 3, "stop", "ARGON_DEADTIME=600ms")

@@ -1,0 +1,147 @@
+package udp
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/segment"
+)
+
+// benchJob opens two ranks that have joined, attached.
+func benchJob(b *testing.B, mode seal.Mode, datagram int) (eps []conduits.Endpoint, got []counter) {
+	b.Helper()
+	env := map[string]string{}
+	if datagram > 0 {
+		env[EnvDatagram] = fmt.Sprint(datagram)
+	}
+	eps, err := Joined(mode, env)(2, conduits.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	got = make([]counter, 2)
+	var wg sync.WaitGroup
+	for r, ep := range eps {
+		wg.Go(func() {
+			if err := ep.Attach(conduits.AttachConfig{Size: 1 << 22, Receiver: &got[r]}); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	b.Cleanup(func() {
+		for _, ep := range eps {
+			wg.Go(func() { _ = ep.Close() })
+		}
+		wg.Wait()
+	})
+	return eps, got
+}
+
+// BenchmarkAttendant is a message there and one back, on one goroutine, with and
+// without the attendants.
+func BenchmarkAttendant(b *testing.B) {
+	for _, with := range []bool{true, false} {
+		b.Run(fmt.Sprintf("with=%v", with), func(b *testing.B) {
+			eps, got := benchJob(b, seal.None, 0)
+			if !with {
+				for _, ep := range eps {
+					e := ep.(*joinedHere).Endpoint
+					e.retire()
+					e.att = nil
+				}
+			}
+			words := []uint32{1}
+			for i := range b.N {
+				for r, ep := range eps {
+					if ep.Send(1-r, conduits.Request, 1, words) != conduits.Ready {
+						b.Fatal("no credit")
+					}
+					for got[1-r].n <= i {
+						eps[1-r].Poll()
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPut is puts of 1 MiB by datagram size, both ranks on one goroutine.
+func BenchmarkPut(b *testing.B) {
+	for _, mode := range []seal.Mode{seal.None, seal.Authenticated, seal.Encrypted} {
+		for _, size := range []int{1400, 4096, 8192, 16384, 32768, 65000} {
+			b.Run(fmt.Sprintf("%v/%d", mode, size), func(b *testing.B) {
+				eps, _ := benchJob(b, mode, size)
+				src := make([]byte, 1<<20)
+				b.SetBytes(int64(len(src)))
+				for range b.N {
+					ev, err := eps[0].Put(1, segment.AttachBase, src, conduits.RemoteDone, 1)
+					if err != nil {
+						b.Fatal(err)
+					}
+					done := ev != 0
+					for c := eps[0].(*joinedHere).receiver.(*counter); !done; done = c.done > 0 {
+						eps[0].Poll()
+						eps[1].Poll()
+					}
+					eps[0].(*joinedHere).receiver.(*counter).done = 0
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkIncast is puts of 1 MiB of all of 8 ranks to rank 0 at once.
+func BenchmarkIncast(b *testing.B) {
+	for _, size := range []int{1400, 8192, 16384, 32768, 65000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			const n = 8
+			eps, err := Joined(seal.Authenticated, map[string]string{EnvDatagram: fmt.Sprint(size)})(n, conduits.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			got := make([]counter, n)
+			b.SetBytes((n - 1) << 20)
+			var wg sync.WaitGroup
+			var again, sent uint64
+			for r, ep := range eps {
+				wg.Go(func() {
+					if err := ep.Attach(conduits.AttachConfig{Size: 1 << 22, Receiver: &got[r]}); err != nil {
+						b.Error(err)
+						return
+					}
+					if r == 0 {
+						for got[0].n < n-1 {
+							_ = conduits.Wait(ep, nil, func() bool { return got[0].n == n-1 })
+						}
+						return
+					}
+					src := make([]byte, 1<<20)
+					for i := range b.N {
+						if _, err := ep.Put(0, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
+							b.Error(err)
+						}
+						_ = conduits.Wait(ep, nil, func() bool { return got[r].done > i })
+					}
+					ep.Send(0, conduits.Request, 1, nil)
+				})
+			}
+			wg.Wait()
+			b.StopTimer()
+			for _, ep := range eps {
+				wg.Go(func() {
+					_ = ep.Close()
+				})
+			}
+			wg.Wait()
+			for _, ep := range eps {
+				s := ep.(*joinedHere).eng.Stats()
+				again += s.Again
+				sent += s.Sent
+			}
+			b.ReportMetric(float64(again)/float64(sent), "again/sent")
+		})
+	}
+}

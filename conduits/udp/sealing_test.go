@@ -1,0 +1,191 @@
+package udp
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/segment"
+)
+
+// lives makes what seals rank's datagrams, in a job of 3 whose rank r has
+// incarnation life(r).
+func lives(t *testing.T, rank int, own uint64, mode seal.Mode, key seal.Key) *sealing {
+	t.Helper()
+	s, err := seal.New(key, rank, 3, own, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sealing{s: s, size: 3, incarnation: life}
+}
+
+func life(rank int) uint64 { return uint64(rank)*10 + 5 }
+
+// sealed is text as a sends it to rank dst.
+func sealed(t *testing.T, a *sealing, dst int, text string) []byte {
+	t.Helper()
+	b := append(make([]byte, a.Header()), text...)
+	b = append(b, make([]byte, a.Trailer())...)
+	if !a.Seal(dst, b) {
+		t.Fatal("cannot seal")
+	}
+	return b
+}
+
+// TestIncarnations has datagrams come from, and go to, other runs of a rank than
+// the one in the job's table.
+func TestIncarnations(t *testing.T) {
+	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted, seal.None} {
+		t.Run(mode.String(), func(t *testing.T) {
+			key := seal.NewKey()
+			a, b := lives(t, 0, life(0), mode, key), lives(t, 1, life(1), mode, key)
+			refused := uint64(0)
+			refuse := func(a *sealing, what string, d []byte) {
+				t.Helper()
+				before := a.refused().Total()
+				if src, p, ok := a.Open(d); ok {
+					t.Errorf("%s was opened: %q of rank %d", what, p, src)
+				}
+				if a.refused().Total() != before+1 {
+					t.Errorf("%s was not counted", what)
+				}
+				refused++
+			}
+			accept := func() {
+				t.Helper()
+				src, p, ok := a.Open(sealed(t, b, 0, "hello"))
+				if !ok || src != 1 || string(p) != "hello" {
+					t.Fatalf("opened %q of rank %d: %v; refused %+v", p, src, ok, a.refused())
+				}
+			}
+			for _, met := range []string{"before it was met", "after"} {
+				for name, inc := range map[string]uint64{"a later": life(1) + 1, "an earlier": life(1) - 1} {
+					refuse(a, name+" incarnation "+met, sealed(t, lives(t, 1, inc, mode, key), 0, "x"))
+				}
+				accept()
+			}
+			if c := a.refused().OldIncarnation; c != refused {
+				t.Errorf("%d of %d were refused for their incarnation", c, refused)
+			}
+			// Before anything is heard of rank 1, what is sent to it opens in no other
+			// incarnation.
+			c := lives(t, 2, life(2), mode, key)
+			refuse(lives(t, 1, life(1)+1, mode, key), "a datagram for an earlier incarnation", sealed(t, c, 1, "x"))
+			refuse(a, "a datagram for another rank", sealed(t, c, 1, "x"))
+			if mode != seal.None {
+				refuse(a, "a datagram of another job", sealed(t, lives(t, 1, life(1), mode, seal.NewKey()), 0, "x"))
+			}
+		})
+	}
+}
+
+// TestUnsealable has sealing fail, which it does when a key has been used up.
+func TestUnsealable(t *testing.T) {
+	a := lives(t, 0, life(0), seal.Authenticated, seal.NewKey())
+	told := make(chan error, 2)
+	a.exhausted = func(err error) { told <- err }
+	for range 2 {
+		if a.Seal(1, make([]byte, 1<<17)) {
+			t.Fatal("sealed")
+		}
+	}
+	if err := <-told; err == nil {
+		t.Error("no reason")
+	}
+	if a.Seal(7, make([]byte, 100)) {
+		t.Error("sealed for rank 7 of 3")
+	}
+}
+
+// counter counts messages.
+type counter struct{ n, bytes, done int }
+
+func (c *counter) Receive(m *conduits.Message) {
+	c.n++
+	c.bytes += len(m.Payload)
+}
+func (c *counter) Complete(uint64, conduits.Event, uint64, error) { c.done++ }
+
+// TestStrangers has somebody without the key send all kinds of things to a job
+// that goes on meanwhile, and count as he pleases.
+func TestStrangers(t *testing.T) {
+	const n, rounds, noise = 2, 300, 20
+	eps, err := Joined(seal.Authenticated, nil)(n, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	e0 := eps[0].(*joinedHere)
+	to := e0.client.Addr(0)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	other, err := seal.New(seal.NewKey(), 1, n, e0.client.Incarnation(1), seal.Authenticated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]counter, n)
+	var wg sync.WaitGroup
+	for r, ep := range eps {
+		wg.Go(func() {
+			if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: &got[r]}); err != nil {
+				t.Error(err)
+				return
+			}
+			for i := range rounds {
+				for ep.Send(1-r, conduits.Request, 1, []uint32{1}) != conduits.Ready {
+					ep.Poll()
+				}
+				if r == 1 {
+					for range noise {
+						b := make([]byte, rnd.IntN(1500))
+						for i := range b {
+							b[i] = byte(rnd.Uint32())
+						}
+						if rnd.IntN(2) == 0 { // well formed, with another key
+							b, _ = other.Seal(nil, 0, b)
+						}
+						if _, err := stranger.WriteToUDPAddrPort(b, to); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				if err := conduits.Wait(ep, nil, func() bool { return got[r].n > i }); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var s conduits.Stats
+	e0.Stats(&s)
+	// The socket may have been full at times.
+	if s.Refused == 0 || s.Refused > rounds*noise {
+		t.Errorf("%d of %d datagrams refused", s.Refused, rounds*noise)
+	}
+	if c := e0.Refused(); c.BadTag == 0 || c.Malformed == 0 {
+		t.Errorf("refused: %+v", c)
+	}
+	if d := e0.Diagnosis(); !strings.Contains(d, "bad tag") || !strings.Contains(d, "2 peers met") && !strings.Contains(d, "1 peers met") {
+		t.Errorf("diagnosis: %s", d)
+	}
+	for _, ep := range eps {
+		wg.Go(func() {
+			if err := ep.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if bytes.Contains([]byte(e0.Diagnosis()), []byte("not all")) {
+		t.Errorf("after Close: %s", e0.Diagnosis())
+	}
+}
