@@ -2,8 +2,9 @@
 // a reference that was taken in the same run:
 //
 //	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-time D] [-bursts N]
+//	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind none]
 //
-// Ranks 0 and 1 are measured; others, if there are any, wait, and take part in
+// In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are measured; others, if there are any, wait, and take part in
 // barrier. -run selects benchmarks by a regular expression that has to match
 // the whole name, slash included; -list prints the names.
 //
@@ -38,6 +39,28 @@
 //	ref/memcpy     copy() of warm memory, to the other rank's segment ("peer") or
 //	               within the own ("own")
 //
+// Ranks that do not reach each other's memory have sockets to be compared with.
+// These are connected, do not block, are used by bare system calls that the
+// scheduler does not hear of, and both ranks spin on them. They take the way that
+// the ranks' connections to the job's rendezvous take; without one, loopback.
+//
+//	ref/udp        one way of a ping-pong of datagrams with the same payload (of
+//	               messages: the arguments), at least 8 bytes
+//	ref/udpmsg     datagrams of that payload from one rank to the other, one a
+//	               system call on both sides; at most 256 are on their way, and
+//	               the receiver tells of every 64
+//	ref/udpstream  a stream of the same bytes in datagrams as large as the
+//	               conduit's: the sender hands the kernel 64 of them at once, or as
+//	               many as have 65,000 bytes, which it cuts by UDP_SEGMENT, and the
+//	               receiver takes as many by UDP_GRO, where the kernel can, and
+//	               copies them once to its segment. At most 512 KiB are on their
+//	               way, less if the system's buffers are small (net.core.rmem_max);
+//	               the receiver tells of every quarter of that. There are no
+//	               headers, checks or sequence numbers.
+//
+// A stream ends when the sender knows that all has come. Datagrams that are lost
+// are replaced, as bytes only.
+//
 // # Benchmarks
 //
 // am/short, am/medium, am/long: half_rtt is half the time from a request, by way
@@ -49,7 +72,10 @@
 // rma/put, rma/get, rma/putnb, atomic/add: operations on memory that the other
 // rank does not touch meanwhile, one after the other, through package extended
 // ("extended" with byte slices, "value" with words), or through gas.Ptr[uint64]
-// ("ptr"). rma/putnb begins 64 puts and then waits for all of them.
+// ("ptr"). rma/putnb begins 64 puts and then waits for all of them. rma/handles
+// begins 65,536 puts, or gets, of 8 bytes each at an address of its own, before it
+// waits for the first, and compares what came of them; its value is the time of
+// one of them.
 //
 // barrier: a full barrier of all ranks of the job.
 //
@@ -59,7 +85,26 @@
 // ranks, size, metric (half_rtt, latency, rate: time an operation; bandwidth),
 // value, unit (ns or bytes/s), ref (the reference's name) and ratio (value over
 // reference), which references lack, via (where there are several ways), p50,
-// p99, p999, batch, and ref_value.
+// p99, p999, batch, and ref_value; where ranks talk by datagrams auth and datagram
+// (the most bytes of one), and loss if a relay loses some.
+//
+// # Jobs
+//
+// gasbench -conduit starts jobs of two ranks on this host, pinned to the first two
+// processors unless -bind is none: one for each conduit named, and on udp for each
+// combination of ARGON_AUTH (-auth), ARGON_DATAGRAM (-datagram) and share of
+// datagrams lost (-loss, percent). -rounds runs all of them so many times in turn.
+// What is printed are the medians over the rounds, and how each kind of job relates
+// to the first: the median over the rounds of the quotient of their values, without
+// rounds in which the machine moved between the two.
+//
+//	gasbench -conduit udp -auth none,authenticated,encrypted -datagram 1400,65000
+//	gasbench -conduit shm,hybrid -rounds 15 -run 'am/short|rma/put'
+//	gasbench -conduit udp -auth none -loss 0,1,5 -run 'rma/put|rma/handles'
+//
+// With -loss every datagram of the job goes through a relay in this process, also
+// with -loss 0; that is slower than the way from rank to rank, and the references
+// do not take it. So figures with loss compare with those of -loss 0.
 //
 // # Simulated jobs
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/launch"
 )
 
 // options are the command line.
@@ -23,7 +24,8 @@ type options struct {
 	bursts int
 	named  bool // benchmarks were selected
 
-	sim *simOptions // with -conduit sim
+	sim  *simOptions // with -conduit sim
+	jobs *jobOptions // with -conduit and anything else
 }
 
 // maxBursts bounds what is kept in memory.
@@ -40,13 +42,19 @@ func parse(args []string, usage io.Writer) (options, error) {
 	run := f.String("run", ".*", "run the benchmarks whose whole name matches `REGEXP`")
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measure each figure for about `D`, references included")
 	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
-	conduit := f.String("conduit", "", "\"sim\": simulate all ranks in this process; other conduits are chosen by gasrun -conduit")
+	conduit := f.String("conduit", "", "start jobs of two ranks on conduits `NAME,...`, without gasrun; \"sim\": simulate all ranks in this process")
+	auth := f.String("auth", "", "with -conduit udp: jobs for each of `MODE,...`: none, authenticated, encrypted")
+	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
+	loss := f.String("loss", "", "with -conduit udp: jobs through a relay that loses so many datagrams, `PERCENT,...`")
+	rounds := f.Int("rounds", 1, "with -conduit: run each kind of job `N` times in turn")
+	bind := f.String("bind", string(launch.BindCore), "with -conduit: \"core\" pins rank i to the i-th processor, \"none\" does not")
 	profile := f.String("profile", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
 	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
 	plotFile := f.String("plot", "", "with -conduit sim: draw the curves of scale/... to `FILE`.svg")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-time D] [-bursts N]")
+			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind none] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
 			f.SetOutput(usage)
 			f.PrintDefaults()
@@ -58,14 +66,16 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	set := map[string]bool{}
 	f.Visit(func(x *flag.Flag) { set[x.Name] = true })
-	switch *conduit {
-	case sim.Name:
+	simulated := *conduit == sim.Name
+	for _, name := range []string{"auth", "datagram", "loss", "rounds", "bind"} {
+		if set[name] && (simulated || *conduit == "") {
+			return o, fmt.Errorf("-%s is for jobs that gasbench starts: it needs -conduit, such as -conduit udp", name)
+		}
+	}
+	if simulated {
 		v, err := parseSim(o, set, *profile, *ranks, *plotFile, *run)
 		o.sim = &v
 		return o, err
-	case "":
-	default:
-		return o, fmt.Errorf("-conduit %s: only sim is chosen here; start with gasrun -conduit %[1]s", *conduit)
 	}
 	for _, name := range []string{"profile", "ranks", "plot"} {
 		if set[name] {
@@ -82,6 +92,13 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	if o.bursts < 1 || o.bursts > maxBursts {
 		return o, fmt.Errorf("-bursts %d: it must be 1 to %d", o.bursts, maxBursts)
+	}
+	if *conduit != "" {
+		v, err := parseJobs(o, *conduit, *auth, *datagram, *loss, *bind, *rounds, *run)
+		if err != nil {
+			return o, err
+		}
+		o.jobs = &v
 	}
 	var names []string
 	for _, b := range benchmarks {
@@ -103,6 +120,10 @@ func wholeName(run string) (*regexp.Regexp, error) {
 }
 
 func main() {
+	if os.Getenv(launch.EnvGuard) != "" {
+		launch.Guard(os.Stdin)
+		return
+	}
 	o, err := parse(os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -124,6 +145,13 @@ func main() {
 	case o.list:
 		for _, b := range benchmarks {
 			fmt.Printf("%-14s %s\n", b.name, b.about)
+		}
+		return
+	}
+	if o.jobs != nil {
+		if err := runJobs(*o.jobs, os.Stdout, os.Stderr); err != nil {
+			launch.Report(os.Stderr, err)
+			os.Exit(1)
 		}
 		return
 	}

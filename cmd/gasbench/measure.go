@@ -87,6 +87,8 @@ type line struct {
 	RefValue float64 `json:"ref_value,omitempty"`
 	Auth     string  `json:"auth,omitempty"`
 	Datagram int     `json:"datagram,omitempty"`
+	// Loss is the share of datagrams that a relay loses; nil if there is none.
+	Loss *float64 `json:"loss,omitempty"`
 }
 
 // minSample is the shortest time that is worth looking at the clock for, ns.

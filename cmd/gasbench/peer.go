@@ -1,11 +1,9 @@
 package main
 
 import (
-	"os"
-	"strconv"
+	"strings"
 
 	"github.com/argon-go/argon/am"
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
@@ -139,31 +137,25 @@ func newJob(n *gas.Node) (*job, error) {
 	if j.direct {
 		j.flags = flagsAt(n, j.area.On(0))
 	}
-	j.auth, j.datagram = sealing(n.Conduit(), os.Getenv)
+	j.auth, j.datagram = j.sealing()
 	j.clock = clockCost()
 	return j, n.Barrier()
 }
 
 // sealing is how the conduit protects datagrams and how large they are, "" and 0
-// if it sends none.
-func sealing(ep conduits.Endpoint, env func(string) string) (auth string, datagram int) {
-	if d, ok := ep.(interface {
-		Datagram() (bytes int, auth string)
-	}); ok {
-		datagram, auth = d.Datagram()
-		return auth, datagram
-	}
-	switch ep.Conduit() {
-	case "shm":
+// if ranks 0 and 1 need none.
+func (j *job) sealing() (auth string, datagram int) {
+	ep := j.n.Conduit()
+	d, ok := ep.(interface{ Datagram() int })
+	if !ok || j.direct {
 		return "", 0
 	}
-	if auth = env("ARGON_AUTH"); auth == "" {
-		auth = "authenticated"
+	auth = "none"
+	if a, ok := ep.(interface{ Authentication() string }); ok {
+		auth = a.Authentication()
+		auth = auth[strings.LastIndexByte(auth, ' ')+1:] // without the cipher
 	}
-	if datagram, _ = strconv.Atoi(env("ARGON_DATAGRAM")); datagram == 0 {
-		datagram = 1400
-	}
-	return auth, datagram
+	return auth, d.Datagram()
 }
 
 // serve does what rank 0 commands until it says that all is done. Meanwhile the

@@ -70,23 +70,27 @@ func (r *report) add(lines []line) error {
 			}
 			continue
 		}
-		size := bytesText(l.Size)
-		switch l.Bench {
-		case "am/short":
-			size = fmt.Sprintf("%d args", l.Size)
-		case "barrier":
-			size = ""
-		}
 		ref, ratio := "", ""
 		if l.Ref != "" {
 			ref, ratio = l.value(l.RefValue), digits(l.Ratio)
 		}
-		r.row(l.Bench, l.Via, size, l.Metric, l.value(l.Value), l.value(l.P50), l.value(l.P99), l.value(l.P999), l.Ref, ref, ratio)
+		r.row(l.Bench, l.Via, l.sizeText(), l.Metric, l.value(l.Value), l.value(l.P50), l.value(l.P99), l.value(l.P999), l.Ref, ref, ratio)
 	}
 	return r.err
 }
 
 func (r *report) close() error { return r.err }
+
+// sizeText is the size as people read it.
+func (l *line) sizeText() string {
+	switch l.Bench {
+	case "am/short":
+		return fmt.Sprintf("%d args", l.Size)
+	case "barrier":
+		return ""
+	}
+	return bytesText(l.Size)
+}
 
 // value is a figure with its unit.
 func (l *line) value(v float64) string {
