@@ -38,9 +38,11 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	defer e.mu.Unlock()
 	st := e.room(dst, c)
 	if st == conduits.Ready {
+		now := e.l.Now()
 		e.sent[c]++
+		e.eng.Time(now)
 		e.eng.Send(dst, c, tag, words, payload)
-		e.flush()
+		e.flushAt(now)
 	}
 	return st
 }
@@ -52,6 +54,10 @@ func (e *Endpoint) flush() { e.flushAt(e.l.Now()) }
 
 func (e *Endpoint) flushAt(now time.Duration) {
 	if e.sending {
+		return
+	}
+	if !e.eng.Ready() {
+		e.keep()
 		return
 	}
 	e.sending = true
@@ -72,6 +78,51 @@ func (e *Endpoint) flushAt(now time.Duration) {
 		e.out.clear()
 	}
 	e.sending = false
+	e.keep()
+}
+
+const (
+	// hold is how long small messages wait for company at most, if somebody polls.
+	hold = 10 * time.Microsecond
+	// tickEvery is how long they do if nobody does, or twice that.
+	tickEvery = 300 * time.Microsecond
+	// ticks is after how many of them in vain the ticking ends.
+	ticks = 10
+)
+
+// keep sees to it that messages which wait for company do not wait for long if
+// this rank does not poll, with mu held.
+func (e *Endpoint) keep() {
+	if !e.ticking && !e.single && !e.closed.Load() && e.eng.Held() {
+		e.ticking = true
+		go e.tick()
+	}
+}
+
+// tick sends what has waited for company. It ends when there has been nothing for
+// a while.
+func (e *Endpoint) tick() {
+	for idle := 0; idle < ticks && !e.closed.Load(); idle++ {
+		time.Sleep(tickEvery)
+		e.mu.Lock()
+		if e.eng.Held() {
+			idle = 0
+			e.push()
+		}
+		e.mu.Unlock()
+	}
+	e.mu.Lock()
+	e.ticking = false
+	e.keep()
+	e.mu.Unlock()
+}
+
+// push sends what waits for company, with mu held.
+func (e *Endpoint) push() {
+	if e.eng.Held() {
+		e.eng.Push()
+		e.flush()
+	}
 }
 
 const (
@@ -178,14 +229,20 @@ func (e *Endpoint) Poll() int {
 		}
 	}
 	if n > 0 {
-		e.mu.Lock()
-		if e.eng.Ready() {
-			e.flush()
-		}
-		e.mu.Unlock()
-		e.notify()
+		e.settle()
 	}
 	return n
+}
+
+// settle sends what messages that were run have brought about.
+func (e *Endpoint) settle() {
+	e.mu.Lock()
+	e.eng.Push()
+	if e.eng.Ready() {
+		e.flush()
+	}
+	e.mu.Unlock()
+	e.notify()
 }
 
 // pending says whether there is something to be run.
@@ -195,18 +252,24 @@ func (e *Endpoint) pending() bool {
 	return !e.closed.Load() && e.eng.Pending()
 }
 
-// Spin is Poll: each look at the socket takes a while.
-func (e *Endpoint) Spin() int { return e.Poll() }
+// Spin is Poll: each look at the socket takes a while. Its caller waits for
+// something, so nothing that he has sent waits for company.
+func (e *Endpoint) Spin() int {
+	e.mu.Lock()
+	e.push()
+	e.mu.Unlock()
+	return e.Poll()
+}
 
 // PollReplies runs replies and completions.
 func (e *Endpoint) PollReplies() int {
+	e.mu.Lock()
+	e.push()
+	e.mu.Unlock()
 	e.progress()
 	n := e.deliver(batch, true)
 	if n > 0 {
-		e.mu.Lock()
-		e.flush()
-		e.mu.Unlock()
-		e.notify()
+		e.settle()
 	}
 	return n
 }
@@ -328,6 +391,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 		return
 	}
 	e.mu.Lock()
+	e.push()
 	until, ok := e.eng.Deadline()
 	e.mu.Unlock()
 	if !ok {

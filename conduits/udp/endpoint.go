@@ -40,6 +40,7 @@ type Endpoint struct {
 	out     *outbox // of the goroutine that sends
 	sending bool    // there is one
 	most    int     // bytes of a datagram
+	ticking bool    // somebody looks after messages that wait for company
 	stages  []*stage
 	free    []uint32
 	sent    [conduits.NumClasses]uint64

@@ -116,9 +116,6 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time) (*socket, e
 	}); err != nil {
 		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
 	}
-	// A book that knows nobody by his address says so of any.
-	s.in.src, s.in.ok = b.source(netip.AddrPort{})
-	s.in.names = !s.in.ok
 	s.look = func(fd uintptr) bool { return sys.Readable(fd) }
 	return s, nil
 }
@@ -209,6 +206,9 @@ func (s *socket) Recv(in *inbox) bool {
 	}
 	box, _ := in.link.(*sys.Inbox)
 	if box == nil {
+		// A book that knows nobody by his address says so of any.
+		r.src, r.ok = s.book.source(netip.AddrPort{})
+		r.names = !r.ok
 		box = sys.NewInbox(inMessages, inBytes, r.names)
 		in.link = box
 	}

@@ -56,7 +56,6 @@ func speedJob(t testing.TB, datagram int, sealed bool, loss float64) []*Endpoint
 	}
 	for _, s := range l { // as if they were processes
 		s.marks, s.book = nil, anonymous{s.book}
-		s.in.src, s.in.ok, s.in.names = -1, true, false
 	}
 	b := newBoard(2)
 	key := seal.NewKey()
@@ -187,6 +186,7 @@ func flood(t testing.TB, sealed bool) time.Duration {
 			}
 		}
 		d = time.Since(start) / time.Duration(n)
+		t.Logf("%d: %+v", n, ep.eng.Stats())
 		stop(ep, s)
 	}, serve(false))
 	return d

@@ -42,6 +42,9 @@ type Config struct {
 	// AckDelay is how long an acknowledgement waits for a datagram that goes to
 	// the peer anyway; 0 means 200 us.
 	AckDelay time.Duration
+	// Hold is how long small messages wait for company, at most, after a datagram
+	// with small ones that has not been acknowledged; 0 means 10 us. See Push.
+	Hold time.Duration
 	// DeadTime is how long a peer that something is awaited from may be silent; 0
 	// means 10 s. It must exceed the longest time for which a program of the job
 	// does not poll.
@@ -110,6 +113,7 @@ func (c *Config) ensure() error {
 		{&c.FirstRTO, 20 * time.Millisecond},
 		{&c.MaxRTO, 250 * time.Millisecond},
 		{&c.AckDelay, 200 * time.Microsecond},
+		{&c.Hold, 10 * time.Microsecond},
 		{&c.DeadTime, 10 * time.Second},
 	} {
 		if *d.v < 0 {

@@ -23,6 +23,7 @@ type Engine struct {
 	ready  *peer // first of those that may have a datagram to send
 	last   *peer
 	timers []*peer // heap by deadline
+	waits  []*peer // those with small messages that wait, or did
 	head   int     // what the sealer puts before a datagram
 
 	in    [conduits.NumClasses]queue[Message, *Message]
@@ -84,6 +85,8 @@ type peer struct {
 	row   int // datagrams that it may still have in this row
 	ops   int // gets and atomics on the way
 
+	push       bool // small messages do not wait
+	waits      bool // in Engine.waits
 	queued     bool // in the ready list
 	next       *peer
 	timer      int           // place in the heap, or -1
@@ -199,10 +202,16 @@ func (e *Engine) Reserve(dst int, c conduits.Class) conduits.Status {
 	f := &p.flows[c]
 	if f.messages-f.consumed >= uint32(e.c.Credits) {
 		e.stats.NoCredit++
+		if !f.small.empty() {
+			p.push = true // nothing joins those that wait
+			e.touch(p)
+		}
 		if !f.refused {
-			// Whatever told of the credit that has returned may have been lost.
 			f.refused = true
-			p.ask, p.ackNow = true, true
+			if f.una == f.next && f.small.empty() && f.bulk.empty() {
+				// Whatever told of the credit that has returned may have been lost.
+				p.ask, p.ackNow = true, true
+			}
 			e.touch(p)
 		}
 		return conduits.NoCredit
@@ -425,14 +434,20 @@ func (e *Engine) Release(m *Message) {
 func (e *Engine) consume(p *peer, c conduits.Class) {
 	f := &p.flows[c]
 	f.taken++
-	if f.wanted || f.taken-f.told >= uint32(max(1, e.c.Credits/8)) {
-		f.wanted = false
+	if e.tellable(f) {
 		p.ackNow = true
 	} else {
 		e.owe(p)
 	}
 	e.touch(p)
 }
+
+// tellable says whether the peer should be told at once of the credit that has
+// returned: if it is worth a datagram. Each credit by itself would have a peer that
+// waits for some send as many messages in as many datagrams. It never waits in
+// vain: whoever has no credit has so many messages under way that their
+// consumption is worth telling.
+func (e *Engine) tellable(f *flow) bool { return f.taken-f.told >= uint32(max(1, e.c.Credits/4)) }
 
 // owe makes an acknowledgement due soon.
 func (e *Engine) owe(p *peer) {

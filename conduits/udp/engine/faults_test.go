@@ -206,26 +206,90 @@ func TestManyPuts(t *testing.T) {
 	})
 }
 
-// TestShare sees that small messages share a datagram only when they wait.
+// TestShare sees that small messages share a datagram when one with others is
+// under way, that the first never waits, and what ends the wait of others.
 func TestShare(t *testing.T) {
-	run(t, 2, 1, sim.Faults{}, nil, func(n *node) {
-		if n.rank == 1 {
-			return
+	const hold = 10 * time.Microsecond
+	for _, c := range []struct {
+		name string
+		end  func(a, b *engine.Engine, now time.Duration, first []byte) time.Duration
+	}{
+		{"time", func(a, _ *engine.Engine, now time.Duration, _ []byte) time.Duration {
+			d, ok := a.Deadline()
+			if !ok || d > now+hold {
+				t.Errorf("deadline %v, %v", d, ok)
+			}
+			a.Advance(d)
+			return d
+		}},
+		{"another message after the time", func(a, _ *engine.Engine, now time.Duration, _ []byte) time.Duration {
+			a.Time(now + hold)
+			a.Reserve(1, conduits.Request)
+			a.Send(1, conduits.Request, 1, nil, nil)
+			return now + hold
+		}},
+		{"acknowledgement", func(a, b *engine.Engine, now time.Duration, first []byte) time.Duration {
+			b.Receive(now, 0, first)
+			b.Advance(now + 5*time.Microsecond)
+			buf := make([]byte, 2000)
+			_, n, _ := b.Next(now+5*time.Microsecond, buf)
+			a.Receive(now+5*time.Microsecond, 1, buf[:n])
+			return now + 5*time.Microsecond
+		}},
+		{"push", func(a, _ *engine.Engine, now time.Duration, _ []byte) time.Duration {
+			a.Push()
+			return now
+		}},
+		{"no credit", func(a, _ *engine.Engine, now time.Duration, _ []byte) time.Duration {
+			for a.Reserve(1, conduits.Request) == conduits.Ready {
+				a.Send(1, conduits.Request, 1, nil, nil)
+			}
+			return now
+		}},
+		{"enough", func(a, _ *engine.Engine, now time.Duration, _ []byte) time.Duration {
+			a.Reserve(1, conduits.Request)
+			a.Send(1, conduits.Request, 1, nil, make([]byte, 1000))
+			return now
+		}},
+		{"much else", func(a, _ *engine.Engine, now time.Duration, _ []byte) time.Duration {
+			_, _ = a.Put(1, at(0), make([]byte, 2000), conduits.RemoteDone, 1)
+			return now
+		}},
+	} {
+		a, b, _ := pair(t, func(c *engine.Config) { c.Hold, c.Credits, c.Datagram = hold, 60, 2000 })
+		buf, first := make([]byte, 2000), make([]byte, 2000)
+		now := time.Second
+		a.Time(now)
+		send := func() {
+			a.Reserve(1, conduits.Request)
+			a.Send(1, conduits.Request, 1, []uint32{1}, nil)
 		}
-		n.send(1, conduits.Request, 1, []uint32{1}, nil)
-		if _, _, ok := n.Next(n.s.Now(), n.buf); !ok {
-			t.Error("the first message is held back")
+		send()
+		_, n, ok := a.Next(now, first)
+		if !ok {
+			t.Errorf("%s: the first message is held back", c.name)
 		}
+		first = first[:n]
+		now += time.Microsecond
+		a.Time(now)
 		for range 40 {
-			n.send(1, conduits.Request, 1, []uint32{1}, nil)
+			send()
 		}
-		if _, l, ok := n.Next(n.s.Now(), n.buf); !ok || l < 40*13 {
-			t.Errorf("40 messages that wait: a datagram of %d bytes", l)
+		if _, _, ok := a.Next(now, buf); ok || !a.Held() {
+			t.Errorf("%s: sent at once, held %v", c.name, a.Held())
 		}
-		if _, _, ok := n.Next(n.s.Now(), n.buf); ok {
-			t.Error("two datagrams for what fits into one")
+		now = c.end(a, b, now, first)
+		most := 0
+		for _, l, ok := a.Next(now, buf); ok && most < 40*13; _, l, ok = a.Next(now, buf) {
+			most = l
 		}
-	})
+		if most < 40*13 {
+			t.Errorf("%s: 40 messages that wait: a datagram of %d bytes", c.name, most)
+		}
+		if a.Held() {
+			t.Errorf("%s: held still", c.name)
+		}
+	}
 }
 
 // TestRefused asks for what the target does not permit.

@@ -38,9 +38,11 @@ type flow struct {
 	una, next uint64
 	small     queue[pkt, *pkt] // contents without a number yet; the last may take more
 	bulk      queue[item, *item]
-	bulkNext  bool // its turn
-	air       list // sent, in that order, and neither arrived nor lost
-	lost      list // to be sent again
+	bulkNext  bool          // its turn
+	smallAir  int           // datagrams of small in air
+	smallAt   time.Duration // when the last of them was sent
+	air       list          // sent, in that order, and neither arrived nor lost
+	lost      list          // to be sent again
 	inAir     int
 	waiting   int // answers, in data to get or datagrams of others, that are not on their way
 
@@ -61,7 +63,6 @@ type flow struct {
 	arrived  uint32 // from the peer
 	taken    uint32 // from the peer: consumed here
 	told     uint32 // taken, as the peer was told last
-	wanted   bool   // the peer waits for credit
 
 	cum    uint64
 	top    uint64 // one more than the highest that has come
@@ -103,16 +104,31 @@ func (e *Engine) collect(f *flow, n int) *pkt {
 	return k
 }
 
-// sendable says whether pick would find something.
-func (f *flow) sendable() bool {
-	if f.inAir > 0 && float64(f.inAir) >= f.cwnd {
+// sendable says whether pick would find something that may be sent now.
+func (e *Engine) sendable(p *peer, f *flow) bool {
+	switch {
+	case f.inAir > 0 && float64(f.inAir) >= f.cwnd:
+		return false
+	case f.lost.first != nil:
+		return true
+	case f.next-f.una >= f.window():
 		return false
 	}
-	return f.lost.first != nil || f.next-f.una < f.window() && !(f.small.empty() && f.bulk.empty())
+	return !f.bulk.empty() || !f.small.empty() && !e.held(p, f)
 }
 
+// held says whether small frames wait for company. The first never do: only those
+// that come when a datagram with others is under way, and as long as it has been
+// so for less than Hold.
+func (e *Engine) held(p *peer, f *flow) bool {
+	return f.smallAir > 0 && e.now < f.smallAt+e.c.Hold && !p.push && f.small.first == f.small.last && len(f.small.first.frames) < enough
+}
+
+// enough is how many bytes of small frames gain nothing from more of them.
+const enough = 1400
+
 // pick returns the contents to be sent next.
-func (e *Engine) pick(f *flow) *pkt {
+func (e *Engine) pick(p *peer, f *flow) *pkt {
 	if k := f.lost.first; k != nil {
 		f.lost.remove(k)
 		k.lost = false
@@ -122,6 +138,9 @@ func (e *Engine) pick(f *flow) *pkt {
 	var k *pkt
 	if f.bulk.empty() || !f.bulkNext && !f.small.empty() {
 		k = f.small.take()
+		if p.push && p.flows[0].small.empty() && p.flows[1].small.empty() {
+			p.push = false
+		}
 		f.bulkNext = true
 		if k.answers {
 			k.answers = false
@@ -174,6 +193,10 @@ func (e *Engine) transmitted(p *peer, f *flow, k *pkt) {
 	}
 	f.air.add(k)
 	f.inAir++
+	if k.item == nil {
+		f.smallAir++
+		f.smallAt = e.now
+	}
 }
 
 // rto is the time-out after so many of them in turn.
@@ -206,8 +229,7 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) bool {
 	if k.lost {
 		f.lost.remove(k)
 	} else {
-		f.air.remove(k)
-		f.inAir--
+		f.ground(k)
 	}
 	if k.tries == 1 { // else it is not known which of them arrived
 		p.sample(e.now - k.sent)
@@ -266,9 +288,17 @@ func (e *Engine) acknowledge(p *peer, f *flow, cum uint64, sacks []byte) {
 	}
 }
 
-func (e *Engine) lose(f *flow, k *pkt) {
+// ground takes k out of the air.
+func (f *flow) ground(k *pkt) {
 	f.air.remove(k)
 	f.inAir--
+	if k.item == nil {
+		f.smallAir--
+	}
+}
+
+func (e *Engine) lose(f *flow, k *pkt) {
+	f.ground(k)
 	k.lost = true
 	f.lost.add(k)
 }
@@ -336,9 +366,9 @@ func (p *peer) awaiting() bool {
 }
 
 // canSend says whether there is a reason to send p a datagram.
-func (p *peer) canSend() bool {
+func (e *Engine) canSend(p *peer) bool {
 	if p.dead {
 		return false
 	}
-	return p.ackNow || p.flows[conduits.Request].sendable() || p.flows[conduits.Reply].sendable()
+	return p.ackNow || e.sendable(p, &p.flows[conduits.Request]) || e.sendable(p, &p.flows[conduits.Reply])
 }

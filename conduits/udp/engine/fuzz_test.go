@@ -18,7 +18,7 @@ func amend(b []byte) {
 	}
 	le := binary.LittleEndian
 	b[0] = 0xA7
-	b[1] &= 1<<6 - 1
+	b[1] &= 1<<4 - 1
 	b[2], b[3] = b[2]%3, b[3]%3
 	le.PutUint32(b[8:], 0)
 	le.PutUint32(b[12:], 7)

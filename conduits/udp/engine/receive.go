@@ -80,13 +80,6 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 			f.consumed = h.taken[c]
 			f.refused = false
 		}
-		if h.flags&(flagWant<<c) != 0 {
-			f.wanted = true
-			if f.taken != f.told {
-				f.wanted = false
-				p.ackNow = true
-			}
-		}
 	}
 	if h.flags&flagAsk != 0 {
 		p.ackNow = true

@@ -27,10 +27,10 @@ func (e *Engine) NextParts(now time.Duration, b []byte) (dst, n int, data []byte
 func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data []byte, ok bool) {
 	e.now = max(e.now, now)
 	for p := e.ready; p != nil; p = e.ready {
-		if p.row == 0 && p.canSend() {
+		if p.row == 0 && e.canSend(p) {
 			p.row = e.row
 		}
-		if p.row > 0 && p.canSend() {
+		if p.row > 0 && e.canSend(p) {
 			p.row--
 			n, data := e.emit(p, b, parts)
 			e.touch(p)
@@ -54,6 +54,37 @@ func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data
 // Ready says whether Next may find something.
 func (e *Engine) Ready() bool { return e.ready != nil }
 
+// Time tells the engine the time: operations that follow take place then.
+func (e *Engine) Time(now time.Duration) { e.now = max(e.now, now) }
+
+// Held says whether there are small messages that wait for company. They are sent
+// at their Deadline at the latest, by Advance and Next.
+func (e *Engine) Held() bool {
+	for n := len(e.waits); n > 0; n-- {
+		p := e.waits[n-1]
+		if !p.dead && !(p.flows[0].small.empty() && p.flows[1].small.empty()) {
+			return true
+		}
+		e.waits[n-1], e.waits = nil, e.waits[:n-1]
+		p.waits = false
+	}
+	return false
+}
+
+// Push lets small messages wait no longer: somebody waits for what they bring
+// about.
+func (e *Engine) Push() {
+	for i, p := range e.waits {
+		e.waits[i] = nil
+		p.waits = false
+		if !p.dead && !(p.flows[0].small.empty() && p.flows[1].small.empty()) {
+			p.push = true
+			e.touch(p)
+		}
+	}
+	e.waits = e.waits[:0]
+}
+
 // leastPart is the least that is worth to be left out of a datagram.
 const leastPart = 512
 
@@ -64,8 +95,8 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	for range conduits.NumClasses {
 		f := &p.flows[p.turn]
 		class = p.turn
-		if f.sendable() {
-			k = e.pick(f)
+		if e.sendable(p, f) {
+			k = e.pick(p, f)
 			if p.run++; p.run%8 == 0 {
 				p.turn = 1 - p.turn
 			}
@@ -101,9 +132,6 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	told := true
 	for c := range p.flows {
 		f := &p.flows[c]
-		if f.refused {
-			flags |= flagWant << c
-		}
 		le.PutUint32(b[24+4*c:], uint32(f.cum))
 		le.PutUint32(b[32+4*c:], f.taken)
 		f.told, f.unsaid = f.taken, 0
@@ -147,7 +175,7 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 
 // touch brings p's place in the ready list and among the timers up to date.
 func (e *Engine) touch(p *peer) {
-	if !p.queued && p.canSend() {
+	if !p.queued && e.canSend(p) {
 		p.queued = true
 		if e.ready == nil {
 			e.ready = p
@@ -164,8 +192,16 @@ func (e *Engine) touch(p *peer) {
 	}
 	if !p.dead {
 		for c := range p.flows {
-			if f := &p.flows[c]; f.air.first != nil {
+			f := &p.flows[c]
+			if f.air.first != nil {
 				sooner(f.rtoAt)
+			}
+			if !f.small.empty() && e.held(p, f) {
+				sooner(f.smallAt + e.c.Hold)
+				if !p.waits {
+					p.waits = true
+					e.waits = append(e.waits, p)
+				}
 			}
 		}
 		if p.ackOwed && !p.ackNow {

@@ -32,8 +32,7 @@ const (
 	flagData  = 1 << 1 // there are contents
 	flagNow   = 1 << 2 // acknowledge them at once
 	flagAsk   = 1 << 3 // answer at once
-	flagWant  = 1 << 4 // the source waits for credit, class 0; class 1 is the next bit
-	flagKnown = 1<<6 - 1
+	flagKnown = 1<<4 - 1
 
 	// Data datagrams have at most so many sack words of a class.
 	sackWords = 4
