@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,9 +139,16 @@ func (c *ctx) guard(w *watch, f func()) {
 }
 
 // Run checks the conduit that open opens.
-func Run(t *testing.T, open Open) {
+func Run(t *testing.T, open Open) { RunGroups(t, open) }
+
+// RunGroups is Run for some of the groups of checks, by their names; without names
+// it is Run.
+func RunGroups(t *testing.T, open Open, names ...string) {
 	s := newSuite(t, open)
 	for _, g := range groups {
+		if len(names) > 0 && !slices.Contains(names, g.name) {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
 			for _, k := range g.checks {
 				t.Run(k.name, func(t *testing.T) { s.check(t, g.name+"/"+k.name, k) })

@@ -32,7 +32,7 @@ type Faults struct {
 func Storm() Faults {
 	return Faults{
 		Drop: 0.2, Duplicate: 0.1, Reorder: 0.5, Corrupt: 0.05, Truncate: 0.02, Extend: 0.02, Delay: 0.05,
-		ReorderFor: 2 * time.Millisecond, DelayBy: 2 * time.Millisecond,
+		ReorderFor: 300 * time.Microsecond, DelayBy: 300 * time.Microsecond,
 	}
 }
 

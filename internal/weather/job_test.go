@@ -34,7 +34,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	status := m.Run()
+	os.RemoveAll(binaries.dir)
+	os.Exit(status)
 }
 
 // config is how a job differs from the usual one.
@@ -208,10 +210,14 @@ type rank struct {
 	ended   int              // completions, if done is nil; each cookie less than 1<<32 once
 	cookies once
 	failed  error // the first of their errors
+	receive func(m *conduits.Message)
 }
 
 func (r *rank) Receive(m *conduits.Message) {
 	r.got++
+	if r.receive != nil {
+		r.receive(m)
+	}
 	if r.heard != nil && !r.heard[m.Src].add(m.Words[0]) {
 		r.twice++
 	}
@@ -295,7 +301,8 @@ func (j *job) command(t *testing.T, rank int, role string) *exec.Cmd {
 	return c
 }
 
-var roles map[string]func()
+// roles are what processes that tests have started may do.
+var roles = map[string]func(){"toil": toilRank}
 
 // loopback is where ranks and relays are.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

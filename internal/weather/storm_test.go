@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -315,5 +319,41 @@ func TestStalledPeer(t *testing.T) {
 	j.proxy.Rejoin(1)
 	if err := conduits.Wait(r, nil, func() bool { return done(1) == 40 }); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestProcessesInStorm has processes work through a storm until they are told to
+// stop.
+func TestProcessesInStorm(t *testing.T) {
+	t.Parallel()
+	const n = 4
+	c := storm(n)
+	stop := filepath.Join(t.TempDir(), "stop")
+	c.env[envStop] = stop
+	j, err := prepare(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	outs := make([]lockedBuffer, n)
+	cmds := make([]*exec.Cmd, n)
+	for r := range cmds {
+		cmds[r] = j.command(t, r, "toil")
+		cmds[r].Stdout, cmds[r].Stderr = &outs[r], &outs[r]
+		if err := cmds[r].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, func() bool { return j.proxy.Stats(faultproxy.All, faultproxy.All).Received > 10000 })
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for r, c := range cmds {
+		if err := c.Wait(); err != nil || !strings.HasSuffix(outs[r].String(), "stopped\n") {
+			t.Errorf("rank %d: %v\n%s", r, err, &outs[r])
+		}
+	}
+	if _, _, cause, failed := j.server.Failure(); failed {
+		t.Error(cause)
 	}
 }

@@ -1,0 +1,408 @@
+package weather
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/hybrid"
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/netns"
+)
+
+// binaries are programs of this module, built once for all tests that start jobs
+// by gasrun.
+var binaries = struct {
+	sync.Mutex
+	dir   string
+	built map[string]error
+}{built: map[string]error{}}
+
+// program builds a main package of this module and returns the executable.
+func program(t *testing.T, pkg string) string {
+	t.Helper()
+	binaries.Lock()
+	defer binaries.Unlock()
+	if binaries.dir == "" {
+		dir, err := os.MkdirTemp("", "argon-weather-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		binaries.dir = dir
+	}
+	name := filepath.Join(binaries.dir, filepath.Base(pkg))
+	err, ok := binaries.built[pkg]
+	if !ok {
+		out, e := exec.Command("go", "build", "-o", name, "github.com/argon-go/argon/"+pkg).CombinedOutput()
+		if e != nil {
+			err = fmt.Errorf("build %s: %w\n%s", pkg, e, out)
+		}
+		binaries.built[pkg] = err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// A run is gasrun on one of the hosts, with a job on several.
+type run struct {
+	*exec.Cmd
+	t        *testing.T
+	out, err lockedBuffer
+}
+
+// lockedBuffer can be read while a process writes.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// gasrun starts gasrun on host from.
+func gasrun(t *testing.T, n *netns.Net, from *netns.Host, args ...string) *run {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	r := &run{t: t}
+	r.Cmd = from.Command(ctx, program(t, "cmd/gasrun"), append([]string{"-ssh", n.SSH()}, args...)...)
+	r.Stdout, r.Stderr = &r.out, &r.err
+	r.Cancel = func() error { return r.Process.Signal(syscall.SIGINT) }
+	r.WaitDelay = 20 * time.Second
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wait returns gasrun's exit status when it has ended.
+func (r *run) wait() int {
+	r.t.Helper()
+	err := r.Wait()
+	var e *exec.ExitError
+	if err != nil && !errors.As(err, &e) {
+		r.t.Fatalf("%v\n%s\n%s", err, &r.out, &r.err)
+	}
+	return r.ProcessState.ExitCode()
+}
+
+// want fails the test unless gasrun ends with status, and looks whether anything
+// of the job is left on a host.
+func (r *run) want(n *netns.Net, status int) {
+	r.t.Helper()
+	if got := r.wait(); got != status {
+		r.t.Errorf("%v: status %d, want %d\n%s\n%s", r.Args, got, status, &r.out, &r.err)
+	}
+	for _, h := range append([]*netns.Host{n.Switch}, n.Hosts...) {
+		if p := h.Processes(); len(p) > 0 {
+			r.t.Errorf("processes %v are left on %s", p, h.Short)
+		}
+	}
+}
+
+// list is an argument of -hosts with slots on each host.
+func list(n *netns.Net, slots int, six bool) string {
+	var l []string
+	for _, h := range n.Hosts {
+		a := h.IPv4.String()
+		if six {
+			a = "[" + h.IPv6.String() + "]"
+		}
+		l = append(l, fmt.Sprintf("%s:%d", a, slots))
+	}
+	return strings.Join(l, ",")
+}
+
+// TestExamplesOnHosts runs examples on three hosts, by both protocols, started
+// from one of them and from one that has no ranks: they check their own answers.
+func TestExamplesOnHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	n := netns.New(t, 3)
+	for _, c := range []struct {
+		name string
+		from *netns.Host
+		six  bool
+		args []string
+	}{
+		{"ring", n.Hosts[0], false, []string{program(t, "examples/ring")}},
+		{"ring, IPv6", n.Switch, true, []string{program(t, "examples/ring")}},
+		{"ring, udp alone, encrypted", n.Switch, false, []string{"-conduit", "udp", "-x", "ARGON_AUTH=encrypted", program(t, "examples/ring")}},
+		{"heat", n.Switch, false, []string{program(t, "examples/heat"), "-check", "-o", os.DevNull}},
+		{"heat, IPv6", n.Hosts[2], true, []string{program(t, "examples/heat"), "-check", "-o", os.DevNull}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.six && !n.Hosts[0].IPv6.IsValid() {
+				t.Skip("no IPv6")
+			}
+			r := gasrun(t, n, c.from, append([]string{"-hosts", list(n, 2, c.six)}, c.args...)...)
+			r.want(n, 0)
+			t.Logf("%s%s", &r.out, &r.err)
+		})
+	}
+}
+
+// toil is a job on several hosts that goes on in rounds until it is told to stop.
+type toil struct {
+	*run
+	n    *netns.Net
+	stop string
+}
+
+var ready = regexp.MustCompile(`(?m)^rank (\d+) pid (\d+) rendezvous (\S+)$`)
+
+// envStop names a file: rank 0 ends the job when it is there.
+const envStop = "ARGON_WEATHER_STOP"
+
+// toiling starts one, with two ranks on each host, and waits until it works.
+func toiling(t *testing.T, n *netns.Net, args ...string) *toil {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := filepath.Join(t.TempDir(), "stop")
+	args = append([]string{"-hosts", list(n, 2, false), "-x", envRole + "=toil", "-x", envStop + "=" + stop}, args...)
+	j := &toil{gasrun(t, n, n.Switch, append(args, self)...), n, stop}
+	wait(t, func() bool { return len(j.ranks()) == 2*len(n.Hosts) }, func() string { return j.out.String() + j.err.String() })
+	return j
+}
+
+// ranks are the lines that ranks have printed when they began to work.
+func (j *toil) ranks() map[int][]string {
+	m := map[int][]string{}
+	for _, l := range ready.FindAllStringSubmatch(j.out.String(), -1) {
+		r, _ := strconv.Atoi(l[1])
+		m[r] = l
+	}
+	return m
+}
+
+// pid is that of rank's process.
+func (j *toil) pid(rank int) int {
+	pid, _ := strconv.Atoi(j.ranks()[rank][2])
+	return pid
+}
+
+// end tells the job to stop.
+func (j *toil) end() {
+	j.t.Helper()
+	if err := os.WriteFile(j.stop, nil, 0o600); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// toilRank is a rank of it: in each round it hears once of each other rank. It
+// ends as ranks do: with status 121 if another one has failed.
+func toilRank() {
+	check := func(err error) {
+		if err == nil {
+			return
+		}
+		fmt.Fprintln(os.Stderr, err)
+		if errors.Is(err, conduits.ErrPeer) {
+			os.Exit(121)
+		}
+		os.Exit(1)
+	}
+	job, ok, err := conduits.Launched(os.Getenv)
+	check(err)
+	if !ok {
+		check(errors.New("not a rank"))
+	}
+	c, err := conduits.Lookup(os.Getenv("ARGON_CONDUIT"))
+	check(err)
+	ep, err := c.Join(job, conduits.Config{})
+	check(err)
+	r := &rank{Endpoint: ep, done: map[uint64]error{}}
+	last := ^uint32(0)
+	r.receive = func(m *conduits.Message) {
+		if m.Words[1] != 0 {
+			last = m.Words[0] // the round in which rank 0 stops
+		}
+	}
+	check(r.Attach(conduits.AttachConfig{Size: 4096, Receiver: r}))
+	for round := uint32(1); round <= last; round++ {
+		stop := uint32(0)
+		if job.Rank == 0 {
+			if _, err := os.Stat(os.Getenv(envStop)); err == nil {
+				stop, last = 1, round
+			}
+		}
+		for d := 1; d < job.Size; d++ {
+			check(r.send((job.Rank+d)%job.Size, round, stop))
+		}
+		check(conduits.Wait(r, nil, func() bool { return r.got >= int(round)*(job.Size-1) }))
+		if round == 1 {
+			fmt.Printf("rank %d pid %d rendezvous %s\n", job.Rank, os.Getpid(), os.Getenv("ARGON_RENDEZVOUS"))
+		}
+	}
+	check(r.Close())
+	fmt.Printf("rank %d stopped\n", job.Rank)
+}
+
+// conduitsOfHosts are those that span hosts.
+var conduitsOfHosts = []string{"udp", "hybrid"}
+
+// TestKillOnHost kills a rank on another host with signal 9: the job ends
+// everywhere, long before anybody would be given up for silent.
+func TestKillOnHost(t *testing.T) {
+	for _, c := range conduitsOfHosts {
+		t.Run(c, func(t *testing.T) {
+			n := netns.New(t, 3)
+			j := toiling(t, n, "-conduit", c, "-x", "ARGON_DEADTIME=10m")
+			if err := syscall.Kill(j.pid(3), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			j.want(n, 128+9)
+			if text := j.err.String(); !strings.Contains(text, "rank 3") {
+				t.Errorf("who has failed?\n%s", text)
+			}
+		})
+	}
+}
+
+// TestHostVanishes pulls a host's cable: after the dead time the job ends, there
+// and elsewhere.
+func TestHostVanishes(t *testing.T) {
+	for _, c := range conduitsOfHosts {
+		t.Run(c, func(t *testing.T) {
+			n := netns.New(t, 3)
+			j := toiling(t, n, "-conduit", c, "-x", "ARGON_DEADTIME=1s")
+			n.Hosts[1].Unplug()
+			if got := j.wait(); got == 0 {
+				t.Error("the job has ended well without one of its hosts")
+			}
+			if text := j.err.String(); !regexp.MustCompile(`rank \d|host `).MatchString(text) {
+				t.Errorf("who has failed?\n%s", text)
+			}
+			wait(t, func() bool { return len(n.Hosts[1].Processes()) == 0 }, func() string {
+				return fmt.Sprintf("processes %v are left on the host that vanished", n.Hosts[1].Processes())
+			})
+		})
+	}
+}
+
+// TestHostComesBack pulls a host's cable for less than the dead time: the job goes
+// on.
+func TestHostComesBack(t *testing.T) {
+	for _, c := range conduitsOfHosts {
+		t.Run(c, func(t *testing.T) {
+			n := netns.New(t, 3)
+			j := toiling(t, n, "-conduit", c, "-x", "ARGON_DEADTIME=30s")
+			n.Hosts[2].Unplug()
+			time.Sleep(2 * time.Second) // how long it is away
+			n.Hosts[2].Plug()
+			j.end()
+			j.want(n, 0)
+			if k := strings.Count(j.out.String(), "stopped"); k != 6 {
+				t.Errorf("%d ranks of 6 have stopped\n%s%s", k, &j.out, &j.err)
+			}
+		})
+	}
+}
+
+// TestWrongKeyFromElsewhere has a stranger on another host try to get in as a
+// rank: it is told nothing, and the job does not notice.
+func TestWrongKeyFromElsewhere(t *testing.T) {
+	n := netns.New(t, 3)
+	j := toiling(t, n, "-conduit", "udp")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{seal.NewKey().Reveal(), ""} {
+		c := n.Hosts[2].Command(t.Context(), self)
+		c.Env = append(os.Environ(), envRole+"=toil", "ARGON_RANK=1", "ARGON_SIZE=6", "ARGON_CONDUIT=udp", "ARGON_RENDEZVOUS_SERVE=0",
+			"ARGON_JOIN_TIMEOUT=5s", "ARGON_RENDEZVOUS="+j.ranks()[0][3], seal.EnvKey+"="+key)
+		out, err := c.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "key") {
+			t.Errorf("with the key %q: %v, %s", key, err, out)
+		}
+		t.Logf("%s", out)
+	}
+	j.end()
+	j.want(n, 0)
+}
+
+// TestKeyIsNowhere looks for the key of a job on several hosts where others might
+// see it: in command lines and environments of all processes, in what is printed,
+// and in files that have a name.
+func TestKeyIsNowhere(t *testing.T) {
+	n := netns.New(t, 2)
+	j := toiling(t, n, "-v")
+	keys := map[string]bool{}
+	for r := range j.ranks() {
+		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", j.pid(r)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file string
+		for _, v := range strings.Split(string(env), "\x00") {
+			if name, ok := strings.CutPrefix(v, seal.EnvKeyFile+"=/proc/self/"); ok {
+				file = fmt.Sprintf("/proc/%d/%s", j.pid(r), name)
+			}
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("rank %d: the key: %v", r, err)
+		}
+		keys[strings.TrimSpace(string(b))] = true
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o400 {
+			t.Errorf("rank %d: the key's file has mode %v, %v", r, info.Mode(), err)
+		}
+		if name, err := os.Readlink(file); err != nil || !strings.HasSuffix(name, " (deleted)") {
+			t.Errorf("rank %d: the key's file is called %s, %v", r, name, err)
+		}
+	}
+	if len(keys) != 1 {
+		t.Fatalf("%d keys in one job", len(keys))
+	}
+	var key string
+	for key = range keys {
+		if len(key) != 2*seal.KeySize {
+			t.Fatalf("a key of %d characters", len(key))
+		}
+	}
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range procs {
+		for _, name := range []string{"cmdline", "environ"} {
+			// A process may have ended meanwhile.
+			if b, err := os.ReadFile(filepath.Join(p, name)); err == nil && bytes.Contains(b, []byte(key)) {
+				t.Errorf("the key is in %s/%s", p, name)
+			}
+		}
+	}
+	j.end()
+	j.want(n, 0)
+	if strings.Contains(j.out.String()+j.err.String(), key) {
+		t.Error("the key is printed")
+	}
+}
