@@ -1,10 +1,9 @@
-package weather
+package weathertest
 
 import (
 	"flag"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -303,6 +302,3 @@ func (j *job) command(t *testing.T, rank int, role string) *exec.Cmd {
 
 // roles are what processes that tests have started may do.
 var roles = map[string]func(){"toil": toilRank}
-
-// loopback is where ranks and relays are.
-var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
