@@ -1,0 +1,171 @@
+package firehose
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// The errors of this package; all it returns wrap one of them, or are a
+// *PeerError.
+var (
+	ErrBadArg   = errs.ErrBadArg
+	ErrResource = errs.ErrResource
+	ErrClosed   = errs.ErrClosed
+
+	// ErrNotExposed: the owner has no memory at these addresses, or has none any
+	// more. It matches ErrBadArg, and is the remote equivalent of a segmentation
+	// fault.
+	ErrNotExposed = errs.BadArg("nothing is exposed there")
+)
+
+// PeerError says which rank failed.
+type PeerError = errs.PeerError
+
+// Addr is an address of memory that a rank exposes. It is a number of the
+// owner's choice, not an address in memory: see Space.
+type Addr uint64
+
+// Grant is what a bucket's owner gives to those who may reach it.
+type Grant struct {
+	NLA segment.NLA // of the bucket's first byte
+	Key uint64      // a conduit's key for remote memory, such as libfabric's; else 0
+}
+
+// Memory is a rank's own memory as a Machine sees it. Its methods are called
+// with the caller's lock on the Machine held, must not call the Machine, and
+// should not take longer than a registration does.
+type Memory interface {
+	// Pin registers the bucket of n bytes at a, or the part of it that there is,
+	// for all peers. An error that matches ErrNotExposed says that there is no
+	// memory; any other that it cannot be registered now.
+	Pin(a Addr, n uint64) (Grant, error)
+	// Unpin takes back what Pin gave. When it returns nobody reaches the memory
+	// by g any more.
+	Unpin(a Addr, n uint64, g Grant)
+	// Revoke is Unpin of memory that peers still hold firehoses to: g's
+	// addresses must fault from now on and be nobody else's until Forget.
+	Revoke(a Addr, n uint64, g Grant)
+	// Forget says that nobody remembers g, which was revoked.
+	Forget(a Addr, n uint64, g Grant)
+}
+
+// Config is what a Machine is made with. Budget, Local, Bucket and Payload must
+// be equal on all ranks.
+type Config struct {
+	Rank, Size int
+
+	// Budget is M: the most bytes of this rank's memory that are pinned at any
+	// moment. Required; at least Local and a bucket for each peer.
+	Budget uint64
+	// Local is the part of Budget for local pins: as many bytes can be pinned by
+	// LocalPin at once. The rest is divided among the peers. 0 for a quarter.
+	Local uint64
+	// Bucket is the unit of pinning, bytes: a power of two pages. 0 for 64 KiB.
+	Bucket uint64
+	// Payload is the largest payload of a message, bytes: a conduit's MaxMedium.
+	// 0 for 512, the least that a conduit has.
+	Payload int
+
+	// Memory is this rank's own. Required.
+	Memory Memory
+
+	// Leave, unless nil, is called before a firehose of this rank to rank's
+	// bucket of n bytes at a is given up: whatever was derived from it must be
+	// forgotten before Leave returns. Called as Memory is.
+	Leave func(rank int, a Addr, n uint64)
+	// Move, unless nil, is called before own memory is unpinned, as Leave is.
+	Move func(a Addr, n uint64)
+}
+
+// Limits follow from a Config.
+type Limits struct {
+	Bucket    uint64 // bytes
+	Budget    int    // buckets that may be pinned at once at each rank
+	Share     int    // firehoses, that is buckets, that a rank may hold at each peer
+	Local     int    // buckets that may be locally pinned at once
+	MaxRemote uint64 // a RemotePin of so many bytes fits wherever it lies
+	MaxLocal  uint64 // a LocalPin of so many bytes fits wherever it lies
+
+	maxBuckets int // of one RemotePin
+}
+
+// Frames of messages.
+const (
+	headBytes  = 16 // of a request, and of a reply
+	entryBytes = 16 // one bucket given up and one asked for, or one granted with a key
+	minPayload = headBytes + 8*len(agreement{})
+)
+
+// ensure fills in what is missing and derives the limits.
+func (c *Config) ensure() (l Limits, err error) {
+	if c.Bucket == 0 {
+		c.Bucket = 64 << 10
+	}
+	if c.Payload == 0 {
+		c.Payload = 512
+	}
+	if c.Local == 0 {
+		c.Local = c.Budget / 4
+		if c.Size == 1 {
+			c.Local = c.Budget
+		}
+	}
+	switch {
+	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
+		return l, errs.BadArg("firehose: rank %d of %d", c.Rank, c.Size)
+	case c.Memory == nil:
+		return l, errs.BadArg("firehose: no Memory")
+	case c.Bucket < segment.PageSize || c.Bucket&(c.Bucket-1) != 0:
+		return l, errs.BadArg("firehose: buckets of %d bytes: a power of two, at least a page of %d, is needed", c.Bucket, segment.PageSize)
+	case c.Payload < minPayload:
+		return l, errs.BadArg("firehose: messages of %d bytes: at least %d are needed", c.Payload, minPayload)
+	case c.Local > c.Budget:
+		return l, errs.BadArg("firehose: %d bytes for local pins of a budget of %d", c.Local, c.Budget)
+	case c.Budget/c.Bucket > 1<<30:
+		return l, errs.BadArg("firehose: a budget of %d bytes has %d buckets of %d: at most %d can be managed", c.Budget, c.Budget/c.Bucket, c.Bucket, 1<<30)
+	}
+	l.Bucket = c.Bucket
+	l.Budget = int(c.Budget / c.Bucket)
+	l.Local = int(c.Local / c.Bucket)
+	if c.Size > 1 {
+		l.Share = (l.Budget - l.Local) / (c.Size - 1)
+	}
+	if l.Local < 1 || c.Size > 1 && l.Share < 1 {
+		return l, errs.Resource("firehose: a budget of %d bytes, %d of them local, is too small for %d ranks: %d buckets of %d bytes are needed, and 1 of them local",
+			c.Budget, c.Local, c.Size, c.Size, c.Bucket)
+	}
+	l.maxBuckets = min(l.Share, (c.Payload-headBytes)/entryBytes, 1<<16-1)
+	// n bytes may begin at the last byte of a bucket.
+	if l.maxBuckets > 0 {
+		l.MaxRemote = uint64(l.maxBuckets-1)*c.Bucket + 1
+	}
+	l.MaxLocal = uint64(l.Local-1)*c.Bucket + 1
+	return l, nil
+}
+
+// agreement is what must be equal on all ranks.
+type agreement [5]uint64
+
+func (c *Config) agreement() agreement {
+	return agreement{uint64(c.Size), c.Budget, c.Local, c.Bucket, uint64(c.Payload)}
+}
+
+func (a agreement) String() string {
+	return fmt.Sprintf("%d ranks, budget %d, local %d, bucket %d, payload %d", a[0], a[1], a[2], a[3], a[4])
+}
+
+// digest goes with every message, so that ranks that do not agree cannot harm
+// each other.
+func (a agreement) digest() uint32 {
+	h := fnv.New32a()
+	for _, v := range a {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], v)
+		h.Write(b[:])
+	}
+	return h.Sum32()
+}

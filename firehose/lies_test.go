@@ -1,0 +1,262 @@
+package firehose
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+	"pgregory.net/rapid"
+)
+
+func machine(t interface{ Fatalf(string, ...any) }, c Config) (*Machine, *fakeMemory) {
+	mem := newFakeMemory(t, c.Rank, int(c.Budget/testBucket))
+	for a := Addr(0); a < 64*testBucket; a += testBucket {
+		mem.exposed[a] = true
+	}
+	c.Memory, c.Bucket = mem, testBucket
+	c.Move = func(a Addr, n uint64) { mem.moved[a] = true }
+	m, err := New(c)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return m, mem
+}
+
+// TestLies: whatever a peer sends, as request or reply, the budget holds (the
+// fake memory checks it), other peers' firehoses stay, and nothing panics.
+func TestLies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
+		// Rank 1 is honest and holds bucket 3; rank 2 lies.
+		honest := appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3)
+		if _, ok := m.Receive(1, honest, nil); !ok || len(m.peer(1).holds) != 1 {
+			t.Fatalf("honest request")
+		}
+		var local Region
+		waiting := map[uint64]bool{}
+		bytes := rapid.Custom(func(t *rapid.T) []byte {
+			h := head{
+				digest: rapid.SampledFrom([]uint32{m.digest, m.digest, m.digest, 1}).Draw(t, "digest"),
+				id:     rapid.Uint32Range(0, 6).Draw(t, "id"),
+				kind:   rapid.SampledFrom([]uint8{kindMove, kindMove, kindMove, kindHello, 9}).Draw(t, "kind"),
+				keys:   rapid.IntRange(0, 5).Draw(t, "keys") == 0,
+				unpins: rapid.SampledFrom([]int{0, 0, 1, 2, 65535}).Draw(t, "unpins"),
+				pins:   rapid.SampledFrom([]int{1, 1, 2, 3, 0, 65535}).Draw(t, "pins"),
+			}
+			b := appendHead(nil, h)
+			n := rapid.SampledFrom([]int{h.unpins + h.pins, h.unpins + h.pins, 5, 1}).Draw(t, "words")
+			for range min(n, 12) {
+				b = appendWord(b, rapid.OneOf(rapid.Uint64Range(0, 7), rapid.SampledFrom([]uint64{segment.PageSize, 1 << 40, 1<<52 - 1, ^uint64(0)})).Draw(t, "word"))
+			}
+			if rapid.IntRange(0, 9).Draw(t, "cut") == 0 {
+				b = b[:rapid.IntRange(0, len(b)).Draw(t, "length")]
+			}
+			return b
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"request": func(t *rapid.T) {
+				src := rapid.SampledFrom([]int{2, 2, 2, 2, 0, -1, 4}).Draw(t, "src")
+				m.Receive(src, bytes.Draw(t, "b"), nil)
+			},
+			"noise": func(t *rapid.T) {
+				m.Receive(2, rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "b"), nil)
+				m.ReceiveReply(2, rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "r"))
+			},
+			"pin": func(t *rapid.T) {
+				r, ok, err := m.RemotePin(2, Addr(rapid.Uint64Range(0, 5*testBucket).Draw(t, "a")), 1, 77)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ok {
+					if err := m.Release(r); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					waiting[77] = true
+				}
+			},
+			"reply": func(t *rapid.T) {
+				m.ReceiveReply(rapid.SampledFrom([]int{2, 2, 1, 0, 9}).Draw(t, "src"), bytes.Draw(t, "b"))
+			},
+			"local": func(t *rapid.T) {
+				if local.Valid() {
+					if err := m.Release(local); err != nil {
+						t.Fatal(err)
+					}
+					local = Region{}
+				} else if r, ok, err := m.LocalPin(Addr(rapid.Uint64Range(0, 9*testBucket).Draw(t, "a")), 1, 0); ok && err == nil {
+					local = r
+				} else {
+					t.Fatalf("local pin: %v, %v", ok, err)
+				}
+			},
+			"": func(t *rapid.T) {
+				for {
+					if _, ok := m.NextMessage(); !ok {
+						break
+					}
+				}
+				for {
+					d, ok := m.NextDone()
+					if !ok {
+						break
+					}
+					if d.Err == nil {
+						if err := m.Release(d.Region); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if len(m.peer(2).holds) > m.l.Share || len(m.peer(1).holds) != 1 {
+					t.Fatalf("%d and %d firehoses", len(m.peer(1).holds), len(m.peer(2).holds))
+				}
+				if _, still := mem.pinned[3*testBucket]; !still {
+					t.Fatalf("the honest rank's bucket is gone")
+				}
+			},
+		})
+		m.Fail(2, errors.New("caught"))
+		if n := len(m.peer(2).holds); n > 0 {
+			t.Fatalf("the liar still holds %d", n)
+		}
+		m.Close()
+		if len(mem.pinned) > 0 {
+			t.Fatalf("%d buckets stay pinned", len(mem.pinned))
+		}
+	})
+}
+
+// TestAgree: ranks that differ find out, on both sides, and are refused.
+func TestAgree(t *testing.T) {
+	c := Config{Size: 2, Budget: 8 * testBucket, Local: 2 * testBucket}
+	zero, _ := machine(t, c)
+	for _, same := range []bool{true, false} {
+		c.Rank = 1
+		if !same {
+			c.Budget += testBucket
+		}
+		one, _ := machine(t, c)
+		one.Agree(5)
+		q, ok := one.NextMessage()
+		if !ok || q.Dst != 0 {
+			t.Fatal("no message")
+		}
+		b, ok := zero.Receive(1, q.Payload, nil)
+		if !ok {
+			t.Fatal("no answer")
+		}
+		if len(b) > minPayload {
+			t.Errorf("%d bytes", len(b))
+		}
+		one.ReceiveReply(0, b)
+		d, ok := one.NextDone()
+		if !ok || d.Cookie != 5 || (d.Err == nil) != same || (zero.Err() == nil) != same || (one.Err() == nil) != same {
+			t.Fatalf("same %v: %v, %v", same, d.Err, zero.Err())
+		}
+		if !same {
+			for _, err := range []error{d.Err, zero.Err()} {
+				if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "budget 32768") || !strings.Contains(err.Error(), "budget 36864") {
+					t.Error(err)
+				}
+			}
+			// It goes on nevertheless: nothing is pinned for it.
+			if _, ok, err := one.RemotePin(0, 0, 1, 6); ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			q, _ := one.NextMessage()
+			b, _ := zero.Receive(1, q.Payload, nil)
+			one.ReceiveReply(0, b)
+			if d, ok := one.NextDone(); !ok || !errors.Is(d.Err, errs.ErrBadArg) || zero.pinned != 0 {
+				t.Errorf("%v, %d pinned", d.Err, zero.pinned)
+			}
+		}
+	}
+	zero.Agree(9)
+	if d, ok := zero.NextDone(); !ok || d.Cookie != 9 || d.Err == nil {
+		t.Error("rank 0 does not say what it has found out", d)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{Size: 3, Budget: 1 << 20, Memory: newFakeMemory(t, 0, 1)}
+	for _, c := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) {}, ""},
+		{func(c *Config) { c.Size = 0 }, "rank 0 of 0"},
+		{func(c *Config) { c.Rank = 3 }, "rank 3 of 3"},
+		{func(c *Config) { c.Memory = nil }, "no Memory"},
+		{func(c *Config) { c.Bucket = 3 * segment.PageSize }, "power of two"},
+		{func(c *Config) { c.Bucket = 1024 }, "at least a page"},
+		{func(c *Config) { c.Payload = 40 }, "at least 56"},
+		{func(c *Config) { c.Local = 2 << 20 }, "of a budget of 1048576"},
+		{func(c *Config) { c.Budget = 128 << 10 }, "too small for 3 ranks"},
+		{func(c *Config) { c.Budget, c.Bucket = 1<<62, segment.PageSize }, "can be managed"},
+	} {
+		k := good
+		c.change(&k)
+		m, err := New(k)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.want, err)
+		}
+		if err == nil {
+			if l := m.Limits(); l.Bucket != 64<<10 || l.Budget != 16 || l.Local != 4 || l.Share != 6 || l.MaxRemote != 5<<16+1 || l.MaxLocal != 3<<16+1 {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	m, _ := machine(t, Config{Rank: 1, Size: 3, Budget: 8 * testBucket, Local: 2 * testBucket})
+	for _, c := range []struct {
+		rank int
+		a    Addr
+		n    uint64
+		want error
+		text string
+	}{
+		{-1, 0, 1, ErrBadArg, "ranks 0..2"},
+		{3, 0, 1, ErrBadArg, "ranks 0..2"},
+		{1, 0, 1, ErrBadArg, "local pin"},
+		{0, 0, 0, ErrBadArg, "0 bytes"},
+		{0, ^Addr(0), 2, ErrBadArg, "2 bytes at 0xffffffffffffffff"},
+		{0, 1, 3 * testBucket, ErrResource, "touches 4 buckets of 4096 bytes: at most 3"},
+	} {
+		if _, ok, err := m.RemotePin(c.rank, c.a, c.n, 1); ok || !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%+v: %v, %v", c, ok, err)
+		}
+		if _, ok := m.TryRemotePin(c.rank, c.a, c.n); ok {
+			t.Errorf("%+v: try", c)
+		}
+	}
+	if _, ok, err := m.LocalPin(1, 2*testBucket, 1); ok || !errors.Is(err, ErrResource) {
+		t.Error(ok, err)
+	}
+	r, ok, err := m.LocalPin(1, 1, 1)
+	if !ok || err != nil {
+		t.Fatal(err)
+	}
+	other := r
+	other.Rank = 0
+	for _, bad := range []Region{{}, {Rank: 7, count: 1}, {Rank: 0, count: 1}, other} {
+		if err := m.Release(bad); !errors.Is(err, ErrBadArg) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if err := m.Release(r); err != nil {
+		t.Error(err)
+	}
+	if err := m.Release(r); !errors.Is(err, ErrBadArg) {
+		t.Error("released twice:", err)
+	}
+	if err := m.Withdraw(0, 0); !errors.Is(err, ErrBadArg) {
+		t.Error(err)
+	}
+	if err := m.Withdraw(0, ^uint64(0)); err != nil || m.pinned != 0 {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,682 @@
+package firehose
+
+import (
+	"fmt"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Machine is the protocol of one rank as a state machine without I/O, locks or
+// goroutines: one caller at a time. What drives it carries the messages that
+// NextMessage gives, as requests, to their ranks; gives what arrives to Receive
+// and sends its result back as the reply; gives replies to ReceiveReply; and
+// takes completions from NextDone. Cache does that over active messages.
+type Machine struct {
+	c      Config
+	l      Limits
+	shift  uint // bytes of a bucket as a power of two
+	agreed agreement
+	digest uint32
+	err    error // ranks do not agree
+
+	own        table
+	pinned     int // buckets of own that are registered: those that are present
+	localUse   int // buckets of own with local users
+	localQueue queue
+	peers      []*peer // by rank; nil for those never heard of
+
+	out     fifo[Message]
+	done    fifo[Done]
+	nextID  uint32
+	hello   hello
+	stats   Stats
+	grants  []Grant
+	spare   []*request
+	payload [][]byte // of messages that have been sent
+}
+
+// peer is what this rank knows of another.
+type peer struct {
+	rank int
+	err  error // it has failed
+
+	// As the one that holds firehoses.
+	t       table
+	held    int // buckets that count against the share: present, stale and inbound
+	queue   queue
+	pending []*request // that wait for buckets which are inbound
+	flights map[uint32]*flight
+
+	// As the owner of what it holds here.
+	holds map[uint64]struct{}
+}
+
+// flight is a request message that has not been answered.
+type flight struct {
+	pins, unpins []uint64
+}
+
+// request is a pin that waits.
+type request struct {
+	cookie  uint64
+	first   uint64 // bucket
+	count   int
+	missing int // buckets that are inbound
+	err     error
+}
+
+type hello struct {
+	cookie  uint64
+	waiting bool
+	id      uint32
+}
+
+// Message is a request to be sent to rank Dst. Payload is the Machine's again
+// with Recycle, or garbage.
+type Message struct {
+	Dst     int
+	Payload []byte
+}
+
+// Done is the end of a pin that waited, or of Agree.
+type Done struct {
+	Cookie uint64
+	Region Region // zero if Err is set
+	Err    error
+}
+
+// Region is pinned memory of a rank: whole buckets, at least what was asked for.
+// It is a plain value, valid until Release.
+type Region struct {
+	Rank  int    // whose memory it is
+	first uint64 // bucket
+	count uint32
+	slot  uint32 // of the first bucket
+	bits  uint8
+	local bool
+}
+
+// Addr is the region's first byte.
+func (r Region) Addr() Addr { return Addr(r.first << r.bits) }
+
+// Len is the region's length in bytes.
+func (r Region) Len() uint64 { return uint64(r.count) << r.bits }
+
+// Valid says whether it is a region; the zero value is none.
+func (r Region) Valid() bool { return r.count > 0 }
+
+// Stats count what a Machine has done. Hits and misses are of pins as a whole.
+type Stats struct {
+	RemoteHits   uint64 // remote pins granted at once
+	RemoteMisses uint64 // remote pins that needed buckets which were not there
+	RemoteWaits  uint64 // of all, those that had to queue for buckets in use or under way
+	RemoteTries  uint64 // TryRemotePin that were refused
+	LocalHits    uint64
+	LocalMisses  uint64
+	LocalWaits   uint64
+	LocalTries   uint64
+
+	Moves       uint64 // requests sent: round trips
+	Victims     uint64 // firehoses given up for others
+	OwnVictims  uint64 // own buckets unpinned to pin others
+	Served      uint64 // requests answered
+	Violations  uint64 // requests and replies that break the protocol, dropped or refused
+	Faults      uint64 // buckets asked for, by this rank or of it, that are not exposed
+	Pinned      uint64 // bytes of own memory pinned now
+	PeakPinned  uint64 // the most so far
+	BytesPinned uint64 // pinned so far, in all
+	Pins        uint64 // buckets pinned so far
+	Unpins      uint64 // buckets unpinned so far
+	Held        int    // firehoses held now, to all peers
+}
+
+// New makes a Machine.
+func New(c Config) (*Machine, error) {
+	l, err := c.ensure()
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{c: c, l: l, agreed: c.agreement(), peers: make([]*peer, c.Size)}
+	m.digest = m.agreed.digest()
+	for b := c.Bucket; b > 1; b >>= 1 {
+		m.shift++
+	}
+	return m, nil
+}
+
+// Limits are what fits.
+func (m *Machine) Limits() Limits { return m.l }
+
+// Err says that this rank and another have different configurations.
+func (m *Machine) Err() error { return m.err }
+
+// Stats fills in s.
+func (m *Machine) Stats(s *Stats) {
+	*s = m.stats
+	s.Pinned = uint64(m.pinned) << m.shift
+	for _, p := range m.peers {
+		if p != nil {
+			s.Held += p.held
+		}
+	}
+}
+
+// NextMessage gives a request that is to be sent, if there is one.
+func (m *Machine) NextMessage() (Message, bool) { return m.out.take() }
+
+// NextDone gives a pin that has come to its end, if there is one.
+func (m *Machine) NextDone() (Done, bool) { return m.done.take() }
+
+// Recycle gives a message's payload back once it has been sent.
+func (m *Machine) Recycle(b []byte) {
+	if len(m.payload) < 64 {
+		m.payload = append(m.payload, b[:0])
+	}
+}
+
+// Agree checks with rank 0 that both have the same configuration; NextDone says
+// so with cookie. Every rank calls it once, before the first pin. Ranks that do
+// not agree refuse each other's requests.
+func (m *Machine) Agree(cookie uint64) {
+	if m.c.Rank == 0 {
+		m.done.add(Done{Cookie: cookie, Err: m.err})
+		return
+	}
+	m.nextID++
+	m.hello = hello{cookie: cookie, waiting: true, id: m.nextID}
+	b := appendHead(m.buffer(), head{digest: m.digest, id: m.nextID, kind: kindHello})
+	m.out.add(Message{Dst: 0, Payload: appendAgreement(b, m.agreed)})
+}
+
+func (m *Machine) buffer() []byte {
+	if k := len(m.payload) - 1; k >= 0 {
+		b := m.payload[k]
+		m.payload = m.payload[:k]
+		return b
+	}
+	return nil
+}
+
+func (m *Machine) disagree(rank int, a agreement) error {
+	return errs.BadArg("firehose: ranks %d and %d have different configurations: %v, and %v", m.c.Rank, rank, m.agreed, a)
+}
+
+// peer finds what is known of rank, or begins it.
+func (m *Machine) peer(rank int) *peer {
+	p := m.peers[rank]
+	if p == nil {
+		p = &peer{rank: rank}
+		m.peers[rank] = p
+	}
+	return p
+}
+
+// buckets are those that [a, a+n) touches.
+func (m *Machine) buckets(op string, a Addr, n uint64, most int, limit uint64, knob string) (first uint64, count int, err error) {
+	if n == 0 || uint64(a)+n-1 < uint64(a) {
+		return 0, 0, errs.BadArg("firehose: %s of %d bytes at %#x", op, n, uint64(a))
+	}
+	first = uint64(a) >> m.shift
+	last := (uint64(a) + n - 1) >> m.shift
+	if last-first >= uint64(most) {
+		return 0, 0, errs.Resource("firehose: %s of %d bytes at %#x touches %d buckets of %d bytes: at most %d, that is %d bytes wherever they lie, fit (%s)",
+			op, n, uint64(a), last-first+1, m.c.Bucket, most, limit, knob)
+	}
+	return first, int(last-first) + 1, nil
+}
+
+func (m *Machine) remoteBuckets(op string, rank int, a Addr, n uint64) (first uint64, count int, err error) {
+	if rank < 0 || rank >= m.c.Size {
+		return 0, 0, errs.BadArg("firehose: %s: rank %d out of range: the job has ranks 0..%d", op, rank, m.c.Size-1)
+	}
+	if rank == m.c.Rank {
+		return 0, 0, errs.BadArg("firehose: %s of the own rank's memory: that is a local pin", op)
+	}
+	return m.buckets(op, a, n, m.l.maxBuckets, m.l.MaxRemote, "Config.Budget, Config.Payload")
+}
+
+// RemotePin asks for the buckets of rank's memory that [a, a+n) touches. If all
+// are at hand the region is returned, and ok is true. Otherwise NextDone gives it
+// with cookie: after one round trip to rank, if there are firehoses to be had, or
+// when others have released enough. Requests to one rank wait in order.
+//
+// See the package comment on how pins are to be combined.
+func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
+	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
+	if err != nil {
+		return r, false, err
+	}
+	p := m.peer(rank)
+	if p.err != nil {
+		return r, false, p.err
+	}
+	if p.queue.empty() {
+		if count == 1 {
+			if i := p.t.find(first); i != 0 && p.t.slots[i].state == present {
+				p.t.use(i)
+				m.stats.RemoteHits++
+				return Region{Rank: rank, first: first, count: 1, slot: i, bits: uint8(m.shift)}, true, nil
+			}
+		}
+		switch m.attempt(p, first, count, cookie) {
+		case granted:
+			m.stats.RemoteHits++
+			return m.region(p, first, count), true, nil
+		case issued:
+			m.stats.RemoteMisses++
+			return r, false, nil
+		}
+	}
+	m.stats.RemoteWaits++
+	p.queue.add(m.request(cookie, first, count))
+	return r, false, nil
+}
+
+// TryRemotePin is RemotePin that neither sends nor waits: it answers false if
+// that would be needed, and also while others wait for rank's buckets, or if the
+// arguments are wrong.
+func (m *Machine) TryRemotePin(rank int, a Addr, n uint64) (r Region, ok bool) {
+	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
+	if err != nil {
+		return r, false
+	}
+	p := m.peer(rank)
+	if ok = p.queue.empty(); ok {
+		for b := first; b < first+uint64(count) && ok; b++ {
+			i := p.t.find(b)
+			ok = i != 0 && p.t.slots[i].state == present
+		}
+	}
+	if !ok {
+		m.stats.RemoteTries++
+		return r, false
+	}
+	for b := first; b < first+uint64(count); b++ {
+		p.t.use(p.t.find(b))
+	}
+	m.stats.RemoteHits++
+	return m.region(p, first, count), true
+}
+
+func (m *Machine) region(p *peer, first uint64, count int) Region {
+	return Region{Rank: p.rank, first: first, count: uint32(count), slot: p.t.find(first), bits: uint8(m.shift)}
+}
+
+type outcome uint8
+
+const (
+	blocked outcome = iota // nothing has changed
+	granted
+	issued // on its way: done gives it
+)
+
+// attempt pins all buckets or does nothing: nobody holds some while it waits for
+// others.
+func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outcome {
+	// What is missing, and what of the request itself must not be a victim.
+	absent, again, mine, waiting := 0, 0, 0, 0
+	for b := first; b < first+uint64(count); b++ {
+		i := p.t.find(b)
+		if i == 0 {
+			absent++
+			continue
+		}
+		switch s := &p.t.slots[i]; s.state {
+		case present:
+			if s.users == 0 {
+				mine++
+			}
+		case inbound:
+			waiting++
+		case stale:
+			if s.users > 0 {
+				return blocked // until those who use it have noticed
+			}
+			again++
+			mine++
+		case failed:
+			return blocked // until the requests that wait for it have ended
+		case outbound:
+			return blocked // the request to pin it could overtake that to unpin it
+		}
+	}
+	free := m.l.Share - p.held
+	victims := max(0, absent-free)
+	if victims > p.t.idle-mine {
+		return blocked
+	}
+	if absent+again+waiting == 0 {
+		for b := first; b < first+uint64(count); b++ {
+			p.t.use(p.t.find(b))
+		}
+		return granted
+	}
+
+	var f *flight
+	if absent+again > 0 {
+		f = &flight{pins: make([]uint64, 0, absent+again), unpins: make([]uint64, 0, victims+again)}
+	}
+	for b := first; b < first+uint64(count); b++ {
+		i := p.t.find(b)
+		if i == 0 {
+			continue
+		}
+		if s := &p.t.slots[i]; s.state == stale {
+			m.leave(p.rank, b)
+			s.state = inbound
+			f.unpins = append(f.unpins, b)
+			f.pins = append(f.pins, b)
+		}
+		p.t.use(i)
+	}
+	for range victims {
+		i := p.t.victim()
+		s := &p.t.slots[i]
+		m.leave(p.rank, s.bucket)
+		s.state = outbound
+		f.unpins = append(f.unpins, s.bucket)
+		p.held--
+		m.stats.Victims++
+	}
+	for b := first; absent > 0; b++ {
+		if p.t.find(b) == 0 {
+			p.t.insert(b, inbound)
+			f.pins = append(f.pins, b)
+			p.held++
+			absent--
+		}
+	}
+	r := m.request(cookie, first, count)
+	r.missing = waiting
+	if f != nil {
+		r.missing += len(f.pins)
+		m.send(p, f)
+	}
+	p.pending = append(p.pending, r)
+	return issued
+}
+
+func (m *Machine) leave(rank int, bucket uint64) {
+	if m.c.Leave != nil {
+		m.c.Leave(rank, Addr(bucket<<m.shift), m.c.Bucket)
+	}
+}
+
+func (m *Machine) send(p *peer, f *flight) {
+	m.nextID++
+	if p.flights == nil {
+		p.flights = map[uint32]*flight{}
+	}
+	p.flights[m.nextID] = f
+	b := appendHead(m.buffer(), head{digest: m.digest, id: m.nextID, kind: kindMove, unpins: len(f.unpins), pins: len(f.pins)})
+	for _, u := range f.unpins {
+		b = appendWord(b, u)
+	}
+	for _, u := range f.pins {
+		b = appendWord(b, u)
+	}
+	m.out.add(Message{Dst: p.rank, Payload: b})
+	m.stats.Moves++
+}
+
+// ReceiveReply takes rank src's answer to a request. What is not one is dropped
+// and counted.
+func (m *Machine) ReceiveReply(src int, payload []byte) {
+	h, rest, ok := parseHead(payload)
+	if !ok || src < 0 || src >= m.c.Size || src == m.c.Rank {
+		m.stats.Violations++
+		return
+	}
+	if h.kind == kindHello {
+		m.welcome(src, h, rest)
+		return
+	}
+	p := m.peer(src)
+	f := p.flights[h.id]
+	if f == nil || h.kind != kindMove || h.pins != len(f.pins) {
+		m.stats.Violations++
+		return
+	}
+	grants, ok := parseReply(rest, h, m.grants[:0])
+	m.grants = grants[:0]
+	if !ok {
+		m.stats.Violations++
+		return
+	}
+	delete(p.flights, h.id)
+	// A request that is refused as a whole has changed nothing at the owner. That
+	// happens only to ranks that do not agree, or if one of them is broken.
+	refused := len(grants) > 0 && (grants[0].NLA == refusedRule || grants[0].NLA == refusedDisagree)
+	if refused && m.err == nil {
+		m.err = errs.BadArg("firehose: rank %d refuses requests of rank %d: they have different configurations, or one of them is broken", src, m.c.Rank)
+	}
+	pinned := f.pins
+	for _, b := range f.unpins {
+		i := p.t.find(b)
+		if p.t.slots[i].state != outbound {
+			continue // it was asked for again in the same message
+		}
+		if refused {
+			// Still ours, as far as the owner is concerned; no use to anybody.
+			p.held++
+			p.t.slots[i].state = stale
+			p.t.idle++
+			continue
+		}
+		p.t.remove(i)
+	}
+	for k, b := range pinned {
+		i := p.t.find(b)
+		var err error
+		if g := grants[k]; g.NLA < segment.PageSize || g.NLA >= segment.NLALimit {
+			err = m.refusal(src, b, g.NLA)
+		} else {
+			p.t.slots[i].grant = g
+			p.t.slots[i].state = present
+			p.t.slots[i].marked = false
+		}
+		for _, r := range p.pending {
+			if b-r.first < uint64(r.count) {
+				r.missing--
+				if err != nil && r.err == nil {
+					r.err = err
+				}
+			}
+		}
+		if err != nil {
+			// All its users are requests, some of which may wait for more. It must
+			// not be asked for anew before they have let go of it.
+			p.t.slots[i].state = failed
+			p.held--
+		}
+	}
+	m.settle(p)
+	m.serve(p)
+}
+
+func (m *Machine) refusal(rank int, bucket uint64, code segment.NLA) error {
+	a := bucket << m.shift
+	switch code {
+	case refusedNotExposed:
+		m.stats.Faults++
+		return fmt.Errorf("firehose: remote pin of %#x at rank %d: %w", a, rank, ErrNotExposed)
+	case refusedResource:
+		return errs.Resource("firehose: remote pin of %#x: rank %d cannot register the memory", a, rank)
+	case refusedRule, refusedDisagree:
+		return m.err
+	}
+	m.stats.Violations++
+	return errs.BadArg("firehose: remote pin of %#x: rank %d answers with address %#x, which is none", a, rank, uint64(code))
+}
+
+// settle ends the pending requests that have all they wait for.
+func (m *Machine) settle(p *peer) {
+	keep := p.pending[:0]
+	for _, r := range p.pending {
+		if r.missing > 0 {
+			keep = append(keep, r)
+			continue
+		}
+		d := Done{Cookie: r.cookie, Err: r.err}
+		if r.err == nil {
+			d.Region = m.region(p, r.first, r.count)
+		} else {
+			for b := r.first; b < r.first+uint64(r.count); b++ {
+				if i := p.t.find(b); p.t.leave(i) && p.t.slots[i].state == failed {
+					p.t.idle--
+					p.t.remove(i)
+				}
+			}
+		}
+		m.done.add(d)
+		m.spare = append(m.spare, r)
+	}
+	clear(p.pending[len(keep):])
+	p.pending = keep
+}
+
+// serve goes on with requests that wait for p's buckets.
+func (m *Machine) serve(p *peer) {
+	for !p.queue.empty() {
+		r := p.queue.first()
+		switch m.attempt(p, r.first, r.count, r.cookie) {
+		case blocked:
+			return
+		case granted:
+			m.stats.RemoteHits++
+			m.done.add(Done{Cookie: r.cookie, Region: m.region(p, r.first, r.count)})
+		case issued:
+			m.stats.RemoteMisses++
+		}
+		p.queue.pop()
+		m.spare = append(m.spare, r)
+	}
+}
+
+func (m *Machine) request(cookie, first uint64, count int) *request {
+	var r *request
+	if k := len(m.spare) - 1; k >= 0 {
+		r, m.spare = m.spare[k], m.spare[:k]
+	} else {
+		r = new(request)
+	}
+	*r = request{cookie: cookie, first: first, count: count}
+	return r
+}
+
+// Release ends the use of a region. It sends nothing itself, so that it may be
+// called in a handler; what may go on because of it is given by NextMessage and
+// NextDone.
+func (m *Machine) Release(r Region) error {
+	if r.Rank < 0 || r.Rank >= m.c.Size || r.count == 0 {
+		return errs.BadArg("firehose: release of no region")
+	}
+	if r.local {
+		return m.releaseLocal(r)
+	}
+	p := m.peer(r.Rank)
+	if p.err != nil {
+		return nil // all of it has gone
+	}
+	for k := range r.count {
+		if i := p.slot(r, k); i == 0 || p.t.slots[i].users == 0 || p.t.slots[i].state != present && p.t.slots[i].state != stale {
+			return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank)
+		}
+	}
+	for k := range r.count {
+		p.t.leave(p.slot(r, k))
+	}
+	if !p.queue.empty() {
+		m.serve(p)
+	}
+	return nil
+}
+
+// slot is that of r's bucket k, or 0.
+func (p *peer) slot(r Region, k uint32) uint32 {
+	if k == 0 && uint64(r.slot) < uint64(len(p.t.slots)) && p.t.slots[r.slot].bucket == r.first {
+		return r.slot
+	}
+	return p.t.find(r.first + uint64(k))
+}
+
+// At gives where to reach address a of the region, and how many bytes from there
+// on it is good for: to the end of the bucket.
+func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
+	b := uint64(a) >> m.shift
+	if b-r.first >= uint64(r.count) {
+		return g, 0
+	}
+	t := &m.own
+	if !r.local {
+		t = &m.peer(r.Rank).t
+	}
+	i := r.slot
+	if b != r.first {
+		i = t.find(b)
+	}
+	if i == 0 || uint64(i) >= uint64(len(t.slots)) || t.slots[i].bucket != b {
+		return g, 0 // the peer has failed
+	}
+	off := uint64(a) & (m.c.Bucket - 1)
+	g = t.slots[i].grant
+	g.NLA += segment.NLA(off)
+	return g, m.c.Bucket - off
+}
+
+// Stale says that an access by way of r faulted: its owner has taken memory
+// back. The buckets are not granted again before the owner has been asked anew.
+// The caller still releases r.
+func (m *Machine) Stale(r Region) {
+	if r.local || r.Rank < 0 || r.Rank >= m.c.Size {
+		return
+	}
+	p := m.peer(r.Rank)
+	for k := range r.count {
+		if i := p.slot(r, k); i != 0 && p.t.slots[i].state == present {
+			p.t.slots[i].state = stale
+		}
+	}
+}
+
+// Fail says that rank has failed: what waits for it ends with a *PeerError, the
+// firehoses to it are gone, and what it held here is free.
+func (m *Machine) Fail(rank int, cause error) {
+	if rank < 0 || rank >= m.c.Size || rank == m.c.Rank {
+		return
+	}
+	p := m.peer(rank)
+	if p.err != nil {
+		return
+	}
+	p.err = &PeerError{Rank: rank, Op: "remote pin", Err: cause}
+	for i := p.t.first(); i != 0; i = p.t.slots[i].next {
+		if st := p.t.slots[i].state; st == present || st == stale {
+			m.leave(rank, p.t.slots[i].bucket)
+		}
+	}
+	for _, r := range p.pending {
+		m.done.add(Done{Cookie: r.cookie, Err: p.err})
+	}
+	for !p.queue.empty() {
+		m.done.add(Done{Cookie: p.queue.pop().cookie, Err: p.err})
+	}
+	if m.hello.waiting && rank == 0 {
+		m.hello.waiting = false
+		m.done.add(Done{Cookie: m.hello.cookie, Err: p.err})
+	}
+	holds := p.holds
+	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, nil, nil
+	for b := range holds {
+		m.unhold(b)
+	}
+	m.serveLocal()
+}
+
+func (t *table) first() uint32 {
+	if len(t.slots) == 0 {
+		return 0
+	}
+	return t.slots[0].next
+}

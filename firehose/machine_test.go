@@ -1,0 +1,582 @@
+package firehose
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+	"pgregory.net/rapid"
+)
+
+const testBucket = segment.PageSize
+
+// fakeMemory is a rank's memory of some buckets. It hands out addresses that are
+// used again as soon as they may be.
+type fakeMemory struct {
+	t       interface{ Fatalf(string, ...any) }
+	rank    int
+	budget  int
+	exposed map[Addr]bool
+	full    bool // registration fails
+	pinned  map[Addr]Grant
+	nlas    map[segment.NLA]Addr // who has an address, revoked ones included
+	revoked map[segment.NLA]bool
+	moved   map[Addr]bool // Move was called and Unpin not yet
+	most    int
+}
+
+func newFakeMemory(t interface{ Fatalf(string, ...any) }, rank, budget int) *fakeMemory {
+	return &fakeMemory{
+		t: t, rank: rank, budget: budget, exposed: map[Addr]bool{}, pinned: map[Addr]Grant{},
+		nlas: map[segment.NLA]Addr{}, revoked: map[segment.NLA]bool{}, moved: map[Addr]bool{},
+	}
+}
+
+func (f *fakeMemory) Pin(a Addr, n uint64) (Grant, error) {
+	if _, twice := f.pinned[a]; twice || n != testBucket || a%testBucket != 0 {
+		f.t.Fatalf("rank %d: pin of %#x, %d bytes, pinned before: %v", f.rank, a, n, twice)
+	}
+	if !f.exposed[a] {
+		return Grant{}, ErrNotExposed
+	}
+	if f.full {
+		return Grant{}, errs.Resource("full")
+	}
+	g := Grant{NLA: segment.PageSize}
+	for ; ; g.NLA += segment.PageSize {
+		if _, used := f.nlas[g.NLA]; !used {
+			break
+		}
+	}
+	if f.rank%2 == 1 {
+		g.Key = uint64(a) + 5
+	}
+	f.nlas[g.NLA] = a
+	f.pinned[a] = g
+	f.most = max(f.most, len(f.pinned))
+	if len(f.pinned) > f.budget {
+		f.t.Fatalf("rank %d: %d buckets are pinned, the budget is %d", f.rank, len(f.pinned), f.budget)
+	}
+	return g, nil
+}
+
+func (f *fakeMemory) drop(what string, a Addr, n uint64, g Grant) {
+	if f.pinned[a] != g || g.NLA == 0 || n != testBucket || !f.moved[a] {
+		f.t.Fatalf("rank %d: %s of %#x with %v, pinned as %v, Move was called: %v", f.rank, what, a, g, f.pinned[a], f.moved[a])
+	}
+	delete(f.pinned, a)
+	delete(f.moved, a)
+}
+
+func (f *fakeMemory) Unpin(a Addr, n uint64, g Grant) {
+	f.drop("unpin", a, n, g)
+	delete(f.nlas, g.NLA)
+}
+
+func (f *fakeMemory) Revoke(a Addr, n uint64, g Grant) {
+	f.drop("revoke", a, n, g)
+	f.revoked[g.NLA] = true
+}
+
+func (f *fakeMemory) Forget(a Addr, n uint64, g Grant) {
+	if !f.revoked[g.NLA] || f.nlas[g.NLA] != a {
+		f.t.Fatalf("rank %d: forget %v of %#x, which is not revoked", f.rank, g, a)
+	}
+	delete(f.revoked, g.NLA)
+	delete(f.nlas, g.NLA)
+}
+
+// world is several ranks, what travels between them, and who uses what.
+type world struct {
+	t     *rapid.T
+	ranks []*testRank
+	sent  []packet
+	size  uint64 // bytes that a rank has
+	next  uint64 // cookie
+}
+
+type packet struct {
+	src, dst int
+	reply    bool
+	b        []byte
+}
+
+type testRank struct {
+	*Machine
+	mem   *fakeMemory
+	dead  bool
+	here  map[[2]uint64]bool // firehoses granted and not left: rank, bucket
+	maybe map[[2]uint64]bool // of a pin that failed because of others
+	users []*user
+}
+
+// user is one operation: a remote pin, then a local pin, then both released.
+type user struct {
+	rank          int // of the remote part; -1 if there is none
+	a, la         Addr
+	n, ln         uint64
+	waits         uint64 // cookie, 0 if it does not wait
+	local         bool   // waits for, or has, the local part
+	remote, mine  Region
+	faulted, done bool
+}
+
+func (w *world) newRank(r, ranks int, c Config) {
+	k := &testRank{here: map[[2]uint64]bool{}, maybe: map[[2]uint64]bool{}}
+	l := int(c.Budget / testBucket)
+	k.mem = newFakeMemory(w.t, r, l)
+	for a := uint64(0); a < w.size; a += testBucket {
+		k.mem.exposed[Addr(a)] = true
+	}
+	c.Rank, c.Size, c.Memory = r, ranks, k.mem
+	c.Leave = func(rank int, a Addr, n uint64) {
+		key := [2]uint64{uint64(rank), uint64(a) / testBucket}
+		if n != testBucket {
+			w.t.Fatalf("left %d bytes", n)
+		}
+		for _, u := range k.users {
+			if !k.dead && !w.ranks[rank].dead && u.rank == rank && u.remote.Valid() && !u.done && !u.faulted && u.remote.Addr() <= a && a < u.remote.Addr()+Addr(u.remote.Len()) {
+				w.t.Fatalf("rank %d: firehose to %#x of rank %d is given up while in use", r, a, rank)
+			}
+		}
+		delete(k.here, key)
+		delete(k.maybe, key)
+	}
+	c.Move = func(a Addr, n uint64) { k.mem.moved[a] = true }
+	m, err := New(c)
+	if err != nil {
+		w.t.Fatalf("%v", err)
+	}
+	k.Machine = m
+	w.ranks = append(w.ranks, k)
+}
+
+// pump takes out what rank k has to send and what it has completed.
+func (w *world) pump(k *testRank) {
+	for {
+		if m, ok := k.NextMessage(); ok {
+			w.sent = append(w.sent, packet{src: k.c.Rank, dst: m.Dst, b: slices.Clone(m.Payload)})
+			k.Recycle(m.Payload)
+			continue
+		}
+		d, ok := k.NextDone()
+		if !ok {
+			return
+		}
+		i := slices.IndexFunc(k.users, func(u *user) bool { return u.waits == d.Cookie })
+		if i < 0 {
+			w.t.Fatalf("rank %d: completion of %d, which does not wait", k.c.Rank, d.Cookie)
+		}
+		k.users[i].waits = 0
+		w.granted(k, k.users[i], d.Region, d.Err)
+	}
+}
+
+func (w *world) granted(k *testRank, u *user, r Region, err error) {
+	if err != nil {
+		if r.Valid() || !errors.Is(err, ErrNotExposed) && !errors.Is(err, ErrResource) && !errors.Is(err, errs.ErrPeer) {
+			w.t.Fatalf("rank %d: %v, %v", k.c.Rank, r, err)
+		}
+		for b := uint64(u.a) / testBucket; !u.local && b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
+			k.maybe[[2]uint64{uint64(u.rank), b}] = true
+		}
+		w.end(k, u)
+		return
+	}
+	a, n := u.a, u.n
+	if u.local {
+		a, n = u.la, u.ln
+	}
+	if r.Addr() > a || r.Addr()+Addr(r.Len()) < a+Addr(n) || r.Addr()+testBucket <= a || r.Addr()+Addr(r.Len()) >= a+Addr(n)+testBucket {
+		w.t.Fatalf("rank %d: asked for %d bytes at %#x, granted %d at %#x", k.c.Rank, n, a, r.Len(), r.Addr())
+	}
+	if u.local {
+		u.mine = r
+		return
+	}
+	u.remote = r
+	for b := uint64(r.Addr()) / testBucket; b < (uint64(r.Addr())+r.Len())/testBucket; b++ {
+		k.here[[2]uint64{uint64(u.rank), b}] = true
+	}
+}
+
+// end releases what u has.
+func (w *world) end(k *testRank, u *user) {
+	u.done = true
+	for _, r := range []Region{u.mine, u.remote} {
+		if r.Valid() {
+			if err := k.Release(r); err != nil {
+				w.t.Fatalf("rank %d: %v", k.c.Rank, err)
+			}
+		}
+	}
+	k.users = slices.DeleteFunc(k.users, func(v *user) bool { return v == u })
+}
+
+// deliver hands over packet i, and returns whether it was a request.
+func (w *world) deliver(i int) {
+	p := w.sent[i]
+	w.sent = slices.Delete(w.sent, i, i+1)
+	dst := w.ranks[p.dst]
+	if dst.dead || w.ranks[p.src].dead {
+		return
+	}
+	if p.reply {
+		dst.ReceiveReply(p.src, p.b)
+	} else {
+		b, ok := dst.Receive(p.src, p.b, nil)
+		if !ok {
+			w.t.Fatalf("request of rank %d is not answered", p.src)
+		}
+		if len(b) > dst.c.Payload || len(p.b) > dst.c.Payload {
+			w.t.Fatalf("messages of %d and %d bytes, at most %d fit", len(p.b), len(b), dst.c.Payload)
+		}
+		w.sent = append(w.sent, packet{src: p.dst, dst: p.src, reply: true, b: b})
+	}
+	w.pump(dst)
+}
+
+// check compares all ranks' tables with each other and with what is in use.
+func (w *world) check() {
+	for r, k := range w.ranks {
+		if k.dead {
+			continue
+		}
+		if k.stats.Violations != 0 {
+			w.t.Fatalf("rank %d: %d violations", r, k.stats.Violations)
+		}
+		for q, p := range k.peers {
+			if p == nil || w.ranks[q].dead {
+				continue
+			}
+			if len(p.holds) > k.l.Share || p.held > k.l.Share {
+				w.t.Fatalf("rank %d and %d: %d and %d firehoses, the share is %d", r, q, len(p.holds), p.held, k.l.Share)
+			}
+			w.recount(fmt.Sprintf("rank %d to %d", r, q), &p.t)
+			// A firehose here is one there.
+			for b, i := range p.t.index {
+				if st := p.t.slots[i].state; st == present || st == stale {
+					if _, ok := w.ranks[q].peer(r).holds[b]; !ok {
+						w.t.Fatalf("rank %d has a firehose to bucket %d of rank %d, which does not know", r, b, q)
+					}
+				}
+			}
+		}
+		w.recount(fmt.Sprintf("rank %d", r), &k.own)
+		if k.pinned != len(k.mem.pinned) {
+			w.t.Fatalf("rank %d: %d pinned, counted %d", r, len(k.mem.pinned), k.pinned)
+		}
+		local := map[uint64]bool{}
+		for _, u := range k.users {
+			w.reaches(k, u.remote)
+			w.reaches(k, u.mine)
+			for a := u.mine.Addr(); u.mine.Valid() && a < u.mine.Addr()+Addr(u.mine.Len()); a += testBucket {
+				local[uint64(a)] = true
+			}
+		}
+		if len(local) != k.localUse || k.localUse > k.l.Local {
+			w.t.Fatalf("rank %d: %d buckets in local use, counted %d, at most %d", r, len(local), k.localUse, k.l.Local)
+		}
+	}
+}
+
+// reaches: each bucket of a region in use is pinned under the address that its
+// user has, or it was withdrawn and the address is nobody else's.
+func (w *world) reaches(k *testRank, r Region) {
+	if !r.Valid() || w.ranks[r.Rank].dead {
+		return
+	}
+	owner := w.ranks[r.Rank].mem
+	for a := r.Addr(); a < r.Addr()+Addr(r.Len()); a += testBucket {
+		g, n := k.At(r, a+7)
+		g.NLA -= 7
+		if n != testBucket-7 {
+			w.t.Fatalf("%d bytes from byte 7 of a bucket on", n)
+		}
+		if owner.nlas[g.NLA] != a || owner.pinned[a] != g && !owner.revoked[g.NLA] {
+			w.t.Fatalf("rank %d uses %#x of rank %d by %v, which is %#x and pinned as %v", k.c.Rank, a, r.Rank, g, owner.nlas[g.NLA], owner.pinned[a])
+		}
+	}
+	if g, n := k.At(r, r.Addr()+Addr(r.Len())); g.NLA != 0 || n != 0 {
+		w.t.Fatalf("beyond the region: %v, %d", g, n)
+	}
+}
+
+func (w *world) recount(what string, t *table) {
+	idle, n := 0, 0
+	for i := t.first(); i != 0; i = t.slots[i].next {
+		n++
+		s := &t.slots[i]
+		if s.users == 0 && s.state != outbound {
+			idle++
+		}
+		if t.index[s.bucket] != i || t.slots[s.next].prev != i || s.state == inbound && s.users == 0 || s.state == outbound && s.users > 0 {
+			w.t.Fatalf("%s: slot %d: %+v", what, i, s)
+		}
+	}
+	if idle != t.idle || n != len(t.index) {
+		w.t.Fatalf("%s: %d idle, counted %d; %d in all, counted %d", what, idle, t.idle, n, len(t.index))
+	}
+}
+
+// drain lets everything come to its end: nothing may wait for ever.
+func (w *world) drain() {
+	for _, k := range w.ranks {
+		k.mem.full = false
+	}
+	for {
+		w.check()
+		busy := false
+		for len(w.sent) > 0 {
+			w.deliver(0)
+			busy = true
+		}
+		for _, k := range w.ranks {
+			if k.dead {
+				continue
+			}
+			for _, u := range slices.Clone(k.users) {
+				if u.waits == 0 && !u.done {
+					if !u.local && u.ln > 0 {
+						w.local(k, u)
+					} else {
+						w.end(k, u)
+					}
+					busy = true
+				}
+			}
+			w.pump(k)
+			busy = busy || len(w.sent) > 0
+		}
+		if !busy {
+			break
+		}
+	}
+	for r, k := range w.ranks {
+		if !k.dead && len(k.users) > 0 {
+			w.t.Fatalf("rank %d: %d wait for ever, the first is %+v", r, len(k.users), *k.users[0])
+		}
+	}
+}
+
+// local begins the second part of u's pins.
+func (w *world) local(k *testRank, u *user) {
+	u.local = true
+	w.next++
+	r, ok, err := k.LocalPin(u.la, u.ln, w.next)
+	if ok || err != nil {
+		w.granted(k, u, r, err)
+	} else {
+		u.waits = w.next
+	}
+}
+
+// TestMachineModel runs several ranks with small budgets, whose messages arrive
+// in any order, and whose users pin, access and release; memory is withdrawn,
+// cannot be registered, and ranks die.
+func TestMachineModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{t: t, size: 12 * testBucket}
+		ranks := rapid.IntRange(2, 4).Draw(t, "ranks")
+		share := rapid.IntRange(1, 4).Draw(t, "share")
+		local := rapid.IntRange(1, 3).Draw(t, "local")
+		c := Config{
+			Budget: uint64(share*(ranks-1)+local)*testBucket + 100, Local: uint64(local)*testBucket + 7, Bucket: testBucket,
+			Payload: rapid.SampledFrom([]int{minPayload, 512}).Draw(t, "payload"),
+		}
+		for r := range ranks {
+			w.newRank(r, ranks, c)
+		}
+		alive := func(t *rapid.T) *testRank {
+			k := w.ranks[rapid.IntRange(0, ranks-1).Draw(t, "rank")]
+			if k.dead {
+				t.Skip()
+			}
+			return k
+		}
+		some := func(t *rapid.T, k *testRank, ok func(*user) bool) *user {
+			var us []*user
+			for _, u := range k.users {
+				if ok(u) {
+					us = append(us, u)
+				}
+			}
+			if len(us) == 0 {
+				t.Skip()
+			}
+			return us[rapid.IntRange(0, len(us)-1).Draw(t, "user")]
+		}
+		place := func(t *rapid.T, limit uint64) (Addr, uint64) {
+			n := rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(1, max(1, limit))).Draw(t, "n")
+			return Addr(rapid.Uint64Range(0, w.size-n).Draw(t, "a")), n
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"pin": func(t *rapid.T) {
+				k := alive(t)
+				u := &user{rank: (k.c.Rank + rapid.IntRange(1, ranks-1).Draw(t, "to")) % ranks}
+				u.a, u.n = place(t, k.l.MaxRemote)
+				if rapid.Bool().Draw(t, "both") {
+					u.la, u.ln = place(t, k.l.MaxLocal)
+				}
+				w.next++
+				sent := len(w.sent)
+				r, ok, err := k.RemotePin(u.rank, u.a, u.n, w.next)
+				if w.ranks[u.rank].dead {
+					if !errors.Is(err, errs.ErrPeer) {
+						t.Fatalf("pin at a dead rank: %v", err)
+					}
+					return
+				}
+				k.users = append(k.users, u)
+				if ok || err != nil {
+					w.granted(k, u, r, err)
+				} else {
+					u.waits = w.next
+				}
+				w.pump(k)
+				if n := len(w.sent) - sent; n > 1 || ok && n > 0 {
+					t.Fatalf("%d messages for one pin, granted: %v", n, ok)
+				}
+			},
+			"try": func(t *rapid.T) {
+				k := alive(t)
+				u := &user{rank: (k.c.Rank + 1) % ranks}
+				u.a, u.n = place(t, 2*testBucket)
+				waiting := slices.ContainsFunc(k.users, func(v *user) bool { return v.rank == u.rank && v.waits != 0 && !v.local })
+				usable, maybe := true, false
+				for b := uint64(u.a) / testBucket; b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
+					usable = usable && k.here[[2]uint64{uint64(u.rank), b}]
+					maybe = maybe || k.maybe[[2]uint64{uint64(u.rank), b}]
+				}
+				dead := w.ranks[u.rank].dead
+				wasStale := false
+				if p := k.peers[u.rank]; p != nil {
+					for _, i := range p.t.index {
+						wasStale = wasStale || p.t.slots[i].state == stale
+					}
+				}
+				r, ok := k.TryRemotePin(u.rank, u.a, u.n)
+				fits := (uint64(u.a)+u.n-1)/testBucket-uint64(u.a)/testBucket < uint64(k.l.maxBuckets)
+				if ok && (!usable && !maybe || dead) || !ok && usable && fits && !waiting && !dead && !wasStale {
+					t.Fatalf("try: %v, all is here: %v, others wait: %v", ok, usable, waiting)
+				}
+				if len(k.out.v) != k.out.head {
+					t.Fatalf("try sends")
+				}
+				if ok {
+					k.users = append(k.users, u)
+					w.granted(k, u, r, nil)
+				}
+			},
+			"local": func(t *rapid.T) {
+				k := alive(t)
+				u := &user{rank: -1}
+				u.la, u.ln = place(t, k.l.MaxLocal)
+				k.users = append(k.users, u)
+				if rapid.Bool().Draw(t, "try") {
+					pins := k.stats.Pins
+					u.local = true
+					if r, ok := k.TryLocalPin(u.la, u.ln); ok {
+						w.granted(k, u, r, nil)
+					} else {
+						w.end(k, u)
+					}
+					if k.stats.Pins != pins {
+						t.Fatalf("try pins")
+					}
+				} else {
+					w.local(k, u)
+				}
+				w.pump(k)
+			},
+			"then local": func(t *rapid.T) {
+				k := alive(t)
+				w.local(k, some(t, k, func(u *user) bool { return u.waits == 0 && !u.local && u.ln > 0 && u.remote.Valid() }))
+				w.pump(k)
+			},
+			"release": func(t *rapid.T) {
+				k := alive(t)
+				w.end(k, some(t, k, func(u *user) bool { return u.waits == 0 }))
+				w.pump(k)
+			},
+			"deliver": func(t *rapid.T) {
+				if len(w.sent) == 0 {
+					t.Skip()
+				}
+				w.deliver(rapid.IntRange(0, len(w.sent)-1).Draw(t, "packet"))
+			},
+			"withdraw": func(t *rapid.T) {
+				k := alive(t)
+				a, n := place(t, 3*testBucket)
+				for b := a &^ (testBucket - 1); b < a+Addr(n); b += testBucket {
+					k.mem.exposed[b] = false
+				}
+				if err := k.Withdraw(a, n); err != nil {
+					t.Fatal(err)
+				}
+				for b := a &^ (testBucket - 1); b < a+Addr(n); b += testBucket {
+					if _, still := k.mem.pinned[b]; still {
+						t.Fatalf("rank %d: %#x is pinned after it was withdrawn", k.c.Rank, b)
+					}
+				}
+				w.pump(k)
+			},
+			"expose": func(t *rapid.T) {
+				k := alive(t)
+				for a := range k.mem.exposed {
+					k.mem.exposed[a] = true
+				}
+			},
+			"full": func(t *rapid.T) { k := alive(t); k.mem.full = !k.mem.full },
+			"access": func(t *rapid.T) { // finds out that memory was withdrawn
+				k := alive(t)
+				u := some(t, k, func(u *user) bool { return u.remote.Valid() && !w.ranks[u.rank].dead })
+				mem := w.ranks[u.rank].mem
+				for a := u.remote.Addr(); a < u.remote.Addr()+Addr(u.remote.Len()); a += testBucket {
+					if g, _ := k.At(u.remote, a); mem.revoked[g.NLA] {
+						u.faulted = true
+					}
+				}
+				if u.faulted {
+					k.Stale(u.remote)
+				}
+			},
+			"die": func(t *rapid.T) {
+				if rapid.IntRange(0, 30).Draw(t, "die") > 0 {
+					t.Skip()
+				}
+				k := alive(t)
+				k.dead = true
+				for _, o := range w.ranks {
+					if !o.dead {
+						o.Fail(k.c.Rank, errors.New("killed"))
+						w.pump(o)
+					}
+				}
+			},
+			"drain": func(t *rapid.T) {
+				if rapid.IntRange(0, 10).Draw(t, "drain") > 0 {
+					t.Skip()
+				}
+				w.drain()
+			},
+			"": func(t *rapid.T) { w.check() },
+		})
+		w.drain()
+		for r, k := range w.ranks {
+			if k.dead {
+				continue
+			}
+			if k.stats.PeakPinned != uint64(k.mem.most)*testBucket || k.stats.PeakPinned > c.Budget {
+				t.Fatalf("rank %d: peak of %d, counted %d", r, k.mem.most*testBucket, k.stats.PeakPinned)
+			}
+			k.Close()
+			if len(k.mem.pinned)+len(k.mem.nlas) > 0 {
+				t.Fatalf("rank %d: after Close %v is pinned, %v has addresses", r, k.mem.pinned, k.mem.nlas)
+			}
+		}
+	})
+}

@@ -1,0 +1,14 @@
+package firehose
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain has state machines run longer than rapid does by itself: what is rare
+// in this protocol takes several messages under way at once.
+func TestMain(m *testing.M) {
+	_ = flag.Set("rapid.steps", "200")
+	os.Exit(m.Run())
+}

@@ -1,0 +1,392 @@
+package firehose
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Receive answers a request of rank src: it appends the reply's payload to reply
+// and returns it. It never waits, because there is always room for what a rank
+// may ask for (see the package comment). ok is false if the payload is not a
+// request at all, and nothing is to be answered.
+func (m *Machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
+	h, rest, ok := parseHead(payload)
+	if !ok || src < 0 || src >= m.c.Size || src == m.c.Rank || m.peer(src).err != nil {
+		m.stats.Violations++
+		return reply, false
+	}
+	switch {
+	case h.kind == kindHello:
+		a, ok := parseAgreement(rest)
+		if !ok {
+			m.stats.Violations++
+			return reply, false
+		}
+		if a != m.agreed && m.err == nil {
+			m.err = m.disagree(src, a)
+		}
+		return appendAgreement(appendHead(reply, head{digest: m.digest, id: h.id, kind: kindHello}), m.agreed), true
+	case h.kind != kindMove || len(rest) != 8*(h.unpins+h.pins) || h.pins == 0:
+		m.stats.Violations++
+		return reply, false
+	}
+	m.stats.Served++
+	p := m.peer(src)
+	grants := m.grants[:0]
+	if code := m.exchange(p, h, rest); code != 0 {
+		m.stats.Violations++
+		for range h.pins {
+			grants = append(grants, Grant{NLA: code})
+		}
+	} else {
+		for i := range h.unpins {
+			m.unhold(word(rest, i))
+		}
+		for i := range h.pins {
+			grants = append(grants, m.hold(p, word(rest, h.unpins+i)))
+		}
+	}
+	m.grants = grants[:0]
+	reply = appendReply(reply, h, grants)
+	m.serveLocal()
+	return reply, true
+}
+
+// exchange enters in p.holds what a request gives up and asks for. A rank gives
+// up what it holds, asks for what it does not hold, and keeps to its share; or
+// nothing changes and the answer says why.
+func (m *Machine) exchange(p *peer, h head, rest []byte) segment.NLA {
+	if h.digest != m.digest {
+		return refusedDisagree
+	}
+	if h.pins > m.l.maxBuckets || h.unpins > len(p.holds) || len(p.holds)-h.unpins+h.pins > m.l.Share {
+		return refusedRule
+	}
+	if p.holds == nil {
+		p.holds = map[uint64]struct{}{}
+	}
+	for i := range h.unpins + h.pins {
+		b := word(rest, i)
+		_, held := p.holds[b]
+		if held != (i < h.unpins) || b > ^uint64(0)>>m.shift {
+			for i--; i >= 0; i-- { // as it was
+				if b := word(rest, i); i < h.unpins {
+					p.holds[b] = struct{}{}
+				} else {
+					delete(p.holds, b)
+				}
+			}
+			return refusedRule
+		}
+		if held {
+			delete(p.holds, b)
+		} else {
+			p.holds[b] = struct{}{}
+		}
+	}
+	return 0
+}
+
+// hold gives p, who has been entered in p.holds, a firehose to a bucket of this
+// rank.
+func (m *Machine) hold(p *peer, bucket uint64) Grant {
+	i := m.own.find(bucket)
+	var err error
+	switch {
+	case i == 0:
+		i, err = m.pin(bucket)
+	case m.own.slots[i].state == stale:
+		err = ErrNotExposed
+	default:
+		m.own.use(i)
+	}
+	if err == nil {
+		return m.own.slots[i].grant
+	}
+	delete(p.holds, bucket)
+	if errors.Is(err, ErrNotExposed) {
+		m.stats.Faults++
+		return Grant{NLA: refusedNotExposed}
+	}
+	return Grant{NLA: refusedResource}
+}
+
+// unhold takes a user, local or not, from a bucket of this rank. A bucket without
+// users stays pinned until its room is needed.
+func (m *Machine) unhold(bucket uint64) {
+	i := m.own.find(bucket)
+	if m.own.leave(i) && m.own.slots[i].state == stale {
+		s := m.own.slots[i]
+		m.own.idle--
+		m.own.remove(i)
+		m.c.Memory.Forget(Addr(bucket<<m.shift), m.c.Bucket, s.grant)
+	}
+}
+
+// pin registers a bucket of this rank that is not, for its first user. If all of
+// the budget is pinned, a bucket without users goes; there is one, because what
+// peers hold and what is locally pinned are together within the budget.
+func (m *Machine) pin(bucket uint64) (uint32, error) {
+	if m.pinned >= m.l.Budget {
+		i := m.own.victim()
+		m.unpin(i)
+		m.own.remove(i)
+		m.stats.OwnVictims++
+	}
+	g, err := m.c.Memory.Pin(Addr(bucket<<m.shift), m.c.Bucket)
+	if err != nil {
+		return 0, err
+	}
+	if g.NLA < segment.PageSize {
+		m.c.Memory.Unpin(Addr(bucket<<m.shift), m.c.Bucket, g)
+		return 0, errs.BadArg("firehose: address %v of bucket %#x is in the first page", g.NLA, bucket<<m.shift)
+	}
+	m.pinned++
+	m.stats.Pins++
+	m.stats.BytesPinned += m.c.Bucket
+	m.stats.PeakPinned = max(m.stats.PeakPinned, uint64(m.pinned)<<m.shift)
+	i := m.own.insert(bucket, present)
+	m.own.slots[i].grant = g
+	return i, nil
+}
+
+// unpin takes a bucket's registration back.
+func (m *Machine) unpin(i uint32) {
+	s := &m.own.slots[i]
+	a := Addr(s.bucket << m.shift)
+	if m.c.Move != nil {
+		m.c.Move(a, m.c.Bucket)
+	}
+	m.c.Memory.Unpin(a, m.c.Bucket, s.grant)
+	m.pinned--
+	m.stats.Unpins++
+}
+
+// LocalPin pins own memory, as RemotePin does a peer's. It never communicates;
+// it waits only while other local pins use up Config.Local.
+func (m *Machine) LocalPin(a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
+	first, count, err := m.buckets("local pin", a, n, m.l.Local, m.l.MaxLocal, "Config.Local")
+	if err != nil {
+		return r, false, err
+	}
+	if m.localQueue.empty() {
+		if r, ok, err = m.local(first, count); ok || err != nil {
+			return r, ok, err
+		}
+	}
+	m.stats.LocalWaits++
+	m.localQueue.add(m.request(cookie, first, count))
+	return r, false, nil
+}
+
+// TryLocalPin is LocalPin that neither registers memory nor waits.
+func (m *Machine) TryLocalPin(a Addr, n uint64) (r Region, ok bool) {
+	first, count, err := m.buckets("local pin", a, n, m.l.Local, m.l.MaxLocal, "Config.Local")
+	if err == nil && m.localQueue.empty() {
+		for b := first; ; b++ {
+			if b == first+uint64(count) {
+				r, ok, _ = m.local(first, count)
+				break
+			}
+			if i := m.own.find(b); i == 0 || m.own.slots[i].state != present {
+				break
+			}
+		}
+	}
+	if !ok {
+		m.stats.LocalTries++
+	}
+	return r, ok
+}
+
+// local pins all buckets or none. ok is false if others must be released first.
+func (m *Machine) local(first uint64, count int) (r Region, ok bool, err error) {
+	more, missing := 0, 0
+	for b := first; b < first+uint64(count); b++ {
+		switch i := m.own.find(b); {
+		case i == 0:
+			missing++
+			more++
+		case m.own.slots[i].state == stale:
+			m.stats.Faults++
+			return r, false, fmt.Errorf("firehose: local pin of %#x: %w", b<<m.shift, ErrNotExposed)
+		case m.own.slots[i].local == 0:
+			more++
+		}
+	}
+	if m.localUse+more > m.l.Local {
+		return r, false, nil
+	}
+	// Those that are there first, so that none of them is a victim.
+	for b := first; b < first+uint64(count); b++ {
+		if i := m.own.find(b); i != 0 {
+			m.own.use(i)
+			m.useLocal(i)
+		}
+	}
+	for b, k := first, missing; k > 0; b++ {
+		if m.own.find(b) != 0 {
+			continue
+		}
+		i, err := m.pin(b)
+		if err != nil {
+			m.localBack(first, count)
+			if errors.Is(err, ErrNotExposed) {
+				m.stats.Faults++
+			}
+			return r, false, fmt.Errorf("firehose: local pin of %#x: %w", b<<m.shift, err)
+		}
+		m.useLocal(i)
+		k--
+	}
+	if missing > 0 {
+		m.stats.LocalMisses++
+	} else {
+		m.stats.LocalHits++
+	}
+	return Region{Rank: m.c.Rank, local: true, first: first, count: uint32(count), slot: m.own.find(first), bits: uint8(m.shift)}, true, nil
+}
+
+// localBack undoes a local pin that failed half way: those of its buckets that
+// are there are those that it uses.
+func (m *Machine) localBack(first uint64, count int) {
+	for b := first; b < first+uint64(count); b++ {
+		if i := m.own.find(b); i != 0 {
+			m.leaveLocal(i)
+			m.unhold(b)
+		}
+	}
+}
+
+func (m *Machine) useLocal(i uint32) {
+	if m.own.slots[i].local++; m.own.slots[i].local == 1 {
+		m.localUse++
+	}
+}
+
+func (m *Machine) leaveLocal(i uint32) {
+	if m.own.slots[i].local--; m.own.slots[i].local == 0 {
+		m.localUse--
+	}
+}
+
+func (m *Machine) releaseLocal(r Region) error {
+	if r.Rank != m.c.Rank {
+		return errs.BadArg("firehose: release of a local region of rank %d at rank %d", r.Rank, m.c.Rank)
+	}
+	for k := range uint64(r.count) {
+		if i := m.own.find(r.first + k); i == 0 || m.own.slots[i].local == 0 {
+			return errs.BadArg("firehose: release of a local region that is not pinned")
+		}
+	}
+	for k := range uint64(r.count) {
+		m.leaveLocal(m.own.find(r.first + k))
+		m.unhold(r.first + k)
+	}
+	m.serveLocal()
+	return nil
+}
+
+// serveLocal goes on with local pins that wait.
+func (m *Machine) serveLocal() {
+	for !m.localQueue.empty() {
+		q := m.localQueue.first()
+		r, ok, err := m.local(q.first, q.count)
+		if !ok && err == nil {
+			return
+		}
+		m.done.add(Done{Cookie: q.cookie, Region: r, Err: err})
+		m.localQueue.pop()
+		m.spare = append(m.spare, q)
+	}
+}
+
+// Withdraw says that own memory [a, a+n) is about to go: every bucket that has a
+// byte of it is unpinned now, whoever uses it. Peers' accesses fault from then
+// on, also by firehoses that they still hold, whose addresses are nobody else's
+// until they have given them up; local users still release theirs. What is to be
+// reachable again afterwards, under the same address, is so when nobody holds
+// the bucket any more.
+func (m *Machine) Withdraw(a Addr, n uint64) error {
+	if n == 0 || uint64(a)+n-1 < uint64(a) {
+		return errs.BadArg("firehose: withdrawal of %d bytes at %#x", n, uint64(a))
+	}
+	first, last := uint64(a)>>m.shift, (uint64(a)+n-1)>>m.shift
+	if last-first < uint64(len(m.own.index)) {
+		for b := first; b <= last; b++ {
+			m.withdraw(m.own.find(b))
+		}
+	} else {
+		for i := m.own.first(); i != 0; {
+			next := m.own.slots[i].next
+			if b := m.own.slots[i].bucket; first <= b && b <= last {
+				m.withdraw(i)
+			}
+			i = next
+		}
+	}
+	m.serveLocal()
+	return nil
+}
+
+func (m *Machine) withdraw(i uint32) {
+	if i == 0 || m.own.slots[i].state != present {
+		return
+	}
+	s := &m.own.slots[i]
+	if s.users == 0 {
+		m.unpin(i)
+		m.own.idle--
+		m.own.remove(i)
+		return
+	}
+	at := Addr(s.bucket << m.shift)
+	if m.c.Move != nil {
+		m.c.Move(at, m.c.Bucket)
+	}
+	m.c.Memory.Revoke(at, m.c.Bucket, s.grant)
+	s.state = stale
+	m.pinned--
+	m.stats.Unpins++
+}
+
+// welcome takes rank 0's answer to Agree.
+func (m *Machine) welcome(src int, h head, rest []byte) {
+	a, ok := parseAgreement(rest)
+	if !ok || !m.hello.waiting || src != 0 || h.id != m.hello.id {
+		m.stats.Violations++
+		return
+	}
+	m.hello.waiting = false
+	if a != m.agreed && m.err == nil {
+		m.err = m.disagree(src, a)
+	}
+	m.done.add(Done{Cookie: m.hello.cookie, Err: m.err})
+}
+
+// Close unpins everything, whoever uses it. The Machine must not be used
+// afterwards but for NextDone, which gives what waited as ErrClosed.
+func (m *Machine) Close() {
+	closed := errs.Closed("firehose: closed")
+	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
+		s := &m.own.slots[i]
+		if s.state == present {
+			m.unpin(i)
+		} else {
+			m.c.Memory.Forget(Addr(s.bucket<<m.shift), m.c.Bucket, s.grant)
+		}
+	}
+	m.own, m.localUse = table{}, 0
+	for _, p := range m.peers {
+		if p != nil {
+			clear(p.holds)
+			m.Fail(p.rank, closed)
+		}
+	}
+	for !m.localQueue.empty() {
+		m.done.add(Done{Cookie: m.localQueue.pop().cookie, Err: closed})
+	}
+}

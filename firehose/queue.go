@@ -1,0 +1,41 @@
+package firehose
+
+// fifo is a queue of values that keeps its memory.
+type fifo[T any] struct {
+	v    []T
+	head int
+}
+
+func (q *fifo[T]) empty() bool { return q.head == len(q.v) }
+
+func (q *fifo[T]) add(v T) {
+	if q.head == len(q.v) {
+		q.v, q.head = q.v[:0], 0
+	} else if q.head > 32 && q.head > len(q.v)/2 {
+		n := copy(q.v, q.v[q.head:])
+		clear(q.v[n:])
+		q.v, q.head = q.v[:n], 0
+	}
+	q.v = append(q.v, v)
+}
+
+func (q *fifo[T]) take() (v T, ok bool) {
+	if q.empty() {
+		return v, false
+	}
+	var zero T
+	v = q.v[q.head]
+	q.v[q.head] = zero
+	q.head++
+	return v, true
+}
+
+// queue is requests in the order in which they came.
+type queue struct{ fifo[*request] }
+
+func (q *queue) first() *request { return q.v[q.head] }
+
+func (q *queue) pop() *request {
+	r, _ := q.take()
+	return r
+}

@@ -1,0 +1,116 @@
+package firehose
+
+// table holds buckets: a rank's own that are pinned, or its firehoses to one
+// peer. Slots lie in one array and are named by index, so that the garbage
+// collector has nothing to follow.
+//
+// Victims are chosen by SIEVE: buckets stand in the order in which they came;
+// a hit only marks its bucket; a hand goes from the oldest to the newest, takes
+// the marks away, and stops at a bucket that has none and is idle. See the
+// package comment for what was compared.
+type table struct {
+	index map[uint64]uint32 // bucket number to slot
+	slots []slot            // [0] is the ends of the list: next is the oldest
+	free  uint32            // unused slots, linked by next
+	hand  uint32            // where the search for a victim goes on; 0 for the oldest
+	idle  int               // slots that may be victims
+}
+
+type slot struct {
+	bucket     uint64
+	grant      Grant
+	prev, next uint32 // older and newer
+	users      uint32 // how many hold it: it must not go away
+	local      uint32 // own table: how many of the users are local
+	state      state
+	marked     bool // used since the hand came by
+}
+
+type state uint8
+
+const (
+	unused   state = iota
+	present        // pinned, and reachable by grant
+	inbound        // firehose: asked for
+	outbound       // firehose: given up in a message that is under way
+	stale          // firehose: known to fault; own: revoked, peers still hold it
+	failed         // firehose: refused, and stays until the requests for it have ended
+)
+
+// find returns a bucket's slot, or 0.
+func (t *table) find(bucket uint64) uint32 { return t.index[bucket] }
+
+// insert adds a bucket that is not there, as the newest, with one user.
+func (t *table) insert(bucket uint64, st state) uint32 {
+	if t.index == nil {
+		t.index = map[uint64]uint32{}
+		t.slots = make([]slot, 1, 8)
+	}
+	i := t.free
+	if i != 0 {
+		t.free = t.slots[i].next
+	} else {
+		i = uint32(len(t.slots))
+		t.slots = append(t.slots, slot{})
+	}
+	newest := t.slots[0].prev
+	t.slots[i] = slot{bucket: bucket, prev: newest, users: 1, state: st}
+	t.slots[newest].next = i
+	t.slots[0].prev = i
+	t.index[bucket] = i
+	return i
+}
+
+// remove takes a slot out that is not idle.
+func (t *table) remove(i uint32) {
+	s := &t.slots[i]
+	delete(t.index, s.bucket)
+	if t.hand == i {
+		t.hand = s.next
+	}
+	t.slots[s.prev].next = s.next
+	t.slots[s.next].prev = s.prev
+	*s = slot{next: t.free}
+	t.free = i
+}
+
+// use adds a user.
+func (t *table) use(i uint32) {
+	s := &t.slots[i]
+	if s.users == 0 && s.state != outbound {
+		t.idle--
+	}
+	s.users++
+	s.marked = true
+}
+
+// leave takes a user away and says whether it was the last.
+func (t *table) leave(i uint32) bool {
+	s := &t.slots[i]
+	s.users--
+	if s.users == 0 {
+		t.idle++
+		return true
+	}
+	return false
+}
+
+// victim finds an idle slot and makes it one that is not, with no users. There
+// must be one.
+func (t *table) victim() uint32 {
+	for i := t.hand; ; {
+		if i == 0 {
+			i = t.slots[0].next
+		}
+		s := &t.slots[i]
+		if s.users == 0 && s.state != outbound {
+			if !s.marked {
+				t.hand = s.next
+				t.idle--
+				return i
+			}
+			s.marked = false
+		}
+		i = s.next
+	}
+}

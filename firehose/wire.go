@@ -1,0 +1,136 @@
+package firehose
+
+import (
+	"encoding/binary"
+
+	"github.com/argon-go/argon/segment"
+)
+
+// Messages, little endian. A request:
+//
+//	0   digest of the agreement (4)
+//	4   number of the request (4)
+//	8   kind (1), 0 (3)
+//	12  buckets given up (2)
+//	14  buckets asked for (2)
+//	16  their numbers, those given up first (8 each)
+//
+// A reply:
+//
+//	0   digest (4)
+//	4   number of the request (4)
+//	8   kind (1), 1 if there are keys (1), 0 (2)
+//	12  0 (2)
+//	14  buckets (2)
+//	16  network logical addresses, or a refusal's code (8 each)
+//	    keys, if there are (8 each)
+//
+// The request of kind hello, and its reply, carry the agreement instead.
+const (
+	kindMove  = 1
+	kindHello = 2
+)
+
+// Codes in place of an address. No bucket has an address in the first page.
+const (
+	refusedNotExposed = 1 + iota
+	refusedResource
+	refusedRule
+	refusedDisagree
+	numRefusals
+)
+
+type head struct {
+	digest uint32
+	id     uint32
+	kind   uint8
+	keys   bool
+	unpins int
+	pins   int
+}
+
+func appendHead(b []byte, h head) []byte {
+	b = binary.LittleEndian.AppendUint32(b, h.digest)
+	b = binary.LittleEndian.AppendUint32(b, h.id)
+	keys := byte(0)
+	if h.keys {
+		keys = 1
+	}
+	b = append(b, h.kind, keys, 0, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(h.unpins))
+	return binary.LittleEndian.AppendUint16(b, uint16(h.pins))
+}
+
+func parseHead(b []byte) (h head, rest []byte, ok bool) {
+	if len(b) < headBytes {
+		return h, nil, false
+	}
+	h = head{
+		digest: binary.LittleEndian.Uint32(b),
+		id:     binary.LittleEndian.Uint32(b[4:]),
+		kind:   b[8],
+		keys:   b[9] == 1,
+		unpins: int(binary.LittleEndian.Uint16(b[12:])),
+		pins:   int(binary.LittleEndian.Uint16(b[14:])),
+	}
+	return h, b[headBytes:], b[9] <= 1 && b[10] == 0 && b[11] == 0
+}
+
+func appendWord(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
+
+func word(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+
+// appendReply writes a reply to h. Each grant is one, or a code as its NLA.
+func appendReply(b []byte, h head, grants []Grant) []byte {
+	h.keys = false
+	for _, g := range grants {
+		h.keys = h.keys || g.Key != 0
+	}
+	h.unpins, h.pins = 0, len(grants)
+	b = appendHead(b, h)
+	for _, g := range grants {
+		b = appendWord(b, uint64(g.NLA))
+	}
+	if h.keys {
+		for _, g := range grants {
+			b = appendWord(b, g.Key)
+		}
+	}
+	return b
+}
+
+// parseReply reads the grants of a reply whose head is h.
+func parseReply(b []byte, h head, grants []Grant) ([]Grant, bool) {
+	n := 8 * h.pins
+	if h.keys {
+		n *= 2
+	}
+	if len(b) != n || h.unpins != 0 {
+		return grants, false
+	}
+	for i := range h.pins {
+		g := Grant{NLA: segment.NLA(word(b, i))}
+		if h.keys {
+			g.Key = word(b, h.pins+i)
+		}
+		grants = append(grants, g)
+	}
+	return grants, true
+}
+
+func appendAgreement(b []byte, a agreement) []byte {
+	for _, v := range a {
+		b = appendWord(b, v)
+	}
+	return b
+}
+
+func parseAgreement(b []byte) (a agreement, ok bool) {
+	if len(b) != 8*len(a) {
+		return a, false
+	}
+	for i := range a {
+		a[i] = word(b, i)
+	}
+	return a, true
+}
