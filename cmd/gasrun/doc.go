@@ -6,13 +6,21 @@
 // (example.com/x) or one .go file, and is built first. PROGRAM is an executable.
 // Flags end at the first argument that is none.
 //
-//	-n N            number of ranks (default 1; at most 65536, of a simulation 16777216)
-//	-conduit NAME   transport that ranks join (default shm, or ARGON_CONDUIT)
+//	-n N            number of ranks (default 1, or all slots of the hosts; at most
+//	                65536, of a simulation 16777216)
+//	-conduit NAME   transport that ranks join (default ARGON_CONDUIT, or shm; on
+//	                hosts hybrid)
 //	-segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
 //	-l              put "[rank] " before each line of output
 //	-output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
 //	-x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
 //	-wdir D         working directory of the ranks
+//	-hosts LIST     run on these hosts, in blocks: a:8,user@b:8,[fd00::5]:4 are 20 ranks;
+//	                localhost:2,localhost:2 are two hosts on this machine
+//	-hostfile FILE  the same from a file: a line NAME, NAME:N or NAME slots=N for each
+//	-ppn N          ranks on each host (default its slots, which are 1 if not given)
+//	-ssh COMMAND    in place of the system's ssh, such as "ssh -p 2222"; see go doc
+//	-start-timeout D  time for all hosts to get ready (default 1m)
 //	-iface NAME     interface, or address of one, for conduits udp and hybrid
 //	                (default ARGON_IFACE, or by route)
 //	-bind core      pin rank i to the i-th processor, counted around (default none)
@@ -21,6 +29,49 @@
 //	-freeze RANK    stop this rank before it runs, for a debugger; may be repeated
 //	-t              say what would be done, and do nothing
 //	-v, -q          say more, say less
+//
+// # Hosts
+//
+// With -hosts or -hostfile the ranks are spread over hosts in blocks: the first
+// host's slots are filled first. Ranks of one host share memory, and those of
+// different hosts talk over UDP (conduit hybrid; with -conduit udp all do). Entries
+// localhost and loopback addresses are this machine, without ssh, and each of them
+// counts as a host of its own, which is good for tests. Other names that occur
+// several times are one host with the slots of all entries; this machine's own
+// name needs no ssh either.
+//
+// On every other host gasrun runs, by ssh, a deputy of itself: its own executable,
+// which is taken from the same path if the same file is there and belongs to this
+// user or root, and is sent otherwise, as is the program. Copies lie in a directory
+// for temporary files (TMPDIR there) that only the user may enter, and go when the
+// job ends, however it does. What a host needs is thus sshd, sh, the core utilities,
+// and a processor of the kind that the executables are for. ssh is called such that it asks
+// for nothing (BatchMode): keys must be set up. The command of -ssh, split into words as a
+// shell does, is called with the host's name and one more argument, a command
+// line for a shell on that host, and must pass standard input, output and error
+// through unchanged. So a container or a name space can be a host:
+//
+//	gasrun -hosts 10.99.0.2:2,10.99.0.3:2 -ssh ./enter PROGRAM
+//
+// where the script enter is
+//
+//	#!/bin/sh
+//	exec ip netns exec "ns-$1" sh -c "$2"
+//
+// Nothing is started before all hosts are ready. If some are not, all of them are
+// named, with what ssh has said. Ranks have gasrun's variables ARGON_*, those of
+// -x, and else the environment that ssh gives them; their working directory is the
+// same as here, or if it is not there the home directory, unless -wdir insists.
+// Standard input goes to rank 0, signals to all ranks. If a host is lost, or a rank
+// fails, the job ends on all hosts. If gasrun is killed the deputies notice, end
+// their ranks, and clean up.
+//
+// Ranks find each other at a rendezvous in gasrun, a TCP port. It is announced to
+// each host by the address that leads there, or that ssh came from; every address
+// that this machine has is tried. -iface decides for one, and for the interface of
+// the datagrams. Only holders of the job's key are let in. gasrun makes it for each
+// job and hands it on through ssh and by files without names: it is in no command
+// line, environment or log.
 //
 // # Simulation
 //
@@ -102,7 +153,8 @@
 // error that names it), get SIGTERM, and after the grace time SIGKILL. A rank
 // fails if it is killed by a signal, exits with a status other than 0, or exits
 // with status 0 although it has not left the job in good order. The last line
-// that gasrun writes names the first rank that failed, its process id, and how.
+// that gasrun writes names the first rank that failed, its process id and host,
+// and how.
 // All processes that ranks have started are killed when the job ends.
 //
 // SIGINT, SIGTERM and SIGHUP are forwarded to the ranks, and the job is killed

@@ -44,15 +44,23 @@ func usage(w io.Writer) {
 	fmt.Fprint(w, `usage: gasrun [flags] [--] PROGRAM|PACKAGE [ARGS]
 
 Runs PROGRAM, or builds and runs the main package PACKAGE (a directory, an
-import path, or a .go file), as a job of several ranks on this host.
+import path, or a .go file), as a job of several ranks on this host or others.
 
-  -n N            number of ranks (default 1; at most 65536, of a simulation 16777216)
-  -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+` (default `+launch.DefaultConduit+`, or ARGON_CONDUIT)
+  -n N            number of ranks (default 1, or all slots of the hosts; at most
+                  65536, of a simulation 16777216)
+  -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+`
+                  (default ARGON_CONDUIT, or `+launch.DefaultConduit+`; on hosts `+launch.DefaultHostsConduit+`)
   -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
   -l              put "[rank] " before each line of output
   -output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
   -x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
   -wdir D         working directory of the ranks
+  -hosts LIST     run on these hosts, in blocks: a:8,user@b:8,[fd00::5]:4 are 20 ranks;
+                  localhost:2,localhost:2 are two hosts on this machine
+  -hostfile FILE  the same from a file: a line NAME, NAME:N or NAME slots=N for each
+  -ppn N          ranks on each host (default its slots, which are 1 if not given)
+  -ssh COMMAND    in place of the system's ssh, such as "ssh -p 2222"; see go doc
+  -start-timeout D  time for all hosts to get ready (default 1m)
   -iface NAME     interface, or address of one, for conduits udp and hybrid
                   (default ARGON_IFACE, or by route)
   -bind core      pin rank i to the i-th processor, counted around (default none)

@@ -162,7 +162,8 @@ type Config struct {
 	// Memory makes the job's memory; nil means the conduit's own way.
 	Memory func(size int, segment uint64) (Memory, error)
 
-	localFirst, localSize int // ranks of this host, if they are not all
+	localFirst, localSize int                              // ranks of this host, if they are not all
+	logf                  func(format string, args ...any) // for what only -v shows; nil for nothing
 }
 
 // EnsureDefaults replaces zero values by the defaults. It takes Segment from
@@ -173,12 +174,13 @@ func (c *Config) EnsureDefaults() {
 			c.Conduit = DefaultHostsConduit
 		}
 	}
-	if c.Size == 0 {
-		c.Size = 1
-		if places, err := (&Config{Hosts: c.Hosts, PerHost: c.PerHost}).place(); err == nil && len(places) > 0 {
+	if c.Size == 0 && len(c.Hosts) > 0 {
+		if places, err := c.place(); err == nil { // else Validate says what is wrong
 			last := places[len(places)-1]
 			c.Size = last.first + last.size
 		}
+	} else if c.Size == 0 {
+		c.Size = 1
 	}
 	if c.StartLimit == 0 {
 		c.StartLimit = time.Minute
@@ -213,7 +215,7 @@ func (c *Config) EnsureDefaults() {
 func (c *Config) Validate() error {
 	var all []error
 	bad := func(format string, args ...any) { all = append(all, errs.BadArg(format, args...)) }
-	if most := MaxRanks(c.Conduit); c.Size < 1 || c.Size > most {
+	if most := MaxRanks(c.Conduit); (c.Size < 1 || c.Size > most) && (c.Size != 0 || len(c.Hosts) == 0) {
 		bad("launch: %d ranks: a job has 1 to %d (-n)", c.Size, most)
 	}
 	if c.Program == "" {

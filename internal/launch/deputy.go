@@ -65,6 +65,7 @@ func Deputy(r io.Reader, w io.WriteCloser) int {
 		d.temp = dir
 	}
 	os.Unsetenv(EnvDeputy)
+	syscall.CloseOnExec(bootFile)
 	signal.Notify(d.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write that fails is enough
 	signal.Notify(d.children, syscall.SIGCHLD)

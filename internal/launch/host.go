@@ -449,6 +449,9 @@ func (h *host) hear(f *frame) error {
 			return odd
 		}
 		rank, pid, cpu := f.num(0), f.num(1), f.num(2)
+		if pid <= 0 {
+			return odd
+		}
 		h.j.post(func() { h.j.started(rank, pid, cpu) })
 	case frameTaken:
 		if !f.has(1, 0) || h.input == nil {
@@ -566,7 +569,7 @@ func (h *host) signal(ranks []int, sig syscall.Signal, group bool) {
 
 func (h *host) suspend() {
 	h.link.send(frameSuspend, nil)
-	h.link.settle(0)
+	h.link.flush(time.Second)
 }
 
 func (h *host) resume() { h.link.send(frameResume, nil) }

@@ -122,16 +122,28 @@ func serve(c *Config, key seal.Key, at string) (*rendezvous.Server, error) {
 	if err != nil {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
-	patience := joinPatience
-	if len(c.Freeze) > 0 {
-		patience = freezePatience
+	sc := rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite}
+	if d := envDuration(rendezvous.EnvPatience); d > 0 {
+		sc.Patience = d
 	}
-	s, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: patience, Grace: deathGrace, Rewrite: c.Rewrite})
+	if len(c.Freeze) > 0 {
+		sc.Patience = freezePatience
+	}
+	// The rendezvous need not be the first to notice that a host is gone.
+	sc.DeadTime = max(envDuration(rendezvous.EnvDeadTime), rendezvous.DefaultDeadTime)
+	s, err := rendezvous.Serve(l, sc)
 	if err != nil {
 		l.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// envDuration is the time that a variable holds, 0 if it holds none: ranks, which
+// read it too, complain.
+func envDuration(key string) time.Duration {
+	d, _ := time.ParseDuration(os.Getenv(key))
+	return d
 }
 
 // State asks the rendezvous, which ranks tell when they leave in good order

@@ -153,6 +153,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	j.sinks = sinks(func(err error) { j.sinkErr <- err }, j.Stdout, j.Stderr, j.Log)
 	j.log = j.sinks[2]
+	if j.Verbose {
+		j.logf = func(format string, args ...any) { j.log.printf("gasrun: "+format, args...) }
+	}
 	j.ranks = make([]rank, j.processes())
 	spawn := newSpawner()
 	defer spawn.stop()
@@ -282,6 +285,9 @@ func (j *job) newStreams(r int) error {
 
 // started notes that rank r runs.
 func (j *job) started(r, pid, cpu int) {
+	if j.ranks[r].Pid != 0 {
+		return
+	}
 	j.ranks[r].Pid, j.ranks[r].live = pid, true
 	j.live++
 	if j.Verbose {
@@ -395,6 +401,9 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 func (j *job) ended(endings []ending) {
 	for _, e := range endings {
 		rk := &j.ranks[e.rank]
+		if !rk.live { // so a deputy says that is not to be trusted
+			continue
+		}
 		rk.live = false
 		j.live--
 		rk.order = len(j.ranks) - j.live

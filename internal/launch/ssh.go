@@ -63,6 +63,9 @@ func (im *image) close() {
 // reader reads the whole image; several may do so at once.
 func (im *image) reader() io.Reader { return io.NewSectionReader(im.file, 0, im.size) }
 
+// bootFile is the number of the file that bootScript has the executable open as.
+const bootFile = 9
+
 // bootScript is the command that ssh runs on another host. It starts a deputy
 // from the launcher's executable, which it takes from the same path if it is the
 // same file there, and from its standard input if not. First it says which, as a
@@ -83,21 +86,21 @@ func bootScript(token string, im *image) string {
 		path = ""
 	}
 	script := strings.Join([]string{
-		`umask 077`,
+		`u=$(umask); umask 077`,
 		fmt.Sprintf(`p="%s"; sum=%s; size=%d; token=%s`, path, im.digest, im.size, token),
 		`if [ -f "$p" ] && [ -r "$p" ] && [ -x "$p" ]; then exec 9<"$p"`,
 		`set -- $(ls -lnL /proc/self/fd/9 2>/dev/null)`,
 		`case "$1" in ?????w*|????????w*) set -- ;; esac`,
 		`if [ "$3" = 0 ] || [ "$3" = "$(id -u)" ]; then`,
 		`set -- $(sha256sum <&9 2>/dev/null)`,
-		`if [ "$1" = $sum ]; then echo "$token ` + bootHave + ` $(uname -m)"; ` + EnvDeputy + `=1; export ` + EnvDeputy + `; exec /proc/self/fd/9; fi; fi`,
+		`if [ "$1" = $sum ]; then echo "$token ` + bootHave + ` $(uname -m)"; ` + EnvDeputy + `=1; export ` + EnvDeputy + `; umask $u; exec /proc/self/fd/9; fi; fi`,
 		`exec 9<&-; fi`,
 		`d=$(mktemp -d "${TMPDIR:-/tmp}/gasrun-XXXXXXXXXX") || exit 1`,
 		`trap "rm -rf \"$d\"" EXIT; trap "exit 1" HUP INT TERM PIPE`,
 		`echo "$token ` + bootNeed + ` $(uname -m)"`,
 		`head -c $size >"$d/gasrun"`,
 		`if [ "$(wc -c <"$d/gasrun")" -ne $size ]; then echo "gasrun arrived incomplete" >&2; exit 1; fi`,
-		`chmod 700 "$d/gasrun"; ` + EnvDeputy + `="$d"; export ` + EnvDeputy + `; "$d/gasrun"; exit $?`,
+		`chmod 700 "$d/gasrun"; ` + EnvDeputy + `="$d"; export ` + EnvDeputy + `; umask $u; "$d/gasrun"; exit $?`,
 	}, "; ")
 	script = strings.ReplaceAll(script, "then; ", "then ")
 	return "exec sh -c '" + script + "'"
@@ -106,12 +109,14 @@ func bootScript(token string, im *image) string {
 // bootAnswer reads the script's line. ok is false for what else a login may
 // print; err says that the host cannot run this executable.
 func bootAnswer(line, token string) (need, ok bool, err error) {
-	words := strings.Fields(line)
-	if len(words) != 3 || words[0] != token || words[1] != bootHave && words[1] != bootNeed {
+	_, rest, ok := strings.Cut(line, token) // a login may leave a line unfinished
+	words := strings.Fields(rest)
+	if !ok || len(words) != 2 || words[0] != bootHave && words[0] != bootNeed {
 		return false, false, nil
 	}
-	if want := machines[runtime.GOARCH]; want != "" && words[2] != want && words[1] == bootNeed {
-		return true, true, fmt.Errorf("is a %s machine: the executables here are for %s", words[2], want)
+	need = words[0] == bootNeed
+	if want := machines[runtime.GOARCH]; want != "" && words[1] != want && need {
+		return true, true, fmt.Errorf("is a %s machine: the executables here are for %s", words[1], want)
 	}
-	return words[1] == bootNeed, true, nil
+	return need, true, nil
 }

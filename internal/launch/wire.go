@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // The launcher and its deputy on a host talk in frames:
@@ -232,6 +233,16 @@ func (l *link) send(kind frameKind, nums []int64, texts ...[]byte) {
 		l.wait = append(l.wait, b)
 		l.size += len(b)
 		l.cond.Broadcast()
+	}
+}
+
+// flush gives what was sent some time to be written.
+func (l *link) flush(limit time.Duration) {
+	done := make(chan struct{})
+	go func() { defer close(done); l.settle(0) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
 	}
 }
 
