@@ -572,6 +572,14 @@ func (e *Endpoint) Blame(rank int, err error) {
 	e.notify()
 }
 
+// Failure is Err for a caller that does not poll, who would not hear of it.
+func (e *Endpoint) Failure() error {
+	if e.hear() {
+		e.notify()
+	}
+	return e.Err()
+}
+
 // Close leaves the job.
 func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
