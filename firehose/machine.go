@@ -243,6 +243,20 @@ func (m *Machine) remoteBuckets(op string, rank int, a Addr, n uint64) (first ui
 //
 // See the package comment on how pins are to be combined.
 func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
+	// The usual case: one bucket, which is there.
+	if b := uint64(a) >> m.shift; uint(rank) < uint(len(m.peers)) && n-1 <= uint64(a)|(m.c.Bucket-1)-uint64(a) {
+		if p := m.peers[rank]; p != nil && p.queue.empty() {
+			if i := p.t.find(b); i != 0 && p.t.slots[i].state == present {
+				p.t.use(i)
+				m.stats.RemoteHits++
+				return Region{Rank: rank, first: b, count: 1, slot: i, bits: uint8(m.shift)}, true, nil
+			}
+		}
+	}
+	return m.remotePin(rank, a, n, cookie)
+}
+
+func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
 	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
 	if err != nil {
 		return r, false, err
@@ -252,13 +266,6 @@ func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 		return r, false, p.err
 	}
 	if p.queue.empty() {
-		if count == 1 {
-			if i := p.t.find(first); i != 0 && p.t.slots[i].state == present {
-				p.t.use(i)
-				m.stats.RemoteHits++
-				return Region{Rank: rank, first: first, count: 1, slot: i, bits: uint8(m.shift)}, true, nil
-			}
-		}
 		switch m.attempt(p, first, count, cookie) {
 		case granted:
 			m.stats.RemoteHits++
@@ -569,6 +576,21 @@ func (m *Machine) request(cookie, first uint64, count int) *request {
 // called in a handler; what may go on because of it is given by NextMessage and
 // NextDone.
 func (m *Machine) Release(r Region) error {
+	// The usual case: one firehose, which nobody queues for.
+	if uint(r.Rank) < uint(len(m.peers)) && r.count == 1 && !r.local {
+		if p := m.peers[r.Rank]; p != nil && uint(r.slot) < uint(len(p.t.slots)) && p.queue.empty() {
+			if s := &p.t.slots[r.slot]; s.bucket == r.first && s.users > 0 && s.state == present {
+				if s.users--; s.users == 0 {
+					p.t.idle++
+				}
+				return nil
+			}
+		}
+	}
+	return m.release(r)
+}
+
+func (m *Machine) release(r Region) error {
 	if r.Rank < 0 || r.Rank >= m.c.Size || r.count == 0 {
 		return errs.BadArg("firehose: release of no region")
 	}

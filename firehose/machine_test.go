@@ -257,7 +257,8 @@ func (w *world) check() {
 			}
 			w.recount(fmt.Sprintf("rank %d to %d", r, q), &p.t)
 			// A firehose here is one there.
-			for b, i := range p.t.index {
+			for i := p.t.first(); i != 0; i = p.t.slots[i].next {
+				b := p.t.slots[i].bucket
 				if st := p.t.slots[i].state; st == present || st == stale {
 					if _, ok := w.ranks[q].peer(r).holds[b]; !ok {
 						w.t.Fatalf("rank %d has a firehose to bucket %d of rank %d, which does not know", r, b, q)
@@ -313,12 +314,12 @@ func (w *world) recount(what string, t *table) {
 		if s.users == 0 && s.state != outbound {
 			idle++
 		}
-		if t.index[s.bucket] != i || t.slots[s.next].prev != i || s.state == inbound && s.users == 0 || s.state == outbound && s.users > 0 {
+		if t.find(s.bucket) != i || t.slots[s.next].prev != i || s.state == inbound && s.users == 0 || s.state == outbound && s.users > 0 {
 			w.t.Fatalf("%s: slot %d: %+v", what, i, s)
 		}
 	}
-	if idle != t.idle || n != len(t.index) {
-		w.t.Fatalf("%s: %d idle, counted %d; %d in all, counted %d", what, idle, t.idle, n, len(t.index))
+	if idle != t.idle || n != t.index.n {
+		w.t.Fatalf("%s: %d idle, counted %d; %d in all, counted %d", what, idle, t.idle, n, t.index.n)
 	}
 }
 
@@ -454,7 +455,7 @@ func TestMachineModel(t *testing.T) {
 				dead := w.ranks[u.rank].dead
 				wasStale := false
 				if p := k.peers[u.rank]; p != nil {
-					for _, i := range p.t.index {
+					for i := p.t.first(); i != 0; i = p.t.slots[i].next {
 						wasStale = wasStale || p.t.slots[i].state == stale
 					}
 				}

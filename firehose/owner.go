@@ -315,7 +315,7 @@ func (m *Machine) Withdraw(a Addr, n uint64) error {
 		return errs.BadArg("firehose: withdrawal of %d bytes at %#x", n, uint64(a))
 	}
 	first, last := uint64(a)>>m.shift, (uint64(a)+n-1)>>m.shift
-	if last-first < uint64(len(m.own.index)) {
+	if last-first < uint64(m.own.index.n) {
 		for b := first; b <= last; b++ {
 			m.withdraw(m.own.find(b))
 		}

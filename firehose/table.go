@@ -9,11 +9,11 @@ package firehose
 // the marks away, and stops at a bucket that has none and is idle. See the
 // package comment for what was compared.
 type table struct {
-	index map[uint64]uint32 // bucket number to slot
-	slots []slot            // [0] is the ends of the list: next is the oldest
-	free  uint32            // unused slots, linked by next
-	hand  uint32            // where the search for a victim goes on; 0 for the oldest
-	idle  int               // slots that may be victims
+	index index  // bucket number to slot
+	slots []slot // [0] is the ends of the list: next is the oldest
+	free  uint32 // unused slots, linked by next
+	hand  uint32 // where the search for a victim goes on; 0 for the oldest
+	idle  int    // slots that may be victims
 }
 
 type slot struct {
@@ -38,12 +38,11 @@ const (
 )
 
 // find returns a bucket's slot, or 0.
-func (t *table) find(bucket uint64) uint32 { return t.index[bucket] }
+func (t *table) find(bucket uint64) uint32 { return t.index.find(bucket) }
 
 // insert adds a bucket that is not there, as the newest, with one user.
 func (t *table) insert(bucket uint64, st state) uint32 {
-	if t.index == nil {
-		t.index = map[uint64]uint32{}
+	if t.slots == nil {
 		t.slots = make([]slot, 1, 8)
 	}
 	i := t.free
@@ -57,14 +56,14 @@ func (t *table) insert(bucket uint64, st state) uint32 {
 	t.slots[i] = slot{bucket: bucket, prev: newest, users: 1, state: st}
 	t.slots[newest].next = i
 	t.slots[0].prev = i
-	t.index[bucket] = i
+	t.index.set(bucket, i)
 	return i
 }
 
 // remove takes a slot out that is not idle.
 func (t *table) remove(i uint32) {
 	s := &t.slots[i]
-	delete(t.index, s.bucket)
+	t.index.remove(s.bucket)
 	if t.hand == i {
 		t.hand = s.next
 	}
