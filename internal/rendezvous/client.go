@@ -181,6 +181,9 @@ func local(a netip.Addr) error {
 	return nil
 }
 
+// attemptTime bounds one attempt to reach the service.
+const attemptTime = 30 * time.Second
+
 // connect returns a connection on which the service has welcomed the rank.
 func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience time.Duration) (*tls.Conn, error) {
 	if _, ok := ctx.Deadline(); !ok {
@@ -189,38 +192,46 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 		defer cancel()
 	}
 	start := time.Now()
-	var last error
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		t, again, err := c.try(ctx, id, h)
-		if err == nil {
-			return t, nil
-		}
+	// Ranks of a large job that all came at once would fill the system's queue at
+	// the service, and wait for it to try again.
+	const few, each = 512, 100 * time.Microsecond
+	c.pause(ctx, rand.N(time.Duration(max(h.Size-few, 0))*each+1))
+	t, again, err := c.try(ctx, id, h)
+	for wait := 10 * time.Millisecond; err != nil; wait = min(2*wait, time.Second) {
 		if !again {
 			return nil, err
 		}
-		if last == nil || ctx.Err() == nil { // do not hide the reason behind the end of ctx
-			last = err
+		if !c.pause(ctx, wait/2+rand.N(wait)) { // not all at the same time
+			return nil, errs.NotReady("rendezvous: rank %d: nobody serves the job at %s after %v: %s (%s, %s)",
+				c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(err), EnvServer, EnvPatience)
 		}
-		// Not all at the same time.
-		wait := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-wait.C:
-			continue
-		case <-ctx.Done():
-			wait.Stop()
+		last := err
+		if t, again, err = c.try(ctx, id, h); err != nil && ctx.Err() != nil {
+			err = last // the end of ctx is no reason
 		}
-		return nil, errs.NotReady("rendezvous: rank %d: nobody serves the job at %s after %v: %s (%s, %s)",
-			c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(last), EnvServer, EnvPatience)
 	}
+	return t, nil
+}
+
+// pause waits for d. False means that ctx has ended.
+func (c *Client) pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // try connects once. again says whether it may work later.
 func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, again bool, err error) {
-	// An attempt that is neither answered nor refused is worth a second one.
-	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	// An attempt that is neither answered nor refused is worth a second one, but
+	// there may be a long queue.
+	attempt, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", c.dial)
+	conn, err := d.DialContext(attempt, "tcp", c.dial)
 	if err != nil {
 		return nil, true, err
 	}
@@ -229,11 +240,9 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 			conn.Close()
 		}
 	}()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	t = tls.Client(conn, id.config())
 	var notTLS tls.RecordHeaderError
-	if err := t.HandshakeContext(ctx); err != nil {
+	if err := t.HandshakeContext(attempt); err != nil {
 		switch {
 		case errors.Is(err, errOtherKey):
 			return nil, false, errs.BadArg("rendezvous: rank %d: the server at %s does not hold the same job key (%s, %s)", c.rank, c.server, seal.EnvKeyFile, seal.EnvKey)
@@ -249,11 +258,18 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 			return nil, false, err
 		}
 	}
+	// Once it has said hello the rank has joined, and there is no second attempt
+	// if the answer takes its time.
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	if _, err := t.Write(frame(nil, kHello, hi.append)); err != nil {
+		stop()
 		return nil, true, err
 	}
 	var buf []byte
 	k, body, err := readFrame(t, &buf, maxFrame)
+	if !stop() {
+		return nil, false, errs.NotReady("rendezvous: rank %d gave up (%v) before %s answered", c.rank, ctx.Err(), c.server)
+	}
 	if err != nil {
 		return nil, true, err
 	}
@@ -262,9 +278,6 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 		w, ok := parseWelcome(body)
 		if !ok {
 			break
-		}
-		if !stop() {
-			return nil, true, ctx.Err()
 		}
 		c.sign, c.conn = w, conn
 		tune(conn, time.Duration(w.dead)*time.Millisecond)

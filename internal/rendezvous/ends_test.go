@@ -185,7 +185,7 @@ func TestServerClosed(t *testing.T) {
 			t.Run("before", func(t *testing.T) {
 				j := serve(t, ServerConfig{Size: 2, InRank: inRank})
 				j.Close()
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err := j.join(ctx, j.hello(1))
 				if !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), j.addr) || !strings.Contains(err.Error(), "connection refused") {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -203,4 +205,49 @@ func TestJob(t *testing.T) {
 		t.Errorf("after Leave: %+v", n)
 	default:
 	}
+}
+
+// TestRewrite tells each rank its own addresses of the others.
+func TestRewrite(t *testing.T) {
+	other := func(viewer, rank int, a netip.AddrPort) netip.AddrPort {
+		if viewer == rank {
+			return a
+		}
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(viewer), byte(rank)}), a.Port()+1)
+	}
+	j := serve(t, ServerConfig{Size: 3, Rewrite: other})
+	for viewer, c := range j.all() {
+		for rank := range 3 {
+			own := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), j.hello(rank).Port)
+			if a := c.Addr(rank); a != other(viewer, rank, own) {
+				t.Errorf("rank %d finds rank %d at %v", viewer, rank, a)
+			}
+		}
+	}
+}
+
+// TestMain looks for what is left over.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	left := func() (n int, stacks string) {
+		b := make([]byte, 1<<20)
+		b = b[:runtime.Stack(b, true)]
+		for _, g := range strings.Split(string(b), "\n\n") {
+			if strings.Contains(g, "rendezvous.(*") {
+				n++
+			}
+		}
+		return n, string(b)
+	}
+	for end := time.Now().Add(limit); code == 0; time.Sleep(10 * time.Millisecond) {
+		n, stacks := left()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			fmt.Fprintf(os.Stderr, "%d goroutines are left over\n%s\n", n, stacks)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }

@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"net/netip"
@@ -28,7 +29,7 @@ func TestScale(t *testing.T) {
 	before := heap()
 	j := serve(t, ServerConfig{Size: size, Patience: 10 * time.Minute})
 	var mu sync.Mutex
-	attached, left := 0, 0
+	attached := 0
 	last := make(chan struct{})
 	m := make([]*Client, size)
 	err := make([]error, size)
@@ -44,9 +45,10 @@ func TestScale(t *testing.T) {
 		}
 		return time.Since(start)
 	}
-	start := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*limit)
+	defer cancel()
 	join := each(func(i int) (err error) {
-		m[i], err = Join(within(t), j.addr, j.key, j.hello(i), Events{
+		m[i], err = Join(ctx, j.addr, j.key, j.hello(i), Events{
 			Attached: func() {
 				mu.Lock()
 				defer mu.Unlock()
@@ -54,16 +56,11 @@ func TestScale(t *testing.T) {
 					close(last)
 				}
 			},
-			Left: func(int) {
-				mu.Lock()
-				defer mu.Unlock()
-				left++
-			},
 		})
 		return err
 	})
 	used := heap() - before
-	start = time.Now()
+	start := time.Now()
 	each(func(i int) error { return m[i].Attach(1<<30, 3) })
 	select {
 	case <-last:
@@ -90,8 +87,8 @@ func TestScale(t *testing.T) {
 	each(func(i int) error { return m[i].Close() })
 	mu.Lock()
 	defer mu.Unlock()
-	t.Logf("%d ranks: join %v, attach %v, leave %v; %d bytes of memory per rank for both sides, table %.1f bytes per rank; %d leaves told",
-		size, join.Round(time.Millisecond), attach.Round(time.Millisecond), leave.Round(time.Millisecond), used/uint64(size), float64(entry)/float64(size), left)
+	t.Logf("%d ranks: join %v, attach %v, leave %v; %d bytes of memory per rank for both sides, table %.1f bytes per rank",
+		size, join.Round(time.Millisecond), attach.Round(time.Millisecond), leave.Round(time.Millisecond), used/uint64(size), float64(entry)/float64(size))
 	if entry > 16*size {
 		t.Errorf("the table has %d bytes for %d ranks", entry, size)
 	}

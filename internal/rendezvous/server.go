@@ -92,7 +92,7 @@ const (
 	maxPending    = 256              // connections at once; further ones wait in the system's queue
 	maxUnproven   = 16 << 10         // bytes that one may send
 	handshakeTime = 10 * time.Second // until it must have said who it is
-	handshakeLow  = time.Second      // the same for the oldest one when there are too many
+	handshakeLow  = time.Second      // the same for the oldest one when there are too many and no rank gets in
 )
 
 // Bounds on a rank.
@@ -119,6 +119,7 @@ type Server struct {
 	mu        sync.Mutex
 	closed    bool
 	pending   list.List // of *pending, oldest first
+	admitted  time.Time // the last rank
 	strangers uint64
 	patience  *time.Timer
 
@@ -184,8 +185,9 @@ type waiter struct {
 
 // pending is a connection of whoever has not said hello yet.
 type pending struct {
-	conn  net.Conn
-	since time.Time
+	conn    net.Conn
+	since   time.Time
+	evicted bool // slot has closed conn
 }
 
 // Serve answers on l, which the Server closes, until Close. It returns at once.
@@ -372,7 +374,7 @@ func (s *Server) accept() {
 			conn.Close()
 			return
 		}
-		e := s.pending.PushBack(&pending{conn, time.Now()})
+		e := s.pending.PushBack(&pending{conn: conn, since: time.Now()})
 		s.wg.Go(func() { s.serve(conn, e) })
 		s.mu.Unlock()
 	}
@@ -406,7 +408,13 @@ func (s *Server) slot() bool {
 		s.mu.Lock()
 		if e := s.pending.Front(); e != nil {
 			old := e.Value.(*pending)
-			if wait -= time.Since(old.since); wait <= 0 {
+			// As long as ranks get in they may be many, and slow because of that.
+			since := old.since
+			if s.admitted.After(since) {
+				since = s.admitted
+			}
+			if wait -= time.Since(since); wait <= 0 {
+				old.evicted = true
 				old.conn.Close() // its goroutine gives the slot back
 				s.pending.Remove(e)
 				wait = s.c.handshakeLow
@@ -459,7 +467,7 @@ func (s *Server) serve(conn net.Conn, e *list.Element) {
 func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte) {
 	defer func() {
 		s.mu.Lock()
-		s.pending.Remove(e) // does nothing if slot has done it
+		s.pending.Remove(e) // does nothing if it is done
 		s.mu.Unlock()
 		<-s.slots
 	}()
@@ -479,7 +487,7 @@ func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte
 		s.stranger(conn, err)
 		return nil, nil, nil
 	}
-	p, refusal := s.admit(conn, t, k, body)
+	p, refusal := s.admit(conn, e, t, k, body)
 	if p == nil {
 		t.Write(frame(nil, kRefuse, refusal.append))
 		t.Close()
@@ -504,8 +512,9 @@ func (s *Server) stranger(conn net.Conn, err error) {
 	}
 }
 
-// admit gives a rank its seat, or says why not.
-func (s *Server) admit(conn net.Conn, t *tls.Conn, k kind, body []byte) (*peer, answer) {
+// admit gives a rank its seat, or says why not. A rank that is let in is not
+// pending any more.
+func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body []byte) (*peer, answer) {
 	from := addrPort(conn.RemoteAddr())
 	h, v, ok := parseHello(body)
 	s.mu.Lock()
@@ -521,7 +530,7 @@ func (s *Server) admit(conn net.Conn, t *tls.Conn, k kind, body []byte) (*peer, 
 		return nil, answer{v: badArg, data: []byte(clip(text, maxCause))}
 	}
 	switch {
-	case s.closed:
+	case s.closed, e.Value.(*pending).evicted: // the answer will not arrive
 		return nil, answer{v: goneService, data: []byte("the service is closing")}
 	case s.failed != nil:
 		return nil, answer{v: jobFailed, data: s.failed.append(nil)}
@@ -558,6 +567,8 @@ func (s *Server) admit(conn net.Conn, t *tls.Conn, k kind, body []byte) (*peer, 
 	p := &peer{rank: h.Rank, conn: conn, gets: map[uint32]string{}}
 	p.out.w, p.out.next = t, func() []byte { return s.next(p) }
 	s.peers[p] = struct{}{}
+	s.pending.Remove(e) // before slot finds it old
+	s.admitted = time.Now()
 	if s.joined++; s.joined == s.c.Size {
 		s.patience.Stop()
 		s.tableFrames = parts(kTable, s.table(NoRank))

@@ -192,7 +192,7 @@ func TestOtherServer(t *testing.T) {
 				}()
 			}
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		h := Hello{Size: 1, Host: "h", Port: 1}
 		_, err = Join(ctx, l.Addr().String(), seal.NewKey(), h, Events{})
