@@ -638,8 +638,10 @@ func (s *Server) impatient() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.missing(); m.count > 0 {
-		s.fail(failure{m.first[0], statusFailed,
-			fmt.Sprintf("%v of %d did not join within %v (%s)", m, s.c.Size, s.c.Patience, EnvPatience)})
+		s.fail(failure{
+			m.first[0], statusFailed,
+			fmt.Sprintf("%v of %d did not join within %v (%s)", m, s.c.Size, s.c.Patience, EnvPatience),
+		})
 	}
 }
 

@@ -355,7 +355,8 @@ func TestMisfits(t *testing.T) {
 		"agree": {
 			func(h *Hello) { h.Agree = "datagram 1400" },
 			func(h *Hello) { h.Agree = "datagram 9000" },
-			2, []string{"rank 1", `"datagram 1400"`, "rank 2", `"datagram 9000"`},
+			2,
+			[]string{"rank 1", `"datagram 1400"`, "rank 2", `"datagram 9000"`},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
