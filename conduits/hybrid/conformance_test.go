@@ -2,7 +2,6 @@ package hybrid_test
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -31,16 +30,6 @@ var (
 		}},
 	}
 )
-
-// TestMain has the suite sleep and wake less often than it does by itself: a
-// network takes its time.
-func TestMain(m *testing.M) {
-	if err := flag.Set("conduittest.rounds", "1000"); err != nil {
-		panic(err)
-	}
-	flag.Parse()
-	os.Exit(m.Run())
-}
 
 func open(hosts func(n int) []int) conduittest.Open {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {

@@ -25,6 +25,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	err := e.far.AttachOver(views[uint(e.rank)-e.first], c)
 	if err == nil {
 		e.attached.Store(true)
+		drop(&e.made)
 	}
 	return err
 }
@@ -32,28 +33,9 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 // attachNear attaches to the shared memory. Those who wait there do not hear by
 // themselves that a rank elsewhere has failed.
 func (e *Endpoint) attachNear(c conduits.AttachConfig) error {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			t := e.far.Arm(watching{})
-			select {
-			case <-done:
-				e.far.Disarm(t)
-				return
-			default:
-			}
-			if e.hear() != nil {
-				e.far.Disarm(t)
-				return
-			}
-			e.far.Park(t)
-		}
-	}()
+	stop := watchFor(e.far, func() bool { return e.hear() != nil })
 	err := e.near.Attach(c)
-	close(done)
-	e.far.Wake(e.rank)
-	<-ended
+	stop()
 	if err != nil {
 		if _, failed := err.(*conduits.PeerError); failed {
 			err = e.Err()
@@ -69,7 +51,7 @@ func (e *Endpoint) hear() error {
 	if f := e.failed.Load(); f != nil {
 		return f
 	}
-	f, ok := e.far.Err().(*conduits.PeerError)
+	f, ok := e.far.Failure().(*conduits.PeerError)
 	if !ok {
 		f, ok = e.near.Err().(*conduits.PeerError)
 	}
@@ -113,6 +95,7 @@ func (e *Endpoint) Close() error {
 	}
 	e.mu.Unlock()
 	e.far.Wake(e.rank) // ends the watcher's Park
+	drop(&e.made)
 	near, far := e.near.Close(), e.far.Close()
 	if near != nil {
 		return near

@@ -21,6 +21,8 @@ type Remote interface {
 	conduits.Deliverer
 	// AttachOver is Attach with memory that the caller has as the segment.
 	AttachOver(v segment.View, c conduits.AttachConfig) error
+	// Failure is Err for a caller that does not poll.
+	Failure() error
 	// Blame declares rank failed, because of what the caller knows of it.
 	Blame(rank int, err error)
 }
@@ -70,6 +72,7 @@ type Endpoint struct {
 	limits         conduits.Limits
 	neighbourhoods []int
 	failed         atomic.Pointer[conduits.PeerError] // the first failure seen here
+	made           atomic.Pointer[shm.JobMemory]      // by this process, until all have joined it
 	attached       atomic.Bool
 	closed         atomic.Bool
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local, Join: Join}) }
 
 // EnvHost is how many ranks each of the hosts has that Local pretends. By default
 // it pretends two hosts.

@@ -1,0 +1,238 @@
+package hybrid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/rendezvous"
+)
+
+// Variables that a launcher sets, beside those that udp reads.
+const (
+	envSegFD      = "ARGON_SEGFD"      // memory of the ranks of this host
+	envLocalSize  = "ARGON_LOCAL_SIZE" // how many they are
+	envRendezvous = rendezvous.EnvServer
+)
+
+// Join opens this process's rank of a job. It returns when all ranks are there.
+//
+// Ranks share memory if they say that they are on the same host (see
+// udp.EnvHost) and have consecutive numbers. The memory is inherited from the
+// launcher; without one, the first of them makes it and the others open it by way
+// of /proc, for which they need to see its process and belong to the same user.
+func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
+	fd, given, err := inherited(j)
+	if err != nil {
+		return nil, err
+	}
+	if given && j.Env(envRendezvous) == "" {
+		// No other host can be reached: all are here, or JoinPart finds out.
+		e, err := shm.JoinPart(fd, j.Rank, j.Size, shm.Part{Size: j.Size, Conduit: Name})
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
+	far, err := udp.Open(j, conduits.Config{Credits: c.Credits, MaxMedium: c.MaxMedium})
+	if err != nil {
+		return nil, err
+	}
+	e, err := join(j, c, far, fd, given)
+	if err != nil {
+		far.Fail(err)
+		_ = far.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// inherited is the file that the launcher has left as memory, if any.
+func inherited(j conduits.Job) (fd int, given bool, err error) {
+	s := j.Env(envSegFD)
+	if s == "" {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, false, errs.BadArg("hybrid: %s=%q is no file descriptor", envSegFD, s)
+	}
+	return int(n), true, nil
+}
+
+// join joins the shared memory of this host's ranks: file fd if it is given.
+func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bool) (conduits.Endpoint, error) {
+	m := far.Rendezvous()
+	firsts := neighbourhoods(j.Size, m.Host)
+	first, n := own(firsts, j.Rank, j.Size)
+	if s := j.Env(envLocalSize); given && s != "" && s != strconv.Itoa(n) {
+		return nil, errs.BadArg("hybrid: rank %d got memory for %s ranks (%s), but ranks %d to %d say that they are on its host (%s)",
+			j.Rank, s, envLocalSize, first, first+n-1, udp.EnvHost)
+	}
+	var made *shm.JobMemory // until all have joined
+	if !given {
+		f, own, err := meet(m, j.Rank, first, n, c)
+		if err != nil {
+			return nil, err
+		}
+		if made = own; made == nil {
+			defer f.Close()
+		}
+		fd = int(f.Fd())
+	}
+	near, err := shm.JoinPart(fd, j.Rank, n, shm.Part{First: first, Size: j.Size, Conduit: Name})
+	if err != nil {
+		return nil, err
+	}
+	if n == j.Size {
+		l := &lone{Endpoint: near, far: far}
+		l.made.Store(made)
+		return l, nil
+	}
+	limits, err := agree(m, j.Rank, firsts, least(near.Limits(), far.Limits()))
+	if err != nil {
+		return nil, err
+	}
+	e, err := New(Config{Near: near, Far: far, Neighbourhoods: firsts, Limits: limits})
+	if err != nil {
+		return nil, err
+	}
+	e.made.Store(made)
+	return e, nil
+}
+
+// neighbourhoods is the first rank of each run of consecutive ranks on one host.
+func neighbourhoods(size int, host func(rank int) int) []int {
+	var firsts []int
+	for r := range size {
+		if r == 0 || host(r) != host(r-1) {
+			firsts = append(firsts, r)
+		}
+	}
+	return firsts
+}
+
+// own is the neighbourhood of rank.
+func own(firsts []int, rank, size int) (first, n int) {
+	end := size
+	for _, f := range firsts {
+		if f > rank {
+			end = f
+			break
+		}
+		first = f
+	}
+	return first, end - first
+}
+
+// meet has the first rank of a neighbourhood make its memory, and the others find
+// it. The memory is the caller's if it is the first, else the file.
+func meet(m *rendezvous.Client, rank, first, n int, c conduits.Config) (*os.File, *shm.JobMemory, error) {
+	key := "hybrid/memory/" + strconv.Itoa(first)
+	if rank == first {
+		made, err := shm.CreateJob(n, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		id, err := identity(made.File())
+		if err == nil && n > 1 {
+			err = m.Put(key, fmt.Appendf(nil, "/proc/%d/fd/%d %s", os.Getpid(), made.File().Fd(), id))
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, made.Close())
+		}
+		return made.File(), made, nil
+	}
+	b, err := m.Get(context.Background(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	path, want, err := parseMeeting(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, errs.Resource("hybrid: rank %d cannot open the memory that rank %d has made: %v; ranks that cannot share memory must have different %s",
+			rank, first, err, udp.EnvHost)
+	}
+	if id, err := identity(f); err != nil || id != want {
+		f.Close()
+		return nil, nil, errs.Resource("hybrid: %s, where rank %d has made memory, is another file for rank %d (%s, not %s): do both see the same processes? Ranks that do not must have different %s",
+			path, first, rank, id, want, udp.EnvHost)
+	}
+	return f, nil, nil
+}
+
+// parseMeeting reads where memory is.
+func parseMeeting(b []byte) (path, id string, err error) {
+	var pid, fd int
+	if _, err := fmt.Sscanf(string(b), "/proc/%d/fd/%d %s", &pid, &fd, &id); err != nil || pid < 1 || fd < 0 {
+		return "", "", errs.Resource("hybrid: the rendezvous says that memory is at %q, which no rank of this version would say", b)
+	}
+	return fmt.Sprintf("/proc/%d/fd/%d", pid, fd), id, nil
+}
+
+// identity tells one file of this host from another.
+func identity(f *os.File) (string, error) {
+	i, err := f.Stat()
+	if err != nil {
+		return "", errs.Resource("hybrid: %v", err)
+	}
+	s, ok := i.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errs.NotSupported("hybrid: files have no identity here")
+	}
+	return fmt.Sprintf("%d:%d", s.Dev, s.Ino), nil
+}
+
+// agree finds the limits of the job: the first rank of each neighbourhood says
+// what is possible there, rank 0 what is possible everywhere. Each rank learns it
+// in one message.
+func agree(m *rendezvous.Client, rank int, firsts []int, mine conduits.Limits) (conduits.Limits, error) {
+	key := func(first int) string { return "hybrid/limits/" + strconv.Itoa(first) }
+	const all = "hybrid/limits"
+	if rank == 0 {
+		for _, f := range firsts[1:] {
+			l, err := learn(m, key(f))
+			if err != nil {
+				return l, err
+			}
+			mine = least(mine, l)
+		}
+		return mine, m.Put(all, formatLimits(mine))
+	}
+	if first, _ := own(firsts, rank, rank+1); rank == first {
+		if err := m.Put(key(rank), formatLimits(mine)); err != nil {
+			return mine, err
+		}
+	}
+	return learn(m, all)
+}
+
+func learn(m *rendezvous.Client, key string) (conduits.Limits, error) {
+	b, err := m.Get(context.Background(), key)
+	if err != nil {
+		return conduits.Limits{}, err
+	}
+	return parseLimits(b)
+}
+
+func formatLimits(l conduits.Limits) []byte {
+	return fmt.Appendf(nil, "%d %d %d %d", l.MaxMedium, l.MaxLong, l.MaxSegment, l.Credits)
+}
+
+func parseLimits(b []byte) (l conduits.Limits, err error) {
+	_, err = fmt.Sscanf(string(b), "%d %d %d %d", &l.MaxMedium, &l.MaxLong, &l.MaxSegment, &l.Credits)
+	if err != nil || l.MaxMedium < 512 || l.Credits < 1 {
+		return l, errs.Resource("hybrid: the rendezvous says that limits are %q, which no rank of this version would say", b)
+	}
+	return l, nil
+}

@@ -1,0 +1,34 @@
+package hybrid_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// programs are what the ranks of the tests' jobs run, each rank a process.
+var programs = map[string]func(){
+	"program": program,
+	"die":     die,
+	"fail":    fail,
+	"early":   early,
+	"visible": visible,
+}
+
+// TestMain runs a rank of a job that a test has started, or the tests. It has the
+// suite sleep and wake less often than it does by itself: a network takes its time.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(envProgram); name != "" {
+		programs[name]()
+		os.Exit(0)
+	}
+	rounds := "1000"
+	if racing {
+		rounds = "100"
+	}
+	if err := flag.Set("conduittest.rounds", rounds); err != nil {
+		panic(err)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}

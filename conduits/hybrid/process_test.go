@@ -1,0 +1,347 @@
+package hybrid_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/segment"
+)
+
+// envProgram says which program a rank runs.
+const envProgram = "ARGON_HYBRID_TEST"
+
+// process is a rank.
+type process struct {
+	cmd *exec.Cmd
+	out bytes.Buffer
+}
+
+// world is a job of processes that a test has started.
+type world struct {
+	t     *testing.T
+	ranks []*process
+	mem   []*shm.JobMemory // by host, if the test plays the launcher
+	hosts []int
+}
+
+// begin starts program as a job on pretended hosts of so many ranks each. launcher
+// has it make the hosts' memory. env is further KEY=VALUE.
+func begin(t *testing.T, hosts []int, launcher bool, program string, env ...string) *world {
+	t.Helper()
+	n := 0
+	for _, k := range hosts {
+		n += k
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := seal.NewKey()
+	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, hosts: hosts}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		for _, p := range w.ranks {
+			_ = p.cmd.Wait()
+		}
+		for _, m := range w.mem {
+			_ = m.Close()
+		}
+		srv.Close()
+	})
+	rank := 0
+	for h, k := range hosts {
+		if launcher {
+			m, err := shm.CreateJob(k, conduits.Config{MaxSegment: 4 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.mem = append(w.mem, m)
+		}
+		for i := range k {
+			p := &process{cmd: exec.CommandContext(ctx, self)}
+			p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+			p.cmd.Env = append(os.Environ(),
+				envProgram+"="+program, "ARGON_CONDUIT=hybrid", "ARGON_RANK="+strconv.Itoa(rank), "ARGON_SIZE="+strconv.Itoa(n),
+				"ARGON_LOCAL_RANK="+strconv.Itoa(i), "ARGON_LOCAL_SIZE="+strconv.Itoa(k), "ARGON_HOST="+strconv.Itoa(h),
+				"ARGON_SEGMENT=1048576",
+				"ARGON_RENDEZVOUS="+srv.Addr().String(), "ARGON_RENDEZVOUS_SERVE=0", "ARGON_JOB_KEY="+key.Reveal())
+			if launcher {
+				p.cmd.ExtraFiles = []*os.File{w.mem[h].File()}
+				p.cmd.Env = append(p.cmd.Env, "ARGON_SEGFD=3")
+			}
+			p.cmd.Env = append(p.cmd.Env, env...)
+			if err := p.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.ranks = append(w.ranks, p)
+			rank++
+		}
+	}
+	return w
+}
+
+// want waits for all ranks and fails the test unless each ends with the status
+// that is given for it, or with the last one given.
+func (w *world) want(status ...int) *world {
+	w.t.Helper()
+	for r, p := range w.ranks {
+		_ = p.cmd.Wait()
+		want := status[min(r, len(status)-1)]
+		got := p.cmd.ProcessState.ExitCode()
+		if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			got = 128 + int(ws.Signal())
+		}
+		if got != want {
+			w.t.Errorf("rank %d ended with status %d, not %d:\n%s", r, got, want, &p.out)
+		}
+	}
+	return w
+}
+
+// says fails the test unless rank has printed all of parts.
+func (w *world) says(rank int, parts ...string) *world {
+	w.t.Helper()
+	for _, s := range parts {
+		if text := w.ranks[rank].out.String(); !strings.Contains(text, s) {
+			w.t.Errorf("rank %d does not say %q:\n%s", rank, s, text)
+		}
+	}
+	return w
+}
+
+// fatal ends a rank because of err.
+func fatal(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// program is one that uses everything.
+func program() {
+	gas.Main(func(n *gas.Node) error {
+		count, err := gas.New[uint64](n)
+		if err != nil {
+			return err
+		}
+		const rounds = 200
+		for i := range rounds {
+			if _, err := gas.FetchAdd(n, count.On((n.Rank()+i)%n.Size()), 1); err != nil {
+				return err
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		all := uint64(0)
+		for r := range n.Size() {
+			v, err := count.On(r).Get(n)
+			if err != nil {
+				return err
+			}
+			all += v
+		}
+		if all != uint64(rounds*n.Size()) {
+			return fmt.Errorf("counted %d", all)
+		}
+		sum, err := gas.AllReduce(n, uint64(n.Rank()), gas.Sum)
+		if err != nil {
+			return err
+		}
+		if want := uint64(n.Size() * (n.Size() - 1) / 2); sum != want {
+			return fmt.Errorf("the sum of the ranks is %d, not %d", sum, want)
+		}
+		for root := range n.Size() {
+			v, err := gas.Broadcast(n, root, n.Rank()+1)
+			if err != nil {
+				return err
+			}
+			if v != root+1 {
+				return fmt.Errorf("rank %d broadcasts %d", root, v)
+			}
+		}
+		return nil
+	})
+}
+
+// TestProgram runs it on hosts of several sizes, with a launcher and without.
+func TestProgram(t *testing.T) {
+	for _, hosts := range [][]int{{1}, {3}, {1, 1}, {2, 2}, {3, 1, 2}} {
+		for _, launcher := range []bool{true, false} {
+			t.Run(fmt.Sprint(hosts, launcher), func(t *testing.T) { begin(t, hosts, launcher, "program").want(0) })
+		}
+	}
+}
+
+// TestWithoutRendezvous runs it where the launcher's memory is all there is.
+func TestWithoutRendezvous(t *testing.T) {
+	begin(t, []int{3}, true, "program", "ARGON_RENDEZVOUS=").want(0)
+}
+
+// die has a rank end itself while the others wait.
+func die() {
+	gas.Main(func(n *gas.Node) error {
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if n.Rank() == n.Size()-1 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return n.Barrier()
+	})
+}
+
+// TestDeath has all ranks, on its host and on the other, hear of a rank's death,
+// though no launcher looks after them.
+func TestDeath(t *testing.T) {
+	for _, hosts := range [][]int{{3}, {2, 2}, {3, 1}} {
+		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
+			w := begin(t, hosts, false, "die")
+			last := len(w.ranks) - 1
+			status := make([]int, last+1)
+			for r := range last {
+				status[r] = 121
+			}
+			status[last] = 128 + int(syscall.SIGKILL)
+			w.want(status...)
+			for r := range last {
+				w.says(r, fmt.Sprintf("rank %d", last))
+			}
+		})
+	}
+}
+
+// fail has a rank of the first host return an error.
+func fail() {
+	gas.Main(func(n *gas.Node) error {
+		if n.Rank() == 1 {
+			return errors.New("no more ink")
+		}
+		return n.Barrier()
+	})
+}
+
+// TestFailure has everybody hear what a rank failed of.
+func TestFailure(t *testing.T) {
+	w := begin(t, []int{2, 2}, true, "fail").want(121, 1, 121)
+	for _, r := range []int{0, 2, 3} {
+		w.says(r, "rank 1", "no more ink")
+	}
+}
+
+// nobody is a Receiver.
+type nobody struct{ done int }
+
+func (*nobody) Receive(*conduits.Message)                        {}
+func (n *nobody) Complete(uint64, conduits.Event, uint64, error) { n.done++ }
+
+// join is the calling rank's endpoint.
+func join() conduits.Endpoint {
+	j, _, err := conduits.Launched(os.Getenv)
+	fatal(err)
+	c, err := conduits.Lookup("hybrid")
+	fatal(err)
+	ep, err := c.Join(j, conduits.Config{})
+	fatal(err)
+	return ep
+}
+
+// early has a rank end between joining and attaching, while those of its host wait
+// for it in shared memory and the others for all.
+func early() {
+	ep := join()
+	if ep.Rank() == 1 {
+		os.Exit(3)
+	}
+	err := ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &nobody{}})
+	var p *conduits.PeerError
+	if !errors.As(err, &p) || p.Rank != 1 {
+		fatal(fmt.Errorf("attach: %v", err))
+	}
+}
+
+// TestEarlyDeath runs it.
+func TestEarlyDeath(t *testing.T) {
+	for _, hosts := range [][]int{{3}, {2, 2}} {
+		begin(t, hosts, false, "early").want(0, 3, 0)
+	}
+}
+
+// visible has rank 2, alone on its host, put to rank 1's segment, and rank 0 see
+// it there by direct access, and put there itself; rank 2 then gets what it put.
+// Rank 1 is parked meanwhile.
+func visible() {
+	ep := join()
+	me := &nobody{}
+	fatal(ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: me}))
+	const rounds = 300
+	wait := func(cond func() bool) { fatal(conduits.Wait(ep, nil, cond)) }
+	at := func(i int) segment.NLA { return segment.AttachBase + segment.NLA(8*i) }
+	switch ep.Rank() {
+	case 0:
+		_, views := ep.Views()
+		b, _ := views[1].Bytes(at(0), 16, views[1].Size())
+		for i := uint64(1); i <= rounds; i++ {
+			for load(b) != i { // nobody tells this rank
+				ep.Poll()
+			}
+			store(b[8:], i)
+			ep.Wake(1)
+		}
+	case 1:
+		_, views := ep.Views()
+		b, _ := views[1].Bytes(at(0), 16, views[1].Size())
+		for i := uint64(1); i <= rounds; i++ {
+			wait(func() bool { return load(b) >= i && load(b[8:]) >= i })
+		}
+	case 2:
+		got := make([]byte, 8)
+		for i := uint64(1); i <= rounds; i++ {
+			me.done = 0
+			_, err := ep.PutWord(1, at(0), i, 8, conduits.RemoteDone, 1)
+			fatal(err)
+			wait(func() bool { return me.done == 1 })
+			for load(got) != i {
+				me.done = 0
+				_, err := ep.Get(got, 1, at(1), conduits.RemoteDone, 1)
+				fatal(err)
+				wait(func() bool { return me.done == 1 })
+			}
+		}
+	}
+	fatal(ep.Close())
+}
+
+// TestVisible runs it.
+func TestVisible(t *testing.T) { begin(t, []int{2, 1}, false, "visible").want(0) }
+
+// TestMisfit has the launcher say otherwise than the ranks.
+func TestMisfit(t *testing.T) {
+	w := begin(t, []int{2, 2}, true, "program", "ARGON_HOST=same").want(1)
+	w.says(0, "ARGON_LOCAL_SIZE", "ranks 0 to 3", "ARGON_HOST")
+	begin(t, []int{2}, true, "program", "ARGON_SEGFD=x", "ARGON_LOCAL_SIZE=2").want(1).says(1, `ARGON_SEGFD="x"`)
+}
