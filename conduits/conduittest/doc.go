@@ -50,6 +50,7 @@
 //	-conduittest.seeds N     repeat every randomized check with N seeds (default 1)
 //	-conduittest.seed S      the first seed (default 1)
 //	-conduittest.rounds N    how often the checks of waking sleep and wake (default 5000)
+//	-conduittest.programs N  random programs of each kind for a seed (default 150, the most)
 //	-conduittest.patience D  how long nothing may move in a job (default 10s)
 //
 // By default the suite takes seconds. Over night:

@@ -103,7 +103,7 @@ func Replay(t *testing.T, open Open, p Program) {
 	}
 }
 
-// programsPerSeed keeps a seed within a second or two.
+// programsPerSeed numbers the programs of a seed.
 const programsPerSeed = 150
 
 // machine runs random programs.
@@ -122,7 +122,7 @@ func machine(c *ctx, kind Program) {
 // program is not made short.
 func findFailure(open Open, seed uint64, kind Program, pt patience) (text string, left bool) {
 	gen := programs(kind)
-	for i := range uint64(programsPerSeed) {
+	for i := range uint64(min(max(*flagPrograms, 1), programsPerSeed)) {
 		p := gen.Example(int(seed*programsPerSeed + i))
 		p.Seed = seed*programsPerSeed + i
 		if failure := execute(open, p, pt); failure != "" {

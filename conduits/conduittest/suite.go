@@ -26,6 +26,9 @@ import (
 var (
 	flagSeeds = flag.Int("conduittest.seeds", 1, "how many seeds every randomized check runs with")
 	flagSeed  = flag.Uint64("conduittest.seed", 1, "the first of them")
+	// The default keeps a seed within a second or two.
+	flagPrograms = flag.Int("conduittest.programs", programsPerSeed, "how many random programs of each kind run for a seed, at most 150")
+
 	flagRound = flag.Int("conduittest.rounds", 5000, "how often the checks of waking sleep and wake")
 )
 

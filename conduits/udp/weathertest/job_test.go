@@ -18,8 +18,8 @@ import (
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
-// TestMain has the suite sleep and wake less often than it does by itself, unless
-// told otherwise, and runs what a process that a test has started is to run.
+// TestMain has the suite do less often what it repeats than it does by itself,
+// unless told otherwise, and runs what a process that a test has started is to run.
 func TestMain(m *testing.M) {
 	if role := os.Getenv(envRole); role != "" {
 		if r := roles[role]; r != nil {
@@ -29,8 +29,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "no role %q\n", role)
 		os.Exit(2)
 	}
-	if err := flag.Set("conduittest.rounds", "100"); err != nil {
-		panic(err)
+	for name, value := range map[string]string{"conduittest.rounds": "100", "conduittest.programs": "15"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	flag.Parse()
 	status := m.Run()
@@ -132,7 +134,7 @@ func open(c config) (*job, []conduits.Endpoint, error) {
 		wg.Go(func() {
 			var e *udp.Endpoint
 			if e, errs[r] = j.join(r); errs[r] == nil {
-				eps[r] = e
+				eps[r] = here{e, eps}
 			}
 		})
 	}
@@ -151,6 +153,15 @@ func open(c config) (*job, []conduits.Endpoint, error) {
 	}()
 	return j, eps, nil
 }
+
+// here is an endpoint of a job whose ranks are all in this process, and wait for
+// each other in its memory: Wake reaches them all.
+type here struct {
+	*udp.Endpoint
+	all []conduits.Endpoint
+}
+
+func (e here) Wake(rank int) { e.all[rank].(here).Endpoint.Wake(rank) }
 
 // opener opens jobs like c for a suite.
 func opener(c config) func(n int, cc conduits.Config) ([]conduits.Endpoint, error) {

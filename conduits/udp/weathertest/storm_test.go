@@ -3,6 +3,7 @@ package weathertest
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -17,18 +18,40 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+var flagStorm = flag.Bool("weather.storm", false, "run the whole suite in a storm, too")
+
 // storm is a job in the worst of weathers.
 func storm(n int) config {
 	return config{size: n, faults: faultproxy.Storm(), env: map[string]string{"ARGON_DEADTIME": "30s"}}
 }
 
-// TestConformanceStorm runs the whole suite, random programs included, on jobs
-// whose datagrams are lost, repeated, reordered, damaged and late.
-func TestConformanceStorm(t *testing.T) {
+// TestMachineStorm runs random programs on jobs whose datagrams are lost, repeated,
+// reordered, damaged and late.
+func TestMachineStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("conformance in a storm runs without -short")
 	}
-	conduittest.Run(t, opener(storm(0)))
+	conduittest.RunGroups(t, opener(storm(0)), "machine")
+}
+
+// TestConformanceStorm runs the rest of the suite so: thousands of operations one
+// after the other, each of which is lost once on average.
+func TestConformanceStorm(t *testing.T) {
+	if !*flagStorm {
+		t.Skip("conformance in a storm takes many minutes (-weather.storm); see package udp for the same in virtual time")
+	}
+	conduittest.RunGroups(t, opener(storm(0)), "contract", "layers")
+}
+
+// TestConformanceRain runs it in weather that a job should hardly notice.
+func TestConformanceRain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("conformance in the rain runs without -short")
+	}
+	c := storm(0)
+	c.faults.Drop, c.faults.Duplicate, c.faults.Reorder = 0.01, 0.01, 0.1
+	c.faults.Corrupt, c.faults.Truncate, c.faults.Extend, c.faults.Delay = 0.005, 0.002, 0.002, 0.01
+	conduittest.RunGroups(t, opener(c), "contract", "layers")
 }
 
 // TestExactlyOnce has all ranks send numbered messages to all others, add to a
