@@ -477,3 +477,24 @@ func TestMalformed(t *testing.T) {
 		}
 	}
 }
+
+// TestEvicted: a hello that is found after its connection was given up does not
+// let anybody in.
+func TestEvicted(t *testing.T) {
+	j := serve(t, ServerConfig{Size: 1})
+	h := hello{Hello: j.hello(0)}
+	h.Addr = j.Addr().Addr()
+	conn := j.plain()
+	j.mu.Lock()
+	e := j.pending.PushBack(&pending{conn: conn, evicted: true})
+	j.mu.Unlock()
+	if p, a := j.admit(conn, e, nil, kHello, h.append(nil)); p != nil || a.v == good {
+		t.Errorf("%+v, %+v", p, a)
+	}
+	if _, _, cause, failed := j.Failure(); failed || j.State(0) != Missing {
+		t.Errorf("rank 0 is %v; %s", j.State(0), cause)
+	}
+	j.mu.Lock()
+	j.pending.Remove(e)
+	j.mu.Unlock()
+}
