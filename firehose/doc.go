@@ -21,7 +21,8 @@
 // gives them to slices and mapped memory and pins buckets of these by a
 // segment.ATU. Absolute addresses do not leave a rank.
 //
-// [Machine] is the protocol alone, without I/O, locks or goroutines.
+// [Machine] is the protocol alone, without I/O, locks or goroutines; [Cache] drives
+// it over active messages.
 //
 // # Duties of the caller
 //
@@ -100,5 +101,5 @@
 //
 // # Concurrency
 //
-// A Machine is used by one goroutine at a time; a Space by many.
+// A Machine is used by one goroutine at a time; a Cache and a Space by many.
 package firehose

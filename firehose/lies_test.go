@@ -242,7 +242,7 @@ func TestArguments(t *testing.T) {
 	}
 	other := r
 	other.Rank = 0
-	for _, bad := range []Region{{}, {Rank: 7, count: 1}, {Rank: 0, count: 1}, other} {
+	for _, bad := range []Region{{}, {Rank: 7, meta: 1 << metaCount}, {Rank: 0, meta: 1 << metaCount}, other} {
 		if err := m.Release(bad); !errors.Is(err, ErrBadArg) {
 			t.Errorf("%+v: %v", bad, err)
 		}

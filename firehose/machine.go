@@ -90,21 +90,39 @@ type Done struct {
 // It is a plain value, valid until Release.
 type Region struct {
 	Rank  int    // whose memory it is
+	grant Grant  // of the first bucket
 	first uint64 // bucket
-	count uint32
-	slot  uint32 // of the first bucket
-	bits  uint8
-	local bool
+	meta  uint64 // few words, so that it is returned in registers
 }
 
+// The fields of meta: slot of the first bucket (32), buckets (24), bits of an
+// address in a bucket (7), local (1).
+const (
+	metaCount = 32
+	metaBits  = 56
+	metaLocal = 1 << 63
+)
+
+func (m *Machine) newRegion(rank int, t *table, first uint64, i uint32, count int) Region {
+	return Region{
+		Rank: rank, grant: t.slots[i].grant, first: first,
+		meta: uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits,
+	}
+}
+
+func (r *Region) slot() uint32  { return uint32(r.meta) }
+func (r *Region) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
+func (r *Region) bits() uint    { return uint(r.meta>>metaBits) & 63 }
+func (r *Region) local() bool   { return r.meta&metaLocal != 0 }
+
 // Addr is the region's first byte.
-func (r Region) Addr() Addr { return Addr(r.first << r.bits) }
+func (r Region) Addr() Addr { return Addr(r.first << r.bits()) }
 
 // Len is the region's length in bytes.
-func (r Region) Len() uint64 { return uint64(r.count) << r.bits }
+func (r Region) Len() uint64 { return uint64(r.count()) << r.bits() }
 
 // Valid says whether it is a region; the zero value is none.
-func (r Region) Valid() bool { return r.count > 0 }
+func (r Region) Valid() bool { return r.count() > 0 }
 
 // Stats count what a Machine has done. Hits and misses are of pins as a whole.
 type Stats struct {
@@ -249,7 +267,7 @@ func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 			if i := p.t.find(b); i != 0 && p.t.slots[i].state == present {
 				p.t.use(i)
 				m.stats.RemoteHits++
-				return Region{Rank: rank, first: b, count: 1, slot: i, bits: uint8(m.shift)}, true, nil
+				return m.newRegion(rank, &p.t, b, i, 1), true, nil
 			}
 		}
 	}
@@ -280,6 +298,26 @@ func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 	return r, false, nil
 }
 
+// Look is a remote pin for as long as the Machine is not used otherwise: where to
+// reach [a, a+n), if one bucket's firehose does.
+func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
+	off := uint64(a) & (m.c.Bucket - 1)
+	if uint(rank) >= uint(len(m.peers)) || n > m.c.Bucket-off {
+		return g, false
+	}
+	p := m.peers[rank]
+	if p == nil || !p.queue.empty() {
+		return g, false
+	}
+	s := p.t.look(uint64(a) >> m.shift)
+	if s == nil {
+		return g, false
+	}
+	s.marked = true
+	m.stats.RemoteHits++
+	return Grant{s.grant.NLA + segment.NLA(off), s.grant.Key}, true
+}
+
 // TryRemotePin is RemotePin that neither sends nor waits: it answers false if
 // that would be needed, and also while others wait for rank's buckets, or if the
 // arguments are wrong.
@@ -307,7 +345,7 @@ func (m *Machine) TryRemotePin(rank int, a Addr, n uint64) (r Region, ok bool) {
 }
 
 func (m *Machine) region(p *peer, first uint64, count int) Region {
-	return Region{Rank: p.rank, first: first, count: uint32(count), slot: p.t.find(first), bits: uint8(m.shift)}
+	return m.newRegion(p.rank, &p.t, first, p.t.find(first), count)
 }
 
 type outcome uint8
@@ -577,9 +615,9 @@ func (m *Machine) request(cookie, first uint64, count int) *request {
 // NextDone.
 func (m *Machine) Release(r Region) error {
 	// The usual case: one firehose, which nobody queues for.
-	if uint(r.Rank) < uint(len(m.peers)) && r.count == 1 && !r.local {
-		if p := m.peers[r.Rank]; p != nil && uint(r.slot) < uint(len(p.t.slots)) && p.queue.empty() {
-			if s := &p.t.slots[r.slot]; s.bucket == r.first && s.users > 0 && s.state == present {
+	if uint(r.Rank) < uint(len(m.peers)) && r.count() == 1 && !r.local() {
+		if p := m.peers[r.Rank]; p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.empty() {
+			if s := &p.t.slots[r.slot()]; s.bucket == r.first && s.users > 0 && s.state == present {
 				if s.users--; s.users == 0 {
 					p.t.idle++
 				}
@@ -591,22 +629,22 @@ func (m *Machine) Release(r Region) error {
 }
 
 func (m *Machine) release(r Region) error {
-	if r.Rank < 0 || r.Rank >= m.c.Size || r.count == 0 {
+	if r.Rank < 0 || r.Rank >= m.c.Size || r.count() == 0 {
 		return errs.BadArg("firehose: release of no region")
 	}
-	if r.local {
+	if r.local() {
 		return m.releaseLocal(r)
 	}
 	p := m.peer(r.Rank)
 	if p.err != nil {
 		return nil // all of it has gone
 	}
-	for k := range r.count {
+	for k := range r.count() {
 		if i := p.slot(r, k); i == 0 || p.t.slots[i].users == 0 || p.t.slots[i].state != present && p.t.slots[i].state != stale {
 			return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank)
 		}
 	}
-	for k := range r.count {
+	for k := range r.count() {
 		p.t.leave(p.slot(r, k))
 	}
 	if !p.queue.empty() {
@@ -617,8 +655,8 @@ func (m *Machine) release(r Region) error {
 
 // slot is that of r's bucket k, or 0.
 func (p *peer) slot(r Region, k uint32) uint32 {
-	if k == 0 && uint64(r.slot) < uint64(len(p.t.slots)) && p.t.slots[r.slot].bucket == r.first {
-		return r.slot
+	if i := r.slot(); k == 0 && uint64(i) < uint64(len(p.t.slots)) && p.t.slots[i].bucket == r.first {
+		return i
 	}
 	return p.t.find(r.first + uint64(k))
 }
@@ -626,19 +664,19 @@ func (p *peer) slot(r Region, k uint32) uint32 {
 // At gives where to reach address a of the region, and how many bytes from there
 // on it is good for: to the end of the bucket.
 func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
+	if g, n, ok := r.at(a); ok {
+		return g, n
+	}
 	b := uint64(a) >> m.shift
-	if b-r.first >= uint64(r.count) {
+	if b-r.first >= uint64(r.count()) {
 		return g, 0
 	}
 	t := &m.own
-	if !r.local {
+	if !r.local() {
 		t = &m.peer(r.Rank).t
 	}
-	i := r.slot
-	if b != r.first {
-		i = t.find(b)
-	}
-	if i == 0 || uint64(i) >= uint64(len(t.slots)) || t.slots[i].bucket != b {
+	i := t.find(b)
+	if i == 0 {
 		return g, 0 // the peer has failed
 	}
 	off := uint64(a) & (m.c.Bucket - 1)
@@ -647,15 +685,24 @@ func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
 	return g, m.c.Bucket - off
 }
 
+// at is At for the region's first bucket.
+func (r *Region) at(a Addr) (g Grant, n uint64, ok bool) {
+	off := uint64(a) - r.first<<r.bits()
+	if off >= 1<<r.bits() || r.count() == 0 {
+		return g, 0, false
+	}
+	return Grant{r.grant.NLA + segment.NLA(off), r.grant.Key}, 1<<r.bits() - off, true
+}
+
 // Stale says that an access by way of r faulted: its owner has taken memory
 // back. The buckets are not granted again before the owner has been asked anew.
 // The caller still releases r.
 func (m *Machine) Stale(r Region) {
-	if r.local || r.Rank < 0 || r.Rank >= m.c.Size {
+	if r.local() || r.Rank < 0 || r.Rank >= m.c.Size {
 		return
 	}
 	p := m.peer(r.Rank)
-	for k := range r.count {
+	for k := range r.count() {
 		if i := p.slot(r, k); i != 0 && p.t.slots[i].state == present {
 			p.t.slots[i].state = stale
 		}

@@ -459,10 +459,15 @@ func TestMachineModel(t *testing.T) {
 						wasStale = wasStale || p.t.slots[i].state == stale
 					}
 				}
+				g, look := k.Look(u.rank, u.a, u.n)
 				r, ok := k.TryRemotePin(u.rank, u.a, u.n)
 				fits := (uint64(u.a)+u.n-1)/testBucket-uint64(u.a)/testBucket < uint64(k.l.maxBuckets)
 				if ok && (!usable && !maybe || dead) || !ok && usable && fits && !waiting && !dead && !wasStale {
 					t.Fatalf("try: %v, all is here: %v, others wait: %v", ok, usable, waiting)
+				}
+				one := uint64(u.a)/testBucket == (uint64(u.a)+u.n-1)/testBucket
+				if at, _ := k.At(r, u.a); look != (ok && one) || look && at != g {
+					t.Fatalf("look: %v, %v, try: %v, %v", look, g, ok, at)
 				}
 				if len(k.out.v) != k.out.head {
 					t.Fatalf("try sends")

@@ -247,7 +247,9 @@ func (m *Machine) local(first uint64, count int) (r Region, ok bool, err error) 
 	} else {
 		m.stats.LocalHits++
 	}
-	return Region{Rank: m.c.Rank, local: true, first: first, count: uint32(count), slot: m.own.find(first), bits: uint8(m.shift)}, true, nil
+	r = m.newRegion(m.c.Rank, &m.own, first, m.own.find(first), count)
+	r.meta |= metaLocal
+	return r, true, nil
 }
 
 // localBack undoes a local pin that failed half way: those of its buckets that
@@ -277,12 +279,12 @@ func (m *Machine) releaseLocal(r Region) error {
 	if r.Rank != m.c.Rank {
 		return errs.BadArg("firehose: release of a local region of rank %d at rank %d", r.Rank, m.c.Rank)
 	}
-	for k := range uint64(r.count) {
+	for k := range uint64(r.count()) {
 		if i := m.own.find(r.first + k); i == 0 || m.own.slots[i].local == 0 {
 			return errs.BadArg("firehose: release of a local region that is not pinned")
 		}
 	}
-	for k := range uint64(r.count) {
+	for k := range uint64(r.count()) {
 		m.leaveLocal(m.own.find(r.first + k))
 		m.unhold(r.first + k)
 	}

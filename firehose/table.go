@@ -40,6 +40,14 @@ const (
 // find returns a bucket's slot, or 0.
 func (t *table) find(bucket uint64) uint32 { return t.index.find(bucket) }
 
+// look returns a bucket's slot if it is present, or nil.
+func (t *table) look(bucket uint64) *slot {
+	if i := t.find(bucket); i != 0 && t.slots[i].state == present {
+		return &t.slots[i]
+	}
+	return nil
+}
+
 // insert adds a bucket that is not there, as the newest, with one user.
 func (t *table) insert(bucket uint64, st state) uint32 {
 	if t.slots == nil {

@@ -1,0 +1,430 @@
+package firehose_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/barrier"
+	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/segment"
+)
+
+const bucket = segment.PageSize
+
+// rank is one rank with memory that it exposes. Its peers reach its ATU, as a
+// conduit would have them.
+type rank struct {
+	e     *am.Endpoint
+	b     *barrier.Barrier
+	c     *firehose.Cache
+	s     *firehose.Space
+	atu   *segment.ATU
+	all   []*rank
+	mem   [][]byte
+	addrs []firehose.Addr
+}
+
+// job runs f on ranks of this process. change may change a rank's Config.
+func job(t testing.TB, size int, config firehose.Config, change func(rank int, c *firehose.Config), f func(r *rank) error) []error {
+	shm, err := conduits.Lookup("shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := shm.Local(size, conduits.Config{MaxSegment: segment.PageSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]*rank, size)
+	errs := make([]error, size)
+	var wg sync.WaitGroup
+	for i := range size {
+		all[i] = &rank{all: all, b: barrier.New()}
+	}
+	for i, end := range ends {
+		wg.Go(func() {
+			r := all[i]
+			errs[i] = func() error {
+				var err error
+				if r.atu, err = segment.NewATU(segment.ATUConfig{}); err != nil {
+					return err
+				}
+				c := config
+				c.Rank, c.Size, c.Bucket = i, size, bucket
+				if change != nil {
+					change(i, &c)
+				}
+				if r.s, err = firehose.NewSpace(r.atu, c.Bucket); err != nil {
+					return err
+				}
+				c.Memory = r.s
+				if r.c, err = firehose.NewCache(c); err != nil {
+					return err
+				}
+				r.e, err = am.Attach(end, am.Config{Runtime: append(r.b.Handlers(), r.c.Handlers()...), SegmentSize: segment.PageSize})
+				if err != nil {
+					return err
+				}
+				if err := r.b.Bind(r.e); err != nil {
+					return err
+				}
+				if err := r.sync(); err != nil {
+					return err
+				}
+				err = r.c.Bind(r.e)
+				if err == nil {
+					err = f(r)
+				}
+				if err != nil {
+					end.Fail(err)
+					return err
+				}
+				if err := r.sync(); err != nil {
+					return err
+				}
+				r.c.Close()
+				if err := errors.Join(r.s.Err(), r.atu.Close()); err != nil {
+					return err
+				}
+				return end.Close()
+			}()
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+func (r *rank) sync() error { return r.b.Barrier(0, barrier.Anonymous) }
+
+func (r *rank) expose(n int, rights segment.Rights) error {
+	mem := make([]byte, n)
+	a, err := r.s.Expose(mem, rights, segment.AnyPeer)
+	r.mem, r.addrs = append(r.mem, mem), append(r.addrs, a)
+	return err
+}
+
+// access runs f on the bytes at a of rank dst, piece by piece.
+func (r *rank) access(dst int, a firehose.Addr, n uint64, need segment.Rights, f func(off uint64, b []byte)) error {
+	reg, err := r.c.RemotePin(dst, a, n)
+	if err != nil {
+		return err
+	}
+	for off := uint64(0); off < n; {
+		g, k := r.c.At(reg, a+firehose.Addr(off))
+		k = min(k, n-off)
+		u := r.all[dst].atu.Enter()
+		b, err := u.Translate(r.e.Rank(), g.NLA, k, need)
+		if err == nil {
+			f(off, b)
+		}
+		u.Exit()
+		if err != nil {
+			r.c.Stale(reg)
+			return errors.Join(err, r.c.Release(reg))
+		}
+		off += k
+	}
+	return r.c.Release(reg)
+}
+
+func check(t *testing.T, errs []error) {
+	t.Helper()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", i, err)
+		}
+	}
+}
+
+// TestOutOfBudget writes and reads memory far beyond the budgets, from several
+// ranks and several goroutines of each, with the content checked at the end.
+func TestOutOfBudget(t *testing.T) {
+	const ranks, threads, buckets, words = 3, 3, 64, 40
+	const each = buckets * bucket / ranks / threads &^ 7 // bytes that a goroutine owns of each rank's memory
+	config := firehose.Config{Budget: 12 * bucket, Local: 4 * bucket}
+	check(t, job(t, ranks, config, nil, func(r *rank) error {
+		if err := r.expose(buckets*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		errs := make(chan error, threads)
+		for th := range threads {
+			go func() {
+				errs <- func() error {
+					rng := rand.New(rand.NewPCG(uint64(r.e.Rank()), uint64(th)))
+					wrote := map[uint64]uint64{} // rank << 32 | offset
+					var b [8]byte
+					for i := range words {
+						dst := (r.e.Rank() + 1 + rng.IntN(ranks-1)) % ranks
+						off := uint64((r.e.Rank()*threads+th)*each + rng.IntN(each/8)*8)
+						// A local pin at the same time, in the right order.
+						var local firehose.Region
+						v := rng.Uint64()
+						binary.LittleEndian.PutUint64(b[:], v)
+						err := r.access(dst, r.all[dst].addrs[0]+firehose.Addr(off), 8, segment.RightWrite, func(o uint64, p []byte) {
+							copy(p, b[o:])
+						})
+						if err == nil && i%3 == 0 {
+							if local, err = r.c.LocalPin(r.addrs[0]+firehose.Addr(off), 8); err == nil {
+								err = r.c.Release(local)
+							}
+						}
+						if err != nil {
+							return err
+						}
+						wrote[uint64(dst)<<32|off] = v
+					}
+					for k, v := range wrote {
+						dst, off := int(k>>32), k&(1<<32-1)
+						if err := r.access(dst, r.all[dst].addrs[0]+firehose.Addr(off), 8, segment.RightRead, func(o uint64, p []byte) {
+							copy(b[o:], p)
+						}); err != nil {
+							return err
+						}
+						if got := binary.LittleEndian.Uint64(b[:]); got != v {
+							return fmt.Errorf("rank %d, offset %#x: %#x, want %#x", dst, off, got, v)
+						}
+					}
+					return nil
+				}()
+			}()
+		}
+		var err error
+		for range threads {
+			err = errors.Join(err, <-errs)
+		}
+		if err != nil {
+			return err
+		}
+		var s firehose.Stats
+		r.c.Stats(&s)
+		var a segment.ATUStats
+		r.atu.Stats(&a)
+		if s.PeakPinned > 12*bucket || s.RemoteMisses == 0 || s.Victims == 0 || s.Moves > s.RemoteMisses || s.Violations > 0 || a.Faults > 0 {
+			return fmt.Errorf("%+v %+v", s, a)
+		}
+		return r.sync()
+	}))
+}
+
+// TestBorrow: only what is there is lent, and nothing moves meanwhile.
+func TestBorrow(t *testing.T) {
+	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: 3 * bucket}, nil, func(r *rank) error {
+		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		dst := 1 - r.e.Rank()
+		a := r.all[dst].addrs[0]
+		if _, ok := r.c.Borrow(dst, a, 8); ok {
+			return errors.New("what is not pinned was lent")
+		}
+		if err := r.access(dst, a+8, 8, segment.RightWrite, func(_ uint64, b []byte) { copy(b, "borrowed") }); err != nil {
+			return err
+		}
+		for _, bad := range []struct {
+			rank int
+			a    firehose.Addr
+			n    uint64
+		}{{dst, a + bucket - 4, 8}, {dst, a, bucket + 1}, {dst, a + bucket, 1}, {-1, a, 1}, {2, a, 1}, {r.e.Rank(), a, 1}} {
+			if _, ok := r.c.Borrow(bad.rank, bad.a, bad.n); ok {
+				return fmt.Errorf("%+v was lent", bad)
+			}
+		}
+		g, ok := r.c.Borrow(dst, a+8, 8)
+		if !ok {
+			return errors.New("what is pinned is not lent")
+		}
+		moved := make(chan error)
+		go func() { // this rank's only firehose moves
+			moved <- r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {})
+		}()
+		u := r.all[dst].atu.Enter()
+		b, err := u.Translate(r.e.Rank(), g.NLA, 8, segment.RightRead)
+		if err == nil && string(b) != "borrowed" {
+			err = fmt.Errorf("%q", b)
+		}
+		u.Exit()
+		r.c.Return()
+		return errors.Join(err, <-moved, r.sync())
+	}))
+}
+
+// TestMissIsOneRoundTrip counts messages.
+func TestMissIsOneRoundTrip(t *testing.T) {
+	check(t, job(t, 2, firehose.Config{Budget: 8 * bucket, Local: 4 * bucket}, nil, func(r *rank) error {
+		if err := r.expose(64*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		if r.e.Rank() == 0 {
+			var before, after conduits.Stats
+			r.e.Conduit().Stats(&before)
+			for i := range 50 {
+				for range 2 { // a miss and a hit
+					if err := r.access(1, r.all[1].addrs[0]+firehose.Addr(i*bucket), 8, segment.RightRead, func(uint64, []byte) {}); err != nil {
+						return err
+					}
+				}
+			}
+			r.e.Conduit().Stats(&after)
+			q, p := after.Sent[conduits.Request]-before.Sent[conduits.Request], after.Received[conduits.Reply]-before.Received[conduits.Reply]
+			var s firehose.Stats
+			r.c.Stats(&s)
+			if q != 50 || p != 50 || s.RemoteHits != 50 || s.RemoteMisses != 50 || s.Victims != 46 {
+				return fmt.Errorf("%d requests, %d replies, %+v", q, p, s)
+			}
+		}
+		return r.sync()
+	}))
+}
+
+// TestStale: memory that is concealed is not reached by a firehose that is still
+// attached to it; a new pin says why; and what is exposed later is reached.
+func TestStale(t *testing.T) {
+	for _, mapped := range []bool{false, true} {
+		check(t, job(t, 2, firehose.Config{Budget: 8 * bucket, Local: 2 * bucket}, nil, func(r *rank) error {
+			if mapped && r.e.Rank() == 1 {
+				mem := reserve(t, 3*bucket)
+				a, err := r.s.Expose(mem, segment.RightsAll, segment.AnyPeer)
+				if err != nil {
+					return err
+				}
+				r.mem, r.addrs = [][]byte{mem}, []firehose.Addr{a}
+			} else if err := r.expose(3*bucket, segment.RightsAll); err != nil {
+				return err
+			}
+			if err := r.sync(); err != nil {
+				return err
+			}
+			a := r.all[1].addrs[0]
+			var reg firehose.Region
+			var err error
+			if r.e.Rank() == 0 {
+				if reg, err = r.c.RemotePin(1, a+5, 2*bucket); err != nil {
+					return err
+				}
+			}
+			if err := r.sync(); err != nil {
+				return err
+			}
+			if r.e.Rank() == 1 {
+				if mapped {
+					err = r.c.Unmap(r.s, a)
+				} else {
+					err = r.c.Conceal(r.s, a)
+				}
+				if err != nil {
+					return err
+				}
+				var s segment.ATUStats
+				if r.atu.Stats(&s); s.Regions != 0 {
+					return fmt.Errorf("%d regions are registered", s.Regions)
+				}
+				if err := r.c.Conceal(r.s, a); !errors.Is(err, firehose.ErrBadArg) {
+					return fmt.Errorf("concealed twice: %v", err)
+				}
+				// Would take the same NLAs if they were free.
+				if err := r.expose(3*bucket, segment.RightsAll); err != nil {
+					return err
+				}
+				p, err := r.c.LocalPin(r.addrs[len(r.addrs)-1], 2*bucket)
+				if err != nil {
+					return err
+				}
+				defer r.c.Release(p)
+			}
+			if err := r.sync(); err != nil {
+				return err
+			}
+			if r.e.Rank() == 0 {
+				g, _ := r.c.At(reg, a+5)
+				u := r.all[1].atu.Enter()
+				_, err := u.Translate(0, g.NLA, 1, segment.RightRead)
+				u.Exit()
+				if !errors.Is(err, segment.ErrFault) {
+					return fmt.Errorf("memory that was taken back: %v", err)
+				}
+				r.c.Stale(reg)
+				if err := r.c.Release(reg); err != nil {
+					return err
+				}
+				if _, ok := r.c.TryRemotePin(1, a, 1); ok {
+					return errors.New("a stale firehose is granted")
+				}
+				if _, err := r.c.RemotePin(1, a, 1); !errors.Is(err, firehose.ErrNotExposed) {
+					return fmt.Errorf("pin of what is gone: %v", err)
+				}
+				addrs := r.all[1].addrs
+				if err := r.access(1, addrs[len(addrs)-1], 3*bucket, segment.RightRead, func(uint64, []byte) {}); err != nil {
+					return err
+				}
+			}
+			return r.sync()
+		}))
+	}
+}
+
+// TestExposedMemoryLives: nothing but the Space holds on to it, pinned or not.
+func TestExposedMemoryLives(t *testing.T) {
+	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: 2 * bucket}, nil, func(r *rank) error {
+		func() {
+			mem := make([]byte, 8*bucket)
+			for i := range mem {
+				mem[i] = byte(i / bucket)
+			}
+			a, err := r.s.Expose(mem, segment.RightRead, segment.AnyPeer)
+			if err != nil {
+				panic(err)
+			}
+			r.addrs = append(r.addrs, a)
+		}()
+		if err := r.sync(); err != nil {
+			return err
+		}
+		for i := range 16 {
+			runtime.GC()
+			i %= 8
+			var got byte
+			if err := r.access(1-r.e.Rank(), r.all[1-r.e.Rank()].addrs[0]+firehose.Addr(i*bucket+9), 1, segment.RightRead, func(_ uint64, b []byte) {
+				got = b[0]
+			}); err != nil {
+				return err
+			}
+			if got != byte(i) {
+				return fmt.Errorf("bucket %d has %d", i, got)
+			}
+		}
+		err := r.access(1-r.e.Rank(), r.all[1-r.e.Rank()].addrs[0], 1, segment.RightWrite, func(uint64, []byte) {})
+		if !errors.Is(err, segment.ErrFault) {
+			return fmt.Errorf("write to what may be read: %v", err)
+		}
+		return r.sync()
+	}))
+}
+
+// TestBudgetsDiffer: an error on both sides, at Bind.
+func TestBudgetsDiffer(t *testing.T) {
+	errs := job(t, 2, firehose.Config{Budget: 8 * bucket, Local: 2 * bucket}, func(rank int, c *firehose.Config) {
+		c.Budget += uint64(rank) * bucket
+	}, func(r *rank) error { return r.sync() })
+	if !errors.Is(errs[1], firehose.ErrBadArg) {
+		t.Errorf("rank 1: %v", errs[1])
+	}
+	if errs[0] == nil {
+		t.Error("rank 0 goes on")
+	}
+}
