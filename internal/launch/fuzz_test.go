@@ -60,27 +60,6 @@ func same(a, b frame) bool {
 		}()
 }
 
-// FuzzHosts reads lists of hosts: what is accepted has a name and a number of
-// slots that there can be.
-func FuzzHosts(f *testing.F) {
-	for _, s := range []string{"a:8,user@b:8,[fd00::5]:4,10.1.2.3,localhost:2", "", ",", "a:0", "a:-1", "::1", "[::1", "a b", "-oProxyCommand=x"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, read := range []func(string) ([]Host, error){ParseHosts, parseHostfile} {
-			l, err := read(s)
-			if err != nil {
-				continue
-			}
-			for _, h := range l {
-				if h.Name == "" || h.Name[0] == '-' || h.Slots < 0 || h.Slots > MaxSize {
-					t.Fatalf("%q: %+v", s, h)
-				}
-			}
-		}
-	})
-}
-
 // FuzzBoot reads what a login on another host prints.
 func FuzzBoot(f *testing.F) {
 	f.Add("0123 have x86_64")

@@ -82,7 +82,7 @@ func FuzzFrames(f *testing.F) {
 			if err != nil || again.kind != fr.kind || len(again.nums) != len(fr.nums) || len(again.texts) != len(fr.texts) {
 				t.Fatalf("%+v does not read back: %+v, %v", fr, again, err)
 			}
-			var tk = sampleTask()
+			tk := sampleTask()
 			if tk.decode(&fr) && (tk.size < 1 || tk.count < 1 || tk.first < 0 || tk.first+tk.count > tk.size) {
 				t.Fatalf("accepted %+v", tk)
 			}
