@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		},
 		"alone":  func() { Main(func(n *Node) error { fmt.Println("rank", n.Rank(), "of", n.Size()); return nil }) },
 		"differ": registerDifferently,
+		"kill":   func() { Main(killed) },
 	})
 }
 
