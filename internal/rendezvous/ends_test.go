@@ -625,3 +625,34 @@ func TestLeaveTogether(t *testing.T) {
 		t.Logf("%d writes, %d pairs", n, pairs)
 	}
 }
+
+// TestTurns: the first that leaves is told of at once, those who leave meanwhile
+// all together.
+func TestTurns(t *testing.T) {
+	const size = 6
+	j := serve(t, ServerConfig{Size: size})
+	m := j.all()
+	j.mu.Lock()
+	for p := range j.peers {
+		if p.rank > 0 {
+			j.leave(p)
+		}
+	}
+	if j.told != 1 || len(j.gone) != size-1 {
+		t.Errorf("%d of %d who have left are told of", j.told, len(j.gone))
+	}
+	j.mu.Unlock()
+	left := map[int]bool{}
+	for range size - 1 {
+		n := m[0].next()
+		if n.what != "left" || left[n.rank] {
+			t.Fatalf("%+v after %v", n, left)
+		}
+		left[n.rank] = true
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.told != size-1 {
+		t.Errorf("%d are told of", j.told)
+	}
+}
