@@ -139,8 +139,14 @@ func (e *Endpoint) progress() bool {
 	// seen that he must wait does not take it for the reason.
 	any := e.hear()
 	var now time.Duration
-	if e.inMu.TryLock() {
-		in := &e.in
+	in := &e.in
+	if e.single {
+		// Whoever receives may be suspended in the middle of it; others must receive
+		// too, since only that lets their time pass.
+		in = e.spareInbox()
+		defer func() { e.spare = append(e.spare, in) }()
+	}
+	if e.single || e.inMu.TryLock() {
 		for taken := 0; taken < gulp; {
 			if !e.l.Recv(in) {
 				break
@@ -161,7 +167,9 @@ func (e *Endpoint) progress() bool {
 				break
 			}
 		}
-		e.inMu.Unlock()
+		if !e.single {
+			e.inMu.Unlock()
+		}
 	}
 	if now == 0 {
 		now = e.l.Now()
@@ -180,6 +188,17 @@ func (e *Endpoint) progress() bool {
 		e.notify()
 	}
 	return pending
+}
+
+// spareInbox returns an inbox that nobody uses, in a simulation.
+func (e *Endpoint) spareInbox() *inbox {
+	n := len(e.spare)
+	if n == 0 {
+		return new(inbox)
+	}
+	in := e.spare[n-1]
+	e.spare = e.spare[:n-1]
+	return in
 }
 
 // hear takes note of the job's failure and says whether it is news.

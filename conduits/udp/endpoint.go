@@ -49,6 +49,8 @@ type Endpoint struct {
 	inMu sync.Mutex // held to receive
 	in   inbox
 
+	spare []*inbox // of a simulation, where one goroutine runs at a time
+
 	attached, closed    atomic.Bool
 	failed              atomic.Pointer[conduits.PeerError] // the job's failure, once this rank has heard of it
 	puts, gets, atomics atomic.Uint64
