@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -53,7 +54,8 @@ type Setup struct {
 	// serves; 0 means DefaultLinger. If some have not left then, the job goes on,
 	// but a rank that dies is only noticed by those who talk to it.
 	Linger time.Duration
-	// Logf prints what the service has to say, see ServerConfig.
+	// Logf prints what the service has to say, see ServerConfig; FromEnv has it
+	// print to standard error.
 	Logf func(format string, args ...any)
 }
 
@@ -62,7 +64,9 @@ type Setup struct {
 // os.Getenv does. Without ARGON_RENDEZVOUS or the key it returns ErrNotReady, and
 // ErrBadArg for all that cannot be, together.
 func FromEnv(env func(key string) string) (Setup, error) {
-	s := Setup{Server: env(EnvServer)}
+	s := Setup{Server: env(EnvServer), Logf: func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "argon: "+format+"\n", args...)
+	}}
 	if s.Server == "" {
 		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun whoever starts the ranks", EnvServer)
 	}

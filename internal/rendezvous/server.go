@@ -675,7 +675,9 @@ func (s *Server) fail(f failure) {
 	}
 	f.cause = clip(f.cause, maxCause)
 	s.failed = &f
-	s.logf("rendezvous: %v", f.err())
+	if !s.c.InRank { // who says it itself
+		s.logf("rendezvous: %v", f.err())
+	}
 	if f.rank != NoRank {
 		s.ends(f.rank, Failed)
 	}
