@@ -1,31 +1,86 @@
 // Package udp is the conduit between hosts: reliable messages and RMA over UDP.
 //
 // The protocol is package engine, a deterministic core; an [Endpoint] drives it
-// over a link that carries datagrams: UDP sockets, or, in tests, the sockets of
+// over a link that carries datagrams: a UDP socket, or, in tests, the sockets of
 // the simulator with every misfortune that it knows.
 //
-// # What exists
+// # Jobs
+//
+// [Join] opens the rank of a process in a job of processes, on any number of
+// hosts. The ranks meet at a rendezvous (package internal/rendezvous), which gives
+// each a table of all addresses and incarnations, and tells it later when all have
+// attached, who has left, and that the job has failed. Of a rank that it has never
+// talked to, a rank keeps nothing beside that rank's entry in the table.
 //
 // [Local] opens all ranks of a job in one process, each with its own socket on
-// the loopback interface. All messages and all RMA to other ranks travel as
-// datagrams; RMA to the own rank does not. What ranks must know of each other
-// before they can talk, and when they can no more, goes through memory that they
-// share: addresses, attached segments, failures, Wake, and who has closed.
+// the loopback interface; what they must know of each other beside datagrams goes
+// through memory that they share, and datagrams are not sealed.
 //
-// # What does not exist yet
+// All messages and all RMA to other ranks travel as datagrams; RMA to the own
+// rank does not.
 //
-// Jobs across processes and hosts: launching, exchanging addresses, spreading
-// failures, a keepalive between ranks that have nothing to say to each other.
-// Authentication: datagrams carry a checksum, so that damage is noticed and malice
-// is not (the engine has the hook for it). Batches of datagrams per system call
-// and segmentation offload. IPv6.
+// # Environment
+//
+// Beside what the rendezvous needs, a rank of a job of processes reads
+//
+//	ARGON_IFACE     the interface that datagrams go through, by name, or the
+//	                address; by itself that from which the rendezvous is reached
+//	ARGON_AUTH      authenticated (by itself), encrypted or none; see package seal
+//	ARGON_DATAGRAM  largest datagram, bytes, with everything but the IP and UDP
+//	                headers; by itself 1400 if there are several hosts, 65,000 if
+//	                there is one and its sockets keep 4 MiB, else 8192
+//	ARGON_DEADTIME  how long a peer may be silent; by itself 10s
+//
+// ARGON_AUTH and ARGON_DATAGRAM must be equal on all ranks, which the rendezvous
+// sees to. All addresses are IPv4, or all are IPv6.
+//
+// # Addresses and strangers
+//
+// Datagrams are sealed with a key that only this job has, made of the job's key
+// and a random number of the rendezvous. Who a datagram is from is what its seal
+// says, not its address: so a peer behind a translation of addresses is heard. But
+// datagrams are sent to the address in the table and nowhere else, whatever comes
+// from where. The table says the incarnation of each rank as well: any other one
+// is refused, even if it is later and holds the key, for ranks do not come back.
+// What is refused is counted ([Endpoint.Refused], Stats.Refused) and shown by
+// [Endpoint.Diagnosis].
 //
 // # Waiting and progress
 //
-// Datagrams are received, sent again and acknowledged only when somebody polls or
-// is parked. Of the goroutines of a rank that are parked, one waits for the
-// socket and the protocol's next deadline. A rank that does neither for long is
-// not lost to the others, but whatever they have sent it is sent again meanwhile.
-// Closing an endpoint leaves a goroutine behind that serves its peers until all
-// have closed and have what was sent to them, or until the job has failed.
+// Of the goroutines of a rank that are parked, one waits for the socket and the
+// protocol's next deadline. If nobody of a process has polled for 10 ms and nobody
+// is parked, an attendant, a goroutine of the endpoint, takes over until somebody
+// does: it receives, acknowledges, answers puts, gets and atomics, and sends again
+// what was lost, but runs no Receiver. So a rank that computes for a minute neither
+// looks dead nor holds up its peers' one-sided operations; messages to it wait,
+// and their senders when they are out of credit. In a job in one process there is
+// no attendant.
+//
+// # Failure
+//
+// A rank whose process ends in any way, or that says so, has failed: the
+// rendezvous notices at once, since its connection ends, and tells all, whose Err
+// then names it. A rank that is silent for ARGON_DEADTIME although a peer awaits
+// something of its engine (an acknowledgement, a get) is declared failed by that
+// peer. There are no heartbeats between ranks: whoever has sent something watches
+// its target, and a host that vanishes while nothing is under way to it is
+// noticed by the keepalive of its connections to the rendezvous, one per rank and
+// not one per pair. Partitions that are shorter heal.
+//
+// The dead time need not exceed what a program computes without polling, but it
+// must exceed how long a process or host stands still and goes on: stopped by a
+// debugger or by SIGSTOP, suspended, migrated. Raise it there.
+//
+// # Leaving
+//
+// Close of a rank in a process of its own waits until all that it has sent has
+// been acknowledged, or its target has left, which bounds it by the dead time if
+// the target is silent; then it says at the rendezvous that it leaves. Whoever
+// misses its last acknowledgement hears from there that it has left, and takes
+// all puts and messages to it for done; gets and atomics that are under way end
+// with an error, and later operations too.
+//
+// Close of a rank in a job in one process leaves a goroutine behind that serves
+// its peers until all have closed and have what was sent to them, or until the job
+// has failed.
 package udp

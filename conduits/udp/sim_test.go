@@ -11,20 +11,14 @@ import (
 )
 
 // TestConformanceSimulated runs the suite over a network that does everything at
-// once that a network can do, with encrypted datagrams.
+// once that a network can do, with encrypted datagrams. Without faults it is
+// TestConformance that tells more.
 func TestConformanceSimulated(t *testing.T) {
 	slow(t)
 	conduittest.Run(t, udp.Simulate(sim.Faults{
 		Drop: 0.2, Duplicate: 0.1, Delay: 0.5, Corrupt: 0.05, Truncate: 0.02, DelayBy: 30 * sim.Microsecond,
 		Buffer: 1 << 18, Jitter: sim.Microsecond,
 	}, seal.Encrypted))
-}
-
-// TestConformanceClear runs it over a network without faults, with authenticated
-// datagrams.
-func TestConformanceClear(t *testing.T) {
-	slow(t)
-	conduittest.Run(t, udp.Simulate(sim.Faults{}, seal.Authenticated))
 }
 
 // slow skips a test of a simulation, which runs one goroutine at a time, where
