@@ -251,3 +251,42 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+func TestIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	j := &job{t: t, key: seal.NewKey(), addr: l.Addr().String()}
+	if j.Server, err = Serve(l, ServerConfig{Key: j.key, Size: 2}); err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if j.Addr().String() != j.addr {
+		t.Errorf("listens at %v, not %v", j.Addr(), j.addr)
+	}
+	for _, c := range j.all() {
+		if a := c.Addr(1); a != netip.MustParseAddrPort("[::1]:2001") {
+			t.Errorf("rank 1 is at %v", a)
+		}
+	}
+}
+
+// TestChosenAddress: what a rank says of itself goes before where it comes from.
+func TestChosenAddress(t *testing.T) {
+	j := serve(t, ServerConfig{Size: 2})
+	h := j.hello(1)
+	h.Addr = netip.MustParseAddr("::ffff:192.0.2.7") // mapped; the others see IPv4
+	done := make(chan error, 1)
+	go func() {
+		_, err := j.join(within(t), h)
+		done <- err
+	}()
+	m, err := j.join(within(t), j.hello(0))
+	if err := errors.Join(err, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if a := m.Addr(1); a != netip.MustParseAddrPort("192.0.2.7:2001") {
+		t.Errorf("rank 1 is at %v", a)
+	}
+}
