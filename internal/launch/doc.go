@@ -1,6 +1,6 @@
-// Package launch starts the ranks of a job as processes of this host, watches
-// over them, and leaves nothing behind. Command gasrun is its command line;
-// tests use it through package internal/testjob.
+// Package launch starts the ranks of a job as processes of this host or others,
+// watches over them, and leaves nothing behind. Command gasrun is its command
+// line; tests use it through package internal/testjob.
 //
 // # Concepts
 //
@@ -25,6 +25,29 @@
 // and are killed when the job ends, whatever group or session they have moved
 // to. If the launcher itself is killed, the kernel kills the ranks (the parent
 // death signal), and a guard process does the rest (Config.Guard).
+//
+// # Network
+//
+// Ranks that join a conduit between processes (udp, hybrid) meet at a rendezvous
+// which this package serves (package internal/rendezvous; ARGON_RENDEZVOUS). It
+// makes a key for each job, which ranks inherit as a file in memory that only its
+// owner can read (ARGON_JOB_KEY_FILE). What becomes of a rank the launcher knows
+// from the rendezvous then.
+//
+// # Hosts
+//
+// With Config.Hosts a deputy looks after the ranks of each host: the executable
+// Config.Deputy with EnvDeputy set, which calls [Deputy]. It is a process of this
+// machine, or is started by ssh, with a script that receives the executable if
+// need be (bootScript). Both talk in frames (wire.go) over the deputy's standard
+// input and output. All decisions are the launcher's (job in run.go): what it has
+// for its own processes (localCrew) and for those of a host (host) is one interface,
+// crew, and a deputy has a localCrew.
+//
+// Nobody's standard output, error or input holds up another one: of each stream
+// there is a window under way, and reading frames never waits for a consumer. Both
+// sides give signs of life. The end of a deputy's input is the end of its ranks; the
+// end of its output is a host lost, and so the job's end on all others.
 //
 // # Output
 //
