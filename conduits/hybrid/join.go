@@ -92,9 +92,8 @@ func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bo
 		return nil, err
 	}
 	if n == j.Size {
-		l := &lone{Endpoint: near, far: far}
-		l.made.Store(made)
-		return l, nil
+		accompany(near, far, made)
+		return near, nil
 	}
 	limits, err := agree(m, j.Rank, firsts, least(near.Limits(), far.Limits()))
 	if err != nil {

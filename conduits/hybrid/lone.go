@@ -5,35 +5,34 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/segment"
 )
 
-// lone is an endpoint of a job of one host. All that it does goes through shared
-// memory, without a detour; far only tells of failures, since where no launcher
-// watches the processes of a host the rendezvous does.
+// lone is what a job of one host has beside the endpoint of its shared memory,
+// which is the job's endpoint without a detour: far only tells of failures, for
+// where no launcher watches the processes of a host the rendezvous does.
 type lone struct {
-	*shm.Endpoint
+	near *shm.Endpoint
 	far  Remote
-	made atomic.Pointer[shm.JobMemory]
-	stop atomic.Pointer[func()] // ends the watching
+	made *shm.JobMemory // by this process; dropped when all have joined it
+	stop func()         // ends the watching for failures
 }
 
-// Attach attaches to both.
-func (l *lone) Attach(c conduits.AttachConfig) error {
-	if err := conduits.CheckAttach("hybrid", &c, l.Limits().MaxSegment); err != nil {
+// accompany has far told what happens to near, and near what far hears.
+func accompany(near *shm.Endpoint, far Remote, made *shm.JobMemory) {
+	l := &lone{near: near, far: far, made: made}
+	l.stop = watchFor(far, l.hear)
+	near.Hook(shm.Hooks{Attached: l.attached, Failed: far.Fail, Closed: l.closed})
+}
+
+func (l *lone) attached(v segment.View, c conduits.AttachConfig) error {
+	if err := l.far.AttachOver(v, c); err != nil {
 		return err
 	}
-	stop := watchFor(l.far, l.hear)
-	err := l.Endpoint.Attach(c)
-	if err == nil {
-		first, views := l.Views()
-		err = l.far.AttachOver(views[l.Rank()-first], c)
+	if l.made != nil {
+		_ = l.made.Close()
+		l.made = nil
 	}
-	if err != nil {
-		stop()
-		return err
-	}
-	l.stop.Store(&stop)
-	drop(&l.made)
 	return nil
 }
 
@@ -42,27 +41,13 @@ func (l *lone) Attach(c conduits.AttachConfig) error {
 func (l *lone) hear() bool {
 	err := l.far.Failure()
 	if f, ok := err.(*conduits.PeerError); ok {
-		l.Blame(f.Rank, f.Err)
+		l.near.Blame(f.Rank, f.Err)
 	}
 	return err != nil
 }
 
-// Fail declares this rank failed.
-func (l *lone) Fail(err error) {
-	l.Endpoint.Fail(err)
-	l.far.Fail(err)
-}
-
-// Close leaves the job.
-func (l *lone) Close() error {
-	near := l.Endpoint.Close()
-	if near != nil {
-		return near
-	}
-	drop(&l.made)
-	if stop := l.stop.Swap(nil); stop != nil {
-		(*stop)()
-	}
+func (l *lone) closed() error {
+	l.stop()
 	return l.far.Close()
 }
 

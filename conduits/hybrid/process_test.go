@@ -260,24 +260,24 @@ func (*nobody) Receive(*conduits.Message)                        {}
 func (n *nobody) Complete(uint64, conduits.Event, uint64, error) { n.done++ }
 
 // join is the calling rank's endpoint.
-func join() conduits.Endpoint {
+func join() (conduits.Endpoint, error) {
 	j, _, err := conduits.Launched(os.Getenv)
 	fatal(err)
 	c, err := conduits.Lookup("hybrid")
 	fatal(err)
-	ep, err := c.Join(j, conduits.Config{})
-	fatal(err)
-	return ep
+	return c.Join(j, conduits.Config{})
 }
 
 // early has a rank end between joining and attaching, while those of its host wait
 // for it in shared memory and the others for all.
 func early() {
-	ep := join()
-	if ep.Rank() == 1 {
-		os.Exit(3)
-	}
-	err := ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &nobody{}})
+	ep, err := join()
+	if err == nil {
+		if ep.Rank() == 1 {
+			os.Exit(3)
+		}
+		err = ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &nobody{}})
+	} // else a rank that finds out with whom it shares what was late
 	var p *conduits.PeerError
 	if !errors.As(err, &p) || p.Rank != 1 {
 		fatal(fmt.Errorf("attach: %v", err))
@@ -295,7 +295,8 @@ func TestEarlyDeath(t *testing.T) {
 // it there by direct access, and put there itself; rank 2 then gets what it put.
 // Rank 1 is parked meanwhile.
 func visible() {
-	ep := join()
+	ep, err := join()
+	fatal(err)
 	me := &nobody{}
 	fatal(ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: me}))
 	const rounds = 300
@@ -332,7 +333,18 @@ func visible() {
 				wait(func() bool { return me.done == 1 })
 			}
 		}
+		for r := range 2 { // nobody leaves before all is done
+			me.done = 0
+			_, err := ep.PutWord(r, at(2), 1, 8, conduits.RemoteDone, 1)
+			fatal(err)
+			wait(func() bool { return me.done == 1 })
+		}
+		fatal(ep.Close())
+		return
 	}
+	first, views := ep.Views()
+	b, _ := views[ep.Rank()-first].Bytes(at(2), 8, 1<<16)
+	wait(func() bool { return load(b) == 1 })
 	fatal(ep.Close())
 }
 

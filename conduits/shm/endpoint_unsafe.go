@@ -59,7 +59,23 @@ type Endpoint struct {
 	closed              atomic.Bool
 	failed              atomic.Pointer[conduits.PeerError]
 	start               time.Time
+	hooks               Hooks
 }
+
+// Hooks are what a conduit that gives this endpoint away as its own has to do
+// besides; nil stands for nothing. They spare the endpoint's user a detour at
+// every operation.
+type Hooks struct {
+	// Attached is called when all ranks have attached, with this rank's segment.
+	Attached func(v segment.View, c conduits.AttachConfig) error
+	// Failed is called when Fail has been.
+	Failed func(err error)
+	// Closed is called by Close, once.
+	Closed func() error
+}
+
+// Hook has h called from now on. Only before Attach, and once.
+func (e *Endpoint) Hook(h Hooks) { e.hooks = h }
 
 // idle is the blocked reason of callers that give none.
 type idle struct{}
@@ -230,6 +246,9 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		}
 	}
 	e.views = views
+	if e.hooks.Attached != nil {
+		return e.hooks.Attached(views[e.rank-e.first], c)
+	}
 	return nil
 }
 
@@ -922,6 +941,9 @@ var errClosed = errs.Closed("shm: the endpoint is closed")
 func (e *Endpoint) Fail(err error) {
 	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Failed))
 	e.j.fail(e.rank, e.rank, 1, err.Error())
+	if e.hooks.Failed != nil {
+		e.hooks.Failed(err)
+	}
 }
 
 // Blame declares rank failed, which need not share this memory: what another
@@ -934,6 +956,15 @@ func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
 	}
+	e.leave()
+	if e.hooks.Closed != nil {
+		return e.hooks.Closed()
+	}
+	return nil
+}
+
+// leave tells the others.
+func (e *Endpoint) leave() {
 	e.connectMu.Lock()
 	for i := range e.out {
 		if r := e.out[i].Load(); r != nil {
@@ -947,9 +978,8 @@ func (e *Endpoint) Close() error {
 	if atomic.LoadUint32(state) == uint32(Starting) {
 		// The others would wait for it for ever.
 		e.j.fail(e.rank, e.rank, 1, "it left the job before it attached")
-		return nil
+		return
 	}
 	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))
 	e.j.rouseAll()
-	return nil
 }
