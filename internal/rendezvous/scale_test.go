@@ -18,7 +18,7 @@ var scale = flag.Int("scale", 2000, "ranks of TestScale; each needs two open fil
 func TestScale(t *testing.T) {
 	size := *scale
 	if testing.Short() || raceEnabled {
-		size = min(size, 300)
+		size = min(size, 150)
 	}
 	heap := func() uint64 {
 		runtime.GC()

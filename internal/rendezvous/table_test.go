@@ -356,6 +356,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add(slices.Concat(tab, tab))
 	f.Add(slices.Concat(fail, tab, fail))
 	f.Add(slices.Concat(tab, bye, bye, fail))
+	f.Add(slices.Concat(tab, fail, left, seg))
 	f.Add(slices.Concat(tab, frame(nil, kAnswer, (&answer{id: 1}).append), frame(nil, kMissing, (&missing{}).append), frame(nil, kOver, nil), left))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var events []string
