@@ -186,7 +186,6 @@ func flood(t testing.TB, sealed bool) time.Duration {
 			}
 		}
 		d = time.Since(start) / time.Duration(n)
-		t.Logf("%d: %+v", n, ep.eng.Stats())
 		stop(ep, s)
 	}, serve(false))
 	return d
@@ -216,7 +215,7 @@ func puts(t testing.TB, datagram int, sealed bool, loss float64, deep int) float
 		rate = float64(begun-before) * (1 << 20) / time.Since(start).Seconds()
 		ep.mu.Lock()
 		if st := ep.eng.Stats(); loss > 0 || st.Again > 0 {
-			t.Logf("%d B sealed %v loss %v: %+v", datagram, sealed, loss, st)
+			t.Logf("%d B, %v lost: %+v", datagram, loss, st)
 		}
 		ep.mu.Unlock()
 		stop(ep, s)

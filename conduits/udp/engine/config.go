@@ -149,6 +149,7 @@ func (c *Config) ensure() error {
 type Stats struct {
 	Sent, Received   uint64 // datagrams
 	Again            uint64 // datagrams sent again, among Sent
+	Probes           uint64 // times the oldest under way were sent again for want of news
 	Timeouts         uint64 // of a peer and class that sent nothing else
 	Twice            uint64 // datagrams that had come before
 	Acks             uint64 // datagrams sent without contents

@@ -16,12 +16,14 @@ type Engine struct {
 	c    Config
 	now  time.Duration // the latest that a caller said
 	room int           // bytes of sack words and frames in a datagram
+	most float64       // datagrams of a class to a peer that may be under way
 	row  int           // datagrams that a peer may have in a row
 
 	peers  map[int]*peer
 	recent *peer // the one that was asked for last
 	ready  *peer // first of those that may have a datagram to send
 	last   *peer
+	amid   *peer   // the first of ready, if it has sent since its timers were looked at
 	timers []*peer // heap by deadline
 	waits  []*peer // those with small messages that wait, or did
 	head   int     // what the sealer puts before a datagram
@@ -131,6 +133,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{c: c, peers: map[int]*peer{}}
 	e.room = c.Datagram - headerBytes
 	e.row = max(1, rowBytes/c.Datagram)
+	e.most = float64(min(c.Window, max(2*leastWindow, mostBytes/c.Datagram)))
 	if c.Sealer != nil {
 		e.head = c.Sealer.Header()
 		e.room -= c.overhead()
@@ -176,7 +179,7 @@ func (e *Engine) peer(rank int) *peer {
 	}
 	p := &peer{rank: rank, timer: -1, since: -1}
 	for c := range p.flows {
-		p.flows[c].open(e.c.Window)
+		p.flows[c].open(e.c.Window, e.most)
 	}
 	e.peers[rank] = p
 	return p

@@ -52,8 +52,15 @@ type flow struct {
 	cutAt      uint64 // transmissions before do not reduce cwnd again
 	newest     uint64 // highest order that has arrived, and when it was sent
 	newestSent time.Duration
-	rtoAt      time.Duration
-	backoff    uint
+
+	newestBefore uint64        // newest, before the acknowledgement that is being read
+	misses       int           // losses in this round, which ends when roundEnd has arrived
+	roundEnd     uint64        // an order
+	unruly       int           // losses for which it is remembered that datagrams overtake each other
+	overtakeAt   time.Duration // when overtaken ones are taken for lost; 0: there are none
+	rtoAt        time.Duration
+	probed       bool // the time-out to come is not the first since something arrived
+	backoff      uint
 
 	// Messages, as cumulative counts.
 	messages uint32 // to the peer: sent
@@ -74,20 +81,31 @@ type flow struct {
 const (
 	firstWindow = 32
 	leastWindow = 4
-	cut         = 0.7 // of the window is left after a loss
+	cut         = 0.7 // of the window is left when too much is lost
 
-	// A datagram is lost if so many that were sent after it have arrived, and
-	// the latest of them was sent a quarter of a round trip later.
+	// Losses of up to this part of a round's datagrams, and so many in any case,
+	// are taken for accidents: full queues lose more.
+	accidents      = 0.03
+	leastAccidents = 3
+
+	// A datagram is lost if so many that were sent after it have arrived. Where
+	// datagrams have been seen to overtake each other, for so many losses, it must
+	// also be late by a quarter of a round trip.
 	overtakers = 3
+	unruly     = 64
+
+	// mostBytes is how much of a class may be under way to a peer: sockets do not
+	// keep more.
+	mostBytes = 2 << 20
 
 	// ackEvery is how many datagrams are acknowledged at once at the latest.
 	ackEvery = 8
 )
 
-func (f *flow) open(window int) {
+func (f *flow) open(window int, most float64) {
 	f.ring = make([]*pkt, window)
 	f.bits = make([]uint64, window/64)
-	f.cwnd, f.slow = min(firstWindow, float64(window)), float64(window)
+	f.cwnd, f.slow = min(firstWindow, most), most
 }
 
 func (f *flow) window() uint64 { return uint64(len(f.ring)) }
@@ -189,9 +207,11 @@ func (e *Engine) transmitted(p *peer, f *flow, k *pkt) {
 	k.order, k.sent = f.orders, e.now
 	k.tries++
 	if f.air.first == nil {
-		f.rtoAt = e.now + p.rto(&e.c, f.backoff)
+		f.air.add(k)
+		f.rtoAt = e.now + e.patience(p, f)
+	} else {
+		f.air.add(k)
 	}
-	f.air.add(k)
 	f.inAir++
 	if k.item == nil {
 		f.smallAir++
@@ -206,6 +226,20 @@ func (p *peer) rto(c *Config, backoff uint) time.Duration {
 		d = max(c.MinRTO, p.srtt+4*p.rttv)
 	}
 	return min(d<<min(backoff, 16), c.MaxRTO)
+}
+
+// patience is how long to wait for news of what is under way, until the oldest of
+// it is sent again: as a probe at first, if something has arrived before.
+func (e *Engine) patience(p *peer, f *flow) time.Duration {
+	d := p.rto(&e.c, f.backoff)
+	if !f.probed && p.srtt > 0 {
+		probe := 2*p.srtt + e.c.MinRTO/32
+		if f.air.last == nil || !f.air.last.now {
+			probe += e.c.AckDelay
+		}
+		d = min(d, probe)
+	}
+	return d
 }
 
 // sample takes a measured round trip into account (RFC 6298).
@@ -232,9 +266,10 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) bool {
 		f.ground(k)
 	}
 	if k.tries == 1 { // else it is not known which of them arrived
-		p.sample(e.now - k.sent)
 		if k.order > f.newest {
 			f.newest, f.newestSent = k.order, k.sent
+		} else if k.order < f.newestBefore {
+			f.unruly = unruly
 		}
 	}
 	if f.cwnd < f.slow {
@@ -242,7 +277,7 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) bool {
 	} else {
 		f.cwnd += 1 / f.cwnd
 	}
-	f.cwnd = min(f.cwnd, float64(len(f.ring)))
+	f.cwnd = min(f.cwnd, e.most)
 	for _, d := range k.done {
 		e.done.add(d)
 	}
@@ -258,6 +293,7 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) bool {
 func (e *Engine) acknowledge(p *peer, f *flow, cum uint64, sacks []byte) {
 	news := false
 	first := f.una
+	f.newestBefore = f.newest
 	for ; f.una < cum; f.una++ {
 		news = e.landed(p, f, f.una) || news
 	}
@@ -275,12 +311,33 @@ func (e *Engine) acknowledge(p *peer, f *flow, cum uint64, sacks []byte) {
 	if !news {
 		return
 	}
-	f.backoff = 0
-	f.rtoAt = e.now + p.rto(&e.c, 0)
-	late := p.srtt / 4
-	for k := f.air.first; k != nil && k.order+overtakers <= f.newest && k.sent+late <= f.newestSent; k = f.air.first {
+	if f.newest > f.newestBefore {
+		p.sample(e.now - f.newestSent)
+	}
+	f.backoff, f.probed = 0, false
+	f.rtoAt = e.now + e.patience(p, f)
+	if f.newest >= f.roundEnd {
+		f.roundEnd, f.misses = f.orders, 0
+	}
+	e.overtaken(p, f)
+}
+
+// overtaken finds what is lost, since later ones have arrived.
+func (e *Engine) overtaken(p *peer, f *flow) {
+	f.overtakeAt = 0
+	late := time.Duration(0)
+	if f.unruly > 0 {
+		late = p.srtt / 4
+	}
+	for k := f.air.first; k != nil && k.order+overtakers <= f.newest; k = f.air.first {
+		if at := k.sent + p.srtt + late; k.sent+late > f.newestSent && at > e.now {
+			f.overtakeAt = at
+			return
+		}
 		e.lose(f, k)
-		if k.order > f.cutAt {
+		f.misses++
+		f.unruly = max(f.unruly-1, 0)
+		if k.order > f.cutAt && float64(f.misses) > max(leastAccidents, f.cwnd*accidents) {
 			f.cutAt = f.orders
 			f.cwnd = max(f.cwnd*cut, leastWindow)
 			f.slow = f.cwnd
@@ -303,8 +360,18 @@ func (e *Engine) lose(f *flow, k *pkt) {
 	f.lost.add(k)
 }
 
-// timeout takes everything under way for lost.
-func (e *Engine) timeout(f *flow) {
+// timeout sends the oldest under way again, to find out more, or, if that has been
+// done, takes everything under way for lost.
+func (e *Engine) timeout(p *peer, f *flow) {
+	if !f.probed && p.srtt > 0 {
+		f.probed = true
+		e.stats.Probes++
+		for n := 0; n < 2 && f.air.first != nil; n++ {
+			e.lose(f, f.air.first)
+		}
+		f.rtoAt = e.now + e.patience(p, f)
+		return
+	}
 	e.stats.Timeouts++
 	for f.air.first != nil {
 		e.lose(f, f.air.first)

@@ -116,10 +116,11 @@ func (e *Engine) contents(p *peer, h *header) {
 		e.stats.Beyond++
 		return
 	}
-	ordered := seq == f.cum
+	// Who has sent it again waits to hear that it has filled the gap.
+	ordered := seq == f.cum && f.top <= f.cum
 	f.mark(seq)
 	f.unsaid++
-	if !ordered || f.top > f.cum || h.flags&flagNow != 0 || f.unsaid >= ackEvery {
+	if !ordered || h.flags&flagNow != 0 || f.unsaid >= ackEvery {
 		p.ackNow = true
 	} else {
 		e.owe(p)

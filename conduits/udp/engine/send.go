@@ -27,28 +27,42 @@ func (e *Engine) NextParts(now time.Duration, b []byte) (dst, n int, data []byte
 func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data []byte, ok bool) {
 	e.now = max(e.now, now)
 	for p := e.ready; p != nil; p = e.ready {
-		if p.row == 0 && e.canSend(p) {
+		if p.row == 0 {
 			p.row = e.row
 		}
-		if p.row > 0 && e.canSend(p) {
-			p.row--
-			n, data := e.emit(p, b, parts)
-			e.touch(p)
-			if n == 0 {
-				continue // lost at once
-			}
-			e.stats.Sent++
-			if p.row == 0 {
-				e.ready = p.next
-				p.queued, p.next = false, nil
-				e.touch(p)
-			}
-			return p.rank, n, data, true
+		if !e.canSend(p) {
+			e.pop(p)
+			continue
 		}
-		e.ready = p.next
-		p.queued, p.next, p.row = false, nil, 0
+		n, data := e.emit(p, b, parts)
+		if p.row--; p.row == 0 {
+			e.pop(p)
+		} else {
+			e.amid = p
+		}
+		if n == 0 {
+			continue // lost at once
+		}
+		e.stats.Sent++
+		return p.rank, n, data, true
 	}
 	return 0, 0, nil, false
+}
+
+// pop ends the row of p, the first of those that are ready.
+func (e *Engine) pop(p *peer) {
+	e.ready = p.next
+	p.queued, p.next, p.row = false, nil, 0
+	e.amid = nil
+	e.touch(p)
+}
+
+// settle brings the timers up to date of a peer that is amid its row.
+func (e *Engine) settle() {
+	if p := e.amid; p != nil {
+		e.amid = nil
+		e.touch(p)
+	}
 }
 
 // Ready says whether Next may find something.
@@ -86,7 +100,7 @@ func (e *Engine) Push() {
 }
 
 // leastPart is the least that is worth to be left out of a datagram.
-const leastPart = 512
+const leastPart = 4096
 
 // emit writes a datagram for p; n is 0 if it is lost already.
 func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
@@ -109,7 +123,7 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	if k != nil {
 		words, spare = sackWords, e.room-len(k.frames)-len(k.data)
 		flags = flagData | byte(class)
-		if k.now {
+		if k.now || k.tries > 0 {
 			flags |= flagNow
 		}
 	} else {
@@ -196,6 +210,9 @@ func (e *Engine) touch(p *peer) {
 			if f.air.first != nil {
 				sooner(f.rtoAt)
 			}
+			if f.overtakeAt > 0 {
+				sooner(f.overtakeAt)
+			}
 			if !f.small.empty() && e.held(p, f) {
 				sooner(f.smallAt + e.c.Hold)
 				if !p.waits {
@@ -233,6 +250,7 @@ func (p *peer) probing() bool {
 // Deadline is when Advance has something to do even if nothing arrives; ok is
 // false if that is never.
 func (e *Engine) Deadline() (t time.Duration, ok bool) {
+	e.settle()
 	if len(e.timers) == 0 {
 		return 0, false
 	}
@@ -244,6 +262,7 @@ func (e *Engine) Deadline() (t time.Duration, ok bool) {
 // dead that have answered.
 func (e *Engine) Advance(now time.Duration) {
 	e.now = max(e.now, now)
+	e.settle()
 	for len(e.timers) > 0 && e.timers[0].deadline <= e.now {
 		p := e.timers[0]
 		if p.since >= 0 && p.since+e.c.DeadTime <= e.now && p.awaiting() {
@@ -251,8 +270,12 @@ func (e *Engine) Advance(now time.Duration) {
 			continue
 		}
 		for c := range p.flows {
-			if f := &p.flows[c]; f.air.first != nil && f.rtoAt <= e.now {
-				e.timeout(f)
+			f := &p.flows[c]
+			if f.overtakeAt > 0 && f.overtakeAt <= e.now {
+				e.overtaken(p, f)
+			}
+			if f.air.first != nil && f.rtoAt <= e.now {
+				e.timeout(p, f)
 			}
 		}
 		if p.ackOwed && p.ackAt <= e.now {
