@@ -1,6 +1,8 @@
 package firehose
 
 import (
+	"fmt"
+
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/bias"
 	"github.com/argon-go/argon/internal/errs"
@@ -31,6 +33,18 @@ type waiter struct {
 	done bool
 	r    Region
 	err  error
+
+	rank int // -1 if it waits for the configurations to be compared
+	a    Addr
+	n    uint64
+}
+
+// Blocked says what it waits for, for whoever asks why a job hangs.
+func (w *waiter) Blocked() string {
+	if w.rank < 0 {
+		return "firehose: rank 0 compares the configurations"
+	}
+	return fmt.Sprintf("firehose: pin of %d bytes at %#x of rank %d", w.n, uint64(w.a), w.rank)
 }
 
 // NewCache makes a Cache. c as for New.
@@ -60,7 +74,7 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 	}
 	c.e = e
 	c.mu.Lock()
-	w := c.waiter()
+	w := c.waiter(-1, 0, 0)
 	c.m.Agree(c.cookie)
 	c.mu.Unlock()
 	_, err := c.wait(w)
@@ -87,7 +101,7 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 		c.mu.Unlock()
 		return r, err
 	}
-	w := c.waiter()
+	w := c.waiter(rank, a, n)
 	c.mu.Unlock()
 	return c.wait(w)
 }
@@ -124,7 +138,7 @@ func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
 		c.mu.Unlock()
 		return r, err
 	}
-	w := c.waiter()
+	w := c.waiter(c.m.c.Rank, a, n)
 	c.mu.Unlock()
 	return c.wait(w)
 }
@@ -192,16 +206,16 @@ func (c *Cache) Close() {
 }
 
 // waiter makes the one for the next cookie. c.mu is held.
-func (c *Cache) waiter() *waiter {
+func (c *Cache) waiter(rank int, a Addr, n uint64) *waiter {
 	c.cookie++
-	w := new(waiter)
+	w := &waiter{rank: rank, a: a, n: n}
 	c.waiters[c.cookie] = w
 	return w
 }
 
 // wait sends what is to be sent, polls, and waits until w is done.
 func (c *Cache) wait(w *waiter) (Region, error) {
-	err := c.e.Wait(nil, func() bool {
+	err := c.e.Wait(w, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.collect() && len(c.waiters) > 0 {
@@ -241,7 +255,7 @@ func (c *Cache) collect() (some bool) {
 			return some
 		}
 		if w := c.waiters[d.Cookie]; w != nil {
-			*w = waiter{done: true, r: d.Region, err: d.Err}
+			w.done, w.r, w.err = true, d.Region, d.Err
 			delete(c.waiters, d.Cookie)
 			some = true
 		} else if d.Err == nil && d.Region.Valid() {

@@ -261,6 +261,43 @@ func TestBorrow(t *testing.T) {
 	}))
 }
 
+// TestReleaseWakes: a goroutine that is parked until another one of its rank
+// releases is woken by that.
+func TestReleaseWakes(t *testing.T) {
+	check(t, job(t, 1, firehose.Config{Budget: 2 * bucket}, nil, func(r *rank) error {
+		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		for range 3 {
+			both, err := r.c.LocalPin(r.addrs[0], 2*bucket)
+			if err != nil {
+				return err
+			}
+			if _, err := r.c.LocalPin(r.addrs[0], 3*bucket); !errors.Is(err, firehose.ErrResource) {
+				return fmt.Errorf("more than the budget: %v", err)
+			}
+			pinned := make(chan error)
+			go func() {
+				p, err := r.c.LocalPin(r.addrs[0]+2*bucket, 1)
+				if err == nil {
+					err = r.c.Release(p)
+				}
+				pinned <- err
+			}()
+			for len(r.e.Conduit().Waiting()) == 0 {
+				runtime.Gosched()
+			}
+			if s := r.e.Conduit().Waiting()[0].Blocked(); s != "firehose: pin of 1 bytes at 0x3000 of rank 0" {
+				return errors.New(s)
+			}
+			if err := errors.Join(r.c.Release(both), <-pinned); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
 // TestMissIsOneRoundTrip counts messages.
 func TestMissIsOneRoundTrip(t *testing.T) {
 	check(t, job(t, 2, firehose.Config{Budget: 8 * bucket, Local: 4 * bucket}, nil, func(r *rank) error {

@@ -112,12 +112,14 @@ func TestLies(t *testing.T) {
 				if len(m.peer(2).holds) > m.l.Share || len(m.peer(1).holds) != 1 {
 					t.Fatalf("%d and %d firehoses", len(m.peer(1).holds), len(m.peer(2).holds))
 				}
+				m.countUsers(t)
 				if _, still := mem.pinned[3*testBucket]; !still {
 					t.Fatalf("the honest rank's bucket is gone")
 				}
 			},
 		})
 		m.Fail(2, errors.New("caught"))
+		m.countUsers(t)
 		if n := len(m.peer(2).holds); n > 0 {
 			t.Fatalf("the liar still holds %d", n)
 		}

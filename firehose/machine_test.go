@@ -267,6 +267,7 @@ func (w *world) check() {
 			}
 		}
 		w.recount(fmt.Sprintf("rank %d", r), &k.own)
+		k.countUsers(w.t)
 		if k.pinned != len(k.mem.pinned) {
 			w.t.Fatalf("rank %d: %d pinned, counted %d", r, len(k.mem.pinned), k.pinned)
 		}
@@ -303,6 +304,28 @@ func (w *world) reaches(k *testRank, r Region) {
 	}
 	if g, n := k.At(r, r.Addr()+Addr(r.Len())); g.NLA != 0 || n != 0 {
 		w.t.Fatalf("beyond the region: %v, %d", g, n)
+	}
+}
+
+// countUsers: the users of own buckets are local ones and those who hold them.
+func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
+	holders := map[uint64]uint32{}
+	for _, p := range m.peers {
+		if p != nil {
+			for b := range p.holds {
+				holders[b]++
+			}
+		}
+	}
+	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
+		s := &m.own.slots[i]
+		if s.users != holders[s.bucket]+s.local {
+			t.Fatalf("bucket %d: %d users, %d of them local, and %d firehoses", s.bucket, s.users, s.local, holders[s.bucket])
+		}
+		delete(holders, s.bucket)
+	}
+	if len(holders) > 0 {
+		t.Fatalf("firehoses to what is not there: %v", holders)
 	}
 }
 
@@ -585,4 +608,147 @@ func TestMachineModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// asker is rank 0 of two, with its requests' answers in the test's hands.
+type asker struct {
+	t    *testing.T
+	a, b *Machine
+	mem  *fakeMemory // b's
+}
+
+func newAsker(t *testing.T, share int) *asker {
+	c := Config{Size: 2, Budget: uint64(share+1) * testBucket, Local: testBucket}
+	k := &asker{t: t}
+	k.a, _ = machine(t, c)
+	c.Rank = 1
+	k.b, k.mem = machine(t, c)
+	return k
+}
+
+// answer carries the next request over and returns the reply.
+func (k *asker) answer() []byte {
+	k.t.Helper()
+	q, ok := k.a.NextMessage()
+	if !ok {
+		k.t.Fatal("no request")
+	}
+	b, ok := k.b.Receive(0, q.Payload, nil)
+	if !ok {
+		k.t.Fatal("no reply")
+	}
+	return b
+}
+
+// pin is a remote pin of whole buckets.
+func (k *asker) pin(first, count int, cookie uint64) (Region, bool) {
+	k.t.Helper()
+	r, ok, err := k.a.RemotePin(1, Addr(first*testBucket), uint64(count*testBucket), cookie)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return r, ok
+}
+
+// done expects the end of one pin.
+func (k *asker) done(cookie uint64, want error) Region {
+	k.t.Helper()
+	d, ok := k.a.NextDone()
+	if !ok || d.Cookie != cookie || !errors.Is(d.Err, want) {
+		k.t.Fatalf("%v, %+v, want %d with %v", ok, d, cookie, want)
+	}
+	return d.Region
+}
+
+// TestNoVictimOfItsOwn: a pin does not count on moving firehoses that it needs
+// itself; and what has to queue is not overtaken by a try.
+func TestNoVictimOfItsOwn(t *testing.T) {
+	k := newAsker(t, 2)
+	k.pin(0, 2, 1)
+	k.a.ReceiveReply(1, k.answer())
+	both := k.done(1, nil)
+	zero, ok := k.pin(0, 1, 2) // bucket 0 is in use, 1 will be idle
+	if err := k.a.Release(both); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if _, ok := k.pin(1, 2, 3); ok {
+		t.Fatal("pinned more than the share")
+	}
+	if _, ok := k.a.NextMessage(); ok {
+		t.Fatal("asks for more than the share")
+	}
+	if _, ok := k.a.TryRemotePin(1, 0, 1); ok {
+		t.Error("a try overtakes")
+	}
+	if _, ok := k.a.Look(1, 0, 1); ok {
+		t.Error("a look overtakes")
+	}
+	if _, ok := k.pin(0, 1, 4); ok {
+		t.Error("a hit overtakes")
+	}
+	if err := k.a.Release(zero); err != nil {
+		t.Fatal(err)
+	}
+	k.a.ReceiveReply(1, k.answer())
+	r := k.done(3, nil)
+	if _, ok := k.a.NextDone(); ok {
+		t.Error("pinned more than the share")
+	}
+	if err := k.a.Release(r); err != nil {
+		t.Fatal(err)
+	}
+	k.a.ReceiveReply(1, k.answer())
+	k.done(4, nil)
+}
+
+// TestFailedBucketIsKept: a pin that has failed in one bucket and waits for
+// another still stands for the first, which must not be asked for anew and then
+// be released by the wrong one.
+func TestFailedBucketIsKept(t *testing.T) {
+	k := newAsker(t, 3)
+	k.mem.exposed[0] = false
+	k.pin(0, 1, 1)
+	first := k.answer()
+	k.pin(0, 2, 2) // waits for the first's bucket 0, too
+	second := k.answer()
+	k.a.ReceiveReply(1, first)
+	k.done(1, ErrNotExposed)
+	k.mem.exposed[0] = true
+	k.pin(0, 1, 3)
+	if _, ok := k.a.NextMessage(); ok {
+		t.Error("a bucket is asked for while a pin that failed with it waits")
+	}
+	k.a.ReceiveReply(1, second)
+	k.done(2, ErrNotExposed)
+	k.a.ReceiveReply(1, k.answer())
+	r := k.done(3, nil)
+	if i := k.a.peer(1).t.find(0); k.a.peer(1).t.slots[i].users != 1 {
+		t.Errorf("%d users", k.a.peer(1).t.slots[i].users)
+	}
+	if err := k.a.Release(r); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOvertaking: a firehose that is given up is not asked for again before the
+// owner has confirmed it, for messages may overtake each other.
+func TestOvertaking(t *testing.T) {
+	k := newAsker(t, 1)
+	k.pin(0, 1, 1)
+	k.a.ReceiveReply(1, k.answer())
+	if err := k.a.Release(k.done(1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	k.pin(1, 1, 2) // moves it from bucket 0
+	moved := k.answer()
+	k.pin(0, 1, 3)
+	if _, ok := k.a.NextMessage(); ok {
+		t.Error("asked for again")
+	}
+	k.a.ReceiveReply(1, moved)
+	if err := k.a.Release(k.done(2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	k.a.ReceiveReply(1, k.answer())
+	k.done(3, nil)
 }
