@@ -82,7 +82,7 @@ func attack(t *testing.T, mode seal.Mode) {
 	j, ranks := start(t, config{size: n, tap: rec.tap, env: map[string]string{"ARGON_AUTH": mode.String(), "ARGON_DEADTIME": "60s"}}, 1<<16)
 	eps := make([]*udp.Endpoint, n)
 	for i, r := range ranks {
-		eps[i] = r.Endpoint.(here).Endpoint
+		eps[i] = r.Endpoint.(*here).Endpoint
 	}
 
 	// The job: every rank sends to every other one until the attack is over.

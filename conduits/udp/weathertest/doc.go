@@ -5,5 +5,5 @@
 //
 // By default the tests take seconds. Longer:
 //
-//	go test ./conduits/udp/weathertest -weather.attack 1000000 -conduittest.seeds 20 -timeout 0
+//	go test ./conduits/udp/weathertest -weather.attack 1000000 -weather.storm -conduittest.programs 150 -timeout 0
 package weathertest

@@ -134,7 +134,7 @@ func open(c config) (*job, []conduits.Endpoint, error) {
 		wg.Go(func() {
 			var e *udp.Endpoint
 			if e, errs[r] = j.join(r); errs[r] == nil {
-				eps[r] = here{e, eps}
+				eps[r] = &here{e, eps}
 			}
 		})
 	}
@@ -161,7 +161,7 @@ type here struct {
 	all []conduits.Endpoint
 }
 
-func (e here) Wake(rank int) { e.all[rank].(here).Endpoint.Wake(rank) }
+func (e *here) Wake(rank int) { e.all[rank].(*here).Endpoint.Wake(rank) }
 
 // opener opens jobs like c for a suite.
 func opener(c config) func(n int, cc conduits.Config) ([]conduits.Endpoint, error) {

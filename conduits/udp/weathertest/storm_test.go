@@ -28,8 +28,8 @@ func storm(n int) config {
 // TestMachineStorm runs random programs on jobs whose datagrams are lost, repeated,
 // reordered, damaged and late.
 func TestMachineStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("conformance in a storm runs without -short")
+	if testing.Short() || racing {
+		t.Skip("conformance in a storm runs without -short and -race")
 	}
 	conduittest.RunGroups(t, opener(storm(0)), "machine")
 }
@@ -45,8 +45,8 @@ func TestConformanceStorm(t *testing.T) {
 
 // TestConformanceRain runs it in weather that a job should hardly notice.
 func TestConformanceRain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("conformance in the rain runs without -short")
+	if !*flagStorm {
+		t.Skip("conformance in the rain takes minutes on a machine that does other things (-weather.storm)")
 	}
 	c := storm(0)
 	c.faults.Drop, c.faults.Duplicate, c.faults.Reorder = 0.01, 0.01, 0.1

@@ -1,0 +1,5 @@
+//go:build race
+
+package weathertest
+
+const racing = true
