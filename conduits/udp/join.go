@@ -139,7 +139,7 @@ func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup
 		Agree: fmt.Sprintf("udp 1, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
 			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
 	}
-	m := &member{rank: j.Rank, size: j.Size}
+	m := newMember(j.Rank, j.Size)
 	var err error
 	if m.client, err = setup.Join(context.Background(), hello, m.events()); err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ func TestMemoryPerRank(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &member{rank: 1, size: n}
+		m := newMember(1, n)
 		e, err := newEndpoint(m, l, lim, &sealing{s: s, size: n, incarnation: func(int) uint64 { return 1 }}, engine.Config{Rank: 1, Size: n, Epoch: 1})
 		if err != nil {
 			t.Fatal(err)

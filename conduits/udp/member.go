@@ -20,6 +20,7 @@ type member struct {
 	ep         atomic.Pointer[Endpoint] // nil until there is one
 	all        atomic.Bool              // have attached
 	failed     atomic.Pointer[conduits.PeerError]
+	over       chan struct{} // closed when failed is set
 
 	mu    sync.Mutex                      // of who changes departed
 	parts atomic.Pointer[[]atomic.Uint64] // bit by rank: it has left; nil as long as none has
@@ -47,6 +48,7 @@ func (m *member) tell() {
 // set makes rank the one that the job has failed because of.
 func (m *member) set(rank int, err error) {
 	if m.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
+		close(m.over)
 		m.tell()
 	}
 }
@@ -86,21 +88,33 @@ func (m *member) segment(rank int) (uint64, segment.Rights) {
 
 func (m *member) failure() *conduits.PeerError { return m.failed.Load() }
 
+// newMember makes what still lacks its client.
+func newMember(rank, size int) *member {
+	return &member{rank: rank, size: size, over: make(chan struct{})}
+}
+
 // verdict is how long a rank waits for the rendezvous to say who has failed, when
-// it believes another one has: two ranks that no longer hear each other should
-// not give different names to the same failure.
+// it believes another one has.
 const verdict = time.Second
 
+// fail waits until the rendezvous has said who has failed, unless it is this rank.
+// So two ranks that no longer hear each other do not give different names to the
+// same failure, and a process that ends because of the failure does not do so
+// before others can know of it, or it would be taken for the reason.
 func (m *member) fail(rank int, err error) {
 	if m.failed.Load() != nil {
 		return
 	}
 	m.client.Fail(rank, err.Error())
-	if rank == m.rank {
-		m.set(rank, err)
-		return
+	if rank != m.rank {
+		t := time.NewTimer(verdict)
+		defer t.Stop()
+		select {
+		case <-m.over:
+		case <-t.C:
+		}
 	}
-	time.AfterFunc(verdict, func() { m.set(rank, err) })
+	m.set(rank, err)
 }
 
 func (m *member) leave() {}
