@@ -176,3 +176,15 @@ func TestLoadKey(t *testing.T) {
 		})
 	}
 }
+
+// TestSeed: a seed is its key's and its purpose's, and says nothing of either.
+func TestSeed(t *testing.T) {
+	k, other := seal.NewKey(), seal.NewKey()
+	s := k.Seed("a")
+	if s != k.Seed("a") {
+		t.Error("a seed changes")
+	}
+	if s == k.Seed("b") || s == other.Seed("a") || s == k.ForPurpose("a").Seed("a") || hex.EncodeToString(s[:]) == k.ForPurpose("a").Reveal() {
+		t.Error("two purposes have the same seed")
+	}
+}
