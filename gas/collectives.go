@@ -3,17 +3,24 @@ package gas
 import (
 	"errors"
 	"math/bits"
+	"sort"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 )
 
 // Collectives move data along binomial trees (and scans along a dissemination
 // pattern), so every transfer is between ranks whose distance is a power of two
-// modulo the job's size. The receiver begins: it says what it is ready for and
+// modulo the job's size. Where several neighbourhoods are known, broadcasts have
+// two levels: a tree among the first ranks of the neighbourhoods and one in each,
+// where distances are counted likewise; so H neighbourhoods take H - 1 messages
+// between them, ceil(log2 H) of them one after the other. Reductions keep to the
+// one tree, since their result must not depend on where ranks are; it is the same
+// where neighbourhoods have equal sizes, powers of two, and the root is rank 0. The receiver begins: it says what it is ready for and
 // where the data will land, and only then does the sender send; one that has to
 // wait for that says what it is about to send. So nothing has to be queued, ranks
 // may be skewed as they like, and whoever waits has told its partner which call
@@ -89,10 +96,13 @@ func (c collCall) matches(d collCall) bool {
 	return c == d || agreeing(c.kind) && agreeing(d.kind)
 }
 
-// Directions of a transfer: away from the root, or towards it.
+// Directions of a transfer: away from the root or towards it, in the one tree;
+// away from it inside a neighbourhood and between the first ranks of them.
 const (
 	collDown = iota
 	collUp
+	collNear
+	collFar
 	collDirs
 )
 
@@ -100,6 +110,11 @@ const (
 type collectives struct {
 	e          *am.Endpoint
 	rank, size int
+	// The first rank of each neighbourhood, nil if there is one only, or one for
+	// each rank; this rank's number among them, and where it begins and how many
+	// ranks it has.
+	hoods           []int
+	hood, first, in int
 
 	busy atomic.Bool // a call is under way
 
@@ -220,7 +235,23 @@ func (c *collectives) handlers() []am.Entry {
 // faster.
 func (c *collectives) bind(e *am.Endpoint) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
+	c.settle(conduits.Neighbourhoods(e.Conduit()))
 }
+
+// settle has c know the first ranks of the neighbourhoods, if there are levels.
+func (c *collectives) settle(h []int) {
+	if len(h) < 2 || len(h) == c.size {
+		return
+	}
+	c.hoods, c.hood = h, hoodOf(h, c.rank)
+	c.first, c.in = h[c.hood], c.size-h[c.hood]
+	if c.hood+1 < len(h) {
+		c.in = h[c.hood+1] - c.first
+	}
+}
+
+// hoodOf is the number of the neighbourhood of rank.
+func hoodOf(hoods []int, rank int) int { return sort.SearchInts(hoods, rank+1) - 1 }
 
 // collWake makes the goroutine that is in the call look again, for a handler may run
 // on another one.
@@ -525,15 +556,76 @@ func (c *collectives) Blocked() string {
 func (c *collectives) relative(root int) int { return (c.rank - root + c.size) % c.size }
 
 // fanout is how many children place p has.
-func (c *collectives) fanout(p int) int {
-	n := bits.Len(uint(c.size - 1))
+func (c *collectives) fanout(p int) int { return fanout(p, c.size) }
+
+// fanout is that of place p among size.
+func fanout(p, size int) int {
+	n := bits.Len(uint(size - 1))
 	if p != 0 {
 		n = bits.TrailingZeros(uint(p))
 	}
-	for n > 0 && p+1<<(n-1) >= c.size {
+	for n > 0 && p+1<<(n-1) >= size {
 		n--
 	}
 	return n
+}
+
+// around is the place so far after p in a ring of size.
+func around(p, by, size int) int { return (p + by%size + size) % size }
+
+// place is this rank's in the tree of its neighbourhood for a broadcast of root:
+// of root itself, or of the first rank.
+func (c *collectives) place(root int) int {
+	at := c.first
+	if root >= c.first && root < c.first+c.in {
+		at = root
+	}
+	return around(c.rank-at, 0, c.in)
+}
+
+// source is whom this rank has a broadcast of root from: by which link, and who.
+// ok is false for root.
+func (c *collectives) source(root int) (dir, i, rank int, ok bool) {
+	if root == c.rank {
+		return 0, 0, 0, false
+	}
+	if c.hoods == nil {
+		i = bits.TrailingZeros(uint(c.relative(root)))
+		return collDown, i, c.above(i), true
+	}
+	if p := c.place(root); p != 0 {
+		i = bits.TrailingZeros(uint(p))
+		return collNear, i, c.first + around(c.rank-c.first, -(1<<i), c.in), true
+	}
+	h := len(c.hoods)
+	i = bits.TrailingZeros(uint(around(c.hood-hoodOf(c.hoods, root), 0, h)))
+	return collFar, i, c.hoods[around(c.hood, -(1<<i), h)], true
+}
+
+// toBelow calls send for each that has a broadcast of root from this rank, beginning
+// with who is farthest: its subtree is the largest, and its way the longest.
+func (c *collectives) toBelow(root int, send func(dir, i, rank int) error) error {
+	if c.hoods == nil {
+		for i := c.fanout(c.relative(root)) - 1; i >= 0; i-- {
+			if err := send(collDown, i, c.below(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if h := len(c.hoods); c.rank == c.first {
+		for i := fanout(around(c.hood-hoodOf(c.hoods, root), 0, h), h) - 1; i >= 0; i-- {
+			if err := send(collFar, i, c.hoods[around(c.hood, 1<<i, h)]); err != nil {
+				return err
+			}
+		}
+	}
+	for i := fanout(c.place(root), c.in) - 1; i >= 0; i-- {
+		if err := send(collNear, i, c.first+around(c.rank-c.first, 1<<i, c.in)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // above and below are the ranks at distance 2^i towards the root and away.
@@ -551,29 +643,20 @@ func (c *collectives) broadcast(root int, buf []byte) error {
 // expect is the first half of broadcast: buf is overwritten from now on, though
 // not before the root calls spread.
 func (c *collectives) expect(root int, buf []byte) error {
-	p := c.relative(root)
-	if p == 0 {
+	dir, i, rank, ok := c.source(root)
+	if !ok {
 		return nil
 	}
-	i := bits.TrailingZeros(uint(p))
-	return c.post(collDown, i, c.above(i), buf)
+	return c.post(dir, i, rank, buf)
 }
 
 func (c *collectives) spread(root int, buf []byte) error {
-	p := c.relative(root)
-	if p != 0 {
-		i := bits.TrailingZeros(uint(p))
-		if err := c.await(collDown, i, c.above(i)); err != nil {
+	if dir, i, rank, ok := c.source(root); ok {
+		if err := c.await(dir, i, rank); err != nil {
 			return err
 		}
 	}
-	// The farthest child has the largest subtree, so it is served first.
-	for i := c.fanout(p) - 1; i >= 0; i-- {
-		if err := c.send(collDown, i, c.below(i), buf); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.toBelow(root, func(dir, i, rank int) error { return c.send(dir, i, rank, buf) })
 }
 
 // collScratch is how much memory the contributions of children may take at once

@@ -1,0 +1,61 @@
+package gas
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestBroadcastTree builds the tree of a broadcast out of what each rank believes
+// of it: everybody but the root has one source, which sends to it by the same
+// link, all are reached, and no more messages than needed pass between
+// neighbourhoods.
+func TestBroadcastTree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 9), 1, 9).Draw(t, "neighbourhoods")
+		var hoods []int
+		size := 0
+		for _, k := range sizes {
+			hoods = append(hoods, size)
+			size += k
+		}
+		root := rapid.IntRange(0, size-1).Draw(t, "root")
+		ranks := make([]collectives, size)
+		for r := range ranks {
+			c := &ranks[r]
+			c.rank, c.size = r, size
+			c.settle(hoods)
+		}
+		type link struct{ dir, i, from, to int }
+		sent := map[link]bool{}
+		reached := map[int]bool{root: true}
+		far := 0
+		for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
+			c := &ranks[todo[0]]
+			_ = c.toBelow(root, func(dir, i, to int) error {
+				if reached[to] {
+					t.Fatalf("rank %d is reached twice", to)
+				}
+				reached[to] = true
+				sent[link{dir, i, c.rank, to}] = true
+				if dir == collFar {
+					far++
+				}
+				todo = append(todo, to)
+				return nil
+			})
+		}
+		if len(reached) != size {
+			t.Fatalf("%d of %d ranks are reached", len(reached), size)
+		}
+		for r := range ranks {
+			dir, i, from, ok := ranks[r].source(root)
+			if ok != (r != root) || ok && !sent[link{dir, i, from, r}] {
+				t.Fatalf("rank %d waits for rank %d by link %d, %d, who does not send there", r, from, dir, i)
+			}
+		}
+		if ranks[0].hoods != nil && far != len(hoods)-1 {
+			t.Fatalf("%d messages between %d neighbourhoods", far, len(hoods))
+		}
+	})
+}
