@@ -1,12 +1,13 @@
 // Gasbench measures the runtime between two ranks and puts every figure beside
 // a reference that was taken in the same run:
 //
-//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-time D] [-bursts N]
+//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N]
 //	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
 //
-// In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are measured; others, if there are any, wait, and take part in
-// barrier. -run selects benchmarks by a regular expression that has to match
-// the whole name, slash included; -list prints the names.
+// In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
+// measured; others, if there are any, wait, and take part in barrier. -run selects
+// benchmarks by a regular expression that has to match the whole name, slash
+// included; -list prints the names. -size leaves out all sizes but those.
 //
 // # Method
 //
@@ -90,10 +91,10 @@
 //
 // # Jobs
 //
-// gasbench -conduit starts jobs of two ranks on this host, pinned to processors with
-// -bind core: one for each conduit named, and on udp for each
-// combination of ARGON_AUTH (-auth), ARGON_DATAGRAM (-datagram) and share of
-// datagrams lost (-loss, percent). -rounds runs all of them so many times in turn.
+// gasbench -conduit starts jobs of two ranks on this host, pinned to processors
+// with -bind core: one for each conduit named, and on udp for each combination of
+// ARGON_AUTH (-auth), ARGON_DATAGRAM (-datagram) and share of datagrams lost
+// (-loss, percent). -rounds runs all of them so many times in turn.
 // What is printed are the medians over the rounds, and how each kind of job relates
 // to the first: the median over the rounds of the quotient of their values, without
 // rounds in which the machine moved between the two.

@@ -140,10 +140,15 @@ func allInProcess(t *testing.T, conduit string) {
 
 func TestProcesses(t *testing.T) {
 	r := testjob.RunConfig(t, 3, "gasbench", testjob.Config{
-		Args: []string{"-json", "-time", "1us", "-bursts", "2", "-run", "am/short|barrier|ref/.*"},
+		Args: []string{"-json", "-time", "1us", "-bursts", "2", "-run", "am/short|barrier|ref/.*", "-size", "0,8,1M"},
 	}).Want(t, 0)
 	got := check(t, r.Stdout[0], "shm", 3)
-	for _, name := range []string{"am/short", "barrier", refLine, refCopy, refMemcpy} {
+	for _, l := range got["am/short"] {
+		if l.Size != 0 && l.Size != 8 {
+			t.Errorf("-size did not keep to its selection: %+v", l)
+		}
+	}
+	for _, name := range []string{"am/short", "barrier", refLine, refMemcpy, refStream} {
 		if len(got[name]) == 0 {
 			t.Errorf("no figure for %s", name)
 		}
@@ -190,6 +195,9 @@ func TestParse(t *testing.T) {
 		{"-json -run am/short -time 10ms -bursts 3", ""},
 		{"-run am", `-run "am" matches no benchmark as a whole; there are ref/cacheline`},
 		{"-run (", `-run "(" is not a regular expression`},
+		{"-size 0,8,64K,1M", ""},
+		{"-size 8,x", "-size x: not a size"},
+		{"-size 8 -conduit sim", "-size is not for simulated jobs"},
 		{"-time 0s", "-time 0s: it must be more than 0"},
 		{"-time x", "invalid value"},
 		{"-bursts 0", "-bursts 0: it must be 1 to 10000"},

@@ -44,7 +44,7 @@ const maxRounds = 1000
 
 // parseJobs reads what belongs to jobs that gasbench starts itself; lists are
 // separated by commas.
-func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run string) (jobOptions, error) {
+func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
 	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json}
 	if os.Getenv(launch.EnvRank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
@@ -91,6 +91,9 @@ func parseJobs(o options, conduits, auths, datagrams, losses, bind string, round
 		}
 	}
 	jo.args = []string{"-run", run, "-time", o.time.String(), "-bursts", strconv.Itoa(o.bursts)}
+	if sizes != "" {
+		jo.args = append(jo.args, "-size", sizes)
+	}
 	return jo, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ type options struct {
 	run    *regexp.Regexp
 	time   time.Duration // for one line of the table, references included
 	bursts int
-	named  bool // benchmarks were selected
+	named  bool  // benchmarks were selected
+	sizes  []int // the only ones to measure, as in -json; nil: all
 
 	sim  *simOptions // with -conduit sim
 	jobs *jobOptions // with -conduit and anything else
@@ -42,6 +44,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	run := f.String("run", ".*", "run the benchmarks whose whole name matches `REGEXP`")
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measure each figure for about `D`, references included")
 	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
+	sizes := f.String("size", "", "measure these sizes only, `SIZE,...`, such as 8,1M; of am/short numbers of arguments")
 	conduit := f.String("conduit", "", "start jobs of two ranks on conduits `NAME,...`, without gasrun; \"sim\": simulate all ranks in this process")
 	auth := f.String("auth", "", "with -conduit udp: jobs for each of `MODE,...`: none, authenticated, encrypted")
 	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
@@ -53,7 +56,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	plotFile := f.String("plot", "", "with -conduit sim: draw the curves of scale/... to `FILE`.svg")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-time D] [-bursts N]")
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
 			f.SetOutput(usage)
@@ -66,11 +69,23 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	set := map[string]bool{}
 	f.Visit(func(x *flag.Flag) { set[x.Name] = true })
+	if *sizes != "" {
+		for _, text := range strings.Split(*sizes, ",") {
+			size, err := launch.ParseSize(text)
+			if err != nil && text != "0" {
+				return o, fmt.Errorf("-size %s: not a size such as 8, 64K or 1M", text)
+			}
+			o.sizes = append(o.sizes, int(size))
+		}
+	}
 	simulated := *conduit == sim.Name
 	for _, name := range []string{"auth", "datagram", "loss", "rounds", "bind"} {
 		if set[name] && (simulated || *conduit == "") {
 			return o, fmt.Errorf("-%s is for jobs that gasbench starts: it needs -conduit, such as -conduit udp", name)
 		}
+	}
+	if simulated && set["size"] {
+		return o, errors.New("-size is not for simulated jobs")
 	}
 	if simulated {
 		v, err := parseSim(o, set, *profile, *ranks, *plotFile, *run)
@@ -94,7 +109,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 		return o, fmt.Errorf("-bursts %d: it must be 1 to %d", o.bursts, maxBursts)
 	}
 	if *conduit != "" {
-		v, err := parseJobs(o, *conduit, *auth, *datagram, *loss, *bind, *rounds, *run)
+		v, err := parseJobs(o, *conduit, *auth, *datagram, *loss, *bind, *rounds, *run, *sizes)
 		if err != nil {
 			return o, err
 		}
@@ -191,6 +206,9 @@ func bench(o options, out io.Writer, progress *os.File) error {
 				continue
 			}
 			for _, c := range b.cases(j) {
+				if o.sizes != nil && !slices.Contains(o.sizes, c.size) {
+					continue
+				}
 				c.bench = b.name
 				r.doing(&c)
 				lines, err := j.measure(&c, o)

@@ -331,7 +331,6 @@ func TestSimParse(t *testing.T) {
 		{"-conduit sim -profile ideal -json", ""},
 		{"-conduit sim -run scale/.* -ranks 65536 -plot x.svg", ""},
 		{"-conduit sim -list", ""},
-		{"-conduit shm", "start with gasrun -conduit shm"},
 		{"-profile extoll", "-profile is for simulated jobs"},
 		{"-ranks 4", "-ranks is for simulated jobs"},
 		{"-plot x", "-plot is for simulated jobs"},
