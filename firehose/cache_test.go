@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/am"
-	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/firehose"
@@ -23,7 +23,8 @@ const bucket = segment.PageSize
 // conduit would have them.
 type rank struct {
 	e     *am.Endpoint
-	b     *barrier.Barrier
+	came  *atomic.Int64 // ranks at their next meeting, in all
+	round int64
 	c     *firehose.Cache
 	s     *firehose.Space
 	atu   *segment.ATU
@@ -45,8 +46,9 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 	all := make([]*rank, size)
 	errs := make([]error, size)
 	var wg sync.WaitGroup
+	came := new(atomic.Int64)
 	for i := range size {
-		all[i] = &rank{all: all, b: barrier.New()}
+		all[i] = &rank{all: all, came: came}
 	}
 	for i, end := range ends {
 		wg.Go(func() {
@@ -68,11 +70,8 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 				if r.c, err = firehose.NewCache(c); err != nil {
 					return err
 				}
-				r.e, err = am.Attach(end, am.Config{Runtime: append(r.b.Handlers(), r.c.Handlers()...), SegmentSize: segment.PageSize})
+				r.e, err = am.Attach(end, am.Config{Runtime: r.c.Handlers(), SegmentSize: segment.PageSize})
 				if err != nil {
-					return err
-				}
-				if err := r.b.Bind(r.e); err != nil {
 					return err
 				}
 				if err := r.sync(); err != nil {
@@ -101,7 +100,15 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 	return errs
 }
 
-func (r *rank) sync() error { return r.b.Barrier(0, barrier.Anonymous) }
+// sync is a barrier within the process.
+func (r *rank) sync() error {
+	r.round++
+	r.came.Add(1)
+	for i := range r.all {
+		r.e.Conduit().Wake(i)
+	}
+	return r.e.Wait(nil, func() bool { return r.came.Load() >= r.round*int64(len(r.all)) })
+}
 
 func (r *rank) expose(n int, rights segment.Rights) error {
 	mem := make([]byte, n)
