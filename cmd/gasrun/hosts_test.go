@@ -434,13 +434,7 @@ func deputies(t *testing.T, cmd *exec.Cmd) (pids []int) {
 		}
 		_, host, _ := bytes.Cut(b, []byte("ARGON_HOST="))
 		host, _, _ = bytes.Cut(host, []byte("."))
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		var state string
-		var parent int
-		fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
+		parent := parentOf(t, pid)
 		i, _ := strconv.Atoi(string(host))
 		byHost[string(host)] = parent
 		hosts = max(hosts, i+1)
@@ -538,6 +532,38 @@ func TestHostsDeputyKilled(t *testing.T) {
 			awaitEnd(t, all)
 		})
 	}
+}
+
+// Where all that was to clean up is killed, the guard does.
+func TestHostsAllKilled(t *testing.T) {
+	cmd, _, stderr := start(t, 2, "-hosts", "b:2", "-ssh", fakeSSH(t, sshElsewhere), "-kill-grace", "1h", program(t), "wait")
+	all := family(cmd)
+	deputy := deputies(t, cmd)[0]
+	shell := parentOf(t, deputy)
+	if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", shell)); !strings.HasSuffix(exe, "sh") {
+		t.Fatalf("the parent of the deputy is %s", exe)
+	}
+	for _, pid := range []int{shell, deputy} {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitEnd(t, all) // the guard is among them
+	await(t, cmd, &bytes.Buffer{}, stderr).want(t, launch.StatusFailed, "gasrun: host b: ", "killed by SIGKILL")
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state string
+	var parent int
+	if _, err := fmt.Sscan(string(b[bytes.LastIndexByte(b, ')')+1:]), &state, &parent); err != nil {
+		t.Fatal(err)
+	}
+	return parent
 }
 
 // A deputy that is told to end cleans up and says why.
@@ -723,5 +749,61 @@ func TestKeyIsNowhere(t *testing.T) {
 	}
 	if res := await(t, cmd, &bytes.Buffer{}, stderr); strings.Contains(res.stderr, string(key[:64])) {
 		t.Error("the key is in the log")
+	}
+}
+
+// A host takes gasrun's executable from where it is here only if nobody else can
+// have put it there, and gets it sent otherwise, whatever the path is like.
+func TestHostsExecutable(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := t.TempDir()
+	for i, tc := range []struct {
+		name  string
+		mode  os.FileMode
+		owner int
+		want  string
+	}{
+		{"plain", 0o755, -1, "have"},
+		{"private", 0o700, -1, "have"},
+		{"open", 0o757, -1, "need"},
+		{"open to a group", 0o775, -1, "need"},
+		{"of another", 0o755, 4711, "need"},
+		{`with spaces, "quotes' and $HOME;`, 0o755, -1, "need"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "gasrun")
+			if strings.Contains(tc.name, "$") {
+				path = filepath.Join(filepath.Dir(path), tc.name)
+			}
+			if err := os.WriteFile(path, self, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, tc.mode); err != nil {
+				t.Fatal(err)
+			}
+			if tc.owner >= 0 {
+				if os.Getuid() != 0 {
+					t.Skip("only root gives files away")
+				}
+				if err := os.Chown(path, tc.owner, tc.owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			log := filepath.Join(logs, fmt.Sprint(i))
+			cmd, _ := command(t, "-hosts", "b", "-ssh", fakeSSH(t, `sh -c "$2" | tee `+log), "sh", "-c", `[ -e /proc/self/fd/9 ] && echo leaked; exit 3`)
+			cmd.Path = path
+			r := finish(t, cmd)
+			r.want(t, 3)
+			if b, err := os.ReadFile(log); err != nil || !regexp.MustCompile(`^gasrun-[0-9a-f]{16} `+tc.want+` `).Match(b) {
+				t.Errorf("the host has answered %.60q, %v; want %s", b, err, tc.want)
+			}
+			if r.stdout != "" {
+				t.Errorf("wrote %q", r.stdout)
+			}
+		})
 	}
 }

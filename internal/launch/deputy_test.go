@@ -1,0 +1,138 @@
+package launch
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A program is run from where it is only if nobody else can exchange it.
+func TestTrusted(t *testing.T) {
+	root := t.TempDir()
+	file := func(dirs []os.FileMode, mode os.FileMode) string {
+		path := root
+		root, _ = os.MkdirTemp(root, "x")
+		path = root
+		for _, m := range dirs {
+			path = filepath.Join(path, "d")
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := os.Chmod(path, m); err != nil {
+					t.Fatal(err)
+				}
+			}()
+		}
+		path = filepath.Join(path, "f")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	plain := file([]os.FileMode{0o755}, 0o755)
+	link := filepath.Join(filepath.Dir(plain), "link")
+	if err := os.Symlink(plain, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, path string
+		want       bool
+	}{
+		{"plain", plain, true},
+		{"by a link", link, true},
+		{"not executable", file(nil, 0o644), false},
+		{"writable by others", file(nil, 0o757), false},
+		{"writable by a group", file(nil, 0o775), false},
+		{"in an open directory", openDir(t, file([]os.FileMode{0o700}, 0o755), 0o777), false},
+		{"in a sticky directory", openDir(t, file([]os.FileMode{0o700}, 0o755), os.ModeSticky|0o777), true},
+		{"a directory", filepath.Dir(plain), false},
+		{"missing", plain + "x", false},
+		{"relative", "deputy_test.go", false},
+	} {
+		if got := trusted(tc.path); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+	if os.Getuid() == 0 {
+		if err := os.Lchown(plain, 4711, 4711); err != nil {
+			t.Fatal(err)
+		}
+		if trusted(plain) {
+			t.Error("a file of another user is trusted")
+		}
+	}
+}
+
+// openDir gives the directory of path another mode.
+func openDir(t *testing.T, path string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.Chmod(filepath.Dir(path), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The answer of a host's script is found among what its login prints.
+func TestBootAnswer(t *testing.T) {
+	im := &image{path: "/usr/bin/gasrun", digest: strings.Repeat("0", 64), size: 1}
+	script := bootScript("gasrun-0123", im)
+	if strings.Count(script, "'") != 2 || strings.ContainsAny(script, "\n!") {
+		t.Errorf("a login shell may misread %q", script)
+	}
+	for _, path := range []string{"/a b", "/a'b", `/a"b`, "/$(a)", "/a`b`", "/a\nb", "/ä"} {
+		im.path = path
+		if s := bootScript("gasrun-0123", im); !strings.Contains(s, `p="";`) {
+			t.Errorf("path %q is in the script: %q", path, s)
+		}
+	}
+	for line, want := range map[string]struct{ need, ok bool }{
+		"gasrun-0123 have x86_64":        {false, true},
+		"prompt> gasrun-0123 have mips":  {false, true},
+		"gasrun-0123 want x86_64":        {},
+		"gasrun-0123 have":               {},
+		"gasrun-0123 have x86_64 really": {},
+		"gasrun-0124 have x86_64":        {},
+		"":                               {},
+	} {
+		if need, ok, err := bootAnswer(line, "gasrun-0123"); need != want.need || ok != want.ok || err != nil {
+			t.Errorf("%q: %v, %v, %v; want %+v", line, need, ok, err, want)
+		}
+	}
+	if _, ok, err := bootAnswer("gasrun-0123 need pdp11", "gasrun-0123"); !ok || err == nil || !strings.Contains(err.Error(), "pdp11") {
+		t.Errorf("another machine: %v, %v", ok, err)
+	}
+}
+
+// A deputy that is told nonsense, or nothing, ends, and starts nothing.
+func TestDeputyMisled(t *testing.T) {
+	t.Setenv(EnvDeputy, "1")
+	for name, said := range map[string][]byte{
+		"nothing":   nil,
+		"garbage":   []byte("GET / HTTP/1.0\r\n\r\n"),
+		"no task":   (&frame{kind: frameGo}).append(nil),
+		"half task": (&frame{kind: frameJob, nums: []int64{1, 2}}).append(nil),
+		"just end":  (&frame{kind: frameEnd}).append(nil),
+	} {
+		r, w := io.Pipe()
+		done := make(chan int)
+		go func() { done <- Deputy(strings.NewReader(string(said)), w) }()
+		in := bufio.NewReader(r)
+		f, err := readFrame(in)
+		if err != nil || f.kind != frameHello {
+			t.Errorf("%s: it says %+v, %v, want hello", name, f, err)
+		}
+		if f, err := readFrame(in); err == nil {
+			t.Errorf("%s: it says %+v", name, f)
+		}
+		if status := <-done; status != StatusFailed && name != "just end" || name == "just end" && status != 0 {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+}
