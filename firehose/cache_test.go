@@ -439,8 +439,8 @@ func TestExposedMemoryLives(t *testing.T) {
 		if err := r.sync(); err != nil {
 			return err
 		}
+		runtime.GC()
 		for i := range 16 {
-			runtime.GC()
 			i %= 8
 			var got byte
 			if err := r.access(1-r.e.Rank(), r.all[1-r.e.Rank()].addrs[0]+firehose.Addr(i*bucket+9), 1, segment.RightRead, func(_ uint64, b []byte) {

@@ -192,7 +192,7 @@ func BenchmarkPolicies(b *testing.B) {
 // TestPolicies holds SIEVE, which the table implements, to what can be
 // predicted, and to being the best where they differ.
 func TestPolicies(t *testing.T) {
-	const warm, count = 15_000, 20_000
+	const warm, count = 12_000, 12_000
 	for _, of := range []float64{0.5, 1} {
 		for _, kind := range []string{"uniform", "streaming"} {
 			if got := simulate("SIEVE", kind, of, warm, count); got < 99.9 {
