@@ -99,6 +99,14 @@
 // A hit costs SIEVE and CLOCK a mark, LRU two changes of a list. GASNet's victim
 // queue, which buckets enter when their last user releases them, is LRU.
 //
+// # Costs
+//
+// Measured on one core, both ranks in one process, Go memory, buckets of a page
+// (BenchmarkCache*): Borrow and Return of what a firehose reaches 10.5 ns; pin,
+// address and release 55 ns, for an access that outlives the call; a pin that the
+// owner refuses 1.4 us, which is the round trip alone; a miss 1.9 us, which is the
+// round trip, the end of a registration and a new one.
+//
 // # Concurrency
 //
 // A Machine is used by one goroutine at a time; a Cache and a Space by many.
