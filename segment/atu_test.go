@@ -640,3 +640,30 @@ func TestNeighboursStayApart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnitHasOneUser lets goroutines fight for the one unit that is left.
+func TestUnitHasOneUser(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	var held []*Unit
+	for range numUnits - 1 {
+		held = append(held, atu.Enter())
+	}
+	var users atomic.Int32
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for range 3000 {
+				u := atu.Enter()
+				if users.Add(1) != 1 {
+					t.Error("two are in one unit")
+				}
+				users.Add(-1)
+				u.Exit()
+			}
+		})
+	}
+	wg.Wait()
+	for _, u := range held {
+		u.Exit()
+	}
+}
