@@ -16,6 +16,7 @@ type sealing struct {
 	s           *seal.Sealer
 	incarnation func(rank int) uint64
 	size        int
+	recent      int           // one more than the rank that was sealed for last; the engine's caller's
 	strangers   atomic.Uint64 // refused since of another incarnation than the table's
 	exhausted   func(err error)
 	once        sync.Once
@@ -30,12 +31,13 @@ func (a *sealing) Trailer() int { return seal.Overhead(a.s.Mode()) - seal.Header
 func (a *sealing) Plain() bool { return a.s.Mode() == seal.None }
 
 func (a *sealing) Seal(dst int, b []byte) bool {
-	if a.s.Known(dst) == 0 {
+	if dst != a.recent-1 {
 		// Before the first datagram to it, so that no later incarnation opens that.
 		// Not at the first from it: strangers could have memory taken that way.
-		if a.s.Learn(dst, a.incarnation(dst)) != nil {
+		if a.s.Known(dst) == 0 && a.s.Learn(dst, a.incarnation(dst)) != nil {
 			return false
 		}
+		a.recent = dst + 1
 	}
 	_, err := a.s.Seal(b[:0], dst, b[seal.HeaderSize:len(b)-a.Trailer()])
 	if err != nil {

@@ -45,7 +45,7 @@ type anonymous struct{ book }
 func (anonymous) source(netip.AddrPort) (int, bool) { return -1, true }
 
 // speedJob is two ranks of one process that run on threads of their own.
-func speedJob(t testing.TB, datagram int, sealed bool, loss float64) []*Endpoint {
+func speedJob(t testing.TB, c engine.Config, sealed bool, loss float64) []*Endpoint {
 	lim, err := limits(2, MaxLocal, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -54,8 +54,10 @@ func speedJob(t testing.TB, datagram int, sealed bool, loss float64) []*Endpoint
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range l { // as if they were processes
-		s.marks, s.book = nil, anonymous{s.book}
+	if *flagSpeed > 0 {
+		for _, s := range l { // as if they were processes
+			s.marks, s.book = nil, anonymous{s.book}
+		}
 	}
 	b := newBoard(2)
 	key := seal.NewKey()
@@ -74,9 +76,8 @@ func speedJob(t testing.TB, datagram int, sealed bool, loss float64) []*Endpoint
 			t.Fatal(err)
 		}
 		a := &sealing{s: s, size: 2, incarnation: func(int) uint64 { return 5 }}
-		e, err := newEndpoint(seat{b, r, spawn}, lk, lim, a, engine.Config{
-			Rank: r, Size: 2, Epoch: 1, Datagram: datagram, DeadTime: time.Hour,
-		})
+		c.Rank, c.Size, c.Epoch, c.DeadTime = r, 2, 1, time.Hour
+		e, err := newEndpoint(seat{b, r, spawn}, lk, lim, a, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func millis() time.Duration { return time.Duration(*flagMillis) * time.Milliseco
 // pingpong is a half round trip.
 func pingpong(t testing.TB, sealed bool) time.Duration {
 	var d time.Duration
-	both(t, speedJob(t, localDatagram, sealed, 0), func(ep *Endpoint, s *speaker) {
+	both(t, speedJob(t, engine.Config{Datagram: localDatagram}, sealed, 0), func(ep *Endpoint, s *speaker) {
 		words := []uint32{1, 2}
 		n := 0
 		start := time.Now()
@@ -176,7 +177,7 @@ func pingpong(t testing.TB, sealed bool) time.Duration {
 // flood is the time for one of many messages.
 func flood(t testing.TB, sealed bool) time.Duration {
 	var d time.Duration
-	both(t, speedJob(t, localDatagram, sealed, 0), func(ep *Endpoint, s *speaker) {
+	both(t, speedJob(t, engine.Config{Datagram: localDatagram}, sealed, 0), func(ep *Endpoint, s *speaker) {
 		words := []uint32{1, 2}
 		n := 0
 		start := time.Now()
@@ -194,7 +195,7 @@ func flood(t testing.TB, sealed bool) time.Duration {
 // puts is bytes per second of puts of 1 MiB, so many at once.
 func puts(t testing.TB, datagram int, sealed bool, loss float64, deep int) float64 {
 	var rate float64
-	both(t, speedJob(t, datagram, sealed, loss), func(ep *Endpoint, s *speaker) {
+	both(t, speedJob(t, engine.Config{Datagram: datagram}, sealed, loss), func(ep *Endpoint, s *speaker) {
 		src := make([]byte, 1<<20)
 		begun := 0
 		run := func(d time.Duration) {

@@ -47,12 +47,26 @@
 // acknowledged when the engine has it, not when a message in it is consumed. So
 // a reply never waits for a request.
 //
-// Small frames collect in a datagram while it waits for its turn, which it does
-// only if others are being sent. Losses are found by later datagrams' arrival,
-// or else by a timer; congestion control is that of TCP with a smaller cut.
+// Small frames never wait when nothing of their kind is under way. Those that come
+// while a datagram with small ones has been for less than Config.Hold collect in
+// one, until it has arrived, until there are enough of them, until credit runs
+// out, until that time has passed, or until the caller says that somebody waits
+// ([Engine.Push]). A caller that stops calling sees to the rest itself: see
+// [Engine.Held].
+//
+// A peer may have some datagrams in a row, of one length if there is much to be
+// sent, so that the system can take them together ([Engine.NextParts]).
+//
+// A datagram is lost if three that were sent after it have arrived, and, where
+// datagrams have been seen to overtake each other, if a quarter of a round trip
+// has passed since. If there is no news at all, the oldest are sent again as a
+// probe, and only when that brings none either all are taken for lost. Congestion
+// control is that of TCP, but a loss of up to three in a hundred datagrams of a
+// round trip is taken for an accident, which the window does not suffer from, and
+// the cut is smaller.
 //
 // # Not there yet
 //
 // No heartbeat to peers that nothing is awaited from; no path MTU discovery; no
-// explicit congestion notification; no batching beyond one datagram at a time.
+// explicit congestion notification.
 package engine

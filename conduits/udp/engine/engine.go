@@ -26,7 +26,9 @@ type Engine struct {
 	amid   *peer   // the first of ready, if it has sent since its timers were looked at
 	timers []*peer // heap by deadline
 	waits  []*peer // those with small messages that wait, or did
-	head   int     // what the sealer puts before a datagram
+	head   int     // what the sealer puts before a datagram,
+	trail  int     // and after it
+	plain  bool    // it looks at no more than what it puts before
 
 	in    [conduits.NumClasses]queue[Message, *Message]
 	done  ring[Completion]
@@ -135,7 +137,7 @@ func New(c Config) (*Engine, error) {
 	e.row = max(1, rowBytes/c.Datagram)
 	e.most = float64(min(c.Window, max(2*leastWindow, mostBytes/c.Datagram)))
 	if c.Sealer != nil {
-		e.head = c.Sealer.Header()
+		e.head, e.trail, e.plain = c.Sealer.Header(), c.Sealer.Trailer(), c.Sealer.Plain()
 		e.room -= c.overhead()
 	}
 	return e, nil

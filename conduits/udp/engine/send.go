@@ -21,7 +21,7 @@ func (e *Engine) Next(now time.Duration, b []byte) (dst, n int, ok bool) {
 // data holds may change as soon as something else of the engine is called: the
 // peer takes what it then gets for a repetition, or is known to be dead.
 func (e *Engine) NextParts(now time.Duration, b []byte) (dst, n int, data []byte, ok bool) {
-	return e.next(now, b, e.c.Sealer == nil || e.c.Sealer.Plain())
+	return e.next(now, b, e.c.Sealer == nil || e.plain)
 }
 
 func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data []byte, ok bool) {
@@ -177,7 +177,7 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 		p.probeAt = e.now + 2*p.rto(&e.c, 0)
 	}
 	if e.c.Sealer != nil {
-		n := e.head + len(b) + e.c.Sealer.Trailer()
+		n := e.head + len(b) + e.trail
 		if !e.c.Sealer.Seal(p.rank, whole[:n]) {
 			return 0, nil
 		}
