@@ -236,9 +236,7 @@ func (s *socket) Recv(in *inbox) bool {
 		for ; len(p) > size; p = p[size:] {
 			in.list = append(in.list, incoming{r.src, p[:size:size]})
 		}
-		if len(p) > 0 {
-			in.list = append(in.list, incoming{r.src, p})
-		}
+		in.list = append(in.list, incoming{r.src, p}) // also an empty one: it is to be counted
 	}
 	// What is large or comes in numbers is followed by more.
 	r.busy = n > 1 || len(in.list) > 1 || len(in.list) == 1 && len(in.list[0].b) >= much

@@ -202,7 +202,7 @@ func attack(t *testing.T, mode seal.Mode) {
 	}{
 		{"random", *flagAttack, func() ([]byte, int, int) {
 			from, to := pair()
-			return garbage(make([]byte, 1+rnd.IntN(1500))), from, to
+			return garbage(make([]byte, rnd.IntN(1500))), from, to
 		}, tooShort | malformed | wrongDestination | unknownRank | oldIncarnation | badTag},
 		{"random after a right beginning", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
@@ -219,7 +219,7 @@ func attack(t *testing.T, mode seal.Mode) {
 		}, wrongDestination},
 		{"truncated", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
-			return b[:1+rnd.IntN(len(b)-1)], from, to
+			return b[:rnd.IntN(len(b))], from, to
 		}, tooShort | badTag},
 		{"extended", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
