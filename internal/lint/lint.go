@@ -101,6 +101,8 @@ func mayImport(dir, target string, test, blank bool) string {
 		return "" // a test opens a job to run on
 	case test && from == conduit && to != program:
 		return "" // a conduit's tests may run the layers above on it
+	case dir == "conduits/hybrid" && (target == "conduits/shm" || target == "conduits/udp"):
+		return "" // it is made of the two
 	case to == conduit && from > conduit && from != tools:
 		if from == user && blank {
 			return "" // fills the registry with the conduits there are

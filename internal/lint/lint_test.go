@@ -89,6 +89,8 @@ func TestRules(t *testing.T) {
 		{"segment up", "segment/a.go", imports("./conduits"), "imports point down"},
 		{"conduit up", "conduits/shm/a.go", imports("./am"), "imports point down"},
 		{"conduit to conduit", "conduits/udp/a.go", imports("./conduits/shm"), "do not import each other"},
+		{"hybrid is made of two", "conduits/hybrid/a.go", imports("./conduits/shm", "./conduits/udp"), ""},
+		{"hybrid is part of nothing", "conduits/udp/a.go", imports("./conduits/hybrid"), "do not import each other"},
 		{"leaf up", "internal/sys/a.go", imports("./segment"), "imports point down"},
 		{"leaf to leaf", "internal/sys/a.go", imports("./internal/errs"), ""},
 		{"a conduit by name", "barrier/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
