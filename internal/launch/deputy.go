@@ -26,6 +26,7 @@ import (
 const (
 	reachLimit   = 10 * time.Second       // for an address of the rendezvous to answer
 	reachStagger = 200 * time.Millisecond // from one address to the next
+	reachFamily  = 4 * time.Second        // from the first family of addresses to the other
 
 	launcherOut = 30 // pulses without a sign of life: the launcher is gone
 )
@@ -340,7 +341,10 @@ func digestOf(path string) string {
 	return im.digest
 }
 
-// reach finds the address under which this host reaches the rendezvous.
+// reach finds the address under which this host reaches the rendezvous. All ranks
+// of a job use one family of addresses, so that the second choice's turn comes
+// when the first has failed or has lost the packets that begin a connection twice
+// (the system repeats them after 1 and 3 s).
 func (d *deputy) reach() (string, error) {
 	t := &d.task
 	servers := t.servers
@@ -361,10 +365,19 @@ func (d *deputy) reach() (string, error) {
 		err error
 	}
 	outcomes := make(chan outcome, len(servers))
+	first := 0                    // how many of the first family have not failed
+	others := make(chan struct{}) // closed when that is none
 	for i, s := range servers {
+		delay, released := time.Duration(i)*reachStagger, (<-chan struct{})(nil)
+		if family(s) == family(servers[0]) {
+			first++
+		} else {
+			delay, released = delay+reachFamily, others
+		}
 		go func() {
 			select {
-			case <-time.After(time.Duration(i) * reachStagger):
+			case <-time.After(delay):
+			case <-released:
 			case <-ctx.Done():
 				outcomes <- outcome{i, ctx.Err()}
 				return
@@ -388,8 +401,19 @@ func (d *deputy) reach() (string, error) {
 			reason = fmt.Errorf("no answer within %v", reachLimit)
 		}
 		why[o.i] = fmt.Sprintf("%s: %v", servers[o.i], reason)
+		if family(servers[o.i]) == family(servers[0]) {
+			if first--; first == 0 {
+				close(others)
+			}
+		}
 	}
 	return "", errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %s (a firewall, or -iface)", strings.Join(why, "; "))
+}
+
+// family says whether server, an address with a port, is of IPv6.
+func family(server string) (is6 bool) {
+	a, err := netip.ParseAddrPort(server)
+	return err == nil && a.Addr().Unmap().Is6()
 }
 
 // localIface is Config.Iface as it holds for this host: an interface's name holds
