@@ -113,11 +113,13 @@ func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
 //   - Arm arms in far, too, and Park hands that ticket to the watcher, whose Park
 //     then returns for anything that has happened in far since then, and is
 //     followed by near.Wake, which ends near's Park.
-//   - If the watcher has a ticket already, ours is not needed. Its ticket is older,
-//     so its Park, too, returns for anything that happens after our Arm. It may
-//     have returned, for something earlier, when we find it marked as watching:
-//     but it takes the mark away before it wakes near, and near was armed before
-//     we looked at the mark, so that wake ends our Park.
+//   - If the watcher is parked with an older ticket, ours replaces it: what this rank
+//     has sent since then gives far new deadlines, which only a new Park knows. The
+//     watcher, woken, takes our ticket and does not wake near first, or those who
+//     park would wake each other in turns. Who parked before us misses nothing by
+//     that: what happened before our Arm has been found by the look that followed,
+//     which woke all who were parked (Deliver does), and for what happened after it
+//     the new Park returns.
 //   - What had come to far before Arm was run by the poll that follows Arm: while
 //     anybody is between Arm and Park every poll looks at far. If it could not, since another
 //     goroutine was polling, then Park looks again (see settled).
@@ -219,27 +221,46 @@ func (e *Endpoint) settled(looks uint64) bool {
 // hand gives a ticket of far to the watcher, or back.
 func (e *Endpoint) hand(t conduits.Ticket) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.watching || e.stopped {
+	if e.stopped {
+		e.mu.Unlock()
 		e.far.Disarm(t)
 		return
 	}
 	if e.handed == nil {
-		e.handed = make(chan conduits.Ticket, 1)
-		go e.watch(e.handed)
+		e.handed = make(chan struct{}, 1)
+		go e.watch()
 	}
-	e.watching = true
-	e.handed <- t // has room: the watcher has taken the one before
+	old, replaced := e.next, e.hasNext
+	e.next, e.hasNext = t, true
+	away := e.watching
+	if !away && !replaced {
+		e.handed <- struct{}{} // has room: the watcher has taken the one before
+	}
+	e.mu.Unlock()
+	if replaced {
+		e.far.Disarm(old)
+	}
+	if away {
+		e.far.Wake(e.rank)
+	}
 }
 
 // watch is the watcher.
-func (e *Endpoint) watch(tickets <-chan conduits.Ticket) {
-	for t := range tickets {
-		e.far.Park(t)
-		e.mu.Lock()
-		e.watching = false
-		e.mu.Unlock()
+func (e *Endpoint) watch() {
+	for range e.handed {
+		for t, ok := e.nextTicket(); ok; t, ok = e.nextTicket() {
+			e.far.Park(t)
+		}
 		_ = e.hear()
 		e.near.Wake(e.rank)
 	}
+}
+
+// nextTicket is what the watcher parks with next, if anything.
+func (e *Endpoint) nextTicket() (conduits.Ticket, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t, ok := e.next, e.hasNext
+	e.hasNext, e.watching = false, ok
+	return t, ok
 }

@@ -63,10 +63,12 @@ type Endpoint struct {
 	parkNested  func()
 
 	mu       sync.Mutex
-	waits    []wait // by Ticket.Slot
-	watching bool   // the watcher has a ticket
+	waits    []wait          // by Ticket.Slot
+	next     conduits.Ticket // of far, for the watcher
+	hasNext  bool
+	watching bool          // the watcher is in far's Park, or on its way
+	handed   chan struct{} // tells the watcher of next; nil until it runs
 	stopped  bool
-	handed   chan conduits.Ticket // to the watcher; nil until it runs
 
 	rank, size     int
 	limits         conduits.Limits

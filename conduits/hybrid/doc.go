@@ -1,0 +1,50 @@
+// Package hybrid is the conduit for jobs of several hosts: shared memory (package
+// shm) between ranks of one host, UDP (package udp) between hosts. Each rank has an
+// endpoint of both, and each operation goes to the one that reaches its target:
+// which that is was settled when the job began, and is a comparison of rank
+// numbers. The ranks of a host are consecutive; a run of consecutive ranks on one
+// host is a neighbourhood.
+//
+// # One memory
+//
+// A rank's segment lies in the shared memory of its host. The udp endpoint serves
+// puts, gets and atomics from other hosts in that same memory, with the same
+// instructions for atomics, so neighbours see what comes from afar, and a word may
+// be the target of both.
+//
+// # One host
+//
+// A job of one host has the shm endpoint itself, under the name hybrid: nothing
+// comes between. The udp endpoint, if there is a rendezvous, then only tells of
+// failures.
+//
+// # Handlers
+//
+// A rank is polled by one goroutine at a time, whatever a message comes by: the
+// network is polled inside Deliver of the shm endpoint. So a handler of either may
+// reply, and a handler that waits until it can polls the replies of both: a cycle
+// of ranks that wait for each other's credit may go through both conduits.
+//
+// # Polling and sleeping
+//
+// A look at shared memory costs some nanoseconds, one at a socket a system call.
+// While shared memory is busy the socket is looked at every 10 us, while it is idle
+// every microsecond, and again at once after a look that found something. Who parks
+// does so in shared memory; a goroutine of this package, the watcher, is parked on
+// the network meanwhile and wakes the rank. drive.go argues why nothing is slept
+// through.
+//
+// # Failure
+//
+// A failure that either conduit hears of is told to the other. Where both have one
+// the network's counts, since the rendezvous has all ranks agree.
+//
+// # Bootstraps
+//
+// [Local] pretends hosts inside one process, two unless ARGON_HYBRID_HOST says how
+// many ranks a host has. [Join] finds the other ranks by the rendezvous (see
+// package udp for its variables). The memory of a host's ranks is inherited
+// (ARGON_SEGFD, ARGON_LOCAL_SIZE) or made by the first of them. ARGON_HOST tells
+// hosts apart; ranks that cannot share memory, in containers say, must have
+// different ones.
+package hybrid
