@@ -82,9 +82,7 @@ func (e *Endpoint) flushAt(now time.Duration) {
 }
 
 const (
-	// hold is how long small messages wait for company at most, if somebody polls.
-	hold = 10 * time.Microsecond
-	// tickEvery is how long they do if nobody does, or twice that.
+	// tickEvery is how long messages wait for company if nobody polls, or twice that.
 	tickEvery = 300 * time.Microsecond
 	// ticks is after how many of them in vain the ticking ends.
 	ticks = 10
