@@ -8,11 +8,12 @@ import (
 
 // programs are what the ranks of the tests' jobs run, each rank a process.
 var programs = map[string]func(){
-	"program": program,
-	"die":     die,
-	"fail":    fail,
-	"early":   early,
-	"visible": visible,
+	"program":  program,
+	"barriers": barriers,
+	"die":      die,
+	"fail":     fail,
+	"early":    early,
+	"visible":  visible,
 }
 
 // TestMain runs a rank of a job that a test has started, or the tests. It has the

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/faultproxy"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/segment"
 )
@@ -42,16 +45,31 @@ type world struct {
 // has it make the hosts' memory. env is further KEY=VALUE.
 func begin(t *testing.T, hosts []int, launcher bool, program string, env ...string) *world {
 	t.Helper()
+	return beginIn(t, nil, hosts, launcher, program, env...)
+}
+
+// beginIn is begin in such weather; nil is none.
+func beginIn(t *testing.T, weather *faultproxy.Faults, hosts []int, launcher bool, program string, env ...string) *world {
+	t.Helper()
 	n := 0
 	for _, k := range hosts {
 		n += k
+	}
+	var rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
+	if weather != nil {
+		p, err := faultproxy.New(faultproxy.Config{Size: n, Seed: 1, Faults: *weather})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		rewrite = p.Rewrite
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := seal.NewKey()
-	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf})
+	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf, Rewrite: rewrite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +215,35 @@ func TestProgram(t *testing.T) {
 			t.Run(fmt.Sprint(hosts, launcher), func(t *testing.T) { begin(t, hosts, launcher, "program").want(0) })
 		}
 	}
+}
+
+// TestStorm runs it, and barriers, over a network that does everything that a
+// network can do: who is parked must send again in time, whoever woke it last.
+func TestStorm(t *testing.T) {
+	storm := faultproxy.Storm()
+	for _, p := range []string{"program", "barriers"} {
+		t.Run(p, func(t *testing.T) {
+			beginIn(t, &storm, []int{2, 2}, false, p, "ARGON_DEADTIME=60s").want(0)
+		})
+	}
+}
+
+// barriers has ranks meet, some late, so that the first ranks of both hosts park
+// and are woken by their neighbours and by the network in turns.
+func barriers() {
+	gas.Main(func(n *gas.Node) error {
+		for i := range 100 {
+			if i%n.Size() == n.Rank() {
+				for range 20_000 { // long enough for the others to park
+					runtime.Gosched()
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // TestWithoutRendezvous runs it where the launcher's memory is all there is.
