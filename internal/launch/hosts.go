@@ -117,7 +117,11 @@ func parseHost(entry string) (Host, error) {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`,;:[]"'\|&<>()$*?#`+"`", r)
 	}
 	addr, err := netip.ParseAddr(name)
-	if name == "" || user == "@" || h.Name[0] == '-' || name[0] == '-' || err != nil && strings.IndexFunc(h.Name, odd) >= 0 {
+	free := user + name // what may hold anything so far; a zone is what follows %
+	if err == nil {
+		free = user + addr.Zone()
+	}
+	if name == "" || user == "@" || h.Name[0] == '-' || name[0] == '-' || strings.IndexFunc(free, odd) >= 0 {
 		return Host{}, errs.BadArg("launch: %q is no host: NAME, NAME:SLOTS or [IPV6]:SLOTS", entry)
 	}
 	if slots != "" {

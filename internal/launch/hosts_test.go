@@ -72,7 +72,7 @@ func TestParseHostfile(t *testing.T) {
 // Whatever a list of hosts is read as names hosts that ssh cannot take for
 // options, and a shell for nothing at all.
 func FuzzHosts(f *testing.F) {
-	for _, s := range []string{"a:8,b", "[fd00::5]:4", "user@10.0.0.1 slots=3", "-x", "localhost\nlocalhost", "a:\xff"} {
+	for _, s := range []string{"a:8,b", "[fd00::5]:4", "user@10.0.0.1 slots=3", "-x", "fe80::1%$(id)", "$(id)@10.0.0.1", "localhost\nlocalhost", "a:\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
