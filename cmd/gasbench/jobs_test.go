@@ -58,7 +58,7 @@ func TestJobs(t *testing.T) {
 	needUDP(t)
 	defer testjob.AssertNoLeftovers(t)
 	t.Setenv("ARGON_TESTJOB", "gasbench") // what this binary is when it is started again
-	o, err := parse(strings.Fields("-json -conduit shm,udp -auth none,encrypted -datagram 1400 -loss 0,5 -rounds 2 -time 1us -bursts 1 -run atomic/add"), io.Discard)
+	o, err := parse(strings.Fields("-json -conduit shm,udp -auth encrypted -datagram 1400 -loss 0,5 -rounds 2 -time 1us -bursts 1 -run atomic/add"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestJobs(t *testing.T) {
 			kinds = append(kinds, kind)
 		}
 	}
-	want := []string{"shm ", "udp none 0.000", "udp none 0.050", "udp encrypted 0.000", "udp encrypted 0.050"}
+	want := []string{"shm ", "udp encrypted 0.000", "udp encrypted 0.050"}
 	if want = append(want, want...); !slices.Equal(kinds, want) {
 		t.Errorf("jobs were of kinds %q, want %q", kinds, want)
 	}
