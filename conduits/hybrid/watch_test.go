@@ -1,6 +1,8 @@
 package hybrid
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -19,18 +21,36 @@ func (f *told) Park(t conduits.Ticket) {
 	f.Endpoint.Park(t)
 }
 
-// none is a Receiver.
-type none struct{}
+// counted is one that counts polls.
+type counted struct {
+	*udp.Endpoint
+	polls int
+}
 
-func (none) Receive(*conduits.Message)                      {}
-func (none) Complete(uint64, conduits.Event, uint64, error) {}
+func (f *counted) Poll() int {
+	f.polls++
+	return f.Endpoint.Poll()
+}
 
-// TestWatcherIsRenewed has a rank park, be woken by a neighbour, and park again,
-// over and over: the watcher must park anew each time, for only then does it know
-// when what this rank has sent meanwhile is to be sent again.
-func TestWatcherIsRenewed(t *testing.T) {
+// plain is one as it is.
+func plain(e *udp.Endpoint) Remote { return e }
+
+// receiver calls a function, if any, for each message.
+type receiver func(m *conduits.Message)
+
+func (f receiver) Receive(m *conduits.Message) {
+	if f != nil {
+		f(m)
+	}
+}
+
+func (receiver) Complete(uint64, conduits.Event, uint64, error) {}
+
+// three opens ranks 0 and 1 of one host and rank 2 of another. wrap makes rank 0's
+// conduit between hosts.
+func three(t *testing.T, wrap func(*udp.Endpoint) Remote) []conduits.Endpoint {
+	t.Helper()
 	const n = 3
-	firsts := []int{0, 2}
 	near, err := shm.LocalPart(2, shm.Part{Size: n, Conduit: Name, Outside: true}, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,16 +64,45 @@ func TestWatcherIsRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	eps := make([]conduits.Endpoint, n)
-	parks := make(chan conduits.Ticket)
 	for r, e := range append(near, other...) {
-		var f Remote = far[r].(*udp.Endpoint)
+		f := plain(far[r].(*udp.Endpoint))
 		if r == 0 {
-			f = &told{far[r].(*udp.Endpoint), parks}
+			f = wrap(far[r].(*udp.Endpoint))
 		}
-		if eps[r], err = New(Config{Near: e, Far: f, Neighbourhoods: firsts, Limits: least(e.Limits(), f.Limits())}); err != nil {
+		if eps[r], err = New(Config{Near: e, Far: f, Neighbourhoods: []int{0, 2}, Limits: least(e.Limits(), f.Limits())}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return eps
+}
+
+// attach attaches all; receive gets the rank and the message.
+func attach(t *testing.T, eps []conduits.Endpoint, receive func(rank int, m *conduits.Message)) {
+	t.Helper()
+	conduits.Run(eps, func(i int) {
+		f := receiver(func(m *conduits.Message) { receive(i, m) })
+		if err := eps[i].Attach(conduits.AttachConfig{Receiver: f}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// leave closes all.
+func leave(t *testing.T, eps []conduits.Endpoint) {
+	t.Helper()
+	for _, e := range eps {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWatcherIsRenewed has a rank park, be woken by a neighbour, and park again,
+// over and over: the watcher must park anew each time, for only then does it know
+// when what this rank has sent meanwhile is to be sent again.
+func TestWatcherIsRenewed(t *testing.T) {
+	parks := make(chan conduits.Ticket)
+	eps := three(t, func(e *udp.Endpoint) Remote { return &told{e, parks} })
 	attached := make(chan struct{})
 	go func() { // those who attach park, too
 		for {
@@ -64,11 +113,7 @@ func TestWatcherIsRenewed(t *testing.T) {
 			}
 		}
 	}()
-	conduits.Run(eps, func(i int) {
-		if err := eps[i].Attach(conduits.AttachConfig{Receiver: none{}}); err != nil {
-			t.Error(err)
-		}
-	})
+	attach(t, eps, nil)
 	attached <- struct{}{}
 	for range 50 {
 		parked := make(chan struct{})
@@ -92,9 +137,87 @@ func TestWatcherIsRenewed(t *testing.T) {
 		for range parks {
 		}
 	}()
-	for _, e := range eps {
-		if err := e.Close(); err != nil {
-			t.Error(err)
+	leave(t, eps)
+}
+
+// TestLooksBeforeParking: between Arm and Park the network is looked at, however
+// short ago that was done, and whether or not the caller polls.
+func TestLooksBeforeParking(t *testing.T) {
+	var far *counted
+	eps := three(t, func(e *udp.Endpoint) Remote { far = &counted{Endpoint: e}; return far })
+	attach(t, eps, nil)
+	for range 1000 {
+		n := far.polls
+		tk := eps[0].Arm(nil)
+		eps[0].Poll()
+		eps[0].Disarm(tk)
+		if far.polls == n {
+			t.Fatal("a poll after Arm does not look at the network")
 		}
+		n = far.polls
+		tk = eps[0].Arm(nil)
+		eps[0].Wake(0) // so that Park returns
+		eps[0].Park(tk)
+		if far.polls == n {
+			t.Fatal("Park does not look at the network")
+		}
+	}
+	leave(t, eps)
+}
+
+// TestRepliesFromBoth has a handler of shared memory wait for a reply that comes by
+// the network, and one of the network for one that comes by shared memory: in a
+// cycle of ranks that wait for each other's credit there may be any of them.
+func TestRepliesFromBoth(t *testing.T) {
+	const ask, hold, done = 1, 2, 3
+	for _, asked := range []int{1, 2} {
+		holder := 3 - asked
+		var held, over atomic.Bool
+		replied := false
+		eps := three(t, plain)
+		attach(t, eps, func(rank int, m *conduits.Message) {
+			switch {
+			case m.Class == conduits.Reply:
+				replied = true
+			case m.Tag == ask:
+				for !held.Load() {
+					runtime.Gosched()
+				}
+				if st := eps[rank].Send(m.Src, conduits.Reply, ask, nil); st != conduits.Ready {
+					t.Errorf("status %d of a reply", st)
+				}
+			case m.Tag == hold:
+				held.Store(true)
+				for !replied { // or the test hangs
+					eps[rank].PollReplies()
+				}
+			case m.Tag == done:
+				over.Store(true)
+			}
+		})
+		conduits.Run(eps, func(i int) {
+			ep := eps[i]
+			send := func(dst int, tag conduits.Tag) {
+				if st := ep.Send(dst, conduits.Request, tag, nil); st != conduits.Ready {
+					t.Errorf("status %d of a request", st)
+				}
+			}
+			wait := func(cond func() bool) {
+				if err := conduits.Wait(ep, nil, cond); err != nil {
+					t.Error(err)
+				}
+			}
+			switch i {
+			case 0:
+				send(asked, ask)
+				wait(func() bool { return replied })
+				send(asked, done)
+			case asked:
+				wait(over.Load)
+			case holder:
+				send(0, hold)
+			}
+		})
+		leave(t, eps)
 	}
 }
