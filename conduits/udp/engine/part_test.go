@@ -4,8 +4,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/engine"
 )
 
 // TestPart has a peer leave with everything under way to it: puts end well,
@@ -83,4 +85,34 @@ func TestPart(t *testing.T) {
 	if s := a.Stats(); s.Stale != 1 || s.Deaths != 0 {
 		t.Errorf("stats %+v", s)
 	}
+}
+
+// TestChangingData sends from memory that changes between the moment when a
+// datagram is made and that when it is sent: the first of each is damaged by that,
+// but what is sent again is not, or it would never arrive.
+func TestChangingData(t *testing.T) {
+	a, b, _ := pair(t, func(c *engine.Config) { c.Datagram = 9000 })
+	src, buf := make([]byte, 40000), make([]byte, 9000)
+	if _, err := a.Put(1, at(0), src, conduits.RemoteDone, 1); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Duration(0)
+	for range 100 {
+		for _, n, data, ok := a.NextParts(now, buf); ok; _, n, data, ok = a.NextParts(now, buf) {
+			for i := range src {
+				src[i]++
+			}
+			b.Receive(now, 0, append(buf[:n:n], data...))
+		}
+		for _, n, ok := b.Next(now, buf); ok; _, n, ok = b.Next(now, buf) {
+			a.Receive(now, 1, buf[:n])
+		}
+		if _, ok := a.NextCompletion(); ok {
+			return
+		}
+		now += time.Millisecond
+		a.Advance(now)
+		b.Advance(now)
+	}
+	t.Errorf("it never arrives: %+v, %+v", a.Stats(), b.Stats())
 }
