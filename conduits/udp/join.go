@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -193,7 +195,9 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 	}
 	e.client = m.client
 	e.patience = crowded
-	if near <= runtime.GOMAXPROCS(0) {
+	// A rank that is bound to one processor (-bind core) leaves the others to its
+	// neighbours: what there is shows in whoever started them.
+	if near <= max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())) {
 		e.patience = patient
 	}
 	m.ep.Store(e)

@@ -127,9 +127,12 @@ func readInt(name string) (int64, error) {
 }
 
 // NumCPU is how many processors this process may run on.
-func NumCPU() int {
+func NumCPU() int { return NumCPUOf(0) }
+
+// NumCPUOf is how many processors the process pid may run on, 1 if there is none.
+func NumCPUOf(pid int) int {
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
 		return 1
 	}
 	return max(set.Count(), 1)
