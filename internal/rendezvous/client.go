@@ -39,11 +39,16 @@ type Hello struct {
 	// Agree is a text that must be equal on all ranks, such as "argon 1, datagram
 	// 1400". At most MaxAgree bytes.
 	Agree string
+	// Job names the job, as far as whoever starts the ranks does: a rank with
+	// another name than the service's is one of another job that has the same key
+	// and port. The empty name fits all. At most MaxJob bytes.
+	Job string
 }
 
 // The longest texts of a Hello, bytes.
 const (
 	MaxHost  = 255
+	MaxJob   = 255
 	MaxAgree = 1024
 )
 
@@ -98,8 +103,8 @@ type Client struct {
 }
 
 // Join connects to the service at server, "host:port", and returns when all
-// ranks of the job are there. It tries again while nobody answers there or the
-// name is unknown, until ctx ends; if ctx has no deadline, for DefaultPatience.
+// ranks of the job are there. It tries again while nobody answers there, the name
+// is unknown, or another job's service answers, until ctx ends; if ctx has no deadline, for DefaultPatience.
 // For how long ranks may be missing is up to the service.
 //
 // Errors: ErrBadArg for what is wrong in the arguments or does not fit the other
@@ -165,6 +170,8 @@ func (h *Hello) check() error {
 		return errs.BadArg("rendezvous: rank %d in a job of %d ranks", h.Rank, h.Size)
 	case len(h.Host) > MaxHost:
 		return errs.BadArg("rendezvous: the name of the host has %d bytes, at most %d are allowed", len(h.Host), MaxHost)
+	case len(h.Job) > MaxJob:
+		return errs.BadArg("rendezvous: the name of the job has %d bytes, at most %d are allowed", len(h.Job), MaxJob)
 	case len(h.Agree) > MaxAgree:
 		return errs.BadArg("rendezvous: Hello.Agree has %d bytes, at most %d are allowed", len(h.Agree), MaxAgree)
 	case h.Addr.IsUnspecified():
@@ -207,7 +214,7 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 		}
 		last := err
 		if t, again, err = c.try(ctx, id, h); err != nil && ctx.Err() != nil {
-			err = last // the end of ctx is no reason
+			again, err = true, last // the end of ctx is no reason
 		}
 	}
 	return t, nil
@@ -286,6 +293,9 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 		a, ok := parseAnswer(body)
 		if !ok || a.v == good {
 			break
+		}
+		if a.v == otherJob { // which may be about to end
+			return nil, true, a.err()
 		}
 		return nil, a.v == goneService, fmt.Errorf("rendezvous: rank %d: %s refused it: %w", c.rank, c.server, a.err())
 	}

@@ -73,11 +73,13 @@
 // counts kind and body, and is at most 64 KiB, and 2 KiB for the first frame. From a
 // rank come
 //
-//	hello     version, rank, size, incarnation, port, address, host, agree
+//	hello     version, rank, size, incarnation, port, address, host, job,
+//	          agree
 //	attach    size, rights
 //	put, get  number, key, value; forget  number
 //	fail      rank, status, cause
 //	who       (asks who is missing)
+//	probe     (in place of hello: whether the service holds the key)
 //	leave     (last)
 //
 // and from the service
@@ -89,7 +91,7 @@
 //	left      ranks
 //	answer    number, verdict, value or why
 //	failed    rank, status, cause
-//	bye       (to leave); over  (the service ends first)
+//	bye       (to leave and probe); over  (the service ends first)
 //
 // The version is the first thing that is said, and must be the same.
 //

@@ -31,6 +31,33 @@ const (
 	envJobID = "ARGON_JOBID" // set by gasrun
 )
 
+// jobName is what the launcher calls the job. All ranks of a job must find the
+// same, so that a variable counts only if the launcher that has numbered the ranks
+// sets it for all of them.
+func jobName(env func(key string) string) string {
+	set := func(key string) bool { return env(key) != "" }
+	name := func(kind, id string) string {
+		if id == "" {
+			return ""
+		}
+		return clip(kind+" "+id, MaxJob)
+	}
+	switch {
+	case set(envJobID):
+		return name("argon", env(envJobID))
+	case set("OMPI_COMM_WORLD_RANK"):
+		return name("PMIx", env("PMIX_NAMESPACE"))
+	case set("PMI_RANK"):
+		return name("PMI", env("PMI_JOBID"))
+	case set("PMIX_RANK"):
+		return name("PMIx", env("PMIX_NAMESPACE"))
+	case set("SLURM_PROCID") && set("SLURM_JOB_ID") && set("SLURM_STEP_ID") && !set("SLURM_HET_SIZE"):
+		// The parts of a heterogeneous job have numbers of their own.
+		return name("Slurm", env("SLURM_JOB_ID")+"."+env("SLURM_STEP_ID"))
+	}
+	return ""
+}
+
 // DefaultLinger is how long a service that lives in rank 0 goes on when rank 0
 // has closed its Client and others have not left.
 const DefaultLinger = 60 * time.Second
@@ -41,6 +68,9 @@ type Setup struct {
 	Server string
 	// Key is the job's.
 	Key seal.Key
+	// Job is Hello.Job where that is empty: the same on all ranks, another one in
+	// other jobs, "" if nobody has given the job a name.
+	Job string
 	// Serve says that rank 0's process runs the service, on the port of Server,
 	// since no launcher does.
 	Serve bool
@@ -61,7 +91,8 @@ type Setup struct {
 
 // FromEnv reads ARGON_RENDEZVOUS, ARGON_RENDEZVOUS_SERVE, ARGON_JOIN_TIMEOUT,
 // ARGON_DEADTIME and the job's key from the environment, which env looks up as
-// os.Getenv does. Without ARGON_RENDEZVOUS or the key it returns ErrNotReady, and
+// os.Getenv does. The job's name is ARGON_JOBID, or what Slurm, PMI or PMIx call
+// it. Without ARGON_RENDEZVOUS or the key it returns ErrNotReady, and
 // ErrBadArg for all that cannot be, together.
 func FromEnv(env func(key string) string) (Setup, error) {
 	s := Setup{Server: env(EnvServer), Logf: func(format string, args ...any) {
@@ -95,6 +126,7 @@ func FromEnv(env func(key string) string) (Setup, error) {
 			all = append(all, errs.BadArg("rendezvous: %s=%q is not a time above zero such as 90s", d.key, v))
 		}
 	}
+	s.Job = jobName(env)
 	if s.Key, err = seal.LoadKeyFrom(env); err != nil {
 		all = append(all, fmt.Errorf("rendezvous: %w", err))
 	}
@@ -117,6 +149,9 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 	if s.Linger == 0 {
 		s.Linger = DefaultLinger
 	}
+	if h.Job == "" {
+		h.Job = s.Job
+	}
 	if err := h.check(); err != nil {
 		return nil, err
 	}
@@ -128,7 +163,7 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 			return nil, err
 		}
 		srv, err = Serve(l, ServerConfig{
-			Key: s.Key, Size: h.Size, Patience: s.Patience, DeadTime: max(s.DeadTime, DefaultDeadTime),
+			Key: s.Key, Job: h.Job, Size: h.Size, Patience: s.Patience, DeadTime: max(s.DeadTime, DefaultDeadTime),
 			InRank: true, Logf: s.Logf,
 		})
 		if err != nil {

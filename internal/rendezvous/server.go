@@ -53,6 +53,8 @@ type ServerConfig struct {
 	Key seal.Key
 	// Size is the number of ranks, 1 to MaxSize.
 	Size int
+	// Job is the job's name, see Hello.Job; "" if it has none.
+	Job string
 	// Patience is how long ranks may be missing, counted from Serve; 0 means
 	// DefaultPatience. Then the job fails, and the failure names them.
 	Patience time.Duration
@@ -121,6 +123,7 @@ type Server struct {
 	pending   list.List // of *pending, oldest first
 	admitted  time.Time // the last rank
 	strangers uint64
+	others    uint64 // ranks of other jobs
 	patience  *time.Timer
 
 	seats  []seat
@@ -487,6 +490,11 @@ func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte
 		s.stranger(conn, err)
 		return nil, nil, nil
 	}
+	if k == kProbe && len(body) == 0 {
+		t.Write(frame(nil, kBye, nil))
+		t.Close()
+		return nil, nil, nil
+	}
 	p, refusal := s.admit(conn, e, t, k, body)
 	if p == nil {
 		t.Write(frame(nil, kRefuse, refusal.append))
@@ -532,6 +540,13 @@ func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body
 	switch {
 	case s.closed, e.Value.(*pending).evicted: // the answer will not arrive
 		return nil, answer{v: goneService, data: []byte("the service is closing")}
+	case ok && k == kHello && h.Job != "" && s.c.Job != "" && h.Job != s.c.Job:
+		// Such as one that an earlier job has left behind, or that has come before
+		// the service of its own.
+		if s.others++; s.others&(s.others-1) == 0 {
+			s.logf("rendezvous: sent rank %d at %v away: it is of job %q, this is job %q (%d so far)", h.Rank, from, h.Job, s.c.Job, s.others)
+		}
+		return nil, answer{v: otherJob, data: fmt.Appendf(nil, "it serves job %q, and the rank is of job %q", s.c.Job, h.Job)}
 	case s.failed != nil:
 		return nil, answer{v: jobFailed, data: s.failed.append(nil)}
 	case k != kHello || !ok:

@@ -171,7 +171,7 @@ func again(t *testing.T, b []byte, ok bool, encode func([]byte) []byte) {
 }
 
 func FuzzHello(f *testing.F) {
-	h := hello{Hello{1, 4, "host", 7, netip.MustParseAddr("10.0.0.1"), 5, "agree"}, true}
+	h := hello{Hello{1, 4, "host", 7, netip.MustParseAddr("10.0.0.1"), 5, "agree", "job"}, true}
 	f.Add(h.append(nil))
 	h.Addr = netip.MustParseAddr("fd00::1")
 	f.Add(h.append(nil))

@@ -35,6 +35,7 @@ const (
 	kFail                   // a rank has failed
 	kLeave                  // it leaves
 	kWho                    // ask who is missing
+	kProbe                  // of no rank: whether this is the job's service; the only frame
 
 	// From the service.
 	kWelcome  // the rank is let in; the first frame
@@ -45,7 +46,7 @@ const (
 	kFailed   // the job has failed
 	kAnswer   // to kPut and kGet
 	kMissing  // to kWho
-	kBye      // to kLeave
+	kBye      // to kLeave and kProbe
 	kOver     // the service ends, and the job goes on without it
 )
 
@@ -200,6 +201,7 @@ func (h *hello) append(b []byte) []byte {
 	b = append(b, bit(h.chosen))
 	b = appendAddr(b, h.Addr)
 	b = append(append(b, byte(len(h.Host))), h.Host...)
+	b = append(append(b, byte(len(h.Job))), h.Job...)
 	return append(b, h.Agree...)
 }
 
@@ -224,6 +226,7 @@ func parseHello(b []byte) (h hello, v uint16, ok bool) {
 	h.chosen = c == 1
 	h.Addr = p.addr()
 	h.Host = string(p.take(int(p.u8())))
+	h.Job = string(p.take(int(p.u8())))
 	h.Agree = string(p.rest(MaxAgree))
 	return h, v, p.done() && c <= 1
 }
@@ -316,6 +319,7 @@ const (
 	resource                   // errs.ErrResource
 	jobFailed                  // the job has failed: a failure follows
 	goneService                // the service is about to end
+	otherJob                   // it is that of another job
 	numVerdict                 // of verdicts
 )
 

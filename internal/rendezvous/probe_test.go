@@ -1,0 +1,162 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// TestProbe: a probe finds the job's service and leaves no trace; whoever else
+// answers is not taken for it.
+func TestProbe(t *testing.T) {
+	var l log
+	j := serve(t, ServerConfig{Size: 1, Logf: l.printf})
+	for range 3 {
+		if err := Probe(within(t), j.addr, j.key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := j.Strangers(); n != 0 || l.String() != "" {
+		t.Errorf("%d strangers, and %q is logged", n, l.String())
+	}
+	if err := Probe(within(t), j.addr, seal.NewKey()); err == nil || !strings.Contains(err.Error(), errOtherKey.Error()) {
+		t.Errorf("with another key: %v", err)
+	}
+	j.all()
+
+	// A host that takes connections and says nothing.
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := Probe(ctx, mute.Addr().String(), j.key); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("at somebody who says nothing: %v", err)
+	}
+	gone := mute.Addr().String()
+	mute.Close()
+	if err := Probe(within(t), gone, j.key); err == nil {
+		t.Error("nobody is there, and no error")
+	}
+}
+
+// others says whether n more ranks of other jobs have come.
+func (j *job) others(n uint64) func() bool {
+	count := func() uint64 {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.Server.others
+	}
+	was := count()
+	return func() bool { return count() >= was+n }
+}
+
+// TestOtherJob: a rank that an earlier job under the same key has left behind does
+// not disturb the next one, whichever of its ranks are there already, and whoever
+// comes before the service of its own job does waits for it.
+func TestOtherJob(t *testing.T) {
+	var l log
+	j := serve(t, ServerConfig{Size: 2, Job: "new", Logf: l.printf})
+	hello := func(rank int, job string) Hello {
+		h := j.hello(rank)
+		h.Job = job
+		return h
+	}
+	stray := func() {
+		t.Helper()
+		ctx, cancel := context.WithCancel(within(t))
+		defer cancel()
+		go func() { // when it comes again it knows why
+			defer cancel()
+			j.eventually("came twice", j.others(2))
+		}()
+		h := hello(1, "old")
+		h.Agree = "of another version"
+		_, err := j.join(ctx, h)
+		if !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), `"old"`) || !strings.Contains(err.Error(), `"new"`) {
+			t.Errorf("the stray: %v", err)
+		}
+	}
+	stray()
+	var wg sync.WaitGroup
+	m := make([]*member, 2)
+	for r := range m {
+		name := []string{"new", ""}[r] // without a name it fits, too
+		wg.Go(func() {
+			var err error
+			if m[r], err = j.join(within(t), hello(r, name)); err != nil {
+				t.Error(err)
+			}
+		})
+		if r == 0 {
+			j.eventually("joined", func() bool { return j.State(0) == Joined })
+			stray()
+		}
+	}
+	wg.Wait()
+	stray()
+	if _, _, cause, failed := j.Failure(); failed {
+		t.Error(cause)
+	}
+	if !strings.Contains(l.String(), `sent rank 1 at 127.0.0.1:`) {
+		t.Errorf("the log: %s", l.String())
+	}
+	// Also when the old service has failed, and not ended yet.
+	j.Fail(0, 1, "test")
+	stray()
+}
+
+// TestJobNames: which of many variables names the job.
+func TestJobNames(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"", ""},
+		{"ARGON_JOBID=7 SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0", "argon 7"},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=2", "Slurm 5.2"},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=2 SLURM_HET_SIZE=2", ""},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5", ""},
+		// mpirun has started daemons as a step of Slurm on some hosts only.
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=3", ""},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=3 PMIX_NAMESPACE=n.1", "PMIx n.1"},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 PMI_RANK=3", ""},
+		{"PMI_RANK=3 PMI_JOBID=9.1", "PMI 9.1"},
+		{"PMIX_RANK=3 PMIX_NAMESPACE=slurm.pmix.9.1 SLURM_PROCID=3", "PMIx slurm.pmix.9.1"},
+		{"ARGON_JOBID=" + strings.Repeat("x", 300), "argon " + strings.Repeat("x", MaxJob-6)},
+	} {
+		m := map[string]string{}
+		for f := range strings.FieldsSeq(c.env) {
+			k, v, _ := strings.Cut(f, "=")
+			m[k] = v
+		}
+		if got := jobName(func(k string) string { return m[k] }); got != c.want {
+			t.Errorf("%s: %q, want %q", c.env, got, c.want)
+		}
+	}
+	key, sent := seal.NewKey(), make(chan struct{}, 9)
+	logf := func(format string, args ...any) { sent <- struct{}{} }
+	s := Setup{Server: net.JoinHostPort("127.0.0.1", freePort(t)), Key: key, Job: "a", Serve: true, Patience: limit, Linger: limit, Logf: logf}
+	c, err := s.Join(within(t), Hello{Size: 1, Host: "h", Port: 1}, Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s.Job, s.Serve = "b", false
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	go func() {
+		defer cancel()
+		<-sent // by the second line
+		<-sent
+	}()
+	if _, err := s.Join(ctx, Hello{Size: 1, Host: "h", Port: 1}, Events{}); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), `"b"`) {
+		t.Errorf("a rank of job b: %v", err)
+	}
+}
