@@ -30,7 +30,7 @@ const (
 	minMessage   = 8       // bytes: a number that tells pings apart
 	messages     = 256     // of a flood on their way
 	streamWindow = 512 << 10
-	lostAfter    = 2 * time.Second
+	lostAfter    = 10 * time.Second
 	farewell     = 3 // times that rank 1 sends its last answer, so that one arrives
 )
 
