@@ -80,9 +80,11 @@ func (e *Endpoint) stand(a *attendant) {
 			rests = 0
 		case !e.relieve(a):
 			if rests++; rests > restful {
-				pause = 100 * attention
 				e.waitMu.Lock()
-				e.rested = true
+				if e.watching { // still: who does will recall the attendant
+					e.rested = true
+					pause = 100 * attention
+				}
 				e.waitMu.Unlock()
 			}
 		default:
@@ -103,18 +105,10 @@ func (e *Endpoint) relieve(a *attendant) bool {
 		}
 		e.watching, e.standing = true, true
 		e.waitMu.Unlock()
-		e.mu.Lock()
-		until, ok := e.eng.Deadline()
-		e.mu.Unlock()
-		if !ok {
-			until = 0
-		} else {
-			until = max(until, 1)
-		}
 		select {
 		case <-a.quit:
 		default:
-			e.l.Wait(until)
+			e.watch()
 		}
 		e.waitMu.Lock()
 		e.watching, e.standing = false, false

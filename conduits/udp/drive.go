@@ -2,6 +2,7 @@ package udp
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -89,11 +90,16 @@ const (
 )
 
 // keep sees to it that messages which wait for company do not wait for long if
-// this rank does not poll, with mu held.
+// this rank does not poll, and that who watches knows until when, with mu held.
 func (e *Endpoint) keep() {
 	if !e.ticking && !e.single && !e.closed.Load() && e.eng.Held() {
 		e.ticking = true
 		go e.tick()
+	}
+	// As long as something is held its end is the next deadline, which is the
+	// tick's.
+	if e.until > 0 && (!e.ticking || !e.eng.Held()) {
+		e.remind()
 	}
 }
 
@@ -257,6 +263,8 @@ func (e *Endpoint) settle() {
 	e.eng.Push()
 	if e.eng.Ready() {
 		e.flush()
+	} else {
+		e.keep()
 	}
 	e.mu.Unlock()
 	e.notify()
@@ -409,13 +417,8 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	}
 	e.mu.Lock()
 	e.push()
-	until, ok := e.eng.Deadline()
+	until := e.deadline()
 	e.mu.Unlock()
-	if !ok {
-		until = 0
-	} else {
-		until = max(until, 1)
-	}
 	e.parks.Add(1)
 	if e.single {
 		if e.seq.Load() == t.Seq {
@@ -435,12 +438,47 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 		}
 		e.watching = true
 		e.waitMu.Unlock()
-		e.l.Wait(until)
+		e.watch()
 		e.waitMu.Lock()
 		e.watching = false
 		e.cond.Broadcast()
 		e.recall()
 		return
+	}
+}
+
+// deadline is when the engine has something to do, for link.Wait, with mu held.
+func (e *Endpoint) deadline() time.Duration {
+	t, ok := e.eng.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(t, 1)
+}
+
+// watch waits for the link and for the engine's next deadline. It is called by who
+// has set watching. Others may send meanwhile: see remind.
+func (e *Endpoint) watch() {
+	e.mu.Lock()
+	until := e.deadline()
+	e.until = until
+	if until == 0 {
+		e.until = math.MaxInt64
+	}
+	e.mu.Unlock()
+	e.l.Wait(until)
+	e.mu.Lock()
+	e.until = 0
+	e.mu.Unlock()
+}
+
+// remind ends watch if the engine has a deadline now that comes before the one that
+// is waited for, with mu held: what was sent while somebody else waits may be lost,
+// and who has sent it need never poll again.
+func (e *Endpoint) remind() {
+	if t, ok := e.eng.Deadline(); ok && t < e.until {
+		e.until = 0
+		e.l.Wake()
 	}
 }
 

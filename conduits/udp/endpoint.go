@@ -36,11 +36,12 @@ type Endpoint struct {
 	// rank of a simulation is called with it held.
 	mu      sync.Mutex
 	eng     *engine.Engine
-	turns   uint64  // calls of progress
-	out     *outbox // of the goroutine that sends
-	sending bool    // there is one
-	most    int     // bytes of a datagram
-	ticking bool    // somebody looks after messages that wait for company
+	turns   uint64        // calls of progress
+	out     *outbox       // of the goroutine that sends
+	sending bool          // there is one
+	most    int           // bytes of a datagram
+	ticking bool          // somebody looks after messages that wait for company
+	until   time.Duration // what somebody is in watch until; 0: nobody is, or he has been woken
 	stages  []*stage
 	free    []uint32
 	sent    [conduits.NumClasses]uint64
