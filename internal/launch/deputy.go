@@ -20,6 +20,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -210,15 +211,15 @@ func (d *deputy) prepare() error {
 	if err := d.findProgram(); err != nil {
 		return err
 	}
-	server, err := d.reach()
-	if err != nil {
-		return d.refuse(err)
-	}
 	key, err := seal.ParseKey(t.key)
 	if err != nil {
 		return d.refuse(err)
 	}
 	t.key = ""
+	server, err := d.reach(key)
+	if err != nil {
+		return d.refuse(err)
+	}
 	if d.outfit, err = newOutfit(key, t.shared, t.count, t.segment); err != nil {
 		return d.refuse(err)
 	}
@@ -344,8 +345,9 @@ func digestOf(path string) string {
 // reach finds the address under which this host reaches the rendezvous. All ranks
 // of a job use one family of addresses, so that the second choice's turn comes
 // when the first has failed or has lost the packets that begin a connection twice
-// (the system repeats them after 1 and 3 s).
-func (d *deputy) reach() (string, error) {
+// (the system repeats them after 1 and 3 s). Who answers must hold the job's key:
+// an address may be another machine's here.
+func (d *deputy) reach(key seal.Key) (string, error) {
 	t := &d.task
 	servers := t.servers
 	if len(servers) == 0 {
@@ -382,12 +384,7 @@ func (d *deputy) reach() (string, error) {
 				outcomes <- outcome{i, ctx.Err()}
 				return
 			}
-			var dial net.Dialer
-			c, err := dial.DialContext(ctx, "tcp", s)
-			if err == nil {
-				c.Close()
-			}
-			outcomes <- outcome{i, err}
+			outcomes <- outcome{i, rendezvous.Probe(ctx, s, key)}
 		}()
 	}
 	why := make([]string, len(servers))

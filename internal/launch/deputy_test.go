@@ -3,10 +3,14 @@ package launch
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/rendezvous"
 )
 
 // A program is run from where it is only if nobody else can exchange it.
@@ -107,6 +111,58 @@ func TestBootAnswer(t *testing.T) {
 	}
 	if _, ok, err := bootAnswer("gasrun-0123 need pdp11", "gasrun-0123"); !ok || err == nil || !strings.Contains(err.Error(), "pdp11") {
 		t.Errorf("another machine: %v, %v", ok, err)
+	}
+}
+
+// Of the addresses that a deputy is told, one where the job's rendezvous is counts,
+// and looking for it makes no strangers there.
+func TestReach(t *testing.T) {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	key := seal.NewKey()
+	serve := func(key seal.Key) *rendezvous.Server {
+		s, err := rendezvous.Serve(listen(), rendezvous.ServerConfig{Key: key, Size: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ours, other := serve(key), serve(seal.NewKey())
+	rude := listen()
+	go func() {
+		for {
+			c, err := rude.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte("220 mail\r\n"))
+			c.Close()
+		}
+	}()
+	gone := listen()
+	gone.Close()
+	d := &deputy{}
+	wrong := []string{rude.Addr().String(), other.Addr().String(), gone.Addr().String()}
+	d.task.servers = append(wrong, ours.Addr().String())
+	if s, err := d.reach(key); err != nil || s != ours.Addr().String() {
+		t.Errorf("reaches %s, %v", s, err)
+	}
+	if n := ours.Strangers(); n != 0 {
+		t.Errorf("%d strangers", n)
+	}
+	d.task.servers = wrong
+	_, err := d.reach(key)
+	for _, want := range append(wrong, "not the job's rendezvous", "another job key", "connection refused", "-iface") {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
 	}
 }
 
