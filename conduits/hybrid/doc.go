@@ -27,9 +27,10 @@
 //
 // # Polling and sleeping
 //
-// A look at shared memory costs some nanoseconds, one at a socket a system call.
-// While shared memory is busy the socket is looked at every 10 us, while it is idle
-// every microsecond, and again at once after a look that found something. Who parks
+// A look at shared memory takes some nanoseconds, one at a socket a microsecond. So
+// the socket is looked at every 50 us while shared memory is busy; while it is idle
+// every 5 us, or every microsecond if the network brought the last message; and
+// again at once after a look that found something. Who parks
 // does so in shared memory; a goroutine of this package, the watcher, is parked on
 // the network meanwhile and wakes the rank. drive.go argues why nothing is slept
 // through.

@@ -7,29 +7,42 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// A look at the network is a system call, which takes as long as the whole way of
-// a message through shared memory; so it is not part of every poll. Looks are idle
-// apart while shared memory brings nothing, and busy apart while it does, but
-// follow each other at once as long as they find something. The clock, too, is
-// read only once for every clock messages. Who is about to park always looks.
+// A look at the network is a system call and more, which takes ten times as long as
+// the way of a message through shared memory; so it is not part of every poll.
+// While polls of shared memory find something looks are busy apart. When they find
+// nothing, looks are eager apart if the network brought the last message, but calm
+// apart if shared memory did, since what comes there next would wait for the end
+// of a look. A look that finds something is followed by another at once. The clock,
+// too, is read only once for every clock messages. Who is about to park always
+// looks.
 const (
-	idle  = time.Microsecond
-	busy  = 10 * time.Microsecond
+	eager = time.Microsecond
+	calm  = 5 * time.Microsecond
+	busy  = 50 * time.Microsecond
 	clock = 32
 )
 
 // due says whether to look at the network after a poll that found n.
 func (e *Endpoint) due(n int) bool {
-	apart := uint64(idle)
-	if n > 0 {
+	if e.arming.Load() > 0 {
+		return true
+	}
+	apart := uint64(eager)
+	if n > 0 || atomic.LoadUint64(&e.afar) == 0 {
+		apart = uint64(calm)
+		ran := uint64(clock / 4) // an empty poll counts as so many messages
+		if n > 0 {
+			apart, ran = uint64(busy), uint64(n)
+			storeRelease64(&e.afar, 0)
+		}
 		turn := atomic.LoadUint64(&e.turn)
-		storeRelease64(&e.turn, turn+uint64(n)) // one lost does no harm
-		if turn/clock == (turn+uint64(n))/clock {
+		// One lost, when several goroutines poll, does no harm.
+		storeRelease64(&e.turn, turn+ran)
+		if turn/clock == (turn+ran)/clock {
 			return false
 		}
-		apart = uint64(busy)
 	}
-	return e.arming.Load() > 0 || uint64(e.near.Now()) >= atomic.LoadUint64(&e.looked)+apart
+	return uint64(e.near.Now()) >= atomic.LoadUint64(&e.looked)+apart
 }
 
 // look polls far. Its handlers are handlers of near, too: nobody runs another one
@@ -44,6 +57,8 @@ func (e *Endpoint) look() (n int, ok bool) {
 		looked := uint64(0)
 		if n == 0 {
 			looked = uint64(e.near.Now())
+		} else {
+			storeRelease64(&e.afar, 1)
 		}
 		storeRelease64(&e.looked, looked)
 	})

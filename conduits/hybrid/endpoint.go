@@ -51,6 +51,7 @@ type Endpoint struct {
 	// When to look at far; see due. Written by whoever polls.
 	turn   uint64        // messages that near has run
 	looked uint64        // time of the last look, or 0 to look again at once
+	afar   uint64        // 1 if far brought the last message
 	arming atomic.Int32  // goroutines between Arm and Park or Disarm
 	looks  atomic.Uint64 // looks begun
 	nested atomic.Int32  // handlers that are parked
