@@ -15,7 +15,7 @@ type pkt struct {
 	tries   int
 	lost    bool // in flow.lost, not in flow.air
 	now     bool // somebody waits for the acknowledgement
-	answers bool // counted in flow.waiting
+	answers int  // bytes of its frames that are counted in flow.waiting
 	frames  []byte
 	data    []byte
 	item    *item        // what data is a fragment of
@@ -44,7 +44,7 @@ type flow struct {
 	air       list          // sent, in that order, and neither arrived nor lost
 	lost      list          // to be sent again
 	inAir     int
-	waiting   int // answers, in data to get or datagrams of others, that are not on their way
+	waiting   int // bytes that answers take which are not on their way, items of data to get among them
 
 	// Congestion control counts datagrams.
 	cwnd, slow float64
@@ -160,10 +160,8 @@ func (e *Engine) pick(p *peer, f *flow) *pkt {
 			p.push = false
 		}
 		f.bulkNext = true
-		if k.answers {
-			k.answers = false
-			f.waiting--
-		}
+		f.waiting -= k.answers
+		k.answers = 0
 	} else {
 		k = e.fragment(f)
 		f.bulkNext = false
@@ -194,7 +192,7 @@ func (e *Engine) fragment(f *flow) *pkt {
 	if it.off == uint64(len(it.data)) {
 		f.bulk.take()
 		if it.kind == frData {
-			f.waiting--
+			f.waiting -= itemBytes
 		}
 		k.now = it.want != 0
 	}

@@ -279,6 +279,26 @@ func TestLieForever(t *testing.T) {
 	}
 }
 
+// TestLieLarge has a liar with large datagrams ask for as many answers as fit, and
+// never acknowledge one: what waits for it is bounded in bytes.
+func TestLieLarge(t *testing.T) {
+	e, _, _ := pair(t, func(c *engine.Config) { c.Datagram = 65507 })
+	l := &liar{e: e}
+	asks := make([][]byte, 1800)
+	for i := range asks {
+		asks[i] = lieAtomic(0, byte(conduits.Uint64), at(0))
+	}
+	out := make([]byte, 65507)
+	before := heap()
+	for range 3000 {
+		l.tell(conduits.Request, asks...)
+		_, _, _ = e.Next(l.now, out)
+	}
+	if after, s := heap(), e.Stats(); after > before+64<<20 || s.Beyond == 0 || s.Malformed > 0 {
+		t.Errorf("%d MiB are kept: %+v", (after-before)>>20, s)
+	}
+}
+
 // heap is how many bytes are in use.
 func heap() uint64 {
 	runtime.GC()

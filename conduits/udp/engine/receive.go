@@ -8,9 +8,13 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// backlog is how many answers to a peer may wait to be sent: beyond it requests
-// that need one are not accepted, as if they had been lost.
-const backlog = 1 << 16
+const (
+	// backlog is how many bytes of answers to a peer may wait to be sent: beyond it
+	// requests are not accepted, as if they had been lost.
+	backlog = 16 << 20
+	// itemBytes is about what an answer takes whose data lies in the segment.
+	itemBytes = 256
+)
 
 // Receive takes a datagram that has come from rank src's address; -1 means that
 // the datagram itself says of whom it is. It copies what it needs, and the
@@ -161,7 +165,7 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) {
 		it := e.item(frData, conduits.Reply)
 		it.id, it.data = f.id, from
 		r := &p.flows[conduits.Reply]
-		r.waiting++
+		r.waiting += itemBytes
 		r.bulk.add(it)
 	case frAtomic:
 		if conduits.CheckAtomic("", f.op, f.typ, f.to) != nil {
@@ -203,10 +207,8 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) {
 func (e *Engine) answer(p *peer, n int) *pkt {
 	r := &p.flows[conduits.Reply]
 	k := e.collect(r, n)
-	if !k.answers {
-		k.answers = true
-		r.waiting++
-	}
+	k.answers += n
+	r.waiting += n
 	return k
 }
 
