@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/launch"
@@ -142,8 +144,14 @@ func runLaunched(cfg Config, cd conduits.Conduit, j conduits.Job, fn func(n *Nod
 	if err != nil {
 		return err
 	}
+	// What the launcher has left us open is not for programs that this one runs.
 	if fd, err := strconv.Atoi(j.Env(launch.EnvSegFD)); err == nil {
 		syscall.CloseOnExec(fd)
+	}
+	if s, ok := strings.CutPrefix(j.Env(seal.EnvKeyFile), "/proc/self/fd/"); ok {
+		if fd, err := strconv.Atoi(s); err == nil {
+			syscall.CloseOnExec(fd)
+		}
 	}
 	return runRanks(&cfg, []conduits.Endpoint{ep}, fn)
 }

@@ -79,6 +79,17 @@ func TestGasPrograms(t *testing.T) {
 	}
 }
 
+// Programs that a rank runs get neither the job's key nor its memory.
+func TestInheritedFiles(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "hybrid"} {
+		r := gasrun(t, "-n", "2", "-conduit", conduit, program(t), "files")
+		r.want(t, 0)
+		if strings.Count(r.stdout, " 1 -> ") != 2 || strings.Contains(r.stdout, "argon") {
+			t.Errorf("%s: they have\n%s", conduit, r.stdout)
+		}
+	}
+}
+
 // A rank that announces its failure is named even if it does not get to end by
 // itself, while others have ended because of it.
 func TestAnnouncedFailure(t *testing.T) {

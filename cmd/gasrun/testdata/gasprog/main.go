@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -39,6 +40,12 @@ func run() error {
 		}
 		fmt.Println("ready")
 		switch {
+		case os.Args[1] == "files": // that a program run by the rank has open
+			cmd := exec.Command("ls", "-l", "/proc/self/fd")
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			if err := cmd.Run(); err != nil {
+				return err
+			}
 		case os.Args[1] == "wait": // for ever, for somebody who does not come
 			if n.Rank() == 0 {
 				time.Sleep(time.Hour)
