@@ -69,12 +69,23 @@ type socket struct {
 		first    [outDatagrams]int // datagram that a message begins with
 		dst      int               // whose address to is
 		to       sys.Sockaddr
+
+		// A socket that only sends, connected to a rank of this host: the kernel then
+		// looks for the way once, and not for each datagram.
+		direct struct {
+			conn *net.UDPConn // nil: there is none
+			fd   uintptr
+			to   int // the rank
+			rank int // another one, to which
+			runs int // so many Sends in a row have gone, and to nobody else
+		}
 	}
 	// Receiving.
 	in struct {
 		sync.Mutex
 		names bool         // it matters from whom a message is
 		busy  bool         // there may be many
+		quiet int          // looks in vain since there were
 		from  sys.Sockaddr // the last sender, and what the book says of it
 		src   int
 		ok    bool
@@ -96,6 +107,14 @@ const (
 
 	// looks is how often an idle rank looks at its socket in one poll.
 	looks = 2
+
+	// quiet is after how many looks in vain datagrams come one by one again, so that
+	// the kernel need not join them, which makes each one dearer to receive.
+	quiet = 256
+
+	// loyal is after how many Sends in a row to one rank alone a socket is connected
+	// to it, which costs as much as some ten datagrams.
+	loyal = 256
 )
 
 // newSocket makes conn, which it closes, a link of a rank.
@@ -105,13 +124,12 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time) (*socket, e
 		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
 	}
 	s := &socket{conn: conn, raw: raw, start: start, book: b, rank: rank}
-	s.out.box, s.out.dst = new(sys.Outbox), -1
+	s.out.box, s.out.dst, s.out.direct.rank = new(sys.Outbox), -1, -1
 	if err := raw.Control(func(fd uintptr) {
 		// As much as the system gives; what overflows is sent again.
 		sys.Buffers(fd, socketBuffer)
 		s.six = sys.IsIPv6(fd)
 		s.out.segments = sys.SendSegments(fd)
-		sys.ReceiveSegments(fd)
 		s.fd = fd
 	}); err != nil {
 		return nil, errs.Resource("udp: socket of rank %d: %v", rank, err)
@@ -124,14 +142,19 @@ func (s *socket) Send(o *outbox) {
 	w := &s.out
 	w.Lock()
 	defer w.Unlock()
-	if s.closed {
+	if s.closed || len(o.list) == 0 {
 		return
+	}
+	fd := s.fd
+	direct := s.connected(o)
+	if direct {
+		fd = w.direct.fd
 	}
 	for i := 0; i < len(o.list); {
 		messages := 0
 		next := i
 		for next < len(o.list) && messages < len(w.first) {
-			n := s.run(o.list[next:])
+			n := s.run(o.list[next:], direct)
 			if n == 0 {
 				break
 			}
@@ -139,7 +162,7 @@ func (s *socket) Send(o *outbox) {
 			messages++
 			next += n
 		}
-		sent, err := w.box.Flush(s.fd)
+		sent, err := w.box.Flush(fd)
 		if sent == messages {
 			i = next
 			continue
@@ -158,9 +181,63 @@ func (s *socket) Send(o *outbox) {
 	}
 }
 
+// connected says whether what is in o is for the rank that the direct socket is
+// connected to, and nobody else. It connects one when it pays.
+func (s *socket) connected(o *outbox) bool {
+	d := &s.out.direct
+	dst := o.list[0].dst
+	for i := range o.list {
+		if o.list[i].dst != dst {
+			return false
+		}
+	}
+	if d.conn != nil && dst == d.to {
+		d.runs = 0
+		return true
+	}
+	if dst != d.rank {
+		d.rank, d.runs = dst, 0
+	}
+	if d.runs++; d.runs < loyal {
+		return false
+	}
+	d.runs = 0
+	return s.connect(dst)
+}
+
+// connect connects the direct socket to a rank, if it is one of this host: between
+// hosts there may be somebody who lets datagrams through by the port that they are
+// from. It must not matter to the rank from where they come.
+func (s *socket) connect(dst int) bool {
+	d := &s.out.direct
+	own, to := s.conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), s.book.addr(dst)
+	if _, anyone := s.book.source(netip.AddrPort{}); !anyone || own.Unmap() != to.Addr().Unmap() {
+		return false
+	}
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0)), net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return false // it would only be faster
+	}
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			sys.Buffers(fd, socketBuffer)
+			if d.conn != nil {
+				_ = d.conn.Close()
+			}
+			d.conn, d.fd, d.to = conn, fd, dst
+		})
+	}
+	if err != nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
 // run puts the datagrams at the beginning of l that one message can carry into
-// the outbox, and says how many those are: 0 if it is full.
-func (s *socket) run(l []outgoing) int {
+// the outbox, and says how many those are: 0 if it is full. direct says that the
+// socket is connected to where they go.
+func (s *socket) run(l []outgoing, direct bool) int {
 	w := &s.out
 	if !w.box.Room(2) {
 		return 0
@@ -169,11 +246,15 @@ func (s *socket) run(l []outgoing) int {
 	if s.marks != nil {
 		s.marks[d.dst].Add(1)
 	}
-	if d.dst != w.dst {
-		w.dst = d.dst
-		w.to.Set(s.book.addr(d.dst), s.six)
+	if direct {
+		w.box.Message(nil)
+	} else {
+		if d.dst != w.dst {
+			w.dst = d.dst
+			w.to.Set(s.book.addr(d.dst), s.six)
+		}
+		w.box.Message(&w.to)
 	}
-	w.box.Message(&w.to)
 	size, total, n := len(d.head)+len(d.data), 0, 0
 	for i := range l {
 		o := &l[i]
@@ -210,12 +291,18 @@ func (s *socket) Recv(in *inbox) bool {
 		r.src, r.ok = s.book.source(netip.AddrPort{})
 		r.names = !r.ok
 		box = sys.NewInbox(inMessages, inBytes, r.names)
+		if r.names {
+			box.Join(s.fd, true) // that it is dearer does not matter: names are, too
+		}
 		in.link = box
 	}
 	in.list, in.more = in.list[:0], false
 	n := box.Receive(s.fd, r.busy, looks)
 	if n == 0 {
 		r.busy = false
+		if r.quiet++; r.quiet == quiet && !r.names {
+			box.Join(s.fd, false)
+		}
 		return false
 	}
 	if s.marks != nil {
@@ -240,6 +327,10 @@ func (s *socket) Recv(in *inbox) bool {
 	}
 	// What is large or comes in numbers is followed by more.
 	r.busy = n > 1 || len(in.list) > 1 || len(in.list) == 1 && len(in.list[0].b) >= much
+	if r.busy {
+		r.quiet = 0
+		box.Join(s.fd, true)
+	}
 	return true
 }
 
@@ -269,6 +360,9 @@ func (s *socket) Close() {
 	s.out.Lock()
 	s.in.Lock()
 	s.closed = true
+	if s.out.direct.conn != nil {
+		_ = s.out.direct.conn.Close()
+	}
 	s.in.Unlock()
 	s.out.Unlock()
 	_ = s.conn.Close()

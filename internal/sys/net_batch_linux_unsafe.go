@@ -198,6 +198,7 @@ type Inbox struct {
 	size  int
 	n     int
 	names bool
+	join  bool // the kernel joins datagrams, so each message needs to be told its segments
 }
 
 // NewInbox makes one for messages of up to size bytes, count at a time; names
@@ -227,10 +228,27 @@ func (b *Inbox) reset() {
 	}
 }
 
+// Join has messages arrive that consist of several datagrams, if the kernel can
+// (Linux 5.0), or no more: what has been joined already is then taken for one
+// datagram, which is too long. It makes Receive of one message dearer.
+func (b *Inbox) Join(fd uintptr, on bool) {
+	if on != b.join {
+		v := 0
+		if on {
+			v = 1
+		}
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, v)
+		b.join = on
+	}
+}
+
 // Receive takes messages that have come and says how many; what the last call
 // brought is overwritten. If many is false, it takes one, which is less work, and
 // looks for it so many times, at least once.
 func (b *Inbox) Receive(fd uintptr, many bool, looks int) int {
+	if !many && !b.join && !b.names {
+		return b.one(fd, looks)
+	}
 	b.reset()
 	b.n = 0
 	if many {
@@ -244,6 +262,22 @@ func (b *Inbox) Receive(fd uintptr, many bool, looks int) int {
 		r, _, e := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&b.msgs[0].hdr)), unix.MSG_DONTWAIT)
 		if e == 0 {
 			b.msgs[0].n, b.n = uint32(r), 1
+			break
+		}
+	}
+	return b.n
+}
+
+// one is Receive of one message that is one datagram, of which nothing but its
+// contents matters.
+func (b *Inbox) one(fd uintptr, looks int) int {
+	b.n = 0
+	for range looks {
+		r, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b.bufs[0])), uintptr(b.size), unix.MSG_DONTWAIT, 0, 0)
+		if e == 0 {
+			m := &b.msgs[0]
+			m.n, b.n = uint32(r), 1
+			m.hdr.SetControllen(0)
 			break
 		}
 	}
@@ -276,12 +310,6 @@ func (b *Inbox) From(i int) *Sockaddr { return &b.from[i] }
 func Buffers(fd uintptr, bytes int) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, bytes)
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, bytes)
-}
-
-// ReceiveSegments lets messages arrive that consist of several datagrams, and
-// says whether the kernel can (Linux 5.0).
-func ReceiveSegments(fd uintptr) bool {
-	return unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_GRO, 1) == nil
 }
 
 // SendSegments says whether the kernel cuts messages into datagrams (Linux 4.18).
