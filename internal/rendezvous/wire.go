@@ -9,8 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// version of the messages below; both sides must have the same.
-const version = 1
+// version of the messages below; both sides must have the same. Other versions
+// must understand that they are refused, so that kinds keep their numbers, a hello
+// its beginning, and a refusal its form.
+const version = 2
 
 // A frame is a length of 4 bytes, which counts what follows it, a kind, and the
 // message's body. Numbers are big-endian.
@@ -35,7 +37,6 @@ const (
 	kFail                   // a rank has failed
 	kLeave                  // it leaves
 	kWho                    // ask who is missing
-	kProbe                  // of no rank: whether this is the job's service; the only frame
 
 	// From the service.
 	kWelcome  // the rank is let in; the first frame
@@ -48,6 +49,9 @@ const (
 	kMissing  // to kWho
 	kBye      // to kLeave and kProbe
 	kOver     // the service ends, and the job goes on without it
+
+	// From a holder of the key that is no rank.
+	kProbe // whether this is the job's service; the only frame
 )
 
 // begin starts a frame at the end of b; end completes it.
