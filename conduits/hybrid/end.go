@@ -36,10 +36,8 @@ func (e *Endpoint) attachNear(c conduits.AttachConfig) error {
 	stop := watchFor(e.far, func() bool { return e.hear() != nil })
 	err := e.near.Attach(c)
 	stop()
-	if err != nil {
-		if _, failed := err.(*conduits.PeerError); failed {
-			err = e.Err()
-		}
+	if _, failed := err.(*conduits.PeerError); failed {
+		return e.Err()
 	}
 	return err
 }

@@ -221,3 +221,23 @@ func TestRepliesFromBoth(t *testing.T) {
 		leave(t, eps)
 	}
 }
+
+// strange is one that has refused datagrams.
+type strange struct{ *udp.Endpoint }
+
+func (f strange) Stats(s *conduits.Stats) {
+	f.Endpoint.Stats(s)
+	s.Refused += 7
+}
+
+// TestRefusedIsCounted: what strangers send is told of.
+func TestRefusedIsCounted(t *testing.T) {
+	eps := three(t, func(e *udp.Endpoint) Remote { return strange{e} })
+	attach(t, eps, nil)
+	var s conduits.Stats
+	eps[0].Stats(&s)
+	if s.Refused != 7 {
+		t.Errorf("%d datagrams refused, of 7", s.Refused)
+	}
+	leave(t, eps)
+}
