@@ -178,7 +178,6 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Gets += f.Gets
 	s.Atomics += f.Atomics
 	s.Wakes += f.Wakes
-	s.Refused += f.Refused
 	s.PeersUsed += f.PeersUsed
 	s.Refused += f.Refused
 }
