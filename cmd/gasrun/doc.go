@@ -71,7 +71,8 @@
 // that this machine has is tried. -iface decides for one, and for the interface of
 // the datagrams. Only holders of the job's key are let in. gasrun makes it for each
 // job and hands it on through ssh and by files without names: it is in no command
-// line, environment or log.
+// line, environment or log. For secrets of the program's own use -x VAR, which takes
+// the value from gasrun's environment: other users can see command lines.
 //
 // # Simulation
 //
