@@ -16,11 +16,12 @@
 //
 // What does not fit is an error on both sides that names both values: another
 // number of ranks, a rank that is there already or cannot be, another
-// [Hello.Agree]. While ranks are missing it fails the job, for the rank that does
-// not fit would be missed; later it can only be a stray of another job, and only
-// it is refused. So is at any time one that says the name of another job
-// ([Hello.Job]), which tries again, for the service of its own job may still come. Ranks that do not come within [ServerConfig.Patience] fail the
-// job, and everybody is told which.
+// [Hello.Agree]. While ranks are missing it fails the job, for the rank that
+// does not fit would be missed; later it can only be a stray of another job, and
+// only it is refused. So is at any time one that says the name of another job
+// ([Hello.Job]), which tries again, for the service of its own job may still
+// come. Ranks that do not come within [ServerConfig.Patience] fail the job, and
+// everybody is told which.
 //
 // Ranks may start before the service does. They try again, at growing intervals,
 // as long as nobody listens, the name is unknown, or the connection is closed
