@@ -108,7 +108,15 @@ func New(c Config) (*Endpoint, error) {
 	}
 	e.parkNested = func() {
 		e.inFar = true
-		e.near.Park(e.sleep)
+		// The look at replies of far that was the last ended with a word to all who
+		// had armed there: what is armed in here, and followed by a look, lasts.
+		if t := e.far.Arm(watching{}); e.far.PollReplies() > 0 {
+			e.far.Disarm(t)
+			e.near.Disarm(e.sleep)
+		} else {
+			e.hand(t)
+			e.near.Park(e.sleep)
+		}
 		e.inFar = false
 	}
 	return e, nil

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
@@ -239,5 +240,44 @@ func TestRefusedIsCounted(t *testing.T) {
 	if s.Refused != 7 {
 		t.Errorf("%d datagrams refused, of 7", s.Refused)
 	}
+	leave(t, eps)
+}
+
+// TestHandlerSleeps has a handler of shared memory wait for a reply that does not
+// come: it sleeps, instead of being woken over and over by its own looks at the
+// network.
+func TestHandlerSleeps(t *testing.T) {
+	eps := three(t, plain)
+	var parks atomic.Int32
+	var released, ran atomic.Bool
+	attach(t, eps, func(rank int, m *conduits.Message) {
+		for !released.Load() {
+			tk := eps[rank].Arm(nil)
+			eps[rank].PollReplies()
+			parks.Add(1)
+			eps[rank].Park(tk)
+		}
+		ran.Store(true)
+	})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := conduits.Wait(eps[0], nil, ran.Load); err != nil {
+			t.Error(err)
+		}
+	}()
+	if st := eps[1].Send(0, conduits.Request, 1, nil); st != conduits.Ready {
+		t.Fatal(st)
+	}
+	for parks.Load() == 0 {
+		runtime.Gosched()
+	}
+	time.Sleep(50 * time.Millisecond) // for it to go wrong
+	if n := parks.Load(); n > 20 {
+		t.Errorf("a handler that waits has parked %d times", n)
+	}
+	released.Store(true)
+	eps[1].Wake(0)
+	<-over
 	leave(t, eps)
 }
