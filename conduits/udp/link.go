@@ -85,6 +85,7 @@ type socket struct {
 		sync.Mutex
 		names bool         // it matters from whom a message is
 		busy  bool         // there may be many
+		large bool         // and of messages so large that one at a time is better
 		quiet int          // looks in vain since there were
 		from  sys.Sockaddr // the last sender, and what the book says of it
 		src   int
@@ -104,6 +105,10 @@ const (
 
 	// much is how large a datagram must be to be taken for one of many, bytes.
 	much = 1024
+
+	// large is from which size on messages are taken one by one, bytes: what is read
+	// at once should stay in the cache.
+	large = 16 << 10
 
 	// looks is how often an idle rank looks at its socket in one poll.
 	looks = 2
@@ -297,9 +302,10 @@ func (s *socket) Recv(in *inbox) bool {
 		in.link = box
 	}
 	in.list, in.more = in.list[:0], false
-	n := box.Receive(s.fd, r.busy, looks)
+	many := r.busy && !r.large
+	n := box.Receive(s.fd, many, looks)
 	if n == 0 {
-		r.busy = false
+		r.busy, r.large = false, false
 		if r.quiet++; r.quiet == quiet && !r.names {
 			box.Join(s.fd, false)
 		}
@@ -308,7 +314,8 @@ func (s *socket) Recv(in *inbox) bool {
 	if s.marks != nil {
 		s.marks[s.rank].Load()
 	}
-	in.more = r.busy && box.Full()
+	in.more = many && box.Full() || r.large
+	bytes := 0
 	for i := range n {
 		if r.names {
 			if from := box.From(i); !r.from.Same(from) {
@@ -320,6 +327,7 @@ func (s *socket) Recv(in *inbox) bool {
 			}
 		}
 		p, size := box.Message(i)
+		bytes += len(p)
 		for ; len(p) > size; p = p[size:] {
 			in.list = append(in.list, incoming{r.src, p[:size:size]})
 		}
@@ -327,6 +335,7 @@ func (s *socket) Recv(in *inbox) bool {
 	}
 	// What is large or comes in numbers is followed by more.
 	r.busy = n > 1 || len(in.list) > 1 || len(in.list) == 1 && len(in.list[0].b) >= much
+	r.large = bytes >= large*n
 	if r.busy {
 		r.quiet = 0
 		box.Join(s.fd, true)

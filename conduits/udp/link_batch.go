@@ -15,10 +15,11 @@ type outgoing struct {
 	data []byte
 }
 
-// bounds of an outbox.
+// bounds of an outbox: what one message to the system can carry, so that the
+// receiver need not wait for the next, and the memory stays in the cache.
 const (
-	outDatagrams = 128
-	outBytes     = 128 << 10
+	outDatagrams = 64
+	outBytes     = 64 << 10
 )
 
 func newOutbox() *outbox {
