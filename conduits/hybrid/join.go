@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
@@ -47,11 +48,42 @@ func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	}
 	e, err := join(j, c, far, fd, given)
 	if err != nil {
+		err = reason(far, err)
 		far.Fail(err)
 		_ = far.Close()
 		return nil, err
 	}
 	return e, nil
+}
+
+// patience is how long reason waits.
+const patience = time.Second
+
+// reason is why this rank could not join: err, unless the job has failed. Then
+// other ranks have left, with the memory that they made, perhaps before this one
+// hears of it.
+func reason(far Remote, err error) error {
+	var failure error
+	heard := make(chan struct{})
+	stop := watchFor(far, func() bool {
+		p, ok := far.Failure().(*conduits.PeerError)
+		if ok {
+			failure = p
+			close(heard)
+		}
+		return ok
+	})
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-heard:
+	case <-late.C:
+	}
+	stop()
+	if failure != nil {
+		return failure
+	}
+	return err
 }
 
 // inherited is the file that the launcher has left as memory, if any.

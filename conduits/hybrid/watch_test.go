@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -280,4 +281,25 @@ func TestHandlerSleeps(t *testing.T) {
 	eps[1].Wake(0)
 	<-over
 	leave(t, eps)
+}
+
+// TestReason: who cannot join because others have left says why they have.
+func TestReason(t *testing.T) {
+	far, err := udp.Local(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far[0].Close()
+	defer far[1].Close()
+	e := far[0].(*udp.Endpoint)
+	go func() {
+		for len(e.Waiting()) == 0 {
+			runtime.Gosched()
+		}
+		far[1].Fail(errors.New("gone"))
+	}()
+	var p *conduits.PeerError
+	if err := reason(e, errors.New("the memory is not there")); !errors.As(err, &p) || p.Rank != 1 {
+		t.Errorf("%v", err)
+	}
 }
