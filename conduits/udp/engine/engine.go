@@ -13,11 +13,12 @@ import (
 
 // Engine is one rank's transport. It is used by one goroutine at a time.
 type Engine struct {
-	c    Config
-	now  time.Duration // the latest that a caller said
-	room int           // bytes of sack words and frames in a datagram
-	most float64       // datagrams of a class to a peer that may be under way
-	row  int           // datagrams that a peer may have in a row
+	c        Config
+	now      time.Duration // the latest that a caller said
+	room     int           // bytes of sack words and frames in a datagram
+	most     float64       // datagrams of a class to a peer that may be under way
+	ackEvery int
+	row      int // datagrams that a peer may have in a row
 
 	peers  map[int]*peer
 	recent *peer // the one that was asked for last
@@ -136,6 +137,7 @@ func New(c Config) (*Engine, error) {
 	e.room = c.Datagram - headerBytes
 	e.row = max(1, rowBytes/c.Datagram)
 	e.most = float64(min(c.Window, max(2*leastWindow, mostBytes/c.Datagram)))
+	e.ackEvery = max(ackEvery, int(e.most)/quarters)
 	if c.Sealer != nil {
 		e.head, e.trail, e.plain = c.Sealer.Header(), c.Sealer.Trailer(), c.Sealer.Plain()
 		e.room -= c.overhead()

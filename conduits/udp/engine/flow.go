@@ -44,6 +44,7 @@ type flow struct {
 	air       list          // sent, in that order, and neither arrived nor lost
 	lost      list          // to be sent again
 	inAir     int
+	unasked   int // datagrams since the last whose acknowledgement was asked for
 	waiting   int // bytes that answers take which are not on their way, items of data to get among them
 
 	// Congestion control counts datagrams.
@@ -98,8 +99,11 @@ const (
 	// keep more.
 	mostBytes = 2 << 20
 
-	// ackEvery is how many datagrams are acknowledged at once at the latest.
+	// ackEvery is how many datagrams are acknowledged at once at the latest, or a
+	// quarter of the most that may be under way if that is more. Who has a smaller
+	// window asks for more.
 	ackEvery = 8
+	quarters = 4
 )
 
 func (f *flow) open(window int, most float64) {
@@ -170,6 +174,18 @@ func (e *Engine) pick(p *peer, f *flow) *pkt {
 	*f.at(k.seq) = k
 	f.next++
 	return k
+}
+
+// ask sees to it that the acknowledgements of k, which is to be sent now, and of
+// those before it do not come so late that the window is full.
+func (f *flow) ask(k *pkt) {
+	f.unasked++
+	if f.unasked >= ackEvery && float64(f.unasked*quarters) >= f.cwnd || float64(f.inAir+1) >= f.cwnd {
+		k.now = true
+	}
+	if k.now || k.tries > 0 {
+		f.unasked = 0
+	}
 }
 
 // fragment cuts the next piece off the first item.

@@ -124,7 +124,7 @@ func (e *Engine) contents(p *peer, h *header) {
 	ordered := seq == f.cum && f.top <= f.cum
 	f.mark(seq)
 	f.unsaid++
-	if !ordered || h.flags&flagNow != 0 || f.unsaid >= ackEvery {
+	if !ordered || h.flags&flagNow != 0 || f.unsaid >= e.ackEvery {
 		p.ackNow = true
 	} else {
 		e.owe(p)

@@ -121,6 +121,7 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	flags := byte(0)
 	words, spare := len(p.flows[0].bits), e.room
 	if k != nil {
+		p.flows[class].ask(k)
 		words, spare = sackWords, e.room-len(k.frames)-len(k.data)
 		flags = flagData | byte(class)
 		if k.now || k.tries > 0 {
