@@ -34,9 +34,13 @@ func (o *outbox) room(n int) []byte {
 	return o.mem[o.used : o.used+n : o.used+n]
 }
 
-// add adds a datagram whose head is the first n bytes of what room has given.
+// add adds a datagram whose head is the first n bytes of what room has given, not
+// nil.
 func (o *outbox) add(dst, n int, data []byte) {
-	o.list = append(o.list, outgoing{dst, o.mem[o.used : o.used+n], data})
+	i := len(o.list)
+	o.list = o.list[:i+1]
+	d := &o.list[i]
+	d.dst, d.head, d.data = dst, o.mem[o.used:o.used+n], data
 	o.used += n
 }
 

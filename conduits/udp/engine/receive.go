@@ -31,7 +31,8 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		}
 		src, b = from, plain
 	}
-	h, ok := parseHeader(b, e.c.Sealer != nil)
+	var h header
+	ok := h.parse(b, e.c.Sealer != nil)
 	if ok && src < 0 {
 		src = int(h.src)
 	}
@@ -44,7 +45,8 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		e.stats.Stale++
 		return
 	}
-	if !e.wellFormed(&h) {
+	var f frame
+	if !e.wellFormed(&h, &f) {
 		e.stats.Malformed++
 		return
 	}
@@ -89,25 +91,28 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		p.ackNow = true
 	}
 	if h.flags&flagData != 0 {
-		e.contents(p, &h)
+		e.contents(p, &h, &f)
 	}
 	e.touch(p)
 }
 
-// wellFormed looks at the form of all frames, before any takes effect.
-func (e *Engine) wellFormed(h *header) bool {
+// wellFormed looks at the form of all frames, before any takes effect. f is the
+// last of them afterwards.
+func (e *Engine) wellFormed(h *header, f *frame) bool {
 	for b := h.body; len(b) > 0; {
-		f, rest, ok := nextFrame(b, h.class())
+		rest, ok := f.next(b, h.class())
 		if !ok || (f.kind == frMessage || f.kind == frMedium) && f.total > uint64(e.c.MaxMedium) {
 			return false
 		}
+		h.frames++
 		b = rest
 	}
 	return true
 }
 
 // contents lets the frames of a datagram take effect unless it has come before.
-func (e *Engine) contents(p *peer, h *header) {
+// fr is the last of them.
+func (e *Engine) contents(p *peer, h *header, fr *frame) {
 	f := &p.flows[h.class()]
 	seq := expand(f.cum, h.seq)
 	if int64(seq) < int64(f.cum) || seq < f.cum+f.window() && f.has(seq) {
@@ -129,11 +134,14 @@ func (e *Engine) contents(p *peer, h *header) {
 	} else {
 		e.owe(p)
 	}
+	e.stats.FramesIn += uint64(h.frames)
+	if h.frames == 1 {
+		e.perform(p, h.class(), fr)
+		return
+	}
 	for b := h.body; len(b) > 0; {
-		var fr frame
-		fr, b, _ = nextFrame(b, h.class())
-		e.stats.FramesIn++
-		e.perform(p, h.class(), &fr)
+		b, _ = fr.next(b, h.class())
+		e.perform(p, h.class(), fr)
 	}
 }
 

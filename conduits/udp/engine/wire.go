@@ -68,6 +68,7 @@ type header struct {
 	cum, taken [conduits.NumClasses]uint32
 	sacks      []byte
 	body       []byte
+	frames     int // in body, once they have been counted
 }
 
 func (h *header) class() conduits.Class { return conduits.Class(h.flags & flagClass) }
@@ -85,14 +86,15 @@ func checksum(p, data []byte) uint32 {
 	return crc32.Update(c, castagnoli, data)
 }
 
-// parseHeader reads what is before the frames.
-func parseHeader(p []byte, sealed bool) (h header, ok bool) {
+// parse reads what is before the frames into h, a zero header. (To return it
+// would copy it just after it was written, which takes longer than to read it.)
+func (h *header) parse(p []byte, sealed bool) bool {
 	if len(p) < headerBytes || p[0] != magic {
-		return h, false
+		return false
 	}
 	le := binary.LittleEndian
 	if sum := le.Uint32(p[4:]); !sealed && sum != checksum(p, nil) || sealed && sum != 0 {
-		return h, false
+		return false
 	}
 	h.flags = p[1]
 	h.nsack[0], h.nsack[1] = int(p[2]), int(p[3])
@@ -102,13 +104,13 @@ func parseHeader(p []byte, sealed bool) (h header, ok bool) {
 	n := 8 * (h.nsack[0] + h.nsack[1])
 	p = p[headerBytes:]
 	if h.flags&^flagKnown != 0 || h.epoch == 0 || n > len(p) {
-		return h, false
+		return false
 	}
 	h.sacks, h.body = p[:n], p[n:]
 	if data := h.flags&flagData != 0; data != (len(h.body) > 0) {
-		return h, false
+		return false
 	}
-	return h, true
+	return true
 }
 
 // expand finds the number with the given low bits that is nearest to ref.
@@ -132,14 +134,15 @@ type frame struct {
 	data  []byte
 }
 
-// nextFrame cuts the first frame off b. It checks the frame's form and that it
+// next cuts the first frame off b. It checks the frame's form and that it
 // belongs into class c, not whether what it asks for is permitted.
-func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
+func (f *frame) next(b []byte, c conduits.Class) (rest []byte, ok bool) {
 	le := binary.LittleEndian
+	*f = frame{}
 	f.kind = b[0]
 	b = b[1:]
 	if f.kind == 0 || int(f.kind) >= len(fixedBytes) {
-		return f, nil, false
+		return nil, false
 	}
 	fixed, class := fixedBytes[f.kind], c
 	switch f.kind {
@@ -149,7 +152,7 @@ func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
 		class = conduits.Reply
 	}
 	if len(b) < fixed || c != class {
-		return f, nil, false
+		return nil, false
 	}
 	p := b[:fixed]
 	b = b[fixed:]
@@ -167,14 +170,14 @@ func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
 		}
 		if words > conduits.MaxWords || f.tag>>conduits.TagBits != 0 || f.off != 0 && words != 0 ||
 			f.off > f.total || f.total-f.off < uint64(data) || data == 0 && f.total != 0 {
-			return f, nil, false
+			return nil, false
 		}
 	case frPut:
 		data, f.to = int(le.Uint16(p)), segment.NLA(le.Uint64(p[2:]))
 	case frPart:
 		data, f.to, f.total, f.off = int(le.Uint16(p)), segment.NLA(le.Uint64(p[2:])), le.Uint64(p[10:]), le.Uint64(p[18:])
 		if f.off > f.total || f.total-f.off < uint64(data) {
-			return f, nil, false
+			return nil, false
 		}
 	case frGet:
 		f.id, f.to, f.total = le.Uint64(p), segment.NLA(le.Uint64(p[8:])), le.Uint64(p[16:])
@@ -184,7 +187,7 @@ func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
 		f.op, f.typ = conduits.AtomicOp(p[0]), conduits.AtomicType(p[1])
 		f.id, f.to, f.a, f.b = le.Uint64(p[2:]), segment.NLA(le.Uint64(p[10:])), le.Uint64(p[18:]), le.Uint64(p[26:])
 		if f.op >= conduits.NumAtomicOps || f.typ >= conduits.NumAtomicTypes {
-			return f, nil, false
+			return nil, false
 		}
 	case frResult:
 		f.id, f.a = le.Uint64(p), le.Uint64(p[8:])
@@ -192,11 +195,11 @@ func nextFrame(b []byte, c conduits.Class) (f frame, rest []byte, ok bool) {
 		f.id = le.Uint64(p)
 	}
 	if len(b) < 4*words+data {
-		return f, nil, false
+		return nil, false
 	}
 	f.words, b = b[:4*words], b[4*words:]
 	f.data, b = b[:data:data], b[data:]
-	return f, b, true
+	return b, true
 }
 
 func appendWords(b []byte, words []uint32) []byte {
