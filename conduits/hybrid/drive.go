@@ -257,7 +257,9 @@ func (e *Endpoint) hand(t conduits.Ticket) {
 	if replaced {
 		e.far.Disarm(old)
 	}
-	if away {
+	// Who parked with the old ticket may not have heard of what happened before ours,
+	// and a handler is not woken by anybody's look: so the watcher is not to sleep.
+	if away || replaced {
 		e.far.Wake(e.rank)
 	}
 }

@@ -303,3 +303,31 @@ func TestReason(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestReplacedTicket has somebody park, something happen between hosts, and somebody
+// else park before the watcher has begun: it must not begin with what happened since
+// the second alone, for the first may be a handler, during which nobody looks.
+func TestReplacedTicket(t *testing.T) {
+	eps := three(t, plain)
+	attach(t, eps, nil)
+	e := eps[0].(*Endpoint)
+	e.handed = make(chan struct{}, 1) // a watcher that has not begun
+	first := e.near.Arm(nil)
+	e.hand(e.far.Arm(watching{}))
+	e.far.Wake(0)
+	e.hand(e.far.Arm(watching{}))
+	go e.watch()
+	woken := make(chan struct{})
+	go func() {
+		e.near.Park(first)
+		close(woken)
+	}()
+	select {
+	case <-woken:
+	case <-time.After(10 * time.Second):
+		t.Error("who parked first sleeps on")
+		e.near.Wake(0)
+		<-woken
+	}
+	leave(t, eps)
+}
