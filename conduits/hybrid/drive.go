@@ -95,9 +95,9 @@ func (e *Endpoint) PollReplies() int {
 	}
 	// A handler of near may poll replies of far as one of its handlers only. Nobody
 	// else is in one: that takes near.
-	if e.far.Deliver(e.pollReplies) {
-		n += e.replies
-	}
+	e.inFar = true
+	n += e.far.RepliesBeside()
+	e.inFar = false
 	return n
 }
 
@@ -201,20 +201,18 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 		return
 	}
 	w := e.take(t)
+	e.hand(w.far)
 	e.arming.Add(-1)
 	switch {
 	case !handler:
-		e.hand(w.far)
 		e.near.Park(w.near)
 	case e.inFar:
-		e.hand(w.far)
 		e.nested.Add(1)
 		e.near.Park(w.near)
 		e.nested.Add(-1)
 	default:
 		// Far must know that a handler sleeps: else the requests there, which it
 		// cannot run, would wake it over and over.
-		e.far.Disarm(w.far)
 		e.nested.Add(1)
 		e.sleep = w.near
 		if !e.far.Deliver(e.parkNested) {

@@ -21,6 +21,10 @@ type Remote interface {
 	conduits.Deliverer
 	// AttachOver is Attach with memory that the caller has as the segment.
 	AttachOver(v segment.View, c conduits.AttachConfig) error
+	// RepliesBeside is PollReplies for a caller that is in a handler, but in none of
+	// this endpoint, while nobody is. Unlike Deliver it does not wake those who have
+	// armed, unless it has run something.
+	RepliesBeside() int
 	// Failure is Err for a caller that does not poll.
 	Failure() error
 	// Blame declares rank failed, because of what the caller knows of it.
@@ -57,11 +61,9 @@ type Endpoint struct {
 	nested atomic.Int32  // handlers that are parked
 
 	// Guarded by near's being polled: whoever uses these is in a handler of near.
-	inFar       bool // and in one of far
-	sleep       conduits.Ticket
-	replies     int
-	pollReplies func()
-	parkNested  func()
+	inFar      bool // and in one of far
+	sleep      conduits.Ticket
+	parkNested func()
 
 	mu       sync.Mutex
 	waits    []wait          // by Ticket.Slot
@@ -101,22 +103,9 @@ func New(c Config) (*Endpoint, error) {
 		first: uint(first), n: uint(n), near: c.Near, far: c.Far,
 		rank: c.Near.Rank(), size: c.Near.Size(), limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
-	e.pollReplies = func() {
-		e.inFar = true
-		e.replies = e.far.PollReplies()
-		e.inFar = false
-	}
 	e.parkNested = func() {
 		e.inFar = true
-		// The look at replies of far that was the last ended with a word to all who
-		// had armed there: what is armed in here, and followed by a look, lasts.
-		if t := e.far.Arm(watching{}); e.far.PollReplies() > 0 {
-			e.far.Disarm(t)
-			e.near.Disarm(e.sleep)
-		} else {
-			e.hand(t)
-			e.near.Park(e.sleep)
-		}
+		e.near.Park(e.sleep)
 		e.inFar = false
 	}
 	return e, nil

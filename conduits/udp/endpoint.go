@@ -14,6 +14,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -573,6 +574,18 @@ func (e *Endpoint) Blame(rank int, err error) {
 	e.c.fail(rank, err)
 	e.hear()
 	e.notify()
+}
+
+// RepliesBeside is PollReplies for a caller that is in a handler of another conduit,
+// one that nobody runs a handler of this one beside. Those who have armed are told
+// only if something was run: of requests that wait they hear when that handler ends.
+func (e *Endpoint) RepliesBeside() int {
+	if e.closed.Load() || !e.poller.CompareAndSwap(0, sys.Goroutine()) {
+		return 0
+	}
+	n := e.PollReplies()
+	e.poller.Store(0)
+	return n
 }
 
 // Failure is Err for a caller that does not poll, who would not hear of it.
