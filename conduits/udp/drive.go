@@ -151,12 +151,18 @@ func (e *Endpoint) progress() bool {
 		defer func() { e.spare = append(e.spare, in) }()
 	}
 	if e.single || e.inMu.TryLock() {
+		if !e.single {
+			// Who waits looks at the clock before there is something to do, then.
+			now = e.l.Now()
+		}
 		for taken := 0; taken < gulp; {
 			if !e.l.Recv(in) {
 				break
 			}
 			any = true
-			now = e.l.Now()
+			if e.single || taken > 0 {
+				now = e.l.Now()
+			}
 			taken += max(1, len(in.list))
 			for l := in.list; len(l) > 0; {
 				n := min(len(l), batch)
@@ -242,7 +248,7 @@ func (e *Endpoint) Poll() int {
 	n := 0
 	for {
 		if !e.poller.CompareAndSwap(0, me) {
-			return n
+			break
 		}
 		n += e.deliver(batch-n, false)
 		e.poller.Store(0)

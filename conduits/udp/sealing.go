@@ -16,7 +16,9 @@ type sealing struct {
 	s           *seal.Sealer
 	incarnation func(rank int) uint64
 	size        int
-	recent      int           // one more than the rank that was sealed for last; the engine's caller's
+	recent      int // one more than the rank that was sealed for last; the engine's caller's
+	heard       int // one more than the rank that was heard last, and its incarnation; as recent
+	heardAs     uint64
 	strangers   atomic.Uint64 // refused since of another incarnation than the table's
 	exhausted   func(err error)
 	once        sync.Once
@@ -51,9 +53,12 @@ func (a *sealing) Seal(dst int, b []byte) bool {
 }
 
 func (a *sealing) Open(b []byte) (int, []byte, bool) {
-	if src, inc, ok := seal.Claims(b); ok && src < a.size && inc != a.incarnation(src) {
-		a.strangers.Add(1)
-		return 0, nil, false
+	if src, inc, ok := seal.Claims(b); ok && src < a.size && (src != a.heard-1 || inc != a.heardAs) {
+		if inc != a.incarnation(src) {
+			a.strangers.Add(1)
+			return 0, nil, false
+		}
+		a.heard, a.heardAs = src+1, inc // the table does not change
 	}
 	src, plain, why := a.s.Open(b)
 	return src, plain, why == seal.Accepted
