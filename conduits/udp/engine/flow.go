@@ -44,7 +44,7 @@ type flow struct {
 	air       list          // sent, in that order, and neither arrived nor lost
 	lost      list          // to be sent again
 	inAir     int
-	unasked   int // datagrams since the last whose acknowledgement was asked for
+	unasked   int // datagrams since one's acknowledgement was asked for, or came
 	waiting   int // bytes that answers take which are not on their way, items of data to get among them
 
 	// Congestion control counts datagrams.
@@ -329,6 +329,7 @@ func (e *Engine) acknowledge(p *peer, f *flow, cum uint64, sacks []byte) {
 		p.sample(e.now - f.newestSent)
 	}
 	f.backoff, f.probed = 0, false
+	f.unasked = 0 // they come by themselves
 	f.rtoAt = e.now + e.patience(p, f)
 	if f.newest >= f.roundEnd {
 		f.roundEnd, f.misses = f.orders, 0
