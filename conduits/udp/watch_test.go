@@ -32,11 +32,11 @@ func TestLostWhileAnotherWatches(t *testing.T) {
 	eps[0].l = d
 	got := make(chan struct{})
 	both(t, eps, func(ep *Endpoint, s *speaker) {
-		over := false
+		var over atomic.Bool
 		parked := make(chan struct{})
 		go func() {
 			defer close(parked)
-			_ = conduits.Wait(ep, nil, func() bool { return over })
+			_ = conduits.Wait(ep, nil, func() bool { return over.Load() })
 		}()
 		for watching := false; !watching; runtime.Gosched() {
 			ep.waitMu.Lock()
@@ -52,9 +52,7 @@ func TestLostWhileAnotherWatches(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Error("what was lost is not sent again")
 		}
-		ep.mu.Lock()
-		over = true
-		ep.mu.Unlock()
+		over.Store(true)
 		ep.Wake(0)
 		<-parked
 	}, func(ep *Endpoint, s *speaker) {
