@@ -42,6 +42,9 @@
 // datagrams are sent to the address in the table and nowhere else, whatever comes
 // from where. The table says the incarnation of each rank as well: any other one
 // is refused, even if it is later and holds the key, for ranks do not come back.
+// To a rank of its own host that it sends much to, a rank sends from a second
+// port, of a connected socket, which takes the kernel less time. Between hosts all
+// datagrams are from the port in the table.
 // What is refused is counted ([Endpoint.Refused], Stats.Refused) and shown by
 // [Endpoint.Diagnosis].
 //

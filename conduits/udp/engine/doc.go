@@ -54,6 +54,12 @@
 // ([Engine.Push]). A caller that stops calling sees to the rest itself: see
 // [Engine.Held].
 //
+// An acknowledgement without contents costs as much as a datagram with them, so
+// there are few: of what fills a gap, of what is asked for, of a quarter of the
+// largest window, and of what nothing else has acknowledged for Config.AckDelay.
+// Whoever may send less than that window asks when a quarter of its own is under
+// way, and when it is full.
+//
 // A peer may have some datagrams in a row, of one length if there is much to be
 // sent, so that the system can take them together ([Engine.NextParts]).
 //
