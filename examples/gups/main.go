@@ -16,6 +16,9 @@
 //   - with -mode am a rank collects updates by their owner, at most 1024 as the
 //     benchmark's rules allow, and sends them as active messages whose handler
 //     applies them.
+//
+// Where ranks have no direct access to each other (-conduit udp, several hosts) an
+// atomic is a round trip over the network, and -mode am is a hundred times faster.
 package main
 
 import (
