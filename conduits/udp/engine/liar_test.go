@@ -179,23 +179,29 @@ func TestLieForm(t *testing.T) {
 	good := liePut(at(0), 8)
 	short := func(b []byte, n int) []byte { return b[:len(b)-n] }
 	bad := [][]byte{
-		{0}, {11}, {255},
-		{1}, {1, 21, 0, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0, 0, 1}, // a tag of more bits
+		{0},
+		{11},
+		{255},
+		{1},
+		{1, 21, 0, 0, 0, 0, 0, 0},
+		{1, 0, 0, 0, 0, 0, 0, 1}, // a tag of more bits
 		short(liePut(at(0), 8), 1),
 		short(lieMedium(1, 100, 0, 50), 1),
-		lieMedium(1, 100, 60, 50),                 // beyond its end
-		lieMedium(1, 100, 101, 0),                 // begins there
-		lieMedium(1, 100, 0, 0),                   // brings nothing
-		lieMedium(1, 1<<20, 0, 50),                // longer than medium messages are
-		lieMedium(1, math.MaxUint32, 0, 50),       // far longer
-		lieLong(1, 100, 60, at(0), 50),            // beyond its end
+		lieMedium(1, 100, 60, 50),           // beyond its end
+		lieMedium(1, 100, 101, 0),           // begins there
+		lieMedium(1, 100, 0, 0),             // brings nothing
+		lieMedium(1, 1<<20, 0, 50),          // longer than medium messages are
+		lieMedium(1, math.MaxUint32, 0, 50), // far longer
+		lieLong(1, 100, 60, at(0), 50),      // beyond its end
 		lieLong(1, 10, math.MaxUint64, at(0), 50), // wraps
 		liePart(at(0), 100, math.MaxUint64-10, 50),
 		liePart(at(0), 10, 0, 50),
 		short(lieGet(1, at(0), 8), 1),
 		lieAtomic(byte(conduits.NumAtomicOps), 0, at(0)),
 		lieAtomic(0, byte(conduits.NumAtomicTypes), at(0)),
-		{7, 0, 0}, {9, 1}, {10}, // replies, and short
+		{7, 0, 0},
+		{9, 1},
+		{10}, // replies, and short
 		le.AppendUint64(le.AppendUint64([]byte{9}, 1), 1), // a result among requests
 	}
 	for i, f := range bad {
