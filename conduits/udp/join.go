@@ -179,7 +179,7 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 	if err != nil {
 		return nil, err
 	}
-	l, err := newSocket(conn, m.rank, table{m.client}, time.Now())
+	l, err := newSocket(conn, m.rank, table{m.client}, time.Now(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +194,7 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead,
 	})
 	if err != nil {
+		l.Close()
 		return nil, err
 	}
 	e.client = m.client

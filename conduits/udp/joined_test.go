@@ -103,7 +103,7 @@ func TestMemoryPerRank(t *testing.T) {
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		l, err := newSocket(conn, 1, nowhere{}, time.Now())
+		l, err := newSocket(conn, 1, nowhere{}, time.Now(), true)
 		if err != nil {
 			t.Fatal(err)
 		}

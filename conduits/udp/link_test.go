@@ -23,11 +23,11 @@ func linked(t *testing.T, addr string) [2]*socket {
 		if err != nil {
 			t.Skipf("no socket on %s: %v", addr, err)
 		}
-		if l[r], err = newSocket(conn, r, b, time.Now()); err != nil {
+		if l[r], err = newSocket(conn, r, b, time.Now(), r == 1); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(l[r].Close)
-		b.addrs[r] = conn.LocalAddr().(*net.UDPAddr).AddrPort()
+		b.addrs[r] = l[r].own
 		b.ranks[b.addrs[r]] = r
 	}
 	return l

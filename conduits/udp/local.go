@@ -36,10 +36,7 @@ const (
 // hostDatagram is the largest datagram that suits a socket if all peers are on
 // the same host.
 func hostDatagram(s *socket) int {
-	room := 0
-	if s.raw.Control(func(fd uintptr) {
-		room, _ = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF)
-	}) != nil || room < roomy {
+	if room, err := syscall.GetsockoptInt(int(s.fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF); err != nil || room < roomy {
 		return localDatagram
 	}
 	return roomyDatagram
@@ -96,7 +93,7 @@ func sockets(n int) ([]*socket, error) {
 	for r := range l {
 		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err == nil {
-			l[r], err = newSocket(conn, r, b, start)
+			l[r], err = newSocket(conn, r, b, start, false)
 		}
 		if err != nil {
 			for _, s := range l[:r] {

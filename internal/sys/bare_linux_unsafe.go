@@ -10,7 +10,7 @@ import (
 
 // A BareSocket is a UDP socket with nothing between its caller and the kernel:
 // no poller, no scheduler, no address with each datagram. Benchmarks take it for
-// what the machine can do. One goroutine at a time may use it. Link-local IPv6
+// what the machine can do; the udp conduit sends to neighbours by one. One goroutine at a time may use it. Link-local IPv6
 // addresses do not work, since they need a zone.
 type BareSocket struct{ fd uintptr }
 
@@ -40,6 +40,9 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	}
 	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
+
+// FD is the socket's descriptor, which stays the socket's.
+func (s *BareSocket) FD() uintptr { return s.fd }
 
 // Port is the socket's own.
 func (s *BareSocket) Port() (uint16, error) {

@@ -1,0 +1,92 @@
+package sys
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Waiter waits for a socket beside the runtime's poller, at the cost of a thread
+// while it does. A socket that the poller knows wakes an idle thread of the process
+// with every datagram, whoever receives it: two ranks that play ping-pong on two
+// processors lose half of their time to that.
+type Waiter struct {
+	fd, event int
+
+	waiting sync.Mutex // held by who waits
+	closing atomic.Bool
+	mu      sync.Mutex // guards the files against Close, for who wakes
+	closed  bool
+}
+
+// NewWaiter takes over the socket fd, non-blocking or not: Close closes it. The
+// runtime's poller must not know it; see Detach.
+func NewWaiter(fd uintptr) (*Waiter, error) {
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	return &Waiter{fd: int(fd), event: event}, nil
+}
+
+// Detach returns another descriptor of what fd is open on. When fd has been closed,
+// the runtime's poller knows nothing of it any more.
+func Detach(fd uintptr) (uintptr, error) {
+	n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0, os.NewSyscallError("fcntl", err)
+	}
+	return uintptr(n), nil
+}
+
+// CloseFile closes fd.
+func CloseFile(fd uintptr) { _ = unix.Close(int(fd)) }
+
+// Wait returns when there is something to be received, after timeout (negative:
+// never), after Wake, also one before it that has ended no Wait yet, after Close,
+// and now and then without a reason. Several calls take turns.
+func (w *Waiter) Wait(timeout time.Duration) {
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	if w.closing.Load() {
+		return
+	}
+	fds := [2]unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}, {Fd: int32(w.event), Events: unix.POLLIN}}
+	var limit *unix.Timespec
+	if timeout >= 0 {
+		t := unix.NsecToTimespec(int64(timeout))
+		limit = &t
+	}
+	if n, _ := unix.Ppoll(fds[:], limit, nil); n > 0 && fds[1].Revents != 0 {
+		var count [8]byte
+		_, _ = unix.Read(w.event, count[:])
+	}
+}
+
+// Wake ends a Wait.
+func (w *Waiter) Wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		one := [8]byte{1} // of any byte order: what counts is that it is not 0
+		_, _ = unix.Write(w.event, one[:])
+	}
+}
+
+// Close ends all waits and closes the socket, which nobody may be using.
+func (w *Waiter) Close() {
+	if w.closing.Swap(true) {
+		return
+	}
+	w.Wake()
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	_ = unix.Close(w.event)
+	_ = unix.Close(w.fd)
+}
