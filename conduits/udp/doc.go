@@ -45,19 +45,22 @@
 // To a rank of its own host that it sends much to, a rank sends from a second
 // port, of a connected socket, which takes the kernel less time. Between hosts all
 // datagrams are from the port in the table.
+//
 // What is refused is counted ([Endpoint.Refused], Stats.Refused) and shown by
 // [Endpoint.Diagnosis].
 //
 // # Waiting and progress
 //
 // Of the goroutines of a rank that are parked, one waits for the socket and the
-// protocol's next deadline. If nobody of a process has polled for 10 ms and nobody
-// is parked, an attendant, a goroutine of the endpoint, takes over until somebody
-// does: it receives, acknowledges, answers puts, gets and atomics, and sends again
-// what was lost, but runs no Receiver. So a rank that computes for a minute neither
-// looks dead nor holds up its peers' one-sided operations; messages to it wait,
-// and their senders when they are out of credit. In a job in one process there is
-// no attendant.
+// protocol's next deadline; in a process of its own it holds a thread
+// meanwhile, since Go's poller would wake one with every datagram, also while
+// the rank spins. If nobody of a process has polled for 10 ms and nobody is
+// parked, an attendant, a goroutine of the endpoint, takes over until somebody
+// does: it receives, acknowledges, answers puts, gets and atomics, and sends
+// again what was lost, but runs no Receiver. So a rank that computes for a
+// minute neither looks dead nor holds up its peers' one-sided operations;
+// messages to it wait, and their senders when they are out of credit. In a job
+// in one process there is no attendant.
 //
 // # Failure
 //

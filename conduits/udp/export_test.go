@@ -49,13 +49,6 @@ func sealings(n int, m seal.Mode) func(rank int) *sealing {
 	}
 }
 
-// LocalSealed is Local with sealed datagrams.
-func LocalSealed(m seal.Mode) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-		return local(n, c, sealings(n, m))
-	}
-}
-
 // Simulate opens the ranks of a job on the simulator's sockets, with faults.
 func Simulate(f sim.Faults, m seal.Mode) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {

@@ -111,11 +111,6 @@ func sockets(n int) ([]*socket, error) {
 // Local opens all ranks of a job in this process, on sockets of the loopback
 // interface. Their datagrams are not sealed.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	return local(n, c, func(int) *sealing { return nil })
-}
-
-// local is Local with what seals each rank's datagrams, or nil.
-func local(n int, c conduits.Config, sealer func(rank int) *sealing) ([]conduits.Endpoint, error) {
 	lim, err := limits(n, MaxLocal, c)
 	if err != nil {
 		return nil, err
@@ -128,7 +123,7 @@ func local(n int, c conduits.Config, sealer func(rank int) *sealing) ([]conduits
 	epoch := rand.Uint32() | 1
 	eps := make([]conduits.Endpoint, n)
 	for r := range eps {
-		e, err := newEndpoint(seat{b, r, spawn}, l[r], lim, sealer(r), engine.Config{
+		e, err := newEndpoint(seat{b, r, spawn}, l[r], lim, nil, engine.Config{
 			Rank: r, Size: n, Epoch: epoch, Datagram: hostDatagram(l[r]),
 			// Ranks of one process do not die one by one.
 			DeadTime: 24 * time.Hour,
