@@ -121,6 +121,8 @@ func TestStolenCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, c)
+	// It is counted after its connection is closed.
+	j.eventually("counted", func() bool { return j.Strangers() == 1 })
 
 	_, private, _ := ed25519.GenerateKey(rand.Reader)
 	mine, err := newIdentity(seal.NewKey())
