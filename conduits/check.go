@@ -32,7 +32,8 @@ func CheckRank(ep Endpoint, op string, rank int) error {
 }
 
 // CheckRemote returns an error that names the value and the limit if bytes
-// [a, a+n) do not lie in the segment that rank attached.
+// [a, a+n) do not lie in the segment that rank attached, and are not registered
+// memory either, see Registered; what is there, only rank itself knows.
 func CheckRemote(ep Endpoint, op string, rank int, a segment.NLA, n uint64) error {
 	if err := CheckRank(ep, op, rank); err != nil {
 		return err
@@ -40,10 +41,27 @@ func CheckRemote(ep Endpoint, op string, rank int, a segment.NLA, n uint64) erro
 	size := ep.SegmentSize(rank)
 	off := uint64(a - segment.AttachBase)
 	if off > size || size-off < n {
+		if Registered(size, a, n) {
+			return nil
+		}
+		if a.Exposed() {
+			return errs.BadArg("%s: address %v of rank %d is an exposed one, which only the layers above conduits resolve", op, a, rank)
+		}
 		return errs.BadArg("%s: address %v (offset %#x) and length %d are outside the segment of rank %d, which has %d bytes (-segment, ARGON_SEGMENT)",
 			op, a, off, n, rank, size)
 	}
 	return nil
+}
+
+// Registered says whether [a, a+n) are addresses that memory may have which a
+// rank with a segment of size bytes has registered: single pages lie below the
+// attach segment, runs of pages in the tables above it.
+func Registered(size uint64, a segment.NLA, n uint64) bool {
+	if a < segment.AttachBase {
+		return a >= segment.PageSize && n <= uint64(segment.AttachBase-a)
+	}
+	above := segment.AttachBase + segment.NLA(size+segment.GATSpan-1)&^(segment.GATSpan-1)
+	return a >= above && a < segment.NLALimit && n <= uint64(segment.NLALimit-a)
 }
 
 // CheckAtomic returns an error unless op exists for t and a is aligned.

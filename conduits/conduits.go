@@ -237,6 +237,22 @@ type Endpoint interface {
 	// is outside the neighbourhood. Package barrier owns its layout.
 	System(rank int) []byte
 
+	// ATU is this rank's address translation unit, with which it registers memory
+	// beyond its segment; see segment.ATU.Register. The addresses are good for
+	// Put, Get, PutWord, Atomic and ReservePut of every rank that the
+	// registration admits, itself included, until Deregister has returned; and
+	// are answered with an error that matches segment.ErrFault otherwise: by the
+	// operation itself or by Complete. Made when first asked for, which must be
+	// after Attach; closed with the endpoint.
+	ATU() (*segment.ATU, error)
+	// MapMemory returns n bytes of zeroed memory outside the Go heap that the
+	// conduit's peers reach best once it is registered: n is rounded up to whole
+	// pages. No memory stands behind it before it is touched. UnmapMemory
+	// withdraws what is registered of it and gives it back; mem is what
+	// MapMemory returned. After Attach.
+	MapMemory(n uint64) (mem []byte, err error)
+	UnmapMemory(mem []byte) error
+
 	// Send sends a message without payload: Reserve, the copy of words and
 	// Commit in one call, which is the short message's hot path. words, at most
 	// MaxWords, is only read, and only during the call.

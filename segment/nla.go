@@ -31,6 +31,17 @@ const (
 	MaxAttach  = NLALimit - AttachBase // largest attach segment, bytes (511 GiB)
 )
 
+// Exposed addresses are those from ExposedBase on. No table translates them:
+// they are numbers that package firehose gives to memory which is registered
+// only while peers use it. The layers above the conduits resolve them.
+const (
+	ExposedBase  = NLALimit
+	ExposedLimit = 2 * NLALimit // first value that is no address at all
+)
+
+// Exposed says whether a is an exposed address.
+func (a NLA) Exposed() bool { return a-ExposedBase < ExposedLimit-ExposedBase }
+
 // MakeNLA builds the address of byte off of the page that entry of table gat
 // maps. Each field is masked to its width.
 func MakeNLA(gat, entry, off int) NLA {
@@ -48,8 +59,12 @@ func (a NLA) Entry() int { return int(a>>PageBits) & (GATEntries - 1) }
 // Offset is the byte in the page, 0..4095.
 func (a NLA) Offset() int { return int(a & (PageSize - 1)) }
 
-// String prints the three fields, as "1:0x0:0x10".
+// String prints the three fields, as "1:0x0:0x10"; an exposed address as
+// "exposed:0x10000".
 func (a NLA) String() string {
+	if a.Exposed() {
+		return fmt.Sprintf("exposed:%#x", uint64(a-ExposedBase))
+	}
 	return fmt.Sprintf("%d:0x%x:0x%x", a.GAT(), a.Entry(), a.Offset())
 }
 

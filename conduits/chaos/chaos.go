@@ -320,6 +320,10 @@ func (e *endpoint) Neighbourhoods() []int {
 // Fence is that of the conduit below.
 func (e *endpoint) Fence() { e.inner.Fence() }
 
+func (e *endpoint) ATU() (*segment.ATU, error)         { return e.inner.ATU() }
+func (e *endpoint) MapMemory(n uint64) ([]byte, error) { return e.inner.MapMemory(n) }
+func (e *endpoint) UnmapMemory(mem []byte) error       { return e.inner.UnmapMemory(mem) }
+
 // enter makes the caller the one who polls. One that is turned away is sure that
 // whoever polls sees missed when it ends.
 func (e *endpoint) enter() bool {

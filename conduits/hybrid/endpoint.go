@@ -288,6 +288,15 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 // Fence is that of the shared memory: there is direct access to nothing else.
 func (e *Endpoint) Fence() { e.near.Fence() }
 
+// ATU is near's.
+func (e *Endpoint) ATU() (*segment.ATU, error) { return e.near.ATU() }
+
+// MapMemory maps what neighbours reach best.
+func (e *Endpoint) MapMemory(n uint64) ([]byte, error) { return e.near.MapMemory(n) }
+
+// UnmapMemory is the end of MapMemory.
+func (e *Endpoint) UnmapMemory(mem []byte) error { return e.near.UnmapMemory(mem) }
+
 // Wake makes rank's parked goroutines look again.
 func (e *Endpoint) Wake(rank int) {
 	if e.isNear(rank) {

@@ -60,6 +60,8 @@ type Endpoint struct {
 	failed              atomic.Pointer[conduits.PeerError]
 	start               time.Time
 	hooks               Hooks
+
+	conduits.OwnMemory
 }
 
 // Hooks are what a conduit that gives this endpoint away as its own has to do

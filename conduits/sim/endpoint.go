@@ -16,6 +16,7 @@ import (
 // conduits.Runner. All of it is used by the goroutine that the job runs at the
 // time.
 type Endpoint struct {
+	conduits.OwnMemory
 	j        *Job
 	rank     int
 	clock    Time

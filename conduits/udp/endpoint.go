@@ -20,6 +20,7 @@ import (
 
 // Endpoint is one rank's socket, engine and segment; see conduits.Endpoint.
 type Endpoint struct {
+	conduits.OwnMemory
 	rank, size int
 	c          control
 	l          link

@@ -1,0 +1,95 @@
+package conduits
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// OwnMemory is what a conduit embeds in its endpoints for ATU, MapMemory and
+// UnmapMemory, if all accesses to a rank's memory are made by the process that
+// the rank is in. The zero value refuses everything until Ready.
+type OwnMemory struct {
+	mu     sync.Mutex
+	config func() segment.ATUConfig
+	closed bool
+	atu    atomic.Pointer[segment.ATU]
+}
+
+// Ready has the ATU made with what config returns when it is first asked for. To
+// be called in Attach.
+func (o *OwnMemory) Ready(config func() segment.ATUConfig) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.config = config
+}
+
+// ATU makes the ATU unless it is there; see Endpoint.
+func (o *OwnMemory) ATU() (*segment.ATU, error) {
+	if t := o.atu.Load(); t != nil {
+		return t, nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+		return nil, errs.Closed("conduits: the endpoint is closed, and has no address translation unit")
+	case o.config == nil:
+		return nil, errs.NotReady("conduits: no address translation unit before Attach")
+	case o.atu.Load() != nil:
+		return o.atu.Load(), nil
+	}
+	t, err := segment.NewATU(o.config())
+	if err != nil {
+		return nil, err
+	}
+	o.atu.Store(t)
+	return t, nil
+}
+
+// MadeATU is the ATU if it has been made, else nil: then nothing is registered.
+func (o *OwnMemory) MadeATU() *segment.ATU { return o.atu.Load() }
+
+// CloseATU closes the ATU if there is one, and has none made any more.
+func (o *OwnMemory) CloseATU() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	if t := o.atu.Load(); t != nil {
+		return t.Close()
+	}
+	return nil
+}
+
+// MapMemory reserves private memory; see Endpoint.
+func (o *OwnMemory) MapMemory(n uint64) ([]byte, error) {
+	size, err := CheckMap(n)
+	if err != nil {
+		return nil, err
+	}
+	p, err := sys.Reserve(int64(size))
+	if err != nil {
+		return nil, errs.Resource("conduits: %d bytes of memory: %v", n, err)
+	}
+	return unsafe.Slice((*byte)(p), size), nil
+}
+
+// UnmapMemory is the end of MapMemory.
+func (o *OwnMemory) UnmapMemory(mem []byte) error {
+	if t := o.atu.Load(); t != nil {
+		return t.Unmap(mem)
+	}
+	return sys.Unmap(unsafe.Pointer(unsafe.SliceData(mem)), int64(len(mem)))
+}
+
+// CheckMap rounds the argument of MapMemory up to whole pages.
+func CheckMap(n uint64) (uint64, error) {
+	if n == 0 || n > uint64(segment.NLALimit) {
+		return 0, errs.BadArg("conduits: map %d bytes: 1 to %d", n, uint64(segment.NLALimit))
+	}
+	return (n + segment.PageSize - 1) &^ (segment.PageSize - 1), nil
+}
