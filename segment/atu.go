@@ -27,10 +27,38 @@ type ATUConfig struct {
 	Lock bool
 	// Place gives memory for the tables, see Tables.Place; nil for the Go heap.
 	Place func(gat int) *GAT
+	// Frames, unless nil, say which frames stand in the entries; without, these are
+	// pages of the owner's address space. Several ATUs of one process do not
+	// share them.
+	Frames *Frames
+	// Registrar, unless nil, is told what is registered.
+	Registrar Registrar
 	// Abandon, unless nil, is asked again and again while a flush waits for a
 	// unit that does not come to an end; an error ends the wait, and is what
 	// Deregister returns. It is for units of other processes, which may die.
 	Abandon func() error
+}
+
+// Registrar is who has to know the memory that peers may access, such as a card
+// that does the accesses and has keys of its own for memory. It must not call
+// the ATU.
+type Registrar interface {
+	// Register is called before any address of r translates. An error refuses
+	// the registration that r is of, and is what ATU.Register returns.
+	Register(r Run) error
+	// Deregister is called once for each Run that was registered, with the same
+	// values: after the addresses have been revoked and the ATU's units have
+	// done with them, before the memory is let go of and the addresses are
+	// another's. It returns when nobody accesses the memory by r any more.
+	Deregister(r Run)
+}
+
+// Run is a piece of a region which has consecutive addresses.
+type Run struct {
+	At     NLA // of the first byte; nobody else's until Deregister
+	Mem    []byte
+	Rights Rights
+	Peer   int // who has them, or AnyPeer
 }
 
 // ATU is a rank's address translation unit (seed thesis, section 5.3): it
@@ -88,6 +116,7 @@ type registration struct {
 	addr   uint64 // of its first byte
 	size   uint64
 	rights Rights
+	peer   int
 	pin    *runtime.Pinner
 	runs   []run
 	inline [1]run
@@ -122,7 +151,11 @@ func NewATU(c ATUConfig) (*ATU, error) {
 		if at%PageSize != 0 {
 			return nil, errs.BadArg("segment: attach segment at address %#x: not a multiple of the page size, %d", at, PageSize)
 		}
-		if err := t.tables.AttachRun(size, at>>PageBits, AnyVPID, c.Rights); err != nil {
+		frame := at >> PageBits
+		if c.Frames != nil {
+			frame |= FramePrivate // peers reach it by its View
+		}
+		if err := t.tables.AttachRun(size, frame, AnyVPID, c.Rights); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +196,7 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
 	addr := frameOf(mem)
 	low, high := addr&^(PageSize-1), alignUp(addr+uint64(len(mem)), PageSize)
 
-	r := &registration{t: t, mem: mem, addr: addr, size: uint64(len(mem)), rights: rights}
+	r := &registration{t: t, mem: mem, addr: addr, size: uint64(len(mem)), rights: rights, peer: peer}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -178,6 +211,13 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
 	if err = t.tables.prepare(r.runs); err == nil {
 		err = t.lock(t.scratch)
 	}
+	if err == nil {
+		if err = t.announce(r); err != nil && t.c.Lock {
+			for _, s := range t.scratch {
+				t.unlock(s)
+			}
+		}
+	}
 	if err != nil {
 		if _, e := t.counts.sub(low, high, nil); e != nil {
 			panic("segment: " + e.Error()) // it was added above
@@ -186,33 +226,75 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
 		t.room.free(r.runs)
 		return Region{}, err
 	}
-	t.enter(r, MakeEntry(owner, low>>PageBits, rights), low, addr, addr+uint64(len(mem)))
+	t.enter(r, owner, low)
 	t.regs[r] = struct{}{}
 	t.stats.Registered++
 	return Region{r}, nil
 }
 
-// enter writes the entries of r, whose tables are there: pages from low on, of
-// which [from, to) is registered.
-func (t *ATU) enter(r *registration, e Entry, low, from, to uint64) {
-	for _, k := range r.runs {
-		a, n := k.at, k.pages
-		high := low + n<<PageBits
-		if from > low {
-			must(t.tables.FillPart(a, e, from-low, min(to-low, PageSize)))
-			a, n, e = a+PageSize, n-1, e+1<<frameShift
+// enter writes the entries of r, whose tables are there and whose first page is
+// at low.
+func (t *ATU) enter(r *registration, owner uint16, low uint64) {
+	for _, x := range r.runs {
+		for a, left := x.at, x.pages; left > 0; {
+			frame, n := low>>PageBits, left
+			if t.c.Frames != nil {
+				frame, n = t.c.Frames.Frame(frame, left)
+			}
+			t.fill(a, n, MakeEntry(owner, frame, r.rights), low, r.addr, r.addr+r.size)
+			a, left, low = a+NLA(n<<PageBits), left-n, low+n<<PageBits
 		}
-		part := n > 0 && to < high
-		if part {
-			n--
-		}
-		must(t.tables.Fill(a, n, e))
-		a, e = a+NLA(n<<PageBits), e+Entry(n)<<frameShift
-		if part {
-			must(t.tables.FillPart(a, e, 0, to-(high-PageSize))) // the region's last page
-		}
-		low = high
 	}
+}
+
+// fill writes entries for n pages from low on, of which [from, to) is registered:
+// e, and what counts up from it.
+func (t *ATU) fill(a NLA, n uint64, e Entry, low, from, to uint64) {
+	high := low + n<<PageBits
+	if from > low {
+		must(t.tables.FillPart(a, e, from-low, min(to-low, PageSize)))
+		a, n, e = a+PageSize, n-1, e+1<<frameShift
+	}
+	part := n > 0 && to < high
+	if part {
+		n--
+	}
+	must(t.tables.Fill(a, n, e))
+	a, e = a+NLA(n<<PageBits), e+Entry(n)<<frameShift
+	if part {
+		must(t.tables.FillPart(a, e, 0, to-(high-PageSize))) // the region's last page
+	}
+}
+
+// announce tells the registrar of r's runs, of all or none.
+func (t *ATU) announce(r *registration) error {
+	if t.c.Registrar == nil {
+		return nil
+	}
+	for i := range r.runs {
+		if err := t.c.Registrar.Register(r.run(i)); err != nil {
+			for k := range i {
+				t.c.Registrar.Deregister(r.run(k))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// run is what the registrar is told of run i.
+func (r *registration) run(i int) Run {
+	off := r.addr & (PageSize - 1) // of the registered bytes in the pages
+	from := uint64(0)
+	for _, x := range r.runs[:i] {
+		from += x.pages << PageBits
+	}
+	to := min(from+r.runs[i].pages<<PageBits, off+r.size)
+	at := r.runs[i].at
+	if i == 0 {
+		at, from = at+NLA(off), off
+	}
+	return Run{At: at, Mem: r.mem[from-off : to-off], Rights: r.rights, Peer: r.peer}
 }
 
 // clear revokes the entries of r.
@@ -319,6 +401,11 @@ func (r *registration) revoke() error {
 	t.clear(r)
 	if err := t.flush(); err != nil {
 		return err // the memory stays pinned: somebody may still write to it
+	}
+	if t.c.Registrar != nil {
+		for i := range r.runs {
+			t.c.Registrar.Deregister(r.run(i))
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -491,17 +578,53 @@ func (u *Unit) Exit() { u.seq.Store(u.seq.Load() + 1) }
 // cache of 1024 lines if there are at most 512 pages; 3.2 and 7.2 if there are
 // 4,096; 5.3 and 8.4 at 262,144 (BenchmarkTranslate).
 func (u *Unit) Translate(src int, a NLA, n uint64, need Rights) ([]byte, error) {
-	addr, k, err := u.t.tables.Translate(uint16(min(src, AnyVPID)), a, n, need)
-	if err != nil {
-		u.t.faults.Add(1)
-		return nil, err
+	vpid := uint16(min(src, AnyVPID))
+	addr, k, err := u.t.tables.Translate(vpid, a, n, need)
+	if err == nil && k == n {
+		if u.t.c.Frames == nil {
+			return memoryAt(addr, n), nil
+		}
+		if addr&AddrPrivate != 0 {
+			return memoryAt(addr&^AddrPrivate, n), nil
+		}
 	}
-	if k < n {
-		u.t.faults.Add(1)
-		page := (a + NLA(k)) &^ (PageSize - 1)
-		return nil, &FaultError{Addr: a, Len: n, Need: need, VPID: uint16(min(src, AnyVPID)), Page: page, Have: u.t.tables.Load(page)}
+	return u.gather(vpid, a, n, need, addr, k, err)
+}
+
+// gather is the rest of Translate, whose pages have been found permitted: the
+// first k bytes at addr. They are one piece of memory only if all of them are
+// consecutive in the owner's address space.
+func (u *Unit) gather(vpid uint16, a NLA, n uint64, need Rights, addr, k uint64, err error) ([]byte, error) {
+	f := u.t.c.Frames
+	first, done := uint64(0), uint64(0)
+	for err == nil {
+		if f != nil {
+			off := addr & (PageSize - 1)
+			page, pages := f.Page(addr>>PageBits, (off+k+PageSize-1)>>PageBits)
+			if pages == 0 {
+				break // no memory of the owner's, who has not kept to the order
+			}
+			addr, k = page<<PageBits|off, min(k, pages<<PageBits-off)
+		}
+		if done == 0 {
+			first = addr
+		} else if addr != first+done {
+			break
+		}
+		if done += k; done == n {
+			return memoryAt(first, n), nil
+		}
+		if f == nil {
+			break
+		}
+		addr, k, err = u.t.tables.Translate(vpid, a+NLA(done), n-done, need)
 	}
-	return memoryAt(addr, n), nil
+	u.t.faults.Add(1)
+	if err == nil {
+		page := (a + NLA(done)) &^ (PageSize - 1)
+		err = &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: page, Have: u.t.tables.Load(page)}
+	}
+	return nil, err
 }
 
 // Len is the region's length in bytes; 0 for none.

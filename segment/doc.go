@@ -22,6 +22,12 @@
 // registration and its end take 0.44 us for a page, 1.2 us for 256 KiB, 35 us
 // for 16 MiB (BenchmarkRegister; the thesis's card begins at 2 us for either).
 //
+// Tables may lie in memory that processes share ([ATUConfig.Place]): a peer then
+// translates by a [Reader], which trusts nothing that it finds there, and reaches
+// the memory by the frames that [Frames] have had entered: pages of a shared file
+// or of the owner's address space. A [Registrar] is told what is registered, for
+// cards that have keys of their own.
+//
 // Ranks that share a segment with their host's other ranks need no table: a
 // [View] is the segment as plain memory, with bounds and rights folded into one
 // comparison per access.

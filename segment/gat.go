@@ -117,7 +117,8 @@ func (f *FaultError) Unwrap() error { return ErrFault }
 
 // GAT is one global address table. The bounds of pages that are mapped in part
 // lie behind the entries, in memory that is not touched as long as there are
-// none. A GAT may lie in memory that processes share; see Tables.Place.
+// none. A GAT may lie in memory that processes share, see Tables.Place, at any
+// address: it has words without pointers, which are read and written atomically.
 type GAT struct {
 	entries [GATEntries]atomic.Uint64
 	bounds  [GATEntries]atomic.Uint32 // first byte | byte after the last << 16
@@ -305,11 +306,8 @@ func (t *Tables) Translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 
 // translate is Translate for every case.
 func (t *Tables) translate(vpid uint16, a NLA, n uint64, need Rights) (addr, contiguous uint64, err error) {
-	if n == 0 {
-		return 0, 0, errs.BadArg("segment: translation of 0 bytes at %v", a)
-	}
-	if a >= NLALimit || n > uint64(NLALimit-a) {
-		return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLALimit}
+	if err := checkSpan(vpid, a, n, need); err != nil {
+		return 0, 0, err
 	}
 	first, last := uint64(a)>>PageBits, (uint64(a)+n-1)>>PageBits
 	run := t.run.Load()
@@ -340,6 +338,17 @@ func (t *Tables) translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 	}
 	off := uint64(a) & (PageSize - 1)
 	return start<<PageBits | off, min(n, pages<<PageBits-off), nil
+}
+
+// checkSpan refuses bytes that no table has.
+func checkSpan(vpid uint16, a NLA, n uint64, need Rights) error {
+	if n == 0 {
+		return errs.BadArg("segment: translation of 0 bytes at %v", a)
+	}
+	if a >= NLALimit || n > uint64(NLALimit-a) {
+		return &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLALimit}
+	}
+	return nil
 }
 
 // within says whether what [a, a+n) has of page p lies within the bounds that

@@ -57,3 +57,27 @@ func (v *View) Bytes(a NLA, n, limit uint64) ([]byte, bool) {
 	}
 	return unsafe.Slice((*byte)(p), n), true
 }
+
+// What tables take in memory that processes share, in bytes: whole pages. Memory
+// of a GAT that nothing has been stored in need not be there yet.
+const (
+	GATBytes       = uint64(unsafe.Sizeof(GAT{}))
+	DirectoryBytes = uint64(unsafe.Sizeof(Directory{}))
+)
+
+// GATAt is the first GATBytes of mem as a table, or nil if there are fewer or
+// they are not aligned to 8 bytes. mem must stay mapped.
+func GATAt(mem []byte) *GAT { return viewAt[GAT](mem) }
+
+// DirectoryAt is the first DirectoryBytes of mem as a directory, or nil if there
+// are fewer or they are not aligned to 8 bytes. mem must stay mapped.
+func DirectoryAt(mem []byte) *Directory { return viewAt[Directory](mem) }
+
+// viewAt is for types of atomic words only: every content is a value of theirs.
+func viewAt[T any](mem []byte) *T {
+	p := unsafe.Pointer(unsafe.SliceData(mem))
+	if uint64(len(mem)) < uint64(unsafe.Sizeof(*(*T)(nil))) || uintptr(p)%8 != 0 {
+		return nil
+	}
+	return (*T)(p)
+}
