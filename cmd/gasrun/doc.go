@@ -11,6 +11,13 @@
 //	-conduit NAME   transport that ranks join (default ARGON_CONDUIT, or shm; on
 //	                hosts hybrid)
 //	-segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
+//	-segment-large  segments grow as they are used, and peers reach them through
+//	                firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
+//	-pinnable SIZE  most memory of a rank that peers reach through firehoses at once
+//	                (default ARGON_PINNABLE, or 1G)
+//	-pin-local SIZE  part of that for the rank's own pins (default ARGON_PIN_LOCAL, or
+//	                a quarter)
+//	-pin-bucket SIZE  unit of it, a power of two pages (default ARGON_PIN_BUCKET, or 64K)
 //	-l              put "[rank] " before each line of output
 //	-output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
 //	-x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated

@@ -150,6 +150,8 @@ func TestBadInput(t *testing.T) {
 		{"no Go files", []string{"./testdata/empty"}, []string{"./testdata/empty", "without Go files"}},
 		{"empty program", []string{""}, []string{"name is empty"}},
 		{"segment", []string{"-segment", "1Q", "true"}, []string{`"1Q"`, "-segment", "K, M, G"}},
+		{"pinnable", []string{"-pinnable", "much", "true"}, []string{`"much"`, "-pinnable", "K, M, G"}},
+		{"pin-bucket", []string{"-pin-bucket", "96K", "true"}, []string{"98304", "-pin-bucket", "power of two pages"}},
 		{"segment 0", []string{"-segment", "0", "true"}, []string{`"0"`, "-segment"}},
 		{"x nothing", []string{"-x", "", "true"}, []string{"-x", "VARIABLE=VALUE"}},
 		{"x no name", []string{"-x", "=1", "true"}, []string{`"=1"`, "-x"}},
@@ -191,7 +193,7 @@ func TestTooLargeSegment(t *testing.T) {
 func TestHelp(t *testing.T) {
 	r := gasrun(t, "-help")
 	r.want(t, 0)
-	for _, f := range []string{"-n ", "-conduit ", "-segment ", "-l ", "-output-dir ", "-x ", "-wdir ", "-bind ", "-timeout ", "-kill-grace ", "-freeze ", "-t ", "-v,", "-q ", "shm"} {
+	for _, f := range []string{"-n ", "-conduit ", "-segment ", "-segment-large ", "-pinnable ", "-pin-local ", "-pin-bucket ", "-l ", "-output-dir ", "-x ", "-wdir ", "-bind ", "-timeout ", "-kill-grace ", "-freeze ", "-t ", "-v,", "-q ", "shm"} {
 		if !strings.Contains(r.stdout, f) {
 			t.Errorf("%q is missing", f)
 		}
@@ -277,6 +279,12 @@ rank 1: env 'A=it'\''s' ARGON_RANK=1 ARGON_SIZE=2 ARGON_LOCAL_RANK=1 ARGON_LOCAL
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the program has run")
+	}
+	r = gasrun(t, "-t", "-segment-large", "-segment", "3G", "-pinnable", "1M", "-pin-local", "8K", "-pin-bucket", "4K", "touch", mark)
+	r.want(t, 0)
+	want = "rank 0: env ARGON_PINNABLE=1M ARGON_PIN_LOCAL=8K ARGON_PIN_BUCKET=4K ARGON_RANK=0 ARGON_SIZE=1 ARGON_LOCAL_RANK=0 ARGON_LOCAL_SIZE=1 ARGON_CONDUIT=shm ARGON_SEGMENT=3221225472 ARGON_SEGMENT_LARGE=1 touch " + mark + "\n"
+	if r.stdout != want {
+		t.Errorf("wrote\n%s, want\n%s", r.stdout, want)
 	}
 	r = gasrun(t, "-t", "./testdata/broken", "arg")
 	r.want(t, 0)

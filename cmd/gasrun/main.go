@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
 )
 
 func main() {
@@ -51,6 +52,13 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+`
                   (default ARGON_CONDUIT, or `+launch.DefaultConduit+`; on hosts `+launch.DefaultHostsConduit+`)
   -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
+  -segment-large  segments grow as they are used, and peers reach them through
+                  firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
+  -pinnable SIZE  most memory of a rank that peers reach through firehoses at once
+                  (default ARGON_PINNABLE, or 1G)
+  -pin-local SIZE  part of that for the rank's own pins (default ARGON_PIN_LOCAL, or
+                  a quarter)
+  -pin-bucket SIZE  unit of it, a power of two pages (default ARGON_PIN_BUCKET, or 64K)
   -l              put "[rank] " before each line of output
   -output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
   -x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
@@ -106,6 +114,25 @@ func parse(args []string) (options, error) {
 	f.Func("segment", "", func(s string) (err error) {
 		o.Segment, err = launch.ParseSize(s)
 		return err
+	})
+	f.BoolVar(&o.Large, "segment-large", false, "")
+	pin := func(name, key string, fits func(n uint64) error) {
+		f.Func(name, "", func(s string) error {
+			n, err := launch.ParseSize(s)
+			if err == nil {
+				err = fits(n)
+			}
+			o.Env = append(o.Env, key+"="+s)
+			return err
+		})
+	}
+	pin("pinnable", launch.EnvPinnable, func(uint64) error { return nil })
+	pin("pin-local", launch.EnvPinLocal, func(uint64) error { return nil })
+	pin("pin-bucket", launch.EnvPinBucket, func(n uint64) error {
+		if n < segment.PageSize || n&(n-1) != 0 {
+			return fmt.Errorf("%d bytes are no power of two pages of %d", n, segment.PageSize)
+		}
+		return nil
 	})
 	f.BoolVar(&o.Label, "l", false, "")
 	f.StringVar(&o.OutputDir, "output-dir", "", "")

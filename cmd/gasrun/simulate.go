@@ -171,6 +171,10 @@ func (s *simulation) environment(o *options) error {
 	for _, kv := range s.old.Env {
 		k, v, _ := strings.Cut(kv, "=")
 		set[k] = true
+		if k == launch.EnvLarge {
+			o.Large = true
+			continue
+		}
 		if k != launch.EnvSegment {
 			env = append(env, kv)
 			continue
@@ -216,7 +220,7 @@ func (s *simulation) validate(c *launch.Config) error {
 		return nil
 	}
 	o := s.conf
-	if c.Segment != 0 {
+	if c.Segment != 0 && !c.Large {
 		o.MaxSegment = c.Segment
 	}
 	if err := o.Validate(c.Size); err != nil {
@@ -264,6 +268,9 @@ func (s *simulation) begin(o *options) error {
 	}
 	if o.Segment != 0 {
 		set[launch.EnvSegment] = strconv.FormatUint(o.Segment, 10)
+	}
+	if o.Large {
+		set[launch.EnvLarge] = "1"
 	}
 	for k, v := range set {
 		if v != "" {

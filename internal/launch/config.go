@@ -23,17 +23,18 @@ const MaxSize = 1 << 16
 // Names of the variables that tell a rank its place. The launcher sets them
 // for each rank and removes any that it inherited itself.
 const (
-	EnvRank      = "ARGON_RANK"       // number of the rank, 0..size-1
-	EnvSize      = "ARGON_SIZE"       // number of ranks
-	EnvLocalRank = "ARGON_LOCAL_RANK" // number among the ranks of this host
-	EnvLocalSize = "ARGON_LOCAL_SIZE" // number of ranks of this host
-	EnvJobID     = "ARGON_JOBID"      // names the job; the same on all ranks
-	EnvConduit   = "ARGON_CONDUIT"    // conduit to join
-	EnvSegFD     = "ARGON_SEGFD"      // number of the inherited file that is the job's memory
-	EnvCtlFD     = "ARGON_CTLFD"      // number of the inherited read end of the control pipe
-	EnvSegment   = "ARGON_SEGMENT"    // largest segment per rank in bytes, with K, M or G
-	EnvFreeze    = "ARGON_FREEZE"     // 1: stop (SIGSTOP) before running, for a debugger
-	EnvRanks     = "ARGON_RANKS"      // number of ranks inside the one process of a simulated job
+	EnvRank      = "ARGON_RANK"          // number of the rank, 0..size-1
+	EnvSize      = "ARGON_SIZE"          // number of ranks
+	EnvLocalRank = "ARGON_LOCAL_RANK"    // number among the ranks of this host
+	EnvLocalSize = "ARGON_LOCAL_SIZE"    // number of ranks of this host
+	EnvJobID     = "ARGON_JOBID"         // names the job; the same on all ranks
+	EnvConduit   = "ARGON_CONDUIT"       // conduit to join
+	EnvSegFD     = "ARGON_SEGFD"         // number of the inherited file that is the job's memory
+	EnvCtlFD     = "ARGON_CTLFD"         // number of the inherited read end of the control pipe
+	EnvSegment   = "ARGON_SEGMENT"       // largest segment per rank in bytes, with K, M or G
+	EnvLarge     = "ARGON_SEGMENT_LARGE" // 1: segments are not attached but grow, see Config.Large
+	EnvFreeze    = "ARGON_FREEZE"        // 1: stop (SIGSTOP) before running, for a debugger
+	EnvRanks     = "ARGON_RANKS"         // number of ranks inside the one process of a simulated job
 
 	EnvRendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
 	EnvRendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, for want of a launcher
@@ -42,8 +43,16 @@ const (
 	EnvIface           = "ARGON_IFACE"            // interface for datagrams: its name or an address
 )
 
+// Names of the variables that say how much memory firehoses reach; ranks inherit
+// them.
+const (
+	EnvPinnable  = "ARGON_PINNABLE"   // most memory of a rank that peers reach by firehoses at once
+	EnvPinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins
+	EnvPinBucket = "ARGON_PIN_BUCKET" // the unit of it
+)
+
 var ownEnv = []string{
-	EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvFreeze, EnvRanks, sim.EnvStatus,
+	EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvLarge, EnvFreeze, EnvRanks, sim.EnvStatus,
 	EnvRendezvous, EnvRendezvousServe, EnvHost, EnvIface, EnvDeputy, seal.EnvKey, seal.EnvKeyFile,
 }
 
@@ -80,6 +89,10 @@ type Config struct {
 	// Segment is the largest segment per rank in bytes; 0 means what
 	// ARGON_SEGMENT says, or the conduit's default.
 	Segment uint64
+	// Large has the ranks keep their segments to themselves, of Segment bytes
+	// each, and peers reach what they use of them; so the job's memory has no
+	// part in Segment. False means what ARGON_SEGMENT_LARGE says.
+	Large bool
 	// Env is added to the environment of the ranks, as KEY=VALUE. Ranks inherit
 	// everything from the launcher except the variables that the launcher sets.
 	Env []string
@@ -188,6 +201,9 @@ func (c *Config) EnsureDefaults() {
 	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
 		c.Segment, _ = ParseSize(s)
 	}
+	if s := os.Getenv(EnvLarge); !c.Large && s != "" {
+		c.Large, _ = strconv.ParseBool(s)
+	}
 	if c.Iface == "" && c.Memory == nil && bootstraps[c.Conduit].network {
 		c.Iface = os.Getenv(EnvIface)
 	}
@@ -265,6 +281,11 @@ func (c *Config) Validate() error {
 	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
 		if _, err := ParseSize(s); err != nil {
 			bad("launch: %s=%q is not a size: digits and K, M, G or T", EnvSegment, s)
+		}
+	}
+	if s := os.Getenv(EnvLarge); s != "" {
+		if _, err := strconv.ParseBool(s); err != nil {
+			bad("launch: %s=%q is neither 0 nor 1", EnvLarge, s)
 		}
 	}
 	for _, r := range c.Freeze {
@@ -362,6 +383,9 @@ func (c *Config) environ(jobID string, r int, extra []string) []string {
 	if c.Segment != 0 {
 		set(EnvSegment, strconv.FormatUint(c.Segment, 10))
 	}
+	if c.Large {
+		set(EnvLarge, "1")
+	}
 	env = append(env, extra...)
 	for _, f := range c.Freeze {
 		if f == r {
@@ -369,6 +393,15 @@ func (c *Config) environ(jobID string, r int, extra []string) []string {
 		}
 	}
 	return env
+}
+
+// attached is the largest segment that a rank may attach, which the job's memory
+// has room for; 0 means the conduit's default.
+func (c *Config) attached() uint64 {
+	if c.Large {
+		return 0
+	}
+	return c.Segment
 }
 
 // Plan lists for each process what its environment has beyond the launcher's, as

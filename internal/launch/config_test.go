@@ -141,3 +141,33 @@ func TestSegmentOfTheEnvironment(t *testing.T) {
 		t.Errorf("a segment is given, but: %v", err)
 	}
 }
+
+// What the ranks keep to themselves needs no room in the job's memory.
+func TestLargeSegments(t *testing.T) {
+	for _, tc := range []struct {
+		env   string
+		given bool
+		want  bool
+	}{{"", false, false}, {"", true, true}, {"1", false, true}, {"0", false, false}, {"0", true, true}} {
+		t.Setenv(EnvLarge, tc.env)
+		c := Config{Program: "x", Segment: 1 << 40, Large: tc.given}
+		c.EnsureDefaults()
+		room := uint64(1 << 40)
+		if tc.want {
+			room = 0
+		}
+		if err := c.Validate(); err != nil || c.Large != tc.want || c.attached() != room {
+			t.Errorf("%+v: %v, room for %d bytes, %v", tc, c.Large, c.attached(), err)
+		}
+		env := c.environ("", 0, nil)
+		if slices.Contains(env, "ARGON_SEGMENT_LARGE=1") != tc.want || !slices.Contains(env, "ARGON_SEGMENT=1099511627776") {
+			t.Errorf("%+v: ranks have %v", tc, env)
+		}
+	}
+	t.Setenv(EnvLarge, "maybe")
+	c := Config{Program: "x"}
+	c.EnsureDefaults()
+	if err := c.Validate(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), `ARGON_SEGMENT_LARGE="maybe"`) {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -220,7 +220,7 @@ func (d *deputy) prepare() error {
 	if err != nil {
 		return d.refuse(err)
 	}
-	if d.outfit, err = newOutfit(key, t.shared, t.count, t.segment); err != nil {
+	if d.outfit, err = newOutfit(key, t.shared, t.count, (&Config{Segment: t.segment, Large: t.large}).attached()); err != nil {
 		return d.refuse(err)
 	}
 	d.outfit.server, d.outfit.host = server, t.host
@@ -436,7 +436,7 @@ func localIface(iface string) string {
 func (d *deputy) start() error {
 	t := &d.task
 	c := Config{
-		Size: t.size, Conduit: t.conduit, Segment: t.segment, Env: t.env, Freeze: t.freeze,
+		Size: t.size, Conduit: t.conduit, Segment: t.segment, Large: t.large, Env: t.env, Freeze: t.freeze,
 		localFirst: t.first, localSize: t.count,
 	}
 	o := &orders{

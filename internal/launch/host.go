@@ -800,7 +800,7 @@ func (j *job) taskOf(h *host, path string, m *hostsMemory) task {
 		id: j.id, host: strconv.Itoa(h.index) + "." + h.label, conduit: j.Conduit,
 		program: j.Program, path: path, dir: j.Dir, iface: j.Iface, key: m.key.Reveal(),
 		args: j.Args, env: append(argonEnviron(), j.Env...),
-		size: j.Size, first: h.first, count: h.size, segment: j.Segment, freeze: j.Freeze,
+		size: j.Size, first: h.first, count: h.size, segment: j.Segment, large: j.Large, freeze: j.Freeze,
 		bind: j.Bind == BindCore, dirGiven: j.Dir != "", shared: bootstraps[j.Conduit].shared,
 		stdin: h.first == 0 && j.Stdin != nil, ssh: !h.Here,
 	}

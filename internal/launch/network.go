@@ -92,7 +92,7 @@ type netMemory struct {
 
 func newNetMemory(c *Config) (*netMemory, error) {
 	key := seal.NewKey()
-	o, err := newOutfit(key, bootstraps[c.Conduit].shared, c.Size, c.Segment)
+	o, err := newOutfit(key, bootstraps[c.Conduit].shared, c.Size, c.attached())
 	if err != nil {
 		return nil, err
 	}

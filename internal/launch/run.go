@@ -169,7 +169,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		signal.Notify(children, syscall.SIGCHLD)
 		defer signal.Stop(children)
 		if c.Memory != nil {
-			j.memory, err = c.Memory(c.Size, c.Segment)
+			j.memory, err = c.Memory(c.Size, c.attached())
 		} else {
 			j.memory, err = bootstraps[c.Conduit].memory(&j.Config)
 		}

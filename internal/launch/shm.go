@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	bootstraps["shm"] = bootstrap{ranks: MaxSize, memory: func(c *Config) (Memory, error) { return newShmMemory(c.Size, c.Segment) }}
+	bootstraps["shm"] = bootstrap{ranks: MaxSize, memory: func(c *Config) (Memory, error) { return newShmMemory(c.Size, c.attached()) }}
 }
 
 func newShmMemory(size int, segment uint64) (Memory, error) {

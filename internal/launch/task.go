@@ -17,6 +17,7 @@ type task struct {
 
 	size, first, count int    // ranks of the job; those of this host
 	segment            uint64 // see Config.Segment
+	large              bool   // see Config.Large
 	freeze             []int
 	bind               bool // to processors
 	dirGiven           bool // dir must be there
@@ -35,7 +36,9 @@ func (t *task) lists() []*[]string { return []*[]string{&t.args, &t.env, &t.serv
 
 func (t *task) numbers() []*int { return []*int{&t.size, &t.first, &t.count} }
 
-func (t *task) flags() []*bool { return []*bool{&t.bind, &t.dirGiven, &t.shared, &t.stdin, &t.ssh} }
+func (t *task) flags() []*bool {
+	return []*bool{&t.bind, &t.dirGiven, &t.shared, &t.stdin, &t.ssh, &t.large}
+}
 
 // encode is t as numbers and texts of a frame.
 func (t *task) encode() (nums []int64, texts [][]byte) {

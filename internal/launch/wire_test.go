@@ -130,7 +130,7 @@ func sampleTask() task {
 	return task{
 		id: "1.2.3", host: "0.a", conduit: "udp", program: "p", path: "/p", digest: "d", dir: "/", iface: "lo", key: "k",
 		args: []string{"", "\xff"}, env: []string{"A=b"}, servers: []string{"127.0.0.1:1", "[::1]:2"},
-		size: 4, first: 2, count: 2, segment: 1 << 63, freeze: []int{0, 3}, bind: true, shared: true, ssh: true,
+		size: 4, first: 2, count: 2, segment: 1 << 63, freeze: []int{0, 3}, bind: true, shared: true, ssh: true, large: true,
 	}
 }
 
