@@ -1,6 +1,8 @@
 package conduits
 
 import (
+	"fmt"
+
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -53,6 +55,14 @@ func CheckRemote(ep Endpoint, op string, rank int, a segment.NLA, n uint64) erro
 	return nil
 }
 
+// InSegment says whether [a, a+n) lies in the segment that rank attached: what
+// CheckRemote accepts otherwise are addresses of registered memory.
+func InSegment(ep Endpoint, rank int, a segment.NLA, n uint64) bool {
+	size := ep.SegmentSize(rank)
+	off := uint64(a - segment.AttachBase)
+	return off <= size && size-off >= n
+}
+
 // Registered says whether [a, a+n) are addresses that memory may have which a
 // rank with a segment of size bytes has registered: single pages lie below the
 // attach segment, runs of pages in the tables above it.
@@ -76,4 +86,10 @@ func CheckAtomic(op string, o AtomicOp, t AtomicType, a segment.NLA) error {
 		return errs.BadArg("%s: address %v is not aligned to the %d bytes of the type", op, a, n)
 	}
 	return nil
+}
+
+// Fault is the error of an access to memory registered by rank, which was refused
+// because of err, a *segment.FaultError. op begins with the conduit's name.
+func Fault(op string, rank int, err error) error {
+	return fmt.Errorf("%s: rank %d: %w", op, rank, err)
 }

@@ -74,13 +74,14 @@ type Slot struct {
 
 // Message is one arrived message. It and the memory it points to are valid only
 // until Receive returns. The receiver may overwrite Payload; a medium payload
-// is a temporary buffer, a long one is the segment itself.
+// is a temporary buffer, a long one is the segment itself, or memory that the
+// rank has registered: whoever unmaps that sees to it that no handler uses it.
 type Message struct {
 	Src     int   // sender; filled in by the conduit, not by the sender
 	Class   Class // Request or Reply
 	Tag     Tag   // as committed
 	Words   []uint32
-	Payload []byte      // medium: aligned to 8 bytes; long: the bytes in the segment; else nil
+	Payload []byte      // medium: aligned to 8 bytes; long: the bytes where they were put; else nil
 	To      segment.NLA // long only: where Payload lies; 0 otherwise
 }
 
@@ -106,7 +107,8 @@ type Receiver interface {
 	Receive(m *Message)
 	// Complete reports a completion asked for with cookie and not already
 	// reported by the operation's own return value. value is an atomic's
-	// result; err is a *PeerError if the peer died.
+	// result; err is a *PeerError if the peer died, and matches segment.ErrFault
+	// if the target refused the access.
 	Complete(cookie uint64, ev Event, value uint64, err error)
 }
 
@@ -179,6 +181,7 @@ type Stats struct {
 	Wakes     uint64 // times this rank woke a sleeping peer
 	PeersUsed int    // ranks this endpoint keeps state for
 	Refused   uint64 // what came from the network and was of nobody in the job
+	Faults    uint64 // long messages, and puts without RemoteDone, that were refused: no error tells of them; counted by who found out, initiator or target
 }
 
 // AttachConfig is what one rank brings to the collective Attach.
@@ -240,16 +243,19 @@ type Endpoint interface {
 	// ATU is this rank's address translation unit, with which it registers memory
 	// beyond its segment; see segment.ATU.Register. The addresses are good for
 	// Put, Get, PutWord, Atomic and ReservePut of every rank that the
-	// registration admits, itself included, until Deregister has returned; and
-	// are answered with an error that matches segment.ErrFault otherwise: by the
-	// operation itself or by Complete. Made when first asked for, which must be
-	// after Attach; closed with the endpoint.
+	// registration admits, itself included if it does, until Deregister has
+	// returned. An access that is refused because of the address, the length, the
+	// rights or who asks ends with an error that matches segment.ErrFault and
+	// names rank and address: from the operation itself or from Complete. A put
+	// may have been done in part then, as far as memory was registered when it
+	// was reached. ATU is made when first asked for, which must be after Attach,
+	// and closed with the endpoint.
 	ATU() (*segment.ATU, error)
 	// MapMemory returns n bytes of zeroed memory outside the Go heap that the
 	// conduit's peers reach best once it is registered: n is rounded up to whole
 	// pages. No memory stands behind it before it is touched. UnmapMemory
 	// withdraws what is registered of it and gives it back; mem is what
-	// MapMemory returned. After Attach.
+	// MapMemory returned. It stays until then, Close or not. After Attach.
 	MapMemory(n uint64) (mem []byte, err error)
 	UnmapMemory(mem []byte) error
 
@@ -268,11 +274,17 @@ type Endpoint interface {
 	// promise of the layer above, which checks them, and may panic.
 	Reserve(dst int, c Class, words, payload int) (Slot, Status)
 	// ReservePut is Reserve for a message whose payload is data, put to address
-	// to in dst's segment before the message is delivered there (a notification
-	// put). The caller has checked the range with CheckRemote, and that
-	// SegmentRights has the right to write. The data
-	// may be read until the operation's SourceDone: if the returned Event lacks
-	// it, Complete will be called with cookie.
+	// to of dst before the message is delivered there (a notification put). The
+	// caller has checked the range with CheckRemote, and that SegmentRights has
+	// the right to write if it is the segment. The data may be read until the
+	// operation's SourceDone: if the returned Event lacks it, Complete will be
+	// called with cookie.
+	//
+	// If to is registered memory, and the access is refused, the message is not
+	// delivered, for it would tell of data that is not there; nor is it if the
+	// memory has been withdrawn when its turn has come. Its SourceDone and its
+	// credit come as ever, and Stats.Faults counts it; a layer that must know
+	// puts with RemoteDone first.
 	ReservePut(dst int, c Class, words int, to segment.NLA, data []byte, cookie uint64) (Slot, Event, Status)
 	// Commit sends the message with tag. words and payload are the lengths
 	// really used: words as reserved, payload at most as reserved.
@@ -286,7 +298,10 @@ type Endpoint interface {
 	// src into dst. Both return the completions that have happened already; for
 	// each other bit of want, Complete is called later with cookie. An address
 	// outside the segment, or one whose rights forbid the access, is an error
-	// and nothing is moved. A rank may put to and get from itself.
+	// and nothing is moved; for registered memory see ATU: a put that asks for no
+	// RemoteDone and is refused later than the call is only counted, see Stats.
+	// A rank may put to and get from itself. No bytes may be put to and got from
+	// any address that CheckRemote accepts.
 	// An aligned 8-byte put or get is single-copy atomic.
 	Put(dst int, to segment.NLA, src []byte, want Event, cookie uint64) (Event, error)
 	Get(dst []byte, src int, from segment.NLA, want Event, cookie uint64) (Event, error)

@@ -134,25 +134,42 @@ func TestCheckRemote(t *testing.T) {
 		{0, 0, size + 1, false},
 		{0, size, 1, false},
 		{0, size - 7, 8, false},
-		{0, -1, 1, false},
-		{0, -1, 0, false},
-		{0, -1, size, false},
+		{0, -1, 1, true}, // perhaps registered: only its owner knows
+		{0, -1, 0, true},
+		{0, -1, size, false}, // half of it is in the segment
+		{0, segment.PageSize - segment.GATSpan, 8, true},
+		{0, segment.PageSize - segment.GATSpan - 1, 1, false}, // page 0 is never given out
+		{0, segment.GATSpan - 1, 1, false},                    // the rest of the segment's table neither
+		{0, segment.GATSpan, 1, true},
+		{0, segment.GATSpan, 1 << 30, true},
+		{0, int64(segment.MaxAttach) - 1, 1, true},
+		{0, int64(segment.MaxAttach) - 1, 2, false},
 		{0, size + 1, 0, false},
 		{0, 1, 1<<64 - 1, false},
 		{0, 0, 1<<64 - 1, false},
+		{0, segment.GATSpan, 1<<64 - 1, false},
 		{0, 1 << 62, 1, false},
 		{1, 0, 0, true},
-		{1, 0, 1, false},
-		{1, 1, 0, false},
+		{1, 0, 1, true}, // without a segment its place is for registered memory
+		{1, 1, 0, true},
 		{2, int64(segment.MaxAttach) - 1, 1, true},
-		{2, int64(segment.MaxAttach), 1, false},
+		{2, -1, 1, true},
 	} {
-		err := CheckRemote(f, "put", c.rank, base+segment.NLA(c.off), c.n)
+		a := base + segment.NLA(c.off)
+		if in := InSegment(f, c.rank, a, c.n); in != (c.ok && (!Registered(f.sizes[c.rank], a, c.n) || c.rank == 1 && c.off == 0 && c.n == 0)) {
+			t.Errorf("%+v: InSegment says %v", c, in)
+		}
+		err := CheckRemote(f, "put", c.rank, a, c.n)
 		if c.ok && err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if !c.ok {
 			wantError(t, "outside", err, ErrBadArg, "put: ", "outside the segment of rank", "-segment", "ARGON_SEGMENT")
+		}
+	}
+	for _, a := range []segment.NLA{segment.ExposedBase, segment.ExposedLimit - 1} {
+		for rank := range 3 {
+			wantError(t, "exposed", CheckRemote(f, "put", rank, a, 1), ErrBadArg, "put: ", "layers above", a.String())
 		}
 	}
 	for _, rank := range []int{-1, 3, 1 << 40} {

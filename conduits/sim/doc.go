@@ -19,7 +19,10 @@
 //
 // The same program with the same [Config] does the same, event by event, as long
 // as it takes nothing from real clocks, unseeded random numbers, the order of
-// maps, or the outside world; [Job.Digest] is a hash of all that happened.
+// maps, or the outside world; [Job.Digest] is a hash of all that happened. Where
+// in its page a slice of the Go heap lies is of the outside world: the addresses
+// that it gets when it is registered have the same offset. MapMemory, and slices
+// of 32 KiB and more, begin with a page.
 //
 // A rank's panic ends the job: conduits.Run panics with a [PanicError] that keeps
 // its stack, after the other ranks have run what they have deferred. A rank that
@@ -44,6 +47,9 @@
 // links. Messages and RMA operations of one card follow each other at the
 // profile's gaps. A credit is back as soon as the message has been taken, and
 // takes time, that of a trip, only to reach a sender that had run out of them.
+//
+// Registered memory is reached at the time at which the target's card writes or
+// reads, and checked then; the source of a put when the initiator's card reads it.
 //
 // # Faults
 //

@@ -45,6 +45,7 @@ type Endpoint struct {
 	noCredit            uint64
 	puts, gets, atomics uint64
 	parks, wakes        uint64
+	faults              uint64 // refused, which nobody is told
 }
 
 var (
@@ -94,7 +95,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{
 		Sent: e.sent, Received: e.received, NoCredit: e.noCredit,
 		Puts: e.puts, Gets: e.gets, Atomics: e.atomics,
-		Parks: e.parks, Wakes: e.wakes, PeersUsed: e.pairs.n,
+		Parks: e.parks, Wakes: e.wakes, PeersUsed: e.pairs.n, Faults: e.faults,
 	}
 }
 
@@ -117,6 +118,11 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	if err := j.mem.attach(e, c.Size); err != nil {
 		return err
 	}
+	e.Ready(func() segment.ATUConfig {
+		v := &e.view[0]
+		own, _ := v.Bytes(segment.AttachBase, v.Size(), v.Size())
+		return segment.ATUConfig{Attach: own, Rights: c.Rights}
+	})
 	e.receiver = c.Receiver
 	e.attached = true
 	j.sizes[e.rank], j.rights[e.rank] = c.Size, c.Rights
@@ -265,7 +271,8 @@ func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 // the message has been committed.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	e.checkLengths(words, 0)
-	if _, ok := e.j.target(dst, e.rank, to, uint64(len(data)), segment.RightWrite); !ok && len(data) > 0 {
+	if _, ok := e.j.target(dst, e.rank, to, uint64(len(data)), segment.RightWrite); !ok && len(data) > 0 &&
+		!conduits.Registered(e.SegmentSize(dst), to, uint64(len(data))) {
 		panic("sim: put to an address that was not checked")
 	}
 	if st := e.room(dst, c); st != conduits.Ready {
@@ -449,6 +456,14 @@ func (e *Endpoint) poll(th *thread, nested, lazy bool) int {
 func (e *Endpoint) receive(id uint32) {
 	j := e.j
 	m := j.m.at(id)
+	payload := m.data
+	if m.kind == kindLong {
+		var err error
+		if payload, err = e.reach(int(m.src), m.to, uint64(len(m.data)), segment.RightWrite); err != nil {
+			j.refuse(id, err) // withdrawn since the data was put
+			return
+		}
+	}
 	e.received[m.class]++
 	e.spend(j.p.Software / 2)
 	var cm *conduits.Message
@@ -458,13 +473,7 @@ func (e *Endpoint) receive(id uint32) {
 	} else {
 		cm = new(conduits.Message)
 	}
-	*cm = conduits.Message{Src: int(m.src), Class: m.class, Tag: m.tag, Words: m.words[:m.nwords:m.nwords], To: m.to}
-	if len(m.data) > 0 {
-		cm.Payload = m.data
-	}
-	if m.kind == kindLong {
-		cm.Payload, _ = j.target(e.rank, e.rank, m.to, uint64(len(m.data)), 0)
-	}
+	*cm = conduits.Message{Src: int(m.src), Class: m.class, Tag: m.tag, Words: m.words[:m.nwords:m.nwords], Payload: payload, To: m.to}
 	j.trace.message(e.clock, 'h', m)
 	e.receiver.Receive(cm)
 	j.pool = append(j.pool, cm)
@@ -607,7 +616,7 @@ func (e *Endpoint) Close() error {
 	for id := e.done.take(&e.j.m); id != 0; id = e.done.take(&e.j.m) {
 		e.j.m.put(id)
 	}
-	return nil
+	return e.CloseATU()
 }
 
 // RunRanks runs rank(i) for each of eps in virtual time. It may be called again

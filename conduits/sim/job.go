@@ -125,7 +125,7 @@ const (
 	evInject         // message b enters the network
 	evRead           // the card reads the source of message b
 	evMailbox        // message b is in its mailbox
-	evWrite          // message b is performed on the segment of its target
+	evWrite          // message b is performed on the memory of its target
 	evDone           // message b's completion can be noticed
 	evCredit         // rank b, refused before, can send again
 	evFail           // the job's failure is known to all
@@ -410,7 +410,7 @@ func (j *Job) done(id uint32) {
 		j.m.put(id)
 		return
 	}
-	if m.kind == kindGetReply {
+	if m.kind == kindGetReply && m.err == nil {
 		copy(m.dest, m.data)
 	}
 	j.trace.message(j.now, 'd', m)

@@ -13,8 +13,8 @@ const (
 	kindReserved
 	kindShort       // words
 	kindMedium      // words and a payload for the landing buffer
-	kindLong        // words and data for the segment
-	kindPut         // data for the segment
+	kindLong        // words and data for the segment or registered memory
+	kindPut         // data for it
 	kindGet         // asks for data
 	kindGetReply    // brings it
 	kindAtomic      // asks for an operation

@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// target is n bytes at a in dst's segment, if initiator has the right to them; a
+// target is n bytes at a of dst's segment, if initiator has the right to them; a
 // rank has all rights to its own.
 func (j *Job) target(dst, initiator int, a segment.NLA, n uint64, need segment.Rights) ([]byte, bool) {
 	if dst != initiator && j.rights[dst]&need != need {
@@ -16,6 +16,25 @@ func (j *Job) target(dst, initiator int, a segment.NLA, n uint64, need segment.R
 	}
 	v := &j.eps[dst].view[0]
 	return v.Bytes(a, n, v.Size())
+}
+
+// reach is n bytes at a of e's segment or of memory that e has registered, for an
+// access by src that is made now. The former has been checked by the initiator;
+// the latter is checked here, and a refusal is an error for it. Nobody can take
+// the memory away before something else happens.
+func (e *Endpoint) reach(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, error) {
+	if mem, ok := e.j.target(e.rank, src, a, n, 0); ok {
+		return mem, nil
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	mem, u, err := e.Access(src, a, n, need)
+	if err != nil {
+		return nil, err
+	}
+	u.Exit()
+	return mem, nil
 }
 
 // checkTarget is target with an error, at the initiator.
@@ -30,7 +49,7 @@ func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need
 	if err := conduits.CheckRemote(e, "sim: "+op, dst, a, n); err != nil {
 		return err
 	}
-	if dst != e.rank && e.j.rights[dst]&need != need {
+	if dst != e.rank && e.j.rights[dst]&need != need && conduits.InSegment(e, dst, a, n) {
 		return errs.BadArg("sim: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
 	}
 	return nil
@@ -138,17 +157,17 @@ func (j *Job) perform(id uint32) {
 		return
 	}
 	j.trace.message(j.now, 'w', m)
-	n := uint64(len(m.data))
+	n, need := uint64(len(m.data)), segment.RightWrite
 	switch m.kind {
 	case kindGet:
-		n = uint64(len(m.dest))
+		n, need = uint64(len(m.dest)), segment.RightRead
 	case kindAtomic:
-		n = uint64(m.typ.Size())
+		n, need = uint64(m.typ.Size()), segment.RightAtomic
 	}
-	// The initiator has checked, and segments stay until all ranks have left.
-	mem, ok := j.target(int(m.dst), int(m.src), m.to, n, 0)
-	if !ok {
-		panic("sim: access outside a segment")
+	mem, err := e.reach(int(m.src), m.to, n, need)
+	if err != nil {
+		j.refuse(id, err)
+		return
 	}
 	switch m.kind {
 	case kindLong:
@@ -173,6 +192,26 @@ func (j *Job) perform(id uint32) {
 		e.notify(true)
 		j.answer(id, m, kindAtomicReply)
 	}
+}
+
+// refuse ends message id, whose target has not registered what it asks for.
+func (j *Job) refuse(id uint32, err error) {
+	m := j.m.at(id)
+	if m.kind == kindLong || m.want == 0 { // nobody asks what has become of it
+		j.eps[m.dst].faults++
+		j.lose(id)
+		return
+	}
+	m.err = conduits.Fault("sim: "+m.kind.String(), int(m.dst), err)
+	j.m.release(m)
+	k := kindAck
+	switch m.kind {
+	case kindGet:
+		k = kindGetReply
+	case kindAtomic:
+		k = kindAtomicReply
+	}
+	j.answer(id, m, k)
 }
 
 // answer sends m back as k.
