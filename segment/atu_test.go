@@ -47,15 +47,29 @@ func (t *ATU) translate(src int, a NLA, n uint64, need Rights) ([]byte, error) {
 func TestATUModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		attach := pageMem(2)
-		atu, err := NewATU(ATUConfig{Attach: attach, Rights: RightRead})
+		arena := make([]byte, 10*PageSize+100)
+		base := frameOf(arena)
+		tables := newSharedTables()
+		listed := &listed{t: t, runs: map[NLA]Run{}}
+		c := ATUConfig{Attach: attach, Rights: RightRead, Place: tables.place, Registrar: listed}
+		if rapid.Bool().Draw(t, "frames") {
+			c.Frames = new(Frames)
+			aligned := arena[-base&(PageSize-1):]
+			for i, frame := range rapid.SliceOfNDistinct(rapid.Uint64Range(0, 40), 0, 9, rapid.ID).Draw(t, "shared") {
+				if err := c.Frames.Share(aligned[i*PageSize:(i+1)*PageSize], frame); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		atu, err := NewATU(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer atu.Close()
+		listed.atu = atu
 		const room = 20
 		atu.room.limit = atu.room.base + room*PageSize
-		arena := make([]byte, 10*PageSize+100)
-		base := frameOf(arena)
+		foreign := tables.reader()
 
 		type reg struct {
 			r        Region
@@ -88,6 +102,20 @@ func TestATUModel(t *testing.T) {
 				to := min(from+n, len(arena))
 				rights := Rights(rapid.IntRange(1, int(RightsAll)).Draw(t, "rights"))
 				peer := rapid.SampledFrom([]int{AnyPeer, AnyPeer, 0, 3}).Draw(t, "peer")
+				listed.refuse = rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(t, "refuse")
+				if listed.refuse > 0 {
+					before := len(listed.runs)
+					if r, err := atu.Register(arena[from:to], rights, peer); listed.refuse > 0 && err == nil {
+						listed.refuse = 0 // it was in fewer runs
+						if err := atu.Deregister(r); err != nil {
+							t.Fatal(err)
+						}
+						flushes++
+					} else if !errors.Is(err, errRefused) && !errors.Is(err, errs.ErrResource) || len(listed.runs) != before {
+						t.Fatalf("refused by the registrar: %v, %d runs, want %d", err, len(listed.runs), before)
+					}
+				}
+				listed.refuse = 0
 				r, err := atu.Register(arena[from:to], rights, peer)
 				if errors.Is(err, errs.ErrResource) {
 					t.Skip()
@@ -172,6 +200,11 @@ func TestATUModel(t *testing.T) {
 				if ok {
 					want = arena[at0 : at0+n]
 				}
+				if n2, err2 := foreignTranslate(foreign, c.Frames, src, a, n, need); a+NLA(n) < AttachBase || a >= atu.room.base {
+					if ok != (err2 == nil) && !(err2 == nil && n2 < n) || ok && n2 != n {
+						t.Fatalf("read from beside: %d of %d bytes at %v by %d for %v: %v, want allowed: %v", n2, n, a, src, need, err2, ok)
+					}
+				}
 				if ok != (err == nil) || ok && (frameOf(got) != frameOf(want) || len(got) != len(want)) {
 					t.Fatalf("%d bytes at %v by %d for %v: %v, want allowed: %v", n, a, src, need, err, ok)
 				}
@@ -182,14 +215,24 @@ func TestATUModel(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				pages := map[uint64]bool{}
-				regions := 0
+				regions, runs := 0, 0
 				for _, r := range live {
 					if !r.dead {
 						regions++
+						for off := uint64(0); off < r.r.Len(); runs++ {
+							at, k := r.r.At(off)
+							if x := listed.runs[at]; uint64(len(x.Mem)) != k || frameOf(x.Mem) != base+r.from+off || x.Rights != r.rights || x.Peer != r.peer {
+								t.Fatalf("the registrar has %d bytes, %v for %d, of %d bytes, %v for %d, at %v", len(x.Mem), x.Rights, x.Peer, k, r.rights, r.peer, at)
+							}
+							off += k
+						}
 						for p := (base + r.from) / PageSize; p <= (base+r.to-1)/PageSize; p++ {
 							pages[p] = true
 						}
 					}
+				}
+				if len(listed.runs) != runs {
+					t.Fatalf("the registrar has %d runs, there are %d", len(listed.runs), runs)
 				}
 				var s ATUStats
 				atu.Stats(&s)

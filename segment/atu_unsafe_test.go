@@ -124,9 +124,9 @@ func TestUnmap(t *testing.T) {
 // TestTablesInSharedMemory reads an entry as another process would that has
 // mapped the memory of the tables.
 func TestTablesInSharedMemory(t *testing.T) {
-	size := int64(unsafe.Sizeof(GAT{}))
-	if size != 3<<20 {
-		t.Errorf("a GAT and its bounds take %d bytes", size)
+	size := int64(GATBytes)
+	if GATBytes != 3<<20 || DirectoryBytes != NumGATs*8 {
+		t.Errorf("a GAT and its bounds take %d bytes, a directory %d", GATBytes, DirectoryBytes)
 	}
 	f, err := sys.CreateMemory("", "gat", size)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestTablesInSharedMemory(t *testing.T) {
 		if placed++; g != 0 {
 			return nil
 		}
-		return (*GAT)(mine)
+		return GATAt(unsafe.Slice((*byte)(mine), size))
 	}})
 	mem := make([]byte, 10)
 	r, err := atu.Register(mem[:1], RightRead, 5)
@@ -156,7 +156,7 @@ func TestTablesInSharedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := r.At(0)
-	g := (*GAT)(theirs)
+	g := GATAt(unsafe.Slice((*byte)(theirs), size))
 	e := Entry(g.entries[a.Entry()].Load())
 	if !e.Admits(5, RightRead) || e.Frame()<<PageBits|uint64(a.Offset()) != frameOf(mem) || !e.Part() {
 		t.Errorf("entry %v", e)
@@ -169,5 +169,17 @@ func TestTablesInSharedMemory(t *testing.T) {
 	var after ATUStats
 	if atu.Stats(&after); after != before {
 		t.Errorf("%+v, want %+v", after, before)
+	}
+}
+
+func TestViewsOfRawMemory(t *testing.T) {
+	mem := make([]uint64, GATBytes/8)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), GATBytes)
+	if GATAt(b) == nil || GATAt(b[8:]) != nil || GATAt(nil) != nil || DirectoryAt(b[1:]) != nil || DirectoryAt(b[8:8+DirectoryBytes]) == nil {
+		t.Error("a view of memory that is too short or not aligned, or none of memory that fits")
+	}
+	DirectoryAt(b[8:])[3].Store(77)
+	if mem[4] != 77 {
+		t.Error("another word")
 	}
 }
