@@ -232,7 +232,7 @@ func TestReaderAgainstDeregister(t *testing.T) {
 			for !stop.Load() {
 				a := NLA(at.Load())
 				words[i].Add(1)
-				addr, k, err := r.Translate(1, a+NLA(PageSize-16+8*i), 16, RightWrite)
+				addr, k, err := r.Translate(1, a+NLA(PageSize-24+16*i), 16, RightWrite)
 				if err == nil {
 					for b := range memoryAt(addr&^AddrPrivate, k) {
 						memoryAt(addr&^AddrPrivate, k)[b] = 1
