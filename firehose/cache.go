@@ -2,6 +2,7 @@ package firehose
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/bias"
@@ -23,13 +24,17 @@ type Cache struct {
 	m       *Machine
 	waiters map[uint64]*waiter
 	cookie  uint64
-	unsent  Message // for want of credit
+	unsent  Message       // for want of credit
+	ended   fifo[*waiter] // whose functions are to be called
+	calling bool          // somebody does that
+	busy    atomic.Bool   // there is something to be sent
 
 	reply []byte // of the request handler, of which one runs at a time
 }
 
-// waiter is a goroutine that waits for a pin.
+// waiter is a goroutine that waits for a pin, or a function.
 type waiter struct {
+	then func(Region, error)
 	done bool
 	r    Region
 	err  error
@@ -68,17 +73,26 @@ func (c *Cache) Handlers() []am.Entry {
 // configurations agree. Every rank calls it, after am.Attach and a barrier, or
 // anything else that says that all ranks have attached.
 func (c *Cache) Bind(e *am.Endpoint) error {
-	if k := &c.m.c; k.Rank != e.Rank() || k.Size != e.Size() || k.Payload > e.MaxMedium() {
-		return errs.BadArg("firehose: made for rank %d of %d and messages of %d bytes, bound to rank %d of %d with %d",
-			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())
+	if err := c.BindAgreed(e); err != nil {
+		return err
 	}
-	c.e = e
 	c.mu.Lock()
 	w := c.waiter(-1, 0, 0)
 	c.m.Agree(c.cookie)
 	c.mu.Unlock()
 	_, err := c.wait(w)
 	return err
+}
+
+// BindAgreed is Bind without the message, if all ranks have compared their
+// Config.Digest otherwise. It may be called as soon as there is an endpoint.
+func (c *Cache) BindAgreed(e *am.Endpoint) error {
+	if k := &c.m.c; k.Rank != e.Rank() || k.Size != e.Size() || k.Payload > e.MaxMedium() {
+		return errs.BadArg("firehose: made for rank %d of %d and messages of %d bytes, bound to rank %d of %d with %d",
+			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())
+	}
+	c.e = e
+	return nil
 }
 
 // Limits are what fits; see Limits.
@@ -104,6 +118,73 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 	w := c.waiter(rank, a, n)
 	c.mu.Unlock()
 	return c.wait(w)
+}
+
+// RemotePinThen is RemotePin that does not wait. If all is at hand the region is
+// returned, and ok is true. Otherwise, unless there is an error, then is called
+// with what RemotePin would have returned: once, by a goroutine that polls or
+// that is in Advance, Release, Conceal or Unmap, with no lock held, and not while
+// another such function of this Cache runs. It may call what handlers may call.
+func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, error)) (r Region, ok bool, err error) {
+	c.mu.Lock()
+	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie+1)
+	if !ok && err == nil {
+		c.waiter(rank, a, n).then = then
+		c.progress()
+		return r, false, nil
+	}
+	c.mu.Unlock()
+	return r, ok, err
+}
+
+// PinOnce pins exactly [a, a+n) of rank's memory, for one transfer that is too
+// large for firehoses: one round trip and one registration, and another message
+// when it is released. It is pinned in place of what rank may pin locally, so that
+// the budget holds; without room there it is an error that matches ErrResource,
+// and the caller goes bucket by bucket. Whoever has such a region releases it
+// without waiting for any pin before.
+func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
+	c.mu.Lock()
+	if err := c.m.PinOnce(rank, a, n, c.cookie+1); err != nil {
+		c.mu.Unlock()
+		return Region{}, err
+	}
+	w := c.waiter(rank, a, n)
+	c.mu.Unlock()
+	return c.wait(w)
+}
+
+// PinOnceThen is PinOnce that does not wait; then as for RemotePinThen. It is not
+// called if an error is returned.
+func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Region, error)) error {
+	c.mu.Lock()
+	if err := c.m.PinOnce(rank, a, n, c.cookie+1); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	c.waiter(rank, a, n).then = then
+	c.progress()
+	return nil
+}
+
+// Room is how many firehoses to rank are attached to nothing: a miss of so many
+// buckets gives no other ones up.
+func (c *Cache) Room(rank int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m.Room(rank)
+}
+
+// Busy says that Advance has something to do. It is a load.
+func (c *Cache) Busy() bool { return c.busy.Load() }
+
+// Advance sends what could not be sent when it came up, for want of credit or in
+// a handler, and calls the functions of pins that have ended. Whoever waits by
+// polling calls it when Busy says so, outside handlers: the methods of a Cache
+// that wait do.
+func (c *Cache) Advance() {
+	c.mu.Lock()
+	c.progress()
 }
 
 // Borrow is the shortest way to memory that a firehose reaches already, for an
@@ -154,11 +235,7 @@ func (c *Cache) TryLocalPin(a Addr, n uint64) (Region, bool) {
 func (c *Cache) Release(r Region) error {
 	c.mu.Lock()
 	err := c.m.Release(r)
-	wake := c.settle()
-	c.mu.Unlock()
-	if wake {
-		c.e.Conduit().Wake(c.e.Rank())
-	}
+	c.settle()
 	return err
 }
 
@@ -184,16 +261,14 @@ func (c *Cache) Stale(r Region) {
 func (c *Cache) Conceal(s *Space, a Addr) error { return c.take(a, s.Conceal) }
 
 // Unmap takes own mapped memory back and unmaps it; see Space.Unmap.
-func (c *Cache) Unmap(s *Space, a Addr) error { return c.take(a, s.Unmap) }
+func (c *Cache) Unmap(s *Space, a Addr, unmap func(mem []byte) error) error {
+	return c.take(a, func(m *Machine, a Addr) error { return s.Unmap(m, a, unmap) })
+}
 
 func (c *Cache) take(a Addr, f func(*Machine, Addr) error) error {
 	c.mu.Lock()
 	err := f(c.m, a)
-	wake := c.settle()
-	c.mu.Unlock()
-	if wake {
-		c.e.Conduit().Wake(c.e.Rank())
-	}
+	c.settle()
 	return err
 }
 
@@ -217,12 +292,9 @@ func (c *Cache) waiter(rank int, a Addr, n uint64) *waiter {
 func (c *Cache) wait(w *waiter) (Region, error) {
 	err := c.e.Wait(w, func() bool {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.collect() && len(c.waiters) > 0 {
-			c.e.Conduit().Wake(c.e.Rank()) // some of it is others'
-		}
-		c.send()
-		return w.done
+		done := w.done
+		c.progress()
+		return done || w.done
 	})
 	if err != nil {
 		c.mu.Lock()
@@ -240,14 +312,47 @@ func (c *Cache) wait(w *waiter) (Region, error) {
 	return w.r, w.err
 }
 
-// settle hands completions to those who wait, and says whether anybody has to be
-// woken: for that, or to send what has come to be sent. c.mu is held.
-func (c *Cache) settle() bool {
-	return !c.m.done.empty() && c.collect() || !c.m.out.empty()
+// settle gives c.mu back, after progress if there is anything to do.
+func (c *Cache) settle() {
+	if c.m.done.empty() && c.m.out.empty() {
+		c.mu.Unlock()
+	} else {
+		c.progress()
+	}
 }
 
-// collect hands completions to those who wait, and says whether there were any.
-// c.mu is held.
+// progress sends what is to be sent, unless it is in a handler, and hands
+// completions to those who wait. c.mu is held, and is given back.
+func (c *Cache) progress() {
+	wake := c.collect()
+	if c.unsent.Payload != nil || !c.m.out.empty() {
+		if !c.e.Conduit().Polling() {
+			c.send()
+		}
+		unsent := c.unsent.Payload != nil || !c.m.out.empty()
+		c.busy.Store(unsent)
+		wake = wake || unsent
+	}
+	for !c.calling {
+		w, ok := c.ended.take()
+		if !ok {
+			break
+		}
+		c.calling = true
+		c.mu.Unlock()
+		w.then(w.r, w.err)
+		c.mu.Lock()
+		c.calling = false
+		wake = true
+	}
+	c.mu.Unlock()
+	if wake {
+		c.e.Conduit().Wake(c.e.Rank())
+	}
+}
+
+// collect hands completions to those who wait, and says whether there were any
+// goroutines among them. c.mu is held.
 func (c *Cache) collect() (some bool) {
 	for {
 		d, ok := c.m.NextDone()
@@ -255,9 +360,13 @@ func (c *Cache) collect() (some bool) {
 			return some
 		}
 		if w := c.waiters[d.Cookie]; w != nil {
-			w.done, w.r, w.err = true, d.Region, d.Err
 			delete(c.waiters, d.Cookie)
-			some = true
+			w.r, w.err, w.done = d.Region, d.Err, true
+			if w.then != nil {
+				c.ended.add(w)
+			} else {
+				some = true
+			}
 		} else if d.Err == nil && d.Region.Valid() {
 			_ = c.m.Release(d.Region) // nobody wants it any more
 		}
@@ -285,12 +394,8 @@ func (c *Cache) send() {
 func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
 	b, ok := c.m.Receive(t.Src(), payload, c.reply[:0])
-	wake := c.settle()
-	c.mu.Unlock()
 	c.reply = b
-	if wake {
-		t.Endpoint().Conduit().Wake(t.Endpoint().Rank())
-	}
+	c.settle()
 	if ok {
 		// Without c.mu: it may have to take other replies first. An error means
 		// that the job has failed.
@@ -301,9 +406,5 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
 	c.m.ReceiveReply(t.Src(), payload)
-	wake := c.settle()
-	c.mu.Unlock()
-	if wake {
-		t.Endpoint().Conduit().Wake(t.Endpoint().Rank())
-	}
+	c.settle()
 }

@@ -63,7 +63,7 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 				if change != nil {
 					change(i, &c)
 				}
-				if r.s, err = firehose.NewSpace(r.atu, c.Bucket); err != nil {
+				if r.s, err = firehose.NewSpace(func() (*segment.ATU, error) { return r.atu, nil }, c.Bucket); err != nil {
 					return err
 				}
 				c.Memory = r.s
@@ -367,7 +367,7 @@ func TestStale(t *testing.T) {
 			}
 			if r.e.Rank() == 1 {
 				if mapped {
-					err = r.c.Unmap(r.s, a)
+					err = r.c.Unmap(r.s, a, r.atu.Unmap)
 				} else {
 					err = r.c.Conceal(r.s, a)
 				}

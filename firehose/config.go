@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"io"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -43,8 +44,12 @@ type Memory interface {
 	// for all peers. An error that matches ErrNotExposed says that there is no
 	// memory; any other that it cannot be registered now.
 	Pin(a Addr, n uint64) (Grant, error)
-	// Unpin takes back what Pin gave. When it returns nobody reaches the memory
-	// by g any more.
+	// PinOnce registers n bytes at a, which may lie anywhere in buckets, all of
+	// them or none.
+	PinOnce(a Addr, n uint64) (Grant, error)
+	// Unpin takes back what Pin or PinOnce gave for a and n. When it returns
+	// nobody reaches the memory by g any more. No two grants at a time have the
+	// same NLA.
 	Unpin(a Addr, n uint64, g Grant)
 	// Revoke is Unpin of memory that peers still hold firehoses to: g's
 	// addresses must fault from now on and be nobody else's until Forget.
@@ -59,7 +64,8 @@ type Config struct {
 	Rank, Size int
 
 	// Budget is M: the most bytes of this rank's memory that are pinned at any
-	// moment. Required; at least Local and a bucket for each peer.
+	// moment. At least Local and a bucket for each peer. 0 for 512 MiB, or more if
+	// that leaves a peer less than 16 buckets.
 	Budget uint64
 	// Local is the part of Budget for local pins: as many bytes can be pinned by
 	// LocalPin at once. The rest is divided among the peers. 0 for a quarter.
@@ -81,6 +87,23 @@ type Config struct {
 	Move func(a Addr, n uint64)
 }
 
+func checkBucket(n uint64) error {
+	if n < segment.PageSize || n&(n-1) != 0 {
+		return errs.BadArg("firehose: buckets of %d bytes: a power of two, at least a page of %d, is needed", n, segment.PageSize)
+	}
+	return nil
+}
+
+// Digest is a number of all that must be equal on all ranks. A layer above that
+// compares it among them, with what else it compares when a job starts, saves the
+// message that Cache.Bind takes: see Cache.BindAgreed.
+func (c Config) Digest() uint64 {
+	c.fill()
+	h := fnv.New64a()
+	c.agreement().write(h)
+	return h.Sum64()
+}
+
 // Limits follow from a Config.
 type Limits struct {
 	Bucket    uint64 // bytes
@@ -89,6 +112,7 @@ type Limits struct {
 	Local     int    // buckets that may be locally pinned at once
 	MaxRemote uint64 // a RemotePin of so many bytes fits wherever it lies
 	MaxLocal  uint64 // a LocalPin of so many bytes fits wherever it lies
+	MaxOnce   uint64 // a PinOnce of more bytes never fits
 
 	maxBuckets int // of one RemotePin
 }
@@ -100,13 +124,16 @@ const (
 	minPayload = headBytes + 8*len(agreement{})
 )
 
-// ensure fills in what is missing and derives the limits.
-func (c *Config) ensure() (l Limits, err error) {
+// fill fills in what is missing.
+func (c *Config) fill() {
 	if c.Bucket == 0 {
 		c.Bucket = 64 << 10
 	}
 	if c.Payload == 0 {
 		c.Payload = 512
+	}
+	if c.Budget == 0 {
+		c.Budget = max(512<<20, uint64(max(c.Size, 1)-1)*16*c.Bucket/3*4)
 	}
 	if c.Local == 0 {
 		c.Local = c.Budget / 4
@@ -114,19 +141,25 @@ func (c *Config) ensure() (l Limits, err error) {
 			c.Local = c.Budget
 		}
 	}
+}
+
+// ensure fills in what is missing and derives the limits.
+func (c *Config) ensure() (l Limits, err error) {
+	c.fill()
 	switch {
 	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
 		return l, errs.BadArg("firehose: rank %d of %d", c.Rank, c.Size)
 	case c.Memory == nil:
 		return l, errs.BadArg("firehose: no Memory")
-	case c.Bucket < segment.PageSize || c.Bucket&(c.Bucket-1) != 0:
-		return l, errs.BadArg("firehose: buckets of %d bytes: a power of two, at least a page of %d, is needed", c.Bucket, segment.PageSize)
 	case c.Payload < minPayload:
 		return l, errs.BadArg("firehose: messages of %d bytes: at least %d are needed", c.Payload, minPayload)
 	case c.Local > c.Budget:
 		return l, errs.BadArg("firehose: %d bytes for local pins of a budget of %d", c.Local, c.Budget)
 	case c.Budget/c.Bucket > 1<<30:
 		return l, errs.BadArg("firehose: a budget of %d bytes has %d buckets of %d: at most %d can be managed", c.Budget, c.Budget/c.Bucket, c.Bucket, 1<<30)
+	}
+	if err := checkBucket(c.Bucket); err != nil {
+		return l, err
 	}
 	l.Bucket = c.Bucket
 	l.Budget = int(c.Budget / c.Bucket)
@@ -144,6 +177,7 @@ func (c *Config) ensure() (l Limits, err error) {
 		l.MaxRemote = uint64(l.maxBuckets-1)*c.Bucket + 1
 	}
 	l.MaxLocal = uint64(l.Local-1)*c.Bucket + 1
+	l.MaxOnce = uint64(l.Local) * c.Bucket
 	return l, nil
 }
 
@@ -162,10 +196,14 @@ func (a agreement) String() string {
 // each other.
 func (a agreement) digest() uint32 {
 	h := fnv.New32a()
+	a.write(h)
+	return h.Sum32()
+}
+
+func (a agreement) write(w io.Writer) {
 	for _, v := range a {
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], v)
-		h.Write(b[:])
+		_, _ = w.Write(b[:])
 	}
-	return h.Sum32()
 }

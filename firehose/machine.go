@@ -26,6 +26,11 @@ type Machine struct {
 	localQueue queue
 	peers      []*peer // by rank; nil for those never heard of
 
+	once     []once // regions of PinOnce, by slot; this rank has them
+	freeOnce []uint32
+	onceUse  int        // buckets' worth of own memory that is pinned once
+	onceHeld []onceHeld // by peers
+
 	out     fifo[Message]
 	done    fifo[Done]
 	nextID  uint32
@@ -55,6 +60,10 @@ type peer struct {
 // flight is a request message that has not been answered.
 type flight struct {
 	pins, unpins []uint64
+	once         bool
+	cookie       uint64 // once: of the request
+	a            Addr   // once
+	n            uint64 // once
 }
 
 // request is a pin that waits.
@@ -86,8 +95,8 @@ type Done struct {
 	Err    error
 }
 
-// Region is pinned memory of a rank: whole buckets, at least what was asked for.
-// It is a plain value, valid until Release.
+// Region is pinned memory of a rank: whole buckets, at least what was asked for;
+// or, by PinOnce, exactly that. It is a plain value, valid until Release.
 type Region struct {
 	Rank  int    // whose memory it is
 	grant Grant  // of the first bucket
@@ -96,11 +105,16 @@ type Region struct {
 }
 
 // The fields of meta: slot of the first bucket (32), buckets (24), bits of an
-// address in a bucket (7), local (1).
+// address in a bucket (6), once (1), local (1). If it is pinned once, first is an
+// address, and the others are bytes (40) and slot (22).
 const (
 	metaCount = 32
 	metaBits  = 56
+	metaOnce  = 1 << 62
 	metaLocal = 1 << 63
+
+	onceSlot  = 40
+	onceSlots = 1 << 22
 )
 
 func (m *Machine) newRegion(rank int, t *table, first uint64, i uint32, count int) Region {
@@ -114,15 +128,26 @@ func (r *Region) slot() uint32  { return uint32(r.meta) }
 func (r *Region) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
 func (r *Region) bits() uint    { return uint(r.meta>>metaBits) & 63 }
 func (r *Region) local() bool   { return r.meta&metaLocal != 0 }
+func (r *Region) once() bool    { return r.meta&metaOnce != 0 }
 
 // Addr is the region's first byte.
-func (r Region) Addr() Addr { return Addr(r.first << r.bits()) }
+func (r Region) Addr() Addr {
+	if r.once() {
+		return Addr(r.first)
+	}
+	return Addr(r.first << r.bits())
+}
 
 // Len is the region's length in bytes.
-func (r Region) Len() uint64 { return uint64(r.count()) << r.bits() }
+func (r Region) Len() uint64 {
+	if r.once() {
+		return r.meta & (1<<onceSlot - 1)
+	}
+	return uint64(r.count()) << r.bits()
+}
 
 // Valid says whether it is a region; the zero value is none.
-func (r Region) Valid() bool { return r.count() > 0 }
+func (r Region) Valid() bool { return r.meta != 0 }
 
 // Stats count what a Machine has done. Hits and misses are of pins as a whole.
 type Stats struct {
@@ -147,6 +172,8 @@ type Stats struct {
 	Pins        uint64 // buckets pinned so far
 	Unpins      uint64 // buckets unpinned so far
 	Held        int    // firehoses held now, to all peers
+	Once        uint64 // PinOnce granted
+	OnceRefused uint64 // PinOnce refused, for want of room or memory
 }
 
 // New makes a Machine.
@@ -172,7 +199,7 @@ func (m *Machine) Err() error { return m.err }
 // Stats fills in s.
 func (m *Machine) Stats(s *Stats) {
 	*s = m.stats
-	s.Pinned = uint64(m.pinned) << m.shift
+	s.Pinned = uint64(m.pinned+m.onceUse) << m.shift
 	for _, p := range m.peers {
 		if p != nil {
 			s.Held += p.held
@@ -448,13 +475,18 @@ func (m *Machine) leave(rank int, bucket uint64) {
 	}
 }
 
-func (m *Machine) send(p *peer, f *flight) {
+// launch gives a request a number.
+func (m *Machine) launch(p *peer, f *flight) uint32 {
 	m.nextID++
 	if p.flights == nil {
 		p.flights = map[uint32]*flight{}
 	}
 	p.flights[m.nextID] = f
-	b := appendHead(m.buffer(), head{digest: m.digest, id: m.nextID, kind: kindMove, unpins: len(f.unpins), pins: len(f.pins)})
+	return m.nextID
+}
+
+func (m *Machine) send(p *peer, f *flight) {
+	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindMove, unpins: len(f.unpins), pins: len(f.pins)})
 	for _, u := range f.unpins {
 		b = appendWord(b, u)
 	}
@@ -479,6 +511,10 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 	}
 	p := m.peer(src)
 	f := p.flights[h.id]
+	if f != nil && f.once {
+		m.receiveOnce(p, f, h, rest)
+		return
+	}
 	if f == nil || h.kind != kindMove || h.pins != len(f.pins) {
 		m.stats.Violations++
 		return
@@ -492,10 +528,7 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 	delete(p.flights, h.id)
 	// A request that is refused as a whole has changed nothing at the owner. That
 	// happens only to ranks that do not agree, or if one of them is broken.
-	refused := len(grants) > 0 && (grants[0].NLA == refusedRule || grants[0].NLA == refusedDisagree)
-	if refused && m.err == nil {
-		m.err = errs.BadArg("firehose: rank %d refuses requests of rank %d: they have different configurations, or one of them is broken", src, m.c.Rank)
-	}
+	refused := len(grants) > 0 && m.refused(src, grants[0].NLA)
 	pinned := f.pins
 	for _, b := range f.unpins {
 		i := p.t.find(b)
@@ -515,7 +548,7 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 		i := p.t.find(b)
 		var err error
 		if g := grants[k]; g.NLA < segment.PageSize || g.NLA >= segment.NLALimit {
-			err = m.refusal(src, b, g.NLA)
+			err = m.refusal(src, Addr(b<<m.shift), g.NLA)
 		} else {
 			p.t.slots[i].grant = g
 			p.t.slots[i].state = present
@@ -540,19 +573,27 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 	m.serve(p)
 }
 
-func (m *Machine) refusal(rank int, bucket uint64, code segment.NLA) error {
-	a := bucket << m.shift
+// refused says whether code refuses a request as a whole.
+func (m *Machine) refused(src int, code segment.NLA) bool {
+	refused := code == refusedRule || code == refusedDisagree
+	if refused && m.err == nil {
+		m.err = errs.BadArg("firehose: rank %d refuses requests of rank %d: they have different configurations, or one of them is broken", src, m.c.Rank)
+	}
+	return refused
+}
+
+func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {
 	switch code {
 	case refusedNotExposed:
 		m.stats.Faults++
-		return fmt.Errorf("firehose: remote pin of %#x at rank %d: %w", a, rank, ErrNotExposed)
+		return fmt.Errorf("firehose: remote pin of %#x at rank %d: %w", uint64(a), rank, ErrNotExposed)
 	case refusedResource:
-		return errs.Resource("firehose: remote pin of %#x: rank %d cannot register the memory", a, rank)
+		return errs.Resource("firehose: remote pin of %#x: rank %d cannot register the memory now", uint64(a), rank)
 	case refusedRule, refusedDisagree:
 		return m.err
 	}
 	m.stats.Violations++
-	return errs.BadArg("firehose: remote pin of %#x: rank %d answers with address %#x, which is none", a, rank, uint64(code))
+	return errs.BadArg("firehose: remote pin of %#x: rank %d answers with address %#x, which is none", uint64(a), rank, uint64(code))
 }
 
 // settle ends the pending requests that have all they wait for.
@@ -629,8 +670,11 @@ func (m *Machine) Release(r Region) error {
 }
 
 func (m *Machine) release(r Region) error {
-	if r.Rank < 0 || r.Rank >= m.c.Size || r.count() == 0 {
+	if r.Rank < 0 || r.Rank >= m.c.Size || !r.Valid() {
 		return errs.BadArg("firehose: release of no region")
+	}
+	if r.once() {
+		return m.releaseOnce(r)
 	}
 	if r.local() {
 		return m.releaseLocal(r)
@@ -668,7 +712,7 @@ func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
 		return g, n
 	}
 	b := uint64(a) >> m.shift
-	if b-r.first >= uint64(r.count()) {
+	if r.once() || b-r.first >= uint64(r.count()) {
 		return g, 0
 	}
 	t := &m.own
@@ -685,21 +729,25 @@ func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
 	return g, m.c.Bucket - off
 }
 
-// at is At for the region's first bucket.
+// at is At for the region's first bucket, or all of what is pinned once.
 func (r *Region) at(a Addr) (g Grant, n uint64, ok bool) {
-	off := uint64(a) - r.first<<r.bits()
-	if off >= 1<<r.bits() || r.count() == 0 {
+	first, n := r.first<<r.bits(), uint64(1)<<r.bits()
+	if r.once() {
+		first, n = r.first, r.Len()
+	}
+	off := uint64(a) - first
+	if off >= n || !r.Valid() {
 		return g, 0, false
 	}
-	return Grant{r.grant.NLA + segment.NLA(off), r.grant.Key}, 1<<r.bits() - off, true
+	return Grant{r.grant.NLA + segment.NLA(off), r.grant.Key}, n - off, true
 }
 
 // Stale says that an access by way of r faulted: its owner has taken memory
 // back. The buckets are not granted again before the owner has been asked anew.
 // The caller still releases r.
 func (m *Machine) Stale(r Region) {
-	if r.local() || r.Rank < 0 || r.Rank >= m.c.Size {
-		return
+	if r.local() || r.once() || r.Rank < 0 || r.Rank >= m.c.Size {
+		return // nobody else will be granted it
 	}
 	p := m.peer(r.Rank)
 	for k := range r.count() {
@@ -728,6 +776,11 @@ func (m *Machine) Fail(rank int, cause error) {
 	for _, r := range p.pending {
 		m.done.add(Done{Cookie: r.cookie, Err: p.err})
 	}
+	for _, f := range p.flights {
+		if f.once {
+			m.done.add(Done{Cookie: f.cookie, Err: p.err})
+		}
+	}
 	for !p.queue.empty() {
 		m.done.add(Done{Cookie: p.queue.pop().cookie, Err: p.err})
 	}
@@ -740,7 +793,17 @@ func (m *Machine) Fail(rank int, cause error) {
 	for b := range holds {
 		m.unhold(b)
 	}
+	m.forsake(rank)
 	m.serveLocal()
+}
+
+// Room is how many firehoses to rank are attached to nothing: a miss of so many
+// buckets gives no other ones up.
+func (m *Machine) Room(rank int) int {
+	if rank < 0 || rank >= m.c.Size || rank == m.c.Rank || m.peer(rank).err != nil {
+		return 0
+	}
+	return m.l.Share - m.peer(rank).held
 }
 
 func (t *table) first() uint32 {

@@ -63,6 +63,10 @@ func (f *fakeMemory) Pin(a Addr, n uint64) (Grant, error) {
 	return g, nil
 }
 
+func (f *fakeMemory) PinOnce(a Addr, n uint64) (Grant, error) {
+	return Grant{}, ErrNotExposed
+}
+
 func (f *fakeMemory) drop(what string, a Addr, n uint64, g Grant) {
 	if f.pinned[a] != g || g.NLA == 0 || n != testBucket || !f.moved[a] {
 		f.t.Fatalf("rank %d: %s of %#x with %v, pinned as %v, Move was called: %v", f.rank, what, a, g, f.pinned[a], f.moved[a])

@@ -29,6 +29,16 @@ func (m *Machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
 			m.err = m.disagree(src, a)
 		}
 		return appendAgreement(appendHead(reply, head{digest: m.digest, id: h.id, kind: kindHello}), m.agreed), true
+	case h.kind == kindOnce && len(rest) == 16 && h.unpins == 0 && h.pins == 1:
+		m.stats.Served++
+		m.grants = append(m.grants[:0], m.grantOnce(src, h, Addr(word(rest, 0)), word(rest, 1)))
+		return appendReply(reply, h, m.grants), true
+	case h.kind == kindDrop && len(rest) == 0 && h.unpins == 0 && h.pins == 0:
+		if h.digest != m.digest || !m.dropOnce(src, h.id) {
+			m.stats.Violations++
+		}
+		m.serveLocal()
+		return reply, false
 	case h.kind != kindMove || len(rest) != 8*(h.unpins+h.pins) || h.pins == 0:
 		m.stats.Violations++
 		return reply, false
@@ -107,11 +117,16 @@ func (m *Machine) hold(p *peer, bucket uint64) Grant {
 		return m.own.slots[i].grant
 	}
 	delete(p.holds, bucket)
+	return Grant{NLA: m.code(err)}
+}
+
+// code is what a refusal because of err looks like.
+func (m *Machine) code(err error) segment.NLA {
 	if errors.Is(err, ErrNotExposed) {
 		m.stats.Faults++
-		return Grant{NLA: refusedNotExposed}
+		return refusedNotExposed
 	}
-	return Grant{NLA: refusedResource}
+	return refusedResource
 }
 
 // unhold takes a user, local or not, from a bucket of this rank. A bucket without
@@ -130,12 +145,7 @@ func (m *Machine) unhold(bucket uint64) {
 // the budget is pinned, a bucket without users goes; there is one, because what
 // peers hold and what is locally pinned are together within the budget.
 func (m *Machine) pin(bucket uint64) (uint32, error) {
-	if m.pinned >= m.l.Budget {
-		i := m.own.victim()
-		m.unpin(i)
-		m.own.remove(i)
-		m.stats.OwnVictims++
-	}
+	m.evict(1)
 	g, err := m.c.Memory.Pin(Addr(bucket<<m.shift), m.c.Bucket)
 	if err != nil {
 		return 0, err
@@ -145,12 +155,27 @@ func (m *Machine) pin(bucket uint64) (uint32, error) {
 		return 0, errs.BadArg("firehose: address %v of bucket %#x is in the first page", g.NLA, bucket<<m.shift)
 	}
 	m.pinned++
-	m.stats.Pins++
-	m.stats.BytesPinned += m.c.Bucket
-	m.stats.PeakPinned = max(m.stats.PeakPinned, uint64(m.pinned)<<m.shift)
+	m.count(1)
 	i := m.own.insert(bucket, present)
 	m.own.slots[i].grant = g
 	return i, nil
+}
+
+// evict makes room for k buckets, which there is; see pin.
+func (m *Machine) evict(k int) {
+	for m.pinned+m.onceUse+k > m.l.Budget {
+		i := m.own.victim()
+		m.unpin(i)
+		m.own.remove(i)
+		m.stats.OwnVictims++
+	}
+}
+
+// count counts k buckets that have been pinned.
+func (m *Machine) count(k int) {
+	m.stats.Pins += uint64(k)
+	m.stats.BytesPinned += uint64(k) << m.shift
+	m.stats.PeakPinned = max(m.stats.PeakPinned, uint64(m.pinned+m.onceUse)<<m.shift)
 }
 
 // unpin takes a bucket's registration back.
@@ -217,7 +242,7 @@ func (m *Machine) local(first uint64, count int) (r Region, ok bool, err error) 
 			more++
 		}
 	}
-	if m.localUse+more > m.l.Local {
+	if m.localUse+m.onceUse+more > m.l.Local {
 		return r, false, nil
 	}
 	// Those that are there first, so that none of them is a victim.
@@ -330,6 +355,11 @@ func (m *Machine) Withdraw(a Addr, n uint64) error {
 			i = next
 		}
 	}
+	for i := range m.onceHeld {
+		if h := &m.onceHeld[i]; h.a < a+Addr(n) && a < h.a+Addr(h.n) {
+			m.revokeOnce(h)
+		}
+	}
 	m.serveLocal()
 	return nil
 }
@@ -382,6 +412,10 @@ func (m *Machine) Close() {
 		}
 	}
 	m.own, m.localUse = table{}, 0
+	for i := range m.onceHeld {
+		m.endOnce(&m.onceHeld[i])
+	}
+	m.onceHeld = nil
 	for _, p := range m.peers {
 		if p != nil {
 			clear(p.holds)

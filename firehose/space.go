@@ -2,29 +2,39 @@ package firehose
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
+// AddrLimit is the first value that is no Addr of a Space: they fit a pointer of
+// 40 bits, beside the network logical addresses.
+const AddrLimit = Addr(segment.ExposedLimit - segment.ExposedBase)
+
 // Space gives addresses to a rank's memory, and pins buckets of it by an address
 // translation unit: it is the Memory of a Machine. Exposing memory costs nothing
 // but addresses; registered, and locked if the ATU does that, is only what the
-// Machine pins. Addresses are never given out twice, so one that is remembered
-// after its memory is gone faults for ever.
+// Machine pins. See the package comment on how addresses are given out.
 //
 // All methods may be called by any goroutine.
 type Space struct {
-	atu    *segment.ATU
 	bucket uint64
+	unit   func() (*segment.ATU, error)
 
-	mu     sync.Mutex
-	next   Addr   // of what is exposed next
-	parts  []part // by address
-	pinned map[Addr]segment.Region
+	last  atomic.Pointer[part] // that Local found
+	parts atomic.Pointer[parts]
+	enter sync.RWMutex // held by accesses on behalf of peers
+
+	mu     sync.Mutex // of what follows, and of changes of what precedes
+	next   Addr       // where the search for addresses goes on
+	gaps   int        // of parts
+	dying  []*part    // concealed, while peers still hold firehoses to them; by address
+	pinned map[segment.NLA]pinned
 	err    error
 }
 
@@ -34,15 +44,111 @@ type part struct {
 	mem    []byte
 	rights segment.Rights
 	peer   int
+	gone   atomic.Bool // concealed
+	held   int         // registrations
 }
 
-// NewSpace makes an empty Space whose buckets are those of Config.Bucket.
-func NewSpace(atu *segment.ATU, bucket uint64) (*Space, error) {
-	if bucket < segment.PageSize || bucket&(bucket-1) != 0 {
-		return nil, errs.BadArg("firehose: buckets of %d bytes: a power of two, at least a page of %d, is needed", bucket, segment.PageSize)
-	}
-	return &Space{atu: atu, bucket: bucket, next: Addr(bucket), pinned: map[Addr]segment.Region{}}, nil
+// parts are sorted by address. Whoever reads them takes no lock: elements are
+// added behind the last, beyond the length that earlier readers know, and taken
+// out by writing nil.
+type parts struct {
+	starts []Addr
+	part   []atomic.Pointer[part]
 }
+
+// pinned is a registration.
+type pinned struct {
+	r    segment.Region
+	part *part
+}
+
+// NewSpace makes an empty Space whose buckets are those of Config.Bucket. atu is
+// asked for the address translation unit when something is to be pinned, not
+// before: a conduit's Endpoint.ATU.
+func NewSpace(atu func() (*segment.ATU, error), bucket uint64) (*Space, error) {
+	if err := checkBucket(bucket); err != nil {
+		return nil, err
+	}
+	s := &Space{unit: atu, bucket: bucket, next: Addr(bucket)}
+	s.parts.Store(&parts{})
+	return s, nil
+}
+
+// find is the index of the part that begins at a or before, or -1. What it finds
+// may have been taken out.
+func (p *parts) find(a Addr) int {
+	return sort.Search(len(p.starts), func(i int) bool { return p.starts[i] > a }) - 1
+}
+
+// at is the part that a lies in, or nil.
+func (s *Space) at(a Addr) *part {
+	v := s.parts.Load()
+	i := v.find(a)
+	if i < 0 {
+		return nil
+	}
+	if p := v.part[i].Load(); p != nil && uint64(a-p.start) < uint64(len(p.mem)) {
+		return p
+	}
+	return nil
+}
+
+// Local is the memory of [a, a+n), for this rank's own accesses, which need no
+// rights; false if some of it is not exposed, or it is more than one Expose has
+// given addresses to. It takes no lock. Go memory stays what it is as long as the
+// caller has the slice, though nobody else may reach it any more; mapped memory
+// must not be used any more when it is unmapped.
+func (s *Space) Local(a Addr, n uint64) ([]byte, bool) {
+	if p := s.last.Load(); p != nil {
+		if off := uint64(a - p.start); off < uint64(len(p.mem)) && n <= uint64(len(p.mem))-off && !p.gone.Load() {
+			return p.mem[off : off+n : off+n], true
+		}
+	}
+	return s.local(a, n)
+}
+
+func (s *Space) local(a Addr, n uint64) ([]byte, bool) {
+	p := s.at(a)
+	if p == nil {
+		return nil, false
+	}
+	s.last.Store(p)
+	if p.gone.Load() { // Conceal may have looked at last before
+		s.last.CompareAndSwap(p, nil)
+		return nil, false
+	}
+	off := uint64(a - p.start)
+	if n > uint64(len(p.mem))-off {
+		return nil, false
+	}
+	return p.mem[off : off+n : off+n], true
+}
+
+// Enter begins an access on behalf of rank src, of which need is demanded, to
+// memory that may be pinned or not: it is how an owner serves what comes without a
+// firehose. If there is no error the memory stays what it is until Exit, also if
+// it is concealed and unmapped meanwhile: that waits. The caller soon calls Exit,
+// and no other method of the Space or of a Cache before. An error matches
+// ErrNotExposed or segment.ErrFault.
+func (s *Space) Enter(src int, a Addr, n uint64, need segment.Rights) ([]byte, error) {
+	s.enter.RLock()
+	p := s.at(a)
+	var err error
+	if p == nil || n > uint64(len(p.mem))-uint64(a-p.start) {
+		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d: %w", n, uint64(a), src, ErrNotExposed)
+	} else if need&^p.rights != 0 || p.peer != segment.AnyPeer && p.peer != src {
+		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d, which needs %v: %v is granted, to rank %d (-1 for all): %w", n, uint64(a), src, need, p.rights, p.peer, segment.ErrFault)
+	}
+	if err != nil {
+		s.enter.RUnlock()
+		return nil, err
+	}
+	off := uint64(a - p.start)
+	return p.mem[off : off+n : off+n], nil
+}
+
+// Exit ends an access.
+func (s *Space) Exit() { s.enter.RUnlock() }
 
 // Expose gives mem addresses, consecutive from the one returned on, by which
 // rank peer, or every peer if that is segment.AnyPeer, can pin it and access it
@@ -58,14 +164,102 @@ func (s *Space) Expose(mem []byte, rights segment.Rights, peer int) (Addr, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := (uint64(len(mem)) + s.bucket - 1) &^ (s.bucket - 1)
-	if uint64(s.next)+size < uint64(s.next) {
-		return 0, errs.Resource("firehose: no addresses are left for %d bytes", len(mem))
+	a, ok := s.room(s.size(len(mem)))
+	if !ok {
+		return 0, errs.Resource("firehose: no addresses are left for %d bytes: there are %d, in buckets of %d", len(mem), uint64(AddrLimit), s.bucket)
 	}
-	a := s.next
-	s.next += Addr(size)
-	s.parts = append(s.parts, part{a, mem, rights, peer})
+	s.add(&part{start: a, mem: mem, rights: rights, peer: peer})
 	return a, nil
+}
+
+// size is how many addresses n bytes take.
+func (s *Space) size(n int) uint64 { return (uint64(n) + s.bucket - 1) &^ (s.bucket - 1) }
+
+// room finds addresses that nobody has or remembers: from where the last ones
+// were found on, so that addresses are not used again before all of them have
+// been.
+func (s *Space) room(size uint64) (Addr, bool) {
+	if size > uint64(AddrLimit)-s.bucket {
+		return 0, false
+	}
+	v := s.parts.Load()
+	a, wrapped := s.next, false
+	i, k := v.find(a), sort.Search(len(s.dying), func(k int) bool { return s.dying[k].start > a })-1
+	for i, k = max(i, 0), max(k, 0); ; {
+		if uint64(AddrLimit-a) < size {
+			if wrapped {
+				return 0, false
+			}
+			a, i, k, wrapped = Addr(s.bucket), 0, 0, true
+		}
+		// What begins before the end of the gap and ends behind its begin is in
+		// the way.
+		var p *part
+		for ; i < len(v.starts); i++ {
+			if p = v.part[i].Load(); p != nil && s.end(p) > a {
+				break
+			}
+			p = nil
+		}
+		if p == nil || p.start >= a+Addr(size) {
+			p = nil
+			for ; k < len(s.dying); k++ {
+				if p = s.dying[k]; s.end(p) > a {
+					break
+				}
+				p = nil
+			}
+		}
+		if p == nil || p.start >= a+Addr(size) {
+			s.next = a + Addr(size)
+			return a, true
+		}
+		a = s.end(p)
+	}
+}
+
+// end is where the addresses of p end.
+func (s *Space) end(p *part) Addr { return p.start + Addr(s.size(len(p.mem))) }
+
+// add enters a part. s.mu is held.
+func (s *Space) add(p *part) {
+	v := *s.parts.Load()
+	if k := len(v.starts); k == cap(v.starts) || k > 0 && v.starts[k-1] >= p.start {
+		v = s.rebuild(&v, p)
+	} else {
+		v.starts = append(v.starts, p.start)
+		v.part = v.part[:k+1]
+		v.part[k].Store(p)
+	}
+	s.parts.Store(&v)
+}
+
+// rebuild copies parts without gaps, and with p unless it is nil.
+func (s *Space) rebuild(old *parts, p *part) parts {
+	n := len(old.starts) - s.gaps
+	c := n + n/2 + 4
+	v := parts{make([]Addr, 0, c), make([]atomic.Pointer[part], 0, c)}
+	put := func(q *part) {
+		v.starts = append(v.starts, q.start)
+		v.part = v.part[:len(v.starts)]
+		v.part[len(v.starts)-1].Store(q)
+	}
+	for i := range old.starts {
+		q := old.part[i].Load()
+		if q == nil {
+			continue
+		}
+		if p != nil && q.start > p.start {
+			put(p)
+			p = nil
+		}
+		put(q)
+	}
+	if p != nil {
+		put(p)
+	}
+	s.gaps = 0
+	return v
 }
 
 // Conceal takes memory that was exposed at a back: m, whose Memory s is and
@@ -78,79 +272,112 @@ func (s *Space) Conceal(m *Machine, a Addr) error {
 
 func (s *Space) conceal(m *Machine, a Addr) (mem []byte, err error) {
 	s.mu.Lock()
-	i := s.find(a)
-	found := i >= 0 && s.parts[i].start == a
-	var p part
-	if found {
-		p = s.parts[i]
-		s.parts = slices.Delete(s.parts, i, i+1)
-	}
-	s.mu.Unlock()
-	if !found {
+	v := s.parts.Load()
+	i := v.find(a)
+	if i < 0 || v.starts[i] != a || v.part[i].Load() == nil {
+		s.mu.Unlock()
 		return nil, errs.BadArg("firehose: no memory is exposed from %#x on", uint64(a))
 	}
+	p := v.part[i].Load()
+	v.part[i].Store(nil)
+	p.gone.Store(true)
+	s.last.CompareAndSwap(p, nil)
+	if s.gaps++; s.gaps > 8+len(v.starts)/2 {
+		w := s.rebuild(v, nil)
+		s.parts.Store(&w)
+	}
+	if p.held > 0 {
+		k := sort.Search(len(s.dying), func(k int) bool { return s.dying[k].start > a })
+		s.dying = slices.Insert(s.dying, k, p)
+	}
+	s.mu.Unlock()
+	s.enter.Lock()
+	s.enter.Unlock() //lint:ignore SA2001 accesses that have found it have ended
 	return p.mem, m.Withdraw(a, uint64(len(p.mem)))
 }
 
-// Unmap conceals mapped memory, takes back whatever else the ATU has registered
-// of it, and unmaps it.
-func (s *Space) Unmap(m *Machine, a Addr) error {
+// Unmap conceals mapped memory and has it unmapped by unmap: a conduit's
+// Endpoint.UnmapMemory, which takes back whatever else has been registered of it.
+func (s *Space) Unmap(m *Machine, a Addr, unmap func(mem []byte) error) error {
 	mem, err := s.conceal(m, a)
 	if err != nil {
 		return err
 	}
-	return s.atu.Unmap(mem)
-}
-
-// find is the index of the part that a lies in, or -1.
-func (s *Space) find(a Addr) int {
-	i := sort.Search(len(s.parts), func(i int) bool { return s.parts[i].start > a }) - 1
-	if i >= 0 && uint64(a-s.parts[i].start) >= uint64(len(s.parts[i].mem)) {
-		return -1
-	}
-	return i
+	return unmap(mem)
 }
 
 // Pin registers a bucket, or as much of it as is exposed; see Memory.
 func (s *Space) Pin(a Addr, n uint64) (Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.find(a)
-	if i < 0 {
+	p := s.at(a)
+	if p == nil {
 		return Grant{}, ErrNotExposed
 	}
-	p := &s.parts[i]
-	off := uint64(a - p.start)
-	mem := p.mem[off:min(off+n, uint64(len(p.mem)))]
-	r, err := s.atu.Register(mem, p.rights, p.peer)
+	return s.register(p, uint64(a-p.start), min(n, uint64(len(p.mem))-uint64(a-p.start)))
+}
+
+// PinOnce registers a range that is exposed as a whole; see Memory.
+func (s *Space) PinOnce(a Addr, n uint64) (Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.at(a)
+	if p == nil || n > uint64(len(p.mem))-uint64(a-p.start) {
+		return Grant{}, ErrNotExposed
+	}
+	return s.register(p, uint64(a-p.start), n)
+}
+
+func (s *Space) register(p *part, off, n uint64) (Grant, error) {
+	atu, err := s.unit()
+	if err != nil {
+		return Grant{}, err
+	}
+	r, err := atu.Register(p.mem[off:off+n], p.rights, p.peer)
 	if err != nil {
 		return Grant{}, err
 	}
 	at, k := r.At(0)
 	if k < r.Len() {
 		return Grant{}, errors.Join(
-			errs.Resource("firehose: no contiguous addresses for a bucket of %d bytes", n), s.atu.Deregister(r))
+			errs.Resource("firehose: no contiguous addresses for %d bytes", n), atu.Deregister(r))
 	}
-	s.pinned[a] = r
+	if s.pinned == nil {
+		s.pinned = map[segment.NLA]pinned{}
+	}
+	s.pinned[at] = pinned{r, p}
+	p.held++
 	return Grant{NLA: at}, nil
 }
 
-// Unpin deregisters a bucket; see Memory.
+// Unpin deregisters what Pin or PinOnce registered; see Memory.
 func (s *Space) Unpin(a Addr, n uint64, g Grant) { s.Forget(a, n, g) }
 
-// Revoke has a bucket's addresses fault; see Memory.
-func (s *Space) Revoke(a Addr, _ uint64, _ Grant) {
+// Revoke has addresses fault; see Memory.
+func (s *Space) Revoke(_ Addr, _ uint64, g Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed(s.atu.Revoke(s.pinned[a]))
+	atu, err := s.unit()
+	if err == nil {
+		err = atu.Revoke(s.pinned[g.NLA].r)
+	}
+	s.failed(err)
 }
 
-// Forget gives a bucket's addresses back; see Memory.
-func (s *Space) Forget(a Addr, _ uint64, _ Grant) {
+// Forget gives addresses back; see Memory.
+func (s *Space) Forget(_ Addr, _ uint64, g Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed(s.atu.Deregister(s.pinned[a]))
-	delete(s.pinned, a)
+	k := s.pinned[g.NLA]
+	atu, err := s.unit()
+	if err == nil {
+		err = atu.Deregister(k.r)
+	}
+	s.failed(err)
+	delete(s.pinned, g.NLA)
+	if k.part.held--; k.part.held == 0 && k.part.gone.Load() {
+		s.dying = slices.DeleteFunc(s.dying, func(p *part) bool { return p == k.part })
+	}
 }
 
 func (s *Space) failed(err error) {

@@ -25,10 +25,15 @@ import (
 //	16  network logical addresses, or a refusal's code (8 each)
 //	    keys, if there are (8 each)
 //
-// The request of kind hello, and its reply, carry the agreement instead.
+// The request of kind hello, and its reply, carry the agreement instead. That of
+// kind once carries an address and a length (8 each), and is answered like one
+// that asks for one bucket. That of kind drop has nothing but a head, whose number
+// is that of a request of kind once that was granted, and is not answered.
 const (
 	kindMove  = 1
 	kindHello = 2
+	kindOnce  = 3
+	kindDrop  = 4
 )
 
 // Codes in place of an address. No bucket has an address in the first page.
