@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -26,6 +27,62 @@ type Config struct {
 	// nothing. For programs that want to find missing or double
 	// synchronization on conduits that complete everything at once.
 	AlwaysHandle bool
+
+	// Firehose and Space, of the same rank, give access to exposed memory: that
+	// of other ranks by Firehose, this rank's by Space, with which Expose gives
+	// it addresses. Both or neither; nil means that exposed addresses are
+	// refused. All ranks of a job have them or none does. Firehose must have
+	// been bound before the first operation that names an exposed address of
+	// another rank; Endpoint.Bind does not do it, because it waits for rank 0.
+	Firehose *firehose.Cache
+	Space    *firehose.Space
+
+	// Strategy is how exposed memory is reached that no firehose is attached to.
+	Strategy Strategy
+	// BounceMax, bytes: what is longer is never bounced by strategy Adaptive. 0
+	// for DefaultBounceMax.
+	BounceMax int
+	// OnceMin, bytes: transfers from this length on have their memory registered
+	// once, by strategy Adaptive, where one pin is not enough. 0 for
+	// DefaultOnceMin.
+	OnceMin uint64
+}
+
+// Strategy says how to reach exposed memory of another rank. The strategies but
+// the first are for measurements and tests.
+type Strategy uint8
+
+// The strategies.
+const (
+	// Adaptive bounces what is at most Config.BounceMax long when it touches a
+	// bucket for the first time in a while, registers what is too long for one
+	// pin and at least Config.OnceMin long for the one transfer, and has
+	// firehoses for all else.
+	Adaptive Strategy = iota
+	// AlwaysBounce has the owner copy everything: data travels in active
+	// messages.
+	AlwaysBounce
+	// AlwaysPin has firehoses for everything.
+	AlwaysPin
+	// AlwaysRegister has the owner register exactly the range of every transfer,
+	// and take that back afterwards.
+	AlwaysRegister
+	numStrategies
+)
+
+// String names the strategy, as gasbench's flags do.
+func (s Strategy) String() string {
+	switch s {
+	case Adaptive:
+		return "adaptive"
+	case AlwaysBounce:
+		return "bounce"
+	case AlwaysPin:
+		return "pin"
+	case AlwaysRegister:
+		return "register"
+	}
+	return fmt.Sprintf("Strategy(%d)", uint8(s))
 }
 
 // Endpoint is one rank's one-sided interface. Make it with New, give its

@@ -51,6 +51,7 @@ type pending struct {
 
 type fakeEP struct {
 	conduits.Endpoint // nil: what the package must not call panics
+	own               conduits.OwnMemory
 	job               *fakeJob
 	rank              int
 	o                 fakeOptions
@@ -90,6 +91,7 @@ func newFake(size int, o fakeOptions) *fakeJob {
 	}
 	for r := range size {
 		e := &fakeEP{job: j, rank: r, o: o, hold: o.hold, rnd: rand.New(rand.NewPCG(o.seed, uint64(r)))}
+		e.own.Ready(func() segment.ATUConfig { return segment.ATUConfig{} })
 		e.park = sync.NewCond(&e.parkMu)
 		e.parked = make(chan struct{}, 1)
 		e.queue = make([]pending, 0, 1024)
@@ -125,35 +127,53 @@ func (e *fakeEP) Limits() conduits.Limits {
 	return conduits.Limits{MaxLong: m}
 }
 
-// perform does p on the target's memory.
-func (e *fakeEP) perform(p *pending) (value uint64) {
+func (e *fakeEP) ATU() (*segment.ATU, error)         { return e.own.ATU() }
+func (e *fakeEP) MapMemory(n uint64) ([]byte, error) { return e.own.MapMemory(n) }
+func (e *fakeEP) UnmapMemory(mem []byte) error       { return e.own.UnmapMemory(mem) }
+
+// perform does p on the target's memory, if it may.
+func (e *fakeEP) perform(p *pending) (value uint64, err error) {
+	n, need := p.extent()
 	v := &e.job.views[p.dst]
+	b, ok := v.Bytes(p.a, n, v.Size())
+	if !ok {
+		var u *segment.Unit
+		if b, u, err = e.job.eps[p.dst].own.Access(e.rank, p.a, n, need); err != nil {
+			return 0, conduits.Fault("fake", p.dst, err)
+		}
+		defer u.Exit()
+	}
 	if e.wakeTarget && p.dst != e.rank {
 		defer e.Wake(p.dst)
 	}
 	switch p.kind {
 	case 0, 2:
-		b, _ := v.Bytes(p.a, uint64(len(p.b)), v.Size())
 		copy(b, p.b)
 	case 1:
-		b, _ := v.Bytes(p.a, uint64(len(p.b)), v.Size())
 		copy(p.b, b)
 	case 3:
-		q, _ := v.At(p.a, 4, v.Size())
-		return conduits.ApplyAtomic(q, p.op, p.t, p.v, p.w)
+		return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(b)), p.op, p.t, p.v, p.w), nil
 	}
-	return 0
+	return 0, nil
 }
 
-func (e *fakeEP) begin(p pending, need segment.Rights) (uint64, conduits.Event, error) {
-	n := uint64(len(p.b))
-	if p.kind == 3 {
-		n = uint64(p.t.Size())
+// extent is how many bytes p needs, and which right.
+func (p *pending) extent() (n uint64, need segment.Rights) {
+	switch p.kind {
+	case 1:
+		return uint64(len(p.b)), segment.RightRead
+	case 3:
+		return uint64(p.t.Size()), segment.RightAtomic
 	}
+	return uint64(len(p.b)), segment.RightWrite
+}
+
+func (e *fakeEP) begin(p pending) (uint64, conduits.Event, error) {
+	n, need := p.extent()
 	if err := conduits.CheckRemote(e, "fake", p.dst, p.a, n); err != nil {
 		panic(err) // the layer above checks
 	}
-	if e.o.rights&need == 0 {
+	if e.o.rights&need == 0 && conduits.InSegment(e, p.dst, p.a, n) {
 		return 0, 0, errs.BadArg("fake: no right %v", need)
 	}
 	if n > e.Limits().MaxLong {
@@ -169,7 +189,11 @@ func (e *fakeEP) begin(p pending, need segment.Rights) (uint64, conduits.Event, 
 		return 0, 0, e.fail
 	}
 	if e.o.eager && e.rnd.IntN(3) == 0 {
-		return e.perform(&p), p.want, nil
+		value, err := e.perform(&p)
+		if err != nil {
+			return 0, 0, err
+		}
+		return value, p.want, nil
 	}
 	if e.o.eager && p.kind == 0 && p.want&conduits.SourceDone != 0 && e.rnd.IntN(2) == 0 {
 		p.b = append([]byte(nil), p.b...)
@@ -182,12 +206,12 @@ func (e *fakeEP) begin(p pending, need segment.Rights) (uint64, conduits.Event, 
 }
 
 func (e *fakeEP) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	_, ev, err := e.begin(pending{dst: dst, a: to, b: src, want: want, cookie: cookie}, segment.RightWrite)
+	_, ev, err := e.begin(pending{dst: dst, a: to, b: src, want: want, cookie: cookie})
 	return ev, err
 }
 
 func (e *fakeEP) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	_, ev, err := e.begin(pending{kind: 1, dst: src, a: from, b: dst, want: want, cookie: cookie}, segment.RightRead)
+	_, ev, err := e.begin(pending{kind: 1, dst: src, a: from, b: dst, want: want, cookie: cookie})
 	return ev, err
 }
 
@@ -199,7 +223,7 @@ func (e *fakeEP) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits
 	for i := range b {
 		b[i] = byte(v >> (8 * i))
 	}
-	_, ev, err := e.begin(pending{kind: 2, dst: dst, a: to, b: b, want: want, cookie: cookie}, segment.RightWrite)
+	_, ev, err := e.begin(pending{kind: 2, dst: dst, a: to, b: b, want: want, cookie: cookie})
 	return ev, err
 }
 
@@ -207,7 +231,7 @@ func (e *fakeEP) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 	if err := conduits.CheckAtomic("fake", op, t, to); err != nil {
 		panic(err)
 	}
-	return e.begin(pending{kind: 3, dst: dst, a: to, op: op, t: t, v: a, w: b, want: conduits.RemoteDone, cookie: cookie}, segment.RightAtomic)
+	return e.begin(pending{kind: 3, dst: dst, a: to, op: op, t: t, v: a, w: b, want: conduits.RemoteDone, cookie: cookie})
 }
 
 // Poll delivers some of what is under way, in random order.
@@ -246,7 +270,7 @@ func (e *fakeEP) deliver() int {
 			e.queue[last] = pending{}
 			e.queue = e.queue[:last]
 			if fail == nil {
-				value = e.perform(&p)
+				value, fail = e.perform(&p)
 			}
 		}
 		e.mu.Unlock()
