@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -18,7 +17,6 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/plot"
 )
 
 // topologies are those of the curves, in their order.
@@ -236,40 +234,40 @@ func runAllReduces(j *sim.Job, e *ends) error {
 	})
 }
 
-// drawScale writes the curves of the scale benchmarks among figures.
-func drawScale(w io.Writer, p *sim.Profile, figures []figure) error {
-	var charts []plot.Chart
+// scaleCharts are the curves of the scale benchmarks among figures.
+func scaleCharts(p *sim.Profile, figures []figure) []chart {
+	var charts []chart
 	for _, b := range []struct{ name, title, model string }{
 		{"scale/barrier", "Dissemination barrier", "model: ceil(log2 N) messages"},
 		{"scale/allreduce", "All-reduce of 8 bytes", "model: 2 ceil(log2 N) messages"},
 	} {
-		c := plot.Chart{Title: b.title + ", simulated, profile " + p.Name, X: "ranks", Y: "us"}
-		model := plot.Series{Name: b.model, Model: true, Color: len(topologies)}
+		c := chart{title: b.title + ", simulated, profile " + p.Name, x: "ranks", y: "us"}
+		model := series{name: b.model, model: true, color: len(topologies)}
 		for i, topo := range topologies {
-			a := plot.Series{Name: topo.String(), Color: i}
-			hops := plot.Series{Name: "with the longest ways, " + topo.String(), Model: true, Color: i}
+			a := series{name: topo.String(), color: i}
+			hops := series{name: topo.String() + ", longest ways", model: true, color: i}
 			for _, f := range figures {
-				if f.Bench != b.name || f.What != a.Name {
+				if f.Bench != b.name || f.What != a.name {
 					continue
 				}
 				n := float64(f.Ranks)
-				a.X, a.Y = append(a.X, n), append(a.Y, f.Value/1000)
-				hops.X, hops.Y = append(hops.X, n), append(hops.Y, f.Hops/1000)
+				a.x, a.y = append(a.x, n), append(a.y, f.Value/1000)
+				hops.x, hops.y = append(hops.x, n), append(hops.y, f.Hops/1000)
 				if i == 0 {
-					model.X, model.Y = append(model.X, n), append(model.Y, f.Expected/1000)
+					model.x, model.y = append(model.x, n), append(model.y, f.Expected/1000)
 				}
 			}
-			if len(a.X) > 0 {
-				c.Series = append(c.Series, a)
+			if len(a.x) > 0 {
+				c.series = append(c.series, a)
 				if topo != fabric.Crossbar { // where every way is as long
-					c.Series = append(c.Series, hops)
+					c.series = append(c.series, hops)
 				}
 			}
 		}
-		if len(c.Series) > 0 {
-			c.Series = append(c.Series, model)
+		if len(c.series) > 0 {
+			c.series = append(c.series, model)
 			charts = append(charts, c)
 		}
 	}
-	return plot.Write(w, charts...)
+	return charts
 }

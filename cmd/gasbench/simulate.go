@@ -115,12 +115,7 @@ func simulate(o simOptions, out io.Writer) error {
 	if o.plot == "" {
 		return nil
 	}
-	f, err := os.Create(o.plot)
-	if err != nil {
-		return err
-	}
-	err = drawScale(f, &o.profile, s.figures)
-	return errors.Join(err, f.Close())
+	return plotTo(o.plot, scaleCharts(&o.profile, s.figures))
 }
 
 // head begins the table of a benchmark.

@@ -76,6 +76,8 @@ func TestRules(t *testing.T) {
 		{"unsafe in a test's place", "am/a_unsafe_test.go", imports("unsafe"), ""},
 		{"unsafe for one architecture", "am/a_unsafe_amd64.go", imports("unsafe"), ""},
 		{"unix", "conduits/shm/a.go", imports("golang.org/x/sys/unix"), "only internal/sys imports"},
+		{"drawing", "gas/a.go", imports("gonum.org/v1/plot/plotter"), "only cmd/gasbench draws"},
+		{"drawing in its place", "cmd/gasbench/a.go", imports("gonum.org/v1/plot/plotter"), ""},
 		{"unix in its place", "internal/sys/a.go", imports("golang.org/x/sys/unix"), ""},
 
 		{"up in an example", "am/example_test.go", imports("./barrier", "./extended"), ""},

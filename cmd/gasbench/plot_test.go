@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot"
+)
+
+// svgElements reads a drawing; what is not well-formed ends the test.
+func svgElements(t *testing.T, svg []byte, each func(e xml.StartElement)) (texts []string) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		tok, err := d.Token()
+		if err == io.EOF {
+			return texts
+		}
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+		switch e := tok.(type) {
+		case xml.StartElement:
+			each(e)
+		case xml.CharData:
+			if s := strings.TrimSpace(string(e)); s != "" {
+				texts = append(texts, s)
+			}
+		}
+	}
+}
+
+// circles counts the points that are drawn, those of legends too.
+func circles(t *testing.T, svg []byte) (n int) {
+	t.Helper()
+	svgElements(t, svg, func(e xml.StartElement) {
+		for _, a := range e.Attr {
+			if a.Name.Local == "d" && strings.Contains(a.Value, "A") {
+				n++
+			}
+		}
+	})
+	return n
+}
+
+func TestCharts(t *testing.T) {
+	var b bytes.Buffer
+	c := chart{
+		title: `<barrier> & "all"`, x: "bytes", y: "us", mark: func(v float64) string { return bytesText(int(v)) },
+		series: []series{
+			{name: "a", x: []float64{2, 8, 32}, y: []float64{0, 5, 10}},
+			{name: "of a model", x: []float64{2, 32}, y: []float64{2.5, 10}, model: true, color: 1},
+		},
+	}
+	if err := drawCharts(&b, []chart{c, {title: "log", log: true, series: []series{{name: "b", x: []float64{1}, y: []float64{30}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	dashed := 0
+	texts := svgElements(t, b.Bytes(), func(e xml.StartElement) {
+		for _, a := range e.Attr {
+			if a.Name.Local == "style" && strings.Contains(a.Value, "stroke-dasharray:4,3") {
+				dashed++
+			}
+		}
+	})
+	if n := circles(t, b.Bytes()); n != 3+1+2 || dashed != 2 {
+		t.Errorf("%d points and %d dashed lines, with those of legends; want 6 and 2", n, dashed)
+	}
+	for _, want := range []string{c.title, "bytes", "us", "2 B", "32 B", "0", "10", "a", "of a model", "log", "100"} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("texts %q lack %q", texts, want)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, c := range []struct{ largest, step, y1 float64 }{
+		{10, 2, 10}, {11, 2, 12}, {0.7, 0.1, 0.7}, {99, 10, 100}, {34, 5, 35}, {1, 0.2, 1}, {0, 0.2, 1}, {12345, 2000, 14000},
+	} {
+		f, err := (&chart{series: []series{{x: []float64{1}, y: []float64{c.largest}}}}).fit()
+		if err != nil || math.Abs(f.step-c.step) > 1e-9*c.step || math.Abs(f.y1-c.y1) > 1e-9*c.y1 || f.x1 <= f.x0 {
+			t.Errorf("largest %v: %+v, %v; want steps of %v up to %v", c.largest, f, err, c.step, c.y1)
+		}
+	}
+	f, err := (&chart{log: true, series: []series{{x: []float64{3, 100}, y: []float64{20, 20}}}}).fit()
+	if want := (frame{2, 128, 10, 100, 0}); err != nil || f != want {
+		t.Errorf("%+v, %v; want %+v", f, err, want)
+	}
+}
+
+// TestMarks checks that marks lie in the frame, and are few enough to read.
+func TestMarks(t *testing.T) {
+	for _, c := range []struct {
+		ticker plot.Ticker
+		lo, hi float64
+		want   string
+	}{
+		{doublings{tickText}, 2, 32, "2 4 8 16 32"},
+		{doublings{tickText}, 1, 1 << 13, "1 4 16 64 256 1024 4096"},
+		{doublings{func(v float64) string { return bytesText(int(v)) }}, 4096, 16384, "4 KiB 8 KiB 16 KiB"},
+		{decades{}, 10, 1000, "10 100 1000"},
+		{decades{}, 0.1, 1, "0.1 1"},
+		{linear{0.1}, 0, 0.3, "0 0.1 0.2 0.3"},
+		{linear{2000}, 0, 4000, "0 2000 4000"},
+	} {
+		var l []string
+		for _, m := range c.ticker.Ticks(c.lo, c.hi) {
+			if m.Value < c.lo*(1-1e-9) || m.Value > c.hi*(1+1e-9) {
+				t.Errorf("%v to %v: mark at %v", c.lo, c.hi, m.Value)
+			}
+			if m.Label != "" {
+				l = append(l, m.Label)
+			}
+		}
+		if got := strings.Join(l, " "); got != c.want {
+			t.Errorf("%v to %v: marks %s, want %s", c.lo, c.hi, got, c.want)
+		}
+	}
+}
+
+func TestChartErrors(t *testing.T) {
+	for _, c := range []chart{
+		{},
+		{series: []series{{x: []float64{1}}}},
+		{series: []series{{x: []float64{0}, y: []float64{1}}}},
+		{series: []series{{x: []float64{1}, y: []float64{-1}}}},
+		{series: []series{{x: []float64{1}, y: []float64{0}}}, log: true},
+		{series: []series{{x: []float64{1}, y: []float64{math.NaN()}}}},
+		{series: []series{{x: []float64{math.Inf(1)}, y: []float64{1}}}},
+	} {
+		if err := drawCharts(io.Discard, []chart{c}); err == nil {
+			t.Errorf("no error for %+v", c)
+		}
+	}
+	if err := drawCharts(io.Discard, nil); err == nil {
+		t.Error("no error for no charts")
+	}
+}
