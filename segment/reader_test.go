@@ -156,7 +156,7 @@ func TestReaderAgainstLies(t *testing.T) {
 			if rnd.IntN(9) == 0 {
 				a, n = NLA(rnd.Uint64()), rnd.Uint64()
 			}
-			src, need := uint16(rnd.IntN(3))-1, Rights(rnd.IntN(256))
+			src, need := uint16(rnd.IntN(3))-1, Rights(rnd.IntN(9))
 			addr, k, err := r.Translate(src, a, n, need)
 			if err != nil {
 				if n > 0 && !errors.Is(err, ErrFault) || !errors.Is(err, errs.ErrBadArg) || err.Error() == "" {
@@ -440,5 +440,78 @@ func TestFramesApart(t *testing.T) {
 	}
 	if _, err := atu.translate(0, at[0], 2*PageSize, RightRead); !errors.Is(err, ErrFault) || !strings.Contains(err.Error(), "another piece of memory begins at page "+at[1].String()) {
 		t.Error(err)
+	}
+}
+
+// TestReaderPieces: a piece ends where the next page is elsewhere, whatever comes
+// after that.
+func TestReaderPieces(t *testing.T) {
+	tables := newSharedTables()
+	g := tables.place(0)
+	for i, frame := range []uint64{10, 99, 11, 12, FramePrivate - 1, FramePrivate} {
+		g.entries[1+i].Store(uint64(MakeEntry(AnyVPID, frame, RightRead)))
+	}
+	r := tables.reader()
+	at, n := NLA(PageSize+5), uint64(6*PageSize-5)
+	addr, k, err := r.Translate(0, at, n, RightRead)
+	for _, want := range []struct{ addr, k uint64 }{
+		{10<<PageBits + 5, PageSize - 5}, {99 << PageBits, PageSize}, {11 << PageBits, 2 * PageSize},
+		{(FramePrivate - 1) << PageBits, PageSize}, {AddrPrivate, PageSize},
+	} {
+		if addr != want.addr || k != want.k || err != nil {
+			t.Fatalf("%d bytes at %#x, %v, want %d at %#x", k, addr, err, want.k, want.addr)
+		}
+		if at, n = at+NLA(k), n-k; n > 0 {
+			addr, k, err = r.Next(0, at, n, RightRead)
+		}
+	}
+	if n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+	if _, _, err := r.Translate(0, PageSize, 7*PageSize, RightRead); !errors.Is(err, ErrFault) {
+		t.Error("beyond the last page:", err)
+	}
+	if _, k, err := r.Next(0, PageSize, 7*PageSize, RightRead); k != PageSize || err != nil {
+		t.Error("Next looks at other pages than the first:", k, err)
+	}
+}
+
+// refuser refuses one run.
+type refuser struct{ told, refuse int }
+
+func (r *refuser) Register(Run) error {
+	if r.told == r.refuse {
+		return errRefused
+	}
+	r.told++
+	return nil
+}
+
+func (r *refuser) Deregister(Run) { r.told-- }
+
+// TestRegistrarRefuses: nothing is left of a registration that is refused, in
+// whichever of its runs.
+func TestRegistrarRefuses(t *testing.T) {
+	reg := &refuser{}
+	atu := newATU(t, ATUConfig{Registrar: reg})
+	atu.room.limit = atu.room.base + 4*PageSize
+	for i := range 3 {
+		reg.refuse = i
+		var before, after ATUStats
+		atu.Stats(&before)
+		if _, err := atu.Register(pageMem(6), RightRead, AnyPeer); !errors.Is(err, errRefused) {
+			t.Errorf("refused in run %d: %v", i, err)
+		}
+		if atu.Stats(&after); after != before || reg.told != 0 {
+			t.Errorf("refused in run %d: %+v, want %+v, and %d runs stay", i, after, before, reg.told)
+		}
+	}
+	reg.refuse = 3
+	r, err := atu.Register(pageMem(6), RightRead, AnyPeer)
+	if err != nil || reg.told != 3 {
+		t.Fatal(reg.told, err)
+	}
+	if err := atu.Deregister(r); err != nil || reg.told != 0 {
+		t.Fatal(reg.told, err)
 	}
 }
