@@ -54,22 +54,6 @@ func (o *OwnMemory) ATU() (*segment.ATU, error) {
 // MadeATU is the ATU if it has been made, else nil: then nothing is registered.
 func (o *OwnMemory) MadeATU() *segment.ATU { return o.atu.Load() }
 
-// Access is the target's part of an access by rank src to n bytes, not 0, at an
-// address outside the attach segment. If err is nil, u.Exit must be called when b
-// is not used any more; see segment.ATU.Enter.
-func (o *OwnMemory) Access(src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error) {
-	t := o.atu.Load()
-	if t == nil { // then nothing is registered
-		return nil, nil, &segment.FaultError{Addr: a, Len: n, Need: need, VPID: uint16(min(src, segment.AnyVPID)), Page: a &^ (segment.PageSize - 1)}
-	}
-	u = t.Enter()
-	if b, err = u.Translate(src, a, n, need); err != nil {
-		u.Exit()
-		return nil, nil, err
-	}
-	return b, u, nil
-}
-
 // CloseATU closes the ATU if there is one, and has none made any more.
 func (o *OwnMemory) CloseATU() error {
 	o.mu.Lock()
@@ -108,4 +92,25 @@ func CheckMap(n uint64) (uint64, error) {
 		return 0, errs.BadArg("conduits: map %d bytes: 1 to %d", n, uint64(segment.NLALimit))
 	}
 	return (n + segment.PageSize - 1) &^ (segment.PageSize - 1), nil
+}
+
+// Access is the target's part of an access by rank src to n bytes, not 0, at an
+// address outside the attach segment. t may be nil: then nothing is registered.
+// If err is nil, u.Exit must be called when b is not used any more; see
+// segment.ATU.Enter. Else it is a *segment.FaultError.
+func Access(t *segment.ATU, src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error) {
+	if t == nil {
+		return nil, nil, &segment.FaultError{Addr: a, Len: n, Need: need, VPID: uint16(min(src, segment.AnyVPID)), Page: a &^ (segment.PageSize - 1)}
+	}
+	u = t.Enter()
+	if b, err = u.Translate(src, a, n, need); err != nil {
+		u.Exit()
+		return nil, nil, err
+	}
+	return b, u, nil
+}
+
+// Access is Access with the endpoint's own unit.
+func (o *OwnMemory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
+	return Access(o.atu.Load(), src, a, n, need)
 }

@@ -22,7 +22,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	// The other ranks of this host have attached there, too, and none of them sends
 	// anything before all ranks have attached here.
 	_, views := e.near.Views()
-	err := e.far.AttachOver(views[uint(e.rank)-e.first], c)
+	err := e.far.AttachOver(views[uint(e.rank)-e.first], e.near.MadeATU, c)
 	if err == nil {
 		e.attached.Store(true)
 		drop(&e.made)

@@ -19,8 +19,9 @@ const Name = "hybrid"
 type Remote interface {
 	conduits.Endpoint
 	conduits.Deliverer
-	// AttachOver is Attach with memory that the caller has as the segment.
-	AttachOver(v segment.View, c conduits.AttachConfig) error
+	// AttachOver is Attach with memory that the caller has as the segment, and
+	// with his address translation unit: what atu returns, nil for none yet.
+	AttachOver(v segment.View, atu func() *segment.ATU, c conduits.AttachConfig) error
 	// RepliesBeside is PollReplies for a caller that is in a handler, but in none of
 	// this endpoint, while nobody is. Unlike Deliver it does not wake those who have
 	// armed, unless it has run something.

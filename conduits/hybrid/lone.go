@@ -26,7 +26,7 @@ func accompany(near *shm.Endpoint, far Remote, made *shm.JobMemory) {
 }
 
 func (l *lone) attached(v segment.View, c conduits.AttachConfig) error {
-	if err := l.far.AttachOver(v, c); err != nil {
+	if err := l.far.AttachOver(v, l.near.MadeATU, c); err != nil {
 		return err
 	}
 	if l.made != nil {

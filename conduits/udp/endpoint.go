@@ -234,16 +234,18 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Refused = e.Refused().Total()
 }
 
-// AttachOver is Attach with memory that the caller has, all of v, as the segment;
-// v stays the caller's and must outlive the endpoint's use. c.Size is v's.
-func (e *Endpoint) AttachOver(v segment.View, c conduits.AttachConfig) error {
+// AttachOver is Attach with memory that the caller has, all of v, as the segment,
+// and with the address translation unit that atu returns, or nil as long as there
+// is none, for registered memory: ATU of this endpoint is not ready then. Both
+// stay the caller's and must outlive the endpoint's use. c.Size is v's.
+func (e *Endpoint) AttachOver(v segment.View, atu func() *segment.ATU, c conduits.AttachConfig) error {
 	if c.Size != v.Size() {
 		return errs.BadArg("udp: attach of %d bytes over memory of %d", c.Size, v.Size())
 	}
 	if e.attached.Load() {
 		return errs.NotReady("udp: rank %d is attached already", e.rank)
 	}
-	e.mem = mapping{view: v, given: true}
+	e.mem = mapping{view: v, atu: atu, given: true}
 	return e.Attach(c)
 }
 
@@ -263,6 +265,13 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	}
 	if err := e.mem.attach(e, c.Size, c.Rights); err != nil {
 		return err
+	}
+	if !e.mem.given {
+		e.mem.atu = e.MadeATU
+		e.Ready(func() segment.ATUConfig {
+			own, _ := e.mem.bytes(segment.AttachBase, c.Size)
+			return segment.ATUConfig{Attach: own, Rights: c.Rights}
+		})
 	}
 	e.receiver = c.Receiver
 	e.views[0] = e.mem.view

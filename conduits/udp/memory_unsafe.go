@@ -15,7 +15,8 @@ import (
 type mapping struct {
 	view   segment.View
 	rights segment.Rights
-	given  bool // view is the caller's memory
+	atu    func() *segment.ATU // nil as long as there is none
+	given  bool                // view and atu are the caller's
 }
 
 func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) error {
