@@ -109,7 +109,9 @@ func (c *Cache) Stats(s *Stats) {
 // if it must. Not in a handler. See the package comment on what may be pinned
 // at once.
 func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
-	c.mu.Lock()
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
 	r, ok, err := c.m.RemotePin(rank, a, n, c.cookie+1)
 	if ok || err != nil {
 		c.mu.Unlock()
@@ -126,7 +128,9 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 // that is in Advance, Release, Conceal or Unmap, with no lock held, and not while
 // another such function of this Cache runs. It may call what handlers may call.
 func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, error)) (r Region, ok bool, err error) {
-	c.mu.Lock()
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
 	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie+1)
 	if !ok && err == nil {
 		c.waiter(rank, a, n).then = then
@@ -192,7 +196,9 @@ func (c *Cache) Advance() {
 // If ok, nothing moves before Return, which the same goroutine calls soon; it
 // neither polls nor calls the Cache in between.
 func (c *Cache) Borrow(rank int, a Addr, n uint64) (g Grant, ok bool) {
-	c.mu.Lock()
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
 	if g, ok = c.m.Look(rank, a, n); !ok {
 		c.mu.Unlock()
 	}
@@ -233,7 +239,9 @@ func (c *Cache) TryLocalPin(a Addr, n uint64) (Region, bool) {
 
 // Release ends the use of a region. It may be called in a handler.
 func (c *Cache) Release(r Region) error {
-	c.mu.Lock()
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
 	err := c.m.Release(r)
 	c.settle()
 	return err
@@ -242,7 +250,7 @@ func (c *Cache) Release(r Region) error {
 // At gives where to reach address a of the region, and how many bytes from there
 // on it is good for.
 func (c *Cache) At(r Region, a Addr) (Grant, uint64) {
-	if g, n, ok := r.at(a); ok {
+	if g, n, ok := r.reach(a); ok {
 		return g, n // as long as r is in use its grant does not change
 	}
 	c.mu.Lock()

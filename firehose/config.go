@@ -149,6 +149,8 @@ func (c *Config) ensure() (l Limits, err error) {
 	switch {
 	case c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size:
 		return l, errs.BadArg("firehose: rank %d of %d", c.Rank, c.Size)
+	case c.Size > maxRanks:
+		return l, errs.Resource("firehose: %d ranks: at most %d can be told apart", c.Size, maxRanks)
 	case c.Memory == nil:
 		return l, errs.BadArg("firehose: no Memory")
 	case c.Payload < minPayload:

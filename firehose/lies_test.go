@@ -243,8 +243,8 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := r
-	other.Rank = 0
-	for _, bad := range []Region{{}, {Rank: 7, meta: 1 << metaCount}, {Rank: 0, meta: 1 << metaCount}, other} {
+	other.at = packed(r.grant().NLA, 0)
+	for _, bad := range []Region{{}, {at: packed(0, 7), meta: 1 << metaCount}, {meta: 1 << metaCount}, other} {
 		if err := m.Release(bad); !errors.Is(err, ErrBadArg) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -24,7 +24,9 @@ type Machine struct {
 	pinned     int // buckets of own that are registered: those that are present
 	localUse   int // buckets of own with local users
 	localQueue queue
-	peers      []*peer // by rank; nil for those never heard of
+	peers      []*peer // those heard of
+	ranks      index   // rank to 1 + its place in peers
+	last       *peer   // that was looked for
 
 	once     []once // regions of PinOnce, by slot; this rank has them
 	freeOnce []uint32
@@ -98,11 +100,16 @@ type Done struct {
 // Region is pinned memory of a rank: whole buckets, at least what was asked for;
 // or, by PinOnce, exactly that. It is a plain value, valid until Release.
 type Region struct {
-	Rank  int    // whose memory it is
-	grant Grant  // of the first bucket
+	// Four words: more, or a struct among them, would not be kept in registers,
+	// which costs a pin and its release 30 ns.
+	at    uint64 // NLA of the first bucket (40), rank (24)
+	key   uint64
 	first uint64 // bucket
-	meta  uint64 // few words, so that it is returned in registers
+	meta  uint64
 }
+
+// maxRanks is what fits a Region.
+const maxRanks = 1 << 24
 
 // The fields of meta: slot of the first bucket (32), buckets (24), bits of an
 // address in a bucket (6), once (1), local (1). If it is pinned once, first is an
@@ -118,17 +125,24 @@ const (
 )
 
 func (m *Machine) newRegion(rank int, t *table, first uint64, i uint32, count int) Region {
-	return Region{
-		Rank: rank, grant: t.slots[i].grant, first: first,
-		meta: uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits,
-	}
+	g := &t.slots[i].grant
+	return Region{packed(g.NLA, rank), g.Key, first, uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits}
 }
+
+func packed(a segment.NLA, rank int) uint64 { return uint64(a) | uint64(rank)<<(segment.NLABits+1) }
 
 func (r *Region) slot() uint32  { return uint32(r.meta) }
 func (r *Region) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
 func (r *Region) bits() uint    { return uint(r.meta>>metaBits) & 63 }
 func (r *Region) local() bool   { return r.meta&metaLocal != 0 }
 func (r *Region) once() bool    { return r.meta&metaOnce != 0 }
+
+func (r *Region) grant() Grant {
+	return Grant{segment.NLA(r.at & (1<<(segment.NLABits+1) - 1)), r.key}
+}
+
+// Rank is whose memory it is.
+func (r Region) Rank() int { return int(r.at >> (segment.NLABits + 1)) }
 
 // Addr is the region's first byte.
 func (r Region) Addr() Addr {
@@ -182,7 +196,7 @@ func New(c Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{c: c, l: l, agreed: c.agreement(), peers: make([]*peer, c.Size)}
+	m := &Machine{c: c, l: l, agreed: c.agreement(), last: &peer{rank: -1}}
 	m.digest = m.agreed.digest()
 	for b := c.Bucket; b > 1; b >>= 1 {
 		m.shift++
@@ -201,9 +215,7 @@ func (m *Machine) Stats(s *Stats) {
 	*s = m.stats
 	s.Pinned = uint64(m.pinned+m.onceUse) << m.shift
 	for _, p := range m.peers {
-		if p != nil {
-			s.Held += p.held
-		}
+		s.Held += p.held
 	}
 }
 
@@ -249,12 +261,31 @@ func (m *Machine) disagree(rank int, a agreement) error {
 
 // peer finds what is known of rank, or begins it.
 func (m *Machine) peer(rank int) *peer {
-	p := m.peers[rank]
+	p := m.known(rank)
 	if p == nil {
 		p = &peer{rank: rank}
-		m.peers[rank] = p
+		m.peers = append(m.peers, p)
+		m.ranks.set(uint64(rank), uint32(len(m.peers)))
 	}
 	return p
+}
+
+// known is what is known of rank, if anything: a rank of the job that is not this
+// one.
+func (m *Machine) known(rank int) *peer {
+	if p := m.last; p.rank == rank {
+		return p
+	}
+	return m.lookup(rank)
+}
+
+func (m *Machine) lookup(rank int) *peer {
+	i := m.ranks.find(uint64(rank))
+	if i == 0 {
+		return nil
+	}
+	m.last = m.peers[i-1]
+	return m.last
 }
 
 // buckets are those that [a, a+n) touches.
@@ -289,8 +320,8 @@ func (m *Machine) remoteBuckets(op string, rank int, a Addr, n uint64) (first ui
 // See the package comment on how pins are to be combined.
 func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
 	// The usual case: one bucket, which is there.
-	if b := uint64(a) >> m.shift; uint(rank) < uint(len(m.peers)) && n-1 <= uint64(a)|(m.c.Bucket-1)-uint64(a) {
-		if p := m.peers[rank]; p != nil && p.queue.empty() {
+	if b := uint64(a) >> m.shift; n-1 <= uint64(a)|(m.c.Bucket-1)-uint64(a) {
+		if p := m.known(rank); p != nil && p.queue.empty() {
 			if i := p.t.find(b); i != 0 && p.t.slots[i].state == present {
 				p.t.use(i)
 				m.stats.RemoteHits++
@@ -329,10 +360,10 @@ func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 // reach [a, a+n), if one bucket's firehose does.
 func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	off := uint64(a) & (m.c.Bucket - 1)
-	if uint(rank) >= uint(len(m.peers)) || n > m.c.Bucket-off {
+	if n > m.c.Bucket-off {
 		return g, false
 	}
-	p := m.peers[rank]
+	p := m.known(rank)
 	if p == nil || !p.queue.empty() {
 		return g, false
 	}
@@ -547,7 +578,7 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 	for k, b := range pinned {
 		i := p.t.find(b)
 		var err error
-		if g := grants[k]; g.NLA < segment.PageSize || g.NLA >= segment.NLALimit {
+		if g := grants[k]; !valid(g.NLA) {
 			err = m.refusal(src, Addr(b<<m.shift), g.NLA)
 		} else {
 			p.t.slots[i].grant = g
@@ -656,8 +687,8 @@ func (m *Machine) request(cookie, first uint64, count int) *request {
 // NextDone.
 func (m *Machine) Release(r Region) error {
 	// The usual case: one firehose, which nobody queues for.
-	if uint(r.Rank) < uint(len(m.peers)) && r.count() == 1 && !r.local() {
-		if p := m.peers[r.Rank]; p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.empty() {
+	if r.count() == 1 && r.meta&(metaLocal|metaOnce) == 0 {
+		if p := m.known(r.Rank()); p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.empty() {
 			if s := &p.t.slots[r.slot()]; s.bucket == r.first && s.users > 0 && s.state == present {
 				if s.users--; s.users == 0 {
 					p.t.idle++
@@ -670,7 +701,7 @@ func (m *Machine) Release(r Region) error {
 }
 
 func (m *Machine) release(r Region) error {
-	if r.Rank < 0 || r.Rank >= m.c.Size || !r.Valid() {
+	if r.Rank() >= m.c.Size || !r.Valid() {
 		return errs.BadArg("firehose: release of no region")
 	}
 	if r.once() {
@@ -679,13 +710,13 @@ func (m *Machine) release(r Region) error {
 	if r.local() {
 		return m.releaseLocal(r)
 	}
-	p := m.peer(r.Rank)
+	p := m.peer(r.Rank())
 	if p.err != nil {
 		return nil // all of it has gone
 	}
 	for k := range r.count() {
 		if i := p.slot(r, k); i == 0 || p.t.slots[i].users == 0 || p.t.slots[i].state != present && p.t.slots[i].state != stale {
-			return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank)
+			return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank())
 		}
 	}
 	for k := range r.count() {
@@ -708,7 +739,7 @@ func (p *peer) slot(r Region, k uint32) uint32 {
 // At gives where to reach address a of the region, and how many bytes from there
 // on it is good for: to the end of the bucket.
 func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
-	if g, n, ok := r.at(a); ok {
+	if g, n, ok := r.reach(a); ok {
 		return g, n
 	}
 	b := uint64(a) >> m.shift
@@ -717,7 +748,7 @@ func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
 	}
 	t := &m.own
 	if !r.local() {
-		t = &m.peer(r.Rank).t
+		t = &m.peer(r.Rank()).t
 	}
 	i := t.find(b)
 	if i == 0 {
@@ -729,8 +760,8 @@ func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
 	return g, m.c.Bucket - off
 }
 
-// at is At for the region's first bucket, or all of what is pinned once.
-func (r *Region) at(a Addr) (g Grant, n uint64, ok bool) {
+// reach is At for the region's first bucket, or all of what is pinned once.
+func (r *Region) reach(a Addr) (g Grant, n uint64, ok bool) {
 	first, n := r.first<<r.bits(), uint64(1)<<r.bits()
 	if r.once() {
 		first, n = r.first, r.Len()
@@ -739,17 +770,19 @@ func (r *Region) at(a Addr) (g Grant, n uint64, ok bool) {
 	if off >= n || !r.Valid() {
 		return g, 0, false
 	}
-	return Grant{r.grant.NLA + segment.NLA(off), r.grant.Key}, n - off, true
+	g = r.grant()
+	g.NLA += segment.NLA(off)
+	return g, n - off, true
 }
 
 // Stale says that an access by way of r faulted: its owner has taken memory
 // back. The buckets are not granted again before the owner has been asked anew.
 // The caller still releases r.
 func (m *Machine) Stale(r Region) {
-	if r.local() || r.once() || r.Rank < 0 || r.Rank >= m.c.Size {
+	if r.local() || r.once() || r.Rank() >= m.c.Size {
 		return // nobody else will be granted it
 	}
-	p := m.peer(r.Rank)
+	p := m.peer(r.Rank())
 	for k := range r.count() {
 		if i := p.slot(r, k); i != 0 && p.t.slots[i].state == present {
 			p.t.slots[i].state = stale

@@ -252,8 +252,9 @@ func (w *world) check() {
 		if k.stats.Violations != 0 {
 			w.t.Fatalf("rank %d: %d violations", r, k.stats.Violations)
 		}
-		for q, p := range k.peers {
-			if p == nil || w.ranks[q].dead {
+		for _, p := range k.peers {
+			q := p.rank
+			if w.ranks[q].dead {
 				continue
 			}
 			if len(p.holds) > k.l.Share || p.held > k.l.Share {
@@ -292,10 +293,10 @@ func (w *world) check() {
 // reaches: each bucket of a region in use is pinned under the address that its
 // user has, or it was withdrawn and the address is nobody else's.
 func (w *world) reaches(k *testRank, r Region) {
-	if !r.Valid() || w.ranks[r.Rank].dead {
+	if !r.Valid() || w.ranks[r.Rank()].dead {
 		return
 	}
-	owner := w.ranks[r.Rank].mem
+	owner := w.ranks[r.Rank()].mem
 	for a := r.Addr(); a < r.Addr()+Addr(r.Len()); a += testBucket {
 		g, n := k.At(r, a+7)
 		g.NLA -= 7
@@ -303,7 +304,7 @@ func (w *world) reaches(k *testRank, r Region) {
 			w.t.Fatalf("%d bytes from byte 7 of a bucket on", n)
 		}
 		if owner.nlas[g.NLA] != a || owner.pinned[a] != g && !owner.revoked[g.NLA] {
-			w.t.Fatalf("rank %d uses %#x of rank %d by %v, which is %#x and pinned as %v", k.c.Rank, a, r.Rank, g, owner.nlas[g.NLA], owner.pinned[a])
+			w.t.Fatalf("rank %d uses %#x of rank %d by %v, which is %#x and pinned as %v", k.c.Rank, a, r.Rank(), g, owner.nlas[g.NLA], owner.pinned[a])
 		}
 	}
 	if g, n := k.At(r, r.Addr()+Addr(r.Len())); g.NLA != 0 || n != 0 {
@@ -315,10 +316,8 @@ func (w *world) reaches(k *testRank, r Region) {
 func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 	holders := map[uint64]uint32{}
 	for _, p := range m.peers {
-		if p != nil {
-			for b := range p.holds {
-				holders[b]++
-			}
+		for b := range p.holds {
+			holders[b]++
 		}
 	}
 	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
@@ -481,7 +480,7 @@ func TestMachineModel(t *testing.T) {
 				}
 				dead := w.ranks[u.rank].dead
 				wasStale := false
-				if p := k.peers[u.rank]; p != nil {
+				if p := k.known(u.rank); p != nil {
 					for i := p.t.first(); i != 0; i = p.t.slots[i].next {
 						wasStale = wasStale || p.t.slots[i].state == stale
 					}

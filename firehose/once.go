@@ -62,7 +62,7 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 	}
 	delete(p.flights, h.id)
 	d := Done{Cookie: f.cookie}
-	if g := grants[0]; g.NLA < segment.PageSize || g.NLA >= segment.NLALimit {
+	if g := grants[0]; !valid(g.NLA) {
 		m.refused(p.rank, g.NLA)
 		m.stats.OnceRefused++
 		d.Err = m.refusal(p.rank, f.a, g.NLA)
@@ -75,22 +75,22 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 		}
 		m.once[i] = once{p.rank, h.id, g.NLA}
 		m.stats.Once++
-		d.Region = Region{Rank: p.rank, grant: g, first: uint64(f.a), meta: metaOnce | uint64(i)<<onceSlot | f.n}
+		d.Region = Region{packed(g.NLA, p.rank), g.Key, uint64(f.a), metaOnce | uint64(i)<<onceSlot | f.n}
 	}
 	m.done.add(d)
 }
 
 // releaseOnce gives back what PinOnce has pinned.
 func (m *Machine) releaseOnce(r Region) error {
-	p := m.peer(r.Rank)
+	p := m.peer(r.Rank())
 	if p.err != nil {
 		return nil // all of it has gone
 	}
 	i := r.meta >> onceSlot & (onceSlots - 1)
-	if i >= uint64(len(m.once)) || m.once[i].rank != r.Rank || m.once[i].at != r.grant.NLA {
-		return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank)
+	if i >= uint64(len(m.once)) || m.once[i].rank != r.Rank() || m.once[i].at != r.grant().NLA {
+		return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank())
 	}
-	m.out.add(Message{Dst: r.Rank, Payload: appendHead(m.buffer(), head{digest: m.digest, id: m.once[i].id, kind: kindDrop})})
+	m.out.add(Message{Dst: r.Rank(), Payload: appendHead(m.buffer(), head{digest: m.digest, id: m.once[i].id, kind: kindDrop})})
 	m.once[i] = once{rank: -1}
 	m.freeOnce = append(m.freeOnce, uint32(i))
 	return nil
@@ -119,7 +119,7 @@ func (m *Machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
 	}
 	m.evict(k)
 	g, err := m.c.Memory.PinOnce(a, n)
-	if err == nil && g.NLA < segment.PageSize {
+	if err == nil && !valid(g.NLA) {
 		m.c.Memory.Unpin(a, n, g)
 		return Grant{NLA: refusedResource}
 	}

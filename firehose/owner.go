@@ -150,9 +150,9 @@ func (m *Machine) pin(bucket uint64) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if g.NLA < segment.PageSize {
+	if !valid(g.NLA) {
 		m.c.Memory.Unpin(Addr(bucket<<m.shift), m.c.Bucket, g)
-		return 0, errs.BadArg("firehose: address %v of bucket %#x is in the first page", g.NLA, bucket<<m.shift)
+		return 0, errs.BadArg("firehose: address %v of bucket %#x is in the first page, or none", g.NLA, bucket<<m.shift)
 	}
 	m.pinned++
 	m.count(1)
@@ -160,6 +160,9 @@ func (m *Machine) pin(bucket uint64) (uint32, error) {
 	m.own.slots[i].grant = g
 	return i, nil
 }
+
+// valid says whether an address is none of those that stand for a refusal.
+func valid(a segment.NLA) bool { return a >= segment.PageSize && a < segment.NLALimit }
 
 // evict makes room for k buckets, which there is; see pin.
 func (m *Machine) evict(k int) {
@@ -301,8 +304,8 @@ func (m *Machine) leaveLocal(i uint32) {
 }
 
 func (m *Machine) releaseLocal(r Region) error {
-	if r.Rank != m.c.Rank {
-		return errs.BadArg("firehose: release of a local region of rank %d at rank %d", r.Rank, m.c.Rank)
+	if r.Rank() != m.c.Rank {
+		return errs.BadArg("firehose: release of a local region of rank %d at rank %d", r.Rank(), m.c.Rank)
 	}
 	for k := range uint64(r.count()) {
 		if i := m.own.find(r.first + k); i == 0 || m.own.slots[i].local == 0 {
@@ -417,10 +420,8 @@ func (m *Machine) Close() {
 	}
 	m.onceHeld = nil
 	for _, p := range m.peers {
-		if p != nil {
-			clear(p.holds)
-			m.Fail(p.rank, closed)
-		}
+		clear(p.holds)
+		m.Fail(p.rank, closed)
 	}
 	for !m.localQueue.empty() {
 		m.done.add(Done{Cookie: m.localQueue.pop().cookie, Err: closed})
