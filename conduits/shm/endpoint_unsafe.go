@@ -53,6 +53,7 @@ type Endpoint struct {
 	received            [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
 	replies, noReplies  atomic.Uint64                      // sent, and not for want of credit, likewise
 	puts, gets, atomics atomic.Uint64
+	faults              atomic.Uint64 // see conduits.Stats
 	parks, wakes        atomic.Uint64
 	connectMu           sync.Mutex
 	attached            atomic.Bool
@@ -151,6 +152,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		Atomics: e.atomics.Load(),
 		Parks:   e.parks.Load(),
 		Wakes:   e.wakes.Load(),
+		Faults:  e.faults.Load(),
 	}
 	// The rings that messages come from, and those of replies, belong to whoever
 	// polls; if somebody does, yesterday's figures must do.
@@ -248,8 +250,12 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		}
 	}
 	e.views = views
+	own := views[e.rank-e.first]
+	e.Ready(func() segment.ATUConfig {
+		return segment.ATUConfig{Attach: unsafe.Slice((*byte)(own.Base), c.Size), Rights: c.Rights}
+	})
 	if e.hooks.Attached != nil {
-		return e.hooks.Attached(views[e.rank-e.first], c)
+		return e.hooks.Attached(own, c)
 	}
 	return nil
 }
@@ -527,7 +533,8 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	e.payloadKind(words, 0) // checks words
 	v := &e.views[dst-e.first]
 	b, ok := v.Bytes(to, uint64(len(data)), v.Write)
-	if !ok && len(data) > 0 {
+	far := !ok && len(data) > 0
+	if far && !conduits.Registered(e.SegmentSize(dst), to, uint64(len(data))) {
 		panic("shm: put to an address that was not checked")
 	}
 	r := e.ring(dst, c)
@@ -537,7 +544,12 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		return conduits.Slot{}, 0, e.full(r)
 	}
 	r.lock.Unlock()
-	if len(data) > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
+	ref := t | kindLong<<refKindShift
+	if far {
+		if !e.longFar(dst, to, data) {
+			ref |= refRefused
+		}
+	} else if len(data) > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
 		copy(b, data)
 	}
 	body := unsafe.Add(r.cell(t), r.far)
@@ -545,12 +557,16 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	*(*uint64)(unsafe.Add(body, 8)) = uint64(len(data))
 	return conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
-		Ref:   t | kindLong<<refKindShift,
+		Ref:   ref,
 	}, done, conduits.Ready
 }
 
 // Commit publishes a reserved message by its status word.
 func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
+	if s.Ref&refRefused != 0 {
+		e.Cancel(dst, c, s)
+		return
+	}
 	e.publish(dst, c, s, payload, uint64(tag)&stTagMask|uint64(len(s.Words))<<stWordsShift)
 }
 
@@ -958,11 +974,12 @@ func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
 	}
+	err := e.CloseATU()
 	e.leave()
 	if e.hooks.Closed != nil {
-		return e.hooks.Closed()
+		err = errors.Join(err, e.hooks.Closed())
 	}
-	return nil
+	return err
 }
 
 // leave tells the others.

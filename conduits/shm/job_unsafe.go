@@ -84,6 +84,7 @@ type localJob struct {
 	mu       sync.Mutex             // serialises making talks and segments
 	segments []unsafe.Pointer
 	sleepers []sleeper
+	eps      []*Endpoint // by rank
 	outside  bool
 }
 
@@ -149,6 +150,7 @@ func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
 	for i := range eps {
 		eps[i] = newEndpoint(j, part.First+i)
 	}
+	j.local.eps = eps
 	return eps, nil
 }
 

@@ -120,6 +120,7 @@ const (
 	refIndex     = 1<<40 - 1
 	refKindShift = 40
 	refLineShift = 42
+	refRefused   = 1 << 63 // a long message whose data could not be put
 )
 
 // cell is where the status of message t goes.
@@ -339,8 +340,13 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		// before making a slice of it.
 		v := &e.views[e.rank-e.first]
 		b, ok := v.Bytes(m.To, n, v.Size())
-		if !ok && n > 0 {
-			return false
+		if !ok && n > 0 && s&stSkip == 0 {
+			if !conduits.Registered(v.Size(), m.To, n) {
+				return false
+			}
+			if b = e.longAt(r.src, m.To, n); b == nil {
+				s |= stSkip // the memory has been withdrawn since
+			}
 		}
 		m.Payload = b
 	}

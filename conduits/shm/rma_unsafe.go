@@ -24,7 +24,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	v := &e.views[dst-e.first]
 	b, ok := v.Bytes(to, uint64(len(src)), v.Write)
 	if !ok {
-		return 0, denied("put", dst, "write")
+		return e.putFar(dst, to, src, want)
 	}
 	if len(src) == 8 && uint64(to)%8 == 0 {
 		*(*uint64)(unsafe.Pointer(&b[0])) = *(*uint64)(unsafe.Pointer(&src[0]))
@@ -47,7 +47,7 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	v := &e.views[src-e.first]
 	b, ok := v.Bytes(from, uint64(len(dst)), v.Read)
 	if !ok {
-		return 0, denied("get", src, "read")
+		return e.getFar(dst, src, from, want)
 	}
 	if len(dst) == 8 && uint64(from)%8 == 0 {
 		*(*uint64)(unsafe.Pointer(&dst[0])) = *(*uint64)(unsafe.Pointer(&b[0]))
@@ -72,18 +72,9 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want condui
 	v := &e.views[dst-e.first]
 	p, ok := v.At(to, uint64(n), v.Write)
 	if !ok {
-		return 0, denied("put of a word", dst, "write")
+		return e.putWordFar(dst, to, w, n, want)
 	}
-	switch n {
-	case 1:
-		*(*uint8)(p) = uint8(w)
-	case 2:
-		*(*uint16)(p) = uint16(w)
-	case 4:
-		*(*uint32)(p) = uint32(w)
-	case 8:
-		*(*uint64)(p) = w
-	}
+	storeWord(p, w, n)
 	e.Wake(dst)
 	return done & want, nil
 }
@@ -103,7 +94,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	v := &e.views[dst-e.first]
 	p, ok := v.At(to, uint64(t.Size()), v.Atomic)
 	if !ok {
-		return 0, 0, denied("atomic", dst, "atomic")
+		return e.atomicFar(dst, to, op, t, a, b)
 	}
 	old := conduits.ApplyAtomic(p, op, t, a, b)
 	if op != conduits.AtomicLoad {
@@ -113,7 +104,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 }
 
 func denied(op string, rank int, right string) error {
-	return errs.BadArg("shm: %s: rank %d attached its segment without the %s right", op, rank, right)
+	return errs.BadArg("%s: rank %d attached its segment without the %s right", op, rank, right)
 }
 
 // Fence is a full fence of this processor.
