@@ -2,6 +2,8 @@ package firehose
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
@@ -91,7 +93,9 @@ func (c *Cache) BindAgreed(e *am.Endpoint) error {
 		return errs.BadArg("firehose: made for rank %d of %d and messages of %d bytes, bound to rank %d of %d with %d",
 			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())
 	}
+	c.mu.Lock()
 	c.e = e
+	c.mu.Unlock()
 	return nil
 }
 
@@ -186,8 +190,20 @@ func (c *Cache) Busy() bool { return c.busy.Load() }
 // a handler, and calls the functions of pins that have ended. Whoever waits by
 // polling calls it when Busy says so, outside handlers: the methods of a Cache
 // that wait do.
+//
+// When the job has failed Advance, and Close, call the functions of all pins that
+// have not ended with the error that says why.
 func (c *Cache) Advance() {
 	c.mu.Lock()
+	if err := c.e.Conduit().Err(); err != nil {
+		for _, k := range slices.Sorted(maps.Keys(c.waiters)) {
+			if w := c.waiters[k]; w.then != nil {
+				delete(c.waiters, k)
+				w.err, w.done = err, true
+				c.ended.add(w)
+			}
+		}
+	}
 	c.progress()
 }
 
@@ -284,8 +300,12 @@ func (c *Cache) take(a Addr, f func(*Machine, Addr) error) error {
 func (c *Cache) Close() {
 	c.mu.Lock()
 	c.m.Close()
-	c.collect()
-	c.mu.Unlock()
+	c.unsent = Message{}
+	if c.e == nil {
+		c.mu.Unlock() // not even bound
+		return
+	}
+	c.progress()
 }
 
 // waiter makes the one for the next cookie. c.mu is held.

@@ -16,7 +16,7 @@ func machine(t interface{ Fatalf(string, ...any) }, c Config) (*Machine, *fakeMe
 		mem.exposed[a] = true
 	}
 	c.Memory, c.Bucket = mem, testBucket
-	c.Move = func(a Addr, n uint64) { mem.moved[a] = true }
+	c.Move = func(a Addr, n uint64) { mem.moved[span{a, n}] = true }
 	m, err := New(c)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -27,6 +27,12 @@ func machine(t interface{ Fatalf(string, ...any) }, c Config) (*Machine, *fakeMe
 // TestLies: whatever a peer sends, as request or reply, the budget holds (the
 // fake memory checks it), other peers' firehoses stay, and nothing panics.
 func TestLies(t *testing.T) {
+	var once, dropped int
+	defer func() {
+		if once == 0 || dropped == 0 {
+			t.Errorf("%d pinned once, %d dropped", once, dropped)
+		}
+	}()
 	rapid.Check(t, func(t *rapid.T) {
 		m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
 		// Rank 1 is honest and holds bucket 3; rank 2 lies.
@@ -40,13 +46,16 @@ func TestLies(t *testing.T) {
 			h := head{
 				digest: rapid.SampledFrom([]uint32{m.digest, m.digest, m.digest, 1}).Draw(t, "digest"),
 				id:     rapid.Uint32Range(0, 6).Draw(t, "id"),
-				kind:   rapid.SampledFrom([]uint8{kindMove, kindMove, kindMove, kindHello, 9}).Draw(t, "kind"),
+				kind:   rapid.SampledFrom([]uint8{kindMove, kindMove, kindMove, kindHello, kindOnce, kindOnce, kindDrop, 9}).Draw(t, "kind"),
 				keys:   rapid.IntRange(0, 5).Draw(t, "keys") == 0,
 				unpins: rapid.SampledFrom([]int{0, 0, 1, 2, 65535}).Draw(t, "unpins"),
 				pins:   rapid.SampledFrom([]int{1, 1, 2, 3, 0, 65535}).Draw(t, "pins"),
 			}
 			b := appendHead(nil, h)
 			n := rapid.SampledFrom([]int{h.unpins + h.pins, h.unpins + h.pins, 5, 1}).Draw(t, "words")
+			if h.kind == kindOnce {
+				n = 2
+			}
 			for range min(n, 12) {
 				b = appendWord(b, rapid.OneOf(rapid.Uint64Range(0, 7), rapid.SampledFrom([]uint64{segment.PageSize, 1 << 40, 1<<52 - 1, ^uint64(0)})).Draw(t, "word"))
 			}
@@ -58,7 +67,10 @@ func TestLies(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"request": func(t *rapid.T) {
 				src := rapid.SampledFrom([]int{2, 2, 2, 2, 0, -1, 4}).Draw(t, "src")
+				had := len(m.onceHeld)
 				m.Receive(src, bytes.Draw(t, "b"), nil)
+				once += max(0, len(m.onceHeld)-had)
+				dropped += max(0, had-len(m.onceHeld))
 			},
 			"noise": func(t *rapid.T) {
 				m.Receive(2, rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "b"), nil)
@@ -86,10 +98,20 @@ func TestLies(t *testing.T) {
 						t.Fatal(err)
 					}
 					local = Region{}
-				} else if r, ok, err := m.LocalPin(Addr(rapid.Uint64Range(0, 9*testBucket).Draw(t, "a")), 1, 0); ok && err == nil {
+				} else if r, ok, err := m.LocalPin(Addr(rapid.Uint64Range(0, 9*testBucket).Draw(t, "a")), 1, 79); ok && err == nil {
 					local = r
-				} else {
+				} else if ok || m.onceUse == 0 || (err != nil && !errors.Is(err, ErrNotExposed)) {
 					t.Fatalf("local pin: %v, %v", ok, err)
+				}
+			},
+			"once": func(t *rapid.T) {
+				if err := m.PinOnce(2, Addr(rapid.Uint64Range(0, 5*testBucket).Draw(t, "a")), 100, 78); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"drop": func(t *rapid.T) {
+				if len(m.onceHeld) > 0 {
+					m.Receive(2, appendHead(nil, head{digest: m.digest, id: m.onceHeld[0].id, kind: kindDrop}), nil)
 				}
 			},
 			"": func(t *rapid.T) {
@@ -113,6 +135,9 @@ func TestLies(t *testing.T) {
 					t.Fatalf("%d and %d firehoses", len(m.peer(1).holds), len(m.peer(2).holds))
 				}
 				m.countUsers(t)
+				if n := mem.pinnedOnce(); n != m.onceUse || n+m.localUse > m.l.Local {
+					t.Fatalf("%d buckets pinned once, counted %d, with %d in local use", n, m.onceUse, m.localUse)
+				}
 				if _, still := mem.pinned[3*testBucket]; !still {
 					t.Fatalf("the honest rank's bucket is gone")
 				}
@@ -122,6 +147,9 @@ func TestLies(t *testing.T) {
 		m.countUsers(t)
 		if n := len(m.peer(2).holds); n > 0 {
 			t.Fatalf("the liar still holds %d", n)
+		}
+		if len(m.onceHeld)+len(mem.once) > 0 || len(m.once) != len(m.freeOnce) {
+			t.Fatalf("the liar still has %v", m.onceHeld)
 		}
 		m.Close()
 		if len(mem.pinned) > 0 {

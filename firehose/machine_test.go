@@ -24,14 +24,24 @@ type fakeMemory struct {
 	pinned  map[Addr]Grant
 	nlas    map[segment.NLA]Addr // who has an address, revoked ones included
 	revoked map[segment.NLA]bool
-	moved   map[Addr]bool // Move was called and Unpin not yet
+	once    map[segment.NLA]span // revoked ones included
+	moved   map[span]bool        // Move was called and Unpin not yet
 	most    int
 }
+
+// span is bytes pinned once.
+type span struct {
+	a Addr
+	n uint64
+}
+
+// buckets is what it takes of the budget.
+func (s span) buckets() int { return int((s.n + testBucket - 1) / testBucket) }
 
 func newFakeMemory(t interface{ Fatalf(string, ...any) }, rank, budget int) *fakeMemory {
 	return &fakeMemory{
 		t: t, rank: rank, budget: budget, exposed: map[Addr]bool{}, pinned: map[Addr]Grant{},
-		nlas: map[segment.NLA]Addr{}, revoked: map[segment.NLA]bool{}, moved: map[Addr]bool{},
+		nlas: map[segment.NLA]Addr{}, revoked: map[segment.NLA]bool{}, moved: map[span]bool{}, once: map[segment.NLA]span{},
 	}
 }
 
@@ -45,39 +55,96 @@ func (f *fakeMemory) Pin(a Addr, n uint64) (Grant, error) {
 	if f.full {
 		return Grant{}, errs.Resource("full")
 	}
-	g := Grant{NLA: segment.PageSize}
-	for ; ; g.NLA += segment.PageSize {
-		if _, used := f.nlas[g.NLA]; !used {
-			break
+	g := f.grant(a, testBucket)
+	f.pinned[a] = g
+	f.checkBudget()
+	return g, nil
+}
+
+// grant finds addresses that nobody else has.
+func (f *fakeMemory) grant(a Addr, n uint64) (g Grant) {
+	free := func(at segment.NLA) bool {
+		for k := uint64(0); k < n; k += testBucket {
+			if _, used := f.nlas[at+segment.NLA(k)]; used {
+				return false
+			}
 		}
+		return true
+	}
+	for g.NLA = segment.PageSize; !free(g.NLA); g.NLA += segment.PageSize {
+	}
+	for k := uint64(0); k < n; k += testBucket {
+		f.nlas[g.NLA+segment.NLA(k)] = a + Addr(k)
 	}
 	if f.rank%2 == 1 {
 		g.Key = uint64(a) + 5
 	}
-	f.nlas[g.NLA] = a
-	f.pinned[a] = g
-	f.most = max(f.most, len(f.pinned))
-	if len(f.pinned) > f.budget {
-		f.t.Fatalf("rank %d: %d buckets are pinned, the budget is %d", f.rank, len(f.pinned), f.budget)
+	return g
+}
+
+// whole says whether all of it is exposed.
+func (f *fakeMemory) whole(s span) bool {
+	for b := s.a &^ (testBucket - 1); b < s.a+Addr(s.n); b += testBucket {
+		if !f.exposed[b] {
+			return false
+		}
 	}
-	return g, nil
+	return true
+}
+
+// pinnedOnce is what PinOnce takes of the budget now.
+func (f *fakeMemory) pinnedOnce() (n int) {
+	for a, s := range f.once {
+		if !f.revoked[a] {
+			n += s.buckets()
+		}
+	}
+	return n
+}
+
+func (f *fakeMemory) checkBudget() {
+	n := len(f.pinned) + f.pinnedOnce()
+	f.most = max(f.most, n)
+	if n > f.budget {
+		f.t.Fatalf("rank %d: %d buckets are pinned, the budget is %d", f.rank, n, f.budget)
+	}
 }
 
 func (f *fakeMemory) PinOnce(a Addr, n uint64) (Grant, error) {
-	return Grant{}, ErrNotExposed
+	if !f.whole(span{a, n}) {
+		return Grant{}, ErrNotExposed
+	}
+	if f.full {
+		return Grant{}, errs.Resource("full")
+	}
+	g := f.grant(a, n)
+	f.once[g.NLA] = span{a, n}
+	f.checkBudget()
+	return g, nil
 }
 
 func (f *fakeMemory) drop(what string, a Addr, n uint64, g Grant) {
-	if f.pinned[a] != g || g.NLA == 0 || n != testBucket || !f.moved[a] {
-		f.t.Fatalf("rank %d: %s of %#x with %v, pinned as %v, Move was called: %v", f.rank, what, a, g, f.pinned[a], f.moved[a])
+	s, once := f.once[g.NLA]
+	if !once && (f.pinned[a] != g || n != testBucket) || once && s != (span{a, n}) || g.NLA == 0 || f.revoked[g.NLA] || !f.moved[span{a, n}] {
+		f.t.Fatalf("rank %d: %s of %d bytes at %#x with %v, pinned as %v, once as %v, Move was called: %v", f.rank, what, n, a, g, f.pinned[a], s, f.moved[span{a, n}])
 	}
-	delete(f.pinned, a)
-	delete(f.moved, a)
+	if !once {
+		delete(f.pinned, a)
+	}
+	delete(f.moved, span{a, n})
+}
+
+func (f *fakeMemory) free(n uint64, g Grant) {
+	for k := uint64(0); k < n; k += testBucket {
+		delete(f.nlas, g.NLA+segment.NLA(k))
+	}
+	delete(f.once, g.NLA)
+	delete(f.revoked, g.NLA)
 }
 
 func (f *fakeMemory) Unpin(a Addr, n uint64, g Grant) {
 	f.drop("unpin", a, n, g)
-	delete(f.nlas, g.NLA)
+	f.free(n, g)
 }
 
 func (f *fakeMemory) Revoke(a Addr, n uint64, g Grant) {
@@ -89,8 +156,7 @@ func (f *fakeMemory) Forget(a Addr, n uint64, g Grant) {
 	if !f.revoked[g.NLA] || f.nlas[g.NLA] != a {
 		f.t.Fatalf("rank %d: forget %v of %#x, which is not revoked", f.rank, g, a)
 	}
-	delete(f.revoked, g.NLA)
-	delete(f.nlas, g.NLA)
+	f.free(n, g)
 }
 
 // world is several ranks, what travels between them, and who uses what.
@@ -124,6 +190,7 @@ type user struct {
 	n, ln         uint64
 	waits         uint64 // cookie, 0 if it does not wait
 	local         bool   // waits for, or has, the local part
+	once          bool   // the remote part is by PinOnce
 	remote, mine  Region
 	faulted, done bool
 }
@@ -142,14 +209,14 @@ func (w *world) newRank(r, ranks int, c Config) {
 			w.t.Fatalf("left %d bytes", n)
 		}
 		for _, u := range k.users {
-			if !k.dead && !w.ranks[rank].dead && u.rank == rank && u.remote.Valid() && !u.done && !u.faulted && u.remote.Addr() <= a && a < u.remote.Addr()+Addr(u.remote.Len()) {
+			if !k.dead && !w.ranks[rank].dead && u.rank == rank && u.remote.Valid() && !u.once && !u.done && !u.faulted && u.remote.Addr() <= a && a < u.remote.Addr()+Addr(u.remote.Len()) {
 				w.t.Fatalf("rank %d: firehose to %#x of rank %d is given up while in use", r, a, rank)
 			}
 		}
 		delete(k.here, key)
 		delete(k.maybe, key)
 	}
-	c.Move = func(a Addr, n uint64) { k.mem.moved[a] = true }
+	c.Move = func(a Addr, n uint64) { k.mem.moved[span{a, n}] = true }
 	m, err := New(c)
 	if err != nil {
 		w.t.Fatalf("%v", err)
@@ -184,10 +251,17 @@ func (w *world) granted(k *testRank, u *user, r Region, err error) {
 		if r.Valid() || !errors.Is(err, ErrNotExposed) && !errors.Is(err, ErrResource) && !errors.Is(err, errs.ErrPeer) {
 			w.t.Fatalf("rank %d: %v, %v", k.c.Rank, r, err)
 		}
-		for b := uint64(u.a) / testBucket; !u.local && b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
+		for b := uint64(u.a) / testBucket; !u.local && !u.once && b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
 			k.maybe[[2]uint64{uint64(u.rank), b}] = true
 		}
 		w.end(k, u)
+		return
+	}
+	if u.once {
+		if r.Addr() != u.a || r.Len() != u.n || r.Rank() != u.rank {
+			w.t.Fatalf("rank %d: asked for %d bytes at %#x of rank %d, granted %d at %#x of rank %d", k.c.Rank, u.n, u.a, u.rank, r.Len(), r.Addr(), r.Rank())
+		}
+		u.remote = r
 		return
 	}
 	a, n := u.a, u.n
@@ -231,9 +305,18 @@ func (w *world) deliver(i int) {
 	if p.reply {
 		dst.ReceiveReply(p.src, p.b)
 	} else {
+		once := p.b[8] == kindOnce
+		want := once && w.onceFits(dst, span{Addr(word(p.b[headBytes:], 0)), word(p.b[headBytes:], 1)})
 		b, ok := dst.Receive(p.src, p.b, nil)
+		if ok != (p.b[8] != kindDrop) {
+			w.t.Fatalf("request of rank %d of kind %d is answered: %v", p.src, p.b[8], ok)
+		}
+		if granted := once && valid(segment.NLA(word(b[headBytes:], 0))); granted != want {
+			w.t.Fatalf("rank %d pins at once for rank %d: %v, there is room: %v", p.dst, p.src, granted, want)
+		}
 		if !ok {
-			w.t.Fatalf("request of rank %d is not answered", p.src)
+			w.pump(dst)
+			return
 		}
 		if len(b) > dst.c.Payload || len(p.b) > dst.c.Payload {
 			w.t.Fatalf("messages of %d and %d bytes, at most %d fit", len(p.b), len(b), dst.c.Payload)
@@ -241,6 +324,20 @@ func (w *world) deliver(i int) {
 		w.sent = append(w.sent, packet{src: p.dst, dst: p.src, reply: true, b: b})
 	}
 	w.pump(dst)
+}
+
+// onceFits: k can pin s, for which nobody is made to wait, or overtaken.
+func (w *world) onceFits(k *testRank, s span) bool {
+	local := map[uint64]bool{}
+	for _, u := range k.users {
+		if u.local && u.waits != 0 {
+			return false
+		}
+		for a := u.mine.Addr(); u.mine.Valid() && a < u.mine.Addr()+Addr(u.mine.Len()); a += testBucket {
+			local[uint64(a)] = true
+		}
+	}
+	return k.mem.whole(s) && !k.mem.full && len(local)+k.mem.pinnedOnce()+s.buckets() <= k.l.Local
 }
 
 // check compares all ranks' tables with each other and with what is in use.
@@ -284,7 +381,10 @@ func (w *world) check() {
 				local[uint64(a)] = true
 			}
 		}
-		if len(local) != k.localUse || k.localUse > k.l.Local {
+		if k.onceUse != k.mem.pinnedOnce() || k.localUse+k.onceUse > k.l.Local {
+			w.t.Fatalf("rank %d: %d buckets pinned once, counted %d, with %d in local use", r, k.mem.pinnedOnce(), k.onceUse, k.localUse)
+		}
+		if len(local) != k.localUse {
 			w.t.Fatalf("rank %d: %d buckets in local use, counted %d, at most %d", r, len(local), k.localUse, k.l.Local)
 		}
 	}
@@ -297,7 +397,13 @@ func (w *world) reaches(k *testRank, r Region) {
 		return
 	}
 	owner := w.ranks[r.Rank()].mem
-	for a := r.Addr(); a < r.Addr()+Addr(r.Len()); a += testBucket {
+	if r.once() {
+		g, n := k.At(r, r.Addr()+Addr(r.Len()-1))
+		if s, ok := owner.once[g.NLA-segment.NLA(r.Len()-1)]; !ok || n != 1 || s != (span{r.Addr(), r.Len()}) {
+			w.t.Fatalf("rank %d uses %d bytes at %#x of rank %d by %v, which is %v", k.c.Rank, r.Len(), r.Addr(), r.Rank(), g, s)
+		}
+	}
+	for a := r.Addr(); !r.once() && a < r.Addr()+Addr(r.Len()); a += testBucket {
 		g, n := k.At(r, a+7)
 		g.NLA -= 7
 		if n != testBucket-7 {
@@ -529,6 +635,22 @@ func TestMachineModel(t *testing.T) {
 				w.local(k, some(t, k, func(u *user) bool { return u.waits == 0 && !u.local && u.ln > 0 && u.remote.Valid() }))
 				w.pump(k)
 			},
+			"once": func(t *rapid.T) {
+				k := alive(t)
+				u := &user{rank: (k.c.Rank + rapid.IntRange(1, ranks-1).Draw(t, "to")) % ranks, once: true}
+				u.a, u.n = place(t, k.l.MaxOnce+100)
+				w.next++
+				err := k.PinOnce(u.rank, u.a, u.n, w.next)
+				if dead := w.ranks[u.rank].dead; dead && u.n <= k.l.MaxOnce && !errors.Is(err, errs.ErrPeer) || !dead && (err == nil) != (u.n <= k.l.MaxOnce) || err != nil && !dead && !errors.Is(err, ErrResource) {
+					t.Fatalf("%d of at most %d bytes at once, the owner is dead: %v: %v", u.n, k.l.MaxOnce, dead, err)
+				}
+				if err != nil {
+					return
+				}
+				k.users = append(k.users, u)
+				u.waits = w.next
+				w.pump(k)
+			},
 			"release": func(t *rapid.T) {
 				k := alive(t)
 				w.end(k, some(t, k, func(u *user) bool { return u.waits == 0 }))
@@ -552,6 +674,11 @@ func TestMachineModel(t *testing.T) {
 				for b := a &^ (testBucket - 1); b < a+Addr(n); b += testBucket {
 					if _, still := k.mem.pinned[b]; still {
 						t.Fatalf("rank %d: %#x is pinned after it was withdrawn", k.c.Rank, b)
+					}
+				}
+				for g, s := range k.mem.once {
+					if s.a < a+Addr(n) && a < s.a+Addr(s.n) && !k.mem.revoked[g] {
+						t.Fatalf("rank %d: %v is pinned after %d bytes at %#x were withdrawn", k.c.Rank, s, n, a)
 					}
 				}
 				w.pump(k)
@@ -602,11 +729,14 @@ func TestMachineModel(t *testing.T) {
 			if k.dead {
 				continue
 			}
+			if len(k.mem.once) > 0 || len(k.onceHeld) > 0 || len(k.once) != len(k.freeOnce) {
+				t.Fatalf("rank %d: %v stays pinned once, held: %v, of others: %v, free: %v", r, k.mem.once, k.onceHeld, k.once, k.freeOnce)
+			}
 			if k.stats.PeakPinned != uint64(k.mem.most)*testBucket || k.stats.PeakPinned > c.Budget {
 				t.Fatalf("rank %d: peak of %d, counted %d", r, k.mem.most*testBucket, k.stats.PeakPinned)
 			}
 			k.Close()
-			if len(k.mem.pinned)+len(k.mem.nlas) > 0 {
+			if len(k.mem.pinned)+len(k.mem.nlas)+len(k.mem.revoked) > 0 {
 				t.Fatalf("rank %d: after Close %v is pinned, %v has addresses", r, k.mem.pinned, k.mem.nlas)
 			}
 		}

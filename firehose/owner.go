@@ -359,7 +359,7 @@ func (m *Machine) Withdraw(a Addr, n uint64) error {
 		}
 	}
 	for i := range m.onceHeld {
-		if h := &m.onceHeld[i]; h.a < a+Addr(n) && a < h.a+Addr(h.n) {
+		if h := &m.onceHeld[i]; h.a <= a+Addr(n-1) && a <= h.a+Addr(h.n-1) {
 			m.revokeOnce(h)
 		}
 	}
@@ -419,6 +419,7 @@ func (m *Machine) Close() {
 		m.endOnce(&m.onceHeld[i])
 	}
 	m.onceHeld = nil
+	m.out = fifo[Message]{}
 	for _, p := range m.peers {
 		clear(p.holds)
 		m.Fail(p.rank, closed)
