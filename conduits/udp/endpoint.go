@@ -130,12 +130,25 @@ func (m memory) Target(src int, a segment.NLA, n uint64, need segment.Rights) ([
 	return e.mem.bytes(a, n)
 }
 
-func (m memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, bool) {
-	e := m.e
-	if src != e.rank && (!e.attached.Load() || e.mem.rights&segment.RightAtomic == 0) {
-		return 0, false
+func (m memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, error) {
+	if b, ok := m.Target(src, a, uint64(t.Size()), segment.RightAtomic); ok {
+		return apply(b, op, t, x, y), nil
 	}
-	return e.mem.atomic(a, op, t, x, y)
+	b, u, err := m.Access(src, a, uint64(t.Size()), segment.RightAtomic)
+	if err != nil {
+		return 0, err
+	}
+	old := apply(b, op, t, x, y)
+	u.Exit()
+	return old, nil
+}
+
+func (m memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
+	var t *segment.ATU
+	if m.e.attached.Load() {
+		t = m.e.mem.atu()
+	}
+	return conduits.Access(t, src, a, n, need)
 }
 
 // Rank is this rank.
@@ -185,6 +198,9 @@ func (e *Endpoint) Diagnosis() string {
 	e.mu.Unlock()
 	s := fmt.Sprintf("udp: %d peers met, %d datagrams sent (%d again, %d time-outs), %d received (%d twice, %d damaged, %d of another run, %d out of turn)",
 		x.Peers, x.Sent, x.Again, x.Timeouts, x.Received, x.Twice, x.Malformed, x.Stale, x.Beyond)
+	if x.Faults+x.Refused > 0 {
+		s += fmt.Sprintf(", %d accesses refused by peers, %d of theirs", x.Faults, x.Refused)
+	}
 	if !drained {
 		s += ", not all that was sent has been acknowledged"
 	}
@@ -231,7 +247,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	defer e.mu.Unlock()
 	x := e.eng.Stats()
 	s.Sent, s.Received, s.NoCredit, s.PeersUsed = e.sent, e.got, x.NoCredit, x.Peers
-	s.Refused = e.Refused().Total()
+	s.Refused, s.Faults = e.Refused().Total(), x.Unheard
 }
 
 // AttachOver is Attach with memory that the caller has, all of v, as the segment,
@@ -377,7 +393,8 @@ func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 // ReservePut stages a message that data goes ahead of, when it is committed.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	e.checkLengths(words, 0)
-	if len(data) > 0 && (conduits.CheckRemote(e, "udp", dst, to, uint64(len(data))) != nil || e.SegmentRights(dst)&segment.RightWrite == 0) {
+	if n := uint64(len(data)); n > 0 && (conduits.CheckRemote(e, "udp", dst, to, n) != nil ||
+		e.SegmentRights(dst)&segment.RightWrite == 0 && conduits.InSegment(e, dst, to, n)) {
 		panic("udp: put to an address that was not checked")
 	}
 	e.mu.Lock()
@@ -442,13 +459,13 @@ func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need
 	if dst == e.rank {
 		return nil
 	}
-	if _, rights := e.c.segment(dst); rights&need != need {
+	if _, rights := e.c.segment(dst); rights&need != need && conduits.InSegment(e, dst, a, n) {
 		return errs.BadArg("udp: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
 	}
 	return nil
 }
 
-// Put copies src to dst's segment.
+// Put copies src to dst's segment or registered memory.
 func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.puts.Add(1)
 	if err := e.checkTarget("put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
@@ -459,8 +476,11 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 
 func (e *Endpoint) put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	if dst == e.rank {
-		b, _ := e.mem.bytes(to, uint64(len(src)))
-		copy(b, src)
+		if b, ok := e.mem.bytes(to, uint64(len(src))); ok {
+			copy(b, src)
+		} else if err := e.own("put", to, uint64(len(src)), segment.RightWrite, func(b []byte) { copy(b, src) }); err != nil {
+			return 0, err
+		}
 		e.notify()
 		return want, nil
 	}
@@ -474,15 +494,32 @@ func (e *Endpoint) put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	return ev, err
 }
 
-// Get copies from src's segment.
+// own has f access memory that this rank itself has registered.
+func (e *Endpoint) own(op string, a segment.NLA, n uint64, need segment.Rights, f func(b []byte)) error {
+	if n == 0 {
+		return nil
+	}
+	b, u, err := memory{e}.Access(e.rank, a, n, need)
+	if err != nil {
+		return conduits.Fault("udp: "+op, e.rank, err)
+	}
+	f(b)
+	u.Exit()
+	return nil
+}
+
+// Get copies from src's segment or registered memory.
 func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.gets.Add(1)
 	if err := e.checkTarget("get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
 		return 0, err
 	}
 	if src == e.rank {
-		b, _ := e.mem.bytes(from, uint64(len(dst)))
-		copy(dst, b)
+		if b, ok := e.mem.bytes(from, uint64(len(dst))); ok {
+			copy(dst, b)
+		} else if err := e.own("get", from, uint64(len(dst)), segment.RightRead, func(b []byte) { copy(dst, b) }); err != nil {
+			return 0, err
+		}
 		return want, nil
 	}
 	e.mu.Lock()
@@ -509,7 +546,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 	return e.put(dst, to, b[:n], want, cookie)
 }
 
-// Atomic performs an operation on dst's segment.
+// Atomic performs an operation on dst's segment or registered memory.
 func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
 	e.atomics.Add(1)
 	if err := conduits.CheckAtomic("udp: atomic", op, t, to); err != nil {
@@ -519,7 +556,10 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 		return 0, 0, err
 	}
 	if dst == e.rank {
-		old, _ := e.mem.atomic(to, op, t, a, b)
+		old, err := memory{e}.Atomic(e.rank, to, op, t, a, b)
+		if err != nil {
+			return 0, 0, conduits.Fault("udp: atomic", e.rank, err)
+		}
 		e.notify()
 		return old, conduits.RemoteDone, nil
 	}
@@ -616,7 +656,7 @@ func (e *Endpoint) Close() error {
 	}
 	e.c.leave()
 	e.c.stay(e)
-	return nil
+	return e.CloseATU()
 }
 
 // part notes that rank has left.

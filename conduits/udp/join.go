@@ -141,7 +141,7 @@ func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup
 	hello := rendezvous.Hello{
 		Rank: j.Rank, Size: j.Size, Host: o.host, Port: local.Port(), Addr: addr,
 		Incarnation: seal.NewIncarnation(),
-		Agree: fmt.Sprintf("udp 1, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
+		Agree: fmt.Sprintf("udp 2, %v (%s), datagrams %s (%s), medium %d, credits %d, segment %d",
 			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
 	}
 	m := newMember(j.Rank, j.Size)

@@ -37,18 +37,14 @@ func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) er
 	return nil
 }
 
-// bytes is n bytes at a.
+// bytes is n bytes at a of the segment.
 func (m *mapping) bytes(a segment.NLA, n uint64) ([]byte, bool) {
 	return m.view.Bytes(a, n, m.view.Size())
 }
 
-// atomic performs an operation on an address that has been checked to be aligned.
-func (m *mapping) atomic(a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, bool) {
-	b, ok := m.bytes(a, uint64(t.Size()))
-	if !ok {
-		return 0, false
-	}
-	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(b)), op, t, x, y), true
+// apply performs an operation on a word of memory, which is aligned.
+func apply(b []byte, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) uint64 {
+	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(b)), op, t, x, y)
 }
 
 // aligned returns n zero bytes at a multiple of 64.

@@ -50,18 +50,22 @@ type Config struct {
 	// does not poll.
 	DeadTime time.Duration
 
-	// Memory is the rank's segment.
+	// Memory is the rank's segment and registered memory.
 	Memory Memory
 }
 
 // Memory is what peers may reach. Its methods check rank, address, length and
 // rights, since what a datagram says need not be true. src is the initiator.
 type Memory interface {
-	// Target returns the n bytes at a, or ok false if src may not access them
-	// with all of need.
+	// Target returns n bytes of the segment at a, or ok false if src may not access
+	// them with all of need. They stay as long as the engine is used.
 	Target(src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, ok bool)
-	// Atomic performs an operation that is known to be one (CheckAtomic).
-	Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (old uint64, ok bool)
+	// Access returns n bytes, not 0, that Target does not: registered memory, which
+	// stays until u.Exit, or an error that has a *segment.FaultError.
+	Access(src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error)
+	// Atomic performs an operation that is known to be one (CheckAtomic), or returns
+	// Access's error.
+	Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (old uint64, err error)
 }
 
 // Sealer protects datagrams with the job's key, in the place where they lie.
@@ -157,7 +161,8 @@ type Stats struct {
 	Stale            uint64 // dropped: of or for another incarnation
 	Beyond           uint64 // dropped: outside the window or without credit
 	Refused          uint64 // frames without effect: what they ask for, or answer, is not permitted
-	Faults           uint64 // accesses of this rank that peers refused
+	Faults           uint64 // puts, gets and atomics of this rank that peers refused
+	Unheard          uint64 // of these, puts that nobody waits for; and long messages of peers, refused and not delivered
 	NoCredit         uint64 // answers of Reserve
 	Peers            int    // that there is state for
 	Deaths           int

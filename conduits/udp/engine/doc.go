@@ -29,8 +29,12 @@
 //
 // A put is RemoteDone when the target's engine has written it, which the
 // acknowledgement of its last datagram says. An access that the target refuses
-// has no effect there: a get or atomic ends with [ErrRefused]; a put completes as
-// others do, and both sides count it, since initiators check before they send.
+// ends with an error that matches segment.ErrFault, unless it is a put whose
+// RemoteDone nobody wants, which is counted; a long message that is refused is not
+// delivered, and counted by its target. Of what comes in fragments some may have
+// been written by then: each finds what is registered when it comes, and takes
+// effect once, so that no repetition of it is ever written to memory that has been
+// given the same address since.
 //
 // # How
 //
@@ -70,6 +74,15 @@
 // control is that of TCP, but a loss of up to three in a hundred datagrams of a
 // round trip is taken for an accident, which the window does not suffer from, and
 // the cut is smaller.
+//
+// That a put was refused travels as a frame, in the class of replies, which names
+// the put's datagram. Until it has been acknowledged the target acknowledges no
+// datagram from that one on, so that the put's initiator hears of the refusal
+// first. Puts that are not refused bear no trace of this: they need no answer.
+//
+// Gets from the segment are answered from where the data lies, as often as a
+// datagram is lost; of registered memory, which may be withdrawn, a fragment is
+// copied when it is cut.
 //
 // # Not there yet
 //

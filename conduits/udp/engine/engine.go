@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -55,7 +54,7 @@ type Message struct {
 	num   uint32
 	total uint64
 	got   uint64 // of total
-	bad   bool   // it goes where it must not
+	bad   bool   // it goes where it must not, or did when a part of it came
 	next  *Message
 }
 
@@ -74,6 +73,8 @@ type op struct {
 	want   conduits.Event
 	peer   int32
 	cookie uint64
+	from   segment.NLA
+	size   uint64
 	dst    []byte
 	got    uint64
 }
@@ -120,10 +121,16 @@ type item struct {
 	cookie uint64
 	off    uint64 // fragmented so far
 	open   int    // fragments that have not been acknowledged
+	err    error  // of a put: the target has refused a fragment
 	data   []byte
+	size   uint64 // of registered memory that fragments are copied from when they are cut; data is nil
+	peer   int32  // who gets it
 	words  [conduits.MaxWords]uint32
 	next   *item
 }
+
+// length is how much there is to be cut.
+func (it *item) length() uint64 { return uint64(len(it.data)) + it.size }
 
 // rowBytes is how much a peer may be sent in a row.
 const rowBytes = 1 << 16
@@ -154,10 +161,6 @@ func (e *Engine) Stats() Stats {
 	s.Peers = len(e.peers)
 	return s
 }
-
-// ErrRefused is what an operation ends with whose target refuses the access: its
-// address, length or rights are not what the initiator believed.
-var ErrRefused = errs.BadArg("udp: the target refused the access")
 
 // errSilent is why peers are declared dead.
 type errSilent struct{ d time.Duration }
@@ -320,11 +323,12 @@ func (e *Engine) Put(dst int, to segment.NLA, src []byte, want conduits.Event, c
 	f := &p.flows[conduits.Request]
 	if len(src) <= min(copied, e.room-11) {
 		k := e.collect(f, 11+len(src))
+		at := len(k.frames)
 		k.frames = appendPut(k.frames, to, src)
 		have := want & conduits.SourceDone
 		if want &^= have; want != 0 {
 			k.now = true
-			k.done = append(k.done, Completion{Cookie: cookie, Event: want})
+			k.done = append(k.done, ending{Completion{Cookie: cookie, Event: want}, at})
 		}
 		e.touch(p)
 		return have, nil
@@ -348,7 +352,7 @@ func (e *Engine) Get(dst []byte, src int, from segment.NLA, want conduits.Event,
 	}
 	e.stats.Frames++
 	o, id := e.newOp(p, frGet, want, cookie)
-	o.dst = dst
+	o.dst, o.from, o.size = dst, from, uint64(len(dst))
 	k := e.collect(&p.flows[conduits.Request], 25)
 	k.frames = appendGet(k.frames, id, from, uint64(len(dst)))
 	e.touch(p)
@@ -363,7 +367,8 @@ func (e *Engine) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 		return e.peerError(p, "udp: atomic")
 	}
 	e.stats.Frames++
-	_, id := e.newOp(p, frAtomic, conduits.RemoteDone, cookie)
+	o, id := e.newOp(p, frAtomic, conduits.RemoteDone, cookie)
+	o.from, o.size = to, uint64(t.Size())
 	k := e.collect(&p.flows[conduits.Request], 35)
 	k.frames = appendAtomic(k.frames, id, to, op, t, x, y)
 	e.touch(p)
@@ -420,14 +425,24 @@ func (e *Engine) NextDead() (int, bool) { return e.dead.take() }
 
 // NextMessage takes the next message of class c that has arrived, or nil.
 func (e *Engine) NextMessage(c conduits.Class) *Message {
-	m := e.in[c].take()
-	if m == nil {
-		return nil
+	for {
+		m := e.in[c].take()
+		if m == nil || m.To == 0 || m.total == 0 {
+			return m
+		}
+		var ok bool
+		if m.Payload, ok = e.c.Memory.Target(e.c.Rank, m.To, m.total, 0); ok {
+			return m
+		}
+		b, u, err := e.c.Memory.Access(m.Src, m.To, m.total, segment.RightWrite)
+		if err == nil {
+			u.Exit()
+			m.Payload = b
+			return m
+		}
+		e.stats.Unheard++ // withdrawn since the data came
+		e.Release(m)
 	}
-	if m.To != 0 && m.total > 0 {
-		m.Payload, _ = e.c.Memory.Target(e.c.Rank, m.To, m.total, 0)
-	}
-	return m
 }
 
 // Release gives m back, and its sender the credit for another one.
@@ -491,6 +506,15 @@ func (e *Engine) Pending() bool {
 	return e.done.head < len(e.done.b) || !e.in[conduits.Request].empty() || !e.in[conduits.Reply].empty()
 }
 
+// refused is the error of an operation that p has refused, for the reason that
+// fr tells.
+func (e *Engine) refused(p *peer, op string, a segment.NLA, n uint64, need segment.Rights, fr *frame) error {
+	return conduits.Fault("udp: "+op, p.rank, &segment.FaultError{
+		Addr: a, Len: n, Need: need, VPID: uint16(min(e.c.Rank, segment.AnyVPID)),
+		Page: segment.NLA(fr.a), Have: segment.Entry(fr.b),
+	})
+}
+
 // Complete adds a completion to those that the caller takes: one that it knows of
 // itself.
 func (e *Engine) Complete(c Completion) { e.done.add(c) }
@@ -537,7 +561,7 @@ func (e *Engine) kill(p *peer) {
 		}
 		for it := f.bulk.take(); it != nil; it = f.bulk.take() {
 			it.open++
-			it.off = uint64(len(it.data))
+			it.off = it.length()
 			e.closeItem(it, e.loss(p, "udp"))
 		}
 		for i, k := range f.ring {
@@ -566,11 +590,13 @@ var opNames = map[byte]string{frGet: "get", frAtomic: "atomic"}
 
 func (e *Engine) bury(p *peer, k *pkt) {
 	for _, d := range k.done {
-		d.Err = e.loss(p, "udp: put")
-		e.done.add(d)
+		if d.Err == nil {
+			d.Err = e.loss(p, "udp: put")
+		}
+		e.done.add(d.Completion)
 	}
 	if it := k.item; it != nil {
-		it.off = uint64(len(it.data))
+		it.off = it.length()
 		e.closeItem(it, e.loss(p, "udp: put"))
 	}
 	e.freePkt(k)
@@ -578,8 +604,11 @@ func (e *Engine) bury(p *peer, k *pkt) {
 
 // closeItem notes that a fragment needs the item no more.
 func (e *Engine) closeItem(it *item, err error) {
-	if it.open--; it.open > 0 || it.off < uint64(len(it.data)) {
+	if it.open--; it.open > 0 || it.off < it.length() {
 		return
+	}
+	if it.err != nil && it.want&conduits.RemoteDone != 0 {
+		err = it.err
 	}
 	if it.want != 0 {
 		e.done.add(Completion{it.cookie, it.want, 0, err})

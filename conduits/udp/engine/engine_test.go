@@ -20,6 +20,11 @@ var flagSeeds = flag.Int("engine.seeds", 50, "how many seeds the randomized test
 type memory struct {
 	b      []byte
 	rights segment.Rights
+	atu    *segment.ATU // nil: nothing is registered
+}
+
+func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
+	return conduits.Access(m.atu, src, a, n, need)
 }
 
 func (m *memory) Target(_ int, a segment.NLA, n uint64, need segment.Rights) ([]byte, bool) {
@@ -30,16 +35,21 @@ func (m *memory) Target(_ int, a segment.NLA, n uint64, need segment.Rights) ([]
 	return m.b[off : off+n : off+n], true
 }
 
-func (m *memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, bool) {
+func (m *memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, error) {
 	b, ok := m.Target(src, a, uint64(t.Size()), segment.RightAtomic)
 	if !ok || t.Size() != 8 {
-		return 0, false
+		var u *segment.Unit
+		var err error
+		if b, u, err = m.Access(src, a, 8, segment.RightAtomic); err != nil {
+			return 0, err
+		}
+		defer u.Exit()
 	}
 	old := binary.NativeEndian.Uint64(b)
 	if v, write := conduits.Combine(op, t, old, x, y); write {
 		binary.NativeEndian.PutUint64(b, v)
 	}
-	return old, true
+	return old, nil
 }
 
 func at(off int) segment.NLA { return segment.AttachBase + segment.NLA(off) }

@@ -334,7 +334,7 @@ func TestRefused(t *testing.T) {
 				return true
 			})
 			for c := uint64(1); c <= cookie; c++ {
-				if !errors.Is(ended[c], engine.ErrRefused) {
+				if !errors.Is(ended[c], segment.ErrFault) {
 					t.Errorf("operation %d: %v", c, ended[c])
 				}
 			}

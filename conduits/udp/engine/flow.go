@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
 )
 
 // pkt is a datagram's contents: frames, and after them data that is read from
@@ -16,12 +17,19 @@ type pkt struct {
 	lost    bool // in flow.lost, not in flow.air
 	now     bool // somebody waits for the acknowledgement
 	answers int  // bytes of its frames that are counted in flow.waiting
+	faults  int  // of puts that its frames tell of
 	frames  []byte
 	data    []byte
-	item    *item        // what data is a fragment of
-	done    []Completion // to be reported when it has arrived
+	item    *item    // what data, or what is in frames, is a fragment of
+	done    []ending // to be reported when it has arrived
 	prev    *pkt
 	next    *pkt
+}
+
+// ending is the completion of a put, whose frame is at offset at of its frames.
+type ending struct {
+	Completion
+	at int
 }
 
 // flow is one class of traffic between this rank and a peer, in both directions.
@@ -77,6 +85,12 @@ type flow struct {
 	bits   []uint64
 	unsaid int // datagrams since the last acknowledgement
 	parts  map[uint32]*Message
+
+	// Refused puts that the peer does not know of. Until it does it is told of no
+	// datagram from the first with one of them on, so that it hears that a put was
+	// refused before it hears that the put has arrived.
+	hidden int
+	shown  uint64 // cum, as the peer is told meanwhile
 }
 
 const (
@@ -196,16 +210,26 @@ func (e *Engine) fragment(f *flow) *pkt {
 	if it.off == 0 {
 		fixed += 4 * int(it.nwords) // they come with the first
 	}
-	n := min(len(it.data)-int(it.off), e.room-fixed)
-	if n < len(it.data)-int(it.off) {
+	left := int(it.length() - it.off)
+	n := min(left, e.room-fixed)
+	if n < left {
 		n &^= 7
 	}
 	k.frames = appendFragment(k.frames, it, it.off, n)
-	k.data = it.data[it.off : int(it.off)+n]
+	if it.size == 0 {
+		k.data = it.data[it.off : int(it.off)+n]
+	} else if b, u, err := e.c.Memory.Access(int(it.peer), it.to+segment.NLA(it.off), uint64(n), segment.RightRead); err == nil {
+		k.frames = append(k.frames, b...)
+		u.Exit()
+	} else {
+		e.stats.Refused++
+		k.frames = appendFault(k.frames[:0], it.id, err)
+		n = left // there is nothing more to come
+	}
 	k.item = it
 	it.off += uint64(n)
 	it.open++
-	if it.off == uint64(len(it.data)) {
+	if it.off == it.length() {
 		f.bulk.take()
 		if it.kind == frData {
 			f.waiting -= itemBytes
@@ -292,11 +316,17 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) bool {
 		f.cwnd += 1 / f.cwnd
 	}
 	f.cwnd = min(f.cwnd, e.most)
-	for _, d := range k.done {
-		e.done.add(d)
+	for i := range k.done {
+		e.done.add(k.done[i].Completion)
 	}
 	if k.item != nil {
 		e.closeItem(k.item, nil)
+	}
+	if k.faults > 0 {
+		r := &p.flows[conduits.Request]
+		if r.hidden -= k.faults; r.hidden == 0 {
+			p.ackNow = true
+		}
 	}
 	e.freePkt(k)
 	return true

@@ -121,12 +121,13 @@ func (e *Engine) contents(p *peer, h *header, fr *frame) {
 		p.ackNow = true
 		return
 	}
-	if seq >= f.cum+f.window() || p.flows[conduits.Reply].waiting >= backlog && h.class() == conduits.Request {
+	if seq >= f.cum+f.window() || f.hidden > 0 && seq >= f.shown+f.window() || p.flows[conduits.Reply].waiting >= backlog && h.class() == conduits.Request {
 		e.stats.Beyond++
 		return
 	}
 	// Who has sent it again waits to hear that it has filled the gap.
 	ordered := seq == f.cum && f.top <= f.cum
+	before := f.cum
 	f.mark(seq)
 	f.unsaid++
 	if !ordered || h.flags&flagNow != 0 || f.unsaid >= e.ackEvery {
@@ -136,54 +137,69 @@ func (e *Engine) contents(p *peer, h *header, fr *frame) {
 	}
 	e.stats.FramesIn += uint64(h.frames)
 	if h.frames == 1 {
-		e.perform(p, h.class(), fr)
+		if err := e.perform(p, h.class(), fr); err != nil {
+			e.refuse(p, f, before, h.seq, 0, err)
+		}
 		return
 	}
 	for b := h.body; len(b) > 0; {
+		at := len(h.body) - len(b)
 		b, _ = fr.next(b, h.class())
-		e.perform(p, h.class(), fr)
+		if err := e.perform(p, h.class(), fr); err != nil {
+			e.refuse(p, f, before, h.seq, at, err)
+		}
 	}
 }
 
-// perform lets a frame take effect.
-func (e *Engine) perform(p *peer, c conduits.Class, f *frame) {
+// perform lets a frame take effect. An error is a put's that was refused.
+func (e *Engine) perform(p *peer, c conduits.Class, f *frame) error {
 	switch f.kind {
 	case frMessage, frMedium, frLong:
 		e.accept(p, c, f)
 	case frPart:
 		to, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightWrite)
 		if !ok {
-			e.fault(p, 0)
-			return
+			return e.store(p, f)
 		}
 		copy(to[f.off:], f.data)
 	case frPut:
 		to, ok := e.c.Memory.Target(p.rank, f.to, uint64(len(f.data)), segment.RightWrite)
 		if !ok {
-			e.fault(p, 0)
-			return
+			f.total = uint64(len(f.data))
+			return e.store(p, f)
 		}
 		copy(to, f.data)
 	case frGet:
 		from, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightRead)
-		if !ok || f.total == 0 {
-			e.fault(p, f.id)
-			return
+		if f.total == 0 || !ok && !possible(f) {
+			e.fault(p, f.id, fault(f))
+			return nil
+		}
+		if !ok {
+			_, u, err := e.c.Memory.Access(p.rank, f.to, f.total, segment.RightRead)
+			if err != nil {
+				e.fault(p, f.id, err)
+				return nil
+			}
+			u.Exit() // what has become of it is seen when each fragment is cut
 		}
 		it := e.item(frData, conduits.Reply)
 		it.id, it.data = f.id, from
+		if !ok {
+			it.to, it.size, it.peer = f.to, f.total, int32(p.rank)
+		}
 		r := &p.flows[conduits.Reply]
 		r.waiting += itemBytes
 		r.bulk.add(it)
 	case frAtomic:
 		if conduits.CheckAtomic("", f.op, f.typ, f.to) != nil {
-			e.fault(p, f.id)
-			return
+			e.fault(p, f.id, fault(f))
+			return nil
 		}
-		old, ok := e.c.Memory.Atomic(p.rank, f.to, f.op, f.typ, f.a, f.b)
-		if !ok {
-			e.fault(p, f.id)
-			return
+		old, err := e.c.Memory.Atomic(p.rank, f.to, f.op, f.typ, f.a, f.b)
+		if err != nil {
+			e.fault(p, f.id, err)
+			return nil
 		}
 		k := e.answer(p, 17)
 		k.frames = appendResult(k.frames, f.id, old)
@@ -191,7 +207,7 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) {
 		o := e.findOp(p, f.id, frGet)
 		if o == nil || f.off > uint64(len(o.dst)) || uint64(len(o.dst))-f.off < uint64(len(f.data)) {
 			e.stats.Refused++
-			return
+			return nil
 		}
 		copy(o.dst[f.off:], f.data)
 		if o.got += uint64(len(f.data)); o.got >= uint64(len(o.dst)) {
@@ -204,11 +220,112 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) {
 			e.stats.Refused++
 		}
 	case frFault:
-		e.stats.Faults++
 		if o := e.findOp(p, f.id, 0); o != nil {
-			e.endOp(p, uint32(f.id), 0, ErrRefused)
+			e.stats.Faults++
+			need := segment.RightRead
+			if o.kind == frAtomic {
+				need = segment.RightAtomic
+			}
+			e.endOp(p, uint32(f.id), 0, e.refused(p, opNames[o.kind], o.from, o.size, need, f))
+		} else {
+			e.stats.Refused++
+		}
+	case frPutFault:
+		if !e.putRefused(p, f) {
+			e.stats.Refused++
 		}
 	}
+	return nil
+}
+
+// possible says whether there are addresses for what f is about.
+func possible(f *frame) bool {
+	return f.to < segment.NLALimit && f.total <= uint64(segment.NLALimit-f.to)
+}
+
+// fault is the error of f, whose address was never one.
+func fault(f *frame) error {
+	return &segment.FaultError{Page: f.to &^ (segment.PageSize - 1)}
+}
+
+// store puts what f brings into registered memory: of a fragment only the bytes
+// that it has are looked at, since each finds what is registered when it comes.
+func (e *Engine) store(p *peer, f *frame) error {
+	switch {
+	case !possible(f):
+		return fault(f)
+	case len(f.data) == 0:
+		return nil
+	}
+	to, u, err := e.c.Memory.Access(p.rank, f.to+segment.NLA(f.off), uint64(len(f.data)), segment.RightWrite)
+	if err != nil {
+		return err
+	}
+	copy(to, f.data)
+	u.Exit()
+	return nil
+}
+
+// refuse has the peer told that the put at offset at of the frames of datagram seq
+// was refused. before is the number that was expected when that datagram came.
+func (e *Engine) refuse(p *peer, f *flow, before uint64, seq uint32, at int, err error) {
+	e.stats.Refused++
+	const n = 23
+	k := e.answer(p, n)
+	k.frames = appendPutFault(k.frames, seq, at, err)
+	k.now = true
+	k.faults++
+	if f.hidden++; f.hidden == 1 {
+		f.shown = before
+	}
+}
+
+// putRefused notes that p has refused a put, and says whether there was such a
+// one under way: whoever tells the truth tells it before the acknowledgement.
+func (e *Engine) putRefused(p *peer, fr *frame) bool {
+	f := &p.flows[conduits.Request]
+	seq := expand(f.una, fr.msg)
+	if int64(seq) < int64(f.una) || int64(seq) >= int64(f.next) {
+		return false
+	}
+	k := *f.at(seq)
+	if k == nil {
+		return false
+	}
+	if it := k.item; it != nil {
+		if it.kind != frPart || fr.off != 0 {
+			return false
+		}
+		e.stats.Faults++
+		if it.err != nil {
+			return true
+		}
+		if it.want&conduits.RemoteDone == 0 {
+			e.stats.Unheard++
+		}
+		it.err = e.refused(p, "put", it.to, uint64(len(it.data)), segment.RightWrite, fr)
+		if f.bulk.first == it { // the rest need not go
+			f.bulk.take()
+			it.off = it.length()
+		}
+		return true
+	}
+	var x frame
+	if fr.off >= uint64(len(k.frames)) {
+		return false
+	}
+	if _, ok := x.next(k.frames[fr.off:], conduits.Request); !ok || x.kind != frPut {
+		return false
+	}
+	e.stats.Faults++
+	for i := range k.done {
+		if d := &k.done[i]; uint64(d.at) == fr.off {
+			d.Err = e.refused(p, "put", x.to, uint64(len(x.data)), segment.RightWrite, fr)
+			return true
+		}
+	}
+	e.stats.Unheard++
+	return true
 }
 
 // answer returns contents of a reply with room for n bytes of frames.
@@ -220,16 +337,11 @@ func (e *Engine) answer(p *peer, n int) *pkt {
 	return k
 }
 
-// fault says that operation id, or a put, was refused. That of a put is only
-// counted by its initiator, so it is left out if much else waits: who never takes
-// an answer must not have us keep any number of them.
-func (e *Engine) fault(p *peer, id uint64) {
+// fault says that operation id was refused.
+func (e *Engine) fault(p *peer, id uint64, err error) {
 	e.stats.Refused++
-	if id == 0 && p.flows[conduits.Reply].waiting >= backlog/1024 {
-		return
-	}
-	k := e.answer(p, 9)
-	k.frames = appendFault(k.frames, id)
+	k := e.answer(p, 25)
+	k.frames = appendFault(k.frames, id, err)
 }
 
 // accept takes a message or a fragment of one.
@@ -275,12 +387,11 @@ func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
 		}
 	}
 	if f.kind == frLong && f.total > 0 {
-		to, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightWrite)
-		if !ok {
-			e.fault(p, 0)
-			m.bad = true
-		} else {
+		if to, ok := e.c.Memory.Target(p.rank, f.to, f.total, segment.RightWrite); ok {
 			copy(to[f.off:], f.data)
+		} else if e.store(p, f) != nil {
+			e.stats.Refused++
+			m.bad = true
 		}
 	} else {
 		copy(m.Payload[f.off:], f.data)
@@ -292,6 +403,7 @@ func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
 		delete(fl.parts, m.num)
 	}
 	if m.bad {
+		e.stats.Unheard++
 		e.consume(p, c)
 		e.drop(m)
 		return

@@ -147,11 +147,15 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	told := true
 	for c := range p.flows {
 		f := &p.flows[c]
-		le.PutUint32(b[24+4*c:], uint32(f.cum))
+		cum := f.cum
+		if f.hidden > 0 {
+			cum = f.shown
+		}
+		le.PutUint32(b[24+4*c:], uint32(cum))
 		le.PutUint32(b[32+4*c:], f.taken)
 		f.told, f.unsaid = f.taken, 0
 		n := 0
-		if f.top > f.cum+1 {
+		if f.top > f.cum+1 && f.hidden == 0 {
 			most := min(words, spare/(8*(conduits.NumClasses-c)))
 			b, n = f.appendSacks(b, most)
 			spare -= 8 * n

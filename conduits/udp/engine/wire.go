@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 
 	"github.com/argon-go/argon/conduits"
@@ -40,22 +41,23 @@ const (
 
 // Frames begin with a byte of their kind.
 const (
-	frMessage = iota + 1 // words u8, payload u16, tag u32; words; payload
-	frMedium             // fragment: words u8, len u16, tag u32, message u32, total u32, offset u32; words (offset 0 only); bytes
-	frLong               // fragment: as frMedium with u64 total and offset and the address u64 after them
-	frPut                // len u16, address u64; bytes
-	frPart               // fragment of a put: len u16, u64 address, total and offset of the whole; bytes
-	frGet                // operation u64, address u64, len u64
-	frData               // fragment of what a get asked for: len u16, operation u64, offset u64; bytes
-	frAtomic             // op u8, type u8, operation u64, address u64, a u64, b u64
-	frResult             // operation u64, value u64
-	frFault              // operation u64, or 0: an access was refused
+	frMessage  = iota + 1 // words u8, payload u16, tag u32; words; payload
+	frMedium              // fragment: words u8, len u16, tag u32, message u32, total u32, offset u32; words (offset 0 only); bytes
+	frLong                // fragment: as frMedium with u64 total and offset and the address u64 after them
+	frPut                 // len u16, address u64; bytes
+	frPart                // fragment of a put: len u16, u64 address, total and offset of the whole; bytes
+	frGet                 // operation u64, address u64, len u64
+	frData                // fragment of what a get asked for: len u16, operation u64, offset u64; bytes
+	frAtomic              // op u8, type u8, operation u64, address u64, a u64, b u64
+	frResult              // operation u64, value u64
+	frFault               // operation u64, page u64, entry u64: a get or an atomic was refused
+	frPutFault            // datagram u32, offset in its frames u16, page u64, entry u64: a put was refused
 )
 
 // fixedBytes is how long the part of each kind of frame is that follows the kind
 // and that always has the same length.
 var fixedBytes = [...]int{
-	frMessage: 7, frMedium: 19, frLong: 35, frPut: 10, frPart: 26, frGet: 24, frData: 18, frAtomic: 34, frResult: 16, frFault: 8,
+	frMessage: 7, frMedium: 19, frLong: 35, frPut: 10, frPart: 26, frGet: 24, frData: 18, frAtomic: 34, frResult: 16, frFault: 24, frPutFault: 22,
 }
 
 type header struct {
@@ -148,7 +150,7 @@ func (f *frame) next(b []byte, c conduits.Class) (rest []byte, ok bool) {
 	switch f.kind {
 	case frPart, frPut, frGet, frAtomic:
 		class = conduits.Request
-	case frData, frResult, frFault:
+	case frData, frResult, frFault, frPutFault:
 		class = conduits.Reply
 	}
 	if len(b) < fixed || c != class {
@@ -192,7 +194,9 @@ func (f *frame) next(b []byte, c conduits.Class) (rest []byte, ok bool) {
 	case frResult:
 		f.id, f.a = le.Uint64(p), le.Uint64(p[8:])
 	case frFault:
-		f.id = le.Uint64(p)
+		f.id, f.a, f.b = le.Uint64(p), le.Uint64(p[8:]), le.Uint64(p[16:])
+	case frPutFault:
+		f.msg, f.off, f.a, f.b = le.Uint32(p), uint64(le.Uint16(p[4:])), le.Uint64(p[6:]), le.Uint64(p[14:])
 	}
 	if len(b) < 4*words+data {
 		return nil, false
@@ -285,6 +289,25 @@ func appendResult(b []byte, id, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, v)
 }
 
-func appendFault(b []byte, id uint64) []byte {
-	return binary.LittleEndian.AppendUint64(append(b, frFault), id)
+func appendFault(b []byte, id uint64, err error) []byte {
+	return appendWhy(binary.LittleEndian.AppendUint64(append(b, frFault), id), err)
 }
+
+// appendPutFault tells of the put at offset at of the frames of datagram seq.
+func appendPutFault(b []byte, seq uint32, at int, err error) []byte {
+	b = binary.LittleEndian.AppendUint32(append(b, frPutFault), seq)
+	return appendWhy(binary.LittleEndian.AppendUint16(b, uint16(at)), err)
+}
+
+// appendWhy writes what a fault tells of the target: the page, and its entry, but
+// not where in the target's memory the page lies.
+func appendWhy(b []byte, err error) []byte {
+	var f segment.FaultError
+	if p := (*segment.FaultError)(nil); errors.As(err, &p) {
+		f = *p
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(f.Page))
+	return binary.LittleEndian.AppendUint64(b, uint64(f.Have&^entryFrame))
+}
+
+const entryFrame = segment.Entry(1<<segment.FrameBits-1) << 8
