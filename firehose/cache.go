@@ -221,6 +221,14 @@ func (c *Cache) Borrow(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	return g, ok
 }
 
+// Keep is called in place of Return, with Borrow's arguments, if the access turns
+// out not to be complete at once: what was borrowed is pinned until Release.
+func (c *Cache) Keep(rank int, a Addr, n uint64) Region {
+	r, _ := c.m.TryRemotePin(rank, a, n) // Borrow has found it
+	c.mu.Unlock()
+	return r
+}
+
 // Return ends what Borrow has begun.
 func (c *Cache) Return() { c.mu.Unlock() }
 
