@@ -37,9 +37,9 @@ type Cache struct {
 // waiter is a goroutine that waits for a pin, or a function.
 type waiter struct {
 	then func(Region, error)
-	done bool
 	r    Region
 	err  error
+	done atomic.Bool // r and err are there
 
 	rank int // -1 if it waits for the configurations to be compared
 	a    Addr
@@ -199,7 +199,7 @@ func (c *Cache) Advance() {
 		for _, k := range slices.Sorted(maps.Keys(c.waiters)) {
 			if w := c.waiters[k]; w.then != nil {
 				delete(c.waiters, k)
-				w.err, w.done = err, true
+				w.err = err
 				c.ended.add(w)
 			}
 		}
@@ -328,14 +328,13 @@ func (c *Cache) waiter(rank int, a Addr, n uint64) *waiter {
 func (c *Cache) wait(w *waiter) (Region, error) {
 	err := c.e.Wait(w, func() bool {
 		c.mu.Lock()
-		done := w.done
 		c.progress()
-		return done || w.done
+		return w.done.Load()
 	})
 	if err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if w.done {
+		if w.done.Load() {
 			return w.r, w.err
 		}
 		for k, v := range c.waiters { // what comes for it later is released
@@ -397,7 +396,8 @@ func (c *Cache) collect() (some bool) {
 		}
 		if w := c.waiters[d.Cookie]; w != nil {
 			delete(c.waiters, d.Cookie)
-			w.r, w.err, w.done = d.Region, d.Err, true
+			w.r, w.err = d.Region, d.Err
+			w.done.Store(true)
 			if w.then != nil {
 				c.ended.add(w)
 			} else {

@@ -24,6 +24,7 @@ const AddrLimit = Addr(segment.ExposedLimit - segment.ExposedBase)
 // All methods may be called by any goroutine.
 type Space struct {
 	bucket uint64
+	limit  Addr // AddrLimit
 	unit   func() (*segment.ATU, error)
 
 	last  atomic.Pointer[part] // that Local found
@@ -69,7 +70,7 @@ func NewSpace(atu func() (*segment.ATU, error), bucket uint64) (*Space, error) {
 	if err := checkBucket(bucket); err != nil {
 		return nil, err
 	}
-	s := &Space{unit: atu, bucket: bucket, next: Addr(bucket)}
+	s := &Space{unit: atu, bucket: bucket, limit: AddrLimit, next: Addr(bucket)}
 	s.parts.Store(&parts{})
 	return s, nil
 }
@@ -166,7 +167,7 @@ func (s *Space) Expose(mem []byte, rights segment.Rights, peer int) (Addr, error
 	defer s.mu.Unlock()
 	a, ok := s.room(s.size(len(mem)))
 	if !ok {
-		return 0, errs.Resource("firehose: no addresses are left for %d bytes: there are %d, in buckets of %d", len(mem), uint64(AddrLimit), s.bucket)
+		return 0, errs.Resource("firehose: no addresses are left for %d bytes: there are %d, in buckets of %d", len(mem), uint64(s.limit), s.bucket)
 	}
 	s.add(&part{start: a, mem: mem, rights: rights, peer: peer})
 	return a, nil
@@ -179,14 +180,14 @@ func (s *Space) size(n int) uint64 { return (uint64(n) + s.bucket - 1) &^ (s.buc
 // were found on, so that addresses are not used again before all of them have
 // been.
 func (s *Space) room(size uint64) (Addr, bool) {
-	if size > uint64(AddrLimit)-s.bucket {
+	if size > uint64(s.limit)-s.bucket {
 		return 0, false
 	}
 	v := s.parts.Load()
 	a, wrapped := s.next, false
 	i, k := v.find(a), sort.Search(len(s.dying), func(k int) bool { return s.dying[k].start > a })-1
 	for i, k = max(i, 0), max(k, 0); ; {
-		if uint64(AddrLimit-a) < size {
+		if uint64(s.limit-a) < size {
 			if wrapped {
 				return 0, false
 			}
