@@ -223,8 +223,8 @@ func (c *Cache) Borrow(rank int, a Addr, n uint64) (g Grant, ok bool) {
 
 // Keep is called in place of Return, with Borrow's arguments, if the access turns
 // out not to be complete at once: what was borrowed is pinned until Release.
-func (c *Cache) Keep(rank int, a Addr, n uint64) Region {
-	r, _ := c.m.TryRemotePin(rank, a, n) // Borrow has found it
+func (c *Cache) Keep(rank int, a Addr, _ uint64) Region {
+	r := c.m.Keep(rank, a)
 	c.mu.Unlock()
 	return r
 }

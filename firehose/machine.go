@@ -376,6 +376,14 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	return Grant{s.grant.NLA + segment.NLA(off), s.grant.Key}, true
 }
 
+// Keep turns what Look has just found into a pin, which counts as the same hit.
+func (m *Machine) Keep(rank int, a Addr) Region {
+	p, b := m.known(rank), uint64(a)>>m.shift
+	i := p.t.find(b)
+	p.t.use(i)
+	return m.newRegion(rank, &p.t, b, i, 1)
+}
+
 // TryRemotePin is RemotePin that neither sends nor waits: it answers false if
 // that would be needed, and also while others wait for rank's buckets, or if the
 // arguments are wrong.

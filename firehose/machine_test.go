@@ -591,7 +591,17 @@ func TestMachineModel(t *testing.T) {
 						wasStale = wasStale || p.t.slots[i].state == stale
 					}
 				}
+				hits := k.stats.RemoteHits
 				g, look := k.Look(u.rank, u.a, u.n)
+				if look && rapid.Bool().Draw(t, "keep") {
+					r := k.Keep(u.rank, u.a)
+					if at, n := k.At(r, u.a); at != g || n < u.n || k.stats.RemoteHits != hits+1 {
+						t.Fatalf("looked at %v, kept %v for %d bytes, %d hits", g, at, n, k.stats.RemoteHits-hits)
+					}
+					k.users = append(k.users, u)
+					w.granted(k, u, r, nil)
+					return
+				}
 				r, ok := k.TryRemotePin(u.rank, u.a, u.n)
 				fits := (uint64(u.a)+u.n-1)/testBucket-uint64(u.a)/testBucket < uint64(k.l.maxBuckets)
 				if ok && (!usable && !maybe || dead) || !ok && usable && fits && !waiting && !dead && !wasStale {
