@@ -31,6 +31,8 @@ type rank struct {
 	all   []*rank
 	mem   [][]byte
 	addrs []firehose.Addr
+
+	shifting *atomic.Uint64 // address of memory that comes and goes
 }
 
 // job runs f on ranks of this process. change may change a rank's Config.
@@ -60,13 +62,13 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 				}
 				c := config
 				c.Rank, c.Size, c.Bucket = i, size, bucket
-				if change != nil {
-					change(i, &c)
-				}
 				if r.s, err = firehose.NewSpace(func() (*segment.ATU, error) { return r.atu, nil }, c.Bucket); err != nil {
 					return err
 				}
 				c.Memory = r.s
+				if change != nil {
+					change(i, &c)
+				}
 				if r.c, err = firehose.NewCache(c); err != nil {
 					return err
 				}
