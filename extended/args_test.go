@@ -28,7 +28,7 @@ func TestBadArguments(t *testing.T) {
 				{"rank -1", -1, at(0), 8, "rank -1 out of range: the job has ranks 0..1"},
 				{"rank 2", 2, at(0), 8, "rank 2 out of range"},
 				{"rank MinInt", math.MinInt, at(0), 8, "out of range"},
-				{"before", 1, at(-1), 8, "outside the segment of rank 1, which has 16384 bytes"},
+				{"before", 1, segment.PageSize - 1, 8, "outside the segment of rank 1, which has 16384 bytes"},
 				{"across the beginning", 1, at(-4), 8, "outside the segment"},
 				{"at the end", 1, at(size), 1, "outside the segment"},
 				{"across the end", 1, at(size - 7), 8, "outside the segment"},
@@ -140,7 +140,7 @@ func TestBadLengths(t *testing.T) {
 		refused("overflow", x.PutStrided(1, at(0), []int{math.MaxInt}, b, 0, one, 2, []int{2}))
 		refused("outside the segment", x.PutStrided(1, at(0), []int{-1}, b, 0, one, 1, []int{2}))
 		refused("outside the segment", x.PutStrided(1, at(8), []int{len(j.segs[1]) - 8}, b, 0, one, 1, []int{2}))
-		refused("outside the segment", x.PutStrided(1, at(-8), []int{8}, b, 0, one, 1, []int{2}))
+		refused("outside the segment", x.PutStrided(1, segment.PageSize - 8, []int{8}, b, 0, one, 1, []int{2}))
 		for _, c := range []struct{ off, stride, elem, count int }{
 			{-1, 1, 1, 1},
 			{17, 1, 1, 1},
@@ -166,7 +166,7 @@ func TestBadLengths(t *testing.T) {
 		refused("remote run 1 of 2", x.PutIndexed(1, []segment.NLA{at(0), at(-1)}, 2, b, []int{0}, 4))
 		refused("negative length -3", x.PutVector(1, []Extent{{at(0), -3}}, nil))
 		refused("5 bytes together, local ones 4", x.PutVector(1, []Extent{{at(0), 2}, {at(8), 3}}, [][]byte{b[:4]}))
-		refused("remote run 1 of 2", x.GetVector([][]byte{b[:4]}, 1, []Extent{{at(0), 2}, {at(-8), 2}}))
+		refused("remote run 1 of 2", x.GetVector([][]byte{b[:4]}, 1, []Extent{{at(0), 2}, {segment.PageSize - 8, 2}}))
 		for i, b := range j.segs[1] {
 			if b != 0 {
 				t.Fatalf("byte %d was written", i)

@@ -74,6 +74,19 @@ func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits
 	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
 		return 0, err
 	}
+	if to.Exposed() && rank != x.ep.Rank() {
+		old, done, p := x.far.tryAtomic(rank, to, op, t, a, b)
+		if done {
+			return old, nil
+		}
+		if p != nil {
+			f, err := x.adopt(p)
+			if err != nil {
+				return 0, err
+			}
+			return f.value(nil)
+		}
+	}
 	f, err := x.begin(rank, wantBulk, false)
 	if err != nil {
 		return 0, err

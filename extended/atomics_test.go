@@ -405,7 +405,7 @@ func checkBad[T number](t *testing.T, x *Endpoint, a *typed[T]) {
 		{"rank -1", -1, at(0)},
 		{"rank 2", 2, at(0)},
 		{"huge rank", math.MaxInt, at(0)},
-		{"before", 1, at(-a.size)},
+		{"before", 1, segment.NLA(a.size)},
 		{"end", 1, at(size)},
 		{"far", 1, at(1 << 40)},
 		{"zero", 1, 0},

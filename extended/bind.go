@@ -4,11 +4,22 @@ import "github.com/argon-go/argon/am"
 
 var _ am.Completer = (*Endpoint)(nil)
 
-// Handlers is what am.Attach has to know: nothing at present, for all that this
-// package does goes through the conduit's RMA unit. Indices 32 to 63 are kept
-// for it.
-func (x *Endpoint) Handlers() []am.Entry { return nil }
+// Handlers is what am.Attach has to know: nothing, as all that this package does
+// goes through the conduit's RMA unit; with Config.Firehose, its handlers and
+// those that move data between ranks without it. Indices 32 to 63 are kept for
+// this package.
+func (x *Endpoint) Handlers() []am.Entry {
+	if x.far == nil {
+		return nil
+	}
+	return x.far.handlers()
+}
 
 // Bind connects x with the attached endpoint whose am.Config named x as its
 // Completer. Once, before any other method.
-func (x *Endpoint) Bind(e *am.Endpoint) { x.bind(e.Conduit(), e) }
+func (x *Endpoint) Bind(e *am.Endpoint) {
+	if x.far != nil {
+		x.far.e = e
+	}
+	x.bind(e.Conduit(), e)
+}

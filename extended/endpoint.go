@@ -98,6 +98,7 @@ type Endpoint struct {
 	poll     progress
 	mine     segment.View // of the own rank
 	maxLong  uint64
+	far      *far // nil: no exposed memory
 	table    table
 	implicit Region
 }
@@ -112,6 +113,9 @@ type progress interface {
 func New(c Config) *Endpoint {
 	x := &Endpoint{always: c.AlwaysHandle}
 	x.implicit.x = x
+	if c.Firehose != nil && c.Space != nil {
+		x.far = newFar(x, &c)
+	}
 	return x
 }
 
@@ -155,6 +159,10 @@ func (x *Endpoint) Wake(rank int) {
 // Complete takes the completions of the operations that went through the
 // conduit. For package am, as am.Completer; not for users.
 func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
+	if cookie&pieceCookie != 0 {
+		x.far.complete(cookie&^pieceCookie, value, err)
+		return
+	}
 	o, _ := x.table.find(cookie)
 	if o == nil {
 		panic(fmt.Sprintf("extended: the conduit completed %#x, which is not under way", cookie))
@@ -180,15 +188,22 @@ func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 }
 
 // check says what is wrong with an access of n > 0 bytes that could not be made
-// directly; nil if the conduit has to carry it.
+// directly; nil if the conduit has to carry it. What is registered or exposed at
+// other addresses than the segment's, the target knows.
 func (x *Endpoint) check(op string, rank int, a segment.NLA, n uint64, need segment.Rights) error {
 	if x.ep == nil {
 		return errNotBound(op)
 	}
+	if a.Exposed() {
+		if err := conduits.CheckRank(x.ep, op, rank); err != nil {
+			return err
+		}
+		return x.far.check(op, a, n)
+	}
 	if err := conduits.CheckRemote(x.ep, op, rank, a, n); err != nil {
 		return err
 	}
-	if v := x.view(rank); v != nil && limit(v, need) == 0 {
+	if v := x.view(rank); v != nil && limit(v, need) == 0 && conduits.InSegment(x.ep, rank, a, n) {
 		return errs.BadArg("%s: address %v: rank %d attached its segment with rights %v, and this needs %v", op, a, rank, rights(v), need)
 	}
 	return nil

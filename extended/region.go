@@ -160,7 +160,7 @@ func (r *Region) Try(c Category) (done bool, err error) {
 		return false, err
 	}
 	if !r.quiet(c) {
-		r.x.poll.Poll()
+		r.x.pollOnce()
 		if !r.quiet(c) {
 			return false, nil
 		}
@@ -249,11 +249,7 @@ func (r *Region) beginChild(dst int, c Category) (flight, error) {
 			o.parent = p.o
 			return flight{x: x, o: o, name: name, dst: dst, want: wantBulk}, nil
 		}
-		w := x.table.getWaiter()
-		w.x, w.what = x, waitSlot
-		err = x.poll.Wait(w, w.cond)
-		x.table.putWaiter(w)
-		if err != nil {
+		if err := x.awaitSlot(); err != nil {
 			p.o.left.Add(-oneRemote)
 			return flight{}, err
 		}

@@ -23,16 +23,51 @@ type flight struct {
 	want conduits.Event
 }
 
+// The conduit's operations, with exposed memory among what they reach.
+
+func (x *Endpoint) conduitPut(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if to.Exposed() {
+		return x.far.put(dst, to, src, want, cookie)
+	}
+	return x.ep.Put(dst, to, src, want, cookie)
+}
+
+func (x *Endpoint) conduitGet(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if from.Exposed() {
+		return x.far.get(dst, src, from, want, cookie)
+	}
+	return x.ep.Get(dst, src, from, want, cookie)
+}
+
+func (x *Endpoint) conduitWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if to.Exposed() {
+		return x.far.word(dst, to, v, n, want, cookie)
+	}
+	return x.ep.PutWord(dst, to, v, n, want, cookie)
+}
+
+func (x *Endpoint) conduitAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	if to.Exposed() {
+		return x.far.atomic(dst, to, op, t, a, b, cookie)
+	}
+	return x.ep.Atomic(dst, to, op, t, a, b, cookie)
+}
+
+// most is how much of an access of n bytes may be one operation of the conduit.
+func (x *Endpoint) most(rank int, a segment.NLA, n uint64) uint64 {
+	if a.Exposed() {
+		return x.far.most(rank, a, n)
+	}
+	return min(n, x.maxLong)
+}
+
 // put begins to put src, in pieces if it is longer than the conduit takes.
 func (f *flight) put(to segment.NLA, src []byte) error {
 	x := f.x
 	for len(src) > 0 {
-		piece := src
-		if uint64(len(piece)) > x.maxLong {
-			piece = piece[:x.maxLong]
-		}
+		piece := src[:x.most(f.dst, to, uint64(len(src)))]
 		f.o.left.Add(units(f.want))
-		ev, err := x.ep.Put(f.dst, to, piece, f.want, f.name)
+		ev, err := x.conduitPut(f.dst, to, piece, f.want, f.name)
 		if f.settle(ev, err) != nil {
 			return err
 		}
@@ -48,7 +83,7 @@ func (f *flight) getValue(result *uint64, from segment.NLA, n int) error {
 	o := f.o
 	o.kind, o.n, o.r64 = resultValue, uint8(n), result
 	o.left.Add(oneRemote)
-	ev, err := f.x.ep.Get(o.buf[:n], f.dst, from, wantBulk, f.name)
+	ev, err := f.x.conduitGet(o.buf[:n], f.dst, from, wantBulk, f.name)
 	if err == nil && ev&conduits.RemoteDone != 0 {
 		o.deliver(0)
 	}
@@ -59,12 +94,9 @@ func (f *flight) getValue(result *uint64, from segment.NLA, n int) error {
 func (f *flight) get(dst []byte, from segment.NLA) error {
 	x := f.x
 	for len(dst) > 0 {
-		piece := dst
-		if uint64(len(piece)) > x.maxLong {
-			piece = piece[:x.maxLong]
-		}
+		piece := dst[:x.most(f.dst, from, uint64(len(dst)))]
 		f.o.left.Add(units(f.want))
-		ev, err := x.ep.Get(piece, f.dst, from, f.want, f.name)
+		ev, err := x.conduitGet(piece, f.dst, from, f.want, f.name)
 		if f.settle(ev, err) != nil {
 			return err
 		}
@@ -85,7 +117,7 @@ func (f *flight) word(to segment.NLA, v uint64, n int) error {
 			}
 		}
 		f.o.left.Add(units(f.want))
-		ev, err := f.x.ep.PutWord(f.dst, to, v, w, f.want, f.name)
+		ev, err := f.x.conduitWord(f.dst, to, v, w, f.want, f.name)
 		if f.settle(ev, err) != nil {
 			return err
 		}
@@ -99,7 +131,7 @@ func (f *flight) word(to segment.NLA, v uint64, n int) error {
 // atomic begins an atomic.
 func (f *flight) atomic(to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) error {
 	f.o.left.Add(oneRemote)
-	value, ev, err := f.x.ep.Atomic(f.dst, to, op, t, a, b, f.name)
+	value, ev, err := f.x.conduitAtomic(f.dst, to, op, t, a, b, f.name)
 	if err == nil && ev&conduits.RemoteDone != 0 && f.o.kind != resultNone {
 		f.o.deliver(value)
 	}
@@ -200,11 +232,47 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
 		return err
 	}
+	if to.Exposed() && dst != x.ep.Rank() {
+		if done, p := x.far.tryPut(dst, to, src); done || p != nil {
+			return x.finishPiece(p)
+		}
+	}
 	f, err := x.begin(dst, wantBulk, false)
 	if err != nil {
 		return err
 	}
 	return f.finish(f.put(to, src))
+}
+
+// finishPiece waits for a piece that a blocking operation has begun; nil for one
+// that is done.
+func (x *Endpoint) finishPiece(p *piece) error {
+	if p == nil {
+		return nil
+	}
+	f, err := x.adopt(p)
+	if err != nil {
+		return err
+	}
+	return f.finish(nil)
+}
+
+// adopt takes a slot for a piece that is under way, and waits for one if it must.
+func (x *Endpoint) adopt(p *piece) (flight, error) {
+	for {
+		f, err := x.begin(p.dst, wantBulk, false)
+		if err == nil {
+			f.o.left.Add(oneRemote)
+			if p.kind == atomicPiece {
+				f.o.kind = resultWord64
+			}
+			x.far.attach(p, wantBulk, f.name)
+			return f, nil
+		}
+		if err := x.awaitSlot(); err != nil {
+			return f, err // the job has failed: whatever p does, nobody uses it
+		}
+	}
 }
 
 //go:noinline
@@ -215,6 +283,11 @@ func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
 	}
 	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
 		return err
+	}
+	if from.Exposed() && src != x.ep.Rank() {
+		if done, p := x.far.tryGet(dst, src, from); done || p != nil {
+			return x.finishPiece(p)
+		}
 	}
 	f, err := x.begin(src, wantBulk, false)
 	if err != nil {

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
-// Extent is a run of bytes in a remote segment.
+// Extent is a run of bytes of a remote rank.
 type Extent struct {
 	Addr segment.NLA
 	Len  int // bytes, not negative
@@ -29,6 +30,8 @@ type shape struct {
 	kind shapeKind
 	put  bool
 	rank int
+	// beyond: not everything lies in the segment, so it is not all in reach.
+	beyond bool
 
 	// strided and indexed
 	local []byte
@@ -69,6 +72,15 @@ func (s *shape) check(x *Endpoint) (n uint64, err error) {
 	return s.checkVector(x)
 }
 
+// remoteOK checks one remote range.
+func (s *shape) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
+	if x.check(s.what, s.rank, a, n, s.need()) != nil {
+		return false
+	}
+	s.beyond = s.beyond || !conduits.InSegment(x.ep, s.rank, a, n)
+	return true
+}
+
 func (s *shape) checkStrided(x *Endpoint) (uint64, error) {
 	d := len(s.counts)
 	if len(s.rstrides) != d || len(s.lstrides) != d {
@@ -91,9 +103,9 @@ func (s *shape) checkStrided(x *Endpoint) (uint64, error) {
 	if !ok {
 		return 0, errs.BadArg("%s: counts %v with remote strides %v overflow the address space", s.what, s.counts, s.rstrides)
 	}
-	// The range from lo to hi holds the base, so if it lies in the segment,
-	// nothing has wrapped.
-	if x.check(s.what, s.rank, s.remote+segment.NLA(lo), uint64(hi-lo), s.need()) != nil {
+	// The range from lo to hi holds the base, so if there is such a range of
+	// addresses, nothing has wrapped.
+	if !s.remoteOK(x, s.remote+segment.NLA(lo), uint64(hi-lo)) {
 		what := fmt.Sprintf("%s: base %v, counts %v, remote strides %v", s.what, s.remote, s.counts, s.rstrides)
 		return 0, x.check(what, s.rank, s.remote+segment.NLA(lo), uint64(hi-lo), s.need())
 	}
@@ -154,7 +166,7 @@ func (s *shape) checkIndexed(x *Endpoint) (uint64, error) {
 		return 0, nil
 	}
 	for i, a := range s.addrs {
-		if x.check(s.what, s.rank, a, uint64(s.rlen), s.need()) != nil {
+		if !s.remoteOK(x, a, uint64(s.rlen)) {
 			what := fmt.Sprintf("%s: remote run %d of %d", s.what, i, len(s.addrs))
 			return 0, x.check(what, s.rank, a, uint64(s.rlen), s.need())
 		}
@@ -174,7 +186,7 @@ func total(n, size int) (int, bool) {
 }
 
 func (s *shape) checkVector(x *Endpoint) (uint64, error) {
-	var rn, ln uint64 // no overflow: slices exist, and a segment ends below 2^39
+	var rn, ln uint64 // no overflow: slices exist, and addresses end at 2^40
 	for i, e := range s.extents {
 		if e.Len < 0 {
 			return 0, errs.BadArg("%s: remote run %d of %d has negative length %d", s.what, i, len(s.extents), e.Len)
@@ -182,7 +194,7 @@ func (s *shape) checkVector(x *Endpoint) (uint64, error) {
 		if e.Len == 0 {
 			continue
 		}
-		if x.check(s.what, s.rank, e.Addr, uint64(e.Len), s.need()) != nil {
+		if !s.remoteOK(x, e.Addr, uint64(e.Len)) {
 			what := fmt.Sprintf("%s: remote run %d of %d", s.what, i, len(s.extents))
 			return 0, x.check(what, s.rank, e.Addr, uint64(e.Len), s.need())
 		}
@@ -215,6 +227,8 @@ func (s *shape) run(x *Endpoint, f *flight, a segment.NLA, local []byte) error {
 		x.putDirect(s.rank, a, local)
 	case f == nil:
 		x.getDirect(local, s.rank, a)
+	case s.put && x.putDirect(s.rank, a, local), !s.put && x.getDirect(local, s.rank, a):
+		// In the segment, beside runs that are not.
 	case s.put:
 		return f.put(a, local)
 	default:
@@ -287,12 +301,15 @@ func (s *shape) stream(x *Endpoint, f *flight, remotes, locals int) error {
 	}
 }
 
+// direct says whether everything is in reach of load and store.
+func (s *shape) direct(x *Endpoint) bool { return !s.beyond && x.view(s.rank) != nil }
+
 func (x *Endpoint) shape(s *shape) error {
 	n, err := s.check(x)
 	if n == 0 || err != nil {
 		return err
 	}
-	if x.view(s.rank) != nil {
+	if s.direct(x) {
 		return s.move(x, nil)
 	}
 	f, err := x.begin(s.rank, wantBulk, false)
@@ -310,7 +327,7 @@ func (x *Endpoint) shapeNB(s *shape) (Handle, error) {
 	if err := x.admit(); err != nil {
 		return 0, err
 	}
-	if x.view(s.rank) != nil {
+	if s.direct(x) {
 		if err := s.move(x, nil); err != nil {
 			return 0, err
 		}
@@ -332,7 +349,7 @@ func (r *Region) shape(s *shape) error {
 	if n == 0 || err != nil {
 		return err
 	}
-	if x.view(s.rank) != nil {
+	if s.direct(x) {
 		return s.move(x, nil)
 	}
 	c := Gets

@@ -160,7 +160,51 @@ func (x *Endpoint) checkOwn(what string, a segment.NLA, c Cmp) error {
 	if err := conduits.CheckAtomic(what, conduits.AtomicLoad, conduits.Uint64, a); err != nil {
 		return err
 	}
-	return conduits.CheckRemote(x.ep, what, x.ep.Rank(), a, 8)
+	if uint64(a-segment.AttachBase) < x.mine.Size() {
+		return nil
+	}
+	if err := x.check(what, x.ep.Rank(), a, 8, 0); err != nil {
+		return err
+	}
+	if _, ok := x.ownBeyond(a); !ok {
+		return errNoWord(what, a)
+	}
+	return nil
+}
+
+func errNoWord(what string, a segment.NLA) error {
+	return fmt.Errorf("%s: there is no aligned word of this rank at %v that it may read: %w", what, a, segment.ErrFault)
+}
+
+// own reads a word of this rank that was checked before; false if it has been
+// concealed, or is not registered any more.
+func (x *Endpoint) own(a segment.NLA) (uint64, bool) {
+	if uint64(a-segment.AttachBase) < x.mine.Size() {
+		return atomic.LoadUint64(x.ownWord(a)), true
+	}
+	return x.ownBeyond(a)
+}
+
+// ownBeyond is own for a word that does not lie in the segment.
+func (x *Endpoint) ownBeyond(a segment.NLA) (v uint64, ok bool) {
+	if a.Exposed() {
+		mem, ok := x.far.space.Local(addrOf(a), 8)
+		if !ok {
+			return 0, false
+		}
+		return loadWord(mem)
+	}
+	atu, err := x.ep.ATU()
+	if err != nil {
+		return 0, false
+	}
+	u := atu.Enter()
+	mem, err := u.Translate(x.ep.Rank(), a, 8, segment.RightRead)
+	if err == nil {
+		v, ok = loadWord(mem)
+	}
+	u.Exit()
+	return v, ok
 }
 
 func (x *Endpoint) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
@@ -172,6 +216,12 @@ func (x *Endpoint) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
 	return nil
 }
 
+// holds says whether a word of this rank compares; one that is gone does not.
+func (x *Endpoint) holds(a segment.NLA, c Cmp, value uint64) bool {
+	v, ok := x.own(a)
+	return ok && c.holds(v, value)
+}
+
 // TestUntil reads the aligned 8-byte word at sig of the own segment and says
 // whether it compares with value as asked. If it does, what was put before the
 // word was changed is visible (see Signal). It does not poll.
@@ -179,7 +229,10 @@ func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 	if err := x.checkOwn("extended: test until", sig, c); err != nil {
 		return 0, false, err
 	}
-	word = x.own(sig)
+	word, ok = x.own(sig)
+	if !ok {
+		return 0, false, errNoWord("extended: test until", sig)
+	}
 	return word, c.holds(word, value), nil
 }
 
@@ -192,7 +245,7 @@ func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 	if err := x.checkOwn("extended: wait until", sig, c); err != nil {
 		return 0, err
 	}
-	if word = x.own(sig); c.holds(word, value) {
+	if word, ok := x.own(sig); ok && c.holds(word, value) {
 		return word, nil
 	}
 	w := x.table.getWaiter()
@@ -206,6 +259,9 @@ func (x *Endpoint) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index
 	w.x, w.what, w.words, w.index, w.cmp, w.value = x, what, sigs, index, c, value
 	err := x.poll.Wait(w, w.cond)
 	index, word := w.index, w.seen
+	if err == nil && w.lost {
+		err = errNoWord("extended: wait until", w.words[w.index])
+	}
 	x.table.putWaiter(w)
 	return index, word, err
 }
@@ -259,7 +315,7 @@ func (x *Endpoint) WaitUntilSome(found []int, sigs []segment.NLA, c Cmp, value u
 		return found, err
 	}
 	for i, a := range sigs {
-		if i == hit || c.holds(x.own(a), value) {
+		if i == hit || x.holds(a, c, value) {
 			found = append(found, i)
 		}
 	}
@@ -272,7 +328,7 @@ func (x *Endpoint) TestUntilSome(found []int, sigs []segment.NLA, c Cmp, value u
 		return found, err
 	}
 	for i, a := range sigs {
-		if c.holds(x.own(a), value) {
+		if x.holds(a, c, value) {
 			found = append(found, i)
 		}
 	}

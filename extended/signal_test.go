@@ -228,7 +228,7 @@ func TestSignalBadArguments(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		for _, a := range []segment.NLA{at(4), at(-8), at(size), at(size - 4), 0} {
+		for _, a := range []segment.NLA{at(4), segment.PageSize - 8, at(size), at(size - 4), 0} {
 			bad("signal", "", x.Signal(1, a, SignalSet, 1))
 			bad("put with signal", "", x.PutSignal(1, at(64), []byte{1}, a, SignalAdd, 1))
 			_, err := x.PutSignalNB(1, at(64), []byte{1}, a, SignalAdd, 1)

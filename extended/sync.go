@@ -2,8 +2,6 @@ package extended
 
 import (
 	"fmt"
-	"sync/atomic"
-
 	"github.com/argon-go/argon/segment"
 )
 
@@ -48,7 +46,7 @@ func (x *Endpoint) Try(h Handle) (done bool, err error) {
 		return false, errBadHandle(what, h)
 	}
 	if o.left.Load() != 0 {
-		x.poll.Poll()
+		x.pollOnce()
 		if o.left.Load() != 0 {
 			return false, nil
 		}
@@ -122,7 +120,7 @@ func (x *Endpoint) TrySome(hs []Handle) (n int, err error) {
 	if n > 0 || !named || err != nil {
 		return n, err
 	}
-	x.poll.Poll()
+	x.pollOnce()
 	n, _, err = x.sweep(what, hs)
 	return n, err
 }
@@ -139,7 +137,7 @@ func (x *Endpoint) TryAll(hs []Handle) (done bool, err error) {
 		return true, err
 	}
 	if err == nil && !allZero(hs) {
-		x.poll.Poll()
+		x.pollOnce()
 		_, _, err = x.sweep(what, hs)
 	}
 	return allZero(hs), err
@@ -200,6 +198,23 @@ func (x *Endpoint) await(o *op, name uint64, mask int64) error {
 	return err
 }
 
+// pollOnce is a poll by somebody who does not wait.
+func (x *Endpoint) pollOnce() {
+	x.poll.Poll()
+	if x.far != nil {
+		x.far.advance()
+	}
+}
+
+// awaitSlot parks until take would find a slot.
+func (x *Endpoint) awaitSlot() error {
+	w := x.table.getWaiter()
+	w.x, w.what = x, waitSlot
+	err := x.poll.Wait(w, w.cond)
+	x.table.putWaiter(w)
+	return err
+}
+
 const sourceMask = ^int64(0) << 32
 
 type waitKind uint8
@@ -229,6 +244,7 @@ type waiter struct {
 	value uint64
 	index int    // of words: where to look first; then, which compared
 	seen  uint64 // what that word was
+	lost  bool   // there is no such word any more
 }
 
 func (t *table) getWaiter() *waiter {
@@ -254,6 +270,9 @@ func (t *table) putWaiter(w *waiter) {
 }
 
 func (w *waiter) done() bool {
+	if f := w.x.far; f != nil {
+		f.advance()
+	}
 	switch w.what {
 	case waitOp:
 		if w.o.left.Load()&w.mask == 0 {
@@ -276,15 +295,21 @@ func (w *waiter) done() bool {
 	case waitWordsAny:
 		for k := range w.words {
 			i := (w.index + k) % len(w.words)
-			if v := w.x.own(w.words[i]); w.cmp.holds(v, w.value) {
-				w.index, w.seen = i, v
+			v, ok := w.x.own(w.words[i])
+			if !ok || w.cmp.holds(v, w.value) {
+				w.index, w.seen, w.lost = i, v, !ok
 				return true
 			}
 		}
 		return false
 	case waitWordsAll:
 		for ; w.index < len(w.words); w.index++ {
-			if !w.cmp.holds(w.x.own(w.words[w.index]), w.value) {
+			v, ok := w.x.own(w.words[w.index])
+			if !ok {
+				w.lost = true
+				return true
+			}
+			if !w.cmp.holds(v, w.value) {
 				return false
 			}
 		}
@@ -292,9 +317,6 @@ func (w *waiter) done() bool {
 	}
 	return w.x.table.room()
 }
-
-// own reads a word of the own segment that was checked before.
-func (x *Endpoint) own(a segment.NLA) uint64 { return atomic.LoadUint64(x.ownWord(a)) }
 
 // room says whether take would find a slot.
 func (t *table) room() bool {
@@ -317,12 +339,13 @@ func (w *waiter) Blocked() string {
 	case waitWordsAny, waitWordsAll:
 		n := 0
 		for _, a := range w.words {
-			if w.cmp.holds(w.x.own(a), w.value) {
+			if w.x.holds(a, w.cmp, w.value) {
 				n++
 			}
 		}
 		if len(w.words) == 1 {
-			return fmt.Sprintf("extended: until the word at %v is %v %d; it is %d", w.words[0], w.cmp, w.value, w.x.own(w.words[0]))
+			v, _ := w.x.own(w.words[0])
+			return fmt.Sprintf("extended: until the word at %v is %v %d; it is %d", w.words[0], w.cmp, w.value, v)
 		}
 		return fmt.Sprintf("extended: until words are %v %d, which %d of %d are", w.cmp, w.value, n, len(w.words))
 	}

@@ -15,10 +15,10 @@ import (
 // goroutine of the rank that got it. A Handle is a plain number: copying it
 // copies the name, not the operation.
 //
-//	63   62                17 16       0
-//	+----+-------------------+---------+
-//	| 0  | generation (46)   | slot(17)|
-//	+----+-------------------+---------+
+//	63   62 61               17 16       0
+//	+-------+-------------------+---------+
+//	|   0   | generation (45)   | slot(17)|
+//	+-------+-------------------+---------+
 //
 // A slot gets a new generation each time it is used and is retired when the
 // generations are used up, so a Handle is never issued twice. Generations of
@@ -37,7 +37,7 @@ const (
 	numSlots  = 1 << slotBits // handles, and as many operations without one
 	firstBits = 3             // the first chunk has 1<<firstBits slots
 	numChunks = slotBits - firstBits + 1
-	genBits   = 46
+	genBits   = 45
 	maxGen    = 1<<genBits - 1
 	rankShift = 32        // where a rank's share of the first generation starts
 	rankMask  = 1<<10 - 1 // of ranks that are equal in these bits they are the same

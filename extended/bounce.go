@@ -1,0 +1,245 @@
+package extended
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Indices of this package's handlers, of the range 32..63 that it owns.
+const (
+	handlerWrite   am.HandlerID = 32 + iota // medium request: put the payload
+	handlerRead                             // short request
+	handlerAtomic                           // short request
+	handlerBounced                          // reply to all of them; medium if it carries data
+)
+
+// Arguments of the requests, the first two of which come back with the reply:
+//
+//	0 index of the piece, 1 its gen, 2..3 address
+//	read: 4 bytes; atomic: 4 operation | type<<8, 5..6 and 7..8 operands
+//
+// and of the reply: 2 status, 3..4 value.
+const (
+	writeArgs   = 4
+	readArgs    = 5
+	atomicArgs  = 9
+	bouncedArgs = 5
+)
+
+// What the owner says.
+const (
+	bounceDone = iota
+	bounceNotExposed
+	bounceFault
+	bounceUnaligned
+	bounceRefused // the request is none
+)
+
+func (f *far) handlers() []am.Entry {
+	return append(f.cache.Handlers(),
+		am.Entry{Index: handlerWrite, Name: "extended.write", Fn: f.onWrite, Args: writeArgs, Kinds: am.Medium | am.Request},
+		am.Entry{Index: handlerRead, Name: "extended.read", Fn: f.onRead, Args: readArgs, Kinds: am.Short | am.Request},
+		am.Entry{Index: handlerAtomic, Name: "extended.atomic", Fn: f.onAtomic, Args: atomicArgs, Kinds: am.Short | am.Request},
+		am.Entry{Index: handlerBounced, Name: "extended.bounced", Fn: f.onBounced, Args: bouncedArgs, Kinds: am.Short | am.Medium | am.Reply})
+}
+
+// errRefused: the memory is exposed, but not for that.
+var errRefused = fmt.Errorf("the owner grants no such right to this rank: %w", segment.ErrFault)
+
+// bounce has the owner do p.
+func (f *far) bounce(p *piece) {
+	p.way = wayBounce
+	f.mu.Lock()
+	q := f.queue(p.dst)
+	if q == nil {
+		f.bounces = append(f.bounces, bounce{dst: p.dst})
+		q = &f.bounces[len(f.bounces)-1]
+	}
+	q.pieces.add(p)
+	f.todo.Add(1)
+	f.mu.Unlock()
+	f.send(p.dst)
+}
+
+// queue finds the queue of rank's bounces. f.mu is held.
+func (f *far) queue(rank int) *bounce {
+	for i := range f.bounces {
+		if f.bounces[i].dst == rank {
+			return &f.bounces[i]
+		}
+	}
+	return nil
+}
+
+// sendAll sends what there is credit for.
+func (f *far) sendAll() {
+	f.mu.Lock()
+	for i := 0; i < len(f.bounces); i++ {
+		dst := f.bounces[i].dst
+		f.mu.Unlock()
+		f.send(dst)
+		f.mu.Lock()
+	}
+	f.mu.Unlock()
+}
+
+// send sends what there is credit for to one rank, in order. What has to wait
+// does not hold up what goes to other ranks.
+func (f *far) send(dst int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q := f.queue(dst)
+	if q == nil || q.busy {
+		return // nothing, or somebody is sending it
+	}
+	q.busy = true
+	for {
+		p := q.pieces.take()
+		if p == nil {
+			break
+		}
+		p.sent = true // the reply may be here before the request's sender goes on
+		gen := p.gen
+		f.mu.Unlock()
+		sent, err := f.request(p, gen)
+		f.mu.Lock()
+		q = f.queue(dst)
+		if !sent && err == nil {
+			p.sent = false
+			q.pieces.back(p)
+			q.busy = false
+			return
+		}
+		f.todo.Add(-1)
+		if err != nil {
+			f.mu.Unlock()
+			f.end(p, err)
+			f.mu.Lock()
+			q = f.queue(dst)
+		}
+	}
+	last := len(f.bounces) - 1
+	*q = f.bounces[last]
+	f.bounces[last] = bounce{}
+	f.bounces = f.bounces[:last]
+}
+
+// request sends p's request if there is credit.
+func (f *far) request(p *piece, gen uint32) (bool, error) {
+	lo, hi := am.Pack64(uint64(p.addr))
+	switch p.kind {
+	case getPiece:
+		return f.e.TryRequestShort(p.dst, handlerRead, p.index, gen, lo, hi, uint32(len(p.b)))
+	case atomicPiece:
+		vlo, vhi := am.Pack64(p.v)
+		wlo, whi := am.Pack64(p.w)
+		return f.e.TryRequestShort(p.dst, handlerAtomic, p.index, gen, lo, hi, uint32(p.op)|uint32(p.typ)<<8, vlo, vhi, wlo, whi)
+	}
+	return f.e.TryRequestMedium(p.dst, handlerWrite, p.b, p.index, gen, lo, hi)
+}
+
+// status is what the owner says of err.
+func status(err error) uint32 {
+	switch {
+	case err == nil:
+		return bounceDone
+	case errors.Is(err, firehose.ErrNotExposed):
+		return bounceNotExposed
+	}
+	return bounceFault
+}
+
+// An error of a reply means that the job has failed, which whoever waits hears of.
+
+func (f *far) onWrite(t *am.Token, args []uint32, payload []byte) {
+	mem, err := f.space.Enter(t.Src(), firehose.Addr(am.Uint64(args, 2)), uint64(len(payload)), segment.RightWrite)
+	if err == nil {
+		copyWords(mem, payload)
+		f.space.Exit()
+		f.x.ep.Wake(f.x.ep.Rank())
+	}
+	_ = t.ReplyShort(handlerBounced, args[0], args[1], status(err), 0, 0)
+}
+
+func (f *far) onRead(t *am.Token, args []uint32, _ []byte) {
+	n := args[4]
+	if n == 0 || uint64(n) > uint64(f.e.MaxMedium()) {
+		_ = t.ReplyShort(handlerBounced, args[0], args[1], bounceRefused, 0, 0)
+		return
+	}
+	mem, err := f.space.Enter(t.Src(), firehose.Addr(am.Uint64(args, 2)), uint64(n), segment.RightRead)
+	if err != nil {
+		_ = t.ReplyShort(handlerBounced, args[0], args[1], status(err), 0, 0)
+		return
+	}
+	// Not while inside: the reply may have to wait for credit.
+	if cap(f.reply) < int(n) {
+		f.reply = make([]byte, f.e.MaxMedium())
+	}
+	copyWords(f.reply[:n], mem)
+	f.space.Exit()
+	_ = t.ReplyMedium(handlerBounced, f.reply[:n], args[0], args[1], bounceDone, 0, 0)
+}
+
+func (f *far) onAtomic(t *am.Token, args []uint32, _ []byte) {
+	op, typ := conduits.AtomicOp(args[4]), conduits.AtomicType(args[4]>>8)
+	var value uint64
+	st := uint32(bounceRefused)
+	if args[4]>>16 == 0 && conduits.CheckAtomic("", op, typ, 0) == nil {
+		mem, err := f.space.Enter(t.Src(), firehose.Addr(am.Uint64(args, 2)), uint64(typ.Size()), segment.RightAtomic)
+		if st = status(err); err == nil {
+			var ok bool
+			if value, ok = applyWord(mem, op, typ, am.Uint64(args, 5), am.Uint64(args, 7)); !ok {
+				st = bounceUnaligned
+			}
+			f.space.Exit()
+			f.x.ep.Wake(f.x.ep.Rank())
+		}
+	}
+	lo, hi := am.Pack64(value)
+	_ = t.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
+}
+
+// onBounced ends a bounce. What is no answer to a request that is under way to
+// that rank is dropped.
+func (f *far) onBounced(t *am.Token, args []uint32, payload []byte) {
+	f.mu.Lock()
+	if uint64(args[0]) >= uint64(len(f.all)) {
+		f.mu.Unlock()
+		return
+	}
+	p := f.all[args[0]]
+	if !p.sent || p.gen != args[1] || p.dst != t.Src() {
+		f.mu.Unlock()
+		return
+	}
+	p.sent = false
+	f.mu.Unlock()
+	var err error
+	switch args[2] {
+	case bounceDone:
+		if p.kind == getPiece && len(payload) != len(p.b) {
+			err = errs.BadArg("the owner has sent %d bytes", len(payload))
+			break
+		}
+		if p.kind == getPiece {
+			copyWords(p.b, payload)
+		}
+		p.value = am.Uint64(args, 3)
+	case bounceNotExposed:
+		err = firehose.ErrNotExposed
+	case bounceFault:
+		err = errRefused
+	case bounceUnaligned:
+		err = errUnaligned(exposedAt(p.addr), p.dst, p.typ)
+	default:
+		err = errs.BadArg("the owner has refused the request")
+	}
+	f.end(p, err)
+}
