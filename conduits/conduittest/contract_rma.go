@@ -50,6 +50,9 @@ type op struct {
 	src  []byte         // of a put: kept as it is until SourceDone
 	key  uint64         // of what fills src
 	val  uint64         // an atomic's result
+
+	mayFail bool  // the target may refuse it
+	err     error // it has
 }
 
 // rma keeps a rank's operations and checks that each completion that was asked
@@ -118,10 +121,22 @@ func (r *rma) refused(cookie uint64) {
 }
 
 func (r *rma) complete(cookie uint64, ev conduits.Event, value uint64, err error) {
-	if err != nil && !r.c.Failed() {
+	if err != nil && !r.failed(cookie, err) && !r.c.Failed() {
 		r.Errorf("completion %#x of cookie %#x: %v", ev, cookie, err)
 	}
 	r.done(cookie, ev, false, value)
+}
+
+// failed takes note of an operation's error, and says whether it may have one.
+func (r *rma) failed(cookie uint64, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.ops[cookie]
+	if o == nil || !o.mayFail || !errors.Is(err, segment.ErrFault) {
+		return false
+	}
+	o.err = err
+	return true
 }
 
 // pending says whether o lacks any of ev.
@@ -444,15 +459,28 @@ func nativeWord(v uint64, n int) []byte {
 	return w[:n]
 }
 
-// denied tries each operation where it must not be: all are errors at once,
-// nothing moves, and nothing completes.
+// denied tries each operation where it must not be: all are errors and nothing
+// moves. They are at once, and nothing completes, unless the address is one that
+// memory beyond the segment may have: whether it has is known to its owner only.
 func (r *rma) denied(what string, dst int, to segment.NLA, n int, put, get, atomic bool) {
 	r.c.Helper()
 	try := func(op string, want conduits.Event, refuse bool, f func(cookie uint64) (conduits.Event, error)) {
 		r.c.Helper()
+		late := refuse && conduits.Registered(r.ep.SegmentSize(dst), to, uint64(n))
 		o, cookie := r.begin(want)
+		r.mu.Lock()
+		o.mayFail = late
+		r.mu.Unlock()
 		ev, err := f(cookie)
 		switch {
+		case late && err == nil:
+			r.errors.Add(1)
+			r.done(cookie, ev, true, 0)
+			if r.await(o); o.err == nil {
+				r.Fatalf("%s of %d bytes at %v, %s: completed without an error", op, n, to, what)
+			}
+		case late && !errors.Is(err, segment.ErrFault):
+			r.Fatalf("%s of %d bytes at %v, %s: error %v, want one that wraps %q", op, n, to, what, err, segment.ErrFault)
 		case refuse && !errors.Is(err, conduits.ErrBadArg):
 			r.Fatalf("%s of %d bytes, %s: error %v, want one that wraps %q", op, n, what, err, conduits.ErrBadArg)
 		case refuse && ev != 0:

@@ -551,7 +551,7 @@ func extendedBadArguments(c *ctx) {
 			"address 0":        {0, 0},
 			"past the end":     {1, at(size)},
 			"across the end":   {1, at(size - 63)},
-			"far away":         {0, at(1 << 37)},
+			"far away":         {0, 2*segment.NLALimit + 8},
 			"no address":       {0, segment.NLALimit},
 			"wrapping":         {0, ^segment.NLA(0) - 5},
 		} {

@@ -202,6 +202,9 @@ func (m *model) barePut(s Step) {
 		return
 	}
 	r, data := run{s.At, n}, scrambled(n, s.Value)
+	if m.vague(s.Peer, []run{r}) {
+		return
+	}
 	if m.outside(s, r) != nil {
 		m.refused(s, func(a *actor, c uint64) error {
 			_, err := a.ep.Put(s.Peer, addr(s.At), data, conduits.RemoteDone, c)
@@ -224,6 +227,9 @@ func (m *model) bareGet(s Step) {
 		return
 	}
 	r := run{s.At, n}
+	if m.vague(s.Peer, []run{r}) {
+		return
+	}
 	if m.outside(s, r) != nil {
 		m.refused(s, func(a *actor, c uint64) error {
 			_, err := a.ep.Get(make([]byte, n), s.Peer, addr(s.At), conduits.RemoteDone, c)
@@ -250,6 +256,9 @@ func (m *model) bareWord(s Step) {
 		return 0, ev, err
 	}
 	r := run{s.At, n}
+	if m.vague(s.Peer, []run{r}) {
+		return
+	}
 	if m.outside(s, r) != nil {
 		m.refused(s, func(a *actor, c uint64) error {
 			_, _, err := call(a, c, &bareOp{want: conduits.RemoteDone})
@@ -286,6 +295,9 @@ func (m *model) bareAtomic(s Step) {
 	}
 	call := func(r *actor, c uint64, _ *bareOp) (uint64, conduits.Event, error) {
 		return r.ep.Atomic(s.Peer, addr(s.At), op, t, a, b, c)
+	}
+	if m.vague(s.Peer, []run{r}) {
+		return
 	}
 	if m.outside(s, r) != nil {
 		if wants == nil {

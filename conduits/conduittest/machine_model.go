@@ -227,6 +227,18 @@ func (m *model) reach(rank int, runs []run) error {
 	return nil
 }
 
+// vague says whether one of runs, of rank, has addresses that memory beyond the
+// segment may have: then it is rank that refuses them, and late.
+func (m *model) vague(rank int, runs []run) bool {
+	if rank < 0 || rank >= m.n {
+		return false
+	}
+	size := uint64(len(m.mem[rank]))
+	return slices.ContainsFunc(runs, func(r run) bool {
+		return r.n > 0 && conduits.Registered(size, addr(r.off), uint64(r.n))
+	})
+}
+
 func spansOf(rank int, write bool, runs ...run) (s []span) {
 	for _, r := range runs {
 		if r.n > 0 {
@@ -306,6 +318,9 @@ func (m *model) syncSet(owner int, how string, c extended.Category) {
 // access writes down one transfer or atomic in the form that s asks for, and
 // says whether it is to succeed.
 func (m *model) access(s Step, write bool, cat extended.Category, runs []run, wants []error, ops func(a *actor, f *flight) forms) bool {
+	if m.vague(s.Peer, runs) {
+		return false // package extended's checks have it
+	}
 	if err := m.reach(s.Peer, runs); err != nil {
 		wants = append(wants, err)
 	}
@@ -751,6 +766,9 @@ func (m *model) message(s Step) {
 	n := m.length(s.Len)
 	if kind == am.Long && uint64(n) > m.maxLong {
 		return
+	}
+	if kind == am.Long && m.vague(s.Peer, []run{{s.At, n}}) {
+		return // it is not delivered
 	}
 	q, wants := m.newMessage(s, kind, n)
 	form := s.Form

@@ -382,6 +382,9 @@ func applied(op conduits.AtomicOp, t conduits.AtomicType, old, a, b uint64) uint
 func (m *model) addAll(s Step) {
 	s.At &^= 7
 	per := 1 + mod(s.Arg, 8)
+	if m.vague(s.Peer, []run{{s.At, 8}}) {
+		return
+	}
 	if m.reach(s.Peer, []run{{s.At, 8}}) != nil {
 		m.together(func(a *actor) {
 			_, err := a.x.FetchAddUint64(s.Peer, addr(s.At), s.Value)
@@ -496,6 +499,11 @@ func (m *model) await(s Step) {
 		k += mod(s.Arg, 3)
 	}
 	words := run{s.At, 8 * k}
+	for i := range k {
+		if m.vague(s.Rank, []run{{s.At + 8*i, 8}}) {
+			return
+		}
+	}
 	if m.reach(s.Rank, []run{words}) != nil {
 		var sigs []segment.NLA
 		for i := range k {
@@ -578,6 +586,9 @@ type waitFor struct {
 // test compares a word of the own segment.
 func (m *model) test(s Step) {
 	s.At &^= 7
+	if m.vague(s.Rank, []run{{s.At, 8}}) {
+		return
+	}
 	if m.reach(s.Rank, []run{{s.At, 8}}) != nil {
 		m.by(s.Rank, func(a *actor) {
 			_, _, err := a.x.TestUntil(addr(s.At), extended.Eq, s.Value)
