@@ -21,9 +21,13 @@ type memory struct {
 	b      []byte
 	rights segment.Rights
 	atu    *segment.ATU // nil: nothing is registered
+	alias  func(a segment.NLA) segment.NLA
 }
 
 func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
+	if m.alias != nil {
+		a = m.alias(a)
+	}
 	return conduits.Access(m.atu, src, a, n, need)
 }
 
