@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/segment"
 )
 
 // amend makes a datagram of any bytes one that passes for rank 0's: what remains
@@ -34,7 +35,25 @@ func amend(b []byte) {
 // each a length byte (times four) and so many bytes. It must neither panic nor
 // touch what is not granted, and consume no more memory than credits allow.
 func FuzzReceive(f *testing.F) {
-	a, b, _ := pair(f, nil)
+	// A page of its own, of which a part is registered.
+	atu, err := segment.NewATU(segment.ATUConfig{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	beside := make([]byte, 32<<10)
+	r, err := atu.Register(beside[256:2048], segment.RightsAll, segment.AnyPeer)
+	if err != nil {
+		f.Fatal(err)
+	}
+	registered, _ := r.At(0)
+	a, b, mem := pair(f, nil)
+	mem.atu = atu
+	_, _ = a.Put(1, registered, make([]byte, 8), conduits.RemoteDone, 5)
+	_, _ = a.Put(1, registered+1800, make([]byte, 8), conduits.RemoteDone, 6) // and what is refused
+	_, _ = a.Put(1, registered, make([]byte, 3000), conduits.RemoteDone, 7)
+	_, _ = a.Get(make([]byte, 1700), 1, registered, conduits.RemoteDone, 8)
+	_, _ = a.Get(make([]byte, 1900), 1, registered, conduits.RemoteDone, 9)
+	_ = a.Atomic(1, registered+2048, conduits.AtomicAdd, conduits.Uint64, 1, 0, 10)
 	a.Reserve(1, conduits.Request)
 	a.Send(1, conduits.Request, 1, []uint32{1, 2, 3}, make([]byte, 2000))
 	_, _ = a.Put(1, at(0), make([]byte, 600), conduits.RemoteDone, 1)
@@ -43,18 +62,24 @@ func FuzzReceive(f *testing.F) {
 	b.Reserve(0, conduits.Reply)
 	b.SendLong(0, conduits.Reply, 4, []uint32{9}, at(64), make([]byte, 700), 4)
 	buf := make([]byte, 2000)
-	for range 5 {
+	for range 12 {
 		if _, n, ok := a.Next(0, buf); ok {
 			f.Add(append([]byte{255}, buf[:n]...))
 			b.Receive(0, 0, buf[:n])
 		}
 		if _, n, ok := b.Next(0, buf); ok {
 			f.Add(append([]byte{255}, buf[:n]...))
+			a.Receive(0, 1, buf[:n])
 		}
+	}
+	if s := a.Stats(); s.Faults == 0 || s.Refused > 0 {
+		f.Fatalf("%+v", s)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, e, mem := pair(t, func(c *engine.Config) { c.Credits = 4 })
 		guard := mem.b
+		mem.atu = atu
+		clear(beside)
 		mem.b = mem.b[256 : 256+1024]
 		for i := range 3 {
 			if e.Reserve(0, conduits.Request) == conduits.Ready {
@@ -94,6 +119,11 @@ func FuzzReceive(f *testing.F) {
 		for i, v := range guard {
 			if v != 0 && (i < 256 || i >= 256+1024) {
 				t.Fatalf("byte %d outside the segment has changed", i)
+			}
+		}
+		for i, v := range beside {
+			if v != 0 && (i < 256 || i >= 2048) {
+				t.Fatalf("byte %d beside the registered ones has changed", i)
 			}
 		}
 	})

@@ -81,6 +81,11 @@ func TestWrongAnswers(t *testing.T) {
 		}
 		return d
 	}
+	fault := func(id uint64) []byte { return append(le.AppendUint64([]byte{10}, id), make([]byte, 16)...) }
+	putFault := func(seq, at int) []byte {
+		return append(le.AppendUint16(le.AppendUint32([]byte{11}, uint32(seq)), uint16(at)), make([]byte, 16)...)
+	}
+	take(time.Millisecond, a)
 	for i, body := range [][]byte{
 		result(1 << 32),              // over
 		result(3 << 32),              // not begun
@@ -90,6 +95,19 @@ func TestWrongAnswers(t *testing.T) {
 		data(1<<32|1, 1, 8),          // beyond its end
 		data(1<<32|1, 1<<63, 8),      // far beyond
 		data(1<<32|1, ^uint64(0), 1), // wraps
+		fault(1 << 32),               // over
+		fault(1<<32 | 2),             // none
+		fault(0),
+		putFault(0, 0),     // has arrived
+		putFault(1, 0),     // of an atomic and a get
+		putFault(1, 35),    // the get
+		putFault(1, 7),     // no frame
+		putFault(1, 60),    // at the end of the frames
+		putFault(1, 65535), // beyond
+		putFault(2, 0),     // not sent
+		putFault(1<<31, 0), // long ago
+		putFault(^(0), 0),  // before the first
+		putFault(1<<31-1, 0),
 	} {
 		before := a.Stats()
 		a.Receive(time.Millisecond, 1, craft(3, uint32(1+i), 1, body))
