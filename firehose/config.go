@@ -18,9 +18,9 @@ var (
 	ErrClosed   = errs.ErrClosed
 
 	// ErrNotExposed: the owner has no memory at these addresses, or has none any
-	// more. It matches ErrBadArg, and is the remote equivalent of a segmentation
-	// fault.
-	ErrNotExposed = errs.BadArg("nothing is exposed there")
+	// more. It matches segment.ErrFault, and with it ErrBadArg: it is the remote
+	// equivalent of a segmentation fault.
+	ErrNotExposed = fmt.Errorf("nothing is exposed there: %w", segment.ErrFault)
 )
 
 // PeerError says which rank failed.

@@ -118,10 +118,14 @@ type Usage struct {
 }
 
 // NewHeap makes a heap of size bytes at base, both multiples of MinAlign; all of
-// it is free. size may be 0.
+// it is free. size may be 0. The addresses may be exposed ones, all of them.
 func NewHeap(base NLA, size uint64) (*Heap, error) {
-	if base >= NLALimit || size > uint64(NLALimit-base) {
-		return nil, errs.BadArg("segment: heap of %d bytes at %v: addresses end at %v", size, base, NLALimit-1)
+	limit := NLALimit
+	if base.Exposed() {
+		limit = ExposedLimit
+	}
+	if base >= limit || size > uint64(limit-base) {
+		return nil, errs.BadArg("segment: heap of %d bytes at %v: addresses end at %v", size, base, limit-1)
 	}
 	if base%MinAlign != 0 || size%MinAlign != 0 {
 		return nil, errs.BadArg("segment: heap of %d bytes at %v: size and address must be multiples of %d", size, base, MinAlign)

@@ -333,7 +333,8 @@ func TestNewHeapArguments(t *testing.T) {
 		{AttachBase + 8, 4096, "multiples of 16"},
 		{AttachBase, 4096 + 8, "multiples of 16"},
 		{NLALimit - 16, 32, "addresses end at 511:0x3ffff:0xfff"},
-		{NLALimit, 0, "addresses end at"},
+		{ExposedLimit - 16, 32, "addresses end at exposed:0x7fffffffff"},
+		{ExposedLimit, 0, "addresses end at"},
 		{AttachBase, ^uint64(0) - 15, "addresses end at"},
 	} {
 		if h, err := NewHeap(c.base, c.size); h != nil || !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), c.want) {
