@@ -19,8 +19,8 @@ import (
 
 const bucket = segment.PageSize
 
-// rank is one rank with memory that it exposes. Its peers reach its ATU, as a
-// conduit would have them.
+// rank is one rank with memory that it exposes. Its peers reach its ATU, as the
+// conduit does.
 type rank struct {
 	e     *am.Endpoint
 	came  *atomic.Int64 // ranks at their next meeting, in all
@@ -57,12 +57,9 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 			r := all[i]
 			errs[i] = func() error {
 				var err error
-				if r.atu, err = segment.NewATU(segment.ATUConfig{}); err != nil {
-					return err
-				}
 				c := config
 				c.Rank, c.Size, c.Bucket = i, size, bucket
-				if r.s, err = firehose.NewSpace(func() (*segment.ATU, error) { return r.atu, nil }, c.Bucket); err != nil {
+				if r.s, err = firehose.NewSpace(end.ATU, c.Bucket); err != nil {
 					return err
 				}
 				c.Memory = r.s
@@ -74,6 +71,9 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 				}
 				r.e, err = am.Attach(end, am.Config{Runtime: r.c.Handlers(), SegmentSize: segment.PageSize})
 				if err != nil {
+					return err
+				}
+				if r.atu, err = end.ATU(); err != nil {
 					return err
 				}
 				if err := r.sync(); err != nil {
@@ -91,10 +91,7 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 					return err
 				}
 				r.c.Close()
-				if err := errors.Join(r.s.Err(), r.atu.Close()); err != nil {
-					return err
-				}
-				return end.Close()
+				return errors.Join(r.s.Err(), end.Close())
 			}()
 		})
 	}

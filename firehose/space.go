@@ -34,7 +34,7 @@ type Space struct {
 	mu     sync.Mutex // of what follows, and of changes of what precedes
 	next   Addr       // where the search for addresses goes on
 	gaps   int        // of parts
-	dying  []*part    // concealed, while peers still hold firehoses to them; by address
+	dying  []*hold    // concealed, while peers still hold firehoses to them; by address
 	pinned map[segment.NLA]pinned
 	err    error
 }
@@ -46,7 +46,15 @@ type part struct {
 	rights segment.Rights
 	peer   int
 	gone   atomic.Bool // concealed
-	held   int         // registrations
+	hold   *hold
+}
+
+// hold is what is known of a part's addresses. It outlives the part: memory that
+// is concealed must not be kept because peers remember where it was.
+type hold struct {
+	start, end Addr
+	pins       int // registrations
+	gone       bool
 }
 
 // parts are sorted by address. Whoever reads them takes no lock: elements are
@@ -60,7 +68,7 @@ type parts struct {
 // pinned is a registration.
 type pinned struct {
 	r    segment.Region
-	part *part
+	hold *hold
 }
 
 // NewSpace makes an empty Space whose buckets are those of Config.Bucket. atu is
@@ -169,7 +177,7 @@ func (s *Space) Expose(mem []byte, rights segment.Rights, peer int) (Addr, error
 	if !ok {
 		return 0, errs.Resource("firehose: no addresses are left for %d bytes: there are %d, in buckets of %d", len(mem), uint64(s.limit), s.bucket)
 	}
-	s.add(&part{start: a, mem: mem, rights: rights, peer: peer})
+	s.add(&part{start: a, mem: mem, rights: rights, peer: peer, hold: &hold{start: a, end: a + Addr(s.size(len(mem)))}})
 	return a, nil
 }
 
@@ -195,32 +203,25 @@ func (s *Space) room(size uint64) (Addr, bool) {
 		}
 		// What begins before the end of the gap and ends behind its begin is in
 		// the way.
-		var p *part
-		for ; i < len(v.starts); i++ {
-			if p = v.part[i].Load(); p != nil && s.end(p) > a {
+		var h *hold
+		for ; i < len(v.starts) && v.starts[i] < a+Addr(size); i++ {
+			if p := v.part[i].Load(); p != nil && p.hold.end > a {
+				h = p.hold
 				break
 			}
-			p = nil
 		}
-		if p == nil || p.start >= a+Addr(size) {
-			p = nil
-			for ; k < len(s.dying); k++ {
-				if p = s.dying[k]; s.end(p) > a {
-					break
-				}
-				p = nil
+		for ; h == nil && k < len(s.dying) && s.dying[k].start < a+Addr(size); k++ {
+			if s.dying[k].end > a {
+				h = s.dying[k]
 			}
 		}
-		if p == nil || p.start >= a+Addr(size) {
+		if h == nil {
 			s.next = a + Addr(size)
 			return a, true
 		}
-		a = s.end(p)
+		a = h.end
 	}
 }
-
-// end is where the addresses of p end.
-func (s *Space) end(p *part) Addr { return p.start + Addr(s.size(len(p.mem))) }
 
 // add enters a part. s.mu is held.
 func (s *Space) add(p *part) {
@@ -287,9 +288,10 @@ func (s *Space) conceal(m *Machine, a Addr) (mem []byte, err error) {
 		w := s.rebuild(v, nil)
 		s.parts.Store(&w)
 	}
-	if p.held > 0 {
+	p.hold.gone = true
+	if p.hold.pins > 0 {
 		k := sort.Search(len(s.dying), func(k int) bool { return s.dying[k].start > a })
-		s.dying = slices.Insert(s.dying, k, p)
+		s.dying = slices.Insert(s.dying, k, p.hold)
 	}
 	s.mu.Unlock()
 	s.enter.Lock()
@@ -346,8 +348,8 @@ func (s *Space) register(p *part, off, n uint64) (Grant, error) {
 	if s.pinned == nil {
 		s.pinned = map[segment.NLA]pinned{}
 	}
-	s.pinned[at] = pinned{r, p}
-	p.held++
+	s.pinned[at] = pinned{r, p.hold}
+	p.hold.pins++
 	return Grant{NLA: at}, nil
 }
 
@@ -376,8 +378,8 @@ func (s *Space) Forget(_ Addr, _ uint64, g Grant) {
 	}
 	s.failed(err)
 	delete(s.pinned, g.NLA)
-	if k.part.held--; k.part.held == 0 && k.part.gone.Load() {
-		s.dying = slices.DeleteFunc(s.dying, func(p *part) bool { return p == k.part })
+	if k.hold.pins--; k.hold.pins == 0 && k.hold.gone {
+		s.dying = slices.DeleteFunc(s.dying, func(h *hold) bool { return h == k.hold })
 	}
 }
 
