@@ -103,7 +103,8 @@ type Config struct {
 	// Rights that peers have in the segment; 0 means all.
 	Rights segment.Rights
 	// Completer gets the completions of RMA operations whose cookie has bit 63
-	// clear; package extended. nil if nobody starts any.
+	// clear; package extended. nil if nobody starts any. If it is an Exposer too,
+	// long messages may go to exposed addresses.
 	Completer Completer
 	// Debug checks at every request, poll and wait that the caller is not in a
 	// handler, instead of only when it would block. About 2 ns a call.
@@ -130,6 +131,7 @@ type Endpoint struct {
 	index    [NumHandlers]uint8
 
 	completer Completer
+	exposed   *exposed // nil: there are no exposed addresses
 	mu        sync.Mutex
 	sources   []source // long payloads in use, by cookie
 	free      []int    // entries of sources not in use
@@ -168,8 +170,9 @@ func (e *Endpoint) Size() int { return e.size }
 // for requests and replies, whatever the number of arguments; at least 512.
 func (e *Endpoint) MaxMedium() int { return e.max }
 
-// MaxLong is the largest long payload to dst in bytes: its segment, or less
-// where the conduit is narrower.
+// MaxLong is the largest long payload to dst's segment in bytes: all of it, or
+// less where the conduit is narrower. To registered memory the conduit's own
+// limit holds, to exposed memory none.
 func (e *Endpoint) MaxLong(dst int) uint64 {
 	return min(e.ep.SegmentSize(dst), e.maxLong)
 }
@@ -308,9 +311,15 @@ func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args .
 	return true, nil
 }
 
-// RequestLong puts payload to address to of dst's segment and then runs handler
-// h there with args. It returns when payload may be reused. An empty payload
-// needs no segment; the address is delivered all the same.
+// RequestLong puts payload to address to of dst and then runs handler h there with
+// args: in the segment, or where memory is registered or exposed. It returns when
+// payload may be reused. An empty payload needs no memory; the address is
+// delivered all the same.
+//
+// If memory that is registered or exposed may not be written to, the message is
+// not delivered; see conduits.Stats and Faults for how many. A payload of more
+// than MaxMedium to an exposed address is put before the message is sent: then
+// the refusal is the call's error.
 func (e *Endpoint) RequestLong(dst int, h HandlerID, payload []byte, to segment.NLA, args ...uint32) error {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return err
@@ -330,7 +339,8 @@ func (e *Endpoint) RequestLongNB(dst int, h HandlerID, payload []byte, to segmen
 }
 
 // TryRequestLong is RequestLongNB that returns false, with ev unused, instead of
-// waiting for credit.
+// waiting for credit. A payload of more than MaxMedium to an exposed address is
+// put in any case, which it waits for.
 func (e *Endpoint) TryRequestLong(dst int, h HandlerID, payload []byte, to segment.NLA, ev *Event, args ...uint32) (bool, error) {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return false, err
@@ -341,6 +351,9 @@ func (e *Endpoint) TryRequestLong(dst int, h HandlerID, payload []byte, to segme
 // putMessage sends a long message of either class. With ev nil it waits for the
 // payload to be reusable.
 func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID, payload []byte, to segment.NLA, ev *Event, wait bool, args []uint32) (bool, error) {
+	if to.Exposed() {
+		return e.putExposed(op, dst, c, h, payload, to, ev, wait, args)
+	}
 	if len(payload) > 0 {
 		if err := e.writable(op, dst, to, uint64(len(payload))); err != nil {
 			return false, err
@@ -384,13 +397,16 @@ func (e *Endpoint) awaitPut(op string, dst int, c conduits.Class, words int, to 
 
 // writable checks the destination of a long message, rights included.
 func (e *Endpoint) writable(op string, dst int, to segment.NLA, n uint64) error {
-	if size, off := e.ep.SegmentSize(dst), uint64(to-segment.AttachBase); off > size || size-off < n {
-		return conduits.CheckRemote(e.ep, "am: "+op, dst, to, n)
+	inside := conduits.InSegment(e.ep, dst, to, n)
+	if !inside {
+		if err := conduits.CheckRemote(e.ep, "am: "+op, dst, to, n); err != nil {
+			return err
+		}
 	}
 	if n > e.maxLong {
 		return errs.BadArg("am: %s: payload of %d bytes, the most on conduit %s is %d (MaxLong)", op, n, e.ep.Conduit(), e.maxLong)
 	}
-	if e.ep.SegmentRights(dst)&segment.RightWrite == 0 {
+	if inside && e.ep.SegmentRights(dst)&segment.RightWrite == 0 {
 		return errs.BadArg("am: %s: rank %d attached its segment without the write right", op, dst)
 	}
 	return nil

@@ -33,6 +33,9 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		maxLong:   ep.Limits().MaxLong,
 		completer: c.Completer,
 	}
+	if x, ok := c.Completer.(Exposer); ok && x.Exposes() {
+		e.exposed = &exposed{Exposer: x}
+	}
 	for i := range e.token {
 		e.token[i] = Token{e: e, m: &noMessage[i]}
 	}
@@ -94,6 +97,11 @@ func (e *Endpoint) fillTable(c Config) error {
 		}
 		ent.Index = HandlerID(next)
 		if err := e.register(ent); err != nil {
+			return err
+		}
+	}
+	if e.exposed != nil {
+		if err := e.register(&Entry{hExposed, "am.exposed", e.onExposed, AnyArgs, Medium}); err != nil {
 			return err
 		}
 	}

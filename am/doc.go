@@ -4,7 +4,8 @@
 //
 //	short   arguments only
 //	medium  plus a payload in a temporary buffer at the receiver
-//	long    plus a payload put to an address in the receiver's segment
+//	long    plus a payload put to an address of the receiver: in its segment, or
+//	        where it has registered or exposed memory
 //
 // # Concepts
 //

@@ -36,7 +36,7 @@ const ownCookie = 1 << 63
 // begin finds a cookie for a payload that is about to be handed to the conduit.
 func (e *Endpoint) begin(op string, ev *Event) (uint64, error) {
 	if ev != nil && !ev.pending.CompareAndSwap(false, true) {
-		return 0, errs.BadArg("am: %s: the event is in use by an earlier message", op)
+		return 0, errEventInUse(op)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -49,6 +49,10 @@ func (e *Endpoint) begin(op string, ev *Event) (uint64, error) {
 	}
 	e.sources[i] = source{ev: ev, busy: true}
 	return ownCookie | uint64(i), nil
+}
+
+func errEventInUse(op string) error {
+	return errs.BadArg("am: %s: the event is in use by an earlier message", op)
 }
 
 // finish gives the cookie back: the payload may be reused.

@@ -131,8 +131,9 @@ func (t *Token) ReplyMedium(h HandlerID, payload []byte, args ...uint32) error {
 	return nil
 }
 
-// ReplyLong puts payload to address to of the requester's segment before the
-// handler runs there. It returns when payload may be reused.
+// ReplyLong puts payload to address to of the requester, as RequestLong does,
+// before the handler runs there. It returns when payload may be reused. To an
+// exposed address payload has at most MaxMedium bytes.
 func (t *Token) ReplyLong(h HandlerID, payload []byte, to segment.NLA, args ...uint32) error {
 	if err := t.repliable("long reply", h, Long|Reply, len(args), 0); err != nil {
 		return err

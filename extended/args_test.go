@@ -140,7 +140,7 @@ func TestBadLengths(t *testing.T) {
 		refused("overflow", x.PutStrided(1, at(0), []int{math.MaxInt}, b, 0, one, 2, []int{2}))
 		refused("outside the segment", x.PutStrided(1, at(0), []int{-1}, b, 0, one, 1, []int{2}))
 		refused("outside the segment", x.PutStrided(1, at(8), []int{len(j.segs[1]) - 8}, b, 0, one, 1, []int{2}))
-		refused("outside the segment", x.PutStrided(1, segment.PageSize - 8, []int{8}, b, 0, one, 1, []int{2}))
+		refused("outside the segment", x.PutStrided(1, segment.PageSize-8, []int{8}, b, 0, one, 1, []int{2}))
 		for _, c := range []struct{ off, stride, elem, count int }{
 			{-1, 1, 1, 1},
 			{17, 1, 1, 1},

@@ -2,7 +2,10 @@ package extended
 
 import "github.com/argon-go/argon/am"
 
-var _ am.Completer = (*Endpoint)(nil)
+var (
+	_ am.Completer = (*Endpoint)(nil)
+	_ am.Exposer   = (*Endpoint)(nil)
+)
 
 // Handlers is what am.Attach has to know: nothing, as all that this package does
 // goes through the conduit's RMA unit; with Config.Firehose, its handlers and

@@ -243,3 +243,23 @@ func (f *far) onBounced(t *am.Token, args []uint32, payload []byte) {
 	}
 	f.end(p, err)
 }
+
+// Exposes says whether there are exposed addresses; part of am.Exposer.
+func (x *Endpoint) Exposes() bool { return x.far != nil }
+
+// PutExposed is Put; part of am.Exposer.
+func (x *Endpoint) PutExposed(dst int, to segment.NLA, src []byte) error { return x.Put(dst, to, src) }
+
+// Deposit puts what rank src has sent to an exposed address of this rank; part of
+// am.Exposer, not for users.
+func (x *Endpoint) Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error) {
+	mem, err := x.far.space.Enter(src, addrOf(to), n, segment.RightWrite)
+	if err != nil {
+		return nil, err
+	}
+	if data != nil {
+		copyWords(mem, data)
+	}
+	x.far.space.Exit()
+	return mem, nil
+}
