@@ -233,3 +233,27 @@ func TestPhases(t *testing.T) {
 		}
 	}
 }
+
+// TestStuck: what fits is found after a while, whatever was there before and however
+// it is used, also if nothing of it is used again before all the rest has been.
+func TestStuck(t *testing.T) {
+	const size = 256
+	for _, before := range []string{"uniform", "Zipf", "streaming", "mixed"} {
+		for _, of := range []float64{0.5, 1, 2, 8} {
+			p := &sievePolicy{size: size}
+			old := pattern(before, int(of*size), size, rand.New(rand.NewPCG(5, 6)))
+			for range 20 * size {
+				p.access(old())
+			}
+			misses := 0
+			for i := range 20 * size {
+				if !p.access(1<<20+i%(size/2)) && i > 10*size {
+					misses++
+				}
+			}
+			if misses > 0 {
+				t.Errorf("after %s, %.1f x M: %d misses of %d in half of M", before, of, misses, 10*size)
+			}
+		}
+	}
+}

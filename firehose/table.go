@@ -13,6 +13,7 @@ type table struct {
 	slots []slot // [0] is the ends of the list: next is the oldest
 	free  uint32 // unused slots, linked by next
 	hand  uint32 // where the search for a victim goes on; 0 for the oldest
+	found int    // victims since the hand was at the oldest
 	idle  int    // slots that may be victims
 }
 
@@ -102,12 +103,21 @@ func (t *table) leave(i uint32) bool {
 	return false
 }
 
+// handPatience is after how many victims, in times of what the table holds, the hand
+// goes back. The fewer, the sooner is given up what nobody uses any more; the more, the
+// better is what is used kept from what is used once: of half Zipf, half streaming over 8
+// times M, 32 % are hits with 4, and 37 % if the hand never goes back.
+const handPatience = 4
+
 // victim finds an idle slot and makes it one that is not, with no users. There
 // must be one.
 func (t *table) victim() uint32 {
+	if t.found++; t.found > handPatience*t.index.n {
+		t.hand = 0
+	}
 	for i := t.hand; ; {
 		if i == 0 {
-			i = t.slots[0].next
+			i, t.found = t.slots[0].next, 0
 		}
 		s := &t.slots[i]
 		if s.users == 0 && s.state != outbound {
