@@ -1,0 +1,105 @@
+package firehose
+
+import (
+	"runtime"
+	"testing"
+)
+
+// TestDigest: whatever must be equal changes it, defaults are what they stand for,
+// and what may differ does not.
+func TestDigest(t *testing.T) {
+	base := Config{Size: 5, Budget: 1 << 30, Local: 1 << 20, Bucket: 64 << 10, Payload: 600}
+	for what, change := range map[string]func(*Config){
+		"size":    func(c *Config) { c.Size++ },
+		"budget":  func(c *Config) { c.Budget++ },
+		"local":   func(c *Config) { c.Local++ },
+		"bucket":  func(c *Config) { c.Bucket *= 2 },
+		"payload": func(c *Config) { c.Payload++ },
+	} {
+		c := base
+		if change(&c); c.Digest() == base.Digest() {
+			t.Errorf("%s is not part of it", what)
+		}
+	}
+	c := base
+	c.Rank, c.Memory, c.Move = 3, newFakeMemory(t, 0, 1), func(Addr, uint64) {}
+	if c.Digest() != base.Digest() {
+		t.Error("it differs between ranks")
+	}
+	zero := Config{Size: 5}
+	if zero.Digest() != (Config{Size: 5, Budget: 512 << 20, Local: 128 << 20, Bucket: 64 << 10, Payload: 512}).Digest() {
+		t.Error("of defaults")
+	}
+}
+
+// TestDefaults: the zero budget is good for few ranks and for many.
+func TestDefaults(t *testing.T) {
+	for _, size := range []int{1, 2, 3, 100, 1000, 10000, 1 << 20} {
+		c := Config{Size: size, Memory: newFakeMemory(t, 0, 1)}
+		m, err := New(c)
+		if err != nil {
+			t.Errorf("%d ranks: %v", size, err)
+			continue
+		}
+		if l := m.Limits(); size > 1 && (l.Share < 16 || l.Local < 16) || l.Share*(size-1)+l.Local > l.Budget {
+			t.Errorf("%d ranks: %+v", size, l)
+		}
+	}
+}
+
+// TestManyRanks: what a rank's cache takes does not depend on how many ranks there
+// are, but on how many it deals with.
+func TestManyRanks(t *testing.T) {
+	const caches = 2000
+	perCache := func(size int) uint64 {
+		all := make([]*Cache, caches)
+		spaces := make([]*Space, caches)
+		c := Config{Size: size}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range all {
+			var err error
+			if spaces[i], err = NewSpace(nil, 64<<10); err != nil {
+				t.Fatal(err)
+			}
+			c.Rank, c.Memory = i%size, spaces[i]
+			if all[i], err = NewCache(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(all)
+		return (after.TotalAlloc - before.TotalAlloc) / caches
+	}
+	few, many := perCache(2), perCache(1<<20)
+	t.Logf("%d bytes for a Space and a Cache of 2 ranks, %d of 1,048,576", few, many)
+	if many > few+64 || many > 3000 {
+		t.Errorf("%d bytes for a cache of 2 ranks, %d of many", few, many)
+	}
+
+	// A peer, with its firehoses.
+	const size, share = 1000, 16
+	c := Config{Size: size, Budget: (size*share + share) * testBucket, Local: testBucket, Bucket: testBucket, Memory: newFakeMemory(t, 0, 1)}
+	m, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for r := 1; r < size; r++ {
+		p := m.peer(r)
+		for b := range uint64(share) {
+			p.t.insert(b, present)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(m)
+	n := (after.HeapAlloc - before.HeapAlloc) / (size - 1)
+	t.Logf("%d bytes for a peer with %d firehoses", n, share)
+	if n > 4000 {
+		t.Errorf("%d bytes", n)
+	}
+}
