@@ -2,10 +2,9 @@ package extended_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/am"
@@ -28,7 +27,8 @@ type node struct {
 	b     *barrier.Barrier
 	cache *firehose.Cache
 	space *firehose.Space
-	id    uint32 // of the next barrier
+	id    uint32               // of the next barrier
+	got   [gangs]atomic.Uint32 // what replies have said, by goroutine
 }
 
 // setup is what a job of nodes is made with.
@@ -219,6 +219,3 @@ func TestExposedSmoke(t *testing.T) {
 		}
 	}
 }
-
-var _ = rand.Int
-var _ = binary.LittleEndian
