@@ -1,7 +1,6 @@
 package gas
 
-// What is unsafe here: Sizeof, and clearing new blocks, which the heap keeps
-// inside the segment.
+// What is unsafe here: Sizeof only.
 
 import (
 	"fmt"
@@ -152,7 +151,8 @@ func byteSize[T any](op string, count int) (uint64, error) {
 // and is zero because it was mapped so: large arrays are not touched before they
 // are used.
 func (n *Node) zero(a segment.NLA, size uint64, collective bool) {
-	start, end := uint64(a-segment.AttachBase), uint64(a-segment.AttachBase)+size
+	start := uint64(a - n.heapBase)
+	end := start + size
 	n.freshMu.Lock()
 	low, high := n.freshLow, n.freshHigh
 	if collective {
@@ -161,10 +161,9 @@ func (n *Node) zero(a segment.NLA, size uint64, collective bool) {
 		n.freshHigh = min(high, max(start, low))
 	}
 	n.freshMu.Unlock()
-	v := &n.views[uint64(n.rank)-n.first]
 	clean := func(from, to uint64) {
 		if from < to {
-			clear(unsafe.Slice((*byte)(unsafe.Add(v.Base, from)), to-from))
+			clear(n.heapMem[from:to])
 		}
 	}
 	clean(start, min(end, low))

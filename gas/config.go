@@ -30,9 +30,36 @@ type Config struct {
 
 	// SegmentSize is the shared memory that each rank brings, bytes, rounded up
 	// to whole pages. 0 means DefaultSegment, or what the conduit allows if
-	// that is less. Memory is not touched before it is used.
+	// that is less; with Large DefaultLarge. Memory is not touched before it is
+	// used.
 	// Knob: gasrun -segment, ARGON_SEGMENT (suffixes K, M, G).
 	SegmentSize uint64
+
+	// Large has ranks keep their segments to themselves: nothing is attached when
+	// the job starts, and peers reach what they use of a segment as they reach
+	// registered memory, see Register. So a segment may be much larger than what
+	// can be attached or pinned at once, up to 511 GiB. What everybody uses all the time
+	// is reached faster in a segment that is attached. Equal on all ranks.
+	// Knob: gasrun -segment-large, ARGON_SEGMENT_LARGE=1.
+	Large bool
+
+	// Pinnable is how much of a rank's registered memory (Register, Large) its
+	// peers can reach without asking at any moment, bytes: firehose's budget M.
+	// Each peer has an equal part of what PinLocal leaves. 0 means
+	// DefaultPinnable, or what so many ranks need at least if that is more.
+	// Equal on all ranks. Knob: gasrun -pinnable, ARGON_PINNABLE.
+	Pinnable uint64
+
+	// PinLocal is the part of Pinnable that the rank itself may pin, among others
+	// for a peer's single transfer that is larger than the peer's part, bytes. 0
+	// means a quarter of Pinnable. Equal on all ranks.
+	// Knob: gasrun -pin-local, ARGON_PIN_LOCAL.
+	PinLocal uint64
+
+	// PinBucket is how much is pinned at once, bytes: a power of two pages, at
+	// most a gigabyte. 0 means DefaultBucket. Equal on all ranks.
+	// Knob: gasrun -pin-bucket, ARGON_PIN_BUCKET.
+	PinBucket uint64
 
 	// Handlers are the program's own active message handlers, indices 128 to
 	// 255, the same on every rank. Most programs use RegisterCall instead.
@@ -55,8 +82,16 @@ type Config struct {
 	Output io.Writer
 }
 
-// DefaultSegment is the size of a rank's segment unless somebody chooses.
-const DefaultSegment = 64 << 20
+// What is taken unless somebody chooses, bytes.
+const (
+	DefaultSegment  = 64 << 20 // Config.SegmentSize
+	DefaultLarge    = 1 << 30  // Config.SegmentSize with Config.Large
+	DefaultPinnable = 1 << 30  // Config.Pinnable
+	DefaultBucket   = 64 << 10 // Config.PinBucket
+)
+
+// maxBucket is the largest Config.PinBucket.
+const maxBucket = segment.GATSpan
 
 // EnsureDefaults fills in zero fields and returns c.
 func (c *Config) EnsureDefaults() *Config {
@@ -82,6 +117,7 @@ func (c *Config) Validate() error {
 		all = append(all, errs.BadArg("gas: Config.SegmentSize is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
 			c.SegmentSize, uint64(segment.MaxAttach)))
 	}
+	all = append(all, c.validatePins())
 	seen := map[am.HandlerID]string{}
 	for _, h := range c.Handlers {
 		if h.Index < firstClient {
@@ -94,6 +130,26 @@ func (c *Config) Validate() error {
 		if h.Fn == nil {
 			all = append(all, errs.BadArg("gas: Config.Handlers: %q (index %d) has no function", h.Name, h.Index))
 		}
+	}
+	return errors.Join(all...)
+}
+
+// validatePins is Validate for what has to do with registered memory.
+func (c *Config) validatePins() error {
+	var all []error
+	if b := c.PinBucket; b != 0 && (b < segment.PageSize || b > maxBucket || b&(b-1) != 0) {
+		all = append(all, errs.BadArg("gas: Config.PinBucket is %d bytes; it must be a power of two, a page of %d to %d (-pin-bucket, ARGON_PIN_BUCKET)",
+			b, segment.PageSize, maxBucket))
+	}
+	if c.Pinnable > uint64(segment.MaxAttach) {
+		all = append(all, errs.BadArg("gas: Config.Pinnable is %d bytes; the most that addresses reach is %d (-pinnable, ARGON_PINNABLE)",
+			c.Pinnable, uint64(segment.MaxAttach)))
+	}
+	if most := uint64(segment.MaxAttach); c.PinLocal > most {
+		all = append(all, errs.BadArg("gas: Config.PinLocal is %d bytes; the most that addresses reach is %d (-pin-local, ARGON_PIN_LOCAL)", c.PinLocal, most))
+	} else if c.Pinnable != 0 && c.PinLocal > c.Pinnable {
+		all = append(all, errs.BadArg("gas: Config.PinLocal is %d bytes, of the %d of Config.Pinnable (-pin-local, ARGON_PIN_LOCAL, -pinnable, ARGON_PINNABLE)",
+			c.PinLocal, c.Pinnable))
 	}
 	return errors.Join(all...)
 }
@@ -116,7 +172,7 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 			if v == "" {
 				v = "(not set)"
 			}
-			fmt.Fprintf(verbose, "argon: env %-18s %-12s %s\n", key, v, what)
+			fmt.Fprintf(verbose, "argon: env %-19s %-12s %s\n", key, v, what)
 		}
 	}
 	boolean := func(key string, to *bool) func(string) error {
@@ -124,6 +180,16 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 			b, err := strconv.ParseBool(v)
 			if err != nil {
 				return errs.BadArg("gas: %s=%q is neither 0 nor 1", key, v)
+			}
+			*to = b
+			return nil
+		}
+	}
+	size := func(key string, to *uint64) func(string) error {
+		return func(v string) error {
+			b, err := launch.ParseSize(v)
+			if err != nil {
+				return errs.BadArg("gas: %s=%q: %v", key, v, err)
 			}
 			*to = b
 			return nil
@@ -138,14 +204,11 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 		return nil
 	})
 	look("ARGON_CONDUIT", "transport", func(v string) error { c.Conduit = v; return nil })
-	look("ARGON_SEGMENT", "shared memory of a rank", func(v string) error {
-		b, err := launch.ParseSize(v)
-		if err != nil {
-			return errs.BadArg("gas: ARGON_SEGMENT=%q: %v", v, err)
-		}
-		c.SegmentSize = b
-		return nil
-	})
+	look(launch.EnvSegment, "shared memory of a rank", size(launch.EnvSegment, &c.SegmentSize))
+	look(launch.EnvLarge, "reach segments by firehoses", boolean(launch.EnvLarge, &c.Large))
+	look(launch.EnvPinnable, "memory that firehoses reach", size(launch.EnvPinnable, &c.Pinnable))
+	look(launch.EnvPinLocal, "part of it for own pins", size(launch.EnvPinLocal, &c.PinLocal))
+	look(launch.EnvPinBucket, "unit of it", size(launch.EnvPinBucket, &c.PinBucket))
 	look("ARGON_PROGRESS", "answer peers in the background", boolean("ARGON_PROGRESS", &c.Progress))
 	look("ARGON_DEBUG", "checks that cost time", boolean("ARGON_DEBUG", &c.Debug))
 	return errors.Join(all...)

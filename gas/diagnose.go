@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/launch"
 )
 
@@ -107,10 +108,26 @@ func (n *Node) diagnosis() string {
 	line := fmt.Sprintf("argon: rank %d: %s; handles outstanding %d; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
 		n.rank, strings.Join(where, "; "), handles,
 		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
+	line += n.pinDiagnosis()
 	if d, ok := n.ep.(conduits.Diagnoser); ok {
 		if more := d.Diagnosis(); more != "" {
 			line += "; " + more
 		}
 	}
 	return line
+}
+
+// pinDiagnosis says what is pinned, if anything ever was.
+func (n *Node) pinDiagnosis() string {
+	if n.cache == nil {
+		return ""
+	}
+	var s firehose.Stats
+	n.cache.Stats(&s)
+	if s.Pins == 0 && s.RemoteHits+s.RemoteMisses == 0 {
+		return ""
+	}
+	l := n.cache.Limits()
+	return fmt.Sprintf("; pinned %d bytes of %d, at most %d so far; holds %d firehoses, %d to a rank; %d hits, %d misses, %d had to wait",
+		s.Pinned, uint64(l.Budget)*l.Bucket, s.PeakPinned, s.Held, l.Share, s.RemoteHits, s.RemoteMisses, s.RemoteWaits)
 }

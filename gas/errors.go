@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
 )
 
 // The errors that operations wrap; test for them with errors.Is. The text of an
@@ -18,6 +19,11 @@ var (
 	ErrNotSupported    = errs.ErrNotSupported    // this conduit or type cannot do it
 	ErrClosed          = errs.ErrClosed          // this rank has left the job
 	ErrPeer            = errs.ErrPeer            // matches every PeerError
+
+	// ErrFault is the remote segmentation fault: what is accessed was never
+	// registered, or is deregistered, or not for this rank, or not with the right.
+	// It matches ErrBadArg too.
+	ErrFault = segment.ErrFault
 )
 
 // PeerError is what ends an operation that needs a rank which died, failed or

@@ -286,9 +286,13 @@ type lockWait struct {
 	n *Node
 }
 
-// Blocked names the lock and its state.
+// Blocked names the lock, and its state if that is at hand.
 func (w lockWait) Blocked() string {
-	s, err := w.l.state().Load(w.n)
+	at := w.l.state()
+	if _, near := at.Local(w.n); !near { // and nobody must wait here
+		return fmt.Sprintf("lock %v", w.l.word)
+	}
+	s, err := at.Load(w.n)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("lock %v", w.l.word)

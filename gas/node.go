@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -29,7 +30,17 @@ type Node struct {
 	b    *barrier.Barrier
 	heap *segment.Heap
 
-	// [freshLow, freshHigh) of the segment was never allocated, so that nothing
+	// The heap's memory, and the address of its first byte.
+	heapMem  []byte
+	heapBase segment.NLA
+	large    bool // heapMem is mapped, and to be unmapped
+
+	// What is exposed, and what this rank and its peers have pinned.
+	space      *firehose.Space
+	cache      *firehose.Cache
+	registered registered
+
+	// [freshLow, freshHigh) of heapMem was never allocated, so that nothing
 	// has to be zeroed there.
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
@@ -65,7 +76,8 @@ func (n *Node) Conduit() conduits.Endpoint { return n.ep }
 func (n *Node) Heap() *segment.Heap { return n.heap }
 
 // Neighbour says whether rank's segment can be reached by load and store from
-// here, so that Ptr.Local works.
+// here, so that Ptr.Local works. With Config.Large no rank's can but, by Ptr.Local,
+// the own.
 func (n *Node) Neighbour(rank int) bool {
 	i := uint64(rank) - n.first
 	return i < uint64(len(n.views)) && n.views[i].Size() != 0
@@ -170,3 +182,10 @@ func (n *Node) Now() time.Duration { return n.ep.Now() }
 
 // Stats fills in what the rank's endpoint has counted.
 func (n *Node) Stats(s *conduits.Stats) { n.ep.Stats(s) }
+
+// FirehoseStats fills in what was pinned for this rank's accesses to memory that
+// others have registered, and of its own memory for theirs.
+func (n *Node) FirehoseStats(s *firehose.Stats) { n.cache.Stats(s) }
+
+// FirehoseLimits are what came of Config.Pinnable and its kin.
+func (n *Node) FirehoseLimits() firehose.Limits { return n.cache.Limits() }

@@ -3,7 +3,8 @@ package gas
 // What is unsafe here: a Ptr becomes a Go pointer into a segment. Segments lie
 // outside the Go heap or are pinned for the life of the job and never move; the
 // bounds and the right are checked against the View of the owner first, and T
-// holds no Go pointers (CheckType at the Ptr's creation).
+// holds no Go pointers (CheckType at the Ptr's creation). Registered memory, which
+// only its owner has as Go pointers, is a slice of firehose.Space's.
 
 import (
 	"fmt"
@@ -14,7 +15,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Ptr is a pointer to a T in some rank's segment: one 64-bit word that any rank
+// Ptr is a pointer to a T in some rank's segment, or in what it has registered: one 64-bit word that any rank
 // may hold, that may itself lie in shared memory, travel as two arguments of an
 // active message (Words) and be swapped by a remote CompareAndSwap.
 //
@@ -29,8 +30,8 @@ import (
 // Field do that.
 //
 // Every access names the Node it is made from, because a process may run
-// several ranks. An access outside the owner's segment is an error and moves
-// nothing. Put and Get order nothing and wake nobody: for flags and counters
+// several ranks. An access outside the owner's segment and what it has
+// registered is an error and moves nothing. Put and Get order nothing and wake nobody: for flags and counters
 // that another rank waits for use Store, FetchAdd and their kin, which are
 // atomic, sequentially consistent within a neighbourhood, and wake waiters.
 type Ptr[T any] struct {
@@ -62,8 +63,8 @@ func MakePtr[T any](rank int, a segment.NLA) (Ptr[T], error) {
 	if uint(rank) >= maxRanks {
 		return Ptr[T]{}, errs.BadArg("gas: rank %d of a Ptr is not in 0..%d", rank, maxRanks-1)
 	}
-	if a == 0 || a >= segment.NLALimit {
-		return Ptr[T]{}, errs.BadArg("gas: %#x of a Ptr is not a network logical address; they are less than %#x", uint64(a), uint64(segment.NLALimit))
+	if a == 0 || a >= segment.ExposedLimit {
+		return Ptr[T]{}, errs.BadArg("gas: %#x of a Ptr is not an address; they are less than %#x", uint64(a), uint64(segment.ExposedLimit))
 	}
 	return Ptr[T]{w: makeWord(rank, a)}, nil
 }
@@ -93,14 +94,23 @@ func (p Ptr[T]) IsNil() bool { return p.w == 0 }
 // Rank is the owner of what p points to. For nil it is 0.
 func (p Ptr[T]) Rank() int { return wordRank(p.w) }
 
-// NLA is the address in the owner's global address tables.
+// NLA is the address in the owner's global address tables, or the exposed address.
 func (p Ptr[T]) NLA() segment.NLA { return wordNLA(p.w) }
 
-// Offset is the byte of the owner's segment that p points to.
-func (p Ptr[T]) Offset() uint64 { return uint64(wordNLA(p.w) - segment.AttachBase) }
+// Offset is the byte of the owner's segment that p points to; for what Register
+// has returned, and with Config.Large, a number that the owner has given it.
+func (p Ptr[T]) Offset() uint64 { return offset(wordNLA(p.w)) }
+
+// offset counts from the begin of the kind of addresses that a is of.
+func offset(a segment.NLA) uint64 {
+	if a.Exposed() {
+		return uint64(a - segment.ExposedBase)
+	}
+	return uint64(a - segment.AttachBase)
+}
 
 // On is the same offset on another rank: with memory that New or NewSlice gave,
-// that rank's counterpart.
+// that rank's counterpart. What Register gave has none.
 func (p Ptr[T]) On(rank int) Ptr[T] { return Ptr[T]{w: makeWord(rank, wordNLA(p.w))} }
 
 // Add moves p by k elements of T; k may be negative. As with Go and C pointers
@@ -134,10 +144,14 @@ func (p Ptr[T]) Compare(q Ptr[T]) int {
 // Less says whether p comes before q in the order of Compare.
 func (p Ptr[T]) Less(q Ptr[T]) bool { return p.w < q.w }
 
-// String prints rank and offset, as "3+0x40", or "nil".
+// String prints rank and offset, as "3+0x40", for registered memory and with
+// Config.Large as "3@0x40"; or "nil".
 func (p Ptr[T]) String() string {
-	if p.IsNil() {
+	switch {
+	case p.IsNil():
 		return "nil"
+	case p.NLA().Exposed():
+		return fmt.Sprintf("%d@%#x", p.Rank(), p.Offset())
 	}
 	return fmt.Sprintf("%d+%#x", p.Rank(), p.Offset())
 }
@@ -171,8 +185,8 @@ func Field[F, T any](p Ptr[T], of func(*T) *F) Ptr[F] {
 //
 //	(w-base)&nlaMask + size <= limit
 //
-// An address below the segment becomes an offset larger than any segment, and
-// the sum cannot wrap; limit is 0 outside the neighbourhood and where the right
+// An address below the segment, or an exposed one, becomes an offset larger than
+// any segment, and the sum cannot wrap; limit is 0 outside the neighbourhood and where the right
 // is missing, see segment.View. The comparison is written out where speed counts.
 const base = uint64(segment.AttachBase)
 
@@ -201,7 +215,8 @@ func (p Ptr[T]) Get(n *Node) (v T, err error) {
 }
 
 // Local is *p as memory of this process, if the owner is in the neighbourhood
-// of n's rank and grants reading and writing. It stays valid until the job ends.
+// of n's rank and grants reading and writing; it stays valid until the job ends.
+// Registered memory (Register, Config.Large) is local to its owner only.
 // Accesses through it are plain memory accesses: ordering them against other
 // ranks is the program's business (barriers, atomics).
 func (p Ptr[T]) Local(n *Node) (*T, bool) {
@@ -218,7 +233,7 @@ func (p Ptr[T]) LocalSlice(n *Node, count int) ([]T, bool) {
 		return nil, false
 	}
 	if count == 0 {
-		return nil, n.Neighbour(p.Rank())
+		return nil, n.Neighbour(p.Rank()) || p.Rank() == n.rank
 	}
 	q := n.direct(p.w, uint64(count)*size)
 	if q == nil {
@@ -236,7 +251,7 @@ func (n *Node) direct(w, size uint64) unsafe.Pointer {
 			return unsafe.Add(v.Base, off)
 		}
 	}
-	return nil
+	return n.exposed(w, size)
 }
 
 // PutSlice stores the elements of src at p and after it, and returns when they
@@ -329,6 +344,9 @@ func (n *Node) getDirect(dst []byte, w uint64) bool {
 func (n *Node) check(op string, w, size uint64) error {
 	if w == 0 {
 		return errs.BadArg("%s: nil Ptr", op)
+	}
+	if wordNLA(w).Exposed() {
+		return n.checkExposed(op, w, size)
 	}
 	return conduits.CheckRemote(n.ep, op, wordRank(w), wordNLA(w), size)
 }

@@ -107,7 +107,7 @@ func TestMakePtrRefuses(t *testing.T) {
 		{-1, segment.AttachBase, "rank -1"},
 		{maxRanks, segment.AttachBase, "rank 16777216"},
 		{0, 0, "0x0"},
-		{0, segment.NLALimit, "0x8000000000"},
+		{0, segment.ExposedLimit, "0x10000000000"},
 	} {
 		_, err := MakePtr[int](c.rank, c.a)
 		if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), c.want) {

@@ -98,7 +98,11 @@ func Run(cfg Config, fn func(n *Node) error) error {
 	if cd.Local == nil {
 		return errs.NotSupported("gas: conduit %s cannot run ranks inside one process; start the program with gasrun", cd.Name)
 	}
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: pages(cfg.SegmentSize)})
+	attached := pages(cfg.SegmentSize)
+	if cfg.Large {
+		attached = 0 // what the conduit likes: nothing is attached
+	}
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: attached})
 	if err != nil {
 		return err
 	}
@@ -232,7 +236,7 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 			n.awaitProgress()
 		}
 		n.calls.failed()
-		if err := n.ep.Close(); err != nil && n.ep.Err() == nil {
+		if err := errors.Join(n.withdraw(), n.ep.Close()); err != nil && n.ep.Err() == nil {
 			r.fail(n, &RankError{Rank: n.rank, Err: err})
 		}
 	}()
@@ -286,10 +290,7 @@ func (n *Node) attach(cfg *Config) error {
 		return err
 	}
 	// Nobody sends anything to a rank that is not complete.
-	if err := n.b.Notify(startID, 0); err != nil {
-		return err
-	}
-	return n.b.Wait(startID, 0)
+	return n.meet(cfg)
 }
 
 // build is attach up to its barrier. Apart, for where a process has very many
@@ -299,28 +300,33 @@ func (n *Node) attach(cfg *Config) error {
 func (n *Node) build(cfg *Config) error {
 	size := cfg.SegmentSize
 	limit := n.ep.Limits().MaxSegment
-	if size == 0 {
+	switch {
+	case cfg.Large && size == 0:
+		size = DefaultLarge
+	case size == 0:
 		size = min(DefaultSegment, limit)
 	}
 	size = pages(size)
-	if size > limit {
+	if size > limit && !cfg.Large {
 		return errs.Resource("gas: a segment of %d bytes: the job allows %d a rank (gasrun -segment, ARGON_SEGMENT)", size, limit)
 	}
-	heap, err := segment.NewHeap(segment.AttachBase, size)
-	if err != nil {
+	if err := n.pins(cfg); err != nil {
 		return err
 	}
-	n.heap = heap
-	n.freshHigh = size
 	n.b = barrier.New()
-	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug})
+	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Firehose: n.cache, Space: n.space})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
 	runtimeEntries = append(runtimeEntries, n.coll.handlers()...)
+	attached := size
+	if cfg.Large {
+		attached = 0
+	}
+	var err error
 	n.e, err = am.Attach(n.ep, am.Config{
 		Handlers:    append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:     runtimeEntries,
-		SegmentSize: size,
+		SegmentSize: attached,
 		Completer:   n.x,
 		Debug:       cfg.Debug,
 	})
@@ -330,11 +336,14 @@ func (n *Node) build(cfg *Config) error {
 	if err := n.b.Bind(n.e); err != nil {
 		return err
 	}
+	if err := n.cache.BindAgreed(n.e); err != nil { // see meet
+		return err
+	}
 	n.x.Bind(n.e)
 	n.coll.bind(n.e)
 	first, views := n.ep.Views()
 	n.first, n.views = uint64(first), views
-	return nil
+	return n.settle(size, cfg.Large)
 }
 
 // pages is size rounded up to whole pages.

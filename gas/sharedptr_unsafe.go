@@ -129,7 +129,7 @@ func (s SharedPtr[T]) String() string {
 	if s.IsNil() {
 		return "nil"
 	}
-	return fmt.Sprintf("%d:%d+%#x", s.Thread, s.Phase, uint64(s.Addr-segment.AttachBase))
+	return fmt.Sprintf("%d:%d+%#x", s.Thread, s.Phase, offset(s.Addr))
 }
 
 // Affinity is how many of the first count elements of an array lie on thread

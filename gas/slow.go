@@ -28,23 +28,54 @@ func (n *Node) getBytesSlow(dst []byte, w uint64) error {
 //
 //go:noinline
 func putSlow[T any](n *Node, w uint64, v T) error {
-	return n.putBytesSlow(w, bytesOf([]T{v}))
+	if size, ok := wordSize[T](w); ok {
+		if err := n.check("gas: Put", w, size); err != nil {
+			return err
+		}
+		return n.x.PutValue(wordRank(w), wordNLA(w), wordOf(v), int(size))
+	}
+	b, spare := scratch[T]()
+	b[0] = v
+	err := n.putBytesSlow(w, bytesOf(b))
+	if err == nil { // else the conduit may still have it
+		spare.put()
+	}
+	return err
 }
 
 //go:noinline
 func getSlow[T any](n *Node, w uint64) (T, error) {
-	buf := make([]T, 1)
-	err := n.getBytesSlow(bytesOf(buf), w)
-	return buf[0], err
+	if size, ok := wordSize[T](w); ok {
+		var v T
+		err := n.check("gas: Get", w, size)
+		if err != nil {
+			return v, err
+		}
+		word, err := n.x.GetValue(wordRank(w), wordNLA(w), int(size))
+		return ofWord[T](word), err
+	}
+	b, spare := scratch[T]()
+	err := n.getBytesSlow(bytesOf(b), w)
+	v := b[0]
+	if err == nil {
+		spare.put()
+	}
+	return v, err
 }
 
 //go:noinline
 func putNBSlow[T any](n *Node, w uint64, v T) (Handle, error) {
-	src := bytesOf([]T{v})
+	b, spare := scratch[T]()
+	b[0] = v
+	src := bytesOf(b)
 	if err := n.check("gas: PutNB", w, uint64(len(src))); err != nil {
 		return 0, err
 	}
-	return n.x.PutNB(wordRank(w), wordNLA(w), src)
+	h, err := n.x.PutNB(wordRank(w), wordNLA(w), src)
+	if err == nil { // PutNB has copied it
+		spare.put()
+	}
+	return h, err
 }
 
 func (n *Node) putBytesNB(w uint64, src []byte) (Handle, error) {

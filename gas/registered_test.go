@@ -1,0 +1,1079 @@
+package gas
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/segment"
+)
+
+// everywhere runs fn on so many ranks of each conduit that runs them in one
+// process.
+func everywhere(t *testing.T, cfg Config, fn func(n *Node) error) {
+	t.Helper()
+	for _, name := range []string{"shm", "hidden", "udp", "hybrid", "sim"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := cfg
+			cfg.Conduit = name
+			if err := Run(cfg, fn); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestRegisterMisuse tries what somebody might who has not read the
+// documentation.
+func TestRegisterMisuse(t *testing.T) {
+	runN(t, 2, func(n *Node) error {
+		s := make([]int64, 4)
+		for what, err := range map[string]error{
+			"nil slice":   wantErr(second(Register[int](n, nil)), ErrBadArg, "0 elements"),
+			"empty slice": wantErr(second(Register(n, s[:0])), ErrBadArg, "0 elements"),
+			"strings":     wantErr(second(Register(n, []string{"a"})), ErrBadArg, "string"),
+			"pointers":    wantErr(second(Register(n, []struct{ p *int }{{}})), ErrBadArg, "field p has type *int"),
+			"of size 0":   wantErr(second(Register(n, make([]struct{}, 5))), ErrBadArg, "size 0"),
+			"no rights":   wantErr(second(RegisterFor(n, s, 0, AnyPeer)), ErrBadArg, "0x0", "rwa"),
+			"more rights": wantErr(second(RegisterFor(n, s, 9, AnyPeer)), ErrBadArg, "0x9"),
+			"rank 2":      wantErr(second(RegisterFor(n, s, RightsAll, 2)), ErrBadArg, "rank 2", "0..1"),
+			"rank -2":     wantErr(second(RegisterFor(n, s, RightsAll, -2)), ErrBadArg, "rank -2", "-1"),
+		} {
+			if err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		p, err := Register(n, s)
+		if err != nil {
+			return err
+		}
+		q, err := Register(n, s) // legal, and another place
+		if err != nil {
+			return err
+		}
+		if p == q {
+			return fmt.Errorf("registered twice as %v", p)
+		}
+		if err := p.Put(n, 7); err != nil {
+			return err
+		}
+		if v, err := q.Get(n); err != nil || v != 7 || s[0] != 7 {
+			return fmt.Errorf("%d, %d, %v", v, s[0], err)
+		}
+		seg, err := Alloc[int64](n, 1)
+		if err != nil {
+			return err
+		}
+		for what, err := range map[string]error{
+			"nil":         wantErr(Deregister(n, Ptr[int64]{}), ErrBadArg, "nil Ptr"),
+			"the middle":  wantErr(Deregister(n, p.Add(1)), ErrBadArg, p.Add(1).String()),
+			"another's":   wantErr(Deregister(n, p.On(1-n.Rank())), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank())),
+			"a segment's": wantErr(Deregister(n, seg), ErrBadArg, seg.String()),
+			"once":        Deregister(n, p),
+		} {
+			if err != nil {
+				return fmt.Errorf("Deregister: %s: %w", what, err)
+			}
+		}
+		if err := wantErr(Deregister(n, p), ErrBadArg, p.String(), "already"); err != nil {
+			return err
+		}
+		if v, err := q.Get(n); err != nil || v != 7 {
+			return fmt.Errorf("the other registration: %d, %v", v, err)
+		}
+		if err := wantErr(p.Put(n, 8), ErrFault); err != nil {
+			return fmt.Errorf("own access after Deregister: %w", err)
+		}
+		if _, ok := p.Local(n); ok {
+			return errors.New("Local after Deregister")
+		}
+		return Deregister(n, q)
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// swapped gives each rank what the previous one has.
+func swapped[T any](n *Node, v T) (T, error) {
+	all, err := AllGather(n, v)
+	if err != nil {
+		return v, err
+	}
+	return all[(n.Rank()+n.Size()-1)%n.Size()], nil
+}
+
+type triple struct {
+	a uint64
+	b [3]uint16
+	c bool
+}
+
+// TestRegistered uses registered memory of another rank in every way.
+func TestRegistered(t *testing.T) {
+	everywhere(t, Config{Ranks: 3}, registeredEverything)
+}
+
+var callStore = RegisterCall("test.store", func(n *Node, p Ptr[uint64]) bool {
+	q, ok := p.Local(n)
+	if ok {
+		*q = 4711
+	}
+	return ok
+})
+
+func registeredEverything(n *Node) error {
+	words := make([]uint64, 50_000)
+	for i := range words {
+		words[i] = uint64(n.Rank())<<32 | uint64(i)
+	}
+	mine, err := Register(n, words)
+	if err != nil {
+		return err
+	}
+	theirs, err := swapped(n, mine)
+	if err != nil {
+		return err
+	}
+	src := (n.Rank() + n.Size() - 1) % n.Size()
+	want := func(i int) uint64 { return uint64(src)<<32 | uint64(i) }
+	for _, k := range []int{1, 3, 4096, len(words)} {
+		got := make([]uint64, k)
+		if err := theirs.Add(len(words)-k).GetSlice(n, got); err != nil {
+			return err
+		}
+		for i := range got {
+			if got[i] != want(len(words)-k+i) {
+				return fmt.Errorf("element %d of %d is %#x", i, k, got[i])
+			}
+		}
+	}
+	for what, err := range map[string]error{
+		"behind":       wantErr(theirs.Add(len(words)).Put(n, 1), ErrFault),
+		"in front":     wantErr(theirs.Add(-1).Put(n, 1), ErrFault),
+		"across":       wantErr(theirs.Add(len(words)-1).GetSlice(n, make([]uint64, 2)), ErrFault),
+		"NB, across":   wantErr(sync2(n)(theirs.Add(len(words)-1).GetSliceNB(n, make([]uint64, 2))), ErrFault),
+		"atomic":       wantErr(second(theirs.Add(len(words)).Swap(n, 1)), ErrFault),
+		"unaligned":    wantErr(second(FetchAdd(n, theirs.odd(), 1)), ErrBadArg, "aligned"),
+		"absurd":       wantErr(theirs.Add(1<<33).Put(n, 1), ErrBadArg),
+		"no such rank": wantErr(theirs.On(17).Put(n, 1), ErrBadArg, "rank 17"),
+	} {
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+
+	// Values, slices, not waited for, and the result where it belongs.
+	h, err := theirs.PutNB(n, 1)
+	if err != nil {
+		return err
+	}
+	list := []uint64{2, 3, 4}
+	h2, err := theirs.Add(1).PutSliceNB(n, list)
+	if err != nil {
+		return err
+	}
+	if err := n.SyncAll([]Handle{h, h2}); err != nil {
+		return err
+	}
+	if old, err := FetchAdd(n, theirs, 10); err != nil || old != 1 {
+		return fmt.Errorf("FetchAdd: %d, %v", old, err)
+	}
+	if ok, err := theirs.Add(1).CompareAndSwap(n, 2, 20); err != nil || !ok {
+		return fmt.Errorf("CompareAndSwap: %v, %v", ok, err)
+	}
+	if old, err := FetchCompareAdd(n, theirs.Add(2), 3, 5); err != nil || old != 3 {
+		return fmt.Errorf("FetchCompareAdd: %d, %v", old, err)
+	}
+	if old, err := FetchXor(n, theirs.Add(3), 1); err != nil || old != 4 {
+		return fmt.Errorf("FetchXor: %d, %v", old, err)
+	}
+	if v, err := theirs.Add(3).Load(n); err != nil || v != 5 {
+		return fmt.Errorf("Load: %d, %v", v, err)
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+	if !slices.Equal(words[:5], []uint64{11, 20, 8, 5, uint64(n.Rank())<<32 | 4}) {
+		return fmt.Errorf("words begin with %x", words[:5])
+	}
+
+	// Signals, and waiting for them in registered memory.
+	if err := theirs.Add(100).PutSignal(n, []uint64{77, 78}, theirs.Add(200), 1<<40); err != nil {
+		return err
+	}
+	if _, err := WaitAtLeast(n, mine.Add(200), 1<<40); err != nil {
+		return err
+	}
+	if words[100] != 77 || words[101] != 78 {
+		return fmt.Errorf("signalled before the data: %d", words[100])
+	}
+	if err := theirs.Add(201).Store(n, 1); err != nil {
+		return err
+	}
+	at, _ := mine.Add(201).Local(n)
+	if err := n.Wait(func() bool { return atomic.LoadUint64(at) == 1 }); err != nil {
+		return err
+	}
+
+	// A lock, a call and collectives, whose data are registered.
+	locks := make([]LockWord, 3)
+	lp, err := Register(n, locks)
+	if err != nil {
+		return err
+	}
+	l := lp.Add(1)
+	if l, err = Broadcast(n, 1, l); err != nil {
+		return err
+	}
+	count, err := Broadcast(n, 2, mine.Add(300))
+	if err != nil {
+		return err
+	}
+	for range 20 {
+		if err := LockAt(l).Lock(n); err != nil {
+			return err
+		}
+		v, err := count.Get(n)
+		if err != nil {
+			return err
+		}
+		if err := count.Put(n, v+1); err != nil {
+			return err
+		}
+		if err := LockAt(l).Unlock(n); err != nil {
+			return err
+		}
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+	if v, err := count.Get(n); err != nil || v != 2<<32|300+uint64(20*n.Size()) {
+		return fmt.Errorf("counted to %#x, %v", v, err)
+	}
+	if ok, err := callStore.Call(n, src, theirs.Add(400)); err != nil || !ok {
+		return fmt.Errorf("call: %v, %v", ok, err)
+	}
+	if v, err := theirs.Add(400).Get(n); err != nil || v != 4711 {
+		return fmt.Errorf("stored %d, %v", v, err)
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+	clear(words[:1000])
+	words[500] = uint64(n.Rank())
+	if err := AllReduceSlice(n, words[:1000], Sum[uint64]); err != nil {
+		return err
+	}
+	if words[500] != uint64(n.Size()*(n.Size()-1)/2) {
+		return fmt.Errorf("reduced to %d", words[500])
+	}
+
+	// Other types.
+	threes := make([]triple, 1000)
+	tp, err := Register(n, threes)
+	if err != nil {
+		return err
+	}
+	tt, err := swapped(n, tp)
+	if err != nil {
+		return err
+	}
+	v := triple{uint64(n.Rank()), [3]uint16{1, 2, 3}, true}
+	if err := tt.Add(999).Put(n, v); err != nil {
+		return err
+	}
+	if err := Field(tt.Add(999), func(t *triple) *uint16 { return &t.b[1] }).Put(n, 9); err != nil {
+		return err
+	}
+	v.b[1] = 9
+	if got, err := tt.Add(999).Get(n); err != nil || got != v {
+		return fmt.Errorf("%+v, %v", got, err)
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+	return errors.Join(Deregister(n, mine), Deregister(n, lp), Deregister(n, tp))
+}
+
+// odd is an address inside *p.
+func (p Ptr[T]) odd() Ptr[T] { return Ptr[T]{w: p.w + 1} }
+
+// sync2 synchronizes what it is given.
+func sync2(n *Node) func(Handle, error) error {
+	return func(h Handle, err error) error {
+		if err != nil {
+			return err
+		}
+		return n.Sync(h)
+	}
+}
+
+// TestRegisteredRights: each rank may do what it was given the right to.
+func TestRegisteredRights(t *testing.T) {
+	everywhere(t, Config{Ranks: 3}, func(n *Node) error {
+		s := make([]uint64, 10)
+		var ps [8]Ptr[uint64]
+		for rights := range Rights(8) {
+			peer := AnyPeer
+			if rights == 0 { // stands for: all, but for rank 1 only
+				rights, peer = RightsAll, 1
+			}
+			p, err := RegisterFor(n, s, rights, peer)
+			if err != nil {
+				return err
+			}
+			if peer == AnyPeer {
+				ps[rights] = p
+			} else {
+				ps[0] = p
+			}
+		}
+		theirs, err := Broadcast(n, 0, ps)
+		if err != nil {
+			return err
+		}
+		check := func(p Ptr[uint64], may Rights) error {
+			for what, op := range map[string]struct {
+				need Rights
+				do   func() error
+			}{
+				"Get":        {RightRead, func() error { return second(p.Get(n)) }},
+				"GetSlice":   {RightRead, func() error { return p.GetSlice(n, make([]uint64, 9)) }},
+				"GetSliceNB": {RightRead, func() error { return sync2(n)(p.GetSliceNB(n, make([]uint64, 9))) }},
+				"Put":        {RightWrite, func() error { return p.Put(n, 0) }},
+				"PutSlice":   {RightWrite, func() error { return p.PutSlice(n, make([]uint64, 9)) }},
+				"PutNB":      {RightWrite, func() error { return sync2(n)(p.PutNB(n, 0)) }},
+				"FetchAdd":   {RightAtomic, func() error { return second(FetchAdd(n, p, 0)) }},
+			} {
+				err := op.do()
+				if op.need&may == 0 {
+					err = wantErr(err, ErrFault)
+				}
+				if err != nil {
+					return fmt.Errorf("%s with rights %v: %w", what, may, err)
+				}
+			}
+			return nil
+		}
+		for rights := Rights(1); rights < 8; rights++ {
+			may := rights
+			if n.Rank() == 0 {
+				may = RightsAll // the owner
+			}
+			for range 3 { // by firehose or not
+				if err := check(theirs[rights], may); err != nil {
+					return err
+				}
+			}
+		}
+		may := RightsAll
+		if n.Rank() == 2 {
+			may = 0
+		}
+		for range 3 {
+			if err := check(theirs[0], may); err != nil {
+				return fmt.Errorf("for rank 1: %w", err)
+			}
+		}
+		return n.Barrier()
+	})
+}
+
+// Memory that nobody but the registration remembers stays, and what is deregistered
+// is not reachable, whether a firehose is attached or not.
+func TestDeregistered(t *testing.T) {
+	everywhere(t, Config{Ranks: 2, PinBucket: 4096}, func(n *Node) error {
+		const size = 3000
+		for round := range 5 {
+			p, err := Register(n, make([]uint64, size))
+			if err != nil {
+				return err
+			}
+			runtime.GC()
+			q, err := swapped(n, p)
+			if err != nil {
+				return err
+			}
+			for i := range size {
+				if round%2 == 0 || i%700 == 0 {
+					if err := q.Add(i).Put(n, uint64(i)); err != nil {
+						return err
+					}
+				}
+			}
+			if round > 2 {
+				runtime.GC()
+			}
+			if v, err := q.Add(700).Get(n); err != nil || v != 700 {
+				return fmt.Errorf("%d, %v", v, err)
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			s, ok := p.LocalSlice(n, size)
+			if !ok || s[700] != 700 {
+				return errors.New("not there any more")
+			}
+			if err := Deregister(n, p); err != nil {
+				return err
+			}
+			clear(s)
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			for i := 0; i < size; i += 100 {
+				for what, err := range map[string]error{
+					"Put":      q.Add(i).Put(n, 1),
+					"Get":      second(q.Add(i).Get(n)),
+					"GetSlice": q.Add(i).GetSlice(n, make([]uint64, 5)),
+					"FetchAdd": second(FetchAdd(n, q.Add(i), 1)),
+					"NB":       sync2(n)(q.Add(i).PutSliceNB(n, make([]uint64, 9))),
+				} {
+					if err := wantErr(err, ErrFault); err != nil {
+						return fmt.Errorf("%s of element %d after Deregister: %w", what, i, err)
+					}
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			for i, v := range s {
+				if v != 0 {
+					return fmt.Errorf("element %d was changed to %d", i, v)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// TestPtrTo finds the Ptr for memory, and the memory for the Ptr.
+func TestPtrTo(t *testing.T) {
+	for _, large := range []bool{false, true} {
+		cfg := small(2)
+		cfg.Large = large
+		if err := Run(cfg, func(n *Node) error {
+			s := make([]triple, 100)
+			p, err := Register(n, s)
+			if err != nil {
+				return err
+			}
+			part, err := Register(n, s[10:20])
+			if err != nil {
+				return err
+			}
+			seg, err := Alloc[triple](n, 5)
+			if err != nil {
+				return err
+			}
+			insideSeg, _ := seg.Add(3).Local(n)
+			for _, c := range []struct {
+				q    *triple
+				want Ptr[triple]
+			}{
+				{&s[0], p}, {&s[99], p.Add(99)}, {&s[9], p.Add(9)}, {&s[10], part}, {&s[19], part.Add(9)}, {&s[20], p.Add(20)},
+				{insideSeg, seg.Add(3)}, {nil, Ptr[triple]{}}, {new(triple), Ptr[triple]{}},
+			} {
+				got, ok := PtrTo(n, c.q)
+				if got != c.want || ok == c.want.IsNil() {
+					return fmt.Errorf("PtrTo is %v, %v, want %v", got, ok, c.want)
+				}
+				if back, ok := got.Local(n); ok == c.want.IsNil() || ok && back != c.q {
+					return fmt.Errorf("%v is elsewhere", got)
+				}
+			}
+			if f, ok := PtrTo(n, &s[5].b[2]); !ok || f != Field(p.Add(5), func(t *triple) *uint16 { return &t.b[2] }) {
+				return fmt.Errorf("PtrTo a field is %v, %v", f, ok)
+			}
+			// A value of which the end is not registered.
+			if _, ok := PtrTo(n, (*[2]triple)(s[98:])); !ok {
+				return errors.New("the last two")
+			}
+			if err := Deregister(n, p); err != nil {
+				return err
+			}
+			if _, ok := PtrTo(n, (*[2]triple)(s[19:])); ok {
+				return errors.New("PtrTo beyond the end")
+			}
+			if _, ok := PtrTo(n, &s[9]); ok {
+				return errors.New("PtrTo what is deregistered")
+			}
+			if _, ok := PtrTo(n, new(string)); ok {
+				return errors.New("PtrTo a string")
+			}
+			return Deregister(n, part)
+		}); err != nil {
+			t.Errorf("large %v: %v", large, err)
+		}
+	}
+}
+
+func TestRegisteredPtr(t *testing.T) {
+	runN(t, 1, func(n *Node) error {
+		p, err := Register(n, make([]uint32, 10))
+		if err != nil {
+			return err
+		}
+		if s := p.Add(2).String(); s != fmt.Sprintf("0@%#x", p.Offset()+8) {
+			return fmt.Errorf("printed as %s", s)
+		}
+		if !p.NLA().Exposed() || p.Add(7).Sub(p) != 7 || p.Add(7).Add(-7) != p || !p.Less(p.Add(1)) {
+			return errors.New("arithmetic")
+		}
+		lo, hi := p.Words()
+		if q, err := MakePtr[uint32](0, p.NLA()); err != nil || q != p || PtrFromWords[uint32](lo, hi) != p || PtrFromUint64[uint32](p.Uint64()) != p {
+			return fmt.Errorf("%v, %v", q, err)
+		}
+		if s, ok := p.LocalSlice(n, 10); !ok || len(s) != 10 {
+			return errors.New("LocalSlice")
+		}
+		if _, ok := p.LocalSlice(n, 11); ok {
+			return errors.New("LocalSlice beyond the end")
+		}
+		if s, ok := p.LocalSlice(n, 0); !ok || len(s) != 0 {
+			return errors.New("LocalSlice of nothing")
+		}
+		sp := SharedPtrOf(p)
+		if sp.Ptr() != p || sp.String() != fmt.Sprintf("0:0+%#x", p.Offset()) || sp.Add(Layout{Threads: 1, Block: 4}, 5).Ptr() != p.Add(5) {
+			return fmt.Errorf("%v", sp)
+		}
+		return nil
+	})
+}
+
+// tight is a configuration with next to no room for firehoses.
+func tight(ranks int) Config {
+	return Config{Ranks: ranks, SegmentSize: 64 << 10, PinBucket: 4096, Pinnable: uint64(2+2*(ranks-1)) * 4096, PinLocal: 2 * 4096}
+}
+
+var modelMemory PerRank[[]uint64]
+
+type registration struct {
+	From, To int
+	Rights   Rights
+	Peer     int
+}
+
+// made is what a call has registered.
+type made struct {
+	P   Ptr[uint64]
+	Bad bool
+}
+
+var callRegister = RegisterCall("test.register", func(n *Node, r registration) made {
+	p, err := RegisterFor(n, (*modelMemory.Of(n))[r.From:r.To], r.Rights, r.Peer)
+	return made{p, err != nil}
+})
+
+var callDeregister = RegisterCall("test.deregister", func(n *Node, p Ptr[uint64]) bool { return Deregister(n, p) == nil })
+
+// TestRegisteredAgainstModel has rank 0 use memory of three ranks, itself among
+// them, that comes and goes by its order, and plain slices beside it, with hardly
+// any room for firehoses.
+func TestRegisteredAgainstModel(t *testing.T) {
+	const ranks, words = 3, 6000
+	everywhere(t, tight(ranks), func(n *Node) error {
+		mine := make([]uint64, words)
+		*modelMemory.Of(n) = mine
+		if err := n.Barrier(); err != nil || n.Rank() != 0 {
+			return err
+		}
+		var model [ranks][words]uint64
+		rapid.Check(t, func(t *rapid.T) {
+			type window struct {
+				registration
+				p    Ptr[uint64]
+				rank int
+			}
+			var live, gone []window
+			defer func() { // rapid tries again when something has failed
+				for _, w := range live {
+					_, _ = callDeregister.Call(n, w.rank, w.p)
+				}
+			}()
+			check := func(what string, err error) {
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+			// span is a place in some window, what the model has there, and
+			// whether it may be accessed.
+			span := func(t *rapid.T, need Rights, most int) (p Ptr[uint64], at []uint64, may bool) {
+				if len(live) == 0 {
+					t.Skip()
+				}
+				w := rapid.SampledFrom(live).Draw(t, "window")
+				from := rapid.IntRange(w.From, w.To-1).Draw(t, "from")
+				to := rapid.IntRange(from+1, min(w.To, from+most)).Draw(t, "to")
+				if rapid.IntRange(0, 9).Draw(t, "beyond") == 0 {
+					from, to = w.To-1, w.To+1
+					return w.p.Add(from - w.From), make([]uint64, 2), false
+				}
+				may = w.rank == 0 || w.Rights&need == need && w.Peer <= 0
+				return w.p.Add(from - w.From), model[w.rank][from:to], may
+			}
+			verdict := func(what string, may bool, err error) bool {
+				if !may {
+					err = wantErr(err, ErrFault)
+				}
+				check(what, err)
+				return may
+			}
+			t.Repeat(map[string]func(*rapid.T){
+				"register": func(t *rapid.T) {
+					w := window{rank: rapid.IntRange(0, ranks-1).Draw(t, "rank")}
+					w.From = rapid.IntRange(0, words-1).Draw(t, "from")
+					w.To = rapid.IntRange(w.From+1, words).Draw(t, "to")
+					w.Rights = Rights(rapid.SampledFrom([]int{1, 2, 3, 7, 7, 7}).Draw(t, "rights"))
+					w.Peer = rapid.SampledFrom([]int{AnyPeer, AnyPeer, 0, 1}).Draw(t, "peer")
+					m, err := callRegister.Call(n, w.rank, w.registration)
+					check("register", err)
+					if m.Bad {
+						t.Fatalf("cannot register %+v", w)
+					}
+					w.p = m.P
+					live = append(live, w)
+				},
+				"deregister": func(t *rapid.T) {
+					if len(live) == 0 {
+						t.Skip()
+					}
+					i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+					w := live[i]
+					ok, err := callDeregister.Call(n, w.rank, w.p)
+					check("deregister", err)
+					if !ok {
+						t.Fatalf("cannot deregister %+v", w)
+					}
+					live = slices.Delete(live, i, i+1)
+					gone = append(gone, w)
+				},
+				"use what is gone": func(t *rapid.T) {
+					if len(gone) == 0 {
+						t.Skip()
+					}
+					w := rapid.SampledFrom(gone).Draw(t, "window")
+					for _, v := range live { // addresses may have become another's
+						if v.rank == w.rank && v.p.NLA() <= w.p.NLA() && w.p.NLA() < v.p.Add(v.To-v.From).NLA() {
+							t.Skip()
+						}
+					}
+					verdict("put", false, w.p.Put(n, 1))
+					_, err := w.p.Get(n)
+					verdict("get", false, err)
+				},
+				"put": func(t *rapid.T) {
+					p, at, may := span(t, RightWrite, 1)
+					v := rapid.Uint64().Draw(t, "value")
+					if verdict("put", may, p.PutSlice(n, slices.Repeat([]uint64{v}, len(at)))) {
+						at[0] = v
+					}
+				},
+				"get": func(t *rapid.T) {
+					p, at, may := span(t, RightRead, 1)
+					got := make([]uint64, len(at))
+					if verdict("get", may, p.GetSlice(n, got)) && got[0] != at[0] {
+						t.Fatalf("got %d, want %d", got[0], at[0])
+					}
+				},
+				"put slice": func(t *rapid.T) {
+					p, at, may := span(t, RightWrite, words)
+					src := slices.Repeat([]uint64{rapid.Uint64().Draw(t, "value")}, len(at))
+					nb := rapid.Bool().Draw(t, "NB")
+					var err error
+					if nb {
+						err = sync2(n)(p.PutSliceNB(n, src))
+					} else {
+						err = p.PutSlice(n, src)
+					}
+					if verdict("put slice", may, err) {
+						copy(at, src)
+					}
+				},
+				"get slice": func(t *rapid.T) {
+					p, at, may := span(t, RightRead, words)
+					got := make([]uint64, len(at))
+					nb := rapid.Bool().Draw(t, "NB")
+					var err error
+					if nb {
+						err = sync2(n)(p.GetSliceNB(n, got))
+					} else {
+						err = p.GetSlice(n, got)
+					}
+					if verdict("get slice", may, err) && !slices.Equal(got, at) {
+						t.Fatalf("got other than was put")
+					}
+				},
+				"fetch add": func(t *rapid.T) {
+					p, at, may := span(t, RightAtomic, 1)
+					if len(at) > 1 {
+						p = p.Add(1) // the one beyond
+					}
+					v := rapid.Uint64().Draw(t, "value")
+					old, err := FetchAdd(n, p, v)
+					if verdict("fetch add", may, err) {
+						if old != at[0] {
+							t.Fatalf("there was %d, want %d", old, at[0])
+						}
+						at[0] += v
+					}
+				},
+				"several at once": func(t *rapid.T) {
+					var hs []Handle
+					for range rapid.IntRange(1, 20).Draw(t, "count") {
+						p, at, may := span(t, RightWrite, 1)
+						if !may || len(at) != 1 {
+							continue
+						}
+						h, err := p.PutNB(n, at[0])
+						check("put", err)
+						hs = append(hs, h)
+					}
+					check("sync", n.SyncAll(hs))
+				},
+				"": func(t *rapid.T) {
+					if !slices.Equal(mine, model[0][:]) {
+						t.Fatal("the own memory is another")
+					}
+					var s firehose.Stats
+					n.FirehoseStats(&s)
+					if most := tight(ranks).Pinnable; s.PeakPinned > most {
+						t.Fatalf("%d bytes were pinned of %d", s.PeakPinned, most)
+					}
+				},
+			})
+		})
+		return nil
+	})
+}
+
+// TestManyGoroutinesUseRegistered: goroutines of all ranks add to counters of all
+// ranks, with more buckets than there is room for; memory that is not registered
+// for long comes and goes beside.
+func TestManyGoroutinesUseRegistered(t *testing.T) {
+	const ranks, workers, adds, counters = 3, 3, 60, 4000
+	everywhere(t, tight(ranks), func(n *Node) error {
+		s := make([]uint64, counters)
+		p, err := Register(n, s)
+		if err != nil {
+			return err
+		}
+		all, err := AllGather(n, p)
+		if err != nil {
+			return err
+		}
+		var left atomic.Int32
+		var failed atomic.Pointer[error]
+		left.Store(workers)
+		for w := range workers {
+			conduits.Go(n.Conduit(), func() {
+				if err := func() error {
+					x := uint64(n.Rank()*workers + w + 1)
+					for k := range adds {
+						x = x*6364136223846793005 + 1442695040888963407
+						at := all[x>>33%ranks].Add(int(x >> 40 % counters))
+						if _, err := FetchAdd(n, at, 1); err != nil {
+							return err
+						}
+						if k%10 == 0 {
+							buf := make([]uint64, counters)
+							if err := all[(n.Rank()+1)%ranks].GetSlice(n, buf); err != nil {
+								return err
+							}
+							short, err := Register(n, buf)
+							if err != nil {
+								return err
+							}
+							if err := short.Add(counters/2).Put(n, 1); err != nil {
+								return err
+							}
+							if err := Deregister(n, short); err != nil {
+								return err
+							}
+						}
+					}
+					return nil
+				}(); err != nil {
+					failed.Store(&err)
+				}
+				left.Add(-1)
+				n.Wake(n.Rank())
+			})
+		}
+		if err := n.Wait(func() bool { return left.Load() == 0 }); err != nil {
+			return err
+		}
+		if e := failed.Load(); e != nil {
+			return *e
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		sum := uint64(0)
+		for _, v := range s {
+			sum += v
+		}
+		total, err := AllReduce(n, sum, Sum[uint64])
+		if err != nil {
+			return err
+		}
+		if total != ranks*workers*adds {
+			return fmt.Errorf("counted to %d", total)
+		}
+		return nil
+	})
+}
+
+// What ranks may pin must be equal: they say who has what.
+func TestRanksDifferInPins(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(c *Config)
+		want   []string
+	}{
+		"pinnable": {func(c *Config) { c.Pinnable = 3 << 20 }, []string{"Config.Pinnable", "-pinnable", "ARGON_PINNABLE", "3145728 on rank 1"}},
+		"local":    {func(c *Config) { c.PinLocal = 1 << 20 }, []string{"Config.PinLocal", "-pin-local", "ARGON_PIN_LOCAL", "1048576 on rank 1"}},
+		"bucket":   {func(c *Config) { c.PinBucket = 4096 }, []string{"Config.PinBucket", "-pin-bucket", "ARGON_PIN_BUCKET", "4096 on rank 1", "65536 on rank 0"}},
+		"large":    {func(c *Config) { c.Large = true }, []string{"Config.Large", "-segment-large", "ARGON_SEGMENT_LARGE", "1 on rank 1", "0 on rank 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eps, err := conduitOf(t, "shm").Local(3, conduits.Config{MaxSegment: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := small(3)
+			cfg.EnsureDefaults()
+			r := &run{cfg: &cfg}
+			var errs [3]error
+			for _, ep := range eps {
+				r.nodes = append(r.nodes, &Node{ep: ep, rank: ep.Rank(), size: ep.Size()})
+			}
+			conduits.Run(eps, func(i int) {
+				cfg := cfg
+				if i == 1 {
+					c.change(&cfg)
+				}
+				n := r.nodes[i]
+				errs[i] = n.attach(&cfg)
+				if errs[i] != nil {
+					r.fail(n, &RankError{Rank: i, Err: errs[i]})
+				}
+				if err := errors.Join(n.withdraw(), n.ep.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+			for i, err := range errs {
+				if err := wantErr(err, ErrBadArg, c.want...); err != nil {
+					t.Errorf("rank %d: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+func conduitOf(t *testing.T, name string) conduits.Conduit {
+	c, err := conduits.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestPinsOfConfig: what cannot be is refused with value, limit and knob.
+func TestPinsOfConfig(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		kind error
+		want []string
+	}{
+		{Config{PinBucket: 5000}, ErrBadArg, []string{"Config.PinBucket", "5000", "4096", "-pin-bucket", "ARGON_PIN_BUCKET"}},
+		{Config{PinBucket: 2048}, ErrBadArg, []string{"2048", "-pin-bucket"}},
+		{Config{PinBucket: 1 << 31}, ErrBadArg, []string{"2147483648", "1073741824", "-pin-bucket"}},
+		{Config{Pinnable: 1 << 40}, ErrBadArg, []string{"1099511627776", "548682072064", "-pinnable", "ARGON_PINNABLE"}},
+		{Config{PinLocal: 1 << 40}, ErrBadArg, []string{"1099511627776", "-pin-local", "ARGON_PIN_LOCAL"}},
+		{Config{Pinnable: 1 << 20, PinLocal: 2 << 20}, ErrBadArg, []string{"2097152", "1048576", "-pin-local", "-pinnable"}},
+		{Config{Pinnable: 64 << 10}, ErrResource, []string{"65536", "3 ranks", "-pinnable", "ARGON_PINNABLE"}},
+		{Config{Pinnable: 1 << 20, PinLocal: 1 << 20}, ErrResource, []string{"1048576", "-pin-local"}},
+		{Config{Pinnable: 8192, PinBucket: 4096}, ErrResource, []string{"8192", "4096", "-pin-bucket"}},
+	} {
+		c.cfg.Ranks = 3
+		err := Run(c.cfg, func(*Node) error { return nil })
+		if err := wantErr(err, c.kind, c.want...); err != nil {
+			t.Errorf("%+v: %v", c.cfg, err)
+		}
+	}
+	var c Config
+	env := map[string]string{"ARGON_SEGMENT_LARGE": "1", "ARGON_PINNABLE": "3M", "ARGON_PIN_LOCAL": "1M", "ARGON_PIN_BUCKET": "8K"}
+	if err := c.fromEnv(func(k string) string { return env[k] }, nil); err != nil || !c.Large || c.Pinnable != 3<<20 || c.PinLocal != 1<<20 || c.PinBucket != 8<<10 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	env = map[string]string{"ARGON_SEGMENT_LARGE": "perhaps", "ARGON_PINNABLE": "x", "ARGON_PIN_LOCAL": "-1", "ARGON_PIN_BUCKET": "1Q"}
+	err := c.fromEnv(func(k string) string { return env[k] }, nil)
+	for k, v := range env {
+		if err := wantErr(err, ErrBadArg, fmt.Sprintf("%s=%q", k, v)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLarge has everything in segments that are reached by firehoses.
+func TestLarge(t *testing.T) {
+	everywhere(t, Config{Ranks: 3, Large: true, SegmentSize: 8 << 20}, func(n *Node) error {
+		if n.Usage().Size != 8<<20 || n.Conduit().SegmentSize(n.Rank()) != 0 {
+			return fmt.Errorf("%d bytes of a heap and %d attached", n.Usage().Size, n.Conduit().SegmentSize(n.Rank()))
+		}
+		return everything(n)
+	})
+	tight := tight(3)
+	tight.Large, tight.SegmentSize = true, 8<<20
+	if err := Run(tight, everything); err != nil {
+		t.Errorf("with little room: %v", err)
+	}
+}
+
+// A large segment costs what is touched of it, and may be larger than memory.
+func TestLargeIsReserved(t *testing.T) {
+	everywhere(t, Config{Ranks: 2, Large: true, SegmentSize: 40 << 30}, func(n *Node) error {
+		a, err := NewArray[uint64](n, 8<<30, Blocked) // 32 GiB a rank
+		if err != nil {
+			return err
+		}
+		if p := a.At(0); !p.NLA().Exposed() || !strings.HasPrefix(p.String(), "0@") {
+			return fmt.Errorf("element 0 is %v", p)
+		}
+		other := 1 - n.Rank()
+		for k := range 50 {
+			i := other*(4<<30) + k*80_000_001
+			if err := a.Put(n, i, uint64(k+1)); err != nil {
+				return err
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		mine := a.LocalSlice(n)
+		if len(mine) != 4<<30 {
+			return fmt.Errorf("%d local elements", len(mine))
+		}
+		for k := range 50 {
+			if mine[k*80_000_001] != uint64(k+1) {
+				return fmt.Errorf("element %d is %d", k*80_000_001, mine[k*80_000_001])
+			}
+		}
+		if _, err := NewSlice[uint64](n, 2<<30); !errors.Is(err, ErrResource) {
+			return fmt.Errorf("16 GiB more: %v", err)
+		}
+		return a.Free(n)
+	})
+}
+
+// A rank that fails takes what it has registered along: others are told of it,
+// and its memory is its own again.
+func TestOwnerOfRegisteredFails(t *testing.T) {
+	for _, name := range []string{"shm", "hidden", "udp", "hybrid"} {
+		s := make([]uint64, 1000)
+		cfg := small(2)
+		cfg.Conduit = name
+		err := Run(cfg, func(n *Node) error {
+			var p Ptr[uint64]
+			if n.Rank() == 1 {
+				var err error
+				if p, err = Register(n, s); err != nil {
+					return err
+				}
+			}
+			p, err := Broadcast(n, 1, p)
+			if err != nil {
+				return err
+			}
+			if n.Rank() == 1 {
+				if err := n.Wait(func() bool { return atomic.LoadUint64(&s[0]) > 10 }); err != nil {
+					return err
+				}
+				return errTest
+			}
+			for {
+				if _, err := FetchAdd(n, p, 1); err != nil {
+					return err
+				}
+			}
+		})
+		var re *RankError
+		if !errors.As(err, &re) || re.Rank != 1 || !errors.Is(err, errTest) {
+			t.Errorf("%s: %v", name, err)
+		}
+		clear(s) // nobody writes any more: the race detector looks
+	}
+}
+
+// TestRegisteredDiagnosis: what SIGQUIT prints tells of pins.
+func TestRegisteredDiagnosis(t *testing.T) {
+	runN(t, 2, func(n *Node) error {
+		if s := n.diagnosis(); strings.Contains(s, "pinned") {
+			return fmt.Errorf("without pins: %s", s)
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		p, err := Register(n, make([]uint64, 100_000))
+		if err != nil {
+			return err
+		}
+		q, err := swapped(n, p)
+		if err != nil {
+			return err
+		}
+		if err := q.GetSlice(n, make([]uint64, 20_000)); err != nil {
+			return err
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		l := n.FirehoseLimits()
+		for _, want := range []string{fmt.Sprintf("pinned %d bytes of %d", 3*l.Bucket, uint64(l.Budget)*l.Bucket), "holds 3 firehoses", "1 misses"} {
+			if s := n.diagnosis(); !strings.Contains(s, want) {
+				return fmt.Errorf("diagnosis %q lacks %q", s, want)
+			}
+		}
+		return nil
+	})
+}
+
+// An address that no rank could have given is refused, not followed.
+func TestMadeUpAddresses(t *testing.T) {
+	everywhere(t, small(2), func(n *Node) error {
+		if _, err := Register(n, make([]byte, 100)); err != nil {
+			return err
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if n.Rank() == 0 {
+			for _, a := range []segment.NLA{1, segment.PageSize, segment.AttachBase - 1, segment.AttachBase + 1<<20, segment.NLALimit - 8, segment.ExposedBase, segment.ExposedBase + 1<<38, segment.ExposedLimit - 8} {
+				for rank := range 2 {
+					p, err := MakePtr[[2]uint64](rank, a)
+					if err != nil {
+						return err
+					}
+					if err := wantErr(p.Put(n, [2]uint64{}), ErrBadArg); err != nil {
+						return fmt.Errorf("put to %v: %w", p, err)
+					}
+					if _, err := p.Get(n); !errors.Is(err, ErrBadArg) {
+						return fmt.Errorf("get from %v: %v", p, err)
+					}
+				}
+			}
+		}
+		return n.Barrier()
+	})
+}

@@ -1,0 +1,181 @@
+package gas
+
+// What is unsafe here: the place of memory is taken as a number, to find it again.
+// Memory of the Go heap does not move, and is held on to as long as it is registered.
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Rights say what peers may do with registered memory.
+type Rights = segment.Rights
+
+// The rights. An atomic needs RightAtomic alone; it reads and writes.
+const (
+	RightRead   = segment.RightRead
+	RightWrite  = segment.RightWrite
+	RightAtomic = segment.RightAtomic
+	RightsAll   = segment.RightsAll
+)
+
+// AnyPeer in place of a rank means all of them.
+const AnyPeer = segment.AnyPeer
+
+// Register makes s, memory of this rank's own such as a slice of the Go heap,
+// reachable for all ranks, and returns the Ptr to its first element: everything
+// that there is for a Ptr works with it, and it may be sent and stored as others.
+// s may be of any size and is not copied; the rank goes on using it as it likes,
+// within the rules for memory that others write to, see the package comment.
+// It stays in memory until Deregister, also if nobody else remembers it; what
+// append makes of it is other memory, which is not registered.
+//
+// To register costs next to nothing. What does is the first access of a peer to
+// a part of it (a message to this rank, which has to poll), see Config.Pinnable.
+//
+// The same memory may be registered many times, in parts and overlapping; each
+// time gives another Ptr, which Deregister ends by itself. Memory that is mapped
+// (by mmap) must be deregistered before it is unmapped.
+func Register[T any](n *Node, s []T) (Ptr[T], error) {
+	return RegisterFor(n, s, RightsAll, AnyPeer)
+}
+
+// RegisterFor is Register for one rank, or for AnyPeer, who may do what rights
+// say. Any other access is an error that matches ErrFault, except by this rank,
+// which needs no rights.
+func RegisterFor[T any](n *Node, s []T, rights Rights, peer int) (Ptr[T], error) {
+	if err := CheckType[T](); err != nil {
+		return Ptr[T]{}, err
+	}
+	switch {
+	case len(s) == 0:
+		return Ptr[T]{}, errs.BadArg("gas: Register: a slice of 0 elements: there is nothing to register")
+	case rights == 0 || rights&^RightsAll != 0:
+		return Ptr[T]{}, errs.BadArg("gas: Register with rights %#x: some of %#x are needed (%v)", uint8(rights), uint8(RightsAll), RightsAll)
+	case peer != AnyPeer && uint(peer) >= uint(n.size):
+		return Ptr[T]{}, errs.BadArg("gas: Register for rank %d: the job has ranks 0..%d, and AnyPeer is %d", peer, n.size-1, AnyPeer)
+	}
+	a, err := n.register(bytesOf(s), rights, peer)
+	if err != nil {
+		return Ptr[T]{}, err
+	}
+	return Ptr[T]{w: makeWord(n.rank, a)}, nil
+}
+
+// Deregister takes back what Register gave p for: when it returns no access of
+// any rank reaches the memory by p, or by what was derived from it. Later ones are errors that match
+// ErrFault. Only the rank that registered it can do it, and once. It waits for
+// accesses that are being made, not for ranks; transfers that have begun and are
+// not synchronized may fail.
+func Deregister[T any](n *Node, p Ptr[T]) error { return n.deregister(p.w) }
+
+// PtrTo is the Ptr to what q points to: memory that this rank has registered, or
+// its segment. It is the inverse of Ptr.Local for the rank's own memory. If the
+// memory is registered several times the last one counts. False if q points
+// elsewhere, or T cannot be shared.
+func PtrTo[T any](n *Node, q *T) (Ptr[T], bool) {
+	if q == nil || CheckType[T]() != nil {
+		return Ptr[T]{}, false
+	}
+	a, ok := n.addressOf(unsafe.Pointer(q), unsafe.Sizeof(*q))
+	if !ok {
+		return Ptr[T]{}, false
+	}
+	return Ptr[T]{w: makeWord(n.rank, a)}, true
+}
+
+// registered is what a rank has registered, by where it is and by its address.
+type registered struct {
+	mu    sync.RWMutex
+	spans spans
+	byNLA map[segment.NLA]*span
+}
+
+func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error) {
+	a, err := n.x.Expose(mem, rights, peer)
+	if err != nil {
+		return 0, err
+	}
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	s := &span{from: from, to: from + uintptr(len(mem)), at: a}
+	g := &n.registered
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byNLA == nil {
+		g.byNLA = map[segment.NLA]*span{}
+	}
+	g.byNLA[a] = s
+	g.spans.add(s)
+	return a, nil
+}
+
+func (n *Node) deregister(w uint64) error {
+	p := Ptr[byte]{w: w}
+	if w == 0 {
+		return errs.BadArg("gas: Deregister: nil Ptr")
+	}
+	if p.Rank() != n.rank {
+		return errs.BadArg("gas: Deregister: %v is memory of rank %d, not of rank %d", p, p.Rank(), n.rank)
+	}
+	g := &n.registered
+	g.mu.Lock()
+	s := g.byNLA[p.NLA()]
+	if s != nil {
+		delete(g.byNLA, s.at)
+		g.spans.remove(s)
+	}
+	g.mu.Unlock()
+	if s == nil {
+		return errs.BadArg("gas: Deregister: %v is not what Register has returned on rank %d, or is deregistered already", p, n.rank)
+	}
+	return n.x.Conceal(s.at)
+}
+
+// addressOf is the address of the size bytes at q.
+func (n *Node) addressOf(q unsafe.Pointer, size uintptr) (segment.NLA, bool) {
+	from := uintptr(q)
+	if off := from - uintptr(unsafe.Pointer(unsafe.SliceData(n.heapMem))); off < uintptr(len(n.heapMem)) {
+		return n.heapBase + segment.NLA(off), size <= uintptr(len(n.heapMem))-off
+	}
+	g := &n.registered
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	s := g.spans.find(from, from+size)
+	if s == nil {
+		return 0, false
+	}
+	return s.at + segment.NLA(from-s.from), true
+}
+
+// exposed is what direct does for addresses beyond the attach segment: the rank's
+// own memory.
+//
+//go:noinline
+func (n *Node) exposed(w, size uint64) unsafe.Pointer {
+	a := wordNLA(w)
+	if !a.Exposed() || wordRank(w) != n.rank {
+		return nil
+	}
+	b, ok := n.space.Local(firehose.Addr(a-segment.ExposedBase), size)
+	if !ok {
+		return nil
+	}
+	return unsafe.Pointer(unsafe.SliceData(b))
+}
+
+// checkExposed is check for exposed memory, of which only the owner knows what is
+// there.
+func (n *Node) checkExposed(op string, w, size uint64) error {
+	if err := conduits.CheckRank(n.ep, op, wordRank(w)); err != nil {
+		return err
+	}
+	if a := wordNLA(w); size > uint64(segment.ExposedLimit-a) {
+		return errs.BadArg("%s: address %v of rank %d and length %d: addresses end at %#x", op, a, wordRank(w), size, uint64(segment.ExposedLimit))
+	}
+	return nil
+}
