@@ -256,6 +256,7 @@ func (e *endpoint) Stats(s *conduits.Stats) {
 	for c := range s.Received {
 		s.Received[c] = e.received[c].Load()
 	}
+	s.Faults += e.did.faults.Load()
 	s.NoCredit += e.did.noCredit.Load() + e.did.cancelled.Load()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -320,9 +321,14 @@ func (e *endpoint) Neighbourhoods() []int {
 // Fence is that of the conduit below.
 func (e *endpoint) Fence() { e.inner.Fence() }
 
-func (e *endpoint) ATU() (*segment.ATU, error)         { return e.inner.ATU() }
+// ATU is that of the conduit below.
+func (e *endpoint) ATU() (*segment.ATU, error) { return e.inner.ATU() }
+
+// MapMemory is that of the conduit below.
 func (e *endpoint) MapMemory(n uint64) ([]byte, error) { return e.inner.MapMemory(n) }
-func (e *endpoint) UnmapMemory(mem []byte) error       { return e.inner.UnmapMemory(mem) }
+
+// UnmapMemory is that of the conduit below.
+func (e *endpoint) UnmapMemory(mem []byte) error { return e.inner.UnmapMemory(mem) }
 
 // enter makes the caller the one who polls. One that is turned away is sure that
 // whoever polls sees missed when it ends.
@@ -507,9 +513,14 @@ const (
 	poisonWord = 0xdbdbdbdb
 )
 
-// give runs a kept message and takes its memory back.
+// give runs a kept message, unless it came with registered memory that has been
+// withdrawn since, and takes its memory back.
 func (e *endpoint) give(k *kept) {
-	e.run(&k.m)
+	if e.there(&k.m) {
+		e.run(&k.m)
+	} else {
+		e.did.faults.Add(1)
+	}
 	for i := range k.words {
 		k.words[i] = poisonWord
 	}
@@ -520,6 +531,23 @@ func (e *endpoint) give(k *kept) {
 	e.mu.Lock()
 	e.spare = append(e.spare, k)
 	e.mu.Unlock()
+}
+
+// there says whether a message's payload is still where it was put.
+func (e *endpoint) there(m *conduits.Message) bool {
+	n := uint64(len(m.Payload))
+	if m.To == 0 || n == 0 || conduits.InSegment(e.inner, e.rank, m.To, n) {
+		return true
+	}
+	t, err := e.inner.ATU()
+	if err != nil {
+		return false
+	}
+	_, u, err := conduits.Access(t, m.Src, m.To, n, segment.RightWrite)
+	if err == nil {
+		u.Exit()
+	}
+	return err == nil
 }
 
 func (e *endpoint) run(m *conduits.Message) {
@@ -552,7 +580,8 @@ func (b below) Receive(m *conduits.Message) {
 	}
 	k.m = *m
 	k.m.Words = k.words[:copy(k.words[:], m.Words)]
-	// A long payload lies in the segment and stays there.
+	// A long payload lies in the segment and stays there, or in registered memory:
+	// see give.
 	if m.To == 0 && m.Payload != nil {
 		n := len(m.Payload)
 		if cap(k.bytes) < n {

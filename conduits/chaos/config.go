@@ -141,7 +141,7 @@ type Counts struct {
 
 // counters are Counts as they are kept.
 type counters struct {
-	delayed, reordered, late, deferred, noCredit, cancelled, split, empty, woken, idle, killed, ops atomic.Uint64
+	delayed, reordered, late, deferred, noCredit, cancelled, split, empty, woken, idle, killed, ops, faults atomic.Uint64
 }
 
 func (c *counters) counts() Counts {

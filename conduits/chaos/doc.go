@@ -21,6 +21,9 @@
 // there, because they need no lock then. So the conduit below must be a
 // [conduits.Deliverer]: it lends its state of being in a handler.
 //
+// One that came with data in registered memory is dropped, and counted as refused,
+// if that memory has been withdrawn meanwhile.
+//
 // The exception is a long request whose source may still be read: its sender has
 // to poll in any case, to hear that it may be reused, so some of these are put
 // and sent by a later poll of the sender. That finds who reuses a source early.

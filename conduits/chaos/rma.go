@@ -34,12 +34,17 @@ type operation struct {
 	left   int // polls
 }
 
-// allowed says that n > 0 bytes of rank's segment may be accessed, so that the
-// operation cannot fail later. Where the conduit below has no direct access the
-// rights are not known, and nothing is deferred.
-func (e *endpoint) allowed(rank int, a segment.NLA, n uint64, need segment.Rights) bool {
+// allowed says that an operation on n > 0 bytes of rank cannot fail when it is
+// begun, so that it may be begun later. Where the conduit below has no direct
+// access the rights to the segment are not known, and nothing is deferred. Of
+// registered memory nothing is known in any case, and whoever asks for want hears
+// of a refusal, if at all, with RemoteDone.
+func (e *endpoint) allowed(rank int, a segment.NLA, n uint64, need segment.Rights, want conduits.Event) bool {
 	if n == 0 || conduits.CheckRank(e.inner, "", rank) != nil {
 		return false
+	}
+	if !conduits.InSegment(e.inner, rank, a, n) {
+		return want&conduits.RemoteDone != 0 && conduits.Registered(e.inner.SegmentSize(rank), a, n)
 	}
 	first, views := e.inner.Views()
 	i := uint(rank - first)
@@ -101,7 +106,7 @@ func (e *endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 		return 0, e.gone()
 	}
 	// Without any completion nobody could learn when src may be reused.
-	if want != 0 && e.allowed(dst, to, uint64(len(src)), segment.RightWrite) && e.mayDefer() {
+	if want != 0 && e.allowed(dst, to, uint64(len(src)), segment.RightWrite, want) && e.mayDefer() {
 		e.deferOp(operation{kind: opPut, dst: dst, to: to, buf: src, want: want, cookie: cookie})
 		return 0, nil
 	}
@@ -117,7 +122,7 @@ func (e *endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	if !e.op() {
 		return 0, e.gone()
 	}
-	if want&conduits.RemoteDone != 0 && e.allowed(src, from, uint64(len(dst)), segment.RightRead) && e.mayDefer() {
+	if want&conduits.RemoteDone != 0 && e.allowed(src, from, uint64(len(dst)), segment.RightRead, want) && e.mayDefer() {
 		e.deferOp(operation{kind: opGet, dst: src, to: from, buf: dst, want: want, cookie: cookie})
 		return 0, nil
 	}
@@ -134,7 +139,7 @@ func (e *endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 		return 0, e.gone()
 	}
 	sound := n == 1 || n == 2 || n == 4 || n == 8
-	if sound && want != 0 && uint64(to)%uint64(n) == 0 && e.allowed(dst, to, uint64(n), segment.RightWrite) && e.mayDefer() {
+	if sound && want != 0 && uint64(to)%uint64(n) == 0 && e.allowed(dst, to, uint64(n), segment.RightWrite, want) && e.mayDefer() {
 		e.deferOp(operation{kind: opWord, dst: dst, to: to, v: v, n: n, want: want, cookie: cookie})
 		return 0, nil
 	}
@@ -150,7 +155,7 @@ func (e *endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	if !e.op() {
 		return 0, 0, e.gone()
 	}
-	if conduits.CheckAtomic("", op, t, to) == nil && e.allowed(dst, to, uint64(t.Size()), segment.RightAtomic) && e.mayDefer() {
+	if conduits.CheckAtomic("", op, t, to) == nil && e.allowed(dst, to, uint64(t.Size()), segment.RightAtomic, conduits.RemoteDone) && e.mayDefer() {
 		e.deferOp(operation{kind: opAtomic, dst: dst, to: to, op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
 		return 0, 0, nil
 	}

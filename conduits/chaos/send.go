@@ -153,7 +153,7 @@ func (e *endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	e.mu.Lock()
 	e.lied = 0
 	e.mu.Unlock()
-	if c == conduits.Request && len(data) > 0 && e.allowed(dst, to, uint64(len(data)), segment.RightWrite) && e.mayDefer() {
+	if c == conduits.Request && len(data) > 0 && e.allowed(dst, to, uint64(len(data)), segment.RightWrite, conduits.RemoteDone) && e.mayDefer() {
 		e.mu.Lock()
 		i := e.take()
 		s := &e.slots[i]

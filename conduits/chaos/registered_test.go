@@ -1,0 +1,231 @@
+package chaos_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/chaos"
+	"github.com/argon-go/argon/segment"
+)
+
+// registrant counts what comes.
+type registrant struct {
+	ep   conduits.Endpoint
+	mu   sync.Mutex
+	done map[uint64]error // by cookie: RemoteDone
+	long int
+	bad  int
+}
+
+func (r *registrant) Receive(m *conduits.Message) {
+	r.mu.Lock()
+	r.long++
+	if len(m.Payload) != 300 || bytes.Count(m.Payload, []byte{7}) != 300 {
+		r.bad++
+	}
+	r.mu.Unlock()
+	r.ep.Wake(1 - r.ep.Rank())
+}
+
+func (r *registrant) Complete(cookie uint64, ev conduits.Event, _ uint64, err error) {
+	r.mu.Lock()
+	if ev&conduits.RemoteDone != 0 {
+		r.done[cookie] = err
+	}
+	r.mu.Unlock()
+	r.ep.Wake(r.ep.Rank())
+}
+
+// TestRegistered accesses registered memory, a part of the operations long after
+// they were begun, then withdraws it amid others and amid long messages that wait.
+func TestRegistered(t *testing.T) {
+	for name, open := range opens {
+		t.Run(name, func(t *testing.T) {
+			eps, err := open(chaos.Config{Defer: 0.5, Delay: 0.9})(2, conduits.Config{Seed: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			const n, size = 60, 1 << 14
+			mem := make([]byte, size)
+			var at atomic.Uint64
+			var begun, gone, sent atomic.Int64
+			adds := uint64(0) // that ended well
+			var all chaos.Counts
+			var nodes [2]*registrant
+			for i, ep := range eps {
+				nodes[i] = &registrant{ep: ep, done: map[uint64]error{}}
+			}
+			conduits.Run(eps, func(i int) {
+				ep, r := eps[i], nodes[i]
+				wait := func(cond func() bool) {
+					if err := conduits.Wait(ep, nil, cond); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: r}); err != nil {
+					t.Error(err)
+					return
+				}
+				if i == 1 {
+					u, err := ep.ATU()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					region, err := u.Register(mem, segment.RightsAll, 0)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					a, _ := region.At(0)
+					at.Store(uint64(a))
+					ep.Wake(0)
+					wait(func() bool { return begun.Load() == 1 })
+					if err := u.Deregister(region); err != nil {
+						t.Error(err)
+					}
+					after := bytes.Clone(mem)
+					gone.Store(1)
+					ep.Wake(0)
+					wait(func() bool { return gone.Load() == 2 })
+					// Nobody is told of a message that is refused.
+					for range 10000 {
+						var s [2]conduits.Stats
+						for k, ep := range eps {
+							ep.Stats(&s[k])
+						}
+						r.mu.Lock()
+						have := int64(r.long) + int64(s[0].Faults) + int64(s[1].Faults)
+						r.mu.Unlock()
+						if have >= sent.Load() {
+							break
+						}
+						ep.Poll()
+						ep.Wake(0)
+						runtime.Gosched()
+					}
+					if !bytes.Equal(mem, after) {
+						t.Error("memory that was withdrawn has changed")
+					}
+					gone.Store(3)
+					ep.Wake(0)
+					return
+				}
+				wait(func() bool { return at.Load() != 0 })
+				rng := rand.New(rand.NewPCG(1, 2))
+				to := segment.NLA(at.Load())
+				cookie := uint64(0)
+				buf := bytes.Repeat([]byte{7}, 300)
+				added := map[uint64]bool{}
+				begin := func() {
+					cookie++
+					var ev conduits.Event
+					var err error
+					off := segment.NLA(64 + rng.IntN(size-64-300))
+					switch rng.IntN(4) {
+					case 0:
+						ev, err = ep.Put(1, to+off, buf, conduits.RemoteDone, cookie)
+					case 1:
+						ev, err = ep.Get(make([]byte, 300), 1, to+off, conduits.RemoteDone, cookie)
+					case 2:
+						ev, err = ep.PutWord(1, (to+off)&^7, 0x0707070707070707, 8, conduits.RemoteDone, cookie)
+					case 3:
+						added[cookie] = true
+						_, ev, err = ep.Atomic(1, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+					}
+					if ev != 0 || err != nil {
+						r.mu.Lock()
+						r.done[cookie] = err
+						r.mu.Unlock()
+					}
+				}
+				ended := func() bool {
+					r.mu.Lock()
+					defer r.mu.Unlock()
+					return len(r.done) == int(cookie)
+				}
+				for range n {
+					begin()
+				}
+				wait(ended)
+				for c, err := range r.done {
+					if err != nil {
+						t.Errorf("operation %d: %v", c, err)
+					}
+				}
+				long := func() {
+					var s conduits.Slot
+					var st conduits.Status
+					src := bytes.Clone(buf)
+					wait(func() bool {
+						s, _, st = ep.ReservePut(1, conduits.Request, 0, to+64, src, 0)
+						return st != conduits.NoCredit
+					})
+					if st == conduits.Ready {
+						sent.Add(1)
+						ep.Commit(1, conduits.Request, s, 1, 300)
+					}
+				}
+				for range n {
+					long()
+					begin()
+				}
+				wait(func() bool {
+					nodes[1].mu.Lock()
+					defer nodes[1].mu.Unlock()
+					return nodes[1].long >= n/3
+				})
+				begun.Store(1)
+				ep.Wake(1)
+				for range n { // while it is withdrawn
+					long()
+					begin()
+				}
+				wait(func() bool { return gone.Load() == 1 && ended() })
+				last := cookie
+				for range n {
+					long()
+					begin()
+				}
+				wait(ended)
+				for c, err := range r.done {
+					if err == nil && added[c] {
+						adds++
+					}
+					if err != nil && !errors.Is(err, segment.ErrFault) || err == nil && c > last {
+						t.Errorf("operation %d: %v", c, err)
+					}
+				}
+				gone.Store(2)
+				ep.Wake(1)
+				wait(func() bool { return gone.Load() == 3 })
+				c, _ := chaos.Done(ep)
+				add(&all, c)
+			})
+			var s [2]conduits.Stats
+			for k, ep := range eps {
+				ep.Stats(&s[k])
+				if err := ep.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			refused := s[0].Faults + s[1].Faults
+			if got := uint64(nodes[1].long) + refused; got != uint64(sent.Load()) || refused == 0 || nodes[1].long == 0 || nodes[1].bad > 0 {
+				t.Errorf("%d long messages: %d came, %d without their data, %d refused", sent.Load(), nodes[1].long, nodes[1].bad, refused)
+			}
+			if v := binary.NativeEndian.Uint64(mem); v != adds || adds == 0 {
+				t.Errorf("%d additions, the counter is %d", adds, v)
+			}
+			if all.Deferred == 0 || all.Late == 0 {
+				t.Errorf("%+v", all)
+			}
+		})
+	}
+}
