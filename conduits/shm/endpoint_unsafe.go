@@ -34,6 +34,7 @@ type Endpoint struct {
 	j        *job
 	receiver conduits.Receiver
 	msg      [conduits.NumClasses]conduits.Message // one a class: replies may nest
+	opened   []uint32                              // the bits at ctlOpen that in was made for
 	in       []*inRing                             // rings of all sources that have sent
 	watch    []*uint64                             // next() of each, closer together
 	cursor   int                                   // where the last look at others ended
@@ -62,7 +63,19 @@ type Endpoint struct {
 	start               time.Time
 	hooks               Hooks
 
+	// Registered memory.
 	conduits.OwnMemory
+	vpid   uint16 // what this rank is called in others' tables
+	frames segment.Frames
+	units  unsafe.Pointer         // nil in one process, as what follows
+	peers  []atomic.Pointer[peer] // by rank-first, made on first use
+	cookie *[regCookieBytes]byte  // see present
+
+	probing sync.Mutex
+	noVM    bool             // for tests: this rank may not reach into other processes
+	desk    desk             // this rank's questions
+	desks   []unsafe.Pointer // those of who asks, by rank-first
+	serving sync.Mutex
 }
 
 // Hooks are what a conduit that gives this endpoint away as its own has to do
@@ -103,6 +116,14 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	e.patience.Store(mostSpins)
 	for c := range e.msg {
 		e.msg[c].Class = conduits.Class(c)
+	}
+	e.vpid = uint16(min(rank, segment.AnyVPID))
+	e.opened = make([]uint32, (j.n+31)/32)
+	if j.local == nil {
+		e.units = unsafe.Pointer(j.unit(rank, 0))
+		e.peers = make([]atomic.Pointer[peer], j.n)
+		e.desks = make([]unsafe.Pointer, j.n)
+		e.present()
 	}
 	// A rank whose processes cannot do their half of the asymmetric fence makes
 	// everybody do theirs; told before Attach, so before the first message.
@@ -251,9 +272,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	}
 	e.views = views
 	own := views[e.rank-e.first]
-	e.Ready(func() segment.ATUConfig {
-		return segment.ATUConfig{Attach: unsafe.Slice((*byte)(own.Base), c.Size), Rights: c.Rights}
-	})
+	e.Ready(func() segment.ATUConfig { return e.atuConfig(own, c.Rights) })
 	if e.hooks.Attached != nil {
 		return e.hooks.Attached(own, c)
 	}
@@ -347,17 +366,34 @@ func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
 	return r
 }
 
-// admit takes up rings that were opened since the last poll.
-func (e *Endpoint) admit() {
+// news finds out why ctlOpenSeq has changed since the last poll: rings have been
+// opened, somebody asks this rank or has answered it, or has left the job.
+func (e *Endpoint) news() int {
 	e.seen = atomic.LoadUint32(e.openSeq)
+	for i, had := range e.opened {
+		if atomic.LoadUint32((*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i*4))) != had {
+			e.admit()
+			break
+		}
+	}
+	if e.j.local != nil {
+		return 0
+	}
+	return e.serve() + e.advance()
+}
+
+// admit takes up rings that have been opened.
+func (e *Endpoint) admit() {
 	have := make(map[int]bool, len(e.in))
 	for _, r := range e.in {
 		have[r.src] = true
 	}
+	for i := range e.opened {
+		e.opened[i] = atomic.LoadUint32((*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i*4)))
+	}
 	for i := range e.j.n {
 		src := e.first + i
-		word := (*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i/32*4))
-		if have[src] || atomic.LoadUint32(word)>>(i%32)&1 == 0 {
+		if have[src] || e.opened[i/32]>>(i%32)&1 == 0 {
 			continue
 		}
 		for c := range conduits.Class(conduits.NumClasses) {
@@ -529,7 +565,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 }
 
 // ReservePut claims the cell and copies data straight into dst's segment.
-func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, _ uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	e.payloadKind(words, 0) // checks words
 	v := &e.views[dst-e.first]
 	b, ok := v.Bytes(to, uint64(len(data)), v.Write)
@@ -544,27 +580,39 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		return conduits.Slot{}, 0, e.full(r)
 	}
 	r.lock.Unlock()
-	ref := t | kindLong<<refKindShift
-	if far {
-		if !e.longFar(dst, to, data) {
-			ref |= refRefused
-		}
-	} else if len(data) > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
+	if len(data) > 0 && !far && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
 		copy(b, data)
 	}
 	body := unsafe.Add(r.cell(t), r.far)
 	*(*uint64)(body) = uint64(to)
 	*(*uint64)(unsafe.Add(body, 8)) = uint64(len(data))
-	return conduits.Slot{
+	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
-		Ref:   ref,
-	}, done, conduits.Ready
+		Ref:   t | kindLong<<refKindShift,
+	}
+	if !far {
+		return s, done, conduits.Ready
+	}
+	ask, err := e.transfer(dst, to, data, segment.RightWrite, false)
+	if ask {
+		ev := e.askLong(dst, c, &s, to, data, cookie)
+		return s, ev, conduits.Ready
+	}
+	if err != nil {
+		e.faults.Add(1)
+		s.Ref |= refRefused
+	}
+	return s, done, conduits.Ready
 }
 
 // Commit publishes a reserved message by its status word.
 func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
-	if s.Ref&refRefused != 0 {
-		e.Cancel(dst, c, s)
+	if s.Ref&(refRefused|refAsked) != 0 {
+		if s.Ref&refAsked != 0 {
+			e.commitLong(s, tag)
+		} else {
+			e.Cancel(dst, c, s)
+		}
 		return
 	}
 	e.publish(dst, c, s, payload, uint64(tag)&stTagMask|uint64(len(s.Words))<<stWordsShift)
@@ -572,6 +620,9 @@ func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 
 // Cancel publishes a message that delivers nothing.
 func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
+	if s.Ref&refAsked != 0 {
+		e.cancelLong(s)
+	}
 	r := e.ring(dst, c)
 	r.lock.Lock()
 	r.cancelled++
@@ -721,7 +772,7 @@ func (e *Endpoint) arrived(r *inRing, s uint64) int {
 func (e *Endpoint) lookAround() int {
 	n := 0
 	if atomic.LoadUint32(e.openSeq) != e.seen {
-		e.admit()
+		n = e.news()
 	}
 	for i := min(len(e.in), looks); i > 0; i-- {
 		if e.cursor++; e.cursor >= len(e.in) {
@@ -749,10 +800,10 @@ func (e *Endpoint) ran() {
 
 // PollReplies runs replies only; the caller is in Receive, so it holds the lock.
 func (e *Endpoint) PollReplies() int {
-	if atomic.LoadUint32(e.openSeq) != e.seen {
-		e.admit()
-	}
 	n := 0
+	if atomic.LoadUint32(e.openSeq) != e.seen {
+		n = e.news()
+	}
 	for _, r := range e.in {
 		if r.class != conduits.Reply {
 			continue
@@ -975,6 +1026,11 @@ func (e *Endpoint) Close() error {
 		return errClosed
 	}
 	err := e.CloseATU()
+	if e.j.local == nil {
+		e.leaveUnits()
+		e.serving.Lock() // it is not served any more
+		e.serving.Unlock()
+	}
 	e.leave()
 	if e.hooks.Closed != nil {
 		err = errors.Join(err, e.hooks.Closed())
@@ -1001,4 +1057,5 @@ func (e *Endpoint) leave() {
 	}
 	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))
 	e.j.rouseAll()
+	e.j.growth.close()
 }

@@ -75,6 +75,7 @@ type job struct {
 	// In one process the parts are separate pieces of the Go heap.
 	header unsafe.Pointer
 	local  *localJob
+	growth growth // processes
 }
 
 // localJob is what the ranks of an in-process job have beyond the layout.
@@ -166,6 +167,7 @@ func (j *job) initHeader(crowded bool) {
 	*j.h32(hdrCells) = uint32(j.cells)
 	*j.h32(hdrLanding) = uint32(j.landing)
 	*(*uint64)(unsafe.Add(j.header, hdrSegment)) = uint64(j.segment)
+	*(*uint64)(unsafe.Add(j.header, hdrEnd)) = uint64(j.total())
 	if crowded {
 		*j.h32(hdrCrowded) = 1
 	}
@@ -363,8 +365,13 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 		return nil, errs.Resource("shm: %v; %d ranks with segments of up to %d bytes (-segment, ARGON_SEGMENT)", err, g.n, g.segment)
 	}
 	j := newJob(g, part, p, p)
+	if err := j.growth.open(uintptr(fd)); err != nil {
+		sys.Unmap(p, g.total())
+		return nil, err
+	}
 	if !atomic.CompareAndSwapUint32(j.c32(rank, ctlJoined), 0, 1) {
 		st := RankState(atomic.LoadUint32(j.c32(rank, ctlState)))
+		j.growth.close()
 		sys.Unmap(p, g.total())
 		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v already (ARGON_RANK)", rank, st)
 	}
@@ -384,6 +391,11 @@ func (j *job) ctl(rank int) unsafe.Pointer {
 
 // c32 is a word of rank's control block.
 func (j *job) c32(rank, off int) *uint32 { return (*uint32)(unsafe.Add(j.ctl(rank), off)) }
+
+// registry is rank's; there are none in one process.
+func (j *job) registry(rank int) unsafe.Pointer {
+	return unsafe.Add(j.base, j.regOffset(rank-j.first))
+}
 
 // talk is the conversation of requests from src to dst.
 func (j *job) talk(src, dst int) unsafe.Pointer {
@@ -458,9 +470,11 @@ func (j *job) failure() (rank, status int, cause string, ok bool) {
 	return int(f) - failedBias + j.first, int(*j.h32(hdrStatus)), text, true
 }
 
-// rouseAll is rouse for all ranks.
+// rouseAll is rouse for all ranks, which may find that nobody will answer them any
+// more.
 func (j *job) rouseAll() {
 	for i := range j.n {
+		atomic.AddUint32(j.c32(j.first+i, ctlOpenSeq), 1)
 		j.rouse(j.first + i)
 	}
 }

@@ -15,13 +15,15 @@ const MaxRanks = 1024
 //
 //	header          one page
 //	control blocks  one page a rank
+//	registries      two pages a rank
 //	conversations   one for each ordered pair (requester, replier)
 //	segments        one a rank
 //
-// Everything but the header stays a hole in the file until it is used.
+// and beyond what ranks add to it: address tables, memory that MapMemory maps,
+// desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 2
+	version = 3
 
 	// Header.
 	hdrMagic    = 0
@@ -32,6 +34,7 @@ const (
 	hdrSegment  = 24  // uint64: bytes between two segments
 	hdrFence    = 32  // uint32: senders fence, see Endpoint.notify
 	hdrCrowded  = 36  // uint32: more ranks than processors
+	hdrEnd      = 40  // uint64: where what ranks add next begins
 	hdrClaim    = 64  // uint32: rank that writes a failure below, plus 1
 	hdrFailed   = 68  // uint32: rank that failed first, plus failedBias
 	hdrStatus   = 72  // uint32: its exit status
@@ -52,10 +55,46 @@ const (
 	ctlRights  = 132  // uint32
 	ctlSegment = 136  // uint64: bytes attached
 	ctlJoined  = 144  // uint32: 1 once a process has joined as this rank
-	ctlOpenSeq = 192  // uint32: counts changes of the bits below
+	ctlOpenSeq = 192  // uint32: counts changes of the bits below, and what else a poll should look for, see Endpoint.news
 	ctlOpen    = 256  // MaxRanks bits: sources that have sent to this rank
 	ctlSystem  = 1024 // conduits.SystemBytes
 	ctlBytes   = segment.PageSize
+
+	// Registry of a rank: how processes reach what it has registered. It begins
+	// with its segment.Directory, words that are page numbers of this file.
+	regReaders = 4096 // MaxRanks bits: who reads the tables
+	regAsked   = 4224 // MaxRanks bits: who has put a question on its desk for this rank
+	regDesk    = 4352 // uint64: where this rank's desk lies in the file, 0 for nowhere yet
+	regPid     = 4360 // uint32: its process
+	regProbe   = 4368 // uint64: address there of regCookieBytes bytes that are
+	regCookie  = 4376 // these
+	regUnits   = 4608 // this rank's units, regUnitStep apart: see Endpoint.enter
+	regBytes   = 2 * segment.PageSize
+
+	regCookieBytes = 16
+	regUnitStep    = 128
+	numUnits       = 8
+
+	// Desk of a rank: places where it puts its questions to other ranks, a line and
+	// room for data each.
+	deskPlaces = 32
+	deskLine   = 128
+	deskRoom   = 16 << 10
+	deskRooms  = deskPlaces * deskLine // where the first room begins
+	deskBytes  = deskRooms + deskPlaces*deskRoom
+
+	// Place of a desk; see ask_unsafe.go.
+	askState = 0  // uint32
+	askDst   = 4  // uint32: who is asked
+	askKind  = 8  // uint32
+	askOp    = 12 // uint32: AtomicOp, and AtomicType << 8
+	askTo    = 16 // uint64: address
+	askLen   = 24 // uint64: bytes
+	askA     = 32 // uint64: operand, or word to be put
+	askB     = 40 // uint64
+	askValue = 48 // uint64: the answer
+	askPage  = 56 // uint64: 0, or 1 and the page that refused
+	askHave  = 64 // uint64: its entry
 
 	// Conversation of two ranks: the requests of one and the other's replies.
 	// First the words that the receiver of a class writes, a line for each class
@@ -177,8 +216,10 @@ func (g geometry) maxMedium() int { return g.landing / 4 }
 
 func (g geometry) ctlOffset(rank int) int64 { return hdrBytes + int64(rank)*ctlBytes }
 
+func (g geometry) regOffset(rank int) int64 { return g.ctlOffset(g.n) + int64(rank)*regBytes }
+
 func (g geometry) talkOffset(src, dst int) int64 {
-	return g.ctlOffset(g.n) + (int64(src)*int64(g.n)+int64(dst))*int64(g.talk())
+	return g.regOffset(g.n) + (int64(src)*int64(g.n)+int64(dst))*int64(g.talk())
 }
 
 func (g geometry) segmentOffset(rank int) int64 {

@@ -113,7 +113,7 @@ func TestPlaces(t *testing.T) {
 				disjoint(t, int64(g.talk()), in...)
 				l := []extent{{"header", 0, hdrBytes}}
 				for r := range n {
-					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"segment", g.segmentOffset(r), g.segment})
+					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"registry", g.regOffset(r), regBytes}, extent{"segment", g.segmentOffset(r), g.segment})
 					for d := range n {
 						l = append(l, extent{"talk", g.talkOffset(r, d), int64(g.talk())})
 					}

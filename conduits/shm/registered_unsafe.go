@@ -4,12 +4,19 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
-// Memory that ranks have registered beside their segments. Whoever can call the
-// owner's address translation unit, which is every rank of a job in one process
-// and otherwise the owner itself, accesses the memory between its Enter and Exit.
+// Memory that ranks have registered beside their segments is reached in one of
+// these ways:
+//
+//   - by whoever can call the owner's address translation unit, which is every rank
+//     of a job in one process, and the owner itself: between its Enter and Exit.
+//   - by other processes, who read the owner's tables; see foreign_unsafe.go: by
+//     load and store, if the owner has the memory from MapMemory; by the system
+//     calls process_vm_readv and process_vm_writev, if it is private to the owner;
+//   - and else by asking the owner; see ask_unsafe.go.
 
 // owner is the endpoint of rank if it lives in this process, as far as is known.
 func (e *Endpoint) owner(rank int) *Endpoint {
@@ -22,98 +29,101 @@ func (e *Endpoint) owner(rank int) *Endpoint {
 	return nil
 }
 
-// outside says why an access of n bytes that View refused is none to registered
-// memory: the segment has them, without the right. op begins with "shm: ".
-func (e *Endpoint) outside(op string, rank int, a segment.NLA, n uint64, right string) error {
-	if conduits.InSegment(e, rank, a, n) {
-		return denied(op, rank, right)
+// putFar is Put to what View does not give.
+func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if len(src) == 0 || !e.near(dst) {
+		return done & want, e.unreached("put", dst, to, 0)
 	}
-	return nil
-}
-
-// putFar is Put to what is not in the segment. The range has been checked.
-func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Event) (conduits.Event, error) {
-	n := uint64(len(src))
-	if err := e.outside("shm: put", dst, to, n, "write"); err != nil {
-		return 0, err
+	ask, err := e.transfer(dst, to, src, segment.RightWrite, to%8 == 0 && len(src) == 8)
+	switch {
+	case err != nil:
+		return 0, e.refused("put", dst, to, uint64(len(src)), "write", err)
+	case ask:
+		return e.ask(question{kind: askPut, rank: dst, at: to, buf: src, want: want, cookie: cookie})
 	}
-	if n == 0 {
-		return done & want, nil
-	}
-	b, u, err := conduits.Access(e.owner(dst).MadeATU(), e.rank, to, n, segment.RightWrite)
-	if err != nil {
-		return 0, conduits.Fault("shm: put", dst, err)
-	}
-	move(b, src, to)
-	u.Exit()
 	e.Wake(dst)
 	return done & want, nil
 }
 
-// getFar is Get of what is not in the segment.
-func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.Event) (conduits.Event, error) {
-	n := uint64(len(dst))
-	if err := e.outside("shm: get", src, from, n, "read"); err != nil {
-		return 0, err
+// getFar is Get of what View does not give.
+func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if len(dst) == 0 || !e.near(src) {
+		return done & want, e.unreached("get", src, from, 0)
 	}
-	if n == 0 {
-		return done & want, nil
+	ask, err := e.transfer(src, from, dst, segment.RightRead, from%8 == 0 && len(dst) == 8)
+	switch {
+	case err != nil:
+		return 0, e.refused("get", src, from, uint64(len(dst)), "read", err)
+	case ask:
+		return e.ask(question{kind: askGet, rank: src, at: from, buf: dst, want: want, cookie: cookie})
 	}
-	b, u, err := conduits.Access(e.owner(src).MadeATU(), e.rank, from, n, segment.RightRead)
-	if err != nil {
-		return 0, conduits.Fault("shm: get", src, err)
-	}
-	move(dst, b, from)
-	u.Exit()
 	return done & want, nil
 }
 
-// putWordFar is PutWord to what is not in the segment.
-func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want conduits.Event) (conduits.Event, error) {
-	if err := e.outside("shm: put of a word", dst, to, uint64(n), "write"); err != nil {
-		return 0, err
+// putWordFar is PutWord to what View does not give.
+func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if !e.near(dst) {
+		return 0, e.unreached("put of a word", dst, to, uint64(n))
 	}
-	b, u, err := conduits.Access(e.owner(dst).MadeATU(), e.rank, to, uint64(n), segment.RightWrite)
-	if err != nil {
-		return 0, conduits.Fault("shm: put of a word", dst, err)
+	x, err := e.begin(dst, to, uint64(n), segment.RightWrite)
+	switch {
+	case err != nil:
+		return 0, e.refused("put of a word", dst, to, uint64(n), "write", err)
+	case x.mem == nil:
+		return e.ask(question{kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
 	}
-	storeWord(unsafe.Pointer(unsafe.SliceData(b)), w, n)
-	u.Exit()
+	storeWord(x.mem, w, n)
+	x.end()
 	e.Wake(dst)
 	return done & want, nil
 }
 
-// atomicFar is Atomic on what is not in the segment.
-func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (uint64, conduits.Event, error) {
-	n := uint64(t.Size())
-	if err := e.outside("shm: atomic", dst, to, n, "atomic"); err != nil {
-		return 0, 0, err
+// atomicFar is Atomic on what View does not give.
+func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b, cookie uint64) (uint64, conduits.Event, error) {
+	if !e.near(dst) {
+		return 0, 0, e.unreached("atomic", dst, to, uint64(t.Size()))
 	}
-	m, u, err := conduits.Access(e.owner(dst).MadeATU(), e.rank, to, n, segment.RightAtomic)
-	if err != nil {
-		return 0, 0, conduits.Fault("shm: atomic", dst, err)
+	x, err := e.begin(dst, to, uint64(t.Size()), segment.RightAtomic)
+	switch {
+	case err != nil:
+		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", err)
+	case x.mem == nil:
+		ev, err := e.ask(question{kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
+		return 0, ev, err
 	}
-	old := conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(m)), op, t, a, b)
-	u.Exit()
+	old := conduits.ApplyAtomic(x.mem, op, t, a, b)
+	x.end()
 	if op != conduits.AtomicLoad {
 		e.Wake(dst)
 	}
 	return old, done, nil
 }
 
-// longFar is what ReservePut does to what is not in the segment, and says whether
-// it could.
-func (e *Endpoint) longFar(dst int, to segment.NLA, data []byte) bool {
-	b, u, err := conduits.Access(e.owner(dst).MadeATU(), e.rank, to, uint64(len(data)), segment.RightWrite)
-	if err != nil {
-		e.faults.Add(1)
-		return false
+// unreached is the error of an access of n bytes that there is no way to, or of 0
+// bytes, which there need be none to.
+func (e *Endpoint) unreached(op string, rank int, a segment.NLA, n uint64) error {
+	if err := conduits.CheckRemote(e, op, rank, a, n); err != nil || e.near(rank) {
+		return err
 	}
-	if unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
-		copy(b, data)
+	if e.views == nil {
+		return errs.NotReady("shm: %s: no registered memory before Attach", op)
 	}
-	u.Exit()
-	return true
+	return errs.BadArg("shm: %s: rank %d does not share this memory", op, rank)
+}
+
+// refused is what an access that err refused ends with: for addresses of the
+// segment, which its View has refused, too, that is why.
+func (e *Endpoint) refused(op string, rank int, a segment.NLA, n uint64, right string, err error) error {
+	if err == errClosed {
+		return err
+	}
+	if err := conduits.CheckRemote(e, op, rank, a, n); err != nil {
+		return err
+	}
+	if conduits.InSegment(e, rank, a, n) {
+		return denied(op, rank, right)
+	}
+	return conduits.Fault("shm: "+op, rank, err)
 }
 
 // longAt is the memory of a long message of n bytes from src, to an address
@@ -129,14 +139,19 @@ func (e *Endpoint) longAt(src int, to segment.NLA, n uint64) []byte {
 	return b
 }
 
-// move copies as many bytes as both have; 8 aligned ones of remote memory, at
-// address a, by one load and one store.
-func move(dst, src []byte, a segment.NLA) {
-	if len(src) == 8 && a%8 == 0 {
-		*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
-		return
+// carry copies between buf and equally many bytes of remote memory at address a:
+// to there if need is the right to write. 8 aligned ones by one load and one store.
+func carry(mem, buf []byte, a segment.NLA, need segment.Rights) {
+	if need == segment.RightWrite {
+		mem, buf = buf, mem
 	}
-	copy(dst, src)
+	from, to := unsafe.Pointer(unsafe.SliceData(mem)), unsafe.Pointer(unsafe.SliceData(buf))
+	switch {
+	case len(buf) == 8 && a%8 == 0:
+		*(*uint64)(to) = *(*uint64)(from)
+	case from != to: // else a long message's data, which has been filled in in place
+		copy(buf, mem)
+	}
 }
 
 // storeWord stores the low n bytes of w at p, which is aligned to n.

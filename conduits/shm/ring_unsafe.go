@@ -120,6 +120,8 @@ const (
 	refIndex     = 1<<40 - 1
 	refKindShift = 40
 	refLineShift = 42
+	refLineMask  = 1<<17 - 1
+	refAsked     = 1 << 62 // a long message whose data the receiver puts; instead of the line, its number
 	refRefused   = 1 << 63 // a long message whose data could not be put
 )
 

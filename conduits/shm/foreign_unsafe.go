@@ -1,0 +1,372 @@
+package shm
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// EnvProcessVM, if it is 0, has a rank not use process_vm_readv and
+// process_vm_writev, for where a filter of system calls ends a process that does.
+// Where they are merely forbidden a rank finds out.
+const EnvProcessVM = "ARGON_SHM_PROCESS_VM"
+
+// peer is how this rank reaches what a rank in another process has registered.
+// While it uses a translation it is in one of its units, which the owner waits for
+// before it takes memory back.
+type peer struct {
+	rank   int
+	reader segment.Reader
+	blind  atomic.Bool   // of some table: the owner is asked what lies there
+	vm     atomic.Uint32 // whether the process's memory can be reached, if that is known
+	pid    int
+}
+
+// Values of peer.vm.
+const (
+	vmUnknown = iota
+	vmYes
+	vmNo
+)
+
+// peer finds rank, of another process.
+func (e *Endpoint) peer(rank int) *peer {
+	if p := e.peers[rank-e.first].Load(); p != nil {
+		return p
+	}
+	return e.meet(rank)
+}
+
+// meet makes rank's tables known to this rank, and this rank to whoever revokes
+// entries there.
+func (e *Endpoint) meet(rank int) *peer {
+	reg := e.j.registry(rank)
+	p := &peer{rank: rank}
+	p.reader.Directory = segment.DirectoryAt(unsafe.Slice((*byte)(reg), segment.DirectoryBytes))
+	p.reader.Open = func(_ int, word uint64) *segment.GAT {
+		if word < segment.AddrPrivate>>segment.PageBits {
+			if m := e.j.mapOld(word<<segment.PageBits, segment.GATBytes, false); m != nil {
+				return segment.GATAt(unsafe.Slice((*byte)(m), segment.GATBytes))
+			}
+		}
+		p.blind.Store(true)
+		return nil
+	}
+	me := e.rank - e.first
+	atomic.OrUint32((*uint32)(unsafe.Add(reg, regReaders+me/32*4)), 1<<(me%32))
+	if at := &e.peers[rank-e.first]; !at.CompareAndSwap(nil, p) {
+		return at.Load()
+	}
+	return p
+}
+
+// unit is one of this rank's units.
+func (j *job) unit(rank, i int) *uint64 {
+	return (*uint64)(unsafe.Add(j.registry(rank), regUnits+i*regUnitStep))
+}
+
+// enter begins an access to memory of another process, or returns nil if the
+// endpoint is closed.
+func (e *Endpoint) enter() *uint64 {
+	i := int(uint64(sys.Goroutine()) * 0x9e3779b97f4a7c15 >> 61)
+	for {
+		for range numUnits {
+			// The swap orders it before the loads of entries: either the owner, who
+			// has revoked some, sees the unit inside, or the unit sees them revoked.
+			w := (*uint64)(unsafe.Add(e.units, i%numUnits*regUnitStep))
+			if s := atomic.LoadUint64(w); s&1 == 0 && atomic.CompareAndSwapUint64(w, s, s+1) {
+				if e.closed.Load() {
+					exit(w)
+					return nil
+				}
+				return w
+			}
+			i++
+		}
+		runtime.Gosched()
+	}
+}
+
+// exit ends an access.
+func exit(w *uint64) { storeRelease64(w, *w+1) }
+
+// leaveUnits waits until nobody of this rank accesses memory of other processes.
+// The endpoint is closed.
+func (e *Endpoint) leaveUnits() {
+	for i := range numUnits {
+		for atomic.LoadUint64(e.j.unit(e.rank, i))&1 != 0 {
+			e.yield()
+		}
+	}
+}
+
+// access is one to registered memory; mem is nil if the owner has to be asked.
+type access struct {
+	mem  unsafe.Pointer
+	unit *uint64
+	own  *segment.Unit
+}
+
+func (x *access) end() {
+	if x.own != nil {
+		x.own.Exit()
+		return
+	}
+	exit(x.unit)
+}
+
+// begin is an access to n bytes, a word, at address a of rank, until its end.
+func (e *Endpoint) begin(rank int, a segment.NLA, n uint64, need segment.Rights) (access, error) {
+	if o := e.owner(rank); o != nil {
+		b, u, err := conduits.Access(o.MadeATU(), e.rank, a, n, need)
+		return access{mem: unsafe.Pointer(unsafe.SliceData(b)), own: u}, err
+	}
+	p := e.peer(rank)
+	w := e.enter()
+	if w == nil {
+		return access{}, errClosed
+	}
+	m, err := e.translate(p, a, n, need)
+	if m != nil {
+		return access{mem: m, unit: w}, nil
+	}
+	exit(w)
+	return access{}, err
+}
+
+// transfer copies between buf and memory at address a of rank: to there if need is
+// the right to write. ask says that only rank can do it, or, if whole is wanted,
+// at a stroke.
+func (e *Endpoint) transfer(rank int, a segment.NLA, buf []byte, need segment.Rights, whole bool) (ask bool, err error) {
+	n := uint64(len(buf))
+	if o := e.owner(rank); o != nil {
+		b, u, err := conduits.Access(o.MadeATU(), e.rank, a, n, need)
+		if err != nil {
+			return false, err
+		}
+		carry(b, buf, a, need)
+		u.Exit()
+		return false, nil
+	}
+	p := e.peer(rank)
+	w := e.enter()
+	if w == nil {
+		return false, errClosed
+	}
+	m, err := e.translate(p, a, n, need)
+	switch {
+	case m != nil:
+		carry(unsafe.Slice((*byte)(m), n), buf, a, need)
+	case err != nil:
+	case whole || p.blind.Load():
+		ask = true
+	default:
+		ask, err = e.pieces(p, a, buf, need)
+	}
+	exit(w)
+	return ask, err
+}
+
+// translate checks an access to n bytes at a of p, and finds them if they lie in
+// one piece where this process has them or can map them.
+func (e *Endpoint) translate(p *peer, a segment.NLA, n uint64, need segment.Rights) (unsafe.Pointer, error) {
+	addr, k, err := p.reader.Translate(e.vpid, a, n, need)
+	if err != nil {
+		if p.blind.Load() {
+			err = nil // perhaps it lies in the table that is not seen
+		}
+		return nil, err
+	}
+	if k == n && addr < segment.AddrPrivate {
+		if m, k := e.j.chunk(addr, n); k == n {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// pieces is transfer for what may lie in several pieces, and may be private to p.
+// All of it has been found permitted.
+func (e *Endpoint) pieces(p *peer, a segment.NLA, buf []byte, need segment.Rights) (ask bool, err error) {
+	for len(buf) > 0 {
+		addr, k, err := p.reader.Next(e.vpid, a, uint64(len(buf)), need)
+		if err != nil {
+			return false, err
+		}
+		if addr&segment.AddrPrivate != 0 {
+			err := e.reachInto(p, addr&^segment.AddrPrivate, buf[:k], need)
+			switch {
+			case errors.Is(err, sys.ErrForbidden):
+				return true, nil
+			case errors.Is(err, sys.ErrNoProcess):
+				return false, &conduits.PeerError{Rank: p.rank, Err: errors.New("its process has ended")}
+			case err != nil:
+				return false, fmt.Errorf("%w: %d bytes at %v: registered, but not there any more: %w", segment.ErrFault, k, a, err)
+			}
+		} else {
+			var m unsafe.Pointer
+			if m, k = e.j.chunk(addr, k); m == nil {
+				return true, nil
+			}
+			carry(unsafe.Slice((*byte)(m), k), buf[:k], a, need)
+		}
+		buf, a = buf[k:], a+segment.NLA(k)
+	}
+	return false, nil
+}
+
+// reachInto copies between buf and p's private memory.
+func (e *Endpoint) reachInto(p *peer, addr uint64, buf []byte, need segment.Rights) error {
+	if p.vm.Load() == vmUnknown {
+		e.probe(p)
+	}
+	if p.vm.Load() != vmYes {
+		return sys.ErrForbidden
+	}
+	// The number of a process that has ended may become another's, though not
+	// before its parent knows that it has.
+	if _, _, _, failed := e.j.failure(); failed {
+		return sys.ErrNoProcess
+	}
+	if need == segment.RightWrite {
+		return sys.WriteProcess(p.pid, addr, buf)
+	}
+	return sys.ReadProcess(p.pid, addr, buf)
+}
+
+// probe finds out whether p's process is the one that this process knows by p's
+// number for it, and may reach into: it has the bytes there that it says.
+func (e *Endpoint) probe(p *peer) {
+	reg := e.j.registry(p.rank)
+	pid := int(atomic.LoadUint32((*uint32)(unsafe.Add(reg, regPid))))
+	at := *(*uint64)(unsafe.Add(reg, regProbe))
+	var there [regCookieBytes]byte
+	v := uint32(vmNo)
+	if pid != 0 && os.Getenv(EnvProcessVM) != "0" && !e.noVM &&
+		sys.ReadProcess(pid, at, there[:]) == nil &&
+		there == *(*[regCookieBytes]byte)(unsafe.Add(reg, regCookie)) {
+		v = vmYes
+	}
+	e.probing.Lock()
+	defer e.probing.Unlock()
+	if p.vm.Load() == vmUnknown {
+		p.pid = pid
+		p.vm.Store(v)
+	}
+}
+
+// present lets other processes reach into this one. It comes before Attach.
+func (e *Endpoint) present() {
+	e.cookie = new([regCookieBytes]byte)
+	_, _ = rand.Read(e.cookie[:]) // never fails
+	reg := e.j.registry(e.rank)
+	*(*[regCookieBytes]byte)(unsafe.Add(reg, regCookie)) = *e.cookie
+	*(*uint64)(unsafe.Add(reg, regProbe)) = uint64(uintptr(unsafe.Pointer(e.cookie)))
+	atomic.StoreUint32((*uint32)(unsafe.Add(reg, regPid)), uint32(os.Getpid()))
+}
+
+// atuConfig is that of this rank's ATU, whose attach segment is v.
+func (e *Endpoint) atuConfig(v segment.View, rights segment.Rights) segment.ATUConfig {
+	c := segment.ATUConfig{Attach: unsafe.Slice((*byte)(v.Base), v.Size()), Rights: rights}
+	if e.j.local == nil {
+		c.Place, c.Frames, c.Registrar = e.placeTable, &e.frames, flusher{e}
+	}
+	return c
+}
+
+// placeTable makes room for a table where other processes find it.
+func (e *Endpoint) placeTable(gat int) *segment.GAT {
+	m, r, err := e.j.mapNew(segment.GATBytes)
+	if err != nil {
+		return nil
+	}
+	d := segment.DirectoryAt(unsafe.Slice((*byte)(e.j.registry(e.rank)), segment.DirectoryBytes))
+	d[gat].Store(r.off >> segment.PageBits)
+	return segment.GATAt(unsafe.Slice((*byte)(m), segment.GATBytes))
+}
+
+// flusher has deregistrations wait for units of other processes, too.
+type flusher struct{ e *Endpoint }
+
+func (flusher) Register(segment.Run) error { return nil }
+
+// Deregister returns when no other process is in an access that may have begun
+// before the entries were revoked.
+func (f flusher) Deregister(r segment.Run) {
+	e := f.e
+	for i := range e.j.n {
+		w := atomic.LoadUint32((*uint32)(unsafe.Add(e.j.registry(e.rank), regReaders+i/32*4)))
+		if w>>(i%32)&1 == 0 {
+			continue
+		}
+		for k := range numUnits {
+			if !e.await(e.first+i, e.j.unit(e.first+i, k)) {
+				keep(r.Mem)
+				return
+			}
+		}
+	}
+}
+
+// await waits for a unit of rank's. It gives up, and returns false, if there may be
+// nobody any more who will leave it.
+func (e *Endpoint) await(rank int, unit *uint64) bool {
+	s := atomic.LoadUint64(unit)
+	if s&1 == 0 {
+		return true
+	}
+	gone := 0
+	for i := 0; atomic.LoadUint64(unit) == s; i++ {
+		if i < 100 { // about what the copy of a page takes
+			continue
+		}
+		if _, _, _, failed := e.j.failure(); failed || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) >= Finished {
+			if gone++; gone > mostPatience {
+				return false
+			}
+		}
+		runtime.Gosched()
+		sys.Yield()
+	}
+	return true
+}
+
+// mostPatience is how many yields a rank that may not be there any more is waited
+// for.
+const mostPatience = 10_000
+
+// kept is memory that a process which is not there any more, or was stopped, was
+// accessing when it was deregistered. It stays, lest it become something else.
+var kept struct {
+	sync.Mutex
+	mem [][]byte
+}
+
+func keep(mem []byte) {
+	kept.Lock()
+	defer kept.Unlock()
+	kept.mem = append(kept.mem, mem)
+}
+
+// isKept says whether some of mem, which is mapped, is kept.
+func isKept(mem []byte) bool {
+	kept.Lock()
+	defer kept.Unlock()
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	for _, k := range kept.mem {
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(k)))
+		if at < from+uintptr(len(mem)) && from < at+uintptr(len(k)) {
+			return true
+		}
+	}
+	return false
+}

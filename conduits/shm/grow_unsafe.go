@@ -1,0 +1,296 @@
+package shm
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// growth is how a process sees what lies in the job's file beyond the part that
+// was there from the beginning: address tables, memory that ranks have mapped,
+// desks. Ranks take room there by the header's hdrEnd; the file only grows. What
+// a rank needs of it, it maps when it first needs it.
+type growth struct {
+	file  *os.File // nil once closed
+	known atomic.Uint64
+	// Other ranks' memory, as far as this process has needed it, in chunks.
+	chunks atomic.Pointer[[mostChunks]atomic.Pointer[byte]]
+
+	mu   sync.Mutex
+	free []room // of what this process has taken and given back
+	maps map[unsafe.Pointer]room
+}
+
+// room is bytes [off, off+n) of the job's file.
+type room struct{ off, n uint64 }
+
+// A chunk is what is mapped of other ranks' memory at once. Fewer than that can be
+// reached by load and store; ranks ask for what lies beyond.
+const (
+	chunkShift = 30
+	chunkBytes = 1 << chunkShift
+	mostChunks = 1 << 16
+)
+
+// open lets the file grow. fd stays the caller's.
+func (g *growth) open(fd uintptr) error {
+	own, err := sys.Detach(fd)
+	if err != nil {
+		return errs.Resource("shm: %v", err)
+	}
+	g.file = os.NewFile(own, "memory of the job")
+	return nil
+}
+
+// close makes the file grow no more for this process. What is mapped stays.
+func (g *growth) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.file != nil {
+		g.file.Close()
+		g.file = nil
+	}
+}
+
+// take finds n bytes, whole pages, that nobody else has. They are zeros. The lock
+// is held.
+func (j *job) take(n uint64) (room, error) {
+	g := &j.growth
+	for i, f := range g.free {
+		if f.n >= n {
+			g.free[i] = room{f.off + n, f.n - n}
+			if f.n == n {
+				g.free = slices.Delete(g.free, i, i+1)
+			}
+			return room{f.off, n}, nil
+		}
+	}
+	if g.file == nil {
+		return room{}, errClosed
+	}
+	const most = segment.AddrPrivate // what a frame can name
+	word := (*uint64)(unsafe.Add(j.header, hdrEnd))
+	for {
+		off := atomic.LoadUint64(word)
+		if off < uint64(j.total()) || off%segment.PageSize != 0 || off >= most || n > most-off {
+			return room{}, errs.Resource("shm: the job's memory cannot grow from %d bytes by %d", off, n)
+		}
+		if !atomic.CompareAndSwapUint64(word, off, off+n) {
+			continue
+		}
+		if err := sys.Extend(g.file.Fd(), int64(off+n)); err != nil {
+			return room{}, errs.Resource("shm: the job's memory cannot grow to %d bytes: %v", off+n, err)
+		}
+		return room{off, n}, nil
+	}
+}
+
+// giveBack is the end of take. The room is a hole again. The lock is held.
+func (g *growth) giveBack(r room) {
+	i, _ := slices.BinarySearchFunc(g.free, r, func(a, b room) int {
+		if a.off < b.off {
+			return -1
+		}
+		return 1
+	})
+	g.free = slices.Insert(g.free, i, r)
+	if i+1 < len(g.free) && r.off+r.n == g.free[i+1].off {
+		g.free[i].n += g.free[i+1].n
+		g.free = slices.Delete(g.free, i+1, i+2)
+	}
+	if i > 0 && g.free[i-1].off+g.free[i-1].n == r.off {
+		g.free[i-1].n += g.free[i].n
+		g.free = slices.Delete(g.free, i, i+1)
+	}
+}
+
+// mapNew takes n bytes and maps them.
+func (j *job) mapNew(n uint64) (unsafe.Pointer, room, error) {
+	g := &j.growth
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, err := j.take(n)
+	if err != nil {
+		return nil, room{}, err
+	}
+	if g.file == nil {
+		g.giveBack(r)
+		return nil, room{}, errClosed
+	}
+	p, err := sys.MapAt(g.file.Fd(), int64(r.off), int64(n), true)
+	if err != nil {
+		g.giveBack(r)
+		return nil, room{}, errs.Resource("shm: %v", err)
+	}
+	return p, r, nil
+}
+
+// mapOld maps n bytes from offset off on, which another rank has taken if it does
+// not lie.
+func (j *job) mapOld(off, n uint64, writable bool) unsafe.Pointer {
+	if off%segment.PageSize != 0 || !j.grown(off, n) {
+		return nil
+	}
+	g := &j.growth
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.file == nil {
+		return nil
+	}
+	p, err := sys.MapAt(g.file.Fd(), int64(off), int64(n), writable)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// grown says whether bytes [off, off+n) lie in the part of the file that has been
+// added. Beyond the end of a file its mapping must not be touched.
+func (j *job) grown(off, n uint64) bool {
+	if off < uint64(j.total()) || off+n < off {
+		return false
+	}
+	g := &j.growth
+	if off+n <= g.known.Load() {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.file == nil {
+		return false
+	}
+	size, err := sys.FileSize(g.file.Fd())
+	if err != nil {
+		return false
+	}
+	g.known.Store(uint64(size))
+	return off+n <= uint64(size)
+}
+
+// chunk is where byte off of the file lies, and how many of the n bytes from there
+// on lie behind it; nil if they cannot be mapped here.
+func (j *job) chunk(off, n uint64) (unsafe.Pointer, uint64) {
+	if !j.grown(off, n) {
+		return nil, 0
+	}
+	from := off - uint64(j.total())
+	i, at := from>>chunkShift, from&(chunkBytes-1)
+	if i >= mostChunks {
+		return nil, 0
+	}
+	if t := j.growth.chunks.Load(); t != nil {
+		if p := t[i].Load(); p != nil {
+			return unsafe.Add(unsafe.Pointer(p), at), min(n, chunkBytes-at)
+		}
+	}
+	if p := j.mapChunk(i); p != nil {
+		return unsafe.Add(p, at), min(n, chunkBytes-at)
+	}
+	return nil, 0
+}
+
+func (j *job) mapChunk(i uint64) unsafe.Pointer {
+	g := &j.growth
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.chunks.Load()
+	if t == nil {
+		t = new([mostChunks]atomic.Pointer[byte])
+		g.chunks.Store(t)
+	}
+	if p := t[i].Load(); p != nil {
+		return unsafe.Pointer(p)
+	}
+	if g.file == nil {
+		return nil
+	}
+	// The file may end in the chunk: what follows is reached when it has grown.
+	p, err := sys.MapAt(g.file.Fd(), j.total()+int64(i)<<chunkShift, chunkBytes, true)
+	if err != nil {
+		return nil
+	}
+	t[i].Store((*byte)(p))
+	return p
+}
+
+// MapMemory maps memory of the job's file, which peers map, too; ranks that are in
+// one process have each other's anyway.
+func (e *Endpoint) MapMemory(n uint64) ([]byte, error) {
+	if e.j.local != nil {
+		return e.OwnMemory.MapMemory(n)
+	}
+	size, err := conduits.CheckMap(n)
+	switch {
+	case err != nil:
+		return nil, err
+	case !e.attached.Load():
+		return nil, errs.NotReady("shm: no memory to be mapped before Attach")
+	case e.closed.Load():
+		return nil, errClosed
+	}
+	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
+		return nil, errs.Resource("shm: %d bytes of memory: %s allows %d", size, limit, avail)
+	}
+	p, r, err := e.j.mapNew(size)
+	if err != nil {
+		return nil, err
+	}
+	mem := unsafe.Slice((*byte)(p), size)
+	if err := e.frames.Share(mem, r.off>>segment.PageBits); err != nil {
+		return nil, err // only if the header's end has been tampered with
+	}
+	g := &e.j.growth
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.maps == nil {
+		g.maps = map[unsafe.Pointer]room{}
+	}
+	g.maps[p] = r
+	return mem, nil
+}
+
+// UnmapMemory is the end of MapMemory: afterwards nobody has the memory, and the
+// machine has it back.
+func (e *Endpoint) UnmapMemory(mem []byte) error {
+	if e.j.local != nil {
+		return e.OwnMemory.UnmapMemory(mem)
+	}
+	p, g := unsafe.Pointer(unsafe.SliceData(mem)), &e.j.growth
+	g.mu.Lock()
+	r, ok := g.maps[p]
+	if ok && r.n == uint64(len(mem)) {
+		delete(g.maps, p)
+	}
+	g.mu.Unlock()
+	if !ok || r.n != uint64(len(mem)) {
+		return errs.BadArg("shm: %d bytes at %p are not what MapMemory has returned", len(mem), p)
+	}
+	if t := e.MadeATU(); t != nil {
+		if _, err := t.Withdraw(mem); err != nil {
+			return err
+		}
+	}
+	if err := e.frames.Unshare(mem); err != nil {
+		return err
+	}
+	err := sys.Discard(p, int64(r.n))
+	if err := sys.Unmap(p, int64(r.n)); err != nil {
+		return errs.Resource("shm: %v", err)
+	}
+	if err != nil {
+		return errs.Resource("shm: %d bytes of memory stay taken until the job ends: %v", r.n, err)
+	}
+	if !isKept(mem) {
+		g.mu.Lock()
+		g.giveBack(r)
+		g.mu.Unlock()
+	}
+	return nil
+}
