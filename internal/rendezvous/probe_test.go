@@ -3,11 +3,11 @@ package rendezvous
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
@@ -37,9 +37,19 @@ func TestProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mute.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := Probe(ctx, mute.Addr().String(), j.key); !errors.Is(err, context.DeadlineExceeded) {
+	go func() {
+		c, err := mute.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = io.ReadFull(c, make([]byte, 1)) // the beginning of its handshake
+		cancel()
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	if err := Probe(ctx, mute.Addr().String(), j.key); !errors.Is(err, context.Canceled) {
 		t.Errorf("at somebody who says nothing: %v", err)
 	}
 	gone := mute.Addr().String()

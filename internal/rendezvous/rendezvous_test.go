@@ -18,7 +18,7 @@ import (
 )
 
 // limit is longer than anything here takes, on any machine.
-const limit = 60 * time.Second
+const limit = 5 * time.Minute
 
 // a job is a server, and what the tests of it have in common.
 type job struct {
@@ -39,6 +39,9 @@ func serve(t *testing.T, c ServerConfig) *job {
 	}
 	if c.Logf == nil {
 		c.Logf = t.Logf
+	}
+	if c.Patience == 0 {
+		c.Patience = limit
 	}
 	s, err := Serve(l, c)
 	if err != nil {
@@ -138,6 +141,21 @@ func (j *job) eventually(what string, is func() bool) {
 		if time.Now().After(end) {
 			j.t.Fatalf("never %s", what)
 		}
+	}
+}
+
+// growing calls f with longer and longer times, from d on, until it is content: for
+// what a time that passes brings about, if the machine has been quick enough to do
+// everything else before.
+func growing(t *testing.T, d time.Duration, f func(d time.Duration) error) {
+	t.Helper()
+	const most = 30 * time.Second
+	for err := f(d); err != nil; err = f(d) {
+		if d *= 4; d > most {
+			t.Error(err)
+			return
+		}
+		t.Logf("again, with %v: %v", d, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -19,6 +20,14 @@ func TestScale(t *testing.T) {
 	size := *scale
 	if testing.Short() || raceEnabled {
 		size = min(size, 150)
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(2*size+200) {
+		size = (int(files.Cur) - 200) / 2
+		t.Logf("%d ranks, since this process may open %d files", size, files.Cur)
+	}
+	if size < 2 {
+		t.Skip("too few open files are allowed (ulimit -n)")
 	}
 	heap := func() uint64 {
 		runtime.GC()

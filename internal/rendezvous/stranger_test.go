@@ -172,21 +172,27 @@ func TestOtherServer(t *testing.T) {
 	for what, c := range map[string]struct {
 		do   func(net.Conn)
 		want string
+		wait time.Duration
 	}{
-		"garbage": {func(c net.Conn) { io.WriteString(c, "220 mail ready, what do you want?\r\n") }, "is not the rendezvous of a job"},
-		"closes":  {func(c net.Conn) {}, "connection"},
-		"silent":  {func(c net.Conn) { io.Copy(io.Discard, c) }, "timed out"},
+		"garbage": {func(c net.Conn) { io.WriteString(c, "220 mail ready, what do you want?\r\n") }, "is not the rendezvous of a job", limit},
+		"closes":  {func(c net.Conn) {}, "connection", limit},
+		"silent":  {func(c net.Conn) { io.Copy(io.Discard, c) }, "timed out", 300 * time.Millisecond},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), c.wait)
+		defer cancel()
 		go func() {
-			for {
+			for come := 1; ; come++ {
 				conn, err := l.Accept()
 				if err != nil {
 					return
+				}
+				if come == 2 { // it would try for ever
+					cancel()
 				}
 				go func() {
 					c.do(conn)
@@ -194,8 +200,6 @@ func TestOtherServer(t *testing.T) {
 				}()
 			}
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
 		h := Hello{Size: 1, Host: "h", Port: 1}
 		_, err = Join(ctx, l.Addr().String(), seal.NewKey(), h, Events{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), l.Addr().String()) {
@@ -208,8 +212,8 @@ func TestOtherServer(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	const each = 6
 	var l log
-	j := serve(t, ServerConfig{Size: 4, Logf: l.printf, handshake: 2 * time.Second})
-	var wg sync.WaitGroup
+	j := serve(t, ServerConfig{Size: 4, Logf: l.printf, handshake: limit})
+	var wg, said sync.WaitGroup
 	for _, do := range []func() net.Conn{
 		func() net.Conn { return j.plain() }, // says nothing
 		func() net.Conn {
@@ -265,16 +269,29 @@ func TestStrangers(t *testing.T) {
 		},
 	} {
 		for range each {
+			said.Add(1)
 			wg.Go(func() {
-				if c := do(); c != nil {
+				c := do()
+				said.Done()
+				if c != nil {
 					gone(t, c)
 				}
 			})
 		}
 	}
 	m := j.all()
+	// Those who wait for something have had their time when all have said what they
+	// had to say.
+	said.Wait()
+	j.eventually("all counted", func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		for e := j.pending.Front(); e != nil; e = e.Next() {
+			e.Value.(*pending).conn.SetDeadline(time.Unix(1, 0))
+		}
+		return j.strangers == 9*each
+	})
 	wg.Wait()
-	j.eventually("all counted", func() bool { return j.Strangers() == 9*each })
 	if n := strings.Count(l.String(), "\n"); n > 8 {
 		t.Errorf("%d lines for %d strangers:\n%s", n, 9*each, l.String())
 	}
@@ -284,6 +301,13 @@ func TestStrangers(t *testing.T) {
 	if _, _, cause, failed := j.Failure(); failed {
 		t.Errorf("strangers fail the job: %s", cause)
 	}
+}
+
+// TestSilent: whoever connects and says nothing has a time for it.
+func TestSilent(t *testing.T) {
+	j := serve(t, ServerConfig{Size: 1, handshake: 50 * time.Millisecond})
+	gone(t, j.plain())
+	j.eventually("counted", func() bool { return j.Strangers() == 1 })
 }
 
 // TestCrowd has more strangers hold connections than the service takes at once,
