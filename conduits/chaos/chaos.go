@@ -223,7 +223,7 @@ func (e *endpoint) op() bool {
 	}
 	if e.dead.CompareAndSwap(false, true) {
 		e.did.killed.Store(1)
-		e.inner.Fail(fmt.Errorf("chaos: killed at operation %d", n))
+		e.inner.Fail(fmt.Errorf("chaos: killed at operation %d", e.killAt))
 	}
 	return false
 }
