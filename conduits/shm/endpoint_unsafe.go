@@ -51,6 +51,7 @@ type Endpoint struct {
 	armed   int
 	nested  atomic.Int32 // handlers that sleep until they can reply
 
+	statsMu             sync.Mutex                         // two at once would keep each other from e.lock
 	received            [conduits.NumClasses]atomic.Uint64 // as Stats last saw them
 	replies, noReplies  atomic.Uint64                      // sent, and not for want of credit, likewise
 	puts, gets, atomics atomic.Uint64
@@ -177,6 +178,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	}
 	// The rings that messages come from, and those of replies, belong to whoever
 	// polls; if somebody does, yesterday's figures must do.
+	e.statsMu.Lock()
 	if e.lock.TryLock() {
 		var received [conduits.NumClasses]uint64
 		var replies, noCredit uint64
@@ -196,6 +198,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		e.replies.Store(replies)
 		e.noReplies.Store(noCredit)
 	}
+	e.statsMu.Unlock()
 	for c := range conduits.NumClasses {
 		s.Received[c] = e.received[c].Load()
 	}
