@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
@@ -24,6 +25,7 @@ const envMain = "GASRUN_TEST_MAIN"
 func TestMain(m *testing.M) {
 	if os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" || os.Getenv(launch.EnvDeputy) != "" {
 		os.Unsetenv(envMain)
+		answerGrace = time.Minute
 		main()
 		return
 	}

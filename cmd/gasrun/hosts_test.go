@@ -330,7 +330,7 @@ func TestHostsBadSSH(t *testing.T) {
 			if name == "hangs" {
 				limit = "200ms"
 			} else if name == "hangs aloud" { // and has the time to
-				limit = "3s"
+				limit = "10s"
 			}
 			r := gasrun(t, "-hosts", "b", "-start-timeout", limit, "-ssh", ssh, "echo", "ran")
 			r.want(t, launch.StatusFailed)
@@ -667,7 +667,10 @@ func TestHostsDiagnosis(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := await(t, cmd, &bytes.Buffer{}, stderr)
-	r.want(t, launch.StatusQuit, "time.Sleep")
+	r.want(t, launch.StatusQuit)
+	if !strings.Contains(stacksOf(r.stderr, 1), "main.deaf(") {
+		t.Errorf("the stack of the deaf rank is missing: %s", r.stderr)
+	}
 	for i := range 4 {
 		if !regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+ on localhost#%d\): .+; handles outstanding 0; .+$`, i, i/2+1)).MatchString(r.stderr) {
 			t.Errorf("no line for rank %d", i)

@@ -33,6 +33,10 @@ func main() {
 // self is this executable, even if its file has been removed or replaced.
 const self = "/proc/self/exe"
 
+// answerGrace is the time that ranks have to say where they wait; 0 means that of
+// package launch. Tests have more of it for slow machines.
+var answerGrace time.Duration
+
 // options is the command line.
 type options struct {
 	launch.Config
@@ -104,6 +108,7 @@ bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
 // parse reads the command line.
 func parse(args []string) (options, error) {
 	var o options
+	o.AnswerGrace = answerGrace
 	o.Conduit = os.Getenv(launch.EnvConduit)
 	size := "1"
 	f := flag.NewFlagSet("gasrun", flag.ContinueOnError)

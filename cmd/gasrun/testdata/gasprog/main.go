@@ -38,6 +38,9 @@ func run() error {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
+		if mine && os.Args[1] == "deaf" {
+			deaf()
+		}
 		fmt.Println("ready")
 		switch {
 		case os.Args[1] == "files": // that a program run by the rank has open
@@ -57,9 +60,16 @@ func run() error {
 			panic("boom")
 		case os.Args[1] == "kill", os.Args[1] == "polite":
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		case os.Args[1] == "deaf": // stops polling
-			time.Sleep(time.Hour)
 		}
 		return n.Barrier()
 	})
+}
+
+// deaf stops polling. It is ready for the question where it is as soon as somebody
+// may ask.
+//
+//go:noinline
+func deaf() {
+	fmt.Println("ready")
+	time.Sleep(time.Hour)
 }
