@@ -38,6 +38,17 @@ func (s *sink) Complete(_ uint64, ev conduits.Event, _ uint64, _ error) {
 
 func never() bool { return false }
 
+// goroutines waits until no more goroutines are left than there were before.
+func goroutines(t *testing.T, base int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > base; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), base)
+			return
+		}
+	}
+}
+
 // TestPanicEndsJob sees that a rank's panic comes out of Run with its stack, that
 // the others run what they have deferred and do not go on, and that no goroutine
 // is left.
@@ -96,12 +107,7 @@ func TestPanicEndsJob(t *testing.T) {
 	if began != 9 || deferred != 9 || wentOn != 0 {
 		t.Errorf("%d threads began, %d ran what they deferred, %d went on", began, deferred, wentOn)
 	}
-	for k := 0; runtime.NumGoroutine() > base && k < 1e6; k++ {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); n > base {
-		t.Errorf("%d goroutines, %d before", n, base)
-	}
+	goroutines(t, base)
 	defer func() {
 		if p := recover(); !strings.Contains(fmt.Sprint(p), "a panic has ended") {
 			t.Errorf("recovered %v", p)
@@ -121,12 +127,7 @@ func TestPanicBeforeStart(t *testing.T) {
 		defer func() { _ = recover() }()
 		conduits.Run(j.Endpoints(), func(int) { panic(1) })
 	}()
-	for k := 0; runtime.NumGoroutine() > base && k < 1e6; k++ {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); n > base {
-		t.Errorf("%d goroutines, %d before", n, base)
-	}
+	goroutines(t, base)
 }
 
 // TestRunAgain runs ranks of a job three times, once only some of them, and

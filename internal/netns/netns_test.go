@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		// Patient if asked to be: hosts have to find each other first.
 		tries := 3
 		if patient {
-			tries = 200
+			tries = 2000
 		}
 		for range tries {
 			_, _ = c.Write([]byte("hello"))
@@ -67,7 +67,7 @@ func role(t *testing.T, h *netns.Host, role string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	c := h.Command(ctx, self)
 	c.Env = append(os.Environ(), envRole+"="+role)

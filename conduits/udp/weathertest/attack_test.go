@@ -339,10 +339,13 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
+// limit is longer than anything here takes, on any machine.
+const limit = 5 * time.Minute
+
 // wait polls for what other goroutines and processes will do.
 func wait(t testing.TB, f func() bool, what ...func() string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(100 * time.Microsecond) {
+	for end := time.Now().Add(limit); !f(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
 			for _, w := range what {
 				t.Log(w())

@@ -66,7 +66,7 @@ func prepare(c config) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc := rendezvous.ServerConfig{Key: j.key, Size: c.size, Patience: time.Minute}
+	sc := rendezvous.ServerConfig{Key: j.key, Size: c.size, Patience: limit}
 	if !c.direct {
 		if j.proxy, err = faultproxy.New(faultproxy.Config{Size: c.size, Seed: c.seed, Faults: c.faults, Tap: c.tap}); err != nil {
 			l.Close()

@@ -164,11 +164,11 @@ func TestExactlyOnce(t *testing.T) {
 func TestPartitionHeals(t *testing.T) {
 	t.Parallel()
 	const n, each = 3, 300
-	c := config{size: n, env: map[string]string{"ARGON_DEADTIME": "8s"}}
+	c := config{size: n, env: map[string]string{"ARGON_DEADTIME": "60s"}}
 	j, ranks := start(t, c, 1<<16)
-	time.AfterFunc(3*time.Second, func() { j.proxy.Rejoin(0) })
-	began := time.Now()
 	j.proxy.Isolate(0)
+	began := time.Now()
+	time.AfterFunc(3*time.Second, func() { j.proxy.Rejoin(0) })
 	together(ranks, func(r *rank) {
 		for i := range each {
 			for d := 1; d < n; d++ {
