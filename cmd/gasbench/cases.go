@@ -21,6 +21,12 @@ const (
 	latency   = "latency"
 	rate      = "rate"
 	bandwidth = "bandwidth"
+
+	register   = "register"
+	deregister = "deregister"
+	hitRate    = "hit_rate"
+	added      = "added"  // a hit, less a put to the attach segment
+	factor     = "factor" // what a miss adds to a hit, less the registration, over a round trip
 )
 
 // The references.
@@ -31,6 +37,12 @@ const (
 	refUDP    = "ref/udp"
 	refUDPMsg = "ref/udpmsg"
 	refStream = "ref/udpstream"
+
+	refOwn       = "memcpy/own" // copy() of as many bytes, within the rank
+	refAttachPut = "attach/put" // to the attach segment, of the same size
+	refAttachGet = "attach/get"
+	refPredicted = "predicted" // by the policy, of the same addresses
+	refTarget    = "target"
 )
 
 // benchmarks are all there are, in the order they run.
@@ -38,23 +50,35 @@ var benchmarks = []struct {
 	name  string
 	about string
 	needs need
-	cases func(j *job) []outcase
+	cases func(j *job) ([]outcase, error)
+	// lines measures in a way of its own, in place of cases.
+	lines func(j *job, o options) ([]line, error)
 }{
-	{refLine, "one way of a bare ping-pong of two flags", needDirect, lineCases},
-	{refCopy, "the same with a payload copied in and out", needDirect, copyCases},
-	{refMemcpy, "copy() within the own segment and to the other rank's", needDirect, memcpyCases},
-	{refUDP, "one way of a bare ping-pong of datagrams", needSockets, pingCases},
-	{refUDPMsg, "bare datagrams one way, one a message", needSockets, messageCases},
-	{refStream, "a bare stream of datagrams, joined where the kernel can", needSockets, streamCases},
-	{"am/short", "short active messages by number of arguments", needReference, shortCases},
-	{"am/medium", "medium active messages by payload", needReference, mediumCases},
-	{"am/long", "long active messages by payload", needReference, longCases},
-	{"rma/put", "blocking put", needReference, putCases},
-	{"rma/get", "blocking get", needReference, getCases},
-	{"rma/putnb", "64 non-blocking puts, then wait for all", needReference, putNBCases},
-	{"rma/handles", "65,536 handles at once", needReference, handleCases},
-	{"atomic/add", "fetch-and-add of a 64-bit word", needReference, addCases},
-	{"barrier", "barrier of all ranks", needReference, barrierCases},
+	{refLine, "one way of a bare ping-pong of two flags", needDirect, sure(lineCases), nil},
+	{refCopy, "the same with a payload copied in and out", needDirect, sure(copyCases), nil},
+	{refMemcpy, "copy() within the own segment and to the other rank's", needDirect, sure(memcpyCases), nil},
+	{refUDP, "one way of a bare ping-pong of datagrams", needSockets, sure(pingCases), nil},
+	{refUDPMsg, "bare datagrams one way, one a message", needSockets, sure(messageCases), nil},
+	{refStream, "a bare stream of datagrams, joined where the kernel can", needSockets, sure(streamCases), nil},
+	{"am/short", "short active messages by number of arguments", needReference, sure(shortCases), nil},
+	{"am/medium", "medium active messages by payload", needReference, sure(mediumCases), nil},
+	{"am/long", "long active messages by payload", needReference, sure(longCases), nil},
+	{"rma/put", "blocking put", needReference, sure(putCases), nil},
+	{"rma/get", "blocking get", needReference, sure(getCases), nil},
+	{"rma/putnb", "64 non-blocking puts, then wait for all", needReference, sure(putNBCases), nil},
+	{"rma/handles", "65,536 handles at once", needReference, sure(handleCases), nil},
+	{"atomic/add", "fetch-and-add of a 64-bit word", needReference, sure(addCases), nil},
+	{"barrier", "barrier of all ranks", needReference, sure(barrierCases), nil},
+	{"firehose/register", "registration of memory, and its end, by size", needReference, registerCases, nil},
+	{"firehose/put", "blocking put to memory that is not attached, by all ways", needReference, farPutCases, nil},
+	{"firehose/get", "blocking get from it", needReference, farGetCases, nil},
+	{"firehose/workingset", "hit rates of working sets", needReference, nil, workingSets},
+	{"firehose/targets", "what hits and misses cost beside what they may", needReference, nil, targets},
+}
+
+// sure is for cases that need nothing that may be missing.
+func sure(cases func(j *job) []outcase) func(j *job) ([]outcase, error) {
+	return func(j *job) ([]outcase, error) { return cases(j), nil }
 }
 
 // need is what must be there for a benchmark.
@@ -158,6 +182,10 @@ func (j *job) reference(name string, size int) (op, error) {
 		return j.flowOp(cmdMessages, size, size, func() (*flow, way) { return &j.sockets.single, alone(size) }), nil
 	case refStream:
 		return j.streamOp(j.datagram, size), nil
+	case refOwn:
+		return j.ownCopy(size), nil
+	case refAttachPut, refAttachGet:
+		return j.attached(name == refAttachGet, size), nil
 	}
 	panic("gasbench: no reference " + name)
 }

@@ -54,6 +54,13 @@ func (j *job) close() {
 	if j.sockets != nil {
 		j.sockets.close()
 	}
+	// What cannot be taken back now goes with the job.
+	for _, a := range j.exposed {
+		_ = j.x.Conceal(a)
+	}
+	for _, mem := range j.mapped {
+		_ = j.n.Conduit().UnmapMemory(mem)
+	}
 }
 
 // errNoSockets is wrapped by what tells that there are no references over UDP.

@@ -1,7 +1,7 @@
 // Gasbench measures the runtime between two ranks and puts every figure beside
 // a reference that was taken in the same run:
 //
-//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N]
+//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE]
 //	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
 //
 // In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
@@ -80,13 +80,48 @@
 //
 // barrier: a full barrier of all ranks of the job.
 //
+// # Memory beyond the segment
+//
+// firehose/... have rank 0 reach memory that rank 1 has exposed (extended.Expose): of
+// the conduit's MapMemory, or, where the name ends in -heap, of a Go slice. See
+// docs/registered.md. Unless ARGON_PINNABLE and ARGON_PIN_LOCAL say otherwise, 48 MiB
+// of a rank may be pinned, 16 MiB of these for single transfers, so that with two
+// ranks 32 MiB are within reach of firehoses, 512 buckets of 64 KiB.
+//
+// firehose/register: registration of a piece of memory that is in use, of the Go heap
+// ("heap") or mapped ("mapped"), and its end, each beside a copy of as many bytes.
+// They are done by up to 64 in a row, one after the other piece of 64 MiB. Those of 16
+// KiB are timed one by one, so that -json and -plot have how their times spread.
+//
+// firehose/put, firehose/get: transfers to the attach segment ("attach"); to memory
+// that a firehose reaches ("hit"); to one bucket after the other of more memory than
+// may be pinned, so that every transfer moves firehoses, and the owner ends one
+// registration and begins another ("miss"); to memory that the owner registers and
+// deregisters for each transfer ("register"); by way of active messages, whose
+// handlers copy ("bounce"). The reference is the attach segment.
+//
+// firehose/workingset: the share of puts that find a firehose, after some to each bucket
+// and as many others to warm up, in working sets of 0.5, 1, 2 and 8 times what firehoses reach. Beside it
+// stands what the policy by itself, SIEVE over the same addresses, makes of them.
+//
+// firehose/targets: what hits and misses cost beside what they should. "am+register" is a
+// round trip whose handler ends a registration and begins another, which is the least
+// that a miss can be. The bursts of all of them are taken in turn; "added" is the
+// median of the differences of a hit and a put to the attach segment, "factor" that of
+// (miss - hit - registration) / round trip, where the round trip is of short messages and the
+// registration is what am+register takes beyond that. Then follow, from the runtime's
+// counters, the requests that rank 0 sends and the buckets that rank 1 pins for each
+// miss, and how many of the puts were misses.
+//
 // # Output
 //
 // A table, or with -json one object a line with the fields bench, conduit,
 // ranks, size, metric (half_rtt, latency, rate: time an operation; bandwidth),
 // value, unit (ns or bytes/s), ref (the reference's name) and ratio (value over
 // reference), which references lack, via (where there are several ways), p50,
-// p99, p999, batch, and ref_value; where ranks talk by datagrams auth and datagram
+// p99, p999, batch, and ref_value; spread, of times and shares, if every operation was
+// timed by itself. In place of a reference stands "predicted" or "target" where a figure
+// is to be compared with what it should be, and such have no percentiles; where ranks talk by datagrams auth and datagram
 // (the most bytes of one), and loss if a relay loses some.
 //
 // # Jobs
@@ -102,6 +137,7 @@
 //	gasbench -conduit udp -auth none,authenticated,encrypted -datagram 1400,65000
 //	gasbench -conduit shm,hybrid -rounds 15 -run 'am/short|rma/put'
 //	gasbench -conduit udp -auth none -loss 0,1,5 -run 'rma/put|rma/handles'
+//	gasbench -conduit shm,udp -run 'firehose/.*' -plot firehose.svg
 //
 // With -loss every datagram of the job goes through a relay in this process, also
 // with -loss 0; that is slower than the way from rank to rank, and the references
@@ -121,7 +157,7 @@
 // to be selected; they run jobs of 2, 4, 8, ... up to -ranks ranks on a crossbar,
 // a torus and a fat tree, and print the time of a call, the model's, and what the
 // simulation took: events, CPU seconds of this process, and its memory for each
-// rank. -plot draws their curves as SVG. See docs/scaling.md.
+// rank. -plot draws their curves. See docs/scaling.md.
 //
 // The objects of -json have the fields bench, what, profile, ranks, size, metric,
 // value, unit, expected (what the profile adds up to), hops (the same with the

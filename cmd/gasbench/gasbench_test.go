@@ -45,6 +45,10 @@ func check(t *testing.T, out, conduit string, ranks int) map[string][]line {
 			t.Fatalf("%v in\n%s", err, out)
 		}
 		byName[l.Bench] = append(byName[l.Bench], l)
+		if strings.HasPrefix(l.Bench, "firehose/") {
+			checkFirehose(t, &l, conduit, ranks)
+			continue
+		}
 		units := map[string]string{halfRTT: "ns", latency: "ns", rate: "ns", bandwidth: "bytes/s"}
 		if l.Conduit != conduit || l.Ranks != ranks || l.Unit != units[l.Metric] || l.Unit == "" || l.Batch < 1 {
 			t.Errorf("wrong fields: %+v", l)
@@ -97,6 +101,8 @@ func TestAllInProcess(t *testing.T) {
 		t.Run(conduit, func(t *testing.T) {
 			t.Setenv("ARGON_RANKS", "2")
 			t.Setenv("ARGON_CONDUIT", conduit)
+			t.Setenv("ARGON_PINNABLE", "3M") // so that working sets are small
+			t.Setenv("ARGON_PIN_LOCAL", "1M")
 			allInProcess(t, conduit)
 		})
 	}
@@ -285,8 +291,18 @@ func TestCases(t *testing.T) {
 			return err
 		}
 		defer j.close()
+		if n.Rank() == 1 {
+			return j.serve() // some cases need memory of it
+		}
 		for _, b := range benchmarks {
-			for _, c := range b.cases(j) {
+			if b.lines != nil {
+				continue
+			}
+			cases, err := b.cases(j)
+			if err != nil {
+				return err
+			}
+			for _, c := range cases {
 				for _, out := range c.out {
 					if (out.metric == halfRTT) != (c.op.legs == 2) || c.op.legs != 1 && c.op.legs != 2 {
 						t.Errorf("%s %d %s: %s of operations of %v messages", b.name, c.size, c.via, out.metric, c.op.legs)
@@ -297,7 +313,7 @@ func TestCases(t *testing.T) {
 				}
 			}
 		}
-		return nil
+		return j.command(cmdQuit, 0, 0)
 	})
 	if err != nil {
 		t.Fatal(err)

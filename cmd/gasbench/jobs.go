@@ -28,6 +28,7 @@ type jobOptions struct {
 	rounds   int
 	bind     launch.Bind
 	json     bool
+	plot     string   // a file, or ""
 	args     []string // of the ranks
 }
 
@@ -45,7 +46,7 @@ const maxRounds = 1000
 // parseJobs reads what belongs to jobs that gasbench starts itself; lists are
 // separated by commas.
 func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
-	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json}
+	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot}
 	if os.Getenv(launch.EnvRank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
 	}
@@ -145,7 +146,7 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	r := &runner{o: o, program: program, signals: signals, stderr: stderr}
-	if len(o.variants) == 1 && o.rounds == 1 && !o.json {
+	if len(o.variants) == 1 && o.rounds == 1 && !o.json && o.plot == "" {
 		return r.job(o.variants[0], o.args, out)
 	}
 	all := newTally(len(o.variants))
@@ -174,10 +175,13 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 			}
 		}
 	}
-	if o.json {
-		return nil
+	if !o.json {
+		err = all.print(out, o.rounds)
 	}
-	return all.print(out, o.rounds)
+	if err == nil && o.plot != "" {
+		err = plotTo(o.plot, figureCharts(all.medians()))
+	}
+	return err
 }
 
 // figureKey is what makes figures of different jobs the same.
@@ -229,6 +233,19 @@ func medians(lines []line) line {
 	return l
 }
 
+// medians are the figures of all variants.
+func (t *tally) medians() []line {
+	var l []line
+	for _, k := range t.keys {
+		for _, lines := range t.lines[k] {
+			if len(lines) > 0 {
+				l = append(l, medians(lines))
+			}
+		}
+	}
+	return l
+}
+
 // over is how a variant's values relate to another's of the same rounds, as the
 // median over the rounds. Rounds in which the machine changed its speed between
 // the two, as their references show, are left out if others are left.
@@ -253,7 +270,7 @@ func (t *tally) print(out io.Writer, rounds int) error {
 		return err
 	}
 	row := func(c ...any) error {
-		_, err := fmt.Fprintf(out, "%-13s %-8s %8s %-9s %-8s %-13s %8s %5s %11s  %-13s %11s %7s %10s\n", c...)
+		_, err := fmt.Fprintf(out, "%-19s %-16s %8s %-10s %-8s %-13s %8s %5s %11s  %-13s %11s %7s %10s\n", c...)
 		return err
 	}
 	err := row("bench", "via", "size", "metric", "conduit", "auth", "datagram", "loss", "value", "reference", "", "ratio", "over first")

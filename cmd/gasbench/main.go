@@ -23,12 +23,16 @@ type options struct {
 	run    *regexp.Regexp
 	time   time.Duration // for one line of the table, references included
 	bursts int
-	named  bool  // benchmarks were selected
-	sizes  []int // the only ones to measure, as in -json; nil: all
+	named  bool   // benchmarks were selected
+	sizes  []int  // the only ones to measure, as in -json; nil: all
+	plot   string // a file to draw curves to, or ""
 
 	sim  *simOptions // with -conduit sim
 	jobs *jobOptions // with -conduit and anything else
 }
+
+// wants says whether figures of a size are to be measured.
+func (o *options) wants(size int) bool { return o.sizes == nil || slices.Contains(o.sizes, size) }
 
 // maxBursts bounds what is kept in memory.
 const maxBursts = 10000
@@ -53,10 +57,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 	bind := f.String("bind", string(launch.BindNone), "with -conduit: \"core\" pins rank i to the i-th processor")
 	profile := f.String("profile", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
 	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
-	plotFile := f.String("plot", "", "with -conduit sim: draw the curves of scale/... to `FILE`.svg")
+	plotFile := f.String("plot", "", "draw curves of the figures to `FILE`.svg; with -conduit sim: those of scale/...")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N]")
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
 			f.SetOutput(usage)
@@ -92,7 +96,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 		o.sim = &v
 		return o, err
 	}
-	for _, name := range []string{"profile", "ranks", "plot"} {
+	o.plot = *plotFile
+	for _, name := range []string{"profile", "ranks"} {
 		if set[name] {
 			return o, fmt.Errorf("-%s is for simulated jobs: it needs -conduit sim", name)
 		}
@@ -159,7 +164,7 @@ func main() {
 		return
 	case o.list:
 		for _, b := range benchmarks {
-			fmt.Printf("%-14s %s\n", b.name, b.about)
+			fmt.Printf("%-19s %s\n", b.name, b.about)
 		}
 		return
 	}
@@ -175,7 +180,7 @@ func main() {
 
 // bench runs what o selects and writes the figures to out.
 func bench(o options, out io.Writer, progress *os.File) error {
-	return gas.Run(gas.Config{Handlers: handlers}, func(n *gas.Node) error {
+	return gas.Run(gas.Config{Handlers: handlers, Pinnable: pinnable, PinLocal: pinLocal}, func(n *gas.Node) error {
 		if n.Size() < 2 {
 			return errors.New("gasbench measures between two ranks and is one: start it with gasrun -n 2")
 		}
@@ -205,12 +210,30 @@ func bench(o options, out io.Writer, progress *os.File) error {
 				}
 				continue
 			}
-			for _, c := range b.cases(j) {
-				if o.sizes != nil && !slices.Contains(o.sizes, c.size) {
+			if b.lines != nil {
+				r.doing(b.name)
+				lines, err := b.lines(j, o)
+				if err != nil {
+					return fmt.Errorf("%s: %w", b.name, err)
+				}
+				for i := range lines {
+					lines[i].Bench = b.name
+				}
+				if err := r.add(lines); err != nil {
+					return err
+				}
+				continue
+			}
+			cases, err := b.cases(j)
+			if err != nil {
+				return fmt.Errorf("%s: %w", b.name, err)
+			}
+			for _, c := range cases {
+				if !o.wants(c.size) {
 					continue
 				}
 				c.bench = b.name
-				r.doing(&c)
+				r.doing(c.title())
 				lines, err := j.measure(&c, o)
 				if err != nil {
 					return fmt.Errorf("%s: %w", c.title(), err)
@@ -222,6 +245,11 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		}
 		if err := r.close(); err != nil {
 			return err
+		}
+		if o.plot != "" {
+			if err := plotTo(o.plot, figureCharts(r.all)); err != nil {
+				return err
+			}
 		}
 		return j.command(cmdQuit, 0, 0)
 	})

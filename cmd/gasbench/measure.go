@@ -15,6 +15,10 @@ type op struct {
 	end   func() error // after the last one, timed; may be nil
 	legs  float64      // messages in turn that one operation is: 2 for a round trip; else 1
 	parts int          // what one operation is made of, if it is so long that one is a burst; else 0
+
+	// clocked does count operations in place of run and end and says how long they
+	// took, if not all that is done is to be counted; nil otherwise.
+	clocked func(count int) (time.Duration, error)
 }
 
 // messages is how many times shorter what is measured is than an operation.
@@ -50,6 +54,9 @@ type outcase struct {
 	bytes int // for the reference, if size counts something else
 	op    op
 	out   []output
+	// single has every operation timed by itself, however short, and the line show
+	// how the times spread.
+	single bool
 }
 
 // refSize is the payload, which a reference of the same has.
@@ -87,6 +94,9 @@ type line struct {
 	RefValue float64 `json:"ref_value,omitempty"`
 	Auth     string  `json:"auth,omitempty"`
 	Datagram int     `json:"datagram,omitempty"`
+	// Spread has, for operations that were timed one by one, times and the shares
+	// of all operations that took about as long.
+	Spread [][2]float64 `json:"spread,omitempty"`
 	// Loss is the share of datagrams that a relay loses; nil if there is none.
 	Loss *float64 `json:"loss,omitempty"`
 }
@@ -100,13 +110,21 @@ func (j *job) timed(o *op, count int) (float64, error) {
 	if err := o.warmUp(o.warm(count), count); err != nil {
 		return 0, err
 	}
+	d, err := o.clock(count)
+	return max(float64(d.Nanoseconds())-j.clock, 1) / float64(count) / o.messages(), err
+}
+
+// clock does count operations and says how long they took.
+func (o *op) clock(count int) (time.Duration, error) {
+	if o.clocked != nil {
+		return o.clocked(count)
+	}
 	start := time.Now()
 	err := o.run(count)
 	if err == nil {
 		err = o.finish()
 	}
-	ns := float64(time.Since(start).Nanoseconds())
-	return max(ns-j.clock, 1) / float64(count) / o.messages(), err
+	return time.Since(start), err
 }
 
 // warmUp announces warm and count operations and does warm of them.
@@ -119,10 +137,8 @@ func (o *op) warmUp(warm, count int) error {
 	if warm == 0 {
 		return nil
 	}
-	if err := o.run(warm); err != nil {
-		return err
-	}
-	return o.finish()
+	_, err := o.clock(warm)
+	return err
 }
 
 // finish ends operations.
@@ -138,6 +154,16 @@ func (j *job) sampled(o *op, count, batch int, h *histogram) error {
 	count = max(count/batch, 1) * batch
 	if err := o.warmUp(o.warm(count), count); err != nil {
 		return err
+	}
+	if o.clocked != nil {
+		for i := 0; i < count; i += batch {
+			d, err := o.clocked(batch)
+			if err != nil {
+				return err
+			}
+			h.add(max(float64(d.Nanoseconds())-j.clock, 1))
+		}
+		return nil
 	}
 	last := time.Now()
 	for i := 0; i < count; i += batch {
@@ -257,6 +283,9 @@ func (j *job) measure(c *outcase, o options) ([]line, error) {
 		return nil, err
 	}
 	batch := max(1, int(math.Ceil(minSample/(ns*c.op.messages()))))
+	if c.single {
+		batch = 1
+	}
 
 	takeRefs := func() error {
 		for i := range refs {
@@ -305,6 +334,9 @@ func (j *job) measure(c *outcase, o options) ([]line, error) {
 		}
 		if out.metric == bandwidth {
 			l.invert()
+		}
+		if c.single {
+			l.Spread = h.spread()
 		}
 		lines = append(lines, l)
 	}
@@ -356,6 +388,37 @@ func (h *histogram) add(ns float64) {
 	h.total++
 }
 
+// spread is the share of times in each eighth of a power of two, from the first
+// that has one in a thousand to the last that has: ns and share.
+func (h *histogram) spread() [][2]float64 {
+	var l [][2]float64
+	last := 0
+	for i := 0; i < len(h.counts); i += 16 {
+		n := uint64(0)
+		for _, c := range h.counts[i : i+16] {
+			n += uint64(c)
+		}
+		share := float64(n) / float64(max(h.total, 1))
+		if len(l) == 0 && share < 0.001 {
+			continue
+		}
+		l = append(l, [2]float64{binned(i + 8), share})
+		if share >= 0.001 {
+			last = len(l)
+		}
+	}
+	return l[:last]
+}
+
+// binned is the least time of the i-th count, ns.
+func binned(i int) float64 {
+	if i < 256 {
+		return float64(i)
+	}
+	e := i/128 - 1
+	return math.Ldexp(float64(i%128+128), e)
+}
+
 // quantile is the time that a share q of all is not above, ns.
 func (h *histogram) quantile(q float64) float64 {
 	if h.total == 0 {
@@ -364,11 +427,7 @@ func (h *histogram) quantile(q float64) float64 {
 	left := int(math.Ceil(q * float64(h.total)))
 	for i, c := range h.counts {
 		if left -= int(c); left <= 0 {
-			if i < 256 {
-				return float64(i)
-			}
-			e := i/128 - 1
-			return math.Ldexp(float64(i%128+128), e)
+			return binned(i)
 		}
 	}
 	return math.Inf(1)

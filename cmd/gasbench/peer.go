@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/argon-go/argon/am"
@@ -37,6 +38,11 @@ type job struct {
 	datagram int      // the most bytes of one; 0 if it sends none
 	sockets  *sockets // nil until they are needed
 	ping     uint64   // number of the last ping
+
+	far     far           // rank 0: what rank 1 has exposed, once that is needed
+	spare   []byte        // for copies of more than dataSize bytes
+	mapped  [][]byte      // memory of MapMemory
+	exposed []segment.NLA // by this rank
 }
 
 // data is the address of the data area, the same on all ranks.
@@ -54,8 +60,10 @@ type state struct {
 	payload []byte // what medium and long replies carry
 	cmd     command
 	pending bool
-	address string // of the other rank's sockets
-	_       [48]byte
+	address string             // of the other rank's sockets
+	answer  []uint32           // to inquire; nil until it is there
+	pinners map[string]*pinner // by kind of memory
+	_       [32]byte
 }
 
 var states [1 << 10]state
@@ -76,6 +84,8 @@ const (
 	cmdPings
 	cmdMessages
 	cmdStream
+	cmdExpose
+	cmdPins
 )
 
 const (
@@ -84,6 +94,8 @@ const (
 	hPong
 	hSink
 	hAddress
+	hAnswer
+	hPin
 )
 
 // handlers are the same on all ranks.
@@ -93,12 +105,19 @@ var handlers = []am.Entry{
 	{Index: hPong, Name: "pong", Fn: onPong, Args: am.AnyArgs, Kinds: am.Reply},
 	{Index: hSink, Name: "sink", Fn: func(*am.Token, []uint32, []byte) {}, Args: am.AnyArgs, Kinds: am.Request},
 	{Index: hAddress, Name: "address", Fn: onAddress, Kinds: am.Medium | am.Request},
+	{Index: hAnswer, Name: "answer", Fn: onAnswer, Args: am.AnyArgs, Kinds: am.Short | am.Request},
+	{Index: hPin, Name: "pin", Fn: onPin, Args: 1, Kinds: am.Short | am.Request},
 }
 
 func onCommand(t *am.Token, args []uint32, _ []byte) {
 	s := &states[t.Endpoint().Rank()]
 	s.cmd = command{what: args[0], count: am.Unpack64(args[1], args[2]), size: int(args[3])}
 	s.pending = true
+}
+
+// onAnswer keeps what inquire waits for.
+func onAnswer(t *am.Token, args []uint32, _ []byte) {
+	states[t.Endpoint().Rank()].answer = slices.Clone(args)
 }
 
 // onPing answers in kind. An error is the job's failure, which everybody learns
@@ -122,7 +141,7 @@ func newJob(n *gas.Node) (*job, error) {
 	for i := range j.local {
 		j.local[i] = byte(i) // pages that exist
 	}
-	*j.s = state{payload: j.local}
+	*j.s = state{payload: j.local, pinners: map[string]*pinner{}}
 	// A page more than needed makes room to begin at a page.
 	p, err := gas.NewSlice[byte](n, 2*pageSize+dataSize)
 	if err != nil {
@@ -186,6 +205,10 @@ func (j *job) serve() error {
 			err = j.catch(&j.sockets.single, j.own[pageSize:], c.count, alone(c.size).window)
 		case cmdStream:
 			err = j.catch(&j.sockets.joined, j.own[pageSize:], c.count, j.sockets.stream(c.size).window)
+		case cmdExpose:
+			err = j.expose()
+		case cmdPins:
+			err = j.answerPins()
 		}
 		if err != nil {
 			return err

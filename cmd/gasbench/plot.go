@@ -22,7 +22,7 @@ import (
 type chart struct {
 	title, x, y string
 	series      []series
-	log         bool                 // y in powers of ten; else from 0
+	log         bool                 // y, ns, in powers of ten; else from 0
 	mark        func(float64) string // names a power of two on the x axis; nil for the number
 }
 
@@ -50,7 +50,7 @@ var palette = [...]color.Color{
 var gridColor = color.Gray{Y: 0xe4}
 
 // doublings are the marks of an axis of powers of two: all of them, or every
-// second, or fourth, if they would be too many to read.
+// second, or fourth, if they would be too many to read, and the last one at any rate.
 type doublings struct{ mark func(float64) string }
 
 // Ticks implements plot.Ticker.
@@ -63,7 +63,7 @@ func (b doublings) Ticks(lo, hi float64) []plot.Tick {
 	var l []plot.Tick
 	for e := first; e <= last; e++ {
 		t := plot.Tick{Value: math.Exp2(e)}
-		if math.Mod(e-first, step) == 0 {
+		if math.Mod(last-e, step) == 0 {
 			t.Label = b.mark(t.Value)
 		}
 		l = append(l, t)
@@ -71,7 +71,7 @@ func (b doublings) Ticks(lo, hi float64) []plot.Tick {
 	return l
 }
 
-// decades are the marks of an axis of powers of ten.
+// decades are the marks of an axis of times in powers of ten, ns.
 type decades struct{}
 
 // Ticks implements plot.Ticker.
@@ -85,12 +85,36 @@ func (decades) Ticks(lo, hi float64) []plot.Tick {
 			}
 			t := plot.Tick{Value: v}
 			if i == 0 {
-				t.Label = tickText(v)
+				t.Label = timeText(v)
 			}
 			l = append(l, t)
 		}
 	}
 	return l
+}
+
+// timeText is a time of so many ns with its unit.
+func timeText(v float64) string {
+	switch {
+	case v >= 1e9:
+		return tickText(v/1e9) + " s"
+	case v >= 1e6:
+		return tickText(v/1e6) + " ms"
+	case v >= 1e3:
+		return tickText(v/1e3) + " us"
+	}
+	return tickText(v) + " ns"
+}
+
+// sizeText is a power of two bytes in few letters.
+func sizeText(v float64) string {
+	for _, unit := range []string{"", "K", "M"} {
+		if v < 1024 {
+			return tickText(v) + unit
+		}
+		v /= 1024
+	}
+	return tickText(v) + "G"
 }
 
 // linear are the marks of an axis from 0.
@@ -266,4 +290,85 @@ func plotTo(name string, charts []chart) error {
 		return err
 	}
 	return errors.Join(drawCharts(f, charts), f.Close())
+}
+
+// figureCharts are the curves of figures: times by size, one chart for each benchmark
+// and kind of job, how times of one size spread, and hit rates of working sets.
+func figureCharts(lines []line) []chart {
+	var charts []*chart
+	index := map[string]*chart{}
+	at := func(l *line, metric string) *chart {
+		where := l.Conduit
+		if l.Auth != "" {
+			where += ", " + l.Auth
+		}
+		if l.Loss != nil {
+			where += ", " + digits(100**l.Loss) + " % lost"
+		}
+		title := fmt.Sprintf("%s: %s, %s", l.Bench, metric, where)
+		c := index[title]
+		if c == nil {
+			c = &chart{title: title}
+			index[title] = c
+			charts = append(charts, c)
+		}
+		return c
+	}
+	for i := range lines {
+		l := &lines[i]
+		switch {
+		case l.Size <= 0 || !(l.Value >= 0):
+			continue
+		case l.Metric == hitRate:
+			c := at(l, "hits")
+			c.x, c.y, c.mark = "bytes of the working set", "hits, %", sizeText
+			c.point(l.Via, false, float64(l.Size), 100*l.Value)
+			c.point(l.Via+", "+l.Ref, true, float64(l.Size), 100*l.RefValue)
+		case l.Unit == "ns" && l.Value > 0 && l.Ref != refTarget:
+			c := at(l, l.Metric)
+			c.x, c.y, c.log, c.mark = "bytes", "", true, sizeText
+			if l.Bench == "am/short" {
+				c.x, c.mark = "arguments", nil
+			}
+			c.point(l.Via, false, float64(l.Size), l.Value)
+		}
+		if len(l.Spread) > 0 {
+			c := at(l, "times of "+bytesText(l.Size))
+			c.x, c.y = "ns", "share, %"
+			for _, p := range l.Spread {
+				c.point(l.Via+", "+l.Metric, false, p[0], 100*p[1])
+			}
+		}
+	}
+	var l []chart
+	for _, c := range charts {
+		for _, a := range c.series {
+			if len(a.x) > 1 { // one point is no curve
+				l = append(l, *c)
+				break
+			}
+		}
+	}
+	return l
+}
+
+// point adds a point to the series of that name; a model is of the colour of the
+// series before it.
+func (c *chart) point(name string, model bool, x, y float64) {
+	for i := range c.series {
+		if a := &c.series[i]; a.name == name {
+			a.x, a.y = append(a.x, x), append(a.y, y)
+			return
+		}
+	}
+	color := 0
+	for _, a := range c.series {
+		if !a.model {
+			color++
+		}
+	}
+	if model {
+		color--
+	}
+	c.series = append(c.series, series{name: name, x: []float64{x}, y: []float64{y}, model: model, color: color})
 }

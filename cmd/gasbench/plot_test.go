@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -50,7 +51,7 @@ func circles(t *testing.T, svg []byte) (n int) {
 func TestCharts(t *testing.T) {
 	var b bytes.Buffer
 	c := chart{
-		title: `<barrier> & "all"`, x: "bytes", y: "us", mark: func(v float64) string { return bytesText(int(v)) },
+		title: `<barrier> & "all"`, x: "bytes", y: "us", mark: sizeText,
 		series: []series{
 			{name: "a", x: []float64{2, 8, 32}, y: []float64{0, 5, 10}},
 			{name: "of a model", x: []float64{2, 32}, y: []float64{2.5, 10}, model: true, color: 1},
@@ -70,7 +71,7 @@ func TestCharts(t *testing.T) {
 	if n := circles(t, b.Bytes()); n != 3+1+2 || dashed != 2 {
 		t.Errorf("%d points and %d dashed lines, with those of legends; want 6 and 2", n, dashed)
 	}
-	for _, want := range []string{c.title, "bytes", "us", "2 B", "32 B", "0", "10", "a", "of a model", "log", "100"} {
+	for _, want := range []string{c.title, "bytes", "us", "2", "32", "0", "10", "a", "of a model", "log", "100 ns"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("texts %q lack %q", texts, want)
 		}
@@ -100,10 +101,10 @@ func TestMarks(t *testing.T) {
 		want   string
 	}{
 		{doublings{tickText}, 2, 32, "2 4 8 16 32"},
-		{doublings{tickText}, 1, 1 << 13, "1 4 16 64 256 1024 4096"},
-		{doublings{func(v float64) string { return bytesText(int(v)) }}, 4096, 16384, "4 KiB 8 KiB 16 KiB"},
-		{decades{}, 10, 1000, "10 100 1000"},
-		{decades{}, 0.1, 1, "0.1 1"},
+		{doublings{tickText}, 1, 1 << 13, "2 8 32 128 512 2048 8192"},
+		{doublings{sizeText}, 512, 2 << 30, "512 2K 8K 32K 128K 512K 2M 8M 32M 128M 512M 2G"},
+		{decades{}, 10, 1e4, "10 ns 100 ns 1 us 10 us"},
+		{decades{}, 1e6, 1e9, "1 ms 10 ms 100 ms 1 s"},
 		{linear{0.1}, 0, 0.3, "0 0.1 0.2 0.3"},
 		{linear{2000}, 0, 4000, "0 2000 4000"},
 	} {
@@ -138,5 +139,38 @@ func TestChartErrors(t *testing.T) {
 	}
 	if err := drawCharts(io.Discard, nil); err == nil {
 		t.Error("no error for no charts")
+	}
+}
+
+// TestFigureCharts checks which figures become which curves.
+func TestFigureCharts(t *testing.T) {
+	lines := []line{
+		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 8, Metric: latency, Unit: "ns", Value: 10},
+		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: latency, Unit: "ns", Value: 20},
+		{Bench: "rma/put", Conduit: "shm", Via: "b", Size: 64, Metric: latency, Unit: "ns", Value: 30},
+		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: bandwidth, Unit: "bytes/s", Value: 1e9},
+		{Bench: "rma/put", Conduit: "udp", Auth: "none", Via: "a", Size: 64, Metric: latency, Unit: "ns", Value: 30},
+		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 64, Metric: hitRate, Unit: "share", Value: 0.5, Ref: refPredicted, RefValue: 0.25},
+		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 128, Metric: hitRate, Unit: "share", Value: 0, Ref: refPredicted},
+		{Bench: "one", Conduit: "shm", Size: 16384, Metric: register, Unit: "ns", Value: 5, Spread: [][2]float64{{4, 0.25}, {8, 0.75}}},
+	}
+	var b strings.Builder
+	for _, c := range figureCharts(lines) {
+		fmt.Fprintf(&b, "%s\n", c.title)
+		for _, a := range c.series {
+			fmt.Fprintf(&b, "  %s %v %v %v %d\n", a.name, a.x, a.y, a.model, a.color)
+		}
+	}
+	const want = `rma/put: latency, shm
+  a [8 64] [10 20] false 0
+  b [64] [30] false 1
+sets: hits, shm
+  Zipf [64 128] [50 0] false 0
+  Zipf, predicted [64 128] [25 0] true 0
+one: times of 16 KiB, shm
+  , register [4 8] [25 75] false 0
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }

@@ -15,7 +15,7 @@ type report struct {
 	notes    *os.File
 	progress *os.File // notes if that is a terminal, or nil
 	err      error
-	lines    int
+	all      []line
 }
 
 func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
@@ -39,14 +39,14 @@ func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
 
 func (r *report) row(c ...any) {
 	if r.err == nil {
-		_, r.err = fmt.Fprintf(r.out, "%-13s %-8s %8s %-9s %11s %11s %11s %11s  %-13s %11s %7s\n", c...)
+		_, r.err = fmt.Fprintf(r.out, "%-19s %-16s %8s %-10s %11s %11s %11s %11s  %-13s %11s %7s\n", c...)
 	}
 }
 
 // doing shows what is being measured, to people.
-func (r *report) doing(c *outcase) {
+func (r *report) doing(what string) {
 	if r.progress != nil {
-		fmt.Fprintf(r.progress, "\r\x1b[K%s", c.title())
+		fmt.Fprintf(r.progress, "\r\x1b[K%s", what)
 	}
 }
 
@@ -62,8 +62,8 @@ func (r *report) add(lines []line) error {
 	if r.progress != nil {
 		fmt.Fprint(r.progress, "\r\x1b[K")
 	}
+	r.all = append(r.all, lines...)
 	for _, l := range lines {
-		r.lines++
 		if r.json != nil {
 			if r.err == nil {
 				r.err = r.json.Encode(l)
@@ -74,7 +74,11 @@ func (r *report) add(lines []line) error {
 		if l.Ref != "" {
 			ref, ratio = l.value(l.RefValue), digits(l.Ratio)
 		}
-		r.row(l.Bench, l.Via, l.sizeText(), l.Metric, l.value(l.Value), l.value(l.P50), l.value(l.P99), l.value(l.P999), l.Ref, ref, ratio)
+		p50, p99, p999 := "", "", ""
+		if l.Batch > 0 {
+			p50, p99, p999 = l.value(l.P50), l.value(l.P99), l.value(l.P999)
+		}
+		r.row(l.Bench, l.Via, l.sizeText(), l.Metric, l.value(l.Value), p50, p99, p999, l.Ref, ref, ratio)
 	}
 	return r.err
 }
@@ -94,8 +98,13 @@ func (l *line) sizeText() string {
 
 // value is a figure with its unit.
 func (l *line) value(v float64) string {
-	if l.Metric == bandwidth {
+	switch l.Unit {
+	case "bytes/s":
 		return digits(v/1e9) + " GB/s"
+	case "share":
+		return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
+	case "each", "round trips":
+		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
 	if v >= 10000 {
 		return digits(v/1000) + " us"
@@ -107,6 +116,8 @@ func (l *line) value(v float64) string {
 func digits(v float64) string {
 	prec := 0
 	switch {
+	case v < 0:
+		return "-" + digits(-v)
 	case v < 1:
 		prec = 3
 	case v < 10:

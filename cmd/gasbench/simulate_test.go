@@ -320,7 +320,6 @@ func TestSimParse(t *testing.T) {
 		{"-conduit sim -list", ""},
 		{"-profile extoll", "-profile is for simulated jobs"},
 		{"-ranks 4", "-ranks is for simulated jobs"},
-		{"-plot x", "-plot is for simulated jobs"},
 		{"-conduit sim -time 1s", "-time has no meaning with -conduit sim"},
 		{"-conduit sim -bursts 2", "-bursts has no meaning with -conduit sim"},
 		{"-conduit sim -profile x", `no profile "x"; known: extoll, ideal`},
