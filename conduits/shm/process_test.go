@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		"gather": gather,
 		"die":    die,
 		"taken":  taken,
+		"share":  share,
+		"strike": strike,
 	})
 }
 
