@@ -146,7 +146,7 @@ func Check(fsys fs.FS) ([]Problem, error) {
 			return err
 		case d.IsDir() && slices.Contains([]string{".git", "bin", "out"}, name):
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular(), name == ".git": // a file in a further worktree
 			return nil
 		}
 		src, err := fs.ReadFile(fsys, name)
