@@ -445,3 +445,40 @@ func TestPinOnce(t *testing.T) {
 		return r.sync()
 	}))
 }
+
+// TestAlone: a pin that does not wait needs nobody else's to be sent and to end.
+func TestAlone(t *testing.T) {
+	check(t, job(t, 2, firehose.Config{Budget: 16 * bucket, Local: 8 * bucket}, nil, func(r *rank) error {
+		if err := r.expose(20*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		if r.e.Rank() == 0 {
+			a := r.all[1].addrs[0]
+			ended := 0
+			then := func(reg firehose.Region, err error) {
+				if err != nil || r.c.Release(reg) != nil {
+					t.Error(err)
+				}
+				ended++
+			}
+			for i := range 4 {
+				if err := r.c.PinOnceThen(1, a, 3*bucket, then); err != nil {
+					return err
+				}
+				if err := r.until(func() bool { return ended == 2*i+1 }); err != nil {
+					return err
+				}
+				if _, ok, err := r.c.RemotePinThen(1, a+firehose.Addr(i*bucket), 1, then); ok || err != nil {
+					return fmt.Errorf("%v: %w", ok, err)
+				}
+				if err := r.until(func() bool { return ended == 2*i+2 }); err != nil {
+					return err
+				}
+			}
+		}
+		return r.sync()
+	}))
+}

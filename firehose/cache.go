@@ -331,18 +331,8 @@ func (c *Cache) wait(w *waiter) (Region, error) {
 		c.progress()
 		return w.done.Load()
 	})
-	if err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if w.done.Load() {
-			return w.r, w.err
-		}
-		for k, v := range c.waiters { // what comes for it later is released
-			if v == w {
-				delete(c.waiters, k)
-			}
-		}
-		return Region{}, err
+	if err != nil && !w.done.Load() {
+		return Region{}, err // the job has failed: nothing is given back any more
 	}
 	return w.r, w.err
 }
@@ -403,8 +393,6 @@ func (c *Cache) collect() (some bool) {
 			} else {
 				some = true
 			}
-		} else if d.Err == nil && d.Region.Valid() {
-			_ = c.m.Release(d.Region) // nobody wants it any more
 		}
 	}
 }

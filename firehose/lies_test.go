@@ -112,9 +112,14 @@ func TestLies(t *testing.T) {
 				}
 			},
 			"drop": func(t *rapid.T) {
-				if len(m.onceHeld) > 0 {
-					dropped++
-					m.Receive(rapid.IntRange(1, 2).Draw(t, "src"), appendHead(nil, head{digest: m.digest, id: m.onceHeld[0].id, kind: kindDrop}), nil)
+				if had := len(m.onceHeld); had > 0 {
+					h := m.onceHeld[0]
+					src := rapid.IntRange(1, 2).Draw(t, "src")
+					m.Receive(src, appendHead(nil, head{digest: m.digest, id: h.id, kind: kindDrop}), nil)
+					if (len(m.onceHeld) < had) != (src == h.src) {
+						t.Fatalf("rank %d drops what rank %d has: %d of %d are left", src, h.src, len(m.onceHeld), had)
+					}
+					dropped += had - len(m.onceHeld)
 				}
 			},
 			"": func(t *rapid.T) {
@@ -291,5 +296,43 @@ func TestArguments(t *testing.T) {
 	}
 	if err := m.Withdraw(0, ^uint64(0)); err != nil || m.pinned != 0 {
 		t.Error(err)
+	}
+}
+
+// TestOnceAndLocalPins: who waits for a local pin is not overtaken by peers' pins at
+// once, and goes on when they are dropped.
+func TestOnceAndLocalPins(t *testing.T) {
+	m, _ := machine(t, Config{Size: 2, Budget: 8 * testBucket, Local: 4 * testBucket})
+	ask := func(id uint32, buckets uint64) bool {
+		b, ok := m.Receive(1, appendWord(appendWord(appendHead(nil, head{digest: m.digest, id: id, kind: kindOnce, pins: 1}), 100), buckets*testBucket), nil)
+		if !ok {
+			t.Fatal("no answer")
+		}
+		return valid(segment.NLA(word(b[headBytes:], 0)))
+	}
+	drop := func(id uint32) {
+		if b, ok := m.Receive(1, appendHead(nil, head{digest: m.digest, id: id, kind: kindDrop}), nil); ok || len(b) > 0 {
+			t.Fatal("a drop is answered")
+		}
+	}
+	if !ask(1, 2) || ask(2, 3) || ask(1, 1) {
+		t.Fatal("there is room for 2 buckets, not for 3 more, and not for the same request twice")
+	}
+	if _, ok, err := m.LocalPin(0, 3*testBucket, 5); ok || err != nil {
+		t.Fatal("pinned more than the local share:", ok, err)
+	}
+	if ask(3, 1) {
+		t.Error("a local pin that waits is overtaken")
+	}
+	drop(1)
+	d, ok := m.NextDone()
+	if !ok || d.Cookie != 5 || d.Err != nil {
+		t.Fatal("a drop lets nobody go on", ok, d.Err)
+	}
+	if ask(4, 2) || !ask(5, 1) {
+		t.Error("there is room for one bucket")
+	}
+	if m.stats.Violations != 1 {
+		t.Errorf("%d violations", m.stats.Violations)
 	}
 }

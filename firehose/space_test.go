@@ -393,6 +393,31 @@ func TestManyParts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if n := cap(s.parts.Load().starts); n > 100 {
+		t.Errorf("room for %d parts is kept", n)
+	}
+}
+
+// TestConcealedWhileLookedUp: Local may come to remember a part just when it is
+// concealed.
+func TestConcealedWhileLookedUp(t *testing.T) {
+	s, _ := newSpace(t, testBucket)
+	m, err := New(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.Expose(make([]byte, 1), segment.RightsAll, segment.AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.at(a)
+	if err := s.Conceal(m, a); err != nil {
+		t.Fatal(err)
+	}
+	s.last.Store(p)
+	if _, ok := s.Local(a, 1); ok {
+		t.Error("found")
+	}
 }
 
 // TestLazyUnit: the ATU is not asked for before something is pinned, and what it

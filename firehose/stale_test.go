@@ -201,7 +201,16 @@ func TestUnmapped(t *testing.T) {
 			if mem[bucket] != 'x' {
 				return errors.New("not put")
 			}
-			if err := r.c.Unmap(r.s, was, ep.UnmapMemory); err != nil {
+			if err := r.c.Unmap(r.s, was, func(mem []byte) error {
+				var s segment.ATUStats
+				if r.atu.Stats(&s); s.Regions > 0 {
+					return fmt.Errorf("%d registrations of what is about to be unmapped", s.Regions)
+				}
+				if _, ok := r.s.Local(was, 1); ok || len(mem) != 4*bucket {
+					return fmt.Errorf("found before it is unmapped: %v; %d bytes", ok, len(mem))
+				}
+				return ep.UnmapMemory(mem)
+			}); err != nil {
 				return err
 			}
 			if err := r.c.Unmap(r.s, was, ep.UnmapMemory); !errors.Is(err, firehose.ErrBadArg) {
