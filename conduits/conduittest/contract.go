@@ -7,6 +7,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
 )
 
 // contractChecks are the promises of package conduits, on bare endpoints. They
@@ -17,6 +18,7 @@ var contractChecks = slices.Concat(
 	messageChecks,
 	creditChecks,
 	rmaChecks,
+	registeredChecks,
 	wakeChecks,
 	endChecks,
 	moreChecks,
@@ -30,6 +32,8 @@ type sink struct {
 	p        *peer
 	receive  func(m *conduits.Message) // nil: nothing may come
 	complete func(cookie uint64, ev conduits.Event, value uint64, err error)
+	// beyond is the rank's own memory beyond its segment at an address, or nil.
+	beyond func(a segment.NLA, n int) []byte
 
 	// How many of each kind run now, and whether the handler of a request polls
 	// for replies.
@@ -63,6 +67,14 @@ func (s *sink) enter(kind int) {
 	}
 }
 
+// memory is what the rank has at a.
+func (s *sink) memory(a segment.NLA, n int) []byte {
+	if s.beyond != nil && !conduits.InSegment(s.p.ep, s.p.rank, a, uint64(n)) {
+		return s.beyond(a, n)
+	}
+	return memory(s.p.ep, s.p.rank, a, n)
+}
+
 func (s *sink) leave(kind int) { s.running[kind].Add(-1) }
 
 // Receive checks the shape of a message.
@@ -84,9 +96,8 @@ func (s *sink) Receive(m *conduits.Message) {
 		s.p.Errorf("a tag of more than %d bits: %#x", conduits.TagBits, m.Tag)
 	case m.To == 0 && len(m.Payload) > 0 && !aligned(m.Payload, 8):
 		s.p.Errorf("a medium payload that is not aligned to 8 bytes")
-	case m.To != 0 && len(m.Payload) > 0 && s.p.ep.SegmentSize(s.p.rank) > 0 &&
-		!same(m.Payload, memory(s.p.ep, s.p.rank, m.To, len(m.Payload))):
-		s.p.Errorf("a long payload that is not the segment's memory at %v", m.To)
+	case m.To != 0 && len(m.Payload) > 0 && !same(m.Payload, s.memory(m.To, len(m.Payload))):
+		s.p.Errorf("a long payload that is not the memory at %v", m.To)
 	}
 	s.got[m.Class].Add(1)
 	s.receive(m)

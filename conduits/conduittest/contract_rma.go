@@ -64,9 +64,20 @@ type rma struct {
 	puts, gets, atomics atomic.Int64
 	errors              atomic.Int64 // operations that were refused
 
+	// place is the address of byte off of rank's memory that random operations are
+	// on; nil: of its segment.
+	place func(rank, off int) segment.NLA
+
 	mu   sync.Mutex // held for a moment only
 	last uint64
 	ops  map[uint64]*op
+}
+
+func (r *rma) at(rank, off int) segment.NLA {
+	if r.place != nil {
+		return r.place(rank, off)
+	}
+	return at(off)
 }
 
 func newRMA(p *peer) *rma {
@@ -342,7 +353,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 	model := make([][]byte, r.size)
 	for dst := range model {
 		model[dst] = make([]byte, count*rmaBlock)
-		r.await(r.put(dst, at(first*rmaBlock), mix(uint64(dst)), count*rmaBlock, bothDone))
+		r.await(r.put(dst, r.at(dst, first*rmaBlock), mix(uint64(dst)), count*rmaBlock, bothDone))
 		fill(model[dst], mix(uint64(dst)), 0)
 	}
 	type after struct {
@@ -368,7 +379,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 				size = min(size, 8)
 			}
 			want := wants[rng.IntN(len(wants))]
-			to := at(base + off)
+			to := r.at(dst, base+off)
 			a := after{check: func() {}}
 			settle := func() { // a put that is not said to be done
 				for !bytes.Equal(r.read(dst, to, size), own[off:off+size]) {
@@ -397,7 +408,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 			case 2:
 				size = 1 << rng.IntN(4)
 				off &^= size - 1
-				to = at(base + off)
+				to = r.at(dst, base+off)
 				v := rng.Uint64()
 				copy(own[off:], nativeWord(v, size))
 				a.op = r.putWord(dst, to, v, size, want)
@@ -420,7 +431,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 				}
 				old, now := applyAtomic([8]byte(own[off:off+8]), o, t, x, y)
 				copy(own[off:], now[:])
-				w := r.beginAtomic(dst, at(base+off), o, t, x, y)
+				w := r.beginAtomic(dst, r.at(dst, base+off), o, t, x, y)
 				a.op = w
 				a.check = func() {
 					if w.val != old {
@@ -436,9 +447,9 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 		}
 	}
 	for dst := range model {
-		b := r.read(dst, at(first*rmaBlock), count*rmaBlock)
+		b := r.read(dst, r.at(dst, first*rmaBlock), count*rmaBlock)
 		if i := differ(b, model[dst]); i >= 0 {
-			r.Fatalf("segment of rank %d: byte %d is %#x, want %#x", dst, first*rmaBlock+i, b[i], model[dst][i])
+			r.Fatalf("memory of rank %d: byte %d is %#x, want %#x", dst, first*rmaBlock+i, b[i], model[dst][i])
 		}
 	}
 }
