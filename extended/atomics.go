@@ -71,10 +71,7 @@ func (x *Endpoint) checkAtomic(what string, rank int, to segment.NLA, op conduit
 //
 //go:noinline
 func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
-	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
-		return 0, err
-	}
-	if to.Exposed() && rank != x.ep.Rank() {
+	if x.far != nil && to.Exposed() {
 		old, done, p := x.far.tryAtomic(rank, to, op, t, a, b)
 		if done {
 			return old, nil
@@ -86,6 +83,9 @@ func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits
 			}
 			return f.value(nil)
 		}
+	}
+	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
+		return 0, err
 	}
 	f, err := x.begin(rank, wantBulk, false)
 	if err != nil {

@@ -59,6 +59,7 @@ type far struct {
 	onceMin   uint64
 	limits    firehose.Limits
 	onePin    uint64 // bytes from a bucket's begin that one pin covers
+	borrowMax int    // 0: the strategy has no use for it
 
 	spare *piece // belongs to whoever has borrowed from the cache
 	reply []byte // of the request handler, of which one runs at a time
@@ -168,7 +169,7 @@ const pieceCookie = 1 << 62
 
 func newFar(x *Endpoint, c *Config) *far {
 	f := &far{
-		x: x, cache: c.Firehose, space: c.Space, strategy: c.Strategy,
+		x: x, cache: c.Firehose, space: c.Space,
 		bounceMax: c.BounceMax, onceMin: c.OnceMin, limits: c.Firehose.Limits(),
 	}
 	if f.bounceMax == 0 {
@@ -177,8 +178,16 @@ func newFar(x *Endpoint, c *Config) *far {
 	if f.onceMin == 0 {
 		f.onceMin = DefaultOnceMin
 	}
+	f.setStrategy(c.Strategy)
 	f.onePin = (f.limits.MaxRemote-1)/f.limits.Bucket*f.limits.Bucket + f.limits.Bucket
 	return f
+}
+
+func (f *far) setStrategy(s Strategy) {
+	f.strategy, f.borrowMax = s, 0
+	if s == Adaptive || s == AlwaysPin {
+		f.borrowMax = borrowMax
+	}
 }
 
 func addrOf(a segment.NLA) firehose.Addr    { return firehose.Addr(a - segment.ExposedBase) }
@@ -339,11 +348,12 @@ func errUnaligned(a segment.NLA, rank int, t conduits.AtomicType) error {
 	return errs.BadArg("extended: atomic at %v of rank %d: the memory that is exposed there is not aligned to the %d bytes of the type", a, rank, t.Size())
 }
 
-// borrow finds where to reach n bytes at once: only then may the cache be locked
-// for as long as the access takes. It comes with the piece that the access is if
-// the conduit does not complete it at once.
+// borrow finds where to reach n bytes, if a firehose is attached there, of a rank
+// whose memory is in reach of load and store: only then may the cache be locked
+// for as long as the access takes. The piece is what the access becomes if the
+// conduit does not complete it at once. Nothing has been checked before.
 func (f *far) borrow(rank int, a segment.NLA, n int) (g firehose.Grant, p *piece, ok bool) {
-	if n > borrowMax || f.strategy == AlwaysBounce || f.strategy == AlwaysRegister || !f.near(rank) {
+	if uint(rank-f.x.first) >= uint(len(f.x.views)) || n > f.borrowMax {
 		return g, nil, false
 	}
 	if g, ok = f.cache.Borrow(rank, addrOf(a), uint64(n)); !ok {

@@ -68,7 +68,7 @@ func (d *doomed) look() (segment.NLA, int, bool) {
 	return d.at, d.gen, d.whole
 }
 
-const doomedBytes = 6 * segment.PageSize
+const doomedPart = 10 << 10 // of a goroutine
 
 // Handlers of the programs.
 const (
@@ -463,9 +463,10 @@ func (g *gang) doom() error {
 	}
 	d := g.b.doomed[rank]
 	a, gen, whole := d.look()
-	n := 1 + g.rnd.IntN(doomedBytes)
+	a += segment.NLA(g.me * doomedPart)
+	n := 1 + g.rnd.IntN(doomedPart)
 	b := g.bytes(n)
-	to := a + segment.NLA(g.rnd.IntN(doomedBytes-n+1))
+	to := a + segment.NLA(g.rnd.IntN(doomedPart-n+1))
 	var err error
 	switch g.rnd.IntN(5) {
 	case 0:
@@ -473,7 +474,7 @@ func (g *gang) doom() error {
 	case 1:
 		err = g.x.Get(b, rank, to)
 	case 2:
-		_, err = g.x.FetchAddUint64(rank, a+8*segment.NLA(g.rnd.IntN(doomedBytes/8)), 1)
+		_, err = g.x.FetchAddUint64(rank, a+8*segment.NLA(g.rnd.IntN(doomedPart/8)), 1)
 	case 3:
 		var h extended.Handle
 		if h, err = g.x.PutBulkNB(rank, to, b); err == nil {
@@ -484,8 +485,8 @@ func (g *gang) doom() error {
 		if err = g.x.BeginRegion(r); err != nil {
 			return err
 		}
-		for range 3 {
-			err = errors.Join(err, r.GetNBI(b, rank, to))
+		for k := range 3 {
+			err = errors.Join(err, r.GetNBI(b[k*n/3:(k+1)*n/3], rank, to))
 		}
 		h, err2 := r.End()
 		if err = errors.Join(err, err2); err2 == nil {
@@ -526,7 +527,7 @@ func (d *doomed) replace(g *gang) error {
 	if !bytes.Equal(old, snap) {
 		return fmt.Errorf("memory at %v has changed after it was concealed", a)
 	}
-	mem := make([]byte, doomedBytes)
+	mem := make([]byte, len(old))
 	at, err := g.x.Expose(mem, segment.RightsAll, segment.AnyPeer)
 	d.mu.Lock()
 	d.at, d.mem, d.whole = at, mem, false
@@ -575,7 +576,7 @@ func kinds(n *node, b *board, seed uint64, steps int, doom bool) error {
 		return err
 	}
 	b.mail[me] = box
-	d := &doomed{mem: make([]byte, doomedBytes)}
+	d := &doomed{mem: make([]byte, b.size*gangs*doomedPart)}
 	if d.at, err = n.x.Expose(d.mem, segment.RightsAll, segment.AnyPeer); err != nil {
 		return err
 	}

@@ -229,13 +229,15 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 	if len(src) == 0 {
 		return x.checkRank(what, dst)
 	}
-	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
-		return err
-	}
-	if to.Exposed() && dst != x.ep.Rank() {
-		if done, p := x.far.tryPut(dst, to, src); done || p != nil {
+	if x.far != nil && to.Exposed() {
+		if done, p := x.far.tryPut(dst, to, src); done {
+			return nil
+		} else if p != nil {
 			return x.finishPiece(p)
 		}
+	}
+	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+		return err
 	}
 	f, err := x.begin(dst, wantBulk, false)
 	if err != nil {
@@ -244,12 +246,8 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 	return f.finish(f.put(to, src))
 }
 
-// finishPiece waits for a piece that a blocking operation has begun; nil for one
-// that is done.
+// finishPiece waits for a piece that a blocking operation has begun.
 func (x *Endpoint) finishPiece(p *piece) error {
-	if p == nil {
-		return nil
-	}
 	f, err := x.adopt(p)
 	if err != nil {
 		return err
@@ -281,13 +279,15 @@ func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
 	if len(dst) == 0 {
 		return x.checkRank(what, src)
 	}
-	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
-		return err
-	}
-	if from.Exposed() && src != x.ep.Rank() {
-		if done, p := x.far.tryGet(dst, src, from); done || p != nil {
+	if x.far != nil && from.Exposed() {
+		if done, p := x.far.tryGet(dst, src, from); done {
+			return nil
+		} else if p != nil {
 			return x.finishPiece(p)
 		}
+	}
+	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
+		return err
 	}
 	f, err := x.begin(src, wantBulk, false)
 	if err != nil {

@@ -14,7 +14,7 @@ func (x *Endpoint) SetStrategy(s Strategy) error {
 	case x.far == nil:
 		return errs.NotSupported("extended: strategy %v: no memory is exposed without Config.Firehose and Config.Space", s)
 	}
-	x.far.strategy = s
+	x.far.setStrategy(s)
 	return nil
 }
 
