@@ -19,15 +19,17 @@ const (
 	handlerBounced                          // reply to all of them; medium if it carries data
 )
 
-// Arguments of the requests, the first two of which come back with the reply:
+// What does not fit one message is moved by several. Arguments of the requests, the
+// first two of which come back with the reply:
 //
 //	0 index of the piece, 1 its gen, 2..3 address
-//	read: 4 bytes; atomic: 4 operation | type<<8, 5..6 and 7..8 operands
+//	read: 4 bytes, 5 where they are in the piece
+//	atomic: 4 operation | type<<8, 5..6 and 7..8 operands
 //
-// and of the reply: 2 status, 3..4 value.
+// and of the reply: 2 status, 3..4 value, or 3 what was argument 5.
 const (
 	writeArgs   = 4
-	readArgs    = 5
+	readArgs    = 6
 	atomicArgs  = 9
 	bouncedArgs = 5
 )
@@ -56,6 +58,7 @@ var errRefused = fmt.Errorf("the owner grants no such right to this rank: %w", s
 func (f *far) bounce(p *piece) {
 	p.way = wayBounce
 	f.mu.Lock()
+	p.out = 1 // whoever sends
 	q := f.queue(p.dst)
 	if q == nil {
 		f.bounces = append(f.bounces, bounce{dst: p.dst})
@@ -104,22 +107,34 @@ func (f *far) send(dst int) {
 		if p == nil {
 			break
 		}
-		p.sent = true // the reply may be here before the request's sender goes on
-		gen := p.gen
+		// The reply may be here before the request's sender goes on.
+		p.out++
+		n := min(p.size()-p.done, f.e.MaxMedium())
 		f.mu.Unlock()
-		sent, err := f.request(p, gen)
+		sent, err := f.request(p, n)
 		f.mu.Lock()
 		q = f.queue(dst)
 		if !sent && err == nil {
-			p.sent = false
+			p.out--
 			q.pieces.back(p)
 			q.busy = false
 			return
 		}
-		f.todo.Add(-1)
+		p.done += n
 		if err != nil {
+			p.out--
+			if p.err == nil {
+				p.err = err
+			}
+		}
+		if p.done < p.size() && p.err == nil {
+			q.pieces.back(p)
+			continue
+		}
+		f.todo.Add(-1)
+		if p.out--; p.out == 0 {
 			f.mu.Unlock()
-			f.end(p, err)
+			f.end(p, p.err)
 			f.mu.Lock()
 			q = f.queue(dst)
 		}
@@ -130,18 +145,18 @@ func (f *far) send(dst int) {
 	f.bounces = f.bounces[:last]
 }
 
-// request sends p's request if there is credit.
-func (f *far) request(p *piece, gen uint32) (bool, error) {
-	lo, hi := am.Pack64(uint64(p.addr))
+// request sends a request for the next n bytes of p if there is credit.
+func (f *far) request(p *piece, n int) (bool, error) {
+	lo, hi := am.Pack64(uint64(p.addr) + uint64(p.done))
 	switch p.kind {
 	case getPiece:
-		return f.e.TryRequestShort(p.dst, handlerRead, p.index, gen, lo, hi, uint32(len(p.b)))
+		return f.e.TryRequestShort(p.dst, handlerRead, p.index, p.gen, lo, hi, uint32(n), uint32(p.done))
 	case atomicPiece:
 		vlo, vhi := am.Pack64(p.v)
 		wlo, whi := am.Pack64(p.w)
-		return f.e.TryRequestShort(p.dst, handlerAtomic, p.index, gen, lo, hi, uint32(p.op)|uint32(p.typ)<<8, vlo, vhi, wlo, whi)
+		return f.e.TryRequestShort(p.dst, handlerAtomic, p.index, p.gen, lo, hi, uint32(p.op)|uint32(p.typ)<<8, vlo, vhi, wlo, whi)
 	}
-	return f.e.TryRequestMedium(p.dst, handlerWrite, p.b, p.index, gen, lo, hi)
+	return f.e.TryRequestMedium(p.dst, handlerWrite, p.b[p.done:p.done+n:p.done+n], p.index, p.gen, lo, hi)
 }
 
 // status is what the owner says of err.
@@ -184,7 +199,7 @@ func (f *far) onRead(t *am.Token, args []uint32, _ []byte) {
 	}
 	copyWords(f.reply[:n], mem)
 	f.space.Exit()
-	_ = t.ReplyMedium(handlerBounced, f.reply[:n], args[0], args[1], bounceDone, 0, 0)
+	_ = t.ReplyMedium(handlerBounced, f.reply[:n], args[0], args[1], bounceDone, args[5], 0)
 }
 
 func (f *far) onAtomic(t *am.Token, args []uint32, _ []byte) {
@@ -206,32 +221,30 @@ func (f *far) onAtomic(t *am.Token, args []uint32, _ []byte) {
 	_ = t.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
 }
 
-// onBounced ends a bounce. What is no answer to a request that is under way to
-// that rank is dropped.
+// onBounced takes an owner's answer. What is no answer to a request that is under
+// way to that rank is dropped.
 func (f *far) onBounced(t *am.Token, args []uint32, payload []byte) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if uint64(args[0]) >= uint64(len(f.all)) {
-		f.mu.Unlock()
 		return
 	}
 	p := f.all[args[0]]
-	if !p.sent || p.gen != args[1] || p.dst != t.Src() {
-		f.mu.Unlock()
+	if p.out == 0 || p.gen != args[1] || p.dst != t.Src() {
 		return
 	}
-	p.sent = false
-	f.mu.Unlock()
 	var err error
 	switch args[2] {
 	case bounceDone:
-		if p.kind == getPiece && len(payload) != len(p.b) {
-			err = errs.BadArg("the owner has sent %d bytes", len(payload))
+		p.value = am.Uint64(args, 3)
+		if p.kind != getPiece {
 			break
 		}
-		if p.kind == getPiece {
-			copyWords(p.b, payload)
+		if at := uint64(args[3]); at+uint64(len(payload)) > uint64(len(p.b)) || len(payload) == 0 {
+			err = errs.BadArg("the owner has sent %d bytes from %d on", len(payload), at)
+		} else {
+			copyWords(p.b[at:at+uint64(len(payload))], payload)
 		}
-		p.value = am.Uint64(args, 3)
 	case bounceNotExposed:
 		err = firehose.ErrNotExposed
 	case bounceFault:
@@ -241,7 +254,14 @@ func (f *far) onBounced(t *am.Token, args []uint32, payload []byte) {
 	default:
 		err = errs.BadArg("the owner has refused the request")
 	}
-	f.end(p, err)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	if p.out--; p.out == 0 {
+		f.mu.Unlock()
+		f.end(p, p.err)
+		f.mu.Lock()
+	}
 }
 
 // Exposes says whether there are exposed addresses; part of am.Exposer.

@@ -15,8 +15,8 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultBounceMax = 1024
-	DefaultOnceMin   = 4 << 20
+	DefaultBounceMax = 16 << 10
+	DefaultOnceMin   = 1 << 20
 )
 
 // Sizes, bytes.
@@ -30,6 +30,9 @@ const (
 	copyNear = 4096
 	// keepMax is the longest buffer that a piece keeps for its next use.
 	keepMax = 4096
+	// onceFirst is from which length on memory that is touched for the first time
+	// is registered for the one access instead of pinned.
+	onceFirst = 64 << 10
 )
 
 // far reaches exposed memory. To the layers above it looks like a conduit: its
@@ -142,7 +145,6 @@ type piece struct {
 	way    way
 	pinned bool // region is there
 	again  bool // it has faulted before
-	sent   bool // its bounce is under way; under far.mu
 	dst    int
 	addr   firehose.Addr
 	b      []byte // source or destination
@@ -153,8 +155,9 @@ type piece struct {
 	want   conduits.Event // and what has not been said yet
 
 	region firehose.Region
-	done   int // bytes that have been moved
+	done   int // bytes that have been moved, or sent for
 	chunk  int // bytes behind them that region is for
+	out    int // bounces that have not been answered, and whoever is sending; under far.mu
 
 	// left counts the conduit's operations, and whoever is beginning them.
 	left  atomic.Int32
@@ -204,11 +207,9 @@ func (f *far) reach(a firehose.Addr) uint64 { return f.onePin - uint64(a)&(f.lim
 func (f *far) most(rank int, a segment.NLA, n uint64) uint64 {
 	pin := f.reach(addrOf(a))
 	switch {
-	case rank == f.x.ep.Rank():
+	case rank == f.x.ep.Rank(), f.strategy == AlwaysBounce:
 		return n
-	case f.strategy == AlwaysBounce:
-		return min(n, uint64(f.e.MaxMedium()))
-	case f.strategy == AlwaysRegister, f.strategy == Adaptive && n >= f.onceMin && n > pin:
+	case f.strategy == AlwaysRegister, f.strategy == Adaptive && n >= f.onceMin:
 		return min(n, f.limits.MaxOnce)
 	}
 	return min(n, pin)
@@ -480,30 +481,41 @@ func (f *far) take(kind pieceKind, dst int, at segment.NLA, want conduits.Event,
 // start has p begin its way. Not in a handler.
 func (f *far) start(p *piece) {
 	n := uint64(p.size())
-	switch {
-	case f.strategy == AlwaysBounce:
-		f.bounce(p)
-		return
-	case f.strategy == AlwaysRegister, f.strategy == Adaptive && n > f.reach(p.addr):
-		f.once(p)
-		return
-	case f.strategy == Adaptive && n <= uint64(min(f.bounceMax, f.e.MaxMedium())):
+	if f.strategy == Adaptive && n <= f.reach(p.addr) {
 		if r, ok := f.cache.TryRemotePin(p.dst, p.addr, n); ok {
 			p.region, p.way, p.chunk, p.pinned = r, wayPin, int(n), true
 			f.issue(p)
 			return
 		}
-		if f.cache.Room(p.dst) < f.buckets(p.addr, n) && f.first(p.dst, p.addr) {
-			f.bounce(p)
-			return
-		}
 	}
-	f.pin(p)
+	switch f.choose(p, n) {
+	case wayBounce:
+		f.bounce(p)
+	case wayOnce:
+		f.once(p)
+	default:
+		f.pin(p)
+	}
 }
 
-// buckets is how many of them n bytes at a touch.
-func (f *far) buckets(a firehose.Addr, n uint64) int {
-	return int((uint64(a)&(f.limits.Bucket-1) + n + f.limits.Bucket - 1) / f.limits.Bucket)
+// choose finds the way for p, to whose n bytes there are no firehoses, if the
+// strategy is Adaptive. See the package comment for the measurements.
+func (f *far) choose(p *piece, n uint64) way {
+	switch {
+	case f.strategy == AlwaysBounce:
+		return wayBounce
+	case f.strategy == AlwaysRegister:
+		return wayOnce
+	case f.strategy == AlwaysPin:
+		return wayPin
+	case n >= f.onceMin, n > f.reach(p.addr):
+		return wayOnce
+	case n <= uint64(f.bounceMax) && f.first(p.dst, p.addr):
+		return wayBounce
+	case n >= onceFirst && f.first(p.dst, p.addr):
+		return wayOnce
+	}
+	return wayPin
 }
 
 // touches is for how many buckets first remembers that they were touched.
@@ -674,7 +686,7 @@ func (f *far) end(p *piece, err error) {
 	}
 	cookie, want, value := p.cookie, p.want, p.value
 	f.mu.Lock()
-	p.b, p.err, p.sent = nil, nil, false
+	p.b, p.err = nil, nil
 	if cap(p.own) > keepMax {
 		p.own = nil
 	}

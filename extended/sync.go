@@ -2,6 +2,7 @@ package extended
 
 import (
 	"fmt"
+
 	"github.com/argon-go/argon/segment"
 )
 

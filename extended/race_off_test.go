@@ -1,0 +1,5 @@
+//go:build !race
+
+package extended_test
+
+const raceEnabled = false
