@@ -2,9 +2,11 @@ package shm
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
 )
 
 // benchJob is n ranks of which all others have sent to rank 0, one goroutine
@@ -68,5 +70,45 @@ func BenchmarkLoopback(b *testing.B) {
 	for b.Loop() {
 		eps[0].Send(0, conduits.Request, 1, words)
 		eps[0].Poll()
+	}
+}
+
+// BenchmarkPut puts to the segment and to registered memory of another rank, in
+// one process and as processes do, by all the ways that there are.
+func BenchmarkPut(b *testing.B) {
+	for _, w := range ways() {
+		if w.fence || w.blind {
+			continue
+		}
+		all := w.nodes(b, 2)
+		mem := w.memory(b, all[1].Endpoint, 1<<20)
+		at, _ := register(b, all[1].Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+		put := func(name string, at segment.NLA, n int) {
+			b.Run(fmt.Sprintf("%s/%s/%d", w.name, name, n), func(b *testing.B) {
+				src := make([]byte, n)
+				b.SetBytes(int64(n))
+				for b.Loop() {
+					ev, err := all[0].Put(1, at, src, conduits.RemoteDone, 0)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if ev != 0 {
+						continue
+					}
+					for ; ev == 0; ev = all[0].done[0].ev {
+						all[1].Poll()
+						all[0].Poll()
+					}
+					delete(all[0].done, 0)
+				}
+			})
+		}
+		for _, n := range []int{8, 64, page, 1 << 20} {
+			if n <= page {
+				put("segment", segment.AttachBase, n)
+			}
+			put("registered", (at+7)&^7, n)
+		}
+		runtime.KeepAlive(mem)
 	}
 }

@@ -143,6 +143,28 @@ func (e *Endpoint) begin(rank int, a segment.NLA, n uint64, need segment.Rights)
 	return access{}, err
 }
 
+// direct begins an access to n bytes at address a of rank, which shares this memory,
+// by load and store, if that is possible without further ado. exit ends it.
+func (e *Endpoint) direct(rank int, a segment.NLA, n uint64, need segment.Rights) (m unsafe.Pointer, w *uint64) {
+	if e.units == nil {
+		return nil, nil
+	}
+	p := e.peers[rank-e.first].Load()
+	if p == nil {
+		return nil, nil
+	}
+	if w = e.enter(); w == nil {
+		return nil, nil
+	}
+	if addr, k, err := p.reader.Translate(e.vpid, a, n, need); err == nil && k == n {
+		if m = e.j.growth.find(addr, n); m != nil {
+			return m, w
+		}
+	}
+	exit(w)
+	return nil, nil
+}
+
 // transfer copies between buf and memory at address a of rank: to there if need is
 // the right to write. ask says that only rank can do it, or, if whole is wanted,
 // at a stroke.
@@ -187,7 +209,7 @@ func (e *Endpoint) translate(p *peer, a segment.NLA, n uint64, need segment.Righ
 		return nil, err
 	}
 	if k == n && addr < segment.AddrPrivate {
-		if m, k := e.j.chunk(addr, n); k == n {
+		if m, k := e.j.growth.chunk(addr, n); k == n {
 			return m, nil
 		}
 	}
@@ -214,7 +236,7 @@ func (e *Endpoint) pieces(p *peer, a segment.NLA, buf []byte, need segment.Right
 			}
 		} else {
 			var m unsafe.Pointer
-			if m, k = e.j.chunk(addr, k); m == nil {
+			if m, k = e.j.growth.chunk(addr, k); m == nil {
 				return true, nil
 			}
 			carry(unsafe.Slice((*byte)(m), k), buf[:k], a, need)

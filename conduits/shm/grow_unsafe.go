@@ -18,8 +18,9 @@ import (
 // desks. Ranks take room there by the header's hdrEnd; the file only grows. What
 // a rank needs of it, it maps when it first needs it.
 type growth struct {
-	file  *os.File // nil once closed
-	known atomic.Uint64
+	file  *os.File      // nil once closed
+	base  uint64        // where it begins
+	known atomic.Uint64 // where the file ended when that was last looked at
 	// Other ranks' memory, as far as this process has needed it, in chunks.
 	chunks atomic.Pointer[[mostChunks]atomic.Pointer[byte]]
 
@@ -39,13 +40,13 @@ const (
 	mostChunks = 1 << 16
 )
 
-// open lets the file grow. fd stays the caller's.
-func (g *growth) open(fd uintptr) error {
+// open lets the file grow beyond base bytes. fd stays the caller's.
+func (g *growth) open(fd uintptr, base int64) error {
 	own, err := sys.Detach(fd)
 	if err != nil {
 		return errs.Resource("shm: %v", err)
 	}
-	g.file = os.NewFile(own, "memory of the job")
+	g.file, g.base = os.NewFile(own, "memory of the job"), uint64(base)
 	return nil
 }
 
@@ -79,7 +80,7 @@ func (j *job) take(n uint64) (room, error) {
 	word := (*uint64)(unsafe.Add(j.header, hdrEnd))
 	for {
 		off := atomic.LoadUint64(word)
-		if off < uint64(j.total()) || off%segment.PageSize != 0 || off >= most || n > most-off {
+		if off < g.base || off%segment.PageSize != 0 || off >= most || n > most-off {
 			return room{}, errs.Resource("shm: the job's memory cannot grow from %d bytes by %d", off, n)
 		}
 		if !atomic.CompareAndSwapUint64(word, off, off+n) {
@@ -135,10 +136,10 @@ func (j *job) mapNew(n uint64) (unsafe.Pointer, room, error) {
 // mapOld maps n bytes from offset off on, which another rank has taken if it does
 // not lie.
 func (j *job) mapOld(off, n uint64, writable bool) unsafe.Pointer {
-	if off%segment.PageSize != 0 || !j.grown(off, n) {
+	g := &j.growth
+	if off%segment.PageSize != 0 || !g.grown(off, n) {
 		return nil
 	}
-	g := &j.growth
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.file == nil {
@@ -153,11 +154,10 @@ func (j *job) mapOld(off, n uint64, writable bool) unsafe.Pointer {
 
 // grown says whether bytes [off, off+n) lie in the part of the file that has been
 // added. Beyond the end of a file its mapping must not be touched.
-func (j *job) grown(off, n uint64) bool {
-	if off < uint64(j.total()) || off+n < off {
+func (g *growth) grown(off, n uint64) bool {
+	if off < g.base || off+n < off {
 		return false
 	}
-	g := &j.growth
 	if off+n <= g.known.Load() {
 		return true
 	}
@@ -174,30 +174,38 @@ func (j *job) grown(off, n uint64) bool {
 	return off+n <= uint64(size)
 }
 
-// chunk is where byte off of the file lies, and how many of the n bytes from there
-// on lie behind it; nil if they cannot be mapped here.
-func (j *job) chunk(off, n uint64) (unsafe.Pointer, uint64) {
-	if !j.grown(off, n) {
-		return nil, 0
+// find is where the n bytes from byte off of the file on lie, if they are in one
+// chunk that has been mapped, else nil. off+n does not overflow.
+func (g *growth) find(off, n uint64) unsafe.Pointer {
+	from := off - g.base // huge if off is below
+	at := from & (chunkBytes - 1)
+	t := g.chunks.Load()
+	if t == nil || from >= mostChunks<<chunkShift || at+n > chunkBytes || off+n > g.known.Load() {
+		return nil
 	}
-	from := off - uint64(j.total())
-	i, at := from>>chunkShift, from&(chunkBytes-1)
-	if i >= mostChunks {
-		return nil, 0
+	p := t[from>>chunkShift].Load()
+	if p == nil {
+		return nil
 	}
-	if t := j.growth.chunks.Load(); t != nil {
-		if p := t[i].Load(); p != nil {
-			return unsafe.Add(unsafe.Pointer(p), at), min(n, chunkBytes-at)
-		}
-	}
-	if p := j.mapChunk(i); p != nil {
-		return unsafe.Add(p, at), min(n, chunkBytes-at)
-	}
-	return nil, 0
+	return unsafe.Add(unsafe.Pointer(p), at)
 }
 
-func (j *job) mapChunk(i uint64) unsafe.Pointer {
-	g := &j.growth
+// chunk is find for what may not have been mapped yet and may go on in the next
+// chunk: it returns how many of the bytes are in the first, 0 if none can be had.
+func (g *growth) chunk(off, n uint64) (unsafe.Pointer, uint64) {
+	from := off - g.base
+	if !g.grown(off, n) || from >= mostChunks<<chunkShift {
+		return nil, 0
+	}
+	p := g.mapChunk(from >> chunkShift)
+	if p == nil {
+		return nil, 0
+	}
+	at := from & (chunkBytes - 1)
+	return unsafe.Add(p, at), min(n, chunkBytes-at)
+}
+
+func (g *growth) mapChunk(i uint64) unsafe.Pointer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := g.chunks.Load()
@@ -212,7 +220,7 @@ func (j *job) mapChunk(i uint64) unsafe.Pointer {
 		return nil
 	}
 	// The file may end in the chunk: what follows is reached when it has grown.
-	p, err := sys.MapAt(g.file.Fd(), j.total()+int64(i)<<chunkShift, chunkBytes, true)
+	p, err := sys.MapAt(g.file.Fd(), int64(g.base+i<<chunkShift), chunkBytes, true)
 	if err != nil {
 		return nil
 	}

@@ -365,7 +365,7 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 		return nil, errs.Resource("shm: %v; %d ranks with segments of up to %d bytes (-segment, ARGON_SEGMENT)", err, g.n, g.segment)
 	}
 	j := newJob(g, part, p, p)
-	if err := j.growth.open(uintptr(fd)); err != nil {
+	if err := j.growth.open(uintptr(fd), g.total()); err != nil {
 		sys.Unmap(p, g.total())
 		return nil, err
 	}

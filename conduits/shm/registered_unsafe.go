@@ -34,6 +34,12 @@ func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Eve
 	if len(src) == 0 || !e.near(dst) {
 		return done & want, e.unreached("put", dst, to, 0)
 	}
+	if m, w := e.direct(dst, to, uint64(len(src)), segment.RightWrite); m != nil {
+		carry(unsafe.Slice((*byte)(m), len(src)), src, to, segment.RightWrite)
+		exit(w)
+		e.Wake(dst)
+		return done & want, nil
+	}
 	ask, err := e.transfer(dst, to, src, segment.RightWrite, to%8 == 0 && len(src) == 8)
 	switch {
 	case err != nil:
@@ -49,6 +55,11 @@ func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Eve
 func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	if len(dst) == 0 || !e.near(src) {
 		return done & want, e.unreached("get", src, from, 0)
+	}
+	if m, w := e.direct(src, from, uint64(len(dst)), segment.RightRead); m != nil {
+		carry(unsafe.Slice((*byte)(m), len(dst)), dst, from, segment.RightRead)
+		exit(w)
+		return done & want, nil
 	}
 	ask, err := e.transfer(src, from, dst, segment.RightRead, from%8 == 0 && len(dst) == 8)
 	switch {
