@@ -32,9 +32,17 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(launch.EnvSegment)
 			Exit(Run(Config{SegmentSize: 1 << 40}, func(*Node) error { return nil }))
 		},
-		"alone":  func() { Main(func(n *Node) error { fmt.Println("rank", n.Rank(), "of", n.Size()); return nil }) },
-		"differ": registerDifferently,
-		"kill":   func() { Main(killed) },
+		"alone":      func() { Main(func(n *Node) error { fmt.Println("rank", n.Rank(), "of", n.Size()); return nil }) },
+		"differ":     registerDifferently,
+		"registered": func() { Main(registeredEverything) },
+		"pins": func() {
+			if testjob.Rank() == 1 {
+				os.Setenv(launch.EnvPinnable, "7M")
+			}
+			Main(func(*Node) error { return nil })
+		},
+		"lost": func() { Main(ownerIsKilled) },
+		"kill": func() { Main(killed) },
 	})
 }
 

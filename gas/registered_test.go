@@ -3,16 +3,20 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -157,7 +161,6 @@ func registeredEverything(n *Node) error {
 	}
 	for what, err := range map[string]error{
 		"behind":       wantErr(theirs.Add(len(words)).Put(n, 1), ErrFault),
-		"in front":     wantErr(theirs.Add(-1).Put(n, 1), ErrFault),
 		"across":       wantErr(theirs.Add(len(words)-1).GetSlice(n, make([]uint64, 2)), ErrFault),
 		"NB, across":   wantErr(sync2(n)(theirs.Add(len(words)-1).GetSliceNB(n, make([]uint64, 2))), ErrFault),
 		"atomic":       wantErr(second(theirs.Add(len(words)).Swap(n, 1)), ErrFault),
@@ -167,6 +170,11 @@ func registeredEverything(n *Node) error {
 	} {
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	if !n.large { // else the heap may end there
+		if err := wantErr(theirs.Add(-1).Put(n, 1), ErrFault); err != nil {
+			return fmt.Errorf("in front: %w", err)
 		}
 	}
 	if err := n.Barrier(); err != nil {
@@ -395,7 +403,7 @@ func TestRegisteredRights(t *testing.T) {
 func TestDeregistered(t *testing.T) {
 	everywhere(t, Config{Ranks: 2, PinBucket: 4096}, func(n *Node) error {
 		const size = 3000
-		for round := range 5 {
+		for round := range 3 {
 			p, err := Register(n, make([]uint64, size))
 			if err != nil {
 				return err
@@ -406,13 +414,13 @@ func TestDeregistered(t *testing.T) {
 				return err
 			}
 			for i := range size {
-				if round%2 == 0 || i%700 == 0 {
+				if i%700 == 0 || round == 0 && i%60 == 0 {
 					if err := q.Add(i).Put(n, uint64(i)); err != nil {
 						return err
 					}
 				}
 			}
-			if round > 2 {
+			if round > 1 {
 				runtime.GC()
 			}
 			if v, err := q.Add(700).Get(n); err != nil || v != 700 {
@@ -432,7 +440,7 @@ func TestDeregistered(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			for i := 0; i < size; i += 100 {
+			for i := 0; i < size; i += 700 {
 				for what, err := range map[string]error{
 					"Put":      q.Add(i).Put(n, 1),
 					"Get":      second(q.Add(i).Get(n)),
@@ -773,6 +781,14 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		p, err = Register(n, make([]uint64, counters)) // which nobody writes
+		if err != nil {
+			return err
+		}
+		still, err := swapped(n, p)
+		if err != nil {
+			return err
+		}
 		var left atomic.Int32
 		var failed atomic.Pointer[error]
 		left.Store(workers)
@@ -788,7 +804,7 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 						}
 						if k%10 == 0 {
 							buf := make([]uint64, counters)
-							if err := all[(n.Rank()+1)%ranks].GetSlice(n, buf); err != nil {
+							if err := still.GetSlice(n, buf); err != nil {
 								return err
 							}
 							short, err := Register(n, buf)
@@ -1076,4 +1092,75 @@ func TestMadeUpAddresses(t *testing.T) {
 		}
 		return n.Barrier()
 	})
+}
+
+// TestRegisteredProcesses: the same between processes, with and without room for
+// firehoses, and with segments that are reached by them.
+func TestRegisteredProcesses(t *testing.T) {
+	little := []string{"ARGON_PIN_BUCKET=4K", "ARGON_PINNABLE=24K", "ARGON_PIN_LOCAL=8K"}
+	for _, c := range []struct {
+		conduit, program string
+		env              []string
+		large            bool
+	}{
+		{"shm", "registered", nil, false},
+		{"shm", "registered", little, true},
+		{"shm", "all", nil, true},
+		{"udp", "registered", little, false},
+		{"udp", "all", nil, true},
+		{"hybrid", "registered", nil, true},
+	} {
+		if testing.Short() && c.conduit != "shm" {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s %s %v %v", c.conduit, c.program, c.env != nil, c.large), func(t *testing.T) {
+			testjob.RunConfig(t, 3, c.program, testjob.Config{Env: c.env, Launch: func(l *launch.Config) { l.Conduit, l.Large = c.conduit, c.large }}).Want(t, 0)
+		})
+	}
+}
+
+func TestProcessesDifferInPins(t *testing.T) {
+	r := testjob.Run(t, 3, "pins").Want(t, 1)
+	// Who hears first that another rank has failed says that.
+	if s := r.Stderr[0] + r.Stderr[1] + r.Stderr[2]; !strings.Contains(s, "Config.Pinnable (-pinnable, ARGON_PINNABLE)") || !strings.Contains(s, "7340032 on rank 1") {
+		t.Errorf("ranks say %q", s)
+	}
+}
+
+// ownerIsKilled has rank 1 die while others use what it has registered.
+func ownerIsKilled(n *Node) error {
+	s := make([]uint64, 1<<16)
+	p, err := Register(n, s)
+	if err != nil {
+		return err
+	}
+	all, err := AllGather(n, p)
+	if err != nil {
+		return err
+	}
+	if n.Rank() == 1 {
+		if err := n.Wait(func() bool { return atomic.LoadUint64(&s[0]) > 10 }); err != nil {
+			return err
+		}
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	for i := 0; ; i = (i + 12345) % len(s) {
+		if _, err := FetchAdd(n, all[1], 1); err != nil {
+			return err
+		}
+		if err := all[1].Add(i).GetSlice(n, s[:min(1000, len(s)-i)]); err != nil {
+			return err
+		}
+	}
+}
+
+func TestOwnerOfRegisteredIsKilled(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "hybrid"} {
+		r := testjob.RunConfig(t, 3, "lost", testjob.Config{Launch: func(l *launch.Config) { l.Conduit = conduit }}).Want(t, 128+9)
+		for _, rank := range []int{0, 2} {
+			if st := r.Ranks[rank].Status; st != launch.StatusPeerFailed && st != 128+int(syscall.SIGTERM) {
+				t.Errorf("%s: rank %d ended with status %d%s", conduit, rank, st, r.Output())
+			}
+		}
+	}
 }
