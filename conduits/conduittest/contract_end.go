@@ -215,7 +215,8 @@ func checkFailureAmidRMA(c *ctx) {
 				case 0:
 					ev, err = p.ep.Put(dst, at(p.rank*64), b, bothDone, cookie)
 				case 1:
-					ev, err = p.ep.Get(b, dst, at(1024), bothDone, cookie)
+					// Memory of its own: it may be written until the completion.
+					ev, err = p.ep.Get(make([]byte, 64), dst, at(1024), bothDone, cookie)
 				case 2:
 					pending[cookie] = conduits.RemoteDone
 					_, ev, err = p.ep.Atomic(dst, at(2048), conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
