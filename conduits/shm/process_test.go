@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
@@ -267,7 +268,7 @@ func TestProcessesDie(t *testing.T) {
 	} {
 		for _, n := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s/%d", c.how, n), func(t *testing.T) {
-				r := testjob.RunConfig(t, n, "die", testjob.Config{Args: []string{c.how}, Launch: small(n == 4)}).Want(t, c.status)
+				r := testjob.RunConfig(t, n, "die", testjob.Config{Args: []string{c.how}, KillGrace: time.Hour, Launch: small(n == 4)}).Want(t, c.status)
 				if r.Failed != n-1 {
 					t.Errorf("rank %d is named, want %d", r.Failed, n-1)
 				}
