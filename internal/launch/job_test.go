@@ -32,6 +32,7 @@ var killJobs = flag.Int("killjobs", 10, "jobs of TestKillAtRandom")
 const never = time.Hour
 
 func TestMain(m *testing.M) {
+	launch.Patiently()
 	testjob.Main(m, map[string]func(){
 		"ring":        ring,
 		"early":       early,

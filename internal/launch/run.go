@@ -430,6 +430,10 @@ func (j *job) ended(endings []ending) {
 	j.early()
 }
 
+// settleTime is how long a rank that is the cause of what another one has ended of
+// may take to end. Tests have more of it for slow machines.
+var settleTime = time.Second
+
 // fail notes that rank r has failed.
 func (j *job) fail(r int) {
 	rk := &j.ranks[r]
@@ -449,7 +453,7 @@ func (j *job) fail(r int) {
 	if peer && j.first == r && j.live > 0 && j.settle == nil {
 		// Some other rank is the cause and about to end; a SIGTERM now would
 		// hide how.
-		j.settle = time.After(min(max(j.KillGrace, 0), time.Second))
+		j.settle = time.After(min(max(j.KillGrace, 0), settleTime))
 		return
 	}
 	if !peer {
