@@ -2,8 +2,6 @@ package firehose
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
@@ -24,8 +22,10 @@ type Cache struct {
 
 	mu      bias.Lock
 	m       *Machine
-	waiters map[uint64]*waiter
-	cookie  uint64
+	waiters []*waiter     // all there are
+	idle    []*waiter     // those of them that nobody uses
+	next    *waiter       // the next to be used, which is none of these
+	cookie  uint64        // next's
 	unsent  Message       // for want of credit
 	ended   fifo[*waiter] // whose functions are to be called
 	calling bool          // somebody does that
@@ -36,6 +36,11 @@ type Cache struct {
 
 // waiter is a goroutine that waits for a pin, or a function.
 type waiter struct {
+	c      *Cache
+	cookie uint64 // its place in waiters, and 1<<32 for each use
+	used   bool
+	cond   func() bool // of wait
+
 	then func(Region, error)
 	r    Region
 	err  error
@@ -48,6 +53,8 @@ type waiter struct {
 
 // Blocked says what it waits for, for whoever asks why a job hangs.
 func (w *waiter) Blocked() string {
+	w.c.mu.Lock() // it may be somebody else's by now
+	defer w.c.mu.Unlock()
 	if w.rank < 0 {
 		return "firehose: rank 0 compares the configurations"
 	}
@@ -60,7 +67,9 @@ func NewCache(c Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cache{m: m, waiters: map[uint64]*waiter{}}, nil
+	k := &Cache{m: m}
+	k.prepare()
+	return k, nil
 }
 
 // Handlers are for am.Config.Runtime.
@@ -80,7 +89,7 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 	}
 	c.mu.Lock()
 	w := c.waiter(-1, 0, 0)
-	c.m.Agree(c.cookie)
+	c.m.Agree(w.cookie)
 	c.mu.Unlock()
 	_, err := c.wait(w)
 	return err
@@ -116,7 +125,7 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	r, ok, err := c.m.RemotePin(rank, a, n, c.cookie+1)
+	r, ok, err := c.m.RemotePin(rank, a, n, c.cookie)
 	if ok || err != nil {
 		c.mu.Unlock()
 		return r, err
@@ -135,7 +144,7 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, erro
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie+1)
+	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie)
 	if !ok && err == nil {
 		c.waiter(rank, a, n).then = then
 		c.progress()
@@ -153,7 +162,7 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, erro
 // without waiting for any pin before.
 func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
 	c.mu.Lock()
-	if err := c.m.PinOnce(rank, a, n, c.cookie+1); err != nil {
+	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
 		c.mu.Unlock()
 		return Region{}, err
 	}
@@ -166,7 +175,7 @@ func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
 // called if an error is returned.
 func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Region, error)) error {
 	c.mu.Lock()
-	if err := c.m.PinOnce(rank, a, n, c.cookie+1); err != nil {
+	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
 		c.mu.Unlock()
 		return err
 	}
@@ -196,10 +205,9 @@ func (c *Cache) Busy() bool { return c.busy.Load() }
 func (c *Cache) Advance() {
 	c.mu.Lock()
 	if err := c.e.Conduit().Err(); err != nil {
-		for _, k := range slices.Sorted(maps.Keys(c.waiters)) {
-			if w := c.waiters[k]; w.then != nil {
-				delete(c.waiters, k)
-				w.err = err
+		for _, w := range c.waiters {
+			if w.used && w.then != nil {
+				w.used, w.err = false, err
 				c.ended.add(w)
 			}
 		}
@@ -244,7 +252,7 @@ func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Region, bool) {
 // them.
 func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
 	c.mu.Lock()
-	r, ok, err := c.m.LocalPin(a, n, c.cookie+1)
+	r, ok, err := c.m.LocalPin(a, n, c.cookie)
 	if ok || err != nil {
 		c.mu.Unlock()
 		return r, err
@@ -316,25 +324,50 @@ func (c *Cache) Close() {
 	c.progress()
 }
 
-// waiter makes the one for the next cookie. c.mu is held.
+// waiter takes the one whose cookie is c.next's. c.mu is held.
 func (c *Cache) waiter(rank int, a Addr, n uint64) *waiter {
-	c.cookie++
-	w := &waiter{rank: rank, a: a, n: n}
-	c.waiters[c.cookie] = w
+	w := c.next
+	w.rank, w.a, w.n, w.used = rank, a, n, true
+	c.prepare()
 	return w
+}
+
+// prepare finds a waiter that nobody uses, or makes one.
+func (c *Cache) prepare() {
+	if k := len(c.idle) - 1; k >= 0 {
+		c.next, c.idle = c.idle[k], c.idle[:k]
+	} else {
+		c.next = &waiter{c: c, cookie: uint64(len(c.waiters))}
+		c.waiters = append(c.waiters, c.next)
+	}
+	c.cookie = c.next.cookie
+}
+
+// recycle gives a waiter back that has ended. c.mu is held.
+func (c *Cache) recycle(w *waiter) {
+	w.cookie += 1 << 32
+	w.then, w.r, w.err = nil, Region{}, nil
+	w.done.Store(false)
+	c.idle = append(c.idle, w)
 }
 
 // wait sends what is to be sent, polls, and waits until w is done.
 func (c *Cache) wait(w *waiter) (Region, error) {
-	err := c.e.Wait(w, func() bool {
-		c.mu.Lock()
-		c.progress()
-		return w.done.Load()
-	})
-	if err != nil && !w.done.Load() {
+	if w.cond == nil {
+		w.cond = func() bool {
+			c.mu.Lock()
+			c.progress()
+			return w.done.Load()
+		}
+	}
+	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
 		return Region{}, err // the job has failed: nothing is given back any more
 	}
-	return w.r, w.err
+	r, err := w.r, w.err
+	c.mu.Lock()
+	c.recycle(w)
+	c.mu.Unlock()
+	return r, err
 }
 
 // settle gives c.mu back, after progress if there is anything to do.
@@ -363,9 +396,11 @@ func (c *Cache) progress() {
 		if !ok {
 			break
 		}
+		then, r, err := w.then, w.r, w.err
+		c.recycle(w)
 		c.calling = true
 		c.mu.Unlock()
-		w.then(w.r, w.err)
+		then(r, err)
 		c.mu.Lock()
 		c.calling = false
 		wake = true
@@ -384,15 +419,16 @@ func (c *Cache) collect() (some bool) {
 		if !ok {
 			return some
 		}
-		if w := c.waiters[d.Cookie]; w != nil {
-			delete(c.waiters, d.Cookie)
-			w.r, w.err = d.Region, d.Err
+		w := c.waiters[uint32(d.Cookie)]
+		if !w.used || w.cookie != d.Cookie {
+			continue // ended already, since the job has failed
+		}
+		w.used, w.r, w.err = false, d.Region, d.Err
+		if w.then != nil {
+			c.ended.add(w)
+		} else {
 			w.done.Store(true)
-			if w.then != nil {
-				c.ended.add(w)
-			} else {
-				some = true
-			}
+			some = true
 		}
 	}
 }

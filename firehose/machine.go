@@ -40,6 +40,7 @@ type Machine struct {
 	stats   Stats
 	grants  []Grant
 	spare   []*request
+	landed  []*flight
 	payload [][]byte // of messages that have been sent
 }
 
@@ -466,7 +467,7 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 
 	var f *flight
 	if absent+again > 0 {
-		f = &flight{pins: make([]uint64, 0, absent+again), unpins: make([]uint64, 0, victims+again)}
+		f = m.flight()
 	}
 	for b := first; b < first+uint64(count); b++ {
 		i := p.t.find(b)
@@ -511,6 +512,23 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 func (m *Machine) leave(rank int, bucket uint64) {
 	if m.c.Leave != nil {
 		m.c.Leave(rank, Addr(bucket<<m.shift), m.c.Bucket)
+	}
+}
+
+func (m *Machine) flight() *flight {
+	if k := len(m.landed) - 1; k >= 0 {
+		f := m.landed[k]
+		m.landed = m.landed[:k]
+		return f
+	}
+	return new(flight)
+}
+
+// land keeps what is left of a request for another one.
+func (m *Machine) land(f *flight) {
+	if len(m.landed) < 64 {
+		*f = flight{pins: f.pins[:0], unpins: f.unpins[:0]}
+		m.landed = append(m.landed, f)
 	}
 }
 
@@ -608,6 +626,7 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 			p.held--
 		}
 	}
+	m.land(f)
 	m.settle(p)
 	m.serve(p)
 }

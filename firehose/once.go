@@ -46,7 +46,8 @@ func (m *Machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
 	if p.err != nil {
 		return p.err
 	}
-	f := &flight{once: true, cookie: cookie, a: a, n: n}
+	f := m.flight()
+	f.once, f.cookie, f.a, f.n = true, cookie, a, n
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindOnce, pins: 1})
 	m.out.add(Message{Dst: rank, Payload: appendWord(appendWord(b, uint64(a)), n)})
 	return nil
@@ -77,6 +78,7 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 		m.stats.Once++
 		d.Region = Region{packed(g.NLA, p.rank), g.Key, uint64(f.a), metaOnce | uint64(i)<<onceSlot | f.n}
 	}
+	m.land(f)
 	m.done.add(d)
 }
 
