@@ -46,8 +46,8 @@ type Config struct {
 	// Pinnable is how much of a rank's registered memory (Register, Large) its
 	// peers can reach without asking at any moment, bytes: firehose's budget M.
 	// Each peer has an equal part of what PinLocal leaves. 0 means
-	// DefaultPinnable, or what so many ranks need at least if that is more.
-	// Equal on all ranks. Knob: gasrun -pinnable, ARGON_PINNABLE.
+	// 512 MiB, or what gives each peer 16 buckets if that is more. Equal on all
+	// ranks. Knob: gasrun -pinnable, ARGON_PINNABLE.
 	Pinnable uint64
 
 	// PinLocal is the part of Pinnable that the rank itself may pin, among others
@@ -84,10 +84,9 @@ type Config struct {
 
 // What is taken unless somebody chooses, bytes.
 const (
-	DefaultSegment  = 64 << 20 // Config.SegmentSize
-	DefaultLarge    = 1 << 30  // Config.SegmentSize with Config.Large
-	DefaultPinnable = 1 << 30  // Config.Pinnable
-	DefaultBucket   = 64 << 10 // Config.PinBucket
+	DefaultSegment = 64 << 20 // Config.SegmentSize
+	DefaultLarge   = 1 << 30  // Config.SegmentSize with Config.Large
+	DefaultBucket  = 64 << 10 // Config.PinBucket
 )
 
 // maxBucket is the largest Config.PinBucket.

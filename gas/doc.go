@@ -33,6 +33,17 @@
 // rules, and [SharedPtr] does UPC's arithmetic. Fresh memory is zero. Types that
 // hold Go pointers cannot be shared; [CheckType] names the field.
 //
+// Memory beyond the segment takes part too. [Register] gives a Ptr to a slice of
+// the rank's own, in the Go heap or mapped, of any size; [Deregister] takes it
+// back, after which accesses are errors that match [ErrFault]. All that works on a
+// segment works there: transfers, atomics, locks, signals, calls that are given
+// the Ptr. Peers reach a part of it when its owner has granted it to them, which
+// takes a message the first time; what is used again and again stays granted, up to
+// Config.Pinnable (package firehose). [PtrTo] finds the Ptr for a Go pointer.
+// What the owner does with the slice is for the program to order, as below; it
+// must not write a Go pointer into it. Config.Large makes the whole segment such
+// memory, so that it can be as large as addresses reach.
+//
 // Put and Get are blocking: they return when the data is where it belongs.
 // PutNB and GetNB begin a transfer that [Node.Sync] waits for. [Ptr.Local] gives
 // plain Go access to what the process can reach by load and store.

@@ -59,7 +59,7 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -segment-large  segments grow as they are used, and peers reach them through
                   firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
   -pinnable SIZE  most memory of a rank that peers reach through firehoses at once
-                  (default ARGON_PINNABLE, or 1G)
+                  (default ARGON_PINNABLE, or 512M)
   -pin-local SIZE  part of that for the rank's own pins (default ARGON_PIN_LOCAL, or
                   a quarter)
   -pin-bucket SIZE  unit of it, a power of two pages (default ARGON_PIN_BUCKET, or 64K)
