@@ -178,6 +178,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Wakes += f.Wakes
 	s.PeersUsed += f.PeersUsed
 	s.Refused += f.Refused
+	s.Faults += f.Faults
 }
 
 // Views is the table of the ranks of this host.
