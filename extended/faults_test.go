@@ -1,0 +1,357 @@
+package extended_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/segment"
+)
+
+// everyWay runs a program on every conduit by every strategy.
+func everyWay(t *testing.T, size int, c setup, rank func(n *node) error) {
+	for _, w := range worlds {
+		for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
+				c.config.Strategy = s
+				job(t, w.open(t, size, 3), c, rank)
+			})
+		}
+	}
+}
+
+// TestExposedRights: what the owner has not granted is refused, to every rank whom it
+// has not granted it, by every operation; the owner may do everything.
+func TestExposedRights(t *testing.T) {
+	var at [3]segment.NLA // read only; for rank 1 only; written by longs
+	c := tiny(3)
+	var delivered atomic.Int32
+	c.handlers = func(*node) []am.Entry {
+		return []am.Entry{{Index: am.FirstClient, Name: "long", Args: 0, Kinds: am.Long, Fn: func(*am.Token, []uint32, []byte) { delivered.Add(1) }}}
+	}
+	everyWay(t, 3, c, func(n *node) error {
+		x, me := n.x, n.x.Rank()
+		mem := make([]byte, 100_000)
+		delivered.Store(0)
+		if me == 0 {
+			var err error
+			for i, r := range []struct {
+				rights segment.Rights
+				peer   int
+			}{{segment.RightRead, segment.AnyPeer}, {segment.RightsAll, 1}} {
+				if at[i], err = x.Expose(mem, r.rights, r.peer); err != nil {
+					return err
+				}
+			}
+			if err := x.PutValue(0, at[0], 1, 8); err != nil {
+				return err
+			}
+		}
+		if err := n.meet(); err != nil {
+			return err
+		}
+		refused := func(what string, err error) error {
+			if !errors.Is(err, segment.ErrFault) || !errors.Is(err, extended.ErrBadArg) || !strings.Contains(err.Error(), "rank 0") {
+				return fmt.Errorf("rank %d, %s: %v", me, what, err)
+			}
+			return nil
+		}
+		b := make([]byte, 100)
+		var errs []error
+		check := func(what string, err error) { errs = append(errs, refused(what, err)) }
+		if me != 0 {
+			check("put", x.Put(0, at[0]+8, b))
+			check("long put", x.Put(0, at[0]+8, make([]byte, 8900)))
+			check("put value", x.PutValue(0, at[0]+8, 1, 8))
+			_, err := x.FetchAddUint64(0, at[0]+8, 1)
+			check("atomic", err)
+			h, err := x.PutBulkNB(0, at[0]+8, b)
+			if err == nil {
+				err = x.Wait(h)
+			}
+			check("non-blocking put", err)
+			r := x.NewRegion()
+			err = r.PutBulkNBI(0, at[0]+8, b)
+			check("implicit put", errors.Join(err, r.Sync(extended.All)))
+			check("signal", x.Signal(0, at[0]+8, extended.SignalSet, 1))
+			check("put with signal", x.PutSignal(0, at[0]+8, b, at[0], extended.SignalAdd, 1))
+			check("vector", x.PutVector(0, []extended.Extent{{Addr: at[0] + 8, Len: 100}}, [][]byte{b}))
+			if err := x.Get(b, 0, at[0]); err != nil || b[0] != 1 {
+				return fmt.Errorf("get of what may be read: %d, %w", b[0], err)
+			}
+			// A short one travels with its message, which is not delivered; a
+			// long one is put first.
+			if err := n.e.RequestLong(0, am.FirstClient, b, at[0]+8); err != nil {
+				return err
+			}
+			check("long message", n.e.RequestLong(0, am.FirstClient, make([]byte, n.e.MaxMedium()+1), at[0]+8))
+		}
+		if me == 2 {
+			check("put to rank 1's", x.Put(0, at[1]+16, b))
+			check("get of rank 1's", x.Get(b, 0, at[1]+16))
+		}
+		if me == 1 {
+			if err := x.Put(0, at[1]+16, []byte{7}); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		if err := n.meet(); err != nil {
+			return err
+		}
+		if me == 0 {
+			if err := n.e.Wait(nil, func() bool { return n.e.Faults() >= 2 }); err != nil {
+				return err
+			}
+			want := make([]byte, len(mem))
+			want[0], want[16] = 1, 7
+			if !bytes.Equal(mem, want) {
+				return errors.New("memory was written that must not be")
+			}
+			if delivered.Load() != 0 || n.e.Faults() != 2 {
+				return fmt.Errorf("%d messages were delivered, %d refused", delivered.Load(), n.e.Faults())
+			}
+		}
+		return nil
+	})
+}
+
+// TestNobody: addresses that nobody has exposed, or that are none at all.
+func TestNobody(t *testing.T) {
+	everyWay(t, 2, tiny(2), func(n *node) error {
+		x := n.x
+		for rank := range 2 {
+			for _, a := range []segment.NLA{segment.ExposedBase, segment.ExposedBase + 1<<20, segment.ExposedLimit - 8} {
+				_, err := x.GetValue(rank, a, 8)
+				if !errors.Is(err, firehose.ErrNotExposed) || !errors.Is(err, extended.ErrBadArg) {
+					return fmt.Errorf("get value at %v of rank %d: %v", a, rank, err)
+				}
+			}
+			if err := x.Put(rank, segment.ExposedLimit-4, make([]byte, 8)); !errors.Is(err, extended.ErrBadArg) {
+				return fmt.Errorf("across the end of addresses: %v", err)
+			}
+		}
+		if err := x.Conceal(segment.ExposedBase + 4096); !errors.Is(err, extended.ErrBadArg) {
+			return fmt.Errorf("conceal of what is not exposed: %v", err)
+		}
+		if err := x.Conceal(segment.AttachBase); !errors.Is(err, extended.ErrBadArg) {
+			return fmt.Errorf("conceal of the segment: %v", err)
+		}
+		if _, err := x.Expose(nil, segment.RightsAll, segment.AnyPeer); !errors.Is(err, extended.ErrBadArg) {
+			return fmt.Errorf("exposed nothing: %v", err)
+		}
+		if _, err := x.Expose(make([]byte, 1), segment.RightsAll, 2); !errors.Is(err, extended.ErrBadArg) {
+			return fmt.Errorf("exposed to nobody: %v", err)
+		}
+		mem := make([]byte, 16)
+		a, err := x.Expose(mem, segment.RightsAll, segment.AnyPeer)
+		if err != nil {
+			return err
+		}
+		if b := x.Direct(x.Rank(), a+8, 8); len(b) != 8 || &b[0] != &mem[8] {
+			return errors.New("own exposed memory is not direct")
+		}
+		if x.Direct(x.Rank(), a+8, 9) != nil || x.Direct(1-x.Rank(), a, 8) != nil {
+			return errors.New("memory is direct that must not be")
+		}
+		// Whoever waits for a word that is concealed is told.
+		var waited error
+		done := false
+		conduits.Go(n.end, func() {
+			_, waited = x.WaitUntil(a, extended.Eq, 1)
+			done = true
+			n.end.Wake(x.Rank())
+		})
+		if err := x.Conceal(a); err != nil {
+			return err
+		}
+		n.end.Wake(x.Rank())
+		if err := n.e.Wait(nil, func() bool { return done }); err != nil {
+			return err
+		}
+		if !errors.Is(waited, segment.ErrFault) {
+			return fmt.Errorf("waited for a word that is gone: %v", waited)
+		}
+		return nil
+	})
+}
+
+// TestOverlap: as many operations as there are handles are under way at once to
+// memory that no firehose is attached to, and in the simulator's time they take
+// what their messages take, not a round trip each.
+func TestOverlap(t *testing.T) {
+	for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysBounce, extended.AlwaysRegister} {
+		t.Run(s.String(), func(t *testing.T) {
+			ops := extended.MaxHandles - 1
+			if testing.Short() || raceEnabled || s == extended.AlwaysRegister {
+				ops = 4096
+			}
+			const buckets = 1 << 10
+			j, err := sim.New(2, sim.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := setup{bucket: segment.PageSize, budget: buckets + 256, local: 256, segment: segment.PageSize}
+			c.config.Strategy = s
+			var at segment.NLA
+			mem := make([]byte, buckets*segment.PageSize)
+			job(t, j.Endpoints(), c, func(n *node) error {
+				x := n.x
+				if x.Rank() == 1 {
+					var err error
+					if at, err = x.Expose(mem, segment.RightsAll, segment.AnyPeer); err != nil {
+						return err
+					}
+				}
+				if err := n.meet(); err != nil {
+					return err
+				}
+				if x.Rank() == 1 {
+					return n.meet()
+				}
+				// One by one first: each is a miss, or a round trip.
+				const some = 64
+				src := make([]byte, 8*ops)
+				start := n.end.Now()
+				for i := range some {
+					if err := x.Put(1, at+segment.NLA(i*segment.PageSize+4000), src[:8]); err != nil {
+						return err
+					}
+				}
+				single := (n.end.Now() - start) / some
+				hs := make([]extended.Handle, ops)
+				for i := range src {
+					src[i] = byte(i/8 + 1)
+				}
+				where := func(i int) int { return (i+some)%buckets*segment.PageSize + i/buckets*8 }
+				start = n.end.Now()
+				for i := range hs {
+					var err error
+					if hs[i], err = x.PutBulkNB(1, at+segment.NLA(where(i)), src[8*i:8*i+8]); err != nil {
+						return err
+					}
+				}
+				if x.Outstanding() < ops/2 {
+					return fmt.Errorf("only %d of %d operations are under way", x.Outstanding(), ops)
+				}
+				if err := x.WaitAll(hs); err != nil {
+					return err
+				}
+				each := (n.end.Now() - start) / time.Duration(ops)
+				if each > single/3 {
+					return fmt.Errorf("%v for each of many operations at once, %v for one alone", each, single)
+				}
+				for i := range hs {
+					if !bytes.Equal(mem[where(i):][:8], src[8*i:8*i+8]) {
+						return fmt.Errorf("operation %d has not put what it should", i)
+					}
+				}
+				return n.meet()
+			})
+		})
+	}
+}
+
+// TestExposedPeerDies: operations under way towards a rank that dies end with an error
+// that names it, whichever way they are on.
+func TestExposedPeerDies(t *testing.T) {
+	for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+		t.Run(s.String(), func(t *testing.T) {
+			ends, err := shm.Local(2, conduits.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			died := errors.New("died on purpose")
+			c := tiny(2)
+			c.config.Strategy = s
+			var at segment.NLA
+			var got error
+			conduits.Run(ends, func(i int) {
+				n, err := open(ends[i], c)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i == 1 {
+					if at, err = n.x.Expose(make([]byte, 1<<20), segment.RightsAll, segment.AnyPeer); err != nil {
+						t.Error(err)
+					}
+					_ = n.meet()
+					ends[1].Fail(died) // without a poll: nothing is answered
+					return
+				}
+				if err := n.meet(); err != nil {
+					t.Error(err)
+					return
+				}
+				var hs []extended.Handle
+				for k := range 100 {
+					h, err := n.x.PutBulkNB(1, at+segment.NLA(k*8192), make([]byte, 5000))
+					if err != nil {
+						got = err
+						return
+					}
+					hs = append(hs, h)
+				}
+				got = n.x.WaitAll(hs)
+			})
+			var pe *conduits.PeerError
+			if !errors.As(got, &pe) || pe.Rank != 1 {
+				t.Errorf("%v", got)
+			}
+			for _, end := range ends {
+				_ = end.Close()
+			}
+		})
+	}
+}
+
+// TestWithout: an endpoint without firehoses refuses exposed addresses.
+func TestWithout(t *testing.T) {
+	ends, err := shm.Local(1, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := extended.New(extended.Config{})
+	e, err := am.Attach(ends[0], am.Config{Runtime: x.Handlers(), Completer: x, Handlers: []am.Entry{
+		{Index: am.FirstClient, Name: "long", Fn: func(*am.Token, []uint32, []byte) {}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Bind(e)
+	_, exposing := x.Expose(make([]byte, 8), segment.RightsAll, segment.AnyPeer)
+	_, waiting := x.WaitUntil(segment.ExposedBase, extended.Eq, 0)
+	for i, err := range []error{
+		x.Put(0, segment.ExposedBase, make([]byte, 8)),
+		x.Get(make([]byte, 8), 0, segment.ExposedBase),
+		x.AddUint64(0, segment.ExposedBase, 1),
+		x.Conceal(segment.ExposedBase),
+		e.RequestLong(0, am.FirstClient, make([]byte, 8), segment.ExposedBase),
+		exposing,
+		waiting,
+	} {
+		if !errors.Is(err, extended.ErrNotSupported) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if e.Faults() != 0 {
+		t.Error("faults of messages that are not there")
+	}
+	if err := ends[0].Close(); err != nil {
+		t.Error(err)
+	}
+}
