@@ -26,7 +26,7 @@ const EnvProcessVM = "ARGON_SHM_PROCESS_VM"
 type peer struct {
 	rank   int
 	reader segment.Reader
-	blind  atomic.Bool   // of some table: the owner is asked what lies there
+	blind  atomic.Bool   // a table could not be mapped: the owner is asked for everything
 	vm     atomic.Uint32 // whether the process's memory can be reached, if that is known
 	pid    int
 }
@@ -150,7 +150,7 @@ func (e *Endpoint) direct(rank int, a segment.NLA, n uint64, need segment.Rights
 		return nil, nil
 	}
 	p := e.peers[rank-e.first].Load()
-	if p == nil {
+	if p == nil || p.blind.Load() {
 		return nil, nil
 	}
 	if w = e.enter(); w == nil {
@@ -201,6 +201,9 @@ func (e *Endpoint) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 // translate checks an access to n bytes at a of p, and finds them if they lie in
 // one piece where this process has them or can map them.
 func (e *Endpoint) translate(p *peer, a segment.NLA, n uint64, need segment.Rights) (unsafe.Pointer, error) {
+	if p.blind.Load() {
+		return nil, nil
+	}
 	addr, k, err := p.reader.Translate(e.vpid, a, n, need)
 	if err != nil {
 		if p.blind.Load() {

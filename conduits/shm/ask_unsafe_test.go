@@ -1,0 +1,436 @@
+package shm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+	"pgregory.net/rapid"
+)
+
+// asking is ranks that reach each other's private memory by asking only.
+func asking(blind bool) way { return way{form: forms[3], ask: true, blind: blind} }
+
+// TestManyQuestions: more operations than places are under way at once, some of
+// more data than a place has room for.
+func TestManyQuestions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := asking(false).nodes(t, 3)
+		const size = 300_000
+		mem := make([]byte, size)
+		at, _ := register(t, all[2].Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+		type op struct {
+			get, want []byte
+			ev        conduits.Event
+		}
+		var ops [2][]op
+		model := make([]byte, size)
+		half := size / 2 // each of two ranks has its own
+		for i := range rapid.IntRange(1, 60).Draw(t, "puts") {
+			who := i % 2
+			from := who*half + i*100
+			n := 8 + rapid.IntRange(0, 90).Draw(t, "bytes")
+			if rapid.IntRange(0, 9).Draw(t, "large") == 0 {
+				// Not to where others put at the same time.
+				from, n = who*half+100_000, 16_000+rapid.IntRange(0, 10_000).Draw(t, "more")
+				if slices.ContainsFunc(ops[who], func(o op) bool { return len(o.want) >= 16_000 }) {
+					continue
+				}
+			}
+			b := bytes.Repeat([]byte{byte(i + 1)}, n)
+			copy(model[from:], b)
+			ev, err := all[who].Put(2, at+segment.NLA(from), b, done, uint64(len(ops[who])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev&conduits.SourceDone != 0 {
+				clear(b)
+			}
+			ops[who] = append(ops[who], op{want: b, ev: ev})
+		}
+		quiet := func() bool {
+			for who := range ops {
+				for i, o := range ops[who] {
+					if all[who].done[uint64(i)].ev|o.ev != done {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for !quiet() {
+			all[rapid.IntRange(0, 2).Draw(t, "poll")].Poll()
+			for _, n := range all {
+				n.Poll()
+			}
+		}
+		if !bytes.Equal(mem, model) {
+			t.Fatal("memory is not what was put")
+		}
+		for who := range ops {
+			n := all[who]
+			if n.desk.base != nil && n.desk.free != 1<<deskPlaces-1 || n.desk.open.Load() != 0 || n.desk.used != 0 || len(n.desk.queue) > 0 {
+				t.Fatalf("rank %d has questions left: %+v", who, &n.desk)
+			}
+		}
+	})
+}
+
+// TestLongAsked: long messages whose data the receiver puts are delivered when it
+// has, in the order of their places, or not at all.
+func TestLongAsked(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		for _, class := range []conduits.Class{conduits.Request, conduits.Reply} {
+			t.Run(fmt.Sprintf("blind %v/%v", blind, class), func(t *testing.T) {
+				all := asking(blind).nodes(t, 2)
+				a, b := all[0], all[1]
+				mem := make([]byte, 2<<20)
+				at, region := register(t, b.Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+				var got []string
+				b.got = func(m *conduits.Message) {
+					got = append(got, fmt.Sprint(m.Tag, " ", m.Words, " ", len(m.Payload), " ", m.Payload[0]))
+				}
+				reserve := func(i byte, n int) conduits.Slot {
+					s, ev, st := a.ReservePut(1, class, 1, at+segment.NLA(i)*100_000, bytes.Repeat([]byte{i}, n), uint64(i))
+					if st != conduits.Ready {
+						t.Fatal("no room")
+					}
+					if want := n <= deskPlaces*deskRoom; i == 1 && (ev&conduits.SourceDone != 0) != want {
+						t.Fatalf("%d bytes: completed %v", n, ev)
+					}
+					s.Words[0] = uint32(i)
+					return s
+				}
+				settle := func() {
+					for a.desk.open.Load() > 0 {
+						b.Poll()
+						a.Poll()
+					}
+					b.Poll()
+				}
+				// Committed before and after the data is there; the second is cancelled, before
+				// and after.
+				s1, s2, s3 := reserve(1, 600_000), reserve(2, 10), reserve(3, 20_000)
+				a.Commit(1, class, s3, 3, 0)
+				a.Cancel(1, class, s2)
+				if b.Poll(); len(got) > 0 {
+					t.Fatalf("delivered before the first is committed: %q", got)
+				}
+				settle()
+				a.Commit(1, class, s1, 1, 0)
+				s4 := reserve(4, 30)
+				settle()
+				a.Cancel(1, class, s4)
+				s5 := reserve(5, 50)
+				a.Commit(1, class, s5, 5, 0)
+				settle()
+				want := []string{"1 [1] 600000 1", "3 [3] 20000 3", "5 [5] 50 5"}
+				if !slices.Equal(got, want) {
+					t.Fatalf("delivered: %q, want %q", got, want)
+				}
+				// Withdrawn: between the reservation and the answer, before it, and when it
+				// has been put already.
+				s6 := reserve(6, 60)
+				deregister(t, b.Endpoint, region)
+				a.Commit(1, class, s6, 6, 0)
+				settle()
+				s7 := reserve(7, 70)
+				a.Commit(1, class, s7, 7, 0)
+				settle()
+				at, region = register(t, b.Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+				s8 := reserve(8, 80)
+				settleNot := a.desk.open.Load() // the answer comes, the message does not
+				for a.desk.open.Load() == settleNot && settleNot > 0 {
+					b.Poll()
+					a.Poll()
+				}
+				a.Commit(1, class, s8, 8, 0)
+				deregister(t, b.Endpoint, region)
+				b.Poll()
+				if len(got) != len(want) {
+					t.Fatalf("delivered though withdrawn: %q", got[len(want):])
+				}
+				var sa, sb conduits.Stats
+				a.Stats(&sa)
+				b.Stats(&sb)
+				if sa.Faults != 2 || sb.Faults != 1 {
+					t.Fatalf("%d and %d faults are counted, want 2 by who asks, 1 by who is asked", sa.Faults, sb.Faults)
+				}
+				if n := slices.IndexFunc(a.desk.long, func(q *question) bool { return q != nil }); n >= 0 {
+					t.Fatal("a long message is still known")
+				}
+				// All room has been given back.
+				for range 3 * a.Limits().Credits {
+					if a.Send(1, class, 9, []uint32{0}) != conduits.Ready {
+						t.Fatal("no credit")
+					}
+					b.got = func(*conduits.Message) {}
+					b.Poll()
+				}
+			})
+		}
+	}
+}
+
+// TestAskAlive: who is asked answers while it is in a handler that polls for
+// replies, and while it waits for something else, and is woken for it.
+func TestAskAlive(t *testing.T) {
+	all := asking(false).nodes(t, 2)
+	a, b := all[0], all[1]
+	mem := make([]byte, page)
+	at, _ := register(t, b.Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+	var stop atomic.Bool
+	ended := make(chan error)
+	go func() {
+		ended <- conduits.Wait(b, why("for the end"), func() bool { return stop.Load() })
+	}()
+	for i := range 200 {
+		a.next++
+		v, ev, err := a.Atomic(1, (at+7)&^7, conduits.AtomicAdd, conduits.Uint64, 1, 0, a.next)
+		if err == nil && ev == 0 {
+			err = conduits.Wait(a, why("for an answer"), func() bool { return a.done[a.next].ev != 0 })
+			v = a.done[a.next].value
+		}
+		if err != nil || v != uint64(i) {
+			t.Fatalf("atomic %d: %d, %v", i, v, err)
+		}
+	}
+	stop.Store(true)
+	b.Wake(1)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	answered := false
+	b.got = func(*conduits.Message) {
+		for !answered {
+			b.PollReplies()
+			a.Poll()
+			answered = a.done[a.next].ev != 0
+		}
+	}
+	a.next++
+	if _, err := a.Put(1, at, []byte{1}, conduits.RemoteDone, a.next); err != nil {
+		t.Fatal(err)
+	}
+	a.Send(1, conduits.Request, 1, nil)
+	b.hot = nil // finds the message, or the question, first
+	for !answered {
+		b.Poll()
+	}
+}
+
+// TestAskTheGone: who has left the job, in good order or not, answers nothing, and
+// whoever asks learns it.
+func TestAskTheGone(t *testing.T) {
+	for _, how := range []string{"closed before", "closed after", "failed before", "failed after"} {
+		for _, blind := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/blind %v", how, blind), func(t *testing.T) {
+				all := asking(blind).nodes(t, 2)
+				a, b := all[0], all[1]
+				mem := make([]byte, 1<<20)
+				at, _ := register(t, b.Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+				leave := func() {
+					if strings.HasPrefix(how, "failed") {
+						b.Fail(errors.New("out of paper"))
+					} else if err := b.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if strings.HasSuffix(how, "before") {
+					leave()
+				}
+				var issued []uint64
+				var refused error
+				note := func(err error) {
+					if err != nil {
+						refused = err
+					} else {
+						issued = append(issued, a.next)
+					}
+				}
+				buf := make([]byte, len(mem))
+				a.next++
+				_, err := a.Put(1, at, mem, done, a.next)
+				note(err)
+				a.next++
+				_, err = a.Get(buf, 1, at, done, a.next)
+				note(err)
+				a.next++
+				_, _, err = a.Atomic(1, (at+7)&^7, conduits.AtomicAdd, conduits.Uint32, 1, 1, a.next)
+				note(err)
+				if strings.HasSuffix(how, "after") {
+					leave()
+				}
+				err = conduits.Wait(a, nil, func() bool {
+					for _, c := range issued {
+						if a.done[c].ev&conduits.RemoteDone == 0 {
+							return false
+						}
+					}
+					return true
+				})
+				check := func(err error) {
+					if strings.HasPrefix(how, "failed") {
+						if p, ok := errors.AsType[*conduits.PeerError](err); !ok || p.Rank != 1 {
+							t.Errorf("%v", err)
+						}
+					} else if !errors.Is(err, segment.ErrFault) {
+						t.Errorf("%v", err)
+					}
+				}
+				if err != nil {
+					check(err) // Wait looks for a failure, too
+					return
+				}
+				if refused != nil {
+					check(refused)
+				}
+				for _, c := range issued {
+					check(a.done[c].err)
+				}
+			})
+		}
+	}
+}
+
+// TestRegisteredAllocates: nothing, as soon as there is a desk.
+func TestRegisteredAllocates(t *testing.T) {
+	eachWay(t, func(t *testing.T, w way) {
+		all := w.nodes(t, 2)
+		mem := w.memory(t, all[1].Endpoint, page)
+		at, _ := register(t, all[1].Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+		a, b := all[0], all[1]
+		at = (at + 7) &^ 7
+		buf := make([]byte, 200)
+		await := func(ev conduits.Event, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev == 0 {
+				for a.done[0].ev == 0 {
+					b.Poll()
+					a.Poll()
+				}
+			}
+			a.done[0] = completion{}
+		}
+		all[0].done = map[uint64]completion{}
+		n := testing.AllocsPerRun(200, func() {
+			clear(a.done)
+			await(a.Put(1, at, buf, conduits.RemoteDone, 0))
+			clear(a.done)
+			await(a.Get(buf, 1, at, conduits.RemoteDone, 0))
+			clear(a.done)
+			await(a.PutWord(1, at, 1, 4, conduits.RemoteDone, 0))
+			clear(a.done)
+			_, ev, err := a.Atomic(1, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, 0)
+			await(ev, err)
+		})
+		if n > 0 {
+			t.Errorf("%v allocations", n)
+		}
+		runtime.KeepAlive(mem)
+	})
+}
+
+// TestAskLies: whatever stands on a desk, the owner of memory answers or refuses, and
+// touches nothing that it has not registered for who asks.
+func TestAskLies(t *testing.T) {
+	all := asking(false).nodes(t, 2)
+	a, b := all[0], all[1]
+	mem := make([]byte, 4*page)
+	at, _ := register(t, b.Endpoint, mem[page:3*page], segment.RightsAll, segment.AnyPeer)
+	secret, _ := register(t, b.Endpoint, mem[3*page:], segment.RightsAll, 1)
+	if err := a.put(all, 1, at, []byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		i := rapid.IntRange(0, deskPlaces-1).Draw(t, "place")
+		p := unsafe.Slice((*byte)(unsafe.Add(a.desk.base, i*deskLine)), deskLine)
+		u32 := func(off int, v uint32) { binary.NativeEndian.PutUint32(p[off:], v) }
+		u64 := func(off int, v uint64) { binary.NativeEndian.PutUint64(p[off:], v) }
+		u32(askDst, uint32(rapid.IntRange(0, 2).Draw(t, "dst")))
+		u32(askKind, uint32(rapid.IntRange(0, 6).Draw(t, "kind")))
+		u32(askOp, rapid.Uint32Range(0, 0x0a0f).Draw(t, "op"))
+		base := rapid.SampledFrom([]segment.NLA{at, at + page, at + 2*page, secret, segment.AttachBase, 0}).Draw(t, "base")
+		u64(askTo, uint64(base)+rapid.OneOf(rapid.Uint64Range(0, 20), rapid.Uint64()).Draw(t, "off"))
+		u64(askLen, rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64Range(page-2, deskRoom+1), rapid.Uint64()).Draw(t, "len"))
+		u64(askA, rapid.Uint64().Draw(t, "a"))
+		state := rapid.SampledFrom([]uint32{askPosted, askPosted, askPosted, askBusy, askDone, 4, 1 << 31}).Draw(t, "state")
+		u32(askState, state)
+		clear(mem)
+		room := unsafe.Slice((*byte)(unsafe.Add(a.desk.base, deskRooms+i*deskRoom)), deskRoom)
+		for i := range room {
+			room[i] = 0xaa
+		}
+		a.tell(1)
+		b.Poll()
+		for i, x := range mem {
+			if x != 0 && (i < page || i >= 3*page) {
+				t.Fatalf("byte %d has become %d", i, x)
+			}
+		}
+		if s := binary.NativeEndian.Uint32(p[askState:]); state == askPosted && binary.NativeEndian.Uint32(p[askDst:]) == 1 && s != askDone {
+			t.Fatalf("not answered: state %d", s)
+		}
+		u32(askState, askFree)
+	})
+	// A desk that lies nowhere.
+	for _, off := range []uint64{1, uint64(a.j.total()), 1 << 62, 1<<64 - page, uint64(a.j.total()) - page} {
+		all := asking(false).nodes(t, 2)
+		all[0].tell(1)
+		*(*uint64)(unsafe.Add(all[0].j.registry(0), regDesk)) = off
+		if all[1].Poll(); off != uint64(a.j.total()) && all[1].Err() == nil {
+			t.Errorf("a desk at %#x is no failure", off)
+		}
+	}
+}
+
+// TestTableLies: whatever an owner's tables hold, who reads them neither crashes nor
+// gets what is not of the job's file beyond its first part.
+func TestTableLies(t *testing.T) {
+	w := mappedWay(true)
+	all := w.nodes(t, 2)
+	a, b := all[0], all[1]
+	mem := w.memory(t, b.Endpoint, 4*page)
+	at, _ := register(t, b.Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+	if err := a.put(all, 1, at, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	u, _ := b.ATU()
+	rapid.Check(t, func(t *rapid.T) {
+		base := uint64(b.j.total()) >> segment.PageBits
+		frame := rapid.OneOf(
+			rapid.Uint64Range(0, base+10),
+			rapid.Uint64Range(base, base+4<<(chunkShift-segment.PageBits)),
+			rapid.Uint64Range(0, segment.FramePrivate-1),
+		).Draw(t, "frame")
+		if err := u.Tables().Fill(at, 4, segment.MakeEntry(segment.AnyVPID, frame, segment.RightsAll)); err != nil {
+			t.Fatal(err)
+		}
+		n := rapid.SampledFrom([]int{1, 8, 100, page, 3 * page}).Draw(t, "bytes")
+		err := a.get(all, make([]byte, n), 1, at)
+		if inside := frame >= base && (frame+4)<<segment.PageBits <= a.j.growth.known.Load(); inside && err != nil {
+			t.Fatalf("frame %#x: %v", frame, err)
+		}
+		_, _ = a.atomic(all, 1, at&^7+8, conduits.AtomicLoad, conduits.Uint64, 0, 0)
+	})
+	// And its directory.
+	for _, word := range []uint64{1, 1 << 38, 1 << 39, 1 << 63, uint64(b.j.total()) >> segment.PageBits} {
+		all := w.nodes(t, 2)
+		d := segment.DirectoryAt(unsafe.Slice((*byte)(all[1].j.registry(1)), segment.DirectoryBytes))
+		d[5].Store(word)
+		if err := all[0].get(all, make([]byte, 8), 1, segment.MakeNLA(5, 1, 0)); !errors.Is(err, segment.ErrFault) {
+			t.Errorf("directory word %#x: %v", word, err)
+		}
+	}
+}
