@@ -12,9 +12,15 @@
 //     fills it in place, commits. "No credit" is an answer, never a wait.
 //   - RMA moves bytes between local memory and a remote network logical address
 //     and performs atomics there, without the remote program taking part.
-//   - ATU translates network logical addresses; here the attach segment only,
-//     one contiguous run of addresses that starts at segment.AttachBase.
-//     Registering other memory attaches at this place of the contract later.
+//   - ATU translates network logical addresses: those of the attach segment, one
+//     contiguous run that starts at segment.AttachBase, and those of memory that
+//     the rank has registered with its ATU, of the Go heap or from MapMemory.
+//
+// An address of the attach segment is checked by the initiator, who knows its size
+// and rights ([CheckRemote]). What is registered only its owner knows, so such an
+// access may be refused later: with an error that matches segment.ErrFault, from
+// Complete. Conduits that have an endpoint reach all memory of its rank embed
+// [OwnMemory]; where several conduits serve a rank they share one ATU.
 //
 // Messages come in two classes, [Request] and [Reply] (the card's message type
 // tags). The classes have separate credits all the way through: see Deadlock.

@@ -19,6 +19,14 @@
 // All messages and all RMA to other ranks travel as datagrams; RMA to the own
 // rank does not.
 //
+// # Registered memory
+//
+// Memory beyond the segment is reached by the engine of the rank that has registered
+// it, which translates each datagram's part anew, so that nothing is read or written
+// after Deregister has returned, whatever is under way or comes again. Refusals
+// travel back; a put that is not refused costs what it costs in the segment. A get
+// copies once more than from the segment. [Endpoint.Diagnosis] counts refusals.
+//
 // # Environment
 //
 // Beside what the rendezvous needs, a rank of a job of processes reads
