@@ -21,7 +21,10 @@ type Cache struct {
 	e *am.Endpoint
 
 	mu      bias.Lock
-	m       *Machine
+	m       *Machine      // nil as long as nothing has to do with memory of others
+	c       Config        // of m
+	l       Limits        // of m
+	closed  bool          // m is to be closed
 	waiters []*waiter     // all there are
 	idle    []*waiter     // those of them that nobody uses
 	next    *waiter       // the next to be used, which is none of these
@@ -63,13 +66,31 @@ func (w *waiter) Blocked() string {
 
 // NewCache makes a Cache. c as for New.
 func NewCache(c Config) (*Cache, error) {
-	m, err := New(c)
+	l, err := c.ensure()
 	if err != nil {
 		return nil, err
 	}
-	k := &Cache{m: m}
-	k.prepare()
-	return k, nil
+	return &Cache{c: c, l: l}, nil
+}
+
+// need makes the Machine unless it is there: most ranks of a large job never need
+// it, and then it would be most of what they take. c.mu is held.
+func (c *Cache) need() {
+	if c.m == nil {
+		c.begin()
+	}
+}
+
+func (c *Cache) begin() {
+	m, err := New(c.c)
+	if err != nil {
+		panic("firehose: " + err.Error()) // NewCache has found it to be good
+	}
+	if c.closed {
+		m.Close()
+	}
+	c.m = m
+	c.prepare()
 }
 
 // Handlers are for am.Config.Runtime.
@@ -88,6 +109,7 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 		return err
 	}
 	c.mu.Lock()
+	c.need()
 	w := c.waiter(-1, 0, 0)
 	c.m.Agree(w.cookie)
 	c.mu.Unlock()
@@ -98,7 +120,7 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 // BindAgreed is Bind without the message, if all ranks have compared their
 // Config.Digest otherwise. It may be called as soon as there is an endpoint.
 func (c *Cache) BindAgreed(e *am.Endpoint) error {
-	if k := &c.m.c; k.Rank != e.Rank() || k.Size != e.Size() || k.Payload > e.MaxMedium() {
+	if k := &c.c; k.Rank != e.Rank() || k.Size != e.Size() || k.Payload > e.MaxMedium() {
 		return errs.BadArg("firehose: made for rank %d of %d and messages of %d bytes, bound to rank %d of %d with %d",
 			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())
 	}
@@ -109,12 +131,16 @@ func (c *Cache) BindAgreed(e *am.Endpoint) error {
 }
 
 // Limits are what fits; see Limits.
-func (c *Cache) Limits() Limits { return c.m.Limits() }
+func (c *Cache) Limits() Limits { return c.l }
 
 // Stats fills in s.
 func (c *Cache) Stats(s *Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.m == nil {
+		*s = Stats{}
+		return
+	}
 	c.m.Stats(s)
 }
 
@@ -125,6 +151,7 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
+	c.need()
 	r, ok, err := c.m.RemotePin(rank, a, n, c.cookie)
 	if ok || err != nil {
 		c.mu.Unlock()
@@ -144,6 +171,7 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, erro
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
+	c.need()
 	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie)
 	if !ok && err == nil {
 		c.waiter(rank, a, n).then = then
@@ -162,6 +190,7 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, erro
 // without waiting for any pin before.
 func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
 	c.mu.Lock()
+	c.need()
 	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
 		c.mu.Unlock()
 		return Region{}, err
@@ -175,6 +204,7 @@ func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
 // called if an error is returned.
 func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Region, error)) error {
 	c.mu.Lock()
+	c.need()
 	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
 		c.mu.Unlock()
 		return err
@@ -189,6 +219,7 @@ func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Region, error)
 func (c *Cache) Room(rank int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.need()
 	return c.m.Room(rank)
 }
 
@@ -204,6 +235,7 @@ func (c *Cache) Busy() bool { return c.busy.Load() }
 // have not ended with the error that says why.
 func (c *Cache) Advance() {
 	c.mu.Lock()
+	c.need()
 	if err := c.e.Conduit().Err(); err != nil {
 		for _, w := range c.waiters {
 			if w.used && w.then != nil {
@@ -223,7 +255,10 @@ func (c *Cache) Borrow(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	if g, ok = c.m.Look(rank, a, n); !ok {
+	if c.m != nil {
+		g, ok = c.m.Look(rank, a, n)
+	}
+	if !ok {
 		c.mu.Unlock()
 	}
 	return g, ok
@@ -245,6 +280,7 @@ func (c *Cache) Return() { c.mu.Unlock() }
 func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Region, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.need()
 	return c.m.TryRemotePin(rank, a, n)
 }
 
@@ -252,12 +288,13 @@ func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Region, bool) {
 // them.
 func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
 	c.mu.Lock()
+	c.need()
 	r, ok, err := c.m.LocalPin(a, n, c.cookie)
 	if ok || err != nil {
 		c.mu.Unlock()
 		return r, err
 	}
-	w := c.waiter(c.m.c.Rank, a, n)
+	w := c.waiter(c.c.Rank, a, n)
 	c.mu.Unlock()
 	return c.wait(w)
 }
@@ -266,6 +303,7 @@ func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
 func (c *Cache) TryLocalPin(a Addr, n uint64) (Region, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.need()
 	return c.m.TryLocalPin(a, n)
 }
 
@@ -274,6 +312,7 @@ func (c *Cache) Release(r Region) error {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
+	c.need()
 	err := c.m.Release(r)
 	c.settle()
 	return err
@@ -287,6 +326,7 @@ func (c *Cache) At(r Region, a Addr) (Grant, uint64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.need()
 	return c.m.At(r, a)
 }
 
@@ -294,6 +334,7 @@ func (c *Cache) At(r Region, a Addr) (Grant, uint64) {
 func (c *Cache) Stale(r Region) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.need()
 	c.m.Stale(r)
 }
 
@@ -307,6 +348,7 @@ func (c *Cache) Unmap(s *Space, a Addr, unmap func(mem []byte) error) error {
 
 func (c *Cache) take(a Addr, f func(*Machine, Addr) error) error {
 	c.mu.Lock()
+	c.need()
 	err := f(c.m, a)
 	c.settle()
 	return err
@@ -315,6 +357,11 @@ func (c *Cache) take(a Addr, f func(*Machine, Addr) error) error {
 // Close unpins everything. No peer may need it any more: a barrier comes before.
 func (c *Cache) Close() {
 	c.mu.Lock()
+	c.closed = true
+	if c.m == nil {
+		c.mu.Unlock()
+		return
+	}
 	c.m.Close()
 	c.unsent = Message{}
 	if c.e == nil {
@@ -453,6 +500,7 @@ func (c *Cache) send() {
 
 func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
+	c.need()
 	b, ok := c.m.Receive(t.Src(), payload, c.reply[:0])
 	c.reply = b
 	c.settle()
@@ -465,6 +513,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
+	c.need()
 	c.m.ReceiveReply(t.Src(), payload)
 	c.settle()
 }

@@ -79,17 +79,17 @@
 //
 // # Environment
 //
-//	ARGON_RANKS       ranks of a program that gasrun did not start: Config.Ranks
-//	ARGON_CONDUIT     transport: Config.Conduit, gasrun -conduit
-//	ARGON_SEGMENT     shared memory of a rank, such as 512M: Config.SegmentSize, gasrun -segment
+//	ARGON_RANKS          ranks of a program that gasrun did not start: Config.Ranks
+//	ARGON_CONDUIT        transport: Config.Conduit, gasrun -conduit
+//	ARGON_SEGMENT        shared memory of a rank, such as 512M: Config.SegmentSize, gasrun -segment
 //	ARGON_SEGMENT_LARGE  1: reach it by firehoses: Config.Large, gasrun -segment-large
-//	ARGON_PINNABLE    registered memory of a rank that is reached at once: Config.Pinnable, gasrun -pinnable
-//	ARGON_PIN_LOCAL   part of it for own pins: Config.PinLocal, gasrun -pin-local
-//	ARGON_PIN_BUCKET  unit of it: Config.PinBucket, gasrun -pin-bucket
-//	ARGON_PROGRESS    1: answer peers in the background: Config.Progress
-//	ARGON_DEBUG       1: checks that cost time: Config.Debug
-//	ARGON_FREEZE      1: stop before joining, for a debugger; gasrun -freeze sets it for one rank
-//	ARGON_VERBOSEENV  1: print what came of these, but ARGON_FREEZE
+//	ARGON_PINNABLE       registered memory of a rank that is reached at once: Config.Pinnable, gasrun -pinnable
+//	ARGON_PIN_LOCAL      part of it for own pins: Config.PinLocal, gasrun -pin-local
+//	ARGON_PIN_BUCKET     unit of it: Config.PinBucket, gasrun -pin-bucket
+//	ARGON_PROGRESS       1: answer peers in the background: Config.Progress
+//	ARGON_DEBUG          1: checks that cost time: Config.Debug
+//	ARGON_FREEZE         1: stop before joining, for a debugger; gasrun -freeze sets it for one rank
+//	ARGON_VERBOSEENV     1: print what came of these, but ARGON_FREEZE
 //
 // # Failure
 //
