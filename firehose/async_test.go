@@ -334,6 +334,25 @@ func TestFailureEndsPins(t *testing.T) {
 					return fmt.Errorf("ended with %v", err)
 				}
 			}
+			if !closed { // whoever goes on all the same is told, too, and nobody twice
+				for i := range 3 {
+					if _, ok, err := r.c.RemotePinThen(1, r.all[1].addrs[0]+firehose.Addr((9+i)*bucket), 1, func(_ firehose.Region, err error) {
+						got = append(got, fmt.Errorf("%d: %w", i, err))
+					}); ok || err != nil {
+						return fmt.Errorf("pinned though the job has failed: %v, %v", ok, err)
+					}
+				}
+				r.c.Close()
+				r.c.Close()
+				if len(got) != 9 {
+					return fmt.Errorf("%d of 9 ended", len(got))
+				}
+				for i, err := range got[6:] {
+					if !errors.Is(err, firehose.ErrClosed) || err.Error()[:1] != fmt.Sprint(i) {
+						return fmt.Errorf("ended with %v", err)
+					}
+				}
+			}
 			ended[1].Add(1)
 			return nil
 		})
@@ -433,12 +452,30 @@ func TestPinOnce(t *testing.T) {
 			if err := r.c.Release(reg); err != nil {
 				return err
 			}
+			// Released twice, while another has taken its place.
+			var xyz [3]firehose.Region
+			for i, n := range []uint64{2 * bucket, 2 * bucket, 3 * bucket} {
+				if xyz[i], err = r.c.PinOnce(1, a, n); err != nil {
+					return err
+				}
+				if i == 1 {
+					if err := r.c.Release(xyz[0]); err != nil {
+						return err
+					}
+				}
+			}
+			if err := r.c.Release(xyz[0]); !errors.Is(err, firehose.ErrBadArg) {
+				return fmt.Errorf("released twice: %v", err)
+			}
+			if err := errors.Join(r.c.Release(xyz[1]), r.c.Release(xyz[2])); err != nil {
+				return err
+			}
 			// Beyond what is exposed.
 			if _, err := r.c.PinOnce(1, a+20*bucket-1, 2); !errors.Is(err, firehose.ErrNotExposed) {
 				return fmt.Errorf("pin of what is not exposed: %v", err)
 			}
 			var s firehose.Stats
-			if r.c.Stats(&s); s.Once != 3 || s.OnceRefused != 3 {
+			if r.c.Stats(&s); s.Once != 6 || s.OnceRefused != 3 {
 				return fmt.Errorf("%+v", s)
 			}
 		}

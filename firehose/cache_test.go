@@ -330,6 +330,9 @@ func TestMissIsOneRoundTrip(t *testing.T) {
 			if q != 50 || p != 50 || s.RemoteHits != 50 || s.RemoteMisses != 50 || s.Victims != 46 {
 				return fmt.Errorf("%d requests, %d replies, %+v", q, p, s)
 			}
+			if n := r.c.Waiters(); n > 2 {
+				return fmt.Errorf("%d waiters for one pin after the other", n)
+			}
 		}
 		return r.sync()
 	}))
@@ -469,5 +472,15 @@ func TestBudgetsDiffer(t *testing.T) {
 	}
 	if errs[0] == nil {
 		t.Error("rank 0 goes on")
+	}
+}
+
+// TestPayloadTooLarge: a cache is not bound to an endpoint that cannot carry its
+// messages.
+func TestPayloadTooLarge(t *testing.T) {
+	for i, err := range job(t, 2, firehose.Config{Budget: 8 * bucket, Payload: 1 << 30}, nil, func(r *rank) error { return nil }) {
+		if !errors.Is(err, firehose.ErrBadArg) && !errors.Is(err, conduits.ErrPeer) {
+			t.Errorf("rank %d: %v", i, err)
+		}
 	}
 }

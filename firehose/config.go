@@ -179,7 +179,7 @@ func (c *Config) ensure() (l Limits, err error) {
 		l.MaxRemote = uint64(l.maxBuckets-1)*c.Bucket + 1
 	}
 	l.MaxLocal = uint64(l.Local-1)*c.Bucket + 1
-	l.MaxOnce = uint64(l.Local) * c.Bucket
+	l.MaxOnce = min(uint64(l.Local)*c.Bucket, 1<<onceSlot-1)
 	return l, nil
 }
 

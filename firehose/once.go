@@ -38,7 +38,7 @@ func (m *Machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
 		return errs.BadArg("firehose: %s of the own rank's memory: that is a local pin", op)
 	case n == 0 || uint64(a)+n-1 < uint64(a):
 		return errs.BadArg("firehose: %s of %d bytes at %#x", op, n, uint64(a))
-	case n > m.l.MaxOnce || n >= 1<<onceSlot:
+	case n > m.l.MaxOnce:
 		m.stats.OnceRefused++
 		return errs.Resource("firehose: %s of %d bytes at %#x: at most %d fit (Config.Local)", op, n, uint64(a), m.l.MaxOnce)
 	}

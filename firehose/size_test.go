@@ -1,6 +1,7 @@
 package firehose
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 )
@@ -44,6 +45,20 @@ func TestDefaults(t *testing.T) {
 		if l := m.Limits(); size > 1 && (l.Share < 16 || l.Local < 16) || l.Share*(size-1)+l.Local > l.Budget {
 			t.Errorf("%d ranks: %+v", size, l)
 		}
+	}
+}
+
+// TestHugeLocal: what a Region cannot say is not granted.
+func TestHugeLocal(t *testing.T) {
+	m, err := New(Config{Size: 2, Budget: 4 << 40, Local: 2 << 40, Memory: newFakeMemory(t, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.PinOnce(1, 0, 1<<40, 1); !errors.Is(err, ErrResource) || m.Limits().MaxOnce != 1<<40-1 {
+		t.Errorf("%v, at most %d", err, m.Limits().MaxOnce)
+	}
+	if err := m.PinOnce(1, 0, 1<<40-1, 1); err != nil {
+		t.Error(err)
 	}
 }
 
