@@ -89,7 +89,9 @@ type Step struct {
 //	check                       synchronize everything, compare all memory
 //
 // On bare endpoints, besides drain, poll and check: send (forms reserve, cancel,
-// put, cancelput), bput, bget, bword, batomic, park (until Peer wakes), disarm.
+// put, cancelput), bput, bget, bword, batomic, park (until Peer wakes), disarm; and
+// on memory beyond the segment register, deregister, rput, rget, rword, ratomic,
+// rlong.
 
 // Replay runs one program on a new job of the conduit that open opens and fails
 // t if anything differs from the model. Run prints failures as a call of it.

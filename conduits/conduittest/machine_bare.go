@@ -21,6 +21,10 @@ import (
 //	batomic     as atomic
 //	park        arm, and park until Peer wakes the rank
 //	disarm      arm, and disarm
+//	register    At, Len: what of the arena of kind Arg mod 2; Value: the rights, and whether for Peer alone
+//	deregister  a window, which Arg chooses
+//	rput rget rword ratomic    as on the segment, in a window
+//	rlong       a message with data for a window
 //	drain poll check    as for the layers
 var bareActions = []action{
 	{"send", 14, []string{"", "reserve", "reserve", "cancel", "put", "put", "cancelput"}},
@@ -28,6 +32,13 @@ var bareActions = []action{
 	{"bget", 5, nil},
 	{"bword", 4, nil},
 	{"batomic", 5, nil},
+	{"register", 5, nil},
+	{"deregister", 2, nil},
+	{"rput", 4, nil},
+	{"rget", 4, nil},
+	{"rword", 3, nil},
+	{"ratomic", 4, nil},
+	{"rlong", 4, nil},
 	{"park", 2, nil},
 	{"disarm", 1, nil},
 	{"drain", 2, nil},
@@ -41,6 +52,9 @@ type bareOp struct {
 	value      uint64
 	src        []byte // may be reused at SourceDone
 	check      func() string
+
+	mayFail bool  // the target refuses it
+	err     error // with which it has done so
 }
 
 // bareMessage is one message on bare endpoints; its tag is its index.
@@ -50,6 +64,8 @@ type bareMessage struct {
 	payload      []byte
 	to           segment.NLA
 	long         bool
+	window       *window // where the data goes, at off, or nil: to the segment
+	off          int
 
 	reply              int
 	rpayload           []byte
@@ -140,7 +156,7 @@ func (r bareReceiver) Complete(cookie uint64, ev conduits.Event, value uint64, e
 		return
 	}
 	o := a.ops[cookie]
-	if ev == 0 || ev&^o.want != 0 || ev&o.have != 0 || err != nil {
+	if ev == 0 || ev&^o.want != 0 || ev&o.have != 0 || !o.fault(err) {
 		a.errorf("completion %v with error %v, of an operation that wants %v and has had %v", ev, err, o.want, o.have)
 		return
 	}
@@ -426,8 +442,11 @@ func (a *actor) sendBare(q *bareMessage, form string) {
 	tag := conduits.Tag(q.id)
 	switch {
 	case q.long:
-		o := &bareOp{want: conduits.SourceDone}
+		o := &bareOp{want: conduits.SourceDone, mayFail: q.window != nil}
 		a.ops = append(a.ops, o)
+		if q.window != nil {
+			q.to = q.window.to + segment.NLA(q.off)
+		}
 		s := a.room("put with a message", func() (conduits.Slot, conduits.Status) {
 			s, ev, st := a.ep.ReservePut(q.dst, conduits.Request, len(q.words), q.to, q.payload, uint64(len(a.ops)-1))
 			if st == conduits.Ready {

@@ -36,6 +36,9 @@ type model struct {
 	moves     []*move
 	step      int // that the moves being written belong to
 
+	windows     []*window // of a bare program
+	refusedLong uint64    // messages whose data is refused
+
 	notified []bool // the barrier phase
 	offers   []offered
 }
@@ -81,6 +84,9 @@ func newModel(p *Program, l conduits.Limits) *model {
 		b := make([]byte, segmentSizes[r%len(segmentSizes)])
 		scramble(b, uint64(r)+1000)
 		m.mem = append(m.mem, b)
+	}
+	if p.Bare {
+		m.addArenas()
 	}
 	return m
 }
@@ -159,6 +165,13 @@ func init() {
 		"bget":       (*model).bareGet,
 		"bword":      (*model).bareWord,
 		"batomic":    (*model).bareAtomic,
+		"register":   (*model).register,
+		"deregister": (*model).deregister,
+		"rput":       (*model).beyondPut,
+		"rget":       (*model).beyondGet,
+		"rword":      (*model).beyondWord,
+		"ratomic":    (*model).beyondAtomic,
+		"rlong":      (*model).beyondLong,
 		"park":       (*model).park,
 		"disarm":     (*model).disarm,
 	}
@@ -612,6 +625,7 @@ func (m *model) check() {
 			}
 		}
 		if a.p.Bare {
+			a.checkArenas(m, want)
 			return
 		}
 		if n := a.x.Outstanding(); n != 0 {
@@ -633,7 +647,9 @@ func (m *model) last() {
 	m.together(func(a *actor) {
 		if !a.p.Bare {
 			a.want(a.bar.Barrier(0, barrier.Anonymous))
+			return
 		}
+		a.want(a.ep.UnmapMemory(a.mapping)) // and what of it is registered
 	}, nil)
 	m.together(func(a *actor) { a.ep.Stats(&stats[a.rank]) }, func() string {
 		for c := range conduits.Class(conduits.NumClasses) {
@@ -642,7 +658,7 @@ func (m *model) last() {
 				sent += s.Sent[c]
 				received += s.Received[c]
 			}
-			if sent != received {
+			if sent < received || c == conduits.Reply && sent > received || sent > received+m.refusedLong {
 				return fmt.Sprintf("ranks have sent %d messages of class %v and received %d", sent, c, received)
 			}
 		}

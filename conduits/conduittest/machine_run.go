@@ -174,6 +174,9 @@ type actor struct {
 	begun  bool // region belongs to the endpoint
 	parts  []*flight
 	ops    []*bareOp // of a bare program, by cookie
+	// arenas are the memory beyond the segment, the last of which is of mapping.
+	arenas  [arenas][]byte
+	mapping []byte
 	// counted are what the implicit and the own set hold, by category.
 	counted map[string][]*flight
 }
@@ -199,6 +202,7 @@ func (a *actor) attach() {
 	size := uint64(segmentSizes[a.rank%len(segmentSizes)])
 	if a.p.Bare {
 		a.want(a.ep.Attach(conduits.AttachConfig{Size: size, Receiver: bareReceiver{a}}))
+		a.makeArenas(len(a.eps))
 		return
 	}
 	a.bar = barrier.New()
