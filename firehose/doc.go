@@ -117,7 +117,7 @@
 //
 // When a firehose has to move, SIEVE chooses from which bucket: first in, first
 // out, except that buckets that were used since the last look stay where they are;
-// and the look begins anew after 4 times as many victims as there are firehoses,
+// and the look begins anew after twice as many victims as there are firehoses,
 // without which buckets can stay for ever that nobody uses. Hit rates in percent,
 // simulated with 1,024 firehoses for working sets of so many times that
 // (BenchmarkPolicies):
@@ -127,14 +127,14 @@
 //	uniform   2         49.9  49.8   49.9   49.8    49.9
 //	uniform   8         12.6  12.7   12.6   12.5    12.4
 //	Zipf      0.5, 1     100   100    100    100    99.4
-//	Zipf      2         84.7  87.9   88.3   90.3    84.8
-//	Zipf      8         65.3  69.8   70.8   76.5    65.4
+//	Zipf      2         84.7  87.9   88.3   90.7    84.8
+//	Zipf      8         65.3  69.8   70.8   74.5    65.4
 //	streaming 0.5, 1     100   100    100    100    99.5
 //	streaming 2            0     0      0      0    20.2
 //	streaming 8            0     0      0      0     0.0
 //	half Zipf, half streaming
-//	          1         34.1  37.6   38.7   43.2    34.1
-//	          8         25.2  28.0   28.9   32.2    25.2
+//	          1         34.1  37.6   38.7   40.6    34.1
+//	          8         25.2  28.0   28.9   30.2    25.2
 //
 // A hit costs SIEVE and CLOCK a mark, LRU two changes of a list. GASNet's victim
 // queue, which buckets enter when their last user releases them, is LRU.
