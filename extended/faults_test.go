@@ -113,7 +113,7 @@ func TestExposedRights(t *testing.T) {
 			return err
 		}
 		if me == 0 {
-			if err := n.e.Wait(nil, func() bool { return n.e.Faults() >= 2 }); err != nil {
+			if err := n.e.Wait(nil, func() bool { return n.e.Faults()+uint64(delivered.Load()) >= 2 }); err != nil {
 				return err
 			}
 			want := make([]byte, len(mem))
@@ -317,6 +317,138 @@ func TestExposedPeerDies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConcealed: a rank whose firehose reaches memory that has been taken back
+// asks the owner anew, who says that it is gone, and that other memory is there.
+func TestConcealed(t *testing.T) {
+	var at segment.NLA
+	everyWay(t, 2, tiny(2), func(n *node) error {
+		x := n.x
+		expose := func() (err error) {
+			at, err = x.Expose(make([]byte, 4096), segment.RightsAll, segment.AnyPeer)
+			return err
+		}
+		if x.Rank() == 1 {
+			if err := expose(); err != nil {
+				return err
+			}
+		}
+		for round := range 4 {
+			if err := n.meet(); err != nil {
+				return err
+			}
+			if x.Rank() == 0 {
+				for range 3 {
+					if err := x.Put(1, at+8, make([]byte, 100)); err != nil {
+						return err
+					}
+				}
+			}
+			old := at
+			if err := n.meet(); err != nil {
+				return err
+			}
+			if x.Rank() == 1 {
+				if err := x.Conceal(at); err != nil {
+					return err
+				}
+				if err := expose(); err != nil {
+					return err
+				}
+			}
+			if err := n.meet(); err != nil {
+				return err
+			}
+			if x.Rank() == 0 {
+				if err := x.Put(1, old+8, make([]byte, 100)); !errors.Is(err, firehose.ErrNotExposed) {
+					return fmt.Errorf("round %d: put to what was concealed: %v", round, err)
+				}
+			}
+		}
+		return n.meet()
+	})
+}
+
+// TestAdmission: what is touched once is bounced, what is touched again is pinned
+// and then at hand; what is large is registered.
+func TestAdmission(t *testing.T) {
+	c := setup{bucket: 64 << 10, budget: 64, local: 32, segment: segment.PageSize}
+	ends, err := shm.Local(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at segment.NLA
+	job(t, ends, c, func(n *node) error {
+		x := n.x
+		if x.Rank() == 1 {
+			var err error
+			if at, err = x.Expose(make([]byte, 8<<20), segment.RightsAll, segment.AnyPeer); err != nil {
+				return err
+			}
+			return errors.Join(n.meet(), n.meet())
+		}
+		if err := n.meet(); err != nil {
+			return err
+		}
+		var before, after firehose.Stats
+		for i, step := range []struct {
+			off   segment.NLA
+			n     int
+			moves uint64 // round trips for pins
+			held  int    // firehoses afterwards
+		}{
+			{0, 8, 0, 0},
+			{8, 8, 1, 1},
+			{16, 8, 0, 1},
+			{100, 60_000, 0, 1},
+			{64 << 10, extended.DefaultBounceMax, 0, 1},
+			{64 << 10, extended.DefaultBounceMax, 1, 2},
+			{128 << 10, extended.DefaultBounceMax + 1, 1, 3}, // neither small nor large
+			{256 << 10, 64 << 10, 1, 3},                      // registered
+			{256 << 10, 64 << 10, 1, 4},
+			{512 << 10, extended.DefaultOnceMin, 1, 4},
+			{512 << 10, extended.DefaultOnceMin, 1, 4},
+			{4 << 20, 2 << 20, 1, 4}, // all that may be registered so at once
+		} {
+			n.cache.Stats(&before)
+			if err := x.Put(1, at+step.off, make([]byte, step.n)); err != nil {
+				return err
+			}
+			n.cache.Stats(&after)
+			if moves := after.Moves - before.Moves + after.Once - before.Once; moves != step.moves || after.Held != step.held {
+				return fmt.Errorf("step %d: %d round trips for pins and %d firehoses, not %d and %d", i, moves, after.Held, step.moves, step.held)
+			}
+		}
+		// A working set of what firehoses reach, after its second touch.
+		for range 3 {
+			for k := range 30 {
+				if _, err := x.GetValue(1, at+segment.NLA(k*64<<10), 8); err != nil {
+					return err
+				}
+			}
+		}
+		n.cache.Stats(&before)
+		for i := range 10_000 {
+			if err := x.PutValue(1, at+segment.NLA(i*7919%(30*64<<10)&^7), 1, 8); err != nil {
+				return err
+			}
+		}
+		n.cache.Stats(&after)
+		if after.Moves != before.Moves || after.RemoteHits-before.RemoteHits != 10_000 {
+			return fmt.Errorf("of 10000 accesses to what is at hand %d were hits, and there were %d moves", after.RemoteHits-before.RemoteHits, after.Moves-before.Moves)
+		}
+		b, failed := make([]byte, 8), error(nil)
+		allocs := testing.AllocsPerRun(100, func() {
+			_, err := x.FetchAddUint64(1, at, 1)
+			h, err2 := x.PutNB(1, at+8, b)
+			failed = errors.Join(failed, x.Put(1, at, b), x.Get(b, 1, at), x.PutValue(1, at, 1, 8), err, err2, x.Wait(h))
+		})
+		if allocs != 0 || failed != nil {
+			return fmt.Errorf("accesses to what is at hand: %v allocations, %w", allocs, failed)
+		}
+		return n.meet()
+	})
 }
 
 // TestWithout: an endpoint without firehoses refuses exposed addresses.

@@ -654,7 +654,7 @@ func (n *node) handlers() []am.Entry {
 			h := fnv.New32a()
 			h.Write(payload)
 			ok := uint32(1)
-			if h.Sum32() != args[1] {
+			if h.Sum32() != args[1] || t.Kind() != am.Long|am.Request || t.To() == 0 {
 				ok = 2
 			}
 			_ = t.ReplyLong(hReceipt, payload[:min(len(payload), 500)], am.UnpackNLA(args[2], args[3]), args[0], ok)
