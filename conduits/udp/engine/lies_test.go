@@ -106,7 +106,7 @@ func TestWrongAnswers(t *testing.T) {
 		putFault(1, 65535), // beyond
 		putFault(2, 0),     // not sent
 		putFault(1<<31, 0), // long ago
-		putFault(^(0), 0),  // before the first
+		putFault(^0, 0),    // before the first
 		putFault(1<<31-1, 0),
 	} {
 		before := a.Stats()

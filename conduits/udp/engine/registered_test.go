@@ -80,8 +80,7 @@ func TestRegistered(t *testing.T) {
 		tick := func() int { clock++; return clock }
 		var all [ranks][slots]slot
 		accesses := map[uint64]*access{} // by stamp
-		var j *job
-		j = run(t, ranks, seed+1, f, func(c *engine.Config) {
+		j := run(t, ranks, seed+1, f, func(c *engine.Config) {
 			c.Datagram = []int{256, 1400, 9000}[seed/2%3]
 			c.Window = []int{64, 512}[seed/3%2]
 			c.Credits = []int{2, 64}[seed%2]
