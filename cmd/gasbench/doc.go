@@ -101,17 +101,19 @@
 // handlers copy ("bounce"). The reference is the attach segment.
 //
 // firehose/workingset: the share of puts that find a firehose, after some to each bucket
-// and as many others to warm up, in working sets of 0.5, 1, 2 and 8 times what firehoses reach. Beside it
-// stands what the policy by itself, SIEVE over the same addresses, makes of them.
+// and as many others to warm up, in working sets of 0.5, 1, 2 and 8 times what firehoses
+// reach. Beside it stands what the policy by itself, SIEVE over the same addresses, makes
+// of them.
 //
 // firehose/targets: what hits and misses cost beside what they should. "am+register" is a
 // round trip whose handler ends a registration and begins another, which is the least
-// that a miss can be. The bursts of all of them are taken in turn; "added" is the
-// median of the differences of a hit and a put to the attach segment, "factor" that of
-// (miss - hit - registration) / round trip, where the round trip is of short messages and the
-// registration is what am+register takes beyond that. Then follow, from the runtime's
-// counters, the requests that rank 0 sends and the buckets that rank 1 pins for each
-// miss, and how many of the puts were misses.
+// that a miss can be. The bursts of all of them are taken in turn, and of each burst the
+// median over its operations; "added" is the median of the differences of a hit and a put
+// to the attach segment, "factor" that of (miss - hit - registration) / round trip, where
+// the round trip is of short messages and the registration is what am+register takes
+// beyond that. Then follow, from the runtime's counters, which share of the puts missed (a
+// few buckets stay where they are for a while), and the requests that rank 0 sends and the
+// buckets that rank 1 pins for each miss.
 //
 // # Output
 //

@@ -66,7 +66,7 @@ func (p *plainSieve) access(k int) bool {
 	if len(p.list) == p.size {
 		back := func(i int) int {
 			if i < 0 {
-				p.left = 4 * p.size
+				p.left = sievePatience*p.size + 1
 				return len(p.list) - 1
 			}
 			return i

@@ -292,7 +292,7 @@ func plotTo(name string, charts []chart) error {
 	return errors.Join(drawCharts(f, charts), f.Close())
 }
 
-// figureCharts are the curves of figures: times by size, one chart for each benchmark
+// figureCharts are the curves of figures: median times by size, one chart for each benchmark
 // and kind of job, how times of one size spread, and hit rates of working sets.
 func figureCharts(lines []line) []chart {
 	var charts []*chart
@@ -330,7 +330,11 @@ func figureCharts(lines []line) []chart {
 			if l.Bench == "am/short" {
 				c.x, c.mark = "arguments", nil
 			}
-			c.point(l.Via, false, float64(l.Size), l.Value)
+			v := l.Value
+			if l.Batch > 0 {
+				v = l.P50 // which other work of the machine changes less
+			}
+			c.point(l.Via, false, float64(l.Size), v)
 		}
 		if len(l.Spread) > 0 {
 			c := at(l, "times of "+bytesText(l.Size))

@@ -147,7 +147,7 @@ func TestFigureCharts(t *testing.T) {
 	lines := []line{
 		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 8, Metric: latency, Unit: "ns", Value: 10},
 		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: latency, Unit: "ns", Value: 20},
-		{Bench: "rma/put", Conduit: "shm", Via: "b", Size: 64, Metric: latency, Unit: "ns", Value: 30},
+		{Bench: "rma/put", Conduit: "shm", Via: "b", Size: 64, Metric: latency, Unit: "ns", Value: 50, P50: 30, Batch: 1},
 		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: bandwidth, Unit: "bytes/s", Value: 1e9},
 		{Bench: "rma/put", Conduit: "udp", Auth: "none", Via: "a", Size: 64, Metric: latency, Unit: "ns", Value: 30},
 		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 64, Metric: hitRate, Unit: "share", Value: 0.5, Ref: refPredicted, RefValue: 0.25},
