@@ -7,9 +7,12 @@
 // [Run] opens many jobs, all of whose ranks are in the test's process, and runs
 // the groups of checks on them:
 //
-//   - contract: each promise of package conduits, on bare endpoints.
+//   - contract: each promise of package conduits, on bare endpoints; those about
+//     memory beyond the segment too: "unit", "registered ...", "refused messages",
+//     "faults amid traffic", "deregister", "unmap".
 //   - layers: active messages, the barrier, put and get, atomics, and package gas.
-//   - machine: the whole interface at random against a model, see [Program].
+//   - machine: the whole interface at random against a model, see [Program]; on bare
+//     endpoints with memory that is registered and deregistered on the way.
 //
 // Checks are subtests, so -run chooses among them. In the end Run prints what the
 // conduit offers (limits, direct access, which operations complete at once) and
