@@ -552,7 +552,7 @@ func extendedBadArguments(c *ctx) {
 			"past the end":     {1, at(size)},
 			"across the end":   {1, at(size - 63)},
 			"far away":         {0, 2*segment.NLALimit + 8},
-			"no address":       {0, segment.NLALimit},
+			"no address":       {0, 2 * segment.NLALimit}, // below are those that can be exposed
 			"wrapping":         {0, ^segment.NLA(0) - 5},
 		} {
 			var w uint64
