@@ -54,6 +54,29 @@
 // looks at up to 16 others a poll, and thus reaches each in a bounded number of
 // polls. Measurements are in ARCHITECTURE.md.
 //
+// # Registered memory
+//
+// In one process a rank reaches what another has registered by that rank's address
+// translation unit. Between processes the unit's tables lie in the job's memory,
+// which grows for them, and each process reads the others' tables itself. While it
+// does, and until it has copied, one of its units, a word in the job's memory, is
+// odd; Deregister waits for those of all who have ever read the tables. Then
+//
+//   - memory that the owner has from MapMemory lies in the job's memory, too. Others
+//     map it, a gigabyte at a time, when they first need it, and load and store:
+//     13 ns more than a put to the segment, which takes 7 (BenchmarkPut);
+//   - memory private to the owner is reached by process_vm_readv(2) and
+//     process_vm_writev(2), where a trial shows that they are permitted;
+//   - otherwise the owner is asked, and answers when it polls, in handlers, too, and
+//     is woken for it. So are atomics, PutWord and aligned puts and gets of 8 bytes
+//     on private memory, which the system calls could tear. Such operations complete
+//     later, by Complete.
+//
+// A refused put that takes several questions may have been done in part. Who asks a
+// rank that has left the job gets a fault, one that has failed its *PeerError. What a
+// rank that died was accessing when its memory was deregistered is never given to
+// anybody else.
+//
 // # Sleeping
 //
 // A sender reads one word of the receiver after each message, which is written
