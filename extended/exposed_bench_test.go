@@ -95,7 +95,7 @@ func benchExposed(b *testing.B, w world, way string, n int) {
 		step, to := max(n, bucket), at
 		switch way {
 		case "attach", "conduit":
-			to = segment.AttachBase
+			to = segment.AttachBase + segment.PageSize
 		case "known":
 			to = reg
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/am"
-	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/shm"
@@ -24,10 +23,9 @@ type node struct {
 	end   conduits.Endpoint
 	e     *am.Endpoint
 	x     *extended.Endpoint
-	b     *barrier.Barrier
 	cache *firehose.Cache
 	space *firehose.Space
-	id    uint32               // of the next barrier
+	round uint64               // of meet
 	got   [gangs]atomic.Uint32 // what replies have said, by goroutine
 }
 
@@ -42,7 +40,7 @@ type setup struct {
 }
 
 func open(end conduits.Endpoint, s setup) (*node, error) {
-	n := &node{end: end, b: barrier.New()}
+	n := &node{end: end}
 	var err error
 	if n.space, err = firehose.NewSpace(end.ATU, s.bucket); err != nil {
 		return nil, err
@@ -61,24 +59,22 @@ func open(end conduits.Endpoint, s setup) (*node, error) {
 		own = s.handlers(n)
 	}
 	n.e, err = am.Attach(end, am.Config{
-		Handlers: own, Runtime: append(n.b.Handlers(), n.x.Handlers()...), Completer: n.x, SegmentSize: s.segment,
+		Handlers: own, Runtime: n.x.Handlers(), Completer: n.x, SegmentSize: s.segment,
 	})
 	if err != nil {
 		return nil, err
 	}
 	n.x.Bind(n.e)
-	if err := n.b.Bind(n.e); err != nil {
-		return nil, err
-	}
 	if err := n.meet(); err != nil {
 		return nil, err
 	}
 	return n, n.cache.Bind(n.e)
 }
 
+// meet is a barrier; the first page of the segment is for it.
 func (n *node) meet() error {
-	n.id++
-	return n.b.Barrier(n.id, 0)
+	n.round++
+	return meet(n.x, n.round)
 }
 
 func (n *node) close() error {
@@ -121,8 +117,6 @@ func job(t testing.TB, ends []conduits.Endpoint, s setup, rank func(n *node) err
 type world struct {
 	name string
 	open func(t testing.TB, size int, seed uint64) []conduits.Endpoint
-	// conc: the ranks are goroutines and may have several.
-	conc bool
 }
 
 func must(t testing.TB, ends []conduits.Endpoint, err error) []conduits.Endpoint {
@@ -137,7 +131,7 @@ var worlds = []world{
 	{"shm", func(t testing.TB, size int, _ uint64) []conduits.Endpoint {
 		ends, err := shm.Local(size, conduits.Config{})
 		return must(t, ends, err)
-	}, true},
+	}},
 	{"sim", func(t testing.TB, size int, seed uint64) []conduits.Endpoint {
 		c := sim.Config{Seed: seed, Credits: 4, MaxMedium: 512}
 		c.Faults.Jitter = 3000
@@ -146,15 +140,19 @@ var worlds = []world{
 			t.Fatal(err)
 		}
 		return j.Endpoints()
-	}, false},
+	}},
 	{"chaos", func(t testing.TB, size int, seed uint64) []conduits.Endpoint {
 		ends, err := chaos.Local(shm.Local, chaos.Config{Seed: seed + 1})(size, conduits.Config{Credits: 4, MaxMedium: 512})
 		return must(t, ends, err)
-	}, true},
-	{"udp", func(t testing.TB, size int, _ uint64) []conduits.Endpoint {
-		ends, err := udp.Local(size, conduits.Config{Credits: 8})
+	}},
+	{"udp", func(t testing.TB, size int, seed uint64) []conduits.Endpoint {
+		open := udp.Local
+		if seed%2 == 1 { // what arrives is late and in another order
+			open = chaos.Local(udp.Local, chaos.Config{Seed: seed})
+		}
+		ends, err := open(size, conduits.Config{Credits: 8})
 		return must(t, ends, err)
-	}, true},
+	}},
 }
 
 // tiny is so little that firehoses move all the time.

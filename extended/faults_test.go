@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,17 +168,17 @@ func TestNobody(t *testing.T) {
 		}
 		// Whoever waits for a word that is concealed is told.
 		var waited error
-		done := false
+		var done atomic.Bool
 		conduits.Go(n.end, func() {
 			_, waited = x.WaitUntil(a, extended.Eq, 1)
-			done = true
+			done.Store(true)
 			n.end.Wake(x.Rank())
 		})
 		if err := x.Conceal(a); err != nil {
 			return err
 		}
 		n.end.Wake(x.Rank())
-		if err := n.e.Wait(nil, func() bool { return done }); err != nil {
+		if err := n.e.Wait(nil, done.Load); err != nil {
 			return err
 		}
 		if !errors.Is(waited, segment.ErrFault) {

@@ -535,7 +535,8 @@ func kinds(n *node, b *board, seed uint64, steps int) error {
 	me := n.x.Rank()
 	size := b.size * gangs * stripe
 	var ts [numTargets]target
-	ts[inSegment] = target{segment.AttachBase, n.x.Direct(me, segment.AttachBase, uint64(size))}
+	ts[inSegment].at = segment.AttachBase + segment.PageSize
+	ts[inSegment].mem = n.x.Direct(me, ts[inSegment].at, uint64(size))
 	atu, err := n.end.ATU()
 	if err != nil {
 		return err
@@ -673,7 +674,7 @@ func runKinds(t *testing.T, w world, size int, seed uint64, steps int, c extende
 		doomed: make([]*doomed, size), counts: make([]segment.NLA, size), added: make([]atomic.Uint64, size),
 	}
 	s := tiny(size)
-	s.segment = uint64(size * gangs * stripe)
+	s.segment = uint64(segment.PageSize + size*gangs*stripe)
 	s.config = c
 	s.handlers = (*node).handlers
 	job(t, w.open(t, size, seed), s, func(n *node) error { return kinds(n, b, seed, steps) })
@@ -692,7 +693,7 @@ func TestKinds(t *testing.T) {
 				case testing.Short() || raceEnabled:
 					seeds, steps = 1, 60
 				case w.name == "sim":
-					seeds = 6
+					seeds = 4
 				}
 				for seed := range seeds {
 					c := extended.Config{Strategy: s, BounceMax: 1500, OnceMin: 9000, AlwaysHandle: seed%2 == 1}
