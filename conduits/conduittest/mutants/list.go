@@ -581,4 +581,13 @@ var mutants = []mutant{
 		old: "if b == 0 || at < h.top {",
 		new: "if b == 0 {",
 	},
+
+	// Memory beyond the segment.
+	{
+		name:   "registered-whole-pages",
+		defect: "who may reach a part of a page reaches the whole page",
+		file:   "segment/gat.go", on: onShm,
+		old: "e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) &&",
+		new: "e&(entryValid|Entry(need)) == entryValid|Entry(need) &&",
+	},
 }
