@@ -88,9 +88,9 @@ func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, v
 	return err
 }
 
-// PutSignal puts src to address to of rank's segment, and then does Signal: who
-// sees the signal sees the data. Both addresses are checked before anything is
-// moved. src may be reused when PutSignal returns.
+// PutSignal puts src to address to of rank, and then does Signal: who sees the
+// signal sees the data. Both addresses are checked before anything is moved, if
+// they are in the segment; see the package comment. src may be reused when PutSignal returns.
 func (x *Endpoint) PutSignal(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) error {
 	const what = "extended: put with signal"
 	if err := x.checkSignal(what, rank, sig, op); err != nil {
@@ -222,7 +222,8 @@ func (x *Endpoint) holds(a segment.NLA, c Cmp, value uint64) bool {
 	return ok && c.holds(v, value)
 }
 
-// TestUntil reads the aligned 8-byte word at sig of the own segment and says
+// TestUntil reads the aligned 8-byte word at sig of this rank, in its segment or
+// where it has registered (with the right to read) or exposed memory, and says
 // whether it compares with value as asked. If it does, what was put before the
 // word was changed is visible (see Signal). It does not poll.
 func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, ok bool, err error) {
