@@ -428,6 +428,14 @@ func (e *Endpoint) serve() int {
 	return n
 }
 
+// stopServing waits until no answer is under way. The endpoint is closed: there will
+// be none any more.
+func (e *Endpoint) stopServing() {
+	e.serving.Lock()
+	defer e.serving.Unlock()
+	clear(e.desks)
+}
+
 // answerAll answers what src has asked this rank.
 func (e *Endpoint) answerAll(src int) int {
 	// Who has asked when this rank leaves the job gets no answer, or all of it.

@@ -29,8 +29,8 @@ func TestManyQuestions(t *testing.T) {
 		mem := make([]byte, size)
 		at, _ := register(t, all[2].Endpoint, mem, segment.RightsAll, segment.AnyPeer)
 		type op struct {
-			get, want []byte
-			ev        conduits.Event
+			want []byte
+			ev   conduits.Event
 		}
 		var ops [2][]op
 		model := make([]byte, size)

@@ -1031,8 +1031,7 @@ func (e *Endpoint) Close() error {
 	err := e.CloseATU()
 	if e.j.local == nil {
 		e.leaveUnits()
-		e.serving.Lock() // it is not served any more
-		e.serving.Unlock()
+		e.stopServing()
 	}
 	e.leave()
 	if e.hooks.Closed != nil {
