@@ -455,8 +455,11 @@ func TestReaderPieces(t *testing.T) {
 	at, n := NLA(PageSize+5), uint64(6*PageSize-5)
 	addr, k, err := r.Translate(0, at, n, RightRead)
 	for _, want := range []struct{ addr, k uint64 }{
-		{10<<PageBits + 5, PageSize - 5}, {99 << PageBits, PageSize}, {11 << PageBits, 2 * PageSize},
-		{(FramePrivate - 1) << PageBits, PageSize}, {AddrPrivate, PageSize},
+		{10<<PageBits + 5, PageSize - 5},
+		{99 << PageBits, PageSize},
+		{11 << PageBits, 2 * PageSize},
+		{(FramePrivate - 1) << PageBits, PageSize},
+		{AddrPrivate, PageSize},
 	} {
 		if addr != want.addr || k != want.k || err != nil {
 			t.Fatalf("%d bytes at %#x, %v, want %d at %#x", k, addr, err, want.k, want.addr)
