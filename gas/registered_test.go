@@ -147,6 +147,9 @@ func registeredEverything(n *Node) error {
 		return err
 	}
 	src := (n.Rank() + n.Size() - 1) % n.Size()
+	if _, ok := theirs.Local(n); ok {
+		return errors.New("registered memory of another rank is local")
+	}
 	want := func(i int) uint64 { return uint64(src)<<32 | uint64(i) }
 	for _, k := range []int{1, 3, 4096, len(words)} {
 		got := make([]uint64, k)
@@ -301,10 +304,10 @@ func registeredEverything(n *Node) error {
 	if err := tt.Add(999).Put(n, v); err != nil {
 		return err
 	}
-	if err := Field(tt.Add(999), func(t *triple) *uint16 { return &t.b[1] }).Put(n, 9); err != nil {
+	if err := Field(tt.Add(999), func(t *triple) *uint16 { return &t.b[1] }).Put(n, 0x4321); err != nil {
 		return err
 	}
-	v.b[1] = 9
+	v.b[1] = 0x4321
 	if got, err := tt.Add(999).Get(n); err != nil || got != v {
 		return fmt.Errorf("%+v, %v", got, err)
 	}
