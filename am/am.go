@@ -3,6 +3,7 @@ package am
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
@@ -132,6 +133,7 @@ type Endpoint struct {
 
 	completer Completer
 	exposed   *exposed // nil: there are no exposed addresses
+	advance   atomic.Pointer[func()]
 	mu        sync.Mutex
 	sources   []source // long payloads in use, by cookie
 	free      []int    // entries of sources not in use
@@ -187,7 +189,31 @@ func (e *Endpoint) Poll() int {
 	if e.debug && e.inHandler("poll") != nil {
 		return 0
 	}
-	return e.ep.Poll()
+	n := e.ep.Poll()
+	if f := e.advance.Load(); f != nil && !e.ep.Polling() {
+		(*f)()
+	}
+	return n
+}
+
+// Advance has f called whenever somebody polls or waits by e, other than in a
+// handler, from now on: for a layer above whose operations take steps that
+// handlers must not take. f neither waits nor polls, and is quick if there is
+// nothing to do. Once.
+func (e *Endpoint) Advance(f func()) {
+	if !e.advance.CompareAndSwap(nil, &f) {
+		panic("am: Advance was called before")
+	}
+}
+
+// wait is conduits.Wait that calls what Advance has been given.
+func (e *Endpoint) wait(b conduits.Blocked, cond func() bool) error {
+	return conduits.Wait(e.ep, b, func() bool {
+		if f := e.advance.Load(); f != nil {
+			(*f)()
+		}
+		return cond()
+	})
 }
 
 // Wait polls until cond holds, sleeping when that takes long; see conduits.Wait,
@@ -199,7 +225,7 @@ func (e *Endpoint) Wait(b conduits.Blocked, cond func() bool) error {
 	if err := e.inHandler("wait"); err != nil {
 		return err
 	}
-	return conduits.Wait(e.ep, b, cond)
+	return e.wait(b, cond)
 }
 
 // inHandler is the error of a blocking call by a goroutine that runs a handler.
@@ -454,7 +480,7 @@ func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) 
 		if err := e.inHandler(op); err != nil {
 			return err
 		}
-		return conduits.Wait(e.ep, b, try)
+		return e.wait(b, try)
 	}
 	for idle := 0; ; {
 		if try() {

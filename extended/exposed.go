@@ -52,7 +52,7 @@ const (
 //	               operations are begun; when these have ended it is released
 //
 // Whatever cannot be done in a handler, where most of these events come to light,
-// is left to advance, which everybody calls who waits.
+// is left to advance, which package am calls for everybody who waits.
 //
 // Deadlock: a piece has one pin, which it releases when the conduit has ended its
 // operations. It waits for nothing else while it has it, so that the rules of
@@ -471,6 +471,9 @@ func (f *far) take(kind pieceKind, dst int, at segment.NLA, want conduits.Event,
 	if p != nil {
 		f.free = p.next
 	} else {
+		if f.all == nil { // who has none is not to be slowed down
+			f.e.Advance(f.advance)
+		}
 		p = &piece{far: f, index: uint32(len(f.all))}
 		p.then = p.granted
 		f.all = append(f.all, p)
@@ -701,7 +704,9 @@ func (f *far) end(p *piece, err error) {
 }
 
 // advance goes on with what could not go on where it came to light: in handlers,
-// or without credit. It neither waits nor polls. Not in a handler.
+// or without credit. It neither waits nor polls. Not in a handler. Whoever
+// waits for anything calls it: a peer may depend on an operation whose initiator
+// is in a barrier meanwhile.
 func (f *far) advance() {
 	if f.cache.Busy() {
 		f.cache.Advance()

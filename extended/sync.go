@@ -202,9 +202,6 @@ func (x *Endpoint) await(o *op, name uint64, mask int64) error {
 // pollOnce is a poll by somebody who does not wait.
 func (x *Endpoint) pollOnce() {
 	x.poll.Poll()
-	if x.far != nil {
-		x.far.advance()
-	}
 }
 
 // awaitSlot parks until take would find a slot.
@@ -271,9 +268,6 @@ func (t *table) putWaiter(w *waiter) {
 }
 
 func (w *waiter) done() bool {
-	if f := w.x.far; f != nil {
-		f.advance()
-	}
 	switch w.what {
 	case waitOp:
 		if w.o.left.Load()&w.mask == 0 {
