@@ -259,7 +259,9 @@ func (t *ATU) fill(a NLA, n uint64, e Entry, low, from, to uint64) {
 	if part {
 		n--
 	}
-	must(t.tables.Fill(a, n, e))
+	if n > 0 { // else a may be beyond the last address
+		must(t.tables.Fill(a, n, e))
+	}
 	a, e = a+NLA(n<<PageBits), e+Entry(n)<<frameShift
 	if part {
 		must(t.tables.FillPart(a, e, 0, to-(high-PageSize))) // the region's last page

@@ -710,3 +710,30 @@ func TestUnitHasOneUser(t *testing.T) {
 		u.Exit()
 	}
 }
+
+// TestRegisterLastPage: the last page of all addresses is as good as any other.
+func TestRegisterLastPage(t *testing.T) {
+	u, err := NewATU(ATUConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for u.room.taken < GATEntries { // pages of GAT 0
+		if _, ok := u.room.single(); !ok {
+			t.Fatal("no page is left")
+		}
+	}
+	u.room.base = NLALimit - PageSize
+	mem := make([]byte, 2*PageSize)
+	off := PageSize - frameOf(mem)%PageSize
+	r, err := u.Register(mem[off+8:off+PageSize-8], RightsAll, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, n := r.At(0); a != NLALimit-PageSize+8 || n != PageSize-16 {
+		t.Fatalf("%d bytes at %v", n, a)
+	}
+	if err := u.Deregister(r); err != nil {
+		t.Fatal(err)
+	}
+}
