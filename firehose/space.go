@@ -181,8 +181,10 @@ func (s *Space) Expose(mem []byte, rights segment.Rights, peer int) (Addr, error
 	return a, nil
 }
 
-// size is how many addresses n bytes take.
-func (s *Space) size(n int) uint64 { return (uint64(n) + s.bucket - 1) &^ (s.bucket - 1) }
+// size is how many addresses n bytes take: whole buckets, and at least one address
+// that is nothing's, so that what runs over the end of memory faults instead of
+// reaching what was exposed next.
+func (s *Space) size(n int) uint64 { return (uint64(n) + s.bucket) &^ (s.bucket - 1) }
 
 // room finds addresses that nobody has or remembers: from where the last ones
 // were found on, so that addresses are not used again before all of them have

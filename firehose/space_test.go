@@ -473,3 +473,22 @@ func BenchmarkLocal(b *testing.B) {
 		}
 	}
 }
+
+// TestPastTheEnd: behind memory that ends with a bucket there is nothing, although
+// other memory is exposed next.
+func TestPastTheEnd(t *testing.T) {
+	s, _ := newSpace(t, testBucket)
+	a, err := s.Expose(make([]byte, testBucket), segment.RightsAll, segment.AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Expose(make([]byte, testBucket), segment.RightsAll, segment.AnyPeer); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Local(a+testBucket, 1); ok {
+		t.Error("the byte behind it is there")
+	}
+	if _, err := s.Pin(a+testBucket, testBucket); !errors.Is(err, ErrNotExposed) {
+		t.Errorf("the bucket behind it: %v", err)
+	}
+}

@@ -1,0 +1,64 @@
+package extended_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/segment"
+)
+
+// TestProgressInOtherWaits has one rank begin a put and wait for what only its
+// target sends when it is there, in the layer below: as in a barrier, say.
+func TestProgressInOtherWaits(t *testing.T) {
+	const hSeen = am.FirstClient
+	for _, w := range worlds {
+		for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
+				c := tiny(2)
+				c.config.Strategy = s
+				var seen atomic.Bool
+				c.handlers = func(n *node) []am.Entry {
+					return []am.Entry{{Index: hSeen, Name: "seen", Kinds: am.Short | am.Request, Fn: func(*am.Token, []uint32, []byte) {
+						seen.Store(true)
+						n.end.Wake(n.end.Rank())
+					}}}
+				}
+				at := make([]segment.NLA, 2)
+				mem := make([]byte, 8)
+				job(t, w.open(t, 2, 1), c, func(n *node) (err error) {
+					if n.x.Rank() == 1 {
+						if at[1], err = n.x.Expose(mem, segment.RightsAll, segment.AnyPeer); err != nil {
+							return err
+						}
+					}
+					if err := n.meet(); err != nil {
+						return err
+					}
+					if n.x.Rank() == 0 {
+						h, err := n.x.PutNB(1, at[1], binary.LittleEndian.AppendUint64(nil, 7))
+						if err == nil {
+							err = n.e.Wait(nil, seen.Load)
+						}
+						if err != nil {
+							return err
+						}
+						return n.x.Wait(h)
+					}
+					err = conduits.Wait(n.end, nil, func() bool {
+						v, err := n.x.GetValue(1, at[1], 8)
+						return v == 7 || err != nil
+					})
+					if err != nil {
+						return err
+					}
+					return n.e.RequestShort(0, hSeen)
+				})
+			})
+		}
+	}
+}
