@@ -76,6 +76,7 @@ type Endpoint struct {
 	noVM    bool             // for tests: this rank may not reach into other processes
 	desk    desk             // this rank's questions
 	desks   []unsafe.Pointer // those of who asks, by rank-first
+	lost    lostUnits
 	serving sync.Mutex
 }
 
@@ -1051,6 +1052,7 @@ func (e *Endpoint) leave() {
 		}
 	}
 	e.connectMu.Unlock()
+	e.j.growth.close()
 	state := e.j.c32(e.rank, ctlState)
 	if atomic.LoadUint32(state) == uint32(Starting) {
 		// The others would wait for it for ever.
@@ -1059,5 +1061,4 @@ func (e *Endpoint) leave() {
 	}
 	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))
 	e.j.rouseAll()
-	e.j.growth.close()
 }

@@ -215,3 +215,35 @@ func TestPutWakes(t *testing.T) {
 		runtime.KeepAlive(mem)
 	})
 }
+
+// TestFlushGivesUpOnce: an access that has been waited for in vain is not waited for
+// at each deregistration that follows.
+func TestFlushGivesUpOnce(t *testing.T) {
+	all := mappedWay(true).nodes(t, 3)
+	owner := all[1].Endpoint
+	m, err := owner.MapMemory(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, first := register(t, owner, m, segment.RightsAll, segment.AnyPeer)
+	_, second := register(t, owner, m, segment.RightsAll, segment.AnyPeer)
+	if err := all[2].put(all, 1, at, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	in := all[2].enter()
+	all[2].Fail(errors.New("out of ink"))
+	deregister(t, owner, first)
+	// As if nothing had happened: who waits now waits for ever.
+	failed := atomic.SwapUint32(owner.j.h32(hdrFailed), 0)
+	state := atomic.SwapUint32(owner.j.c32(2, ctlState), uint32(Attached))
+	deregister(t, owner, second)
+	atomic.StoreUint32(owner.j.h32(hdrFailed), failed)
+	atomic.StoreUint32(owner.j.c32(2, ctlState), state)
+	// Another access by the same unit is waited for.
+	exit(in)
+	atomic.AddUint64(in, 1)
+	if owner.lost.is(in, atomic.LoadUint64(in)) {
+		t.Error("another access is taken for one that was given up")
+	}
+	exit(in)
+}

@@ -349,6 +349,9 @@ func (e *Endpoint) await(rank int, unit *uint64) bool {
 	if s&1 == 0 {
 		return true
 	}
+	if e.lost.is(unit, s) {
+		return false
+	}
 	gone := 0
 	for i := 0; atomic.LoadUint64(unit) == s; i++ {
 		if i < 100 { // about what the copy of a page takes
@@ -356,6 +359,7 @@ func (e *Endpoint) await(rank int, unit *uint64) bool {
 		}
 		if _, _, _, failed := e.j.failure(); failed || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) >= Finished {
 			if gone++; gone > mostPatience {
+				e.lost.note(unit, s)
 				return false
 			}
 		}
@@ -368,6 +372,29 @@ func (e *Endpoint) await(rank int, unit *uint64) bool {
 // mostPatience is how many yields a rank that may not be there any more is waited
 // for.
 const mostPatience = 10_000
+
+// lostUnits are the accesses that have been waited for in vain, which need not be
+// once more at each deregistration: units, and what they held.
+type lostUnits struct {
+	mu sync.Mutex
+	at map[*uint64]uint64
+}
+
+func (l *lostUnits) is(unit *uint64, s uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, ok := l.at[unit]
+	return ok && was == s
+}
+
+func (l *lostUnits) note(unit *uint64, s uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil {
+		l.at = map[*uint64]uint64{}
+	}
+	l.at[unit] = s
+}
 
 // kept is memory that a process which is not there any more, or was stopped, was
 // accessing when it was deregistered. It stays, lest it become something else.

@@ -232,3 +232,20 @@ func TestGrowthCloses(t *testing.T) {
 		t.Errorf("%d descriptors are open, %d were", n, before)
 	}
 }
+
+// TestCloseUnattached: an endpoint that is closed before it has attached leaves no
+// file open either.
+func TestCloseUnattached(t *testing.T) {
+	m, err := CreateJob(2, conduits.Config{MaxSegment: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	e := join(t, m, 0, 2)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e.j.growth.file != nil {
+		t.Error("the job's file is still open")
+	}
+}
