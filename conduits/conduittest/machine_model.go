@@ -252,6 +252,22 @@ func (m *model) vague(rank int, runs []run) bool {
 	})
 }
 
+// own is the error that looking at rank's own aligned words at offs has to give:
+// that of the first that is wrong. Nothing is registered, so what memory beyond
+// the segment may have is refused too.
+func (m *model) own(rank int, offs ...int) error {
+	for _, off := range offs {
+		r := []run{{off, 8}}
+		if m.vague(rank, r) {
+			return segment.ErrFault
+		}
+		if err := m.reach(rank, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func spansOf(rank int, write bool, runs ...run) (s []span) {
 	for _, r := range runs {
 		if r.n > 0 {

@@ -499,22 +499,19 @@ func (m *model) await(s Step) {
 		k += mod(s.Arg, 3)
 	}
 	words := run{s.At, 8 * k}
+	var offs []int
+	var sigs []segment.NLA
 	for i := range k {
-		if m.vague(s.Rank, []run{{s.At + 8*i, 8}}) {
-			return
-		}
+		offs = append(offs, s.At+8*i)
+		sigs = append(sigs, addr(s.At+8*i))
 	}
-	if m.reach(s.Rank, []run{words}) != nil {
-		var sigs []segment.NLA
-		for i := range k {
-			sigs = append(sigs, addr(s.At+8*i))
-		}
+	if wrong := m.own(s.Rank, offs...); wrong != nil {
 		m.by(s.Rank, func(a *actor) {
-			a.want(a.x.WaitUntilAll(sigs, extended.Ge, 0), am.ErrBadArg)
+			a.want(a.x.WaitUntilAll(sigs, extended.Ge, 0), wrong)
 			_, err := a.x.WaitUntilAny(sigs, -1, extended.Ge, 0)
-			a.want(err, am.ErrBadArg)
+			a.want(err, wrong)
 			found, err := a.x.TestUntilSome(nil, sigs, extended.Ge, 0)
-			if a.want(err, am.ErrBadArg); len(found) > 0 {
+			if a.want(err, wrong); len(found) > 0 {
 				a.fatalf("TestUntilSome finds %d among words outside the segment", found)
 			}
 		})
@@ -537,10 +534,8 @@ func (m *model) await(s Step) {
 	}
 	m.claim(spansOf(s.Rank, true, words, run{s.At + 8, len(data)}))
 	old := m.word(s.Rank, s.At, 8)
-	var sigs []segment.NLA
-	for i := range k {
-		m.signalled(s.Rank, s.At+8*i, op, s.Value)
-		sigs = append(sigs, addr(s.At+8*i))
+	for _, off := range offs {
+		m.signalled(s.Rank, off, op, s.Value)
 	}
 	copy(m.mem[s.Rank][s.At+8:], data)
 	now := m.word(s.Rank, s.At, 8)
@@ -586,15 +581,12 @@ type waitFor struct {
 // test compares a word of the own segment.
 func (m *model) test(s Step) {
 	s.At &^= 7
-	if m.vague(s.Rank, []run{{s.At, 8}}) {
-		return
-	}
-	if m.reach(s.Rank, []run{{s.At, 8}}) != nil {
+	if wrong := m.own(s.Rank, s.At); wrong != nil {
 		m.by(s.Rank, func(a *actor) {
 			_, _, err := a.x.TestUntil(addr(s.At), extended.Eq, s.Value)
-			a.want(err, am.ErrBadArg)
+			a.want(err, wrong)
 			_, err = a.x.WaitUntil(addr(s.At), extended.Ge, 0)
-			a.want(err, am.ErrBadArg)
+			a.want(err, wrong)
 		})
 		return
 	}
