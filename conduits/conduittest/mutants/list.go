@@ -272,8 +272,8 @@ var mutants = []mutant{
 		name:   "sim-rights-not-checked",
 		defect: "any rank may access any segment",
 		file:   "conduits/sim/rma.go", on: onSim,
-		old: "if dst != e.rank && e.j.rights[dst]&need != need {",
-		new: "if dst != e.rank && e.j.rights[dst]&need > need {",
+		old: "if dst != e.rank && e.j.rights[dst]&need != need && conduits.InSegment",
+		new: "if dst != e.rank && e.j.rights[dst]&need > need && conduits.InSegment",
 	},
 
 	// conduits/chaos: the wrapper keeps the contract too.
