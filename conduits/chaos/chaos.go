@@ -543,11 +543,12 @@ func (e *endpoint) there(m *conduits.Message) bool {
 	if err != nil {
 		return false
 	}
-	_, u, err := conduits.Access(t, m.Src, m.To, n, segment.RightWrite)
-	if err == nil {
-		u.Exit()
+	b, u, err := conduits.Access(t, m.Src, m.To, n, segment.RightWrite)
+	if err != nil {
+		return false
 	}
-	return err == nil
+	u.Exit()
+	return &b[0] == &m.Payload[0] // else other memory has got its addresses
 }
 
 func (e *endpoint) run(m *conduits.Message) {

@@ -238,3 +238,80 @@ func TestRegistered(t *testing.T) {
 		})
 	}
 }
+
+// TestAnothersAddress: a message that has been kept until its memory is withdrawn
+// and another has its addresses is not delivered: neither is what was put.
+func TestAnothersAddress(t *testing.T) {
+	eps, err := opens["shm"](chaos.Config{Delay: 1, Patience: 1000})(2, conduits.Config{Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes [2]*registrant
+	var wg sync.WaitGroup
+	for i, ep := range eps {
+		nodes[i] = &registrant{ep: ep, done: map[uint64]error{}}
+		wg.Go(func() {
+			if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: nodes[i]}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	const size = 2 * segment.PageSize // single pages have addresses that come again much later
+	u, err := eps[1].ATU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	register := func(mem []byte) (segment.Region, segment.NLA) {
+		r, err := u.Register(mem, segment.RightsAll, segment.AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, _ := r.At(0)
+		return r, at
+	}
+	var mem [2][]byte
+	for i := range mem {
+		if mem[i], err = eps[1].MapMemory(size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, at := register(mem[0])
+	s, _, st := eps[0].ReservePut(1, conduits.Request, 0, at, bytes.Repeat([]byte{7}, 300), 0)
+	if st != conduits.Ready {
+		t.Fatal(st)
+	}
+	eps[0].Commit(1, conduits.Request, s, 1, 300)
+	for c, _ := chaos.Done(eps[1]); c.Delayed == 0; c, _ = chaos.Done(eps[1]) {
+		eps[0].Poll()
+		eps[1].Poll()
+	}
+	if err := u.Deregister(r); err != nil {
+		t.Fatal(err)
+	}
+	other, again := register(mem[1])
+	for again != at {
+		if err := u.Deregister(other); err != nil {
+			t.Fatal(err)
+		}
+		other, again = register(mem[1])
+	}
+	var c conduits.Stats
+	for nodes[1].long == 0 && c.Faults == 0 {
+		eps[1].Poll()
+		eps[1].Stats(&c)
+	}
+	if nodes[1].long != 0 {
+		t.Error("it has been delivered")
+	}
+	for i, ep := range eps {
+		if err := ep.Close(); err != nil {
+			t.Error(i, err)
+		}
+	}
+	for i := range mem {
+		if err := eps[1].UnmapMemory(mem[i]); err != nil {
+			t.Error(err)
+		}
+	}
+}
