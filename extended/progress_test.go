@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
@@ -61,4 +62,62 @@ func TestProgressInOtherWaits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSleepsWithoutCredit has a rank wait for more than it has credit to ask for,
+// of a rank that does not poll: it sleeps.
+func TestSleepsWithoutCredit(t *testing.T) {
+	for _, w := range worlds {
+		if w.name == "sim" {
+			continue // nobody sleeps there but in virtual time
+		}
+		for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysRegister, extended.AlwaysBounce} {
+			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
+				const n = 100
+				c := setup{bucket: segment.PageSize, budget: 4 * n, local: 2 * n, segment: 2 * segment.PageSize}
+				c.config.Strategy = s
+				var at segment.NLA
+				begun := make(chan struct{})
+				ends := w.open(t, 2, 2)
+				job(t, ends, c, func(k *node) (err error) {
+					if k.x.Rank() == 1 {
+						if at, err = k.x.Expose(make([]byte, n*segment.PageSize), segment.RightsAll, segment.AnyPeer); err != nil {
+							return err
+						}
+					}
+					if err := k.meet(); err != nil {
+						return err
+					}
+					if k.x.Rank() == 1 {
+						<-begun
+						return asleep(ends[0])
+					}
+					hs := make([]extended.Handle, n)
+					for i := range hs {
+						if hs[i], err = k.x.PutNB(1, at+segment.NLA(i*segment.PageSize), []byte{1}); err != nil {
+							break
+						}
+					}
+					close(begun)
+					if err != nil {
+						return err
+					}
+					return k.x.WaitAll(hs)
+				})
+			})
+		}
+	}
+}
+
+// asleep waits until a rank has gone to sleep and stays so.
+func asleep(end conduits.Endpoint) error {
+	var before, now conduits.Stats
+	for range 500 {
+		end.Stats(&before)
+		time.Sleep(10 * time.Millisecond)
+		if end.Stats(&now); now.Parks == before.Parks && now.Parks > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the rank has gone to sleep %d times", now.Parks)
 }

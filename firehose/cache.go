@@ -434,9 +434,10 @@ func (c *Cache) progress() {
 		if !c.e.Conduit().Polling() {
 			c.send()
 		}
+		// Once: without credit who waits would go on looking instead of sleeping
+		// until some comes, which wakes it.
 		unsent := c.unsent.Payload != nil || !c.m.out.empty()
-		c.busy.Store(unsent)
-		wake = wake || unsent
+		wake = !c.busy.Swap(unsent) && unsent || wake
 	}
 	for !c.calling {
 		w, ok := c.ended.take()
