@@ -1,0 +1,86 @@
+package extended_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/segment"
+)
+
+// TestBounceLies has a rank send requests of no sense to the handlers by which an
+// owner serves exposed memory: nothing but what it may write changes, and the
+// owner goes on.
+func TestBounceLies(t *testing.T) {
+	const size = 3 * segment.PageSize
+	for _, w := range worlds {
+		t.Run(w.name, func(t *testing.T) {
+			var at [2]segment.NLA
+			mem, closed := make([]byte, size), make([]byte, size)
+			c := tiny(2)
+			c.config.Strategy = extended.AlwaysBounce
+			job(t, w.open(t, 2, 2), c, func(n *node) (err error) {
+				if n.x.Rank() == 1 {
+					if at[0], err = n.x.Expose(mem, segment.RightsAll, segment.AnyPeer); err != nil {
+						return err
+					}
+					if at[1], err = n.x.Expose(closed, segment.RightRead, segment.AnyPeer); err != nil {
+						return err
+					}
+				}
+				if err := n.meet(); err != nil {
+					return err
+				}
+				if n.x.Rank() == 0 {
+					rnd := rand.New(rand.NewPCG(1, 2))
+					word := func() uint32 {
+						return [...]uint32{0, 1, 7, 1 << 31, ^uint32(0), rnd.Uint32(), uint32(rnd.IntN(64)), uint32(rnd.IntN(1 << 14))}[rnd.IntN(8)]
+					}
+					for range 3000 {
+						args := make([]uint32, 9)
+						for i := range args {
+							args[i] = word()
+						}
+						a := uint64(at[rnd.IntN(2)]-segment.ExposedBase) + uint64(rnd.IntN(2*size)-size/2)
+						if rnd.IntN(4) > 0 {
+							args[2], args[3] = am.Pack64(a)
+						}
+						switch rnd.IntN(3) {
+						case 0:
+							err = n.e.RequestMedium(1, 32, make([]byte, rnd.IntN(n.e.MaxMedium()+1)), args[:4]...)
+						case 1:
+							err = n.e.RequestShort(1, 33, args[:6]...)
+						case 2:
+							if rnd.IntN(2) > 0 {
+								args[4] = uint32(rnd.IntN(int(conduits.NumAtomicOps)+1)) | uint32(rnd.IntN(int(conduits.NumAtomicTypes)+1))<<8
+							}
+							err = n.e.RequestShort(1, 34, args...)
+						}
+						if err != nil {
+							return err
+						}
+					}
+					// What is right is served as before.
+					src, dst := []byte("as before"), make([]byte, 9)
+					if err := n.x.Put(1, at[0]+1, src); err != nil {
+						return err
+					}
+					if err := n.x.Get(dst, 1, at[0]+1); err != nil || !bytes.Equal(src, dst) {
+						return fmt.Errorf("%q, %v", dst, err)
+					}
+				}
+				if err := n.meet(); err != nil {
+					return err
+				}
+				if !bytes.Equal(closed, make([]byte, size)) {
+					return fmt.Errorf("memory that may only be read was written to")
+				}
+				return nil
+			})
+		})
+	}
+}
