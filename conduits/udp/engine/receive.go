@@ -296,10 +296,10 @@ func (e *Engine) putRefused(p *peer, fr *frame) bool {
 		if it.kind != frPart || fr.off != 0 {
 			return false
 		}
-		e.stats.Faults++
-		if it.err != nil {
+		if it.err != nil { // another fragment was before
 			return true
 		}
+		e.stats.Faults++
 		if it.want&conduits.RemoteDone == 0 {
 			e.stats.Unheard++
 		}

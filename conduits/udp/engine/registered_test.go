@@ -604,3 +604,26 @@ func TestRefusedThenGone(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalsCounted: a put that is refused counts once, in however many fragments
+// it goes.
+func TestRefusalsCounted(t *testing.T) {
+	a, b, _, _, _, to := grant(t, 1<<16, segment.RightRead, nil)
+	if _, err := a.Put(1, to, make([]byte, 1<<16), conduits.RemoteDone, 1); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Microsecond
+	for range 6 {
+		carry(now, a, b)
+		now += 3 * time.Millisecond
+	}
+	if l := ends(t, a); len(l) != 1 || !errors.Is(l[1], segment.ErrFault) {
+		t.Errorf("completions %v", l)
+	}
+	if s := b.Stats(); s.Refused < 2 {
+		t.Fatalf("%d fragments were refused", s.Refused)
+	}
+	if s := a.Stats(); s.Faults != 1 || s.Unheard != 0 {
+		t.Errorf("%+v", s)
+	}
+}
