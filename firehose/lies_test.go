@@ -336,3 +336,40 @@ func TestOnceAndLocalPins(t *testing.T) {
 		t.Errorf("%d violations", m.stats.Violations)
 	}
 }
+
+// TestClosed: what waits when a Machine is closed, or is asked for afterwards, is
+// not pinned any more.
+func TestClosed(t *testing.T) {
+	m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: testBucket})
+	ask := func(src int) (ok bool) {
+		_, ok = m.Receive(src, appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3), nil)
+		return ok
+	}
+	if _, ok, err := m.LocalPin(0, 1, 1); !ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	if _, ok, err := m.LocalPin(testBucket, 1, 2); ok || err != nil {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	if !ask(1) {
+		t.Fatal("a request is not answered")
+	}
+	m.Close()
+	if d, ok := m.NextDone(); !ok || d.Cookie != 2 || !errors.Is(d.Err, ErrClosed) {
+		t.Errorf("what waited ended with %+v, %v", d, ok)
+	}
+	if ask(1) || ask(2) {
+		t.Error("a request is answered")
+	}
+	if _, ok, err := m.LocalPin(0, 1, 3); ok || !errors.Is(err, ErrClosed) {
+		t.Errorf("local pin: %v, %v", ok, err)
+	}
+	for _, rank := range []int{1, 3} {
+		if _, ok, err := m.RemotePin(rank, 0, 1, 4); ok || !errors.Is(err, ErrClosed) {
+			t.Errorf("remote pin of rank %d: %v, %v", rank, ok, err)
+		}
+	}
+	if len(mem.pinned) > 0 {
+		t.Errorf("%d buckets stay pinned", len(mem.pinned))
+	}
+}

@@ -19,6 +19,7 @@ type Machine struct {
 	agreed agreement
 	digest uint32
 	err    error // ranks do not agree
+	closed error // by Close
 
 	own        table
 	pinned     int // buckets of own that are registered: those that are present
@@ -264,7 +265,7 @@ func (m *Machine) disagree(rank int, a agreement) error {
 func (m *Machine) peer(rank int) *peer {
 	p := m.known(rank)
 	if p == nil {
-		p = &peer{rank: rank}
+		p = &peer{rank: rank, err: m.closed}
 		m.peers = append(m.peers, p)
 		m.ranks.set(uint64(rank), uint32(len(m.peers)))
 	}

@@ -197,6 +197,9 @@ func (m *Machine) unpin(i uint32) {
 // it waits only while other local pins use up Config.Local.
 func (m *Machine) LocalPin(a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
 	first, count, err := m.buckets("local pin", a, n, m.l.Local, m.l.MaxLocal, "Config.Local")
+	if err == nil {
+		err = m.closed
+	}
 	if err != nil {
 		return r, false, err
 	}
@@ -402,10 +405,14 @@ func (m *Machine) welcome(src int, h head, rest []byte) {
 	m.done.add(Done{Cookie: m.hello.cookie, Err: m.err})
 }
 
-// Close unpins everything, whoever uses it. The Machine must not be used
-// afterwards but for NextDone, which gives what waited as ErrClosed.
+// Close unpins everything, whoever uses it, and nothing is pinned any more: pins
+// fail with ErrClosed, those that wait by NextDone, and what peers ask for is
+// dropped.
 func (m *Machine) Close() {
-	closed := errs.Closed("firehose: closed")
+	m.closed = errs.Closed("firehose: closed")
+	for !m.localQueue.empty() {
+		m.done.add(Done{Cookie: m.localQueue.pop().cookie, Err: m.closed})
+	}
 	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
 		s := &m.own.slots[i]
 		if s.state == present {
@@ -422,9 +429,6 @@ func (m *Machine) Close() {
 	m.out = fifo[Message]{}
 	for _, p := range m.peers {
 		clear(p.holds)
-		m.Fail(p.rank, closed)
-	}
-	for !m.localQueue.empty() {
-		m.done.add(Done{Cookie: m.localQueue.pop().cookie, Err: closed})
+		m.Fail(p.rank, m.closed)
 	}
 }
