@@ -67,15 +67,21 @@ func (n *Node) settle(size uint64, large bool) (err error) {
 // withdraw lets go of all that is registered. The rank does not need it any more,
 // nor do its peers, unless the job has failed: then it faults.
 func (n *Node) withdraw() error {
+	var err error
+	if n.large {
+		// First, for who still polls still serves what peers ask for.
+		mem := n.heapMem
+		n.heapMem, n.large = nil, false
+		if n.heapBase.Exposed() {
+			err = n.cache.Unmap(n.space, firehose.Addr(n.heapBase-segment.ExposedBase), n.ep.UnmapMemory)
+		} else {
+			err = n.ep.UnmapMemory(mem)
+		}
+	}
 	if n.cache != nil {
 		n.cache.Close()
 	}
-	if !n.large {
-		return nil
-	}
-	mem := n.heapMem
-	n.heapMem, n.large = nil, false
-	return n.ep.UnmapMemory(mem)
+	return err
 }
 
 // meet is the barrier in which all ranks find that they are complete, and agree on

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -1172,6 +1173,56 @@ func TestOwnerOfRegisteredIsKilled(t *testing.T) {
 			if st := r.Ranks[rank].Status; st != launch.StatusPeerFailed && st != 128+int(syscall.SIGTERM) {
 				t.Errorf("%s: rank %d ended with status %d%s", conduit, rank, st, r.Output())
 			}
+		}
+	}
+}
+
+// TestLargeIsLeft has a rank leave a job whose other ranks still use its segment,
+// while others of its goroutines poll: what they serve is there, or refused.
+func TestLargeIsLeft(t *testing.T) {
+	stop := errors.New("stop")
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	for range rounds {
+		var over atomic.Bool
+		var polls sync.WaitGroup
+		c := tight(3)
+		c.Conduit, c.Large, c.SegmentSize = "shm", true, 1<<20
+		err := Run(c, func(n *Node) error {
+			const most = 1 << 14
+			p, err := NewSlice[uint64](n, most)
+			if err != nil {
+				return err
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if n.Rank() == 0 {
+				for range 2 {
+					polls.Go(func() {
+						for !over.Load() {
+							n.e.Poll()
+						}
+					})
+				}
+				for range 1000 {
+					n.e.Poll()
+				}
+				return stop
+			}
+			buf := make([]uint64, 300)
+			for k := 0; ; k++ {
+				if err := p.On(0).Add(k*7919%(most-len(buf))).PutSlice(n, buf); err != nil {
+					return err
+				}
+			}
+		})
+		over.Store(true)
+		polls.Wait()
+		if !errors.Is(err, stop) {
+			t.Fatal(err)
 		}
 	}
 }
