@@ -21,7 +21,8 @@ type addresses struct {
 	next    int // where to look for a free single page
 
 	heap *Heap // of [base, limit), nil before first use
-	late []NLA // runs given back, oldest first, still allocated in heap
+	late []run // runs given back, oldest first from head on, still allocated in heap
+	head int
 }
 
 // maxLate is how many runs wait before the oldest is handed out again.
@@ -73,8 +74,11 @@ func (d *addresses) free(runs []run) {
 			d.taken--
 			continue
 		}
-		d.late = append(d.late, r.at)
-		if len(d.late) > maxLate {
+		if len(d.late) == cap(d.late) && d.head > len(d.late)/2 {
+			d.late, d.head = append(d.late[:0], d.late[d.head:]...), 0
+		}
+		d.late = append(d.late, r)
+		if len(d.late)-d.head > maxLate+1 {
 			d.recycle(1)
 		}
 	}
@@ -112,9 +116,15 @@ func (d *addresses) block(n uint64) (NLA, bool) {
 		}
 		d.heap, _ = NewHeap(d.base, uint64(d.limit-d.base))
 	}
+	// Who registers and deregisters runs of one length all the time need not ask the
+	// heap, which takes longer than all else that is done about addresses.
+	if len(d.late)-d.head > maxLate && d.late[d.head].pages == n {
+		d.head++
+		return d.late[d.head-1].at, true
+	}
 	a, err := d.heap.Alloc(n*PageSize, PageSize)
-	if err != nil && len(d.late) > 0 {
-		d.recycle(len(d.late))
+	if err != nil && len(d.late) > d.head {
+		d.recycle(len(d.late) - d.head)
 		a, err = d.heap.Alloc(n*PageSize, PageSize)
 	}
 	return a, err == nil
@@ -122,10 +132,12 @@ func (d *addresses) block(n uint64) (NLA, bool) {
 
 // recycle makes the n oldest runs that were given back available.
 func (d *addresses) recycle(n int) {
-	for _, a := range d.late[:n] {
-		if err := d.heap.Free(a); err != nil {
+	for _, r := range d.late[d.head : d.head+n] {
+		if err := d.heap.Free(r.at); err != nil {
 			panic("segment: " + err.Error()) // it was allocated by block
 		}
 	}
-	d.late = append(d.late[:0], d.late[n:]...)
+	if d.head += n; d.head == len(d.late) {
+		d.late, d.head = d.late[:0], 0
+	}
 }

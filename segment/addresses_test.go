@@ -105,6 +105,14 @@ func TestAddressesKinds(t *testing.T) {
 			d.free([]run{r})
 		}
 	}
+	three := take(3)
+	if three.at == many.at {
+		t.Errorf("three pages at %v, where two were given back", three.at)
+	}
+	if r := take(2); r != many {
+		t.Errorf("run %v after %d others, want %v", r.at, maxLate, many.at)
+	}
+	d.free([]run{many, three})
 	if take(uint64(NLALimit-AttachBase) / PageSize); len(d.late) > 0 {
 		t.Error("runs that were given back are kept although room is needed")
 	}
