@@ -848,14 +848,15 @@ func checkFaultsAmidTraffic(c *ctx) {
 // whose address changes, until stop. good counts what was done, by rank, and seen
 // is the last address that was refused.
 type hammer struct {
-	to   atomic.Uint64 // NLA of 64 bytes for each rank; 0: none now
+	to   atomic.Uint64 // NLA of 64 bytes for each thread that swings; 0: none now
 	stop atomic.Bool
 	good [4]atomic.Int64
 	seen [4]atomic.Uint64
 }
 
-// swing does so as rank i, beginning with operation first.
-func (h *hammer) swing(r *rma, i, first int) {
+// swing does so as rank i in 64 bytes that no other thread uses, those of the given
+// index, beginning with operation first.
+func (h *hammer) swing(r *rma, i, index, first int) {
 	b := make([]byte, 40)
 	for k := first; !h.stop.Load(); k++ {
 		a := segment.NLA(h.to.Load())
@@ -865,7 +866,7 @@ func (h *hammer) swing(r *rma, i, first int) {
 			r.must(r.ep.Err())
 			continue
 		}
-		mine := a + segment.NLA(64*i)
+		mine := a + segment.NLA(64*index)
 		fill(b, mix(uint64(k), uint64(i))|1, 0)
 		b[0] |= 1
 		var err error
@@ -930,7 +931,7 @@ func (h *hammer) refused(p *peer, n int, a segment.NLA) {
 // returned nothing is written to it any more, whoever it belongs to then, and every
 // later operation is refused.
 func checkDeregister(c *ctx) {
-	const n, rounds, size = 3, 30, 64 * 3
+	const n, rounds, size = 3, 30, 64 * 2 * 3
 	for _, threads := range []int{1, 2} {
 		var h hammer
 		c.run(n, conduits.Config{}, func(p *peer) {
@@ -944,7 +945,7 @@ func checkDeregister(c *ctx) {
 			p.meet()
 			if p.rank > 0 {
 				p.threads(threads, func(i int) {
-					h.swing(r, p.rank, 3*i)
+					h.swing(r, p.rank, 2*p.rank+i, 3*i)
 				})
 				p.meet()
 				return
@@ -1003,7 +1004,7 @@ func checkUnmap(c *ctx) {
 		p.up()
 		p.meet()
 		if p.rank > 0 {
-			h.swing(r, p.rank, p.rank)
+			h.swing(r, p.rank, p.rank, p.rank)
 			p.meet()
 			return
 		}
