@@ -1168,10 +1168,15 @@ func ownerIsKilled(n *Node) error {
 
 func TestOwnerOfRegisteredIsKilled(t *testing.T) {
 	for _, conduit := range []string{"shm", "udp", "hybrid"} {
-		r := testjob.RunConfig(t, 3, "lost", testjob.Config{Launch: func(l *launch.Config) { l.Conduit = conduit }}).Want(t, 128+9)
-		for _, rank := range []int{0, 2} {
-			if st := r.Ranks[rank].Status; st != launch.StatusPeerFailed && st != 128+int(syscall.SIGTERM) {
-				t.Errorf("%s: rank %d ended with status %d%s", conduit, rank, st, r.Output())
+		for _, env := range [][]string{nil, {"ARGON_PIN_BUCKET=4K", "ARGON_PINNABLE=24K", "ARGON_PIN_LOCAL=8K"}} {
+			if testing.Short() && env != nil {
+				continue
+			}
+			r := testjob.RunConfig(t, 3, "lost", testjob.Config{Env: env, Launch: func(l *launch.Config) { l.Conduit, l.Large = conduit, env != nil }}).Want(t, 128+9)
+			for _, rank := range []int{0, 2} {
+				if st := r.Ranks[rank].Status; st != launch.StatusPeerFailed && st != 128+int(syscall.SIGTERM) {
+					t.Errorf("%s %v: rank %d ended with status %d%s", conduit, env, rank, st, r.Output())
+				}
 			}
 		}
 	}
