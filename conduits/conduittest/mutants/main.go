@@ -127,7 +127,7 @@ func (r *runner) base(ctx context.Context, l []mutant) error {
 	switch {
 	case err != nil:
 		return err
-	case slices.ContainsFunc(o.on, verdict.caught):
+	case slices.ContainsFunc(o.on, func(v verdict) bool { return v.caught() || v.unrun > 0 }):
 		return fmt.Errorf("the suite fails without a mutant: %v", o)
 	}
 	return nil

@@ -34,11 +34,15 @@ type verdict struct {
 	conduit string
 	checks  []string // that failed, without groups of them
 	crash   string   // how the suite ended before its end, or ""
+	unrun   int      // checks that time was not left for: they have noticed nothing
 }
 
 func (v verdict) caught() bool { return len(v.checks) > 0 || v.crash != "" }
 
 func (v verdict) String() string {
+	if !v.caught() && v.unrun > 0 {
+		return fmt.Sprintf("%s: SURVIVES, with no time for %d checks (-limit)", v.conduit, v.unrun)
+	}
 	if !v.caught() {
 		return v.conduit + ": SURVIVES"
 	}
@@ -152,10 +156,12 @@ var (
 	crashes = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: |unexpected fault address)`)
 )
 
-// What the suite says when it ends a job that hangs, see conduittest, and what
-// package testing says if that did not help.
+// What the suite says when it ends a job that hangs, see conduittest, and of each
+// check that time is not left for then; what package testing says if that did not
+// help.
 const (
 	hangs    = "still runs when the test's time is nearly over"
+	notRun   = "not run: the test's time (-timeout) is nearly over"
 	timedOut = "panic: test timed out"
 )
 
@@ -166,7 +172,7 @@ func judge(conduit, out string, err error) verdict {
 		return v
 	}
 	now := "" // the check that runs
-	hung := map[string]bool{}
+	hung, unrun := map[string]bool{}, map[string]bool{}
 	var failed, order []string // order: those of hung
 	timeout := false
 	for line := range strings.Lines(out) {
@@ -180,6 +186,9 @@ func judge(conduit, out string, err error) verdict {
 		if strings.Contains(line, hangs) && !hung[now] {
 			hung[now] = true
 			order = append(order, now)
+		}
+		if strings.Contains(line, notRun) {
+			unrun[now] = true
 		}
 		if v.crash == "" && crashes.MatchString(line) {
 			v.crash = short(now) + " (crash)"
@@ -200,7 +209,7 @@ func judge(conduit, out string, err error) verdict {
 	}
 	for _, name := range failed {
 		group := func(other string) bool { return strings.HasPrefix(other, name+"/") }
-		if slices.ContainsFunc(failed, group) {
+		if slices.ContainsFunc(failed, group) || unrun[name] {
 			continue
 		}
 		s := short(name)
@@ -211,7 +220,8 @@ func judge(conduit, out string, err error) verdict {
 			v.checks = append(v.checks, s)
 		}
 	}
-	if len(v.checks) == 0 && v.crash == "" {
+	v.unrun = len(unrun)
+	if len(v.checks) == 0 && v.crash == "" && v.unrun == 0 {
 		v.crash = fmt.Sprintf("%s (%v)", short(now), err)
 	}
 	// A check that panics is reported as failed too.
