@@ -20,6 +20,9 @@ var (
 	onSim   = []string{"sim"}
 	onChaos = []string{"chaos"}
 	onBoth  = []string{"shm", "sim"}
+	// onHybrid is where defects of udp have to show: the engine is the same, and
+	// udp's own tests run the suite three times over, for longer than -limit.
+	onHybrid = []string{"hybrid"}
 )
 
 // mutants are all there are, by package. Each is what a tired programmer might
@@ -589,5 +592,103 @@ var mutants = []mutant{
 		file:   "segment/gat.go", on: onShm,
 		old: "e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) &&",
 		new: "e&(entryValid|Entry(need)) == entryValid|Entry(need) &&",
+	},
+	{
+		name:   "registered-last-page-whole",
+		defect: "the last page of a region is registered whole",
+		file:   "segment/atu.go", on: onBoth,
+		old: "must(t.tables.FillPart(a, e, 0, to-(high-PageSize)))",
+		new: "must(t.tables.Fill(a, 1, e))",
+	},
+	{
+		name:   "registered-for-anybody",
+		defect: "memory that is registered for one rank is reached by all",
+		file:   "segment/gat.go", on: onBoth,
+		old: "(e.Owner() == vpid || e.Owner() == AnyVPID) {\n\t\t\t\treturn",
+		new: "e.Owner() <= AnyVPID {\n\t\t\t\treturn",
+	},
+	{
+		name:   "registered-rights-unasked",
+		defect: "the target of an access does not ask for the right to it",
+		file:   "conduits/own_unsafe.go", on: onBoth,
+		old: "if b, err = u.Translate(src, a, n, need); err != nil {",
+		new: "if b, err = u.Translate(src, a, n, 0); err != nil {",
+	},
+	{
+		name:   "deregister-leaves-entries",
+		defect: "Deregister does not clear the entries",
+		file:   "segment/atu.go", on: onBoth,
+		old: "\tt.clear(r)\n",
+		new: "",
+	},
+	{
+		name:   "deregister-does-not-wait",
+		defect: "Deregister does not wait for accesses that are under way",
+		file:   "segment/atu.go", on: onShm, tries: 8,
+		old: "if err := t.flush(); err != nil {\n\t\treturn err // the memory",
+		new: "if err := error(nil); err != nil {\n\t\treturn err // the memory",
+	},
+	{
+		name:   "unmap-leaves-registered",
+		defect: "UnmapMemory does not withdraw what is registered",
+		file:   "conduits/own_unsafe.go", on: onSim,
+		old: "\tif t := o.atu.Load(); t != nil {\n\t\treturn t.Unmap(mem)\n\t}\n",
+		new: "",
+	},
+	{
+		name:   "registered-once-only",
+		defect: "the end of one registration ends others that begin at the same byte",
+		file:   "segment/atu.go", on: onBoth,
+		old: "\tt.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))\n",
+		new: "\tt.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))\n\tfor x := range t.regs {\n\t\tif x.addr == r.addr {\n\t\t\tt.clear(x)\n\t\t}\n\t}\n",
+	},
+	{
+		name:   "registered-not-remote",
+		defect: "addresses of registered memory are refused at once",
+		file:   "conduits/check.go", on: onSim,
+		old: "if Registered(size, a, n) {\n\t\t\treturn nil\n\t\t}\n",
+		new: "",
+	},
+	{
+		name:   "shm-atomic-by-write-right",
+		defect: "an atomic on registered memory asks for the right to write",
+		file:   "conduits/shm/registered_unsafe.go", on: onShm,
+		old: "x, err := e.begin(dst, to, uint64(t.Size()), segment.RightAtomic)",
+		new: "x, err := e.begin(dst, to, uint64(t.Size()), segment.RightWrite)",
+	},
+	{
+		name:   "shm-unit-kept",
+		defect: "a put of a word to registered memory never says that it is over",
+		file:   "conduits/shm/registered_unsafe.go", on: onShm,
+		old: "storeWord(x.mem, w, n)\n\tx.end()\n",
+		new: "storeWord(x.mem, w, n)\n",
+	},
+	{
+		name:   "sim-refusal-uncounted",
+		defect: "a message whose data is refused is not counted",
+		file:   "conduits/sim/rma.go", on: onSim,
+		old: "\t\tj.eps[m.dst].faults++\n",
+		new: "",
+	},
+	{
+		name:   "sim-get-by-write-right",
+		defect: "a get of registered memory asks for the right to write",
+		file:   "conduits/sim/rma.go", on: onSim,
+		old: "n, need = uint64(len(m.dest)), segment.RightRead",
+		new: "n, need = uint64(len(m.dest)), segment.RightWrite",
+	},
+	{
+		name:   "udp-refusal-unsaid",
+		defect: "a put that the target refuses is acknowledged as if it were done",
+		file:   "conduits/udp/engine/receive.go", on: onHybrid,
+		old: "\t\treturn err\n\t}\n\tcopy(to, f.data)\n\tu.Exit()",
+		new: "\t\treturn nil\n\t}\n\tcopy(to, f.data)\n\tu.Exit()",
+	},
+	{
+		name:   "udp-fragments-in-place",
+		defect: "all fragments of a put to registered memory go to its beginning",
+		file:   "conduits/udp/engine/receive.go", on: onHybrid,
+		old: "e.c.Memory.Access(p.rank, f.to+segment.NLA(f.off), uint64(len(f.data)), segment.RightWrite)",
+		new: "e.c.Memory.Access(p.rank, f.to, uint64(len(f.data)), segment.RightWrite)",
 	},
 }
