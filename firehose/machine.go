@@ -369,8 +369,12 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	if p == nil || !p.queue.empty() {
 		return g, false
 	}
-	s := p.t.look(uint64(a) >> m.shift)
-	if s == nil {
+	// Who comes back soon comes back to the same bucket: no search, then.
+	b, t := uint64(a)>>m.shift, &p.t
+	var s *slot
+	if i := uint(t.recent); i < uint(len(t.slots)) && t.slots[i].bucket == b && t.slots[i].state == present {
+		s = &t.slots[i]
+	} else if s = t.look(b); s == nil {
 		return g, false
 	}
 	s.marked = true

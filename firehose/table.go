@@ -15,6 +15,8 @@ type table struct {
 	hand  uint32 // where the search for a victim goes on; 0 for the oldest
 	found int    // victims since the hand was at the oldest
 	idle  int    // slots that may be victims
+
+	recent uint32 // what look has found last; may be another bucket's, or unused, by now
 }
 
 type slot struct {
@@ -44,6 +46,7 @@ func (t *table) find(bucket uint64) uint32 { return t.index.find(bucket) }
 // look returns a bucket's slot if it is present, or nil.
 func (t *table) look(bucket uint64) *slot {
 	if i := t.find(bucket); i != 0 && t.slots[i].state == present {
+		t.recent = i
 		return &t.slots[i]
 	}
 	return nil
