@@ -58,7 +58,7 @@ var errRefused = fmt.Errorf("the owner grants no such right to this rank: %w", s
 func (f *far) bounce(p *piece) {
 	p.way = wayBounce
 	f.mu.Lock()
-	p.out = 1 // whoever sends
+	p.out, p.sending = 0, true
 	q := f.queue(p.dst)
 	if q == nil {
 		f.bounces = append(f.bounces, bounce{dst: p.dst})
@@ -114,25 +114,24 @@ func (f *far) send(dst int) {
 		sent, err := f.request(p, n)
 		f.mu.Lock()
 		q = f.queue(dst)
-		if !sent && err == nil {
+		if !sent && p.out > 0 { // else the owner has answered what it was not asked
 			p.out--
+		}
+		if !sent && err == nil {
 			q.pieces.back(p)
 			q.busy = false
 			return
 		}
 		p.done += n
-		if err != nil {
-			p.out--
-			if p.err == nil {
-				p.err = err
-			}
+		if err != nil && p.err == nil {
+			p.err = err
 		}
 		if p.done < p.size() && p.err == nil {
 			q.pieces.back(p)
 			continue
 		}
 		f.todo.Add(-1)
-		if p.out--; p.out == 0 {
+		if p.sending = false; p.out == 0 {
 			f.mu.Unlock()
 			f.end(p, p.err)
 			f.mu.Lock()
@@ -257,7 +256,7 @@ func (f *far) onBounced(t *am.Token, args []uint32, payload []byte) {
 	if err != nil && p.err == nil {
 		p.err = err
 	}
-	if p.out--; p.out == 0 {
+	if p.out--; p.out == 0 && !p.sending {
 		f.mu.Unlock()
 		f.end(p, p.err)
 		f.mu.Lock()

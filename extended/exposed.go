@@ -32,6 +32,9 @@ const (
 	// where the access itself is no more than a copy.
 	copyMax  = 64 << 10
 	copyNear = 4096
+	// bounceMost is the longest piece that is bounced: requests say in 32 bits where
+	// in it they belong.
+	bounceMost = 1 << 30
 	// keepMax is the longest buffer that a piece keeps for its next use.
 	keepMax = 4096
 	// onceFirst is from which length on memory that is touched for the first time
@@ -162,7 +165,9 @@ type piece struct {
 	region firehose.Region
 	done   int // bytes that have been moved, or sent for
 	chunk  int // bytes behind them that region is for
-	out    int // bounces that have not been answered, and whoever is sending; under far.mu
+	out    int // bounces that have not been answered; under far.mu
+	// sending: there are bounces to be sent, so that no answer ends it; under far.mu.
+	sending bool
 
 	// left counts the conduit's operations, and whoever is beginning them.
 	left  atomic.Int32
@@ -183,6 +188,7 @@ func newFar(x *Endpoint, c *Config) *far {
 	if f.bounceMax == 0 {
 		f.bounceMax = DefaultBounceMax
 	}
+	f.bounceMax = min(f.bounceMax, bounceMost)
 	if f.onceMin == 0 {
 		f.onceMin = DefaultOnceMin
 	}
@@ -212,8 +218,10 @@ func (f *far) reach(a firehose.Addr) uint64 { return f.onePin - uint64(a)&(f.lim
 func (f *far) most(rank int, a segment.NLA, n uint64) uint64 {
 	pin := f.reach(addrOf(a))
 	switch {
-	case rank == f.x.ep.Rank(), f.strategy == AlwaysBounce:
+	case rank == f.x.ep.Rank():
 		return n
+	case f.strategy == AlwaysBounce:
+		return min(n, bounceMost)
 	case f.strategy == AlwaysRegister, f.strategy == Adaptive && n >= f.onceMin:
 		return min(n, f.limits.MaxOnce)
 	}

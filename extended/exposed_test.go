@@ -37,6 +37,7 @@ type setup struct {
 	config   extended.Config
 	segment  uint64
 	handlers func(n *node) []am.Entry
+	runtime  func(n *node, own []am.Entry) // changes those of package extended
 }
 
 func open(end conduits.Endpoint, s setup) (*node, error) {
@@ -58,8 +59,12 @@ func open(end conduits.Endpoint, s setup) (*node, error) {
 	if s.handlers != nil {
 		own = s.handlers(n)
 	}
+	runtime := n.x.Handlers()
+	if s.runtime != nil {
+		s.runtime(n, runtime)
+	}
 	n.e, err = am.Attach(end, am.Config{
-		Handlers: own, Runtime: n.x.Handlers(), Completer: n.x, SegmentSize: s.segment,
+		Handlers: own, Runtime: runtime, Completer: n.x, SegmentSize: s.segment,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/argon-go/argon/am"
@@ -78,6 +79,85 @@ func TestBounceLies(t *testing.T) {
 				}
 				if !bytes.Equal(closed, make([]byte, size)) {
 					return fmt.Errorf("memory that may only be read was written to")
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestAnswersLie has an owner answer requests to copy with answers to others, some
+// of which have ended or are still to be sent: whoever asked may be told what is
+// wrong, or nothing, but goes on.
+func TestAnswersLie(t *testing.T) {
+	for _, w := range worlds {
+		if w.name == "sim" {
+			continue // where nobody may go on beside the conduit
+		}
+		t.Run(w.name, func(t *testing.T) {
+			c := tiny(2)
+			c.config.Strategy = extended.AlwaysBounce
+			rnd := rand.New(rand.NewPCG(3, 4))
+			var known [][2]uint32
+			c.runtime = func(n *node, own []am.Entry) {
+				if n.end.Rank() == 0 {
+					return
+				}
+				for i := range own {
+					if own[i].Index < 32 || own[i].Index > 34 {
+						continue
+					}
+					honest := own[i].Fn
+					own[i].Fn = func(t *am.Token, args []uint32, payload []byte) {
+						if rnd.IntN(8) == 0 {
+							honest(t, args, payload)
+							return
+						}
+						known = append(known, [2]uint32{args[0], args[1]})
+						k := known[max(0, len(known)-1-rnd.IntN(8)):][0]
+						k[1] += uint32(rnd.IntN(3)) // what will come is easily guessed
+						word := func() uint32 { return [...]uint32{0, 0, 0, 5, 300, ^uint32(0)}[rnd.IntN(6)] }
+						if rnd.IntN(2) == 0 {
+							_ = t.ReplyMedium(35, make([]byte, rnd.IntN(500)), k[0], k[1], uint32(rnd.IntN(2)*rnd.IntN(6)), word(), word())
+						} else {
+							_ = t.ReplyShort(35, k[0], k[1], uint32(rnd.IntN(2)*rnd.IntN(6)), word(), word())
+						}
+					}
+				}
+			}
+			var at segment.NLA
+			job(t, w.open(t, 2, 2), c, func(n *node) (err error) {
+				if n.x.Rank() == 1 {
+					if at, err = n.x.Expose(make([]byte, 100_000), segment.RightsAll, segment.AnyPeer); err != nil {
+						return err
+					}
+				}
+				if err := n.meet(); err != nil || n.x.Rank() == 1 {
+					return err
+				}
+				var hs []extended.Handle
+				for i := range 1000 {
+					var h extended.Handle
+					b := make([]byte, 1+i*37%30_000)
+					switch i % 3 {
+					case 0:
+						h, err = n.x.PutBulkNB(1, at, b)
+					case 1:
+						h, err = n.x.GetNB(b, 1, at)
+					case 2:
+						var v uint64
+						h, err = n.x.AtomicUint64NB(&v, 1, at, conduits.AtomicAdd, 1, 0)
+					}
+					if err != nil {
+						return err
+					}
+					hs = append(hs, h)
+					for k := range hs {
+						if done, _ := n.x.Try(hs[k]); done {
+							hs[k] = 0
+						}
+					}
+					hs = slices.DeleteFunc(hs, func(h extended.Handle) bool { return h == 0 })
 				}
 				return nil
 			})
