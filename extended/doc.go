@@ -98,20 +98,22 @@
 //
 //	         shm                                udp
 //	bytes    firehose   miss  bounce  register  firehose   miss  bounce  register
-//	8            0.04    4.3    0.53       2.1        25     34      16        37
-//	1024         0.05    4.2    0.60       2.3        26     36      15        36
-//	4096         0.08    6.2    0.66       2.1        27     44      15        39
-//	16384        0.45    7.2     1.3       3.2        31     38      44        58
-//	65536         1.7     13     3.7       4.8        43     87     151        86
-//	256 KiB       6.5     39      14       9.9       154    199     441       161
-//	1 MiB          28    177      57        30       514    982    2899       428
-//	4 MiB         147    656     326       102      3180   3571    6334      2839
+//	8            0.04    2.5    0.53       2.1        25     34      16        37
+//	1024         0.05    2.4    0.60       2.3        26     36      15        36
+//	4096         0.08    2.7    0.66       2.1        27     44      15        39
+//	16384        0.45    3.1     1.3       3.2        31     38      44        58
+//	65536         1.7    7.7     3.7       4.8        43     87     151        86
+//	256 KiB       6.5     24      14       9.9       154    199     441       161
+//	1 MiB          28     88      57        30       514    982    2899       428
+//	4 MiB         147    401     326       102      3180   3571    6334      2839
+//
+// The misses on shm were taken later than the rest.
 //
 // A miss costs more than an access that leaves no firehose behind, and is worth it
 // if others follow. So strategy [Adaptive] has a firehose attached when a bucket is
 // touched for the second time while it is remembered (among 1,024 of them). The
 // first time what has at most [DefaultBounceMax] bytes is bounced, and what has
-// 64 KiB is registered, for on shm that takes a third of a miss, and on udp the
+// 64 KiB is registered, for on shm that takes less than a miss, and on udp the
 // same; in between the conduits disagree, and it is pinned at once. From
 // [DefaultOnceMin] on registration costs no more than a firehose that is attached,
 // and drives no other away; where the budget has no room for it, it goes bucket by
