@@ -171,6 +171,9 @@ func (s *Space) Expose(mem []byte, rights segment.Rights, peer int) (Addr, error
 	if rights == 0 || rights&^segment.RightsAll != 0 {
 		return 0, errs.BadArg("firehose: memory is to be exposed with rights %#x: some of %#x are needed", uint8(rights), uint8(segment.RightsAll))
 	}
+	if peer >= segment.AnyVPID {
+		return 0, errs.NotSupported("firehose: memory is to be exposed to rank %d alone: protection knows ranks 0..%d only", peer, segment.AnyVPID-1)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, ok := s.room(s.size(len(mem)))

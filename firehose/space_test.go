@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 	"pgregory.net/rapid"
 )
@@ -470,6 +471,16 @@ func BenchmarkLocal(b *testing.B) {
 			if n == 1 {
 				break
 			}
+		}
+	}
+}
+
+// TestPeerBeyondProtection: what could not be registered is not exposed.
+func TestPeerBeyondProtection(t *testing.T) {
+	s, _ := newSpace(t, testBucket)
+	for peer, want := range map[int]error{segment.AnyVPID - 1: nil, segment.AnyVPID: errs.ErrNotSupported, 1 << 20: errs.ErrNotSupported} {
+		if _, err := s.Expose(make([]byte, 1), segment.RightsAll, peer); !errors.Is(err, want) {
+			t.Errorf("rank %d: %v, want %v", peer, err, want)
 		}
 	}
 }
