@@ -23,15 +23,20 @@ import (
 //	posted -> free    by the asker, if the owner has left the job
 //
 // What is larger than a place's room takes several. Neither side waits for the
-// other; what finds no place waits in the asker's memory. A question runs no
-// handler and needs no credit, so owners answer whenever they poll, in handlers,
-// too, which keeps the argument that nothing deadlocks.
+// other; what finds no place waits in the asker's memory, in a line for each owner,
+// and the last deskKept places are for owners who have none: one who does not poll
+// holds up nobody else, nor do up to deskKept-1 of them. A question runs no handler
+// and needs no credit, so owners answer whenever they poll, in handlers, too, which
+// keeps the argument that nothing deadlocks.
 const (
 	askFree = iota
 	askPosted
 	askBusy
 	askDone
 )
+
+// deskKept is how many places are not for owners who have one already.
+const deskKept = 8
 
 // Kinds of question.
 const (
@@ -60,6 +65,7 @@ type question struct {
 	flying int // places
 	value  uint64
 	err    error
+	next   *question // in its line
 
 	// Of a long message: it is published when both have happened, its data has been
 	// put and it has been committed.
@@ -81,12 +87,22 @@ type desk struct {
 		q       *question
 		from, n int // of q.buf
 	}
-	queue []*question // those with bytes that have no place yet, from head on
-	head  int
-	done  []*question // to be reported
-	spare []*question
-	long  []*question // by question.index
-	open  atomic.Int32
+	lines   []line      // by rank-first
+	last    *line       // of a ring of those that wait; nil if none does
+	waiting int         // how many they are
+	done    []*question // to be reported
+	spare   []*question
+	long    []*question // by question.index
+	open    atomic.Int32
+}
+
+// line is those of a rank's questions to one owner that have bytes without a place.
+// Only its first may have places for others of its bytes.
+type line struct {
+	first, last *question // last is good if first is not nil
+	flying      int       // places that the owner has, by other questions, too
+	waits       bool      // it is in the ring, in which failures leave it empty
+	next        *line
 }
 
 // ask begins a question and returns what has been completed of it, which is that
@@ -113,7 +129,7 @@ func (e *Endpoint) askLocked(q question) (*question, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.base, d.free = p, 1<<deskPlaces-1
+		d.base, d.free, d.lines = p, 1<<deskPlaces-1, make([]line, e.j.n)
 		atomic.StoreUint64((*uint64)(unsafe.Add(e.j.registry(e.rank), regDesk)), r.off)
 	}
 	var x *question
@@ -127,7 +143,16 @@ func (e *Endpoint) askLocked(q question) (*question, error) {
 		x.size = 1
 	}
 	d.open.Add(1)
-	d.queue = append(d.queue, x)
+	l := &d.lines[x.rank-e.first]
+	if l.first == nil {
+		l.first = x
+	} else {
+		l.last.next = x
+	}
+	if l.last = x; !l.waits {
+		l.waits = true
+		d.push(l)
+	}
 	e.post()
 	return x, nil
 }
@@ -142,48 +167,80 @@ func (x *question) source() conduits.Event {
 	return ev
 }
 
-// post gives places to what waits for them.
+// push makes l the last line of the ring.
+func (d *desk) push(l *line) {
+	if d.waiting++; d.last == nil {
+		l.next = l
+	} else {
+		l.next, d.last.next = d.last.next, l
+	}
+	d.last = l
+}
+
+// pop takes the first line from the ring.
+func (d *desk) pop() *line {
+	l := d.last.next
+	if d.waiting--; d.waiting == 0 {
+		d.last = nil
+	} else {
+		d.last.next = l.next
+	}
+	return l
+}
+
+// post gives places to what waits for them, one to each line in turn. What it passes
+// over has places, so there is not more of that than there are places.
 func (e *Endpoint) post() {
 	d := &e.desk
-	for d.head < len(d.queue) {
-		x := d.queue[d.head]
-		if x.posted >= x.size {
-			if d.head++; d.head == len(d.queue) {
-				clear(d.queue)
-				d.queue, d.head = d.queue[:0], 0
-			}
-			continue
+	for passed := 0; passed < d.waiting && d.free != 0; {
+		l := d.pop()
+		switch {
+		case l.first == nil:
+		case l.flying > 0 && bits.OnesCount32(d.free) <= deskKept:
+			passed++
+		default:
+			passed = 0
+			e.place(l)
 		}
-		if d.free == 0 {
-			return
+		if l.waits = l.first != nil; l.waits {
+			d.push(l)
 		}
-		i := bits.TrailingZeros32(d.free)
-		d.free &^= 1 << i
-		d.used |= 1 << i
-		p := unsafe.Add(d.base, i*deskLine)
-		kind, from, n := x.kind, x.posted, x.n
-		if x.buf != nil {
-			n = min(x.size-from, deskRoom)
-			if kind != askGet {
-				kind = askPut
-				copy(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), deskRoom), x.buf[from:from+n])
-			}
-			x.posted += n
-		} else {
-			x.posted = x.size
-		}
-		d.place[i].q, d.place[i].from, d.place[i].n = x, from, n
-		x.flying++
-		*(*uint32)(unsafe.Add(p, askDst)) = uint32(x.rank - e.first)
-		*(*uint32)(unsafe.Add(p, askKind)) = kind
-		*(*uint32)(unsafe.Add(p, askOp)) = uint32(x.op) | uint32(x.typ)<<8
-		*(*uint64)(unsafe.Add(p, askTo)) = uint64(x.at) + uint64(from)
-		*(*uint64)(unsafe.Add(p, askLen)) = uint64(n)
-		*(*uint64)(unsafe.Add(p, askA)) = x.a
-		*(*uint64)(unsafe.Add(p, askB)) = x.b
-		atomic.StoreUint32((*uint32)(unsafe.Add(p, askState)), askPosted)
-		e.tell(x.rank)
 	}
+}
+
+// place gives a place to the first of l.
+func (e *Endpoint) place(l *line) {
+	d := &e.desk
+	x := l.first
+	i := bits.TrailingZeros32(d.free)
+	d.free &^= 1 << i
+	d.used |= 1 << i
+	p := unsafe.Add(d.base, i*deskLine)
+	kind, from, n := x.kind, x.posted, x.n
+	if x.buf != nil {
+		n = min(x.size-from, deskRoom)
+		if kind != askGet {
+			kind = askPut
+			copy(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), deskRoom), x.buf[from:from+n])
+		}
+		x.posted += n
+	} else {
+		x.posted = x.size
+	}
+	d.place[i].q, d.place[i].from, d.place[i].n = x, from, n
+	if x.flying++; x.posted >= x.size {
+		l.first, x.next = x.next, nil
+	}
+	l.flying++
+	*(*uint32)(unsafe.Add(p, askDst)) = uint32(x.rank - e.first)
+	*(*uint32)(unsafe.Add(p, askKind)) = kind
+	*(*uint32)(unsafe.Add(p, askOp)) = uint32(x.op) | uint32(x.typ)<<8
+	*(*uint64)(unsafe.Add(p, askTo)) = uint64(x.at) + uint64(from)
+	*(*uint64)(unsafe.Add(p, askLen)) = uint64(n)
+	*(*uint64)(unsafe.Add(p, askA)) = x.a
+	*(*uint64)(unsafe.Add(p, askB)) = x.b
+	atomic.StoreUint32((*uint32)(unsafe.Add(p, askState)), askPosted)
+	e.tell(x.rank)
 }
 
 // tell has rank look at this rank's desk.
@@ -226,16 +283,16 @@ func (e *Endpoint) collect() {
 		case atomic.LoadUint32(state) == askDone:
 			if page := *(*uint64)(unsafe.Add(p, askPage)); page != 0 {
 				have := segment.Entry(*(*uint64)(unsafe.Add(p, askHave)))
-				x.fail(e.fault(x, segment.NLA(page&^(segment.PageSize-1)), have))
+				e.fail(x, e.fault(x, segment.NLA(page&^(segment.PageSize-1)), have))
 			} else if x.kind == askGet && x.err == nil {
 				carry(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), at.n), x.buf[at.from:at.from+at.n], x.at, segment.RightRead)
 			}
 			x.value = *(*uint64)(unsafe.Add(p, askValue))
 		case failure != nil:
-			x.fail(failure)
+			e.fail(x, failure)
 			again = false // somebody may still use it
 		case e.gone(x.rank) && atomic.CompareAndSwapUint32(state, askPosted, askFree):
-			x.fail(e.fault(x, x.at&^(segment.PageSize-1), 0))
+			e.fail(x, e.fault(x, x.at&^(segment.PageSize-1), 0))
 		default:
 			continue
 		}
@@ -245,26 +302,32 @@ func (e *Endpoint) collect() {
 			d.free |= 1 << i
 		}
 		at.q = nil
+		d.lines[x.rank-e.first].flying--
 		if x.flying--; x.flying == 0 && x.posted >= x.size {
 			d.done = append(d.done, x)
 		}
 	}
-	if failure != nil {
-		for _, x := range d.queue[d.head:] {
-			if x.posted < x.size && x.flying == 0 {
-				d.done = append(d.done, x)
-			}
-			x.fail(failure)
+	for failure != nil && d.waiting > 0 {
+		l := d.pop()
+		for l.waits = false; l.first != nil; {
+			x := l.first // without a place: those have been taken back
+			e.fail(x, failure)
+			d.done = append(d.done, x)
 		}
 	}
 }
 
-// fail ends x with err when the places that it has are free again.
-func (x *question) fail(err error) {
+// fail ends x, which has places or is the first of its line, with err when its
+// places are free again. It leaves the line now: it may be used again before post
+// comes to that.
+func (e *Endpoint) fail(x *question, err error) {
 	if x.err == nil {
 		x.err = err
 	}
-	x.posted = x.size
+	if x.posted < x.size {
+		x.posted = x.size
+		e.desk.lines[x.rank-e.first].first, x.next = x.next, nil
+	}
 }
 
 // fault is x's error if the owner has refused it.

@@ -78,9 +78,200 @@ func TestManyQuestions(t *testing.T) {
 		}
 		for who := range ops {
 			n := all[who]
-			if n.desk.base != nil && n.desk.free != 1<<deskPlaces-1 || n.desk.open.Load() != 0 || n.desk.used != 0 || len(n.desk.queue) > 0 {
+			if n.desk.base != nil && n.desk.free != 1<<deskPlaces-1 || n.desk.open.Load() != 0 || n.desk.used != 0 || n.desk.waiting > 0 {
 				t.Fatalf("rank %d has questions left: %+v", who, &n.desk)
 			}
+		}
+	})
+}
+
+// TestDeafOwners: owners who do not poll hold up questions to nobody else, large and
+// small, before theirs and after, and get their own when they poll.
+func TestDeafOwners(t *testing.T) {
+	for deaf := 1; deaf < deskKept; deaf++ {
+		all := asking(false).nodes(t, deaf+2)
+		a, b := all[0], all[deaf+1]
+		const size = 3 * deskPlaces * deskRoom
+		mem, at := make([][]byte, len(all)), make([]segment.NLA, len(all))
+		for i, n := range all[1:] {
+			mem[i+1] = make([]byte, size+8)
+			at[i+1], _ = register(t, n.Endpoint, mem[i+1], segment.RightsAll, segment.AnyPeer)
+			at[i+1] = (at[i+1] + 7) &^ 7
+		}
+		data := bytes.Repeat([]byte{1}, size)
+		var issued []uint64
+		put := func(dst int, b []byte) uint64 {
+			a.next++
+			if _, err := a.Put(dst, at[dst], b, done, a.next); err != nil {
+				t.Fatal(err)
+			}
+			issued = append(issued, a.next)
+			return a.next
+		}
+		hears := func(c uint64) {
+			for range 10 * size / deskRoom {
+				b.Poll()
+				if a.Poll(); a.done[c].ev&conduits.RemoteDone != 0 {
+					return
+				}
+			}
+			t.Fatalf("%d deaf: an operation on a rank that polls does not end", deaf)
+		}
+		hears(put(deaf+1, data[:8])) // b is known
+		early := put(deaf+1, data)
+		for i := 1; i <= deaf; i++ {
+			put(i, data)
+			for range 2 * deskPlaces {
+				put(i, data[:8])
+			}
+		}
+		hears(early)
+		hears(put(deaf+1, data[:8]))
+		hears(put(deaf+1, data))
+		for a.desk.open.Load() > 0 {
+			for _, n := range all {
+				n.Poll()
+			}
+		}
+		for _, c := range issued {
+			if a.done[c].ev&conduits.RemoteDone == 0 || a.done[c].err != nil {
+				t.Fatalf("%d deaf: put %d: %+v", deaf, c, a.done[c])
+			}
+		}
+		for i := range mem[1:] {
+			if n := bytes.Count(mem[i+1], []byte{1}); n != size {
+				t.Fatalf("%d deaf: rank %d has %d bytes of %d", deaf, i+1, n, size)
+			}
+		}
+	}
+}
+
+// TestRefusedInLine: a question that is refused while the rest of it waits, and whose
+// place goes to another owner at once, can be used again at once.
+func TestRefusedInLine(t *testing.T) {
+	all := asking(true).nodes(t, deskKept+4)
+	a := all[0]
+	at := make([]segment.NLA, len(all))
+	for i, n := range all[1:] {
+		at[i+1], _ = register(t, n.Endpoint, make([]byte, 8), segment.RightsAll, segment.AnyPeer)
+	}
+	data := make([]byte, 2*deskPlaces*deskRoom)
+	put := func(dst, n int) uint64 {
+		a.next++
+		if _, err := a.Put(dst, at[dst], data[:n], done, a.next); err != nil {
+			t.Fatal(err)
+		}
+		return a.next
+	}
+	check := func(c uint64, refused bool) {
+		if have := a.done[c]; have.ev&conduits.RemoteDone == 0 || errors.Is(have.err, segment.ErrFault) != refused {
+			t.Fatalf("put %d (refused %v): %+v", c, refused, have)
+		}
+	}
+	// All places are taken, and the lines of ranks before the last three wait.
+	put(1, len(data))
+	first := put(2, 8)
+	for i := 3; i <= deskKept+1; i++ {
+		put(i, len(data))
+	}
+	last := deskKept + 1
+	next, after := put(last+1, 8), put(last+2, 8)
+	if a.desk.free != 0 {
+		t.Fatalf("free: %#x", a.desk.free)
+	}
+	all[2].Poll()
+	a.Poll() // next has a place, after is the first in the ring
+	check(first, false)
+	refused := a.next - 2
+	all[last].Poll()
+	a.Poll() // after has its place
+	check(refused, true)
+	other, again := put(3, 8), put(last, 8)
+	if a.desk.free != 0 {
+		t.Fatalf("free: %#x", a.desk.free)
+	}
+	for range 4 * len(all) {
+		for _, n := range all {
+			n.Poll()
+		}
+	}
+	if n := a.desk.open.Load(); n > 0 {
+		t.Fatalf("%d questions are left", n)
+	}
+	for i := range a.desk.lines {
+		if l := &a.desk.lines[i]; l.first != nil || l.flying != 0 || l.waits {
+			t.Errorf("line %d is left: %+v", i, l)
+		}
+	}
+	for _, c := range []uint64{next, after, other, again} {
+		check(c, false)
+	}
+}
+
+// TestQuestionsEndOnce: whoever polls when, each of many questions to several owners,
+// some refused while they wait for places, and some to who leaves or fails meanwhile,
+// ends once, and nothing is left.
+func TestQuestionsEndOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := asking(rapid.Bool().Draw(t, "blind")).nodes(t, 4)
+		a := all[0]
+		const size = 40 * deskRoom
+		var at [4]segment.NLA
+		for i := 1; i < 4; i++ {
+			at[i], _ = register(t, all[i].Endpoint, make([]byte, size), segment.RightsAll, segment.AnyPeer)
+		}
+		data := make([]byte, 2*size)
+		issued := map[uint64]bool{} // whether it is refused
+		left := 0
+		failed := false
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			dst := rapid.IntRange(1, 3).Draw(t, "owner")
+			switch rapid.IntRange(0, 9).Draw(t, "do") {
+			case 0, 1, 2:
+				all[dst].Poll()
+			case 3, 4:
+				a.Poll()
+			case 5:
+				if left == 0 && rapid.IntRange(0, 3).Draw(t, "leave") == 0 {
+					left = dst
+					if failed = rapid.Bool().Draw(t, "fail"); failed {
+						all[dst].Fail(errors.New("out of paper"))
+					} else if err := all[dst].Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			default:
+				n := rapid.SampledFrom([]int{1, 8, 100, 3 * deskRoom, size, size + page, 2 * size}).Draw(t, "bytes")
+				a.next++
+				ev, err := a.Put(dst, at[dst], data[:n], done, a.next)
+				if err == nil && ev&conduits.RemoteDone == 0 {
+					issued[a.next] = n > size
+				} else if n <= size && left == 0 {
+					t.Fatalf("%d bytes: %v, %v", n, ev, err)
+				}
+			}
+		}
+		for a.desk.open.Load() > 0 {
+			for i, n := range all {
+				if i != left || i == 0 {
+					n.Poll()
+				}
+			}
+		}
+		for c, refused := range issued {
+			have := a.done[c]
+			if have.ev&conduits.RemoteDone == 0 || left == 0 && refused != (have.err != nil) {
+				t.Fatalf("put %d (refused %v): %+v", c, refused, have)
+			}
+		}
+		d := &a.desk
+		for i := range d.lines {
+			if l := &d.lines[i]; l.first != nil || l.flying != 0 || l.waits {
+				t.Fatalf("line %d is left: %+v", i, l)
+			}
+		}
+		if d.used != 0 || d.waiting != 0 || !failed && d.base != nil && d.free != 1<<deskPlaces-1 {
+			t.Fatalf("left: %+v", d)
 		}
 	})
 }
@@ -104,7 +295,7 @@ func TestLongAsked(t *testing.T) {
 					if st != conduits.Ready {
 						t.Fatal("no room")
 					}
-					if want := n <= deskPlaces*deskRoom; i == 1 && (ev&conduits.SourceDone != 0) != want {
+					if want := n <= (deskPlaces-deskKept)*deskRoom; i == 1 && (ev&conduits.SourceDone != 0) != want {
 						t.Fatalf("%d bytes: completed %v", n, ev)
 					}
 					s.Words[0] = uint32(i)
