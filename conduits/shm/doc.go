@@ -70,8 +70,9 @@
 //   - otherwise the owner is asked, and answers when it polls, in handlers, too, and
 //     is woken for it. So are atomics, PutWord and aligned puts and gets of 8 bytes
 //     on private memory, which the system calls could tear. Such operations complete
-//     later, by Complete. A rank has places for 32 questions of 16 KiB: as long as
-//     owners who do not poll hold them all, what it asks others waits, too.
+//     later, by Complete. A rank has places for 32 questions of 16 KiB, of
+//     which one owner gets at most 24 and the last 8 go to owners who have none:
+//     up to 8 owners who do not poll hold up nobody but who asks them.
 //
 // A refused put that takes several questions may have been done in part. Who asks a
 // rank that has left the job gets a fault, one that has failed its *PeerError. What a
