@@ -101,6 +101,8 @@ type Config struct {
 	// SegmentSize in bytes, a multiple of segment.PageSize; may be 0 and may
 	// differ between ranks.
 	SegmentSize uint64
+	// Lock as conduits.AttachConfig has it.
+	Lock bool
 	// Rights that peers have in the segment; 0 means all.
 	Rights segment.Rights
 	// Completer gets the completions of RMA operations whose cookie has bit 63

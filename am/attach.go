@@ -43,7 +43,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		return nil, err
 	}
 	e.boot = &boot{children: len(children(ep.Rank(), e.size)), lowest: nobody}
-	if err := ep.Attach(conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Receiver: e}); err != nil {
+	if err := ep.Attach(conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Lock: c.Lock, Receiver: e}); err != nil {
 		return nil, err
 	}
 	if err := e.compareTables(); err != nil {

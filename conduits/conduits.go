@@ -191,6 +191,9 @@ type AttachConfig struct {
 	Size uint64
 	// Rights that peers have; 0 means segment.RightsAll.
 	Rights segment.Rights
+	// Lock has what this rank registers beyond the segment locked in memory; see
+	// segment.ATUConfig.
+	Lock bool
 	// Receiver gets what arrives from now on. Required.
 	Receiver Receiver
 }

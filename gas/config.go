@@ -61,6 +61,11 @@ type Config struct {
 	// Knob: gasrun -pin-bucket, ARGON_PIN_BUCKET.
 	PinBucket uint64
 
+	// PinLock has what is pinned of this rank's registered memory locked (mlock):
+	// brought into memory and kept there, for which RLIMIT_MEMLOCK must allow.
+	// Knob: ARGON_PIN_LOCK=1.
+	PinLock bool
+
 	// Handlers are the program's own active message handlers, indices 128 to
 	// 255, the same on every rank. Most programs use RegisterCall instead.
 	Handlers []am.Entry
@@ -208,6 +213,7 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 	look(launch.EnvPinnable, "memory that firehoses reach", size(launch.EnvPinnable, &c.Pinnable))
 	look(launch.EnvPinLocal, "part of it for own pins", size(launch.EnvPinLocal, &c.PinLocal))
 	look(launch.EnvPinBucket, "unit of it", size(launch.EnvPinBucket, &c.PinBucket))
+	look(launch.EnvPinLock, "have pinned memory locked", boolean(launch.EnvPinLock, &c.PinLock))
 	look("ARGON_PROGRESS", "answer peers in the background", boolean("ARGON_PROGRESS", &c.Progress))
 	look("ARGON_DEBUG", "checks that cost time", boolean("ARGON_DEBUG", &c.Debug))
 	return errors.Join(all...)

@@ -86,6 +86,7 @@
 //	ARGON_PINNABLE       registered memory of a rank that is reached at once: Config.Pinnable, gasrun -pinnable
 //	ARGON_PIN_LOCAL      part of it for own pins: Config.PinLocal, gasrun -pin-local
 //	ARGON_PIN_BUCKET     unit of it: Config.PinBucket, gasrun -pin-bucket
+//	ARGON_PIN_LOCK       1: what is pinned is locked in memory: Config.PinLock
 //	ARGON_PROGRESS       1: answer peers in the background: Config.Progress
 //	ARGON_DEBUG          1: checks that cost time: Config.Debug
 //	ARGON_FREEZE         1: stop before joining, for a debugger; gasrun -freeze sets it for one rank

@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -1229,5 +1230,43 @@ func TestLargeIsLeft(t *testing.T) {
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestPinLock: what firehoses reach is locked in memory if Config says so.
+func TestPinLock(t *testing.T) {
+	const bucket = segment.PageSize
+	if limit := sys.LockLimit(); limit < 16*bucket {
+		t.Skipf("RLIMIT_MEMLOCK is %d", limit)
+	}
+	for _, lock := range []bool{false, true} {
+		everywhere(t, Config{Ranks: 2, PinLock: lock, PinBucket: bucket, Pinnable: 16 * bucket}, func(n *Node) error {
+			p, err := Register(n, make([]uint64, bucket/4))
+			if err != nil {
+				return err
+			}
+			q, err := swapped(n, p)
+			if err != nil {
+				return err
+			}
+			for range 4 { // the first one may go without a firehose
+				if err := q.Put(n, 1); err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			u, err := n.ep.ATU()
+			if err != nil {
+				return err
+			}
+			var s segment.ATUStats
+			u.Stats(&s)
+			if s.Bytes == 0 || (s.Locked > 0) != lock {
+				return fmt.Errorf("%d of %d bytes are locked", s.Locked, s.Bytes)
+			}
+			return n.Barrier()
+		})
 	}
 }

@@ -327,6 +327,7 @@ func (n *Node) build(cfg *Config) error {
 		Handlers:    append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:     runtimeEntries,
 		SegmentSize: attached,
+		Lock:        cfg.PinLock,
 		Completer:   n.x,
 		Debug:       cfg.Debug,
 	})

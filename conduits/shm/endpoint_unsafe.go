@@ -276,7 +276,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	}
 	e.views = views
 	own := views[e.rank-e.first]
-	e.Ready(func() segment.ATUConfig { return e.atuConfig(own, c.Rights) })
+	e.Ready(func() segment.ATUConfig { return e.atuConfig(own, &c) })
 	if e.hooks.Attached != nil {
 		return e.hooks.Attached(own, c)
 	}

@@ -300,8 +300,8 @@ func (e *Endpoint) present() {
 }
 
 // atuConfig is that of this rank's ATU, whose attach segment is v.
-func (e *Endpoint) atuConfig(v segment.View, rights segment.Rights) segment.ATUConfig {
-	c := segment.ATUConfig{Attach: unsafe.Slice((*byte)(v.Base), v.Size()), Rights: rights}
+func (e *Endpoint) atuConfig(v segment.View, a *conduits.AttachConfig) segment.ATUConfig {
+	c := segment.ATUConfig{Attach: unsafe.Slice((*byte)(v.Base), v.Size()), Rights: a.Rights, Lock: a.Lock}
 	if e.j.local == nil {
 		c.Place, c.Frames, c.Registrar = e.placeTable, &e.frames, flusher{e}
 	}

@@ -121,7 +121,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	e.Ready(func() segment.ATUConfig {
 		v := &e.view[0]
 		own, _ := v.Bytes(segment.AttachBase, v.Size(), v.Size())
-		return segment.ATUConfig{Attach: own, Rights: c.Rights}
+		return segment.ATUConfig{Attach: own, Rights: c.Rights, Lock: c.Lock}
 	})
 	e.receiver = c.Receiver
 	e.attached = true

@@ -286,7 +286,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		e.mem.atu = e.MadeATU
 		e.Ready(func() segment.ATUConfig {
 			own, _ := e.mem.bytes(segment.AttachBase, c.Size)
-			return segment.ATUConfig{Attach: own, Rights: c.Rights}
+			return segment.ATUConfig{Attach: own, Rights: c.Rights, Lock: c.Lock}
 		})
 	}
 	e.receiver = c.Receiver

@@ -49,6 +49,7 @@ const (
 	EnvPinnable  = "ARGON_PINNABLE"   // most memory of a rank that peers reach by firehoses at once
 	EnvPinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins
 	EnvPinBucket = "ARGON_PIN_BUCKET" // the unit of it
+	EnvPinLock   = "ARGON_PIN_LOCK"   // 1: what is pinned is locked in memory
 )
 
 var ownEnv = []string{
