@@ -308,6 +308,9 @@ func (q *request) send(e *Endpoint) error {
 			p, ok, err = e.TryPrepareMedium(q.dst, h, len(q.payload), len(q.payload), len(q.args))
 			return ok, err
 		})
+		if q.how == sendCancelled && errors.Is(err, ErrClosed) {
+			return nil // nobody waits for it, and who waits for nothing leaves
+		}
 		if err != nil {
 			return err
 		}
