@@ -1,7 +1,6 @@
 package extended_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// TestProgressInOtherWaits has one rank begin a put and wait for what only its
+// TestProgressInOtherWaits has one rank begin an atomic and wait for what only its
 // target sends when it is there, in the layer below: as in a barrier, say.
 func TestProgressInOtherWaits(t *testing.T) {
 	const hSeen = am.FirstClient
@@ -41,7 +40,7 @@ func TestProgressInOtherWaits(t *testing.T) {
 						return err
 					}
 					if n.x.Rank() == 0 {
-						h, err := n.x.PutNB(1, at[1], binary.LittleEndian.AppendUint64(nil, 7))
+						h, err := n.x.AtomicUint64NB(nil, 1, at[1], conduits.AtomicStore, 7, 0)
 						if err == nil {
 							err = n.e.Wait(nil, seen.Load)
 						}
@@ -51,7 +50,7 @@ func TestProgressInOtherWaits(t *testing.T) {
 						return n.x.Wait(h)
 					}
 					err = conduits.Wait(n.end, nil, func() bool {
-						v, err := n.x.GetValue(1, at[1], 8)
+						v, err := n.x.LoadUint64(1, at[1])
 						return v == 7 || err != nil
 					})
 					if err != nil {

@@ -379,24 +379,32 @@ func TestRegisteredRights(t *testing.T) {
 			}
 			return nil
 		}
-		for rights := Rights(1); rights < 8; rights++ {
-			may := rights
-			if n.Rank() == 0 {
-				may = RightsAll // the owner
+		for turn := range n.Size() { // they would race for the memory
+			if err := n.Barrier(); err != nil {
+				return err
 			}
-			for range 3 { // by firehose or not
-				if err := check(theirs[rights], may); err != nil {
-					return err
+			if turn != n.Rank() {
+				continue
+			}
+			for rights := Rights(1); rights < 8; rights++ {
+				may := rights
+				if n.Rank() == 0 {
+					may = RightsAll // the owner
+				}
+				for range 3 { // by firehose or not
+					if err := check(theirs[rights], may); err != nil {
+						return err
+					}
 				}
 			}
-		}
-		may := RightsAll
-		if n.Rank() == 2 {
-			may = 0
-		}
-		for range 3 {
-			if err := check(theirs[0], may); err != nil {
-				return fmt.Errorf("for rank 1: %w", err)
+			may := RightsAll
+			if n.Rank() == 2 {
+				may = 0
+			}
+			for range 3 {
+				if err := check(theirs[0], may); err != nil {
+					return fmt.Errorf("for rank 1: %w", err)
+				}
 			}
 		}
 		return n.Barrier()
@@ -750,11 +758,13 @@ func TestRegisteredAgainstModel(t *testing.T) {
 				},
 				"several at once": func(t *rapid.T) {
 					var hs []Handle
+					under := map[*uint64]bool{} // puts to one place would race
 					for range rapid.IntRange(1, 20).Draw(t, "count") {
 						p, at, may := span(t, RightWrite, 1)
-						if !may || len(at) != 1 {
+						if !may || len(at) != 1 || under[&at[0]] {
 							continue
 						}
+						under[&at[0]] = true
 						h, err := p.PutNB(n, at[0])
 						check("put", err)
 						hs = append(hs, h)
@@ -1186,6 +1196,9 @@ func TestOwnerOfRegisteredIsKilled(t *testing.T) {
 // TestLargeIsLeft has a rank leave a job whose other ranks still use its segment,
 // while others of its goroutines poll: what they serve is there, or refused.
 func TestLargeIsLeft(t *testing.T) {
+	if raceEnabled {
+		t.Skip("Close takes the rings from under who replies beside it, which is what shall be harmless")
+	}
 	stop := errors.New("stop")
 	rounds := 20
 	if testing.Short() {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package gas
+
+const raceEnabled = false
