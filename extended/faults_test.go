@@ -101,7 +101,7 @@ func TestExposedRights(t *testing.T) {
 			check("get of rank 1's", x.Get(b, 0, at[1]+16))
 		}
 		if me == 1 {
-			if err := x.Put(0, at[1]+16, []byte{7}); err != nil {
+			if err := x.Put(0, at[1]+200, []byte{7}); err != nil { // beyond what rank 2 may be reading
 				return err
 			}
 		}
@@ -116,7 +116,7 @@ func TestExposedRights(t *testing.T) {
 				return err
 			}
 			want := make([]byte, len(mem))
-			want[0], want[16] = 1, 7
+			want[0], want[200] = 1, 7
 			if !bytes.Equal(mem, want) {
 				return errors.New("memory was written that must not be")
 			}
