@@ -29,7 +29,7 @@ func machine(t interface{ Fatalf(string, ...any) }, c Config) (*Machine, *fakeMe
 func TestLies(t *testing.T) {
 	var once, dropped int
 	defer func() {
-		if once == 0 || dropped == 0 {
+		if !testing.Short() && (once == 0 || dropped == 0) { // fewer programs may lack them
 			t.Errorf("%d pinned once, %d dropped", once, dropped)
 		}
 	}()
