@@ -214,15 +214,6 @@ func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Region, error)
 	return nil
 }
 
-// Room is how many firehoses to rank are attached to nothing: a miss of so many
-// buckets gives no other ones up.
-func (c *Cache) Room(rank int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.need()
-	return c.m.Room(rank)
-}
-
 // Busy says that Advance has something to do. It is a load.
 func (c *Cache) Busy() bool { return c.busy.Load() }
 

@@ -862,15 +862,6 @@ func (m *Machine) Fail(rank int, cause error) {
 	m.serveLocal()
 }
 
-// Room is how many firehoses to rank are attached to nothing: a miss of so many
-// buckets gives no other ones up.
-func (m *Machine) Room(rank int) int {
-	if rank < 0 || rank >= m.c.Size || rank == m.c.Rank || m.peer(rank).err != nil {
-		return 0
-	}
-	return m.l.Share - m.peer(rank).held
-}
-
 func (t *table) first() uint32 {
 	if len(t.slots) == 0 {
 		return 0
