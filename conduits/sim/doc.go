@@ -20,9 +20,9 @@
 // The same program with the same [Config] does the same, event by event, as long
 // as it takes nothing from real clocks, unseeded random numbers, the order of
 // maps, or the outside world; [Job.Digest] is a hash of all that happened. Where
-// in its page a slice of the Go heap lies is of the outside world: the addresses
-// that it gets when it is registered have the same offset. MapMemory, and slices
-// of 32 KiB and more, begin with a page.
+// in its page a slice of the Go heap lies is of the outside world, and the
+// addresses that it gets when it is registered have the same offset. Traces and
+// digests leave such addresses out; a program that computes with them can differ.
 //
 // A rank's panic ends the job: conduits.Run panics with a [PanicError] that keeps
 // its stack, after the other ranks have run what they have deferred. A rank that

@@ -89,6 +89,7 @@ func New(n int, c Config) (*Job, error) {
 	j.trace.every, j.trace.mask = c.Checkpoint, checkpointMask
 	j.eps = make([]Endpoint, n)
 	j.sizes = make([]uint64, n)
+	j.trace.sizes = j.sizes
 	j.rights = make([]segment.Rights, n)
 	for r := range j.eps {
 		j.eps[r].j, j.eps[r].rank = j, r

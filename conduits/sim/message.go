@@ -31,6 +31,14 @@ func (k kind) String() string { return kindNames[k] }
 // answer says whether it travels back to who began the operation.
 func (k kind) answer() bool { return k == kindGetReply || k == kindAtomicReply || k == kindAck }
 
+// owner is the rank whose memory to is an address of.
+func (m *message) owner() int32 {
+	if m.kind.answer() {
+		return m.src
+	}
+	return m.dst
+}
+
 // message is anything that is under way. Its fields are used as its kind needs.
 type message struct {
 	kind   kind

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,92 @@ func TestRegisteredInTime(t *testing.T) {
 		}
 		if t.Failed() {
 			return
+		}
+	}
+}
+
+// TestPlaceInPage has rank 0 access memory of rank 1 that lies elsewhere in its page,
+// or in two of them: that is not the program's doing, and no other run.
+func TestPlaceInPage(t *testing.T) {
+	once := func(off int) (uint64, string) {
+		var text bytes.Buffer
+		j := newJob(t, 2, sim.Config{Seed: 1, Trace: &text})
+		var at, further segment.NLA
+		over := false
+		conduits.Run(j.Endpoints(), func(i int) {
+			e, r := j.Endpoint(i), &accessor{ends: map[uint64]error{}}
+			if err := e.Attach(conduits.AttachConfig{Size: 3 * segment.PageSize, Receiver: r}); err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 1 {
+				u, err := e.ATU()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mem, err := e.MapMemory(4 * segment.PageSize)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				reg, err := u.Register(mem[off:off+200], segment.RightsAll, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				reg2, err := u.Register(mem[off:off+2*segment.PageSize], segment.RightsAll, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				at, _ = reg.At(0)
+				further, _ = reg2.At(0)
+				for !over {
+					e.Poll()
+				}
+				return
+			}
+			for at == 0 || further == 0 {
+				e.Poll()
+			}
+			cookie := uint64(0)
+			do := func(ev conduits.Event, err error) {
+				for err == nil && ev&conduits.RemoteDone == 0 {
+					var ok bool
+					if err, ok = r.ends[cookie]; ok {
+						break
+					}
+					e.Poll()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				cookie++
+			}
+			data := make([]byte, 200)
+			for _, a := range []segment.NLA{at, further} {
+				do(e.Put(1, a, data, conduits.RemoteDone, cookie))
+				do(e.Get(data, 1, a, conduits.RemoteDone, cookie))
+				_, ev, err := e.Atomic(1, a, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+				do(ev, err)
+			}
+			// Where in the segment is the program's doing.
+			do(e.Put(1, segment.AttachBase+3*segment.PageSize-200, data, conduits.RemoteDone, cookie))
+			over = true
+		})
+		if err := j.Flush(); err != nil {
+			t.Error(err)
+		}
+		return j.Digest(), text.String()
+	}
+	first, text := once(0)
+	if strings.Count(text, " at registered memory\n") < 20 || !strings.Contains(text, " at 40002f38\n") {
+		t.Errorf("the trace has not what was done:\n%s", text)
+	}
+	for _, off := range []int{8, 1024, segment.PageSize - 104} {
+		if d, other := once(off); d != first || other != text {
+			t.Errorf("at byte %d of a page: another run:\n%s\nthan at byte 0:\n%s", off, other, text)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strconv"
+
+	"github.com/argon-go/argon/segment"
 )
 
 // trace hashes what happens and, if somebody wants it, writes it down: a line
@@ -11,6 +13,9 @@ import (
 // picoseconds. Steps: s sent, i into the network, a in the mailbox, h handled, w
 // performed on the segment, d completion at hand, x lost, r a thread goes on,
 // f the job fails, ! a fault of the plan.
+//
+// Addresses are those of segments: one of a registered slice is in the same place
+// of its page as the slice, which is not the same in another run of the program.
 type trace struct {
 	digest uint64
 	count  uint64
@@ -19,6 +24,7 @@ type trace struct {
 	// every is called after each so many entries; see Config.Checkpoint.
 	every func(count, digest uint64)
 	mask  uint64
+	sizes []uint64 // of segments
 }
 
 func (t *trace) open(w io.Writer) {
@@ -59,7 +65,11 @@ func (t *trace) message(at Time, step byte, m *message) {
 	for _, v := range m.words[:m.nwords] {
 		w = w*0x100000001b3 + uint64(v)
 	}
-	w = mix(w ^ m.a ^ m.b<<1 ^ uint64(m.to))
+	to, registered := m.to, false
+	if owner := m.owner(); to != 0 && to-segment.AttachBase > segment.NLA(t.sizes[owner]) {
+		to, registered = 0, true
+	}
+	w = mix(w ^ m.a ^ m.b<<1 ^ uint64(to))
 	t.add(at, uint64(step)<<56|uint64(m.kind)<<48|uint64(m.src)<<24|uint64(m.dst), w^uint64(m.tag)<<32^uint64(len(m.data)))
 	if t.w == nil {
 		return
@@ -76,8 +86,11 @@ func (t *trace) message(at Time, step byte, m *message) {
 	if n := max(len(m.data), len(m.dest)); n > 0 {
 		t.line = strconv.AppendInt(append(t.line, " bytes "...), int64(n), 10)
 	}
-	if m.to != 0 {
-		t.line = strconv.AppendUint(append(t.line, " at "...), uint64(m.to), 16)
+	switch {
+	case registered:
+		t.line = append(t.line, " at registered memory"...)
+	case to != 0:
+		t.line = strconv.AppendUint(append(t.line, " at "...), uint64(to), 16)
 	}
 	t.end()
 }
