@@ -248,11 +248,15 @@ func (t *tally) medians() []line {
 
 // over is how a variant's values relate to another's of the same rounds, as the
 // median over the rounds. Rounds in which the machine changed its speed between
-// the two, as their references show, are left out if others are left.
-func over(lines, first []line) float64 {
+// the two, as their references show, are left out if others are left. False if the
+// other's values are all 0, as hit rates may be.
+func over(lines, first []line) (float64, bool) {
 	var good, all []float64
 	for i := range min(len(lines), len(first)) {
 		a, b := lines[i], first[i]
+		if b.Value == 0 {
+			continue
+		}
 		all = append(all, a.Value/b.Value)
 		if max(a.RefValue, b.RefValue) <= steady*min(a.RefValue, b.RefValue) {
 			good = append(good, a.Value/b.Value)
@@ -261,7 +265,10 @@ func over(lines, first []line) float64 {
 	if len(good) < (len(all)+3)/4 {
 		good = all
 	}
-	return median(good)
+	if len(good) == 0 {
+		return 0, false
+	}
+	return median(good), true
 }
 
 // print prints a table: the variants of each figure below each other.
@@ -294,8 +301,10 @@ func (t *tally) print(out io.Writer, rounds int) error {
 			if l.Ref != "" {
 				ref, ratio = l.value(l.RefValue), digits(l.Ratio)
 			}
-			if i > 0 && len(byVariant[0]) > 0 {
-				relation = digits(over(lines, byVariant[0]))
+			if i > 0 {
+				if q, ok := over(lines, byVariant[0]); ok {
+					relation = digits(q)
+				}
 			}
 			err = row(l.Bench, l.Via, l.sizeText(), l.Metric, l.Conduit, l.Auth, datagram, loss, l.value(l.Value), l.Ref, ref, ratio, relation)
 		}

@@ -107,7 +107,33 @@ func TestTally(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 	// The first round's 2 and the second's 1.67; not the third's 0.2.
-	if got := over(tl.lines[tl.keys[0]][1], tl.lines[tl.keys[0]][0]); got < 1.8 || got > 1.9 {
-		t.Errorf("over is %v", got)
+	if got, ok := over(tl.lines[tl.keys[0]][1], tl.lines[tl.keys[0]][0]); !ok || got < 1.8 || got > 1.9 {
+		t.Errorf("over is %v, %v", got, ok)
+	}
+	// What is 0 relates to nothing, nor does what the first variant does not have.
+	none := []line{{Value: 0}, {Value: 0}}
+	some := []line{{Value: 3}, {Value: 4}}
+	for _, c := range []struct {
+		lines, first []line
+		want         float64
+		ok           bool
+	}{
+		{none, none, 0, false},
+		{some, none, 0, false},
+		{some, nil, 0, false},
+		{none, some, 0, true},
+		{some, []line{{Value: 0}, {Value: 2}}, 2, true},
+	} {
+		if got, ok := over(c.lines, c.first); got != c.want || ok != c.ok {
+			t.Errorf("%v over %v: %v, %v, want %v, %v", c.lines, c.first, got, ok, c.want, c.ok)
+		}
+	}
+	tl = newTally(2)
+	for i := range 2 {
+		tl.add(i, line{Bench: "firehose/workingset", Conduit: "shm", Metric: "hits", Unit: "share"})
+	}
+	out.Reset()
+	if err := tl.print(&out, 1); err != nil || strings.Contains(out.String(), "NaN") {
+		t.Errorf("%v, got\n%s", err, out.String())
 	}
 }
