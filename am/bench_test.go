@@ -1,6 +1,7 @@
 package am
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
@@ -59,4 +60,44 @@ func attachAlone(tb testing.TB, handlers ...Entry) *Endpoint {
 		tb.Fatal(err)
 	}
 	return e
+}
+
+// BenchmarkLook is one look of a loop that waits, at a message that arrives and the
+// condition: of conduits.Wait by itself, by an Endpoint, and by one that Advance has
+// given a function with two loads to, as package extended does when exposed memory
+// is used.
+func BenchmarkLook(b *testing.B) {
+	type waiter struct {
+		name string
+		wait func(e *Endpoint, cond func() bool) error
+	}
+	var busy atomic.Bool
+	var todo atomic.Int64
+	own := func(e *Endpoint, cond func() bool) error { return e.Wait(nil, cond) }
+	for _, w := range []waiter{
+		{"conduit", func(e *Endpoint, cond func() bool) error { return conduits.Wait(e.ep, nil, cond) }},
+		{"endpoint", own},
+		{"advance", own},
+	} {
+		b.Run(w.name, func(b *testing.B) {
+			e := attachAlone(b, Entry{Index: hEcho, Name: "nothing", Fn: func(*Token, []uint32, []byte) {}, Args: 4})
+			if w.name == "advance" {
+				e.Advance(func() {
+					if busy.Load() || todo.Load() != 0 {
+						b.Error("there is nothing to do")
+					}
+				})
+			}
+			// A message for each look, so that the loop does not get idle.
+			left := b.N
+			cond := func() bool {
+				left--
+				return left < 0 || e.RequestShort(0, hEcho, 1, 2, 3, 4) != nil
+			}
+			b.ResetTimer()
+			if err := w.wait(e, cond); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
 }
