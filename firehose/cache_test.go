@@ -33,7 +33,10 @@ type rank struct {
 	addrs []firehose.Addr
 
 	shifting *atomic.Uint64 // address of memory that comes and goes
+	called   func()         // what a message to hCall runs
 }
+
+const hCall = am.FirstClient
 
 // job runs f on ranks of this process. change may change a rank's Config.
 func job(t testing.TB, size int, config firehose.Config, change func(rank int, c *firehose.Config), f func(r *rank) error) []error {
@@ -69,7 +72,10 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 				if r.c, err = firehose.NewCache(c); err != nil {
 					return err
 				}
-				r.e, err = am.Attach(end, am.Config{Runtime: r.c.Handlers(), SegmentSize: segment.PageSize})
+				r.e, err = am.Attach(end, am.Config{
+					Runtime: r.c.Handlers(), SegmentSize: segment.PageSize,
+					Handlers: []am.Entry{{Index: hCall, Name: "call", Fn: func(*am.Token, []uint32, []byte) { r.called() }}},
+				})
 				if err != nil {
 					return err
 				}
@@ -301,6 +307,79 @@ func TestReleaseWakes(t *testing.T) {
 			}
 		}
 		return nil
+	}))
+}
+
+// TestInHandlers releases in the handler of a message what another pin waits for,
+// and tries there what is at hand and what is not, for which nothing is sent.
+func TestInHandlers(t *testing.T) {
+	check(t, job(t, 2, firehose.Config{Budget: 3 * bucket, Local: 2 * bucket}, nil, func(r *rank) error {
+		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		if r.e.Rank() == 1 {
+			return r.sync()
+		}
+		a := r.all[1].addrs[0]
+		for i := range firehose.Addr(20) {
+			held, err := r.c.RemotePin(1, a+i%2*bucket, 1) // all that there may be
+			if err != nil {
+				return err
+			}
+			var waiting, ended atomic.Bool
+			var in error
+			r.called = func() {
+				var before, after conduits.Stats
+				var s firehose.Stats
+				r.e.Conduit().Stats(&before)
+				reg, ok := r.c.TryRemotePin(1, a+i%2*bucket, 8)
+				if ok == waiting.Load() { // who waits comes first
+					in = fmt.Errorf("what is pinned, while another waits (%v): %v", waiting.Load(), ok)
+				}
+				if ok {
+					in = errors.Join(in, r.c.Release(reg))
+				}
+				if _, ok := r.c.TryRemotePin(1, a+3*bucket, 8); ok {
+					in = errors.Join(in, errors.New("what is not pinned"))
+				}
+				r.e.Conduit().Stats(&after)
+				if r.c.Stats(&s); after.Sent != before.Sent || s.RemoteTries == 0 {
+					in = errors.Join(in, fmt.Errorf("sent %v, %v before, %d tries", after.Sent, before.Sent, s.RemoteTries))
+				}
+				if waiting.Load() {
+					in = errors.Join(in, r.c.Release(held))
+				}
+			}
+			if err := r.e.RequestShort(0, hCall); err != nil {
+				return err
+			}
+			r.e.Poll()
+			pinned := make(chan error, 1)
+			waiting.Store(true)
+			_, ok, err := r.c.RemotePinThen(1, a+(i+1)%2*bucket, 1, func(reg firehose.Region, err error) {
+				if err == nil {
+					err = r.c.Release(reg)
+				}
+				pinned <- err
+				ended.Store(true)
+			})
+			if ok || err != nil {
+				return fmt.Errorf("a pin beyond what there is: %v, %v", ok, err)
+			}
+			if err := r.e.RequestShort(0, hCall); err != nil {
+				return err
+			}
+			if err := r.until(ended.Load); err != nil {
+				return err
+			}
+			if err := errors.Join(in, <-pinned); err != nil {
+				return err
+			}
+		}
+		return r.sync()
 	}))
 }
 
