@@ -18,6 +18,11 @@ func exchange(a, b *Machine, reply []byte) []byte {
 		if !ok {
 			return reply
 		}
+		if q.Payload == nil {
+			w, _ := b.ReceiveMove(a.c.Rank, q.Move)
+			a.ReceiveMoved(b.c.Rank, w)
+			continue
+		}
 		reply, _ = b.Receive(a.c.Rank, q.Payload, reply[:0])
 		a.Recycle(q.Payload)
 		a.ReceiveReply(b.c.Rank, reply)

@@ -13,6 +13,8 @@ import (
 const (
 	handlerMove  am.HandlerID = 112 + iota // medium request: a Machine's message
 	handlerMoved                           // its reply
+	handlerMoveOne                         // short request: a Move
+	handlerMovedOne                        // its reply
 )
 
 // Cache is a Machine at work: over active messages, and for many goroutines. It
@@ -29,7 +31,8 @@ type Cache struct {
 	idle    []*waiter     // those of them that nobody uses
 	next    *waiter       // the next to be used, which is none of these
 	cookie  uint64        // next's
-	unsent  Message       // for want of credit
+	unsent  Message       // for want of credit, if stuck
+	stuck   bool
 	ended   fifo[*waiter] // whose functions are to be called
 	calling bool          // somebody does that
 	busy    atomic.Bool   // there is something to be sent
@@ -98,6 +101,8 @@ func (c *Cache) Handlers() []am.Entry {
 	return []am.Entry{
 		{Index: handlerMove, Name: "firehose.move", Fn: c.onMove, Args: 0, Kinds: am.Medium | am.Request},
 		{Index: handlerMoved, Name: "firehose.moved", Fn: c.onMoved, Args: 0, Kinds: am.Medium | am.Reply},
+		{Index: handlerMoveOne, Name: "firehose.move-one", Fn: c.onMoveOne, Args: len(Move{}), Kinds: am.Short | am.Request},
+		{Index: handlerMovedOne, Name: "firehose.moved-one", Fn: c.onMovedOne, Args: len(Moved{}), Kinds: am.Short | am.Reply},
 	}
 }
 
@@ -354,7 +359,7 @@ func (c *Cache) Close() {
 		return
 	}
 	c.m.Close()
-	c.unsent = Message{}
+	c.unsent, c.stuck = Message{}, false
 	if c.e == nil {
 		c.mu.Unlock() // not even bound
 		return
@@ -421,13 +426,13 @@ func (c *Cache) settle() {
 // completions to those who wait. c.mu is held, and is given back.
 func (c *Cache) progress() {
 	wake := c.collect()
-	if c.unsent.Payload != nil || !c.m.out.empty() {
+	if c.stuck || !c.m.out.empty() {
 		if !c.e.Conduit().Polling() {
 			c.send()
 		}
 		// Once: without credit who waits would go on looking instead of sleeping
 		// until some comes, which wakes it.
-		unsent := c.unsent.Payload != nil || !c.m.out.empty()
+		unsent := c.stuck || !c.m.out.empty()
 		wake = !c.busy.Swap(unsent) && unsent || wake
 	}
 	for !c.calling {
@@ -475,19 +480,26 @@ func (c *Cache) collect() (some bool) {
 // send sends as long as there is credit. c.mu is held; nothing here polls.
 func (c *Cache) send() {
 	for {
-		if c.unsent.Payload == nil {
-			var ok bool
-			if c.unsent, ok = c.m.NextMessage(); !ok {
+		if !c.stuck {
+			if c.unsent, c.stuck = c.m.NextMessage(); !c.stuck {
 				return
 			}
 		}
 		// An error means that the job has failed, which Wait reports.
-		if sent, err := c.e.TryRequestMedium(c.unsent.Dst, handlerMove, c.unsent.Payload); !sent || err != nil {
+		if sent, err := c.try(&c.unsent); !sent || err != nil {
 			return
 		}
 		c.m.Recycle(c.unsent.Payload)
-		c.unsent = Message{}
+		c.unsent, c.stuck = Message{}, false
 	}
+}
+
+// try sends a message if there is credit.
+func (c *Cache) try(m *Message) (bool, error) {
+	if m.Payload == nil {
+		return c.e.TryRequestShort(m.Dst, handlerMoveOne, m.Move[:]...)
+	}
+	return c.e.TryRequestMedium(m.Dst, handlerMove, m.Payload)
 }
 
 func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
@@ -501,6 +513,23 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 		// that the job has failed.
 		_ = t.ReplyMedium(handlerMoved, b)
 	}
+}
+
+func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
+	c.mu.Lock()
+	c.need()
+	w, ok := c.m.ReceiveMove(t.Src(), Move(args))
+	c.settle()
+	if ok {
+		_ = t.ReplyShort(handlerMovedOne, w[:]...) // as above
+	}
+}
+
+func (c *Cache) onMovedOne(t *am.Token, args []uint32, _ []byte) {
+	c.mu.Lock()
+	c.need()
+	c.m.ReceiveMoved(t.Src(), Moved(args))
+	c.settle()
 }
 
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {

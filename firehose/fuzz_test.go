@@ -7,7 +7,8 @@ import (
 
 // FuzzReceive has rank 2 send requests and replies: frames of the input, each with
 // a byte before it that says which of the two it is, and how long. What has a kind
-// is given the right digest. The fake memory checks the budget.
+// is given the right digest. What is as long as the words of a Move, or a Moved, is
+// one. The fake memory checks the budget.
 func FuzzReceive(f *testing.F) {
 	frame := func(reply byte, h head, words ...uint64) []byte {
 		b := appendHead(nil, h)
@@ -24,6 +25,15 @@ func FuzzReceive(f *testing.F) {
 	f.Add(frame(1, head{id: 1, kind: kindMove, pins: 1}, 1<<30))
 	f.Add(frame(1, head{id: 1, kind: kindMove, keys: true, pins: 1}, 1<<30, 7))
 	f.Add(frame(1, head{id: 1, kind: kindMove, pins: 1}, refusedNotExposed))
+	move := func(reply byte, words ...uint32) (b []byte) {
+		for _, w := range words {
+			b = binary.LittleEndian.AppendUint32(b, w)
+		}
+		return append([]byte{reply | byte(len(b))<<1}, b...)
+	}
+	f.Add(append(move(0, 1, 1, 0, 3), move(0, 1, 2, 4, 4)...))
+	f.Add(move(1, 1, 1<<30, 0, 0, 0))
+	f.Add(move(1, 1, refusedNotExposed, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
 		honest := appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3)
@@ -38,13 +48,27 @@ func FuzzReceive(f *testing.F) {
 			reply, n := in[0]&1 != 0, min(int(in[0]>>1), len(in)-1)
 			b := append([]byte(nil), in[1:1+n]...)
 			in = in[1+n:]
-			if len(b) >= headBytes && b[8] != 0 {
-				binary.LittleEndian.PutUint32(b, m.digest)
+			words := make([]uint32, len(b)/4)
+			for i := range words {
+				words[i] = binary.LittleEndian.Uint32(b[4*i:])
 			}
-			if reply {
-				m.ReceiveReply(2, b)
-			} else {
-				m.Receive(2, b, nil)
+			switch move := !reply && len(b) == 4*len(Move{}); {
+			case move && words[moveDigest]&1 != 0:
+				words[moveDigest] = m.digest
+				fallthrough
+			case move:
+				m.ReceiveMove(2, Move(words))
+			case reply && len(b) == 4*len(Moved{}):
+				m.ReceiveMoved(2, Moved(words))
+			default:
+				if len(b) >= headBytes && b[8] != 0 {
+					binary.LittleEndian.PutUint32(b, m.digest)
+				}
+				if reply {
+					m.ReceiveReply(2, b)
+				} else {
+					m.Receive(2, b, nil)
+				}
 			}
 			for {
 				d, ok := m.NextDone()
@@ -58,7 +82,7 @@ func FuzzReceive(f *testing.F) {
 				}
 			}
 		}
-		if len(m.peer(1).holds) != 1 {
+		if m.peer(1).holds.n != 1 {
 			t.Fatal("one peer has taken another's firehose")
 		}
 		m.Close()

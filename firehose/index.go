@@ -31,6 +31,16 @@ func (x *index) find(bucket uint64) uint32 {
 	}
 }
 
+// change gives a bucket that is there another slot.
+func (x *index) change(bucket uint64, slot uint32) {
+	mask := uint64(len(x.cells)) - 1
+	i := x.home(bucket)
+	for x.cells[i].bucket != bucket || x.cells[i].slot == 0 {
+		i = (i + 1) & mask
+	}
+	x.cells[i].slot = slot
+}
+
 // set enters a bucket that is not there.
 func (x *index) set(bucket uint64, slot uint32) {
 	if 2*(x.n+1) > len(x.cells) {

@@ -30,6 +30,14 @@ func TestIndexModel(t *testing.T) {
 				x.remove(b)
 				delete(model, b)
 			},
+			"change": func(t *rapid.T) {
+				b := bucket.Draw(t, "bucket")
+				if _, ok := model[b]; !ok {
+					t.Skip()
+				}
+				model[b] = rapid.Uint32Range(1, 1<<30).Draw(t, "slot")
+				x.change(b, model[b])
+			},
 			"": func(t *rapid.T) {
 				for b := range uint64(22) {
 					if x.find(b) != model[b] {

@@ -27,17 +27,17 @@ func machine(t interface{ Fatalf(string, ...any) }, c Config) (*Machine, *fakeMe
 // TestLies: whatever a peer sends, as request or reply, the budget holds (the
 // fake memory checks it), other peers' firehoses stay, and nothing panics.
 func TestLies(t *testing.T) {
-	var once, dropped int
+	var once, dropped, moves int
 	defer func() {
-		if !testing.Short() && (once == 0 || dropped == 0) { // fewer programs may lack them
-			t.Errorf("%d pinned once, %d dropped", once, dropped)
+		if !testing.Short() && (once == 0 || dropped == 0 || moves == 0) { // fewer programs may lack them
+			t.Errorf("%d pinned once, %d dropped, %d moves", once, dropped, moves)
 		}
 	}()
 	rapid.Check(t, func(t *rapid.T) {
 		m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
 		// Rank 1 is honest and holds bucket 3; rank 2 lies.
 		honest := appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3)
-		if _, ok := m.Receive(1, honest, nil); !ok || len(m.peer(1).holds) != 1 {
+		if _, ok := m.Receive(1, honest, nil); !ok || m.peer(1).holds.n != 1 {
 			t.Fatalf("honest request")
 		}
 		var local Region
@@ -73,6 +73,20 @@ func TestLies(t *testing.T) {
 				had := len(m.onceHeld)
 				m.Receive(src, bytes.Draw(t, "b"), nil)
 				once += max(0, len(m.onceHeld)-had)
+			},
+			"move": func(t *rapid.T) {
+				word := rapid.OneOf(rapid.Uint32Range(0, 8), rapid.SampledFrom([]uint32{1 << 20, ^uint32(0)}))
+				src := rapid.SampledFrom([]int{2, 2, 2, 2, 0, -1, 4}).Draw(t, "src")
+				digest := rapid.SampledFrom([]uint32{m.digest, m.digest, m.digest, 1}).Draw(t, "digest")
+				w, ok := m.ReceiveMove(src, Move{digest, 7, word.Draw(t, "unpin"), word.Draw(t, "pin")})
+				if ok != (src == 2) || ok && w[movedID] != 7 {
+					t.Fatalf("answered: %v, by %v", ok, w)
+				}
+				moves++
+			},
+			"moved": func(t *rapid.T) {
+				g := Grant{NLA: segment.NLA(rapid.SampledFrom([]uint64{0, refusedNotExposed, refusedResource, refusedRule, refusedDisagree, 77, segment.PageSize, 1 << 40, ^uint64(0)}).Draw(t, "address")), Key: rapid.Uint64Range(0, 1).Draw(t, "key")}
+				m.ReceiveMoved(rapid.SampledFrom([]int{2, 2, 1, 0, 9}).Draw(t, "src"), movedTo(rapid.Uint32Range(0, 6).Draw(t, "id"), g))
 			},
 			"noise": func(t *rapid.T) {
 				m.Receive(2, rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "b"), nil)
@@ -139,8 +153,8 @@ func TestLies(t *testing.T) {
 						}
 					}
 				}
-				if len(m.peer(2).holds) > m.l.Share || len(m.peer(1).holds) != 1 {
-					t.Fatalf("%d and %d firehoses", len(m.peer(1).holds), len(m.peer(2).holds))
+				if m.peer(2).holds.n > m.l.Share || m.peer(1).holds.n != 1 {
+					t.Fatalf("%d and %d firehoses", m.peer(1).holds.n, m.peer(2).holds.n)
 				}
 				m.countUsers(t)
 				if n := mem.pinnedOnce(); n != m.onceUse || n+m.localUse > m.l.Local {
@@ -153,7 +167,7 @@ func TestLies(t *testing.T) {
 		})
 		m.Fail(2, errors.New("caught"))
 		m.countUsers(t)
-		if n := len(m.peer(2).holds); n > 0 {
+		if n := m.peer(2).holds.n; n > 0 {
 			t.Fatalf("the liar still holds %d", n)
 		}
 		if len(m.onceHeld)+len(mem.once) > 0 || len(m.once) != len(m.freeOnce) {
@@ -204,8 +218,8 @@ func TestAgree(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 			q, _ := one.NextMessage()
-			b, _ := zero.Receive(1, q.Payload, nil)
-			one.ReceiveReply(0, b)
+			w, _ := zero.ReceiveMove(1, q.Move)
+			one.ReceiveMoved(0, w)
 			if d, ok := one.NextDone(); !ok || !errors.Is(d.Err, errs.ErrBadArg) || zero.pinned != 0 {
 				t.Errorf("%v, %d pinned", d.Err, zero.pinned)
 			}

@@ -55,14 +55,16 @@ type peer struct {
 	held    int // buckets that count against the share: present, stale and inbound
 	queue   queue
 	pending []*request // that wait for buckets which are inbound
-	flights map[uint32]*flight
+	flights flights
 
-	// As the owner of what it holds here.
-	holds map[uint64]struct{}
+	// As the owner of what it holds here: bucket to slot in own.
+	holds index
 }
 
 // flight is a request message that has not been answered.
 type flight struct {
+	id           uint32
+	one          bool // sent as a Move
 	pins, unpins []uint64
 	once         bool
 	cookie       uint64 // once: of the request
@@ -85,10 +87,12 @@ type hello struct {
 	id      uint32
 }
 
-// Message is a request to be sent to rank Dst. Payload is the Machine's again
-// with Recycle, or garbage.
+// Message is a request to be sent to rank Dst: a short message with the words of
+// Move, or, unless Payload is nil, a medium one. Payload is the Machine's again with
+// Recycle, or garbage.
 type Message struct {
 	Dst     int
+	Move    Move
 	Payload []byte
 }
 
@@ -229,7 +233,7 @@ func (m *Machine) NextDone() (Done, bool) { return m.done.take() }
 
 // Recycle gives a message's payload back once it has been sent.
 func (m *Machine) Recycle(b []byte) {
-	if len(m.payload) < 64 {
+	if b != nil && len(m.payload) < 64 {
 		m.payload = append(m.payload, b[:0])
 	}
 }
@@ -540,14 +544,18 @@ func (m *Machine) land(f *flight) {
 // launch gives a request a number.
 func (m *Machine) launch(p *peer, f *flight) uint32 {
 	m.nextID++
-	if p.flights == nil {
-		p.flights = map[uint32]*flight{}
-	}
-	p.flights[m.nextID] = f
-	return m.nextID
+	f.id = m.nextID
+	p.flights.add(f)
+	return f.id
 }
 
 func (m *Machine) send(p *peer, f *flight) {
+	m.stats.Moves++
+	if w, ok := m.asMove(f); ok {
+		w[moveID] = m.launch(p, f)
+		m.out.add(Message{Dst: p.rank, Move: w})
+		return
+	}
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindMove, unpins: len(f.unpins), pins: len(f.pins)})
 	for _, u := range f.unpins {
 		b = appendWord(b, u)
@@ -556,7 +564,39 @@ func (m *Machine) send(p *peer, f *flight) {
 		b = appendWord(b, u)
 	}
 	m.out.add(Message{Dst: p.rank, Payload: b})
-	m.stats.Moves++
+}
+
+// asMove is what f asks for as a Move, if that can say it.
+func (m *Machine) asMove(f *flight) (w Move, ok bool) {
+	if len(f.pins) != 1 || len(f.unpins) > 1 || f.pins[0] >= moveBuckets {
+		return w, false
+	}
+	w[moveDigest], w[movePin] = m.digest, uint32(f.pins[0])
+	if len(f.unpins) > 0 {
+		if f.unpins[0] >= moveBuckets {
+			return w, false
+		}
+		w[moveUnpin] = uint32(f.unpins[0]) + 1
+	}
+	f.one = true
+	return w, true
+}
+
+// ReceiveMoved is ReceiveReply for the answer to a Move.
+func (m *Machine) ReceiveMoved(src int, w Moved) {
+	if src < 0 || src >= m.c.Size || src == m.c.Rank {
+		m.stats.Violations++
+		return
+	}
+	p := m.peer(src)
+	f := p.flights.find(w[movedID])
+	if f == nil || !f.one {
+		m.stats.Violations++
+		return
+	}
+	p.flights.remove(f)
+	m.grants = append(m.grants[:0], w.grant())
+	m.moved(p, f, m.grants)
 }
 
 // ReceiveReply takes rank src's answer to a request. What is not one is dropped
@@ -572,12 +612,12 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 		return
 	}
 	p := m.peer(src)
-	f := p.flights[h.id]
+	f := p.flights.find(h.id)
 	if f != nil && f.once {
 		m.receiveOnce(p, f, h, rest)
 		return
 	}
-	if f == nil || h.kind != kindMove || h.pins != len(f.pins) {
+	if f == nil || f.one || h.kind != kindMove || h.pins != len(f.pins) {
 		m.stats.Violations++
 		return
 	}
@@ -587,11 +627,16 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 		m.stats.Violations++
 		return
 	}
-	delete(p.flights, h.id)
+	p.flights.remove(f)
+	m.moved(p, f, grants)
+}
+
+// moved takes what p grants as the answer to f: an address, or a refusal's code,
+// for each bucket.
+func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
 	// A request that is refused as a whole has changed nothing at the owner. That
 	// happens only to ranks that do not agree, or if one of them is broken.
-	refused := len(grants) > 0 && m.refused(src, grants[0].NLA)
-	pinned := f.pins
+	refused := len(grants) > 0 && m.refused(p.rank, grants[0].NLA)
 	for _, b := range f.unpins {
 		i := p.t.find(b)
 		if p.t.slots[i].state != outbound {
@@ -606,11 +651,11 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 		}
 		p.t.remove(i)
 	}
-	for k, b := range pinned {
+	for k, b := range f.pins {
 		i := p.t.find(b)
 		var err error
 		if g := grants[k]; !valid(g.NLA) {
-			err = m.refusal(src, Addr(b<<m.shift), g.NLA)
+			err = m.refusal(p.rank, Addr(b<<m.shift), g.NLA)
 		} else {
 			p.t.slots[i].grant = g
 			p.t.slots[i].state = present
@@ -841,8 +886,8 @@ func (m *Machine) Fail(rank int, cause error) {
 	for _, r := range p.pending {
 		m.done.add(Done{Cookie: r.cookie, Err: p.err})
 	}
-	for _, f := range p.flights {
-		if f.once {
+	for _, f := range p.flights.v {
+		if f != nil && f.once {
 			m.done.add(Done{Cookie: f.cookie, Err: p.err})
 		}
 	}
@@ -854,9 +899,11 @@ func (m *Machine) Fail(rank int, cause error) {
 		m.done.add(Done{Cookie: m.hello.cookie, Err: p.err})
 	}
 	holds := p.holds
-	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, nil, nil
-	for b := range holds {
-		m.unhold(b)
+	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, flights{}, index{}
+	for _, c := range holds.cells {
+		if c.slot != 0 {
+			m.unhold(c.slot)
+		}
 	}
 	m.forsake(rank)
 	m.serveLocal()

@@ -171,7 +171,9 @@ type world struct {
 type packet struct {
 	src, dst int
 	reply    bool
-	b        []byte
+	b        []byte // nil if it is a short message, whose words follow
+	move     Move
+	moved    Moved
 }
 
 type testRank struct {
@@ -229,7 +231,7 @@ func (w *world) newRank(r, ranks int, c Config) {
 func (w *world) pump(k *testRank) {
 	for {
 		if m, ok := k.NextMessage(); ok {
-			w.sent = append(w.sent, packet{src: k.c.Rank, dst: m.Dst, b: slices.Clone(m.Payload)})
+			w.sent = append(w.sent, packet{src: k.c.Rank, dst: m.Dst, b: slices.Clone(m.Payload), move: m.Move})
 			k.Recycle(m.Payload)
 			continue
 		}
@@ -302,9 +304,18 @@ func (w *world) deliver(i int) {
 	if dst.dead || w.ranks[p.src].dead {
 		return
 	}
-	if p.reply {
+	switch {
+	case p.reply && p.b == nil:
+		dst.ReceiveMoved(p.src, p.moved)
+	case p.reply:
 		dst.ReceiveReply(p.src, p.b)
-	} else {
+	case p.b == nil:
+		moved, ok := dst.ReceiveMove(p.src, p.move)
+		if !ok {
+			w.t.Fatalf("move of rank %d is not answered", p.src)
+		}
+		w.sent = append(w.sent, packet{src: p.dst, dst: p.src, reply: true, moved: moved})
+	default:
 		once := p.b[8] == kindOnce
 		want := once && w.onceFits(dst, span{Addr(word(p.b[headBytes:], 0)), word(p.b[headBytes:], 1)})
 		b, ok := dst.Receive(p.src, p.b, nil)
@@ -354,15 +365,15 @@ func (w *world) check() {
 			if w.ranks[q].dead {
 				continue
 			}
-			if len(p.holds) > k.l.Share || p.held > k.l.Share {
-				w.t.Fatalf("rank %d and %d: %d and %d firehoses, the share is %d", r, q, len(p.holds), p.held, k.l.Share)
+			if p.holds.n > k.l.Share || p.held > k.l.Share {
+				w.t.Fatalf("rank %d and %d: %d and %d firehoses, the share is %d", r, q, p.holds.n, p.held, k.l.Share)
 			}
 			w.recount(fmt.Sprintf("rank %d to %d", r, q), &p.t)
 			// A firehose here is one there.
 			for i := p.t.first(); i != 0; i = p.t.slots[i].next {
 				b := p.t.slots[i].bucket
 				if st := p.t.slots[i].state; st == present || st == stale {
-					if _, ok := w.ranks[q].peer(r).holds[b]; !ok {
+					if w.ranks[q].peer(r).holds.find(b) == 0 {
 						w.t.Fatalf("rank %d has a firehose to bucket %d of rank %d, which does not know", r, b, q)
 					}
 				}
@@ -422,8 +433,19 @@ func (w *world) reaches(k *testRank, r Region) {
 func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 	holders := map[uint64]uint32{}
 	for _, p := range m.peers {
-		for b := range p.holds {
-			holders[b]++
+		n := 0
+		for _, c := range p.holds.cells {
+			if c.slot == 0 {
+				continue
+			}
+			if m.own.find(c.bucket) != c.slot {
+				t.Fatalf("rank %d holds bucket %d in slot %d, it is in %d", p.rank, c.bucket, c.slot, m.own.find(c.bucket))
+			}
+			holders[c.bucket]++
+			n++
+		}
+		if n != p.holds.n {
+			t.Fatalf("rank %d holds %d, counted %d", p.rank, n, p.holds.n)
 		}
 	}
 	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
@@ -769,18 +791,37 @@ func newAsker(t *testing.T, share int) *asker {
 	return k
 }
 
+// reply is b's, of either form.
+type reply struct {
+	moved Moved
+	b     []byte
+}
+
 // answer carries the next request over and returns the reply.
-func (k *asker) answer() []byte {
+func (k *asker) answer() (r reply) {
 	k.t.Helper()
 	q, ok := k.a.NextMessage()
 	if !ok {
 		k.t.Fatal("no request")
 	}
-	b, ok := k.b.Receive(0, q.Payload, nil)
+	if q.Payload == nil {
+		r.moved, ok = k.b.ReceiveMove(0, q.Move)
+	} else {
+		r.b, ok = k.b.Receive(0, q.Payload, nil)
+	}
 	if !ok {
 		k.t.Fatal("no reply")
 	}
-	return b
+	return r
+}
+
+// take gives a the reply.
+func (k *asker) take(r reply) {
+	if r.b == nil {
+		k.a.ReceiveMoved(1, r.moved)
+	} else {
+		k.a.ReceiveReply(1, r.b)
+	}
 }
 
 // pin is a remote pin of whole buckets.
@@ -808,7 +849,7 @@ func (k *asker) done(cookie uint64, want error) Region {
 func TestNoVictimOfItsOwn(t *testing.T) {
 	k := newAsker(t, 2)
 	k.pin(0, 2, 1)
-	k.a.ReceiveReply(1, k.answer())
+	k.take(k.answer())
 	both := k.done(1, nil)
 	zero, ok := k.pin(0, 1, 2) // bucket 0 is in use, 1 will be idle
 	if err := k.a.Release(both); err != nil || !ok {
@@ -832,7 +873,7 @@ func TestNoVictimOfItsOwn(t *testing.T) {
 	if err := k.a.Release(zero); err != nil {
 		t.Fatal(err)
 	}
-	k.a.ReceiveReply(1, k.answer())
+	k.take(k.answer())
 	r := k.done(3, nil)
 	if _, ok := k.a.NextDone(); ok {
 		t.Error("pinned more than the share")
@@ -840,7 +881,7 @@ func TestNoVictimOfItsOwn(t *testing.T) {
 	if err := k.a.Release(r); err != nil {
 		t.Fatal(err)
 	}
-	k.a.ReceiveReply(1, k.answer())
+	k.take(k.answer())
 	k.done(4, nil)
 }
 
@@ -854,16 +895,16 @@ func TestFailedBucketIsKept(t *testing.T) {
 	first := k.answer()
 	k.pin(0, 2, 2) // waits for the first's bucket 0, too
 	second := k.answer()
-	k.a.ReceiveReply(1, first)
+	k.take(first)
 	k.done(1, ErrNotExposed)
 	k.mem.exposed[0] = true
 	k.pin(0, 1, 3)
 	if _, ok := k.a.NextMessage(); ok {
 		t.Error("a bucket is asked for while a pin that failed with it waits")
 	}
-	k.a.ReceiveReply(1, second)
+	k.take(second)
 	k.done(2, ErrNotExposed)
-	k.a.ReceiveReply(1, k.answer())
+	k.take(k.answer())
 	r := k.done(3, nil)
 	if i := k.a.peer(1).t.find(0); k.a.peer(1).t.slots[i].users != 1 {
 		t.Errorf("%d users", k.a.peer(1).t.slots[i].users)
@@ -878,7 +919,7 @@ func TestFailedBucketIsKept(t *testing.T) {
 func TestOvertaking(t *testing.T) {
 	k := newAsker(t, 1)
 	k.pin(0, 1, 1)
-	k.a.ReceiveReply(1, k.answer())
+	k.take(k.answer())
 	if err := k.a.Release(k.done(1, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -888,10 +929,10 @@ func TestOvertaking(t *testing.T) {
 	if _, ok := k.a.NextMessage(); ok {
 		t.Error("asked for again")
 	}
-	k.a.ReceiveReply(1, moved)
+	k.take(moved)
 	if err := k.a.Release(k.done(2, nil)); err != nil {
 		t.Fatal(err)
 	}
-	k.a.ReceiveReply(1, k.answer())
+	k.take(k.answer())
 	k.done(3, nil)
 }

@@ -61,7 +61,7 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 		m.stats.Violations++
 		return
 	}
-	delete(p.flights, h.id)
+	p.flights.remove(f)
 	d := Done{Cookie: f.cookie}
 	if g := grants[0]; !valid(g.NLA) {
 		m.refused(p.rank, g.NLA)

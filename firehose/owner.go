@@ -53,7 +53,7 @@ func (m *Machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
 		}
 	} else {
 		for i := range h.unpins {
-			m.unhold(word(rest, i))
+			m.unhold(m.own.find(word(rest, i)))
 		}
 		for i := range h.pins {
 			grants = append(grants, m.hold(p, word(rest, h.unpins+i)))
@@ -65,6 +65,51 @@ func (m *Machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
 	return reply, true
 }
 
+// ReceiveMove is Receive for a Move, which is answered by the words that it returns.
+func (m *Machine) ReceiveMove(src int, w Move) (Moved, bool) {
+	if src < 0 || src >= m.c.Size || src == m.c.Rank {
+		m.stats.Violations++
+		return Moved{}, false
+	}
+	p := m.peer(src)
+	if p.err != nil {
+		m.stats.Violations++
+		return Moved{}, false
+	}
+	m.stats.Served++
+	return movedTo(w[moveID], m.exchangeOne(p, w)), true
+}
+
+// exchangeOne is exchange, and what follows it, for one bucket.
+func (m *Machine) exchangeOne(p *peer, w Move) Grant {
+	if w[moveDigest] != m.digest {
+		m.stats.Violations++
+		return Grant{NLA: refusedDisagree}
+	}
+	pin, held := uint64(w[movePin]), p.holds.n
+	gone := uint32(0)
+	if w[moveUnpin] > 0 {
+		held--
+		gone = p.holds.find(uint64(w[moveUnpin] - 1))
+	}
+	if again := w[moveUnpin] > 0 && uint64(w[moveUnpin]-1) == pin; gone == 0 && w[moveUnpin] > 0 || held >= m.l.Share ||
+		pin > ^uint64(0)>>m.shift || !again && p.holds.find(pin) != 0 {
+		m.stats.Violations++
+		return Grant{NLA: refusedRule}
+	}
+	if gone != 0 {
+		p.holds.remove(uint64(w[moveUnpin] - 1))
+		m.unhold(gone)
+	}
+	p.holds.set(pin, unassigned)
+	g := m.hold(p, pin)
+	m.serveLocal()
+	return g
+}
+
+// unassigned stands in peer.holds for the slot of a bucket that is about to be held.
+const unassigned = ^uint32(0)
+
 // exchange enters in p.holds what a request gives up and asks for. A rank gives
 // up what it holds, asks for what it does not hold, and keeps to its share; or
 // nothing changes and the answer says why.
@@ -72,29 +117,26 @@ func (m *Machine) exchange(p *peer, h head, rest []byte) segment.NLA {
 	if h.digest != m.digest {
 		return refusedDisagree
 	}
-	if h.pins > m.l.maxBuckets || h.unpins > len(p.holds) || len(p.holds)-h.unpins+h.pins > m.l.Share {
+	if h.pins > m.l.maxBuckets || h.unpins > p.holds.n || p.holds.n-h.unpins+h.pins > m.l.Share {
 		return refusedRule
-	}
-	if p.holds == nil {
-		p.holds = map[uint64]struct{}{}
 	}
 	for i := range h.unpins + h.pins {
 		b := word(rest, i)
-		_, held := p.holds[b]
+		held := p.holds.find(b) != 0
 		if held != (i < h.unpins) || b > ^uint64(0)>>m.shift {
 			for i--; i >= 0; i-- { // as it was
 				if b := word(rest, i); i < h.unpins {
-					p.holds[b] = struct{}{}
+					p.holds.set(b, m.own.find(b))
 				} else {
-					delete(p.holds, b)
+					p.holds.remove(b)
 				}
 			}
 			return refusedRule
 		}
 		if held {
-			delete(p.holds, b)
+			p.holds.remove(b)
 		} else {
-			p.holds[b] = struct{}{}
+			p.holds.set(b, unassigned)
 		}
 	}
 	return 0
@@ -114,9 +156,10 @@ func (m *Machine) hold(p *peer, bucket uint64) Grant {
 		m.own.use(i)
 	}
 	if err == nil {
+		p.holds.change(bucket, i)
 		return m.own.slots[i].grant
 	}
-	delete(p.holds, bucket)
+	p.holds.remove(bucket)
 	return Grant{NLA: m.code(err)}
 }
 
@@ -129,15 +172,14 @@ func (m *Machine) code(err error) segment.NLA {
 	return refusedResource
 }
 
-// unhold takes a user, local or not, from a bucket of this rank. A bucket without
-// users stays pinned until its room is needed.
-func (m *Machine) unhold(bucket uint64) {
-	i := m.own.find(bucket)
+// unhold takes a user, local or not, from a bucket of this rank, by its slot. A
+// bucket without users stays pinned until its room is needed.
+func (m *Machine) unhold(i uint32) {
 	if m.own.leave(i) && m.own.slots[i].state == stale {
 		s := m.own.slots[i]
 		m.own.idle--
 		m.own.remove(i)
-		m.c.Memory.Forget(Addr(bucket<<m.shift), m.c.Bucket, s.grant)
+		m.c.Memory.Forget(Addr(s.bucket<<m.shift), m.c.Bucket, s.grant)
 	}
 }
 
@@ -289,7 +331,7 @@ func (m *Machine) localBack(first uint64, count int) {
 	for b := first; b < first+uint64(count); b++ {
 		if i := m.own.find(b); i != 0 {
 			m.leaveLocal(i)
-			m.unhold(b)
+			m.unhold(i)
 		}
 	}
 }
@@ -316,8 +358,9 @@ func (m *Machine) releaseLocal(r Region) error {
 		}
 	}
 	for k := range uint64(r.count()) {
-		m.leaveLocal(m.own.find(r.first + k))
-		m.unhold(r.first + k)
+		i := m.own.find(r.first + k)
+		m.leaveLocal(i)
+		m.unhold(i)
 	}
 	m.serveLocal()
 	return nil
@@ -428,7 +471,7 @@ func (m *Machine) Close() {
 	m.onceHeld = nil
 	m.out = fifo[Message]{}
 	for _, p := range m.peers {
-		clear(p.holds)
+		p.holds = index{}
 		m.Fail(p.rank, m.closed)
 	}
 }

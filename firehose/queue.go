@@ -30,6 +30,47 @@ func (q *fifo[T]) take() (v T, ok bool) {
 	return v, true
 }
 
+// flights are the requests that a peer has not answered, in the order in which
+// they were sent, which most answers come in, too.
+type flights struct {
+	v    []*flight // nil where one has been answered
+	head int       // where the oldest is
+}
+
+func (q *flights) add(f *flight) {
+	if q.head == len(q.v) {
+		q.v, q.head = q.v[:0], 0
+	} else if q.head > 32 && q.head > len(q.v)/2 {
+		n := copy(q.v, q.v[q.head:])
+		clear(q.v[n:])
+		q.v, q.head = q.v[:n], 0
+	}
+	q.v = append(q.v, f)
+}
+
+// find is the request of that number, or nil.
+func (q *flights) find(id uint32) *flight {
+	for _, f := range q.v[q.head:] {
+		if f != nil && f.id == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// remove takes out one that find has found.
+func (q *flights) remove(f *flight) {
+	for i := q.head; ; i++ {
+		if q.v[i] == f {
+			q.v[i] = nil
+			break
+		}
+	}
+	for q.head < len(q.v) && q.v[q.head] == nil {
+		q.head++
+	}
+}
+
 // queue is requests in the order in which they came.
 type queue struct{ fifo[*request] }
 

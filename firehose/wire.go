@@ -29,6 +29,10 @@ import (
 // kind once carries an address and a length (8 each), and is answered like one
 // that asks for one bucket. That of kind drop has nothing but a head, whose number
 // is that of a request of kind once that was granted, and is not answered.
+//
+// What moves one firehose, or attaches one, which is what most requests are for, is a
+// short message instead, as its answer is: a conduit may carry that in half the time.
+// See Move and Moved.
 const (
 	kindMove  = 1
 	kindHello = 2
@@ -44,6 +48,41 @@ const (
 	refusedDisagree
 	numRefusals
 )
+
+// Move is a request that asks for one bucket and gives up one or none, as the words
+// of a short message.
+type Move [4]uint32
+
+// The words of a Move.
+const (
+	moveDigest = iota
+	moveID
+	moveUnpin // 1 + the bucket given up; 0 for none
+	movePin   // the bucket asked for
+
+	moveBuckets = 1<<32 - 1 // buckets from this one on need a medium message
+)
+
+// Moved answers a Move.
+type Moved [5]uint32
+
+// The words of a Moved.
+const (
+	movedID   = 0
+	movedAddr = 1 // a network logical address, or a refusal's code, in 2 words
+	movedKey  = 3 // in 2 words
+)
+
+func movedTo(id uint32, g Grant) Moved {
+	return Moved{id, uint32(g.NLA), uint32(g.NLA >> 32), uint32(g.Key), uint32(g.Key >> 32)}
+}
+
+func (w *Moved) grant() Grant {
+	return Grant{
+		NLA: segment.NLA(w[movedAddr]) | segment.NLA(w[movedAddr+1])<<32,
+		Key: uint64(w[movedKey]) | uint64(w[movedKey+1])<<32,
+	}
+}
 
 type head struct {
 	digest uint32
