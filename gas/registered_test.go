@@ -3,6 +3,7 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -82,7 +83,8 @@ func TestRegisterMisuse(t *testing.T) {
 			"nil":         wantErr(Deregister(n, Ptr[int64]{}), ErrBadArg, "nil Ptr"),
 			"the middle":  wantErr(Deregister(n, p.Add(1)), ErrBadArg, p.Add(1).String()),
 			"another's":   wantErr(Deregister(n, p.On(1-n.Rank())), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank())),
-			"a segment's": wantErr(Deregister(n, seg), ErrBadArg, seg.String()),
+			"a segment's": wantErr(Deregister(n, seg), ErrBadArg, seg.String(), "Free gives it back"),
+			"freed":       wantErr(Free(n, p), ErrBadArg, p.NLA().String(), "Deregister takes it back"),
 			"once":        Deregister(n, p),
 		} {
 			if err != nil {
@@ -92,8 +94,21 @@ func TestRegisterMisuse(t *testing.T) {
 		if err := wantErr(Deregister(n, p), ErrBadArg, p.String(), "already"); err != nil {
 			return err
 		}
+		if err := wantErr(Free(n, p), ErrBadArg, "not an allocated block"); err != nil {
+			return fmt.Errorf("Free of what is deregistered: %w", err)
+		}
 		if v, err := q.Get(n); err != nil || v != 7 {
 			return fmt.Errorf("the other registration: %d, %v", v, err)
+		}
+		theirs, err := swapped(n, q)
+		if err != nil {
+			return err
+		}
+		if err := wantErr(Free(n, theirs), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank()), "Deregister takes it back"); err != nil {
+			return fmt.Errorf("Free of another's: %w", err)
+		}
+		if err := n.Barrier(); err != nil {
+			return err
 		}
 		if err := wantErr(p.Put(n, 8), ErrFault); err != nil {
 			return fmt.Errorf("own access after Deregister: %w", err)
@@ -106,6 +121,19 @@ func TestRegisterMisuse(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestRegisterTooMuch: there are 512 GiB of addresses, in whole buckets.
+func TestRegisterTooMuch(t *testing.T) {
+	if err := Run(Config{PinBucket: 1 << 30}, func(n *Node) error {
+		var err error
+		for i := 0; err == nil && i <= 512; i++ {
+			_, err = Register(n, make([]byte, 1))
+		}
+		return wantErr(err, ErrResource, "gas: Register", "1073741824", "-pin-bucket")
+	}); err != nil {
+		t.Error(err)
+	}
+}
 
 // swapped gives each rank what the previous one has.
 func swapped[T any](n *Node, v T) (T, error) {
@@ -1196,9 +1224,6 @@ func TestOwnerOfRegisteredIsKilled(t *testing.T) {
 // TestLargeIsLeft has a rank leave a job whose other ranks still use its segment,
 // while others of its goroutines poll: what they serve is there, or refused.
 func TestLargeIsLeft(t *testing.T) {
-	if raceEnabled {
-		t.Skip("Close takes the rings from under who replies beside it, which is what shall be harmless")
-	}
 	stop := errors.New("stop")
 	rounds := 20
 	if testing.Short() {
@@ -1246,10 +1271,35 @@ func TestLargeIsLeft(t *testing.T) {
 	}
 }
 
+// TestLockable: whoever may not lock what it is to lock is told so at the start.
+func TestLockable(t *testing.T) {
+	for _, c := range []struct {
+		ranks         int
+		budget, limit uint64
+		beyond, ok    bool
+	}{
+		{1, 1 << 20, 1 << 20, false, true},
+		{2, 1 << 20, 1<<21 - 1, false, false},
+		{2, 1 << 20, 1<<21 - 1, true, true},
+		{2, 1 << 20, 1 << 21, false, true},
+		{4, 1 << 62, math.MaxUint64, false, false},
+		{1, 1 << 62, math.MaxUint64, false, true},
+		{1, 4096, 0, false, false},
+	} {
+		err := lockable(c.ranks, c.budget, c.limit, c.beyond)
+		if !c.ok {
+			err = wantErr(err, ErrResource, fmt.Sprint(c.ranks, " ranks"), fmt.Sprint(c.budget), fmt.Sprint(c.limit), "ulimit -l", "ARGON_PINNABLE", "ARGON_PIN_LOCK")
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // TestPinLock: what firehoses reach is locked in memory if Config says so.
 func TestPinLock(t *testing.T) {
 	const bucket = segment.PageSize
-	if limit := sys.LockLimit(); limit < 16*bucket {
+	if limit := sys.LockLimit(); limit < 2*16*bucket {
 		t.Skipf("RLIMIT_MEMLOCK is %d", limit)
 	}
 	for _, lock := range []bool{false, true} {

@@ -374,6 +374,9 @@ func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
 // opened, somebody asks this rank or has answered it, or has left the job.
 func (e *Endpoint) news() int {
 	e.seen = atomic.LoadUint32(e.openSeq)
+	if e.closed.Load() {
+		e.shutReplies()
+	}
 	for i, had := range e.opened {
 		if atomic.LoadUint32((*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i*4))) != had {
 			e.admit()
@@ -384,6 +387,16 @@ func (e *Endpoint) news() int {
 		return 0
 	}
 	return e.serve() + e.advance()
+}
+
+// shutReplies has this rank send no replies any more. The endpoint is closed, the
+// caller polls.
+func (e *Endpoint) shutReplies() {
+	for i := int(conduits.Reply); i < len(e.out); i += conduits.NumClasses {
+		if r := e.out[i].Load(); r != nil {
+			r.shut()
+		}
+	}
 }
 
 // admit takes up rings that have been opened.
@@ -1024,7 +1037,8 @@ func (e *Endpoint) Fail(err error) {
 func (e *Endpoint) Blame(rank int, err error) { e.j.fail(e.rank, rank, 1, err.Error()) }
 
 // Close leaves the job. The memory stays mapped: goroutines may still hold
-// pointers into it.
+// pointers into it. It waits for no handler: if another goroutine polls meanwhile,
+// what it finds before it looks around may still be replied to.
 func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
@@ -1044,7 +1058,7 @@ func (e *Endpoint) Close() error {
 // leave tells the others.
 func (e *Endpoint) leave() {
 	e.connectMu.Lock()
-	for i := range e.out {
+	for i := int(conduits.Request); i < len(e.out); i += conduits.NumClasses {
 		if r := e.out[i].Load(); r != nil {
 			r.lock.Lock()
 			r.shut()
@@ -1052,6 +1066,14 @@ func (e *Endpoint) leave() {
 		}
 	}
 	e.connectMu.Unlock()
+	// Rings of replies are whoever's who polls. If that is another goroutine, which
+	// may be in a handler for long, it shuts them when it next looks around.
+	if e.lock.TryLock() {
+		e.shutReplies()
+		e.lock.Unlock()
+	} else if e.Polling() {
+		e.shutReplies()
+	}
 	e.j.growth.close()
 	state := e.j.c32(e.rank, ctlState)
 	if atomic.LoadUint32(state) == uint32(Starting) {

@@ -188,6 +188,79 @@ func TestCloseEarly(t *testing.T) {
 	})
 }
 
+// TestCloseBesideHandler: a rank leaves while another of its goroutines is in a
+// handler that replies. Neither waits for the other, or gets in its way; what is
+// replied later finds no room.
+func TestCloseBesideHandler(t *testing.T) {
+	eachForm(t, func(t *testing.T, fm form) {
+		eps := fm.open(t, 2, conduits.Config{})
+		e := eps[0]
+		replying, closed := make(chan struct{}), make(chan struct{})
+		status := make(chan conduits.Status, 2)
+		attach(t, eps, page, func(_ int, m *conduits.Message) {
+			reply := func() conduits.Status { return e.Send(1, conduits.Reply, 1, []uint32{1}) }
+			if m.Words[0] == 0 {
+				close(replying)
+				for range 20 {
+					reply()
+				}
+				<-closed
+			}
+			status <- reply()
+		})
+		send(eps[1], 0, conduits.Request, 0)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 10 {
+				e.Poll()
+			}
+			send(eps[1], 0, conduits.Request, 1)
+			e.Poll()
+		}()
+		<-replying
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		close(closed)
+		<-done
+		if st := <-status; st == conduits.NoCredit {
+			t.Error("no credit for a reply of a handler during which the endpoint was closed")
+		}
+		if st := <-status; st != conduits.Dead {
+			t.Errorf("reply after Close: %v, want Dead", st)
+		}
+	})
+}
+
+// TestCloseInHandler: a handler may be what has its rank leave.
+func TestCloseInHandler(t *testing.T) {
+	eachForm(t, func(t *testing.T, fm form) {
+		eps := fm.open(t, 2, conduits.Config{})
+		got := 0
+		attach(t, eps, page, func(int, *conduits.Message) {
+			got++
+			if st := eps[0].Send(1, conduits.Reply, 1, nil); st != conduits.Ready {
+				t.Errorf("reply: %v", st)
+			}
+			if err := eps[0].Close(); err != nil {
+				t.Error(err)
+			}
+			want := conduits.Dead
+			if !eps[0].Polling() { // goroutines cannot be told apart
+				want = conduits.Ready
+			}
+			if st := eps[0].Send(1, conduits.Reply, 1, nil); st != want {
+				t.Errorf("reply after Close: %v, want %v", st, want)
+			}
+		})
+		send(eps[1], 0, conduits.Request)
+		if eps[0].Poll(); got != 1 {
+			t.Errorf("%d messages", got)
+		}
+	})
+}
+
 // TestLauncherFails: the launcher's word is as good as the rank's own, and the
 // first counts.
 func TestLauncherFails(t *testing.T) {

@@ -188,7 +188,8 @@ func (r *outRing) room() bool {
 	return r.tail < r.limit
 }
 
-// shut makes r full for good. The lock is held, or r is not in use yet.
+// shut makes r full for good. The lock is held, or that of those who poll for a ring
+// of replies, or r is not in use yet.
 func (r *outRing) shut() {
 	never := ^r.mask // as a head, it leaves no room whatever tail is
 	r.limit, r.head = 0, &never
