@@ -211,6 +211,27 @@ func check(t *testing.T, all []*node, mem []byte) {
 	deregister(t, all[1].Endpoint, r)
 }
 
+// TestSealed: no rank can take memory from under the others by making the job's file
+// shorter, while it goes on growing.
+func TestSealed(t *testing.T) {
+	t.Setenv("ARGON_SHM_DIR", "")
+	w := mappedWay(true)
+	all := w.nodes(t, 2)
+	mem := w.memory(t, all[1].Endpoint, 8*page)
+	f := all[0].j.growth.file // as much as a rank has
+	i, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{0, hdrBytes, all[0].j.total(), i.Size() - 1} {
+		if err := f.Truncate(size); !errors.Is(err, syscall.EPERM) {
+			t.Errorf("ftruncate to %d of %d bytes: %v", size, i.Size(), err)
+		}
+	}
+	check(t, all, mem)
+	check(t, all, w.memory(t, all[1].Endpoint, 4*page))
+}
+
 // TestGrowthCloses: no descriptor is left when an endpoint is closed.
 func TestGrowthCloses(t *testing.T) {
 	count := func() int {

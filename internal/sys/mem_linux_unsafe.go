@@ -13,13 +13,14 @@ import (
 )
 
 // CreateMemory returns a file of size bytes, all holes, that exists only as long
-// as somebody holds it open. dir "" asks for a memfd; otherwise a file is made
+// as somebody holds it open. dir "" asks for a memfd, which nobody can make shorter
+// any more: who has mapped what is cut off dies of SIGBUS. Otherwise a file is made
 // in dir, which should be a tmpfs, and unlinked at once, so that nothing is
-// left behind even by kill -9.
+// left behind even by kill -9; such files cannot be sealed.
 func CreateMemory(dir, name string, size int64) (*os.File, error) {
 	var f *os.File
 	if dir == "" {
-		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 		if err != nil {
 			return nil, fmt.Errorf("memfd_create: %w", err)
 		}
@@ -37,6 +38,13 @@ func CreateMemory(dir, name string, size int64) (*os.File, error) {
 	if err := f.Truncate(size); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("ftruncate to %d bytes: %w", size, err)
+	}
+	if dir == "" {
+		// Nor can anybody add a seal, such as one that forbids the file to grow.
+		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("F_ADD_SEALS: %w", err)
+		}
 	}
 	return f, nil
 }

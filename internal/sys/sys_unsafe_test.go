@@ -11,9 +11,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const page = 4096
@@ -55,6 +58,41 @@ func TestMemory(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v is left", left)
+	}
+}
+
+// TestMemorySealed: a memfd can grow, and nobody who has it can make it shorter, nor
+// seal it against growing.
+func TestMemorySealed(t *testing.T) {
+	f, err := CreateMemory("", "test", 3*page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// As another process would have it.
+	other, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, f := range []*os.File{f, other} {
+		for _, size := range []int64{0, page, 3*page - 1} {
+			if err := f.Truncate(size); !errors.Is(err, syscall.EPERM) {
+				t.Errorf("ftruncate to %d bytes: %v", size, err)
+			}
+		}
+		if _, _, e := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW); e != syscall.EPERM {
+			t.Errorf("another seal: %v", e)
+		}
+	}
+	if err := Extend(other.Fd(), 5*page); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := FileSize(f.Fd()); n != 5*page || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if err := other.Truncate(4 * page); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("ftruncate of what was added: %v", err)
 	}
 }
 
