@@ -101,7 +101,7 @@ func Free[T any](n *Node, p Ptr[T]) error {
 func (n *Node) free(w uint64) error {
 	rank := wordRank(w)
 	if rank == n.rank {
-		if err := n.heap.Free(wordNLA(w)); err != nil {
+		if err := n.freeOwn(wordNLA(w)); err != nil {
 			return fmt.Errorf("gas: Free on rank %d: %w", rank, err)
 		}
 		return nil
@@ -116,6 +116,15 @@ func (n *Node) free(w uint64) error {
 	return err
 }
 
+// freeOwn frees memory of this rank's segment.
+func (n *Node) freeOwn(a segment.NLA) error {
+	err := n.heap.Free(a)
+	if err != nil && n.registered.has(a) {
+		return errs.BadArg("%v is registered memory: Deregister takes it back", a)
+	}
+	return err
+}
+
 // refusal is an error's text on its way to another rank.
 type refusal struct {
 	n    uint32
@@ -123,7 +132,7 @@ type refusal struct {
 }
 
 var remoteFree = RegisterCall("gas.Free", func(n *Node, a uint64) (r refusal) {
-	if err := n.heap.Free(segment.NLA(a)); err != nil {
+	if err := n.freeOwn(segment.NLA(a)); err != nil {
 		r.n = uint32(copy(r.text[:], err.Error()))
 	}
 	return r

@@ -62,7 +62,8 @@ type Config struct {
 	PinBucket uint64
 
 	// PinLock has what is pinned of this rank's registered memory locked (mlock):
-	// brought into memory and kept there, for which RLIMIT_MEMLOCK must allow.
+	// brought into memory and kept there, for which RLIMIT_MEMLOCK (ulimit -l) must
+	// allow: Pinnable bytes for each rank of the process.
 	// Knob: ARGON_PIN_LOCK=1.
 	PinLock bool
 

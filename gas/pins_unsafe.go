@@ -40,6 +40,17 @@ func (n *Node) pins(cfg *Config) error {
 	return nil
 }
 
+// lockable refuses to have ranks of this process lock budget bytes each if limit is
+// less, unless it may lock more: an access would find that, and only another rank be
+// told.
+func lockable(ranks int, budget, limit uint64, beyond bool) error {
+	if budget <= limit/uint64(ranks) || beyond {
+		return nil
+	}
+	return errs.Resource("gas: Config.PinLock (ARGON_PIN_LOCK) has %d ranks of this process lock up to %d bytes each, of Config.Pinnable (-pinnable, ARGON_PINNABLE), but %d in all may be locked (ulimit -l)",
+		ranks, budget, limit)
+}
+
 // settle makes the heap of size bytes: of the segment that is attached, or large,
 // of memory that is exposed, before any other, so that it has the same addresses
 // on all ranks.

@@ -4,6 +4,8 @@ package gas
 // Memory of the Go heap does not move, and is held on to as long as it is registered.
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"unsafe"
 
@@ -33,13 +35,16 @@ const AnyPeer = segment.AnyPeer
 // s may be of any size and is not copied; the rank goes on using it as it likes,
 // within the rules for memory that others write to, see the package comment.
 // It stays in memory until Deregister, also if nobody else remembers it; what
-// append makes of it is other memory, which is not registered.
+// append makes of it is other memory, which is not registered. Memory that cannot
+// be written (a constant's, a file mapped for reading) is registered by RegisterFor
+// without the rights to write: a peer's put would end this process.
 //
 // To register costs next to nothing. What does is the first access of a peer to
 // a part of it (a message to this rank, which has to poll), see Config.Pinnable.
 //
 // The same memory may be registered many times, in parts and overlapping; each
-// time gives another Ptr, which Deregister ends by itself. Memory that is mapped
+// time gives another Ptr, which Deregister ends by itself. Each takes addresses, of
+// which a rank has 512 GiB, in whole buckets (Config.PinBucket). Memory that is mapped
 // (by mmap) must be deregistered before it is unmapped.
 func Register[T any](n *Node, s []T) (Ptr[T], error) {
 	return RegisterFor(n, s, RightsAll, AnyPeer)
@@ -98,8 +103,11 @@ type registered struct {
 
 func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error) {
 	a, err := n.x.Expose(mem, rights, peer)
+	if errors.Is(err, ErrResource) {
+		return 0, fmt.Errorf("gas: Register: %w (-pin-bucket, ARGON_PIN_BUCKET)", err)
+	}
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("gas: Register: %w", err)
 	}
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	s := &span{from: from, to: from + uintptr(len(mem)), at: a}
@@ -130,10 +138,20 @@ func (n *Node) deregister(w uint64) error {
 		g.spans.remove(s)
 	}
 	g.mu.Unlock()
+	if off := p.NLA() - n.heapBase; s == nil && uint64(off) < uint64(len(n.heapMem)) {
+		return errs.BadArg("gas: Deregister: %v is memory of the segment: Free gives it back", p)
+	}
 	if s == nil {
 		return errs.BadArg("gas: Deregister: %v is not what Register has returned on rank %d, or is deregistered already", p, n.rank)
 	}
 	return n.x.Conceal(s.at)
+}
+
+// has says whether what is registered begins at a.
+func (g *registered) has(a segment.NLA) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.byNLA[a] != nil
 }
 
 // addressOf is the address of the size bytes at q.

@@ -24,6 +24,7 @@ import (
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -241,6 +242,10 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 		}
 	}()
 	err := n.attach(r.cfg)
+	if err == nil && r.cfg.PinLock {
+		l := n.cache.Limits()
+		err = lockable(len(r.nodes), uint64(l.Budget)*l.Bucket, sys.LockLimit(), sys.LocksBeyondLimit())
+	}
 	if err == nil {
 		if r.cfg.Progress {
 			n.helped.Store(true)

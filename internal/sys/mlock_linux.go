@@ -34,6 +34,17 @@ func LockLimit() uint64 {
 	return l.Cur
 }
 
+// LocksBeyondLimit says whether LockLimit does not hold for the calling thread,
+// which has CAP_IPC_LOCK. In a user namespace the kernel does not honour that.
+func LocksBeyondLimit() bool {
+	caps, err := status("/proc/thread-self/status", "CapEff:")
+	if err != nil {
+		return false
+	}
+	set, err := strconv.ParseUint(caps, 16, 64)
+	return err == nil && set>>unix.CAP_IPC_LOCK&1 == 1
+}
+
 // LockedMemory is how many bytes of this process are locked now, as the kernel
 // counts them.
 func LockedMemory() (int64, error) {
@@ -42,16 +53,25 @@ func LockedMemory() (int64, error) {
 
 // statusField reads one line of /proc/self/status that counts kB, in bytes.
 func statusField(name string) (int64, error) {
-	f, err := os.Open("/proc/self/status")
+	v, err := status("/proc/self/status", name)
 	if err != nil {
 		return 0, err
+	}
+	kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(v, "kB")), 10, 64)
+	return kb << 10, err
+}
+
+// status is what a file like /proc/self/status says behind name.
+func status(file, name string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
 	}
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if rest, ok := strings.CutPrefix(s.Text(), name); ok {
-			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-			return kb << 10, err
+			return strings.TrimSpace(rest), nil
 		}
 	}
-	return 0, fmt.Errorf("no %s in /proc/self/status", name)
+	return "", fmt.Errorf("no %s in %s", name, file)
 }

@@ -1,8 +1,11 @@
 package sys
 
 import (
+	"runtime"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMlock: locks do not nest, and a range with a hole fails.
@@ -49,4 +52,47 @@ func TestMlock(t *testing.T) {
 	if err := Munlock(addr, 3*page); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLocksBeyondLimit: a thread without the capability is held to the limit.
+func TestLocksBeyondLimit(t *testing.T) {
+	limit := LockLimit()
+	if limit > 1<<40 {
+		t.Skipf("%d bytes may be locked", limit)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var c [2]unix.CapUserData
+		if err := unix.Capget(&h, &c[0]); err != nil {
+			t.Error(err)
+			return
+		}
+		if had := c[0].Effective>>unix.CAP_IPC_LOCK&1 == 1; LocksBeyondLimit() != had {
+			t.Errorf("the thread has the capability: %v", had)
+		}
+		c[0].Effective &^= 1 << unix.CAP_IPC_LOCK
+		if err := unix.Capset(&h, &c[0]); err != nil {
+			t.Error(err)
+			return
+		}
+		if LocksBeyondLimit() {
+			t.Error("the thread has the capability that it has dropped")
+		}
+		size := int64(limit)&^(page-1) + page
+		p, err := Reserve(size)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if Mlock(uintptr(p), uintptr(size)) == nil {
+			t.Errorf("%d bytes are locked, %d may be", size, limit)
+		}
+		if err := Unmap(p, size); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-done
 }
