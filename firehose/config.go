@@ -65,7 +65,7 @@ type Config struct {
 
 	// Budget is M: the most bytes of this rank's memory that are pinned at any
 	// moment. At least Local and a bucket for each peer. 0 for 512 MiB, or more if
-	// that leaves a peer less than 16 buckets.
+	// that leaves a peer, or a rank alone, less than 16 buckets.
 	Budget uint64
 	// Local is the part of Budget for local pins: as many bytes can be pinned by
 	// LocalPin at once. The rest is divided among the peers. 0 for a quarter.
@@ -133,7 +133,7 @@ func (c *Config) fill() {
 		c.Payload = 512
 	}
 	if c.Budget == 0 {
-		c.Budget = max(512<<20, uint64(max(c.Size, 1)-1)*16*c.Bucket/3*4)
+		c.Budget = max(512<<20, uint64(max(c.Size-1, 1))*16*c.Bucket/3*4)
 	}
 	if c.Local == 0 {
 		c.Local = c.Budget / 4

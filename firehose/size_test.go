@@ -33,17 +33,21 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDefaults: the zero budget is good for few ranks and for many.
+// TestDefaults: the zero budget is good for few ranks and for many, and for buckets
+// of any size.
 func TestDefaults(t *testing.T) {
-	for _, size := range []int{1, 2, 3, 100, 1000, 10000, 1 << 20} {
-		c := Config{Size: size, Memory: newFakeMemory(t, 0, 1)}
-		m, err := New(c)
-		if err != nil {
-			t.Errorf("%d ranks: %v", size, err)
-			continue
-		}
-		if l := m.Limits(); size > 1 && (l.Share < 16 || l.Local < 16) || l.Share*(size-1)+l.Local > l.Budget {
-			t.Errorf("%d ranks: %+v", size, l)
+	for _, bucket := range []uint64{0, 4 << 10, 32 << 20, 1 << 30} {
+		for _, size := range []int{1, 2, 3, 100, 1000, 10000, 1 << 20} {
+			c := Config{Size: size, Bucket: bucket, Memory: newFakeMemory(t, 0, 1)}
+			m, err := New(c)
+			if err != nil {
+				t.Errorf("%d ranks, buckets of %d: %v", size, bucket, err)
+				continue
+			}
+			l := m.Limits()
+			if size > 1 && l.Share < 16 || l.Local < 5 || l.Share*(size-1)+l.Local > l.Budget {
+				t.Errorf("%d ranks, buckets of %d: %+v", size, bucket, l)
+			}
 		}
 	}
 }
