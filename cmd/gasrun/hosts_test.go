@@ -245,7 +245,9 @@ func TestHostsBadInput(t *testing.T) {
 		{[]string{"-hosts", "a", "-ssh", "ssh 'x"}, []string{"-ssh", "not closed"}},
 		{[]string{"-ssh", "x"}, []string{"-ssh", "-hosts"}},
 		{[]string{"-hosts", "a", "-start-timeout", "0"}, []string{"-start-timeout"}},
-		{[]string{"-hosts", "a", "-iface", "nonesuch0"}, []string{`"nonesuch0"`, "-iface"}},
+		{[]string{"-hosts", "a", "-iface", "nonesuch0"}, []string{`"nonesuch0"`, "lo (127.0.0.1", "-iface"}},
+		{[]string{"-hosts", "a", "-iface", "198.51.100.77"}, []string{`"198.51.100.77" is neither an address`, "lo (127.0.0.1", "-iface"}},
+		{[]string{"-n", "2", "-conduit", "udp", "-iface", "fe80::1"}, []string{"fe80::1 is an address of one link", "-iface"}},
 		{[]string{"-iface", "lo"}, []string{`"lo"`, "uses no network", "-iface"}},
 		{[]string{"-hosts", "a", "-x", "ARGON_HOST=b"}, []string{"ARGON_HOST"}},
 		{[]string{"-hosts", "a", "-x", "ARGON_JOB_KEY_FILE=b"}, []string{"ARGON_JOB_KEY_FILE"}},
@@ -319,7 +321,7 @@ func TestHostsBadSSH(t *testing.T) {
 		"no room":     {`c=$(printf %s "$2" | sed 's,p="/[^"]*",p="",'); TMPDIR=/nonexistent exec sh -c "$c"`, `host b: mktemp: .*nonexistent.* \(.*/ssh exited with status 1\)`},
 		"hangs":       {`exec sleep 1000`, `host b: no answer in time \(.*, -start-timeout\)`},
 		"hangs aloud": {`echo "connecting" >&2; exec sleep 1000`, `host b: no answer in time \(.*, -start-timeout\); it has said: connecting`},
-		"no ssh":      {``, `host b: cannot start /nonexistent/ssh: `},
+		"no ssh":      {``, `host b: cannot start /nonexistent/ssh: .* \(-ssh\)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,7 @@ const (
 	reachStagger = 200 * time.Millisecond // from one address to the next
 	reachFamily  = 4 * time.Second        // from the first family of addresses to the other
 
-	launcherOut = 30 // pulses without a sign of life: the launcher is gone
+	launcherOut = 30 // at least so many pulses without a sign of life: the launcher is gone
 )
 
 // deputy stands in for the launcher on one host: it starts ranks there, does with
@@ -420,14 +420,8 @@ func localIface(iface string) string {
 	if err != nil {
 		return iface
 	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return ""
-	}
-	for _, n := range addrs {
-		if p, err := netip.ParsePrefix(n.String()); err == nil && p.Addr().Unmap() == a.Unmap() {
-			return iface
-		}
+	if isOwn(a) {
+		return iface
 	}
 	return "" // the route to the rendezvous, which has that address, leads the same way
 }
@@ -520,7 +514,7 @@ func (d *deputy) feed(w *os.File) {
 func (d *deputy) loop() error {
 	t := time.NewTicker(pulse)
 	defer t.Stop()
-	missing, suspended := 0, false
+	missing, most, suspended := 0, patience(launcherOut, d.task.env), false
 	d.ended(d.crew.reap())
 	for {
 		select {
@@ -549,8 +543,8 @@ func (d *deputy) loop() error {
 		case s := <-d.signals:
 			return fmt.Errorf("ended by %s", sys.SignalName(s.(syscall.Signal)))
 		case <-t.C:
-			if missing++; missing >= launcherOut && !suspended {
-				return fmt.Errorf("no sign of life from the launcher for %v", pulse*launcherOut)
+			if missing++; missing >= most && !suspended {
+				return fmt.Errorf("no sign of life from the launcher for %v", pulse*time.Duration(most))
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -40,7 +42,7 @@ const (
 	killLimit    = 10 * time.Second // for a host to report that killed ranks have ended
 
 	pulse     = 10 * time.Second // between signs of life
-	pulsesOut = 6                // of them missing: the host is lost
+	pulsesOut = 6                // at least so many missing: the host is lost
 )
 
 // bootNoise bounds what a login on another host may print before the deputy
@@ -51,12 +53,13 @@ const bootNoise = 256 << 10
 // there starts them and says what becomes of them.
 type host struct {
 	placement
-	j    *job
-	task task
-	link *link // to the deputy; nil until it has said hello
-	in   *os.File
-	out  *os.File
-	cmd  *exec.Cmd // the deputy, or ssh
+	j     *job
+	task  task
+	route netip.Addr // address of this machine that leads there; invalid if that is not known
+	link  *link      // to the deputy; nil until it has said hello
+	in    *os.File
+	out   *os.File
+	cmd   *exec.Cmd // the deputy, or ssh
 
 	tokenText string
 	exited    chan struct{} // closed when cmd has ended
@@ -208,7 +211,11 @@ func (h *host) launch(spawn *spawner) error {
 		inW.Close()
 		outR.Close()
 		errR.Close()
-		return fmt.Errorf("cannot start %s: %w", argv[0], err)
+		hint := ""
+		if !h.Here {
+			hint = " (-ssh)"
+		}
+		return fmt.Errorf("cannot start %s: %w%s", argv[0], err, hint)
 	}
 	h.in, h.out = inW, outR
 	go h.complaints(errR)
@@ -531,7 +538,7 @@ func (h *host) sendProgram() {
 func (h *host) beat() {
 	t := time.NewTicker(pulse)
 	defer t.Stop()
-	missing := 0
+	missing, most := 0, patience(pulsesOut, h.j.Env)
 	for {
 		select {
 		case <-h.failed:
@@ -541,12 +548,19 @@ func (h *host) beat() {
 		if missing++; h.heard.Swap(false) {
 			missing = 0
 		}
-		if missing >= pulsesOut {
-			h.lose(fmt.Sprintf("no sign of life for %v", pulse*pulsesOut))
+		if missing >= most {
+			h.lose(fmt.Sprintf("no sign of life for %v", pulse*time.Duration(most)))
 			return
 		}
 		h.link.send(frameAlive, nil)
 	}
+}
+
+// patience is how many pulses may be missing: least, or more if ranks with env in
+// their environment bear with silent peers for longer (ARGON_DEADTIME).
+func patience(least int, env []string) int {
+	dead := envDuration(env, rendezvous.EnvDeadTime)
+	return max(least, int(dead/pulse)+1)
 }
 
 // lose gives the host up.
@@ -645,23 +659,23 @@ func (h *host) unused() {
 	}
 }
 
-// routeTo is the address of this machine that the named one would see, if that
-// can be known without asking it.
-func routeTo(ctx context.Context, name string) (netip.Addr, bool) {
+// routeTo is the address of this machine that the named one would see; it is
+// invalid if that cannot be known without asking it.
+func routeTo(ctx context.Context, name string) netip.Addr {
 	if i := strings.LastIndexByte(name, '@'); i >= 0 {
 		name = name[i+1:]
 	}
 	d := net.Dialer{}
 	c, err := d.DialContext(ctx, "udp", net.JoinHostPort(name, "9")) // sends nothing
 	if err != nil {
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
 	defer c.Close()
 	a, err := netip.ParseAddrPort(c.LocalAddr().String())
 	if err != nil || a.Addr().Zone() != "" {
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
-	return a.Addr().Unmap(), true
+	return a.Addr().Unmap()
 }
 
 // ownAddrs lists the addresses under which others may reach this machine, IPv4
@@ -688,51 +702,73 @@ func ownAddrs() []netip.Addr {
 	return append(four, six...)
 }
 
-// routeLimit is for finding out the address of a host here. ssh may know hosts
+// routeLimit is for finding out the addresses of hosts here. ssh may know hosts
 // under names that nobody else does.
 const routeLimit = 3 * time.Second
 
-// servers lists the addresses where a host may find the rendezvous at port, the
-// most promising first.
-func (j *job) servers(ctx context.Context, p *placement, port uint16) []string {
+// tellServers decides under which addresses hosts look for the rendezvous, which
+// is at port.
+func (j *job) tellServers(port uint16) {
+	own, common := ownAddrs(), commonRoute(j.hosts)
+	for _, h := range j.hosts {
+		addrs := []netip.Addr{j.listenAt}
+		if !j.listenAt.IsValid() {
+			addrs = serverAddrs(h.route, common, own, h.Here)
+		}
+		for _, a := range addrs {
+			h.task.servers = append(h.task.servers, netip.AddrPortFrom(a, port).String())
+		}
+	}
+}
+
+// commonRoute is the route to one of the hosts that fits most of them: one that
+// leads to other machines rather than to this one, of IPv4 rather than IPv6. It is
+// invalid if no route is known.
+func commonRoute(hosts []*host) (best netip.Addr) {
+	value := func(a netip.Addr) (v int) {
+		if !a.IsLoopback() {
+			v = 2
+		}
+		if a.Is4() {
+			v++
+		}
+		return v
+	}
+	for _, h := range hosts {
+		if h.route.IsValid() && (!best.IsValid() || value(h.route) > value(best)) {
+			best = h.route
+		}
+	}
+	return best
+}
+
+// serverAddrs lists the addresses where a host may find the rendezvous, the most
+// promising first: that which leads there, route, unless other hosts could not
+// speak with ranks which have taken that way, since they use the other family of
+// addresses or because it does not leave this machine; then common, which is
+// another host's, and own, all that this machine has. route and common are
+// invalid if they are not known. here says that the host is this machine.
+func serverAddrs(route, common netip.Addr, own []netip.Addr, here bool) []netip.Addr {
 	var addrs []netip.Addr
 	add := func(a netip.Addr) {
-		for _, b := range addrs {
-			if a == b {
-				return
-			}
-		}
-		addrs = append(addrs, a)
-	}
-	if j.listenAt.IsValid() {
-		add(j.listenAt)
-	} else {
-		other := p // this machine shows the others the address that they use
-		if p.Here {
-			for i := range j.hosts {
-				if !j.hosts[i].Here {
-					other = &j.hosts[i].placement
-					break
-				}
-			}
-		}
-		ctx, cancel := context.WithTimeout(ctx, routeLimit)
-		defer cancel()
-		if a, ok := routeTo(ctx, other.Name); ok {
-			add(a)
-		}
-		for _, a := range ownAddrs() {
-			add(a)
-		}
-		if p.Here {
-			add(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+		if a.IsValid() && !slices.Contains(addrs, a) {
+			addrs = append(addrs, a)
 		}
 	}
-	all := make([]string, len(addrs))
-	for i, a := range addrs {
-		all[i] = netip.AddrPortFrom(a, port).String()
+	if route.IsLoopback() == common.IsLoopback() && route.Is4() == common.Is4() {
+		add(route)
 	}
-	return all
+	add(common)
+	if !route.IsLoopback() {
+		add(route)
+	}
+	for _, a := range own {
+		add(a)
+	}
+	if here || route.IsLoopback() {
+		add(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	return addrs
 }
 
 // ssh is the command that starts a deputy on another host.
@@ -740,7 +776,7 @@ func (j *job) ssh() []string {
 	if len(j.SSH) > 0 {
 		return j.SSH
 	}
-	return sshCommand
+	return sshCommand(envDuration(j.Env, rendezvous.EnvDeadTime))
 }
 
 // note tells the user what is worth knowing about a host.
@@ -843,16 +879,31 @@ func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error
 		}
 		h.pump()
 	}
-	port := m.server.Addr().Port()
 	turns := make(chan struct{}, startsAtOnce)
-	err := j.onHosts(ctx, cancel, func(h *host) error {
-		select {
-		case turns <- struct{}{}:
-		case <-ctx.Done():
-			return h.failure("%v", context.Cause(ctx))
+	inTurn := func(f func(h *host) error) error {
+		return j.onHosts(ctx, cancel, func(h *host) error {
+			select {
+			case turns <- struct{}{}:
+			case <-ctx.Done():
+				return h.failure("%v", context.Cause(ctx))
+			}
+			defer func() { <-turns }()
+			return f(h)
+		})
+	}
+	limited, enough := context.WithTimeout(ctx, routeLimit)
+	defer enough()
+	err := inTurn(func(h *host) error {
+		if !h.Here && !j.listenAt.IsValid() {
+			h.route = routeTo(limited, h.Name)
 		}
-		defer func() { <-turns }()
-		h.task.servers = j.servers(ctx, &h.placement, port)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	j.tellServers(m.server.Addr().Port())
+	err = inTurn(func(h *host) error {
 		return h.begin(ctx, spawn)
 	})
 	if err != nil {

@@ -2,7 +2,10 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -68,6 +71,82 @@ func TestHostLost(t *testing.T) {
 		}
 		if j.live != 0 {
 			t.Errorf("%s: %d ranks live in the end", tc.name, j.live)
+		}
+	}
+}
+
+// All hosts begin to look for the rendezvous where all can find it, if one way
+// leads to them all.
+func TestServerAddrs(t *testing.T) {
+	addrs := func(texts ...string) (all []netip.Addr) {
+		for _, s := range texts {
+			a, _ := netip.ParseAddr(s) // "": not known
+			all = append(all, a)
+		}
+		return all
+	}
+	own := addrs("10.0.0.1", "192.168.0.1", "fd00::1")
+	const here = "here"
+	for _, tc := range []struct {
+		routes []string // of the hosts
+		want   [][]string
+	}{
+		{[]string{"10.0.0.1", "192.168.0.1"}, [][]string{{"10.0.0.1", "192.168.0.1", "fd00::1"}, {"192.168.0.1", "10.0.0.1", "fd00::1"}}},
+		{[]string{"", ""}, [][]string{{"10.0.0.1", "192.168.0.1", "fd00::1"}, {"10.0.0.1", "192.168.0.1", "fd00::1"}}},
+		{[]string{"", "192.168.0.1"}, [][]string{{"192.168.0.1", "10.0.0.1", "fd00::1"}, {"192.168.0.1", "10.0.0.1", "fd00::1"}}},
+		{[]string{"fd00::1", "fd00::1"}, [][]string{{"fd00::1", "10.0.0.1", "192.168.0.1"}, {"fd00::1", "10.0.0.1", "192.168.0.1"}}},
+		// One family, which is IPv4 if one host has only that.
+		{[]string{"fd00::1", "192.168.0.1"}, [][]string{{"192.168.0.1", "fd00::1", "10.0.0.1"}, {"192.168.0.1", "10.0.0.1", "fd00::1"}}},
+		// This machine, with and without ssh, beside another one, and alone.
+		{[]string{here, "192.168.0.1"}, [][]string{{"192.168.0.1", "10.0.0.1", "fd00::1", "127.0.0.1"}, {"192.168.0.1", "10.0.0.1", "fd00::1"}}},
+		{[]string{"127.0.0.1", "192.168.0.1"}, [][]string{{"192.168.0.1", "10.0.0.1", "fd00::1", "127.0.0.1"}, {"192.168.0.1", "10.0.0.1", "fd00::1"}}},
+		{[]string{"::1", "fd00::1"}, [][]string{{"fd00::1", "10.0.0.1", "192.168.0.1", "127.0.0.1"}, {"fd00::1", "10.0.0.1", "192.168.0.1"}}},
+		{[]string{here, "127.0.0.1"}, [][]string{{"127.0.0.1", "10.0.0.1", "192.168.0.1", "fd00::1"}, {"127.0.0.1", "10.0.0.1", "192.168.0.1", "fd00::1"}}},
+		{[]string{"::1", "127.0.0.1"}, [][]string{{"127.0.0.1", "10.0.0.1", "192.168.0.1", "fd00::1"}, {"127.0.0.1", "10.0.0.1", "192.168.0.1", "fd00::1"}}},
+		{[]string{here, ""}, [][]string{{"10.0.0.1", "192.168.0.1", "fd00::1", "127.0.0.1"}, {"10.0.0.1", "192.168.0.1", "fd00::1"}}},
+	} {
+		var hosts []*host
+		for _, r := range tc.routes {
+			h := &host{}
+			if h.Here = r == here; !h.Here {
+				h.route = addrs(r)[0]
+			}
+			hosts = append(hosts, h)
+		}
+		for i, h := range hosts {
+			got := serverAddrs(h.route, commonRoute(hosts), own, h.Here)
+			if want := addrs(tc.want[i]...); !slices.Equal(got, want) {
+				t.Errorf("%q: host %d looks at %v, want %v", tc.routes, i, got, want)
+			}
+		}
+	}
+}
+
+// Who bears with silent peers for longer does so with hosts.
+func TestPatience(t *testing.T) {
+	for _, tc := range []struct {
+		own    string // ARGON_DEADTIME of the launcher
+		env    []string
+		hosts  int // pulses of 10 s
+		alives int // of ssh, of 15 s
+	}{
+		{"", nil, 6, 4},
+		{"5s", nil, 6, 4},
+		{"10m", nil, 61, 41},
+		{"10m", []string{"ARGON_DEADTIME=1s"}, 6, 4},
+		{"", []string{"ARGON_DEADTIME=1s", "ARGON_DEADTIMES=1h", "ARGON_DEADTIME=2m"}, 13, 9},
+		{"nonsense", nil, 6, 4},
+	} {
+		t.Setenv("ARGON_DEADTIME", tc.own)
+		if n := patience(pulsesOut, tc.env); n != tc.hosts {
+			t.Errorf("%q %q: %d pulses, want %d", tc.own, tc.env, n, tc.hosts)
+		}
+		want := fmt.Sprintf("ServerAliveCountMax=%d", tc.alives)
+		if j := (&job{Config: Config{Env: tc.env}}); !slices.Contains(j.ssh(), want) {
+			t.Errorf("%q %q: %q, want %s", tc.own, tc.env, j.ssh(), want)
+		}
+		if n := patience(launcherOut, tc.env); n != max(30, tc.hosts) {
+			t.Errorf("%q %q: the launcher has %d pulses, want %d", tc.own, tc.env, n, max(30, tc.hosts))
 		}
 	}
 }

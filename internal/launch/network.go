@@ -2,10 +2,12 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
@@ -123,14 +125,14 @@ func serve(c *Config, key seal.Key, at string) (*rendezvous.Server, error) {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
 	sc := rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite}
-	if d := envDuration(rendezvous.EnvPatience); d > 0 {
+	if d := envDuration(c.Env, rendezvous.EnvPatience); d > 0 {
 		sc.Patience = d
 	}
 	if len(c.Freeze) > 0 {
 		sc.Patience = freezePatience
 	}
 	// The rendezvous need not be the first to notice that a host is gone.
-	sc.DeadTime = max(envDuration(rendezvous.EnvDeadTime), rendezvous.DefaultDeadTime)
+	sc.DeadTime = max(envDuration(c.Env, rendezvous.EnvDeadTime), rendezvous.DefaultDeadTime)
 	s, err := rendezvous.Serve(l, sc)
 	if err != nil {
 		l.Close()
@@ -139,10 +141,17 @@ func serve(c *Config, key seal.Key, at string) (*rendezvous.Server, error) {
 	return s, nil
 }
 
-// envDuration is the time that a variable holds, 0 if it holds none: ranks, which
-// read it too, complain.
-func envDuration(key string) time.Duration {
-	d, _ := time.ParseDuration(os.Getenv(key))
+// envDuration is the time that a variable holds for ranks whose environment has
+// env besides this process's, 0 if it holds none: ranks, which read it too,
+// complain.
+func envDuration(env []string, key string) time.Duration {
+	v := os.Getenv(key)
+	for _, kv := range env { // the last setting counts
+		if k, s, _ := strings.Cut(kv, "="); k == key {
+			v = s
+		}
+	}
+	d, _ := time.ParseDuration(v)
 	return d
 }
 
@@ -207,12 +216,16 @@ func fdName(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd
 // interfaceAddr is the address that -iface stands for on this host: itself, or
 // the first of the interface of that name, IPv4 before IPv6, that others reach.
 func interfaceAddr(name string) (netip.Addr, error) {
-	if a, err := netip.ParseAddr(name); err == nil {
-		return a.Unmap(), nil
-	}
 	i, err := net.InterfaceByName(name)
 	if err != nil {
-		return netip.Addr{}, errs.BadArg("launch: %q is neither an address nor an interface of this host: %v (-iface, ARGON_IFACE)", name, cause(err))
+		a, err := netip.ParseAddr(name)
+		switch {
+		case err == nil && a.Is6() && a.IsLinkLocalUnicast():
+			return a, errs.BadArg("launch: %s is an address of one link, which means another one on each host (-iface, ARGON_IFACE)", name)
+		case err == nil && isOwn(a):
+			return a.Unmap(), nil
+		}
+		return netip.Addr{}, errs.BadArg("launch: %q is neither an address nor an interface of this host; it has %s (-iface, ARGON_IFACE)", name, interfaces())
 	}
 	addrs, err := i.Addrs()
 	if err != nil {
@@ -236,6 +249,45 @@ func interfaceAddr(name string) (netip.Addr, error) {
 		return best, errs.BadArg("launch: interface %s has no address that other hosts reach (-iface)", name)
 	}
 	return best, nil
+}
+
+// isOwn says whether a is an address of this machine.
+func isOwn(a netip.Addr) bool {
+	if a.IsLoopback() { // all of 127.0.0.0/8 are
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // listening there will tell
+	}
+	for _, n := range addrs {
+		if p, err := netip.ParsePrefix(n.String()); err == nil && p.Addr().Unmap() == a.Unmap() {
+			return true
+		}
+	}
+	return false
+}
+
+// interfaces lists what -iface may be here.
+func interfaces() string {
+	all, err := net.Interfaces()
+	if err != nil {
+		return err.Error()
+	}
+	var words []string
+	for _, i := range all {
+		var addrs []string
+		l, _ := i.Addrs()
+		for _, n := range l {
+			if p, err := netip.ParsePrefix(n.String()); err == nil && !p.Addr().IsLinkLocalUnicast() {
+				addrs = append(addrs, p.Addr().String())
+			}
+		}
+		if len(addrs) > 0 { // else it is of no use
+			words = append(words, fmt.Sprintf("%s (%s)", i.Name, strings.Join(addrs, ", ")))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // cause is the innermost reason of an error of package net.

@@ -8,16 +8,22 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // sshCommand is what starts deputies on other hosts unless Config.SSH says
 // otherwise. Nobody is there to be asked for a password or about a host's key:
-// several connections are made at once, out of the terminal's foreground.
-var sshCommand = []string{
-	"ssh", "-T", "-x", "-a",
-	"-o", "BatchMode=yes",
-	"-o", "ConnectTimeout=30",
-	"-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
+// several connections are made at once, out of the terminal's foreground. A host
+// that is silent is given up after a minute, or after dead if that is longer.
+func sshCommand(dead time.Duration) []string {
+	const interval = 15 * time.Second
+	return []string{
+		"ssh", "-T", "-x", "-a",
+		"-o", "BatchMode=yes",
+		"-o", "ConnectTimeout=30",
+		"-o", fmt.Sprintf("ServerAliveInterval=%d", interval/time.Second),
+		"-o", fmt.Sprintf("ServerAliveCountMax=%d", max(4, dead/interval+1)),
+	}
 }
 
 // The words of the script on another host, after its token, see bootScript.
