@@ -111,12 +111,12 @@ type Client struct {
 // ranks, and if the service has another key; ErrNotReady if ctx ends, which names
 // the ranks that are missing; ErrPeer if the job has failed.
 func Join(ctx context.Context, server string, key seal.Key, h Hello, e Events) (*Client, error) {
-	return join(ctx, server, server, key, h, e, DefaultPatience)
+	return join(ctx, server, server, key, h, e, DefaultPatience, false)
 }
 
 // join is Join with another patience if ctx has no deadline, and with the address
-// at which this process reaches the server.
-func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Events, patience time.Duration) (*Client, error) {
+// at which this process reaches the server. inRank says that rank 0 is to serve.
+func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Events, patience time.Duration, inRank bool) (*Client, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Eve
 		return nil, err
 	}
 	c := newClient(server, dial, h, e)
-	t, err := c.connect(ctx, id, h, patience)
+	t, err := c.connect(ctx, id, h, patience, inRank)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func local(a netip.Addr) error {
 const attemptTime = 30 * time.Second
 
 // connect returns a connection on which the service has welcomed the rank.
-func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience time.Duration) (*tls.Conn, error) {
+func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience time.Duration, inRank bool) (*tls.Conn, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, patience)
@@ -209,8 +209,12 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 			return nil, err
 		}
 		if !c.pause(ctx, wait/2+rand.N(wait)) { // not all at the same time
-			return nil, errs.NotReady("rendezvous: rank %d: nobody serves the job at %s after %v: %s (%s, %s)",
-				c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(err), EnvServer, EnvPatience)
+			who := ""
+			if inRank && c.rank != 0 {
+				who = "; rank 0 is to, and has not come, or is elsewhere"
+			}
+			return nil, errs.NotReady("rendezvous: rank %d: nobody serves the job at %s after %v: %s%s (%s, %s)",
+				c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(err), who, EnvServer, EnvPatience)
 		}
 		last := err
 		if t, again, err = c.try(ctx, id, h); err != nil && ctx.Err() != nil {

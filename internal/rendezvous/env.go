@@ -177,7 +177,7 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 			dial = at.String()
 		}
 	}
-	c, err := join(ctx, s.Server, dial, s.Key, h, e, s.Patience)
+	c, err := join(ctx, s.Server, dial, s.Key, h, e, s.Patience, s.Serve)
 	if srv != nil {
 		if err != nil {
 			srv.Fail(0, statusFailed, err.Error()) // unless it has failed before

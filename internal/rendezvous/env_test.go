@@ -240,9 +240,12 @@ func TestServingRankRefused(t *testing.T) {
 		return nil
 	})
 	// A rank whose own patience is shorter than that of its context.
-	s.Serve, s.Patience = false, 100*time.Millisecond
-	if _, err = s.Join(t.Context(), Hello{Rank: 1, Size: 3, Host: "h", Port: 1}, Events{}); !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "ARGON_JOIN_TIMEOUT") {
-		t.Errorf("nobody: %v", err)
+	s.Patience = 100 * time.Millisecond
+	for _, s.Serve = range []bool{false, true} {
+		_, err = s.Join(t.Context(), Hello{Rank: 1, Size: 3, Host: "h", Port: 1}, Events{})
+		if !errors.Is(err, errs.ErrNotReady) || !strings.Contains(err.Error(), "ARGON_JOIN_TIMEOUT") || strings.Contains(err.Error(), "rank 0 is to") != s.Serve {
+			t.Errorf("nobody: %v", err)
+		}
 	}
 }
 
