@@ -60,8 +60,11 @@ func (a NLA) Entry() int { return int(a>>PageBits) & (GATEntries - 1) }
 func (a NLA) Offset() int { return int(a & (PageSize - 1)) }
 
 // String prints the three fields, as "1:0x0:0x10"; an exposed address as
-// "exposed:0x10000".
+// "exposed:0x10000", and what is no address as a number.
 func (a NLA) String() string {
+	if a >= ExposedLimit {
+		return fmt.Sprintf("%#x", uint64(a))
+	}
 	if a.Exposed() {
 		return fmt.Sprintf("exposed:%#x", uint64(a-ExposedBase))
 	}

@@ -58,8 +58,16 @@ func TestMakeNLAMasks(t *testing.T) {
 	if a := MakeNLA(NumGATs+3, GATEntries+5, PageSize+7); a != MakeNLA(3, 5, 7) {
 		t.Fatalf("fields run into each other: %v", a)
 	}
-	if s := MakeNLA(1, 0, 16).String(); s != "1:0x0:0x10" {
-		t.Fatalf("String: %q", s)
+	for a, want := range map[NLA]string{
+		MakeNLA(1, 0, 16):   "1:0x0:0x10",
+		NLALimit - 1:        "511:0x3ffff:0xfff",
+		ExposedBase + 65536: "exposed:0x10000",
+		ExposedLimit - 1:    "exposed:0x7fffffffff",
+		ExposedLimit:        "0x10000000000",
+	} {
+		if s := a.String(); s != want {
+			t.Errorf("String of %#x: %q, want %q", uint64(a), s, want)
+		}
 	}
 }
 
