@@ -11,10 +11,10 @@ import (
 
 // Handler indices of this package, of the range 112..127 that it owns.
 const (
-	handlerMove  am.HandlerID = 112 + iota // medium request: a Machine's message
-	handlerMoved                           // its reply
-	handlerMoveOne                         // short request: a Move
-	handlerMovedOne                        // its reply
+	handlerMove     am.HandlerID = 112 + iota // medium request: a Machine's message
+	handlerMoved                              // its reply
+	handlerMoveOne                            // short request: a Move
+	handlerMovedOne                           // its reply
 )
 
 // Cache is a Machine at work: over active messages, and for many goroutines. It
@@ -23,15 +23,15 @@ type Cache struct {
 	e *am.Endpoint
 
 	mu      bias.Lock
-	m       *Machine      // nil as long as nothing has to do with memory of others
-	c       Config        // of m
-	l       Limits        // of m
-	closed  bool          // m is to be closed
-	waiters []*waiter     // all there are
-	idle    []*waiter     // those of them that nobody uses
-	next    *waiter       // the next to be used, which is none of these
-	cookie  uint64        // next's
-	unsent  Message       // for want of credit, if stuck
+	m       *Machine  // nil as long as nothing has to do with memory of others
+	c       Config    // of m
+	l       Limits    // of m
+	closed  bool      // m is to be closed
+	waiters []*waiter // all there are
+	idle    []*waiter // those of them that nobody uses
+	next    *waiter   // the next to be used, which is none of these
+	cookie  uint64    // next's
+	unsent  Message   // for want of credit, if stuck
 	stuck   bool
 	ended   fifo[*waiter] // whose functions are to be called
 	calling bool          // somebody does that
