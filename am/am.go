@@ -202,6 +202,11 @@ func (e *Endpoint) Poll() int {
 // handler, from now on: for a layer above whose operations take steps that
 // handlers must not take. f neither waits nor polls, and is quick if there is
 // nothing to do. Once.
+//
+// A look of a loop that waits, which finds a message, takes 31.9 ns by conduits.Wait,
+// 33.7 by Wait, and 34.6 with an f of two loads (BenchmarkLook, one core); half a round
+// trip of a short message between two processes took 215 ns without f and 212 with
+// (gasbench am/short, in turn, medians of seven).
 func (e *Endpoint) Advance(f func()) {
 	if !e.advance.CompareAndSwap(nil, &f) {
 		panic("am: Advance was called before")
