@@ -84,7 +84,7 @@ func newFake(size int, o fakeOptions) *fakeJob {
 	}
 	j := &fakeJob{size: size}
 	for range size {
-		words := make([]uint64, o.bytes/8)
+		words := make([]uint64, o.bytes/8+1) // see segment.View
 		b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), o.bytes)
 		j.segs = append(j.segs, b)
 		j.views = append(j.views, segment.NewView(unsafe.Pointer(unsafe.SliceData(b)), o.bytes, o.rights))

@@ -46,7 +46,7 @@ const fakeSegment = segment.PageSize
 func newFakeJob(n int) *fakeJob {
 	j := &fakeJob{}
 	j.attached.Add(n)
-	page := segment.NewView(unsafe.Pointer(new([fakeSegment]byte)), fakeSegment, segment.RightsAll)
+	page := segment.NewView(unsafe.Pointer(new([fakeSegment + 1]byte)), fakeSegment, segment.RightsAll)
 	for r := range n {
 		ep := &fakeEndpoint{j: j, rank: r, view: [1]segment.View{page}}
 		ep.wake.L = &ep.mu

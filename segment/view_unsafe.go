@@ -13,7 +13,7 @@ import "unsafe"
 // The memory is shared and changes under the reader's hands; whoever needs
 // ordering uses the atomics of package extended.
 type View struct {
-	Base   unsafe.Pointer // byte 0 of the segment; page aligned
+	Base   unsafe.Pointer // byte 0 of the segment; page aligned, and no Go memory: see At
 	Read   uint64         // bytes that may be read, from 0
 	Write  uint64         // bytes that may be written, from 0
 	Atomic uint64         // bytes that atomics may touch, from 0
@@ -40,7 +40,8 @@ func (v *View) Size() uint64 { return max(v.Read, v.Write, v.Atomic) }
 // At returns the memory of n bytes at a, where limit is the View's size field
 // for the right that the access needs, or false if any byte lies outside.
 // Wrapping arithmetic cannot pass: an address below AttachBase becomes a huge
-// offset.
+// offset. No bytes at the segment's end are inside: the pointer is then one behind
+// the memory, which is why that must not be of the Go heap.
 func (v *View) At(a NLA, n, limit uint64) (unsafe.Pointer, bool) {
 	off := uint64(a - AttachBase)
 	if off > limit || limit-off < n {
