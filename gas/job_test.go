@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		"alone":      func() { Main(func(n *Node) error { fmt.Println("rank", n.Rank(), "of", n.Size()); return nil }) },
 		"differ":     registerDifferently,
 		"registered": func() { Main(registeredEverything) },
+		"unmapped":   func() { Main(unmapped) },
 		"pins": func() {
 			if testjob.Rank() == 1 {
 				os.Setenv(launch.EnvPinnable, "7M")

@@ -507,6 +507,80 @@ func TestDeregistered(t *testing.T) {
 	})
 }
 
+// TestUnmapped: mapped memory that is deregistered and unmapped is not reached, nor is
+// what is mapped in its place afterwards, by firehoses that are still attached.
+func TestUnmapped(t *testing.T) {
+	everywhere(t, Config{Ranks: 2, PinBucket: segment.PageSize}, unmapped)
+}
+
+func unmapped(n *Node) error {
+	const size = 8 * segment.PageSize
+	for range 3 {
+		mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		if err != nil {
+			return err
+		}
+		p, err := Register(n, mem)
+		if err != nil {
+			return err
+		}
+		q, err := swapped(n, p)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < size; i += 1000 {
+			for range 3 { // the first one may go without a firehose
+				if err := q.Add(i).Put(n, byte(i)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if mem[3000] != 3000&0xff {
+			return fmt.Errorf("byte 3000 is %d", mem[3000])
+		}
+		if err := errors.Join(Deregister(n, p), syscall.Munmap(mem)); err != nil {
+			return err
+		}
+		mem, err = syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON) // most often at the same place
+		if err != nil {
+			return err
+		}
+		r, err := Register(n, mem)
+		if err != nil {
+			return err
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		for i := 0; i < size; i += 1000 {
+			for what, err := range map[string]error{
+				"Put":      q.Add(i).Put(n, 1),
+				"Get":      second(q.Add(i).Get(n)),
+				"PutSlice": q.Add(i).PutSlice(n, make([]byte, 100)),
+			} {
+				if err := wantErr(err, ErrFault); err != nil {
+					return fmt.Errorf("%s of byte %d that was unmapped: %w", what, i, err)
+				}
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		for i, b := range mem {
+			if b != 0 {
+				return fmt.Errorf("byte %d of other memory was changed to %d", i, b)
+			}
+		}
+		if err := errors.Join(Deregister(n, r), syscall.Munmap(mem)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // TestPtrTo finds the Ptr for memory, and the memory for the Ptr.
 func TestPtrTo(t *testing.T) {
 	for _, large := range []bool{false, true} {
@@ -1156,6 +1230,7 @@ func TestRegisteredProcesses(t *testing.T) {
 	}{
 		{"shm", "registered", nil, false},
 		{"shm", "registered", little, true},
+		{"shm", "unmapped", little, false},
 		{"shm", "all", nil, true},
 		{"udp", "registered", little, false},
 		{"udp", "all", nil, true},
