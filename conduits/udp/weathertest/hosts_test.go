@@ -189,8 +189,18 @@ func toiling(t *testing.T, n *netns.Net, args ...string) *toil {
 	stop := filepath.Join(t.TempDir(), "stop")
 	args = append([]string{"-hosts", list(n, 2, false), "-x", envRole + "=toil", "-x", envStop + "=" + stop}, args...)
 	j := &toil{gasrun(t, n, n.Switch, append(args, self)...), n, stop}
-	wait(t, func() bool { return len(j.ranks()) == 2*len(n.Hosts) }, func() string { return j.out.String() + j.err.String() })
+	wait(t, func() bool { return len(j.ranks()) == 2*len(n.Hosts) || j.over() }, func() string { return j.out.String() + j.err.String() })
+	if j.over() {
+		t.Fatalf("status %d before it was to end\n%s\n%s", j.wait(), &j.out, &j.err)
+	}
 	return j
+}
+
+// over says whether gasrun has ended, which wait is to be called for.
+func (r *run) over() bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.Process.Pid))
+	i := bytes.LastIndexByte(b, ')')
+	return err != nil || i >= 0 && i+2 < len(b) && b[i+2] == 'Z'
 }
 
 // ranks are the lines that ranks have printed when they began to work.
