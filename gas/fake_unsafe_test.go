@@ -174,8 +174,12 @@ func TestConduitRunsRanks(t *testing.T) {
 		j.eps[i] = &runByFake{j.ranks[i], run}
 	}
 	cfg := Config{Ranks: ranks, Progress: true}
+	var attached sync.WaitGroup // who is told of a failure before has no progress goroutine
+	attached.Add(ranks)
 	err := runRanks(&cfg, j.eps, func(n *Node) error {
+		attached.Done()
 		if n.rank == 1 {
+			attached.Wait()
 			j.fail(1, errTest)
 			runtime.Goexit()
 		}
