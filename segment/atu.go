@@ -37,6 +37,9 @@ type ATUConfig struct {
 	// unit that does not come to an end; an error ends the wait, and is what
 	// Deregister returns. It is for units of other processes, which may die.
 	Abandon func() error
+	// Count, unless nil, is where other processes read what Registrations says.
+	// The ATU only writes it.
+	Count *atomic.Uint64
 }
 
 // Registrar is who has to know the memory that peers may access, such as a card
@@ -84,7 +87,9 @@ type ATU struct {
 	mu      sync.Mutex
 	room    addresses
 	counts  intervals
-	regs    map[*registration]struct{}
+	newest  *registration // of a list of those that live, by number
+	live    int           // how many they are
+	count   atomic.Uint64 // registrations so far
 	closed  bool
 	stats   ATUStats
 	pins    *pins
@@ -120,6 +125,9 @@ type registration struct {
 	pin    *runtime.Pinner
 	runs   []run
 	inline [1]run
+	number uint64 // of this registration, from 1 on
+
+	newer, older *registration // in the list of t, under its lock
 
 	mu    sync.Mutex
 	state regState
@@ -139,7 +147,7 @@ type Region struct{ r *registration }
 
 // NewATU makes an address translation unit.
 func NewATU(c ATUConfig) (*ATU, error) {
-	t := &ATU{c: c, regs: map[*registration]struct{}{}, pins: &pins{}}
+	t := &ATU{c: c, pins: &pins{}}
 	t.tables.Place = c.Place
 	for i := range t.units {
 		t.units[i].t = t
@@ -226,10 +234,61 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
 		t.room.free(r.runs)
 		return Region{}, err
 	}
+	t.insert(r) // before anybody finds its entries: see Since
 	t.enter(r, owner, low)
-	t.regs[r] = struct{}{}
-	t.stats.Registered++
 	return Region{r}, nil
+}
+
+// insert numbers r and makes it the newest.
+func (t *ATU) insert(r *registration) {
+	r.number = t.count.Load() + 1
+	if r.older = t.newest; r.older != nil {
+		r.older.newer = r
+	}
+	t.newest = r
+	t.live++
+	t.count.Store(r.number)
+	if t.c.Count != nil {
+		t.c.Count.Store(r.number)
+	}
+}
+
+// remove takes r out of the list.
+func (t *ATU) remove(r *registration) {
+	if r.newer == nil {
+		t.newest = r.older
+	} else {
+		r.newer.older = r.older
+	}
+	if r.older != nil {
+		r.older.newer = r.newer
+	}
+	r.newer, r.older = nil, nil
+	t.live--
+}
+
+// Registrations is how many registrations there have been so far. It takes no lock.
+func (t *ATU) Registrations() uint64 { return t.count.Load() }
+
+// Since says whether some of n bytes at a, which translate, are of a region that was
+// registered when there had been count registrations already. Then what was stored
+// there before, when Registrations was count, went to other memory, which has been
+// withdrawn: its addresses have been given out again. It takes no lock if there has
+// been no registration since, and else time linear in those that still are.
+func (t *ATU) Since(a NLA, n, count uint64) bool {
+	if t.count.Load() <= count {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := t.newest; r != nil && r.number > count; r = r.older {
+		for _, x := range r.runs {
+			if x.at < a+NLA(n) && a < x.at+NLA(x.pages<<PageBits) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // enter writes the entries of r, whose tables are there and whose first page is
@@ -413,7 +472,7 @@ func (r *registration) revoke() error {
 	defer t.mu.Unlock()
 	t.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))
 	t.pins.unpin(r.pin)
-	delete(t.regs, r)
+	t.remove(r)
 	r.state, r.pin, r.mem = regRevoked, nil, nil
 	return nil
 }
@@ -482,7 +541,7 @@ func (t *ATU) Withdraw(mem []byte) (int, error) {
 	to := from + uint64(len(mem))
 	t.mu.Lock()
 	var hit []*registration
-	for r := range t.regs {
+	for r := t.newest; r != nil; r = r.older {
 		if meet(from, to, area{start: r.addr, end: r.addr + r.size}) != disjoint {
 			hit = append(hit, r)
 		}
@@ -514,8 +573,8 @@ func (t *ATU) Close() error {
 		return nil
 	}
 	t.closed = true
-	all := make([]*registration, 0, len(t.regs))
-	for r := range t.regs {
+	all := make([]*registration, 0, t.live)
+	for r := t.newest; r != nil; r = r.older {
 		all = append(all, r)
 	}
 	t.mu.Unlock()
@@ -532,7 +591,8 @@ func (t *ATU) Stats(s *ATUStats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	*s = t.stats
-	s.Regions = len(t.regs)
+	s.Regions = t.live
+	s.Registered = t.count.Load()
 	s.Bytes = t.counts.covered
 	s.Faults = t.faults.Load()
 	for i := range t.units {

@@ -52,6 +52,10 @@ func TestATUModel(t *testing.T) {
 		tables := newSharedTables()
 		listed := &listed{t: t, runs: map[NLA]Run{}}
 		c := ATUConfig{Attach: attach, Rights: RightRead, Place: tables.place, Registrar: listed}
+		var count atomic.Uint64
+		if rapid.Bool().Draw(t, "count") {
+			c.Count = &count
+		}
 		if rapid.Bool().Draw(t, "frames") {
 			c.Frames = new(Frames)
 			aligned := arena[-base&(PageSize-1):]
@@ -77,6 +81,7 @@ func TestATUModel(t *testing.T) {
 			rights   Rights
 			peer     int
 			dead     bool // withdrawn
+			number   uint64
 		}
 		var live []*reg
 		var old []Region
@@ -130,7 +135,10 @@ func TestATUModel(t *testing.T) {
 					}
 					off += k
 				}
-				live = append(live, &reg{r: r, from: uint64(from), to: uint64(to), rights: rights, peer: peer})
+				live = append(live, &reg{r: r, from: uint64(from), to: uint64(to), rights: rights, peer: peer, number: atu.Registrations()})
+				if n := count.Load(); c.Count != nil && n != atu.Registrations() {
+					t.Fatalf("others read of %d registrations, there have been %d", n, atu.Registrations())
+				}
 			},
 			"deregister": func(t *rapid.T) {
 				if len(live) == 0 {
@@ -199,6 +207,16 @@ func TestATUModel(t *testing.T) {
 				}
 				if ok {
 					want = arena[at0 : at0+n]
+					newest := uint64(0)
+					for i := range n {
+						r, _ := byteAt(a + NLA(i))
+						newest = max(newest, r.number)
+					}
+					for before := range atu.Registrations() + 1 {
+						if got, want := atu.Since(a, n, before), newest > before; got != want {
+							t.Fatalf("%d bytes at %v have been registered since registration %d: %v, want %v", n, a, before, got, want)
+						}
+					}
 				}
 				if n2, err2 := foreignTranslate(foreign, c.Frames, src, a, n, need); a+NLA(n) < AttachBase || a >= atu.room.base {
 					if ok != (err2 == nil) && !(err2 == nil && n2 < n) || ok && n2 != n {
@@ -338,6 +356,35 @@ func TestATUArguments(t *testing.T) {
 	}
 	if _, err := NewATU(ATUConfig{Attach: pageMem(2)[1 : PageSize+1], Rights: RightRead}); !errors.Is(err, errs.ErrBadArg) {
 		t.Error(err)
+	}
+}
+
+// TestSinceNeighbours: what has been registered beside a region is not taken for it.
+func TestSinceNeighbours(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	at := map[NLA]uint64{} // registrations, by address
+	for range 5 {
+		r, err := atu.Register(pageMem(2), RightsAll, AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := r.At(0)
+		at[a] = atu.Registrations()
+	}
+	neighbours := 0
+	for a, number := range at {
+		if at[a+2*PageSize] > 0 {
+			neighbours++
+		}
+		if atu.Since(a, 2*PageSize, number) || !atu.Since(a, 1, number-1) || !atu.Since(a+2*PageSize-1, 1, number-1) {
+			t.Errorf("registration %d at %v is taken for another", number, a)
+		}
+		if before := a - 2*PageSize; at[before] == 0 && atu.Since(before, 2*PageSize, number-1) {
+			t.Errorf("what is before registration %d at %v is taken for it", number, a)
+		}
+	}
+	if neighbours != 4 {
+		t.Errorf("%d regions have others behind them: %v", neighbours, at)
 	}
 }
 
