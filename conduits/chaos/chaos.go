@@ -137,6 +137,7 @@ type kept struct {
 	words [conduits.MaxWords]uint32
 	bytes []byte // of a medium payload; its capacity is a multiple of 8, for alignment
 	left  int    // polls
+	count uint64 // of a long message: registrations when the conduit below delivered it
 }
 
 // completion waits to be told.
@@ -516,7 +517,7 @@ const (
 // give runs a kept message, unless it came with registered memory that has been
 // withdrawn since, and takes its memory back.
 func (e *endpoint) give(k *kept) {
-	if e.there(&k.m) {
+	if e.there(&k.m, k.count) {
 		e.run(&k.m)
 	} else {
 		e.did.faults.Add(1)
@@ -533,22 +534,29 @@ func (e *endpoint) give(k *kept) {
 	e.mu.Unlock()
 }
 
-// there says whether a message's payload is still where it was put.
-func (e *endpoint) there(m *conduits.Message) bool {
-	n := uint64(len(m.Payload))
-	if m.To == 0 || n == 0 || conduits.InSegment(e.inner, e.rank, m.To, n) {
+// there says whether a message's payload is still where it was put, when there had
+// been count registrations.
+func (e *endpoint) there(m *conduits.Message, count uint64) bool {
+	if !e.registered(m) {
 		return true
 	}
 	t, err := e.inner.ATU()
 	if err != nil {
 		return false
 	}
-	b, u, err := conduits.Access(t, m.Src, m.To, n, segment.RightWrite)
+	n := uint64(len(m.Payload))
+	_, u, err := conduits.Access(t, m.Src, m.To, n, segment.RightWrite)
 	if err != nil {
 		return false
 	}
 	u.Exit()
-	return &b[0] == &m.Payload[0] // else other memory has got its addresses
+	return !t.Since(m.To, n, count) // else the addresses have been given out again
+}
+
+// registered says whether m's payload lies in registered memory.
+func (e *endpoint) registered(m *conduits.Message) bool {
+	n := uint64(len(m.Payload))
+	return m.To != 0 && n > 0 && !conduits.InSegment(e.inner, e.rank, m.To, n)
 }
 
 func (e *endpoint) run(m *conduits.Message) {
@@ -591,6 +599,11 @@ func (b below) Receive(m *conduits.Message) {
 		k.bytes = k.bytes[:n]
 		copy(k.bytes, m.Payload)
 		k.m.Payload = k.bytes
+	}
+	if e.registered(m) {
+		if t, err := e.inner.ATU(); err == nil {
+			k.count = t.Registrations()
+		}
 	}
 	k.left = e.while()
 	e.messages[m.Class] = append(l, k)

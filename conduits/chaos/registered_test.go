@@ -240,8 +240,16 @@ func TestRegistered(t *testing.T) {
 }
 
 // TestAnothersAddress: a message that has been kept until its memory is withdrawn
-// and another has its addresses is not delivered: neither is what was put.
+// and another has its addresses is not delivered: neither is what was put. Nor is it
+// if the same memory has been registered once more.
 func TestAnothersAddress(t *testing.T) {
+	for i, name := range []string{"other memory", "the same"} {
+		t.Run(name, func(t *testing.T) { anothersAddress(t, 1-i) })
+	}
+}
+
+// anothersAddress has memory 0 withdrawn, and which registered.
+func anothersAddress(t *testing.T, which int) {
 	eps, err := opens["shm"](chaos.Config{Delay: 1, Patience: 1000})(2, conduits.Config{Seed: 5})
 	if err != nil {
 		t.Fatal(err)
@@ -289,12 +297,12 @@ func TestAnothersAddress(t *testing.T) {
 	if err := u.Deregister(r); err != nil {
 		t.Fatal(err)
 	}
-	other, again := register(mem[1])
+	other, again := register(mem[which])
 	for again != at {
 		if err := u.Deregister(other); err != nil {
 			t.Fatal(err)
 		}
-		other, again = register(mem[1])
+		other, again = register(mem[which])
 	}
 	var c conduits.Stats
 	for nodes[1].long == 0 && c.Faults == 0 {

@@ -36,7 +36,7 @@
 //	short        words
 //	landed       place and length in the landing buffer (8), words
 //	in the body  length (8), words, padding to 8, payload
-//	long         address (8), length (8), words
+//	long         address (8), length (8), registrations (8), words
 //
 // So a short message of up to six words is one line, the 64-byte slot of the
 // card; more take the next lines too (the seed thesis sends a second slot).
@@ -73,6 +73,10 @@
 //     later, by Complete. A rank has places for 32 questions of 16 KiB, of
 //     which one owner gets at most 24 and the last 8 go to owners who have none:
 //     up to 8 owners who do not poll hold up nobody but who asks them.
+//
+// A long message to registered memory says how many registrations its receiver had
+// had before the data was put. If the memory is of a later one when the message's turn
+// comes, the addresses have been given out again since, and it is not delivered.
 //
 // A refused put that takes several questions may have been done in part. Who asks a
 // rank that has left the job gets a fault, one that has failed its *PeerError. What a

@@ -603,6 +603,9 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	body := unsafe.Add(r.cell(t), r.far)
 	*(*uint64)(body) = uint64(to)
 	*(*uint64)(unsafe.Add(body, 8)) = uint64(len(data))
+	if far {
+		*(*uint64)(unsafe.Add(body, 16)) = e.registrations(dst) // before the data is put: see longAt
+	}
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
 		Ref:   t | kindLong<<refKindShift,

@@ -304,6 +304,7 @@ func (e *Endpoint) atuConfig(v segment.View, a *conduits.AttachConfig) segment.A
 	c := segment.ATUConfig{Attach: unsafe.Slice((*byte)(v.Base), v.Size()), Rights: a.Rights, Lock: a.Lock}
 	if e.j.local == nil {
 		c.Place, c.Frames, c.Registrar = e.placeTable, &e.frames, flusher{e}
+		c.Count = (*atomic.Uint64)(unsafe.Add(e.j.registry(e.rank), regCount))
 	}
 	return c
 }

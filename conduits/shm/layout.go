@@ -23,7 +23,7 @@ const MaxRanks = 1024
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 3
+	version = 4
 
 	// Header.
 	hdrMagic    = 0
@@ -68,6 +68,7 @@ const (
 	regPid     = 4360 // uint32: its process
 	regProbe   = 4368 // uint64: address there of regCookieBytes bytes that are
 	regCookie  = 4376 // these
+	regCount   = 4416 // uint64: how many registrations there have been
 	regUnits   = 4608 // this rank's units, regUnitStep apart: see Endpoint.enter
 	regBytes   = 2 * segment.PageSize
 
@@ -137,7 +138,7 @@ const (
 )
 
 // Where the words begin in a body, by kind.
-var wordsAt = [4]int{0, 8, 8, 16}
+var wordsAt = [4]int{0, 8, 8, 24}
 
 // geometry is what all ranks of a job must agree on.
 type geometry struct {

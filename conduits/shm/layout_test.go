@@ -43,6 +43,12 @@ func TestLayout(t *testing.T) {
 		extent{"state", ctlState, 4}, extent{"rights", ctlRights, 4}, extent{"segment", ctlSegment, 8},
 		extent{"joined", ctlJoined, 4}, extent{"open seq", ctlOpenSeq, 4},
 		extent{"open", ctlOpen, MaxRanks / 8}, extent{"system", ctlSystem, conduits.SystemBytes})
+	disjoint(t, regBytes,
+		extent{"directory", 0, int64(segment.DirectoryBytes)}, extent{"readers", regReaders, MaxRanks / 8},
+		extent{"asked", regAsked, MaxRanks / 8}, extent{"desk", regDesk, 8}, extent{"pid", regPid, 4},
+		extent{"probe", regProbe, 8}, extent{"cookie", regCookie, regCookieBytes},
+		extent{"registrations", regCount, 64}, // a line of its own: it changes
+		extent{"units", regUnits, numUnits * regUnitStep})
 	disjoint(t, talkCells, extent{"head", talkHead, 8}, extent{"landing", talkLandRead, 8},
 		extent{"reply head", talkClass + talkHead, 8}, extent{"reply landing", talkClass + talkLandRead, 8})
 	disjoint(t, cellBytes,

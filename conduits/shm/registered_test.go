@@ -221,6 +221,76 @@ func (n *node) long(t tb, all []*node, dst int, to segment.NLA, b []byte) (deliv
 	return delivered
 }
 
+// TestLongOverOthers: a long message waits at its receiver, while the memory that it
+// was put to is withdrawn and the addresses become other memory's: it is not
+// delivered. One to memory that stays is, whatever else has been registered since.
+func TestLongOverOthers(t *testing.T) {
+	eachWay(t, func(t *testing.T, w way) {
+		all := w.nodes(t, 2)
+		a, b := all[0], all[1]
+		const n = 2 * page // single pages have other addresses, which take longer to come round
+		old, stays, others := w.memory(t, b.Endpoint, n), w.memory(t, b.Endpoint, n), w.memory(t, b.Endpoint, n)
+		at, region := register(t, b.Endpoint, old, segment.RightsAll, segment.AnyPeer)
+		kept, _ := register(t, b.Endpoint, stays, segment.RightsAll, segment.AnyPeer)
+		got := map[conduits.Tag][]byte{}
+		b.got = func(m *conduits.Message) {
+			got[m.Tag] = slices.Clone(m.Payload)
+			clear(m.Payload) // it may
+		}
+		send := func(tags ...conduits.Tag) {
+			for _, tag := range tags {
+				to := at
+				if tag == 2 {
+					to = kept
+				}
+				s, _, st := a.ReservePut(1, conduits.Request, 1, to, bytes.Repeat([]byte{byte(tag)}, n), uint64(tag))
+				if st != conduits.Ready {
+					t.Fatal(st)
+				}
+				a.Commit(1, conduits.Request, s, tag, 0)
+			}
+			for a.desk.open.Load() > 0 {
+				b.Poll() // answers; a tells of it
+				a.Poll()
+			}
+		}
+		send(1, 2)
+		if len(got) > 0 {
+			t.Fatalf("delivered already: %d", len(got))
+		}
+		again := segment.NLA(0)
+		for i := 0; again != at; i++ {
+			if i > 10_000 {
+				t.Fatal("the addresses are not given out again")
+			}
+			deregister(t, b.Endpoint, region)
+			again, region = register(t, b.Endpoint, others, segment.RightsAll, segment.AnyPeer)
+		}
+		for i := range others {
+			others[i] = 55
+		}
+		b.Poll()
+		if p, ok := got[1]; ok {
+			t.Errorf("delivered with %d bytes of other memory: %d ...", len(p), p[0])
+		}
+		if others[0] != 55 {
+			t.Error("the handler had other memory")
+		}
+		if !bytes.Equal(got[2], bytes.Repeat([]byte{2}, n)) {
+			t.Error("what went to memory that stays was not delivered")
+		}
+		var s conduits.Stats
+		if b.Stats(&s); s.Faults != 1 {
+			t.Errorf("%d faults, want 1", s.Faults)
+		}
+		send(3)
+		b.Poll()
+		if !bytes.Equal(got[3], bytes.Repeat([]byte{3}, n)) {
+			t.Error("what was sent to the addresses' new memory was not delivered")
+		}
+	})
+}
+
 // TestRegistered: what ranks do to memory that one of them has registered is what
 // they would do to a plain array, and what is not permitted is refused.
 func TestRegistered(t *testing.T) {

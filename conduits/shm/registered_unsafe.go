@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
@@ -137,17 +138,31 @@ func (e *Endpoint) refused(op string, rank int, a segment.NLA, n uint64, right s
 	return conduits.Fault("shm: "+op, rank, err)
 }
 
-// longAt is the memory of a long message of n bytes from src, to an address
-// outside the segment. It is nil, which is counted, if the memory has been
-// withdrawn.
-func (e *Endpoint) longAt(src int, to segment.NLA, n uint64) []byte {
-	b, u, err := conduits.Access(e.MadeATU(), src, to, n, segment.RightWrite)
-	if err != nil {
-		e.faults.Add(1)
-		return nil
+// registrations is how many there have been at rank, at least those whose addresses
+// this rank knows.
+func (e *Endpoint) registrations(rank int) uint64 {
+	if o := e.owner(rank); o == nil {
+		return atomic.LoadUint64((*uint64)(unsafe.Add(e.j.registry(rank), regCount)))
+	} else if t := o.MadeATU(); t != nil {
+		return t.Registrations()
 	}
-	u.Exit()
-	return b
+	return 0
+}
+
+// longAt is the memory of a long message of n bytes from src, to an address
+// outside the segment, who sent it when there had been count registrations. It is
+// nil, which is counted, if the memory has been withdrawn.
+func (e *Endpoint) longAt(src int, to segment.NLA, n, count uint64) []byte {
+	t := e.MadeATU()
+	b, u, err := conduits.Access(t, src, to, n, segment.RightWrite)
+	if err == nil {
+		u.Exit()
+		if !t.Since(to, n, count) {
+			return b
+		}
+	}
+	e.faults.Add(1)
+	return nil
 }
 
 // carry copies between buf and equally many bytes of remote memory at address a:

@@ -347,7 +347,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 			if !conduits.Registered(v.Size(), m.To, n) {
 				return false
 			}
-			if b = e.longAt(r.src, m.To, n); b == nil {
+			if b = e.longAt(r.src, m.To, n, *(*uint64)(unsafe.Add(body, 16))); b == nil {
 				s |= stSkip // the memory has been withdrawn since
 			}
 		}
