@@ -72,9 +72,9 @@ func (x *Endpoint) checkAtomic(what string, rank int, to segment.NLA, op conduit
 //go:noinline
 func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
 	if x.far != nil && to.Exposed() {
-		old, done, p := x.far.tryAtomic(rank, to, op, t, a, b)
-		if done {
-			return old, nil
+		old, done, p, err := x.far.tryAtomic(rank, to, op, t, a, b, true)
+		if done || err != nil {
+			return old, err
 		}
 		if p != nil {
 			f, err := x.adopt(p)

@@ -257,7 +257,7 @@ func (f *far) put(dst int, to segment.NLA, src []byte, want conduits.Event, cook
 		copyWords(mem, src)
 		return want, nil
 	}
-	done, p := f.tryPut(dst, to, src)
+	done, p, _ := f.tryPut(dst, to, src, false)
 	if done {
 		return want, nil
 	}
@@ -282,8 +282,8 @@ func (f *far) put(dst int, to segment.NLA, src []byte, want conduits.Event, cook
 	return have, nil
 }
 
-// get is conduits.Endpoint.Get.
-func (f *far) get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+// get is conduits.Endpoint.Get; wait as for tryPut.
+func (f *far) get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if src == f.x.ep.Rank() {
 		mem, err := f.local(from, uint64(len(dst)))
 		if err != nil {
@@ -292,7 +292,10 @@ func (f *far) get(dst []byte, src int, from segment.NLA, want conduits.Event, co
 		copyWords(dst, mem)
 		return want, nil
 	}
-	done, p := f.tryGet(dst, src, from)
+	done, p, err := f.tryGet(dst, src, from, wait)
+	if err != nil {
+		return 0, err
+	}
 	if done {
 		return want, nil
 	}
@@ -306,8 +309,8 @@ func (f *far) get(dst []byte, src int, from segment.NLA, want conduits.Event, co
 	return 0, nil
 }
 
-// word is conduits.Endpoint.PutWord.
-func (f *far) word(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+// word is conduits.Endpoint.PutWord; wait as for tryPut.
+func (f *far) word(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if dst == f.x.ep.Rank() {
 		mem, err := f.local(to, uint64(n))
 		if err != nil {
@@ -316,7 +319,10 @@ func (f *far) word(dst int, to segment.NLA, v uint64, n int, want conduits.Event
 		storeWord(mem, v)
 		return want, nil
 	}
-	done, p := f.tryWord(dst, to, v, n)
+	done, p, err := f.tryWord(dst, to, v, n, wait)
+	if err != nil {
+		return 0, err
+	}
 	if done {
 		return want, nil
 	}
@@ -344,7 +350,7 @@ func (f *far) atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.A
 		f.x.ep.Wake(dst)
 		return v, conduits.RemoteDone, nil
 	}
-	v, done, p := f.tryAtomic(dst, to, op, t, a, b)
+	v, done, p, _ := f.tryAtomic(dst, to, op, t, a, b, false)
 	if done {
 		return v, conduits.RemoteDone, nil
 	}
@@ -374,10 +380,42 @@ func (f *far) borrow(rank int, a segment.NLA, n int) (g firehose.Grant, p *piece
 		return g, nil, false
 	}
 	if f.spare == nil {
-		f.spare = f.take(putPiece, rank, a, 0, 0)
-		f.spare.left.Store(2) // the conduit's operation, and who begins it
+		f.prepare(rank, a)
 	}
 	return g, f.spare, true
+}
+
+// prepare makes the spare piece.
+func (f *far) prepare(rank int, a segment.NLA) {
+	f.spare = f.take(putPiece, rank, a, 0, 0)
+	f.spare.left.Store(2) // the conduit's operation, and who begins it
+}
+
+// fetch is borrow of what no firehose is attached to, by a blocking operation: it
+// waits for one, if the strategy is to have one attached. This is the short way of a
+// miss, of which nobody else needs to know; whatever it cannot do is done by start.
+func (f *far) fetch(kind pieceKind, rank int, a segment.NLA, n int) (g firehose.Grant, p *piece, ok bool, err error) {
+	if uint(rank-f.x.first) >= uint(len(f.x.views)) || n > f.borrowMax {
+		return g, nil, false, nil
+	}
+	bounces := f.strategy == Adaptive && n <= f.bounceMax
+	if f.strategy == Adaptive && uint64(n) >= f.onceMin || bounces && !f.again(rank, addrOf(a)) {
+		return g, nil, false, nil
+	}
+	g, ok, err = f.cache.Fetch(rank, addrOf(a), uint64(n))
+	if !ok && err == nil {
+		return g, nil, false, nil
+	}
+	if bounces {
+		f.first(rank, addrOf(a)) // it is remembered no longer
+	}
+	if err != nil {
+		return g, nil, false, failure(kind, n, addrOf(a), rank, err)
+	}
+	if f.spare == nil {
+		f.prepare(rank, a)
+	}
+	return g, f.spare, true, nil
 }
 
 // borrowed ends what borrow has begun, with the conduit's answer. It says whether
@@ -395,34 +433,45 @@ func (f *far) borrowed(ev conduits.Event, err error, kind pieceKind, rank int, a
 	return false, p
 }
 
-// tryPut puts src if its target is in reach at once.
-func (f *far) tryPut(dst int, to segment.NLA, src []byte) (done bool, p *piece) {
+// tryPut puts src if its target is in reach at once, or, if wait, after one miss. Who
+// does not wait gets no error.
+func (f *far) tryPut(dst int, to segment.NLA, src []byte, wait bool) (done bool, p *piece, err error) {
 	g, p, ok := f.borrow(dst, to, len(src))
 	if !ok {
-		return false, nil
+		if !wait {
+			return false, nil, nil
+		}
+		if g, p, ok, err = f.fetch(putPiece, dst, to, len(src)); !ok {
+			return false, nil, err
+		}
 	}
 	ev, err := f.x.ep.Put(dst, g.NLA, src, conduits.RemoteDone, p.name())
 	if done, p = f.borrowed(ev, err, putPiece, dst, to, len(src)); p != nil {
 		p.b = src
 	}
-	return done, p
+	return done, p, nil
 }
 
 // tryWord is tryPut for a word.
-func (f *far) tryWord(dst int, to segment.NLA, v uint64, n int) (done bool, p *piece) {
+func (f *far) tryWord(dst int, to segment.NLA, v uint64, n int, wait bool) (done bool, p *piece, err error) {
 	g, p, ok := f.borrow(dst, to, n)
 	if !ok {
-		return false, nil
+		if !wait {
+			return false, nil, nil
+		}
+		if g, p, ok, err = f.fetch(wordPiece, dst, to, n); !ok {
+			return false, nil, err
+		}
 	}
 	var ev conduits.Event
-	err := error(ErrBadArg) // a word is not put to an unaligned address
+	err = ErrBadArg // a word is not put to an unaligned address
 	if uint64(g.NLA)%uint64(n) == 0 {
 		ev, err = f.x.ep.PutWord(dst, g.NLA, v, n, conduits.RemoteDone, p.name())
 	}
 	if done, p = f.borrowed(ev, err, wordPiece, dst, to, n); p != nil {
 		p.setWord(v, n)
 	}
-	return done, p
+	return done, p, nil
 }
 
 // setWord says what the put of a word puts.
@@ -435,26 +484,35 @@ func (p *piece) setWord(v uint64, n int) {
 }
 
 // tryGet is tryPut for a get.
-func (f *far) tryGet(dst []byte, src int, from segment.NLA) (done bool, p *piece) {
+func (f *far) tryGet(dst []byte, src int, from segment.NLA, wait bool) (done bool, p *piece, err error) {
 	g, p, ok := f.borrow(src, from, len(dst))
 	if !ok {
-		return false, nil
+		if !wait {
+			return false, nil, nil
+		}
+		if g, p, ok, err = f.fetch(getPiece, src, from, len(dst)); !ok {
+			return false, nil, err
+		}
 	}
 	ev, err := f.x.ep.Get(dst, src, g.NLA, conduits.RemoteDone, p.name())
 	if done, p = f.borrowed(ev, err, getPiece, src, from, len(dst)); p != nil {
 		p.b = dst
 	}
-	return done, p
+	return done, p, nil
 }
 
 // tryAtomic is tryPut for an atomic.
-func (f *far) tryAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (value uint64, done bool, p *piece) {
+func (f *far) tryAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, wait bool) (value uint64, done bool, p *piece, err error) {
 	g, p, ok := f.borrow(dst, to, t.Size())
 	if !ok {
-		return 0, false, nil
+		if !wait {
+			return 0, false, nil, nil
+		}
+		if g, p, ok, err = f.fetch(atomicPiece, dst, to, t.Size()); !ok {
+			return 0, false, nil, err
+		}
 	}
 	var ev conduits.Event
-	var err error
 	if uint64(g.NLA)%uint64(t.Size()) != 0 {
 		err = ErrBadArg // found again, and said better
 	} else {
@@ -463,7 +521,7 @@ func (f *far) tryAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 	if done, p = f.borrowed(ev, err, atomicPiece, dst, to, t.Size()); p != nil {
 		p.op, p.typ, p.v, p.w = op, t, a, b
 	}
-	return value, done, p
+	return value, done, p, nil
 }
 
 // attach says whose the access is that tryPut or its like has begun.
@@ -553,6 +611,14 @@ func (f *far) first(rank int, a firehose.Addr) bool {
 	}
 	f.touched[i] = key
 	return true
+}
+
+// again says whether first would say no, and changes nothing.
+func (f *far) again(rank int, a firehose.Addr) bool {
+	key := uint64(a)/f.limits.Bucket<<24 | uint64(rank) + 1
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.touched != nil && f.touched[key*0x9e3779b97f4a7c15>>54] == key
 }
 
 // pin asks for firehoses to as much of p as one pin covers.
@@ -698,7 +764,7 @@ func (f *far) drop(p *piece) {
 // end ends p and tells whoever began it.
 func (f *far) end(p *piece, err error) {
 	if err != nil {
-		err = fmt.Errorf("extended: %s of %d bytes at %v of rank %d: %w", pieceNames[p.kind], p.size(), exposedAt(p.addr), p.dst, err)
+		err = failure(p.kind, p.size(), p.addr, p.dst, err)
 	}
 	cookie, want, value := p.cookie, p.want, p.value
 	f.mu.Lock()
@@ -709,6 +775,11 @@ func (f *far) end(p *piece, err error) {
 	p.next, f.free = f.free, p
 	f.mu.Unlock()
 	f.x.Complete(cookie, want, value, err)
+}
+
+// failure is what an access that err ended fails with.
+func failure(kind pieceKind, n int, a firehose.Addr, rank int, err error) error {
+	return fmt.Errorf("extended: %s of %d bytes at %v of rank %d: %w", pieceNames[kind], n, exposedAt(a), rank, err)
 }
 
 // advance goes on with what could not go on where it came to light: in handlers,

@@ -21,6 +21,7 @@ type flight struct {
 	name uint64
 	dst  int
 	want conduits.Event
+	wait bool // it is one access by somebody who waits for it
 }
 
 // The conduit's operations, with exposed memory among what they reach.
@@ -32,16 +33,16 @@ func (x *Endpoint) conduitPut(dst int, to segment.NLA, src []byte, want conduits
 	return x.ep.Put(dst, to, src, want, cookie)
 }
 
-func (x *Endpoint) conduitGet(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+func (x *Endpoint) conduitGet(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if from.Exposed() {
-		return x.far.get(dst, src, from, want, cookie)
+		return x.far.get(dst, src, from, want, cookie, wait)
 	}
 	return x.ep.Get(dst, src, from, want, cookie)
 }
 
-func (x *Endpoint) conduitWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+func (x *Endpoint) conduitWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if to.Exposed() {
-		return x.far.word(dst, to, v, n, want, cookie)
+		return x.far.word(dst, to, v, n, want, cookie, wait)
 	}
 	return x.ep.PutWord(dst, to, v, n, want, cookie)
 }
@@ -83,7 +84,7 @@ func (f *flight) getValue(result *uint64, from segment.NLA, n int) error {
 	o := f.o
 	o.kind, o.n, o.r64 = resultValue, uint8(n), result
 	o.left.Add(oneRemote)
-	ev, err := f.x.conduitGet(o.buf[:n], f.dst, from, wantBulk, f.name)
+	ev, err := f.x.conduitGet(o.buf[:n], f.dst, from, wantBulk, f.name, f.wait)
 	if err == nil && ev&conduits.RemoteDone != 0 {
 		o.deliver(0)
 	}
@@ -96,7 +97,7 @@ func (f *flight) get(dst []byte, from segment.NLA) error {
 	for len(dst) > 0 {
 		piece := dst[:x.most(f.dst, from, uint64(len(dst)))]
 		f.o.left.Add(units(f.want))
-		ev, err := x.conduitGet(piece, f.dst, from, f.want, f.name)
+		ev, err := x.conduitGet(piece, f.dst, from, f.want, f.name, f.wait)
 		if f.settle(ev, err) != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func (f *flight) word(to segment.NLA, v uint64, n int) error {
 			}
 		}
 		f.o.left.Add(units(f.want))
-		ev, err := f.x.conduitWord(f.dst, to, v, w, f.want, f.name)
+		ev, err := f.x.conduitWord(f.dst, to, v, w, f.want, f.name, f.wait)
 		if f.settle(ev, err) != nil {
 			return err
 		}
@@ -230,9 +231,11 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 		return x.checkRank(what, dst)
 	}
 	if x.far != nil && to.Exposed() {
-		if done, p := x.far.tryPut(dst, to, src); done {
-			return nil
-		} else if p != nil {
+		done, p, err := x.far.tryPut(dst, to, src, true)
+		if done || err != nil {
+			return err
+		}
+		if p != nil {
 			return x.finishPiece(p)
 		}
 	}
@@ -280,9 +283,11 @@ func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
 		return x.checkRank(what, src)
 	}
 	if x.far != nil && from.Exposed() {
-		if done, p := x.far.tryGet(dst, src, from); done {
-			return nil
-		} else if p != nil {
+		done, p, err := x.far.tryGet(dst, src, from, true)
+		if done || err != nil {
+			return err
+		}
+		if p != nil {
 			return x.finishPiece(p)
 		}
 	}
@@ -389,6 +394,7 @@ func (x *Endpoint) putValueSlow(rank int, to segment.NLA, v uint64, n int) error
 	if err != nil {
 		return err
 	}
+	f.wait = true
 	return f.finish(f.word(to, v, n))
 }
 
@@ -404,6 +410,7 @@ func (x *Endpoint) getValueSlow(rank int, from segment.NLA, n int) (uint64, erro
 	if err != nil {
 		return 0, err
 	}
+	f.wait = true
 	return f.value(f.getValue(nil, from, n))
 }
 

@@ -45,7 +45,7 @@ type waiter struct {
 	c      *Cache
 	cookie uint64 // its place in waiters, and 1<<32 for each use
 	used   bool
-	cond   func() bool // of wait
+	cond   func() bool // ended
 
 	then func(Region, error)
 	r    Region
@@ -117,7 +117,6 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 	c.need()
 	w := c.waiter(-1, 0, 0)
 	c.m.Agree(w.cookie)
-	c.mu.Unlock()
 	_, err := c.wait(w)
 	return err
 }
@@ -162,9 +161,7 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 		c.mu.Unlock()
 		return r, err
 	}
-	w := c.waiter(rank, a, n)
-	c.mu.Unlock()
-	return c.wait(w)
+	return c.wait(c.waiter(rank, a, n))
 }
 
 // RemotePinThen is RemotePin that does not wait. If all is at hand the region is
@@ -200,9 +197,7 @@ func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
 		c.mu.Unlock()
 		return Region{}, err
 	}
-	w := c.waiter(rank, a, n)
-	c.mu.Unlock()
-	return c.wait(w)
+	return c.wait(c.waiter(rank, a, n))
 }
 
 // PinOnceThen is PinOnce that does not wait; then as for RemotePinThen. It is not
@@ -260,6 +255,52 @@ func (c *Cache) Borrow(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	return g, ok
 }
 
+// Fetch is Borrow of what no firehose reaches yet, by who may wait for one: one that
+// is free, or moves, by one request, which is all that there is to do. Otherwise ok
+// is false, and it has been in vain, or nothing has happened at all: others use, or
+// wait for, what would be needed; there is no credit; it is called in a handler. The
+// caller pins instead. An error is RemotePin's.
+func (c *Cache) Fetch(rank int, a Addr, n uint64) (g Grant, ok bool, err error) {
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
+	if c.m == nil || c.stuck || !c.m.out.empty() || c.e.Conduit().Polling() {
+		c.mu.Unlock()
+		return g, false, nil
+	}
+	move, ok := c.m.Miss(rank, a, n)
+	if !ok {
+		c.mu.Unlock()
+		return g, false, nil
+	}
+	// The request first: the tables can be brought up to date while it travels. An
+	// error means that the job has failed, which Wait reports.
+	sent, _ := c.e.TryRequestShort(rank, handlerMoveOne, move[:]...)
+	c.m.Missed(c.cookie, sent)
+	w := c.waiter(rank, a, n)
+	if sent {
+		c.mu.Unlock()
+	} else {
+		c.progress()
+	}
+	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
+		return g, false, err // the job has failed: nothing is given back any more
+	}
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
+	r, err := w.r, w.err
+	c.recycle(w)
+	if err == nil {
+		if g, ok = c.m.Lend(r, a); ok {
+			return g, true, nil
+		}
+		err = c.m.Release(r)
+	}
+	c.settle()
+	return g, false, err
+}
+
 // Keep is called in place of Return, with Borrow's arguments, if the access turns
 // out not to be complete at once: what was borrowed is pinned until Release.
 func (c *Cache) Keep(rank int, a Addr, _ uint64) Region {
@@ -290,9 +331,7 @@ func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
 		c.mu.Unlock()
 		return r, err
 	}
-	w := c.waiter(c.c.Rank, a, n)
-	c.mu.Unlock()
-	return c.wait(w)
+	return c.wait(c.waiter(c.c.Rank, a, n))
 }
 
 // TryLocalPin is LocalPin that neither registers nor waits.
@@ -381,6 +420,7 @@ func (c *Cache) prepare() {
 		c.next, c.idle = c.idle[k], c.idle[:k]
 	} else {
 		c.next = &waiter{c: c, cookie: uint64(len(c.waiters))}
+		c.next.cond = c.next.ended
 		c.waiters = append(c.waiters, c.next)
 	}
 	c.cookie = c.next.cookie
@@ -394,15 +434,19 @@ func (c *Cache) recycle(w *waiter) {
 	c.idle = append(c.idle, w)
 }
 
-// wait sends what is to be sent, polls, and waits until w is done.
-func (c *Cache) wait(w *waiter) (Region, error) {
-	if w.cond == nil {
-		w.cond = func() bool {
-			c.mu.Lock()
-			c.progress()
-			return w.done.Load()
-		}
+// ended says whether w is done, having sent what is to be sent.
+func (w *waiter) ended() bool {
+	if !w.done.Load() && w.c.busy.Load() {
+		w.c.mu.Lock()
+		w.c.progress()
 	}
+	return w.done.Load()
+}
+
+// wait sends what is to be sent, polls, and waits until w is done. c.mu is held, and
+// is given back.
+func (c *Cache) wait(w *waiter) (Region, error) {
+	c.progress()
 	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
 		return Region{}, err // the job has failed: nothing is given back any more
 	}
@@ -513,14 +557,22 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 		// that the job has failed.
 		_ = t.ReplyMedium(handlerMoved, b)
 	}
+	c.mu.Lock()
+	c.m.Vacate()
+	c.settle()
 }
 
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 	c.mu.Lock()
 	c.need()
 	w, ok := c.m.ReceiveMove(t.Src(), Move(args))
-	c.settle()
+	sent := false
 	if ok {
+		sent, _ = t.TryReplyShort(handlerMovedOne, w[:]...)
+	}
+	c.m.Vacate() // nobody waits for this
+	c.settle()
+	if ok && !sent {
 		_ = t.ReplyShort(handlerMovedOne, w[:]...) // as above
 	}
 }

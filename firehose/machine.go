@@ -28,6 +28,7 @@ type Machine struct {
 	peers      []*peer // those heard of
 	ranks      index   // rank to 1 + its place in peers
 	last       *peer   // that was looked for
+	missed     missed
 
 	once     []once // regions of PinOnce, by slot; this rank has them
 	freeOnce []uint32
@@ -386,12 +387,93 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	return Grant{s.grant.NLA + segment.NLA(off), s.grant.Key}, true
 }
 
-// Keep turns what Look has just found into a pin, which counts as the same hit.
+// Keep turns what Look or Lend has just found into a pin, which counts as the same
+// hit or miss.
 func (m *Machine) Keep(rank int, a Addr) Region {
 	p, b := m.known(rank), uint64(a)>>m.shift
 	i := p.t.find(b)
+	marked := p.t.slots[i].marked
 	p.t.use(i)
+	p.t.slots[i].marked = marked
 	return m.newRegion(rank, &p.t, b, i, 1)
+}
+
+// Miss begins a remote pin of [a, a+n) for a caller who sends the request himself, if
+// it can be sent now and is a Move. If ok, he calls Missed next.
+func (m *Machine) Miss(rank int, a Addr, n uint64) (w Move, ok bool) {
+	p, b := m.known(rank), uint64(a)>>m.shift
+	if n-1 > uint64(a)|(m.c.Bucket-1)-uint64(a) || p == nil || p.err != nil || !p.queue.empty() || b >= moveBuckets || p.t.find(b) != 0 {
+		return w, false
+	}
+	w = Move{moveDigest: m.digest, moveID: m.nextID + 1, movePin: uint32(b)}
+	m.missed = missed{peer: p, bucket: b}
+	if p.held < m.l.Share {
+		return w, true
+	}
+	if p.t.idle == 0 {
+		return w, false
+	}
+	i := p.t.victim()
+	s := &p.t.slots[i]
+	if s.bucket >= moveBuckets {
+		p.t.idle++ // it stays
+		return w, false
+	}
+	m.leave(p.rank, s.bucket)
+	m.missed.victim = i
+	w[moveUnpin] = uint32(s.bucket) + 1
+	return w, true
+}
+
+// missed is what Miss has found.
+type missed struct {
+	peer   *peer
+	bucket uint64
+	victim uint32 // slot; 0 for none
+}
+
+// Missed ends what Miss has begun. NextDone gives the pin with cookie. If the caller
+// could not send the request, NextMessage gives it.
+func (m *Machine) Missed(cookie uint64, sent bool) {
+	k, f := &m.missed, m.flight()
+	p := k.peer
+	if k.victim != 0 {
+		s := &p.t.slots[k.victim]
+		s.state = outbound
+		f.unpins = append(f.unpins, s.bucket)
+		p.held--
+		m.stats.Victims++
+	}
+	p.t.insert(k.bucket, inbound)
+	f.pins = append(f.pins, k.bucket)
+	p.held++
+	r := m.request(cookie, k.bucket, 1)
+	r.missing = 1
+	p.pending = append(p.pending, r)
+	m.stats.RemoteMisses++
+	if !sent {
+		m.send(p, f)
+		return
+	}
+	f.one = true
+	m.launch(p, f)
+	m.stats.Moves++
+}
+
+// Lend is Look for who has the region r of one bucket, and no use for it but the
+// access at a that he makes while the Machine is not used otherwise: r is released.
+// It refuses if others wait for rank's buckets.
+func (m *Machine) Lend(r Region, a Addr) (g Grant, ok bool) {
+	p := m.known(r.Rank())
+	if p == nil || !p.queue.empty() || r.count() != 1 || uint(r.slot()) >= uint(len(p.t.slots)) {
+		return g, false
+	}
+	s := &p.t.slots[r.slot()]
+	if s.bucket != r.first || s.users == 0 || s.state != present {
+		return g, false
+	}
+	p.t.leave(r.slot())
+	return Grant{s.grant.NLA + segment.NLA(uint64(a)&(m.c.Bucket-1)), s.grant.Key}, true
 }
 
 // TryRemotePin is RemotePin that neither sends nor waits: it answers false if

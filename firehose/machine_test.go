@@ -315,6 +315,7 @@ func (w *world) deliver(i int) {
 			w.t.Fatalf("move of rank %d is not answered", p.src)
 		}
 		w.sent = append(w.sent, packet{src: p.dst, dst: p.src, reply: true, moved: moved})
+		w.vacate(dst)
 	default:
 		once := p.b[8] == kindOnce
 		want := once && w.onceFits(dst, span{Addr(word(p.b[headBytes:], 0)), word(p.b[headBytes:], 1)})
@@ -333,8 +334,25 @@ func (w *world) deliver(i int) {
 			w.t.Fatalf("messages of %d and %d bytes, at most %d fit", len(p.b), len(b), dst.c.Payload)
 		}
 		w.sent = append(w.sent, packet{src: p.dst, dst: p.src, reply: true, b: b})
+		w.vacate(dst)
 	}
 	w.pump(dst)
+}
+
+// vacate has k make room ahead, sometimes: then what is unpinned is used by nobody,
+// and the next pin unpins nothing.
+func (w *world) vacate(k *testRank) {
+	if !rapid.Bool().Draw(w.t, "vacate") {
+		return
+	}
+	idle := k.own.idle
+	k.Vacate()
+	if k.own.idle > 0 && k.pinned+k.onceUse == k.l.Budget {
+		w.t.Fatalf("rank %d has no room: %d are idle of %d", k.c.Rank, k.own.idle, k.l.Budget)
+	}
+	if k.own.idle < idle && k.pinned+k.onceUse == k.l.Budget {
+		w.t.Fatalf("rank %d has unpinned %d buckets and has no room", k.c.Rank, idle-k.own.idle)
+	}
 }
 
 // onceFits: k can pin s, for which nobody is made to wait, or overtaken.
@@ -517,6 +535,13 @@ func (w *world) drain() {
 	}
 }
 
+// isPresent: nobody has found r's bucket to be stale.
+func (w *world) isPresent(k *testRank, r Region) bool {
+	t := &k.peer(r.Rank()).t
+	i := t.find(r.first)
+	return i != 0 && t.slots[i].state == present
+}
+
 // local begins the second part of u's pins.
 func (w *world) local(k *testRank, u *user) {
 	u.local = true
@@ -533,6 +558,12 @@ func (w *world) local(k *testRank, u *user) {
 // in any order, and whose users pin, access and release; memory is withdrawn,
 // cannot be registered, and ranks die.
 func TestMachineModel(t *testing.T) {
+	var misses, lent int
+	defer func() {
+		if !testing.Short() && (misses == 0 || lent == 0) { // fewer programs may lack them
+			t.Errorf("%d requests sent by the caller, %d regions lent", misses, lent)
+		}
+	}()
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{t: t, size: 12 * testBucket}
 		ranks := rapid.IntRange(2, 4).Draw(t, "ranks")
@@ -595,6 +626,65 @@ func TestMachineModel(t *testing.T) {
 				if n := len(w.sent) - sent; n > 1 || ok && n > 0 {
 					t.Fatalf("%d messages for one pin, granted: %v", n, ok)
 				}
+			},
+			"miss": func(t *rapid.T) {
+				k := alive(t)
+				u := &user{rank: (k.c.Rank + rapid.IntRange(1, ranks-1).Draw(t, "to")) % ranks}
+				u.a, u.n = place(t, testBucket)
+				if rapid.Bool().Draw(t, "both") {
+					u.la, u.ln = place(t, k.l.MaxLocal)
+				}
+				stats := k.stats
+				move, ok := k.Miss(u.rank, u.a, u.n)
+				if !ok {
+					if k.stats != stats {
+						t.Fatalf("no miss, but counted: %+v, before %+v", k.stats, stats)
+					}
+					return
+				}
+				if w.ranks[u.rank].dead {
+					t.Fatalf("a dead rank is to be asked")
+				}
+				w.next++
+				sent := rapid.Bool().Draw(t, "sent")
+				k.Missed(w.next, sent)
+				if sent {
+					w.sent = append(w.sent, packet{src: k.c.Rank, dst: u.rank, move: move})
+				}
+				k.users = append(k.users, u)
+				u.waits = w.next
+				had := len(w.sent)
+				w.pump(k)
+				if sent && len(w.sent) != had || !sent && (len(w.sent) != had+1 || w.sent[had].move != move) {
+					t.Fatalf("sent: %v, and then %d messages", sent, len(w.sent)-had)
+				}
+				if k.stats.RemoteMisses != stats.RemoteMisses+1 || k.stats.Moves != stats.Moves+1 {
+					t.Fatalf("a miss, counted: %+v, before %+v", k.stats, stats)
+				}
+				misses++
+			},
+			"lend": func(t *rapid.T) {
+				k := alive(t)
+				u := some(t, k, func(u *user) bool { return u.waits == 0 && !u.local && u.ln == 0 && u.remote.Valid() && !u.once })
+				one := u.remote.Len() == testBucket
+				want, _ := k.At(u.remote, u.a)
+				waiting := slices.ContainsFunc(k.users, func(v *user) bool { return v.rank == u.rank && v.waits != 0 && !v.local })
+				g, ok := k.Lend(u.remote, u.a)
+				if ok && (g != want || !one || w.ranks[u.rank].dead) || !ok && one && !waiting && !u.faulted && !w.ranks[u.rank].dead && w.isPresent(k, u.remote) {
+					t.Fatalf("lent: %v, %v, want %v", ok, g, want)
+				}
+				if !ok {
+					return
+				}
+				lent++
+				if rapid.Bool().Draw(t, "keep") {
+					if r := k.Keep(u.rank, u.a); r != u.remote {
+						t.Fatalf("kept as %+v, was %+v", r, u.remote)
+					}
+					return
+				}
+				u.done = true
+				k.users = slices.DeleteFunc(k.users, func(v *user) bool { return v == u })
 			},
 			"try": func(t *rapid.T) {
 				k := alive(t)

@@ -173,7 +173,7 @@ func (m *Machine) code(err error) segment.NLA {
 }
 
 // unhold takes a user, local or not, from a bucket of this rank, by its slot. A
-// bucket without users stays pinned until its room is needed.
+// bucket without users stays pinned until its room is needed, or soon will be.
 func (m *Machine) unhold(i uint32) {
 	if m.own.leave(i) && m.own.slots[i].state == stale {
 		s := m.own.slots[i]
@@ -213,6 +213,14 @@ func (m *Machine) evict(k int) {
 		m.unpin(i)
 		m.own.remove(i)
 		m.stats.OwnVictims++
+	}
+}
+
+// Vacate unpins a bucket that nobody uses if there is no room for another one: to be
+// called when a request has been answered, so that the next does not wait for it.
+func (m *Machine) Vacate() {
+	if m.pinned+m.onceUse >= m.l.Budget && m.own.idle > 0 {
+		m.evict(1)
 	}
 }
 
