@@ -640,7 +640,7 @@ var mutants = []mutant{
 		defect: "the end of one registration ends others that begin at the same byte",
 		file:   "segment/atu.go", on: onBoth,
 		old: "\tt.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))\n",
-		new: "\tt.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))\n\tfor x := range t.regs {\n\t\tif x.addr == r.addr {\n\t\t\tt.clear(x)\n\t\t}\n\t}\n",
+		new: "\tt.uncount(r.addr&^(PageSize-1), alignUp(r.addr+r.size, PageSize))\n\tfor x := t.newest; x != nil; x = x.older {\n\t\tif x.addr == r.addr {\n\t\t\tt.clear(x)\n\t\t}\n\t}\n",
 	},
 	{
 		name:   "registered-not-remote",
