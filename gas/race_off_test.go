@@ -1,5 +1,0 @@
-//go:build !race
-
-package gas
-
-const raceEnabled = false
