@@ -10,7 +10,8 @@
 // The hosts hang by veth pairs on a bridge in a namespace of its own, [Net.Switch],
 // which is also a host. Nothing of it is visible outside, so that every network
 // has the same addresses: 10.77.0.1 and fd77::1 for host 0 and so on, 10.77.0.254
-// and fd77::fe for the switch.
+// and fd77::fe for the switch. [Net.Second] adds another network, 10.78.0.0/24 and
+// fd78::/64, through interfaces eth1.
 //
 // A network goes when its test ends, with the processes that are still in it. What
 // a test leaves behind that is killed is removed by the next call of New in any
@@ -62,6 +63,8 @@ type Host struct {
 	Short string
 	IPv4  netip.Addr
 	IPv6  netip.Addr
+	// Second has the addresses in the second network, IPv4 and IPv6; see Net.Second.
+	Second [2]netip.Addr
 
 	n    *Net
 	port string // the switch's end of its cable; "" for the switch
@@ -117,6 +120,50 @@ func New(t testing.TB, hosts int) *Net {
 		n.address(h, "eth0")
 	}
 	return n
+}
+
+// Second connects all hosts by a second network, whose interfaces are called eth1,
+// on the switch br1. Unplug leaves it alone.
+func (n *Net) Second() {
+	n.t.Helper()
+	n.must("-n", n.Switch.Name, "link", "add", "br1", "type", "bridge")
+	n.must("-n", n.Switch.Name, "link", "set", "br1", "up")
+	for _, h := range append([]*Host{n.Switch}, n.Hosts...) {
+		link, last := "br1", h.IPv4.As4()[3]
+		if h != n.Switch {
+			link = "eth1"
+			port := "q" + h.port
+			n.must("-n", n.Switch.Name, "link", "add", port, "type", "veth", "peer", "name", link, "netns", h.Name)
+			n.must("-n", n.Switch.Name, "link", "set", port, "master", "br1", "up")
+			n.must("-n", h.Name, "link", "set", link, "up")
+		}
+		h.Second[0] = netip.AddrFrom4([4]byte{10, 78, 0, last})
+		n.must("-n", h.Name, "addr", "add", h.Second[0].String()+"/24", "dev", link)
+		if h.IPv6.IsValid() {
+			h.Second[1] = netip.MustParseAddr(fmt.Sprintf("fd78::%x", last))
+			n.must("-n", h.Name, "addr", "add", h.Second[1].String()+"/64", "dev", link, "nodad")
+		}
+	}
+}
+
+// Received is how many bytes have come to the host by an interface, such as eth0.
+func (h *Host) Received(link string) uint64 {
+	h.n.t.Helper()
+	out, err := exec.Command("ip", "netns", "exec", h.Name, "cat", "/proc/net/dev").CombinedOutput()
+	if err != nil {
+		h.n.t.Fatalf("netns: %v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), link+":"); ok {
+			var bytes uint64
+			if _, err := fmt.Sscan(rest, &bytes); err != nil {
+				h.n.t.Fatalf("netns: %q: %v", line, err)
+			}
+			return bytes
+		}
+	}
+	h.n.t.Fatalf("netns: %s has no interface %s", h.Short, link)
+	return 0
 }
 
 // must runs ip.
@@ -249,8 +296,9 @@ exec ip netns exec %[1]s unshare --uts sh -c 'hostname %[1]s; exec "$@"' sh "$@"
 // SSH is a program that stands for ssh between the hosts of n: called as
 // "PROGRAM [options] HOST COMMAND...", with HOST an address, a name or a short
 // name of a host, also as user@HOST, it runs COMMAND there with sh -c, as ssh
-// does. A HOST that does not exist is an error with ssh's message and status 255.
-// Of options, those of ssh are understood and ignored.
+// does. Addresses of a second network count if it is there already. A HOST that
+// does not exist is an error with ssh's message and status 255. Of options, those
+// of ssh are understood and ignored.
 func (n *Net) SSH() string {
 	n.t.Helper()
 	var b strings.Builder
@@ -268,7 +316,13 @@ host=${1#*@}; shift
 case $host in
 `)
 	for _, h := range append([]*Host{n.Switch}, n.Hosts...) {
-		fmt.Fprintf(&b, "%s|%s|%s|'[%s]'|%s) exec sh %s sh -c \"$*\" ;;\n", h.Short, h.Name, h.IPv4, h.IPv6, h.IPv6, n.script(h))
+		fmt.Fprintf(&b, "%s|%s", h.Short, h.Name)
+		for _, a := range []netip.Addr{h.IPv4, h.IPv6, h.Second[0], h.Second[1]} {
+			if a.IsValid() {
+				fmt.Fprintf(&b, "|%s|'[%s]'", a, a)
+			}
+		}
+		fmt.Fprintf(&b, ") exec sh %s sh -c \"$*\" ;;\n", n.script(h))
 	}
 	b.WriteString(`esac
 echo "ssh: Could not resolve hostname $host: Name or service not known" >&2

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -144,12 +145,14 @@ func TestHosts(t *testing.T) {
 // TestSSH runs commands as ssh would.
 func TestSSH(t *testing.T) {
 	n := netns.New(t, 2)
+	n.Second()
 	ssh := n.SSH()
 	for _, args := range [][]string{
 		{"h1"},
 		{"-o", "BatchMode=yes", "-T", "-p", "22", n.Hosts[1].IPv4.String()},
 		{"-x", "somebody@" + n.Hosts[1].IPv4.String(), "--"},
 		{"-oBatchMode=yes", "--", n.Hosts[1].Name},
+		{n.Hosts[1].Second[0].String()},
 	} {
 		out, err := exec.Command(ssh, append(args, "ip -o -4 addr show dev eth0;", "echo 'a  b'")...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), n.Hosts[1].IPv4.String()+"/24") || !strings.HasSuffix(string(out), "\na  b\n") {
@@ -163,6 +166,43 @@ func TestSSH(t *testing.T) {
 	out, err = exec.Command(ssh, "nobody", "true").CombinedOutput()
 	if e, ok := err.(*exec.ExitError); !ok || e.ExitCode() != 255 || !strings.Contains(string(out), "resolve hostname nobody") {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestSecond sends datagrams through the second network, and nothing of them comes
+// through the first one.
+func TestSecond(t *testing.T) {
+	n := netns.New(t, 2)
+	n.Second()
+	n.Hosts[1].Unplug() // which is for the first one alone
+	for _, to := range n.Hosts[1].Second {
+		if !to.IsValid() {
+			continue
+		}
+		at := netip.AddrPortFrom(to, 7777).String()
+		echo := role(t, n.Hosts[1], "echo "+at)
+		out, err := echo.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := echo.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, len("ready\n"))
+		if _, err := io.ReadFull(out, line); err != nil || string(line) != "ready\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		before := n.Hosts[1].Received("eth1")
+		for _, h := range []*netns.Host{n.Hosts[0], n.Switch} {
+			if b, err := role(t, h, "ask "+at+" patiently").Output(); err != nil || !bytes.HasPrefix(b, []byte("hello")) {
+				t.Errorf("%s from %s: %q, %v", at, h.Short, b, err)
+			}
+		}
+		if got := n.Hosts[1].Received("eth1"); got < before+2*uint64(len("hello")) {
+			t.Errorf("%s: %d bytes came through eth1, %d before", at, got, before)
+		}
+		_ = echo.Process.Kill()
+		_ = echo.Wait()
 	}
 }
 

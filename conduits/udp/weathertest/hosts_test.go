@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -167,6 +168,74 @@ func TestExamplesOnHosts(t *testing.T) {
 	}
 }
 
+// TestManyInterfaces runs a job on hosts with two networks: datagrams, and the
+// rendezvous, take the one that leads to where hosts are, or that -iface names.
+func TestManyInterfaces(t *testing.T) {
+	n := netns.New(t, 2)
+	n.Second()
+	second := fmt.Sprintf("%s:2,%s:2", n.Hosts[0].Second[0], n.Hosts[1].Second[0])
+	second6 := fmt.Sprintf("[%s]:2,[%s]:2", n.Hosts[0].Second[1], n.Hosts[1].Second[1])
+	for _, c := range []struct {
+		name  string
+		hosts string
+		iface string
+		link  string // what it takes
+	}{
+		{"by route", list(n, 2, false), "", "eth0"},
+		{"by the other route", second, "", "eth1"},
+		{"by the other route, IPv6", second6, "", "eth1"},
+		{"by name", list(n, 2, false), "eth1", "eth1"},
+		{"by address", list(n, 2, false), n.Hosts[0].Second[0].String(), "eth1"},
+		{"by the IPv6 address", list(n, 2, false), n.Hosts[0].Second[1].String(), "eth1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.Contains(c.name, "IPv6") && !n.Hosts[0].Second[1].IsValid() {
+				t.Skip("no IPv6")
+			}
+			args := []string{"-hosts", c.hosts, "-conduit", "udp"}
+			if c.iface != "" {
+				args = append(args, "-iface", c.iface)
+			}
+			links := [...]string{"eth0", "eth1"}
+			var came [len(links)]uint64
+			for i, l := range links {
+				came[i] = n.Hosts[1].Received(l)
+			}
+			gasrun(t, n, n.Hosts[0], append(args, program(t, "examples/ring"))...).want(n, 0)
+			const much, little = 50_000, 10_000 // a thousand laps; what neighbours say to find each other
+			for i, l := range links {
+				came[i] = n.Hosts[1].Received(l) - came[i]
+				if l == c.link && came[i] < much || l != c.link && came[i] > little {
+					t.Errorf("%d bytes came by %s", came[i], l)
+				}
+			}
+			t.Logf("%d bytes came by %s, %d by %s", came[0], links[0], came[1], links[1])
+		})
+	}
+}
+
+// TestUnreachableAtStart has a host that ssh reaches, and from which nothing leads
+// back: the job does not start, and says so of that host alone.
+func TestUnreachableAtStart(t *testing.T) {
+	t.Parallel()
+	n := netns.New(t, 3)
+	n.Hosts[1].Unplug()
+	r := gasrun(t, n, n.Switch, "-hosts", list(n, 2, false), program(t, "examples/ring"))
+	r.want(n, 1)
+	text := r.err.String()
+	if want := "host " + n.Hosts[1].IPv4.String() + ": the launcher's rendezvous cannot be reached from here: "; !strings.Contains(text, want) {
+		t.Errorf("%q is missing: %s", want, text)
+	}
+	for _, h := range []*netns.Host{n.Hosts[0], n.Hosts[2]} {
+		if strings.Contains(text, "host "+h.IPv4.String()+":") {
+			t.Errorf("%s is blamed: %s", h.IPv4, text)
+		}
+	}
+	if r.out.String() != "" {
+		t.Errorf("a rank has run: %s", &r.out)
+	}
+}
+
 // toil is a job on several hosts that goes on in rounds until it is told to stop.
 type toil struct {
 	*run
@@ -245,7 +314,7 @@ func toilRank() {
 	if !ok {
 		check(errors.New("not a rank"))
 	}
-	c, err := conduits.Lookup(os.Getenv("ARGON_CONDUIT"))
+	c, err := conduits.Lookup(job.Env("ARGON_CONDUIT"))
 	check(err)
 	ep, err := c.Join(job, conduits.Config{})
 	check(err)
@@ -297,6 +366,101 @@ func TestKillOnHost(t *testing.T) {
 	}
 }
 
+// TestWithoutGasrun starts the ranks of a job on three hosts as other launchers do:
+// they find each other at the address that all are told, with a key from a file or
+// from the environment, and if one is killed the others end because of it.
+func TestWithoutGasrun(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []struct {
+		name string
+		env  func(rank, size int) []string
+		file bool // the key is in a file
+		kill bool
+	}{
+		{"Slurm", func(rank, size int) []string {
+			return []string{
+				fmt.Sprint("SLURM_PROCID=", rank), fmt.Sprint("SLURM_NTASKS=", size), fmt.Sprint("SLURM_LOCALID=", rank%2),
+				fmt.Sprint("SLURM_NODEID=", rank/2), "SLURM_STEP_TASKS_PER_NODE=2(x3)", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0",
+			}
+		}, true, false},
+		{"PMI", func(rank, size int) []string {
+			return []string{fmt.Sprint("PMI_RANK=", rank), fmt.Sprint("PMI_SIZE=", size), "ARGON_CONDUIT=udp"}
+		}, false, true},
+		{"Open MPI", func(rank, size int) []string {
+			return []string{
+				fmt.Sprint("OMPI_COMM_WORLD_RANK=", rank), fmt.Sprint("OMPI_COMM_WORLD_SIZE=", size),
+				fmt.Sprint("OMPI_COMM_WORLD_LOCAL_RANK=", rank%2), "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			}
+		}, true, true},
+		{"Kubernetes", func(rank, size int) []string {
+			return []string{fmt.Sprint("JOB_COMPLETION_INDEX=", rank), fmt.Sprint("ARGON_SIZE=", size), fmt.Sprint("ARGON_HOST=pod", rank)}
+		}, true, false},
+	} {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			n := netns.New(t, 3)
+			const size, victim = 6, 3
+			dir := t.TempDir()
+			stop, key := filepath.Join(dir, "stop"), seal.EnvKey+"="+seal.NewKey().Reveal()
+			if l.file {
+				name := filepath.Join(dir, "key")
+				if err := os.WriteFile(name, []byte(strings.TrimPrefix(key, seal.EnvKey+"=")+"\n"), 0o400); err != nil {
+					t.Fatal(err)
+				}
+				key = seal.EnvKeyFile + "=" + name
+			}
+			outs := make([]lockedBuffer, size)
+			cmds := make([]*exec.Cmd, size)
+			var all sync.WaitGroup
+			var ended atomic.Int32
+			for i := range size {
+				rank := size - 1 - i // rank 0, which serves, comes last
+				c := n.Hosts[rank/2].Command(t.Context(), self)
+				c.Env = append(os.Environ(), envRole+"=toil", envStop+"="+stop, key, "ARGON_RENDEZVOUS="+n.Hosts[0].IPv4.String()+":7070")
+				c.Env = append(c.Env, l.env(rank, size)...)
+				c.Stdout, c.Stderr = &outs[rank], &outs[rank]
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				cmds[rank] = c
+				all.Go(func() {
+					_ = c.Wait()
+					ended.Add(1)
+				})
+			}
+			wait(t, func() bool {
+				if ended.Load() > 0 { // what should not be: said below
+					return true
+				}
+				for r := range outs {
+					if !ready.MatchString(outs[r].String()) {
+						return false
+					}
+				}
+				return true
+			})
+			if l.kill {
+				_ = cmds[victim].Process.Kill()
+			} else if err := os.WriteFile(stop, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			all.Wait()
+			for r, c := range cmds {
+				status, text := c.ProcessState.ExitCode(), outs[r].String()
+				switch {
+				case l.kill && r == victim:
+				case l.kill && (status != 121 || !strings.Contains(text, fmt.Sprintf("rank %d failed", victim))),
+					!l.kill && (status != 0 || !strings.Contains(text, "stopped")):
+					t.Errorf("rank %d: status %d, %s", r, status, text)
+				}
+			}
+		})
+	}
+}
+
 // TestHostVanishes pulls a host's cable: after the dead time the job ends, there
 // and elsewhere.
 func TestHostVanishes(t *testing.T) {
@@ -319,15 +483,15 @@ func TestHostVanishes(t *testing.T) {
 	}
 }
 
-// TestHostComesBack pulls a host's cable for less than the dead time: the job goes
-// on.
+// TestHostComesBack pulls a host's cable for 3 s, which is less than the dead time:
+// the job goes on.
 func TestHostComesBack(t *testing.T) {
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 3)
 			j := toiling(t, n, "-conduit", c, "-x", "ARGON_DEADTIME=30s")
 			n.Hosts[2].Unplug()
-			time.Sleep(2 * time.Second) // how long it is away
+			time.Sleep(3 * time.Second) // how long it is away
 			n.Hosts[2].Plug()
 			j.end()
 			j.want(n, 0)
