@@ -507,7 +507,7 @@ func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 	body := unsafe.Add(r.cell(t), r.far)
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), words),
-		Ref:   t | kind<<refKindShift | at/lineBytes<<refLineShift,
+		Ref:   t&refIndex | kind<<refKindShift | at/lineBytes<<refLineShift,
 	}
 	switch kind {
 	case kindLanded:
@@ -608,7 +608,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	}
 	s := conduits.Slot{
 		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
-		Ref:   t | kindLong<<refKindShift,
+		Ref:   t&refIndex | kindLong<<refKindShift,
 	}
 	if !far {
 		return s, done, conduits.Ready

@@ -257,9 +257,36 @@ func TestMailbox(t *testing.T) {
 					n := rapid.IntRange(1, 3).Draw(rt, "ranks")
 					b := newMailbox(rt, fm, n, c)
 					b.fail = rt.Fatalf
+					b.age(rapid.SampledFrom([]uint64{0, 0, 1<<24 - 3, 1<<40 - 3, 1<<40 + 1<<39}).Draw(rt, "age"))
 					b.run(rt)
 				})
 			})
+		}
+	}
+}
+
+// age has all rings look as they do after so many messages: numbers that stand in
+// fewer bits than they are counted in go round.
+func (b *mailbox) age(messages uint64) {
+	if messages == 0 {
+		return
+	}
+	for _, e := range b.eps {
+		for dst := range b.eps {
+			for c := range conduits.Class(conduits.NumClasses) {
+				r := e.ring(dst, c)
+				r.tail, r.limit, r.cancelled = messages, messages+r.mask+1, messages
+				r.written, r.landRead = messages*lineBytes, messages*lineBytes
+				*r.head, *r.landHead = r.tail, r.written
+			}
+		}
+	}
+	for _, e := range b.eps {
+		e.Poll() // takes up the rings
+		for i, r := range e.in {
+			r.head, r.published = messages, messages
+			r.landRead, r.landPublished = messages*lineBytes, messages*lineBytes
+			e.watch[i] = r.next()
 		}
 	}
 }
