@@ -70,13 +70,15 @@
 // -x, and else the environment that ssh gives them; their working directory is the
 // same as here, or if it is not there the home directory, unless -wdir insists.
 // Standard input goes to rank 0, signals to all ranks. If a host is lost, or a rank
-// fails, the job ends on all hosts. If gasrun is killed the deputies notice, end
-// their ranks, and clean up.
+// fails, the job ends on all hosts. A host is lost when ssh ends, or when nothing
+// has come from it for a minute, or for ARGON_DEADTIME if that is longer. If gasrun
+// is killed the deputies notice, end their ranks, and clean up.
 //
 // Ranks find each other at a rendezvous in gasrun, a TCP port. It is announced to
 // each host by the address that leads there, or that ssh came from; every address
-// that this machine has is tried. -iface decides for one, and for the interface of
-// the datagrams. Only holders of the job's key are let in. gasrun makes it for each
+// that this machine has is tried, and IPv4 first unless all hosts are reached by
+// IPv6, since all ranks use one of the two. -iface decides for one address, and for
+// the interface of the datagrams. Only holders of the job's key are let in. gasrun makes it for each
 // job and hands it on through ssh and by files without names: it is in no command
 // line, environment or log. For secrets of the program's own use -x VAR, which takes
 // the value from gasrun's environment: other users can see command lines.
