@@ -170,8 +170,8 @@ func (c *Config) ensure() (l Limits, err error) {
 		l.Share = (l.Budget - l.Local) / (c.Size - 1)
 	}
 	if l.Local < 1 || c.Size > 1 && l.Share < 1 {
-		return l, errs.Resource("firehose: a budget of %d bytes, %d of them local, is too small for %d ranks: %d buckets of %d bytes are needed, and 1 of them local",
-			c.Budget, c.Local, c.Size, c.Size, c.Bucket)
+		return l, errs.Resource("firehose: a budget of %d bytes, %d of them local, is too small for %d ranks: a bucket of %d bytes is needed for each peer, and one more that is local",
+			c.Budget, c.Local, c.Size, c.Bucket)
 	}
 	l.maxBuckets = min(l.Share, (c.Payload-headBytes)/entryBytes, 1<<16-1)
 	// n bytes may begin at the last byte of a bucket.
