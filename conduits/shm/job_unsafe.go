@@ -345,7 +345,7 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 	peek := &job{header: page}
 	if *(*uint64)(unsafe.Add(page, hdrMagic)) != magic || *peek.h32(hdrVersion) != version {
 		sys.Unmap(page, hdrBytes)
-		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not the memory of a job of this version of argon", fd)
+		return nil, errs.BadArg("shm: ARGON_SEGFD=%d is not the memory of a job of this version of argon: gasrun and the program must be built from the same one", fd)
 	}
 	g := geometry{
 		n:       int(*peek.h32(hdrSize)),
