@@ -468,7 +468,7 @@ func TestHostVanishes(t *testing.T) {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 3)
 			// Long enough for a busy machine to let all ranks begin.
-			j := toiling(t, n, "-conduit", c, "-x", "ARGON_DEADTIME=4s")
+			j := toiling(t, n, "-conduit", c, "-x", "ARGON_DEADTIME=6s")
 			n.Hosts[1].Unplug()
 			if got := j.wait(); got == 0 {
 				t.Error("the job has ended well without one of its hosts")
@@ -476,6 +476,7 @@ func TestHostVanishes(t *testing.T) {
 			if text := j.err.String(); !regexp.MustCompile(`rank \d|host `).MatchString(text) {
 				t.Errorf("who has failed?\n%s", text)
 			}
+			t.Logf("%s", &j.err)
 			wait(t, func() bool { return len(n.Hosts[1].Processes()) == 0 }, func() string {
 				return fmt.Sprintf("processes %v are left on the host that vanished", n.Hosts[1].Processes())
 			})

@@ -196,7 +196,7 @@ func TestPartitionHeals(t *testing.T) {
 func TestPartitionKills(t *testing.T) {
 	t.Parallel()
 	const n = 4
-	j, ranks := start(t, config{size: n, env: map[string]string{"ARGON_DEADTIME": "600ms"}}, 1<<16)
+	j, ranks := start(t, config{size: n, env: map[string]string{"ARGON_DEADTIME": "2s"}}, 1<<16)
 	j.proxy.Isolate(2)
 	b := make([]byte, 4096)
 	named := make([]int, n)
