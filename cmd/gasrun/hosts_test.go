@@ -717,7 +717,8 @@ func TestHostsStopAndContinue(t *testing.T) {
 // What ranks leave behind on hosts is killed.
 func TestHostsOrphans(t *testing.T) {
 	r := gasrun(t, "-v", "-hosts", "localhost,localhost", "sh", "-c", `sleep 10000 & setsid sleep 10000 & env -i sleep 10000 & exit 0`)
-	r.want(t, launch.StatusFailed, "processes that ranks had left behind on localhost#1", "processes that ranks had left behind on localhost#2")
+	r.want(t, launch.StatusFailed, "processes that ranks had left behind on localhost#1", "processes that ranks had left behind on localhost#2",
+		"gasrun: host localhost#1: its ranks find the others at 127.0.0.1:", "gasrun: host localhost#2: its ranks find the others at 127.0.0.1:")
 }
 
 // A rank with another key does not get in, and the others learn that it is gone.

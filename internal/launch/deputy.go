@@ -202,7 +202,7 @@ func (d *deputy) prepare() error {
 		return d.refuse(err)
 	}
 	d.crew.guard = d.guard
-	var notes [][]byte
+	notes := make([][]byte, 1) // the first is the server
 	if note, err := d.findDir(); err != nil {
 		return d.refuse(err)
 	} else if note != "" {
@@ -225,6 +225,7 @@ func (d *deputy) prepare() error {
 	}
 	d.outfit.server, d.outfit.host = server, t.host
 	d.outfit.iface = localIface(t.iface)
+	notes[0] = []byte(server)
 	d.link.send(frameReady, nil, notes...)
 	return nil
 }

@@ -489,7 +489,13 @@ func (h *host) hear(f *frame) error {
 	case frameWant:
 		go h.sendProgram()
 	case frameReady:
-		for _, note := range f.texts {
+		if len(f.texts) == 0 {
+			return odd
+		}
+		if h.j.Verbose {
+			h.j.note(h.label, "its ranks find the others at "+string(f.texts[0]))
+		}
+		for _, note := range f.texts[1:] {
 			h.j.note(h.label, string(note))
 		}
 		h.report(nil)

@@ -48,7 +48,7 @@ const (
 const (
 	frameHello   frameKind = 'h' // process id
 	frameWant    frameKind = 'w' // the program is not here
-	frameReady   frameKind = 'r' // texts: notes for the user
+	frameReady   frameKind = 'r' // texts: where its ranks find the rendezvous, then notes for the user
 	frameRefuse  frameKind = 'x' // text: why nothing can be started
 	frameStarted frameKind = 's' // rank, process id, processor or -1
 	frameRunning frameKind = 'g' // all have started
