@@ -111,8 +111,8 @@
 // median over its operations; "added" is the median of the differences of a hit and a put
 // to the attach segment, "factor" that of (miss - hit - registration) / round trip, where
 // the round trip is of short messages and the registration is what am+register takes
-// beyond that. Then follow, from the runtime's counters, which share of the puts missed (a
-// few buckets stay where they are for a while), and the requests that rank 0 sends and the
+// beyond that. Then follow, from the runtime's counters, which share of the puts missed (some
+// buckets may stay where they are), and the requests that rank 0 sends and the
 // buckets that rank 1 pins for each miss.
 //
 // # Output

@@ -483,7 +483,8 @@ func targets(j *job, o options) ([]line, error) {
 }
 
 // count tells from the counters what the puts were that are taken for misses: how many
-// of them missed (some few buckets stay where they are for a while), and for each miss
+// of them missed (which buckets firehoses stay at because each round finds them, and
+// which stay pinned, depends on where the rounds began: mostly few), and for each miss
 // the requests of this rank, and the buckets that rank 1 has pinned.
 func (j *job) count(kinds []string) ([]line, error) {
 	var lines []line

@@ -38,7 +38,8 @@ func checkFirehose(t *testing.T, l *line, conduit string, ranks int) {
 			t.Errorf("a miss is not one round trip: %+v", l)
 		}
 	case "misses", "pins":
-		if l.Value < 0.8 || l.Value > 1 {
+		// 512 firehoses can stay at as many of 976 buckets, and 256 more be pinned.
+		if l.Value < 0.4 || l.Value > 1 {
 			t.Errorf("misses do not miss, or pin nothing: %+v", l)
 		}
 	}
