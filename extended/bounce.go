@@ -57,17 +57,18 @@ var errRefused = fmt.Errorf("the owner grants no such right to this rank: %w", s
 // bounce has the owner do p.
 func (f *far) bounce(p *piece) {
 	p.way = wayBounce
+	dst := p.dst // as soon as it is queued somebody else may send it, and end it
 	f.mu.Lock()
 	p.out, p.sending = 0, true
-	q := f.queue(p.dst)
+	q := f.queue(dst)
 	if q == nil {
-		f.bounces = append(f.bounces, bounce{dst: p.dst})
+		f.bounces = append(f.bounces, bounce{dst: dst})
 		q = &f.bounces[len(f.bounces)-1]
 	}
 	q.pieces.add(p)
 	f.todo.Add(1)
 	f.mu.Unlock()
-	f.send(p.dst)
+	f.send(dst)
 }
 
 // queue finds the queue of rank's bounces. f.mu is held.

@@ -1,0 +1,111 @@
+package extended_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/segment"
+)
+
+// TestMissesAtOnce has goroutines of all ranks miss the same few buckets by blocking
+// operations, with far fewer firehoses than are wanted at once: whether they take the
+// short way or the general one, nothing is lost and nothing is done twice.
+func TestMissesAtOnce(t *testing.T) {
+	const ranks, threads, buckets, each = 3, 3, 6, 200
+	const bucket = segment.PageSize
+	for _, s := range []extended.Strategy{extended.Adaptive, extended.AlwaysPin} {
+		for _, share := range []uint64{1, 2} {
+			t.Run(fmt.Sprintf("%v/%d", s, share), func(t *testing.T) {
+				ends, err := shm.Local(ranks, conduits.Config{})
+				ends = must(t, ends, err)
+				var at [ranks]segment.NLA
+				var total [ranks]atomic.Uint64
+				var missed atomic.Uint64
+				c := setup{bucket: bucket, budget: share*(ranks-1) + 1, local: 1, segment: segment.PageSize, config: extended.Config{Strategy: s}}
+				job(t, ends, c, func(n *node) error {
+					x, me := n.x, n.x.Rank()
+					a, err := x.Expose(make([]byte, buckets*bucket), segment.RightsAll, segment.AnyPeer)
+					if err != nil {
+						return err
+					}
+					at[me] = a
+					if err := n.meet(); err != nil {
+						return err
+					}
+					errs := make(chan error, threads)
+					for th := range threads {
+						go func() {
+							errs <- func() error {
+								rng := rand.New(rand.NewPCG(uint64(me), uint64(th)))
+								// A word of each bucket is everybody's, another this goroutine's.
+								own := segment.NLA(64 + 8*(me*threads+th))
+								var was [ranks][buckets]uint64
+								for i := range uint64(each) {
+									dst := (me + 1 + rng.IntN(ranks-1)) % ranks
+									b := rng.IntN(buckets)
+									to := at[dst] + segment.NLA(b*bucket)
+									if _, err := x.FetchAddUint64(dst, to, 1); err != nil {
+										return err
+									}
+									total[dst].Add(1)
+									var got [8]byte
+									v, err := x.GetValue(dst, to+own, 8)
+									if err = errors.Join(err, x.Get(got[:], dst, to+own)); err != nil {
+										return err
+									}
+									if want := was[dst][b]; v != want || got[0] != byte(want) {
+										return fmt.Errorf("rank %d, bucket %d: %d and %v, want %d", dst, b, v, got, want)
+									}
+									was[dst][b] = i
+									if i%2 == 0 {
+										err = x.PutValue(dst, to+own, i, 8)
+									} else {
+										err = x.Put(dst, to+own, []byte{byte(i), 0, 0, 0, 0, 0, 0, 0})
+									}
+									if err != nil {
+										return err
+									}
+								}
+								return nil
+							}()
+						}()
+					}
+					for range threads {
+						err = errors.Join(err, <-errs)
+					}
+					if err == nil {
+						err = n.meet()
+					}
+					if err != nil {
+						return err
+					}
+					sum := uint64(0)
+					for b := range buckets {
+						v, err := x.GetValue(me, a+segment.NLA(b*bucket), 8)
+						if err != nil {
+							return err
+						}
+						sum += v
+					}
+					var st firehose.Stats
+					n.cache.Stats(&st)
+					missed.Add(st.RemoteMisses)
+					if sum != total[me].Load() || st.Violations != 0 || st.PeakPinned > c.budget*bucket {
+						return fmt.Errorf("rank %d: %d were added, want %d; %+v", me, sum, total[me].Load(), st)
+					}
+					return n.meet()
+				})
+				if missed.Load() == 0 {
+					t.Error("nothing missed")
+				}
+			})
+		}
+	}
+}
