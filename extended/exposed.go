@@ -446,6 +446,10 @@ func (f *far) tryPut(dst int, to segment.NLA, src []byte, wait bool) (done bool,
 		}
 	}
 	ev, err := f.x.ep.Put(dst, g.NLA, src, conduits.RemoteDone, p.name())
+	if ev == conduits.RemoteDone && err == nil { // spares a call
+		f.cache.Return()
+		return true, nil, nil
+	}
 	if done, p = f.borrowed(ev, err, putPiece, dst, to, len(src)); p != nil {
 		p.b = src
 	}
@@ -495,6 +499,10 @@ func (f *far) tryGet(dst []byte, src int, from segment.NLA, wait bool) (done boo
 		}
 	}
 	ev, err := f.x.ep.Get(dst, src, g.NLA, conduits.RemoteDone, p.name())
+	if ev == conduits.RemoteDone && err == nil { // spares a call
+		f.cache.Return()
+		return true, nil, nil
+	}
 	if done, p = f.borrowed(ev, err, getPiece, src, from, len(dst)); p != nil {
 		p.b = dst
 	}

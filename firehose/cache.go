@@ -507,18 +507,24 @@ func (c *Cache) collect() (some bool) {
 		if !ok {
 			return some
 		}
-		w := c.waiters[uint32(d.Cookie)]
-		if !w.used || w.cookie != d.Cookie {
-			continue // ended already, since the job has failed
-		}
-		w.used, w.r, w.err = false, d.Region, d.Err
-		if w.then != nil {
-			c.ended.add(w)
-		} else {
-			w.done.Store(true)
-			some = true
-		}
+		some = c.end(&d) || some
 	}
+}
+
+// end hands a completion to who waits for it, and says whether it is a goroutine.
+// c.mu is held.
+func (c *Cache) end(d *Done) bool {
+	w := c.waiters[uint32(d.Cookie)]
+	if !w.used || w.cookie != d.Cookie {
+		return false // ended already, since the job has failed
+	}
+	w.used, w.r, w.err = false, d.Region, d.Err
+	if w.then != nil {
+		c.ended.add(w)
+		return false
+	}
+	w.done.Store(true)
+	return true
 }
 
 // send sends as long as there is credit. c.mu is held; nothing here polls.
@@ -563,7 +569,9 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 }
 
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
-	c.mu.Lock()
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
 	c.need()
 	w, ok := c.m.ReceiveMove(t.Src(), Move(args))
 	sent := false
@@ -578,10 +586,20 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 }
 
 func (c *Cache) onMovedOne(t *am.Token, args []uint32, _ []byte) {
-	c.mu.Lock()
+	if !bias.Enter(&c.mu) {
+		c.mu.Lock()
+	}
 	c.need()
-	c.m.ReceiveMoved(t.Src(), Moved(args))
-	c.settle()
+	d, ok := c.m.ReceiveMoved(t.Src(), Moved(args))
+	wake := ok && c.end(&d)
+	if c.ended.empty() {
+		c.settle()
+	} else {
+		c.progress()
+	}
+	if wake {
+		c.e.Conduit().Wake(c.e.Rank())
+	}
 }
 
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {

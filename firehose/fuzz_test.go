@@ -59,7 +59,9 @@ func FuzzReceive(f *testing.F) {
 			case move:
 				m.ReceiveMove(2, Move(words))
 			case reply && len(b) == 4*len(Moved{}):
-				m.ReceiveMoved(2, Moved(words))
+				if d, ok := m.ReceiveMoved(2, Moved(words)); ok {
+					m.done.add(d) // for what follows
+				}
 			default:
 				if len(b) >= headBytes && b[8] != 0 {
 					binary.LittleEndian.PutUint32(b, m.digest)

@@ -664,21 +664,38 @@ func (m *Machine) asMove(f *flight) (w Move, ok bool) {
 	return w, true
 }
 
-// ReceiveMoved is ReceiveReply for the answer to a Move.
-func (m *Machine) ReceiveMoved(src int, w Moved) {
+// ReceiveMoved is ReceiveReply for the answer to a Move. If some is true it returns
+// what NextDone would give first.
+func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
 	if src < 0 || src >= m.c.Size || src == m.c.Rank {
 		m.stats.Violations++
-		return
+		return d, false
 	}
 	p := m.peer(src)
 	f := p.flights.find(w[movedID])
 	if f == nil || !f.one {
 		m.stats.Violations++
-		return
+		return d, false
 	}
 	p.flights.remove(f)
-	m.grants = append(m.grants[:0], w.grant())
+	// The usual case: one has been waiting for it, and nobody else for anything.
+	g, b := w.grant(), f.pins[0]
+	if valid(g.NLA) && len(p.pending) == 1 && p.queue.empty() && m.done.empty() {
+		if r := p.pending[0]; r.count == 1 && r.first == b && r.missing == 1 {
+			m.gone(p, f.unpins, false)
+			i := p.t.find(b)
+			s := &p.t.slots[i]
+			s.grant, s.state, s.marked = g, present, false
+			p.pending[0], p.pending = nil, p.pending[:0]
+			d = Done{Cookie: r.cookie, Region: m.newRegion(p.rank, &p.t, b, i, 1)}
+			m.spare = append(m.spare, r)
+			m.land(f)
+			return d, true
+		}
+	}
+	m.grants = append(m.grants[:0], g)
 	m.moved(p, f, m.grants)
+	return m.done.take()
 }
 
 // ReceiveReply takes rank src's answer to a request. What is not one is dropped
@@ -719,20 +736,7 @@ func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
 	// A request that is refused as a whole has changed nothing at the owner. That
 	// happens only to ranks that do not agree, or if one of them is broken.
 	refused := len(grants) > 0 && m.refused(p.rank, grants[0].NLA)
-	for _, b := range f.unpins {
-		i := p.t.find(b)
-		if p.t.slots[i].state != outbound {
-			continue // it was asked for again in the same message
-		}
-		if refused {
-			// Still ours, as far as the owner is concerned; no use to anybody.
-			p.held++
-			p.t.slots[i].state = stale
-			p.t.idle++
-			continue
-		}
-		p.t.remove(i)
-	}
+	m.gone(p, f.unpins, refused)
 	for k, b := range f.pins {
 		i := p.t.find(b)
 		var err error
@@ -761,6 +765,24 @@ func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
 	m.land(f)
 	m.settle(p)
 	m.serve(p)
+}
+
+// gone ends what a request has given up, unless it was refused.
+func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
+	for _, b := range unpins {
+		i := p.t.find(b)
+		if p.t.slots[i].state != outbound {
+			continue // it was asked for again in the same message
+		}
+		if refused {
+			// Still ours, as far as the owner is concerned; no use to anybody.
+			p.held++
+			p.t.slots[i].state = stale
+			p.t.idle++
+			continue
+		}
+		p.t.remove(i)
+	}
 }
 
 // refused says whether code refuses a request as a whole.

@@ -56,7 +56,14 @@ func (m *Machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
 			m.unhold(m.own.find(word(rest, i)))
 		}
 		for i := range h.pins {
-			grants = append(grants, m.hold(p, word(rest, h.unpins+i)))
+			b := word(rest, h.unpins+i)
+			slot, g := m.hold(b)
+			if slot != 0 {
+				p.holds.change(b, slot)
+			} else {
+				p.holds.remove(b)
+			}
+			grants = append(grants, g)
 		}
 	}
 	m.grants = grants[:0]
@@ -101,8 +108,10 @@ func (m *Machine) exchangeOne(p *peer, w Move) Grant {
 		p.holds.remove(uint64(w[moveUnpin] - 1))
 		m.unhold(gone)
 	}
-	p.holds.set(pin, unassigned)
-	g := m.hold(p, pin)
+	i, g := m.hold(pin)
+	if i != 0 {
+		p.holds.set(pin, i)
+	}
 	m.serveLocal()
 	return g
 }
@@ -142,9 +151,9 @@ func (m *Machine) exchange(p *peer, h head, rest []byte) segment.NLA {
 	return 0
 }
 
-// hold gives p, who has been entered in p.holds, a firehose to a bucket of this
-// rank.
-func (m *Machine) hold(p *peer, bucket uint64) Grant {
+// hold gives a peer a firehose to a bucket of this rank: its slot, which is to be
+// entered in peer.holds, or 0 and a refusal.
+func (m *Machine) hold(bucket uint64) (uint32, Grant) {
 	i := m.own.find(bucket)
 	var err error
 	switch {
@@ -156,11 +165,9 @@ func (m *Machine) hold(p *peer, bucket uint64) Grant {
 		m.own.use(i)
 	}
 	if err == nil {
-		p.holds.change(bucket, i)
-		return m.own.slots[i].grant
+		return i, m.own.slots[i].grant
 	}
-	p.holds.remove(bucket)
-	return Grant{NLA: m.code(err)}
+	return 0, Grant{NLA: m.code(err)}
 }
 
 // code is what a refusal because of err looks like.

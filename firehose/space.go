@@ -35,7 +35,10 @@ type Space struct {
 	next   Addr       // where the search for addresses goes on
 	gaps   int        // of parts
 	dying  []*hold    // concealed, while peers still hold firehoses to them; by address
-	pinned map[segment.NLA]pinned
+	pinned index      // address of a registration to its place in regs
+	regs   []pinned   // [0] is none's
+	spare  []uint32   // places in regs that are free
+	lately *part      // that something was pinned of
 	err    error
 }
 
@@ -289,6 +292,9 @@ func (s *Space) conceal(m *Machine, a Addr) (mem []byte, err error) {
 	v.part[i].Store(nil)
 	p.gone.Store(true)
 	s.last.CompareAndSwap(p, nil)
+	if s.lately == p {
+		s.lately = nil
+	}
 	if s.gaps++; s.gaps > 8+len(v.starts)/2 {
 		w := s.rebuild(v, nil)
 		s.parts.Store(&w)
@@ -318,9 +324,12 @@ func (s *Space) Unmap(m *Machine, a Addr, unmap func(mem []byte) error) error {
 func (s *Space) Pin(a Addr, n uint64) (Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.at(a)
-	if p == nil {
-		return Grant{}, ErrNotExposed
+	p := s.lately
+	if p == nil || uint64(a-p.start) >= uint64(len(p.mem)) {
+		if p = s.at(a); p == nil {
+			return Grant{}, ErrNotExposed
+		}
+		s.lately = p
 	}
 	return s.register(p, uint64(a-p.start), min(n, uint64(len(p.mem))-uint64(a-p.start)))
 }
@@ -350,10 +359,17 @@ func (s *Space) register(p *part, off, n uint64) (Grant, error) {
 		return Grant{}, errors.Join(
 			errs.Resource("firehose: no contiguous addresses for %d bytes", n), atu.Deregister(r))
 	}
-	if s.pinned == nil {
-		s.pinned = map[segment.NLA]pinned{}
+	if s.regs == nil {
+		s.regs = make([]pinned, 1, 8)
 	}
-	s.pinned[at] = pinned{r, p.hold}
+	i := uint32(len(s.regs))
+	if k := len(s.spare) - 1; k >= 0 {
+		i, s.spare = s.spare[k], s.spare[:k]
+	} else {
+		s.regs = append(s.regs, pinned{})
+	}
+	s.regs[i] = pinned{r, p.hold}
+	s.pinned.set(uint64(at), i)
 	p.hold.pins++
 	return Grant{NLA: at}, nil
 }
@@ -367,7 +383,7 @@ func (s *Space) Revoke(_ Addr, _ uint64, g Grant) {
 	defer s.mu.Unlock()
 	atu, err := s.unit()
 	if err == nil {
-		err = atu.Revoke(s.pinned[g.NLA].r)
+		err = atu.Revoke(s.regs[s.pinned.find(uint64(g.NLA))].r)
 	}
 	s.failed(err)
 }
@@ -376,13 +392,15 @@ func (s *Space) Revoke(_ Addr, _ uint64, g Grant) {
 func (s *Space) Forget(_ Addr, _ uint64, g Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.pinned[g.NLA]
+	i := s.pinned.find(uint64(g.NLA))
+	k := s.regs[i]
 	atu, err := s.unit()
 	if err == nil {
 		err = atu.Deregister(k.r)
 	}
 	s.failed(err)
-	delete(s.pinned, g.NLA)
+	s.pinned.remove(uint64(g.NLA))
+	s.regs[i], s.spare = pinned{}, append(s.spare, i)
 	if k.hold.pins--; k.hold.pins == 0 && k.hold.gone {
 		s.dying = slices.DeleteFunc(s.dying, func(h *hold) bool { return h == k.hold })
 	}
