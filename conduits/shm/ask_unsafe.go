@@ -403,14 +403,18 @@ func (e *Endpoint) report(q *question) {
 	}
 }
 
-// askLong has dst put a long message's data, for which s has been claimed.
-func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segment.NLA, data []byte, cookie uint64) conduits.Event {
+// askLong has dst put a long message's data, for which s has been claimed. It says no
+// if there are as many of them under way already as a slot can name.
+func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segment.NLA, data []byte, cookie uint64) (conduits.Event, bool) {
 	d := &e.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	i := 0
 	for i < len(d.long) && d.long[i] != nil {
 		i++
+	}
+	if i > refLineMask {
+		return 0, false
 	}
 	if i == len(d.long) {
 		d.long = append(d.long, nil)
@@ -419,12 +423,12 @@ func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segme
 	if err != nil {
 		e.faults.Add(1)
 		s.Ref |= refRefused
-		return done
+		return done, true
 	}
 	d.long[i] = x
 	s.Ref |= refAsked | uint64(i)<<refLineShift
 	x.slot = *s
-	return x.source()
+	return x.source(), true
 }
 
 // commitLong remembers that a long message has been committed, whose data is

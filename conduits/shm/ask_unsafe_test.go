@@ -372,6 +372,43 @@ func TestLongAsked(t *testing.T) {
 	}
 }
 
+// TestLongCrowd: a long message that no number is left for finds no credit, until one
+// of those that have one has ended.
+func TestLongCrowd(t *testing.T) {
+	all := asking(false).nodes(t, 2)
+	a, b := all[0], all[1]
+	at, _ := register(t, b.Endpoint, make([]byte, page), segment.RightsAll, segment.AnyPeer)
+	got := 0
+	b.got = func(*conduits.Message) { got++ }
+	a.desk.long = make([]*question, refLineMask+1)
+	for i := range a.desk.long {
+		a.desk.long[i] = new(question)
+	}
+	reserve := func() (conduits.Slot, conduits.Status) {
+		s, _, st := a.ReservePut(1, conduits.Request, 1, at, make([]byte, 100), 0)
+		return s, st
+	}
+	for range 3 * a.Limits().Credits { // what it has taken comes back
+		if _, st := reserve(); st != conduits.NoCredit {
+			t.Fatal(st)
+		}
+		b.Poll()
+	}
+	a.desk.long[refLineMask] = nil
+	s, st := reserve()
+	if st != conduits.Ready {
+		t.Fatal(st)
+	}
+	a.Commit(1, conduits.Request, s, 1, 0)
+	for got == 0 {
+		b.Poll()
+		a.Poll()
+	}
+	if a.desk.long[refLineMask] != nil || got != 1 {
+		t.Errorf("%d delivered, number free: %v", got, a.desk.long[refLineMask] == nil)
+	}
+}
+
 // TestAskAlive: who is asked answers while it is in a handler that polls for
 // replies, and while it waits for something else, and is woken for it.
 func TestAskAlive(t *testing.T) {

@@ -268,6 +268,10 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	for i := range views {
 		r := e.first + i
 		size := *(*uint64)(unsafe.Add(e.j.ctl(r), ctlSegment))
+		if e.j.local == nil && size > uint64(e.j.segment) { // no rank of ours writes that
+			e.Blame(r, fmt.Errorf("its segment is said to have %d bytes, of at most %d", size, e.j.segment))
+			return e.Err()
+		}
 		views[i] = segment.NewView(e.j.segmentBase(r), size, segment.Rights(*e.j.c32(r, ctlRights)))
 		// A rank's own accesses are not restricted by what it grants to others.
 		if r == e.rank {
@@ -615,7 +619,11 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	}
 	ask, err := e.transfer(dst, to, data, segment.RightWrite, false)
 	if ask {
-		ev := e.askLong(dst, c, &s, to, data, cookie)
+		ev, ok := e.askLong(dst, c, &s, to, data, cookie)
+		if !ok {
+			e.Cancel(dst, c, s)
+			return conduits.Slot{}, 0, conduits.NoCredit
+		}
 		return s, ev, conduits.Ready
 	}
 	if err != nil {

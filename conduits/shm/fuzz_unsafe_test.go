@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -183,4 +184,19 @@ func FuzzHeader(f *testing.F) {
 			t.Error("no room for the first message")
 		}
 	})
+}
+
+// TestAttachLies: a rank that says its segment is larger than there is room for is
+// to blame, and nobody reaches beyond.
+func TestAttachLies(t *testing.T) {
+	eps := forms[3].open(t, 2, conduits.Config{MaxSegment: 4 * page})
+	done := make(chan error)
+	go func() { done <- eps[0].Attach(conduits.AttachConfig{Receiver: &sink{}}) }()
+	awaitArmed(eps[0], 1)
+	*(*uint64)(unsafe.Add(eps[1].j.ctl(1), ctlSegment)) = 5 * page
+	atomic.AddUint32(eps[1].j.h32(hdrAttached), 1)
+	eps[1].j.rouseAll()
+	if err := peerFailed(<-done, 1, "20480 bytes"); err != nil {
+		t.Error(err)
+	}
 }
