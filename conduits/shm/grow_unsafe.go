@@ -60,6 +60,17 @@ func (g *growth) close() {
 	}
 }
 
+// space is how many bytes the file system of the job's file can still take, if that
+// is limited.
+func (g *growth) space() (bytes int64, limited bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.file == nil {
+		return 0, false
+	}
+	return sys.FreeIn(g.file.Fd())
+}
+
 // take finds n bytes, whole pages, that nobody else has. They are zeros. The lock
 // is held.
 func (j *job) take(n uint64) (room, error) {
@@ -246,6 +257,10 @@ func (e *Endpoint) MapMemory(n uint64) ([]byte, error) {
 	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
 		return nil, errs.Resource("shm: %d bytes of memory: %s allows %d", size, limit, avail)
 	}
+	// Who touches what has no room there any more dies of SIGBUS.
+	if free, limited := e.j.growth.space(); limited && size > uint64(free) {
+		return nil, errs.Resource("shm: %d bytes of memory: %d are free where the job's memory lies (ARGON_SHM_DIR)", size, free)
+	}
 	p, r, err := e.j.mapNew(size)
 	if err != nil {
 		return nil, err
@@ -289,16 +304,18 @@ func (e *Endpoint) UnmapMemory(mem []byte) error {
 		return err
 	}
 	err := sys.Discard(p, int64(r.n))
-	if err := sys.Unmap(p, int64(r.n)); err != nil {
-		return errs.Resource("shm: %v", err)
+	if !isKept(mem) { // else nobody gets the room, nor the addresses, which are remembered
+		if err := sys.Unmap(p, int64(r.n)); err != nil {
+			return errs.Resource("shm: %v", err)
+		}
+		if err == nil {
+			g.mu.Lock()
+			g.giveBack(r)
+			g.mu.Unlock()
+		}
 	}
 	if err != nil {
 		return errs.Resource("shm: %d bytes of memory stay taken until the job ends: %v", r.n, err)
-	}
-	if !isKept(mem) {
-		g.mu.Lock()
-		g.giveBack(r)
-		g.mu.Unlock()
 	}
 	return nil
 }

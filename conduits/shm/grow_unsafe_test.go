@@ -161,6 +161,33 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
+// TestMapNoRoom: what the file system of the job's memory has no room for is an error,
+// and no signal when it is touched.
+func TestMapNoRoom(t *testing.T) {
+	const dir = "/dev/shm"
+	free, err := sys.FreeSpace(dir)
+	if err != nil || free < 1<<20 {
+		t.Skip("no file system in memory: ", err)
+	}
+	t.Setenv("ARGON_SHM_DIR", dir)
+	e := mappedWay(true).nodes(t, 1)[0]
+	if n, limited := e.j.growth.space(); n <= 0 || !limited {
+		t.Errorf("%d bytes are free, which is a limit: %v", n, limited)
+	}
+	if mem, err := e.MapMemory(1 << 16); err != nil {
+		t.Error(err)
+	} else {
+		mem[len(mem)-1]++
+	}
+	if _, err := e.MapMemory(2 * uint64(free)); !errors.Is(err, conduits.ErrResource) {
+		t.Errorf("%d bytes where %d are free: %v", 2*free, free, err)
+	}
+	t.Setenv("ARGON_SHM_DIR", "")
+	if n, limited := mappedWay(true).nodes(t, 1)[0].j.growth.space(); limited {
+		t.Errorf("in a memfd %d bytes are free", n)
+	}
+}
+
 // TestChunks: memory in two chunks of the job's file, some of which the other has
 // not mapped yet, or cannot.
 func TestChunks(t *testing.T) {
