@@ -15,7 +15,9 @@
 //
 // A bucket that no firehose is attached to any more stays pinned at its owner
 // until the room is needed: to unpin lazily costs nothing, and the next firehose
-// or local pin may find it still there.
+// or local pin may find it still there. An owner whose budget is all pinned unpins
+// one such bucket when it has answered a request, so that the next one does not wait
+// for that.
 //
 // PinOnce is for one transfer that is too large for firehoses: exactly its range
 // is registered, in place of what its owner may pin locally, and deregistered when

@@ -78,7 +78,7 @@ func TestLies(t *testing.T) {
 				word := rapid.OneOf(rapid.Uint32Range(0, 8), rapid.SampledFrom([]uint32{1 << 20, ^uint32(0)}))
 				src := rapid.SampledFrom([]int{2, 2, 2, 2, 0, -1, 4}).Draw(t, "src")
 				digest := rapid.SampledFrom([]uint32{m.digest, m.digest, m.digest, 1}).Draw(t, "digest")
-				w, ok := m.ReceiveMove(src, Move{digest, 7, word.Draw(t, "unpin"), word.Draw(t, "pin")})
+				w, ok := m.ReceiveMove(src, Move{digest, 7, rapid.OneOf(rapid.Just(uint32(0)), word).Draw(t, "unpin"), word.Draw(t, "pin")})
 				if ok != (src == 2) || ok && w[movedID] != 7 {
 					t.Fatalf("answered: %v, by %v", ok, w)
 				}

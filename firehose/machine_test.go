@@ -352,8 +352,11 @@ func (w *world) vacate(k *testRank) {
 	if !rapid.Bool().Draw(w.t, "vacate") {
 		return
 	}
-	idle := k.own.idle
+	idle, room := k.own.idle, k.pinned+k.onceUse < k.l.Budget
 	k.Vacate()
+	if room && k.own.idle != idle {
+		w.t.Fatalf("rank %d has unpinned %d buckets though it had room", k.c.Rank, idle-k.own.idle)
+	}
 	if k.own.idle > 0 && k.pinned+k.onceUse == k.l.Budget {
 		w.t.Fatalf("rank %d has no room: %d are idle of %d", k.c.Rank, k.own.idle, k.l.Budget)
 	}
@@ -458,7 +461,7 @@ func (w *world) reaches(k *testRank, r Region) {
 func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 	holders := map[uint64]uint32{}
 	for _, p := range m.peers {
-		n := 0
+		n, twice := 0, map[uint64]bool{}
 		for _, c := range p.holds.cells {
 			if c.slot == 0 {
 				continue
@@ -466,6 +469,10 @@ func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 			if m.own.find(c.bucket) != c.slot {
 				t.Fatalf("rank %d holds bucket %d in slot %d, it is in %d", p.rank, c.bucket, c.slot, m.own.find(c.bucket))
 			}
+			if twice[c.bucket] {
+				t.Fatalf("rank %d holds bucket %d twice", p.rank, c.bucket)
+			}
+			twice[c.bucket] = true
 			holders[c.bucket]++
 			n++
 		}
@@ -649,8 +656,8 @@ func TestMachineModel(t *testing.T) {
 					}
 					return
 				}
-				if w.ranks[u.rank].dead {
-					t.Fatalf("a dead rank is to be asked")
+				if w.ranks[u.rank].dead || !k.peer(u.rank).queue.empty() {
+					t.Fatalf("a dead rank is to be asked, or those who wait are overtaken")
 				}
 				w.next++
 				sent := rapid.Bool().Draw(t, "sent")
@@ -682,6 +689,9 @@ func TestMachineModel(t *testing.T) {
 				}
 				if !ok {
 					return
+				}
+				if !k.peer(u.rank).queue.empty() {
+					t.Fatalf("those who wait for what is released do not go on")
 				}
 				lent++
 				if rapid.Bool().Draw(t, "keep") {
@@ -976,6 +986,12 @@ func TestNoVictimOfItsOwn(t *testing.T) {
 	}
 	if _, ok := k.a.Look(1, 0, 1); ok {
 		t.Error("a look overtakes")
+	}
+	if _, ok := k.a.Miss(1, 5*testBucket, 1); ok {
+		t.Error("a miss overtakes")
+	}
+	if _, ok := k.a.Lend(zero, 0); ok {
+		t.Error("what others wait for is lent")
 	}
 	if _, ok := k.pin(0, 1, 4); ok {
 		t.Error("a hit overtakes")
