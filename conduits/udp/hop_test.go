@@ -18,6 +18,9 @@ func oneThread(b *testing.B, datagram int, sealed bool) (eps []*Endpoint, s []*s
 	for _, ep := range eps {
 		if l, ok := ep.l.(*socket); ok { // as if they were processes
 			l.marks, l.book = nil, anonymous{l.book}
+			if err := l.detach(); err != nil {
+				b.Fatal(err)
+			}
 		}
 		sp := &speaker{ep: ep}
 		s = append(s, sp)

@@ -458,6 +458,8 @@ func (e *Engine) consume(p *peer, c conduits.Class) {
 	f.taken++
 	if e.tellable(f) {
 		p.ackNow = true
+	} else if p.ackOwed {
+		return // nothing else has changed
 	} else {
 		e.owe(p)
 	}
