@@ -65,7 +65,9 @@
 // way, and when it is full.
 //
 // A peer may have some datagrams in a row, of one length if there is much to be
-// sent, so that the system can take them together ([Engine.NextParts]).
+// sent, so that the system can take them together ([Engine.NextParts]). Of fragments
+// of a put that come like that, all but the first are only compared with the one
+// before, written, and their numbers noted.
 //
 // A datagram is lost if three that were sent after it have arrived, and, where
 // datagrams have been seen to overtake each other, if a quarter of a round trip

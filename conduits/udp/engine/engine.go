@@ -23,6 +23,7 @@ type Engine struct {
 	recent *peer // the one that was asked for last
 	ready  *peer // first of those that may have a datagram to send
 	last   *peer
+	run    run     // what the last datagram was
 	amid   *peer   // the first of ready, if it has sent since its timers were looked at
 	timers []*peer // heap by deadline
 	waits  []*peer // those with small messages that wait, or did
@@ -194,7 +195,10 @@ func (e *Engine) peer(rank int) *peer {
 
 // SetEpoch tells the incarnation of rank, if something better than its first
 // datagram knows it.
-func (e *Engine) SetEpoch(rank int, epoch uint32) { e.peer(rank).epoch = epoch }
+func (e *Engine) SetEpoch(rank int, epoch uint32) {
+	e.peer(rank).epoch = epoch
+	e.run = run{}
+}
 
 // Dead says whether rank has been declared dead.
 func (e *Engine) Dead(rank int) bool {
@@ -552,6 +556,7 @@ func (e *Engine) kill(p *peer) {
 		return
 	}
 	p.dead = true
+	e.run = run{}
 	if !p.left {
 		e.stats.Deaths++
 		e.dead.add(p.rank)

@@ -31,6 +31,10 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		}
 		src, b = from, plain
 	}
+	if e.follows(src, b) {
+		return
+	}
+	e.run = run{}
 	var h header
 	ok := h.parse(b, e.c.Sealer != nil)
 	if ok && src < 0 {
@@ -94,6 +98,67 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		e.contents(p, &h, &f)
 	}
 	e.touch(p)
+	if e.run.dst != nil && h.frames == 1 && h.flags == flagData && h.nsack == [2]int{} {
+		e.run.begin(p, b, &f)
+	}
+}
+
+// run is what the last datagram was, if it brought a fragment of a put into the
+// segment: the next one is probably like it, but for its number and the place.
+type run struct {
+	dst   []byte // where all of the put goes; nil: it was no such one
+	p     *peer  // nil: only dst is known
+	head  [4]uint64
+	epoch uint32
+	to    segment.NLA
+}
+
+// begin completes r by datagram b, whose frame is f.
+func (r *run) begin(p *peer, b []byte, f *frame) {
+	le := binary.LittleEndian
+	r.p, r.to = p, f.to
+	r.head, r.epoch = [4]uint64{uint64(le.Uint32(b)), le.Uint64(b[8:]), le.Uint64(b[24:]), le.Uint64(b[32:])}, le.Uint32(b[16:])
+}
+
+// follows takes datagram b of rank src if it goes on where the last one ended, and
+// says whether it does. All that it says of the sender, and of what has arrived
+// there, is what the last one said, so that only its fragment is to be written and
+// its number to be noted.
+func (e *Engine) follows(src int, b []byte) bool {
+	const fixed = headerBytes + 1 + 26
+	r := &e.run
+	if r.p == nil || src >= 0 && src != r.p.rank || len(b) < fixed {
+		return false
+	}
+	le := binary.LittleEndian
+	if uint64(le.Uint32(b)) != r.head[0] || le.Uint64(b[8:]) != r.head[1] || le.Uint32(b[16:]) != r.epoch ||
+		le.Uint64(b[24:]) != r.head[2] || le.Uint64(b[32:]) != r.head[3] {
+		return false
+	}
+	// It must not change when it is to be acknowledged.
+	f := &r.p.flows[conduits.Request]
+	seq := expand(f.cum, le.Uint32(b[20:]))
+	if seq != max(f.cum, f.top) || seq >= f.cum+f.window() || f.hidden > 0 || r.p.since >= 0 || r.p.flows[conduits.Reply].waiting >= backlog ||
+		!r.p.ackNow && (seq != f.cum || f.unsaid+1 >= e.ackEvery) || seq == f.cum && !r.p.ackOwed {
+		return false
+	}
+	n, total, off := uint64(le.Uint16(b[41:])), le.Uint64(b[51:]), le.Uint64(b[59:])
+	if b[40] != frPart || uint64(len(b)) != fixed+n || segment.NLA(le.Uint64(b[43:])) != r.to || total != uint64(len(r.dst)) || off > total || total-off < n {
+		return false
+	}
+	if sum := le.Uint32(b[4:]); e.c.Sealer != nil && sum != 0 || e.c.Sealer == nil && sum != checksum(b, nil) {
+		return false
+	}
+	if seq == f.cum {
+		f.cum++
+		f.top = f.cum
+	} else {
+		f.mark(seq)
+	}
+	f.unsaid++
+	e.stats.FramesIn++
+	copy(r.dst[off:], b[fixed:])
+	return true
 }
 
 // wellFormed looks at the form of all frames, before any takes effect. f is the
@@ -162,6 +227,7 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) error {
 			return e.store(p, f)
 		}
 		copy(to[f.off:], f.data)
+		e.run.dst = to
 	case frPut:
 		to, ok := e.c.Memory.Target(p.rank, f.to, uint64(len(f.data)), segment.RightWrite)
 		if !ok {
