@@ -84,6 +84,28 @@ func TestIncarnations(t *testing.T) {
 	}
 }
 
+// TestTurns has two ranks' datagrams come in turns, among them some that are refused:
+// each is its sender's.
+func TestTurns(t *testing.T) {
+	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted, seal.None} {
+		key := seal.NewKey()
+		a := lives(t, 0, life(0), mode, key)
+		from := []*sealing{1: lives(t, 1, life(1), mode, key), 2: lives(t, 2, life(2), mode, key)}
+		rnd := rand.New(rand.NewPCG(1, uint64(mode)))
+		for range 300 {
+			src := 1 + rnd.IntN(2)
+			dst := 0
+			if rnd.IntN(4) == 0 {
+				dst = 3 - src // goes astray
+			}
+			got, p, ok := a.Open(sealed(t, from[src], dst, "hello"))
+			if ok != (dst == 0) || ok && (got != src || string(p) != "hello" || cap(p) != len(p)) {
+				t.Fatalf("%v: %q of rank %d to %d: opened %v, of rank %d", mode, p, src, dst, ok, got)
+			}
+		}
+	}
+}
+
 // TestUnsealable has sealing fail, which it does when a key has been used up.
 func TestUnsealable(t *testing.T) {
 	a := lives(t, 0, life(0), seal.Authenticated, seal.NewKey())

@@ -358,6 +358,19 @@ func Claims(datagram []byte) (rank int, incarnation uint64, ok bool) {
 	return int(word & (MaxRanks - 1)), binary.BigEndian.Uint64(datagram[atIncarnation:]), true
 }
 
+// Alike says whether the headers of two datagrams, the second of which Open has
+// accepted, differ in nothing but their counters. In mode None Open would then
+// accept the first one too, unless a later incarnation of its source has been heard
+// or learnt since.
+func Alike(datagram, accepted []byte) bool {
+	if len(datagram) < HeaderSize || len(accepted) < HeaderSize {
+		return false
+	}
+	be := binary.BigEndian
+	return be.Uint64(datagram) == be.Uint64(accepted) && be.Uint64(datagram[atIncarnation:]) == be.Uint64(accepted[atIncarnation:]) &&
+		be.Uint64(datagram[atTicket:]) == be.Uint64(accepted[atTicket:]) && be.Uint64(datagram[atCounter:]) < maxBlocks
+}
+
 // verify checks the tag of d and returns the payload, decrypted in place. The
 // payload's capacity is its length: behind it lie the tag and other datagrams.
 func (s *Sealer) verify(aead cipher.AEAD, d []byte) ([]byte, bool) {

@@ -994,3 +994,33 @@ func BenchmarkFirstContact(b *testing.B) {
 		}
 	}
 }
+
+// TestAlike changes headers of datagrams that were accepted, in mode None: Open
+// accepts whatever is alike, as the same rank's, and what is not alike but for its
+// counter it refuses.
+func TestAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := sealer(t, 1, 4, 7, None), sealer(t, 2, 4, 9, None)
+		first := sealed(t, a, 2, []byte("one"))
+		if _, _, why := b.Open(first); why != Accepted {
+			t.Fatal(why)
+		}
+		d := sealed(t, a, 2, []byte("another"))
+		if !Alike(d, first) {
+			t.Fatal("the next datagram is not alike")
+		}
+		at, bit := rapid.IntRange(0, HeaderSize-1).Draw(t, "byte"), rapid.IntRange(0, 7).Draw(t, "bit")
+		d[at] ^= 1 << bit
+		alike := Alike(d, first)
+		src, plain, why := b.Open(d)
+		if counts := at >= atCounter && at < atIncarnation; alike && !counts || alike && (why != Accepted || src != 1 || string(plain) != "another") {
+			t.Fatalf("bit %d of byte %d: alike %v, and opened as %q of rank %d: %v", bit, at, alike, plain, src, why)
+		} else if !alike && counts && why == Accepted {
+			t.Fatalf("bit %d of byte %d of the counter: accepted, but not alike", bit, at)
+		}
+	})
+	short := make([]byte, HeaderSize-1)
+	if whole := make([]byte, HeaderSize); Alike(short, whole) || Alike(whole, short) || Alike(nil, nil) {
+		t.Error("half a header is alike")
+	}
+}
