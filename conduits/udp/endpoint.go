@@ -449,19 +449,19 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, slot conduits.Slot) {
 	e.notify() // others may wait for the credit
 }
 
-// checkTarget is what the initiator can know.
+// checkTarget is what the initiator of op, such as "udp: put", can know.
 func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need segment.Rights) error {
 	if err := e.Err(); err != nil {
 		return err
 	}
-	if err := conduits.CheckRemote(e, "udp: "+op, dst, a, n); err != nil {
+	if err := conduits.CheckRemote(e, op, dst, a, n); err != nil {
 		return err
 	}
 	if dst == e.rank {
 		return nil
 	}
 	if _, rights := e.c.segment(dst); rights&need != need && conduits.InSegment(e, dst, a, n) {
-		return errs.BadArg("udp: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
+		return errs.BadArg("%s: rank %d attached its segment without the right to it (%v)", op, dst, need)
 	}
 	return nil
 }
@@ -469,7 +469,7 @@ func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need
 // Put copies src to dst's segment or registered memory.
 func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.puts.Add(1)
-	if err := e.checkTarget("put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+	if err := e.checkTarget("udp: put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
 		return 0, err
 	}
 	return e.put(dst, to, src, want, cookie)
@@ -512,7 +512,7 @@ func (e *Endpoint) own(op string, a segment.NLA, n uint64, need segment.Rights, 
 // Get copies from src's segment or registered memory.
 func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.gets.Add(1)
-	if err := e.checkTarget("get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
+	if err := e.checkTarget("udp: get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
 		return 0, err
 	}
 	if src == e.rank {
@@ -539,7 +539,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
 		return 0, errs.BadArg("udp: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
 	}
-	if err := e.checkTarget("put of a word", dst, to, uint64(n), segment.RightWrite); err != nil {
+	if err := e.checkTarget("udp: put of a word", dst, to, uint64(n), segment.RightWrite); err != nil {
 		return 0, err
 	}
 	var b [8]byte
@@ -553,7 +553,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	if err := conduits.CheckAtomic("udp: atomic", op, t, to); err != nil {
 		return 0, 0, err
 	}
-	if err := e.checkTarget("atomic", dst, to, uint64(t.Size()), segment.RightAtomic); err != nil {
+	if err := e.checkTarget("udp: atomic", dst, to, uint64(t.Size()), segment.RightAtomic); err != nil {
 		return 0, 0, err
 	}
 	if dst == e.rank {
