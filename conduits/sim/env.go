@@ -106,10 +106,25 @@ func openSession(env func(string) string) (*session, error) {
 	return s, nil
 }
 
+// begin numbers a job and records that it begins, which is before any later one
+// does.
+func (s *session) begin(j *JobRecord) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs++
+	s.add(j.line(s.jobs))
+	return s.jobs
+}
+
 // write adds a line to the record, and to what gasrun reads.
 func (s *session) write(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.add(line)
+}
+
+// add is write with the lock held.
+func (s *session) add(line string) {
 	if s.status != nil {
 		_, _ = io.WriteString(s.status, line)
 	}
@@ -164,12 +179,8 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	}
 	mine := JobRecord{Ranks: n, Options: o.String()}
 
-	s.mu.Lock()
-	s.jobs++
-	k := s.jobs
-	s.mu.Unlock()
+	k := s.begin(&mine)
 	w := &watch{k: k, write: s.write, from: env(EnvReplay)}
-	s.write(mine.line(k))
 	if r := s.replay; r != nil {
 		if err := w.follow(r, &mine); err != nil {
 			s.write(replayLine(k, err.Error()))

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -361,6 +362,26 @@ func TestRecordPanic(t *testing.T) {
 	}()
 	if e := readRecord(t, rec).Jobs[0].End; e == nil || !e.Failed || e.Rank != -1 || e.Error != "panic: boom" {
 		t.Errorf("recorded is %+v", e)
+	}
+}
+
+// Jobs that are opened at once are recorded in the order of their numbers, without
+// which the record could not be read.
+func TestRecordOfJobsAtOnce(t *testing.T) {
+	const jobs = 1500
+	rec := filepath.Join(t.TempDir(), "record")
+	env := environment(map[string]string{EnvRecord: rec})
+	var all sync.WaitGroup
+	for range jobs {
+		all.Go(func() {
+			if _, err := local(2, conduits.Config{}, env); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := len(readRecord(t, rec).Jobs); n != jobs {
+		t.Errorf("%d jobs are recorded, want %d", n, jobs)
 	}
 }
 
