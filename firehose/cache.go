@@ -23,16 +23,15 @@ type Cache struct {
 	e *am.Endpoint
 
 	mu      bias.Lock
-	m       *Machine  // nil as long as nothing has to do with memory of others
-	c       Config    // of m
-	l       Limits    // of m
-	closed  bool      // m is to be closed
-	waiters []*waiter // all there are
-	idle    []*waiter // those of them that nobody uses
-	next    *waiter   // the next to be used, which is none of these
-	cookie  uint64    // next's
-	unsent  Message   // for want of credit, if stuck
-	stuck   bool
+	m       *Machine      // nil as long as nothing has to do with memory of others
+	c       Config        // of m
+	l       Limits        // of m
+	closed  bool          // m is to be closed
+	waiters []*waiter     // all there are
+	idle    []*waiter     // those of them that nobody uses
+	next    *waiter       // the next to be used, which is none of these
+	cookie  uint64        // next's
+	unsent  *Message      // for want of credit; nil if there is none
 	ended   fifo[*waiter] // whose functions are to be called
 	calling bool          // somebody does that
 	busy    atomic.Bool   // there is something to be sent
@@ -264,7 +263,7 @@ func (c *Cache) Fetch(rank int, a Addr, n uint64) (g Grant, ok bool, err error) 
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	if c.m == nil || c.stuck || !c.m.out.empty() || c.e.Conduit().Polling() {
+	if c.m == nil || c.unsent != nil || !c.m.out.empty() || c.e.Conduit().Polling() {
 		c.mu.Unlock()
 		return g, false, nil
 	}
@@ -398,7 +397,7 @@ func (c *Cache) Close() {
 		return
 	}
 	c.m.Close()
-	c.unsent, c.stuck = Message{}, false
+	c.unsent = nil
 	if c.e == nil {
 		c.mu.Unlock() // not even bound
 		return
@@ -470,13 +469,13 @@ func (c *Cache) settle() {
 // completions to those who wait. c.mu is held, and is given back.
 func (c *Cache) progress() {
 	wake := c.collect()
-	if c.stuck || !c.m.out.empty() {
+	if c.unsent != nil || !c.m.out.empty() {
 		if !c.e.Conduit().Polling() {
 			c.send()
 		}
 		// Once: without credit who waits would go on looking instead of sleeping
 		// until some comes, which wakes it.
-		unsent := c.stuck || !c.m.out.empty()
+		unsent := c.unsent != nil || !c.m.out.empty()
 		wake = !c.busy.Swap(unsent) && unsent || wake
 	}
 	for !c.calling {
@@ -530,17 +529,24 @@ func (c *Cache) end(d *Done) bool {
 // send sends as long as there is credit. c.mu is held; nothing here polls.
 func (c *Cache) send() {
 	for {
-		if !c.stuck {
-			if c.unsent, c.stuck = c.m.NextMessage(); !c.stuck {
-				return
-			}
-		}
-		// An error means that the job has failed, which Wait reports.
-		if sent, err := c.try(&c.unsent); !sent || err != nil {
+		var m Message
+		if k := c.unsent; k != nil {
+			m = *k
+		} else if n, ok := c.m.NextMessage(); ok {
+			m = n
+		} else {
 			return
 		}
-		c.m.Recycle(c.unsent.Payload)
-		c.unsent, c.stuck = Message{}, false
+		// An error means that the job has failed, which Wait reports.
+		if sent, err := c.try(&m); !sent || err != nil {
+			if c.unsent == nil {
+				c.unsent = new(Message)
+				*c.unsent = m
+			}
+			return
+		}
+		c.m.Recycle(m.Payload)
+		c.unsent = nil
 	}
 }
 

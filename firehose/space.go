@@ -31,14 +31,12 @@ type Space struct {
 	parts atomic.Pointer[parts]
 	enter sync.RWMutex // held by accesses on behalf of peers
 
-	mu     sync.Mutex // of what follows, and of changes of what precedes
-	next   Addr       // where the search for addresses goes on
-	gaps   int        // of parts
-	dying  []*hold    // concealed, while peers still hold firehoses to them; by address
-	pinned index      // address of a registration to its place in regs
-	regs   []pinned   // [0] is none's
-	spare  []uint32   // places in regs that are free
-	lately *part      // that something was pinned of
+	mu     sync.Mutex     // of what follows, and of changes of what precedes
+	next   Addr           // where the search for addresses goes on
+	gaps   int            // of parts
+	dying  []*hold        // concealed, while peers still hold firehoses to them; by address
+	pinned *registrations // nil before first use
+	lately *part          // that something was pinned of
 	err    error
 }
 
@@ -72,6 +70,13 @@ type parts struct {
 type pinned struct {
 	r    segment.Region
 	hold *hold
+}
+
+// registrations are what is pinned: few ranks of a large job pin anything.
+type registrations struct {
+	index index    // address to place in regs
+	regs  []pinned // [0] is none's
+	spare []uint32 // places in regs that are free
 }
 
 // NewSpace makes an empty Space whose buckets are those of Config.Bucket. atu is
@@ -359,17 +364,18 @@ func (s *Space) register(p *part, off, n uint64) (Grant, error) {
 		return Grant{}, errors.Join(
 			errs.Resource("firehose: no contiguous addresses for %d bytes", n), atu.Deregister(r))
 	}
-	if s.regs == nil {
-		s.regs = make([]pinned, 1, 8)
+	if s.pinned == nil {
+		s.pinned = &registrations{regs: make([]pinned, 1, 8)}
 	}
-	i := uint32(len(s.regs))
-	if k := len(s.spare) - 1; k >= 0 {
-		i, s.spare = s.spare[k], s.spare[:k]
+	q := s.pinned
+	i := uint32(len(q.regs))
+	if k := len(q.spare) - 1; k >= 0 {
+		i, q.spare = q.spare[k], q.spare[:k]
 	} else {
-		s.regs = append(s.regs, pinned{})
+		q.regs = append(q.regs, pinned{})
 	}
-	s.regs[i] = pinned{r, p.hold}
-	s.pinned.set(uint64(at), i)
+	q.regs[i] = pinned{r, p.hold}
+	q.index.set(uint64(at), i)
 	p.hold.pins++
 	return Grant{NLA: at}, nil
 }
@@ -383,7 +389,7 @@ func (s *Space) Revoke(_ Addr, _ uint64, g Grant) {
 	defer s.mu.Unlock()
 	atu, err := s.unit()
 	if err == nil {
-		err = atu.Revoke(s.regs[s.pinned.find(uint64(g.NLA))].r)
+		err = atu.Revoke(s.pinned.regs[s.pinned.index.find(uint64(g.NLA))].r)
 	}
 	s.failed(err)
 }
@@ -392,15 +398,16 @@ func (s *Space) Revoke(_ Addr, _ uint64, g Grant) {
 func (s *Space) Forget(_ Addr, _ uint64, g Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.pinned.find(uint64(g.NLA))
-	k := s.regs[i]
+	q := s.pinned
+	i := q.index.find(uint64(g.NLA))
+	k := q.regs[i]
 	atu, err := s.unit()
 	if err == nil {
 		err = atu.Deregister(k.r)
 	}
 	s.failed(err)
-	s.pinned.remove(uint64(g.NLA))
-	s.regs[i], s.spare = pinned{}, append(s.spare, i)
+	q.index.remove(uint64(g.NLA))
+	q.regs[i], q.spare = pinned{}, append(q.spare, i)
 	if k.hold.pins--; k.hold.pins == 0 && k.hold.gone {
 		s.dying = slices.DeleteFunc(s.dying, func(h *hold) bool { return h == k.hold })
 	}

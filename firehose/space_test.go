@@ -339,8 +339,8 @@ func TestConcealLetsGo(t *testing.T) {
 		}
 	}
 	v := s.parts.Load()
-	if cap(v.starts) > 100 || len(s.dying) != len(held) || s.pinned.n != len(held) {
-		t.Errorf("room for %d parts, %d dying, %d pinned", cap(v.starts), len(s.dying), s.pinned.n)
+	if cap(v.starts) > 100 || len(s.dying) != len(held) || s.pinned.index.n != len(held) {
+		t.Errorf("room for %d parts, %d dying, %d pinned", cap(v.starts), len(s.dying), s.pinned.index.n)
 	}
 	for range 100 {
 		if runtime.GC(); freed.Load() == n {
@@ -356,8 +356,8 @@ func TestConcealLetsGo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(s.dying)+s.pinned.n > 0 {
-		t.Errorf("%d dying, %d pinned", len(s.dying), s.pinned.n)
+	if len(s.dying)+s.pinned.index.n > 0 {
+		t.Errorf("%d dying, %d pinned", len(s.dying), s.pinned.index.n)
 	}
 	if _, ok := s.Local(keep, 1); !ok {
 		t.Error("what stays exposed is gone")
