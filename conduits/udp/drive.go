@@ -92,17 +92,13 @@ const (
 // keep sees to it that messages which wait for company do not wait for long if
 // this rank does not poll, and that who watches knows until when, with mu held.
 func (e *Endpoint) keep() {
-	held := e.eng.Held()
-	if held != e.holding.Load() {
-		e.holding.Store(held)
-	}
-	if held && !e.ticking && !e.single && !e.closed.Load() {
+	if !e.ticking && !e.single && !e.closed.Load() && e.eng.Held() {
 		e.ticking = true
 		go e.tick()
 	}
 	// As long as something is held its end is the next deadline, which is the
 	// tick's.
-	if e.until > 0 && !(held && e.ticking) {
+	if e.until > 0 && (!e.ticking || !e.eng.Held()) {
 		e.remind()
 	}
 }
@@ -154,7 +150,6 @@ func (e *Endpoint) progress() bool {
 		in = e.spareInbox()
 		defer func() { e.spare = append(e.spare, in) }()
 	}
-	locked := false // mu is held, with the last of what has come
 	if e.single || e.inMu.TryLock() {
 		if !e.single {
 			// Who waits looks at the clock before there is something to do, then.
@@ -175,11 +170,8 @@ func (e *Endpoint) progress() bool {
 				for _, d := range l[:n] {
 					e.eng.Receive(now, d.src, d.b)
 				}
-				if l = l[n:]; len(l) == 0 && !in.more {
-					locked = true
-					break
-				}
 				e.mu.Unlock()
+				l = l[n:]
 			}
 			if !in.more {
 				break
@@ -189,12 +181,10 @@ func (e *Endpoint) progress() bool {
 			e.inMu.Unlock()
 		}
 	}
-	if !locked {
-		if now == 0 {
-			now = e.l.Now()
-		}
-		e.mu.Lock()
+	if now == 0 {
+		now = e.l.Now()
 	}
+	e.mu.Lock()
 	e.turns++
 	e.eng.Advance(now)
 	dead, died := e.eng.NextDead()
@@ -251,41 +241,39 @@ func (e *Endpoint) Poll() int {
 	if e.closed.Load() || !e.attached.Load() {
 		return 0
 	}
-	return e.poll()
-}
-
-// poll is Poll of an endpoint that is in use.
-func (e *Endpoint) poll() int {
 	if !e.progress() {
 		return 0
 	}
 	me := sys.Goroutine()
 	n := 0
-	for more := true; more && e.poller.CompareAndSwap(0, me); {
-		k := e.deliver(batch-n, false)
-		n += k
+	for {
+		if !e.poller.CompareAndSwap(0, me) {
+			break
+		}
+		n += e.deliver(batch-n, false)
 		e.poller.Store(0)
 		// What somebody else has received meanwhile, and could not run, is ours.
-		more = n < batch && !e.closed.Load() && e.eng.Pending()
-		if k > 0 {
-			e.settle()
+		if n >= batch || !e.pending() {
+			break
 		}
-		e.mu.Unlock()
 	}
 	if n > 0 {
-		e.notify()
+		e.settle()
 	}
 	return n
 }
 
-// settle sends what messages that were run have brought about, with mu held.
+// settle sends what messages that were run have brought about.
 func (e *Endpoint) settle() {
+	e.mu.Lock()
 	e.eng.Push()
 	if e.eng.Ready() {
 		e.flush()
 	} else {
 		e.keep()
 	}
+	e.mu.Unlock()
+	e.notify()
 }
 
 // pending says whether there is something to be run.
@@ -298,15 +286,10 @@ func (e *Endpoint) pending() bool {
 // Spin is Poll: each look at the socket takes a while. Its caller waits for
 // something, so nothing that he has sent waits for company.
 func (e *Endpoint) Spin() int {
-	if e.closed.Load() || !e.attached.Load() {
-		return 0
-	}
-	if e.holding.Load() {
-		e.mu.Lock()
-		e.push()
-		e.mu.Unlock()
-	}
-	return e.poll()
+	e.mu.Lock()
+	e.push()
+	e.mu.Unlock()
+	return e.Poll()
 }
 
 // PollReplies runs replies and completions.
@@ -319,14 +302,10 @@ func (e *Endpoint) PollReplies() int {
 	if n > 0 {
 		e.settle()
 	}
-	e.mu.Unlock()
-	if n > 0 {
-		e.notify()
-	}
 	return n
 }
 
-// deliver runs up to most things that have arrived. It returns with mu held.
+// deliver runs up to most things that have arrived.
 func (e *Endpoint) deliver(most int, nested bool) int {
 	n := 0
 	var m *engine.Message
@@ -353,6 +332,7 @@ func (e *Endpoint) deliver(most int, nested bool) int {
 		e.mu.Lock()
 		e.eng.Release(m)
 	}
+	e.mu.Unlock()
 	return n
 }
 

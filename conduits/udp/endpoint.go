@@ -43,7 +43,6 @@ type Endpoint struct {
 	sending bool          // there is one
 	most    int           // bytes of a datagram
 	ticking bool          // somebody looks after messages that wait for company
-	holding atomic.Bool   // there are some, for who looks without mu
 	until   time.Duration // what somebody is in watch until; 0: nobody is, or he has been woken
 	stages  []*stage
 	free    []uint32

@@ -181,13 +181,6 @@ func (s *socket) Send(o *outbox) {
 	direct := s.connected(o)
 	if direct {
 		fd = w.direct.fd
-		if d := &o.list[0]; len(o.list) == 1 && len(d.data) == 0 {
-			if s.marks != nil {
-				s.marks[d.dst].Add(1)
-			}
-			sys.SendConnected(fd, d.head) // any error is as good as a loss
-			return
-		}
 	}
 	for i := 0; i < len(o.list); {
 		messages := 0

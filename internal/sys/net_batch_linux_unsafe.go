@@ -171,16 +171,6 @@ func (o *Outbox) Flush(fd uintptr) (sent int, err syscall.Errno) {
 	return sent, err
 }
 
-// SendConnected sends p, which must not be empty, to whom the socket is connected to.
-func SendConnected(fd uintptr, p []byte) syscall.Errno {
-	for {
-		_, _, err := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
-		if err != unix.EINTR {
-			return err
-		}
-	}
-}
-
 // Drop forgets the messages.
 func (o *Outbox) Drop() {
 	clear(o.iov[:o.parts]) // what was sent need not be kept any longer

@@ -462,8 +462,6 @@ func (e *Engine) consume(p *peer, c conduits.Class) {
 	f.taken++
 	if e.tellable(f) {
 		p.ackNow = true
-	} else if p.ackOwed {
-		return // nothing else has changed
 	} else {
 		e.owe(p)
 	}
