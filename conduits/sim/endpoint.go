@@ -463,6 +463,10 @@ func (e *Endpoint) receive(id uint32) {
 			j.refuse(id, err) // withdrawn since the data was put
 			return
 		}
+		if n := uint64(len(payload)); n > 0 && !conduits.InSegment(e, e.rank, m.to, n) && e.MadeATU().Since(m.to, n, m.regs) {
+			j.refuse(id, segment.ErrFault) // the addresses are other memory's since
+			return
+		}
 	}
 	e.received[m.class]++
 	e.spend(j.p.Software / 2)

@@ -59,6 +59,7 @@ type message struct {
 	data   []byte // the payload: the sender's own memory until it has been read, then a buffer
 	own    bool   // data is a buffer of the job's
 	dest   []byte // of a get
+	regs   uint64 // its target's registrations before the data of a long message was put
 	err    error
 }
 

@@ -282,6 +282,83 @@ func TestPlaceInPage(t *testing.T) {
 	}
 }
 
+// TestLongOverOthers has a long message wait to be delivered while its addresses are
+// given to other memory: it is not delivered over that.
+func TestLongOverOthers(t *testing.T) {
+	j := newJob(t, 2, sim.Config{})
+	const size = 2 * segment.PageSize // single pages have addresses that come again much later
+	var at segment.NLA
+	reused := false
+	conduits.Run(j.Endpoints(), func(i int) {
+		e, r := j.Endpoint(i), &accessor{ends: map[uint64]error{}}
+		if err := e.Attach(conduits.AttachConfig{Receiver: r}); err != nil {
+			t.Error(err)
+			return
+		}
+		send := func() {
+			s, _, st := e.ReservePut(1, conduits.Request, 0, at, bytes.Repeat([]byte{9}, 200), 0)
+			if st != conduits.Ready {
+				t.Error(st)
+				return
+			}
+			e.Commit(1, conduits.Request, s, 1, 0)
+		}
+		if i == 0 {
+			for at == 0 {
+				e.Poll()
+			}
+			send()
+			for !reused {
+				e.Poll()
+			}
+			send()
+			return
+		}
+		u, err := e.ATU()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		mem, err := e.MapMemory(2 * size)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		old, others := mem[:size], mem[size:]
+		register := func(mem []byte) (segment.Region, segment.NLA) {
+			reg, err := u.Register(mem, segment.RightsAll, segment.AnyPeer)
+			if err != nil {
+				t.Error(err)
+			}
+			a, _ := reg.At(0)
+			return reg, a
+		}
+		reg, a := register(old)
+		at = a
+		for old[199] == 0 {
+			e.PollReplies()
+		}
+		for again := segment.NLA(0); again != at && !t.Failed(); {
+			if err := u.Deregister(reg); err != nil {
+				t.Error(err)
+			}
+			reg, again = register(others)
+		}
+		var s conduits.Stats
+		for s.Faults == 0 && r.long == 0 { // the data has come ahead of the message
+			e.Poll()
+			e.Stats(&s)
+		}
+		if s.Faults != 1 || r.long > 0 || others[199] != 0 {
+			t.Errorf("%d faults, %d messages delivered", s.Faults, r.long)
+		}
+		// What goes to the memory that has the addresses now is delivered.
+		for reused = true; r.long == 0; {
+			e.Poll()
+		}
+	})
+}
+
 // TestRegisteredNeeds says what an endpoint needs before it has an ATU, and what
 // becomes of it.
 func TestRegisteredNeeds(t *testing.T) {

@@ -171,6 +171,9 @@ func (j *Job) perform(id uint32) {
 	}
 	switch m.kind {
 	case kindLong:
+		if t := e.MadeATU(); t != nil {
+			m.regs = t.Registrations()
+		}
 		copy(mem, m.data)
 		e.notify(true)
 		j.schedule(j.now+j.p.DMAWrite, evMailbox, uint64(id))

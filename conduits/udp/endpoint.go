@@ -144,12 +144,25 @@ func (m memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.
 }
 
 func (m memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
-	var t *segment.ATU
-	if m.e.attached.Load() {
-		t = m.e.mem.atu()
-	}
-	return conduits.Access(t, src, a, n, need)
+	return conduits.Access(m.atu(), src, a, n, need)
 }
+
+// atu is nil as long as nothing can be registered.
+func (m memory) atu() *segment.ATU {
+	if !m.e.attached.Load() {
+		return nil
+	}
+	return m.e.mem.atu()
+}
+
+func (m memory) Registrations() uint64 {
+	if t := m.atu(); t != nil {
+		return t.Registrations()
+	}
+	return 0
+}
+
+func (m memory) Since(a segment.NLA, n, count uint64) bool { return m.atu().Since(a, n, count) }
 
 // Rank is this rank.
 func (e *Endpoint) Rank() int { return e.rank }

@@ -63,6 +63,11 @@ type Memory interface {
 	// Access returns n bytes, not 0, that Target does not: registered memory, which
 	// stays until u.Exit, or an error that has a *segment.FaultError.
 	Access(src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error)
+	// Registrations is how many regions have been registered so far. Since says
+	// whether some of n bytes, which Access has just returned, are of a later one
+	// than the count-th: the addresses were other memory's before.
+	Registrations() uint64
+	Since(a segment.NLA, n, count uint64) bool
 	// Atomic performs an operation that is known to be one (CheckAtomic), or returns
 	// Access's error.
 	Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (old uint64, err error)

@@ -55,6 +55,7 @@ type Message struct {
 	num   uint32
 	total uint64
 	got   uint64 // of total
+	regs  uint64 // registrations before any of it came
 	bad   bool   // it goes where it must not, or did when a part of it came
 	next  *Message
 }
@@ -441,8 +442,10 @@ func (e *Engine) NextMessage(c conduits.Class) *Message {
 		b, u, err := e.c.Memory.Access(m.Src, m.To, m.total, segment.RightWrite)
 		if err == nil {
 			u.Exit()
-			m.Payload = b
-			return m
+			if !e.c.Memory.Since(m.To, m.total, m.regs) {
+				m.Payload = b
+				return m
+			}
 		}
 		e.stats.Unheard++ // withdrawn since the data came
 		e.Release(m)

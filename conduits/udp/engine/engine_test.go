@@ -31,6 +31,20 @@ func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) (
 	return conduits.Access(m.atu, src, a, n, need)
 }
 
+func (m *memory) Registrations() uint64 {
+	if m.atu == nil {
+		return 0
+	}
+	return m.atu.Registrations()
+}
+
+func (m *memory) Since(a segment.NLA, n, count uint64) bool {
+	if m.alias != nil {
+		a = m.alias(a)
+	}
+	return m.atu.Since(a, n, count)
+}
+
 func (m *memory) Target(_ int, a segment.NLA, n uint64, need segment.Rights) ([]byte, bool) {
 	off := uint64(a - segment.AttachBase)
 	if off > uint64(len(m.b)) || uint64(len(m.b))-off < n || m.rights&need != need {

@@ -430,7 +430,7 @@ func (e *Engine) accept(p *peer, c conduits.Class, f *frame) {
 		m = e.message(p.rank, c)
 		m.Tag, m.num, m.total = f.tag, f.msg, f.total
 		if f.kind == frLong {
-			m.To = f.to
+			m.To, m.regs = f.to, e.c.Memory.Registrations()
 		} else if f.total > 0 {
 			m.buf = e.buffer(int(f.total))
 			m.Payload = m.buf

@@ -540,10 +540,11 @@ func TestGetWithdrawn(t *testing.T) {
 }
 
 // TestLongWithdrawn withdraws the memory of long messages: of one of which a part
-// has come, and of one that waits to be taken. Neither is delivered, and the credit
-// comes back.
+// has come, and of one that waits to be taken. Neither is delivered, also if other
+// memory has been given its addresses, and the credit comes back.
 func TestLongWithdrawn(t *testing.T) {
-	for _, whole := range []bool{false, true} {
+	for k := range 4 {
+		whole, reused := k&1 != 0, k&2 != 0
 		a, b, atu, mem, r, to := grant(t, 20000, segment.RightWrite, func(c *engine.Config) { c.Credits = 1 })
 		if a.Reserve(1, conduits.Request) != conduits.Ready {
 			t.Fatal("no credit")
@@ -559,23 +560,38 @@ func TestLongWithdrawn(t *testing.T) {
 		if err := atu.Deregister(r); err != nil {
 			t.Fatal(err)
 		}
+		for i := 0; reused; i++ {
+			if i > 10_000 {
+				t.Fatal("the addresses are not given out again")
+			}
+			other, err := atu.Register(make([]byte, len(mem)), segment.RightWrite, segment.AnyPeer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at, _ := other.At(0); at == to {
+				break
+			}
+			if err := atu.Deregister(other); err != nil {
+				t.Fatal(err)
+			}
+		}
 		after := bytes.Clone(mem)
 		give(now, b, 0, puts)
 		if m := b.NextMessage(conduits.Request); m != nil {
-			t.Errorf("whole %v: message of %d bytes", whole, len(m.Payload))
+			t.Errorf("whole %v, reused %v: message of %d bytes", whole, reused, len(m.Payload))
 		}
 		for range 4 {
 			now += time.Millisecond
 			carry(now, a, b)
 		}
 		if l := ends(t, a); len(l) != 1 || l[9] != nil {
-			t.Errorf("whole %v: completions %v", whole, l)
+			t.Errorf("whole %v, reused %v: completions %v", whole, reused, l)
 		}
 		if a.Reserve(1, conduits.Request) != conduits.Ready {
-			t.Errorf("whole %v: the credit is lost", whole)
+			t.Errorf("whole %v, reused %v: the credit is lost", whole, reused)
 		}
 		if s := b.Stats(); s.Unheard != 1 || s.Faults != 0 {
-			t.Errorf("whole %v: %+v", whole, s)
+			t.Errorf("whole %v, reused %v: %+v", whole, reused, s)
 		}
 		if !bytes.Equal(mem, after) {
 			t.Error("withdrawn memory has changed")
