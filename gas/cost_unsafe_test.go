@@ -51,10 +51,10 @@ func TestRankCost(t *testing.T) {
 	})
 	t.Run("node", func(t *testing.T) {
 		rankCost(t, []costStep{
-			{"attached", attach, false, 5000},
-			{"in a barrier", (*Node).Barrier, true, 5100},
-			{"after a reduction", reduce, false, 5600},
-			{"leaving", (*Node).leave, true, 5700},
+			{"attached", attach, false, 4800},
+			{"in a barrier", (*Node).Barrier, true, 4900},
+			{"after a reduction", reduce, false, 5400},
+			{"leaving", (*Node).leave, true, 5500},
 		})
 	})
 }
