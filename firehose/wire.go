@@ -31,7 +31,8 @@ import (
 // is that of a request of kind once that was granted, and is not answered.
 //
 // What moves one firehose, or attaches one, which is what most requests are for, is a
-// short message instead, as its answer is: a conduit may carry that in half the time.
+// short message instead, as its answer is between ranks in reach of load and store, which
+// take half the time for it. The words of other answers are the bytes of a medium one.
 // See Move and Moved.
 const (
 	kindMove  = 1
@@ -75,6 +76,25 @@ const (
 
 func movedTo(id uint32, g Grant) Moved {
 	return Moved{id, uint32(g.NLA), uint32(g.NLA >> 32), uint32(g.Key), uint32(g.Key >> 32)}
+}
+
+// append adds w's bytes to b.
+func (w *Moved) append(b []byte) []byte {
+	for _, v := range w {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// movedIn is what append has added, or the answer to nothing.
+func movedIn(b []byte) (w Moved) {
+	if len(b) != 4*len(w) {
+		return w
+	}
+	for i := range w {
+		w[i] = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	return w
 }
 
 func (w *Moved) grant() Grant {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -74,6 +75,71 @@ func TestSimulated(t *testing.T) {
 		if err := simulate(t, 33, sim.Config{Seed: 5}, gas.Config{Progress: progress}, callsAndLocks); err != nil {
 			t.Errorf("progress %v: %v", progress, err)
 		}
+	}
+}
+
+// Where in its page memory lies that ranks register makes no other run.
+func TestSimulatedPlaces(t *testing.T) {
+	run := func(off int) (digest uint64, text string) {
+		var trace strings.Builder
+		j, err := sim.New(3, sim.Config{Seed: 5, Trace: &trace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "sim-" + strconv.FormatInt(jobs.Add(1), 10)
+		conduits.Register(conduits.Conduit{
+			Name:  name,
+			Local: func(int, conduits.Config) ([]conduits.Endpoint, error) { return j.Endpoints(), nil },
+		})
+		const length = 5000 // words: two pages or three of each bucket, and some buckets
+		err = gas.Run(gas.Config{Ranks: 3, Conduit: name, SegmentSize: 4096, PinBucket: 8192, Pinnable: 10 * 8192, PinLocal: 2 * 8192}, func(n *gas.Node) error {
+			mem := make([]uint64, length+512)
+			p, err := gas.Register(n, mem[off:off+length])
+			if err != nil {
+				return err
+			}
+			all, err := gas.AllGather(n, p)
+			if err != nil {
+				return err
+			}
+			buf := make([]uint64, 300)
+			for i := range 200 {
+				q := all[(n.Rank()+1)%3].Add(i * 977 % (length - len(buf)))
+				if i%3 == 0 {
+					err = q.PutSlice(n, buf)
+				} else {
+					err = q.GetSlice(n, buf[:1+i])
+				}
+				if err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			return gas.Deregister(n, p)
+		})
+		if err = errors.Join(err, j.Flush()); err != nil {
+			t.Fatal(err)
+		}
+		return j.Digest(), trace.String()
+	}
+	first, text := run(0)
+	if !strings.Contains(text, " at registered memory") {
+		t.Fatalf("nothing was done:\n%s", text)
+	}
+	for _, off := range []int{1, 100, 511} {
+		digest, other := run(off)
+		if digest == first && other == text {
+			continue
+		}
+		a, b := strings.Split(text, "\n"), strings.Split(other, "\n")
+		for i := range min(len(a), len(b)) {
+			if a[i] != b[i] {
+				t.Fatalf("at word %d of a page: line %d is\n%s\nand not\n%s", off, i+1, b[i], a[i])
+			}
+		}
+		t.Fatalf("at word %d of a page: another digest", off)
 	}
 }
 
