@@ -585,7 +585,7 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 	// Only there a short message takes less. The words of messages are what simulated
 	// runs are compared by, and in which place of its page Go memory lies, which the
 	// address says, is not the same in all of them.
-	first, views := c.e.Conduit().Views()
+	first, views := t.Endpoint().Conduit().Views() // c.e may not be there yet
 	near, sent := uint(t.Src()-first) < uint(len(views)), false
 	if ok && near {
 		sent, _ = t.TryReplyShort(handlerMovedOne, w[:]...)
