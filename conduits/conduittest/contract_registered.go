@@ -811,9 +811,13 @@ func checkFaultsAmidTraffic(c *ctx) {
 			case 1:
 				err = r.tryGet(make([]byte, 64), dst, bad)
 			case 2:
-				err = r.tryWord(dst, bad&^7, 1, 8)
-				if bad == xs[dst].at(n*size-2) {
-					err = segment.ErrFault // 8 aligned bytes there are good ones, of the last rank
+				// 8 aligned bytes at the end are good ones, of the last rank.
+				good := bad == xs[dst].at(n*size-2)
+				if good && p.rank < n-1 {
+					bad, good = dead[dst].at(mine), false
+				}
+				if err = r.tryWord(dst, bad&^7, 1, 8); good && err == nil {
+					err = segment.ErrFault
 				}
 			case 3:
 				if bad == xs[dst].at(n*size-2) || bad == xs[dst].at(n*size+5) {
