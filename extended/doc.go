@@ -117,8 +117,8 @@
 // goes through queues. Between two processes a put of 8 bytes that misses then takes
 // 2.0 us, and 3.5 before: gasbench's firehose/targets, medians of runs that were taken
 // in turn, in which a round trip of a short message takes 0.4 us, and one with a
-// registration, and the end of another, in its handler 1.2. That is 2.6 round trips
-// beyond the registration instead of 6.5. Of the rest 0.2 to 0.3 us are the put
+// registration, and the end of another, in its handler 1.2. That is some 3 round
+// trips beyond the registration instead of 6.5. Of the rest 0.2 to 0.3 us are the put
 // itself, which finds nothing of that bucket in any cache; a hit takes a tenth.
 //
 // A miss costs more than an access that leaves no firehose behind, and is worth it

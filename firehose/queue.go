@@ -31,22 +31,9 @@ func (q *fifo[T]) take() (v T, ok bool) {
 }
 
 // flights are the requests that a peer has not answered, in the order in which
-// they were sent, which most answers come in, too.
-type flights struct {
-	v    []*flight // nil where one has been answered
-	head int       // where the oldest is
-}
-
-func (q *flights) add(f *flight) {
-	if q.head == len(q.v) {
-		q.v, q.head = q.v[:0], 0
-	} else if q.head > 32 && q.head > len(q.v)/2 {
-		n := copy(q.v, q.v[q.head:])
-		clear(q.v[n:])
-		q.v, q.head = q.v[:n], 0
-	}
-	q.v = append(q.v, f)
-}
+// they were sent, which most answers come in, too. Behind the first there is nil
+// where one has been answered.
+type flights struct{ fifo[*flight] }
 
 // find is the request of that number, or nil.
 func (q *flights) find(id uint32) *flight {

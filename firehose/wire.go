@@ -31,8 +31,8 @@ import (
 // is that of a request of kind once that was granted, and is not answered.
 //
 // What moves one firehose, or attaches one, which is what most requests are for, is a
-// short message instead, as its answer is between ranks in reach of load and store, which
-// take half the time for it. The words of other answers are the bytes of a medium one.
+// short message instead, as its answer is between ranks in reach of load and store, where
+// it takes less time. The words of other answers are the bytes of a medium one.
 // See Move and Moved.
 const (
 	kindMove  = 1
