@@ -28,15 +28,21 @@ type PeerError struct {
 	Rank int    // the rank that failed; negative: none in particular
 	Op   string // what the caller was doing, such as "request short" or "barrier"
 	Err  error  // why: how the rank ended, as far as is known
+	Own  bool   // Rank is the rank that has the error: others have declared it failed
 }
 
 // Error names the rank first: it is what the reader needs.
 func (e *PeerError) Error() string {
 	s := "the job failed"
-	if e.Rank >= 0 {
+	switch {
+	case e.Own:
+		s = fmt.Sprintf("the job has given up this rank, %d", e.Rank)
+	case e.Rank >= 0:
 		s = fmt.Sprintf("rank %d failed", e.Rank)
 	}
-	if e.Err != nil {
+	if x, ok := e.Err.(*ExitError); ok {
+		s = fmt.Sprintf("rank %d ended the job with status %d (Exit)", e.Rank, x.Code)
+	} else if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
 	if e.Op != "" {
@@ -50,6 +56,41 @@ func (e *PeerError) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrPeer) hold for every PeerError.
 func (e *PeerError) Is(target error) bool { return target == ErrPeer }
+
+// WithStatus is err that says, to ExitStatus, which exit status its process ends
+// with or has ended with. The text and what it matches are err's.
+func WithStatus(err error, status int) error { return &withStatus{err, status} }
+
+// Misstarted is err of a process that has not joined a job yet. If it matches
+// ErrBadArg, because of what the environment says, the process ends with status 2
+// (jobenv.StatusUsage).
+func Misstarted(err error) error {
+	if errors.Is(err, ErrBadArg) {
+		return WithStatus(err, 2)
+	}
+	return err
+}
+
+// ExitStatus is the exit status that err or an error which it wraps says by
+// WithStatus or as an ExitError; ok is false if none does.
+func ExitStatus(err error) (status int, ok bool) {
+	var e *ExitError
+	if errors.As(err, &e) {
+		return e.Code, true
+	}
+	var w *withStatus
+	if errors.As(err, &w) {
+		return w.status, true
+	}
+	return 0, false
+}
+
+type withStatus struct {
+	error
+	status int
+}
+
+func (w *withStatus) Unwrap() error { return w.error }
 
 // BadArg returns an error that wraps ErrBadArg.
 func BadArg(format string, args ...any) error { return wrap(ErrBadArg, format, args) }
