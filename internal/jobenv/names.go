@@ -1,0 +1,62 @@
+package jobenv
+
+// Names of variables that tell a rank its place in a job. gasrun sets them for each
+// rank and removes any that it inherited itself.
+const (
+	Rank      = "ARGON_RANK"          // number of the rank, 0..size-1
+	Size      = "ARGON_SIZE"          // number of ranks
+	LocalRank = "ARGON_LOCAL_RANK"    // number among the ranks of this host
+	LocalSize = "ARGON_LOCAL_SIZE"    // number of ranks of this host
+	JobID     = "ARGON_JOBID"         // names the job; the same on all ranks; gasrun sets it, or a user without gasrun
+	Conduit   = "ARGON_CONDUIT"       // conduit to join
+	Segment   = "ARGON_SEGMENT"       // largest segment per rank in bytes, with K, M or G
+	Large     = "ARGON_SEGMENT_LARGE" // 1: segments are not attached but grow
+	Freeze    = "ARGON_FREEZE"        // 1: stop (SIGSTOP) before joining, for a debugger
+	Ranks     = "ARGON_RANKS"         // number of ranks inside one process
+
+	Rendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
+	RendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, 0: another process does; unset: rank 0 if there is no JobID
+	Host            = "ARGON_HOST"             // identity of the host: ranks with the same may share memory
+	Iface           = "ARGON_IFACE"            // interface for datagrams: its name or an address
+	JobKey          = "ARGON_JOB_KEY"          // the job's key, as 64 hexadecimal digits
+	JobKeyFile      = "ARGON_JOB_KEY_FILE"     // a file that holds it
+)
+
+// Names of variables by which a rank finds what it inherits: decimal numbers of
+// open files.
+const (
+	SegFD     = "ARGON_SEGFD"      // the job's memory
+	CtlFD     = "ARGON_CTLFD"      // the read end of the control pipe
+	SimStatus = "ARGON_SIM_STATUS" // what gets the record of a simulated job
+)
+
+// FDFolder has, for each open file of a process, an entry of its number's name, by
+// which the process can open the file once more.
+const FDFolder = "/proc/self/fd/"
+
+// Names of variables that a site or a user sets, and that launcher and ranks both
+// heed.
+const (
+	DeadTime    = "ARGON_DEADTIME"     // silence that counts as death, such as 30s
+	JoinTimeout = "ARGON_JOIN_TIMEOUT" // how long ranks may be missing at the start, such as 90s
+	ShmDir      = "ARGON_SHM_DIR"      // directory for the job's memory
+
+	Pinnable  = "ARGON_PINNABLE"   // most memory of a rank that peers reach by firehoses at once, bytes
+	PinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins
+	PinBucket = "ARGON_PIN_BUCKET" // the unit of it
+	PinLock   = "ARGON_PIN_LOCK"   // 1: what is pinned is locked in memory
+)
+
+// Exit statuses: what gasrun gives a job, and what a rank ends with to say why.
+const (
+	StatusFailed     = 1   // the job failed, but no rank has a status to show for it
+	StatusUsage      = 2   // the request cannot be carried out: bad flag, no such program, build failure
+	StatusPeerFailed = 121 // a rank's own status when it ended because another rank had failed
+	StatusTimeout    = 124 // the job ran longer than it may
+	StatusQuit       = 131 // SIGQUIT: ranks were asked where they wait, then ended (128 + 3)
+)
+
+// MaxRanks is the largest number of ranks that are processes: a rank is the owner
+// of global address table entries, which have 16 bits for it (Nüssle 2008, figure
+// 5-8).
+const MaxRanks = 1 << 16

@@ -1,0 +1,52 @@
+package jobenv
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// ParseSize reads a number of bytes with an optional suffix K, M, G or T
+// (powers of 1024; "KiB", "KB" and lower case are accepted too).
+func ParseSize(s string) (uint64, error) {
+	num := strings.TrimRight(s, "KMGTIBkmgtib")
+	shift, suffix := 0, strings.ToUpper(s[len(num):])
+	suffix = strings.TrimSuffix(strings.TrimSuffix(suffix, "B"), "I")
+	switch suffix {
+	case "":
+	case "K":
+		shift = 10
+	case "M":
+		shift = 20
+	case "G":
+		shift = 30
+	case "T":
+		shift = 40
+	default:
+		return 0, errs.BadArg("jobenv: %q is not a size: digits and K, M, G or T", s)
+	}
+	if suffix == "" && len(num) != len(s) && !strings.EqualFold(s[len(num):], "B") {
+		return 0, errs.BadArg("jobenv: %q is not a size: digits and K, M, G or T", s)
+	}
+	v, err := strconv.ParseUint(num, 10, 64)
+	if err != nil {
+		return 0, errs.BadArg("jobenv: %q is not a size: digits and K, M, G or T", s)
+	}
+	if v == 0 || v > 1<<62>>shift {
+		return 0, errs.BadArg("jobenv: size %q is out of range: 1 to %d bytes", s, uint64(1)<<62)
+	}
+	return v << shift, nil
+}
+
+// FormatSize writes n the way ParseSize reads it, with the largest suffix that
+// loses nothing.
+func FormatSize(n uint64) string {
+	for i, s := range []string{"T", "G", "M", "K"} {
+		if sh := 40 - 10*i; n != 0 && n%(1<<sh) == 0 {
+			return fmt.Sprintf("%d%s", n>>sh, s)
+		}
+	}
+	return strconv.FormatUint(n, 10)
+}
