@@ -1,0 +1,285 @@
+package env
+
+// For says whom a variable is for.
+type For int
+
+// Values of For.
+const (
+	Users    For = iota // may be set by users; docs/knobs.md lists it
+	Internal            // set by gasrun, its deputies and tests
+)
+
+// A Var is one variable.
+type Var struct {
+	Name    string
+	For     For
+	Group   string   // heading of docs/knobs.md; "" for that of the one before
+	Readers string   // packages that read it, separated by spaces
+	Meaning string   // in short, without full stop
+	Text    string   // what it does, sentences in Markdown; "" for Meaning
+	Range   string   // values it can have, with unit and limits, in Markdown
+	Default string   // what counts if it is not set, in Markdown; "" for nothing
+	Also    string   // the field of gas.Config and the flags of gasrun that say the same
+	Uses    []string // conduits that use it; nil for all
+	Values  []string // all values that there are; nil if the reader decides
+	// Strict says that a job on a conduit that does not use the variable is a
+	// mistake even if the environment has it. The other variables describe a host
+	// or a site, where other jobs may use them, and are refused if the command line
+	// sets them for a job that does not (gasrun -x).
+	Strict bool
+}
+
+var (
+	network = []string{"udp", "hybrid"}
+	shared  = []string{"shm", "hybrid"}
+	sim     = []string{"sim"}
+	ours    = []string{"shm", "hybrid", "udp", "sim"}
+	flag    = []string{"0", "1"}
+)
+
+// Vars are all variables, in the order of docs/knobs.md and then those that are
+// internal.
+var Vars = [...]Var{
+	{
+		Name: "ARGON_RANKS", Group: "Job", Readers: "gas",
+		Meaning: "ranks inside this process",
+		Text:    "Ranks of a program that gasrun did not start: goroutines of one process, simulated ranks on conduit `sim`.",
+		Range:   "1 to 16,777,216",
+		Default: "1",
+		Also:    "`Config.Ranks`",
+	},
+	{
+		Name: "ARGON_CONDUIT", Readers: "gas internal/jobenv cmd/gasrun",
+		Meaning: "transport",
+		Text:    "Transport.",
+		Range:   "`shm`, `hybrid`, `udp`, `sim`, or one that the program registers",
+		Default: "`shm`; with several hosts, or with `ARGON_RENDEZVOUS`, `hybrid`",
+		Also:    "`Config.Conduit`, `-conduit`",
+	},
+	{
+		Name: "ARGON_PROGRESS", Readers: "gas",
+		Meaning: "answer peers in the background",
+		Text:    "1: a goroutine of each rank answers peers while the rank computes. Costs latency when the rank does call argon.",
+		Range:   "0 or 1",
+		Default: "0",
+		Also:    "`Config.Progress`",
+	},
+	{
+		Name: "ARGON_SEGMENT", Group: "Memory", Readers: "gas internal/launch",
+		Meaning: "shared memory of a rank",
+		Text:    "Shared memory that each rank brings, rounded up to whole pages and not touched before it is used.",
+		Range:   "size: 1 to 511 GiB, in bytes or with K, M, G, T",
+		Default: "64 MiB, with `ARGON_SEGMENT_LARGE` 1 GiB; under gasrun at most 85 % of free memory divided by the ranks",
+		Also:    "`Config.SegmentSize`, `-segment`",
+	},
+	{
+		Name: "ARGON_SEGMENT_LARGE", Readers: "gas internal/launch",
+		Meaning: "reach segments by firehoses",
+		Text:    "1: segments are not attached, but reached by firehoses as they are used. Equal on all ranks.",
+		Range:   "0 or 1",
+		Default: "0",
+		Also:    "`Config.Large`, `-segment-large`",
+	},
+	{
+		Name: "ARGON_PINNABLE", Readers: "gas",
+		Meaning: "memory that firehoses reach",
+		Text:    "Registered memory of a rank that its peers reach without asking at any moment. Equal on all ranks.",
+		Range:   "size: 1 to 511 GiB, in bytes or with K, M, G, T",
+		Default: "512 MiB, or 16 buckets for each peer and a third more",
+		Also:    "`Config.Pinnable`, `-pinnable`",
+	},
+	{
+		Name: "ARGON_PIN_LOCAL", Readers: "gas",
+		Meaning: "part of ARGON_PINNABLE for own pins",
+		Text:    "The part of `ARGON_PINNABLE` that the rank may pin itself. Equal on all ranks.",
+		Range:   "size: 1 to `ARGON_PINNABLE`",
+		Default: "a quarter of `ARGON_PINNABLE`",
+		Also:    "`Config.PinLocal`, `-pin-local`",
+	},
+	{
+		Name: "ARGON_PIN_BUCKET", Readers: "gas",
+		Meaning: "unit of ARGON_PINNABLE, pinned at once",
+		Text:    "What is pinned at once. Equal on all ranks.",
+		Range:   "size: a power of two from 4 KiB (a page) to 1 GiB",
+		Default: "64 KiB",
+		Also:    "`Config.PinBucket`, `-pin-bucket`",
+	},
+	{
+		Name: "ARGON_PIN_LOCK", Readers: "gas",
+		Meaning: "have pinned memory locked",
+		Text:    "1: what is pinned is locked in memory (mlock). RLIMIT_MEMLOCK (`ulimit -l`) has to allow `ARGON_PINNABLE` for each rank of a process.",
+		Range:   "0 or 1",
+		Default: "0",
+		Also:    "`Config.PinLock`",
+	},
+	{
+		Name: "ARGON_SHM_DIR", Readers: "conduits/shm internal/launch", Uses: shared,
+		Meaning: "directory for the job's memory",
+		Text:    "The job's memory is a file without a name in this directory instead of a memfd.",
+		Range:   "a directory on a tmpfs",
+		Default: "a memfd",
+	},
+	{
+		Name: "ARGON_SHM_PROCESS_VM", Readers: "conduits/shm", Uses: shared, Values: flag,
+		Meaning: "do without process_vm_readv",
+		Text:    "0: ranks ask for each other's private memory and do not use process_vm_readv, where a filter of system calls would end them for it.",
+		Range:   "0 or 1",
+		Default: "1",
+	},
+	{
+		Name: "ARGON_IFACE", Group: "Network", Readers: "conduits/udp internal/launch", Uses: network,
+		Meaning: "interface for datagrams",
+		Text:    "Interface of datagrams and of the rendezvous.",
+		Range:   "an interface of the host, or an address of one that is not link-local",
+		Default: "by route",
+		Also:    "`-iface`",
+	},
+	{
+		Name: "ARGON_AUTH", Readers: "conduits/udp", Uses: network,
+		Meaning: "protection of datagrams",
+		Text:    "Protection of datagrams. Equal on all ranks.",
+		Range:   "`authenticated`, `encrypted` (and authenticated), `none`",
+		Default: "`authenticated`",
+	},
+	{
+		Name: "ARGON_DATAGRAM", Readers: "conduits/udp", Uses: network,
+		Meaning: "largest datagram, bytes",
+		Text:    "Largest datagram, without the headers of IP and UDP; between hosts the search for what the path carries ends there. Equal on all ranks.",
+		Range:   "bytes: 256, and what the seal adds, to 65,507",
+		Default: "1400; if all ranks are on one host 65,000, or 8192 where its sockets keep less than 4 MiB",
+	},
+	{
+		Name: "ARGON_DEADTIME", Readers: "conduits/udp internal/rendezvous internal/launch", Uses: network,
+		Meaning: "silence that counts as death",
+		Text:    "Silence after which a peer counts as dead. A host that hears nothing from gasrun ends its ranks 2 s later. Hosts may be silent to the rendezvous for 30 s and to gasrun for a minute, or for this if it is longer.",
+		Range:   "time: 500 ms or more, such as `30s`",
+		Default: "`10s`",
+	},
+	{
+		Name: "ARGON_RENDEZVOUS", Group: "Meeting", Readers: "internal/jobenv conduits/hybrid internal/rendezvous", Uses: network,
+		Meaning: "where ranks meet",
+		Text:    "Where the ranks of a job without gasrun meet.",
+		Range:   "`host:port`, port 1 to 65535",
+	},
+	{
+		Name: "ARGON_RENDEZVOUS_SERVE", Readers: "internal/rendezvous", Uses: network,
+		Meaning: "who serves there",
+		Text:    "1: rank 0 serves there; 0: something else does.",
+		Range:   "0 or 1",
+		Default: "1 without gasrun, unless `ARGON_JOBID` is set",
+	},
+	{
+		Name: "ARGON_JOIN_TIMEOUT", Readers: "internal/rendezvous", Uses: network,
+		Meaning: "how long ranks may be missing at the start",
+		Text:    "How long ranks may be missing when a job starts; those that are then are named.",
+		Range:   "time above 0, such as `90s`",
+		Default: "`60s`, under gasrun `10m`",
+	},
+	{
+		Name: "ARGON_RANK", Readers: "gas internal/jobenv",
+		Meaning: "number of the rank",
+		Text:    "Which rank a process is, if neither gasrun nor another known launcher says so.",
+		Range:   "0 to `ARGON_SIZE` - 1",
+	},
+	{
+		Name: "ARGON_SIZE", Readers: "internal/jobenv",
+		Meaning: "number of ranks",
+		Text:    "Of how many ranks the job is.",
+		Range:   "1 to 65,536",
+	},
+	{
+		Name: "ARGON_JOBID", Readers: "gas internal/rendezvous internal/launch",
+		Meaning: "name of the job",
+		Text:    "Name of the job, which tells it from others at the same `host:port`. Equal on all ranks.",
+		Range:   "text, of which 249 bytes count",
+		Default: "the launcher's",
+	},
+	{
+		Name: "ARGON_JOB_KEY_FILE", Readers: "gas internal/jobkey", Uses: network,
+		Meaning: "file with the job's key",
+		Text:    "File with the job's key.",
+		Range:   "a file that others cannot read (mode 0400, 0600, or 0440) with 64 hexadecimal digits",
+		Default: "gasrun makes one",
+	},
+	{
+		Name: "ARGON_JOB_KEY", Readers: "internal/jobkey", Uses: network,
+		Meaning: "the job's key",
+		Text:    "The job's key itself, instead of the file.",
+		Range:   "64 hexadecimal digits",
+	},
+	{
+		Name: "ARGON_HOST", Readers: "conduits/udp", Uses: network,
+		Meaning: "name of the host",
+		Text:    "Name of the host: ranks with the same one share memory.",
+		Range:   "any text",
+		Default: "by the system's identity: boot, space of process ids, name",
+	},
+	{
+		Name: "ARGON_ALONE", Readers: "gas",
+		Meaning: "processes of another launcher are jobs by themselves",
+		Text:    "1: processes that Slurm, Open MPI or PMI started without `ARGON_RENDEZVOUS` are jobs by themselves.",
+		Range:   "0 or 1",
+		Default: "0: they are an error",
+	},
+	{
+		Name: "ARGON_DEBUG", Group: "Looking inside", Readers: "gas",
+		Meaning: "checks that cost time",
+		Text:    "1: handlers are checked at every call for keeping the rules, forgotten handles say where they come from, and a rank that enters a barrier says which of its calls are under way.",
+		Range:   "0 or 1",
+		Default: "0",
+		Also:    "`Config.Debug`",
+	},
+	{
+		Name: "ARGON_FREEZE", Readers: "gas", Values: flag,
+		Meaning: "stop before joining, for a debugger",
+		Text:    "1: the process stops before it joins, for a debugger.",
+		Range:   "0 or 1",
+		Default: "0",
+		Also:    "`-freeze RANK`",
+	},
+	{
+		Name: "ARGON_VERBOSEENV", Readers: "gas conduits/sim", Values: flag,
+		Meaning: "print what came of the variables",
+		Text:    "1: what came of the variables is printed to standard error.",
+		Range:   "0 or 1",
+		Default: "0",
+	},
+	{
+		Name: "ARGON_SIM", Group: "Simulation", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Meaning: "options of the simulation",
+		Text:    "Options of a simulated job, such as `seed=7 topology=torus crash=2@50us`.",
+		Range:   "KEY=VALUE, separated by spaces or commas: `sim.ParseOptions`",
+		Default: "`seed=0 profile=extoll`",
+		Also:    "`-sim`, `-seed`, `-profile`, `-topology`, `-queue`, `-fault`, `-limit`",
+	},
+	{
+		Name: "ARGON_SIM_TRACE", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Meaning: "file for its trace",
+		Text:    "File that gets a line for each step of each message; those of further jobs of the process get .2, .3, ...",
+		Range:   "a file",
+		Also:    "`-trace`",
+	},
+	{
+		Name: "ARGON_SIM_RECORD", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
+		Meaning: "file for its record",
+		Text:    "File that gets what a run needs to be repeated.",
+		Range:   "a file",
+		Also:    "`-record`",
+	},
+	{
+		Name: "ARGON_SIM_REPLAY", Readers: "conduits/sim", Uses: sim, Strict: true,
+		Meaning: "record to repeat",
+		Text:    "Record of a run that is repeated.",
+		Range:   "a file",
+		Also:    "`-replay`",
+	},
+
+	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/jobenv", Meaning: "number among the ranks of the host"},
+	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/jobenv conduits/hybrid", Meaning: "number of ranks of the host"},
+	{Name: "ARGON_SEGFD", For: Internal, Readers: "gas conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared},
+	{Name: "ARGON_CTLFD", For: Internal, Readers: "gas", Meaning: "inherited read end of the control pipe"},
+	{Name: "ARGON_DEPUTY", For: Internal, Readers: "cmd/gasrun internal/launch", Meaning: "set for a host's deputy"},
+	{Name: "ARGON_GUARD", For: Internal, Readers: "cmd/gasrun cmd/gasbench", Meaning: "set for the guard of a job"},
+	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid"}},
+	{Name: "ARGON_SIM_STATUS", For: Internal, Readers: "conduits/sim", Meaning: "inherited file for gasrun's record", Uses: sim},
+}
