@@ -14,15 +14,16 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/netns"
+	"github.com/argon-go/argon/internal/testmain"
 )
 
 // envRole has the test binary do something else than run tests.
-const envRole = "ARGON_NETNS_ROLE"
+const envRole = "ARGONTEST_NETNS_ROLE"
 
 func TestMain(m *testing.M) {
 	switch role, arg, _ := strings.Cut(os.Getenv(envRole), " "); role {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(testmain.Run(m))
 	case "echo": // send back what comes, to the end of time
 		c, err := net.ListenPacket("udp", arg)
 		if err != nil {
