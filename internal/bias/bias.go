@@ -19,12 +19,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/sys"
 )
 
 // enabled: biased entry needs goroutine identity and the asymmetric fence; race
 // builds use the mutex, which the race detector understands.
-var enabled = !raceEnabled && sys.HasGoroutine && sys.HasMembarrier()
+var enabled = !race.Enabled && sys.HasGoroutine && sys.HasMembarrier()
 
 // Lock is a mutual exclusion lock. The zero value is unlocked. It must not be
 // copied after first use.
@@ -40,11 +42,11 @@ type Lock struct {
 // Lock takes the lock, waiting if need be. The holder must not take it again.
 func (l *Lock) Lock() {
 	if l.owner.Load() == sys.Goroutine() {
-		storeRelease(&l.inside, 1)
+		release.Store32(&l.inside, 1)
 		if l.shared.Load() == 0 {
 			return
 		}
-		storeRelease(&l.inside, 0)
+		release.Store32(&l.inside, 0)
 	}
 	l.lockSlow()
 }
@@ -52,7 +54,7 @@ func (l *Lock) Lock() {
 // Unlock gives the lock back. It must be called by the goroutine that took it.
 func (l *Lock) Unlock() {
 	if l.shared.Load() == 0 {
-		storeRelease(&l.inside, 0)
+		release.Store32(&l.inside, 0)
 	} else {
 		l.unlockSlow()
 	}
@@ -61,7 +63,7 @@ func (l *Lock) Unlock() {
 // unlockSlow also serves the owner that was inside while the bias went.
 func (l *Lock) unlockSlow() {
 	if atomic.LoadUint32(&l.inside) != 0 && l.owner.Load() == sys.Goroutine() {
-		storeRelease(&l.inside, 0)
+		release.Store32(&l.inside, 0)
 		return
 	}
 	l.holder.Store(0)
@@ -75,11 +77,11 @@ func (l *Lock) TryLock() bool {
 		if l.inside != 0 {
 			return false
 		}
-		storeRelease(&l.inside, 1)
+		release.Store32(&l.inside, 1)
 		if l.shared.Load() == 0 {
 			return true
 		}
-		storeRelease(&l.inside, 0)
+		release.Store32(&l.inside, 0)
 	}
 	if l.claim() {
 		return true
@@ -122,11 +124,11 @@ func (l *Lock) claim() bool {
 	if !enabled || l.shared.Load() != 0 || !l.owner.CompareAndSwap(0, sys.Goroutine()) {
 		return false
 	}
-	storeRelease(&l.inside, 1)
+	release.Store32(&l.inside, 1)
 	if l.shared.Load() == 0 {
 		return true
 	}
-	storeRelease(&l.inside, 0)
+	release.Store32(&l.inside, 0)
 	return false
 }
 

@@ -1,9 +1,35 @@
 package bias
 
 import (
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/argon-go/argon/internal/sandbox"
 )
+
+// TestWithoutMembarrier: where membarrier(2) is forbidden nobody owns a lock, and it
+// excludes all the same.
+func TestWithoutMembarrier(t *testing.T) {
+	if sandbox.Inside() {
+		if enabled {
+			t.Error("locks are biased")
+		}
+		var l Lock
+		for range 2 {
+			l.Lock()
+			if !l.Held() || l.TryLock() || l.owner.Load() != 0 {
+				t.Error("the lock is not held, or has an owner")
+			}
+			l.Unlock()
+		}
+		return
+	}
+	out := sandbox.Self(t, "^Test(WithoutMembarrier|Exclusion|TryLock)")
+	if !strings.Contains(out, "--- PASS: TestWithoutMembarrier") || !strings.Contains(out, "--- PASS: TestExclusion") {
+		t.Errorf("the tests in the sandbox did not run:\n%s", out)
+	}
+}
 
 // TestExclusion lets the owner and late comers increment a plain counter.
 func TestExclusion(t *testing.T) {

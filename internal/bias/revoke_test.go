@@ -169,9 +169,9 @@ func TestEnterUnowned(t *testing.T) {
 		t.Error("a stranger entered")
 	}
 	l.Unlock()
-	if enabled && !Enter(&l) {
+	if quick := enabled && runtime.GOARCH == "amd64"; quick && !Enter(&l) {
 		t.Error("the owner cannot enter")
-	} else if enabled {
+	} else if quick {
 		l.Unlock()
 	}
 }
