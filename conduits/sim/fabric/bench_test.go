@@ -128,7 +128,8 @@ func TestNoAllocations(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n := testing.AllocsPerRun(3, func() {
+				// Collections, which start at any time, allocate a handful for themselves.
+				if n := testing.AllocsPerRun(50, func() {
 					for i := range 500 {
 						f.Inject(loop.Now(), i%32, i*7%32, i*13%2000, 0)
 					}

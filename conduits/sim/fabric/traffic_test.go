@@ -10,7 +10,7 @@ var slots = flag.Int("fabric.slots", 2000, "how long experiments on crossbars ru
 
 // Head-of-line blocking: with one queue per input and no buffers in the
 // crossbar, uniform traffic gets 2-sqrt(2) = 58.6 % of the links' throughput
-// (Karol, Hluchyj and Morgan, 1987; the limit for many ports), and one overloaded
+// (Karol, Hluchyj and Morgan 1987; the limit for many ports), and one overloaded
 // output takes all others with it. Virtual output queues end both.
 func TestHeadOfLine(t *testing.T) {
 	limit := 2 - math.Sqrt2
