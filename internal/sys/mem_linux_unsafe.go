@@ -2,7 +2,7 @@ package sys
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -182,13 +182,16 @@ func membarrier(cmd uintptr) error {
 }
 
 // errNoMembarrier is kept from start-up for those who want to know.
-var errNoMembarrier = errors.Join(
+var errNoMembarrier = cmp.Or(
 	membarrier(membarrierRegisterPrivateExpedited),
 	membarrier(membarrierRegisterGlobalExpedited))
 
 // HasMembarrier says whether Barrier and GlobalBarrier work. The process has
 // been registered for both by then.
 func HasMembarrier() bool { return errNoMembarrier == nil }
+
+// MembarrierError is why HasMembarrier says no, nil if it does not.
+func MembarrierError() error { return errNoMembarrier }
 
 // Barrier makes every running thread of this process execute a full memory
 // barrier before it returns: the expensive half of an asymmetric fence whose

@@ -318,6 +318,21 @@ func SendSegments(fd uintptr) bool {
 	return err == nil
 }
 
+// ProbePath has datagrams of fd, a socket of IPv6 if six, go as they are: none is
+// cut on its way, and what the system thinks that a path carries does not matter
+// (IP_PMTUDISC_PROBE; ip(7), ipv6(7)). One that the interface does not take is
+// refused with EMSGSIZE.
+func ProbePath(fd uintptr, six bool) error {
+	if six {
+		return unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
+	}
+	return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+}
+
+// TooLong says whether err of Flush means that a datagram is longer than what the
+// interface takes.
+func TooLong(err syscall.Errno) bool { return err == unix.EMSGSIZE }
+
 // IsIPv6 says whether fd is a socket of IPv6.
 func IsIPv6(fd uintptr) bool {
 	d, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
