@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,21 +18,25 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/live"
+	"github.com/argon-go/argon/internal/testmain"
 )
 
 // envProgram tells a rank which program to run.
-const envProgram = "ARGON_TESTJOB"
+const envProgram = "ARGONTEST_JOB"
 
 var registered map[string]func()
 
 // Main runs the tests of a package, or, in a rank of a job that a test started,
-// one of programs. It does not return.
+// one of programs. It does not return. The tests are under the watchdog of package
+// testmain.
 func Main(m *testing.M, programs map[string]func()) {
 	name := os.Getenv(envProgram)
 	if name == "" {
 		registered = programs
-		os.Exit(m.Run())
+		os.Exit(testmain.Run(m))
 	}
 	p := programs[name]
 	if p == nil {
@@ -42,10 +47,10 @@ func Main(m *testing.M, programs map[string]func()) {
 }
 
 // Rank is the calling rank's number, -1 outside a job.
-func Rank() int { return number(launch.EnvRank, -1) }
+func Rank() int { return number(jobenv.Rank, -1) }
 
 // Size is the number of ranks of the calling rank's job, 0 outside a job.
-func Size() int { return number(launch.EnvSize, 0) }
+func Size() int { return number(jobenv.Size, 0) }
 
 func number(key string, none int) int {
 	if n, err := strconv.Atoi(os.Getenv(key)); err == nil {
@@ -56,7 +61,7 @@ func number(key string, none int) int {
 
 // Join opens the calling rank's endpoint of the job that it was started in.
 func Join(c conduits.Config) (conduits.Endpoint, error) {
-	cd, err := conduits.Lookup(os.Getenv(launch.EnvConduit))
+	cd, err := conduits.Lookup(os.Getenv(jobenv.Conduit))
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +75,14 @@ func Fatal(format string, args ...any) {
 }
 
 // Check ends the calling rank if err is not nil: with status 1, or with
-// launch.StatusPeerFailed if another rank's failure is the cause.
+// jobenv.StatusPeerFailed if another rank's failure is the cause.
 func Check(err error) {
 	if err == nil {
 		return
 	}
 	if errors.Is(err, errs.ErrPeer) {
 		fmt.Fprintf(os.Stderr, "rank %d: %v\n", Rank(), err)
-		os.Exit(launch.StatusPeerFailed)
+		os.Exit(jobenv.StatusPeerFailed)
 	}
 	Fatal("%v", err)
 }
@@ -116,6 +121,29 @@ func Run(t testing.TB, n int, program string) *Result {
 	return RunConfig(t, n, program, Config{})
 }
 
+// runnable is nil, or the error of a kernel that does not know programs for this
+// processor: an emulator runs the tests then, and cannot be told to run ranks.
+var runnable = sync.OnceValue(func() error {
+	self, err := os.Executable()
+	if err != nil {
+		return nil // the job will say so
+	}
+	c := exec.Command(self, "-test.list=^$")
+	if err := c.Run(); errors.Is(err, syscall.ENOEXEC) {
+		return err
+	}
+	return nil
+})
+
+// Runnable skips a test of processes where an emulator runs the test program, which
+// the kernel cannot start.
+func Runnable(t testing.TB) {
+	t.Helper()
+	if err := runnable(); err != nil {
+		t.Skipf("testjob: this machine cannot start the test program, which is emulated: %v", err)
+	}
+}
+
 // RunConfig is Run with a configuration. The test fails if the job cannot be
 // started or leaves a process behind; how the job ended is for the caller to
 // check, see Result.Want.
@@ -128,6 +156,7 @@ func RunConfig(t testing.TB, n int, program string, c Config) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	Runnable(t)
 	dir := t.TempDir()
 	lc := launch.Config{
 		Size:      n,
@@ -157,9 +186,21 @@ func RunConfig(t testing.TB, n int, program string, c Config) *Result {
 	// A test that is given up for lost takes its job with it.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	if lc.Signals == nil { // else the test sends them itself
+		signals := make(chan os.Signal, 1)
+		lc.Signals = signals
+		j := &live.Job{Ask: func() {
+			signals <- syscall.SIGQUIT
+			<-ended
+		}}
+		live.Add(j)
+		defer live.Remove(j)
+	}
 	r := &Result{}
 	r.Result, r.Err = launch.Run(ctx, lc)
-	if r.Status == launch.StatusUsage && len(r.Ranks) == 0 {
+	if len(r.Ranks) == 0 && (r.Status == jobenv.StatusUsage || errors.Is(r.Err, errs.ErrResource) || errors.Is(r.Err, errs.ErrNotSupported)) {
 		t.Fatalf("testjob: %v", r.Err)
 	}
 	read := func(ext string) []string {
@@ -174,6 +215,9 @@ func RunConfig(t testing.TB, n int, program string, c Config) *Result {
 		return out
 	}
 	r.Stdout, r.Stderr = read("out"), read("err")
+	if testmain.Barked() {
+		fmt.Fprintf(os.Stderr, "testjob: program %s of %d ranks:%s\n", program, n, r.Output())
+	}
 	if left := launch.Leftovers(r.JobID); len(left) > 0 {
 		t.Errorf("testjob: processes %v are left of the job", left)
 	}
@@ -239,6 +283,9 @@ type logWriter struct {
 func (w logWriter) Write(b []byte) (int, error) {
 	w.m.Lock()
 	defer w.m.Unlock()
+	if testmain.Barked() { // nobody will print the test's log
+		return os.Stderr.Write(b)
+	}
 	for _, l := range slices.Collect(strings.Lines(string(bytes.TrimRight(b, "\n")))) {
 		w.t.Log(strings.TrimRight(l, "\n"))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,5 +118,65 @@ func TestOutputNamesRanks(t *testing.T) {
 	want := []string{"", "--- rank 0, stdout:", "x", "", "--- rank 1, stderr:", "y"}
 	if fmt.Sprint(lines) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", lines, want)
+	}
+}
+
+// TestStuck hangs in jobs of both kinds, in a process of its own.
+func TestStuck(t *testing.T) {
+	if os.Getenv(envStuck) == "" {
+		t.Skip("is run by TestWatchdogNamesJobs")
+	}
+	go func() {
+		c, err := conduits.Lookup("shm")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		eps, err := c.Local(2, conduits.Config{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conduits.Run(eps, func(i int) {
+			if err := eps[i].Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: &inbox{}}); err != nil {
+				t.Error(err)
+			}
+			_ = conduits.Wait(eps[i], lost(fmt.Sprintf("a letter to %d that is lost", i)), func() bool { return false })
+		})
+	}()
+	Run(t, 2, "wait")
+}
+
+const envStuck = "ARGONTEST_STUCK"
+
+type lost string
+
+func (l lost) Blocked() string { return string(l) }
+
+// The watchdog says what the ranks of jobs in the process, and those of jobs of
+// several processes, wait for, and leaves no process behind.
+func TestWatchdogNamesJobs(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, "-test.run", "^TestStuck$", "-test.timeout", "5m")
+	c.Env = append(os.Environ(), envStuck+"=1", "ARGONTEST_WATCHDOG=1s")
+	out, err := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != 2 {
+		t.Errorf("ends with %v, want status 2", err)
+	}
+	for _, want := range []string{
+		"testjob.TestStuck", "rank 0: a letter to 0 that is lost", "rank 1: a letter to 1 that is lost",
+		"ended by SIGQUIT", "where each rank waits", "program wait of 2 ranks", "rank 1, stderr", "testjob.wait()",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("does not say %q:\n%s", want, out)
+		}
+	}
+	for pid, job := range launch.JobProcesses() {
+		if strings.HasPrefix(job, fmt.Sprintf("%d.", c.Process.Pid)) {
+			t.Errorf("process %d is left", pid)
+		}
 	}
 }
