@@ -17,6 +17,7 @@ var (
 	ErrBadArg   = errs.ErrBadArg
 	ErrClosed   = errs.ErrClosed
 	ErrPeer     = errs.ErrPeer
+	ErrExit     = errs.ErrExit
 )
 
 // PeerError says which rank failed and why.
@@ -106,11 +107,23 @@ type Config struct {
 	// Rights that peers have in the segment; 0 means all.
 	Rights segment.Rights
 	// Completer gets the completions of RMA operations whose cookie has bit 63
-	// clear; package extended. nil if nobody starts any. If it is an Exposer too,
-	// long messages may go to exposed addresses.
+	// clear; package extended. nil if nobody starts any.
 	Completer Completer
+	// Exposer has long messages go to exposed addresses, where its Exposes says that
+	// there are some; package extended. nil refuses such addresses. All ranks have one
+	// or none does.
+	Exposer Exposer
+	// User is what each handler finds by Token.User: the rank's state of the layer
+	// above. Package gas has its Node there, see gas.NodeOf. Set before Attach, because
+	// a handler may run before Attach returns.
+	User any
+	// Describe names what runs in the handler of index h right now, for the errors
+	// about handlers that break a rule: a layer that runs functions of its own by
+	// one handler says which. nil, or the answer "", stands for the handler's name.
+	// It is called by the goroutine that runs the handler.
+	Describe func(h HandlerID) string
 	// Debug checks at every request, poll and wait that the caller is not in a
-	// handler, instead of only when it would block. About 2 ns a call.
+	// handler even where no handler seems to run. About 2 ns a call.
 	Debug bool
 }
 
@@ -122,37 +135,70 @@ type Completer interface {
 // Endpoint is one rank's access to active messages.
 type Endpoint struct {
 	ep   conduits.Endpoint
-	size int
-	max  int // medium payload
+	size int32
+	max  int32 // medium payload
 	// Long payload, whatever the size of segments.
 	maxLong uint64
-	debug   bool
-	// Most indices have no handler, and a process may hold very many ranks: the
-	// index is into handlers, whose first entry is the one that is none.
-	handlers []handler
-	token    [conduits.NumClasses]Token
-	index    [NumHandlers]uint8
+	// checks is why calls look where they are made from: checkRunning while a
+	// handler runs, on whatever goroutine, and checkAlways with Config.Debug. A
+	// load of it is all that a call outside handlers pays.
+	checks uint32
+	given  *given // what Config says of the layer above, nil if it says nothing
+	// What is registered at an index is the same on all ranks, of which a process may
+	// hold very many: they share it, and a rank has the functions.
+	table *table
+	fns   []Handler // fns[0] is none
+	token [conduits.NumClasses]Token
 
 	completer Completer
 	exposed   *exposed // nil: there are no exposed addresses
 	advance   atomic.Pointer[func()]
 	mu        sync.Mutex
 	sources   []source // long payloads in use, by cookie
-	free      []int    // entries of sources not in use
+	free      int32    // the first entry of sources not in use, and 1; 0: none
 	credit    map[creditWait]*creditWait
 	boot      *boot // until the tables have been compared
 }
 
-// handler is a registered one; the zero value accepts nothing.
-type handler struct {
-	fn    Handler
-	args  int8
-	kinds Kind
-	name  string
+// given is what an Endpoint keeps of Config and seldom needs.
+type given struct {
+	user     any
+	describe func(HandlerID) string
 }
 
-// handler is what is registered at index h, or an entry that accepts nothing.
-func (e *Endpoint) handler(h HandlerID) *handler { return &e.handlers[e.index[h]] }
+// The bits of Endpoint.checks.
+const (
+	checkRunning uint32 = 1 << iota
+	checkAlways
+)
+
+// table is what handlers are registered, without the functions. It does not change
+// once an Endpoint has it.
+type table struct {
+	at     [NumHandlers]signature
+	names  []string // by signature.fn
+	digest uint64
+	// attached is this one without the handlers of this package, for when they are
+	// not needed any more; nil if it is that one.
+	attached *table
+}
+
+// signature is what the handler at an index accepts; the zero value nothing.
+type signature struct {
+	fn    uint8 // the place in Endpoint.fns; 0: there is none
+	args  int8
+	kinds Kind
+	_     uint8 // four bytes are one shift
+}
+
+// name is that of the handler at index h, "" if there is none.
+func (t *table) name(h HandlerID) string { return t.names[t.at[h].fn] }
+
+// signature is that of index h.
+func (e *Endpoint) signature(h HandlerID) *signature { return &e.table.at[h] }
+
+// fn is the function at index h, or nil.
+func (e *Endpoint) fn(h HandlerID) Handler { return e.fns[e.table.at[h].fn] }
 
 // A message's tag: handler in the low 8 bits, category above.
 const (
@@ -168,11 +214,31 @@ func (e *Endpoint) Conduit() conduits.Endpoint { return e.ep }
 func (e *Endpoint) Rank() int { return e.ep.Rank() }
 
 // Size is the number of ranks.
-func (e *Endpoint) Size() int { return e.size }
+func (e *Endpoint) Size() int { return int(e.size) }
+
+// Exit ends the job, with code as its exit status, of which the low eight bits
+// count; 0 is success. Any rank may call it, alone, on any goroutine and in a
+// handler. It returns at once, with the error that ends what the ranks wait for from
+// now on: a *PeerError that names the rank and matches ErrExit. errors.As finds the
+// code there as a *conduits.ExitError. If several ranks call it, one of the codes
+// counts, the same for all processes under gasrun; if the job has failed before,
+// that failure counts, and is returned.
+//
+// The program ends by itself when it gets the error. Ranks that compute, and do not
+// hear of it, gasrun ends after a second by SIGTERM and after its grace time by
+// SIGKILL.
+func (e *Endpoint) Exit(code int) error {
+	x := errs.NewExit(code)
+	e.ep.Fail(x)
+	if err := e.ep.Err(); err != nil {
+		return err
+	}
+	return &PeerError{Rank: e.ep.Rank(), Err: x} // the conduit has not heard yet
+}
 
 // MaxMedium is the largest medium payload in bytes, the same on all ranks and
 // for requests and replies, whatever the number of arguments; at least 512.
-func (e *Endpoint) MaxMedium() int { return e.max }
+func (e *Endpoint) MaxMedium() int { return int(e.max) }
 
 // MaxLong is the largest long payload to dst's segment in bytes: all of it, or
 // less where the conduit is narrower. To registered memory the conduit's own
@@ -182,13 +248,13 @@ func (e *Endpoint) MaxLong(dst int) uint64 {
 }
 
 // HandlerName is the name registered at index h, "" if there is none.
-func (e *Endpoint) HandlerName(h HandlerID) string { return e.handler(h).name }
+func (e *Endpoint) HandlerName(h HandlerID) string { return e.table.name(h) }
 
 // Poll runs the handlers of what has arrived and returns how many messages that
 // were; 0 at once if another goroutine of this rank is polling, or from within
 // a handler.
 func (e *Endpoint) Poll() int {
-	if e.debug && e.inHandler("poll") != nil {
+	if e.Blocking("poll") != nil {
 		return 0
 	}
 	n := e.ep.Poll()
@@ -213,9 +279,9 @@ func (e *Endpoint) Advance(f func()) {
 	}
 }
 
-// wait is conduits.Wait that calls what Advance has been given.
-func (e *Endpoint) wait(b conduits.Blocked, cond func() bool) error {
-	return conduits.Wait(e.ep, b, func() bool {
+// wait is conduits.WaitFor that calls what Advance has been given.
+func (e *Endpoint) wait(b conduits.Blocked, lacking func() int, cond func() bool) error {
+	return conduits.WaitFor(e.ep, b, lacking, func() bool {
 		if f := e.advance.Load(); f != nil {
 			(*f)()
 		}
@@ -224,18 +290,61 @@ func (e *Endpoint) wait(b conduits.Blocked, cond func() bool) error {
 }
 
 // Wait polls until cond holds, sleeping when that takes long; see conduits.Wait,
-// also for what may change cond. b says what is waited for and may be nil.
+// also for what may change cond. b says what is waited for and may be nil. In a
+// handler it is an error even if cond holds, which fails the job; see Blocking.
 func (e *Endpoint) Wait(b conduits.Blocked, cond func() bool) error {
+	if err := e.Blocking("wait"); err != nil {
+		return err
+	}
 	if cond() {
 		return nil
 	}
-	if err := e.inHandler("wait"); err != nil {
-		return err
-	}
-	return e.wait(b, cond)
+	return e.wait(b, nil, cond)
 }
 
-// inHandler is the error of a blocking call by a goroutine that runs a handler.
+// WaitFrom is Wait for something that only rank can bring about, such as its
+// reply. If rank has left the job, and cond does not hold when all that it had sent
+// has been run, the error is a *PeerError that names it and matches ErrClosed.
+func (e *Endpoint) WaitFrom(rank int, b conduits.Blocked, cond func() bool) error {
+	held := false // cond is not called again then
+	look := func() bool {
+		held = held || cond()
+		return held
+	}
+	return e.WaitFor(b, func() int {
+		if e.ep.Left(rank) && !look() {
+			return rank
+		}
+		return -1
+	}, look)
+}
+
+// WaitFor is WaitFrom where it changes whom is waited for; see conduits.WaitFor for
+// what lacking has to do.
+func (e *Endpoint) WaitFor(b conduits.Blocked, lacking func() int, cond func() bool) error {
+	if err := e.Blocking("wait"); err != nil {
+		return err
+	}
+	if cond() {
+		return nil
+	}
+	return e.wait(b, lacking, cond)
+}
+
+// Blocking is for calls of the layers above that may wait, which handlers must not
+// make: it returns an error that names op and the handler, and fails the job, if
+// the calling goroutine runs a handler. To be called whether op would wait this
+// time or not, so that a program that breaks the rule fails on every conduit and
+// not only when it has bad luck. A load of one word outside handlers.
+func (e *Endpoint) Blocking(op string) error {
+	if atomic.LoadUint32(&e.checks) == 0 {
+		return nil
+	}
+	return e.inHandler(op)
+}
+
+// inHandler is the error of a call that only code outside handlers may make, by a
+// goroutine that runs a handler.
 func (e *Endpoint) inHandler(op string) error {
 	if !e.ep.Polling() {
 		return nil
@@ -249,27 +358,27 @@ func (e *Endpoint) inHandler(op string) error {
 
 // sendable checks what a caller can get wrong about a message of kind k.
 func (e *Endpoint) sendable(op string, h HandlerID, k Kind, nargs, payload int) error {
-	ent := e.handler(h)
+	ent, name := e.signature(h), e.table.name(h)
 	switch {
 	case uint(nargs) > MaxArgs:
 		return errs.BadArg("am: %s to handler %d: %d arguments, the most is %d", op, h, nargs, MaxArgs)
-	case ent.fn == nil:
+	case ent.fn == 0:
 		return errs.BadArg("am: %s: no handler is registered at index %d", op, h)
 	case ent.args >= 0 && int(ent.args) != nargs:
-		return errs.BadArg("am: %s to handler %d (%s): %d arguments, it takes %d", op, h, ent.name, nargs, ent.args)
+		return errs.BadArg("am: %s to handler %d (%s): %d arguments, it takes %d", op, h, name, nargs, ent.args)
 	case ent.kinds&k != k:
-		return errs.BadArg("am: %s to handler %d (%s): it accepts only %v", op, h, ent.name, ent.kinds)
-	case k&Medium != 0 && payload > e.max:
-		return errs.BadArg("am: %s to handler %d (%s): payload of %d bytes, the most is %d (MaxMedium)", op, h, ent.name, payload, e.max)
+		return errs.BadArg("am: %s to handler %d (%s): it accepts only %v", op, h, name, ent.kinds)
+	case k&Medium != 0 && payload > int(e.max):
+		return errs.BadArg("am: %s to handler %d (%s): payload of %d bytes, the most is %d (MaxMedium)", op, h, name, payload, int(e.max))
 	}
 	return nil
 }
 
 // valid is sendable as a condition, for the hot path.
 func (e *Endpoint) valid(dst int, h HandlerID, k Kind, nargs, payload int) bool {
-	ent := e.handler(h)
+	ent := e.signature(h)
 	return uint(dst) < uint(e.size) && ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) &&
-		payload <= e.max && !e.debug
+		payload <= int(e.max) && atomic.LoadUint32(&e.checks) == 0
 }
 
 // check is the slow half of valid: it finds the error, if there is one.
@@ -280,10 +389,7 @@ func (e *Endpoint) check(op string, dst int, h HandlerID, k Kind, nargs, payload
 	if err := e.sendable(op, h, k, nargs, payload); err != nil {
 		return err
 	}
-	if e.debug {
-		return e.inHandler(op)
-	}
-	return nil
+	return e.Blocking(op)
 }
 
 // RequestShort sends args to handler h of rank dst, which may be the own rank.
@@ -487,7 +593,7 @@ func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) 
 		if err := e.inHandler(op); err != nil {
 			return err
 		}
-		return e.wait(b, try)
+		return e.wait(b, nil, try)
 	}
 	for idle := 0; ; {
 		if try() {

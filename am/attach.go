@@ -2,7 +2,9 @@ package am
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
@@ -27,22 +29,27 @@ const (
 func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	e := &Endpoint{
 		ep:        ep,
-		size:      ep.Size(),
-		debug:     c.Debug,
-		max:       ep.Limits().MaxMedium,
+		size:      int32(ep.Size()),
+		max:       int32(ep.Limits().MaxMedium),
 		maxLong:   ep.Limits().MaxLong,
 		completer: c.Completer,
 	}
-	if x, ok := c.Completer.(Exposer); ok && x.Exposes() {
-		e.exposed = &exposed{Exposer: x}
+	if c.Exposer != nil && c.Exposer.Exposes() {
+		e.exposed = &exposed{Exposer: c.Exposer}
+	}
+	if c.User != nil || c.Describe != nil {
+		e.given = &given{c.User, c.Describe}
+	}
+	if c.Debug {
+		e.checks = checkAlways
 	}
 	for i := range e.token {
 		e.token[i] = Token{e: e, m: &noMessage[i]}
 	}
-	if err := e.fillTable(c); err != nil {
+	if err := e.fillTable(&c); err != nil {
 		return nil, err
 	}
-	e.boot = &boot{children: len(children(ep.Rank(), e.size)), lowest: nobody}
+	e.boot = &boot{children: len(children(ep.Rank(), int(e.size))), lowest: nobody}
 	if err := ep.Attach(conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Lock: c.Lock, Receiver: e}); err != nil {
 		return nil, err
 	}
@@ -51,21 +58,54 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	}
 	// Nothing of the comparison can come any more, and nobody else may use it.
 	e.boot = nil
-	e.handlers = append([]handler(nil), e.handlers[:len(e.handlers)-int(ownHandlers)]...)
-	clear(e.index[:ownHandlers])
+	e.table = e.table.attached
+	e.fns = append([]Handler(nil), e.fns[:len(e.fns)-int(ownHandlers)]...)
 	return e, nil
 }
 
 // noMessage is what tokens have that never had one. Read only.
 var noMessage = [conduits.NumClasses]conduits.Message{{Class: conduits.Request}, {Class: conduits.Reply}}
 
+// tables has the last table that a rank of this process was given, which the next
+// rank's is most often equal to, and the one that is being made.
+var tables struct {
+	mu   sync.Mutex
+	last *table
+	next table
+}
+
 // fillTable checks the entries and puts them in their places.
-func (e *Endpoint) fillTable(c Config) error {
-	e.handlers = make([]handler, 1, 1+len(c.Runtime)+len(c.Handlers)+int(ownHandlers))
+func (e *Endpoint) fillTable(c *Config) error {
+	tables.mu.Lock()
+	defer tables.mu.Unlock()
+	e.table = &tables.next
+	e.table.at = [NumHandlers]signature{}
+	e.table.names = append(e.table.names[:0], "")
+	e.fns = make([]Handler, 1, 2+len(c.Runtime)+len(c.Handlers)+int(ownHandlers)) // none, and perhaps am.exposed
+	if err := e.registerAll(c); err != nil {
+		return err
+	}
+	if l := tables.last; l == nil || l.at != tables.next.at || !slices.Equal(l.names, tables.next.names) {
+		tables.last = tables.next.whole()
+	}
+	e.table = tables.last
+	return nil
+}
+
+// whole is a copy of t with all that a table has.
+func (t *table) whole() *table {
+	names := slices.Clone(t.names)
+	w := &table{at: t.at, names: names, digest: t.sum()}
+	w.attached = &table{at: t.at, names: names}
+	clear(w.attached.at[:ownHandlers])
+	return w
+}
+
+func (e *Endpoint) registerAll(c *Config) error {
 	for i := range c.Runtime {
 		ent := &c.Runtime[i]
 		if ent.Index < firstRuntime || ent.Index >= FirstClient {
-			return errs.BadArg("am: runtime handler %q: index %d; those of the layers above are %d..%d", ent.Name, ent.Index, firstRuntime, FirstClient-1)
+			return badIndex("am: runtime handler %q: index %d; those of the layers above are %d..%d", ent, int(firstRuntime), FirstClient-1)
 		}
 		if err := e.register(ent); err != nil {
 			return err
@@ -77,7 +117,7 @@ func (e *Endpoint) fillTable(c Config) error {
 			continue
 		}
 		if ent.Index < FirstClient {
-			return errs.BadArg("am: handler %q: index %d is reserved for the runtime; clients have %d..%d", ent.Name, ent.Index, FirstClient, NumHandlers-1)
+			return badIndex("am: handler %q: index %d is reserved for the runtime; clients have %d..%d", ent, FirstClient, NumHandlers-1)
 		}
 		if err := e.register(ent); err != nil {
 			return err
@@ -89,7 +129,7 @@ func (e *Endpoint) fillTable(c Config) error {
 		if ent.Index != 0 {
 			continue
 		}
-		for next >= FirstClient && e.index[next] != 0 {
+		for next >= FirstClient && e.signature(HandlerID(next)).fn != 0 {
 			next--
 		}
 		if next < FirstClient {
@@ -105,7 +145,14 @@ func (e *Endpoint) fillTable(c Config) error {
 			return err
 		}
 	}
-	// Last, so that Attach can cut them off.
+	return e.registerOwn()
+}
+
+// registerOwn puts the handlers of this package last, so that Attach can cut them
+// off.
+//
+//go:noinline
+func (e *Endpoint) registerOwn() error {
 	own := [ownHandlers]Entry{
 		{hDigest, "am.digest", e.onDigest, 2, Short | Request},
 		{hLowest, "am.lowest", e.onLowest, 1, Short | Request},
@@ -121,46 +168,64 @@ func (e *Endpoint) fillTable(c Config) error {
 	return nil
 }
 
+// badIndex is the error of an entry whose index is not one of low..high.
+//
+//go:noinline
+func badIndex(format string, ent *Entry, low, high int) error {
+	return errs.BadArg(format, ent.Name, ent.Index, low, high)
+}
+
 func (e *Endpoint) register(ent *Entry) error {
-	switch {
-	case ent.Fn == nil:
-		return errs.BadArg("am: handler %d (%s) has no function", ent.Index, ent.Name)
-	case ent.Name == "" || strings.ContainsAny(ent.Name, "\n"):
-		return errs.BadArg("am: handler %d: name %q: one line, not empty", ent.Index, ent.Name)
-	case ent.Args < AnyArgs || ent.Args > MaxArgs:
-		return errs.BadArg("am: handler %d (%s): %d arguments; 0..%d, or AnyArgs", ent.Index, ent.Name, ent.Args, MaxArgs)
-	case e.index[ent.Index] != 0:
-		return errs.BadArg("am: handler index %d is registered twice, as %q and %q", ent.Index, e.handler(ent.Index).name, ent.Name)
+	if ent.Fn == nil || ent.Name == "" || strings.IndexByte(ent.Name, '\n') >= 0 || ent.Args < AnyArgs || ent.Args > MaxArgs || e.signature(ent.Index).fn != 0 {
+		return e.refuse(ent)
 	}
-	e.index[ent.Index] = uint8(len(e.handlers)) // there are fewer, for own and runtime leave gaps
-	e.handlers = append(e.handlers, handler{fn: ent.Fn, args: int8(ent.Args), kinds: ent.Kinds.normal(), name: ent.Name})
+	// There are fewer than 256, for own and runtime leave gaps.
+	e.table.at[ent.Index] = signature{fn: uint8(len(e.fns)), args: int8(ent.Args), kinds: ent.Kinds.normal()}
+	e.table.names = append(e.table.names, ent.Name)
+	e.fns = append(e.fns, ent.Fn)
 	return nil
 }
 
+// refuse is the error of an entry that cannot be registered. Apart, for its frame
+// would be on the stack of every rank that attaches.
+//
+//go:noinline
+func (e *Endpoint) refuse(ent *Entry) error {
+	switch {
+	case ent.Fn == nil:
+		return errs.BadArg("am: handler %d (%s) has no function", ent.Index, ent.Name)
+	case ent.Name == "" || strings.IndexByte(ent.Name, '\n') >= 0:
+		return errs.BadArg("am: handler %d: name %q: one line, not empty", ent.Index, ent.Name)
+	case ent.Args < AnyArgs || ent.Args > MaxArgs:
+		return errs.BadArg("am: handler %d (%s): %d arguments; 0..%d, or AnyArgs", ent.Index, ent.Name, ent.Args, MaxArgs)
+	}
+	return errs.BadArg("am: handler index %d is registered twice, as %q and %q", ent.Index, e.table.name(ent.Index), ent.Name)
+}
+
 // signatures is the table as text, a line a handler.
-func (e *Endpoint) signatures() string {
+func (t *table) signatures() string {
 	var b strings.Builder
 	for h := range NumHandlers {
-		if ent := e.handler(HandlerID(h)); ent.fn != nil {
-			fmt.Fprintf(&b, "%d %q args %d kinds %v\n", h, ent.name, ent.args, ent.kinds)
+		if ent := &t.at[h]; ent.fn != 0 {
+			fmt.Fprintf(&b, "%d %q args %d kinds %v\n", h, t.names[ent.fn], ent.args, ent.kinds)
 		}
 	}
 	return b.String()
 }
 
-// digest is a hash of what signatures lists (FNV-1a, 64 bits), which makes no
-// garbage: every rank of a large job needs it, and the text only those that
-// differ.
-func (e *Endpoint) digest() uint64 {
+// sum is a hash of what signatures lists (FNV-1a, 64 bits): all ranks compare it,
+// and those that differ the text.
+func (t *table) sum() uint64 {
 	d := uint64(14695981039346656037)
 	add := func(c byte) { d = (d ^ uint64(c)) * 1099511628211 }
 	for h := range NumHandlers {
-		if ent := e.handler(HandlerID(h)); ent.fn != nil {
+		if ent := &t.at[h]; ent.fn != 0 {
+			name := t.names[ent.fn]
 			add(byte(h))
 			add(byte(ent.args))
 			add(byte(ent.kinds))
-			for i := range len(ent.name) {
-				add(ent.name[i])
+			for i := range len(name) {
+				add(name[i])
 			}
 			add('\n') // which no name has
 		}
@@ -235,8 +300,8 @@ func (b *boot) Blocked() string { return "attach: comparing handler tables" }
 
 func (e *Endpoint) compareTables() error {
 	b, rank := e.boot, e.Rank()
-	mine := e.digest()
-	kids := children(rank, e.size)
+	mine := e.table.digest
+	kids := children(rank, int(e.size))
 	if rank == 0 {
 		b.digest = mine
 	} else if err := e.Wait(b, func() bool { return b.known }); err != nil {
@@ -287,9 +352,9 @@ func (e *Endpoint) judge() error {
 		b.verdict = &none
 		return nil
 	}
-	table := []byte(e.signatures())
+	table := []byte(e.table.signatures())
 	for at := 0; at < len(table); {
-		n := min(len(table)-at, e.max)
+		n := min(len(table)-at, int(e.max))
 		if err := e.RequestMedium(int(b.lowest), hTable, table[at:at+n], uint32(at), uint32(len(table))); err != nil {
 			return err
 		}
@@ -314,8 +379,8 @@ func (e *Endpoint) report(rank int) error {
 	if !asked() {
 		return nil
 	}
-	d := difference(string(b.table), e.signatures(), rank)
-	if err := e.RequestMedium(0, hFinding, clip(d, e.max)); err != nil {
+	d := difference(string(b.table), e.table.signatures(), rank)
+	if err := e.RequestMedium(0, hFinding, clip(d, int(e.max))); err != nil {
 		return err
 	}
 	return e.Wait(b, func() bool { return b.verdict != nil })
@@ -323,7 +388,7 @@ func (e *Endpoint) report(rank int) error {
 
 func (e *Endpoint) tellVerdict(kids []int) error {
 	for _, kid := range kids {
-		if err := e.RequestMedium(kid, hVerdict, clip(*e.boot.verdict, e.max)); err != nil {
+		if err := e.RequestMedium(kid, hVerdict, clip(*e.boot.verdict, int(e.max))); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestDigest(t *testing.T) {
 	attached := func(t *rapid.T, entries []Entry) *Endpoint {
 		e := &Endpoint{}
-		if err := e.fillTable(Config{Handlers: entries}); err != nil {
+		if err := e.fillTable(&Config{Handlers: entries}); err != nil {
 			t.Fatal(err)
 		}
 		return e
@@ -43,8 +43,8 @@ func TestDigest(t *testing.T) {
 			other = other[:len(other)-1]
 		}
 		a, b := attached(t, one), attached(t, other)
-		if (a.digest() == b.digest()) != (a.signatures() == b.signatures()) {
-			t.Fatalf("digests %x and %x of\n%s\n%s", a.digest(), b.digest(), a.signatures(), b.signatures())
+		if (a.table.digest == b.table.digest) != (a.table.signatures() == b.table.signatures()) {
+			t.Fatalf("digests %x and %x of\n%s\n%s", a.table.digest, b.table.digest, a.table.signatures(), b.table.signatures())
 		}
 	})
 }

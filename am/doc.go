@@ -1,6 +1,6 @@
 // Package am sends active messages: a message names a handler that runs at the
 // receiver, with up to 16 arguments of 32 bits, and may carry a payload (the
-// core API of GASNet; seed thesis, section 8.7).
+// core API of GASNet; Nüssle 2008, section 8.7).
 //
 //	short   arguments only
 //	medium  plus a payload in a temporary buffer at the receiver
@@ -52,10 +52,11 @@
 // limit; nothing is sent. Breaking a rule of this package inside a handler (a
 // second reply, a reply from a reply handler, a request or a wait in a handler,
 // a token used after its handler) is an error that names the handler, and it
-// fails the job, because the other side may wait for what will never come. A
-// request or poll in a handler is found out when it would block, and always
-// with Config.Debug.
-// When a rank of the job dies, calls that would wait return a *PeerError.
+// fails the job, because the other side may wait for what will never come,
+// whatever the program does with the error. A request, a poll and a wait in a
+// handler are found every time, also when they need not wait.
+// When a rank of the job dies, calls that would wait return a *PeerError; so they
+// do when one has ended the job by [Endpoint.Exit].
 //
 // # Concurrency
 //

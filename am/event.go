@@ -20,7 +20,15 @@ type Event struct {
 func (ev *Event) Done() bool { return !ev.pending.Load() }
 
 // WaitEvent polls until ev is done.
-func (e *Endpoint) WaitEvent(ev *Event) error { return e.Wait(nil, ev.Done) }
+func (e *Endpoint) WaitEvent(ev *Event) error { return e.Wait((*eventWait)(ev), ev.Done) }
+
+// eventWait is an Event that is waited for.
+type eventWait Event
+
+// Blocked says so to people.
+func (*eventWait) Blocked() string {
+	return "am: until the payload of a long message has been read, and may be reused"
+}
 
 // source is one payload that a conduit still reads.
 type source struct {
@@ -28,6 +36,7 @@ type source struct {
 	busy bool
 	done bool
 	err  error // why it will not arrive
+	next int32 // of one not in use: see Endpoint.free
 }
 
 // ownCookie marks the completions that belong to this package.
@@ -40,9 +49,9 @@ func (e *Endpoint) begin(op string, ev *Event) (uint64, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var i int
-	if n := len(e.free); n > 0 {
-		i, e.free = e.free[n-1], e.free[:n-1]
+	i := int(e.free) - 1
+	if i >= 0 {
+		e.free = e.sources[i].next
 	} else {
 		i = len(e.sources)
 		e.sources = append(e.sources, source{})
@@ -63,8 +72,8 @@ func (e *Endpoint) finish(cookie uint64) {
 	if ev := s.ev; ev != nil {
 		ev.pending.Store(false)
 	}
-	*s = source{}
-	e.free = append(e.free, i)
+	*s = source{next: e.free}
+	e.free = int32(i) + 1
 	e.mu.Unlock()
 }
 

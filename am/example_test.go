@@ -71,6 +71,7 @@ func (p *process) run(end conduits.Endpoint) error {
 		},
 		Runtime:     append(b.Handlers(), x.Handlers()...),
 		Completer:   x,
+		Exposer:     x,
 		SegmentSize: segment.PageSize,
 	})
 	if err != nil {

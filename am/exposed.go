@@ -24,11 +24,11 @@ type Exposer interface {
 	Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error)
 }
 
-// exposed is what an Endpoint has if its Completer is an Exposer.
+// exposed is what an Endpoint has if its Exposer exposes.
 type exposed struct {
 	Exposer
 	faults   atomic.Uint64
-	messages [conduits.NumClasses]conduits.Message // as the handlers see them
+	messages *[conduits.NumClasses]conduits.Message // as the handlers see them; nil before the first
 }
 
 // A long message to an exposed address travels as a message to handler hExposed,
@@ -59,13 +59,13 @@ func (e *Endpoint) putExposed(op string, dst int, c conduits.Class, h HandlerID,
 	n := uint64(len(payload))
 	switch {
 	case e.exposed == nil:
-		return false, errs.NotSupported("am: %s: %v is an exposed address: Config.Completer knows none", op, to)
+		return false, errs.NotSupported("am: %s: %v is an exposed address: Config.Exposer knows none", op, to)
 	case n > uint64(segment.ExposedLimit-to):
 		return false, errs.BadArg("am: %s: %d bytes at %v: exposed addresses end at %#x", op, n, to, uint64(segment.ExposedLimit-segment.ExposedBase))
 	case ev != nil && !ev.Done():
 		return false, errEventInUse(op)
 	case n > uint64(e.max) && c == conduits.Reply:
-		return false, errs.NotSupported("am: %s: payload of %d bytes to an exposed address: a reply, which must not wait, brings at most %d there (MaxMedium)", op, n, e.max)
+		return false, errs.NotSupported("am: %s: payload of %d bytes to an exposed address: a reply, which must not wait, brings at most %d there (MaxMedium)", op, n, int(e.max))
 	case n > uint64(e.max):
 		if err := e.inHandler(op); err != nil {
 			return false, err
@@ -119,8 +119,11 @@ func (e *Endpoint) onExposed(t *Token, words []uint32, payload []byte) {
 		}
 	}
 	// The conduit's own message stays as it is.
+	if e.exposed.messages == nil {
+		e.exposed.messages = new([conduits.NumClasses]conduits.Message)
+	}
 	m := &e.exposed.messages[t.m.Class]
 	*m = conduits.Message{Src: t.m.Src, Class: t.m.Class, Tag: tagLong | conduits.Tag(h), Words: args, Payload: mem, To: to}
 	t.m, t.handler = m, h
-	e.handler(h).fn(t, args, mem)
+	e.fn(h)(t, args, mem)
 }

@@ -89,7 +89,7 @@ func prepareSizes(least, most, nargs int) error {
 
 // prepare asks for most, and for least if there is not so much room.
 func (e *Endpoint) prepare(dst int, c conduits.Class, nargs, least, most int) (conduits.Slot, conduits.Status) {
-	want := min(most, e.max)
+	want := min(most, int(e.max))
 	s, st := e.ep.Reserve(dst, c, nargs, want)
 	if st == conduits.NoCredit && least < want {
 		return e.ep.Reserve(dst, c, nargs, least)
@@ -106,11 +106,11 @@ func (p *Prepared) Payload() []byte { return p.slot.Payload }
 func (p *Prepared) Commit(n int, args ...uint32) error {
 	switch {
 	case p.e == nil:
-		return errs.BadArg("am: commit of a message that is not prepared, or has been committed or cancelled")
+		return errs.BadArg("am: commit of a message to handler %d of rank %d that is not prepared, or has been committed or cancelled", p.h, p.dst)
 	case n < 0 || n > len(p.slot.Payload):
-		return errs.BadArg("am: commit of %d bytes; %d were prepared", n, len(p.slot.Payload))
+		return errs.BadArg("am: commit of %d bytes to handler %d of rank %d; %d were prepared", n, p.h, p.dst, len(p.slot.Payload))
 	case len(args) != p.nargs:
-		return errs.BadArg("am: commit with %d arguments; prepared for %d", len(args), p.nargs)
+		return errs.BadArg("am: commit with %d arguments to handler %d of rank %d; prepared for %d", len(args), p.h, p.dst, p.nargs)
 	}
 	copy(p.slot.Words, args)
 	p.e.ep.Commit(p.dst, p.class, p.slot, tagMedium|conduits.Tag(p.h), n)
@@ -124,7 +124,7 @@ func (p *Prepared) Commit(n int, args ...uint32) error {
 // Cancel gives the room back; nothing is sent, and a handler may reply again.
 func (p *Prepared) Cancel() error {
 	if p.e == nil {
-		return errs.BadArg("am: cancel of a message that is not prepared, or has been committed or cancelled")
+		return errs.BadArg("am: cancel of a message to handler %d of rank %d that is not prepared, or has been committed or cancelled", p.h, p.dst)
 	}
 	p.e.ep.Cancel(p.dst, p.class, p.slot)
 	if p.token != nil {

@@ -26,27 +26,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// memory is a job's memory as the launcher sees it.
-type memory struct{ *shm.JobMemory }
-
-func (m memory) State(rank int) launch.State {
-	return map[shm.RankState]launch.State{
-		shm.Starting: launch.Starting,
-		shm.Attached: launch.Attached,
-		shm.Finished: launch.Finished,
-		shm.Failed:   launch.Failed,
-	}[m.JobMemory.State(rank)]
-}
-
 // tinyJob gives a job of processes the mailboxes of tiny.
 func tinyJob(c *launch.Config) {
-	c.Memory = func(n int, _ uint64) (launch.Memory, error) {
-		m, err := shm.CreateJob(n, tiny)
-		if err != nil {
-			return nil, err
-		}
-		return memory{m}, nil
-	}
+	c.Memory = func(n int, _ uint64) (launch.Memory, error) { return shm.LaunchMemory(n, tiny) }
 }
 
 func joinRank() conduits.Endpoint {

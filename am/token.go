@@ -5,6 +5,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -25,6 +26,14 @@ func (t *Token) Src() int { return t.m.Src }
 // Endpoint is the receiving rank's.
 func (t *Token) Endpoint() *Endpoint { return t.e }
 
+// User is Config.User of the receiving rank.
+func (t *Token) User() any {
+	if t.e.given == nil {
+		return nil
+	}
+	return t.e.given.user
+}
+
 // Handler is the index of the running handler.
 func (t *Token) Handler() HandlerID { return t.handler }
 
@@ -43,7 +52,12 @@ func (t *Token) To() segment.NLA { return t.m.To }
 
 // describe names the handler for messages to people.
 func (t *Token) describe() string {
-	return fmt.Sprintf("%d (%s)", t.Handler(), t.e.handler(t.Handler()).name)
+	if g := t.e.given; g != nil && g.describe != nil {
+		if s := g.describe(t.Handler()); s != "" {
+			return s
+		}
+	}
+	return fmt.Sprintf("%d (%s)", t.Handler(), t.e.table.name(t.Handler()))
 }
 
 // misuse reports a broken rule of the interface: the other side may wait for
@@ -57,9 +71,9 @@ func (t *Token) misuse(format string, args ...any) error {
 // Receive runs the handler of one message; part of conduits.Receiver.
 func (e *Endpoint) Receive(m *conduits.Message) {
 	h := HandlerID(m.Tag)
-	ent := e.handler(h)
-	if ent.fn == nil {
-		e.ep.Fail(fmt.Errorf("am: rank %d sent a %v to handler %d, which is not registered here", m.Src, m.Class, h))
+	fn := e.fn(h)
+	if fn == nil {
+		e.unregistered(m)
 		return
 	}
 	t := &e.token[m.Class]
@@ -67,11 +81,21 @@ func (e *Endpoint) Receive(m *conduits.Message) {
 		t.m = m
 	}
 	t.active, t.replied, t.handler = true, false, h
-	ent.fn(t, m.Words, m.Payload)
+	was := e.checks // only the goroutine that polls changes it; replies may nest
+	release.Store32(&e.checks, was|checkRunning)
+	fn(t, m.Words, m.Payload)
+	release.Store32(&e.checks, was)
 	t.active = false
 	if t.failed != nil {
 		t.unanswered()
 	}
+}
+
+// unregistered fails the job for a message to a handler that there is not.
+//
+//go:noinline
+func (e *Endpoint) unregistered(m *conduits.Message) {
+	e.ep.Fail(fmt.Errorf("am: rank %d sent a %v to handler %d, which is not registered here", m.Src, m.Class, HandlerID(m.Tag)))
 }
 
 // unanswered fails the job when a handler dropped the error of its reply, or
@@ -86,9 +110,9 @@ func (t *Token) unanswered() {
 
 // repliable checks a reply and claims the one reply there is.
 func (t *Token) repliable(op string, h HandlerID, k Kind, nargs, payload int) error {
-	ent := t.e.handler(h)
+	ent := t.e.signature(h)
 	if t.active && !t.replied && t.m.Class == conduits.Request &&
-		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) && payload <= t.e.max {
+		ent.kinds&k == k && (int(ent.args) == nargs || ent.args < 0 && uint(nargs) <= MaxArgs) && payload <= int(t.e.max) {
 		return nil
 	}
 	switch {

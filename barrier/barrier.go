@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/release"
 )
 
 // The errors of this package; all it returns wrap one of them, or are a
@@ -22,6 +23,23 @@ var (
 
 // PeerError says which rank failed while others waited.
 type PeerError = errs.PeerError
+
+// MismatchError is the error of a phase in which the ranks do not match, on all of
+// them. It matches ErrBarrierMismatch.
+type MismatchError struct {
+	Phase  uint32    // of this rank's barriers, the first is 1
+	IDs    [2]uint32 // two that were notified, if Differ
+	Differ bool      // ids differ; else a rank signalled a mismatch
+	why    string
+}
+
+// Error says which ids differ, and of which ranks if that is known here.
+func (e *MismatchError) Error() string {
+	return "barrier: phase " + utoa(e.Phase) + " does not match: " + e.why
+}
+
+// Unwrap is the kind of error.
+func (e *MismatchError) Unwrap() error { return ErrBarrierMismatch }
 
 // Flags modify Notify, Wait and Try (GASNet-1 specification, "Barriers").
 type Flags uint32
@@ -103,6 +121,7 @@ type Barrier struct {
 	c   Config
 
 	spins atomic.Int32 // see maxSpins
+	tries atomic.Int32 // unsuccessful Tries since the last call of lacking, see maxTries
 
 	// d gets messages from the moment that handlers run, which is before Bind.
 	d dissem
@@ -123,8 +142,12 @@ type transport interface {
 	spin(phase uint32)
 	// appendBlocked says which ranks are still missing in phase.
 	appendBlocked(b []byte, phase uint32) []byte
-	// explain says why phase, which has completed here, is a mismatch.
-	explain(phase uint32) string
+	// lacking is a rank that has left the job and without which phase cannot
+	// complete, or -1; see conduits.WaitFor.
+	lacking(phase uint32) int
+	// explain says why phase, which has completed here, is a mismatch: in words, and
+	// two ids that differ, if that is why.
+	explain(phase uint32) (why string, ids [2]uint32, differ bool)
 }
 
 // New makes a barrier that chooses its algorithm by itself.
@@ -145,14 +168,14 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	for r := 0; r < ep.Size() && direct; r++ {
 		direct = ep.System(r) != nil
 	}
-	how, hoods := b.c.Force, conduits.Neighbourhoods(ep)
+	how, hoods := b.c.Force, conduits.NeighbourhoodsOf(ep)
 	if direct {
-		hoods = []int{0}
+		hoods = conduits.NewNeighbourhoods(ep.Size(), func(int) int { return 0 })
 	}
 	switch {
 	case how >= numAlgorithms:
 		return errs.BadArg("barrier: no algorithm %d; the last is %d (Config.Force)", how, numAlgorithms-1)
-	case how == Auto && !direct && len(hoods) > 0 && len(hoods) < ep.Size():
+	case how == Auto && !direct && hoods != nil && hoods.Len() < ep.Size():
 		how = Levels
 	case how == Auto && !direct:
 		how = Dissemination
@@ -160,7 +183,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		how = Flat
 	case how == Auto:
 		how = Tree
-	case how == Levels && len(hoods) == 0:
+	case how == Levels && hoods == nil:
 		return errs.NotSupported("barrier: levels need a conduit that knows its neighbourhoods, which %s does not (Config.Force)", ep.Conduit())
 	case how != Dissemination && how != Levels && !direct:
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
@@ -178,7 +201,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 			b.t = b.two
 		}
 	case Tree:
-		b.t = newTree(ep, 0, ep.Size())
+		b.t = newTree(ep, members{n: ep.Size()}, ep.Rank())
 	case Levels:
 		b.t = newLevels(e, hoods, &b.d)
 	default:
@@ -207,6 +230,9 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	if flags&^allFlags != 0 {
 		return badFlags("notify", flags)
 	}
+	if err := b.e.Blocking("barrier notify"); err != nil {
+		return err
+	}
 	s := b.state.Load()
 	phase := uint32(s>>wordPhase+1) & phaseMask
 	w := word(phase)<<wordPhase | offer(id, flags)
@@ -214,10 +240,18 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	switch {
 	case s&stateNotified != 0:
 	case b.two != nil:
-		storeRelease(&b.state, n)
+		release.Store64(plain(&b.state), n)
 		return b.two.arrive(w)
 	case b.state.CompareAndSwap(s, n):
-		return b.t.arrive(w)
+		if err := b.t.arrive(w); err != nil {
+			return b.failed(phase, err)
+		}
+		return nil
+	}
+	// A failure of the job leaves the phase open for ever: then that is the cause,
+	// which the program may not have looked at.
+	if err := b.ep.Err(); err != nil {
+		return b.failed(uint32(s>>wordPhase), err)
 	}
 	return errs.NotReady("barrier: notify(id %d): the phase notified before, %d, has not been waited for", id, b.state.Load()>>wordPhase)
 }
@@ -228,13 +262,17 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 // Mismatch; and on this rank only, if neither it nor all ranks were anonymous
 // and id is not the one notified. The phase is over nevertheless.
 //
-// Without a phase to wait for Wait fails with ErrNotReady, and if a rank fails
-// with a *PeerError; the phase then stays open. Only one goroutine may wait for a
+// Without a phase to wait for Wait fails with ErrNotReady, and if a rank fails, or
+// has left the job without having arrived, with a *PeerError that names it; the
+// phase then stays open. Only one goroutine may wait for a
 // phase: another that does gets ErrNotReady when the first has finished it.
 func (b *Barrier) Wait(id uint32, flags Flags) error {
 	s := b.state.Load()
 	if s&stateNotified == 0 || flags&^allFlags != 0 {
 		return b.misuse("wait", id, flags)
+	}
+	if err := b.e.Blocking("barrier wait"); err != nil {
+		return err
 	}
 	phase := uint32(s >> wordPhase)
 	if b.two != nil {
@@ -256,12 +294,12 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 		v, ok = b.spin(phase)
 	}
 	if !ok {
-		err = b.e.Wait(b, func() bool {
+		err = b.e.WaitFor(b, func() int { return b.t.lacking(phase) }, func() bool {
 			v, ok = b.t.verdict(phase)
 			return ok || b.state.Load() != s
 		})
 		if err != nil {
-			return 0, waitFailed(phase, err)
+			return 0, b.failed(phase, err)
 		}
 		if !ok {
 			return 0, stolen("wait", phase)
@@ -298,6 +336,11 @@ func (b *Barrier) spin(phase uint32) (v word, ok bool) {
 	return v, ok
 }
 
+// maxTries is the number of unsuccessful Tries from one call of lacking to the next, in
+// jobs of at least as many ranks. In smaller ones it is the number of ranks, since
+// lacking reads a word or two of each rank.
+const maxTries = 64
+
 // Try is Wait that does not wait: done says whether the phase is over. If it
 // is, err is what Wait would have returned; if not, err is nil unless there is
 // nothing to wait for or the job has failed. A Try that finds the phase not
@@ -307,6 +350,9 @@ func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
 	if s&stateNotified == 0 || flags&^allFlags != 0 {
 		return false, b.misuse("try", id, flags)
 	}
+	if err := b.e.Blocking("barrier try"); err != nil {
+		return false, err
+	}
 	phase := uint32(s >> wordPhase)
 	v, ok := b.t.verdict(phase)
 	if !ok {
@@ -315,14 +361,35 @@ func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
 			if b.state.Load() != s {
 				return false, stolen("try", phase)
 			}
-			if err := b.ep.Err(); err != nil {
-				return false, waitFailed(phase, err)
+			err := b.ep.Err()
+			if err == nil && int(b.tries.Add(1)) >= min(b.ep.Size(), maxTries) {
+				b.tries.Store(0)
+				if r := b.t.lacking(phase); r >= 0 {
+					if err = b.ep.Err(); err == nil { // else that may be why it left
+						err = conduits.HasLeft(b.ep, r, b)
+					}
+				}
+			}
+			if err != nil {
+				return false, b.failed(phase, err)
 			}
 			return false, nil
 		}
 	}
 	err = b.finish("try", s, v, id, flags)
 	return !errors.Is(err, ErrNotReady), err
+}
+
+// Mismatched says whether it is known already that the phase notified last, which
+// has not been waited for, is a mismatch: then Wait would return at once. It does
+// not poll.
+func (b *Barrier) Mismatched() bool {
+	s := b.state.Load()
+	if b.t == nil || s&stateNotified == 0 {
+		return false
+	}
+	v, ok := b.t.verdict(uint32(s >> wordPhase))
+	return ok && v&wordMismatch != 0
 }
 
 // Barrier is Notify and Wait with the same arguments.
@@ -353,7 +420,7 @@ func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) er
 	// A locked instruction more or less decides whether two ranks pass their line
 	// once a barrier or twice, which is 0.8 or 1.2 times the bare flag.
 	if b.two != nil && b.state.Load() == s {
-		storeRelease(&b.state, n)
+		release.Store64(plain(&b.state), n)
 		return err
 	}
 	if !b.state.CompareAndSwap(s, n) {
@@ -366,7 +433,8 @@ func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) er
 func (b *Barrier) mismatch(op string, phase uint32, v word, id uint32, flags Flags) error {
 	switch {
 	case v&wordMismatch != 0:
-		return errs.Mismatch("barrier: phase %d does not match: %s", phase, b.t.explain(phase))
+		why, ids, differ := b.t.explain(phase)
+		return &MismatchError{Phase: phase, IDs: ids, Differ: differ, why: why}
 	case flags&Mismatch == 0:
 		return errs.Mismatch("barrier: phase %d does not match: this rank's %s named id %d, the ranks notified %d", phase, op, id, v.id())
 	}
@@ -394,6 +462,9 @@ func (b *Barrier) misuse(op string, id uint32, flags Flags) error {
 	if flags&^allFlags != 0 {
 		return badFlags(op, flags)
 	}
+	if err := b.e.Blocking("barrier " + op); err != nil {
+		return err
+	}
 	return errs.NotReady("barrier: %s(id %d): no phase has been notified since phase %d was finished", op, id, b.state.Load()>>wordPhase)
 }
 
@@ -405,11 +476,19 @@ func stolen(op string, phase uint32) error {
 	return errs.NotReady("barrier: %s: phase %d was finished by another goroutine meanwhile", op, phase)
 }
 
-// waitFailed adds to a failure of the job what this rank was doing.
-func waitFailed(phase uint32, err error) error {
+// failed adds to the failure that ends phase what this rank was doing. If that is
+// a rank that has left, all ranks need it and those that wait for it by way of
+// others would not notice: so it is blamed.
+func (b *Barrier) failed(phase uint32, err error) error {
 	var p *PeerError
-	if errors.As(err, &p) {
-		return &PeerError{Rank: p.Rank, Op: "barrier phase " + utoa(phase), Err: p.Err}
+	if !errors.As(err, &p) {
+		return err
 	}
-	return err
+	if f := b.ep.Err(); f != nil {
+		errors.As(f, &p) // what the job has failed of by now, which says more than err
+	} else if p.Rank != b.ep.Rank() {
+		errors.As(conduits.HasLeft(b.ep, p.Rank, b), &p) // says more than an answer of a send
+		b.ep.Blame(p.Rank, p.Err)
+	}
+	return &PeerError{Rank: p.Rank, Op: "barrier phase " + utoa(phase), Err: p.Err}
 }

@@ -688,3 +688,38 @@ func TestRoundsSuffice(t *testing.T) {
 		}
 	}
 }
+
+// looking counts the calls of lacking.
+type looking struct {
+	transport
+	n int
+}
+
+func (l *looking) lacking(phase uint32) int {
+	l.n++
+	return l.transport.lacking(phase)
+}
+
+// TestTryLooksSeldom: one of every n unsuccessful Tries calls lacking, in a job of n
+// ranks, because lacking looks at each rank.
+func TestTryLooksSeldom(t *testing.T) {
+	const n, rounds = 10, 6
+	j := openJob(t, n, Tree, 0)
+	b := j.bars[0]
+	l := &looking{transport: b.t}
+	b.t = l
+	if err := b.Notify(1, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range rounds * n {
+		if done, err := b.Try(1, 0); done || err != nil {
+			t.Fatal(done, err)
+		}
+	}
+	if l.n != rounds {
+		t.Errorf("%d looks by %d tries of a job of %d ranks, want %d", l.n, rounds*n, n, rounds)
+	}
+	for _, e := range j.ends {
+		_ = e.Conduit().Close() // rank 0 leaves in a barrier
+	}
+}

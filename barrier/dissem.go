@@ -11,7 +11,7 @@ import (
 // Handler indices of this package, of the range 16..31 that it owns.
 const handlerArrive am.HandlerID = 16
 
-// dissem is the dissemination barrier (Hensgen, Finkel, Manber 1988): in round
+// dissem is the dissemination barrier (Hensgen, Finkel and Manber 1988): in round
 // r every rank tells rank+2^r what it knows and learns from rank-2^r; after
 // ceil(log2 N) rounds everybody knows of everybody. Rounds advance when Notify,
 // Wait or Try is called, for handlers may not send requests.
@@ -35,11 +35,12 @@ type dissem struct {
 	known knowledge // what is known of the ranks heard of
 }
 
-// slot is a message as it came.
+// slot is a message as it came: a word in halves, so that a slot is 12 bytes.
 type slot struct {
-	w     word
-	other uint32
+	low, high, other uint32
 }
+
+func (s *slot) word() word { return word(am.Unpack64(s.low, s.high)) }
 
 // knowledge is a combined state with, for a mismatch of ids, the evidence:
 // w then has wordNamed set beside wordMismatch, and the two ids are w's and
@@ -121,7 +122,7 @@ func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
 	d.mu.Lock()
 	d.makeSlots(t.Endpoint().Size())
 	if int(args[3]) < len(d.slots)/2 {
-		*d.slot(w.phase(), int(args[3])) = slot{w: w, other: args[2]}
+		*d.slot(w.phase(), int(args[3])) = slot{args[0], args[1], args[2]}
 	}
 	d.mu.Unlock()
 	// The waiter may be another goroutine, which looked before this store and
@@ -181,10 +182,11 @@ func (d *dissem) advance() {
 			d.sent++
 		}
 		s := d.slot(d.phase, d.round)
-		if s.w.phase() != d.phase {
+		w := s.word()
+		if w.phase() != d.phase {
 			return
 		}
-		d.known = merge(d.known, knowledge{w: s.w & wordState, other: s.other})
+		d.known = merge(d.known, knowledge{w: w & wordState, other: s.other})
 		d.round++
 	}
 }
@@ -232,7 +234,33 @@ func (d *dissem) appendBlocked(b []byte, phase uint32) []byte {
 	return append(b, ')')
 }
 
-func (d *dissem) explain(uint32) string {
+// lacking is the rank whose message of this round is awaited, or that takes none
+// from this one any more, if it has left. Ranks that wait for it by way of this one
+// hear of it from the job's failure, see Barrier.failed.
+func (d *dissem) lacking(phase uint32) int {
+	d.mu.Lock()
+	round, from, to := d.round, d.at(-(1 << d.round)), d.at(1<<d.round)
+	d.mu.Unlock()
+	for _, r := range [...]int{from, to} {
+		if !d.e.Conduit().Left(r) {
+			continue
+		}
+		d.mu.Lock()
+		if d.phase == phase {
+			d.advance()
+		}
+		// Its message may be here although the round goes on, for want of credit.
+		stuck := d.phase == phase && d.round == round && round < d.rounds &&
+			(r == from && d.slot(phase, round).word().phase() != phase || r == to && d.sent == round)
+		d.mu.Unlock()
+		if stuck {
+			return r
+		}
+	}
+	return -1
+}
+
+func (d *dissem) explain(uint32) (string, [2]uint32, bool) {
 	d.mu.Lock()
 	m := d.known
 	d.mu.Unlock()
@@ -240,9 +268,10 @@ func (d *dissem) explain(uint32) string {
 }
 
 // explain says what a mismatch is about.
-func (k knowledge) explain() string {
+func (k knowledge) explain() (why string, ids [2]uint32, differ bool) {
 	if k.w&wordNamed == 0 {
-		return "a rank signalled a mismatch"
+		return "a rank signalled a mismatch", ids, false
 	}
-	return "ids differ: " + utoa(min(k.w.id(), k.other)) + " and " + utoa(max(k.w.id(), k.other))
+	ids = [2]uint32{min(k.w.id(), k.other), max(k.w.id(), k.other)}
+	return "ids differ: " + utoa(ids[0]) + " and " + utoa(ids[1]), ids, true
 }

@@ -45,12 +45,14 @@
 //
 // The handlers of this package go into am.Config.Runtime; [Barrier.Bind]
 // comes after it. All ranks run the same phases. No method may be called in a
-// handler. While a rank waits, handlers run on its goroutine.
+// handler: Notify, Wait and Try fail the job there, with an error that names it.
+// While a rank waits, handlers run on its goroutine.
 //
 // # Failure
 //
 // Misuse (two Notifies in a row, Wait without Notify, unknown flags) is an error
 // and changes nothing. If a rank of the job fails, Wait and Try return a
-// *[PeerError] that names it. A rank that waits for a missing one can be asked
+// *[PeerError] that names it; so they do if a rank leaves the job (closes its
+// endpoint) that others wait for, which fails the job. A rank that waits for a missing one can be asked
 // for whom: [Barrier.Blocked].
 package barrier

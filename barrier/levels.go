@@ -26,22 +26,19 @@ type levels struct {
 	begun bool // the rounds of d.phase
 }
 
-func newLevels(e *am.Endpoint, hoods []int, d *dissem) *levels {
+func newLevels(e *am.Endpoint, hoods *conduits.Neighbourhoods, d *dissem) *levels {
 	ep := e.Conduit()
-	place := sort.SearchInts(hoods, ep.Rank()+1) - 1
-	first, end := hoods[place], ep.Size()
-	if place+1 < len(hoods) {
-		end = hoods[place+1]
-	}
+	hood := hoods.Of(ep.Rank())
+	near := hoods.Ranks(hood)
 	l := &levels{
 		ep:    ep,
-		in:    newTree(ep, first, end-first),
-		out:   lineAt(ep.System(first), verdictOff),
-		leads: first == ep.Rank(),
+		in:    newTree(ep, members{n: len(near), list: near}, sort.SearchInts(near, ep.Rank())),
+		out:   lineAt(ep.System(near[0]), verdictOff),
+		leads: near[0] == ep.Rank(),
 		d:     d,
 	}
 	l.in.wakes = 1
-	d.bind(e, hoods, place)
+	d.bind(e, hoods.Firsts(), hood)
 	return l
 }
 
@@ -91,7 +88,7 @@ func (l *levels) known(v word) knowledge {
 	if v&wordMismatch == 0 {
 		return knowledge{w: v}
 	}
-	a, b := disagree(l.ep, l.in.first, l.in.n, l.d.phase)
+	a, b := disagree(l.ep, l.in.members, l.d.phase)
 	if a < 0 || b < 0 {
 		return knowledge{w: wordMismatch}
 	}
@@ -106,7 +103,7 @@ func (l *levels) tell(there bool) {
 		return
 	}
 	for i := range l.in.n {
-		l.ep.Wake(l.in.first + i)
+		l.ep.Wake(l.in.at(i))
 	}
 }
 
@@ -145,11 +142,24 @@ func (l *levels) appendBlocked(b []byte, phase uint32) []byte {
 		return l.d.appendBlocked(b, phase)
 	}
 	b = append(b, "waiting for rank "...)
-	b = strconv.AppendInt(b, int64(l.in.first), 10)
+	b = strconv.AppendInt(b, int64(l.in.at(0)), 10)
 	return append(b, ", which asks the other neighbourhoods"...)
 }
 
-func (l *levels) explain(phase uint32) string {
+func (l *levels) lacking(phase uint32) int {
+	switch _, all := l.in.verdict(phase); {
+	case !all:
+		return l.in.lacking(phase)
+	case l.leads:
+		return l.d.lacking(phase)
+	}
+	if lead := l.in.at(0); l.ep.Left(lead) && word(l.out.w[phase&1].Load()).phase() != phase {
+		return lead
+	}
+	return -1
+}
+
+func (l *levels) explain(phase uint32) (string, [2]uint32, bool) {
 	if v, all := l.in.verdict(phase); all && v&wordMismatch != 0 {
 		return l.in.explain(phase)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/spin"
 )
 
@@ -62,10 +63,14 @@ func (f *flat) spin(phase uint32) {
 }
 
 func (f *flat) appendBlocked(b []byte, phase uint32) []byte {
-	return appendMissing(b, f.ep, 0, f.ep.Size(), phase)
+	return appendMissing(b, f.ep, members{n: f.ep.Size()}, phase)
 }
 
-func (f *flat) explain(phase uint32) string { return explainShared(f.ep, 0, f.ep.Size(), phase) }
+func (f *flat) lacking(phase uint32) int { return lacking(f.ep, members{n: f.ep.Size()}, phase) }
+
+func (f *flat) explain(phase uint32) (string, [2]uint32, bool) {
+	return explainShared(f.ep, members{n: f.ep.Size()}, phase)
+}
 
 // pair is flat for two ranks. Their words lie in one line, whose transfer to the
 // rank that is later brings the other's word and makes room for its own: measured
@@ -85,7 +90,7 @@ func newPair(ep conduits.Endpoint) *pair {
 }
 
 func (p *pair) arrive(w word) error {
-	storeRelease(p.mine[w.phase()&1], uint64(w))
+	release.Store64(plain(p.mine[w.phase()&1]), uint64(w))
 	p.ep.Wake(p.peer)
 	return nil
 }
@@ -106,10 +111,14 @@ func (p *pair) watch(phase uint32, n int) (word, bool) {
 func (p *pair) spin(phase uint32) { p.watch(phase, 1) }
 
 func (p *pair) appendBlocked(b []byte, phase uint32) []byte {
-	return appendMissing(b, p.ep, 0, 2, phase)
+	return appendMissing(b, p.ep, members{n: 2}, phase)
 }
 
-func (p *pair) explain(phase uint32) string { return explainShared(p.ep, 0, 2, phase) }
+func (p *pair) lacking(phase uint32) int { return lacking(p.ep, members{n: 2}, phase) }
+
+func (p *pair) explain(phase uint32) (string, [2]uint32, bool) {
+	return explainShared(p.ep, members{n: 2}, phase)
+}
 
 // fanIn is how many arrivals a counter of the tree takes.
 const fanIn = 8
@@ -120,13 +129,13 @@ const fanIn = 8
 // help of a rank that has arrived already: on few processors a barrier costs
 // one switch into and one out of every rank, not one for every level.
 type tree struct {
-	ep       conduits.Endpoint
-	rank     int
-	first, n int               // of the ranks that it joins
-	own      [2]*atomic.Uint64 // arrival words by parity
-	release  *line
-	groups   []group // this rank's group by level
-	wakes    int     // who is to be told when all have arrived: the first so many
+	members // that it joins
+	ep      conduits.Endpoint
+	rank    int
+	own     [2]*atomic.Uint64 // arrival words by parity
+	release *line
+	groups  []group // this rank's group by level
+	wakes   int     // how many ranks, from the first on, are woken when all have arrived
 }
 
 // group is one counter and how many arrivals it takes.
@@ -135,25 +144,39 @@ type group struct {
 	size    uint32
 }
 
-// newTree joins n ranks that have direct access to each other.
-func newTree(ep conduits.Endpoint, first, n int) *tree {
-	rank := ep.Rank()
+// members are n ranks that have direct access to each other: list, ascending, or 0 to
+// n-1 if it is nil.
+type members struct {
+	n    int
+	list []int
+}
+
+// at is number i of them.
+func (m members) at(i int) int {
+	if m.list != nil {
+		return m.list[i]
+	}
+	return i
+}
+
+// newTree joins m, of which this rank is number place.
+func newTree(ep conduits.Endpoint, m members, place int) *tree {
+	rank, n := ep.Rank(), m.n
 	t := &tree{
+		members: m,
 		ep:      ep,
 		rank:    rank,
-		first:   first,
-		n:       n,
 		own:     [2]*atomic.Uint64{arrivalWord(ep, rank, 0), arrivalWord(ep, rank, 1)},
-		release: lineAt(ep.System(first), releaseOff),
+		release: lineAt(ep.System(m.at(0)), releaseOff),
 		wakes:   n,
 	}
 	// At level l a group spans fanIn^(l+1) ranks, beginning with its leader, and
 	// takes one arrival of each span of fanIn^l ranks that is not empty.
 	for l, span := 0, 1; span < n; l, span = l+1, span*fanIn {
-		leader := (rank - first) / (span * fanIn) * (span * fanIn)
+		leader := place / (span * fanIn) * (span * fanIn)
 		ranks := min(n-leader, span*fanIn)
 		t.groups = append(t.groups, group{
-			counter: lineAt(ep.System(first+leader), counterOff+l*lineBytes),
+			counter: lineAt(ep.System(m.at(leader)), counterOff+l*lineBytes),
 			size:    uint32((ranks + span - 1) / span),
 		})
 	}
@@ -181,8 +204,8 @@ func (t *tree) arrive(w word) error {
 		}
 	}
 	t.release.w[p].Store(uint64(w&^wordState | v))
-	for r := t.first; r < t.first+t.wakes; r++ {
-		if r != t.rank {
+	for i := range t.wakes {
+		if r := t.at(i); r != t.rank {
 			t.ep.Wake(r)
 		}
 	}
@@ -202,10 +225,14 @@ func (t *tree) spin(phase uint32) {
 }
 
 func (t *tree) appendBlocked(b []byte, phase uint32) []byte {
-	return appendMissing(b, t.ep, t.first, t.n, phase)
+	return appendMissing(b, t.ep, t.members, phase)
 }
 
-func (t *tree) explain(phase uint32) string { return explainShared(t.ep, t.first, t.n, phase) }
+func (t *tree) lacking(phase uint32) int { return lacking(t.ep, t.members, phase) }
+
+func (t *tree) explain(phase uint32) (string, [2]uint32, bool) {
+	return explainShared(t.ep, t.members, phase)
+}
 
 // arrivalWord is where rank writes in phases of a parity.
 func arrivalWord(ep conduits.Endpoint, rank, parity int) *atomic.Uint64 {
@@ -223,11 +250,12 @@ func arrival(ep conduits.Endpoint, rank int, phase uint32) word {
 // maxListed bounds the ranks that a message lists one by one.
 const maxListed = 4
 
-// appendMissing lists those of n ranks from first on that have not arrived in phase.
-func appendMissing(b []byte, ep conduits.Endpoint, first, n int, phase uint32) []byte {
+// appendMissing lists those of m that have not arrived in phase.
+func appendMissing(b []byte, ep conduits.Endpoint, m members, phase uint32) []byte {
 	var listed [maxListed]int
 	missing := 0
-	for r := first; r < first+n; r++ {
+	for i := range m.n {
+		r := m.at(i)
 		if arrival(ep, r, phase).phase() != phase {
 			if missing < maxListed {
 				listed[missing] = r
@@ -236,6 +264,18 @@ func appendMissing(b []byte, ep conduits.Endpoint, first, n int, phase uint32) [
 		}
 	}
 	return appendRanks(b, listed[:min(missing, maxListed)], missing)
+}
+
+// lacking is one of m that has left without having arrived in phase, or -1.
+func lacking(ep conduits.Endpoint, m members, phase uint32) int {
+	missing := func(r int) bool { return arrival(ep, r, phase).phase() != phase }
+	for i := range m.n {
+		r := m.at(i)
+		if missing(r) && ep.Left(r) && missing(r) { // it may have arrived before it left
+			return r
+		}
+	}
+	return -1
 }
 
 // appendRanks writes "waiting for ranks 0, 3, 5, 7 and 29 more", where total
@@ -267,26 +307,28 @@ func appendRanks(b []byte, listed []int, total int) []byte {
 	return b
 }
 
-// explainShared says who of n ranks from one on did not match in phase, which has
+// explainShared says who of m did not match in phase, which has
 // completed here with a mismatch. The arrival words of a phase stay until the phase after next,
 // which cannot begin before this rank has finished with this one.
-func explainShared(ep conduits.Endpoint, one, n int, phase uint32) string {
-	a, b := disagree(ep, one, n, phase)
+func explainShared(ep conduits.Endpoint, m members, phase uint32) (why string, ids [2]uint32, differ bool) {
+	a, b := disagree(ep, m, phase)
 	switch {
 	case a < 0:
-		return "a rank signalled a mismatch"
+		return "a rank signalled a mismatch", ids, false
 	case b < 0:
-		return "rank " + strconv.Itoa(a) + " signalled a mismatch"
+		return "rank " + strconv.Itoa(a) + " signalled a mismatch", ids, false
 	}
-	return "ids differ: rank " + strconv.Itoa(a) + " notified " + utoa(arrival(ep, a, phase).id()) +
-		", rank " + strconv.Itoa(b) + " notified " + utoa(arrival(ep, b, phase).id())
+	ids = [2]uint32{arrival(ep, a, phase).id(), arrival(ep, b, phase).id()}
+	return "ids differ: rank " + strconv.Itoa(a) + " notified " + utoa(ids[0]) +
+		", rank " + strconv.Itoa(b) + " notified " + utoa(ids[1]), ids, true
 }
 
-// disagree finds, of n ranks from one on, one that signalled a mismatch, or two
+// disagree finds, of m, one that signalled a mismatch, or two
 // that notified different ids; -1 stands for those that there are not.
-func disagree(ep conduits.Endpoint, one, n int, phase uint32) (a, b int) {
+func disagree(ep conduits.Endpoint, m members, phase uint32) (a, b int) {
 	a = -1
-	for r := one; r < one+n; r++ {
+	for i := range m.n {
+		r := m.at(i)
 		w := arrival(ep, r, phase)
 		switch {
 		case w&wordMismatch != 0:

@@ -18,6 +18,31 @@ func ApplyAtomic(p unsafe.Pointer, op AtomicOp, t AtomicType, a, b uint64) uint6
 	return apply64((*uint64)(p), op, t, a, b)
 }
 
+// CompareExchange32 is a compare-and-swap that returns what was there: old if it has
+// written v.
+func CompareExchange32(p *uint32, old, v uint32) uint32 {
+	for {
+		if atomic.CompareAndSwapUint32(p, old, v) {
+			return old
+		}
+		if w := atomic.LoadUint32(p); w != old {
+			return w
+		}
+	}
+}
+
+// CompareExchange64 is CompareExchange32 for 8 bytes.
+func CompareExchange64(p *uint64, old, v uint64) uint64 {
+	for {
+		if atomic.CompareAndSwapUint64(p, old, v) {
+			return old
+		}
+		if w := atomic.LoadUint64(p); w != old {
+			return w
+		}
+	}
+}
+
 func apply64(p *uint64, op AtomicOp, t AtomicType, a, b uint64) uint64 {
 	switch {
 	case op == AtomicLoad:

@@ -49,8 +49,16 @@ func CheckRemote(ep Endpoint, op string, rank int, a segment.NLA, n uint64) erro
 		if a.Exposed() {
 			return errs.BadArg("%s: address %v of rank %d is an exposed one, which only the layers above conduits resolve", op, a, rank)
 		}
-		return errs.BadArg("%s: address %v (offset %#x) and length %d are outside the segment of rank %d, which has %d bytes (-segment, ARGON_SEGMENT)",
-			op, a, off, n, rank, size)
+		beyond := ""
+		if Registered(size, a, 1) {
+			end := segment.NLA(segment.NLALimit)
+			if a < segment.AttachBase {
+				end = segment.AttachBase
+			}
+			beyond = fmt.Sprintf("; what is registered there ends at %v, or before", end-1)
+		}
+		return errs.BadArg("%s: address %v (offset %#x) and length %d are outside the segment of rank %d, which has %d bytes (-segment, ARGON_SEGMENT)%s",
+			op, a, off, n, rank, size, beyond)
 	}
 	return nil
 }

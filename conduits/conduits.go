@@ -17,10 +17,15 @@ var (
 	ErrNotSupported    = errs.ErrNotSupported
 	ErrClosed          = errs.ErrClosed
 	ErrPeer            = errs.ErrPeer
+	ErrExit            = errs.ErrExit
 )
 
 // PeerError says which rank failed and why.
 type PeerError = errs.PeerError
+
+// ExitError is what a rank fails with, by Endpoint.Fail, to end the job with a
+// status of its choice, 0 included: the first counts, as of all failures.
+type ExitError = errs.ExitError
 
 // Class is the message type tag that separates requests from replies.
 type Class uint8
@@ -85,7 +90,7 @@ type Message struct {
 	To      segment.NLA // long only: where Payload lies; 0 otherwise
 }
 
-// Event says which completion of an RMA operation happened (seed thesis, table
+// Event says which completion of an RMA operation happened (Nüssle 2008, table
 // 7-2, as seen by the initiator).
 type Event uint8
 
@@ -127,7 +132,7 @@ const (
 	AtomicXor                   // write old ^ a
 	AtomicMin                   // write min(old, a)
 	AtomicMax                   // write max(old, a)
-	// AtomicFCAA is fetch-compare-and-add (seed thesis, section 7.5.4): if
+	// AtomicFCAA is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if
 	// old <= a, write old + b. The caller derives success from old.
 	AtomicFCAA
 	NumAtomicOps
@@ -231,7 +236,12 @@ type Endpoint interface {
 	// of rank first+i, and the zero View if that rank cannot be reached by load
 	// and store. The own rank's entry is always there. Ranks outside the table
 	// cannot be reached, so that a rank without neighbours has a table of one
-	// entry, however large the job. Shared and read-only.
+	// entry, however large the job. It begins with the lowest rank in reach and ends
+	// with the highest; in between may be ranks that are not. Shared and read-only.
+	// When the job has failed a conduit may set the sizes to 0, so that a loop of
+	// direct accesses, which calls no conduit, comes to one that returns Err; bases
+	// stay. A conduit that unmaps segments when the last endpoint of a job is closed
+	// replaces the entries by the zero View first, so that later accesses are refused.
 	Views() (first int, views []segment.View)
 	// SegmentSize is the size that rank attached, bytes.
 	SegmentSize(rank int) uint64
@@ -360,6 +370,16 @@ type Endpoint interface {
 	// a *PeerError that names it, and whoever is parked wakes. Only the first
 	// failure of a job counts.
 	Fail(err error)
+	// Blame declares rank failed because of err, as Fail does the own rank: for a
+	// rule that rank broke and this rank noticed. The job's first failure counts,
+	// which may be another. Blame may wait for a moment until the job knows it.
+	Blame(rank int, err error)
+	// Left says whether rank has left the job: it has closed its endpoint, and this
+	// rank has run all messages that it had sent before. So what is awaited from a
+	// rank, and is not there after Left has been true, will not come. A rank that
+	// leaves is no failure. Parked goroutines wake when one leaves. Never true of a
+	// rank that failed, which Err tells of; not to be called by handlers.
+	Left(rank int) bool
 	// Close leaves the job. It does not wait for other ranks (a barrier before
 	// it does); operations after it, and those that wait, fail with ErrClosed.
 	Close() error

@@ -35,6 +35,7 @@ type fake struct {
 }
 
 func (f *fake) Size() int                   { return len(f.sizes) }
+func (f *fake) Polling() bool               { return false }
 func (f *fake) SegmentSize(rank int) uint64 { return f.sizes[rank] }
 func (f *fake) did(s string)                { f.steps = append(f.steps, s) }
 func (f *fake) Err() error                  { return f.err }
@@ -165,6 +166,9 @@ func TestCheckRemote(t *testing.T) {
 		}
 		if !c.ok {
 			wantError(t, "outside", err, ErrBadArg, "put: ", "outside the segment of rank", "-segment", "ARGON_SEGMENT")
+			if Registered(f.sizes[c.rank], a, 1) {
+				wantError(t, "beyond", err, ErrBadArg, "what is registered there ends at ")
+			}
 		}
 	}
 	for _, a := range []segment.NLA{segment.ExposedBase, segment.ExposedLimit - 1} {

@@ -1,6 +1,11 @@
 // Package conduits is the contract between a transport and the runtime: the
-// three units of the EXTOLL network card (VELO, RMA, ATU; seed thesis chapters
+// three units of the EXTOLL network card (VELO, RMA, ATU; Nüssle 2008, chapters
 // 5 and 6) as Go interfaces.
+//
+// There are two ways to write a conduit. A [Transport] is the least: it moves
+// messages and bytes, and package adapt makes an [Endpoint] of it. What follows is
+// the Endpoint, which the layers above use, and which a conduit implements itself
+// where the detour costs too much.
 //
 // # Concepts
 //
@@ -50,14 +55,51 @@
 // that a reply's path (slots, landing buffer, wire) never waits for a request
 // to be consumed.
 //
+// # Credit
+//
+// A sender that was answered NoCredit, or a replier, parks as for anything else:
+// credit that returns is an arrival, so it ends a Park whose Arm came before it.
+//
+// # Order
+//
+// Messages have none, not even two of one class from one rank to one other: a
+// conduit may deliver them as they come. Puts, gets and atomics have none among
+// themselves, and with messages only this: the data of a ReservePut is in place
+// when its message is delivered, and a put whose RemoteDone was reported is
+// visible to the receiver of a message that is sent later. Every message is
+// delivered once. Conduits with one path per pair do keep an order; package chaos
+// keeps none, and the conformance suite runs all layers on it, so that nothing
+// above relies on more.
+//
+// # Attaching and leaving
+//
+// Attach of a job in which a rank closes its endpoint, or fails, before it has
+// attached returns an error on all others that names that rank. Close is no
+// failure: Err of the others stays nil. What they send to a rank that has closed is
+// answered Dead, perhaps after NoCredit as long as the conduit has not heard of
+// it, and a goroutine that is parked for its credit wakes to hear so.
+//
 // # Time and waiting
 //
 // Nothing above a conduit reads a clock, sleeps or starts a goroutine; a
 // waiting layer calls [Wait], which uses Idle, Arm and Park of the endpoint. A
 // conduit can therefore run the layers above in virtual time.
 //
+// # Leaving
+//
+// A rank leaves by Close. That is no failure, and what it had sent arrives; but
+// what others still await from it does not come any more. Sends to it answer
+// Dead, one-sided operations on it end with a *PeerError that names it, and who
+// waits for something else of it (a reply, its arrival in a barrier) waits by
+// [WaitFor] or [WaitFrom], which ask [Endpoint.Left] before they sleep. Those
+// errors match ErrClosed. Where all ranks need the one that has left, as in a
+// barrier, the rank that finds out blames it ([Endpoint.Blame]), so that ranks
+// that wait for it by way of others hear of it, too.
+//
 // # Failure
 //
 // When a rank of the job dies, Err becomes a *PeerError that names it, every
-// parked caller wakes, and operations towards it answer Dead. It stays so.
+// parked caller wakes, and operations towards it answer Dead. It stays so. A rank
+// ends the job with a status by failing with an [ExitError], which every conduit
+// carries to all ranks as it is; other errors arrive as their text and status.
 package conduits

@@ -55,9 +55,13 @@ func TestOwnMemory(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	unit.Exit()
+	for _, wrong := range [][]byte{mem[:segment.PageSize], mem[segment.PageSize:], make([]byte, segment.PageSize), nil} {
+		wantError(t, "of other memory", o.UnmapMemory(wrong), ErrBadArg, "not what MapMemory has returned")
+	}
 	if err := o.UnmapMemory(mem); err != nil {
 		t.Error(err)
 	}
+	wantError(t, "again", o.UnmapMemory(mem), ErrBadArg, "not what MapMemory has returned")
 	refused("after UnmapMemory", a)
 	if err := u.Deregister(r); err != nil {
 		t.Error(err)

@@ -18,6 +18,7 @@ type OwnMemory struct {
 	config func() segment.ATUConfig
 	closed bool
 	atu    atomic.Pointer[segment.ATU]
+	mapped map[unsafe.Pointer]uint64 // bytes of what MapMemory has returned
 }
 
 // Ready has the ATU made with what config returns when it is first asked for. To
@@ -71,19 +72,52 @@ func (o *OwnMemory) MapMemory(n uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	p, err := sys.Reserve(int64(size))
 	if err != nil {
 		return nil, errs.Resource("conduits: %d bytes of memory: %v", n, err)
 	}
+	if o.mapped == nil {
+		o.mapped = map[unsafe.Pointer]uint64{}
+	}
+	o.mapped[p] = size
 	return unsafe.Slice((*byte)(p), size), nil
 }
 
 // UnmapMemory is the end of MapMemory.
 func (o *OwnMemory) UnmapMemory(mem []byte) error {
-	if t := o.atu.Load(); t != nil {
-		return t.Unmap(mem)
+	p := unsafe.Pointer(unsafe.SliceData(mem))
+	o.mu.Lock()
+	size, ok := o.mapped[p]
+	if ok = ok && size == uint64(len(mem)); ok {
+		delete(o.mapped, p)
 	}
-	return sys.Unmap(unsafe.Pointer(unsafe.SliceData(mem)), int64(len(mem)))
+	o.mu.Unlock()
+	if !ok {
+		return errs.BadArg("conduits: %d bytes at %p are not what MapMemory has returned", len(mem), p)
+	}
+	var err error
+	if t := o.atu.Load(); t != nil {
+		err = t.Unmap(mem)
+	} else {
+		err = sys.Unmap(p, int64(size))
+	}
+	if err != nil { // it may be tried again
+		o.mu.Lock()
+		o.mapped[p] = size
+		o.mu.Unlock()
+	}
+	return err
+}
+
+// NewSystem makes a system area for a rank whose peers do not reach it directly; see
+// Endpoint.System.
+func NewSystem() []byte {
+	const line = 64
+	b := make([]uint64, (SystemBytes+line)/8)
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	return unsafe.Slice((*byte)(unsafe.Add(p, -uintptr(p)&(line-1))), SystemBytes)
 }
 
 // CheckMap rounds the argument of MapMemory up to whole pages.

@@ -27,6 +27,10 @@ type Job struct {
 	Rank, Size int
 	// Env looks up what the launcher said, such as ARGON_SEGFD.
 	Env func(key string) string
+	// Failed, if not nil, is called once when the job has failed, by a conduit that
+	// hears of that while its rank does not poll (udp, hybrid): on any goroutine, at
+	// any time from Join on. It must not block.
+	Failed func(*PeerError)
 }
 
 // Conduit is a transport as the registry knows it.
@@ -37,6 +41,9 @@ type Conduit struct {
 	Local func(size int, c Config) ([]Endpoint, error)
 	// Join opens this process's rank of a launched job. nil if it cannot.
 	Join func(j Job, c Config) (Endpoint, error)
+	// Launch says what a launcher prepares for ranks that Join. nil if no launcher
+	// starts jobs on the conduit.
+	Launch *Launch
 }
 
 var (

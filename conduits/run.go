@@ -1,6 +1,12 @@
 package conduits
 
-import "sync"
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/argon-go/argon/internal/live"
+)
 
 // Runner is implemented by endpoints of conduits that decide themselves when
 // which of their ranks runs, as a simulator in virtual time does. What runs a
@@ -22,6 +28,9 @@ func Run(eps []Endpoint, rank func(i int)) {
 	if len(eps) == 0 {
 		return
 	}
+	j := &live.Job{Waiting: func() string { return describe(eps) }}
+	live.Add(j)
+	defer live.Remove(j)
 	if r, ok := eps[0].(Runner); ok {
 		r.RunRanks(eps, rank)
 		return
@@ -31,6 +40,33 @@ func Run(eps []Endpoint, rank func(i int)) {
 		wg.Go(func() { rank(i) })
 	}
 	wg.Wait()
+}
+
+// mostDescribed is how many ranks describe names.
+const mostDescribed = 64
+
+// describe says what the ranks of eps wait for.
+func describe(eps []Endpoint) string {
+	var b strings.Builder
+	for r, ep := range eps {
+		if r == mostDescribed {
+			fmt.Fprintf(&b, "\tand %d more ranks\n", len(eps)-r)
+			break
+		}
+		var l []string
+		for _, p := range ep.Waiting() {
+			what := "parked, and has not said for what"
+			if p != nil {
+				what = p.Blocked()
+			}
+			l = append(l, what)
+		}
+		if len(l) == 0 {
+			l = append(l, "is not parked")
+		}
+		fmt.Fprintf(&b, "\trank %d: %s\n", r, strings.Join(l, "; "))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // Go starts f as a further goroutine of ep's rank, however the conduit runs
@@ -43,4 +79,22 @@ func Go(ep Endpoint, f func()) {
 		return
 	}
 	go f()
+}
+
+// Interrupter is implemented by endpoints whose Fail, as that of a simulator, only
+// what Run and Go started may call.
+type Interrupter interface {
+	// Interrupt is Fail for any goroutine. It may take effect later, and takes none if
+	// the job ends before.
+	Interrupt(err error)
+}
+
+// Interrupt declares ep's rank failed because of err, as [Endpoint].Fail does, from
+// a goroutine that need not be of a rank. ep must not be closed meanwhile, or before.
+func Interrupt(ep Endpoint, err error) {
+	if i, ok := ep.(Interrupter); ok {
+		i.Interrupt(err)
+		return
+	}
+	ep.Fail(err)
 }

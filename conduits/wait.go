@@ -1,12 +1,40 @@
 package conduits
 
+import "github.com/argon-go/argon/internal/errs"
+
 // Wait polls ep until cond holds: it spins, then yields, then parks, as the
 // endpoint advises. cond must be cheap and must not poll; it may have an effect
 // when it holds, since it is not called again then. It may be made true
 // by handlers, by other goroutines that call ep.Wake(ep.Rank()), or by peers'
 // direct accesses followed by a Wake of this rank. b says what is waited for;
 // it may be nil. Wait returns the job's failure if cond does not hold by then.
-func Wait(ep Endpoint, b Blocked, cond func() bool) error {
+//
+// Inside Receive nothing would arrive while Wait waits. If cond does not hold at
+// once there, Wait fails the job with the error that it returns.
+func Wait(ep Endpoint, b Blocked, cond func() bool) error { return WaitFor(ep, b, nil, cond) }
+
+// WaitFrom is Wait for something that only rank can bring about: if it has left
+// the job, and cond does not hold, the error is a *PeerError that names it, says
+// what was waited for, and matches ErrClosed.
+func WaitFrom(ep Endpoint, rank int, b Blocked, cond func() bool) error {
+	held := false // cond is not called again then
+	look := func() bool {
+		held = held || cond()
+		return held
+	}
+	return WaitFor(ep, b, func() int {
+		if ep.Left(rank) && !look() {
+			return rank
+		}
+		return -1
+	}, look)
+}
+
+// WaitFor is WaitFrom where it changes whom is waited for: lacking returns a rank
+// that has left (Endpoint.Left) and that cond has needed since, or -1. It has to
+// look in this order, for a rank may do what is needed and leave in between. It is
+// called when there is nothing else to do, without locks, and must not poll.
+func WaitFor(ep Endpoint, b Blocked, lacking func() int, cond func() bool) error {
 	for idle, busy := 0, 0; ; {
 		if cond() {
 			return nil
@@ -22,6 +50,9 @@ func Wait(ep Endpoint, b Blocked, cond func() bool) error {
 			idle = 0
 			busy++
 			continue
+		}
+		if idle == 0 && ep.Polling() {
+			return waitInside(ep, b)
 		}
 		if ep.Idle(idle) {
 			idle++
@@ -46,7 +77,39 @@ func Wait(ep Endpoint, b Blocked, cond func() bool) error {
 			}
 			return err
 		}
+		if lacking != nil {
+			if r := lacking(); r >= 0 {
+				ep.Disarm(t)
+				if err := ep.Err(); err != nil { // which may be why it left
+					return err
+				}
+				return HasLeft(ep, r, b)
+			}
+		}
 		ep.Park(t)
 		idle = 0
 	}
+}
+
+// HasLeft is the error of a wait for rank, which has left the job; b says what was
+// waited for and may be nil.
+func HasLeft(ep Endpoint, rank int, b Blocked) error {
+	what := "for it"
+	if b != nil {
+		what = "(" + b.Blocked() + ")"
+	}
+	return &PeerError{Rank: rank, Err: errs.Closed("it left the job while rank %d waits %s", ep.Rank(), what)}
+}
+
+// waitInside is the error of a wait by what runs inside Receive or Complete. It
+// fails the job: what is waited for would never come, and others may wait for
+// this rank.
+func waitInside(ep Endpoint, b Blocked) error {
+	what := "a condition"
+	if b != nil {
+		what = b.Blocked()
+	}
+	err := errs.BadArg("conduits: wait for %s inside Receive of rank %d: what runs there must not wait", what, ep.Rank())
+	ep.Fail(err)
+	return err
 }

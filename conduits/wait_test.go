@@ -27,3 +27,47 @@ func TestWaitHearsOfFailureAmidArrivals(t *testing.T) {
 		t.Fatalf("Wait polled %d times in a failed job and returned %v", b.polls, err)
 	}
 }
+
+// quiet is an endpoint to which the last message of rank 1 comes while Left is asked:
+// the rank has left then.
+type quiet struct {
+	Endpoint
+	queue []int
+	woken bool
+}
+
+func (q *quiet) Rank() int              { return 0 }
+func (q *quiet) Err() error             { return nil }
+func (q *quiet) Spin() int              { return 0 }
+func (q *quiet) Poll() int              { return 0 }
+func (q *quiet) Polling() bool          { return false }
+func (q *quiet) Idle(int) bool          { return false }
+func (q *quiet) Arm(Blocked) (t Ticket) { return t }
+func (q *quiet) Disarm(Ticket)          {}
+func (q *quiet) Park(Ticket)            {}
+
+func (q *quiet) Left(int) bool {
+	if !q.woken {
+		q.woken, q.queue = true, append(q.queue, 7)
+	}
+	return true
+}
+
+// TestWaitFromTakesOnce: a condition that has held, and has taken something by that,
+// is not called again.
+func TestWaitFromTakesOnce(t *testing.T) {
+	q, calls, got := &quiet{}, 0, 0
+	err := WaitFrom(q, 1, nil, func() bool {
+		if calls++; got != 0 {
+			t.Error("called again after it has held")
+		}
+		if len(q.queue) == 0 {
+			return false
+		}
+		got, q.queue = q.queue[0], q.queue[1:]
+		return true
+	})
+	if err != nil || got != 7 || calls != 3 {
+		t.Errorf("%v, got %d by %d calls", err, got, calls)
+	}
+}

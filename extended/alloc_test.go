@@ -35,17 +35,17 @@ func TestNoAllocations(t *testing.T) {
 			cases := map[string]func(){
 				"put 8":         func() { must(x.Put(1, at(0), b[:8])) },
 				"put 256":       func() { must(x.Put(1, at(0), b)) },
-				"get 8":         func() { must(x.Get(b[:8], 1, at(0))) },
-				"get 256":       func() { must(x.Get(b, 1, at(0))) },
+				"get 8":         func() { must(x.Get(1, at(0), b[:8])) },
+				"get 256":       func() { must(x.Get(1, at(0), b)) },
 				"get value":     func() { v, err := x.GetValue(1, at(0), 8); must(err); u64 = v },
 				"get value 3":   func() { v, err := x.GetValue(1, at(0), 3); must(err); u64 = v },
 				"get value nb":  func() { sync(x.GetValueNB(&u64, 1, at(0), 7)) },
 				"memset":        func() { must(x.Memset(1, at(0), 0, 200)) },
 				"putnb+sync":    func() { sync(x.PutNB(1, at(0), b)) },
 				"putbulk+sync":  func() { sync(x.PutBulkNB(1, at(0), b)) },
-				"getnb+sync":    func() { sync(x.GetNB(b, 1, at(0))) },
+				"getnb+sync":    func() { sync(x.GetNB(1, at(0), b)) },
 				"putnbi+sync":   func() { must(r.PutBulkNBI(1, at(0), b)); must(r.Sync(All)) },
-				"getnbi+sync":   func() { must(r.GetNBI(b, 1, at(0))); must(r.Sync(Gets)) },
+				"getnbi+sync":   func() { must(r.GetNBI(1, at(0), b)); must(r.Sync(Gets)) },
 				"fetch-and-add": func() { v, err := x.FetchAddUint64(1, at(0), 1); must(err); u64 = v },
 				"float add":     func() { must(x.AddFloat64(1, at(8), 1)) },
 				"cas":           func() { _, _, err := x.CompareAndSwapInt32(1, at(16), 0, 1); must(err) },
@@ -62,13 +62,13 @@ func TestNoAllocations(t *testing.T) {
 				},
 				"wait until": func() { _, err := x.WaitUntil(at(0), Ge, 0); must(err) },
 				"strided":    func() { must(x.PutStrided(1, at(0), rs, b, 0, ls, 8, counts)) },
-				"strided nb": func() { sync(x.GetStridedNB(b, 0, ls, 1, at(0), rs, 8, counts)) },
+				"strided nb": func() { sync(x.GetStridedNB(1, at(0), rs, b, 0, ls, 8, counts)) },
 				"indexed":    func() { must(x.PutIndexed(1, addrs, 16, b, offs, 16)) },
-				"vector":     func() { must(x.GetVector(slices, 1, extents)) },
+				"vector":     func() { must(x.GetVector(1, extents, slices)) },
 				"access region": func() {
 					must(x.BeginRegion(r))
 					must(r.PutBulkNBI(1, at(0), b))
-					must(r.GetNBI(b[:8], 1, at(512)))
+					must(r.GetNBI(1, at(512), b[:8]))
 					h, err := r.End()
 					sync(h, err)
 				},

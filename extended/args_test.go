@@ -53,19 +53,19 @@ func TestBadArguments(t *testing.T) {
 					refused(form, err)
 				}
 				refused("Put", x.Put(c.rank, c.addr, buf))
-				refused("Get", x.Get(buf, c.rank, c.addr))
+				refused("Get", x.Get(c.rank, c.addr, buf))
 				refused("Memset", x.Memset(c.rank, c.addr, 1, c.n))
 				h, err := x.PutNB(c.rank, c.addr, buf)
 				nb("PutNB", h, err)
 				h, err = x.PutBulkNB(c.rank, c.addr, buf)
 				nb("PutBulkNB", h, err)
-				h, err = x.GetNB(buf, c.rank, c.addr)
+				h, err = x.GetNB(c.rank, c.addr, buf)
 				nb("GetNB", h, err)
 				h, err = x.MemsetNB(c.rank, c.addr, 1, c.n)
 				nb("MemsetNB", h, err)
 				refused("PutNBI", x.PutNBI(c.rank, c.addr, buf))
 				refused("PutBulkNBI", x.PutBulkNBI(c.rank, c.addr, buf))
-				refused("GetNBI", x.GetNBI(buf, c.rank, c.addr))
+				refused("GetNBI", x.GetNBI(c.rank, c.addr, buf))
 				refused("MemsetNBI", x.MemsetNBI(c.rank, c.addr, 1, c.n))
 				if c.n <= 8 {
 					refused("PutValue", x.PutValue(c.rank, c.addr, 1, c.n))
@@ -80,11 +80,11 @@ func TestBadArguments(t *testing.T) {
 				// Shapes: a good run first, so that one must not be moved either.
 				good := at(64)
 				refused("PutVector", x.PutVector(c.rank, []Extent{{good, 1}, {c.addr, c.n}}, [][]byte{{1}, buf}))
-				refused("GetVector", x.GetVector([][]byte{{1}, buf}, c.rank, []Extent{{good, 1}, {c.addr, c.n}}))
+				refused("GetVector", x.GetVector(c.rank, []Extent{{good, 1}, {c.addr, c.n}}, [][]byte{{1}, buf}))
 				refused("PutIndexed", x.PutIndexed(c.rank, []segment.NLA{good, c.addr}, c.n, make([]byte, 2*c.n), []int{0}, 2*c.n))
-				refused("GetIndexed", x.GetIndexed(make([]byte, 2*c.n), []int{0}, 2*c.n, c.rank, []segment.NLA{good, c.addr}, c.n))
+				refused("GetIndexed", x.GetIndexed(c.rank, []segment.NLA{good, c.addr}, c.n, make([]byte, 2*c.n), []int{0}, 2*c.n))
 				refused("PutStrided", x.PutStrided(c.rank, c.addr, nil, buf, 0, nil, c.n, nil))
-				refused("GetStrided", x.GetStrided(buf, 0, nil, c.rank, c.addr, nil, c.n, nil))
+				refused("GetStrided", x.GetStrided(c.rank, c.addr, nil, buf, 0, nil, c.n, nil))
 				h, err = x.PutVectorNB(c.rank, []Extent{{c.addr, c.n}}, [][]byte{buf})
 				nb("PutVectorNB", h, err)
 				refused("PutIndexedNBI", x.Implicit().PutIndexedNBI(c.rank, []segment.NLA{c.addr}, c.n, buf, []int{0}, c.n))
@@ -130,7 +130,7 @@ func TestBadLengths(t *testing.T) {
 		b := make([]byte, 16)
 		one := []int{1}
 		refused("1 counts, but 2 remote and 1 local", x.PutStrided(1, at(0), []int{1, 2}, b, 0, one, 1, one))
-		refused("1 counts, but 1 remote and 0 local", x.GetStrided(b, 0, nil, 1, at(0), one, 1, one))
+		refused("1 counts, but 1 remote and 0 local", x.GetStrided(1, at(0), one, b, 0, nil, 1, one))
 		refused("negative element size -1", x.PutStrided(1, at(0), one, b, 0, one, -1, one))
 		refused("negative count -2 in dimension 0", x.PutStrided(1, at(0), one, b, 0, one, 1, []int{-2}))
 		refused("overflow", x.PutStrided(1, at(0), []int{math.MaxInt}, b, 0, one, 1, []int{3}))
@@ -156,17 +156,17 @@ func TestBadLengths(t *testing.T) {
 			refused("leave the local slice of 16 bytes",
 				x.PutStrided(1, at(64), []int{16}, b, c.off, []int{c.stride}, c.elem, []int{c.count}))
 			refused("leave the local slice of 16 bytes",
-				x.GetStrided(b, c.off, []int{c.stride}, 1, at(64), []int{16}, c.elem, []int{c.count}))
+				x.GetStrided(1, at(64), []int{16}, b, c.off, []int{c.stride}, c.elem, []int{c.count}))
 		}
 		refused("negative length: remote -1", x.PutIndexed(1, []segment.NLA{at(0)}, -1, b, []int{0}, 1))
 		refused("do not make", x.PutIndexed(1, []segment.NLA{at(0)}, 4, b, []int{0}, 8))
 		refused("do not make", x.PutIndexed(1, []segment.NLA{at(0), at(0)}, math.MaxInt, b, []int{0}, 8))
 		refused("local run 1 of 2, at offset 15 of 2 bytes", x.PutIndexed(1, []segment.NLA{at(0)}, 4, b, []int{0, 15}, 2))
-		refused("at offset -1", x.GetIndexed(b, []int{-1}, 2, 1, []segment.NLA{at(0)}, 2))
+		refused("at offset -1", x.GetIndexed(1, []segment.NLA{at(0)}, 2, b, []int{-1}, 2))
 		refused("remote run 1 of 2", x.PutIndexed(1, []segment.NLA{at(0), at(-1)}, 2, b, []int{0}, 4))
 		refused("negative length -3", x.PutVector(1, []Extent{{at(0), -3}}, nil))
 		refused("5 bytes together, local ones 4", x.PutVector(1, []Extent{{at(0), 2}, {at(8), 3}}, [][]byte{b[:4]}))
-		refused("remote run 1 of 2", x.GetVector([][]byte{b[:4]}, 1, []Extent{{at(0), 2}, {segment.PageSize - 8, 2}}))
+		refused("remote run 1 of 2", x.GetVector(1, []Extent{{at(0), 2}, {segment.PageSize - 8, 2}}, [][]byte{b[:4]}))
 		for i, b := range j.segs[1] {
 			if b != 0 {
 				t.Fatalf("byte %d was written", i)
@@ -189,14 +189,14 @@ func TestNothing(t *testing.T) {
 					return err
 				}
 				for i, err := range []error{
-					x.Put(rank, a, nil), x.Get(nil, rank, a), x.Memset(rank, a, 1, 0),
-					both(x.PutNB(rank, a, nil)), both(x.GetNB(nil, rank, a)), both(x.MemsetNB(rank, a, 1, 0)),
-					x.PutNBI(rank, a, []byte{}), x.GetNBI([]byte{}, rank, a), x.MemsetNBI(rank, a, 1, 0),
+					x.Put(rank, a, nil), x.Get(rank, a, nil), x.Memset(rank, a, 1, 0),
+					both(x.PutNB(rank, a, nil)), both(x.GetNB(rank, a, nil)), both(x.MemsetNB(rank, a, 1, 0)),
+					x.PutNBI(rank, a, []byte{}), x.GetNBI(rank, a, []byte{}), x.MemsetNBI(rank, a, 1, 0),
 					x.PutStrided(rank, a, []int{1 << 62}, nil, 5, []int{1 << 62}, 1, []int{0}),
 					x.PutStrided(rank, a, []int{1 << 62}, nil, -5, []int{1 << 62}, 0, []int{1 << 62}),
-					both(x.GetStridedNB(nil, 0, nil, rank, a, nil, 0, nil)),
+					both(x.GetStridedNB(rank, a, nil, nil, 0, nil, 0, nil)),
 					x.PutIndexed(rank, nil, 5, nil, nil, 7), x.PutIndexed(rank, []segment.NLA{a}, 0, nil, []int{3}, 0),
-					x.PutVector(rank, []Extent{{a, 0}}, [][]byte{nil}), x.GetVector(nil, rank, nil),
+					x.PutVector(rank, []Extent{{a, 0}}, [][]byte{nil}), x.GetVector(rank, nil, nil),
 				} {
 					if rank == 1 && err != nil || rank == 2 && !errors.Is(err, ErrBadArg) {
 						// An address and no bytes are what the fast path accepts for
@@ -224,7 +224,7 @@ func TestRights(t *testing.T) {
 				}
 			}
 			check("put", segment.RightWrite, x.Put(1, at(0), b))
-			check("get", segment.RightRead, x.Get(b, 1, at(0)))
+			check("get", segment.RightRead, x.Get(1, at(0), b))
 			check("memset", segment.RightWrite, x.Memset(1, at(0), 1, 8))
 			check("put value", segment.RightWrite, x.PutValue(1, at(0), 1, 5))
 			_, err := x.GetValue(1, at(0), 3)
@@ -234,7 +234,7 @@ func TestRights(t *testing.T) {
 				check("put nb", need, err)
 			}
 			check("strided", segment.RightWrite, x.PutStrided(1, at(0), []int{2}, b, 0, []int{2}, 1, []int{4}))
-			check("vector", segment.RightRead, x.GetVector([][]byte{b}, 1, []Extent{{at(0), 8}}))
+			check("vector", segment.RightRead, x.GetVector(1, []Extent{{at(0), 8}}, [][]byte{b}))
 			_, err = x.FetchAddUint64(1, at(0), 1)
 			check("atomic", segment.RightAtomic, err)
 			check("signal", segment.RightAtomic, x.Signal(1, at(0), SignalAdd, 1))
@@ -251,9 +251,9 @@ func TestNotBound(t *testing.T) {
 	_, err3 := x.WaitUntil(at(0), Eq, 0)
 	_, err4 := x.TryNBI(All)
 	for i, err := range []error{
-		x.Put(0, at(0), b), x.Get(b, 0, at(0)), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
+		x.Put(0, at(0), b), x.Get(0, at(0), b), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
 		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
-		r.GetNBI(b, 0, at(0)), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
+		r.GetNBI(0, at(0), b), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
 		r.AtomicInt32NBI(nil, 0, at(0), AtomicAdd, 1, 0), r.PutVectorNBI(0, nil, nil), x.PutVector(0, nil, nil),
 	} {
 		if !errors.Is(err, ErrNotInit) {
@@ -317,12 +317,12 @@ func TestRegionMisuse(t *testing.T) {
 	if h, err := z.End(); h != 0 || err != nil {
 		t.Fatal(h, err)
 	}
-	must(z.GetNBI(b, 1, at(0)))
+	must(z.GetNBI(1, at(0), b))
 	must(z.Sync(Puts))
 	must(z.Sync(Gets))
 	for range 3 { // again and again
 		must(x.BeginRegion(&z))
-		must(z.GetNBI(b, 1, at(0)))
+		must(z.GetNBI(1, at(0), b))
 		must(z.PutNBI(1, at(0), b))
 		h, err := z.End()
 		must(err)
@@ -355,5 +355,31 @@ func TestDirect(t *testing.T) {
 		if bad != nil {
 			t.Error("memory that is not there")
 		}
+	}
+}
+
+// TestRegionIsForgotten: an access region whose operations are complete when it ends,
+// and that so has no handle, is not open any more.
+func TestRegionIsForgotten(t *testing.T) {
+	j := newFake(2, fakeOptions{bare: true, config: Config{Origins: true}})
+	x := j.eps[0].x
+	r := x.NewRegion()
+	if err := x.BeginRegion(r); err != nil {
+		t.Fatal(err)
+	}
+	if _, regions, _ := x.Forgotten(); regions != 1 {
+		t.Errorf("%d regions are open, want 1", regions)
+	}
+	if err := r.PutBulkNBI(1, at(8), make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		j.eps[0].Poll()
+	}
+	if h, err := r.End(); h != 0 || err != nil {
+		t.Fatal(h, err)
+	}
+	if handles, regions, list := x.Forgotten(); handles+regions != 0 {
+		t.Errorf("%d handles and %d regions are open: %v", handles, regions, list)
 	}
 }

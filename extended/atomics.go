@@ -1,8 +1,6 @@
 package extended
 
 import (
-	"sync/atomic"
-
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/segment"
 )
@@ -87,7 +85,7 @@ func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits
 	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
 		return 0, err
 	}
-	f, err := x.begin(rank, wantBulk, false)
+	f, err := x.begin(rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -134,9 +132,9 @@ func (x *Endpoint) atomicNB(what string, r result, rank int, to segment.NLA, op 
 	}
 	if old, ok := x.applyDirect(rank, to, op, t, a, b); ok {
 		r.set(t, old, a, b)
-		return x.complete()
+		return x.complete(what, rank)
 	}
-	f, err := x.begin(rank, wantBulk, true)
+	f, err := x.beginNB(what, rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -180,26 +178,4 @@ func fcaaTo32(p *uint32, ok *bool) result {
 
 func fcaaTo64(p *uint64, ok *bool) result {
 	return result{kind: resultFCAA64, r64: p, ok: ok}
-}
-
-func cas32(p *uint32, old, v uint32) uint32 {
-	for {
-		if atomic.CompareAndSwapUint32(p, old, v) {
-			return old
-		}
-		if w := atomic.LoadUint32(p); w != old {
-			return w
-		}
-	}
-}
-
-func cas64(p *uint64, old, v uint64) uint64 {
-	for {
-		if atomic.CompareAndSwapUint64(p, old, v) {
-			return old
-		}
-		if w := atomic.LoadUint64(p); w != old {
-			return w
-		}
-	}
 }

@@ -42,7 +42,7 @@ func (x *Endpoint) SwapInt32(rank int, to segment.NLA, v int32) (int32, error) {
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwapInt32(rank int, to segment.NLA, old, v int32) (prev int32, swapped bool, err error) {
 	if p := x.word32(rank, to); p != nil {
-		w := cas32(p, uint32(old), uint32(v))
+		w := conduits.CompareExchange32(p, uint32(old), uint32(v))
 		return int32(w), w == uint32(old), nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwapInt32", rank, to, conduits.AtomicCAS, conduits.Int32, uint64(uint32(old)), uint64(uint32(v)))
@@ -197,7 +197,7 @@ func (x *Endpoint) XorInt32(rank int, to segment.NLA, v int32) error {
 	return err
 }
 
-// FetchCompareAddInt32 is fetch-compare-and-add (seed thesis, section 7.5.4): if the
+// FetchCompareAddInt32 is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if the
 // int32 at to of rank is at most compare, add is added to it. It returns what
 // is there afterwards and whether it was added. Arithmetic wraps.
 func (x *Endpoint) FetchCompareAddInt32(rank int, to segment.NLA, compare, add int32) (after int32, ok bool, err error) {
@@ -259,7 +259,7 @@ func (x *Endpoint) SwapUint32(rank int, to segment.NLA, v uint32) (uint32, error
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwapUint32(rank int, to segment.NLA, old, v uint32) (prev uint32, swapped bool, err error) {
 	if p := x.word32(rank, to); p != nil {
-		w := cas32(p, old, v)
+		w := conduits.CompareExchange32(p, old, v)
 		return w, w == old, nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwapUint32", rank, to, conduits.AtomicCAS, conduits.Uint32, uint64(old), uint64(v))
@@ -414,7 +414,7 @@ func (x *Endpoint) XorUint32(rank int, to segment.NLA, v uint32) error {
 	return err
 }
 
-// FetchCompareAddUint32 is fetch-compare-and-add (seed thesis, section 7.5.4): if the
+// FetchCompareAddUint32 is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if the
 // uint32 at to of rank is at most compare, add is added to it. It returns what
 // is there afterwards and whether it was added. Arithmetic wraps.
 func (x *Endpoint) FetchCompareAddUint32(rank int, to segment.NLA, compare, add uint32) (after uint32, ok bool, err error) {
@@ -476,7 +476,7 @@ func (x *Endpoint) SwapInt64(rank int, to segment.NLA, v int64) (int64, error) {
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwapInt64(rank int, to segment.NLA, old, v int64) (prev int64, swapped bool, err error) {
 	if p := x.word64(rank, to); p != nil {
-		w := cas64(p, uint64(old), uint64(v))
+		w := conduits.CompareExchange64(p, uint64(old), uint64(v))
 		return int64(w), w == uint64(old), nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwapInt64", rank, to, conduits.AtomicCAS, conduits.Int64, uint64(old), uint64(v))
@@ -631,7 +631,7 @@ func (x *Endpoint) XorInt64(rank int, to segment.NLA, v int64) error {
 	return err
 }
 
-// FetchCompareAddInt64 is fetch-compare-and-add (seed thesis, section 7.5.4): if the
+// FetchCompareAddInt64 is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if the
 // int64 at to of rank is at most compare, add is added to it. It returns what
 // is there afterwards and whether it was added. Arithmetic wraps.
 func (x *Endpoint) FetchCompareAddInt64(rank int, to segment.NLA, compare, add int64) (after int64, ok bool, err error) {
@@ -693,7 +693,7 @@ func (x *Endpoint) SwapUint64(rank int, to segment.NLA, v uint64) (uint64, error
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwapUint64(rank int, to segment.NLA, old, v uint64) (prev uint64, swapped bool, err error) {
 	if p := x.word64(rank, to); p != nil {
-		w := cas64(p, old, v)
+		w := conduits.CompareExchange64(p, old, v)
 		return w, w == old, nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwapUint64", rank, to, conduits.AtomicCAS, conduits.Uint64, old, v)
@@ -848,7 +848,7 @@ func (x *Endpoint) XorUint64(rank int, to segment.NLA, v uint64) error {
 	return err
 }
 
-// FetchCompareAddUint64 is fetch-compare-and-add (seed thesis, section 7.5.4): if the
+// FetchCompareAddUint64 is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if the
 // uint64 at to of rank is at most compare, add is added to it. It returns what
 // is there afterwards and whether it was added. Arithmetic wraps.
 func (x *Endpoint) FetchCompareAddUint64(rank int, to segment.NLA, compare, add uint64) (after uint64, ok bool, err error) {
@@ -911,7 +911,7 @@ func (x *Endpoint) SwapFloat32(rank int, to segment.NLA, v float32) (float32, er
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwapFloat32(rank int, to segment.NLA, old, v float32) (prev float32, swapped bool, err error) {
 	if p := x.word32(rank, to); p != nil {
-		w := cas32(p, math.Float32bits(old), math.Float32bits(v))
+		w := conduits.CompareExchange32(p, math.Float32bits(old), math.Float32bits(v))
 		return math.Float32frombits(w), w == math.Float32bits(old), nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwapFloat32", rank, to, conduits.AtomicCAS, conduits.Float32, uint64(math.Float32bits(old)), uint64(math.Float32bits(v)))
@@ -1057,7 +1057,7 @@ func (x *Endpoint) SwapFloat64(rank int, to segment.NLA, v float64) (float64, er
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwapFloat64(rank int, to segment.NLA, old, v float64) (prev float64, swapped bool, err error) {
 	if p := x.word64(rank, to); p != nil {
-		w := cas64(p, math.Float64bits(old), math.Float64bits(v))
+		w := conduits.CompareExchange64(p, math.Float64bits(old), math.Float64bits(v))
 		return math.Float64frombits(w), w == math.Float64bits(old), nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwapFloat64", rank, to, conduits.AtomicCAS, conduits.Float64, math.Float64bits(old), math.Float64bits(v))

@@ -28,7 +28,7 @@ func BenchmarkDirect(b *testing.B) {
 		b.Run(fmt.Sprintf("get/%d", n), func(b *testing.B) {
 			b.SetBytes(int64(n))
 			for b.Loop() {
-				if err := x.Get(buf, 1, at(0)); err != nil {
+				if err := x.Get(1, at(0), buf); err != nil {
 					b.Fatal(err)
 				}
 			}

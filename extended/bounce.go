@@ -159,27 +159,40 @@ func (f *far) request(p *piece, n int) (bool, error) {
 	return f.e.TryRequestMedium(p.dst, handlerWrite, p.b[p.done:p.done+n:p.done+n], p.index, p.gen, lo, hi)
 }
 
-// status is what the owner says of err.
-func status(err error) uint32 {
+// status is what the owner says of err, of an access at a: a status, and two words, in
+// which is where the memory ends that the access has run over.
+func (f *far) status(a firehose.Addr, err error) (st, lo, hi uint32) {
 	switch {
 	case err == nil:
-		return bounceDone
+		return bounceDone, 0, 0
 	case errors.Is(err, firehose.ErrNotExposed):
-		return bounceNotExposed
+		lo, hi = am.Pack64(uint64(f.space.End(a)))
+		return bounceNotExposed, lo, hi
 	}
-	return bounceFault
+	return bounceFault, 0, 0
+}
+
+// touch has f access exposed memory, which may have been unmapped before it was
+// deregistered: that is a fault of the access, not of this process.
+func touch(mem []byte, f func()) error {
+	if segment.Touch(mem, f) {
+		return nil
+	}
+	return segment.ErrFault
 }
 
 // An error of a reply means that the job has failed, which whoever waits hears of.
 
 func (f *far) onWrite(t *am.Token, args []uint32, payload []byte) {
-	mem, err := f.space.Enter(t.Src(), firehose.Addr(am.Uint64(args, 2)), uint64(len(payload)), segment.RightWrite)
+	a := firehose.Addr(am.Uint64(args, 2))
+	mem, err := f.space.Enter(t.Src(), a, uint64(len(payload)), segment.RightWrite)
 	if err == nil {
-		copyWords(mem, payload)
+		err = touch(mem, func() { copyWords(mem, payload) })
 		f.space.Exit()
 		f.x.ep.Wake(f.x.ep.Rank())
 	}
-	_ = t.ReplyShort(handlerBounced, args[0], args[1], status(err), 0, 0)
+	st, lo, hi := f.status(a, err)
+	_ = t.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
 }
 
 func (f *far) onRead(t *am.Token, args []uint32, _ []byte) {
@@ -188,36 +201,49 @@ func (f *far) onRead(t *am.Token, args []uint32, _ []byte) {
 		_ = t.ReplyShort(handlerBounced, args[0], args[1], bounceRefused, 0, 0)
 		return
 	}
-	mem, err := f.space.Enter(t.Src(), firehose.Addr(am.Uint64(args, 2)), uint64(n), segment.RightRead)
+	a := firehose.Addr(am.Uint64(args, 2))
+	mem, err := f.space.Enter(t.Src(), a, uint64(n), segment.RightRead)
 	if err != nil {
-		_ = t.ReplyShort(handlerBounced, args[0], args[1], status(err), 0, 0)
+		st, lo, hi := f.status(a, err)
+		_ = t.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
 		return
 	}
 	// Not while inside: the reply may have to wait for credit.
 	if cap(f.reply) < int(n) {
 		f.reply = make([]byte, f.e.MaxMedium())
 	}
-	copyWords(f.reply[:n], mem)
+	err = touch(mem, func() { copyWords(f.reply[:n], mem) })
 	f.space.Exit()
+	if err != nil {
+		_ = t.ReplyShort(handlerBounced, args[0], args[1], bounceFault, 0, 0)
+		return
+	}
 	_ = t.ReplyMedium(handlerBounced, f.reply[:n], args[0], args[1], bounceDone, args[5], 0)
 }
 
 func (f *far) onAtomic(t *am.Token, args []uint32, _ []byte) {
 	op, typ := conduits.AtomicOp(args[4]), conduits.AtomicType(args[4]>>8)
 	var value uint64
+	var lo, hi uint32
 	st := uint32(bounceRefused)
 	if args[4]>>16 == 0 && conduits.CheckAtomic("", op, typ, 0) == nil {
-		mem, err := f.space.Enter(t.Src(), firehose.Addr(am.Uint64(args, 2)), uint64(typ.Size()), segment.RightAtomic)
-		if st = status(err); err == nil {
+		a := firehose.Addr(am.Uint64(args, 2))
+		mem, err := f.space.Enter(t.Src(), a, uint64(typ.Size()), segment.RightAtomic)
+		if st, lo, hi = f.status(a, err); err == nil {
 			var ok bool
-			if value, ok = applyWord(mem, op, typ, am.Uint64(args, 5), am.Uint64(args, 7)); !ok {
+			err = touch(mem, func() { value, ok = applyWord(mem, op, typ, am.Uint64(args, 5), am.Uint64(args, 7)) })
+			switch {
+			case err != nil:
+				st = bounceFault
+			case !ok:
 				st = bounceUnaligned
+			default:
+				lo, hi = am.Pack64(value)
 			}
 			f.space.Exit()
 			f.x.ep.Wake(f.x.ep.Rank())
 		}
 	}
-	lo, hi := am.Pack64(value)
 	_ = t.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
 }
 
@@ -246,13 +272,13 @@ func (f *far) onBounced(t *am.Token, args []uint32, payload []byte) {
 			copyWords(p.b[at:at+uint64(len(payload))], payload)
 		}
 	case bounceNotExposed:
-		err = firehose.ErrNotExposed
+		err = firehose.NotExposed(firehose.Addr(am.Uint64(args, 3)))
 	case bounceFault:
 		err = errRefused
 	case bounceUnaligned:
 		err = errUnaligned(exposedAt(p.addr), p.dst, p.typ)
 	default:
-		err = errs.BadArg("the owner has refused the request")
+		err = errs.BadArg("the owner, rank %d, has refused the request as one that no rank sends (answer %d)", t.Src(), args[2])
 	}
 	if err != nil && p.err == nil {
 		p.err = err
@@ -278,8 +304,8 @@ func (x *Endpoint) Deposit(src int, to segment.NLA, n uint64, data []byte) ([]by
 		return nil, err
 	}
 	if data != nil {
-		copyWords(mem, data)
+		err = touch(mem, func() { copyWords(mem, data) })
 	}
 	x.far.space.Exit()
-	return mem, nil
+	return mem, err
 }

@@ -81,8 +81,12 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 		mem, _ := x.far.space.Local(addrOf(a), n)
 		return mem
 	}
-	v := x.view(rank)
-	if v == nil {
+	i := uint(rank - x.first)
+	if i >= uint(len(x.views)) || x.views[i].Base == nil {
+		return nil
+	}
+	v := segment.NewView(x.views[i].Base, x.ep.SegmentSize(rank), segment.RightsAll) // which refuses nothing when the job has failed
+	if v.Size() == 0 {
 		return nil
 	}
 	if uint64(a-segment.AttachBase) == v.Size() && n == 0 {
@@ -114,7 +118,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
 // Get copies len(dst) bytes from address from of rank src's segment to dst,
 // which may lie anywhere, and returns when they are there. An aligned 8-byte
 // get is single-copy atomic. Getting nothing succeeds whatever the address.
-func (x *Endpoint) Get(dst []byte, src int, from segment.NLA) error {
+func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
 	if p := x.readable(src, from, uint64(len(dst))); p != nil {
 		if len(dst) == 8 {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)

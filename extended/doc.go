@@ -1,11 +1,12 @@
 // Package extended is the one-sided interface for generated code: put, get,
 // memory set, atomics and signals on the memory of other ranks, without the
-// remote program taking part (GASNet-1 specification, "Extended API"; seed
-// thesis, sections 7.4 and 7.5).
+// remote program taking part (GASNet-1 specification, "Extended API";
+// Nüssle 2008, sections 7.4 and 7.5).
 //
 // Everything is a plain method with plain arguments. The local side of a
-// transfer is any memory, the Go heap included; the remote side is a rank and a
-// network logical address, of one of three kinds, which every operation takes:
+// transfer is any memory, the Go heap included; the remote side, which puts and gets
+// name first, is a rank and a network logical address, of one of three kinds, which
+// every operation takes:
 //
 //   - in the segment that the rank attached;
 //   - of memory that the rank has registered (segment.ATU);
@@ -24,7 +25,7 @@
 // so an Endpoint is made in two steps:
 //
 //	x := extended.New(extended.Config{})
-//	e, err := am.Attach(ep, am.Config{Runtime: x.Handlers(), Completer: x, SegmentSize: 1 << 20})
+//	e, err := am.Attach(ep, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: 1 << 20})
 //	...
 //	x.Bind(e)
 //
@@ -57,24 +58,52 @@
 //
 // # Memory model
 //
-// An aligned 8-byte put or get, and value forms of 1, 2, 4 and 8 bytes at a
-// multiple of their size, are single-copy atomic: who reads sees the old or the
-// new value, never a mixture. They order nothing. Neither does any other put or
-// get. What orders is:
+// This holds for all layers: package gas adds nothing but names.
 //
-//   - An atomic, Signal or PutSignal releases: whoever sees its effect, by an
-//     atomic, WaitUntil or TestUntil on that word, which acquire, also sees all
-//     that its caller put, and synchronized, before.
-//   - An active message or a barrier after a completed put: the handler, and
-//     every rank after the barrier, sees it.
-//   - Fence orders direct accesses of one goroutine. It is needed only by
-//     programs that build their own protocols of plain puts and gets.
+// Values of 1, 2, 4 and 8 bytes at a multiple of their size (PutValue, GetValue and
+// their kin), and puts and gets of 8 aligned bytes, are single-copy atomic: a load
+// yields what one store has written, never a mixture, and a store changes no other
+// byte. They are relaxed: they order nothing, and neither does any other put or get.
+// Without what follows, others may see the accesses of a goroutine in any order, also
+// a load before a store that came first.
 //
-// In Go's terms the first two are synchronized-before. When the ranks are
-// goroutines of one process, segments are Go memory and all direct accesses are
+// Atomics (Load, Store, Swap, CompareAndSwap, the Fetch forms and those without
+// result, the forms that take an AtomicOp, Signal, PutSignal's signal) are
+// sequentially consistent: there is one order of all of them, by all ranks and on all
+// words, in which those of one goroutine stand as in its program and a load yields
+// what the last store before it has written. This is so whether they are direct
+// accesses or go through a conduit. An NB or NBI form has a place in that order between
+// its call and its synchronization. Atomics also order other accesses:
+//
+//   - An atomic releases: who sees its effect, by an atomic, WaitUntil or TestUntil
+//     on that word, which acquire, also sees all that its caller put, and
+//     synchronized, before.
+//   - An active message or a barrier after a completed put does the same for the
+//     handler and for every rank after the barrier.
+//   - Fence is a full barrier for the direct accesses of the calling goroutine, by
+//     this package, by gas or in the memory that Direct returns: every one before it
+//     comes before every one after it, stores before loads too. Values with a Fence
+//     between any two are sequentially consistent. What goes through a conduit needs
+//     none: a blocking operation has taken effect when it returns. Programs whose
+//     flags are atomics need no Fence.
+//
+// So, with words that are 0 at first (TestLitmus looks for the opposite):
+//
+//	store buffering      x=1, reads y | y=1, reads x     never both 0
+//	message passing      x=1, y=1 | reads y, reads x     never 1, then 0
+//	load buffering       reads x, y=1 | reads y, x=1     never both 1
+//	independent reads    x=1 | y=1 | reads x, reads y | reads y, reads x
+//	of independent       never both 1, then 0
+//	writes
+//
+// if all accesses are atomics, or values with a Fence between them; in message passing
+// it is enough that y is an atomic.
+//
+// In Go's terms atomics, messages and barriers are synchronized-before. When the ranks
+// are goroutines of one process, segments are Go memory and all direct accesses are
 // plain loads, stores and copies of this package, so the race detector sees
-// them and reports puts and gets that nothing orders. Across processes it sees
-// nothing of the segments.
+// them and reports puts and gets that nothing but a Fence orders. Across processes it
+// sees nothing of the segments.
 //
 // The words that atomics work on must not be put to, or got from, at the same
 // time, but for values of their own size, which are then relaxed accesses (and

@@ -49,7 +49,7 @@ func expose(end conduits.Endpoint, body func(x *extended.Endpoint) error) error 
 		return err
 	}
 	x, b := extended.New(extended.Config{Firehose: cache, Space: space}), barrier.New()
-	e, err := am.Attach(end, am.Config{Runtime: append(b.Handlers(), x.Handlers()...), Completer: x, SegmentSize: segment.PageSize})
+	e, err := am.Attach(end, am.Config{Runtime: append(b.Handlers(), x.Handlers()...), Completer: x, Exposer: x, SegmentSize: segment.PageSize})
 	if err != nil {
 		return err
 	}

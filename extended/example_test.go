@@ -27,7 +27,7 @@ func spmd(n int, body func(x *extended.Endpoint) error) {
 	for _, end := range ends {
 		ranks.Go(func() {
 			x := extended.New(extended.Config{})
-			e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, SegmentSize: segment.PageSize})
+			e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: segment.PageSize})
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func ExampleEndpoint_FetchAddUint64() {
 	// Output: numbers taken add up to 6
 }
 
-// A lock that one writer or many readers hold, in one word (seed thesis, table
+// A lock that one writer or many readers hold, in one word (Nüssle 2008, table
 // 7-3): readers add 1 while the word is at most n, a writer adds n+1 while it
 // is at most 0.
 func ExampleEndpoint_FetchCompareAddInt64() {

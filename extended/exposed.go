@@ -68,7 +68,8 @@ type far struct {
 	strategy  Strategy
 	bounceMax int
 	onceMin   uint64
-	limits    firehose.Limits
+	bucket    uint64 // firehose.Limits has these two
+	maxOnce   uint64
 	onePin    uint64 // bytes from a bucket's begin that one pin covers
 	borrowMax int    // 0: the strategy has no use for it
 
@@ -162,7 +163,7 @@ type piece struct {
 	cookie uint64         // Endpoint.Complete gets it
 	want   conduits.Event // and what has not been said yet
 
-	region firehose.Region
+	region firehose.Pinned
 	done   int // bytes that have been moved, or sent for
 	chunk  int // bytes behind them that region is for
 	out    int // bounces that have not been answered; under far.mu
@@ -174,16 +175,17 @@ type piece struct {
 	value uint64 // what an atomic found
 	err   error  // under far.mu
 
-	then func(firehose.Region, error)
+	then func(firehose.Pinned, error)
 }
 
 // pieceCookie marks the cookies of pieces; those of operations are less.
 const pieceCookie = 1 << 62
 
 func newFar(x *Endpoint, c *Config) *far {
+	limits := c.Firehose.Limits()
 	f := &far{
 		x: x, cache: c.Firehose, space: c.Space,
-		bounceMax: c.BounceMax, onceMin: c.OnceMin, limits: c.Firehose.Limits(),
+		bounceMax: c.BounceMax, onceMin: c.OnceMin, bucket: limits.Bucket, maxOnce: limits.MaxOnce,
 	}
 	if f.bounceMax == 0 {
 		f.bounceMax = DefaultBounceMax
@@ -193,7 +195,7 @@ func newFar(x *Endpoint, c *Config) *far {
 		f.onceMin = DefaultOnceMin
 	}
 	f.setStrategy(c.Strategy)
-	f.onePin = (f.limits.MaxRemote-1)/f.limits.Bucket*f.limits.Bucket + f.limits.Bucket
+	f.onePin = (limits.MaxRemote-1)/f.bucket*f.bucket + f.bucket
 	return f
 }
 
@@ -212,7 +214,7 @@ func exposedAt(a firehose.Addr) segment.NLA { return segment.ExposedBase + segme
 func (f *far) near(rank int) bool { return f.x.view(rank) != nil }
 
 // reach is how many bytes from a on one pin covers.
-func (f *far) reach(a firehose.Addr) uint64 { return f.onePin - uint64(a)&(f.limits.Bucket-1) }
+func (f *far) reach(a firehose.Addr) uint64 { return f.onePin - uint64(a)&(f.bucket-1) }
 
 // most is how much of an access of n bytes is one piece.
 func (f *far) most(rank int, a segment.NLA, n uint64) uint64 {
@@ -223,7 +225,7 @@ func (f *far) most(rank int, a segment.NLA, n uint64) uint64 {
 	case f.strategy == AlwaysBounce:
 		return min(n, bounceMost)
 	case f.strategy == AlwaysRegister, f.strategy == Adaptive && n >= f.onceMin:
-		return min(n, f.limits.MaxOnce)
+		return min(n, f.maxOnce)
 	}
 	return min(n, pin)
 }
@@ -242,9 +244,14 @@ func (p *piece) size() int {
 func (f *far) local(a segment.NLA, n uint64) ([]byte, error) {
 	mem, ok := f.space.Local(addrOf(a), n)
 	if !ok {
-		return nil, fmt.Errorf("extended: %d bytes at %v of rank %d, which is this one: %w", n, a, f.x.ep.Rank(), firehose.ErrNotExposed)
+		return nil, fmt.Errorf("extended: %d bytes at %v of rank %d, which is this one: %w", n, a, f.x.ep.Rank(), firehose.NotExposed(f.space.End(addrOf(a))))
 	}
 	return mem, nil
+}
+
+// gone is the error of an access to own exposed memory that has been unmapped.
+func (f *far) gone(a segment.NLA, n uint64) error {
+	return fmt.Errorf("extended: %d bytes at %v of rank %d, which is this one: exposed, and not mapped any more: %w", n, a, f.x.ep.Rank(), segment.ErrFault)
 }
 
 // put is conduits.Endpoint.Put for an exposed address.
@@ -254,7 +261,9 @@ func (f *far) put(dst int, to segment.NLA, src []byte, want conduits.Event, cook
 		if err != nil {
 			return 0, err
 		}
-		copyWords(mem, src)
+		if !segment.Touch(mem, func() { copyWords(mem, src) }) {
+			return 0, f.gone(to, uint64(len(src)))
+		}
 		return want, nil
 	}
 	done, p, _ := f.tryPut(dst, to, src, false)
@@ -289,7 +298,9 @@ func (f *far) get(dst []byte, src int, from segment.NLA, want conduits.Event, co
 		if err != nil {
 			return 0, err
 		}
-		copyWords(dst, mem)
+		if !segment.Touch(mem, func() { copyWords(dst, mem) }) {
+			return 0, f.gone(from, uint64(len(dst)))
+		}
 		return want, nil
 	}
 	done, p, err := f.tryGet(dst, src, from, wait)
@@ -316,7 +327,9 @@ func (f *far) word(dst int, to segment.NLA, v uint64, n int, want conduits.Event
 		if err != nil {
 			return 0, err
 		}
-		storeWord(mem, v)
+		if !segment.Touch(mem, func() { storeWord(mem, v) }) {
+			return 0, f.gone(to, uint64(n))
+		}
 		return want, nil
 	}
 	done, p, err := f.tryWord(dst, to, v, n, wait)
@@ -343,7 +356,11 @@ func (f *far) atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.A
 		if err != nil {
 			return 0, 0, err
 		}
-		v, ok := applyWord(mem, op, t, a, b)
+		var v uint64
+		var ok bool
+		if !segment.Touch(mem, func() { v, ok = applyWord(mem, op, t, a, b) }) {
+			return 0, 0, f.gone(to, uint64(t.Size()))
+		}
 		if !ok {
 			return 0, 0, errUnaligned(to, dst, t)
 		}
@@ -373,7 +390,7 @@ func errUnaligned(a segment.NLA, rank int, t conduits.AtomicType) error {
 // for as long as the access takes. The piece is what the access becomes if the
 // conduit does not complete it at once. Nothing has been checked before.
 func (f *far) borrow(rank int, a segment.NLA, n int) (g firehose.Grant, p *piece, ok bool) {
-	if uint(rank-f.x.first) >= uint(len(f.x.views)) || n > f.borrowMax {
+	if !f.x.near(rank) || n > f.borrowMax {
 		return g, nil, false
 	}
 	if g, ok = f.cache.Borrow(rank, addrOf(a), uint64(n)); !ok {
@@ -395,7 +412,7 @@ func (f *far) prepare(rank int, a segment.NLA) {
 // waits for one, if the strategy is to have one attached. This is the short way of a
 // miss, of which nobody else needs to know; whatever it cannot do is done by start.
 func (f *far) fetch(kind pieceKind, rank int, a segment.NLA, n int) (g firehose.Grant, p *piece, ok bool, err error) {
-	if uint(rank-f.x.first) >= uint(len(f.x.views)) || n > f.borrowMax {
+	if !f.x.near(rank) || n > f.borrowMax {
 		return g, nil, false, nil
 	}
 	bounces := f.strategy == Adaptive && n <= f.bounceMax
@@ -606,7 +623,7 @@ const touches = 1024
 // first says whether a's bucket has not been touched lately, that is, since
 // another one has taken its place in a table of so many.
 func (f *far) first(rank int, a firehose.Addr) bool {
-	key := uint64(a)/f.limits.Bucket<<24 | uint64(rank) + 1 // 0 is none
+	key := uint64(a)/f.bucket<<24 | uint64(rank) + 1 // 0 is none
 	i := key * 0x9e3779b97f4a7c15 >> 54
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -623,7 +640,7 @@ func (f *far) first(rank int, a firehose.Addr) bool {
 
 // again says whether first would say no, and changes nothing.
 func (f *far) again(rank int, a firehose.Addr) bool {
-	key := uint64(a)/f.limits.Bucket<<24 | uint64(rank) + 1
+	key := uint64(a)/f.bucket<<24 | uint64(rank) + 1
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.touched != nil && f.touched[key*0x9e3779b97f4a7c15>>54] == key
@@ -663,7 +680,7 @@ func (f *far) noRoom(p *piece, err error) {
 }
 
 // granted is told that what p waits for is pinned, or why not.
-func (p *piece) granted(r firehose.Region, err error) {
+func (p *piece) granted(r firehose.Pinned, err error) {
 	p.region, p.pinned, p.err = r, err == nil, err
 	p.far.later(p)
 }
@@ -755,7 +772,7 @@ func (f *far) drop(p *piece) {
 		f.cache.Stale(p.region)
 	}
 	r := p.region
-	p.region, p.pinned = firehose.Region{}, false
+	p.region, p.pinned = firehose.Pinned{}, false
 	if e := f.cache.Release(r); err == nil {
 		err = e
 	}

@@ -64,7 +64,7 @@ func open(end conduits.Endpoint, s setup) (*node, error) {
 		s.runtime(n, runtime)
 	}
 	n.e, err = am.Attach(end, am.Config{
-		Handlers: own, Runtime: runtime, Completer: n.x, SegmentSize: s.segment,
+		Handlers: own, Runtime: runtime, Completer: n.x, Exposer: n.x, SegmentSize: s.segment,
 	})
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func TestExposedSmoke(t *testing.T) {
 							if err := n.x.Put(to, a, src); err != nil {
 								return err
 							}
-							if err := n.x.Get(dst, to, a); err != nil {
+							if err := n.x.Get(to, a, dst); err != nil {
 								return err
 							}
 							if !bytes.Equal(src, dst) {

@@ -318,6 +318,8 @@ func (e *fakeEP) Wake(rank int) {
 
 func (e *fakeEP) Wait(b conduits.Blocked, cond func() bool) error { return conduits.Wait(e, b, cond) }
 
+func (e *fakeEP) Blocking(string) error { return nil }
+
 // release lets held operations go on.
 func (e *fakeEP) release() {
 	e.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -86,7 +87,7 @@ func TestExposedRights(t *testing.T) {
 			check("signal", x.Signal(0, at[0]+8, extended.SignalSet, 1))
 			check("put with signal", x.PutSignal(0, at[0]+8, b, at[0], extended.SignalAdd, 1))
 			check("vector", x.PutVector(0, []extended.Extent{{Addr: at[0] + 8, Len: 100}}, [][]byte{b}))
-			if err := x.Get(b, 0, at[0]); err != nil || b[0] != 1 {
+			if err := x.Get(0, at[0], b); err != nil || b[0] != 1 {
 				return fmt.Errorf("get of what may be read: %d, %w", b[0], err)
 			}
 			// A short one travels with its message, which is not delivered; a
@@ -98,7 +99,7 @@ func TestExposedRights(t *testing.T) {
 		}
 		if me == 2 {
 			check("put to rank 1's", x.Put(0, at[1]+16, b))
-			check("get of rank 1's", x.Get(b, 0, at[1]+16))
+			check("get of rank 1's", x.Get(0, at[1]+16, b))
 		}
 		if me == 1 {
 			if err := x.Put(0, at[1]+200, []byte{7}); err != nil { // beyond what rank 2 may be reading
@@ -195,7 +196,7 @@ func TestOverlap(t *testing.T) {
 	for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysBounce, extended.AlwaysRegister} {
 		t.Run(s.String(), func(t *testing.T) {
 			ops := extended.MaxHandles - 1
-			if testing.Short() || raceEnabled || s == extended.AlwaysRegister {
+			if testing.Short() || race.Enabled || s == extended.AlwaysRegister {
 				ops = 4096
 			}
 			const buckets = 1 << 10
@@ -441,7 +442,7 @@ func TestAdmission(t *testing.T) {
 		allocs := testing.AllocsPerRun(100, func() {
 			_, err := x.FetchAddUint64(1, at, 1)
 			h, err2 := x.PutNB(1, at+8, b)
-			failed = errors.Join(failed, x.Put(1, at, b), x.Get(b, 1, at), x.PutValue(1, at, 1, 8), err, err2, x.Wait(h))
+			failed = errors.Join(failed, x.Put(1, at, b), x.Get(1, at, b), x.PutValue(1, at, 1, 8), err, err2, x.Wait(h))
 		})
 		if allocs != 0 || failed != nil {
 			return fmt.Errorf("accesses to what is at hand: %v allocations, %w", allocs, failed)
@@ -457,7 +458,7 @@ func TestWithout(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := extended.New(extended.Config{})
-	e, err := am.Attach(ends[0], am.Config{Runtime: x.Handlers(), Completer: x, Handlers: []am.Entry{
+	e, err := am.Attach(ends[0], am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, Handlers: []am.Entry{
 		{Index: am.FirstClient, Name: "long", Fn: func(*am.Token, []uint32, []byte) {}},
 	}})
 	if err != nil {
@@ -468,7 +469,7 @@ func TestWithout(t *testing.T) {
 	_, waiting := x.WaitUntil(segment.ExposedBase, extended.Eq, 0)
 	for i, err := range []error{
 		x.Put(0, segment.ExposedBase, make([]byte, 8)),
-		x.Get(make([]byte, 8), 0, segment.ExposedBase),
+		x.Get(0, segment.ExposedBase, make([]byte, 8)),
 		x.AddUint64(0, segment.ExposedBase, 1),
 		x.Conceal(segment.ExposedBase),
 		e.RequestLong(0, am.FirstClient, make([]byte, 8), segment.ExposedBase),

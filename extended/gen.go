@@ -138,7 +138,7 @@ func (x *Endpoint) Swap{{.N}}(rank int, to segment.NLA, v {{.T}}) ({{.T}}, error
 // what was there before and whether v was written.
 func (x *Endpoint) CompareAndSwap{{.N}}(rank int, to segment.NLA, old, v {{.T}}) (prev {{.T}}, swapped bool, err error) {
 	if p := x.word{{.Bits}}(rank, to); p != nil {
-		w := cas{{.Bits}}(p, {{.Word "old"}}, {{.Word "v"}})
+		w := conduits.CompareExchange{{.Bits}}(p, {{.Word "old"}}, {{.Word "v"}})
 		return {{.Val "w"}}, w == {{.Word "old"}}, nil
 	}
 	w, err := x.atomicSlow("extended: CompareAndSwap{{.N}}", rank, to, conduits.AtomicCAS, conduits.{{.N}}, {{.U "old"}}, {{.U "v"}})
@@ -204,7 +204,7 @@ func (u upd) Operand() string {
 }
 
 var fcaa = template.Must(template.New("").Parse(`
-// FetchCompareAdd{{.N}} is fetch-compare-and-add (seed thesis, section 7.5.4): if the
+// FetchCompareAdd{{.N}} is fetch-compare-and-add (Nüssle 2008, section 7.5.4): if the
 // {{.T}} at to of rank is at most compare, add is added to it. It returns what
 // is there afterwards and whether it was added. Arithmetic wraps.
 func (x *Endpoint) FetchCompareAdd{{.N}}(rank int, to segment.NLA, compare, add {{.T}}) (after {{.T}}, ok bool, err error) {

@@ -102,7 +102,7 @@ func TestHandleTableIsLazy(t *testing.T) {
 		if h, err := x.PutNB(1, at(0), b); h != 0 || err != nil {
 			t.Fatal(h, err)
 		}
-		if h, err := x.GetNB(b, 1, at(0)); h != 0 || err != nil {
+		if h, err := x.GetNB(1, at(0), b); h != 0 || err != nil {
 			t.Fatal(h, err)
 		}
 	}
@@ -388,7 +388,7 @@ func TestHandlesModel(t *testing.T) {
 				fresh(t, h, err)
 			},
 			"get": func(t *rapid.T) {
-				h, err := m.x.GetNB(m.buf[1024:1024+rapid.IntRange(1, 64).Draw(t, "n")], 1, at(64))
+				h, err := m.x.GetNB(1, at(64), m.buf[1024:1024+rapid.IntRange(1, 64).Draw(t, "n")])
 				fresh(t, h, err)
 			},
 			"region": func(t *rapid.T) {
@@ -520,7 +520,7 @@ func TestHandlesManyGoroutines(t *testing.T) {
 				if i%4 == 0 {
 					continue // the own put may still be under way
 				}
-				if err := x.Get(got, 1, at(8*w)); err != nil {
+				if err := x.Get(1, at(8*w), got); err != nil {
 					t.Error(err)
 					return
 				}
@@ -557,7 +557,7 @@ func TestCompletionWakesOthers(t *testing.T) {
 	for what, wait := range map[string]func() error{
 		"a handle":        func() error { return x.Wait(h) },
 		"one of handles":  func() error { _, err := x.WaitSome([]Handle{0, h}); return err },
-		"a blocking get":  func() error { return x.Get(b, 1, at(0)) },
+		"a blocking get":  func() error { return x.Get(1, at(0), b) },
 		"a region":        func() error { return first(x.PutBulkNBI(1, at(8), b), x.SyncNBI(All)) },
 		"a source":        func() error { h, err := x.PutNB(1, at(16), b); return first(err, x.Wait(h)) },
 		"an atomic's old": func() error { _, err := x.FetchOrInt32(1, at(32), 4); return err },
@@ -591,7 +591,7 @@ func TestPeerDies(t *testing.T) {
 		x := e.x
 		b := make([]byte, 8)
 		h1, _ := x.PutBulkNB(1, at(0), b)
-		h2, _ := x.GetNB(b, 1, at(0))
+		h2, _ := x.GetNB(1, at(0), b)
 		if err := x.PutBulkNBI(1, at(0), b); err != nil {
 			t.Fatal(err)
 		}

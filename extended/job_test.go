@@ -88,7 +88,7 @@ func meet(x *extended.Endpoint, round uint64) error {
 // segment then checks what came.
 func stress(end conduits.Endpoint, c extended.Config, rounds int) error {
 	x := extended.New(c)
-	e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, SegmentSize: stressBytes})
+	e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: stressBytes})
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func stress(end conduits.Endpoint, c extended.Config, rounds int) error {
 				model[to][off&^7+k] = byte(v >> (8 * k))
 			}
 		case 4:
-			if err = x.Get(dst[:size], to, address(off)); err == nil && !bytes.Equal(dst[:size], expect) {
+			if err = x.Get(to, address(off), dst[:size]); err == nil && !bytes.Equal(dst[:size], expect) {
 				err = fmt.Errorf("round %d: %d bytes at %d of rank %d differ", i, size, off, to)
 			}
 		case 5:
@@ -211,7 +211,7 @@ func orphan() {
 	end, err := testjob.Join(conduits.Config{})
 	testjob.Check(err)
 	x := extended.New(extended.Config{})
-	e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, SegmentSize: segment.PageSize})
+	e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: segment.PageSize})
 	testjob.Check(err)
 	x.Bind(e)
 	testjob.Check(meet(x, 1))

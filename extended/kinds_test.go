@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -192,14 +193,14 @@ func (g *gang) step() error {
 		var h extended.Handle
 		switch g.rnd.IntN(3) {
 		case 0:
-			if err := x.Get(dst, rank, from); err != nil {
+			if err := x.Get(rank, from, dst); err != nil {
 				return err
 			}
 			return check()
 		case 1:
-			h, err = x.GetNB(dst, rank, from)
+			h, err = x.GetNB(rank, from, dst)
 		case 2:
-			err = g.region.GetNBI(dst, rank, from)
+			err = g.region.GetNBI(rank, from, dst)
 		}
 		g.hs, g.checks = append(g.hs, h), append(g.checks, check)
 		g.under(rank, target, off, n)
@@ -371,7 +372,7 @@ func (g *gang) strided() error {
 	if err := g.x.PutStrided(rank, a, strides, src, 0, local, elem, counts); err != nil {
 		return err
 	}
-	h, err := g.x.GetStridedNB(dst, 0, local, rank, a, strides, elem, counts)
+	h, err := g.x.GetStridedNB(rank, a, strides, dst, 0, local, elem, counts)
 	if err == nil {
 		err = g.x.Wait(h)
 	}
@@ -404,7 +405,7 @@ func (g *gang) vector() error {
 	for _, b := range srcs {
 		dsts = append(dsts, make([]byte, len(b)))
 	}
-	if err := g.region.GetVectorNBI(dsts, rank, runs); err != nil {
+	if err := g.region.GetVectorNBI(rank, runs, dsts); err != nil {
 		return err
 	}
 	if err := g.region.Sync(extended.Gets); err != nil {
@@ -468,7 +469,7 @@ func (g *gang) doom() error {
 	case 0:
 		err = g.x.Put(rank, to, b)
 	case 1:
-		err = g.x.Get(b, rank, to)
+		err = g.x.Get(rank, to, b)
 	case 2:
 		_, err = g.x.FetchAddUint64(rank, a+8*segment.NLA(g.rnd.IntN(doomedPart/8)), 1)
 	case 3:
@@ -482,7 +483,7 @@ func (g *gang) doom() error {
 			return err
 		}
 		for k := range 3 {
-			err = errors.Join(err, r.GetNBI(b[k*n/3:(k+1)*n/3], rank, to))
+			err = errors.Join(err, r.GetNBI(rank, to, b[k*n/3:(k+1)*n/3]))
 		}
 		h, err2 := r.End()
 		if err = errors.Join(err, err2); err2 == nil {
@@ -690,7 +691,7 @@ func TestKinds(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				seeds, steps := uint64(2), 150
 				switch {
-				case testing.Short() || raceEnabled:
+				case testing.Short() || race.Enabled:
 					seeds, steps = 1, 60
 				case w.name == "sim":
 					seeds = 4

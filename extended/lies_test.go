@@ -71,7 +71,7 @@ func TestBounceLies(t *testing.T) {
 					if err := n.x.Put(1, at[0]+1, src); err != nil {
 						return err
 					}
-					if err := n.x.Get(dst, 1, at[0]+1); err != nil || !bytes.Equal(src, dst) {
+					if err := n.x.Get(1, at[0]+1, dst); err != nil || !bytes.Equal(src, dst) {
 						return fmt.Errorf("%q, %v", dst, err)
 					}
 				}
@@ -144,7 +144,7 @@ func TestAnswersLie(t *testing.T) {
 					case 0:
 						h, err = n.x.PutBulkNB(1, at, b)
 					case 1:
-						h, err = n.x.GetNB(b, 1, at)
+						h, err = n.x.GetNB(1, at, b)
 					case 2:
 						var v uint64
 						h, err = n.x.AtomicUint64NB(&v, 1, at, conduits.AtomicAdd, 1, 0)

@@ -57,7 +57,7 @@ func TestMissesAtOnce(t *testing.T) {
 									total[dst].Add(1)
 									var got [8]byte
 									v, err := x.GetValue(dst, to+own, 8)
-									if err = errors.Join(err, x.Get(got[:], dst, to+own)); err != nil {
+									if err = errors.Join(err, x.Get(dst, to+own, got[:])); err != nil {
 										return err
 									}
 									if want := was[dst][b]; v != want || got[0] != byte(want) {

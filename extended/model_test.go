@@ -220,9 +220,9 @@ func TestRMAModel(t *testing.T) {
 				dst := drawBytes(t, n)
 				m.claim(t, r, off, off+n)
 				m.expect("get", dst, m.mem[r][off:off+n])
-				m.do(t, func() error { return m.x.Get(dst, r, at(off)) },
-					func() (Handle, error) { return m.x.GetNB(dst, r, at(off)) },
-					func(g *Region) error { return g.GetNBI(dst, r, at(off)) })
+				m.do(t, func() error { return m.x.Get(r, at(off), dst) },
+					func() (Handle, error) { return m.x.GetNB(r, at(off), dst) },
+					func(g *Region) error { return g.GetNBI(r, at(off), dst) })
 			},
 			"putValue": func(t *rapid.T) {
 				r, n := rank(t), rapid.IntRange(1, 8).Draw(t, "n")
@@ -359,11 +359,11 @@ func (m *rmaModel) strided(t *rapid.T) {
 		}
 		m.expect("strided get", local, want)
 		m.do(t, func() error {
-			return m.x.GetStrided(local, base[1], strides[1], r, at(base[0]), strides[0], elem, counts)
+			return m.x.GetStrided(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
 		}, func() (Handle, error) {
-			return m.x.GetStridedNB(local, base[1], strides[1], r, at(base[0]), strides[0], elem, counts)
+			return m.x.GetStridedNB(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
 		}, func(g *Region) error {
-			return g.GetStridedNBI(local, base[1], strides[1], r, at(base[0]), strides[0], elem, counts)
+			return g.GetStridedNBI(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
 		})
 	}
 	// The metadata has been consumed.
@@ -463,9 +463,9 @@ func (m *rmaModel) indexed(t *rapid.T) {
 			want[locals[i]] = m.mem[r][remotes[i]]
 		}
 		m.expect("indexed get", local, want)
-		m.do(t, func() error { return m.x.GetIndexed(local, loffs, a*c, r, addrs, b*c) },
-			func() (Handle, error) { return m.x.GetIndexedNB(local, loffs, a*c, r, addrs, b*c) },
-			func(g *Region) error { return g.GetIndexedNBI(local, loffs, a*c, r, addrs, b*c) })
+		m.do(t, func() error { return m.x.GetIndexed(r, addrs, b*c, local, loffs, a*c) },
+			func() (Handle, error) { return m.x.GetIndexedNB(r, addrs, b*c, local, loffs, a*c) },
+			func(g *Region) error { return g.GetIndexedNBI(r, addrs, b*c, local, loffs, a*c) })
 	}
 	clear(addrs)
 	clear(loffs)
@@ -503,9 +503,9 @@ func (m *rmaModel) vector(t *rapid.T) {
 			want[locals[i]] = m.mem[r][remotes[i]]
 		}
 		m.expect("vector get", local, want)
-		m.do(t, func() error { return m.x.GetVector(slices, r, extents) },
-			func() (Handle, error) { return m.x.GetVectorNB(slices, r, extents) },
-			func(g *Region) error { return g.GetVectorNBI(slices, r, extents) })
+		m.do(t, func() error { return m.x.GetVector(r, extents, slices) },
+			func() (Handle, error) { return m.x.GetVectorNB(r, extents, slices) },
+			func(g *Region) error { return g.GetVectorNBI(r, extents, slices) })
 	}
 	clear(extents)
 	clear(slices)

@@ -91,6 +91,7 @@ func (x *Endpoint) BeginRegion(r *Region) error {
 		return errs.BadArg("%s: the region is open already; access regions do not nest", what)
 	}
 	r.x, r.open = x, true
+	x.table.noteRegion(r, true)
 	return nil
 }
 
@@ -102,16 +103,19 @@ func (r *Region) End() (Handle, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.open {
-		return 0, errs.BadArg("extended: end region: the region is not open")
+		return 0, errs.BadArg("extended: end region: the region is not open: BeginRegion comes first, and End once for each")
 	}
 	x, o, name := r.x, r.slots[slotRegion], r.names[slotRegion]
 	if o == nil {
-		h, err := x.complete()
-		r.open = err != nil
+		h, err := x.complete("extended: access region", -1)
+		if r.open = err != nil; !r.open {
+			x.table.noteRegion(r, false)
+		}
 		return h, err
 	}
 	if o.left.Load() == 0 && !x.always {
 		r.slots[slotRegion], r.open = nil, false
+		x.table.noteRegion(r, false)
 		failure, _ := x.table.release(o, name)
 		if failure != nil {
 			return 0, failure
@@ -121,6 +125,8 @@ func (r *Region) End() (Handle, error) {
 	if err := x.table.expose(o); err != nil {
 		return 0, err
 	}
+	x.table.noteRegion(r, false)
+	x.table.note(name, "extended: access region", -1)
 	r.slots[slotRegion], r.open = nil, false
 	return Handle(name), nil
 }
@@ -311,7 +317,7 @@ func (r *Region) put(dst int, to segment.NLA, src []byte, want conduits.Event) e
 
 // GetNBI begins to get len(dst) bytes from address from of rank src's segment
 // to dst, which must not be touched until the operation is synchronized.
-func (r *Region) GetNBI(dst []byte, src int, from segment.NLA) error {
+func (r *Region) GetNBI(src int, from segment.NLA, dst []byte) error {
 	if x := r.x; x != nil && x.getDirect(dst, src, from) {
 		return nil
 	}
@@ -395,8 +401,8 @@ func (x *Endpoint) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
 }
 
 // GetNBI is Implicit().GetNBI.
-func (x *Endpoint) GetNBI(dst []byte, src int, from segment.NLA) error {
-	return x.implicit.GetNBI(dst, src, from)
+func (x *Endpoint) GetNBI(src int, from segment.NLA, dst []byte) error {
+	return x.implicit.GetNBI(src, from, dst)
 }
 
 // PutValueNBI is Implicit().PutValueNBI.

@@ -152,8 +152,17 @@ func (f *flight) settle(ev conduits.Event, err error) error {
 }
 
 // begin takes a slot for an operation towards dst.
-func (x *Endpoint) begin(dst int, want conduits.Event, withHandle bool) (flight, error) {
-	o, name, err := x.table.take(withHandle)
+func (x *Endpoint) begin(dst int, want conduits.Event) (flight, error) {
+	o, name, err := x.table.take(false)
+	return flight{x: x, o: o, name: name, dst: dst, want: want}, err
+}
+
+// beginNB is begin for an operation with a handle; what names it.
+func (x *Endpoint) beginNB(what string, dst int, want conduits.Event) (flight, error) {
+	o, name, err := x.table.take(true)
+	if err == nil {
+		x.table.note(name, what, dst)
+	}
 	return flight{x: x, o: o, name: name, dst: dst, want: want}, err
 }
 
@@ -203,7 +212,7 @@ func first(a, b error) error {
 }
 
 // complete is the handle of an operation that was complete at once.
-func (x *Endpoint) complete() (Handle, error) {
+func (x *Endpoint) complete(what string, dst int) (Handle, error) {
 	if !x.always {
 		return 0, nil
 	}
@@ -212,6 +221,7 @@ func (x *Endpoint) complete() (Handle, error) {
 		return 0, err
 	}
 	o.left.Add(-oneRemote)
+	x.table.note(name, what, dst)
 	return Handle(name), nil
 }
 
@@ -242,7 +252,7 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
 		return err
 	}
-	f, err := x.begin(dst, wantBulk, false)
+	f, err := x.begin(dst, wantBulk)
 	if err != nil {
 		return err
 	}
@@ -261,7 +271,7 @@ func (x *Endpoint) finishPiece(p *piece) error {
 // adopt takes a slot for a piece that is under way, and waits for one if it must.
 func (x *Endpoint) adopt(p *piece) (flight, error) {
 	for {
-		f, err := x.begin(p.dst, wantBulk, false)
+		f, err := x.begin(p.dst, wantBulk)
 		if err == nil {
 			f.o.left.Add(oneRemote)
 			if p.kind == atomicPiece {
@@ -294,7 +304,7 @@ func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
 	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
 		return err
 	}
-	f, err := x.begin(src, wantBulk, false)
+	f, err := x.begin(src, wantBulk)
 	if err != nil {
 		return err
 	}
@@ -333,9 +343,9 @@ func (x *Endpoint) putNBSlow(dst int, to segment.NLA, src []byte, want conduits.
 		return 0, err
 	}
 	if x.putDirect(dst, to, src) {
-		return x.complete()
+		return x.complete(what, dst)
 	}
-	f, err := x.begin(dst, want, true)
+	f, err := x.beginNB(what, dst, want)
 	if err != nil {
 		return 0, err
 	}
@@ -345,7 +355,7 @@ func (x *Endpoint) putNBSlow(dst int, to segment.NLA, src []byte, want conduits.
 // GetNB begins to get len(dst) bytes from address from of rank src's segment.
 // dst holds them once the handle is synchronized; until then its contents are
 // undefined and it must not be touched.
-func (x *Endpoint) GetNB(dst []byte, src int, from segment.NLA) (Handle, error) {
+func (x *Endpoint) GetNB(src int, from segment.NLA, dst []byte) (Handle, error) {
 	if !x.always && x.getDirect(dst, src, from) {
 		return 0, nil
 	}
@@ -365,9 +375,9 @@ func (x *Endpoint) getNBSlow(dst []byte, src int, from segment.NLA) (Handle, err
 		return 0, err
 	}
 	if x.getDirect(dst, src, from) {
-		return x.complete()
+		return x.complete(what, src)
 	}
-	f, err := x.begin(src, wantBulk, true)
+	f, err := x.beginNB(what, src, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -390,7 +400,7 @@ func (x *Endpoint) putValueSlow(rank int, to segment.NLA, v uint64, n int) error
 	if x.putValueDirect(rank, to, v, n) {
 		return nil
 	}
-	f, err := x.begin(rank, wantBulk, false)
+	f, err := x.begin(rank, wantBulk)
 	if err != nil {
 		return err
 	}
@@ -406,7 +416,7 @@ func (x *Endpoint) getValueSlow(rank int, from segment.NLA, n int) (uint64, erro
 	if v, ok := x.getValueDirect(rank, from, n); ok {
 		return v, nil
 	}
-	f, err := x.begin(rank, wantBulk, false)
+	f, err := x.begin(rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -419,16 +429,17 @@ func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle
 	if !x.always && uint(n-1) < 8 && x.putValueDirect(rank, to, v, n) {
 		return 0, nil
 	}
-	if err := x.checkValue("extended: non-blocking put value", rank, to, n, segment.RightWrite); err != nil {
+	const what = "extended: non-blocking put value"
+	if err := x.checkValue(what, rank, to, n, segment.RightWrite); err != nil {
 		return 0, err
 	}
 	if err := x.admit(); err != nil {
 		return 0, err
 	}
 	if x.putValueDirect(rank, to, v, n) {
-		return x.complete()
+		return x.complete(what, rank)
 	}
-	f, err := x.begin(rank, wantBulk, true)
+	f, err := x.beginNB(what, rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -438,7 +449,8 @@ func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle
 // GetValueNB begins a GetValue; *result holds the value once the handle is
 // synchronized.
 func (x *Endpoint) GetValueNB(result *uint64, rank int, from segment.NLA, n int) (Handle, error) {
-	if err := x.checkValue("extended: non-blocking get value", rank, from, n, segment.RightRead); err != nil {
+	const what = "extended: non-blocking get value"
+	if err := x.checkValue(what, rank, from, n, segment.RightRead); err != nil {
 		return 0, err
 	}
 	if err := x.admit(); err != nil {
@@ -446,9 +458,9 @@ func (x *Endpoint) GetValueNB(result *uint64, rank int, from segment.NLA, n int)
 	}
 	if v, ok := x.getValueDirect(rank, from, n); ok {
 		*result = v
-		return x.complete()
+		return x.complete(what, rank)
 	}
-	f, err := x.begin(rank, wantBulk, true)
+	f, err := x.beginNB(what, rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -465,7 +477,7 @@ func (x *Endpoint) Memset(rank int, to segment.NLA, value byte, n int) error {
 	if !ok {
 		return err
 	}
-	f, err := x.begin(rank, wantBulk, false)
+	f, err := x.begin(rank, wantBulk)
 	if err != nil {
 		return err
 	}
@@ -477,7 +489,8 @@ func (x *Endpoint) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle
 	if !x.always && n > 0 && x.memsetDirect(rank, to, value, uint64(n)) {
 		return 0, nil
 	}
-	ok, err := x.checkMemset("extended: non-blocking memset", rank, to, n)
+	const what = "extended: non-blocking memset"
+	ok, err := x.checkMemset(what, rank, to, n)
 	if !ok {
 		return 0, err
 	}
@@ -485,9 +498,9 @@ func (x *Endpoint) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle
 		return 0, err
 	}
 	if x.memsetDirect(rank, to, value, uint64(n)) {
-		return x.complete()
+		return x.complete(what, rank)
 	}
-	f, err := x.begin(rank, wantBulk, true)
+	f, err := x.beginNB(what, rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}

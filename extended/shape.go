@@ -312,7 +312,7 @@ func (x *Endpoint) shape(s *shape) error {
 	if s.direct(x) {
 		return s.move(x, nil)
 	}
-	f, err := x.begin(s.rank, wantBulk, false)
+	f, err := x.begin(s.rank, wantBulk)
 	if err != nil {
 		return err
 	}
@@ -331,9 +331,9 @@ func (x *Endpoint) shapeNB(s *shape) (Handle, error) {
 		if err := s.move(x, nil); err != nil {
 			return 0, err
 		}
-		return x.complete()
+		return x.complete(s.what, s.rank)
 	}
-	f, err := x.begin(s.rank, wantBulk, true)
+	f, err := x.beginNB(s.what, s.rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -382,7 +382,7 @@ func (x *Endpoint) PutStrided(dst int, to segment.NLA, toStrides []int, src []by
 }
 
 // GetStrided is PutStrided in the other direction.
-func (x *Endpoint) GetStrided(dst []byte, dstOff int, dstStrides []int, src int, from segment.NLA, fromStrides []int, elem int, counts []int) error {
+func (x *Endpoint) GetStrided(src int, from segment.NLA, fromStrides []int, dst []byte, dstOff int, dstStrides []int, elem int, counts []int) error {
 	s := shape{
 		what: "extended: strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
 		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
@@ -402,7 +402,7 @@ func (x *Endpoint) PutStridedNB(dst int, to segment.NLA, toStrides []int, src []
 
 // GetStridedNB begins a GetStrided. dst must not be touched until the handle is
 // synchronized; the lists are not kept.
-func (x *Endpoint) GetStridedNB(dst []byte, dstOff int, dstStrides []int, src int, from segment.NLA, fromStrides []int, elem int, counts []int) (Handle, error) {
+func (x *Endpoint) GetStridedNB(src int, from segment.NLA, fromStrides []int, dst []byte, dstOff int, dstStrides []int, elem int, counts []int) (Handle, error) {
 	s := shape{
 		what: "extended: non-blocking strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
 		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
@@ -420,7 +420,7 @@ func (r *Region) PutStridedNBI(dst int, to segment.NLA, toStrides []int, src []b
 }
 
 // GetStridedNBI is Endpoint.GetStridedNB counted in the region.
-func (r *Region) GetStridedNBI(dst []byte, dstOff int, dstStrides []int, src int, from segment.NLA, fromStrides []int, elem int, counts []int) error {
+func (r *Region) GetStridedNBI(src int, from segment.NLA, fromStrides []int, dst []byte, dstOff int, dstStrides []int, elem int, counts []int) error {
 	s := shape{
 		what: "extended: implicit strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
 		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
@@ -442,7 +442,7 @@ func (x *Endpoint) PutIndexed(dst int, tos []segment.NLA, toLen int, src []byte,
 }
 
 // GetIndexed is PutIndexed in the other direction.
-func (x *Endpoint) GetIndexed(dst []byte, offs []int, dstLen int, src int, froms []segment.NLA, fromLen int) error {
+func (x *Endpoint) GetIndexed(src int, froms []segment.NLA, fromLen int, dst []byte, offs []int, dstLen int) error {
 	s := shape{
 		what: "extended: indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
 		local: dst, offs: offs, llen: dstLen,
@@ -462,7 +462,7 @@ func (x *Endpoint) PutIndexedNB(dst int, tos []segment.NLA, toLen int, src []byt
 
 // GetIndexedNB begins a GetIndexed. dst must not be touched until the handle is
 // synchronized; the lists are not kept.
-func (x *Endpoint) GetIndexedNB(dst []byte, offs []int, dstLen int, src int, froms []segment.NLA, fromLen int) (Handle, error) {
+func (x *Endpoint) GetIndexedNB(src int, froms []segment.NLA, fromLen int, dst []byte, offs []int, dstLen int) (Handle, error) {
 	s := shape{
 		what: "extended: non-blocking indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
 		local: dst, offs: offs, llen: dstLen,
@@ -480,7 +480,7 @@ func (r *Region) PutIndexedNBI(dst int, tos []segment.NLA, toLen int, src []byte
 }
 
 // GetIndexedNBI is Endpoint.GetIndexedNB counted in the region.
-func (r *Region) GetIndexedNBI(dst []byte, offs []int, dstLen int, src int, froms []segment.NLA, fromLen int) error {
+func (r *Region) GetIndexedNBI(src int, froms []segment.NLA, fromLen int, dst []byte, offs []int, dstLen int) error {
 	s := shape{
 		what: "extended: implicit indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
 		local: dst, offs: offs, llen: dstLen,
@@ -498,7 +498,7 @@ func (x *Endpoint) PutVector(dst int, tos []Extent, srcs [][]byte) error {
 }
 
 // GetVector is PutVector in the other direction.
-func (x *Endpoint) GetVector(dsts [][]byte, src int, froms []Extent) error {
+func (x *Endpoint) GetVector(src int, froms []Extent, dsts [][]byte) error {
 	s := shape{what: "extended: vector get", kind: vector, rank: src, extents: froms, locals: dsts}
 	return x.shape(&s)
 }
@@ -512,7 +512,7 @@ func (x *Endpoint) PutVectorNB(dst int, tos []Extent, srcs [][]byte) (Handle, er
 
 // GetVectorNB begins a GetVector. What dsts names must not be touched until the
 // handle is synchronized; the lists are not kept.
-func (x *Endpoint) GetVectorNB(dsts [][]byte, src int, froms []Extent) (Handle, error) {
+func (x *Endpoint) GetVectorNB(src int, froms []Extent, dsts [][]byte) (Handle, error) {
 	s := shape{what: "extended: non-blocking vector get", kind: vector, rank: src, extents: froms, locals: dsts}
 	return x.shapeNB(&s)
 }
@@ -524,7 +524,7 @@ func (r *Region) PutVectorNBI(dst int, tos []Extent, srcs [][]byte) error {
 }
 
 // GetVectorNBI is Endpoint.GetVectorNB counted in the region.
-func (r *Region) GetVectorNBI(dsts [][]byte, src int, froms []Extent) error {
+func (r *Region) GetVectorNBI(src int, froms []Extent, dsts [][]byte) error {
 	s := shape{what: "extended: implicit vector get", kind: vector, rank: src, extents: froms, locals: dsts}
 	return r.shape(&s)
 }

@@ -121,13 +121,13 @@ func (x *Endpoint) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment
 		if err := x.signal(what, rank, sig, op, value); err != nil {
 			return 0, err
 		}
-		return x.complete()
+		return x.complete(what, rank)
 	}
 	aop := conduits.AtomicStore
 	if op == SignalAdd {
 		aop = conduits.AtomicAdd
 	}
-	f, err := x.begin(rank, wantBulk, true)
+	f, err := x.beginNB(what, rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
@@ -192,7 +192,8 @@ func (x *Endpoint) ownBeyond(a segment.NLA) (v uint64, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		return loadWord(mem)
+		there := segment.Touch(mem, func() { v, ok = loadWord(mem) })
+		return v, ok && there
 	}
 	atu, err := x.ep.ATU()
 	if err != nil {
@@ -201,7 +202,8 @@ func (x *Endpoint) ownBeyond(a segment.NLA) (v uint64, ok bool) {
 	u := atu.Enter()
 	mem, err := u.Translate(x.ep.Rank(), a, 8, segment.RightRead)
 	if err == nil {
-		v, ok = loadWord(mem)
+		there := segment.Touch(mem, func() { v, ok = loadWord(mem) })
+		ok = ok && there
 	}
 	u.Exit()
 	return v, ok
@@ -244,6 +246,9 @@ func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 // compare.
 func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, err error) {
 	if err := x.checkOwn("extended: wait until", sig, c); err != nil {
+		return 0, err
+	}
+	if err := x.poll.Blocking("wait until"); err != nil {
 		return 0, err
 	}
 	if word, ok := x.own(sig); ok && c.holds(word, value) {

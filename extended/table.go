@@ -114,10 +114,11 @@ type table struct {
 	mu       sync.Mutex
 	free     *op                             // used before, and free
 	used     uint32                          // slots that were ever used: all below
+	handles  uint32                          // explicit ones outstanding
 	chunks   [numChunks]atomic.Pointer[[]op] // place says which slot is where
 	firstGen uint64                          // of a slot that was never used
-	handles  int                             // explicit ones outstanding
 	waiters  *waiter
+	origins  *origins // nil without Config.Origins
 }
 
 // place is where slot i is: in which chunk and at which index there.
@@ -223,6 +224,9 @@ func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 		t.free = o
 	}
 	t.mu.Unlock()
+	if t.origins != nil {
+		t.origins.forget(name)
+	}
 	return failure, true
 }
 
@@ -260,7 +264,7 @@ func (t *table) fail(o *op, err error) {
 func (t *table) outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.handles
+	return int(t.handles)
 }
 
 func errTooManyHandles() error {

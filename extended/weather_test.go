@@ -10,16 +10,18 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/faultproxy"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
 // storm is udp on real sockets with a proxy between them that loses, repeats,
 // reorders, damages and delays datagrams.
 var storm = world{"storm", func(t testing.TB, size int, seed uint64) []conduits.Endpoint {
-	key := seal.NewKey()
+	key := jobkey.New()
 	proxy, err := faultproxy.New(faultproxy.Config{Size: size, Seed: seed, Faults: faultproxy.Storm()})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ var storm = world{"storm", func(t testing.TB, size int, seed uint64) []conduits.
 	for rank := range ends {
 		env := map[string]string{
 			"ARGON_RANK": strconv.Itoa(rank), "ARGON_SIZE": strconv.Itoa(size), "ARGON_CONDUIT": "udp", "ARGON_DEADTIME": "30s",
-			"ARGON_RENDEZVOUS": server.Addr().String(), "ARGON_RENDEZVOUS_SERVE": "0", seal.EnvKey: key.Reveal(),
+			"ARGON_RENDEZVOUS": server.Addr().String(), "ARGON_RENDEZVOUS_SERVE": "0", jobenv.JobKey: key.Reveal(),
 		}
 		wg.Go(func() {
 			var e *udp.Endpoint
@@ -81,7 +83,7 @@ func TestKindsInStorm(t *testing.T) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			steps := 60
 			switch {
-			case raceEnabled:
+			case race.Enabled:
 				t.Skip("the race detector does not see that sockets order what ranks tell each other beside them")
 			case testing.Short():
 				steps = 15

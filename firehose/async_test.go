@@ -26,7 +26,7 @@ func (r *rank) until(cond func() bool) error {
 }
 
 // reach runs f on n bytes at a of region reg.
-func (r *rank) reach(reg firehose.Region, a firehose.Addr, n uint64, need segment.Rights, f func(off uint64, b []byte)) error {
+func (r *rank) reach(reg firehose.Pinned, a firehose.Addr, n uint64, need segment.Rights, f func(off uint64, b []byte)) error {
 	for off := uint64(0); off < n; {
 		g, k := r.c.At(reg, a+firehose.Addr(off))
 		if k == 0 {
@@ -130,7 +130,7 @@ func TestAsynchronousPins(t *testing.T) {
 						off := uint64(rng.IntN(buckets*bucket/8-1024) * 8)
 						n := uint64(8 + rng.IntN(2)*bucket)
 						at := r.all[dst].addrs[0] + firehose.Addr(off)
-						look := func(reg firehose.Region) {
+						look := func(reg firehose.Pinned) {
 							if err := r.reach(reg, at, n, segment.RightRead, func(o uint64, b []byte) {
 								if w := binary.LittleEndian.Uint64(b); w != uint64(dst)<<32|(off+o) {
 									fail(fmt.Errorf("rank %d, %#x: %#x", dst, off+o, w))
@@ -142,7 +142,7 @@ func TestAsynchronousPins(t *testing.T) {
 								fail(err)
 							}
 						}
-						then := func(reg firehose.Region, err error) {
+						then := func(reg firehose.Pinned, err error) {
 							if calling.Add(1) > 1 {
 								fail(errors.New("two functions at once"))
 							}
@@ -255,7 +255,7 @@ func TestPinsThatWaitForOneRelease(t *testing.T) {
 			const n = 1000
 			ended, order, depth, deepest := 0, 0, 0, 0
 			for i := range n {
-				_, ok, err := r.c.RemotePinThen(1, a+firehose.Addr((i+1)%2*bucket), 1, func(reg firehose.Region, err error) {
+				_, ok, err := r.c.RemotePinThen(1, a+firehose.Addr((i+1)%2*bucket), 1, func(reg firehose.Pinned, err error) {
 					depth++
 					deepest = max(deepest, depth)
 					if err == nil {
@@ -309,7 +309,7 @@ func TestFailureEndsPins(t *testing.T) {
 			}
 			defer ended[0].Add(1)
 			var got []error
-			then := func(_ firehose.Region, err error) { got = append(got, err) }
+			then := func(_ firehose.Pinned, err error) { got = append(got, err) }
 			for i := range 5 {
 				if _, ok, err := r.c.RemotePinThen(1, r.all[1].addrs[0]+firehose.Addr(i*bucket), 1, then); ok || err != nil {
 					return fmt.Errorf("pinned without the owner: %v, %v", ok, err)
@@ -336,7 +336,7 @@ func TestFailureEndsPins(t *testing.T) {
 			}
 			if !closed { // whoever goes on all the same is told, too, and nobody twice
 				for i := range 3 {
-					if _, ok, err := r.c.RemotePinThen(1, r.all[1].addrs[0]+firehose.Addr((9+i)*bucket), 1, func(_ firehose.Region, err error) {
+					if _, ok, err := r.c.RemotePinThen(1, r.all[1].addrs[0]+firehose.Addr((9+i)*bucket), 1, func(_ firehose.Pinned, err error) {
 						got = append(got, fmt.Errorf("%d: %w", i, err))
 					}); ok || err != nil {
 						return fmt.Errorf("pinned though the job has failed: %v, %v", ok, err)
@@ -432,7 +432,7 @@ func TestPinOnce(t *testing.T) {
 					return fmt.Errorf("%+v: %v", k, err)
 				}
 			}
-			for _, reg := range []firehose.Region{one, reg} {
+			for _, reg := range []firehose.Pinned{one, reg} {
 				if err := r.c.Release(reg); err != nil {
 					return err
 				}
@@ -450,7 +450,7 @@ func TestPinOnce(t *testing.T) {
 				return err
 			}
 			// Released twice, while another has taken its place.
-			var xyz [3]firehose.Region
+			var xyz [3]firehose.Pinned
 			for i, n := range []uint64{2 * bucket, 2 * bucket, 3 * bucket} {
 				if xyz[i], err = r.c.PinOnce(1, a, n); err != nil {
 					return err
@@ -492,7 +492,7 @@ func TestAlone(t *testing.T) {
 		if r.e.Rank() == 0 {
 			a := r.all[1].addrs[0]
 			ended := 0
-			then := func(reg firehose.Region, err error) {
+			then := func(reg firehose.Pinned, err error) {
 				if err != nil || r.c.Release(reg) != nil {
 					t.Error(err)
 				}

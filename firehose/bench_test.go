@@ -25,7 +25,7 @@ func exchange(a, b *Machine, reply []byte) []byte {
 		if q.Payload == nil {
 			w, _ := b.ReceiveMove(a.c.Rank, q.Move)
 			if d, ok := a.ReceiveMoved(b.c.Rank, w); ok {
-				a.done.add(d) // for the caller
+				a.done.Add(d) // for the caller
 			}
 			continue
 		}
@@ -46,7 +46,7 @@ func TestHitDoesNotAllocate(t *testing.T) {
 		if !ok || d.Err != nil {
 			t.Fatal(d.Err)
 		}
-		if err := a.Release(d.Region); err != nil {
+		if err := a.Release(d.Pinned); err != nil {
 			t.Fatal(err)
 		}
 		if k := testing.AllocsPerRun(100, func() {
@@ -74,7 +74,7 @@ func BenchmarkHit(b *testing.B) {
 		x.RemotePin(1, Addr(i*testBucket), 1, 1)
 		exchange(x, y, nil)
 		d, _ := x.NextDone()
-		x.Release(d.Region)
+		x.Release(d.Pinned)
 	}
 	for i := 0; b.Loop(); i++ {
 		a := Addr(i % 40 * testBucket)
@@ -117,7 +117,7 @@ func BenchmarkMissShort(b *testing.B) {
 	x.RemotePin(1, 0, 8, 1)
 	exchange(x, y, nil)
 	d, _ := x.NextDone()
-	x.Release(d.Region)
+	x.Release(d.Pinned)
 	for i := 0; b.Loop(); i++ {
 		a := Addr((i%60 + 1) * testBucket)
 		move, ok := x.Miss(1, a, 8)
@@ -128,7 +128,7 @@ func BenchmarkMissShort(b *testing.B) {
 		moved, _ := y.ReceiveMove(0, move)
 		y.Vacate()
 		d, _ := x.ReceiveMoved(1, moved)
-		if _, ok := x.Lend(d.Region, a); !ok {
+		if _, ok := x.Lend(d.Pinned, a); !ok {
 			b.Fatal("not lent")
 		}
 	}
@@ -145,7 +145,7 @@ func BenchmarkMiss(b *testing.B) {
 		if !ok {
 			reply = exchange(x, y, reply)
 			d, _ := x.NextDone()
-			r = d.Region
+			r = d.Pinned
 		}
 		x.Release(r)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/bias"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/fifo"
 )
 
 // Handler indices of this package, of the range 112..127 that it owns.
@@ -23,19 +24,23 @@ const (
 type Cache struct {
 	e *am.Endpoint
 
-	mu      bias.Lock
-	m       *Machine      // nil as long as nothing has to do with memory of others
-	c       Config        // of m
-	l       Limits        // of m
-	closed  bool          // m is to be closed
-	waiters []*waiter     // all there are
-	idle    []*waiter     // those of them that nobody uses
-	next    *waiter       // the next to be used, which is none of these
-	cookie  uint64        // next's
-	unsent  *Message      // for want of credit; nil if there is none
-	ended   fifo[*waiter] // whose functions are to be called
-	calling bool          // somebody does that
-	busy    atomic.Bool   // there is something to be sent
+	mu     bias.Lock
+	m      *Machine    // nil as long as nothing has to do with memory of others
+	c      Config      // of m
+	closed bool        // m is to be closed
+	busy   atomic.Bool // there is something to be sent
+	*work              // comes and stays with m
+}
+
+// work is what a Cache has to do besides m.
+type work struct {
+	waiters []*waiter           // all there are
+	idle    []*waiter           // those of them that nobody uses
+	next    *waiter             // the next to be used, which is none of these
+	cookie  uint64              // next's
+	unsent  *Message            // for want of credit; nil if there is none
+	ended   fifo.Queue[*waiter] // whose functions are to be called
+	calling bool                // a goroutine calls them
 
 	reply []byte // of the request handler, of which one runs at a time
 }
@@ -47,8 +52,8 @@ type waiter struct {
 	used   bool
 	cond   func() bool // ended
 
-	then func(Region, error)
-	r    Region
+	then func(Pinned, error)
+	r    Pinned
 	err  error
 	done atomic.Bool // r and err are there
 
@@ -69,11 +74,11 @@ func (w *waiter) Blocked() string {
 
 // NewCache makes a Cache. c as for New.
 func NewCache(c Config) (*Cache, error) {
-	l, err := c.ensure()
+	_, err := c.ensure()
 	if err != nil {
 		return nil, err
 	}
-	return &Cache{c: c, l: l}, nil
+	return &Cache{c: c}, nil
 }
 
 // need makes the Machine unless it is there: most ranks of a large job never need
@@ -92,7 +97,7 @@ func (c *Cache) begin() {
 	if c.closed {
 		m.Close()
 	}
-	c.m = m
+	c.m, c.work = m, new(work)
 	c.prepare()
 }
 
@@ -136,7 +141,11 @@ func (c *Cache) BindAgreed(e *am.Endpoint) error {
 }
 
 // Limits are what fits; see Limits.
-func (c *Cache) Limits() Limits { return c.l }
+func (c *Cache) Limits() Limits {
+	k := c.c
+	l, _ := k.ensure() // NewCache has found it to be good
+	return l
+}
 
 // Stats fills in s.
 func (c *Cache) Stats(s *Stats) {
@@ -152,7 +161,7 @@ func (c *Cache) Stats(s *Stats) {
 // RemotePin pins the buckets of rank's memory that [a, a+n) touches, and waits
 // if it must. Not in a handler. See the package comment on what may be pinned
 // at once.
-func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
+func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Pinned, error) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
@@ -170,7 +179,7 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Region, error) {
 // with what RemotePin would have returned: once, by a goroutine that polls or
 // that is in Advance, Release, Conceal or Unmap, with no lock held, and not while
 // another such function of this Cache runs. It may call what handlers may call.
-func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, error)) (r Region, ok bool, err error) {
+func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Pinned, error)) (r Pinned, ok bool, err error) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
@@ -191,19 +200,19 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Region, erro
 // the budget holds; without room there it is an error that matches ErrResource,
 // and the caller goes bucket by bucket. Whoever has such a region releases it
 // without waiting for any pin before.
-func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Region, error) {
+func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Pinned, error) {
 	c.mu.Lock()
 	c.need()
 	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
 		c.mu.Unlock()
-		return Region{}, err
+		return Pinned{}, err
 	}
 	return c.wait(c.waiter(rank, a, n))
 }
 
 // PinOnceThen is PinOnce that does not wait; then as for RemotePinThen. It is not
 // called if an error is returned.
-func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Region, error)) error {
+func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Pinned, error)) error {
 	c.mu.Lock()
 	c.need()
 	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
@@ -232,7 +241,7 @@ func (c *Cache) Advance() {
 		for _, w := range c.waiters {
 			if w.used && w.then != nil {
 				w.used, w.err = false, err
-				c.ended.add(w)
+				c.ended.Add(w)
 			}
 		}
 	}
@@ -265,7 +274,7 @@ func (c *Cache) Fetch(rank int, a Addr, n uint64) (g Grant, ok bool, err error) 
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	if c.m == nil || c.unsent != nil || !c.m.out.empty() || c.e.Conduit().Polling() {
+	if c.m == nil || c.unsent != nil || !c.m.out.Empty() || c.e.Conduit().Polling() {
 		c.mu.Unlock()
 		return g, false, nil
 	}
@@ -304,7 +313,7 @@ func (c *Cache) Fetch(rank int, a Addr, n uint64) (g Grant, ok bool, err error) 
 
 // Keep is called in place of Return, with Borrow's arguments, if the access turns
 // out not to be complete at once: what was borrowed is pinned until Release.
-func (c *Cache) Keep(rank int, a Addr, _ uint64) Region {
+func (c *Cache) Keep(rank int, a Addr, _ uint64) Pinned {
 	r := c.m.Keep(rank, a)
 	c.mu.Unlock()
 	return r
@@ -315,7 +324,7 @@ func (c *Cache) Return() { c.mu.Unlock() }
 
 // TryRemotePin is RemotePin that neither communicates nor waits. It may be called
 // in a handler.
-func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Region, bool) {
+func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Pinned, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.need()
@@ -324,7 +333,7 @@ func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Region, bool) {
 
 // LocalPin pins own memory, and waits if other local pins use up the budget for
 // them.
-func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
+func (c *Cache) LocalPin(a Addr, n uint64) (Pinned, error) {
 	c.mu.Lock()
 	c.need()
 	r, ok, err := c.m.LocalPin(a, n, c.cookie)
@@ -336,7 +345,7 @@ func (c *Cache) LocalPin(a Addr, n uint64) (Region, error) {
 }
 
 // TryLocalPin is LocalPin that neither registers nor waits.
-func (c *Cache) TryLocalPin(a Addr, n uint64) (Region, bool) {
+func (c *Cache) TryLocalPin(a Addr, n uint64) (Pinned, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.need()
@@ -344,7 +353,7 @@ func (c *Cache) TryLocalPin(a Addr, n uint64) (Region, bool) {
 }
 
 // Release ends the use of a region. It may be called in a handler.
-func (c *Cache) Release(r Region) error {
+func (c *Cache) Release(r Pinned) error {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
@@ -356,7 +365,7 @@ func (c *Cache) Release(r Region) error {
 
 // At gives where to reach address a of the region, and how many bytes from there
 // on it is good for.
-func (c *Cache) At(r Region, a Addr) (Grant, uint64) {
+func (c *Cache) At(r Pinned, a Addr) (Grant, uint64) {
 	if g, n, ok := r.reach(a); ok {
 		return g, n // as long as r is in use its grant does not change
 	}
@@ -367,7 +376,7 @@ func (c *Cache) At(r Region, a Addr) (Grant, uint64) {
 }
 
 // Stale says that an access by way of r faulted; see Machine.Stale.
-func (c *Cache) Stale(r Region) {
+func (c *Cache) Stale(r Pinned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.need()
@@ -430,7 +439,7 @@ func (c *Cache) prepare() {
 // recycle gives a waiter back that has ended. c.mu is held.
 func (c *Cache) recycle(w *waiter) {
 	w.cookie += 1 << 32
-	w.then, w.r, w.err = nil, Region{}, nil
+	w.then, w.r, w.err = nil, Pinned{}, nil
 	w.done.Store(false)
 	c.idle = append(c.idle, w)
 }
@@ -446,10 +455,10 @@ func (w *waiter) ended() bool {
 
 // wait sends what is to be sent, polls, and waits until w is done. c.mu is held, and
 // is given back.
-func (c *Cache) wait(w *waiter) (Region, error) {
+func (c *Cache) wait(w *waiter) (Pinned, error) {
 	c.progress()
 	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
-		return Region{}, err // the job has failed: nothing is given back any more
+		return Pinned{}, err // the job has failed: nothing is given back any more
 	}
 	r, err := w.r, w.err
 	c.mu.Lock()
@@ -460,7 +469,7 @@ func (c *Cache) wait(w *waiter) (Region, error) {
 
 // settle gives c.mu back, after progress if there is anything to do.
 func (c *Cache) settle() {
-	if c.m.done.empty() && c.m.out.empty() {
+	if c.m.done.Empty() && c.m.out.Empty() {
 		c.mu.Unlock()
 	} else {
 		c.progress()
@@ -471,17 +480,17 @@ func (c *Cache) settle() {
 // completions to those who wait. c.mu is held, and is given back.
 func (c *Cache) progress() {
 	wake := c.collect()
-	if c.unsent != nil || !c.m.out.empty() {
+	if c.unsent != nil || !c.m.out.Empty() {
 		if !c.e.Conduit().Polling() {
 			c.send()
 		}
 		// Once: without credit who waits would go on looking instead of sleeping
 		// until some comes, which wakes it.
-		unsent := c.unsent != nil || !c.m.out.empty()
+		unsent := c.unsent != nil || !c.m.out.Empty()
 		wake = !c.busy.Swap(unsent) && unsent || wake
 	}
 	for !c.calling {
-		w, ok := c.ended.take()
+		w, ok := c.ended.Take()
 		if !ok {
 			break
 		}
@@ -519,9 +528,9 @@ func (c *Cache) end(d *Done) bool {
 	if !w.used || w.cookie != d.Cookie {
 		return false // ended already, since the job has failed
 	}
-	w.used, w.r, w.err = false, d.Region, d.Err
+	w.used, w.r, w.err = false, d.Pinned, d.Err
 	if w.then != nil {
-		c.ended.add(w)
+		c.ended.Add(w)
 		return false
 	}
 	w.done.Store(true)
@@ -586,7 +595,8 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 	// runs are compared by, and in which place of its page Go memory lies, which the
 	// address says, is not the same in all of them.
 	first, views := t.Endpoint().Conduit().Views() // c.e may not be there yet
-	near, sent := uint(t.Src()-first) < uint(len(views)), false
+	i := uint(t.Src() - first)
+	near, sent := i < uint(len(views)) && views[i].Base != nil, false
 	if ok && near {
 		sent, _ = t.TryReplyShort(handlerMovedOne, w[:]...)
 	}
@@ -621,7 +631,7 @@ func (c *Cache) movedOne(src int, w Moved) {
 	c.need()
 	d, ok := c.m.ReceiveMoved(src, w)
 	wake := ok && c.end(&d)
-	if c.ended.empty() {
+	if c.ended.Empty() {
 		c.settle()
 	} else {
 		c.progress()

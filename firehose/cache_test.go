@@ -179,7 +179,7 @@ func TestOutOfBudget(t *testing.T) {
 						dst := (r.e.Rank() + 1 + rng.IntN(ranks-1)) % ranks
 						off := uint64((r.e.Rank()*threads+th)*each + rng.IntN(each/8)*8)
 						// A local pin at the same time, in the right order.
-						var local firehose.Region
+						var local firehose.Pinned
 						v := rng.Uint64()
 						binary.LittleEndian.PutUint64(b[:], v)
 						err := r.access(dst, r.all[dst].addrs[0]+firehose.Addr(off), 8, segment.RightWrite, func(o uint64, p []byte) {
@@ -359,7 +359,7 @@ func TestInHandlers(t *testing.T) {
 			r.e.Poll()
 			pinned := make(chan error, 1)
 			waiting.Store(true)
-			_, ok, err := r.c.RemotePinThen(1, a+(i+1)%2*bucket, 1, func(reg firehose.Region, err error) {
+			_, ok, err := r.c.RemotePinThen(1, a+(i+1)%2*bucket, 1, func(reg firehose.Pinned, err error) {
 				if err == nil {
 					err = r.c.Release(reg)
 				}
@@ -436,7 +436,7 @@ func TestStale(t *testing.T) {
 				return err
 			}
 			a := r.all[1].addrs[0]
-			var reg firehose.Region
+			var reg firehose.Pinned
 			var err error
 			if r.e.Rank() == 0 {
 				if reg, err = r.c.RemotePin(1, a+5, 2*bucket); err != nil {

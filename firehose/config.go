@@ -23,6 +23,24 @@ var (
 	ErrNotExposed = fmt.Errorf("nothing is exposed there: %w", segment.ErrFault)
 )
 
+// NotExposed is ErrNotExposed for an access that has run over the end of memory, of
+// which end is the address behind the last byte; ErrNotExposed itself if end is 0.
+func NotExposed(end Addr) error {
+	if end == 0 {
+		return ErrNotExposed
+	}
+	return &endError{end}
+}
+
+// endError is the error of an access beyond the end of memory.
+type endError struct{ end Addr }
+
+func (e *endError) Error() string {
+	return fmt.Sprintf("what is exposed there ends before exposed:%#x: segment: remote access fault", uint64(e.end))
+}
+
+func (e *endError) Unwrap() error { return ErrNotExposed }
+
 // PeerError says which rank failed.
 type PeerError = errs.PeerError
 

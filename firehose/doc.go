@@ -1,6 +1,5 @@
 // Package firehose reaches memory of other ranks that is too large to be
-// registered all at once: the algorithm of Bell and Bonachea ("A new DMA
-// registration strategy for pinning-based high performance networks", 2003).
+// registered all at once: the algorithm of Bell and Bonachea 2003.
 //
 // # Concepts
 //

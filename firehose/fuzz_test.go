@@ -60,7 +60,7 @@ func FuzzReceive(f *testing.F) {
 				m.ReceiveMove(2, Move(words))
 			case reply && len(b) == 4*len(Moved{}):
 				if d, ok := m.ReceiveMoved(2, Moved(words)); ok {
-					m.done.add(d) // for what follows
+					m.done.Add(d) // for what follows
 				}
 			default:
 				if len(b) >= headBytes && b[8] != 0 {
@@ -77,8 +77,8 @@ func FuzzReceive(f *testing.F) {
 				if !ok {
 					break
 				}
-				if d.Err == nil && d.Region.Valid() {
-					if err := m.Release(d.Region); err != nil {
+				if d.Err == nil && d.Pinned.Valid() {
+					if err := m.Release(d.Pinned); err != nil {
 						t.Fatal(err)
 					}
 				}

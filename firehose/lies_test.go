@@ -40,7 +40,7 @@ func TestLies(t *testing.T) {
 		if _, ok := m.Receive(1, honest, nil); !ok || m.peer(1).holds.n != 1 {
 			t.Fatalf("honest request")
 		}
-		var local Region
+		var local Pinned
 		waiting := map[uint64]bool{}
 		bytes := rapid.Custom(func(t *rapid.T) []byte {
 			h := head{
@@ -87,7 +87,7 @@ func TestLies(t *testing.T) {
 			"moved": func(t *rapid.T) {
 				g := Grant{NLA: segment.NLA(rapid.SampledFrom([]uint64{0, refusedNotExposed, refusedResource, refusedRule, refusedDisagree, 77, segment.PageSize, 1 << 40, ^uint64(0)}).Draw(t, "address")), Key: rapid.Uint64Range(0, 1).Draw(t, "key")}
 				if d, ok := m.ReceiveMoved(rapid.SampledFrom([]int{2, 2, 1, 0, 9}).Draw(t, "src"), movedTo(rapid.Uint32Range(0, 6).Draw(t, "id"), g)); ok {
-					m.done.add(d) // for what follows
+					m.done.Add(d) // for what follows
 				}
 			},
 			"noise": func(t *rapid.T) {
@@ -115,7 +115,7 @@ func TestLies(t *testing.T) {
 					if err := m.Release(local); err != nil {
 						t.Fatal(err)
 					}
-					local = Region{}
+					local = Pinned{}
 				} else if r, ok, err := m.LocalPin(Addr(rapid.Uint64Range(0, 9*testBucket).Draw(t, "a")), 1, 79); ok && err == nil {
 					local = r
 				} else if ok || m.onceUse == 0 || (err != nil && !errors.Is(err, ErrNotExposed)) {
@@ -150,7 +150,7 @@ func TestLies(t *testing.T) {
 						break
 					}
 					if d.Err == nil {
-						if err := m.Release(d.Region); err != nil {
+						if err := m.Release(d.Pinned); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -295,7 +295,7 @@ func TestArguments(t *testing.T) {
 	}
 	other := r
 	other.at = packed(r.grant().NLA, 0)
-	for _, bad := range []Region{{}, {at: packed(0, 7), meta: 1 << metaCount}, {meta: 1 << metaCount}, other} {
+	for _, bad := range []Pinned{{}, {at: packed(0, 7), meta: 1 << metaCount}, {meta: 1 << metaCount}, other} {
 		if err := m.Release(bad); !errors.Is(err, ErrBadArg) {
 			t.Errorf("%+v: %v", bad, err)
 		}

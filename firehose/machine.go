@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -35,8 +36,8 @@ type Machine struct {
 	onceUse  int        // buckets' worth of own memory that is pinned once
 	onceHeld []onceHeld // by peers
 
-	out     fifo[Message]
-	done    fifo[Done]
+	out     fifo.Queue[Message]
+	done    fifo.Queue[Done]
 	nextID  uint32
 	hello   hello
 	stats   Stats
@@ -100,13 +101,13 @@ type Message struct {
 // Done is the end of a pin that waited, or of Agree.
 type Done struct {
 	Cookie uint64
-	Region Region // zero if Err is set
+	Pinned Pinned // zero if Err is set
 	Err    error
 }
 
-// Region is pinned memory of a rank: whole buckets, at least what was asked for;
+// Pinned is pinned memory of a rank: whole buckets, at least what was asked for;
 // or, by PinOnce, exactly that. It is a plain value, valid until Release.
-type Region struct {
+type Pinned struct {
 	// Four words: more, or a struct among them, would not be kept in registers,
 	// which costs a pin and its release 30 ns.
 	at    uint64 // NLA of the first bucket (40), rank (24)
@@ -115,7 +116,7 @@ type Region struct {
 	meta  uint64
 }
 
-// maxRanks is what fits a Region.
+// maxRanks is what fits a Pinned.
 const maxRanks = 1 << 24
 
 // The fields of meta: slot of the first bucket (32), buckets (24), bits of an
@@ -131,28 +132,28 @@ const (
 	onceSlots = 1 << 22
 )
 
-func (m *Machine) newRegion(rank int, t *table, first uint64, i uint32, count int) Region {
+func (m *Machine) newRegion(rank int, t *table, first uint64, i uint32, count int) Pinned {
 	g := &t.slots[i].grant
-	return Region{packed(g.NLA, rank), g.Key, first, uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits}
+	return Pinned{packed(g.NLA, rank), g.Key, first, uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits}
 }
 
 func packed(a segment.NLA, rank int) uint64 { return uint64(a) | uint64(rank)<<(segment.NLABits+1) }
 
-func (r *Region) slot() uint32  { return uint32(r.meta) }
-func (r *Region) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
-func (r *Region) bits() uint    { return uint(r.meta>>metaBits) & 63 }
-func (r *Region) local() bool   { return r.meta&metaLocal != 0 }
-func (r *Region) once() bool    { return r.meta&metaOnce != 0 }
+func (r *Pinned) slot() uint32  { return uint32(r.meta) }
+func (r *Pinned) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
+func (r *Pinned) bits() uint    { return uint(r.meta>>metaBits) & 63 }
+func (r *Pinned) local() bool   { return r.meta&metaLocal != 0 }
+func (r *Pinned) once() bool    { return r.meta&metaOnce != 0 }
 
-func (r *Region) grant() Grant {
+func (r *Pinned) grant() Grant {
 	return Grant{segment.NLA(r.at & (1<<(segment.NLABits+1) - 1)), r.key}
 }
 
 // Rank is whose memory it is.
-func (r Region) Rank() int { return int(r.at >> (segment.NLABits + 1)) }
+func (r Pinned) Rank() int { return int(r.at >> (segment.NLABits + 1)) }
 
 // Addr is the region's first byte.
-func (r Region) Addr() Addr {
+func (r Pinned) Addr() Addr {
 	if r.once() {
 		return Addr(r.first)
 	}
@@ -160,7 +161,7 @@ func (r Region) Addr() Addr {
 }
 
 // Len is the region's length in bytes.
-func (r Region) Len() uint64 {
+func (r Pinned) Len() uint64 {
 	if r.once() {
 		return r.meta & (1<<onceSlot - 1)
 	}
@@ -168,7 +169,7 @@ func (r Region) Len() uint64 {
 }
 
 // Valid says whether it is a region; the zero value is none.
-func (r Region) Valid() bool { return r.meta != 0 }
+func (r Pinned) Valid() bool { return r.meta != 0 }
 
 // Stats count what a Machine has done. Hits and misses are of pins as a whole.
 type Stats struct {
@@ -227,10 +228,10 @@ func (m *Machine) Stats(s *Stats) {
 }
 
 // NextMessage gives a request that is to be sent, if there is one.
-func (m *Machine) NextMessage() (Message, bool) { return m.out.take() }
+func (m *Machine) NextMessage() (Message, bool) { return m.out.Take() }
 
 // NextDone gives a pin that has come to its end, if there is one.
-func (m *Machine) NextDone() (Done, bool) { return m.done.take() }
+func (m *Machine) NextDone() (Done, bool) { return m.done.Take() }
 
 // Recycle gives a message's payload back once it has been sent.
 func (m *Machine) Recycle(b []byte) {
@@ -244,13 +245,13 @@ func (m *Machine) Recycle(b []byte) {
 // not agree refuse each other's requests.
 func (m *Machine) Agree(cookie uint64) {
 	if m.c.Rank == 0 {
-		m.done.add(Done{Cookie: cookie, Err: m.err})
+		m.done.Add(Done{Cookie: cookie, Err: m.err})
 		return
 	}
 	m.nextID++
 	m.hello = hello{cookie: cookie, waiting: true, id: m.nextID}
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.nextID, kind: kindHello})
-	m.out.add(Message{Dst: 0, Payload: appendAgreement(b, m.agreed)})
+	m.out.Add(Message{Dst: 0, Payload: appendAgreement(b, m.agreed)})
 }
 
 func (m *Machine) buffer() []byte {
@@ -325,10 +326,10 @@ func (m *Machine) remoteBuckets(op string, rank int, a Addr, n uint64) (first ui
 // when others have released enough. Requests to one rank wait in order.
 //
 // See the package comment on how pins are to be combined.
-func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
+func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Pinned, ok bool, err error) {
 	// The usual case: one bucket, which is there.
 	if b := uint64(a) >> m.shift; n-1 <= uint64(a)|(m.c.Bucket-1)-uint64(a) {
-		if p := m.known(rank); p != nil && p.queue.empty() {
+		if p := m.known(rank); p != nil && p.queue.Empty() {
 			if i := p.t.find(b); i != 0 && p.t.slots[i].state == present {
 				p.t.use(i)
 				m.stats.RemoteHits++
@@ -339,7 +340,7 @@ func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 	return m.remotePin(rank, a, n, cookie)
 }
 
-func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
+func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Pinned, ok bool, err error) {
 	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
 	if err != nil {
 		return r, false, err
@@ -348,7 +349,7 @@ func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 	if p.err != nil {
 		return r, false, p.err
 	}
-	if p.queue.empty() {
+	if p.queue.Empty() {
 		switch m.attempt(p, first, count, cookie) {
 		case granted:
 			m.stats.RemoteHits++
@@ -359,7 +360,7 @@ func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Region
 		}
 	}
 	m.stats.RemoteWaits++
-	p.queue.add(m.request(cookie, first, count))
+	p.queue.Add(m.request(cookie, first, count))
 	return r, false, nil
 }
 
@@ -371,7 +372,7 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 		return g, false
 	}
 	p := m.known(rank)
-	if p == nil || !p.queue.empty() {
+	if p == nil || !p.queue.Empty() {
 		return g, false
 	}
 	// Who comes back soon comes back to the same bucket: no search, then.
@@ -389,7 +390,7 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 
 // Keep turns what Look or Lend has just found into a pin, which counts as the same
 // hit or miss.
-func (m *Machine) Keep(rank int, a Addr) Region {
+func (m *Machine) Keep(rank int, a Addr) Pinned {
 	p, b := m.known(rank), uint64(a)>>m.shift
 	i := p.t.find(b)
 	marked := p.t.slots[i].marked
@@ -402,7 +403,7 @@ func (m *Machine) Keep(rank int, a Addr) Region {
 // it can be sent now and is a Move. If ok, he calls Missed next.
 func (m *Machine) Miss(rank int, a Addr, n uint64) (w Move, ok bool) {
 	p, b := m.known(rank), uint64(a)>>m.shift
-	if n-1 > uint64(a)|(m.c.Bucket-1)-uint64(a) || p == nil || p.err != nil || !p.queue.empty() || b >= moveBuckets || p.t.find(b) != 0 {
+	if n-1 > uint64(a)|(m.c.Bucket-1)-uint64(a) || p == nil || p.err != nil || !p.queue.Empty() || b >= moveBuckets || p.t.find(b) != 0 {
 		return w, false
 	}
 	w = Move{moveDigest: m.digest, moveID: m.nextID + 1, movePin: uint32(b)}
@@ -463,9 +464,9 @@ func (m *Machine) Missed(cookie uint64, sent bool) {
 // Lend is Look for who has the region r of one bucket, and no use for it but the
 // access at a that he makes while the Machine is not used otherwise: r is released.
 // It refuses if others wait for rank's buckets.
-func (m *Machine) Lend(r Region, a Addr) (g Grant, ok bool) {
+func (m *Machine) Lend(r Pinned, a Addr) (g Grant, ok bool) {
 	p := m.known(r.Rank())
-	if p == nil || !p.queue.empty() || r.count() != 1 || uint(r.slot()) >= uint(len(p.t.slots)) {
+	if p == nil || !p.queue.Empty() || r.count() != 1 || uint(r.slot()) >= uint(len(p.t.slots)) {
 		return g, false
 	}
 	s := &p.t.slots[r.slot()]
@@ -479,13 +480,13 @@ func (m *Machine) Lend(r Region, a Addr) (g Grant, ok bool) {
 // TryRemotePin is RemotePin that neither sends nor waits: it answers false if
 // that would be needed, and also while others wait for rank's buckets, or if the
 // arguments are wrong.
-func (m *Machine) TryRemotePin(rank int, a Addr, n uint64) (r Region, ok bool) {
+func (m *Machine) TryRemotePin(rank int, a Addr, n uint64) (r Pinned, ok bool) {
 	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
 	if err != nil {
 		return r, false
 	}
 	p := m.peer(rank)
-	if ok = p.queue.empty(); ok {
+	if ok = p.queue.Empty(); ok {
 		for b := first; b < first+uint64(count) && ok; b++ {
 			i := p.t.find(b)
 			ok = i != 0 && p.t.slots[i].state == present
@@ -502,7 +503,7 @@ func (m *Machine) TryRemotePin(rank int, a Addr, n uint64) (r Region, ok bool) {
 	return m.region(p, first, count), true
 }
 
-func (m *Machine) region(p *peer, first uint64, count int) Region {
+func (m *Machine) region(p *peer, first uint64, count int) Pinned {
 	return m.newRegion(p.rank, &p.t, first, p.t.find(first), count)
 }
 
@@ -627,7 +628,7 @@ func (m *Machine) land(f *flight) {
 func (m *Machine) launch(p *peer, f *flight) uint32 {
 	m.nextID++
 	f.id = m.nextID
-	p.flights.add(f)
+	p.flights.Add(f)
 	return f.id
 }
 
@@ -635,7 +636,7 @@ func (m *Machine) send(p *peer, f *flight) {
 	m.stats.Moves++
 	if w, ok := m.asMove(f); ok {
 		w[moveID] = m.launch(p, f)
-		m.out.add(Message{Dst: p.rank, Move: w})
+		m.out.Add(Message{Dst: p.rank, Move: w})
 		return
 	}
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindMove, unpins: len(f.unpins), pins: len(f.pins)})
@@ -645,7 +646,7 @@ func (m *Machine) send(p *peer, f *flight) {
 	for _, u := range f.pins {
 		b = appendWord(b, u)
 	}
-	m.out.add(Message{Dst: p.rank, Payload: b})
+	m.out.Add(Message{Dst: p.rank, Payload: b})
 }
 
 // asMove is what f asks for as a Move, if that can say it.
@@ -680,14 +681,14 @@ func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
 	p.flights.remove(f)
 	// The usual case: one has been waiting for it, and nobody else for anything.
 	g, b := w.grant(), f.pins[0]
-	if valid(g.NLA) && len(p.pending) == 1 && p.queue.empty() && m.done.empty() {
+	if valid(g.NLA) && len(p.pending) == 1 && p.queue.Empty() && m.done.Empty() {
 		if r := p.pending[0]; r.count == 1 && r.first == b && r.missing == 1 {
 			m.gone(p, f.unpins, false)
 			i := p.t.find(b)
 			s := &p.t.slots[i]
 			s.grant, s.state, s.marked = g, present, false
 			p.pending[0], p.pending = nil, p.pending[:0]
-			d = Done{Cookie: r.cookie, Region: m.newRegion(p.rank, &p.t, b, i, 1)}
+			d = Done{Cookie: r.cookie, Pinned: m.newRegion(p.rank, &p.t, b, i, 1)}
 			m.spare = append(m.spare, r)
 			m.land(f)
 			return d, true
@@ -695,7 +696,7 @@ func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
 	}
 	m.grants = append(m.grants[:0], g)
 	m.moved(p, f, m.grants)
-	return m.done.take()
+	return m.done.Take()
 }
 
 // ReceiveReply takes rank src's answer to a request. What is not one is dropped
@@ -818,7 +819,7 @@ func (m *Machine) settle(p *peer) {
 		}
 		d := Done{Cookie: r.cookie, Err: r.err}
 		if r.err == nil {
-			d.Region = m.region(p, r.first, r.count)
+			d.Pinned = m.region(p, r.first, r.count)
 		} else {
 			for b := r.first; b < r.first+uint64(r.count); b++ {
 				if i := p.t.find(b); p.t.leave(i) && p.t.slots[i].state == failed {
@@ -827,7 +828,7 @@ func (m *Machine) settle(p *peer) {
 				}
 			}
 		}
-		m.done.add(d)
+		m.done.Add(d)
 		m.spare = append(m.spare, r)
 	}
 	clear(p.pending[len(keep):])
@@ -836,14 +837,14 @@ func (m *Machine) settle(p *peer) {
 
 // serve goes on with requests that wait for p's buckets.
 func (m *Machine) serve(p *peer) {
-	for !p.queue.empty() {
-		r := p.queue.first()
+	for !p.queue.Empty() {
+		r := p.queue.First()
 		switch m.attempt(p, r.first, r.count, r.cookie) {
 		case blocked:
 			return
 		case granted:
 			m.stats.RemoteHits++
-			m.done.add(Done{Cookie: r.cookie, Region: m.region(p, r.first, r.count)})
+			m.done.Add(Done{Cookie: r.cookie, Pinned: m.region(p, r.first, r.count)})
 		case issued:
 			m.stats.RemoteMisses++
 		}
@@ -866,10 +867,10 @@ func (m *Machine) request(cookie, first uint64, count int) *request {
 // Release ends the use of a region. It sends nothing itself, so that it may be
 // called in a handler; what may go on because of it is given by NextMessage and
 // NextDone.
-func (m *Machine) Release(r Region) error {
+func (m *Machine) Release(r Pinned) error {
 	// The usual case: one firehose, which nobody queues for.
 	if r.count() == 1 && r.meta&(metaLocal|metaOnce) == 0 {
-		if p := m.known(r.Rank()); p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.empty() {
+		if p := m.known(r.Rank()); p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.Empty() {
 			if s := &p.t.slots[r.slot()]; s.bucket == r.first && s.users > 0 && s.state == present {
 				if s.users--; s.users == 0 {
 					p.t.idle++
@@ -881,9 +882,9 @@ func (m *Machine) Release(r Region) error {
 	return m.release(r)
 }
 
-func (m *Machine) release(r Region) error {
+func (m *Machine) release(r Pinned) error {
 	if r.Rank() >= m.c.Size || !r.Valid() {
-		return errs.BadArg("firehose: release of no region")
+		return errs.BadArg("firehose: release of no region on rank %d: the zero Pinned, or of rank %d of %d", m.c.Rank, r.Rank(), m.c.Size)
 	}
 	if r.once() {
 		return m.releaseOnce(r)
@@ -903,14 +904,14 @@ func (m *Machine) release(r Region) error {
 	for k := range r.count() {
 		p.t.leave(p.slot(r, k))
 	}
-	if !p.queue.empty() {
+	if !p.queue.Empty() {
 		m.serve(p)
 	}
 	return nil
 }
 
 // slot is that of r's bucket k, or 0.
-func (p *peer) slot(r Region, k uint32) uint32 {
+func (p *peer) slot(r Pinned, k uint32) uint32 {
 	if i := r.slot(); k == 0 && uint64(i) < uint64(len(p.t.slots)) && p.t.slots[i].bucket == r.first {
 		return i
 	}
@@ -919,7 +920,7 @@ func (p *peer) slot(r Region, k uint32) uint32 {
 
 // At gives where to reach address a of the region, and how many bytes from there
 // on it is good for: to the end of the bucket.
-func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
+func (m *Machine) At(r Pinned, a Addr) (g Grant, n uint64) {
 	if g, n, ok := r.reach(a); ok {
 		return g, n
 	}
@@ -942,7 +943,7 @@ func (m *Machine) At(r Region, a Addr) (g Grant, n uint64) {
 }
 
 // reach is At for the region's first bucket, or all of what is pinned once.
-func (r *Region) reach(a Addr) (g Grant, n uint64, ok bool) {
+func (r *Pinned) reach(a Addr) (g Grant, n uint64, ok bool) {
 	first, n := r.first<<r.bits(), uint64(1)<<r.bits()
 	if r.once() {
 		first, n = r.first, r.Len()
@@ -959,7 +960,7 @@ func (r *Region) reach(a Addr) (g Grant, n uint64, ok bool) {
 // Stale says that an access by way of r faulted: its owner has taken memory
 // back. The buckets are not granted again before the owner has been asked anew.
 // The caller still releases r.
-func (m *Machine) Stale(r Region) {
+func (m *Machine) Stale(r Pinned) {
 	if r.local() || r.once() || r.Rank() >= m.c.Size {
 		return // nobody else will be granted it
 	}
@@ -988,19 +989,19 @@ func (m *Machine) Fail(rank int, cause error) {
 		}
 	}
 	for _, r := range p.pending {
-		m.done.add(Done{Cookie: r.cookie, Err: p.err})
+		m.done.Add(Done{Cookie: r.cookie, Err: p.err})
 	}
-	for _, f := range p.flights.v {
+	for _, f := range p.flights.All() {
 		if f != nil && f.once {
-			m.done.add(Done{Cookie: f.cookie, Err: p.err})
+			m.done.Add(Done{Cookie: f.cookie, Err: p.err})
 		}
 	}
-	for !p.queue.empty() {
-		m.done.add(Done{Cookie: p.queue.pop().cookie, Err: p.err})
+	for !p.queue.Empty() {
+		m.done.Add(Done{Cookie: p.queue.pop().cookie, Err: p.err})
 	}
 	if m.hello.waiting && rank == 0 {
 		m.hello.waiting = false
-		m.done.add(Done{Cookie: m.hello.cookie, Err: p.err})
+		m.done.Add(Done{Cookie: m.hello.cookie, Err: p.err})
 	}
 	holds := p.holds
 	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, flights{}, index{}

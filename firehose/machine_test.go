@@ -193,7 +193,7 @@ type user struct {
 	waits         uint64 // cookie, 0 if it does not wait
 	local         bool   // waits for, or has, the local part
 	once          bool   // the remote part is by PinOnce
-	remote, mine  Region
+	remote, mine  Pinned
 	faulted, done bool
 }
 
@@ -250,10 +250,10 @@ func (w *world) ended(k *testRank, d Done) {
 		w.t.Fatalf("rank %d: completion of %d, which does not wait", k.c.Rank, d.Cookie)
 	}
 	k.users[i].waits = 0
-	w.granted(k, k.users[i], d.Region, d.Err)
+	w.granted(k, k.users[i], d.Pinned, d.Err)
 }
 
-func (w *world) granted(k *testRank, u *user, r Region, err error) {
+func (w *world) granted(k *testRank, u *user, r Pinned, err error) {
 	if err != nil {
 		if r.Valid() || !errors.Is(err, ErrNotExposed) && !errors.Is(err, ErrResource) && !errors.Is(err, errs.ErrPeer) {
 			w.t.Fatalf("rank %d: %v, %v", k.c.Rank, r, err)
@@ -291,7 +291,7 @@ func (w *world) granted(k *testRank, u *user, r Region, err error) {
 // end releases what u has.
 func (w *world) end(k *testRank, u *user) {
 	u.done = true
-	for _, r := range []Region{u.mine, u.remote} {
+	for _, r := range []Pinned{u.mine, u.remote} {
 		if r.Valid() {
 			if err := k.Release(r); err != nil {
 				w.t.Fatalf("rank %d: %v", k.c.Rank, err)
@@ -431,7 +431,7 @@ func (w *world) check() {
 
 // reaches: each bucket of a region in use is pinned under the address that its
 // user has, or it was withdrawn and the address is nobody else's.
-func (w *world) reaches(k *testRank, r Region) {
+func (w *world) reaches(k *testRank, r Pinned) {
 	if !r.Valid() || w.ranks[r.Rank()].dead {
 		return
 	}
@@ -550,7 +550,7 @@ func (w *world) drain() {
 }
 
 // isPresent: nobody has found r's bucket to be stale.
-func (w *world) isPresent(k *testRank, r Region) bool {
+func (w *world) isPresent(k *testRank, r Pinned) bool {
 	t := &k.peer(r.Rank()).t
 	i := t.find(r.first)
 	return i != 0 && t.slots[i].state == present
@@ -656,7 +656,7 @@ func TestMachineModel(t *testing.T) {
 					}
 					return
 				}
-				if w.ranks[u.rank].dead || !k.peer(u.rank).queue.empty() {
+				if w.ranks[u.rank].dead || !k.peer(u.rank).queue.Empty() {
 					t.Fatalf("a dead rank is to be asked, or those who wait are overtaken")
 				}
 				w.next++
@@ -690,7 +690,7 @@ func TestMachineModel(t *testing.T) {
 				if !ok {
 					return
 				}
-				if !k.peer(u.rank).queue.empty() {
+				if !k.peer(u.rank).queue.Empty() {
 					t.Fatalf("those who wait for what is released do not go on")
 				}
 				lent++
@@ -740,7 +740,7 @@ func TestMachineModel(t *testing.T) {
 				if at, _ := k.At(r, u.a); look != (ok && one) || look && at != g {
 					t.Fatalf("look: %v, %v, try: %v, %v", look, g, ok, at)
 				}
-				if len(k.out.v) != k.out.head {
+				if !k.out.Empty() {
 					t.Fatalf("try sends")
 				}
 				if ok {
@@ -945,7 +945,7 @@ func (k *asker) take(r reply) {
 }
 
 // pin is a remote pin of whole buckets.
-func (k *asker) pin(first, count int, cookie uint64) (Region, bool) {
+func (k *asker) pin(first, count int, cookie uint64) (Pinned, bool) {
 	k.t.Helper()
 	r, ok, err := k.a.RemotePin(1, Addr(first*testBucket), uint64(count*testBucket), cookie)
 	if err != nil {
@@ -955,13 +955,13 @@ func (k *asker) pin(first, count int, cookie uint64) (Region, bool) {
 }
 
 // done expects the end of one pin.
-func (k *asker) done(cookie uint64, want error) Region {
+func (k *asker) done(cookie uint64, want error) Pinned {
 	k.t.Helper()
 	d, ok := k.next()
 	if !ok || d.Cookie != cookie || !errors.Is(d.Err, want) {
 		k.t.Fatalf("%v, %+v, want %d with %v", ok, d, cookie, want)
 	}
-	return d.Region
+	return d.Pinned
 }
 
 // TestNoVictimOfItsOwn: a pin does not count on moving firehoses that it needs

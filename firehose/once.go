@@ -49,7 +49,7 @@ func (m *Machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
 	f := m.flight()
 	f.once, f.cookie, f.a, f.n = true, cookie, a, n
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindOnce, pins: 1})
-	m.out.add(Message{Dst: rank, Payload: appendWord(appendWord(b, uint64(a)), n)})
+	m.out.Add(Message{Dst: rank, Payload: appendWord(appendWord(b, uint64(a)), n)})
 	return nil
 }
 
@@ -76,14 +76,14 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 		}
 		m.once[i] = once{p.rank, h.id, g.NLA}
 		m.stats.Once++
-		d.Region = Region{packed(g.NLA, p.rank), g.Key, uint64(f.a), metaOnce | uint64(i)<<onceSlot | f.n}
+		d.Pinned = Pinned{packed(g.NLA, p.rank), g.Key, uint64(f.a), metaOnce | uint64(i)<<onceSlot | f.n}
 	}
 	m.land(f)
-	m.done.add(d)
+	m.done.Add(d)
 }
 
 // releaseOnce gives back what PinOnce has pinned.
-func (m *Machine) releaseOnce(r Region) error {
+func (m *Machine) releaseOnce(r Pinned) error {
 	p := m.peer(r.Rank())
 	if p.err != nil {
 		return nil // all of it has gone
@@ -92,7 +92,7 @@ func (m *Machine) releaseOnce(r Region) error {
 	if i >= uint64(len(m.once)) || m.once[i].rank != r.Rank() || m.once[i].at != r.grant().NLA {
 		return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank())
 	}
-	m.out.add(Message{Dst: r.Rank(), Payload: appendHead(m.buffer(), head{digest: m.digest, id: m.once[i].id, kind: kindDrop})})
+	m.out.Add(Message{Dst: r.Rank(), Payload: appendHead(m.buffer(), head{digest: m.digest, id: m.once[i].id, kind: kindDrop})})
 	m.once[i] = once{rank: -1}
 	m.freeOnce = append(m.freeOnce, uint32(i))
 	return nil
@@ -110,7 +110,7 @@ func (m *Machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
 		return Grant{NLA: refusedRule}
 	}
 	k := int((n + m.c.Bucket - 1) >> m.shift)
-	if !m.localQueue.empty() || m.localUse+m.onceUse+k > m.l.Local {
+	if !m.localQueue.Empty() || m.localUse+m.onceUse+k > m.l.Local {
 		return Grant{NLA: refusedResource}
 	}
 	for i := range m.onceHeld {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -252,7 +253,7 @@ func (m *Machine) unpin(i uint32) {
 
 // LocalPin pins own memory, as RemotePin does a peer's. It never communicates;
 // it waits only while other local pins use up Config.Local.
-func (m *Machine) LocalPin(a Addr, n uint64, cookie uint64) (r Region, ok bool, err error) {
+func (m *Machine) LocalPin(a Addr, n uint64, cookie uint64) (r Pinned, ok bool, err error) {
 	first, count, err := m.buckets("local pin", a, n, m.l.Local, m.l.MaxLocal, "Config.Local")
 	if err == nil {
 		err = m.closed
@@ -260,20 +261,20 @@ func (m *Machine) LocalPin(a Addr, n uint64, cookie uint64) (r Region, ok bool, 
 	if err != nil {
 		return r, false, err
 	}
-	if m.localQueue.empty() {
+	if m.localQueue.Empty() {
 		if r, ok, err = m.local(first, count); ok || err != nil {
 			return r, ok, err
 		}
 	}
 	m.stats.LocalWaits++
-	m.localQueue.add(m.request(cookie, first, count))
+	m.localQueue.Add(m.request(cookie, first, count))
 	return r, false, nil
 }
 
 // TryLocalPin is LocalPin that neither registers memory nor waits.
-func (m *Machine) TryLocalPin(a Addr, n uint64) (r Region, ok bool) {
+func (m *Machine) TryLocalPin(a Addr, n uint64) (r Pinned, ok bool) {
 	first, count, err := m.buckets("local pin", a, n, m.l.Local, m.l.MaxLocal, "Config.Local")
-	if err == nil && m.localQueue.empty() {
+	if err == nil && m.localQueue.Empty() {
 		for b := first; ; b++ {
 			if b == first+uint64(count) {
 				r, ok, _ = m.local(first, count)
@@ -291,7 +292,7 @@ func (m *Machine) TryLocalPin(a Addr, n uint64) (r Region, ok bool) {
 }
 
 // local pins all buckets or none. ok is false if others must be released first.
-func (m *Machine) local(first uint64, count int) (r Region, ok bool, err error) {
+func (m *Machine) local(first uint64, count int) (r Pinned, ok bool, err error) {
 	more, missing := 0, 0
 	for b := first; b < first+uint64(count); b++ {
 		switch i := m.own.find(b); {
@@ -363,13 +364,13 @@ func (m *Machine) leaveLocal(i uint32) {
 	}
 }
 
-func (m *Machine) releaseLocal(r Region) error {
+func (m *Machine) releaseLocal(r Pinned) error {
 	if r.Rank() != m.c.Rank {
 		return errs.BadArg("firehose: release of a local region of rank %d at rank %d", r.Rank(), m.c.Rank)
 	}
 	for k := range uint64(r.count()) {
 		if i := m.own.find(r.first + k); i == 0 || m.own.slots[i].local == 0 {
-			return errs.BadArg("firehose: release of a local region that is not pinned")
+			return errs.BadArg("firehose: release of a local region of rank %d that is not pinned: its bucket at %#x", m.c.Rank, (r.first+k)<<m.shift)
 		}
 	}
 	for k := range uint64(r.count()) {
@@ -383,13 +384,13 @@ func (m *Machine) releaseLocal(r Region) error {
 
 // serveLocal goes on with local pins that wait.
 func (m *Machine) serveLocal() {
-	for !m.localQueue.empty() {
-		q := m.localQueue.first()
+	for !m.localQueue.Empty() {
+		q := m.localQueue.First()
 		r, ok, err := m.local(q.first, q.count)
 		if !ok && err == nil {
 			return
 		}
-		m.done.add(Done{Cookie: q.cookie, Region: r, Err: err})
+		m.done.Add(Done{Cookie: q.cookie, Pinned: r, Err: err})
 		m.localQueue.pop()
 		m.spare = append(m.spare, q)
 	}
@@ -460,7 +461,7 @@ func (m *Machine) welcome(src int, h head, rest []byte) {
 	if a != m.agreed && m.err == nil {
 		m.err = m.disagree(src, a)
 	}
-	m.done.add(Done{Cookie: m.hello.cookie, Err: m.err})
+	m.done.Add(Done{Cookie: m.hello.cookie, Err: m.err})
 }
 
 // Close unpins everything, whoever uses it, and nothing is pinned any more: pins
@@ -468,8 +469,8 @@ func (m *Machine) welcome(src int, h head, rest []byte) {
 // dropped.
 func (m *Machine) Close() {
 	m.closed = errs.Closed("firehose: closed")
-	for !m.localQueue.empty() {
-		m.done.add(Done{Cookie: m.localQueue.pop().cookie, Err: m.closed})
+	for !m.localQueue.Empty() {
+		m.done.Add(Done{Cookie: m.localQueue.pop().cookie, Err: m.closed})
 	}
 	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
 		s := &m.own.slots[i]
@@ -484,7 +485,7 @@ func (m *Machine) Close() {
 		m.endOnce(&m.onceHeld[i])
 	}
 	m.onceHeld = nil
-	m.out = fifo[Message]{}
+	m.out = fifo.Queue[Message]{}
 	for _, p := range m.peers {
 		p.holds = index{}
 		m.Fail(p.rank, m.closed)

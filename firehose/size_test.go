@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestHugeLocal: what a Region cannot say is not granted.
+// TestHugeLocal: what a Pinned cannot say is not granted.
 func TestHugeLocal(t *testing.T) {
 	m, err := New(Config{Size: 2, Budget: 4 << 40, Local: 2 << 40, Memory: newFakeMemory(t, 0, 1)})
 	if err != nil {

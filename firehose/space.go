@@ -66,9 +66,12 @@ type parts struct {
 	part   []atomic.Pointer[part]
 }
 
+// noParts is what a Space begins with. Read only.
+var noParts parts
+
 // pinned is a registration.
 type pinned struct {
-	r    segment.Region
+	r    segment.Registration
 	hold *hold
 }
 
@@ -87,7 +90,7 @@ func NewSpace(atu func() (*segment.ATU, error), bucket uint64) (*Space, error) {
 		return nil, err
 	}
 	s := &Space{unit: atu, bucket: bucket, limit: AddrLimit, next: Addr(bucket)}
-	s.parts.Store(&parts{})
+	s.parts.Store(&noParts)
 	return s, nil
 }
 
@@ -109,6 +112,22 @@ func (s *Space) at(a Addr) *part {
 	}
 	return nil
 }
+
+// End is the address behind the last byte of the memory whose addresses a is one of,
+// or lies behind by less than what keeps memory apart: what an access that is not all
+// exposed has run over. 0 if there is none.
+func (s *Space) End(a Addr) Addr {
+	v := s.parts.Load()
+	if i := v.find(a); i >= 0 {
+		if p := v.part[i].Load(); p != nil && uint64(a-p.start) < s.size(len(p.mem)) {
+			return p.start + Addr(len(p.mem))
+		}
+	}
+	return 0
+}
+
+// notExposed is ErrNotExposed for an access at a.
+func (s *Space) notExposed(a Addr) error { return NotExposed(s.End(a)) }
 
 // Local is the memory of [a, a+n), for this rank's own accesses, which need no
 // rights; false if some of it is not exposed, or it is more than one Expose has
@@ -152,7 +171,7 @@ func (s *Space) Enter(src int, a Addr, n uint64, need segment.Rights) ([]byte, e
 	p := s.at(a)
 	var err error
 	if p == nil || n > uint64(len(p.mem))-uint64(a-p.start) {
-		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d: %w", n, uint64(a), src, ErrNotExposed)
+		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d: %w", n, uint64(a), src, s.notExposed(a))
 	} else if need&^p.rights != 0 || p.peer != segment.AnyPeer && p.peer != src {
 		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d, which needs %v: %v is granted, to rank %d (-1 for all): %w", n, uint64(a), src, need, p.rights, p.peer, segment.ErrFault)
 	}
@@ -192,10 +211,12 @@ func (s *Space) Expose(mem []byte, rights segment.Rights, peer int) (Addr, error
 	return a, nil
 }
 
-// size is how many addresses n bytes take: whole buckets, and at least one address
-// that is nothing's, so that what runs over the end of memory faults instead of
-// reaching what was exposed next.
-func (s *Space) size(n int) uint64 { return (uint64(n) + s.bucket) &^ (s.bucket - 1) }
+// size is how many addresses n bytes take: whole buckets, and at least a page of
+// addresses that is nothing's, so that what runs over the end of memory faults
+// instead of reaching what was exposed next.
+func (s *Space) size(n int) uint64 {
+	return (uint64(n) + segment.PageSize + s.bucket - 1) &^ (s.bucket - 1)
+}
 
 // room finds addresses that nobody has or remembers: from where the last ones
 // were found on, so that addresses are not used again before all of them have
@@ -345,7 +366,7 @@ func (s *Space) PinOnce(a Addr, n uint64) (Grant, error) {
 	defer s.mu.Unlock()
 	p := s.at(a)
 	if p == nil || n > uint64(len(p.mem))-uint64(a-p.start) {
-		return Grant{}, ErrNotExposed
+		return Grant{}, s.notExposed(a)
 	}
 	return s.register(p, uint64(a-p.start), n)
 }

@@ -65,7 +65,7 @@ func TestSpaceModel(t *testing.T) {
 		}
 		parts := map[Addr]*exposed{}
 		type pin struct {
-			r Region
+			r Pinned
 			p *exposed
 		}
 		var pins []pin
@@ -111,6 +111,11 @@ func TestSpaceModel(t *testing.T) {
 				}
 				if err != nil || int(a/testBucket) != want || a%testBucket != 0 {
 					t.Fatalf("%d bytes are exposed at %#x, want bucket %d: %v", n, a, want, err)
+				}
+				for b, q := range parts {
+					if a < b+Addr(len(q.mem))+segment.PageSize && b < a+Addr(n)+segment.PageSize {
+						t.Fatalf("%d bytes are exposed at %#x, less than a page from %d at %#x", n, a, len(q.mem), b)
+					}
 				}
 				parts[a] = p
 				last = end(a, p)
@@ -306,7 +311,7 @@ func TestConcealLetsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held []Region
+	var held []Pinned
 	var freed atomic.Int64
 	const n = 5000
 	keep, err := s.Expose(make([]byte, 1), segment.RightRead, segment.AnyPeer)
@@ -377,20 +382,20 @@ func TestManyParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 200000
+	const n, each = 200000, 2 * testBucket // a part and the page behind
 	mem := make([]byte, n)
 	for i := range n {
-		if a, err := s.Expose(mem[i:i+1], segment.RightsAll, segment.AnyPeer); err != nil || a != Addr((1+i)*testBucket) {
+		if a, err := s.Expose(mem[i:i+1], segment.RightsAll, segment.AnyPeer); err != nil || a != Addr(testBucket+i*each) {
 			t.Fatal(a, err)
 		}
 	}
 	for i := range n {
-		if b, ok := s.Local(Addr((1+i)*testBucket), 1); !ok || &b[0] != &mem[i] {
+		if b, ok := s.Local(Addr(testBucket+i*each), 1); !ok || &b[0] != &mem[i] {
 			t.Fatalf("part %d: %v", i, ok)
 		}
 	}
 	for i := range n {
-		if err := s.Conceal(m, Addr((1+i*7919%n)*testBucket)); err != nil {
+		if err := s.Conceal(m, Addr(testBucket+i*7919%n*each)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // put and get go by region and conduit, as those of the layer above, and are
 // complete when they return, since ranks of a process are neighbours.
-func (r *rank) put(reg firehose.Region, a firehose.Addr, b []byte) error {
+func (r *rank) put(reg firehose.Pinned, a firehose.Addr, b []byte) error {
 	g, _ := r.c.At(reg, a)
 	ev, err := r.e.Conduit().Put(reg.Rank(), g.NLA, b, conduits.RemoteDone, 0)
 	if err == nil && ev&conduits.RemoteDone == 0 {
@@ -23,7 +23,7 @@ func (r *rank) put(reg firehose.Region, a firehose.Addr, b []byte) error {
 	return err
 }
 
-func (r *rank) get(reg firehose.Region, a firehose.Addr, b []byte) error {
+func (r *rank) get(reg firehose.Pinned, a firehose.Addr, b []byte) error {
 	g, _ := r.c.At(reg, a)
 	ev, err := r.e.Conduit().Get(b, reg.Rank(), g.NLA, conduits.RemoteDone, 0)
 	if err == nil && ev&conduits.RemoteDone == 0 {
@@ -33,7 +33,7 @@ func (r *rank) get(reg firehose.Region, a firehose.Addr, b []byte) error {
 }
 
 // faults says whether reg is reached neither way, and gives it up.
-func (r *rank) faults(reg firehose.Region, a firehose.Addr) error {
+func (r *rank) faults(reg firehose.Pinned, a firehose.Addr) error {
 	for what, err := range map[string]error{"put": r.put(reg, a, []byte{1}), "get": r.get(reg, a, []byte{1})} {
 		if !errors.Is(err, segment.ErrFault) {
 			return fmt.Errorf("%s at %#x, which is stale: %v", what, a, err)
@@ -82,7 +82,7 @@ func pair(t *testing.T, owner, user func(r *rank, step int) error, steps int) {
 // exposed, and is garbage afterwards though a firehose is attached to it.
 func TestSliceDropped(t *testing.T) {
 	var collected atomic.Bool
-	var reg, once firehose.Region
+	var reg, once firehose.Pinned
 	var a firehose.Addr
 	pair(t, func(r *rank, step int) error {
 		switch step {
@@ -137,7 +137,7 @@ func TestSliceDropped(t *testing.T) {
 // TestSliceMoved: append moves a slice away; what is exposed is the array that was,
 // until it is concealed and the new one is exposed, under another address.
 func TestSliceMoved(t *testing.T) {
-	var reg firehose.Region
+	var reg firehose.Pinned
 	var mem, old []byte
 	var was, is firehose.Addr
 	pair(t, func(r *rank, step int) (err error) {
@@ -186,7 +186,7 @@ func TestSliceMoved(t *testing.T) {
 // is unmapped, nor is what is mapped in its place; neither by firehoses, in use or
 // idle, nor by what was pinned at once.
 func TestUnmapped(t *testing.T) {
-	var used, idle, once, again firehose.Region
+	var used, idle, once, again firehose.Pinned
 	var mem []byte
 	var was, is firehose.Addr
 	pair(t, func(r *rank, step int) (err error) {
@@ -239,7 +239,7 @@ func TestUnmapped(t *testing.T) {
 		switch step {
 		case 0:
 			for _, k := range []struct {
-				reg *firehose.Region
+				reg *firehose.Pinned
 				off firehose.Addr
 			}{{&used, bucket}, {&idle, 0}} {
 				if *k.reg, err = r.c.RemotePin(0, was+k.off, 1); err != nil {
@@ -275,7 +275,7 @@ func TestExposedAgain(t *testing.T) {
 	const rounds = 20
 	var mem []byte
 	var was, is firehose.Addr
-	var reg firehose.Region
+	var reg firehose.Pinned
 	pair(t, func(r *rank, step int) (err error) {
 		if step == 0 {
 			mem = make([]byte, bucket)

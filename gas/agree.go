@@ -2,6 +2,7 @@ package gas
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -12,10 +13,8 @@ import (
 
 // Handler indices of package gas: 80 to 127; 64 to 79 are the collectives'.
 const (
-	handlerCall     = 80
-	handlerCallBulk = 81
-	handlerReturn   = 82
-	handlerRetBulk  = 83
+	handlerCall   = 80
+	handlerReturn = 82
 )
 
 // The operations that ranks may find themselves in.
@@ -66,33 +65,34 @@ func (a statement) combine(b statement) statement {
 	return a
 }
 
-// agree combines what all ranks say and returns it on all of them.
-func (n *Node) agree(mine statement) (statement, error) {
+// agree combines what all ranks say into s, on all of them.
+func (n *Node) agree(s *statement) error {
 	kind := collHeap
-	if mine.opLow == opLeave {
+	if s.opLow == opLeave {
 		kind = collLeave
 	}
-	return allReduce(n, kind, mine, statement.combine)
+	return allReduceTo(n, kind, s, statement.combine)
 }
 
 // same makes all ranks agree on operation op with value, which should be the
-// same everywhere; failed is why this rank could not do its part, or nil. The
-// error is the rank's own reason where it has one, and on all ranks one of the
-// same kind.
-func (n *Node) same(op uint8, value uint64, failed error, asked, largest uint64) error {
-	all, err := n.agree(n.statement(op, value, failed, asked, largest))
-	if err != nil {
+// same everywhere; elem is the size of what this rank has elements of; failed is why
+// this rank could not do its part, or nil. The error is the rank's own reason where
+// it has one, and on all ranks one of the same kind.
+func (n *Node) same(op uint8, value, elem uint64, failed error, asked, largest uint64) error {
+	all := n.statement(op, value, failed, asked, largest)
+	if err := n.agree(all); err != nil {
 		return err
 	}
-	return all.verdict(op, failed)
+	return all.verdict(op, elem, failed)
 }
 
-// statement is what this rank says, see same.
+// statement is what this rank says, see same. It is not on the stack, of which
+// every rank of a large job has one while it waits.
 //
 //go:noinline
-func (n *Node) statement(op uint8, value uint64, failed error, asked, largest uint64) statement {
+func (n *Node) statement(op uint8, value uint64, failed error, asked, largest uint64) *statement {
 	rank := uint32(n.rank)
-	mine := statement{
+	mine := &statement{
 		opLow: op, opHigh: op, opLowAt: rank, opHighAt: rank, reasonAt: rank,
 		low: value, high: value, lowAt: rank, highAt: rank,
 	}
@@ -110,7 +110,7 @@ func (n *Node) statement(op uint8, value uint64, failed error, asked, largest ui
 // verdict is the error of same for what all ranks say.
 //
 //go:noinline
-func (all *statement) verdict(op uint8, failed error) error {
+func (all *statement) verdict(op uint8, elem uint64, failed error) error {
 	what := agreeNames[op]
 	switch {
 	case all.opLow != all.opHigh:
@@ -124,9 +124,46 @@ func (all *statement) verdict(op uint8, failed error) error {
 	case all.reason == reasonNotAllocated:
 		return errs.BadArg("gas: %s: rank %d has not allocated that collectively, or freed it", what, all.reasonAt)
 	case all.reason != reasonNone:
-		return errs.BadArg("gas: %s: rank %d gave a bad argument", what, all.reasonAt)
+		return errs.BadArg("gas: %s: rank %d gave a bad argument, which its own error names", what, all.reasonAt)
 	case all.low != all.high:
-		return errs.BadArg("gas: %s: rank %d and rank %d gave different arguments", what, all.lowAt, all.highAt)
+		if elem == 0 || op != opNewSlice || (all.low|all.high)&sayArray != 0 || all.low%elem != 0 || all.high%elem != 0 {
+			elem = 1 // bytes
+		}
+		a, b := arguments(op, all.lowAt, all.low, elem), arguments(op, all.highAt, all.high, elem)
+		return errs.BadArg("gas: %s: rank %d and rank %d gave different arguments: %s and %s", what, all.lowAt, all.highAt, a, b)
 	}
 	return nil
+}
+
+// arguments are what rank has given operation op, which said value, in elements of
+// elem bytes.
+func arguments(op uint8, rank uint32, value, elem uint64) string {
+	switch {
+	case op == opDelete:
+		return "Ptr " + Ptr[byte]{w: makeWord(int(rank), segment.NLA(value))}.String()
+	case value&sayArray != 0 && value&sayMixed != 0:
+		return "an array of very many elements"
+	case value&sayArray != 0:
+		return fmt.Sprintf("an array of %d elements in blocks of %d", value<<1>>33, value&(1<<32-1))
+	}
+	if elem > 1 {
+		return fmt.Sprintf("%d elements of %d bytes", value/elem, elem)
+	}
+	return fmt.Sprintf("%d bytes", value)
+}
+
+// sayArray is the bit of what a rank says to opNewSlice that tells arrays, their
+// length and block, from slices, their size; sayMixed means that those are too
+// large for the rest of the word, which only tells most of them apart.
+const (
+	sayArray = 1 << 63
+	sayMixed = 1 << 62
+)
+
+// sayOfArray is what a rank says that makes an array.
+func sayOfArray(length, block int) uint64 {
+	if length < 1<<30 && block < 1<<32 {
+		return sayArray | uint64(length)<<32 | uint64(block)
+	}
+	return sayArray | sayMixed | (uint64(length)*0x9e3779b97f4a7c15^uint64(block))&(sayMixed-1)
 }

@@ -268,7 +268,7 @@ func TestFree(t *testing.T) {
 			return err
 		}
 		foreign := Ptr[byte]{w: makeWord(right, segment.AttachBase+segment.NLA(n.ep.SegmentSize(right))+64)}
-		if err := wantErr(Free(n, foreign), ErrBadArg, "outside"); err != nil {
+		if err := wantErr(Free(n, foreign), ErrBadArg, "the heap has addresses"); err != nil {
 			return err
 		}
 		if err := wantErr(Delete(n, p), ErrBadArg); err != nil {
@@ -277,7 +277,18 @@ func TestFree(t *testing.T) {
 		if err := Delete(n, box); err != nil {
 			return err
 		}
-		return wantErr(Delete(n, box), ErrBadArg, "freed already")
+		if err := wantErr(Delete(n, box), ErrBadArg, "freed already", "gas: Delete of "); err != nil {
+			return err
+		}
+		if _, err := NewSlice[int64](n, 3+2*n.Rank()); n.Size() > 1 {
+			if err := wantErr(err, ErrBadArg, "rank 0", "3 elements of 8 bytes", fmt.Sprintf("%d elements of 8 bytes", 3+2*(n.Size()-1))); err != nil {
+				return err
+			}
+		}
+		if _, err := NewArray[int64](n, 10+n.Rank(), 2); n.Size() > 1 {
+			return wantErr(err, ErrBadArg, "an array of 10 elements in blocks of 2", fmt.Sprintf("an array of %d elements", 9+n.Size()))
+		}
+		return nil
 	})
 }
 

@@ -3,6 +3,7 @@ package gas
 // What is unsafe here: Sizeof only.
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"unsafe"
@@ -27,16 +28,21 @@ func NewSlice[T any](n *Node, count int) (Ptr[T], error) {
 // newSlice is NewSlice for size bytes. All ranks must say the same. failed is
 // what is wrong with the arguments, which the other ranks have to be told.
 func newSlice[T any](n *Node, size, say uint64, failed error) (Ptr[T], error) {
-	a, err := n.allocCollective(size, say, failed)
+	var t T
+	a, err := n.allocCollective(size, say, uint64(unsafe.Sizeof(t)), failed)
 	if err != nil {
 		return Ptr[T]{}, err
 	}
 	return Ptr[T]{w: makeWord(n.rank, a)}, nil
 }
 
-func (n *Node) allocCollective(size, say uint64, failed error) (segment.NLA, error) {
+// allocCollective is newSlice for elements of elem bytes.
+func (n *Node) allocCollective(size, say, elem uint64, failed error) (segment.NLA, error) {
 	var a segment.NLA
 	err := failed
+	if n.stop.Load() {
+		return 0, errLeft
+	}
 	if err == nil {
 		if a, err = n.heap.AllocCollective(size, 0); err != nil {
 			err = fmt.Errorf("gas: collective allocation on rank %d: %w", n.rank, err)
@@ -46,7 +52,7 @@ func (n *Node) allocCollective(size, say uint64, failed error) (segment.NLA, err
 		n.zero(a, size, true)
 	}
 	got := err == nil
-	err = n.same(opNewSlice, say, err, size, n.heap.Usage().LargestCollective)
+	err = n.same(opNewSlice, say, elem, err, size, n.heap.Usage().LargestCollective)
 	if err == nil {
 		// Equal sizes in equal sequence have equal addresses, see segment.Heap.
 		return a, nil
@@ -62,11 +68,18 @@ func (n *Node) allocCollective(size, say uint64, failed error) (segment.NLA, err
 // Delete frees what New or NewSlice gave; p may be any rank's counterpart of it.
 // No rank may use the memory any more when any rank calls Delete. Collective; an
 // error on one rank is an error on all.
-func Delete[T any](n *Node, p Ptr[T]) error { return n.freeCollective(p.NLA()) }
-
-func (n *Node) freeCollective(a segment.NLA) error {
+func Delete[T any](n *Node, p Ptr[T]) error {
+	a := p.NLA()
 	_, err := n.heap.SizeOf(a)
-	if err := n.same(opDelete, uint64(a), err, 0, 0); err != nil {
+	if err != nil {
+		err = fmt.Errorf("gas: Delete of %v, a %T: %w", p, p, heapReason(err))
+	}
+	return n.freeCollective(a, err)
+}
+
+// freeCollective frees what is at a on all ranks; err is why this rank cannot.
+func (n *Node) freeCollective(a segment.NLA, err error) error {
+	if err := n.same(opDelete, uint64(a), 0, err, 0, 0); err != nil {
 		return err
 	}
 	return n.heap.FreeCollective(a)
@@ -77,6 +90,9 @@ func (n *Node) freeCollective(a segment.NLA) error {
 // asked for and how much is free. Any rank may free them.
 func Alloc[T any](n *Node, count int) (Ptr[T], error) {
 	size, err := byteSize[T]("Alloc", count)
+	if err == nil && n.stop.Load() {
+		err = errLeft
+	}
 	if err != nil {
 		return Ptr[T]{}, err
 	}
@@ -95,23 +111,35 @@ func Free[T any](n *Node, p Ptr[T]) error {
 	if p.IsNil() {
 		return nil
 	}
-	return n.free(p.w)
+	if err := n.free(p.w); err != nil {
+		return fmt.Errorf("gas: Free of %v, a %T: %w", p, p, err)
+	}
+	return nil
+}
+
+// heapReason is what is wrong with an address, without the address: what names the
+// operation names it.
+func heapReason(err error) error {
+	var h *segment.HeapError
+	if errors.As(err, &h) {
+		return h.Err
+	}
+	return err
 }
 
 func (n *Node) free(w uint64) error {
 	rank := wordRank(w)
 	if rank == n.rank {
-		if err := n.freeOwn(wordNLA(w)); err != nil {
-			return fmt.Errorf("gas: Free on rank %d: %w", rank, err)
-		}
-		return nil
+		return n.freeOwn(wordNLA(w))
 	}
-	if err := n.check("gas: Free", w, 0); err != nil {
-		return err
+	if rank >= n.size {
+		return errs.BadArg("rank %d out of range: the job has ranks 0..%d", rank, n.size-1)
 	}
 	text, err := remoteFree.Call(n, rank, uint64(wordNLA(w)))
 	if err == nil && text.n != 0 {
-		err = errs.BadArg("gas: Free: rank %d: %s", rank, text.text[:text.n])
+		// The other rank's program may have written what it likes.
+		s := text.text[:min(int(text.n), len(text.text))]
+		err = errs.BadArg("rank %d: %s", rank, errs.Line(string(s), 0))
 	}
 	return err
 }
@@ -120,9 +148,9 @@ func (n *Node) free(w uint64) error {
 func (n *Node) freeOwn(a segment.NLA) error {
 	err := n.heap.Free(a)
 	if err != nil && n.registered.has(a) {
-		return errs.BadArg("%v is registered memory: Deregister takes it back", a)
+		return errs.BadArg("it is registered memory: Deregister takes it back")
 	}
-	return err
+	return heapReason(err)
 }
 
 // refusal is an error's text on its way to another rank.
@@ -178,6 +206,9 @@ func (n *Node) zero(a segment.NLA, size uint64, collective bool) {
 	clean(start, min(end, low))
 	clean(max(start, high), end)
 }
+
+// errLeft is what allocation ends with once the memory is not the rank's any more.
+var errLeft = errs.Closed("gas: allocation by a Node whose job has ended: it is valid until the function that Run gave it to returns")
 
 // Usage says how full this rank's segment is.
 func (n *Node) Usage() segment.Usage { return n.heap.Usage() }

@@ -5,6 +5,7 @@ package gas
 import (
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -46,7 +47,7 @@ func NewArray[T any](n *Node, length, block int) (Array[T], error) {
 	}
 	a := Array[T]{length: length, layout: Layout{Threads: n.size, Block: block}}
 	size, err := byteSize[T]("NewArray", a.layout.Affinity(length, 0))
-	p, err := newSlice[T](n, size, uint64(length)<<32^uint64(block), err)
+	p, err := newSlice[T](n, size, sayOfArray(length, block), err)
 	if err != nil {
 		return Array[T]{}, err
 	}
@@ -70,11 +71,41 @@ func (a Array[T]) Layout() Layout { return a.layout }
 // At points to element i; it is nil if i is not in 0..Len()-1.
 func (a Array[T]) At(i int) Ptr[T] {
 	if uint(i) >= uint(a.length) {
+		strayed(i, a.length)
 		return Ptr[T]{}
 	}
 	var t T
 	rank, local := a.layout.Locate(i)
 	return Ptr[T]{w: makeWord(rank, a.base+segment.NLA(local*int(unsafe.Sizeof(t))))}
+}
+
+// lastStray is the last index outside an array that At was given in this process, and
+// the array's length plus 1: what the nil Ptr was that an access then refuses, most
+// likely. Of two goroutines at once it may have one word each.
+var lastStray struct{ index, length atomic.Int64 }
+
+// strayed notes an index outside an array. A stencil may ask for one at each border
+// again and again, so that it neither allocates nor stores what is there already,
+// which would take the line from the other ranks of the process.
+//
+//go:noinline
+func strayed(i, length int) {
+	s := &lastStray
+	if s.index.Load() != int64(i) {
+		s.index.Store(int64(i))
+	}
+	if s.length.Load() != int64(length)+1 {
+		s.length.Store(int64(length) + 1)
+	}
+}
+
+// errNil is the error of an access by a nil Ptr.
+func errNil(op string) error {
+	if length := lastStray.length.Load() - 1; length >= 0 {
+		return errs.BadArg("%s: nil Ptr: the zero one, or that of an index outside an array (Array.At); the last such was index %d of an array of %d elements",
+			op, lastStray.index.Load(), length)
+	}
+	return errs.BadArg("%s: nil Ptr: the zero one (no index outside an array was given to Array.At)", op)
 }
 
 // Shared is the UPC pointer-to-shared to element i, which may be Len() or

@@ -51,15 +51,13 @@ func numberOp[T Number](n *Node, op int, p Ptr[T], a, b T) (old T, ok bool, err 
 	case 2:
 		old, err = FetchMax(n, p, a)
 	case 3:
-		old, err = p.Swap(n, a)
+		old, err = Swap(n, p, a)
 	case 4:
-		if old, err = p.Load(n); err == nil {
-			err = p.Store(n, a)
+		if old, err = Load(n, p); err == nil {
+			err = Store(n, p, a)
 		}
 	case 5:
-		if old, err = p.Load(n); err == nil {
-			ok, err = p.CompareAndSwap(n, a, b)
-		}
+		old, ok, err = CompareAndSwap(n, p, a, b)
 	}
 	return old, ok, err
 }
@@ -90,7 +88,14 @@ func integerOp[T Integer](n *Node, op int, p Ptr[T], a, b T) (T, error) {
 	case 2:
 		return FetchXor(n, p, a)
 	}
-	return FetchCompareAdd(n, p, a, b)
+	v, added, err := FetchCompareAdd(n, p, a, b)
+	if added {
+		v -= b
+	}
+	if err == nil && added != (v <= a) {
+		err = fmt.Errorf("FetchCompareAdd of %v to %v, if it is at most %v, said %v", b, v, a, added)
+	}
+	return v, err
 }
 
 // checkNumber runs random operations on a cell of rank 1 and on a variable.
@@ -192,7 +197,7 @@ func TestAtomicComparisons(t *testing.T) {
 		if old, err := FetchMin(n, i, -1); old != 0 || err != nil {
 			return fmt.Errorf("%d, %v", old, err)
 		}
-		if v, _ := i.Load(n); v != -1 {
+		if v, _ := Load(n, i); v != -1 {
 			return fmt.Errorf("min(0, -1) left %d", v)
 		}
 		u, err := Cast[uint32](i)
@@ -202,20 +207,20 @@ func TestAtomicComparisons(t *testing.T) {
 		if _, err := FetchMin(n, u, 5); err != nil {
 			return err
 		}
-		if v, _ := u.Load(n); v != 5 {
+		if v, _ := Load(n, u); v != 5 {
 			return fmt.Errorf("min(2^32-1, 5) left %d", v)
 		}
 		f, err := New[float64](n)
 		if err != nil {
 			return err
 		}
-		if err := f.Store(n, math.Inf(-1)); err != nil {
+		if err := Store(n, f, math.Inf(-1)); err != nil {
 			return err
 		}
 		if old, err := FetchMax(n, f, 2.5); err != nil || !math.IsInf(old, -1) {
 			return fmt.Errorf("%v, %v", old, err)
 		}
-		if v, _ := f.Load(n); v != 2.5 {
+		if v, _ := Load(n, f); v != 2.5 {
 			return fmt.Errorf("max left %v", v)
 		}
 		return nil
@@ -250,9 +255,9 @@ func TestAtomicsTogether(t *testing.T) {
 			check(FetchOr(n, Field(p, func(b *bank) *uint64 { return &b.bits }), 1<<(16*n.Rank()+i%16)))
 			check(FetchMax(n, Field(p, func(b *bank) *int64 { return &b.most }), int64(i*n.Size()+n.Rank())))
 			check(FetchXor(n, Field(p, func(b *bank) *uint32 { return &b.parity }), 1<<n.Rank()))
-			old, err := FetchCompareAdd(n, Field(p, func(b *bank) *int64 { return &b.tenths }), 99, 1)
+			_, added, err := FetchCompareAdd(n, Field(p, func(b *bank) *int64 { return &b.tenths }), 99, 1)
 			check(nil, err)
-			if old <= 99 {
+			if added {
 				got++
 			}
 		}
@@ -302,14 +307,14 @@ func TestPtrInSharedMemory(t *testing.T) {
 				return err
 			}
 			for {
-				first, err := head.Load(n)
+				first, err := Load(n, head)
 				if err != nil {
 					return err
 				}
 				if err := p.Put(n, item{first, uint32(n.Rank()), uint32(i)}); err != nil {
 					return err
 				}
-				if ok, err := head.CompareAndSwap(n, first, p); err != nil {
+				if _, ok, err := CompareAndSwap(n, head, first, p); err != nil {
 					return err
 				} else if ok {
 					break
@@ -320,7 +325,7 @@ func TestPtrInSharedMemory(t *testing.T) {
 			return err
 		}
 		seen := map[item]bool{}
-		p, err := head.Load(n)
+		p, err := Load(n, head)
 		for !p.IsNil() && err == nil {
 			var it item
 			if it, err = p.Get(n); err != nil {

@@ -87,7 +87,7 @@ func numberType[T Number]() conduits.AtomicType {
 func (n *Node) wake(w uint64) { n.ep.Wake(wordRank(w)) }
 
 // Load reads *p atomically. T must have 4 or 8 bytes and p be aligned to them.
-func (p Ptr[T]) Load(n *Node) (v T, err error) {
+func Load[T any](n *Node, p Ptr[T]) (v T, err error) {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		switch unsafe.Sizeof(v) {
 		case 4:
@@ -99,9 +99,9 @@ func (p Ptr[T]) Load(n *Node) (v T, err error) {
 	return wordSlow[T](n, p.w, conduits.AtomicLoad, v, v)
 }
 
-// Store writes v atomically and wakes who waits at p's rank. T must have 4 or 8
+// Store writes v atomically and wakes the waiters of p's rank. T must have 4 or 8
 // bytes and p be aligned to them.
-func (p Ptr[T]) Store(n *Node, v T) error {
+func Store[T any](n *Node, p Ptr[T], v T) error {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		switch unsafe.Sizeof(v) {
 		case 4:
@@ -118,9 +118,9 @@ func (p Ptr[T]) Store(n *Node, v T) error {
 	return err
 }
 
-// Swap writes v atomically, wakes who waits at p's rank, and returns what was
+// Swap writes v atomically, wakes the waiters of p's rank, and returns what was
 // there. T must have 4 or 8 bytes and p be aligned to them.
-func (p Ptr[T]) Swap(n *Node, v T) (old T, err error) {
+func Swap[T any](n *Node, p Ptr[T], v T) (old T, err error) {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		switch unsafe.Sizeof(v) {
 		case 4:
@@ -136,26 +136,28 @@ func (p Ptr[T]) Swap(n *Node, v T) (old T, err error) {
 	return wordSlow(n, p.w, conduits.AtomicSwap, v, v)
 }
 
-// CompareAndSwap writes v atomically if *p is old, bit for bit, and says whether
-// it did; if so it wakes who waits at p's rank. T must have 4 or 8 bytes and p
-// be aligned to them.
-func (p Ptr[T]) CompareAndSwap(n *Node, old, v T) (swapped bool, err error) {
+// CompareAndSwap writes v atomically if *p is old, bit for bit, and returns what was
+// there before and whether it wrote v; if so it wakes the waiters of p's rank. T must have
+// 4 or 8 bytes and p be aligned to them.
+func CompareAndSwap[T any](n *Node, p Ptr[T], old, v T) (prev T, swapped bool, err error) {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
+		was := toBits(old)
 		switch unsafe.Sizeof(v) {
 		case 4:
-			swapped = atomic.CompareAndSwapUint32((*uint32)(q), uint32(toBits(old)), uint32(toBits(v)))
+			was = uint64(conduits.CompareExchange32((*uint32)(q), uint32(was), uint32(toBits(v))))
 		case 8:
-			swapped = atomic.CompareAndSwapUint64((*uint64)(q), toBits(old), toBits(v))
+			was = conduits.CompareExchange64((*uint64)(q), was, toBits(v))
 		default:
-			return false, notWord[T](opNames[conduits.AtomicCAS])
+			return prev, false, notWord[T](opNames[conduits.AtomicCAS])
 		}
-		if swapped {
+		if was == toBits(old) {
 			n.wake(p.w)
+			return old, true, nil
 		}
-		return swapped, nil
+		return fromBits[T](was), false, nil
 	}
-	was, err := wordSlow(n, p.w, conduits.AtomicCAS, old, v)
-	return err == nil && toBits(was) == toBits(old), err
+	prev, err = wordSlow[T](n, p.w, conduits.AtomicCAS, old, v)
+	return prev, err == nil && toBits(prev) == toBits(old), err
 }
 
 func notWord[T any](op string) error {
@@ -189,7 +191,7 @@ func numberSlow[T Number](n *Node, w uint64, op conduits.AtomicOp, a, b T) (old 
 	return fromBits[T](v), err
 }
 
-// FetchAdd adds d to *p atomically, wakes who waits at p's rank, and returns
+// FetchAdd adds d to *p atomically, wakes the waiters of p's rank, and returns
 // what was there before. Integers wrap around.
 func FetchAdd[T Number](n *Node, p Ptr[T], d T) (old T, err error) {
 	var one, two T = 1, 2
@@ -237,7 +239,7 @@ func update[T Number](n *Node, w uint64, q unsafe.Pointer, f func(old T) (T, boo
 	}
 }
 
-// FetchAnd replaces *p atomically by *p & m, wakes who waits at p's rank, and
+// FetchAnd replaces *p atomically by *p & m, wakes the waiters of p's rank, and
 // returns what was there before.
 func FetchAnd[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(m)))
@@ -253,7 +255,7 @@ func FetchAnd[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 	return old, nil
 }
 
-// FetchOr replaces *p atomically by *p | m, wakes who waits at p's rank, and
+// FetchOr replaces *p atomically by *p | m, wakes the waiters of p's rank, and
 // returns what was there before.
 func FetchOr[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(m)))
@@ -269,7 +271,7 @@ func FetchOr[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 	return old, nil
 }
 
-// FetchXor replaces *p atomically by *p ^ m, wakes who waits at p's rank, and
+// FetchXor replaces *p atomically by *p ^ m, wakes the waiters of p's rank, and
 // returns what was there before.
 func FetchXor[T Integer](n *Node, p Ptr[T], m T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(m)))
@@ -309,7 +311,7 @@ func FetchMin[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 }
 
 // FetchMax replaces *p atomically by v if v is greater (of floats: math.Max),
-// wakes who waits at p's rank if so, and returns what was there before.
+// wakes the waiters of p's rank if so, and returns what was there before.
 func FetchMax[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v)))
 	if q == nil {
@@ -318,14 +320,19 @@ func FetchMax[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 	return update(n, p.w, q, func(old T) (T, bool) { return changed(old, greater(old, v)) }), nil
 }
 
-// FetchCompareAdd adds d to *p atomically if *p is at most limit, and returns
-// what was there before; the addition took place if that is at most limit. This
-// is the card's FCAA (seed thesis, section 7.5.4), which locks, semaphores and
-// bounded counters are made of. It wakes who waits at p's rank if it added.
-func FetchCompareAdd[T Integer](n *Node, p Ptr[T], limit, d T) (old T, err error) {
-	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(d)))
-	if q == nil {
-		return numberSlow(n, p.w, conduits.AtomicFCAA, limit, d)
+// FetchCompareAdd adds d to *p atomically if *p is at most limit, and returns what is
+// there afterwards and whether it added, which is when it wakes the waiters of p's rank.
+// Integers wrap around. This is the card's FCAA (Nüssle 2008, section 7.5.4), which
+// locks, semaphores and bounded counters are made of.
+func FetchCompareAdd[T Integer](n *Node, p Ptr[T], limit, d T) (after T, added bool, err error) {
+	var old T
+	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(d))); q != nil {
+		old = update(n, p.w, q, func(old T) (T, bool) { return old + d, old <= limit })
+	} else if old, err = numberSlow(n, p.w, conduits.AtomicFCAA, limit, d); err != nil {
+		return 0, false, err
 	}
-	return update(n, p.w, q, func(old T) (T, bool) { return old + d, old <= limit }), nil
+	if old <= limit {
+		return old + d, true, nil
+	}
+	return old, false, nil
 }

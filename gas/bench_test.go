@@ -58,7 +58,7 @@ func BenchmarkPtrPutNB(b *testing.B) {
 func BenchmarkPtrLoad(b *testing.B) {
 	benchPair(b, func(n *Node, p Ptr[uint64]) {
 		for b.Loop() {
-			v, err := p.Load(n)
+			v, err := Load(n, p)
 			if err != nil {
 				b.Fatal(err)
 			}

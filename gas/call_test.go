@@ -217,7 +217,7 @@ func TestSendAsksForNothing(t *testing.T) {
 			}
 		}
 		if err := n.Wait(func() bool {
-			v, err := p.Load(n)
+			v, err := Load(n, p)
 			return err != nil || v == 500
 		}); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/origin"
 )
 
 // Func is a function that RegisterCall made callable on other ranks, with an
@@ -54,7 +55,8 @@ var functions struct {
 // fn runs on the called rank whenever that polls or waits, with that rank's
 // Node, as an active message handler: it must not block. It may use memory by
 // Ptr.Local and atomics on its own neighbourhood; it must not call other ranks,
-// lock, allocate collectively or enter barriers. At most one fn runs on a rank
+// lock, allocate collectively or enter barriers: any of that, and every wait, is
+// an error that names the function and fails the job. At most one fn runs on a rank
 // at a time, on any of its goroutines. A panic in fn is a panic of the called
 // rank.
 func RegisterCall[A, R any](name string, fn func(n *Node, a A) R) *Func[A, R] {
@@ -109,9 +111,10 @@ const (
 type calls struct {
 	table []*function
 
-	// For the handler, which one goroutine runs at a time; nil before the first
-	// call.
+	// For the handler, which one goroutine runs at a time: scratch is nil before
+	// the first call, running while no function runs.
 	scratch *callScratch
+	running *function
 
 	mu    sync.Mutex
 	slots []*slot
@@ -131,6 +134,10 @@ type slot struct {
 	res   [maxCallBytes / 8]uint64
 	name  string
 	dst   int
+	// With Config.Debug origin is where the call was made, while it is under way;
+	// nobody takes the result if it was sent.
+	origin string
+	sent   bool
 }
 
 // Blocked says what is awaited.
@@ -183,7 +190,9 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	} else {
 		copy(wordsAt(arg, f.argSize), args[callWords:])
 	}
+	c.running = f
 	f.run(n, arg, res)
+	c.running = nil
 	if args[1] == noSlot {
 		return
 	}
@@ -197,6 +206,14 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(res), f.resSize), args[1], args[2])
 	}
 	_ = err // the caller is dead: nobody waits for the answer
+}
+
+// describe names the function that a handler of this package runs, for errors.
+func (n *Node) describe(h am.HandlerID) string {
+	if f := n.calls.running; f != nil && h == handlerCall {
+		return fmt.Sprintf("%d (gas.call of %s)", h, f.name)
+	}
+	return ""
 }
 
 // wordsAt is size bytes at p as words, rounded up: all buffers have room.
@@ -215,6 +232,10 @@ func (n *Node) onReturn(_ *am.Token, args []uint32, payload []byte) {
 	s := c.slots[args[0]]
 	if s.use != args[1] {
 		return // nobody waits for it any more
+	}
+	if s.sent {
+		c.give(args[0])
+		return
 	}
 	if payload != nil {
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.res)), maxCallBytes), payload)
@@ -249,11 +270,28 @@ func (c *calls) take(f *function, dst int) (s *slot, i uint32) {
 func (c *calls) release(i uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.give(i)
+}
+
+// give is release with the lock held.
+func (c *calls) give(i uint32) {
 	s := c.slots[i]
 	s.use++
 	s.ready.Store(false)
 	s.done = nil
+	s.origin, s.sent = "", false
 	c.free = append(c.free, i)
+}
+
+// note keeps the line of the program that made the call of s; sent says that the call
+// has no result to be taken.
+//
+//go:noinline
+func (c *calls) note(s *slot, sent bool) {
+	at := origin.Caller()
+	c.mu.Lock()
+	s.origin, s.sent = at, sent
+	c.mu.Unlock()
 }
 
 // send starts a call; arg points to f.argSize bytes aligned to 4.
@@ -291,6 +329,9 @@ func (f *Func[A, R]) Call(n *Node, rank int, a A) (R, error) {
 // Go starts a Call and returns at once, unless it has to wait for room to send.
 func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 	s, i := n.calls.take(f.function, rank)
+	if n.debug {
+		n.calls.note(s, false)
+	}
 	arg := padded[A]{a: a}
 	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use); err != nil {
 		n.calls.release(i)
@@ -303,7 +344,17 @@ func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 // returns when the request is on its way. A barrier does not wait for it.
 func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 	arg := padded[A]{a: a}
-	if err := n.send(f.function, rank, unsafe.Pointer(&arg), noSlot, 0); err != nil {
+	i, use := uint32(noSlot), uint32(0)
+	if n.debug { // asks for an answer, so that it is known whether the call is under way
+		var s *slot
+		s, i = n.calls.take(f.function, rank)
+		use = s.use
+		n.calls.note(s, true)
+	}
+	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, use); err != nil {
+		if n.debug {
+			n.calls.release(i)
+		}
 		return fmt.Errorf("gas: call of %s on rank %d: %w", f.name, rank, err)
 	}
 	return nil
@@ -330,7 +381,7 @@ func (f Future[R]) Wait() (r R, err error) {
 	stale := f.s.use != f.use
 	c.mu.Unlock()
 	if stale {
-		return r, errs.BadArg("gas: result of a call taken twice")
+		return r, errs.BadArg("gas: result of a call taken twice on rank %d: each Future is waited for once (Future.Wait)", f.n.rank)
 	}
 	if f.s.dst == f.n.rank {
 		// Request and answer are in the own mailbox: nothing to watch for.
@@ -338,7 +389,7 @@ func (f Future[R]) Wait() (r R, err error) {
 		}
 	}
 	if !f.s.ready.Load() {
-		if err := f.n.e.Wait(f.s, f.s.ready.Load); err != nil {
+		if err := f.n.e.WaitFrom(f.s.dst, f.s, f.s.ready.Load); err != nil {
 			name, dst := f.s.name, f.s.dst
 			c.release(f.i)
 			return r, fmt.Errorf("gas: call of %s on rank %d: %w", name, dst, err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -37,7 +38,7 @@ const (
 )
 
 // collKind is which collective a rank is in.
-type collKind uint32
+type collKind uint8
 
 // The collectives. The last two are no calls.
 const (
@@ -55,38 +56,46 @@ const (
 
 // collCall is what must be the same on all ranks in one collective call.
 type collCall struct {
-	kind collKind
-	root uint32
 	size uint64 // bytes that a rank contributes
+	root uint32
+	kind collKind
 }
 
 // String is a call as messages name it.
 func (c collCall) String() string {
-	s := ""
-	root := strconv.Itoa(int(c.root))
+	s := c.kind.String()
 	switch c.kind {
 	case collBroadcast:
-		s = "Broadcast from rank " + root
-	case collReduce:
-		s = "Reduce to rank " + root
-	case collAllReduce:
-		s = "AllReduce"
-	case collGather:
-		s = "Gather to rank " + root
-	case collAllGather:
-		s = "AllGather"
-	case collScan:
-		s = "ExclusiveScan"
-	case collHeap:
-		return "a collective allocation or free"
-	case collLeave:
-		return "the end of the program's function"
-	case collBad:
-		return "a collective with bad arguments"
+		s += " from rank " + strconv.Itoa(int(c.root))
+	case collReduce, collGather:
+		s += " to rank " + strconv.Itoa(int(c.root))
+	case collAllReduce, collAllGather, collScan:
 	default:
-		return "over already"
+		return s
 	}
 	return s + " of " + strconv.FormatUint(c.size, 10) + " bytes"
+}
+
+// collKindOf is the kind that travelled as w.
+func collKindOf(w uint32) collKind { return collKind(min(w, uint32(collPast))) }
+
+// String is what a call of this kind is to a program.
+func (k collKind) String() string {
+	if k > collPast {
+		k = collPast
+	}
+	return [...]string{
+		collBroadcast: "Broadcast",
+		collReduce:    "Reduce",
+		collAllReduce: "AllReduce",
+		collGather:    "Gather",
+		collAllGather: "AllGather",
+		collScan:      "ExclusiveScan",
+		collHeap:      "a collective allocation or free",
+		collLeave:     "the end of the program's function",
+		collBad:       "a collective with bad arguments",
+		collPast:      "over already",
+	}[k]
 }
 
 // matches says whether ranks in calls c and d can finish them together. Those that
@@ -110,35 +119,43 @@ const (
 type collectives struct {
 	e          *am.Endpoint
 	rank, size int
-	// The first rank of each neighbourhood, nil if there is one only, or one for
-	// each rank; this rank's number among them, and where it begins and how many
-	// ranks it has.
-	hoods           []int
-	hood, first, in int
-
-	busy atomic.Bool // a call is under way
+	levels     *collLevels // nil if there is one neighbourhood only, or one for each rank
 
 	// Buffers of the call under way, kept for the next one.
 	cell, scratch []uint64
 
-	mu     sync.Mutex
-	seq    uint32 // number of the call under way, or of the last one
-	call   collCall
-	active bool
-	past   [collHistory]collCall // by number modulo collHistory
-	// What there is with each partner, by distance and direction (see link); nil
-	// for those that nothing was heard of and that are not waited for. Most ranks
-	// of a tree are leaves and have one or two partners.
+	mu   sync.Mutex
+	busy atomic.Bool // a call is under way
+	seq  uint32      // number of the call under way, or of the last one
+	call collCall
+	past []collCall // the last ones, at most collHistory; see history
+	// What there is with partners, of those that something was heard of or that are
+	// waited for (see link). Most ranks of a tree are leaves and have one or two.
 	links []*collLink
 
-	broken error // calls did not match; all later ones fail
-	report bool  // this rank found it and has not told the others
-	spared bool  // a rank below this one tells them
-	fault  collFault
+	// leaving is the barrier that this rank waits in besides, nil but at the end of
+	// the program's function.
+	leaving *barrier.Barrier
+
+	broken error      // calls did not match; all later ones fail
+	fault  *collFault // which; nil as long as broken is
 	// What the call waits for, for diagnosis.
-	waiting   bool
 	waitPeer  int
+	waiting   bool
 	waitReady bool // for the peer to be ready, rather than for its data
+
+	active bool // the call of seq is under way
+	report bool // this rank found broken and has not told the others
+	spared bool // a rank below this one tells them
+}
+
+// collLevels is where a rank is in a job of several neighbourhoods.
+type collLevels struct {
+	hoods    *conduits.Neighbourhoods
+	firsts   []int // the first rank of each
+	hood     int   // which of them is this rank's
+	near     []int // the ranks of that
+	nearRank int   // this rank's number among those
 }
 
 // collHistory is how many calls are remembered. What a sender says it offers may
@@ -148,38 +165,84 @@ const collHistory = 16
 // collNote says that rank src waits for this one in call number seq: a receiver
 // that is ready, or a sender.
 type collNote struct {
-	set  bool
-	seq  uint32
-	src  uint32
-	call collCall
+	size     uint64 // this, root and kind are the call
+	root     uint32
+	seq, src uint32
+	kind     collKind
+	set      bool
+}
+
+func (w *collNote) call() collCall { return collCall{kind: w.kind, root: w.root, size: w.size} }
+
+// history is the call of number seq, one of the last collHistory.
+func (c *collectives) history(seq uint32) collCall {
+	if i := int((seq - 1) % collHistory); i < len(c.past) {
+		return c.past[i]
+	}
+	return collCall{kind: collPast}
+}
+
+// remember makes call the one of number seq, the next.
+func (c *collectives) remember(seq uint32, call collCall) {
+	if len(c.past) < collHistory {
+		c.past = append(c.past, call)
+	} else {
+		c.past[(seq-1)%collHistory] = call
+	}
 }
 
 // collLink is the transfers in one direction with one partner.
 type collLink struct {
 	wanted  collNote // the partner is ready to receive
 	offered collNote // the partner waits to send
+	slot    uint16   // direction and logarithm of the distance
 	land    collLanding
 }
 
 // link is the collLink for a direction and the logarithm of the distance. Called
 // with mu held.
 func (c *collectives) link(dir, i int) *collLink {
-	k := i*collDirs + dir
-	for k >= len(c.links) {
-		c.links = append(c.links, nil)
+	slot := uint16(dir<<8 | i)
+	for _, l := range c.links {
+		if l.slot == slot {
+			return l
+		}
 	}
-	if c.links[k] == nil {
-		c.links[k] = new(collLink)
-	}
-	return c.links[k]
+	l := spareLinks.Get().(*collLink)
+	l.slot = slot
+	c.links = append(c.links, l)
+	return l
 }
+
+// spareLinks are links that no rank of this process uses.
+var spareLinks = sync.Pool{New: func() any { return new(collLink) }}
+
+// unlink gives back the links that nothing of a later call is kept in: a rank that
+// waits elsewhere than in a collective has most often none. Called with mu held.
+func (c *collectives) unlink() {
+	kept := c.links[:0]
+	for _, l := range c.links {
+		l.land = collLanding{}
+		if l.wanted.later(c.seq) || l.offered.later(c.seq) {
+			kept = append(kept, l)
+			continue
+		}
+		*l = collLink{}
+		spareLinks.Put(l)
+	}
+	clear(c.links[len(kept):])
+	c.links = kept
+}
+
+// later says that w is about a call after number seq.
+func (w *collNote) later(seq uint32) bool { return w.set && int32(w.seq-seq) > 0 }
 
 // collLanding is where data lands. got counts bytes.
 type collLanding struct {
-	open  bool
-	begun bool
 	buf   []byte
 	got   int
+	open  bool
+	begun bool
 }
 
 // collFault is a mismatch: in call seq, ranks a and b disagree.
@@ -208,7 +271,7 @@ func (f collFault) words() [collFaultWords]uint32 {
 
 func parseFault(w []uint32) collFault {
 	call := func(w []uint32) collCall {
-		return collCall{kind: collKind(w[0]), root: w[1], size: am.Unpack64(w[2], w[3])}
+		return collCall{kind: collKindOf(w[0]), root: w[1], size: am.Unpack64(w[2], w[3])}
 	}
 	return collFault{seq: w[0], a: w[1], b: w[2], callA: call(w[3:]), callB: call(w[7:])}
 }
@@ -235,23 +298,19 @@ func (c *collectives) handlers() []am.Entry {
 // faster.
 func (c *collectives) bind(e *am.Endpoint) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
-	c.settle(conduits.Neighbourhoods(e.Conduit()))
+	c.settle(conduits.NeighbourhoodsOf(e.Conduit()))
 }
 
-// settle has c know the first ranks of the neighbourhoods, if there are levels.
-func (c *collectives) settle(h []int) {
-	if len(h) < 2 || len(h) == c.size {
+// settle has c know the neighbourhoods, if there are levels.
+func (c *collectives) settle(h *conduits.Neighbourhoods) {
+	if h == nil || h.Len() < 2 || h.Len() == c.size {
 		return
 	}
-	c.hoods, c.hood = h, hoodOf(h, c.rank)
-	c.first, c.in = h[c.hood], c.size-h[c.hood]
-	if c.hood+1 < len(h) {
-		c.in = h[c.hood+1] - c.first
-	}
+	l := &collLevels{hoods: h, firsts: h.Firsts(), hood: h.Of(c.rank)}
+	l.near = h.Ranks(l.hood)
+	l.nearRank = sort.SearchInts(l.near, c.rank)
+	c.levels = l
 }
-
-// hoodOf is the number of the neighbourhood of rank.
-func hoodOf(hoods []int, rank int) int { return sort.SearchInts(hoods, rank+1) - 1 }
 
 // collWake makes the goroutine that is in the call look again, for a handler may run
 // on another one.
@@ -268,7 +327,7 @@ func (c *collectives) onOffer(t *am.Token, args []uint32, _ []byte) { c.note(t, 
 func (c *collectives) note(t *am.Token, args []uint32, ready bool) {
 	w := collNote{
 		set: true, seq: args[0], src: uint32(t.Src()),
-		call: collCall{kind: collKind(args[2]), root: args[3], size: am.Unpack64(args[4], args[5])},
+		kind: collKindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
 	}
 	dir, i, ok := collSlot(args[1])
 	if !ok {
@@ -288,15 +347,15 @@ func (c *collectives) note(t *am.Token, args []uint32, ready bool) {
 		*in = w
 	case ahead == 0 && c.active:
 		*in = w
-		good = w.call.matches(mine)
+		good = w.call().matches(mine)
 	default:
 		// A call ends when all who were to get something have got it, so a
 		// receiver that waits is in another call than this rank was. A sender's
 		// offer may have been on its way since before the end.
 		if mine = (collCall{kind: collPast}); ahead > -collHistory {
-			mine = c.past[w.seq%collHistory]
+			mine = c.history(w.seq)
 		}
-		good = !ready && (w.call.matches(mine) || mine.kind == collPast)
+		good = !ready && (w.call().matches(mine) || mine.kind == collPast)
 	}
 	if good {
 		c.mu.Unlock()
@@ -304,7 +363,7 @@ func (c *collectives) note(t *am.Token, args []uint32, ready bool) {
 	}
 	// Whoever is in a call will tell all others when it ends: this rank if it is
 	// in one, and else the one that waits.
-	c.broke(collFault{seq: w.seq, a: uint32(c.rank), callA: mine, b: w.src, callB: w.call}, c.active)
+	c.broke(collFault{seq: w.seq, a: uint32(c.rank), callA: mine, b: w.src, callB: w.call()}, c.active)
 	f := c.fault.words()
 	c.mu.Unlock()
 	// If the reply fails, so has the job, and the other rank learns of that.
@@ -356,13 +415,16 @@ func collSlot(w uint32) (dir, i int, ok bool) {
 // Called with mu held.
 func (c *collectives) broke(f collFault, report bool) {
 	if c.broken == nil {
-		c.broken, c.fault, c.report = f.err(), f, report
+		c.broken, c.fault, c.report = f.err(), &f, report
 	}
 }
 
 // begin enters a call, which end leaves. If it returns an error, the call is over
 // already.
 func (c *collectives) begin(call collCall) error {
+	if err := c.e.Blocking(call.kind.String()); err != nil {
+		return err
+	}
 	if !c.busy.CompareAndSwap(false, true) {
 		return errs.NotReady("gas: %v: another goroutine of rank %d is in a collective", call, c.rank)
 	}
@@ -370,7 +432,7 @@ func (c *collectives) begin(call collCall) error {
 	if c.broken == nil {
 		c.seq++
 		c.call, c.active = call, true
-		c.past[c.seq%collHistory] = call
+		c.remember(c.seq, call)
 		c.compare()
 	}
 	err := c.broken
@@ -385,12 +447,9 @@ func (c *collectives) begin(call collCall) error {
 // think that it is another one. Called with mu held.
 func (c *collectives) compare() {
 	for _, l := range c.links {
-		if l == nil {
-			continue
-		}
 		for _, w := range [...]*collNote{&l.wanted, &l.offered} {
-			if w.set && w.seq == c.seq && !w.call.matches(c.call) {
-				c.broke(collFault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call}, true)
+			if w.set && w.seq == c.seq && !w.call().matches(c.call) {
+				c.broke(collFault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call()}, true)
 			}
 		}
 	}
@@ -400,11 +459,7 @@ func (c *collectives) compare() {
 func (c *collectives) end(err error) error {
 	c.mu.Lock()
 	c.active = false
-	for _, l := range c.links {
-		if l != nil {
-			l.land = collLanding{}
-		}
-	}
+	c.unlink()
 	call, seq := c.call, c.seq
 	c.mu.Unlock()
 	c.announce()
@@ -433,12 +488,13 @@ const collTold = 32
 // when they hear of it.
 func (c *collectives) announce() {
 	c.mu.Lock()
-	w, report := c.fault.words(), c.report
+	report := c.report
 	c.report = false
 	c.mu.Unlock()
 	if !report {
 		return
 	}
+	w := c.fault.words() // which stays
 	for k := 1; k < c.size; k++ {
 		// A rank that cannot be told has failed, which everybody learns.
 		_ = c.e.RequestShort((c.rank+k)%c.size, handlerCollAbort, w[:]...)
@@ -522,19 +578,34 @@ func (c *collectives) wait(peer int, ready bool, ok func() bool) error {
 	c.mu.Lock()
 	c.waiting, c.waitPeer, c.waitReady = true, peer, ready
 	c.mu.Unlock()
-	err := c.e.Wait(c, func() bool {
+	err := c.e.WaitFrom(peer, c, func() bool {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		return ok() || c.broken != nil
+		over := ok() || c.broken != nil
+		c.mu.Unlock()
+		return over || c.leaving != nil && c.leaving.Mismatched()
 	})
+	if err != nil && c.e.Conduit().Err() == nil {
+		// Ranks that wait for the one that left by way of others hear of it, too.
+		var p *PeerError
+		if errors.As(err, &p) {
+			c.e.Conduit().Blame(p.Rank, reason(c.rank, p))
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = false
 	if err == nil {
 		err = c.broken
 	}
+	if err == nil && !ok() {
+		err = errLeaving
+	}
 	return err
 }
+
+// errLeaving ends the call at the end of the program's function, when other ranks
+// are in a barrier.
+var errLeaving = errs.Mismatch("gas: other ranks are in a barrier")
 
 // Blocked says which rank the call waits for; it makes c a conduits.Blocked.
 func (c *collectives) Blocked() string {
@@ -574,13 +645,14 @@ func fanout(p, size int) int {
 func around(p, by, size int) int { return (p + by%size + size) % size }
 
 // place is this rank's in the tree of its neighbourhood for a broadcast of root:
-// of root itself, or of the first rank.
+// of root itself, if that is there, or of the first rank.
 func (c *collectives) place(root int) int {
-	at := c.first
-	if root >= c.first && root < c.first+c.in {
-		at = root
+	at := 0
+	l := c.levels
+	if l.hoods.Of(root) == l.hood {
+		at = sort.SearchInts(l.near, root)
 	}
-	return around(c.rank-at, 0, c.in)
+	return around(l.nearRank-at, 0, len(l.near))
 }
 
 // source is whom this rank has a broadcast of root from: by which link, and who.
@@ -589,23 +661,25 @@ func (c *collectives) source(root int) (dir, i, rank int, ok bool) {
 	if root == c.rank {
 		return 0, 0, 0, false
 	}
-	if c.hoods == nil {
+	l := c.levels
+	if l == nil {
 		i = bits.TrailingZeros(uint(c.relative(root)))
 		return collDown, i, c.above(i), true
 	}
 	if p := c.place(root); p != 0 {
 		i = bits.TrailingZeros(uint(p))
-		return collNear, i, c.first + around(c.rank-c.first, -(1<<i), c.in), true
+		return collNear, i, l.near[around(l.nearRank, -(1<<i), len(l.near))], true
 	}
-	h := len(c.hoods)
-	i = bits.TrailingZeros(uint(around(c.hood-hoodOf(c.hoods, root), 0, h)))
-	return collFar, i, c.hoods[around(c.hood, -(1<<i), h)], true
+	h := len(l.firsts)
+	i = bits.TrailingZeros(uint(around(l.hood-l.hoods.Of(root), 0, h)))
+	return collFar, i, l.firsts[around(l.hood, -(1<<i), h)], true
 }
 
 // toBelow calls send for each that has a broadcast of root from this rank, beginning
 // with who is farthest: its subtree is the largest, and its way the longest.
 func (c *collectives) toBelow(root int, send func(dir, i, rank int) error) error {
-	if c.hoods == nil {
+	l := c.levels
+	if l == nil {
 		for i := c.fanout(c.relative(root)) - 1; i >= 0; i-- {
 			if err := send(collDown, i, c.below(i)); err != nil {
 				return err
@@ -613,15 +687,15 @@ func (c *collectives) toBelow(root int, send func(dir, i, rank int) error) error
 		}
 		return nil
 	}
-	if h := len(c.hoods); c.rank == c.first {
-		for i := fanout(around(c.hood-hoodOf(c.hoods, root), 0, h), h) - 1; i >= 0; i-- {
-			if err := send(collFar, i, c.hoods[around(c.hood, 1<<i, h)]); err != nil {
+	if h := len(l.firsts); l.nearRank == 0 {
+		for i := fanout(around(l.hood-l.hoods.Of(root), 0, h), h) - 1; i >= 0; i-- {
+			if err := send(collFar, i, l.firsts[around(l.hood, 1<<i, h)]); err != nil {
 				return err
 			}
 		}
 	}
-	for i := fanout(c.place(root), c.in) - 1; i >= 0; i-- {
-		if err := send(collNear, i, c.first+around(c.rank-c.first, 1<<i, c.in)); err != nil {
+	for i := fanout(c.place(root), len(l.near)) - 1; i >= 0; i-- {
+		if err := send(collNear, i, l.near[around(l.nearRank, 1<<i, len(l.near))]); err != nil {
 			return err
 		}
 	}

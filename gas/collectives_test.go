@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/internal/race"
 )
 
 // reading is a small struct with an odd size inside and a hole.
@@ -305,7 +307,7 @@ func awaitNote(n *Node) error {
 		defer c.mu.Unlock()
 		return slices.ContainsFunc(c.links, func(l *collLink) bool {
 			next := c.seq + 1
-			return l != nil && (l.wanted.set && l.wanted.seq == next || l.offered.set && l.offered.seq == next)
+			return l.wanted.set && l.wanted.seq == next || l.offered.set && l.offered.seq == next
 		})
 	})
 }
@@ -411,6 +413,9 @@ func TestCollectiveBlocked(t *testing.T) {
 }
 
 func TestCollectivesDoNotAllocate(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has sync.Pool drop at random what it is given")
+	}
 	const runs = 100
 	runN(t, 3, func(n *Node) error {
 		var failed error
@@ -509,4 +514,54 @@ func ExampleExclusiveScan() {
 		fmt.Println(err)
 	}
 	// Output: [0 10 30 60]
+}
+
+// TestLinksGivenBack: after a call a rank keeps only the links in which there is
+// something of a later one.
+func TestLinksGivenBack(t *testing.T) {
+	err := Run(small(5), func(n *Node) error {
+		for root := range n.Size() {
+			if _, err := AllReduce(n, 1, Sum); err != nil {
+				return err
+			}
+			if _, err := Broadcast(n, root, 1); err != nil {
+				return err
+			}
+			c := &n.coll
+			c.mu.Lock()
+			for _, l := range c.links {
+				if !l.wanted.later(c.seq) && !l.offered.later(c.seq) {
+					t.Errorf("rank %d keeps %+v after call %d", n.rank, *l, c.seq)
+				}
+			}
+			c.mu.Unlock()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHistory compares what is remembered of the last calls with all there were.
+func TestHistory(t *testing.T) {
+	var c collectives
+	all := []collCall{{kind: collPast}}
+	for seq := uint32(1); seq < 5*collHistory; seq++ {
+		call := collCall{kind: collReduce, root: seq, size: uint64(seq)}
+		c.remember(seq, call)
+		all = append(all, call)
+		for s := seq; s > 0 && seq-s < collHistory; s-- {
+			if got := c.history(s); got != all[s] {
+				t.Fatalf("after call %d number %d is %v, not %v", seq, s, got, all[s])
+			}
+		}
+	}
+	if len(c.past) != collHistory {
+		t.Errorf("%d calls are kept, not %d", len(c.past), collHistory)
+	}
+	c.past = nil
+	if got := c.history(0); got.kind != collPast {
+		t.Errorf("before the first call there was %v", got)
+	}
 }

@@ -131,24 +131,25 @@ func AllReduce[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 	if err := collCheck[T](n, "AllReduce", 0); err != nil {
 		return v, err
 	}
-	return allReduce(n, collAllReduce, v, op)
+	err := allReduceTo(n, collAllReduce, &v, op)
+	return v, err
 }
 
-// allReduce is AllReduce as a call of some kind.
-func allReduce[T any](n *Node, kind collKind, v T, op func(a, b T) T) (T, error) {
+// allReduceTo is AllReduce of *v as a call of some kind. It makes no copies, for the
+// stacks of ranks that wait in it.
+func allReduceTo[T any](n *Node, kind collKind, v *T, op func(a, b T) T) error {
 	c := &n.coll
-	if err := c.begin(collCall{kind: kind, size: uint64(unsafe.Sizeof(v))}); err != nil {
-		return v, err
+	if err := c.begin(collCall{kind: kind, size: uint64(unsafe.Sizeof(*v))}); err != nil {
+		return err
 	}
-	buf := words(&c.cell, int(unsafe.Sizeof(v)))
+	buf := words(&c.cell, int(unsafe.Sizeof(*v)))
 	acc := view[T](buf)
-	acc[0] = v
+	acc[0] = *v
 	err := c.allReduce(buf, combining(op))
-	got := acc[0]
-	if err := c.end(err); err != nil {
-		return v, err
+	if err == nil {
+		*v = acc[0] // before end, for then another call may use buf
 	}
-	return got, nil
+	return c.end(err)
 }
 
 // AllReduceSlice combines the s of all ranks element by element, as [Reduce]

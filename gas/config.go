@@ -8,8 +8,9 @@ import (
 	"strconv"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -76,11 +77,13 @@ type Config struct {
 	// does call it. Knob: ARGON_PROGRESS=1.
 	Progress bool
 
-	// Debug turns on checks that cost time: every message looks whether it is
-	// sent by a handler that may not, instead of only those that would block,
-	// and every non-blocking transfer returns a Handle that must be
-	// synchronized, so that one forgotten or used twice is found on conduits
-	// that complete at once. Knob: ARGON_DEBUG=1.
+	// Debug turns on checks that cost time: every non-blocking transfer returns a
+	// Handle that must be synchronized, so that one forgotten or used twice is
+	// found on conduits that complete at once: a rank whose function returns with
+	// one outstanding, or with an access region open, fails, and the error says where
+	// in the program each was begun. A rank that enters a barrier while calls of its
+	// (Func.Send, Func.Go) are not answered prints which to Output: barriers do not
+	// wait for them. Knob: ARGON_DEBUG=1.
 	Debug bool
 
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
@@ -162,12 +165,12 @@ func (c *Config) validatePins() error {
 // firstClient is the first handler index that programs may use.
 const firstClient = 128
 
-// fromEnv overrides fields from environment variables, looked up with env, and
+// fromEnv overrides fields from environment variables, looked up with getenv, and
 // tells verbose, if it is not nil, about each. All faults are reported.
-func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
+func (c *Config) fromEnv(getenv func(string) string, verbose io.Writer) error {
 	var all []error
-	look := func(key, what string, set func(v string) error) {
-		v := env(key)
+	look := func(key string, set func(v string) error) {
+		v := getenv(key)
 		if v != "" {
 			if err := set(v); err != nil {
 				all = append(all, err)
@@ -177,7 +180,7 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 			if v == "" {
 				v = "(not set)"
 			}
-			fmt.Fprintf(verbose, "argon: env %-19s %-12s %s\n", key, v, what)
+			fmt.Fprintf(verbose, "argon: env %-19s %-12s %s\n", key, v, env.Meaning(key))
 		}
 	}
 	boolean := func(key string, to *bool) func(string) error {
@@ -192,7 +195,7 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 	}
 	size := func(key string, to *uint64) func(string) error {
 		return func(v string) error {
-			b, err := launch.ParseSize(v)
+			b, err := jobenv.ParseSize(v)
 			if err != nil {
 				return errs.BadArg("gas: %s=%q: %v", key, v, err)
 			}
@@ -200,7 +203,7 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 			return nil
 		}
 	}
-	look("ARGON_RANKS", "ranks inside this process", func(v string) error {
+	look(jobenv.Ranks, func(v string) error {
 		k, err := strconv.Atoi(v)
 		if err != nil || k < 1 || k > maxRanks {
 			return errs.BadArg("gas: ARGON_RANKS=%q is not a number of ranks from 1 to %d", v, maxRanks)
@@ -208,14 +211,14 @@ func (c *Config) fromEnv(env func(string) string, verbose io.Writer) error {
 		c.Ranks = k
 		return nil
 	})
-	look("ARGON_CONDUIT", "transport", func(v string) error { c.Conduit = v; return nil })
-	look(launch.EnvSegment, "shared memory of a rank", size(launch.EnvSegment, &c.SegmentSize))
-	look(launch.EnvLarge, "reach segments by firehoses", boolean(launch.EnvLarge, &c.Large))
-	look(launch.EnvPinnable, "memory that firehoses reach", size(launch.EnvPinnable, &c.Pinnable))
-	look(launch.EnvPinLocal, "part of it for own pins", size(launch.EnvPinLocal, &c.PinLocal))
-	look(launch.EnvPinBucket, "unit of it", size(launch.EnvPinBucket, &c.PinBucket))
-	look(launch.EnvPinLock, "have pinned memory locked", boolean(launch.EnvPinLock, &c.PinLock))
-	look("ARGON_PROGRESS", "answer peers in the background", boolean("ARGON_PROGRESS", &c.Progress))
-	look("ARGON_DEBUG", "checks that cost time", boolean("ARGON_DEBUG", &c.Debug))
+	look(jobenv.Conduit, func(v string) error { c.Conduit = v; return nil })
+	look(jobenv.Segment, size(jobenv.Segment, &c.SegmentSize))
+	look(jobenv.Large, boolean(jobenv.Large, &c.Large))
+	look(jobenv.Pinnable, size(jobenv.Pinnable, &c.Pinnable))
+	look(jobenv.PinLocal, size(jobenv.PinLocal, &c.PinLocal))
+	look(jobenv.PinBucket, size(jobenv.PinBucket, &c.PinBucket))
+	look(jobenv.PinLock, boolean(jobenv.PinLock, &c.PinLock))
+	look("ARGON_PROGRESS", boolean("ARGON_PROGRESS", &c.Progress))
+	look("ARGON_DEBUG", boolean("ARGON_DEBUG", &c.Debug))
 	return errors.Join(all...)
 }

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
-	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // Runs under way, for SIGQUIT.
@@ -32,7 +34,7 @@ func diagnose(r *run) (forget func()) {
 	if len(d.runs) == 0 {
 		d.runs = map[*run]bool{}
 		d.sig = make(chan os.Signal, 1)
-		signal.Notify(d.sig, syscall.SIGQUIT)
+		sys.Catch(d.sig, syscall.SIGQUIT)
 		go func(sig <-chan os.Signal) {
 			if _, ok := <-sig; ok {
 				quit()
@@ -87,14 +89,36 @@ func quit() {
 		buf = make([]byte, 2*len(buf))
 	}
 	fmt.Fprintf(out, "\n%s\n", buf)
-	os.Exit(launch.StatusQuit)
+	os.Exit(jobenv.StatusQuit)
 }
+
+const (
+	// lookFor is how long a rank is looked at before it is said not to wait; several
+	// times what a rank spins and yields before it parks.
+	lookFor = 20 * time.Millisecond
+	// simLooks is how often where time is simulated: it does not pass meanwhile, and
+	// is not to be asked for here.
+	simLooks = 1000
+)
 
 // diagnosis is a line that says where n's rank waits and what it has under way.
 func (n *Node) diagnosis() string {
 	var where []string
-	for _, b := range n.ep.Waiting() {
-		where = append(where, b.Blocked())
+	// A wait looks around before it parks, and after each wake-up: a rank that waits is
+	// caught parked if it is looked at for a while.
+	again := func(i int) bool { return i < simLooks }
+	if _, simulated := n.ep.(conduits.Runner); !simulated {
+		start := n.ep.Now()
+		again = func(int) bool { return n.ep.Now()-start < lookFor }
+	}
+	for i := 0; again(i); i++ {
+		for _, b := range n.ep.Waiting() {
+			where = append(where, b.Blocked())
+		}
+		if len(where) > 0 {
+			break
+		}
+		runtime.Gosched()
 	}
 	if len(where) == 0 {
 		where = append(where, "not waiting")

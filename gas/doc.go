@@ -56,7 +56,7 @@
 //   - a barrier of both ([Node.Barrier], [Node.BarrierNotify]) or another
 //     collective operation in which data flows from the one to the other;
 //   - an atomic by which it sees what the writer stored with an atomic after
-//     writing ([Ptr.Store], [FetchAdd] and so on), alone or in [Node.Wait];
+//     writing ([Store], [FetchAdd] and so on), alone or in [Node.Wait];
 //   - [WaitAtLeast], for what [Ptr.PutSignal] brought;
 //   - taking a [Lock] that the writer has given back;
 //   - a call from the writer, or its answer.
@@ -79,26 +79,32 @@
 //
 // # Environment
 //
-//	ARGON_RANKS          ranks of a program that gasrun did not start: Config.Ranks
-//	ARGON_CONDUIT        transport: Config.Conduit, gasrun -conduit
-//	ARGON_SEGMENT        shared memory of a rank, such as 512M: Config.SegmentSize, gasrun -segment
-//	ARGON_SEGMENT_LARGE  1: reach it by firehoses: Config.Large, gasrun -segment-large
-//	ARGON_PINNABLE       registered memory of a rank that is reached at once: Config.Pinnable, gasrun -pinnable
-//	ARGON_PIN_LOCAL      part of it for own pins: Config.PinLocal, gasrun -pin-local
-//	ARGON_PIN_BUCKET     unit of it: Config.PinBucket, gasrun -pin-bucket
-//	ARGON_PIN_LOCK       1: what is pinned is locked in memory: Config.PinLock
-//	ARGON_PROGRESS       1: answer peers in the background: Config.Progress
-//	ARGON_DEBUG          1: checks that cost time: Config.Debug
-//	ARGON_FREEZE         1: stop before joining, for a debugger; gasrun -freeze sets it for one rank
-//	ARGON_VERBOSEENV     1: print what came of these, but ARGON_FREEZE
+//	ARGON_RANKS          ranks inside this process: Config.Ranks
+//	ARGON_CONDUIT        transport: Config.Conduit, -conduit
+//	ARGON_PROGRESS       answer peers in the background, 0 or 1: Config.Progress
+//	ARGON_SEGMENT        shared memory of a rank: Config.SegmentSize, -segment
+//	ARGON_SEGMENT_LARGE  reach segments by firehoses, 0 or 1: Config.Large, -segment-large
+//	ARGON_PINNABLE       memory that firehoses reach: Config.Pinnable, -pinnable
+//	ARGON_PIN_LOCAL      part of ARGON_PINNABLE for own pins: Config.PinLocal, -pin-local
+//	ARGON_PIN_BUCKET     unit of ARGON_PINNABLE, pinned at once: Config.PinBucket, -pin-bucket
+//	ARGON_PIN_LOCK       have pinned memory locked, 0 or 1: Config.PinLock
+//	ARGON_ALONE          processes of another launcher are jobs by themselves, 0 or 1
+//	ARGON_DEBUG          checks that cost time, 0 or 1: Config.Debug
+//	ARGON_FREEZE         stop before joining, for a debugger, 0 or 1: -freeze RANK
+//	ARGON_VERBOSEENV     print what came of the variables, 0 or 1
+//
+// docs/knobs.md lists all that there are. Another name that begins with ARGON_, a value
+// that a variable cannot have, and ARGON_SIM on a conduit other than sim are errors:
+// Run returns them, and Main ends with status 2.
 //
 // # Failure
 //
 // Invalid arguments give an error that names the value, the limit and the knob;
 // it matches [ErrBadArg], [ErrResource] and their kin with errors.Is. When a
 // rank fails, every operation of other ranks that needs it ends with a
-// [*PeerError] naming it; nothing waits for ever. On SIGQUIT a program prints
-// for each rank what it waits for, then all goroutine stacks.
+// [*PeerError] naming it; nothing waits for ever. One rank ends the job with a
+// status of its choice by [Node.Exit], and a context that ends ends the job of
+// [RunContext]. On SIGQUIT a program prints for each rank what it waits for, then all goroutine stacks.
 //
 // # Concurrency
 //

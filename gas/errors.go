@@ -19,6 +19,7 @@ var (
 	ErrNotSupported    = errs.ErrNotSupported    // this conduit or type cannot do it
 	ErrClosed          = errs.ErrClosed          // this rank has left the job
 	ErrPeer            = errs.ErrPeer            // matches every PeerError
+	ErrExit            = errs.ErrExit            // a rank has ended the job by Node.Exit
 
 	// ErrFault is the remote segmentation fault: what is accessed was never
 	// registered, or is deregistered, or not for this rank, or not with the right.
@@ -29,6 +30,10 @@ var (
 // PeerError is what ends an operation that needs a rank which died, failed or
 // left early.
 type PeerError = errs.PeerError
+
+// ExitError is the status of a job that a rank has ended by Node.Exit: errors.As
+// finds it in what Run and the operations of all ranks return.
+type ExitError = errs.ExitError
 
 // RankError is the error of Run: which rank failed first, and how.
 type RankError struct {

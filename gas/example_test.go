@@ -84,7 +84,7 @@ func ExampleFetchAdd() {
 			return err
 		}
 		if n.Rank() == 0 {
-			v, err := p.Load(n)
+			v, err := gas.Load(n, p)
 			fmt.Println(v, err)
 		}
 		return nil
@@ -331,7 +331,7 @@ func ExampleLock() {
 	// gas: Unlock of lock 0+0x0: rank 0 does not hold it
 }
 
-// A flag that another rank waits for is stored, not put: Store wakes who waits.
+// A flag that another rank waits for is stored, not put: Store wakes waiters.
 func ExampleNode_Wait() {
 	must(gas.Run(gas.Config{Ranks: 2}, func(n *gas.Node) error {
 		flag, err := gas.New[uint32](n)
@@ -339,11 +339,11 @@ func ExampleNode_Wait() {
 			return err
 		}
 		if n.Rank() == 0 {
-			return flag.On(1).Store(n, 7)
+			return gas.Store(n, flag.On(1), 7)
 		}
 		var v uint32
 		err = n.Wait(func() bool {
-			v, _ = flag.Load(n)
+			v, _ = gas.Load(n, flag)
 			return v != 0
 		})
 		fmt.Println(v, err)

@@ -1,6 +1,7 @@
 package gas
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -63,6 +64,7 @@ func (ep *fakeEndpoint) Stats(*conduits.Stats)        {}
 func (ep *fakeEndpoint) SegmentSize(int) uint64       { return fakeSegment }
 func (ep *fakeEndpoint) Views() (int, []segment.View) { return ep.rank, ep.view[:] }
 func (ep *fakeEndpoint) Fence()                       {}
+func (ep *fakeEndpoint) Left(int) bool                { return false }
 
 // Polling tells misuse from use, of which there is none here.
 func (ep *fakeEndpoint) Polling() bool               { return false }
@@ -176,7 +178,7 @@ func TestConduitRunsRanks(t *testing.T) {
 	cfg := Config{Ranks: ranks, Progress: true}
 	var attached sync.WaitGroup // who is told of a failure before has no progress goroutine
 	attached.Add(ranks)
-	err := runRanks(&cfg, j.eps, func(n *Node) error {
+	err := runRanks(context.Background(), &cfg, j.eps, func(n *Node) error {
 		attached.Done()
 		if n.rank == 1 {
 			attached.Wait()

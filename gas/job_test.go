@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -29,21 +31,29 @@ func TestMain(m *testing.M) {
 			Main(func(n *Node) error { fmt.Println("ready"); return n.Wait(func() bool { return false }) })
 		},
 		"large": func() {
-			os.Unsetenv(launch.EnvSegment)
+			os.Unsetenv(jobenv.Segment)
 			Exit(Run(Config{SegmentSize: 1 << 40}, func(*Node) error { return nil }))
 		},
-		"alone":      func() { Main(func(n *Node) error { fmt.Println("rank", n.Rank(), "of", n.Size()); return nil }) },
-		"differ":     registerDifferently,
-		"registered": func() { Main(registeredEverything) },
-		"unmapped":   func() { Main(unmapped) },
+		"alone":          func() { Main(func(n *Node) error { fmt.Println("rank", n.Rank(), "of", n.Size()); return nil }) },
+		"differ":         registerDifferently,
+		"registered":     func() { Main(registeredEverything) },
+		"unmapped":       func() { Main(unmapped) },
+		"unmapped early": func() { Main(unmappedTooEarly) },
 		"pins": func() {
 			if testjob.Rank() == 1 {
-				os.Setenv(launch.EnvPinnable, "7M")
+				os.Setenv(jobenv.Pinnable, "7M")
 			}
 			Main(func(*Node) error { return nil })
 		},
-		"lost": func() { Main(ownerIsKilled) },
-		"kill": func() { Main(killed) },
+		"lost":             func() { Main(ownerIsKilled) },
+		"kill":             func() { Main(killed) },
+		"canceled":         func() { canceled(false) },
+		"canceled-before":  func() { canceled(true) },
+		"canceled-joining": canceledJoining,
+		"status42": func() {
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // or rank 2 could die of one that comes too soon
+			Main(status42)
+		},
 	})
 }
 
@@ -110,7 +120,7 @@ func everything(n *Node) error {
 		moved += acc.moves
 	}
 	for r := range n.Size() {
-		v, err := total.On(r).Load(n)
+		v, err := Load(n, total.On(r))
 		if err != nil {
 			return err
 		}
@@ -223,6 +233,14 @@ func TestEverythingInOneProcess(t *testing.T) {
 // failAsTold fails on rank 1 as the first argument says; the others wait as the
 // second says.
 func failAsTold(n *Node) error {
+	if os.Args[2] == "loop" {
+		// The launcher ends ranks by SIGTERM first: these go on until they have heard
+		// of the failure, or for as long as the launcher lets them.
+		signal.Ignore(syscall.SIGTERM)
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+	}
 	if n.Rank() == 1 {
 		switch os.Args[1] {
 		case "error":
@@ -245,8 +263,83 @@ func failAsTold(n *Node) error {
 		return err
 	case "call":
 		return waitForCall(n)
+	case "loop":
+		return accessUntilError(n, 2-n.Rank()/2)
 	}
 	return n.Wait(func() bool { return false })
+}
+
+// accessUntilError accesses rank's memory directly and never polls.
+func accessUntilError(n *Node, rank int) error {
+	at := Ptr[uint64]{w: uint64(rank)<<nlaBits | base}
+	x := n.Extended()
+	for i := uint64(0); ; i++ {
+		var err error
+		switch i >> 10 % 6 {
+		case 0:
+			err = at.Put(n, i)
+		case 1:
+			_, err = at.Get(n)
+		case 2:
+			_, err = FetchAdd(n, at, 1)
+		case 3:
+			err = x.PutValue(rank, at.NLA(), i, 8)
+		case 4:
+			_, err = x.AtomicUint64(rank, at.NLA(), conduits.AtomicAdd, 1, 0)
+		case 5:
+			err = at.PutSlice(n, []uint64{i, i})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// TestDirectLoopLearns: a loop of direct accesses, which runs no code of the
+// conduit, ends with the job's error when another rank fails.
+func TestDirectLoopLearns(t *testing.T) {
+	for _, conduit := range []string{"shm", "hybrid"} {
+		t.Run(conduit, func(t *testing.T) {
+			var looping atomic.Int64
+			errs := make([]error, 5)
+			_ = Run(Config{Ranks: len(errs), Conduit: conduit}, func(n *Node) error {
+				if n.Rank() == 1 {
+					for looping.Load() < int64(len(errs)-1) {
+						runtime.Gosched()
+					}
+					return errTest
+				}
+				looping.Add(1)
+				// Ranks 0 to 2 and 3 to 4 share memory on a hybrid, where all others
+				// hear of the failure over the network.
+				rank := n.Rank()
+				if rank >= 3 {
+					rank = 7 - rank
+				}
+				errs[n.Rank()] = accessUntilError(n, rank)
+				if v, ok := (Ptr[uint64]{w: uint64(n.Rank())<<nlaBits | base}).Local(n); !ok || v == nil {
+					t.Errorf("rank %d has lost its own memory", n.Rank())
+				}
+				return errs[n.Rank()]
+			})
+			for r, err := range errs {
+				var pe *PeerError
+				if r != 1 && (!errors.As(err, &pe) || pe.Rank != 1) {
+					t.Errorf("rank %d ended with %v", r, err)
+				}
+			}
+		})
+	}
+}
+
+// TestDirectLoopOfProcessesLearns is the same for processes.
+func TestDirectLoopOfProcessesLearns(t *testing.T) {
+	r := testjob.RunConfig(t, 3, "fail", testjob.Config{Args: []string{"exit", "loop"}}).Want(t, 42)
+	for _, rank := range []int{0, 2} {
+		if st := r.Ranks[rank].Status; st != jobenv.StatusPeerFailed {
+			t.Errorf("rank %d ended with status %d%s", rank, st, r.Output())
+		}
+	}
 }
 
 func TestProcessFails(t *testing.T) {
@@ -279,7 +372,7 @@ func TestProcessFails(t *testing.T) {
 				if st == 128+int(syscall.SIGTERM) {
 					continue
 				}
-				if st != launch.StatusPeerFailed {
+				if st != jobenv.StatusPeerFailed {
 					t.Errorf("%s/%s: rank %d ended with status %d%s", how, where, rank, st, r.Output())
 				}
 				if !strings.Contains(r.Stderr[rank], fmt.Sprintf("argon: rank %d: ", rank)) || !strings.Contains(r.Stderr[rank], "rank 1 ") {
@@ -305,7 +398,7 @@ func quitWhileWaiting(n *Node) error {
 }
 
 func TestSIGQUIT(t *testing.T) {
-	r := testjob.Run(t, 2, "quit").Want(t, launch.StatusQuit)
+	r := testjob.Run(t, 2, "quit").Want(t, jobenv.StatusQuit)
 	line, rest, _ := strings.Cut(r.Stderr[0], "\n")
 	if !strings.HasPrefix(line, "argon: rank 0: barrier phase") || !strings.Contains(line, "handles outstanding 0") {
 		t.Errorf("first line %q", line)
@@ -316,9 +409,9 @@ func TestSIGQUIT(t *testing.T) {
 }
 
 func TestSIGQUITInOneProcess(t *testing.T) {
-	out, err := self("quit", "ARGON_RANKS=3").CombinedOutput()
+	out, err := self(t, "quit", "ARGON_RANKS=3").CombinedOutput()
 	var ee *exec.ExitError
-	if !errors.As(err, &ee) || ee.ExitCode() != launch.StatusQuit {
+	if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusQuit {
 		t.Errorf("ended with %v", err)
 	}
 	lines := strings.SplitN(string(out), "\n", 4)
@@ -368,9 +461,11 @@ func TestRanksRegisterDifferently(t *testing.T) {
 }
 
 // self is this test binary running a program outside any job.
-func self(program string, env ...string) *exec.Cmd {
+func self(t testing.TB, program string, env ...string) *exec.Cmd {
+	t.Helper()
+	testjob.Runnable(t)
 	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), "ARGON_TESTJOB="+program,
+	c.Env = append(os.Environ(), "ARGONTEST_JOB="+program,
 		"SLURM_PROCID=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=") // whoever runs the tests
 	c.Env = append(c.Env, env...)
 	return c
@@ -392,11 +487,25 @@ func TestImpossibleEnvironment(t *testing.T) {
 		{[]string{"ARGON_CONDUIT=pigeon"}, "shm"},
 		{[]string{"ARGON_RANKS=-1"}, `ARGON_RANKS="-1"`},
 		{[]string{"ARGON_SEGMENT=much"}, `ARGON_SEGMENT="much"`},
+		{[]string{"ARGON_PINNABLE=-1"}, `ARGON_PINNABLE="-1"`},
+		{[]string{"ARGON_PIN_BUCKET=100"}, "(-pin-bucket, ARGON_PIN_BUCKET)"},
+		{[]string{"ARGON_DEBUG=perhaps"}, `ARGON_DEBUG="perhaps" is neither 0 nor 1`},
+		{[]string{"ARGON_VERBOSEENV=perhaps"}, `ARGON_VERBOSEENV="perhaps" is not 0 or 1`},
+		{[]string{"ARGON_SHM_PROCESS_VM=no"}, `ARGON_SHM_PROCESS_VM="no" is not 0 or 1`},
+		{[]string{"ARGON_SEGMNET=1M"}, "ARGON_SEGMNET is no variable of argon; did you mean ARGON_SEGMENT?"},
+		{[]string{"ARGON_SEGMNET="}, "did you mean ARGON_SEGMENT?"},
+		{[]string{"ARGON_XYZZY=1"}, "ARGON_XYZZY is no variable of argon"},
+		{[]string{"ARGON_SIM=seed=3"}, `ARGON_SIM="seed=3" is not used by conduit shm, but by sim`},
+		{[]string{"ARGON_SIM_TRACE=none/file", "ARGON_CONDUIT=udp"}, `ARGON_SIM_TRACE="none/file" is not used by conduit udp`},
+		{[]string{"ARGON_SIM=sed=3", "ARGON_CONDUIT=sim"}, "ARGON_SIM"},
+		{[]string{"ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_RENDEZVOUS=nowhere", "ARGON_JOB_KEY=" + strings.Repeat("0a", 32)}, `ARGON_RENDEZVOUS="nowhere"`},
+		{[]string{"ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_RENDEZVOUS=localhost:1", "ARGON_AUTH=rot13"}, "ARGON_AUTH"},
+		{[]string{"ARGON_CONDUIT=hybrid", "ARGON_HYBRID_HOST=none"}, `ARGON_HYBRID_HOST="none" is no number of ranks from 1 up`},
 	} {
-		out, err := self("alone", c.env...).CombinedOutput()
+		out, err := self(t, "alone", c.env...).CombinedOutput()
 		var ee *exec.ExitError
-		if !errors.As(err, &ee) || ee.ExitCode() != 1 {
-			t.Errorf("%v: %v", c.env, err)
+		if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusUsage {
+			t.Errorf("%v: %v, want status 2", c.env, err)
 		}
 		if s := string(out); !strings.HasPrefix(s, "argon: ") || strings.Count(s, "\n") != 1 || !strings.Contains(s, c.want) {
 			t.Errorf("%v: %q, want it to name %s", c.env, s, c.want)
@@ -405,11 +514,20 @@ func TestImpossibleEnvironment(t *testing.T) {
 }
 
 func TestRunsWithoutLauncher(t *testing.T) {
-	out, err := self("alone", "ARGON_RANKS=3", "ARGON_SEGMENT=64K", "ARGON_VERBOSEENV=1").CombinedOutput()
+	out, err := self(t, "alone", "ARGON_RANKS=3", "ARGON_SEGMENT=64K", "ARGON_VERBOSEENV=1").CombinedOutput()
 	for _, want := range []string{"rank 0 of 3\n", "rank 1 of 3\n", "rank 2 of 3\n", "ARGON_SEGMENT", "64K"} {
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %s; want %q", err, out, want)
 		}
+	}
+}
+
+// TestSiteEnvironment: variables for jobs on other conduits are no error.
+func TestSiteEnvironment(t *testing.T) {
+	out, err := self(t, "alone", "ARGON_RANKS=1", "ARGON_SEGMENT=64K", "ARGON_IFACE=eth7", "ARGON_AUTH=encrypted", "ARGON_DATAGRAM=9000",
+		"ARGON_DEADTIME=1m", "ARGON_JOB_KEY_FILE=none", "ARGON_SIM=", "ARGONTEST_ANY=1").CombinedOutput()
+	if err != nil || string(out) != "rank 0 of 1\n" {
+		t.Errorf("%v: %q", err, out)
 	}
 }
 
@@ -424,7 +542,7 @@ func TestLauncherGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := self("silent", "ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_SEGFD=3", "ARGON_CTLFD=4")
+	c := self(t, "silent", "ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_SEGFD=3", "ARGON_CTLFD=4")
 	c.ExtraFiles = []*os.File{m.File(), r}
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -439,7 +557,7 @@ func TestLauncherGone(t *testing.T) {
 	}
 	w.Close()
 	var ee *exec.ExitError
-	if err := c.Wait(); !errors.As(err, &ee) || ee.ExitCode() != launch.StatusPeerFailed {
+	if err := c.Wait(); !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusPeerFailed {
 		t.Errorf("the rank ended with %v", err)
 	}
 }
@@ -451,7 +569,7 @@ func TestFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	c := self("alone", "ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_SEGFD=3", "ARGON_FREEZE=1")
+	c := self(t, "alone", "ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_SEGFD=3", "ARGON_FREEZE=1")
 	c.ExtraFiles = []*os.File{m.File()}
 	c.Stdout = nil
 	said, err := c.StderrPipe()

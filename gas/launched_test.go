@@ -9,9 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
-	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // ranks starts size processes that another launcher's variables tell their rank,
@@ -25,7 +27,7 @@ func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env 
 	l.Close() // rank 0 listens there
 	out = make([]bytes.Buffer, size)
 	for r := range size {
-		c := self(program, append(env, "ARGON_RENDEZVOUS="+l.Addr().String(),
+		c := self(t, program, append(env, "ARGON_RENDEZVOUS="+l.Addr().String(),
 			fmt.Sprintf("%s=%d", rankVar, r), fmt.Sprintf("%s=%d", sizeVar, size))...)
 		c.Stdout, c.Stderr = &out[r], &out[r]
 		if err := c.Start(); err != nil {
@@ -39,7 +41,7 @@ func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env 
 
 // TestOtherLaunchers runs programs that nobody has told of them.
 func TestOtherLaunchers(t *testing.T) {
-	key := "ARGON_JOB_KEY=" + seal.NewKey().Reveal()
+	key := "ARGON_JOB_KEY=" + jobkey.New().Reveal()
 	for _, l := range [...][3]string{
 		{"SLURM_PROCID", "SLURM_NTASKS", ""},
 		{"PMI_RANK", "PMI_SIZE", "udp"},
@@ -64,7 +66,7 @@ func TestOtherLaunchers(t *testing.T) {
 // TestOtherLauncherKills has a rank die in a job without our launcher: the others
 // end because of it.
 func TestOtherLauncherKills(t *testing.T) {
-	cmds, out := ranks(t, "kill", 3, "PMI_RANK", "PMI_SIZE", "ARGON_CONDUIT=udp", "ARGON_JOB_KEY="+seal.NewKey().Reveal())
+	cmds, out := ranks(t, "kill", 3, "PMI_RANK", "PMI_SIZE", "ARGON_CONDUIT=udp", "ARGON_JOB_KEY="+jobkey.New().Reveal())
 	for r, c := range cmds {
 		err := c.Wait()
 		var exit *exec.ExitError
@@ -78,7 +80,7 @@ func TestOtherLauncherKills(t *testing.T) {
 			}
 			continue
 		}
-		if s := out[r].String(); exit.ExitCode() != launch.StatusPeerFailed || !strings.Contains(s, "rank 1 failed") {
+		if s := out[r].String(); exit.ExitCode() != jobenv.StatusFailed || !strings.Contains(s, "rank 1 failed") {
 			t.Errorf("rank %d: %v\n%s", r, err, s)
 		}
 	}
@@ -88,6 +90,53 @@ func TestOtherLauncherKills(t *testing.T) {
 func killed(n *Node) error {
 	if n.Rank() == 1 {
 		return syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	}
+	return n.Wait(func() bool { return false })
+}
+
+// TestOtherLauncherStatus has a rank fail, on each conduit, with a status that the
+// rendezvous is told of: the others end with the same, also one that only
+// computes, when the launcher ends it.
+func TestOtherLauncherStatus(t *testing.T) {
+	for _, conduit := range []string{"udp", "hybrid"} {
+		t.Run(conduit, func(t *testing.T) {
+			cmds, out := ranks(t, "status42", 3, "PMI_RANK", "PMI_SIZE", "ARGON_CONDUIT="+conduit, "ARGON_JOB_KEY="+jobkey.New().Reveal())
+			for _, r := range []int{1, 0, 2} {
+				c := cmds[r]
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_ = c.Wait()
+				}()
+				tick := time.NewTicker(10 * time.Millisecond)
+				for waiting := true; waiting; {
+					select {
+					case <-ended:
+						waiting = false
+					case <-tick.C:
+						if r == 2 { // the others have ended; it may not have heard yet
+							_ = c.Process.Signal(syscall.SIGTERM)
+						}
+					}
+				}
+				tick.Stop()
+				if s := out[r].String(); c.ProcessState.ExitCode() != 42 || !strings.Contains(s, "no more ink") {
+					t.Errorf("rank %d: %v\n%s", r, c.ProcessState, s)
+				}
+			}
+		})
+	}
+}
+
+// status42 has rank 1 fail with status 42, rank 2 compute and rank 0 wait.
+func status42(n *Node) error {
+	switch n.Rank() {
+	case 1:
+		return errs.WithStatus(errors.New("no more ink"), 42)
+	case 2:
+		for {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	return n.Wait(func() bool { return false })
 }

@@ -1,8 +1,10 @@
 package gas
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/argon-go/argon/conduits"
 	"pgregory.net/rapid"
 )
 
@@ -12,13 +14,15 @@ import (
 // neighbourhoods.
 func TestBroadcastTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sizes := rapid.SliceOfN(rapid.IntRange(1, 9), 1, 9).Draw(t, "neighbourhoods")
-		var hoods []int
-		size := 0
-		for _, k := range sizes {
-			hoods = append(hoods, size)
-			size += k
+		var host []int
+		for i, k := range rapid.SliceOfN(rapid.IntRange(1, 9), 1, 9).Draw(t, "neighbourhoods") {
+			host = append(host, slices.Repeat([]int{i}, k)...)
 		}
+		if rapid.Bool().Draw(t, "scattered") {
+			host = rapid.Permutation(host).Draw(t, "hosts")
+		}
+		size := len(host)
+		hoods := conduits.NewNeighbourhoods(size, func(r int) int { return host[r] })
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
 		ranks := make([]collectives, size)
 		for r := range ranks {
@@ -33,6 +37,9 @@ func TestBroadcastTree(t *testing.T) {
 		for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
 			c := &ranks[todo[0]]
 			_ = c.toBelow(root, func(dir, i, to int) error {
+				if ranks[0].levels != nil && (host[c.rank] == host[to]) != (dir == collNear) {
+					t.Fatalf("rank %d of host %d sends to rank %d of host %d by link %d", c.rank, host[c.rank], to, host[to], dir)
+				}
 				if reached[to] {
 					t.Fatalf("rank %d is reached twice", to)
 				}
@@ -54,8 +61,8 @@ func TestBroadcastTree(t *testing.T) {
 				t.Fatalf("rank %d waits for rank %d by link %d, %d, who does not send there", r, from, dir, i)
 			}
 		}
-		if ranks[0].hoods != nil && far != len(hoods)-1 {
-			t.Fatalf("%d messages between %d neighbourhoods", far, len(hoods))
+		if ranks[0].levels != nil && far != hoods.Len()-1 {
+			t.Fatalf("%d messages between %d neighbourhoods", far, hoods.Len())
 		}
 	})
 }

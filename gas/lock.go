@@ -2,16 +2,19 @@ package gas
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/origin"
 )
 
 // LockWord is a lock as it lies in shared memory, 16 bytes; its zero value is an
 // unlocked one. It may be part of a program's own type: LockAt(Field(...)).
 type LockWord struct {
-	// state is 0 if unlocked, m if m hold it shared, exclusive if one holds it
-	// exclusively (seed thesis, table 7-4).
+	// state is 0 if unlocked, m if m hold it shared, more than exclusive if one holds
+	// it exclusively (Nüssle 2008, table 7-4): then it also names the holder, see operand.
 	state int64
 	// waiters is the first of a list of waiters, most recent first.
 	waiters Ptr[waiter]
@@ -26,9 +29,10 @@ type waiter struct {
 // Lock excludes ranks and goroutines from each other: one exclusive holder or
 // many shared ones. A Lock may be copied and sent as its word's Ptr; it is not
 // reentrant, and not fair. A shared hold and an exclusive one are given back on
-// the rank that took them, by any of its goroutines.
+// the rank that took them, by any of its goroutines. A rank whose function returns
+// while it has one fails, and the job with it: others would wait for ever.
 //
-// It is the seed thesis's lock of section 7.5.4: each step is one fetch-compare-
+// It is the lock of Nüssle 2008, section 7.5.4: each step is one fetch-compare-
 // and-add on the lock's word, with the operands of table 7-3. Who does not get
 // it enters a list beside the word and sleeps; who gives it back wakes the list.
 // Nothing runs at the rank that has the word.
@@ -42,14 +46,27 @@ const (
 	maxShared = 1<<31 - 2
 	exclusive = maxShared + 1
 	maxInt    = 1<<63 - 1
+	// An exclusive hold also adds the number of its rank plus 1 from this bit on, so
+	// that a rank which waits can say for which one.
+	holderShift = 32
 )
+
+// operand is what a hold of n's rank adds to a lock's word.
+func (n *Node) operand(d int64) int64 {
+	if d == exclusive {
+		d += int64(n.rank+1) << holderShift
+	}
+	return d
+}
 
 // locks is what this rank holds: it tells a wrong Unlock before it does harm,
 // and has waiters to lend.
 type locks struct {
 	mu   sync.Mutex
 	held map[Ptr[LockWord]]int64
-	idle []Ptr[waiter]
+	// Where they were taken first, with Config.Debug.
+	origins map[Ptr[LockWord]]string
+	idle    []Ptr[waiter]
 }
 
 // NewLock makes a lock whose word lies on rank 0. Collective; every rank gets
@@ -78,23 +95,35 @@ func (l Lock) waiters() Ptr[Ptr[waiter]] {
 
 // TryLock takes the lock exclusively if nobody holds it, and says whether it
 // did.
-func (l Lock) TryLock(n *Node) (bool, error) { return l.try(n, 0, exclusive) }
+func (l Lock) TryLock(n *Node) (bool, error) {
+	_, ok, err := l.try(n, 0, exclusive)
+	return ok, err
+}
 
 // TryRLock takes the lock shared if nobody holds it exclusively, and says
 // whether it did.
-func (l Lock) TryRLock(n *Node) (bool, error) { return l.try(n, maxShared-1, 1) }
+func (l Lock) TryRLock(n *Node) (bool, error) {
+	_, ok, err := l.try(n, maxShared-1, 1)
+	return ok, err
+}
 
-// try is one FCAA: if at most limit is there, add d.
-func (l Lock) try(n *Node, limit, d int64) (bool, error) {
-	old, err := FetchCompareAdd(n, l.state(), limit, d)
-	if err != nil {
-		return false, fmt.Errorf("gas: lock %v: %w", l.word, err)
+// try is one FCAA: if at most limit is there, add d. It returns what is there.
+func (l Lock) try(n *Node, limit, d int64) (now int64, ok bool, err error) {
+	if err := n.e.Blocking("lock"); err != nil {
+		return 0, false, err
 	}
-	if old > limit {
-		return false, nil
+	now, ok, err = FetchCompareAdd(n, l.state(), limit, n.operand(d))
+	if err != nil {
+		return now, false, fmt.Errorf("gas: lock %v: %w", l.word, err)
+	}
+	if !ok {
+		return now, false, nil
 	}
 	n.locks.hold(l.word, d)
-	return true, nil
+	if n.debug {
+		n.locks.note(l.word)
+	}
+	return now, true, nil
 }
 
 // Lock takes the lock exclusively. It waits, answering peers meanwhile.
@@ -105,7 +134,7 @@ func (l Lock) RLock(n *Node) error { return l.lock(n, maxShared-1, 1) }
 
 func (l Lock) lock(n *Node, limit, d int64) error {
 	for range lockTries {
-		if ok, err := l.try(n, limit, d); ok || err != nil {
+		if _, ok, err := l.try(n, limit, d); ok || err != nil {
 			return err
 		}
 		n.ep.Spin()
@@ -118,8 +147,8 @@ func (l Lock) lock(n *Node, limit, d int64) error {
 		if err := l.enter(n, w); err != nil {
 			return err
 		}
-		// Whoever unlocks from here on finds w in the list.
-		got, err := l.try(n, limit, d)
+		// Every unlock from here on finds w in the list.
+		seen, got, err := l.try(n, limit, d)
 		if err != nil {
 			return err
 		}
@@ -128,8 +157,8 @@ func (l Lock) lock(n *Node, limit, d int64) error {
 			err = l.wakeAll(n)
 		}
 		if err == nil {
-			err = n.e.Wait(lockWait{l, n}, func() bool {
-				v, err := w.awake.Load(n)
+			err = n.e.Wait(lockWait{l, n, seen}, func() bool {
+				v, err := Load(n, w.awake)
 				return err != nil || v != 0
 			})
 		}
@@ -140,7 +169,7 @@ func (l Lock) lock(n *Node, limit, d int64) error {
 		if got {
 			return nil
 		}
-		if ok, err := l.try(n, limit, d); ok || err != nil {
+		if _, ok, err := l.try(n, limit, d); ok || err != nil {
 			return err
 		}
 	}
@@ -166,19 +195,19 @@ func partsOf(p Ptr[waiter]) listed {
 
 // enter puts w, which is not awake, at the head of the list.
 func (l Lock) enter(n *Node, w listed) error {
-	if err := w.awake.Store(n, 0); err != nil {
+	if err := Store(n, w.awake, 0); err != nil {
 		return err
 	}
 	head := l.waiters()
 	for {
-		first, err := head.Load(n)
+		first, err := Load(n, head)
 		if err == nil {
-			err = w.next.Store(n, first)
+			err = Store(n, w.next, first)
 		}
 		if err != nil {
 			return err
 		}
-		if ok, err := head.CompareAndSwap(n, first, w.p); ok || err != nil {
+		if _, ok, err := CompareAndSwap(n, head, first, w.p); ok || err != nil {
 			return err
 		}
 	}
@@ -187,21 +216,21 @@ func (l Lock) enter(n *Node, w listed) error {
 // wakeAll takes the whole list and wakes everybody in it.
 func (l Lock) wakeAll(n *Node) error {
 	head := l.waiters()
-	p, err := head.Load(n)
+	p, err := Load(n, head)
 	if err != nil || p.IsNil() {
 		return err
 	}
-	if p, err = head.Swap(n, Ptr[waiter]{}); err != nil {
+	if p, err = Swap(n, head, Ptr[waiter]{}); err != nil {
 		return err
 	}
 	for !p.IsNil() {
 		w := partsOf(p)
 		// Once awake it belongs to its owner again.
-		next, err := w.next.Load(n)
+		next, err := Load(n, w.next)
 		if err != nil {
 			return err
 		}
-		if err := w.awake.Store(n, 1); err != nil {
+		if err := Store(n, w.awake, 1); err != nil {
 			return err
 		}
 		p = next
@@ -218,10 +247,13 @@ func (l Lock) Unlock(n *Node) error { return l.unlock(n, "Unlock", exclusive) }
 func (l Lock) RUnlock(n *Node) error { return l.unlock(n, "RUnlock", 1) }
 
 func (l Lock) unlock(n *Node, op string, d int64) error {
+	if err := n.e.Blocking("unlock"); err != nil {
+		return err
+	}
 	if err := n.locks.drop(op, l.word, d, n.rank); err != nil {
 		return err
 	}
-	if _, err := FetchCompareAdd(n, l.state(), maxInt, -d); err != nil {
+	if _, _, err := FetchCompareAdd(n, l.state(), maxInt, -n.operand(d)); err != nil {
 		return fmt.Errorf("gas: %s of %v: %w", op, l.word, err)
 	}
 	return l.wakeAll(n)
@@ -235,6 +267,56 @@ func (h *locks) hold(p Ptr[LockWord], d int64) {
 	}
 	h.held[p] += d
 }
+
+// note keeps where p was taken.
+//
+//go:noinline
+func (h *locks) note(p Ptr[LockWord]) {
+	at := origin.Caller()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.origins == nil {
+		h.origins = map[Ptr[LockWord]]string{}
+	}
+	if h.origins[p] == "" {
+		h.origins[p] = at
+	}
+}
+
+// unreleased is the error of a rank that leaves while it holds locks: its memory
+// answers until all leave, so that a wait for one would have no end.
+//
+//go:noinline
+func (n *Node) unreleased() error {
+	h := &n.locks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.held) == 0 {
+		return nil
+	}
+	var l []string
+	for p, d := range h.held {
+		how := "exclusively"
+		if d != exclusive {
+			how = fmt.Sprintf("shared, %d times", d)
+		}
+		at := "Config.Debug, ARGON_DEBUG says where it took them"
+		if o := h.origins[p]; o != "" {
+			at = "taken at " + o
+		}
+		l = append(l, fmt.Sprintf("%v %s (%s)", p, how, at))
+	}
+	slices.Sort(l)
+	more := ""
+	if k := len(l) - mostLocksNamed; k > 0 {
+		l, more = l[:mostLocksNamed], fmt.Sprintf(" and %d more", k)
+	}
+	return errs.NotReady("gas: rank %d returned from its function while it holds lock %s%s: nobody could wait for it any more; Unlock comes first",
+		n.rank, strings.Join(l, ", "), more)
+}
+
+// mostLocksNamed is how many locks the error of unreleased names.
+const mostLocksNamed = 4
 
 func (h *locks) drop(op string, p Ptr[LockWord], d int64, rank int) error {
 	h.mu.Lock()
@@ -251,6 +333,7 @@ func (h *locks) drop(op string, p Ptr[LockWord], d int64, rank int) error {
 	}
 	if had == d {
 		delete(h.held, p)
+		delete(h.origins, p)
 	} else {
 		h.held[p] = had - d
 	}
@@ -282,22 +365,25 @@ func (n *Node) returnWaiter(w listed) {
 
 // lockWait describes a wait for a lock.
 type lockWait struct {
-	l Lock
-	n *Node
+	l    Lock
+	n    *Node
+	seen int64 // the state that the last try found
 }
 
-// Blocked names the lock, and its state if that is at hand.
+// Blocked names the lock and who holds it: now, if the word is at hand, else when it
+// was last tried, since nobody must wait here.
 func (w lockWait) Blocked() string {
-	at := w.l.state()
-	if _, near := at.Local(w.n); !near { // and nobody must wait here
-		return fmt.Sprintf("lock %v", w.l.word)
+	at, s, when := w.l.state(), w.seen, " when last tried"
+	if _, near := at.Local(w.n); near {
+		if v, err := Load(w.n, at); err == nil {
+			s, when = v, ""
+		}
 	}
-	s, err := at.Load(w.n)
 	switch {
-	case err != nil:
-		return fmt.Sprintf("lock %v", w.l.word)
 	case s >= exclusive:
-		return fmt.Sprintf("lock %v, which somebody holds exclusively", w.l.word)
+		return fmt.Sprintf("lock %v, which rank %d holds exclusively%s", w.l.word, s>>holderShift-1, when)
+	case s <= 0:
+		return fmt.Sprintf("lock %v, which nobody holds%s", w.l.word, when)
 	}
-	return fmt.Sprintf("lock %v, which %d hold shared", w.l.word, s)
+	return fmt.Sprintf("lock %v, which %d hold shared%s", w.l.word, s, when)
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
 )
 
 // Under an exclusive lock plain memory of another rank is safe to change, and
@@ -245,5 +247,191 @@ func TestLockHolderFails(t *testing.T) {
 	var pe *PeerError
 	if !errors.As(waiter, &pe) || pe.Rank != 0 {
 		t.Errorf("the waiter: %v", waiter)
+	}
+}
+
+// TestLockNamesHolder: a wait for a lock names the rank that holds it, also where the
+// lock's word is out of reach.
+func TestLockNamesHolder(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "sim"} {
+		t.Run(conduit, func(t *testing.T) {
+			err := Run(Config{Ranks: 3, Conduit: conduit}, func(n *Node) error {
+				l, err := NewLock(n)
+				if err != nil {
+					return err
+				}
+				told, err := New[int64](n)
+				if err != nil {
+					return err
+				}
+				if n.Rank() == 2 {
+					if err := l.Lock(n); err != nil {
+						return err
+					}
+				}
+				if err := n.Barrier(); err != nil {
+					return err
+				}
+				if n.Rank() == 2 { // until both others have said for whom they wait
+					if err := n.Wait(func() bool { v, err := Load(n, told); return err != nil || v == 2 }); err != nil {
+						return err
+					}
+					return errors.Join(l.Unlock(n), n.Barrier())
+				}
+				seen, ok, err := l.try(n, 0, exclusive)
+				if ok || err != nil {
+					return fmt.Errorf("the lock is free, or %w", err)
+				}
+				said := lockWait{l, n, seen}.Blocked()
+				if !strings.Contains(said, "which rank 2 holds exclusively") {
+					t.Errorf("rank %d waits for %q", n.Rank(), said)
+				}
+				if _, err := FetchAdd(n, told.On(2), 1); err != nil {
+					return err
+				}
+				if err := l.RLock(n); err != nil {
+					return err
+				}
+				return errors.Join(l.RUnlock(n), n.Barrier())
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLeavingWithALock: a rank that returns while it holds a lock fails the job, and
+// names the lock.
+func TestLeavingWithALock(t *testing.T) {
+	for _, c := range []struct {
+		conduit       string
+		debug, shared bool
+		want          string
+	}{
+		{"shm", true, false, "while it holds lock 0+0x0 exclusively (taken at lock_test.go:"},
+		{"shm", false, true, "while it holds lock 0+0x0 shared, 1 times (Config.Debug"},
+		{"udp", false, false, "while it holds lock 0+0x0 exclusively (Config.Debug"},
+		{"sim", true, true, "while it holds lock 0+0x0 shared, 1 times (taken at lock_test.go:"},
+	} {
+		err := Run(Config{Ranks: 2, Conduit: c.conduit, Debug: c.debug}, func(n *Node) error {
+			l, err := NewLock(n)
+			if err != nil {
+				return err
+			}
+			if n.Rank() == 1 {
+				if c.shared {
+					return l.RLock(n)
+				}
+				return l.Lock(n)
+			}
+			// Rank 1 has it by then.
+			for ok := true; ok; {
+				if ok, err = l.TryLock(n); err != nil {
+					return nil // rank 1's is the failure
+				}
+				if ok {
+					if err := l.Unlock(n); err != nil {
+						return err
+					}
+					n.Poll()
+				}
+			}
+			return l.Lock(n)
+		})
+		if err := wantErr(err, ErrNotReady, "rank 1: gas: rank 1 returned from its function "+c.want); err != nil {
+			t.Errorf("%s: %v", c.conduit, err)
+		}
+	}
+}
+
+// TestDeadlockNames: on the simulator a deadlock names the holder of a lock and the
+// place of a condition.
+func TestDeadlockNames(t *testing.T) {
+	err := Run(Config{Ranks: 2, Conduit: "sim"}, func(n *Node) error {
+		l, err := NewLock(n)
+		if err != nil {
+			return err
+		}
+		if n.Rank() == 1 {
+			if err := l.Lock(n); err != nil {
+				return err
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if n.Rank() == 1 {
+			return n.Wait(func() bool { return n.Size() == 0 })
+		}
+		return l.Lock(n)
+	})
+	for _, want := range []string{"deadlock", "rank 0: lock 0+0x0, which rank 1 holds exclusively", "rank 1: a condition of the program (lock_test.go:"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+// TestLockReleasedWhileEntered: a lock that is given back while another rank, which
+// has found it held, enters the list of those that wait is got by that rank, although
+// nobody comes by later to wake it. In virtual time the release is moved, in steps of a
+// fraction of a round trip, from the first try until long after the entry.
+func TestLockReleasedWhileEntered(t *testing.T) {
+	const locks = 200
+	var before, after int // releases when the other rank was not in the list, and when it was
+	err := Run(Config{Conduit: "sim", Ranks: 2, SegmentSize: 1 << 20}, func(n *Node) error {
+		words, err := NewSlice[LockWord](n, locks)
+		if err != nil {
+			return err
+		}
+		var entry time.Duration // how long it takes, from the first lock
+		for i := range locks {
+			l := LockAt(words.On(0).Add(i))
+			if n.Rank() == 0 {
+				if err := l.Lock(n); err != nil {
+					return err
+				}
+			}
+			if err := n.Barrier(); err != nil {
+				return err
+			}
+			if n.Rank() == 1 {
+				if err := errors.Join(l.Lock(n), l.Unlock(n)); err != nil {
+					return err
+				}
+				continue
+			}
+			begun := n.Now()
+			for release := 2 * entry * time.Duration(i) / locks; ; n.Poll() {
+				w, err := l.Word().Get(n)
+				if err != nil {
+					return err
+				}
+				listed := !w.waiters.IsNil()
+				if i == 0 && listed {
+					entry = n.Now() - begun
+					break
+				}
+				if i > 0 && n.Now()-begun >= release {
+					if listed {
+						after++
+					} else {
+						before++
+					}
+					break
+				}
+			}
+			if err := l.Unlock(n); err != nil {
+				return err
+			}
+		}
+		return n.Barrier()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if before < locks/4 || after < locks/4 {
+		t.Errorf("%d releases before the entry and %d after it: they were not moved over it", before, after)
 	}
 }

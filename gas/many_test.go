@@ -70,7 +70,7 @@ func TestManyRanks(t *testing.T) {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
-		if v, err := sum.On(1).Load(n); err != nil || v != uint64(size*190) {
+		if v, err := Load(n, sum.On(1)); err != nil || v != uint64(size*190) {
 			return fmt.Errorf("elements add up to %d, want %d (%v)", v, size*190, err)
 		}
 		return n.Barrier()

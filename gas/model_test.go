@@ -107,7 +107,7 @@ func TestArrayAgainstModel(t *testing.T) {
 					if rapid.Bool().Draw(t, "differs") {
 						old++
 					}
-					ok, err := a.At(i).CompareAndSwap(n, old, v)
+					_, ok, err := CompareAndSwap(n, a.At(i), old, v)
 					check("compare and swap", err)
 					if ok != (old == model[i]) {
 						t.Fatalf("compare and swap: %v", ok)
@@ -118,9 +118,9 @@ func TestArrayAgainstModel(t *testing.T) {
 				},
 				"store and load": func(*rapid.T) {
 					i, j, v := index(), index(), value()
-					check("store", a.Shared(i).Ptr().Store(n, v))
+					check("store", Store(n, a.Shared(i).Ptr(), v))
 					model[i] = v
-					v, err := a.Shared(0).Add(a.Layout(), j).Ptr().Load(n)
+					v, err := Load(n, a.Shared(0).Add(a.Layout(), j).Ptr())
 					check("load", err)
 					same("load", v, model[j])
 				},

@@ -25,6 +25,8 @@ type Node struct {
 	size  int
 	debug bool
 
+	closed bool // the endpoint is, or is about to be; the run's lock protects it
+
 	e    *am.Endpoint
 	x    *extended.Endpoint
 	b    *barrier.Barrier
@@ -45,12 +47,21 @@ type Node struct {
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
 
-	coll    collectives
-	calls   calls
-	locks   locks
-	perRank perRank
-	stop    atomic.Bool // ends the progress goroutine
-	helped  atomic.Bool // there is a progress goroutine
+	coll     collectives
+	calls    calls
+	findings *findings // of all ranks of the Run; nil without Config.Debug
+	locks    locks
+	perRank  perRank
+	stop     atomic.Bool // ends the progress goroutine
+	helped   atomic.Bool // there is a progress goroutine
+}
+
+// NodeOf is the Node of the rank that the handler with token t runs at: what one of
+// Config.Handlers, which all ranks of a process share, works with. It may use what called
+// functions may, see RegisterCall. Nil if t is not of an endpoint that Run has made.
+func NodeOf(t *am.Token) *Node {
+	n, _ := t.User().(*Node)
+	return n
 }
 
 // Rank is this rank's number, 0 to Size()-1.
@@ -80,7 +91,7 @@ func (n *Node) Heap() *segment.Heap { return n.heap }
 // the own.
 func (n *Node) Neighbour(rank int) bool {
 	i := uint64(rank) - n.first
-	return i < uint64(len(n.views)) && n.views[i].Size() != 0
+	return i < uint64(len(n.views)) && n.views[i].Base != nil && n.ep.SegmentSize(rank) != 0
 }
 
 // The identifiers of this package's barriers. They differ so that a rank that
@@ -95,33 +106,43 @@ const (
 // What a rank did to memory before its barrier is visible to all after theirs.
 // Collective.
 func (n *Node) Barrier() error {
+	if n.debug {
+		n.entering()
+	}
 	if err := n.b.Notify(barrierID, 0); err != nil {
 		return err
 	}
 	if err := n.b.Wait(barrierID, 0); err != nil {
-		return departed(err)
+		return n.departed(err)
 	}
 	return nil
 }
 
 // BarrierNotify begins a barrier, and BarrierWait ends it: a rank may compute in
 // between while the others arrive. Collective.
-func (n *Node) BarrierNotify() error { return n.b.Notify(barrierID, 0) }
+func (n *Node) BarrierNotify() error {
+	if n.debug {
+		n.entering()
+	}
+	return n.b.Notify(barrierID, 0)
+}
 
 // BarrierWait waits until all ranks have called BarrierNotify. It must follow a
 // BarrierNotify, or it returns ErrNotReady.
 func (n *Node) BarrierWait() error {
 	if err := n.b.Wait(barrierID, 0); err != nil {
-		return departed(err)
+		return n.departed(err)
 	}
 	return nil
 }
 
 // BarrierTry is BarrierWait if that need not wait; else it polls once and
-// returns false.
+// returns false. If a rank has returned from the program's function meanwhile, the
+// error says which one only if this rank has heard it already; BarrierWait waits
+// to hear.
 func (n *Node) BarrierTry() (done bool, err error) {
 	if done, err = n.b.Try(barrierID, 0); err != nil {
-		err = departed(err)
+		err = n.departedYet(err)
 	}
 	return done, err
 }
@@ -134,7 +155,7 @@ func (n *Node) Poll() int { return n.e.Poll() }
 // something has arrived, when a peer has changed this rank's memory with an
 // atomic of this package or a signal, and after Wake. A peer's Put alone makes
 // nobody look. If the job fails first, Wait returns how.
-func (n *Node) Wait(cond func() bool) error { return n.e.Wait(nil, cond) }
+func (n *Node) Wait(cond func() bool) error { return n.e.Wait(conditionOf(cond), cond) }
 
 // Wake makes those goroutines of rank that are in Wait look at their conditions
 // again.
@@ -144,10 +165,25 @@ func (n *Node) Wake(rank int) {
 	}
 }
 
-// Fence orders the calling goroutine's plain accesses through Ptr.Local and the
-// like, and its Puts and Gets, before it against those after it, as seen by
-// every rank of the neighbourhood. Barriers, atomics and calls do it themselves.
+// Fence is a full barrier for the calling goroutine's plain accesses through Ptr.Local
+// and the like and for its Puts and Gets in the neighbourhood: every one before it
+// comes before every one after it, as seen by every rank. Programs whose flags are
+// atomics (Store, Load) need none; see the memory model of package extended.
 func (n *Node) Fence() { n.ep.Fence() }
+
+// Exit ends the job, with code as its exit status, of which the low eight bits
+// count; 0 is success. Any rank may call it, alone, on any goroutine and in a called
+// function. It returns at once, with an error for the rank's function to return:
+// what all ranks wait for from now on ends with the same, a *PeerError that names
+// the rank and matches ErrExit; errors.As finds the code in it as an *ExitError. Run
+// returns it, whatever error the rank's functions return then, and Main ends with
+// the code. If several ranks call Exit, one of the codes counts; if the job has
+// failed before, that failure counts, and is returned.
+//
+// Ranks that compute, and wait for nothing, gasrun ends after a second by SIGTERM
+// and after its grace time by SIGKILL; under other launchers, and in one process,
+// they end when they return.
+func (n *Node) Exit(code int) error { return n.e.Exit(code) }
 
 // Handle names a transfer that may still be under way. The zero Handle is one
 // that is complete. Each other one must be given to Sync or SyncAll once, or to

@@ -98,6 +98,22 @@ func (n *Node) withdraw() error {
 // meet is the barrier in which all ranks find that they are complete, and agree on
 // how much can be pinned: a digest of that is the barrier's identifier.
 func (n *Node) meet(cfg *Config) error {
+	id := n.startID(cfg)
+	if err := n.b.Notify(id, 0); err != nil {
+		return err
+	}
+	err := n.b.Wait(id, 0)
+	if err == nil || !errors.Is(err, ErrBarrierMismatch) {
+		return err
+	}
+	return n.compareBudgets(cfg, err)
+}
+
+// startID is the identifier of the barrier of meet. Like compareBudgets it is
+// apart, for meet's frame is on the stack of every rank that waits there.
+//
+//go:noinline
+func (n *Node) startID(cfg *Config) uint32 {
 	h := fnv.New64a()
 	var b [9]byte
 	binary.LittleEndian.PutUint64(b[:], n.pinConfig(cfg).Digest())
@@ -105,18 +121,16 @@ func (n *Node) meet(cfg *Config) error {
 		b[8] = 1
 	}
 	_, _ = h.Write(b[:])
-	id := startID - uint32(h.Sum64()>>34) // nobody is in another barrier
-	if err := n.b.Notify(id, 0); err != nil {
-		return err
-	}
-	err := n.b.Wait(id, 0)
-	if !errors.Is(err, ErrBarrierMismatch) {
-		return err
-	}
-	// All ranks have found that, and say what they have.
-	mine := n.budgets(cfg)
-	all, cerr := allReduce(n, collHeap, mine, budgets.combine)
-	if cerr != nil {
+	return startID - uint32(h.Sum64()>>34) // nobody is in another barrier
+}
+
+// compareBudgets says what of the ranks' limits differs. All ranks have found err,
+// that something does, and tell each other what they have.
+//
+//go:noinline
+func (n *Node) compareBudgets(cfg *Config, err error) error {
+	all := n.budgets(cfg)
+	if cerr := allReduceTo(n, collHeap, &all, budgets.combine); cerr != nil {
 		return errors.Join(err, cerr)
 	}
 	return all.verdict()

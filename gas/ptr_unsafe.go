@@ -31,9 +31,9 @@ import (
 //
 // Every access names the Node it is made from, because a process may run
 // several ranks. An access outside the owner's segment and what it has
-// registered is an error and moves nothing. Put and Get order nothing and wake nobody: for flags and counters
-// that another rank waits for use Store, FetchAdd and their kin, which are
-// atomic, sequentially consistent within a neighbourhood, and wake waiters.
+// registered is an error and moves nothing. Put and Get order nothing and wake nobody:
+// for flags and counters that another rank waits for use Store, FetchAdd and their kin,
+// which are atomic, sequentially consistent, and wake waiters.
 type Ptr[T any] struct {
 	_ [0]*T
 	w uint64
@@ -250,6 +250,12 @@ func (n *Node) direct(w, size uint64) unsafe.Pointer {
 		if off := (w - base) & nlaMask; off+size <= min(v.Read, v.Write) {
 			return unsafe.Add(v.Base, off)
 		}
+		// When the job has failed the views refuse what they allowed, so that accesses
+		// learn of it; memory that is asked for as such stays to be had.
+		const both = segment.RightRead | segment.RightWrite
+		if rank := wordRank(w); v.Base != nil && conduits.InSegment(n.ep, rank, wordNLA(w), size) && n.ep.SegmentRights(rank)&both == both {
+			return unsafe.Add(v.Base, (w-base)&nlaMask)
+		}
 	}
 	return n.exposed(w, size)
 }
@@ -343,7 +349,7 @@ func (n *Node) getDirect(dst []byte, w uint64) bool {
 // check is the error that an access of size bytes at w deserves, if any.
 func (n *Node) check(op string, w, size uint64) error {
 	if w == 0 {
-		return errs.BadArg("%s: nil Ptr", op)
+		return errNil(op)
 	}
 	if wordNLA(w).Exposed() {
 		return n.checkExposed(op, w, size)

@@ -229,19 +229,19 @@ func TestAccessOutside(t *testing.T) {
 			_, getErr := p.Get(n)
 			_, getNBErr := p.GetNB(n, &buf[0])
 			_, putNBErr := p.PutNB(n, 1)
-			_, loadErr := p.Load(n)
-			_, swapErr := p.Swap(n, 1)
-			_, casErr := p.CompareAndSwap(n, 0, 1)
+			_, loadErr := Load(n, p)
+			_, swapErr := Swap(n, p, 1)
+			_, _, casErr := CompareAndSwap(n, p, 0, 1)
 			_, addErr := FetchAdd(n, p, 1)
 			_, andErr := FetchAnd(n, p, 1)
 			_, orErr := FetchOr(n, p, 1)
 			_, xorErr := FetchXor(n, p, 1)
 			_, minErr := FetchMin(n, p, 1)
 			_, maxErr := FetchMax(n, p, 1)
-			_, fcaaErr := FetchCompareAdd(n, p, 1, 1)
+			_, _, fcaaErr := FetchCompareAdd(n, p, 1, 1)
 			for op, err := range map[string]error{
 				"Get": getErr, "Put": p.Put(n, 1), "GetSlice": p.GetSlice(n, buf), "PutSlice": p.PutSlice(n, buf),
-				"GetNB": getNBErr, "PutNB": putNBErr, "Load": loadErr, "Store": p.Store(n, 1), "Swap": swapErr,
+				"GetNB": getNBErr, "PutNB": putNBErr, "Load": loadErr, "Store": Store(n, p, 1), "Swap": swapErr,
 				"CompareAndSwap": casErr, "FetchAdd": addErr, "FetchAnd": andErr, "FetchOr": orErr, "FetchXor": xorErr,
 				"FetchMin": minErr, "FetchMax": maxErr, "FetchCompareAdd": fcaaErr,
 			} {
@@ -279,13 +279,13 @@ func TestAccessOutside(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := three.Store(n, [3]byte{}); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "4 or 8 bytes") {
+		if err := Store(n, three, [3]byte{}); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "4 or 8 bytes") {
 			return fmt.Errorf("atomic of 3 bytes: %v", err)
 		}
-		if _, err := three.CompareAndSwap(n, [3]byte{}, [3]byte{}); !errors.Is(err, ErrBadArg) {
+		if _, _, err := CompareAndSwap(n, three, [3]byte{}, [3]byte{}); !errors.Is(err, ErrBadArg) {
 			return fmt.Errorf("atomic of 3 bytes: %v", err)
 		}
-		if _, err := three.Load(n); !errors.Is(err, ErrBadArg) {
+		if _, err := Load(n, three); !errors.Is(err, ErrBadArg) {
 			return fmt.Errorf("atomic of 3 bytes: %v", err)
 		}
 		if _, err := Cast[string](last); !errors.Is(err, ErrBadArg) {

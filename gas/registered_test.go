@@ -17,6 +17,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
@@ -84,7 +85,7 @@ func TestRegisterMisuse(t *testing.T) {
 			"the middle":  wantErr(Deregister(n, p.Add(1)), ErrBadArg, p.Add(1).String()),
 			"another's":   wantErr(Deregister(n, p.On(1-n.Rank())), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank())),
 			"a segment's": wantErr(Deregister(n, seg), ErrBadArg, seg.String(), "Free gives it back"),
-			"freed":       wantErr(Free(n, p), ErrBadArg, p.NLA().String(), "Deregister takes it back"),
+			"freed":       wantErr(Free(n, p), ErrBadArg, p.String(), "Deregister takes it back"),
 			"once":        Deregister(n, p),
 		} {
 			if err != nil {
@@ -196,7 +197,7 @@ func registeredEverything(n *Node) error {
 		"behind":       wantErr(theirs.Add(len(words)).Put(n, 1), ErrFault),
 		"across":       wantErr(theirs.Add(len(words)-1).GetSlice(n, make([]uint64, 2)), ErrFault),
 		"NB, across":   wantErr(sync2(n)(theirs.Add(len(words)-1).GetSliceNB(n, make([]uint64, 2))), ErrFault),
-		"atomic":       wantErr(second(theirs.Add(len(words)).Swap(n, 1)), ErrFault),
+		"atomic":       wantErr(second(Swap(n, theirs.Add(len(words)), 1)), ErrFault),
 		"unaligned":    wantErr(second(FetchAdd(n, theirs.odd(), 1)), ErrBadArg, "aligned"),
 		"absurd":       wantErr(theirs.Add(1<<33).Put(n, 1), ErrBadArg),
 		"no such rank": wantErr(theirs.On(17).Put(n, 1), ErrBadArg, "rank 17"),
@@ -230,16 +231,16 @@ func registeredEverything(n *Node) error {
 	if old, err := FetchAdd(n, theirs, 10); err != nil || old != 1 {
 		return fmt.Errorf("FetchAdd: %d, %v", old, err)
 	}
-	if ok, err := theirs.Add(1).CompareAndSwap(n, 2, 20); err != nil || !ok {
+	if _, ok, err := CompareAndSwap(n, theirs.Add(1), 2, 20); err != nil || !ok {
 		return fmt.Errorf("CompareAndSwap: %v, %v", ok, err)
 	}
-	if old, err := FetchCompareAdd(n, theirs.Add(2), 3, 5); err != nil || old != 3 {
-		return fmt.Errorf("FetchCompareAdd: %d, %v", old, err)
+	if after, ok, err := FetchCompareAdd(n, theirs.Add(2), 3, 5); err != nil || !ok || after != 8 {
+		return fmt.Errorf("FetchCompareAdd: %d, %v, %v", after, ok, err)
 	}
 	if old, err := FetchXor(n, theirs.Add(3), 1); err != nil || old != 4 {
 		return fmt.Errorf("FetchXor: %d, %v", old, err)
 	}
-	if v, err := theirs.Add(3).Load(n); err != nil || v != 5 {
+	if v, err := Load(n, theirs.Add(3)); err != nil || v != 5 {
 		return fmt.Errorf("Load: %d, %v", v, err)
 	}
 	if err := n.Barrier(); err != nil {
@@ -259,7 +260,7 @@ func registeredEverything(n *Node) error {
 	if words[100] != 77 || words[101] != 78 {
 		return fmt.Errorf("signalled before the data: %d", words[100])
 	}
-	if err := theirs.Add(201).Store(n, 1); err != nil {
+	if err := Store(n, theirs.Add(201), 1); err != nil {
 		return err
 	}
 	at, _ := mine.Add(201).Local(n)
@@ -497,14 +498,23 @@ func TestDeregistered(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			for i, v := range s {
-				if v != 0 {
-					return fmt.Errorf("element %d was changed to %d", i, v)
-				}
+			if err := unchanged(s); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// unchanged is an error if elements of s, which nobody could reach, are not zero any
+// more.
+func unchanged[T byte | uint64](s []T) error {
+	for i, v := range s {
+		if v != 0 {
+			return fmt.Errorf("element %d was changed to %d", i, v)
+		}
+	}
+	return nil
 }
 
 // TestUnmapped: mapped memory that is deregistered and unmapped is not reached, nor is
@@ -569,16 +579,125 @@ func unmapped(n *Node) error {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
-		for i, b := range mem {
-			if b != 0 {
-				return fmt.Errorf("byte %d of other memory was changed to %d", i, b)
-			}
+		if err := unchanged(mem); err != nil {
+			return err
 		}
 		if err := errors.Join(Deregister(n, r), syscall.Munmap(mem)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// TestUnmappedTooEarly: memory that is gone before Deregister ends the accesses to it
+// with ErrFault, on whichever rank the copy is made, and the job goes on.
+func TestUnmappedTooEarly(t *testing.T) {
+	everywhere(t, Config{Ranks: 2, PinBucket: segment.PageSize}, unmappedTooEarly)
+}
+
+func unmappedTooEarly(n *Node) error {
+	const size = 8 * segment.PageSize
+	file, err := os.CreateTemp("", "unmapped")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := os.Remove(file.Name()); err != nil {
+		return err
+	}
+	for _, how := range []string{"protected", "cut off"} {
+		var mem []byte
+		if how == "protected" { // as good as unmapped, but nothing else is mapped there
+			mem, err = syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		} else if err = file.Truncate(size); err == nil {
+			mem, err = syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		}
+		if err != nil {
+			return err
+		}
+		p, err := Register(n, mem)
+		if err != nil {
+			return err
+		}
+		q, err := swapped(n, p)
+		if err != nil {
+			return err
+		}
+		words := asWords(q)
+		for i := 0; i < size; i += 1000 {
+			for range 3 { // the first one may go without a firehose
+				if err := q.Add(i).Put(n, byte(i)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if how == "protected" {
+			err = syscall.Mprotect(mem, syscall.PROT_NONE)
+		} else {
+			err = file.Truncate(0)
+		}
+		if err = errors.Join(err, n.Barrier()); err != nil {
+			return err
+		}
+		for _, at := range []struct {
+			whose string
+			bytes Ptr[byte]
+			words Ptr[uint64]
+		}{{"the peer's", q, words}, {"own", p, asWords(p)}} {
+			for i := 0; i < size; i += 3000 {
+				for what, err := range map[string]error{
+					"Put":      at.bytes.Add(i).Put(n, 1),
+					"Get":      second(at.bytes.Add(i).Get(n)),
+					"PutSlice": at.bytes.Add(i).PutSlice(n, make([]byte, 100)),
+					"GetSlice": at.bytes.Add(i).GetSlice(n, make([]byte, min(5000, size-i))),
+					"FetchAdd": second(FetchAdd(n, at.words.Add(i/8), 1)),
+					"word":     at.words.Add(i/8).Put(n, 1),
+				} {
+					if err := wantErr(err, ErrFault); err != nil {
+						return fmt.Errorf("%s: %s of byte %d of %s memory: %w", how, what, i, at.whose, err)
+					}
+				}
+			}
+		}
+		// The job goes on.
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if err := Deregister(n, p); err != nil {
+			return err
+		}
+		if err := syscall.Munmap(mem); err != nil {
+			return err
+		}
+		good := make([]byte, 100)
+		g, err := Register(n, good)
+		if err != nil {
+			return err
+		}
+		h, err := swapped(n, g)
+		if err == nil {
+			err = errors.Join(h.Add(50).Put(n, 50), n.Barrier())
+		}
+		if err != nil || good[50] != 50 {
+			return fmt.Errorf("%s: afterwards: byte %d, %w", how, good[50], err)
+		}
+		if err := errors.Join(n.Barrier(), Deregister(n, g)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asWords sees bytes as words.
+func asWords(p Ptr[byte]) Ptr[uint64] {
+	w, err := Cast[uint64](p)
+	if err != nil {
+		panic(err)
+	}
+	return w
 }
 
 // TestPtrTo finds the Ptr for memory, and the memory for the Ptr.
@@ -1231,6 +1350,9 @@ func TestRegisteredProcesses(t *testing.T) {
 		{"shm", "registered", nil, false},
 		{"shm", "registered", little, true},
 		{"shm", "unmapped", little, false},
+		{"shm", "unmapped early", little, false},
+		{"shm", "unmapped early", []string{"ARGON_SHM_PROCESS_VM=0"}, false}, // the owner is asked
+		{"udp", "unmapped early", little, false},
 		{"shm", "all", nil, true},
 		{"udp", "registered", little, false},
 		{"udp", "all", nil, true},
@@ -1288,7 +1410,7 @@ func TestOwnerOfRegisteredIsKilled(t *testing.T) {
 			}
 			r := testjob.RunConfig(t, 3, "lost", testjob.Config{Env: env, Launch: func(l *launch.Config) { l.Conduit, l.Large = conduit, env != nil }}).Want(t, 128+9)
 			for _, rank := range []int{0, 2} {
-				if st := r.Ranks[rank].Status; st != launch.StatusPeerFailed && st != 128+int(syscall.SIGTERM) {
+				if st := r.Ranks[rank].Status; st != jobenv.StatusPeerFailed && st != 128+int(syscall.SIGTERM) {
 					t.Errorf("%s %v: rank %d ended with status %d%s", conduit, env, rank, st, r.Output())
 				}
 			}

@@ -45,7 +45,8 @@ const AnyPeer = segment.AnyPeer
 // The same memory may be registered many times, in parts and overlapping; each
 // time gives another Ptr, which Deregister ends by itself. Each takes addresses, of
 // which a rank has 512 GiB, in whole buckets (Config.PinBucket). Memory that is mapped
-// (by mmap) must be deregistered before it is unmapped.
+// (by mmap) must be deregistered before it is unmapped, or its file is cut off: else
+// accesses end with an error that matches ErrFault, or reach what is mapped there next.
 func Register[T any](n *Node, s []T) (Ptr[T], error) {
 	return RegisterFor(n, s, RightsAll, AnyPeer)
 }
@@ -125,7 +126,7 @@ func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error
 func (n *Node) deregister(w uint64) error {
 	p := Ptr[byte]{w: w}
 	if w == 0 {
-		return errs.BadArg("gas: Deregister: nil Ptr")
+		return errs.BadArg("gas: Deregister on rank %d: nil Ptr, which Register never returns without an error", n.rank)
 	}
 	if p.Rank() != n.rank {
 		return errs.BadArg("gas: Deregister: %v is memory of rank %d, not of rank %d", p, p.Rank(), n.rank)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
 )
 
 var never map[int]int
@@ -103,7 +104,7 @@ func TestAllRanksFail(t *testing.T) {
 
 // Ranks that return while others go on together are noticed.
 func TestRanksThatLeaveEarly(t *testing.T) {
-	const departed = "some ranks have returned from the program's function"
+	const departed = "has returned from the program's function"
 	for name, c := range map[string]struct {
 		rest func(n *Node) error
 		kind error
@@ -159,6 +160,46 @@ func TestLeavingDuringABarrier(t *testing.T) {
 	err := Run(small(2), func(n *Node) error { return n.BarrierNotify() })
 	if err := wantErr(err, ErrNotReady, "during a barrier"); err != nil {
 		t.Error(err)
+	}
+}
+
+// With Config.Debug a handle that nobody synchronizes fails its rank.
+func TestForgottenHandle(t *testing.T) {
+	for _, debug := range []bool{false, true} {
+		cfg := small(2)
+		cfg.Debug = debug
+		err := Run(cfg, func(n *Node) error {
+			p, err := NewSlice[int](n, 2)
+			if err != nil {
+				return err
+			}
+			kept, err := p.PutNB(n, 1)
+			if err == nil {
+				err = n.Sync(kept)
+			}
+			if err == nil && n.Rank() == 1 {
+				for i := 0; i < 2 && err == nil; i++ {
+					_, err = p.Add(1).On(0).PutNB(n, 2)
+				}
+				if err == nil {
+					err = n.x.BeginRegion(new(extended.Region))
+				}
+			}
+			return err
+		})
+		if !debug && err != nil {
+			t.Errorf("without Debug: %v", err)
+		}
+		if debug {
+			for _, text := range []string{
+				"rank 1 returned with 2 handles that were not synchronized and 1 access regions",
+				"2 times non-blocking put, rank 0 (run_test.go:", "access region (run_test.go:",
+			} {
+				if err := wantErr(err, ErrNotReady, text); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 	}
 }
 
@@ -385,34 +426,68 @@ func TestConfigFromEnv(t *testing.T) {
 	}
 }
 
+// TestOtherLauncher starts the program as other launchers do, without saying where
+// the ranks meet.
 func TestOtherLauncher(t *testing.T) {
-	for _, env := range []map[string]string{
-		{"SLURM_PROCID": "3", "SLURM_NTASKS": "8"},
-		{"PMI_RANK": "3", "PMI_SIZE": "8"},
-		{"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8"},
+	const runs, refused = true, false
+	for _, c := range []struct {
+		env    string
+		runs   bool
+		remark bool
+	}{
+		{"SLURM_PROCID=0 SLURM_NTASKS=8", runs, true}, // a script of sbatch
+		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1", runs, true},
+		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=8", refused, false},
+		{"SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=8", refused, false},
+		{"PMI_RANK=0 PMI_SIZE=8", refused, false},
+		{"PMI_RANK=0 PMI_SIZE=1", runs, true},
+		{"PMIX_RANK=0", runs, true},
+		{"PMIX_RANK=1", refused, false},
+		{"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8", refused, false},
+		{"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8 ARGON_ALONE=0", refused, false},
+		{"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8 ARGON_ALONE=1", runs, false},
+		{"SLURM_PROCID=0 SLURM_NTASKS=8 ARGON_ALONE=1", runs, false},
 	} {
-		for k, v := range env {
-			t.Setenv(k, v)
-		}
-		var said bytes.Buffer
-		cfg := small(2)
-		cfg.Output = &said
-		ran := atomic.Int32{}
-		if err := Run(cfg, func(n *Node) error { ran.Add(1); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if ran.Load() != 2 {
-			t.Errorf("%d ranks ran", ran.Load())
-		}
-		for k, v := range env {
-			if !strings.Contains(said.String(), k+"="+v) {
-				t.Errorf("%s is not named: %s", k, &said)
+		t.Run(c.env, func(t *testing.T) {
+			var vars []string
+			for _, kv := range strings.Fields(c.env) {
+				k, v, _ := strings.Cut(kv, "=")
+				t.Setenv(k, v)
+				if k != "ARGON_ALONE" {
+					vars = append(vars, kv)
+				}
 			}
-			t.Setenv(k, "")
-		}
-		if strings.Count(said.String(), "\n") != 1 || !strings.Contains(said.String(), "gasrun") {
-			t.Errorf("not one line: %q", &said)
-		}
+			var said bytes.Buffer
+			cfg := small(2)
+			cfg.Output = &said
+			ran := atomic.Int32{}
+			err := Run(cfg, func(n *Node) error { ran.Add(1); return nil })
+			if !c.runs {
+				vars = append(vars, "ARGON_RENDEZVOUS", "ARGON_JOB_KEY_FILE", "gasrun", "ARGON_ALONE=1")
+				if werr := wantErr(err, ErrBadArg, vars...); werr != nil {
+					t.Error(werr)
+				}
+				if s := status(err); s != 2 || ran.Load() != 0 || strings.Contains(err.Error(), "\n") {
+					t.Errorf("status %d, %d ranks ran: %v", s, ran.Load(), err)
+				}
+				return
+			}
+			if err != nil || ran.Load() != 2 {
+				t.Errorf("%d ranks ran: %v", ran.Load(), err)
+			}
+			if got := strings.Count(said.String(), "\n"); c.remark != (got == 1) || !c.remark && got > 0 {
+				t.Errorf("said %q", &said)
+			}
+			for _, kv := range vars {
+				if c.remark && !strings.Contains(said.String(), kv) {
+					t.Errorf("%s is not named: %s", kv, &said)
+				}
+			}
+		})
+	}
+	t.Setenv("ARGON_ALONE", "yes")
+	if err := wantErr(Run(small(1), func(*Node) error { return nil }), ErrBadArg, `ARGON_ALONE="yes"`); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -434,7 +509,8 @@ func TestDiagnosis(t *testing.T) {
 				return err
 			}
 			return LockAt(p).Lock(n)
-		}, "somebody holds exclusively"},
+		}, "which rank 0 holds exclusively"},
+		"condition": {func(n *Node) error { return n.Wait(func() bool { return n.Size() == 0 }) }, "a condition of the program (run_test.go:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var waiting atomic.Pointer[Node]
@@ -465,4 +541,40 @@ func TestDiagnosis(t *testing.T) {
 			}
 		})
 	}
+}
+
+// between is an endpoint whose rank waits, and is looked at while it looks around
+// between two naps.
+type between struct {
+	conduits.Endpoint
+	looks int
+}
+
+func (b *between) Waiting() []conduits.Blocked {
+	if b.looks--; b.looks > 0 {
+		return nil
+	}
+	return []conduits.Blocked{lastly{}}
+}
+
+type lastly struct{}
+
+func (lastly) Blocked() string { return "FetchAdd at rank 1" }
+
+// TestDiagnosisWaitsForAWait: a rank that is between two naps when it is asked is not
+// said to be not waiting.
+func TestDiagnosisWaitsForAWait(t *testing.T) {
+	runN(t, 1, func(n *Node) error {
+		ep := n.ep
+		defer func() { n.ep = ep }()
+		n.ep = &between{ep, 50}
+		if s := n.diagnosis(); !strings.Contains(s, "FetchAdd at rank 1") {
+			t.Errorf("it says %q", s)
+		}
+		n.ep = &between{ep, 1 << 60}
+		if s := n.diagnosis(); !strings.Contains(s, "not waiting") {
+			t.Errorf("it says %q", s)
+		}
+		return nil
+	})
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // PutSignal stores the elements of src at p and after it and then adds d to
-// flag, a word on the same rank, and wakes who waits for it there: who sees the
-// flag changed sees the elements. It returns when src may be reused.
+// flag, a word on the same rank, and wakes its waiters there: a rank that sees
+// the flag changed sees the elements. It returns when src may be reused.
 func (p Ptr[T]) PutSignal(n *Node, src []T, flag Ptr[uint64], d uint64) error {
 	size := uint64(len(bytesOf(src)))
 	if err := n.check("gas: PutSignal", p.w, size); err != nil {

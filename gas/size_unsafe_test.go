@@ -12,9 +12,9 @@ func TestSize(t *testing.T) {
 		name       string
 		size, most uintptr
 	}{
-		{"Node", unsafe.Sizeof(Node{}), 1024},
-		{"collectives", unsafe.Sizeof(collectives{}), 640},
-		{"collLink", unsafe.Sizeof(collLink{}), 128},
+		{"Node", unsafe.Sizeof(Node{}), 640},
+		{"collectives", unsafe.Sizeof(collectives{}), 256},
+		{"collLink", unsafe.Sizeof(collLink{}), 96},
 		{"calls", unsafe.Sizeof(calls{}), 128},
 	} {
 		t.Logf("%s: %d bytes", x.name, x.size)

@@ -20,7 +20,7 @@ func (n *Node) getBytesSlow(dst []byte, w uint64) error {
 	if err := n.check("gas: Get", w, uint64(len(dst))); err != nil {
 		return err
 	}
-	return n.x.Get(dst, wordRank(w), wordNLA(w))
+	return n.x.Get(wordRank(w), wordNLA(w), dst)
 }
 
 // putSlow and getSlow are out of line, so that Put and Get stay small and v does
@@ -95,7 +95,7 @@ func (n *Node) getBytesNB(dst []byte, w uint64) (Handle, error) {
 	if err := n.check("gas: GetNB", w, uint64(len(dst))); err != nil {
 		return 0, err
 	}
-	return n.x.GetNB(dst, wordRank(w), wordNLA(w))
+	return n.x.GetNB(wordRank(w), wordNLA(w), dst)
 }
 
 // atomicSlow lets the conduit perform an atomic.

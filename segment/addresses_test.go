@@ -10,48 +10,68 @@ import (
 )
 
 // TestAddressesModel: what is handed out is disjoint, within its room, never
-// page 0, as long as asked, in one run if there is one, and nothing is lost. The
-// room is small, so that it is often full and in pieces.
+// page 0, as long as asked, in one run if there is one, and nothing is lost; the
+// page behind a run is nobody's. The room is small, so that it is often full and in
+// pieces.
 func TestAddressesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const pages, free = 24, 8 // of runs, and of single pages
+		const pages, free = 24, 4 // of runs, and single pages
 		d := addresses{base: AttachBase, limit: AttachBase + pages*PageSize}
-		d.single()
-		for i := free + 1; i < GATEntries; i++ { // leave pages 2..8 and 1
-			d.singles[i/64] |= 1 << (i % 64)
-			d.taken++
+		if r, ok := d.single(); !ok || r.at != 2*PageSize {
+			t.Fatalf("%v is the first single page", r)
 		}
-		d.free([]run{{PageSize, 1}})
-		d.next = 1
+		for i := free + 1; i < numSingles; i++ { // leave pages 2, 4, 6 and 8
+			d.flip(i, 1)
+		}
+		d.free([]run{{at: 2 * PageSize, pages: 1}})
 		var live [][]run
-		used := map[NLA]bool{}
+		used := map[NLA]bool{} // with the pages behind
+		// largest is how many consecutive pages are free, of n and one behind at most,
+		// and singles how many single ones.
+		look := func(n uint64) (largest uint64, singles int) {
+			for a := NLA(2 * PageSize); a <= 2*free*PageSize; a += 2 * PageSize {
+				if !used[a] {
+					singles++
+				}
+			}
+			k := uint64(0)
+			for a := d.base; a < d.limit; a += PageSize {
+				if k++; used[a] {
+					k = 0
+				}
+				largest = min(max(largest, k), n+1)
+			}
+			return largest, singles
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"alloc": func(t *rapid.T) {
 				n := rapid.OneOf(rapid.Uint64Range(1, 3), rapid.Uint64Range(1, pages+free)).Draw(t, "pages")
+				largest, singles := look(n)
+				roomy := largest > n || n == 1 && singles > 0
 				runs, err := d.alloc(nil, n)
-				if left := uint64(pages + free - len(used)); (err != nil) != (n > left) {
-					t.Fatalf("%d of %d pages: %v", n, left, err)
-				}
 				if err != nil {
-					if !errors.Is(err, errs.ErrResource) || len(runs) > 0 {
-						t.Fatalf("%v, %v", runs, err)
+					if !errors.Is(err, errs.ErrResource) || len(runs) > 0 || roomy {
+						t.Fatalf("%d pages: %v, %v, %d consecutive and %d single ones are free", n, runs, err, largest, singles)
+					}
+					if n <= uint64(singles) || largest > 1 && n <= largest-1+uint64(singles) {
+						t.Fatalf("%d pages: %v, and %d consecutive and %d single ones are free", n, err, largest, singles)
 					}
 					return
 				}
 				total := uint64(0)
 				for _, r := range runs {
 					total += r.pages
-					for i := range r.pages {
+					for i := range r.pages + 1 {
 						a := r.at + NLA(i<<PageBits)
-						single := a >= PageSize && a <= free*PageSize
+						single := a >= 2*PageSize && a <= (2*free+1)*PageSize
 						if used[a] || a%PageSize != 0 || !single && (a < d.base || a >= d.limit) {
-							t.Fatalf("%v handed out, used: %v", a, used[a])
+							t.Fatalf("%v handed out or left behind %v, used: %v", a, r, used[a])
 						}
 						used[a] = true
 					}
 				}
-				if total != n {
-					t.Fatalf("%d pages instead of %d", total, n)
+				if roomy && len(runs) > 1 || total != n {
+					t.Fatalf("%v for %d pages", runs, n)
 				}
 				live = append(live, runs)
 			},
@@ -62,7 +82,7 @@ func TestAddressesModel(t *testing.T) {
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
 				d.free(live[i])
 				for _, r := range live[i] {
-					for k := range r.pages {
+					for k := range r.pages + 1 {
 						delete(used, r.at+NLA(k<<PageBits))
 					}
 				}
@@ -88,7 +108,7 @@ func TestAddressesKinds(t *testing.T) {
 		t.Errorf("a page at %v, two at %v", one.at, many.at)
 	}
 	d.free([]run{one, many})
-	for i := range GATEntries - 2 {
+	for i := range numSingles - 2 {
 		if r := take(1); r == one {
 			t.Fatalf("page %v again after %d others", one.at, i)
 		} else {
@@ -113,7 +133,7 @@ func TestAddressesKinds(t *testing.T) {
 		t.Errorf("run %v after %d others, want %v", r.at, maxLate, many.at)
 	}
 	d.free([]run{many, three})
-	if take(uint64(NLALimit-AttachBase) / PageSize); len(d.late) > 0 {
+	if take(uint64(NLALimit-AttachBase)/PageSize - 1); len(d.late) > 0 {
 		t.Error("runs that were given back are kept although room is needed")
 	}
 }

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -33,10 +32,6 @@ type ATUConfig struct {
 	Frames *Frames
 	// Registrar, unless nil, is told what is registered.
 	Registrar Registrar
-	// Abandon, unless nil, is asked again and again while a flush waits for a
-	// unit that does not come to an end; an error ends the wait, and is what
-	// Deregister returns. It is for units of other processes, which may die.
-	Abandon func() error
 	// Count, unless nil, is where other processes read what Registrations says.
 	// The ATU only writes it.
 	Count *atomic.Uint64
@@ -64,7 +59,7 @@ type Run struct {
 	Peer   int // who has them, or AnyPeer
 }
 
-// ATU is a rank's address translation unit (seed thesis, section 5.3): it
+// ATU is a rank's address translation unit (Nüssle 2008, section 5.3): it
 // registers memory beside the attach segment, which gives it network logical
 // addresses, translates these for those who access it on behalf of peers, and
 // takes them back such that afterwards nobody reaches the memory by them.
@@ -99,7 +94,7 @@ type ATU struct {
 // numUnits is how many accesses may be under way at once; more wait.
 const numUnits = 16
 
-// ATUStats count what an ATU has done. The thesis's registers (figure 5-11) count
+// ATUStats count what an ATU has done. The card's registers (Nüssle 2008, figure 5-11) count
 // cache hits and misses; here there is no cache, since the tables are as near
 // (see Unit.Translate), but what takes its place: accesses and refusals.
 type ATUStats struct {
@@ -114,7 +109,7 @@ type ATUStats struct {
 	FlushWaits   uint64 // units that were at work then and had to be waited for
 }
 
-// registration is what a Region names.
+// registration is what a Registration names.
 type registration struct {
 	t      *ATU
 	mem    []byte // nil once revoked
@@ -141,9 +136,9 @@ const (
 	regGone
 )
 
-// Region is registered memory: a vector of network logical addresses behind an
+// Registration is registered memory: a vector of network logical addresses behind an
 // opaque value. The zero value is none.
-type Region struct{ r *registration }
+type Registration struct{ r *registration }
 
 // NewATU makes an address translation unit.
 func NewATU(c ATUConfig) (*ATU, error) {
@@ -153,7 +148,8 @@ func NewATU(c ATUConfig) (*ATU, error) {
 		t.units[i].t = t
 	}
 	size := uint64(len(c.Attach))
-	t.room = addresses{base: NLA(alignUp(uint64(AttachBase)+size, GATSpan)), limit: NLALimit}
+	// The page behind the attach segment is nobody's either.
+	t.room = addresses{base: NLA(alignUp(uint64(AttachBase)+size+PageSize, GATSpan)), limit: NLALimit}
 	if size > 0 {
 		at := frameOf(c.Attach)
 		if at%PageSize != 0 {
@@ -179,25 +175,27 @@ func (t *ATU) Tables() *Tables { return &t.tables }
 // AnyPeer, until Deregister. mem may be of the Go heap, which it keeps alive and
 // in place, or mapped, which the caller then must not unmap but by Unmap. It
 // holds pointer-free values only. Nothing beyond mem becomes accessible, though
-// registration is by pages.
+// registration is by pages: the byte behind it faults, and so do the next PageSize
+// addresses behind the last page, which are never another registration's or the
+// attach segment's. Without room for that the error matches ErrResource.
 //
 // The same memory may be registered many times, in parts and overlapping, with
 // different rights and for different peers; each registration has addresses of
 // its own and ends by its own Deregister. Takes time linear in the pages.
-func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
+func (t *ATU) Register(mem []byte, rights Rights, peer int) (Registration, error) {
 	if len(mem) == 0 {
-		return Region{}, errs.BadArg("segment: registration of 0 bytes")
+		return Registration{}, errs.BadArg("segment: registration of 0 bytes")
 	}
 	if rights == 0 || rights&^RightsAll != 0 {
-		return Region{}, errs.BadArg("segment: registration with rights %#x: some of %#x are needed", uint8(rights), uint8(RightsAll))
+		return Registration{}, errs.BadArg("segment: registration with rights %#x: some of %#x are needed", uint8(rights), uint8(RightsAll))
 	}
 	owner := uint16(AnyVPID)
 	if peer != AnyPeer {
 		if peer < 0 {
-			return Region{}, errs.BadArg("segment: registration for rank %d", peer)
+			return Registration{}, errs.BadArg("segment: registration for rank %d", peer)
 		}
 		if peer >= AnyVPID {
-			return Region{}, errs.NotSupported("segment: registration for rank %d: an entry can name ranks 0..%d only", peer, AnyVPID-1)
+			return Registration{}, errs.NotSupported("segment: registration for rank %d: an entry can name ranks 0..%d only", peer, AnyVPID-1)
 		}
 		owner = uint16(peer)
 	}
@@ -208,11 +206,11 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return Region{}, errs.Closed("segment: registration after Close")
+		return Registration{}, errs.Closed("segment: registration after Close")
 	}
 	var err error
 	if r.runs, err = t.room.alloc(r.inline[:0], (high-low)>>PageBits); err != nil {
-		return Region{}, err
+		return Registration{}, err
 	}
 	r.pin = t.pins.pin(mem)
 	t.scratch = t.counts.add(low, high, t.scratch[:0])
@@ -232,11 +230,11 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Region, error) {
 		}
 		t.pins.unpin(r.pin)
 		t.room.free(r.runs)
-		return Region{}, err
+		return Registration{}, err
 	}
 	t.insert(r) // before anybody finds its entries: see Since
 	t.enter(r, owner, low)
-	return Region{r}, nil
+	return Registration{r}, nil
 }
 
 // insert numbers r and makes it the newest.
@@ -318,7 +316,7 @@ func (t *ATU) fill(a NLA, n uint64, e Entry, low, from, to uint64) {
 	if part {
 		n--
 	}
-	if n > 0 { // else a may be beyond the last address
+	if n > 0 {
 		must(t.tables.Fill(a, n, e))
 	}
 	a, e = a+NLA(n<<PageBits), e+Entry(n)<<frameShift
@@ -422,13 +420,11 @@ func (t *ATU) uncount(low, high uint64) {
 //
 // A region that Withdraw or Unmap has revoked is freed without an error. A second
 // Deregister is an error.
-func (t *ATU) Deregister(r Region) error {
+func (t *ATU) Deregister(r Registration) error {
 	if r.r == nil || r.r.t != t {
 		return errs.BadArg("segment: deregistration of a region that is not of this rank")
 	}
-	if err := r.r.revoke(); err != nil {
-		return err
-	}
+	r.r.revoke()
 	r.r.mu.Lock()
 	defer r.r.mu.Unlock()
 	if r.r.state == regGone {
@@ -444,25 +440,24 @@ func (t *ATU) Deregister(r Region) error {
 
 // Revoke is Deregister but for the last step: the addresses stay r's, and fault,
 // until Deregister. It is for an owner who knows that peers still remember them.
-func (t *ATU) Revoke(r Region) error {
+func (t *ATU) Revoke(r Registration) error {
 	if r.r == nil || r.r.t != t {
 		return errs.BadArg("segment: revocation of a region that is not of this rank")
 	}
-	return r.r.revoke()
+	r.r.revoke()
+	return nil
 }
 
 // revoke waits for another revoke of the same registration that is under way.
-func (r *registration) revoke() error {
+func (r *registration) revoke() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != regLive {
-		return nil
+		return
 	}
 	t := r.t
 	t.clear(r)
-	if err := t.flush(); err != nil {
-		return err // the memory stays pinned: somebody may still write to it
-	}
+	t.flush()
 	if t.c.Registrar != nil {
 		for i := range r.runs {
 			t.c.Registrar.Deregister(r.run(i))
@@ -474,27 +469,22 @@ func (r *registration) revoke() error {
 	t.pins.unpin(r.pin)
 	t.remove(r)
 	r.state, r.pin, r.mem = regRevoked, nil, nil
-	return nil
 }
 
 // flush waits until every access that is under way has ended. Those that begin
 // meanwhile see the tables as they are now, and are not waited for.
-func (t *ATU) flush() error {
+func (t *ATU) flush() {
 	waits := uint64(0)
-	var failed error
 	wait := func(seq *atomic.Uint64) {
 		s := seq.Load()
 		if s&1 == 0 {
 			return
 		}
 		waits++
-		for i := 0; seq.Load() == s && failed == nil; i++ {
+		for i := 0; seq.Load() == s; i++ {
 			// A copy of a page takes about as long as 100 looks.
 			if i < 100 {
 				continue
-			}
-			if t.c.Abandon != nil {
-				failed = t.c.Abandon()
 			}
 			runtime.Gosched()
 			if i%16 == 0 {
@@ -514,7 +504,6 @@ func (t *ATU) flush() error {
 	t.stats.Flushes++
 	t.stats.FlushWaits += waits
 	t.mu.Unlock()
-	return failed
 }
 
 // Watch makes every flush from now on wait for a unit outside this ATU too:
@@ -536,7 +525,7 @@ func (t *ATU) Watch(seq *atomic.Uint64) {
 // called before mem is unmapped, shrunk or given to somebody else, by whoever
 // does not know who registered it. Their owners still call Deregister. It says
 // how many there were.
-func (t *ATU) Withdraw(mem []byte) (int, error) {
+func (t *ATU) Withdraw(mem []byte) int {
 	from := frameOf(mem)
 	to := from + uint64(len(mem))
 	t.mu.Lock()
@@ -547,11 +536,10 @@ func (t *ATU) Withdraw(mem []byte) (int, error) {
 		}
 	}
 	t.mu.Unlock()
-	var err error
 	for _, r := range hit {
-		err = errors.Join(err, r.revoke())
+		r.revoke()
 	}
-	return len(hit), err
+	return len(hit)
 }
 
 // Unmap withdraws mem, which sys.Map or sys.Reserve has returned, and unmaps it.
@@ -559,13 +547,12 @@ func (t *ATU) Unmap(mem []byte) error {
 	if len(mem) == 0 {
 		return errs.BadArg("segment: unmapping of 0 bytes")
 	}
-	if _, err := t.Withdraw(mem); err != nil {
-		return err
-	}
+	t.Withdraw(mem)
 	return unmap(mem)
 }
 
-// Close revokes everything, the attach segment too, and lets go of all memory.
+// Close revokes everything, the attach segment too, and lets go of all memory. The
+// error is nil.
 func (t *ATU) Close() error {
 	t.mu.Lock()
 	if t.closed {
@@ -579,11 +566,11 @@ func (t *ATU) Close() error {
 	}
 	t.mu.Unlock()
 	t.tables.detach()
-	err := t.flush()
+	t.flush()
 	for _, r := range all {
-		err = errors.Join(err, r.revoke())
+		r.revoke()
 	}
-	return err
+	return nil
 }
 
 // Stats fills in s. Accesses may lag.
@@ -600,7 +587,7 @@ func (t *ATU) Stats(s *ATUStats) {
 	}
 }
 
-// Unit is one of the units that accesses run in: what the thesis calls a
+// Unit is one of the units that accesses run in: what Nüssle 2008 calls a
 // functional unit, which answers a flush when it does not use the address.
 type Unit struct {
 	seq atomic.Uint64 // odd while somebody is inside
@@ -690,7 +677,7 @@ func (u *Unit) gather(vpid uint16, a NLA, n uint64, need Rights, addr, k uint64,
 }
 
 // Len is the region's length in bytes; 0 for none.
-func (r Region) Len() uint64 {
+func (r Registration) Len() uint64 {
 	if r.r == nil {
 		return 0
 	}
@@ -698,7 +685,7 @@ func (r Region) Len() uint64 {
 }
 
 // Rights are those that the region was registered with; 0 for none.
-func (r Region) Rights() Rights {
+func (r Registration) Rights() Rights {
 	if r.r == nil {
 		return 0
 	}
@@ -708,7 +695,7 @@ func (r Region) Rights() Rights {
 // At is the address of byte off of the region, and how many bytes from there on
 // have consecutive addresses: all of them, unless there was no contiguous room
 // for addresses. off is less than Len.
-func (r Region) At(off uint64) (NLA, uint64) {
+func (r Registration) At(off uint64) (NLA, uint64) {
 	x := r.r
 	at := off + x.addr&(PageSize-1) // from the first page's begin
 	end := x.size + x.addr&(PageSize-1)

@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkRegister is a registration and its end, of Go memory that is in
-// memory already (seed thesis, figures 5-13 and 5-14).
+// memory already (Nüssle 2008, figures 5-13 and 5-14).
 func BenchmarkRegister(b *testing.B) {
 	for size := 4 << 10; size <= 16<<20; size *= 8 {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
@@ -26,8 +26,8 @@ func BenchmarkRegister(b *testing.B) {
 	}
 }
 
-// tlb is the thesis's direct-mapped cache in front of the tables, to see whether
-// it pays.
+// tlb is the card's direct-mapped cache in front of the tables (Nüssle 2008, section
+// 5.3), to see whether it pays.
 type tlb struct {
 	t     *Tables
 	lines [1024]struct {

@@ -25,7 +25,7 @@ func locked(t *testing.T) int64 {
 	return n
 }
 
-// TestLocksNest: mlock itself does not nest (seed 004, section 3.3).
+// TestLocksNest: mlock itself does not nest (Seifert and Rehm 2000, section 3.3).
 func TestLocksNest(t *testing.T) {
 	if sys.LockLimit() < 64*PageSize {
 		t.Skipf("only %d bytes may be locked", sys.LockLimit())
@@ -42,7 +42,7 @@ func TestLocksNest(t *testing.T) {
 			t.Fatalf("%d bytes are locked, %d counted, want %d pages", n, s.Locked, pages)
 		}
 	}
-	var rs []Region
+	var rs []Registration
 	for _, x := range [][2]int{{0, 6}, {2, 4}, {0, 6}, {5, 8}} {
 		r, err := atu.Register(mem[x[0]*PageSize:x[1]*PageSize], RightRead, AnyPeer)
 		if err != nil {

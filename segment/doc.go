@@ -11,16 +11,16 @@
 //
 // An NLA is translated by its owner's [Tables]: the GAT number selects a global
 // address table, the entry field one 64-bit [Entry] in it, which holds the
-// page's frame, whom it is granted to, and the [Rights] (seed thesis, section
+// page's frame, whom it is granted to, and the [Rights] (Nüssle 2008, section
 // 5.3). A refused access is a [FaultError], the remote equivalent of a
 // segmentation fault.
 //
 // Memory beside the attach segment, of the Go heap or mapped, gets addresses by
 // [ATU.Register] and loses them by [ATU.Deregister], after which nobody reaches
-// it: the flush protocol of the thesis. Pages that are registered alone have
+// it: the flush protocol of Nüssle 2008. Pages that are registered alone have
 // their addresses in table 0, others in runs above the attach segment. A whole
 // registration and its end take 0.44 us for a page, 1.2 us for 256 KiB, 35 us
-// for 16 MiB (BenchmarkRegister; the thesis's card begins at 2 us for either).
+// for 16 MiB (BenchmarkRegister; the card of Nüssle 2008 begins at 2 us for either).
 //
 // Tables may lie in memory that processes share ([ATUConfig.Place]): a peer then
 // translates by a [Reader], which trusts nothing that it finds there, and reaches

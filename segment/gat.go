@@ -9,7 +9,7 @@ import (
 )
 
 // Entry is a global address table entry (GATe): the translation of one page
-// (seed thesis, section 5.3, figure 5-8). It is one 64-bit word, so that it is
+// (Nüssle 2008, section 5.3, figure 5-8). It is one 64-bit word, so that it is
 // read and written atomically and an access sees a page's frame, owner and
 // rights change together or not at all. The zero Entry translates nothing.
 //
@@ -34,6 +34,9 @@ const (
 	vpidShift  = 64 - VPIDBits
 	entryValid = Entry(1) << 3
 	entryPart  = Entry(1) << 4
+	// In a FaultError only: the page's bounds stand where the frame was.
+	entryBounds = Entry(1) << 5
+	entryFrame  = Entry(1<<FrameBits-1) << frameShift
 )
 
 // MakeEntry returns a valid entry of a whole page. frame is masked to FrameBits
@@ -59,6 +62,27 @@ func (e Entry) Rights() Rights { return Rights(e) & RightsAll }
 // Part says whether only a part of the page is mapped.
 func (e Entry) Part() bool { return e&entryPart != 0 }
 
+// Bounds is the bytes [from, to) of its page that e maps, if e is of a FaultError and
+// maps a part; its frame means nothing then.
+func (e Entry) Bounds() (from, to uint16, ok bool) {
+	return uint16(e >> frameShift), uint16(e >> (frameShift + 16)), e&entryBounds != 0
+}
+
+// bounded is e, which maps a part, with the bounds of that part: bounds has those of
+// a GAT.
+func (e Entry) bounded(bounds uint32) Entry {
+	return e&^entryFrame | entryBounds | Entry(bounds)<<frameShift
+}
+
+// Disclosed is what other ranks may know of e: its bounds if it has some, but not
+// where in the owner's memory its page lies.
+func (e Entry) Disclosed() Entry {
+	if _, _, ok := e.Bounds(); !ok {
+		e &^= entryFrame
+	}
+	return e
+}
+
 // Admits says whether vpid may access the page in the way that need says.
 func (e Entry) Admits(vpid uint16, need Rights) bool {
 	return e.Valid() && (e.Owner() == vpid || e.Owner() == AnyVPID) && e.Rights()&need == need
@@ -83,7 +107,7 @@ func (e Entry) String() string {
 var ErrFault = errs.BadArg("segment: remote access fault")
 
 // FaultError says why an address did not translate: the remote equivalent of a
-// segmentation fault (seed thesis, section 5.3). It matches ErrFault and the
+// segmentation fault (Nüssle 2008, section 5.3). It matches ErrFault and the
 // ErrBadArg of every layer.
 type FaultError struct {
 	Addr NLA    // first byte of the access
@@ -105,6 +129,9 @@ func (f *FaultError) Error() string {
 	case f.Have.Owner() != f.VPID && f.Have.Owner() != AnyVPID:
 		return s + fmt.Sprintf("page %v belongs to vpid %d", f.Page, f.Have.Owner())
 	case f.Have.Admits(f.VPID, f.Need) && f.Have.Part():
+		if from, to, ok := f.Have.Bounds(); ok && to > 0 {
+			return s + fmt.Sprintf("of page %v only %v to %v is mapped", f.Page, f.Page+NLA(from), f.Page+NLA(to)-1)
+		}
 		return s + fmt.Sprintf("only a part of page %v is mapped", f.Page)
 	case f.Have.Admits(f.VPID, f.Need):
 		return s + fmt.Sprintf("another piece of memory begins at page %v", f.Page)
@@ -182,7 +209,7 @@ func (t *Tables) AttachRun(size, frame uint64, owner uint16, rights Rights) erro
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.run.Load() != nil {
-		return errs.BadArg("segment: attach: a segment is attached already")
+		return errs.BadArg("segment: attach of %d bytes: a segment of %d bytes is attached already", size, t.run.Load().pages<<PageBits)
 	}
 	for g := AttachBase.GAT(); uint64(g)*GATSpan < uint64(AttachBase)+size; g++ {
 		if t.gats[g].Load() != nil {
@@ -320,7 +347,7 @@ func (t *Tables) translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 		if g := t.gats[p>>EntryBits].Load(); g != nil {
 			e = Entry(g.entries[p&(GATEntries-1)].Load())
 			if e&entryPart != 0 && !g.within(p, uint64(a), n) {
-				return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits), Have: e}
+				return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits), Have: e.bounded(g.bounds[p&(GATEntries-1)].Load())}
 			}
 		} else if e = run.entry(p); e.Valid() {
 			k = min(last+1, attachPage+run.pages, (p|(GATEntries-1))+1) - p

@@ -259,7 +259,7 @@ func (h *Heap) free(a NLA, kind blockKind) error {
 		return err
 	}
 	if k := h.n[b].kind; k != kind {
-		return fmt.Errorf("segment: free of %v: %w of this kind: it was allocated %v, and must be freed so", a, ErrNotAllocated, k)
+		return &HeapError{"free", a, fmt.Errorf("%w of this kind: it was allocated %v, and must be freed so", ErrNotAllocated, k)}
 	}
 	n := h.n[b].size
 	h.usage.Used -= n
@@ -278,21 +278,34 @@ func (h *Heap) free(a NLA, kind blockKind) error {
 	return nil
 }
 
+// HeapError says what is wrong with an address that a Heap was given.
+type HeapError struct {
+	Op  string // "free" or "size"
+	At  NLA
+	Err error // what is wrong, without operation and address; matches ErrDoubleFree or ErrNotAllocated
+}
+
+// Error names operation and address first.
+func (e *HeapError) Error() string { return fmt.Sprintf("segment: %s of %v: %v", e.Op, e.At, e.Err) }
+
+// Unwrap is what is wrong.
+func (e *HeapError) Unwrap() error { return e.Err }
+
 // allocated finds the allocated block that begins at a.
 func (h *Heap) allocated(op string, a NLA) (uint32, error) {
 	if uint64(a) < h.base || uint64(a) >= h.end {
-		return 0, fmt.Errorf("segment: %s of %v: %w: the heap has addresses %v up to %v", op, a, ErrNotAllocated, NLA(h.base), NLA(h.end))
+		return 0, &HeapError{op, a, fmt.Errorf("%w: the heap has addresses %v up to %v", ErrNotAllocated, NLA(h.base), NLA(h.end))}
 	}
 	b := h.find(uint64(a))
 	switch n := &h.n[b]; {
 	case n.kind != blockFree && n.off == uint64(a):
 		return b, nil
 	case n.kind != blockFree:
-		return 0, fmt.Errorf("segment: %s of %v: %w: it lies inside the one of %d bytes at %v", op, a, ErrNotAllocated, n.size, NLA(n.off))
+		return 0, &HeapError{op, a, fmt.Errorf("%w: it lies inside the one of %d bytes at %v", ErrNotAllocated, n.size, NLA(n.off))}
 	case h.marked(uint64(a)):
-		return 0, fmt.Errorf("segment: %s of %v: %w", op, a, ErrDoubleFree)
+		return 0, &HeapError{op, a, ErrDoubleFree}
 	}
-	return 0, fmt.Errorf("segment: %s of %v: %w: none ever began there", op, a, ErrNotAllocated)
+	return 0, &HeapError{op, a, fmt.Errorf("%w: none ever began there", ErrNotAllocated)}
 }
 
 // carve makes [at, at+n) of free block b a block of its own.

@@ -8,7 +8,7 @@ import (
 )
 
 // intervals counts how often each address has been added: the locked memory
-// areas (LMAs) of seed 004, section 4.3. An area is a range of addresses with
+// areas (LMAs) of Seifert and Rehm 2000, section 4.3. An area is a range of addresses with
 // equal counts; areas are kept sorted, do not overlap, and adjacent ones with
 // equal counts are one. The zero value is empty.
 //
@@ -28,7 +28,7 @@ type span struct{ start, end uint64 }
 
 const chunkAreas = 128
 
-// overlap is how an interval meets an area (seed 004, figure 3).
+// overlap is how an interval meets an area (Seifert and Rehm 2000, figure 3).
 type overlap uint8
 
 const (
@@ -196,12 +196,4 @@ func (v *intervals) sub(start, end uint64, gone []span) ([]span, error) {
 	}
 	v.merge(start, end)
 	return gone, nil
-}
-
-// count is how often x has been added.
-func (v *intervals) count(x uint64) uint32 {
-	if p, ok := v.seek(x); ok && v.at(p).start <= x {
-		return v.at(p).count
-	}
-	return 0
 }

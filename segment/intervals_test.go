@@ -16,7 +16,7 @@ func (v *intervals) all() (all []area) {
 	return all
 }
 
-// TestFiveIntersections has each case of seed 004, figure 3, by its name and in
+// TestFiveIntersections has each case of Seifert and Rehm 2000, figure 3, by its name and in
 // what adding and taking back leaves.
 func TestFiveIntersections(t *testing.T) {
 	for _, c := range []struct {
@@ -155,4 +155,12 @@ func TestIntervalsModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// count is how often x has been added.
+func (v *intervals) count(x uint64) uint32 {
+	if p, ok := v.seek(x); ok && v.at(p).start <= x {
+		return v.at(p).count
+	}
+	return 0
 }

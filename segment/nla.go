@@ -3,7 +3,7 @@ package segment
 import "fmt"
 
 // NLA is a network logical address: the index of an entry in a rank's global
-// address tables and an offset in the page it names (seed thesis, section 5.3,
+// address tables and an offset in the page it names (Nüssle 2008, section 5.3,
 // figure 5-8). It is meaningful only together with the rank that owns it.
 //
 //	63      39 38     30 29       12 11       0

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Figure 5-8 of the seed thesis and the text around it, as numbers.
-func TestAddressArithmeticOfTheThesis(t *testing.T) {
+// Figure 5-8 of Nüssle 2008 and the text around it, as numbers.
+func TestAddressArithmeticOfTheCard(t *testing.T) {
 	for _, c := range []struct {
 		what      string
 		got, want uint64

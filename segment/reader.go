@@ -89,6 +89,9 @@ func (r *Reader) translate(vpid uint16, a NLA, n uint64, need Rights, all bool) 
 		for end := min(last, p|(GATEntries-1)); p <= end; p++ {
 			e := Entry(g.entries[p&(GATEntries-1)].Load())
 			if !e.Admits(vpid, need) || e.Part() && !g.within(p, uint64(a), n) {
+				if e.Part() {
+					e = e.bounded(g.bounds[p&(GATEntries-1)].Load())
+				}
 				return 0, 0, &FaultError{Addr: a, Len: n, Need: need, VPID: vpid, Page: NLA(p << PageBits), Have: e}
 			}
 			f := e.Frame()

@@ -12,12 +12,13 @@ import (
 func TestRegistered(t *testing.T) {
 	for _, pages := range []int{0, 1, 3, segment.GATEntries, segment.GATEntries + 1} {
 		size := uint64(pages) * segment.PageSize
-		attach, err := new(conduits.OwnMemory).MapMemory(max(size, 1))
+		var own conduits.OwnMemory
+		attach, err := own.MapMemory(max(size, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if pages == 0 {
-			defer new(conduits.OwnMemory).UnmapMemory(attach)
+			defer own.UnmapMemory(attach)
 			attach = nil
 		}
 		atu, err := segment.NewATU(segment.ATUConfig{Attach: attach, Rights: segment.RightsAll})
@@ -46,7 +47,7 @@ func TestRegistered(t *testing.T) {
 			t.Error(err)
 		}
 		if attach != nil {
-			if err := new(conduits.OwnMemory).UnmapMemory(attach); err != nil {
+			if err := own.UnmapMemory(attach); err != nil {
 				t.Error(err)
 			}
 		}

@@ -8,10 +8,12 @@ import "unsafe"
 // The three sizes are the segment's length in bytes where the right is granted
 // and 0 where it is not, so that one comparison checks bounds and rights
 // together and costs the hot path nothing extra. A zero View refuses every
-// access. Views are immutable once the job is attached.
+// access. Views are immutable once the job is attached, except that a conduit may
+// set their sizes to 0 when the job has failed.
 //
-// The memory is shared and changes under the reader's hands; whoever needs
-// ordering uses the atomics of package extended.
+// The memory is shared and changes under the reader's hands. Aligned loads and stores
+// of 1, 2, 4 and 8 bytes are single-copy atomic; what orders them, the memory model in
+// the comment of package extended says.
 type View struct {
 	Base   unsafe.Pointer // byte 0 of the segment; page aligned, and no Go memory: see At
 	Read   uint64         // bytes that may be read, from 0
@@ -33,6 +35,14 @@ func NewView(base unsafe.Pointer, size uint64, rights Rights) View {
 	}
 	return v
 }
+
+// Shut sets the sizes to 0 while others may use the view, so that direct accesses end
+// with an error from now on. An access that is under way and one that misses the stores
+// reach the memory, which stays. The race detector is not told, as it does not know
+// that this is harmless.
+//
+//go:norace
+func (v *View) Shut() { v.Read, v.Write, v.Atomic = 0, 0, 0 }
 
 // Size is the segment's length in bytes, whatever the rights.
 func (v *View) Size() uint64 { return max(v.Read, v.Write, v.Atomic) }

@@ -480,7 +480,7 @@ func getCases(j *job) []outcase {
 		dst := j.local[:size]
 		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.way(size)}), op: plain(func(count int) error {
 			for range count {
-				if err := x.Get(dst, 1, from); err != nil {
+				if err := x.Get(1, from, dst); err != nil {
 					return err
 				}
 			}
@@ -578,7 +578,7 @@ func handleCases(j *job) []outcase {
 				return x.PutNB(1, to+segment.NLA(i*size), words[i*size:(i+1)*size])
 			})
 			if err == nil {
-				err = x.Get(back, 1, to)
+				err = x.Get(1, to, back)
 			}
 			if err == nil {
 				err = check()
@@ -595,7 +595,7 @@ func handleCases(j *job) []outcase {
 				return err
 			}
 			err := all(func(i int) (extended.Handle, error) {
-				return x.GetNB(back[i*size:(i+1)*size], 1, to+segment.NLA(i*size))
+				return x.GetNB(1, to+segment.NLA(i*size), back[i*size:(i+1)*size])
 			})
 			if err == nil {
 				err = check()

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"runtime"
 	"time"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/ifaddr"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -104,16 +106,15 @@ func (s *sockets) close() {
 // is no rendezvous.
 func ownAddress(env func(string) string) (netip.Addr, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	at := env("ARGON_RENDEZVOUS")
+	at := env(jobenv.Rendezvous)
 	if at == "" {
 		return loopback, nil
 	}
-	c, err := net.Dial("udp", at) // sends nothing
+	a, err := ifaddr.To(context.Background(), at)
 	if err != nil {
 		return loopback, err
 	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+	return a, nil
 }
 
 // connectSockets connects them with the other rank's, whose address is text.

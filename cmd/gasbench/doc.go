@@ -152,7 +152,7 @@
 // simulates all ranks in one process, without gasrun, on the machine that -profile
 // names (see package sim). Virtual time is exact: there are no bursts, percentiles
 // or references. Figures stand beside the sum of the profile's times, and for
-// profile extoll beside what the seed thesis predicts and has measured.
+// profile extoll beside what Nüssle 2008 predicts and has measured.
 // docs/predictions.md explains them.
 //
 // thesis/... and am/short run by default. scale/barrier and scale/allreduce have
@@ -163,7 +163,7 @@
 //
 // The objects of -json have the fields bench, what, profile, ranks, size, metric,
 // value, unit, expected (what the profile adds up to), hops (the same with the
-// longest ways through the network), prognosis and published (of the thesis),
+// longest ways through the network), prognosis and published (of Nüssle 2008),
 // difference_percent, note, events, cpu_s, events_per_cpu_s and bytes_per_rank;
 // those without a value are left out.
 package main

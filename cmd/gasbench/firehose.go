@@ -216,7 +216,7 @@ func (j *job) transfer(get bool, size int, s extended.Strategy, next func() segm
 	if get {
 		run = func(count int) error {
 			for range count {
-				if err := x.Get(local, 1, next()); err != nil {
+				if err := x.Get(1, next(), local); err != nil {
 					return err
 				}
 			}

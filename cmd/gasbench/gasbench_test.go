@@ -19,6 +19,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/internal/testjob"
 )
 
@@ -114,7 +115,7 @@ func allInProcess(t *testing.T, conduit string) {
 		t.Fatal(err)
 	}
 	skip := ""
-	if raceEnabled {
+	if race.Enabled {
 		skip = "rma/handles" // some hundred thousand operations
 		var names []string
 		for _, b := range benchmarks {

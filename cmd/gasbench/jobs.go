@@ -18,7 +18,9 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/faultproxy"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // jobOptions are the command line of a gasbench that starts jobs of two ranks
@@ -47,7 +49,7 @@ const maxRounds = 1000
 // separated by commas.
 func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
 	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot}
-	if os.Getenv(launch.EnvRank) != "" {
+	if os.Getenv(jobenv.Rank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
 	}
 	if rounds < 1 || rounds > maxRounds {
@@ -143,7 +145,7 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 		return err
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	sys.Catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	r := &runner{o: o, program: program, signals: signals, stderr: stderr}
 	if len(o.variants) == 1 && o.rounds == 1 && !o.json && o.plot == "" {

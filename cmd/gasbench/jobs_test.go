@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/testjob"
 )
 
@@ -47,7 +47,7 @@ func TestParseJobs(t *testing.T) {
 			t.Errorf("%q: %s, error %v; want %s", c.args, text, err, c.want)
 		}
 	}
-	t.Setenv(launch.EnvRank, "0")
+	t.Setenv(jobenv.Rank, "0")
 	if _, err := parse([]string{"-conduit", "udp"}, io.Discard); err == nil || !strings.Contains(err.Error(), "rank of one already") {
 		t.Errorf("within a job: %v", err)
 	}
@@ -57,7 +57,7 @@ func TestParseJobs(t *testing.T) {
 func TestJobs(t *testing.T) {
 	needUDP(t)
 	defer testjob.AssertNoLeftovers(t)
-	t.Setenv("ARGON_TESTJOB", "gasbench") // what this binary is when it is started again
+	t.Setenv("ARGONTEST_JOB", "gasbench") // what this binary is when it is started again
 	o, err := parse(strings.Fields("-json -conduit shm,udp -auth encrypted -datagram 1400 -loss 0,5 -rounds 2 -time 1us -bursts 1 -run atomic/add"), io.Discard)
 	if err != nil {
 		t.Fatal(err)

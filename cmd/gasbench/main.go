@@ -13,6 +13,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
 
@@ -75,7 +76,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	f.Visit(func(x *flag.Flag) { set[x.Name] = true })
 	if *sizes != "" {
 		for _, text := range strings.Split(*sizes, ",") {
-			size, err := launch.ParseSize(text)
+			size, err := jobenv.ParseSize(text)
 			if err != nil && text != "0" {
 				return o, fmt.Errorf("-size %s: not a size such as 8, 64K or 1M", text)
 			}

@@ -301,7 +301,7 @@ type thesisRow struct {
 }
 
 // table91 is the table. Its rows of the immediate put have their labels changed
-// over here: the thesis' text beside it says that the notification costs one
+// over here: the text of Nüssle 2008 beside it says that the notification costs one
 // more DMA write.
 var table91 = []thesisRow{
 	{"VELO", steps{0, 0, 1, 1, 1, 0}, 1300, 1300, func(p sim.Profile) (float64, error) { return halfRoundTrip(p, velo(&p), 8) }},
@@ -318,7 +318,7 @@ func half(t transfer) func(p sim.Profile) (float64, error) {
 	return func(p sim.Profile) (float64, error) { return halfRoundTrip(p, t, 8) }
 }
 
-// halfRead is half of a card that reads all data from memory: the thesis' puts
+// halfRead is half of a card that reads all data from memory: the puts of Nüssle 2008
 // are ordinary ones, however small.
 func halfRead(t transfer) func(p sim.Profile) (float64, error) {
 	return func(p sim.Profile) (float64, error) { return halfRoundTrip(reading(p), t, 8) }
@@ -469,7 +469,7 @@ func smallest(lo, step int, ok func(size int) (bool, error)) (float64, error) {
 	return 0, nil
 }
 
-// crossings are single figures that the thesis' text gives of its curves. They
+// crossings are single figures that the text of Nüssle 2008 gives of its curves. They
 // say how far the model goes beyond what it was made of.
 func crossings(s *study) error {
 	if err := s.head("what the text says about the curves", "", "simulated", "published"); err != nil {

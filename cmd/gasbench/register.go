@@ -13,7 +13,7 @@ const (
 	kindMapped = "mapped"
 )
 
-// registerSizes are those of figures 5-13 and 5-14 of the seed thesis, and
+// registerSizes are those of figures 5-13 and 5-14 of Nüssle 2008, and
 // spreadSize that of figures 5-15 and 5-16, bytes.
 var registerSizes = []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20}
 
@@ -26,7 +26,7 @@ const registerArea = 64 << 20
 type registrar struct {
 	atu     *segment.ATU
 	mem     []byte
-	regions []segment.Region
+	regions []segment.Registration
 	next    int // where in mem the next piece begins
 }
 
@@ -47,7 +47,7 @@ func (j *job) newRegistrar(kind string) (*registrar, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &registrar{atu: atu, regions: make([]segment.Region, 0, registerArea/pageSize)}
+	r := &registrar{atu: atu, regions: make([]segment.Registration, 0, registerArea/pageSize)}
 	if kind == kindHeap {
 		r.mem = make([]byte, registerArea)
 	} else {

@@ -1,7 +1,7 @@
 package main
 
 // sieve predicts hits: it is the policy that firehoses are moved by, in its plainest
-// form (Zhang et al., "SIEVE is simpler than LRU", 2024). What is kept stands in the
+// form (Zhang et al. 2024). What is kept stands in the
 // order in which it came; a hit marks it; a hand goes from the oldest to the newest,
 // takes marks away, and throws out what has none. After sievePatience times size that it
 // has thrown out on its way, it begins anew.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // In virtual time references mean nothing: figures are exact, and stand beside
@@ -23,7 +24,7 @@ var studies = []struct {
 	about string
 	run   func(s *study) error
 }{
-	{"thesis/latency", "start-up latencies, beside table 9-1 of the seed thesis", latencies},
+	{"thesis/latency", "start-up latencies, beside table 9-1 of Nüssle 2008", latencies},
 	{"thesis/rate", "message rates, beside table 9-3", rates},
 	{"thesis/size", "half round trips and bandwidths by size", sizes},
 	{"thesis/text", "sizes at which curves cross, beside what the text says", crossings},
@@ -58,7 +59,7 @@ type figure struct {
 	Unit     string  `json:"unit"`
 	Expected float64 `json:"expected,omitempty"`  // what the profile's figures add up to
 	Hops     float64 `json:"hops,omitempty"`      // the same with the longest ways through the network
-	Prog     float64 `json:"prognosis,omitempty"` // of the thesis
+	Prog     float64 `json:"prognosis,omitempty"` // of Nüssle 2008
 	Measured float64 `json:"published,omitempty"` // measured there
 	Diff     float64 `json:"difference_percent,omitempty"`
 	Note     string  `json:"note,omitempty"`
@@ -93,7 +94,7 @@ func simulate(o simOptions, out io.Writer) error {
 	if _, launched, err := conduits.Launched(os.Getenv); launched || err != nil {
 		return errors.New("-conduit sim simulates all ranks in one process: start gasbench without gasrun")
 	}
-	for _, v := range []string{"ARGON_CONDUIT", "ARGON_RANKS", "ARGON_SEGMENT", "ARGON_PROGRESS"} {
+	for _, v := range []string{jobenv.Conduit, jobenv.Ranks, jobenv.Segment, "ARGON_PROGRESS"} {
 		if os.Getenv(v) != "" {
 			return fmt.Errorf("%s is set, which would change the simulated jobs: unset it for -conduit sim", v)
 		}

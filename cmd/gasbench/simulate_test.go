@@ -43,7 +43,7 @@ func simulated(t *testing.T, args ...string) []figure {
 	}
 }
 
-// TestTable91 predicts what was measured within 6 %, and what the thesis adds up
+// TestTable91 predicts what was measured within 6 %, and what Nüssle 2008 adds up
 // exactly.
 func TestTable91(t *testing.T) {
 	l := simulated(t, "-profile", "extoll", "-run", "thesis/latency")
@@ -56,7 +56,7 @@ func TestTable91(t *testing.T) {
 			t.Errorf("row %d is %+v, want %+v", i, f, r)
 		}
 		if f.Value != r.prognosis || f.Expected != r.prognosis {
-			t.Errorf("%s: simulated %v ns, steps add up to %v, in the thesis to %v", r.name, f.Value, f.Expected, r.prognosis)
+			t.Errorf("%s: simulated %v ns, steps add up to %v, in Nüssle 2008 to %v", r.name, f.Value, f.Expected, r.prognosis)
 		}
 		if d := 100 * (f.Value/r.measured - 1); math.Abs(d) > 6 || math.Abs(d-f.Diff) > 1e-9 {
 			t.Errorf("%s: simulated %v ns, measured %v: off by %.1f %%, printed as %.1f", r.name, f.Value, r.measured, d, f.Diff)

@@ -22,6 +22,8 @@
 //	-output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
 //	-x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
 //	-wdir D         working directory of the ranks
+//	-tmpdir D       where programs are built, and put on hosts that lack them; must
+//	                not be mounted noexec (default TMPDIR there, or /tmp)
 //	-hosts LIST     run on these hosts, in blocks: a:8,user@b:8,[fd00::5]:4 are 20 ranks;
 //	                localhost:2,localhost:2 are two hosts on this machine
 //	-hostfile FILE  the same from a file: a line NAME, NAME:N or NAME slots=N for each
@@ -50,7 +52,7 @@
 // On every other host gasrun runs, by ssh, a deputy of itself: its own executable,
 // which is taken from the same path if the same file is there and belongs to this
 // user or root, and is sent otherwise, as is the program. Copies lie in a directory
-// for temporary files (TMPDIR there) that only the user may enter, and go when the
+// for temporary files (-tmpdir, or TMPDIR there) that only the user may enter, and go when the
 // job ends, however it does. What a host needs is thus sshd, sh, the core utilities,
 // and a processor of the kind that the executables are for. ssh is called such that it asks
 // for nothing (BatchMode): keys must be set up. The command of -ssh, split into words as a
@@ -112,8 +114,10 @@
 //	crash=RANK#EVENT                or before the so manyth event of the job
 //	partition=RANK-RANK@TIME+TIME   no message passes between these ranks and the others
 //	detect=TIME                     how long until the others know of a crash
-//	drop=P dup=P corrupt=P truncate=P delay=P delayby=TIME
-//	                                what happens to datagrams, with probability P
+//
+// The card delivers what it is given, so there is nothing to be lost: drop, dup, corrupt,
+// truncate, delay, delayby and buffer, which sim.ParseOptions knows for datagram sockets,
+// are refused here.
 //
 // Flags change what ARGON_SIM (options, as for -sim), ARGON_SIM_TRACE and
 // ARGON_SIM_RECORD (files) say. These work without gasrun, too:
@@ -167,6 +171,10 @@
 // and how.
 // All processes that ranks have started are killed when the job ends.
 //
+// A rank may end the job by Exit with any status, 0 included (gas.Node.Exit).
+// However ranks end then is no failure, and those that have not ended after a
+// second get SIGTERM, and after the grace time SIGKILL.
+//
 // SIGINT, SIGTERM and SIGHUP are forwarded to the ranks, and the job is killed
 // if it has not ended after the grace time; a second one kills it at once.
 // SIGUSR1 and SIGUSR2 are forwarded. SIGTSTP (Ctrl-Z) stops the ranks too.
@@ -175,12 +183,12 @@
 //
 // # Exit status
 //
-//	0     all ranks ended in good order
+//	0     all ranks ended in good order, or one has called Exit(0)
 //	1     the job failed and no rank has another status: it could not be
 //	      started, or a rank ended with status 0 too early, or none attached
 //	2     bad flags or arguments, no such program, program does not build
 //	124   the time limit was reached
 //	131   SIGQUIT
-//	else  the status of the rank that failed first; 128 plus the signal's
+//	else  the status of the rank that failed first, or called Exit; 128 plus the signal's
 //	      number if a signal killed it or was sent to gasrun
 package main

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
 
@@ -79,6 +80,51 @@ func TestGasPrograms(t *testing.T) {
 	}
 }
 
+// TestExit has one rank end the job with a status, 0 included, while others wait or
+// compute.
+func TestExit(t *testing.T) {
+	prog := program(t)
+	for _, conduit := range []string{"shm", "udp", "hybrid", "sim"} {
+		for _, tc := range []struct {
+			how    string
+			status string
+			least  int // the job's status is one of these
+			most   int
+		}{
+			{"main", "0", 0, 0},
+			{"main", "3", 3, 3},
+			{"main", "255", 255, 255},
+			{"both", "7", 7, 8},
+			{"both", "0", 0, 1},
+			{"handler", "0", 0, 0},
+			{"handler", "3", 3, 3},
+			{"leave", "0", 0, 0},
+			{"leave", "3", 3, 3},
+			{"toil", "0", 0, 0},
+			{"toil", "3", 3, 3},
+			{"lost", "0", 0, 0},
+			{"lost", "3", 3, 3},
+		} {
+			if conduit == "sim" && (tc.how == "toil" || tc.how == "lost" || tc.how == "leave") {
+				continue // one process that computes, or ends, takes all ranks with it
+			}
+			t.Run(conduit+" "+tc.how+" "+tc.status, func(t *testing.T) {
+				r := gasrun(t, "-n", "3", "-conduit", conduit, "-kill-grace", "500ms", prog, "end", tc.how, tc.status)
+				if r.status < tc.least || r.status > tc.most {
+					t.Errorf("the status is %d, want %d to %d\n%s", r.status, tc.least, tc.most, r.stderr)
+				}
+				line := ""
+				if r.status != 0 {
+					line = fmt.Sprintf(`^gasrun: rank [12] \(pid \d+\) ended the job with status %d \(Exit\)\n$`, r.status)
+				}
+				if r.stderr != "" && line == "" || !regexp.MustCompile(line).MatchString(r.stderr) {
+					t.Errorf("standard error is %q, want %s", r.stderr, line)
+				}
+			})
+		}
+	}
+}
+
 // Programs that a rank runs get neither the job's key nor its memory.
 func TestInheritedFiles(t *testing.T) {
 	for _, conduit := range []string{"shm", "udp", "hybrid"} {
@@ -104,48 +150,24 @@ func TestAnnouncedFailure(t *testing.T) {
 // learn of each other's end before their own.
 func TestInterruptedGasProgram(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		cmd, _ := command(t, "-n", "5", "-kill-grace", "1h", program(t), "deaf")
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = w, &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-		if _, err := io.ReadFull(r, make([]byte, 5*len("ready\n"))); err != nil {
-			t.Fatal(err)
-		}
+		cmd, rest, stderr := started(t, "-n", "5", "-kill-grace", "1h", program(t), "deaf")
+		awaitReady(t, 5, rest, stderr)
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		await(t, cmd, &bytes.Buffer{}, &stderr).want(t, 128+int(sig), "gasrun: ended by ")
+		await(t, cmd, &bytes.Buffer{}, stderr).want(t, 128+int(sig), "gasrun: ended by ")
 	}
 }
 
 // A job that hangs tells for each rank where it waits, then the stacks.
 func TestHangIsDiagnosed(t *testing.T) {
-	cmd, _ := command(t, "-n", "3", program(t), "deaf")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = w, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	if _, err := io.ReadFull(r, make([]byte, 3*len("ready\n"))); err != nil {
-		t.Fatal(err)
-	}
+	cmd, rest, stderr := started(t, "-n", "3", program(t), "deaf")
+	awaitReady(t, 3, rest, stderr)
 	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	res := await(t, cmd, &bytes.Buffer{}, &stderr)
-	res.want(t, launch.StatusQuit)
+	res := await(t, cmd, &bytes.Buffer{}, stderr)
+	res.want(t, jobenv.StatusQuit)
 	stacks := strings.Index(res.stderr, "goroutine ")
 	for i := range 3 {
 		m := regexp.MustCompile(fmt.Sprintf(`(?m)^gasrun:   rank %d \(pid \d+\): (.+; handles outstanding 0; .+)$`, i)).FindStringSubmatchIndex(res.stderr)

@@ -15,21 +15,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sandbox"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/testmain"
 )
 
 // envMain makes the test binary behave as gasrun.
 const envMain = "GASRUN_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	sandbox.Enter()
+	if dir := os.Getenv(envSiteGuard); dir != "" {
+		guardSite(dir, os.Stdin)
+		return
+	}
 	if os.Getenv(envMain) != "" || os.Getenv(launch.EnvGuard) != "" || os.Getenv(launch.EnvDeputy) != "" {
 		os.Unsetenv(envMain)
 		answerGrace = time.Minute
 		main()
 		return
 	}
-	status := m.Run()
+	status := testmain.Run(m)
 	for _, dir := range []string{gasprog.dir, simprogs.dir} {
 		if dir != "" {
 			os.RemoveAll(dir)
@@ -159,6 +167,10 @@ func TestBadInput(t *testing.T) {
 		{"x no name", []string{"-x", "=1", "true"}, []string{`"=1"`, "-x"}},
 		{"x not set", []string{"-x", "SURELY_NOT_SET", "true"}, []string{"SURELY_NOT_SET", "-x", "not set"}},
 		{"x ours", []string{"-x", "ARGON_RANK=1", "true"}, []string{"ARGON_RANK", "-x"}},
+		{"x unknown", []string{"-x", "ARGON_SEGMNET=1M", "true"}, []string{"gasrun: ARGON_SEGMNET is no variable of argon; did you mean ARGON_SEGMENT? (-x)\n"}},
+		{"x unused", []string{"-x", "ARGON_AUTH=none", "true"}, []string{`ARGON_AUTH="none"`, "conduit shm", "udp and hybrid", "-x"}},
+		{"x of a simulation", []string{"-x", "ARGON_SIM=seed=1", "true"}, []string{"ARGON_SIM", "conduit shm", "-x"}},
+		{"x of a simulation's flags", []string{"-conduit", "sim", "-x", "ARGON_SIM=seed=1", "true"}, []string{"-x ARGON_SIM", "-sim"}},
 		{"freeze", []string{"-n", "2", "-freeze", "2", "true"}, []string{"rank 2", "0..1", "-freeze"}},
 		{"freeze -1", []string{"-freeze", "-1", "true"}, []string{"rank -1", "-freeze"}},
 		{"freeze x", []string{"-freeze", "x", "true"}, []string{`"x"`, "-freeze"}},
@@ -168,6 +180,12 @@ func TestBadInput(t *testing.T) {
 		{"output-dir empty", []string{"-output-dir", "", "true"}, []string{"-output-dir", "empty"}},
 		{"bind", []string{"-bind", "socket", "true"}, []string{`"socket"`, "-bind", "core, none"}},
 		{"conduit", []string{"-conduit", "pigeon", "true"}, []string{`"pigeon"`, "known: ", "shm"}},
+		{"conduit empty", []string{"-conduit", "", "true"}, []string{"-conduit", "empty", "known: ", "shm"}},
+		{"x newline", []string{"-x", "A\nB=1", "true"}, []string{`"A\nB"`, "-x", "no name"}},
+		{"x newline without value", []string{"-x", "A\nB", "true"}, []string{`"A\nB"`, "-x"}},
+		{"tmpdir empty", []string{"-tmpdir", "", "true"}, []string{"-tmpdir", "empty"}},
+		{"tmpdir relative", []string{"-tmpdir", "here", "true"}, []string{"-tmpdir", `"here"`, "absolute"}},
+		{"tmpdir to quote", []string{"-tmpdir", "/a b", "true"}, []string{"-tmpdir", `"/a b"`}},
 		{"timeout", []string{"-timeout", "5", "true"}, []string{`"5"`, "-timeout", "such as 90s"}},
 		{"timeout 0", []string{"-timeout", "0", "true"}, []string{"-timeout"}},
 		{"kill-grace x", []string{"-kill-grace", "soon", "true"}, []string{`"soon"`, "-kill-grace", "such as 90s"}},
@@ -178,7 +196,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := gasrun(t, tc.args...)
-			r.want(t, launch.StatusUsage, tc.want...)
+			r.want(t, jobenv.StatusUsage, tc.want...)
 			for _, l := range strings.Split(strings.TrimSpace(r.stderr), "\n") {
 				if strings.HasPrefix(l, "gasrun: launch:") || strings.Contains(l, "goroutine") {
 					t.Errorf("line %q", l)
@@ -188,8 +206,39 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestBadEnvironment: what cannot be meant in gasrun's own environment is one line,
+// and nothing runs.
+func TestBadEnvironment(t *testing.T) {
+	for _, tc := range []struct {
+		env  string
+		args []string
+		want string
+	}{
+		{"ARGON_SEGMNET=1M", nil, "gasrun: ARGON_SEGMNET is no variable of argon; did you mean ARGON_SEGMENT?\n"},
+		{"ARGON_XYZZY=", nil, "gasrun: ARGON_XYZZY is no variable of argon; docs/knobs.md lists them\n"},
+		{"ARGON_SIM=seed=1", nil, "gasrun: ARGON_SIM=\"seed=1\" is not used by conduit shm, but by sim (-conduit, ARGON_CONDUIT)\n"},
+		{"ARGON_SHM_PROCESS_VM=maybe", nil, "gasrun: ARGON_SHM_PROCESS_VM=\"maybe\" is not 0 or 1\n"},
+		{"ARGON_SIM_REPLAY=file", []string{"-conduit", "sim"}, "gasrun: ARGON_SIM_REPLAY=\"file\" is for programs that run without gasrun, whose flag is -replay\ngasrun: see gasrun -help\n"},
+	} {
+		cmd, _ := command(t, append(tc.args, "echo", "runs")...)
+		cmd.Env = append(cmd.Env, tc.env)
+		r := finish(t, cmd)
+		r.want(t, jobenv.StatusUsage)
+		if r.stderr != tc.want || r.stdout != "" {
+			t.Errorf("%s: %q, want %q; output %q", tc.env, r.stderr, tc.want, r.stdout)
+		}
+	}
+}
+
+// TestEnvironmentOfSites: what gasrun's environment says for other jobs is no error.
+func TestEnvironmentOfSites(t *testing.T) {
+	cmd, _ := command(t, "-t", "-n", "1", "true")
+	cmd.Env = append(cmd.Env, "ARGON_IFACE=eth7", "ARGON_AUTH=encrypted", "ARGON_DATAGRAM=9000", "ARGON_RENDEZVOUS=a:1", "ARGON_SIM=")
+	finish(t, cmd).want(t, 0)
+}
+
 func TestTooLargeSegment(t *testing.T) {
-	gasrun(t, "-segment", "1000000T", "true").want(t, launch.StatusFailed, "-segment")
+	gasrun(t, "-segment", "1000000T", "true").want(t, jobenv.StatusFailed, "-segment")
 }
 
 func TestHelp(t *testing.T) {
@@ -223,7 +272,7 @@ func TestBuildAndRun(t *testing.T) {
 		}
 	}
 	r := gasrun(t, "--", other)
-	r.want(t, launch.StatusFailed, "probably not an argon program")
+	r.want(t, jobenv.StatusFailed, "probably not an argon program")
 	if r.stdout != "other\n" {
 		t.Errorf("wrote %q", r.stdout)
 	}
@@ -257,7 +306,7 @@ func TestLabelsAndDirectories(t *testing.T) {
 	dir := t.TempDir()
 	r := gasrun(t, "-n", "2", "-l", "-wdir", dir, "-x", "GREETING=good day", "-x", "HOME", "-output-dir", filepath.Join(dir, "out"),
 		"sh", "-c", `echo $GREETING; pwd >&2; printf end`)
-	r.want(t, launch.StatusFailed)
+	r.want(t, jobenv.StatusFailed)
 	if want := "[0] end\n[0] good day\n[1] end\n[1] good day\n"; sorted(r.stdout) != want {
 		t.Errorf("wrote %q, want %q", sorted(r.stdout), want)
 	}
@@ -297,7 +346,7 @@ rank 1: env 'A=it'\''s' ARGON_RANK=1 ARGON_SIZE=2 ARGON_LOCAL_RANK=1 ARGON_LOCAL
 
 func TestFreezeIsAnnounced(t *testing.T) {
 	r := gasrun(t, "-n", "2", "-freeze", "1", "sh", "-c", `echo "$ARGON_RANK,$ARGON_FREEZE"`)
-	r.want(t, launch.StatusFailed, "gasrun: rank 1 (pid ", "dlv attach ", "kill -CONT ")
+	r.want(t, jobenv.StatusFailed, "gasrun: rank 1 (pid ", "dlv attach ", "kill -CONT ")
 	if got := sorted(r.stdout); got != "0,\n1,1\n" {
 		t.Errorf("wrote %q", got)
 	}
@@ -305,14 +354,14 @@ func TestFreezeIsAnnounced(t *testing.T) {
 
 func TestOtherLaunchersAreNamed(t *testing.T) {
 	for _, tc := range []struct{ rank, size, want string }{
-		{"SLURM_PROCID=3", "SLURM_NTASKS=8", "started by SLURM as its process 3 of 8"},
-		{"PMI_RANK=1", "PMI_SIZE=", "started by a PMI launcher as its process 1 ("},
-		{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "started by Open MPI as its process 0 of 2"},
+		{"SLURM_PROCID=3", "SLURM_NTASKS=8", "started by Slurm (SLURM_PROCID=3, SLURM_NTASKS=8)"},
+		{"PMI_RANK=1", "PMI_SIZE=", "started by PMI (PMI_RANK=1)"},
+		{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "started by Open MPI (OMPI_COMM_WORLD_RANK=0, OMPI_COMM_WORLD_SIZE=2)"},
 	} {
 		cmd, _ := command(t, "-v", "true")
 		cmd.Env = append(cmd.Env, tc.rank, tc.size)
 		r := finish(t, cmd)
-		r.want(t, launch.StatusFailed, tc.want, "rank 0 is pid ", "ended with status 0, not attached")
+		r.want(t, jobenv.StatusFailed, tc.want, "rank 0 is pid ", "ended with status 0, not attached")
 	}
 	if r := gasrun(t, "true"); strings.Contains(r.stderr, "started by") {
 		t.Errorf("wrote %q", r.stderr)
@@ -392,7 +441,33 @@ func TestStdin(t *testing.T) {
 func script(t *testing.T, n int, text string, flags ...string) (cmd *exec.Cmd, rest *bufio.Reader, stderr *bytes.Buffer) {
 	t.Helper()
 	args := append([]string{"-n", fmt.Sprint(n)}, flags...)
-	cmd, _ = command(t, append(args, "sh", "-c", text)...)
+	cmd, rest, stderr = started(t, append(args, "sh", "-c", text)...)
+	awaitReady(t, n, rest, stderr)
+	return cmd, rest, stderr
+}
+
+// awaitReady returns when n ranks have written "ready".
+func awaitReady(t *testing.T, n int, rest *bufio.Reader, stderr *bytes.Buffer) {
+	t.Helper()
+	for range n {
+		if l, err := rest.ReadString('\n'); err != nil || !strings.HasSuffix(l, "ready\n") {
+			t.Fatalf("read %q, %v; %s", l, err, stderr)
+		}
+	}
+}
+
+// started starts gasrun; rest is its standard output, of which the test has the only
+// reading end.
+func started(t *testing.T, args ...string) (cmd *exec.Cmd, rest *bufio.Reader, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd, r, stderr := piped(t, args...)
+	return cmd, bufio.NewReader(r), stderr
+}
+
+// piped is started for a test that closes the reading end.
+func piped(t *testing.T, args ...string) (cmd *exec.Cmd, r *os.File, stderr *bytes.Buffer) {
+	t.Helper()
+	cmd, _ = command(t, args...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -403,13 +478,7 @@ func script(t *testing.T, n int, text string, flags ...string) (cmd *exec.Cmd, r
 		t.Fatal(err)
 	}
 	w.Close()
-	rest = bufio.NewReader(r)
-	for range n {
-		if l, err := rest.ReadString('\n'); err != nil || !strings.HasSuffix(l, "ready\n") {
-			t.Fatalf("read %q, %v; %s", l, err, stderr)
-		}
-	}
-	return cmd, rest, stderr
+	return cmd, r, stderr
 }
 
 // A signal ends the build of a package, and with it gasrun.
@@ -492,24 +561,34 @@ func TestSecondInterruptKills(t *testing.T) {
 	await(t, cmd, &bytes.Buffer{}, stderr).want(t, 130, "ended by SIGINT")
 }
 
+// Where a sandbox forbids membarrier(2), jobs run without it, and -v says so.
+func TestWithoutMembarrier(t *testing.T) {
+	for _, verbose := range []bool{false, true} {
+		args := []string{"-n", "3", program(t), "good"}
+		if verbose {
+			args = append([]string{"-v"}, args...)
+		}
+		cmd, _ := command(t, args...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := sandbox.Command(cmd).Run(); err != nil {
+			t.Fatalf("%v\n%s", err, &stderr)
+		}
+		said := strings.Contains(stderr.String(), "gasrun: no membarrier(2) here (operation not permitted): ")
+		if said != verbose || !verbose && stderr.Len() > 0 {
+			t.Errorf("with -v %v it writes %q", verbose, &stderr)
+		}
+	}
+}
+
 // A program that nobody listens to ends, quietly.
 func TestNobodyReads(t *testing.T) {
-	cmd, _ := command(t, "-n", "2", "sh", "-c", "while :; do echo yes; done")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = w, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	cmd, r, stderr := piped(t, "-n", "2", "sh", "-c", "while :; do echo yes; done")
 	if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
-	if res := await(t, cmd, &bytes.Buffer{}, &stderr); res.status != 141 || res.stderr != "" {
+	if res := await(t, cmd, &bytes.Buffer{}, stderr); res.status != 141 || res.stderr != "" {
 		t.Errorf("status %d, wrote %q", res.status, res.stderr)
 	}
 }

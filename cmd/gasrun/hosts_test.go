@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
 
@@ -65,6 +66,57 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestUglyCause: of a cause that holds control characters, line ends and a
+// megabyte, gasrun and the other ranks print bounded lines that do nothing to a
+// terminal. On the standard error of the rank itself it stays as it is.
+func TestUglyCause(t *testing.T) {
+	prog := program(t)
+	for name, args := range map[string][]string{
+		"shm":    {"-n", "3"},
+		"udp":    {"-n", "3", "-conduit", "udp"},
+		"hosts":  {"-hosts", "localhost:2,localhost:1", "-conduit", "udp"},
+		"hybrid": {"-hosts", "localhost:2,localhost:1", "-conduit", "hybrid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := gasrun(t, append(args, "-l", "-kill-grace", "1h", prog, "ugly")...)
+			if r.status != 1 {
+				t.Errorf("status %d", r.status)
+			}
+			own, others := false, 0
+			for _, l := range strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n") {
+				if rest, ok := strings.CutPrefix(l, "[1] "); ok {
+					own = own || strings.Contains(rest, "\x1b[2J")
+					continue
+				}
+				if len(l) > 8<<10 || strings.ContainsAny(l, "\x1b\a\r") {
+					t.Errorf("%d bytes: %.200q", len(l), l)
+				}
+				if !strings.HasPrefix(l, "gasrun: ") && !strings.HasPrefix(l, "[0] argon: ") && !strings.HasPrefix(l, "[2] argon: ") {
+					t.Errorf("a line that nobody begins so: %.200q", l)
+				}
+				if strings.Contains(l, `out of luck\nin \x1b[2J\x1b]0;owned\a lines`) {
+					others++
+				}
+			}
+			if l := lastLine(r.stderr); !own || others == 0 || !strings.HasPrefix(l, "gasrun: rank 1 (pid ") || !strings.Contains(l, `\x1b[31mend`) {
+				t.Errorf("own %v, others %d, last line %.300q", own, others, l)
+			}
+		})
+	}
+}
+
+// TestStoppedWhileHostsStart: a launcher that is stopped for longer than hosts may
+// take to start gives them their time when it goes on.
+func TestStoppedWhileHostsStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute: a loaded machine takes seconds to start a host")
+	}
+	t.Parallel()
+	ssh := fakeSSH(t, "kill -STOP $PPID; sleep 25; kill -CONT $PPID\n"+sshHere)
+	r := gasrun(t, "-start-timeout", "20s", "-hosts", "a", "-ssh", ssh, program(t), "good")
+	r.want(t, 0)
+}
+
 // Ranks on hosts get what those of this machine do, and a place of their own.
 func TestHostsEnvironment(t *testing.T) {
 	script := `echo "$ARGON_RANK/$ARGON_SIZE $ARGON_LOCAL_RANK/$ARGON_LOCAL_SIZE $ARGON_HOST $ARGON_CONDUIT $ARGON_IFACE $ARGON_AUTH [$X] $1 $(umask) $(pwd) $ARGON_DEPUTY$ARGON_JOB_KEY"`
@@ -72,10 +124,10 @@ func TestHostsEnvironment(t *testing.T) {
 	// What nobody would say, and what would be taken apart by a careless shell.
 	odd := "a b\n\\'\"$HOME \xff;*"
 	cmd, temp := command(t, append(hosts, "-n", "3", "-iface", "lo", "-x", "X="+odd, "sh", "-c", script, "sh", odd)...)
-	cmd.Env = append(cmd.Env, "ARGON_AUTH=none", "ARGON_JOB_KEY=0123", "ARGON_DEPUTY_X=")
+	cmd.Env = append(cmd.Env, "ARGON_AUTH=none", "ARGON_JOB_KEY=0123")
 	cmd.Dir = temp
 	r := finish(t, cmd)
-	r.want(t, launch.StatusFailed, "no rank of sh attached")
+	r.want(t, jobenv.StatusFailed, "no rank of sh attached")
 	umask := syscall.Umask(0)
 	syscall.Umask(umask)
 	for _, want := range []string{
@@ -101,7 +153,7 @@ func TestHostsStreams(t *testing.T) {
 	cmd, _ := command(t, append(onHosts(t)["ssh"], "-l", "-output-dir", dir, "sh", "-c", script)...)
 	cmd.Stdin = bytes.NewReader(in.Bytes())
 	r := finish(t, cmd)
-	r.want(t, launch.StatusFailed, "no rank of sh attached")
+	r.want(t, jobenv.StatusFailed, "no rank of sh attached")
 	var own []string
 	for _, l := range strings.Split(r.stdout, "\n") {
 		if rest, ok := strings.CutPrefix(l, "[0] "); ok {
@@ -254,7 +306,7 @@ func TestHostsBadInput(t *testing.T) {
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			t.Parallel()
-			gasrun(t, append(tc.args, "true")...).want(t, launch.StatusUsage, tc.want...)
+			gasrun(t, append(tc.args, "true")...).want(t, jobenv.StatusUsage, tc.want...)
 		})
 	}
 }
@@ -285,7 +337,7 @@ func TestHostsUnresolvable(t *testing.T) {
 	ssh := fakeSSH(t, `case $1 in b|d|user@f) echo "ssh: Could not resolve hostname $1: Name or service not known" >&2; exit 255;; esac
 `+sshHere)
 	r := gasrun(t, "-hosts", "a,b:2,c,d,localhost,user@f", "-ssh", ssh, "touch", mark)
-	r.want(t, launch.StatusFailed)
+	r.want(t, jobenv.StatusFailed)
 	for _, h := range []string{"b", "d", "user@f"} {
 		said := "ssh: Could not resolve hostname " + h + ": Name or service not known"
 		for _, l := range []string{"gasrun: " + h + ": " + said, "gasrun: host " + h + ": " + said + " (" + ssh + " exited with status 255)"} {
@@ -335,7 +387,7 @@ func TestHostsBadSSH(t *testing.T) {
 				limit = "10s"
 			}
 			r := gasrun(t, "-hosts", "b", "-start-timeout", limit, "-ssh", ssh, "echo", "ran")
-			r.want(t, launch.StatusFailed)
+			r.want(t, jobenv.StatusFailed)
 			if !regexp.MustCompile(`(?m)^gasrun: ` + tc.want).MatchString(r.stderr) {
 				t.Errorf("%q is missing in %q", tc.want, r.stderr)
 			}
@@ -375,12 +427,12 @@ func TestHostsWorkingDirectory(t *testing.T) {
 		r := finish(t, cmd)
 		switch {
 		case insist:
-			r.want(t, launch.StatusFailed, "host b: working directory (-wdir): stat "+gone)
+			r.want(t, jobenv.StatusFailed, "host b: working directory (-wdir): stat "+gone)
 		case r.stdout != home+"\n":
 			t.Errorf("worked in %q, want %q", r.stdout, home)
 			fallthrough
 		default:
-			r.want(t, launch.StatusFailed, "gasrun: host b: there is no directory "+gone+"; its ranks work in "+home+" (-wdir)")
+			r.want(t, jobenv.StatusFailed, "gasrun: host b: there is no directory "+gone+"; its ranks work in "+home+" (-wdir)")
 		}
 	}
 }
@@ -392,7 +444,7 @@ func TestManyHosts(t *testing.T) {
 	}
 	list := strings.TrimSuffix(strings.Repeat("localhost,", 64), ",")
 	r := gasrun(t, "-hosts", list, "sh", "-c", `echo "$ARGON_RANK $ARGON_HOST"`)
-	r.want(t, launch.StatusFailed, "no rank of sh attached")
+	r.want(t, jobenv.StatusFailed, "no rank of sh attached")
 	for i := range 64 {
 		if want := fmt.Sprintf("%d %d.localhost#%d\n", i, i, i+1); !strings.Contains(r.stdout, want) {
 			t.Errorf("%q is missing", want)
@@ -527,7 +579,7 @@ func TestHostsDeputyKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := await(t, cmd, &bytes.Buffer{}, stderr)
-			r.want(t, launch.StatusFailed)
+			r.want(t, jobenv.StatusFailed)
 			if l := lastLine(r.stderr); !regexp.MustCompile(`^gasrun: host (localhost#2|b|user@b): .*(was killed by SIGKILL|status 137)`).MatchString(l) {
 				t.Errorf("the last line is %q\n%s", l, r.stderr)
 			}
@@ -551,7 +603,7 @@ func TestHostsAllKilled(t *testing.T) {
 		}
 	}
 	awaitEnd(t, all) // the guard is among them
-	await(t, cmd, &bytes.Buffer{}, stderr).want(t, launch.StatusFailed, "gasrun: host b: ", "killed by SIGKILL")
+	await(t, cmd, &bytes.Buffer{}, stderr).want(t, jobenv.StatusFailed, "gasrun: host b: ", "killed by SIGKILL")
 }
 
 func parentOf(t *testing.T, pid int) int {
@@ -576,7 +628,7 @@ func TestHostsDeputyTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := await(t, cmd, &bytes.Buffer{}, stderr)
-	r.want(t, launch.StatusFailed, "gasrun: host localhost#1: deputy of gasrun: ended by SIGTERM")
+	r.want(t, jobenv.StatusFailed, "gasrun: host localhost#1: deputy of gasrun: ended by SIGTERM")
 	awaitEnd(t, all)
 }
 
@@ -669,7 +721,7 @@ func TestHostsDiagnosis(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := await(t, cmd, &bytes.Buffer{}, stderr)
-	r.want(t, launch.StatusQuit)
+	r.want(t, jobenv.StatusQuit)
 	if !strings.Contains(stacksOf(r.stderr, 1), "main.deaf(") {
 		t.Errorf("the stack of the deaf rank is missing: %s", r.stderr)
 	}
@@ -717,7 +769,7 @@ func TestHostsStopAndContinue(t *testing.T) {
 // What ranks leave behind on hosts is killed.
 func TestHostsOrphans(t *testing.T) {
 	r := gasrun(t, "-v", "-hosts", "localhost,localhost", "sh", "-c", `sleep 10000 & setsid sleep 10000 & env -i sleep 10000 & exit 0`)
-	r.want(t, launch.StatusFailed, "processes that ranks had left behind on localhost#1", "processes that ranks had left behind on localhost#2",
+	r.want(t, jobenv.StatusFailed, "processes that ranks had left behind on localhost#1", "processes that ranks had left behind on localhost#2",
 		"gasrun: host localhost#1: its ranks find the others at 127.0.0.1:", "gasrun: host localhost#2: its ranks find the others at 127.0.0.1:")
 }
 
@@ -812,4 +864,29 @@ func TestHostsExecutable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoexec has directories for temporary files from which nothing can be run: each
+// side says so and names the flag, and with another directory the job runs.
+func TestNoexec(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_NOEXEC, ""); err != nil {
+		t.Skipf("cannot mount a file system noexec here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, 2) }) // MNT_DETACH
+	other := t.TempDir()
+	hosts := []string{"-hosts", "user@b:2", "-ssh", fakeSSH(t, strings.Replace(sshElsewhere, `TMPDIR="$TMPDIR"`, "TMPDIR="+dir, 1))}
+	for name, c := range map[string][]string{
+		"build": {"-tmpdir", dir, "./testdata/gasprog", "good"},
+		"host":  append(hosts, program(t), "good"),
+	} {
+		r := gasrun(t, c...)
+		if r.status != jobenv.StatusUsage && r.status != jobenv.StatusFailed || !strings.Contains(r.stderr, "-tmpdir") || !strings.Contains(r.stderr, "noexec") {
+			t.Errorf("%s: status %d, %s", name, r.status, r.stderr)
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+	gasrun(t, append(append(hosts, "-tmpdir", other), program(t), "good")...).want(t, 0)
 }

@@ -13,7 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/argon-go/argon/conduits/hybrid" // these register how their jobs are started
+	_ "github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
+	_ "github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -67,6 +71,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -output-dir D   also write each rank's output to D/rank-R.out and D/rank-R.err
   -x VAR[=VALUE]  set a variable for the ranks, or check that it is set; may be repeated
   -wdir D         working directory of the ranks
+  -tmpdir D       where programs are built, and put on hosts that lack them (default
+                  TMPDIR there, or /tmp); must not be mounted noexec
   -hosts LIST     run on these hosts, in blocks: a:8,user@b:8,[fd00::5]:4 are 20 ranks;
                   localhost:2,localhost:2 are two hosts on this machine
   -hostfile FILE  the same from a file: a line NAME, NAME:N or NAME slots=N for each
@@ -91,8 +97,7 @@ the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
   -queue Q        queues at the inputs of a crossbar: voq, single
   -fault SPEC     what goes wrong, comma-separated; may be repeated: jitter=TIME,
                   slow=RANKxFACTOR, stall=RANK@TIME+TIME, crash=RANK@TIME,
-                  crash=RANK#EVENT, partition=RANK-RANK@TIME+TIME, detect=TIME; of
-                  datagrams drop=P, dup=P, corrupt=P, truncate=P, delay=P
+                  crash=RANK#EVENT, partition=RANK-RANK@TIME+TIME, detect=TIME
   -limit D        end the job after so much virtual time
   -sim OPTIONS    any other option of a simulation, such as latency=1us,credits=4
   -trace FILE     write everything that happens to FILE
@@ -100,7 +105,7 @@ the seed decides what is left to chance. Times are such as 500ns, 2us or 1.5ms.
   -replay FILE    do again what FILE has recorded, and see whether it is the same
 
 Exit status: that of the rank that failed first (128 plus the signal's number if
-one killed it); 0 if all ended in good order; 1 if the job failed otherwise; 2 for
+one killed it) or of Exit; 0 if all ended in good order; 1 if the job failed otherwise; 2 for
 bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
 `)
 }
@@ -109,7 +114,7 @@ bad arguments and programs that do not build; 124 time limit; 131 SIGQUIT.
 func parse(args []string) (options, error) {
 	var o options
 	o.AnswerGrace = answerGrace
-	o.Conduit = os.Getenv(launch.EnvConduit)
+	o.Conduit = os.Getenv(jobenv.Conduit)
 	size := "1"
 	f := flag.NewFlagSet("gasrun", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -117,13 +122,13 @@ func parse(args []string) (options, error) {
 	f.StringVar(&size, "n", size, "")
 	f.StringVar(&o.Conduit, "conduit", o.Conduit, "")
 	f.Func("segment", "", func(s string) (err error) {
-		o.Segment, err = launch.ParseSize(s)
+		o.Segment, err = jobenv.ParseSize(s)
 		return err
 	})
 	f.BoolVar(&o.Large, "segment-large", false, "")
 	pin := func(name, key string, fits func(n uint64) error) {
 		f.Func(name, "", func(s string) error {
-			n, err := launch.ParseSize(s)
+			n, err := jobenv.ParseSize(s)
 			if err == nil {
 				err = fits(n)
 			}
@@ -131,9 +136,9 @@ func parse(args []string) (options, error) {
 			return err
 		})
 	}
-	pin("pinnable", launch.EnvPinnable, func(uint64) error { return nil })
-	pin("pin-local", launch.EnvPinLocal, func(uint64) error { return nil })
-	pin("pin-bucket", launch.EnvPinBucket, func(n uint64) error {
+	pin("pinnable", jobenv.Pinnable, func(uint64) error { return nil })
+	pin("pin-local", jobenv.PinLocal, func(uint64) error { return nil })
+	pin("pin-bucket", jobenv.PinBucket, func(n uint64) error {
 		if n < segment.PageSize || n&(n-1) != 0 {
 			return fmt.Errorf("%d bytes are no power of two pages of %d", n, segment.PageSize)
 		}
@@ -173,8 +178,8 @@ func parse(args []string) (options, error) {
 	f.Func("hosts", "", hosts(launch.ParseHosts))
 	f.Func("hostfile", "", hosts(launch.ReadHostfile))
 	f.Func("ppn", "", func(s string) (err error) {
-		if o.PerHost, err = strconv.Atoi(s); err != nil || o.PerHost < 1 || o.PerHost > launch.MaxSize {
-			return fmt.Errorf("a host has 1 to %d ranks", launch.MaxSize)
+		if o.PerHost, err = strconv.Atoi(s); err != nil || o.PerHost < 1 || o.PerHost > jobenv.MaxRanks {
+			return fmt.Errorf("a host has 1 to %d ranks", jobenv.MaxRanks)
 		}
 		return nil
 	})
@@ -184,6 +189,7 @@ func parse(args []string) (options, error) {
 	})
 	f.Func("start-timeout", "", duration(&o.StartLimit))
 	f.StringVar(&o.Dir, "wdir", "", "")
+	f.StringVar(&o.TempDir, "tmpdir", "", "")
 	f.Func("bind", "", func(s string) error {
 		o.Bind = launch.Bind(s)
 		if o.Bind != launch.BindCore && o.Bind != launch.BindNone {
@@ -232,6 +238,10 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-iface: the name is empty")
 	case given["output-dir"] && o.OutputDir == "":
 		return o, errors.New("-output-dir: the name is empty")
+	case given["conduit"] && o.Conduit == "":
+		return o, fmt.Errorf("-conduit: the name is empty; known: %s", strings.Join(launch.Conduits(), ", "))
+	case given["tmpdir"] && o.TempDir == "":
+		return o, errors.New("-tmpdir: the name is empty")
 	case given["wdir"] && o.Dir == "":
 		return o, errors.New("-wdir: the name is empty")
 	case f.NArg() == 0 && o.sim.old == nil:
@@ -257,12 +267,12 @@ func run(args []string) int {
 	if err != nil {
 		complain(err)
 		fmt.Fprintln(os.Stderr, "gasrun: see gasrun -help")
-		return launch.StatusUsage
+		return jobenv.StatusUsage
 	}
 	target, err := launch.Resolve(o.arg)
 	if err != nil {
 		complain(err)
-		return launch.StatusUsage
+		return jobenv.StatusUsage
 	}
 	c := &o.Config
 	c.Deputy = self
@@ -270,11 +280,11 @@ func run(args []string) int {
 	c.Program = target.String()
 	if err := errors.Join(c.Validate(), o.sim.validate(c)); err != nil {
 		complain(err)
-		return launch.StatusUsage
+		return jobenv.StatusUsage
 	}
 	if c.Verbose {
-		for _, l := range otherLaunchers(os.Getenv) {
-			fmt.Fprintln(os.Stderr, "gasrun: "+l)
+		if l, ok := jobenv.FindStarter(os.Getenv); ok {
+			fmt.Fprintf(os.Stderr, "gasrun: started by %s (%s); the ranks started here form a job of their own on this host\n", l.Name, l.Said)
 		}
 	}
 	if o.dryRun {
@@ -283,10 +293,10 @@ func run(args []string) int {
 	}
 	c.Signals = signals()
 	if target.Package != nil {
-		dir, err := os.MkdirTemp("", "gasrun-")
+		dir, err := os.MkdirTemp(c.TempDir, "gasrun-")
 		if err != nil {
-			complain(err)
-			return launch.StatusFailed
+			complain(fmt.Errorf("no room for the program: %w (-tmpdir, TMPDIR)", err))
+			return jobenv.StatusFailed
 		}
 		defer os.RemoveAll(dir)
 		c.Remove = []string{dir}
@@ -298,21 +308,24 @@ func run(args []string) int {
 			complain(fmt.Errorf("ended by %s, before the program was built", sys.SignalName(by)))
 			return 128 + int(by)
 		}
+		if err == nil {
+			err = launch.Runnable(c.Program)
+		}
 		if err != nil {
 			complain(err)
-			return launch.StatusUsage
+			return jobenv.StatusUsage
 		}
 	}
 	if c.Stdin, err = stdin(); err != nil {
 		complain(err)
-		return launch.StatusFailed
+		return jobenv.StatusFailed
 	}
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Exclusive = true
 	c.Guard = self
 	if err := o.sim.begin(&o); err != nil {
 		complain(err)
-		return launch.StatusFailed
+		return jobenv.StatusFailed
 	}
 	res, err := launch.Run(context.Background(), *c)
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
@@ -356,14 +369,10 @@ func build(target launch.Target, dir string, signals <-chan os.Signal) (program 
 // when it started (nohup) stay ignored.
 func signals() <-chan os.Signal {
 	ch := make(chan os.Signal, 16)
-	for _, s := range []syscall.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	sys.Catch(
+		ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
-	} {
-		if !signal.Ignored(s) {
-			signal.Notify(ch, s)
-		}
-	}
+	)
 	// A write to a pipe that nobody reads then ends with an error, and the job
 	// in good order, not this process by a signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -461,25 +470,4 @@ func quote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// otherLaunchers says which other launcher this process has been started by.
-func otherLaunchers(getenv func(string) string) []string {
-	var found []string
-	for _, l := range []struct{ name, rank, size string }{
-		{"SLURM", "SLURM_PROCID", "SLURM_NTASKS"},
-		{"a PMI launcher", "PMI_RANK", "PMI_SIZE"},
-		{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-	} {
-		rank, size := getenv(l.rank), getenv(l.size)
-		if rank == "" {
-			continue
-		}
-		of := ""
-		if size != "" {
-			of = " of " + size
-		}
-		found = append(found, fmt.Sprintf("started by %s as its process %s%s (%s); the ranks started here form a job of their own on this host", l.name, rank, of, l.rank))
-	}
-	return found
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 var simprogs struct {
@@ -136,7 +136,7 @@ func TestSimulatedEnds(t *testing.T) {
 				t.Errorf("the last line is %q, want %q\n%s", l, tc.last, r.stderr)
 			}
 			if tc.what == "nothing" {
-				gasrun(t, "-replay", rec).want(t, launch.StatusUsage, "no job had begun")
+				gasrun(t, "-replay", rec).want(t, jobenv.StatusUsage, "no job had begun")
 				return
 			}
 			// A failure is reproduced as well as a success.
@@ -205,6 +205,37 @@ func TestReplay(t *testing.T) {
 	gasrun(t, "-replay", rec, prog, "good", "20").want(t, 1, "NOT reproduced")
 }
 
+// TestReplayOfUglyText: what ranks and records say moves no cursor when gasrun repeats
+// it.
+func TestReplayOfUglyText(t *testing.T) {
+	rec := filepath.Join(t.TempDir(), "record")
+	prog := simulated(t, "simprog")
+	simrun(t, "-n", "3", "-record", rec, prog, "ugly").want(t, 1)
+	for _, args := range [][]string{{"-replay", rec}, {"-replay", rec, prog, "good"}} {
+		r := gasrun(t, args...)
+		said := false
+		for _, l := range strings.Split(r.stderr, "\n") {
+			if strings.HasPrefix(l, "gasrun: ") {
+				said = said || strings.Contains(l, `owned`)
+				if strings.ContainsAny(l, "\x1b\a\r") {
+					t.Errorf("%q goes to the terminal", l)
+				}
+			}
+		}
+		if !said {
+			t.Errorf("the failure is not told: %q", r.stderr)
+		}
+	}
+	text := string(read(t, rec))
+	if err := os.WriteFile(rec, []byte(strings.Replace(text, "exit status 1", "exit \x1b[2J", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r := gasrun(t, "-replay", rec)
+	if r.status == 0 || strings.Contains(r.stderr, "\x1b") || !strings.Contains(r.stderr, "has not the form") {
+		t.Errorf("status %d, %q", r.status, r.stderr)
+	}
+}
+
 // Without gasrun variables do what its flags do.
 func TestSimulatedAlone(t *testing.T) {
 	dir := t.TempDir()
@@ -227,7 +258,7 @@ func TestSimulatedAlone(t *testing.T) {
 	if out, err := alone("ARGON_SIM_REPLAY="+rec, "ARGON_RANKS=6"); err == nil || !strings.Contains(out, "6 ranks") || !strings.Contains(out, "recorded are 5") {
 		t.Errorf("%v: %s", err, out)
 	}
-	gasrun(t, "-replay", rec).want(t, launch.StatusUsage, "no program given")
+	gasrun(t, "-replay", rec).want(t, jobenv.StatusUsage, "no program given")
 	gasrun(t, "-replay", rec, simulated(t, "simprog"), "twice", "20").want(t, 0)
 }
 
@@ -250,7 +281,7 @@ func TestSimulatedHang(t *testing.T) {
 		t.Parallel()
 		for limit := 500 * time.Millisecond; ; limit *= 4 {
 			r := simrun(t, "-n", "4", "-timeout", limit.String(), simulated(t, "simprog"), "deaf")
-			r.want(t, launch.StatusTimeout, "-timeout")
+			r.want(t, jobenv.StatusTimeout, "-timeout")
 			if r.stdout == "ready\n" || limit > time.Minute { // it has come that far within the time
 				answers(t, r)
 				break
@@ -283,7 +314,7 @@ func TestSimulatedHang(t *testing.T) {
 				res.want(t, 130, "ended by SIGINT")
 				return
 			}
-			res.want(t, launch.StatusQuit)
+			res.want(t, jobenv.StatusQuit)
 			answers(t, res)
 		})
 	}
@@ -345,6 +376,8 @@ func TestBadSimulation(t *testing.T) {
 		{[]string{"-fault", ""}, 2, []string{"-fault"}},
 		{[]string{"-fault", "crash=x@1ms"}, 2, []string{"crash=x@1ms"}},
 		{[]string{"-n", "4", "-fault", "crash=4@1ms"}, 2, []string{"rank 4", "0..3", "-fault"}},
+		{[]string{"-fault", "jitter=1us,drop=0.5,dup=0.1"}, 2, []string{"drop=0.5 dup=0.1", "without effect", "jitter", "-fault"}},
+		{[]string{"-sim", "buffer=1"}, 2, []string{"buffer=1", "without effect"}},
 		{[]string{"-sim", "sede=1"}, 2, []string{`"sede"`, "-sim"}},
 		{[]string{"-n", "4", "-topology", "torus", "-sim", "dims=1x1x3"}, 2, []string{"3 positions for 4 nodes"}},
 		{[]string{"-segment", "100T"}, 2, []string{"segments", "-segment"}},
@@ -378,9 +411,9 @@ func TestBadSimulation(t *testing.T) {
 }
 
 func TestSimulatedPlan(t *testing.T) {
-	r := simrun(t, "-t", "-n", "1000000", "-seed", "5", "-fault", "crash=3@2ms", "-fault", "drop=0.5,dup=0.1", "-segment", "1M", "-x", "A=b c", "true", "x")
+	r := simrun(t, "-t", "-n", "1000000", "-seed", "5", "-fault", "crash=3@2ms", "-fault", "jitter=2us,detect=3us", "-segment", "1M", "-x", "A=b c", "true", "x")
 	r.want(t, 0)
-	want := "ranks 0..999999 in one process: env 'A=b c' 'ARGON_SIM=seed=5 profile=extoll crash=3@2ms drop=0.5 dup=0.1' " +
+	want := "ranks 0..999999 in one process: env 'A=b c' 'ARGON_SIM=seed=5 profile=extoll jitter=2us crash=3@2ms detect=3us' " +
 		"ARGON_RANKS=1000000 ARGON_CONDUIT=sim ARGON_SEGMENT=1048576 true x\n"
 	if r.stdout != want {
 		t.Errorf("wrote %q, want %q", r.stdout, want)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -67,6 +69,16 @@ func (s *simulation) finish(o *options, given map[string]bool) error {
 	for _, name := range simFlags {
 		if given[name] {
 			s.used = append(s.used, "-"+name)
+		}
+	}
+	if given["replay"] || o.Conduit == sim.Name {
+		if v := os.Getenv(sim.EnvReplay); v != "" {
+			return fmt.Errorf("%s=%q is for programs that run without gasrun, whose flag is -replay", sim.EnvReplay, v)
+		}
+		for _, kv := range o.Env {
+			if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, sim.EnvOptions) && v != "" {
+				return fmt.Errorf("-x %s: gasrun sets this variable by its flags -sim, -trace, -record and -replay", k)
+			}
 		}
 	}
 	if given["replay"] {
@@ -171,17 +183,17 @@ func (s *simulation) environment(o *options) error {
 	for _, kv := range s.old.Env {
 		k, v, _ := strings.Cut(kv, "=")
 		set[k] = true
-		if k == launch.EnvLarge {
+		if k == jobenv.Large {
 			o.Large = true
 			continue
 		}
-		if k != launch.EnvSegment {
+		if k != jobenv.Segment {
 			env = append(env, kv)
 			continue
 		}
 		var err error
-		if o.Segment, err = launch.ParseSize(v); err != nil {
-			return fmt.Errorf("-replay: %s: %s: %w", s.replay, kv, err)
+		if o.Segment, err = jobenv.ParseSize(v); err != nil {
+			return fmt.Errorf("-replay: %s: %q: %w", s.replay, kv, err)
 		}
 	}
 	for _, kv := range os.Environ() {
@@ -223,7 +235,7 @@ func (s *simulation) validate(c *launch.Config) error {
 	if c.Segment != 0 && !c.Large {
 		o.MaxSegment = c.Segment
 	}
-	if err := o.Validate(c.Size); err != nil {
+	if err := errors.Join(o.Validate(c.Size), o.Reliable()); err != nil {
 		return err
 	}
 	for _, v := range []struct{ key, file string }{{sim.EnvTrace, s.trace}, {sim.EnvRecord, s.record}, {sim.EnvReplay, s.replay}} {
@@ -267,10 +279,10 @@ func (s *simulation) begin(o *options) error {
 		}
 	}
 	if o.Segment != 0 {
-		set[launch.EnvSegment] = strconv.FormatUint(o.Segment, 10)
+		set[jobenv.Segment] = strconv.FormatUint(o.Segment, 10)
 	}
 	if o.Large {
-		set[launch.EnvLarge] = "1"
+		set[jobenv.Large] = "1"
 	}
 	for k, v := range set {
 		if v != "" {
@@ -319,11 +331,11 @@ func (s *simulation) end(w io.Writer, o *options, res launch.Result) int {
 	if s.old == nil {
 		return res.Status
 	}
-	if res.Status == launch.StatusTimeout || res.Status == launch.StatusQuit || res.Status > 128 && len(res.Ranks) == 1 && res.Ranks[0].Signal == syscall.Signal(res.Status-128) && exit != s.old.Exit {
+	if res.Status == jobenv.StatusTimeout || res.Status == jobenv.StatusQuit || res.Status > 128 && len(res.Ranks) == 1 && res.Ranks[0].Signal == syscall.Signal(res.Status-128) && exit != s.old.Exit {
 		fmt.Fprintf(w, "gasrun: not repeated to its end: %s\n", s.replay)
 		return res.Status
 	}
-	status := launch.StatusFailed
+	status := jobenv.StatusFailed
 	how := ""
 	jobs := res.Simulated.Jobs
 	bad := diverged(res)
@@ -354,10 +366,14 @@ func (s *simulation) end(w io.Writer, o *options, res launch.Result) int {
 		if i == 0 {
 			l = s.replay + ": " + l
 		}
-		fmt.Fprintln(w, "gasrun: "+l)
+		// Some of it is from the record, and from what ranks have said.
+		fmt.Fprintln(w, "gasrun: "+errs.Line(l, maxSaid))
 	}
 	return status
 }
+
+// maxSaid bounds a line about a replay, bytes.
+const maxSaid = 8 << 10
 
 // diverged is the index of the job that is not as recorded, or -1.
 func diverged(res launch.Result) int {

@@ -181,6 +181,9 @@ func (r *runner) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 // GoRank is the conduit's below.
 func (r *runner) GoRank(f func()) { r.below.GoRank(f) }
 
+// Interrupt is the conduit's below.
+func (r *runner) Interrupt(err error) { conduits.Interrupt(r.inner, err) }
+
 // chance decides with probability p. mu is held.
 func (e *endpoint) chance(p float64) bool { return p > 0 && e.rng.Float64() < p }
 
@@ -312,11 +315,11 @@ func (e *endpoint) System(rank int) []byte {
 }
 
 // Neighbourhoods is that of the conduit below, or unknown where they are hidden.
-func (e *endpoint) Neighbourhoods() []int {
+func (e *endpoint) Neighbourhoods() *conduits.Neighbourhoods {
 	if e.cfg.HideNeighbours {
 		return nil
 	}
-	return conduits.Neighbourhoods(e.inner)
+	return conduits.NeighbourhoodsOf(e.inner)
 }
 
 // Fence is that of the conduit below.
@@ -744,6 +747,33 @@ func (e *endpoint) Err() error { return e.inner.Err() }
 
 // Fail is that of the conduit below.
 func (e *endpoint) Fail(err error) { e.inner.Fail(err) }
+
+// Blame is that of the conduit below.
+func (e *endpoint) Blame(rank int, err error) { e.inner.Blame(rank, err) }
+
+// Left is that of the conduit below, unless there is something of rank here that
+// has not been handed on.
+func (e *endpoint) Left(rank int) bool {
+	if !e.inner.Left(rank) {
+		return false
+	}
+	if e.busy.Load() { // with a message of it, perhaps; leave wakes us
+		e.missed.Store(true)
+		if e.busy.Load() {
+			return false
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.messages {
+		for _, k := range l {
+			if k.m.Src == rank {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // Close performs what was deferred, as far as it can be at once, and leaves.
 func (e *endpoint) Close() error {

@@ -7,6 +7,7 @@ import (
 	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/race"
 )
 
 // TestConformance: chaos keeps the contract, and the layers above keep their
@@ -23,7 +24,7 @@ func TestConformanceHidden(t *testing.T) {
 // TestConformanceSimulated is chaos over a simulated network: deterministic for a
 // seed, misfortune of both kinds at once.
 func TestConformanceSimulated(t *testing.T) {
-	if raced {
+	if race.Enabled {
 		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
 	}
 	conduittest.Run(t, chaos.Local(sim.Local, chaos.Config{}))

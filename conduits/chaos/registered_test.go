@@ -270,7 +270,7 @@ func anothersAddress(t *testing.T, which int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register := func(mem []byte) (segment.Region, segment.NLA) {
+	register := func(mem []byte) (segment.Registration, segment.NLA) {
 		r, err := u.Register(mem, segment.RightsAll, segment.AnyPeer)
 		if err != nil {
 			t.Fatal(err)

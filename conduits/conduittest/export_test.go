@@ -1,10 +1,13 @@
 package conduittest
 
+import (
+	"time"
+
+	"github.com/argon-go/argon/conduits/conduittest/contract"
+)
+
 // FindFailure is the state machine's search without a test to fail.
 func FindFailure(open Open, seed uint64, kind Program) string {
-	text, _ := findFailure(open, seed, kind, patience{wait: *flagPatience})
+	text, _ := findFailure(open, seed, kind, contract.Patience{Wait: 10 * time.Second})
 	return text
 }
-
-// RaceEnabled says whether the race detector is on.
-const RaceEnabled = raceEnabled

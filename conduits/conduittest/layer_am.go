@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
@@ -77,30 +78,30 @@ func amLimits(c *ctx) {
 	const n = 3
 	size := func(rank int) uint64 { return uint64(rank) * segment.PageSize } // rank 0 has none
 	var medium [n]int
-	c.run(n, conduits.Config{}, func(p *peer) {
-		s := &stack{peer: p, bar: barrier.New(), ext: extended.New(extended.Config{})}
-		e, err := am.Attach(p.ep, am.Config{SegmentSize: size(p.rank), Completer: s.ext, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...)})
-		p.must(err)
-		p.must(s.bar.Bind(e))
+	c.Job(n, conduits.Config{}, func(p *contract.Peer) {
+		s := &stack{Peer: p, bar: barrier.New(), ext: extended.New(extended.Config{})}
+		e, err := am.Attach(p.EP, am.Config{SegmentSize: size(p.Rank), Completer: s.ext, Exposer: s.ext, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...)})
+		p.Must(err)
+		p.Must(s.bar.Bind(e))
 		s.ext.Bind(e)
-		medium[p.rank] = e.MaxMedium()
-		if e.MaxMedium() < 512 || e.MaxMedium() != p.ep.Limits().MaxMedium {
-			p.Errorf("MaxMedium is %d; at least 512, and %d is the conduit's", e.MaxMedium(), p.ep.Limits().MaxMedium)
+		medium[p.Rank] = e.MaxMedium()
+		if e.MaxMedium() < 512 || e.MaxMedium() != p.EP.Limits().MaxMedium {
+			p.Errorf("MaxMedium is %d; at least 512, and %d is the conduit's", e.MaxMedium(), p.EP.Limits().MaxMedium)
 		}
-		if e.Rank() != p.rank || e.Size() != n || s.ext.Rank() != p.rank || s.ext.Size() != n || e.Conduit() != p.ep {
-			p.Errorf("rank %d of %d here, %d of %d below", e.Rank(), e.Size(), p.rank, n)
+		if e.Rank() != p.Rank || e.Size() != n || s.ext.Rank() != p.Rank || s.ext.Size() != n || e.Conduit() != p.EP {
+			p.Errorf("rank %d of %d here, %d of %d below", e.Rank(), e.Size(), p.Rank, n)
 		}
 		for r := range n {
-			if got, want := e.MaxLong(r), min(size(r), p.ep.Limits().MaxLong); got != want {
+			if got, want := e.MaxLong(r), min(size(r), p.EP.Limits().MaxLong); got != want {
 				p.Errorf("MaxLong(%d) is %d, not %d", r, got, want)
 			}
-			if got := p.ep.SegmentSize(r); got != size(r) {
+			if got := p.EP.SegmentSize(r); got != size(r) {
 				p.Errorf("segment of rank %d has %d bytes, not %d", r, got, size(r))
 			}
 		}
 		s.barrier()
-		if medium[0] != medium[p.rank] {
-			p.Errorf("MaxMedium is %d, and on rank 0 %d", medium[p.rank], medium[0])
+		if medium[0] != medium[p.Rank] {
+			p.Errorf("MaxMedium is %d, and on rank 0 %d", medium[p.Rank], medium[0])
 		}
 		s.barrier()
 	})
@@ -125,11 +126,11 @@ func amIndices(c *ctx) {
 			{Index: 252, Name: "fixed 252", Fn: nothing},
 			{Name: "third", Fn: nothing},
 		}
-		chosen[s.rank] = h
+		chosen[s.Rank] = h
 		return h
 	}}, func(s *stack) {
 		for i, want := range []am.HandlerID{255, 254, 253, 128, 252, 251} {
-			e := chosen[s.rank][i]
+			e := chosen[s.Rank][i]
 			if e.Index != want || s.am.HandlerName(want) != e.Name {
 				s.Errorf("handler %q has index %d, and at %d is %q", e.Name, e.Index, want, s.am.HandlerName(want))
 			}
@@ -148,7 +149,7 @@ func amAttach(c *ctx) {
 	for i := range 129 {
 		full = append(full, am.Entry{Name: fmt.Sprint("handler ", i), Fn: fn})
 	}
-	c.run(1, conduits.Config{}, func(p *peer) {
+	c.Job(1, conduits.Config{}, func(p *contract.Peer) {
 		for what, bad := range map[string]struct {
 			cfg  am.Config
 			want error
@@ -167,12 +168,12 @@ func amAttach(c *ctx) {
 			if what == "129 handlers" {
 				bad.cfg.Handlers = append([]am.Entry(nil), full...)
 			}
-			if _, err := am.Attach(p.ep, bad.cfg); !errors.Is(err, bad.want) {
+			if _, err := am.Attach(p.EP, bad.cfg); !errors.Is(err, bad.want) {
 				p.Fatalf("attach with %s: %v, want %v", what, err, bad.want)
 			}
 		}
-		e, err := am.Attach(p.ep, am.Config{Handlers: full[:128]})
-		p.must(err)
+		e, err := am.Attach(p.EP, am.Config{Handlers: full[:128]})
+		p.Must(err)
 		if e.HandlerName(am.FirstClient) != "handler 127" {
 			p.Errorf("handler %d is %q", am.FirstClient, e.HandlerName(am.FirstClient))
 		}
@@ -204,11 +205,11 @@ func amTables(c *ctx) {
 		errs := make([]error, n)
 		c.fails(n, layers{handlers: func(s *stack) []am.Entry {
 			t := table()
-			if s.rank == odd {
+			if s.Rank == odd {
 				t = ch.do(t)
 			}
 			return t
-		}}, func(s *doomed) { errs[s.rank] = s.attach })
+		}}, func(s *doomed) { errs[s.Rank] = s.attach })
 		for r, err := range errs {
 			if !errors.Is(err, am.ErrBadArg) || err.Error() != errs[0].Error() {
 				c.Errorf("tables of %d ranks differ in %s at rank %d: rank %d says %v, rank 0 says %v", n, ch.what, odd, r, err, errs[0])
@@ -240,7 +241,7 @@ func amArguments(c *ctx) {
 	}
 	var ranks [n]rank
 	row := func(src, dst, round, k int, reply bool) []uint32 {
-		rng := c.random(uint64(src), uint64(dst), uint64(round), uint64(k), 5)
+		rng := c.Random(uint64(src), uint64(dst), uint64(round), uint64(k), 5)
 		w := make([]uint32, k)
 		for i := range w {
 			w[i] = rng.Uint32()
@@ -263,14 +264,14 @@ func amArguments(c *ctx) {
 		}
 		return true
 	}
-	long := func(src, round int) segment.NLA { return at(src*256 + round%7) }
+	long := func(src, round int) segment.NLA { return contract.At(src*256 + round%7) }
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
-		me := &ranks[s.rank]
+		me := &ranks[s.Rank]
 		request := func(t *am.Token, args []uint32, payload []byte) {
 			src, k := t.Src(), len(args)
 			round := me.rounds[src]
 			me.rounds[src]++
-			if want := row(src, s.rank, round, k, false); !equal(args, want) {
+			if want := row(src, s.Rank, round, k, false); !equal(args, want) {
 				s.Errorf("%v with %d arguments from rank %d: %#x, not %#x", t.Kind(), k, src, args, want)
 			}
 			h := am.HandlerID(reps + k)
@@ -279,7 +280,7 @@ func amArguments(c *ctx) {
 			} else if t.Handler() != am.HandlerID(reqs+k) {
 				s.Errorf("%d arguments for handler %d", k, t.Handler())
 			}
-			back := row(src, s.rank, round, k, true)
+			back := row(src, s.Rank, round, k, true)
 			var err error
 			switch {
 			case t.Kind()&am.Short != 0:
@@ -299,7 +300,7 @@ func amArguments(c *ctx) {
 					t.Kind(), t.Handler(), args, len(payload), me.kind, me.h, me.want, me.data)
 			}
 			me.done.Add(1)
-			s.ep.Wake(s.rank)
+			s.EP.Wake(s.Rank)
 		}
 		var es []am.Entry
 		for k := range any {
@@ -311,16 +312,16 @@ func amArguments(c *ctx) {
 			am.Entry{Index: reqs + any, Name: "request any", Fn: request, Args: am.AnyArgs, Kinds: am.Request},
 			am.Entry{Index: reps + any, Name: "reply any", Fn: reply, Args: am.AnyArgs, Kinds: am.Reply})
 	}}, func(s *stack) {
-		me := &ranks[s.rank]
+		me := &ranks[s.Rank]
 		total := int32(0)
 		for dst := range n {
 			round := 0
 			for k := range am.MaxArgs + 1 {
 				for _, kind := range []am.Kind{am.Short, am.Medium, am.Long} {
 					for _, h := range []int{k, any} {
-						args := row(s.rank, dst, round, k, false)
-						payload := fill(make([]byte, s.rng.IntN(100)), uint64(round), 0)
-						me.want, me.kind, me.h, me.data = row(s.rank, dst, round, k, true), kind, am.HandlerID(reps+h), len(payload)
+						args := row(s.Rank, dst, round, k, false)
+						payload := contract.Fill(make([]byte, s.RNG.IntN(100)), uint64(round), 0)
+						me.want, me.kind, me.h, me.data = row(s.Rank, dst, round, k, true), kind, am.HandlerID(reps+h), len(payload)
 						var err error
 						switch kind {
 						case am.Short:
@@ -329,12 +330,12 @@ func amArguments(c *ctx) {
 						case am.Medium:
 							err = s.am.RequestMedium(dst, am.HandlerID(reqs+h), payload, args...)
 						default:
-							err = s.am.RequestLong(dst, am.HandlerID(reqs+h), payload, long(s.rank, round), args...)
+							err = s.am.RequestLong(dst, am.HandlerID(reqs+h), payload, long(s.Rank, round), args...)
 						}
-						s.must(err)
+						s.Must(err)
 						clear(args)
 						total++
-						s.wait("a reply", func() bool { return me.done.Load() == total })
+						s.Wait("a reply", func() bool { return me.done.Load() == total })
 						round++
 					}
 				}
@@ -359,13 +360,13 @@ func amChecksum(c *ctx) {
 	}
 	var ranks [n]rank
 	var sums [n]uint64
-	c.stack(n, conduits.Config{}, layers{segment: pages(block), handlers: func(s *stack) []am.Entry {
-		me := &ranks[s.rank]
+	c.stack(n, conduits.Config{}, layers{segment: contract.Pages(block), handlers: func(s *stack) []am.Entry {
+		me := &ranks[s.Rank]
 		me.copy = make([]byte, block)
 		me.left.Store(block)
 		return []am.Entry{
 			{Index: ask, Name: "ask", Args: 2, Fn: func(t *am.Token, args []uint32, _ []byte) {
-				src := s.ext.Direct(s.rank, at(int(args[0])), uint64(args[1]))
+				src := s.ext.Direct(s.Rank, contract.At(int(args[0])), uint64(args[1]))
 				if err := t.ReplyMedium(piece, src, args[0]); err != nil {
 					s.Errorf("reply: %v", err)
 				}
@@ -373,31 +374,31 @@ func amChecksum(c *ctx) {
 			{Index: piece, Name: "piece", Args: 1, Fn: func(t *am.Token, args []uint32, payload []byte) {
 				copy(me.copy[args[0]:], payload)
 				me.left.Add(-int64(len(payload)))
-				s.ep.Wake(s.rank)
+				s.EP.Wake(s.Rank)
 			}},
 		}
 	}}, func(s *stack) {
-		me := &ranks[s.rank]
-		own := fill(s.ext.Direct(s.rank, at(0), block), mix(c.seed, uint64(s.rank)), 0)
-		sums[s.rank] = crc64.Checksum(own, table)
+		me := &ranks[s.Rank]
+		own := contract.Fill(s.ext.Direct(s.Rank, contract.At(0), block), contract.Mix(c.Seed, uint64(s.Rank)), 0)
+		sums[s.Rank] = crc64.Checksum(own, table)
 		s.barrier()
 		var cuts [][2]int
 		for off := 0; off < block; {
-			k := min(1+s.rng.IntN(s.am.MaxMedium()), block-off)
-			if s.rng.IntN(2) == 0 {
-				k = min(k, 1+s.rng.IntN(300))
+			k := min(1+s.RNG.IntN(s.am.MaxMedium()), block-off)
+			if s.RNG.IntN(2) == 0 {
+				k = min(k, 1+s.RNG.IntN(300))
 			}
 			cuts = append(cuts, [2]int{off, k})
 			off += k
 		}
-		s.rng.Shuffle(len(cuts), func(i, j int) { cuts[i], cuts[j] = cuts[j], cuts[i] })
-		next := (s.rank + 1) % n
+		s.RNG.Shuffle(len(cuts), func(i, j int) { cuts[i], cuts[j] = cuts[j], cuts[i] })
+		next := (s.Rank + 1) % n
 		for _, k := range cuts {
-			s.must(s.am.RequestShort(next, ask, uint32(k[0]), uint32(k[1])))
+			s.Must(s.am.RequestShort(next, ask, uint32(k[0]), uint32(k[1])))
 		}
-		s.wait("pieces", func() bool { return me.left.Load() == 0 })
+		s.Wait("pieces", func() bool { return me.left.Load() == 0 })
 		if got := crc64.Checksum(me.copy, table); got != sums[next] {
-			s.Errorf("block of rank %d has checksum %#x here and %#x there; the first difference is at byte %d", next, got, sums[next], wrong(me.copy, mix(c.seed, uint64(next)), 0))
+			s.Errorf("block of rank %d has checksum %#x here and %#x there; the first difference is at byte %d", next, got, sums[next], contract.Wrong(me.copy, contract.Mix(c.Seed, uint64(next)), 0))
 		}
 	})
 }
@@ -405,7 +406,7 @@ func amChecksum(c *ctx) {
 // bySize sends one request of every size in every manner, up to depth at a time.
 func bySize(c *ctx, kind am.Kind, small, most, depth int) {
 	const n = 2
-	list := sizes(small, most)
+	list := contract.Sizes(small, most)
 	ways := mannersOf(kind)
 	f := newTraffic(c, n, len(list)*len(ways), depth, most)
 	f.run(func(s *stack, r *trafficRank) {
@@ -416,8 +417,8 @@ func bySize(c *ctx, kind am.Kind, small, most, depth int) {
 				if id >= depth {
 					f.flush(r, id-depth, id-depth+1)
 				}
-				l := &letter{dst: s.rng.IntN(n), id: id, kind: kind, size: size, how: how, inside: s.rng.IntN(3) == 0}
-				l.answer = answerShort + answer(s.rng.IntN(int(numAnswers-answerShort)))
+				l := &letter{dst: s.RNG.IntN(n), id: id, kind: kind, size: size, how: how, inside: s.RNG.IntN(3) == 0}
+				l.answer = answerShort + answer(s.RNG.IntN(int(numAnswers-answerShort)))
 				if size > s.am.MaxMedium() && (l.answer == answerMedium || l.answer >= answerPrepared) {
 					l.answer = answerLong
 				}
@@ -432,14 +433,14 @@ func bySize(c *ctx, kind am.Kind, small, most, depth int) {
 // amMedium: medium messages of all sizes, fixed and negotiated, immediate or
 // not, cancelled or not, from in and outside the segment.
 func amMedium(c *ctx) {
-	most := c.offer.limits.MaxMedium
+	most := c.Offer.Limits.MaxMedium
 	bySize(c, am.Medium, 66, most, 1)
 	bySize(c, am.Medium, 20, most, 7)
 }
 
 // amLong is the same for long ones.
 func amLong(c *ctx) {
-	most := int(min(c.offer.limits.MaxLong, c.offer.limits.MaxSegment/64, 100<<10))
+	most := int(min(c.Offer.Limits.MaxLong, c.Offer.Limits.MaxSegment/64, 100<<10))
 	bySize(c, am.Long, 66, most, 1)
 	bySize(c, am.Long, 20, min(most, 20<<10), 7)
 }
@@ -453,7 +454,7 @@ func amEmpty(c *ctx) {
 		ask   = 190
 		reply = 191
 	)
-	addrs := []segment.NLA{at(0), at(1), at(3), at(13), at(segment.PageSize - 1), at(segment.PageSize), at(segment.PageSize + 7), at(1<<30 + 5), 0, 1, segment.NLALimit - 1}
+	addrs := []segment.NLA{contract.At(0), contract.At(1), contract.At(3), contract.At(13), contract.At(segment.PageSize - 1), contract.At(segment.PageSize), contract.At(segment.PageSize + 7), contract.At(1<<30 + 5), 0, 1, segment.NLALimit - 1}
 	type rank struct {
 		done atomic.Int32
 	}
@@ -462,8 +463,8 @@ func amEmpty(c *ctx) {
 	for r := range sizes {
 		sizes[r] = uint64(r%2) * segment.PageSize
 	}
-	handlers := func(p *peer) []am.Entry {
-		me := &ranks[p.rank]
+	handlers := func(p *contract.Peer) []am.Entry {
+		me := &ranks[p.Rank]
 		look := func(t *am.Token, args []uint32, payload []byte) bool {
 			want := segment.NLA(am.Unpack64(args[0], args[1]))
 			if t.Kind()&am.Medium != 0 {
@@ -489,34 +490,34 @@ func amEmpty(c *ctx) {
 			{Index: reply, Name: "reply", Args: 2, Kinds: am.Reply | am.Medium | am.Long, Fn: func(t *am.Token, args []uint32, payload []byte) {
 				look(t, args, payload)
 				me.done.Add(1)
-				p.ep.Wake(p.rank)
+				p.EP.Wake(p.Rank)
 			}},
 		}
 	}
-	c.run(n, conduits.Config{}, func(p *peer) {
+	c.Job(n, conduits.Config{}, func(p *contract.Peer) {
 		b := barrier.New()
-		e, err := am.Attach(p.ep, am.Config{SegmentSize: sizes[p.rank], Handlers: handlers(p), Runtime: b.Handlers()})
-		p.must(err)
-		p.must(b.Bind(e))
-		p.must(b.Barrier(0, barrier.Anonymous))
+		e, err := am.Attach(p.EP, am.Config{SegmentSize: sizes[p.Rank], Handlers: handlers(p), Runtime: b.Handlers()})
+		p.Must(err)
+		p.Must(b.Bind(e))
+		p.Must(b.Barrier(0, barrier.Anonymous))
 		total := int32(0)
 		for dst := range n {
 			for _, a := range addrs {
 				lo, hi := am.PackNLA(a)
 				var ev am.Event
-				p.must(e.RequestMedium(dst, ask, nil, lo, hi))
-				p.must(e.RequestMedium(dst, ask, []byte{}, lo, hi))
-				p.must(e.RequestLong(dst, ask, nil, a, lo, hi))
-				p.must(e.RequestLongNB(dst, ask, []byte{}, a, &ev, lo, hi))
-				p.must(e.WaitEvent(&ev))
+				p.Must(e.RequestMedium(dst, ask, nil, lo, hi))
+				p.Must(e.RequestMedium(dst, ask, []byte{}, lo, hi))
+				p.Must(e.RequestLong(dst, ask, nil, a, lo, hi))
+				p.Must(e.RequestLongNB(dst, ask, []byte{}, a, &ev, lo, hi))
+				p.Must(e.WaitEvent(&ev))
 				m, err := e.PrepareMedium(dst, ask, 0, 64, 2)
-				p.must(err)
-				p.must(m.Commit(0, lo, hi))
+				p.Must(err)
+				p.Must(m.Commit(0, lo, hi))
 				total += 5
 			}
 		}
-		p.wait("empty replies", func() bool { return ranks[p.rank].done.Load() == total })
-		p.must(b.Barrier(0, barrier.Anonymous))
+		p.Wait("empty replies", func() bool { return ranks[p.Rank].done.Load() == total })
+		p.Must(b.Barrier(0, barrier.Anonymous))
 	})
 }
 
@@ -528,18 +529,18 @@ func amToken(c *ctx) {
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
 		look := func(t *am.Token, args []uint32, class am.Kind) {
 			kind, h, src := am.Kind(args[0])|class, am.HandlerID(args[1]), int(args[2])
-			to := at(int(args[3]))
+			to := contract.At(int(args[3]))
 			if kind&am.Long == 0 {
 				to = 0
 			}
-			if t.Src() != src || t.Kind() != kind || t.Handler() != h || t.To() != to || t.Endpoint().Conduit() != s.ep {
+			if t.Src() != src || t.Kind() != kind || t.Handler() != h || t.To() != to || t.Endpoint().Conduit() != s.EP {
 				s.Errorf("token of handler %d for %v from rank %d to %v; want handler %d, %v, rank %d, %v", t.Handler(), t.Kind(), t.Src(), t.To(), h, kind, src, to)
 			}
 		}
 		request := func(t *am.Token, args []uint32, payload []byte) {
 			look(t, args, am.Request)
 			h := t.Handler() + 10
-			back := []uint32{args[0], uint32(h), uint32(s.rank), args[3]}
+			back := []uint32{args[0], uint32(h), uint32(s.Rank), args[3]}
 			var err error
 			switch {
 			case t.Kind()&am.Short != 0:
@@ -556,8 +557,8 @@ func amToken(c *ctx) {
 		}
 		reply := func(t *am.Token, args []uint32, _ []byte) {
 			look(t, args, am.Reply)
-			done[s.rank].Add(1)
-			s.ep.Wake(s.rank)
+			done[s.Rank].Add(1)
+			s.EP.Wake(s.Rank)
 		}
 		var es []am.Entry
 		for i := range 3 {
@@ -570,14 +571,14 @@ func amToken(c *ctx) {
 		total := int32(0)
 		for i := range 60 {
 			dst, h := i%n, am.HandlerID(140+i/n%3)
-			off := 16*(60*s.rank+i) + i%7 // a place of its own
-			arg := func(k am.Kind) []uint32 { return []uint32{uint32(k), uint32(h), uint32(s.rank), uint32(off)} }
-			s.must(s.am.RequestShort(dst, h, arg(am.Short)...))
-			s.must(s.am.RequestMedium(dst, h, make([]byte, i), arg(am.Medium)...))
-			s.must(s.am.RequestLong(dst, h, make([]byte, i%8), at(off), arg(am.Long)...))
+			off := 16*(60*s.Rank+i) + i%7 // a place of its own
+			arg := func(k am.Kind) []uint32 { return []uint32{uint32(k), uint32(h), uint32(s.Rank), uint32(off)} }
+			s.Must(s.am.RequestShort(dst, h, arg(am.Short)...))
+			s.Must(s.am.RequestMedium(dst, h, make([]byte, i), arg(am.Medium)...))
+			s.Must(s.am.RequestLong(dst, h, make([]byte, i%8), contract.At(off), arg(am.Long)...))
 			total += 3
 		}
-		s.wait("replies", func() bool { return done[s.rank].Load() == total })
+		s.Wait("replies", func() bool { return done[s.Rank].Load() == total })
 	})
 }
 
@@ -590,7 +591,7 @@ func amImmediate(c *ctx) {
 		f.run(func(s *stack, r *trafficRank) {
 			var queue []*letter
 			for id := range each {
-				l := f.draw(s.rng, s.rng.IntN(n), id)
+				l := f.draw(s.RNG, s.RNG.IntN(n), id)
 				l.size = min(l.size, 320)
 				switch {
 				case l.how == withEvent || l.kind != am.Medium:
@@ -609,7 +610,7 @@ func amImmediate(c *ctx) {
 					}
 					continue
 				}
-				s.must(s.ep.Err())
+				s.Must(s.EP.Err())
 				switch name {
 				case "next": // another one first
 					queue = append(queue[1:], l)
@@ -643,9 +644,9 @@ func amAllToAll(c *ctx) {
 				for i := range n * rounds {
 					dst := i / rounds
 					if order == 0 {
-						dst = (s.rank + i) % n
+						dst = (s.Rank + i) % n
 					}
-					l := f.draw(s.rng, dst, i)
+					l := f.draw(s.RNG, dst, i)
 					l.size = min(l.size, 256)
 					switch {
 					case !answered:
@@ -656,7 +657,7 @@ func amAllToAll(c *ctx) {
 					ls = append(ls, l)
 				}
 				if order == 2 {
-					s.rng.Shuffle(len(ls), func(i, j int) { ls[i], ls[j] = ls[j], ls[i] })
+					s.RNG.Shuffle(len(ls), func(i, j int) { ls[i], ls[j] = ls[j], ls[i] })
 				}
 				for _, l := range ls {
 					f.post(r, l)
@@ -678,17 +679,17 @@ func amThreads(c *ctx) {
 	f := newTraffic(c, n, threads*each, threads*each, 128)
 	l := f.layers()
 	base := int(l.segment)
-	l.segment += pages(n * threads * words)
-	l.ext.AlwaysHandle = c.rng.IntN(2) == 0
+	l.segment += contract.Pages(n * threads * words)
+	l.ext.AlwaysHandle = c.RNG.IntN(2) == 0
 	c.stack(n, conduits.Config{}, l, func(s *stack) {
-		r := f.ranks[s.rank]
-		s.threads(threads, func(th int) {
-			rng := c.random(uint64(s.rank), uint64(th), 9)
-			mine := at(base + (s.rank*threads+th)*words)
+		r := f.ranks[s.Rank]
+		s.Threads(threads, func(th int) {
+			rng := c.Random(uint64(s.Rank), uint64(th), 9)
+			mine := contract.At(base + (s.Rank*threads+th)*words)
 			model := make([][]byte, n)
 			for i := range model {
 				model[i] = make([]byte, words)
-				s.must(s.ext.Put(i, mine, model[i]))
+				s.Must(s.ext.Put(i, mine, model[i]))
 			}
 			added := uint64(0)
 			for id := th * each; id < (th+1)*each; id++ {
@@ -696,24 +697,24 @@ func amThreads(c *ctx) {
 				switch rng.IntN(6) {
 				case 0:
 					off, k := rng.IntN(words-8), rng.IntN(8)+1
-					b := fill(model[dst][8:][off:min(off+k, words-8)], rng.Uint64(), 0)
+					b := contract.Fill(model[dst][8:][off:min(off+k, words-8)], rng.Uint64(), 0)
 					if rng.IntN(2) == 0 {
-						s.must(s.ext.Put(dst, mine+8+segment.NLA(off), b))
+						s.Must(s.ext.Put(dst, mine+8+segment.NLA(off), b))
 						break
 					}
 					h, err := s.ext.PutNB(dst, mine+8+segment.NLA(off), b)
-					s.must(err)
-					s.must(s.ext.Wait(h))
+					s.Must(err)
+					s.Must(s.ext.Wait(h))
 				case 1:
 					got := make([]byte, words-8)
-					s.must(s.ext.Get(got, dst, mine+8))
-					if i := differ(got, model[dst][8:]); i >= 0 {
+					s.Must(s.ext.Get(dst, mine+8, got))
+					if i := contract.Differ(got, model[dst][8:]); i >= 0 {
 						s.Errorf("thread %d: byte %d at rank %d is %#x, not %#x", th, i, dst, got[i], model[dst][8+i])
 					}
 				case 2:
 					v := rng.Uint64() >> 8
 					old, err := s.ext.FetchAddUint64(0, mine, v)
-					s.must(err)
+					s.Must(err)
 					if old != added {
 						s.Errorf("thread %d: sum is %d, not %d", th, old, added)
 					}
@@ -739,51 +740,51 @@ func amNegotiated(c *ctx) {
 	var came [n]atomic.Int32
 	c.stack(n, conduits.Config{}, layers{handlers: func(s *stack) []am.Entry {
 		return []am.Entry{{Index: got, Name: "got", Args: 1, Kinds: am.Medium | am.Request, Fn: func(t *am.Token, args []uint32, payload []byte) {
-			if len(payload) != int(args[0]) || wrong(payload, uint64(args[0]), 0) >= 0 {
-				s.Errorf("prepared %d bytes, and got %d, wrong at %d", args[0], len(payload), wrong(payload, uint64(args[0]), 0))
+			if len(payload) != int(args[0]) || contract.Wrong(payload, uint64(args[0]), 0) >= 0 {
+				s.Errorf("prepared %d bytes, and got %d, wrong at %d", args[0], len(payload), contract.Wrong(payload, uint64(args[0]), 0))
 			}
-			came[s.rank].Add(1)
-			s.ep.Wake(s.rank)
+			came[s.Rank].Add(1)
+			s.EP.Wake(s.Rank)
 		}}}
 	}}, func(s *stack) {
-		dst := 1 - s.rank
+		dst := 1 - s.Rank
 		most := s.am.MaxMedium()
 		for _, bad := range []struct{ least, most, nargs int }{{-1, 4, 1}, {5, 4, 1}, {0, 0, -1}, {0, 0, 2}, {0, 0, 17}, {most + 1, most + 2, 1}} {
 			_, err := s.am.PrepareMedium(dst, got, bad.least, bad.most, bad.nargs)
-			s.wants(err, am.ErrBadArg, "prepare %+v", bad)
+			s.Wants(err, am.ErrBadArg, "prepare %+v", bad)
 			_, ok, err := s.am.TryPrepareMedium(dst, got, bad.least, bad.most, bad.nargs)
 			if ok {
 				s.Errorf("prepared %+v", bad)
 			}
-			s.wants(err, am.ErrBadArg, "try to prepare %+v", bad)
+			s.Wants(err, am.ErrBadArg, "try to prepare %+v", bad)
 		}
 		sent := 0
 		for _, r := range [][2]int{{0, 0}, {0, 1}, {1, 9}, {8, 8}, {100, 1 << 30}, {most, most}, {most - 1, most + 1}, {3, 70}} {
 			p, err := s.am.PrepareMedium(dst, got, r[0], r[1], 1)
-			s.must(err)
+			s.Must(err)
 			if k := len(p.Payload()); k < r[0] || k > min(r[1], most) {
 				s.Errorf("prepared %d to %d bytes and got %d; the most is %d", r[0], r[1], k, most)
 			}
 			if sent%3 == 2 {
-				s.must(p.Cancel())
-				s.wants(p.Cancel(), am.ErrBadArg, "second cancel")
-				s.wants(p.Commit(0, 1), am.ErrBadArg, "commit after cancel")
+				s.Must(p.Cancel())
+				s.Wants(p.Cancel(), am.ErrBadArg, "second cancel")
+				s.Wants(p.Commit(0, 1), am.ErrBadArg, "commit after cancel")
 				p, err = s.am.PrepareMedium(dst, got, r[0], r[1], 1)
-				s.must(err)
+				s.Must(err)
 			}
-			k := len(p.Payload()) - s.rng.IntN(len(p.Payload())-r[0]+1)
-			fill(p.Payload()[:k], uint64(k), 0)
+			k := len(p.Payload()) - s.RNG.IntN(len(p.Payload())-r[0]+1)
+			contract.Fill(p.Payload()[:k], uint64(k), 0)
 			// What is refused is still prepared.
-			s.wants(p.Commit(-1, 1), am.ErrBadArg, "commit of -1 bytes")
-			s.wants(p.Commit(len(p.Payload())+1, 1), am.ErrBadArg, "commit of too much")
-			s.wants(p.Commit(k), am.ErrBadArg, "commit without its argument")
-			s.wants(p.Commit(k, 1, 2), am.ErrBadArg, "commit with an argument too many")
-			s.must(p.Commit(k, uint32(k)))
-			s.wants(p.Commit(k, uint32(k)), am.ErrBadArg, "second commit")
-			s.wants(p.Cancel(), am.ErrBadArg, "cancel after commit")
+			s.Wants(p.Commit(-1, 1), am.ErrBadArg, "commit of -1 bytes")
+			s.Wants(p.Commit(len(p.Payload())+1, 1), am.ErrBadArg, "commit of too much")
+			s.Wants(p.Commit(k), am.ErrBadArg, "commit without its argument")
+			s.Wants(p.Commit(k, 1, 2), am.ErrBadArg, "commit with an argument too many")
+			s.Must(p.Commit(k, uint32(k)))
+			s.Wants(p.Commit(k, uint32(k)), am.ErrBadArg, "second commit")
+			s.Wants(p.Cancel(), am.ErrBadArg, "cancel after commit")
 			sent++
 		}
-		s.wait("prepared messages", func() bool { return came[s.rank].Load() == int32(sent) })
+		s.Wait("prepared messages", func() bool { return came[s.Rank].Load() == int32(sent) })
 	})
 }
 
@@ -794,8 +795,8 @@ func amBadArguments(c *ctx) {
 	var ran [n]atomic.Int32
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
 		count := func(*am.Token, []uint32, []byte) {
-			ran[s.rank].Add(1)
-			s.ep.Wake(s.rank)
+			ran[s.Rank].Add(1)
+			s.EP.Wake(s.Rank)
 		}
 		return []am.Entry{
 			{Index: h, Name: "two", Fn: count, Args: 2},
@@ -807,33 +808,38 @@ func amBadArguments(c *ctx) {
 		big := make([]byte, s.am.MaxMedium()+1)
 		seventeen := make([]uint32, 17)
 		for what, f := range map[string]func() error{
-			"rank -1":                           func() error { return s.am.RequestShort(-1, h, 1, 2) },
-			"rank n":                            func() error { return s.am.RequestShort(n, h, 1, 2) },
-			"medium to rank n":                  func() error { return s.am.RequestMedium(n, h, nil, 1, 2) },
-			"long to rank n":                    func() error { return s.am.RequestLong(n, h, nil, at(0), 1, 2) },
-			"an argument too few":               func() error { return s.am.RequestShort(1, h, 1) },
-			"an argument too many":              func() error { return s.am.RequestMedium(1, h, nil, 1, 2, 3) },
-			"17 arguments":                      func() error { return s.am.RequestShort(1, shorts, seventeen...) },
-			"a handler that is not there":       func() error { return s.am.RequestShort(1, 203) },
-			"a long for it":                     func() error { return s.am.RequestLong(1, 203, nil, at(0)) },
-			"a handler of am's own":             func() error { return s.am.RequestMedium(1, 0, nil, 1, 2) },
-			"a request to replies":              func() error { return s.am.RequestShort(1, replies) },
-			"a medium to shorts":                func() error { return s.am.RequestMedium(1, shorts, nil) },
-			"a long to shorts":                  func() error { return s.am.RequestLong(1, shorts, nil, at(0)) },
-			"a medium too large":                func() error { return s.am.RequestMedium(1, h, big, 1, 2) },
-			"a long past the end":               func() error { return s.am.RequestLong(1, h, make([]byte, 9), at(segment.PageSize-8), 1, 2) },
-			"a long before the start":           func() error { return s.am.RequestLong(1, h, make([]byte, 9), at(-1), 1, 2) },
-			"a long to 0":                       func() error { return s.am.RequestLong(1, h, make([]byte, 1), 0, 1, 2) },
-			"a long that wraps":                 func() error { return s.am.RequestLong(1, h, make([]byte, 9), ^segment.NLA(0)-3, 1, 2) },
-			"a non-blocking long past the end":  func() error { return s.am.RequestLongNB(1, h, make([]byte, 1), at(segment.PageSize), &ev, 1, 2) },
-			"an immediate short to rank n":      func() error { _, err := s.am.TryRequestShort(n, h, 1, 2); return err },
-			"an immediate medium too large":     func() error { _, err := s.am.TryRequestMedium(1, h, big, 1, 2); return err },
-			"an immediate long past the end":    func() error { _, err := s.am.TryRequestLong(1, h, big, at(segment.PageSize-1), &ev, 1, 2); return err },
+			"rank -1":                     func() error { return s.am.RequestShort(-1, h, 1, 2) },
+			"rank n":                      func() error { return s.am.RequestShort(n, h, 1, 2) },
+			"medium to rank n":            func() error { return s.am.RequestMedium(n, h, nil, 1, 2) },
+			"long to rank n":              func() error { return s.am.RequestLong(n, h, nil, contract.At(0), 1, 2) },
+			"an argument too few":         func() error { return s.am.RequestShort(1, h, 1) },
+			"an argument too many":        func() error { return s.am.RequestMedium(1, h, nil, 1, 2, 3) },
+			"17 arguments":                func() error { return s.am.RequestShort(1, shorts, seventeen...) },
+			"a handler that is not there": func() error { return s.am.RequestShort(1, 203) },
+			"a long for it":               func() error { return s.am.RequestLong(1, 203, nil, contract.At(0)) },
+			"a handler of am's own":       func() error { return s.am.RequestMedium(1, 0, nil, 1, 2) },
+			"a request to replies":        func() error { return s.am.RequestShort(1, replies) },
+			"a medium to shorts":          func() error { return s.am.RequestMedium(1, shorts, nil) },
+			"a long to shorts":            func() error { return s.am.RequestLong(1, shorts, nil, contract.At(0)) },
+			"a medium too large":          func() error { return s.am.RequestMedium(1, h, big, 1, 2) },
+			"a long past the end":         func() error { return s.am.RequestLong(1, h, make([]byte, 9), contract.At(segment.PageSize-8), 1, 2) },
+			"a long before the start":     func() error { return s.am.RequestLong(1, h, make([]byte, 9), contract.At(-1), 1, 2) },
+			"a long to 0":                 func() error { return s.am.RequestLong(1, h, make([]byte, 1), 0, 1, 2) },
+			"a long that wraps":           func() error { return s.am.RequestLong(1, h, make([]byte, 9), ^segment.NLA(0)-3, 1, 2) },
+			"a non-blocking long past the end": func() error {
+				return s.am.RequestLongNB(1, h, make([]byte, 1), contract.At(segment.PageSize), &ev, 1, 2)
+			},
+			"an immediate short to rank n":  func() error { _, err := s.am.TryRequestShort(n, h, 1, 2); return err },
+			"an immediate medium too large": func() error { _, err := s.am.TryRequestMedium(1, h, big, 1, 2); return err },
+			"an immediate long past the end": func() error {
+				_, err := s.am.TryRequestLong(1, h, big, contract.At(segment.PageSize-1), &ev, 1, 2)
+				return err
+			},
 			"a prepared one to rank n":          func() error { _, err := s.am.PrepareMedium(n, h, 0, 0, 2); return err },
 			"a prepared one to shorts":          func() error { _, err := s.am.PrepareMedium(1, shorts, 0, 0, 2); return err },
 			"a prepared one with an arg. short": func() error { _, err := s.am.PrepareMedium(1, h, 0, 0, 1); return err },
 		} {
-			s.wants(f(), am.ErrBadArg, "%s", what)
+			s.Wants(f(), am.ErrBadArg, "%s", what)
 		}
 		if !ev.Done() {
 			s.Errorf("the event of a message that was refused is pending")
@@ -841,12 +847,12 @@ func amBadArguments(c *ctx) {
 		// What must have come had it been sent: this does, and nothing else has.
 		s.barrier()
 		for dst := range n {
-			s.must(s.am.RequestShort(dst, h, 1, 2))
+			s.Must(s.am.RequestShort(dst, h, 1, 2))
 		}
-		s.wait("what was sent rightly", func() bool { return ran[s.rank].Load() >= n })
+		s.Wait("what was sent rightly", func() bool { return ran[s.Rank].Load() >= n })
 		s.barrier()
 		s.am.Poll()
-		if k := ran[s.rank].Load(); k != n {
+		if k := ran[s.Rank].Load(); k != n {
 			s.Errorf("%d handlers ran, not %d", k, n)
 		}
 	})
@@ -867,24 +873,24 @@ func amMisuse(c *ctx) {
 		after func(s *stack) error
 	}{
 		{what: "a second reply", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			s.must(t.ReplyShort(other))
+			s.Must(t.ReplyShort(other))
 			return t.ReplyShort(other)
 		}},
 		{what: "a second reply, medium", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			s.must(t.ReplyShort(other))
+			s.Must(t.ReplyShort(other))
 			return t.ReplyMedium(other, nil)
 		}},
 		{what: "a second reply, long", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			s.must(t.ReplyMedium(other, nil))
+			s.Must(t.ReplyMedium(other, nil))
 			return t.ReplyLong(other, nil, 0)
 		}},
 		{what: "a second reply, prepared", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			s.must(t.ReplyShort(other))
+			s.Must(t.ReplyShort(other))
 			_, err := t.PrepareMedium(other, 0, 0, 0)
 			return err
 		}},
 		{what: "a second reply, immediate", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			s.must(t.ReplyLong(other, nil, 0))
+			s.Must(t.ReplyLong(other, nil, 0))
 			_, err := t.TryReplyShort(other)
 			return err
 		}},
@@ -918,32 +924,32 @@ func amMisuse(c *ctx) {
 		c.fails(2, layers{debug: m.debug, handlers: func(s *stack) []am.Entry {
 			return []am.Entry{
 				{Index: start, Name: "start", Fn: func(t *am.Token, _ []uint32, _ []byte) {
-					if got[s.rank] = m.on(s, t); got[s.rank] == nil && s.rank == m.culp && m.after == nil {
+					if got[s.Rank] = m.on(s, t); got[s.Rank] == nil && s.Rank == m.culp && m.after == nil {
 						s.Errorf("%s: no error", m.what) // and nobody would be told
 					}
 					ran.Store(true)
-					s.ep.Wake(s.rank)
+					s.EP.Wake(s.Rank)
 				}},
 				{Index: other, Name: "other", Fn: func(*am.Token, []uint32, []byte) {}, Args: am.AnyArgs},
 				{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, _ []byte) {
-					if got[s.rank] = m.reply(s, t); got[s.rank] == nil {
+					if got[s.Rank] = m.reply(s, t); got[s.Rank] == nil {
 						s.Errorf("%s: no error", m.what)
 					}
 				}},
 			}
 		}}, func(s *doomed) {
-			if s.rank == 0 {
-				s.must(s.am.RequestShort(1, start))
+			if s.Rank == 0 {
+				s.Must(s.am.RequestShort(1, start))
 			} else if m.after != nil {
-				s.wait("the handler", ran.Load)
+				s.Wait("the handler", ran.Load)
 				got[1] = m.after(s.stack)
 			}
 			err := s.settle()
-			s.names(err, m.culp, "%s", m.what)
-			if s.rank == m.culp {
-				s.wants(got[s.rank], am.ErrBadArg, "%s", m.what)
-				if !strings.Contains(got[s.rank].Error(), m.name) {
-					s.Errorf("%s: error %q does not name handler %s", m.what, got[s.rank], m.name)
+			s.Names(err, m.culp, "%s", m.what)
+			if s.Rank == m.culp {
+				s.Wants(got[s.Rank], am.ErrBadArg, "%s", m.what)
+				if !strings.Contains(got[s.Rank].Error(), m.name) {
+					s.Errorf("%s: error %q does not name handler %s", m.what, got[s.Rank], m.name)
 				}
 			}
 		})
@@ -968,10 +974,10 @@ func amMisuse(c *ctx) {
 				{Index: other, Name: "other", Fn: func(*am.Token, []uint32, []byte) {}},
 			}
 		}}, func(s *doomed) {
-			if s.rank == 0 {
-				s.must(s.am.RequestShort(1, start))
+			if s.Rank == 0 {
+				s.Must(s.am.RequestShort(1, start))
 			}
-			s.names(s.settle(), 1, "a reply %s", what)
+			s.Names(s.settle(), 1, "a reply %s", what)
 		})
 		if c.Failed() {
 			c.Logf("dropped: a reply %s", what)
@@ -983,18 +989,18 @@ func amMisuse(c *ctx) {
 	c.stack(2, conduits.Config{}, layers{handlers: func(s *stack) []am.Entry {
 		return []am.Entry{
 			{Index: start, Name: "start", Kinds: am.Request, Fn: func(t *am.Token, _ []uint32, _ []byte) {
-				s.wants(t.ReplyShort(250), am.ErrBadArg, "reply to nobody")
+				s.Wants(t.ReplyShort(250), am.ErrBadArg, "reply to nobody")
 				_, err := t.PrepareMedium(other, 5, 4, 0)
-				s.wants(err, am.ErrBadArg, "reply prepared wrongly")
+				s.Wants(err, am.ErrBadArg, "reply prepared wrongly")
 				if err := t.ReplyShort(other); err != nil {
 					s.Errorf("reply after an error: %v", err)
 				}
 			}},
-			{Index: other, Name: "other", Fn: func(*am.Token, []uint32, []byte) { came[s.rank].Store(true); s.ep.Wake(s.rank) }},
+			{Index: other, Name: "other", Fn: func(*am.Token, []uint32, []byte) { came[s.Rank].Store(true); s.EP.Wake(s.Rank) }},
 		}
 	}}, func(s *stack) {
-		s.must(s.am.RequestShort(1-s.rank, start))
-		s.wait("the reply", came[s.rank].Load)
+		s.Must(s.am.RequestShort(1-s.Rank, start))
+		s.Wait("the reply", came[s.Rank].Load)
 	})
 }
 
@@ -1006,33 +1012,33 @@ func amRights(c *ctx) {
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, rights: segment.RightRead | segment.RightAtomic, handlers: func(s *stack) []am.Entry {
 		return []am.Entry{
 			{Index: h, Name: "h", Fn: func(t *am.Token, args []uint32, payload []byte) {
-				ran[s.rank].Add(1)
-				if err := t.ReplyLong(back, []byte("long"), at(64)); t.Src() != s.rank {
-					s.wants(err, am.ErrBadArg, "long reply without the right to write")
-					s.must(t.ReplyLong(back, nil, at(64)))
+				ran[s.Rank].Add(1)
+				if err := t.ReplyLong(back, []byte("long"), contract.At(64)); t.Src() != s.Rank {
+					s.Wants(err, am.ErrBadArg, "long reply without the right to write")
+					s.Must(t.ReplyLong(back, nil, contract.At(64)))
 				}
 			}},
 			{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, payload []byte) {
-				if want := 4 * (1 - (t.Src()^s.rank)&1); len(payload) != want {
+				if want := 4 * (1 - (t.Src()^s.Rank)&1); len(payload) != want {
 					s.Errorf("reply of rank %d brought %d bytes, not %d", t.Src(), len(payload), want)
 				}
-				replies[s.rank].Add(1)
-				s.ep.Wake(s.rank)
+				replies[s.Rank].Add(1)
+				s.EP.Wake(s.Rank)
 			}},
 		}
 	}}, func(s *stack) {
 		data := []byte("some data")
-		peer := 1 - s.rank
-		s.wants(s.am.RequestLong(peer, h, data, at(0)), am.ErrBadArg, "long request without the right to write")
+		peer := 1 - s.Rank
+		s.Wants(s.am.RequestLong(peer, h, data, contract.At(0)), am.ErrBadArg, "long request without the right to write")
 		var ev am.Event
-		s.wants(s.am.RequestLongNB(peer, h, data, at(0), &ev), am.ErrBadArg, "non-blocking long request without the right to write")
+		s.Wants(s.am.RequestLongNB(peer, h, data, contract.At(0), &ev), am.ErrBadArg, "non-blocking long request without the right to write")
 		if !ev.Done() {
 			s.Errorf("the event of a refused request is in use")
 		}
-		s.must(s.am.RequestLong(peer, h, nil, at(0)))
-		s.must(s.am.RequestLong(s.rank, h, data, at(0))) // one's own segment
-		s.wait("both replies", func() bool { return replies[s.rank].Load() == 2 })
-		if got := ran[s.rank].Load(); got > 2 {
+		s.Must(s.am.RequestLong(peer, h, nil, contract.At(0)))
+		s.Must(s.am.RequestLong(s.Rank, h, data, contract.At(0))) // one's own segment
+		s.Wait("both replies", func() bool { return replies[s.Rank].Load() == 2 })
+		if got := ran[s.Rank].Load(); got > 2 {
 			s.Errorf("%d requests ran, 2 were sent", got)
 		}
 	})
@@ -1056,32 +1062,32 @@ func amReadOnly(c *ctx) {
 		return []am.Entry{
 			{Index: h, Name: "look", Args: 1, Fn: func(t *am.Token, args []uint32, payload []byte) {
 				want := page[args[0]:][:len(payload)]
-				if i := differ(payload, want); i >= 0 {
+				if i := contract.Differ(payload, want); i >= 0 {
 					s.Errorf("%v of read-only memory: byte %d is %#x, not %#x", t.Kind(), i, payload[i], want[i])
 				}
 				if err := t.ReplyMedium(back, want[:min(len(want), 9)]); err != nil {
 					s.Errorf("reply: %v", err)
 				}
 			}},
-			{Index: back, Name: "back", Fn: func(*am.Token, []uint32, []byte) { answers[s.rank].Add(1); s.ep.Wake(s.rank) }},
+			{Index: back, Name: "back", Fn: func(*am.Token, []uint32, []byte) { answers[s.Rank].Add(1); s.EP.Wake(s.Rank) }},
 		}
 	}}, func(s *stack) {
-		total, to := int32(0), at(s.rank*size)
+		total, to := int32(0), contract.At(s.Rank*size)
 		for i := range 24 {
-			k := 1 + s.rng.IntN(size)
-			off := s.rng.IntN(size - k + 1)
+			k := 1 + s.RNG.IntN(size)
+			off := s.RNG.IntN(size - k + 1)
 			src, dst := page[off:][:k], i%n
-			s.must(s.am.RequestLong(dst, h, src, to, uint32(off)))
-			s.must(s.am.RequestMedium(dst, h, src[:min(k, s.am.MaxMedium())], uint32(off)))
+			s.Must(s.am.RequestLong(dst, h, src, to, uint32(off)))
+			s.Must(s.am.RequestMedium(dst, h, src[:min(k, s.am.MaxMedium())], uint32(off)))
 			total += 2
-			s.wait("answers", func() bool { return answers[s.rank].Load() == total })
-			s.must(s.ext.Put(dst, to, src))
+			s.Wait("answers", func() bool { return answers[s.Rank].Load() == total })
+			s.Must(s.ext.Put(dst, to, src))
 			hd, err := s.ext.PutBulkNB(dst, to, src)
-			s.must(err)
-			s.must(s.ext.Wait(hd))
+			s.Must(err)
+			s.Must(s.ext.Wait(hd))
 			got := make([]byte, k)
-			s.must(s.ext.Get(got, dst, to))
-			if i := differ(got, src); i >= 0 {
+			s.Must(s.ext.Get(dst, to, got))
+			if i := contract.Differ(got, src); i >= 0 {
 				s.Errorf("put of read-only memory: byte %d is %#x, not %#x", i, got[i], src[i])
 			}
 		}
@@ -1092,12 +1098,12 @@ func amReadOnly(c *ctx) {
 // each other and to one rank, by callers that never poll on their own account.
 func amFlood(c *ctx) {
 	const n = 3
-	each := min(max(2*c.offer.limits.Credits+50, 300), 1500)
+	each := min(max(2*c.Offer.Limits.Credits+50, 300), 1500)
 	for _, hot := range []bool{false, true} {
 		f := newTraffic(c, n, each, each, 48)
 		f.run(func(s *stack, r *trafficRank) {
 			for id := range each {
-				l := f.draw(s.rng, s.rng.IntN(n), id)
+				l := f.draw(s.RNG, s.RNG.IntN(n), id)
 				l.how, l.size = plainly, min(l.size, 48)
 				if hot {
 					l.dst = 0
@@ -1120,12 +1126,12 @@ func amFailure(c *ctx) {
 		"an answer": func(s *doomed) error { return s.am.Wait(nil, func() bool { return false }) },
 		"a barrier": func(s *doomed) error { return s.bar.Barrier(7, 0) },
 		"barriers in tries": func(s *doomed) error {
-			s.must(s.bar.Notify(7, 0))
+			s.Must(s.bar.Notify(7, 0))
 			return s.try(7, 0)
 		},
-		"a signal": func(s *doomed) error { _, err := s.ext.WaitUntil(at(0), extended.Ne, 0); return err },
+		"a signal": func(s *doomed) error { _, err := s.ext.WaitUntil(contract.At(0), extended.Ne, 0); return err },
 		"signals": func(s *doomed) error {
-			_, err := s.ext.WaitUntilAny([]segment.NLA{at(0), at(8)}, -1, extended.Ne, 0)
+			_, err := s.ext.WaitUntilAny([]segment.NLA{contract.At(0), contract.At(8)}, -1, extended.Ne, 0)
 			return err
 		},
 		"credit": func(s *doomed) error {
@@ -1144,7 +1150,7 @@ func amFailure(c *ctx) {
 		},
 		"credit for a long one": func(s *doomed) error {
 			for {
-				if err := s.am.RequestLong(n-1, nothing, make([]byte, 30), at(64*s.rank), 1); err != nil {
+				if err := s.am.RequestLong(n-1, nothing, make([]byte, 30), contract.At(64*s.Rank), 1); err != nil {
 					return err
 				}
 			}
@@ -1155,7 +1161,7 @@ func amFailure(c *ctx) {
 				if err != nil {
 					return err
 				}
-				s.must(m.Commit(100, 1))
+				s.Must(m.Commit(100, 1))
 			}
 		},
 		"credit in tries": func(s *doomed) error {
@@ -1177,19 +1183,19 @@ func amFailure(c *ctx) {
 				return []am.Entry{{Index: nothing, Name: "nothing", Fn: func(*am.Token, []uint32, []byte) {}, Args: 1}}
 			}}, func(s *doomed) {
 				// Everybody is there before anybody fails.
-				s.must(s.bar.Barrier(0, barrier.Anonymous))
-				if s.rank == n-1 {
-					s.wait("the others", func() bool { return ready.Load() == n-1 })
-					s.ep.Fail(why)
-					s.names(s.settle(), n-1, "what rank %d knows of itself", n-1)
+				s.Must(s.bar.Barrier(0, barrier.Anonymous))
+				if s.Rank == n-1 {
+					s.Wait("the others", func() bool { return ready.Load() == n-1 })
+					s.EP.Fail(why)
+					s.Names(s.settle(), n-1, "what rank %d knows of itself", n-1)
 					return
 				}
 				ready.Add(1)
-				s.ep.Wake(n - 1)
-				s.names(f(s), n-1, "waiting for %s", what)
-				s.names(s.ep.Err(), n-1, "after waiting for %s", what)
+				s.EP.Wake(n - 1)
+				s.Names(f(s), n-1, "waiting for %s", what)
+				s.Names(s.EP.Err(), n-1, "after waiting for %s", what)
 				// And it stays so.
-				s.names(s.am.Wait(nil, func() bool { return false }), n-1, "waiting again after %s", what)
+				s.Names(s.am.Wait(nil, func() bool { return false }), n-1, "waiting again after %s", what)
 			})
 			if c.Failed() {
 				c.Logf("failure: %s, %v", what, how)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
@@ -247,25 +248,25 @@ const (
 
 // check does random atomics on words that no other rank uses, beside a model.
 func (k atomics[T]) check(s *stack) {
-	x, rng, base := s.ext, s.rng, s.rank*atomicBytes
+	x, rng, base := s.ext, s.RNG, s.Rank*atomicBytes
 	step := 8
 	if bitsOf(ofBits[T](^uint64(0))) == 1<<32-1 {
 		step = 4
 	}
-	at := func(w int) segment.NLA { return at(base + atomicFirst + w*step) }
-	model := make([][]T, s.size)
+	at := func(w int) segment.NLA { return contract.At(base + atomicFirst + w*step) }
+	model := make([][]T, s.Size)
 	edge := make([]byte, atomicBytes)
 	for r := range model {
 		model[r] = make([]T, atomicWords)
-		s.must(x.Put(r, at(0)-atomicFirst, fill(edge, 1, 0)))
+		s.Must(x.Put(r, at(0)-atomicFirst, contract.Fill(edge, 1, 0)))
 		for w := range model[r] {
-			s.must(k.plain[0](x, r, at(w), 0))
+			s.Must(k.plain[0](x, r, at(w), 0))
 		}
 	}
 	set := x.NewRegion()
 	names := named[:len(k.plain)]
 	for range 150 {
-		r, w := rng.IntN(s.size), rng.IntN(atomicWords)
+		r, w := rng.IntN(s.Size), rng.IntN(atomicWords)
 		old, a, b := model[r][w], k.draw(rng, model[r]), k.draw(rng, model[r])
 		ops := []extended.AtomicOp{
 			extended.AtomicLoad, extended.AtomicStore, extended.AtomicSwap, extended.AtomicCAS, extended.AtomicAdd, extended.AtomicMin, extended.AtomicMax,
@@ -295,10 +296,10 @@ func (k atomics[T]) check(s *stack) {
 			h, err = k.nb(x, nil, r, at(w), op, a, b)
 		case 5:
 			got = a
-			s.must(k.nbi(set, &got, r, at(w), op, a, b))
+			s.Must(k.nbi(set, &got, r, at(w), op, a, b))
 			err = set.Sync(extended.Gets)
 		case 6:
-			s.must(k.nbi(set, nil, r, at(w), op, a, b))
+			s.Must(k.nbi(set, nil, r, at(w), op, a, b))
 			err = set.Sync(extended.Puts)
 		case 7:
 			op = extended.AtomicCAS
@@ -319,20 +320,20 @@ func (k atomics[T]) check(s *stack) {
 			} else {
 				h, err = k.fcaaNB(x, &after, &ok, r, at(w), a, b)
 			}
-			s.must(err)
-			s.must(x.Wait(h))
+			s.Must(err)
+			s.Must(x.Wait(h))
 			h = 0
 			if want := k.model(op, old, a, b); after != want || ok != (old <= a) {
 				s.Fatalf("%s: %v, compared with %v, plus %v: %v, %v, want %v", k.name, old, a, b, after, ok, want)
 			}
 		}
-		s.must(err)
-		s.must(x.Wait(h))
+		s.Must(err)
+		s.Must(x.Wait(h))
 		if !sameNumber(got, old) {
 			s.Fatalf("%s: operation %d, form %d, found %v, not %v", k.name, op, how, got, old)
 		}
 		now, err := k.load(x, r, at(w))
-		s.must(err)
+		s.Must(err)
 		if want := k.model(op, old, a, b); !sameNumber(now, want) {
 			s.Fatalf("%s: operation %d, form %d, on %v with %v and %v left %v, not %v", k.name, op, how, old, a, b, now, want)
 		}
@@ -341,14 +342,14 @@ func (k atomics[T]) check(s *stack) {
 	for r := range model {
 		for w := range model[r] {
 			now, err := k.load(x, r, at(w))
-			s.must(err)
+			s.Must(err)
 			if bitsOf(now) != bitsOf(model[r][w]) {
 				s.Fatalf("%s: word %d at rank %d is %v, not %v", k.name, w, r, now, model[r][w])
 			}
 		}
-		s.must(x.Get(edge, r, at(0)-atomicFirst))
+		s.Must(x.Get(r, at(0)-atomicFirst, edge))
 		end := atomicFirst + atomicWords*step
-		if wrong(edge[:atomicFirst], 1, 0) >= 0 || wrong(edge[end:], 1, end) >= 0 {
+		if contract.Wrong(edge[:atomicFirst], 1, 0) >= 0 || contract.Wrong(edge[end:], 1, end) >= 0 {
 			s.Fatalf("%s: bytes beside the words were changed at rank %d", k.name, r)
 		}
 	}
@@ -372,14 +373,14 @@ func draws(c *ctx, n, each int, what string, take func(s *stack) (float64, error
 		last := -1.0
 		for range each {
 			v, err := take(s)
-			s.must(err)
+			s.Must(err)
 			if v <= last {
 				s.Fatalf("%s: ticket %v after %v", what, v, last)
 			}
-			tickets[s.rank], last = append(tickets[s.rank], v), v
+			tickets[s.Rank], last = append(tickets[s.Rank], v), v
 		}
 		s.barrier()
-		if s.rank != 0 {
+		if s.Rank != 0 {
 			return
 		}
 		all := slices.Sorted(slices.Values(slices.Concat(tickets...)))
@@ -395,43 +396,46 @@ func draws(c *ctx, n, each int, what string, take func(s *stack) (float64, error
 // nobody's is lost, no two get the same.
 func atomicsCounters(c *ctx) {
 	const n, each = 4, 60
-	host := c.rng.IntN(n)
+	host := c.RNG.IntN(n)
 	for what, take := range map[string]func(s *stack) (float64, error){
-		"int32": func(s *stack) (float64, error) { v, err := s.ext.FetchAddInt32(host, at(4), 1); return float64(v), err },
+		"int32": func(s *stack) (float64, error) {
+			v, err := s.ext.FetchAddInt32(host, contract.At(4), 1)
+			return float64(v), err
+		},
 		"uint32": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddUint32(host, at(4), 1)
+			v, err := s.ext.FetchAddUint32(host, contract.At(4), 1)
 			return float64(v), err
 		},
 		"int64": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchSubInt64(host, at(8), -1)
+			v, err := s.ext.FetchSubInt64(host, contract.At(8), -1)
 			return float64(v), err
 		},
 		"uint64": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddUint64(host, at(8), 1)
+			v, err := s.ext.FetchAddUint64(host, contract.At(8), 1)
 			return float64(v), err
 		},
 		"float32": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddFloat32(host, at(12), 1)
+			v, err := s.ext.FetchAddFloat32(host, contract.At(12), 1)
 			return float64(v), err
 		},
-		"float64": func(s *stack) (float64, error) { return s.ext.FetchAddFloat64(host, at(16), 1) },
+		"float64": func(s *stack) (float64, error) { return s.ext.FetchAddFloat64(host, contract.At(16), 1) },
 		"by handle": func(s *stack) (float64, error) {
 			v := ^uint64(0)
-			h, err := s.ext.AtomicUint64NB(&v, host, at(24), extended.AtomicAdd, 1, 0)
-			s.must(err)
+			h, err := s.ext.AtomicUint64NB(&v, host, contract.At(24), extended.AtomicAdd, 1, 0)
+			s.Must(err)
 			return float64(v), s.ext.Wait(h)
 		},
 		"implicitly": func(s *stack) (float64, error) {
 			v := int32(-1)
 			r := s.ext.NewRegion()
-			s.must(r.AtomicInt32NBI(&v, host, at(32), extended.AtomicAdd, 1, 0))
+			s.Must(r.AtomicInt32NBI(&v, host, contract.At(32), extended.AtomicAdd, 1, 0))
 			err := r.Sync(extended.All)
 			return float64(v), err
 		},
 		"compare and swap": func(s *stack) (float64, error) {
-			old, err := s.ext.LoadUint64(host, at(40))
+			old, err := s.ext.LoadUint64(host, contract.At(40))
 			for err == nil {
-				prev, ok, e := s.ext.CompareAndSwapUint64(host, at(40), old, old+1)
+				prev, ok, e := s.ext.CompareAndSwapUint64(host, contract.At(40), old, old+1)
 				if ok {
 					break
 				}
@@ -454,45 +458,45 @@ func atomicsCounters(c *ctx) {
 // each other; minima and maxima of all ranks are those of all values.
 func atomicsBits(c *ctx) {
 	const n, rounds = 4, 40
-	host := c.rng.IntN(n)
+	host := c.RNG.IntN(n)
 	var lows, highs [n]int64
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
 		x := s.ext
-		mask, model := uint64(0xffff)<<(16*s.rank), uint64(0)
+		mask, model := uint64(0xffff)<<(16*s.Rank), uint64(0)
 		for range rounds {
-			v := s.rng.Uint64() & mask
+			v := s.RNG.Uint64() & mask
 			var old uint64
 			var err error
-			switch s.rng.IntN(3) {
+			switch s.RNG.IntN(3) {
 			case 0:
-				old, err = x.FetchOrUint64(host, at(0), v)
+				old, err = x.FetchOrUint64(host, contract.At(0), v)
 				model, old = model|v, old&mask^model
 			case 1:
-				old, err = x.FetchAndUint64(host, at(0), v|^mask)
+				old, err = x.FetchAndUint64(host, contract.At(0), v|^mask)
 				model, old = model&v, old&mask^model
 			default:
-				old, err = x.FetchXorUint64(host, at(0), v)
+				old, err = x.FetchXorUint64(host, contract.At(0), v)
 				model, old = model^v, old&mask^model
 			}
-			s.must(err)
+			s.Must(err)
 			if old != 0 {
-				s.Fatalf("bits of rank %d were changed by others: %#x", s.rank, old)
+				s.Fatalf("bits of rank %d were changed by others: %#x", s.Rank, old)
 			}
-			w := s.rng.Int64() - s.rng.Int64()
-			lows[s.rank], highs[s.rank] = min(lows[s.rank], w), max(highs[s.rank], w)
-			s.must(x.MinInt64(host, at(8), w))
-			s.must(x.MaxInt64(host, at(16), w))
-			s.must(x.AddInt32(host, at(24), 3))
-			s.must(x.SubInt32(host, at(24), 2))
+			w := s.RNG.Int64() - s.RNG.Int64()
+			lows[s.Rank], highs[s.Rank] = min(lows[s.Rank], w), max(highs[s.Rank], w)
+			s.Must(x.MinInt64(host, contract.At(8), w))
+			s.Must(x.MaxInt64(host, contract.At(16), w))
+			s.Must(x.AddInt32(host, contract.At(24), 3))
+			s.Must(x.SubInt32(host, contract.At(24), 2))
 		}
 		s.barrier()
-		low, err := x.LoadInt64(s.rank, at(8))
-		s.must(err)
-		high, err := x.LoadInt64(s.rank, at(16))
-		s.must(err)
-		sum, err := x.LoadInt32(s.rank, at(24))
-		s.must(err)
-		if s.rank == host && (low != slices.Min(lows[:]) || high != slices.Max(highs[:]) || sum != n*rounds) {
+		low, err := x.LoadInt64(s.Rank, contract.At(8))
+		s.Must(err)
+		high, err := x.LoadInt64(s.Rank, contract.At(16))
+		s.Must(err)
+		sum, err := x.LoadInt32(s.Rank, contract.At(24))
+		s.Must(err)
+		if s.Rank == host && (low != slices.Min(lows[:]) || high != slices.Max(highs[:]) || sum != n*rounds) {
 			s.Errorf("minimum %d, maximum %d, sum %d, want %d, %d, %d", low, high, sum, slices.Min(lows[:]), slices.Max(highs[:]), n*rounds)
 		}
 	})
@@ -505,17 +509,17 @@ func atomicsBounded(c *ctx) {
 	var got [n]int
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
 		for i := range each {
-			after, ok, err := s.ext.FetchCompareAddInt32(i%2, at(8), places-1, 1)
-			s.must(err)
+			after, ok, err := s.ext.FetchCompareAddInt32(i%2, contract.At(8), places-1, 1)
+			s.Must(err)
 			if ok {
-				got[s.rank]++
+				got[s.Rank]++
 			}
 			if after > places || ok && after < 1 {
 				s.Fatalf("place %d of %d, %v", after, places, ok)
 			}
 		}
 		s.barrier()
-		if s.rank != 0 {
+		if s.Rank != 0 {
 			return
 		}
 		sum := 0

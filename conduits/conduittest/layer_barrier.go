@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
@@ -64,8 +65,8 @@ func (p *barrierPhase) fails(rank int) bool {
 // do is one rank's part in the phase; late polls of its own lie between its
 // notify and its wait.
 func (p *barrierPhase) do(s *stack, late int) {
-	n, w := p.notify[s.rank], p.wait[s.rank]
-	s.must(s.bar.Notify(n.id, n.flags))
+	n, w := p.notify[s.Rank], p.wait[s.Rank]
+	s.Must(s.bar.Notify(n.id, n.flags))
 	for range late {
 		s.am.Poll()
 	}
@@ -76,7 +77,7 @@ func (p *barrierPhase) do(s *stack, late int) {
 		err = s.bar.Wait(w.id, w.flags)
 	}
 	id, named, mismatch := p.verdict()
-	switch want := p.fails(s.rank); {
+	switch want := p.fails(s.Rank); {
 	case want && !errors.Is(err, barrier.ErrBarrierMismatch):
 		s.Fatalf("notified %+v, waited %+v: %v, want a mismatch", p.notify, w, err)
 	case !want && err != nil:
@@ -95,17 +96,17 @@ func (p *barrierPhase) do(s *stack, late int) {
 func (c *ctx) shared(n int) bool {
 	c.Helper()
 	var without atomic.Int32
-	c.run(n, conduits.Config{}, func(p *peer) {
+	c.Job(n, conduits.Config{}, func(p *contract.Peer) {
 		b := barrier.New()
-		e, err := am.Attach(p.ep, am.Config{Runtime: b.Handlers()})
-		p.must(err)
-		p.must(b.Bind(e))
+		e, err := am.Attach(p.EP, am.Config{Runtime: b.Handlers()})
+		p.Must(err)
+		p.Must(b.Bind(e))
 		for r := range n {
-			if p.ep.System(r) == nil {
+			if p.EP.System(r) == nil {
 				without.Add(1)
 			}
 		}
-		p.must(b.Barrier(0, barrier.Anonymous))
+		p.Must(b.Barrier(0, barrier.Anonymous))
 	})
 	return without.Load() == 0
 }
@@ -223,7 +224,7 @@ func barrierRules(c *ctx) {
 // dissemination too where another algorithm is the conduit's.
 func barrierRandom(c *ctx) {
 	for _, n := range []int{2, 3, 5, 8, 13} {
-		rng := c.random(uint64(n), 31)
+		rng := c.Random(uint64(n), 31)
 		draw := func(odd int) barrierCall {
 			k := barrierCall{id: 3, tries: rng.IntN(3) == 0}
 			if rng.IntN(3) == 0 {
@@ -246,7 +247,7 @@ func barrierRandom(c *ctx) {
 		}
 		barrierJob(c, n, func(s *stack) {
 			for i := range phases {
-				phases[i].do(s, s.rng.IntN(3))
+				phases[i].do(s, s.RNG.IntN(3))
 			}
 		})
 		if c.Failed() {
@@ -265,17 +266,17 @@ func barrierOverlap(c *ctx) {
 			entered := make([]atomic.Int32, n)
 			c.stack(n, conduits.Config{}, layers{bar: barrier.Config{Force: a}}, func(s *stack) {
 				for k := int32(1); k <= phases; k++ {
-					entered[s.rank].Store(k)
-					s.must(s.bar.Notify(uint32(k), 0))
-					if s.rng.IntN(4) == 0 {
-						for range s.rng.IntN(30) {
+					entered[s.Rank].Store(k)
+					s.Must(s.bar.Notify(uint32(k), 0))
+					if s.RNG.IntN(4) == 0 {
+						for range s.RNG.IntN(30) {
 							s.am.Poll()
 						}
 					}
-					if s.rng.IntN(2) == 0 {
-						s.must(s.try(uint32(k), 0))
+					if s.RNG.IntN(2) == 0 {
+						s.Must(s.try(uint32(k), 0))
 					} else {
-						s.must(s.bar.Wait(uint32(k), 0))
+						s.Must(s.bar.Wait(uint32(k), 0))
 					}
 					for r := range entered {
 						if e := entered[r].Load(); e < k || e > k+1 {
@@ -300,24 +301,24 @@ func barrierMisuse(c *ctx) {
 		b := s.bar
 		for range 2 {
 			for _, f := range []barrier.Flags{0, barrier.Anonymous, barrier.Mismatch} {
-				s.wants(b.Wait(1, f), barrier.ErrNotReady, "wait before notify")
+				s.Wants(b.Wait(1, f), barrier.ErrNotReady, "wait before notify")
 				done, err := b.Try(1, f)
-				s.wants(err, barrier.ErrNotReady, "try before notify")
+				s.Wants(err, barrier.ErrNotReady, "try before notify")
 				if done {
 					s.Errorf("a phase is over that was not begun")
 				}
 			}
-			s.wants(b.Notify(1, bad), barrier.ErrBadArg, "notify with unknown flags")
-			s.wants(b.Wait(1, 0), barrier.ErrNotReady, "wait after a notify that was refused")
-			s.must(b.Notify(1, 0))
-			s.wants(b.Notify(2, 0), barrier.ErrNotReady, "second notify")
-			s.wants(b.Notify(2, barrier.Mismatch), barrier.ErrNotReady, "second notify")
-			s.wants(b.Barrier(2, 0), barrier.ErrNotReady, "barrier in a phase")
-			s.wants(b.Wait(1, bad), barrier.ErrBadArg, "wait with unknown flags")
+			s.Wants(b.Notify(1, bad), barrier.ErrBadArg, "notify with unknown flags")
+			s.Wants(b.Wait(1, 0), barrier.ErrNotReady, "wait after a notify that was refused")
+			s.Must(b.Notify(1, 0))
+			s.Wants(b.Notify(2, 0), barrier.ErrNotReady, "second notify")
+			s.Wants(b.Notify(2, barrier.Mismatch), barrier.ErrNotReady, "second notify")
+			s.Wants(b.Barrier(2, 0), barrier.ErrNotReady, "barrier in a phase")
+			s.Wants(b.Wait(1, bad), barrier.ErrBadArg, "wait with unknown flags")
 			_, err := b.Try(1, bad)
-			s.wants(err, barrier.ErrBadArg, "try with unknown flags")
-			s.wants(b.Bind(s.am), barrier.ErrBadArg, "second bind")
-			s.must(b.Wait(1, 0))
+			s.Wants(err, barrier.ErrBadArg, "try with unknown flags")
+			s.Wants(b.Bind(s.am), barrier.ErrBadArg, "second bind")
+			s.Must(b.Wait(1, 0))
 			if id, named := b.Result(); id != 1 || !named {
 				s.Errorf("the result is %d, %v", id, named)
 			}
@@ -338,11 +339,11 @@ func barrierMisuse(c *ctx) {
 	if c.shared(2) {
 		return
 	}
-	c.run(2, conduits.Config{}, func(p *peer) {
+	c.Job(2, conduits.Config{}, func(p *contract.Peer) {
 		b := barrier.NewWith(barrier.Config{Force: barrier.Flat})
-		e, err := am.Attach(p.ep, am.Config{Runtime: b.Handlers()})
-		p.must(err)
-		p.wants(b.Bind(e), barrier.ErrNotSupported, "a flat barrier without direct access")
+		e, err := am.Attach(p.EP, am.Config{Runtime: b.Handlers()})
+		p.Must(err)
+		p.Wants(b.Bind(e), barrier.ErrNotSupported, "a flat barrier without direct access")
 	})
 }
 
@@ -357,23 +358,23 @@ func barrierBlocked(c *ctx) {
 			c.stack(n, conduits.Config{}, layers{bar: barrier.Config{Force: a}, handlers: func(s *stack) []am.Entry {
 				return []am.Entry{{Index: release, Name: "release", Fn: func(*am.Token, []uint32, []byte) {
 					if waiting.Add(1) == n-1 {
-						free[s.rank].Store(true)
+						free[s.Rank].Store(true)
 					}
-					s.ep.Wake(s.rank)
+					s.EP.Wake(s.Rank)
 				}}}
 			}}, func(s *stack) {
 				if got := s.bar.Blocked(); !strings.Contains(got, "not waiting") {
 					s.Errorf("a rank in no barrier says: %s", got)
 				}
-				if s.rank == late {
-					s.wait("the others", free[late].Load)
-					s.must(s.bar.Barrier(5, 0))
+				if s.Rank == late {
+					s.Wait("the others", free[late].Load)
+					s.Must(s.bar.Barrier(5, 0))
 					return
 				}
-				s.must(s.bar.Notify(5, 0))
+				s.Must(s.bar.Notify(5, 0))
 				for range 20 {
 					done, err := s.bar.Try(5, 0)
-					s.must(err)
+					s.Must(err)
 					if done {
 						s.Fatalf("the barrier is over without rank %d", late)
 					}
@@ -384,16 +385,16 @@ func barrierBlocked(c *ctx) {
 				direct := true
 				switch s.bar.Algorithm() {
 				case barrier.Dissemination:
-					direct = s.rank == (late+1)%n
+					direct = s.Rank == (late+1)%n
 				case barrier.Levels:
-					direct = s.ep.System(late) != nil
+					direct = s.EP.System(late) != nil
 				}
 				_, whom, _ := strings.Cut(got, "waiting for rank")
 				if strings.Contains(got, "not waiting") || direct && !strings.Contains(whom, strconv.Itoa(late)) {
 					s.Errorf("waiting for rank %d: %s", late, got)
 				}
-				s.must(s.am.RequestShort(late, release))
-				s.must(s.bar.Wait(5, 0))
+				s.Must(s.am.RequestShort(late, release))
+				s.Must(s.bar.Wait(5, 0))
 				if got := s.bar.Blocked(); !strings.Contains(got, "not waiting") {
 					s.Errorf("a rank in no barrier says: %s", got)
 				}
@@ -413,8 +414,8 @@ func barrierThreads(c *ctx) {
 	barrierJob(c, n, func(s *stack) {
 		for k := range uint32(phases) {
 			var through, late atomic.Int32
-			s.threads(1, func(int) { s.must(s.bar.Notify(k, 0)) })
-			s.threads(threads, func(i int) {
+			s.Threads(1, func(int) { s.Must(s.bar.Notify(k, 0)) })
+			s.Threads(threads, func(i int) {
 				var err error
 				if i == 1 {
 					err = s.try(k, 0)
@@ -427,7 +428,7 @@ func barrierThreads(c *ctx) {
 				case errors.Is(err, barrier.ErrNotReady):
 					late.Add(1)
 				default:
-					s.must(err)
+					s.Must(err)
 				}
 			})
 			if through.Load() != 1 || late.Load() != threads-1 {
@@ -442,26 +443,26 @@ func barrierThreads(c *ctx) {
 func barrierVisible(c *ctx) {
 	const n, words, phases = 3, 40, 30
 	for _, a := range c.algorithms(n) {
-		c.stack(n, conduits.Config{}, layers{segment: pages(n * words * 8), bar: barrier.Config{Force: a}, ext: extended.Config{AlwaysHandle: true}}, func(s *stack) {
-			word := func(writer, w int) segment.NLA { return at((writer*words + w) * 8) }
+		c.stack(n, conduits.Config{}, layers{segment: contract.Pages(n * words * 8), bar: barrier.Config{Force: a}, ext: extended.Config{AlwaysHandle: true}}, func(s *stack) {
+			word := func(writer, w int) segment.NLA { return contract.At((writer*words + w) * 8) }
 			got := make([]byte, words*8)
 			for k := range phases {
-				key := func(writer int) uint64 { return mix(c.seed, uint64(k), uint64(writer)) }
+				key := func(writer int) uint64 { return contract.Mix(c.Seed, uint64(k), uint64(writer)) }
 				for r := range n {
-					b := fill(make([]byte, words*8), key(s.rank), 0)
-					cut := s.rng.IntN(len(b) + 1)
-					h, err := s.ext.PutNB(r, word(s.rank, 0), b[:cut])
-					s.must(err)
-					s.must(s.ext.Put(r, word(s.rank, 0)+segment.NLA(cut), b[cut:]))
-					s.must(s.ext.Wait(h))
+					b := contract.Fill(make([]byte, words*8), key(s.Rank), 0)
+					cut := s.RNG.IntN(len(b) + 1)
+					h, err := s.ext.PutNB(r, word(s.Rank, 0), b[:cut])
+					s.Must(err)
+					s.Must(s.ext.Put(r, word(s.Rank, 0)+segment.NLA(cut), b[cut:]))
+					s.Must(s.ext.Wait(h))
 				}
-				s.must(s.bar.Notify(uint32(k), 0))
+				s.Must(s.bar.Notify(uint32(k), 0))
 				s.am.Poll()
-				s.must(s.bar.Wait(uint32(k), 0))
+				s.Must(s.bar.Wait(uint32(k), 0))
 				for w := range n {
-					r := s.rng.IntN(n)
-					s.must(s.ext.Get(got, r, word(w, 0)))
-					if i := wrong(got, key(w), 0); i >= 0 {
+					r := s.RNG.IntN(n)
+					s.Must(s.ext.Get(r, word(w, 0), got))
+					if i := contract.Wrong(got, key(w), 0); i >= 0 {
 						s.Fatalf("phase %d: byte %d that rank %d put to rank %d before the barrier is not there", k, i, w, r)
 					}
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
@@ -48,7 +49,7 @@ const (
 func eachHandling(c *ctx, n int, size int, body func(s *stack)) {
 	c.Helper()
 	for _, always := range []bool{false, true} {
-		c.stack(n, conduits.Config{}, layers{segment: pages(size), ext: extended.Config{AlwaysHandle: always}}, func(s *stack) {
+		c.stack(n, conduits.Config{}, layers{segment: contract.Pages(size), ext: extended.Config{AlwaysHandle: always}}, func(s *stack) {
 			body(s)
 			if k := s.ext.Outstanding(); k != 0 {
 				s.Errorf("%d handles are outstanding at the end", k)
@@ -64,41 +65,41 @@ func eachHandling(c *ctx, n int, size int, body func(s *stack)) {
 // put puts in a form and completes it. When the form allows it the source is
 // spoilt before, else after.
 func (s *stack) put(f form, dst int, to segment.NLA, src []byte) {
-	s.c.Helper()
+	s.C.Helper()
 	switch f {
 	case byHandle:
 		h, err := s.ext.PutNB(dst, to, src)
-		s.must(err)
-		spoil(src)
-		s.must(s.ext.Wait(h))
+		s.Must(err)
+		contract.Spoil(src)
+		s.Must(s.ext.Wait(h))
 		return
 	case bulkByHandle:
 		h, err := s.ext.PutBulkNB(dst, to, src)
-		s.must(err)
+		s.Must(err)
 		for done := false; !done; {
 			if done, err = s.ext.Try(h); !done {
-				s.must(err)
+				s.Must(err)
 				s.poll()
 			}
 		}
-		s.must(err)
+		s.Must(err)
 	case implicitly:
-		s.must(s.ext.PutNBI(dst, to, src))
-		spoil(src)
-		s.must(s.ext.SyncNBI(extended.Puts))
+		s.Must(s.ext.PutNBI(dst, to, src))
+		contract.Spoil(src)
+		s.Must(s.ext.SyncNBI(extended.Puts))
 		return
 	case counted, bulkCounted:
 		r := s.ext.NewRegion()
 		if f == bulkCounted {
-			s.must(r.PutBulkNBI(dst, to, src))
+			s.Must(r.PutBulkNBI(dst, to, src))
 		} else {
-			s.must(r.PutNBI(dst, to, src))
-			spoil(src)
+			s.Must(r.PutNBI(dst, to, src))
+			contract.Spoil(src)
 		}
 		for done := false; !done; {
 			var err error
 			done, err = r.Try(extended.All)
-			s.must(err)
+			s.Must(err)
 			s.poll()
 		}
 		if f == counted {
@@ -106,41 +107,41 @@ func (s *stack) put(f form, dst int, to segment.NLA, src []byte) {
 		}
 	case inRegion:
 		var r extended.Region
-		s.must(s.ext.BeginRegion(&r))
-		s.must(r.PutBulkNBI(dst, to, src))
+		s.Must(s.ext.BeginRegion(&r))
+		s.Must(r.PutBulkNBI(dst, to, src))
 		h, err := r.End()
-		s.must(err)
-		s.must(s.ext.Wait(h))
+		s.Must(err)
+		s.Must(s.ext.Wait(h))
 	default:
-		s.must(s.ext.Put(dst, to, src))
+		s.Must(s.ext.Put(dst, to, src))
 	}
-	spoil(src)
+	contract.Spoil(src)
 }
 
 // get is put's counterpart.
 func (s *stack) get(f form, dst []byte, src int, from segment.NLA) {
-	s.c.Helper()
+	s.C.Helper()
 	switch f {
 	case byHandle, bulkByHandle:
-		h, err := s.ext.GetNB(dst, src, from)
-		s.must(err)
-		s.must(s.ext.Wait(h))
+		h, err := s.ext.GetNB(src, from, dst)
+		s.Must(err)
+		s.Must(s.ext.Wait(h))
 	case implicitly:
-		s.must(s.ext.GetNBI(dst, src, from))
-		s.must(s.ext.SyncNBI(extended.Gets))
+		s.Must(s.ext.GetNBI(src, from, dst))
+		s.Must(s.ext.SyncNBI(extended.Gets))
 	case counted, bulkCounted:
 		r := s.ext.NewRegion()
-		s.must(r.GetNBI(dst, src, from))
-		s.must(r.Sync(extended.Gets))
+		s.Must(r.GetNBI(src, from, dst))
+		s.Must(r.Sync(extended.Gets))
 	case inRegion:
 		var r extended.Region
-		s.must(s.ext.BeginRegion(&r))
-		s.must(r.GetNBI(dst, src, from))
+		s.Must(s.ext.BeginRegion(&r))
+		s.Must(r.GetNBI(src, from, dst))
 		h, err := r.End()
-		s.must(err)
-		s.must(s.ext.Wait(h))
+		s.Must(err)
+		s.Must(s.ext.Wait(h))
 	default:
-		s.must(s.ext.Get(dst, src, from))
+		s.Must(s.ext.Get(src, from, dst))
 	}
 }
 
@@ -148,39 +149,39 @@ func (s *stack) get(f form, dst []byte, src int, from segment.NLA) {
 // rank; what lies before and behind stays.
 func extendedSizes(c *ctx) {
 	const n, edge = 2, 16
-	most := int(min(c.offer.limits.MaxSegment/8, 150<<10))
-	list := sizes(70, most)
+	most := int(min(c.Offer.Limits.MaxSegment/8, 150<<10))
+	list := contract.Sizes(70, most)
 	eachHandling(c, n, n*(most+4*edge), func(s *stack) {
-		base := s.rank * (most + 3*edge)
-		guard := fill(make([]byte, edge), 99, 0)
+		base := s.Rank * (most + 3*edge)
+		guard := contract.Fill(make([]byte, edge), 99, 0)
 		for k, size := range list {
-			dst := s.rng.IntN(n)
+			dst := s.RNG.IntN(n)
 			f := form(k % int(numForms))
-			if size <= 70 && s.rng.IntN(2) == 0 {
-				f = form(s.rng.IntN(int(numForms)))
+			if size <= 70 && s.RNG.IntN(2) == 0 {
+				f = form(s.RNG.IntN(int(numForms)))
 			}
-			off := base + edge + s.rng.IntN(edge)
-			key := mix(c.seed, uint64(s.rank), uint64(k))
-			s.must(s.ext.Put(dst, at(off-edge), guard))
-			s.must(s.ext.Put(dst, at(off+size), guard))
-			src := fill(make([]byte, size+8)[s.rng.IntN(8):][:size], key, 0)
-			s.put(f, dst, at(off), src)
-			got := fill(make([]byte, size+2*edge), 5, 0)
-			mid := s.rng.IntN(2 * edge)
-			s.get(f, got[mid:][:size], dst, at(off))
-			if i := wrong(got[mid:][:size], key, 0); i >= 0 {
-				s.Fatalf("%d bytes at %v of rank %d, form %d: byte %d is %#x, not %#x", size, at(off), dst, f, i, got[mid+i], byteOf(key, i))
+			off := base + edge + s.RNG.IntN(edge)
+			key := contract.Mix(c.Seed, uint64(s.Rank), uint64(k))
+			s.Must(s.ext.Put(dst, contract.At(off-edge), guard))
+			s.Must(s.ext.Put(dst, contract.At(off+size), guard))
+			src := contract.Fill(make([]byte, size+8)[s.RNG.IntN(8):][:size], key, 0)
+			s.put(f, dst, contract.At(off), src)
+			got := contract.Fill(make([]byte, size+2*edge), 5, 0)
+			mid := s.RNG.IntN(2 * edge)
+			s.get(f, got[mid:][:size], dst, contract.At(off))
+			if i := contract.Wrong(got[mid:][:size], key, 0); i >= 0 {
+				s.Fatalf("%d bytes at %v of rank %d, form %d: byte %d is %#x, not %#x", size, contract.At(off), dst, f, i, got[mid+i], contract.ByteOf(key, i))
 			}
-			if i := wrong(got[:mid], 5, 0); i >= 0 {
+			if i := contract.Wrong(got[:mid], 5, 0); i >= 0 {
 				s.Fatalf("get of %d bytes, form %d, wrote %d bytes before", size, f, mid-i)
 			}
-			if i := wrong(got[mid+size:], 5, mid+size); i >= 0 {
+			if i := contract.Wrong(got[mid+size:], 5, mid+size); i >= 0 {
 				s.Fatalf("get of %d bytes, form %d, wrote byte %d behind", size, f, i)
 			}
 			for _, o := range []int{off - edge, off + size} {
-				s.must(s.ext.Get(got[:edge], dst, at(o)))
-				if i := differ(got[:edge], guard); i >= 0 {
-					s.Fatalf("put of %d bytes at %v, form %d, wrote byte %v", size, at(off), f, at(o+i))
+				s.Must(s.ext.Get(dst, contract.At(o), got[:edge]))
+				if i := contract.Differ(got[:edge], guard); i >= 0 {
+					s.Fatalf("put of %d bytes at %v, form %d, wrote byte %v", size, contract.At(off), f, contract.At(o+i))
 				}
 			}
 		}
@@ -192,46 +193,46 @@ func extendedSizes(c *ctx) {
 func extendedValues(c *ctx) {
 	const n, room = 3, 32
 	eachHandling(c, n, n*room, func(s *stack) {
-		base := s.rank * room
+		base := s.Rank * room
 		got := make([]byte, room)
 		for dst := range n {
 			for size := 1; size <= 8; size++ {
 				for shift := range 9 {
-					model := fill(make([]byte, room), uint64(size*100+shift), 0)
-					s.must(s.ext.Put(dst, at(base), model))
-					to, v := at(base+8+shift), s.rng.Uint64()|1<<63
+					model := contract.Fill(make([]byte, room), uint64(size*100+shift), 0)
+					s.Must(s.ext.Put(dst, contract.At(base), model))
+					to, v := contract.At(base+8+shift), s.RNG.Uint64()|1<<63
 					var b [8]byte
 					binary.LittleEndian.PutUint64(b[:], v)
 					copy(model[8+shift:], b[:size])
-					switch s.rng.IntN(4) {
+					switch s.RNG.IntN(4) {
 					case 0:
-						s.must(s.ext.PutValue(dst, to, v, size))
+						s.Must(s.ext.PutValue(dst, to, v, size))
 					case 1:
 						h, err := s.ext.PutValueNB(dst, to, v, size)
-						s.must(err)
-						s.must(s.ext.Wait(h))
+						s.Must(err)
+						s.Must(s.ext.Wait(h))
 					case 2:
-						s.must(s.ext.PutValueNBI(dst, to, v, size))
-						s.must(s.ext.SyncNBI(extended.All))
+						s.Must(s.ext.PutValueNBI(dst, to, v, size))
+						s.Must(s.ext.SyncNBI(extended.All))
 					default:
 						var r extended.Region
-						s.must(s.ext.BeginRegion(&r))
-						s.must(r.PutValueNBI(dst, to, v, size))
+						s.Must(s.ext.BeginRegion(&r))
+						s.Must(r.PutValueNBI(dst, to, v, size))
 						h, err := r.End()
-						s.must(err)
-						s.must(s.ext.Wait(h))
+						s.Must(err)
+						s.Must(s.ext.Wait(h))
 					}
-					s.must(s.ext.Get(got, dst, at(base)))
-					if i := differ(got, model); i >= 0 {
+					s.Must(s.ext.Get(dst, contract.At(base), got))
+					if i := contract.Differ(got, model); i >= 0 {
 						s.Fatalf("value %#x of %d bytes at offset %d: byte %d is %#x, not %#x", v, size, 8+shift, i, got[i], model[i])
 					}
 					want := v << (64 - 8*size) >> (64 - 8*size)
 					w, err := s.ext.GetValue(dst, to, size)
-					s.must(err)
+					s.Must(err)
 					nb := ^uint64(0)
 					h, err := s.ext.GetValueNB(&nb, dst, to, size)
-					s.must(err)
-					s.must(s.ext.Wait(h))
+					s.Must(err)
+					s.Must(s.ext.Wait(h))
 					if w != want || nb != want {
 						s.Fatalf("value of %d bytes at offset %d is %#x, and %#x by handle, not %#x", size, 8+shift, w, nb, want)
 					}
@@ -245,49 +246,49 @@ func extendedValues(c *ctx) {
 func extendedMemset(c *ctx) {
 	const n, room = 2, 3000
 	eachHandling(c, n, n*room, func(s *stack) {
-		base := s.rank * room
+		base := s.Rank * room
 		got := make([]byte, room)
-		for k, size := range append(sizes(40, 2048), 0) {
-			dst, off := k%n, s.rng.IntN(room-2048)
-			model := fill(make([]byte, room), uint64(k), 0)
-			s.must(s.ext.Put(dst, at(base), model))
-			v := byte(s.rng.Uint32())
+		for k, size := range append(contract.Sizes(40, 2048), 0) {
+			dst, off := k%n, s.RNG.IntN(room-2048)
+			model := contract.Fill(make([]byte, room), uint64(k), 0)
+			s.Must(s.ext.Put(dst, contract.At(base), model))
+			v := byte(s.RNG.Uint32())
 			for i := range size {
 				model[off+i] = v
 			}
-			to := at(base + off)
+			to := contract.At(base + off)
 			switch k % 4 {
 			case 0:
-				s.must(s.ext.Memset(dst, to, v, size))
+				s.Must(s.ext.Memset(dst, to, v, size))
 			case 1:
 				h, err := s.ext.MemsetNB(dst, to, v, size)
-				s.must(err)
-				s.must(s.ext.WaitAll([]extended.Handle{h}))
+				s.Must(err)
+				s.Must(s.ext.WaitAll([]extended.Handle{h}))
 			case 2:
-				s.must(s.ext.MemsetNBI(dst, to, v, size))
-				s.must(s.ext.SyncNBI(extended.Puts))
+				s.Must(s.ext.MemsetNBI(dst, to, v, size))
+				s.Must(s.ext.SyncNBI(extended.Puts))
 			default:
 				r := s.ext.NewRegion()
-				s.must(r.MemsetNBI(dst, to, v, size))
-				s.must(r.Sync(extended.All))
+				s.Must(r.MemsetNBI(dst, to, v, size))
+				s.Must(r.Sync(extended.All))
 			}
-			s.must(s.ext.Get(got, dst, at(base)))
-			if i := differ(got, model); i >= 0 {
+			s.Must(s.ext.Get(dst, contract.At(base), got))
+			if i := contract.Differ(got, model); i >= 0 {
 				s.Fatalf("memset of %d bytes at %d: byte %d is %#x, not %#x", size, off, i, got[i], model[i])
 			}
 		}
-		s.wants(s.ext.Memset(0, at(0), 1, -1), extended.ErrBadArg, "memset of -1 bytes")
+		s.Wants(s.ext.Memset(0, contract.At(0), 1, -1), extended.ErrBadArg, "memset of -1 bytes")
 	})
 }
 
 // begin starts k puts of 8 bytes to dst.
 func (s *stack) begin(k, dst int) []extended.Handle {
-	s.c.Helper()
+	s.C.Helper()
 	hs := make([]extended.Handle, k)
 	for i := range hs {
 		var err error
-		hs[i], err = s.ext.PutNB(dst, at(8*(s.rank*64+i%64)), []byte("8 bytes!"))
-		s.must(err)
+		hs[i], err = s.ext.PutNB(dst, contract.At(8*(s.Rank*64+i%64)), []byte("8 bytes!"))
+		s.Must(err)
 	}
 	return hs
 }
@@ -298,7 +299,7 @@ func extendedLists(c *ctx) {
 	const n = 2
 	var foreign [n]atomic.Uint64
 	eachHandling(c, n, n*512, func(s *stack) {
-		x, dst := s.ext, 1-s.rank
+		x, dst := s.ext, 1-s.Rank
 		for what, f := range map[string]func([]extended.Handle) (int, bool, error){
 			"WaitAll":  func(hs []extended.Handle) (int, bool, error) { return 0, true, x.WaitAll(hs) },
 			"TryAll":   func(hs []extended.Handle) (int, bool, error) { ok, err := x.TryAll(hs); return 0, ok, err },
@@ -312,25 +313,25 @@ func extendedLists(c *ctx) {
 			}
 			hs := s.begin(3, dst)
 			old := append([]extended.Handle(nil), hs...)
-			s.must(x.WaitAll(hs))
+			s.Must(x.WaitAll(hs))
 			if old[1] == 0 {
 				continue // complete at once: there is nothing to misuse
 			}
 			_, _, err := f([]extended.Handle{0, old[1]})
-			s.wants(err, extended.ErrBadArg, "%s of a handle that was synchronized before", what)
+			s.Wants(err, extended.ErrBadArg, "%s of a handle that was synchronized before", what)
 			_, _, err = f([]extended.Handle{1<<40 + 3})
-			s.wants(err, extended.ErrBadArg, "%s of a handle that was never issued", what)
+			s.Wants(err, extended.ErrBadArg, "%s of a handle that was never issued", what)
 		}
 		if done, err := x.Try(0); !done || err != nil || x.Wait(0) != nil {
 			s.Errorf("the zero handle is not complete: %v, %v", done, err)
 		}
-		s.wants(x.Wait(1<<40), extended.ErrBadArg, "wait for a handle that was never issued")
+		s.Wants(x.Wait(1<<40), extended.ErrBadArg, "wait for a handle that was never issued")
 		_, err := x.Try(1 << 40)
-		s.wants(err, extended.ErrBadArg, "try of a handle that was never issued")
+		s.Wants(err, extended.ErrBadArg, "try of a handle that was never issued")
 		// One after the other, in random order.
 		for range 20 {
-			k := 1 + s.rng.IntN(40)
-			hs := s.begin(k, s.rng.IntN(n))
+			k := 1 + s.RNG.IntN(40)
+			hs := s.begin(k, s.RNG.IntN(n))
 			live := 0
 			for _, h := range hs {
 				if h != 0 {
@@ -340,15 +341,15 @@ func extendedLists(c *ctx) {
 			if got := x.Outstanding(); got != live {
 				s.Fatalf("%d handles are outstanding, not %d", got, live)
 			}
-			s.rng.Shuffle(k, func(i, j int) { hs[i], hs[j] = hs[j], hs[i] })
+			s.RNG.Shuffle(k, func(i, j int) { hs[i], hs[j] = hs[j], hs[i] })
 			used := append([]extended.Handle(nil), hs...)
-			switch s.rng.IntN(5) {
+			switch s.RNG.IntN(5) {
 			case 0:
-				s.must(x.WaitAll(hs))
+				s.Must(x.WaitAll(hs))
 			case 1:
 				for done := false; !done; {
 					done, err = x.TryAll(hs)
-					s.must(err)
+					s.Must(err)
 					s.poll()
 				}
 			case 2, 3:
@@ -360,7 +361,7 @@ func extendedLists(c *ctx) {
 					} else if m, err = x.WaitSome(hs); m == 0 && err == nil {
 						s.Fatalf("WaitSome has returned without any")
 					}
-					s.must(err)
+					s.Must(err)
 					zeros := 0
 					for i, h := range hs {
 						if h == 0 && used[i] != 0 {
@@ -375,7 +376,7 @@ func extendedLists(c *ctx) {
 				}
 			default:
 				for i := range hs {
-					s.must(x.Wait(hs[i]))
+					s.Must(x.Wait(hs[i]))
 					hs[i] = 0
 				}
 			}
@@ -384,7 +385,7 @@ func extendedLists(c *ctx) {
 					s.Fatalf("entry %d of a list that is complete is %#x", i, hs[i])
 				}
 				if used[i] != 0 {
-					s.wants(x.Wait(used[i]), extended.ErrBadArg, "second wait")
+					s.Wants(x.Wait(used[i]), extended.ErrBadArg, "second wait")
 				}
 			}
 			if got := x.Outstanding(); got != 0 {
@@ -395,19 +396,19 @@ func extendedLists(c *ctx) {
 		hs := s.begin(4, dst)
 		live := x.Outstanding()
 		bad := append([]extended.Handle{hs[0], hs[1], 1 << 41}, hs[2:]...)
-		s.wants(x.WaitAll(bad), extended.ErrBadArg, "a list with a wrong handle")
+		s.Wants(x.WaitAll(bad), extended.ErrBadArg, "a list with a wrong handle")
 		if got := x.Outstanding(); got != live {
 			s.Errorf("%d handles are outstanding after a list that was refused, not %d", got, live)
 		}
-		s.must(x.WaitAll(hs))
+		s.Must(x.WaitAll(hs))
 		// Handles are the rank's that began the operation.
-		foreign[s.rank].Store(uint64(s.begin(1, dst)[0]))
+		foreign[s.Rank].Store(uint64(s.begin(1, dst)[0]))
 		s.barrier()
 		if h := extended.Handle(foreign[dst].Load()); h != 0 {
-			s.wants(x.Wait(h), extended.ErrBadArg, "wait for another rank's handle")
+			s.Wants(x.Wait(h), extended.ErrBadArg, "wait for another rank's handle")
 		}
 		s.barrier()
-		s.must(x.Wait(extended.Handle(foreign[s.rank].Load())))
+		s.Must(x.Wait(extended.Handle(foreign[s.Rank].Load())))
 	})
 }
 
@@ -416,47 +417,47 @@ func extendedLists(c *ctx) {
 func extendedRegions(c *ctx) {
 	const n = 2
 	eachHandling(c, n, n*4096, func(s *stack) {
-		x, base := s.ext, at(s.rank*4096)
+		x, base := s.ext, contract.At(s.Rank*4096)
 		var r extended.Region
-		s.must(x.BeginRegion(&r))
-		s.wants(x.BeginRegion(&r), extended.ErrBadArg, "a region in a region")
-		s.wants(r.Sync(extended.All), extended.ErrBadArg, "sync in a region")
+		s.Must(x.BeginRegion(&r))
+		s.Wants(x.BeginRegion(&r), extended.ErrBadArg, "a region in a region")
+		s.Wants(r.Sync(extended.All), extended.ErrBadArg, "sync in a region")
 		_, err := r.Try(extended.Puts)
-		s.wants(err, extended.ErrBadArg, "try in a region")
+		s.Wants(err, extended.ErrBadArg, "try in a region")
 		h, err := r.End()
-		s.must(err)
-		s.must(x.Wait(h)) // of an empty region
+		s.Must(err)
+		s.Must(x.Wait(h)) // of an empty region
 		_, err = r.End()
-		s.wants(err, extended.ErrBadArg, "a second end")
-		s.wants(x.BeginRegion(x.Implicit()), extended.ErrBadArg, "a region of the set that all share")
-		s.wants(r.Sync(0), extended.ErrBadArg, "sync of no category")
-		s.wants(r.Sync(8), extended.ErrBadArg, "sync of an unknown category")
-		s.wants(x.SyncNBI(0), extended.ErrBadArg, "sync of no category")
+		s.Wants(err, extended.ErrBadArg, "a second end")
+		s.Wants(x.BeginRegion(x.Implicit()), extended.ErrBadArg, "a region of the set that all share")
+		s.Wants(r.Sync(0), extended.ErrBadArg, "sync of no category")
+		s.Wants(r.Sync(8), extended.ErrBadArg, "sync of an unknown category")
+		s.Wants(x.SyncNBI(0), extended.ErrBadArg, "sync of no category")
 		// Any number of operations, in and outside, beside handles.
 		for range 6 {
-			k := 1 + s.rng.IntN(200)
-			src, got, other := fill(make([]byte, k*8), uint64(k), 0), make([]byte, k*8), make([]byte, k*8)
-			dst := s.rng.IntN(n)
+			k := 1 + s.RNG.IntN(200)
+			src, got, other := contract.Fill(make([]byte, k*8), uint64(k), 0), make([]byte, k*8), make([]byte, k*8)
+			dst := s.RNG.IntN(n)
 			set := x.NewRegion()
-			s.must(set.PutBulkNBI(dst, base+2048, src[:8]))
-			s.must(set.GetNBI(other[:8], 1-dst, base+2048))
-			s.must(x.BeginRegion(set)) // those stay outside
+			s.Must(set.PutBulkNBI(dst, base+2048, src[:8]))
+			s.Must(set.GetNBI(1-dst, base+2048, other[:8]))
+			s.Must(x.BeginRegion(set)) // those stay outside
 			for i := range k {
-				s.must(set.PutBulkNBI(dst, base+segment.NLA(i*8), src[i*8:][:8]))
+				s.Must(set.PutBulkNBI(dst, base+segment.NLA(i*8), src[i*8:][:8]))
 			}
 			h, err := set.End()
-			s.must(err)
-			s.must(x.Wait(h))
+			s.Must(err)
+			s.Must(x.Wait(h))
 			for i := range k {
-				s.must(set.GetNBI(got[i*8:][:8], dst, base+segment.NLA(i*8)))
+				s.Must(set.GetNBI(dst, base+segment.NLA(i*8), got[i*8:][:8]))
 			}
-			s.must(set.Sync(extended.Gets))
-			if i := differ(got, src); i >= 0 {
+			s.Must(set.Sync(extended.Gets))
+			if i := contract.Differ(got, src); i >= 0 {
 				s.Fatalf("%d puts in a region: byte %d is %#x, not %#x", k, i, got[i], src[i])
 			}
-			s.must(set.Sync(extended.Puts))
-			s.must(x.Get(got[:8], dst, base+2048))
-			if i := differ(got[:8], src[:8]); i >= 0 {
+			s.Must(set.Sync(extended.Puts))
+			s.Must(x.Get(dst, base+2048, got[:8]))
+			if i := contract.Differ(got[:8], src[:8]); i >= 0 {
 				s.Fatalf("a put from before the region is not there")
 			}
 		}
@@ -466,15 +467,15 @@ func extendedRegions(c *ctx) {
 // extendedOutstanding: 65,536 handles at once, and not one more.
 func extendedOutstanding(c *ctx) {
 	c.stack(2, conduits.Config{}, layers{segment: 2 * segment.PageSize, ext: extended.Config{AlwaysHandle: true}}, func(s *stack) {
-		if s.rank == 1 {
+		if s.Rank == 1 {
 			return
 		}
 		x := s.ext
 		hs := make([]extended.Handle, extended.MaxHandles)
 		seen := make(map[extended.Handle]bool, len(hs))
 		start := func(i int) {
-			h, err := x.PutValueNB(1, at(8*(i%511)), uint64(i), 8) // not to the last word, which full uses
-			s.must(err)
+			h, err := x.PutValueNB(1, contract.At(8*(i%511)), uint64(i), 8) // not to the last word, which full uses
+			s.Must(err)
 			if h == 0 || seen[h] {
 				s.Fatalf("handle %d is %#x, zero or issued before", i, h)
 			}
@@ -491,36 +492,36 @@ func extendedOutstanding(c *ctx) {
 				s.Fatalf("%d handles are outstanding, not 65536", x.Outstanding())
 			}
 			var v uint64
-			_, err := x.PutValueNB(1, at(0), 0, 8)
-			s.wants(err, extended.ErrResource, "put value beyond the last handle")
-			_, err = x.GetValueNB(&v, 1, at(0), 8)
-			s.wants(err, extended.ErrResource, "get value beyond the last handle")
-			_, err = x.PutNB(1, at(0), []byte{1})
-			s.wants(err, extended.ErrResource, "put beyond the last handle")
-			_, err = x.GetNB(make([]byte, 4), 1, at(0))
-			s.wants(err, extended.ErrResource, "get beyond the last handle")
-			_, err = x.AtomicUint64NB(&v, 1, at(0), extended.AtomicAdd, 1, 0)
-			s.wants(err, extended.ErrResource, "atomic beyond the last handle")
+			_, err := x.PutValueNB(1, contract.At(0), 0, 8)
+			s.Wants(err, extended.ErrResource, "put value beyond the last handle")
+			_, err = x.GetValueNB(&v, 1, contract.At(0), 8)
+			s.Wants(err, extended.ErrResource, "get value beyond the last handle")
+			_, err = x.PutNB(1, contract.At(0), []byte{1})
+			s.Wants(err, extended.ErrResource, "put beyond the last handle")
+			_, err = x.GetNB(1, contract.At(0), make([]byte, 4))
+			s.Wants(err, extended.ErrResource, "get beyond the last handle")
+			_, err = x.AtomicUint64NB(&v, 1, contract.At(0), extended.AtomicAdd, 1, 0)
+			s.Wants(err, extended.ErrResource, "atomic beyond the last handle")
 			// What needs no handle goes on.
-			s.must(x.PutValue(1, at(segment.PageSize), 3, 8))
-			s.must(x.PutNBI(1, at(segment.PageSize), []byte{4}))
-			s.must(x.SyncNBI(extended.All))
-			if v, err := x.GetValue(1, at(segment.PageSize), 8); err != nil || v != 4 {
+			s.Must(x.PutValue(1, contract.At(segment.PageSize), 3, 8))
+			s.Must(x.PutNBI(1, contract.At(segment.PageSize), []byte{4}))
+			s.Must(x.SyncNBI(extended.All))
+			if v, err := x.GetValue(1, contract.At(segment.PageSize), 8); err != nil || v != 4 {
 				s.Fatalf("value is %d, %v", v, err)
 			}
 		}
 		full()
 		for range 1000 { // each that is given back makes room for one
-			i := s.rng.IntN(len(hs))
-			s.must(x.Wait(hs[i]))
+			i := s.RNG.IntN(len(hs))
+			s.Must(x.Wait(hs[i]))
 			start(i)
 		}
 		full()
-		s.must(x.WaitAll(hs[:100]))
+		s.Must(x.WaitAll(hs[:100]))
 		if x.Outstanding() != 65436 {
 			s.Fatalf("%d handles are outstanding, not 65436", x.Outstanding())
 		}
-		s.must(x.WaitAll(hs))
+		s.Must(x.WaitAll(hs))
 		if x.Outstanding() != 0 {
 			s.Fatalf("%d handles are outstanding, not 0", x.Outstanding())
 		}
@@ -533,9 +534,9 @@ func extendedBadArguments(c *ctx) {
 	const n, size = 2, segment.PageSize
 	eachHandling(c, n, size, func(s *stack) {
 		x := s.ext
-		own := s.ext.Direct(s.rank, at(0), size)
-		key := uint64(s.rank)
-		fill(own, key, 0)
+		own := s.ext.Direct(s.Rank, contract.At(0), size)
+		key := uint64(s.Rank)
+		contract.Fill(own, key, 0)
 		s.barrier()
 		b := make([]byte, 64)
 		set := x.NewRegion()
@@ -544,13 +545,13 @@ func extendedBadArguments(c *ctx) {
 			a    segment.NLA
 		}
 		for what, p := range map[string]place{
-			"rank -1":          {-1, at(0)},
-			"rank n":           {n, at(0)},
-			"rank 1<<40":       {1 << 40, at(0)},
-			"before the start": {1, at(-1)},
+			"rank -1":          {-1, contract.At(0)},
+			"rank n":           {n, contract.At(0)},
+			"rank 1<<40":       {1 << 40, contract.At(0)},
+			"before the start": {1, contract.At(-1)},
 			"address 0":        {0, 0},
-			"past the end":     {1, at(size)},
-			"across the end":   {1, at(size - 63)},
+			"past the end":     {1, contract.At(size)},
+			"across the end":   {1, contract.At(size - 63)},
 			"far away":         {0, 2*segment.NLALimit + 8},
 			"no address":       {0, 2 * segment.NLALimit}, // below are those that can be exposed
 			"wrapping":         {0, ^segment.NLA(0) - 5},
@@ -564,28 +565,28 @@ func extendedBadArguments(c *ctx) {
 				"bulk":       func() error { return nb(x.PutBulkNB(p.rank, p.a, b)) },
 				"put nbi":    func() error { return x.PutNBI(p.rank, p.a, b) },
 				"bulk nbi":   func() error { return set.PutBulkNBI(p.rank, p.a, b) },
-				"get":        func() error { return x.Get(b, p.rank, p.a) },
-				"get nb":     func() error { return nb(x.GetNB(b, p.rank, p.a)) },
-				"get nbi":    func() error { return set.GetNBI(b, p.rank, p.a) },
+				"get":        func() error { return x.Get(p.rank, p.a, b) },
+				"get nb":     func() error { return nb(x.GetNB(p.rank, p.a, b)) },
+				"get nbi":    func() error { return set.GetNBI(p.rank, p.a, b) },
 				"memset":     func() error { return x.Memset(p.rank, p.a, 1, 64) },
 				"memset nb":  func() error { return nb(x.MemsetNB(p.rank, p.a, 1, 64)) },
 				"memset nbi": func() error { return set.MemsetNBI(p.rank, p.a, 1, 64) },
 				"strided":    func() error { return x.PutStrided(p.rank, p.a, []int{16}, b, 0, []int{16}, 16, []int{4}) },
-				"get str.":   func() error { return nb(x.GetStridedNB(b, 0, []int{1}, p.rank, p.a, []int{63}, 1, []int{2})) },
+				"get str.":   func() error { return nb(x.GetStridedNB(p.rank, p.a, []int{63}, b, 0, []int{1}, 1, []int{2})) },
 				"backwards": func() error {
-					return set.GetStridedNBI(b, 63, []int{-1}, p.rank, p.a+63, []int{-1}, 1, []int{64})
+					return set.GetStridedNBI(p.rank, p.a+63, []int{-1}, b, 63, []int{-1}, 1, []int{64})
 				},
 				"indexed":    func() error { return x.PutIndexed(p.rank, []segment.NLA{p.a}, 64, b, []int{0}, 64) },
-				"get index.": func() error { return nb(x.GetIndexedNB(b, []int{0}, 64, p.rank, []segment.NLA{p.a}, 64)) },
+				"get index.": func() error { return nb(x.GetIndexedNB(p.rank, []segment.NLA{p.a}, 64, b, []int{0}, 64)) },
 				"vector":     func() error { return x.PutVector(p.rank, []extended.Extent{{Addr: p.a, Len: 64}}, [][]byte{b}) },
-				"get vector": func() error { return set.GetVectorNBI([][]byte{b}, p.rank, []extended.Extent{{Addr: p.a, Len: 64}}) },
+				"get vector": func() error { return set.GetVectorNBI(p.rank, []extended.Extent{{Addr: p.a, Len: 64}}, [][]byte{b}) },
 			} {
 				if err := f(); !errors.Is(err, extended.ErrBadArg) || h != 0 {
 					s.Fatalf("%s %s: %v (handle %#x), want one that wraps %v", op, what, err, h, extended.ErrBadArg)
 				}
 			}
 			if what == "across the end" {
-				p.a = at(size - 4) // 8 bytes reach across
+				p.a = contract.At(size - 4) // 8 bytes reach across
 			}
 			for op, f := range map[string]func() error{
 				"put value":     func() error { return x.PutValue(p.rank, p.a, 1, 8) },
@@ -597,11 +598,11 @@ func extendedBadArguments(c *ctx) {
 				"fetch add":     func() error { _, err := x.FetchAddInt64(p.rank, p.a, 1); return err },
 				"swap nb":       func() error { return nb(x.AtomicUint64NB(&w, p.rank, p.a, extended.AtomicSwap, 1, 0)) },
 				"signal":        func() error { return x.Signal(p.rank, p.a, extended.SignalAdd, 1) },
-				"put signal":    func() error { return x.PutSignal(p.rank, at(0), b, p.a, extended.SignalAdd, 1) },
-				"put, signal":   func() error { return x.PutSignal(p.rank, p.a, b, at(0), 7, 1) },
+				"put signal":    func() error { return x.PutSignal(p.rank, contract.At(0), b, p.a, extended.SignalAdd, 1) },
+				"put, signal":   func() error { return x.PutSignal(p.rank, p.a, b, contract.At(0), 7, 1) },
 				"wait until":    func() error { _, err := x.WaitUntil(p.a, extended.Eq, 0); return err },
 			} {
-				if op == "wait until" && p.a == at(0) {
+				if op == "wait until" && p.a == contract.At(0) {
 					continue // a good address, were it not for the rank
 				}
 				if err := f(); !errors.Is(err, extended.ErrBadArg) || h != 0 {
@@ -613,47 +614,47 @@ func extendedBadArguments(c *ctx) {
 			}
 		}
 		for what, err := range map[string]error{
-			"value of 0 bytes":    x.PutValue(1, at(0), 1, 0),
-			"value of 9 bytes":    x.PutValue(1, at(0), 1, 9),
-			"value of -1 bytes":   x.PutValueNBI(1, at(0), 1, -1),
-			"unaligned add":       x.AddUint64(1, at(4), 1),
-			"unaligned add of 4":  x.AddInt32(1, at(2), 1),
-			"unaligned float":     x.AddFloat64(1, at(12), 1),
-			"unaligned signal":    x.Signal(1, at(4), extended.SignalSet, 1),
-			"unknown signal":      x.Signal(1, at(0), 9, 1),
-			"signal for nobody":   x.WaitUntilAll([]segment.NLA{at(3)}, extended.Eq, 0),
-			"lengths that differ": x.PutVector(1, []extended.Extent{{Addr: at(0), Len: 3}}, [][]byte{b}),
-			"a negative extent":   x.PutVector(1, []extended.Extent{{Addr: at(0), Len: -3}}, nil),
-			"runs that differ":    x.PutIndexed(1, []segment.NLA{at(0)}, 3, b, []int{0}, 4),
-			"a run outside":       x.PutIndexed(1, []segment.NLA{at(0)}, 4, b, []int{61}, 4),
-			"a negative offset":   x.PutIndexed(1, []segment.NLA{at(0)}, 4, b, []int{-1}, 4),
-			"ranks of strides":    x.PutStrided(1, at(0), []int{1, 2}, b, 0, []int{1}, 1, []int{1}),
-			"a negative count":    x.PutStrided(1, at(0), []int{1}, b, 0, []int{1}, 1, []int{-1}),
-			"a negative element":  x.PutStrided(1, at(0), []int{1}, b, 0, []int{1}, -1, []int{1}),
-			"a local end":         x.PutStrided(1, at(0), []int{1}, b, 60, []int{1}, 1, []int{5}),
-			"a local start":       x.PutStrided(1, at(0), []int{1}, b, 0, []int{-1}, 1, []int{2}),
-			"strides that wrap":   x.PutStrided(1, at(0), []int{math.MaxInt}, b, 0, []int{0}, 1, []int{3}),
+			"value of 0 bytes":    x.PutValue(1, contract.At(0), 1, 0),
+			"value of 9 bytes":    x.PutValue(1, contract.At(0), 1, 9),
+			"value of -1 bytes":   x.PutValueNBI(1, contract.At(0), 1, -1),
+			"unaligned add":       x.AddUint64(1, contract.At(4), 1),
+			"unaligned add of 4":  x.AddInt32(1, contract.At(2), 1),
+			"unaligned float":     x.AddFloat64(1, contract.At(12), 1),
+			"unaligned signal":    x.Signal(1, contract.At(4), extended.SignalSet, 1),
+			"unknown signal":      x.Signal(1, contract.At(0), 9, 1),
+			"signal for nobody":   x.WaitUntilAll([]segment.NLA{contract.At(3)}, extended.Eq, 0),
+			"lengths that differ": x.PutVector(1, []extended.Extent{{Addr: contract.At(0), Len: 3}}, [][]byte{b}),
+			"a negative extent":   x.PutVector(1, []extended.Extent{{Addr: contract.At(0), Len: -3}}, nil),
+			"runs that differ":    x.PutIndexed(1, []segment.NLA{contract.At(0)}, 3, b, []int{0}, 4),
+			"a run outside":       x.PutIndexed(1, []segment.NLA{contract.At(0)}, 4, b, []int{61}, 4),
+			"a negative offset":   x.PutIndexed(1, []segment.NLA{contract.At(0)}, 4, b, []int{-1}, 4),
+			"ranks of strides":    x.PutStrided(1, contract.At(0), []int{1, 2}, b, 0, []int{1}, 1, []int{1}),
+			"a negative count":    x.PutStrided(1, contract.At(0), []int{1}, b, 0, []int{1}, 1, []int{-1}),
+			"a negative element":  x.PutStrided(1, contract.At(0), []int{1}, b, 0, []int{1}, -1, []int{1}),
+			"a local end":         x.PutStrided(1, contract.At(0), []int{1}, b, 60, []int{1}, 1, []int{5}),
+			"a local start":       x.PutStrided(1, contract.At(0), []int{1}, b, 0, []int{-1}, 1, []int{2}),
+			"strides that wrap":   x.PutStrided(1, contract.At(0), []int{math.MaxInt}, b, 0, []int{0}, 1, []int{3}),
 		} {
-			s.wants(err, extended.ErrBadArg, "%s", what)
+			s.Wants(err, extended.ErrBadArg, "%s", what)
 		}
 		var w uint64
-		_, err := x.AtomicUint64NB(&w, 1, at(0), 99, 1, 0)
-		s.wants(err, extended.ErrBadArg, "an unknown atomic")
-		_, err = x.AtomicFloat64(1, at(0), extended.AtomicAnd, 1, 0)
-		s.wants(err, extended.ErrNotSupported, "an and of floats")
-		_, err = x.AtomicFloat32(1, at(0), extended.AtomicFCAA, 1, 0)
-		s.wants(err, extended.ErrNotSupported, "a compare-and-add of floats")
+		_, err := x.AtomicUint64NB(&w, 1, contract.At(0), 99, 1, 0)
+		s.Wants(err, extended.ErrBadArg, "an unknown atomic")
+		_, err = x.AtomicFloat64(1, contract.At(0), extended.AtomicAnd, 1, 0)
+		s.Wants(err, extended.ErrNotSupported, "an and of floats")
+		_, err = x.AtomicFloat32(1, contract.At(0), extended.AtomicFCAA, 1, 0)
+		s.Wants(err, extended.ErrNotSupported, "a compare-and-add of floats")
 		// Nothing to move is no error, wherever it is.
-		s.must(x.Put(1, 0, nil))
-		s.must(x.Get(nil, 1, at(1<<37)))
-		s.must(x.Memset(1, 0, 1, 0))
-		s.must(x.PutIndexed(1, nil, 4, b, nil, 4))
-		s.must(x.PutVector(1, nil, nil))
-		s.must(x.PutStrided(1, 0, []int{1}, b, 0, []int{1}, 1, []int{0}))
-		s.must(set.Sync(extended.All))
-		s.must(x.SyncNBI(extended.All))
+		s.Must(x.Put(1, 0, nil))
+		s.Must(x.Get(1, contract.At(1<<37), nil))
+		s.Must(x.Memset(1, 0, 1, 0))
+		s.Must(x.PutIndexed(1, nil, 4, b, nil, 4))
+		s.Must(x.PutVector(1, nil, nil))
+		s.Must(x.PutStrided(1, 0, []int{1}, b, 0, []int{1}, 1, []int{0}))
+		s.Must(set.Sync(extended.All))
+		s.Must(x.SyncNBI(extended.All))
 		s.barrier()
-		if i := wrong(own, key, 0); i >= 0 {
+		if i := contract.Wrong(own, key, 0); i >= 0 {
 			s.Errorf("byte %d was changed by what was refused", i)
 		}
 		if k := x.Outstanding(); k != 0 {
@@ -666,46 +667,46 @@ func extendedBadArguments(c *ctx) {
 // for the owner's peers.
 func extendedRights(c *ctx) {
 	for rights := segment.Rights(1); rights <= segment.RightsAll; rights++ {
-		c.run(2, conduits.Config{}, func(p *peer) {
-			s := &stack{peer: p, bar: barrier.New(), ext: extended.New(extended.Config{})}
-			e, err := am.Attach(p.ep, am.Config{
-				SegmentSize: segment.PageSize, Rights: rights, Completer: s.ext, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...),
+		c.Job(2, conduits.Config{}, func(p *contract.Peer) {
+			s := &stack{Peer: p, bar: barrier.New(), ext: extended.New(extended.Config{})}
+			e, err := am.Attach(p.EP, am.Config{
+				SegmentSize: segment.PageSize, Rights: rights, Completer: s.ext, Exposer: s.ext, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...),
 				Handlers: []am.Entry{{Index: 128, Name: "nothing", Fn: func(*am.Token, []uint32, []byte) {}}},
 			})
-			p.must(err)
+			p.Must(err)
 			s.am = e
-			p.must(s.bar.Bind(e))
+			p.Must(s.bar.Bind(e))
 			s.ext.Bind(e)
 			s.barrier()
-			x, dst, b := s.ext, 1-s.rank, make([]byte, 16)
+			x, dst, b := s.ext, 1-s.Rank, make([]byte, 16)
 			for what, f := range map[string]struct {
 				need segment.Rights
 				do   func() error
 			}{
-				"put":        {segment.RightWrite, func() error { return x.Put(dst, at(0), b) }},
-				"put nbi":    {segment.RightWrite, func() error { return errors.Join(x.PutNBI(dst, at(0), b), x.SyncNBI(extended.All)) }},
-				"put value":  {segment.RightWrite, func() error { return x.PutValue(dst, at(0), 0, 8) }},
-				"memset":     {segment.RightWrite, func() error { return x.Memset(dst, at(0), 0, 16) }},
-				"put vector": {segment.RightWrite, func() error { return x.PutVector(dst, []extended.Extent{{Addr: at(0), Len: 16}}, [][]byte{b}) }},
-				"long":       {segment.RightWrite, func() error { return e.RequestLong(dst, 128, b, at(0)) }},
-				"get":        {segment.RightRead, func() error { return x.Get(b, dst, at(0)) }},
-				"get value":  {segment.RightRead, func() error { _, err := x.GetValue(dst, at(0), 8); return err }},
-				"get vector": {segment.RightRead, func() error { return x.GetVector([][]byte{b}, dst, []extended.Extent{{Addr: at(0), Len: 16}}) }},
-				"add":        {segment.RightAtomic, func() error { return x.AddUint64(dst, at(24), 1) }},
-				"load":       {segment.RightAtomic, func() error { _, err := x.LoadInt32(dst, at(32)); return err }},
-				"signal":     {segment.RightAtomic, func() error { return x.Signal(dst, at(40), extended.SignalAdd, 1) }},
+				"put":        {segment.RightWrite, func() error { return x.Put(dst, contract.At(0), b) }},
+				"put nbi":    {segment.RightWrite, func() error { return errors.Join(x.PutNBI(dst, contract.At(0), b), x.SyncNBI(extended.All)) }},
+				"put value":  {segment.RightWrite, func() error { return x.PutValue(dst, contract.At(0), 0, 8) }},
+				"memset":     {segment.RightWrite, func() error { return x.Memset(dst, contract.At(0), 0, 16) }},
+				"put vector": {segment.RightWrite, func() error { return x.PutVector(dst, []extended.Extent{{Addr: contract.At(0), Len: 16}}, [][]byte{b}) }},
+				"long":       {segment.RightWrite, func() error { return e.RequestLong(dst, 128, b, contract.At(0)) }},
+				"get":        {segment.RightRead, func() error { return x.Get(dst, contract.At(0), b) }},
+				"get value":  {segment.RightRead, func() error { _, err := x.GetValue(dst, contract.At(0), 8); return err }},
+				"get vector": {segment.RightRead, func() error { return x.GetVector(dst, []extended.Extent{{Addr: contract.At(0), Len: 16}}, [][]byte{b}) }},
+				"add":        {segment.RightAtomic, func() error { return x.AddUint64(dst, contract.At(24), 1) }},
+				"load":       {segment.RightAtomic, func() error { _, err := x.LoadInt32(dst, contract.At(32)); return err }},
+				"signal":     {segment.RightAtomic, func() error { return x.Signal(dst, contract.At(40), extended.SignalAdd, 1) }},
 			} {
-				if _, v := p.ep.Views(); what == "long" && len(v) == 1 {
+				if _, v := p.EP.Views(); what == "long" && len(v) == 1 {
 					continue // who sends it cannot know the rights
 				}
 				err := f.do()
 				if rights&f.need != 0 {
-					p.must(err)
+					p.Must(err)
 				} else {
-					p.wants(err, extended.ErrBadArg, "%s in a segment with rights %v", what, rights)
+					p.Wants(err, extended.ErrBadArg, "%s in a segment with rights %v", what, rights)
 				}
 			}
-			p.must(x.SyncNBI(extended.All))
+			p.Must(x.SyncNBI(extended.All))
 			s.barrier()
 		})
 		if c.Failed() {
@@ -718,7 +719,7 @@ func extendedRights(c *ctx) {
 // words; who sees the signal sees the data.
 func extendedSignals(c *ctx) {
 	const n, per, rounds = 4, 600, 12
-	c.stack(n, conduits.Config{}, layers{segment: pages(segment.PageSize + n*per)}, func(s *stack) {
+	c.stack(n, conduits.Config{}, layers{segment: contract.Pages(segment.PageSize + n*per)}, func(s *stack) {
 		x := s.ext
 		// Comparisons are unsigned.
 		values := []uint64{0, 1, 7, 8, 1 << 63, ^uint64(0)}
@@ -728,80 +729,80 @@ func extendedSignals(c *ctx) {
 			extended.Lt: func(a, b uint64) bool { return a < b }, extended.Le: func(a, b uint64) bool { return a <= b },
 		}
 		for _, v := range values {
-			s.must(x.Signal(s.rank, at(0), extended.SignalSet, v))
+			s.Must(x.Signal(s.Rank, contract.At(0), extended.SignalSet, v))
 			for _, w := range values {
 				for cmp, f := range holds {
-					got, ok, err := x.TestUntil(at(0), cmp, w)
+					got, ok, err := x.TestUntil(contract.At(0), cmp, w)
 					if err != nil || got != v || ok != f(v, w) {
 						s.Fatalf("%d %v %d: %d, %v, %v", v, cmp, w, got, ok, err)
 					}
 					if ok {
-						if got, err := x.WaitUntil(at(0), cmp, w); err != nil || got != v {
+						if got, err := x.WaitUntil(contract.At(0), cmp, w); err != nil || got != v {
 							s.Fatalf("wait until %d %v %d: %d, %v", v, cmp, w, got, err)
 						}
 					}
 				}
 			}
 		}
-		_, _, err := x.TestUntil(at(0), 6, 0)
-		s.wants(err, extended.ErrBadArg, "an unknown comparison")
+		_, _, err := x.TestUntil(contract.At(0), 6, 0)
+		s.Wants(err, extended.ErrBadArg, "an unknown comparison")
 		_, err = x.WaitUntilAny(nil, -1, extended.Eq, 0)
-		s.wants(err, extended.ErrBadArg, "any of no words")
+		s.Wants(err, extended.ErrBadArg, "any of no words")
 		_, err = x.WaitUntilSome(nil, nil, extended.Eq, 0)
-		s.wants(err, extended.ErrBadArg, "some of no words")
-		_, err = x.WaitUntilAny([]segment.NLA{at(0)}, 1, extended.Eq, 0)
-		s.wants(err, extended.ErrBadArg, "any after the last")
-		s.must(x.WaitUntilAll(nil, extended.Eq, 0))
-		s.must(x.Signal(s.rank, at(0), extended.SignalSet, 0))
+		s.Wants(err, extended.ErrBadArg, "some of no words")
+		_, err = x.WaitUntilAny([]segment.NLA{contract.At(0)}, 1, extended.Eq, 0)
+		s.Wants(err, extended.ErrBadArg, "any after the last")
+		s.Must(x.WaitUntilAll(nil, extended.Eq, 0))
+		s.Must(x.Signal(s.Rank, contract.At(0), extended.SignalSet, 0))
 		s.barrier()
 		// Everybody signals everybody, with data.
-		word := func(r int) segment.NLA { return at(8 * r) }
-		data := func(r int) segment.NLA { return at(segment.PageSize + r*per) }
+		word := func(r int) segment.NLA { return contract.At(8 * r) }
+		data := func(r int) segment.NLA { return contract.At(segment.PageSize + r*per) }
 		words := make([]segment.NLA, n)
 		for r := range n {
 			words[r] = word(r)
 		}
-		key := func(round, from, to int) uint64 { return mix(c.seed, uint64(round), uint64(from), uint64(to)) }
+		key := func(round, from, to int) uint64 { return contract.Mix(c.Seed, uint64(round), uint64(from), uint64(to)) }
 		look := func(round, from int) {
 			b := make([]byte, per)
-			s.must(x.Get(b, s.rank, data(from)))
-			if i := wrong(b, key(round, from, s.rank), 0); i >= 0 {
+			s.Must(x.Get(s.Rank, data(from), b))
+			if i := contract.Wrong(b, key(round, from, s.Rank), 0); i >= 0 {
 				s.Fatalf("round %d: the signal of rank %d is here, and byte %d of its data is not", round, from, i)
 			}
 		}
 		for round := 1; round <= rounds; round++ {
 			v := uint64(round)
 			for i := range n {
-				dst := (s.rank + i) % n
-				b := fill(make([]byte, per), key(round, s.rank, dst), 0)
-				switch (round + s.rank) % 4 {
+				dst := (s.Rank + i) % n
+				b := contract.Fill(make([]byte, per), key(round, s.Rank, dst), 0)
+				switch (round + s.Rank) % 4 {
 				case 0:
-					s.must(x.PutSignal(dst, data(s.rank), b, word(s.rank), extended.SignalAdd, 1))
-					spoil(b)
+					s.Must(x.PutSignal(dst, data(s.Rank), b, word(s.Rank), extended.SignalAdd, 1))
+					contract.Spoil(b)
 				case 1:
-					h, err := x.PutSignalNB(dst, data(s.rank), b, word(s.rank), extended.SignalSet, v)
-					s.must(err)
-					spoil(b)
-					s.must(x.Wait(h))
+					h, err := x.PutSignalNB(dst, data(s.Rank), b, word(s.Rank), extended.SignalSet, v)
+					s.Must(err)
+					contract.Spoil(b)
+					s.Must(x.Wait(h))
 				case 2:
-					s.must(x.Put(dst, data(s.rank), b))
-					s.must(x.Signal(dst, word(s.rank), extended.SignalAdd, 1))
+					s.Must(x.Put(dst, data(s.Rank), b))
+					s.Must(x.Signal(dst, word(s.Rank), extended.SignalAdd, 1))
 				default:
-					h, err := x.PutBulkNB(dst, data(s.rank), b)
-					s.must(err)
-					s.must(x.Wait(h))
-					s.must(x.Signal(dst, word(s.rank), extended.SignalSet, v))
+					h, err := x.PutBulkNB(dst, data(s.Rank), b)
+					s.Must(err)
+					s.Must(x.Wait(h))
+					s.Must(x.Signal(dst, word(s.Rank), extended.SignalSet, v))
 				}
 			}
 			switch round % 4 {
 			case 0:
-				s.must(x.WaitUntilAll(words, extended.Ge, v))
+				s.Must(x.WaitUntilAll(words, extended.Ge, v))
 			case 1:
 				left, last := append([]segment.NLA(nil), words...), -1
 				for range n {
 					i, err := x.WaitUntilAny(left, last, extended.Eq, v)
-					s.must(err)
-					from := int(left[i]-at(0)) / 8
+					s.Must(err)
+					from := int(left[i]-contract.At(0)) / 8
 					look(round, from)
 					left, last = append(left[:i], left[i+1:]...), -1
 				}
@@ -809,7 +810,7 @@ func extendedSignals(c *ctx) {
 				seen := 0
 				for seen != 1<<n-1 {
 					found, err := x.WaitUntilSome(nil, words, extended.Eq, v)
-					s.must(err)
+					s.Must(err)
 					if len(found) == 0 {
 						s.Fatalf("some words are none")
 					}
@@ -843,59 +844,59 @@ func extendedSignals(c *ctx) {
 func extendedRing(c *ctx) {
 	const n, rounds = 4, 16
 	size := 8 * n * rounds
-	c.stack(n, conduits.Config{}, layers{segment: pages(8 + size)}, func(s *stack) {
-		x, next := s.ext, (s.rank+1)%n
+	c.stack(n, conduits.Config{}, layers{segment: contract.Pages(8 + size)}, func(s *stack) {
+		x, next := s.ext, (s.Rank+1)%n
 		for k := range rounds {
-			turn := uint64(k*n + s.rank) // how often the token has been passed on
+			turn := uint64(k*n + s.Rank) // how often the token has been passed on
 			log := make([]byte, 8*turn)
 			if turn > 0 {
 				switch k % 3 {
 				case 0:
-					_, err := x.WaitUntil(at(0), extended.Ge, turn)
-					s.must(err)
+					_, err := x.WaitUntil(contract.At(0), extended.Ge, turn)
+					s.Must(err)
 				case 1:
-					s.must(s.am.Wait(nil, func() bool { _, ok, err := x.TestUntil(at(0), extended.Eq, turn); return ok || err != nil }))
+					s.Must(s.am.Wait(nil, func() bool { _, ok, err := x.TestUntil(contract.At(0), extended.Eq, turn); return ok || err != nil }))
 				default:
 					for {
-						v, err := x.LoadUint64(s.rank, at(0))
-						s.must(err)
+						v, err := x.LoadUint64(s.Rank, contract.At(0))
+						s.Must(err)
 						if v >= turn {
 							break
 						}
 						s.poll()
 					}
 				}
-				s.must(x.Get(log, s.rank, at(8)))
+				s.Must(x.Get(s.Rank, contract.At(8), log))
 			}
 			for i := range turn {
-				if got, want := binary.LittleEndian.Uint64(log[8*i:]), mix(c.seed, i); got != want {
+				if got, want := binary.LittleEndian.Uint64(log[8*i:]), contract.Mix(c.Seed, i); got != want {
 					s.Fatalf("entry %d of %d that came with the token is %#x, not %#x", i, turn, got, want)
 				}
 			}
-			log = binary.LittleEndian.AppendUint64(log, mix(c.seed, turn))
+			log = binary.LittleEndian.AppendUint64(log, contract.Mix(c.Seed, turn))
 			var err error
-			switch s.rng.IntN(5) {
+			switch s.RNG.IntN(5) {
 			case 0:
-				err = x.PutSignal(next, at(8), log, at(0), extended.SignalSet, turn+1)
+				err = x.PutSignal(next, contract.At(8), log, contract.At(0), extended.SignalSet, turn+1)
 			case 1:
-				s.must(x.Put(next, at(8), log))
-				err = x.Signal(next, at(0), extended.SignalSet, turn+1)
+				s.Must(x.Put(next, contract.At(8), log))
+				err = x.Signal(next, contract.At(0), extended.SignalSet, turn+1)
 			case 2:
-				s.must(x.Put(next, at(8), log))
-				err = x.StoreUint64(next, at(0), turn+1)
+				s.Must(x.Put(next, contract.At(8), log))
+				err = x.StoreUint64(next, contract.At(0), turn+1)
 				x.Wake(next)
 			case 3:
-				s.must(x.Put(next, at(8), log))
-				_, err = x.SwapUint64(next, at(0), turn+1)
+				s.Must(x.Put(next, contract.At(8), log))
+				_, err = x.SwapUint64(next, contract.At(0), turn+1)
 				x.Wake(next)
 			default:
-				h, e := x.PutNB(next, at(8), log)
-				s.must(e)
-				s.must(x.Wait(h))
-				_, err = x.FetchMaxUint64(next, at(0), turn+1)
+				h, e := x.PutNB(next, contract.At(8), log)
+				s.Must(e)
+				s.Must(x.Wait(h))
+				_, err = x.FetchMaxUint64(next, contract.At(0), turn+1)
 				x.Wake(next)
 			}
-			s.must(err)
+			s.Must(err)
 		}
 	})
 }
@@ -908,32 +909,32 @@ func extendedHandlers(c *ctx) {
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
 		return []am.Entry{
 			{Index: h, Name: "use", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
-				x, word := s.ext, at(8*int(args[0]))
-				old, err := x.FetchAddUint64(s.rank, word, uint64(args[0])+1)
+				x, word := s.ext, contract.At(8*int(args[0]))
+				old, err := x.FetchAddUint64(s.Rank, word, uint64(args[0])+1)
 				if err != nil || old != 0 {
 					s.Errorf("add in a handler: %d, %v", old, err)
 				}
-				if err := x.Signal(s.rank, at(2048), extended.SignalAdd, 1); err != nil {
+				if err := x.Signal(s.Rank, contract.At(2048), extended.SignalAdd, 1); err != nil {
 					s.Errorf("signal in a handler: %v", err)
 				}
-				if v, err := x.GetValue(s.rank, word, 8); err != nil || v != uint64(args[0])+1 {
+				if v, err := x.GetValue(s.Rank, word, 8); err != nil || v != uint64(args[0])+1 {
 					s.Errorf("value in a handler: %d, %v", v, err)
 				}
 				if err := t.ReplyShort(back); err != nil {
 					s.Errorf("reply: %v", err)
 				}
 			}},
-			{Index: back, Name: "back", Fn: func(*am.Token, []uint32, []byte) { done[s.rank].Add(1); s.ep.Wake(s.rank) }},
+			{Index: back, Name: "back", Fn: func(*am.Token, []uint32, []byte) { done[s.Rank].Add(1); s.EP.Wake(s.Rank) }},
 		}
 	}}, func(s *stack) {
 		const each = 30
 		for i := range each {
 			for r := range n {
-				s.must(s.am.RequestShort(r, h, uint32(s.rank*each+i)))
+				s.Must(s.am.RequestShort(r, h, uint32(s.Rank*each+i)))
 			}
 		}
-		_, err := s.ext.WaitUntil(at(2048), extended.Ge, n*each)
-		s.must(err)
-		s.wait("replies", func() bool { return done[s.rank].Load() == n*each })
+		_, err := s.ext.WaitUntil(contract.At(2048), extended.Ge, n*each)
+		s.Must(err)
+		s.Wait("replies", func() bool { return done[s.Rank].Load() == n*each })
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/gas"
 )
 
@@ -91,7 +92,7 @@ func gasLock(c *ctx) {
 		}
 		var added [ranks]atomic.Int64
 		err = goroutines(n, threads, func(th int) error {
-			rng := c.random(uint64(n.Rank()), uint64(th), 17)
+			rng := c.Random(uint64(n.Rank()), uint64(th), 17)
 			for range each {
 				host := rng.IntN(ranks)
 				q := p.On(host)
@@ -258,7 +259,7 @@ type block struct {
 func makeBlock(key uint64) block {
 	b := block{Key: key}
 	for i := range b.Rest {
-		b.Rest[i] = uint32(mix(key, uint64(i)))
+		b.Rest[i] = uint32(contract.Mix(key, uint64(i)))
 	}
 	return b
 }
@@ -276,12 +277,12 @@ func gasCollectives(c *ctx) {
 }
 
 func collectives(c *ctx, n *gas.Node) error {
-	plan := c.random(uint64(n.Size()), 3) // the same on all ranks
-	own := c.random(uint64(n.Size()), uint64(n.Rank()), 4)
+	plan := c.Random(uint64(n.Size()), 3) // the same on all ranks
+	own := c.Random(uint64(n.Size()), uint64(n.Rank()), 4)
 	for round := range 16 {
 		root := plan.IntN(n.Size())
 		base := plan.Uint64()
-		value := func(rank int) int64 { return int64(mix(base, uint64(rank)) >> 20) }
+		value := func(rank int) int64 { return int64(contract.Mix(base, uint64(rank)) >> 20) }
 		for range own.IntN(4) {
 			n.Poll()
 		}
@@ -441,7 +442,7 @@ func gasArrays(c *ctx) {
 }
 
 func array(c *ctx, n *gas.Node, length, blk int) error {
-	plan := c.random(uint64(length), uint64(blk), 8)
+	plan := c.Random(uint64(length), uint64(blk), 8)
 	a, err := gas.NewArray[uint32](n, length, blk)
 	if err != nil {
 		return err
@@ -547,7 +548,7 @@ func gasPointers(c *ctx) {
 				return err
 			}
 			for {
-				first, err := head.Load(n)
+				first, err := gas.Load(n, head)
 				if err != nil {
 					return err
 				}
@@ -558,7 +559,7 @@ func gasPointers(c *ctx) {
 				if gas.PtrFromWords[link](lo, hi) != p || gas.PtrFromUint64[link](p.Uint64()) != p {
 					return fmt.Errorf("pointer %v is not what its words say", p)
 				}
-				ok, err := head.CompareAndSwap(n, first, p)
+				_, ok, err := gas.CompareAndSwap(n, head, first, p)
 				if err != nil {
 					return err
 				}
@@ -575,7 +576,7 @@ func gasPointers(c *ctx) {
 			last[r] = each
 		}
 		count := 0
-		p, err := head.Load(n)
+		p, err := gas.Load(n, head)
 		if err != nil {
 			return err
 		}
@@ -602,7 +603,7 @@ func gasPointers(c *ctx) {
 func gasHeap(c *ctx) {
 	const ranks = 3
 	c.job(ranks, func(n *gas.Node) error {
-		plan := c.random(21) // the same on all ranks
+		plan := c.Random(21) // the same on all ranks
 		before := n.Usage()
 		for range 10 {
 			k := 1 + plan.IntN(2000)
@@ -623,7 +624,7 @@ func gasHeap(c *ctx) {
 				return err
 			}
 			for i := range got {
-				got[i] = uint16(mix(uint64(n.Rank()), uint64(i)))
+				got[i] = uint16(contract.Mix(uint64(n.Rank()), uint64(i)))
 			}
 			if err := next.PutSlice(n, got); err != nil {
 				return err
@@ -686,10 +687,10 @@ func gasHeap(c *ctx) {
 // package, under names of its own.
 var (
 	callMix = gas.RegisterCall("conduittest.mix", func(n *gas.Node, a [3]uint64) uint64 {
-		return mix(a[0], a[1], a[2], uint64(n.Rank()))
+		return contract.Mix(a[0], a[1], a[2], uint64(n.Rank()))
 	})
 	callEcho = gas.RegisterCall("conduittest.echo", func(_ *gas.Node, a [500]byte) [500]byte {
-		spoil(a[:])
+		contract.Spoil(a[:])
 		return a
 	})
 	callNote = gas.RegisterCall("conduittest.note", func(n *gas.Node, a uint64) struct{} {
@@ -714,7 +715,7 @@ var (
 func gasCalls(c *ctx) {
 	const ranks, rounds = 3, 20
 	c.job(ranks, func(n *gas.Node) error {
-		rng := c.random(uint64(n.Rank()), 44)
+		rng := c.Random(uint64(n.Rank()), 44)
 		sent := make([]uint64, ranks)
 		for range rounds {
 			type small struct {
@@ -732,12 +733,12 @@ func gasCalls(c *ctx) {
 				switch rng.IntN(3) {
 				case 0:
 					var a [500]byte
-					fill(a[:], rng.Uint64(), 0)
+					contract.Fill(a[:], rng.Uint64(), 0)
 					f, err := callEcho.Go(n, dst, a)
 					if err != nil {
 						return err
 					}
-					spoil(a[:])
+					contract.Spoil(a[:])
 					ls = append(ls, large{f, a})
 				case 1:
 					d := rng.Uint64() >> 40
@@ -751,7 +752,7 @@ func gasCalls(c *ctx) {
 					if err != nil {
 						return err
 					}
-					ss = append(ss, small{f, mix(a[0], a[1], a[2], uint64(dst))})
+					ss = append(ss, small{f, contract.Mix(a[0], a[1], a[2], uint64(dst))})
 				}
 			}
 			rng.Shuffle(len(ss), func(i, j int) { ss[i], ss[j] = ss[j], ss[i] })
@@ -767,12 +768,12 @@ func gasCalls(c *ctx) {
 			}
 			for _, k := range ls {
 				if got, err := k.f.Wait(); err != nil || got != k.want {
-					return off(err, "large call: wrong at byte %d", differ(got[:], k.want[:]))
+					return off(err, "large call: wrong at byte %d", contract.Differ(got[:], k.want[:]))
 				}
 			}
 			a := [3]uint64{9, 9, rng.Uint64()}
 			dst := rng.IntN(ranks)
-			if got, err := callMix.Call(n, dst, a); err != nil || got != mix(9, 9, a[2], uint64(dst)) {
+			if got, err := callMix.Call(n, dst, a); err != nil || got != contract.Mix(9, 9, a[2], uint64(dst)) {
 				return off(err, "call of rank %d: %#x", dst, got)
 			}
 		}
@@ -821,7 +822,7 @@ func gasSignals(c *ctx) {
 		row := func(round, from, to int) []uint32 {
 			s := make([]uint32, size)
 			for i := range s {
-				s[i] = uint32(mix(c.seed, uint64(round), uint64(from), uint64(to), uint64(i)))
+				s[i] = uint32(contract.Mix(c.Seed, uint64(round), uint64(from), uint64(to), uint64(i)))
 			}
 			return s
 		}
@@ -845,7 +846,7 @@ func gasSignals(c *ctx) {
 			turn := func(at int) gas.Ptr[uint64] { return gas.Field(p.On(at), func(b *box) *uint64 { return &b.turn }) }
 			if n.Rank() > 0 {
 				var v uint64
-				if err := n.Wait(func() bool { v, err = turn(n.Rank()).Load(n); return err != nil || v >= uint64(round) }); err != nil {
+				if err := n.Wait(func() bool { v, err = gas.Load(n, turn(n.Rank())); return err != nil || v >= uint64(round) }); err != nil {
 					return err
 				}
 				if err != nil || v != uint64(round) {
@@ -855,11 +856,11 @@ func gasSignals(c *ctx) {
 			if next := n.Rank() + 1; next < ranks {
 				switch round % 3 {
 				case 0:
-					err = turn(next).Store(n, uint64(round))
+					err = gas.Store(n, turn(next), uint64(round))
 				case 1:
 					_, err = gas.FetchAdd(n, turn(next), 1)
 				default:
-					_, err = turn(next).Swap(n, uint64(round))
+					_, err = gas.Swap(n, turn(next), uint64(round))
 				}
 				if err != nil {
 					return err

@@ -9,13 +9,15 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/segment"
 )
 
-// moreLayerChecks close holes that deliberate defects have shown, see the folder
-// mutants. A wake-up that a layer forgets does no harm where the waiting rank
+// moreLayerChecks close holes that deliberate defects have shown, see
+// internal/mutants. A wake-up that a layer forgets does no harm where the waiting rank
 // has not gone to sleep yet, and most waits of other checks are over before.
 var moreLayerChecks = []check{
 	{name: "am/reply looks again", run: amReplyLooksAgain},
@@ -24,68 +26,38 @@ var moreLayerChecks = []check{
 	{name: "gas/heap ends", run: gasHeapEnds},
 }
 
-// bed tells one rank when another has gone to sleep.
-type bed struct {
-	ep   atomic.Pointer[conduits.Endpoint]
-	mark atomic.Uint64 // how often it will have slept then
-}
-
-// lie is called by the rank that is about to sleep.
-func (b *bed) lie(ep conduits.Endpoint) {
-	var s conduits.Stats
-	ep.Stats(&s)
-	b.ep.Store(&ep)
-	b.mark.Store(s.Parks + 1)
-}
-
-// watch polls until the other rank has lain down and sleeps; on a conduit that
-// never sleeps, for some time.
-func (b *bed) watch(poll func(), failed func() bool) {
-	for b.mark.Load() == 0 && !failed() {
-		poll()
-	}
-	for range 200_000 {
-		var s conduits.Stats
-		if (*b.ep.Load()).Stats(&s); s.Parks >= b.mark.Load() || failed() {
-			break
-		}
-		poll()
-	}
-	b.mark.Store(0)
-}
-
 // extendedSignalsWake: a rank that sleeps until a word of its segment changes is
 // woken by each kind of signal, and by nothing else.
 func extendedSignalsWake(c *ctx) {
 	const rounds = 30
-	var b bed
+	var b contract.Bed
 	var woke atomic.Uint64
 	c.stack(2, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
 		x := s.ext
 		for r := uint64(1); r <= rounds; r++ {
-			if s.rank == 1 {
-				b.lie(s.ep)
-				_, err := x.WaitUntil(at(0), extended.Ge, r)
-				s.must(err)
+			if s.Rank == 1 {
+				b.Lie(s.EP)
+				_, err := x.WaitUntil(contract.At(0), extended.Ge, r)
+				s.Must(err)
 				woke.Store(r)
 				s.barrier()
 				continue
 			}
-			b.watch(s.poll, func() bool { return s.ep.Err() != nil })
+			b.Watch(s.poll, func() bool { return s.EP.Err() != nil })
 			switch r % 4 {
 			case 0:
-				s.must(x.Signal(1, at(0), extended.SignalSet, r))
+				s.Must(x.Signal(1, contract.At(0), extended.SignalSet, r))
 			case 1:
-				s.must(x.Signal(1, at(0), extended.SignalAdd, 1))
+				s.Must(x.Signal(1, contract.At(0), extended.SignalAdd, 1))
 			case 2:
-				s.must(x.PutSignal(1, at(64), make([]byte, 100), at(0), extended.SignalAdd, 1))
+				s.Must(x.PutSignal(1, contract.At(64), make([]byte, 100), contract.At(0), extended.SignalAdd, 1))
 			case 3:
-				h, err := x.PutSignalNB(1, at(64), make([]byte, 100), at(0), extended.SignalSet, r)
-				s.must(err)
-				s.must(x.Wait(h))
+				h, err := x.PutSignalNB(1, contract.At(64), make([]byte, 100), contract.At(0), extended.SignalSet, r)
+				s.Must(err)
+				s.Must(x.Wait(h))
 			}
 			// A barrier would wake it, too.
-			s.idle(func() bool { return woke.Load() == r })
+			s.Idle(func() bool { return woke.Load() == r })
 			s.barrier()
 		}
 	})
@@ -95,7 +67,7 @@ func extendedSignalsWake(c *ctx) {
 // exclusive or shared.
 func gasLockWakes(c *ctx) {
 	const rounds = 20
-	var b bed
+	var b contract.Bed
 	c.job(2, func(n *gas.Node) error {
 		l, err := gas.NewLock(n)
 		if err != nil {
@@ -111,7 +83,7 @@ func gasLockWakes(c *ctx) {
 				if err := n.Barrier(); err != nil {
 					return err
 				}
-				b.lie(n.Conduit())
+				b.Lie(n.Conduit())
 				if err := errors.Join(take(n), release(n), n.Barrier()); err != nil {
 					return err
 				}
@@ -124,8 +96,8 @@ func gasLockWakes(c *ctx) {
 				n.Poll()
 				runtime.Gosched()
 			}
-			b.watch(poll, func() bool { return n.Conduit().Err() != nil })
-			if r%4 != 3 && !raceEnabled { // to look is a race
+			b.Watch(poll, func() bool { return n.Conduit().Err() != nil })
+			if r%4 != 3 && !race.Enabled { // to look is a race
 				// It has to be in the list of those that wait, asleep or not.
 				for range 200_000 {
 					w, err := l.Word().Get(n)
@@ -199,7 +171,7 @@ func gasHeapEnds(c *ctx) {
 // stingy is an endpoint without credit for replies until somebody has announced
 // that it sleeps for some: it comes too early to wake anybody.
 type stingy struct {
-	tardy
+	contract.Tardy
 	rich bool
 }
 
@@ -207,29 +179,29 @@ func (e *stingy) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint3
 	if c == conduits.Reply && !e.rich {
 		return conduits.NoCredit
 	}
-	return e.tardy.Send(dst, c, tag, words)
+	return e.Tardy.Send(dst, c, tag, words)
 }
 
 // amReplyLooksAgain: a handler that waits for credit for its reply tries once
 // more when it has announced itself.
 func amReplyLooksAgain(c *ctx) {
-	c.run(1, conduits.Config{}, func(p *peer) {
+	c.Job(1, conduits.Config{}, func(p *contract.Peer) {
 		const ask, answer = 200, 201
 		answered := false
-		e := &stingy{tardy: tardy{Endpoint: p.ep}}
-		e.change = func() { e.rich = true }
+		e := &stingy{Tardy: contract.Tardy{Endpoint: p.EP}}
+		e.Change = func() { e.rich = true }
 		a, err := am.Attach(e, am.Config{Handlers: []am.Entry{
-			{Index: ask, Name: "ask", Fn: func(t *am.Token, _ []uint32, _ []byte) { p.must(t.ReplyShort(answer)) }},
+			{Index: ask, Name: "ask", Fn: func(t *am.Token, _ []uint32, _ []byte) { p.Must(t.ReplyShort(answer)) }},
 			{Index: answer, Name: "answer", Fn: func(*am.Token, []uint32, []byte) { answered = true }},
 		}})
-		p.must(err)
-		p.must(a.RequestShort(0, ask))
+		p.Must(err)
+		p.Must(a.RequestShort(0, ask))
 		for !answered {
 			a.Poll()
-			p.must(p.ep.Err())
+			p.Must(p.EP.Err())
 		}
-		if e.armed != 1 || e.parked != 0 {
-			p.Fatalf("the handler armed %d times and parked %d times for credit that came before it armed", e.armed, e.parked)
+		if e.Armed != 1 || e.Parked != 0 {
+			p.Fatalf("the handler armed %d times and parked %d times for credit that came before it armed", e.Armed, e.Parked)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package conduittest
 import (
 	"math/rand/v2"
 
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
@@ -26,10 +27,10 @@ type stripes struct {
 type usedRange struct{ rank, lo, hi int }
 
 func newStripes(s *stack, stripe int) *stripes {
-	m := &stripes{s: s, rng: s.rng, stripe: stripe, base: s.rank * stripe, set: s.ext.NewRegion()}
-	for r := range s.size {
-		m.model = append(m.model, fill(make([]byte, stripe), mix(uint64(s.rank), uint64(r)), 0))
-		s.must(s.ext.Put(r, at(m.base), m.model[r]))
+	m := &stripes{s: s, rng: s.RNG, stripe: stripe, base: s.Rank * stripe, set: s.ext.NewRegion()}
+	for r := range s.Size {
+		m.model = append(m.model, contract.Fill(make([]byte, stripe), contract.Mix(uint64(s.Rank), uint64(r)), 0))
+		s.Must(s.ext.Put(r, contract.At(m.base), m.model[r]))
 	}
 	return m
 }
@@ -49,40 +50,40 @@ func (m *stripes) claim(rank, lo, hi int) {
 // do runs an operation in a random form.
 func (m *stripes) do(block func() error, nb func() (extended.Handle, error), nbi func(r *extended.Region) error) {
 	s := m.s
-	s.c.Helper()
+	s.C.Helper()
 	switch m.rng.IntN(4) {
 	case 0:
-		s.must(block())
+		s.Must(block())
 	case 1:
 		h, err := nb()
-		s.must(err)
+		s.Must(err)
 		m.begun = append(m.begun, h)
 	case 2:
-		s.must(nbi(m.set))
+		s.Must(nbi(m.set))
 	default:
 		if !m.open {
-			s.must(s.ext.BeginRegion(&m.region))
+			s.Must(s.ext.BeginRegion(&m.region))
 			m.open = true
 		}
-		s.must(nbi(&m.region))
+		s.Must(nbi(&m.region))
 	}
 }
 
 // sync completes everything and looks at what gets have brought.
 func (m *stripes) sync() {
 	s := m.s
-	s.c.Helper()
+	s.C.Helper()
 	if m.open {
 		h, err := m.region.End()
-		s.must(err)
+		s.Must(err)
 		m.begun, m.open = append(m.begun, h), false
 	}
-	s.must(s.ext.WaitAll(m.begun))
+	s.Must(s.ext.WaitAll(m.begun))
 	m.begun = m.begun[:0]
 	if m.rng.IntN(2) == 0 {
-		s.must(m.set.Sync(extended.Puts))
+		s.Must(m.set.Sync(extended.Puts))
 	}
-	s.must(m.set.Sync(extended.All))
+	s.Must(m.set.Sync(extended.All))
 	for _, f := range m.checks {
 		f()
 	}
@@ -92,7 +93,7 @@ func (m *stripes) sync() {
 // expect has sync compare what a get brings, got, with want.
 func (m *stripes) expect(what string, got, want []byte) {
 	m.checks = append(m.checks, func() {
-		if i := differ(got, want); i >= 0 {
+		if i := contract.Differ(got, want); i >= 0 {
 			m.s.Fatalf("%s: byte %d of %d is %#x, not %#x", what, i, len(want), got[i], want[i])
 		}
 	})
@@ -102,19 +103,19 @@ func (m *stripes) expect(what string, got, want []byte) {
 func (m *stripes) end() {
 	m.sync()
 	got := make([]byte, m.stripe)
-	for r := range m.s.size {
-		m.s.must(m.s.ext.Get(got, r, at(m.base)))
-		if i := differ(got, m.model[r]); i >= 0 {
+	for r := range m.s.Size {
+		m.s.Must(m.s.ext.Get(r, contract.At(m.base), got))
+		if i := contract.Differ(got, m.model[r]); i >= 0 {
 			m.s.Fatalf("byte %d of the stripe at rank %d is %#x, not %#x", i, r, got[i], m.model[r][i])
 		}
 	}
 }
 
-func (m *stripes) bytes(n int) []byte { return fill(make([]byte, n), m.rng.Uint64(), 0) }
+func (m *stripes) bytes(n int) []byte { return contract.Fill(make([]byte, n), m.rng.Uint64(), 0) }
 
 // slice does one contiguous transfer.
 func (m *stripes) slice() {
-	x, r := m.s.ext, m.rng.IntN(m.s.size)
+	x, r := m.s.ext, m.rng.IntN(m.s.Size)
 	size := m.rng.IntN(m.stripe + 1)
 	if m.rng.IntN(2) == 0 {
 		size = m.rng.IntN(40)
@@ -123,7 +124,7 @@ func (m *stripes) slice() {
 	if m.rng.IntN(2) == 0 {
 		off &^= 7
 	}
-	to := at(m.base + off)
+	to := contract.At(m.base + off)
 	m.claim(r, off, off+size)
 	part := m.model[r][off:][:size]
 	switch m.rng.IntN(4) {
@@ -133,7 +134,7 @@ func (m *stripes) slice() {
 		m.do(func() error { return x.Put(r, to, src) },
 			func() (extended.Handle, error) { return x.PutNB(r, to, src) },
 			func(g *extended.Region) error { return g.PutNBI(r, to, src) })
-		spoil(src)
+		contract.Spoil(src)
 	case 1:
 		src := m.bytes(size)
 		copy(part, src)
@@ -151,9 +152,9 @@ func (m *stripes) slice() {
 	default:
 		dst := m.bytes(size)
 		m.expect("get", dst, append([]byte(nil), part...))
-		m.do(func() error { return x.Get(dst, r, to) },
-			func() (extended.Handle, error) { return x.GetNB(dst, r, to) },
-			func(g *extended.Region) error { return g.GetNBI(dst, r, to) })
+		m.do(func() error { return x.Get(r, to, dst) },
+			func() (extended.Handle, error) { return x.GetNB(r, to, dst) },
+			func(g *extended.Region) error { return g.GetNBI(r, to, dst) })
 	}
 }
 
@@ -164,7 +165,7 @@ func extendedSlices(c *ctx) {
 		m := newStripes(s, stripe)
 		for range 300 {
 			m.slice()
-			if s.rng.IntN(8) == 0 {
+			if s.RNG.IntN(8) == 0 {
 				s.am.Poll()
 			}
 		}
@@ -218,11 +219,11 @@ func (m *stripes) strided() {
 	if size > m.stripe {
 		return
 	}
-	r, shift := rng.IntN(m.s.size), rng.IntN(m.stripe-size+1)
+	r, shift := rng.IntN(m.s.Size), rng.IntN(m.stripe-size+1)
 	m.claim(r, shift, shift+size)
 	base[0] += shift
 	remote, local := grid(base[0], strides[0], counts), grid(base[1], strides[1], counts)
-	mem, to := m.bytes(size), at(m.base+base[0])
+	mem, to := m.bytes(size), contract.At(m.base+base[0])
 	// Lists are the caller's again when the call returns.
 	rs, ls, cs := append([]int(nil), strides[0]...), append([]int(nil), strides[1]...), append([]int(nil), counts...)
 	if rng.IntN(2) == 0 {
@@ -238,9 +239,9 @@ func (m *stripes) strided() {
 			copy(want[local[i]:][:elem], m.model[r][remote[i]:][:elem])
 		}
 		m.expect("strided get", mem, want)
-		m.do(func() error { return x.GetStrided(mem, base[1], ls, r, to, rs, elem, cs) },
-			func() (extended.Handle, error) { return x.GetStridedNB(mem, base[1], ls, r, to, rs, elem, cs) },
-			func(g *extended.Region) error { return g.GetStridedNBI(mem, base[1], ls, r, to, rs, elem, cs) })
+		m.do(func() error { return x.GetStrided(r, to, rs, mem, base[1], ls, elem, cs) },
+			func() (extended.Handle, error) { return x.GetStridedNB(r, to, rs, mem, base[1], ls, elem, cs) },
+			func(g *extended.Region) error { return g.GetStridedNBI(r, to, rs, mem, base[1], ls, elem, cs) })
 	}
 	for i := range cs {
 		rs[i], ls[i], cs[i] = 1<<40, 1<<40, -1
@@ -302,7 +303,7 @@ func (m *stripes) irregular() {
 	if rsize > m.stripe {
 		return
 	}
-	r, shift := rng.IntN(m.s.size), rng.IntN(m.stripe-rsize+1)
+	r, shift := rng.IntN(m.s.Size), rng.IntN(m.stripe-rsize+1)
 	m.claim(r, shift, shift+rsize)
 	mem := m.bytes(lsize)
 	for i := range roffs {
@@ -313,8 +314,8 @@ func (m *stripes) irregular() {
 	var extents []extended.Extent
 	var pieces [][]byte
 	for i, o := range roffs {
-		addrs = append(addrs, at(m.base+o))
-		extents = append(extents, extended.Extent{Addr: at(m.base + o), Len: rlens[i]})
+		addrs = append(addrs, contract.At(m.base+o))
+		extents = append(extents, extended.Extent{Addr: contract.At(m.base + o), Len: rlens[i]})
 	}
 	for i, o := range loffs {
 		pieces = append(pieces, mem[o:][:llens[i]])
@@ -337,17 +338,17 @@ func (m *stripes) irregular() {
 			func() (extended.Handle, error) { return x.PutIndexedNB(r, addrs, rlen, mem, loffs, llen) },
 			func(g *extended.Region) error { return g.PutIndexedNBI(r, addrs, rlen, mem, loffs, llen) })
 	case indexed:
-		m.do(func() error { return x.GetIndexed(mem, loffs, llen, r, addrs, rlen) },
-			func() (extended.Handle, error) { return x.GetIndexedNB(mem, loffs, llen, r, addrs, rlen) },
-			func(g *extended.Region) error { return g.GetIndexedNBI(mem, loffs, llen, r, addrs, rlen) })
+		m.do(func() error { return x.GetIndexed(r, addrs, rlen, mem, loffs, llen) },
+			func() (extended.Handle, error) { return x.GetIndexedNB(r, addrs, rlen, mem, loffs, llen) },
+			func(g *extended.Region) error { return g.GetIndexedNBI(r, addrs, rlen, mem, loffs, llen) })
 	case put:
 		m.do(func() error { return x.PutVector(r, extents, pieces) },
 			func() (extended.Handle, error) { return x.PutVectorNB(r, extents, pieces) },
 			func(g *extended.Region) error { return g.PutVectorNBI(r, extents, pieces) })
 	default:
-		m.do(func() error { return x.GetVector(pieces, r, extents) },
-			func() (extended.Handle, error) { return x.GetVectorNB(pieces, r, extents) },
-			func(g *extended.Region) error { return g.GetVectorNBI(pieces, r, extents) })
+		m.do(func() error { return x.GetVector(r, extents, pieces) },
+			func() (extended.Handle, error) { return x.GetVectorNB(r, extents, pieces) },
+			func(g *extended.Region) error { return g.GetVectorNBI(r, extents, pieces) })
 	}
 	// The lists are not kept.
 	clear(addrs)
@@ -367,7 +368,7 @@ func extendedShapes(c *ctx) {
 		for range 150 {
 			m.strided()
 			m.irregular()
-			if s.rng.IntN(8) == 0 {
+			if s.RNG.IntN(8) == 0 {
 				m.slice()
 			}
 		}

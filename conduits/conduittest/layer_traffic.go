@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -95,7 +96,7 @@ func newTraffic(c *ctx, n, ids, slots, room int) *traffic {
 		f.ranks[r] = &trafficRank{
 			to: make([]int32, ids), answer: make([]answer, ids),
 			runs: make([]atomic.Int32, n*ids), answers: make([]atomic.Int32, ids),
-			rng: c.random(uint64(r), 77),
+			rng: c.Random(uint64(r), 77),
 		}
 	}
 	return f
@@ -104,19 +105,23 @@ func newTraffic(c *ctx, n, ids, slots, room int) *traffic {
 // A segment has places for the requests of each rank, then for the answers to
 // the own ones, then for their sources.
 func (f *traffic) layers() layers {
-	return layers{segment: pages((f.n + 2) * f.slots * f.room), handlers: f.handlers}
+	return layers{segment: contract.Pages((f.n + 2) * f.slots * f.room), handlers: f.handlers}
 }
 
 func (f *traffic) place(src, id int) segment.NLA {
-	return at((src*f.slots + id%f.slots) * f.room)
+	return contract.At((src*f.slots + id%f.slots) * f.room)
 }
-func (f *traffic) answerPlace(id int) segment.NLA { return at((f.n*f.slots + id%f.slots) * f.room) }
+
+func (f *traffic) answerPlace(id int) segment.NLA {
+	return contract.At((f.n*f.slots + id%f.slots) * f.room)
+}
+
 func (f *traffic) sourcePlace(id int) segment.NLA {
-	return at(((f.n+1)*f.slots + id%f.slots) * f.room)
+	return contract.At(((f.n+1)*f.slots + id%f.slots) * f.room)
 }
 
 func (f *traffic) handlers(s *stack) []am.Entry {
-	f.ranks[s.rank].s = s
+	f.ranks[s.Rank].s = s
 	return []am.Entry{
 		{Index: handlerTraff, Name: "traffic", Fn: f.onRequest, Args: am.AnyArgs, Kinds: am.Request},
 		{Index: handlerBack, Name: "traffic.back", Fn: f.onReply, Args: am.AnyArgs, Kinds: am.Reply},
@@ -125,7 +130,7 @@ func (f *traffic) handlers(s *stack) []am.Entry {
 
 // keys of a message's bytes and further arguments.
 func (f *traffic) key(src, dst, id int, reply bool) uint64 {
-	k := mix(f.c.seed, uint64(src), uint64(dst), uint64(id))
+	k := contract.Mix(f.c.Seed, uint64(src), uint64(dst), uint64(id))
 	if reply {
 		k = ^k
 	}
@@ -137,7 +142,7 @@ const trafficWords = 2 // id; answer, size
 func (f *traffic) args(w []uint32, key uint64, id, size int, a answer) []uint32 {
 	w = append(w, uint32(id), uint32(a)<<24|uint32(size))
 	for i := range key % (am.MaxArgs - trafficWords + 1) {
-		w = append(w, uint32(mix(key, i)))
+		w = append(w, uint32(contract.Mix(key, i)))
 	}
 	return w
 }
@@ -148,7 +153,7 @@ func (f *traffic) checkArgs(args []uint32, key uint64) bool {
 		return false
 	}
 	for i, v := range args[trafficWords:] {
-		if v != uint32(mix(key, uint64(i))) {
+		if v != uint32(contract.Mix(key, uint64(i))) {
 			return false
 		}
 	}
@@ -159,18 +164,18 @@ func (f *traffic) checkArgs(args []uint32, key uint64) bool {
 // by many goroutines with letters of different ids.
 func (f *traffic) send(r *trafficRank, l *letter) bool {
 	s := r.s
-	key := f.key(s.rank, l.dst, l.id, false)
+	key := f.key(s.Rank, l.dst, l.id, false)
 	var buf [am.MaxArgs]uint32
 	args := f.args(buf[:0], key, l.id, l.size, l.answer)
 	var src []byte
 	if l.kind != am.Short && l.size > 0 {
 		if l.inside {
-			src = s.ext.Direct(s.rank, f.sourcePlace(l.id), uint64(l.size))
+			src = s.ext.Direct(s.Rank, f.sourcePlace(l.id), uint64(l.size))
 		} else {
 			// An odd address now and then.
 			src = make([]byte, l.size+1)[l.id&1:][:l.size]
 		}
-		fill(src, key, 0)
+		contract.Fill(src, key, 0)
 	}
 	r.to[l.id], r.answer[l.id] = int32(l.dst+1), l.answer
 	sent, err := true, error(nil)
@@ -184,7 +189,7 @@ func (f *traffic) send(r *trafficRank, l *letter) bool {
 	case am.Medium:
 		sent, err = f.sendMedium(s, l, src, args)
 	default:
-		to := f.place(s.rank, l.id)
+		to := f.place(s.Rank, l.id)
 		switch l.how {
 		case immediately:
 			sent, err = s.am.TryRequestLong(l.dst, handlerTraff, src, to, &l.ev, args...)
@@ -200,8 +205,8 @@ func (f *traffic) send(r *trafficRank, l *letter) bool {
 			err = s.am.WaitEvent(&l.ev)
 		}
 	}
-	s.must(err)
-	spoil(src) // it is the caller's again
+	s.Must(err)
+	contract.Spoil(src) // it is the caller's again
 	return sent
 }
 
@@ -228,7 +233,7 @@ func (f *traffic) sendMedium(s *stack, l *letter, src []byte, args []uint32) (se
 	}
 	copy(p.Payload(), src)
 	if l.how == cancelled {
-		spoil(p.Payload())
+		contract.Spoil(p.Payload())
 		if err := p.Cancel(); err != nil {
 			return false, err
 		}
@@ -260,15 +265,15 @@ func (f *traffic) onRequest(t *am.Token, args []uint32, payload []byte) {
 	// one returns; in the segment only if the source does not use the place again
 	// once it has been answered.
 	if f.slots == f.ids || t.Kind()&am.Medium != 0 {
-		if i := wrong(payload, key, 0); i >= 0 {
+		if i := contract.Wrong(payload, key, 0); i >= 0 {
 			s.Errorf("request %d of rank %d: byte %d of %d changed while it was replied to", id, src, i, len(payload))
 		}
 	}
 	if t.Kind()&am.Medium != 0 {
-		spoil(payload) // allowed
+		contract.Spoil(payload) // allowed
 	}
 	r.ran.Add(1)
-	s.ep.Wake(me)
+	s.EP.Wake(me)
 }
 
 // check checks what came with a message but for its arguments.
@@ -282,8 +287,8 @@ func (f *traffic) check(s *stack, t *am.Token, what string, src, id, size int, k
 	if len(payload) != size {
 		s.Errorf("%v %d of rank %d has %d bytes, not %d", t.Kind(), id, src, len(payload), size)
 	}
-	if i := wrong(payload, key, 0); i >= 0 {
-		s.Errorf("%v %d of rank %d: byte %d of %d is %#x, not %#x", t.Kind(), id, src, i, size, payload[i], byteOf(key, i))
+	if i := contract.Wrong(payload, key, 0); i >= 0 {
+		s.Errorf("%v %d of rank %d: byte %d of %d is %#x, not %#x", t.Kind(), id, src, i, size, payload[i], contract.ByteOf(key, i))
 	}
 	if t.Kind()&am.Long == 0 {
 		to = 0
@@ -296,7 +301,7 @@ func (f *traffic) check(s *stack, t *am.Token, what string, src, id, size int, k
 // reply answers request id of the token's source.
 func (f *traffic) reply(r *trafficRank, t *am.Token, id int, a answer, size int) {
 	s, src := r.s, t.Src()
-	key := f.key(src, s.rank, id, true)
+	key := f.key(src, s.Rank, id, true)
 	var buf [am.MaxArgs]uint32
 	args := f.args(buf[:0], key, id, size, a)
 	var err error
@@ -309,20 +314,20 @@ func (f *traffic) reply(r *trafficRank, t *am.Token, id int, a answer, size int)
 			err = t.ReplyShort(handlerBack, args...)
 		}
 	case answerMedium:
-		err = t.ReplyMedium(handlerBack, fill(make([]byte, size), key, 0), args...)
+		err = t.ReplyMedium(handlerBack, contract.Fill(make([]byte, size), key, 0), args...)
 	case answerLong:
-		b := fill(make([]byte, size), key, 0)
+		b := contract.Fill(make([]byte, size), key, 0)
 		err = t.ReplyLong(handlerBack, b, f.answerPlace(id), args...)
-		spoil(b)
+		contract.Spoil(b)
 	case answerPrepared, answerCancelled:
 		var p am.Prepared
 		if p, err = t.PrepareMedium(handlerBack, size, size+10, len(args)); err == nil {
-			fill(p.Payload(), key, 0)
+			contract.Fill(p.Payload(), key, 0)
 			if a == answerPrepared {
 				err = p.Commit(size, args...)
 				break
 			}
-			spoil(p.Payload())
+			contract.Spoil(p.Payload())
 			if err = p.Cancel(); err == nil {
 				err = t.ReplyShort(handlerBack, args...)
 			}
@@ -330,7 +335,7 @@ func (f *traffic) reply(r *trafficRank, t *am.Token, id int, a answer, size int)
 	default:
 		err = t.ReplyShort(handlerBack, args...)
 	}
-	if err != nil && !s.c.Failed() {
+	if err != nil && !s.C.Failed() {
 		s.Errorf("answer %d to request %d of rank %d: %v", a, id, src, err)
 	}
 }
@@ -357,12 +362,12 @@ func (f *traffic) onReply(t *am.Token, args []uint32, payload []byte) {
 		s.Errorf("request %d was answered %d times", id, n)
 	}
 	r.came.Add(1)
-	s.ep.Wake(me)
+	s.EP.Wake(me)
 }
 
 // flush waits until requests ids from low to high-1 of r have been answered.
 func (f *traffic) flush(r *trafficRank, low, high int) {
-	r.s.wait("answers", func() bool {
+	r.s.Wait("answers", func() bool {
 		for id := low; id < high; id++ {
 			if r.answer[id] != answerNone && r.to[id] != 0 && r.answers[id].Load() == 0 {
 				return false
@@ -380,22 +385,22 @@ func (f *traffic) end(r *trafficRank) {
 	var runs, answers int64
 	for src, o := range f.ranks {
 		for id := range f.ids {
-			if int(o.to[id]) == s.rank+1 {
+			if int(o.to[id]) == s.Rank+1 {
 				runs++
 			}
-			if src == s.rank && o.to[id] != 0 && o.answer[id] != answerNone {
+			if src == s.Rank && o.to[id] != 0 && o.answer[id] != answerNone {
 				answers++
 			}
 		}
 	}
-	s.must(s.am.Wait(waiting("traffic"), func() bool { return r.ran.Load() >= runs && r.came.Load() >= answers }))
+	s.Must(s.am.Wait(contract.Waiting("traffic"), func() bool { return r.ran.Load() >= runs && r.came.Load() >= answers }))
 	s.barrier()
 	s.am.Poll() // whatever should not be there
 	s.barrier()
 	for src, o := range f.ranks {
 		for id := range f.ids {
 			want := int32(0)
-			if int(o.to[id]) == s.rank+1 {
+			if int(o.to[id]) == s.Rank+1 {
 				want = 1
 			}
 			if n := r.runs[src*f.ids+id].Load(); n != want {
@@ -418,7 +423,7 @@ func (f *traffic) end(r *trafficRank) {
 func (f *traffic) run(body func(s *stack, r *trafficRank)) {
 	f.c.Helper()
 	f.c.stack(f.n, conduits.Config{}, f.layers(), func(s *stack) {
-		r := f.ranks[s.rank]
+		r := f.ranks[s.Rank]
 		body(s, r)
 		f.end(r)
 	})
@@ -440,6 +445,6 @@ func (f *traffic) draw(rng *rand.Rand, dst, id int) *letter {
 func (f *traffic) post(r *trafficRank, l *letter) {
 	for !f.send(r, l) {
 		r.s.poll()
-		r.s.must(r.s.ep.Err())
+		r.s.Must(r.s.EP.Err())
 	}
 }

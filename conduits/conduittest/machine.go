@@ -1,6 +1,7 @@
 package conduittest
 
 import (
+	"flag"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"pgregory.net/rapid"
 )
 
@@ -95,12 +97,12 @@ type Step struct {
 
 // Replay runs one program on a new job of the conduit that open opens and fails
 // t if anything differs from the model. Run prints failures as a call of it.
-func Replay(t *testing.T, open Open, p Program) {
+func Replay(t *testing.T, open contract.Open, p Program) {
 	t.Helper()
 	if open == nil {
 		t.Fatal("conduittest: replay: no conduit to run on")
 	}
-	if failure := execute(open, p, patience{*flagPatience, limit(t)}); failure != "" {
+	if failure := execute(open, p, contract.PatienceOf(t)); failure != "" {
 		t.Fatalf("%s", failure)
 	}
 }
@@ -108,11 +110,14 @@ func Replay(t *testing.T, open Open, p Program) {
 // programsPerSeed numbers the programs of a seed.
 const programsPerSeed = 150
 
+// The default keeps a seed within a second or two.
+var flagPrograms = flag.Int("conduittest.programs", programsPerSeed, "how many random programs of each kind run for a seed, at most 150")
+
 // machine runs random programs.
 func machine(c *ctx, kind Program) {
-	text, left := findFailure(c.open, c.seed, kind, patience{*flagPatience, c.suite.end})
+	text, left := findFailure(c.Open, c.Seed, kind, c.Patience())
 	if left {
-		c.suite.giveUp = c.check + " left a job behind"
+		c.GiveUp()
 	}
 	if text != "" {
 		c.Fatalf("%s", text)
@@ -122,13 +127,13 @@ func machine(c *ctx, kind Program) {
 // findFailure runs the programs of a kind for a seed and describes the first that
 // fails, "" if none does. left says that its job could not be ended, so that the
 // program is not made short.
-func findFailure(open Open, seed uint64, kind Program, pt patience) (text string, left bool) {
+func findFailure(open contract.Open, seed uint64, kind Program, pt contract.Patience) (text string, left bool) {
 	gen := programs(kind)
 	for i := range uint64(min(max(*flagPrograms, 1), programsPerSeed)) {
 		p := gen.Example(int(seed*programsPerSeed + i))
 		p.Seed = seed*programsPerSeed + i
 		if failure := execute(open, p, pt); failure != "" {
-			if left = strings.Contains(failure, stayed); !left {
+			if left = strings.Contains(failure, contract.Stayed); !left {
 				p, failure = shrink(open, p, failure, pt)
 			}
 			return fmt.Sprintf("%s\nTo see it again, run this test:\n\n%s", failure, goTest(open, p)), left
@@ -266,10 +271,10 @@ func steps(n int, bare bool) *rapid.Generator[Step] {
 }
 
 // shrink looks for a short program with small values that fails, too.
-func shrink(open Open, p Program, failure string, pt patience) (Program, string) {
+func shrink(open contract.Open, p Program, failure string, pt contract.Patience) (Program, string) {
 	left, tries := 3000, 1
-	if strings.Contains(failure, hung) {
-		left, tries, pt.wait = 1000, 4, pt.wait/10
+	if strings.Contains(failure, contract.Hung) {
+		left, tries, pt.Wait = 1000, 4, pt.Wait/10
 	} else {
 		for range 3 {
 			if execute(open, p, pt) == "" {
@@ -279,14 +284,14 @@ func shrink(open Open, p Program, failure string, pt patience) (Program, string)
 	}
 	better := func(q Program) bool {
 		for range tries {
-			if left--; left < 0 || !pt.end.IsZero() && time.Now().After(pt.end) {
+			if left--; left < 0 || !pt.End.IsZero() && time.Now().After(pt.End) {
 				return false
 			}
 			f := execute(open, q, pt)
-			if strings.Contains(f, stayed) {
+			if strings.Contains(f, contract.Stayed) {
 				left = 0 // the next one would cost as much
 			}
-			if strings.Contains(f, hung) {
+			if strings.Contains(f, contract.Hung) {
 				left -= 20 // it has cost so much more
 			}
 			if f != "" {
@@ -376,7 +381,7 @@ func sign(n int) int {
 }
 
 // goTest is a test file that replays p.
-func goTest(open Open, p Program) string {
+func goTest(open contract.Open, p Program) string {
 	const suite = "github.com/argon-go/argon/conduits/conduittest"
 	pkg, imports, expr := "replay_test", []string{suite}, "open"
 	var decl string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
@@ -144,7 +145,7 @@ func (a *actor) finishOp(o *bareOp) {
 // Complete takes a completion.
 func (r bareReceiver) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	a := r.a
-	a.watch.steps.Add(1)
+	a.watch.Step()
 	if cookie >= replyCookie {
 		if ev != conduits.SourceDone || err != nil {
 			a.errorf("completion %v of the put of a reply: %v", ev, err)
@@ -336,7 +337,7 @@ func (m *model) bareAtomic(s Step) {
 }
 
 func (m *model) disarm(s Step) {
-	m.by(s.Rank, func(a *actor) { a.ep.Disarm(a.ep.Arm(waiting("nothing"))) })
+	m.by(s.Rank, func(a *actor) { a.ep.Disarm(a.ep.Arm(contract.Waiting("nothing"))) })
 }
 
 // park has the rank park, and Peer wake it once it has armed.
@@ -352,7 +353,7 @@ func (m *model) park(s Step) {
 	m.moves = append(m.moves, &move{step: m.step, ranks: ranks, run: func(a *actor) {
 		if a.rank == s.Rank {
 			for !woken.Load() {
-				t := a.ep.Arm(waiting("a wake-up"))
+				t := a.ep.Arm(contract.Waiting("a wake-up"))
 				armed.Store(true)
 				a.ep.Wake(s.Peer)
 				if s.Peer == s.Rank {
@@ -428,7 +429,7 @@ func (m *model) bareSend(s Step) {
 }
 
 // room waits for credit.
-func (a *actor) room(what waiting, reserve func() (conduits.Slot, conduits.Status)) (s conduits.Slot) {
+func (a *actor) room(what contract.Waiting, reserve func() (conduits.Slot, conduits.Status)) (s conduits.Slot) {
 	var st conduits.Status
 	a.until(what, func() bool { s, st = reserve(); return st != conduits.NoCredit })
 	if st != conduits.Ready {
@@ -496,7 +497,7 @@ type bareReceiver struct{ a *actor }
 // Receive checks a message and replies.
 func (r bareReceiver) Receive(got *conduits.Message) {
 	a := r.a
-	a.watch.steps.Add(1)
+	a.watch.Step()
 	if int(got.Tag) >= len(a.bare) {
 		a.errorf("a %v with tag %d, which nobody has sent", got.Class, got.Tag)
 		return

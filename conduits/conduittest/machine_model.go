@@ -417,9 +417,9 @@ func (m *model) get(s Step) {
 		dst, from := b.bytes(), addr(s.At)
 		f.check = func() string { return b.differs(want) }
 		return forms{
-			block: func() error { return a.x.Get(dst, s.Peer, from) },
-			nb:    func() (extended.Handle, error) { return a.x.GetNB(dst, s.Peer, from) },
-			nbi:   func(r *extended.Region) error { return r.GetNBI(dst, s.Peer, from) },
+			block: func() error { return a.x.Get(s.Peer, from, dst) },
+			nb:    func() (extended.Handle, error) { return a.x.GetNB(s.Peer, from, dst) },
+			nbi:   func(r *extended.Region) error { return r.GetNBI(s.Peer, from, dst) },
 		}
 	})
 }
@@ -634,7 +634,7 @@ func (m *model) check() {
 				got = a.read(r, segment.AttachBase, len(want[r]))
 			} else {
 				got = make([]byte, len(want[r]))
-				a.want(a.x.Get(got, r, segment.AttachBase))
+				a.want(a.x.Get(r, segment.AttachBase, got))
 			}
 			if string(got) != string(want[r]) {
 				a.fatalf("segment of rank %d: %s", r, difference(got, want[r]))

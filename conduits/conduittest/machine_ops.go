@@ -119,12 +119,12 @@ func stridedShape(g *rand.Rand, s Step, put bool) runsShape {
 			}
 		}
 		return forms{
-			block: func() error { return a.x.GetStrided(buf, off, near, s.Peer, at, far, elem, counts) },
+			block: func() error { return a.x.GetStrided(s.Peer, at, far, buf, off, near, elem, counts) },
 			nb: func() (extended.Handle, error) {
-				return a.x.GetStridedNB(buf, off, near, s.Peer, at, far, elem, counts)
+				return a.x.GetStridedNB(s.Peer, at, far, buf, off, near, elem, counts)
 			},
 			nbi: func(r *extended.Region) error {
-				return r.GetStridedNBI(buf, off, near, s.Peer, at, far, elem, counts)
+				return r.GetStridedNBI(s.Peer, at, far, buf, off, near, elem, counts)
 			},
 		}
 	}
@@ -182,9 +182,9 @@ func indexedShape(g *rand.Rand, s Step, put bool) runsShape {
 			}
 		}
 		return forms{
-			block: func() error { return a.x.GetIndexed(buf, near, nearLen, s.Peer, addrs, farLen) },
-			nb:    func() (extended.Handle, error) { return a.x.GetIndexedNB(buf, near, nearLen, s.Peer, addrs, farLen) },
-			nbi:   func(r *extended.Region) error { return r.GetIndexedNBI(buf, near, nearLen, s.Peer, addrs, farLen) },
+			block: func() error { return a.x.GetIndexed(s.Peer, addrs, farLen, buf, near, nearLen) },
+			nb:    func() (extended.Handle, error) { return a.x.GetIndexedNB(s.Peer, addrs, farLen, buf, near, nearLen) },
+			nbi:   func(r *extended.Region) error { return r.GetIndexedNBI(s.Peer, addrs, farLen, buf, near, nearLen) },
 		}
 	}
 	return h
@@ -232,9 +232,9 @@ func vectorShape(g *rand.Rand, s Step, put bool) runsShape {
 			}
 		}
 		return forms{
-			block: func() error { return a.x.GetVector(bufs, s.Peer, extents) },
-			nb:    func() (extended.Handle, error) { return a.x.GetVectorNB(bufs, s.Peer, extents) },
-			nbi:   func(r *extended.Region) error { return r.GetVectorNBI(bufs, s.Peer, extents) },
+			block: func() error { return a.x.GetVector(s.Peer, extents, bufs) },
+			nb:    func() (extended.Handle, error) { return a.x.GetVectorNB(s.Peer, extents, bufs) },
+			nbi:   func(r *extended.Region) error { return r.GetVectorNBI(s.Peer, extents, bufs) },
 		}
 	}
 	return h

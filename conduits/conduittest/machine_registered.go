@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -29,7 +30,7 @@ type window struct {
 	peer        int
 	dead        bool // as the model goes
 
-	r  segment.Region // as the program runs
+	r  segment.Registration // as the program runs
 	to segment.NLA
 }
 
@@ -49,7 +50,7 @@ func (m *model) addArenas() {
 func (a *actor) makeArenas(n int) {
 	mem, err := a.ep.MapMemory(arenaSize)
 	a.want(err)
-	a.arenas = [arenas][]byte{onPage(arenaSize), mem[:arenaSize]}
+	a.arenas = [arenas][]byte{contract.OnPage(arenaSize), mem[:arenaSize]}
 	a.mapping = mem
 	for k, b := range a.arenas {
 		scramble(b, uint64(n*(1+k)+a.rank)+1000)

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/segment"
 )
@@ -32,12 +32,6 @@ func (h hiding) System(rank int) []byte {
 	return h.Endpoint.System(rank)
 }
 
-// patience is how long a program may stand still, and until when it must end.
-type patience struct {
-	wait time.Duration
-	end  time.Time // zero: never
-}
-
 // performance is a program under way.
 type performance struct {
 	p     *Program
@@ -47,7 +41,7 @@ type performance struct {
 	eps   []conduits.Endpoint
 	turn  atomic.Int64 // the move whose turn it is
 	left  atomic.Int32 // ranks that have not finished it
-	watch watch
+	watch contract.Watch
 
 	mu      sync.Mutex
 	failure string
@@ -55,7 +49,7 @@ type performance struct {
 
 // execute runs p on a new job and says how it differs from the model, if it
 // does.
-func execute(open Open, p Program, pt patience) string {
+func execute(open contract.Open, p Program, pt contract.Patience) string {
 	n := min(max(p.Ranks, 1), 16)
 	raw, err := open(n, conduits.Config{Seed: p.Seed})
 	if err != nil {
@@ -72,10 +66,10 @@ func execute(open Open, p Program, pt patience) string {
 			j.eps[i] = hiding{ep}
 		}
 	}
-	j.watch.job(j.eps)
+	j.watch.Job(j.eps)
 	if _, ok := raw[0].(conduits.Runner); ok {
 		conduits.Run(raw, j.rank)
-	} else if stuck := j.watch.run(pt.wait, pt.end, func(text string) { j.blame("%s", text) }, func() { conduits.Run(raw, j.rank) }); stuck != "" {
+	} else if stuck := j.watch.Guard(pt, func(text string) { j.blame("%s", text) }, func() { conduits.Run(raw, j.rank) }); stuck != "" {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		return j.failure + "\n" + stuck
@@ -115,7 +109,7 @@ type stopped struct{}
 func (j *performance) rank(i int) {
 	a := &actor{performance: j, rank: i, ep: j.eps[i]}
 	defer func() {
-		j.watch.set(i, ended)
+		j.watch.Over(i)
 		switch r := recover(); r {
 		case nil, stopped{}:
 		default:
@@ -123,14 +117,14 @@ func (j *performance) rank(i int) {
 		}
 	}()
 	a.attach()
-	j.watch.set(i, attached)
+	j.watch.Up(i)
 	for k, mv := range j.moves {
 		if !slices.Contains(mv.ranks, i) {
 			continue
 		}
 		a.until(myTurn, func() bool { return j.turn.Load() == int64(k) })
 		mv.run(a)
-		j.watch.steps.Add(1)
+		j.watch.Step()
 		if j.left.Add(-1) > 0 {
 			continue
 		}
@@ -156,7 +150,7 @@ func (j *performance) rank(i int) {
 	a.until("all have finished", func() bool { return j.turn.Load() == int64(len(j.moves)) })
 }
 
-const myTurn = waiting("its turn")
+const myTurn = contract.Waiting("its turn")
 
 // actor is one rank as it acts.
 type actor struct {
@@ -220,6 +214,7 @@ func (a *actor) attach() {
 		Runtime:     append(a.bar.Handlers(), a.x.Handlers()...),
 		SegmentSize: size,
 		Completer:   a.x,
+		Exposer:     a.x,
 		Debug:       a.p.Debug,
 	})
 	a.want(err)
@@ -261,7 +256,7 @@ func (a *actor) want(err error, kinds ...error) {
 }
 
 // until waits.
-func (a *actor) until(what waiting, cond func() bool) {
+func (a *actor) until(what contract.Waiting, cond func() bool) {
 	a.want(conduits.Wait(a.ep, what, cond))
 }
 
@@ -540,7 +535,7 @@ func (a *actor) await(w *waitFor) {
 		return
 	}
 	got := make([]byte, len(w.data))
-	if a.want(a.x.Get(got, a.rank, w.after)); string(got) != string(w.data) {
+	if a.want(a.x.Get(a.rank, w.after, got)); string(got) != string(w.data) {
 		a.fatalf("what was put before the signal: %s", difference(got, w.data))
 	}
 }
@@ -578,7 +573,7 @@ func (a *actor) send(q *message, form string, wants []error) {
 		err = a.am.RequestLong(q.dst, h, payload, q.to, q.args...)
 	}
 	if try != nil {
-		failed := conduits.Wait(a.ep, waiting("credit"), func() bool {
+		failed := conduits.Wait(a.ep, contract.Waiting("credit"), func() bool {
 			var sent bool
 			sent, err = try()
 			return sent || err != nil
@@ -616,7 +611,7 @@ func (a *actor) prepare(q *message, h am.HandlerID) error {
 func (a *actor) cancel(q *message) {
 	var p am.Prepared
 	var err error
-	a.want(conduits.Wait(a.ep, waiting("credit"), func() bool {
+	a.want(conduits.Wait(a.ep, contract.Waiting("credit"), func() bool {
 		var have bool
 		p, have, err = a.am.TryPrepareMedium(q.dst, onRequest, 0, len(q.payload), len(q.args))
 		return have || err != nil
@@ -634,7 +629,7 @@ func (a *actor) awaitMessage(q *message) {
 	if q.reply == noReply {
 		replies = 0
 	}
-	a.until(waiting(fmt.Sprintf("message %d to rank %d and its reply", q.id, q.dst)), func() bool {
+	a.until(contract.Waiting(fmt.Sprintf("message %d to rank %d and its reply", q.id, q.dst)), func() bool {
 		return q.delivered.Load() > 0 && q.replied.Load() >= replies
 	})
 	a.want(a.am.WaitEvent(&q.ev))
@@ -688,7 +683,7 @@ func misreceived(q *message, t *am.Token, args []uint32, payload []byte) string 
 
 // answer counts and replies.
 func (a *actor) answer(q *message, t *am.Token) {
-	a.watch.steps.Add(1)
+	a.watch.Step()
 	var err error
 	switch q.reply {
 	case replyShort:
@@ -727,7 +722,7 @@ func (a *actor) answer(q *message, t *am.Token) {
 
 // reply handles a reply.
 func (a *actor) reply(t *am.Token, args []uint32, payload []byte) {
-	a.watch.steps.Add(1)
+	a.watch.Step()
 	if len(args) == 0 || args[0] >= uint32(len(a.msgs)) {
 		a.errorf("a reply with arguments %d, which nobody has sent", args)
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -196,7 +197,7 @@ func TestMachineOnSlowConduit(t *testing.T) {
 
 // One that says so too early is found out.
 func TestMachineFindsHastyPuts(t *testing.T) {
-	if conduittest.RaceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector finds the same")
 	}
 	text := conduittest.FindFailure(openHasty, 1, conduittest.Program{Hidden: true})

@@ -10,38 +10,45 @@ import (
 	"github.com/argon-go/argon/conduits/hybrid"
 )
 
-// layouts are what the suite runs on: one only, unless -hybrid.layouts asks for
-// all.
+// layouts are what the suite runs on, by the host of each of n ranks: the first two
+// only, unless -hybrid.layouts asks for all.
 var (
 	all     = flag.Bool("hybrid.layouts", false, "run the suite on all layouts of hosts")
 	layouts = []struct {
-		name  string
-		hosts func(n int) []int
+		name string
+		host func(rank, n int) int
 	}{
-		{"two", func(n int) []int { return hybrid.Even(n, (n+1)/2) }},
-		{"one", func(n int) []int { return []int{n} }},
-		{"alone", func(n int) []int { return hybrid.Even(n, 1) }},
-		{"uneven", func(n int) []int { return hybrid.Even(n, 3) }},
-		{"late", func(n int) []int {
-			if n == 1 {
-				return []int{1}
+		{"two", func(r, n int) int { return 2 * r / (n + n%2) }},
+		{"dealt", func(r, n int) int { return r % 2 }},
+		{"one", func(r, n int) int { return 0 }},
+		{"alone", func(r, n int) int { return r }},
+		{"uneven", func(r, n int) int { return r / 3 }},
+		{"late", func(r, n int) int { return (r + 2) / 3 }},
+		{"dealtUneven", func(r, n int) int { return []int{1, 0, 2, 0, 0, 1}[r%6] }},
+		{"middle", func(r, n int) int { // the host of the first rank and the last has another between
+			if r < (n+2)/3 || r >= n-n/3 {
+				return 0
 			}
-			return append([]int{1}, hybrid.Even(n-1, 3)...)
+			return 1
 		}},
 	}
 )
 
-func open(hosts func(n int) []int) conduittest.Open {
+func open(host func(rank, n int) int) conduittest.Open {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-		return hybrid.LocalHosts(n, c, hosts(n))
+		l := make([]int, n)
+		for r := range l {
+			l[r] = host(r, n)
+		}
+		return hybrid.LocalOn(l, c)
 	}
 }
 
 // TestConformance runs the suite.
 func TestConformance(t *testing.T) {
 	for i, l := range layouts {
-		if i == 0 || *all {
-			t.Run(l.name, func(t *testing.T) { conduittest.Run(t, open(l.hosts)) })
+		if i < 2 || *all {
+			t.Run(l.name, func(t *testing.T) { conduittest.Run(t, open(l.host)) })
 		}
 	}
 }
@@ -51,5 +58,5 @@ func TestConformanceChaos(t *testing.T) {
 	if !*all {
 		t.Skip("with -hybrid.layouts only")
 	}
-	conduittest.Run(t, chaos.Local(open(layouts[0].hosts), chaos.Config{}))
+	conduittest.Run(t, chaos.Local(open(layouts[0].host), chaos.Config{}))
 }

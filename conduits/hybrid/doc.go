@@ -2,8 +2,11 @@
 // shm) between ranks of one host, UDP (package udp) between hosts. Each rank has an
 // endpoint of both, and each operation goes to the one that reaches its target:
 // which that is was settled when the job began, and is a comparison of rank
-// numbers. The ranks of a host are consecutive; a run of consecutive ranks on one
-// host is a neighbourhood.
+// numbers. The ranks of a host are a neighbourhood, whatever their numbers: where those
+// are not consecutive, as in a cyclic distribution, there is a table to be looked at,
+// too, with an entry for each rank from the host's lowest to its highest. Such tables
+// take some 120 bytes an entry in each rank, which is 8 MB at most, in a job of 65,536
+// ranks.
 //
 // # One memory
 //
@@ -45,7 +48,8 @@
 // [Local] pretends hosts inside one process, two unless ARGON_HYBRID_HOST says how
 // many ranks a host has. [Join] finds the other ranks by the rendezvous (see
 // package udp for its variables). The memory of a host's ranks is inherited
-// (ARGON_SEGFD, ARGON_LOCAL_SIZE) or made by the first of them. ARGON_HOST tells
+// (ARGON_SEGFD, ARGON_LOCAL_SIZE), if their numbers are consecutive, or made by the
+// first of them. ARGON_HOST tells
 // hosts apart; ranks that cannot share memory, in containers say, must have
 // different ones.
 package hybrid

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/release"
 )
 
 // A look at the network is a system call and more, which takes ten times as long as
@@ -33,11 +34,11 @@ func (e *Endpoint) due(n int) bool {
 		ran := uint64(clock / 4) // an empty poll counts as so many messages
 		if n > 0 {
 			apart, ran = uint64(busy), uint64(n)
-			storeRelease64(&e.afar, 0)
+			release.Store64(&e.afar, 0)
 		}
 		turn := atomic.LoadUint64(&e.turn)
 		// One lost, when several goroutines poll, does no harm.
-		storeRelease64(&e.turn, turn+ran)
+		release.Store64(&e.turn, turn+ran)
 		if turn/clock == (turn+ran)/clock {
 			return false
 		}
@@ -58,9 +59,9 @@ func (e *Endpoint) look() (n int, ok bool) {
 		if n == 0 {
 			looked = uint64(e.near.Now())
 		} else {
-			storeRelease64(&e.afar, 1)
+			release.Store64(&e.afar, 1)
 		}
-		storeRelease64(&e.looked, looked)
+		release.Store64(&e.looked, looked)
 	})
 	return n, ok
 }

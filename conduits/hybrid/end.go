@@ -74,11 +74,34 @@ func (e *Endpoint) Err() error {
 	return e.far.Err()
 }
 
+// Diagnosis is that of the conduit between hosts.
+func (e *Endpoint) Diagnosis() string {
+	if d, ok := e.far.(conduits.Diagnoser); ok {
+		return d.Diagnosis()
+	}
+	return ""
+}
+
 // Fail declares this rank failed, to both.
 func (e *Endpoint) Fail(err error) {
 	e.far.Fail(err)
 	_ = e.hear()
 	e.near.Fail(err)
+}
+
+// Blame declares rank failed, to both.
+func (e *Endpoint) Blame(rank int, err error) {
+	e.far.Blame(rank, err)
+	_ = e.hear()
+	e.near.Blame(rank, err)
+}
+
+// Left says whether rank has left, and what it had sent has been run.
+func (e *Endpoint) Left(rank int) bool {
+	if e.isNear(rank) {
+		return e.near.Left(rank)
+	}
+	return e.far.Left(rank)
 }
 
 // Close leaves the job.

@@ -1,6 +1,7 @@
 package hybrid
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +29,6 @@ type Remote interface {
 	RepliesBeside() int
 	// Failure is Err for a caller that does not poll.
 	Failure() error
-	// Blame declares rank failed, because of what the caller knows of it.
-	Blame(rank int, err error)
 }
 
 // Config is what an endpoint is made of.
@@ -39,8 +38,8 @@ type Config struct {
 	Near *shm.Endpoint
 	// Far reaches all ranks of the job.
 	Far Remote
-	// Neighbourhoods is the first rank of each host, ascending.
-	Neighbourhoods []int
+	// Neighbourhoods are the ranks of each host.
+	Neighbourhoods *conduits.Neighbourhoods
 	// Limits are equal on all ranks of the job, and no larger than what any rank's
 	// Near and Far have.
 	Limits conduits.Limits
@@ -49,7 +48,8 @@ type Config struct {
 // Endpoint is one rank's two endpoints; see conduits.Endpoint.
 type Endpoint struct {
 	// What every operation reads, together.
-	first, n uint // ranks first to first+n-1 are near
+	first, n uint   // ranks first to first+n-1 may be near
+	here     []bool // which of them are; nil if all
 	near     *shm.Endpoint
 	far      Remote
 
@@ -76,7 +76,7 @@ type Endpoint struct {
 
 	rank, size     int
 	limits         conduits.Limits
-	neighbourhoods []int
+	neighbourhoods *conduits.Neighbourhoods
 	failed         atomic.Pointer[conduits.PeerError] // the first failure seen here
 	made           atomic.Pointer[shm.JobMemory]      // by this process, until all have joined it
 	attached       atomic.Bool
@@ -87,23 +87,36 @@ var (
 	_ conduits.Endpoint    = (*Endpoint)(nil)
 	_ conduits.Deliverer   = (*Endpoint)(nil)
 	_ conduits.Neighbourly = (*Endpoint)(nil)
+	_ conduits.Diagnoser   = (*Endpoint)(nil)
 )
 
 var errClosed = errs.Closed("hybrid: the endpoint is closed")
 
 // New makes one endpoint of two that are not attached yet.
 func New(c Config) (*Endpoint, error) {
-	first, n := c.Near.Part()
 	if r := c.Near.Rank(); r != c.Far.Rank() || c.Near.Size() != c.Far.Size() {
 		return nil, errs.BadArg("hybrid: rank %d of %d here is rank %d of %d there", r, c.Near.Size(), c.Far.Rank(), c.Far.Size())
 	}
-	if !sound(c.Neighbourhoods, first, n, c.Near.Size()) {
-		return nil, errs.BadArg("hybrid: ranks %d to %d of %d are none of the neighbourhoods that begin with %v", first, first+n-1, c.Near.Size(), c.Neighbourhoods)
+	rank, size, near := c.Near.Rank(), c.Near.Size(), c.Near.Ranks()
+	if h := c.Neighbourhoods; h.Size() != size || !slices.Equal(h.Ranks(h.Of(rank)), near) {
+		return nil, errs.BadArg("hybrid: ranks %s of %d are none of the neighbourhoods that begin with %v", conduits.RankList(near), size, c.Neighbourhoods.Firsts())
+	}
+	first := near[0]
+	span := near[len(near)-1] - first + 1
+	var here []bool
+	if span > len(near) {
+		here = make([]bool, span)
+		for _, r := range near {
+			here[r-first] = true
+		}
 	}
 	e := &Endpoint{
-		first: uint(first), n: uint(n), near: c.Near, far: c.Far,
-		rank: c.Near.Rank(), size: c.Near.Size(), limits: c.Limits, neighbourhoods: c.Neighbourhoods,
+		first: uint(first), n: uint(span), here: here, near: c.Near, far: c.Far,
+		rank: rank, size: size, limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
+	// A rank that accesses its neighbours' memory directly, and does not poll, does not
+	// hear of other hosts by itself.
+	c.Near.Hook(shm.Hooks{Look: func() { _ = e.hear() }})
 	e.parkNested = func() {
 		e.inFar = true
 		e.near.Park(e.sleep)
@@ -112,24 +125,11 @@ func New(c Config) (*Endpoint, error) {
 	return e, nil
 }
 
-// sound says whether firsts ascend from 0 and have first and, after it, first+n.
-func sound(firsts []int, first, n, size int) bool {
-	found := false
-	for i, f := range firsts {
-		next := size
-		if i+1 < len(firsts) {
-			next = firsts[i+1]
-		}
-		if i == 0 && f != 0 || next <= f {
-			return false
-		}
-		found = found || f == first && next == first+n
-	}
-	return found
-}
-
 // isNear says whether rank is on this host.
-func (e *Endpoint) isNear(rank int) bool { return uint(rank)-e.first < e.n }
+func (e *Endpoint) isNear(rank int) bool {
+	i := uint(rank) - e.first
+	return i < e.n && (e.here == nil || e.here[i])
+}
 
 // Rank is this rank.
 func (e *Endpoint) Rank() int { return e.rank }
@@ -143,8 +143,8 @@ func (e *Endpoint) Conduit() string { return Name }
 // Limits are what both conduits can do on all hosts.
 func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 
-// Neighbourhoods is the first rank of each host.
-func (e *Endpoint) Neighbourhoods() []int { return e.neighbourhoods }
+// Neighbourhoods are the ranks of each host.
+func (e *Endpoint) Neighbourhoods() *conduits.Neighbourhoods { return e.neighbourhoods }
 
 // Authentication is that of the conduit between hosts.
 func (e *Endpoint) Authentication() string {
@@ -181,7 +181,7 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Faults += f.Faults
 }
 
-// Views is the table of the ranks of this host.
+// Views is the table from the lowest to the highest rank of this host.
 func (e *Endpoint) Views() (first int, views []segment.View) { return e.near.Views() }
 
 // SegmentSize is the size that rank attached.

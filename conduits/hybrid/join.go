@@ -13,28 +13,23 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
-)
-
-// Variables that a launcher sets, beside those that udp reads.
-const (
-	envSegFD      = "ARGON_SEGFD"      // memory of the ranks of this host
-	envLocalSize  = "ARGON_LOCAL_SIZE" // how many they are
-	envRendezvous = rendezvous.EnvServer
 )
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 //
 // Ranks share memory if they say that they are on the same host (see
-// udp.EnvHost) and have consecutive numbers. The memory is inherited from the
-// launcher; without one, the first of them makes it and the others open it by way
-// of /proc, for which they need to see its process and belong to the same user.
+// udp.EnvHost), whatever their numbers. The memory is inherited from the
+// launcher, whose ranks of a host have consecutive numbers; without one, the first
+// of them makes it and the others open it by way of /proc, for which they need to
+// see its process and belong to the same user.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	fd, given, err := inherited(j)
 	if err != nil {
 		return nil, err
 	}
-	if given && j.Env(envRendezvous) == "" {
+	if given && j.Env(jobenv.Rendezvous) == "" {
 		// No other host can be reached: all are here, or JoinPart finds out.
 		e, err := shm.JoinPart(fd, j.Rank, j.Size, shm.Part{Size: j.Size, Conduit: Name})
 		if err != nil {
@@ -88,13 +83,13 @@ func reason(far Remote, err error) error {
 
 // inherited is the file that the launcher has left as memory, if any.
 func inherited(j conduits.Job) (fd int, given bool, err error) {
-	s := j.Env(envSegFD)
+	s := j.Env(jobenv.SegFD)
 	if s == "" {
 		return 0, false, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
-		return 0, false, errs.BadArg("hybrid: %s=%q is no file descriptor", envSegFD, s)
+		return 0, false, errs.Misstarted(errs.BadArg("hybrid: %s=%q is no file descriptor", jobenv.SegFD, s))
 	}
 	return int(n), true, nil
 }
@@ -102,11 +97,17 @@ func inherited(j conduits.Job) (fd int, given bool, err error) {
 // join joins the shared memory of this host's ranks: file fd if it is given.
 func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bool) (conduits.Endpoint, error) {
 	m := far.Rendezvous()
-	firsts := neighbourhoods(j.Size, m.Host)
-	first, n := own(firsts, j.Rank, j.Size)
-	if s := j.Env(envLocalSize); given && s != "" && s != strconv.Itoa(n) {
-		return nil, errs.BadArg("hybrid: rank %d got memory for %s ranks (%s), but ranks %d to %d say that they are on its host (%s)",
-			j.Rank, s, envLocalSize, first, first+n-1, udp.EnvHost)
+	hoods := conduits.NewNeighbourhoods(j.Size, m.Host)
+	hood := hoods.Of(j.Rank)
+	ranks := hoods.Ranks(hood)
+	first, n := ranks[0], len(ranks)
+	if s := j.Env(jobenv.LocalSize); given && s != "" && s != strconv.Itoa(n) {
+		return nil, errs.BadArg("hybrid: rank %d got memory for %s ranks (%s), but ranks %s say that they are on its host (%s)",
+			j.Rank, s, jobenv.LocalSize, conduits.RankList(ranks), udp.EnvHost)
+	}
+	if given && ranks[n-1] != first+n-1 { // the launcher counts the ranks from the first one on
+		return nil, errs.BadArg("hybrid: rank %d got memory from its launcher (%s), for ranks with consecutive numbers, but ranks %s say that they are on its host (%s)",
+			j.Rank, jobenv.SegFD, conduits.RankList(ranks), udp.EnvHost)
 	}
 	var made *shm.JobMemory // until all have joined
 	if !given {
@@ -119,7 +120,7 @@ func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bo
 		}
 		fd = int(f.Fd())
 	}
-	near, err := shm.JoinPart(fd, j.Rank, n, shm.Part{First: first, Size: j.Size, Conduit: Name})
+	near, err := shm.JoinPart(fd, j.Rank, n, shm.Part{Ranks: ranks, Size: j.Size, Conduit: Name})
 	if err != nil {
 		return nil, err
 	}
@@ -127,40 +128,16 @@ func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bo
 		accompany(near, far, made)
 		return near, nil
 	}
-	limits, err := agree(m, j.Rank, firsts, least(near.Limits(), far.Limits()))
+	limits, err := agree(m, j.Rank, hoods, least(near.Limits(), far.Limits()))
 	if err != nil {
 		return nil, err
 	}
-	e, err := New(Config{Near: near, Far: far, Neighbourhoods: firsts, Limits: limits})
+	e, err := New(Config{Near: near, Far: far, Neighbourhoods: hoods, Limits: limits})
 	if err != nil {
 		return nil, err
 	}
 	e.made.Store(made)
 	return e, nil
-}
-
-// neighbourhoods is the first rank of each run of consecutive ranks on one host.
-func neighbourhoods(size int, host func(rank int) int) []int {
-	var firsts []int
-	for r := range size {
-		if r == 0 || host(r) != host(r-1) {
-			firsts = append(firsts, r)
-		}
-	}
-	return firsts
-}
-
-// own is the neighbourhood of rank.
-func own(firsts []int, rank, size int) (first, n int) {
-	end := size
-	for _, f := range firsts {
-		if f > rank {
-			end = f
-			break
-		}
-		first = f
-	}
-	return first, end - first
 }
 
 // meet has the first rank of a neighbourhood make its memory, and the others find
@@ -227,11 +204,11 @@ func identity(f *os.File) (string, error) {
 // agree finds the limits of the job: the first rank of each neighbourhood says
 // what is possible there, rank 0 what is possible everywhere. Each rank learns it
 // in one message.
-func agree(m *rendezvous.Client, rank int, firsts []int, mine conduits.Limits) (conduits.Limits, error) {
+func agree(m *rendezvous.Client, rank int, hoods *conduits.Neighbourhoods, mine conduits.Limits) (conduits.Limits, error) {
 	key := func(first int) string { return "hybrid/limits/" + strconv.Itoa(first) }
 	const all = "hybrid/limits"
 	if rank == 0 {
-		for _, f := range firsts[1:] {
+		for _, f := range hoods.Firsts()[1:] {
 			l, err := learn(m, key(f))
 			if err != nil {
 				return l, err
@@ -240,7 +217,7 @@ func agree(m *rendezvous.Client, rank int, firsts []int, mine conduits.Limits) (
 		}
 		return mine, m.Put(all, formatLimits(mine))
 	}
-	if first, _ := own(firsts, rank, rank+1); rank == first {
+	if hoods.Firsts()[hoods.Of(rank)] == rank {
 		if err := m.Put(key(rank), formatLimits(mine)); err != nil {
 			return mine, err
 		}

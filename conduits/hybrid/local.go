@@ -2,6 +2,7 @@ package hybrid
 
 import (
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/argon-go/argon/conduits"
@@ -11,7 +12,12 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local, Join: Join}) }
+func init() {
+	conduits.Register(conduits.Conduit{
+		Name: Name, Local: Local, Join: Join,
+		Launch: &conduits.Launch{Rendezvous: true, Memory: shm.LaunchMemory},
+	})
+}
 
 // EnvHost is how many ranks each of the hosts has that Local pretends. By default
 // it pretends two hosts.
@@ -25,7 +31,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	if s := os.Getenv(EnvHost); s != "" {
 		var err error
 		if host, err = strconv.Atoi(s); err != nil || host < 1 {
-			return nil, errs.BadArg("hybrid: %s=%q is no number of ranks", EnvHost, s)
+			return nil, errs.BadArg("hybrid: %s=%q is no number of ranks from 1 up", EnvHost, s)
 		}
 	}
 	return LocalHosts(n, c, Even(n, host))
@@ -40,24 +46,39 @@ func Even(n, host int) []int {
 	return l
 }
 
-// LocalHosts is Local with hosts of so many ranks each.
+// LocalHosts is Local with hosts of so many ranks each, whose numbers are consecutive.
 func LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, error) {
 	if err := checkHosts(hosts, n); err != nil {
 		return nil, err
 	}
-	var firsts []int
-	var near []*shm.Endpoint
-	for first, i := 0, 0; i < len(hosts); i++ {
-		l, err := shm.LocalPart(hosts[i], shm.Part{First: first, Size: n, Conduit: Name, Outside: len(hosts) > 1}, c)
+	var host []int
+	for i, k := range hosts {
+		host = append(host, slices.Repeat([]int{i}, k)...)
+	}
+	return LocalOn(host, c)
+}
+
+// LocalOn is Local for as many ranks as host has entries: those for which it has the
+// same number are on one host.
+func LocalOn(host []int, c conduits.Config) ([]conduits.Endpoint, error) {
+	n := len(host)
+	if n == 0 {
+		return nil, errs.BadArg("hybrid: a job without ranks")
+	}
+	hoods := conduits.NewNeighbourhoods(n, func(rank int) int { return host[rank] })
+	near := make([]*shm.Endpoint, n)
+	for i := range hoods.Len() {
+		ranks := hoods.Ranks(i)
+		l, err := shm.LocalPart(len(ranks), shm.Part{Ranks: ranks, Size: n, Conduit: Name, Outside: hoods.Len() > 1}, c)
 		if err != nil {
 			return nil, err
 		}
-		near = append(near, l...)
-		firsts = append(firsts, first)
-		first += hosts[i]
+		for k, r := range ranks {
+			near[r] = l[k]
+		}
 	}
 	eps := make([]conduits.Endpoint, n)
-	if len(hosts) == 1 {
+	if hoods.Len() == 1 {
 		for i, e := range near {
 			eps[i] = e
 		}
@@ -71,11 +92,12 @@ func LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, err
 		return nil, err
 	}
 	limits := far[0].Limits()
-	for _, first := range firsts {
+	for _, first := range hoods.Firsts() {
 		limits = least(limits, near[first].Limits())
+		far[first].(*udp.Endpoint).AtEnd(near[first].Release)
 	}
 	for r := range eps {
-		e, err := New(Config{Near: near[r], Far: far[r].(*udp.Endpoint), Neighbourhoods: firsts, Limits: limits})
+		e, err := New(Config{Near: near[r], Far: far[r].(*udp.Endpoint), Neighbourhoods: hoods, Limits: limits})
 		if err != nil {
 			return nil, err
 		}

@@ -21,8 +21,8 @@ type lone struct {
 // accompany has far told what happens to near, and near what far hears.
 func accompany(near *shm.Endpoint, far Remote, made *shm.JobMemory) {
 	l := &lone{near: near, far: far, made: made}
-	l.stop = watchFor(far, l.hear)
-	near.Hook(shm.Hooks{Attached: l.attached, Failed: far.Fail, Closed: l.closed})
+	near.Hook(shm.Hooks{Attached: l.attached, Failed: far.Fail, Blamed: l.blamed, Closed: l.closed})
+	l.stop = watchFor(far, l.hear) // which calls hooks at once if the job has failed
 }
 
 func (l *lone) attached(v segment.View, c conduits.AttachConfig) error {
@@ -45,6 +45,10 @@ func (l *lone) hear() bool {
 	}
 	return err != nil
 }
+
+// blamed has far told of a failure that near knows of: a rank that computes hears of
+// it by the rendezvous, before its launcher ends it.
+func (l *lone) blamed(failure *conduits.PeerError) { l.far.Blame(failure.Rank, failure.Err) }
 
 func (l *lone) closed() error {
 	l.stop()

@@ -4,6 +4,9 @@ import (
 	"flag"
 	"os"
 	"testing"
+
+	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/testmain"
 )
 
 // programs are what the ranks of the tests' jobs run, each rank a process.
@@ -14,6 +17,8 @@ var programs = map[string]func(){
 	"fail":     fail,
 	"early":    early,
 	"visible":  visible,
+	"reach":    reach,
+	"remain":   remain,
 }
 
 // TestMain runs a rank of a job that a test has started, or the tests. It has the
@@ -24,12 +29,12 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	rounds := "1000"
-	if racing {
+	if race.Enabled {
 		rounds = "100"
 	}
 	if err := flag.Set("conduittest.rounds", rounds); err != nil {
 		panic(err)
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(testmain.Run(m))
 }

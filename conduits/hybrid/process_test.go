@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,15 +18,16 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/faultproxy"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testprog"
 	"github.com/argon-go/argon/segment"
 )
 
 // envProgram says which program a rank runs.
-const envProgram = "ARGON_HYBRID_TEST"
+const envProgram = "ARGONTEST_HYBRID"
 
 // process is a rank.
 type process struct {
@@ -38,7 +40,6 @@ type world struct {
 	t     *testing.T
 	ranks []*process
 	mem   []*shm.JobMemory // by host, if the test plays the launcher
-	hosts []int
 }
 
 // begin starts program as a job on pretended hosts of so many ranks each. launcher
@@ -51,10 +52,11 @@ func begin(t *testing.T, hosts []int, launcher bool, program string, env ...stri
 // beginIn is begin in such weather; nil is none.
 func beginIn(t *testing.T, weather *faultproxy.Faults, hosts []int, launcher bool, program string, env ...string) *world {
 	t.Helper()
-	n := 0
-	for _, k := range hosts {
-		n += k
+	var host []int
+	for h, k := range hosts {
+		host = append(host, slices.Repeat([]int{h}, k)...)
 	}
+	n := len(host)
 	var rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
 	if weather != nil {
 		p, err := faultproxy.New(faultproxy.Config{Size: n, Seed: 1, Faults: *weather})
@@ -64,11 +66,19 @@ func beginIn(t *testing.T, weather *faultproxy.Faults, hosts []int, launcher boo
 		t.Cleanup(func() { p.Close() })
 		rewrite = p.Rewrite
 	}
+	return beginOn(t, rewrite, host, launcher, program, env...)
+}
+
+// beginOn is begin with the hosts of ranks, numbers from 0 on, in any order. rewrite is
+// the rendezvous'.
+func beginOn(t *testing.T, rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort, host []int, launcher bool, program string, env ...string) *world {
+	t.Helper()
+	n := len(host)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := seal.NewKey()
+	key := jobkey.New()
 	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf, Rewrite: rewrite})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +87,7 @@ func beginIn(t *testing.T, weather *faultproxy.Faults, hosts []int, launcher boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, hosts: hosts}
+	w := &world{t: t}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		cancel()
@@ -89,34 +99,38 @@ func beginIn(t *testing.T, weather *faultproxy.Faults, hosts []int, launcher boo
 		}
 		srv.Close()
 	})
-	rank := 0
-	for h, k := range hosts {
-		if launcher {
+	local := make([]int, slices.Max(host)+1) // ranks by host
+	for _, h := range host {
+		local[h]++
+	}
+	if launcher {
+		for _, k := range local {
 			m, err := shm.CreateJob(k, conduits.Config{MaxSegment: 4 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.mem = append(w.mem, m)
 		}
-		for i := range k {
-			p := &process{cmd: exec.CommandContext(ctx, self)}
-			p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-			p.cmd.Env = append(os.Environ(),
-				envProgram+"="+program, "ARGON_CONDUIT=hybrid", "ARGON_RANK="+strconv.Itoa(rank), "ARGON_SIZE="+strconv.Itoa(n),
-				"ARGON_LOCAL_RANK="+strconv.Itoa(i), "ARGON_LOCAL_SIZE="+strconv.Itoa(k), "ARGON_HOST="+strconv.Itoa(h),
-				"ARGON_SEGMENT=1048576",
-				"ARGON_RENDEZVOUS="+srv.Addr().String(), "ARGON_RENDEZVOUS_SERVE=0", "ARGON_JOB_KEY="+key.Reveal())
-			if launcher {
-				p.cmd.ExtraFiles = []*os.File{w.mem[h].File()}
-				p.cmd.Env = append(p.cmd.Env, "ARGON_SEGFD=3")
-			}
-			p.cmd.Env = append(p.cmd.Env, env...)
-			if err := p.cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.ranks = append(w.ranks, p)
-			rank++
+	}
+	begun := make([]int, len(local))
+	for rank, h := range host {
+		p := &process{cmd: exec.CommandContext(ctx, self)}
+		p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+		p.cmd.Env = append(os.Environ(),
+			envProgram+"="+program, "ARGON_CONDUIT=hybrid", "ARGON_RANK="+strconv.Itoa(rank), "ARGON_SIZE="+strconv.Itoa(n),
+			"ARGON_LOCAL_RANK="+strconv.Itoa(begun[h]), "ARGON_LOCAL_SIZE="+strconv.Itoa(local[h]), "ARGON_HOST="+strconv.Itoa(h),
+			"ARGON_SEGMENT=1048576",
+			"ARGON_RENDEZVOUS="+srv.Addr().String(), "ARGON_RENDEZVOUS_SERVE=0", "ARGON_JOB_KEY="+key.Reveal())
+		if launcher {
+			p.cmd.ExtraFiles = []*os.File{w.mem[h].File()}
+			p.cmd.Env = append(p.cmd.Env, "ARGON_SEGFD=3")
 		}
+		p.cmd.Env = append(p.cmd.Env, env...)
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.ranks = append(w.ranks, p)
+		begun[h]++
 	}
 	return w
 }
@@ -162,51 +176,7 @@ func fatal(err error) {
 }
 
 // program is one that uses everything.
-func program() {
-	gas.Main(func(n *gas.Node) error {
-		count, err := gas.New[uint64](n)
-		if err != nil {
-			return err
-		}
-		const rounds = 200
-		for i := range rounds {
-			if _, err := gas.FetchAdd(n, count.On((n.Rank()+i)%n.Size()), 1); err != nil {
-				return err
-			}
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		all := uint64(0)
-		for r := range n.Size() {
-			v, err := count.On(r).Get(n)
-			if err != nil {
-				return err
-			}
-			all += v
-		}
-		if all != uint64(rounds*n.Size()) {
-			return fmt.Errorf("counted %d", all)
-		}
-		sum, err := gas.AllReduce(n, uint64(n.Rank()), gas.Sum)
-		if err != nil {
-			return err
-		}
-		if want := uint64(n.Size() * (n.Size() - 1) / 2); sum != want {
-			return fmt.Errorf("the sum of the ranks is %d, not %d", sum, want)
-		}
-		for root := range n.Size() {
-			v, err := gas.Broadcast(n, root, n.Rank()+1)
-			if err != nil {
-				return err
-			}
-			if v != root+1 {
-				return fmt.Errorf("rank %d broadcasts %d", root, v)
-			}
-		}
-		return nil
-	})
-}
+func program() { gas.Main(testprog.Everything) }
 
 // TestProgram runs it on hosts of several sizes, with a launcher and without.
 func TestProgram(t *testing.T) {
@@ -274,7 +244,7 @@ func TestDeath(t *testing.T) {
 			last := len(w.ranks) - 1
 			status := make([]int, last+1)
 			for r := range last {
-				status[r] = 121
+				status[r] = 1 // nobody has told how the other has ended
 			}
 			status[last] = 128 + int(syscall.SIGKILL)
 			w.want(status...)
@@ -297,7 +267,7 @@ func fail() {
 
 // TestFailure has everybody hear what a rank failed of.
 func TestFailure(t *testing.T) {
-	w := begin(t, []int{2, 2}, true, "fail").want(121, 1, 121)
+	w := begin(t, []int{2, 2}, true, "fail").want(1, 1, 1)
 	for _, r := range []int{0, 2, 3} {
 		w.says(r, "rank 1", "no more ink")
 	}
@@ -405,5 +375,6 @@ func TestVisible(t *testing.T) { begin(t, []int{2, 1}, false, "visible").want(0)
 func TestMisfit(t *testing.T) {
 	w := begin(t, []int{2, 2}, true, "program", "ARGON_HOST=same").want(anyBut0)
 	w.says(0, "ARGON_LOCAL_SIZE", "ranks 0 to 3", "ARGON_HOST")
-	begin(t, []int{2}, true, "program", "ARGON_SEGFD=x", "ARGON_LOCAL_SIZE=2").want(1).says(1, `ARGON_SEGFD="x"`)
+	beginOn(t, nil, []int{0, 1, 0}, true, "program").want(anyBut0).says(2, "ARGON_SEGFD", "ranks 0, 2 say", "ARGON_HOST")
+	begin(t, []int{2}, true, "program", "ARGON_SEGFD=x", "ARGON_LOCAL_SIZE=2").want(2).says(1, `ARGON_SEGFD="x"`)
 }

@@ -3,6 +3,7 @@ package hybrid
 import (
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func three(t *testing.T, wrap func(*udp.Endpoint) Remote) []conduits.Endpoint {
 		if r == 0 {
 			f = wrap(far[r].(*udp.Endpoint))
 		}
-		if eps[r], err = New(Config{Near: e, Far: f, Neighbourhoods: []int{0, 2}, Limits: least(e.Limits(), f.Limits())}); err != nil {
+		if eps[r], err = New(Config{Near: e, Far: f, Neighbourhoods: conduits.NewNeighbourhoods(n, func(rank int) int { return rank / 2 }), Limits: least(e.Limits(), f.Limits())}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -330,5 +331,19 @@ func TestReplacedTicket(t *testing.T) {
 		e.near.Wake(0)
 		<-woken
 	}
+	leave(t, eps)
+}
+
+// TestDiagnosis: what the conduit between hosts has to say is said.
+func TestDiagnosis(t *testing.T) {
+	eps := three(t, plain)
+	d, ok := eps[0].(conduits.Diagnoser)
+	if !ok {
+		t.Fatal("no diagnosis")
+	}
+	if s := d.Diagnosis(); !strings.HasPrefix(s, "udp: ") {
+		t.Errorf("%q", s)
+	}
+	attach(t, eps, nil)
 	leave(t, eps)
 }

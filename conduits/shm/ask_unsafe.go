@@ -87,7 +87,7 @@ type desk struct {
 		q       *question
 		from, n int // of q.buf
 	}
-	lines   []line      // by rank-first
+	lines   []line      // by place
 	last    *line       // of a ring of those that wait; nil if none does
 	waiting int         // how many they are
 	done    []*question // to be reported
@@ -121,7 +121,7 @@ func (e *Endpoint) ask(q question) (conduits.Event, error) {
 // askLocked is ask with d.mu held. The question is good until that is released.
 func (e *Endpoint) askLocked(q question) (*question, error) {
 	d := &e.desk
-	if _, _, _, failed := e.j.failure(); failed {
+	if e.j.hasFailed() {
 		return nil, e.Err()
 	}
 	if d.base == nil {
@@ -143,7 +143,7 @@ func (e *Endpoint) askLocked(q question) (*question, error) {
 		x.size = 1
 	}
 	d.open.Add(1)
-	l := &d.lines[x.rank-e.first]
+	l := &d.lines[e.j.place(x.rank)]
 	if l.first == nil {
 		l.first = x
 	} else {
@@ -232,7 +232,7 @@ func (e *Endpoint) place(l *line) {
 		l.first, x.next = x.next, nil
 	}
 	l.flying++
-	*(*uint32)(unsafe.Add(p, askDst)) = uint32(x.rank - e.first)
+	*(*uint32)(unsafe.Add(p, askDst)) = uint32(e.j.place(x.rank))
 	*(*uint32)(unsafe.Add(p, askKind)) = kind
 	*(*uint32)(unsafe.Add(p, askOp)) = uint32(x.op) | uint32(x.typ)<<8
 	*(*uint64)(unsafe.Add(p, askTo)) = uint64(x.at) + uint64(from)
@@ -245,7 +245,7 @@ func (e *Endpoint) place(l *line) {
 
 // tell has rank look at this rank's desk.
 func (e *Endpoint) tell(rank int) {
-	me := e.rank - e.first
+	me := e.here
 	word := (*uint32)(unsafe.Add(e.j.registry(rank), regAsked+me/32*4))
 	// Who finds the bit set has been told of already and not looked yet: the owner
 	// clears it before it looks.
@@ -255,7 +255,7 @@ func (e *Endpoint) tell(rank int) {
 	e.Wake(rank)
 	// Who leaves says so first and then has everybody look; if that was before this
 	// question, look again.
-	if _, _, _, failed := e.j.failure(); failed || e.gone(rank) {
+	if e.j.hasFailed() || e.gone(rank) {
 		atomic.AddUint32(e.openSeq, 1)
 	}
 }
@@ -269,7 +269,7 @@ func (e *Endpoint) gone(rank int) bool {
 func (e *Endpoint) collect() {
 	d := &e.desk
 	var failure error
-	if _, _, _, failed := e.j.failure(); failed {
+	if e.j.hasFailed() {
 		failure = e.Err()
 	}
 	for used := d.used; used != 0; used &= used - 1 {
@@ -302,7 +302,7 @@ func (e *Endpoint) collect() {
 			d.free |= 1 << i
 		}
 		at.q = nil
-		d.lines[x.rank-e.first].flying--
+		d.lines[e.j.place(x.rank)].flying--
 		if x.flying--; x.flying == 0 && x.posted >= x.size {
 			d.done = append(d.done, x)
 		}
@@ -326,7 +326,7 @@ func (e *Endpoint) fail(x *question, err error) {
 	}
 	if x.posted < x.size {
 		x.posted = x.size
-		e.desk.lines[x.rank-e.first].first, x.next = x.next, nil
+		e.desk.lines[e.j.place(x.rank)].first, x.next = x.next, nil
 	}
 }
 
@@ -484,8 +484,8 @@ func (e *Endpoint) serve() int {
 			continue
 		}
 		for b := atomic.SwapUint32(word, 0); b != 0; b &= b - 1 {
-			if k := i*32 + bits.TrailingZeros32(b); k < e.j.n && e.first+k != e.rank {
-				n += e.answerAll(e.first + k)
+			if k := i*32 + bits.TrailingZeros32(b); k < e.j.n && k != e.here {
+				n += e.answerAll(e.j.rank(k))
 			}
 		}
 	}
@@ -511,20 +511,20 @@ func (e *Endpoint) answerAll(src int) int {
 	if e.closed.Load() {
 		return 0
 	}
-	d := e.desks[src-e.first]
+	d := e.desks[e.j.place(src)]
 	if d == nil {
 		off := atomic.LoadUint64((*uint64)(unsafe.Add(e.j.registry(src), regDesk)))
 		if d = e.j.mapOld(off, deskBytes, true); d == nil {
 			e.Fail(fmt.Errorf("rank %d asks rank %d for memory by a desk at %#x, which cannot be mapped", src, e.rank, off))
 			return 0
 		}
-		e.desks[src-e.first] = d
+		e.desks[e.j.place(src)] = d
 	}
 	n := 0
 	for i := range deskPlaces {
 		p := unsafe.Add(d, i*deskLine)
 		state := (*uint32)(unsafe.Add(p, askState))
-		if atomic.LoadUint32(state) != askPosted || atomic.LoadUint32((*uint32)(unsafe.Add(p, askDst))) != uint32(e.rank-e.first) ||
+		if atomic.LoadUint32(state) != askPosted || atomic.LoadUint32((*uint32)(unsafe.Add(p, askDst))) != uint32(e.here) ||
 			!atomic.CompareAndSwapUint32(state, askPosted, askBusy) {
 			continue
 		}
@@ -577,14 +577,19 @@ func (e *Endpoint) answer(src int, p unsafe.Pointer, room []byte) (page uint64, 
 		return uint64(at)&^(segment.PageSize-1) | 1, 0
 	}
 	q := unsafe.Pointer(unsafe.SliceData(m))
-	switch kind {
-	case askWord:
-		storeWord(q, a, int(n))
-	case askAtomic:
-		*(*uint64)(unsafe.Add(p, askValue)) = conduits.ApplyAtomic(q, op, typ, a, b)
-	default:
-		carry(m, room[:n], at, need)
-	}
+	there := segment.Touch(m, func() {
+		switch kind {
+		case askWord:
+			storeWord(q, a, int(n))
+		case askAtomic:
+			*(*uint64)(unsafe.Add(p, askValue)) = conduits.ApplyAtomic(q, op, typ, a, b)
+		default:
+			carry(m, room[:n], at, need)
+		}
+	})
 	u.Exit()
+	if !there {
+		return uint64(at)&^(segment.PageSize-1) | 1, 0
+	}
 	return 0, 0
 }

@@ -39,7 +39,7 @@
 //	long         address (8), length (8), registrations (8), words
 //
 // So a short message of up to six words is one line, the 64-byte slot of the
-// card; more take the next lines too (the seed thesis sends a second slot).
+// card; more take the next lines too (the card of Nüssle 2008 sends a second slot).
 //
 // A reply lies in the line of its request, which the replier has taken already
 // to read it and the requester watches: that saves the reply's sender one of the

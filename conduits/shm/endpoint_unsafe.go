@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bias"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/sleepers"
 	"github.com/argon-go/argon/internal/spin"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -31,6 +34,7 @@ type Endpoint struct {
 
 	rank     int
 	first    int // the lowest rank of j, what out and views begin with
+	here     int // its place, see job
 	j        *job
 	receiver conduits.Receiver
 	msg      [conduits.NumClasses]conduits.Message // one a class: replies may nest
@@ -40,14 +44,18 @@ type Endpoint struct {
 	cursor   int                                   // where the last look at others ended
 	turn     uint                                  // polls, for fairness
 	views    []segment.View
-	lock     bias.Lock // held while polling
-	crowded  bool
+	sizes    []uint64 // of all segments, by rank-first, and what others may do to them
+	rights   []segment.Rights
+	window   []segment.View // what Views answers: views, until the job has failed
+	lock     bias.Lock      // held while polling
+	launched bool           // into a job with more ranks than processors
+	crowded  atomic.Bool    // the same, or measured by the watcher
 
 	patience  atomic.Int32 // Spins before a yield, see Idle
 	outwaited atomic.Bool  // the last wait was longer
 
 	waitMu  sync.Mutex
-	waiting []conduits.Blocked // by Ticket.Slot; nil entries are free
+	waiting sleepers.List[conduits.Blocked] // by Ticket.Slot
 	armed   int
 	nested  atomic.Int32 // handlers that sleep until they can reply
 
@@ -64,6 +72,15 @@ type Endpoint struct {
 	start               time.Time
 	hooks               Hooks
 
+	// What the watcher compares the job's memory with, and remembers.
+	offer      conduits.AttachConfig // of this rank
+	all        atomic.Bool           // all ranks have attached
+	lastEnd    uint64
+	sent       []uint32 // of ctlOpen
+	stalled    int
+	stalledSeq uint32
+	miscounts  int
+
 	// Registered memory.
 	conduits.OwnMemory
 	vpid   uint16 // what this rank is called in others' tables
@@ -75,7 +92,7 @@ type Endpoint struct {
 	probing sync.Mutex
 	noVM    bool             // for tests: this rank may not reach into other processes
 	desk    desk             // this rank's questions
-	desks   []unsafe.Pointer // those of who asks, by rank-first
+	desks   []unsafe.Pointer // those of who asks, by place
 	lost    lostUnits
 	serving sync.Mutex
 }
@@ -88,8 +105,14 @@ type Hooks struct {
 	Attached func(v segment.View, c conduits.AttachConfig) error
 	// Failed is called when Fail has been.
 	Failed func(err error)
+	// Blamed is called when Blame has been, with the job's failure as this memory has
+	// it, which need not be of the rank blamed: only the first counts.
+	Blamed func(failure *conduits.PeerError)
 	// Closed is called by Close, once.
 	Closed func() error
+	// Look is called now and then from Attach to Close, by another goroutine, until
+	// the job has failed: whether a rank polls or not.
+	Look func()
 }
 
 // Hook has h called from now on. Only before Attach, and once.
@@ -102,37 +125,37 @@ func (idle) Blocked() string { return "waiting" }
 
 func newEndpoint(j *job, rank int) *Endpoint {
 	e := &Endpoint{
-		rank:    rank,
-		first:   j.first,
-		j:       j,
-		out:     make([]atomic.Pointer[outRing], conduits.NumClasses*j.n),
-		openSeq: j.c32(rank, ctlOpenSeq),
-		parked:  j.c32(rank, ctlParked),
-		crowded: *j.h32(hdrCrowded) != 0,
-		spins:   spins,
-		start:   time.Now(),
+		rank:     rank,
+		first:    j.first,
+		here:     j.place(rank),
+		j:        j,
+		out:      make([]atomic.Pointer[outRing], conduits.NumClasses*j.span),
+		openSeq:  j.c32(rank, ctlOpenSeq),
+		parked:   j.c32(rank, ctlParked),
+		launched: *j.h32(hdrCrowded) != 0,
+		spins:    spins,
+		start:    time.Now(),
 	}
-	if e.crowded {
-		e.spins = 0
-	}
+	e.crowded.Store(e.launched)
 	e.patience.Store(mostSpins)
 	for c := range e.msg {
 		e.msg[c].Class = conduits.Class(c)
 	}
 	e.vpid = uint16(min(rank, segment.AnyVPID))
 	e.opened = make([]uint32, (j.n+31)/32)
+	e.sent = make([]uint32, len(e.opened))
 	if j.local == nil {
 		e.units = unsafe.Pointer(j.unit(rank, 0))
-		e.peers = make([]atomic.Pointer[peer], j.n)
+		e.peers = make([]atomic.Pointer[peer], j.span)
 		e.desks = make([]unsafe.Pointer, j.n)
 		e.present()
 	}
 	// A rank whose processes cannot do their half of the asymmetric fence makes
 	// everybody do theirs; told before Attach, so before the first message.
-	if plainStores && !sys.HasMembarrier() {
+	if release.Plain && !sys.HasMembarrier() {
 		atomic.StoreUint32(j.h32(hdrFence), 1)
 	}
-	e.fence = plainStores && atomic.LoadUint32(j.h32(hdrFence)) != 0 // Attach looks again
+	e.fence = release.Plain && atomic.LoadUint32(j.h32(hdrFence)) != 0 // Attach looks again
 	return e
 }
 
@@ -154,8 +177,14 @@ func (e *Endpoint) Size() int { return e.j.size }
 // Conduit is "shm", or what the job's Part says.
 func (e *Endpoint) Conduit() string { return e.j.conduit }
 
-// Part is which ranks share this memory: n from first on.
-func (e *Endpoint) Part() (first, n int) { return e.first, e.j.n }
+// Ranks are those that share this memory, ascending.
+func (e *Endpoint) Ranks() []int {
+	l := make([]int, e.j.n)
+	for i := range l {
+		l[i] = e.j.rank(i)
+	}
+	return l
+}
 
 // Limits of this job; the medium payload depends on the number of ranks.
 func (e *Endpoint) Limits() conduits.Limits {
@@ -244,6 +273,8 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	*(*uint64)(unsafe.Add(e.j.ctl(e.rank), ctlSegment)) = c.Size
 	*e.j.c32(e.rank, ctlRights) = uint32(c.Rights)
 	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Attached))
+	e.offer = conduits.AttachConfig{Size: c.Size, Rights: c.Rights}
+	e.j.watched(e)
 	all := e.j.h32(hdrAttached)
 	if atomic.AddUint32(all, 1) == uint32(e.j.n) {
 		e.j.rouseAll()
@@ -263,22 +294,26 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		}
 		e.Park(t)
 	}
-	e.fence = plainStores && atomic.LoadUint32(e.j.h32(hdrFence)) != 0
-	views := make([]segment.View, e.j.n)
-	for i := range views {
-		r := e.first + i
+	e.fence = release.Plain && atomic.LoadUint32(e.j.h32(hdrFence)) != 0
+	views := make([]segment.View, e.j.span)
+	e.sizes, e.rights = make([]uint64, e.j.span), make([]segment.Rights, e.j.span)
+	for k := range e.j.n {
+		r := e.j.rank(k)
+		i := r - e.first
 		size := *(*uint64)(unsafe.Add(e.j.ctl(r), ctlSegment))
 		if e.j.local == nil && size > uint64(e.j.segment) { // no rank of ours writes that
 			e.Blame(r, fmt.Errorf("its segment is said to have %d bytes, of at most %d", size, e.j.segment))
 			return e.Err()
 		}
-		views[i] = segment.NewView(e.j.segmentBase(r), size, segment.Rights(*e.j.c32(r, ctlRights)))
+		e.sizes[i], e.rights[i] = size, segment.Rights(*e.j.c32(r, ctlRights))
+		views[i] = segment.NewView(e.j.segmentBase(r), size, e.rights[i])
 		// A rank's own accesses are not restricted by what it grants to others.
 		if r == e.rank {
 			views[i] = segment.NewView(views[i].Base, size, segment.RightsAll)
 		}
 	}
-	e.views = views
+	e.views, e.window = views, slices.Clone(views)
+	e.all.Store(true)
 	own := views[e.rank-e.first]
 	e.Ready(func() segment.ATUConfig { return e.atuConfig(own, &c) })
 	if e.hooks.Attached != nil {
@@ -300,7 +335,8 @@ type attaching struct{ e *Endpoint }
 
 func (a attaching) Blocked() string {
 	var late []int
-	for r := a.e.first; r < a.e.first+a.e.j.n; r++ {
+	for i := range a.e.j.n {
+		r := a.e.j.rank(i)
 		if RankState(atomic.LoadUint32(a.e.j.c32(r, ctlState))) == Starting {
 			late = append(late, r)
 		}
@@ -311,10 +347,12 @@ func (a attaching) Blocked() string {
 	return fmt.Sprintf("attach: waiting for ranks %v", late)
 }
 
-// Views is the direct-access table: all ranks that share this memory.
-func (e *Endpoint) Views() (first int, views []segment.View) { return e.first, e.views }
+// Views is the direct-access table, from the lowest to the highest of the ranks that
+// share this memory.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.first, e.window }
 
-// near says whether rank shares this memory and has attached.
+// near says whether rank is in the table of views. If it does not share this memory
+// (see reaches) its view refuses all.
 func (e *Endpoint) near(rank int) bool { return uint(rank-e.first) < uint(len(e.views)) }
 
 // SegmentSize is the size that rank attached.
@@ -322,7 +360,7 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	if !e.near(rank) {
 		return 0
 	}
-	return *(*uint64)(unsafe.Add(e.j.ctl(rank), ctlSegment))
+	return e.sizes[rank-e.first]
 }
 
 // SegmentRights is what this rank may do to rank's segment.
@@ -333,12 +371,12 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	case rank == e.rank:
 		return segment.RightsAll
 	}
-	return segment.Rights(*e.j.c32(rank, ctlRights))
+	return e.rights[rank-e.first]
 }
 
 // System is rank's system area, nil if rank does not share this memory.
 func (e *Endpoint) System(rank int) []byte {
-	if uint(rank-e.first) >= uint(e.j.n) {
+	if !e.j.has(rank) {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Add(e.j.ctl(rank), ctlSystem)), conduits.SystemBytes)
@@ -361,7 +399,7 @@ func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
 		return r
 	}
 	r := e.j.outRing(e.rank, dst, c)
-	me := e.rank - e.first
+	me := e.here
 	word := (*uint32)(unsafe.Add(e.j.ctl(dst), ctlOpen+me/32*4))
 	bit := uint32(1) << (me % 32)
 	if atomic.OrUint32(word, bit)&bit == 0 {
@@ -413,7 +451,7 @@ func (e *Endpoint) admit() {
 		e.opened[i] = atomic.LoadUint32((*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i*4)))
 	}
 	for i := range e.j.n {
-		src := e.first + i
+		src := e.j.rank(i)
 		if have[src] || e.opened[i/32]>>(i%32)&1 == 0 {
 			continue
 		}
@@ -427,11 +465,9 @@ func (e *Endpoint) admit() {
 	if e.hot == nil && len(e.in) > 0 {
 		e.hot = e.in[0]
 	}
-	if !e.crowded {
-		e.spins = spins
-		if len(e.in) <= fewRings {
-			e.spins = longSpins
-		}
+	e.spins = spins
+	if len(e.in) <= fewRings {
+		e.spins = longSpins
 	}
 }
 
@@ -466,7 +502,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	if n&1 != 0 {
 		*(*uint32)(unsafe.Add(to, 4*n-4)) = words[n-1]
 	}
-	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift|bits))
+	release.Store64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift|bits))
 	if c == conduits.Request {
 		r.lock.Unlock()
 	}
@@ -580,7 +616,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	}
 	*(*uint64)(body) = h
 	copy(unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), len(words)), words)
-	storeRelease64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
+	release.Store64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
 	e.notify(r)
 	return conduits.Ready
 }
@@ -670,7 +706,7 @@ func (e *Endpoint) publish(dst int, c conduits.Class, s conduits.Slot, payload i
 	case kindInline:
 		*h = uint64(payload)
 	}
-	storeRelease64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
+	release.Store64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
 	e.notify(r)
 }
 
@@ -691,7 +727,7 @@ func (e *Endpoint) notify(r *outRing) {
 // access was a plain store, whatever stores of ours are: where no sleeper makes
 // a barrier, fence.
 func (e *Endpoint) Wake(rank int) {
-	if e.fence || !plainStores {
+	if e.fence || !release.Plain {
 		e.spare.Add(1)
 	}
 	if p := e.j.c32(rank, ctlParked); atomic.LoadUint32(p) != 0 {
@@ -726,9 +762,7 @@ func (e *Endpoint) Poll() int {
 			n = e.arrived(r, s)
 		}
 	}
-	// A ring that never rests must not starve the others: look at them unless
-	// there was little to do with this one, and now and then in any case.
-	if e.turn++; n == 0 || n >= batch || e.turn&7 == 0 {
+	if e.others(n) {
 		n += e.lookAround()
 	}
 	e.lock.Unlock()
@@ -737,7 +771,7 @@ func (e *Endpoint) Poll() int {
 
 // Spin is Poll that watches the hot ring for a moment.
 func (e *Endpoint) Spin() int {
-	if e.crowded {
+	if e.crowded.Load() {
 		return e.Poll()
 	}
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
@@ -749,13 +783,19 @@ func (e *Endpoint) Spin() int {
 			n = e.arrived(r, s)
 		}
 	}
-	// A ring that never rests must not starve the others: look at them unless
-	// there was little to do with this one, and now and then in any case.
-	if e.turn++; n == 0 || n >= batch || e.turn&7 == 0 {
+	if e.others(n) {
 		n += e.lookAround()
 	}
 	e.lock.Unlock()
 	return n
+}
+
+// others says whether to look at the other rings when n messages of the hot one
+// have run. A ring that never rests must not starve them: they are looked at unless
+// there was little to do with the hot one, and now and then in any case.
+func (e *Endpoint) others(n int) bool {
+	e.turn++
+	return n == 0 || n >= batch || e.turn&7 == 0
 }
 
 // ahead guesses the cell that will be written when the next message of r has
@@ -868,7 +908,9 @@ func (e *Endpoint) corrupt(r *inRing, s uint64) {
 }
 
 // How long a waiting rank spins (in empty Spins of about 0.7 us) and yields
-// before it sleeps. Crowded ranks hand the processor over at once. The others
+// before it sleeps. Crowded ranks hand the processor over at once, whether the
+// launcher knew of it or the watcher has measured it; who fences does not depend on
+// that, so ranks may differ, and change, at any time. The others
 // adapt: a wait that outlasts the spinning halves it for the next one, one that
 // does not lengthens it, so that two ranks that share a processor against all
 // expectation soon lose little.
@@ -883,7 +925,7 @@ const (
 
 // Idle yields as the wait grows longer.
 func (e *Endpoint) Idle(idle int) bool {
-	if e.crowded {
+	if e.crowded.Load() {
 		if idle >= crowdedYields {
 			return false
 		}
@@ -927,24 +969,14 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 		b = idle{}
 	}
 	e.waitMu.Lock()
-	t := conduits.Ticket{Slot: -1}
-	for i, w := range e.waiting {
-		if w == nil {
-			t.Slot = int32(i)
-		}
-	}
-	if t.Slot < 0 {
-		t.Slot = int32(len(e.waiting))
-		e.waiting = append(e.waiting, nil)
-	}
-	e.waiting[t.Slot] = b
+	t := conduits.Ticket{Slot: e.waiting.Add(b)}
 	e.armed++
 	// The number first, then the announcement: who clears the announcement
 	// changes the number afterwards, so Park cannot miss it.
 	t.Seq = atomic.LoadUint32(e.j.c32(e.rank, ctlSeq))
 	atomic.StoreUint32(e.parked, 1)
 	e.waitMu.Unlock()
-	if plainStores && !e.fence {
+	if release.Plain && !e.fence {
 		if e.j.local != nil {
 			sys.Barrier()
 		} else {
@@ -994,7 +1026,7 @@ func (e *Endpoint) quiet() bool {
 // Disarm takes the announcement back when nobody else has made one.
 func (e *Endpoint) Disarm(t conduits.Ticket) {
 	e.waitMu.Lock()
-	e.waiting[t.Slot] = nil
+	e.waiting.Remove(t.Slot)
 	if e.armed--; e.armed == 0 {
 		atomic.StoreUint32(e.parked, 0)
 	}
@@ -1005,13 +1037,7 @@ func (e *Endpoint) Disarm(t conduits.Ticket) {
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
-	var l []conduits.Blocked
-	for _, b := range e.waiting {
-		if b != nil {
-			l = append(l, b)
-		}
-	}
-	return l
+	return e.waiting.All()
 }
 
 // Now is the time since the endpoint was opened.
@@ -1022,8 +1048,8 @@ func (e *Endpoint) Err() error {
 	if p := e.failed.Load(); p != nil {
 		return p
 	}
-	if rank, _, cause, ok := e.j.failure(); ok {
-		e.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: errors.New(cause)})
+	if rank, status, cause, ok := e.j.failure(); ok {
+		e.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: errs.Carried(status, cause)})
 		return e.failed.Load()
 	}
 	if e.closed.Load() {
@@ -1036,8 +1062,8 @@ var errClosed = errs.Closed("shm: the endpoint is closed")
 
 // Fail declares this rank failed.
 func (e *Endpoint) Fail(err error) {
+	e.j.fail(e.here, e.rank, errs.CarriedStatus(err), err.Error())
 	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Failed))
-	e.j.fail(e.rank, e.rank, 1, err.Error())
 	if e.hooks.Failed != nil {
 		e.hooks.Failed(err)
 	}
@@ -1045,7 +1071,37 @@ func (e *Endpoint) Fail(err error) {
 
 // Blame declares rank failed, which need not share this memory: what another
 // layer has found out. As with Fail only the first failure of a job counts.
-func (e *Endpoint) Blame(rank int, err error) { e.j.fail(e.rank, rank, 1, err.Error()) }
+func (e *Endpoint) Blame(rank int, err error) {
+	e.j.fail(e.here, rank, errs.CarriedStatus(err), err.Error())
+	if e.hooks.Blamed == nil {
+		return
+	}
+	if f, ok := e.Err().(*conduits.PeerError); ok {
+		e.hooks.Blamed(f)
+	}
+}
+
+// Left says whether rank has left and its rings are empty.
+func (e *Endpoint) Left(rank int) bool {
+	if !e.j.has(rank) || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) != Finished {
+		return false
+	}
+	// What it sent lies in its rings since before its state was written.
+	for !e.lock.TryLock() {
+		if e.nested.Load() > 0 || e.Polling() {
+			return false // the poller wakes us when its handler returns
+		}
+		e.yield()
+	}
+	i := e.j.place(rank)
+	bit := uint32(1) << (i % 32)
+	empty := atomic.LoadUint32((*uint32)(unsafe.Add(e.j.ctl(e.rank), ctlOpen+i/32*4)))&bit == e.opened[i/32]&bit // else its rings are new
+	for _, r := range e.in {
+		empty = empty && (r.src != rank || atomic.LoadUint64(r.next()) == 0)
+	}
+	e.lock.Unlock()
+	return empty
+}
 
 // Close leaves the job. The memory stays mapped: goroutines may still hold
 // pointers into it. It waits for no handler: if another goroutine polls meanwhile,
@@ -1054,6 +1110,7 @@ func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
 	}
+	e.j.unwatched(e)
 	err := e.CloseATU()
 	if e.j.local == nil {
 		e.leaveUnits()
@@ -1089,7 +1146,7 @@ func (e *Endpoint) leave() {
 	state := e.j.c32(e.rank, ctlState)
 	if atomic.LoadUint32(state) == uint32(Starting) {
 		// The others would wait for it for ever.
-		e.j.fail(e.rank, e.rank, 1, "it left the job before it attached")
+		e.j.fail(e.here, e.rank, 1, "it left the job before it attached")
 		return
 	}
 	atomic.CompareAndSwapUint32(state, uint32(Attached), uint32(Finished))

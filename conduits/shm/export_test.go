@@ -15,3 +15,10 @@ func ReachesInto(ep conduits.Endpoint) bool {
 	}
 	return false
 }
+
+// Crowd sets whether ep's rank was launched as one of too many for the processors,
+// and Crowded says whether it waits like one.
+func Crowd(ep conduits.Endpoint, launched bool) { ep.(*Endpoint).launched = launched }
+
+// Crowded is the other half of Crowd.
+func Crowded(ep conduits.Endpoint) bool { return ep.(*Endpoint).crowded.Load() }

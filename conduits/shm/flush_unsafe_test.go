@@ -235,10 +235,10 @@ func TestFlushGivesUpOnce(t *testing.T) {
 	all[2].Fail(errors.New("out of ink"))
 	deregister(t, owner, first)
 	// As if nothing had happened: who waits now waits for ever.
-	failed := atomic.SwapUint32(owner.j.h32(hdrFailed), 0)
+	failed := atomic.SwapUint64(owner.j.failedWord(), 0)
 	state := atomic.SwapUint32(owner.j.c32(2, ctlState), uint32(Attached))
 	deregister(t, owner, second)
-	atomic.StoreUint32(owner.j.h32(hdrFailed), failed)
+	atomic.StoreUint64(owner.j.failedWord(), failed)
 	atomic.StoreUint32(owner.j.c32(2, ctlState), state)
 	// Another access by the same unit is waited for.
 	exit(in)

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -61,7 +62,7 @@ func (e *Endpoint) meet(rank int) *peer {
 		p.blind.Store(true)
 		return nil
 	}
-	me := e.rank - e.first
+	me := e.here
 	atomic.OrUint32((*uint32)(unsafe.Add(reg, regReaders+me/32*4)), 1<<(me%32))
 	if at := &e.peers[rank-e.first]; !at.CompareAndSwap(nil, p) {
 		return at.Load()
@@ -97,7 +98,7 @@ func (e *Endpoint) enter() *uint64 {
 }
 
 // exit ends an access.
-func exit(w *uint64) { storeRelease64(w, *w+1) }
+func exit(w *uint64) { release.Store64(w, *w+1) }
 
 // leaveUnits waits until nobody of this rank accesses memory of other processes.
 // The endpoint is closed.
@@ -114,6 +115,16 @@ type access struct {
 	mem  unsafe.Pointer
 	unit *uint64
 	own  *segment.Unit
+}
+
+// touch has f access the n bytes of x. Private memory of this process may have been
+// unmapped before it was deregistered.
+func (x *access) touch(n uint64, f func()) bool {
+	if x.own == nil {
+		f()
+		return true
+	}
+	return segment.Touch(unsafe.Slice((*byte)(x.mem), n), f)
 }
 
 func (x *access) end() {
@@ -175,9 +186,11 @@ func (e *Endpoint) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 		if err != nil {
 			return false, err
 		}
-		carry(b, buf, a, need)
+		if !segment.Touch(b, func() { carry(b, buf, a, need) }) {
+			err = segment.Gone(e.rank, a, n, need)
+		}
 		u.Exit()
-		return false, nil
+		return false, err
 	}
 	p := e.peer(rank)
 	w := e.enter()
@@ -259,7 +272,7 @@ func (e *Endpoint) reachInto(p *peer, addr uint64, buf []byte, need segment.Righ
 	}
 	// The number of a process that has ended may become another's, though not
 	// before its parent knows that it has.
-	if _, _, _, failed := e.j.failure(); failed {
+	if e.j.hasFailed() {
 		return sys.ErrNoProcess
 	}
 	if need == segment.RightWrite {
@@ -335,7 +348,7 @@ func (f flusher) Deregister(r segment.Run) {
 			continue
 		}
 		for k := range numUnits {
-			if !e.await(e.first+i, e.j.unit(e.first+i, k)) {
+			if owner := e.j.rank(i); !e.await(owner, e.j.unit(owner, k)) {
 				keep(r.Mem)
 				return
 			}
@@ -358,7 +371,7 @@ func (e *Endpoint) await(rank int, unit *uint64) bool {
 		if i < 100 { // about what the copy of a page takes
 			continue
 		}
-		if _, _, _, failed := e.j.failure(); failed || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) >= Finished {
+		if e.j.hasFailed() || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) >= Finished {
 			if gone++; gone > mostPatience {
 				e.lost.note(unit, s)
 				return false

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -51,8 +50,6 @@ func touch(t *testing.T, e *Endpoint, src int, m *conduits.Message) {
 		clear(m.Payload) // the receiver may
 	}
 }
-
-func unmap(j *job) { sys.Unmap(j.base, j.total()) }
 
 // FuzzSlot writes arbitrary bytes into a ring. Whatever they are, polling
 // neither crashes nor hands out memory outside the mailbox, and what no sender
@@ -173,7 +170,7 @@ func FuzzHeader(f *testing.F) {
 			return
 		}
 		e := ep.(*Endpoint)
-		defer unmap(e.j)
+		defer e.j.unmap()
 		if e.Rank() != rank || e.Size() != ranks || e.j.total() > size || e.Limits().MaxMedium < 512 {
 			t.Errorf("joined %+v in %d bytes", e.j.geometry, size)
 		}

@@ -24,9 +24,10 @@ type growth struct {
 	// Other ranks' memory, as far as this process has needed it, in chunks.
 	chunks atomic.Pointer[[mostChunks]atomic.Pointer[byte]]
 
-	mu   sync.Mutex
-	free []room // of what this process has taken and given back
-	maps map[unsafe.Pointer]room
+	mu     sync.Mutex
+	free   []room // of what this process has taken and given back
+	maps   map[unsafe.Pointer]room
+	mapped map[unsafe.Pointer]int64 // all that is mapped of the file: bytes
 }
 
 // room is bytes [off, off+n) of the job's file.
@@ -57,6 +58,36 @@ func (g *growth) close() {
 	if g.file != nil {
 		g.file.Close()
 		g.file = nil
+	}
+}
+
+// mapAt maps n bytes from offset off of the file on, with the lock held.
+func (g *growth) mapAt(off, n uint64, writable bool) (unsafe.Pointer, error) {
+	p, err := sys.MapAt(g.file.Fd(), int64(off), int64(n), writable)
+	if err == nil {
+		if g.mapped == nil {
+			g.mapped = map[unsafe.Pointer]int64{}
+		}
+		g.mapped[p] = int64(n)
+	}
+	return p, err
+}
+
+// unmap ends what a process sees of a job's memory. A rank's process does not: its
+// memory ends with it, and may be looked at until then. Nothing of the job may be
+// called afterwards.
+func (j *job) unmap() {
+	g := &j.growth
+	g.close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for p, n := range g.mapped {
+		_ = sys.Unmap(p, n)
+	}
+	g.mapped = nil
+	if j.base != nil {
+		_ = sys.Unmap(j.base, j.total())
+		j.base = nil
 	}
 }
 
@@ -136,7 +167,7 @@ func (j *job) mapNew(n uint64) (unsafe.Pointer, room, error) {
 		g.giveBack(r)
 		return nil, room{}, errClosed
 	}
-	p, err := sys.MapAt(g.file.Fd(), int64(r.off), int64(n), true)
+	p, err := g.mapAt(r.off, n, true)
 	if err != nil {
 		g.giveBack(r)
 		return nil, room{}, errs.Resource("shm: %v", err)
@@ -156,7 +187,7 @@ func (j *job) mapOld(off, n uint64, writable bool) unsafe.Pointer {
 	if g.file == nil {
 		return nil
 	}
-	p, err := sys.MapAt(g.file.Fd(), int64(off), int64(n), writable)
+	p, err := g.mapAt(off, n, writable)
 	if err != nil {
 		return nil
 	}
@@ -231,7 +262,7 @@ func (g *growth) mapChunk(i uint64) unsafe.Pointer {
 		return nil
 	}
 	// The file may end in the chunk: what follows is reached when it has grown.
-	p, err := sys.MapAt(g.file.Fd(), int64(g.base+i<<chunkShift), chunkBytes, true)
+	p, err := g.mapAt(g.base+i<<chunkShift, chunkBytes, true)
 	if err != nil {
 		return nil
 	}
@@ -296,23 +327,23 @@ func (e *Endpoint) UnmapMemory(mem []byte) error {
 		return errs.BadArg("shm: %d bytes at %p are not what MapMemory has returned", len(mem), p)
 	}
 	if t := e.MadeATU(); t != nil {
-		if _, err := t.Withdraw(mem); err != nil {
-			return err
-		}
+		t.Withdraw(mem)
 	}
 	if err := e.frames.Unshare(mem); err != nil {
 		return err
 	}
 	err := sys.Discard(p, int64(r.n))
 	if !isKept(mem) { // else nobody gets the room, nor the addresses, which are remembered
+		g.mu.Lock() // or mapAt could get these addresses before they are forgotten
 		if err := sys.Unmap(p, int64(r.n)); err != nil {
+			g.mu.Unlock()
 			return errs.Resource("shm: %v", err)
 		}
+		delete(g.mapped, p)
 		if err == nil {
-			g.mu.Lock()
 			g.giveBack(r)
-			g.mu.Unlock()
 		}
+		g.mu.Unlock()
 	}
 	if err != nil {
 		return errs.Resource("shm: %d bytes of memory stay taken until the job ends: %v", r.n, err)

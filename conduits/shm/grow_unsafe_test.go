@@ -44,8 +44,6 @@ func TestRoom(t *testing.T) {
 		var js [2]*job
 		for r := range js {
 			js[r] = join(t, m, r, 2).j
-			defer unmap(js[r])
-			defer js[r].growth.close()
 		}
 		type taken struct {
 			by int

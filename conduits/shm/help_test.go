@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -79,7 +80,7 @@ func (fm form) open(t tb, n int, c conduits.Config) []*Endpoint {
 // force sets what the number of processors would decide.
 func (fm form) force(j *job) {
 	fence := uint32(0)
-	if fm.fence && plainStores {
+	if fm.fence && release.Plain {
 		fence = 1
 	}
 	atomic.StoreUint32(j.h32(hdrFence), fence)
@@ -91,7 +92,18 @@ func join(t tb, m *JobMemory, rank, size int) *Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
+	endWith(t, e.(*Endpoint))
 	return e.(*Endpoint)
+}
+
+// endWith has what e has mapped of its job's memory unmapped at the end of the test, if
+// the test has closed it: mappings of a process are limited.
+func endWith(t tb, e *Endpoint) {
+	t.Cleanup(func() {
+		if e.closed.Load() {
+			e.j.unmap()
+		}
+	})
 }
 
 // segfd is an environment that names f.
@@ -110,7 +122,7 @@ func attach(t tb, eps []*Endpoint, size uint64, got func(rank int, m *conduits.M
 		return eps[r].Attach(conduits.AttachConfig{Size: size, Receiver: &sink{func(m *conduits.Message) { got(r, m) }}})
 	})
 	for _, e := range eps {
-		if want := plainStores && *e.j.h32(hdrFence) != 0; e.fence != want {
+		if want := release.Plain && *e.j.h32(hdrFence) != 0; e.fence != want {
 			t.Fatalf("rank %d fences: %v, want %v", e.rank, e.fence, want)
 		}
 	}

@@ -3,19 +3,26 @@ package shm
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
 func init() {
-	conduits.Register(conduits.Conduit{Name: "shm", Local: Local, Join: Join})
+	conduits.Register(conduits.Conduit{
+		Name: "shm", Local: Local, Join: Join,
+		Launch: &conduits.Launch{Memory: LaunchMemory}, // its own error says more of too many ranks
+	})
 }
 
 // RankState is how far a rank has come.
@@ -43,9 +50,12 @@ func (s RankState) String() string {
 }
 
 // Part says where the ranks that share a memory stand in a job that has other
-// ranks, too. They have consecutive numbers.
+// ranks, too.
 type Part struct {
-	First   int    // the lowest of them
+	First int // the lowest of them
+	// Ranks are their numbers in the job, ascending, if those are not consecutive;
+	// First does not count then. Read-only.
+	Ranks   []int
 	Size    int    // ranks of the whole job
 	Conduit string // what Endpoint.Conduit answers
 	// Outside has the segments of LocalPart lie outside the Go heap, unseen by the
@@ -54,39 +64,83 @@ type Part struct {
 	Outside bool
 }
 
+// place is that of rank among n, and whether it is one of them.
+func (p Part) place(rank, n int) (i int, ok bool) {
+	if p.Ranks != nil {
+		return slices.BinarySearch(p.Ranks, rank)
+	}
+	i = rank - p.First
+	return i, i >= 0 && i < n
+}
+
 // whole is the Part of a job of n ranks that all share memory.
 func whole(n int) Part { return Part{Size: n, Conduit: "shm"} }
 
 func (p Part) check(n int) error {
+	if p.Ranks != nil {
+		return p.checkRanks(n)
+	}
 	if p.First < 0 || p.First+n > p.Size {
 		return errs.BadArg("shm: ranks %d to %d are not all of a job of %d", p.First, p.First+n-1, p.Size)
 	}
 	return nil
 }
 
+func (p Part) checkRanks(n int) error {
+	if len(p.Ranks) != n {
+		return errs.BadArg("shm: the numbers of %d ranks for %d", len(p.Ranks), n)
+	}
+	last := -1
+	for _, r := range p.Ranks {
+		if r <= last || r >= p.Size {
+			return errs.BadArg("shm: ranks %v do not ascend, or are not all of a job of %d", p.Ranks, p.Size)
+		}
+		last = r
+	}
+	return nil
+}
+
 // job is the memory that ranks of a job share, as this process sees it. The
 // memory itself does not know where in the job they stand: what its methods call
-// rank is a number in the job, what lies in the memory is relative to the first.
+// rank is a number in the job, what lies in the memory goes by places, 0 to n-1, in
+// the order of those numbers. Tables that every message needs go by rank-first, with
+// gaps for ranks that are elsewhere, so that there is no place to be looked up.
 type job struct {
 	geometry
 	first, size int
+	span        int     // numbers from the lowest of the ranks to the highest
+	ranks       []int   // by place; nil if they are consecutive, as is places
+	places      []int32 // by rank-first, -1 where a rank is elsewhere
 	conduit     string
-	base        unsafe.Pointer // processes: the mapping; the header is its first page
+	base        unsafe.Pointer   // processes: the mapping; the header is its first page
+	ctls        []unsafe.Pointer // control blocks by rank-first, nil where a rank is elsewhere
 	// In one process the parts are separate pieces of the Go heap.
-	header unsafe.Pointer
-	local  *localJob
-	growth growth // processes
+	header   unsafe.Pointer
+	local    *localJob
+	growth   growth // processes
+	launcher bool   // this process is no rank of the job, see JobMemory
+
+	failMu sync.Mutex
+	noted  map[int]bool // failure records that this process has written, by number
+	watch  watcher
 }
 
 // localJob is what the ranks of an in-process job have beyond the layout.
 type localJob struct {
-	ctl      []unsafe.Pointer
-	talks    []atomic.Pointer[byte] // by src*n+dst, made on first contact
+	talks    []atomic.Pointer[byte] // by the places src*n+dst, made on first contact
 	mu       sync.Mutex             // serialises making talks and segments
 	segments []unsafe.Pointer
 	sleepers []sleeper
-	eps      []*Endpoint // by rank
+	eps      []*Endpoint // by place, as segments and sleepers
 	outside  bool
+	reserved []reserved
+}
+
+// reserved is what reserve has mapped, and what unmaps it if nothing else does.
+type reserved struct {
+	p       unsafe.Pointer
+	size    int64
+	cleanup runtime.Cleanup
 }
 
 // sleeper is where the goroutines of one in-process rank sleep.
@@ -135,7 +189,6 @@ func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
 	}
 	j := newJob(g, part, nil, block(hdrBytes))
 	j.local = &localJob{
-		ctl:      make([]unsafe.Pointer, n),
 		talks:    make([]atomic.Pointer[byte], n*n),
 		segments: make([]unsafe.Pointer, n),
 		sleepers: make([]sleeper, n),
@@ -143,20 +196,62 @@ func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
 	}
 	ctl := block(n * ctlBytes)
 	for r := range n {
-		j.local.ctl[r] = unsafe.Add(ctl, r*ctlBytes)
+		j.ctls[j.rank(r)-j.first] = unsafe.Add(ctl, r*ctlBytes)
 		j.local.sleepers[r].cond = sync.NewCond(&j.local.sleepers[r].mu)
 	}
-	j.initHeader(part.Size > min(runtime.GOMAXPROCS(0), sys.NumCPU()))
+	j.initHeader(part.Size > min(runtime.GOMAXPROCS(0), sys.Processors()))
+	crowd.Ranks(min(n, runtime.GOMAXPROCS(0)))
 	eps := make([]*Endpoint, n)
 	for i := range eps {
-		eps[i] = newEndpoint(j, part.First+i)
+		eps[i] = newEndpoint(j, j.rank(i))
 	}
 	j.local.eps = eps
 	return eps, nil
 }
 
 func newJob(g geometry, part Part, base, header unsafe.Pointer) *job {
-	return &job{geometry: g, first: part.First, size: part.Size, conduit: part.Conduit, base: base, header: header}
+	j := &job{geometry: g, first: part.First, size: part.Size, span: g.n, conduit: part.Conduit, base: base, header: header}
+	if r := part.Ranks; r != nil {
+		j.first, j.span = r[0], r[g.n-1]-r[0]+1
+		if j.span > g.n {
+			j.ranks, j.places = r, make([]int32, j.span)
+			for i := range j.places {
+				j.places[i] = -1
+			}
+			for i, r := range r {
+				j.places[r-j.first] = int32(i)
+			}
+		}
+	}
+	j.ctls = make([]unsafe.Pointer, j.span)
+	if base != nil {
+		for i := range g.n {
+			j.ctls[j.rank(i)-j.first] = unsafe.Add(base, g.ctlOffset(i))
+		}
+	}
+	return j
+}
+
+// rank is the number in the job of the rank at place i.
+func (j *job) rank(i int) int {
+	if i < len(j.ranks) {
+		return j.ranks[i]
+	}
+	return j.first + i
+}
+
+// place is that of rank, which has to share this memory.
+func (j *job) place(rank int) int {
+	if j.places != nil {
+		return int(j.places[rank-j.first])
+	}
+	return rank - j.first
+}
+
+// has says whether rank shares this memory.
+func (j *job) has(rank int) bool {
+	i := uint(rank - j.first)
+	return i < uint(j.span) && (j.places == nil || j.places[i] >= 0)
 }
 
 // initHeader writes the header. crowded says that there are more ranks than
@@ -174,7 +269,7 @@ func (j *job) initHeader(crowded bool) {
 	// With more ranks than processors sleeping is frequent and sends compete
 	// with it for the same processor: a fence of 5 ns at each send is then
 	// cheaper than a membarrier of 2 to 8 us at each nap.
-	if plainStores && (crowded || !sys.HasMembarrier()) {
+	if release.Plain && (crowded || !sys.HasMembarrier()) {
 		*j.h32(hdrFence) = 1
 	}
 	*(*uint64)(unsafe.Add(j.header, hdrMagic)) = magic
@@ -197,7 +292,7 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	if err := checkSize(n); err != nil {
 		return nil, err
 	}
-	dir := os.Getenv("ARGON_SHM_DIR")
+	dir := os.Getenv(jobenv.ShmDir)
 	stride, err := chooseStride(n, dir, c.MaxSegment)
 	if err != nil {
 		return nil, err
@@ -223,7 +318,8 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 		return nil, errs.Resource("shm: %v", err)
 	}
 	j := newJob(g, whole(n), p, p)
-	j.initHeader(n > sys.NumCPU())
+	j.launcher = true
+	j.initHeader(n > sys.Processors())
 	return &JobMemory{j: j, file: f}, nil
 }
 
@@ -288,16 +384,13 @@ func (m *JobMemory) MaxSegment() int64 { return m.j.segment }
 // ranks, whose waits and sends then end with a *conduits.PeerError. Only the
 // first failure of a job is recorded. The rank's process must have ended.
 func (m *JobMemory) Fail(rank, status int, cause string) {
+	m.j.fail(m.j.n, rank, status, cause)
 	atomic.StoreUint32(m.j.c32(rank, ctlState), uint32(Failed))
-	// Who dies while it announces a failure would leave the job with none.
-	if claim := m.j.h32(hdrClaim); atomic.LoadUint32(claim) == uint32(rank)+1 && atomic.LoadUint32(m.j.h32(hdrFailed)) == 0 {
-		atomic.StoreUint32(claim, 0)
-	}
-	m.j.fail(rank, rank, status, cause)
 }
 
 // Failure returns the recorded failure, if any: a rank may have announced its
-// own before it ended.
+// own before it ended. cause is one printable line, see errs.Line. A record that no
+// rank of ours has written is reported as such, with rank -1.
 func (m *JobMemory) Failure() (rank, status int, cause string, ok bool) { return m.j.failure() }
 
 // Close gives up the launcher's hold. The memory goes when the last rank ends.
@@ -312,14 +405,14 @@ func (m *JobMemory) Close() error {
 // Join opens this process's rank of a job whose memory a launcher made. It
 // reads ARGON_SEGFD by jb.Env.
 func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
-	s := jb.Env("ARGON_SEGFD")
+	s := jb.Env(jobenv.SegFD)
 	fd, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
-		return nil, errs.BadArg("shm: ARGON_SEGFD=%q is no file descriptor; ranks are started by gasrun", s)
+		return nil, errs.Misstarted(errs.BadArg("shm: ARGON_SEGFD=%q is no file descriptor; ranks are started by gasrun", s))
 	}
 	e, err := JoinPart(int(fd), jb.Rank, jb.Size, whole(jb.Size))
 	if err != nil {
-		return nil, err // and no Endpoint that is a nil pointer
+		return nil, errs.Misstarted(err) // and no Endpoint that is a nil pointer
 	}
 	return e, nil
 }
@@ -357,7 +450,7 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 	if !g.sound() || g.total() > size {
 		return nil, errs.BadArg("shm: ARGON_SEGFD=%d: damaged header, or a file cut short: %+v in %d bytes", fd, g, size)
 	}
-	if i := rank - part.First; n != g.n || i < 0 || i >= g.n {
+	if i, ok := part.place(rank, n); n != g.n || !ok {
 		return nil, errs.BadArg("shm: rank %d of %d does not exist: the job's memory was made for %d ranks (ARGON_RANK, ARGON_SIZE)", i, n, g.n)
 	}
 	p, err := sys.Map(uintptr(fd), g.total())
@@ -371,8 +464,7 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 	}
 	if !atomic.CompareAndSwapUint32(j.c32(rank, ctlJoined), 0, 1) {
 		st := RankState(atomic.LoadUint32(j.c32(rank, ctlState)))
-		j.growth.close()
-		sys.Unmap(p, g.total())
+		j.unmap()
 		return nil, errs.BadArg("shm: rank %d is taken by another process: it is %v already (ARGON_RANK)", rank, st)
 	}
 	return newEndpoint(j, rank), nil
@@ -382,24 +474,19 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 func (j *job) h32(off int) *uint32 { return (*uint32)(unsafe.Add(j.header, off)) }
 
 // ctl is the control block of rank.
-func (j *job) ctl(rank int) unsafe.Pointer {
-	if j.local != nil {
-		return j.local.ctl[rank-j.first]
-	}
-	return unsafe.Add(j.base, j.ctlOffset(rank-j.first))
-}
+func (j *job) ctl(rank int) unsafe.Pointer { return j.ctls[rank-j.first] }
 
 // c32 is a word of rank's control block.
 func (j *job) c32(rank, off int) *uint32 { return (*uint32)(unsafe.Add(j.ctl(rank), off)) }
 
 // registry is rank's; there are none in one process.
 func (j *job) registry(rank int) unsafe.Pointer {
-	return unsafe.Add(j.base, j.regOffset(rank-j.first))
+	return unsafe.Add(j.base, j.regOffset(j.place(rank)))
 }
 
 // talk is the conversation of requests from src to dst.
 func (j *job) talk(src, dst int) unsafe.Pointer {
-	src, dst = src-j.first, dst-j.first
+	src, dst = j.place(src), j.place(dst)
 	l := j.local
 	if l == nil {
 		return unsafe.Add(j.base, j.talkOffset(src, dst))
@@ -416,8 +503,8 @@ func (j *job) talk(src, dst int) unsafe.Pointer {
 	return unsafe.Pointer(at.Load())
 }
 
-// reserve takes memory outside the Go heap for rank's segment. It goes when nobody
-// holds an endpoint of the job any more.
+// reserve takes memory outside the Go heap for rank's segment. Release unmaps it, or, if
+// that is not called, the collector when it finds the job.
 func (j *job) reserve(rank int, size uint64) error {
 	if size == 0 {
 		return nil
@@ -426,16 +513,36 @@ func (j *job) reserve(rank int, size uint64) error {
 	if err != nil {
 		return errs.Resource("shm: a segment of %d bytes: %v (-segment, ARGON_SEGMENT)", size, err)
 	}
-	runtime.AddCleanup(j, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
+	c := runtime.AddCleanup(j, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
 	j.local.mu.Lock()
-	j.local.segments[rank-j.first] = p
+	j.local.segments[j.place(rank)] = p
+	j.local.reserved = append(j.local.reserved, reserved{p, int64(size), c})
 	j.local.mu.Unlock()
 	return nil
 }
 
+// Release unmaps the segments of the ranks of a LocalPart with Part.Outside. To be
+// called by the conduit that asked for it, for any one of them, when all of them are
+// closed and it accesses their memory no more.
+func (e *Endpoint) Release() {
+	l := e.j.local
+	for _, e := range l.eps {
+		e.shutWindow()
+		clear(e.views)
+		clear(e.window)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.reserved {
+		r.cleanup.Stop()
+		_ = sys.Unmap(r.p, r.size)
+	}
+	l.reserved = nil
+}
+
 // segmentBase makes or finds the memory of rank's segment.
 func (j *job) segmentBase(rank int) unsafe.Pointer {
-	l, i := j.local, rank-j.first
+	l, i := j.local, j.place(rank)
 	if l == nil {
 		return unsafe.Add(j.base, j.segmentOffset(i))
 	}
@@ -448,34 +555,13 @@ func (j *job) segmentBase(rank int) unsafe.Pointer {
 	return l.segments[i]
 }
 
-// fail has by, one of the ranks that share this memory, record that rank failed,
-// if that is the first failure, and wakes everybody.
-func (j *job) fail(by, rank, status int, cause string) {
-	if atomic.CompareAndSwapUint32(j.h32(hdrClaim), 0, uint32(by-j.first)+1) {
-		n := copy(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), hdrCauseMax), cause)
-		*j.h32(hdrCauseLen) = uint32(n)
-		*j.h32(hdrStatus) = uint32(status)
-		atomic.StoreUint32(j.h32(hdrFailed), uint32(rank-j.first+failedBias))
-	}
-	j.rouseAll()
-}
-
-func (j *job) failure() (rank, status int, cause string, ok bool) {
-	f := atomic.LoadUint32(j.h32(hdrFailed))
-	if f == 0 {
-		return 0, 0, "", false
-	}
-	n := min(*j.h32(hdrCauseLen), hdrCauseMax)
-	text := string(unsafe.Slice((*byte)(unsafe.Add(j.header, hdrCause)), n))
-	return int(f) - failedBias + j.first, int(*j.h32(hdrStatus)), text, true
-}
-
 // rouseAll is rouse for all ranks, which may find that nobody will answer them any
 // more.
 func (j *job) rouseAll() {
 	for i := range j.n {
-		atomic.AddUint32(j.c32(j.first+i, ctlOpenSeq), 1)
-		j.rouse(j.first + i)
+		r := j.rank(i)
+		atomic.AddUint32(j.c32(r, ctlOpenSeq), 1)
+		j.rouse(r)
 	}
 }
 
@@ -487,7 +573,7 @@ func (j *job) rouse(rank int) {
 		sys.FutexWake(seq)
 		return
 	}
-	s := &j.local.sleepers[rank-j.first]
+	s := &j.local.sleepers[j.place(rank)]
 	s.mu.Lock()
 	atomic.AddUint32(seq, 1)
 	s.cond.Broadcast()
@@ -501,7 +587,7 @@ func (j *job) sleep(rank int, seq uint32) {
 		sys.FutexWait(word, seq)
 		return
 	}
-	s := &j.local.sleepers[rank-j.first]
+	s := &j.local.sleepers[j.place(rank)]
 	s.mu.Lock()
 	for atomic.LoadUint32(word) == seq {
 		s.cond.Wait()

@@ -23,26 +23,33 @@ const MaxRanks = 1024
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 4
+	version = 5
 
 	// Header.
 	hdrMagic    = 0
-	hdrVersion  = 8   // uint32
-	hdrSize     = 12  // uint32: ranks
-	hdrCells    = 16  // uint32: cells of a ring
-	hdrLanding  = 20  // uint32: bytes of a landing buffer
-	hdrSegment  = 24  // uint64: bytes between two segments
-	hdrFence    = 32  // uint32: senders fence, see Endpoint.notify
-	hdrCrowded  = 36  // uint32: more ranks than processors
-	hdrEnd      = 40  // uint64: where what ranks add next begins
-	hdrClaim    = 64  // uint32: rank that writes a failure below, plus 1
-	hdrFailed   = 68  // uint32: rank that failed first, plus failedBias
-	hdrStatus   = 72  // uint32: its exit status
-	hdrCauseLen = 76  // uint32
-	hdrCause    = 128 // text
-	hdrCauseMax = 1024
+	hdrVersion  = 8    // uint32
+	hdrSize     = 12   // uint32: ranks
+	hdrCells    = 16   // uint32: cells of a ring
+	hdrLanding  = 20   // uint32: bytes of a landing buffer
+	hdrSegment  = 24   // uint64: bytes between two segments
+	hdrFence    = 32   // uint32: senders fence, see Endpoint.notify
+	hdrCrowded  = 36   // uint32: more ranks than processors
+	hdrEnd      = 40   // uint64: where what ranks add next begins
+	hdrFailed   = 64   // uint64: which failure record counts, see namedRecord; 0 before a failure
+	hdrRecord   = 128  // the launcher's failure record
 	hdrAttached = 1280 // uint32: ranks that have attached
 	hdrBytes    = segment.PageSize
+
+	// Failure record: there is one of each rank, in its control block, and one of
+	// the launcher, so that nobody else writes it and none is ever half written
+	// when hdrFailed names it.
+	recRank   = 0  // uint32: rank that failed, plus failedBias
+	recStatus = 4  // uint32: its exit status
+	recLen    = 8  // uint32: bytes of text
+	recSum    = 16 // uint64: checksum of what is above and of the text
+	recText   = 24
+	recBytes  = 1024
+	recMax    = recBytes - recText
 
 	// failedBias makes room for ranks of the job that do not share this memory:
 	// relative to those that do, they may have negative numbers.
@@ -58,6 +65,7 @@ const (
 	ctlOpenSeq = 192  // uint32: counts changes of the bits below, and what else a poll should look for, see Endpoint.news
 	ctlOpen    = 256  // MaxRanks bits: sources that have sent to this rank
 	ctlSystem  = 1024 // conduits.SystemBytes
+	ctlRecord  = 3072 // this rank's failure record
 	ctlBytes   = segment.PageSize
 
 	// Registry of a rank: how processes reach what it has registered. It begins

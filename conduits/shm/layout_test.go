@@ -34,15 +34,18 @@ func TestLayout(t *testing.T) {
 	disjoint(t, hdrBytes,
 		extent{"magic", hdrMagic, 8}, extent{"version", hdrVersion, 4}, extent{"size", hdrSize, 4},
 		extent{"cells", hdrCells, 4}, extent{"landing", hdrLanding, 4}, extent{"segment", hdrSegment, 8},
-		extent{"fence", hdrFence, 4}, extent{"crowded", hdrCrowded, 4}, extent{"claim", hdrClaim, 4},
-		extent{"failed", hdrFailed, 4}, extent{"status", hdrStatus, 4}, extent{"cause length", hdrCauseLen, 4},
-		extent{"cause", hdrCause, hdrCauseMax}, extent{"attached", hdrAttached, 4})
+		extent{"fence", hdrFence, 4}, extent{"crowded", hdrCrowded, 4}, extent{"end", hdrEnd, 8},
+		extent{"failed", hdrFailed, 8}, extent{"record", hdrRecord, recBytes}, extent{"attached", hdrAttached, 4})
+	disjoint(t, recBytes,
+		extent{"rank", recRank, 4}, extent{"status", recStatus, 4}, extent{"length", recLen, 4}, extent{"sum", recSum, 8},
+		extent{"text", recText, recMax})
 	disjoint(t, ctlBytes,
 		extent{"parked", ctlParked, 64}, // a line of its own: every sender reads it
 		extent{"seq", ctlSeq, 64},
 		extent{"state", ctlState, 4}, extent{"rights", ctlRights, 4}, extent{"segment", ctlSegment, 8},
 		extent{"joined", ctlJoined, 4}, extent{"open seq", ctlOpenSeq, 4},
-		extent{"open", ctlOpen, MaxRanks / 8}, extent{"system", ctlSystem, conduits.SystemBytes})
+		extent{"open", ctlOpen, MaxRanks / 8}, extent{"system", ctlSystem, conduits.SystemBytes},
+		extent{"record", ctlRecord, recBytes})
 	disjoint(t, regBytes,
 		extent{"directory", 0, int64(segment.DirectoryBytes)}, extent{"readers", regReaders, MaxRanks / 8},
 		extent{"asked", regAsked, MaxRanks / 8}, extent{"desk", regDesk, 8}, extent{"pid", regPid, 4},

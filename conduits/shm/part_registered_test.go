@@ -11,13 +11,22 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// numbers are the ranks of a part of 4.
+func numbers(p Part) []int {
+	if p.Ranks != nil {
+		return slices.Clone(p.Ranks)
+	}
+	return []int{p.First, p.First + 1, p.First + 2, p.First + 3}
+}
+
 // TestRegisteredPart: ranks that are a part of a large job, some of which have
 // numbers that no entry can name, reach each other's registered memory by their
 // numbers in the job.
 func TestRegisteredPart(t *testing.T) {
-	const n, first, size = 4, segment.AnyVPID - 2, 70_000 // 65533..65536
-	part := Part{First: first, Size: size, Conduit: "hybrid"}
-	open := func(mapped bool) []*Endpoint {
+	const n, first, size = 4, segment.AnyVPID - 2, 70_000
+	consecutive := Part{First: first, Size: size, Conduit: "hybrid"} // 65533..65536
+	scattered := Part{Ranks: []int{first - 40, first - 3, first, first + n - 1}, Size: size, Conduit: "hybrid"}
+	open := func(part Part, mapped bool) []*Endpoint {
 		if !mapped {
 			eps, err := LocalPart(n, part, conduits.Config{})
 			if err != nil {
@@ -32,15 +41,30 @@ func TestRegisteredPart(t *testing.T) {
 		t.Cleanup(func() { m.Close() })
 		eps := make([]*Endpoint, n)
 		for i := range eps {
-			if eps[i], err = JoinPart(int(m.File().Fd()), first+i, n, part); err != nil {
+			if eps[i], err = JoinPart(int(m.File().Fd()), numbers(part)[i], n, part); err != nil {
 				t.Fatal(err)
 			}
+			endWith(t, eps[i])
 		}
 		return eps
 	}
-	for _, c := range []struct{ mapped, ask, maps bool }{{}, {mapped: true}, {mapped: true, maps: true}, {mapped: true, ask: true}} {
+	for _, c := range []struct{ mapped, ask, maps, scattered bool }{
+		{},
+		{mapped: true},
+		{mapped: true, maps: true},
+		{mapped: true, ask: true},
+		{scattered: true},
+		{scattered: true, mapped: true},
+		{scattered: true, mapped: true, maps: true},
+		{scattered: true, mapped: true, ask: true},
+	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			eps := open(c.mapped)
+			part := consecutive
+			if c.scattered {
+				part = scattered
+			}
+			ranks := append(numbers(part), first+n)
+			eps := open(part, c.mapped)
 			all := make([]*node, n)
 			for i, e := range eps {
 				e.noVM = c.ask
@@ -55,10 +79,9 @@ func TestRegisteredPart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for peer := first; peer <= first+n; peer++ {
+				for k, who := range ranks {
 					mem := w.memory(t, o, page)
-					who := peer
-					if peer == first+n {
+					if k == n {
 						who = segment.AnyPeer
 					}
 					r, err := u.Register(mem, segment.RightsAll, who)
@@ -73,15 +96,15 @@ func TestRegisteredPart(t *testing.T) {
 					}
 					at, _ := r.At(0)
 					for i, x := range all {
-						may := who == segment.AnyPeer || who == first+i
-						err := x.put(all, first+owner, at, slices.Repeat([]byte{byte(i)}, 100))
+						may := who == segment.AnyPeer || who == ranks[i]
+						err := x.put(all, ranks[owner], at, slices.Repeat([]byte{byte(i)}, 100))
 						if may != (err == nil) || err != nil && !errors.Is(err, segment.ErrFault) {
-							t.Errorf("rank %d puts to what rank %d registered for %d: %v", first+i, first+owner, who, err)
+							t.Errorf("rank %d puts to what rank %d registered for %d: %v", ranks[i], ranks[owner], who, err)
 						} else if may && mem[99] != byte(i) {
-							t.Errorf("rank %d's put to rank %d is not there", first+i, first+owner)
+							t.Errorf("rank %d's put to rank %d is not there", ranks[i], ranks[owner])
 						}
-						if _, err = x.atomic(all, first+owner, (at+7)&^7, conduits.AtomicAdd, conduits.Uint64, 1, 0); may != (err == nil) {
-							t.Errorf("rank %d adds to what rank %d registered for %d: %v", first+i, first+owner, who, err)
+						if _, err = x.atomic(all, ranks[owner], (at+7)&^7, conduits.AtomicAdd, conduits.Uint64, 1, 0); may != (err == nil) {
+							t.Errorf("rank %d adds to what rank %d registered for %d: %v", ranks[i], ranks[owner], who, err)
 						}
 					}
 				}

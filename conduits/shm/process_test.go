@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -28,7 +29,40 @@ func TestMain(m *testing.M) {
 		"taken":  taken,
 		"share":  share,
 		"strike": strike,
+		"share1": shareProcessor,
 	})
+}
+
+// shareProcessor is two ranks that were launched as if each had a processor, spin on
+// the same one, and go on until both have noticed.
+func shareProcessor() {
+	ep, err := testjob.Join(conduits.Config{})
+	testjob.Check(err)
+	shm.Crowd(ep, false)
+	b := &inbox{ep: ep}
+	testjob.Check(ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: b}))
+	runtime.LockOSThread()
+	cpus, err := sys.Affinity()
+	testjob.Check(err)
+	testjob.Check(sys.SetAffinity(cpus[:1]))
+	peer := 1 - ep.Rank()
+	told := false
+	for seen := make([]byte, 8); seen[0] == 0 || !told; {
+		if ep.Spin(); shm.Crowded(ep) && !told {
+			told = true
+			_, err := ep.PutWord(peer, segment.AttachBase, 1, 8, 0, 0)
+			testjob.Check(err)
+		}
+		_, err := ep.Get(seen, ep.Rank(), segment.AttachBase, 0, 0)
+		testjob.Check(err)
+	}
+	testjob.Check(ep.Close())
+}
+
+// TestSharedProcessorIsNoticed: ranks measure that they share a processor which
+// the launcher took for two.
+func TestSharedProcessorIsNoticed(t *testing.T) {
+	testjob.Run(t, 2, "share1").Want(t, 0)
 }
 
 // memory is a job's memory as the launcher sees it.

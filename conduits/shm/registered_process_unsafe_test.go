@@ -82,7 +82,7 @@ func (r *rank) memory(n int) []byte {
 }
 
 // register shows mem to all ranks, and says where theirs is.
-func (r *rank) register(mem []byte) (segment.Region, []segment.NLA) {
+func (r *rank) register(mem []byte) (segment.Registration, []segment.NLA) {
 	u, err := r.ep.ATU()
 	testjob.Check(err)
 	g, err := u.Register(mem, segment.RightsAll, segment.AnyPeer)

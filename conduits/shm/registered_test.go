@@ -116,7 +116,7 @@ func (w way) memory(t tb, e *Endpoint, n int) []byte {
 }
 
 // register makes mem accessible and says where.
-func register(t tb, e *Endpoint, mem []byte, rights segment.Rights, peer int) (segment.NLA, segment.Region) {
+func register(t tb, e *Endpoint, mem []byte, rights segment.Rights, peer int) (segment.NLA, segment.Registration) {
 	u, err := e.ATU()
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func register(t tb, e *Endpoint, mem []byte, rights segment.Rights, peer int) (s
 	return a, r
 }
 
-func deregister(t tb, e *Endpoint, r segment.Region) {
+func deregister(t tb, e *Endpoint, r segment.Registration) {
 	u, err := e.ATU()
 	if err == nil {
 		err = u.Deregister(r)
@@ -305,7 +305,7 @@ type area struct {
 	rights      segment.Rights
 	at          segment.NLA
 	mem, want   []byte
-	region      segment.Region
+	region      segment.Registration
 	gone        bool
 }
 

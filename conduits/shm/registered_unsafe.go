@@ -22,7 +22,7 @@ import (
 // owner is the endpoint of rank if it lives in this process, as far as is known.
 func (e *Endpoint) owner(rank int) *Endpoint {
 	if l := e.j.local; l != nil {
-		return l.eps[rank-e.first]
+		return l.eps[e.j.place(rank)]
 	}
 	if rank == e.rank {
 		return e
@@ -30,9 +30,12 @@ func (e *Endpoint) owner(rank int) *Endpoint {
 	return nil
 }
 
+// reaches says whether rank shares this memory and has attached.
+func (e *Endpoint) reaches(rank int) bool { return e.near(rank) && e.j.has(rank) }
+
 // putFar is Put to what View does not give.
 func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if len(src) == 0 || !e.near(dst) {
+	if len(src) == 0 || !e.reaches(dst) {
 		return done & want, e.unreached("put", dst, to, 0)
 	}
 	if m, w := e.direct(dst, to, uint64(len(src)), segment.RightWrite); m != nil {
@@ -54,7 +57,7 @@ func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Eve
 
 // getFar is Get of what View does not give.
 func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if len(dst) == 0 || !e.near(src) {
+	if len(dst) == 0 || !e.reaches(src) {
 		return done & want, e.unreached("get", src, from, 0)
 	}
 	if m, w := e.direct(src, from, uint64(len(dst)), segment.RightRead); m != nil {
@@ -74,7 +77,7 @@ func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.E
 
 // putWordFar is PutWord to what View does not give.
 func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if !e.near(dst) {
+	if !e.reaches(dst) {
 		return 0, e.unreached("put of a word", dst, to, uint64(n))
 	}
 	x, err := e.begin(dst, to, uint64(n), segment.RightWrite)
@@ -84,15 +87,18 @@ func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want con
 	case x.mem == nil:
 		return e.ask(question{kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
 	}
-	storeWord(x.mem, w, n)
+	there := x.touch(uint64(n), func() { storeWord(x.mem, w, n) })
 	x.end()
+	if !there {
+		return 0, e.refused("put of a word", dst, to, uint64(n), "write", segment.Gone(e.rank, to, uint64(n), segment.RightWrite))
+	}
 	e.Wake(dst)
 	return done & want, nil
 }
 
 // atomicFar is Atomic on what View does not give.
 func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b, cookie uint64) (uint64, conduits.Event, error) {
-	if !e.near(dst) {
+	if !e.reaches(dst) {
 		return 0, 0, e.unreached("atomic", dst, to, uint64(t.Size()))
 	}
 	x, err := e.begin(dst, to, uint64(t.Size()), segment.RightAtomic)
@@ -103,8 +109,12 @@ func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t co
 		ev, err := e.ask(question{kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
 		return 0, ev, err
 	}
-	old := conduits.ApplyAtomic(x.mem, op, t, a, b)
+	var old uint64
+	there := x.touch(uint64(t.Size()), func() { old = conduits.ApplyAtomic(x.mem, op, t, a, b) })
 	x.end()
+	if !there {
+		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", segment.Gone(e.rank, to, uint64(t.Size()), segment.RightAtomic))
+	}
 	if op != conduits.AtomicLoad {
 		e.Wake(dst)
 	}
@@ -114,7 +124,7 @@ func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t co
 // unreached is the error of an access of n bytes that there is no way to, or of 0
 // bytes, which there need be none to.
 func (e *Endpoint) unreached(op string, rank int, a segment.NLA, n uint64) error {
-	if err := conduits.CheckRemote(e, op, rank, a, n); err != nil || e.near(rank) {
+	if err := conduits.CheckRemote(e, op, rank, a, n); err != nil || e.reaches(rank) {
 		return err
 	}
 	if e.views == nil {

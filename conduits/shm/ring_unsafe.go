@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -65,9 +66,9 @@ type inRing struct {
 	delivered uint64 // messages given to the Receiver
 }
 
-// place finds where messages of class c from src to dst travel: in the
+// way finds where messages of class c from src to dst travel: in the
 // conversation of whoever sends the requests.
-func (j *job) place(src, dst int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
+func (j *job) way(src, dst int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
 	if c == conduits.Reply {
 		src, dst = dst, src
 	}
@@ -79,7 +80,7 @@ func (j *job) place(src, dst int, c conduits.Class) (cells, words, landing unsaf
 func farFrom(c conduits.Class) uint64 { return uint64(farAt + int(c)*(farBytes-nearClass)) }
 
 func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
-	cells, words, landing := j.place(src, dst, c)
+	cells, words, landing := j.way(src, dst, c)
 	return &outRing{
 		cells:    cells,
 		far:      farFrom(c),
@@ -95,7 +96,7 @@ func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
 }
 
 func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
-	cells, words, landing := j.place(src, dst, c)
+	cells, words, landing := j.way(src, dst, c)
 	return &inRing{
 		cells:    cells,
 		far:      farFrom(c),
@@ -172,7 +173,7 @@ func (r *outRing) align() {
 	t := r.tail
 	r.tail += apart
 	r.cancelled += apart
-	storeRelease64((*uint64)(r.cell(t)), status(t, stSkip|apart))
+	release.Store64((*uint64)(r.cell(t)), status(t, stSkip|apart))
 }
 
 // steadyReplies is how long a distance must last to be worth a skip.
@@ -260,7 +261,7 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 			r.delivered++
 			// Before the handler, which may reply in the same line and thereby
 			// lose it. The sender waits for head, not for this.
-			storeRelease64((*uint64)(p), 0)
+			release.Store64((*uint64)(p), 0)
 			e.receiver.Receive(m)
 		} else if !e.deliver(r, m, p, s) {
 			e.corrupt(r, s)
@@ -269,7 +270,7 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 		r.head++
 		if r.head-r.published >= r.quarter {
 			r.published = r.head
-			storeRelease64(r.headWord, r.head)
+			release.Store64(r.headWord, r.head)
 			e.credit(r)
 		}
 		n++
@@ -353,7 +354,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		}
 		m.Payload = b
 	}
-	storeRelease64((*uint64)(p), 0)
+	release.Store64((*uint64)(p), 0)
 	switch {
 	case s&stSkip == 0:
 		r.delivered++
@@ -366,7 +367,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		r.landRead = end
 		if end-r.landPublished >= r.landSize/4 {
 			r.landPublished = end
-			storeRelease64(r.landWord, end)
+			release.Store64(r.landWord, end)
 			e.credit(r)
 		}
 	}

@@ -15,8 +15,8 @@ const done = conduits.SourceDone | conduits.RemoteDone
 // endpoint puts counts as an arrival: dst may be parked for it.
 func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.puts.Add(1)
-	if e.closed.Load() {
-		return 0, errClosed
+	if err := e.over(); err != nil {
+		return 0, err
 	}
 	if !e.near(dst) {
 		return e.putFar(dst, to, src, want, cookie)
@@ -38,8 +38,8 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 // Get copies.
 func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.gets.Add(1)
-	if e.closed.Load() {
-		return 0, errClosed
+	if err := e.over(); err != nil {
+		return 0, err
 	}
 	if !e.near(src) {
 		return e.getFar(dst, src, from, want, cookie)
@@ -60,8 +60,8 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 // PutWord stores.
 func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.puts.Add(1)
-	if e.closed.Load() {
-		return 0, errClosed
+	if err := e.over(); err != nil {
+		return 0, err
 	}
 	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
 		if err := conduits.CheckRemote(e, "put of a word", dst, to, uint64(n)); err != nil {
@@ -85,8 +85,8 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want condui
 // Atomic performs the operation by the processor.
 func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
 	e.atomics.Add(1)
-	if e.closed.Load() {
-		return 0, 0, errClosed
+	if err := e.over(); err != nil {
+		return 0, 0, err
 	}
 	if err := conduits.CheckAtomic("atomic", op, t, to); err != nil {
 		return 0, 0, err
@@ -106,12 +106,28 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	return old, done, nil
 }
 
+// over is why there are no accesses any more, nil while there are: the layers above
+// come here when the window has been shut.
+func (e *Endpoint) over() error {
+	if p := e.failed.Load(); p != nil {
+		return p
+	}
+	if e.closed.Load() {
+		return errClosed
+	}
+	return nil
+}
+
 func denied(op string, rank int, right string) error {
 	return errs.BadArg("shm: %s: rank %d attached its segment without the %s right", op, rank, right)
 }
 
 // Fence is a full fence of this processor.
 func (e *Endpoint) Fence() {
+	// A store-release before a load-acquire, which stay in order: on amd64 the store is
+	// an exchange. An addition would not do on arm64 without LSE, where a later load may
+	// come before its store.
 	var x atomic.Uint32
-	x.Add(1)
+	x.Store(1)
+	x.Load()
 }

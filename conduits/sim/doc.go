@@ -31,7 +31,7 @@
 //
 // # Time
 //
-// A transfer takes the sum of its sub-operations (seed thesis, tables 9-1 and
+// A transfer takes the sum of its sub-operations (Nüssle 2008, tables 9-1 and
 // 9-2), for small data:
 //
 //	short, medium up to Eager  software/2, PIO | trip | DMA write, software/2
@@ -61,7 +61,26 @@
 // datagram socket, for protocol engines.
 //
 // When nothing is under way and every rank waits, the job fails with a
-// [DeadlockError] that says who waits for what.
+// [DeadlockError] that names what each rank waits for. A rank that does nothing but
+// poll for ten seconds of virtual time counts as one that waits.
+//
+// # Loops that wait
+//
+// A loop that waits for something and neither polls nor parks stops the job: nothing
+// can come while it runs, and time does not pass. Such are loops over a Load, Get or
+// TryLock of the own segment, over a variable, and over Now. The simulator cannot tell
+// them from computation, in virtual time: what they call is an access to memory. So a
+// goroutine outside of the job looks after it in real time, prints after five seconds
+// which rank has not given the processor back, with its stack, and changes nothing.
+// It also prints, after ten, that only one rank has run and the others wait: one that
+// asks for a word of another rank again and again gives the processor back, and
+// virtual time passes until Config.Limit.
+//
+// The way out is a poll in the loop, or a wait by what argon has for it. What is not
+// detected is a rank that waits for the outside world, such as a file or a channel,
+// within a call of the system: it is reported like a loop if it takes so long. Nothing
+// is said of a job whose ranks take turns in waiting for what never comes: that is
+// for Config.Limit, and gasrun's -timeout.
 //
 // # What a rank costs
 //

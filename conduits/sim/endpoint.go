@@ -192,7 +192,7 @@ func (e *Endpoint) System(rank int) []byte {
 		return nil
 	}
 	if e.system == nil {
-		e.system = aligned(conduits.SystemBytes)
+		e.system = conduits.NewSystem()
 	}
 	return e.system
 }
@@ -212,7 +212,7 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	p := e.pairs.of(dst)
 	// Of a rank that has failed, and left, its peers hear first that it failed.
 	if int(p.out[c]) >= j.c.Credits || left {
-		p.refused[c] = true
+		p.refuse(c)
 		e.noCredit++
 		return conduits.NoCredit
 	}
@@ -279,6 +279,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		return conduits.Slot{}, 0, st
 	}
 	id, m := e.message(dst, c, words)
+	e.j.m.access(m)
 	m.kind, m.to, m.cookie, m.data = kindLong, to, cookie, data
 	ev := conduits.Event(0)
 	if len(data) <= e.j.p.Immediate {
@@ -458,13 +459,8 @@ func (e *Endpoint) receive(id uint32) {
 	m := j.m.at(id)
 	payload := m.data
 	if m.kind == kindLong {
-		var err error
-		if payload, err = e.reach(int(m.src), m.to, uint64(len(m.data)), segment.RightWrite); err != nil {
-			j.refuse(id, err) // withdrawn since the data was put
-			return
-		}
-		if n := uint64(len(payload)); n > 0 && !conduits.InSegment(e, e.rank, m.to, n) && e.MadeATU().Since(m.to, n, m.regs) {
-			j.refuse(id, segment.ErrFault) // the addresses are other memory's since
+		var ok bool
+		if payload, ok = e.landed(id, m); !ok {
 			return
 		}
 	}
@@ -475,14 +471,33 @@ func (e *Endpoint) receive(id uint32) {
 		cm = j.pool[n-1]
 		j.pool = j.pool[:n-1]
 	} else {
-		cm = new(conduits.Message)
+		cm = new(conduits.Message) // one more than Job.run has made: replies nest
 	}
-	*cm = conduits.Message{Src: int(m.src), Class: m.class, Tag: m.tag, Words: m.words[:m.nwords:m.nwords], Payload: payload, To: m.to}
+	cm.Src, cm.Class, cm.Tag, cm.To = int(m.src), m.class, m.tag, m.to
+	cm.Words, cm.Payload = m.words[:m.nwords:m.nwords], payload
 	j.trace.message(e.clock, 'h', m)
 	e.receiver.Receive(cm)
 	j.pool = append(j.pool, cm)
 	j.credit(m)
 	j.m.put(id)
+}
+
+// landed is the memory that the data of long message id is in. ok is false if the
+// message has been refused. Apart from receive, whose frame is on the stacks of
+// ranks that wait.
+//
+//go:noinline
+func (e *Endpoint) landed(id uint32, m *message) (payload []byte, ok bool) {
+	payload, err := e.reach(int(m.src), m.to, uint64(len(m.data)), segment.RightWrite)
+	if err != nil {
+		e.j.refuse(id, err) // withdrawn since the data was put
+		return nil, false
+	}
+	if n := uint64(len(payload)); n > 0 && !conduits.InSegment(e, e.rank, m.to, n) && e.MadeATU().Since(m.to, n, m.regs) {
+		e.j.refuse(id, segment.ErrFault) // the addresses are other memory's since
+		return nil, false
+	}
+	return payload, true
 }
 
 // Polling says whether the caller is in a handler.
@@ -601,6 +616,26 @@ func (e *Endpoint) Fail(err error) {
 	e.notify(false)
 }
 
+// Blame declares rank failed.
+func (e *Endpoint) Blame(rank int, err error) {
+	if e.crashed {
+		return
+	}
+	e.j.fail(rank, &conduits.PeerError{Rank: rank, Err: err})
+	e.notify(false)
+}
+
+// Left says whether rank has left, and nothing of it is on the way to this rank.
+// One that has crashed has not left. Nor has one that closes because the job has
+// failed: the failure is what this rank hears of next.
+func (e *Endpoint) Left(rank int) bool {
+	if uint(rank) >= uint(e.j.n) || rank == e.rank || e.j.err != nil {
+		return false
+	}
+	from := &e.j.eps[rank]
+	return from.closed && !from.crashed && from.pairs.idle(e.rank)
+}
+
 // Close leaves the job.
 func (e *Endpoint) Close() error {
 	if e.closed {
@@ -610,6 +645,10 @@ func (e *Endpoint) Close() error {
 		e.Fail(errors.New("it left the job before it attached"))
 	}
 	e.closed = true
+	e.j.departures++
+	if !e.crashed {
+		e.j.left++
+	}
 	e.notify(false)
 	// Nobody will take what is left, and its senders get their room back.
 	for c := range e.in {
@@ -620,7 +659,28 @@ func (e *Endpoint) Close() error {
 	for id := e.done.take(&e.j.m); id != 0; id = e.done.take(&e.j.m) {
 		e.j.m.put(id)
 	}
-	return e.CloseATU()
+	err := e.CloseATU()
+	if !e.j.driven.Load() {
+		e.j.release()
+	}
+	return err
+}
+
+// release unmaps the memory of a job whose ranks are all closed or have crashed, and
+// of which no thread is left. What was under way is forgotten: it may have been
+// between pieces of that memory.
+func (j *Job) release() {
+	if j.left < j.n || j.released {
+		return
+	}
+	j.released = true
+	j.q.h = nil
+	for r := range j.eps {
+		e := &j.eps[r]
+		e.view[0] = segment.View{}
+		_ = e.CloseATU() // of one that has crashed
+	}
+	j.mem.end()
 }
 
 // RunRanks runs rank(i) for each of eps in virtual time. It may be called again
@@ -641,12 +701,20 @@ func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 		j.driven.Store(false)
 		panic("sim: RunRanks of a job that a panic has ended")
 	}
+	over, seen := make(chan struct{}), make(chan struct{})
+	go func() {
+		j.oversee(overseen, over)
+		close(seen)
+	}()
 	defer func() {
+		close(over)
+		<-seen
 		j.driven.Store(false)
 		j.answerAll()
 		if j.watch != nil {
 			j.watch.end(nil)
 		}
+		j.release()
 	}()
 	for i, ep := range eps {
 		s := ep.(*Endpoint)

@@ -683,3 +683,32 @@ func TestSlowSender(t *testing.T) {
 		}
 	})
 }
+
+// TestInterruptBeforeDeadlock: a rank that is interrupted and then waits has failed,
+// and is not in a deadlock; what comes too late changes no verdict.
+func TestInterruptBeforeDeadlock(t *testing.T) {
+	cause := errors.New("the cause")
+	for _, late := range []bool{false, true} {
+		j := mustNew(t, 1, Config{})
+		var found error
+		conduits.Run(j.Endpoints(), func(i int) {
+			e := j.Endpoint(i)
+			if err := e.Attach(conduits.AttachConfig{Receiver: &sink{}}); err != nil {
+				t.Error(err)
+			}
+			if !late {
+				e.Interrupt(cause)
+			}
+			found = conduits.Wait(e, nil, never)
+			if late {
+				e.Interrupt(cause)
+				found = conduits.Wait(e, nil, never)
+			}
+			e.Close()
+		})
+		var d *DeadlockError
+		if errors.Is(found, cause) == late || errors.As(found, &d) != late {
+			t.Errorf("interrupted late: %v: %v", late, found)
+		}
+	}
+}

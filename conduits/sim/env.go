@@ -10,7 +10,9 @@ import (
 	"syscall"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // Variables that Local heeds. gasrun sets them from its flags; they work without
@@ -20,7 +22,7 @@ const (
 	EnvTrace   = "ARGON_SIM_TRACE"  // file that gets the trace; those of further jobs of the process get .2, .3, ...
 	EnvRecord  = "ARGON_SIM_RECORD" // file that gets the record of the process's jobs
 	EnvReplay  = "ARGON_SIM_REPLAY" // record of a run that this process is to repeat
-	EnvStatus  = "ARGON_SIM_STATUS" // number of an inherited file that gets a record too; gasrun's own
+	EnvStatus  = jobenv.SimStatus   // number of an inherited file that gets a record too; gasrun's own
 )
 
 // session is what the environment asks of the jobs of this process.
@@ -42,8 +44,8 @@ var (
 )
 
 // open returns the session of an environment.
-func openSession(env func(string) string) (*session, error) {
-	key := [...]string{env(EnvOptions), env(EnvTrace), env(EnvRecord), env(EnvReplay), env(EnvStatus)}
+func openSession(getenv func(string) string) (*session, error) {
+	key := [...]string{getenv(EnvOptions), getenv(EnvTrace), getenv(EnvRecord), getenv(EnvReplay), getenv(EnvStatus)}
 	sessionsMu.Lock()
 	defer sessionsMu.Unlock()
 	for _, s := range sessions {
@@ -52,7 +54,7 @@ func openSession(env func(string) string) (*session, error) {
 		}
 	}
 	s := &session{env: key}
-	if name := env(EnvReplay); name != "" {
+	if name := getenv(EnvReplay); name != "" {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, errs.BadArg("sim: record to replay (-replay, %s): %v", EnvReplay, err)
@@ -63,7 +65,7 @@ func openSession(env func(string) string) (*session, error) {
 			return nil, errs.BadArg("sim: %s (-replay, %s): %v", name, EnvReplay, err)
 		}
 	}
-	if n := env(EnvStatus); n != "" {
+	if n := getenv(EnvStatus); n != "" {
 		fd, err := strconv.Atoi(n)
 		var st syscall.Stat_t
 		if err != nil || fd < 3 || syscall.Fstat(fd, &st) != nil {
@@ -75,7 +77,7 @@ func openSession(env func(string) string) (*session, error) {
 			return nil, errs.Resource("sim: %s: %v", EnvStatus, err)
 		}
 	}
-	if name := env(EnvRecord); name != "" {
+	if name := getenv(EnvRecord); name != "" {
 		var err error
 		if s.status != nil { // gasrun has written the beginning
 			s.record, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
@@ -93,14 +95,13 @@ func openSession(env func(string) string) (*session, error) {
 		}
 	}
 	sessions = append(sessions, s)
-	if v := env("ARGON_VERBOSEENV"); v != "" && v != "0" {
-		for i, what := range []string{"options of the simulation", "file for its trace", "file for its record", "record to repeat"} {
-			key := []string{EnvOptions, EnvTrace, EnvRecord, EnvReplay}[i]
-			v := env(key)
+	if v := getenv("ARGON_VERBOSEENV"); v != "" && v != "0" {
+		for _, key := range []string{EnvOptions, EnvTrace, EnvRecord, EnvReplay} {
+			v := getenv(key)
 			if v == "" {
 				v = "(not set)"
 			}
-			fmt.Fprintf(messages, "argon: env %-18s %-12s %s\n", key, v, what)
+			fmt.Fprintf(messages, "argon: env %-18s %-12s %s\n", key, v, env.Meaning(key))
 		}
 	}
 	return s, nil
@@ -166,6 +167,9 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	}
 	if c.MaxMedium != 0 {
 		o.MaxMedium = c.MaxMedium
+	}
+	if err := o.Reliable(); err != nil {
+		return nil, err
 	}
 	s, err := openSession(env)
 	if err != nil {
@@ -256,4 +260,9 @@ func (w *watch) close() {
 	}
 }
 
-func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
+func init() {
+	conduits.Register(conduits.Conduit{
+		Name: Name, Local: Local,
+		Launch: &conduits.Launch{MaxRanks: MaxRanks, Single: true},
+	})
+}

@@ -281,6 +281,7 @@ func (j *Job) crash(rank int) {
 		return
 	}
 	e.crashed = true
+	j.left++
 	for c := range e.in {
 		for id := e.in[c].take(&j.m); id != 0; id = e.in[c].take(&j.m) {
 			j.lose(id)

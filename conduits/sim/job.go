@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,29 +28,41 @@ type Job struct {
 	net  *fabric.Fabric
 	rnd  *rand.Rand
 
-	eps      []Endpoint
-	threads  []*thread
-	idle     []uint32 // numbers of threads that have ended
-	live     int      // threads that have not
-	current  *thread
-	upNext   *thread // to be resumed right after the event that is being handled
-	driven   atomic.Bool
-	currentG atomic.Uintptr // goroutine of current; see Waiting
+	eps     []Endpoint
+	threads []*thread
+	idle    []uint32 // numbers of threads that have ended
+	live    int      // threads that have not
+	current *thread
+	upNext  *thread // to be resumed right after the event that is being handled
+	driven  atomic.Bool
+	running atomic.Pointer[thread] // current, for other goroutines; the last one between two
+
+	overseen  atomic.Bool // the overseer asks
+	last      *thread     // the last that ran
+	turns     uint64      // times that another one ran than before
+	turnsSeen uint64      // by alone
+	alike     int         // looks since
+	reported  bool        // that only one runs
+	idleFrom  Time        // since when a rank polls although nothing is under way
+	idleAt    uint64      // Events then
 
 	limit     Time   // of virtual time
 	timers    uint64 // set so far
 	abandoned bool   // a thread has panicked, and no other goes on
 
 	attached int
+	left     int      // ranks that are closed or have crashed
+	released bool     // the job's memory is unmapped
 	open     bool     // all ranks are attached
 	sizes    []uint64 // of segments
 	rights   []segment.Rights
 	mem      memory
 
-	asked   atomic.Bool // somebody outside wants to know who waits
-	deaf    atomic.Bool // and the last one got no answer
-	askedMu sync.Mutex
-	queries []*query
+	asked      atomic.Bool // a report of what ranks wait for is due
+	deaf       atomic.Bool // and the last one got no answer
+	askedMu    sync.Mutex
+	queries    []*query
+	interrupts []interrupt
 
 	err      error // the job's first failure
 	failer   int   // the rank that declared it; -1: the job did
@@ -63,6 +76,9 @@ type Job struct {
 	trace  trace
 	watch  *watch // writes the record; nil: none
 	Events uint64 // handled so far
+
+	// Ranks that have closed, and how many had when all last looked because of it.
+	departures, mourned int
 }
 
 // New makes a job of n ranks.
@@ -168,11 +184,20 @@ func (w wires) Schedule(t Time, a, b uint64) { w.j.event(t, evWire, a, b) }
 func (j *Job) loop() {
 	for j.live > 0 {
 		if len(j.q.h) == 0 {
-			j.deadlock()
+			if j.asked.Load() { // perhaps to fail a rank
+				j.look()
+			}
+			if len(j.q.h) == 0 && j.upNext == nil {
+				j.deadlock()
+			}
+			if th := j.upNext; th != nil {
+				j.upNext = nil
+				j.run(th)
+			}
 			continue
 		}
 		if j.asked.Load() {
-			j.answerAll()
+			j.look()
 		}
 		e := j.q.pop()
 		j.now = e.at
@@ -377,8 +402,8 @@ func (j *Job) credit(m *message) {
 	e := &j.eps[m.src]
 	p := e.pairs.of(int(m.dst))
 	p.out[m.class]--
-	if p.refused[m.class] {
-		p.refused[m.class] = false
+	if p.refused(m.class) {
+		p.admit(m.class)
 		j.schedule(j.now+j.p.Net.Latency, evCredit, uint64(m.src))
 	}
 }
@@ -399,6 +424,7 @@ func (j *Job) read(id uint32) {
 // complete makes a completion that rank's next poll after t reports.
 func (j *Job) complete(rank int, cookie uint64, ev conduits.Event, value uint64, err error, t Time) {
 	id, d := j.m.get()
+	j.m.access(d)
 	d.kind, d.src, d.dst, d.cookie, d.want, d.a, d.err = kindDone, int32(rank), int32(rank), cookie, ev, value, err
 	j.schedule(j.now+t, evDone, uint64(id))
 }
@@ -449,33 +475,56 @@ type DeadlockError struct {
 // Error lists who waits for what.
 func (d *DeadlockError) Error() string {
 	s := "sim: deadlock at " + d.At + ": nothing is under way and every rank waits"
-	for _, w := range d.Waiting {
+	for _, w := range d.lines() {
 		s += "\n\t" + w
-	}
-	if d.More > 0 {
-		s += fmt.Sprintf("\n\tand %d more", d.More)
 	}
 	return s
 }
 
-// deadlock ends a job in which nothing can happen any more.
-func (j *Job) deadlock() {
-	d := &DeadlockError{At: duration(j.now).String()}
-	for _, th := range j.threads {
-		if th == nil || th.state != parked {
-			continue
-		}
-		if len(d.Waiting) == 8 {
-			d.More++
-			continue
-		}
-		d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(th.e.rank)+": "+reason(th.blocked))
+func (d *DeadlockError) lines() []string {
+	if d.More == 0 {
+		return d.Waiting
 	}
+	return append(slices.Clone(d.Waiting), fmt.Sprintf("and %d more", d.More))
+}
+
+// deadlock ends a job in which nothing can happen any more. If a rank has left
+// since that was so before, all look first whether they wait for it: waking them
+// whenever one leaves would take N wake-ups of each of N ranks at every job's end.
+func (j *Job) deadlock() {
+	if j.mourned != j.departures {
+		j.mourned = j.departures
+		for r := range j.eps {
+			j.eps[r].notify(false)
+		}
+		return
+	}
+	d := j.waiting()
 	if j.err != nil {
 		// They have been told and wait nevertheless.
 		panic("sim: ranks wait on although the job has failed (" + j.err.Error() + "): " + d.Error())
 	}
 	j.fail(-1, d)
+}
+
+// waiting lists the threads that are parked.
+func (j *Job) waiting() *DeadlockError {
+	d := &DeadlockError{At: duration(j.now).String()}
+	for _, th := range j.threads {
+		if th != nil && th.state == parked {
+			d.add(th.e.rank, reason(th.blocked))
+		}
+	}
+	return d
+}
+
+// add lists that rank waits for something, if there is room.
+func (d *DeadlockError) add(rank int, what string) {
+	if len(d.Waiting) == 8 {
+		d.More++
+		return
+	}
+	d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(rank)+": "+what)
 }
 
 func reason(b conduits.Blocked) string {

@@ -12,10 +12,14 @@ import (
 
 // memory is the segments of all ranks: one reservation of addresses that no
 // memory stands behind until it is touched, so that ranks may attach far more
-// than the machine has. It lies outside the Go heap, as segments do.
+// than the machine has. It lies outside the Go heap, as segments do, and is
+// unmapped at the end of the job, or, if not all endpoints are closed, when the
+// collector finds the job.
 type memory struct {
-	base unsafe.Pointer
-	used uint64
+	base    unsafe.Pointer
+	size    int64
+	used    uint64
+	cleanup runtime.Cleanup
 }
 
 // attach gives e its segment.
@@ -30,20 +34,21 @@ func (m *memory) attach(e *Endpoint, size uint64) error {
 		if err != nil {
 			return errs.Resource("sim: addresses for %d segments of up to %d bytes: %v (-segment, ARGON_SEGMENT)", e.j.n, e.j.c.MaxSegment, err)
 		}
-		m.base = p
-		// Somebody may hold a slice of it as long as he holds an endpoint.
-		runtime.AddCleanup(e.j, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(total)) }, p)
+		m.base, m.size = p, int64(total)
+		m.cleanup = runtime.AddCleanup(e.j, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(total)) }, p)
 	}
 	e.view[0] = segment.NewView(unsafe.Add(m.base, m.used), size, segment.RightsAll)
 	m.used += size
 	return nil
 }
 
-// aligned returns n zero bytes at a multiple of 64.
-func aligned(n int) []byte {
-	b := make([]uint64, n/8+8)
-	p := unsafe.Pointer(unsafe.SliceData(b))
-	return unsafe.Slice((*byte)(unsafe.Add(p, -uintptr(p)&63)), n)
+// end unmaps the segments.
+func (m *memory) end() {
+	if m.base != nil {
+		m.cleanup.Stop()
+		_ = sys.Unmap(m.base, m.size)
+		m.base = nil
+	}
 }
 
 // apply performs an atomic operation on mem.

@@ -53,15 +53,24 @@ type message struct {
 	next   uint32 // in the list that it is in; 0 ends it
 	tag    conduits.Tag
 	words  [conduits.MaxWords]uint32
+	data   []byte // the payload: the sender's own memory until it has been read, then a buffer
+	own    bool   // data is a buffer of the job's
+	*remote
+}
+
+// remote is what only messages have that access memory, and completions: most of a
+// large job's are others, and there are two or three under way for each rank.
+type remote struct {
 	to     segment.NLA
 	a, b   uint64 // operands; the result
 	cookie uint64
-	data   []byte // the payload: the sender's own memory until it has been read, then a buffer
-	own    bool   // data is a buffer of the job's
 	dest   []byte // of a get
 	regs   uint64 // its target's registrations before the data of a long message was put
 	err    error
 }
+
+// noRemote is that of all other messages. Read only.
+var noRemote remote
 
 const chunk = 512
 
@@ -71,6 +80,7 @@ type arena struct {
 	free   uint32
 	n      uint32 // handed out so far
 	inUse  int
+	spare  []*remote
 	bufs   [17][][]byte // free buffers of 64 << i bytes
 }
 
@@ -88,13 +98,28 @@ func (a *arena) get() (uint32, *message) {
 	if int(a.n/chunk) == len(a.chunks) {
 		a.chunks = append(a.chunks, new([chunk]message))
 	}
-	return a.n, a.at(a.n)
+	m := a.at(a.n)
+	m.remote = &noRemote
+	return a.n, m
+}
+
+// access makes m, which is new, a message that accesses memory, or a completion.
+func (a *arena) access(m *message) {
+	if k := len(a.spare) - 1; k >= 0 {
+		m.remote, a.spare = a.spare[k], a.spare[:k]
+		return
+	}
+	m.remote = new(remote)
 }
 
 func (a *arena) put(id uint32) {
 	m := a.at(id)
 	a.release(m)
-	*m = message{next: a.free}
+	if m.remote != &noRemote {
+		*m.remote = remote{}
+		a.spare = append(a.spare, m.remote)
+	}
+	*m = message{next: a.free, remote: &noRemote}
 	a.free = id
 	a.inUse--
 }

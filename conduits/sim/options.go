@@ -443,7 +443,8 @@ func separator(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '
 // Every figure of a Profile and its network is an option by its name in lower
 // case, such as latency=650ns. Times, of which all are virtual, have a unit: ps,
 // ns, us, ms or s. slow, stall, crash and partition may be given many times, the
-// others once. The profile counts first, wherever it stands.
+// others once. The profile counts first, wherever it stands. The last line is of
+// datagrams, see Config.Reliable.
 //
 // The result's Profile is not nil. An error, which wraps ErrBadArg, names all
 // options that are wrong.
@@ -546,6 +547,29 @@ func (c Config) String() string {
 		}
 	}
 	return strings.Join(l, " ")
+}
+
+// datagramKnobs are the options that only a Socket notices.
+var datagramKnobs = []string{"drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
+
+// Reliable says what of c has no effect on a job of the conduit, whose messages the
+// network neither loses nor changes; it is for those who use a Socket, by New. The error
+// wraps ErrBadArg and names the options.
+func (c Config) Reliable() error {
+	var none Config
+	var l []string
+	for i := range knobs {
+		if k := &knobs[i]; slices.Contains(datagramKnobs, k.key) {
+			for _, v := range k.get(&c, &none) {
+				l = append(l, k.key+"="+v)
+			}
+		}
+	}
+	if l == nil {
+		return nil
+	}
+	return errs.BadArg("sim: %s: without effect, for that happens to datagrams, and a simulated job sends messages that its network delivers: use jitter, stall, partition or crash (-fault, ARGON_SIM)",
+		strings.Join(l, " "))
 }
 
 // Validate says what is wrong with c for a job of n ranks, as New would. The

@@ -4,10 +4,25 @@ import "github.com/argon-go/argon/conduits"
 
 // pair is what an endpoint knows of one rank that it has sent to.
 type pair struct {
-	rank    int32 // -1: the entry is free
-	out     [conduits.NumClasses]uint16
-	refused [conduits.NumClasses]bool
+	// key is the rank and 1, in the bits of pairRank, and above them a bit for each
+	// class in which a message was refused; 0: the entry is free.
+	key uint32
+	out [conduits.NumClasses]uint16
 }
+
+// pairRank are the bits of MaxRanks.
+const pairRank = 1<<25 - 1
+
+// rank is whom p is of, -1 if it is free.
+func (p *pair) rank() int32 { return int32(p.key&pairRank) - 1 }
+
+// refused says whether the last message of class c was.
+func (p *pair) refused(c conduits.Class) bool { return p.key&((pairRank+1)<<c) != 0 }
+
+// refuse and admit note that the last message of class c was refused, and that the
+// sender hears of room.
+func (p *pair) refuse(c conduits.Class) { p.key |= (pairRank + 1) << c }
+func (p *pair) admit(c conduits.Class)  { p.key &^= (pairRank + 1) << c }
 
 // pairs is a table of pairs by rank with open addressing: a rank that talks to
 // log N others, as those of a tree do, needs a few hundred bytes for it.
@@ -19,7 +34,7 @@ type pairs struct {
 func (p *pairs) slot(rank int32) int {
 	mask := len(p.t) - 1
 	i := int(uint32(rank)*2654435769>>7) & mask
-	for p.t[i].rank >= 0 && p.t[i].rank != rank {
+	for r := p.t[i].rank(); r >= 0 && r != rank; r = p.t[i].rank() {
 		i = (i + 1) & mask
 	}
 	return i
@@ -31,26 +46,32 @@ func (p *pairs) of(rank int) *pair {
 		p.grow(4)
 	}
 	i := p.slot(int32(rank))
-	if p.t[i].rank < 0 {
+	if p.t[i].key == 0 {
 		if 4*(p.n+1) > 3*len(p.t) {
 			p.grow(2 * len(p.t))
 			i = p.slot(int32(rank))
 		}
-		p.t[i].rank = int32(rank)
+		p.t[i].key = uint32(rank) + 1
 		p.n++
 	}
 	return &p.t[i]
 }
 
+// idle says whether nothing that was sent to rank holds a credit.
+func (p *pairs) idle(rank int) bool {
+	if len(p.t) == 0 {
+		return true
+	}
+	e := &p.t[p.slot(int32(rank))]
+	return e.key == 0 || e.out == [conduits.NumClasses]uint16{}
+}
+
 func (p *pairs) grow(n int) {
 	old := p.t
 	p.t = make([]pair, n)
-	for i := range p.t {
-		p.t[i].rank = -1
-	}
 	for _, e := range old {
-		if e.rank >= 0 {
-			p.t[p.slot(e.rank)] = e
+		if e.key != 0 {
+			p.t[p.slot(e.rank())] = e
 		}
 	}
 }

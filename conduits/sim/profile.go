@@ -10,7 +10,7 @@ import (
 )
 
 // Profile is a machine: what the sub-operations of a transfer take, as table 9-2
-// of the seed thesis lists them, and the network. All times are virtual; a
+// of Nüssle 2008 lists them, and the network. All times are virtual; a
 // transfer's time is the sum of those that it is composed of.
 type Profile struct {
 	Name string
@@ -50,7 +50,7 @@ type Profile struct {
 	Slot      int
 	SlotWrite Time
 	// Eager is the largest payload that travels in slots; larger ones are put
-	// into the landing buffer (seed thesis, section 8.6).
+	// into the landing buffer (Nüssle 2008, section 8.6).
 	Eager int
 	// Immediate is how many bytes of a put travel in its descriptor, without a
 	// DMA read.
@@ -61,7 +61,7 @@ type Profile struct {
 	Net fabric.Params
 }
 
-// Extoll is the prototype of the seed thesis: tables 9-2 and 9-3.
+// Extoll is the prototype of Nüssle 2008: tables 9-2 and 9-3.
 func Extoll() Profile {
 	return Profile{
 		Name:     "extoll",

@@ -59,7 +59,7 @@ func TestBytes(t *testing.T) {
 		{kindGetReply, 0, 100, 116, 0},
 		{kindAck, 0, 0, 16, 0},
 	} {
-		m := &message{kind: c.kind, nwords: uint8(c.words), data: make([]byte, c.data)}
+		m := &message{remote: &noRemote, kind: c.kind, nwords: uint8(c.words), data: make([]byte, c.data)}
 		if got := j.bytes(m); got != c.bytes {
 			t.Errorf("%v with %d words and %d bytes: %d on the link, want %d", c.kind, c.words, c.data, got, c.bytes)
 		}
@@ -80,7 +80,7 @@ func TestSlotWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		id, m := j.m.get()
-		*m = message{kind: kindShort, dst: 1, nwords: uint8(words), data: make([]byte, data)}
+		*m = message{remote: &noRemote, kind: kindShort, dst: 1, nwords: uint8(words), data: make([]byte, data)}
 		if data > 0 {
 			m.kind = kindMedium
 		}

@@ -31,6 +31,7 @@ import (
 //	at 1 1024 93a0... 81250000     after 1024 steps: digest, time in ps
 //	end 1 1733 77b1... 99125000 ok
 //	end 1 1733 77b1... 99125000 failed 3 "out of luck"
+//	end 1 1733 77b1... 99125000 exited 3 0   by Exit of rank 3, with status 0
 //	replay 1 same                  only where a run is repeated
 //	exit status 1                  how the process ended, or: exit SIGKILL
 type Record struct {
@@ -67,18 +68,23 @@ type End struct {
 	Failed bool
 	Rank   int    // the rank that failed; -1: the job did
 	Error  string // why, at most maxErrorText bytes
+	Exited bool   // Rank has ended the job by Exit; Failed is set too
+	Status int    // the status that Exit had
 }
 
-// String is how the job ended, for people.
+// String is how the job ended, for people: what a rank has said is escaped.
 func (e *End) String() string {
+	text := errs.Printable(e.Error, maxErrorText)
 	at := " at " + duration(e.Time).String() + " of virtual time"
 	switch {
 	case !e.Failed:
 		return "ended in good order" + at
+	case e.Exited:
+		return fmt.Sprintf("rank %d ended the job%s with status %d (Exit)", e.Rank, at, e.Status)
 	case e.Rank < 0:
-		return "failed" + at + ": " + e.Error
+		return "failed" + at + ": " + text
 	}
-	return fmt.Sprintf("rank %d failed%s: %s", e.Rank, at, e.Error)
+	return fmt.Sprintf("rank %d failed%s: %s", e.Rank, at, text)
 }
 
 const (
@@ -154,6 +160,9 @@ func (e *End) line(k int) string {
 	s := e.place("end", k)
 	if !e.Failed {
 		return s + " ok\n"
+	}
+	if e.Exited {
+		return fmt.Sprintf("%s exited %d %d\n", s, e.Rank, e.Status)
 	}
 	return fmt.Sprintf("%s failed %d %q\n", s, e.Rank, e.Error)
 }
@@ -260,7 +269,7 @@ func (r *Record) read(line string) error {
 		}
 		return once(&r.Options, rest)
 	case "exit":
-		if rest == "" {
+		if rest == "" || errs.Line(rest, 0) != rest {
 			return errForm
 		}
 		r.Exit = rest
@@ -338,6 +347,13 @@ func (j *JobRecord) read(word, rest string) error {
 			return errForm
 		}
 		j.End = &End{Checkpoint: c, Failed: true, Rank: rank, Error: text}
+	case word == "end" && len(f) == 6 && f[3] == "exited":
+		rank, e1 := number(f[4], uint64(j.Ranks)-1)
+		code, e2 := number(f[5], 255)
+		if e1 != nil || e2 != nil {
+			return errForm
+		}
+		j.End = &End{Checkpoint: c, Failed: true, Rank: int(rank), Exited: true, Status: int(code)}
 	default:
 		return errForm
 	}
@@ -449,9 +465,13 @@ func (w *watch) end(panicked any) {
 			}
 			e.Error = p.Err.Error()
 		}
+		var x *conduits.ExitError
+		if errors.As(j.err, &x) {
+			e.Exited, e.Status, e.Error = true, x.Code, ""
+		}
 	}
 	if panicked != nil {
-		e.Failed, e.Rank, e.Error = true, -1, fmt.Sprint("panic: ", panicked)
+		e.Failed, e.Rank, e.Error, e.Exited, e.Status = true, -1, fmt.Sprint("panic: ", panicked), false, 0
 	}
 	if len(e.Error) > maxErrorText {
 		e.Error = e.Error[:maxErrorText]

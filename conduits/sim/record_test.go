@@ -394,6 +394,13 @@ func TestLocalErrors(t *testing.T) {
 	}
 	for _, tc := range []struct{ key, value string }{
 		{EnvOptions, "seed=x"},
+		{EnvOptions, "drop=0.1"}, // and what else has no effect, see Reliable
+		{EnvOptions, "dup=0.1"},
+		{EnvOptions, "corrupt=1"},
+		{EnvOptions, "truncate=0.1"},
+		{EnvOptions, "delay=0.1"},
+		{EnvOptions, "delayby=1us"},
+		{EnvOptions, "buffer=1"},
 		{EnvTrace, dir},
 		{EnvRecord, dir},
 		{EnvReplay, filepath.Join(dir, "none")},
@@ -429,6 +436,16 @@ func TestLocalConfig(t *testing.T) {
 }
 
 func TestVerboseEnvironment(t *testing.T) {
+	// What is said is said once for each environment of a process.
+	sessionsMu.Lock()
+	before := sessions
+	sessions = nil
+	sessionsMu.Unlock()
+	defer func() {
+		sessionsMu.Lock()
+		sessions = before
+		sessionsMu.Unlock()
+	}()
 	var said bytes.Buffer
 	defer func(w io.Writer) { messages = w }(messages)
 	messages = &said

@@ -325,7 +325,7 @@ func TestLongOverOthers(t *testing.T) {
 			return
 		}
 		old, others := mem[:size], mem[size:]
-		register := func(mem []byte) (segment.Region, segment.NLA) {
+		register := func(mem []byte) (segment.Registration, segment.NLA) {
 			reg, err := u.Register(mem, segment.RightsAll, segment.AnyPeer)
 			if err != nil {
 				t.Error(err)

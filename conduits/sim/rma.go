@@ -63,6 +63,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	j := e.j
 	p := &j.p
 	id, m := e.message(dst, conduits.Request, 0)
+	e.j.m.access(m)
 	m.kind, m.to, m.cookie, m.want, m.data = kindPut, to, cookie, want, src
 	e.puts++
 	gap := p.RMAGap
@@ -100,6 +101,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 	}
 	p := &e.j.p
 	id, m := e.message(dst, conduits.Request, 0)
+	e.j.m.access(m)
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	m.kind, m.to, m.cookie, m.want = kindPut, to, cookie, want
@@ -120,6 +122,7 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 		return 0, err
 	}
 	id, m := e.message(src, conduits.Request, 0)
+	e.j.m.access(m)
 	m.kind, m.to, m.cookie, m.want, m.dest = kindGet, from, cookie, want, dst
 	e.gets++
 	e.request(id, m)
@@ -135,6 +138,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 		return 0, 0, err
 	}
 	id, m := e.message(dst, conduits.Request, 0)
+	e.j.m.access(m)
 	m.kind, m.op, m.typ, m.to, m.a, m.b, m.cookie, m.want = kindAtomic, op, t, to, a, b, cookie, conduits.RemoteDone
 	e.atomics++
 	e.request(id, m)
@@ -169,16 +173,18 @@ func (j *Job) perform(id uint32) {
 		j.refuse(id, err)
 		return
 	}
+	if !e.touch(m, mem) {
+		j.refuse(id, segment.Gone(int(m.src), m.to, n, need))
+		return
+	}
 	switch m.kind {
 	case kindLong:
 		if t := e.MadeATU(); t != nil {
 			m.regs = t.Registrations()
 		}
-		copy(mem, m.data)
 		e.notify(true)
 		j.schedule(j.now+j.p.DMAWrite, evMailbox, uint64(id))
 	case kindPut:
-		copy(mem, m.data)
 		e.notify(true)
 		if m.want == 0 {
 			j.m.put(id)
@@ -187,14 +193,34 @@ func (j *Job) perform(id uint32) {
 		j.m.release(m)
 		j.answer(id, m, kindAck)
 	case kindGet:
-		m.data, m.own = j.m.buffer(int(n)), true
-		copy(m.data, mem)
 		j.answer(id, m, kindGetReply)
 	case kindAtomic:
-		m.a = apply(mem, m)
 		e.notify(true)
 		j.answer(id, m, kindAtomicReply)
 	}
+}
+
+// touch does to mem what m asks for. It says no if mem has been unmapped before it
+// was deregistered; a segment is always there.
+func (e *Endpoint) touch(m *message, mem []byte) bool {
+	if m.kind == kindGet {
+		m.data, m.own = e.j.m.buffer(len(mem)), true
+	}
+	access := func() {
+		switch m.kind {
+		case kindGet:
+			copy(m.data, mem)
+		case kindAtomic:
+			m.a = apply(mem, m)
+		default:
+			copy(mem, m.data)
+		}
+	}
+	if conduits.InSegment(e, e.rank, m.to, uint64(len(mem))) {
+		access()
+		return true
+	}
+	return segment.Touch(mem, access)
 }
 
 // refuse ends message id, whose target has not registered what it asks for.

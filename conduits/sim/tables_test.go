@@ -49,7 +49,7 @@ func TestPairs(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			r := rank.Draw(t, "rank")
 			e := p.of(r)
-			if int(e.rank) != r || e.out[1] != model[r] {
+			if int(e.rank()) != r || e.out[1] != model[r] {
 				t.Fatalf("rank %d has %+v, not %d", r, *e, model[r])
 			}
 			e.out[1]++
@@ -98,7 +98,11 @@ func TestArena(t *testing.T) {
 			}
 			k++
 			n := int(k * 1237 % 5000)
-			m.kind, m.cookie = kindShort, uint64(n)
+			if m.cookie != 0 {
+				t.Fatalf("a message that accesses no memory has cookie %d", m.cookie)
+			}
+			a.access(m)
+			m.kind, m.cookie = kindPut, uint64(n)
 			m.data, m.own = a.buffer(n), true
 			if n > 0 {
 				m.data[n-1] = byte(n)

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
@@ -56,7 +57,7 @@ func (j *Job) start(e *Endpoint, at Time, f func()) {
 	j.live++
 	th.resume, th.end = iter.Pull(func(yield func(struct{}) bool) {
 		th.yield, th.g = yield, sys.Goroutine()
-		j.currentG.Store(th.g)
+		j.running.Store(th)
 		// Also when f ends its goroutine or panics, which resume passes on.
 		defer func() {
 			if p := recover(); p != nil {
@@ -97,7 +98,17 @@ func (j *Job) run(th *thread) {
 	j.trace.note(j.now, 'r', uint64(th.e.rank), uint64(th.id))
 	th.state = running
 	j.current = th
-	j.currentG.Store(th.g)
+	if th.yield != nil { // else it has no goroutine yet
+		j.running.Store(th)
+	}
+	if j.last != th {
+		j.last = th
+		j.turns++
+	}
+	// Made here, for the allocator needs more stack than the threads have to have.
+	if len(j.pool) == 0 {
+		j.pool = append(j.pool, new(conduits.Message))
+	}
 	th.resume()
 	j.current = nil
 }
@@ -150,7 +161,7 @@ func (j *Job) abandon() {
 			defer func() { _ = recover() }()
 			if begun {
 				j.current = th
-				j.currentG.Store(th.g)
+				j.running.Store(th)
 			}
 			th.end()
 		}()
@@ -169,11 +180,18 @@ func (e *Endpoint) thread(op string) *thread {
 	return th
 }
 
+// runs says whether the caller is the goroutine of the thread that runs; no where
+// goroutines cannot be told apart.
+func (j *Job) runs() bool {
+	th := j.running.Load()
+	return sys.HasGoroutine && th != nil && th.g == sys.Goroutine()
+}
+
 // foreign ends a program that would stand still or race.
 func (e *Endpoint) foreign(op string) {
 	what := "sim: " + op + " of rank " + itoa(e.rank) + " is called by a goroutine that the simulator does not run: " +
 		"under it, ranks run inside conduits.Run (gas.Run), use their own endpoint, and start goroutines with conduits.Go"
-	if w := e.j.watch; w != nil && sys.HasGoroutine && e.j.currentG.Load() != sys.Goroutine() {
+	if w := e.j.watch; w != nil && !e.j.runs() {
 		w.abort(what)
 	}
 	panic(what)
@@ -191,12 +209,35 @@ func (e *Endpoint) sync(th *thread) {
 		}
 		// Else the limit would never be looked at if nothing else happens.
 		if e.clock <= j.limit || j.err != nil {
+			if len(q) == 0 {
+				e.idle()
+			}
 			return
 		}
 	}
 	th.state = ready
 	j.schedule(e.clock, evRun, uint64(th.id))
 	th.stop()
+}
+
+// idle is told of a poll when nothing is under way and every other thread is
+// parked. After idleLimit of such polls the job fails as in a deadlock.
+func (e *Endpoint) idle() {
+	j := e.j
+	if j.asked.Load() {
+		j.look()
+	}
+	if j.idleAt != j.Events {
+		j.idleAt, j.idleFrom = j.Events, e.clock
+		return
+	}
+	if e.clock-j.idleFrom < idleLimit || j.err != nil {
+		return
+	}
+	d := j.waiting()
+	d.At = duration(e.clock).String()
+	d.Waiting = slices.Insert(d.Waiting, 0, fmt.Sprintf("rank %d: polls and finds nothing, for %v by now", e.rank, duration(e.clock-j.idleFrom)))
+	j.fail(-1, d)
 }
 
 // until makes th, which is about to sleep, wait no longer than until at. An

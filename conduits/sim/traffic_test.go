@@ -318,8 +318,8 @@ func runLoad(t *testing.T, seed uint64) uint64 {
 	}
 	for r := range j.eps {
 		for _, p := range j.eps[r].pairs.t {
-			if p.rank >= 0 && (p.out != [conduits.NumClasses]uint16{} || p.refused != [conduits.NumClasses]bool{}) {
-				t.Errorf("rank %d to %d: %d and %d under way, refused %v", r, p.rank, p.out[0], p.out[1], p.refused)
+			if p.out != [conduits.NumClasses]uint16{} || p.refused(conduits.Request) || p.refused(conduits.Reply) {
+				t.Errorf("rank %d to %d: %d and %d under way, refused %v and %v", r, p.rank(), p.out[0], p.out[1], p.refused(conduits.Request), p.refused(conduits.Reply))
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/sys"
 )
 
 // query is a question from outside who waits for what.
@@ -24,8 +23,11 @@ const patience = time.Second / 2
 // most likely for ever, and is then looked at as it is.
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	j := e.j
-	if !j.driven.Load() || sys.HasGoroutine && j.currentG.Load() == sys.Goroutine() {
+	if !j.driven.Load() || j.runs() {
 		return e.waiting()
+	}
+	if j.deaf.Load() {
+		return e.waiting() // as for the rank before, whose question is there yet
 	}
 	q := &query{e, make(chan []conduits.Blocked, 1)}
 	j.askedMu.Lock()
@@ -34,9 +36,6 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 	j.asked.Store(true)
 	if !j.driven.Load() {
 		j.answerAll() // it ended meanwhile
-	}
-	if j.deaf.Load() {
-		return e.waiting() // as for the rank before
 	}
 	select {
 	case l := <-q.done:
@@ -55,6 +54,39 @@ func (e *Endpoint) waiting() []conduits.Blocked {
 		}
 	}
 	return l
+}
+
+// Interrupt declares the rank failed from outside the job, between two events: a job
+// that stands still in the code of a rank does not hear of it, and one that has been
+// found in a deadlock before has failed. What was going on then the machine decides,
+// not the seed.
+func (e *Endpoint) Interrupt(err error) {
+	j := e.j
+	j.askedMu.Lock()
+	j.interrupts = append(j.interrupts, interrupt{e, err})
+	j.askedMu.Unlock()
+	j.asked.Store(true)
+}
+
+// interrupt is a failure that comes from outside.
+type interrupt struct {
+	e   *Endpoint
+	err error
+}
+
+// look answers who asks from outside, on the goroutine that the job runs.
+func (j *Job) look() {
+	j.answerAll()
+	j.askedMu.Lock()
+	interrupts := j.interrupts
+	j.interrupts = nil
+	j.askedMu.Unlock()
+	for _, i := range interrupts {
+		i.e.Fail(i.err)
+	}
+	if j.overseen.Swap(false) {
+		j.alone()
+	}
 }
 
 // answerAll answers the questions there are.

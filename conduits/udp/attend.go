@@ -1,6 +1,10 @@
 package udp
 
-import "time"
+import (
+	"time"
+
+	"github.com/argon-go/argon/internal/crowd"
+)
 
 // attention is how long nobody must have polled before the attendant does.
 const attention = 10 * time.Millisecond
@@ -74,6 +78,7 @@ func (e *Endpoint) stand(a *attendant) {
 		case <-a.quit:
 			return
 		}
+		crowd.Sample()
 		pause := attention
 		switch {
 		case e.polled(a):

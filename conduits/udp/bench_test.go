@@ -68,6 +68,32 @@ func BenchmarkAttendant(b *testing.B) {
 	}
 }
 
+// BenchmarkSelf is a request of a rank to itself and the reply, polled for, beside
+// a request to another rank and its reply, both ranks on one goroutine.
+func BenchmarkSelf(b *testing.B) {
+	for _, dst := range []int{0, 1} {
+		b.Run(fmt.Sprintf("to=%d", dst), func(b *testing.B) {
+			eps, got := benchJob(b, seal.None, 0)
+			words := []uint32{1}
+			for range b.N {
+				for _, c := range []conduits.Class{conduits.Request, conduits.Reply} {
+					src, to := 0, dst
+					if c == conduits.Reply {
+						src, to = dst, 0
+					}
+					n := got[to].n
+					if eps[src].Send(to, c, 1, words) != conduits.Ready {
+						b.Fatal("no credit")
+					}
+					for got[to].n == n {
+						eps[to].Poll()
+					}
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkPut is puts of 1 MiB by datagram size, both ranks on one goroutine.
 func BenchmarkPut(b *testing.B) {
 	for _, mode := range []seal.Mode{seal.None, seal.Authenticated, seal.Encrypted} {

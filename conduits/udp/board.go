@@ -21,15 +21,17 @@ type board struct {
 	present  int
 	all      atomic.Bool // are attached
 	closed   []atomic.Bool
-	left     atomic.Int32 // how many are closed
-	drained  atomic.Int32 // how many of those need nothing more, after all are
+	arrived  []atomic.Bool // all that a closed rank has sent
+	left     atomic.Int32  // how many are closed
+	drained  atomic.Int32  // how many of those need nothing more, after all are
+	over     atomic.Int32  // how many of those have no link any more
 	failed   atomic.Pointer[conduits.PeerError]
 }
 
 func newBoard(n int) *board {
 	return &board{
 		sizes: make([]uint64, n), rights: make([]segment.Rights, n),
-		attached: make([]bool, n), closed: make([]atomic.Bool, n),
+		attached: make([]bool, n), closed: make([]atomic.Bool, n), arrived: make([]atomic.Bool, n),
 	}
 }
 
@@ -78,6 +80,8 @@ func (b *board) fail(rank int, err error) {
 
 func (b *board) gone(rank int) bool { return b.closed[rank].Load() }
 
+func (b *board) settled(rank int) bool { return b.arrived[rank].Load() }
+
 func (b *board) wake(rank int) { b.eps[rank].notify() }
 
 func (s seat) leave() {
@@ -93,7 +97,27 @@ func (s seat) stay(e *Endpoint) {
 	s.run(func() {
 		s.linger(e)
 		e.l.Close()
+		if s.over.Add(1) == int32(e.size) {
+			s.end()
+		}
 	})
+}
+
+// end unmaps the segments of all ranks, which are closed and have no link any more. A
+// job that has failed leaves that to the collector: what a rank waited for has ended
+// with an error, and its other goroutines may look at its memory yet.
+func (b *board) end() {
+	if b.failed.Load() != nil {
+		return
+	}
+	for _, e := range b.eps {
+		e.end()
+	}
+	for _, e := range b.eps {
+		if e.atEnd != nil {
+			e.atEnd()
+		}
+	}
 }
 
 func (s seat) linger(e *Endpoint) {
@@ -102,7 +126,11 @@ func (s seat) linger(e *Endpoint) {
 	for b.failed.Load() == nil && e.l.Err() == nil {
 		t := e.Arm(lingering{})
 		e.progress()
-		if e.discard() && !reported && b.left.Load() == n {
+		drained := e.discard()
+		if drained && !s.arrived[s.rank].Swap(true) {
+			b.tell()
+		}
+		if drained && !reported && b.left.Load() == n {
 			reported = true
 			if b.drained.Add(1) == n {
 				b.tell()

@@ -16,8 +16,10 @@
 // the loopback interface; what they must know of each other beside datagrams goes
 // through memory that they share, and datagrams are not sealed.
 //
-// All messages and all RMA to other ranks travel as datagrams; RMA to the own
-// rank does not.
+// All messages and all RMA to other ranks travel as datagrams. What a rank sends to
+// itself never leaves the process: a message waits in a queue of the endpoint until
+// the next poll, under the same credit; a poll that finds such a message looks at
+// the socket only one time in eight.
 //
 // # Registered memory
 //
@@ -29,15 +31,9 @@
 //
 // # Environment
 //
-// Beside what the rendezvous needs, a rank of a job of processes reads
-//
-//	ARGON_IFACE     the interface that datagrams go through, by name, or the
-//	                address; by itself that from which the rendezvous is reached
-//	ARGON_AUTH      authenticated (by itself), encrypted or none; see package seal
-//	ARGON_DATAGRAM  largest datagram, bytes, with everything but the IP and UDP
-//	                headers; by itself 1400 if there are several hosts, 65,000 if
-//	                there is one and its sockets keep 4 MiB, else 8192
-//	ARGON_DEADTIME  how long a peer may be silent; by itself 10s
+// Beside what the rendezvous needs, a rank of a job of processes reads ARGON_IFACE,
+// ARGON_AUTH (see package seal), ARGON_DATAGRAM, ARGON_DEADTIME and ARGON_HOST;
+// docs/knobs.md says what they do, and what counts if they are not set.
 //
 // ARGON_AUTH and ARGON_DATAGRAM must be equal on all ranks, which the rendezvous
 // sees to. All addresses are IPv4, or all are IPv6.
@@ -56,6 +52,16 @@
 //
 // What is refused is counted ([Endpoint.Refused], Stats.Refused) and shown by
 // [Endpoint.Diagnosis].
+//
+// # Paths between hosts
+//
+// Before a job on several hosts begins, the first ranks of the hosts try whether
+// datagrams pass between their sockets in both directions, up to 64 hosts each with
+// all others, and Join fails on all ranks if some do not. The error names the hosts,
+// ranks and addresses of the pairs and the direction (paths.go). That takes two round
+// trips or so; or the dead time, 5 s at least, if datagrams are lost. It also measures
+// the round trips, so that the first loss between two hosts is made good after three of
+// them, and not after a second, as RFC 9002 has it of unknown paths.
 //
 // # Waiting and progress
 //
@@ -79,11 +85,16 @@
 // peer. There are no heartbeats between ranks: whoever has sent something watches
 // its target, and a host that vanishes while nothing is under way to it is
 // noticed by the keepalive of its connections to the rendezvous, one per rank and
-// not one per pair. Partitions that are shorter heal.
+// not one per pair. Partitions that are shorter heal, unless the system itself refuses
+// to send: a rank that there is no route to, or that a local firewall keeps from, for a
+// second and for a tenth of the dead time, has failed.
 //
-// The dead time need not exceed what a program computes without polling, but it
-// must exceed how long a process or host stands still and goes on: stopped by a
-// debugger or by SIGSTOP, suspended, migrated. Raise it there.
+// The dead time need not exceed what a program computes without polling. Silence
+// counts only while the rank that observes it runs, and is followed by several
+// probes: a job all of whose ranks are stopped, suspended or starved for longer
+// than the dead time goes on afterwards. It must exceed how long one process or host
+// stands still while others run: stopped by a debugger or by SIGSTOP, migrated.
+// Raise it there.
 //
 // # Leaving
 //

@@ -1,13 +1,13 @@
 package udp
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -19,6 +19,9 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	if e.c.gone(dst) {
 		e.hearLocked() // if it left because it failed, then that comes first
 		return conduits.Dead
+	}
+	if dst == e.rank {
+		return e.reserveSelf(c)
 	}
 	st := e.eng.Reserve(dst, c)
 	if st == conduits.NoCredit {
@@ -36,6 +39,18 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
 	e.checkLengths(len(words), len(payload))
 	e.mu.Lock()
+	if dst == e.rank {
+		st := e.room(dst, c)
+		if st == conduits.Ready {
+			e.sent[c]++
+			e.sendSelf(c, tag, words, payload)
+		}
+		e.mu.Unlock()
+		if st == conduits.Ready {
+			e.notify()
+		}
+		return st
+	}
 	defer e.mu.Unlock()
 	st := e.room(dst, c)
 	if st == conduits.Ready {
@@ -134,6 +149,9 @@ const (
 	batch = 64
 	// gulp is after how many datagrams a poll receives no more.
 	gulp = 64
+	// flooded is how many bytes a socket never keeps: when more have been received
+	// than that, all is there that had come before the first of them.
+	flooded = 4 * socketBuffer
 )
 
 // progress receives, lets the time pass, and sends. Any goroutine may do it; one
@@ -142,7 +160,7 @@ func (e *Endpoint) progress() bool {
 	// A failure is heard of before what comes after it, so that whoever has just
 	// seen that he must wait does not take it for the reason.
 	any := e.hear()
-	var now time.Duration
+	var now, drained time.Duration
 	in := &e.in
 	if e.single {
 		// Whoever receives may be suspended in the middle of it; others must receive
@@ -157,6 +175,8 @@ func (e *Endpoint) progress() bool {
 		}
 		for taken := 0; taken < gulp; {
 			if !e.l.Recv(in) {
+				drained = now
+				e.flood, e.floodAt = 0, now
 				break
 			}
 			any = true
@@ -169,9 +189,14 @@ func (e *Endpoint) progress() bool {
 				e.mu.Lock()
 				for _, d := range l[:n] {
 					e.eng.Receive(now, d.src, d.b)
+					e.flood += len(d.b)
 				}
 				e.mu.Unlock()
 				l = l[n:]
+			}
+			if e.flood > flooded {
+				drained = e.floodAt
+				e.flood, e.floodAt = 0, now
 			}
 			if !in.more {
 				break
@@ -184,15 +209,27 @@ func (e *Endpoint) progress() bool {
 	if now == 0 {
 		now = e.l.Now()
 	}
+	if e.single {
+		drained = now // nothing stops a rank between Recv and here
+	}
 	e.mu.Lock()
 	e.turns++
-	e.eng.Advance(now)
+	// What has come after Recv found nothing, even if this process was stopped since,
+	// is no silence.
+	e.eng.AdvanceTo(now, drained)
 	dead, died := e.eng.NextDead()
+	var why error
+	if died {
+		why = e.eng.Silence(dead)
+	}
 	e.flushAt(now)
-	pending := e.eng.Pending()
+	pending := e.runnable()
 	e.mu.Unlock()
+	if r, err := e.l.Unreachable(); r >= 0 && !e.c.gone(r) {
+		e.c.fail(r, err)
+	}
 	if died && !e.c.gone(dead) {
-		e.c.fail(dead, e.silence())
+		e.c.fail(dead, why)
 	}
 	if any {
 		e.notify()
@@ -231,17 +268,12 @@ func (e *Endpoint) hearLocked() bool {
 	return true
 }
 
-// silence is why a peer is declared dead.
-func (e *Endpoint) silence() error {
-	return fmt.Errorf("it has not answered for %v (%s)", e.eng.Config().DeadTime, EnvDeadTime)
-}
-
 // Poll runs what has arrived.
 func (e *Endpoint) Poll() int {
 	if e.closed.Load() || !e.attached.Load() {
 		return 0
 	}
-	if !e.progress() {
+	if e.loop.lookElsewhere() && !e.progress() {
 		return 0
 	}
 	me := sys.Goroutine()
@@ -280,8 +312,11 @@ func (e *Endpoint) settle() {
 func (e *Endpoint) pending() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.closed.Load() && e.eng.Pending()
+	return !e.closed.Load() && e.runnable()
 }
+
+// runnable says whether there is something to be run, with mu held.
+func (e *Endpoint) runnable() bool { return e.loop.waiting.Load() > 0 || e.eng.Pending() }
 
 // Spin is Poll: each look at the socket takes a while. Its caller waits for
 // something, so nothing that he has sent waits for company.
@@ -319,8 +354,29 @@ func (e *Endpoint) deliver(most int, nested bool) int {
 			continue
 		}
 		m = e.eng.NextMessage(conduits.Reply)
-		if m == nil && !nested {
-			m = e.eng.NextMessage(conduits.Request)
+		if m == nil {
+			own := e.nextSelf(conduits.Reply)
+			if own == nil && !nested {
+				// Neither kind of request keeps the other one waiting for ever.
+				if e.loop.next = !e.loop.next; e.loop.next {
+					own = e.nextSelf(conduits.Request)
+				}
+				if own == nil {
+					m = e.eng.NextMessage(conduits.Request)
+				}
+				if own == nil && m == nil {
+					own = e.nextSelf(conduits.Request)
+				}
+			}
+			if own != nil {
+				e.got[own.Class]++
+				e.mu.Unlock()
+				e.receiver.Receive(&own.Message)
+				n++
+				e.mu.Lock()
+				e.releaseSelf(own)
+				continue
+			}
 		}
 		if m == nil {
 			break
@@ -362,10 +418,14 @@ const (
 
 // Idle lets others run, until it is time to park.
 func (e *Endpoint) Idle(idle int) bool {
+	patience := e.patience
+	if !e.single && crowd.Now() {
+		patience = min(patience, crowded)
+	}
 	switch {
-	case idle >= e.patience:
+	case idle >= patience:
 		return false
-	case e.patience > crowded:
+	case patience > crowded:
 		if idle%spinsPerGosched == spinsPerGosched-1 {
 			runtime.Gosched()
 		}
@@ -390,17 +450,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	}
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
-	t := conduits.Ticket{Slot: -1}
-	for i, w := range e.waiting {
-		if w == nil {
-			t.Slot = int32(i)
-		}
-	}
-	if t.Slot < 0 {
-		t.Slot = int32(len(e.waiting))
-		e.waiting = append(e.waiting, nil)
-	}
-	e.waiting[t.Slot] = b
+	t := conduits.Ticket{Slot: e.waiting.Add(b)}
 	e.armed.Add(1)
 	t.Seq = e.seq.Load()
 	return t
@@ -409,7 +459,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 // Disarm takes it back.
 func (e *Endpoint) Disarm(t conduits.Ticket) {
 	e.waitMu.Lock()
-	e.waiting[t.Slot] = nil
+	e.waiting.Remove(t.Slot)
 	e.armed.Add(-1)
 	e.waitMu.Unlock()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/sleepers"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -49,10 +51,16 @@ type Endpoint struct {
 	sent    [conduits.NumClasses]uint64
 	got     [conduits.NumClasses]uint64
 
+	loop loopback
+
 	inMu sync.Mutex // held to receive
 	in   inbox
+	// While the socket is never found empty: bytes received since floodAt.
+	flood   int
+	floodAt time.Duration
 
 	spare []*inbox // of a simulation, where one goroutine runs at a time
+	atEnd func()   // see AtEnd
 
 	attached, closed    atomic.Bool
 	failed              atomic.Pointer[conduits.PeerError] // the job's failure, once this rank has heard of it
@@ -66,7 +74,7 @@ type Endpoint struct {
 	waitMu   sync.Mutex
 	cond     sync.Cond
 	watching bool // one of the parked is in link.Wait
-	waiting  []conduits.Blocked
+	waiting  sleepers.List[conduits.Blocked]
 	single   bool // one goroutine runs at a time: a simulation
 
 	// A rank that is a process.
@@ -138,9 +146,12 @@ func (m memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.
 	if err != nil {
 		return 0, err
 	}
-	old := apply(b, op, t, x, y)
+	var old uint64
+	if !segment.Touch(b, func() { old = apply(b, op, t, x, y) }) {
+		err = segment.Gone(src, a, uint64(t.Size()), segment.RightAtomic)
+	}
 	u.Exit()
-	return old, nil
+	return old, err
 }
 
 func (m memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
@@ -202,12 +213,17 @@ func (e *Endpoint) Refused() seal.Counts {
 	return e.sealing.refused()
 }
 
-// Diagnosis says what the protocol has to do with, and which datagrams were
-// refused.
+// mostAwaited is how many peers a diagnosis names.
+const mostAwaited = 8
+
+// Diagnosis says what the protocol has to do with, which peers something is awaited
+// from and when they were heard, and which datagrams were refused.
 func (e *Endpoint) Diagnosis() string {
 	e.mu.Lock()
 	x := e.eng.Stats()
 	drained := e.eng.Drained()
+	awaited := e.eng.Awaited(e.l.Now())
+	name := e.eng.Config().Name
 	e.mu.Unlock()
 	s := fmt.Sprintf("udp: %d peers met, %d datagrams sent (%d again, %d time-outs), %d received (%d twice, %d damaged, %d of another run, %d out of turn)",
 		x.Peers, x.Sent, x.Again, x.Timeouts, x.Received, x.Twice, x.Malformed, x.Stale, x.Beyond)
@@ -216,6 +232,21 @@ func (e *Endpoint) Diagnosis() string {
 	}
 	if !drained {
 		s += ", not all that was sent has been acknowledged"
+	}
+	for i, a := range awaited {
+		who := fmt.Sprintf("rank %d", a.Rank)
+		if name != nil {
+			who = name(a.Rank)
+		}
+		switch {
+		case i == mostAwaited:
+			s += fmt.Sprintf(", and of %d more ranks", len(awaited)-i)
+		case i > mostAwaited:
+		case a.Heard < 0:
+			s += fmt.Sprintf(", awaits something of %s, never heard", who)
+		default:
+			s += fmt.Sprintf(", awaits something of %s, heard %v ago", who, a.Heard.Round(time.Millisecond))
+		}
 	}
 	if r := e.Refused(); r.Total() > 0 {
 		s += ", refused: " + describe(r)
@@ -260,7 +291,11 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	defer e.mu.Unlock()
 	x := e.eng.Stats()
 	s.Sent, s.Received, s.NoCredit, s.PeersUsed = e.sent, e.got, x.NoCredit, x.Peers
-	s.Refused, s.Faults = e.Refused().Total(), x.Unheard
+	s.Refused, s.Faults = e.Refused().Total(), x.Unheard+e.loop.unheard
+	s.NoCredit += e.loop.noCredit
+	if e.loop.used {
+		s.PeersUsed++
+	}
 }
 
 // AttachOver is Attach with memory that the caller has, all of v, as the segment,
@@ -304,7 +339,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	}
 	e.receiver = c.Receiver
 	e.views[0] = e.mem.view
-	e.system = aligned(conduits.SystemBytes)
+	e.system = conduits.NewSystem()
 	e.attached.Store(true)
 	if err := e.c.attach(c.Size, c.Rights); err != nil {
 		return err
@@ -431,6 +466,10 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 
 // Commit sends a staged message.
 func (e *Endpoint) Commit(dst int, c conduits.Class, slot conduits.Slot, tag conduits.Tag, payload int) {
+	if dst == e.rank {
+		e.commitSelf(c, uint32(slot.Ref), tag, payload)
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	id := uint32(slot.Ref)
@@ -447,12 +486,34 @@ func (e *Endpoint) Commit(dst int, c conduits.Class, slot conduits.Slot, tag con
 	e.flush()
 }
 
+// commitSelf is Commit of a message to this rank.
+func (e *Endpoint) commitSelf(c conduits.Class, id uint32, tag conduits.Tag, payload int) {
+	e.mu.Lock()
+	s := e.stages[id]
+	e.sent[c]++
+	if s.long {
+		e.sendSelfLong(c, tag, s.words[:s.nwords], s.to, s.data)
+		if !s.early {
+			e.eng.Complete(engine.Completion{Cookie: s.cookie, Event: conduits.SourceDone})
+		}
+	} else {
+		e.sendSelf(c, tag, s.words[:s.nwords], s.payload[:payload])
+	}
+	e.unstage(id)
+	e.mu.Unlock()
+	e.notify()
+}
+
 // Cancel forgets a staged message.
 func (e *Endpoint) Cancel(dst int, c conduits.Class, slot conduits.Slot) {
 	e.mu.Lock()
 	id := uint32(slot.Ref)
 	s := e.stages[id]
-	e.eng.Cancel(dst, c)
+	if dst == e.rank {
+		e.loop.open[c]--
+	} else {
+		e.eng.Cancel(dst, c)
+	}
 	if s.long && !s.early {
 		e.eng.Complete(engine.Completion{Cookie: s.cookie, Event: conduits.SourceDone})
 	}
@@ -516,9 +577,11 @@ func (e *Endpoint) own(op string, a segment.NLA, n uint64, need segment.Rights, 
 	if err != nil {
 		return conduits.Fault("udp: "+op, e.rank, err)
 	}
-	f(b)
+	if !segment.Touch(b, func() { f(b) }) {
+		err = conduits.Fault("udp: "+op, e.rank, segment.Gone(e.rank, a, n, need))
+	}
 	u.Exit()
-	return nil
+	return err
 }
 
 // Get copies from src's segment or registered memory.
@@ -602,13 +665,7 @@ func (e *Endpoint) Wake(rank int) {
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
-	var l []conduits.Blocked
-	for _, b := range e.waiting {
-		if b != nil {
-			l = append(l, b)
-		}
-	}
-	return l
+	return e.waiting.All()
 }
 
 // Now is the link's time.
@@ -637,6 +694,20 @@ func (e *Endpoint) Blame(rank int, err error) {
 	e.c.fail(rank, err)
 	e.hear()
 	e.notify()
+}
+
+// Left says whether rank has left, and what it had sent has been run: a rank says
+// that it leaves when all of that has been acknowledged, so the engine has it.
+func (e *Endpoint) Left(rank int) bool {
+	if uint(rank) >= uint(e.size) || !e.c.settled(rank) {
+		return false
+	}
+	e.mu.Lock()
+	pending := e.eng.Pending()
+	e.mu.Unlock()
+	// Another goroutine may run the last of it; it wakes us when it has.
+	p := e.poller.Load()
+	return !pending && (p == 0 || p == sys.Goroutine())
 }
 
 // RepliesBeside is PollReplies for a caller that is in a handler of another conduit,
@@ -672,6 +743,28 @@ func (e *Endpoint) Close() error {
 	return e.CloseATU()
 }
 
+// end gives back the memory of a rank of a job that has ended. No operation refers to
+// it afterwards.
+func (e *Endpoint) end() {
+	e.mu.Lock()
+	for e.sending { // by a goroutine that began before Close
+		e.mu.Unlock()
+		runtime.Gosched()
+		e.mu.Lock()
+	}
+	e.eng.Fail(errClosed)
+	e.views[0].Shut() // before what it shows is gone
+	e.views[0] = segment.View{}
+	e.mem.end()
+	e.mu.Unlock()
+}
+
+// AtEnd has f called when the job, whose ranks are all in this process, has ended
+// without failing: all of its endpoints are closed, and none has to do with their memory
+// any more. That is a moment after the last Close. To be called before Attach; f must not
+// use endpoints.
+func (e *Endpoint) AtEnd(f func()) { e.atEnd = f }
+
 // part notes that rank has left.
 func (e *Endpoint) part(rank int) {
 	e.mu.Lock()
@@ -700,6 +793,9 @@ func (e *Endpoint) discard() bool {
 	for c := range conduits.Class(conduits.NumClasses) {
 		for m := e.eng.NextMessage(c); m != nil; m = e.eng.NextMessage(c) {
 			e.eng.Release(m)
+		}
+		for m := e.nextSelf(c); m != nil; m = e.nextSelf(c) {
+			e.releaseSelf(m)
 		}
 	}
 	e.flush()

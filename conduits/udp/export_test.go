@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // simulated is an endpoint whose ranks the simulator runs.
@@ -36,7 +37,7 @@ func sealings(n int, m seal.Mode) func(rank int) *sealing {
 		if m == Plain {
 			return nil
 		}
-		key, err := seal.ParseKey(strings.Repeat("5a", seal.KeySize))
+		key, err := jobkey.Parse(strings.Repeat("5a", jobkey.Size))
 		if err != nil {
 			panic(err)
 		}
@@ -65,7 +66,7 @@ func Simulate(f sim.Faults, m seal.Mode) func(n int, c conduits.Config) ([]condu
 		for r := range eps {
 			s := j.Endpoint(r)
 			e, err := newEndpoint(seat{b, r, s.GoRank}, simLink{s.Socket()}, lim, sealer(r), engine.Config{
-				Rank: r, Size: n, Epoch: 1, Window: 64, MinRTO: 20 * time.Microsecond, FirstRTO: 200 * time.Microsecond, MaxRTO: 2 * time.Millisecond,
+				Rank: r, Size: n, Epoch: 1, Window: 64, InitialRTT: 50 * time.Microsecond, Granularity: 10 * time.Microsecond,
 				AckDelay: 5 * time.Microsecond, DeadTime: time.Hour,
 			})
 			if err != nil {
@@ -78,3 +79,7 @@ func Simulate(f sim.Faults, m seal.Mode) func(n int, c conduits.Config) ([]condu
 		return eps, nil
 	}
 }
+
+// FirstTrip is what the engine takes the round trip to rank for before it has
+// measured one; 0 means that it knows nothing.
+func (e *Endpoint) FirstTrip(rank int) time.Duration { return e.eng.Config().RTT(rank) }

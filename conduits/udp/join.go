@@ -8,13 +8,16 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/ifaddr"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -23,21 +26,21 @@ import (
 // The environment variables that a rank reads beside those of the rendezvous.
 const (
 	// EnvIface names the interface that datagrams go through, or its address.
-	EnvIface = "ARGON_IFACE"
+	EnvIface = jobenv.Iface
 	// EnvAuth is what protects datagrams: authenticated, encrypted or none.
 	EnvAuth = "ARGON_AUTH"
 	// EnvDatagram is the largest datagram, bytes.
 	EnvDatagram = "ARGON_DATAGRAM"
 	// EnvDeadTime is how long a peer that something is awaited from may be silent,
 	// such as 30s.
-	EnvDeadTime = "ARGON_DEADTIME"
+	EnvDeadTime = jobenv.DeadTime
 	// EnvHost overrides the name of the host: ranks with equal names are taken to
 	// share one.
-	EnvHost = "ARGON_HOST"
+	EnvHost = jobenv.Host
 )
 
 // MaxRanks is the largest size of a job of processes.
-const MaxRanks = rendezvous.MaxSize
+const MaxRanks = jobenv.MaxRanks
 
 // DefaultDeadTime is how long a peer may be silent that something is awaited from.
 // Engines answer while their rank computes, so that silence means that the rank's
@@ -108,19 +111,19 @@ func Open(j conduits.Job, c conduits.Config) (*Endpoint, error) {
 		return nil, err
 	}
 	if j.Rank < 0 || j.Rank >= j.Size {
-		return nil, errs.BadArg("udp: rank %d of %d does not exist (%s)", j.Rank, j.Size, "ARGON_RANK")
+		return nil, errs.BadArg("udp: rank %d of %d does not exist (%s)", j.Rank, j.Size, jobenv.Rank)
 	}
 	o, err := readOptions(j.Env)
 	if err != nil {
-		return nil, err
+		return nil, errs.Misstarted(err)
 	}
 	setup, err := rendezvous.FromEnv(j.Env)
 	if err != nil {
-		return nil, err
+		return nil, errs.Misstarted(err)
 	}
 	conn, addr, err := listen(o.iface, setup)
 	if err != nil {
-		return nil, err
+		return nil, errs.Misstarted(err)
 	}
 	e, err := open(j, lim, o, setup, conn, addr)
 	if err != nil {
@@ -145,13 +148,14 @@ func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup
 			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
 	}
 	m := newMember(j.Rank, j.Size)
+	m.heard, m.host = j.Failed, describeHost(o.host)
 	var err error
 	if m.client, err = setup.Join(context.Background(), hello, m.events()); err != nil {
 		return nil, err
 	}
 	e, err := m.start(lim, o, setup.Key, hello.Incarnation, conn)
 	if err != nil {
-		m.client.Fail(j.Rank, err.Error())
+		m.client.Fail(j.Rank, errs.CarriedStatus(err), err.Error())
 		_ = m.client.Close()
 		return nil, err
 	}
@@ -168,11 +172,20 @@ func (t table) addr(rank int) netip.AddrPort { return t.c.Addr(rank) }
 // change by that.
 func (table) source(netip.AddrPort) (int, bool) { return -1, true }
 
+// nearRTT is what a round trip between ranks of one host is taken to be before one
+// has been measured: long enough for one that has to be given a processor first.
+const nearRTT = 5 * time.Millisecond
+
 // start makes the endpoint.
-func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation uint64, conn *net.UDPConn) (*Endpoint, error) {
-	one, near, err := m.hosts(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4())
+func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnation uint64, conn *net.UDPConn) (*Endpoint, error) {
+	one, mates, err := m.hosts(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4())
 	if err != nil {
 		return nil, err
+	}
+	if !one {
+		if err := m.paths(conn, key, o); err != nil {
+			return nil, err
+		}
 	}
 	instance := m.client.Instance()
 	s, err := seal.New(key.ForJob(instance[:]), m.rank, m.size, incarnation, o.mode)
@@ -183,15 +196,36 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 	if err != nil {
 		return nil, err
 	}
+	l.out.refused.dead = o.dead
 	if o.datagram == 0 && one {
 		o.datagram = hostDatagram(l)
 	}
+	if !one {
+		if err := l.probe(); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	near := func(rank int) bool { return m.client.Host(rank) == m.client.Host(m.rank) }
 	a := &sealing{
 		s: s, size: m.size, incarnation: m.client.Incarnation,
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
 	e, err := newEndpoint(m, l, lim, a, engine.Config{
-		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead,
+		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead, Name: m.name, Doubt: m.meet,
+		RTT: func(rank int) time.Duration {
+			if near(rank) {
+				return nearRTT
+			}
+			return m.trip(m.client.Host(rank))
+		},
+		// Between hosts nothing is known of the path; loopback carries any.
+		Sure: func(rank int) int {
+			if near(rank) {
+				return mostDatagram
+			}
+			return 0
+		},
 	})
 	if err != nil {
 		l.Close()
@@ -201,12 +235,45 @@ func (m *member) start(lim conduits.Limits, o options, key seal.Key, incarnation
 	e.patience = crowded
 	// A rank that is bound to one processor (-bind core) leaves the others to its
 	// neighbours: what there is shows in whoever started them.
-	if near <= max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())) {
+	if mates <= min(max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())), sys.QuotaCPU()) {
 		e.patience = patient
 	}
 	m.ep.Store(e)
 	e.attend()
 	return e, nil
+}
+
+// name names a rank by its number, its address and, where that is known, its host:
+// another one's is if it was asked for by meet.
+func (m *member) name(rank int) string {
+	host := m.host
+	if h := m.client.Host(rank); h != m.client.Host(m.rank) {
+		v, _ := m.names.Load(h)
+		host, _ = v.(string)
+	}
+	if host == "" {
+		return fmt.Sprintf("rank %d (%v)", rank, m.client.Addr(rank))
+	}
+	return fmt.Sprintf("rank %d (host %q, %v)", rank, host, m.client.Addr(rank))
+}
+
+// meet finds out what the host of rank is called, which its first rank has said
+// before the job began. It does not wait.
+func (m *member) meet(rank int) {
+	h := m.client.Host(rank)
+	if h == m.client.Host(m.rank) || h >= mostHosts {
+		return
+	}
+	if _, asked := m.names.LoadOrStore(h, ""); asked {
+		return
+	}
+	go func() {
+		// Without an answer the job has failed, or this rank has left.
+		if b, err := m.client.Get(context.Background(), pathsName("report", h)); err == nil {
+			name, _, _ := parseReport(b)
+			m.names.Store(h, errs.Printable(name, 100))
+		}
+	}()
 }
 
 // hosts says whether all ranks are on one host and how many are on this one. All
@@ -249,7 +316,7 @@ func listen(iface string, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, err
 	}
 	bind, told := addr, addr
 	if iface != "" {
-		if bind, err = onInterface(iface, addr.Is4()); err != nil {
+		if bind, err = ifaddr.Choose(iface, addr.Is4()); err != nil {
 			return nil, netip.Addr{}, err
 		}
 		told = bind
@@ -282,72 +349,22 @@ func alwaysLoopback(server string) bool {
 }
 
 // route is the address from which this host reaches server. It tries again until
-// patience has passed, since names may take a while to be known.
+// patience has passed, since names may take a while to be known, or for a second or so
+// if there is no route.
 func route(server string, patience time.Duration) (netip.Addr, error) {
 	if patience <= 0 {
 		patience = rendezvous.DefaultPatience
 	}
 	end := time.Now().Add(patience)
+	var lasting sys.Tries
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		// Nothing is sent: this looks at the routes.
-		c, err := net.Dial("udp", server)
+		a, err := ifaddr.To(context.Background(), server)
 		if err == nil {
-			a := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-			c.Close()
 			return a, nil
 		}
-		if time.Now().Add(pause).After(end) {
+		if lasting.Lasting(err, awake.Now()) || time.Now().Add(pause).After(end) {
 			return netip.Addr{}, errs.Resource("udp: no way to the rendezvous at %s: %v (ARGON_RENDEZVOUS, %s)", server, err, EnvIface)
 		}
 		time.Sleep(pause)
 	}
-}
-
-// onInterface finds the address that ARGON_IFACE means: an address of this host,
-// or the name of an interface, whose address of the family like the rendezvous'
-// is preferred.
-func onInterface(iface string, is4 bool) (netip.Addr, error) {
-	if a, err := netip.ParseAddr(iface); err == nil {
-		return a.Unmap(), nil // listening there fails if it is not ours
-	}
-	i, err := net.InterfaceByName(iface)
-	if err != nil {
-		return netip.Addr{}, errs.BadArg("udp: %s=%q is neither an address nor an interface of this host; it has %s", EnvIface, iface, interfaces())
-	}
-	l, err := i.Addrs()
-	if err != nil {
-		return netip.Addr{}, errs.Resource("udp: %s=%q: %v", EnvIface, iface, err)
-	}
-	var other netip.Addr
-	for _, n := range l {
-		p, err := netip.ParsePrefix(n.String())
-		if err != nil {
-			continue
-		}
-		switch a := p.Addr().Unmap(); {
-		case a.IsLinkLocalUnicast():
-			// Its zone means something else on each host.
-		case a.Is4() == is4:
-			return a, nil
-		case !other.IsValid():
-			other = a
-		}
-	}
-	if !other.IsValid() {
-		return other, errs.BadArg("udp: %s=%q: the interface has no address that others can use", EnvIface, iface)
-	}
-	return other, nil
-}
-
-// interfaces lists the names that ARGON_IFACE may have.
-func interfaces() string {
-	l, err := net.Interfaces()
-	if err != nil {
-		return err.Error()
-	}
-	var names []string
-	for _, i := range l {
-		names = append(names, i.Name)
-	}
-	return strings.Join(names, ", ")
 }

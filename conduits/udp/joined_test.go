@@ -14,6 +14,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
@@ -47,7 +48,7 @@ func Joined(mode seal.Mode, env map[string]string) func(n int, c conduits.Config
 		if err != nil {
 			return nil, err
 		}
-		key := seal.NewKey()
+		key := jobkey.New()
 		srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n})
 		if err != nil {
 			return nil, err
@@ -109,7 +110,7 @@ func TestMemoryPerRank(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		s, err := seal.New(seal.NewKey(), 1, n, 1, seal.Authenticated)
+		s, err := seal.New(jobkey.New(), 1, n, 1, seal.Authenticated)
 		if err != nil {
 			t.Fatal(err)
 		}

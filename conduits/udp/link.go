@@ -25,6 +25,8 @@ type link interface {
 	Wait(until time.Duration)
 	Wake()
 	Now() time.Duration
+	// Unreachable is a rank that nothing can be sent to, and why, once; or -1.
+	Unreachable() (rank int, err error)
 	// Err is why no datagram will ever come again, or nil.
 	Err() error
 	Close()
@@ -45,6 +47,7 @@ type socket struct {
 	start time.Time
 	book  book
 	six   bool // an IPv6 socket
+	whole bool // datagrams are not cut on their way; see probe
 
 	// How it waits. A rank that is a process has a waiter, which costs a thread. Ranks
 	// of one process let the runtime's poller wait, although that wakes a thread with
@@ -75,6 +78,7 @@ type socket struct {
 		first    [outDatagrams]int // datagram that a message begins with
 		dst      int               // whose address to is
 		to       sys.Sockaddr
+		refused  refusals
 
 		// A socket that only sends, connected to a rank of this host: the kernel then
 		// looks for the way once, and not for each datagram.
@@ -155,6 +159,16 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time, alone bool)
 	return s, nil
 }
 
+// probe has datagrams arrive whole or not at all, so that the engine can find out
+// how long those may be that a path carries (RFC 8899, section 4.5).
+func (s *socket) probe() error {
+	if err := sys.ProbePath(s.fd, s.six); err != nil {
+		return errs.Resource("udp: socket of rank %d: path MTU discovery: %v", s.rank, err)
+	}
+	s.whole = true
+	return nil
+}
+
 // detach takes the socket away from the runtime's poller.
 func (s *socket) detach() error {
 	fd, err := sys.Detach(s.fd)
@@ -196,19 +210,24 @@ func (s *socket) Send(o *outbox) {
 		}
 		sent, err := w.box.Flush(fd)
 		if sent == messages {
+			w.refused.passed(o.list[i:next])
 			i = next
 			continue
 		}
+		w.refused.passed(o.list[i:w.first[sent]])
 		i = w.first[sent]
 		n := next - i
 		if sent+1 < messages {
 			n = w.first[sent+1] - i
 		}
-		if n > 1 && sys.Unsegmentable(err) {
+		if n > 1 && sys.Unsegmentable(err) && !(s.whole && sys.TooLong(err)) {
 			w.segments = false // and try those again one by one
 			continue
 		}
-		// Any other error is as good as a loss.
+		// Any other error is as good as a loss, unless it lasts: of a datagram that is
+		// too long, too, whose size the engine finds out by that.
+		dst := o.list[i].dst
+		w.refused.note(dst, err, s.Now(), func() string { return s.book.addr(dst).String() })
 		i += n
 	}
 }
@@ -398,6 +417,16 @@ func (s *socket) Wake() {
 func (s *socket) Now() time.Duration { return time.Since(s.start) + 1 }
 
 func (s *socket) Err() error { return nil }
+
+func (s *socket) Unreachable() (rank int, err error) {
+	if s.out.refused.verdict.Load() == nil {
+		return -1, nil
+	}
+	if u := s.out.refused.verdict.Swap(nil); u != nil {
+		return u.rank, u.err
+	}
+	return -1, nil
+}
 
 func (s *socket) Close() {
 	s.out.Lock()

@@ -30,5 +30,7 @@ func (l simLink) Recv(in *inbox) bool {
 	return ok
 }
 
+func (l simLink) Unreachable() (int, error) { return -1, nil }
+
 func (l simLink) Err() error { return l.Endpoint().Err() }
 func (l simLink) Close()     {}

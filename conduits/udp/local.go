@@ -11,14 +11,21 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
 // Name is the conduit's name.
 const Name = "udp"
 
-func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local, Join: Join}) }
+func init() {
+	conduits.Register(conduits.Conduit{
+		Name: Name, Local: Local, Join: Join,
+		Launch: &conduits.Launch{Rendezvous: true},
+	})
+}
 
 // MaxLocal is the largest size of a job in one process: each rank has a socket.
 const MaxLocal = 512
@@ -121,10 +128,12 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	}
 	b := newBoard(n)
 	epoch := rand.Uint32() | 1
+	crowd.Ranks(min(n, runtime.GOMAXPROCS(0)))
 	eps := make([]conduits.Endpoint, n)
 	for r := range eps {
 		e, err := newEndpoint(seat{b, r, spawn}, l[r], lim, nil, engine.Config{
 			Rank: r, Size: n, Epoch: epoch, Datagram: hostDatagram(l[r]),
+			InitialRTT: nearRTT,
 			// Ranks of one process do not die one by one.
 			DeadTime: 24 * time.Hour,
 		})
@@ -134,7 +143,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 			}
 			return nil, err
 		}
-		if n <= runtime.GOMAXPROCS(0) {
+		if n <= min(runtime.GOMAXPROCS(0), sys.Processors()) {
 			e.patience = patient
 		} else {
 			e.patience = crowded

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/segment"
 )
@@ -18,9 +20,16 @@ type member struct {
 	rank, size int
 	client     *rendezvous.Client
 	ep         atomic.Pointer[Endpoint] // nil until there is one
-	all        atomic.Bool              // have attached
+	all        atomic.Bool              // have attached, and nothing is awaited
+	awaited    atomic.Int32             // news that Attach does not return without: see news
 	failed     atomic.Pointer[conduits.PeerError]
-	over       chan struct{} // closed when failed is set
+	over       chan struct{}                         // closed when failed is set
+	heard      func(*conduits.PeerError)             // conduits.Job.Failed
+	failing    atomic.Bool                           // this rank has declared itself failed
+	host       string                                // what this one is called in messages
+	trips      atomic.Pointer[map[int]time.Duration] // round trips by host; nil as long as none is known
+
+	names sync.Map // what others are called, by number: a string, "" as long as it is being asked for
 
 	mu    sync.Mutex                      // of who changes departed
 	parts atomic.Pointer[[]atomic.Uint64] // bit by rank: it has left; nil as long as none has
@@ -29,12 +38,20 @@ type member struct {
 // events is what the rendezvous is to call. Events may come before Join returns.
 func (m *member) events() rendezvous.Events {
 	return rendezvous.Events{
-		Attached: func() {
-			m.all.Store(true)
-			m.tell()
+		Attached: m.news,
+		Failed: func(rank, status int, cause string) {
+			m.set(rank, errs.Carried(status, cause), rank == m.rank && !m.failing.Load())
 		},
-		Failed: func(rank, _ int, cause string) { m.set(rank, errors.New(cause)) },
-		Left:   m.departed,
+		Left: m.departed,
+	}
+}
+
+// news is called once for each thing that is awaited: that all ranks have attached,
+// and, where another rank measures round trips for this one, those.
+func (m *member) news() {
+	if m.awaited.Add(-1) == 0 {
+		m.all.Store(true)
+		m.tell()
 	}
 }
 
@@ -45,9 +62,14 @@ func (m *member) tell() {
 	}
 }
 
-// set makes rank the one that the job has failed because of.
-func (m *member) set(rank int, err error) {
-	if m.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
+// set makes rank the one that the job has failed because of. own says that this is
+// the own rank and others have said so.
+func (m *member) set(rank int, err error, own bool) {
+	p := &conduits.PeerError{Rank: rank, Err: err, Own: own}
+	if m.failed.CompareAndSwap(nil, p) {
+		if m.heard != nil {
+			m.heard(p)
+		}
 		close(m.over)
 		m.tell()
 	}
@@ -75,6 +97,9 @@ func (m *member) gone(rank int) bool {
 	return b != nil && (*b)[rank/64].Load()>>(rank%64)&1 != 0
 }
 
+// settled is gone: ranks leave when what they have sent has arrived, see stay.
+func (m *member) settled(rank int) bool { return m.gone(rank) }
+
 func (m *member) attach(size uint64, rights segment.Rights) error {
 	return m.client.Attach(size, uint32(rights))
 }
@@ -90,31 +115,46 @@ func (m *member) failure() *conduits.PeerError { return m.failed.Load() }
 
 // newMember makes what still lacks its client.
 func newMember(rank, size int) *member {
-	return &member{rank: rank, size: size, over: make(chan struct{})}
+	m := &member{rank: rank, size: size, over: make(chan struct{})}
+	m.awaited.Store(1)
+	return m
 }
 
-// verdict is how long a rank waits for the rendezvous to say who has failed, when
-// it believes another one has.
-const verdict = time.Second
+// verdict bounds, in time that this process runs, how long fail waits for the
+// rendezvous to name the failed rank. The service answers within a round trip, or its
+// connection ends.
+const verdict = 5 * time.Second
 
 // fail waits until the rendezvous has said who has failed, unless it is this rank.
 // So two ranks that no longer hear each other do not give different names to the
 // same failure, and a process that ends because of the failure does not do so
-// before others can know of it, or it would be taken for the reason.
+// before others can know of it, or it would be taken for the reason. A rank that
+// ends the job by Exit waits as well, for another one may have done so with another
+// status.
 func (m *member) fail(rank int, err error) {
 	if m.failed.Load() != nil {
 		return
 	}
-	m.client.Fail(rank, err.Error())
-	if rank != m.rank {
-		t := time.NewTimer(verdict)
-		defer t.Stop()
-		select {
-		case <-m.over:
-		case <-t.C:
-		}
+	if rank == m.rank {
+		m.failing.Store(true)
 	}
-	m.set(rank, err)
+	m.client.Fail(rank, errs.CarriedStatus(err), err.Error())
+	if rank != m.rank || errors.Is(err, errs.ErrExit) {
+		m.hearVerdict(m.client.Ended(), verdict)
+	}
+	m.set(rank, err, false)
+}
+
+// hearVerdict waits until the job is known to have failed, until ended is closed, after
+// which nobody would say so, or for limit.
+func (m *member) hearVerdict(ended <-chan struct{}, limit time.Duration) {
+	over, stop := awake.NewTimer(limit)
+	defer stop()
+	select {
+	case <-m.over:
+	case <-ended:
+	case <-over:
+	}
 }
 
 func (m *member) leave() {}

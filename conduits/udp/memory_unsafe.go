@@ -10,13 +10,15 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// mapping is a rank's segment: memory outside the Go heap. It is unmapped when
-// nobody holds the endpoint any more: views and slices of it may outlive Close.
+// mapping is a rank's segment: memory outside the Go heap. In a job whose ranks are
+// all in this process it is unmapped at the end of the job, see board.end; else, or if
+// the job fails or not all endpoints are closed, when the collector finds the endpoint.
 type mapping struct {
-	view   segment.View
-	rights segment.Rights
-	atu    func() *segment.ATU // nil as long as there is none
-	given  bool                // view and atu are the caller's
+	view    segment.View
+	rights  segment.Rights
+	atu     func() *segment.ATU // nil as long as there is none
+	given   bool                // view and atu are the caller's
+	cleanup runtime.Cleanup
 }
 
 func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) error {
@@ -32,9 +34,20 @@ func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) er
 	if err != nil {
 		return errs.Resource("udp: a segment: %v (-segment, ARGON_SEGMENT)", err)
 	}
-	runtime.AddCleanup(owner, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
+	m.cleanup = runtime.AddCleanup(owner, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
 	m.view = segment.NewView(p, size, segment.RightsAll)
 	return nil
+}
+
+// end unmaps the segment, which nobody accesses any more.
+func (m *mapping) end() {
+	v := m.view
+	m.view = segment.View{}
+	if v.Size() == 0 || m.given {
+		return
+	}
+	m.cleanup.Stop()
+	_ = sys.Unmap(v.Base, int64(v.Size()))
 }
 
 // bytes is n bytes at a of the segment.
@@ -45,11 +58,4 @@ func (m *mapping) bytes(a segment.NLA, n uint64) ([]byte, bool) {
 // apply performs an operation on a word of memory, which is aligned.
 func apply(b []byte, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) uint64 {
 	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(b)), op, t, x, y)
-}
-
-// aligned returns n zero bytes at a multiple of 64.
-func aligned(n int) []byte {
-	b := make([]uint64, n/8+8)
-	p := unsafe.Pointer(unsafe.SliceData(b))
-	return unsafe.Slice((*byte)(unsafe.Add(p, -uintptr(p)&63)), n)
 }

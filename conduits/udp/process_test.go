@@ -6,20 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testprog"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -30,9 +34,11 @@ var programs = map[string]func(){
 	"die":      die,
 	"stop":     stop,
 	"pause":    pause,
+	"freeze":   freeze,
 	"vanish":   vanish,
 	"join":     func() { joined().Close() },
 	"describe": describe,
+	"trips":    trips,
 }
 
 // world is a job of processes that a test has started.
@@ -45,8 +51,29 @@ type world struct {
 // process is a rank of one.
 type process struct {
 	cmd      *exec.Cmd
-	out, err bytes.Buffer
+	out, err text
 }
+
+// text is what a process has written so far.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (x *text) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(p)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.String()
+}
+
+// rewrite is what the next rendezvous of begin says instead of ranks' addresses.
+var rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
 
 // begin starts program as n processes that meet at a rendezvous on address host;
 // env has further KEY=VALUE, of which later ones hold; for one rank only if they
@@ -57,8 +84,8 @@ func begin(t *testing.T, host string, n int, program string, env ...string) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := seal.NewKey()
-	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf})
+	key := jobkey.New()
+	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf, Rewrite: rewrite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +106,7 @@ func begin(t *testing.T, host string, n int, program string, env ...string) *wor
 		p := &process{cmd: exec.CommandContext(ctx, self)}
 		p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 		p.cmd.Env = append(os.Environ(),
-			"ARGON_TESTJOB="+program, "ARGON_CONDUIT=udp", "ARGON_RANK="+strconv.Itoa(r), "ARGON_SIZE="+strconv.Itoa(n),
+			"ARGONTEST_JOB="+program, "ARGON_CONDUIT=udp", "ARGON_RANK="+strconv.Itoa(r), "ARGON_SIZE="+strconv.Itoa(n),
 			"ARGON_RENDEZVOUS="+srv.Addr().String(), "ARGON_RENDEZVOUS_SERVE=0", "ARGON_JOB_KEY="+key.Reveal())
 		for _, s := range env {
 			if rank, rest, ok := strings.Cut(s, ":"); ok && rank == strconv.Itoa(r) {
@@ -199,43 +226,7 @@ func (e *endpoint) rma(dst int, at segment.NLA, v []byte) {
 }
 
 // program is one that uses everything.
-func program() {
-	err := gas.Run(gas.Config{}, func(n *gas.Node) error {
-		count, err := gas.New[uint64](n)
-		if err != nil {
-			return err
-		}
-		const rounds = 200
-		for i := range rounds {
-			if _, err := gas.FetchAdd(n, count.On((n.Rank()+i)%n.Size()), 1); err != nil {
-				return err
-			}
-		}
-		if err := n.Barrier(); err != nil {
-			return err
-		}
-		all := uint64(0)
-		for r := range n.Size() {
-			v, err := count.On(r).Get(n)
-			if err != nil {
-				return err
-			}
-			all += v
-		}
-		if all != uint64(rounds*n.Size()) {
-			return fmt.Errorf("counted %d", all)
-		}
-		sum, err := gas.AllReduce(n, uint64(n.Rank()), func(a, b uint64) uint64 { return a + b })
-		if err != nil {
-			return err
-		}
-		if want := uint64(n.Size() * (n.Size() - 1) / 2); sum != want {
-			return fmt.Errorf("the sum of the ranks is %d, not %d", sum, want)
-		}
-		return nil
-	})
-	testjob.Check(err)
-}
+func program() { testjob.Check(gas.Run(gas.Config{}, testprog.Everything)) }
 
 func TestProgram(t *testing.T) {
 	for _, c := range []struct {
@@ -366,13 +357,19 @@ func TestRestart(t *testing.T) {
 
 // TestStop has a rank's process stand still for longer than the dead time.
 func TestStop(t *testing.T) {
-	w := begin(t, "127.0.0.1", 3, "stop", "ARGON_DEADTIME=600ms")
-	for _, r := range []int{0, 2} {
+	w := begin(t, "127.0.0.1", 3, "stop", "ARGON_DEADTIME=2s", "0:ARGON_HOST=0.blue", "1:ARGON_HOST=1.green", "2:ARGON_HOST=0.blue")
+	for _, r := range []int{2, 0, 1} {
+		if r == 1 {
+			// It hears what others think of it.
+			_ = w.ranks[1].cmd.Process.Signal(syscall.SIGCONT)
+		}
 		_ = w.ranks[r].cmd.Wait()
-		w.says(r, "rank 1 failed", "not answered")
+		if r == 1 {
+			w.says(r, "the job has given up this rank, 1: rank 0 (")
+			continue
+		}
+		w.says(r, "rank 1 failed", `rank 0 (host "blue", `, `) has not heard from rank 1 (host "green", 127.0.0.1:`, " probes have not been answered", "firewall", "ARGON_DEADTIME")
 	}
-	_ = w.ranks[1].cmd.Process.Kill()
-	_ = w.ranks[1].cmd.Wait()
 }
 
 // pause has rank 1 stand still until the test lets it go on.
@@ -399,6 +396,65 @@ func TestPause(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // some datagrams are sent again meanwhile
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
+	}
+	w.want(0)
+}
+
+// freeze exchanges with the next rank until it is told to end.
+func freeze() {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGUSR1)
+	e := joined()
+	next := (e.Rank() + 1) % e.Size()
+	work := func() { e.rma(next, segment.AttachBase+64+segment.NLA(e.Rank()), []byte{byte(e.Rank())}) }
+	work()
+	fmt.Println("running")
+	for {
+		work()
+		select {
+		case <-told:
+			for range 100 {
+				work()
+			}
+			for r := range e.Size() {
+				e.send(r)
+			}
+			e.wait(func() bool { return e.messages == e.Size() }) // nobody needs this rank any more
+			testjob.Check(e.Close())
+			return
+		default:
+		}
+	}
+}
+
+// TestFreeze stops all ranks for longer than the dead time, as a paused virtual
+// machine does: none of them takes another one for dead afterwards.
+func TestFreeze(t *testing.T) {
+	w := begin(t, "127.0.0.1", 3, "freeze", "ARGON_DEADTIME=1s")
+	for _, p := range w.ranks {
+		for !strings.Contains(p.out.String(), "running") {
+			if stopped(p.cmd.Process.Pid) {
+				t.Fatalf("a rank has ended: %s", p.err.String())
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for range 2 {
+		all := func(s syscall.Signal) {
+			for _, p := range w.ranks {
+				if err := p.cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		all(syscall.SIGSTOP)
+		time.Sleep(2 * time.Second) // twice the dead time; nothing depends on how exactly
+		all(syscall.SIGCONT)
+	}
+	for _, p := range w.ranks {
+		if err := p.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.want(0)
 }
@@ -440,6 +496,35 @@ func describe() {
 	testjob.Check(e.Close())
 }
 
+// trips says what round trips to others the rank begins with, milliseconds.
+func trips() {
+	e := joined()
+	for r := range e.Size() {
+		if r != e.Rank() {
+			fmt.Printf("%d ", e.FirstTrip(r).Milliseconds())
+		}
+	}
+	testjob.Check(e.Close())
+}
+
+// TestFirstTrips: engines begin with the round trips that the hosts' first ranks have
+// measured between them, those of the other ranks, too.
+func TestFirstTrips(t *testing.T) {
+	w := begin(t, "127.0.0.1", 3, "trips", "0:ARGON_HOST=a", "1:ARGON_HOST=b", "2:ARGON_HOST=b").want(0)
+	for r, near := range []int{-1, 1, 1} { // which of the two is on the same host
+		l := strings.Fields(w.ranks[r].out.String())
+		if len(l) != 2 {
+			t.Fatalf("rank %d says %q", r, l)
+		}
+		for i, s := range l {
+			ms, err := strconv.Atoi(s)
+			if i == near && ms != 5 || err != nil || ms < 1 || ms > 60_000 {
+				t.Errorf("rank %d begins with round trips of %v ms", r, l)
+			}
+		}
+	}
+}
+
 // TestBadEnvironment has a rank's environment say what cannot be.
 func TestBadEnvironment(t *testing.T) {
 	for _, c := range []struct {
@@ -462,7 +547,7 @@ func TestBadEnvironment(t *testing.T) {
 
 // TestWrongKey has one of two ranks hold another job's key.
 func TestWrongKey(t *testing.T) {
-	w := begin(t, "127.0.0.1", 2, "join", "1:ARGON_JOB_KEY="+seal.NewKey().Reveal())
+	w := begin(t, "127.0.0.1", 2, "join", "1:ARGON_JOB_KEY="+jobkey.New().Reveal())
 	_ = w.ranks[1].cmd.Wait()
 	w.says(1, "key")
 	if strings.Contains(w.ranks[1].err.String(), "panic") {

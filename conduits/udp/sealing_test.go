@@ -10,12 +10,13 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/segment"
 )
 
 // lives makes what seals rank's datagrams, in a job of 3 whose rank r has
 // incarnation life(r).
-func lives(t *testing.T, rank int, own uint64, mode seal.Mode, key seal.Key) *sealing {
+func lives(t *testing.T, rank int, own uint64, mode seal.Mode, key jobkey.Key) *sealing {
 	t.Helper()
 	s, err := seal.New(key, rank, 3, own, mode)
 	if err != nil {
@@ -42,7 +43,7 @@ func sealed(t *testing.T, a *sealing, dst int, text string) []byte {
 func TestIncarnations(t *testing.T) {
 	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted, seal.None} {
 		t.Run(mode.String(), func(t *testing.T) {
-			key := seal.NewKey()
+			key := jobkey.New()
 			a, b := lives(t, 0, life(0), mode, key), lives(t, 1, life(1), mode, key)
 			refused := uint64(0)
 			refuse := func(a *sealing, what string, d []byte) {
@@ -78,7 +79,7 @@ func TestIncarnations(t *testing.T) {
 			refuse(lives(t, 1, life(1)+1, mode, key), "a datagram for an earlier incarnation", sealed(t, c, 1, "x"))
 			refuse(a, "a datagram for another rank", sealed(t, c, 1, "x"))
 			if mode != seal.None {
-				refuse(a, "a datagram of another job", sealed(t, lives(t, 1, life(1), mode, seal.NewKey()), 0, "x"))
+				refuse(a, "a datagram of another job", sealed(t, lives(t, 1, life(1), mode, jobkey.New()), 0, "x"))
 			}
 		})
 	}
@@ -88,7 +89,7 @@ func TestIncarnations(t *testing.T) {
 // each is its sender's.
 func TestTurns(t *testing.T) {
 	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted, seal.None} {
-		key := seal.NewKey()
+		key := jobkey.New()
 		a := lives(t, 0, life(0), mode, key)
 		from := []*sealing{1: lives(t, 1, life(1), mode, key), 2: lives(t, 2, life(2), mode, key)}
 		rnd := rand.New(rand.NewPCG(1, uint64(mode)))
@@ -108,7 +109,7 @@ func TestTurns(t *testing.T) {
 
 // TestUnsealable has sealing fail, which it does when a key has been used up.
 func TestUnsealable(t *testing.T) {
-	a := lives(t, 0, life(0), seal.Authenticated, seal.NewKey())
+	a := lives(t, 0, life(0), seal.Authenticated, jobkey.New())
 	told := make(chan error, 2)
 	a.exhausted = func(err error) { told <- err }
 	for range 2 {
@@ -149,7 +150,7 @@ func TestStrangers(t *testing.T) {
 	e0 := eps[0].(*joinedHere)
 	to := e0.client.Addr(0)
 	rnd := rand.New(rand.NewPCG(1, 1))
-	other, err := seal.New(seal.NewKey(), 1, n, e0.client.Incarnation(1), seal.Authenticated)
+	other, err := seal.New(jobkey.New(), 1, n, e0.client.Incarnation(1), seal.Authenticated)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/race"
 )
 
 // TestConformanceSimulated runs the suite over a network that does everything at
@@ -24,7 +25,7 @@ func TestConformanceSimulated(t *testing.T) {
 // slow skips a test of a simulation, which runs one goroutine at a time, where
 // that would take minutes and tell nothing about races.
 func slow(t *testing.T) {
-	if racing || testing.Short() {
+	if race.Enabled || testing.Short() {
 		t.Skip("simulated conformance runs without -race and -short")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -60,7 +61,7 @@ func speedJob(t testing.TB, c engine.Config, sealed bool, loss float64) []*Endpo
 		}
 	}
 	b := newBoard(2)
-	key := seal.NewKey()
+	key := jobkey.New()
 	var eps []*Endpoint
 	for r := range 2 {
 		var lk link = l[r]

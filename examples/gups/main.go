@@ -224,7 +224,7 @@ func (t *table) settle() error {
 	if err := t.n.Barrier(); err != nil {
 		return err
 	}
-	due, err := t.due.Load(t.n)
+	due, err := gas.Load(t.n, t.due)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,16 +52,12 @@ type station struct {
 	value  atomic.Uint64 // what it carried when it came last
 }
 
-// stations are the ranks' own. This process uses those of the ranks that it
-// runs: one if gasrun started it, or all.
-type stations struct {
-	once sync.Once
-	of   []station
-}
+// stations has one for each rank: a process may run several.
+var stations gas.PerRank[station]
 
 // onToken notes the token's arrival. Waiters look again after every handler.
-func (s *stations) onToken(t *am.Token, args []uint32, _ []byte) {
-	here := &s.of[t.Endpoint().Rank()]
+func onToken(t *am.Token, args []uint32, _ []byte) {
+	here := stations.Of(gas.NodeOf(t))
 	here.value.Store(am.Unpack64(args[0], args[1]))
 	here.visits.Add(1)
 }
@@ -71,16 +66,12 @@ func (s *stations) onToken(t *am.Token, args []uint32, _ []byte) {
 // number to the token, so that its last value tells whether it has been
 // everywhere.
 func run(ranks, laps int, out io.Writer) error {
-	var s stations
 	cfg := gas.Config{
 		Ranks:    ranks,
-		Handlers: []am.Entry{{Index: hToken, Name: "token", Fn: s.onToken, Args: 2, Kinds: am.Short | am.Request}},
+		Handlers: []am.Entry{{Index: hToken, Name: "token", Fn: onToken, Args: 2, Kinds: am.Short | am.Request}},
 	}
 	return gas.Run(cfg, func(n *gas.Node) error {
-		// How many ranks there are is known here: ARGON_RANKS has the last word.
-		// Nobody sends anything before the barrier.
-		s.once.Do(func() { s.of = make([]station, n.Size()) })
-		here := &s.of[n.Rank()]
+		here := stations.Of(n)
 		next := (n.Rank() + 1) % n.Size()
 		pass := func(value uint64) error {
 			lo, hi := am.Pack64(value + uint64(n.Rank()))

@@ -62,7 +62,7 @@ type word struct {
 }
 
 // newIndex makes an empty index for the words of files. Collective.
-func newIndex(n *gas.Node, parts *owners, slots int, files []file) (*index, error) {
+func newIndex(n *gas.Node, slots int, files []file) (*index, error) {
 	total := uint64(slots)
 	if slots == 0 {
 		// Short texts have a new word for each 50 bytes or so; in long ones the
@@ -87,7 +87,7 @@ func newIndex(n *gas.Node, parts *owners, slots int, files []file) (*index, erro
 	// The handler finds its rank's part from now on; nobody sends before all
 	// have been here.
 	x.own = &owner{entries: map[uint32]*entry{}}
-	parts.set(n.Rank(), x.own)
+	*owners.Of(n) = x.own
 	var err error
 	for _, p := range []*gas.Ptr[uint64]{&x.keys, &x.counts} {
 		if *p, err = gas.NewSlice[uint64](n, int(x.slots)); err != nil {
@@ -106,7 +106,7 @@ func (x *index) locate(h uint64, claim bool) (owner int, slot uint64, ok bool, e
 	keys := x.keys.On(owner)
 	for probe := range x.slots {
 		slot = (lo>>8 + probe) & (x.slots - 1)
-		key, err := keys.Add(int(slot)).Load(x.n)
+		key, err := gas.Load(x.n, keys.Add(int(slot)))
 		if err != nil {
 			return 0, 0, false, err
 		}
@@ -114,12 +114,12 @@ func (x *index) locate(h uint64, claim bool) (owner int, slot uint64, ok bool, e
 			if !claim {
 				return owner, slot, false, nil
 			}
-			ok, err := keys.Add(int(slot)).CompareAndSwap(x.n, 0, h)
+			_, ok, err := gas.CompareAndSwap(x.n, keys.Add(int(slot)), 0, h)
 			if err != nil || ok {
 				return owner, slot, ok, err
 			}
 			// Somebody else took it, perhaps for the same word.
-			if key, err = keys.Add(int(slot)).Load(x.n); err != nil {
+			if key, err = gas.Load(x.n, keys.Add(int(slot))); err != nil {
 				return 0, 0, false, err
 			}
 		}
@@ -235,7 +235,7 @@ func (x *index) settle() error {
 	if err := x.n.Barrier(); err != nil {
 		return err
 	}
-	due, err := x.due.Load(x.n)
+	due, err := gas.Load(x.n, x.due)
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (x *index) find(text string) (*found, error) {
 		return nil, err
 	}
 	var f found
-	if f.count, err = x.counts.On(owner).Add(int(slot)).Load(x.n); err != nil {
+	if f.count, err = gas.Load(x.n, x.counts.On(owner).Add(int(slot))); err != nil {
 		return nil, err
 	}
 	if owner == x.n.Rank() {
@@ -283,25 +283,12 @@ func (x *index) find(text string) (*found, error) {
 	return &f, gas.BroadcastSlice(x.n, owner, f.postings)
 }
 
-// owners are the parts of the index that the ranks of this process own. The
-// handler finds its own by the rank.
-type owners struct {
-	mu     sync.Mutex
-	byRank map[int]*owner
-}
-
-func (w *owners) set(rank int, o *owner) {
-	w.mu.Lock()
-	w.byRank[rank] = o
-	w.mu.Unlock()
-}
+// owners are the parts of the index, which the handler finds by its rank.
+var owners gas.PerRank[*owner]
 
 // onEntries adds a message's entries to the part of the rank that it came to.
-func (w *owners) onEntries(t *am.Token, _ []uint32, payload []byte) {
-	w.mu.Lock()
-	o := w.byRank[t.Endpoint().Rank()]
-	w.mu.Unlock()
-	o.add(payload)
+func onEntries(t *am.Token, _ []uint32, payload []byte) {
+	(*owners.Of(gas.NodeOf(t))).add(payload)
 }
 
 // owner is the part of the index that a rank owns. Its lock is there because

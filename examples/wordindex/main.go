@@ -99,17 +99,16 @@ type share struct {
 
 // run builds the index and writes to out what came of it.
 func run(o options, out io.Writer) error {
-	parts := owners{byRank: map[int]*owner{}}
 	cfg := gas.Config{
 		Ranks:    o.ranks,
-		Handlers: []am.Entry{{Index: hEntries, Name: "entries", Fn: parts.onEntries, Args: 0, Kinds: am.Medium | am.Request}},
+		Handlers: []am.Entry{{Index: hEntries, Name: "entries", Fn: onEntries, Args: 0, Kinds: am.Medium | am.Request}},
 	}
 	return gas.Run(cfg, func(n *gas.Node) error {
 		files, err := shareFiles(n, o.dir)
 		if err != nil {
 			return err
 		}
-		x, err := newIndex(n, &parts, o.slots, files)
+		x, err := newIndex(n, o.slots, files)
 		if err != nil {
 			return err
 		}

@@ -1,26 +1,44 @@
 package launch
 
 import (
-	"sort"
 	"strings"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
-// bootstrap says how the launcher prepares a job for a conduit.
-type bootstrap struct {
-	ranks   int  // most ranks of a job
-	single  bool // one process runs all ranks
-	network bool // ranks find each other at a rendezvous
-	shared  bool // and those of one host share memory
-	memory  func(c *Config) (Memory, error)
+// launched is what the conduit of that name wants of a launcher; ok is false if
+// none is registered that a launcher can start jobs on.
+func launched(name string) (l conduits.Launch, ok bool) {
+	c, err := conduits.Lookup(name)
+	if err != nil || c.Launch == nil {
+		return l, false
+	}
+	return *c.Launch, true
 }
 
-// bootstraps by conduit.
-var bootstraps = map[string]bootstrap{}
+// launch is what the job's conduit wants of the launcher.
+func (c *Config) launch() conduits.Launch {
+	l, _ := launched(c.Conduit)
+	return l
+}
+
+// own makes the memory of a job on this host in the conduit's own way.
+func (c *Config) own() (Memory, error) {
+	switch l := c.launch(); {
+	case l.Single:
+		return newSimMemory()
+	case l.Rendezvous:
+		return newNetMemory(c)
+	case l.Memory != nil:
+		return l.Memory(c.Size, conduits.Config{MaxSegment: c.attached()})
+	}
+	return &noMemory{}, nil
+}
 
 func checkConduit(name string) error {
-	if _, ok := bootstraps[name]; ok {
+	if _, ok := launched(name); ok {
 		return nil
 	}
 	return errs.BadArg("launch: no conduit %q; known: %s (-conduit, ARGON_CONDUIT)", name, strings.Join(Conduits(), ", "))
@@ -28,25 +46,24 @@ func checkConduit(name string) error {
 
 // Conduits lists the conduits that jobs can be started with, sorted.
 func Conduits() []string {
-	names := make([]string, 0, len(bootstraps))
-	for n := range bootstraps {
-		names = append(names, n)
+	var names []string
+	for _, c := range conduits.Launchable() {
+		names = append(names, c.Name)
 	}
-	sort.Strings(names)
 	return names
 }
 
 // MaxRanks is the largest number of ranks of a job on the conduit of that name;
 // for one that is not known, what other jobs may have.
 func MaxRanks(conduit string) int {
-	if b, ok := bootstraps[conduit]; ok {
-		return b.ranks
+	if l, _ := launched(conduit); l.MaxRanks > 0 {
+		return l.MaxRanks
 	}
-	return MaxSize
+	return jobenv.MaxRanks
 }
 
 // single says that one process runs all ranks of the job.
-func (c *Config) single() bool { return c.Memory == nil && bootstraps[c.Conduit].single }
+func (c *Config) single() bool { return c.Memory == nil && c.launch().Single }
 
 // processes is how many processes the job has.
 func (c *Config) processes() int {

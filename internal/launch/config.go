@@ -2,69 +2,28 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
-	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/ifaddr"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
-// MaxSize is the largest number of ranks that are processes: a rank is the owner
-// of global address table entries, which have 16 bits for it (seed thesis, figure
-// 5-8). See MaxRanks for other conduits.
-const MaxSize = 1 << 16
+// EnvDeputy is set for a host's deputy, see func Deputy.
+const EnvDeputy = "ARGON_DEPUTY"
 
-// Names of the variables that tell a rank its place. The launcher sets them
-// for each rank and removes any that it inherited itself.
-const (
-	EnvRank      = "ARGON_RANK"          // number of the rank, 0..size-1
-	EnvSize      = "ARGON_SIZE"          // number of ranks
-	EnvLocalRank = "ARGON_LOCAL_RANK"    // number among the ranks of this host
-	EnvLocalSize = "ARGON_LOCAL_SIZE"    // number of ranks of this host
-	EnvJobID     = "ARGON_JOBID"         // names the job; the same on all ranks
-	EnvConduit   = "ARGON_CONDUIT"       // conduit to join
-	EnvSegFD     = "ARGON_SEGFD"         // number of the inherited file that is the job's memory
-	EnvCtlFD     = "ARGON_CTLFD"         // number of the inherited read end of the control pipe
-	EnvSegment   = "ARGON_SEGMENT"       // largest segment per rank in bytes, with K, M or G
-	EnvLarge     = "ARGON_SEGMENT_LARGE" // 1: segments are not attached but grow, see Config.Large
-	EnvFreeze    = "ARGON_FREEZE"        // 1: stop (SIGSTOP) before running, for a debugger
-	EnvRanks     = "ARGON_RANKS"         // number of ranks inside the one process of a simulated job
-
-	EnvRendezvous      = "ARGON_RENDEZVOUS"       // where ranks that share no memory find each other, host:port
-	EnvRendezvousServe = "ARGON_RENDEZVOUS_SERVE" // 1: rank 0 runs that service, for want of a launcher
-	EnvHost            = "ARGON_HOST"             // identity of the host: ranks with the same may share memory
-	EnvDeputy          = "ARGON_DEPUTY"           // set for a host's deputy, see func Deputy
-	EnvIface           = "ARGON_IFACE"            // interface for datagrams: its name or an address
-)
-
-// Names of the variables that say how much memory firehoses reach; ranks inherit
-// them.
-const (
-	EnvPinnable  = "ARGON_PINNABLE"   // most memory of a rank that peers reach by firehoses at once
-	EnvPinLocal  = "ARGON_PIN_LOCAL"  // the part of it for the rank's own pins
-	EnvPinBucket = "ARGON_PIN_BUCKET" // the unit of it
-	EnvPinLock   = "ARGON_PIN_LOCK"   // 1: what is pinned is locked in memory
-)
-
+// ownEnv are the variables that the launcher alone sets.
 var ownEnv = []string{
-	EnvRank, EnvSize, EnvLocalRank, EnvLocalSize, EnvJobID, EnvConduit, EnvSegFD, EnvCtlFD, EnvSegment, EnvLarge, EnvFreeze, EnvRanks, sim.EnvStatus,
-	EnvRendezvous, EnvRendezvousServe, EnvHost, EnvIface, EnvDeputy, seal.EnvKey, seal.EnvKeyFile,
+	jobenv.Rank, jobenv.Size, jobenv.LocalRank, jobenv.LocalSize, jobenv.JobID, jobenv.Conduit, jobenv.SegFD, jobenv.CtlFD, jobenv.Segment, jobenv.Large, jobenv.Freeze, jobenv.Ranks, jobenv.SimStatus,
+	jobenv.Rendezvous, jobenv.RendezvousServe, jobenv.Host, jobenv.Iface, EnvDeputy, jobenv.JobKey, jobenv.JobKeyFile,
 }
-
-// Statuses that the launcher itself gives a job.
-const (
-	StatusFailed     = 1   // the job failed, but no rank has a status to show for it
-	StatusUsage      = 2   // the request cannot be carried out: bad flag, no such program, build failure
-	StatusPeerFailed = 121 // a rank's own status when it ended because another rank had failed
-	StatusTimeout    = 124 // the job ran longer than Config.Timeout
-	StatusQuit       = 131 // SIGQUIT: ranks were asked where they wait, then ended (128 + 3)
-)
 
 // Bind says where ranks may run.
 type Bind string
@@ -116,7 +75,7 @@ type Config struct {
 
 	// Bind pins ranks to processors; "" means BindNone.
 	Bind Bind
-	// Timeout ends the job with StatusTimeout after asking each rank where it
+	// Timeout ends the job with jobenv.StatusTimeout after asking each rank where it
 	// waits; 0 means never.
 	Timeout time.Duration
 	// KillGrace is the time between SIGTERM (or a forwarded signal) and
@@ -166,6 +125,10 @@ type Config struct {
 	// Deputy is an executable that calls func Deputy if EnvDeputy is set: on each
 	// host, as a copy if it is not there. Required with Hosts.
 	Deputy string
+	// TempDir is the directory, an absolute path, where hosts put what is sent to
+	// them; "" means what TMPDIR says there, or /tmp. Programs must be allowed to run
+	// from it.
+	TempDir string
 	// StartLimit is how long hosts have until their ranks can be started; 0 means
 	// a minute.
 	StartLimit time.Duration
@@ -199,14 +162,14 @@ func (c *Config) EnsureDefaults() {
 	if c.StartLimit == 0 {
 		c.StartLimit = time.Minute
 	}
-	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
-		c.Segment, _ = ParseSize(s)
+	if s := os.Getenv(jobenv.Segment); c.Segment == 0 && s != "" {
+		c.Segment, _ = jobenv.ParseSize(s)
 	}
-	if s := os.Getenv(EnvLarge); !c.Large && s != "" {
+	if s := os.Getenv(jobenv.Large); !c.Large && s != "" {
 		c.Large, _ = strconv.ParseBool(s)
 	}
-	if c.Iface == "" && c.Memory == nil && bootstraps[c.Conduit].network {
-		c.Iface = os.Getenv(EnvIface)
+	if c.Iface == "" && c.Memory == nil && c.launch().Rendezvous {
+		c.Iface = os.Getenv(jobenv.Iface)
 	}
 	if c.Bind == "" {
 		c.Bind = BindNone
@@ -270,23 +233,23 @@ func (c *Config) Validate() error {
 		bad("launch: unknown binding %q; known: %s, %s (-bind)", c.Bind, BindCore, BindNone)
 	}
 	if c.Iface != "" {
-		if c.Memory != nil || !bootstraps[c.Conduit].network {
+		if c.Memory != nil || !c.launch().Rendezvous {
 			bad("launch: interface %q: conduit %s uses no network (-iface)", c.Iface, c.Conduit)
-		} else if _, err := interfaceAddr(c.Iface); err != nil {
+		} else if _, err := ifaddr.Choose(c.Iface, true); err != nil {
 			all = append(all, err)
 		}
 	}
 	if c.Timeout < 0 {
 		bad("launch: time limit %v is negative (-timeout)", c.Timeout)
 	}
-	if s := os.Getenv(EnvSegment); c.Segment == 0 && s != "" {
-		if _, err := ParseSize(s); err != nil {
-			bad("launch: %s=%q is not a size: digits and K, M, G or T", EnvSegment, s)
+	if s := os.Getenv(jobenv.Segment); c.Segment == 0 && s != "" {
+		if _, err := jobenv.ParseSize(s); err != nil {
+			bad("launch: %s=%q is not a size: digits and K, M, G or T", jobenv.Segment, s)
 		}
 	}
-	if s := os.Getenv(EnvLarge); s != "" {
+	if s := os.Getenv(jobenv.Large); s != "" {
 		if _, err := strconv.ParseBool(s); err != nil {
-			bad("launch: %s=%q is neither 0 nor 1", EnvLarge, s)
+			bad("launch: %s=%q is neither 0 nor 1", jobenv.Large, s)
 		}
 	}
 	for _, r := range c.Freeze {
@@ -301,11 +264,36 @@ func (c *Config) Validate() error {
 			bad("launch: %q is not VARIABLE=VALUE (-x)", kv)
 		case strings.ContainsRune(kv, 0):
 			bad("launch: variable %q holds a zero byte (-x)", k)
+		case strings.IndexFunc(k, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) >= 0:
+			bad("launch: %q is no name of a variable: it holds white space or a control character (-x)", k)
 		case Reserved(k):
 			bad("launch: variable %s is set by the launcher; it has flags for what can be chosen (-x)", k)
 		}
 	}
+	all = append(all, c.validateEnv())
+	if c.TempDir != "" && (c.TempDir[0] != '/' || strings.IndexFunc(c.TempDir, hardToQuote) >= 0) {
+		bad("launch: directory %q: an absolute path of letters, digits and /._-+=:,@%% (-tmpdir)", c.TempDir)
+	}
 	return errors.Join(all...)
+}
+
+// validateEnv is Validate for argon's variables: those that ranks inherit, and Env.
+func (c *Config) validateEnv() error {
+	var own, given []string
+	set := map[string]bool{}
+	for _, kv := range c.Env {
+		k, _, _ := strings.Cut(kv, "=")
+		set[k] = true
+		if !Reserved(k) { // an error by itself
+			given = append(given, kv)
+		}
+	}
+	for _, kv := range os.Environ() {
+		if k, _, _ := strings.Cut(kv, "="); !set[k] {
+			own = append(own, kv)
+		}
+	}
+	return errors.Join(env.Check(given, c.Conduit, true, "launch", "-x"), env.Check(own, c.Conduit, false, "launch", ""))
 }
 
 // validateHosts is Validate for what has to do with hosts.
@@ -317,7 +305,7 @@ func (c *Config) validateHosts() (all []error) {
 		}
 		return all
 	}
-	if b, ok := bootstraps[c.Conduit]; ok && !b.network {
+	if l, ok := launched(c.Conduit); ok && !l.Rendezvous {
 		bad("launch: conduit %s does not span hosts; %s does, and uses shared memory within one (-conduit, ARGON_CONDUIT, -hosts)", c.Conduit, DefaultHostsConduit)
 	}
 	if c.PerHost < 0 {
@@ -368,29 +356,29 @@ func (c *Config) environ(jobID string, r int, extra []string) []string {
 	}
 	set := func(k, v string) { env = append(env, k+"="+v) }
 	if c.single() {
-		set(EnvRanks, strconv.Itoa(c.Size))
+		set(jobenv.Ranks, strconv.Itoa(c.Size))
 	} else {
-		set(EnvRank, strconv.Itoa(r))
-		set(EnvSize, strconv.Itoa(c.Size))
+		set(jobenv.Rank, strconv.Itoa(r))
+		set(jobenv.Size, strconv.Itoa(c.Size))
 		first, size := 0, c.Size
 		if c.localSize > 0 {
 			first, size = c.localFirst, c.localSize
 		}
-		set(EnvLocalRank, strconv.Itoa(r-first))
-		set(EnvLocalSize, strconv.Itoa(size))
+		set(jobenv.LocalRank, strconv.Itoa(r-first))
+		set(jobenv.LocalSize, strconv.Itoa(size))
 	}
-	set(EnvJobID, jobID)
-	set(EnvConduit, c.Conduit)
+	set(jobenv.JobID, jobID)
+	set(jobenv.Conduit, c.Conduit)
 	if c.Segment != 0 {
-		set(EnvSegment, strconv.FormatUint(c.Segment, 10))
+		set(jobenv.Segment, strconv.FormatUint(c.Segment, 10))
 	}
 	if c.Large {
-		set(EnvLarge, "1")
+		set(jobenv.Large, "1")
 	}
 	env = append(env, extra...)
 	for _, f := range c.Freeze {
 		if f == r {
-			set(EnvFreeze, "1")
+			set(jobenv.Freeze, "1")
 		}
 	}
 	return env
@@ -442,47 +430,4 @@ func (c *Config) PlanHosts() []string {
 		}
 	}
 	return names
-}
-
-// ParseSize reads a number of bytes with an optional suffix K, M, G or T
-// (powers of 1024; "KiB", "KB" and lower case are accepted too).
-func ParseSize(s string) (uint64, error) {
-	num := strings.TrimRight(s, "KMGTIBkmgtib")
-	shift, suffix := 0, strings.ToUpper(s[len(num):])
-	suffix = strings.TrimSuffix(strings.TrimSuffix(suffix, "B"), "I")
-	switch suffix {
-	case "":
-	case "K":
-		shift = 10
-	case "M":
-		shift = 20
-	case "G":
-		shift = 30
-	case "T":
-		shift = 40
-	default:
-		return 0, errs.BadArg("launch: %q is not a size: digits and K, M, G or T", s)
-	}
-	if suffix == "" && len(num) != len(s) && !strings.EqualFold(s[len(num):], "B") {
-		return 0, errs.BadArg("launch: %q is not a size: digits and K, M, G or T", s)
-	}
-	v, err := strconv.ParseUint(num, 10, 64)
-	if err != nil {
-		return 0, errs.BadArg("launch: %q is not a size: digits and K, M, G or T", s)
-	}
-	if v == 0 || v > 1<<62>>shift {
-		return 0, errs.BadArg("launch: size %q is out of range: 1 to %d bytes", s, uint64(1)<<62)
-	}
-	return v << shift, nil
-}
-
-// FormatSize writes n the way ParseSize reads it, with the largest suffix that
-// loses nothing.
-func FormatSize(n uint64) string {
-	for i, s := range []string{"T", "G", "M", "K"} {
-		if sh := 40 - 10*i; n != 0 && n%(1<<sh) == 0 {
-			return fmt.Sprintf("%d%s", n>>sh, s)
-		}
-	}
-	return strconv.FormatUint(n, 10)
 }

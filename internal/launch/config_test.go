@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 func TestParseSize(t *testing.T) {
@@ -18,13 +19,13 @@ func TestParseSize(t *testing.T) {
 		"1": 1, "4096": 4096, "4096B": 4096, "1K": 1 << 10, "64k": 64 << 10, "512M": 512 << 20, "1G": 1 << 30, "2T": 2 << 40,
 		"3KiB": 3 << 10, "3kb": 3 << 10, "3MB": 3 << 20,
 	} {
-		if got, err := ParseSize(s); err != nil || got != want {
-			t.Errorf("ParseSize(%q) = %d, %v; want %d", s, got, err, want)
+		if got, err := jobenv.ParseSize(s); err != nil || got != want {
+			t.Errorf("jobenv.ParseSize(%q) = %d, %v; want %d", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"", "0", "K", "-1", "1.5G", "x", "1X", "1KK", "1IB", "1iK", " 1", "0x10", "1_000", "99999999999G", "18446744073709551616", "5000000T"} {
-		if got, err := ParseSize(s); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), s) {
-			t.Errorf("ParseSize(%q) = %d, %v; want an error that names it", s, got, err)
+		if got, err := jobenv.ParseSize(s); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), s) {
+			t.Errorf("jobenv.ParseSize(%q) = %d, %v; want an error that names it", s, got, err)
 		}
 	}
 }
@@ -32,8 +33,8 @@ func TestParseSize(t *testing.T) {
 func TestSizesReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64Range(1, 1<<62).Draw(t, "n")
-		if got, err := ParseSize(FormatSize(n)); err != nil || got != n {
-			t.Fatalf("%d is written %q and read %d, %v", n, FormatSize(n), got, err)
+		if got, err := jobenv.ParseSize(jobenv.FormatSize(n)); err != nil || got != n {
+			t.Fatalf("%d is written %q and read %d, %v", n, jobenv.FormatSize(n), got, err)
 		}
 	})
 }
@@ -44,13 +45,13 @@ func TestValidateNamesFaults(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(EnvSegment, "")
+	t.Setenv(jobenv.Segment, "")
 	for name, tc := range map[string]struct {
 		change func(*Config)
 		want   []string
 	}{
 		"negative size":  {func(c *Config) { c.Size = -1 }, []string{"-1 ranks", "65536", "-n"}},
-		"huge size":      {func(c *Config) { c.Size = MaxSize + 1 }, []string{"65537 ranks", "65536", "-n"}},
+		"huge size":      {func(c *Config) { c.Size = jobenv.MaxRanks + 1 }, []string{"65537 ranks", "65536", "-n"}},
 		"no program":     {func(c *Config) { c.Program = "" }, []string{"no program"}},
 		"conduit":        {func(c *Config) { c.Conduit = "pigeon" }, []string{`"pigeon"`, "shm", "-conduit"}},
 		"no directory":   {func(c *Config) { c.Dir = file + "/none" }, []string{"/none", "-wdir"}},
@@ -63,6 +64,8 @@ func TestValidateNamesFaults(t *testing.T) {
 		"env no name":    {func(c *Config) { c.Env = []string{"=b"} }, []string{`"=b"`, "-x"}},
 		"env own":        {func(c *Config) { c.Env = []string{"ARGON_RANK=3"} }, []string{"ARGON_RANK", "-x"}},
 		"env zero":       {func(c *Config) { c.Env = []string{"A=\x00"} }, []string{`"A"`, "zero byte"}},
+		"env unknown":    {func(c *Config) { c.Env = []string{"ARGON_SEGMNET=3"} }, []string{"ARGON_SEGMNET", "ARGON_SEGMENT?", "-x"}},
+		"env unused":     {func(c *Config) { c.Env = []string{"ARGON_AUTH=none"} }, []string{`ARGON_AUTH="none"`, "conduit shm", "udp and hybrid", "-x"}},
 		"several faults": {func(c *Config) { c.Size, c.Program, c.Bind = -2, "", "x" }, []string{"-2 ranks", "no program", `"x"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,6 +83,44 @@ func TestValidateNamesFaults(t *testing.T) {
 				if !strings.Contains(err.Error(), w) {
 					t.Errorf("%q does not name %q", err, w)
 				}
+			}
+		})
+	}
+}
+
+// TestValidateEnvironment: what is wrong with the launcher's own variables is said
+// once, also if Env takes one over, and what Env replaces does not matter.
+func TestValidateEnvironment(t *testing.T) {
+	for _, tc := range []struct {
+		conduit   string
+		name, own string
+		env       []string
+		want      []string // of each line
+	}{
+		{"shm", "ARGON_SEGMNET", "1", nil, []string{"ARGON_SEGMNET"}},
+		{"shm", "ARGON_SEGMNET", "1", []string{"ARGON_SEGMNET=1"}, []string{"(-x)"}},
+		{"shm", "ARGON_SIM", "seed=1", nil, []string{`ARGON_SIM="seed=1"`}},
+		{"sim", "ARGON_SIM", "seed=1", nil, nil},
+		{"shm", "ARGON_SIM", "seed=1", []string{"ARGON_SIM="}, nil},
+		{"shm", "ARGON_AUTH", "none", nil, nil},
+		{"udp", "ARGON_AUTH", "none", []string{"ARGON_AUTH=encrypted"}, nil},
+		{"udp", "ARGON_SHM_PROCESS_VM", "x", []string{"ARGON_AUTH=encrypted", "ARGON_SHM_DIR=/"}, []string{jobenv.ShmDir, "ARGON_SHM_PROCESS_VM"}},
+	} {
+		t.Run(tc.name+" "+tc.conduit, func(t *testing.T) {
+			t.Setenv(tc.name, tc.own)
+			c := Config{Size: 4, Program: "true", Conduit: tc.conduit, Env: tc.env}
+			c.EnsureDefaults()
+			var got []string
+			if err := c.Validate(); err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			for i, l := range got {
+				if len(got) != len(tc.want) || !strings.Contains(l, tc.want[i]) {
+					t.Fatalf("%q, want %q", got, tc.want)
+				}
+			}
+			if len(got) != len(tc.want) {
+				t.Fatalf("%q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -119,7 +160,7 @@ func TestEnvironmentOfRanks(t *testing.T) {
 }
 
 func TestSegmentOfTheEnvironment(t *testing.T) {
-	t.Setenv(EnvSegment, "7M")
+	t.Setenv(jobenv.Segment, "7M")
 	for _, tc := range []struct{ given, want uint64 }{{0, 7 << 20}, {4096, 4096}} {
 		c := Config{Program: "x", Segment: tc.given}
 		c.EnsureDefaults()
@@ -130,7 +171,7 @@ func TestSegmentOfTheEnvironment(t *testing.T) {
 			t.Errorf("ranks lack %s", want)
 		}
 	}
-	t.Setenv(EnvSegment, "much")
+	t.Setenv(jobenv.Segment, "much")
 	c := Config{Program: "x"}
 	c.EnsureDefaults()
 	if err := c.Validate(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), `ARGON_SEGMENT="much"`) {
@@ -149,7 +190,7 @@ func TestLargeSegments(t *testing.T) {
 		given bool
 		want  bool
 	}{{"", false, false}, {"", true, true}, {"1", false, true}, {"0", false, false}, {"0", true, true}} {
-		t.Setenv(EnvLarge, tc.env)
+		t.Setenv(jobenv.Large, tc.env)
 		c := Config{Program: "x", Segment: 1 << 40, Large: tc.given}
 		c.EnsureDefaults()
 		room := uint64(1 << 40)
@@ -164,7 +205,7 @@ func TestLargeSegments(t *testing.T) {
 			t.Errorf("%+v: ranks have %v", tc, env)
 		}
 	}
-	t.Setenv(EnvLarge, "maybe")
+	t.Setenv(jobenv.Large, "maybe")
 	c := Config{Program: "x"}
 	c.EnsureDefaults()
 	if err := c.Validate(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), `ARGON_SEGMENT_LARGE="maybe"`) {

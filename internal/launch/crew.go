@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -91,7 +92,7 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 		}
 		defer r.Close()
 		c.ctl = w
-		in.file(r, EnvCtlFD, "")
+		in.file(r, jobenv.CtlFD, "")
 	}
 	var cpus []int
 	if o.bind == BindCore {
@@ -176,7 +177,7 @@ func (c *localCrew) reap() []ending {
 		e := ending{rank: m.rank}
 		switch {
 		case err != nil: // somebody else has reaped it
-			e.status, e.cause = StatusFailed, fmt.Sprintf("was reaped by another part of this process: %v", err)
+			e.status, e.cause = jobenv.StatusFailed, fmt.Sprintf("was reaped by another part of this process: %v", err)
 		case pid != m.pid:
 			continue
 		case ws.Signaled():

@@ -18,8 +18,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/ifaddr"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -29,7 +32,15 @@ const (
 	reachStagger = 200 * time.Millisecond // from one address to the next
 	reachFamily  = 4 * time.Second        // from the first family of addresses to the other
 
-	launcherOut = 30 // at least so many pulses without a sign of life: the launcher is gone
+	// peerSilence is the dead time of ranks unless ARGON_DEADTIME says otherwise; that
+	// of conduit udp.
+	peerSilence = 10 * time.Second
+	// lostGrace is how much longer than the dead time the launcher may be silent, and
+	// how long it has to say something when the rendezvous is lost.
+	lostGrace = 2 * time.Second
+	// windGrace is how long ranks have between SIGTERM and SIGKILL when no launcher
+	// says so. With lostGrace, and a pulse for looking, less than 5 s.
+	windGrace = time.Second
 )
 
 // deputy stands in for the launcher on one host: it starts ranks there, does with
@@ -43,6 +54,7 @@ type deputy struct {
 	path   string // of the program
 	outfit outfit
 	crew   *localCrew
+	watch  *rendezvous.Watch
 	guard  *guard
 	spawn  *spawner
 
@@ -68,7 +80,7 @@ func Deputy(r io.Reader, w io.WriteCloser) int {
 	}
 	os.Unsetenv(EnvDeputy)
 	syscall.CloseOnExec(bootFile)
-	signal.Notify(d.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	sys.Catch(d.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write that fails is enough
 	signal.Notify(d.children, syscall.SIGCHLD)
 	go d.listen(bufio.NewReaderSize(r, 64<<10))
@@ -80,9 +92,9 @@ func Deputy(r io.Reader, w io.WriteCloser) int {
 	}
 	var refused *refusal
 	if !errors.As(err, &refused) {
-		fmt.Fprintln(os.Stderr, "deputy of gasrun:", bare(err))
+		fmt.Fprintln(os.Stderr, "deputy of gasrun:", errs.Line(bare(err), textMost))
 	}
-	return StatusFailed
+	return jobenv.StatusFailed
 }
 
 // A refusal is an error that the launcher has been told.
@@ -185,14 +197,12 @@ func orderly(err error) error {
 func (d *deputy) prepare() error {
 	t := &d.task
 	for _, kv := range t.env {
-		if k, v, _ := strings.Cut(kv, "="); k == "ARGON_SHM_DIR" { // it is for who makes the memory
+		if k, v, _ := strings.Cut(kv, "="); k == jobenv.ShmDir { // it is for who makes the memory
 			os.Setenv(k, v)
 		}
 	}
-	if err := holdSubreaper(); err != nil {
-		return d.refuse(err)
-	}
-	d.crew = &localCrew{exclusive: true, identity: identityOf([]string{EnvJobID + "=" + t.id, EnvHost + "=" + t.host})}
+	_ = holdSubreaper() // where there is none, it does without
+	d.crew = &localCrew{exclusive: true, identity: identityOf([]string{jobenv.JobID + "=" + t.id, jobenv.Host + "=" + t.host})}
 	var dirs []string
 	if d.temp != "" {
 		dirs = append(dirs, d.temp)
@@ -211,7 +221,7 @@ func (d *deputy) prepare() error {
 	if err := d.findProgram(); err != nil {
 		return err
 	}
-	key, err := seal.ParseKey(t.key)
+	key, err := jobkey.Parse(t.key)
 	if err != nil {
 		return d.refuse(err)
 	}
@@ -220,7 +230,20 @@ func (d *deputy) prepare() error {
 	if err != nil {
 		return d.refuse(err)
 	}
-	if d.outfit, err = newOutfit(key, t.shared, t.count, (&Config{Segment: t.segment, Large: t.large}).attached()); err != nil {
+	limited, cancel := awake.WithTimeout(context.Background(), reachLimit)
+	defer cancel()
+	if d.watch, err = rendezvous.NewWatch(limited, server, key, deadTime(t.env)); err != nil {
+		return d.refuse(err)
+	}
+	var shared memoryMaker
+	if t.shared {
+		l, ok := launched(t.conduit)
+		if !ok || l.Memory == nil {
+			return d.refuse(errs.BadArg("launch: gasrun on this host was built without conduit %q", t.conduit))
+		}
+		shared = l.Memory
+	}
+	if d.outfit, err = newOutfit(key, shared, t.count, (&Config{Segment: t.segment, Large: t.large}).attached()); err != nil {
 		return d.refuse(err)
 	}
 	d.outfit.server, d.outfit.host = server, t.host
@@ -261,8 +284,8 @@ func (d *deputy) findProgram() error {
 	}
 	if d.temp == "" {
 		var err error
-		if d.temp, err = os.MkdirTemp("", "gasrun-"); err != nil {
-			return d.refuse(errs.Resource("launch: no room for the program: %v", err))
+		if d.temp, err = os.MkdirTemp(t.temp, "gasrun-"); err != nil {
+			return d.refuse(errs.Resource("launch: no room for the program: %v (-tmpdir, TMPDIR)", err))
 		}
 		d.guard.say("dir %s", d.temp)
 	}
@@ -300,6 +323,9 @@ func (d *deputy) findProgram() error {
 	}
 	if hex.EncodeToString(h.Sum(nil)) != t.digest {
 		return d.refuse(errs.BadArg("launch: the program has changed while it was sent"))
+	}
+	if err := Runnable(d.path); err != nil {
+		return d.refuse(err)
 	}
 	return nil
 }
@@ -348,7 +374,7 @@ func digestOf(path string) string {
 // when the first has failed or has lost the packets that begin a connection twice
 // (the system repeats them after 1 and 3 s). Who answers must hold the job's key:
 // an address may be another machine's here.
-func (d *deputy) reach(key seal.Key) (string, error) {
+func (d *deputy) reach(key jobkey.Key) (string, error) {
 	t := &d.task
 	servers := t.servers
 	if len(servers) == 0 {
@@ -361,7 +387,7 @@ func (d *deputy) reach(key seal.Key) (string, error) {
 			servers = append(append(servers[:1:1], net.JoinHostPort(client, port)), servers[1:]...)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), reachLimit)
+	ctx, cancel := awake.WithTimeout(context.Background(), reachLimit)
 	defer cancel()
 	type outcome struct {
 		i   int
@@ -421,7 +447,7 @@ func localIface(iface string) string {
 	if err != nil {
 		return iface
 	}
-	if isOwn(a) {
+	if ifaddr.IsOwn(a) {
 		return iface
 	}
 	return "" // the route to the rendezvous, which has that address, leads the same way
@@ -454,7 +480,7 @@ func (d *deputy) start() error {
 		o.bind = BindCore
 	}
 	if f := d.outfit.File(); f != nil {
-		o.inherited.file(f, EnvSegFD, "")
+		o.inherited.file(f, jobenv.SegFD, "")
 	}
 	d.outfit.bequeath(&o.inherited)
 	d.meters = make([][2]*meter, t.count)
@@ -511,19 +537,64 @@ func (d *deputy) feed(w *os.File) {
 	}
 }
 
+// decides says whether the launcher has said by f that the job ends.
+func (f *frame) decides() bool {
+	switch f.kind {
+	case frameFail:
+		return true
+	case frameSignal:
+		if len(f.nums) == 0 {
+			return false
+		}
+		switch syscall.Signal(f.nums[0]) {
+		case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL:
+			return true
+		}
+	}
+	return false
+}
+
+// deadTime is how long a peer of ranks with env in their environment may be silent.
+func deadTime(env []string) time.Duration {
+	if dead := envDuration(env, jobenv.DeadTime); dead > 0 {
+		return dead
+	}
+	return peerSilence
+}
+
 // loop does what the launcher says until it says that this is the end.
+//
+// A host that is cut off must not go on computing, so the deputy ends its ranks
+// without a word from the launcher when nothing has been heard from there for the
+// dead time, when the rendezvous is lost, and when the job has failed and the
+// launcher has not ended ranks within the dead time. None of this counts while the
+// deputy itself does not run, see package awake.
 func (d *deputy) loop() error {
-	t := time.NewTicker(pulse)
-	defer t.Stop()
-	missing, most, suspended := 0, patience(launcherOut, d.task.env), false
-	d.ended(d.crew.reap())
+	dead := deadTime(d.task.env)
+	silence := awake.NewCount((dead + lostGrace + pulse - 1).Truncate(pulse), pulseAnswer, awake.Now())
+	look := time.NewTimer(silence.Next())
+	defer look.Stop()
+	suspended := false
+	decided := false          // the launcher knows of a failure, or ends the job for another reason
+	var verdict *awake.Count  // when it is over the launcher must have decided
+	var soon <-chan time.Time // the next look at it
+	var why error
+	expect := func(limit time.Duration, err error) {
+		if verdict == nil && !decided {
+			verdict, why = awake.NewCount(limit, pulseAnswer, awake.Now()), err
+			soon = time.After(verdict.Next())
+		}
+	}
+	if failed := d.ended(d.crew.reap()); failed != "" {
+		expect(dead, errors.New(failed))
+	}
 	for {
 		select {
 		case f, ok := <-d.in:
 			if !ok {
 				return errGone
 			}
-			missing = 0
+			silence.Restart(awake.Now())
 			switch f.kind {
 			case frameEnd:
 				d.cleanUp()
@@ -535,20 +606,58 @@ func (d *deputy) loop() error {
 				suspended = false
 				d.crew.resume()
 			default:
+				if f.decides() {
+					decided, soon = true, nil
+				}
 				if !d.obey(&f) {
 					return errOdd
 				}
 			}
 		case <-d.children:
-			d.ended(d.crew.reap())
+			if failed := d.ended(d.crew.reap()); failed != "" {
+				expect(dead, errors.New(failed))
+			}
+		case err := <-d.watch.Ended():
+			if errors.Is(err, rendezvous.ErrJobFailed) {
+				expect(dead, err)
+			} else {
+				expect(lostGrace, err)
+			}
+		case <-soon:
+			if verdict.Look(awake.Now()) {
+				return d.wind(why)
+			}
+			soon = time.After(verdict.Next())
 		case s := <-d.signals:
 			return fmt.Errorf("ended by %s", sys.SignalName(s.(syscall.Signal)))
-		case <-t.C:
-			if missing++; missing >= most && !suspended {
-				return fmt.Errorf("no sign of life from the launcher for %v", pulse*time.Duration(most))
+		case <-look.C:
+			if silence.Look(awake.Now()) && !suspended {
+				return d.wind(fmt.Errorf("no sign of life from the launcher for %v (%s)%s", silence.Limit(), jobenv.DeadTime, silence.Paused()))
 			}
+			look.Reset(max(silence.Next(), pulse/20))
 		}
 	}
+}
+
+// wind asks the ranks to end, because of err, and returns when they have, or should
+// have. The launcher is not told how they ended: it is not they that have failed.
+func (d *deputy) wind(err error) error {
+	var ranks []int
+	for _, m := range d.crew.members {
+		ranks = append(ranks, m.rank)
+	}
+	d.crew.signal(ranks, syscall.SIGTERM, true)
+	d.crew.signal(ranks, syscall.SIGCONT, true) // a stopped one could not obey
+	grace, stop := awake.NewTimer(windGrace)
+	defer stop()
+	for d.crew.reap(); d.crew.live > 0; d.crew.reap() {
+		select {
+		case <-d.children:
+		case <-grace:
+			return fmt.Errorf("%w: its ranks are killed", err)
+		}
+	}
+	return fmt.Errorf("%w: its ranks have been ended", err)
 }
 
 // obey does what one frame says. It is false if that makes no sense.
@@ -603,18 +712,23 @@ func (d *deputy) obey(f *frame) bool {
 	return true
 }
 
-// ended tells the launcher which ranks have ended.
-func (d *deputy) ended(all []ending) {
+// ended tells the launcher which ranks have ended. failed says how one of them has
+// failed, "" if none has.
+func (d *deputy) ended(all []ending) (failed string) {
 	if len(all) == 0 {
-		return
+		return ""
 	}
 	var nums []int64
 	var causes [][]byte
 	for _, e := range all {
 		nums = append(nums, int64(e.rank), int64(e.status), int64(e.signal), int64(e.user), int64(e.system), e.maxRSS)
 		causes = append(causes, []byte(e.cause))
+		if e.cause != "" && failed == "" {
+			failed = fmt.Sprintf("rank %d %s, and the launcher does nothing about it", e.rank, e.cause)
+		}
 	}
 	d.link.send(frameEndings, nums, causes...)
+	return failed
 }
 
 // cleanUp leaves nothing behind and says so.
@@ -658,6 +772,7 @@ func (d *deputy) end() {
 		d.crew.clean()
 		d.crew.close()
 	}
+	d.watch.Close()
 	d.outfit.close()
 	if d.temp != "" {
 		_ = os.RemoveAll(d.temp)

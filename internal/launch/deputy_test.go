@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
@@ -86,13 +87,13 @@ func openDir(t *testing.T, path string, mode os.FileMode) string {
 // The answer of a host's script is found among what its login prints.
 func TestBootAnswer(t *testing.T) {
 	im := &image{path: "/usr/bin/gasrun", digest: strings.Repeat("0", 64), size: 1}
-	script := bootScript("gasrun-0123", im)
+	script := bootScript("gasrun-0123", im, "")
 	if strings.Count(script, "'") != 2 || strings.ContainsAny(script, "\n!") {
 		t.Errorf("a login shell may misread %q", script)
 	}
 	for _, path := range []string{"/a b", "/a'b", `/a"b`, "/$(a)", "/a`b`", "/a\nb", "/ä"} {
 		im.path = path
-		if s := bootScript("gasrun-0123", im); !strings.Contains(s, `p="";`) {
+		if s := bootScript("gasrun-0123", im, ""); !strings.Contains(s, `p="";`) {
 			t.Errorf("path %q is in the script: %q", path, s)
 		}
 	}
@@ -125,8 +126,8 @@ func TestReach(t *testing.T) {
 		t.Cleanup(func() { l.Close() })
 		return l
 	}
-	key := seal.NewKey()
-	serve := func(key seal.Key) *rendezvous.Server {
+	key := jobkey.New()
+	serve := func(key jobkey.Key) *rendezvous.Server {
 		s, err := rendezvous.Serve(listen(), rendezvous.ServerConfig{Key: key, Size: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +135,7 @@ func TestReach(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	ours, other := serve(key), serve(seal.NewKey())
+	ours, other := serve(key), serve(jobkey.New())
 	rude := listen()
 	go func() {
 		for {
@@ -187,7 +188,7 @@ func TestDeputyMisled(t *testing.T) {
 		if f, err := readFrame(in); err == nil {
 			t.Errorf("%s: it says %+v", name, f)
 		}
-		if status := <-done; status != StatusFailed && name != "just end" || name == "just end" && status != 0 {
+		if status := <-done; status != jobenv.StatusFailed && name != "just end" || name == "just end" && status != 0 {
 			t.Errorf("%s: status %d", name, status)
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // dump is the launcher's question to all ranks where they wait.
@@ -61,7 +64,7 @@ func (j *job) ask(status int, err error) {
 		}
 	}
 	j.signalGroups(syscall.SIGQUIT)
-	limit := time.After(j.AnswerGrace)
+	limit := awake.After(j.AnswerGrace)
 	go func() {
 		for _, rk := range wait {
 			select {
@@ -91,7 +94,7 @@ func (j *job) summarise() {
 		if rk.held != nil {
 			select {
 			case <-rk.held.answered:
-				answer, got = rk.held.answer, true
+				answer, got = errs.Line(rk.held.answer, textMost), true
 			default:
 			}
 		}
@@ -118,7 +121,7 @@ func (j *job) summarise() {
 			j.signalRanks([]int{r}, syscall.SIGKILL, true)
 		}
 	}
-	d.quiet = time.After(j.AnswerGrace)
+	d.quiet = awake.After(j.AnswerGrace)
 }
 
 // settled ends the ranks when none has written anything for a while.
@@ -134,7 +137,7 @@ func (j *job) settled() {
 		return
 	}
 	d.size = size
-	d.quiet = time.After(j.AnswerGrace)
+	d.quiet = awake.After(j.AnswerGrace)
 }
 
 // stacks passes on what ranks wrote in answer, one rank after the other. All

@@ -5,7 +5,7 @@
 // # Concepts
 //
 // A job is Config.Size processes that run one program. Each is a rank: it learns
-// its number from the environment (ARGON_RANK and the others of [Env]) and
+// its number from the environment (ARGON_RANK and the others of package jobenv) and
 // inherits two files, the job's memory (ARGON_SEGFD) and the read end of a
 // control pipe (ARGON_CTLFD) whose write end only the launcher has: end of file
 // there means that the launcher is gone and that the rank has to go too.
@@ -17,8 +17,12 @@
 // having left the job in good order. The launcher then notes the death in the
 // job's memory, which wakes the other ranks with a PeerError, sends them SIGTERM
 // and, after Config.KillGrace, SIGKILL. The first failure in time decides the
-// job's status, except that a rank which says by status [StatusPeerFailed] that
+// job's status, except that a rank which says by status [jobenv.StatusPeerFailed] that
 // it ended because of another one gives way to that other one.
+//
+// A rank that calls Exit announces the job's status as it would a failure. That
+// status is the job's then, also if it is 0, and however the ranks end is no
+// failure; those that still run after a second are ended as above.
 //
 // Every rank leads a process group of its own. Processes that ranks start and
 // leave behind come to the launcher (it is a child subreaper while a job runs)
@@ -48,6 +52,13 @@
 // there is a window under way, and reading frames never waits for a consumer. Both
 // sides give signs of life. The end of a deputy's input is the end of its ranks; the
 // end of its output is a host lost, and so the job's end on all others.
+//
+// A deputy that is cut off ends its ranks without a word from the launcher, at most
+// 5 s after the dead time (ARGON_DEADTIME, else 10 s): when it has heard nothing of
+// the launcher for so long, when it has lost the rendezvous, which it watches
+// (rendezvous.Watch), and when the job or one of its ranks has failed and the
+// launcher does nothing about it. A launcher that is stopped (SIGSTOP) for that long
+// is as good as gone; one that its terminal stops tells the deputies first.
 //
 // # Output
 //

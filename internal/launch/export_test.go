@@ -1,7 +1,17 @@
 package launch
 
-import "time"
+import (
+	"syscall"
+	"time"
+)
 
 // Patiently has launchers of this process wait for the rank that is the cause of
 // another one's end for as long as it takes.
 func Patiently() { settleTime = time.Hour }
+
+// WithoutSubreaper has the kernel not know PR_SET_CHILD_SUBREAPER until undo.
+func WithoutSubreaper() (undo func()) {
+	was := setSubreaper
+	setSubreaper = func(bool) error { return syscall.EINVAL }
+	return func() { setSubreaper = was }
+}

@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os/exec"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // hostsJob is a running job of two hosts with two ranks each, without processes.
@@ -36,7 +41,7 @@ func TestHostLost(t *testing.T) {
 		isCause bool
 	}{
 		{"first", -1, true},
-		{"after a consequence", StatusPeerFailed, true},
+		{"after a consequence", jobenv.StatusPeerFailed, true},
 		{"after a failure", 7, false},
 	} {
 		j := hostsJob()
@@ -51,7 +56,7 @@ func TestHostLost(t *testing.T) {
 		if !j.ending {
 			t.Errorf("%s: the job goes on", tc.name)
 		}
-		j.ended([]ending{{rank: 1, status: StatusPeerFailed, cause: "exited"}})
+		j.ended([]ending{{rank: 1, status: jobenv.StatusPeerFailed, cause: "exited"}})
 		// What a host says that was given up for lost.
 		j.ended([]ending{{rank: 2, status: 0}, {rank: 2, status: 0}})
 		j.started(3, 1, -1)
@@ -62,11 +67,11 @@ func TestHostLost(t *testing.T) {
 			j.ranks[r].err = newStream(r, j.log, false, false, nil, nil)
 		}
 		if j.live > 0 {
-			j.ended([]ending{{rank: 0, status: StatusPeerFailed, cause: "exited"}})
+			j.ended([]ending{{rank: 0, status: jobenv.StatusPeerFailed, cause: "exited"}})
 		}
 		res, err := j.result()
 		var he *HostError
-		if errors.As(err, &he) != tc.isCause || tc.isCause && res.Status != StatusFailed || !tc.isCause && res.Status != tc.status {
+		if errors.As(err, &he) != tc.isCause || tc.isCause && res.Status != jobenv.StatusFailed || !tc.isCause && res.Status != tc.status {
 			t.Errorf("%s: status %d, %v", tc.name, res.Status, err)
 		}
 		if j.live != 0 {
@@ -127,26 +132,49 @@ func TestPatience(t *testing.T) {
 	for _, tc := range []struct {
 		own    string // ARGON_DEADTIME of the launcher
 		env    []string
-		hosts  int // pulses of 10 s
+		hosts  int // pulses of 1 s
 		alives int // of ssh, of 15 s
 	}{
-		{"", nil, 6, 4},
-		{"5s", nil, 6, 4},
-		{"10m", nil, 61, 41},
-		{"10m", []string{"ARGON_DEADTIME=1s"}, 6, 4},
-		{"", []string{"ARGON_DEADTIME=1s", "ARGON_DEADTIMES=1h", "ARGON_DEADTIME=2m"}, 13, 9},
-		{"nonsense", nil, 6, 4},
+		{"", nil, 60, 4},
+		{"5s", nil, 60, 4},
+		{"10m", nil, 601, 41},
+		{"10m", []string{"ARGON_DEADTIME=1s"}, 60, 4},
+		{"", []string{"ARGON_DEADTIME=1s", "ARGON_DEADTIMES=1h", "ARGON_DEADTIME=2m"}, 121, 9},
+		{"nonsense", nil, 60, 4},
 	} {
 		t.Setenv("ARGON_DEADTIME", tc.own)
-		if n := patience(pulsesOut, tc.env); n != tc.hosts {
+		if n := patience(tc.env); n != tc.hosts {
 			t.Errorf("%q %q: %d pulses, want %d", tc.own, tc.env, n, tc.hosts)
 		}
 		want := fmt.Sprintf("ServerAliveCountMax=%d", tc.alives)
 		if j := (&job{Config: Config{Env: tc.env}}); !slices.Contains(j.ssh(), want) {
 			t.Errorf("%q %q: %q, want %s", tc.own, tc.env, j.ssh(), want)
 		}
-		if n := patience(launcherOut, tc.env); n != max(30, tc.hosts) {
-			t.Errorf("%q %q: the launcher has %d pulses, want %d", tc.own, tc.env, n, max(30, tc.hosts))
-		}
+	}
+}
+
+// exitMemory tells that rank 1 has called Exit.
+type exitMemory struct{ deafMemory }
+
+func (exitMemory) Failure() (rank, status int, cause string, ok bool) {
+	return 1, errs.CarriedStatus(errs.NewExit(3)), "", true
+}
+
+// TestStoppedAfterExit stops the launcher, which is this process, when a rank has
+// called Exit, for longer than the others have to end by themselves: they still have
+// that time when the launcher goes on.
+func TestStoppedAfterExit(t *testing.T) {
+	j := hostsJob()
+	j.memory, j.Size, j.KillGrace = exitMemory{}, 4, time.Second
+	if !j.exited() || j.exit.code != 3 {
+		t.Fatalf("the job has not ended by Exit: %+v", j.exit)
+	}
+	if out, err := exec.Command("/bin/sh", "-c", "kill -STOP $PPID; sleep 1.1; kill -CONT $PPID").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	select {
+	case <-j.settle:
+		t.Error("the ranks have no time to end")
+	default:
 	}
 }

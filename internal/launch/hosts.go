@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // A Host is a machine that ranks run on.
@@ -25,7 +26,7 @@ type Host struct {
 }
 
 // maxHosts bounds what a list of hosts may hold.
-const maxHosts = MaxSize
+const maxHosts = jobenv.MaxRanks
 
 // ParseHosts reads a comma-separated list of hosts, such as
 //
@@ -33,7 +34,8 @@ const maxHosts = MaxSize
 //
 // The number after the colon is that of the slots. localhost and loopback
 // addresses are this machine, and each entry of them counts as a host of its own;
-// entries of any other name are taken together.
+// entries of any other name are taken together, and so are those of one address in
+// whatever form.
 func ParseHosts(list string) ([]Host, error) {
 	var all []Host
 	for _, entry := range strings.Split(list, ",") {
@@ -112,6 +114,9 @@ func parseHost(entry string) (Host, error) {
 			name, slots = name[:i], name[i:]
 		}
 	}
+	if a, err := netip.ParseAddr(name); err == nil { // one address has one name
+		name = a.Unmap().String()
+	}
 	h := Host{Name: user + name}
 	odd := func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`,;:[]"'\|&<>()$*?#`+"`", r)
@@ -136,8 +141,8 @@ func parseHost(entry string) (Host, error) {
 
 func parseSlots(entry, s string) (int, error) {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > MaxSize {
-		return 0, errs.BadArg("launch: host %q has %q slots: a number from 1 to %d", entry, s, MaxSize)
+	if err != nil || n < 1 || n > jobenv.MaxRanks {
+		return 0, errs.BadArg("launch: host %q has %q slots: a number from 1 to %d", entry, s, jobenv.MaxRanks)
 	}
 	return n, nil
 }
@@ -211,8 +216,8 @@ func (c *Config) place() ([]placement, error) {
 	if size > total {
 		return nil, errs.BadArg("launch: %d ranks for %d slots on %d hosts (-n; slots as in -hosts NAME:SLOTS, or -ppn)", size, total, len(c.Hosts))
 	}
-	if size > MaxSize {
-		return nil, errs.BadArg("launch: %d slots on %d hosts: a job has 1 to %d ranks (-n)", size, len(c.Hosts), MaxSize)
+	if size > jobenv.MaxRanks {
+		return nil, errs.BadArg("launch: %d slots on %d hosts: a job has 1 to %d ranks (-n)", size, len(c.Hosts), jobenv.MaxRanks)
 	}
 	count := map[string]int{}
 	for _, h := range c.Hosts {

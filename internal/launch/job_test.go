@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
@@ -47,6 +48,9 @@ func TestMain(m *testing.M) {
 		"nothing":     func() {},
 		"environment": func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
 		"nested":      nested,
+		"slated":      slated,
+		"told":        told,
+		"fail":        func() { os.Exit(7) },
 	})
 }
 
@@ -143,7 +147,7 @@ func follow() {
 	if testjob.Rank() == 0 {
 		s, _ := ep.Reserve(1, conduits.Request, 1, 0)
 		ep.Commit(1, conduits.Request, s, 1, 0)
-		os.Exit(launch.StatusPeerFailed)
+		os.Exit(jobenv.StatusPeerFailed)
 	}
 	conduits.Wait(ep, nil, func() bool { return b.got > 0 })
 	os.Exit(7)
@@ -227,7 +231,7 @@ func nested() {
 	self, err := os.Executable()
 	testjob.Check(err)
 	res, err := launch.Run(context.Background(), launch.Config{
-		Size: 3, Program: self, Args: []string{"0"}, Env: []string{"ARGON_TESTJOB=ring"}, Segment: 1 << 20, Stdout: os.Stdout,
+		Size: 3, Program: self, Args: []string{"0"}, Env: []string{"ARGONTEST_JOB=ring"}, Segment: 1 << 20, Stdout: os.Stdout,
 		Started: func(pids []int) { fmt.Println("pids", pids) },
 	})
 	fmt.Println(res.Status, err)
@@ -340,6 +344,26 @@ func TestOrphansAreKilled(t *testing.T) {
 	testjob.AssertNoLeftovers(t)
 }
 
+// Where the kernel cannot make the launcher the parent of orphans, jobs run without
+// that, and -v says so; what its ranks leave behind in their groups is found.
+func TestWithoutSubreaper(t *testing.T) {
+	defer launch.WithoutSubreaper()()
+	var log bytes.Buffer
+	run := func(program string, verbose bool, args ...string) *testjob.Result {
+		log.Reset()
+		return testjob.RunConfig(t, 2, program, testjob.Config{Args: args, Launch: func(c *launch.Config) {
+			c.Log, c.Verbose, c.Quiet = &log, verbose, false
+		}})
+	}
+	run("ring", true, "2").Want(t, 0)
+	if !strings.Contains(log.String(), "PR_SET_CHILD_SUBREAPER: invalid argument") {
+		t.Errorf("-v says %q", &log)
+	}
+	if run("ring", false, "2").Want(t, 0); log.Len() > 0 {
+		t.Errorf("without -v it says %q", &log)
+	}
+}
+
 // children lists the child processes of this one.
 func children(t *testing.T) []string {
 	t.Helper()
@@ -394,7 +418,7 @@ func TestStubbornRanks(t *testing.T) {
 			t.Fatal(err)
 		}
 		res, err := launch.Run(ctx, launch.Config{
-			Size: 2, Program: self, Env: []string{"ARGON_TESTJOB=stubborn"}, Segment: 1 << 20, KillGrace: time.Millisecond,
+			Size: 2, Program: self, Env: []string{"ARGONTEST_JOB=stubborn"}, Segment: 1 << 20, KillGrace: time.Millisecond,
 			Stdout: onOutput("ready\n", 2, func() { cancel(errors.New("enough")) }),
 		})
 		if res.Status != 143 || err == nil || err.Error() != "enough" {
@@ -462,7 +486,7 @@ func TestWhereRanksWait(t *testing.T) {
 				sig <- syscall.SIGQUIT
 			})
 		},
-	}).Want(t, launch.StatusQuit)
+	}).Want(t, jobenv.StatusQuit)
 	text := log.String()
 	lines := []string{
 		fmt.Sprintf("gasrun:   rank 1 (pid %d): has not attached; the process is stopped\n", r.Ranks[1].Pid),
@@ -514,7 +538,7 @@ func TestTimeout(t *testing.T) {
 				if program == "stubborn" {
 					c.Args = nil
 				}
-			}}).Want(t, launch.StatusTimeout)
+			}}).Want(t, jobenv.StatusTimeout)
 			for i := range r.Ranks {
 				if l := fmt.Sprintf("gasrun:   rank %d (pid %d): ", i, r.Ranks[i].Pid); !strings.Contains(log.String(), l) {
 					t.Errorf("%q is missing from %q", l, log.String())
@@ -537,7 +561,7 @@ func TestOutputDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := launch.Run(t.Context(), launch.Config{Size: 11, Program: self, Env: []string{"ARGON_TESTJOB=environment"}, OutputDir: dir, Segment: 1 << 20})
+	res, err := launch.Run(t.Context(), launch.Config{Size: 11, Program: self, Env: []string{"ARGONTEST_JOB=environment"}, OutputDir: dir, Segment: 1 << 20})
 	if res.Status != 1 { // none attaches
 		t.Fatal(res.Status, err)
 	}

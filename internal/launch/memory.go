@@ -3,6 +3,9 @@ package launch
 import (
 	"os"
 	"strconv"
+	"sync"
+
+	"github.com/argon-go/argon/conduits"
 )
 
 // DefaultConduit is what ranks join if nobody says otherwise, and
@@ -13,47 +16,56 @@ const (
 )
 
 // State is how far a rank has got, as the job's memory tells.
-type State int
+type State = conduits.RankState
 
 // The states.
 const (
-	Starting State = iota // nothing is known of it
-	Joined                // has joined the job, but not attached yet
-	Attached              // takes part in the job
-	Finished              // has left the job in good order
-	Failed                // the launcher, or the rank itself, noted its failure
+	Starting = conduits.RankStarting
+	Joined   = conduits.RankJoined
+	Attached = conduits.RankAttached
+	Finished = conduits.RankFinished
+	Failed   = conduits.RankFailed
 )
 
-// String names the state.
-func (s State) String() string {
-	switch s {
-	case Starting, Joined:
-		return "not attached"
-	case Attached:
-		return "attached"
-	case Finished:
-		return "finished"
-	case Failed:
-		return "failed"
-	}
-	return "unknown"
+// Memory is the launcher's side of what the ranks of a job share.
+type Memory = conduits.JobMemory
+
+// noMemory is for ranks that share nothing with their launcher: they count as
+// finished unless they have failed, by what their processes end with.
+type noMemory struct {
+	mu     sync.Mutex
+	failed bool
+	rank   int
+	status int
+	cause  string
 }
 
-// Memory is the launcher's side of what the ranks of a job share.
-type Memory interface {
-	// File is inherited by the ranks; nil if there is none.
-	File() *os.File
-	// State says how far a rank has got.
-	State(rank int) State
-	// Fail notes that a rank has died, which ends with an error what others
-	// await from it. A rank fails once; later notes change nothing.
-	Fail(rank, status int, cause string)
-	// Failure is the first failure that was noted, by the launcher or by a rank
-	// itself.
-	Failure() (rank, status int, cause string, ok bool)
-	// Close gives the memory back as far as the launcher is concerned.
-	Close() error
+func (*noMemory) File() *os.File { return nil }
+
+func (m *noMemory) State(rank int) State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failed && rank == m.rank {
+		return Failed
+	}
+	return Finished
 }
+
+func (m *noMemory) Fail(rank, status int, cause string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.failed {
+		m.failed, m.rank, m.status, m.cause = true, rank, status, cause
+	}
+}
+
+func (m *noMemory) Failure() (rank, status int, cause string, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rank, m.status, m.cause, m.failed
+}
+
+func (*noMemory) Close() error { return nil }
 
 // An inheritance is what ranks find when they start: files, from the fourth on,
 // and variables that tell of them and of what else they need.

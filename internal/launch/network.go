@@ -2,24 +2,19 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/ifaddr"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/sys"
 )
-
-func init() {
-	bootstraps["udp"] = bootstrap{ranks: MaxSize, network: true, memory: func(c *Config) (Memory, error) { return newNetMemory(c) }}
-	bootstraps["hybrid"] = bootstrap{ranks: MaxSize, network: true, shared: true, memory: func(c *Config) (Memory, error) { return newNetMemory(c) }}
-}
 
 // The patience of the rendezvous. Ranks that die are noticed by the launcher, so
 // it need only be longer than what a program may do before it joins.
@@ -42,14 +37,18 @@ type outfit struct {
 	shared Memory   // of the ranks of this host; nil if they share none
 }
 
+// memoryMaker makes what the ranks of a host share, see conduits.Launch; nil if they
+// share nothing.
+type memoryMaker func(n int, c conduits.Config) (conduits.JobMemory, error)
+
 // newOutfit is that of size ranks on this host.
-func newOutfit(key seal.Key, shared bool, size int, segment uint64) (o outfit, err error) {
-	if shared {
-		if o.shared, err = newShmMemory(size, segment); err != nil {
+func newOutfit(key jobkey.Key, shared memoryMaker, size int, segment uint64) (o outfit, err error) {
+	if shared != nil {
+		if o.shared, err = shared(size, conduits.Config{MaxSegment: segment}); err != nil {
 			return o, err
 		}
 	}
-	o.key, err = keyFile(key)
+	o.key, err = key.File()
 	if err != nil {
 		o.close()
 	}
@@ -66,11 +65,11 @@ func (o *outfit) File() *os.File {
 
 // bequeath tells ranks where the rendezvous is, and the key.
 func (o *outfit) bequeath(in *inheritance) {
-	in.file(o.key, seal.EnvKeyFile, "/proc/self/fd/")
-	in.set(EnvRendezvous, o.server)
-	in.set(EnvHost, o.host)
+	in.file(o.key, jobenv.JobKeyFile, jobenv.FDFolder)
+	in.set(jobenv.Rendezvous, o.server)
+	in.set(jobenv.Host, o.host)
 	if o.iface != "" {
-		in.set(EnvIface, o.iface)
+		in.set(jobenv.Iface, o.iface)
 	}
 }
 
@@ -93,15 +92,15 @@ type netMemory struct {
 }
 
 func newNetMemory(c *Config) (*netMemory, error) {
-	key := seal.NewKey()
-	o, err := newOutfit(key, bootstraps[c.Conduit].shared, c.Size, c.attached())
+	key := jobkey.New()
+	o, err := newOutfit(key, c.launch().Memory, c.Size, c.attached())
 	if err != nil {
 		return nil, err
 	}
 	m := &netMemory{outfit: o}
 	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if c.Iface != "" {
-		at, err = interfaceAddr(c.Iface)
+		at, err = ifaddr.Choose(c.Iface, true)
 	}
 	if err == nil {
 		m.server, err = serve(c, key, at.String())
@@ -119,20 +118,20 @@ func newNetMemory(c *Config) (*netMemory, error) {
 
 // serve runs the rendezvous of a job at an address of this host; "" stands for
 // all.
-func serve(c *Config, key seal.Key, at string) (*rendezvous.Server, error) {
+func serve(c *Config, key jobkey.Key, at string) (*rendezvous.Server, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(at, "0"))
 	if err != nil {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
 	sc := rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite}
-	if d := envDuration(c.Env, rendezvous.EnvPatience); d > 0 {
+	if d := envDuration(c.Env, jobenv.JoinTimeout); d > 0 {
 		sc.Patience = d
 	}
 	if len(c.Freeze) > 0 {
 		sc.Patience = freezePatience
 	}
 	// The rendezvous need not be the first to notice that a host is gone.
-	sc.DeadTime = max(envDuration(c.Env, rendezvous.EnvDeadTime), rendezvous.DefaultDeadTime)
+	sc.DeadTime = max(envDuration(c.Env, jobenv.DeadTime), rendezvous.DefaultDeadTime)
 	s, err := rendezvous.Serve(l, sc)
 	if err != nil {
 		l.Close()
@@ -187,109 +186,6 @@ func (m *netMemory) Failure() (rank, status int, cause string, ok bool) { return
 // Close ends the service.
 func (m *netMemory) Close() error { return errors.Join(m.server.Close(), m.outfit.close()) }
 
-// keyFile returns an open file without a name that holds the key: who has it
-// open, and is its owner, can read it by /proc/self/fd, and nobody can change it.
-func keyFile(key seal.Key) (*os.File, error) {
-	f, err := sys.CreateMemory("", "argon-key", 0)
-	if err != nil {
-		if f, err = sys.CreateMemory("/dev/shm", "argon-key", 0); err != nil {
-			return nil, errs.Resource("launch: cannot make a file in memory for the job's key: %v", err)
-		}
-	}
-	defer f.Close()
-	if _, err = f.WriteString(key.Reveal()); err == nil {
-		err = f.Chmod(0o400)
-	}
-	var r *os.File
-	if err == nil { // what ranks inherit is not open for writing
-		r, err = os.Open(fdName(f))
-	}
-	if err != nil {
-		return nil, errs.Resource("launch: cannot make a file in memory for the job's key: %v", err)
-	}
-	return r, nil
-}
-
-// fdName is a name under which this process can open f once more.
-func fdName(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
-
-// interfaceAddr is the address that -iface stands for on this host: itself, or
-// the first of the interface of that name, IPv4 before IPv6, that others reach.
-func interfaceAddr(name string) (netip.Addr, error) {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		a, err := netip.ParseAddr(name)
-		switch {
-		case err == nil && a.Is6() && a.IsLinkLocalUnicast():
-			return a, errs.BadArg("launch: %s is an address of one link, which means another one on each host (-iface, ARGON_IFACE)", name)
-		case err == nil && isOwn(a):
-			return a.Unmap(), nil
-		}
-		return netip.Addr{}, errs.BadArg("launch: %q is neither an address nor an interface of this host; it has %s (-iface, ARGON_IFACE)", name, interfaces())
-	}
-	addrs, err := i.Addrs()
-	if err != nil {
-		return netip.Addr{}, errs.Resource("launch: interface %s: %v (-iface)", name, err)
-	}
-	var best netip.Addr
-	for _, n := range addrs {
-		p, err := netip.ParsePrefix(n.String())
-		if err != nil {
-			continue
-		}
-		a := p.Addr().Unmap()
-		if a.IsLinkLocalUnicast() { // needs a zone, which differs between hosts
-			continue
-		}
-		if !best.IsValid() || a.Is4() && !best.Is4() {
-			best = a
-		}
-	}
-	if !best.IsValid() {
-		return best, errs.BadArg("launch: interface %s has no address that other hosts reach (-iface)", name)
-	}
-	return best, nil
-}
-
-// isOwn says whether a is an address of this machine.
-func isOwn(a netip.Addr) bool {
-	if a.IsLoopback() { // all of 127.0.0.0/8 are
-		return true
-	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return true // listening there will tell
-	}
-	for _, n := range addrs {
-		if p, err := netip.ParsePrefix(n.String()); err == nil && p.Addr().Unmap() == a.Unmap() {
-			return true
-		}
-	}
-	return false
-}
-
-// interfaces lists what -iface may be here.
-func interfaces() string {
-	all, err := net.Interfaces()
-	if err != nil {
-		return err.Error()
-	}
-	var words []string
-	for _, i := range all {
-		var addrs []string
-		l, _ := i.Addrs()
-		for _, n := range l {
-			if p, err := netip.ParsePrefix(n.String()); err == nil && !p.Addr().IsLinkLocalUnicast() {
-				addrs = append(addrs, p.Addr().String())
-			}
-		}
-		if len(addrs) > 0 { // else it is of no use
-			words = append(words, fmt.Sprintf("%s (%s)", i.Name, strings.Join(addrs, ", ")))
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
 // cause is the innermost reason of an error of package net.
 func cause(err error) error {
 	var oe *net.OpError
@@ -303,14 +199,14 @@ func cause(err error) error {
 // the rendezvous.
 type hostsMemory struct {
 	server *rendezvous.Server
-	key    seal.Key
+	key    jobkey.Key
 	hosts  []*host
 }
 
 // newHostsMemory serves the rendezvous at an address of this machine, "" for all
 // that it has.
 func newHostsMemory(j *job, listen string) (*hostsMemory, error) {
-	m := &hostsMemory{key: seal.NewKey(), hosts: j.hosts}
+	m := &hostsMemory{key: jobkey.New(), hosts: j.hosts}
 	var err error
 	m.server, err = serve(&j.Config, m.key, listen)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/argon-go/argon/internal/errs"
 )
 
 const (
@@ -19,6 +21,7 @@ const (
 	maxHeld   = 64 << 20 // stacks kept back while the summary is awaited
 	tailLines = 5        // last lines kept for the final report
 	tailWidth = 400      // bytes kept of each
+	textMost  = 4 << 10  // bytes that are shown of a text from a rank or a host
 )
 
 // pumpHurry is how long a pipe that a stranger holds open is read on.
@@ -378,11 +381,14 @@ func isCause(line string) bool {
 }
 
 // lastLines returns the last lines, and the line that says why the rank failed
-// if there was one.
+// if there was one, as they may be shown on a terminal among the launcher's own.
 func (st *stream) lastLines() (tail []string, panicd string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return append([]string(nil), st.tail...), st.panicd
+	for _, s := range st.tail {
+		tail = append(tail, errs.Line(s, 0))
+	}
+	return tail, errs.Line(st.panicd, 0)
 }
 
 // outputFiles makes the two files of a rank in dir.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -58,7 +59,7 @@ func (p process) describe() string {
 	case 'Z':
 		return "ended"
 	}
-	return "in state " + string(p.state)
+	return fmt.Sprintf("in state %q", p.state)
 }
 
 func processes() []process {
@@ -86,9 +87,9 @@ func identityOf(env []string) string {
 	id, host := "", ""
 	for _, e := range env {
 		switch k, v, _ := strings.Cut(e, "="); k {
-		case EnvJobID:
+		case jobenv.JobID:
 			id = v
-		case EnvHost:
+		case jobenv.Host:
 			host = "@" + v
 		}
 	}

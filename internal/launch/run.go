@@ -19,7 +19,9 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -37,8 +39,8 @@ type Rank struct {
 // Result is how a job ended.
 type Result struct {
 	JobID  string
-	Status int    // 0, the status of the rank that failed first, or one of the launcher's own
-	Failed int    // rank that failed first, or -1
+	Status int    // 0, the status of the rank that failed first or that Exit had, or one of the launcher's own
+	Failed int    // rank that failed first, or that called Exit with another status than 0, or -1
 	Ranks  []Rank // one for each process
 	// Simulated is what the process of a simulated job said of its jobs; nil for
 	// other jobs.
@@ -68,6 +70,13 @@ func (e *RankError) Error() string {
 
 // Is makes errors.Is(err, errs.ErrPeer) hold.
 func (e *RankError) Is(target error) bool { return target == errs.ErrPeer }
+
+// exit is the end of a job by a rank that has called Exit.
+type exit struct{ rank, code int }
+
+// lookForExit is how often the launcher looks whether a rank has called Exit: all
+// ranks may compute then, and none of them end.
+const lookForExit = 50 * time.Millisecond
 
 var jobCount atomic.Uint32
 
@@ -101,9 +110,10 @@ type job struct {
 	log     *sink   // the last of them
 	sinkErr chan error
 
-	first     int  // rank whose failure decides, or -1
-	ending    bool // the job is being ended: SIGTERM or a forwarded signal is out
-	killed    bool // SIGKILL is out
+	first     int   // rank whose failure decides, or -1
+	ending    bool  // the job is being ended: SIGTERM or a forwarded signal is out
+	killed    bool  // SIGKILL is out
+	exit      *exit // how a rank has ended the job, if that decides
 	interrupt syscall.Signal
 	verdict   error // why the launcher ended the job, if not because of a rank
 	status    int   // status that goes with verdict
@@ -127,7 +137,7 @@ type job struct {
 // When ctx ends, the job is ended as by SIGTERM, and the error is ctx's cause.
 func Run(ctx context.Context, c Config) (Result, error) {
 	c.EnsureDefaults()
-	res := Result{Status: StatusUsage, Failed: -1}
+	res := Result{Status: jobenv.StatusUsage, Failed: -1}
 	stdin := c.Stdin
 	defer func() {
 		if stdin != nil {
@@ -145,7 +155,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return res, err
 	}
 	j := &job{Config: c, id: newJobID(), first: -1, sinkErr: make(chan error, 3), eventful: make(chan struct{}, 1)}
-	res.JobID, res.Status = j.id, StatusFailed
+	res.JobID, res.Status = j.id, jobenv.StatusFailed
 	if j.OutputDir != "" {
 		if err := os.MkdirAll(j.OutputDir, 0o777); err != nil {
 			return res, errs.BadArg("launch: output directory (-output-dir): %v", err)
@@ -162,8 +172,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 
 	children := make(chan os.Signal, 1)
 	if len(j.Hosts) == 0 {
-		if err := holdSubreaper(); err != nil {
-			return res, err
+		if err := holdSubreaper(); err != nil && j.Verbose {
+			j.log.printf("gasrun: %v", err)
+		}
+		if err := sys.MembarrierError(); err != nil && j.Verbose {
+			j.log.printf("gasrun: no membarrier(2) here (%v): ranks make a fence at each message in shared memory, and locks do not favour a goroutine", err)
 		}
 		defer dropSubreaper()
 		signal.Notify(children, syscall.SIGCHLD)
@@ -171,7 +184,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		if c.Memory != nil {
 			j.memory, err = c.Memory(c.Size, c.attached())
 		} else {
-			j.memory, err = bootstraps[c.Conduit].memory(&j.Config)
+			j.memory, err = j.own()
 		}
 	} else {
 		err = j.prepareHosts(path)
@@ -256,9 +269,9 @@ func (j *job) orders(path string) *orders {
 		started: j.started,
 	}
 	if j.single() {
-		o.inherited.file(j.memory.File(), sim.EnvStatus, "")
+		o.inherited.file(j.memory.File(), jobenv.SimStatus, "")
 	} else if f := j.memory.File(); f != nil {
-		o.inherited.file(f, EnvSegFD, "")
+		o.inherited.file(f, jobenv.SegFD, "")
 	}
 	if b, ok := j.memory.(bequeather); ok {
 		b.bequeath(&o.inherited)
@@ -343,6 +356,12 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		defer t.Stop()
 		timeout = t.C
 	}
+	var look <-chan time.Time
+	if !j.single() { // one process ends by itself, or by the simulator
+		t := time.NewTicker(lookForExit)
+		defer t.Stop()
+		look = t.C
+	}
 	done := ctx.Done()
 	if j.here != nil {
 		j.ended(j.here.reap())
@@ -361,7 +380,7 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		case <-timeout:
 			timeout = nil
 			if !j.ending {
-				j.ask(StatusTimeout, fmt.Errorf("the job did not end within %v (-timeout)", j.Timeout))
+				j.ask(jobenv.StatusTimeout, fmt.Errorf("the job did not end within %v (-timeout)", j.Timeout))
 			}
 		case <-done:
 			done = nil
@@ -371,7 +390,7 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 			if errors.Is(err, syscall.EPIPE) {
 				j.conclude(128+int(syscall.SIGPIPE), errors.New("nobody reads the output any more"))
 			} else {
-				j.conclude(StatusFailed, fmt.Errorf("cannot write the output: %w", err))
+				j.conclude(jobenv.StatusFailed, fmt.Errorf("cannot write the output: %w", err))
 			}
 			j.end(syscall.SIGTERM)
 		case <-j.grace:
@@ -389,6 +408,8 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 			j.end(syscall.SIGTERM)
 		case <-j.watch:
 			j.early()
+		case <-look:
+			j.exited()
 		case <-j.dump.next():
 			j.summarise()
 		case <-j.dump.still():
@@ -399,6 +420,7 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 
 // ended notes which ranks have ended.
 func (j *job) ended(endings []ending) {
+	over := j.exited()
 	for _, e := range endings {
 		rk := &j.ranks[e.rank]
 		if !rk.live { // so a deputy says that is not to be trusted
@@ -414,20 +436,60 @@ func (j *job) ended(endings []ending) {
 			if rk.State == Starting {
 				rk.early = true
 			} else {
-				rk.cause = "exited with status 0 before it left the job"
+				rk.cause = j.unfinished(e.rank)
 			}
+		}
+		if over { // however ranks end then, it is no failure
+			rk.cause, rk.early = "", false
 		}
 	}
 	// Of those that ended at the same time, as far as we can tell, one that was
 	// not a consequence comes first.
 	for _, consequence := range []bool{false, true} {
 		for _, e := range endings {
-			if rk := &j.ranks[e.rank]; rk.cause != "" && (rk.Status == StatusPeerFailed) == consequence {
+			if rk := &j.ranks[e.rank]; rk.cause != "" && (rk.Status == jobenv.StatusPeerFailed) == consequence {
 				j.fail(e.rank)
 			}
 		}
 	}
 	j.early()
+}
+
+// exited says whether a rank has ended the job by Exit before anything else has
+// decided how it ends. Ranks have a moment to end by themselves then, as when one
+// has failed; those that compute get SIGTERM.
+func (j *job) exited() bool {
+	if j.exit != nil {
+		return true
+	}
+	if j.first >= 0 || j.verdict != nil {
+		return false
+	}
+	rank, status, _, ok := j.memory.Failure()
+	code, exited := errs.CarriedExit(status)
+	if !ok || !exited || rank < 0 || rank >= j.Size {
+		return false
+	}
+	j.exit = &exit{rank, code}
+	for r := range j.ranks {
+		j.ranks[r].early = false
+	}
+	if !j.ending && j.settle == nil {
+		j.settle = awake.After(min(max(j.KillGrace, 0), settleTime))
+	}
+	return true
+}
+
+// unfinished says what is wrong with rank r, which has exited with status 0 but not
+// left the job.
+func (j *job) unfinished(r int) string {
+	if j.ranks[r].State == Failed {
+		if who, _, cause, ok := j.memory.Failure(); ok && who == r {
+			return "exited with status 0 although it has failed: " + errs.Line(cause, textMost)
+		}
+	}
+	return "exited with status 0 before it left the job: it ended without Close (a rank ends by returning from the function of gas.Run, " +
+		"or by Close of its conduit's endpoint after a last barrier)"
 }
 
 // settleTime is how long a rank that is the cause of what another one has ended of
@@ -440,11 +502,11 @@ func (j *job) fail(r int) {
 	if j.dump == nil { // else the others would no longer wait where they do
 		j.memory.Fail(r, rk.Status, rk.cause)
 	}
-	peer := rk.Status == StatusPeerFailed
+	peer := rk.Status == jobenv.StatusPeerFailed
 	switch {
 	case j.first < 0:
 		j.first = r
-	case j.ranks[j.first].Status == StatusPeerFailed && !peer && !(j.ending && (rk.Signal == syscall.SIGTERM || rk.Signal == syscall.SIGKILL)):
+	case j.ranks[j.first].Status == jobenv.StatusPeerFailed && !peer && !(j.ending && (rk.Signal == syscall.SIGTERM || rk.Signal == syscall.SIGKILL)):
 		j.first = r
 	}
 	if j.ending {
@@ -453,7 +515,7 @@ func (j *job) fail(r int) {
 	if peer && j.first == r && j.live > 0 && j.settle == nil {
 		// Some other rank is the cause and about to end; a SIGTERM now would
 		// hide how.
-		j.settle = time.After(min(max(j.KillGrace, 0), settleTime))
+		j.settle = awake.After(min(max(j.KillGrace, 0), settleTime))
 		return
 	}
 	if !peer {
@@ -513,7 +575,7 @@ func (j *job) signal(sig syscall.Signal) {
 			j.kill()
 			return
 		}
-		j.ask(StatusQuit, errors.New("ended by SIGQUIT"))
+		j.ask(jobenv.StatusQuit, errors.New("ended by SIGQUIT"))
 	case syscall.SIGTSTP:
 		j.eachCrew(crew.suspend)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
@@ -537,7 +599,7 @@ func (j *job) alive() []int {
 
 // conclude notes why the launcher ends the job, unless something else came first.
 func (j *job) conclude(status int, err error) {
-	if j.first < 0 && j.verdict == nil && j.interrupt == 0 {
+	if j.first < 0 && j.verdict == nil && j.interrupt == 0 && j.exit == nil {
 		j.status, j.verdict = status, err
 	}
 }
@@ -555,7 +617,7 @@ func (j *job) end(sig syscall.Signal) {
 		j.kill()
 		return
 	}
-	j.grace = time.After(j.KillGrace)
+	j.grace = awake.After(j.KillGrace)
 }
 
 // kill ends all ranks now.
@@ -563,7 +625,7 @@ func (j *job) kill() {
 	j.ending, j.killed = true, true
 	j.signalGroups(syscall.SIGKILL)
 	if len(j.hosts) > 0 && j.overdue == nil {
-		j.overdue = time.After(killLimit)
+		j.overdue = awake.After(killLimit)
 	}
 }
 
@@ -678,6 +740,23 @@ func (j *job) result() (Result, error) {
 			j.log.printf("gasrun: %s (pid %d%s) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, j.on(r), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
 	}
+	if j.exit != nil {
+		res.Status, res.Failed = j.exit.code, -1
+		if res.Status == 0 {
+			return res, nil
+		}
+		res.Failed = j.exit.rank
+		err := &RankError{Rank: j.exit.rank, Status: j.exit.code, Cause: fmt.Sprintf("ended the job with status %d (Exit)", j.exit.code)}
+		rk := &j.ranks[0] // of a simulated job the only process
+		if !simulated {
+			rk = &j.ranks[j.exit.rank]
+		}
+		err.Pid = rk.Pid
+		if rk.host != nil {
+			err.Host = rk.host.label
+		}
+		return res, err
+	}
 	if j.verdict != nil {
 		res.Status, res.Failed = j.status, -1
 		return res, j.verdict
@@ -698,7 +777,7 @@ func (j *job) result() (Result, error) {
 		}
 		res.Failed = j.first
 		if res.Status = rk.Status; res.Status == 0 {
-			res.Status = StatusFailed
+			res.Status = jobenv.StatusFailed
 		}
 		err := &RankError{Rank: j.first, Pid: rk.Pid, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
 		if rk.host != nil {
@@ -711,7 +790,7 @@ func (j *job) result() (Result, error) {
 		return res, err
 	}
 	if !attached {
-		res.Status = StatusFailed
+		res.Status = jobenv.StatusFailed
 		return res, fmt.Errorf("no rank of %s attached, and all exited with status 0: this is probably not an argon program (one that calls gas.Run)", filepath.Base(j.Program))
 	}
 	res.Status = 0
@@ -724,7 +803,7 @@ func (j *job) obeyed() bool {
 	switch rk := &j.ranks[j.first]; {
 	case rk.Signal != 0:
 		return rk.Signal == j.interrupt || j.killed && rk.Signal == syscall.SIGKILL
-	case rk.Status == StatusPeerFailed:
+	case rk.Status == jobenv.StatusPeerFailed:
 		for r := range j.ranks {
 			if j.ranks[r].Signal == j.interrupt {
 				return true
@@ -739,7 +818,7 @@ func (j *job) obeyed() bool {
 // origin looks, if only a consequence is known to have failed the job, for the
 // rank that announced its own failure and was ended by us before it could exit.
 func (j *job) origin() {
-	if j.ranks[j.first].Status != StatusPeerFailed {
+	if j.ranks[j.first].Status != jobenv.StatusPeerFailed {
 		return
 	}
 	r, status, cause, ok := j.memory.Failure()
@@ -748,7 +827,7 @@ func (j *job) origin() {
 	}
 	rk := &j.ranks[r]
 	if rk.Status == 0 || rk.Signal != 0 {
-		rk.Status, rk.Signal, rk.cause = max(status, StatusFailed)&0xff, 0, "failed: "+cause
+		rk.Status, rk.Signal, rk.cause = max(status, jobenv.StatusFailed)&0xff, 0, "failed: "+errs.Line(cause, textMost)
 	}
 	j.first = r
 }
@@ -767,6 +846,6 @@ func Report(w io.Writer, err error) {
 		}
 	}
 	for _, l := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintf(w, "gasrun: %s\n", strings.TrimPrefix(l, "launch: "))
+		fmt.Fprintf(w, "gasrun: %s\n", errs.Printable(strings.TrimPrefix(l, "launch: "), 4*textMost))
 	}
 }

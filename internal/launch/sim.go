@@ -10,17 +10,17 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
-func init() {
-	bootstraps[sim.Name] = bootstrap{ranks: sim.MaxRanks, single: true, memory: func(*Config) (Memory, error) {
-		f, err := os.CreateTemp("", "gasrun-sim-")
-		if err != nil {
-			return nil, errs.Resource("launch: file for the state of a simulation: %v", err)
-		}
-		_ = os.Remove(f.Name()) // it goes on without a name
-		return &simMemory{f: f}, nil
-	}}
+// newSimMemory makes the file that the one process of a job writes its record to.
+func newSimMemory() (*simMemory, error) {
+	f, err := os.CreateTemp("", "gasrun-sim-")
+	if err != nil {
+		return nil, errs.Resource("launch: file for the state of a simulation: %v", err)
+	}
+	_ = os.Remove(f.Name()) // it goes on without a name
+	return &simMemory{f: f}, nil
 }
 
 // simMemory is what the one process of a simulated job says of it: a file that
@@ -78,6 +78,10 @@ func (m *simMemory) Fail(_, status int, cause string) {
 }
 
 func (m *simMemory) Failure() (rank, status int, cause string, ok bool) {
+	if j := m.last(); j != nil && j.End != nil && j.End.Exited {
+		x := errs.NewExit(j.End.Status)
+		return j.End.Rank, errs.CarriedStatus(x), x.Error(), true
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return 0, m.status, m.killed, m.killed != ""
@@ -92,8 +96,8 @@ func (m *simMemory) explain(e *RankError, memory int64) {
 	if e.Signal == syscall.SIGKILL { // as the system does when it runs out of memory
 		e.Cause += fmt.Sprintf(", using %d MiB of memory", memory>>20)
 	}
-	if e.Status == 0 || e.Status == StatusPeerFailed { // the other rank is one of its own
-		e.Status = StatusFailed
+	if e.Status == 0 || e.Status == jobenv.StatusPeerFailed { // the other rank is one of its own
+		e.Status = jobenv.StatusFailed
 	}
 	j := m.last()
 	switch {
@@ -107,5 +111,5 @@ func (m *simMemory) explain(e *RankError, memory int64) {
 		return
 	}
 	e.Rank, e.Last = j.End.Rank, nil
-	e.Cause = fmt.Sprintf("failed at %v of virtual time: %s", time.Duration(j.End.Time/sim.Nanosecond), j.End.Error)
+	e.Cause = fmt.Sprintf("failed at %v of virtual time: %s", time.Duration(j.End.Time/sim.Nanosecond), errs.Printable(j.End.Error, textMost))
 }

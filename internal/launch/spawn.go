@@ -115,22 +115,31 @@ var subreapers struct {
 	n int
 }
 
+// setSubreaper is replaced by tests.
+var setSubreaper = sys.SetSubreaper
+
+// holdSubreaper makes this process the parent of orphans until dropSubreaper. An
+// error says that the kernel, an emulator of it or a sandbox does not know that
+// call. The job then does without: what outlives a rank that started it is found
+// by its process group and by the job's identity in its environment alone, which
+// a process that has left both escapes, and is not reaped here.
 func holdSubreaper() error {
 	subreapers.Lock()
 	defer subreapers.Unlock()
+	var err error
 	if subreapers.n == 0 {
-		if err := sys.SetSubreaper(true); err != nil {
-			return errs.Resource("launch: cannot become the parent of orphans: %v", err)
+		if err = setSubreaper(true); err != nil {
+			err = errs.NotSupported("launch: this process cannot become the parent of orphans (PR_SET_CHILD_SUBREAPER: %v); those that hide are left", err)
 		}
 	}
 	subreapers.n++
-	return nil
+	return err
 }
 
 func dropSubreaper() {
 	subreapers.Lock()
 	defer subreapers.Unlock()
 	if subreapers.n--; subreapers.n == 0 {
-		_ = sys.SetSubreaper(false)
+		_ = setSubreaper(false)
 	}
 }

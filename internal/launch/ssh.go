@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/argon-go/argon/internal/errs"
 )
 
 // sshCommand is what starts deputies on other hosts unless Config.SSH says
@@ -84,12 +88,15 @@ const bootFile = 9
 // shell may be killed.
 //
 // The login shell, whichever it is, sees one line with one pair of single quotes.
-func bootScript(token string, im *image) string {
+//
+// temp is the directory for the copy, "" for the host's own.
+func bootScript(token string, im *image, temp string) string {
 	path := im.path
-	if strings.IndexFunc(path, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
-	}) >= 0 {
+	if strings.IndexFunc(path, hardToQuote) >= 0 {
 		path = ""
+	}
+	if temp == "" {
+		temp = "${TMPDIR:-/tmp}"
 	}
 	script := strings.Join([]string{
 		`u=$(umask); umask 077`,
@@ -101,15 +108,31 @@ func bootScript(token string, im *image) string {
 		`set -- $(sha256sum <&9 2>/dev/null)`,
 		`if [ "$1" = $sum ]; then echo "$token ` + bootHave + ` $(uname -m)"; ` + EnvDeputy + `=1; export ` + EnvDeputy + `; umask $u; exec /proc/self/fd/9; fi; fi`,
 		`exec 9<&-; fi`,
-		`d=$(mktemp -d "${TMPDIR:-/tmp}/gasrun-XXXXXXXXXX") || exit 1`,
+		`d=$(mktemp -d "` + temp + `/gasrun-XXXXXXXXXX") || { echo "no room for gasrun here (-tmpdir, TMPDIR)" >&2; exit 1; }`,
 		`trap "rm -rf \"$d\"" EXIT; trap "exit 1" HUP INT TERM PIPE`,
 		`echo "$token ` + bootNeed + ` $(uname -m)"`,
 		`head -c $size >"$d/gasrun"`,
 		`if [ "$(wc -c <"$d/gasrun")" -ne $size ]; then echo "gasrun arrived incomplete" >&2; exit 1; fi`,
-		`chmod 700 "$d/gasrun"; ` + EnvDeputy + `="$d"; export ` + EnvDeputy + `; umask $u; "$d/gasrun"; exit $?`,
+		`chmod 700 "$d/gasrun"; ` + EnvDeputy + `="$d"; export ` + EnvDeputy + `; umask $u; "$d/gasrun"; s=$?`,
+		`[ $s = 126 ] && echo "programs cannot be run from $d: a file system mounted noexec? (-tmpdir, TMPDIR)" >&2; exit $s`,
 	}, "; ")
 	script = strings.ReplaceAll(script, "then; ", "then ")
 	return "exec sh -c '" + script + "'"
+}
+
+// hardToQuote says whether a character may mean something to some shell.
+func hardToQuote(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
+}
+
+// Runnable is an error if the system does not let this process run the file, as on
+// a file system that is mounted noexec; it names the knob.
+func Runnable(path string) error {
+	const execute = 1 // X_OK
+	if err := syscall.Access(path, execute); err != nil {
+		return errs.Resource("launch: programs cannot be run from %s: %v; a file system mounted noexec? (-tmpdir, TMPDIR)", filepath.Dir(path), err)
+	}
+	return nil
 }
 
 // bootAnswer reads the script's line. ok is false for what else a login may

@@ -1,5 +1,7 @@
 package launch
 
+import "github.com/argon-go/argon/internal/jobenv"
+
 // A task is what a deputy is to do: the ranks of one host.
 type task struct {
 	id      string   // of the job
@@ -11,6 +13,7 @@ type task struct {
 	dir     string   // working directory
 	iface   string   // see Config.Iface
 	key     string   // of the job, revealed
+	temp    string   // see Config.TempDir
 	args    []string // after argv[0]
 	env     []string // what ranks have beyond the deputy's environment
 	servers []string // addresses of the rendezvous, best one first
@@ -29,7 +32,7 @@ type task struct {
 // strings are the texts of a task, lists the lists, numbers the numbers, in the
 // order in which they are sent.
 func (t *task) strings() []*string {
-	return []*string{&t.id, &t.host, &t.conduit, &t.program, &t.path, &t.digest, &t.dir, &t.iface, &t.key}
+	return []*string{&t.id, &t.host, &t.conduit, &t.program, &t.path, &t.digest, &t.dir, &t.iface, &t.key, &t.temp}
 }
 
 func (t *task) lists() []*[]string { return []*[]string{&t.args, &t.env, &t.servers} }
@@ -99,7 +102,7 @@ func (t *task) decode(f *frame) (ok bool) {
 			*l, texts = append(*l, string(texts[0])), texts[1:]
 		}
 	}
-	if len(texts) > 0 || t.size < 1 || t.size > MaxSize || t.count < 1 || t.first < 0 || t.first > t.size-t.count {
+	if len(texts) > 0 || t.size < 1 || t.size > jobenv.MaxRanks || t.count < 1 || t.first < 0 || t.first > t.size-t.count {
 		return false
 	}
 	t.freeze = nil

@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/argon-go/argon/internal/awake"
 )
 
 // The launcher and its deputy on a host talk in frames:
@@ -240,9 +242,11 @@ func (l *link) send(kind frameKind, nums []int64, texts ...[]byte) {
 func (l *link) flush(limit time.Duration) {
 	done := make(chan struct{})
 	go func() { defer close(done); l.settle(0) }()
+	over, stop := awake.NewTimer(limit)
+	defer stop()
 	select {
 	case <-done:
-	case <-time.After(limit):
+	case <-over:
 	}
 }
 

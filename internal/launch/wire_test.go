@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/argon-go/argon/internal/jobenv"
 	"pgregory.net/rapid"
 )
 
@@ -149,7 +150,7 @@ func TestTasksReadBack(t *testing.T) {
 		for _, f := range want.flags() {
 			*f = rapid.Bool().Draw(t, "flag")
 		}
-		want.size = rapid.IntRange(1, MaxSize).Draw(t, "size")
+		want.size = rapid.IntRange(1, jobenv.MaxRanks).Draw(t, "size")
 		want.first = rapid.IntRange(0, want.size-1).Draw(t, "first")
 		want.count = rapid.IntRange(1, want.size-want.first).Draw(t, "count")
 		want.segment = rapid.Uint64().Draw(t, "segment")

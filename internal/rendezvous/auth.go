@@ -17,8 +17,9 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -32,9 +33,9 @@ type identity struct {
 	public ed25519.PublicKey
 }
 
-func newIdentity(k seal.Key) (*identity, error) {
+func newIdentity(k jobkey.Key) (*identity, error) {
 	if !k.Valid() {
-		return nil, errs.BadArg("rendezvous: no job key (%s, %s)", seal.EnvKeyFile, seal.EnvKey)
+		return nil, errs.BadArg("rendezvous: no job key (%s, %s)", jobenv.JobKeyFile, jobenv.JobKey)
 	}
 	seed := k.Seed("rendezvous")
 	private := ed25519.NewKeyFromSeed(seed[:])
@@ -86,9 +87,12 @@ func tune(conn net.Conn, dead time.Duration) {
 	if !ok {
 		return
 	}
-	const probes = 4
+	// With TCP_USER_TIMEOUT a connection ends by keepalive when nothing has come for
+	// that long and a probe is unanswered, however many there were (tcp(7)): many
+	// probes, so that a path that loses each fifth packet keeps it.
+	const probes = 20
 	c.SetKeepAliveConfig(net.KeepAliveConfig{
-		Enable: true, Idle: dead / 2, Interval: max(dead/2/probes, time.Second), Count: probes,
+		Enable: true, Idle: dead / 3, Interval: max((dead-dead/3)/probes, time.Second), Count: probes,
 	})
 	if raw, err := c.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { sys.SetUserTimeout(fd, dead) })
@@ -120,7 +124,7 @@ func reason(err error) string {
 		if dns.IsNotFound {
 			return "no such host"
 		}
-		return clip(dns.Err, 200)
+		return errs.Line(dns.Err, 200)
 	}
 	// Who sent something wrong may have had a hand in the text.
 	return clip(strings.Map(func(r rune) rune {

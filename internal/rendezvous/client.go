@@ -12,10 +12,14 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // NoRank stands for the rank that has failed when the job has failed as a
@@ -85,7 +89,9 @@ type Client struct {
 	missing chan missing  // answers to kWho
 	parted  chan struct{} // closed when the service knows that the rank has left
 	ended   chan struct{} // closed when nothing more comes from the service
-	serving func()        // ends the service that this process runs; nil if it does not
+	open    func(ctx context.Context, network, addr string) (net.Conn, error)
+	lookUp  func(ctx context.Context, host string) ([]string, error)
+	serving func() // ends the service that this process runs; nil if it does not
 
 	// Only the goroutine that reads uses these.
 	part []byte // of the table that is arriving
@@ -105,23 +111,26 @@ type Client struct {
 // Join connects to the service at server, "host:port", and returns when all
 // ranks of the job are there. It tries again while nobody answers there, the name
 // is unknown, or another job's service answers, until ctx ends; if ctx has no deadline, for DefaultPatience.
+// It gives up within seconds if the system refuses to connect for a reason that does
+// not go away: no route, no such address here, no permission.
 // For how long ranks may be missing is up to the service.
 //
 // Errors: ErrBadArg for what is wrong in the arguments or does not fit the other
 // ranks, and if the service has another key; ErrNotReady if ctx ends, which names
-// the ranks that are missing; ErrPeer if the job has failed.
-func Join(ctx context.Context, server string, key seal.Key, h Hello, e Events) (*Client, error) {
+// the ranks that are missing; ErrResource if this host cannot connect to the service;
+// ErrPeer if the job has failed.
+func Join(ctx context.Context, server string, key jobkey.Key, h Hello, e Events) (*Client, error) {
 	return join(ctx, server, server, key, h, e, DefaultPatience, false)
 }
 
 // join is Join with another patience if ctx has no deadline, and with the address
 // at which this process reaches the server. inRank says that rank 0 is to serve.
-func join(ctx context.Context, server, dial string, key seal.Key, h Hello, e Events, patience time.Duration, inRank bool) (*Client, error) {
+func join(ctx context.Context, server, dial string, key jobkey.Key, h Hello, e Events, patience time.Duration, inRank bool) (*Client, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
 	if _, _, err := net.SplitHostPort(server); err != nil {
-		return nil, errs.BadArg("rendezvous: %q is not host:port (%s)", server, EnvServer)
+		return nil, errs.BadArg("rendezvous: %q is not host:port (%s)", server, jobenv.Rendezvous)
 	}
 	id, err := newIdentity(key)
 	if err != nil {
@@ -158,14 +167,15 @@ func newClient(server, dial string, h Hello, e Events) *Client {
 		server: server, dial: dial, rank: h.Rank, size: h.Size, events: e,
 		ready: make(chan struct{}), missing: make(chan missing, 1), parted: make(chan struct{}), ended: make(chan struct{}),
 		requests: map[uint32]chan answer{},
+		open:     new(net.Dialer).DialContext, lookUp: net.DefaultResolver.LookupHost,
 	}
 }
 
 // check finds what no service would accept.
 func (h *Hello) check() error {
 	switch {
-	case h.Size < 1 || h.Size > MaxSize:
-		return errs.BadArg("rendezvous: a job of %d ranks; it must be 1 to %d", h.Size, MaxSize)
+	case h.Size < 1 || h.Size > jobenv.MaxRanks:
+		return errs.BadArg("rendezvous: a job of %d ranks; it must be 1 to %d", h.Size, jobenv.MaxRanks)
 	case h.Rank < 0 || h.Rank >= h.Size:
 		return errs.BadArg("rendezvous: rank %d in a job of %d ranks", h.Rank, h.Size)
 	case len(h.Host) > MaxHost:
@@ -183,7 +193,7 @@ func (h *Hello) check() error {
 // local refuses addresses that mean something on one host only.
 func local(a netip.Addr) error {
 	if a.Zone() != "" {
-		return errs.NotSupported("rendezvous: %v is a link-local address, whose zone other hosts do not know; choose another one (ARGON_IFACE, %s)", a, EnvServer)
+		return errs.NotSupported("rendezvous: %v is a link-local address, whose zone other hosts do not know; choose another one (ARGON_IFACE, %s)", a, jobenv.Rendezvous)
 	}
 	return nil
 }
@@ -195,7 +205,7 @@ const attemptTime = 30 * time.Second
 func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience time.Duration, inRank bool) (*tls.Conn, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = awake.WithTimeout(ctx, patience)
 		defer cancel()
 	}
 	start := time.Now()
@@ -203,10 +213,14 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 	// the service, and wait for it to try again.
 	const few, each = 512, 100 * time.Microsecond
 	c.pause(ctx, rand.N(time.Duration(max(h.Size-few, 0))*each+1))
+	var lasting sys.Tries
 	t, again, err := c.try(ctx, id, h)
 	for wait := 10 * time.Millisecond; err != nil; wait = min(2*wait, time.Second) {
 		if !again {
 			return nil, err
+		}
+		if lasting.Lasting(err, awake.Now()) {
+			return nil, c.unreachable(err, &lasting)
 		}
 		if !c.pause(ctx, wait/2+rand.N(wait)) { // not all at the same time
 			who := ""
@@ -214,7 +228,7 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 				who = "; rank 0 is to, and has not come, or is elsewhere"
 			}
 			return nil, errs.NotReady("rendezvous: rank %d: nobody serves the job at %s after %v: %s%s (%s, %s)",
-				c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(err), who, EnvServer, EnvPatience)
+				c.rank, c.server, time.Since(start).Round(time.Millisecond), reason(err), who, jobenv.Rendezvous, jobenv.JoinTimeout)
 		}
 		last := err
 		if t, again, err = c.try(ctx, id, h); err != nil && ctx.Err() != nil {
@@ -222,6 +236,39 @@ func (c *Client) connect(ctx context.Context, id *identity, h Hello, patience ti
 		}
 	}
 	return t, nil
+}
+
+// unreachable is Join's error when the system refuses to connect to the service.
+func (c *Client) unreachable(err error, l *sys.Tries) error {
+	var no syscall.Errno
+	errors.As(err, &no)
+	return errs.Resource("rendezvous: rank %d: this host cannot connect to %s: %v (%s), %d times in %v; usual reasons: no route, a local firewall, the wrong address (%s)",
+		c.rank, c.server, no, sys.ErrnoName(no), l.Count, l.Took.Round(time.Millisecond), jobenv.Rendezvous)
+}
+
+// reach connects to the service. A host's name can stand for several addresses, and
+// what net.Dial says is the first one's error: that it cannot be reached is only said
+// if none of them can.
+func (c *Client) reach(ctx context.Context) (net.Conn, error) {
+	conn, err := c.open(ctx, "tcp", c.dial)
+	if _, lasting := sys.Lasting(err); err == nil || !lasting {
+		return conn, err
+	}
+	host, port, split := net.SplitHostPort(c.dial)
+	if _, literal := netip.ParseAddr(host); split != nil || literal == nil {
+		return nil, err
+	}
+	addrs, lost := c.lookUp(ctx, host)
+	if lost != nil {
+		return nil, lost
+	}
+	for _, a := range addrs {
+		conn, no := c.open(ctx, "tcp", net.JoinHostPort(a, port))
+		if _, lasting := sys.Lasting(no); no == nil || !lasting {
+			return conn, no
+		}
+	}
+	return nil, err
 }
 
 // pause waits for d. False means that ctx has ended.
@@ -239,10 +286,9 @@ func (c *Client) pause(ctx context.Context, d time.Duration) bool {
 func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, again bool, err error) {
 	// An attempt that is neither answered nor refused is worth a second one, but
 	// there may be a long queue.
-	attempt, cancel := context.WithTimeout(ctx, attemptTime)
+	attempt, cancel := awake.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	var d net.Dialer
-	conn, err := d.DialContext(attempt, "tcp", c.dial)
+	conn, err := c.reach(attempt)
 	if err != nil {
 		return nil, true, err
 	}
@@ -256,9 +302,9 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 	if err := t.HandshakeContext(attempt); err != nil {
 		switch {
 		case errors.Is(err, errOtherKey):
-			return nil, false, errs.BadArg("rendezvous: rank %d: the server at %s does not hold the same job key (%s, %s)", c.rank, c.server, seal.EnvKeyFile, seal.EnvKey)
+			return nil, false, errs.BadArg("rendezvous: rank %d: the server at %s does not hold the same job key (%s, %s)", c.rank, c.server, jobenv.JobKeyFile, jobenv.JobKey)
 		case errors.As(err, &notTLS):
-			return nil, false, errs.BadArg("rendezvous: rank %d: who answers at %s is not the rendezvous of a job (%s)", c.rank, c.server, EnvServer)
+			return nil, false, errs.BadArg("rendezvous: rank %d: who answers at %s is not the rendezvous of a job (%s)", c.rank, c.server, jobenv.Rendezvous)
 		}
 		return nil, true, err
 	}
@@ -312,22 +358,22 @@ func (c *Client) impatient(ctx context.Context) error {
 	who := "some ranks"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.send(kWho, nil)
-		t := time.NewTimer(limit)
-		defer t.Stop()
+		over, stop := awake.NewTimer(limit)
+		defer stop()
 		select {
 		case m := <-c.missing:
 			who = m.String()
 		case <-c.ended:
 			return c.failure()
-		case <-t.C:
+		case <-over:
 		}
 	}
 	err := errs.NotReady("rendezvous: rank %d gave up (%v) before %s joined at %s", c.rank, ctx.Err(), who, c.server)
-	c.Fail(c.rank, fmt.Sprintf("it gave up (%v) before %s joined", ctx.Err(), who))
+	c.Fail(c.rank, jobenv.StatusFailed, fmt.Sprintf("it gave up (%v) before %s joined", ctx.Err(), who))
 	return err
 }
 
-// Instance is a number that no other job has, such as for seal.Key.ForJob; the
+// Instance is a number that no other job has, such as for jobkey.Key.ForJob; the
 // same on all ranks.
 func (c *Client) Instance() [16]byte { return c.sign.instance }
 
@@ -434,13 +480,14 @@ func (c *Client) request(ctx context.Context, k kind, key string, value []byte) 
 	}
 }
 
-// Fail declares that rank, this one or another one, has failed, and tells all.
-// It does not block. Only the first failure of a job counts.
-func (c *Client) Fail(rank int, cause string) {
+// Fail declares that rank, this one or another one, has failed, and tells all,
+// with the exit status that the job should have. It does not block. Only the first
+// failure of a job counts.
+func (c *Client) Fail(rank, status int, cause string) {
 	if rank < 0 || rank >= c.size {
 		rank = NoRank
 	}
-	f := failure{rank, statusFailed, cause}
+	f := failure{rank, status, cause}
 	c.send(kFail, f.append)
 }
 
@@ -461,8 +508,8 @@ func (c *Client) Leave() error {
 	c.leaving = true
 	c.enqueue(kLeave, nil)
 	c.mu.Unlock()
-	t := time.NewTimer(limit)
-	defer t.Stop()
+	over, stop := awake.NewTimer(limit)
+	defer stop()
 	select {
 	case <-c.parted:
 		c.mu.Lock()
@@ -472,7 +519,7 @@ func (c *Client) Leave() error {
 		}
 		return nil
 	case <-c.ended:
-	case <-t.C:
+	case <-over:
 		return errs.NotReady("rendezvous: rank %d leaves, but %s has not answered for %v", c.rank, c.server, limit)
 	}
 	select {
@@ -482,6 +529,10 @@ func (c *Client) Leave() error {
 		return c.failure()
 	}
 }
+
+// Ended is closed when nothing more comes from the service: it has ended, or the
+// connection is lost, and Events.Failed was called if that is a failure.
+func (c *Client) Ended() <-chan struct{} { return c.ended }
 
 // Close ends the connection. Without Leave the rank has failed. An event that
 // is being called may go on until after Close has returned.
@@ -497,12 +548,12 @@ func (c *Client) Close() error {
 	if !first {
 		return nil
 	}
-	t := time.NewTimer(limit)
+	over, stop := awake.NewTimer(limit)
 	select {
 	case <-c.out.flushed():
-	case <-t.C:
+	case <-over:
 	}
-	t.Stop()
+	stop()
 	err := c.conn.Close()
 	if c.serving != nil {
 		c.serving()
@@ -584,8 +635,9 @@ func (c *Client) lost(err error) {
 		return
 	}
 	c.mu.Unlock()
-	f := failure{c.rank, statusFailed, fmt.Sprintf("lost the rendezvous at %s: %s", c.server, reason(err))}
+	f := failure{c.rank, jobenv.StatusFailed, fmt.Sprintf("lost the rendezvous at %s: %s", c.server, reason(err))}
 	if c.sign.inRank && c.rank != 0 {
+		<-awake.After(wordGrace) // on the reader's goroutine, which has nothing to read any more
 		f.rank = 0
 		f.cause = fmt.Sprintf("the rendezvous at %s, which it served, is lost: %s", c.server, reason(err))
 	}
@@ -739,13 +791,14 @@ func (c *Client) piece(body []byte, limit int) ([]byte, error) {
 // err is the failure as an error of every rank.
 func (f *failure) err() error {
 	if f.rank == NoRank {
-		return fmt.Errorf("the job has failed: %s (%w)", f.cause, errs.ErrPeer)
+		return errs.WithStatus(fmt.Errorf("the job has failed: %s (%w)", f.cause, errs.ErrPeer), f.status)
 	}
-	return &errs.PeerError{Rank: f.rank, Err: errors.New(f.cause)}
+	return &errs.PeerError{Rank: f.rank, Err: errs.Carried(f.status, f.cause)}
 }
 
 // err is what an answer that is not good says.
 func (a *answer) err() error {
+	text := errs.Line(string(a.data), maxText)
 	switch a.v {
 	case jobFailed:
 		f, ok := parseFailure(a.data)
@@ -754,9 +807,9 @@ func (a *answer) err() error {
 		}
 		return f.err()
 	case resource:
-		return errs.Resource("%s", a.data)
+		return errs.Resource("%s", text)
 	case goneService:
-		return errs.Closed("%s", a.data)
+		return errs.Closed("%s", text)
 	}
-	return errs.BadArg("%s", a.data)
+	return errs.BadArg("%s", text)
 }

@@ -32,13 +32,18 @@
 //
 // A rank whose connection ends without Leave has failed. The system ends a dead
 // process's connections, so that all ranks hear of a kill -9 within a round trip
-// or two; of a host that is dead or cut off they hear after
-// [ServerConfig.DeadTime]. A rank that loses the service treats the job as failed:
-// because of rank 0 if its process served, else because of itself, for to the
-// others it is this rank that has gone. Whoever knows better says so ([Server.Fail],
-// [Client.Fail]). The first failure of a job counts, and is what every rank is
-// told. [ServerConfig.Grace] gives a launcher the time to say how a process ended
-// before its connection speaks.
+// or two, or half a second later if no launcher of ours serves; of a host that is
+// dead or cut off they hear after [ServerConfig.DeadTime]. A rank that loses the
+// service treats the job as failed: because of rank 0 if its process served, else
+// because of itself, for to the others it is this rank that has gone. [Server.Fail]
+// and [Client.Fail] are for those who know better. The first failure of a job
+// counts, and is what every rank is told. [ServerConfig.Grace] gives a launcher the
+// time to say how a process ended before its connection speaks.
+//
+// Time-outs of the service and of the ranks (Patience, Grace, the handshake's, the
+// answers to Leave) count only while the process that judges runs, see package
+// awake. The system's, by which a silent host's connections end, go on while
+// processes are stopped; but the systems of both hosts answer for them.
 //
 // If rank 0 serves and leaves before the others, its Close waits for them, for
 // [Setup.Linger] at most. Then it tells them that the service is over, and they go
@@ -48,7 +53,7 @@
 // # Trust
 //
 // Connections are TLS 1.3. Both sides show a certificate, whose private key is an
-// ed25519 key derived from the job's key ([seal.Key.Seed]); each compares the
+// ed25519 key derived from the job's key ([jobkey.Key.Seed]); each compares the
 // other's public key with its own, and TLS proves that the private one is there.
 // Nothing else of a certificate counts, so that no authority, no host name and no
 // clock matters. Whoever holds the job's key is trusted, as the datagrams trust
@@ -82,6 +87,7 @@
 //	fail      rank, status, cause
 //	who       (asks who is missing)
 //	probe     (in place of hello: whether the service holds the key)
+//	watch     (in place of hello: it is no rank, and is told if the job fails)
 //	leave     (last)
 //
 // and from the service
@@ -93,6 +99,7 @@
 //	left      ranks
 //	answer    number, verdict, value or why
 //	failed    rank, status, cause
+//	watch     (to watch)
 //	bye       (to leave and probe); over  (the service ends first)
 //
 // The version is the first thing that is said, and must be the same.

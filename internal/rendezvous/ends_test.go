@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // kill ends a rank's connection as the end of its process does, in two ways.
@@ -142,7 +143,7 @@ func TestProcess(t *testing.T) {
 	const env = "RENDEZVOUS_TEST_SERVER"
 	if addr := os.Getenv(env); addr != "" {
 		setup, err := FromEnv(func(k string) string {
-			if k == EnvServer {
+			if k == jobenv.Rendezvous {
 				return addr
 			}
 			return os.Getenv(k)
@@ -157,7 +158,7 @@ func TestProcess(t *testing.T) {
 	}
 	j := serve(t, ServerConfig{Size: 2})
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess$", "-test.timeout=1m")
-	cmd.Env = append(os.Environ(), env+"="+j.addr, EnvServe+"=0", "ARGON_JOB_KEY="+j.key.Reveal())
+	cmd.Env = append(os.Environ(), env+"="+j.addr, jobenv.RendezvousServe+"=0", "ARGON_JOB_KEY="+j.key.Reveal())
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -266,7 +267,7 @@ func TestServerClosed(t *testing.T) {
 								t.Errorf("rank %d: %s: %v", c.rank, what, err)
 							}
 						}
-						c.Fail(0, "too late")
+						c.Fail(0, 1, "too late")
 					}
 					if stage == 3 {
 						if err := <-got; !errors.Is(err, errs.ErrPeer) {
@@ -291,11 +292,11 @@ func TestServerClosed(t *testing.T) {
 func TestFailTwice(t *testing.T) {
 	j := serve(t, ServerConfig{Size: 3})
 	m := j.all()
-	m[0].Fail(2, "first \xff cause")
+	m[0].Fail(2, 1, "first \xff cause")
 	for _, c := range m {
 		c.expect(news{what: "failed", rank: 2, cause: "first ? cause"})
 	}
-	m[1].Fail(0, "second")
+	m[1].Fail(0, 1, "second")
 	j.Fail(1, 9, "third")
 	m[2].kill(true)
 	j.eventually("lost", func() bool {
@@ -303,7 +304,7 @@ func TestFailTwice(t *testing.T) {
 		defer j.mu.Unlock()
 		return len(j.peers) == 2
 	})
-	if rank, status, cause, ok := j.Failure(); rank != 2 || status != statusFailed || cause != "first ? cause" || !ok {
+	if rank, status, cause, ok := j.Failure(); rank != 2 || status != jobenv.StatusFailed || cause != "first ? cause" || !ok {
 		t.Errorf("rank %d, status %d: %s", rank, status, cause)
 	}
 	for _, c := range m[:2] {

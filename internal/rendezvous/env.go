@@ -11,63 +11,26 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
-
-// The environment variables that FromEnv reads, with the job's key, see package
-// seal.
-const (
-	// EnvServer is the service's address, "host:port".
-	EnvServer = "ARGON_RENDEZVOUS"
-	// EnvServe says who runs the service: 1 rank 0, 0 somebody else. Without it
-	// gasrun does if it has started the process, else rank 0.
-	EnvServe = "ARGON_RENDEZVOUS_SERVE"
-	// EnvPatience is for how long ranks may be missing, such as "90s".
-	EnvPatience = "ARGON_JOIN_TIMEOUT"
-	// EnvDeadTime is how long a host may be silent, such as "30s".
-	EnvDeadTime = "ARGON_DEADTIME"
-
-	envJobID = "ARGON_JOBID" // set by gasrun
-)
-
-// jobName is what the launcher calls the job. All ranks of a job must find the
-// same, so that a variable counts only if the launcher that has numbered the ranks
-// sets it for all of them.
-func jobName(env func(key string) string) string {
-	set := func(key string) bool { return env(key) != "" }
-	name := func(kind, id string) string {
-		if id == "" {
-			return ""
-		}
-		return clip(kind+" "+id, MaxJob)
-	}
-	switch {
-	case set(envJobID):
-		return name("argon", env(envJobID))
-	case set("OMPI_COMM_WORLD_RANK"):
-		return name("PMIx", env("PMIX_NAMESPACE"))
-	case set("PMI_RANK"):
-		return name("PMI", env("PMI_JOBID"))
-	case set("PMIX_RANK"):
-		return name("PMIx", env("PMIX_NAMESPACE"))
-	case set("SLURM_PROCID") && set("SLURM_JOB_ID") && set("SLURM_STEP_ID") && !set("SLURM_HET_SIZE"):
-		// The parts of a heterogeneous job have numbers of their own.
-		return name("Slurm", env("SLURM_JOB_ID")+"."+env("SLURM_STEP_ID"))
-	}
-	return ""
-}
 
 // DefaultLinger is how long a service that lives in rank 0 goes on when rank 0
 // has closed its Client and others have not left.
 const DefaultLinger = 60 * time.Second
+
+// wordGrace is how much later than the end of a rank's connection the others hear
+// of its death if no launcher of ours tells them. They end because of it, and their
+// launcher should have noticed by then who ended first, whose status mpirun takes.
+const wordGrace = 500 * time.Millisecond
 
 // Setup is what a process needs to join the rendezvous of its job.
 type Setup struct {
 	// Server is the service's address, "host:port".
 	Server string
 	// Key is the job's.
-	Key seal.Key
+	Key jobkey.Key
 	// Job is Hello.Job where that is empty: the same on all ranks, another one in
 	// other jobs, "" if nobody has given the job a name.
 	Job string
@@ -95,29 +58,29 @@ type Setup struct {
 // it. Without ARGON_RENDEZVOUS or the key it returns ErrNotReady, and
 // ErrBadArg for all that cannot be, together.
 func FromEnv(env func(key string) string) (Setup, error) {
-	s := Setup{Server: env(EnvServer), Logf: func(format string, args ...any) {
+	s := Setup{Server: env(jobenv.Rendezvous), Logf: func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, "argon: "+format+"\n", args...)
 	}}
 	if s.Server == "" {
-		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun whoever starts the ranks", EnvServer)
+		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun whoever starts the ranks", jobenv.Rendezvous)
 	}
 	var all []error
 	host, port, err := net.SplitHostPort(s.Server)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
-		all = append(all, errs.BadArg("rendezvous: %s=%q is not host:port with a port from 1 to 65535", EnvServer, s.Server))
+		all = append(all, errs.BadArg("rendezvous: %s=%q is not host:port with a port from 1 to 65535", jobenv.Rendezvous, s.Server))
 	}
-	switch v := env(EnvServe); v {
+	switch v := env(jobenv.RendezvousServe); v {
 	case "":
-		s.Serve = env(envJobID) == ""
+		s.Serve = env(jobenv.JobID) == ""
 	case "0", "1":
 		s.Serve = v == "1"
 	default:
-		all = append(all, errs.BadArg("rendezvous: %s=%q is neither 0 nor 1", EnvServe, v))
+		all = append(all, errs.BadArg("rendezvous: %s=%q is neither 0 nor 1", jobenv.RendezvousServe, v))
 	}
 	for _, d := range [...]struct {
 		key string
 		to  *time.Duration
-	}{{EnvPatience, &s.Patience}, {EnvDeadTime, &s.DeadTime}} {
+	}{{jobenv.JoinTimeout, &s.Patience}, {jobenv.DeadTime, &s.DeadTime}} {
 		v := env(d.key)
 		if v == "" {
 			continue
@@ -126,8 +89,8 @@ func FromEnv(env func(key string) string) (Setup, error) {
 			all = append(all, errs.BadArg("rendezvous: %s=%q is not a time above zero such as 90s", d.key, v))
 		}
 	}
-	s.Job = jobName(env)
-	if s.Key, err = seal.LoadKeyFrom(env); err != nil {
+	s.Job = clip(jobenv.JobName(env), MaxJob)
+	if s.Key, err = jobkey.LoadFrom(env); err != nil {
 		all = append(all, fmt.Errorf("rendezvous: %w", err))
 	}
 	if err := errors.Join(all...); err != nil {
@@ -164,7 +127,7 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 		}
 		srv, err = Serve(l, ServerConfig{
 			Key: s.Key, Job: h.Job, Size: h.Size, Patience: s.Patience, DeadTime: max(s.DeadTime, DefaultDeadTime),
-			InRank: true, Logf: s.Logf,
+			InRank: true, Logf: s.Logf, Grace: wordGrace,
 		})
 		if err != nil {
 			l.Close()
@@ -180,7 +143,7 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 	c, err := join(ctx, s.Server, dial, s.Key, h, e, s.Patience, s.Serve)
 	if srv != nil {
 		if err != nil {
-			srv.Fail(0, statusFailed, err.Error()) // unless it has failed before
+			srv.Fail(0, jobenv.StatusFailed, err.Error()) // unless it has failed before
 			srv.end(0)
 			return nil, err
 		}
@@ -194,7 +157,7 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 func listen(server string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
-		return nil, errs.BadArg("rendezvous: %q is not host:port (%s)", server, EnvServer)
+		return nil, errs.BadArg("rendezvous: %q is not host:port (%s)", server, jobenv.Rendezvous)
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
 		host = ""
@@ -204,10 +167,10 @@ func listen(server string) (net.Listener, error) {
 		l, err = net.Listen("tcp", net.JoinHostPort("", port))
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, errs.Resource("rendezvous: rank 0 cannot serve at %s: somebody does already: another job's rank 0, or a launcher (%s, %s=0)", server, EnvServer, EnvServe)
+		return nil, errs.Resource("rendezvous: rank 0 cannot serve at %s: somebody does already: another job's rank 0, or a launcher; two jobs at a time need two ports (%s, %s=0)", server, jobenv.Rendezvous, jobenv.RendezvousServe)
 	}
 	if err != nil {
-		return nil, errs.Resource("rendezvous: rank 0 cannot serve at %s: %s (%s)", server, reason(err), EnvServer)
+		return nil, errs.Resource("rendezvous: rank 0 cannot serve at %s: %s (%s)", server, reason(err), jobenv.Rendezvous)
 	}
 	return l, nil
 }

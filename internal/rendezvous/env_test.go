@@ -15,12 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 func TestFromEnv(t *testing.T) {
-	key := seal.NewKey()
+	key := jobkey.New()
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(key.Reveal()), 0o400); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestServingRank(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			const size = 4
 			port := freePort(t)
-			s := Setup{Server: net.JoinHostPort(host, port), Key: seal.NewKey(), Serve: true, Patience: limit, Linger: time.Hour, Logf: t.Logf}
+			s := Setup{Server: net.JoinHostPort(host, port), Key: jobkey.New(), Serve: true, Patience: limit, Linger: time.Hour, Logf: t.Logf}
 			others := s
 			if host == "192.0.2.1" {
 				others.Server = net.JoinHostPort("127.0.0.1", port)
@@ -161,7 +162,7 @@ func TestServingRankFails(t *testing.T) {
 		end    func(c *Client)
 		want   news
 	}{
-		"fails": {time.Hour, func(c *Client) { c.Fail(0, "out of luck") }, news{what: "failed", rank: 0, cause: "out of luck"}},
+		"fails": {time.Hour, func(c *Client) { c.Fail(0, 1, "out of luck") }, news{what: "failed", rank: 0, cause: "out of luck"}},
 		"ends":  {time.Hour, func(c *Client) {}, news{what: "failed", rank: 0, cause: "its connection to the rendezvous ended"}},
 		"leaves early": {1, func(c *Client) {
 			if err := c.Leave(); err != nil {
@@ -170,7 +171,7 @@ func TestServingRankFails(t *testing.T) {
 		}, news{what: "left", rank: 0}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := Setup{Server: "127.0.0.1:" + freePort(t), Key: seal.NewKey(), Serve: true, Linger: c.linger}
+			s := Setup{Server: "127.0.0.1:" + freePort(t), Key: jobkey.New(), Serve: true, Linger: c.linger}
 			e, ch := events(4)
 			var other *Client
 			joined := make(chan error, 1)
@@ -216,12 +217,12 @@ func TestServingRankRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := Setup{Server: l.Addr().String(), Key: seal.NewKey(), Serve: true}
+	s := Setup{Server: l.Addr().String(), Key: jobkey.New(), Serve: true}
 	_, err = s.Join(within(t), Hello{Size: 1, Host: "h", Port: 1}, Events{})
 	if !errors.Is(err, errs.ErrResource) || !strings.Contains(err.Error(), s.Server) || !strings.Contains(err.Error(), "ARGON_RENDEZVOUS_SERVE=0") {
 		t.Errorf("taken: %v", err)
 	}
-	s = Setup{Server: "127.0.0.1:" + freePort(t), Key: seal.NewKey(), Serve: true}
+	s = Setup{Server: "127.0.0.1:" + freePort(t), Key: jobkey.New(), Serve: true}
 	growing(t, 200*time.Millisecond, func(d time.Duration) error {
 		s.Patience = d
 		_, err := s.Join(within(t), Hello{Rank: 0, Size: 3, Host: "h", Port: 1}, Events{})
@@ -250,11 +251,11 @@ func TestServingRankRefused(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	key := seal.NewKey()
+	key := jobkey.New()
 	good := Hello{Rank: 1, Size: 2, Host: "h", Port: 1}
 	for want, change := range map[string]func(h *Hello){
 		"0 ranks":         func(h *Hello) { h.Size = 0 },
-		"65537 ranks":     func(h *Hello) { h.Size = MaxSize + 1 },
+		"65537 ranks":     func(h *Hello) { h.Size = jobenv.MaxRanks + 1 },
 		"rank 2":          func(h *Hello) { h.Rank = 2 },
 		"rank -1":         func(h *Hello) { h.Rank = -1 },
 		"256 bytes":       func(h *Hello) { h.Host = strings.Repeat("h", 256) },
@@ -274,11 +275,11 @@ func TestBadArguments(t *testing.T) {
 	if _, err := Join(t.Context(), "nowhere", key, good, Events{}); !errors.Is(err, errs.ErrBadArg) {
 		t.Errorf("no port: %v", err)
 	}
-	if _, err := Join(t.Context(), "127.0.0.1:1", seal.Key{}, good, Events{}); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "ARGON_JOB_KEY") {
+	if _, err := Join(t.Context(), "127.0.0.1:1", jobkey.Key{}, good, Events{}); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), "ARGON_JOB_KEY") {
 		t.Errorf("no key: %v", err)
 	}
 	for want, c := range map[string]ServerConfig{
-		"0 ranks": {Key: key}, "65537 ranks": {Key: key, Size: MaxSize + 1}, "no job key": {Size: 1}, "Patience is -1s": {Key: key, Size: 1, Patience: -time.Second},
+		"0 ranks": {Key: key}, "65537 ranks": {Key: key, Size: jobenv.MaxRanks + 1}, "no job key": {Size: 1}, "Patience is -1s": {Key: key, Size: 1, Patience: -time.Second},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -312,7 +313,7 @@ func TestTune(t *testing.T) {
 				const userTimeout = 18 // TCP_USER_TIMEOUT
 				ms, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeout)
 				idle, err2 := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE)
-				ok = err == nil && err2 == nil && ms == int(dead.Milliseconds()) && idle == 21
+				ok = err == nil && err2 == nil && ms == int(dead.Milliseconds()) && idle == 14
 			})
 			return ok
 		})

@@ -7,13 +7,13 @@ import (
 	"net"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // Probe finds out whether the service at server, "host:port", can be reached and
 // holds the key. It takes no seat, and the service does not count it as a
 // stranger. It ends when ctx does.
-func Probe(ctx context.Context, server string, key seal.Key) error {
+func Probe(ctx context.Context, server string, key jobkey.Key) error {
 	id, err := newIdentity(key)
 	if err != nil {
 		return err

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // TestProbe: a probe finds the job's service and leaves no trace; whoever else
@@ -26,7 +27,7 @@ func TestProbe(t *testing.T) {
 	if n := j.Strangers(); n != 0 || l.String() != "" {
 		t.Errorf("%d strangers, and %q is logged", n, l.String())
 	}
-	if err := Probe(within(t), j.addr, seal.NewKey()); err == nil || !strings.Contains(err.Error(), errOtherKey.Error()) {
+	if err := Probe(within(t), j.addr, jobkey.New()); err == nil || !strings.Contains(err.Error(), errOtherKey.Error()) {
 		t.Errorf("with another key: %v", err)
 	}
 	j.all()
@@ -125,32 +126,16 @@ func TestOtherJob(t *testing.T) {
 	stray()
 }
 
-// TestJobNames: which of many variables names the job.
+// TestJobNames: the name of a job is cut to what a Hello takes, and jobs of different
+// names do not meet.
 func TestJobNames(t *testing.T) {
-	for _, c := range []struct{ env, want string }{
-		{"", ""},
-		{"ARGON_JOBID=7 SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0", "argon 7"},
-		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=2", "Slurm 5.2"},
-		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=2 SLURM_HET_SIZE=2", ""},
-		{"SLURM_PROCID=0 SLURM_JOB_ID=5", ""},
-		// mpirun has started daemons as a step of Slurm on some hosts only.
-		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=3", ""},
-		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=3 PMIX_NAMESPACE=n.1", "PMIx n.1"},
-		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 PMI_RANK=3", ""},
-		{"PMI_RANK=3 PMI_JOBID=9.1", "PMI 9.1"},
-		{"PMIX_RANK=3 PMIX_NAMESPACE=slurm.pmix.9.1 SLURM_PROCID=3", "PMIx slurm.pmix.9.1"},
-		{"ARGON_JOBID=" + strings.Repeat("x", 300), "argon " + strings.Repeat("x", MaxJob-6)},
-	} {
-		m := map[string]string{}
-		for f := range strings.FieldsSeq(c.env) {
-			k, v, _ := strings.Cut(f, "=")
-			m[k] = v
-		}
-		if got := jobName(func(k string) string { return m[k] }); got != c.want {
-			t.Errorf("%s: %q, want %q", c.env, got, c.want)
-		}
+	long := map[string]string{
+		jobenv.Rendezvous: "a:1", jobenv.JobKey: jobkey.New().Reveal(), jobenv.JobID: strings.Repeat("x", 300),
 	}
-	key, sent := seal.NewKey(), make(chan struct{}, 9)
+	if s, err := FromEnv(func(k string) string { return long[k] }); err != nil || s.Job != "argon "+strings.Repeat("x", MaxJob-6) {
+		t.Errorf("a long name: %q, %v", s.Job, err)
+	}
+	key, sent := jobkey.New(), make(chan struct{}, 9)
 	logf := func(format string, args ...any) { sent <- struct{}{} }
 	s := Setup{Server: net.JoinHostPort("127.0.0.1", freePort(t)), Key: key, Job: "a", Serve: true, Patience: limit, Linger: limit, Logf: logf}
 	c, err := s.Join(within(t), Hello{Size: 1, Host: "h", Port: 1}, Events{})

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/testmain"
 )
 
 // limit is longer than anything here takes, on any machine.
@@ -23,7 +24,7 @@ const limit = 5 * time.Minute
 // a job is a server, and what the tests of it have in common.
 type job struct {
 	t   *testing.T
-	key seal.Key
+	key jobkey.Key
 	*Server
 	addr string
 }
@@ -35,7 +36,7 @@ func serve(t *testing.T, c ServerConfig) *job {
 		t.Fatal(err)
 	}
 	if !c.Key.Valid() {
-		c.Key = seal.NewKey()
+		c.Key = jobkey.New()
 	}
 	if c.Logf == nil {
 		c.Logf = t.Logf
@@ -246,7 +247,7 @@ func TestRewrite(t *testing.T) {
 
 // TestMain looks for what is left over.
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := testmain.Run(m)
 	left := func() (n int, stacks string) {
 		b := make([]byte, 1<<20)
 		b = b[:runtime.Stack(b, true)]
@@ -275,7 +276,7 @@ func TestIPv6(t *testing.T) {
 	if err != nil {
 		t.Skipf("no IPv6 here: %v", err)
 	}
-	j := &job{t: t, key: seal.NewKey(), addr: l.Addr().String()}
+	j := &job{t: t, key: jobkey.New(), addr: l.Addr().String()}
 	if j.Server, err = Serve(l, ServerConfig{Key: j.key, Size: 2}); err != nil {
 		t.Fatal(err)
 	}

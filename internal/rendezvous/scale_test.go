@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/argon-go/argon/internal/race"
 )
 
 var scale = flag.Int("scale", 2000, "ranks of TestScale; each needs two open files")
@@ -18,7 +20,7 @@ var scale = flag.Int("scale", 2000, "ranks of TestScale; each needs two open fil
 // that takes and what it costs.
 func TestScale(t *testing.T) {
 	size := *scale
-	if testing.Short() || raceEnabled {
+	if testing.Short() || race.Enabled {
 		size = min(size, 150)
 	}
 	var files syscall.Rlimit

@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // State is what the service knows of a rank.
@@ -50,8 +53,8 @@ func (s State) String() string {
 // ServerConfig is what the service is told about the job.
 type ServerConfig struct {
 	// Key is the job's; whoever does not hold it does not get in. Required.
-	Key seal.Key
-	// Size is the number of ranks, 1 to MaxSize.
+	Key jobkey.Key
+	// Size is the number of ranks, 1 to jobenv.MaxRanks.
 	Size int
 	// Job is the job's name, see Hello.Job; "" if it has none.
 	Job string
@@ -80,14 +83,14 @@ type ServerConfig struct {
 	handshake, handshakeLow time.Duration // instead of the constants, for tests
 }
 
-// MaxSize is the largest number of ranks of a job.
-const MaxSize = 1 << 16
-
 // What a ServerConfig means by zeros.
 const (
 	DefaultPatience = 60 * time.Second
 	DefaultDeadTime = 30 * time.Second
 )
+
+// leastDead is the least time after which a silent host's connections are given up.
+const leastDead = 2 * time.Second
 
 // Bounds on those who have not shown yet that they hold the key.
 const (
@@ -102,9 +105,6 @@ const (
 	maxRequests = 1024     // Puts and Gets of one rank at once
 	maxStore    = 64 << 20 // bytes of keys and values of a job
 )
-
-// statusFailed is the exit status of a job whose failure has none of its own.
-const statusFailed = 1
 
 // A Server is the rendezvous of one job. Its methods may be called by any
 // goroutine.
@@ -124,14 +124,16 @@ type Server struct {
 	admitted  time.Time // the last rank
 	strangers uint64
 	others    uint64 // ranks of other jobs
-	patience  *time.Timer
+	patience  *awake.Timer
 
-	seats  []seat
-	peers  map[*peer]struct{} // whoever is let in and connected
-	joined int                // seats that have ever been taken
-	agree  string             // what the first rank to join has said
-	agreed int                // that rank
-	hosts  map[string]uint16  // number of each host, in order of arrival
+	seats []seat
+	peers map[*peer]struct{} // the ranks that are let in and connected
+
+	watchers map[*watcher]struct{} // connected
+	joined   int                   // seats that have ever been taken
+	agree    string                // what the first rank to join has said
+	agreed   int                   // that rank
+	hosts    map[string]uint16     // number of each host, in order of arrival
 
 	attached       int
 	tableFrames    []byte // once all have joined
@@ -195,8 +197,8 @@ type pending struct {
 
 // Serve answers on l, which the Server closes, until Close. It returns at once.
 func Serve(l net.Listener, c ServerConfig) (*Server, error) {
-	if c.Size < 1 || c.Size > MaxSize {
-		return nil, errs.BadArg("rendezvous: a job of %d ranks; it must be 1 to %d", c.Size, MaxSize)
+	if c.Size < 1 || c.Size > jobenv.MaxRanks {
+		return nil, errs.BadArg("rendezvous: a job of %d ranks; it must be 1 to %d", c.Size, jobenv.MaxRanks)
 	}
 	for _, d := range [...]struct {
 		name string
@@ -216,7 +218,7 @@ func Serve(l net.Listener, c ServerConfig) (*Server, error) {
 			*d.v = d.zero
 		}
 	}
-	c.DeadTime = min(max(c.DeadTime, 2*time.Second), 24*time.Hour)
+	c.DeadTime = min(max(c.DeadTime, leastDead), 24*time.Hour)
 	id, err := newIdentity(c.Key)
 	if err != nil {
 		return nil, err
@@ -229,11 +231,11 @@ func Serve(l net.Listener, c ServerConfig) (*Server, error) {
 	s := &Server{
 		c: c, l: l, tls: id.config(),
 		slots: make(chan struct{}, maxPending), done: make(chan struct{}), settled: make(chan struct{}),
-		seats: make([]seat, c.Size), peers: map[*peer]struct{}{}, hosts: map[string]uint16{},
+		seats: make([]seat, c.Size), peers: map[*peer]struct{}{}, watchers: map[*watcher]struct{}{}, hosts: map[string]uint16{},
 		values: map[string][]byte{}, waiting: map[string][]waiter{},
 	}
 	rand.Read(s.instance[:]) // never fails: see crypto/rand
-	s.patience = time.AfterFunc(c.Patience, s.impatient)
+	s.patience = awake.AfterFunc(c.Patience, s.impatient)
 	s.wg.Go(s.accept)
 	return s, nil
 }
@@ -305,6 +307,9 @@ func (s *Server) Close() error {
 		for p := range s.peers {
 			p.conn.Close()
 		}
+		for w := range s.watchers {
+			w.conn.Close()
+		}
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -314,13 +319,13 @@ func (s *Server) Close() error {
 // end closes a service that lives in a rank, when all have left or the job has
 // failed, but after linger at the latest: then the others go on without it.
 func (s *Server) end(linger time.Duration) {
-	late := time.NewTimer(linger)
-	defer late.Stop()
+	late, stop := awake.NewTimer(linger)
 	select {
 	case <-s.settled:
-	case <-late.C:
+	case <-late:
 	case <-s.done:
 	}
+	stop()
 	s.mu.Lock()
 	if s.failed == nil && s.ended < s.c.Size {
 		s.over = true
@@ -332,12 +337,13 @@ func (s *Server) end(linger time.Duration) {
 	}
 	s.mu.Unlock()
 	const farewell = 2 * time.Second // somebody may be stuck
-	late.Reset(farewell)
+	late, stop = awake.NewTimer(farewell)
+	defer stop()
 	for _, c := range told {
 		select {
 		case <-c:
 			continue
-		case <-late.C:
+		case <-late:
 		}
 		break
 	}
@@ -460,13 +466,17 @@ func (s *Server) serve(conn net.Conn, e *list.Element) {
 	defer conn.Close()
 	p, t, buf := s.greet(conn, e)
 	if p == nil {
+		if t != nil {
+			s.watched(conn, t)
+		}
 		return
 	}
 	err := s.listen(p, t, buf)
 	s.lost(p, err)
 }
 
-// greet returns the rank at the other end of conn, or nil.
+// greet returns the rank at the other end of conn, or nil; then the connection too
+// if a watcher is there.
 func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte) {
 	defer func() {
 		s.mu.Lock()
@@ -474,7 +484,9 @@ func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte
 		s.mu.Unlock()
 		<-s.slots
 	}()
-	conn.SetDeadline(time.Now().Add(s.c.handshake))
+	// A deadline of the connection would go on while this process is stopped, and
+	// come before what has arrived meanwhile is read.
+	late := awake.AfterFunc(s.c.handshake, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	below := &limited{conn, maxUnproven}
 	t := tls.Server(below, s.tls)
 	err := t.Handshake()
@@ -486,23 +498,33 @@ func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte
 	if err == nil {
 		k, body, err = readFrame(t, &buf, maxHello)
 	}
+	if !late.Stop() && err == nil {
+		err = os.ErrDeadlineExceeded
+	}
 	if err != nil {
 		s.stranger(conn, err)
 		return nil, nil, nil
 	}
+	const farewell = time.Second // for a few bytes, of which nothing is awaited
 	if k == kProbe && len(body) == 0 {
+		conn.SetWriteDeadline(time.Now().Add(farewell))
 		t.Write(frame(nil, kBye, nil))
 		t.Close()
 		return nil, nil, nil
 	}
+	if k == kWatch && len(body) == 0 {
+		below.left = -1
+		tune(conn, s.c.DeadTime)
+		return nil, t, nil
+	}
 	p, refusal := s.admit(conn, e, t, k, body)
 	if p == nil {
+		conn.SetWriteDeadline(time.Now().Add(farewell))
 		t.Write(frame(nil, kRefuse, refusal.append))
 		t.Close()
 		return nil, nil, nil
 	}
 	below.left = -1
-	conn.SetDeadline(time.Time{})
 	tune(conn, s.c.DeadTime)
 	p.out.kick()
 	return p, t, buf
@@ -533,7 +555,7 @@ func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body
 		// As long as ranks are missing, one that does not fit will be missed. Later
 		// ones can only be of another job.
 		if s.joined < s.c.Size && !s.closed {
-			s.fail(failure{rank, statusFailed, text})
+			s.fail(failure{rank, jobenv.StatusFailed, text})
 		}
 		return nil, answer{v: badArg, data: []byte(clip(text, maxCause))}
 	}
@@ -561,7 +583,11 @@ func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body
 	seat := &s.seats[h.Rank]
 	switch {
 	case seat.state != Missing:
-		return refuse(h.Rank, "rank %d came twice: from %v of host %q and from %v of host %q", h.Rank, seat.from, s.hostName(seat.host), from, h.Host)
+		hint := ""
+		if h.Job == "" || s.c.Job == "" { // else it is of this job
+			hint = "; if there are two jobs, each needs a port or a key of its own (ARGON_RENDEZVOUS), or a name (ARGON_JOBID)"
+		}
+		return refuse(h.Rank, "rank %d came twice: from %v of host %q and from %v of host %q%s", h.Rank, seat.from, s.hostName(seat.host), from, h.Host, hint)
 	case s.joined > 0 && h.Agree != s.agree:
 		return refuse(h.Rank, "rank %d has %q and rank %d has %q; all must have the same", s.agreed, s.agree, h.Rank, h.Agree)
 	case !h.Addr.IsValid():
@@ -654,8 +680,8 @@ func (s *Server) impatient() {
 	defer s.mu.Unlock()
 	if m := s.missing(); m.count > 0 {
 		s.fail(failure{
-			m.first[0], statusFailed,
-			fmt.Sprintf("%v of %d did not join within %v (%s)", m, s.c.Size, s.c.Patience, EnvPatience),
+			m.first[0], jobenv.StatusFailed,
+			fmt.Sprintf("%v of %d did not join within %v (%s)", m, s.c.Size, s.c.Patience, jobenv.JoinTimeout),
 		})
 	}
 }
@@ -680,6 +706,9 @@ func (s *Server) tellAll() {
 		if s.seats[p.rank].state != Left {
 			p.out.kick()
 		}
+	}
+	for w := range s.watchers {
+		w.out.kick()
 	}
 }
 
@@ -735,12 +764,12 @@ func (s *Server) lost(p *peer, err error) {
 		s.ends(p.rank, Failed)
 		return
 	}
-	f := failure{p.rank, statusFailed, fmt.Sprintf("its connection to the rendezvous ended before it had left: %s", reason(err))}
+	f := failure{p.rank, jobenv.StatusFailed, fmt.Sprintf("its connection to the rendezvous ended before it had left: %s", reason(err))}
 	if s.c.Grace == 0 {
 		s.fail(f)
 		return
 	}
-	time.AfterFunc(s.c.Grace, func() {
+	awake.AfterFunc(s.c.Grace, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fail(f)

@@ -133,7 +133,7 @@ func TestGetWaits(t *testing.T) {
 		t.Errorf("canceled: %v", r.err)
 	}
 	waiting(1)
-	m[2].Fail(2, "gave up")
+	m[2].Fail(2, 1, "gave up")
 	if r := <-got; !errors.Is(r.err, errs.ErrPeer) || !strings.Contains(r.err.Error(), "gave up") {
 		t.Errorf("failed: %v", r.err)
 	}
@@ -244,7 +244,7 @@ func TestModel(t *testing.T) {
 				}
 				r := rank()
 				if rapid.Bool().Draw(rt, "itself") {
-					m[r].Fail(r, "wanted")
+					m[r].Fail(r, 1, "wanted")
 				} else {
 					m[r].kill(rapid.Bool().Draw(rt, "reset"))
 				}

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // a log is what a server has logged.
@@ -78,7 +78,7 @@ func gone(t *testing.T, c net.Conn) {
 func TestWrongKey(t *testing.T) {
 	var l log
 	j := serve(t, ServerConfig{Size: 2, Logf: l.printf})
-	other := seal.NewKey()
+	other := jobkey.New()
 	_, err := Join(within(t), j.addr, other, j.hello(0), Events{})
 	for _, want := range []string{"does not hold the same job key", "ARGON_JOB_KEY_FILE", "ARGON_JOB_KEY", j.addr, "rank 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -90,7 +90,7 @@ func TestWrongKey(t *testing.T) {
 	}
 	j.eventually("counted", func() bool { return j.Strangers() == 1 })
 	j.eventually("logged", func() bool { return strings.Contains(l.String(), "another job key (1 so far)") })
-	for _, k := range []seal.Key{j.key, other} {
+	for _, k := range []jobkey.Key{j.key, other} {
 		if strings.Contains(l.String()+err.Error(), k.Reveal()) {
 			t.Error("the key is printed")
 		}
@@ -125,7 +125,7 @@ func TestStolenCertificate(t *testing.T) {
 	j.eventually("counted", func() bool { return j.Strangers() == 1 })
 
 	_, private, _ := ed25519.GenerateKey(rand.Reader)
-	mine, err := newIdentity(seal.NewKey())
+	mine, err := newIdentity(jobkey.New())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestOtherServer(t *testing.T) {
 			}
 		}()
 		h := Hello{Size: 1, Host: "h", Port: 1}
-		_, err = Join(ctx, l.Addr().String(), seal.NewKey(), h, Events{})
+		_, err = Join(ctx, l.Addr().String(), jobkey.New(), h, Events{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), l.Addr().String()) {
 			t.Errorf("%s: %v; want %q", what, err, c.want)
 		}

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+
 	"pgregory.net/rapid"
 )
 
@@ -213,10 +216,21 @@ func FuzzFailure(f *testing.F) {
 	f.Add((&failure{65535, -3, ""}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		x, ok := parseFailure(b)
-		if clip(x.cause, maxCause) == x.cause { // else what is written is cleaner
+		if !ok {
+			return
+		}
+		// The cause is escaped as it is read. What it was then stays as it is.
+		if x.cause != errs.Line(x.cause, 0) {
+			t.Errorf("the cause %q does not fit one line", x.cause)
+		}
+		if bytes.HasSuffix(b, []byte(x.cause)) && len(b) == 8+len(x.cause) {
 			again(t, b, ok, x.append)
 		}
-		if ok && (x.rank < NoRank || x.rank >= MaxSize) {
+		y, ok := parseFailure(x.append(nil))
+		if x.cause = clip(x.cause, maxCause); !ok || y != x {
+			t.Errorf("%+v is written, and read as %+v", x, y)
+		}
+		if x.rank < NoRank || x.rank >= jobenv.MaxRanks {
 			t.Errorf("rank %d", x.rank)
 		}
 	})

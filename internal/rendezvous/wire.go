@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // version of the messages below; both sides must have the same. Other versions
@@ -21,6 +24,7 @@ const (
 	maxFrame    = 64 << 10 // longest frame after the length
 	maxHello    = 2 << 10  // the same for the first frame of a connection
 	maxCause    = 1 << 10  // longest text of a failure or refusal, bytes
+	maxText     = 4 << 10  // of a refusal is shown
 	namedRanks  = 8        // so many missing ranks are named one by one
 )
 
@@ -52,6 +56,7 @@ const (
 
 	// From a holder of the key that is no rank.
 	kProbe // whether this is the job's service; the only frame
+	kWatch // to be told if the job fails; the service's answer is the same
 )
 
 // begin starts a frame at the end of b; end completes it.
@@ -288,8 +293,8 @@ func (f *failure) append(b []byte) []byte {
 func parseFailure(b []byte) (f failure, ok bool) {
 	p := parser{b: b}
 	f.rank, f.status = int(int32(p.u32())), int(int32(p.u32()))
-	f.cause = string(p.rest(maxCause))
-	return f, p.done() && f.rank >= NoRank && f.rank < MaxSize
+	f.cause = errs.Line(string(p.rest(maxCause)), 0) // it ends up on terminals
+	return f, p.done() && f.rank >= NoRank && f.rank < jobenv.MaxRanks
 }
 
 // welcome is kWelcome.

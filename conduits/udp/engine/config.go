@@ -26,29 +26,51 @@ type Config struct {
 	Sealer Sealer
 
 	// Window is how many datagrams of a class to a peer may be under way, counted
-	// from the first that has not been acknowledged: a power of two, 64 to 4096;
-	// 0 means 512.
+	// from the first that has not been acknowledged: a power of two, 64 to 131072;
+	// 0 means 65536. Memory for them is taken as they are needed.
 	Window int
+	// Flight is how many bytes may be under way to a peer in all, from 65536; 0 means
+	// 96 MiB: the product of 1 Gbit/s and 400 ms, and as much again in queues.
+	Flight int
 	// Credits is how many messages of a class to a peer may be under way; 0 means
 	// 64, the most is 32768.
 	Credits int
 	// MaxMedium is the largest medium payload, bytes; 0 means 4096.
 	MaxMedium int
 
-	// MinRTO and MaxRTO bound the time after which a datagram is sent again that
-	// no other one's acknowledgement shows to be lost; FirstRTO is used before
-	// a round trip has been measured. 0 means 2, 250 and 20 ms.
-	MinRTO, FirstRTO, MaxRTO time.Duration
+	// InitialRTT is what a round trip is taken to be before one has been measured
+	// (kInitialRtt of RFC 9002, section 6.2.2); 0 means 333 ms.
+	InitialRTT time.Duration
+	// RTT, if it is not nil, knows better for a rank: it is called at the first contact
+	// and returns about how long a round trip takes, or 0 where InitialRTT will do.
+	RTT func(rank int) time.Duration
+	// Sure, if it is not nil, is how large a datagram to a rank may be, bytes, that
+	// surely arrives: it is called at the first contact. Where that is less than
+	// Datagram the engine begins with 1200 bytes, or Sure's result if that is more,
+	// and looks for more, up to Datagram, while there is traffic (RFC 8899). Without
+	// Sure datagrams of that size are taken to arrive everywhere.
+	Sure func(rank int) int
+	// RaiseTime is how long the search rests when it has ended; 0 means 10 minutes.
+	RaiseTime time.Duration
+	// Granularity is what deviations of round trips are taken for at least, and how
+	// late a datagram must be, at least, to be lost by time (kGranularity of RFC 9002,
+	// section 6.1.2); 0 means 64 us, about what a wait for a socket misses its time by.
+	Granularity time.Duration
 	// AckDelay is how long an acknowledgement waits for a datagram that goes to
 	// the peer anyway; 0 means 200 us.
 	AckDelay time.Duration
 	// Hold is how long small messages wait for company, at most, after a datagram
 	// with small ones that has not been acknowledged; 0 means 10 us. See Push.
 	Hold time.Duration
-	// DeadTime is how long a peer that something is awaited from may be silent; 0
-	// means 10 s. It must exceed the longest time for which a program of the job
-	// does not poll.
+	// DeadTime is how long a peer that something is awaited from may be silent,
+	// while this rank itself runs; 0 means 10 s. It must exceed the longest time for
+	// which a peer does not call its engine.
 	DeadTime time.Duration
+	// Name names a rank in errors, with its host and address; nil: by its number.
+	Name func(rank int) string
+	// Doubt, if it is not nil, is called when a rank has been silent for half of
+	// DeadTime and is probed for that: time to find out what Name will say of it.
+	Doubt func(rank int)
 
 	// Memory is the rank's segment and registered memory.
 	Memory Memory
@@ -102,6 +124,7 @@ func (c *Config) overhead() int {
 // Defaults.
 const (
 	DefaultDatagram = 1400
+	leastDatagram   = 256 // without what sealing adds
 	maxDatagram     = 65507
 )
 
@@ -109,7 +132,7 @@ func (c *Config) ensure() error {
 	for _, d := range []struct {
 		v   *int
 		def int
-	}{{&c.Datagram, DefaultDatagram}, {&c.Window, 512}, {&c.Credits, 64}, {&c.MaxMedium, 4096}} {
+	}{{&c.Datagram, DefaultDatagram}, {&c.Window, 1 << 16}, {&c.Flight, 96 << 20}, {&c.Credits, 64}, {&c.MaxMedium, 4096}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}
@@ -118,12 +141,12 @@ func (c *Config) ensure() error {
 		v   *time.Duration
 		def time.Duration
 	}{
-		{&c.MinRTO, 2 * time.Millisecond},
-		{&c.FirstRTO, 20 * time.Millisecond},
-		{&c.MaxRTO, 250 * time.Millisecond},
+		{&c.InitialRTT, 333 * time.Millisecond},
+		{&c.Granularity, 64 * time.Microsecond},
 		{&c.AckDelay, 200 * time.Microsecond},
 		{&c.Hold, 10 * time.Microsecond},
 		{&c.DeadTime, 10 * time.Second},
+		{&c.RaiseTime, 10 * time.Minute},
 	} {
 		if *d.v < 0 {
 			return errs.BadArg("udp: Config: a time of %v", *d.v)
@@ -140,16 +163,16 @@ func (c *Config) ensure() error {
 		return errs.BadArg("udp: Config.Epoch is 0")
 	case c.Memory == nil:
 		return errs.BadArg("udp: Config.Memory is nil")
-	case c.Datagram-over < 256 || c.Datagram > maxDatagram:
-		return errs.BadArg("udp: Config.Datagram is %d bytes; %d to %d", c.Datagram, 256+over, maxDatagram)
-	case c.Window < 64 || c.Window > 4096 || c.Window&(c.Window-1) != 0:
-		return errs.BadArg("udp: Config.Window is %d; a power of two, 64 to 4096", c.Window)
+	case c.Datagram-over < leastDatagram || c.Datagram > maxDatagram:
+		return errs.BadArg("udp: Config.Datagram is %d bytes; %d to %d", c.Datagram, leastDatagram+over, maxDatagram)
+	case c.Window < 64 || c.Window > 1<<17 || c.Window&(c.Window-1) != 0:
+		return errs.BadArg("udp: Config.Window is %d; a power of two, 64 to %d", c.Window, 1<<17)
+	case c.Flight < 1<<16 || c.Flight > 1<<30:
+		return errs.BadArg("udp: Config.Flight is %d bytes; %d to %d", c.Flight, 1<<16, 1<<30)
 	case c.Credits < 1 || c.Credits > 1<<15:
 		return errs.BadArg("udp: Config.Credits is %d; 1 to %d", c.Credits, 1<<15)
 	case c.MaxMedium < 512 || c.MaxMedium > 1<<20:
 		return errs.BadArg("udp: Config.MaxMedium is %d bytes; 512 to %d", c.MaxMedium, 1<<20)
-	case c.MinRTO > c.MaxRTO || c.FirstRTO > c.MaxRTO:
-		return errs.BadArg("udp: Config: MinRTO %v, FirstRTO %v, MaxRTO %v", c.MinRTO, c.FirstRTO, c.MaxRTO)
 	}
 	return nil
 }
@@ -158,8 +181,9 @@ func (c *Config) ensure() error {
 type Stats struct {
 	Sent, Received   uint64 // datagrams
 	Again            uint64 // datagrams sent again, among Sent
+	Spurious         uint64 // transmissions that were taken for lost and had arrived
 	Probes           uint64 // times the oldest under way were sent again for want of news
-	Timeouts         uint64 // of a peer and class that sent nothing else
+	Timeouts         uint64 // of these, that followed another one without any
 	Twice            uint64 // datagrams that had come before
 	Acks             uint64 // datagrams sent without contents
 	Malformed        uint64 // dropped: too short, checksum, or nonsense
@@ -169,6 +193,9 @@ type Stats struct {
 	Faults           uint64 // puts, gets and atomics of this rank that peers refused
 	Unheard          uint64 // of these, puts that nobody waits for; and long messages of peers, refused and not delivered
 	NoCredit         uint64 // answers of Reserve
+	PathProbes       uint64 // datagrams sent to find out whether their size arrives
+	BlackHoles       uint64 // times a path stopped to let pass what it had
+	Split            uint64 // contents sent in pieces for that
 	Peers            int    // that there is state for
 	Deaths           int
 	Frames, FramesIn uint64 // messages, fragments and operations

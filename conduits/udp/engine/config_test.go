@@ -22,7 +22,8 @@ func TestBadConfig(t *testing.T) {
 		"window":    func(c *engine.Config) { c.Window = 100 },
 		"credits":   func(c *engine.Config) { c.Credits = -1 },
 		"medium":    func(c *engine.Config) { c.MaxMedium = 511 },
-		"times":     func(c *engine.Config) { c.MinRTO = 2 * c.MaxRTO },
+		"flight":    func(c *engine.Config) { c.Flight = 1000 },
+		"times":     func(c *engine.Config) { c.InitialRTT = -1 },
 		"dead time": func(c *engine.Config) { c.DeadTime = -1 },
 		"overhead":  func(c *engine.Config) { c.Datagram, c.Sealer = 256, mask{} },
 	} {

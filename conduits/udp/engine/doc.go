@@ -24,7 +24,8 @@
 // Messages and operations take effect exactly once, in no order, as long as the
 // peer lives. A peer that something is awaited from and that is silent for
 // Config.DeadTime is dead, for ever: everything under way to it is completed with
-// a *conduits.PeerError that names it. A peer that nothing is awaited from is not
+// a *conduits.PeerError that names it. Time during which this rank itself did not
+// run does not count (silence.go). A peer that nothing is awaited from is not
 // watched. A datagram from or for another incarnation of a rank is dropped.
 //
 // A put is RemoteDone when the target's engine has written it, which the
@@ -44,12 +45,18 @@
 // operations, and fragments of larger ones that say where they belong, so that
 // they are placed there as they come, in any order.
 //
-// Every datagram carries the acknowledgements (the next number expected and a
-// bitmap) and the credits (messages consumed in all) of both classes, as counts
-// that only grow (seed 002, QFC). Requests and replies have separate numbers,
-// windows, congestion windows and credits, and take turns; a datagram is
-// acknowledged when the engine has it, not when a message in it is consumed. So
-// a reply never waits for a request.
+// Each transmission has a packet number, which is never used twice, beside the
+// sequence number of its contents, which stays when they are sent again (RFC 9000,
+// section 12.3). So every acknowledgement is a sample of the round trip, and that
+// contents were sent again for nothing is noticed. Every datagram carries the
+// acknowledgements of both classes (the next sequence number expected, the highest
+// packet number that has arrived, how long ago that was, and a bitmap of those
+// before it if contents are missing) and the credits (messages consumed in all), as
+// counts that only grow (QFC in Papamichael 2007). Both classes share the path: its round
+// trips, its congestion window and its probes. Each has credits and a window of
+// sequence numbers of its own, they take turns, and a reply may go when requests
+// fill the congestion window; a datagram is acknowledged when the engine has it, not
+// when a message in it is consumed. So a reply never waits for a request.
 //
 // Small frames never wait when nothing of their kind is under way. Those that come
 // while a datagram with small ones has been for less than Config.Hold collect in
@@ -69,25 +76,40 @@
 // of a put that come like that, all but the first are only compared with the one
 // before, written, and their numbers noted.
 //
-// A datagram is lost if three that were sent after it have arrived, and, where
-// datagrams have been seen to overtake each other, if a quarter of a round trip
-// has passed since. If there is no news at all, the oldest are sent again as a
-// probe, and only when that brings none either all are taken for lost. Congestion
-// control is that of TCP, but a loss of up to three in a hundred datagrams of a
-// round trip is taken for an accident, which the window does not suffer from, and
-// the cut is smaller.
+// Losses are detected as RFC 9002, section 6, says: a datagram is lost if one that
+// was sent three later has arrived, or any later one and 9/8 of a round trip has
+// passed. Where datagrams have been seen to overtake each other time alone decides,
+// and the more of them are taken for lost wrongly the more time there is. If there
+// is no news at all, the oldest are sent again as a probe, with exponential backoff
+// until something is acknowledged; a probe says nothing of losses.
+//
+// Congestion control is CUBIC (RFC 9438) with HyStart++ (RFC 9406), once for both
+// classes. Losses are congestion if round trips are longer than the shortest, as
+// they are while a queue is full, or if a third of all datagrams is lost; other
+// losses are accidents that the window does not suffer from. Where round trips are
+// shorter than a millisecond, up to three in a hundred datagrams of a round trip
+// are accidents in any case: sockets lose them. From 250 us on datagrams are paced.
 //
 // That a put was refused travels as a frame, in the class of replies, which names
 // the put's datagram. Until it has been acknowledged the target acknowledges no
 // datagram from that one on, so that the put's initiator hears of the refusal
 // first. Puts that are not refused bear no trace of this: they need no answer.
 //
-// Gets from the segment are answered from where the data lies, as often as a
-// datagram is lost; of registered memory, which may be withdrawn, a fragment is
-// copied when it is cut.
+// Gets of up to 256 bytes are answered from a copy that is made when they come, and
+// their answers share datagrams, as results of atomics do. Larger ones from the
+// segment are answered from where the data lies, as often as a datagram is lost; of
+// registered memory, which may be withdrawn, a fragment is copied when it is cut.
+//
+// Where it is not sure that the largest datagram arrives (Config.Sure), an engine
+// begins with 1200 bytes and looks for more by probes of padding, as RFC 8899 says,
+// and returns to 1200 if shorter datagrams arrive and longer ones no more. Contents that have been
+// cut by then go in pieces, with their sequence number, so that they still take
+// effect once.
 //
 // # Not there yet
 //
-// No heartbeat to peers that nothing is awaited from; no path MTU discovery; no
-// explicit congestion notification.
+// No heartbeat to peers that nothing is awaited from; no explicit congestion
+// notification. Where something drops by rate and keeps no queue (a policer), up to
+// a third of the datagrams is lost. A path that becomes longer while it lasts is
+// used as TCP would use it.
 package engine

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -14,35 +14,38 @@ import (
 type Engine struct {
 	c        Config
 	now      time.Duration // the latest that a caller said
-	room     int           // bytes of sack words and frames in a datagram
-	most     float64       // datagrams of a class to a peer that may be under way
+	drained  time.Duration // by when all that had come has been received
+	first    uint64        // number that all counts begin with
 	ackEvery int
 	row      int // datagrams that a peer may have in a row
 
-	peers  map[int]*peer
-	recent *peer // the one that was asked for last
-	ready  *peer // first of those that may have a datagram to send
-	last   *peer
-	run    run     // what the last datagram was
-	amid   *peer   // the first of ready, if it has sent since its timers were looked at
-	timers []*peer // heap by deadline
-	waits  []*peer // those with small messages that wait, or did
-	head   int     // what the sealer puts before a datagram,
-	trail  int     // and after it
-	plain  bool    // it looks at no more than what it puts before
+	brought [copied]byte // registered memory that is being answered with
+
+	peers   map[int]*peer
+	recent  *peer // the one that was asked for last
+	ready   *peer // first of those that may have a datagram to send
+	last    *peer
+	run     run   // what the last datagram was
+	amid    *peer // the first of ready, if it has sent since its timers were looked at
+	watcher watcher
+	timers  []*peer // heap by deadline
+	waits   []*peer // those with small messages that wait, or did
+	head    int     // what the sealer puts before a datagram,
+	trail   int     // and after it
+	plain   bool    // it looks at no more than what it puts before
 
 	in    [conduits.NumClasses]queue[Message, *Message]
-	done  ring[Completion]
-	dead  ring[int]
+	done  fifo.Queue[Completion]
+	dead  fifo.Queue[int]
 	ops   []op
 	idle  []uint32 // free ops
 	stats Stats
 	cause error // see Fail
 
 	// In no use.
-	pkts  queue[pkt, *pkt]
-	items queue[item, *item]
-	msgs  queue[Message, *Message]
+	pkts  pool[pkt, *pkt]
+	items pool[item, *item]
+	msgs  pool[Message, *Message]
 	bufs  [][]byte // of MaxMedium bytes
 }
 
@@ -87,26 +90,33 @@ type peer struct {
 	epoch uint32 // 0: not known yet
 	dead  bool
 	left  bool // dead, but in good order
+	path
 	flows [conduits.NumClasses]flow
-	turn  int // flow that sends next
-	run   int // datagrams of flows sent so far
-	row   int // datagrams that it may still have in this row
-	ops   int // gets and atomics on the way
 
-	push       bool // small messages do not wait
-	waits      bool // in Engine.waits
-	queued     bool // in the ready list
-	next       *peer
-	timer      int           // place in the heap, or -1
-	deadline   time.Duration // valid if in the heap
-	since      time.Duration // of the last sign of life, while one is awaited; else negative
-	probeAt    time.Duration
-	probes     uint
-	ask        bool // the next datagram asks for an answer
-	ackNow     bool // an acknowledgement is due
-	ackOwed    bool // one is due at ackAt
-	ackAt      time.Duration
-	srtt, rttv time.Duration // 0: not measured
+	// The largest datagram, bytes with all that the engine and the sealer add, and
+	// what of it is for the acknowledgement's words and frames. Contents are cut when
+	// they are sent for the first time, to what fits then.
+	datagram, room int
+	mtu            pathMTU
+
+	turn int // flow that sends next
+	run  int // datagrams of flows sent so far
+	row  int // datagrams that it may still have in this row
+	ops  int // gets and atomics on the way
+
+	push     bool // small messages do not wait
+	waits    bool // in Engine.waits
+	queued   bool // in the ready list
+	next     *peer
+	timer    int           // place in the heap, or -1
+	deadline time.Duration // valid if in the heap
+	silence  silence
+	death    *SilentError // of a peer that was silent for too long
+	asking   bool         // the next datagram asks for an answer
+	ackNow   bool         // an acknowledgement is due
+	ackOwed  bool         // one is due at ackAt
+	ackAt    time.Duration
+	unsaid   int // datagrams since the last acknowledgement
 }
 
 // item is data to be cut into fragments.
@@ -143,13 +153,10 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{c: c, peers: map[int]*peer{}}
-	e.room = c.Datagram - headerBytes
 	e.row = max(1, rowBytes/c.Datagram)
-	e.most = float64(min(c.Window, max(2*leastWindow, mostBytes/c.Datagram)))
-	e.ackEvery = max(ackEvery, int(e.most)/quarters)
+	e.ackEvery = max(ackEvery, min(c.Window, shortDatagrams, shortBytes/c.Datagram)/quarters)
 	if c.Sealer != nil {
 		e.head, e.trail, e.plain = c.Sealer.Header(), c.Sealer.Trailer(), c.Sealer.Plain()
-		e.room -= c.overhead()
 	}
 	return e, nil
 }
@@ -163,11 +170,6 @@ func (e *Engine) Stats() Stats {
 	s.Peers = len(e.peers)
 	return s
 }
-
-// errSilent is why peers are declared dead.
-type errSilent struct{ d time.Duration }
-
-func (s errSilent) Error() string { return fmt.Sprintf("it has not answered for %v", s.d) }
 
 // find returns the state for rank, or nil.
 func (e *Engine) find(rank int) *peer {
@@ -186,9 +188,12 @@ func (e *Engine) peer(rank int) *peer {
 	if p := e.find(rank); p != nil {
 		return p
 	}
-	p := &peer{rank: rank, timer: -1, since: -1}
+	p := &peer{rank: rank, timer: -1}
+	e.discover(p)
+	p.path.open(e.first, &e.c, rank)
+	p.begin()
 	for c := range p.flows {
-		p.flows[c].open(e.c.Window, e.most)
+		p.flows[c].open(conduits.Class(c), e.first)
 	}
 	e.peers[rank] = p
 	return p
@@ -225,7 +230,7 @@ func (e *Engine) Reserve(dst int, c conduits.Class) conduits.Status {
 			f.refused = true
 			if f.una == f.next && f.small.empty() && f.bulk.empty() {
 				// Whatever told of the credit that has returned may have been lost.
-				p.ask, p.ackNow = true, true
+				p.asking, p.ackNow = true, true
 			}
 			e.touch(p)
 		}
@@ -247,8 +252,8 @@ func (e *Engine) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint3
 	}
 	e.stats.Frames++
 	f := &p.flows[c]
-	if n := 8 + 4*len(words) + len(payload); n <= e.room {
-		k := e.collect(f, n)
+	if n := 8 + 4*len(words) + len(payload); n <= p.room {
+		k := e.collect(p, f, n)
 		k.frames = appendMessage(k.frames, tag, words, payload)
 	} else {
 		it := e.item(frMedium, c)
@@ -300,7 +305,7 @@ func (e *Engine) peerError(p *peer, op string) error {
 	case p.left:
 		return &conduits.PeerError{Rank: p.rank, Op: op, Err: errLeft}
 	}
-	return &conduits.PeerError{Rank: p.rank, Op: op, Err: errSilent{e.c.DeadTime}}
+	return silentError(p, op)
 }
 
 var errLeft = errors.New("it has left the job")
@@ -326,8 +331,8 @@ func (e *Engine) Put(dst int, to segment.NLA, src []byte, want conduits.Event, c
 	}
 	e.stats.Frames++
 	f := &p.flows[conduits.Request]
-	if len(src) <= min(copied, e.room-11) {
-		k := e.collect(f, 11+len(src))
+	if len(src) <= min(copied, p.room-11) {
+		k := e.collect(p, f, 11+len(src))
 		at := len(k.frames)
 		k.frames = appendPut(k.frames, to, src)
 		have := want & conduits.SourceDone
@@ -358,7 +363,7 @@ func (e *Engine) Get(dst []byte, src int, from segment.NLA, want conduits.Event,
 	e.stats.Frames++
 	o, id := e.newOp(p, frGet, want, cookie)
 	o.dst, o.from, o.size = dst, from, uint64(len(dst))
-	k := e.collect(&p.flows[conduits.Request], 25)
+	k := e.collect(p, &p.flows[conduits.Request], 25)
 	k.frames = appendGet(k.frames, id, from, uint64(len(dst)))
 	e.touch(p)
 	return 0, nil
@@ -374,7 +379,7 @@ func (e *Engine) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 	e.stats.Frames++
 	o, id := e.newOp(p, frAtomic, conduits.RemoteDone, cookie)
 	o.from, o.size = to, uint64(t.Size())
-	k := e.collect(&p.flows[conduits.Request], 35)
+	k := e.collect(p, &p.flows[conduits.Request], 35)
 	k.frames = appendAtomic(k.frames, id, to, op, t, x, y)
 	e.touch(p)
 	return nil
@@ -412,7 +417,7 @@ func (e *Engine) findOp(p *peer, id uint64, kind byte) *op {
 func (e *Engine) endOp(p *peer, i uint32, value uint64, err error) {
 	o := &e.ops[i]
 	if o.want != 0 {
-		e.done.add(Completion{o.cookie, o.want, value, err})
+		e.done.Add(Completion{o.cookie, o.want, value, err})
 	}
 	p.ops--
 	if o.gen++; o.gen == 0 {
@@ -423,10 +428,10 @@ func (e *Engine) endOp(p *peer, i uint32, value uint64, err error) {
 }
 
 // NextCompletion takes the next operation that has ended.
-func (e *Engine) NextCompletion() (Completion, bool) { return e.done.take() }
+func (e *Engine) NextCompletion() (Completion, bool) { return e.done.Take() }
 
 // NextDead takes the next rank that has been declared dead.
-func (e *Engine) NextDead() (int, bool) { return e.dead.take() }
+func (e *Engine) NextDead() (int, bool) { return e.dead.Take() }
 
 // NextMessage takes the next message of class c that has arrived, or nil.
 func (e *Engine) NextMessage(c conduits.Class) *Message {
@@ -510,7 +515,7 @@ func (e *Engine) Drained() bool {
 
 // Pending says whether a message or completion can be taken.
 func (e *Engine) Pending() bool {
-	return e.done.head < len(e.done.b) || !e.in[conduits.Request].empty() || !e.in[conduits.Reply].empty()
+	return !e.done.Empty() || !e.in[conduits.Request].empty() || !e.in[conduits.Reply].empty()
 }
 
 // refused is the error of an operation that p has refused, for the reason that
@@ -524,7 +529,7 @@ func (e *Engine) refused(p *peer, op string, a segment.NLA, n uint64, need segme
 
 // Complete adds a completion to those that the caller takes: one that it knows of
 // itself.
-func (e *Engine) Complete(c Completion) { e.done.add(c) }
+func (e *Engine) Complete(c Completion) { e.done.Add(c) }
 
 // Fail ends everything that is under way to any peer with err, the job's failure.
 func (e *Engine) Fail(err error) {
@@ -557,10 +562,11 @@ func (e *Engine) kill(p *peer) {
 		return
 	}
 	p.dead = true
+	e.unwatch(p)
 	e.run = run{}
 	if !p.left {
 		e.stats.Deaths++
-		e.dead.add(p.rank)
+		e.dead.Add(p.rank)
 	}
 	for c := range p.flows {
 		f := &p.flows[c]
@@ -590,7 +596,8 @@ func (e *Engine) kill(p *peer) {
 			}
 		}
 	}
-	p.ask, p.ackNow, p.ackOwed = false, false, false
+	p.path = path{}
+	p.asking, p.ackNow, p.ackOwed = false, false, false
 	e.touch(p)
 }
 
@@ -601,7 +608,7 @@ func (e *Engine) bury(p *peer, k *pkt) {
 		if d.Err == nil {
 			d.Err = e.loss(p, "udp: put")
 		}
-		e.done.add(d.Completion)
+		e.done.Add(d.Completion)
 	}
 	if it := k.item; it != nil {
 		it.off = it.length()
@@ -619,7 +626,7 @@ func (e *Engine) closeItem(it *item, err error) {
 		err = it.err
 	}
 	if it.want != 0 {
-		e.done.add(Completion{it.cookie, it.want, 0, err})
+		e.done.Add(Completion{it.cookie, it.want, 0, err})
 	}
 	if it.own {
 		e.keep(it.data)
@@ -648,7 +655,11 @@ func (e *Engine) buffer(n int) []byte {
 	return make([]byte, n, max(e.c.MaxMedium, copied))
 }
 
-func (e *Engine) keep(b []byte) { e.bufs = append(e.bufs, b) }
+func (e *Engine) keep(b []byte) {
+	if len(e.bufs)*cap(b) < freeBytes {
+		e.bufs = append(e.bufs, b)
+	}
+}
 
 func (e *Engine) message(src int, c conduits.Class) *Message {
 	m := e.msgs.take()

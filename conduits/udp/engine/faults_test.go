@@ -52,7 +52,7 @@ func TestPartition(t *testing.T) {
 		f := weather()
 		f.Partitions = []sim.Partition{{First: 0, Last: 1, At: 100 * sim.Microsecond, For: 3 * sim.Second}}
 		j := run(t, 4, seed+1, f, func(c *engine.Config) {
-			c.DeadTime, c.MaxRTO = 10*time.Second, 250*time.Millisecond
+			c.DeadTime = 10 * time.Second
 		}, func(n *node) {
 			exercise(n, 40)
 			if now := n.s.Now(); now < 3*time.Second {
@@ -415,7 +415,9 @@ func TestIncarnation(t *testing.T) {
 	if a.Stats().Stale == 0 || again.Stats().Stale == 0 {
 		t.Errorf("%+v\n%+v", a.Stats(), again.Stats())
 	}
-	carry(2*time.Second, a, again)
+	for now := 2 * time.Millisecond; now < 2*time.Second; now += 10 * time.Millisecond {
+		carry(now, a, again)
+	}
 	if r, ok := a.NextDead(); !ok || r != 1 {
 		t.Error("who was started again is not dead")
 	}

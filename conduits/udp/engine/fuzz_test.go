@@ -14,17 +14,17 @@ import (
 // amend makes a datagram of any bytes one that passes for rank 0's: what remains
 // to be checked is what it says.
 func amend(b []byte) {
-	if len(b) < 40 {
+	if len(b) < 48 {
 		return
 	}
 	le := binary.LittleEndian
-	b[0] = 0xA7
+	b[0] = 0xA8
 	b[1] &= 1<<4 - 1
-	b[2], b[3] = b[2]%3, b[3]%3
+	b[2] %= 6
 	le.PutUint32(b[8:], 0)
 	le.PutUint32(b[12:], 7)
 	le.PutUint32(b[16:], 8*uint32(b[16]&1))
-	for i := 20; i < 40; i += 4 { // numbers that are likely ones
+	for i := 20; i < 48; i += 4 { // numbers that are likely ones
 		le.PutUint32(b[i:], le.Uint32(b[i:])&0x8000003f)
 	}
 	le.PutUint32(b[4:], 0)

@@ -237,10 +237,12 @@ func TestLieHeader(t *testing.T) {
 		func(d []byte) { d[1] = 1 << 7 },                       // a flag that there is not
 		func(d []byte) { d[1] = 2 },                            // contents, but none
 		func(d []byte) { d[2] = 1 },                            // bits, but none
-		func(d []byte) { le.PutUint32(d[24:], 1) },             // acknowledges what was not sent
-		func(d []byte) { le.PutUint32(d[28:], 1<<30) },         // far ahead
-		func(d []byte) { le.PutUint32(d[32:], 1) },             // consumed what was not sent
-		func(d []byte) { le.PutUint32(d[36:], math.MaxInt32) }, // all the credit there is
+		func(d []byte) { d[2] = 32 },                           // more of them than there may be
+		func(d []byte) { le.PutUint32(d[28:], 1) },             // acknowledges what was not sent
+		func(d []byte) { le.PutUint32(d[32:], 1) },             // the same
+		func(d []byte) { le.PutUint32(d[36:], 1<<30) },         // far ahead
+		func(d []byte) { le.PutUint32(d[40:], 1) },             // consumed what was not sent
+		func(d []byte) { le.PutUint32(d[44:], math.MaxInt32) }, // all the credit there is
 		func(d []byte) { le.PutUint32(d[12:], 0) },             // no incarnation
 	} {
 		d := append([]byte(nil), base...)

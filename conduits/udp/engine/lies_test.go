@@ -11,11 +11,13 @@ import (
 
 // craft makes a datagram of rank 1 of a pair.
 func craft(flags byte, seq, cum uint32, body []byte) []byte {
-	b := make([]byte, 40, 100)
+	b := make([]byte, 48, 100)
 	le := binary.LittleEndian
 	b[1] = flags
 	le.PutUint32(b[20:], seq)
-	le.PutUint32(b[24:], cum)
+	le.PutUint32(b[24:], seq)
+	le.PutUint32(b[28:], cum)
+	le.PutUint32(b[32:], cum)
 	b = append(b, body...)
 	seal(b, 1, 8)
 	return b
@@ -24,7 +26,7 @@ func craft(flags byte, seq, cum uint32, body []byte) []byte {
 // seal makes b pass for a datagram of rank src.
 func seal(b []byte, src, epoch uint32) {
 	le := binary.LittleEndian
-	b[0] = 0xA7
+	b[0] = 0xA8
 	le.PutUint32(b[8:], src)
 	le.PutUint32(b[12:], epoch)
 	le.PutUint32(b[4:], 0)
@@ -43,7 +45,7 @@ func TestFutureAcknowledged(t *testing.T) {
 	}
 	a.Receive(0, 1, craft(0, 0, 2, nil))
 	d := craft(0, 0, 1, nil)
-	d[32] = 1
+	d[40] = 1
 	seal(d, 1, 8)
 	a.Receive(0, 1, d)
 	if s := a.Stats(); s.Malformed != 2 {
@@ -175,7 +177,7 @@ func TestAliveButSlow(t *testing.T) {
 		b.Advance(now)
 		for _, n, ok := b.Next(now, buf); ok; _, n, ok = b.Next(now, buf) {
 			// What it brings is always lost, not what its header says.
-			n = min(n, 40+8*int(buf[2]+buf[3]))
+			n = min(n, 48+8*int(buf[2]))
 			buf[1] &^= 7
 			seal(buf[:n], 1, 8)
 			a.Receive(now, 1, buf[:n])

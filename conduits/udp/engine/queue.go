@@ -34,6 +34,41 @@ func (q *queue[T, P]) take() P {
 	return v
 }
 
+// pool keeps things in no use, the latest first.
+type pool[T any, P linked[T]] struct {
+	first P
+	n     int
+}
+
+// A burst takes as many as may be under way, and they are needed again at once only as
+// far as acknowledgements free some for those that are sent next. So many of a kind,
+// and bytes of buffers, are kept, and the collector has the rest: half a million puts
+// of 200 bytes at once left 220 MB behind, and leave 16. Bursts of 50,000 such puts, in
+// 8,000 datagrams, sixteen times what a short path has under way, allocate next to
+// nothing; the puts of four times larger ones take a tenth longer (BenchmarkBurst).
+const (
+	mostFree  = 8192
+	freeBytes = 4 << 20
+)
+
+func (p *pool[T, P]) add(v P) {
+	if p.n < mostFree {
+		*v.link() = p.first
+		p.first = v
+		p.n++
+	}
+}
+
+func (p *pool[T, P]) take() P {
+	v := p.first
+	if v != nil {
+		p.first = *v.link()
+		*v.link() = nil
+		p.n--
+	}
+	return v
+}
+
 // list is a list of datagrams that any can be taken out of.
 type list struct{ first, last *pkt }
 
@@ -59,31 +94,4 @@ func (l *list) remove(k *pkt) {
 		k.next.prev = k.prev
 	}
 	k.prev, k.next = nil, nil
-}
-
-// ring is a queue of values.
-type ring[T any] struct {
-	b    []T
-	head int
-}
-
-func (r *ring[T]) add(v T) {
-	if r.head > 1024 && r.head > len(r.b)/2 {
-		n := copy(r.b, r.b[r.head:])
-		clear(r.b[n:])
-		r.b, r.head = r.b[:n], 0
-	}
-	r.b = append(r.b, v)
-}
-
-func (r *ring[T]) take() (v T, ok bool) {
-	if r.head == len(r.b) {
-		return v, false
-	}
-	var zero T
-	v, r.b[r.head] = r.b[r.head], zero
-	if r.head++; r.head == len(r.b) {
-		r.b, r.head = r.b[:0], 0
-	}
-	return v, true
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// backlog is how many bytes of answers to a peer may wait to be sent: beyond it
 	// requests are not accepted, as if they had been lost.
-	backlog = 16 << 20
+	backlog = 32 << 20
 	// itemBytes is about what an answer takes whose data lies in the segment.
 	itemBytes = 256
 )
@@ -40,7 +40,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	if ok && src < 0 {
 		src = int(h.src)
 	}
-	if !ok || uint(src) >= uint(e.c.Size) || h.src != uint32(src) || max(h.nsack[0], h.nsack[1]) > e.c.Window/64 {
+	if !ok || uint(src) >= uint(e.c.Size) || h.src != uint32(src) {
 		e.stats.Malformed++
 		return
 	}
@@ -55,7 +55,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		return
 	}
 	if p == nil {
-		if h.cum != [2]uint32{} || h.taken != [2]uint32{} || h.nsack != [2]int{} {
+		if first := uint32(e.first); h.cum != [2]uint32{first, first} || h.taken != [2]uint32{first, first} || h.top != first || len(h.words) > 0 {
 			// It speaks of what this rank has never sent.
 			e.stats.Malformed++
 			return
@@ -68,24 +68,21 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 		cum[c] = expand(f.una, h.cum[c])
 		// Late ones may be older than anything that is remembered; newer than what
 		// was sent is nonsense.
-		if int64(cum[c]) > int64(f.next) || int32(h.taken[c]-f.messages) > 0 {
+		if older(f.next, cum[c]) || int32(h.taken[c]-f.messages) > 0 {
 			e.stats.Malformed++
 			return
 		}
 	}
-	p.epoch = h.epoch
-	if p.since >= 0 {
-		p.since, p.probes = e.now, 0
-		p.probeAt = e.now + 2*p.rto(&e.c, 0)
+	top := expand(p.acked, h.top)
+	if older(p.pn, top) {
+		e.stats.Malformed++
+		return
 	}
-	sacks := h.sacks
+	p.epoch = h.epoch
+	e.heard(p, h.flags)
+	e.acknowledge(p, cum, top, h.delay, h.words)
 	for c := range p.flows {
 		f := &p.flows[c]
-		n := 8 * h.nsack[c]
-		if int64(cum[c]) >= 0 {
-			e.acknowledge(p, f, cum[c], sacks[:n])
-		}
-		sacks = sacks[n:]
 		if int32(h.taken[c]-f.consumed) > 0 {
 			f.consumed = h.taken[c]
 			f.refused = false
@@ -96,9 +93,11 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	}
 	if h.flags&flagData != 0 {
 		e.contents(p, &h, &f)
+	} else if h.flags&flagSound != 0 {
+		e.padding(p, &h)
 	}
 	e.touch(p)
-	if e.run.dst != nil && h.frames == 1 && h.flags == flagData && h.nsack == [2]int{} {
+	if e.run.dst != nil && h.frames == 1 && h.flags == flagData && len(h.words) == 0 {
 		e.run.begin(p, b, &f)
 	}
 }
@@ -108,7 +107,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 type run struct {
 	dst   []byte // where all of the put goes; nil: it was no such one
 	p     *peer  // nil: only dst is known
-	head  [4]uint64
+	head  [5]uint64
 	epoch uint32
 	to    segment.NLA
 }
@@ -117,7 +116,8 @@ type run struct {
 func (r *run) begin(p *peer, b []byte, f *frame) {
 	le := binary.LittleEndian
 	r.p, r.to = p, f.to
-	r.head, r.epoch = [4]uint64{uint64(le.Uint32(b)), le.Uint64(b[8:]), le.Uint64(b[24:]), le.Uint64(b[32:])}, le.Uint32(b[16:])
+	r.head = [5]uint64{uint64(le.Uint32(b)), le.Uint64(b[8:]), uint64(le.Uint32(b[28:])), le.Uint64(b[32:]), le.Uint64(b[40:])}
+	r.epoch = le.Uint32(b[16:])
 }
 
 // follows takes datagram b of rank src if it goes on where the last one ended, and
@@ -132,31 +132,36 @@ func (e *Engine) follows(src int, b []byte) bool {
 	}
 	le := binary.LittleEndian
 	if uint64(le.Uint32(b)) != r.head[0] || le.Uint64(b[8:]) != r.head[1] || le.Uint32(b[16:]) != r.epoch ||
-		le.Uint64(b[24:]) != r.head[2] || le.Uint64(b[32:]) != r.head[3] {
+		uint64(le.Uint32(b[28:])) != r.head[2] || le.Uint64(b[32:]) != r.head[3] || le.Uint64(b[40:]) != r.head[4] {
 		return false
 	}
 	// It must not change when it is to be acknowledged.
-	f := &r.p.flows[conduits.Request]
-	seq := expand(f.cum, le.Uint32(b[20:]))
-	if seq != max(f.cum, f.top) || seq >= f.cum+f.window() || f.hidden > 0 || r.p.since >= 0 || r.p.flows[conduits.Reply].waiting >= backlog ||
-		!r.p.ackNow && (seq != f.cum || f.unsaid+1 >= e.ackEvery) || seq == f.cum && !r.p.ackOwed {
+	p := r.p
+	f := &p.flows[conduits.Request]
+	pn, seq := expand(p.top, le.Uint32(b[20:])), expand(f.cum, le.Uint32(b[24:]))
+	if pn != p.top || seq != f.top || seq-f.cum >= uint64(e.c.Window) || f.hidden > 0 || p.silence.on || p.flows[conduits.Reply].waiting >= backlog ||
+		p.unsaid+1 < e.ackEvery && !p.ackOwed || p.unsaid+1 >= e.ackEvery && !p.ackNow {
 		return false
 	}
-	n, total, off := uint64(le.Uint16(b[41:])), le.Uint64(b[51:]), le.Uint64(b[59:])
-	if b[40] != frPart || uint64(len(b)) != fixed+n || segment.NLA(le.Uint64(b[43:])) != r.to || total != uint64(len(r.dst)) || off > total || total-off < n {
+	const at = headerBytes
+	n, total, off := uint64(le.Uint16(b[at+1:])), le.Uint64(b[at+11:]), le.Uint64(b[at+19:])
+	if b[at] != frPart || uint64(len(b)) != fixed+n || segment.NLA(le.Uint64(b[at+3:])) != r.to || total != uint64(len(r.dst)) || off > total || total-off < n {
 		return false
 	}
 	if sum := le.Uint32(b[4:]); e.c.Sealer != nil && sum != 0 || e.c.Sealer == nil && sum != checksum(b, nil) {
 		return false
 	}
+	p.note(e.now, pn)
 	if seq == f.cum {
 		f.cum++
 		f.top = f.cum
+		p.noteWhole()
 	} else {
 		f.mark(seq)
 	}
-	f.unsaid++
+	p.unsaid++
 	e.stats.FramesIn++
+	p.silence.heard = e.now
 	copy(r.dst[off:], b[fixed:])
 	return true
 }
@@ -164,6 +169,9 @@ func (e *Engine) follows(src int, b []byte) bool {
 // wellFormed looks at the form of all frames, before any takes effect. f is the
 // last of them afterwards.
 func (e *Engine) wellFormed(h *header, f *frame) bool {
+	if h.flags&(flagPiece|flagSound) != 0 {
+		return true // a piece is looked at when it is complete
+	}
 	for b := h.body; len(b) > 0; {
 		rest, ok := f.next(b, h.class())
 		if !ok || (f.kind == frMessage || f.kind == frMedium) && f.total > uint64(e.c.MaxMedium) {
@@ -179,23 +187,50 @@ func (e *Engine) wellFormed(h *header, f *frame) bool {
 // fr is the last of them.
 func (e *Engine) contents(p *peer, h *header, fr *frame) {
 	f := &p.flows[h.class()]
-	seq := expand(f.cum, h.seq)
-	if int64(seq) < int64(f.cum) || seq < f.cum+f.window() && f.has(seq) {
-		// The acknowledgement was lost, or the datagram was sent twice.
+	pn, seq := expand(p.top, h.pn), expand(f.cum, h.seq)
+	window := uint64(e.c.Window)
+	if older(seq, f.cum) || f.has(seq) {
 		e.stats.Twice++
-		p.ackNow = true
+		// If it was sent again, its peer may want to know that it need not have been.
+		if p.note(e.now, pn) {
+			if older(pn, p.whole) {
+				p.whole = pn
+			}
+			p.ackNow = true
+		}
 		return
 	}
-	if seq >= f.cum+f.window() || f.hidden > 0 && seq >= f.shown+f.window() || p.flows[conduits.Reply].waiting >= backlog && h.class() == conduits.Request {
+	if seq-f.cum >= window || f.hidden > 0 && seq-f.shown >= window || p.flows[conduits.Reply].waiting >= backlog && h.class() == conduits.Request {
 		e.stats.Beyond++
 		return
 	}
-	// Who has sent it again waits to hear that it has filled the gap.
-	ordered := seq == f.cum && f.top <= f.cum
-	before := f.cum
+	// What comes out of order is acknowledged at once (RFC 9000, 13.2.1).
+	ordered := pn == p.top
+	before, veil := f.cum, p.top
+	if h.flags&flagPiece != 0 {
+		whole, ok := f.assemble(seq, h.body)
+		if !ok {
+			e.stats.Beyond++
+			return
+		}
+		p.ackNow = true
+		if whole == nil {
+			p.note(e.now, pn)
+			p.unsaid++
+			return
+		}
+		h.body, h.flags = whole, h.flags&^flagPiece|flagNow
+		if !e.wellFormed(h, fr) {
+			e.stats.Malformed++
+			return
+		}
+	}
+	p.note(e.now, pn)
 	f.mark(seq)
-	f.unsaid++
-	if !ordered || h.flags&flagNow != 0 || f.unsaid >= e.ackEvery {
+	f.forget(seq)
+	p.noteWhole()
+	p.unsaid++
+	if !ordered || h.flags&flagNow != 0 || p.unsaid >= e.ackEvery {
 		p.ackNow = true
 	} else {
 		e.owe(p)
@@ -203,7 +238,7 @@ func (e *Engine) contents(p *peer, h *header, fr *frame) {
 	e.stats.FramesIn += uint64(h.frames)
 	if h.frames == 1 {
 		if err := e.perform(p, h.class(), fr); err != nil {
-			e.refuse(p, f, before, h.seq, 0, err)
+			e.refuse(p, f, before, veil, h.seq, 0, err)
 		}
 		return
 	}
@@ -211,8 +246,18 @@ func (e *Engine) contents(p *peer, h *header, fr *frame) {
 		at := len(h.body) - len(b)
 		b, _ = fr.next(b, h.class())
 		if err := e.perform(p, h.class(), fr); err != nil {
-			e.refuse(p, f, before, h.seq, at, err)
+			e.refuse(p, f, before, veil, h.seq, at, err)
 		}
+	}
+}
+
+// padding acknowledges a probe of the path, and of the packet numbers right before it
+// says which have come: those that did not may have been too long.
+func (e *Engine) padding(p *peer, h *header) {
+	pn := expand(p.top, h.pn)
+	p.mtu.told, p.ackNow = true, true
+	if from := pn - min(64, pn-e.first); p.note(e.now, pn) && older(from, p.whole) {
+		p.whole = from
 	}
 }
 
@@ -241,10 +286,26 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) error {
 			e.fault(p, f.id, fault(f))
 			return nil
 		}
+		inline := f.total <= uint64(min(copied, p.room-dataFrame))
+		if ok && inline {
+			e.bring(p, f.id, from)
+			return nil
+		}
 		if !ok {
-			_, u, err := e.c.Memory.Access(p.rank, f.to, f.total, segment.RightRead)
+			b, u, err := e.c.Memory.Access(p.rank, f.to, f.total, segment.RightRead)
 			if err != nil {
 				e.fault(p, f.id, err)
+				return nil
+			}
+			if inline {
+				// Not while the packet is being written: a page may be gone.
+				there := segment.Touch(b, func() { copy(e.brought[:], b) })
+				u.Exit()
+				if !there {
+					e.fault(p, f.id, segment.Gone(p.rank, f.to, f.total, segment.RightRead))
+					return nil
+				}
+				e.bring(p, f.id, e.brought[:f.total])
 				return nil
 			}
 			u.Exit() // what has become of it is seen when each fragment is cut
@@ -327,14 +388,17 @@ func (e *Engine) store(p *peer, f *frame) error {
 	if err != nil {
 		return err
 	}
-	copy(to, f.data)
+	if !segment.Touch(to, func() { copy(to, f.data) }) {
+		err = segment.Gone(p.rank, f.to+segment.NLA(f.off), uint64(len(f.data)), segment.RightWrite)
+	}
 	u.Exit()
-	return nil
+	return err
 }
 
 // refuse has the peer told that the put at offset at of the frames of datagram seq
-// was refused. before is the number that was expected when that datagram came.
-func (e *Engine) refuse(p *peer, f *flow, before uint64, seq uint32, at int, err error) {
+// was refused. before is the number that was expected when that datagram came, and veil the
+// packet number.
+func (e *Engine) refuse(p *peer, f *flow, before, veil uint64, seq uint32, at int, err error) {
 	e.stats.Refused++
 	const n = 23
 	k := e.answer(p, n)
@@ -342,7 +406,7 @@ func (e *Engine) refuse(p *peer, f *flow, before uint64, seq uint32, at int, err
 	k.now = true
 	k.faults++
 	if f.hidden++; f.hidden == 1 {
-		f.shown = before
+		f.shown, p.veiled = before, veil
 	}
 }
 
@@ -351,7 +415,7 @@ func (e *Engine) refuse(p *peer, f *flow, before uint64, seq uint32, at int, err
 func (e *Engine) putRefused(p *peer, fr *frame) bool {
 	f := &p.flows[conduits.Request]
 	seq := expand(f.una, fr.msg)
-	if int64(seq) < int64(f.una) || int64(seq) >= int64(f.next) {
+	if seq-f.una >= f.next-f.una {
 		return false
 	}
 	k := *f.at(seq)
@@ -397,10 +461,21 @@ func (e *Engine) putRefused(p *peer, fr *frame) bool {
 // answer returns contents of a reply with room for n bytes of frames.
 func (e *Engine) answer(p *peer, n int) *pkt {
 	r := &p.flows[conduits.Reply]
-	k := e.collect(r, n)
+	k := e.collect(p, r, n)
 	k.answers += n
 	r.waiting += n
 	return k
+}
+
+// dataFrame is how long the frame of a get's data is without the data, bytes.
+const dataFrame = 19
+
+// bring answers get id, whose data is b: little data shares a datagram with other
+// answers, as results of atomics do. It is read now and kept until it has arrived, so
+// that a datagram that is sent again brings the same.
+func (e *Engine) bring(p *peer, id uint64, b []byte) {
+	k := e.answer(p, dataFrame+len(b))
+	k.frames = appendData(k.frames, id, b)
 }
 
 // fault says that operation id was refused.

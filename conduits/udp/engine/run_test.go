@@ -38,7 +38,7 @@ func TestRuns(t *testing.T) {
 		step := 0
 		give := func(d []byte) {
 			t.Helper()
-			if len(d) > 40 {
+			if len(d) > 48 {
 				if seed%2 == 1 {
 					d[1] &^= 1 << 2 // asks for no acknowledgement
 				}
@@ -104,7 +104,7 @@ func TestRuns(t *testing.T) {
 					alone.Receive(now, 0, torn)
 				}
 				lie := bytes.Clone(d)
-				if len(lie) > 40 && chance(8) { // what passes, but says something else
+				if len(lie) > 48 && chance(8) { // what passes, but says something else
 					switch i := 1 + rnd.IntN(90); {
 					case i < len(lie):
 						lie[i] ^= 1 << rnd.IntN(8)

@@ -106,10 +106,11 @@ const leastPart = 4096
 func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	var k *pkt
 	class := 0
+	sound, short := e.sounding(p), false
 	for range conduits.NumClasses {
 		f := &p.flows[p.turn]
 		class = p.turn
-		if e.sendable(p, f) {
+		if !sound && e.sendable(p, f) {
 			k = e.pick(p, f)
 			if p.run++; p.run%8 == 0 {
 				p.turn = 1 - p.turn
@@ -118,19 +119,27 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 		}
 		p.turn = 1 - p.turn
 	}
+	if k == nil && !sound && p.mtu.ask {
+		sound, short = true, true
+	}
 	flags := byte(0)
-	words, spare := len(p.flows[0].bits), e.room
+	words := min(ackWords, p.room/8)
 	if k != nil {
-		p.flows[class].ask(k)
-		words, spare = sackWords, e.room-len(k.frames)-len(k.data)
+		p.ask(e, k)
+		words = min(dataWords, (p.room-len(k.frames)-len(k.data))/8)
 		flags = flagData | byte(class)
 		if k.now || k.tries > 0 {
 			flags |= flagNow
 		}
+		if k.whole != nil {
+			flags |= flagPiece
+		}
+	} else if sound {
+		flags, words = flagSound, min(words, dataWords)
 	} else {
 		e.stats.Acks++
 	}
-	if p.ask {
+	if p.asking {
 		flags |= flagAsk
 	}
 	le := binary.LittleEndian
@@ -142,31 +151,46 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 	le.PutUint32(b[12:], e.c.Epoch)
 	le.PutUint32(b[16:], p.epoch)
 	if k != nil {
-		le.PutUint32(b[20:], uint32(k.seq))
+		le.PutUint32(b[24:], uint32(k.seq))
 	}
-	told := true
+	if k != nil || sound {
+		le.PutUint32(b[20:], uint32(p.pn))
+	}
 	for c := range p.flows {
 		f := &p.flows[c]
 		cum := f.cum
 		if f.hidden > 0 {
 			cum = f.shown
 		}
-		le.PutUint32(b[24+4*c:], uint32(cum))
-		le.PutUint32(b[32+4*c:], f.taken)
-		f.told, f.unsaid = f.taken, 0
-		n := 0
-		if f.top > f.cum+1 && f.hidden == 0 {
-			most := min(words, spare/(8*(conduits.NumClasses-c)))
-			b, n = f.appendSacks(b, most)
-			spare -= 8 * n
-			told = told && (n == words || f.cum+1+64*uint64(n) >= f.top)
+		le.PutUint32(b[32+4*c:], uint32(cum))
+		le.PutUint32(b[40+4*c:], f.taken)
+		f.told = f.taken
+	}
+	told := true
+	b[3] = tooLate
+	if p.flows[conduits.Request].hidden > 0 {
+		le.PutUint32(b[28:], uint32(p.veiled))
+	} else {
+		le.PutUint32(b[28:], uint32(p.top))
+		if p.told != p.top {
+			p.told = p.top
+			b[3] = delayCode(e.now - p.topAt)
 		}
-		b[2+c] = byte(n)
+		n := 0
+		b, n, told = p.appendWords(b, words, p.unsaid)
+		b[2] = byte(n)
 	}
 	b[1] = flags
-	p.ask = false
+	p.unsaid = 0
+	p.asking = false
+	if told {
+		p.mtu.told = false
+	}
 	if told || k == nil {
-		p.ackNow, p.ackOwed = false, false
+		p.ackNow, p.ackOwed = p.mtu.ask && k != nil, false
+	}
+	if sound {
+		b = e.sound(p, b, short)
 	}
 	if k != nil {
 		b = append(b, k.frames...)
@@ -176,13 +200,9 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 			b = append(b, data...)
 			data = nil
 		}
-		e.transmitted(p, &p.flows[class], k)
+		e.transmitted(p, &p.flows[class], k, len(b)+len(data)+e.head+e.trail)
 	}
-	if p.since < 0 && p.awaiting() {
-		p.since = e.now
-		p.probes = 0
-		p.probeAt = e.now + 2*p.rto(&e.c, 0)
-	}
+	e.watch(p)
 	if e.c.Sealer != nil {
 		n := e.head + len(b) + e.trail
 		if !e.c.Sealer.Seal(p.rank, whole[:n]) {
@@ -212,14 +232,17 @@ func (e *Engine) touch(p *peer) {
 		}
 	}
 	if !p.dead {
+		if t, ok := e.alarm(p); ok {
+			sooner(e.judged(t))
+		}
+		if t, ok := e.soundAlarm(p); ok {
+			sooner(e.judged(t))
+		}
+		if e.now < p.openAt && !p.queued && (e.wants(p, &p.flows[0]) || e.wants(p, &p.flows[1])) {
+			sooner(p.openAt)
+		}
 		for c := range p.flows {
 			f := &p.flows[c]
-			if f.air.first != nil {
-				sooner(f.rtoAt)
-			}
-			if f.overtakeAt > 0 {
-				sooner(f.overtakeAt)
-			}
 			if !f.small.empty() && e.held(p, f) {
 				sooner(f.smallAt + e.c.Hold)
 				if !p.waits {
@@ -231,27 +254,20 @@ func (e *Engine) touch(p *peer) {
 		if p.ackOwed && !p.ackNow {
 			sooner(p.ackAt)
 		}
-		if p.since >= 0 {
-			if p.awaiting() {
-				sooner(p.since + e.c.DeadTime)
-				if p.probing() {
-					sooner(p.probeAt)
-				}
-			} else {
-				p.since = -1
-			}
+		if t, ok := e.silenceAt(p); ok {
+			sooner(t)
 		}
 	}
 	e.schedule(p, at, ok)
 }
 
-// probing says whether something is awaited that no datagram under way would
-// bring a sign of life for.
-func (p *peer) probing() bool {
-	if p.flows[0].una != p.flows[0].next || p.flows[1].una != p.flows[1].next {
-		return false
+// judged is when that can be told which is due at t: what is due is looked at again a
+// little later if not all that had come by then has been received.
+func (e *Engine) judged(t time.Duration) time.Duration {
+	if t <= e.now && t > e.drained {
+		return e.now + e.c.Granularity
 	}
-	return p.ops > 0 || p.flows[0].refused || p.flows[1].refused
+	return t
 }
 
 // Deadline is when Advance has something to do even if nothing arrives; ok is
@@ -265,33 +281,31 @@ func (e *Engine) Deadline() (t time.Duration, ok bool) {
 }
 
 // Advance does what is due: it may bring completions and deaths, and make Next
-// send. What has arrived is given to Receive before, or peers would be declared
-// dead that have answered.
-func (e *Engine) Advance(now time.Duration) {
+// send. What has arrived by now has been given to Receive before, or peers would be
+// declared dead that have answered.
+func (e *Engine) Advance(now time.Duration) { e.AdvanceTo(now, now) }
+
+// AdvanceTo is Advance for a caller that knows only of an earlier time, drained,
+// that all that had arrived by then has been given to Receive: a peer's silence
+// after it does not count, and what is under way is neither lost by time nor probed
+// for, since the acknowledgement may have come.
+func (e *Engine) AdvanceTo(now, drained time.Duration) {
 	e.now = max(e.now, now)
 	e.settle()
+	e.drained = max(e.drained, drained)
+	e.look(drained)
 	for len(e.timers) > 0 && e.timers[0].deadline <= e.now {
 		p := e.timers[0]
-		if p.since >= 0 && p.since+e.c.DeadTime <= e.now && p.awaiting() {
-			e.kill(p)
+		if e.silent(p) {
+			e.silenced(p)
 			continue
 		}
-		for c := range p.flows {
-			f := &p.flows[c]
-			if f.overtakeAt > 0 && f.overtakeAt <= e.now {
-				e.overtaken(p, f)
-			}
-			if f.air.first != nil && f.rtoAt <= e.now {
-				e.timeout(p, f)
-			}
+		if t, ok := e.alarm(p); ok && t <= min(e.now, e.drained) {
+			e.timeout(p)
 		}
+		e.unheard(p)
 		if p.ackOwed && p.ackAt <= e.now {
 			p.ackNow = true
-		}
-		if p.since >= 0 && p.probing() && p.probeAt <= e.now {
-			p.probes++
-			p.probeAt = e.now + p.rto(&e.c, p.probes)
-			p.ask, p.ackNow = true, true
 		}
 		e.touch(p)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math/bits"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/segment"
@@ -11,32 +13,40 @@ import (
 
 // A datagram, little endian:
 //
-//	 0 magic        1 flags       2 sack words of class 0   3 of class 1
+//	 0 magic        1 flags       2 words of the acknowledgement
+//	 3 how long it waited (see delayCode)
 //	 4 checksum (CRC-32C of the datagram with this field 0; 0 if sealed)
 //	 8 source rank
 //	12 source's incarnation
 //	16 the destination's incarnation as the source knows it; 0: not at all
-//	20 sequence number of the contents in their class, low 32 bits
-//	24 next number expected, class 0           28 class 1
-//	32 messages consumed in all, class 0       36 class 1
-//	40 sack words of class 0, of class 1, 8 bytes each: bit i of the k-th says
-//	   that number expected+1+64k+i has come
+//	20 packet number, low 32 bits, if there are contents
+//	24 sequence number of the contents in their class, low 32 bits
+//	28 one more than the highest packet number that has arrived
+//	32 next sequence number expected, class 0  36 class 1
+//	40 messages consumed in all, class 0       44 class 1
+//	48 the words, 8 bytes each: bit i of the k-th says that packet number
+//	   highest-64(k+1)+i has arrived
 //	   frames to the end, if flags say so
 //
-// All counts are cumulative and only grow, so a datagram that is lost, repeated
-// or late does no harm.
+// A packet number is that of one transmission: contents that are sent again have
+// another one, and the same sequence number. All counts are cumulative and only
+// grow, so a datagram that is lost, repeated or late does no harm.
 const (
-	headerBytes = 40
-	magic       = 0xA7
+	headerBytes = 48
+	magic       = 0xA8
 
 	flagClass = 1 << 0 // class of the contents
 	flagData  = 1 << 1 // there are contents
 	flagNow   = 1 << 2 // acknowledge them at once
 	flagAsk   = 1 << 3 // answer at once
-	flagKnown = 1<<4 - 1
+	flagPiece = 1 << 4 // the contents are in pieces, of which this is one; see pieceHeader
+	flagSound = 1 << 5 // padding: has this size arrived? see pathMTU
+	flagKnown = 1<<6 - 1
 
-	// Data datagrams have at most so many sack words of a class.
-	sackWords = 4
+	// An acknowledgement has at most so many words, and one that goes with contents
+	// so many.
+	ackWords  = 31
+	dataWords = 4
 )
 
 // Frames begin with a byte of their kind.
@@ -62,13 +72,14 @@ var fixedBytes = [...]int{
 
 type header struct {
 	flags      byte
-	nsack      [conduits.NumClasses]int
+	delay      byte
 	src        uint32
 	epoch      uint32
 	dstEpoch   uint32
-	seq        uint32
+	pn, seq    uint32
+	top        uint32
 	cum, taken [conduits.NumClasses]uint32
-	sacks      []byte
+	words      []byte
 	body       []byte
 	frames     int // in body, once they have been counted
 }
@@ -98,26 +109,67 @@ func (h *header) parse(p []byte, sealed bool) bool {
 	if sum := le.Uint32(p[4:]); !sealed && sum != checksum(p, nil) || sealed && sum != 0 {
 		return false
 	}
-	h.flags = p[1]
-	h.nsack[0], h.nsack[1] = int(p[2]), int(p[3])
-	h.src, h.epoch, h.dstEpoch, h.seq = le.Uint32(p[8:]), le.Uint32(p[12:]), le.Uint32(p[16:]), le.Uint32(p[20:])
-	h.cum[0], h.cum[1] = le.Uint32(p[24:]), le.Uint32(p[28:])
-	h.taken[0], h.taken[1] = le.Uint32(p[32:]), le.Uint32(p[36:])
-	n := 8 * (h.nsack[0] + h.nsack[1])
+	h.flags, h.delay = p[1], p[3]
+	h.src, h.epoch, h.dstEpoch = le.Uint32(p[8:]), le.Uint32(p[12:]), le.Uint32(p[16:])
+	h.pn, h.seq, h.top = le.Uint32(p[20:]), le.Uint32(p[24:]), le.Uint32(p[28:])
+	h.cum[0], h.cum[1] = le.Uint32(p[32:]), le.Uint32(p[36:])
+	h.taken[0], h.taken[1] = le.Uint32(p[40:]), le.Uint32(p[44:])
+	n := 8 * int(p[2])
+	over := p[2] > ackWords
 	p = p[headerBytes:]
-	if h.flags&^flagKnown != 0 || h.epoch == 0 || n > len(p) {
+	if h.flags&^flagKnown != 0 || h.epoch == 0 || over || n > len(p) {
 		return false
 	}
-	h.sacks, h.body = p[:n], p[n:]
-	if data := h.flags&flagData != 0; data != (len(h.body) > 0) {
+	h.words, h.body = p[:n], p[n:]
+	if data := h.flags&(flagData|flagSound) != 0; data != (len(h.body) > 0) {
 		return false
 	}
-	return true
+	switch h.flags & (flagData | flagPiece | flagSound) {
+	case flagData | flagPiece:
+		_, _, _, ok := readPiece(h.body)
+		return ok
+	case 0, flagData, flagSound:
+		return true
+	}
+	return false
 }
 
 // expand finds the number with the given low bits that is nearest to ref.
 func expand(ref uint64, low uint32) uint64 {
 	return ref + uint64(int64(int32(low-uint32(ref))))
+}
+
+// older says whether number a comes before b. What a datagram says may stand for a
+// number before 0, which wraps: plain comparisons are for numbers of this rank alone.
+func older(a, b uint64) bool { return int64(a-b) < 0 }
+
+// An acknowledgement tells how long it has waited since the highest packet number
+// arrived (RFC 9000, 13.2.5), in one byte: four bits of exponent and four of
+// mantissa, microseconds, rounded down. tooLate says that it was told before, or
+// that it was longer.
+const (
+	tooLate  = 0xFF
+	maxDelay = 31 << 14 * time.Microsecond
+)
+
+func delayCode(d time.Duration) byte {
+	if d >= maxDelay {
+		return tooLate
+	}
+	us := uint32(max(d, 0) / time.Microsecond)
+	if us < 16 {
+		return byte(us)
+	}
+	e := bits.Len32(us) - 5 // us>>e is 16 to 31
+	return byte(e+1)<<4 | byte(us>>e&15)
+}
+
+func delayOf(c byte) time.Duration {
+	m := time.Duration(c & 15)
+	if e := c >> 4; e > 0 {
+		m = (m + 16) << (e - 1)
+	}
+	return m * time.Microsecond
 }
 
 // frame is a decoded frame. words and data lie in the datagram.
@@ -289,6 +341,15 @@ func appendResult(b []byte, id, v uint64) []byte {
 	return binary.LittleEndian.AppendUint64(b, v)
 }
 
+// appendData writes all that a get asked for.
+func appendData(b []byte, id uint64, data []byte) []byte {
+	b = append(b, frData)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(data)))
+	b = binary.LittleEndian.AppendUint64(b, id)
+	b = binary.LittleEndian.AppendUint64(b, 0)
+	return append(b, data...)
+}
+
 func appendFault(b []byte, id uint64, err error) []byte {
 	return appendWhy(binary.LittleEndian.AppendUint64(append(b, frFault), id), err)
 }
@@ -299,15 +360,13 @@ func appendPutFault(b []byte, seq uint32, at int, err error) []byte {
 	return appendWhy(binary.LittleEndian.AppendUint16(b, uint16(at)), err)
 }
 
-// appendWhy writes what a fault tells of the target: the page, and its entry, but
-// not where in the target's memory the page lies.
+// appendWhy writes what a fault tells of the target: the page, and its entry with
+// the bounds of a part, but not where in the target's memory the page lies.
 func appendWhy(b []byte, err error) []byte {
 	var f segment.FaultError
 	if p := (*segment.FaultError)(nil); errors.As(err, &p) {
 		f = *p
 	}
 	b = binary.LittleEndian.AppendUint64(b, uint64(f.Page))
-	return binary.LittleEndian.AppendUint64(b, uint64(f.Have&^entryFrame))
+	return binary.LittleEndian.AppendUint64(b, uint64(f.Have.Disclosed()))
 }
-
-const entryFrame = segment.Entry(1<<segment.FrameBits-1) << 8

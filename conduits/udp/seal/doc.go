@@ -1,7 +1,7 @@
 // Package seal makes the datagrams of a job such that strangers can neither
 // disturb them nor, if wanted, read them.
 //
-// Every rank of a job holds the job's [Key]. A rank's [Sealer] seals datagrams
+// Every rank of a job holds the job's [jobkey.Key]. A rank's [Sealer] seals datagrams
 // to other ranks and opens those that came from them. What it opens was sealed
 // by the rank it names, for this rank, and is opened once; everything else is
 // refused and counted before anybody looks into it.
@@ -56,7 +56,7 @@
 // A rank's incarnation is the number of its run. Two sealers with the same key,
 // rank and incarnation would use the same nonces, which reveals the
 // authentication key: never let it happen, not even in successive jobs. Take it
-// from [NewIncarnation], and bind the key to the job with [Key.ForJob] if it is
+// from [NewIncarnation], and bind the key to the job with [jobkey.Key.ForJob] if it is
 // used for more than one, which also makes what was recorded of one job
 // worthless for the next.
 //

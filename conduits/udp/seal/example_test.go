@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // Two ranks of a job talk; a stranger repeats what it has heard, and changes it.
 func Example() {
-	key := seal.NewKey() // or LoadKey
+	key := jobkey.New() // or jobkey.Load
 	fmt.Println("key:", key)
 
 	zero, err := seal.New(key, 0, 2, seal.NewIncarnation(), seal.Authenticated)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // Mode is what is done to datagrams. All ranks of a job have the same.
@@ -130,7 +132,7 @@ type Sealer struct {
 	ticket      uint32
 	epoch       uint32
 
-	key  Key
+	key  jobkey.Key
 	aead cipher.AEAD // this rank's own; nil in mode None
 
 	blocks  atomic.Uint64 // sealed so far, of maxBlocks
@@ -167,7 +169,7 @@ type source struct {
 // NewIncarnation. Mode None ignores key, the others need one. ErrBadArg says which
 // argument is wrong; ErrNotSupported that the process is confined to ciphers
 // among which is none of ours.
-func New(key Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error) {
+func New(key jobkey.Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error) {
 	switch {
 	case size < 1 || size > MaxRanks:
 		return nil, errs.BadArg("seal: %d ranks; a job has 1 to %d", size, MaxRanks)
@@ -178,7 +180,7 @@ func New(key Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error
 	case mode >= numModes:
 		return nil, errs.BadArg("seal: no mode %d; the last is %d", mode, numModes-1)
 	case mode != None && !key.Valid():
-		return nil, errs.BadArg("seal: mode %v needs a job key; set %s, or name mode %v", mode, EnvKeyFile, None)
+		return nil, errs.BadArg("seal: mode %v needs a job key; set %s, or name mode %v", mode, jobenv.JobKeyFile, None)
 	case mode != None && fips140.Enforced():
 		return nil, errs.NotSupported("seal: mode %v in a process with GODEBUG=fips140=only, which takes AES-GCM with random nonces alone", mode)
 	}
@@ -191,11 +193,20 @@ func New(key Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error
 	s.peers.Store(newTable(8))
 	if mode != None {
 		s.key = key
-		s.aead = newAEAD(key.senderKey(mode, s.rank, incarnation))
-		s.tickets = newBlock(key.derive("ticket", []byte{byte(mode)}, cipherKeySize))
+		s.aead = newAEAD(senderKey(key, mode, s.rank, incarnation))
+		s.tickets = newBlock(key.Derive("ticket", []byte{byte(mode)}, cipherKeySize))
 		s.ticket = s.ticketOf(s.rank, incarnation)
 	}
 	return s, nil
+}
+
+// senderKey derives from a job's key what source, in that incarnation, seals with.
+func senderKey(key jobkey.Key, mode Mode, source uint32, incarnation uint64) []byte {
+	var c [13]byte
+	c[0] = byte(mode)
+	binary.BigEndian.PutUint32(c[1:], source)
+	binary.BigEndian.PutUint64(c[5:], incarnation)
+	return key.Derive("sender", c[:], cipherKeySize)
 }
 
 // Rank is the rank that s seals as.
@@ -421,7 +432,7 @@ func (s *Sealer) admit(p *peer, rank uint32, incarnation uint64, ticket uint32) 
 func (s *Sealer) newSource(rank uint32, incarnation uint64) *source {
 	src := &source{incarnation: incarnation}
 	if s.mode != None {
-		src.aead = newAEAD(s.key.senderKey(s.mode, rank, incarnation))
+		src.aead = newAEAD(senderKey(s.key, s.mode, rank, incarnation))
 	}
 	return src
 }

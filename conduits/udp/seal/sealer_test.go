@@ -17,15 +17,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/jobkey"
 )
 
 // testKey is a key that is the same in every run.
-var testKey = func() Key {
-	var b [KeySize]byte
+var testKey = func() jobkey.Key {
+	var b [jobkey.Size]byte
 	for i := range b {
 		b[i] = byte(i)
 	}
-	return keyOf(b)
+	k, err := jobkey.Parse(hex.EncodeToString(b[:]))
+	if err != nil {
+		panic(err)
+	}
+	return k
 }()
 
 var protected = []Mode{Authenticated, Encrypted}
@@ -141,7 +147,7 @@ func TestStranger(t *testing.T) {
 				bit := rapid.IntRange(8*from, 8*to-1).Draw(t, "bit")
 				d[bit/8] ^= 1 << (bit % 8)
 			}
-			other := func(key Key, mode Mode) {
+			other := func(key jobkey.Key, mode Mode) {
 				o, err := New(key, 1, size, 7, mode)
 				if err != nil {
 					t.Fatal(err)
@@ -202,7 +208,7 @@ func TestStranger(t *testing.T) {
 				before = at.Refused()
 				want = []Reason{WrongDestination}
 			case "other key":
-				other(NewKey(), mode)
+				other(jobkey.New(), mode)
 				want = []Reason{BadTag}
 			case "other job":
 				other(testKey.ForJob([]byte("another")), mode)
@@ -438,7 +444,7 @@ func TestBadArguments(t *testing.T) {
 		rank, size int
 		inc        uint64
 		mode       Mode
-		key        Key
+		key        jobkey.Key
 		says       string
 	}{
 		{0, 0, 1, Authenticated, testKey, "0 ranks"},
@@ -448,14 +454,14 @@ func TestBadArguments(t *testing.T) {
 		{4, 4, 1, Authenticated, testKey, "rank 4"},
 		{0, 4, 0, Authenticated, testKey, "incarnation 0"},
 		{0, 4, 1, numModes, testKey, "mode 3"},
-		{0, 4, 1, Authenticated, Key{}, EnvKeyFile},
-		{0, 4, 1, Encrypted, Key{}, EnvKeyFile},
+		{0, 4, 1, Authenticated, jobkey.Key{}, jobenv.JobKeyFile},
+		{0, 4, 1, Encrypted, jobkey.Key{}, jobenv.JobKeyFile},
 	} {
 		if _, err := New(c.key, c.rank, c.size, c.inc, c.mode); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if _, err := New(Key{}, 0, 1, 1, None); err != nil {
+	if _, err := New(jobkey.Key{}, 0, 1, 1, None); err != nil {
 		t.Error(err)
 	}
 	var zero Mode
@@ -1022,5 +1028,28 @@ func TestAlike(t *testing.T) {
 	short := make([]byte, HeaderSize-1)
 	if whole := make([]byte, HeaderSize); Alike(short, whole) || Alike(whole, short) || Alike(nil, nil) {
 		t.Error("half a header is alike")
+	}
+}
+
+// TestSealerPrintsNoKey: a sealer that is printed shows nothing of the job's key.
+func TestSealerPrintsNoKey(t *testing.T) {
+	k := jobkey.New()
+	s, err := New(k, 0, 2, 1, Encrypted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := hex.DecodeString(k.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%o"} {
+		out := fmt.Sprintf(verb, s)
+		for i := 0; i+4 <= len(raw); i++ {
+			for _, form := range []string{"%s", "%x", "%X", "% x", "%d", "%#v", "%o"} {
+				if leak := strings.Trim(fmt.Sprintf(form, raw[i:i+4]), "[]{}byte"); strings.Contains(out, leak) {
+					t.Fatalf("%s shows a part of the key as %s", verb, form)
+				}
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package seal
 import (
 	"testing"
 
+	"github.com/argon-go/argon/internal/jobkey"
 	"pgregory.net/rapid"
 )
 
@@ -103,7 +104,7 @@ func TestWindowJump(t *testing.T) {
 // TestTable compares the table with a map.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := New(Key{}, 0, MaxRanks, 1, None)
+		s, err := New(jobkey.Key{}, 0, MaxRanks, 1, None)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,15 +7,21 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/errs"
 )
 
 func main() {
 	if os.Args[1] == "early" && os.Getenv("ARGON_RANK") == "1" {
 		return
+	}
+	if os.Args[1] == "raw" {
+		os.Exit(raw())
 	}
 	gas.Exit(func() error {
 		err := run()
@@ -32,7 +38,21 @@ func run() error {
 		if mine && (os.Args[1] == "error" || os.Args[1] == "linger") {
 			return errors.New("out of luck")
 		}
-		if os.Args[1] == "polite" { // learns of the failure before it is told to end
+		if mine && os.Args[1] == "ugly" { // for terminals
+			return errors.New("out of luck\nin \x1b[2J\x1b]0;owned\a lines" + strings.Repeat("x", 1<<20) + "\nthe \x1b[31mend")
+		}
+		if os.Args[1] == "end" {
+			return end(n)
+		}
+		if mine && os.Args[1] == "status42" {
+			return errs.WithStatus(errors.New("out of luck"), 42)
+		}
+		if len(os.Args) > 2 && os.Args[2] == "toil" && n.Rank() == 2 {
+			for { // without a poll
+				time.Sleep(time.Second)
+			}
+		}
+		if os.Args[1] == "polite" || os.Args[1] == "ugly" { // learns of the failure before it is told to end
 			signal.Ignore(syscall.SIGTERM)
 		}
 		if err := n.Barrier(); err != nil {
@@ -56,6 +76,8 @@ func run() error {
 		case !mine || os.Args[1] == "good":
 		case os.Args[1] == "exit":
 			os.Exit(0)
+		case os.Args[1] == "exit6":
+			os.Exit(6)
 		case os.Args[1] == "panic":
 			panic("boom")
 		case os.Args[1] == "kill", os.Args[1] == "polite":
@@ -63,6 +85,44 @@ func run() error {
 		}
 		return n.Barrier()
 	})
+}
+
+// ender ends the job from a called function.
+var ender = gas.RegisterCall("gasprog.ender", func(n *gas.Node, code int) struct{} {
+	_ = n.Exit(code)
+	return struct{}{}
+})
+
+// end has rank 1 end the job with the status in argument 3, in the way that
+// argument 2 says.
+func end(n *gas.Node) error {
+	code, err := strconv.Atoi(os.Args[3])
+	if err != nil {
+		return err
+	}
+	compute := func() error {
+		time.Sleep(time.Hour)
+		return nil
+	}
+	wait := func() error { return n.Wait(func() bool { return false }) }
+	switch how, rank := os.Args[2], n.Rank(); {
+	case how == "main" && rank == 1, how == "toil" && rank == 1, how == "both" && rank > 0:
+		return n.Exit(code + rank - 1)
+	case how == "leave" && rank == 1: // without a word to the launcher
+		_ = n.Exit(code)
+		os.Exit(0)
+	case how == "handler" && rank == 0:
+		_, err := ender.Call(n, 1, code)
+		return err
+	case how == "lost" && rank == 1:
+		_ = n.Exit(code)
+		return compute()
+	case how == "lost", how == "toil" && rank == 2:
+		return compute()
+	case how == "handler":
+		return wait()
+	}
+	return n.Barrier()
 }
 
 // deaf stops polling. It is ready for the question where it is as soon as somebody

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// write has TestFlagsPage write what it otherwise compares.
+var write = flag.Bool("write", false, "write the flags in docs/knobs.md instead of comparing them")
+
+// flagLine is a line of a listing of flags that begins with one or several.
+var flagLine = regexp.MustCompile(`(?m)^(?://\t|  )(-[a-z-]+(?:, -[a-z-]+)*) `)
+
+// flagsIn lists the flags that lines of text begin with, sorted.
+func flagsIn(text string) []string {
+	var all []string
+	for _, m := range flagLine.FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.Split(m[1], ", ")...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestFlagsPage compares the flags in docs/knobs.md with what gasrun -help prints,
+// or with -write makes them so, and those of the package's documentation by name.
+func TestFlagsPage(t *testing.T) {
+	const (
+		page  = "../../docs/knobs.md"
+		begin = "<!-- flags: written by go test ./cmd/gasrun -run TestFlagsPage -write -->\n"
+		end   = "\n<!-- end -->"
+	)
+	var help bytes.Buffer
+	usage(&help)
+	want := "\n```\n" + help.String()[strings.Index(help.String(), "\n  -n N")+1:] + "```\n"
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	i := strings.Index(text, begin)
+	n := strings.Index(text[max(i, 0):], end)
+	if i < 0 || n < 0 {
+		t.Fatalf("docs/knobs.md has no line %q, or none %q after it", begin, end)
+	}
+	i, n = i+len(begin), i+n
+	if text[i:n] != want {
+		if !*write {
+			t.Errorf("docs/knobs.md does not have what gasrun -help prints; go test ./cmd/gasrun -run TestFlagsPage -write makes it:\n%s", want)
+		} else if err := os.WriteFile(page, []byte(text[:i]+want+text[n:]), 0o666); err != nil {
+			t.Error(err)
+		}
+	}
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := flagsIn(string(doc)), flagsIn(help.String()); !slices.Equal(got, want) {
+		t.Errorf("doc.go has %q,\ngasrun -help %q", got, want)
+	}
+}

@@ -1,0 +1,385 @@
+package adapt
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// Endpoint is a Transport with what package adapt adds; see conduits.Endpoint.
+type Endpoint struct {
+	conduits.OwnMemory
+	name       string
+	atomic     string // name and ": atomic", for errors
+	t          conduits.Transport
+	rank, size int
+	limits     conduits.Limits
+	waiters    *waiters
+
+	receiver conduits.Receiver
+	own      segment.View // all of the segment
+	rights   segment.Rights
+	views    [1]segment.View
+	system   []byte
+	segments []conduits.Attached // by rank
+
+	attaching           atomic.Bool
+	attached, closed    atomic.Bool
+	poller              atomic.Uintptr // the goroutine that polls, or 0
+	rx                  sync.Mutex     // held to call Transport.Poll
+	again               atomic.Bool    // a call is asked for
+	puts, gets, atomics atomic.Uint64
+	wakes               atomic.Uint64
+
+	mu     sync.Mutex                               // guards what follows; Transport.Send is called with it
+	failed bool                                     // the job's failure has ended what was under way
+	peers  []peer                                   // by rank
+	late   []int                                    // ranks with a backlog
+	queues [conduits.NumClasses]fifo.Queue[*letter] // arrived, to be run
+	done   fifo.Queue[completion]                   // not yet reported
+	free   *letter
+	slots  []*letter // that are reserved, by Slot.Ref
+	idle   []uint32  // slots that are not
+	ops    []operation
+	spare  []uint32 // of ops
+	moving int      // puts and gets that the Transport has to complete
+	ahead  int      // of them, those that a message waits for
+
+	carrying bool // the carrier runs
+	gone     bool // the Transport is closed, or about to be
+	out      [conduits.TransportWords]uint32
+	stats    conduits.Stats
+}
+
+// peer is what a rank knows of another one, or of itself.
+type peer struct {
+	credits [conduits.NumClasses]int // messages of a class that may be sent to it
+	owed    [conduits.NumClasses]int // of its messages, run since credit was last returned
+	queued  [conduits.NumClasses]int // of its messages, arrived and not yet run; at most Limits.Credits
+	backlog fifo.Queue[*letter]      // sent, but for room
+	left    bool                     // all that it had sent has been delivered
+	used    bool
+}
+
+var (
+	_ conduits.Endpoint  = (*Endpoint)(nil)
+	_ conduits.Deliverer = (*Endpoint)(nil)
+	_ conduits.Diagnoser = (*Endpoint)(nil)
+)
+
+// Open opens the ranks of a job in this process; the Local of a conduits.Conduit
+// returns Endpoints instead, see Local.
+type Open func(n int, c conduits.Config) ([]conduits.Transport, error)
+
+// Local makes a conduits.Conduit's Local of open, for the conduit of that name.
+func Local(name string, open Open) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+		ts, err := open(n, c)
+		if err != nil {
+			return nil, err
+		}
+		eps := make([]conduits.Endpoint, len(ts))
+		for i, t := range ts {
+			eps[i] = New(name, t)
+		}
+		return eps, nil
+	}
+}
+
+// New makes the Endpoint of t, which is its own from now on. name is the conduit's.
+func New(name string, t conduits.Transport) *Endpoint {
+	e := &Endpoint{
+		name: name, atomic: name + ": atomic", t: t, rank: t.Rank(), size: t.Size(), limits: t.Limits(),
+		waiters: newWaiters(t), peers: make([]peer, t.Size()),
+	}
+	for i := range e.peers {
+		for c := range e.peers[i].credits {
+			e.peers[i].credits[c] = e.limits.Credits
+		}
+	}
+	e.views[0] = segment.NewView(nil, 0, segment.RightsAll)
+	return e
+}
+
+// Limits are what conduits.Config asks for, with defaults, for the Limits of a
+// Transport. name begins the errors.
+func Limits(name string, c conduits.Config) (conduits.Limits, error) {
+	l := conduits.Limits{MaxMedium: c.MaxMedium, MaxSegment: c.MaxSegment, Credits: c.Credits}
+	if l.MaxMedium == 0 {
+		l.MaxMedium = 4096
+	}
+	l.MaxMedium = max(l.MaxMedium, 512)
+	if l.Credits == 0 {
+		l.Credits = 64
+	}
+	if l.MaxSegment == 0 {
+		l.MaxSegment = 64 << 20
+	}
+	l.MaxLong = l.MaxSegment
+	switch {
+	case l.MaxMedium > 1<<20:
+		return l, errs.BadArg("%s: Config.MaxMedium is %d bytes; the most is %d", name, l.MaxMedium, 1<<20)
+	case l.Credits < 1 || l.Credits > 1<<14:
+		return l, errs.BadArg("%s: Config.Credits is %d; 1 to %d", name, l.Credits, 1<<14)
+	case l.MaxSegment > uint64(segment.MaxAttach):
+		return l, errs.Resource("%s: segments of %d bytes; the most is %d (-segment, ARGON_SEGMENT)", name, l.MaxSegment, uint64(segment.MaxAttach))
+	}
+	return l, nil
+}
+
+// Rank is the Transport's.
+func (e *Endpoint) Rank() int { return e.rank }
+
+// Size is the number of ranks.
+func (e *Endpoint) Size() int { return e.size }
+
+// Conduit is the name that New was given.
+func (e *Endpoint) Conduit() string { return e.name }
+
+// Limits are the Transport's.
+func (e *Endpoint) Limits() conduits.Limits { return e.limits }
+
+// Stats fills in s.
+func (e *Endpoint) Stats(s *conduits.Stats) {
+	e.mu.Lock()
+	*s = e.stats
+	for i := range e.peers {
+		if e.peers[i].used {
+			s.PeersUsed++
+		}
+	}
+	e.mu.Unlock()
+	s.Puts, s.Gets, s.Atomics = e.puts.Load(), e.gets.Load(), e.atomics.Load()
+	s.Parks, s.Wakes = e.waiters.parks.Load(), e.wakes.Load()
+}
+
+// Diagnosis says what the Transport has no room for and has not done yet.
+func (e *Endpoint) Diagnosis() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	waiting := 0
+	for _, r := range e.late {
+		waiting += len(e.peers[r].backlog.All())
+	}
+	return fmt.Sprintf("%s: %d messages to %d ranks wait for room, %d puts, gets and atomics are under way",
+		e.name, waiting, len(e.late), len(e.ops)-len(e.spare))
+}
+
+// Attach makes the segment and has the Transport attach it.
+func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+	if e.closed.Load() {
+		return e.errClosed()
+	}
+	if err := conduits.CheckAttach(e.name, &c, e.limits.MaxSegment); err != nil {
+		return err
+	}
+	if err := e.Err(); err != nil {
+		return err
+	}
+	if !e.attaching.CompareAndSwap(false, true) {
+		return errs.NotReady("%s: rank %d is attached already", e.name, e.rank)
+	}
+	v, err := reserve(e, c.Size)
+	if err != nil {
+		return err
+	}
+	e.own, e.views[0], e.rights = v, v, c.Rights
+	e.system = conduits.NewSystem()
+	e.receiver = c.Receiver
+	e.Ready(func() segment.ATUConfig {
+		mem, _ := v.Bytes(segment.AttachBase, c.Size, c.Size)
+		return segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock}
+	})
+	if e.segments, err = e.t.Attach(owner{e}, c.Size, c.Rights); err != nil {
+		return err
+	}
+	e.attached.Store(true)
+	return nil
+}
+
+// Views is the rank's own segment.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.rank, e.views[:] }
+
+// SegmentSize is the size that rank attached.
+func (e *Endpoint) SegmentSize(rank int) uint64 {
+	if !e.attached.Load() || uint(rank) >= uint(e.size) {
+		return 0
+	}
+	return e.segments[rank].Size
+}
+
+// SegmentRights is what this rank may do to rank's segment.
+func (e *Endpoint) SegmentRights(rank int) segment.Rights {
+	switch {
+	case !e.attached.Load() || uint(rank) >= uint(e.size):
+		return 0
+	case rank == e.rank:
+		return segment.RightsAll
+	}
+	return e.segments[rank].Rights
+}
+
+// System is there for the own rank only.
+func (e *Endpoint) System(rank int) []byte {
+	if rank != e.rank {
+		return nil
+	}
+	return e.system
+}
+
+// Fence does nothing: no other rank's memory is in reach.
+func (e *Endpoint) Fence() {}
+
+// Idle lets others run, until it is time to park.
+func (e *Endpoint) Idle(idle int) bool { return e.waiters.idle(idle) }
+
+// Arm announces that the caller is about to park.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket { return e.waiters.arm(b) }
+
+// Disarm takes that back.
+func (e *Endpoint) Disarm(t conduits.Ticket) { e.waiters.disarm(t) }
+
+// Park sleeps until something has happened since Arm.
+func (e *Endpoint) Park(t conduits.Ticket) {
+	if e.poller.Load() == 0 && e.pending() {
+		e.waiters.disarm(t)
+		return
+	}
+	e.waiters.parks.Add(1)
+	e.waiters.park(t)
+}
+
+// Waiting lists what parked goroutines wait for.
+func (e *Endpoint) Waiting() []conduits.Blocked { return e.waiters.blocked() }
+
+// Wake makes the parked goroutines of rank look again, of another one by a message.
+func (e *Endpoint) Wake(rank int) {
+	if rank == e.rank {
+		e.waiters.notify()
+		return
+	}
+	e.wakes.Add(1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed.Load() && e.attached.Load() && !e.peers[rank].left {
+		e.out[0] = header(kindWake, 0, 0)
+		e.transmit(rank, e.out[:1], nil)
+	}
+}
+
+// Now is the Transport's time.
+func (e *Endpoint) Now() time.Duration { return e.t.Now() }
+
+// Err is the job's failure, or says that this endpoint is closed.
+func (e *Endpoint) Err() error {
+	if err := e.t.Err(); err != nil {
+		return err
+	}
+	if e.closed.Load() {
+		return e.errClosed()
+	}
+	return nil
+}
+
+func (e *Endpoint) errClosed() error { return errs.Closed("%s: the endpoint is closed", e.name) }
+
+// Fail declares this rank failed.
+func (e *Endpoint) Fail(err error) { e.Blame(e.rank, err) }
+
+// Blame declares rank failed.
+func (e *Endpoint) Blame(rank int, err error) {
+	e.t.Fail(rank, err)
+	e.waiters.notify()
+}
+
+// Left says whether rank has left and what it had sent has been run.
+func (e *Endpoint) Left(rank int) bool {
+	if uint(rank) >= uint(e.size) || !e.attached.Load() {
+		return false
+	}
+	e.mu.Lock()
+	left := e.peers[rank].left && !e.runnable()
+	e.mu.Unlock()
+	// Another goroutine may be running the last of it; it notifies when it has.
+	p := e.poller.Load()
+	return left && (p == 0 || p == sys.Goroutine()) && e.t.Err() == nil
+}
+
+// Close leaves the job. What the Transport has had no room for yet is sent by a
+// goroutine, and the Transport closed then: Close waits for no other rank.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	if e.closed.Load() {
+		e.mu.Unlock()
+		return e.errClosed()
+	}
+	e.closed.Store(true)
+	e.flush()
+	later := e.carrying || e.busy()
+	if later {
+		e.carry()
+	}
+	e.gone = !later
+	e.mu.Unlock()
+	if !e.attached.Load() {
+		e.t.Fail(e.rank, errors.New("it left the job before it attached"))
+	}
+	e.waiters.notify()
+	err := e.CloseATU()
+	if later {
+		return err // the carrier closes the Transport
+	}
+	return errors.Join(err, e.t.Close())
+}
+
+// busy says whether something that was sent has not left yet, with mu held: messages
+// that wait for room, or for their data. At the end all puts and gets count, so that
+// the Transport is closed with none under way.
+func (e *Endpoint) busy() bool {
+	return e.t.Err() == nil && (len(e.late) > 0 || e.ahead > 0 || e.closed.Load() && e.moving > 0)
+}
+
+// carry has a goroutine send what is busy, since this rank may not poll for a long
+// time, with mu held.
+func (e *Endpoint) carry() {
+	if !e.carrying && !e.gone {
+		e.carrying = true
+		go e.carrier()
+	}
+}
+
+// carrier is that goroutine. It ends when there is nothing to send, and closes the
+// Transport then if Close could not.
+func (e *Endpoint) carrier() {
+	for {
+		t := e.waiters.arm(carrying{})
+		e.receive()
+		e.mu.Lock()
+		e.carrying = e.busy()
+		more, closed := e.carrying, e.closed.Load()
+		e.gone = closed && !more
+		e.mu.Unlock()
+		if more {
+			e.waiters.park(t)
+			continue
+		}
+		e.waiters.disarm(t)
+		if closed {
+			_ = e.t.Close() // Close, which would return the error, has returned
+		}
+		return
+	}
+}
+
+// carrying is the reason of the carrier, which is none of the rank's.
+type carrying struct{}
+
+func (carrying) Blocked() string { return "sending what there was no room for" }

@@ -1,0 +1,590 @@
+package adapt
+
+import (
+	"fmt"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// kind says what a message between Transports is; see the package comment.
+type kind uint32
+
+const (
+	kindMessage kind = iota
+	kindLong
+	kindCredit
+	kindWake
+	kindAtomic
+	kindResult
+)
+
+func header(k kind, c conduits.Class, tag conduits.Tag) uint32 {
+	return uint32(k)<<25 | uint32(c)<<24 | uint32(tag)
+}
+
+// letter is a message that is reserved, waits for room, or has arrived.
+type letter struct {
+	words  [conduits.TransportWords]uint32
+	nwords int
+	buf    []byte // for a payload; nil until there is one
+	bytes  int    // of payload
+
+	// Reserved by ReservePut.
+	data   []byte
+	to     segment.NLA
+	cookie uint64
+
+	// Arrived.
+	src  int
+	long uint64 // bytes of the data that went ahead
+	regs uint64 // registrations when it arrived
+
+	message conduits.Message // as it is run
+
+	next *letter // that is free, too
+}
+
+// letter returns a free letter, with mu held.
+func (e *Endpoint) letter() *letter {
+	l := e.free
+	if l == nil {
+		return new(letter)
+	}
+	e.free, l.next = l.next, nil
+	return l
+}
+
+// release makes l free, with mu held.
+func (e *Endpoint) release(l *letter) {
+	l.bytes, l.nwords, l.data, l.long, l.to = 0, 0, nil, 0, 0
+	l.next, e.free = e.free, l
+}
+
+// payload makes room for n bytes.
+func (e *Endpoint) payload(l *letter, n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	if l.buf == nil {
+		l.buf = make([]byte, e.limits.MaxMedium)
+	}
+	l.bytes = n
+	return l.buf[:n:n]
+}
+
+// room takes a credit, with mu held.
+func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
+	if e.closed.Load() || e.t.Err() != nil || e.peers[dst].left {
+		return conduits.Dead
+	}
+	p := &e.peers[dst]
+	if p.credits[c] == 0 {
+		e.stats.NoCredit++
+		return conduits.NoCredit
+	}
+	p.credits[c]--
+	p.used = true
+	return conduits.Ready
+}
+
+// transmit sends a message, now or when the Transport has room, with mu held.
+func (e *Endpoint) transmit(dst int, words []uint32, payload []byte) {
+	if e.gone {
+		return
+	}
+	p := &e.peers[dst]
+	if p.backlog.Empty() {
+		if e.t.Send(dst, words, payload) != conduits.NoCredit {
+			return // sent, or Dead: there is no receiver
+		}
+		e.late = append(e.late, dst)
+		e.carry()
+	}
+	l := e.letter()
+	l.nwords = copy(l.words[:], words)
+	copy(e.payload(l, len(payload)), payload)
+	p.backlog.Add(l)
+}
+
+// flush sends what the Transport has room for now, with mu held.
+func (e *Endpoint) flush() {
+	if e.gone {
+		return
+	}
+	kept := e.late[:0]
+	for _, dst := range e.late {
+		p := &e.peers[dst]
+		for !p.backlog.Empty() {
+			l := p.backlog.First()
+			if e.t.Send(dst, l.words[:l.nwords], l.buf[:l.bytes]) == conduits.NoCredit {
+				kept = append(kept, dst)
+				break
+			}
+			p.backlog.Take()
+			e.release(l)
+		}
+	}
+	e.late = kept
+}
+
+// check panics where the layer above has broken a promise, and holds no lock then.
+func (e *Endpoint) check(dst, words, payload int) {
+	if uint(dst) >= uint(e.size) || !e.attached.Load() {
+		panic(fmt.Sprintf("%s: message to rank %d of %d, or before Attach", e.name, dst, e.size))
+	}
+	if uint(words) > conduits.MaxWords || uint(payload) > uint(e.limits.MaxMedium) {
+		panic(fmt.Sprintf("%s: message of %d words and %d bytes; limits %d and %d", e.name, words, payload, conduits.MaxWords, e.limits.MaxMedium))
+	}
+}
+
+// Send sends a short message.
+func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	return e.SendPayload(dst, c, tag, words, nil)
+}
+
+// SendPayload sends a medium message, or a short one.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	e.check(dst, len(words), len(payload))
+	e.mu.Lock()
+	st := e.room(dst, c)
+	if st == conduits.Ready {
+		e.out[0] = header(kindMessage, c, tag)
+		copy(e.out[1:], words)
+		e.send(dst, c, e.out[:1+len(words)], payload)
+	}
+	e.mu.Unlock()
+	if st == conduits.Ready && dst == e.rank {
+		e.waiters.notify()
+	}
+	return st
+}
+
+// send sends a layer's message that has its credit, with mu held. The caller notifies
+// if it is to this rank.
+func (e *Endpoint) send(dst int, c conduits.Class, words []uint32, payload []byte) {
+	e.stats.Sent[c]++
+	if dst == e.rank {
+		e.arrived(dst, words, payload)
+	} else {
+		e.transmit(dst, words, payload)
+	}
+}
+
+// slot reserves a letter, with mu held.
+func (e *Endpoint) slot(words int) (*letter, conduits.Slot) {
+	if len(e.idle) == 0 {
+		e.idle = append(e.idle, uint32(len(e.slots)))
+		e.slots = append(e.slots, nil)
+	}
+	ref := e.idle[len(e.idle)-1]
+	e.idle = e.idle[:len(e.idle)-1]
+	l := e.letter()
+	l.nwords = words
+	e.slots[ref] = l
+	return l, conduits.Slot{Words: l.words[longWords : longWords+words : longWords+words], Ref: uint64(ref)}
+}
+
+// longWords is how many words precede the layer's in a message of kindLong, which
+// leaves room for those of kindMessage.
+const longWords = 5
+
+// unslot ends a reservation, with mu held; the letter is the caller's.
+func (e *Endpoint) unslot(s conduits.Slot) *letter {
+	l := e.slots[s.Ref]
+	if l == nil {
+		e.mu.Unlock()
+		panic(e.name + ": a slot is committed or cancelled twice")
+	}
+	e.slots[s.Ref] = nil
+	e.idle = append(e.idle, uint32(s.Ref))
+	return l
+}
+
+// Reserve stages a message.
+func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
+	e.check(dst, words, payload)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.room(dst, c)
+	if st != conduits.Ready {
+		return conduits.Slot{}, st
+	}
+	l, s := e.slot(words)
+	s.Payload = e.payload(l, payload)
+	return s, st
+}
+
+// ReservePut stages a message that data goes ahead of when it is committed.
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	e.check(dst, words, 0)
+	if n := uint64(len(data)); n > 0 && (conduits.CheckRemote(e, e.name, dst, to, n) != nil ||
+		e.SegmentRights(dst)&segment.RightWrite == 0 && conduits.InSegment(e, dst, to, n)) {
+		panic(e.name + ": put to an address that was not checked")
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	st := e.room(dst, c)
+	if st != conduits.Ready {
+		return conduits.Slot{}, 0, st
+	}
+	l, s := e.slot(words)
+	l.to, l.data, l.cookie = to, data, cookie
+	if l.data == nil {
+		l.data = []byte{}
+	}
+	return s, 0, st
+}
+
+// Commit sends a staged message.
+func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
+	e.mu.Lock()
+	l := e.unslot(s)
+	if l.data != nil {
+		e.mu.Unlock()
+		e.commitLong(dst, c, l, tag)
+		return
+	}
+	l.words[longWords-1] = header(kindMessage, c, tag)
+	e.send(dst, c, l.words[longWords-1:longWords+l.nwords], l.buf[:payload])
+	e.release(l)
+	e.mu.Unlock()
+	if dst == e.rank {
+		e.waiters.notify()
+	}
+}
+
+// commitLong puts the data of l and sends it afterwards.
+func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits.Tag) {
+	n := uint64(len(l.data))
+	l.words[0] = header(kindLong, c, tag)
+	put64(l.words[1:], uint64(l.to))
+	put64(l.words[3:], n)
+	done, err, regs := true, error(nil), e.registrations()
+	var id uint32
+	if n > 0 {
+		var ok bool
+		if id, ok = e.begin(operation{letter: l, rank: dst, class: c}); !ok {
+			return // closed: nothing is sent or told any more
+		}
+		if dst == e.rank {
+			err = e.self("put", l.to, n, segment.RightWrite, func(b []byte) { copy(b, l.data) })
+		} else {
+			done, err = e.t.Put(dst, l.to, l.data, uint64(id))
+		}
+		if !done && err == nil {
+			e.mu.Lock()
+			if e.busy() {
+				e.carry()
+			}
+			e.mu.Unlock()
+			return
+		}
+	}
+	e.mu.Lock()
+	if n > 0 {
+		e.end(id)
+	}
+	e.sendLong(dst, c, l, err)
+	if q := e.queues[c].All(); dst == e.rank && err == nil && len(q) > 0 {
+		q[len(q)-1].regs = regs // withdrawn since then, it is not to be run
+	}
+	e.mu.Unlock()
+	e.waiters.notify()
+}
+
+// sendLong ends a notification put whose data is in place, or was refused, with mu
+// held.
+func (e *Endpoint) sendLong(dst int, c conduits.Class, l *letter, err error) {
+	e.done.Add(completion{cookie: l.cookie, event: conduits.SourceDone})
+	if err == nil {
+		e.send(dst, c, l.words[:longWords+l.nwords], nil)
+	} else {
+		if isFault(err) {
+			e.stats.Faults++
+		}
+		e.peers[dst].credits[c]++
+	}
+	e.release(l)
+}
+
+// Cancel forgets a staged message.
+func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
+	e.mu.Lock()
+	l := e.unslot(s)
+	e.peers[dst].credits[c]++
+	if l.data != nil {
+		e.done.Add(completion{cookie: l.cookie, event: conduits.SourceDone})
+	}
+	e.release(l)
+	e.mu.Unlock()
+	e.waiters.notify() // others may wait for the credit
+}
+
+// owner is the Endpoint as its Transport sees it.
+type owner struct{ e *Endpoint }
+
+var _ conduits.Owner = owner{}
+
+// Deliver takes a message of src.
+func (o owner) Deliver(src int, words []uint32, payload []byte) {
+	o.e.mu.Lock()
+	err := o.e.arrived(src, words, payload)
+	o.e.mu.Unlock()
+	if err != nil {
+		o.e.t.Fail(src, err)
+	}
+}
+
+// arrived does what a message of src asks for, or keeps it for the poll that runs it,
+// with mu held.
+func (e *Endpoint) arrived(src int, words []uint32, payload []byte) error {
+	bad := func() error {
+		return errs.BadArg("%s: rank %d has sent rank %d a message of %d words and %d bytes that begins with %.8x", e.name, src, e.rank, len(words), len(payload), words[:min(1, len(words))])
+	}
+	if uint(src) >= uint(e.size) || len(words) == 0 || len(words) > conduits.TransportWords || len(payload) > e.limits.MaxMedium {
+		return bad()
+	}
+	k, c, tag, w := kind(words[0]>>25), conduits.Class(words[0]>>24&1), words[0]&(1<<conduits.TagBits-1), words[1:]
+	p := &e.peers[src]
+	p.used = true
+	switch {
+	case k == kindMessage && len(w) <= conduits.MaxWords, k == kindLong && len(w) >= longWords-1:
+		if e.closed.Load() {
+			return nil // nobody runs it any more
+		}
+		if p.queued[c] == e.limits.Credits {
+			return bad() // it had no credit for this one
+		}
+		p.queued[c]++
+		l := e.letter()
+		l.src, l.regs = src, e.registrations()
+		if k == kindLong {
+			l.to, l.long = segment.NLA(get64(w)), get64(w[2:])
+			w = w[longWords-1:]
+			l.data = longData
+		}
+		l.words[0] = uint32(tag)
+		l.nwords = copy(l.words[1:], w)
+		copy(e.payload(l, len(payload)), payload)
+		e.queues[c].Add(l)
+	case k == kindCredit && len(w) == conduits.NumClasses:
+		for c, n := range w {
+			if uint64(p.credits[c])+uint64(n) > uint64(e.limits.Credits) {
+				return bad()
+			}
+			p.credits[c] += int(n)
+		}
+	case k == kindWake && len(w) == 0:
+	case k == kindAtomic && len(w) == 7:
+		e.perform(src, conduits.AtomicOp(tag), conduits.AtomicType(tag>>8), w)
+	case k == kindResult && len(w) == 3+2*int(tag&1):
+		if !e.result(src, tag&1 != 0, w) {
+			return bad()
+		}
+	default:
+		return bad()
+	}
+	return nil
+}
+
+// longData marks an arrived letter of kindLong.
+var longData = []byte{}
+
+// Left notes that rank has left.
+func (o owner) Left(rank int) {
+	e := o.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := &e.peers[rank]
+	p.left = true
+	for _, l := range p.backlog.All() {
+		e.release(l)
+	}
+	p.backlog = fifo.Queue[*letter]{} // flush drops it from late
+	e.abandon(rank)
+}
+
+// batch is the most messages and completions that one poll runs.
+const batch = 64
+
+// receive has the Transport deliver what has arrived, and sends what it has room for.
+func (e *Endpoint) receive() {
+	n := 0
+	// The caller may have waited for the event of what has arrived, which comes once:
+	// if another goroutine is in Poll, and past it, that one has to poll again.
+	e.again.Store(true)
+	for rounds := 0; e.again.Load(); rounds++ {
+		if rounds == 2 { // this poller has work of its own: those that ask wake, and poll
+			n++
+			break
+		}
+		if !e.rx.TryLock() {
+			break
+		}
+		e.again.Store(false)
+		n += e.t.Poll()
+		e.rx.Unlock()
+	}
+	e.mu.Lock()
+	if !e.failed && e.t.Err() != nil {
+		e.failed = true
+		e.abandon(-1)
+		n++
+	}
+	if len(e.late) > 0 {
+		e.flush()
+	}
+	e.mu.Unlock()
+	if n > 0 {
+		e.waiters.notify()
+	}
+}
+
+// runnable says whether there is something to be run, with mu held.
+func (e *Endpoint) runnable() bool {
+	return !e.done.Empty() || !e.queues[conduits.Request].Empty() || !e.queues[conduits.Reply].Empty()
+}
+
+func (e *Endpoint) pending() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.closed.Load() && e.runnable()
+}
+
+// Poll runs what has arrived.
+func (e *Endpoint) Poll() int {
+	if e.closed.Load() || !e.attached.Load() {
+		return 0
+	}
+	e.receive()
+	n := 0
+	for n < batch && e.pending() && e.poller.CompareAndSwap(0, sys.Goroutine()) {
+		n += e.run(batch-n, false)
+		// What another goroutine has received meanwhile, and could not run, is ours.
+		e.poller.Store(0)
+	}
+	if n > 0 {
+		e.waiters.notify()
+	}
+	return n
+}
+
+// Spin is Poll: a look at the Transport takes a while.
+func (e *Endpoint) Spin() int { return e.Poll() }
+
+// PollReplies runs replies and completions.
+func (e *Endpoint) PollReplies() int {
+	e.receive()
+	n := e.run(batch, true)
+	if n > 0 {
+		e.waiters.notify()
+	}
+	return n
+}
+
+// Polling says whether the caller is in a handler.
+func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.poller.Load() == sys.Goroutine() }
+
+// Deliver runs f as a handler.
+func (e *Endpoint) Deliver(f func()) bool {
+	if e.closed.Load() || !e.poller.CompareAndSwap(0, sys.Goroutine()) {
+		return false
+	}
+	f()
+	e.poller.Store(0)
+	e.waiters.notify()
+	return true
+}
+
+// run runs at most so many completions and messages, inside a handler no requests.
+func (e *Endpoint) run(most int, nested bool) int {
+	n := 0
+	e.mu.Lock() // not held by what may panic: layers recover handlers' panics
+	for ; n < most && !e.closed.Load(); n++ {
+		if d, ok := e.done.Take(); ok {
+			e.mu.Unlock()
+			e.receiver.Complete(d.cookie, d.event, d.value, d.err)
+			e.mu.Lock()
+			continue
+		}
+		c := conduits.Reply
+		l, ok := e.queues[c].Take()
+		if !ok && !nested {
+			c = conduits.Request
+			l, ok = e.queues[c].Take()
+		}
+		if !ok {
+			break
+		}
+		m := &l.message
+		*m = conduits.Message{Src: l.src, Class: c, Tag: conduits.Tag(l.words[0]), Words: l.words[1 : 1+l.nwords]}
+		if l.data != nil {
+			m.To = l.to
+			m.Payload, ok = e.landed(l)
+		} else if l.bytes > 0 {
+			m.Payload = l.buf[:l.bytes]
+		}
+		if ok {
+			e.stats.Received[c]++
+			e.mu.Unlock()
+			e.receiver.Receive(m)
+			e.mu.Lock()
+		} else {
+			e.stats.Faults++
+		}
+		e.credit(l.src, c)
+		e.release(l)
+	}
+	e.mu.Unlock()
+	return n
+}
+
+// credit notes that a message of src has been run, with mu held.
+func (e *Endpoint) credit(src int, c conduits.Class) {
+	p := &e.peers[src]
+	p.queued[c]--
+	if src == e.rank {
+		p.credits[c]++
+		return
+	}
+	p.owed[c]++
+	if p.owed[c] < (e.limits.Credits+1)/2 || p.left {
+		return
+	}
+	e.out[0], e.out[1], e.out[2] = header(kindCredit, 0, 0), uint32(p.owed[0]), uint32(p.owed[1])
+	e.transmit(src, e.out[:3], nil)
+	p.owed = [conduits.NumClasses]int{}
+}
+
+// landed is the data that went ahead of l; false if its memory is not registered any
+// more.
+func (e *Endpoint) landed(l *letter) ([]byte, bool) {
+	if l.long == 0 {
+		return nil, true
+	}
+	if b, ok := e.own.Bytes(l.to, l.long, e.own.Size()); ok {
+		return b, l.src == e.rank || e.rights&segment.RightWrite != 0
+	}
+	b, u, err := e.OwnMemory.Access(l.src, l.to, l.long, segment.RightWrite)
+	if err != nil {
+		return nil, false
+	}
+	u.Exit()
+	return b, !e.MadeATU().Since(l.to, l.long, l.regs)
+}
+
+// registrations is how many there have been of this rank's memory.
+func (e *Endpoint) registrations() uint64 {
+	if t := e.MadeATU(); t != nil {
+		return t.Registrations()
+	}
+	return 0
+}
+
+func put64(w []uint32, v uint64) { w[0], w[1] = uint32(v), uint32(v>>32) }
+
+func get64(w []uint32) uint64 { return uint64(w[0]) | uint64(w[1])<<32 }

@@ -1,0 +1,30 @@
+package adapt
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// reserve makes a segment of size bytes outside the Go heap, which no memory stands
+// behind before it is touched. It is unmapped when the collector finds e.
+func reserve(e *Endpoint, size uint64) (segment.View, error) {
+	if size == 0 {
+		return segment.NewView(nil, 0, segment.RightsAll), nil
+	}
+	p, err := sys.Reserve(int64(size))
+	if err != nil {
+		return segment.View{}, errs.Resource("%s: a segment: %v (-segment, ARGON_SEGMENT)", e.name, err)
+	}
+	runtime.AddCleanup(e, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
+	return segment.NewView(p, size, segment.RightsAll), nil
+}
+
+// apply performs an atomic operation on the word that mem is.
+func apply(mem []byte, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) uint64 {
+	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(mem)), op, t, a, b)
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package conduittest
-
-const raceEnabled = false

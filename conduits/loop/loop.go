@@ -1,0 +1,250 @@
+// Package loop is the plainest transport there is: ranks of one process, a mutex and
+// a queue for each. Nobody needs it; it is to be read by authors of transports, and
+// shows that conduits.Transport is enough for all that the layers above offer.
+//
+// A message is copied to the queue of the rank it is for, which has room for so many;
+// a put or get is done at once, by the caller, with the memory's owner asked for it.
+package loop
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Name is the conduit's name.
+const Name = "loop"
+
+func init() { conduits.Register(conduits.Conduit{Name: Name, Local: Local}) }
+
+// Local opens all ranks of a job in this process.
+func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	return adapt.Local(Name, Open)(n, c)
+}
+
+// room is how many messages a queue has room for. Few, so that senders meet full ones.
+const room = 64
+
+// Open is Local without what package adapt adds.
+func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
+	limits, err := adapt.Limits(Name, c)
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, errs.BadArg("loop: %d ranks; 1 or more (-n)", n)
+	}
+	j := &job{limits: limits, start: time.Now(), all: make(chan struct{}), over: make(chan struct{})}
+	j.attached = make([]conduits.Attached, n)
+	ts := make([]conduits.Transport, n)
+	for i := range ts {
+		t := &transport{job: j, rank: i, event: make(chan struct{}, 1)}
+		j.ranks, ts[i] = append(j.ranks, t), t
+	}
+	return ts, nil
+}
+
+// job is what the ranks share.
+type job struct {
+	ranks  []*transport
+	limits conduits.Limits
+	start  time.Time
+
+	mu       sync.Mutex
+	count    int                 // ranks that have attached
+	attached []conduits.Attached // by rank; complete when all is closed
+	all      chan struct{}       // closed when all have attached
+
+	failure atomic.Pointer[conduits.PeerError]
+	over    chan struct{} // closed when failure is set
+}
+
+// transport is one rank.
+type transport struct {
+	job    *job
+	rank   int
+	owner  conduits.Owner // set before job.all is closed
+	closed atomic.Bool
+	event  chan struct{} // holds one if there has been an event; see conduits.Transport
+
+	mu      sync.Mutex   // guards what follows
+	queue   []*message   // arrived, oldest first
+	free    []*message   // for reuse
+	last    []*message   // the queue of the last Poll, for reuse
+	refused []*transport // whose Send found no room
+}
+
+// message is one that has arrived, or tells that its sender has left.
+type message struct {
+	src     int
+	left    bool
+	words   []uint32
+	payload []byte
+}
+
+func (t *transport) Rank() int               { return t.rank }
+func (t *transport) Size() int               { return len(t.job.ranks) }
+func (t *transport) Limits() conduits.Limits { return t.job.limits }
+func (t *transport) Now() time.Duration      { return time.Since(t.job.start) }
+
+// Attach waits for the last rank to attach, or for the job to fail.
+func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights) ([]conduits.Attached, error) {
+	j := t.job
+	j.mu.Lock()
+	t.owner = o
+	j.attached[t.rank] = conduits.Attached{Size: size, Rights: rights}
+	if j.count++; j.count == len(j.ranks) {
+		close(j.all)
+	}
+	j.mu.Unlock()
+	select {
+	case <-j.all:
+		return j.attached, nil
+	case <-j.over:
+		return nil, t.Err()
+	}
+}
+
+// Send copies a message to dst's queue.
+func (t *transport) Send(dst int, words []uint32, payload []byte) conduits.Status {
+	d := t.job.ranks[dst]
+	if t.closed.Load() || d.closed.Load() || t.Err() != nil {
+		return conduits.Dead
+	}
+	d.mu.Lock()
+	if len(d.queue) >= room {
+		if !slices.Contains(d.refused, t) {
+			d.refused = append(d.refused, t) // Poll of dst tells it of room
+		}
+		d.mu.Unlock()
+		return conduits.NoCredit
+	}
+	m := d.add(t.rank)
+	m.words = append(m.words[:0], words...)
+	m.payload = append(m.payload[:0], payload...)
+	d.mu.Unlock()
+	d.Kick()
+	return conduits.Ready
+}
+
+// add appends a message of src to the queue, with mu held.
+func (t *transport) add(src int) *message {
+	m := &message{}
+	if n := len(t.free); n > 0 {
+		m, t.free = t.free[n-1], t.free[:n-1]
+	}
+	m.src, m.left = src, false
+	t.queue = append(t.queue, m)
+	return m
+}
+
+// Poll delivers what is in the queue when it begins.
+func (t *transport) Poll() int {
+	if t.closed.Load() {
+		return 0
+	}
+	t.mu.Lock()
+	arrived, refused := t.queue, t.refused
+	t.queue, t.refused = t.last[:0], nil
+	t.mu.Unlock()
+	for _, r := range refused {
+		r.Kick()
+	}
+	for _, m := range arrived {
+		if m.left {
+			t.owner.Left(m.src)
+		} else {
+			t.owner.Deliver(m.src, m.words, m.payload)
+		}
+	}
+	t.mu.Lock()
+	t.free = append(t.free, arrived...)
+	t.last = arrived
+	t.mu.Unlock()
+	return len(arrived)
+}
+
+// Put has dst's owner let the caller write.
+func (t *transport) Put(dst int, to segment.NLA, src []byte, _ uint64) (bool, error) {
+	return t.access(dst, to, uint64(len(src)), segment.RightWrite, func(mem []byte) { copy(mem, src) })
+}
+
+// Get has src's owner let the caller read.
+func (t *transport) Get(dst []byte, src int, from segment.NLA, _ uint64) (bool, error) {
+	return t.access(src, from, uint64(len(dst)), segment.RightRead, func(mem []byte) { copy(dst, mem) })
+}
+
+func (t *transport) access(rank int, a segment.NLA, n uint64, need segment.Rights, f func(mem []byte)) (bool, error) {
+	if err := t.Err(); err != nil {
+		return false, err
+	}
+	if t.closed.Load() {
+		return false, conduits.ErrClosed
+	}
+	peer := t.job.ranks[rank]
+	if err := peer.owner.Access(t.rank, a, n, need, f); err != nil {
+		return false, err
+	}
+	if need == segment.RightWrite {
+		peer.Kick() // it may wait for what has been written
+	}
+	return true, nil
+}
+
+// Wait takes the event if there is one.
+func (t *transport) Wait(until time.Duration) {
+	var late <-chan time.Time
+	if until > 0 {
+		timer := time.NewTimer(until - t.Now())
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-t.event:
+	case <-late:
+	}
+}
+
+// Kick leaves an event for Wait, unless there is one.
+func (t *transport) Kick() {
+	select {
+	case t.event <- struct{}{}:
+	default:
+	}
+}
+
+// Err is the job's failure.
+func (t *transport) Err() error {
+	if f := t.job.failure.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// Fail declares rank failed, unless one has failed before.
+func (t *transport) Fail(rank int, err error) {
+	if t.job.failure.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
+		close(t.job.over)
+		for _, r := range t.job.ranks {
+			r.Kick()
+		}
+	}
+}
+
+// Close tells all ranks, by a message that finds room always.
+func (t *transport) Close() error {
+	t.closed.Store(true)
+	for _, r := range t.job.ranks {
+		r.mu.Lock()
+		r.add(t.rank).left = true
+		r.mu.Unlock()
+		r.Kick()
+	}
+	return nil
+}

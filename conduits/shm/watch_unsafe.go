@@ -1,0 +1,224 @@
+package shm
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+	"weak"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/crowd"
+	"github.com/argon-go/argon/segment"
+)
+
+// One goroutine of each process, the watcher, looks every watchEvery after what a
+// rank does not notice while it computes, or accesses memory directly, which runs no
+// code of this package: that the job has failed, that what this process alone writes
+// in the job's memory has been changed by another, and that the processors are
+// shared. A look costs some microseconds, and none of the memory that sends and polls
+// touch is written.
+const watchEvery = 100 * time.Millisecond
+
+// stalledLooks is for how many looks in a row a sleeper whose announcement is gone
+// may go on sleeping: the rank that takes an announcement wakes the sleeper at once,
+// unless it is stopped in between.
+const stalledLooks = 20
+
+// watcher is what a process's watcher looks after.
+type watcher struct {
+	once  sync.Once
+	mu    sync.Mutex  // held during a look
+	eps   []*Endpoint // of this process that are attached, or attaching
+	meter func() bool // for tests: instead of crowd.Now
+}
+
+// watched has the watcher look after e from now on.
+func (j *job) watched(e *Endpoint) {
+	w := &j.watch
+	w.mu.Lock()
+	w.eps = append(w.eps, e)
+	w.mu.Unlock()
+	w.once.Do(func() {
+		// A job whose endpoints are dropped without Close must not live on for this.
+		go watchJob(weak.Make(j))
+	})
+}
+
+// unwatched ends that, and returns when no look is under way.
+func (j *job) unwatched(e *Endpoint) {
+	w := &j.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, x := range w.eps {
+		if x == e {
+			w.eps = append(w.eps[:i], w.eps[i+1:]...)
+			return
+		}
+	}
+}
+
+// watchJob is the watcher. It ends when the job is no more used.
+func watchJob(p weak.Pointer[job]) {
+	for {
+		time.Sleep(watchEvery)
+		j := p.Value()
+		if j == nil || !j.look() {
+			return
+		}
+		runtime.KeepAlive(j)
+	}
+}
+
+// look is one look. It says whether there will be more to look after.
+func (j *job) look() bool {
+	crowd.Sample()
+	w := &j.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	more := false
+	for _, e := range w.eps {
+		if e.hooks.Look != nil {
+			e.hooks.Look()
+		}
+		// A failure in the meantime changes what is looked at; it is noted before.
+		if what := e.damage(); what != "" && !j.hasFailed() {
+			e.Fail(fmt.Errorf("the job's shared memory is damaged: %s", what))
+		}
+		e.remindSleepers()
+		e.crowded.Store(e.launched || e.j.isCrowded())
+		// Attach, if it is under way yet, makes the window before it sets all.
+		if _, failed := e.Err().(*conduits.PeerError); failed && e.all.Load() {
+			e.shutWindow()
+			continue
+		}
+		more = true
+	}
+	// All endpoints of a job in one process may be closed while others attach.
+	return more || j.local != nil && atomic.LoadUint32(j.h32(hdrAttached)) < uint32(j.n)
+}
+
+// isCrowded says whether the processors are shared, as measured.
+func (j *job) isCrowded() bool {
+	if j.watch.meter != nil {
+		return j.watch.meter()
+	}
+	return crowd.Now()
+}
+
+// shutWindow has direct accesses take the slow path from now on, where they learn
+// of the failure: no code of this package runs in a loop of them.
+func (e *Endpoint) shutWindow() {
+	for i := range e.window {
+		e.window[i].Shut()
+	}
+}
+
+// damage says what of the header, and of this rank's control block, is not what
+// this process knows that it must be; "" if all is well. What others may write is
+// looked at as far as every value that they write is known.
+func (e *Endpoint) damage() string {
+	j := e.j
+	if e.closed.Load() || j.hasFailed() {
+		return ""
+	}
+	u64 := func(off int) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Add(j.header, off))) }
+	all := e.all.Load()
+	for _, h := range [...]struct {
+		what      string
+		got, want uint64
+	}{
+		{"magic number", u64(hdrMagic), magic},
+		{"version", uint64(atomic.LoadUint32(j.h32(hdrVersion))), version},
+		{"number of ranks", uint64(atomic.LoadUint32(j.h32(hdrSize))), uint64(j.n)},
+		{"number of cells", uint64(atomic.LoadUint32(j.h32(hdrCells))), uint64(j.cells)},
+		{"size of landing buffers", uint64(atomic.LoadUint32(j.h32(hdrLanding))), uint64(j.landing)},
+		{"distance of segments", u64(hdrSegment), uint64(j.segment)},
+	} {
+		if h.got != h.want {
+			return fmt.Sprintf("the header's %s is %#x, and was %#x", h.what, h.got, h.want)
+		}
+	}
+	attached := atomic.LoadUint32(j.h32(hdrAttached))
+	switch {
+	case all && attached != uint32(j.n), attached > uint32(j.n):
+		return fmt.Sprintf("the header counts %d ranks that have attached, of %d", attached, j.n)
+	case !all && e.allAttached() && atomic.LoadUint32(j.h32(hdrAttached)) != uint32(j.n):
+		if e.miscounts++; e.miscounts >= stalledLooks {
+			return fmt.Sprintf("the header counts %d ranks that have attached, where all %d have", attached, j.n)
+		}
+	}
+	if end := u64(hdrEnd); j.local == nil && (end < e.lastEnd || end%segment.PageSize != 0) {
+		return fmt.Sprintf("the header says that the memory ends at %#x, and it ended at %#x", end, e.lastEnd)
+	} else {
+		e.lastEnd = end
+	}
+	block := fmt.Sprintf("the control block of rank %d", e.rank)
+	c := j.ctl(e.rank)
+	if st := RankState(atomic.LoadUint32(j.c32(e.rank, ctlState))); st != Attached {
+		if st > Failed {
+			return fmt.Sprintf("%s says that it is in state %d", block, st)
+		}
+		return fmt.Sprintf("%s says that it is %v, and it has attached", block, st)
+	}
+	if r := segment.Rights(atomic.LoadUint32(j.c32(e.rank, ctlRights))); r != e.offer.Rights {
+		return fmt.Sprintf("%s says rights %#x, and it has attached with %#x", block, uint32(r), uint32(e.offer.Rights))
+	}
+	if n := atomic.LoadUint64((*uint64)(unsafe.Add(c, ctlSegment))); n != e.offer.Size {
+		return fmt.Sprintf("%s says that its segment has %d bytes, and it has %d", block, n, e.offer.Size)
+	}
+	if n := atomic.LoadUint32(j.c32(e.rank, ctlJoined)); j.local == nil && n != 1 {
+		return fmt.Sprintf("%s says %d where a process has joined", block, n)
+	}
+	if n := atomic.LoadUint32(e.parked); n > 1 {
+		return fmt.Sprintf("%s says %d where it says whether it sleeps", block, n)
+	}
+	for i := range (MaxRanks + 31) / 32 {
+		has := atomic.LoadUint32((*uint32)(unsafe.Add(c, ctlOpen+i*4)))
+		bits := uint32(0) // that may be set
+		if left := j.n - i*32; left >= 32 {
+			bits = ^uint32(0)
+		} else if left > 0 {
+			bits = 1<<left - 1
+		}
+		if extra := has &^ bits; extra != 0 {
+			return fmt.Sprintf("%s says that ranks have sent which there are not: %#x of those from %d on", block, extra, j.rank(i*32))
+		}
+		if i < len(e.sent) {
+			if lost := e.sent[i] &^ has; lost != 0 {
+				return fmt.Sprintf("%s has lost which ranks have sent: %#x of those from %d on", block, lost, j.rank(i*32))
+			}
+			e.sent[i] = has
+		}
+	}
+	return ""
+}
+
+// allAttached says whether every rank that shares this memory has attached.
+func (e *Endpoint) allAttached() bool {
+	for i := range e.j.n {
+		if RankState(atomic.LoadUint32(e.j.c32(e.j.rank(i), ctlState))) == Starting {
+			return false
+		}
+	}
+	return true
+}
+
+// remindSleepers wakes this rank's sleepers if their announcement is gone although
+// nobody has woken them for long: they could sleep for ever.
+func (e *Endpoint) remindSleepers() {
+	e.waitMu.Lock()
+	armed := e.armed
+	e.waitMu.Unlock()
+	seq := atomic.LoadUint32(e.j.c32(e.rank, ctlSeq))
+	if armed == 0 || seq != e.stalledSeq || atomic.LoadUint32(e.parked) != 0 {
+		e.stalled, e.stalledSeq = 0, seq
+		return
+	}
+	if e.stalled++; e.stalled >= stalledLooks {
+		e.stalled = 0
+		e.j.rouse(e.rank)
+	}
+}

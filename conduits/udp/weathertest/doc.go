@@ -1,9 +1,0 @@
-// Package weathertest has no code but tests: jobs of several ranks over real sockets
-// in bad weather (package faultproxy), under attack, and on hosts that vanish
-// (package netns). What one engine does with one datagram is tested beside it;
-// here is shown that whole jobs keep their promises.
-//
-// By default the tests take seconds. Longer:
-//
-//	go test ./conduits/udp/weathertest -weather.attack 1000000 -weather.storm -conduittest.programs 150 -timeout 0
-package weathertest

@@ -1,5 +1,0 @@
-//go:build !race
-
-package weathertest
-
-const racing = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package extended_test
-
-const raceEnabled = false

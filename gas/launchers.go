@@ -1,0 +1,82 @@
+package gas
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+)
+
+// envAlone is set to 1 for a process that another launcher started as one of
+// several and that is to be a job by itself nevertheless.
+const envAlone = "ARGON_ALONE"
+
+// alone says whether this process, which has no place in a job, may be a job by
+// itself: not if another launcher has started several processes, which would then
+// be as many jobs where one was meant, unless ARGON_ALONE is 1. The remark, if
+// there is one, is for a process that a launcher has started alone: the script of a
+// Slurm job, in which srun has been forgotten, looks the same.
+func alone(env func(string) string) (remark string, err error) {
+	switch v := env(envAlone); v {
+	case "1":
+		return "", nil
+	case "", "0":
+	default:
+		return "", errs.BadArg("gas: %s=%q is neither 0 nor 1", envAlone, v)
+	}
+	l, ok := jobenv.FindStarter(env)
+	switch {
+	case ok && l.Several:
+		return "", errs.WithStatus(errs.BadArg("gas: %s (%s) has started several processes and nothing says where they meet, so each would be a job by itself: set ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE for all, or start them with gasrun -n, or set %s=1 if that is meant",
+			l.Name, l.Said, envAlone), jobenv.StatusUsage)
+	case ok:
+		return fmt.Sprintf("%s (%s) has started this process alone, so it is a job by itself; set %s=1 if that is meant", l.Name, l.Said, envAlone), nil
+	}
+	return "", nil
+}
+
+// foreign is set when this process has taken its rank in a job that gasrun does not
+// look after.
+var foreign atomic.Bool
+
+// status is the exit status of a process whose Run has returned err, which is not
+// nil: what err says of it by errs.WithStatus, else 1. A rank that has failed only
+// because of another one ends with 121 under gasrun, which knows how that other
+// one has ended. Other launchers take the largest status (srun), their bitwise or
+// (MPICH) or the first (Open MPI), so there it ends with the status of the rank
+// that is the cause, or 1, the least, if that is not known.
+func status(err error) int {
+	var r *RankError
+	s, said := errs.ExitStatus(err)
+	if errors.As(err, &r) && r.followed() || r == nil && errors.Is(err, ErrPeer) {
+		if !foreign.Load() {
+			return jobenv.StatusPeerFailed
+		}
+	}
+	if !said || s < 1 || s > 255 {
+		return jobenv.StatusFailed
+	}
+	return s
+}
+
+// obey is called when the job that this process is a rank of has failed, if no
+// gasrun looks after it. The launcher then ends the other ranks by SIGTERM, and
+// srun would give the job the status 143 for those that die of it, so that the
+// process ends with the status of the job's failure.
+func obey(rank int, cause *conduits.PeerError) {
+	if signal.Ignored(syscall.SIGTERM) {
+		return
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	go func() {
+		<-told
+		Exit(&RankError{Rank: rank, Err: cause})
+	}()
+}
