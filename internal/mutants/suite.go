@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,18 +85,19 @@ func (r *runner) try(ctx context.Context, m mutant) (outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	for _, c := range m.on {
-		binary := filepath.Join(dir, c+".test")
-		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./conduits/"+c)
+	for _, c := range m.places() {
+		binary := filepath.Join(dir, path.Base(c)+".test")
+		pkg, pattern := m.place(c)
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./"+pkg)
 		build.Dir = r.root
 		if out, err := build.CombinedOutput(); err != nil {
 			return o, fmt.Errorf("%s does not compile: %v\n%s", m.name, err, out)
 		}
 		var v verdict
 		for i := 0; i < max(1, m.tries) && !v.caught(); i++ {
-			out, err := r.suite(ctx, dir, binary)
+			out, err := r.suite(ctx, dir, binary, pattern)
 			if r.logs != "" {
-				if err := os.WriteFile(filepath.Join(r.logs, m.name+"."+c), out, 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(r.logs, m.name+"."+path.Base(c)), out, 0o644); err != nil {
 					return o, err
 				}
 			}
@@ -107,6 +109,22 @@ func (r *runner) try(ctx context.Context, m mutant) (outcome, error) {
 		o.on = append(o.on, v)
 	}
 	return o, nil
+}
+
+// places are the conduits and packages whose tests have to notice m.
+func (m *mutant) places() []string {
+	if pkg, _, ok := strings.Cut(m.test, " "); ok {
+		return append(slices.Clip(m.on), pkg)
+	}
+	return m.on
+}
+
+// place is the folder of one of places, and which tests to run there.
+func (m *mutant) place(where string) (pkg, pattern string) {
+	if pkg, pattern, ok := strings.Cut(m.test, " "); ok && pkg == where {
+		return pkg, pattern
+	}
+	return "conduits/" + where, "Conformance"
 }
 
 // overlay writes the file that tells go build what m replaces, and where.
@@ -134,14 +152,16 @@ func (r *runner) overlay(dir string, m mutant) (string, error) {
 
 // suite runs a test binary. Its own time limit lets it say where it hangs; a
 // binary that does not even end then is killed.
-func (r *runner) suite(ctx context.Context, dir, binary string) ([]byte, error) {
+func (r *runner) suite(ctx context.Context, dir, binary, pattern string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limit+r.limit/2)
 	defer cancel()
 	// In this mode a check's failure is printed when it ends, not only when all
 	// others of its group have, which they do not when time runs out.
-	cmd := exec.CommandContext(ctx, binary,
-		"-test.run=Conformance", "-test.v=test2json", fmt.Sprintf("-test.timeout=%v", r.limit),
-		"-rapid.shrinktime=1s", "-rapid.nofailfile")
+	args := []string{"-test.run=" + pattern, "-test.v=test2json", fmt.Sprintf("-test.timeout=%v", r.limit)}
+	if pattern == "Conformance" {
+		args = append(args, "-rapid.shrinktime=1s", "-rapid.nofailfile")
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
@@ -236,6 +256,9 @@ func judge(conduit, out string, err error) verdict {
 func short(name string) string {
 	if _, after, ok := strings.Cut(name, "/"); ok {
 		return after
+	}
+	if !strings.Contains(name, "Conformance") {
+		return name
 	}
 	return "the first look"
 }

@@ -1,7 +1,7 @@
 // Mutants breaks the runtime on purpose, one defect at a time, and runs the
 // conformance suite on the result: a suite that does not notice has a hole.
 //
-//	go run ./conduits/conduittest/mutants [-run REGEXP] [-list] [-table docs/mutants.md]
+//	go run ./internal/mutants [-run REGEXP] [-list] [-table docs/mutants.md]
 //
 // A mutant is a patch of one file (list.go). The tree is not touched: go test's
 // -overlay puts the patched copy in the file's place. At first the suite runs on
@@ -23,7 +23,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,6 +30,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/argon-go/argon/internal/sys"
 )
 
 var (
@@ -82,8 +83,14 @@ func run() error {
 			return err
 		}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	told := make(chan os.Signal, 1)
+	sys.Catch(told, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-told
+		stop()
+	}()
 	r := &runner{root: root, scratch: scratch, limit: *flagLimit, logs: *flagLogs}
 	if *flagBase {
 		if err := r.base(ctx, l); err != nil {
@@ -117,7 +124,7 @@ func run() error {
 func (r *runner) base(ctx context.Context, l []mutant) error {
 	none := mutant{name: "none"}
 	for _, m := range l {
-		for _, c := range m.on {
+		for _, c := range m.on { // tests of one package are left to themselves
 			if !slices.Contains(none.on, c) {
 				none.on = append(none.on, c)
 			}

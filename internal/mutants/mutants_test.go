@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -38,7 +39,10 @@ func TestList(t *testing.T) {
 		if m.defect == "" || strings.Contains(m.defect, "|") {
 			t.Errorf("%s: no description, or one with a bar", m.name)
 		}
-		if len(m.on) == 0 {
+		if pkg, pattern, ok := strings.Cut(m.test, " "); ok && !hasTest(t, pkg, pattern) || !ok && m.test != "" {
+			t.Errorf("%s: there is no test %q", m.name, m.test)
+		}
+		if len(m.places()) == 0 {
 			t.Errorf("%s: no conduit", m.name)
 		}
 		for _, c := range m.on {
@@ -54,7 +58,7 @@ func TestList(t *testing.T) {
 
 // hasSuite says whether a conduit's tests run the suite.
 func hasSuite(t *testing.T, conduit string) bool {
-	files, err := filepath.Glob(filepath.Join("..", "..", conduit, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "conduits", conduit, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +70,28 @@ func hasSuite(t *testing.T, conduit string) bool {
 		return bytes.Contains(b, []byte("\nfunc TestConformance("))
 	})
 }
+
+// hasTest says whether a package has a test that pattern matches.
+func hasTest(t *testing.T, pkg, pattern string) bool {
+	files, err := filepath.Glob(filepath.Join("..", "..", pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern, _, _ = strings.Cut(pattern, "/") // of subtests
+	want, err := regexp.Compile(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(testFunc.FindAllStringSubmatch(string(b), -1), func(m []string) bool { return want.MatchString(m[1]) })
+	})
+}
+
+var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
 // TestPatches: every patch still fits the tree, and what it makes is a program:
 // it is parsed and its types are checked, which takes less than to compile it.
@@ -202,7 +228,7 @@ func TestDocs(t *testing.T) {
 		switch {
 		case rows[m.name] == "":
 			t.Errorf("docs/mutants.md has no row for %s: run with -table docs/mutants.md", m.name)
-		case len(cells) != 5 || cells[1] != m.defect || cells[2] != m.file || cells[3] != strings.Join(m.on, ", "):
+		case len(cells) != 5 || cells[1] != m.defect || cells[2] != m.file || cells[3] != strings.Join(m.places(), ", "):
 			t.Errorf("docs/mutants.md: the row of %s is out of date: %s", m.name, rows[m.name])
 		case strings.Contains(cells[4], "nothing"):
 			t.Errorf("docs/mutants.md says that %s survives", m.name)
