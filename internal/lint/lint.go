@@ -49,12 +49,14 @@ const (
 	leaf     layer = iota // internal/*: what any package may use
 	segments              // segment
 	contract              // conduits
+	adapter               // conduits/adapt: what transports leave out
 	conduit               // conduits/*
-	tools                 // internal/launch, internal/testjob: starting jobs
+	tools                 // internal/launch: starting jobs
 	core                  // am
 	caches                // firehose
 	services              // extended, barrier
 	user                  // gas
+	kit                   // test*, *test: what tests share, and packages of tests alone
 	program               // cmd/*, examples/*
 )
 
@@ -62,15 +64,16 @@ const (
 // that nobody has thought of come last: everything is at hand for them, and
 // nobody imports them.
 func layerOf(dir string) layer {
+	if isKit(dir) {
+		return kit
+	}
 	switch dir {
-	case "conduits/conduittest":
-		return program // it tests all layers; only tests import it
-	case "conduits/udp/seal":
-		return leaf // the key of a job is not one conduit's alone
 	case "segment":
 		return segments
 	case "conduits":
 		return contract
+	case "conduits/adapt":
+		return adapter
 	case "am":
 		return core
 	case "firehose":
@@ -79,7 +82,7 @@ func layerOf(dir string) layer {
 		return services
 	case "gas":
 		return user
-	case "internal/launch", "internal/testjob":
+	case "internal/launch":
 		return tools
 	}
 	switch first, _, _ := strings.Cut(dir, "/"); first {
@@ -91,14 +94,31 @@ func layerOf(dir string) layer {
 	return program
 }
 
+// isKit says whether the package in dir is for tests, which its name says, as the
+// standard library's nettest and fstest do: it may use all layers, and only tests
+// and other kits import it.
+func isKit(dir string) bool {
+	name := path.Base(dir)
+	return strings.HasPrefix(name, "test") || strings.HasSuffix(name, "test")
+}
+
 // mayImport says why a file of the package in dir may not import the package in
 // target, or "". blank is an import for its side effect alone.
 func mayImport(dir, target string, test, blank bool) string {
 	from, to := layerOf(dir), layerOf(target)
 	switch {
-	case dir == target || from == program && to != program:
+	case dir == target:
 		return ""
-	case target == "conduits/conduittest" && test, strings.HasPrefix(target, dir+"/") && from == to:
+	case to == program:
+		return "nothing imports a program"
+	case to == kit:
+		if test || from == kit {
+			return ""
+		}
+		return "only tests import what is for tests"
+	case from >= kit:
+		return "" // everything is at hand for them
+	case strings.HasPrefix(target, dir+"/") && from == to:
 		return "" // a package may be made of others in its own folder
 	case test && (to == conduit || to == tools):
 		return "" // a test opens a job to run on
@@ -114,9 +134,6 @@ func mayImport(dir, target string, test, blank bool) string {
 		}
 		return "nothing above conduits/ knows which conduit runs"
 	case to == tools && from > tools:
-		if from == user && target == "internal/launch" {
-			return "" // the names and numbers that a launcher and its ranks agree on
-		}
 		return "starting jobs is the launcher's business"
 	case from == to && from != leaf && from != tools:
 		return "packages of one layer do not import each other"
@@ -144,7 +161,10 @@ var (
 // Check returns what is wrong in the tree under fsys, the module's root, in
 // order of files and lines. The error is one of reading.
 func Check(fsys fs.FS) ([]Problem, error) {
-	c := checker{fset: token.NewFileSet(), documented: map[string]bool{}}
+	c := checker{
+		fset: token.NewFileSet(), documented: map[string]bool{},
+		hangs: map[string]string{}, watched: map[string]bool{},
+	}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -169,6 +189,11 @@ func Check(fsys fs.FS) ([]Problem, error) {
 			c.add(dir, 0, "the package has no doc comment")
 		}
 	}
+	for dir, name := range c.hangs {
+		if !c.watched[dir] {
+			c.add(name, 0, "tests that start jobs or goroutines need a TestMain that calls testmain.Run or testjob.Main, for the watchdog")
+		}
+	}
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
@@ -179,6 +204,9 @@ type checker struct {
 	fset       *token.FileSet
 	problems   []Problem
 	documented map[string]bool // by folder: a file of the package has a doc comment
+
+	hangs   map[string]string // by folder: a file whose tests start jobs or goroutines
+	watched map[string]bool   // by folder: the tests are run by package testmain
 }
 
 func (c *checker) add(name string, line int, format string, args ...any) {
@@ -210,6 +238,7 @@ func (c *checker) source(name string, src []byte) {
 	dir, test := path.Dir(name), strings.HasSuffix(name, "_test.go")
 	c.imports(name, dir, test, f)
 	if test {
+		c.watchdog(name, dir, f)
 		return
 	}
 	if !slices.ContainsFunc(f.Comments, isBuildIgnore) {
@@ -257,6 +286,51 @@ func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 			}
 		}
 	}
+}
+
+// starts are the packages through which tests start jobs or processes, beside kits.
+var starts = []string{"conduits", "gas", "internal/launch"}
+
+// watchdog notes whether the tests of a package may hang, and whether they are
+// looked after then.
+func (c *checker) watchdog(name, dir string, f *ast.File) {
+	for _, spec := range f.Imports {
+		target, _ := strconv.Unquote(spec.Path.Value)
+		if local, ok := strings.CutPrefix(target, Module+"/"); ok && (slices.Contains(starts, local) || isKit(local)) || target == "os/exec" {
+			c.hangs[dir] = name
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			c.hangs[dir] = name
+		case *ast.FuncDecl:
+			if n.Name.Name == "TestMain" && n.Recv == nil && n.Body != nil {
+				c.watched[dir] = c.watched[dir] || callsTestmain(dir, n.Body)
+			}
+		}
+		return true
+	})
+}
+
+// callsTestmain says whether body calls testmain.Run or testjob.Main, which those
+// packages themselves call without their names.
+func callsTestmain(dir string, body *ast.BlockStmt) (found bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch fn := call.Fun.(type) {
+		case *ast.SelectorExpr:
+			x, ok := fn.X.(*ast.Ident)
+			found = found || ok && (x.Name == "testmain" && fn.Sel.Name == "Run" || x.Name == "testjob" && fn.Sel.Name == "Main")
+		case *ast.Ident:
+			found = found || dir == "internal/testmain" && fn.Name == "Run" || dir == "internal/testjob" && fn.Name == "Main"
+		}
+		return true
+	})
+	return found
 }
 
 // exported checks that every exported name has a doc comment. In a group of

@@ -50,7 +50,10 @@ func (r recorder) Open(name string) (fs.File, error) {
 
 // TestRules breaks every rule once, and keeps it once where that is close.
 func TestRules(t *testing.T) {
-	const doc = "// Package p is here.\npackage p\n"
+	const (
+		doc     = "// Package p is here.\npackage p\n"
+		watched = "\nfunc TestMain() { testmain.Run(m) }\n"
+	)
 	imports := func(paths ...string) string {
 		s := doc + "\nimport (\n"
 		slices.SortFunc(paths, func(a, b string) int {
@@ -84,12 +87,12 @@ func TestRules(t *testing.T) {
 		{"up in a test", "am/a_test.go", imports("./barrier"), "am must not import barrier"},
 		{"down", "gas/a.go", imports("./extended", "./barrier", "./am", "./conduits", "./segment", "./internal/errs"), ""},
 		{"am up", "am/a.go", imports("./barrier"), "am must not import barrier: imports point down"},
-		{"am up in a test", "am/a_test.go", imports("./gas"), "am must not import gas: imports point down"},
+		{"am up in a test", "am/a_test.go", imports("./gas") + watched, "am must not import gas: imports point down"},
 		{"sideways", "extended/a.go", imports("./barrier"), "do not import each other"},
 		{"sideways in a test", "extended/a_test.go", imports("./barrier"), ""},
 		{"firehoses under extended", "extended/a.go", imports("./firehose"), ""},
 		{"extended under firehoses", "firehose/a.go", imports("./extended"), "imports point down"},
-		{"a segment's test", "segment/a_test.go", imports("./conduits"), ""},
+		{"a segment's test", "segment/a_test.go", imports("./conduits") + watched, ""},
 		{"a segment up", "segment/a.go", imports("./conduits"), "imports point down"},
 		{"contract up", "conduits/a.go", imports("./am"), "imports point down"},
 		{"contract to conduit", "conduits/a.go", imports("./conduits/shm"), "imports point down"},
@@ -102,17 +105,25 @@ func TestRules(t *testing.T) {
 		{"leaf to leaf", "internal/sys/a.go", imports("./internal/errs"), ""},
 		{"a conduit by name", "barrier/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
 		{"a conduit by name, blank", "barrier/a.go", imports("_ ./conduits/shm"), "nothing above conduits/ knows"},
-		{"a conduit in a test", "barrier/a_test.go", imports("_ ./conduits/shm", "./internal/testjob"), ""},
+		{"a conduit in a test", "barrier/a_test.go", imports("_ ./conduits/shm", "./internal/testjob") + watched, ""},
 		{"gas names a conduit", "gas/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
 		{"gas fills the registry", "gas/a.go", imports("_ ./conduits/shm"), ""},
-		{"gas is launched", "gas/a.go", imports("./internal/launch"), ""},
-		{"gas tests itself", "gas/a.go", imports("./internal/testjob"), "the launcher's business"},
+		{"gas is launched", "gas/a.go", imports("./internal/launch"), "the launcher's business"},
+		{"gas tests itself", "gas/a.go", imports("./internal/testjob"), "only tests import"},
+		{"a kit tests all layers", "conduits/mytest/a.go", imports("./gas", "./conduits/shm"), ""},
+		{"a kit in a kit", "internal/testmy/a.go", imports("./internal/testjob"), ""},
+		{"a conduit's room in a kit's folder", "conduits/mytest/contract/a.go", imports("./am"), "imports point down"},
+		{"a kit in a test", "am/a_test.go", imports("./conduits/mytest") + watched, ""},
+		{"a kit in a conduit", "conduits/shm/a.go", imports("./conduits/mytest"), "only tests import"},
+		{"a program in a kit", "internal/testmy/a.go", imports("./cmd/x"), "nothing imports a program"},
+		{"a program tests", "cmd/x/a.go", imports("./internal/testjob"), "only tests import"},
 		{"am is launched", "am/a.go", imports("./internal/launch"), "the launcher's business"},
 		{"launcher", "internal/launch/a.go", imports("./conduits/shm", "./internal/sys"), ""},
 		{"launcher's test help", "internal/testjob/a.go", imports("./internal/launch"), ""},
+		{"conduit is launched", "conduits/x/a.go", imports("./internal/launch"), "imports point down"},
 		{"launcher up", "internal/launch/a.go", imports("./am"), "imports point down"},
 		{"program", "cmd/x/a.go", imports("./gas", "./internal/launch", "./conduits/shm"), ""},
-		{"program to program", "cmd/x/a.go", imports("./examples/y"), "do not import each other"},
+		{"program to program", "cmd/x/a.go", imports("./examples/y"), "nothing imports a program"},
 
 		{"a machine's path", "README.md", "run " + "/wo" + "rk/main/x\n", "README.md:1: \" /wo" + "rk/\" ties the tree"},
 		{"a registry", ".ci/run", "#!/bin/sh\nexport GO" + "PROXY=off\n", ".ci/run:2: "},
@@ -140,6 +151,11 @@ func TestRules(t *testing.T) {
 		{"goroutine", "barrier/a.go", doc + "\nfunc f() { go f() }\n", "goroutine above"},
 		{"goroutine in a group", "barrier/a.go", imports("sync") + "\nvar w sync.WaitGroup\n\nfunc f() { w.Go(f) }\n", "goroutine above"},
 		{"goroutine in gas", "gas/a.go", doc + "\nfunc f() { go f() }\n", ""},
+		{"no watchdog", "am/a_test.go", "package am\n\nfunc f() { go f() }\n", "am/a_test.go: tests that start"},
+		{"no watchdog over a job", "barrier/a_test.go", "package barrier\n\nimport _ \"" + Module + "/conduits\"\n", "barrier/a_test.go: tests that start"},
+		{"no watchdog in TestMain", "am/a_test.go", "package am\n\nfunc TestMain() { go m.Run() }\n", "am/a_test.go: tests that start"},
+		{"watchdog", "am/a_test.go", "package am\n\nfunc f() { go f() }\n\nfunc TestMain() { os.Exit(testmain.Run(m)) }\n", ""},
+		{"nothing to watch", "am/a_test.go", "package am\n\nfunc f() { f() }\n", ""},
 		{"clock in a conduit", "conduits/shm/a.go", imports("time") + "\nvar t = time.Now()\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
