@@ -43,5 +43,8 @@ func (e *Engine) Path(rank int) PathState {
 	return PathState{p.srtt, p.rttvar, p.latest, p.least, e.pto(p), p.cwnd, p.slow, p.inFlight, p.overtake, p.pn, p.expired}
 }
 
+// ProbeTime is how long a probe of rank waits for its answer.
+func (e *Engine) ProbeTime(rank int) time.Duration { return e.probeTime(e.peer(rank)) }
+
 // Told is what a peer is told of an acknowledgement that waited for d.
 func Told(d time.Duration) time.Duration { return delayOf(delayCode(d)) }

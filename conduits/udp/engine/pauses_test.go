@@ -25,6 +25,7 @@ type paused struct {
 	next   time.Duration
 	awaits []time.Duration // by rank: since when it has awaited something without an end; -1: it does not
 	dead   []bool          // by rank: it need not answer, or has not
+	each   []time.Duration // by rank: the longest time that a probe of it had
 }
 
 // running says whether the rank runs at a time, and when that changes.
@@ -78,8 +79,8 @@ const leastRun = 2 * time.Millisecond
 // minutes, while they ask each other for something now and then. A rank is declared
 // dead only if it has not run for all of the dead time, during which the observer has;
 // and a rank that is really dead is declared so once the observer has run for the
-// dead time and at most the time of another probe and of a look for each probe, three
-// eighths of the dead time.
+// dead time, or for half of it and the time of the four probes if that is longer, and
+// at most the time of another probe and of a look for each of the five.
 func TestRandomPauses(t *testing.T) {
 	verdicts, alive := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +89,7 @@ func TestRandomPauses(t *testing.T) {
 		delay := rapid.SampledFrom([]time.Duration{0, 50 * time.Microsecond, time.Millisecond, 40 * time.Millisecond}).Draw(t, "delay")
 		every := time.Duration(rapid.IntRange(50, 3000).Draw(t, "asks every, ms")) * time.Millisecond
 		const end = 4 * time.Minute
-		look, each := dead/20, dead/8
+		look := dead / 20
 		span := func(name string) time.Duration { // more often a short one
 			most := rapid.SampledFrom([]time.Duration{dead / 50, dead / 5, dead, 3 * dead, 3 * time.Minute}).Draw(t, name+", at most")
 			return time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, name))
@@ -130,7 +131,7 @@ func TestRandomPauses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ps[r] = &paused{Engine: e, stops: stops[r], awaits: make([]time.Duration, n), dead: make([]bool, n)}
+			ps[r] = &paused{Engine: e, stops: stops[r], awaits: make([]time.Duration, n), dead: make([]bool, n), each: make([]time.Duration, n)}
 			for i := range ps[r].awaits {
 				ps[r].awaits[i] = -1
 			}
@@ -142,7 +143,9 @@ func TestRandomPauses(t *testing.T) {
 				if o == r || p.dead[o] {
 					continue
 				}
-				if p.Dead(o) {
+				if !p.Dead(o) {
+					p.each[o] = max(p.each[o], p.ProbeTime(o))
+				} else {
 					verdicts++
 					p.dead[o], q.dead[r] = true, true // they talk no more
 					since := q.lastRan(max(now-delay, 0)) - leastRun
@@ -152,7 +155,8 @@ func TestRandomPauses(t *testing.T) {
 				}
 				from := max(q.dies(), p.awaits[o]) + 2*delay
 				if p.awaits[o] >= 0 && q.dies() < forever && from < now {
-					if c, most := p.ran(from, now, 0), dead+each+5*look; c > most+time.Millisecond {
+					most := max(dead, dead/2+4*p.each[o]) + p.each[o] + 5*look
+					if c := p.ran(from, now, 0); c > most+time.Millisecond {
 						t.Fatalf("at %v: rank %d has run for %v since rank %d died, at %v, and has awaited it since %v; declared dead: %v", now, r, c, o, q.dies(), p.awaits[o], p.Dead(o))
 					}
 				}

@@ -22,13 +22,16 @@ import (
 // with what comes judges nobody.
 //
 // The verdict takes deathProbes probes (empty datagrams that ask for an answer)
-// that have not been answered, each within DeadTime/probeParts or a probe time-out
-// of the path (RFC 9002, section 6.2.1), but at most probeTrips of the shortest round
-// trip, whichever is longer. They begin when half of the dead time is over. After a
-// pause of this rank the peer is probed at once and has the time of one more probe. So
-// a peer that is gone is dead when this rank has run for the dead time; if it was
-// stopped meanwhile, at most for one more probe's time and a look for each probe longer,
-// which is three eighths of the dead time where round trips are short.
+// that have not been answered. Each has DeadTime/probeParts for its answer, or a probe
+// time-out of the path (RFC 9002, section 6.2.1) if that is longer, but at most
+// probeTrips of the shortest round trip and DeadTime/longestParts. They begin when half
+// of the dead time is over. After a pause of this rank the peer is probed at once and
+// has the time of one more probe. So a peer that is gone is dead when this rank has run
+// for the dead time, or for half of it and the time of deathProbes probes if that is
+// longer, as it is where a round trip takes more than a twenty-fourth of the dead time.
+// If this rank was stopped meanwhile, the verdict comes at most one more probe's time
+// and a look for each probe later, which is three eighths of the dead time where round
+// trips are short.
 //
 // The rest of the engine calls heard for each valid datagram, watch when something
 // has been sent, silenceAt for the next look, look for the time and silent for the
@@ -38,6 +41,10 @@ const (
 	probeParts  = 8
 	deathProbes = 4
 	probeTrips  = 3
+	// longestParts bounds what a first round trip says of a path, which may have taken
+	// minutes because one of both sides stood still. An answer that comes later than
+	// that still ends the silence, if a round trip is shorter than the dead time.
+	longestParts = 4
 )
 
 // watcher is the engine's clock of silence.
@@ -85,7 +92,7 @@ func (e *Engine) probeTime(p *peer) time.Duration {
 	if p.least > 0 {
 		d = min(d, probeTrips*p.least)
 	}
-	return max(e.c.DeadTime/probeParts, d)
+	return max(e.c.DeadTime/probeParts, min(d, e.c.DeadTime/longestParts))
 }
 
 // heard notes that a valid datagram has come from p.
