@@ -28,6 +28,11 @@ func TestNoAllocations(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			shape := func(s Shape, err error) Shape {
+				must(err)
+				return s
+			}
+			kept := shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls}))
 			sync := func(h Handle, err error) {
 				must(err)
 				must(x.Wait(h))
@@ -61,10 +66,11 @@ func TestNoAllocations(t *testing.T) {
 					must(x.PutSignal(1, at(64), b[:100], at(32), SignalAdd, 1))
 				},
 				"wait until": func() { _, err := x.WaitUntil(at(0), Ge, 0); must(err) },
-				"strided":    func() { must(x.PutStrided(1, at(0), rs, b, 0, ls, 8, counts)) },
-				"strided nb": func() { sync(x.GetStridedNB(1, at(0), rs, b, 0, ls, 8, counts)) },
-				"indexed":    func() { must(x.PutIndexed(1, addrs, 16, b, offs, 16)) },
-				"vector":     func() { must(x.GetVector(1, extents, slices)) },
+				"strided":    func() { must(x.PutShape(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
+				"strided nb": func() { sync(x.GetShapeNB(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
+				"indexed":    func() { must(x.PutShape(1, shape(Indexed(RemoteRuns{addrs, 16}, LocalRuns{b, offs, 16})))) },
+				"vector":     func() { must(x.GetShape(1, shape(Vector(extents, slices)))) },
+				"shape nbi":  func() { must(r.PutShapeNBI(1, kept)); must(r.GetShapeNBI(0, kept)); must(r.Sync(All)) },
 				"access region": func() {
 					must(x.BeginRegion(r))
 					must(r.PutBulkNBI(1, at(0), b))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -79,15 +80,30 @@ func TestBadArguments(t *testing.T) {
 				}
 				// Shapes: a good run first, so that one must not be moved either.
 				good := at(64)
-				refused("PutVector", x.PutVector(c.rank, []Extent{{good, 1}, {c.addr, c.n}}, [][]byte{{1}, buf}))
-				refused("GetVector", x.GetVector(c.rank, []Extent{{good, 1}, {c.addr, c.n}}, [][]byte{{1}, buf}))
-				refused("PutIndexed", x.PutIndexed(c.rank, []segment.NLA{good, c.addr}, c.n, make([]byte, 2*c.n), []int{0}, 2*c.n))
-				refused("GetIndexed", x.GetIndexed(c.rank, []segment.NLA{good, c.addr}, c.n, make([]byte, 2*c.n), []int{0}, 2*c.n))
-				refused("PutStrided", x.PutStrided(c.rank, c.addr, nil, buf, 0, nil, c.n, nil))
-				refused("GetStrided", x.GetStrided(c.rank, c.addr, nil, buf, 0, nil, c.n, nil))
-				h, err = x.PutVectorNB(c.rank, []Extent{{c.addr, c.n}}, [][]byte{buf})
-				nb("PutVectorNB", h, err)
-				refused("PutIndexedNBI", x.Implicit().PutIndexedNBI(c.rank, []segment.NLA{c.addr}, c.n, buf, []int{0}, c.n))
+				for name, shape := range map[string]func() (Shape, error){
+					"vector": func() (Shape, error) {
+						return Vector([]Extent{{good, 1}, {c.addr, c.n}}, [][]byte{{1}, buf})
+					},
+					"indexed": func() (Shape, error) {
+						return Indexed(RemoteRuns{[]segment.NLA{good, c.addr}, c.n}, LocalRuns{make([]byte, 2*c.n), []int{0}, 2 * c.n})
+					},
+					"strided": func() (Shape, error) {
+						return Strided(c.n, nil, RemoteBox{Addr: c.addr}, LocalBox{Mem: buf})
+					},
+				} {
+					s, err := shape()
+					if err != nil {
+						t.Fatal(err)
+					}
+					refused("PutShape, "+name, x.PutShape(c.rank, s))
+					refused("GetShape, "+name, x.GetShape(c.rank, s))
+					h, err = x.PutShapeNB(c.rank, s)
+					nb("PutShapeNB, "+name, h, err)
+					h, err = x.GetShapeNB(c.rank, s)
+					nb("GetShapeNB, "+name, h, err)
+					refused("PutShapeNBI, "+name, x.Implicit().PutShapeNBI(c.rank, s))
+					refused("GetShapeNBI, "+name, x.Implicit().GetShapeNBI(c.rank, s))
+				}
 			}
 			for i, b := range j.segs[1] {
 				if b != 0 {
@@ -129,18 +145,46 @@ func TestBadLengths(t *testing.T) {
 
 		b := make([]byte, 16)
 		one := []int{1}
-		refused("1 counts, but 2 remote and 1 local", x.PutStrided(1, at(0), []int{1, 2}, b, 0, one, 1, one))
-		refused("1 counts, but 1 remote and 0 local", x.GetStrided(1, at(0), one, b, 0, nil, 1, one))
-		refused("negative element size -1", x.PutStrided(1, at(0), one, b, 0, one, -1, one))
-		refused("negative count -2 in dimension 0", x.PutStrided(1, at(0), one, b, 0, one, 1, []int{-2}))
-		refused("overflow", x.PutStrided(1, at(0), []int{math.MaxInt}, b, 0, one, 1, []int{3}))
-		refused("overflow", x.PutStrided(1, at(0), []int{math.MinInt}, b, 0, one, 1, []int{3}))
-		refused("overflow", x.PutStrided(1, at(0), []int{math.MinInt, math.MinInt}, b, 0, []int{0, 0}, 1, []int{2, 2}))
-		refused("overflow", x.PutStrided(1, at(0), []int{math.MinInt, math.MaxInt}, b, 0, []int{0, 0}, 1, []int{2, 2}))
-		refused("overflow", x.PutStrided(1, at(0), []int{math.MaxInt}, b, 0, one, 2, []int{2}))
-		refused("outside the segment", x.PutStrided(1, at(0), []int{-1}, b, 0, one, 1, []int{2}))
-		refused("outside the segment", x.PutStrided(1, at(8), []int{len(j.segs[1]) - 8}, b, 0, one, 1, []int{2}))
-		refused("outside the segment", x.PutStrided(1, segment.PageSize-8, []int{8}, b, 0, one, 1, []int{2}))
+		put := func(s Shape, err error) error {
+			if err == nil {
+				err = x.PutShape(1, s)
+			}
+			return err
+		}
+		get := func(s Shape, err error) error {
+			if err == nil {
+				err = x.GetShape(1, s)
+			}
+			return err
+		}
+		made := func(s Shape, err error) error {
+			if !reflect.DeepEqual(s, Shape{}) {
+				t.Errorf("a shape beside the error %v", err)
+			}
+			return err
+		}
+		refused("1 counts, but 2 remote and 1 local", made(Strided(1, one, RemoteBox{at(0), []int{1, 2}}, LocalBox{b, 0, one})))
+		refused("1 counts, but 1 remote and 0 local", made(Strided(1, one, RemoteBox{at(0), one}, LocalBox{b, 0, nil})))
+		refused("negative element size -1", made(Strided(-1, one, RemoteBox{at(0), one}, LocalBox{b, 0, one})))
+		refused("negative count -2 in dimension 0", made(Strided(1, []int{-2}, RemoteBox{at(0), one}, LocalBox{b, 0, one})))
+		for _, c := range []struct {
+			counts, strides []int
+			elem            int
+		}{
+			{[]int{3}, []int{math.MaxInt}, 1},
+			{[]int{3}, []int{math.MinInt}, 1},
+			{[]int{2, 2}, []int{math.MinInt, math.MinInt}, 1},
+			{[]int{2, 2}, []int{math.MinInt, math.MaxInt}, 1},
+			{[]int{2}, []int{math.MaxInt}, 2},
+		} {
+			refused("overflow", made(Strided(c.elem, c.counts, RemoteBox{at(0), c.strides}, LocalBox{b, 0, make([]int, len(c.counts))})))
+		}
+		two := func(a segment.NLA, stride int) (Shape, error) {
+			return Strided(1, []int{2}, RemoteBox{a, []int{stride}}, LocalBox{b, 0, one})
+		}
+		refused("outside the segment", put(two(at(0), -1)))
+		refused("outside the segment", put(two(at(8), len(j.segs[1])-8)))
+		refused("outside the segment", get(two(segment.PageSize-8, 8)))
 		for _, c := range []struct{ off, stride, elem, count int }{
 			{-1, 1, 1, 1},
 			{17, 1, 1, 1},
@@ -154,19 +198,24 @@ func TestBadLengths(t *testing.T) {
 			{math.MinInt, 1, 1, 2},
 		} {
 			refused("leave the local slice of 16 bytes",
-				x.PutStrided(1, at(64), []int{16}, b, c.off, []int{c.stride}, c.elem, []int{c.count}))
-			refused("leave the local slice of 16 bytes",
-				x.GetStrided(1, at(64), []int{16}, b, c.off, []int{c.stride}, c.elem, []int{c.count}))
+				made(Strided(c.elem, []int{c.count}, RemoteBox{at(64), []int{16}}, LocalBox{b, c.off, []int{c.stride}})))
 		}
-		refused("negative length: remote -1", x.PutIndexed(1, []segment.NLA{at(0)}, -1, b, []int{0}, 1))
-		refused("do not make", x.PutIndexed(1, []segment.NLA{at(0)}, 4, b, []int{0}, 8))
-		refused("do not make", x.PutIndexed(1, []segment.NLA{at(0), at(0)}, math.MaxInt, b, []int{0}, 8))
-		refused("local run 1 of 2, at offset 15 of 2 bytes", x.PutIndexed(1, []segment.NLA{at(0)}, 4, b, []int{0, 15}, 2))
-		refused("at offset -1", x.GetIndexed(1, []segment.NLA{at(0)}, 2, b, []int{-1}, 2))
-		refused("remote run 1 of 2", x.PutIndexed(1, []segment.NLA{at(0), at(-1)}, 2, b, []int{0}, 4))
-		refused("negative length -3", x.PutVector(1, []Extent{{at(0), -3}}, nil))
-		refused("5 bytes together, local ones 4", x.PutVector(1, []Extent{{at(0), 2}, {at(8), 3}}, [][]byte{b[:4]}))
-		refused("remote run 1 of 2", x.GetVector(1, []Extent{{at(0), 2}, {segment.PageSize - 8, 2}}, [][]byte{b[:4]}))
+		indexed := func(addrs []segment.NLA, rlen int, offs []int, llen int) (Shape, error) {
+			return Indexed(RemoteRuns{addrs, rlen}, LocalRuns{b, offs, llen})
+		}
+		zero := []segment.NLA{at(0)}
+		refused("negative length: remote -1", made(indexed(zero, -1, []int{0}, 1)))
+		refused("negative length: remote 1, local -1", made(indexed(zero, 1, []int{0}, -1)))
+		refused("do not make", made(indexed(zero, 4, []int{0}, 8)))
+		refused("do not make", made(indexed([]segment.NLA{at(0), at(0)}, math.MaxInt, []int{0}, 8)))
+		refused("local run 1 of 2, at offset 15 of 2 bytes", made(indexed(zero, 4, []int{0, 15}, 2)))
+		refused("at offset -1", made(indexed(zero, 2, []int{-1}, 2)))
+		refused("remote run 1 of 2", put(indexed([]segment.NLA{at(0), at(-1)}, 2, []int{0}, 4)))
+		refused("negative length -3", made(Vector([]Extent{{at(0), -3}}, nil)))
+		refused("5 bytes together, local ones 4", made(Vector([]Extent{{at(0), 2}, {at(8), 3}}, [][]byte{b[:4]})))
+		refused("the first 2 of 3 remote runs have 9223372036854775808 bytes",
+			made(Vector([]Extent{{at(0), 1}, {at(0), math.MaxInt}, {at(0), math.MaxInt}}, nil)))
+		refused("remote run 1 of 2", get(Vector([]Extent{{at(0), 2}, {segment.PageSize - 8, 2}}, [][]byte{b[:4]})))
 		for i, b := range j.segs[1] {
 			if b != 0 {
 				t.Fatalf("byte %d was written", i)
@@ -188,15 +237,26 @@ func TestNothing(t *testing.T) {
 					}
 					return err
 				}
+				put := func(s Shape, err error) error {
+					if err != nil {
+						t.Error(err)
+					}
+					return x.PutShape(rank, s)
+				}
+				nothing, err := Strided(0, nil, RemoteBox{Addr: a}, LocalBox{})
+				if err != nil {
+					t.Error(err)
+				}
 				for i, err := range []error{
 					x.Put(rank, a, nil), x.Get(rank, a, nil), x.Memset(rank, a, 1, 0),
 					both(x.PutNB(rank, a, nil)), both(x.GetNB(rank, a, nil)), both(x.MemsetNB(rank, a, 1, 0)),
 					x.PutNBI(rank, a, []byte{}), x.GetNBI(rank, a, []byte{}), x.MemsetNBI(rank, a, 1, 0),
-					x.PutStrided(rank, a, []int{1 << 62}, nil, 5, []int{1 << 62}, 1, []int{0}),
-					x.PutStrided(rank, a, []int{1 << 62}, nil, -5, []int{1 << 62}, 0, []int{1 << 62}),
-					both(x.GetStridedNB(rank, a, nil, nil, 0, nil, 0, nil)),
-					x.PutIndexed(rank, nil, 5, nil, nil, 7), x.PutIndexed(rank, []segment.NLA{a}, 0, nil, []int{3}, 0),
-					x.PutVector(rank, []Extent{{a, 0}}, [][]byte{nil}), x.GetVector(rank, nil, nil),
+					put(Strided(1, []int{0}, RemoteBox{a, []int{1 << 62}}, LocalBox{nil, 5, []int{1 << 62}})),
+					put(Strided(0, []int{1 << 62}, RemoteBox{a, []int{1 << 62}}, LocalBox{nil, -5, []int{1 << 62}})),
+					both(x.GetShapeNB(rank, nothing)), both(x.PutShapeNB(rank, Shape{})), x.Implicit().GetShapeNBI(rank, nothing),
+					put(Indexed(RemoteRuns{nil, 5}, LocalRuns{nil, nil, 7})),
+					put(Indexed(RemoteRuns{[]segment.NLA{a}, 0}, LocalRuns{nil, []int{3}, 0})),
+					put(Vector([]Extent{{a, 0}}, [][]byte{nil})), x.GetShape(rank, Shape{}),
 				} {
 					if rank == 1 && err != nil || rank == 2 && !errors.Is(err, ErrBadArg) {
 						// An address and no bytes are what the fast path accepts for
@@ -233,8 +293,19 @@ func TestRights(t *testing.T) {
 			if need := segment.RightWrite; need != rights {
 				check("put nb", need, err)
 			}
-			check("strided", segment.RightWrite, x.PutStrided(1, at(0), []int{2}, b, 0, []int{2}, 1, []int{4}))
-			check("vector", segment.RightRead, x.GetVector(1, []Extent{{at(0), 8}}, [][]byte{b}))
+			for name, shape := range map[string]func() (Shape, error){
+				"strided": func() (Shape, error) {
+					return Strided(1, []int{4}, RemoteBox{at(0), []int{2}}, LocalBox{b, 0, []int{2}})
+				},
+				"vector": func() (Shape, error) { return Vector([]Extent{{at(0), 8}}, [][]byte{b}) },
+			} {
+				s, err := shape()
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(name, segment.RightWrite, x.PutShape(1, s))
+				check(name, segment.RightRead, x.GetShape(1, s))
+			}
 			_, err = x.FetchAddUint64(1, at(0), 1)
 			check("atomic", segment.RightAtomic, err)
 			check("signal", segment.RightAtomic, x.Signal(1, at(0), SignalAdd, 1))
@@ -254,7 +325,7 @@ func TestNotBound(t *testing.T) {
 		x.Put(0, at(0), b), x.Get(0, at(0), b), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
 		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
 		r.GetNBI(0, at(0), b), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
-		r.AtomicInt32NBI(nil, 0, at(0), AtomicAdd, 1, 0), r.PutVectorNBI(0, nil, nil), x.PutVector(0, nil, nil),
+		r.AtomicInt32NBI(nil, 0, at(0), AtomicAdd, 1, 0), r.PutShapeNBI(0, Shape{}), x.PutShape(0, Shape{}),
 	} {
 		if !errors.Is(err, ErrNotInit) {
 			t.Errorf("call %d: %v", i, err)

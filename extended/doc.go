@@ -48,12 +48,13 @@
 // directly ([Config].AlwaysHandle changes that). The NBI forms count in a
 // [Region]. Until a non-blocking operation is synchronized
 //
-//   - a bulk put, and any strided, indexed or vector put, still reads its
+//   - a bulk put, and any put of a Shape, still reads its
 //     source. PutNB and PutNBI do not: they return when it may be reused;
 //   - a get's destination and an atomic's result are undefined;
 //   - it is undefined in which order it and others take effect.
 //
-// Lists of strides, counts, addresses and slices are consumed by the call.
+// A Shape describes a strided, indexed or vector transfer; the lists that it was
+// made of are not looked at after the call that uses it.
 // Source and destination of one operation must not overlap.
 //
 // # Memory model

@@ -116,10 +116,16 @@ func ExampleEndpoint_FetchCompareAddInt64() {
 
 // A 2 x 3 matrix is put transposed: element (i, j) of the source, 3 to a row,
 // becomes element (j, i) of the target, 2 to a row.
-func ExampleEndpoint_PutStrided() {
+func ExampleStrided() {
 	spmd(1, func(x *extended.Endpoint) error {
 		src := []byte{1, 2, 3, 4, 5, 6}
-		if err := x.PutStrided(0, data, []int{1, 2}, src, 0, []int{3, 1}, 1, []int{2, 3}); err != nil {
+		transposed, err := extended.Strided(1, []int{2, 3},
+			extended.RemoteBox{Addr: data, Strides: []int{1, 2}},
+			extended.LocalBox{Mem: src, Strides: []int{3, 1}})
+		if err != nil {
+			return err
+		}
+		if err := x.PutShape(0, transposed); err != nil {
 			return err
 		}
 		fmt.Println(x.Direct(0, data, 6))

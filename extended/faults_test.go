@@ -86,7 +86,11 @@ func TestExposedRights(t *testing.T) {
 			check("implicit put", errors.Join(err, r.Sync(extended.All)))
 			check("signal", x.Signal(0, at[0]+8, extended.SignalSet, 1))
 			check("put with signal", x.PutSignal(0, at[0]+8, b, at[0], extended.SignalAdd, 1))
-			check("vector", x.PutVector(0, []extended.Extent{{Addr: at[0] + 8, Len: 100}}, [][]byte{b}))
+			vector, err := extended.Vector([]extended.Extent{{Addr: at[0] + 8, Len: 100}}, [][]byte{b})
+			if err != nil {
+				return err
+			}
+			check("vector", x.PutShape(0, vector))
 			if err := x.Get(0, at[0], b); err != nil || b[0] != 1 {
 				return fmt.Errorf("get of what may be read: %d, %w", b[0], err)
 			}

@@ -369,10 +369,19 @@ func (g *gang) strided() error {
 		}
 	}
 	a := g.where(rank, target, off)
-	if err := g.x.PutStrided(rank, a, strides, src, 0, local, elem, counts); err != nil {
+	remote := extended.RemoteBox{Addr: a, Strides: strides}
+	put, err := extended.Strided(elem, counts, remote, extended.LocalBox{Mem: src, Strides: local})
+	if err != nil {
 		return err
 	}
-	h, err := g.x.GetStridedNB(rank, a, strides, dst, 0, local, elem, counts)
+	get, err := extended.Strided(elem, counts, remote, extended.LocalBox{Mem: dst, Strides: local})
+	if err != nil {
+		return err
+	}
+	if err := g.x.PutShape(rank, put); err != nil {
+		return err
+	}
+	h, err := g.x.GetShapeNB(rank, get)
 	if err == nil {
 		err = g.x.Wait(h)
 	}
@@ -398,14 +407,22 @@ func (g *gang) vector() error {
 		runs = append(runs, extended.Extent{Addr: g.where(rank, target, off), Len: n})
 		srcs = append(srcs, src[:n/2], src[n/2:])
 	}
-	if err := g.x.PutVector(rank, runs, srcs); err != nil {
+	put, err := extended.Vector(runs, srcs)
+	if err != nil {
+		return err
+	}
+	if err := g.x.PutShape(rank, put); err != nil {
 		return err
 	}
 	var dsts [][]byte
 	for _, b := range srcs {
 		dsts = append(dsts, make([]byte, len(b)))
 	}
-	if err := g.region.GetVectorNBI(rank, runs, dsts); err != nil {
+	get, err := extended.Vector(runs, dsts)
+	if err != nil {
+		return err
+	}
+	if err := g.region.GetShapeNBI(rank, get); err != nil {
 		return err
 	}
 	if err := g.region.Sync(extended.Gets); err != nil {

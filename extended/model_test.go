@@ -333,6 +333,25 @@ func upTo(n int) []int {
 	return s
 }
 
+func (m *rmaModel) shape(s Shape, err error) Shape {
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func (m *rmaModel) putShape(t *rapid.T, r int, s Shape) {
+	m.do(t, func() error { return m.x.PutShape(r, s) },
+		func() (Handle, error) { return m.x.PutShapeNB(r, s) },
+		func(g *Region) error { return g.PutShapeNBI(r, s) })
+}
+
+func (m *rmaModel) getShape(t *rapid.T, r int, s Shape) {
+	m.do(t, func() error { return m.x.GetShape(r, s) },
+		func() (Handle, error) { return m.x.GetShapeNB(r, s) },
+		func(g *Region) error { return g.GetShapeNBI(r, s) })
+}
+
 func (m *rmaModel) strided(t *rapid.T) {
 	elem, counts, base, strides, size := drawLattice(t, modelBytes)
 	r := rapid.IntRange(0, len(m.mem)-1).Draw(t, "rank")
@@ -341,32 +360,21 @@ func (m *rmaModel) strided(t *rapid.T) {
 	local := drawBytes(t, size)
 	m.claim(t, r, shift, shift+size)
 	remotes, locals := lattice(base[0], strides[0], counts), lattice(base[1], strides[1], counts)
+	shape := m.shape(Strided(elem, counts, RemoteBox{at(base[0]), strides[0]}, LocalBox{local, base[1], strides[1]}))
 	if rapid.Bool().Draw(t, "put") {
 		for i := range remotes {
 			copy(m.mem[r][remotes[i]:][:elem], local[locals[i]:][:elem])
 		}
-		m.do(t, func() error {
-			return m.x.PutStrided(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
-		}, func() (Handle, error) {
-			return m.x.PutStridedNB(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
-		}, func(g *Region) error {
-			return g.PutStridedNBI(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
-		})
+		m.putShape(t, r, shape)
 	} else {
 		want := bytes.Clone(local)
 		for i := range remotes {
 			copy(want[locals[i]:][:elem], m.mem[r][remotes[i]:][:elem])
 		}
 		m.expect("strided get", local, want)
-		m.do(t, func() error {
-			return m.x.GetStrided(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
-		}, func() (Handle, error) {
-			return m.x.GetStridedNB(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
-		}, func(g *Region) error {
-			return g.GetStridedNBI(r, at(base[0]), strides[0], local, base[1], strides[1], elem, counts)
-		})
+		m.getShape(t, r, shape)
 	}
-	// The metadata has been consumed.
+	// The lists are not looked at after the call.
 	for s := range strides {
 		for i := range strides[s] {
 			strides[s][i] = 1 << 40
@@ -449,23 +457,20 @@ func (m *rmaModel) indexed(t *rapid.T) {
 	}
 	local := drawBytes(t, lsize)
 	m.claim(t, r, shift, shift+rsize)
+	shape := m.shape(Indexed(RemoteRuns{addrs, b * c}, LocalRuns{local, loffs, a * c}))
 	remotes, locals := expand(roffs, rlens), expand(loffs, llens)
 	if rapid.Bool().Draw(t, "put") {
 		for i := range remotes {
 			m.mem[r][remotes[i]] = local[locals[i]]
 		}
-		m.do(t, func() error { return m.x.PutIndexed(r, addrs, b*c, local, loffs, a*c) },
-			func() (Handle, error) { return m.x.PutIndexedNB(r, addrs, b*c, local, loffs, a*c) },
-			func(g *Region) error { return g.PutIndexedNBI(r, addrs, b*c, local, loffs, a*c) })
+		m.putShape(t, r, shape)
 	} else {
 		want := bytes.Clone(local)
 		for i := range remotes {
 			want[locals[i]] = m.mem[r][remotes[i]]
 		}
 		m.expect("indexed get", local, want)
-		m.do(t, func() error { return m.x.GetIndexed(r, addrs, b*c, local, loffs, a*c) },
-			func() (Handle, error) { return m.x.GetIndexedNB(r, addrs, b*c, local, loffs, a*c) },
-			func(g *Region) error { return g.GetIndexedNBI(r, addrs, b*c, local, loffs, a*c) })
+		m.getShape(t, r, shape)
 	}
 	clear(addrs)
 	clear(loffs)
@@ -489,23 +494,20 @@ func (m *rmaModel) vector(t *rapid.T) {
 		slices[i] = local[o : o+llens[i]]
 	}
 	m.claim(t, r, shift, shift+rsize)
+	shape := m.shape(Vector(extents, slices))
 	remotes, locals := expand(roffs, rlens), expand(loffs, llens)
 	if rapid.Bool().Draw(t, "put") {
 		for i := range remotes {
 			m.mem[r][remotes[i]] = local[locals[i]]
 		}
-		m.do(t, func() error { return m.x.PutVector(r, extents, slices) },
-			func() (Handle, error) { return m.x.PutVectorNB(r, extents, slices) },
-			func(g *Region) error { return g.PutVectorNBI(r, extents, slices) })
+		m.putShape(t, r, shape)
 	} else {
 		want := bytes.Clone(local)
 		for i := range remotes {
 			want[locals[i]] = m.mem[r][remotes[i]]
 		}
 		m.expect("vector get", local, want)
-		m.do(t, func() error { return m.x.GetVector(r, extents, slices) },
-			func() (Handle, error) { return m.x.GetVectorNB(r, extents, slices) },
-			func(g *Region) error { return g.GetVectorNBI(r, extents, slices) })
+		m.getShape(t, r, shape)
 	}
 	clear(extents)
 	clear(slices)

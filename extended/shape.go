@@ -9,6 +9,35 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// RemoteBox is the remote side of a Strided shape: the address of its first
+// element, and for each dimension how many bytes its elements lie apart.
+type RemoteBox struct {
+	Addr    segment.NLA
+	Strides []int // bytes; may be negative or zero
+}
+
+// LocalBox is the local side of a Strided shape: its first element lies Offset
+// bytes from the beginning of Mem.
+type LocalBox struct {
+	Mem     []byte
+	Offset  int   // bytes; not 0 where strides lead backwards
+	Strides []int // bytes; may be negative or zero
+}
+
+// RemoteRuns is the remote side of an Indexed shape: runs of Len bytes each.
+type RemoteRuns struct {
+	Addrs []segment.NLA
+	Len   int // bytes, not negative
+}
+
+// LocalRuns is the local side of an Indexed shape: runs of Len bytes each, which
+// begin at Offsets of Mem.
+type LocalRuns struct {
+	Mem     []byte
+	Offsets []int // bytes
+	Len     int   // bytes, not negative
+}
+
 // Extent is a run of bytes of a remote rank.
 type Extent struct {
 	Addr segment.NLA
@@ -18,29 +47,37 @@ type Extent struct {
 type shapeKind uint8
 
 const (
-	strided shapeKind = iota
+	empty shapeKind = iota // of the zero Shape
+	strided
 	indexed
 	vector
 )
 
-// shape describes a transfer of more than one run. Everything in it is checked
-// before anything is moved, and it is not looked at after the call.
-type shape struct {
-	what string
-	kind shapeKind
-	put  bool
-	rank int
-	// beyond: not everything lies in the segment, so it is not all in reach.
-	beyond bool
+// Shape says which bytes of a rank, which the transfer names, and of local
+// memory a transfer of more than one run moves, and in which order both sides
+// are matched. Strided, Indexed and Vector make one and check all that does not
+// depend on the rank; a transfer checks the addresses, before it moves anything,
+// against the rank's segment. The zero Shape moves nothing.
+//
+// A Shape may be used any number of times, by many goroutines, for puts and for
+// gets, for any rank whose memory lies at the same addresses. It refers to the
+// lists and to the local memory that it was made of: the lists must stay as they
+// are until the last call that uses the Shape has returned, which may be before
+// what it began is synchronized.
+type Shape struct {
+	kind  shapeKind
+	moves bool // there is something to move
 
 	// strided and indexed
 	local []byte
-	// strided
-	remote           segment.NLA
-	off              int
-	rstrides, counts []int
-	lstrides         []int
-	elem             int
+	// strided; dimensions that are contiguous on both sides are one
+	addr     segment.NLA
+	off      int
+	counts   []int
+	rstrides []int
+	lstrides []int
+	elem     int
+	lo, hi   int // the remote bytes that elements touch, counted from addr
 	// indexed
 	addrs      []segment.NLA
 	offs       []int
@@ -50,69 +87,77 @@ type shape struct {
 	locals  [][]byte
 }
 
-func (s *shape) need() segment.Rights {
-	if s.put {
-		return segment.RightWrite
+// Strided is the Shape of a box of elements of elem bytes each. Dimension d of
+// the box has counts[d] elements, which lie remote.Strides[d] bytes apart at the
+// remote side and local.Strides[d] bytes apart at the local one. Any number of
+// dimensions is allowed, also none, which is one element; the last varies
+// fastest. If elem or a count is 0 the Shape moves nothing. Bytes between
+// elements are not touched. If elements overlap where they are written, which of
+// them stays is undefined.
+func Strided(elem int, counts []int, remote RemoteBox, local LocalBox) (Shape, error) {
+	s := Shape{
+		kind: strided, local: local.Mem, addr: remote.Addr, off: local.Offset,
+		counts: counts, rstrides: remote.Strides, lstrides: local.Strides, elem: elem,
 	}
-	return segment.RightRead
+	if err := s.checkStrided(); err != nil {
+		return Shape{}, err
+	}
+	return s, nil
 }
 
-// check says what is wrong with s, and how many bytes it moves; after it
-// strided dimensions that are contiguous on both sides are one.
-func (s *shape) check(x *Endpoint) (n uint64, err error) {
-	if err := x.checkRank(s.what, s.rank); err != nil {
-		return 0, err
+// Indexed is the Shape of equally long runs on each side. Both sides are read as
+// one sequence of bytes and must be equally long, which may be 0. Runs must not
+// overlap where they are written.
+func Indexed(remote RemoteRuns, local LocalRuns) (Shape, error) {
+	s := Shape{
+		kind: indexed, local: local.Mem, addrs: remote.Addrs, rlen: remote.Len, offs: local.Offsets, llen: local.Len,
 	}
-	switch s.kind {
-	case strided:
-		return s.checkStrided(x)
-	case indexed:
-		return s.checkIndexed(x)
+	if err := s.checkIndexed(); err != nil {
+		return Shape{}, err
 	}
-	return s.checkVector(x)
+	return s, nil
 }
 
-// remoteOK checks one remote range.
-func (s *shape) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
-	if x.check(s.what, s.rank, a, n, s.need()) != nil {
-		return false
+// Vector is the Shape of runs of any length: the remote ones, one after the
+// other, are as long together as the local slices, one after the other. Runs must
+// not overlap where they are written.
+func Vector(remote []Extent, local [][]byte) (Shape, error) {
+	s := Shape{kind: vector, extents: remote, locals: local}
+	if err := s.checkVector(); err != nil {
+		return Shape{}, err
 	}
-	s.beyond = s.beyond || !conduits.InSegment(x.ep, s.rank, a, n)
-	return true
+	return s, nil
 }
 
-func (s *shape) checkStrided(x *Endpoint) (uint64, error) {
+// checkStrided says what is wrong with s by itself. After it strided dimensions
+// that are contiguous on both sides are one.
+func (s *Shape) checkStrided() error {
+	const what = "extended: strided shape"
 	d := len(s.counts)
 	if len(s.rstrides) != d || len(s.lstrides) != d {
-		return 0, errs.BadArg("%s: %d counts, but %d remote and %d local strides", s.what, d, len(s.rstrides), len(s.lstrides))
+		return errs.BadArg("%s: %d counts, but %d remote and %d local strides", what, d, len(s.rstrides), len(s.lstrides))
 	}
 	if s.elem < 0 {
-		return 0, errs.BadArg("%s: negative element size %d", s.what, s.elem)
+		return errs.BadArg("%s: negative element size %d", what, s.elem)
 	}
-	empty := s.elem == 0
+	s.moves = s.elem != 0
 	for i, c := range s.counts {
 		if c < 0 {
-			return 0, errs.BadArg("%s: negative count %d in dimension %d", s.what, c, i)
+			return errs.BadArg("%s: negative count %d in dimension %d", what, c, i)
 		}
-		empty = empty || c == 0
+		s.moves = s.moves && c != 0
 	}
-	if empty {
-		return 0, nil
+	if !s.moves {
+		return nil
 	}
-	lo, hi, ok := span(s.counts, s.rstrides, s.elem)
-	if !ok {
-		return 0, errs.BadArg("%s: counts %v with remote strides %v overflow the address space", s.what, s.counts, s.rstrides)
+	var ok bool
+	if s.lo, s.hi, ok = span(s.counts, s.rstrides, s.elem); !ok {
+		return errs.BadArg("%s: counts %v with remote strides %v overflow the address space", what, s.counts, s.rstrides)
 	}
-	// The range from lo to hi holds the base, so if there is such a range of
-	// addresses, nothing has wrapped.
-	if !s.remoteOK(x, s.remote+segment.NLA(lo), uint64(hi-lo)) {
-		what := fmt.Sprintf("%s: base %v, counts %v, remote strides %v", s.what, s.remote, s.counts, s.rstrides)
-		return 0, x.check(what, s.rank, s.remote+segment.NLA(lo), uint64(hi-lo), s.need())
-	}
-	lo, hi, ok = span(s.counts, s.lstrides, s.elem)
+	lo, hi, ok := span(s.counts, s.lstrides, s.elem)
 	if !ok || s.off < 0 || s.off > len(s.local) || lo < -s.off || hi > len(s.local)-s.off {
-		return 0, errs.BadArg("%s: offset %d, counts %v, local strides %v and element size %d leave the local slice of %d bytes",
-			s.what, s.off, s.counts, s.lstrides, s.elem, len(s.local))
+		return errs.BadArg("%s: offset %d, counts %v, local strides %v and element size %d leave the local slice of %d bytes",
+			what, s.off, s.counts, s.lstrides, s.elem, len(s.local))
 	}
 	for d--; d >= 0; d-- {
 		if s.counts[d] != 1 && (s.rstrides[d] != s.elem || s.lstrides[d] != s.elem) {
@@ -121,7 +166,7 @@ func (s *shape) checkStrided(x *Endpoint) (uint64, error) {
 		s.elem *= s.counts[d]
 	}
 	s.counts = s.counts[:d+1]
-	return uint64(s.elem), nil
+	return nil
 }
 
 // span is the range of bytes, relative to the base, that elements touch: lo is
@@ -152,32 +197,27 @@ func span(counts, strides []int, elem int) (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-func (s *shape) checkIndexed(x *Endpoint) (uint64, error) {
+func (s *Shape) checkIndexed() error {
+	const what = "extended: indexed shape"
 	if s.rlen < 0 || s.llen < 0 {
-		return 0, errs.BadArg("%s: negative length: remote %d, local %d", s.what, s.rlen, s.llen)
+		return errs.BadArg("%s: negative length: remote %d, local %d", what, s.rlen, s.llen)
 	}
 	rn, ok := total(len(s.addrs), s.rlen)
 	ln, ok2 := total(len(s.offs), s.llen)
 	if !ok || !ok2 || rn != ln {
-		return 0, errs.BadArg("%s: %d remote runs of %d bytes do not make %d local runs of %d bytes",
-			s.what, len(s.addrs), s.rlen, len(s.offs), s.llen)
+		return errs.BadArg("%s: %d remote runs of %d bytes do not make %d local runs of %d bytes",
+			what, len(s.addrs), s.rlen, len(s.offs), s.llen)
 	}
-	if rn == 0 {
-		return 0, nil
-	}
-	for i, a := range s.addrs {
-		if !s.remoteOK(x, a, uint64(s.rlen)) {
-			what := fmt.Sprintf("%s: remote run %d of %d", s.what, i, len(s.addrs))
-			return 0, x.check(what, s.rank, a, uint64(s.rlen), s.need())
-		}
+	if s.moves = rn != 0; !s.moves {
+		return nil
 	}
 	for i, o := range s.offs {
 		if o < 0 || o > len(s.local) || s.llen > len(s.local)-o {
-			return 0, errs.BadArg("%s: local run %d of %d, at offset %d of %d bytes, leaves the slice of %d bytes",
-				s.what, i, len(s.offs), o, s.llen, len(s.local))
+			return errs.BadArg("%s: local run %d of %d, at offset %d of %d bytes, leaves the slice of %d bytes",
+				what, i, len(s.offs), o, s.llen, len(s.local))
 		}
 	}
-	return uint64(rn), nil
+	return nil
 }
 
 func total(n, size int) (int, bool) {
@@ -185,51 +225,129 @@ func total(n, size int) (int, bool) {
 	return t, size == 0 || t/size == n
 }
 
-func (s *shape) checkVector(x *Endpoint) (uint64, error) {
-	var rn, ln uint64 // no overflow: slices exist, and addresses end at 2^40
+func (s *Shape) checkVector() error {
+	const what = "extended: vector shape"
+	var rn, ln uint64
 	for i, e := range s.extents {
 		if e.Len < 0 {
-			return 0, errs.BadArg("%s: remote run %d of %d has negative length %d", s.what, i, len(s.extents), e.Len)
+			return errs.BadArg("%s: remote run %d of %d has negative length %d", what, i, len(s.extents), e.Len)
 		}
-		if e.Len == 0 {
-			continue
+		if rn += uint64(e.Len); rn > math.MaxInt {
+			return errs.BadArg("%s: the first %d of %d remote runs have %d bytes together, and no memory more than %d",
+				what, i+1, len(s.extents), rn, math.MaxInt)
 		}
-		if !s.remoteOK(x, e.Addr, uint64(e.Len)) {
-			what := fmt.Sprintf("%s: remote run %d of %d", s.what, i, len(s.extents))
-			return 0, x.check(what, s.rank, e.Addr, uint64(e.Len), s.need())
-		}
-		rn += uint64(e.Len)
 	}
 	for _, b := range s.locals {
 		ln += uint64(len(b))
 	}
 	if rn != ln {
-		return 0, errs.BadArg("%s: remote runs have %d bytes together, local ones %d", s.what, rn, ln)
+		return errs.BadArg("%s: remote runs have %d bytes together, local ones %d", what, rn, ln)
 	}
-	return rn, nil
+	s.moves = rn != 0
+	return nil
+}
+
+// completion is how the caller learns that a transfer is complete.
+type completion uint8
+
+const (
+	byReturn completion = iota
+	byHandle
+	byRegion
+	numCompletions
+)
+
+// shapeNames is how errors and reports call a transfer: by kind and completion, a
+// get first.
+var shapeNames = [...][numCompletions][2]string{
+	empty: named("empty"), strided: named("strided"), indexed: named("indexed"), vector: named("vector"),
+}
+
+func named(kind string) (names [numCompletions][2]string) {
+	for c, how := range [numCompletions]string{byHandle: "non-blocking ", byRegion: "implicit "} {
+		names[c] = [2]string{"extended: " + how + kind + " get", "extended: " + how + kind + " put"}
+	}
+	return names
+}
+
+// transfer is one put or get of a Shape. It is not looked at after the call.
+type transfer struct {
+	Shape
+	what string
+	rank int
+	put  bool
+	// beyond: not everything lies in the segment, so it is not all in reach.
+	beyond bool
+}
+
+func putOf(s Shape, rank int, c completion) transfer {
+	return transfer{Shape: s, what: shapeNames[s.kind][c][1], rank: rank, put: true}
+}
+
+func getOf(s Shape, rank int, c completion) transfer {
+	return transfer{Shape: s, what: shapeNames[s.kind][c][0], rank: rank}
+}
+
+func (t *transfer) need() segment.Rights {
+	if t.put {
+		return segment.RightWrite
+	}
+	return segment.RightRead
+}
+
+// check says what is wrong with the rank and the remote addresses, and whether
+// there is something to move.
+func (t *transfer) check(x *Endpoint) (moves bool, err error) {
+	if err := x.checkRank(t.what, t.rank); err != nil || !t.moves {
+		return false, err
+	}
+	if t.kind == strided {
+		// The range from lo to hi holds the base, so if there is such a range of
+		// addresses, nothing has wrapped.
+		a, n := t.addr+segment.NLA(t.lo), uint64(t.hi-t.lo)
+		if !t.remoteOK(x, a, n) {
+			what := fmt.Sprintf("%s: base %v, counts %v, remote strides %v", t.what, t.addr, t.counts, t.rstrides)
+			return false, x.check(what, t.rank, a, n, t.need())
+		}
+		return true, nil
+	}
+	for i := range t.remotes() {
+		a, n := t.remoteRun(i)
+		if n != 0 && !t.remoteOK(x, a, uint64(n)) {
+			what := fmt.Sprintf("%s: remote run %d of %d", t.what, i, t.remotes())
+			return false, x.check(what, t.rank, a, uint64(n), t.need())
+		}
+	}
+	return true, nil
+}
+
+// remoteOK checks one remote range.
+func (t *transfer) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
+	if x.check(t.what, t.rank, a, n, t.need()) != nil {
+		return false
+	}
+	t.beyond = t.beyond || !conduits.InSegment(x.ep, t.rank, a, n)
+	return true
 }
 
 // move moves or, with f, begins to move all runs.
-func (s *shape) move(x *Endpoint, f *flight) error {
-	switch s.kind {
-	case strided:
-		return s.dimension(x, f, 0, s.remote, s.off)
-	case indexed:
-		return s.stream(x, f, len(s.addrs), len(s.offs))
+func (t *transfer) move(x *Endpoint, f *flight) error {
+	if t.kind == strided {
+		return t.dimension(x, f, 0, t.addr, t.off)
 	}
-	return s.stream(x, f, len(s.extents), len(s.locals))
+	return t.stream(x, f)
 }
 
 // run moves one run that has been checked.
-func (s *shape) run(x *Endpoint, f *flight, a segment.NLA, local []byte) error {
+func (t *transfer) run(x *Endpoint, f *flight, a segment.NLA, local []byte) error {
 	switch {
-	case f == nil && s.put:
-		x.putDirect(s.rank, a, local)
+	case f == nil && t.put:
+		x.putDirect(t.rank, a, local)
 	case f == nil:
-		x.getDirect(local, s.rank, a)
-	case s.put && x.putDirect(s.rank, a, local), !s.put && x.getDirect(local, s.rank, a):
+		x.getDirect(local, t.rank, a)
+	case t.put && x.putDirect(t.rank, a, local), !t.put && x.getDirect(local, t.rank, a):
 		// In the segment, beside runs that are not.
-	case s.put:
+	case t.put:
 		return f.put(a, local)
 	default:
 		return f.get(local, a)
@@ -238,35 +356,51 @@ func (s *shape) run(x *Endpoint, f *flight, a segment.NLA, local []byte) error {
 }
 
 // dimension does dimension d and those inside it.
-func (s *shape) dimension(x *Endpoint, f *flight, d int, a segment.NLA, off int) error {
-	if d == len(s.counts) {
-		return s.run(x, f, a, s.local[off:off+s.elem])
+func (t *transfer) dimension(x *Endpoint, f *flight, d int, a segment.NLA, off int) error {
+	if d == len(t.counts) {
+		return t.run(x, f, a, t.local[off:off+t.elem])
 	}
-	last := d+1 == len(s.counts)
-	for range s.counts[d] {
+	last := d+1 == len(t.counts)
+	for range t.counts[d] {
 		var err error
 		if last {
-			err = s.run(x, f, a, s.local[off:off+s.elem])
+			err = t.run(x, f, a, t.local[off:off+t.elem])
 		} else {
-			err = s.dimension(x, f, d+1, a, off)
+			err = t.dimension(x, f, d+1, a, off)
 		}
 		if err != nil {
 			return err
 		}
-		a += segment.NLA(s.rstrides[d])
-		off += s.lstrides[d]
+		a += segment.NLA(t.rstrides[d])
+		off += t.lstrides[d]
 	}
 	return nil
 }
 
-func (s *shape) remoteRun(i int) (segment.NLA, int) {
+// The runs of a Shape that is not strided.
+
+func (s *Shape) remotes() int {
+	if s.kind == indexed {
+		return len(s.addrs)
+	}
+	return len(s.extents)
+}
+
+func (s *Shape) remoteRun(i int) (segment.NLA, int) {
 	if s.kind == indexed {
 		return s.addrs[i], s.rlen
 	}
 	return s.extents[i].Addr, s.extents[i].Len
 }
 
-func (s *shape) localRun(i int) []byte {
+func (s *Shape) locally() int {
+	if s.kind == indexed {
+		return len(s.offs)
+	}
+	return len(s.locals)
+}
+
+func (s *Shape) localRun(i int) []byte {
 	if s.kind == indexed {
 		return s.local[s.offs[i] : s.offs[i]+s.llen]
 	}
@@ -275,24 +409,24 @@ func (s *shape) localRun(i int) []byte {
 
 // stream matches runs of different lengths on the two sides, as two sequences
 // of equally many bytes.
-func (s *shape) stream(x *Endpoint, f *flight, remotes, locals int) error {
+func (t *transfer) stream(x *Endpoint, f *flight) error {
 	var a segment.NLA
 	var left int
 	var b []byte
 	for r, l := 0, 0; ; {
-		for left == 0 && r < remotes {
-			a, left = s.remoteRun(r)
+		for left == 0 && r < t.remotes() {
+			a, left = t.remoteRun(r)
 			r++
 		}
-		for len(b) == 0 && l < locals {
-			b = s.localRun(l)
+		for len(b) == 0 && l < t.locally() {
+			b = t.localRun(l)
 			l++
 		}
 		n := min(left, len(b))
 		if n == 0 {
 			return nil
 		}
-		if err := s.run(x, f, a, b[:n:n]); err != nil {
+		if err := t.run(x, f, a, b[:n:n]); err != nil {
 			return err
 		}
 		a += segment.NLA(n)
@@ -302,229 +436,102 @@ func (s *shape) stream(x *Endpoint, f *flight, remotes, locals int) error {
 }
 
 // direct says whether everything is in reach of load and store.
-func (s *shape) direct(x *Endpoint) bool { return !s.beyond && x.view(s.rank) != nil }
+func (t *transfer) direct(x *Endpoint) bool { return !t.beyond && x.view(t.rank) != nil }
 
-func (x *Endpoint) shape(s *shape) error {
-	n, err := s.check(x)
-	if n == 0 || err != nil {
+func (x *Endpoint) shape(t *transfer) error {
+	moves, err := t.check(x)
+	if !moves {
 		return err
 	}
-	if s.direct(x) {
-		return s.move(x, nil)
+	if t.direct(x) {
+		return t.move(x, nil)
 	}
-	f, err := x.begin(s.rank, wantBulk)
+	f, err := x.begin(t.rank, wantBulk)
 	if err != nil {
 		return err
 	}
-	return f.finish(s.move(x, &f))
+	return f.finish(t.move(x, &f))
 }
 
-func (x *Endpoint) shapeNB(s *shape) (Handle, error) {
-	n, err := s.check(x)
-	if n == 0 || err != nil {
+func (x *Endpoint) shapeNB(t *transfer) (Handle, error) {
+	moves, err := t.check(x)
+	if !moves {
 		return 0, err
 	}
 	if err := x.admit(); err != nil {
 		return 0, err
 	}
-	if s.direct(x) {
-		if err := s.move(x, nil); err != nil {
+	if t.direct(x) {
+		if err := t.move(x, nil); err != nil {
 			return 0, err
 		}
-		return x.complete(s.what, s.rank)
+		return x.complete(t.what, t.rank)
 	}
-	f, err := x.beginNB(s.what, s.rank, wantBulk)
+	f, err := x.beginNB(t.what, t.rank, wantBulk)
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(s.move(x, &f))
+	return f.leave(t.move(x, &f))
 }
 
-func (r *Region) shape(s *shape) error {
-	x, err := r.endpoint(s.what)
+func (r *Region) shape(t *transfer) error {
+	x, err := r.endpoint(t.what)
 	if err != nil {
 		return err
 	}
-	n, err := s.check(x)
-	if n == 0 || err != nil {
+	moves, err := t.check(x)
+	if !moves {
 		return err
 	}
-	if s.direct(x) {
-		return s.move(x, nil)
+	if t.direct(x) {
+		return t.move(x, nil)
 	}
 	c := Gets
-	if s.put {
+	if t.put {
 		c = Puts
 	}
-	f, err := r.begin(s.rank, wantBulk, c)
+	f, err := r.begin(t.rank, wantBulk, c)
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(s.move(x, &f))
+	return f.leaveImplicit(t.move(x, &f))
 }
 
-// PutStrided puts a box of elements of elem bytes each. Dimension d of the box
-// has counts[d] elements, which lie toStrides[d] bytes apart at the target,
-// counted from address to, and srcStrides[d] bytes apart in src, counted from
-// offset srcOff. Strides may be negative or zero; any number of dimensions is
-// allowed, also none, which is one element; the last varies fastest. If elem or
-// a count is 0 nothing is done. Bytes between elements are not touched. Nothing
-// is moved unless everything lies in the segment and in src. If elements
-// overlap at the target, which of them stays is undefined.
-//
-// toStrides, srcStrides and counts are not kept.
-func (x *Endpoint) PutStrided(dst int, to segment.NLA, toStrides []int, src []byte, srcOff int, srcStrides []int, elem int, counts []int) error {
-	s := shape{
-		what: "extended: strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
-		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts,
-	}
-	return x.shape(&s)
+// PutShape puts what the local side of s names to its remote side, on rank.
+// Nothing is moved unless all of that lies where rank's memory may be written.
+func (x *Endpoint) PutShape(rank int, s Shape) error {
+	t := putOf(s, rank, byReturn)
+	return x.shape(&t)
 }
 
-// GetStrided is PutStrided in the other direction.
-func (x *Endpoint) GetStrided(src int, from segment.NLA, fromStrides []int, dst []byte, dstOff int, dstStrides []int, elem int, counts []int) error {
-	s := shape{
-		what: "extended: strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
-		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
-	}
-	return x.shape(&s)
+// GetShape is PutShape in the other direction.
+func (x *Endpoint) GetShape(rank int, s Shape) error {
+	t := getOf(s, rank, byReturn)
+	return x.shape(&t)
 }
 
-// PutStridedNB begins a PutStrided. src must stay as it is until the handle is
-// synchronized; the lists are not kept.
-func (x *Endpoint) PutStridedNB(dst int, to segment.NLA, toStrides []int, src []byte, srcOff int, srcStrides []int, elem int, counts []int) (Handle, error) {
-	s := shape{
-		what: "extended: non-blocking strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
-		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts,
-	}
-	return x.shapeNB(&s)
+// PutShapeNB begins a PutShape. The local memory must stay as it is until the
+// handle is synchronized.
+func (x *Endpoint) PutShapeNB(rank int, s Shape) (Handle, error) {
+	t := putOf(s, rank, byHandle)
+	return x.shapeNB(&t)
 }
 
-// GetStridedNB begins a GetStrided. dst must not be touched until the handle is
-// synchronized; the lists are not kept.
-func (x *Endpoint) GetStridedNB(src int, from segment.NLA, fromStrides []int, dst []byte, dstOff int, dstStrides []int, elem int, counts []int) (Handle, error) {
-	s := shape{
-		what: "extended: non-blocking strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
-		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
-	}
-	return x.shapeNB(&s)
+// GetShapeNB begins a GetShape. The local memory must not be touched until the
+// handle is synchronized.
+func (x *Endpoint) GetShapeNB(rank int, s Shape) (Handle, error) {
+	t := getOf(s, rank, byHandle)
+	return x.shapeNB(&t)
 }
 
-// PutStridedNBI is Endpoint.PutStridedNB counted in the region.
-func (r *Region) PutStridedNBI(dst int, to segment.NLA, toStrides []int, src []byte, srcOff int, srcStrides []int, elem int, counts []int) error {
-	s := shape{
-		what: "extended: implicit strided put", kind: strided, put: true, rank: dst, remote: to, rstrides: toStrides,
-		local: src, off: srcOff, lstrides: srcStrides, elem: elem, counts: counts,
-	}
-	return r.shape(&s)
+// PutShapeNBI is Endpoint.PutShapeNB counted in the region.
+func (r *Region) PutShapeNBI(rank int, s Shape) error {
+	t := putOf(s, rank, byRegion)
+	return r.shape(&t)
 }
 
-// GetStridedNBI is Endpoint.GetStridedNB counted in the region.
-func (r *Region) GetStridedNBI(src int, from segment.NLA, fromStrides []int, dst []byte, dstOff int, dstStrides []int, elem int, counts []int) error {
-	s := shape{
-		what: "extended: implicit strided get", kind: strided, rank: src, remote: from, rstrides: fromStrides,
-		local: dst, off: dstOff, lstrides: dstStrides, elem: elem, counts: counts,
-	}
-	return r.shape(&s)
-}
-
-// PutIndexed puts runs of srcLen bytes each, which lie at offsets offs of src,
-// to runs of toLen bytes each at addresses tos. Both sides are read as one
-// sequence of bytes and must be equally long. Nothing is moved unless
-// everything lies in the segment and in src; nothing to move is no error. tos
-// and offs are not kept. Target runs must not overlap.
-func (x *Endpoint) PutIndexed(dst int, tos []segment.NLA, toLen int, src []byte, offs []int, srcLen int) error {
-	s := shape{
-		what: "extended: indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
-		local: src, offs: offs, llen: srcLen,
-	}
-	return x.shape(&s)
-}
-
-// GetIndexed is PutIndexed in the other direction.
-func (x *Endpoint) GetIndexed(src int, froms []segment.NLA, fromLen int, dst []byte, offs []int, dstLen int) error {
-	s := shape{
-		what: "extended: indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
-		local: dst, offs: offs, llen: dstLen,
-	}
-	return x.shape(&s)
-}
-
-// PutIndexedNB begins a PutIndexed. src must stay as it is until the handle is
-// synchronized; the lists are not kept.
-func (x *Endpoint) PutIndexedNB(dst int, tos []segment.NLA, toLen int, src []byte, offs []int, srcLen int) (Handle, error) {
-	s := shape{
-		what: "extended: non-blocking indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
-		local: src, offs: offs, llen: srcLen,
-	}
-	return x.shapeNB(&s)
-}
-
-// GetIndexedNB begins a GetIndexed. dst must not be touched until the handle is
-// synchronized; the lists are not kept.
-func (x *Endpoint) GetIndexedNB(src int, froms []segment.NLA, fromLen int, dst []byte, offs []int, dstLen int) (Handle, error) {
-	s := shape{
-		what: "extended: non-blocking indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
-		local: dst, offs: offs, llen: dstLen,
-	}
-	return x.shapeNB(&s)
-}
-
-// PutIndexedNBI is Endpoint.PutIndexedNB counted in the region.
-func (r *Region) PutIndexedNBI(dst int, tos []segment.NLA, toLen int, src []byte, offs []int, srcLen int) error {
-	s := shape{
-		what: "extended: implicit indexed put", kind: indexed, put: true, rank: dst, addrs: tos, rlen: toLen,
-		local: src, offs: offs, llen: srcLen,
-	}
-	return r.shape(&s)
-}
-
-// GetIndexedNBI is Endpoint.GetIndexedNB counted in the region.
-func (r *Region) GetIndexedNBI(src int, froms []segment.NLA, fromLen int, dst []byte, offs []int, dstLen int) error {
-	s := shape{
-		what: "extended: implicit indexed get", kind: indexed, rank: src, addrs: froms, rlen: fromLen,
-		local: dst, offs: offs, llen: dstLen,
-	}
-	return r.shape(&s)
-}
-
-// PutVector puts the bytes of srcs, one slice after the other, to the runs tos,
-// one after the other; both must be equally long together. Nothing is moved
-// unless all runs lie in the segment. tos and srcs are not kept, but what srcs
-// names is read. Target runs must not overlap.
-func (x *Endpoint) PutVector(dst int, tos []Extent, srcs [][]byte) error {
-	s := shape{what: "extended: vector put", kind: vector, put: true, rank: dst, extents: tos, locals: srcs}
-	return x.shape(&s)
-}
-
-// GetVector is PutVector in the other direction.
-func (x *Endpoint) GetVector(src int, froms []Extent, dsts [][]byte) error {
-	s := shape{what: "extended: vector get", kind: vector, rank: src, extents: froms, locals: dsts}
-	return x.shape(&s)
-}
-
-// PutVectorNB begins a PutVector. What srcs names must stay as it is until the
-// handle is synchronized; the lists are not kept.
-func (x *Endpoint) PutVectorNB(dst int, tos []Extent, srcs [][]byte) (Handle, error) {
-	s := shape{what: "extended: non-blocking vector put", kind: vector, put: true, rank: dst, extents: tos, locals: srcs}
-	return x.shapeNB(&s)
-}
-
-// GetVectorNB begins a GetVector. What dsts names must not be touched until the
-// handle is synchronized; the lists are not kept.
-func (x *Endpoint) GetVectorNB(src int, froms []Extent, dsts [][]byte) (Handle, error) {
-	s := shape{what: "extended: non-blocking vector get", kind: vector, rank: src, extents: froms, locals: dsts}
-	return x.shapeNB(&s)
-}
-
-// PutVectorNBI is Endpoint.PutVectorNB counted in the region.
-func (r *Region) PutVectorNBI(dst int, tos []Extent, srcs [][]byte) error {
-	s := shape{what: "extended: implicit vector put", kind: vector, put: true, rank: dst, extents: tos, locals: srcs}
-	return r.shape(&s)
-}
-
-// GetVectorNBI is Endpoint.GetVectorNB counted in the region.
-func (r *Region) GetVectorNBI(src int, froms []Extent, dsts [][]byte) error {
-	s := shape{what: "extended: implicit vector get", kind: vector, rank: src, extents: froms, locals: dsts}
-	return r.shape(&s)
+// GetShapeNBI is Endpoint.GetShapeNB counted in the region.
+func (r *Region) GetShapeNBI(rank int, s Shape) error {
+	t := getOf(s, rank, byRegion)
+	return r.shape(&t)
 }

@@ -528,6 +528,11 @@ func extendedOutstanding(c *ctx) {
 	})
 }
 
+// oneRun is the shape of the plainest vector transfer.
+func oneRun(a segment.NLA, b []byte) (extended.Shape, error) {
+	return extended.Vector([]extended.Extent{{Addr: a, Len: len(b)}}, [][]byte{b})
+}
+
 // extendedBadArguments: what is wrong is an error, moves nothing, and leaves
 // nothing outstanding.
 func extendedBadArguments(c *ctx) {
@@ -540,6 +545,18 @@ func extendedBadArguments(c *ctx) {
 		s.barrier()
 		b := make([]byte, 64)
 		set := x.NewRegion()
+		shape := func(h extended.Shape, err error) extended.Shape {
+			s.Must(err)
+			return h
+		}
+		strided := func(elem, count int, a segment.NLA, far, off, near int) extended.Shape {
+			return shape(extended.Strided(elem, []int{count},
+				extended.RemoteBox{Addr: a, Strides: []int{far}}, extended.LocalBox{Mem: b, Offset: off, Strides: []int{near}}))
+		}
+		indexed := func(a segment.NLA, n, off int) extended.Shape {
+			return shape(extended.Indexed(extended.RemoteRuns{Addrs: []segment.NLA{a}, Len: n}, extended.LocalRuns{Mem: b, Offsets: []int{off}, Len: n}))
+		}
+		vector := func(a segment.NLA, b []byte) extended.Shape { return shape(oneRun(a, b)) }
 		type place struct {
 			rank int
 			a    segment.NLA
@@ -571,15 +588,13 @@ func extendedBadArguments(c *ctx) {
 				"memset":     func() error { return x.Memset(p.rank, p.a, 1, 64) },
 				"memset nb":  func() error { return nb(x.MemsetNB(p.rank, p.a, 1, 64)) },
 				"memset nbi": func() error { return set.MemsetNBI(p.rank, p.a, 1, 64) },
-				"strided":    func() error { return x.PutStrided(p.rank, p.a, []int{16}, b, 0, []int{16}, 16, []int{4}) },
-				"get str.":   func() error { return nb(x.GetStridedNB(p.rank, p.a, []int{63}, b, 0, []int{1}, 1, []int{2})) },
-				"backwards": func() error {
-					return set.GetStridedNBI(p.rank, p.a+63, []int{-1}, b, 63, []int{-1}, 1, []int{64})
-				},
-				"indexed":    func() error { return x.PutIndexed(p.rank, []segment.NLA{p.a}, 64, b, []int{0}, 64) },
-				"get index.": func() error { return nb(x.GetIndexedNB(p.rank, []segment.NLA{p.a}, 64, b, []int{0}, 64)) },
-				"vector":     func() error { return x.PutVector(p.rank, []extended.Extent{{Addr: p.a, Len: 64}}, [][]byte{b}) },
-				"get vector": func() error { return set.GetVectorNBI(p.rank, []extended.Extent{{Addr: p.a, Len: 64}}, [][]byte{b}) },
+				"strided":    func() error { return x.PutShape(p.rank, strided(16, 4, p.a, 16, 0, 16)) },
+				"get str.":   func() error { return nb(x.GetShapeNB(p.rank, strided(1, 2, p.a, 63, 0, 1))) },
+				"backwards":  func() error { return set.GetShapeNBI(p.rank, strided(1, 64, p.a+63, -1, 63, -1)) },
+				"indexed":    func() error { return x.PutShape(p.rank, indexed(p.a, 64, 0)) },
+				"get index.": func() error { return nb(x.GetShapeNB(p.rank, indexed(p.a, 64, 0))) },
+				"vector":     func() error { return x.PutShape(p.rank, vector(p.a, b)) },
+				"get vector": func() error { return set.GetShapeNBI(p.rank, vector(p.a, b)) },
 			} {
 				if err := f(); !errors.Is(err, extended.ErrBadArg) || h != 0 {
 					s.Fatalf("%s %s: %v (handle %#x), want one that wraps %v", op, what, err, h, extended.ErrBadArg)
@@ -614,28 +629,55 @@ func extendedBadArguments(c *ctx) {
 			}
 		}
 		for what, err := range map[string]error{
-			"value of 0 bytes":    x.PutValue(1, contract.At(0), 1, 0),
-			"value of 9 bytes":    x.PutValue(1, contract.At(0), 1, 9),
-			"value of -1 bytes":   x.PutValueNBI(1, contract.At(0), 1, -1),
-			"unaligned add":       x.AddUint64(1, contract.At(4), 1),
-			"unaligned add of 4":  x.AddInt32(1, contract.At(2), 1),
-			"unaligned float":     x.AddFloat64(1, contract.At(12), 1),
-			"unaligned signal":    x.Signal(1, contract.At(4), extended.SignalSet, 1),
-			"unknown signal":      x.Signal(1, contract.At(0), 9, 1),
-			"signal for nobody":   x.WaitUntilAll([]segment.NLA{contract.At(3)}, extended.Eq, 0),
-			"lengths that differ": x.PutVector(1, []extended.Extent{{Addr: contract.At(0), Len: 3}}, [][]byte{b}),
-			"a negative extent":   x.PutVector(1, []extended.Extent{{Addr: contract.At(0), Len: -3}}, nil),
-			"runs that differ":    x.PutIndexed(1, []segment.NLA{contract.At(0)}, 3, b, []int{0}, 4),
-			"a run outside":       x.PutIndexed(1, []segment.NLA{contract.At(0)}, 4, b, []int{61}, 4),
-			"a negative offset":   x.PutIndexed(1, []segment.NLA{contract.At(0)}, 4, b, []int{-1}, 4),
-			"ranks of strides":    x.PutStrided(1, contract.At(0), []int{1, 2}, b, 0, []int{1}, 1, []int{1}),
-			"a negative count":    x.PutStrided(1, contract.At(0), []int{1}, b, 0, []int{1}, 1, []int{-1}),
-			"a negative element":  x.PutStrided(1, contract.At(0), []int{1}, b, 0, []int{1}, -1, []int{1}),
-			"a local end":         x.PutStrided(1, contract.At(0), []int{1}, b, 60, []int{1}, 1, []int{5}),
-			"a local start":       x.PutStrided(1, contract.At(0), []int{1}, b, 0, []int{-1}, 1, []int{2}),
-			"strides that wrap":   x.PutStrided(1, contract.At(0), []int{math.MaxInt}, b, 0, []int{0}, 1, []int{3}),
+			"value of 0 bytes":   x.PutValue(1, contract.At(0), 1, 0),
+			"value of 9 bytes":   x.PutValue(1, contract.At(0), 1, 9),
+			"value of -1 bytes":  x.PutValueNBI(1, contract.At(0), 1, -1),
+			"unaligned add":      x.AddUint64(1, contract.At(4), 1),
+			"unaligned add of 4": x.AddInt32(1, contract.At(2), 1),
+			"unaligned float":    x.AddFloat64(1, contract.At(12), 1),
+			"unaligned signal":   x.Signal(1, contract.At(4), extended.SignalSet, 1),
+			"unknown signal":     x.Signal(1, contract.At(0), 9, 1),
+			"signal for nobody":  x.WaitUntilAll([]segment.NLA{contract.At(3)}, extended.Eq, 0),
 		} {
 			s.Wants(err, extended.ErrBadArg, "%s", what)
+		}
+		// What is wrong with a shape whatever the rank, those who make it hear.
+		badShape := func(what string, h extended.Shape, err error) {
+			s.Wants(err, extended.ErrBadArg, "%s", what)
+			s.Must(x.PutShape(1, h)) // the zero Shape
+		}
+		one := []int{1}
+		for what, e := range map[string]extended.Extent{
+			"lengths that differ": {Addr: contract.At(0), Len: 3},
+			"a negative extent":   {Addr: contract.At(0), Len: -3},
+		} {
+			h, err := extended.Vector([]extended.Extent{e}, [][]byte{b})
+			badShape(what, h, err)
+		}
+		for what, r := range map[string]struct{ far, off, near int }{
+			"runs that differ":  {3, 0, 4},
+			"a run outside":     {4, 61, 4},
+			"a negative offset": {4, -1, 4},
+		} {
+			h, err := extended.Indexed(extended.RemoteRuns{Addrs: []segment.NLA{contract.At(0)}, Len: r.far},
+				extended.LocalRuns{Mem: b, Offsets: []int{r.off}, Len: r.near})
+			badShape(what, h, err)
+		}
+		for what, r := range map[string]struct {
+			elem, count    int
+			far            []int
+			off, localStep int
+		}{
+			"ranks of strides":   {1, 1, []int{1, 2}, 0, 1},
+			"a negative count":   {1, -1, one, 0, 1},
+			"a negative element": {-1, 1, one, 0, 1},
+			"a local end":        {1, 5, one, 60, 1},
+			"a local start":      {1, 2, one, 0, -1},
+			"strides that wrap":  {1, 3, []int{math.MaxInt}, 0, 0},
+		} {
+			h, err := extended.Strided(r.elem, []int{r.count}, extended.RemoteBox{Addr: contract.At(0), Strides: r.far},
+				extended.LocalBox{Mem: b, Offset: r.off, Strides: []int{r.localStep}})
+			badShape(what, h, err)
 		}
 		var w uint64
 		_, err := x.AtomicUint64NB(&w, 1, contract.At(0), 99, 1, 0)
@@ -648,9 +690,9 @@ func extendedBadArguments(c *ctx) {
 		s.Must(x.Put(1, 0, nil))
 		s.Must(x.Get(1, contract.At(1<<37), nil))
 		s.Must(x.Memset(1, 0, 1, 0))
-		s.Must(x.PutIndexed(1, nil, 4, b, nil, 4))
-		s.Must(x.PutVector(1, nil, nil))
-		s.Must(x.PutStrided(1, 0, []int{1}, b, 0, []int{1}, 1, []int{0}))
+		s.Must(x.PutShape(1, shape(extended.Indexed(extended.RemoteRuns{Len: 4}, extended.LocalRuns{Mem: b, Len: 4}))))
+		s.Must(x.PutShape(1, vector(0, nil)))
+		s.Must(x.PutShape(1, strided(1, 0, 0, 1, 0, 1)))
 		s.Must(set.Sync(extended.All))
 		s.Must(x.SyncNBI(extended.All))
 		s.barrier()
@@ -679,6 +721,8 @@ func extendedRights(c *ctx) {
 			s.ext.Bind(e)
 			s.barrier()
 			x, dst, b := s.ext, 1-s.Rank, make([]byte, 16)
+			vector, err := oneRun(contract.At(0), b)
+			p.Must(err)
 			for what, f := range map[string]struct {
 				need segment.Rights
 				do   func() error
@@ -687,11 +731,11 @@ func extendedRights(c *ctx) {
 				"put nbi":    {segment.RightWrite, func() error { return errors.Join(x.PutNBI(dst, contract.At(0), b), x.SyncNBI(extended.All)) }},
 				"put value":  {segment.RightWrite, func() error { return x.PutValue(dst, contract.At(0), 0, 8) }},
 				"memset":     {segment.RightWrite, func() error { return x.Memset(dst, contract.At(0), 0, 16) }},
-				"put vector": {segment.RightWrite, func() error { return x.PutVector(dst, []extended.Extent{{Addr: contract.At(0), Len: 16}}, [][]byte{b}) }},
+				"put vector": {segment.RightWrite, func() error { return x.PutShape(dst, vector) }},
 				"long":       {segment.RightWrite, func() error { return e.RequestLong(dst, 128, b, contract.At(0)) }},
 				"get":        {segment.RightRead, func() error { return x.Get(dst, contract.At(0), b) }},
 				"get value":  {segment.RightRead, func() error { _, err := x.GetValue(dst, contract.At(0), 8); return err }},
-				"get vector": {segment.RightRead, func() error { return x.GetVector(dst, []extended.Extent{{Addr: contract.At(0), Len: 16}}, [][]byte{b}) }},
+				"get vector": {segment.RightRead, func() error { return x.GetShape(dst, vector) }},
 				"add":        {segment.RightAtomic, func() error { return x.AddUint64(dst, contract.At(24), 1) }},
 				"load":       {segment.RightAtomic, func() error { _, err := x.LoadInt32(dst, contract.At(32)); return err }},
 				"signal":     {segment.RightAtomic, func() error { return x.Signal(dst, contract.At(40), extended.SignalAdd, 1) }},

@@ -188,10 +188,24 @@ func grid(base int, strides, counts []int) []int {
 	return offs
 }
 
+func (m *stripes) putShape(r int, s extended.Shape) {
+	x := m.s.ext
+	m.do(func() error { return x.PutShape(r, s) },
+		func() (extended.Handle, error) { return x.PutShapeNB(r, s) },
+		func(g *extended.Region) error { return g.PutShapeNBI(r, s) })
+}
+
+func (m *stripes) getShape(r int, s extended.Shape) {
+	x := m.s.ext
+	m.do(func() error { return x.GetShape(r, s) },
+		func() (extended.Handle, error) { return x.GetShapeNB(r, s) },
+		func(g *extended.Region) error { return g.GetShapeNBI(r, s) })
+}
+
 // strided does one strided transfer: dimensions are nested in one order here and
 // in another there, which transposes, and some run backwards.
 func (m *stripes) strided() {
-	x, rng := m.s.ext, m.rng
+	rng := m.rng
 	elem := []int{1, 8, 2, 4, 3, 11, 8, 0}[rng.IntN(8)]
 	dims := rng.IntN(4)
 	counts := make([]int, dims)
@@ -226,22 +240,20 @@ func (m *stripes) strided() {
 	mem, to := m.bytes(size), contract.At(m.base+base[0])
 	// Lists are the caller's again when the call returns.
 	rs, ls, cs := append([]int(nil), strides[0]...), append([]int(nil), strides[1]...), append([]int(nil), counts...)
+	shape, err := extended.Strided(elem, cs, extended.RemoteBox{Addr: to, Strides: rs}, extended.LocalBox{Mem: mem, Offset: base[1], Strides: ls})
+	m.s.Must(err)
 	if rng.IntN(2) == 0 {
 		for i := range remote {
 			copy(m.model[r][remote[i]:][:elem], mem[local[i]:][:elem])
 		}
-		m.do(func() error { return x.PutStrided(r, to, rs, mem, base[1], ls, elem, cs) },
-			func() (extended.Handle, error) { return x.PutStridedNB(r, to, rs, mem, base[1], ls, elem, cs) },
-			func(g *extended.Region) error { return g.PutStridedNBI(r, to, rs, mem, base[1], ls, elem, cs) })
+		m.putShape(r, shape)
 	} else {
 		want := append([]byte(nil), mem...)
 		for i := range remote {
 			copy(want[local[i]:][:elem], m.model[r][remote[i]:][:elem])
 		}
 		m.expect("strided get", mem, want)
-		m.do(func() error { return x.GetStrided(r, to, rs, mem, base[1], ls, elem, cs) },
-			func() (extended.Handle, error) { return x.GetStridedNB(r, to, rs, mem, base[1], ls, elem, cs) },
-			func(g *extended.Region) error { return g.GetStridedNBI(r, to, rs, mem, base[1], ls, elem, cs) })
+		m.getShape(r, shape)
 	}
 	for i := range cs {
 		rs[i], ls[i], cs[i] = 1<<40, 1<<40, -1
@@ -281,7 +293,7 @@ func list(offs, lens []int) (all []int) {
 
 // irregular does one indexed or vector transfer.
 func (m *stripes) irregular() {
-	x, rng := m.s.ext, m.rng
+	rng := m.rng
 	indexed := rng.IntN(2) == 0
 	var rlens, llens []int
 	rlen, llen := 0, 0
@@ -332,23 +344,18 @@ func (m *stripes) irregular() {
 	if !put {
 		m.expect("indexed or vector get", mem, want)
 	}
-	switch {
-	case indexed && put:
-		m.do(func() error { return x.PutIndexed(r, addrs, rlen, mem, loffs, llen) },
-			func() (extended.Handle, error) { return x.PutIndexedNB(r, addrs, rlen, mem, loffs, llen) },
-			func(g *extended.Region) error { return g.PutIndexedNBI(r, addrs, rlen, mem, loffs, llen) })
-	case indexed:
-		m.do(func() error { return x.GetIndexed(r, addrs, rlen, mem, loffs, llen) },
-			func() (extended.Handle, error) { return x.GetIndexedNB(r, addrs, rlen, mem, loffs, llen) },
-			func(g *extended.Region) error { return g.GetIndexedNBI(r, addrs, rlen, mem, loffs, llen) })
-	case put:
-		m.do(func() error { return x.PutVector(r, extents, pieces) },
-			func() (extended.Handle, error) { return x.PutVectorNB(r, extents, pieces) },
-			func(g *extended.Region) error { return g.PutVectorNBI(r, extents, pieces) })
-	default:
-		m.do(func() error { return x.GetVector(r, extents, pieces) },
-			func() (extended.Handle, error) { return x.GetVectorNB(r, extents, pieces) },
-			func(g *extended.Region) error { return g.GetVectorNBI(r, extents, pieces) })
+	var shape extended.Shape
+	var err error
+	if indexed {
+		shape, err = extended.Indexed(extended.RemoteRuns{Addrs: addrs, Len: rlen}, extended.LocalRuns{Mem: mem, Offsets: loffs, Len: llen})
+	} else {
+		shape, err = extended.Vector(extents, pieces)
+	}
+	m.s.Must(err)
+	if put {
+		m.putShape(r, shape)
+	} else {
+		m.getShape(r, shape)
 	}
 	// The lists are not kept.
 	clear(addrs)

@@ -18,8 +18,32 @@ type runsShape struct {
 	remote, local []int
 	size          int
 	runs          []run
-	// call does it with a buffer; exactly one of its results is used.
-	call func(a *actor, s Step, buf []byte) forms
+	// shape makes it, with a buffer.
+	shape func(buf []byte) (extended.Shape, error)
+}
+
+// put gives the forms of a put from buf, of which exactly one is used.
+func (h *runsShape) put(a *actor, s Step, buf []byte) forms {
+	shape, err := h.shape(buf)
+	a.want(err)
+	return forms{
+		block: func() error { return a.x.PutShape(s.Peer, shape) },
+		nb:    func() (extended.Handle, error) { return a.x.PutShapeNB(s.Peer, shape) },
+		nbi:   func(r *extended.Region) error { return r.PutShapeNBI(s.Peer, shape) },
+		src:   buf,
+		late:  true,
+	}
+}
+
+// get gives the forms of a get to buf, of which exactly one is used.
+func (h *runsShape) get(a *actor, s Step, buf []byte) forms {
+	shape, err := h.shape(buf)
+	a.want(err)
+	return forms{
+		block: func() error { return a.x.GetShape(s.Peer, shape) },
+		nb:    func() (extended.Handle, error) { return a.x.GetShapeNB(s.Peer, shape) },
+		nbi:   func(r *extended.Region) error { return r.GetShapeNBI(s.Peer, shape) },
+	}
 }
 
 // shaped does a strided, indexed or vector transfer.
@@ -29,19 +53,16 @@ func (m *model) shaped(s Step) {
 	var h runsShape
 	switch s.Do[3:] {
 	case "Strided":
-		h = stridedShape(g, s, put)
+		h = stridedShape(g, s)
 	case "Indexed":
-		h = indexedShape(g, s, put)
+		h = indexedShape(g, s)
 	default:
-		h = vectorShape(g, s, put)
+		h = vectorShape(g, s)
 	}
 	if put {
 		data := scrambled(h.size, s.Value)
 		if m.access(s, true, extended.Puts, h.runs, nil, func(a *actor, _ *flight) forms {
-			buf := slices.Clone(data)
-			fm := h.call(a, s, buf)
-			fm.src, fm.late = buf, true
-			return fm
+			return h.put(a, s, slices.Clone(data))
 		}) {
 			for i, r := range h.remote {
 				m.mem[s.Peer][r] = data[h.local[i]]
@@ -58,13 +79,13 @@ func (m *model) shaped(s Step) {
 	m.access(s, false, extended.Gets, h.runs, nil, func(a *actor, f *flight) forms {
 		b := newGuarded(h.size)
 		f.check = func() string { return b.differs(want) }
-		return h.call(a, s, b.bytes())
+		return h.get(a, s, b.bytes())
 	})
 }
 
 // stridedShape is a box of up to three dimensions, whose rows may run backwards
 // at the target, and which is stored in another order of dimensions here.
-func stridedShape(g *rand.Rand, s Step, put bool) runsShape {
+func stridedShape(g *rand.Rand, s Step) runsShape {
 	elem := mod(s.Len, 9)
 	d := g.IntN(4)
 	counts, far, near := make([]int, d), make([]int, d), make([]int, d)
@@ -105,28 +126,10 @@ func stridedShape(g *rand.Rand, s Step, put bool) runsShape {
 			}
 		})
 	}
-	h.call = func(a *actor, s Step, buf []byte) forms {
-		at := addr(base)
-		if put {
-			return forms{
-				block: func() error { return a.x.PutStrided(s.Peer, at, far, buf, off, near, elem, counts) },
-				nb: func() (extended.Handle, error) {
-					return a.x.PutStridedNB(s.Peer, at, far, buf, off, near, elem, counts)
-				},
-				nbi: func(r *extended.Region) error {
-					return r.PutStridedNBI(s.Peer, at, far, buf, off, near, elem, counts)
-				},
-			}
-		}
-		return forms{
-			block: func() error { return a.x.GetStrided(s.Peer, at, far, buf, off, near, elem, counts) },
-			nb: func() (extended.Handle, error) {
-				return a.x.GetStridedNB(s.Peer, at, far, buf, off, near, elem, counts)
-			},
-			nbi: func(r *extended.Region) error {
-				return r.GetStridedNBI(s.Peer, at, far, buf, off, near, elem, counts)
-			},
-		}
+	h.shape = func(buf []byte) (extended.Shape, error) {
+		return extended.Strided(elem, counts,
+			extended.RemoteBox{Addr: addr(base), Strides: far},
+			extended.LocalBox{Mem: buf, Offset: off, Strides: near})
 	}
 	return h
 }
@@ -144,7 +147,7 @@ func walk(counts, strides []int, base int, visit func(at int)) {
 
 // indexedShape is 12 k bytes in equal runs, other ones on each side, in any
 // order.
-func indexedShape(g *rand.Rand, s Step, put bool) runsShape {
+func indexedShape(g *rand.Rand, s Step) runsShape {
 	total := 12 * mod(s.Len, 6)
 	side := func(from int) (offs []int, n, end int) {
 		n = []int{1, 2, 3, 4, 6, 12}[g.IntN(6)]
@@ -173,25 +176,14 @@ func indexedShape(g *rand.Rand, s Step, put bool) runsShape {
 			h.local = append(h.local, o+k)
 		}
 	}
-	h.call = func(a *actor, s Step, buf []byte) forms {
-		if put {
-			return forms{
-				block: func() error { return a.x.PutIndexed(s.Peer, addrs, farLen, buf, near, nearLen) },
-				nb:    func() (extended.Handle, error) { return a.x.PutIndexedNB(s.Peer, addrs, farLen, buf, near, nearLen) },
-				nbi:   func(r *extended.Region) error { return r.PutIndexedNBI(s.Peer, addrs, farLen, buf, near, nearLen) },
-			}
-		}
-		return forms{
-			block: func() error { return a.x.GetIndexed(s.Peer, addrs, farLen, buf, near, nearLen) },
-			nb:    func() (extended.Handle, error) { return a.x.GetIndexedNB(s.Peer, addrs, farLen, buf, near, nearLen) },
-			nbi:   func(r *extended.Region) error { return r.GetIndexedNBI(s.Peer, addrs, farLen, buf, near, nearLen) },
-		}
+	h.shape = func(buf []byte) (extended.Shape, error) {
+		return extended.Indexed(extended.RemoteRuns{Addrs: addrs, Len: farLen}, extended.LocalRuns{Mem: buf, Offsets: near, Len: nearLen})
 	}
 	return h
 }
 
 // vectorShape is Len mod 50 bytes in runs of any length, none included.
-func vectorShape(g *rand.Rand, s Step, put bool) runsShape {
+func vectorShape(g *rand.Rand, s Step) runsShape {
 	total := mod(s.Len, 50)
 	side := func(from int) (runs []run, end int) {
 		end = from
@@ -219,23 +211,12 @@ func vectorShape(g *rand.Rand, s Step, put bool) runsShape {
 			h.local = append(h.local, r.off+k)
 		}
 	}
-	h.call = func(a *actor, s Step, buf []byte) forms {
+	h.shape = func(buf []byte) (extended.Shape, error) {
 		var bufs [][]byte
 		for _, r := range near {
 			bufs = append(bufs, buf[r.off:r.off+r.n])
 		}
-		if put {
-			return forms{
-				block: func() error { return a.x.PutVector(s.Peer, extents, bufs) },
-				nb:    func() (extended.Handle, error) { return a.x.PutVectorNB(s.Peer, extents, bufs) },
-				nbi:   func(r *extended.Region) error { return r.PutVectorNBI(s.Peer, extents, bufs) },
-			}
-		}
-		return forms{
-			block: func() error { return a.x.GetVector(s.Peer, extents, bufs) },
-			nb:    func() (extended.Handle, error) { return a.x.GetVectorNB(s.Peer, extents, bufs) },
-			nbi:   func(r *extended.Region) error { return r.GetVectorNBI(s.Peer, extents, bufs) },
-		}
+		return extended.Vector(extents, bufs)
 	}
 	return h
 }
