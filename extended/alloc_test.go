@@ -65,12 +65,14 @@ func TestNoAllocations(t *testing.T) {
 				"put with signal": func() {
 					must(x.PutSignal(1, at(64), b[:100], at(32), SignalAdd, 1))
 				},
-				"wait until": func() { _, err := x.WaitUntil(at(0), Ge, 0); must(err) },
-				"strided":    func() { must(x.PutShape(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
-				"strided nb": func() { sync(x.GetShapeNB(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
-				"indexed":    func() { must(x.PutShape(1, shape(Indexed(RemoteRuns{addrs, 16}, LocalRuns{b, offs, 16})))) },
-				"vector":     func() { must(x.GetShape(1, shape(Vector(extents, slices)))) },
-				"shape nbi":  func() { must(r.PutShapeNBI(1, kept)); must(r.GetShapeNBI(0, kept)); must(r.Sync(All)) },
+				"lock":        func() { must(x.Lock(1, at(40))); must(x.Unlock(1, at(40))) },
+				"shared lock": func() { must(x.RLock(1, at(40))); must(x.RUnlock(1, at(40))) },
+				"wait until":  func() { _, err := x.WaitUntil(at(0), Ge, 0); must(err) },
+				"strided":     func() { must(x.PutShape(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
+				"strided nb":  func() { sync(x.GetShapeNB(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
+				"indexed":     func() { must(x.PutShape(1, shape(Indexed(RemoteRuns{addrs, 16}, LocalRuns{b, offs, 16})))) },
+				"vector":      func() { must(x.GetShape(1, shape(Vector(extents, slices)))) },
+				"shape nbi":   func() { must(r.PutShapeNBI(1, kept)); must(r.GetShapeNBI(0, kept)); must(r.Sync(All)) },
 				"access region": func() {
 					must(x.BeginRegion(r))
 					must(r.PutBulkNBI(1, at(0), b))

@@ -1,5 +1,5 @@
 // Package extended is the one-sided interface for generated code: put, get,
-// memory set, atomics and signals on the memory of other ranks, without the
+// memory set, atomics, signals and locks on the memory of other ranks, without the
 // remote program taking part (GASNet-1 specification, "Extended API";
 // Nüssle 2008, sections 7.4 and 7.5).
 //
@@ -81,6 +81,8 @@
 //     synchronized, before.
 //   - An active message or a barrier after a completed put does the same for the
 //     handler and for every rank after the barrier.
+//   - A lock is an atomic when it is taken and one when it is given back: its next
+//     holder sees what the last one did.
 //   - Fence is a full barrier for the direct accesses of the calling goroutine, by
 //     this package, by gas or in the memory that Direct returns: every one before it
 //     comes before every one after it, stores before loads too. Values with a Fence
@@ -110,6 +112,15 @@
 // time, but for values of their own size, which are then relaxed accesses (and
 // races to the detector). Atomics of different types or sizes must not be mixed
 // on one word concurrently.
+//
+// # Locks
+//
+// A lock is two words, LockSize bytes, anywhere in memory that its users may access
+// with atomics, and [Endpoint.Lock] and its kin name it by rank and address: there is
+// nothing to make and nothing to free. Goroutines that wait are in a list, for which
+// their own rank has memory, see Config.LockMemory. A lock of this rank that is free is
+// taken and given back by atomic instructions and the rank's own table of what it
+// holds; a wait names the rank that holds the lock.
 //
 // # Exposed memory
 //
@@ -188,7 +199,7 @@
 // An Endpoint may be used by many goroutines. A handler of an active message
 // may use what completes at once by direct access (the zero Handle's case),
 // Signal included, because that does not wait; it must not use anything that
-// goes through the conduit, nor Wait, Sync, WaitUntil and the like, which fail
+// goes through the conduit, nor Wait, Sync, WaitUntil, locks and the like, which fail
 // there.
 //
 // # Failure

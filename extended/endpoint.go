@@ -49,6 +49,14 @@ type Config struct {
 	// once, by strategy Adaptive, where one pin is not enough. 0 for
 	// DefaultOnceMin.
 	OnceMin uint64
+
+	// LockMemory returns LockSize bytes of this rank's memory, at a multiple of 8, in
+	// its segment or exposed, that all ranks may access with atomics: a goroutine that
+	// waits for a lock is in a list by them. They are kept for others that wait later,
+	// so that it is called as often as goroutines have waited at once. It may be called
+	// by many goroutines at once. nil: memory of the Go heap is registered, which peers
+	// reach more slowly.
+	LockMemory func() (segment.NLA, error)
 }
 
 // Strategy says how to reach exposed memory of another rank. The strategies but
@@ -104,6 +112,7 @@ type Endpoint struct {
 	far      *far // nil: no exposed memory
 	table    table
 	implicit Region
+	locks    locks
 }
 
 // progress is the part of am.Endpoint that waiting needs.
@@ -117,6 +126,7 @@ type progress interface {
 func New(c Config) *Endpoint {
 	x := &Endpoint{always: c.AlwaysHandle}
 	x.implicit.x = x
+	x.locks.memory = c.LockMemory
 	if c.Origins {
 		x.table.origins = &origins{handles: map[uint64]begun{}, regions: map[*Region]begun{}}
 	}
@@ -132,6 +142,7 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
 	x.first, x.views = ep.Views()
 	x.mine = x.views[ep.Rank()-x.first]
+	x.locks.own = exclusive + int64(ep.Rank()+1)<<holderShift
 }
 
 // Rank is the number of this rank in its job. Only after Bind.

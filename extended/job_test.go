@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		testjob.Check(err)
 		testjob.Check(stress(end, extended.Config{AlwaysHandle: testjob.Rank()%2 == 1}, 2000))
 		testjob.Check(end.Close())
-	}, "orphan": orphan})
+	}, "orphan": orphan, "locks": lockedRounds})
 }
 
 // TestProcesses runs stress in ranks that are processes.
@@ -207,18 +207,24 @@ func TestWaitingForTheDead(t *testing.T) {
 	testjob.Run(t, 3, "orphan").Want(t, 3)
 }
 
-func orphan() {
+// joined is the endpoint of a rank that is a process, with a segment of size bytes.
+func joined(size uint64) (*am.Endpoint, *extended.Endpoint) {
 	end, err := testjob.Join(conduits.Config{})
 	testjob.Check(err)
 	x := extended.New(extended.Config{})
-	e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: segment.PageSize})
+	e, err := am.Attach(end, am.Config{Runtime: x.Handlers(), Completer: x, Exposer: x, SegmentSize: size})
 	testjob.Check(err)
 	x.Bind(e)
+	return e, x
+}
+
+func orphan() {
+	_, x := joined(segment.PageSize)
 	testjob.Check(meet(x, 1))
 	if x.Rank() == 2 {
 		os.Exit(3)
 	}
-	_, err = x.WaitUntil(counter, extended.Eq, 1)
+	_, err := x.WaitUntil(counter, extended.Eq, 1)
 	var pe *conduits.PeerError
 	if !errors.As(err, &pe) || pe.Rank != 2 {
 		testjob.Fatal("waiting ended with %v", err)

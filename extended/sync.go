@@ -223,6 +223,7 @@ const (
 	waitWordsAny
 	waitWordsAll
 	waitSlot
+	waitLock
 )
 
 // waiter is what a goroutine waits for. They are kept and reused, together with
@@ -243,6 +244,8 @@ type waiter struct {
 	index int    // of words: where to look first; then, which compared
 	seen  uint64 // what that word was
 	lost  bool   // there is no such word any more
+	lock  remote // of waitLock, and what it was when last tried
+	state int64
 }
 
 func (t *table) getWaiter() *waiter {
@@ -287,7 +290,7 @@ func (w *waiter) done() bool {
 			named = true
 		}
 		return !named
-	case waitWordsAny:
+	case waitWordsAny, waitLock:
 		for k := range w.words {
 			i := (w.index + k) % len(w.words)
 			v, ok := w.x.own(w.words[i])
@@ -331,6 +334,8 @@ func (w *waiter) Blocked() string {
 		return fmt.Sprintf("extended: for operation %#x, of which %d pieces are under way", w.name, uint32(left))
 	case waitHandles:
 		return fmt.Sprintf("extended: for one of %d handles", len(w.hs))
+	case waitLock:
+		return w.x.lockState(w.lock, w.state)
 	case waitWordsAny, waitWordsAll:
 		n := 0
 		for _, a := range w.words {

@@ -328,7 +328,7 @@ func ExampleLock() {
 	}))
 	// Output:
 	// {400 800} <nil>
-	// gas: Unlock of lock 0+0x0: rank 0 does not hold it
+	// extended: Unlock of lock 0+0x0: rank 0 does not hold it
 }
 
 // A flag that another rank waits for is stored, not put: Store wakes waiters.

@@ -250,57 +250,6 @@ func TestLockHolderFails(t *testing.T) {
 	}
 }
 
-// TestLockNamesHolder: a wait for a lock names the rank that holds it, also where the
-// lock's word is out of reach.
-func TestLockNamesHolder(t *testing.T) {
-	for _, conduit := range []string{"shm", "udp", "sim"} {
-		t.Run(conduit, func(t *testing.T) {
-			err := Run(Config{Ranks: 3, Conduit: conduit}, func(n *Node) error {
-				l, err := NewLock(n)
-				if err != nil {
-					return err
-				}
-				told, err := New[int64](n)
-				if err != nil {
-					return err
-				}
-				if n.Rank() == 2 {
-					if err := l.Lock(n); err != nil {
-						return err
-					}
-				}
-				if err := n.Barrier(); err != nil {
-					return err
-				}
-				if n.Rank() == 2 { // until both others have said for whom they wait
-					if err := n.Wait(func() bool { v, err := Load(n, told); return err != nil || v == 2 }); err != nil {
-						return err
-					}
-					return errors.Join(l.Unlock(n), n.Barrier())
-				}
-				seen, ok, err := l.try(n, 0, exclusive)
-				if ok || err != nil {
-					return fmt.Errorf("the lock is free, or %w", err)
-				}
-				said := lockWait{l, n, seen}.Blocked()
-				if !strings.Contains(said, "which rank 2 holds exclusively") {
-					t.Errorf("rank %d waits for %q", n.Rank(), said)
-				}
-				if _, err := FetchAdd(n, told.On(2), 1); err != nil {
-					return err
-				}
-				if err := l.RLock(n); err != nil {
-					return err
-				}
-				return errors.Join(l.RUnlock(n), n.Barrier())
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // TestLeavingWithALock: a rank that returns while it holds a lock fails the job, and
 // names the lock.
 func TestLeavingWithALock(t *testing.T) {
@@ -408,7 +357,7 @@ func TestLockReleasedWhileEntered(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				listed := !w.waiters.IsNil()
+				listed := w.waiters != 0
 				if i == 0 && listed {
 					entry = n.Now() - begun
 					break

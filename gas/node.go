@@ -50,7 +50,6 @@ type Node struct {
 	coll     collectives
 	calls    calls
 	findings *findings // of all ranks of the Run; nil without Config.Debug
-	locks    locks
 	perRank  perRank
 	stop     atomic.Bool // ends the progress goroutine
 	helped   atomic.Bool // there is a progress goroutine

@@ -543,7 +543,7 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 		return nil, err
 	}
 	n.b = barrier.New()
-	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Origins: cfg.Debug, Firehose: n.cache, Space: n.space})
+	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Origins: cfg.Debug, Firehose: n.cache, Space: n.space, LockMemory: n.lockMemory})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
 	runtimeEntries = append(runtimeEntries, n.coll.handlers()...)

@@ -1,0 +1,404 @@
+package extended
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/segment"
+)
+
+// LockSize is the size of a lock, bytes. It lies at a multiple of 8, in memory of any
+// kind that all ranks which use it may access with atomics; zeros are an unlocked lock.
+//
+//	0  state    0 unlocked, m held shared by m, above maxShared held exclusively
+//	8  waiters  head of a list: rank<<40 | address of a waiter; 0 for none
+//
+// A waiter has LockSize bytes, too, in memory of the rank that waits:
+//
+//	0  next     the one that came before it, or 0
+//	8  awake    0 while it is in the list
+const LockSize = 16
+
+const (
+	lockWaiters = 8 // offsets, see LockSize
+	waiterAwake = 8
+)
+
+// exclusive is what one exclusive hold adds to a lock's state: n+1 in Nüssle 2008, table
+// 7-3, where n bounds the shared holds, goroutines of all ranks here.
+const (
+	maxShared = 1<<31 - 2
+	exclusive = maxShared + 1
+	maxInt    = 1<<63 - 1
+	// An exclusive hold also adds the number of its rank plus 1 from this bit on, so
+	// that a rank which waits can say for which one.
+	holderShift = 32
+)
+
+// lockTries is how often a lock is tried before its list is entered.
+const lockTries = 16
+
+// waitersPerPage is how many waiters have room where Config.LockMemory is nil, a page
+// at a time.
+const waitersPerPage = segment.PageSize / LockSize
+
+// remote names a place of any rank in one word, which is not 0.
+type remote uint64
+
+const remoteBits = 40 // of the address: below segment.ExposedLimit
+
+func remoteAt(rank int, a segment.NLA) remote {
+	return remote(rank)<<remoteBits | remote(a)&(1<<remoteBits-1)
+}
+
+func (r remote) rank() int        { return int(r >> remoteBits) }
+func (r remote) nla() segment.NLA { return segment.NLA(r & (1<<remoteBits - 1)) }
+
+// String prints what gas.Ptr does: "3+0x40" in a segment, "3@0x40" if exposed.
+func (r remote) String() string {
+	if a := r.nla(); a.Exposed() {
+		return fmt.Sprintf("%d@%#x", r.rank(), uint64(a-segment.ExposedBase))
+	}
+	return fmt.Sprintf("%d+%#x", r.rank(), uint64(r.nla()-segment.AttachBase))
+}
+
+// locks is what this rank holds: it tells a wrong Unlock before it does harm, and has
+// waiters to lend.
+type locks struct {
+	mu     sync.Mutex
+	held   map[remote]holds
+	idle   []segment.NLA // waiters
+	own    int64         // what an exclusive hold of this rank adds
+	memory func() (segment.NLA, error)
+}
+
+// holds is how this rank holds a lock.
+type holds struct {
+	sum    int64  // of what they add: exclusive, or how many are shared
+	origin string // where the first was taken, with Config.Origins
+}
+
+// Lock takes the lock at address at of rank exclusively: no other goroutine of any rank
+// holds it then, shared or not. It waits, polling and then parked. Locks are neither
+// fair nor reentrant; what a holder did to memory, and synchronized, before Unlock is
+// visible to the next one. A rank that leaves the job gives its locks back before, see
+// HeldLocks. Nothing runs at the rank that has the lock's memory.
+//
+// It is the lock of Nüssle 2008, section 7.5.4: each step is one fetch-compare-and-add
+// on the state, with the operands of table 7-3. A goroutine that does not get it enters
+// the list beside the state and parks; each release wakes the list.
+func (x *Endpoint) Lock(rank int, at segment.NLA) error { return x.lock(rank, at, 0, exclusive) }
+
+// RLock takes the lock shared: many may hold it so, if nobody holds it exclusively. It
+// waits as Lock does, and a lock that is always held shared keeps Lock waiting.
+func (x *Endpoint) RLock(rank int, at segment.NLA) error { return x.lock(rank, at, maxShared-1, 1) }
+
+// TryLock is Lock if that need not wait, and says whether it has taken the lock. It
+// does not poll.
+func (x *Endpoint) TryLock(rank int, at segment.NLA) (bool, error) {
+	_, ok, err := x.tryLock(rank, at, 0, exclusive)
+	return ok, err
+}
+
+// TryRLock is RLock if that need not wait, and says whether it has taken the lock. It
+// does not poll.
+func (x *Endpoint) TryRLock(rank int, at segment.NLA) (bool, error) {
+	_, ok, err := x.tryLock(rank, at, maxShared-1, 1)
+	return ok, err
+}
+
+// Unlock gives back an exclusive hold, which any goroutine of the rank that took it may
+// do, and wakes those that wait. It is an error, and changes nothing, if this rank does
+// not hold the lock so.
+func (x *Endpoint) Unlock(rank int, at segment.NLA) error {
+	return x.unlock("Unlock", rank, at, exclusive)
+}
+
+// RUnlock is Unlock for a shared hold.
+func (x *Endpoint) RUnlock(rank int, at segment.NLA) error {
+	return x.unlock("RUnlock", rank, at, 1)
+}
+
+// operand is what a hold adds to a lock's state.
+func (x *Endpoint) operand(d int64) int64 {
+	if d == exclusive {
+		return x.locks.own
+	}
+	return d
+}
+
+// tryLock adds a hold if the state is at most limit. It returns what is there.
+func (x *Endpoint) tryLock(rank int, at segment.NLA, limit, d int64) (now int64, ok bool, err error) {
+	const what = "extended: lock"
+	if x.ep == nil {
+		return 0, false, errNotBound(what)
+	}
+	if err := x.poll.Blocking("lock"); err != nil {
+		return 0, false, err
+	}
+	if x.word64(rank, at+lockWaiters) == nil {
+		// Both words are there, or nothing is changed.
+		if err := x.check(what, rank, at, LockSize, segment.RightAtomic); err != nil {
+			return 0, false, err
+		}
+	}
+	if now, ok, err = x.FetchCompareAddInt64(rank, at, limit, x.operand(d)); err != nil {
+		return now, false, fmt.Errorf("%s %v: %w", what, remoteAt(rank, at), err)
+	}
+	if ok {
+		x.hold(remoteAt(rank, at), d)
+	}
+	return now, ok, nil
+}
+
+func (x *Endpoint) lock(rank int, at segment.NLA, limit, d int64) error {
+	for range lockTries {
+		if _, ok, err := x.tryLock(rank, at, limit, d); ok || err != nil {
+			return err
+		}
+		x.ep.Spin()
+	}
+	for {
+		w, err := x.borrowWaiter()
+		if err != nil {
+			return fmt.Errorf("extended: lock %v: no memory to wait with: %w", remoteAt(rank, at), err)
+		}
+		if err := x.enter(rank, at, w); err != nil {
+			return err
+		}
+		// Every unlock from here on finds w in the list.
+		seen, got, err := x.tryLock(rank, at, limit, d)
+		if err != nil {
+			return err
+		}
+		if got {
+			// Another rank may have the list by now, and w with it.
+			err = x.wakeAll(rank, at)
+		}
+		if err == nil {
+			err = x.awaitLock(rank, at, w, seen)
+		}
+		if err != nil {
+			return err
+		}
+		x.returnWaiter(w)
+		if got {
+			return nil
+		}
+		if _, ok, err := x.tryLock(rank, at, limit, d); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// enter puts the own waiter w, which is not awake, at the head of the list.
+func (x *Endpoint) enter(rank int, at, w segment.NLA) error {
+	me := x.ep.Rank()
+	if err := x.StoreUint64(me, w+waiterAwake, 0); err != nil {
+		return err
+	}
+	head := at + lockWaiters
+	for {
+		first, err := x.LoadUint64(rank, head)
+		if err == nil {
+			err = x.StoreUint64(me, w, first)
+		}
+		if err != nil {
+			return err
+		}
+		if _, ok, err := x.CompareAndSwapUint64(rank, head, first, uint64(remoteAt(me, w))); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// awaitLock parks until w is awake. seen is the state that the last try found.
+func (x *Endpoint) awaitLock(rank int, at, w segment.NLA, seen int64) error {
+	k := x.table.getWaiter()
+	k.one[0] = w + waiterAwake
+	k.lock, k.state = remoteAt(rank, at), seen
+	_, _, err := x.waitWords(k, waitLock, k.one[:], 0, Ne, 0)
+	return err
+}
+
+// wakeAll takes the whole list and wakes everybody in it.
+func (x *Endpoint) wakeAll(rank int, at segment.NLA) error {
+	head := at + lockWaiters
+	p, err := x.LoadUint64(rank, head)
+	if err != nil || p == 0 {
+		return err
+	}
+	if p, err = x.SwapUint64(rank, head, 0); err != nil {
+		return err
+	}
+	for p != 0 {
+		w := remote(p)
+		// Once awake it belongs to its owner again.
+		next, err := x.LoadUint64(w.rank(), w.nla())
+		if err != nil {
+			return err
+		}
+		if err := x.signal("extended: unlock", w.rank(), w.nla()+waiterAwake, SignalSet, 1); err != nil {
+			return err
+		}
+		p = next
+	}
+	return nil
+}
+
+func (x *Endpoint) unlock(op string, rank int, at segment.NLA, d int64) error {
+	if x.ep == nil {
+		return errNotBound("extended: unlock")
+	}
+	if err := x.poll.Blocking("unlock"); err != nil {
+		return err
+	}
+	l := remoteAt(rank, at)
+	if err := x.drop(op, l, d); err != nil {
+		return err
+	}
+	if _, _, err := x.FetchCompareAddInt64(rank, at, maxInt, -x.operand(d)); err != nil {
+		return fmt.Errorf("extended: %s of lock %v: %w", op, l, err)
+	}
+	return x.wakeAll(rank, at)
+}
+
+// hold notes a hold of this rank.
+func (x *Endpoint) hold(l remote, d int64) {
+	at := ""
+	if x.table.origins != nil {
+		at = origin.Caller()
+	}
+	h := &x.locks
+	h.mu.Lock()
+	if h.held == nil {
+		h.held = map[remote]holds{}
+	}
+	had := h.held[l]
+	if had.sum += d; had.origin == "" {
+		had.origin = at
+	}
+	h.held[l] = had
+	h.mu.Unlock()
+}
+
+// drop forgets a hold, if there is one.
+func (x *Endpoint) drop(op string, l remote, d int64) error {
+	h := &x.locks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	had := h.held[l]
+	if d == exclusive && had.sum != exclusive || d == 1 && (had.sum == 0 || had.sum == exclusive) {
+		how := "does not hold it"
+		if had.sum == exclusive {
+			how = "holds it exclusively"
+		} else if had.sum > 0 {
+			how = "holds it shared"
+		}
+		return errs.BadArg("extended: %s of lock %v: rank %d %s", op, l, x.ep.Rank(), how)
+	}
+	if had.sum -= d; had.sum == 0 {
+		delete(h.held, l)
+	} else {
+		h.held[l] = had
+	}
+	return nil
+}
+
+// HeldLock is a lock that this rank holds.
+type HeldLock struct {
+	Rank   int         // where the lock is
+	At     segment.NLA // and its address there
+	Shared int         // 0 if it is held exclusively, else how many hold it shared
+	Origin string      // where it was taken first, as "file.go:12"; "" without Config.Origins
+}
+
+// HeldLocks are the locks that goroutines of this rank hold, by rank and address. A rank
+// that leaves the job with one has those that want it wait for ever: its memory may
+// answer until all ranks leave.
+func (x *Endpoint) HeldLocks() []HeldLock {
+	h := &x.locks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []HeldLock
+	for l, had := range h.held {
+		shared := int(had.sum)
+		if had.sum == exclusive {
+			shared = 0
+		}
+		all = append(all, HeldLock{Rank: l.rank(), At: l.nla(), Shared: shared, Origin: had.origin})
+	}
+	slices.SortFunc(all, func(a, b HeldLock) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.At, b.At)) })
+	return all
+}
+
+// borrowWaiter takes a waiter from those used before, or new memory for one.
+func (x *Endpoint) borrowWaiter() (segment.NLA, error) {
+	h := &x.locks
+	h.mu.Lock()
+	if k := len(h.idle); k > 0 {
+		w := h.idle[k-1]
+		h.idle = h.idle[:k-1]
+		h.mu.Unlock()
+		return w, nil
+	}
+	h.mu.Unlock()
+	if h.memory != nil {
+		return h.memory()
+	}
+	return x.registerWaiters()
+}
+
+// registerWaiters makes waiters of registered memory, and returns one of them.
+func (x *Endpoint) registerWaiters() (segment.NLA, error) {
+	atu, err := x.ep.ATU()
+	if err != nil {
+		return 0, err
+	}
+	// The registration keeps the memory, until the endpoint is closed.
+	reg, err := atu.Register(make([]byte, waitersPerPage*LockSize), segment.RightsAll, segment.AnyPeer)
+	if err != nil {
+		return 0, err
+	}
+	h := &x.locks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := 1; i < waitersPerPage; i++ {
+		a, _ := reg.At(uint64(i * LockSize))
+		h.idle = append(h.idle, a)
+	}
+	a, _ := reg.At(0)
+	return a, nil
+}
+
+func (x *Endpoint) returnWaiter(w segment.NLA) {
+	h := &x.locks
+	h.mu.Lock()
+	h.idle = append(h.idle, w)
+	h.mu.Unlock()
+}
+
+// lockState names a lock and its holder for Blocked: now, if the state is at hand, else
+// when it was last tried, since nothing may wait here.
+func (x *Endpoint) lockState(l remote, seen int64) string {
+	s, when := seen, " when last tried"
+	if p := x.word64(l.rank(), l.nla()); p != nil {
+		s, when = int64(atomic.LoadUint64(p)), ""
+	} else if l.rank() == x.ep.Rank() {
+		if v, ok := x.own(l.nla()); ok {
+			s, when = int64(v), ""
+		}
+	}
+	switch {
+	case s >= exclusive:
+		return fmt.Sprintf("lock %v, which rank %d holds exclusively%s", l, s>>holderShift-1, when)
+	case s <= 0:
+		return fmt.Sprintf("lock %v, which nobody holds%s", l, when)
+	}
+	return fmt.Sprintf("lock %v, which %d hold shared%s", l, s, when)
+}
