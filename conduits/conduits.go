@@ -234,7 +234,8 @@ type Endpoint interface {
 	Attach(c AttachConfig) error
 	// Views is the table for direct access to ranks from first on: views[i] is
 	// of rank first+i, and the zero View if that rank cannot be reached by load
-	// and store. The own rank's entry is always there. Ranks outside the table
+	// and store. The own rank's entry is always there, with all rights, but for
+	// atomics where even the own rank's are the conduit's to do. Ranks outside the table
 	// cannot be reached, so that a rank without neighbours has a table of one
 	// entry, however large the job. It begins with the lowest rank in reach and ends
 	// with the highest; in between may be ranks that are not. Shared and read-only.

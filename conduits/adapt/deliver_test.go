@@ -86,7 +86,7 @@ func TestForged(t *testing.T) {
 	const half = 1 << 16
 	for name, messages := range map[string][][]uint32{
 		"no words":              {{}},
-		"no kind":               {{header(7, 0, 0)}},
+		"a note with more":      {{header(kindNote, 0, 0), 1, 2}},
 		"a long one cut short":  {{header(kindLong, 0, 0), 1, 2, 3}},
 		"too many words":        {make([]uint32, conduits.TransportWords+1)},
 		"a message too long":    {make([]uint32, conduits.MaxWords+2)},
@@ -96,6 +96,9 @@ func TestForged(t *testing.T) {
 		"half an atomic":        {{header(kindAtomic, 0, 0), 1, 2, 3}},
 		"a result unasked":      {{header(kindResult, 0, 0), half, 0, 0}},
 		"more than its credit":  {{0}, {0}, {0}, {0}, {0}},
+		"a note twice":          {{header(kindNote, 0, 3)}, {header(kindNote, 0, 3)}},
+		"a message noted twice": {awaitedForged(3), awaitedForged(3)},
+		"notes beyond credit":   notesForged(2*4 + 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, r, _ := attach(t)
@@ -112,6 +115,21 @@ func TestForged(t *testing.T) {
 			e.Poll() // lives on
 		})
 	}
+}
+
+// awaitedForged is a message without words that awaits a note.
+func awaitedForged(number uint32) []uint32 {
+	w := make([]uint32, longWords)
+	w[0], w[longWords-1] = header(kindAwaited, 0, 0), number<<(numberShift-32)
+	return w
+}
+
+// notesForged are n notes of different numbers.
+func notesForged(n uint32) (l [][]uint32) {
+	for i := range n {
+		l = append(l, []uint32{header(kindNote, 0, conduits.Tag(i))})
+	}
+	return l
 }
 
 // TestCreditComesBack: half of the credit, in one message, when half has been run.
@@ -153,6 +171,9 @@ func FuzzDeliver(f *testing.F) {
 		word = binary.LittleEndian.AppendUint32(word, w)
 	}
 	f.Add(word)
+	awaited := append([]byte{5}, long[1:]...)
+	binary.LittleEndian.PutUint32(awaited[1:], header(kindAwaited, 0, 1))
+	f.Add(binary.LittleEndian.AppendUint32(append(awaited[:1+4*longWords], 1), header(kindNote, 0, 0)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, r, c := attach(t)
 		defer e.Close()

@@ -10,13 +10,18 @@
 //     polls, or by a goroutine that is there as long as there is a backlog: the rank
 //     need not poll again.
 //   - Notification puts. The data is put first, and the message sent when that is
-//     done, which is all the order that a Transport has.
+//     done, which is all the order that a Transport has. A [conduits.NotifyPutter]
+//     carries the message with the data, or else a note: the message is sent beside
+//     the data then, and the receiver runs it when both have arrived.
 //   - Atomics. A message asks the owner, whose poll performs the operation and
 //     answers: they go on only while the target polls, or waits.
 //   - Immediate puts are puts from a buffer of this package.
 //   - Waiting and waking. One of the goroutines that are parked waits for the
 //     Transport; wakes of other ranks are messages.
 //   - Handlers: which goroutine polls, replies before requests inside a handler.
+//
+// What a Transport has a capability for (package conduits, capabilities.go) is left to
+// it; docs/capabilities.md has the table of them.
 //
 // # Messages
 //
@@ -34,6 +39,8 @@
 //	wake     none
 //	atomic   number, address, operands a and b, of two words each but the first
 //	result   number, old content; or, if refused: number, page, its entry in the table
+//	awaited  as of long, with the number of a note in bits 40 to 63 of the length
+//	note     none; or, if the data was refused: one. The number is in place of the tag
 //
 // A message that is none of these fails the rank that has sent it.
 //

@@ -30,6 +30,7 @@ type Endpoint struct {
 	views    [1]segment.View
 	system   []byte
 	segments []conduits.Attached // by rank
+	gifts                        // of t, set in Attach
 
 	attaching           atomic.Bool
 	attached, closed    atomic.Bool
@@ -53,6 +54,8 @@ type Endpoint struct {
 	moving int      // puts and gets that the Transport has to complete
 	ahead  int      // of them, those that a message waits for
 
+	notes map[noteKey]note // halves of notification puts that have arrived; nil before the first
+
 	carrying bool // the carrier runs
 	gone     bool // the Transport is closed, or about to be
 	out      [conduits.TransportWords]uint32
@@ -67,6 +70,8 @@ type peer struct {
 	backlog fifo.Queue[*letter]      // sent, but for room
 	left    bool                     // all that it had sent has been delivered
 	used    bool
+	number  uint32 // of the last note to it
+	early   int    // its notes whose messages have not arrived
 }
 
 var (
@@ -200,6 +205,10 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	})
 	if e.segments, err = e.t.Attach(owner{e}, c.Size, c.Rights); err != nil {
 		return err
+	}
+	e.gifts.ask(e.t)
+	if e.alone != [2]bool{} {
+		e.views[0].Atomic = 0
 	}
 	e.attached.Store(true)
 	return nil

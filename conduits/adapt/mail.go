@@ -20,6 +20,8 @@ const (
 	kindWake
 	kindAtomic
 	kindResult
+	kindAwaited
+	kindNote
 )
 
 func header(k kind, c conduits.Class, tag conduits.Tag) uint32 {
@@ -37,6 +39,8 @@ type letter struct {
 	data   []byte
 	to     segment.NLA
 	cookie uint64
+	way    way
+	number uint32 // of the note, if besideData
 
 	// Arrived.
 	src  int
@@ -60,7 +64,7 @@ func (e *Endpoint) letter() *letter {
 
 // release makes l free, with mu held.
 func (e *Endpoint) release(l *letter) {
-	l.bytes, l.nwords, l.data, l.long, l.to = 0, 0, nil, 0, 0
+	l.bytes, l.nwords, l.data, l.long, l.to, l.way = 0, 0, nil, 0, 0, afterData
 	l.next, e.free = e.free, l
 }
 
@@ -272,6 +276,8 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 		}
 		if dst == e.rank {
 			err = e.self("put", l.to, n, segment.RightWrite, func(b []byte) { copy(b, l.data) })
+		} else if e.notify != nil {
+			done, err = e.notify.PutNotify(dst, l.to, l.data, e.note(dst, c, l), uint64(id))
 		} else {
 			done, err = e.t.Put(dst, l.to, l.data, uint64(id))
 		}
@@ -300,13 +306,20 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 // held.
 func (e *Endpoint) sendLong(dst int, c conduits.Class, l *letter, err error) {
 	e.done.Add(completion{cookie: l.cookie, event: conduits.SourceDone})
-	if err == nil {
+	switch {
+	case err == nil && l.way == afterData:
 		e.send(dst, c, l.words[:longWords+l.nwords], nil)
-	} else {
+	case err == nil:
+		e.stats.Sent[c]++
+	default:
 		if isFault(err) {
 			e.stats.Faults++
 		}
-		e.peers[dst].credits[c]++
+		if l.way == besideData {
+			e.retract(dst, l.number) // and dst returns the credit
+		} else {
+			e.peers[dst].credits[c]++
+		}
 	}
 	e.release(l)
 }
@@ -352,7 +365,7 @@ func (e *Endpoint) arrived(src int, words []uint32, payload []byte) error {
 	p := &e.peers[src]
 	p.used = true
 	switch {
-	case k == kindMessage && len(w) <= conduits.MaxWords, k == kindLong && len(w) >= longWords-1:
+	case k == kindMessage && len(w) <= conduits.MaxWords, (k == kindLong || k == kindAwaited) && len(w) >= longWords-1:
 		if e.closed.Load() {
 			return nil // nobody runs it any more
 		}
@@ -362,15 +375,25 @@ func (e *Endpoint) arrived(src int, words []uint32, payload []byte) error {
 		p.queued[c]++
 		l := e.letter()
 		l.src, l.regs = src, e.registrations()
-		if k == kindLong {
-			l.to, l.long = segment.NLA(get64(w)), get64(w[2:])
+		if k != kindMessage {
+			l.to, l.long, l.data = segment.NLA(get64(w)), get64(w[2:]), longData
+			if k == kindAwaited {
+				l.number, l.long = uint32(l.long>>numberShift), l.long&(1<<numberShift-1)
+			}
 			w = w[longWords-1:]
-			l.data = longData
 		}
 		l.words[0] = uint32(tag)
 		l.nwords = copy(l.words[1:], w)
 		copy(e.payload(l, len(payload)), payload)
-		e.queues[c].Add(l)
+		if k != kindAwaited {
+			e.queues[c].Add(l)
+		} else if !e.awaited(c, l) {
+			return bad()
+		}
+	case k == kindNote && len(w) <= 1:
+		if !e.closed.Load() && !e.noted(src, tag, len(w) == 1) {
+			return bad()
+		}
 	case k == kindCredit && len(w) == conduits.NumClasses:
 		for c, n := range w {
 			if uint64(p.credits[c])+uint64(n) > uint64(e.limits.Credits) {
@@ -391,7 +414,7 @@ func (e *Endpoint) arrived(src int, words []uint32, payload []byte) error {
 	return nil
 }
 
-// longData marks an arrived letter of kindLong.
+// longData marks an arrived letter whose data went ahead, or goes beside it.
 var longData = []byte{}
 
 // Left notes that rank has left.

@@ -27,11 +27,14 @@ type operation struct {
 	letter *letter        // to be sent when its data is in place
 	class  conduits.Class // of letter
 
-	atomic bool
-	to     segment.NLA // of an atomic, with its size
+	atomic bool        // by message
+	native bool        // an atomic of the Transport, whose result is in *old
+	to     segment.NLA // of an atomic by message, with its size
 	bytes  int
 
-	word []byte // of an immediate put; kept for the next use of the number
+	// Kept for the next use of the number.
+	word []byte  // of an immediate put
+	old  *uint64 // of an atomic of the Transport
 }
 
 // begin numbers op; false if the endpoint is closed.
@@ -47,7 +50,10 @@ func (e *Endpoint) begin(op operation) (uint32, bool) {
 	}
 	id := e.spare[len(e.spare)-1]
 	e.spare = e.spare[:len(e.spare)-1]
-	op.word = e.ops[id].word
+	op.word, op.old = e.ops[id].word, e.ops[id].old
+	if op.native && op.old == nil {
+		op.old = new(uint64)
+	}
 	e.ops[id] = op
 	if !op.atomic {
 		e.moving++
@@ -67,7 +73,7 @@ func (e *Endpoint) end(id uint32) operation {
 	if op.letter != nil {
 		e.ahead--
 	}
-	e.ops[id] = operation{word: op.word}
+	e.ops[id] = operation{word: op.word, old: op.old}
 	e.spare = append(e.spare, id)
 	return op
 }
@@ -110,7 +116,8 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	return e.moved(id, "put", dst, done, err, want)
 }
 
-// PutWord puts a word, from memory that stays until the put is done.
+// PutWord puts a word, from memory that stays until the put is done unless the
+// Transport needs none.
 func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	e.puts.Add(1)
 	const op = "put of a word"
@@ -123,6 +130,10 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 	id, ok := e.begin(operation{name: op, rank: dst, cookie: cookie, want: want})
 	if !ok {
 		return 0, e.errClosed()
+	}
+	if e.putWord != nil && dst != e.rank {
+		done, err := e.putWord.PutWord(dst, to, v, n, uint64(id))
+		return e.moved(id, op, dst, done, err, want)
 	}
 	w := e.wordOf(id)
 	binary.LittleEndian.PutUint64(w, v)
@@ -206,6 +217,12 @@ func (o owner) Complete(cookie uint64, err error) {
 	switch {
 	case op.letter != nil:
 		e.sendLong(op.rank, op.class, op.letter, err)
+	case op.native:
+		d := completion{cookie: op.cookie, event: op.want, value: *op.old}
+		if err != nil {
+			d.value, d.err = 0, e.explain(op.name, op.rank, err)
+		}
+		e.done.Add(d)
 	case op.want != 0:
 		switch {
 		case err == nil:
@@ -276,7 +293,8 @@ func (e *Endpoint) self(op string, a segment.NLA, n uint64, need segment.Rights,
 	return nil
 }
 
-// Atomic performs an operation on a word of dst, by a message to it.
+// Atomic performs an operation on a word of dst, by a message to it unless the
+// Transport does it.
 func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
 	e.atomics.Add(1)
 	if err := conduits.CheckAtomic(e.atomic, op, t, to); err != nil {
@@ -285,6 +303,9 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	n := t.Size()
 	if err := e.checkTarget("atomic", dst, to, uint64(n), segment.RightAtomic); err != nil {
 		return 0, 0, err
+	}
+	if e.card != nil && e.native(dst, conduits.InSegment(e, dst, to, uint64(n)), op, t) {
+		return e.atomicThere(dst, to, op, t, a, b, cookie)
 	}
 	if dst == e.rank {
 		old, err := e.atomicHere(e.rank, to, op, t, a, b)
@@ -311,6 +332,27 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	put64(w[6:], b)
 	e.transmit(dst, w, nil)
 	return 0, 0, nil
+}
+
+// atomicThere has the Transport perform an atomic.
+func (e *Endpoint) atomicThere(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	id, ok := e.begin(operation{name: "atomic", rank: dst, cookie: cookie, want: conduits.RemoteDone, native: true})
+	if !ok {
+		return 0, 0, e.errClosed()
+	}
+	e.mu.Lock()
+	result := e.ops[id].old
+	e.mu.Unlock()
+	done, err := e.card.Atomic(dst, to, op, t, a, b, result, uint64(id))
+	var old uint64
+	if done {
+		old = *result // another operation's as soon as the number is
+	}
+	ev, err := e.moved(id, "atomic", dst, done, err, conduits.RemoteDone)
+	if done && dst == e.rank {
+		e.waiters.notify()
+	}
+	return old, ev, err
 }
 
 // atomicHere performs an atomic of src on this rank's memory.

@@ -1,0 +1,75 @@
+package conduits
+
+import "github.com/argon-go/argon/segment"
+
+// What follows are capabilities: what a Transport may do beyond its own methods, as
+// interfaces that it implements or does not. Package adapt asks for each once, when
+// Attach of the Transport has returned, and has its own way of doing it otherwise. A
+// capability is the same on all ranks of a job; docs/capabilities.md is the table.
+//
+// Unless said otherwise a method keeps the rules of Transport: any goroutine calls it,
+// it does not block, it may end at once or by Owner.Complete with its cookie, and its
+// errors are those of Put.
+
+// NotifyPutter is a Transport that can put data and say so at the target in one
+// operation: a write with remote completion data.
+type NotifyPutter interface {
+	// NotifyWords is how many words PutNotify carries, 0 to TransportWords. 0 is no
+	// capability. 1 is enough for package adapt to send the message beside the data,
+	// and TransportWords to send nothing else.
+	NotifyWords() int
+	// PutNotify is Put that also has words, 1 to NotifyWords of them, delivered at dst
+	// by Owner.Deliver, without payload, when the data is in place there. They are read
+	// during the call alone. Nothing is delivered of a put that is refused. What is
+	// delivered is an event of dst.
+	PutNotify(dst int, to segment.NLA, src []byte, words []uint32, cookie uint64) (done bool, err error)
+}
+
+// WordPutter is a Transport with an immediate put, whose data travels with the
+// command: an injected write.
+type WordPutter interface {
+	// PutWord puts the low n bytes (1, 2, 4 or 8) of v to an address of another rank
+	// that is aligned to n, in one piece. It reads no memory of this rank later.
+	PutWord(dst int, to segment.NLA, v uint64, n int, cookie uint64) (done bool, err error)
+}
+
+// Coherence says whom an atomic of a Transport is atomic with.
+type Coherence uint8
+
+// From no operation to one that mixes with all others.
+const (
+	// CoherentNever: the Transport has no such operation.
+	CoherentNever Coherence = iota
+	// CoherentCard: with all atomics of the target's card, those that other ranks and
+	// the target have it do. A processor's atomic may be lost, or lose one.
+	CoherentCard
+	// CoherentOwner: with those of the target's processors, too.
+	CoherentOwner
+)
+
+// AtomicUnit is a Transport that performs atomics itself, while the target does not
+// poll.
+//
+// Which of them package adapt uses, such that no update is lost where atomics of one
+// word go different ways:
+//
+//   - Those that are CoherentOwner always, but for the own rank's words, which its
+//     processor does. The others are the processor's as ever.
+//   - Those that are CoherentCard only if the Transport has all operations on all types
+//     of that width. Then all atomics of that width on segments are the Transport's,
+//     the own rank's included, and the rank's own View has no right to atomics, so
+//     that no layer lets a processor do one. Registered memory, whose owner reaches it
+//     without the conduit, goes as if there were none of them. A Transport that is
+//     [Direct], too, whose neighbours' processors reach segments, has no use of them.
+//
+// Words of 4 and of 8 bytes that overlap are no words of one width.
+type AtomicUnit interface {
+	// AtomicOps says what there is of op on type t, of those for which CheckAtomic has
+	// no error. The same on all ranks.
+	AtomicOps(op AtomicOp, t AtomicType) Coherence
+	// Atomic performs op on an aligned word. dst may be the own rank if AtomicOps has
+	// said CoherentCard. The old content is in old when the operation is done; old is
+	// the Transport's until then. The owner's part is Owner.Access with the right to
+	// atomics.
+	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, old *uint64, cookie uint64) (done bool, err error)
+}
