@@ -7,7 +7,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	_ "github.com/argon-go/argon/conduits/hybrid"
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp"
 	_ "github.com/argon-go/argon/conduits/shm"
 )
 

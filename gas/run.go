@@ -17,7 +17,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
-	_ "github.com/argon-go/argon/conduits/hybrid" // the conduits that are always there
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // the conduits that are always there
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"

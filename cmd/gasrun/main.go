@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/argon-go/argon/conduits/hybrid" // these register how their jobs are started
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // these register how their jobs are started
 	_ "github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"

@@ -5,7 +5,11 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/udp"
 )
+
+var pair = Pair{Name: "hybrid", Near: shm.Near(), Far: udp.Far()}
 
 // pingPong measures half a round trip of short messages between ranks 0 and 1.
 func pingPong(b *testing.B, eps []conduits.Endpoint) {
@@ -52,7 +56,7 @@ func pingPong(b *testing.B, eps []conduits.Endpoint) {
 func BenchmarkNear(b *testing.B) {
 	for _, hosts := range [][]int{{3}, {2, 1}} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
-			eps, err := LocalHosts(3, conduits.Config{}, hosts)
+			eps, err := pair.LocalHosts(3, conduits.Config{}, hosts)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -65,7 +69,7 @@ func BenchmarkNear(b *testing.B) {
 // and as often as one is due.
 func BenchmarkPoll(b *testing.B) {
 	open := func(b *testing.B) *Endpoint {
-		eps, err := LocalHosts(2, conduits.Config{}, []int{1, 1})
+		eps, err := pair.LocalHosts(2, conduits.Config{}, []int{1, 1})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/conduittest"
-	"github.com/argon-go/argon/conduits/hybrid"
+	"github.com/argon-go/argon/conduits/hybrid/shmudp"
 )
 
 // layouts are what the suite runs on, by the host of each of n ranks: the first two
@@ -40,7 +40,7 @@ func open(host func(rank, n int) int) conduittest.Open {
 		for r := range l {
 			l[r] = host(r, n)
 		}
-		return hybrid.LocalOn(l, c)
+		return shmudp.Pair.LocalOn(l, c)
 	}
 }
 

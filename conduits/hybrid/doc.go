@@ -1,8 +1,9 @@
-// Package hybrid is the conduit for jobs of several hosts: shared memory (package
-// shm) between ranks of one host, UDP (package udp) between hosts. Each rank has an
-// endpoint of both, and each operation goes to the one that reaches its target:
-// which that is was settled when the job began, and is a comparison of rank
-// numbers. The ranks of a host are a neighbourhood, whatever their numbers: where those
+// Package hybrid makes a conduit for jobs of several hosts of any two: one that
+// reaches the ranks of a host by memory they share (conduits.Near), and one that
+// reaches all ranks (conduits.Far). Package shmudp makes argon's own of shm and udp.
+// Each rank has an endpoint of both, and each operation goes to the one that reaches
+// its target: which that is was settled when the job began, and is a comparison of
+// rank numbers. The ranks of a host are a neighbourhood, whatever their numbers: where those
 // are not consecutive, as in a cyclic distribution, there is a table to be looked at,
 // too, with an entry for each rank from the host's lowest to its highest. Such tables
 // take some 120 bytes an entry in each rank, which is 8 MB at most, in a job of 65,536
@@ -10,21 +11,21 @@
 //
 // # One memory
 //
-// A rank's segment lies in the shared memory of its host. The udp endpoint serves
-// puts, gets and atomics from other hosts in that same memory, with the same
+// A rank's segment lies in the shared memory of its host. The endpoint between hosts
+// serves puts, gets and atomics from other hosts in that same memory, with the same
 // instructions for atomics, so neighbours see what comes from afar, and a word may
 // be the target of both.
 //
 // # One host
 //
-// A job of one host has the shm endpoint itself, under the name hybrid: nothing
-// comes between. The udp endpoint, if there is a rendezvous, then only tells of
-// failures.
+// A job of one host has the endpoint of its shared memory itself, under the name
+// of the whole: nothing comes between. The endpoint between hosts, if there is a
+// rendezvous, then only tells of failures.
 //
 // # Handlers
 //
 // A rank is polled by one goroutine at a time, whatever a message comes by: the
-// network is polled inside Deliver of the shm endpoint. So a handler of either may
+// network is polled inside Deliver of the near endpoint. So a handler of either may
 // reply, and a handler that waits until it can polls the replies of both: a cycle
 // of ranks that wait for each other's credit may go through both conduits.
 //
@@ -45,9 +46,9 @@
 //
 // # Bootstraps
 //
-// [Local] pretends hosts inside one process, two unless ARGON_HYBRID_HOST says how
-// many ranks a host has. [Join] finds the other ranks by the rendezvous (see
-// package udp for its variables). The memory of a host's ranks is inherited
+// [Pair.Local] pretends hosts inside one process, two unless ARGON_HYBRID_HOST says how
+// many ranks a host has. [Pair.Join] finds the other ranks by the rendezvous (package
+// udp lists its variables). The memory of a host's ranks is inherited
 // (ARGON_SEGFD, ARGON_LOCAL_SIZE), if their numbers are consecutive, or made by the
 // first of them. ARGON_HOST tells
 // hosts apart; ranks that cannot share memory, in containers say, must have

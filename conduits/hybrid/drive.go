@@ -49,21 +49,22 @@ func (e *Endpoint) due(n int) bool {
 // look polls far. Its handlers are handlers of near, too: nobody runs another one
 // at the same time, and they may reply to anybody. ok is false if another
 // goroutine was polling.
-func (e *Endpoint) look() (n int, ok bool) {
-	ok = e.near.Deliver(func() {
-		e.looks.Add(1)
-		e.inFar = true
-		n = e.far.Poll()
-		e.inFar = false
-		looked := uint64(0)
-		if n == 0 {
-			looked = uint64(e.near.Now())
-		} else {
-			release.Store64(&e.afar, 1)
-		}
-		release.Store64(&e.looked, looked)
-	})
-	return n, ok
+func (e *Endpoint) look() (n int, ok bool) { return e.near.DeliverCount(e.pollFar) }
+
+// lookFar is what look has near deliver.
+func (e *Endpoint) lookFar() int {
+	e.looks.Add(1)
+	e.inFar = true
+	n := e.far.Poll()
+	e.inFar = false
+	looked := uint64(0)
+	if n == 0 {
+		looked = uint64(e.near.Now())
+	} else {
+		release.Store64(&e.afar, 1)
+	}
+	release.Store64(&e.looked, looked)
+	return n
 }
 
 // Poll runs what has arrived.

@@ -7,37 +7,17 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
-// Name is the conduit's name.
-const Name = "hybrid"
-
-// Remote is what this package needs of the conduit between hosts: an endpoint
-// that reaches all ranks.
-type Remote interface {
-	conduits.Endpoint
-	conduits.Deliverer
-	// AttachOver is Attach with memory that the caller has as the segment, and
-	// with his address translation unit: what atu returns, nil for none yet.
-	AttachOver(v segment.View, atu func() *segment.ATU, c conduits.AttachConfig) error
-	// RepliesBeside is PollReplies for a caller that is in a handler, but in none of
-	// this endpoint, while nobody is. Unlike Deliver it does not wake those who have
-	// armed, unless it has run something.
-	RepliesBeside() int
-	// Failure is Err for a caller that does not poll.
-	Failure() error
-}
-
 // Config is what an endpoint is made of.
 type Config struct {
 	// Near reaches the ranks of this host, by their numbers in the job. It is the
-	// endpoint's from New on, and so is Far.
-	Near *shm.Endpoint
+	// endpoint's from New on, and so is Far. Its Conduit is the name of the whole.
+	Near conduits.NearEndpoint
 	// Far reaches all ranks of the job.
-	Far Remote
+	Far conduits.FarEndpoint
 	// Neighbourhoods are the ranks of each host.
 	Neighbourhoods *conduits.Neighbourhoods
 	// Limits are equal on all ranks of the job, and no larger than what any rank's
@@ -50,8 +30,8 @@ type Endpoint struct {
 	// What every operation reads, together.
 	first, n uint   // ranks first to first+n-1 may be near
 	here     []bool // which of them are; nil if all
-	near     *shm.Endpoint
-	far      Remote
+	near     conduits.NearEndpoint
+	far      conduits.FarEndpoint
 
 	// When to look at far; see due. Written by whoever polls.
 	turn   uint64        // messages that near has run
@@ -65,6 +45,7 @@ type Endpoint struct {
 	inFar      bool // and in one of far
 	sleep      conduits.Ticket
 	parkNested func()
+	pollFar    func() int // lookFar, made once: a closure at each look would be allocated
 
 	mu       sync.Mutex
 	waits    []wait          // by Ticket.Slot
@@ -78,7 +59,7 @@ type Endpoint struct {
 	limits         conduits.Limits
 	neighbourhoods *conduits.Neighbourhoods
 	failed         atomic.Pointer[conduits.PeerError] // the first failure seen here
-	made           atomic.Pointer[shm.JobMemory]      // by this process, until all have joined it
+	made           atomic.Pointer[conduits.JobMemory] // by this process, until all have joined it
 	attached       atomic.Bool
 	closed         atomic.Bool
 }
@@ -116,7 +97,8 @@ func New(c Config) (*Endpoint, error) {
 	}
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
-	c.Near.Hook(shm.Hooks{Look: func() { _ = e.hear() }})
+	c.Near.Hook(conduits.Hooks{Look: func() { _ = e.hear() }})
+	e.pollFar = e.lookFar
 	e.parkNested = func() {
 		e.inFar = true
 		e.near.Park(e.sleep)
@@ -137,8 +119,8 @@ func (e *Endpoint) Rank() int { return e.rank }
 // Size is the number of ranks of the job.
 func (e *Endpoint) Size() int { return e.size }
 
-// Conduit is "hybrid".
-func (e *Endpoint) Conduit() string { return Name }
+// Conduit is the name of the conduit that is made of the two.
+func (e *Endpoint) Conduit() string { return e.near.Conduit() }
 
 // Limits are what both conduits can do on all hosts.
 func (e *Endpoint) Limits() conduits.Limits { return e.limits }

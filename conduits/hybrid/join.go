@@ -10,38 +10,35 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/rendezvous"
 )
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 //
 // Ranks share memory if they say that they are on the same host (see
-// udp.EnvHost), whatever their numbers. The memory is inherited from the
+// ARGON_HOST), whatever their numbers. The memory is inherited from the
 // launcher, whose ranks of a host have consecutive numbers; without one, the first
 // of them makes it and the others open it by way of /proc, for which they need to
 // see its process and belong to the same user.
-func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
+func (p Pair) Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 	fd, given, err := inherited(j)
 	if err != nil {
 		return nil, err
 	}
 	if given && j.Env(jobenv.Rendezvous) == "" {
 		// No other host can be reached: all are here, or JoinPart finds out.
-		e, err := shm.JoinPart(fd, j.Rank, j.Size, shm.Part{Size: j.Size, Conduit: Name})
+		e, err := p.Near.Join(fd, j.Rank, j.Size, conduits.Part{Size: j.Size, Conduit: p.Name})
 		if err != nil {
 			return nil, err
 		}
 		return e, nil
 	}
-	far, err := udp.Open(j, conduits.Config{Credits: c.Credits, MaxMedium: c.MaxMedium})
+	far, err := p.Far.Join(j, conduits.Config{Credits: c.Credits, MaxMedium: c.MaxMedium})
 	if err != nil {
 		return nil, err
 	}
-	e, err := join(j, c, far, fd, given)
+	e, err := p.join(j, c, far, fd, given)
 	if err != nil {
 		err = reason(far, err)
 		far.Fail(err)
@@ -57,7 +54,7 @@ const patience = time.Second
 // reason is why this rank could not join: err, unless the job has failed. Then
 // other ranks have left, with the memory that they made, perhaps before this one
 // hears of it.
-func reason(far Remote, err error) error {
+func reason(far conduits.FarEndpoint, err error) error {
 	var failure error
 	heard := make(chan struct{})
 	stop := watchFor(far, func() bool {
@@ -95,23 +92,23 @@ func inherited(j conduits.Job) (fd int, given bool, err error) {
 }
 
 // join joins the shared memory of this host's ranks: file fd if it is given.
-func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bool) (conduits.Endpoint, error) {
-	m := far.Rendezvous()
+func (p Pair) join(j conduits.Job, c conduits.Config, far conduits.FarEndpoint, fd int, given bool) (conduits.Endpoint, error) {
+	m := far.Board()
 	hoods := conduits.NewNeighbourhoods(j.Size, m.Host)
 	hood := hoods.Of(j.Rank)
 	ranks := hoods.Ranks(hood)
 	first, n := ranks[0], len(ranks)
 	if s := j.Env(jobenv.LocalSize); given && s != "" && s != strconv.Itoa(n) {
 		return nil, errs.BadArg("hybrid: rank %d got memory for %s ranks (%s), but ranks %s say that they are on its host (%s)",
-			j.Rank, s, jobenv.LocalSize, conduits.RankList(ranks), udp.EnvHost)
+			j.Rank, s, jobenv.LocalSize, conduits.RankList(ranks), jobenv.Host)
 	}
 	if given && ranks[n-1] != first+n-1 { // the launcher counts the ranks from the first one on
 		return nil, errs.BadArg("hybrid: rank %d got memory from its launcher (%s), for ranks with consecutive numbers, but ranks %s say that they are on its host (%s)",
-			j.Rank, jobenv.SegFD, conduits.RankList(ranks), udp.EnvHost)
+			j.Rank, jobenv.SegFD, conduits.RankList(ranks), jobenv.Host)
 	}
-	var made *shm.JobMemory // until all have joined
+	var made conduits.JobMemory // until all have joined
 	if !given {
-		f, own, err := meet(m, j.Rank, first, n, c)
+		f, own, err := p.meet(m, j.Rank, first, n, c)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +117,7 @@ func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bo
 		}
 		fd = int(f.Fd())
 	}
-	near, err := shm.JoinPart(fd, j.Rank, n, shm.Part{Ranks: ranks, Size: j.Size, Conduit: Name})
+	near, err := p.Near.Join(fd, j.Rank, n, conduits.Part{Ranks: ranks, Size: j.Size, Conduit: p.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -136,16 +133,18 @@ func join(j conduits.Job, c conduits.Config, far *udp.Endpoint, fd int, given bo
 	if err != nil {
 		return nil, err
 	}
-	e.made.Store(made)
+	if made != nil {
+		e.made.Store(&made)
+	}
 	return e, nil
 }
 
 // meet has the first rank of a neighbourhood make its memory, and the others find
 // it. The memory is the caller's if it is the first, else the file.
-func meet(m *rendezvous.Client, rank, first, n int, c conduits.Config) (*os.File, *shm.JobMemory, error) {
+func (p Pair) meet(m conduits.Board, rank, first, n int, c conduits.Config) (*os.File, conduits.JobMemory, error) {
 	key := "hybrid/memory/" + strconv.Itoa(first)
 	if rank == first {
-		made, err := shm.CreateJob(n, c)
+		made, err := p.Near.Memory(n, c)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -169,12 +168,12 @@ func meet(m *rendezvous.Client, rank, first, n int, c conduits.Config) (*os.File
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, nil, errs.Resource("hybrid: rank %d cannot open the memory that rank %d has made: %v; ranks that cannot share memory must have different %s",
-			rank, first, err, udp.EnvHost)
+			rank, first, err, jobenv.Host)
 	}
 	if id, err := identity(f); err != nil || id != want {
 		f.Close()
 		return nil, nil, errs.Resource("hybrid: %s, where rank %d has made memory, is another file for rank %d (%s, not %s): do both see the same processes? Ranks that do not must have different %s",
-			path, first, rank, id, want, udp.EnvHost)
+			path, first, rank, id, want, jobenv.Host)
 	}
 	return f, nil, nil
 }
@@ -204,7 +203,7 @@ func identity(f *os.File) (string, error) {
 // agree finds the limits of the job: the first rank of each neighbourhood says
 // what is possible there, rank 0 what is possible everywhere. Each rank learns it
 // in one message.
-func agree(m *rendezvous.Client, rank int, hoods *conduits.Neighbourhoods, mine conduits.Limits) (conduits.Limits, error) {
+func agree(m conduits.Board, rank int, hoods *conduits.Neighbourhoods, mine conduits.Limits) (conduits.Limits, error) {
 	key := func(first int) string { return "hybrid/limits/" + strconv.Itoa(first) }
 	const all = "hybrid/limits"
 	if rank == 0 {
@@ -225,7 +224,7 @@ func agree(m *rendezvous.Client, rank int, hoods *conduits.Neighbourhoods, mine 
 	return learn(m, all)
 }
 
-func learn(m *rendezvous.Client, key string) (conduits.Limits, error) {
+func learn(m conduits.Board, key string) (conduits.Limits, error) {
 	b, err := m.Get(context.Background(), key)
 	if err != nil {
 		return conduits.Limits{}, err

@@ -6,17 +6,23 @@ import (
 	"strconv"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
-func init() {
-	conduits.Register(conduits.Conduit{
-		Name: Name, Local: Local, Join: Join,
-		Launch: &conduits.Launch{Rendezvous: true, Memory: shm.LaunchMemory},
-	})
+// Pair is the two conduits that a conduit of several hosts is made of.
+type Pair struct {
+	Name string // of the whole
+	Near conduits.Near
+	Far  conduits.Far
+}
+
+// Conduit is the whole, to be registered.
+func (p Pair) Conduit() conduits.Conduit {
+	return conduits.Conduit{
+		Name: p.Name, Local: p.Local, Join: p.Join,
+		Launch: &conduits.Launch{Rendezvous: true, Memory: p.Near.Memory},
+	}
 }
 
 // EnvHost is how many ranks each of the hosts has that Local pretends. By default
@@ -24,9 +30,8 @@ func init() {
 const EnvHost = "ARGON_HYBRID_HOST"
 
 // Local opens all ranks of a job in this process, which pretends to be several
-// hosts: consecutive ranks share memory, and others talk by UDP over the loopback
-// interface.
-func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+// hosts: consecutive ranks share memory, and others talk by the conduit between hosts.
+func (p Pair) Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	host := (n + 1) / 2
 	if s := os.Getenv(EnvHost); s != "" {
 		var err error
@@ -34,7 +39,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 			return nil, errs.BadArg("hybrid: %s=%q is no number of ranks from 1 up", EnvHost, s)
 		}
 	}
-	return LocalHosts(n, c, Even(n, host))
+	return p.LocalHosts(n, c, Even(n, host))
 }
 
 // Even is the sizes of hosts of up to host ranks each for n ranks.
@@ -47,7 +52,7 @@ func Even(n, host int) []int {
 }
 
 // LocalHosts is Local with hosts of so many ranks each, whose numbers are consecutive.
-func LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, error) {
+func (p Pair) LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, error) {
 	if err := checkHosts(hosts, n); err != nil {
 		return nil, err
 	}
@@ -55,21 +60,21 @@ func LocalHosts(n int, c conduits.Config, hosts []int) ([]conduits.Endpoint, err
 	for i, k := range hosts {
 		host = append(host, slices.Repeat([]int{i}, k)...)
 	}
-	return LocalOn(host, c)
+	return p.LocalOn(host, c)
 }
 
 // LocalOn is Local for as many ranks as host has entries: those for which it has the
 // same number are on one host.
-func LocalOn(host []int, c conduits.Config) ([]conduits.Endpoint, error) {
+func (p Pair) LocalOn(host []int, c conduits.Config) ([]conduits.Endpoint, error) {
 	n := len(host)
 	if n == 0 {
 		return nil, errs.BadArg("hybrid: a job without ranks")
 	}
 	hoods := conduits.NewNeighbourhoods(n, func(rank int) int { return host[rank] })
-	near := make([]*shm.Endpoint, n)
+	near := make([]conduits.NearEndpoint, n)
 	for i := range hoods.Len() {
 		ranks := hoods.Ranks(i)
-		l, err := shm.LocalPart(len(ranks), shm.Part{Ranks: ranks, Size: n, Conduit: Name, Outside: hoods.Len() > 1}, c)
+		l, err := p.Near.Local(len(ranks), conduits.Part{Ranks: ranks, Size: n, Conduit: p.Name, Outside: hoods.Len() > 1}, c)
 		if err != nil {
 			return nil, err
 		}
@@ -87,17 +92,17 @@ func LocalOn(host []int, c conduits.Config) ([]conduits.Endpoint, error) {
 	if c.MaxSegment == 0 {
 		c.MaxSegment = uint64(segment.MaxAttach) // the memory is near's
 	}
-	far, err := udp.Local(n, c)
+	far, err := p.Far.Local(n, c)
 	if err != nil {
 		return nil, err
 	}
 	limits := far[0].Limits()
 	for _, first := range hoods.Firsts() {
 		limits = least(limits, near[first].Limits())
-		far[first].(*udp.Endpoint).AtEnd(near[first].Release)
+		far[first].AtEnd(near[first].Release)
 	}
 	for r := range eps {
-		e, err := New(Config{Near: near[r], Far: far[r].(*udp.Endpoint), Neighbourhoods: hoods, Limits: limits})
+		e, err := New(Config{Near: near[r], Far: far[r], Neighbourhoods: hoods, Limits: limits})
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -12,16 +11,16 @@ import (
 // which is the job's endpoint without a detour: far only tells of failures, for
 // where no launcher watches the processes of a host the rendezvous does.
 type lone struct {
-	near *shm.Endpoint
-	far  Remote
-	made *shm.JobMemory // by this process; dropped when all have joined it
-	stop func()         // ends the watching for failures
+	near conduits.NearEndpoint
+	far  conduits.FarEndpoint
+	made conduits.JobMemory // by this process; dropped when all have joined it
+	stop func()             // ends the watching for failures
 }
 
 // accompany has far told what happens to near, and near what far hears.
-func accompany(near *shm.Endpoint, far Remote, made *shm.JobMemory) {
+func accompany(near conduits.NearEndpoint, far conduits.FarEndpoint, made conduits.JobMemory) {
 	l := &lone{near: near, far: far, made: made}
-	near.Hook(shm.Hooks{Attached: l.attached, Failed: far.Fail, Blamed: l.blamed, Closed: l.closed})
+	near.Hook(conduits.Hooks{Attached: l.attached, Failed: far.Fail, Blamed: l.blamed, Closed: l.closed})
 	l.stop = watchFor(far, l.hear) // which calls hooks at once if the job has failed
 }
 
@@ -56,15 +55,15 @@ func (l *lone) closed() error {
 }
 
 // drop closes memory that all have joined by now, or never will.
-func drop(m *atomic.Pointer[shm.JobMemory]) {
+func drop(m *atomic.Pointer[conduits.JobMemory]) {
 	if made := m.Swap(nil); made != nil {
-		_ = made.Close()
+		_ = (*made).Close()
 	}
 }
 
 // watchFor has hear called, by another goroutine, whenever something has happened
 // in far, until it returns true or stop is called.
-func watchFor(far Remote, hear func() bool) (stop func()) {
+func watchFor(far conduits.FarEndpoint, hear func() bool) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

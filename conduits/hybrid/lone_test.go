@@ -13,7 +13,7 @@ import (
 // another one blames, and tells it to all, whether they poll or not.
 func TestLoneBlame(t *testing.T) {
 	const n = 3
-	near, err := shm.LocalPart(n, shm.Part{Size: n, Conduit: Name}, conduits.Config{})
+	near, err := shm.LocalPart(n, conduits.Part{Size: n, Conduit: "hybrid"}, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

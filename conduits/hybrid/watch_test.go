@@ -36,7 +36,7 @@ func (f *counted) Poll() int {
 }
 
 // plain is one as it is.
-func plain(e *udp.Endpoint) Remote { return e }
+func plain(e *udp.Endpoint) conduits.FarEndpoint { return e }
 
 // receiver calls a function, if any, for each message.
 type receiver func(m *conduits.Message)
@@ -51,14 +51,14 @@ func (receiver) Complete(uint64, conduits.Event, uint64, error) {}
 
 // three opens ranks 0 and 1 of one host and rank 2 of another. wrap makes rank 0's
 // conduit between hosts.
-func three(t *testing.T, wrap func(*udp.Endpoint) Remote) []conduits.Endpoint {
+func three(t *testing.T, wrap func(*udp.Endpoint) conduits.FarEndpoint) []conduits.Endpoint {
 	t.Helper()
 	const n = 3
-	near, err := shm.LocalPart(2, shm.Part{Size: n, Conduit: Name, Outside: true}, conduits.Config{})
+	near, err := shm.LocalPart(2, conduits.Part{Size: n, Conduit: "hybrid", Outside: true}, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := shm.LocalPart(1, shm.Part{First: 2, Size: n, Conduit: Name, Outside: true}, conduits.Config{})
+	other, err := shm.LocalPart(1, conduits.Part{First: 2, Size: n, Conduit: "hybrid", Outside: true}, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func leave(t *testing.T, eps []conduits.Endpoint) {
 // when what this rank has sent meanwhile is to be sent again.
 func TestWatcherIsRenewed(t *testing.T) {
 	parks := make(chan conduits.Ticket)
-	eps := three(t, func(e *udp.Endpoint) Remote { return &told{e, parks} })
+	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { return &told{e, parks} })
 	attached := make(chan struct{})
 	go func() { // those who attach park, too
 		for {
@@ -147,7 +147,7 @@ func TestWatcherIsRenewed(t *testing.T) {
 // short ago that was done, and whether or not the caller polls.
 func TestLooksBeforeParking(t *testing.T) {
 	var far *counted
-	eps := three(t, func(e *udp.Endpoint) Remote { far = &counted{Endpoint: e}; return far })
+	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { far = &counted{Endpoint: e}; return far })
 	attach(t, eps, nil)
 	for range 1000 {
 		n := far.polls
@@ -235,7 +235,7 @@ func (f strange) Stats(s *conduits.Stats) {
 
 // TestRefusedIsCounted: what strangers send is told of.
 func TestRefusedIsCounted(t *testing.T) {
-	eps := three(t, func(e *udp.Endpoint) Remote { return strange{e} })
+	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { return strange{e} })
 	attach(t, eps, nil)
 	var s conduits.Stats
 	eps[0].Stats(&s)

@@ -70,7 +70,7 @@ type Endpoint struct {
 	closed              atomic.Bool
 	failed              atomic.Pointer[conduits.PeerError]
 	start               time.Time
-	hooks               Hooks
+	hooks               conduits.Hooks
 
 	// What the watcher compares the job's memory with, and remembers.
 	offer      conduits.AttachConfig // of this rank
@@ -97,26 +97,8 @@ type Endpoint struct {
 	serving sync.Mutex
 }
 
-// Hooks are what a conduit that gives this endpoint away as its own has to do
-// besides; nil stands for nothing. They spare the endpoint's user a detour at
-// every operation.
-type Hooks struct {
-	// Attached is called when all ranks have attached, with this rank's segment.
-	Attached func(v segment.View, c conduits.AttachConfig) error
-	// Failed is called when Fail has been.
-	Failed func(err error)
-	// Blamed is called when Blame has been, with the job's failure as this memory has
-	// it, which need not be of the rank blamed: only the first counts.
-	Blamed func(failure *conduits.PeerError)
-	// Closed is called by Close, once.
-	Closed func() error
-	// Look is called now and then from Attach to Close, by another goroutine, until
-	// the job has failed: whether a rank polls or not.
-	Look func()
-}
-
 // Hook has h called from now on. Only before Attach, and once.
-func (e *Endpoint) Hook(h Hooks) { e.hooks = h }
+func (e *Endpoint) Hook(h conduits.Hooks) { e.hooks = h }
 
 // idle is the blocked reason of callers that give none.
 type idle struct{}
@@ -896,6 +878,17 @@ func (e *Endpoint) Deliver(f func()) bool {
 	e.ran()
 	e.lock.Unlock()
 	return true
+}
+
+// DeliverCount is Deliver for an f that counts.
+func (e *Endpoint) DeliverCount(f func() int) (n int, ok bool) {
+	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
+		return 0, false
+	}
+	n = f()
+	e.ran()
+	e.lock.Unlock()
+	return n, true
 }
 
 // Polling says whether the caller is in a handler; where goroutines cannot be

@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -49,23 +50,8 @@ func (s RankState) String() string {
 	return "failed"
 }
 
-// Part says where the ranks that share a memory stand in a job that has other
-// ranks, too.
-type Part struct {
-	First int // the lowest of them
-	// Ranks are their numbers in the job, ascending, if those are not consecutive;
-	// First does not count then. Read-only.
-	Ranks   []int
-	Size    int    // ranks of the whole job
-	Conduit string // what Endpoint.Conduit answers
-	// Outside has the segments of LocalPart lie outside the Go heap, unseen by the
-	// race detector: for a conduit that may read what it has been asked for once
-	// more, to send it again in vain, when a neighbour writes there already.
-	Outside bool
-}
-
-// place is that of rank among n, and whether it is one of them.
-func (p Part) place(rank, n int) (i int, ok bool) {
+// placeIn is rank's place among the n ranks of p, and whether it is one of them.
+func placeIn(p conduits.Part, rank, n int) (i int, ok bool) {
 	if p.Ranks != nil {
 		return slices.BinarySearch(p.Ranks, rank)
 	}
@@ -74,11 +60,11 @@ func (p Part) place(rank, n int) (i int, ok bool) {
 }
 
 // whole is the Part of a job of n ranks that all share memory.
-func whole(n int) Part { return Part{Size: n, Conduit: "shm"} }
+func whole(n int) conduits.Part { return conduits.Part{Size: n, Conduit: "shm"} }
 
-func (p Part) check(n int) error {
+func checkPart(p conduits.Part, n int) error {
 	if p.Ranks != nil {
-		return p.checkRanks(n)
+		return checkRanks(p, n)
 	}
 	if p.First < 0 || p.First+n > p.Size {
 		return errs.BadArg("shm: ranks %d to %d are not all of a job of %d", p.First, p.First+n-1, p.Size)
@@ -86,7 +72,7 @@ func (p Part) check(n int) error {
 	return nil
 }
 
-func (p Part) checkRanks(n int) error {
+func checkRanks(p conduits.Part, n int) error {
 	if len(p.Ranks) != n {
 		return errs.BadArg("shm: the numbers of %d ranks for %d", len(p.Ranks), n)
 	}
@@ -159,24 +145,16 @@ func block(n int) unsafe.Pointer {
 // Local opens a job of n ranks inside this process. Everything lies in the Go
 // heap. c.MaxSegment 0 means as much as a rank asks for.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	l, err := LocalPart(n, whole(n), c)
-	if err != nil {
-		return nil, err
-	}
-	eps := make([]conduits.Endpoint, n)
-	for i, e := range l {
-		eps[i] = e
-	}
-	return eps, nil
+	return upcast.Slice[conduits.Endpoint](LocalPart(n, whole(n), c))
 }
 
 // LocalPart is Local for n of the ranks of a job that runs in this process as a
 // whole.
-func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
+func LocalPart(n int, part conduits.Part, c conduits.Config) ([]*Endpoint, error) {
 	if err := checkSize(n); err != nil {
 		return nil, err
 	}
-	if err := part.check(n); err != nil {
+	if err := checkPart(part, n); err != nil {
 		return nil, err
 	}
 	maxSegment := int64(segment.MaxAttach)
@@ -209,7 +187,7 @@ func LocalPart(n int, part Part, c conduits.Config) ([]*Endpoint, error) {
 	return eps, nil
 }
 
-func newJob(g geometry, part Part, base, header unsafe.Pointer) *job {
+func newJob(g geometry, part conduits.Part, base, header unsafe.Pointer) *job {
 	j := &job{geometry: g, first: part.First, size: part.Size, span: g.n, conduit: part.Conduit, base: base, header: header}
 	if r := part.Ranks; r != nil {
 		j.first, j.span = r[0], r[g.n-1]-r[0]+1
@@ -419,8 +397,8 @@ func Join(jb conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 
 // JoinPart opens this process's rank of a job whose memory, that of n ranks, is
 // file descriptor fd. rank is its number in the job.
-func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
-	if err := part.check(n); err != nil {
+func JoinPart(fd, rank, n int, part conduits.Part) (*Endpoint, error) {
+	if err := checkPart(part, n); err != nil {
 		return nil, err
 	}
 	// Beyond the end of a file its mapping cannot be read: look at the size first.
@@ -450,7 +428,7 @@ func JoinPart(fd, rank, n int, part Part) (*Endpoint, error) {
 	if !g.sound() || g.total() > size {
 		return nil, errs.BadArg("shm: ARGON_SEGFD=%d: damaged header, or a file cut short: %+v in %d bytes", fd, g, size)
 	}
-	if i, ok := part.place(rank, n); n != g.n || !ok {
+	if i, ok := placeIn(part, rank, n); n != g.n || !ok {
 		return nil, errs.BadArg("shm: rank %d of %d does not exist: the job's memory was made for %d ranks (ARGON_RANK, ARGON_SIZE)", i, n, g.n)
 	}
 	p, err := sys.Map(uintptr(fd), g.total())

@@ -1,6 +1,9 @@
 package shm
 
-import "github.com/argon-go/argon/conduits"
+import (
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/upcast"
+)
 
 // LaunchMemory makes the memory of n ranks as a launcher sees it, see
 // conduits.Launch and CreateJob.
@@ -26,4 +29,17 @@ func (m launchMemory) State(rank int) conduits.RankState {
 		return conduits.RankFailed
 	}
 	return conduits.RankStarting
+}
+
+// Near opens this conduit as a part of another one.
+func Near() conduits.Near {
+	return conduits.Near{
+		Local: func(n int, p conduits.Part, c conduits.Config) ([]conduits.NearEndpoint, error) {
+			return upcast.Slice[conduits.NearEndpoint](LocalPart(n, p, c))
+		},
+		Join: func(fd, rank, n int, p conduits.Part) (conduits.NearEndpoint, error) {
+			return upcast.One[conduits.NearEndpoint](JoinPart(fd, rank, n, p))
+		},
+		Memory: LaunchMemory,
+	}
 }

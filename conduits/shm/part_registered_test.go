@@ -12,7 +12,7 @@ import (
 )
 
 // numbers are the ranks of a part of 4.
-func numbers(p Part) []int {
+func numbers(p conduits.Part) []int {
 	if p.Ranks != nil {
 		return slices.Clone(p.Ranks)
 	}
@@ -24,9 +24,9 @@ func numbers(p Part) []int {
 // numbers in the job.
 func TestRegisteredPart(t *testing.T) {
 	const n, first, size = 4, segment.AnyVPID - 2, 70_000
-	consecutive := Part{First: first, Size: size, Conduit: "hybrid"} // 65533..65536
-	scattered := Part{Ranks: []int{first - 40, first - 3, first, first + n - 1}, Size: size, Conduit: "hybrid"}
-	open := func(part Part, mapped bool) []*Endpoint {
+	consecutive := conduits.Part{First: first, Size: size, Conduit: "hybrid"} // 65533..65536
+	scattered := conduits.Part{Ranks: []int{first - 40, first - 3, first, first + n - 1}, Size: size, Conduit: "hybrid"}
+	open := func(part conduits.Part, mapped bool) []*Endpoint {
 		if !mapped {
 			eps, err := LocalPart(n, part, conduits.Config{})
 			if err != nil {

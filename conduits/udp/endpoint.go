@@ -281,6 +281,14 @@ func describe(c seal.Counts) string {
 // in one process. It is the endpoint's: to be used, not closed.
 func (e *Endpoint) Rendezvous() *rendezvous.Client { return e.client }
 
+// Board is Rendezvous for a conduit that this one is a part of.
+func (e *Endpoint) Board() conduits.Board {
+	if e.client == nil {
+		return nil // not a nil *rendezvous.Client
+	}
+	return e.client
+}
+
 // Stats fills in s.
 func (e *Endpoint) Stats(s *conduits.Stats) {
 	*s = conduits.Stats{

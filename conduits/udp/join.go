@@ -20,6 +20,7 @@ import (
 	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -94,11 +95,7 @@ func readOptions(env func(string) string) (o options, err error) {
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
-	e, err := Open(j, c)
-	if err != nil {
-		return nil, err // not a nil *Endpoint
-	}
-	return e, nil
+	return upcast.One[conduits.Endpoint](Open(j, c))
 }
 
 // Open is Join for a conduit that uses this one.

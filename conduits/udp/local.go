@@ -14,6 +14,7 @@ import (
 	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -118,6 +119,10 @@ func sockets(n int) ([]*socket, error) {
 // Local opens all ranks of a job in this process, on sockets of the loopback
 // interface. Their datagrams are not sealed.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	return upcast.Slice[conduits.Endpoint](openLocal(n, c))
+}
+
+func openLocal(n int, c conduits.Config) ([]*Endpoint, error) {
 	lim, err := limits(n, MaxLocal, c)
 	if err != nil {
 		return nil, err
@@ -129,7 +134,7 @@ func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	b := newBoard(n)
 	epoch := rand.Uint32() | 1
 	crowd.Ranks(min(n, runtime.GOMAXPROCS(0)))
-	eps := make([]conduits.Endpoint, n)
+	eps := make([]*Endpoint, n)
 	for r := range eps {
 		e, err := newEndpoint(seat{b, r, spawn}, l[r], lim, nil, engine.Config{
 			Rank: r, Size: n, Epoch: epoch, Datagram: hostDatagram(l[r]),

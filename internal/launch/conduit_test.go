@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	_ "github.com/argon-go/argon/conduits/hybrid" // these register how their jobs are started
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // these register how their jobs are started
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/jobenv"

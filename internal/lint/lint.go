@@ -51,6 +51,7 @@ const (
 	contract              // conduits
 	adapter               // conduits/adapt: what transports leave out
 	conduit               // conduits/*
+	composed              // conduits/hybrid/*: conduits that are made of others
 	tools                 // internal/launch: starting jobs
 	core                  // am
 	caches                // firehose
@@ -74,6 +75,8 @@ func layerOf(dir string) layer {
 		return contract
 	case "conduits/adapt":
 		return adapter
+	case "conduits/hybrid/shmudp":
+		return composed
 	case "am":
 		return core
 	case "firehose":
@@ -120,15 +123,13 @@ func mayImport(dir, target string, test, blank bool) string {
 		return "" // everything is at hand for them
 	case strings.HasPrefix(target, dir+"/") && from == to:
 		return "" // a package may be made of others in its own folder
-	case test && (to == conduit || to == tools):
+	case test && (to == conduit || to == composed || to == tools):
 		return "" // a test opens a job to run on
-	case test && from == conduit && to != program:
+	case test && (from == conduit || from == composed) && to != program:
 		return "" // a conduit's tests may run the layers above on it
 	case test && from == services && to == services, test && from == segments && to == contract:
 		return "" // a test may have to wait for all ranks, or reach memory as they do
-	case dir == "conduits/hybrid" && (target == "conduits/shm" || target == "conduits/udp"):
-		return "" // it is made of the two
-	case to == conduit && from > conduit && from != tools:
+	case (to == conduit || to == composed) && from > composed && from != tools:
 		if from == user && blank {
 			return "" // fills the registry with the conduits there are
 		}

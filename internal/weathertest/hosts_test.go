@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	_ "github.com/argon-go/argon/conduits/hybrid"
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/netns"

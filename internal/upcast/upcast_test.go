@@ -1,0 +1,27 @@
+package upcast_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/internal/upcast"
+)
+
+func TestUpcast(t *testing.T) {
+	l, err := upcast.Slice[fmt.Stringer]([]time.Duration{1, 2}, nil)
+	if err != nil || len(l) != 2 || l[1].String() != "2ns" {
+		t.Errorf("%v, %v", l, err)
+	}
+	why := errors.New("why")
+	if l, err := upcast.Slice[fmt.Stringer]([]time.Duration{1}, why); l != nil || err != why {
+		t.Errorf("with an error: %v, %v", l, err)
+	}
+	if s, err := upcast.One[fmt.Stringer](time.Second, nil); err != nil || s.String() != "1s" {
+		t.Errorf("one: %v, %v", s, err)
+	}
+	if s, err := upcast.One[fmt.Stringer]((*time.Time)(nil), why); s != nil || err != why {
+		t.Errorf("one with an error: %v, %v", s, err)
+	}
+}
