@@ -459,39 +459,39 @@ func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args .
 // not delivered; see conduits.Stats and Faults for how many. A payload of more
 // than MaxMedium to an exposed address is put before the message is sent: then
 // the refusal is the call's error.
-func (e *Endpoint) RequestLong(dst int, h HandlerID, payload []byte, to segment.NLA, args ...uint32) error {
+func (e *Endpoint) RequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, args ...uint32) error {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return err
 	}
-	_, err := e.putMessage("long request", dst, conduits.Request, h, payload, to, nil, true, args)
+	_, err := e.putMessage("long request", dst, conduits.Request, h, to, payload, nil, true, args)
 	return err
 }
 
 // RequestLongNB is RequestLong that does not wait for payload to be reusable:
 // payload must stay as it is until ev is done. ev must not be in use.
-func (e *Endpoint) RequestLongNB(dst int, h HandlerID, payload []byte, to segment.NLA, ev *Event, args ...uint32) error {
+func (e *Endpoint) RequestLongNB(dst int, h HandlerID, to segment.NLA, payload []byte, ev *Event, args ...uint32) error {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return err
 	}
-	_, err := e.putMessage("long request", dst, conduits.Request, h, payload, to, ev, true, args)
+	_, err := e.putMessage("long request", dst, conduits.Request, h, to, payload, ev, true, args)
 	return err
 }
 
 // TryRequestLong is RequestLongNB that returns false, with ev unused, instead of
 // waiting for credit. A payload of more than MaxMedium to an exposed address is
 // put in any case, which it waits for.
-func (e *Endpoint) TryRequestLong(dst int, h HandlerID, payload []byte, to segment.NLA, ev *Event, args ...uint32) (bool, error) {
+func (e *Endpoint) TryRequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, ev *Event, args ...uint32) (bool, error) {
 	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
 		return false, err
 	}
-	return e.putMessage("long request", dst, conduits.Request, h, payload, to, ev, false, args)
+	return e.putMessage("long request", dst, conduits.Request, h, to, payload, ev, false, args)
 }
 
 // putMessage sends a long message of either class. With ev nil it waits for the
 // payload to be reusable.
-func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID, payload []byte, to segment.NLA, ev *Event, wait bool, args []uint32) (bool, error) {
+func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
 	if to.Exposed() {
-		return e.putExposed(op, dst, c, h, payload, to, ev, wait, args)
+		return e.putExposed(op, dst, c, h, to, payload, ev, wait, args)
 	}
 	if len(payload) > 0 {
 		if err := e.writable(op, dst, to, uint64(len(payload))); err != nil {

@@ -73,7 +73,7 @@ func TestEchoEveryArgumentCount(t *testing.T) {
 					var err error
 					switch {
 					case tk.Kind()&Long != 0:
-						err = tk.ReplyLong(hEchoed, payload, tk.To(), args...)
+						err = tk.ReplyLong(hEchoed, tk.To(), payload, args...)
 					case payload != nil || tk.Kind()&Medium != 0:
 						err = tk.ReplyMedium(hEchoed, payload, args...)
 					default:
@@ -121,7 +121,7 @@ func TestEchoEveryArgumentCount(t *testing.T) {
 					default:
 						payload = payload[:min(len(payload), segment.PageSize)]
 						to := segment.AttachBase + segment.NLA(me*segment.PageSize)
-						err = e.RequestLong(dst, hEcho, payload, to, args[:na]...)
+						err = e.RequestLong(dst, hEcho, to, payload, args[:na]...)
 					}
 					if err != nil {
 						return err
@@ -173,7 +173,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			{hEcho, "echo", func(tk *Token, args []uint32, p []byte) {
 				switch {
 				case len(args) == 1:
-					tk.ReplyLong(hEchoed, p, segment.AttachBase+2048, args...)
+					tk.ReplyLong(hEchoed, segment.AttachBase+2048, p, args...)
 				case p != nil:
 					tk.ReplyMedium(hEchoed, p, args...)
 				default:
@@ -195,7 +195,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 			"short":     func() error { return e.RequestShort(1, hEcho, 1, 2, 3, 4) },
 			"two slots": func() error { return e.RequestShort(1, hEcho, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16) },
 			"medium":    func() error { return e.RequestMedium(1, hEcho, payload, 1, 2) },
-			"long":      func() error { return e.RequestLong(1, hEcho, payload, segment.AttachBase, 1) },
+			"long":      func() error { return e.RequestLong(1, hEcho, segment.AttachBase, payload, 1) },
 		} {
 			a := testing.AllocsPerRun(2000, func() {
 				want++

@@ -106,7 +106,7 @@ func (p *process) ask(dst int) error {
 		return err
 	}
 	text := []byte("bytes for the other segment")
-	if err := p.e.RequestLong(dst, hDeposit, text, segment.AttachBase+64); err != nil {
+	if err := p.e.RequestLong(dst, hDeposit, segment.AttachBase+64, text); err != nil {
 		return err
 	}
 	if err := p.e.Wait(nil, func() bool { return p.replies == 2 }); err != nil {

@@ -55,7 +55,7 @@ func (e *Endpoint) Faults() uint64 {
 }
 
 // putExposed is putMessage for an exposed address.
-func (e *Endpoint) putExposed(op string, dst int, c conduits.Class, h HandlerID, payload []byte, to segment.NLA, ev *Event, wait bool, args []uint32) (bool, error) {
+func (e *Endpoint) putExposed(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
 	n := uint64(len(payload))
 	switch {
 	case e.exposed == nil:

@@ -28,7 +28,7 @@ func (f *flood) handlers(rank int) []Entry {
 		case 0:
 			return t.ReplyShort(hEchoed, args...)
 		case 1:
-			return t.ReplyLong(hEchoed, b, f.place(t.Endpoint(), floodGoroutines), args...)
+			return t.ReplyLong(hEchoed, f.place(t.Endpoint(), floodGoroutines), b, args...)
 		}
 		return t.ReplyMedium(hEchoed, b, args...)
 	}
@@ -69,7 +69,7 @@ func (f *flood) send(e *Endpoint, g, dst, i int) error {
 	case 1:
 		return e.RequestMedium(dst, hEcho, p, args...)
 	}
-	return e.RequestLong(dst, hEcho, p, f.place(e, g), args...)
+	return e.RequestLong(dst, hEcho, f.place(e, g), p, args...)
 }
 
 // await waits for a rank's share of n requests from each of all ranks, and as

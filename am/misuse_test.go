@@ -160,18 +160,18 @@ func TestRefusedRequests(t *testing.T) {
 			{"rank 1 of 1", e.RequestShort(1, 130), []string{"rank 1", "0..0"}},
 			{"rank -1", e.RequestShort(-1, 130), []string{"rank -1"}},
 			{"rank 1 of 1, medium", e.RequestMedium(1, 130, nil), []string{"rank 1"}},
-			{"rank 1 of 1, long", e.RequestLong(1, 130, nil, base), []string{"rank 1"}},
+			{"rank 1 of 1, long", e.RequestLong(1, 130, base, nil), []string{"rank 1"}},
 			{"rank 1 of 1, try", try(e.TryRequestShort(1, 130)), []string{"rank 1"}},
 			{"rank 1 of 1, prepared", prepared(e.PrepareMedium(1, 130, 0, 0, 0)), []string{"rank 1"}},
 			{"unregistered", e.RequestShort(0, 140), []string{"140", "no handler"}},
 			{"one of ours", e.RequestMedium(0, 0, nil, 1, 2), []string{"index 0", "no handler"}},
 			{"17 arguments", e.RequestShort(0, 130, args...), []string{"17 arguments", "16"}},
 			{"17 arguments, medium", e.RequestMedium(0, 130, nil, args...), []string{"17 arguments", "16"}},
-			{"17 arguments, long", e.RequestLong(0, 130, nil, base, args...), []string{"17 arguments", "16"}},
+			{"17 arguments, long", e.RequestLong(0, 130, base, nil, args...), []string{"17 arguments", "16"}},
 			{"17 arguments, prepared", prepared(e.PrepareMedium(0, 130, 0, 0, 17)), []string{"17 arguments", "16"}},
 			{"one argument for two", e.RequestShort(0, 131, 1), []string{"131 (two)", "1 arguments", "takes 2"}},
 			{"medium for a short one", e.RequestMedium(0, 132, nil), []string{"132 (only short)", "accepts only", "short|request|reply"}},
-			{"long for a short one", e.RequestLong(0, 132, nil, base), []string{"132 (only short)"}},
+			{"long for a short one", e.RequestLong(0, 132, base, nil), []string{"132 (only short)"}},
 			{"short for a long one", try(e.TryRequestShort(0, 133)), []string{"133 (only long)"}},
 			{"a request for a reply's", e.RequestShort(0, 134), []string{"134 (only reply)", "short|medium|long|reply"}},
 			{"too large a payload", e.RequestMedium(0, 130, p), []string{fmt.Sprint(len(p)), fmt.Sprint(e.MaxMedium()), "MaxMedium"}},
@@ -180,15 +180,15 @@ func TestRefusedRequests(t *testing.T) {
 			{"least -1", prepared(e.PrepareMedium(0, 130, -1, 5, 0)), []string{"-1"}},
 			{"least above most", tryPrepared(e.TryPrepareMedium(0, 130, 6, 5, 0)), []string{"6", "5"}},
 			{"-1 arguments", prepared(e.PrepareMedium(0, 130, 0, 0, -1)), []string{"-1"}},
-			{"before the segment", e.RequestLong(0, 130, p[:8], base-1), []string{"outside the segment of rank 0", fmt.Sprint(size), "-segment"}},
-			{"address 0", e.RequestLong(0, 130, p[:8], 0), []string{"outside the segment"}},
-			{"at the end", e.RequestLong(0, 130, p[:1], end), []string{"outside the segment"}},
-			{"across the end", e.RequestLong(0, 130, p[:8], end-7), []string{"outside the segment", "length 8"}},
-			{"after the end", e.RequestLong(0, 130, p[:8], end+4096), []string{"outside the segment"}},
-			{"wrapping", e.RequestLong(0, 130, p[:8], ^segment.NLA(3)), []string{"outside the segment"}},
-			{"wrapping by a segment", e.RequestLong(0, 130, p[:8], base-4), []string{"outside the segment"}},
-			{"outside, try", try(e.TryRequestLong(0, 130, p[:8], end, &ev)), []string{"outside the segment"}},
-			{"outside, nb", e.RequestLongNB(0, 130, p[:8], end, &ev), []string{"outside the segment"}},
+			{"before the segment", e.RequestLong(0, 130, base-1, p[:8]), []string{"outside the segment of rank 0", fmt.Sprint(size), "-segment"}},
+			{"address 0", e.RequestLong(0, 130, 0, p[:8]), []string{"outside the segment"}},
+			{"at the end", e.RequestLong(0, 130, end, p[:1]), []string{"outside the segment"}},
+			{"across the end", e.RequestLong(0, 130, end-7, p[:8]), []string{"outside the segment", "length 8"}},
+			{"after the end", e.RequestLong(0, 130, end+4096, p[:8]), []string{"outside the segment"}},
+			{"wrapping", e.RequestLong(0, 130, ^segment.NLA(3), p[:8]), []string{"outside the segment"}},
+			{"wrapping by a segment", e.RequestLong(0, 130, base-4, p[:8]), []string{"outside the segment"}},
+			{"outside, try", try(e.TryRequestLong(0, 130, end, p[:8], &ev)), []string{"outside the segment"}},
+			{"outside, nb", e.RequestLongNB(0, 130, end, p[:8], &ev), []string{"outside the segment"}},
 		} {
 			says(t, x.what, x.err, ErrBadArg, append(x.parts, "am: ")...)
 		}
@@ -196,14 +196,14 @@ func TestRefusedRequests(t *testing.T) {
 			t.Error("the event of a message that was refused is pending")
 		}
 		ev.pending.Store(true)
-		says(t, "an event in use", e.RequestLongNB(0, 130, p[:8], base, &ev), ErrBadArg, "in use")
+		says(t, "an event in use", e.RequestLongNB(0, 130, base, p[:8], &ev), ErrBadArg, "in use")
 		ev.pending.Store(false)
 		if e.Poll(); got != 0 {
 			t.Errorf("%d of them were sent", got)
 		}
 		// Zero bytes need no segment, and the address arrives.
 		for _, to := range []segment.NLA{base + 1, end, end + 5, 0, 7, ^segment.NLA(0)} {
-			if err := e.RequestLong(0, 130, nil, to); err != nil {
+			if err := e.RequestLong(0, 130, to, nil); err != nil {
 				t.Errorf("zero bytes at %v: %v", to, err)
 			}
 		}
@@ -221,8 +221,8 @@ func TestRightsOfLong(t *testing.T) {
 	job(t, 2, func(rank int) Config {
 		return Config{SegmentSize: segment.PageSize, Rights: segment.RightRead, Handlers: []Entry{{130, "any", nop, AnyArgs, 0}}}
 	}, func(e *Endpoint) error {
-		says(t, "read only", e.RequestLong(1-e.Rank(), 130, make([]byte, 1), segment.AttachBase), ErrBadArg, fmt.Sprintf("rank %d", 1-e.Rank()), "write right")
-		if err := e.RequestLong(1-e.Rank(), 130, nil, segment.AttachBase); err != nil {
+		says(t, "read only", e.RequestLong(1-e.Rank(), 130, segment.AttachBase, make([]byte, 1)), ErrBadArg, fmt.Sprintf("rank %d", 1-e.Rank()), "write right")
+		if err := e.RequestLong(1-e.Rank(), 130, segment.AttachBase, nil); err != nil {
 			t.Errorf("zero bytes: %v", err)
 		}
 		return nil
@@ -253,10 +253,10 @@ func TestRulesOfHandlers(t *testing.T) {
 			return tk.ReplyMedium(hDone, nil)
 		}, []string{"second reply", "128 (bad)"}},
 		{"second reply, long", false, 0, func(tk *Token) error {
-			if err := tk.ReplyLong(hDone, nil, 0); err != nil {
+			if err := tk.ReplyLong(hDone, 0, nil); err != nil {
 				return err
 			}
-			return tk.ReplyLong(hDone, nil, 0)
+			return tk.ReplyLong(hDone, 0, nil)
 		}, []string{"second reply", "128 (bad)"}},
 		{"second reply, prepared", false, 0, func(tk *Token) error {
 			p, err := tk.PrepareMedium(hDone, 1, 1, 0)
@@ -295,7 +295,7 @@ func TestRulesOfHandlers(t *testing.T) {
 		}, []string{"short request inside handler 128 (bad)"}},
 		{"a long request in a handler that would block", false, 0, func(tk *Token) error {
 			for {
-				if err := tk.Endpoint().RequestLong(tk.Endpoint().Rank(), hEchoed, nil, 0); err != nil {
+				if err := tk.Endpoint().RequestLong(tk.Endpoint().Rank(), hEchoed, 0, nil); err != nil {
 					return err
 				}
 			}
@@ -317,7 +317,7 @@ func TestRulesOfHandlers(t *testing.T) {
 			return nil
 		}, []string{"128 (bad) did not reply", "250"}},
 		{"a failed long reply that is dropped", false, 0, func(tk *Token) error {
-			says(t, "a failed long reply that is dropped", tk.ReplyLong(hDone, make([]byte, 9), 5), ErrBadArg, "outside the segment")
+			says(t, "a failed long reply that is dropped", tk.ReplyLong(hDone, 5, make([]byte, 9)), ErrBadArg, "outside the segment")
 			return nil
 		}, []string{"128 (bad) did not reply", "outside the segment"}},
 		{"a prepared reply of -1 arguments that is dropped", false, 0, func(tk *Token) error {

@@ -158,11 +158,11 @@ func (t *Token) ReplyMedium(h HandlerID, payload []byte, args ...uint32) error {
 // ReplyLong puts payload to address to of the requester, as RequestLong does,
 // before the handler runs there. It returns when payload may be reused. To an
 // exposed address payload has at most MaxMedium bytes.
-func (t *Token) ReplyLong(h HandlerID, payload []byte, to segment.NLA, args ...uint32) error {
+func (t *Token) ReplyLong(h HandlerID, to segment.NLA, payload []byte, args ...uint32) error {
 	if err := t.repliable("long reply", h, Long|Reply, len(args), 0); err != nil {
 		return err
 	}
-	sent, err := t.e.putMessage("long reply", t.m.Src, conduits.Reply, h, payload, to, nil, true, args)
+	sent, err := t.e.putMessage("long reply", t.m.Src, conduits.Reply, h, to, payload, nil, true, args)
 	t.replied = sent
 	t.failed = err
 	return err

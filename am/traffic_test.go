@@ -229,7 +229,7 @@ func answer(t *Token, r reply, args []uint32, payload []byte, medium int) error 
 	case replyMedium:
 		return t.ReplyMedium(hBack, p, a...)
 	case replyLong:
-		return t.ReplyLong(hBack, p, to, a...)
+		return t.ReplyLong(hBack, to, p, a...)
 	case replyPrepared:
 		b, err := t.PrepareMedium(hBack, len(p), 2*len(p)+1, len(a))
 		if err != nil {
@@ -278,20 +278,20 @@ func (q *request) send(e *Endpoint) error {
 	case sendMedium:
 		return e.RequestMedium(q.dst, h, q.payload, q.args...)
 	case sendLong:
-		return e.RequestLong(q.dst, h, q.payload, q.to, q.args...)
+		return e.RequestLong(q.dst, h, q.to, q.payload, q.args...)
 	case sendTryShort:
 		return retry(func() (bool, error) { return e.TryRequestShort(q.dst, h, q.args...) })
 	case sendTryMedium:
 		return retry(func() (bool, error) { return e.TryRequestMedium(q.dst, h, q.payload, q.args...) })
 	case sendTryLong:
 		var ev Event
-		if err := retry(func() (bool, error) { return e.TryRequestLong(q.dst, h, q.payload, q.to, &ev, q.args...) }); err != nil {
+		if err := retry(func() (bool, error) { return e.TryRequestLong(q.dst, h, q.to, q.payload, &ev, q.args...) }); err != nil {
 			return err
 		}
 		return e.WaitEvent(&ev)
 	case sendNB:
 		var ev Event
-		if err := e.RequestLongNB(q.dst, h, q.payload, q.to, &ev, q.args...); err != nil {
+		if err := e.RequestLongNB(q.dst, h, q.to, q.payload, &ev, q.args...); err != nil {
 			return err
 		}
 		return e.WaitEvent(&ev)

@@ -44,7 +44,7 @@ func TestNoAllocations(t *testing.T) {
 				"get 256":       func() { must(x.Get(1, at(0), b)) },
 				"get value":     func() { v, err := x.GetValue(1, at(0), 8); must(err); u64 = v },
 				"get value 3":   func() { v, err := x.GetValue(1, at(0), 3); must(err); u64 = v },
-				"get value nb":  func() { sync(x.GetValueNB(&u64, 1, at(0), 7)) },
+				"get value nb":  func() { sync(x.GetValueNB(1, at(0), &u64, 7)) },
 				"memset":        func() { must(x.Memset(1, at(0), 0, 200)) },
 				"putnb+sync":    func() { sync(x.PutNB(1, at(0), b)) },
 				"putbulk+sync":  func() { sync(x.PutBulkNB(1, at(0), b)) },
@@ -55,10 +55,10 @@ func TestNoAllocations(t *testing.T) {
 				"float add":     func() { must(x.AddFloat64(1, at(8), 1)) },
 				"cas":           func() { _, _, err := x.CompareAndSwapInt32(1, at(16), 0, 1); must(err) },
 				"fcaa":          func() { _, _, err := x.FetchCompareAddInt64(1, at(24), 0, 1); must(err) },
-				"atomic nb":     func() { sync(x.AtomicUint64NB(&u64, 1, at(0), AtomicXor, 1, 0)) },
-				"fcaa nb":       func() { sync(x.FetchCompareAddUint64NB(&u64, &ok, 1, at(0), 5, 1)) },
+				"atomic nb":     func() { sync(x.AtomicUint64NB(1, at(0), &u64, AtomicXor, 1, 0)) },
+				"fcaa nb":       func() { sync(x.FetchCompareAddUint64NB(1, at(0), &u64, &ok, 5, 1)) },
 				"atomic nbi": func() {
-					must(r.AtomicUint64NBI(&u64, 1, at(0), AtomicMax, 1, 0))
+					must(r.AtomicUint64NBI(1, at(0), &u64, AtomicMax, 1, 0))
 					must(r.Sync(All))
 				},
 				"signal": func() { must(x.Signal(1, at(32), SignalAdd, 1)) },

@@ -74,7 +74,7 @@ func TestBadArguments(t *testing.T) {
 					refused("GetValue", err)
 					h, err = x.PutValueNB(c.rank, c.addr, 1, c.n)
 					nb("PutValueNB", h, err)
-					h, err = x.GetValueNB(new(uint64), c.rank, c.addr, c.n)
+					h, err = x.GetValueNB(c.rank, c.addr, new(uint64), c.n)
 					nb("GetValueNB", h, err)
 					refused("PutValueNBI", x.PutValueNBI(c.rank, c.addr, 1, c.n))
 				}
@@ -134,7 +134,7 @@ func TestBadLengths(t *testing.T) {
 			refused(says, err)
 			_, err = x.PutValueNB(1, at(0), 1, n)
 			refused(says, err)
-			_, err = x.GetValueNB(new(uint64), 1, at(0), n)
+			_, err = x.GetValueNB(1, at(0), new(uint64), n)
 			refused(says, err)
 			refused(says, x.PutValueNBI(1, at(0), 1, n))
 		}
@@ -325,7 +325,7 @@ func TestNotBound(t *testing.T) {
 		x.Put(0, at(0), b), x.Get(0, at(0), b), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
 		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
 		r.GetNBI(0, at(0), b), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
-		r.AtomicInt32NBI(nil, 0, at(0), AtomicAdd, 1, 0), r.PutShapeNBI(0, Shape{}), x.PutShape(0, Shape{}),
+		r.AtomicInt32NBI(0, at(0), nil, AtomicAdd, 1, 0), r.PutShapeNBI(0, Shape{}), x.PutShape(0, Shape{}),
 	} {
 		if !errors.Is(err, ErrNotInit) {
 			t.Errorf("call %d: %v", i, err)

@@ -123,7 +123,7 @@ func (f *flight) expect(r *result, t conduits.AtomicType, a, b uint64) {
 }
 
 // atomicNB is the form with a handle.
-func (x *Endpoint) atomicNB(what string, r result, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (Handle, error) {
+func (x *Endpoint) atomicNB(what string, rank int, to segment.NLA, r result, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (Handle, error) {
 	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ func (x *Endpoint) atomicNB(what string, r result, rank int, to segment.NLA, op 
 }
 
 // atomicNBI is the form that a region counts: as a get if it has a result.
-func (r *Region) atomicNBI(what string, res result, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) error {
+func (r *Region) atomicNBI(what string, rank int, to segment.NLA, res result, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) error {
 	x, err := r.endpoint(what)
 	if err != nil {
 		return err

@@ -57,14 +57,14 @@ func (x *Endpoint) AtomicInt32(rank int, to segment.NLA, op AtomicOp, a, b int32
 
 // AtomicInt32NB begins to perform op on the int32 at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) AtomicInt32NB(result *int32, rank int, to segment.NLA, op AtomicOp, a, b int32) (Handle, error) {
-	return x.atomicNB("extended: AtomicInt32NB", result32(bits32(result)), rank, to, op, conduits.Int32, uint64(uint32(a)), uint64(uint32(b)))
+func (x *Endpoint) AtomicInt32NB(rank int, to segment.NLA, result *int32, op AtomicOp, a, b int32) (Handle, error) {
+	return x.atomicNB("extended: AtomicInt32NB", rank, to, result32(bits32(result)), op, conduits.Int32, uint64(uint32(a)), uint64(uint32(b)))
 }
 
 // AtomicInt32NBI is Endpoint.AtomicInt32NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) AtomicInt32NBI(result *int32, rank int, to segment.NLA, op AtomicOp, a, b int32) error {
-	return r.atomicNBI("extended: AtomicInt32NBI", result32(bits32(result)), rank, to, op, conduits.Int32, uint64(uint32(a)), uint64(uint32(b)))
+func (r *Region) AtomicInt32NBI(rank int, to segment.NLA, result *int32, op AtomicOp, a, b int32) error {
+	return r.atomicNBI("extended: AtomicInt32NBI", rank, to, result32(bits32(result)), op, conduits.Int32, uint64(uint32(a)), uint64(uint32(b)))
 }
 
 // FetchAddInt32 adds v to the int32 at to of rank and returns
@@ -223,8 +223,8 @@ func (x *Endpoint) FetchCompareAddInt32(rank int, to segment.NLA, compare, add i
 
 // FetchCompareAddInt32NB begins a FetchCompareAddInt32. Once the handle is synchronized,
 // *after and *ok are its results; either may be nil.
-func (x *Endpoint) FetchCompareAddInt32NB(after *int32, ok *bool, rank int, to segment.NLA, compare, add int32) (Handle, error) {
-	return x.atomicNB("extended: FetchCompareAddInt32NB", fcaaTo32(bits32(after), ok), rank, to, conduits.AtomicFCAA, conduits.Int32, uint64(uint32(compare)), uint64(uint32(add)))
+func (x *Endpoint) FetchCompareAddInt32NB(rank int, to segment.NLA, after *int32, ok *bool, compare, add int32) (Handle, error) {
+	return x.atomicNB("extended: FetchCompareAddInt32NB", rank, to, fcaaTo32(bits32(after), ok), conduits.AtomicFCAA, conduits.Int32, uint64(uint32(compare)), uint64(uint32(add)))
 }
 
 // LoadUint32 reads the uint32 at from of rank atomically (acquire).
@@ -274,14 +274,14 @@ func (x *Endpoint) AtomicUint32(rank int, to segment.NLA, op AtomicOp, a, b uint
 
 // AtomicUint32NB begins to perform op on the uint32 at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) AtomicUint32NB(result *uint32, rank int, to segment.NLA, op AtomicOp, a, b uint32) (Handle, error) {
-	return x.atomicNB("extended: AtomicUint32NB", result32(result), rank, to, op, conduits.Uint32, uint64(a), uint64(b))
+func (x *Endpoint) AtomicUint32NB(rank int, to segment.NLA, result *uint32, op AtomicOp, a, b uint32) (Handle, error) {
+	return x.atomicNB("extended: AtomicUint32NB", rank, to, result32(result), op, conduits.Uint32, uint64(a), uint64(b))
 }
 
 // AtomicUint32NBI is Endpoint.AtomicUint32NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) AtomicUint32NBI(result *uint32, rank int, to segment.NLA, op AtomicOp, a, b uint32) error {
-	return r.atomicNBI("extended: AtomicUint32NBI", result32(result), rank, to, op, conduits.Uint32, uint64(a), uint64(b))
+func (r *Region) AtomicUint32NBI(rank int, to segment.NLA, result *uint32, op AtomicOp, a, b uint32) error {
+	return r.atomicNBI("extended: AtomicUint32NBI", rank, to, result32(result), op, conduits.Uint32, uint64(a), uint64(b))
 }
 
 // FetchAddUint32 adds v to the uint32 at to of rank and returns
@@ -440,8 +440,8 @@ func (x *Endpoint) FetchCompareAddUint32(rank int, to segment.NLA, compare, add 
 
 // FetchCompareAddUint32NB begins a FetchCompareAddUint32. Once the handle is synchronized,
 // *after and *ok are its results; either may be nil.
-func (x *Endpoint) FetchCompareAddUint32NB(after *uint32, ok *bool, rank int, to segment.NLA, compare, add uint32) (Handle, error) {
-	return x.atomicNB("extended: FetchCompareAddUint32NB", fcaaTo32(after, ok), rank, to, conduits.AtomicFCAA, conduits.Uint32, uint64(compare), uint64(add))
+func (x *Endpoint) FetchCompareAddUint32NB(rank int, to segment.NLA, after *uint32, ok *bool, compare, add uint32) (Handle, error) {
+	return x.atomicNB("extended: FetchCompareAddUint32NB", rank, to, fcaaTo32(after, ok), conduits.AtomicFCAA, conduits.Uint32, uint64(compare), uint64(add))
 }
 
 // LoadInt64 reads the int64 at from of rank atomically (acquire).
@@ -491,14 +491,14 @@ func (x *Endpoint) AtomicInt64(rank int, to segment.NLA, op AtomicOp, a, b int64
 
 // AtomicInt64NB begins to perform op on the int64 at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) AtomicInt64NB(result *int64, rank int, to segment.NLA, op AtomicOp, a, b int64) (Handle, error) {
-	return x.atomicNB("extended: AtomicInt64NB", result64(bits64(result)), rank, to, op, conduits.Int64, uint64(a), uint64(b))
+func (x *Endpoint) AtomicInt64NB(rank int, to segment.NLA, result *int64, op AtomicOp, a, b int64) (Handle, error) {
+	return x.atomicNB("extended: AtomicInt64NB", rank, to, result64(bits64(result)), op, conduits.Int64, uint64(a), uint64(b))
 }
 
 // AtomicInt64NBI is Endpoint.AtomicInt64NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) AtomicInt64NBI(result *int64, rank int, to segment.NLA, op AtomicOp, a, b int64) error {
-	return r.atomicNBI("extended: AtomicInt64NBI", result64(bits64(result)), rank, to, op, conduits.Int64, uint64(a), uint64(b))
+func (r *Region) AtomicInt64NBI(rank int, to segment.NLA, result *int64, op AtomicOp, a, b int64) error {
+	return r.atomicNBI("extended: AtomicInt64NBI", rank, to, result64(bits64(result)), op, conduits.Int64, uint64(a), uint64(b))
 }
 
 // FetchAddInt64 adds v to the int64 at to of rank and returns
@@ -657,8 +657,8 @@ func (x *Endpoint) FetchCompareAddInt64(rank int, to segment.NLA, compare, add i
 
 // FetchCompareAddInt64NB begins a FetchCompareAddInt64. Once the handle is synchronized,
 // *after and *ok are its results; either may be nil.
-func (x *Endpoint) FetchCompareAddInt64NB(after *int64, ok *bool, rank int, to segment.NLA, compare, add int64) (Handle, error) {
-	return x.atomicNB("extended: FetchCompareAddInt64NB", fcaaTo64(bits64(after), ok), rank, to, conduits.AtomicFCAA, conduits.Int64, uint64(compare), uint64(add))
+func (x *Endpoint) FetchCompareAddInt64NB(rank int, to segment.NLA, after *int64, ok *bool, compare, add int64) (Handle, error) {
+	return x.atomicNB("extended: FetchCompareAddInt64NB", rank, to, fcaaTo64(bits64(after), ok), conduits.AtomicFCAA, conduits.Int64, uint64(compare), uint64(add))
 }
 
 // LoadUint64 reads the uint64 at from of rank atomically (acquire).
@@ -708,14 +708,14 @@ func (x *Endpoint) AtomicUint64(rank int, to segment.NLA, op AtomicOp, a, b uint
 
 // AtomicUint64NB begins to perform op on the uint64 at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) AtomicUint64NB(result *uint64, rank int, to segment.NLA, op AtomicOp, a, b uint64) (Handle, error) {
-	return x.atomicNB("extended: AtomicUint64NB", result64(result), rank, to, op, conduits.Uint64, a, b)
+func (x *Endpoint) AtomicUint64NB(rank int, to segment.NLA, result *uint64, op AtomicOp, a, b uint64) (Handle, error) {
+	return x.atomicNB("extended: AtomicUint64NB", rank, to, result64(result), op, conduits.Uint64, a, b)
 }
 
 // AtomicUint64NBI is Endpoint.AtomicUint64NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) AtomicUint64NBI(result *uint64, rank int, to segment.NLA, op AtomicOp, a, b uint64) error {
-	return r.atomicNBI("extended: AtomicUint64NBI", result64(result), rank, to, op, conduits.Uint64, a, b)
+func (r *Region) AtomicUint64NBI(rank int, to segment.NLA, result *uint64, op AtomicOp, a, b uint64) error {
+	return r.atomicNBI("extended: AtomicUint64NBI", rank, to, result64(result), op, conduits.Uint64, a, b)
 }
 
 // FetchAddUint64 adds v to the uint64 at to of rank and returns
@@ -874,8 +874,8 @@ func (x *Endpoint) FetchCompareAddUint64(rank int, to segment.NLA, compare, add 
 
 // FetchCompareAddUint64NB begins a FetchCompareAddUint64. Once the handle is synchronized,
 // *after and *ok are its results; either may be nil.
-func (x *Endpoint) FetchCompareAddUint64NB(after *uint64, ok *bool, rank int, to segment.NLA, compare, add uint64) (Handle, error) {
-	return x.atomicNB("extended: FetchCompareAddUint64NB", fcaaTo64(after, ok), rank, to, conduits.AtomicFCAA, conduits.Uint64, compare, add)
+func (x *Endpoint) FetchCompareAddUint64NB(rank int, to segment.NLA, after *uint64, ok *bool, compare, add uint64) (Handle, error) {
+	return x.atomicNB("extended: FetchCompareAddUint64NB", rank, to, fcaaTo64(after, ok), conduits.AtomicFCAA, conduits.Uint64, compare, add)
 }
 
 // LoadFloat32 reads the float32 at from of rank atomically (acquire).
@@ -926,14 +926,14 @@ func (x *Endpoint) AtomicFloat32(rank int, to segment.NLA, op AtomicOp, a, b flo
 
 // AtomicFloat32NB begins to perform op on the float32 at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) AtomicFloat32NB(result *float32, rank int, to segment.NLA, op AtomicOp, a, b float32) (Handle, error) {
-	return x.atomicNB("extended: AtomicFloat32NB", result32(bits32(result)), rank, to, op, conduits.Float32, uint64(math.Float32bits(a)), uint64(math.Float32bits(b)))
+func (x *Endpoint) AtomicFloat32NB(rank int, to segment.NLA, result *float32, op AtomicOp, a, b float32) (Handle, error) {
+	return x.atomicNB("extended: AtomicFloat32NB", rank, to, result32(bits32(result)), op, conduits.Float32, uint64(math.Float32bits(a)), uint64(math.Float32bits(b)))
 }
 
 // AtomicFloat32NBI is Endpoint.AtomicFloat32NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) AtomicFloat32NBI(result *float32, rank int, to segment.NLA, op AtomicOp, a, b float32) error {
-	return r.atomicNBI("extended: AtomicFloat32NBI", result32(bits32(result)), rank, to, op, conduits.Float32, uint64(math.Float32bits(a)), uint64(math.Float32bits(b)))
+func (r *Region) AtomicFloat32NBI(rank int, to segment.NLA, result *float32, op AtomicOp, a, b float32) error {
+	return r.atomicNBI("extended: AtomicFloat32NBI", rank, to, result32(bits32(result)), op, conduits.Float32, uint64(math.Float32bits(a)), uint64(math.Float32bits(b)))
 }
 
 // FetchAddFloat32 adds v to the float32 at to of rank and returns
@@ -1072,14 +1072,14 @@ func (x *Endpoint) AtomicFloat64(rank int, to segment.NLA, op AtomicOp, a, b flo
 
 // AtomicFloat64NB begins to perform op on the float64 at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) AtomicFloat64NB(result *float64, rank int, to segment.NLA, op AtomicOp, a, b float64) (Handle, error) {
-	return x.atomicNB("extended: AtomicFloat64NB", result64(bits64(result)), rank, to, op, conduits.Float64, math.Float64bits(a), math.Float64bits(b))
+func (x *Endpoint) AtomicFloat64NB(rank int, to segment.NLA, result *float64, op AtomicOp, a, b float64) (Handle, error) {
+	return x.atomicNB("extended: AtomicFloat64NB", rank, to, result64(bits64(result)), op, conduits.Float64, math.Float64bits(a), math.Float64bits(b))
 }
 
 // AtomicFloat64NBI is Endpoint.AtomicFloat64NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) AtomicFloat64NBI(result *float64, rank int, to segment.NLA, op AtomicOp, a, b float64) error {
-	return r.atomicNBI("extended: AtomicFloat64NBI", result64(bits64(result)), rank, to, op, conduits.Float64, math.Float64bits(a), math.Float64bits(b))
+func (r *Region) AtomicFloat64NBI(rank int, to segment.NLA, result *float64, op AtomicOp, a, b float64) error {
+	return r.atomicNBI("extended: AtomicFloat64NBI", rank, to, result64(bits64(result)), op, conduits.Float64, math.Float64bits(a), math.Float64bits(b))
 }
 
 // FetchAddFloat64 adds v to the float64 at to of rank and returns

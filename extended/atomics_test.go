@@ -31,10 +31,10 @@ type typed[T number] struct {
 	fetch map[string]func(int, segment.NLA, T) (T, error) // by what the model calls it
 	do    map[string]func(int, segment.NLA, T) error
 	op    func(int, segment.NLA, AtomicOp, T, T) (T, error)
-	nb    func(*T, int, segment.NLA, AtomicOp, T, T) (Handle, error)
-	nbi   func(*T, int, segment.NLA, AtomicOp, T, T) error
+	nb    func(int, segment.NLA, *T, AtomicOp, T, T) (Handle, error)
+	nbi   func(int, segment.NLA, *T, AtomicOp, T, T) error
 	fcaa  func(int, segment.NLA, T, T) (T, bool, error)
-	fcnb  func(*T, *bool, int, segment.NLA, T, T) (Handle, error)
+	fcnb  func(int, segment.NLA, *T, *bool, T, T) (Handle, error)
 	// bitwise is the model of and, or, xor; nil for floats.
 	bitwise func(op string, old, v T) T
 	gen     *rapid.Generator[T]
@@ -273,15 +273,15 @@ func checkModel[T number](t *testing.T, of func(*Endpoint) *typed[T]) {
 					check(t, n, got, old, err)
 				case 1:
 					got := new(T)
-					h, err := a.nb(got, 1, addr(i), op, v, 0)
+					h, err := a.nb(1, addr(i), got, op, v, 0)
 					wait(t, h, err)
 					check(t, n, *got, old, nil)
 				case 2:
-					h, err := a.nb(nil, 1, addr(i), op, v, 0)
+					h, err := a.nb(1, addr(i), nil, op, v, 0)
 					wait(t, h, err)
 				case 3:
 					got := new(T)
-					if err := a.nbi(got, 1, addr(i), op, v, 0); err != nil {
+					if err := a.nbi(1, addr(i), got, op, v, 0); err != nil {
 						t.Fatal(err)
 					}
 					if err := x.SyncNBI(Gets); err != nil {
@@ -289,7 +289,7 @@ func checkModel[T number](t *testing.T, of func(*Endpoint) *typed[T]) {
 					}
 					check(t, n, *got, old, nil)
 				default:
-					if err := a.nbi(nil, 1, addr(i), op, v, 0); err != nil {
+					if err := a.nbi(1, addr(i), nil, op, v, 0); err != nil {
 						t.Fatal(err)
 					}
 					if err := x.SyncNBI(Puts); err != nil {
@@ -347,7 +347,7 @@ func checkModel[T number](t *testing.T, of func(*Endpoint) *typed[T]) {
 					got, ok, err = a.fcaa(1, addr(i), c, v)
 				case 1:
 					pg, po := new(T), new(bool)
-					h, err := a.fcnb(pg, po, 1, addr(i), c, v)
+					h, err := a.fcnb(1, addr(i), pg, po, c, v)
 					wait(t, h, err)
 					got, ok = *pg, *po
 				default: // by number it yields the old word, as all do
@@ -386,7 +386,7 @@ func TestAtomicsBadArguments(t *testing.T) {
 			if _, err := x.AtomicFloat64(1, at(0), op, 1, 1); !errors.Is(err, ErrNotSupported) {
 				t.Errorf("%d on a float: %v", op, err)
 			}
-			if _, err := x.AtomicFloat32NB(nil, 1, at(0), op, 1, 1); !errors.Is(err, ErrNotSupported) {
+			if _, err := x.AtomicFloat32NB(1, at(0), nil, op, 1, 1); !errors.Is(err, ErrNotSupported) {
 				t.Errorf("%d on a float: %v", op, err)
 			}
 		}
@@ -433,13 +433,13 @@ func checkBad[T number](t *testing.T, x *Endpoint, a *typed[T]) {
 		}
 		_, err = a.op(c.rank, c.addr, AtomicAdd, 1, 0)
 		bad("op", err)
-		_, err = a.nb(nil, c.rank, c.addr, AtomicAdd, 1, 0)
+		_, err = a.nb(c.rank, c.addr, nil, AtomicAdd, 1, 0)
 		bad("nb", err)
-		bad("nbi", a.nbi(nil, c.rank, c.addr, AtomicAdd, 1, 0))
+		bad("nbi", a.nbi(c.rank, c.addr, nil, AtomicAdd, 1, 0))
 		if a.fcaa != nil {
 			_, _, err = a.fcaa(c.rank, c.addr, 5, 1)
 			bad("fcaa", err)
-			_, err = a.fcnb(nil, nil, c.rank, c.addr, 5, 1)
+			_, err = a.fcnb(c.rank, c.addr, nil, nil, 5, 1)
 			bad("fcaa nb", err)
 		}
 	}
@@ -535,7 +535,7 @@ func TestManyFetchingImplicit(t *testing.T) {
 	x := j.eps[0].x
 	got := make([]uint64, n)
 	for i := range got {
-		if err := x.Implicit().AtomicUint64NBI(&got[i], 1, at(0), AtomicAdd, 1, 0); err != nil {
+		if err := x.Implicit().AtomicUint64NBI(1, at(0), &got[i], AtomicAdd, 1, 0); err != nil {
 			t.Fatal(i, err)
 		}
 	}

@@ -127,7 +127,7 @@ func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
 		copy(dst, unsafe.Slice((*byte)(p), len(dst)))
 		return nil
 	}
-	return x.getSlow(dst, src, from)
+	return x.getSlow(src, from, dst)
 }
 
 // PutValue puts the low n bytes of v, n from 1 to 8, little-endian, to address
@@ -186,7 +186,7 @@ func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
 }
 
 // getDirect does a get if that is possible directly.
-func (x *Endpoint) getDirect(dst []byte, src int, from segment.NLA) bool {
+func (x *Endpoint) getDirect(src int, from segment.NLA, dst []byte) bool {
 	p := x.readable(src, from, uint64(len(dst)))
 	if p == nil {
 		return false

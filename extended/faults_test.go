@@ -96,10 +96,10 @@ func TestExposedRights(t *testing.T) {
 			}
 			// A short one travels with its message, which is not delivered; a
 			// long one is put first.
-			if err := n.e.RequestLong(0, am.FirstClient, b, at[0]+8); err != nil {
+			if err := n.e.RequestLong(0, am.FirstClient, at[0]+8, b); err != nil {
 				return err
 			}
-			check("long message", n.e.RequestLong(0, am.FirstClient, make([]byte, n.e.MaxMedium()+1), at[0]+8))
+			check("long message", n.e.RequestLong(0, am.FirstClient, at[0]+8, make([]byte, n.e.MaxMedium()+1)))
 		}
 		if me == 2 {
 			check("put to rank 1's", x.Put(0, at[1]+16, b))
@@ -476,7 +476,7 @@ func TestWithout(t *testing.T) {
 		x.Get(0, segment.ExposedBase, make([]byte, 8)),
 		x.AddUint64(0, segment.ExposedBase, 1),
 		x.Conceal(segment.ExposedBase),
-		e.RequestLong(0, am.FirstClient, make([]byte, 8), segment.ExposedBase),
+		e.RequestLong(0, am.FirstClient, segment.ExposedBase, make([]byte, 8)),
 		exposing,
 		waiting,
 	} {

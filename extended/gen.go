@@ -153,14 +153,14 @@ func (x *Endpoint) Atomic{{.N}}(rank int, to segment.NLA, op AtomicOp, a, b {{.T
 
 // Atomic{{.N}}NB begins to perform op on the {{.T}} at to of rank. Once the handle is
 // synchronized, *result is what was there; result may be nil.
-func (x *Endpoint) Atomic{{.N}}NB(result *{{.T}}, rank int, to segment.NLA, op AtomicOp, a, b {{.T}}) (Handle, error) {
-	return x.atomicNB("extended: Atomic{{.N}}NB", result{{.Bits}}({{.Ptr "result"}}), rank, to, op, conduits.{{.N}}, {{.U "a"}}, {{.U "b"}})
+func (x *Endpoint) Atomic{{.N}}NB(rank int, to segment.NLA, result *{{.T}}, op AtomicOp, a, b {{.T}}) (Handle, error) {
+	return x.atomicNB("extended: Atomic{{.N}}NB", rank, to, result{{.Bits}}({{.Ptr "result"}}), op, conduits.{{.N}}, {{.U "a"}}, {{.U "b"}})
 }
 
 // Atomic{{.N}}NBI is Endpoint.Atomic{{.N}}NB counted in the region: as a get, or as a
 // put if result is nil.
-func (r *Region) Atomic{{.N}}NBI(result *{{.T}}, rank int, to segment.NLA, op AtomicOp, a, b {{.T}}) error {
-	return r.atomicNBI("extended: Atomic{{.N}}NBI", result{{.Bits}}({{.Ptr "result"}}), rank, to, op, conduits.{{.N}}, {{.U "a"}}, {{.U "b"}})
+func (r *Region) Atomic{{.N}}NBI(rank int, to segment.NLA, result *{{.T}}, op AtomicOp, a, b {{.T}}) error {
+	return r.atomicNBI("extended: Atomic{{.N}}NBI", rank, to, result{{.Bits}}({{.Ptr "result"}}), op, conduits.{{.N}}, {{.U "a"}}, {{.U "b"}})
 }
 `))
 
@@ -230,8 +230,8 @@ func (x *Endpoint) FetchCompareAdd{{.N}}(rank int, to segment.NLA, compare, add 
 
 // FetchCompareAdd{{.N}}NB begins a FetchCompareAdd{{.N}}. Once the handle is synchronized,
 // *after and *ok are its results; either may be nil.
-func (x *Endpoint) FetchCompareAdd{{.N}}NB(after *{{.T}}, ok *bool, rank int, to segment.NLA, compare, add {{.T}}) (Handle, error) {
-	return x.atomicNB("extended: FetchCompareAdd{{.N}}NB", fcaaTo{{.Bits}}({{.Ptr "after"}}, ok), rank, to, conduits.AtomicFCAA, conduits.{{.N}}, {{.U "compare"}}, {{.U "add"}})
+func (x *Endpoint) FetchCompareAdd{{.N}}NB(rank int, to segment.NLA, after *{{.T}}, ok *bool, compare, add {{.T}}) (Handle, error) {
+	return x.atomicNB("extended: FetchCompareAdd{{.N}}NB", rank, to, fcaaTo{{.Bits}}({{.Ptr "after"}}, ok), conduits.AtomicFCAA, conduits.{{.N}}, {{.U "compare"}}, {{.U "add"}})
 }
 `))
 

@@ -233,7 +233,7 @@ func (g *gang) step() error {
 			return nil
 		}
 		got := new(uint64)
-		h, err := x.GetValueNB(got, rank, a, n)
+		h, err := x.GetValueNB(rank, a, got, n)
 		g.hs = append(g.hs, h)
 		g.checks = append(g.checks, func() error {
 			if *got != v {
@@ -320,12 +320,12 @@ func (g *gang) atomic() error {
 		after = v
 	case 3:
 		var h extended.Handle
-		if h, err = g.x.AtomicUint64NB(&got, rank, a, extended.AtomicXor, v, 0); err == nil {
+		if h, err = g.x.AtomicUint64NB(rank, a, &got, extended.AtomicXor, v, 0); err == nil {
 			err = g.x.Wait(h)
 		}
 		after = old ^ v
 	case 4:
-		if err = g.region.AtomicUint64NBI(&got, rank, a, extended.AtomicMax, v, 0); err == nil {
+		if err = g.region.AtomicUint64NBI(rank, a, &got, extended.AtomicMax, v, 0); err == nil {
 			err = g.region.Sync(extended.Gets)
 		}
 		after = max(old, v)
@@ -449,7 +449,7 @@ func (g *gang) long() error {
 	g.got[k].Store(0)
 	h := fnv.New32a()
 	h.Write(src)
-	if err := g.e.RequestLong(rank, hDeposit, src, g.where(rank, target, off), uint32(k), h.Sum32(), lo, hi); err != nil {
+	if err := g.e.RequestLong(rank, hDeposit, g.where(rank, target, off), src, uint32(k), h.Sum32(), lo, hi); err != nil {
 		return err
 	}
 	if err := g.e.Wait(nil, func() bool { return g.got[k].Load() != 0 }); err != nil {
@@ -676,7 +676,7 @@ func (n *node) handlers() []am.Entry {
 			if h.Sum32() != args[1] || t.Kind() != am.Long|am.Request || t.To() == 0 {
 				ok = 2
 			}
-			_ = t.ReplyLong(hReceipt, payload[:min(len(payload), 500)], am.UnpackNLA(args[2], args[3]), args[0], ok)
+			_ = t.ReplyLong(hReceipt, am.UnpackNLA(args[2], args[3]), payload[:min(len(payload), 500)], args[0], ok)
 		}},
 		{Index: hReceipt, Name: "receipt", Args: 2, Kinds: am.Long | am.Reply, Fn: func(t *am.Token, args []uint32, _ []byte) {
 			n.got[args[0]].Store(args[1])

@@ -251,7 +251,7 @@ func TestRMAModel(t *testing.T) {
 					return nil
 				})
 				m.do(t, func() (err error) { *got, err = m.x.GetValue(r, at(off), n); return err },
-					func() (Handle, error) { return m.x.GetValueNB(got, r, at(off), n) }, nil)
+					func() (Handle, error) { return m.x.GetValueNB(r, at(off), got, n) }, nil)
 			},
 			"memset": func(t *rapid.T) {
 				r := rank(t)

@@ -40,7 +40,7 @@ func TestProgressInOtherWaits(t *testing.T) {
 						return err
 					}
 					if n.x.Rank() == 0 {
-						h, err := n.x.AtomicUint64NB(nil, 1, at[1], conduits.AtomicStore, 7, 0)
+						h, err := n.x.AtomicUint64NB(1, at[1], nil, conduits.AtomicStore, 7, 0)
 						if err == nil {
 							err = n.e.Wait(nil, seen.Load)
 						}

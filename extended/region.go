@@ -318,14 +318,14 @@ func (r *Region) put(dst int, to segment.NLA, src []byte, want conduits.Event) e
 // GetNBI begins to get len(dst) bytes from address from of rank src's segment
 // to dst, which must not be touched until the operation is synchronized.
 func (r *Region) GetNBI(src int, from segment.NLA, dst []byte) error {
-	if x := r.x; x != nil && x.getDirect(dst, src, from) {
+	if x := r.x; x != nil && x.getDirect(src, from, dst) {
 		return nil
 	}
-	return r.get(dst, src, from)
+	return r.get(src, from, dst)
 }
 
 //go:noinline
-func (r *Region) get(dst []byte, src int, from segment.NLA) error {
+func (r *Region) get(src int, from segment.NLA, dst []byte) error {
 	const what = "extended: implicit get"
 	x, err := r.endpoint(what)
 	if err != nil {
@@ -341,7 +341,7 @@ func (r *Region) get(dst []byte, src int, from segment.NLA) error {
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(f.get(dst, from))
+	return f.leaveImplicit(f.get(from, dst))
 }
 
 // PutValueNBI begins a PutValue.

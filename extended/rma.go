@@ -80,7 +80,7 @@ func (f *flight) put(to segment.NLA, src []byte) error {
 
 // getValue begins to get n bytes, 1 to 8, into the slot, and from there into
 // *result if that is not nil.
-func (f *flight) getValue(result *uint64, from segment.NLA, n int) error {
+func (f *flight) getValue(from segment.NLA, result *uint64, n int) error {
 	o := f.o
 	o.kind, o.n, o.r64 = resultValue, uint8(n), result
 	o.left.Add(oneRemote)
@@ -92,7 +92,7 @@ func (f *flight) getValue(result *uint64, from segment.NLA, n int) error {
 }
 
 // get begins to get dst.
-func (f *flight) get(dst []byte, from segment.NLA) error {
+func (f *flight) get(from segment.NLA, dst []byte) error {
 	x := f.x
 	for len(dst) > 0 {
 		piece := dst[:x.most(f.dst, from, uint64(len(dst)))]
@@ -287,7 +287,7 @@ func (x *Endpoint) adopt(p *piece) (flight, error) {
 }
 
 //go:noinline
-func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
+func (x *Endpoint) getSlow(src int, from segment.NLA, dst []byte) error {
 	const what = "extended: get"
 	if len(dst) == 0 {
 		return x.checkRank(what, src)
@@ -308,7 +308,7 @@ func (x *Endpoint) getSlow(dst []byte, src int, from segment.NLA) error {
 	if err != nil {
 		return err
 	}
-	return f.finish(f.get(dst, from))
+	return f.finish(f.get(from, dst))
 }
 
 // PutNB begins to put src to address to of rank dst's segment. src may be
@@ -356,14 +356,14 @@ func (x *Endpoint) putNBSlow(dst int, to segment.NLA, src []byte, want conduits.
 // dst holds them once the handle is synchronized; until then its contents are
 // undefined and it must not be touched.
 func (x *Endpoint) GetNB(src int, from segment.NLA, dst []byte) (Handle, error) {
-	if !x.always && x.getDirect(dst, src, from) {
+	if !x.always && x.getDirect(src, from, dst) {
 		return 0, nil
 	}
-	return x.getNBSlow(dst, src, from)
+	return x.getNBSlow(src, from, dst)
 }
 
 //go:noinline
-func (x *Endpoint) getNBSlow(dst []byte, src int, from segment.NLA) (Handle, error) {
+func (x *Endpoint) getNBSlow(src int, from segment.NLA, dst []byte) (Handle, error) {
 	const what = "extended: non-blocking get"
 	if len(dst) == 0 {
 		return 0, x.checkRank(what, src)
@@ -374,14 +374,14 @@ func (x *Endpoint) getNBSlow(dst []byte, src int, from segment.NLA) (Handle, err
 	if err := x.admit(); err != nil {
 		return 0, err
 	}
-	if x.getDirect(dst, src, from) {
+	if x.getDirect(src, from, dst) {
 		return x.complete(what, src)
 	}
 	f, err := x.beginNB(what, src, wantBulk)
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.get(dst, from))
+	return f.leave(f.get(from, dst))
 }
 
 // checkValue is check for a value of n bytes.
@@ -421,7 +421,7 @@ func (x *Endpoint) getValueSlow(rank int, from segment.NLA, n int) (uint64, erro
 		return 0, err
 	}
 	f.wait = true
-	return f.value(f.getValue(nil, from, n))
+	return f.value(f.getValue(from, nil, n))
 }
 
 // PutValueNB begins a PutValue.
@@ -448,7 +448,7 @@ func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle
 
 // GetValueNB begins a GetValue; *result holds the value once the handle is
 // synchronized.
-func (x *Endpoint) GetValueNB(result *uint64, rank int, from segment.NLA, n int) (Handle, error) {
+func (x *Endpoint) GetValueNB(rank int, from segment.NLA, result *uint64, n int) (Handle, error) {
 	const what = "extended: non-blocking get value"
 	if err := x.checkValue(what, rank, from, n, segment.RightRead); err != nil {
 		return 0, err
@@ -464,7 +464,7 @@ func (x *Endpoint) GetValueNB(result *uint64, rank int, from segment.NLA, n int)
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.getValue(result, from, n))
+	return f.leave(f.getValue(from, result, n))
 }
 
 // Memset fills n bytes from address to of rank with value. n must not be

@@ -344,13 +344,13 @@ func (t *transfer) run(x *Endpoint, f *flight, a segment.NLA, local []byte) erro
 	case f == nil && t.put:
 		x.putDirect(t.rank, a, local)
 	case f == nil:
-		x.getDirect(local, t.rank, a)
-	case t.put && x.putDirect(t.rank, a, local), !t.put && x.getDirect(local, t.rank, a):
+		x.getDirect(t.rank, a, local)
+	case t.put && x.putDirect(t.rank, a, local), !t.put && x.getDirect(t.rank, a, local):
 		// In the segment, beside runs that are not.
 	case t.put:
 		return f.put(a, local)
 	default:
-		return f.get(local, a)
+		return f.get(a, local)
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func (p Ptr[T]) PutSlice(n *Node, src []T) error {
 
 // GetSlice loads len(dst) elements from p on into dst.
 func (p Ptr[T]) GetSlice(n *Node, dst []T) error {
-	return n.getBytes(bytesOf(dst), p.w)
+	return n.getBytes(p.w, bytesOf(dst))
 }
 
 // PutNB begins to store v; the copy of v is taken before it returns.
@@ -298,7 +298,7 @@ func (p Ptr[T]) PutSliceNB(n *Node, src []T) (Handle, error) {
 // GetSliceNB begins to load len(dst) elements from p on into dst, which must be
 // left alone until the Handle has been synchronized.
 func (p Ptr[T]) GetSliceNB(n *Node, dst []T) (Handle, error) {
-	return n.getBytesNB(bytesOf(dst), p.w)
+	return n.getBytesNB(p.w, bytesOf(dst))
 }
 
 // bytesOf is s as bytes.
@@ -314,11 +314,11 @@ func (n *Node) putBytes(w uint64, src []byte) error {
 	return n.putBytesSlow(w, src)
 }
 
-func (n *Node) getBytes(dst []byte, w uint64) error {
-	if n.getDirect(dst, w) {
+func (n *Node) getBytes(w uint64, dst []byte) error {
+	if n.getDirect(w, dst) {
 		return nil
 	}
-	return n.getBytesSlow(dst, w)
+	return n.getBytesSlow(w, dst)
 }
 
 // putDirect copies src to w if that can be done directly. Not if src is empty:
@@ -335,7 +335,7 @@ func (n *Node) putDirect(w uint64, src []byte) bool {
 }
 
 // getDirect is putDirect the other way.
-func (n *Node) getDirect(dst []byte, w uint64) bool {
+func (n *Node) getDirect(w uint64, dst []byte) bool {
 	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(dst) > 0 {
 		v := &n.views[r]
 		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {

@@ -16,7 +16,7 @@ func (n *Node) putBytesSlow(w uint64, src []byte) error {
 	return n.x.Put(wordRank(w), wordNLA(w), src)
 }
 
-func (n *Node) getBytesSlow(dst []byte, w uint64) error {
+func (n *Node) getBytesSlow(w uint64, dst []byte) error {
 	if err := n.check("gas: Get", w, uint64(len(dst))); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func getSlow[T any](n *Node, w uint64) (T, error) {
 		return ofWord[T](word), err
 	}
 	b, spare := scratch[T]()
-	err := n.getBytesSlow(bytesOf(b), w)
+	err := n.getBytesSlow(w, bytesOf(b))
 	v := b[0]
 	if err == nil {
 		spare.put()
@@ -88,8 +88,8 @@ func (n *Node) putBytesNB(w uint64, src []byte) (Handle, error) {
 	return n.x.PutBulkNB(wordRank(w), wordNLA(w), src)
 }
 
-func (n *Node) getBytesNB(dst []byte, w uint64) (Handle, error) {
-	if !n.debug && n.getDirect(dst, w) {
+func (n *Node) getBytesNB(w uint64, dst []byte) (Handle, error) {
+	if !n.debug && n.getDirect(w, dst) {
 		return 0, nil
 	}
 	if err := n.check("gas: GetNB", w, uint64(len(dst))); err != nil {

@@ -390,7 +390,7 @@ func mediumCases(j *job) []outcase {
 func longCases(j *job) []outcase {
 	to := j.data()
 	return j.payloadCases(int(min(j.e.MaxLong(0), j.e.MaxLong(1), dataSize)), func(h am.HandlerID, payload []byte) error {
-		return j.e.RequestLong(1, h, payload, to)
+		return j.e.RequestLong(1, h, to, payload)
 	})
 }
 

@@ -129,7 +129,7 @@ func onPing(t *am.Token, args []uint32, payload []byte) {
 	case k&am.Medium != 0:
 		_ = t.ReplyMedium(hPong, states[t.Endpoint().Rank()].payload[:len(payload)], args...)
 	default:
-		_ = t.ReplyLong(hPong, states[t.Endpoint().Rank()].payload[:len(payload)], t.To(), args...)
+		_ = t.ReplyLong(hPong, t.To(), states[t.Endpoint().Rank()].payload[:len(payload)], args...)
 	}
 }
 

@@ -288,7 +288,7 @@ func amArguments(c *ctx) {
 			case t.Kind()&am.Medium != 0:
 				err = t.ReplyMedium(h, payload, back...)
 			default:
-				err = t.ReplyLong(h, payload, t.To(), back...)
+				err = t.ReplyLong(h, t.To(), payload, back...)
 			}
 			if err != nil {
 				s.Errorf("reply: %v", err)
@@ -330,7 +330,7 @@ func amArguments(c *ctx) {
 						case am.Medium:
 							err = s.am.RequestMedium(dst, am.HandlerID(reqs+h), payload, args...)
 						default:
-							err = s.am.RequestLong(dst, am.HandlerID(reqs+h), payload, long(s.Rank, round), args...)
+							err = s.am.RequestLong(dst, am.HandlerID(reqs+h), long(s.Rank, round), payload, args...)
 						}
 						s.Must(err)
 						clear(args)
@@ -479,7 +479,7 @@ func amEmpty(c *ctx) {
 			{Index: ask, Name: "ask", Args: 2, Kinds: am.Request | am.Medium | am.Long, Fn: func(t *am.Token, args []uint32, payload []byte) {
 				var err error
 				if look(t, args, payload) {
-					err = t.ReplyLong(reply, nil, t.To(), args...)
+					err = t.ReplyLong(reply, t.To(), nil, args...)
 				} else {
 					err = t.ReplyMedium(reply, nil, args...)
 				}
@@ -507,8 +507,8 @@ func amEmpty(c *ctx) {
 				var ev am.Event
 				p.Must(e.RequestMedium(dst, ask, nil, lo, hi))
 				p.Must(e.RequestMedium(dst, ask, []byte{}, lo, hi))
-				p.Must(e.RequestLong(dst, ask, nil, a, lo, hi))
-				p.Must(e.RequestLongNB(dst, ask, []byte{}, a, &ev, lo, hi))
+				p.Must(e.RequestLong(dst, ask, a, nil, lo, hi))
+				p.Must(e.RequestLongNB(dst, ask, a, []byte{}, &ev, lo, hi))
 				p.Must(e.WaitEvent(&ev))
 				m, err := e.PrepareMedium(dst, ask, 0, 64, 2)
 				p.Must(err)
@@ -548,7 +548,7 @@ func amToken(c *ctx) {
 			case t.Kind()&am.Medium != 0:
 				err = t.ReplyMedium(h, payload, back...)
 			default:
-				err = t.ReplyLong(h, payload, t.To(), back...)
+				err = t.ReplyLong(h, t.To(), payload, back...)
 			}
 			if err != nil {
 				s.Errorf("reply: %v", err)
@@ -575,7 +575,7 @@ func amToken(c *ctx) {
 			arg := func(k am.Kind) []uint32 { return []uint32{uint32(k), uint32(h), uint32(s.Rank), uint32(off)} }
 			s.Must(s.am.RequestShort(dst, h, arg(am.Short)...))
 			s.Must(s.am.RequestMedium(dst, h, make([]byte, i), arg(am.Medium)...))
-			s.Must(s.am.RequestLong(dst, h, make([]byte, i%8), contract.At(off), arg(am.Long)...))
+			s.Must(s.am.RequestLong(dst, h, contract.At(off), make([]byte, i%8), arg(am.Long)...))
 			total += 3
 		}
 		s.Wait("replies", func() bool { return done[s.Rank].Load() == total })
@@ -811,28 +811,28 @@ func amBadArguments(c *ctx) {
 			"rank -1":                     func() error { return s.am.RequestShort(-1, h, 1, 2) },
 			"rank n":                      func() error { return s.am.RequestShort(n, h, 1, 2) },
 			"medium to rank n":            func() error { return s.am.RequestMedium(n, h, nil, 1, 2) },
-			"long to rank n":              func() error { return s.am.RequestLong(n, h, nil, contract.At(0), 1, 2) },
+			"long to rank n":              func() error { return s.am.RequestLong(n, h, contract.At(0), nil, 1, 2) },
 			"an argument too few":         func() error { return s.am.RequestShort(1, h, 1) },
 			"an argument too many":        func() error { return s.am.RequestMedium(1, h, nil, 1, 2, 3) },
 			"17 arguments":                func() error { return s.am.RequestShort(1, shorts, seventeen...) },
 			"a handler that is not there": func() error { return s.am.RequestShort(1, 203) },
-			"a long for it":               func() error { return s.am.RequestLong(1, 203, nil, contract.At(0)) },
+			"a long for it":               func() error { return s.am.RequestLong(1, 203, contract.At(0), nil) },
 			"a handler of am's own":       func() error { return s.am.RequestMedium(1, 0, nil, 1, 2) },
 			"a request to replies":        func() error { return s.am.RequestShort(1, replies) },
 			"a medium to shorts":          func() error { return s.am.RequestMedium(1, shorts, nil) },
-			"a long to shorts":            func() error { return s.am.RequestLong(1, shorts, nil, contract.At(0)) },
+			"a long to shorts":            func() error { return s.am.RequestLong(1, shorts, contract.At(0), nil) },
 			"a medium too large":          func() error { return s.am.RequestMedium(1, h, big, 1, 2) },
-			"a long past the end":         func() error { return s.am.RequestLong(1, h, make([]byte, 9), contract.At(segment.PageSize-8), 1, 2) },
-			"a long before the start":     func() error { return s.am.RequestLong(1, h, make([]byte, 9), contract.At(-1), 1, 2) },
-			"a long to 0":                 func() error { return s.am.RequestLong(1, h, make([]byte, 1), 0, 1, 2) },
-			"a long that wraps":           func() error { return s.am.RequestLong(1, h, make([]byte, 9), ^segment.NLA(0)-3, 1, 2) },
+			"a long past the end":         func() error { return s.am.RequestLong(1, h, contract.At(segment.PageSize-8), make([]byte, 9), 1, 2) },
+			"a long before the start":     func() error { return s.am.RequestLong(1, h, contract.At(-1), make([]byte, 9), 1, 2) },
+			"a long to 0":                 func() error { return s.am.RequestLong(1, h, 0, make([]byte, 1), 1, 2) },
+			"a long that wraps":           func() error { return s.am.RequestLong(1, h, ^segment.NLA(0)-3, make([]byte, 9), 1, 2) },
 			"a non-blocking long past the end": func() error {
-				return s.am.RequestLongNB(1, h, make([]byte, 1), contract.At(segment.PageSize), &ev, 1, 2)
+				return s.am.RequestLongNB(1, h, contract.At(segment.PageSize), make([]byte, 1), &ev, 1, 2)
 			},
 			"an immediate short to rank n":  func() error { _, err := s.am.TryRequestShort(n, h, 1, 2); return err },
 			"an immediate medium too large": func() error { _, err := s.am.TryRequestMedium(1, h, big, 1, 2); return err },
 			"an immediate long past the end": func() error {
-				_, err := s.am.TryRequestLong(1, h, big, contract.At(segment.PageSize-1), &ev, 1, 2)
+				_, err := s.am.TryRequestLong(1, h, contract.At(segment.PageSize-1), big, &ev, 1, 2)
 				return err
 			},
 			"a prepared one to rank n":          func() error { _, err := s.am.PrepareMedium(n, h, 0, 0, 2); return err },
@@ -882,7 +882,7 @@ func amMisuse(c *ctx) {
 		}},
 		{what: "a second reply, long", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
 			s.Must(t.ReplyMedium(other, nil))
-			return t.ReplyLong(other, nil, 0)
+			return t.ReplyLong(other, 0, nil)
 		}},
 		{what: "a second reply, prepared", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
 			s.Must(t.ReplyShort(other))
@@ -890,7 +890,7 @@ func amMisuse(c *ctx) {
 			return err
 		}},
 		{what: "a second reply, immediate", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			s.Must(t.ReplyLong(other, nil, 0))
+			s.Must(t.ReplyLong(other, 0, nil))
 			_, err := t.TryReplyShort(other)
 			return err
 		}},
@@ -905,7 +905,7 @@ func amMisuse(c *ctx) {
 			return s.am.RequestMedium(0, other, nil)
 		}},
 		{what: "a long request in a handler", debug: true, culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
-			return s.am.RequestLong(0, other, nil, 0)
+			return s.am.RequestLong(0, other, 0, nil)
 		}},
 		{what: "a wait in a handler", culp: 1, name: "start", on: func(s *stack, t *am.Token) error {
 			return s.am.Wait(nil, func() bool { return false })
@@ -964,7 +964,7 @@ func amMisuse(c *ctx) {
 		"with an argument too many":      func(t *am.Token) { _ = t.ReplyShort(other, 1) },
 		"to a handler of requests":       func(t *am.Token) { _ = t.ReplyShort(start) },
 		"of too much":                    func(t *am.Token) { _ = t.ReplyMedium(other, make([]byte, t.Endpoint().MaxMedium()+1)) },
-		"outside the segment":            func(t *am.Token) { _ = t.ReplyLong(other, make([]byte, 1), 1) },
+		"outside the segment":            func(t *am.Token) { _ = t.ReplyLong(other, 1, make([]byte, 1)) },
 		"that stays prepared":            func(t *am.Token) { _, _ = t.PrepareMedium(other, 0, 8, 0) },
 		"of -1 bytes":                    func(t *am.Token) { _, _ = t.PrepareMedium(other, -1, 8, 0) },
 	} {
@@ -1013,9 +1013,9 @@ func amRights(c *ctx) {
 		return []am.Entry{
 			{Index: h, Name: "h", Fn: func(t *am.Token, args []uint32, payload []byte) {
 				ran[s.Rank].Add(1)
-				if err := t.ReplyLong(back, []byte("long"), contract.At(64)); t.Src() != s.Rank {
+				if err := t.ReplyLong(back, contract.At(64), []byte("long")); t.Src() != s.Rank {
 					s.Wants(err, am.ErrBadArg, "long reply without the right to write")
-					s.Must(t.ReplyLong(back, nil, contract.At(64)))
+					s.Must(t.ReplyLong(back, contract.At(64), nil))
 				}
 			}},
 			{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, payload []byte) {
@@ -1029,14 +1029,14 @@ func amRights(c *ctx) {
 	}}, func(s *stack) {
 		data := []byte("some data")
 		peer := 1 - s.Rank
-		s.Wants(s.am.RequestLong(peer, h, data, contract.At(0)), am.ErrBadArg, "long request without the right to write")
+		s.Wants(s.am.RequestLong(peer, h, contract.At(0), data), am.ErrBadArg, "long request without the right to write")
 		var ev am.Event
-		s.Wants(s.am.RequestLongNB(peer, h, data, contract.At(0), &ev), am.ErrBadArg, "non-blocking long request without the right to write")
+		s.Wants(s.am.RequestLongNB(peer, h, contract.At(0), data, &ev), am.ErrBadArg, "non-blocking long request without the right to write")
 		if !ev.Done() {
 			s.Errorf("the event of a refused request is in use")
 		}
-		s.Must(s.am.RequestLong(peer, h, nil, contract.At(0)))
-		s.Must(s.am.RequestLong(s.Rank, h, data, contract.At(0))) // one's own segment
+		s.Must(s.am.RequestLong(peer, h, contract.At(0), nil))
+		s.Must(s.am.RequestLong(s.Rank, h, contract.At(0), data)) // one's own segment
 		s.Wait("both replies", func() bool { return replies[s.Rank].Load() == 2 })
 		if got := ran[s.Rank].Load(); got > 2 {
 			s.Errorf("%d requests ran, 2 were sent", got)
@@ -1077,7 +1077,7 @@ func amReadOnly(c *ctx) {
 			k := 1 + s.RNG.IntN(size)
 			off := s.RNG.IntN(size - k + 1)
 			src, dst := page[off:][:k], i%n
-			s.Must(s.am.RequestLong(dst, h, src, to, uint32(off)))
+			s.Must(s.am.RequestLong(dst, h, to, src, uint32(off)))
 			s.Must(s.am.RequestMedium(dst, h, src[:min(k, s.am.MaxMedium())], uint32(off)))
 			total += 2
 			s.Wait("answers", func() bool { return answers[s.Rank].Load() == total })
@@ -1150,7 +1150,7 @@ func amFailure(c *ctx) {
 		},
 		"credit for a long one": func(s *doomed) error {
 			for {
-				if err := s.am.RequestLong(n-1, nothing, make([]byte, 30), contract.At(64*s.Rank), 1); err != nil {
+				if err := s.am.RequestLong(n-1, nothing, contract.At(64*s.Rank), make([]byte, 30), 1); err != nil {
 					return err
 				}
 			}

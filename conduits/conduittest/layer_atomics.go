@@ -29,14 +29,14 @@ type number interface {
 type atomics[T number] struct {
 	name   string
 	op     func(x *extended.Endpoint, rank int, to segment.NLA, op extended.AtomicOp, a, b T) (T, error)
-	nb     func(x *extended.Endpoint, result *T, rank int, to segment.NLA, op extended.AtomicOp, a, b T) (extended.Handle, error)
-	nbi    func(r *extended.Region, result *T, rank int, to segment.NLA, op extended.AtomicOp, a, b T) error
+	nb     func(x *extended.Endpoint, rank int, to segment.NLA, result *T, op extended.AtomicOp, a, b T) (extended.Handle, error)
+	nbi    func(r *extended.Region, rank int, to segment.NLA, result *T, op extended.AtomicOp, a, b T) error
 	load   func(x *extended.Endpoint, rank int, from segment.NLA) (T, error)
 	cas    func(x *extended.Endpoint, rank int, to segment.NLA, old, v T) (T, bool, error)
 	plain  []func(x *extended.Endpoint, rank int, to segment.NLA, v T) error
 	fetch  []func(x *extended.Endpoint, rank int, to segment.NLA, v T) (T, error)
 	fcaa   func(x *extended.Endpoint, rank int, to segment.NLA, compare, add T) (T, bool, error)
-	fcaaNB func(x *extended.Endpoint, after *T, ok *bool, rank int, to segment.NLA, compare, add T) (extended.Handle, error)
+	fcaaNB func(x *extended.Endpoint, rank int, to segment.NLA, after *T, ok *bool, compare, add T) (extended.Handle, error)
 	model  func(op extended.AtomicOp, old, a, b T) T
 }
 
@@ -291,15 +291,15 @@ func (k atomics[T]) check(s *stack) {
 			got, err = k.op(x, r, at(w), op, a, b)
 		case 3:
 			got = a
-			h, err = k.nb(x, &got, r, at(w), op, a, b)
+			h, err = k.nb(x, r, at(w), &got, op, a, b)
 		case 4:
-			h, err = k.nb(x, nil, r, at(w), op, a, b)
+			h, err = k.nb(x, r, at(w), nil, op, a, b)
 		case 5:
 			got = a
-			s.Must(k.nbi(set, &got, r, at(w), op, a, b))
+			s.Must(k.nbi(set, r, at(w), &got, op, a, b))
 			err = set.Sync(extended.Gets)
 		case 6:
-			s.Must(k.nbi(set, nil, r, at(w), op, a, b))
+			s.Must(k.nbi(set, r, at(w), nil, op, a, b))
 			err = set.Sync(extended.Puts)
 		case 7:
 			op = extended.AtomicCAS
@@ -318,7 +318,7 @@ func (k atomics[T]) check(s *stack) {
 			if rng.IntN(2) == 0 {
 				after, ok, err = k.fcaa(x, r, at(w), a, b)
 			} else {
-				h, err = k.fcaaNB(x, &after, &ok, r, at(w), a, b)
+				h, err = k.fcaaNB(x, r, at(w), &after, &ok, a, b)
 			}
 			s.Must(err)
 			s.Must(x.Wait(h))
@@ -421,14 +421,14 @@ func atomicsCounters(c *ctx) {
 		"float64": func(s *stack) (float64, error) { return s.ext.FetchAddFloat64(host, contract.At(16), 1) },
 		"by handle": func(s *stack) (float64, error) {
 			v := ^uint64(0)
-			h, err := s.ext.AtomicUint64NB(&v, host, contract.At(24), extended.AtomicAdd, 1, 0)
+			h, err := s.ext.AtomicUint64NB(host, contract.At(24), &v, extended.AtomicAdd, 1, 0)
 			s.Must(err)
 			return float64(v), s.ext.Wait(h)
 		},
 		"implicitly": func(s *stack) (float64, error) {
 			v := int32(-1)
 			r := s.ext.NewRegion()
-			s.Must(r.AtomicInt32NBI(&v, host, contract.At(32), extended.AtomicAdd, 1, 0))
+			s.Must(r.AtomicInt32NBI(host, contract.At(32), &v, extended.AtomicAdd, 1, 0))
 			err := r.Sync(extended.All)
 			return float64(v), err
 		},

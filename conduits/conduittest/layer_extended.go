@@ -230,7 +230,7 @@ func extendedValues(c *ctx) {
 					w, err := s.ext.GetValue(dst, to, size)
 					s.Must(err)
 					nb := ^uint64(0)
-					h, err := s.ext.GetValueNB(&nb, dst, to, size)
+					h, err := s.ext.GetValueNB(dst, to, &nb, size)
 					s.Must(err)
 					s.Must(s.ext.Wait(h))
 					if w != want || nb != want {
@@ -494,13 +494,13 @@ func extendedOutstanding(c *ctx) {
 			var v uint64
 			_, err := x.PutValueNB(1, contract.At(0), 0, 8)
 			s.Wants(err, extended.ErrResource, "put value beyond the last handle")
-			_, err = x.GetValueNB(&v, 1, contract.At(0), 8)
+			_, err = x.GetValueNB(1, contract.At(0), &v, 8)
 			s.Wants(err, extended.ErrResource, "get value beyond the last handle")
 			_, err = x.PutNB(1, contract.At(0), []byte{1})
 			s.Wants(err, extended.ErrResource, "put beyond the last handle")
 			_, err = x.GetNB(1, contract.At(0), make([]byte, 4))
 			s.Wants(err, extended.ErrResource, "get beyond the last handle")
-			_, err = x.AtomicUint64NB(&v, 1, contract.At(0), extended.AtomicAdd, 1, 0)
+			_, err = x.AtomicUint64NB(1, contract.At(0), &v, extended.AtomicAdd, 1, 0)
 			s.Wants(err, extended.ErrResource, "atomic beyond the last handle")
 			// What needs no handle goes on.
 			s.Must(x.PutValue(1, contract.At(segment.PageSize), 3, 8))
@@ -608,10 +608,10 @@ func extendedBadArguments(c *ctx) {
 				"put value nb":  func() error { return nb(x.PutValueNB(p.rank, p.a, 1, 8)) },
 				"put value nbi": func() error { return x.PutValueNBI(p.rank, p.a, 1, 8) },
 				"get value":     func() error { _, err := x.GetValue(p.rank, p.a, 8); return err },
-				"get value nb":  func() error { return nb(x.GetValueNB(&w, p.rank, p.a, 8)) },
+				"get value nb":  func() error { return nb(x.GetValueNB(p.rank, p.a, &w, 8)) },
 				"add":           func() error { return x.AddUint64(p.rank, p.a, 1) },
 				"fetch add":     func() error { _, err := x.FetchAddInt64(p.rank, p.a, 1); return err },
-				"swap nb":       func() error { return nb(x.AtomicUint64NB(&w, p.rank, p.a, extended.AtomicSwap, 1, 0)) },
+				"swap nb":       func() error { return nb(x.AtomicUint64NB(p.rank, p.a, &w, extended.AtomicSwap, 1, 0)) },
 				"signal":        func() error { return x.Signal(p.rank, p.a, extended.SignalAdd, 1) },
 				"put signal":    func() error { return x.PutSignal(p.rank, contract.At(0), b, p.a, extended.SignalAdd, 1) },
 				"put, signal":   func() error { return x.PutSignal(p.rank, p.a, b, contract.At(0), 7, 1) },
@@ -680,7 +680,7 @@ func extendedBadArguments(c *ctx) {
 			badShape(what, h, err)
 		}
 		var w uint64
-		_, err := x.AtomicUint64NB(&w, 1, contract.At(0), 99, 1, 0)
+		_, err := x.AtomicUint64NB(1, contract.At(0), &w, 99, 1, 0)
 		s.Wants(err, extended.ErrBadArg, "an unknown atomic")
 		_, err = x.AtomicFloat64(1, contract.At(0), extended.AtomicAnd, 1, 0)
 		s.Wants(err, extended.ErrNotSupported, "an and of floats")
@@ -732,7 +732,7 @@ func extendedRights(c *ctx) {
 				"put value":  {segment.RightWrite, func() error { return x.PutValue(dst, contract.At(0), 0, 8) }},
 				"memset":     {segment.RightWrite, func() error { return x.Memset(dst, contract.At(0), 0, 16) }},
 				"put vector": {segment.RightWrite, func() error { return x.PutShape(dst, vector) }},
-				"long":       {segment.RightWrite, func() error { return e.RequestLong(dst, 128, b, contract.At(0)) }},
+				"long":       {segment.RightWrite, func() error { return e.RequestLong(dst, 128, contract.At(0), b) }},
 				"get":        {segment.RightRead, func() error { return x.Get(dst, contract.At(0), b) }},
 				"get value":  {segment.RightRead, func() error { _, err := x.GetValue(dst, contract.At(0), 8); return err }},
 				"get vector": {segment.RightRead, func() error { return x.GetShape(dst, vector) }},

@@ -192,11 +192,11 @@ func (f *traffic) send(r *trafficRank, l *letter) bool {
 		to := f.place(s.Rank, l.id)
 		switch l.how {
 		case immediately:
-			sent, err = s.am.TryRequestLong(l.dst, handlerTraff, src, to, &l.ev, args...)
+			sent, err = s.am.TryRequestLong(l.dst, handlerTraff, to, src, &l.ev, args...)
 		case withEvent:
-			err = s.am.RequestLongNB(l.dst, handlerTraff, src, to, &l.ev, args...)
+			err = s.am.RequestLongNB(l.dst, handlerTraff, to, src, &l.ev, args...)
 		default:
-			err = s.am.RequestLong(l.dst, handlerTraff, src, to, args...)
+			err = s.am.RequestLong(l.dst, handlerTraff, to, src, args...)
 		}
 		if err == nil && !sent && !l.ev.Done() {
 			s.Fatalf("long request %d was not sent, and its event is pending", l.id)
@@ -317,7 +317,7 @@ func (f *traffic) reply(r *trafficRank, t *am.Token, id int, a answer, size int)
 		err = t.ReplyMedium(handlerBack, contract.Fill(make([]byte, size), key, 0), args...)
 	case answerLong:
 		b := contract.Fill(make([]byte, size), key, 0)
-		err = t.ReplyLong(handlerBack, b, f.answerPlace(id), args...)
+		err = t.ReplyLong(handlerBack, f.answerPlace(id), b, args...)
 		contract.Spoil(b)
 	case answerPrepared, answerCancelled:
 		var p am.Prepared

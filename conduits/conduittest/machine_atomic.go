@@ -12,8 +12,8 @@ import (
 // methods are those that package extended has for the atomics of one type.
 type methods[T any] struct {
 	op    func(int, segment.NLA, conduits.AtomicOp, T, T) (T, error)
-	nb    func(*T, int, segment.NLA, conduits.AtomicOp, T, T) (extended.Handle, error)
-	nbi   func(*extended.Region, *T, int, segment.NLA, conduits.AtomicOp, T, T) error
+	nb    func(int, segment.NLA, *T, conduits.AtomicOp, T, T) (extended.Handle, error)
+	nbi   func(*extended.Region, int, segment.NLA, *T, conduits.AtomicOp, T, T) error
 	load  func(int, segment.NLA) (T, error)
 	store func(int, segment.NLA, T) error
 	swap  func(int, segment.NLA, T) (T, error)
@@ -22,7 +22,7 @@ type methods[T any] struct {
 	fetch  map[conduits.AtomicOp]func(int, segment.NLA, T) (T, error)
 	blind  map[conduits.AtomicOp]func(int, segment.NLA, T) error
 	fcaa   func(int, segment.NLA, T, T) (T, bool, error) // nil for floats, as the next
-	fcaaNB func(*T, *bool, int, segment.NLA, T, T) (extended.Handle, error)
+	fcaaNB func(int, segment.NLA, *T, *bool, T, T) (extended.Handle, error)
 }
 
 // atomicPlan is one atomic and what the model says of it.
@@ -204,14 +204,14 @@ func formsOf[T any](f *flight, s Step, k atomicPlan, bits func(T) uint64, from f
 			return err
 		}
 	}
-	nb := func() (extended.Handle, error) { return m.nb(p, rank, to, op, ta, tb) }
+	nb := func() (extended.Handle, error) { return m.nb(rank, to, p, op, ta, tb) }
 	if op == conduits.AtomicFCAA && m.fcaaNB != nil && s.Value&8 == 0 && s.Form == "nb" {
 		f.check = both(told(k.now), ok, k.fits)
-		nb = func() (extended.Handle, error) { return m.fcaaNB(result, ok, rank, to, ta, tb) }
+		nb = func() (extended.Handle, error) { return m.fcaaNB(rank, to, result, ok, ta, tb) }
 	} else if k.silent && s.Form != "" && s.Form != "named" {
 		f.check = nil
 	}
-	return forms{block: block, nb: nb, nbi: func(g *extended.Region) error { return m.nbi(g, p, rank, to, op, ta, tb) }}
+	return forms{block: block, nb: nb, nbi: func(g *extended.Region) error { return m.nbi(g, rank, to, p, op, ta, tb) }}
 }
 
 // both is a check of a value and of a bool.

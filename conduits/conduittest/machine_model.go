@@ -467,7 +467,7 @@ func (m *model) getValue(s Step) {
 		}
 		return forms{
 			block: func() (err error) { got, err = a.x.GetValue(s.Peer, addr(s.At), n); return err },
-			nb:    func() (extended.Handle, error) { return a.x.GetValueNB(&got, s.Peer, addr(s.At), n) },
+			nb:    func() (extended.Handle, error) { return a.x.GetValueNB(s.Peer, addr(s.At), &got, n) },
 		}
 	})
 }

@@ -559,7 +559,7 @@ func (a *actor) send(q *message, form string, wants []error) {
 		try = func() (bool, error) { return a.am.TryRequestMedium(q.dst, h, payload, q.args...) }
 	case q.kind == am.Long && form == "try":
 		try = func() (bool, error) {
-			return a.am.TryRequestLong(q.dst, h, q.payload, q.to, &q.ev, q.args...)
+			return a.am.TryRequestLong(q.dst, h, q.to, q.payload, &q.ev, q.args...)
 		}
 	case q.kind == am.Short:
 		err = a.am.RequestShort(q.dst, h, q.args...)
@@ -568,9 +568,9 @@ func (a *actor) send(q *message, form string, wants []error) {
 	case q.kind == am.Medium:
 		err = a.am.RequestMedium(q.dst, h, payload, q.args...)
 	case form == "nb":
-		err = a.am.RequestLongNB(q.dst, h, q.payload, q.to, &q.ev, q.args...)
+		err = a.am.RequestLongNB(q.dst, h, q.to, q.payload, &q.ev, q.args...)
 	default:
-		err = a.am.RequestLong(q.dst, h, payload, q.to, q.args...)
+		err = a.am.RequestLong(q.dst, h, q.to, payload, q.args...)
 	}
 	if try != nil {
 		failed := conduits.Wait(a.ep, contract.Waiting("credit"), func() bool {
@@ -691,7 +691,7 @@ func (a *actor) answer(q *message, t *am.Token) {
 	case replyMedium:
 		err = t.ReplyMedium(onReply, q.rpayload, q.rargs...)
 	case replyLong:
-		err = t.ReplyLong(onReply, q.rpayload, q.rto, q.rargs...)
+		err = t.ReplyLong(onReply, q.rto, q.rpayload, q.rargs...)
 	case replyPrepared, replyCancelled:
 		var p am.Prepared
 		n := len(q.rpayload)

@@ -248,11 +248,16 @@ func (c *checker) source(name string, src []byte) {
 	if f.Name.Name != "main" {
 		c.exported(name, f)
 	}
-	switch layerOf(dir) {
+	l := layerOf(dir)
+	switch l {
 	case segments, core, services:
 		c.time(name, f, true)
 	case user:
 		c.time(name, f, false)
+	}
+	switch l {
+	case core, services, user:
+		c.order(name, f)
 	}
 }
 
@@ -385,6 +390,54 @@ func receiver(d *ast.FuncDecl) string {
 		}
 	}
 }
+
+// order checks that exported functions and methods that take an address of a rank,
+// and local memory or a place for a result, take them in one order: rank, address,
+// memory.
+func (c *checker) order(name string, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Name.IsExported() {
+				c.parameters(name, n.Name, n.Type)
+			}
+			return false
+		case *ast.InterfaceType:
+			for _, m := range n.Methods.List {
+				if t, ok := m.Type.(*ast.FuncType); ok {
+					c.parameters(name, m.Names[0], t)
+				}
+			}
+		}
+		return true
+	})
+}
+
+func (c *checker) parameters(name string, fn *ast.Ident, t *ast.FuncType) {
+	const none = -1
+	rank, addr, memory, i := none, none, none, 0 // the last rank, the first of the others
+	for _, p := range t.Params.List {
+		var x bytes.Buffer
+		_ = format.Node(&x, c.fset, p.Type) // it has been parsed
+		for _, id := range p.Names {
+			switch typ := x.String(); {
+			case typ == "int" && slices.Contains([]string{"rank", "dst", "src"}, id.Name):
+				rank = i
+			case typ == "segment.NLA" && addr == none:
+				addr = i
+			case (typ == "[]byte" || resultPlace.MatchString(typ)) && memory == none:
+				memory = i
+			}
+			i++
+		}
+	}
+	if addr != none && (rank > addr || memory != none && memory < max(addr, rank)) {
+		c.add(name, c.fset.Position(fn.Pos()).Line, "%s: parameters are in the order rank, address, memory", fn.Name)
+	}
+}
+
+// resultPlace are the types of parameters that results are written to.
+var resultPlace = regexp.MustCompile(`^\*(bool|T|u?int(32|64)|float(32|64))$`)
 
 // time checks that a package above the conduits takes time and waiting from its
 // endpoint, and starts goroutines only if it may.

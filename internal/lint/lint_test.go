@@ -148,6 +148,13 @@ func TestRules(t *testing.T) {
 		{"group", "am/a.go", doc + "\n// The values.\nconst (\n\tA = 1\n\tB = 2\n)\n", ""},
 		{"directive is no comment", "am/a.go", doc + "\n//go:noinline\nfunc F() {}\n", "exported F has no"},
 
+		{"memory before its address", "am/a.go", doc + "\n// F is.\nfunc F(dst int, b []byte, to segment.NLA) {}\n", "am/a.go:5: F: parameters are in the order"},
+		{"a result before the rank", "extended/a.go", doc + "\n// F is.\nfunc F(r *uint64, rank int, to segment.NLA) {}\n", "F: parameters are"},
+		{"an address before its rank", "gas/a.go", doc + "\n// F is.\nfunc F(to segment.NLA, rank int) {}\n", "F: parameters are"},
+		{"in an interface", "am/a.go", doc + "\n// I is.\ntype I interface {\n\tF(b []byte, dst int, to segment.NLA)\n}\n", "F: parameters are"},
+		{"in order", "am/a.go", doc + "\n// F is.\nfunc F(dst, n int, to segment.NLA, b []byte, sig segment.NLA, r *bool) {}\n", ""},
+		{"memory alone", "am/a.go", doc + "\n// F is.\nfunc F(mem []byte, rights int, rank int) (a segment.NLA) { return a }\n", ""},
+
 		{"clock", "am/a.go", imports("time") + "\nvar t = time.Now()\n", "am/a.go:8: time.Now above"},
 		{"clock in gas", "gas/a.go", imports("time") + "\nvar t = time.Now()\n", "time.Now above"},
 		{"duration", "am/a.go", imports("time") + "\nvar t time.Duration\n", ""},
