@@ -2,7 +2,7 @@
 // neighbourhood. What is unsafe here is one thing only: pointers into a segment
 // are made from segment.View.Base plus an offset that was compared with the
 // view's limits before. A segment holds no Go pointers, never moves, and
-// outlives the endpoint, so such a pointer may be turned into *uint64 and the
+// stays until the endpoint is closed, so such a pointer may be turned into *uint64 and the
 // like at any alignment (amd64 and arm64 load and store unaligned words).
 
 package extended

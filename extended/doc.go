@@ -103,10 +103,10 @@
 // it is enough that y is an atomic.
 //
 // In Go's terms atomics, messages and barriers are synchronized-before. When the ranks
-// are goroutines of one process, segments are Go memory and all direct accesses are
-// plain loads, stores and copies of this package, so the race detector sees
-// them and reports puts and gets that nothing but a Fence orders. Across processes it
-// sees nothing of the segments.
+// are goroutines of one process and conduit shm joins them, segments are of the Go heap
+// and all direct accesses are plain loads, stores and copies of this package, so the race
+// detector sees them and reports puts and gets that nothing but a Fence orders. It sees
+// nothing of segments elsewhere, which are mapped.
 //
 // The words that atomics work on must not be put to, or got from, at the same
 // time, but for values of their own size, which are then relaxed accesses (and

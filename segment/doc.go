@@ -3,8 +3,10 @@
 //
 // # Concepts
 //
-// Every rank attaches one segment: memory outside the Go heap that never moves
-// and that peers may read, write and update one-sidedly. A byte of it is named
+// Every rank attaches one segment: memory that is zero at first, never moves, and that
+// peers may read, write and update one-sidedly. Where ranks are goroutines of one
+// process and shared memory joins them it is of the Go heap, for the race detector to
+// see; elsewhere it is mapped. A byte of it is named
 // by its rank and a network logical address, [NLA]. Absolute addresses never
 // leave a rank. The attach segment occupies consecutive NLAs from [AttachBase]
 // on, so arithmetic on an NLA is arithmetic on the segment.

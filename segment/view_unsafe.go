@@ -15,7 +15,7 @@ import "unsafe"
 // of 1, 2, 4 and 8 bytes are single-copy atomic; what orders them, the memory model in
 // the comment of package extended says.
 type View struct {
-	Base   unsafe.Pointer // byte 0 of the segment; page aligned, and no Go memory: see At
+	Base   unsafe.Pointer // byte 0 of the segment, page aligned; see At for what follows the last
 	Read   uint64         // bytes that may be read, from 0
 	Write  uint64         // bytes that may be written, from 0
 	Atomic uint64         // bytes that atomics may touch, from 0
@@ -51,7 +51,8 @@ func (v *View) Size() uint64 { return max(v.Read, v.Write, v.Atomic) }
 // for the right that the access needs, or false if any byte lies outside.
 // Wrapping arithmetic cannot pass: an address below AttachBase becomes a huge
 // offset. No bytes at the segment's end are inside: the pointer is then one behind
-// the memory, which is why that must not be of the Go heap.
+// the memory, so that a segment of the Go heap has more of the same object behind it: else
+// the collector would take the pointer for one to the next object.
 func (v *View) At(a NLA, n, limit uint64) (unsafe.Pointer, bool) {
 	off := uint64(a - AttachBase)
 	if off > limit || limit-off < n {
