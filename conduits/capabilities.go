@@ -73,3 +73,30 @@ type AtomicUnit interface {
 	// atomics.
 	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, old *uint64, cookie uint64) (done bool, err error)
 }
+
+// Reserver is a Transport that gives room for messages in its own memory, so that
+// they are written once, where the card reads them.
+type Reserver interface {
+	// Reserve gives room for a message of 1 to TransportWords words and at most
+	// Limits.MaxMedium bytes of payload to another rank, which is the caller's until
+	// Commit; Slot.Payload is aligned to 8 bytes, and nil for none. NoCredit is the answer if there is
+	// none now: package adapt stages the message then, and sends it by Send. Ref is the
+	// Transport's own.
+	Reserve(dst int, words, payload int) (Slot, Status)
+	// Commit sends all words and so many bytes of the payload, at most as reserved,
+	// without fail, or gives the room back and sends nothing. Rooms that are still
+	// reserved when Close is called are the Transport's again.
+	Commit(dst int, s Slot, payload int, send bool)
+}
+
+// ReplyLane is a Transport on which replies travel apart from requests, so that a
+// handler that waits for credit takes them in and leaves requests in the network.
+type ReplyLane interface {
+	// SendReply is Send for replies, and for what package adapt sends itself and a
+	// replier may wait for. The lane has room of its own: it comes back while the
+	// receiver calls PollReplies alone.
+	SendReply(dst int, words []uint32, payload []byte) Status
+	// PollReplies is Poll for what came by SendReply, the words of PutNotify, and
+	// Complete alone. It is called as Poll is, by one goroutine at a time for both.
+	PollReplies() int
+}

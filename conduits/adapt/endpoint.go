@@ -64,11 +64,11 @@ type Endpoint struct {
 
 // peer is what a rank knows of another one, or of itself.
 type peer struct {
-	credits [conduits.NumClasses]int // messages of a class that may be sent to it
-	owed    [conduits.NumClasses]int // of its messages, run since credit was last returned
-	queued  [conduits.NumClasses]int // of its messages, arrived and not yet run; at most Limits.Credits
-	backlog fifo.Queue[*letter]      // sent, but for room
-	left    bool                     // all that it had sent has been delivered
+	credits [conduits.NumClasses]int   // messages of a class that may be sent to it
+	owed    [conduits.NumClasses]int   // of its messages, run since credit was last returned
+	queued  [conduits.NumClasses]int   // of its messages, arrived and not yet run; at most Limits.Credits
+	backlog [lanes]fifo.Queue[*letter] // sent, but for room
+	left    bool                       // all that it had sent has been delivered
 	used    bool
 	number  uint32 // of the last note to it
 	early   int    // its notes whose messages have not arrived
@@ -172,7 +172,9 @@ func (e *Endpoint) Diagnosis() string {
 	defer e.mu.Unlock()
 	waiting := 0
 	for _, r := range e.late {
-		waiting += len(e.peers[r].backlog.All())
+		for lane := range e.peers[r].backlog {
+			waiting += len(e.peers[r].backlog[lane].All())
+		}
 	}
 	return fmt.Sprintf("%s: %d messages to %d ranks wait for room, %d puts, gets and atomics are under way",
 		e.name, waiting, len(e.late), len(e.ops)-len(e.spare))

@@ -19,7 +19,16 @@ import (
 // gift is a Transport that has some.
 type card struct {
 	*rough
-	job *cards
+	job  *cards
+	over atomic.Bool // closed
+}
+
+// plain is a card without capabilities.
+type plain struct{ *card }
+
+func (c plain) Close() error {
+	c.over.Store(true)
+	return c.rough.Close()
 }
 
 // cards is what the cards of a job share.
@@ -42,7 +51,7 @@ func (d deal) open(n int, c conduits.Config) ([]conduits.Transport, error) {
 	ts, err := openRough(n, c)
 	j := &cards{deal: d}
 	for i, t := range ts {
-		k := &card{t.(*rough), j}
+		k := &card{rough: t.(*rough), job: j}
 		j.all = append(j.all, k)
 		ts[i] = d.give(k)
 	}
@@ -59,6 +68,8 @@ func (c *card) use(m move) (bool, error) {
 type (
 	notifying struct{ c *card }
 	immediate struct{ c *card }
+	roomy     struct{ c *card }
+	laned     struct{ c *card }
 	atomics   struct{ c *card }
 )
 
@@ -72,10 +83,68 @@ func (g notifying) PutNotify(dst int, to segment.NLA, src []byte, words []uint32
 		if done, err := c.Transport.Put(dst, to, src, cookie); !done || err != nil {
 			return done, err
 		}
-		keeper{c.job.all[dst].rough}.Deliver(c.Rank(), note, nil)
-		c.job.all[dst].Kick()
+		c.bring(dst, mail{reply: true, words: note})
 		return true, nil
 	}})
+}
+
+// bring has m arrive at dst.
+func (c *card) bring(dst int, m mail) {
+	m.src = c.Rank()
+	c.job.all[dst].keep(m)
+	c.job.all[dst].Kick()
+}
+
+// refuse says in one of five cases that there is no room.
+func (c *card) refuse() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.chance(20)
+}
+
+// Reserve gives room that holds garbage.
+func (g roomy) Reserve(dst int, words, payload int) (conduits.Slot, conduits.Status) {
+	if g.c.refuse() {
+		return conduits.Slot{}, conduits.NoCredit
+	}
+	s := conduits.Slot{Words: make([]uint32, words), Ref: uint64(dst)}
+	if payload > 0 {
+		s.Payload = make([]byte, (payload+7)&^7)[:payload] // aligned to 8 bytes
+	}
+	s.Words[0], s.Words[words-1] = 1<<32-1, 1<<32-1
+	return s, conduits.Ready
+}
+
+// Commit sends what is in the room, which is used again at once.
+func (g roomy) Commit(dst int, s conduits.Slot, payload int, send bool) {
+	if s.Ref != uint64(dst) {
+		panic("a room of another rank")
+	}
+	if g.c.job.used.Add(1); send {
+		g.c.bring(dst, mail{words: slices.Clone(s.Words), payload: slices.Clone(s.Payload[:payload])})
+	}
+	clear(s.Words)
+	clear(s.Payload)
+}
+
+// SendReply sends a message that overtakes requests.
+func (g laned) SendReply(dst int, words []uint32, payload []byte) conduits.Status {
+	c := g.c
+	switch {
+	case c.Err() != nil || c.job.all[dst].over.Load():
+		return conduits.Dead
+	case c.refuse():
+		c.Kick()
+		return conduits.NoCredit
+	}
+	c.bring(dst, mail{reply: true, words: slices.Clone(words), payload: slices.Clone(payload)})
+	return conduits.Ready
+}
+
+// PollReplies leaves requests where they are.
+func (g laned) PollReplies() int {
+	g.c.job.used.Add(1)
+	return g.c.run(true)
 }
 
 // PutWord keeps the word with the command.
@@ -122,32 +191,48 @@ func (g atomics) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 // The gifts, each alone and all together.
 func giveNotes(c *card) conduits.Transport {
 	return struct {
-		*rough
+		plain
 		conduits.NotifyPutter
-	}{c.rough, notifying{c}}
+	}{plain{c}, notifying{c}}
 }
 
 func giveWords(c *card) conduits.Transport {
 	return struct {
-		*rough
+		plain
 		conduits.WordPutter
-	}{c.rough, immediate{c}}
+	}{plain{c}, immediate{c}}
 }
 
 func giveAtomics(c *card) conduits.Transport {
 	return struct {
-		*rough
+		plain
 		atomics
-	}{c.rough, atomics{c}}
+	}{plain{c}, atomics{c}}
+}
+
+func giveRooms(c *card) conduits.Transport {
+	return struct {
+		plain
+		conduits.Reserver
+	}{plain{c}, roomy{c}}
+}
+
+func giveLane(c *card) conduits.Transport {
+	return struct {
+		plain
+		conduits.ReplyLane
+	}{plain{c}, laned{c}}
 }
 
 func giveAll(c *card) conduits.Transport {
 	return struct {
-		*rough
+		plain
 		notifying
 		immediate
+		roomy
+		laned
 		atomics
-	}{c.rough, notifying{c}, immediate{c}, atomics{c}}
+	}{plain{c}, notifying{c}, immediate{c}, roomy{c}, laned{c}, atomics{c}}
 }
 
 // TestGifted: the layers keep their promises on a Transport that has all capabilities.
@@ -165,6 +250,8 @@ func TestGiftsAlone(t *testing.T) {
 		"notes":                    {deal{give: giveNotes, words: 1}, noteChecks},
 		"messages with their data": {deal{give: giveNotes, words: conduits.TransportWords}, noteChecks},
 		"words":                    {deal{give: giveWords}, "rma words put wake leave"},
+		"rooms":                    {deal{give: giveRooms}, "shapes messages slots reserve config cancel credit close"},
+		"a lane":                   {deal{give: giveLane}, "shapes messages repl credit wake leave close atomics"},
 		"atomics":                  {deal{give: giveAtomics}, atomicChecks},
 		"atomics aside":            {deal{give: giveAtomics, aside: true}, atomicChecks},
 	} {

@@ -7,6 +7,8 @@ type gifts struct {
 	notify      conduits.NotifyPutter
 	notifyWords int // most words that notify carries; 0 if it is nil
 	putWord     conduits.WordPutter
+	rooms       conduits.Reserver
+	lane        conduits.ReplyLane
 	card        conduits.AtomicUnit
 	coherent    [conduits.NumAtomicOps][conduits.NumAtomicTypes]bool // with the owner's processors
 	alone       [2]bool                                              // words of 4, of 8 bytes in segments are the card's alone
@@ -18,6 +20,8 @@ func (g *gifts) ask(t conduits.Transport) {
 		g.notify, g.notifyWords = n, n.NotifyWords()
 	}
 	g.putWord, _ = t.(conduits.WordPutter)
+	g.rooms, _ = t.(conduits.Reserver)
+	g.lane, _ = t.(conduits.ReplyLane)
 	if u, ok := t.(conduits.AtomicUnit); ok {
 		g.askAtomics(u)
 	}

@@ -190,3 +190,93 @@ func errorOf(eps ...*Endpoint) error {
 	}
 	return nil
 }
+
+// laned is a Transport with a lane of replies. Lanes may be full, and polls are
+// counted.
+type laned struct {
+	*recorder
+	full    [lanes]bool
+	replies [][]uint32
+	polls   [lanes]int
+}
+
+func (l *laned) Send(dst int, words []uint32, payload []byte) conduits.Status {
+	if l.full[usual] {
+		return conduits.NoCredit
+	}
+	return l.recorder.Send(dst, words, payload)
+}
+
+func (l *laned) SendReply(_ int, words []uint32, _ []byte) conduits.Status {
+	if l.full[replies] {
+		return conduits.NoCredit
+	}
+	l.replies = append(l.replies, append([]uint32(nil), words...))
+	return conduits.Ready
+}
+
+func (l *laned) Poll() int        { l.polls[usual]++; return 0 }
+func (l *laned) PollReplies() int { l.polls[replies]++; return 0 }
+
+// TestLanes: requests and replies, with credit, go by lanes of their own, and none
+// waits for room of the other.
+func TestLanes(t *testing.T) {
+	l := &laned{recorder: &recorder{}}
+	e := New("laned", l)
+	if err := e.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: &counter{}}); err != nil {
+		t.Fatal(err)
+	}
+	send := func(c conduits.Class) {
+		t.Helper()
+		if st := e.Send(1, c, 1, []uint32{1}); st != conduits.Ready {
+			t.Fatal(st)
+		}
+	}
+	check := func(when string, requests, answers int) {
+		t.Helper()
+		if len(l.sent) != requests || len(l.replies) != answers {
+			t.Errorf("%s: %d requests and %d replies are sent, want %d and %d", when, len(l.sent), len(l.replies), requests, answers)
+		}
+	}
+	e.mu.Lock()
+	e.carrying = true // polls of the test alone send what waits
+	e.mu.Unlock()
+	l.full[usual] = true
+	send(conduits.Request)
+	send(conduits.Reply)
+	check("no room for requests", 0, 1)
+	for range e.limits.Credits { // credit is returned
+		owner{e}.Deliver(1, []uint32{header(kindMessage, conduits.Request, 5)}, nil)
+	}
+	e.Poll()
+	check("credit", 0, 3)
+	l.full[replies] = true
+	send(conduits.Reply)
+	check("no room", 0, 3)
+	l.full[replies] = false
+	e.Poll()
+	check("room for replies", 0, 4)
+	l.full[usual] = false
+	e.Poll()
+	check("room for both", 1, 4)
+}
+
+// TestAllBeforeSleep: a handler that waits for credit has replies polled alone, and
+// everything before it sleeps.
+func TestAllBeforeSleep(t *testing.T) {
+	l := &laned{recorder: &recorder{}}
+	e := New("laned", l)
+	if err := e.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: &counter{}}); err != nil {
+		t.Fatal(err)
+	}
+	e.PollReplies()
+	if l.polls != [lanes]int{replies: 1} {
+		t.Errorf("polls %v; want one of replies alone", l.polls)
+	}
+	ticket := e.Arm(nil)
+	e.PollReplies()
+	e.Disarm(ticket)
+	if l.polls != [lanes]int{usual: 1, replies: 2} {
+		t.Errorf("polls %v; want one of everything before a sleep", l.polls)
+	}
+}

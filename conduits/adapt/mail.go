@@ -42,6 +42,9 @@ type letter struct {
 	way    way
 	number uint32 // of the note, if besideData
 
+	// Reserved in the Transport's memory, if room has words.
+	room conduits.Slot
+
 	// Arrived.
 	src  int
 	long uint64 // bytes of the data that went ahead
@@ -95,23 +98,56 @@ func (e *Endpoint) room(dst int, c conduits.Class) conduits.Status {
 	return conduits.Ready
 }
 
+// The lanes of a Transport: a backlog each, so that replies do not wait for requests.
+const (
+	usual   = iota // all that Send sends
+	replies        // what SendReply does, if the Transport is a conduits.ReplyLane
+	lanes
+)
+
+// laneOf is the lane of a message that begins with word.
+func (e *Endpoint) laneOf(word uint32) int {
+	if e.lane == nil {
+		return usual
+	}
+	switch k, c := kind(word>>25), conduits.Class(word>>24&1); k {
+	case kindMessage, kindLong, kindAwaited:
+		if c == conduits.Request {
+			return usual
+		}
+	case kindAtomic, kindWake:
+		return usual
+	}
+	return replies
+}
+
+// post has the Transport send a message by a lane, with mu held.
+func (e *Endpoint) post(lane, dst int, words []uint32, payload []byte) conduits.Status {
+	if lane == replies {
+		return e.lane.SendReply(dst, words, payload)
+	}
+	return e.t.Send(dst, words, payload)
+}
+
 // transmit sends a message, now or when the Transport has room, with mu held.
 func (e *Endpoint) transmit(dst int, words []uint32, payload []byte) {
 	if e.gone {
 		return
 	}
-	p := &e.peers[dst]
-	if p.backlog.Empty() {
-		if e.t.Send(dst, words, payload) != conduits.NoCredit {
+	p, lane := &e.peers[dst], e.laneOf(words[0])
+	if p.backlog[lane].Empty() {
+		if e.post(lane, dst, words, payload) != conduits.NoCredit {
 			return // sent, or Dead: there is no receiver
 		}
-		e.late = append(e.late, dst)
+		if p.backlog[lanes-1-lane].Empty() {
+			e.late = append(e.late, dst)
+		}
 		e.carry()
 	}
 	l := e.letter()
 	l.nwords = copy(l.words[:], words)
 	copy(e.payload(l, len(payload)), payload)
-	p.backlog.Add(l)
+	p.backlog[lane].Add(l)
 }
 
 // flush sends what the Transport has room for now, with mu held.
@@ -121,18 +157,29 @@ func (e *Endpoint) flush() {
 	}
 	kept := e.late[:0]
 	for _, dst := range e.late {
-		p := &e.peers[dst]
-		for !p.backlog.Empty() {
-			l := p.backlog.First()
-			if e.t.Send(dst, l.words[:l.nwords], l.buf[:l.bytes]) == conduits.NoCredit {
-				kept = append(kept, dst)
-				break
-			}
-			p.backlog.Take()
-			e.release(l)
+		waits := false
+		for lane := range e.peers[dst].backlog {
+			waits = !e.drain(dst, lane) || waits
+		}
+		if waits {
+			kept = append(kept, dst)
 		}
 	}
 	e.late = kept
+}
+
+// drain sends what waits for one lane to dst, with mu held, and says whether there was
+// room for all of it.
+func (e *Endpoint) drain(dst, lane int) bool {
+	for b := &e.peers[dst].backlog[lane]; !b.Empty(); {
+		l := b.First()
+		if e.post(lane, dst, l.words[:l.nwords], l.buf[:l.bytes]) == conduits.NoCredit {
+			return false
+		}
+		b.Take()
+		e.release(l)
+	}
+	return true
 }
 
 // check panics where the layer above has broken a promise, and holds no lock then.
@@ -208,7 +255,7 @@ func (e *Endpoint) unslot(s conduits.Slot) *letter {
 	return l
 }
 
-// Reserve stages a message.
+// Reserve stages a message, where the Transport has it if that gives room.
 func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	e.check(dst, words, payload)
 	e.mu.Lock()
@@ -218,6 +265,12 @@ func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 		return conduits.Slot{}, st
 	}
 	l, s := e.slot(words)
+	if e.rooms != nil && dst != e.rank {
+		if room, st := e.rooms.Reserve(dst, 1+words, payload); st == conduits.Ready {
+			l.room, s.Words, s.Payload = room, room.Words[1:], room.Payload
+			return s, st
+		}
+	}
 	s.Payload = e.payload(l, payload)
 	return s, st
 }
@@ -252,6 +305,13 @@ func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 		e.commitLong(dst, c, l, tag)
 		return
 	}
+	if l.room.Words != nil {
+		e.stats.Sent[c]++
+		l.room.Words[0] = header(kindMessage, c, tag)
+		e.giveBack(dst, l, payload, true)
+		e.mu.Unlock()
+		return
+	}
 	l.words[longWords-1] = header(kindMessage, c, tag)
 	e.send(dst, c, l.words[longWords-1:longWords+l.nwords], l.buf[:payload])
 	e.release(l)
@@ -259,6 +319,16 @@ func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 	if dst == e.rank {
 		e.waiters.notify()
 	}
+}
+
+// giveBack sends what is in a room of the Transport, or nothing, and releases l, with
+// mu held.
+func (e *Endpoint) giveBack(dst int, l *letter, payload int, send bool) {
+	if !e.gone { // else the rooms are gone, too
+		e.rooms.Commit(dst, l.room, payload, send)
+	}
+	l.room = conduits.Slot{}
+	e.release(l)
 }
 
 // commitLong puts the data of l and sends it afterwards.
@@ -332,7 +402,11 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	if l.data != nil {
 		e.done.Add(completion{cookie: l.cookie, event: conduits.SourceDone})
 	}
-	e.release(l)
+	if l.room.Words != nil {
+		e.giveBack(dst, l, 0, false)
+	} else {
+		e.release(l)
+	}
 	e.mu.Unlock()
 	e.waiters.notify() // others may wait for the credit
 }
@@ -424,10 +498,12 @@ func (o owner) Left(rank int) {
 	defer e.mu.Unlock()
 	p := &e.peers[rank]
 	p.left = true
-	for _, l := range p.backlog.All() {
-		e.release(l)
+	for lane := range p.backlog {
+		for _, l := range p.backlog[lane].All() {
+			e.release(l)
+		}
+		p.backlog[lane] = fifo.Queue[*letter]{} // flush drops it from late
 	}
-	p.backlog = fifo.Queue[*letter]{} // flush drops it from late
 	e.abandon(rank)
 }
 
@@ -452,6 +528,11 @@ func (e *Endpoint) receive() {
 		n += e.t.Poll()
 		e.rx.Unlock()
 	}
+	e.received(n)
+}
+
+// received sends what there is room for after the Transport has made n calls.
+func (e *Endpoint) received(n int) {
 	e.mu.Lock()
 	if !e.failed && e.t.Err() != nil {
 		e.failed = true
@@ -465,6 +546,23 @@ func (e *Endpoint) receive() {
 	if n > 0 {
 		e.waiters.notify()
 	}
+}
+
+// receiveReplies is receive for the Transport's lane of replies. False: the caller has
+// to receive all. That is so if another goroutine wants it, and when there is nothing
+// before somebody sleeps: what ends that sleep may be a request, after which the rank
+// that is waited for has left, and its event comes once.
+func (e *Endpoint) receiveReplies() bool {
+	if e.lane == nil || !e.rx.TryLock() {
+		return false
+	}
+	n := e.lane.PollReplies()
+	e.rx.Unlock()
+	if n == 0 && e.waiters.armed.Load() > 0 || e.again.Load() {
+		return false
+	}
+	e.received(n)
+	return true
 }
 
 // runnable says whether there is something to be run, with mu held.
@@ -501,7 +599,9 @@ func (e *Endpoint) Spin() int { return e.Poll() }
 
 // PollReplies runs replies and completions.
 func (e *Endpoint) PollReplies() int {
-	e.receive()
+	if !e.receiveReplies() {
+		e.receive()
+	}
 	n := e.run(batch, true)
 	if n > 0 {
 		e.waiters.notify()

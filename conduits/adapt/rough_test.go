@@ -2,6 +2,7 @@ package adapt_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ type move struct {
 type mail struct {
 	src     int
 	left    bool
+	reply   bool // of the lane of replies, see gifted_test.go
 	words   []uint32
 	payload []byte
 }
@@ -91,6 +93,11 @@ func (r *rough) later(m move) (bool, error) {
 // Poll does some of the puts and gets, and delivers some of what has arrived.
 func (r *rough) Poll() int {
 	r.Transport.Poll()
+	return r.run(false)
+}
+
+// run does so; with replies, of what has arrived those alone.
+func (r *rough) run(replies bool) int {
 	n := 0
 	for {
 		r.mu.Lock()
@@ -105,13 +112,7 @@ func (r *rough) Poll() int {
 		r.owner.Complete(m.cookie, err)
 		n++
 	}
-	for len(r.mail) > 0 && !r.chance(30) {
-		i := r.rng.IntN(len(r.mail))
-		m := r.mail[i]
-		if m.left && r.earlier(m.src, i) {
-			continue
-		}
-		r.mail = append(r.mail[:i], r.mail[i+1:]...)
+	for m, ok := r.pick(replies); ok; m, ok = r.pick(replies) {
 		r.mu.Unlock()
 		if m.left {
 			r.owner.Left(m.src)
@@ -121,11 +122,25 @@ func (r *rough) Poll() int {
 		n++
 		r.mu.Lock()
 	}
-	if len(r.mail)+len(r.moves) > 0 {
+	if len(r.mail)+len(r.moves) > 0 && !replies || len(r.moves) > 0 || slices.ContainsFunc(r.mail, func(m mail) bool { return m.reply }) {
 		r.Kick()
 	}
 	r.mu.Unlock()
 	return n
+}
+
+// pick takes one of those that have arrived, or none, with mu held.
+func (r *rough) pick(replies bool) (mail, bool) {
+	for len(r.mail) > 0 && !r.chance(30) {
+		i := r.rng.IntN(len(r.mail))
+		m := r.mail[i]
+		if m.left && r.earlier(m.src, i) || replies && !m.reply {
+			continue
+		}
+		r.mail = append(r.mail[:i], r.mail[i+1:]...)
+		return m, true
+	}
+	return mail{}, false
 }
 
 // earlier says whether something else of src waits, with mu held.
@@ -152,17 +167,20 @@ func (r *rough) Wait(until time.Duration) {
 type keeper struct{ r *rough }
 
 func (k keeper) Deliver(src int, words []uint32, payload []byte) {
-	k.r.mu.Lock()
-	defer k.r.mu.Unlock()
-	k.r.mail = append(k.r.mail, mail{src: src, words: append([]uint32(nil), words...), payload: append([]byte(nil), payload...)})
+	k.r.keep(mail{src: src, words: slices.Clone(words), payload: slices.Clone(payload)})
+}
+
+// keep has m arrive.
+func (r *rough) keep(m mail) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mail = append(r.mail, m)
 }
 
 func (k keeper) Complete(cookie uint64, err error) { k.r.owner.Complete(cookie, err) }
 
 func (k keeper) Left(rank int) {
-	k.r.mu.Lock()
-	defer k.r.mu.Unlock()
-	k.r.mail = append(k.r.mail, mail{src: rank, left: true})
+	k.r.keep(mail{src: rank, left: true})
 }
 
 func (k keeper) Access(src int, a segment.NLA, n uint64, need segment.Rights, f func(mem []byte)) error {
