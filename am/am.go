@@ -264,7 +264,7 @@ func (e *Endpoint) Poll() int {
 	return n
 }
 
-// Advance has f called whenever somebody polls or waits by e, other than in a
+// Advance has f called whenever a goroutine polls or waits by e, other than in a
 // handler, from now on: for a layer above whose operations take steps that
 // handlers must not take. f neither waits nor polls, and is quick if there is
 // nothing to do. Once.

@@ -335,7 +335,7 @@ func (e *Endpoint) compareTables() error {
 	if *b.verdict == noDifference {
 		return nil
 	}
-	// Who has the verdict fails, and the job with it; so nobody returns before
+	// A rank that has the verdict fails, and the job with it; so none returns before
 	// all have it. Whatever goes wrong from here on, the verdict is the error.
 	if e.Wait(b, func() bool { return b.children == 0 }) == nil && (rank == 0 ||
 		e.RequestShort(parent(rank), hLowest, nobody) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {

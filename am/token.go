@@ -16,7 +16,7 @@ type Token struct {
 	m       *conduits.Message // of the handler that runs, or ran last
 	active  bool
 	replied bool
-	handler HandlerID // for whoever keeps the token too long: m is not his to read
+	handler HandlerID // for a handler that keeps the token too long: m is not its own to read
 	failed  error     // of a reply that was not sent
 }
 

@@ -110,8 +110,8 @@ type Config struct {
 type Barrier struct {
 	// state is the word {phase, notified, named, id}: which phase was notified
 	// last, whether it still has to be waited for, and the verdict of the phase
-	// waited for last. Notify changes it from idle to notified, whoever completes
-	// the phase back.
+	// waited for last. Notify changes it from idle to notified, the goroutine that
+	// completes the phase back.
 	state atomic.Uint64
 
 	t   transport

@@ -22,7 +22,7 @@ const handlerArrive am.HandlerID = 16
 type dissem struct {
 	e          *am.Endpoint
 	rank, size int   // this rank's place among those that take part
-	who        []int // who they are, by place; nil if all ranks do
+	who        []int // their numbers, by place; nil if all ranks do
 	rounds     int
 
 	mu sync.Mutex
@@ -77,7 +77,7 @@ func (b *Barrier) Handlers() []am.Entry {
 	}}
 }
 
-// bind has all ranks take part, or those of who, of which this rank is number
+// bind has all ranks take part, or those listed in who, of which this rank is number
 // place.
 func (d *dissem) bind(e *am.Endpoint, who []int, place int) {
 	d.e, d.who, d.rank, d.size = e, who, place, len(who)

@@ -96,7 +96,7 @@ func (l *levels) known(v word) knowledge {
 	return knowledge{w: wordMismatch | wordNamed | x&wordID, other: y.id()}
 }
 
-// tell wakes those who wait for the verdict, if it is there. This rank is among
+// tell wakes the goroutines that wait for the verdict, if it is there. This rank is among
 // them: another goroutine may wait.
 func (l *levels) tell(there bool) {
 	if !there {

@@ -27,7 +27,7 @@ func newFlat(ep conduits.Endpoint) *flat {
 
 func (f *flat) arrive(w word) error {
 	f.words[f.rank][w.phase()&1].Store(uint64(w))
-	// The stores of all ranks have one order, and whoever is last in it sees
+	// The stores of all ranks have one order, and the last in it sees
 	// all others here. So at least one rank wakes those that sleep, and a rank
 	// that would only wake them for another look leaves them alone.
 	if _, all := f.verdict(w.phase()); all {
@@ -307,7 +307,7 @@ func appendRanks(b []byte, listed []int, total int) []byte {
 	return b
 }
 
-// explainShared says who of m did not match in phase, which has
+// explainShared says which of m did not match in phase, which has
 // completed here with a mismatch. The arrival words of a phase stay until the phase after next,
 // which cannot begin before this rank has finished with this one.
 func explainShared(ep conduits.Endpoint, m members, phase uint32) (why string, ids [2]uint32, differ bool) {

@@ -80,7 +80,7 @@ type Slot struct {
 // Message is one arrived message. It and the memory it points to are valid only
 // until Receive returns. The receiver may overwrite Payload; a medium payload
 // is a temporary buffer, a long one is the segment itself, or memory that the
-// rank has registered: whoever unmaps that sees to it that no handler uses it.
+// rank has registered: it is not to be unmapped while a handler uses it.
 type Message struct {
 	Src     int   // sender; filled in by the conduit, not by the sender
 	Class   Class // Request or Reply
@@ -185,8 +185,8 @@ type Stats struct {
 	Parks     uint64 // times a caller went to sleep
 	Wakes     uint64 // times this rank woke a sleeping peer
 	PeersUsed int    // ranks this endpoint keeps state for
-	Refused   uint64 // what came from the network and was of nobody in the job
-	Faults    uint64 // long messages, and puts without RemoteDone, that were refused: no error tells of them; counted by who found out, initiator or target
+	Refused   uint64 // what came from the network and was of no rank of the job
+	Faults    uint64 // long messages, and puts without RemoteDone, that were refused: no error tells of them; counted where it was found out, at the initiator or the target
 }
 
 // AttachConfig is what one rank brings to the collective Attach.
@@ -209,7 +209,7 @@ type Ticket struct {
 	Slot int32
 }
 
-// Blocked describes what a goroutine waits for, for whoever asks why a job
+// Blocked describes what a goroutine waits for, for reports of why a job
 // hangs. It is called from another goroutine while the wait goes on.
 type Blocked interface {
 	Blocked() string
@@ -259,7 +259,7 @@ type Endpoint interface {
 	// Put, Get, PutWord, Atomic and ReservePut of every rank that the
 	// registration admits, itself included if it does, until Deregister has
 	// returned. An access that is refused because of the address, the length, the
-	// rights or who asks ends with an error that matches segment.ErrFault and
+	// rights or the rank that asks ends with an error that matches segment.ErrFault and
 	// names rank and address: from the operation itself or from Complete. A put
 	// may have been done in part then, as far as memory was registered when it
 	// was reached. ATU is made when first asked for, which must be after Attach,
@@ -358,7 +358,7 @@ type Endpoint interface {
 	Disarm(t Ticket)
 	// Wake makes rank's parked goroutines look again: to be called after a
 	// change that they wait for was made by direct access. It costs a load of
-	// a cache line that nobody writes unless somebody is parked.
+	// a cache line that is written only when a goroutine parks.
 	Wake(rank int)
 	// Waiting lists what goroutines of this rank are parked for.
 	Waiting() []Blocked
@@ -368,7 +368,7 @@ type Endpoint interface {
 	// Err is the job's failure as this rank knows it, or nil. Sticky.
 	Err() error
 	// Fail declares this rank failed because of err: Err of every rank becomes
-	// a *PeerError that names it, and whoever is parked wakes. Only the first
+	// a *PeerError that names it, and parked goroutines wake. Only the first
 	// failure of a job counts.
 	Fail(err error)
 	// Blame declares rank failed because of err, as Fail does the own rank: for a

@@ -10,6 +10,6 @@ type Deliverer interface {
 	// not be one: nobody else of this rank is polling meanwhile, Polling is true,
 	// and what f calls may send replies, any number to any rank, and may call
 	// PollReplies. f keeps the rules of Receive otherwise. Deliver returns false
-	// without having called f if somebody is polling, the caller included.
+	// without having called f if a goroutine is polling, the caller included.
 	Deliver(f func()) bool
 }

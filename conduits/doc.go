@@ -21,7 +21,7 @@
 //     contiguous run that starts at segment.AttachBase, and those of memory that
 //     the rank has registered with its ATU, of the Go heap or from MapMemory.
 //
-// An address of the attach segment is checked by the initiator, who knows its size
+// An address of the attach segment is checked by the initiator, which knows its size
 // and rights ([CheckRemote]). What is registered only its owner knows, so such an
 // access may be refused later: with an error that matches segment.ErrFault, from
 // Complete. Conduits that have an endpoint reach all memory of its rank embed
@@ -32,7 +32,7 @@
 //
 // # Duties of the caller
 //
-// Poll: messages run only when somebody polls. Everything that [Receiver] does
+// Poll: messages run only when the rank polls. Everything that [Receiver] does
 // runs on the polling goroutine, so it must not block, must not poll except by
 // PollReplies, and must not send requests.
 //
@@ -89,7 +89,7 @@
 //
 // A rank leaves by Close. That is no failure, and what it had sent arrives; but
 // what others still await from it does not come any more. Sends to it answer
-// Dead, one-sided operations on it end with a *PeerError that names it, and who
+// Dead, one-sided operations on it end with a *PeerError that names it, and a caller that
 // waits for something else of it (a reply, its arrival in a barrier) waits by
 // [WaitFor] or [WaitFrom], which ask [Endpoint.Left] before they sleep. Those
 // errors match ErrClosed. Where all ranks need the one that has left, as in a

@@ -7,7 +7,7 @@ import "github.com/argon-go/argon/internal/jobenv"
 // as os.Getenv does. ok is false if the process is by itself; an error names what
 // the variables say that cannot be.
 //
-// gasrun sets ARGON_RANK and ARGON_SIZE, and whoever else does is believed, too.
+// gasrun sets ARGON_RANK and ARGON_SIZE, and other launchers that do are believed, too.
 // Without them, but only if ARGON_RENDEZVOUS says where ranks find each other, the
 // rank is what Open MPI, PMI, PMIx or Slurm say (the first of them, for they may
 // have started each other), or the index of a Kubernetes Job, together with

@@ -95,8 +95,8 @@ type FarEndpoint interface {
 	// mixed with those of direct access.
 	AttachOver(v segment.View, atu func() *segment.ATU, c AttachConfig) error
 	// RepliesBeside is PollReplies for a caller that is in a handler, but in none of
-	// this endpoint, while nobody is. Unlike Deliver it does not wake those who have
-	// armed, unless it has run something.
+	// this endpoint, while none is run. Unlike Deliver it does not wake goroutines
+	// that have armed, unless it has run something.
 	RepliesBeside() int
 	// Failure is Err for a caller that does not poll.
 	Failure() error

@@ -15,7 +15,7 @@ type Config struct {
 	MaxSegment uint64
 	// Credits and MaxMedium are the least that Limits of those names must be; 0
 	// lets the conduit choose. Small ones save memory, large ones even out
-	// bursts. Who makes the job decides: ranks that join it do not.
+	// bursts. The maker of the job decides: ranks that join it do not.
 	Credits, MaxMedium int
 	// Seed decides what a conduit leaves to chance, such as a simulator; the
 	// same seed, the same run.

@@ -70,7 +70,7 @@ func describe(eps []Endpoint) string {
 }
 
 // Go starts f as a further goroutine of ep's rank, however the conduit runs
-// them. Whoever waits for its end does so with [Wait], since a simulated rank
+// them. A goroutine waits for its end with [Wait], since a simulated rank
 // that blocked in Go's own ways would block all others: f sets a flag and calls
 // ep.Wake(ep.Rank()) at its end.
 func Go(ep Endpoint, f func()) {

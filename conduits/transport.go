@@ -15,7 +15,7 @@ const TransportWords = MaxWords + 5
 // makes the [Endpoint] of it that the layers above use; package loop is one to read.
 // What it can do beyond this it says by the interfaces of capabilities.go.
 //
-// # Who calls what
+// # Calls
 //
 // A method may be called by any goroutine at any time after Attach has returned,
 // but one goroutine at a time is in Poll, and one in Wait. None but Attach and Wait

@@ -39,7 +39,7 @@ func WaitFor(ep Endpoint, b Blocked, lacking func() int, cond func() bool) error
 		if cond() {
 			return nil
 		}
-		// Who always finds something to run has to hear of a failure, too.
+		// A caller that always finds something to run has to hear of a failure, too.
 		if busy == 64 {
 			if err := ep.Err(); err != nil {
 				return err
@@ -72,7 +72,7 @@ func WaitFor(ep Endpoint, b Blocked, lacking func() int, cond func() bool) error
 		}
 		if err := ep.Err(); err != nil {
 			ep.Disarm(t)
-			if cond() { // made true by whoever polled meanwhile
+			if cond() { // made true by the goroutine that polled meanwhile
 				return nil
 			}
 			return err

@@ -40,7 +40,7 @@ const (
 	chartMargin             = 8
 )
 
-// palette is told apart by people who see fewer colours, too (Okabe and Ito).
+// palette is told apart by readers that see fewer colours, too (Okabe and Ito).
 var palette = [...]color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff},
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff},

@@ -112,7 +112,7 @@ func (r *registrar) inTurn(j *job, size int, ends bool) op {
 				d = time.Since(middle)
 			}
 			if !first {
-				d = max(d-time.Duration(j.clock), 0) // whoever calls subtracts it once
+				d = max(d-time.Duration(j.clock), 0) // the caller subtracts it once
 			}
 			total += d
 			first = false

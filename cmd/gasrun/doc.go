@@ -126,7 +126,7 @@
 //
 // Ranks share the process and its standard output, so -l, -output-dir, -bind and
 // -freeze are refused. SIGQUIT and -timeout tell where each rank waits (of very
-// many the first 256), and the job fails with a report of who waits for what if
+// many the first 256), and the job fails with a report of what each waits for if
 // no rank can go on. The last line that gasrun writes names the rank that failed
 // and when, in virtual time. If the process runs several jobs, one after the other
 // or at once, the one opened last decides whether it has failed; each has a trace

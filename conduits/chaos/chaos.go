@@ -334,8 +334,8 @@ func (e *endpoint) MapMemory(n uint64) ([]byte, error) { return e.inner.MapMemor
 // UnmapMemory is that of the conduit below.
 func (e *endpoint) UnmapMemory(mem []byte) error { return e.inner.UnmapMemory(mem) }
 
-// enter makes the caller the one who polls. One that is turned away is sure that
-// whoever polls sees missed when it ends.
+// enter makes the caller the poller. One that is turned away is sure that
+// the poller sees missed when it ends.
 func (e *endpoint) enter() bool {
 	if e.busy.CompareAndSwap(false, true) {
 		return true
@@ -344,7 +344,7 @@ func (e *endpoint) enter() bool {
 	return e.busy.CompareAndSwap(false, true)
 }
 
-// leave ends it and rouses who may sleep although there is something to do.
+// leave ends it and rouses goroutines that may sleep although there is something to do.
 func (e *endpoint) leave() {
 	more := e.waits(true)
 	e.busy.Store(false)
@@ -374,7 +374,7 @@ func (e *endpoint) poll(spin bool) int {
 	}
 	if !e.enter() {
 		if e.turns {
-			// Somebody polls below, so this runs nothing; but where ranks take
+			// Another goroutine polls below, so this runs nothing; but where ranks take
 			// turns it is what lets them.
 			e.inner.Poll()
 		}
@@ -407,7 +407,7 @@ func (e *endpoint) poll(spin bool) int {
 }
 
 // PollReplies runs some of the replies and completions. The caller is in a
-// handler that a poll runs, and thus the one who polls.
+// handler that a poll runs, and thus the poller.
 func (e *endpoint) PollReplies() int {
 	if !e.op() {
 		return 0

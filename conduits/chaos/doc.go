@@ -26,12 +26,12 @@
 //
 // The exception is a long request whose source may still be read: its sender has
 // to poll in any case, to hear that it may be reused, so some of these are put
-// and sent by a later poll of the sender. That finds who reuses a source early.
+// and sent by a later poll of the sender. That finds callers that reuse a source early.
 //
 // # Nothing waits for ever
 //
 // What is kept is bound to go on after Config.Patience polls of its rank; no
-// answer is wrong more than Config.Streak times in a row; and whoever parks
+// answer is wrong more than Config.Streak times in a row; and a goroutine that parks
 // while something is kept, or was told that there is no credit since it armed,
 // does not sleep.
 package chaos

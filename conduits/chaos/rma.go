@@ -37,7 +37,7 @@ type operation struct {
 // allowed says that an operation on n > 0 bytes of rank cannot fail when it is
 // begun, so that it may be begun later. Where the conduit below has no direct
 // access the rights to the segment are not known, and nothing is deferred. Of
-// registered memory nothing is known in any case, and whoever asks for want hears
+// registered memory nothing is known in any case, and a caller that asks for want hears
 // of a refusal, if at all, with RemoteDone.
 func (e *endpoint) allowed(rank int, a segment.NLA, n uint64, need segment.Rights, want conduits.Event) bool {
 	if n == 0 || conduits.CheckRank(e.inner, "", rank) != nil {
@@ -170,7 +170,7 @@ func (e *endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 }
 
 // perform does the operations whose time has come. requests says whether
-// requests may be sent here. The caller is the one who polls.
+// requests may be sent here. The caller is the poller.
 func (e *endpoint) perform(requests bool) {
 	if e.dead.Load() {
 		return

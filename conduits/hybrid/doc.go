@@ -34,7 +34,7 @@
 // A look at shared memory takes some nanoseconds, one at a socket a microsecond. So
 // the socket is looked at every 50 us while shared memory is busy; while it is idle
 // every 5 us, or every microsecond if the network brought the last message; and
-// again at once after a look that found something. Who parks
+// again at once after a look that found something. A goroutine that parks
 // does so in shared memory; a goroutine of this package, the watcher, is parked on
 // the network meanwhile and wakes the rank. drive.go argues why nothing is slept
 // through.

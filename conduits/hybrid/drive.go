@@ -14,8 +14,8 @@ import (
 // nothing, looks are eager apart if the network brought the last message, but calm
 // apart if shared memory did, since what comes there next would wait for the end
 // of a look. A look that finds something is followed by another at once. The clock,
-// too, is read only once for every clock messages. Who is about to park always
-// looks.
+// too, is read only once for every clock messages. A goroutine that is about to park
+// always looks.
 const (
 	eager = time.Microsecond
 	calm  = 5 * time.Microsecond
@@ -46,8 +46,8 @@ func (e *Endpoint) due(n int) bool {
 	return uint64(e.near.Now()) >= atomic.LoadUint64(&e.looked)+apart
 }
 
-// look polls far. Its handlers are handlers of near, too: nobody runs another one
-// at the same time, and they may reply to anybody. ok is false if another
+// look polls far. Its handlers are handlers of near, too: no goroutine runs another one
+// at the same time, and they may reply to any rank. ok is false if another
 // goroutine was polling.
 func (e *Endpoint) look() (n int, ok bool) { return e.near.DeliverCount(e.pollFar) }
 
@@ -132,13 +132,13 @@ func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
 //     followed by near.Wake, which ends near's Park.
 //   - If the watcher is parked with an older ticket, ours replaces it: what this rank
 //     has sent since then gives far new deadlines, which only a new Park knows. The
-//     watcher, woken, takes our ticket and does not wake near first, or those who
-//     park would wake each other in turns. Who parked before us misses nothing by
+//     watcher, woken, takes our ticket and does not wake near first, or goroutines that
+//     park would wake each other in turns. One that parked before us misses nothing by
 //     that: what happened before our Arm has been found by the look that followed,
-//     which woke all who were parked (Deliver does), and for what happened after it
+//     which woke all that were parked (Deliver does), and for what happened after it
 //     the new Park returns.
 //   - What had come to far before Arm was run by the poll that follows Arm: while
-//     anybody is between Arm and Park every poll looks at far. If it could not, since another
+//     a goroutine is between Arm and Park every poll looks at far. If it could not, since another
 //     goroutine was polling, then Park looks again (see settled).
 //
 // The watcher stays in far after those in near have been woken by something else.
@@ -170,7 +170,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	return conduits.Ticket{Seq: w.near.Seq, Slot: int32(i)}
 }
 
-// watching is the reason that far knows for those who park here.
+// watching is the reason that far knows for goroutines that park here.
 type watching struct{}
 
 func (watching) Blocked() string { return "watching for datagrams" }
@@ -226,7 +226,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 
 // settled says whether far has been looked at since there were so many looks. A
 // look that another goroutine began since then counts: when it ends it wakes those
-// who have armed in near (Deliver does). So does the end of a handler that sleeps.
+// that have armed in near (Deliver does). So does the end of a handler that sleeps.
 func (e *Endpoint) settled(looks uint64) bool {
 	if e.looks.Load() != looks {
 		return true
@@ -257,8 +257,8 @@ func (e *Endpoint) hand(t conduits.Ticket) {
 	if replaced {
 		e.far.Disarm(old)
 	}
-	// Who parked with the old ticket may not have heard of what happened before ours,
-	// and a handler is not woken by anybody's look: so the watcher is not to sleep.
+	// The one that parked with the old ticket may not have heard of what happened before
+	// ours, and a handler is not woken by a look: so the watcher is not to sleep.
 	if away || replaced {
 		e.far.Wake(e.rank)
 	}

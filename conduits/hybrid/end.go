@@ -30,7 +30,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	return err
 }
 
-// attachNear attaches to the shared memory. Those who wait there do not hear by
+// attachNear attaches to the shared memory. Ranks that wait there do not hear by
 // themselves that a rank elsewhere has failed.
 func (e *Endpoint) attachNear(c conduits.AttachConfig) error {
 	stop := watchFor(e.far, func() bool { return e.hear() != nil })
@@ -43,7 +43,7 @@ func (e *Endpoint) attachNear(c conduits.AttachConfig) error {
 }
 
 // hear finds out whether the job has failed, has both conduits know, and says so.
-// The conduit between hosts comes first, for it has all ranks agree on who has
+// The conduit between hosts comes first, for it has all ranks agree on which one has
 // failed.
 func (e *Endpoint) hear() error {
 	if f := e.failed.Load(); f != nil {

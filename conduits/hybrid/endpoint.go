@@ -33,7 +33,7 @@ type Endpoint struct {
 	near     conduits.NearEndpoint
 	far      conduits.FarEndpoint
 
-	// When to look at far; see due. Written by whoever polls.
+	// When to look at far; see due. Written by the poller.
 	turn   uint64        // messages that near has run
 	looked uint64        // time of the last look, or 0 to look again at once
 	afar   uint64        // 1 if far brought the last message
@@ -41,7 +41,7 @@ type Endpoint struct {
 	looks  atomic.Uint64 // looks begun
 	nested atomic.Int32  // handlers that are parked
 
-	// Guarded by near's being polled: whoever uses these is in a handler of near.
+	// Guarded by near's being polled: what uses these is a handler of near.
 	inFar      bool // and in one of far
 	sleep      conduits.Ticket
 	parkNested func()

@@ -15,17 +15,17 @@ import (
 // rank has a desk in the job's memory, with places for questions; a place's state
 // says whose turn it is:
 //
-//	free -> posted    by the asker, who then tells the owner by a bit in the owner's
+//	free -> posted    by the asker, which then tells the owner by a bit in the owner's
 //	                  registry, by its ctlOpenSeq, and by waking it
 //	posted -> busy    by the owner, when it polls
-//	busy -> done      by the owner, who then tells the asker by its ctlOpenSeq
+//	busy -> done      by the owner, which then tells the asker by its ctlOpenSeq
 //	done -> free      by the asker, when it polls
 //	posted -> free    by the asker, if the owner has left the job
 //
 // What is larger than a place's room takes several. Neither side waits for the
 // other; what finds no place waits in the asker's memory, in a line for each owner,
-// and the last deskKept places are for owners who have none: one who does not poll
-// holds up nobody else, nor do up to deskKept-1 of them. A question runs no handler
+// and the last deskKept places are for owners that have none: one that does not poll
+// holds up no other, nor do up to deskKept-1 of them. A question runs no handler
 // and needs no credit, so owners answer whenever they poll, in handlers, too, which
 // keeps the argument that nothing deadlocks.
 const (
@@ -35,7 +35,7 @@ const (
 	askDone
 )
 
-// deskKept is how many places are not for owners who have one already.
+// deskKept is how many places are not for owners that have one already.
 const deskKept = 8
 
 // Kinds of question.
@@ -247,13 +247,13 @@ func (e *Endpoint) place(l *line) {
 func (e *Endpoint) tell(rank int) {
 	me := e.here
 	word := (*uint32)(unsafe.Add(e.j.registry(rank), regAsked+me/32*4))
-	// Who finds the bit set has been told of already and not looked yet: the owner
-	// clears it before it looks.
+	// If the bit is set the owner has been told of an earlier question and has not
+	// looked yet: it clears the bit before it looks.
 	if bit := uint32(1) << (me % 32); atomic.OrUint32(word, bit)&bit == 0 {
 		atomic.AddUint32(e.j.c32(rank, ctlOpenSeq), 1)
 	}
 	e.Wake(rank)
-	// Who leaves says so first and then has everybody look; if that was before this
+	// A rank that leaves says so first and then has all others look; if that was before this
 	// question, look again.
 	if e.j.hasFailed() || e.gone(rank) {
 		atomic.AddUint32(e.openSeq, 1)
@@ -290,7 +290,7 @@ func (e *Endpoint) collect() {
 			x.value = *(*uint64)(unsafe.Add(p, askValue))
 		case failure != nil:
 			e.fail(x, failure)
-			again = false // somebody may still use it
+			again = false // the owner may still use it
 		case e.gone(x.rank) && atomic.CompareAndSwapUint32(state, askPosted, askFree):
 			e.fail(x, e.fault(x, x.at&^(segment.PageSize-1), 0))
 		default:
@@ -474,7 +474,7 @@ func (e *Endpoint) publishLong(q *question) {
 	e.Commit(q.rank, q.class, s, q.tag, 0)
 }
 
-// serve answers those who have asked this rank. The caller polls.
+// serve answers the ranks that have asked this one. The caller polls.
 func (e *Endpoint) serve() int {
 	n := 0
 	reg := e.j.registry(e.rank)
@@ -505,7 +505,7 @@ func (e *Endpoint) stopServing() {
 
 // answerAll answers what src has asked this rank.
 func (e *Endpoint) answerAll(src int) int {
-	// Who has asked when this rank leaves the job gets no answer, or all of it.
+	// A question that is open when this rank leaves the job gets no answer, or all of it.
 	e.serving.Lock()
 	defer e.serving.Unlock()
 	if e.closed.Load() {

@@ -60,7 +60,7 @@
 // translation unit. Between processes the unit's tables lie in the job's memory,
 // which grows for them, and each process reads the others' tables itself. While it
 // does, and until it has copied, one of its units, a word in the job's memory, is
-// odd; Deregister waits for those of all who have ever read the tables. Then
+// odd; Deregister waits for those of all ranks that have ever read the tables. Then
 //
 //   - memory that the owner has from MapMemory lies in the job's memory, too. Others
 //     map it, a gigabyte at a time, when they first need it, and load and store:
@@ -71,17 +71,17 @@
 //     is woken for it. So are atomics, PutWord and aligned puts and gets of 8 bytes
 //     on private memory, which the system calls could tear. Such operations complete
 //     later, by Complete. A rank has places for 32 questions of 16 KiB, of
-//     which one owner gets at most 24 and the last 8 go to owners who have none:
-//     up to 8 owners who do not poll hold up nobody but who asks them.
+//     which one owner gets at most 24 and the last 8 go to owners that have none:
+//     up to 8 owners that do not poll hold up only the ranks that ask them.
 //
 // A long message to registered memory says how many registrations its receiver had
 // had before the data was put. If the memory is of a later one when the message's turn
 // comes, the addresses have been given out again since, and it is not delivered.
 //
-// A refused put that takes several questions may have been done in part. Who asks a
-// rank that has left the job gets a fault, one that has failed its *PeerError. What a
-// rank that died was accessing when its memory was deregistered is never given to
-// anybody else.
+// A refused put that takes several questions may have been done in part. A question to
+// a rank that has left the job ends with a fault, to one that has failed with its *PeerError. What a
+// rank that died was accessing when its memory was deregistered is never given out
+// again.
 //
 // # Sleeping
 //

@@ -92,7 +92,7 @@ type Endpoint struct {
 	probing sync.Mutex
 	noVM    bool             // for tests: this rank may not reach into other processes
 	desk    desk             // this rank's questions
-	desks   []unsafe.Pointer // those of who asks, by place
+	desks   []unsafe.Pointer // those of the askers, by place
 	lost    lostUnits
 	serving sync.Mutex
 }
@@ -188,8 +188,8 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		Wakes:   e.wakes.Load(),
 		Faults:  e.faults.Load(),
 	}
-	// The rings that messages come from, and those of replies, belong to whoever
-	// polls; if somebody does, yesterday's figures must do.
+	// The rings that messages come from, and those of replies, belong to the
+	// poller; if another goroutine polls, yesterday's figures must do.
 	e.statsMu.Lock()
 	if e.lock.TryLock() {
 		var received [conduits.NumClasses]uint64
@@ -395,7 +395,7 @@ func (e *Endpoint) connect(dst int, c conduits.Class) *outRing {
 }
 
 // news finds out why ctlOpenSeq has changed since the last poll: rings have been
-// opened, somebody asks this rank or has answered it, or has left the job.
+// opened, a rank asks this one or has answered it, or has left the job.
 func (e *Endpoint) news() int {
 	e.seen = atomic.LoadUint32(e.openSeq)
 	if e.closed.Load() {
@@ -460,7 +460,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	if r == nil || n > conduits.MaxWords {
 		r = e.firstSend(dst, c, n)
 	}
-	// Replies are sent by whoever polls, who holds a lock already.
+	// Replies are sent by the poller, which holds a lock already.
 	if c == conduits.Request {
 		if !bias.Enter(&r.lock) {
 			r.lock.Lock()
@@ -717,7 +717,7 @@ func (e *Endpoint) Wake(rank int) {
 	}
 }
 
-// wake is one system call for any number of messages: whoever clears the word
+// wake is one system call for any number of messages: the sender that clears the word
 // rouses; the sleeper sets it again before it sleeps again.
 func (e *Endpoint) wake(rank int) {
 	if atomic.SwapUint32(e.j.c32(rank, ctlParked), 0) != 0 {
@@ -902,7 +902,7 @@ func (e *Endpoint) corrupt(r *inRing, s uint64) {
 
 // How long a waiting rank spins (in empty Spins of about 0.7 us) and yields
 // before it sleeps. Crowded ranks hand the processor over at once, whether the
-// launcher knew of it or the watcher has measured it; who fences does not depend on
+// launcher knew of it or the watcher has measured it; which side fences does not depend on
 // that, so ranks may differ, and change, at any time. The others
 // adapt: a wait that outlasts the spinning halves it for the next one, one that
 // does not lengthens it, so that two ranks that share a processor against all
@@ -964,7 +964,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 	e.waitMu.Lock()
 	t := conduits.Ticket{Slot: e.waiting.Add(b)}
 	e.armed++
-	// The number first, then the announcement: who clears the announcement
+	// The number first, then the announcement: the waker that clears it
 	// changes the number afterwards, so Park cannot miss it.
 	t.Seq = atomic.LoadUint32(e.j.c32(e.rank, ctlSeq))
 	atomic.StoreUint32(e.parked, 1)
@@ -1026,7 +1026,7 @@ func (e *Endpoint) Disarm(t conduits.Ticket) {
 	e.waitMu.Unlock()
 }
 
-// Waiting lists the reasons of those who sleep.
+// Waiting lists the reasons of the goroutines that sleep.
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
@@ -1127,7 +1127,7 @@ func (e *Endpoint) leave() {
 		}
 	}
 	e.connectMu.Unlock()
-	// Rings of replies are whoever's who polls. If that is another goroutine, which
+	// Rings of replies belong to the poller. If that is another goroutine, which
 	// may be in a handler for long, it shuts them when it next looks around.
 	if e.lock.TryLock() {
 		e.shutReplies()

@@ -47,7 +47,7 @@ func (e *Endpoint) peer(rank int) *peer {
 	return e.meet(rank)
 }
 
-// meet makes rank's tables known to this rank, and this rank to whoever revokes
+// meet makes rank's tables known to this rank, and this rank to what revokes
 // entries there.
 func (e *Endpoint) meet(rank int) *peer {
 	reg := e.j.registry(rank)
@@ -81,7 +81,7 @@ func (e *Endpoint) enter() *uint64 {
 	i := int(uint64(sys.Goroutine()) * 0x9e3779b97f4a7c15 >> 61)
 	for {
 		for range numUnits {
-			// The swap orders it before the loads of entries: either the owner, who
+			// The swap orders it before the loads of entries: either the owner, which
 			// has revoked some, sees the unit inside, or the unit sees them revoked.
 			w := (*uint64)(unsafe.Add(e.units, i%numUnits*regUnitStep))
 			if s := atomic.LoadUint64(w); s&1 == 0 && atomic.CompareAndSwapUint64(w, s, s+1) {
@@ -357,7 +357,7 @@ func (f flusher) Deregister(r segment.Run) {
 }
 
 // await waits for a unit of rank's. It gives up, and returns false, if there may be
-// nobody any more who will leave it.
+// no process any more that will leave it.
 func (e *Endpoint) await(rank int, unit *uint64) bool {
 	s := atomic.LoadUint64(unit)
 	if s&1 == 0 {

@@ -288,7 +288,7 @@ func (e *Endpoint) MapMemory(n uint64) ([]byte, error) {
 	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
 		return nil, errs.Resource("shm: %d bytes of memory: %s allows %d", size, limit, avail)
 	}
-	// Who touches what has no room there any more dies of SIGBUS.
+	// A process that touches what has no room there any more dies of SIGBUS.
 	if free, limited := e.j.growth.space(); limited && size > uint64(free) {
 		return nil, errs.Resource("shm: %d bytes of memory: %d are free where the job's memory lies (ARGON_SHM_DIR)", size, free)
 	}

@@ -255,7 +255,7 @@ func (j *job) initHeader(crowded bool) {
 
 // JobMemory is a launcher's hold on the memory of processes that are ranks of a
 // job. It numbers them from 0, and other ranks of the job relative to that: the
-// caller, who knows what number the first has, adds it.
+// caller, which knows the number of the first, adds it.
 type JobMemory struct {
 	j    *job
 	file *os.File
@@ -543,7 +543,7 @@ func (j *job) rouseAll() {
 	}
 }
 
-// rouse wakes whoever of rank is asleep or about to be.
+// rouse wakes the goroutines of rank that are asleep or about to be.
 func (j *job) rouse(rank int) {
 	seq := j.c32(rank, ctlSeq)
 	if j.local == nil {

@@ -56,7 +56,7 @@ const (
 	failedBias = 1 << 20
 
 	// Control block of a rank.
-	ctlParked  = 0    // uint32: 1 while somebody sleeps or is about to
+	ctlParked  = 0    // uint32: 1 while a goroutine sleeps or is about to
 	ctlSeq     = 64   // uint32: counts wake-ups; the futex
 	ctlState   = 128  // uint32: RankState
 	ctlRights  = 132  // uint32
@@ -70,8 +70,8 @@ const (
 
 	// Registry of a rank: how processes reach what it has registered. It begins
 	// with its segment.Directory, words that are page numbers of this file.
-	regReaders = 4096 // MaxRanks bits: who reads the tables
-	regAsked   = 4224 // MaxRanks bits: who has put a question on its desk for this rank
+	regReaders = 4096 // MaxRanks bits: ranks that read the tables
+	regAsked   = 4224 // MaxRanks bits: ranks with a question on their desk for this one
 	regDesk    = 4352 // uint64: where this rank's desk lies in the file, 0 for nowhere yet
 	regPid     = 4360 // uint32: its process
 	regProbe   = 4368 // uint64: address there of regCookieBytes bytes that are
@@ -94,7 +94,7 @@ const (
 
 	// Place of a desk; see ask_unsafe.go.
 	askState = 0  // uint32
-	askDst   = 4  // uint32: who is asked
+	askDst   = 4  // uint32: the rank that is asked
 	askKind  = 8  // uint32
 	askOp    = 12 // uint32: AtomicOp, and AtomicType << 8
 	askTo    = 16 // uint64: address

@@ -12,9 +12,9 @@ import (
 // Memory that ranks have registered beside their segments is reached in one of
 // these ways:
 //
-//   - by whoever can call the owner's address translation unit, which is every rank
+//   - by every caller of the owner's address translation unit: every rank
 //     of a job in one process, and the owner itself: between its Enter and Exit.
-//   - by other processes, who read the owner's tables; see foreign_unsafe.go: by
+//   - by other processes, which read the owner's tables; see foreign_unsafe.go: by
 //     load and store, if the owner has the memory from MapMemory; by the system
 //     calls process_vm_readv and process_vm_writev, if it is private to the owner;
 //   - and else by asking the owner; see ask_unsafe.go.
@@ -160,7 +160,7 @@ func (e *Endpoint) registrations(rank int) uint64 {
 }
 
 // longAt is the memory of a long message of n bytes from src, to an address
-// outside the segment, who sent it when there had been count registrations. It is
+// outside the segment, sent when there had been count registrations. It is
 // nil, which is counted, if the memory has been withdrawn.
 func (e *Endpoint) longAt(src int, to segment.NLA, n, count uint64) []byte {
 	t := e.MadeATU()

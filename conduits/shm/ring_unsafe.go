@@ -67,7 +67,7 @@ type inRing struct {
 }
 
 // way finds where messages of class c from src to dst travel: in the
-// conversation of whoever sends the requests.
+// conversation of the rank that sends the requests.
 func (j *job) way(src, dst int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
 	if c == conduits.Reply {
 		src, dst = dst, src
@@ -189,7 +189,7 @@ func (r *outRing) room() bool {
 	return r.tail < r.limit
 }
 
-// shut makes r full for good. The lock is held, or that of those who poll for a ring
+// shut makes r full for good. The lock is held, or the pollers' for a ring
 // of replies, or r is not in use yet.
 func (r *outRing) shut() {
 	never := ^r.mask // as a head, it leaves no room whatever tail is

@@ -390,7 +390,7 @@ func (e *Endpoint) Poll() int {
 	return e.poll(th, false, th.blocked != nil)
 }
 
-// Spin runs what has arrived by the job's clock: who spins parks soon.
+// Spin runs what has arrived by the job's clock: a rank that spins parks soon.
 func (e *Endpoint) Spin() int { return e.poll(e.thread("spin"), false, true) }
 
 // PollReplies runs replies and completions.
@@ -408,7 +408,7 @@ const batch = 64
 func (e *Endpoint) poll(th *thread, nested, lazy bool) int {
 	j := e.j
 	if e.closed || !nested && e.poller != nil {
-		// Time passes all the same, and with it whoever polls goes on.
+		// Time passes all the same, and with it the poller goes on.
 		e.spend(j.p.Poll)
 		e.sync(th)
 		return 0
@@ -543,8 +543,8 @@ func (e *Endpoint) sleep(th *thread, b conduits.Blocked) {
 		runtime.Goexit()
 	}
 	if e.j.err != nil && e.Err() != nil {
-		// Nothing may ever come. Who waits nevertheless must not stop the rest, nor
-		// go on so for ever.
+		// Nothing may ever come. A rank that waits nevertheless must not stop the
+		// rest, nor go on so for ever.
 		if th.hopeless++; th.hopeless > hopeless {
 			panic(fmt.Sprintf("sim: rank %d goes on waiting (%s) although the job has failed: %v", e.rank, reason(b), e.j.err))
 		}

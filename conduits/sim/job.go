@@ -472,7 +472,7 @@ type DeadlockError struct {
 	More    int      // how many more waited
 }
 
-// Error lists who waits for what.
+// Error lists the ranks and what each waits for.
 func (d *DeadlockError) Error() string {
 	s := "sim: deadlock at " + d.At + ": nothing is under way and every rank waits"
 	for _, w := range d.lines() {

@@ -553,7 +553,7 @@ func (c Config) String() string {
 var datagramKnobs = []string{"drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
 
 // Reliable says what of c has no effect on a job of the conduit, whose messages the
-// network neither loses nor changes; it is for those who use a Socket, by New. The error
+// network neither loses nor changes; it is for callers that use a Socket, by New. The error
 // wraps ErrBadArg and names the options.
 func (c Config) Reliable() error {
 	var none Config

@@ -86,8 +86,8 @@ func (s *Socket) Recv(p []byte) (n, src int, ok bool) {
 
 // Wait returns when a datagram is there, at the time until (of Now), after Wake,
 // or when the endpoint is closed or the job has failed; seldom without a reason.
-// until 0 means that no time ends it. Who waits on for long although
-// Endpoint.Err is not nil panics.
+// until 0 means that no time ends it. A caller that waits on for
+// long although Endpoint.Err is not nil panics.
 func (s *Socket) Wait(until time.Duration) {
 	e := s.e
 	th := e.thread("wait")

@@ -155,8 +155,8 @@ func (j *Job) abandon() {
 		begun := th.yield != nil
 		ended := make(chan struct{})
 		go func() {
-			// The end of a coroutine, by Goexit or a further panic, is that of who
-			// asked for it.
+			// The end of a coroutine, by Goexit or a further panic, is that of the
+			// goroutine that asked for it.
 			defer close(ended)
 			defer func() { _ = recover() }()
 			if begun {
@@ -241,8 +241,8 @@ func (e *Endpoint) idle() {
 }
 
 // until makes th, which is about to sleep, wait no longer than until at. An
-// event that comes before then serves too, so that who waits again and again
-// with the same patience leaves no trail of events.
+// event that comes before then serves too, so that a rank that waits again and
+// again with the same patience leaves no trail of events.
 func (th *thread) until(at Time) {
 	th.deadline = at
 	if th.timer == 0 || at < th.timer {

@@ -6,15 +6,15 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// query is a question from outside who waits for what.
+// query is a question from outside which rank waits for what.
 type query struct {
 	e    *Endpoint
 	done chan []conduits.Blocked
 }
 
 // patience is how long a question from outside waits, in real time, for a job
-// that does not come to its loop because a rank computes. It only serves people
-// who want to know why a job hangs.
+// that does not come to its loop because a rank computes. It only serves
+// reports of why a job hangs.
 const patience = time.Second / 2
 
 // Waiting lists the reasons of the rank's parked threads. It may be called from
@@ -74,7 +74,7 @@ type interrupt struct {
 	err error
 }
 
-// look answers who asks from outside, on the goroutine that the job runs.
+// look answers a query from outside, on the goroutine that the job runs.
 func (j *Job) look() {
 	j.answerAll()
 	j.askedMu.Lock()

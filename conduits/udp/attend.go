@@ -9,17 +9,17 @@ import (
 // attention is how long nobody must have polled before the attendant does.
 const attention = 10 * time.Millisecond
 
-// restful is after how many times that somebody else was found to wait for the
+// restful is after how many times that another goroutine was found to wait for the
 // socket the attendant looks less often.
 const restful = 4
 
 // attendant stands in for the goroutines of a rank that is a process while they
 // compute: it receives, acknowledges, answers one-sided accesses and sends again,
 // so that the rank neither looks dead nor holds up its peers. It runs no Receiver:
-// messages wait, as many as there are credits, until somebody polls.
+// messages wait, as many as there are credits, until the rank polls.
 //
-// While somebody polls it looks every 10 ms whether that is still so; while
-// somebody is parked, who waits for the socket himself, less often, until he
+// While the rank polls it looks every 10 ms whether that is still so; while a
+// goroutine is parked, which waits for the socket itself, less often, until that one
 // wakes it.
 type attendant struct {
 	quit  chan struct{}
@@ -56,7 +56,7 @@ func (e *Endpoint) recall() {
 	}
 }
 
-// polled says whether anybody else has polled since it was asked last.
+// polled says whether another goroutine has polled since it was asked last.
 func (e *Endpoint) polled(a *attendant) bool {
 	e.mu.Lock()
 	n := e.turns - a.mine
@@ -86,7 +86,7 @@ func (e *Endpoint) stand(a *attendant) {
 		case !e.relieve(a):
 			if rests++; rests > restful {
 				e.waitMu.Lock()
-				if e.watching { // still: who does will recall the attendant
+				if e.watching { // still: the watcher will recall the attendant
 					e.rested = true
 					pause = 100 * attention
 				}
@@ -99,7 +99,7 @@ func (e *Endpoint) stand(a *attendant) {
 	}
 }
 
-// relieve waits for the socket and lets the engine work until somebody else polls
+// relieve waits for the socket and lets the engine work until another goroutine polls
 // or is parked. It says false if that is so from the beginning.
 func (e *Endpoint) relieve(a *attendant) bool {
 	for first := true; ; first = false {

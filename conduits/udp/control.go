@@ -6,7 +6,7 @@ import (
 )
 
 // control is what a rank knows of the others, and tells them, beside datagrams:
-// who has attached what, who has left, and whether the job has failed. Any
+// which ranks have attached what, which have left, and whether the job has failed. Any
 // goroutine may use it; whatever changes by the doing of others is followed by
 // notify of the rank's endpoint.
 type control interface {

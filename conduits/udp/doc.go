@@ -9,7 +9,7 @@
 // [Join] opens the rank of a process in a job of processes, on any number of
 // hosts. The ranks meet at a rendezvous (package internal/rendezvous), which gives
 // each a table of all addresses and incarnations, and tells it later when all have
-// attached, who has left, and that the job has failed. Of a rank that it has never
+// attached, which have left, and that the job has failed. Of a rank that it has never
 // talked to, a rank keeps nothing beside that rank's entry in the table.
 //
 // [Local] opens all ranks of a job in one process, each with its own socket on
@@ -41,7 +41,7 @@
 // # Addresses and strangers
 //
 // Datagrams are sealed with a key that only this job has, made of the job's key
-// and a random number of the rendezvous. Who a datagram is from is what its seal
+// and a random number of the rendezvous. The rank that a datagram is from is the one that its seal
 // says, not its address: so a peer behind a translation of addresses is heard. But
 // datagrams are sent to the address in the table and nowhere else, whatever comes
 // from where. The table says the incarnation of each rank as well: any other one
@@ -69,7 +69,7 @@
 // protocol's next deadline; in a process of its own it holds a thread
 // meanwhile, since Go's poller would wake one with every datagram, also while
 // the rank spins. If nobody of a process has polled for 10 ms and nobody is
-// parked, an attendant, a goroutine of the endpoint, takes over until somebody
+// parked, an attendant, a goroutine of the endpoint, takes over until one
 // does: it receives, acknowledges, answers puts, gets and atomics, and sends
 // again what was lost, but runs no Receiver. So a rank that computes for a
 // minute neither looks dead nor holds up its peers' one-sided operations;
@@ -82,7 +82,7 @@
 // rendezvous notices at once, since its connection ends, and tells all, whose Err
 // then names it. A rank that is silent for ARGON_DEADTIME although a peer awaits
 // something of its engine (an acknowledgement, a get) is declared failed by that
-// peer. There are no heartbeats between ranks: whoever has sent something watches
+// peer. There are no heartbeats between ranks: the sender of something watches
 // its target, and a host that vanishes while nothing is under way to it is
 // noticed by the keepalive of its connections to the rendezvous, one per rank and
 // not one per pair. Partitions that are shorter heal, unless the system itself refuses
@@ -100,7 +100,7 @@
 //
 // Close of a rank in a process of its own waits until all that it has sent has
 // been acknowledged, or its target has left, which bounds it by the dead time if
-// the target is silent; then it says at the rendezvous that it leaves. Whoever
+// the target is silent; then it says at the rendezvous that it leaves. A rank that
 // misses its last acknowledgement hears from there that it has left, and takes
 // all puts and messages to it for done; gets and atomics that are under way end
 // with an error, and later operations too.

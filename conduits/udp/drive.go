@@ -105,7 +105,7 @@ const (
 )
 
 // keep sees to it that messages which wait for company do not wait for long if
-// this rank does not poll, and that who watches knows until when, with mu held.
+// this rank does not poll, and that the watcher knows until when, with mu held.
 func (e *Endpoint) keep() {
 	if !e.ticking && !e.single && !e.closed.Load() && e.eng.Held() {
 		e.ticking = true
@@ -157,20 +157,20 @@ const (
 // progress receives, lets the time pass, and sends. Any goroutine may do it; one
 // at a time receives. It says whether there is something to be run.
 func (e *Endpoint) progress() bool {
-	// A failure is heard of before what comes after it, so that whoever has just
-	// seen that he must wait does not take it for the reason.
+	// A failure is heard of before what comes after it, so that a caller that
+	// has just seen that it must wait does not take it for the reason.
 	any := e.hear()
 	var now, drained time.Duration
 	in := &e.in
 	if e.single {
-		// Whoever receives may be suspended in the middle of it; others must receive
+		// The receiver may be suspended in the middle of it; others must receive
 		// too, since only that lets their time pass.
 		in = e.spareInbox()
 		defer func() { e.spare = append(e.spare, in) }()
 	}
 	if e.single || e.inMu.TryLock() {
 		if !e.single {
-			// Who waits looks at the clock before there is something to do, then.
+			// The waiter looks at the clock before there is something to do, then.
 			now = e.l.Now()
 		}
 		for taken := 0; taken < gulp; {
@@ -284,7 +284,7 @@ func (e *Endpoint) Poll() int {
 		}
 		n += e.deliver(batch-n, false)
 		e.poller.Store(0)
-		// What somebody else has received meanwhile, and could not run, is ours.
+		// What another goroutine has received meanwhile, and could not run, is ours.
 		if n >= batch || !e.pending() {
 			break
 		}
@@ -464,7 +464,7 @@ func (e *Endpoint) Disarm(t conduits.Ticket) {
 	e.waitMu.Unlock()
 }
 
-// Park sleeps. One of those who do waits for datagrams and for the engine's next
+// Park sleeps. One of the sleepers waits for datagrams and for the engine's next
 // deadline, and returns then, to poll; the others wait for its word.
 func (e *Endpoint) Park(t conduits.Ticket) {
 	defer e.Disarm(t)
@@ -512,8 +512,8 @@ func (e *Endpoint) deadline() time.Duration {
 	return max(t, 1)
 }
 
-// watch waits for the link and for the engine's next deadline. It is called by who
-// has set watching. Others may send meanwhile: see remind.
+// watch waits for the link and for the engine's next deadline. It is called by the
+// goroutine that has set watching. Others may send meanwhile: see remind.
 func (e *Endpoint) watch() {
 	e.mu.Lock()
 	until := e.deadline()
@@ -529,8 +529,8 @@ func (e *Endpoint) watch() {
 }
 
 // remind ends watch if the engine has a deadline now that comes before the one that
-// is waited for, with mu held: what was sent while somebody else waits may be lost,
-// and who has sent it need never poll again.
+// is waited for, with mu held: what was sent while another goroutine waits may be lost,
+// and its sender need never poll again.
 func (e *Endpoint) remind() {
 	if t, ok := e.eng.Deadline(); ok && t < e.until {
 		e.until = 0

@@ -44,8 +44,8 @@ type Endpoint struct {
 	out     *outbox       // of the goroutine that sends
 	sending bool          // there is one
 	most    int           // bytes of a datagram
-	ticking bool          // somebody looks after messages that wait for company
-	until   time.Duration // what somebody is in watch until; 0: nobody is, or he has been woken
+	ticking bool          // tick runs, for messages that wait for company
+	until   time.Duration // when the goroutine in watch returns; 0: none is in it, or it has been woken
 	stages  []*stage
 	free    []uint32
 	sent    [conduits.NumClasses]uint64
@@ -669,7 +669,7 @@ func (e *Endpoint) Wake(rank int) {
 	e.c.wake(rank)
 }
 
-// Waiting lists the reasons of those who sleep.
+// Waiting lists the reasons of the goroutines that sleep.
 func (e *Endpoint) Waiting() []conduits.Blocked {
 	e.waitMu.Lock()
 	defer e.waitMu.Unlock()
@@ -719,7 +719,7 @@ func (e *Endpoint) Left(rank int) bool {
 }
 
 // RepliesBeside is PollReplies for a caller that is in a handler of another conduit,
-// one that nobody runs a handler of this one beside. Those who have armed are told
+// one that nobody runs a handler of this one beside. Goroutines that have armed are told
 // only if something was run: of requests that wait they hear when that handler ends.
 func (e *Endpoint) RepliesBeside() int {
 	if e.closed.Load() || !e.poller.CompareAndSwap(0, sys.Goroutine()) {
@@ -730,7 +730,7 @@ func (e *Endpoint) RepliesBeside() int {
 	return n
 }
 
-// Failure is Err for a caller that does not poll, who would not hear of it.
+// Failure is Err for a caller that does not poll, and would not hear of it.
 func (e *Endpoint) Failure() error {
 	if e.hear() {
 		e.notify()

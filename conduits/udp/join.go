@@ -231,7 +231,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	e.client = m.client
 	e.patience = crowded
 	// A rank that is bound to one processor (-bind core) leaves the others to its
-	// neighbours: what there is shows in whoever started them.
+	// neighbours: what there is shows in the process that started them.
 	if mates <= min(max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())), sys.QuotaCPU()) {
 		e.patience = patient
 	}
@@ -275,7 +275,7 @@ func (m *member) meet(rank int) {
 
 // hosts says whether all ranks are on one host and how many are on this one. All
 // addresses must be of the family that this rank's socket has, and reachable
-// from elsewhere if anybody is elsewhere.
+// from elsewhere if any rank is elsewhere.
 func (m *member) hosts(is4 bool) (one bool, near int, err error) {
 	one = true
 	here := m.client.Host(m.rank)

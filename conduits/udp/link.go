@@ -58,14 +58,14 @@ type socket struct {
 	raw    syscall.RawConn
 	woken  atomic.Bool
 
-	// marks has a counter for each rank, which who sends to it changes before and
-	// who receives there reads afterwards. The kernel's order is not known to Go's
+	// marks has a counter for each rank, which a sender to it changes before and
+	// the receiver there reads afterwards. The kernel's order is not known to Go's
 	// memory model; this makes a datagram's arrival happen after it was sent. nil
 	// if the ranks are processes.
 	marks []atomic.Uint64
 	rank  int
 
-	// The socket, for calls that do not wait. Who makes them holds one of the locks
+	// The socket, for calls that do not wait. Their caller holds one of the locks
 	// below; Close holds both.
 	fd     uintptr
 	closed bool
@@ -257,7 +257,7 @@ func (s *socket) connected(o *outbox) bool {
 }
 
 // connect connects the direct socket to a rank, if it is one of this host: between
-// hosts there may be somebody who lets datagrams through by the port that they are
+// hosts there may be a filter that lets datagrams through by the port that they are
 // from. It must not matter to the rank from where they come.
 func (s *socket) connect(dst int) bool {
 	d := &s.out.direct
@@ -398,7 +398,7 @@ func (s *socket) Wait(until time.Duration) {
 		t = s.start.Add(until)
 	}
 	_ = s.conn.SetReadDeadline(t)
-	// Whoever set woken before has set his deadline before ours, too.
+	// The goroutine that set woken before has set its deadline before ours, too.
 	if !s.woken.Load() {
 		_ = s.raw.Read(s.look)
 	}

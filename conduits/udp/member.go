@@ -31,7 +31,7 @@ type member struct {
 
 	names sync.Map // what others are called, by number: a string, "" as long as it is being asked for
 
-	mu    sync.Mutex                      // of who changes departed
+	mu    sync.Mutex                      // of the callers of departed
 	parts atomic.Pointer[[]atomic.Uint64] // bit by rank: it has left; nil as long as none has
 }
 
@@ -125,7 +125,7 @@ func newMember(rank, size int) *member {
 // connection ends.
 const verdict = 5 * time.Second
 
-// fail waits until the rendezvous has said who has failed, unless it is this rank.
+// fail waits until the rendezvous has said which rank has failed, unless it is this rank.
 // So two ranks that no longer hear each other do not give different names to the
 // same failure, and a process that ends because of the failure does not do so
 // before others can know of it, or it would be taken for the reason. A rank that
@@ -162,7 +162,7 @@ func (m *member) leave() {}
 // stay waits until everything that this rank has sent has arrived, or its target
 // needs it no more, which the targets' engines and the rendezvous see to; a peer
 // that is silent fails the job after the dead time. Acknowledgements that this
-// rank owes need not arrive: who misses one hears from the rendezvous that this
+// rank owes need not arrive: a rank that misses one hears from the rendezvous that this
 // rank has left.
 func (m *member) stay(e *Endpoint) {
 	for m.failed.Load() == nil && e.l.Err() == nil {

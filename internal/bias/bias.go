@@ -99,7 +99,7 @@ func (l *Lock) TryLock() bool {
 }
 
 // Held says whether the calling goroutine holds the lock. Where goroutines
-// cannot be told apart it says whether anybody does.
+// cannot be told apart it says whether any does.
 func (l *Lock) Held() bool {
 	g := sys.Goroutine()
 	return l.holder.Load() == g || l.owner.Load() == g && atomic.LoadUint32(&l.inside) != 0
@@ -134,7 +134,7 @@ func (l *Lock) claim() bool {
 
 // revoke returns when the owner can no longer enter by bias unseen. Another
 // goroutine may have set shared already, but until its barrier has passed the
-// owner's store to inside may still be on its way; so everybody who comes before
+// owner's store to inside may still be on its way; so every goroutine that comes before
 // that makes a barrier of its own.
 func (l *Lock) revoke() {
 	if l.fenced.Load() {

@@ -10,7 +10,7 @@
 // which stands for that rank towards this one alone: [Proxy.Rewrite] gives it.
 // What rank a sends to the relay that stands for b is passed on to b from the
 // relay that stands for a towards b, so that b sees it come from where it
-// believes a to be. Whoever distributes addresses calls Rewrite, such as a
+// believes a to be. The distributor of addresses calls Rewrite, such as a
 // rendezvous in a test.
 //
 //	p, err := faultproxy.New(faultproxy.Config{Size: 4, Seed: seed, Faults: faultproxy.Faults{Drop: 0.2}})

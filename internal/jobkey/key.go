@@ -22,14 +22,14 @@ import (
 // Size is the length of a job's key in bytes.
 const Size = 32
 
-// secret is what a key looks like to whoever prints it.
+// secret is what a key looks like when it is printed.
 const secret = "(secret)"
 
 // A Key is a job's secret. The zero Key is no key. A Key prints as "(secret)" in every
 // form and cannot be serialised except by Reveal. Copies share the secret, which does
 // not change; use from several goroutines is safe.
 type Key struct {
-	// A function, for whoever prints a structure with a Key in an unexported field
+	// A function, for what prints a structure with a Key in an unexported field
 	// (fmt, a debugging package) does not ask the methods below but follows
 	// pointers, as fmt does under a verb that does not fit. Not to be compared by
 	// ==, which would tell by its time where two keys differ.

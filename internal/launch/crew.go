@@ -176,7 +176,7 @@ func (c *localCrew) reap() []ending {
 		}
 		e := ending{rank: m.rank}
 		switch {
-		case err != nil: // somebody else has reaped it
+		case err != nil: // it has been reaped elsewhere
 			e.status, e.cause = jobenv.StatusFailed, fmt.Sprintf("was reaped by another part of this process: %v", err)
 		case pid != m.pid:
 			continue

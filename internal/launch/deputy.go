@@ -197,7 +197,7 @@ func orderly(err error) error {
 func (d *deputy) prepare() error {
 	t := &d.task
 	for _, kv := range t.env {
-		if k, v, _ := strings.Cut(kv, "="); k == jobenv.ShmDir { // it is for who makes the memory
+		if k, v, _ := strings.Cut(kv, "="); k == jobenv.ShmDir { // it is for the maker of the memory
 			os.Setenv(k, v)
 		}
 	}
@@ -372,7 +372,7 @@ func digestOf(path string) string {
 // reach finds the address under which this host reaches the rendezvous. All ranks
 // of a job use one family of addresses, so that the second choice's turn comes
 // when the first has failed or has lost the packets that begin a connection twice
-// (the system repeats them after 1 and 3 s). Who answers must hold the job's key:
+// (the system repeats them after 1 and 3 s). What answers must hold the job's key:
 // an address may be another machine's here.
 func (d *deputy) reach(key jobkey.Key) (string, error) {
 	t := &d.task

@@ -240,7 +240,7 @@ func (h *host) hear(f *frame) error {
 // endingNums is how many numbers tell of one ending.
 const endingNums = 6
 
-// report answers who waits for a step of the start.
+// report answers the waiter for a step of the start.
 func (h *host) report(err error) {
 	select {
 	case h.reports <- err:

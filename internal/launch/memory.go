@@ -70,7 +70,7 @@ func (*noMemory) Close() error { return nil }
 // An inheritance is what ranks find when they start: files, from the fourth on,
 // and variables that tell of them and of what else they need.
 type inheritance struct {
-	files []*os.File // whoever put them here closes them
+	files []*os.File // closed where they were opened
 	vars  []string   // KEY=VALUE
 }
 

@@ -20,7 +20,7 @@ import (
 // it need only be longer than what a program may do before it joins.
 const (
 	joinPatience   = 10 * time.Minute
-	freezePatience = 365 * 24 * time.Hour // somebody looks at a rank with a debugger
+	freezePatience = 365 * 24 * time.Hour // for ranks in a debugger
 )
 
 // deathGrace is how long the rendezvous lets the launcher say how a rank ended

@@ -167,7 +167,7 @@ func newStream(rank int, s *sink, label, direct bool, copy *os.File, copyFailed 
 // run copies in, the read end of the rank's pipe, until its end.
 func (st *stream) run(in *os.File) { st.end(st.pump.run(in, st.take)) }
 
-// end says that nothing more comes. Whoever calls take calls it.
+// end says that nothing more comes. The caller of take calls it.
 func (st *stream) end(foreign bool) {
 	st.foreign = foreign
 	st.finish()
@@ -448,7 +448,7 @@ func (p *pump) hurry() {
 }
 
 // rest takes what is in the pipe without waiting for more, and says whether
-// somebody still has the other end.
+// a process still has the other end.
 func rest(in *os.File, buf []byte, take func([]byte)) (open bool) {
 	raw, err := in.SyscallConn()
 	if err != nil {

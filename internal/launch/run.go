@@ -218,7 +218,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	} else {
 		err = j.startHosts(ctx, path, spawn)
 	}
-	stdin = nil // closed, or by whoever feeds rank 0
+	stdin = nil // closed, or by the feeder of rank 0
 	if err != nil {
 		if j.here != nil {
 			j.here.kill()

@@ -81,7 +81,7 @@ const bootFile = 9
 // same file there, and from its standard input if not. First it says which, as a
 // line "TOKEN have|need MACHINE".
 //
-// The executable at that path may have been put there by anybody: it has to
+// The executable at that path may have been put there by another user: it has to
 // belong to root or this user, must not be open to others, and is opened once
 // for what is looked at and what is run. A copy lies in a directory of its own,
 // that is removed when the deputy ends; the deputy or its guard do so too, for the

@@ -39,7 +39,7 @@ const (
 	frameSignal  frameKind = 'S' // signal, 1 for process groups, ranks
 	frameSuspend frameKind = 'Z' // stop the ranks, for the launcher will be stopped
 	frameResume  frameKind = 'C' // and let them go on
-	frameFail    frameKind = 'F' // rank, status, cause: tell those who wait in shared memory
+	frameFail    frameKind = 'F' // rank, status, cause: tell the ranks that wait in shared memory
 	frameInput   frameKind = 'I' // text: standard input of rank 0; empty: that was all
 	frameCredit  frameKind = 'A' // rank, stream, so many bytes of output were taken
 	frameLook    frameKind = 'L' // ranks: what do their processes do?
@@ -210,7 +210,7 @@ func (l *link) run() {
 			_, err := l.w.Write(b)
 			l.mu.Lock()
 			l.size -= len(b)
-			if err != nil { // whoever reads from the other side will notice
+			if err != nil { // the reader at the other side will notice
 				l.shut, l.broken = true, true
 			}
 			l.cond.Broadcast()

@@ -10,7 +10,7 @@
 // printed, and what -table keeps in docs/mutants.md, is which checks failed.
 //
 // A defect is noticed by a check that fails, by a crash, or by a hang. A hang ends
-// when -limit is nearly over: the suite then says itself who waits for what, and
+// when -limit is nearly over: the suite then says itself which rank waits for what, and
 // the check counts as failed "by the time limit". Wake-ups that are lost show in
 // this way on conduits that run their ranks as goroutines; the simulator knows
 // at once that nobody can go on.

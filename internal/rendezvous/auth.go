@@ -54,14 +54,14 @@ func newIdentity(k jobkey.Key) (*identity, error) {
 	return &identity{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, public}, nil
 }
 
-// config is for both sides. TLS checks that whoever shows a certificate has its
+// config is for both sides. TLS checks that the one that shows a certificate has its
 // private key.
 func (id *identity) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		Certificates:       []tls.Certificate{id.cert},
 		ClientAuth:         tls.RequireAnyClientCert,
-		InsecureSkipVerify: true, // no authority signs for anybody here: verify does it
+		InsecureSkipVerify: true, // no authority signs here: verify does it
 		VerifyConnection:   id.verify,
 		// What is said here need not stay secret for decades, and ten thousand ranks
 		// come at once.
@@ -99,7 +99,7 @@ func tune(conn net.Conn, dead time.Duration) {
 	}
 }
 
-// reason is err in few words, without addresses: who prints it knows them.
+// reason is err in few words, without addresses: the printer knows them.
 func reason(err error) string {
 	var (
 		no  syscall.Errno
@@ -126,7 +126,7 @@ func reason(err error) string {
 		}
 		return errs.Line(dns.Err, 200)
 	}
-	// Who sent something wrong may have had a hand in the text.
+	// The sender of something wrong may have had a hand in the text.
 	return clip(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

@@ -43,7 +43,7 @@ type Hello struct {
 	// Agree is a text that must be equal on all ranks, such as "argon 1, datagram
 	// 1400". At most MaxAgree bytes.
 	Agree string
-	// Job names the job, as far as whoever starts the ranks does: a rank with
+	// Job names the job, as far as the starter of the ranks does: a rank with
 	// another name than the service's is one of another job that has the same key
 	// and port. The empty name fits all. At most MaxJob bytes.
 	Job string

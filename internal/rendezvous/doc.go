@@ -2,8 +2,8 @@
 // processes and hosts find each other, and learn which of them has failed.
 //
 // There is one service per job, on one TCP port: in the launcher ([Serve]), or,
-// if nobody else serves, in rank 0's process ([Setup.Join]). Every rank keeps one
-// connection to it ([Join]) as long as it takes part. It carries little: who is
+// if no launcher serves, in rank 0's process ([Setup.Join]). Every rank keeps one
+// connection to it ([Join]) as long as it takes part. It carries little: which rank is
 // where, which segments there are, a few small values that all may read, and that
 // ranks leave or fail. Messages between ranks do not pass here.
 //
@@ -36,7 +36,7 @@
 // dead or cut off they hear after [ServerConfig.DeadTime]. A rank that loses the
 // service treats the job as failed: because of rank 0 if its process served, else
 // because of itself, for to the others it is this rank that has gone. [Server.Fail]
-// and [Client.Fail] are for those who know better. The first failure of a job
+// and [Client.Fail] are for callers that know better. The first failure of a job
 // counts, and is what every rank is told. [ServerConfig.Grace] gives a launcher the
 // time to say how a process ended before its connection speaks.
 //
@@ -56,7 +56,7 @@
 // ed25519 key derived from the job's key ([jobkey.Key.Seed]); each compares the
 // other's public key with its own, and TLS proves that the private one is there.
 // Nothing else of a certificate counts, so that no authority, no host name and no
-// clock matters. Whoever holds the job's key is trusted, as the datagrams trust
+// clock matters. A holder of the job's key is trusted, as the datagrams trust
 // it: it may say that it is any rank. What it sends is still checked, and bounded,
 // for it may be another version, or mad.
 //
@@ -70,8 +70,8 @@
 // handshake, and its error says that the server does not hold the same key. The key
 // is never printed.
 //
-// There is no forward secrecy of who may enter: whoever gets hold of the key later
-// can still not read what was recorded, for TLS agrees on fresh keys, but can
+// There is no forward secrecy of the right to enter: a thief of the key
+// can later still not read what was recorded, for TLS agrees on fresh keys, but can
 // enter.
 //
 // # Protocol
@@ -85,7 +85,7 @@
 //	attach    size, rights
 //	put, get  number, key, value; forget  number
 //	fail      rank, status, cause
-//	who       (asks who is missing)
+//	who       (asks which ranks are missing)
 //	probe     (in place of hello: whether the service holds the key)
 //	watch     (in place of hello: it is no rank, and is told if the job fails)
 //	leave     (last)
@@ -121,7 +121,7 @@
 // measured at 9,900 ranks. Each of n ranks must hear of n addresses, so that the
 // service sends n² times that: 0.8 GB in all for 10,000 ranks.
 //
-// Ranks that leave are told of in turns: the first at once, those who leave while
+// Ranks that leave are told of in turns: the first at once, those that leave while
 // the others are being told in the next turn, together. No turn comes sooner
 // than 20 µs per rank after the last, which leaves time for other things, and
 // each rank is told of all that it has missed in one message. A slow or stuck rank

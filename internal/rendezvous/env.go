@@ -22,7 +22,7 @@ const DefaultLinger = 60 * time.Second
 
 // wordGrace is how much later than the end of a rank's connection the others hear
 // of its death if no launcher of ours tells them. They end because of it, and their
-// launcher should have noticed by then who ended first, whose status mpirun takes.
+// launcher should have noticed by then which ended first, whose status mpirun takes.
 const wordGrace = 500 * time.Millisecond
 
 // Setup is what a process needs to join the rendezvous of its job.
@@ -45,7 +45,7 @@ type Setup struct {
 	DeadTime time.Duration
 	// Linger bounds how long Close of rank 0 waits for the others, if its process
 	// serves; 0 means DefaultLinger. If some have not left then, the job goes on,
-	// but a rank that dies is only noticed by those who talk to it.
+	// but a rank that dies is only noticed by those that talk to it.
 	Linger time.Duration
 	// Logf prints what the service has to say, see ServerConfig; FromEnv has it
 	// print to standard error.

@@ -52,7 +52,7 @@ func (s State) String() string {
 
 // ServerConfig is what the service is told about the job.
 type ServerConfig struct {
-	// Key is the job's; whoever does not hold it does not get in. Required.
+	// Key is the job's; what does not hold it does not get in. Required.
 	Key jobkey.Key
 	// Size is the number of ranks, 1 to jobenv.MaxRanks.
 	Size int
@@ -92,11 +92,11 @@ const (
 // leastDead is the least time after which a silent host's connections are given up.
 const leastDead = 2 * time.Second
 
-// Bounds on those who have not shown yet that they hold the key.
+// Bounds on connections that have not shown yet that they hold the key.
 const (
 	maxPending    = 256              // connections at once; further ones wait in the system's queue
 	maxUnproven   = 16 << 10         // bytes that one may send
-	handshakeTime = 10 * time.Second // until it must have said who it is
+	handshakeTime = 10 * time.Second // until it must have said which rank it is
 	handshakeLow  = time.Second      // the same for the oldest one when there are too many and no rank gets in
 )
 
@@ -188,7 +188,7 @@ type waiter struct {
 	id uint32
 }
 
-// pending is a connection of whoever has not said hello yet.
+// pending is a connection that has not said hello yet.
 type pending struct {
 	conn    net.Conn
 	since   time.Time
@@ -284,7 +284,7 @@ func (s *Server) Failure() (rank, status int, cause string, ok bool) {
 }
 
 // Strangers counts connections that ended before they had shown the job's key
-// and said who they are.
+// and said which rank they are of.
 func (s *Server) Strangers() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,7 +336,7 @@ func (s *Server) end(linger time.Duration) {
 		told = append(told, p.out.flushed())
 	}
 	s.mu.Unlock()
-	const farewell = 2 * time.Second // somebody may be stuck
+	const farewell = 2 * time.Second // a connection may be stuck
 	late, stop = awake.NewTimer(farewell)
 	defer stop()
 	for _, c := range told {
@@ -402,7 +402,7 @@ func (s *Server) sleep(d time.Duration) bool {
 }
 
 // slot takes a slot for one more pending connection, if need be from the oldest
-// one, so that whoever says nothing does not keep ranks out for long. False
+// one, so that one that says nothing does not keep ranks out for long. False
 // means that the service ends.
 func (s *Server) slot() bool {
 	for {
@@ -530,7 +530,7 @@ func (s *Server) greet(conn net.Conn, e *list.Element) (*peer, *tls.Conn, []byte
 	return p, t, buf
 }
 
-// stranger counts somebody who did not get as far as to be a rank. It logs the
+// stranger counts a connection that did not get as far as to be a rank's. It logs the
 // first of them, the second, the fourth and so on.
 func (s *Server) stranger(conn net.Conn, err error) {
 	s.mu.Lock()
@@ -719,7 +719,7 @@ func (s *Server) fail(f failure) {
 	}
 	f.cause = clip(f.cause, maxCause)
 	s.failed = &f
-	if !s.c.InRank { // who says it itself
+	if !s.c.InRank { // which says it itself
 		s.logf("rendezvous: %v", f.err())
 	}
 	if f.rank != NoRank {
@@ -778,7 +778,7 @@ func (s *Server) lost(p *peer, err error) {
 }
 
 // leave notes that p's rank leaves in good order. The others are told at once,
-// or together with all who leave within a time that lets the service do other
+// or together with all that leave within a time that lets the service do other
 // things meanwhile.
 func (s *Server) leave(p *peer) {
 	s.ends(p.rank, Left)
@@ -899,7 +899,7 @@ func (s *Server) answer(p *peer, a answer) {
 	p.out.kick()
 }
 
-// put stores a value and gives it to those who wait for it.
+// put stores a value and gives it to the ranks that wait for it.
 func (s *Server) put(r request) answer {
 	no := func(v verdict, format string, args ...any) answer {
 		return answer{r.id, v, fmt.Appendf(nil, format, args...)}

@@ -33,14 +33,14 @@ type kind byte
 
 const (
 	// From a rank.
-	kHello  kind = 1 + iota // who it is; the first frame
+	kHello  kind = 1 + iota // which rank it is; the first frame
 	kAttach                 // its segment
 	kPut                    // store a value
 	kGet                    // ask for a value
 	kForget                 // do not wait for a value any more
 	kFail                   // a rank has failed
 	kLeave                  // it leaves
-	kWho                    // ask who is missing
+	kWho                    // ask which ranks are missing
 
 	// From the service.
 	kWelcome  // the rank is let in; the first frame
@@ -278,7 +278,7 @@ func parseRequest(b []byte) (r request, ok bool) {
 	return r, p.done()
 }
 
-// failure is kFail and kFailed: who failed, and why.
+// failure is kFail and kFailed: the rank that failed, and why.
 type failure struct {
 	rank, status int
 	cause        string

@@ -13,8 +13,8 @@ import (
 )
 
 // CreateMemory returns a file of size bytes, all holes, that exists only as long
-// as somebody holds it open. dir "" asks for a memfd, which nobody can make shorter
-// any more: who has mapped what is cut off dies of SIGBUS. Otherwise a file is made
+// as a process holds it open. dir "" asks for a memfd, which no process can make shorter
+// any more: one that has mapped what is cut off dies of SIGBUS. Otherwise a file is made
 // in dir, which should be a tmpfs, and unlinked at once, so that nothing is
 // left behind even by kill -9; such files cannot be sealed.
 func CreateMemory(dir, name string, size int64) (*os.File, error) {
@@ -40,7 +40,7 @@ func CreateMemory(dir, name string, size int64) (*os.File, error) {
 		return nil, fmt.Errorf("ftruncate to %d bytes: %w", size, err)
 	}
 	if dir == "" {
-		// Nor can anybody add a seal, such as one that forbids the file to grow.
+		// Nor can a seal be added, such as one that forbids the file to grow.
 		if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
 			f.Close()
 			return nil, fmt.Errorf("F_ADD_SEALS: %w", err)
@@ -151,7 +151,7 @@ func FutexWait(addr *uint32, val uint32) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), futexWait, uintptr(val), 0, 0, 0)
 }
 
-// FutexWake wakes everybody who sleeps on addr.
+// FutexWake wakes all threads that sleep on addr.
 func FutexWake(addr *uint32) {
 	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(addr)), futexWake, 1<<31-1, 0, 0, 0)
 }
@@ -181,7 +181,7 @@ func membarrier(cmd uintptr) error {
 	return nil
 }
 
-// errNoMembarrier is kept from start-up for those who want to know.
+// errNoMembarrier is kept from start-up for reports.
 var errNoMembarrier = cmp.Or(
 	membarrier(membarrierRegisterPrivateExpedited),
 	membarrier(membarrierRegisterGlobalExpedited))

@@ -85,7 +85,7 @@ func SignalName(s syscall.Signal) string {
 	return "signal " + strconv.Itoa(int(s))
 }
 
-// OpenTerminal makes a pseudo-terminal (pty(7)): the side of who looks at it,
+// OpenTerminal makes a pseudo-terminal (pty(7)): the side of the terminal,
 // and the side of the programs that run on it.
 func OpenTerminal() (master, slave *os.File, err error) {
 	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

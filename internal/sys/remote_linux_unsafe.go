@@ -26,8 +26,8 @@ func MapAt(fd uintptr, off, size int64, writable bool) (unsafe.Pointer, error) {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p)), nil
 }
 
-// Extend makes a file at least size bytes long, and never shorter, whoever else
-// does the same at the same time. The byte before must be nobody's yet.
+// Extend makes a file at least size bytes long, and never shorter, even if others
+// do the same at the same time. The byte before must not be in use yet.
 func Extend(fd uintptr, size int64) error {
 	if n, err := FileSize(fd); err != nil || n >= size {
 		return err
@@ -37,7 +37,7 @@ func Extend(fd uintptr, size int64) error {
 }
 
 // Discard gives back the memory behind size bytes at p, which are mapped from a
-// file: they are zeros for all who have mapped them, and a hole in the file.
+// file: they are zeros for all that have mapped them, and a hole in the file.
 func Discard(p unsafe.Pointer, size int64) error {
 	return unix.Madvise(unsafe.Slice((*byte)(p), size), unix.MADV_REMOVE)
 }

@@ -11,14 +11,14 @@ import (
 
 // A Waiter waits for a socket beside the runtime's poller, at the cost of a thread
 // while it does. A socket that the poller knows wakes an idle thread of the process
-// with every datagram, whoever receives it: two ranks that play ping-pong on two
+// with every datagram, whichever thread receives it: two ranks that play ping-pong on two
 // processors lose half of their time to that.
 type Waiter struct {
 	fd, event int
 
-	waiting sync.Mutex // held by who waits
+	waiting sync.Mutex // held by the waiter
 	closing atomic.Bool
-	mu      sync.Mutex // guards the files against Close, for who wakes
+	mu      sync.Mutex // guards the files against Close, for the waker
 	closed  bool
 }
 

@@ -258,7 +258,7 @@ func AssertNoLeftovers(t testing.TB) {
 		}
 	}
 	// Memory in a directory has a name for a moment, before it is unlinked, and there
-	// may be others on this machine who make some.
+	// may be other jobs on this machine that make some.
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		left, err := filepath.Glob("/dev/shm/*argon*")
 		if err != nil {

@@ -312,7 +312,7 @@ func (f *Fabric) leave(now Time, i int32) {
 }
 
 // settle gives back the place of the packet that output out has sent, if it
-// has by now. Nobody needs an event for that before somebody wants the place.
+// has by now. That takes no event: it is done when the place is wanted.
 func (f *Fabric) settle(now Time, out uint32) {
 	n := &f.ports[out]
 	i := n.sending

@@ -2,7 +2,7 @@
 // node to node, and how they wait for each other. It knows nothing of what they
 // contain, nor of what nodes do with them.
 //
-// A [Fabric] is driven by somebody else's event queue, the [Scheduler]: Inject
+// A [Fabric] is driven by its owner's event queue, the [Scheduler]: Inject
 // enters a message, events come back through Handle, and when the last byte of
 // a message is at its destination the fabric says so by the function given to
 // [New]. One goroutine drives it. Given the same calls in the same order it does

@@ -6,7 +6,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// A Scheduler is the event queue of whoever owns the virtual clock. An event
+// A Scheduler is the event queue of the owner of the virtual clock. An event
 // scheduled for time t, which is never before the present, comes back as
 // Fabric.Handle(t, a, b). Which of two events of the same time comes first is
 // the scheduler's choice; a fabric is as deterministic as its scheduler.

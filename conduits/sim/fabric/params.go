@@ -133,7 +133,7 @@ type Params struct {
 	Contention bool
 }
 
-// maxSide bounds what is multiplied, far beyond what anybody builds.
+// maxSide bounds what is multiplied, far beyond what is built.
 const maxSide = 1 << 20
 
 // EnsureDefaults fills in what is zero and has a default for that many nodes.

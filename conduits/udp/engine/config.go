@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Rank, Size int
 
-	// Epoch is the rank's incarnation, not 0: who is started again in the place
+	// Epoch is the rank's incarnation, not 0: a process that is started in the place
 	// of another has another one, and is ignored by those that knew the first.
 	Epoch uint32
 

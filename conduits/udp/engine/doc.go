@@ -61,14 +61,14 @@
 // Small frames never wait when nothing of their kind is under way. Those that come
 // while a datagram with small ones has been for less than Config.Hold collect in
 // one, until it has arrived, until there are enough of them, until credit runs
-// out, until that time has passed, or until the caller says that somebody waits
+// out, until that time has passed, or until the caller says that it waits
 // ([Engine.Push]). A caller that stops calling sees to the rest itself: see
 // [Engine.Held].
 //
 // An acknowledgement without contents costs as much as a datagram with them, so
 // there are few: of what fills a gap, of what is asked for, of a quarter of the
 // largest window, and of what nothing else has acknowledged for Config.AckDelay.
-// Whoever may send less than that window asks when a quarter of its own is under
+// A sender that may send less than that window asks when a quarter of its own is under
 // way, and when it is full.
 //
 // A peer may have some datagrams in a row, of one length if there is much to be

@@ -136,7 +136,7 @@ type item struct {
 	err    error  // of a put: the target has refused a fragment
 	data   []byte
 	size   uint64 // of registered memory that fragments are copied from when they are cut; data is nil
-	peer   int32  // who gets it
+	peer   int32  // the rank that gets it
 	words  [conduits.MaxWords]uint32
 	next   *item
 }
@@ -310,8 +310,8 @@ func (e *Engine) peerError(p *peer, op string) error {
 
 var errLeft = errors.New("it has left the job")
 
-// loss is what a put to p, who is dead, ends with: whoever has left had what it
-// wanted, and its memory is gone.
+// loss is what a put to p, which is dead, ends with: a rank that has left had what
+// it wanted, and its memory is gone.
 func (e *Engine) loss(p *peer, op string) error {
 	if p.left {
 		return nil
@@ -479,7 +479,7 @@ func (e *Engine) consume(p *peer, c conduits.Class) {
 // tellable says whether the peer should be told at once of the credit that has
 // returned: if it is worth a datagram. Each credit by itself would have a peer that
 // waits for some send as many messages in as many datagrams. It never waits in
-// vain: whoever has no credit has so many messages under way that their
+// vain: a peer without credit has so many messages under way that their
 // consumption is worth telling.
 func (e *Engine) tellable(f *flow) bool { return f.taken-f.told >= uint32(max(1, e.c.Credits/4)) }
 

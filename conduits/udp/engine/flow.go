@@ -19,7 +19,7 @@ type pkt struct {
 	piece   uint16 // which one, from 1
 	tries   int
 	lost    bool // in flow.lost, not in path.air
-	now     bool // somebody waits for the acknowledgement
+	now     bool // a goroutine waits for the acknowledgement
 	answers int  // bytes of its frames that are counted in flow.waiting
 	faults  int  // of puts that its frames tell of
 	frames  []byte

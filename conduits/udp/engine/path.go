@@ -94,8 +94,8 @@ const (
 	backoffParts = 8
 
 	// ackEvery is how many datagrams are acknowledged at once at the latest, or a
-	// quarter of the most that may be under way on a short path if that is more. Who
-	// has a smaller window asks for more.
+	// quarter of the most that may be under way on a short path if that is more. A
+	// sender with a smaller window asks for more.
 	ackEvery = 8
 	quarters = 4
 	// asks is into how many parts acknowledgements divide a window where the path is

@@ -411,7 +411,7 @@ func (e *Engine) refuse(p *peer, f *flow, before, veil uint64, seq uint32, at in
 }
 
 // putRefused notes that p has refused a put, and says whether there was such a
-// one under way: whoever tells the truth tells it before the acknowledgement.
+// one under way: an honest peer tells of it before the acknowledgement.
 func (e *Engine) putRefused(p *peer, fr *frame) bool {
 	f := &p.flows[conduits.Request]
 	seq := expand(f.una, fr.msg)

@@ -85,7 +85,7 @@ func (e *Engine) Held() bool {
 	return false
 }
 
-// Push lets small messages wait no longer: somebody waits for what they bring
+// Push lets small messages wait no longer: the caller waits for what they bring
 // about.
 func (e *Engine) Push() {
 	for i, p := range e.waits {

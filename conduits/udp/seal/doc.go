@@ -4,11 +4,11 @@
 // Every rank of a job holds the job's [jobkey.Key]. A rank's [Sealer] seals datagrams
 // to other ranks and opens those that came from them. What it opens was sealed
 // by the rank it names, for this rank, and is opened once; everything else is
-// refused and counted before anybody looks into it.
+// refused and counted before its contents are looked at.
 //
 // # Threat model
 //
-// A stranger is whoever does not hold the job's key. It may read, drop, delay,
+// A stranger is a process that does not hold the job's key. It may read, drop, delay,
 // reorder, repeat and change every datagram, send what it likes from any
 // address, and remember all of it. What it cannot do:
 //
@@ -32,13 +32,13 @@
 // What is not protected:
 //
 //   - Ranks from each other. All hold the same key: a rank that turned malicious
-//     can read everything, and can speak as any other rank. So can whoever has
-//     stolen the key, at any time later too: what was recorded can be decrypted,
+//     can read everything, and can speak as any other rank. So can a thief
+//     of the key, at any time later too: what was recorded can be decrypted,
 //     for there is no forward secrecy.
 //   - Payloads from being read, in mode [Authenticated], the default.
-//   - Who talks to whom, when, how often, and the length of each datagram. The
+//   - Which ranks talk to each other, when, how often, and the length of each datagram. The
 //     header (ranks, counter, incarnations) is readable in all modes.
-//   - The link. A stranger who floods it, or drops datagrams, slows the job or
+//   - The link. A stranger that floods it, or drops datagrams, slows the job or
 //     stops it. Refusing one datagram costs a look at its header, or, if the
 //     header is right, one pass over its bytes.
 //   - Anything, in mode [None]. It is for networks to which nobody else has
@@ -47,7 +47,7 @@
 //     an earlier run are dropped among honest ranks; strangers can forge all of it,
 //     and have memory taken for each rank of the job. To detect damage beyond UDP's
 //     checksum, and repetition, is the payload's business.
-//   - The key on the hosts: whoever may read the memory, environment or key file
+//   - The key on the hosts: what may read the memory, environment or key file
 //     of one rank has it. Prefer a file to the environment, which other processes
 //     of the same user can read.
 //
@@ -76,7 +76,7 @@
 // as 2^32 for AES-GCM, therefore do not apply; the limit on the amount of data
 // under one key does. Seal fails with ErrResource after 2^48 cipher blocks of 16
 // bytes (4 PiB, or a month at 10 Gbit/s; in mode Authenticated 2^48 datagrams),
-// where a stranger who saw all of it has an advantage of at most 2^-32. A new
+// where a stranger that saw all of it has an advantage of at most 2^-32. A new
 // sealer with a new incarnation goes on: it has new keys.
 //
 // # Cipher

@@ -6,7 +6,7 @@ import (
 )
 
 // Reason is why a datagram was refused, or Accepted. A number and not an error:
-// refusing is the daily business of a socket that anybody may send to.
+// refusing is the daily business of a socket that any process may send to.
 type Reason uint8
 
 // The reasons, in the order in which Open checks.

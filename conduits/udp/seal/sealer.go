@@ -218,7 +218,7 @@ func (s *Sealer) Incarnation() uint64 { return s.incarnation }
 // Mode is the mode of s.
 func (s *Sealer) Mode() Mode { return s.mode }
 
-// Format prints who seals and how, whatever the verb: below are keys.
+// Format prints rank and mode of the sealer, whatever the verb: below are keys.
 func (s *Sealer) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "sealer of rank %d of %d, incarnation %d, %v", s.rank, s.size, s.incarnation, s.mode)
 }
@@ -359,7 +359,7 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 	return int(rank), plain, why
 }
 
-// Claims is what a datagram says of itself before anything is checked: who has
+// Claims is what a datagram says of itself before anything is checked: the rank that has
 // sealed it, in which incarnation. ok is false if it is too short to say.
 func Claims(datagram []byte) (rank int, incarnation uint64, ok bool) {
 	if len(datagram) < HeaderSize {

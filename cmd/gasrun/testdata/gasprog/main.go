@@ -69,7 +69,7 @@ func run() error {
 			if err := cmd.Run(); err != nil {
 				return err
 			}
-		case os.Args[1] == "wait": // for ever, for somebody who does not come
+		case os.Args[1] == "wait": // for ever, for a rank that does not come
 			if n.Rank() == 0 {
 				time.Sleep(time.Hour)
 			}
@@ -125,7 +125,7 @@ func end(n *gas.Node) error {
 	return n.Barrier()
 }
 
-// deaf stops polling. It is ready for the question where it is as soon as somebody
+// deaf stops polling. It is ready for the question where it is as soon as a rank
 // may ask.
 //
 //go:noinline
