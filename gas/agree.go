@@ -24,7 +24,7 @@ const (
 	opDelete
 )
 
-var agreeNames = [...]string{"the end of its function", "New, NewSlice or NewArray", "Delete or Array.Free"}
+var agreeNames = [...]string{"the end of its function", "New, NewSlice or NewArray", "Delete"}
 
 // Why a rank could not do its part.
 const (

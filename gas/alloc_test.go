@@ -402,7 +402,7 @@ func TestNewArray(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			if err := a.Free(n); err != nil {
+			if err := a.Delete(n); err != nil {
 				return err
 			}
 			if used := n.Usage().Used; used != 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// New allocates one T on every rank, all at the same offset, and returns the
-// calling rank's; p.On(rank) is another's. It returns when all ranks have
-// theirs. It is zero. Collective: if any rank cannot, all return an error and
-// nothing is allocated.
+// New is collective: it allocates one T on every rank, all at the same offset, and
+// returns the calling rank's; p.On(rank) is another's. It returns when all ranks
+// have theirs. It is zero. If any rank cannot, all return an error and nothing is
+// allocated. [Delete] takes it back.
 func New[T any](n *Node) (Ptr[T], error) { return NewSlice[T](n, 1) }
 
-// NewSlice is New for count consecutive elements of T on every rank. Ranks must
-// ask for the same count.
+// NewSlice is collective: it is New for count consecutive elements of T on every
+// rank. Ranks must ask for the same count.
 func NewSlice[T any](n *Node, count int) (Ptr[T], error) {
 	size, err := byteSize[T]("NewSlice", count)
 	return newSlice[T](n, size, size, err)
@@ -65,9 +65,10 @@ func (n *Node) allocCollective(size, say, elem uint64, failed error) (segment.NL
 	return 0, err
 }
 
-// Delete frees what New or NewSlice gave; p may be any rank's counterpart of it.
-// No rank may use the memory any more when any rank calls Delete. Collective; an
-// error on one rank is an error on all.
+// Delete is collective: it takes back on all ranks what New or NewSlice gave; p may
+// be any rank's counterpart of it. No rank may use the memory any more when any
+// rank calls Delete. What New did not give, nil included, is an error; an error on
+// one rank is an error on all.
 func Delete[T any](n *Node, p Ptr[T]) error {
 	a := p.NLA()
 	_, err := n.heap.SizeOf(a)
@@ -87,7 +88,7 @@ func (n *Node) freeCollective(a segment.NLA, err error) error {
 
 // Alloc allocates count consecutive elements of T in this rank's segment. They
 // are zero. Without room the error matches ErrResource and says how much was
-// asked for and how much is free. Any rank may free them.
+// asked for and how much is free. Any rank may free them, by [Free].
 func Alloc[T any](n *Node, count int) (Ptr[T], error) {
 	size, err := byteSize[T]("Alloc", count)
 	if err == nil && n.stop.Load() {
@@ -105,8 +106,8 @@ func Alloc[T any](n *Node, count int) (Ptr[T], error) {
 }
 
 // Free gives back what Alloc gave on p's rank, at once for the own rank, else by
-// a call to it. Freeing twice, or what Alloc did not give, is an error. Freeing
-// nil does nothing.
+// a call to it. One rank calls it. Freeing twice, or what Alloc did not give, is
+// an error. Freeing nil does nothing.
 func Free[T any](n *Node, p Ptr[T]) error {
 	if p.IsNil() {
 		return nil

@@ -33,10 +33,11 @@ type Array[T any] struct {
 	layout Layout
 }
 
-// NewArray allocates an array of length elements of T in blocks of block
-// elements, or Blocked, or Cyclic; all elements are zero. Collective, with the
-// same arguments on all ranks; it returns when all ranks have the array. If any
-// rank cannot, all return an error and nothing is allocated.
+// NewArray is collective: it allocates an array of length elements of T in blocks
+// of block elements, or Blocked, or Cyclic; all elements are zero. The arguments
+// are the same on all ranks; it returns when all ranks have the array. If any rank
+// cannot, all return an error and nothing is allocated. [Array.Delete] takes it
+// back.
 func NewArray[T any](n *Node, length, block int) (Array[T], error) {
 	if length <= 0 || block < 0 {
 		_, err := newSlice[T](n, 0, 0, errs.BadArg("gas: NewArray: length %d and block %d: the length must be at least 1, the block at least 0", length, block))
@@ -55,9 +56,10 @@ func NewArray[T any](n *Node, length, block int) (Array[T], error) {
 	return a, nil
 }
 
-// Free gives the array's memory back. Collective; no rank may use the array any
-// more when any rank calls it.
-func (a Array[T]) Free(n *Node) error { return Delete(n, a.first()) }
+// Delete is collective: it takes the array's memory back on all ranks, as
+// [Delete] does what New gave. No rank may use the array any more when any rank
+// calls it.
+func (a Array[T]) Delete(n *Node) error { return Delete(n, a.first()) }
 
 // first is the Ptr that NewSlice gave on rank 0.
 func (a Array[T]) first() Ptr[T] { return Ptr[T]{w: makeWord(0, a.base)} }

@@ -44,8 +44,8 @@ func Or[T Bits](a, b T) T { return a | b }
 // Xor is a ^ b.
 func Xor[T Bits](a, b T) T { return a ^ b }
 
-// Broadcast returns root's v on every rank. Collective: all ranks call it with
-// the same root; the other ranks' v is ignored. T must not hold Go pointers.
+// Broadcast is collective: it returns root's v on every rank. All ranks call it
+// with the same root; the other ranks' v is ignored. T must not hold Go pointers.
 //
 // This and the other collectives take O(log Size) messages of a rank. Ranks need
 // not call them at the same time, but make the same calls in the same order,
@@ -72,8 +72,8 @@ func Broadcast[T any](n *Node, root int, v T) (T, error) {
 	return got, nil
 }
 
-// BroadcastSlice copies root's s into every rank's s. Collective, with the same
-// root and length on all ranks; see [Broadcast].
+// BroadcastSlice is collective: it copies root's s into every rank's s. Root and
+// length are the same on all ranks; see [Broadcast].
 func BroadcastSlice[T any](n *Node, root int, s []T) error {
 	if err := collCheck[T](n, "BroadcastSlice", root); err != nil {
 		return err
@@ -85,12 +85,11 @@ func BroadcastSlice[T any](n *Node, root int, s []T) error {
 	return c.end(c.broadcast(root, buf))
 }
 
-// Reduce combines the v of all ranks with op and returns the result on root, and
-// the zero T elsewhere. op must be commutative and associative, and do nothing
+// Reduce is collective: it combines the v of all ranks with op and returns the
+// result on root, and the zero T elsewhere; see [Broadcast]. op must be commutative and associative, and do nothing
 // but compute: [Sum], [Min], [Max], [And], [Or], [Xor] and [Product] are there
 // for numbers. Where it is not exactly associative, as for floats, the result
-// still depends on nothing but the values, Size and root. Collective; see
-// [Broadcast].
+// still depends on nothing but the values, Size and root.
 func Reduce[T any](n *Node, root int, v T, op func(a, b T) T) (T, error) {
 	var zero T
 	if err := collCheck[T](n, "Reduce", root); err != nil {
@@ -111,9 +110,9 @@ func Reduce[T any](n *Node, root int, v T, op func(a, b T) T) (T, error) {
 	return got, nil
 }
 
-// ReduceSlice combines the s of all ranks element by element into root's s, as
-// [Reduce] does; the other ranks' s is garbage afterwards. Collective, with the
-// same root and length on all ranks.
+// ReduceSlice is collective: it combines the s of all ranks element by element into
+// root's s, as [Reduce] does; the other ranks' s is garbage afterwards. Root and
+// length are the same on all ranks.
 func ReduceSlice[T any](n *Node, root int, s []T, op func(a, b T) T) error {
 	if err := collCheck[T](n, "ReduceSlice", root); err != nil {
 		return err
@@ -125,8 +124,8 @@ func ReduceSlice[T any](n *Node, root int, s []T, op func(a, b T) T) error {
 	return c.end(c.reduce(root, buf, combining(op)))
 }
 
-// AllReduce combines the v of all ranks with op, as [Reduce] does, and returns
-// the result on all ranks: the same bits everywhere. Collective.
+// AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
+// does, and returns the result on all ranks: the same bits everywhere.
 func AllReduce[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 	if err := collCheck[T](n, "AllReduce", 0); err != nil {
 		return v, err
@@ -152,8 +151,8 @@ func allReduceTo[T any](n *Node, kind collKind, v *T, op func(a, b T) T) error {
 	return c.end(err)
 }
 
-// AllReduceSlice combines the s of all ranks element by element, as [Reduce]
-// does, into every rank's s. Collective, with the same length on all ranks.
+// AllReduceSlice is collective: it combines the s of all ranks element by element,
+// as [Reduce] does, into every rank's s. The length is the same on all ranks.
 func AllReduceSlice[T any](n *Node, s []T, op func(a, b T) T) error {
 	if err := collCheck[T](n, "AllReduceSlice", 0); err != nil {
 		return err
@@ -165,8 +164,8 @@ func AllReduceSlice[T any](n *Node, s []T, op func(a, b T) T) error {
 	return c.end(c.allReduce(buf, combining(op)))
 }
 
-// Gather returns the v of all ranks, by rank, on root, and nil elsewhere.
-// Collective; see [Broadcast].
+// Gather is collective: it returns the v of all ranks, by rank, on root, and nil
+// elsewhere; see [Broadcast].
 func Gather[T any](n *Node, root int, v T) ([]T, error) {
 	if err := collCheck[T](n, "Gather", root); err != nil {
 		return nil, err
@@ -186,8 +185,8 @@ func Gather[T any](n *Node, root int, v T) ([]T, error) {
 	return all, nil
 }
 
-// AllGather returns the v of all ranks, by rank, on all ranks. Collective; see
-// [Broadcast].
+// AllGather is collective: it returns the v of all ranks, by rank, on all ranks;
+// see [Broadcast].
 func AllGather[T any](n *Node, v T) ([]T, error) {
 	if err := collCheck[T](n, "AllGather", 0); err != nil {
 		return nil, err
@@ -216,9 +215,9 @@ func gather[T any](c *collectives, root int, v T) ([]T, error) {
 	return all, c.gather(root, bytesOf(all), int(unsafe.Sizeof(v)))
 }
 
-// ExclusiveScan returns the combination with op of the v of all ranks below this
-// one, in order of their ranks, and the zero T on rank 0. op must be
-// associative; it need not be commutative. Collective; see [Broadcast].
+// ExclusiveScan is collective: it returns the combination with op of the v of all
+// ranks below this one, in order of their ranks, and the zero T on rank 0; see
+// [Broadcast]. op must be associative; it need not be commutative.
 func ExclusiveScan[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 	var zero T
 	if err := collCheck[T](n, "ExclusiveScan", 0); err != nil {

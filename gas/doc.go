@@ -30,8 +30,10 @@
 // same offset, so p.On(rank) is rank's counterpart of p. [Alloc] takes memory
 // from the calling rank's segment alone; the [Ptr] is then sent or stored to
 // where others find it. [NewArray] spreads an [Array] over all ranks by UPC's
-// rules, and [SharedPtr] does UPC's arithmetic. Fresh memory is zero. Types that
-// hold Go pointers cannot be shared; [CheckType] names the field.
+// rules, and [SharedPtr] does UPC's arithmetic. [Free] gives back what Alloc gave;
+// [Delete] and [Array.Delete] are collective and take back what New, NewSlice and
+// NewArray gave. Fresh memory is zero. Types that hold Go pointers cannot be
+// shared; [CheckType] names the field.
 //
 // Memory beyond the segment takes part too. [Register] gives a Ptr to a slice of
 // the rank's own, in the Go heap or mapped, of any size; [Deregister] takes it
@@ -109,6 +111,6 @@
 // # Concurrency
 //
 // A Node may be used by many goroutines. Collective operations (barriers, New,
-// NewArray, Delete and so on) are called by one goroutine per rank at a time,
-// in the same order on every rank.
+// NewArray, Delete and so on: the first line of a comment says so) are called by
+// one goroutine per rank at a time, in the same order on every rank.
 package gas

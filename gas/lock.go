@@ -26,8 +26,8 @@ type Lock struct {
 	word Ptr[LockWord]
 }
 
-// NewLock makes a lock whose word lies on rank 0. Collective; every rank gets
-// the same lock.
+// NewLock is collective: it makes a lock whose word lies on rank 0; every rank gets
+// the same lock. [Delete] of its Word takes it back.
 func NewLock(n *Node) (Lock, error) {
 	p, err := New[LockWord](n)
 	if err != nil {

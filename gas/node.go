@@ -101,9 +101,9 @@ const (
 	startID   = 1<<31 - 2
 )
 
-// Barrier waits until all ranks have called it, and answers peers meanwhile.
-// What a rank did to memory before its barrier is visible to all after theirs.
-// Collective.
+// Barrier is collective: it waits until all ranks have called it, and answers
+// peers meanwhile. What a rank did to memory before its barrier is visible to all
+// after theirs.
 func (n *Node) Barrier() error {
 	if n.debug {
 		n.entering()
@@ -117,8 +117,8 @@ func (n *Node) Barrier() error {
 	return nil
 }
 
-// BarrierNotify begins a barrier, and BarrierWait ends it: a rank may compute in
-// between while the others arrive. Collective.
+// BarrierNotify is collective: it begins a barrier, and BarrierWait ends it. A rank
+// may compute in between while the others arrive.
 func (n *Node) BarrierNotify() error {
 	if n.debug {
 		n.entering()
@@ -126,8 +126,8 @@ func (n *Node) BarrierNotify() error {
 	return n.b.Notify(barrierID, 0)
 }
 
-// BarrierWait waits until all ranks have called BarrierNotify. It must follow a
-// BarrierNotify, or it returns ErrNotReady.
+// BarrierWait is collective: it waits until all ranks have called BarrierNotify. It
+// must follow a BarrierNotify, or it returns ErrNotReady.
 func (n *Node) BarrierWait() error {
 	if err := n.b.Wait(barrierID, 0); err != nil {
 		return n.departed(err)
@@ -135,8 +135,8 @@ func (n *Node) BarrierWait() error {
 	return nil
 }
 
-// BarrierTry is BarrierWait if that need not wait; else it polls once and
-// returns false. If a rank has returned from the program's function meanwhile, the
+// BarrierTry is collective: it is BarrierWait, in place of which a rank may call it,
+// if that need not wait; else it polls once and returns false. If a rank has returned from the program's function meanwhile, the
 // error says which one only if this rank has heard it already; BarrierWait waits
 // to hear.
 func (n *Node) BarrierTry() (done bool, err error) {

@@ -1231,7 +1231,7 @@ func TestLargeIsReserved(t *testing.T) {
 		if _, err := NewSlice[uint64](n, 2<<30); !errors.Is(err, ErrResource) {
 			return fmt.Errorf("16 GiB more: %v", err)
 		}
-		return a.Free(n)
+		return a.Delete(n)
 	})
 }
 

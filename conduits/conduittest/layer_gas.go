@@ -522,7 +522,7 @@ func array(c *ctx, n *gas.Node, length, blk int) error {
 		isErr(a.GetRange(n, length-1, make([]uint32, 2)), gas.ErrBadArg, "a range across the end")); err != nil {
 		return err
 	}
-	return a.Free(n)
+	return a.Delete(n)
 }
 
 // link is a node of a list that spans ranks.

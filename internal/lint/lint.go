@@ -164,7 +164,7 @@ var (
 func Check(fsys fs.FS) ([]Problem, error) {
 	c := checker{
 		fset: token.NewFileSet(), documented: map[string]bool{},
-		hangs: map[string]string{}, watched: map[string]bool{},
+		calls: map[string]*calls{}, hangs: map[string]string{}, watched: map[string]bool{},
 	}
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -195,6 +195,7 @@ func Check(fsys fs.FS) ([]Problem, error) {
 			c.add(name, 0, "tests that start jobs or goroutines need a TestMain that calls testmain.Run or testjob.Main, for the watchdog")
 		}
 	}
+	c.checkCollective()
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
@@ -205,6 +206,8 @@ type checker struct {
 	fset       *token.FileSet
 	problems   []Problem
 	documented map[string]bool // by folder: a file of the package has a doc comment
+
+	calls map[string]*calls // of package gas, by function
 
 	hangs   map[string]string // by folder: a file whose tests start jobs or goroutines
 	watched map[string]bool   // by folder: the tests are run by package testmain
@@ -254,6 +257,7 @@ func (c *checker) source(name string, src []byte) {
 		c.time(name, f, true)
 	case user:
 		c.time(name, f, false)
+		c.collective(name, f)
 	}
 	switch l {
 	case core, services, user:
@@ -438,6 +442,112 @@ func (c *checker) parameters(name string, fn *ast.Ident, t *ast.FuncType) {
 
 // resultPlace are the types of parameters that results are written to.
 var resultPlace = regexp.MustCompile(`^\*(bool|T|u?int(32|64)|float(32|64))$`)
+
+// calls is what a function of package gas does, as far as its text says.
+type calls struct {
+	file   string
+	line   int
+	first  string // line of the doc comment
+	public bool   // programs call it, with a Node
+	joins  bool   // all ranks make the call, or the function waits for ever
+	to     []string
+}
+
+// saysCollective is how a doc comment begins that says so.
+var saysCollective = regexp.MustCompile(`^\w+ is collective\b`)
+
+// collective notes which functions of a file call which, for checkCollective.
+// Functions and methods that are not exported are known by their names alone.
+func (c *checker) collective(name string, f *ast.File) {
+	for _, d := range f.Decls {
+		d, ok := d.(*ast.FuncDecl)
+		if !ok || d.Body == nil {
+			continue
+		}
+		k := &calls{file: name, line: c.fset.Position(d.Name.Pos()).Line, public: d.Name.IsExported() && takesNode(d)}
+		k.first, _, _ = strings.Cut(d.Doc.Text(), "\n")
+		key := d.Name.Name
+		if d.Recv != nil && d.Name.IsExported() {
+			key = receiver(d) + "." + key
+			k.public = k.public && ast.IsExported(receiver(d))
+		}
+		ast.Inspect(d.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			fun := call.Fun
+			if x, ok := fun.(*ast.IndexExpr); ok {
+				fun = x.X
+			}
+			switch fun := fun.(type) {
+			case *ast.Ident:
+				k.to = append(k.to, fun.Name)
+			case *ast.SelectorExpr:
+				if !fun.Sel.IsExported() {
+					k.to = append(k.to, fun.Sel.Name)
+				}
+				k.joins = k.joins || joins(fun, call.Args)
+			}
+			return true
+		})
+		c.calls[key] = k
+	}
+}
+
+// takesNode says whether the function is told which rank calls it.
+func takesNode(d *ast.FuncDecl) bool {
+	if d.Recv != nil && receiver(d) == "Node" {
+		return true
+	}
+	return slices.ContainsFunc(d.Type.Params.List, func(p *ast.Field) bool {
+		star, ok := p.Type.(*ast.StarExpr)
+		if !ok {
+			return false
+		}
+		id, ok := star.X.(*ast.Ident)
+		return ok && id.Name == "Node"
+	})
+}
+
+// joins says whether a call is one that all ranks make: of the barrier, the field b
+// of a Node, or the beginning of a collective call.
+func joins(fun *ast.SelectorExpr, args []ast.Expr) bool {
+	switch fun.Sel.Name {
+	case "Barrier", "Notify", "Wait", "Try":
+		x, ok := fun.X.(*ast.SelectorExpr)
+		return ok && x.Sel.Name == "b"
+	case "begin":
+		if len(args) == 1 {
+			if lit, ok := args[0].(*ast.CompositeLit); ok {
+				id, ok := lit.Type.(*ast.Ident)
+				return ok && id.Name == "collCall"
+			}
+		}
+	}
+	return false
+}
+
+// checkCollective checks that what is collective in package gas, and nothing else,
+// says so in the first line of its doc comment.
+func (c *checker) checkCollective() {
+	for again := true; again; {
+		again = false
+		for _, k := range c.calls {
+			if !k.joins && slices.ContainsFunc(k.to, func(to string) bool { return c.calls[to] != nil && c.calls[to].joins }) {
+				k.joins, again = true, true
+			}
+		}
+	}
+	for name, k := range c.calls {
+		switch says := saysCollective.MatchString(k.first); {
+		case k.public && k.joins && !says:
+			c.add(k.file, k.line, "%s waits for all ranks to call it: the doc comment begins with \"... is collective\"", name)
+		case k.public && !k.joins && says:
+			c.add(k.file, k.line, "%s says that it is collective, and calls no barrier and nothing collective", name)
+		}
+	}
+}
 
 // time checks that a package above the conduits takes time and waiting from its
 // endpoint, and starts goroutines only if it may.

@@ -155,6 +155,14 @@ func TestRules(t *testing.T) {
 		{"in order", "am/a.go", doc + "\n// F is.\nfunc F(dst, n int, to segment.NLA, b []byte, sig segment.NLA, r *bool) {}\n", ""},
 		{"memory alone", "am/a.go", doc + "\n// F is.\nfunc F(mem []byte, rights int, rank int) (a segment.NLA) { return a }\n", ""},
 
+		{"a barrier", "gas/a.go", doc + "\n// F waits.\nfunc F(n *Node) { n.b.Wait() }\n", "gas/a.go:5: F waits for all ranks"},
+		{"a barrier that says so", "gas/a.go", doc + "\n// F is collective: it waits.\nfunc F(n *Node) { n.b.Wait() }\n", ""},
+		{"a barrier said too late", "gas/a.go", doc + "\n// M waits.\n// M is collective.\nfunc (n *Node) M() { n.b.Barrier() }\n", "Node.M waits for all ranks"},
+		{"a barrier deep down", "gas/a.go", doc + "\n// F waits.\nfunc F[T any](n *Node) { G[T](n) }\n\n// G is collective.\nfunc G[T any](n *Node) { n.f() }\n\nfunc (n *Node) f() { c.begin(collCall{}) }\n", "F waits for all ranks"},
+		{"a barrier of the end", "gas/a.go", doc + "\n// Run runs.\nfunc Run() { n.b.Barrier() }\n", ""},
+		{"another wait", "gas/a.go", doc + "\n// F waits.\nfunc F(n *Node) { n.e.Wait() }\n", ""},
+		{"not collective", "gas/a.go", doc + "\n// F is collective.\nfunc F(n *Node) {}\n", "F says that it is collective"},
+
 		{"clock", "am/a.go", imports("time") + "\nvar t = time.Now()\n", "am/a.go:8: time.Now above"},
 		{"clock in gas", "gas/a.go", imports("time") + "\nvar t = time.Now()\n", "time.Now above"},
 		{"duration", "am/a.go", imports("time") + "\nvar t time.Duration\n", ""},
