@@ -6,6 +6,7 @@ import "github.com/argon-go/argon/segment"
 // interfaces that it implements or does not. Package adapt asks for each once, when
 // Attach of the Transport has returned, and has its own way of doing it otherwise. A
 // capability is the same on all ranks of a job; docs/capabilities.md is the table.
+// [Neighbourly] is one, too, which a Transport implements as an Endpoint does.
 //
 // Unless said otherwise a method keeps the rules of Transport: any goroutine calls it,
 // it does not block, it may end at once or by Owner.Complete with its cookie, and its
@@ -99,4 +100,24 @@ type ReplyLane interface {
 	// PollReplies is Poll for what came by SendReply, the words of PutNotify, and
 	// Complete alone. It is called as Poll is, by one goroutine at a time for both.
 	PollReplies() int
+}
+
+// Direct is a Transport some of whose ranks reach each other's segments by load and
+// store. [Neighbourly] says which, so that layers work on two levels.
+type Direct interface {
+	// Segment makes the memory of this rank's segment where its neighbours reach it:
+	// size bytes, zero, page aligned, not nil for 0, there as long as views of it are,
+	// and outside the Go heap or followed by a byte that is no part of it. Called once,
+	// before Attach.
+	Segment(size uint64) ([]byte, error)
+	// Reach is what Endpoint.Views is, and the system areas of the same ranks, nil of
+	// those out of reach: SystemBytes each, zero, aligned to 64 bytes. The own rank's
+	// entries are there. Called once, when Attach has returned.
+	Reach() (first int, views []segment.View, systems [][]byte)
+}
+
+// Kicker is a Transport that ends waits of other ranks by itself.
+type Kicker interface {
+	// KickRank is Kick of another rank, which may have left.
+	KickRank(rank int)
 }

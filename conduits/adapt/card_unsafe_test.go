@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
 )
 
 // together is an atomic on the word mem, as processors do it.
@@ -36,3 +37,15 @@ func apart(mem []byte, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64)
 
 // bytesOf is the low n bytes of v as they lie in memory.
 func bytesOf(v uint64, n int) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v)), n) }
+
+// pages is n bytes that begin a page, and are followed by others.
+func pages(n uint64) []byte {
+	b := make([]byte, n+2*segment.PageSize)
+	off := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (segment.PageSize - 1)
+	return b[off : off+uintptr(n)]
+}
+
+// view is what others may do to the segment mem.
+func view(mem []byte, rights segment.Rights) segment.View {
+	return segment.NewView(unsafe.Pointer(unsafe.SliceData(mem)), uint64(len(mem)), rights)
+}

@@ -27,8 +27,9 @@ type Endpoint struct {
 	receiver conduits.Receiver
 	own      segment.View // all of the segment
 	rights   segment.Rights
-	views    [1]segment.View
-	system   []byte
+	first    int // rank of the first of views and systems
+	views    []segment.View
+	systems  [][]byte
 	segments []conduits.Attached // by rank
 	gifts                        // of t, set in Attach
 
@@ -75,9 +76,10 @@ type peer struct {
 }
 
 var (
-	_ conduits.Endpoint  = (*Endpoint)(nil)
-	_ conduits.Deliverer = (*Endpoint)(nil)
-	_ conduits.Diagnoser = (*Endpoint)(nil)
+	_ conduits.Endpoint    = (*Endpoint)(nil)
+	_ conduits.Deliverer   = (*Endpoint)(nil)
+	_ conduits.Neighbourly = (*Endpoint)(nil)
+	_ conduits.Diagnoser   = (*Endpoint)(nil)
 )
 
 // Open opens the ranks of a job in this process; the Local of a conduits.Conduit
@@ -110,7 +112,7 @@ func New(name string, t conduits.Transport) *Endpoint {
 			e.peers[i].credits[c] = e.limits.Credits
 		}
 	}
-	e.views[0] = segment.NewView(nil, 0, segment.RightsAll)
+	e.first, e.views = e.rank, []segment.View{segment.NewView(nil, 0, segment.RightsAll)}
 	return e
 }
 
@@ -194,12 +196,12 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	if !e.attaching.CompareAndSwap(false, true) {
 		return errs.NotReady("%s: rank %d is attached already", e.name, e.rank)
 	}
-	v, err := reserve(e, c.Size)
+	e.direct, _ = e.t.(conduits.Direct)
+	v, err := e.segment(c.Size)
 	if err != nil {
 		return err
 	}
-	e.own, e.views[0], e.rights = v, v, c.Rights
-	e.system = conduits.NewSystem()
+	e.own, e.rights = v, c.Rights
 	e.receiver = c.Receiver
 	e.Ready(func() segment.ATUConfig {
 		mem, _ := v.Bytes(segment.AttachBase, c.Size, c.Size)
@@ -209,6 +211,11 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		return err
 	}
 	e.gifts.ask(e.t)
+	if e.direct != nil {
+		e.first, e.views, e.systems = e.direct.Reach()
+	} else {
+		e.views[0], e.systems = v, [][]byte{conduits.NewSystem()}
+	}
 	if e.alone != [2]bool{} {
 		e.views[0].Atomic = 0
 	}
@@ -216,8 +223,16 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	return nil
 }
 
-// Views is the rank's own segment.
-func (e *Endpoint) Views() (first int, views []segment.View) { return e.rank, e.views[:] }
+// Views is the rank's own segment, and those that the Transport has in reach.
+func (e *Endpoint) Views() (first int, views []segment.View) { return e.first, e.views }
+
+// Neighbourhoods are the Transport's, or unknown.
+func (e *Endpoint) Neighbourhoods() *conduits.Neighbourhoods {
+	if n, ok := e.t.(conduits.Neighbourly); ok {
+		return n.Neighbourhoods()
+	}
+	return nil
+}
 
 // SegmentSize is the size that rank attached.
 func (e *Endpoint) SegmentSize(rank int) uint64 {
@@ -238,16 +253,22 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	return e.segments[rank].Rights
 }
 
-// System is there for the own rank only.
+// System is there for the own rank and those in reach.
 func (e *Endpoint) System(rank int) []byte {
-	if rank != e.rank {
-		return nil
+	if i := rank - e.first; uint(i) < uint(len(e.systems)) {
+		return e.systems[i]
 	}
-	return e.system
+	return nil
 }
 
-// Fence does nothing: no other rank's memory is in reach.
-func (e *Endpoint) Fence() {}
+// Fence is a full barrier if other ranks' memory is in reach.
+func (e *Endpoint) Fence() {
+	if e.direct != nil {
+		var x atomic.Uint32
+		x.Store(1)
+		x.Load()
+	}
+}
 
 // Idle lets others run, until it is time to park.
 func (e *Endpoint) Idle(idle int) bool { return e.waiters.idle(idle) }
@@ -271,13 +292,20 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 // Waiting lists what parked goroutines wait for.
 func (e *Endpoint) Waiting() []conduits.Blocked { return e.waiters.blocked() }
 
-// Wake makes the parked goroutines of rank look again, of another one by a message.
+// Wake makes the parked goroutines of rank look again, of another one by a message
+// unless the Transport does it.
 func (e *Endpoint) Wake(rank int) {
 	if rank == e.rank {
 		e.waiters.notify()
 		return
 	}
 	e.wakes.Add(1)
+	if e.kicker != nil {
+		if !e.closed.Load() && e.attached.Load() {
+			e.kicker.KickRank(rank)
+		}
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed.Load() && e.attached.Load() && !e.peers[rank].left {

@@ -9,12 +9,14 @@ type gifts struct {
 	putWord     conduits.WordPutter
 	rooms       conduits.Reserver
 	lane        conduits.ReplyLane
+	direct      conduits.Direct // asked for before Attach
+	kicker      conduits.Kicker
 	card        conduits.AtomicUnit
 	coherent    [conduits.NumAtomicOps][conduits.NumAtomicTypes]bool // with the owner's processors
 	alone       [2]bool                                              // words of 4, of 8 bytes in segments are the card's alone
 }
 
-// ask finds out what t has.
+// ask finds out what t has, but for direct.
 func (g *gifts) ask(t conduits.Transport) {
 	if n, ok := t.(conduits.NotifyPutter); ok && n.NotifyWords() > 0 {
 		g.notify, g.notifyWords = n, n.NotifyWords()
@@ -22,6 +24,7 @@ func (g *gifts) ask(t conduits.Transport) {
 	g.putWord, _ = t.(conduits.WordPutter)
 	g.rooms, _ = t.(conduits.Reserver)
 	g.lane, _ = t.(conduits.ReplyLane)
+	g.kicker, _ = t.(conduits.Kicker)
 	if u, ok := t.(conduits.AtomicUnit); ok {
 		g.askAtomics(u)
 	}
@@ -48,7 +51,7 @@ func (g *gifts) askAtomics(u conduits.AtomicUnit) {
 		}
 	}
 	for w := range g.alone {
-		if g.alone[w] = mixes[w] && !lacks[w]; g.alone[w] {
+		if g.alone[w] = mixes[w] && !lacks[w] && g.direct == nil; g.alone[w] {
 			g.card = u
 		}
 	}

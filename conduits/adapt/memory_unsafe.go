@@ -10,6 +10,18 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// segment makes a segment of size bytes where the Transport wants it.
+func (e *Endpoint) segment(size uint64) (segment.View, error) {
+	if e.direct == nil {
+		return reserve(e, size)
+	}
+	mem, err := e.direct.Segment(size)
+	if err != nil {
+		return segment.View{}, err
+	}
+	return segment.NewView(unsafe.Pointer(unsafe.SliceData(mem)), size, segment.RightsAll), nil
+}
+
 // reserve makes a segment of size bytes outside the Go heap, which no memory stands
 // behind before it is touched. It is unmapped when the collector finds e.
 func reserve(e *Endpoint, size uint64) (segment.View, error) {

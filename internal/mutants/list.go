@@ -1030,8 +1030,8 @@ var mutants = []mutant{
 		name:   "adapt-atomics-mixed",
 		defect: "a card that processors are not coherent with does what it has of a width",
 		file:   "conduits/adapt/gifts.go", test: "conduits/adapt ^TestMixedAtomics$",
-		old: "mixes[w] && !lacks[w]",
-		new: "mixes[w]",
+		old: "mixes[w] && !lacks[w] && g.direct == nil",
+		new: "mixes[w] && g.direct == nil",
 	},
 	{
 		name:   "adapt-atomics-beside-card",
@@ -1081,6 +1081,27 @@ var mutants = []mutant{
 		file:   "conduits/adapt/mail.go", test: "conduits/adapt ^TestLanes$",
 		old: "waits = !e.drain(dst, lane) || waits",
 		new: "waits = !e.drain(dst, lane)",
+	},
+	{
+		name:   "adapt-segment-of-its-own",
+		defect: "the segment is memory that its rank alone reaches, whatever the transport has made",
+		file:   "conduits/adapt/memory_unsafe.go", test: "conduits/adapt ^TestGiftsAlone$",
+		old: "	return segment.NewView(unsafe.Pointer(unsafe.SliceData(mem)), size, segment.RightsAll), nil\n",
+		new: "	_ = mem\n	return reserve(e, size)\n",
+	},
+	{
+		name:   "adapt-system-shifted",
+		defect: "the system area of a rank is that of the one before",
+		file:   "conduits/adapt/endpoint.go", test: "conduits/adapt ^TestGiftsAlone$",
+		old: "i := rank - e.first; uint(i)",
+		new: "i := max(rank-e.first-1, 0); uint(i)",
+	},
+	{
+		name:   "adapt-kick-of-itself",
+		defect: "a wake of another rank ends this one's waits",
+		file:   "conduits/adapt/endpoint.go", test: "conduits/adapt ^TestGiftsAlone$",
+		old: "e.kicker.KickRank(rank)",
+		new: "e.kicker.KickRank(e.rank)",
 	},
 	{
 		name:   "loop-no-word-of-room",
