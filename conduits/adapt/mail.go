@@ -550,7 +550,7 @@ func (e *Endpoint) received(n int) {
 
 // receiveReplies is receive for the Transport's lane of replies. False: the caller has
 // to receive all. That is so if another goroutine wants it, and when there is nothing
-// before somebody sleeps: what ends that sleep may be a request, after which the rank
+// before a goroutine sleeps: what ends that sleep may be a request, after which the rank
 // that is waited for has left, and its event comes once.
 func (e *Endpoint) receiveReplies() bool {
 	if e.lane == nil || !e.rx.TryLock() {
