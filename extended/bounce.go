@@ -172,23 +172,12 @@ func (f *far) status(a firehose.Addr, err error) (st, lo, hi uint32) {
 	return bounceFault, 0, 0
 }
 
-// touch has f access exposed memory, which may have been unmapped before it was
-// deregistered: that is a fault of the access, not of this process.
-func touch(mem []byte, f func()) error {
-	if segment.Touch(mem, f) {
-		return nil
-	}
-	return segment.ErrFault
-}
-
 // An error of a reply means that the job has failed, which whoever waits hears of.
 
 func (f *far) onWrite(t *am.Token, args []uint32, payload []byte) {
 	a := firehose.Addr(am.Uint64(args, 2))
-	mem, err := f.space.Enter(t.Src(), a, uint64(len(payload)), segment.RightWrite)
+	err := f.space.Serve(t.Src(), a, uint64(len(payload)), segment.RightWrite, func(mem []byte) { copyWords(mem, payload) })
 	if err == nil {
-		err = touch(mem, func() { copyWords(mem, payload) })
-		f.space.Exit()
 		f.x.ep.Wake(f.x.ep.Rank())
 	}
 	st, lo, hi := f.status(a, err)
@@ -202,22 +191,15 @@ func (f *far) onRead(t *am.Token, args []uint32, _ []byte) {
 		return
 	}
 	a := firehose.Addr(am.Uint64(args, 2))
-	mem, err := f.space.Enter(t.Src(), a, uint64(n), segment.RightRead)
-	if err != nil {
+	if cap(f.reply) < int(n) {
+		f.reply = make([]byte, f.e.MaxMedium())
+	}
+	if err := f.space.Serve(t.Src(), a, uint64(n), segment.RightRead, func(mem []byte) { copyWords(f.reply[:n], mem) }); err != nil {
 		st, lo, hi := f.status(a, err)
 		_ = t.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
 		return
 	}
-	// Not while inside: the reply may have to wait for credit.
-	if cap(f.reply) < int(n) {
-		f.reply = make([]byte, f.e.MaxMedium())
-	}
-	err = touch(mem, func() { copyWords(f.reply[:n], mem) })
-	f.space.Exit()
-	if err != nil {
-		_ = t.ReplyShort(handlerBounced, args[0], args[1], bounceFault, 0, 0)
-		return
-	}
+	// Outside of Serve: the reply may have to wait for credit.
 	_ = t.ReplyMedium(handlerBounced, f.reply[:n], args[0], args[1], bounceDone, args[5], 0)
 }
 
@@ -228,19 +210,16 @@ func (f *far) onAtomic(t *am.Token, args []uint32, _ []byte) {
 	st := uint32(bounceRefused)
 	if args[4]>>16 == 0 && conduits.CheckAtomic("", op, typ, 0) == nil {
 		a := firehose.Addr(am.Uint64(args, 2))
-		mem, err := f.space.Enter(t.Src(), a, uint64(typ.Size()), segment.RightAtomic)
+		var ok bool
+		err := f.space.Serve(t.Src(), a, uint64(typ.Size()), segment.RightAtomic, func(mem []byte) {
+			value, ok = applyWord(mem, op, typ, am.Uint64(args, 5), am.Uint64(args, 7))
+		})
 		if st, lo, hi = f.status(a, err); err == nil {
-			var ok bool
-			err = touch(mem, func() { value, ok = applyWord(mem, op, typ, am.Uint64(args, 5), am.Uint64(args, 7)) })
-			switch {
-			case err != nil:
-				st = bounceFault
-			case !ok:
-				st = bounceUnaligned
-			default:
+			if ok {
 				lo, hi = am.Pack64(value)
+			} else {
+				st = bounceUnaligned
 			}
-			f.space.Exit()
 			f.x.ep.Wake(f.x.ep.Rank())
 		}
 	}
@@ -299,13 +278,12 @@ func (x *Endpoint) PutExposed(dst int, to segment.NLA, src []byte) error { retur
 // Deposit puts what rank src has sent to an exposed address of this rank; part of
 // am.Exposer, not for users.
 func (x *Endpoint) Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error) {
-	mem, err := x.far.space.Enter(src, addrOf(to), n, segment.RightWrite)
-	if err != nil {
-		return nil, err
-	}
-	if data != nil {
-		err = touch(mem, func() { copyWords(mem, data) })
-	}
-	x.far.space.Exit()
-	return mem, err
+	var there []byte
+	err := x.far.space.Serve(src, addrOf(to), n, segment.RightWrite, func(mem []byte) {
+		there = mem
+		if data != nil {
+			copyWords(mem, data)
+		}
+	})
+	return there, err
 }

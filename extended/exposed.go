@@ -25,8 +25,8 @@ const (
 
 // Sizes, bytes.
 const (
-	// borrowMax is the longest access that is made while the cache is locked.
-	borrowMax = 4096
+	// quickMax is the longest access that is made while the cache is locked.
+	quickMax = 4096
 	// copyMax is the longest source that is copied so that its owner may go on
 	// while the memory that it goes to is being pinned, and copyNear the same
 	// where the access itself is no more than a copy.
@@ -71,9 +71,9 @@ type far struct {
 	bucket    uint64 // firehose.Limits has these two
 	maxOnce   uint64
 	onePin    uint64 // bytes from a bucket's begin that one pin covers
-	borrowMax int    // 0: the strategy has no use for it
+	quickMax  int    // 0: the strategy has no use for it
 
-	spare *piece // belongs to whoever has borrowed from the cache
+	spare *piece // see next; the cache's lock guards it
 	reply []byte // of the request handler, of which one runs at a time
 
 	todo    atomic.Int32 // pieces in ready and bounces
@@ -200,9 +200,9 @@ func newFar(x *Endpoint, c *Config) *far {
 }
 
 func (f *far) setStrategy(s Strategy) {
-	f.strategy, f.borrowMax = s, 0
+	f.strategy, f.quickMax = s, 0
 	if s == Adaptive || s == AlwaysPin {
-		f.borrowMax = borrowMax
+		f.quickMax = quickMax
 	}
 }
 
@@ -385,114 +385,108 @@ func errUnaligned(a segment.NLA, rank int, t conduits.AtomicType) error {
 	return errs.BadArg("extended: atomic at %v of rank %d: the memory that is exposed there is not aligned to the %d bytes of the type", a, rank, t.Size())
 }
 
-// borrow finds where to reach n bytes, if a firehose is attached there, of a rank
-// whose memory is in reach of load and store: only then may the cache be locked
-// for as long as the access takes. The piece is what the access becomes if the
-// conduit does not complete it at once. Nothing has been checked before.
-func (f *far) borrow(rank int, a segment.NLA, n int) (g firehose.Grant, p *piece, ok bool) {
-	if !f.x.near(rank) || n > f.borrowMax {
-		return g, nil, false
-	}
-	if g, ok = f.cache.Borrow(rank, addrOf(a), uint64(n)); !ok {
-		return g, nil, false
-	}
-	if f.spare == nil {
-		f.prepare(rank, a)
-	}
-	return g, f.spare, true
-}
+// quick says whether an access of n bytes may be made while the cache is locked: if it
+// is short, and no more than a copy.
+func (f *far) quick(rank, n int) bool { return n <= f.quickMax && f.x.near(rank) }
 
-// prepare makes the spare piece.
-func (f *far) prepare(rank int, a segment.NLA) {
-	f.spare = f.take(putPiece, rank, a, 0, 0)
-	f.spare.left.Store(2) // the conduit's operation, and who begins it
-}
-
-// fetch is borrow of what no firehose is attached to, by a blocking operation: it
-// waits for one, if the strategy is to have one attached. This is the short way of a
+// fetch makes a quick access to what no firehose is attached to, by a blocking operation:
+// it waits for one, if the strategy is to have one attached. This is the short way of a
 // miss, of which nobody else needs to know; whatever it cannot do is done by start.
-func (f *far) fetch(kind pieceKind, rank int, a segment.NLA, n int) (g firehose.Grant, p *piece, ok bool, err error) {
-	if !f.x.near(rank) || n > f.borrowMax {
-		return g, nil, false, nil
-	}
+func (f *far) fetch(kind pieceKind, rank int, a segment.NLA, n int, access func(firehose.Grant) bool) (r firehose.Pinned, ok bool, err error) {
 	bounces := f.strategy == Adaptive && n <= f.bounceMax
 	if f.strategy == Adaptive && uint64(n) >= f.onceMin || bounces && !f.again(rank, addrOf(a)) {
-		return g, nil, false, nil
+		return r, false, nil
 	}
-	g, ok, err = f.cache.Fetch(rank, addrOf(a), uint64(n))
-	if !ok && err == nil {
-		return g, nil, false, nil
-	}
-	if bounces {
+	r, ok, err = f.cache.Fetch(rank, addrOf(a), uint64(n), access)
+	if bounces && (ok || err != nil) {
 		f.first(rank, addrOf(a)) // it is remembered no longer
 	}
 	if err != nil {
-		return g, nil, false, failure(kind, n, addrOf(a), rank, err)
+		err = failure(kind, n, addrOf(a), rank, err)
 	}
+	return r, ok, err
+}
+
+// next is the piece that an access of quick becomes if the conduit does not complete it
+// at once. The cache is locked.
+func (f *far) next(rank int, a segment.NLA) *piece {
 	if f.spare == nil {
-		f.prepare(rank, a)
+		f.spare = f.take(putPiece, rank, a, 0, 0)
+		f.spare.left.Store(2) // the conduit's operation, and who begins it
 	}
-	return g, f.spare, true, nil
+	return f.spare
 }
 
-// borrowed ends what borrow has begun, with the conduit's answer. It says whether
-// the access is complete; otherwise it returns the piece that it is from now on,
-// which is to be attached, or nil if it is to be made in another way.
-func (f *far) borrowed(ev conduits.Event, err error, kind pieceKind, rank int, a segment.NLA, n int) (done bool, p *piece) {
+// begun takes the conduit's answer to an access of quick and says whether that is all;
+// otherwise next's piece is used up. A fault is all: it is looked into by start. The
+// cache is locked.
+func (f *far) begun(ev conduits.Event, err error) bool {
 	if ev&conduits.RemoteDone != 0 || err != nil {
-		f.cache.Return()
-		return err == nil, nil // a fault is looked into in the other way
+		return true
 	}
-	p, f.spare = f.spare, nil
-	p.kind, p.dst, p.addr = kind, rank, addrOf(a)
-	p.way, p.pinned, p.chunk = wayPin, true, n
-	p.region = f.cache.Keep(rank, p.addr, uint64(n))
-	return false, p
+	f.spare = nil
+	return false
 }
 
-// tryPut puts src if its target is in reach at once, or, if wait, after one miss. Who
-// does not wait gets no error.
+// kept makes p, an access of quick that is not complete, what start would have made of
+// it. It is to be attached.
+func (p *piece) kept(kind pieceKind, rank int, a segment.NLA, n int, r firehose.Pinned) {
+	p.kind, p.dst, p.addr = kind, rank, addrOf(a)
+	p.way, p.pinned, p.chunk, p.region = wayPin, true, n, r
+}
+
+// tryPut puts src if its target is in reach at once, or, if wait, after one miss. done
+// says that it is complete. Otherwise p is what the access has become, to be attached,
+// or nil if it is to be made in another way. Who does not wait gets no error.
 func (f *far) tryPut(dst int, to segment.NLA, src []byte, wait bool) (done bool, p *piece, err error) {
-	g, p, ok := f.borrow(dst, to, len(src))
-	if !ok {
-		if !wait {
-			return false, nil, nil
-		}
-		if g, p, ok, err = f.fetch(putPiece, dst, to, len(src)); !ok {
-			return false, nil, err
-		}
+	if !f.quick(dst, len(src)) {
+		return false, nil, nil
 	}
-	ev, err := f.x.ep.Put(dst, g.NLA, src, conduits.RemoteDone, p.name())
-	if ev == conduits.RemoteDone && err == nil { // spares a call
-		f.cache.Return()
-		return true, nil, nil
+	var fault error
+	access := func(g firehose.Grant) bool {
+		var ev conduits.Event
+		p = f.next(dst, to)
+		ev, fault = f.x.ep.Put(dst, g.NLA, src, conduits.RemoteDone, p.name())
+		return f.begun(ev, fault)
 	}
-	if done, p = f.borrowed(ev, err, putPiece, dst, to, len(src)); p != nil {
-		p.b = src
+	r, ok := f.cache.Reach(dst, addrOf(to), uint64(len(src)), access)
+	if !ok && wait {
+		r, ok, err = f.fetch(putPiece, dst, to, len(src), access)
 	}
-	return done, p, nil
+	if !r.Valid() {
+		return ok && fault == nil, nil, err
+	}
+	p.kept(putPiece, dst, to, len(src), r)
+	p.b = src
+	return false, p, nil
 }
 
 // tryWord is tryPut for a word.
 func (f *far) tryWord(dst int, to segment.NLA, v uint64, n int, wait bool) (done bool, p *piece, err error) {
-	g, p, ok := f.borrow(dst, to, n)
-	if !ok {
-		if !wait {
-			return false, nil, nil
+	if !f.quick(dst, n) {
+		return false, nil, nil
+	}
+	var fault error
+	access := func(g firehose.Grant) bool {
+		if uint64(g.NLA)%uint64(n) != 0 {
+			fault = ErrBadArg // a word is not put to an unaligned address
+			return true
 		}
-		if g, p, ok, err = f.fetch(wordPiece, dst, to, n); !ok {
-			return false, nil, err
-		}
+		var ev conduits.Event
+		p = f.next(dst, to)
+		ev, fault = f.x.ep.PutWord(dst, g.NLA, v, n, conduits.RemoteDone, p.name())
+		return f.begun(ev, fault)
 	}
-	var ev conduits.Event
-	err = ErrBadArg // a word is not put to an unaligned address
-	if uint64(g.NLA)%uint64(n) == 0 {
-		ev, err = f.x.ep.PutWord(dst, g.NLA, v, n, conduits.RemoteDone, p.name())
+	r, ok := f.cache.Reach(dst, addrOf(to), uint64(n), access)
+	if !ok && wait {
+		r, ok, err = f.fetch(wordPiece, dst, to, n, access)
 	}
-	if done, p = f.borrowed(ev, err, wordPiece, dst, to, n); p != nil {
-		p.setWord(v, n)
+	if !r.Valid() {
+		return ok && fault == nil, nil, err
 	}
-	return done, p, nil
+	p.kept(wordPiece, dst, to, n, r)
+	p.setWord(v, n)
+	return false, p, nil
 }
 
 // setWord says what the put of a word puts.
@@ -506,47 +500,54 @@ func (p *piece) setWord(v uint64, n int) {
 
 // tryGet is tryPut for a get.
 func (f *far) tryGet(dst []byte, src int, from segment.NLA, wait bool) (done bool, p *piece, err error) {
-	g, p, ok := f.borrow(src, from, len(dst))
-	if !ok {
-		if !wait {
-			return false, nil, nil
-		}
-		if g, p, ok, err = f.fetch(getPiece, src, from, len(dst)); !ok {
-			return false, nil, err
-		}
+	if !f.quick(src, len(dst)) {
+		return false, nil, nil
 	}
-	ev, err := f.x.ep.Get(dst, src, g.NLA, conduits.RemoteDone, p.name())
-	if ev == conduits.RemoteDone && err == nil { // spares a call
-		f.cache.Return()
-		return true, nil, nil
+	var fault error
+	access := func(g firehose.Grant) bool {
+		var ev conduits.Event
+		p = f.next(src, from)
+		ev, fault = f.x.ep.Get(dst, src, g.NLA, conduits.RemoteDone, p.name())
+		return f.begun(ev, fault)
 	}
-	if done, p = f.borrowed(ev, err, getPiece, src, from, len(dst)); p != nil {
-		p.b = dst
+	r, ok := f.cache.Reach(src, addrOf(from), uint64(len(dst)), access)
+	if !ok && wait {
+		r, ok, err = f.fetch(getPiece, src, from, len(dst), access)
 	}
-	return done, p, nil
+	if !r.Valid() {
+		return ok && fault == nil, nil, err
+	}
+	p.kept(getPiece, src, from, len(dst), r)
+	p.b = dst
+	return false, p, nil
 }
 
 // tryAtomic is tryPut for an atomic.
 func (f *far) tryAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, wait bool) (value uint64, done bool, p *piece, err error) {
-	g, p, ok := f.borrow(dst, to, t.Size())
-	if !ok {
-		if !wait {
-			return 0, false, nil, nil
+	if !f.quick(dst, t.Size()) {
+		return 0, false, nil, nil
+	}
+	var fault error
+	access := func(g firehose.Grant) bool {
+		if uint64(g.NLA)%uint64(t.Size()) != 0 {
+			fault = ErrBadArg // found again, and said better
+			return true
 		}
-		if g, p, ok, err = f.fetch(atomicPiece, dst, to, t.Size()); !ok {
-			return 0, false, nil, err
-		}
+		var ev conduits.Event
+		p = f.next(dst, to)
+		value, ev, fault = f.x.ep.Atomic(dst, g.NLA, op, t, a, b, p.name())
+		return f.begun(ev, fault)
 	}
-	var ev conduits.Event
-	if uint64(g.NLA)%uint64(t.Size()) != 0 {
-		err = ErrBadArg // found again, and said better
-	} else {
-		value, ev, err = f.x.ep.Atomic(dst, g.NLA, op, t, a, b, p.name())
+	r, ok := f.cache.Reach(dst, addrOf(to), uint64(t.Size()), access)
+	if !ok && wait {
+		r, ok, err = f.fetch(atomicPiece, dst, to, t.Size(), access)
 	}
-	if done, p = f.borrowed(ev, err, atomicPiece, dst, to, t.Size()); p != nil {
-		p.op, p.typ, p.v, p.w = op, t, a, b
+	if !r.Valid() {
+		return value, ok && fault == nil, nil, err
 	}
-	return value, done, p, nil
+	p.kept(atomicPiece, dst, to, t.Size(), r)
+	p.op, p.typ, p.v, p.w = op, t, a, b
+	return 0, false, p, nil
 }
 
 // attach says whose the access is that tryPut or its like has begun.

@@ -123,7 +123,9 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 	c.need()
 	w := c.waiter(-1, 0, 0)
 	c.m.Agree(w.cookie)
-	_, err := c.wait(w)
+	left := c.progress()
+	c.mu.Unlock()
+	_, err := c.wait(w, left)
 	return err
 }
 
@@ -171,7 +173,10 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Pinned, error) {
 		c.mu.Unlock()
 		return r, err
 	}
-	return c.wait(c.waiter(rank, a, n))
+	w := c.waiter(rank, a, n)
+	left := c.progress()
+	c.mu.Unlock()
+	return c.wait(w, left)
 }
 
 // RemotePinThen is RemotePin that does not wait. If all is at hand the region is
@@ -185,12 +190,13 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Pinned, erro
 	}
 	c.need()
 	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie)
+	var left after
 	if !ok && err == nil {
 		c.waiter(rank, a, n).then = then
-		c.progress()
-		return r, false, nil
+		left = c.progress()
 	}
 	c.mu.Unlock()
+	c.finish(left)
 	return r, ok, err
 }
 
@@ -207,7 +213,10 @@ func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Pinned, error) {
 		c.mu.Unlock()
 		return Pinned{}, err
 	}
-	return c.wait(c.waiter(rank, a, n))
+	w := c.waiter(rank, a, n)
+	left := c.progress()
+	c.mu.Unlock()
+	return c.wait(w, left)
 }
 
 // PinOnceThen is PinOnce that does not wait; then as for RemotePinThen. It is not
@@ -220,7 +229,9 @@ func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Pinned, error)
 		return err
 	}
 	c.waiter(rank, a, n).then = then
-	c.progress()
+	left := c.progress()
+	c.mu.Unlock()
+	c.finish(left)
 	return nil
 }
 
@@ -245,82 +256,86 @@ func (c *Cache) Advance() {
 			}
 		}
 	}
-	c.progress()
+	left := c.progress()
+	c.mu.Unlock()
+	c.finish(left)
 }
 
-// Borrow is the shortest way to memory that a firehose reaches already, for an
-// access that is made at once: where to reach [a, a+n), which lies in one bucket.
-// If ok, nothing moves before Return, which the same goroutine calls soon; it
-// neither polls nor calls the Cache in between.
-func (c *Cache) Borrow(rank int, a Addr, n uint64) (g Grant, ok bool) {
+// Reach is the shortest way to memory that a firehose reaches already: access is
+// called with where to reach [a, a+n), which lies in one bucket, and nothing moves
+// until it returns. If no firehose reaches it, ok is false, and access is not called.
+//
+// access begins the transfer, and says whether that is all: whether the address is
+// not used any more when access returns. If it says no, r is the bucket, pinned until
+// Release. The Cache is locked meanwhile: access neither polls nor calls the Cache.
+func (c *Cache) Reach(rank int, a Addr, n uint64, access func(Grant) bool) (r Pinned, ok bool) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	if c.m != nil {
-		g, ok = c.m.Look(rank, a, n)
+		var g Grant
+		if g, ok = c.m.Look(rank, a, n); ok && !access(g) {
+			r = c.m.Keep(rank, a)
+		}
 	}
-	if !ok {
-		c.mu.Unlock()
-	}
-	return g, ok
+	c.mu.Unlock()
+	return r, ok
 }
 
-// Fetch is Borrow of what no firehose reaches yet, by who may wait for one: one that
-// is free, or moves, by one request, which is all that there is to do. Otherwise ok
-// is false, and it has been in vain, or nothing has happened at all: others use, or
-// wait for, what would be needed; there is no credit; it is called in a handler. The
-// caller pins instead. An error is RemotePin's.
-func (c *Cache) Fetch(rank int, a Addr, n uint64) (g Grant, ok bool, err error) {
+// Fetch is Reach of what no firehose reaches yet, for a caller that may wait for one:
+// one that is free, or moves, by one request. ok is false if that request cannot be
+// made now (the firehoses that could move are in use or in transit, there is no credit,
+// or the caller is a handler), or if it was made and others wait for the bucket that
+// came; access has not been called then, and the caller pins instead. An error is
+// RemotePin's.
+func (c *Cache) Fetch(rank int, a Addr, n uint64, access func(Grant) bool) (r Pinned, ok bool, err error) {
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	if c.m == nil || c.unsent != nil || !c.m.out.Empty() || c.e.Conduit().Polling() {
 		c.mu.Unlock()
-		return g, false, nil
+		return r, false, nil
 	}
 	move, ok := c.m.Miss(rank, a, n)
 	if !ok {
 		c.mu.Unlock()
-		return g, false, nil
+		return r, false, nil
 	}
 	// The request first: the tables can be brought up to date while it travels. An
 	// error means that the job has failed, which Wait reports.
 	sent, _ := c.e.TryRequestShort(rank, handlerMoveOne, move[:]...)
 	c.m.Missed(c.cookie, sent)
 	w := c.waiter(rank, a, n)
-	if sent {
-		c.mu.Unlock()
-	} else {
-		c.progress()
+	var left after
+	if !sent {
+		left = c.progress()
 	}
+	c.mu.Unlock()
+	c.finish(left)
 	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
-		return g, false, err // the job has failed: nothing is given back any more
+		return r, false, err // the job has failed: nothing is given back any more
 	}
 	if !bias.Enter(&c.mu) {
 		c.mu.Lock()
 	}
-	r, err := w.r, w.err
+	got, err := w.r, w.err
 	c.recycle(w)
 	if err == nil {
-		if g, ok = c.m.Lend(r, a); ok {
-			return g, true, nil
+		var g Grant
+		if g, ok = c.m.Lend(got, a); ok {
+			if !access(g) {
+				r = c.m.Keep(rank, a)
+			}
+			c.mu.Unlock()
+			return r, true, nil
 		}
-		err = c.m.Release(r)
+		err = c.m.Release(got)
 	}
-	c.settle()
-	return g, false, err
-}
-
-// Keep is called in place of Return, with Borrow's arguments, if the access turns
-// out not to be complete at once: what was borrowed is pinned until Release.
-func (c *Cache) Keep(rank int, a Addr, _ uint64) Pinned {
-	r := c.m.Keep(rank, a)
+	left = c.settle()
 	c.mu.Unlock()
-	return r
+	c.finish(left)
+	return r, false, err
 }
-
-// Return ends what Borrow has begun.
-func (c *Cache) Return() { c.mu.Unlock() }
 
 // TryRemotePin is RemotePin that neither communicates nor waits. It may be called
 // in a handler.
@@ -341,7 +356,10 @@ func (c *Cache) LocalPin(a Addr, n uint64) (Pinned, error) {
 		c.mu.Unlock()
 		return r, err
 	}
-	return c.wait(c.waiter(c.c.Rank, a, n))
+	w := c.waiter(c.c.Rank, a, n)
+	left := c.progress()
+	c.mu.Unlock()
+	return c.wait(w, left)
 }
 
 // TryLocalPin is LocalPin that neither registers nor waits.
@@ -359,7 +377,9 @@ func (c *Cache) Release(r Pinned) error {
 	}
 	c.need()
 	err := c.m.Release(r)
-	c.settle()
+	left := c.settle()
+	c.mu.Unlock()
+	c.finish(left)
 	return err
 }
 
@@ -395,7 +415,9 @@ func (c *Cache) take(a Addr, f func(*Machine, Addr) error) error {
 	c.mu.Lock()
 	c.need()
 	err := f(c.m, a)
-	c.settle()
+	left := c.settle()
+	c.mu.Unlock()
+	c.finish(left)
 	return err
 }
 
@@ -409,11 +431,12 @@ func (c *Cache) Close() {
 	}
 	c.m.Close()
 	c.unsent = nil
-	if c.e == nil {
-		c.mu.Unlock() // not even bound
-		return
+	var left after
+	if c.e != nil { // else it was not even bound
+		left = c.progress()
 	}
-	c.progress()
+	c.mu.Unlock()
+	c.finish(left)
 }
 
 // waiter takes the one whose cookie is c.next's. c.mu is held.
@@ -448,15 +471,16 @@ func (c *Cache) recycle(w *waiter) {
 func (w *waiter) ended() bool {
 	if !w.done.Load() && w.c.busy.Load() {
 		w.c.mu.Lock()
-		w.c.progress()
+		left := w.c.progress()
+		w.c.mu.Unlock()
+		w.c.finish(left)
 	}
 	return w.done.Load()
 }
 
-// wait sends what is to be sent, polls, and waits until w is done. c.mu is held, and
-// is given back.
-func (c *Cache) wait(w *waiter) (Pinned, error) {
-	c.progress()
+// wait does what is left, polls, and waits until w is done.
+func (c *Cache) wait(w *waiter, left after) (Pinned, error) {
+	c.finish(left)
 	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
 		return Pinned{}, err // the job has failed: nothing is given back any more
 	}
@@ -467,18 +491,23 @@ func (c *Cache) wait(w *waiter) (Pinned, error) {
 	return r, err
 }
 
-// settle gives c.mu back, after progress if there is anything to do.
-func (c *Cache) settle() {
+// after is what progress leaves for when c.mu has been given back: finish does it.
+type after struct {
+	call bool // functions of pins that have ended
+	wake bool // goroutines of this rank
+}
+
+// settle is progress if the Machine has anything to say. c.mu is held.
+func (c *Cache) settle() after {
 	if c.m.done.Empty() && c.m.out.Empty() {
-		c.mu.Unlock()
-	} else {
-		c.progress()
+		return after{}
 	}
+	return c.progress()
 }
 
 // progress sends what is to be sent, unless it is in a handler, and hands
-// completions to those who wait. c.mu is held, and is given back.
-func (c *Cache) progress() {
+// completions to those who wait. c.mu is held.
+func (c *Cache) progress() after {
 	wake := c.collect()
 	if c.unsent != nil || !c.m.out.Empty() {
 		if !c.e.Conduit().Polling() {
@@ -489,6 +518,27 @@ func (c *Cache) progress() {
 		unsent := c.unsent != nil || !c.m.out.Empty()
 		wake = !c.busy.Swap(unsent) && unsent || wake
 	}
+	return after{call: !c.calling && !c.ended.Empty(), wake: wake}
+}
+
+// finish does what progress has left. c.mu is not held.
+func (c *Cache) finish(left after) {
+	if left.call || left.wake {
+		c.finishSlow(left)
+	}
+}
+
+func (c *Cache) finishSlow(left after) {
+	if left.call && c.callEnded() || left.wake {
+		c.e.Conduit().Wake(c.e.Rank())
+	}
+}
+
+// callEnded calls the functions of pins that have ended, one at a time, and says
+// whether there were any.
+func (c *Cache) callEnded() (some bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for !c.calling {
 		w, ok := c.ended.Take()
 		if !ok {
@@ -501,12 +551,9 @@ func (c *Cache) progress() {
 		then(r, err)
 		c.mu.Lock()
 		c.calling = false
-		wake = true
+		some = true
 	}
-	c.mu.Unlock()
-	if wake {
-		c.e.Conduit().Wake(c.e.Rank())
-	}
+	return some
 }
 
 // collect hands completions to those who wait, and says whether there were any
@@ -574,7 +621,9 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	c.need()
 	b, ok := c.m.Receive(t.Src(), payload, c.reply[:0])
 	c.reply = b
-	c.settle()
+	left := c.settle()
+	c.mu.Unlock()
+	c.finish(left)
 	if ok {
 		// Without c.mu: it may have to take other replies first. An error means
 		// that the job has failed.
@@ -582,7 +631,9 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	}
 	c.mu.Lock()
 	c.m.Vacate()
-	c.settle()
+	left = c.settle()
+	c.mu.Unlock()
+	c.finish(left)
 }
 
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
@@ -605,7 +656,9 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 		c.reply = w.append(c.reply[:0])
 	}
 	b := c.reply
-	c.settle()
+	left := c.settle()
+	c.mu.Unlock()
+	c.finish(left)
 	switch {
 	case !ok || sent:
 	case near:
@@ -631,19 +684,22 @@ func (c *Cache) movedOne(src int, w Moved) {
 	c.need()
 	d, ok := c.m.ReceiveMoved(src, w)
 	wake := ok && c.end(&d)
+	var left after
 	if c.ended.Empty() {
-		c.settle()
+		left = c.settle()
 	} else {
-		c.progress()
+		left = c.progress()
 	}
-	if wake {
-		c.e.Conduit().Wake(c.e.Rank())
-	}
+	c.mu.Unlock()
+	left.wake = left.wake || wake
+	c.finish(left)
 }
 
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
 	c.need()
 	c.m.ReceiveReply(t.Src(), payload)
-	c.settle()
+	left := c.settle()
+	c.mu.Unlock()
+	c.finish(left)
 }

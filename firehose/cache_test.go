@@ -228,8 +228,8 @@ func TestOutOfBudget(t *testing.T) {
 	}))
 }
 
-// TestBorrow: only what is there is lent, and nothing moves meanwhile.
-func TestBorrow(t *testing.T) {
+// TestReach: only what is there is reached, and nothing moves meanwhile.
+func TestReach(t *testing.T) {
 	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: 3 * bucket}, nil, func(r *rank) error {
 		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
 			return err
@@ -239,10 +239,14 @@ func TestBorrow(t *testing.T) {
 		}
 		dst := 1 - r.e.Rank()
 		a := r.all[dst].addrs[0]
-		if _, ok := r.c.Borrow(dst, a, 8); ok {
-			return errors.New("what is not pinned was lent")
+		never := func(g firehose.Grant) bool {
+			t.Errorf("access by %+v, which is not to be reached", g)
+			return true
 		}
-		if err := r.access(dst, a+8, 8, segment.RightWrite, func(_ uint64, b []byte) { copy(b, "borrowed") }); err != nil {
+		if _, ok := r.c.Reach(dst, a, 8, never); ok {
+			return errors.New("what is not pinned was reached")
+		}
+		if err := r.access(dst, a+8, 8, segment.RightWrite, func(_ uint64, b []byte) { copy(b, "attached") }); err != nil {
 			return err
 		}
 		for _, bad := range []struct {
@@ -250,26 +254,40 @@ func TestBorrow(t *testing.T) {
 			a    firehose.Addr
 			n    uint64
 		}{{dst, a + bucket - 4, 8}, {dst, a, bucket + 1}, {dst, a + bucket, 1}, {-1, a, 1}, {2, a, 1}, {r.e.Rank(), a, 1}} {
-			if _, ok := r.c.Borrow(bad.rank, bad.a, bad.n); ok {
-				return fmt.Errorf("%+v was lent", bad)
+			if _, ok := r.c.Reach(bad.rank, bad.a, bad.n, never); ok {
+				return fmt.Errorf("%+v was reached", bad)
 			}
 		}
-		g, ok := r.c.Borrow(dst, a+8, 8)
-		if !ok {
-			return errors.New("what is pinned is not lent")
+		moved := make(chan error, 1)
+		for _, done := range []bool{false, true} {
+			var err error
+			reg, ok := r.c.Reach(dst, a+8, 8, func(g firehose.Grant) bool {
+				if done {
+					go func() { // this rank's only firehose moves
+						moved <- r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {})
+					}()
+				}
+				u := r.all[dst].atu.Enter()
+				defer u.Exit()
+				var b []byte
+				if b, err = u.Translate(r.e.Rank(), g.NLA, 8, segment.RightRead); err == nil && string(b) != "attached" {
+					err = fmt.Errorf("%q", b)
+				}
+				return done
+			})
+			if !ok || reg.Valid() == done {
+				return fmt.Errorf("what is pinned is not reached: %v, pinned %v, %w", ok, reg.Valid(), err)
+			}
+			if err != nil {
+				return err
+			}
+			if !done {
+				if err := errors.Join(r.reach(reg, a+8, 8, segment.RightRead, func(uint64, []byte) {}), r.c.Release(reg)); err != nil {
+					return err
+				}
+			}
 		}
-		moved := make(chan error)
-		go func() { // this rank's only firehose moves
-			moved <- r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {})
-		}()
-		u := r.all[dst].atu.Enter()
-		b, err := u.Translate(r.e.Rank(), g.NLA, 8, segment.RightRead)
-		if err == nil && string(b) != "borrowed" {
-			err = fmt.Errorf("%q", b)
-		}
-		u.Exit()
-		r.c.Return()
-		return errors.Join(err, <-moved, r.sync())
+		return errors.Join(<-moved, r.sync())
 	}))
 }
 

@@ -143,9 +143,8 @@
 // # Costs
 //
 // Measured on one core, both ranks in one process, Go memory, buckets of a page
-// (BenchmarkCache*): Borrow and Return of what a firehose reaches 9.4 ns, or
-// 7.6 if it is the bucket that was borrowed last; pin,
-// address and release 22 ns, for an access that outlives the call; a pin that the
+// (BenchmarkCache*): Reach of what a firehose reaches 9.4 ns, or 7.6 if it is the
+// bucket that was reached last; pin, address and release 22 ns, for an access that outlives the call; a pin that the
 // owner refuses 1.4 us, which is the round trip alone; a miss 1.9 us, which is the
 // round trip, the end of a registration and a new one. Space.Local finds the part
 // that it found last in 3.4 ns, another of ten in 11 ns, of a thousand in 19 ns.

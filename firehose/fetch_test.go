@@ -67,10 +67,7 @@ func TestFetch(t *testing.T) {
 							shifting.Store(uint64(a))
 						case kind < 3:
 							at := firehose.Addr(r.all[dst].shifting.Load())
-							_, ok, err := r.c.Fetch(dst, at, 8)
-							if ok {
-								r.c.Return()
-							}
+							_, _, err := r.c.Fetch(dst, at, 8, func(firehose.Grant) bool { return true })
 							if err != nil && !errors.Is(err, firehose.ErrNotExposed) {
 								return err
 							}
@@ -79,28 +76,14 @@ func TestFetch(t *testing.T) {
 								return err
 							}
 						default:
-							g, ok := r.c.Borrow(dst, at, 8)
-							if !ok {
-								var err error
-								if g, ok, err = r.c.Fetch(dst, at, 8); err != nil {
-									return err
-								}
-								if ok {
-									fetched.Add(1)
-								} else {
-									vain.Add(1)
-								}
-							}
 							var got uint64
-							read := func(_ uint64, b []byte) { got = binary.LittleEndian.Uint64(b) }
 							var err error
-							switch {
-							case !ok:
-								err = r.access(dst, at, 8, segment.RightRead, read)
-							case rng.IntN(3) == 0:
-								reg := r.c.Keep(dst, at, 8)
-								err = errors.Join(r.reach(reg, at, 8, segment.RightRead, read), r.c.Release(reg))
-							default:
+							read := func(_ uint64, b []byte) { got = binary.LittleEndian.Uint64(b) }
+							later := rng.IntN(3) == 0
+							access := func(g firehose.Grant) bool {
+								if later {
+									return false
+								}
 								lent.Add(1)
 								u := r.all[dst].atu.Enter()
 								var b []byte
@@ -108,7 +91,25 @@ func TestFetch(t *testing.T) {
 									read(0, b)
 								}
 								u.Exit()
-								r.c.Return()
+								return true
+							}
+							reg, ok := r.c.Reach(dst, at, 8, access)
+							if !ok {
+								var ferr error
+								if reg, ok, ferr = r.c.Fetch(dst, at, 8, access); ferr != nil {
+									return ferr
+								}
+								if ok {
+									fetched.Add(1)
+								} else {
+									vain.Add(1)
+								}
+							}
+							switch {
+							case !ok:
+								err = r.access(dst, at, 8, segment.RightRead, read)
+							case later:
+								err = errors.Join(r.reach(reg, at, 8, segment.RightRead, read), r.c.Release(reg))
 							}
 							if want := uint64(dst)<<32 | off; err != nil || got != want {
 								return fmt.Errorf("rank %d, %#x: %#x, want %#x: %w", dst, off, got, want, err)
@@ -155,10 +156,14 @@ func TestFetchInVain(t *testing.T) {
 		}
 		if r.e.Rank() == 0 {
 			a := r.all[1].addrs[0]
+			never := func(g firehose.Grant) bool {
+				t.Errorf("access by %+v, which is not to be fetched", g)
+				return true
+			}
 			vain := func(what string, dst int, a firehose.Addr, n uint64) error {
 				var before, after firehose.Stats
 				r.c.Stats(&before)
-				_, ok, err := r.c.Fetch(dst, a, n)
+				_, ok, err := r.c.Fetch(dst, a, n, never)
 				r.c.Stats(&after)
 				if ok || err != nil || before != after {
 					return fmt.Errorf("%s: %v, %v, %+v, before %+v", what, ok, err, after, before)
@@ -181,16 +186,16 @@ func TestFetchInVain(t *testing.T) {
 				return err
 			}
 			// The owner's refusal, and a fetch that is not in vain.
-			if _, ok, err := r.c.Fetch(1, a+1<<30, 8); ok || !errors.Is(err, firehose.ErrNotExposed) {
+			if _, ok, err := r.c.Fetch(1, a+1<<30, 8, never); ok || !errors.Is(err, firehose.ErrNotExposed) {
 				return fmt.Errorf("nothing is exposed there: %v, %v", ok, err)
 			}
 			var before, after firehose.Stats
 			r.c.Stats(&before)
-			_, ok, err := r.c.Fetch(1, a+2*bucket+5, 8)
-			if !ok || err != nil {
-				return fmt.Errorf("a miss: %v, %v", ok, err)
+			reached := 0
+			_, ok, err := r.c.Fetch(1, a+2*bucket+5, 8, func(firehose.Grant) bool { reached++; return true })
+			if !ok || err != nil || reached != 1 {
+				return fmt.Errorf("a miss: %v, %v, %d accesses", ok, err, reached)
 			}
-			r.c.Return()
 			if r.c.Stats(&after); after.RemoteMisses != before.RemoteMisses+1 || after.RemoteHits != before.RemoteHits || after.Moves != before.Moves+1 {
 				return fmt.Errorf("a miss: %+v, before %+v", after, before)
 			}
@@ -225,7 +230,7 @@ func TestFetchFails(t *testing.T) {
 				runtime.Gosched()
 			}
 			fetching.Store(true)
-			_, ok, err := r.c.Fetch(1, r.all[1].addrs[0]+bucket, 8)
+			_, ok, err := r.c.Fetch(1, r.all[1].addrs[0]+bucket, 8, func(firehose.Grant) bool { return true })
 			if ok || err == nil {
 				return fmt.Errorf("fetched from a rank that has failed: %v", ok)
 			}

@@ -160,31 +160,29 @@ func (s *Space) local(a Addr, n uint64) ([]byte, bool) {
 	return p.mem[off : off+n : off+n], true
 }
 
-// Enter begins an access on behalf of rank src, of which need is demanded, to
-// memory that may be pinned or not: it is how an owner serves what comes without a
-// firehose. If there is no error the memory stays what it is until Exit, also if
-// it is concealed and unmapped meanwhile: that waits. The caller soon calls Exit,
-// and no other method of the Space or of a Cache before. An error matches
-// ErrNotExposed or segment.ErrFault.
-func (s *Space) Enter(src int, a Addr, n uint64, need segment.Rights) ([]byte, error) {
+// Serve has access use [a, a+n) on behalf of rank src, which needs the rights need:
+// it is how an owner serves what comes without a firehose. The memory may be pinned or
+// not, and stays what it is until access returns, also if it is concealed meanwhile:
+// that waits. access calls no method of the Space or of a Cache, and does not wait. An
+// error matches ErrNotExposed or segment.ErrFault; it is the latter, and the access
+// may have been made in part, if the memory was unmapped behind the Space's back.
+func (s *Space) Serve(src int, a Addr, n uint64, need segment.Rights, access func(mem []byte)) error {
 	s.enter.RLock()
+	defer s.enter.RUnlock()
 	p := s.at(a)
-	var err error
 	if p == nil || n > uint64(len(p.mem))-uint64(a-p.start) {
-		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d: %w", n, uint64(a), src, s.notExposed(a))
-	} else if need&^p.rights != 0 || p.peer != segment.AnyPeer && p.peer != src {
-		err = fmt.Errorf("firehose: access of %d bytes at %#x by rank %d, which needs %v: %v is granted, to rank %d (-1 for all): %w", n, uint64(a), src, need, p.rights, p.peer, segment.ErrFault)
+		return fmt.Errorf("firehose: access of %d bytes at %#x by rank %d: %w", n, uint64(a), src, s.notExposed(a))
 	}
-	if err != nil {
-		s.enter.RUnlock()
-		return nil, err
+	if need&^p.rights != 0 || p.peer != segment.AnyPeer && p.peer != src {
+		return fmt.Errorf("firehose: access of %d bytes at %#x by rank %d, which needs %v: %v is granted, to rank %d (-1 for all): %w", n, uint64(a), src, need, p.rights, p.peer, segment.ErrFault)
 	}
 	off := uint64(a - p.start)
-	return p.mem[off : off+n : off+n], nil
+	mem := p.mem[off : off+n : off+n]
+	if !segment.Touch(mem, func() { access(mem) }) {
+		return segment.ErrFault
+	}
+	return nil
 }
-
-// Exit ends an access.
-func (s *Space) Exit() { s.enter.RUnlock() }
 
 // Expose gives mem addresses, consecutive from the one returned on, by which
 // rank peer, or every peer if that is segment.AnyPeer, can pin it and access it

@@ -193,7 +193,8 @@ func TestSpaceModel(t *testing.T) {
 						t.Fatalf("%d bytes at %#x: %v, want %v", n, a, ok, of != nil)
 					}
 				}
-				b, err := s.Enter(src, a, n, need)
+				var b []byte
+				err := s.Serve(src, a, n, need, func(mem []byte) { b = mem })
 				switch {
 				case of == nil:
 					if !errors.Is(err, ErrNotExposed) {
@@ -207,7 +208,6 @@ func TestSpaceModel(t *testing.T) {
 					if err != nil || len(b) != len(want) || n > 0 && &b[0] != &want[0] {
 						t.Fatalf("%d bytes at %#x: %v", n, a, err)
 					}
-					s.Exit()
 				}
 			},
 			"": func(t *rapid.T) {
@@ -246,7 +246,7 @@ func TestSpaceModel(t *testing.T) {
 
 // TestLocalAgainstConceal lets goroutines look addresses up while others take them
 // back: what is found is what is exposed there, and nothing is found after Conceal
-// has returned. Memory that Enter has given stays until Exit.
+// has returned. Memory stays while Serve accesses it.
 func TestLocalAgainstConceal(t *testing.T) {
 	const size, rounds, readers = 3 * testBucket, 1000, 2
 	s, _ := newSpace(t, testBucket)
@@ -269,15 +269,14 @@ func TestLocalAgainstConceal(t *testing.T) {
 				if ok {
 					seen.Add(1)
 				}
-				if b, err := s.Enter(id, a+testBucket+8, 8, segment.RightRead); err == nil {
+				_ = s.Serve(id, a+testBucket+8, 8, segment.RightRead, func(b []byte) {
 					for range 3 {
 						if word(b, 0) != uint64(a) {
 							t.Errorf("%#x holds %#x in an access", a, word(b, 0))
 						}
 						runtime.Gosched()
 					}
-					s.Exit()
-				}
+				})
 			}
 		})
 	}

@@ -46,9 +46,8 @@ func (r *rank) faults(reg firehose.Pinned, a firehose.Addr) error {
 // gone says whether memory at a is neither pinned anew nor reached by what is
 // remembered.
 func (r *rank) gone(dst int, a firehose.Addr) error {
-	if _, ok := r.c.Borrow(dst, a, 1); ok {
-		r.c.Return()
-		return errors.New("a stale firehose is lent")
+	if _, ok := r.c.Reach(dst, a, 1, func(firehose.Grant) bool { return true }); ok {
+		return errors.New("a stale firehose is reached by")
 	}
 	if _, err := r.c.RemotePin(dst, a, 1); !errors.Is(err, firehose.ErrNotExposed) {
 		return fmt.Errorf("pin of %#x, which is gone: %v", a, err)
