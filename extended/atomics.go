@@ -69,13 +69,13 @@ func (x *Endpoint) checkAtomic(what string, rank int, to segment.NLA, op conduit
 //
 //go:noinline
 func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
-	if x.far != nil && to.Exposed() {
-		old, done, p, err := x.far.tryAtomic(rank, to, op, t, a, b, true)
+	if x.exposed != nil && to.Exposed() {
+		old, done, p, err := x.exposed.TryAtomic(rank, to, op, t, a, b, true)
 		if done || err != nil {
 			return old, err
 		}
 		if p != nil {
-			f, err := x.adopt(p)
+			f, err := x.adopt(p, resultWord64)
 			if err != nil {
 				return 0, err
 			}

@@ -12,17 +12,17 @@ var (
 // those that move data between ranks without it. Indices 32 to 63 are kept for
 // this package.
 func (x *Endpoint) Handlers() []am.Entry {
-	if x.far == nil {
+	if x.exposed == nil {
 		return nil
 	}
-	return x.far.handlers()
+	return x.exposed.Handlers()
 }
 
 // Bind connects x with the attached endpoint whose am.Config named x as its
 // Completer. Once, before any other method.
 func (x *Endpoint) Bind(e *am.Endpoint) {
-	if x.far != nil {
-		x.far.e = e
+	if x.exposed != nil {
+		x.exposed.Bind(e)
 	}
 	x.bind(e.Conduit(), e)
 }

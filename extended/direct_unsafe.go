@@ -77,8 +77,8 @@ func (x *Endpoint) ownWord(a segment.NLA) *uint64 {
 // what is exposed is unmapped, and changes under the reader's hands: see the
 // package comment on ordering.
 func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
-	if a.Exposed() && x.far != nil && rank == x.ep.Rank() {
-		mem, _ := x.far.space.Local(addrOf(a), n)
+	if a.Exposed() && x.exposed != nil && rank == x.ep.Rank() {
+		mem, _ := x.exposed.Local(a, n)
 		return mem
 	}
 	i := uint(rank - x.first)
@@ -261,38 +261,6 @@ func (x *Endpoint) applyDirect(rank int, to segment.NLA, op conduits.AtomicOp, t
 		p = unsafe.Pointer(x.word32(rank, to))
 	}
 	if p == nil {
-		return 0, false
-	}
-	return conduits.ApplyAtomic(p, op, t, a, b), true
-}
-
-// copyWords is copy that moves aligned 1, 2, 4 or 8 bytes as a whole. dst is at
-// least as long as src.
-func copyWords(dst, src []byte) {
-	p, q := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src))
-	switch len(dst) {
-	case 8:
-		*(*uint64)(p) = *(*uint64)(q)
-	case 4:
-		*(*uint32)(p) = *(*uint32)(q)
-	case 2:
-		*(*uint16)(p) = *(*uint16)(q)
-	default:
-		copy(dst, src)
-	}
-}
-
-// storeWord writes the low bytes of v, as a whole if they are 1, 2, 4 or 8 and
-// aligned.
-func storeWord(dst []byte, v uint64) {
-	copyWords(dst, unsafe.Slice((*byte)(unsafe.Pointer(&v)), len(dst)))
-}
-
-// applyWord performs op on the beginning of mem, if that is aligned. op exists
-// for t.
-func applyWord(mem []byte, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, ok bool) {
-	p := unsafe.Pointer(unsafe.SliceData(mem))
-	if uintptr(p)%uintptr(t.Size()) != 0 {
 		return 0, false
 	}
 	return conduits.ApplyAtomic(p, op, t, a, b), true

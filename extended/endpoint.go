@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -69,32 +70,20 @@ const (
 	// bucket for the first time in a while, registers what is too long for one
 	// pin and at least Config.OnceMin long for the one transfer, and has
 	// firehoses for all else.
-	Adaptive Strategy = iota
+	Adaptive = Strategy(exposed.Adaptive)
 	// AlwaysBounce has the owner copy everything: data travels in active
 	// messages.
-	AlwaysBounce
+	AlwaysBounce = Strategy(exposed.AlwaysBounce)
 	// AlwaysPin has firehoses for everything.
-	AlwaysPin
+	AlwaysPin = Strategy(exposed.AlwaysPin)
 	// AlwaysRegister has the owner register exactly the range of every transfer,
 	// and take that back afterwards.
-	AlwaysRegister
-	numStrategies
+	AlwaysRegister = Strategy(exposed.AlwaysRegister)
+	numStrategies  = Strategy(exposed.NumStrategies)
 )
 
 // String names the strategy, as gasbench's flags do.
-func (s Strategy) String() string {
-	switch s {
-	case Adaptive:
-		return "adaptive"
-	case AlwaysBounce:
-		return "bounce"
-	case AlwaysPin:
-		return "pin"
-	case AlwaysRegister:
-		return "register"
-	}
-	return fmt.Sprintf("Strategy(%d)", uint8(s))
-}
+func (s Strategy) String() string { return exposed.Strategy(s).String() }
 
 // Endpoint is one rank's one-sided interface. Make it with New, give its
 // Handlers and itself (as the Completer) to am.Attach, then call Bind. After
@@ -109,7 +98,7 @@ type Endpoint struct {
 	poll     progress
 	mine     segment.View // of the own rank
 	maxLong  uint64
-	far      *far // nil: no exposed memory
+	exposed  *exposed.Endpoint // nil: no exposed memory
 	table    table
 	implicit Region
 	locks    locks
@@ -131,7 +120,7 @@ func New(c Config) *Endpoint {
 		x.table.origins = &origins{handles: map[uint64]begun{}, regions: map[*Region]begun{}}
 	}
 	if c.Firehose != nil && c.Space != nil {
-		x.far = newFar(x, &c)
+		x.exposed = newExposed(x, &c)
 	}
 	return x
 }
@@ -178,8 +167,8 @@ func (x *Endpoint) Wake(rank int) {
 // Complete takes the completions of the operations that went through the
 // conduit. For package am, as am.Completer; not for users.
 func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
-	if cookie&pieceCookie != 0 {
-		x.far.complete(cookie&^pieceCookie, value, err)
+	if cookie&exposed.Cookie != 0 {
+		x.exposed.Complete(cookie, value, err)
 		return
 	}
 	o, _ := x.table.find(cookie)
@@ -217,7 +206,7 @@ func (x *Endpoint) check(op string, rank int, a segment.NLA, n uint64, need segm
 		if err := conduits.CheckRank(x.ep, op, rank); err != nil {
 			return err
 		}
-		return x.far.check(op, a, n)
+		return x.exposed.Check(op, a, n)
 	}
 	if err := conduits.CheckRemote(x.ep, op, rank, a, n); err != nil {
 		return err

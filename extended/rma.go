@@ -2,6 +2,7 @@ package extended
 
 import (
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -28,28 +29,28 @@ type flight struct {
 
 func (x *Endpoint) conduitPut(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	if to.Exposed() {
-		return x.far.put(dst, to, src, want, cookie)
+		return x.exposed.Put(dst, to, src, want, cookie)
 	}
 	return x.ep.Put(dst, to, src, want, cookie)
 }
 
 func (x *Endpoint) conduitGet(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if from.Exposed() {
-		return x.far.get(dst, src, from, want, cookie, wait)
+		return x.exposed.Get(src, from, dst, want, cookie, wait)
 	}
 	return x.ep.Get(dst, src, from, want, cookie)
 }
 
 func (x *Endpoint) conduitWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if to.Exposed() {
-		return x.far.word(dst, to, v, n, want, cookie, wait)
+		return x.exposed.PutWord(dst, to, v, n, want, cookie, wait)
 	}
 	return x.ep.PutWord(dst, to, v, n, want, cookie)
 }
 
 func (x *Endpoint) conduitAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
 	if to.Exposed() {
-		return x.far.atomic(dst, to, op, t, a, b, cookie)
+		return x.exposed.Atomic(dst, to, op, t, a, b, cookie)
 	}
 	return x.ep.Atomic(dst, to, op, t, a, b, cookie)
 }
@@ -57,7 +58,7 @@ func (x *Endpoint) conduitAtomic(dst int, to segment.NLA, op conduits.AtomicOp, 
 // most is how much of an access of n bytes may be one operation of the conduit.
 func (x *Endpoint) most(rank int, a segment.NLA, n uint64) uint64 {
 	if a.Exposed() {
-		return x.far.most(rank, a, n)
+		return x.exposed.Most(rank, a, n)
 	}
 	return min(n, x.maxLong)
 }
@@ -240,13 +241,13 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 	if len(src) == 0 {
 		return x.checkRank(what, dst)
 	}
-	if x.far != nil && to.Exposed() {
-		done, p, err := x.far.tryPut(dst, to, src, true)
+	if x.exposed != nil && to.Exposed() {
+		done, p, err := x.exposed.TryPut(dst, to, src, true)
 		if done || err != nil {
 			return err
 		}
 		if p != nil {
-			return x.finishPiece(p)
+			return x.finishAccess(p)
 		}
 	}
 	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
@@ -259,25 +260,23 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 	return f.finish(f.put(to, src))
 }
 
-// finishPiece waits for a piece that a blocking operation has begun.
-func (x *Endpoint) finishPiece(p *piece) error {
-	f, err := x.adopt(p)
+// finishAccess waits for an access that a blocking operation has begun.
+func (x *Endpoint) finishAccess(p *exposed.Access) error {
+	f, err := x.adopt(p, resultNone)
 	if err != nil {
 		return err
 	}
 	return f.finish(nil)
 }
 
-// adopt takes a slot for a piece that is under way, and waits for one if it must.
-func (x *Endpoint) adopt(p *piece) (flight, error) {
+// adopt takes a slot for an access that is under way, and waits for one if it must.
+func (x *Endpoint) adopt(p *exposed.Access, kind resultKind) (flight, error) {
 	for {
-		f, err := x.begin(p.dst, wantBulk)
+		f, err := x.begin(p.Rank(), wantBulk)
 		if err == nil {
 			f.o.left.Add(oneRemote)
-			if p.kind == atomicPiece {
-				f.o.kind = resultWord64
-			}
-			x.far.attach(p, wantBulk, f.name)
+			f.o.kind = kind
+			x.exposed.Attach(p, wantBulk, f.name)
 			return f, nil
 		}
 		if err := x.awaitSlot(); err != nil {
@@ -292,13 +291,13 @@ func (x *Endpoint) getSlow(src int, from segment.NLA, dst []byte) error {
 	if len(dst) == 0 {
 		return x.checkRank(what, src)
 	}
-	if x.far != nil && from.Exposed() {
-		done, p, err := x.far.tryGet(dst, src, from, true)
+	if x.exposed != nil && from.Exposed() {
+		done, p, err := x.exposed.TryGet(src, from, dst, true)
 		if done || err != nil {
 			return err
 		}
 		if p != nil {
-			return x.finishPiece(p)
+			return x.finishAccess(p)
 		}
 	}
 	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {

@@ -188,7 +188,7 @@ func (x *Endpoint) own(a segment.NLA) (uint64, bool) {
 // ownBeyond is own for a word that does not lie in the segment.
 func (x *Endpoint) ownBeyond(a segment.NLA) (v uint64, ok bool) {
 	if a.Exposed() {
-		mem, ok := x.far.space.Local(addrOf(a), 8)
+		mem, ok := x.exposed.Local(a, 8)
 		if !ok {
 			return 0, false
 		}

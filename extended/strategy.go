@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -11,17 +12,17 @@ func (x *Endpoint) SetStrategy(s Strategy) error {
 	switch {
 	case s >= numStrategies:
 		return errs.BadArg("extended: strategy %v: there are %v to %v", s, Adaptive, numStrategies-1)
-	case x.far == nil:
+	case x.exposed == nil:
 		return errs.NotSupported("extended: strategy %v: no memory is exposed without Config.Firehose and Config.Space", s)
 	}
-	x.far.setStrategy(s)
+	x.exposed.SetStrategy(exposed.Strategy(s))
 	return nil
 }
 
 // Firehose is Config.Firehose, for its limits and counters; nil if there is none.
 func (x *Endpoint) Firehose() *firehose.Cache {
-	if x.far == nil {
+	if x.exposed == nil {
 		return nil
 	}
-	return x.far.cache
+	return x.exposed.Cache()
 }

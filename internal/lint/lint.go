@@ -93,6 +93,8 @@ func layerOf(dir string) layer {
 		return conduit
 	case "internal":
 		return leaf
+	case "extended":
+		return services
 	}
 	return program
 }
