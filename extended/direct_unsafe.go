@@ -266,6 +266,9 @@ func (x *Endpoint) applyDirect(rank int, to segment.NLA, op conduits.AtomicOp, t
 	return conduits.ApplyAtomic(p, op, t, a, b), true
 }
 
+// bytesAt is n bytes of a segment, from p on, which was checked for as many.
+func bytesAt(p unsafe.Pointer, n int) []byte { return unsafe.Slice((*byte)(p), n) }
+
 // loadWord reads an aligned word atomically.
 func loadWord(mem []byte) (v uint64, ok bool) {
 	p := unsafe.Pointer(unsafe.SliceData(mem))

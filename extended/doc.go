@@ -55,7 +55,7 @@
 //
 // A Shape describes a strided, indexed or vector transfer; the lists that it was
 // made of are not looked at after the call that uses it.
-// Source and destination of one operation must not overlap.
+// Source and destination of one operation must not overlap, but for those of Copy.
 //
 // # Memory model
 //

@@ -399,7 +399,7 @@ func receiver(d *ast.FuncDecl) string {
 
 // order checks that exported functions and methods that take an address of a rank,
 // and local memory or a place for a result, take them in one order: rank, address,
-// memory.
+// memory. Of two places the first counts: the rank and address of the other follow.
 func (c *checker) order(name string, f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -421,13 +421,13 @@ func (c *checker) order(name string, f *ast.File) {
 
 func (c *checker) parameters(name string, fn *ast.Ident, t *ast.FuncType) {
 	const none = -1
-	rank, addr, memory, i := none, none, none, 0 // the last rank, the first of the others
+	rank, addr, memory, i := none, none, none, 0 // the first of each: a second place follows the first one
 	for _, p := range t.Params.List {
 		var x bytes.Buffer
 		_ = format.Node(&x, c.fset, p.Type) // it has been parsed
 		for _, id := range p.Names {
 			switch typ := x.String(); {
-			case typ == "int" && slices.Contains([]string{"rank", "dst", "src"}, id.Name):
+			case typ == "int" && rank == none && slices.Contains([]string{"rank", "dst", "src"}, id.Name):
 				rank = i
 			case typ == "segment.NLA" && addr == none:
 				addr = i
