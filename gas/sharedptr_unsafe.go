@@ -11,10 +11,7 @@ import (
 
 // Layout is how a UPC shared array lies on the ranks: what the type "shared
 // [Block] T" and the constant THREADS say in UPC 1.3.
-type Layout struct {
-	Threads int // number of ranks; at least 1
-	Block   int // elements of a block; 0 is UPC's indefinite block size, all on one rank
-}
+type Layout = segment.Layout
 
 // SharedPtr is a UPC pointer-to-shared (UPC 1.3, section 6.4.2): a thread, which
 // is a rank, the phase inside a block, and an address. It walks the elements of
@@ -66,44 +63,23 @@ func (s SharedPtr[T]) ResetPhase() SharedPtr[T] {
 // and the address follows from the correspondence of shared and local
 // arithmetic. With Block 0 only the address moves, and the phase is 0.
 func (s SharedPtr[T]) Add(l Layout, i int) SharedPtr[T] {
+	r := s.untyped().Add(l, i, elemBytes[T]())
+	return SharedPtr[T]{Thread: r.Thread, Phase: r.Phase, Addr: r.Addr}
+}
+
+func (s SharedPtr[T]) untyped() segment.Shared {
+	return segment.Shared{Thread: s.Thread, Phase: s.Phase, Addr: s.Addr}
+}
+
+func elemBytes[T any]() int {
 	var t T
-	size := int(unsafe.Sizeof(t))
-	if l.Block == 0 {
-		s.Phase = 0
-		s.Addr += segment.NLA(i * size)
-		return s
-	}
-	blocks, phase := floorDiv(s.Phase+i, l.Block)
-	rounds, thread := floorDiv(s.Thread+blocks, l.Threads)
-	s.Addr += segment.NLA((rounds*l.Block + phase - s.Phase) * size)
-	s.Thread, s.Phase = thread, phase
-	return s
+	return int(unsafe.Sizeof(t))
 }
 
 // Sub is UPC's s - r: the x for which r + x is s with the same phase. It is
 // false if there is none, where UPC leaves the result undefined.
 func (s SharedPtr[T]) Sub(l Layout, r SharedPtr[T]) (x int, ok bool) {
-	var t T
-	size := int(unsafe.Sizeof(t))
-	bytes := int(s.Addr - r.Addr)
-	d := bytes / size // local elements
-	if bytes%size != 0 {
-		return 0, false
-	}
-	if l.Block == 0 {
-		return d, s.Thread == r.Thread && s.Phase == 0
-	}
-	for _, p := range [...]SharedPtr[T]{s, r} {
-		if uint(p.Phase) >= uint(l.Block) || uint(p.Thread) >= uint(l.Threads) {
-			return 0, false
-		}
-	}
-	dphase := s.Phase - r.Phase
-	rounds := d - dphase
-	if rounds%l.Block != 0 {
-		return 0, false
-	}
-	return (rounds/l.Block*l.Threads+s.Thread-r.Thread)*l.Block + dphase, true
+	return s.untyped().Sub(l, r.untyped(), elemBytes[T]())
 }
 
 // Equal is UPC's ==: the same thread and address, whatever the phases.
@@ -130,45 +106,4 @@ func (s SharedPtr[T]) String() string {
 		return "nil"
 	}
 	return fmt.Sprintf("%d:%d+%#x", s.Thread, s.Phase, offset(s.Addr))
-}
-
-// Affinity is how many of the first count elements of an array lie on thread
-// (upc_affinitysize, in elements).
-func (l Layout) Affinity(count, thread int) int {
-	if l.Block == 0 {
-		if thread == 0 {
-			return count
-		}
-		return 0
-	}
-	round := l.Block * l.Threads
-	return count/round*l.Block + min(max(count%round-thread*l.Block, 0), l.Block)
-}
-
-// Locate is the place of element i >= 0 of an array that begins with phase 0 on
-// thread 0: its thread, and its index among the elements there.
-func (l Layout) Locate(i int) (thread, local int) {
-	if l.Block == 0 {
-		return 0, i
-	}
-	block, phase := i/l.Block, i%l.Block
-	return block % l.Threads, block/l.Threads*l.Block + phase
-}
-
-// Index is the inverse of Locate.
-func (l Layout) Index(thread, local int) int {
-	if l.Block == 0 {
-		return local
-	}
-	return (local/l.Block*l.Threads+thread)*l.Block + local%l.Block
-}
-
-// floorDiv is a div b rounding down, and a mod b, nonnegative; b is positive.
-func floorDiv(a, b int) (q, r int) {
-	q, r = a/b, a%b
-	if r < 0 {
-		q--
-		r += b
-	}
-	return q, r
 }

@@ -35,7 +35,8 @@
 // comparison per access.
 //
 // [Heap] allocates blocks of a segment: for one rank by itself (Alloc), or for
-// all ranks at the same address (AllocCollective).
+// all ranks at the same address (AllocCollective). [Layout] and [Shared] are the
+// arithmetic of UPC's shared arrays, for any block size.
 //
 // # Duties of the caller
 //
