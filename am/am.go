@@ -253,6 +253,12 @@ func (e *Endpoint) HandlerName(h HandlerID) string { return e.table.name(h) }
 // Poll runs the handlers of what has arrived and returns how many messages that
 // were; 0 at once if another goroutine of this rank is polling, or from within
 // a handler.
+//
+// It is the poll for loops of generated code that watch a word which direct accesses
+// change: on shm one that finds nothing takes 15 ns (BenchmarkPollEmpty, a rank alone on
+// a busy machine); having heard 31 ranks it takes some 30 ns more. Over udp it looks at the
+// socket, about a microsecond, so such a loop polls every hundredth time there. A loop that
+// has nothing else to do waits (Wait), which spins, yields and sleeps.
 func (e *Endpoint) Poll() int {
 	if e.Blocking("poll") != nil {
 		return 0

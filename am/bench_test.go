@@ -44,6 +44,14 @@ func BenchmarkReplySelf(b *testing.B) {
 	}
 }
 
+// BenchmarkPollEmpty is a poll that finds nothing, as loops of generated code make it.
+func BenchmarkPollEmpty(b *testing.B) {
+	e := attachAlone(b)
+	for b.Loop() {
+		e.Poll()
+	}
+}
+
 // attachAlone attaches the one rank of a job.
 func attachAlone(tb testing.TB, handlers ...Entry) *Endpoint {
 	cd, err := conduits.Lookup("shm")
