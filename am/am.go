@@ -83,7 +83,7 @@ const AnyArgs = -1
 // Entry registers one handler. Tables must agree between ranks in index, name,
 // number of arguments and kinds.
 type Entry struct {
-	// Index is 128..255 for clients. 0 lets Attach choose, from 255 downwards,
+	// Index is 128..255 for clients; the layers above have ranges, see FirstBarrier. 0 lets Attach choose, from 255 downwards,
 	// and write the choice back into the slice it was given.
 	Index HandlerID
 	Name  string // for messages to people; required
@@ -96,8 +96,10 @@ type Entry struct {
 type Config struct {
 	// Handlers are the client's, 128..255.
 	Handlers []Entry
-	// Runtime are those of the layers above, 16..127: what barrier, extended
-	// and gas return from their Handlers methods.
+	// Runtime are those of the layers above, 16..127: what barrier, extended,
+	// firehose and gas return from their Handlers methods, and those of other layers
+	// from FirstFree on. The names of a package's handlers begin with its own, and
+	// their indices are of its range; see FirstBarrier and its kin.
 	Runtime []Entry
 	// SegmentSize in bytes, a multiple of segment.PageSize; may be 0 and may
 	// differ between ranks.

@@ -18,7 +18,7 @@ const (
 	hFinding                  // medium: how that one differs, to rank 0
 	hVerdict                  // medium: the same, going down
 	ownHandlers
-	firstRuntime HandlerID = 16 // the first index of the layers above
+	firstRuntime = FirstBarrier // the first index of the layers above
 )
 
 // Attach makes this rank's segment and handlers reachable and waits for all
@@ -106,6 +106,9 @@ func (e *Endpoint) registerAll(c *Config) error {
 		ent := &c.Runtime[i]
 		if ent.Index < firstRuntime || ent.Index >= FirstClient {
 			return badIndex("am: runtime handler %q: index %d; those of the layers above are %d..%d", ent, int(firstRuntime), FirstClient-1)
+		}
+		if ownerOf(ent.Index) != ownerByName(ent.Name) {
+			return errForeign(ent)
 		}
 		if err := e.register(ent); err != nil {
 			return err

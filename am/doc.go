@@ -10,8 +10,8 @@
 // # Concepts
 //
 // All ranks register the same table of handlers and call [Attach], which checks
-// that the tables agree. Index 0..127 belongs to the runtime, 128..255 to
-// clients. A request is sent from anywhere but a handler; its handler gets a
+// that the tables agree. Index 0..127 belongs to the runtime, each package of which
+// has a range ([FirstBarrier] and its kin), 128..255 to clients. A request is sent from anywhere but a handler; its handler gets a
 // [Token], by which it may reply once, to the requester. A reply's handler
 // sends nothing.
 //

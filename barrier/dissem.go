@@ -8,8 +8,8 @@ import (
 	"github.com/argon-go/argon/am"
 )
 
-// Handler indices of this package, of the range 16..31 that it owns.
-const handlerArrive am.HandlerID = 16
+// The handler index of this package.
+const handlerArrive = am.FirstBarrier
 
 // dissem is the dissemination barrier (Hensgen, Finkel and Manber 1988): in round
 // r every rank tells rank+2^r what it knows and learns from rank-2^r; after

@@ -10,9 +10,9 @@ import (
 	"github.com/argon-go/argon/internal/fifo"
 )
 
-// Handler indices of this package, of the range 112..127 that it owns.
+// Handler indices of this package.
 const (
-	handlerMove     am.HandlerID = 112 + iota // medium request: a Machine's message
+	handlerMove     = am.FirstFirehose + iota // medium request: a Machine's message
 	handlerMoved                              // its reply
 	handlerMoveOne                            // short request: a Move
 	handlerMovedOne                           // its reply

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -11,10 +12,10 @@ import (
 // Collective operations on the heap end alike on all ranks: each rank says what
 // it did, and the statements are combined and handed to all.
 
-// Handler indices of package gas: 80 to 127; 64 to 79 are the collectives'.
+// Handler indices of calls, behind those of the collectives.
 const (
-	handlerCall   = 80
-	handlerReturn = 82
+	handlerCall   = am.FirstGas + 16
+	handlerReturn = am.FirstGas + 18
 )
 
 // The operations that ranks may find themselves in.

@@ -28,13 +28,13 @@ import (
 // it is in: calls that do not match are found by the partner, and all ranks are
 // told.
 
-// Handler indices of the collectives: 64 to 79.
+// Handler indices of the collectives: the first 16 of package gas.
 const (
-	handlerCollReady am.HandlerID = 64 + iota // request: the receiver is ready
-	handlerCollOffer                          // request: the sender waits
-	handlerCollData                           // request: a piece of the data
-	handlerCollWrong                          // reply: the receiver of a request, or sender, is in another call
-	handlerCollAbort                          // request: some rank's call did not match
+	handlerCollReady = am.FirstGas + iota // request: the receiver is ready
+	handlerCollOffer                      // request: the sender waits
+	handlerCollData                       // request: a piece of the data
+	handlerCollWrong                      // reply: the receiver of a request, or sender, is in another call
+	handlerCollAbort                      // request: some rank's call did not match
 )
 
 // collKind is which collective a rank is in.

@@ -27,12 +27,12 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Indices of the handlers, of the range 32..63 that package extended owns.
+// Indices of the handlers, of those of package extended.
 const (
-	handlerWrite   am.HandlerID = 32 + iota // medium request: put the payload
-	handlerRead                             // short request
-	handlerAtomic                           // short request
-	handlerBounced                          // reply to all of them; medium if it carries data
+	handlerWrite   = am.FirstExtended + iota // medium request: put the payload
+	handlerRead                              // short request
+	handlerAtomic                            // short request
+	handlerBounced                           // reply to all of them; medium if it carries data
 )
 
 // How many arguments they have.
