@@ -26,8 +26,8 @@ const (
 )
 
 // owners are the ranges, in order and without gaps; each ends where the next
-// begins, and the last at NumHandlers. Of the indices of "" and of clients any name
-// may have one.
+// begins, and the last at NumHandlers. Of the indices of clients any name
+// may have one, of those of "" any that does not begin with the name of a package here.
 var owners = [...]struct {
 	name  string
 	first HandlerID

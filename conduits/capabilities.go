@@ -3,8 +3,9 @@ package conduits
 import "github.com/argon-go/argon/segment"
 
 // What follows are capabilities: what a Transport may do beyond its own methods, as
-// interfaces that it implements or does not. Package adapt asks for each once, when
-// Attach of the Transport has returned, and has its own way of doing it otherwise. A
+// interfaces that it implements or does not. Package adapt asks for each in its own
+// Attach, for Direct before that of the Transport, and has its own way of doing it
+// otherwise. A
 // capability is the same on all ranks of a job; docs/capabilities.md is the table.
 // [Neighbourly] is one, too, which a Transport implements as an Endpoint does.
 //
@@ -55,7 +56,8 @@ const (
 // word go different ways:
 //
 //   - Those that are CoherentOwner always, but for the own rank's words, which its
-//     processor does. The others are the processor's as ever.
+//     processor does, unless the next rule takes the width. The others are the
+//     processor's as ever.
 //   - Those that are CoherentCard only if the Transport has all operations on all types
 //     of that width. Then all atomics of that width on segments are the Transport's,
 //     the own rank's included, and the rank's own View has no right to atomics, so
@@ -69,7 +71,7 @@ type AtomicUnit interface {
 	// no error. The same on all ranks.
 	AtomicOps(op AtomicOp, t AtomicType) Coherence
 	// Atomic performs op on an aligned word. dst may be the own rank if AtomicOps has
-	// said CoherentCard. The old content is in old when the operation is done; old is
+	// said CoherentCard of any operation on a word of that width. The old content is in old when the operation is done; old is
 	// the Transport's until then. The owner's part is Owner.Access with the right to
 	// atomics.
 	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, old *uint64, cookie uint64) (done bool, err error)
@@ -81,7 +83,8 @@ type Reserver interface {
 	// Reserve gives room for a message of 1 to TransportWords words and at most
 	// Limits.MaxMedium bytes of payload to another rank, which is the caller's until
 	// Commit; Slot.Payload is aligned to 8 bytes, and nil for none. NoCredit is the answer if there is
-	// none now: package adapt stages the message then, and sends it by Send. Ref is the
+	// none now: package adapt stages the message then, and sends it by Send. Replies of
+	// a Transport with a ReplyLane are staged always, and sent there. Ref is the
 	// Transport's own.
 	Reserve(dst int, words, payload int) (Slot, Status)
 	// Commit sends all words and so many bytes of the payload, at most as reserved,

@@ -12,7 +12,9 @@ import (
 // LockWord is a lock as it lies in shared memory, 16 bytes; its zero value is an
 // unlocked one. It may be part of a program's own type: LockAt(Field(...)).
 type LockWord struct {
-	state, waiters uint64 // see extended.LockSize
+	//lint:ignore U1000 only package extended changes it; the two are as extended.LockSize says
+	state   uint64
+	waiters uint64 // which the suite and tests look at
 }
 
 // Lock excludes ranks and goroutines from each other: one exclusive holder or

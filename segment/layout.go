@@ -85,13 +85,13 @@ func (s Shared) Add(l Layout, i, size int) Shared {
 }
 
 // Sub is UPC's s - r: the x for which r + x is s with the same phase. It is
-// false if there is none, where UPC leaves the result undefined.
+// false if there is none, where UPC leaves the result undefined, and if size is 0.
 func (s Shared) Sub(l Layout, r Shared, size int) (x int, ok bool) {
 	bytes := int(s.Addr - r.Addr)
-	d := bytes / size // local elements
-	if bytes%size != 0 {
+	if size < 1 || bytes%size != 0 {
 		return 0, false
 	}
+	d := bytes / size // local elements
 	if l.Block == 0 {
 		return d, s.Thread == r.Thread && s.Phase == 0
 	}

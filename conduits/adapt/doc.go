@@ -5,7 +5,8 @@
 //     each rank; the receiver returns credit by a message when half of it has been
 //     run. So a Transport needs neither classes nor credits: what arrives is taken at
 //     once, and waits here for its turn.
-//   - Staging. Reserve gives room in a buffer of this package, Commit sends it. What
+//   - Staging. Reserve gives room in a buffer of this package, or in one of a
+//     [conduits.Reserver], and Commit sends it. What
 //     the Transport has no room for waits in a backlog by rank, and is sent by later
 //     polls, or by a goroutine that is there as long as there is a backlog: the rank
 //     need not poll again.

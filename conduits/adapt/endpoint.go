@@ -300,8 +300,11 @@ func (e *Endpoint) Wake(rank int) {
 		return
 	}
 	e.wakes.Add(1)
+	if !e.attached.Load() { // before that e.kicker is not known
+		return
+	}
 	if e.kicker != nil {
-		if !e.closed.Load() && e.attached.Load() {
+		if !e.closed.Load() {
 			e.kicker.KickRank(rank)
 		}
 		return

@@ -265,7 +265,7 @@ func (e *Endpoint) Reserve(dst int, c conduits.Class, words, payload int) (condu
 		return conduits.Slot{}, st
 	}
 	l, s := e.slot(words)
-	if e.rooms != nil && dst != e.rank {
+	if e.rooms != nil && dst != e.rank && (e.lane == nil || c == conduits.Request) {
 		if room, st := e.rooms.Reserve(dst, 1+words, payload); st == conduits.Ready {
 			l.room, s.Words, s.Payload = room, room.Words[1:], room.Payload
 			return s, st
@@ -558,11 +558,8 @@ func (e *Endpoint) receiveReplies() bool {
 	}
 	n := e.lane.PollReplies()
 	e.rx.Unlock()
-	if n == 0 && e.waiters.armed.Load() > 0 || e.again.Load() {
-		return false
-	}
-	e.received(n)
-	return true
+	e.received(n) // also if all is received next: that may find nothing and wake none
+	return !(n == 0 && e.waiters.armed.Load() > 0 || e.again.Load())
 }
 
 // runnable says whether there is something to be run, with mu held.
@@ -599,6 +596,9 @@ func (e *Endpoint) Spin() int { return e.Poll() }
 
 // PollReplies runs replies and completions.
 func (e *Endpoint) PollReplies() int {
+	if !e.attached.Load() {
+		return 0
+	}
 	if !e.receiveReplies() {
 		e.receive()
 	}

@@ -479,7 +479,10 @@ func (c *checker) collective(name string, f *ast.File) {
 				return true
 			}
 			fun := call.Fun
-			if x, ok := fun.(*ast.IndexExpr); ok {
+			switch x := fun.(type) { // of a generic function
+			case *ast.IndexExpr:
+				fun = x.X
+			case *ast.IndexListExpr:
 				fun = x.X
 			}
 			switch fun := fun.(type) {
