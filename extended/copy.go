@@ -20,8 +20,8 @@ var copyBuffers = sync.Pool{New: func() any { return new([copyPiece]byte) }}
 // two kinds, or of two registrations, must not overlap. Neither range may be changed
 // meanwhile.
 //
-// Where load and store reach both ranges nothing else moves; where they reach one it is
-// a put or a get of the whole; else the bytes come here and go there, at most 64 KiB
+// Where load and store reach both ranges, which are in segments, nothing else moves;
+// where they reach one it is a put or a get of the whole; else the bytes come here and go there, at most 64 KiB
 // at a time, which are all that is kept of them. An aligned copy of 1, 2, 4 or 8 bytes is
 // single-copy atomic on both sides. Copying nothing succeeds whatever the addresses.
 // Both ranges are checked before anything is moved; a later error leaves an unknown

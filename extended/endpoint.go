@@ -47,8 +47,8 @@ type Config struct {
 	// for DefaultBounceMax.
 	BounceMax int
 	// OnceMin, bytes: transfers from this length on have their memory registered
-	// once, by strategy Adaptive, where one pin is not enough. 0 for
-	// DefaultOnceMin.
+	// once, by strategy Adaptive, and so have those for which one pin is not enough. 0
+	// for DefaultOnceMin.
 	OnceMin uint64
 
 	// LockMemory returns LockSize bytes of this rank's memory, at a multiple of 8, in
@@ -67,9 +67,9 @@ type Strategy uint8
 // The strategies.
 const (
 	// Adaptive bounces what is at most Config.BounceMax long when it touches a
-	// bucket for the first time in a while, registers what is too long for one
-	// pin and at least Config.OnceMin long for the one transfer, and has
-	// firehoses for all else.
+	// bucket for the first time in a while, registers for the one transfer what is
+	// too long for one pin, or at least Config.OnceMin long, or 64 KiB at a first
+	// touch, and has firehoses for all else.
 	Adaptive = Strategy(exposed.Adaptive)
 	// AlwaysBounce has the owner copy everything: data travels in active
 	// messages.

@@ -99,14 +99,14 @@ func (x *Endpoint) Lock(rank int, at segment.NLA) error { return x.lock(rank, at
 func (x *Endpoint) RLock(rank int, at segment.NLA) error { return x.lock(rank, at, maxShared-1, 1) }
 
 // TryLock is Lock if that need not wait, and says whether it has taken the lock. It
-// does not poll.
+// does not poll where load and store reach the lock; elsewhere it waits for a round trip.
 func (x *Endpoint) TryLock(rank int, at segment.NLA) (bool, error) {
 	_, ok, err := x.tryLock(rank, at, 0, exclusive)
 	return ok, err
 }
 
 // TryRLock is RLock if that need not wait, and says whether it has taken the lock. It
-// does not poll.
+// does not poll where load and store reach the lock; elsewhere it waits for a round trip.
 func (x *Endpoint) TryRLock(rank int, at segment.NLA) (bool, error) {
 	_, ok, err := x.tryLock(rank, at, maxShared-1, 1)
 	return ok, err
@@ -142,7 +142,8 @@ func (x *Endpoint) tryLock(rank int, at segment.NLA, limit, d int64) (now int64,
 		return 0, false, err
 	}
 	if x.word64(rank, at+lockWaiters) == nil {
-		// Both words are there, or nothing is changed.
+		// In a segment both words are there, or nothing is changed. What there is of
+		// exposed memory only its owner knows.
 		if err := x.check(what, rank, at, LockSize, segment.RightAtomic); err != nil {
 			return 0, false, err
 		}
@@ -184,6 +185,9 @@ func (x *Endpoint) lock(rank int, at segment.NLA, limit, d int64) error {
 			err = x.awaitLock(rank, at, w, seen)
 		}
 		if err != nil {
+			if got {
+				_ = x.unlock("Lock", rank, at, d) // the caller, which has the error, does not
+			}
 			return err
 		}
 		x.returnWaiter(w)
@@ -226,7 +230,8 @@ func (x *Endpoint) awaitLock(rank int, at, w segment.NLA, seen int64) error {
 	return err
 }
 
-// wakeAll takes the whole list and wakes everybody in it.
+// wakeAll takes the whole list and wakes all that are in it, also behind one that
+// cannot be woken.
 func (x *Endpoint) wakeAll(rank int, at segment.NLA) error {
 	head := at + lockWaiters
 	p, err := x.LoadUint64(rank, head)
@@ -239,16 +244,17 @@ func (x *Endpoint) wakeAll(rank int, at segment.NLA) error {
 	for p != 0 {
 		w := remote(p)
 		// Once awake it belongs to its owner again.
-		next, err := x.LoadUint64(w.rank(), w.nla())
-		if err != nil {
-			return err
+		next, failed := x.LoadUint64(w.rank(), w.nla())
+		if failed != nil {
+			return failed
 		}
-		if err := x.signal("extended: unlock", w.rank(), w.nla()+waiterAwake, SignalSet, 1); err != nil {
-			return err
+		failed = x.signal("extended: unlock", w.rank(), w.nla()+waiterAwake, SignalSet, 1)
+		if err == nil {
+			err = failed
 		}
 		p = next
 	}
-	return nil
+	return err
 }
 
 func (x *Endpoint) unlock(op string, rank int, at segment.NLA, d int64) error {
@@ -259,10 +265,16 @@ func (x *Endpoint) unlock(op string, rank int, at segment.NLA, d int64) error {
 		return err
 	}
 	l := remoteAt(rank, at)
+	if l.rank() != rank || l.nla() != at { // the name of another lock
+		return errs.BadArg("extended: %s: no lock can be at %v of rank %d", op, at, rank)
+	}
 	if err := x.drop(op, l, d); err != nil {
 		return err
 	}
 	if _, _, err := x.FetchCompareAddInt64(rank, at, maxInt, -x.operand(d)); err != nil {
+		if x.ep.Err() == nil {
+			x.hold(l, d) // it was not given back
+		}
 		return fmt.Errorf("extended: %s of lock %v: %w", op, l, err)
 	}
 	return x.wakeAll(rank, at)

@@ -229,6 +229,21 @@ func TestLockArguments(t *testing.T) {
 						return fmt.Errorf("shared lock at %v of rank %d: %v, %v", c.at, c.rank, ok, err)
 					}
 				}
+				// Addresses and ranks beyond all there are do not stand for a lock that is held.
+				if ok, err := n.x.TryLock(n.x.Rank(), lockAt); !ok || err != nil {
+					return fmt.Errorf("the own lock: %v, %w", ok, err)
+				}
+				for _, c := range []struct {
+					rank int
+					at   segment.NLA
+				}{{n.x.Rank(), lockAt + 1<<40}, {n.x.Rank() + 1<<24, lockAt}, {2, lockAt}, {-1, lockAt}} {
+					if err := n.x.Unlock(c.rank, c.at); !errors.Is(err, extended.ErrBadArg) {
+						return fmt.Errorf("unlock at %#x of rank %d: %v", uint64(c.at), c.rank, err)
+					}
+				}
+				if err := n.x.Unlock(n.x.Rank(), lockAt); err != nil {
+					return err
+				}
 				if err := n.meet(); err != nil {
 					return err
 				}

@@ -538,7 +538,6 @@ func (c *Cache) finishSlow(left after) {
 // whether there were any.
 func (c *Cache) callEnded() (some bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for !c.calling {
 		w, ok := c.ended.Take()
 		if !ok {
@@ -553,6 +552,7 @@ func (c *Cache) callEnded() (some bool) {
 		c.calling = false
 		some = true
 	}
+	c.mu.Unlock()
 	return some
 }
 

@@ -749,8 +749,8 @@ var mutants = []mutant{
 		name:   "lock-wakes-first-only",
 		defect: "a lock that is given back wakes the last of its list alone",
 		file:   "extended/lock.go", test: "conduits/sim ^TestConformance$/^layers$/^gas$",
-		old: "\t\tp = next\n\t}\n\treturn nil\n",
-		new: "\t\t_, p = next, 0\n\t}\n\treturn nil\n",
+		old: "\t\tp = next\n\t}\n\treturn err\n",
+		new: "\t\t_, p = next, 0\n\t}\n\treturn err\n",
 	},
 	{
 		name:   "table-valid-before-bounds",
