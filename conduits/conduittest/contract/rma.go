@@ -380,9 +380,12 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 				size = min(size, 8)
 			}
 			want := wants[rng.IntN(len(wants))]
+			if race.Enabled { // to get what another goroutine puts, until it is there, is a race
+				want |= conduits.RemoteDone
+			}
 			to := r.at(dst, base+off)
 			a := after{check: func() {}}
-			settle := func() { // a put that is not said to be done
+			lands := func() { // a put that is not said to be done
 				for !bytes.Equal(r.read(dst, to, size), own[off:off+size]) {
 					r.EP.Poll()
 					r.Must(r.EP.Err())
@@ -394,7 +397,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 				Fill(own[off:off+size], key, 0)
 				a.op = r.put(dst, to, key, size, want)
 				if want&conduits.RemoteDone == 0 {
-					a.check = settle
+					a.check = lands
 				}
 			case 1:
 				b := make([]byte, size)
@@ -414,7 +417,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 				copy(own[off:], nativeWord(v, size))
 				a.op = r.putWord(dst, to, v, size, want)
 				if want&conduits.RemoteDone == 0 {
-					a.check = settle
+					a.check = lands
 				}
 			case 3:
 				t := conduits.AtomicType(rng.IntN(int(conduits.NumAtomicTypes)))
