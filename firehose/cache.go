@@ -112,26 +112,10 @@ func (c *Cache) Handlers() []am.Entry {
 	}
 }
 
-// Bind connects the cache to its rank's endpoint and checks with rank 0 that the
-// configurations agree. Every rank calls it, after am.Attach and a barrier, or
-// anything else that says that all ranks have attached.
+// Bind connects the cache to its rank's endpoint. Nothing is pinned remotely before
+// all ranks have attached. Ranks whose Config.Digest differ refuse each other's
+// requests with ErrBadArg.
 func (c *Cache) Bind(e *am.Endpoint) error {
-	if err := c.BindAgreed(e); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.need()
-	w := c.waiter(-1, 0, 0)
-	c.m.Agree(w.cookie)
-	left := c.progress()
-	c.mu.Unlock()
-	_, err := c.wait(w, left)
-	return err
-}
-
-// BindAgreed is Bind without the message, if all ranks have compared their
-// Config.Digest otherwise. It may be called as soon as there is an endpoint.
-func (c *Cache) BindAgreed(e *am.Endpoint) error {
 	if k := &c.c; k.Rank != e.Rank() || k.Size != e.Size() || k.Payload > e.MaxMedium() {
 		return errs.BadArg("firehose: made for rank %d of %d and messages of %d bytes, bound to rank %d of %d with %d",
 			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -559,17 +560,23 @@ func TestExposedMemoryLives(t *testing.T) {
 	}))
 }
 
-// TestBudgetsDiffer: an error on both sides, at Bind.
+// TestBudgetsDiffer: each rank's pin at the other is refused.
 func TestBudgetsDiffer(t *testing.T) {
-	errs := job(t, 2, firehose.Config{Budget: 8 * bucket, Local: 2 * bucket}, func(rank int, c *firehose.Config) {
+	check(t, job(t, 2, firehose.Config{Budget: 8 * bucket, Local: 2 * bucket}, func(rank int, c *firehose.Config) {
 		c.Budget += uint64(rank) * bucket
-	}, func(r *rank) error { return r.sync() })
-	if !errors.Is(errs[1], firehose.ErrBadArg) {
-		t.Errorf("rank 1: %v", errs[1])
-	}
-	if errs[0] == nil {
-		t.Error("rank 0 goes on")
-	}
+	}, func(r *rank) error {
+		if err := r.expose(bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		_, err := r.c.RemotePin(1-r.e.Rank(), r.all[1-r.e.Rank()].addrs[0], 1)
+		if !errors.Is(err, firehose.ErrBadArg) || !strings.Contains(err.Error(), "its configuration is not the same") {
+			return fmt.Errorf("a pin at a rank with another budget: %v", err)
+		}
+		return nil
+	}))
 }
 
 // TestPayloadTooLarge: a cache is not bound to an endpoint that cannot carry its

@@ -112,9 +112,8 @@ func checkBucket(n uint64) error {
 	return nil
 }
 
-// Digest is a number of all that must be equal on all ranks. A layer above that
-// compares it among them, with what else it compares when a job starts, saves the
-// message that Cache.Bind takes: see Cache.BindAgreed.
+// Digest is a number of all that must be equal on all ranks, for the layer above to
+// compare among them when a job starts.
 func (c Config) Digest() uint64 {
 	c.fill()
 	h := fnv.New64a()
@@ -139,7 +138,7 @@ type Limits struct {
 const (
 	headBytes  = 16 // of a request, and of a reply
 	entryBytes = 16 // one bucket given up and one asked for, or one granted with a key
-	minPayload = headBytes + 8*len(agreement{})
+	minPayload = headBytes + entryBytes
 )
 
 // fill fills in what is missing.

@@ -26,9 +26,8 @@
 // [Machine] is the protocol alone, without I/O, locks or goroutines; [Cache] drives
 // it over active messages. It takes 1.6 KB with its Space, however large the job,
 // and 2.3 KB more for a peer with 16 firehoses. Ranks must agree on what a Config
-// says of all of them: [Cache.Bind] asks rank 0, or the layer above compares
-// [Config.Digest] with what else it compares at the start, and calls
-// [Cache.BindAgreed].
+// says of all of them: the layer above compares [Config.Digest] with what else it
+// compares at the start. Ranks that do not agree refuse each other's requests.
 //
 // # Addresses
 //

@@ -21,7 +21,6 @@ func FuzzReceive(f *testing.F) {
 	f.Add(frame(0, head{id: 1, kind: kindMove, pins: 2}, 3, 4))
 	f.Add(append(frame(0, head{id: 1, kind: kindMove, pins: 1}, 3), frame(0, head{id: 2, kind: kindMove, unpins: 1, pins: 1}, 3, 4)...))
 	f.Add(append(frame(0, head{id: 5, kind: kindOnce, pins: 1}, 100, 50), frame(0, head{id: 5, kind: kindDrop})...))
-	f.Add(frame(0, head{kind: kindHello}, 1, 2, 3))
 	f.Add(frame(1, head{id: 1, kind: kindMove, pins: 1}, 1<<30))
 	f.Add(frame(1, head{id: 1, kind: kindMove, keys: true, pins: 1}, 1<<30, 7))
 	f.Add(frame(1, head{id: 1, kind: kindMove, pins: 1}, refusedNotExposed))

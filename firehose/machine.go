@@ -19,7 +19,7 @@ type Machine struct {
 	shift  uint // bytes of a bucket as a power of two
 	agreed agreement
 	digest uint32
-	err    error // ranks do not agree
+	err    error // another rank has refused a request as a whole
 	closed error // by Close
 
 	own        table
@@ -39,7 +39,6 @@ type Machine struct {
 	out     fifo.Queue[Message]
 	done    fifo.Queue[Done]
 	nextID  uint32
-	hello   hello
 	stats   Stats
 	grants  []Grant
 	spare   []*request
@@ -83,12 +82,6 @@ type request struct {
 	err     error
 }
 
-type hello struct {
-	cookie  uint64
-	waiting bool
-	id      uint32
-}
-
 // Message is a request to be sent to rank Dst: a short message with the words of
 // Move, or, unless Payload is nil, a medium one. Payload is the Machine's again with
 // Recycle, or garbage.
@@ -98,7 +91,7 @@ type Message struct {
 	Payload []byte
 }
 
-// Done is the end of a pin that waited, or of Agree.
+// Done is the end of a pin that waited.
 type Done struct {
 	Cookie uint64
 	Pinned Pinned // zero if Err is set
@@ -215,9 +208,6 @@ func New(c Config) (*Machine, error) {
 // Limits are what fits.
 func (m *Machine) Limits() Limits { return m.l }
 
-// Err says that this rank and another have different configurations.
-func (m *Machine) Err() error { return m.err }
-
 // Stats fills in s.
 func (m *Machine) Stats(s *Stats) {
 	*s = m.stats
@@ -240,20 +230,6 @@ func (m *Machine) Recycle(b []byte) {
 	}
 }
 
-// Agree checks with rank 0 that both have the same configuration; NextDone says
-// so with cookie. Every rank calls it once, before the first pin. Ranks that do
-// not agree refuse each other's requests.
-func (m *Machine) Agree(cookie uint64) {
-	if m.c.Rank == 0 {
-		m.done.Add(Done{Cookie: cookie, Err: m.err})
-		return
-	}
-	m.nextID++
-	m.hello = hello{cookie: cookie, waiting: true, id: m.nextID}
-	b := appendHead(m.buffer(), head{digest: m.digest, id: m.nextID, kind: kindHello})
-	m.out.Add(Message{Dst: 0, Payload: appendAgreement(b, m.agreed)})
-}
-
 func (m *Machine) buffer() []byte {
 	if k := len(m.payload) - 1; k >= 0 {
 		b := m.payload[k]
@@ -261,10 +237,6 @@ func (m *Machine) buffer() []byte {
 		return b
 	}
 	return nil
-}
-
-func (m *Machine) disagree(rank int, a agreement) error {
-	return errs.BadArg("firehose: ranks %d and %d have different configurations: %v, and %v", m.c.Rank, rank, m.agreed, a)
 }
 
 // peer finds what is known of rank, or begins it.
@@ -707,10 +679,6 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 		m.stats.Violations++
 		return
 	}
-	if h.kind == kindHello {
-		m.welcome(src, h, rest)
-		return
-	}
 	p := m.peer(src)
 	f := p.flights.find(h.id)
 	if f != nil && f.once {
@@ -790,7 +758,7 @@ func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
 func (m *Machine) refused(src int, code segment.NLA) bool {
 	refused := code == refusedRule || code == refusedDisagree
 	if refused && m.err == nil {
-		m.err = errs.BadArg("firehose: rank %d refuses requests of rank %d: they have different configurations, or one of them is broken", src, m.c.Rank)
+		m.err = errs.BadArg("firehose: rank %d refuses requests of rank %d: its configuration is not the same (%v), or one of them is broken", src, m.c.Rank, m.agreed)
 	}
 	return refused
 }
@@ -998,10 +966,6 @@ func (m *Machine) Fail(rank int, cause error) {
 	}
 	for !p.queue.Empty() {
 		m.done.Add(Done{Cookie: p.queue.pop().cookie, Err: p.err})
-	}
-	if m.hello.waiting && rank == 0 {
-		m.hello.waiting = false
-		m.done.Add(Done{Cookie: m.hello.cookie, Err: p.err})
 	}
 	holds := p.holds
 	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, flights{}, index{}

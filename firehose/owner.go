@@ -20,16 +20,6 @@ func (m *Machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
 		return reply, false
 	}
 	switch {
-	case h.kind == kindHello:
-		a, ok := parseAgreement(rest)
-		if !ok {
-			m.stats.Violations++
-			return reply, false
-		}
-		if a != m.agreed && m.err == nil {
-			m.err = m.disagree(src, a)
-		}
-		return appendAgreement(appendHead(reply, head{digest: m.digest, id: h.id, kind: kindHello}), m.agreed), true
 	case h.kind == kindOnce && len(rest) == 16 && h.unpins == 0 && h.pins == 1:
 		m.stats.Served++
 		m.grants = append(m.grants[:0], m.grantOnce(src, h, Addr(word(rest, 0)), word(rest, 1)))
@@ -448,20 +438,6 @@ func (m *Machine) withdraw(i uint32) {
 	s.state = stale
 	m.pinned--
 	m.stats.Unpins++
-}
-
-// welcome takes rank 0's answer to Agree.
-func (m *Machine) welcome(src int, h head, rest []byte) {
-	a, ok := parseAgreement(rest)
-	if !ok || !m.hello.waiting || src != 0 || h.id != m.hello.id {
-		m.stats.Violations++
-		return
-	}
-	m.hello.waiting = false
-	if a != m.agreed && m.err == nil {
-		m.err = m.disagree(src, a)
-	}
-	m.done.Add(Done{Cookie: m.hello.cookie, Err: m.err})
 }
 
 // Close unpins everything, whoever uses it, and nothing is pinned any more: pins

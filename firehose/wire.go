@@ -25,20 +25,18 @@ import (
 //	16  network logical addresses, or a refusal's code (8 each)
 //	    keys, if there are (8 each)
 //
-// The request of kind hello, and its reply, carry the agreement instead. That of
-// kind once carries an address and a length (8 each), and is answered like one
-// that asks for one bucket. That of kind drop has nothing but a head, whose number
-// is that of a request of kind once that was granted, and is not answered.
+// The request of kind once carries an address and a length (8 each), and is answered
+// like one that asks for one bucket. That of kind drop has nothing but a head, whose
+// number is that of a request of kind once that was granted, and is not answered.
 //
 // What moves one firehose, or attaches one, which is what most requests are for, is a
 // short message instead, as its answer is between ranks in reach of load and store, where
 // it takes less time. The words of other answers are the bytes of a medium one.
 // See Move and Moved.
 const (
-	kindMove  = 1
-	kindHello = 2
-	kindOnce  = 3
-	kindDrop  = 4
+	kindMove = 1
+	kindOnce = 3
+	kindDrop = 4
 )
 
 // Codes in place of an address. No bucket has an address in the first page.
@@ -180,21 +178,4 @@ func parseReply(b []byte, h head, grants []Grant) ([]Grant, bool) {
 		grants = append(grants, g)
 	}
 	return grants, true
-}
-
-func appendAgreement(b []byte, a agreement) []byte {
-	for _, v := range a {
-		b = appendWord(b, v)
-	}
-	return b
-}
-
-func parseAgreement(b []byte) (a agreement, ok bool) {
-	if len(b) != 8*len(a) {
-		return a, false
-	}
-	for i := range a {
-		a[i] = word(b, i)
-	}
-	return a, true
 }

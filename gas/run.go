@@ -566,7 +566,7 @@ func (n *Node) bind(size uint64, large bool) error {
 	if err := n.b.Bind(n.e); err != nil {
 		return err
 	}
-	if err := n.cache.BindAgreed(n.e); err != nil { // see meet
+	if err := n.cache.Bind(n.e); err != nil { // see meet
 		return err
 	}
 	n.x.Bind(n.e)
