@@ -22,6 +22,7 @@ const restful = 4
 // goroutine is parked, which waits for the socket itself, less often, until that one
 // wakes it.
 type attendant struct {
+	d     *driver
 	quit  chan struct{}
 	ended chan struct{}
 	again chan struct{} // look as often as at first
@@ -29,44 +30,34 @@ type attendant struct {
 	last  uint64        // calls of progress by others
 }
 
-// attend starts the attendant.
-func (e *Endpoint) attend() {
-	e.att = &attendant{quit: make(chan struct{}), ended: make(chan struct{}), again: make(chan struct{}, 1)}
-	go e.stand(e.att)
+// attend starts the attendant of d.
+func attend(d *driver) *attendant {
+	a := &attendant{d: d, quit: make(chan struct{}), ended: make(chan struct{}), again: make(chan struct{}, 1)}
+	d.w.again = a.again
+	go a.stand()
+	return a
 }
 
-// retire ends it, if there is one. Wait of the link may not be called afterwards.
-func (e *Endpoint) retire() {
-	if e.att == nil {
+// retire ends the attendant, if there is one. Wait of the link may not be called
+// afterwards.
+func (a *attendant) retire() {
+	if a == nil {
 		return
 	}
-	close(e.att.quit)
-	e.l.Wake()
-	<-e.att.ended
-}
-
-// recall has the attendant look often again, with waitMu held.
-func (e *Endpoint) recall() {
-	if e.rested {
-		e.rested = false
-		select {
-		case e.att.again <- struct{}{}:
-		default:
-		}
-	}
+	close(a.quit)
+	a.d.l.Wake()
+	<-a.ended
 }
 
 // polled says whether another goroutine has polled since it was asked last.
-func (e *Endpoint) polled(a *attendant) bool {
-	e.mu.Lock()
-	n := e.turns - a.mine
-	e.mu.Unlock()
+func (a *attendant) polled() bool {
+	n := a.d.progressed() - a.mine
 	news := n != a.last
 	a.last = n
 	return news
 }
 
-func (e *Endpoint) stand(a *attendant) {
+func (a *attendant) stand() {
 	defer close(a.ended)
 	tick := time.NewTimer(attention)
 	defer tick.Stop()
@@ -81,16 +72,11 @@ func (e *Endpoint) stand(a *attendant) {
 		crowd.Sample()
 		pause := attention
 		switch {
-		case e.polled(a):
+		case a.polled():
 			rests = 0
-		case !e.relieve(a):
-			if rests++; rests > restful {
-				e.waitMu.Lock()
-				if e.watching { // still: the watcher will recall the attendant
-					e.rested = true
-					pause = 100 * attention
-				}
-				e.waitMu.Unlock()
+		case !a.relieve():
+			if rests++; rests > restful && a.d.w.rest() {
+				pause = 100 * attention
 			}
 		default:
 			rests = 0
@@ -101,32 +87,25 @@ func (e *Endpoint) stand(a *attendant) {
 
 // relieve waits for the socket and lets the engine work until another goroutine polls
 // or is parked. It says false if that is so from the beginning.
-func (e *Endpoint) relieve(a *attendant) bool {
+func (a *attendant) relieve() bool {
 	for first := true; ; first = false {
-		e.waitMu.Lock()
-		if e.watching {
-			e.waitMu.Unlock()
+		if !a.d.w.standBy() {
 			return !first
 		}
-		e.watching, e.standing = true, true
-		e.waitMu.Unlock()
 		select {
 		case <-a.quit:
 		default:
-			e.watch()
+			a.d.watch()
 		}
-		e.waitMu.Lock()
-		e.watching, e.standing = false, false
-		e.cond.Broadcast()
-		e.waitMu.Unlock()
+		a.d.w.standDown()
 		select {
 		case <-a.quit:
 			return true
 		default:
 		}
-		e.progress()
+		a.d.progress()
 		a.mine++
-		if e.polled(a) {
+		if a.polled() {
 			return true
 		}
 	}

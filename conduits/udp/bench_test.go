@@ -49,7 +49,7 @@ func BenchmarkAttendant(b *testing.B) {
 			if !with {
 				for _, ep := range eps {
 					e := ep.(*joinedHere).Endpoint
-					e.retire()
+					e.att.retire()
 					e.att = nil
 				}
 			}

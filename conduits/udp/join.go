@@ -228,7 +228,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		l.Close()
 		return nil, err
 	}
-	e.client = m.client
+	e.client, e.processes = m.client, true
 	e.patience = crowded
 	// A rank that is bound to one processor (-bind core) leaves the others to its
 	// neighbours: what there is shows in the process that started them.
@@ -236,7 +236,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		e.patience = patient
 	}
 	m.ep.Store(e)
-	e.attend()
+	e.att = attend(&e.driver)
 	return e, nil
 }
 

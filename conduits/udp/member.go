@@ -178,7 +178,7 @@ func (m *member) stay(e *Endpoint) {
 		_ = m.client.Leave() // if it cannot, it counts as failed: nobody is misled
 	}
 	_ = m.client.Close()
-	e.retire()
+	e.att.retire()
 	e.l.Close()
 }
 

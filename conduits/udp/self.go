@@ -8,7 +8,7 @@ import (
 )
 
 // loopback carries what a rank sends to itself: it never leaves the process, and
-// neither the engine nor the socket sees it. Guarded by Endpoint.mu but for waiting
+// neither the engine nor the socket sees it. Guarded by driver.mu but for waiting
 // and turns.
 type loopback struct {
 	waiting  atomic.Int32  // messages that can be run
@@ -43,9 +43,9 @@ func (l *loopback) lookElsewhere() bool {
 }
 
 // reserveSelf takes a credit for a message to this rank, with mu held.
-func (e *Endpoint) reserveSelf(c conduits.Class) conduits.Status {
-	l := &e.loop
-	if l.open[c] >= 2*e.limits.Credits { // as the engine
+func (box *mailbox) reserveSelf(c conduits.Class) conduits.Status {
+	l := &box.loop
+	if l.open[c] >= 2*box.limits.Credits { // as the engine
 		l.noCredit++
 		return conduits.NoCredit
 	}
@@ -54,7 +54,7 @@ func (e *Endpoint) reserveSelf(c conduits.Class) conduits.Status {
 }
 
 // message returns a free message with n words, with mu held.
-func (l *loopback) message(e *Endpoint, c conduits.Class, tag conduits.Tag, words []uint32) *selfMessage {
+func (l *loopback) message(rank int, c conduits.Class, tag conduits.Tag, words []uint32) *selfMessage {
 	m := l.free
 	if m == nil {
 		m = new(selfMessage)
@@ -62,42 +62,42 @@ func (l *loopback) message(e *Endpoint, c conduits.Class, tag conduits.Tag, word
 		l.free = m.next
 	}
 	l.used = true
-	m.Src, m.Class, m.Tag, m.next = e.rank, c, tag, nil
+	m.Src, m.Class, m.Tag, m.next = rank, c, tag, nil
 	m.Words = m.words[:copy(m.words[:], words)]
 	return m
 }
 
 // sendSelf sends a message that a credit has been taken for, with mu held. The
 // caller notifies afterwards.
-func (e *Endpoint) sendSelf(c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) {
-	m := e.loop.message(e, c, tag, words)
+func (box *mailbox) sendSelf(c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) {
+	m := box.loop.message(box.d.life.rank, c, tag, words)
 	if len(payload) > 0 {
 		if m.buf == nil {
-			m.buf = make([]byte, e.limits.MaxMedium)
+			m.buf = make([]byte, box.limits.MaxMedium)
 		}
 		m.Payload = m.buf[:copy(m.buf, payload)]
 	}
-	e.loop.add(m)
+	box.loop.add(m)
 }
 
 // sendSelfLong is sendSelf of a message that data goes ahead of.
-func (e *Endpoint) sendSelfLong(c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) {
-	m := e.loop.message(e, c, tag, words)
+func (box *mailbox) sendSelfLong(c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) {
+	m := box.loop.message(box.d.life.rank, c, tag, words)
 	m.To = to
 	if n := uint64(len(data)); n > 0 {
-		if b, ok := e.mem.bytes(to, n); ok {
+		if b, ok := box.mem.seg.bytes(to, n); ok {
 			copy(b, data)
 			m.Payload = b
 		} else {
-			m.long, m.regs = len(data), memory{e}.Registrations()
-			if e.own("put", to, n, segment.RightWrite, func(b []byte) { copy(b, data) }) != nil {
-				e.loop.unheard++
-				e.releaseSelf(m)
+			m.long, m.regs = len(data), box.mem.Registrations()
+			if box.mem.own("put", to, n, segment.RightWrite, func(b []byte) { copy(b, data) }) != nil {
+				box.loop.unheard++
+				box.releaseSelf(m)
 				return
 			}
 		}
 	}
-	e.loop.add(m)
+	box.loop.add(m)
 }
 
 func (l *loopback) add(m *selfMessage) {
@@ -113,8 +113,8 @@ func (l *loopback) add(m *selfMessage) {
 
 // nextSelf takes the next message of class c to this rank itself, or nil, with mu
 // held.
-func (e *Endpoint) nextSelf(c conduits.Class) *selfMessage {
-	l := &e.loop
+func (box *mailbox) nextSelf(c conduits.Class) *selfMessage {
+	l := &box.loop
 	for {
 		q := &l.queues[c]
 		m := q.first
@@ -127,21 +127,21 @@ func (e *Endpoint) nextSelf(c conduits.Class) *selfMessage {
 			return m
 		}
 		n := uint64(m.long)
-		if b, u, err := (memory{e}).Access(e.rank, m.To, n, segment.RightWrite); err == nil {
+		if b, u, err := box.mem.Access(box.d.life.rank, m.To, n, segment.RightWrite); err == nil {
 			u.Exit()
-			if !(memory{e}).Since(m.To, n, m.regs) {
+			if !box.mem.Since(m.To, n, m.regs) {
 				m.Payload = b
 				return m
 			}
 		}
 		l.unheard++ // withdrawn since it was written
-		e.releaseSelf(m)
+		box.releaseSelf(m)
 	}
 }
 
 // releaseSelf gives m and its credit back, with mu held.
-func (e *Endpoint) releaseSelf(m *selfMessage) {
-	l := &e.loop
+func (box *mailbox) releaseSelf(m *selfMessage) {
+	l := &box.loop
 	l.open[m.Class]--
 	m.Message = conduits.Message{}
 	m.long = 0

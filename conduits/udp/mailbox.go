@@ -1,0 +1,391 @@
+package udp
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// mailbox is the messages of a rank: those that are reserved and not sent yet, those to
+// itself, and the handing of what has arrived to the receiver, by one goroutine at a
+// time, the poller. Messages to other ranks that have been committed, and those from them,
+// are the engine's. driver.mu guards what is declared after poller.
+type mailbox struct {
+	d        *driver
+	mem      *memory // of messages to itself that data goes ahead of
+	limits   conduits.Limits
+	receiver conduits.Receiver // set by Attach
+
+	poller atomic.Uintptr // the goroutine that polls, or 0
+
+	stages []*stage
+	free   []uint32
+	sent   [conduits.NumClasses]uint64
+	got    [conduits.NumClasses]uint64
+	loop   loopback
+}
+
+// stage is a message that is reserved.
+type stage struct {
+	words   [conduits.MaxWords]uint32
+	nwords  int
+	long    bool
+	payload []byte
+	data    []byte
+	to      segment.NLA
+	cookie  uint64
+	early   bool // SourceDone has been reported
+}
+
+// immediate is how many bytes ReservePut copies.
+const immediate = 256
+
+func (box *mailbox) checkLengths(words, payload int) {
+	if uint(words) > conduits.MaxWords || uint(payload) > uint(box.limits.MaxMedium) {
+		panic(fmt.Sprintf("udp: message of %d words and %d bytes; limits %d and %d", words, payload, conduits.MaxWords, box.limits.MaxMedium))
+	}
+}
+
+// stage finds a place for a message, with mu held.
+func (box *mailbox) stage(words int) (uint32, *stage) {
+	n := len(box.free)
+	if n == 0 {
+		box.stages = append(box.stages, new(stage))
+		box.free = append(box.free, uint32(len(box.stages)-1))
+		n = 1
+	}
+	id := box.free[n-1]
+	box.free = box.free[:n-1]
+	s := box.stages[id]
+	s.nwords = words
+	return id, s
+}
+
+func (box *mailbox) unstage(id uint32) {
+	s := box.stages[id]
+	s.long, s.early, s.data = false, false, nil
+	box.free = append(box.free, id)
+}
+
+// room takes a credit, with mu held.
+func (box *mailbox) room(dst int, c conduits.Class) conduits.Status {
+	if box.d.life.over() != nil {
+		return conduits.Dead
+	}
+	if box.d.life.c.gone(dst) {
+		box.d.hearLocked() // if it left because it failed, then that comes first
+		return conduits.Dead
+	}
+	if dst == box.d.life.rank {
+		return box.reserveSelf(c)
+	}
+	st := box.d.eng.Reserve(dst, c)
+	if st == conduits.NoCredit {
+		box.d.flush()
+	}
+	return st
+}
+
+// Send sends a short message.
+func (box *mailbox) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
+	return box.SendPayload(dst, c, tag, words, nil)
+}
+
+// SendPayload sends a medium message, or a short one.
+func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+	box.checkLengths(len(words), len(payload))
+	box.d.mu.Lock()
+	if dst == box.d.life.rank {
+		st := box.room(dst, c)
+		if st == conduits.Ready {
+			box.sent[c]++
+			box.sendSelf(c, tag, words, payload)
+		}
+		box.d.mu.Unlock()
+		if st == conduits.Ready {
+			box.d.w.notify()
+		}
+		return st
+	}
+	defer box.d.mu.Unlock()
+	st := box.room(dst, c)
+	if st == conduits.Ready {
+		now := box.d.l.Now()
+		box.sent[c]++
+		box.d.eng.Time(now)
+		box.d.eng.Send(dst, c, tag, words, payload)
+		box.d.flushAt(now)
+	}
+	return st
+}
+
+// Reserve stages a message.
+func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
+	box.checkLengths(words, payload)
+	box.d.mu.Lock()
+	defer box.d.mu.Unlock()
+	if st := box.room(dst, c); st != conduits.Ready {
+		return conduits.Slot{}, st
+	}
+	id, s := box.stage(words)
+	slot := conduits.Slot{Words: s.words[:words:words], Ref: uint64(id)}
+	if payload > 0 {
+		if s.payload == nil {
+			s.payload = make([]byte, box.limits.MaxMedium)
+		}
+		slot.Payload = s.payload[:payload:payload]
+	}
+	return slot, conduits.Ready
+}
+
+// reservePut is ReservePut to an address that has been checked.
+func (box *mailbox) reservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	box.d.mu.Lock()
+	defer box.d.mu.Unlock()
+	if st := box.room(dst, c); st != conduits.Ready {
+		return conduits.Slot{}, 0, st
+	}
+	id, s := box.stage(words)
+	s.long, s.to, s.data, s.cookie = true, to, data, cookie
+	ev := conduits.Event(0)
+	if len(data) <= immediate {
+		if s.payload == nil {
+			s.payload = make([]byte, box.limits.MaxMedium)
+		}
+		s.data = s.payload[:copy(s.payload, data)]
+		s.early = true
+		ev = conduits.SourceDone
+	}
+	return conduits.Slot{Words: s.words[:words:words], Ref: uint64(id)}, ev, conduits.Ready
+}
+
+// Commit sends a staged message.
+func (box *mailbox) Commit(dst int, c conduits.Class, slot conduits.Slot, tag conduits.Tag, payload int) {
+	if dst == box.d.life.rank {
+		box.commitSelf(c, uint32(slot.Ref), tag, payload)
+		return
+	}
+	box.d.mu.Lock()
+	defer box.d.mu.Unlock()
+	id := uint32(slot.Ref)
+	s := box.stages[id]
+	box.sent[c]++
+	if s.long {
+		if ev := box.d.eng.SendLong(dst, c, tag, s.words[:s.nwords], s.to, s.data, s.cookie); ev != 0 && !s.early {
+			box.d.eng.Complete(engine.Completion{Cookie: s.cookie, Event: ev})
+		}
+	} else {
+		box.d.eng.Send(dst, c, tag, s.words[:s.nwords], s.payload[:payload])
+	}
+	box.unstage(id)
+	box.d.flush()
+}
+
+// commitSelf is Commit of a message to this rank.
+func (box *mailbox) commitSelf(c conduits.Class, id uint32, tag conduits.Tag, payload int) {
+	box.d.mu.Lock()
+	s := box.stages[id]
+	box.sent[c]++
+	if s.long {
+		box.sendSelfLong(c, tag, s.words[:s.nwords], s.to, s.data)
+		if !s.early {
+			box.d.eng.Complete(engine.Completion{Cookie: s.cookie, Event: conduits.SourceDone})
+		}
+	} else {
+		box.sendSelf(c, tag, s.words[:s.nwords], s.payload[:payload])
+	}
+	box.unstage(id)
+	box.d.mu.Unlock()
+	box.d.w.notify()
+}
+
+// Cancel forgets a staged message.
+func (box *mailbox) Cancel(dst int, c conduits.Class, slot conduits.Slot) {
+	box.d.mu.Lock()
+	id := uint32(slot.Ref)
+	s := box.stages[id]
+	if dst == box.d.life.rank {
+		box.loop.open[c]--
+	} else {
+		box.d.eng.Cancel(dst, c)
+	}
+	if s.long && !s.early {
+		box.d.eng.Complete(engine.Completion{Cookie: s.cookie, Event: conduits.SourceDone})
+	}
+	box.unstage(id)
+	box.d.mu.Unlock()
+	box.d.w.notify() // others may wait for the credit
+}
+
+// Poll runs what has arrived.
+func (box *mailbox) Poll() int {
+	if box.d.life.closed.Load() || !box.mem.attached.Load() {
+		return 0
+	}
+	if box.loop.lookElsewhere() && !box.d.progress() && box.loop.waiting.Load() == 0 {
+		return 0
+	}
+	me := sys.Goroutine()
+	n := 0
+	for {
+		if !box.poller.CompareAndSwap(0, me) {
+			break
+		}
+		n += box.deliver(batch-n, false)
+		box.poller.Store(0)
+		// What another goroutine has received meanwhile, and could not run, is ours.
+		if n >= batch || !box.pending() {
+			break
+		}
+	}
+	if n > 0 {
+		box.settle()
+	}
+	return n
+}
+
+// settle sends what messages that were run have brought about.
+func (box *mailbox) settle() {
+	box.d.mu.Lock()
+	box.d.eng.Push()
+	if box.d.eng.Ready() {
+		box.d.flush()
+	} else {
+		box.d.keep()
+	}
+	box.d.mu.Unlock()
+	box.d.w.notify()
+}
+
+// pending says whether there is something to be run.
+func (box *mailbox) pending() bool {
+	box.d.mu.Lock()
+	defer box.d.mu.Unlock()
+	return !box.d.life.closed.Load() && box.runnable()
+}
+
+// runnable says whether there is something to be run, with mu held.
+func (box *mailbox) runnable() bool { return box.loop.waiting.Load() > 0 || box.d.eng.Pending() }
+
+// Spin is Poll: each look at the socket takes a while. Its caller waits for
+// something, so nothing that he has sent waits for company.
+func (box *mailbox) Spin() int {
+	box.d.mu.Lock()
+	box.d.push()
+	box.d.mu.Unlock()
+	return box.Poll()
+}
+
+// PollReplies runs replies and completions.
+func (box *mailbox) PollReplies() int {
+	box.d.mu.Lock()
+	box.d.push()
+	box.d.mu.Unlock()
+	box.d.progress()
+	n := box.deliver(batch, true)
+	if n > 0 {
+		box.settle()
+	}
+	return n
+}
+
+// RepliesBeside is PollReplies for a caller that is in a handler of another conduit,
+// one that nobody runs a handler of this one beside. Goroutines that have armed are told
+// only if something was run: of requests that wait they hear when that handler ends.
+func (box *mailbox) RepliesBeside() int {
+	if box.d.life.closed.Load() || !box.poller.CompareAndSwap(0, sys.Goroutine()) {
+		return 0
+	}
+	n := box.PollReplies()
+	box.poller.Store(0)
+	return n
+}
+
+// deliver runs up to most things that have arrived.
+func (box *mailbox) deliver(most int, nested bool) int {
+	n := 0
+	var m *engine.Message
+	box.d.mu.Lock()
+	for n < most && !box.d.life.closed.Load() {
+		if c, ok := box.d.eng.NextCompletion(); ok {
+			box.d.mu.Unlock()
+			box.receiver.Complete(c.Cookie, c.Event, c.Value, c.Err)
+			n++
+			box.d.mu.Lock()
+			continue
+		}
+		m = box.d.eng.NextMessage(conduits.Reply)
+		if m == nil {
+			own := box.nextSelf(conduits.Reply)
+			if own == nil && !nested {
+				// Neither kind of request keeps the other one waiting for ever.
+				if box.loop.next = !box.loop.next; box.loop.next {
+					own = box.nextSelf(conduits.Request)
+				}
+				if own == nil {
+					m = box.d.eng.NextMessage(conduits.Request)
+				}
+				if own == nil && m == nil {
+					own = box.nextSelf(conduits.Request)
+				}
+			}
+			if own != nil {
+				box.got[own.Class]++
+				box.d.mu.Unlock()
+				box.receiver.Receive(&own.Message)
+				n++
+				box.d.mu.Lock()
+				box.releaseSelf(own)
+				continue
+			}
+		}
+		if m == nil {
+			break
+		}
+		box.got[m.Class]++
+		box.d.mu.Unlock()
+		box.receiver.Receive(&m.Message)
+		n++
+		box.d.mu.Lock()
+		box.d.eng.Release(m)
+	}
+	box.d.mu.Unlock()
+	return n
+}
+
+// Deliver runs f as a handler.
+func (box *mailbox) Deliver(f func()) bool {
+	if box.d.life.closed.Load() || !box.poller.CompareAndSwap(0, sys.Goroutine()) {
+		return false
+	}
+	f()
+	box.poller.Store(0)
+	box.d.w.notify()
+	return true
+}
+
+// Polling says whether the caller is in a handler.
+func (box *mailbox) Polling() bool { return sys.HasGoroutine && box.poller.Load() == sys.Goroutine() }
+
+// discard drops what has arrived, for nobody runs it any more, and says whether
+// all that this rank has sent has arrived.
+func (box *mailbox) discard() bool {
+	box.d.mu.Lock()
+	defer box.d.mu.Unlock()
+	for _, ok := box.d.eng.NextCompletion(); ok; _, ok = box.d.eng.NextCompletion() {
+	}
+	for c := range conduits.Class(conduits.NumClasses) {
+		for m := box.d.eng.NextMessage(c); m != nil; m = box.d.eng.NextMessage(c) {
+			box.d.eng.Release(m)
+		}
+		for m := box.nextSelf(c); m != nil; m = box.nextSelf(c) {
+			box.releaseSelf(m)
+		}
+	}
+	box.d.flush()
+	return box.d.eng.Drained()
+}

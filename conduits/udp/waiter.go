@@ -1,0 +1,181 @@
+package udp
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/crowd"
+	"github.com/argon-go/argon/internal/sleepers"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// waiter is where the goroutines of a rank wait, and how they are woken. One of those
+// that are parked waits for the link (driver.watch), the others for cond. waitMu guards
+// what is not atomic; nothing else is locked with it held.
+type waiter struct {
+	link      link // woken when the goroutine that waits for it has to look
+	single    bool // one goroutine runs at a time: a simulation
+	processes bool // other ranks are other processes
+	patience  int  // Idle
+
+	seq          atomic.Uint32 // changes with whatever may end a wait
+	armed        atomic.Int32
+	parks, wakes atomic.Uint64
+
+	waitMu   sync.Mutex
+	cond     sync.Cond
+	watching bool // one of the parked, or the attendant, is in link.Wait
+	standing bool // watching, and it is the attendant
+	waiting  sleepers.List[conduits.Blocked]
+	again    chan<- struct{} // the attendant's; nil if there is none
+	rested   bool            // the attendant looks seldom
+}
+
+const (
+	// patient is after how many polls in vain a rank parks that has a processor to
+	// itself: some tens of microseconds, about what it takes to be woken.
+	patient = 100
+	// crowded is that of a rank that has none.
+	crowded = 2
+	// spinsPerGosched is how often such a poll lets goroutines of this process run.
+	spinsPerGosched = 32
+)
+
+// Idle lets others run, until it is time to park.
+func (w *waiter) Idle(idle int) bool {
+	patience := w.patience
+	if !w.single && crowd.Now() {
+		patience = min(patience, crowded)
+	}
+	switch {
+	case idle >= patience:
+		return false
+	case patience > crowded:
+		if idle%spinsPerGosched == spinsPerGosched-1 {
+			runtime.Gosched()
+		}
+	default:
+		if w.processes {
+			sys.Yield()
+		}
+		runtime.Gosched()
+	}
+	return true
+}
+
+// idling is the reason of callers that give none.
+type idling struct{}
+
+func (idling) Blocked() string { return "waiting for something to arrive" }
+
+// Arm announces a sleeper.
+func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
+	if b == nil {
+		b = idling{}
+	}
+	w.waitMu.Lock()
+	defer w.waitMu.Unlock()
+	t := conduits.Ticket{Slot: w.waiting.Add(b)}
+	w.armed.Add(1)
+	t.Seq = w.seq.Load()
+	return t
+}
+
+// Disarm takes it back.
+func (w *waiter) Disarm(t conduits.Ticket) {
+	w.waitMu.Lock()
+	w.waiting.Remove(t.Slot)
+	w.armed.Add(-1)
+	w.waitMu.Unlock()
+}
+
+// Waiting lists the reasons of the goroutines that sleep.
+func (w *waiter) Waiting() []conduits.Blocked {
+	w.waitMu.Lock()
+	defer w.waitMu.Unlock()
+	return w.waiting.All()
+}
+
+// sleep returns when something has come that t has not seen. One of the sleepers waits
+// for datagrams and for the engine's next deadline, and returns then, to poll; the
+// others wait for its word.
+func (w *waiter) sleep(t conduits.Ticket, d *driver) {
+	w.waitMu.Lock()
+	defer w.waitMu.Unlock()
+	for w.seq.Load() == t.Seq {
+		if w.watching {
+			if w.standing {
+				w.link.Wake() // the attendant makes room
+			}
+			w.cond.Wait()
+			continue
+		}
+		w.watching = true
+		w.waitMu.Unlock()
+		d.watch()
+		w.waitMu.Lock()
+		w.watching = false
+		w.cond.Broadcast()
+		w.recall()
+		return
+	}
+}
+
+// notify ends all waits of this rank.
+func (w *waiter) notify() {
+	w.seq.Add(1)
+	if w.armed.Load() == 0 {
+		return
+	}
+	w.waitMu.Lock()
+	w.cond.Broadcast()
+	watching := w.watching || w.single
+	w.waitMu.Unlock()
+	if watching {
+		w.link.Wake()
+	}
+}
+
+// standBy has the attendant be the goroutine that waits for the link, unless another
+// one does.
+func (w *waiter) standBy() bool {
+	w.waitMu.Lock()
+	defer w.waitMu.Unlock()
+	if w.watching {
+		return false
+	}
+	w.watching, w.standing = true, true
+	return true
+}
+
+// standDown is the end of standBy.
+func (w *waiter) standDown() {
+	w.waitMu.Lock()
+	w.watching, w.standing = false, false
+	w.cond.Broadcast()
+	w.waitMu.Unlock()
+}
+
+// rest says whether the attendant may look seldom: another goroutine waits for the
+// link, and recalls the attendant when it has.
+func (w *waiter) rest() bool {
+	w.waitMu.Lock()
+	defer w.waitMu.Unlock()
+	if w.watching {
+		w.rested = true
+	}
+	return w.watching
+}
+
+// recall has the attendant look often again, with waitMu held.
+func (w *waiter) recall() {
+	if w.rested {
+		w.rested = false
+		select {
+		case w.again <- struct{}{}:
+		default:
+		}
+	}
+}
