@@ -134,14 +134,14 @@ func (d *dissem) arrived(t *am.Token, args []uint32, _ []byte) {
 func (d *dissem) arrive(w word) error {
 	d.mu.Lock()
 	d.phase = w.phase()
-	d.begin(knowledge{w: w & wordState})
+	d.startRounds(knowledge{w: w & wordState})
 	d.advance()
 	return d.insist()
 }
 
-// begin starts the rounds of the phase that d is in, to which this rank brings
+// startRounds starts the rounds of the phase that d is in, to which this rank brings
 // known. Called with mu held.
-func (d *dissem) begin(known knowledge) {
+func (d *dissem) startRounds(known knowledge) {
 	d.sent, d.round, d.known = 0, 0, known
 }
 

@@ -71,7 +71,7 @@ func (l *levels) step() bool {
 			return false
 		}
 		l.begun = true
-		d.begin(l.known(v))
+		d.startRounds(l.known(v))
 	}
 	p := d.phase & 1
 	d.advance()

@@ -139,7 +139,7 @@ func (x *Endpoint) atomicNB(what string, rank int, to segment.NLA, r result, op 
 		return 0, err
 	}
 	f.expect(&r, t, a, b)
-	return f.leave(f.atomic(to, op, t, a, b))
+	return f.detach(f.atomic(to, op, t, a, b))
 }
 
 // atomicNBI is the form that a region counts: as a get if it has a result.
@@ -160,14 +160,14 @@ func (r *Region) atomicNBI(what string, rank int, to segment.NLA, res result, op
 		if err != nil {
 			return err
 		}
-		return f.leaveImplicit(f.atomic(to, op, t, a, b))
+		return f.detachImplicit(f.atomic(to, op, t, a, b))
 	}
 	f, err := r.beginChild(rank, Gets)
 	if err != nil {
 		return err
 	}
 	f.expect(&res, t, a, b)
-	return f.leaveChild(f.atomic(to, op, t, a, b))
+	return f.detachChild(f.atomic(to, op, t, a, b))
 }
 
 func result32(p *uint32) result { return result{kind: resultWord32, r32: p} }

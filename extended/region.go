@@ -219,7 +219,7 @@ func (r *Region) reap(i int, name uint64) error {
 	return failure
 }
 
-// begin counts an operation of category c, with one unit that leave takes off.
+// begin counts an operation of category c, with one unit that detach takes off.
 func (r *Region) begin(dst int, want conduits.Event, c Category) (flight, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,7 +230,7 @@ func (r *Region) begin(dst int, want conduits.Event, c Category) (flight, error)
 		i = slotGets
 	}
 	if r.slots[i] == nil {
-		o, name, err := r.x.table.take(false)
+		o, name, err := r.x.table.claim(false)
 		if err != nil {
 			return flight{}, err
 		}
@@ -250,7 +250,7 @@ func (r *Region) beginChild(dst int, c Category) (flight, error) {
 	}
 	x := r.x
 	for {
-		o, name, err := x.table.take(false)
+		o, name, err := x.table.claim(false)
 		if err == nil {
 			o.parent = p.o
 			return flight{x: x, o: o, name: name, dst: dst, want: wantBulk}, nil
@@ -262,8 +262,8 @@ func (r *Region) beginChild(dst int, c Category) (flight, error) {
 	}
 }
 
-// leaveImplicit ends the beginning of an operation that a Region counts.
-func (f *flight) leaveImplicit(err error) error {
+// detachImplicit ends the beginning of an operation that a Region counts.
+func (f *flight) detachImplicit(err error) error {
 	if err == nil && f.want&conduits.SourceDone != 0 && f.o.left.Load()&sourceMask != 0 {
 		err = f.x.await(f.o, f.name, sourceMask)
 	}
@@ -271,8 +271,8 @@ func (f *flight) leaveImplicit(err error) error {
 	return err
 }
 
-// leaveChild is leaveImplicit for what beginChild began.
-func (f *flight) leaveChild(err error) error {
+// detachChild is detachImplicit for what beginChild began.
+func (f *flight) detachChild(err error) error {
 	f.x.table.abandon(f.o, f.name, oneRemote)
 	return err
 }
@@ -312,7 +312,7 @@ func (r *Region) put(dst int, to segment.NLA, src []byte, want conduits.Event) e
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(f.put(to, src))
+	return f.detachImplicit(f.put(to, src))
 }
 
 // GetNBI begins to get len(dst) bytes from address from of rank src's segment
@@ -341,7 +341,7 @@ func (r *Region) get(src int, from segment.NLA, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(f.get(from, dst))
+	return f.detachImplicit(f.get(from, dst))
 }
 
 // PutValueNBI begins a PutValue.
@@ -360,7 +360,7 @@ func (r *Region) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(f.word(to, v, n))
+	return f.detachImplicit(f.word(to, v, n))
 }
 
 // MemsetNBI begins a Memset.
@@ -380,7 +380,7 @@ func (r *Region) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(f.memset(to, value, n))
+	return f.detachImplicit(f.memset(to, value, n))
 }
 
 func (r *Region) endpoint(what string) (*Endpoint, error) {

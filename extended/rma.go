@@ -70,7 +70,7 @@ func (f *flight) put(to segment.NLA, src []byte) error {
 		piece := src[:x.most(f.dst, to, uint64(len(src)))]
 		f.o.left.Add(units(f.want))
 		ev, err := x.conduitPut(f.dst, to, piece, f.want, f.name)
-		if f.settle(ev, err) != nil {
+		if f.account(ev, err) != nil {
 			return err
 		}
 		src = src[len(piece):]
@@ -89,7 +89,7 @@ func (f *flight) getValue(from segment.NLA, result *uint64, n int) error {
 	if err == nil && ev&conduits.RemoteDone != 0 {
 		o.deliver(0)
 	}
-	return f.settle(ev, err)
+	return f.account(ev, err)
 }
 
 // get begins to get dst.
@@ -99,7 +99,7 @@ func (f *flight) get(from segment.NLA, dst []byte) error {
 		piece := dst[:x.most(f.dst, from, uint64(len(dst)))]
 		f.o.left.Add(units(f.want))
 		ev, err := x.conduitGet(piece, f.dst, from, f.want, f.name, f.wait)
-		if f.settle(ev, err) != nil {
+		if f.account(ev, err) != nil {
 			return err
 		}
 		dst = dst[len(piece):]
@@ -120,7 +120,7 @@ func (f *flight) word(to segment.NLA, v uint64, n int) error {
 		}
 		f.o.left.Add(units(f.want))
 		ev, err := f.x.conduitWord(f.dst, to, v, w, f.want, f.name, f.wait)
-		if f.settle(ev, err) != nil {
+		if f.account(ev, err) != nil {
 			return err
 		}
 		n -= w
@@ -138,11 +138,11 @@ func (f *flight) atomic(to segment.NLA, op conduits.AtomicOp, t conduits.AtomicT
 		f.o.deliver(value)
 	}
 	f.want = conduits.RemoteDone
-	return f.settle(ev, err)
+	return f.account(ev, err)
 }
 
-// settle takes what the conduit's answer says off the slot.
-func (f *flight) settle(ev conduits.Event, err error) error {
+// account takes off the slot what the answer of the conduit has completed.
+func (f *flight) account(ev conduits.Event, err error) error {
 	if err != nil {
 		ev = f.want
 	}
@@ -154,13 +154,13 @@ func (f *flight) settle(ev conduits.Event, err error) error {
 
 // begin takes a slot for an operation towards dst.
 func (x *Endpoint) begin(dst int, want conduits.Event) (flight, error) {
-	o, name, err := x.table.take(false)
+	o, name, err := x.table.claim(false)
 	return flight{x: x, o: o, name: name, dst: dst, want: want}, err
 }
 
 // beginNB is begin for an operation with a handle; what names it.
 func (x *Endpoint) beginNB(what string, dst int, want conduits.Event) (flight, error) {
-	o, name, err := x.table.take(true)
+	o, name, err := x.table.claim(true)
 	if err == nil {
 		x.table.note(name, what, dst)
 	}
@@ -187,9 +187,9 @@ func (f *flight) value(err error) (uint64, error) {
 	return v, first(err, failure)
 }
 
-// leave ends the beginning of a non-blocking operation: it waits for the
+// detach ends the beginning of a non-blocking operation: it waits for the
 // sources, if that was wanted, and says by which handle the rest goes on.
-func (f *flight) leave(err error) (Handle, error) {
+func (f *flight) detach(err error) (Handle, error) {
 	x := f.x
 	if err == nil && f.o.left.Load()&sourceMask != 0 {
 		err = x.await(f.o, f.name, sourceMask)
@@ -217,7 +217,7 @@ func (x *Endpoint) complete(what string, dst int) (Handle, error) {
 	if !x.always {
 		return 0, nil
 	}
-	o, name, err := x.table.take(true)
+	o, name, err := x.table.claim(true)
 	if err != nil {
 		return 0, err
 	}
@@ -348,7 +348,7 @@ func (x *Endpoint) putNBSlow(dst int, to segment.NLA, src []byte, want conduits.
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.put(to, src))
+	return f.detach(f.put(to, src))
 }
 
 // GetNB begins to get len(dst) bytes from address from of rank src's segment.
@@ -380,7 +380,7 @@ func (x *Endpoint) getNBSlow(src int, from segment.NLA, dst []byte) (Handle, err
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.get(from, dst))
+	return f.detach(f.get(from, dst))
 }
 
 // checkValue is check for a value of n bytes.
@@ -442,7 +442,7 @@ func (x *Endpoint) PutValueNB(rank int, to segment.NLA, v uint64, n int) (Handle
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.word(to, v, n))
+	return f.detach(f.word(to, v, n))
 }
 
 // GetValueNB begins a GetValue; *result holds the value once the handle is
@@ -463,7 +463,7 @@ func (x *Endpoint) GetValueNB(rank int, from segment.NLA, result *uint64, n int)
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.getValue(from, result, n))
+	return f.detach(f.getValue(from, result, n))
 }
 
 // Memset fills n bytes from address to of rank with value. n must not be
@@ -503,7 +503,7 @@ func (x *Endpoint) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.memset(to, value, n))
+	return f.detach(f.memset(to, value, n))
 }
 
 // checkMemset is check for a memset; ok says that there is something to do.

@@ -471,7 +471,7 @@ func (x *Endpoint) shapeNB(t *transfer) (Handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(t.move(x, &f))
+	return f.detach(t.move(x, &f))
 }
 
 func (r *Region) shape(t *transfer) error {
@@ -494,7 +494,7 @@ func (r *Region) shape(t *transfer) error {
 	if err != nil {
 		return err
 	}
-	return f.leaveImplicit(t.move(x, &f))
+	return f.detachImplicit(t.move(x, &f))
 }
 
 // PutShape puts what the local side of s names to its remote side, on rank.

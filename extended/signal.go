@@ -131,7 +131,7 @@ func (x *Endpoint) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment
 	if err != nil {
 		return 0, err
 	}
-	return f.leave(f.atomic(sig, aop, conduits.Uint64, value, 0))
+	return f.detach(f.atomic(sig, aop, conduits.Uint64, value, 0))
 }
 
 func (x *Endpoint) checkSignal(what string, rank int, sig segment.NLA, op SignalOp) error {

@@ -130,9 +130,9 @@ func place(i uint64) (chunk int, index uint64) {
 // before is how many slots there are in the chunks before one.
 func before(chunk int) uint64 { return 1 << firstBits << chunk >> 1 &^ (1<<firstBits - 1) }
 
-// take gives out a slot that counts one unit for the caller; name is its cookie
+// claim gives out a slot that counts one unit for the caller; name is its cookie
 // and, if withHandle, the Handle.
-func (t *table) take(withHandle bool) (o *op, name uint64, err error) {
+func (t *table) claim(withHandle bool) (o *op, name uint64, err error) {
 	t.mu.Lock()
 	if withHandle && t.handles == MaxHandles {
 		t.mu.Unlock()

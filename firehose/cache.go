@@ -85,11 +85,11 @@ func NewCache(c Config) (*Cache, error) {
 // it, and then it would be most of what they take. c.mu is held.
 func (c *Cache) need() {
 	if c.m == nil {
-		c.begin()
+		c.newMachine()
 	}
 }
 
-func (c *Cache) begin() {
+func (c *Cache) newMachine() {
 	m, err := New(c.c)
 	if err != nil {
 		panic("firehose: " + err.Error()) // NewCache has found it to be good
@@ -315,7 +315,7 @@ func (c *Cache) Fetch(rank int, a Addr, n uint64, access func(Grant) bool) (r Pi
 		}
 		err = c.m.Release(got)
 	}
-	left = c.settle()
+	left = c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 	return r, false, err
@@ -361,7 +361,7 @@ func (c *Cache) Release(r Pinned) error {
 	}
 	c.need()
 	err := c.m.Release(r)
-	left := c.settle()
+	left := c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 	return err
@@ -388,18 +388,18 @@ func (c *Cache) Stale(r Pinned) {
 }
 
 // Conceal takes own memory back that s has exposed; see Space.Conceal.
-func (c *Cache) Conceal(s *Space, a Addr) error { return c.take(a, s.Conceal) }
+func (c *Cache) Conceal(s *Space, a Addr) error { return c.revoke(a, s.Conceal) }
 
 // Unmap takes own mapped memory back and unmaps it; see Space.Unmap.
 func (c *Cache) Unmap(s *Space, a Addr, unmap func(mem []byte) error) error {
-	return c.take(a, func(m *Machine, a Addr) error { return s.Unmap(m, a, unmap) })
+	return c.revoke(a, func(m *Machine, a Addr) error { return s.Unmap(m, a, unmap) })
 }
 
-func (c *Cache) take(a Addr, f func(*Machine, Addr) error) error {
+func (c *Cache) revoke(a Addr, f func(*Machine, Addr) error) error {
 	c.mu.Lock()
 	c.need()
 	err := f(c.m, a)
-	left := c.settle()
+	left := c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 	return err
@@ -481,8 +481,8 @@ type after struct {
 	wake bool // goroutines of this rank
 }
 
-// settle is progress if the Machine has anything to say. c.mu is held.
-func (c *Cache) settle() after {
+// progressIfAny is progress if the Machine has results or messages. c.mu is held.
+func (c *Cache) progressIfAny() after {
 	if c.m.done.Empty() && c.m.out.Empty() {
 		return after{}
 	}
@@ -548,13 +548,13 @@ func (c *Cache) collect() (some bool) {
 		if !ok {
 			return some
 		}
-		some = c.end(&d) || some
+		some = c.completeWaiter(&d) || some
 	}
 }
 
-// end hands a completion to who waits for it, and says whether it is a goroutine.
+// completeWaiter hands a completion to its waiter and says whether that is a goroutine.
 // c.mu is held.
-func (c *Cache) end(d *Done) bool {
+func (c *Cache) completeWaiter(d *Done) bool {
 	w := c.waiters[uint32(d.Cookie)]
 	if !w.used || w.cookie != d.Cookie {
 		return false // ended already, since the job has failed
@@ -605,7 +605,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	c.need()
 	b, ok := c.m.Receive(t.Src(), payload, c.reply[:0])
 	c.reply = b
-	left := c.settle()
+	left := c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 	if ok {
@@ -615,7 +615,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	}
 	c.mu.Lock()
 	c.m.Vacate()
-	left = c.settle()
+	left = c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 }
@@ -640,7 +640,7 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 		c.reply = w.append(c.reply[:0])
 	}
 	b := c.reply
-	left := c.settle()
+	left := c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 	switch {
@@ -667,10 +667,10 @@ func (c *Cache) movedOne(src int, w Moved) {
 	}
 	c.need()
 	d, ok := c.m.ReceiveMoved(src, w)
-	wake := ok && c.end(&d)
+	wake := ok && c.completeWaiter(&d)
 	var left after
 	if c.ended.Empty() {
-		left = c.settle()
+		left = c.progressIfAny()
 	} else {
 		left = c.progress()
 	}
@@ -683,7 +683,7 @@ func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
 	c.need()
 	c.m.ReceiveReply(t.Src(), payload)
-	left := c.settle()
+	left := c.progressIfAny()
 	c.mu.Unlock()
 	c.finish(left)
 }

@@ -392,7 +392,7 @@ func (m *Machine) Miss(rank int, a Addr, n uint64) (w Move, ok bool) {
 		p.t.idle++ // it stays
 		return w, false
 	}
-	m.leave(p.rank, s.bucket)
+	m.callLeave(p.rank, s.bucket)
 	m.missed.victim = i
 	w[moveUnpin] = uint32(s.bucket) + 1
 	return w, true
@@ -445,7 +445,7 @@ func (m *Machine) Lend(r Pinned, a Addr) (g Grant, ok bool) {
 	if s.bucket != r.first || s.users == 0 || s.state != present {
 		return g, false
 	}
-	p.t.leave(r.slot())
+	p.t.unuse(r.slot())
 	return Grant{s.grant.NLA + segment.NLA(uint64(a)&(m.c.Bucket-1)), s.grant.Key}, true
 }
 
@@ -539,7 +539,7 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 			continue
 		}
 		if s := &p.t.slots[i]; s.state == stale {
-			m.leave(p.rank, b)
+			m.callLeave(p.rank, b)
 			s.state = inbound
 			f.unpins = append(f.unpins, b)
 			f.pins = append(f.pins, b)
@@ -549,7 +549,7 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 	for range victims {
 		i := p.t.victim()
 		s := &p.t.slots[i]
-		m.leave(p.rank, s.bucket)
+		m.callLeave(p.rank, s.bucket)
 		s.state = outbound
 		f.unpins = append(f.unpins, s.bucket)
 		p.held--
@@ -573,7 +573,7 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 	return issued
 }
 
-func (m *Machine) leave(rank int, bucket uint64) {
+func (m *Machine) callLeave(rank int, bucket uint64) {
 	if m.c.Leave != nil {
 		m.c.Leave(rank, Addr(bucket<<m.shift), m.c.Bucket)
 	}
@@ -732,7 +732,7 @@ func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
 		}
 	}
 	m.land(f)
-	m.settle(p)
+	m.completePending(p)
 	m.serve(p)
 }
 
@@ -777,8 +777,8 @@ func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {
 	return errs.BadArg("firehose: remote pin of %#x: rank %d answers with address %#x, which is none", uint64(a), rank, uint64(code))
 }
 
-// settle ends the pending requests that have all they wait for.
-func (m *Machine) settle(p *peer) {
+// completePending ends the pending requests that have all they wait for.
+func (m *Machine) completePending(p *peer) {
 	keep := p.pending[:0]
 	for _, r := range p.pending {
 		if r.missing > 0 {
@@ -790,7 +790,7 @@ func (m *Machine) settle(p *peer) {
 			d.Pinned = m.region(p, r.first, r.count)
 		} else {
 			for b := r.first; b < r.first+uint64(r.count); b++ {
-				if i := p.t.find(b); p.t.leave(i) && p.t.slots[i].state == failed {
+				if i := p.t.find(b); p.t.unuse(i) && p.t.slots[i].state == failed {
 					p.t.idle--
 					p.t.remove(i)
 				}
@@ -870,7 +870,7 @@ func (m *Machine) release(r Pinned) error {
 		}
 	}
 	for k := range r.count() {
-		p.t.leave(p.slot(r, k))
+		p.t.unuse(p.slot(r, k))
 	}
 	if !p.queue.Empty() {
 		m.serve(p)
@@ -953,7 +953,7 @@ func (m *Machine) Fail(rank int, cause error) {
 	p.err = &PeerError{Rank: rank, Op: "remote pin", Err: cause}
 	for i := p.t.first(); i != 0; i = p.t.slots[i].next {
 		if st := p.t.slots[i].state; st == present || st == stale {
-			m.leave(rank, p.t.slots[i].bucket)
+			m.callLeave(rank, p.t.slots[i].bucket)
 		}
 	}
 	for _, r := range p.pending {

@@ -173,7 +173,7 @@ func (m *Machine) code(err error) segment.NLA {
 // unhold takes a user, local or not, from a bucket of this rank, by its slot. A
 // bucket without users stays pinned until its room is needed, or soon will be.
 func (m *Machine) unhold(i uint32) {
-	if m.own.leave(i) && m.own.slots[i].state == stale {
+	if m.own.unuse(i) && m.own.slots[i].state == stale {
 		s := m.own.slots[i]
 		m.own.idle--
 		m.own.remove(i)
@@ -336,7 +336,7 @@ func (m *Machine) local(first uint64, count int) (r Pinned, ok bool, err error) 
 func (m *Machine) localBack(first uint64, count int) {
 	for b := first; b < first+uint64(count); b++ {
 		if i := m.own.find(b); i != 0 {
-			m.leaveLocal(i)
+			m.unuseLocal(i)
 			m.unhold(i)
 		}
 	}
@@ -348,7 +348,7 @@ func (m *Machine) useLocal(i uint32) {
 	}
 }
 
-func (m *Machine) leaveLocal(i uint32) {
+func (m *Machine) unuseLocal(i uint32) {
 	if m.own.slots[i].local--; m.own.slots[i].local == 0 {
 		m.localUse--
 	}
@@ -365,7 +365,7 @@ func (m *Machine) releaseLocal(r Pinned) error {
 	}
 	for k := range uint64(r.count()) {
 		i := m.own.find(r.first + k)
-		m.leaveLocal(i)
+		m.unuseLocal(i)
 		m.unhold(i)
 	}
 	m.serveLocal()

@@ -95,13 +95,13 @@ type sievePolicy struct {
 func (p *sievePolicy) access(k int) bool {
 	if i := p.t.find(uint64(k)); i != 0 {
 		p.t.use(i)
-		p.t.leave(i)
+		p.t.unuse(i)
 		return true
 	}
 	if p.t.index.n == p.size {
 		p.t.remove(p.t.victim())
 	}
-	p.t.leave(p.t.insert(uint64(k), present))
+	p.t.unuse(p.t.insert(uint64(k), present))
 	return false
 }
 

@@ -95,8 +95,8 @@ func (t *table) use(i uint32) {
 	s.marked = true
 }
 
-// leave takes a user away and says whether it was the last.
-func (t *table) leave(i uint32) bool {
+// unuse takes a user away and says whether it was the last.
+func (t *table) unuse(i uint32) bool {
 	s := &t.slots[i]
 	s.users--
 	if s.users == 0 {

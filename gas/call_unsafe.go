@@ -249,8 +249,8 @@ func (n *Node) onReturn(_ *am.Token, args []uint32, payload []byte) {
 	}
 }
 
-// take reserves a slot for a call of f on dst.
-func (c *calls) take(f *function, dst int) (s *slot, i uint32) {
+// claim reserves a slot for a call of f on dst.
+func (c *calls) claim(f *function, dst int) (s *slot, i uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := len(c.free); k > 0 {
@@ -328,7 +328,7 @@ func (f *Func[A, R]) Call(n *Node, rank int, a A) (R, error) {
 
 // Go starts a Call and returns at once, unless it has to wait for room to send.
 func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
-	s, i := n.calls.take(f.function, rank)
+	s, i := n.calls.claim(f.function, rank)
 	if n.debug {
 		n.calls.note(s, false)
 	}
@@ -347,7 +347,7 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 	i, use := uint32(noSlot), uint32(0)
 	if n.debug { // asks for an answer, so that it is known whether the call is under way
 		var s *slot
-		s, i = n.calls.take(f.function, rank)
+		s, i = n.calls.claim(f.function, rank)
 		use = s.use
 		n.calls.note(s, true)
 	}

@@ -298,11 +298,11 @@ func (c *collectives) handlers() []am.Entry {
 // faster.
 func (c *collectives) bind(e *am.Endpoint) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
-	c.settle(conduits.NeighbourhoodsOf(e.Conduit()))
+	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
 }
 
-// settle has c know the neighbourhoods, if there are levels.
-func (c *collectives) settle(h *conduits.Neighbourhoods) {
+// useLevels has c know the neighbourhoods, if there are levels.
+func (c *collectives) useLevels(h *conduits.Neighbourhoods) {
 	if h == nil || h.Len() < 2 || h.Len() == c.size {
 		return
 	}
@@ -419,7 +419,7 @@ func (c *collectives) broke(f collFault, report bool) {
 	}
 }
 
-// begin enters a call, which end leaves. If it returns an error, the call is over
+// begin enters a call, which finish leaves. If it returns an error, the call is over
 // already.
 func (c *collectives) begin(call collCall) error {
 	if err := c.e.Blocking(call.kind.String()); err != nil {
@@ -438,7 +438,7 @@ func (c *collectives) begin(call collCall) error {
 	err := c.broken
 	c.mu.Unlock()
 	if err != nil {
-		return c.end(err)
+		return c.finish(err)
 	}
 	return nil
 }
@@ -455,8 +455,8 @@ func (c *collectives) compare() {
 	}
 }
 
-// end leaves the call with err, which it returns.
-func (c *collectives) end(err error) error {
+// finish leaves the call with err, which it returns.
+func (c *collectives) finish(err error) error {
 	c.mu.Lock()
 	c.active = false
 	c.unlink()
@@ -515,7 +515,7 @@ func (c *collectives) announce() {
 // waiting, and ranks that all made the same error stay in step.
 func (c *collectives) refuse(err error) error {
 	if c.begin(collCall{kind: collBad}) == nil {
-		_ = c.end(nil)
+		_ = c.finish(nil)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func Broadcast[T any](n *Node, root int, v T) (T, error) {
 	one[0] = v
 	err := c.broadcast(root, buf)
 	got := one[0]
-	if err := c.end(err); err != nil {
+	if err := c.finish(err); err != nil {
 		return v, err
 	}
 	return got, nil
@@ -82,7 +82,7 @@ func BroadcastSlice[T any](n *Node, root int, s []T) error {
 	if err := c.begin(collCall{kind: collBroadcast, root: uint32(root), size: uint64(len(buf))}); err != nil {
 		return err
 	}
-	return c.end(c.broadcast(root, buf))
+	return c.finish(c.broadcast(root, buf))
 }
 
 // Reduce is collective: it combines the v of all ranks with op and returns the
@@ -104,7 +104,7 @@ func Reduce[T any](n *Node, root int, v T, op func(a, b T) T) (T, error) {
 	acc[0] = v
 	err := c.reduce(root, buf, combining(op))
 	got := acc[0]
-	if err := c.end(err); err != nil || n.rank != root {
+	if err := c.finish(err); err != nil || n.rank != root {
 		return zero, err
 	}
 	return got, nil
@@ -121,7 +121,7 @@ func ReduceSlice[T any](n *Node, root int, s []T, op func(a, b T) T) error {
 	if err := c.begin(collCall{kind: collReduce, root: uint32(root), size: uint64(len(buf))}); err != nil {
 		return err
 	}
-	return c.end(c.reduce(root, buf, combining(op)))
+	return c.finish(c.reduce(root, buf, combining(op)))
 }
 
 // AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
@@ -148,7 +148,7 @@ func allReduceTo[T any](n *Node, kind collKind, v *T, op func(a, b T) T) error {
 	if err == nil {
 		*v = acc[0] // before end, for then another call may use buf
 	}
-	return c.end(err)
+	return c.finish(err)
 }
 
 // AllReduceSlice is collective: it combines the s of all ranks element by element,
@@ -161,7 +161,7 @@ func AllReduceSlice[T any](n *Node, s []T, op func(a, b T) T) error {
 	if err := c.begin(collCall{kind: collAllReduce, size: uint64(len(buf))}); err != nil {
 		return err
 	}
-	return c.end(c.allReduce(buf, combining(op)))
+	return c.finish(c.allReduce(buf, combining(op)))
 }
 
 // Gather is collective: it returns the v of all ranks, by rank, on root, and nil
@@ -175,7 +175,7 @@ func Gather[T any](n *Node, root int, v T) ([]T, error) {
 		return nil, err
 	}
 	all, err := gather(c, root, v)
-	if err := c.end(err); err != nil || n.rank != root {
+	if err := c.finish(err); err != nil || n.rank != root {
 		return nil, err
 	}
 	// The tree's places begin with root; ranks with 0.
@@ -202,7 +202,7 @@ func AllGather[T any](n *Node, v T) ([]T, error) {
 		}
 		err = c.broadcast(0, bytesOf(all))
 	}
-	if err := c.end(err); err != nil {
+	if err := c.finish(err); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -237,7 +237,7 @@ func ExclusiveScan[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 		d[0] = op(s[0], d[0])
 	})
 	got := view[T](before)[0]
-	if err := c.end(err); err != nil {
+	if err := c.finish(err); err != nil {
 		return zero, err
 	}
 	return got, nil

@@ -28,7 +28,7 @@ func TestBroadcastTree(t *testing.T) {
 		for r := range ranks {
 			c := &ranks[r]
 			c.rank, c.size = r, size
-			c.settle(hoods)
+			c.useLevels(hoods)
 		}
 		type link struct{ dir, i, from, to int }
 		sent := map[link]bool{}

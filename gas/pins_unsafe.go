@@ -51,10 +51,10 @@ func lockable(ranks int, budget, limit uint64, beyond bool) error {
 		ranks, budget, limit)
 }
 
-// settle makes the heap of size bytes: of the segment that is attached, or large,
+// makeHeap makes the heap of size bytes: of the segment that is attached, or large,
 // of memory that is exposed, before any other, so that it has the same addresses
 // on all ranks.
-func (n *Node) settle(size uint64, large bool) (err error) {
+func (n *Node) makeHeap(size uint64, large bool) (err error) {
 	if large {
 		if n.heapMem, err = n.ep.MapMemory(size); err != nil {
 			return fmt.Errorf("gas: a segment of %d bytes (-segment, ARGON_SEGMENT): %w", size, err)

@@ -352,7 +352,7 @@ func (r *run) rank(n *Node, fn func(n *Node) error) {
 		}
 		r.close(n, killed)
 	}()
-	err := r.begin(n)
+	err := r.startNode(n)
 	if err == nil {
 		doing = "the rank's function"
 		err = fn(n)
@@ -420,8 +420,8 @@ func (r *run) close(n *Node, killed bool) {
 	}
 }
 
-// begin attaches n and starts what helps it.
-func (r *run) begin(n *Node) error {
+// startNode attaches n and starts what helps it.
+func (r *run) startNode(n *Node) error {
 	if err := n.attach(r.cfg); err != nil {
 		return err
 	}
@@ -573,7 +573,7 @@ func (n *Node) bind(size uint64, large bool) error {
 	n.coll.bind(n.e)
 	first, views := n.ep.Views()
 	n.first, n.views = uint64(first), views
-	return n.settle(size, large)
+	return n.makeHeap(size, large)
 }
 
 // pages is size rounded up to whole pages.

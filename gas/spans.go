@@ -25,8 +25,8 @@ func (s *span) before(t *span) bool {
 	return s.from < t.from || s.from == t.from && s.at < t.at
 }
 
-// settle computes most anew.
-func (s *span) settle() *span {
+// recompute computes most anew.
+func (s *span) recompute() *span {
 	s.most = s.to
 	if s.left != nil {
 		s.most = max(s.most, s.left.most)
@@ -44,10 +44,10 @@ func (s *span) split(t *span) (a, b *span) {
 		return nil, nil
 	case s.before(t):
 		s.right, b = s.right.split(t)
-		return s.settle(), b
+		return s.recompute(), b
 	}
 	a, s.left = s.left.split(t)
-	return a, s.settle()
+	return a, s.recompute()
 }
 
 // meld is the reverse of split.
@@ -59,10 +59,10 @@ func meld(a, b *span) *span {
 		return a
 	case a.weight > b.weight:
 		a.right = meld(a.right, b)
-		return a.settle()
+		return a.recompute()
 	}
 	b.left = meld(a, b.left)
-	return b.settle()
+	return b.recompute()
 }
 
 // add puts t into the tree. Its weight is drawn from its address, by which nobody
@@ -82,7 +82,7 @@ func (s *spans) add(t *span) {
 		}
 	}
 	t.left, t.right = (*at).split(t)
-	*at = t.settle()
+	*at = t.recompute()
 }
 
 // remove takes t, which is there, out of the tree.
@@ -97,7 +97,7 @@ func (s *span) without(t *span) *span {
 	default:
 		s.left = s.left.without(t)
 	}
-	return s.settle()
+	return s.recompute()
 }
 
 // find is, of all spans that have all of [from, to), the one with the highest

@@ -207,7 +207,7 @@ func (j *job) flowOp(what uint32, asked, size int, choose func() (*flow, way)) o
 			return j.command(what, count*size, asked)
 		},
 		run:  func(count int) error { return j.pour(f, w, j.local[:max(size, w.chunk)], count*size) },
-		end:  func() error { return j.settle(f, w, j.local[:max(size, w.chunk)]) },
+		end:  func() error { return j.finishFlow(f, w, j.local[:max(size, w.chunk)]) },
 		legs: 1,
 	}
 }

@@ -359,8 +359,8 @@ func (j *job) ask(f *flow) error {
 	return j.send(f, []byte{f.question})
 }
 
-// settle ends rank 0's side of a flow: all has come.
-func (j *job) settle(f *flow, w way, src []byte) error {
+// finishFlow ends rank 0's side of a flow: all has come.
+func (j *job) finishFlow(f *flow, w way, src []byte) error {
 	for f.heard < f.target {
 		if err := j.ask(f); err != nil {
 			return err

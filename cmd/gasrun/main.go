@@ -323,7 +323,7 @@ func run(args []string) int {
 	c.Stdout, c.Stderr, c.Log = os.Stdout, os.Stderr, os.Stderr
 	c.Exclusive = true
 	c.Guard = self
-	if err := o.sim.begin(&o); err != nil {
+	if err := o.sim.start(&o); err != nil {
 		complain(err)
 		return jobenv.StatusFailed
 	}
@@ -334,7 +334,7 @@ func run(args []string) int {
 	if diverged(res) < 0 { // else that is the reason, and end says it
 		launch.Report(os.Stderr, err)
 	}
-	return o.sim.end(os.Stderr, &o, res)
+	return o.sim.conclude(os.Stderr, &o, res)
 }
 
 // build builds target in dir. by is the signal that ended it, or 0.

@@ -254,8 +254,8 @@ func (s *simulation) validate(c *launch.Config) error {
 	return nil
 }
 
-// begin writes the beginning of the record and remembers which program runs.
-func (s *simulation) begin(o *options) error {
+// start writes the beginning of the record and remembers which program runs.
+func (s *simulation) start(o *options) error {
 	if o.Conduit != sim.Name {
 		return nil
 	}
@@ -310,9 +310,9 @@ func hash(program string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// end completes the record, says what a replay has found, and returns gasrun's
-// status.
-func (s *simulation) end(w io.Writer, o *options, res launch.Result) int {
+// conclude completes the record, says what a replay has found, and returns the
+// status of gasrun.
+func (s *simulation) conclude(w io.Writer, o *options, res launch.Result) int {
 	if o.Conduit != sim.Name || res.Simulated == nil {
 		return res.Status
 	}

@@ -362,7 +362,7 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 	}
 	e.mu.Lock()
 	if n > 0 {
-		e.end(id)
+		e.retire(id)
 	}
 	e.sendLong(dst, c, l, err)
 	if q := e.queues[c].All(); dst == e.rank && err == nil && len(q) > 0 {

@@ -64,8 +64,8 @@ func (e *Endpoint) begin(op operation) (uint32, bool) {
 	return id, true
 }
 
-// end frees the number, with mu held.
-func (e *Endpoint) end(id uint32) operation {
+// retire frees the number, with mu held.
+func (e *Endpoint) retire(id uint32) operation {
 	op := e.ops[id]
 	if !op.atomic {
 		e.moving--
@@ -196,7 +196,7 @@ func (e *Endpoint) moved(id uint32, name string, rank int, done bool, err error,
 		return 0, nil
 	}
 	e.mu.Lock()
-	e.end(id)
+	e.retire(id)
 	closed := e.closed.Load()
 	e.mu.Unlock()
 	if closed { // the carrier waits for the last operation
@@ -213,7 +213,7 @@ func (o owner) Complete(cookie uint64, err error) {
 	e := o.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	op := e.end(uint32(cookie))
+	op := e.retire(uint32(cookie))
 	switch {
 	case op.letter != nil:
 		e.sendLong(op.rank, op.class, op.letter, err)
@@ -322,7 +322,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.peers[dst].left || e.failed {
-		e.end(id)
+		e.retire(id)
 		return 0, 0, e.explain("atomic", dst, conduits.ErrClosed)
 	}
 	w := e.out[:8]
@@ -405,7 +405,7 @@ func (e *Endpoint) result(src int, refused bool, w []uint32) bool {
 	if uint64(id) >= uint64(len(e.ops)) || !e.ops[id].atomic || e.ops[id].rank != src {
 		return e.failed // which has ended it
 	}
-	op := e.end(id)
+	op := e.retire(id)
 	d := completion{cookie: op.cookie, event: op.want, value: get64(w[1:])}
 	if refused {
 		d.value, d.err = 0, conduits.Fault(e.name+": atomic", src, &segment.FaultError{
@@ -422,7 +422,7 @@ func (e *Endpoint) result(src int, refused bool, w []uint32) bool {
 func (e *Endpoint) abandon(rank int) {
 	for id := range e.ops {
 		if op := e.ops[id]; op.atomic && (rank < 0 || op.rank == rank) {
-			e.end(uint32(id))
+			e.retire(uint32(id))
 			e.done.Add(completion{cookie: op.cookie, event: op.want, err: e.explain(op.name, op.rank, conduits.ErrClosed)})
 		}
 	}

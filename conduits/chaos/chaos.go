@@ -344,8 +344,8 @@ func (e *endpoint) enter() bool {
 	return e.busy.CompareAndSwap(false, true)
 }
 
-// leave ends it and rouses goroutines that may sleep although there is something to do.
-func (e *endpoint) leave() {
+// exit ends the poll and rouses goroutines that may sleep although there is something to do.
+func (e *endpoint) exit() {
 	more := e.waits(true)
 	e.busy.Store(false)
 	if e.missed.Swap(false) || more {
@@ -402,7 +402,7 @@ func (e *endpoint) poll(spin bool) int {
 	}
 	e.keepAll = false
 	n := e.ran - before
-	e.leave()
+	e.exit()
 	return n
 }
 
@@ -653,7 +653,7 @@ func (e *endpoint) Deliver(f func()) bool {
 		return false
 	}
 	ok := e.lend.Deliver(f)
-	e.leave()
+	e.exit()
 	return ok
 }
 
@@ -784,7 +784,7 @@ func (e *endpoint) Close() error {
 		}
 		e.mu.Unlock()
 		e.perform(true)
-		e.leave()
+		e.exit()
 	}
 	return e.inner.Close()
 }

@@ -14,8 +14,8 @@ type slot struct {
 	op    operation
 }
 
-// take finds a slot. mu is held.
-func (e *endpoint) take() int {
+// claim finds a slot. mu is held.
+func (e *endpoint) claim() int {
 	var i int
 	if n := len(e.freeSlots); n > 0 {
 		i, e.freeSlots = e.freeSlots[n-1], e.freeSlots[:n-1]
@@ -30,7 +30,7 @@ func (e *endpoint) take() int {
 // reserved hands a slot of the conduit below on under a name of this one's.
 func (e *endpoint) reserved(s conduits.Slot) conduits.Slot {
 	e.mu.Lock()
-	i := e.take()
+	i := e.claim()
 	e.slots[i].inner = s
 	e.mu.Unlock()
 	s.Ref = uint64(i)
@@ -155,7 +155,7 @@ func (e *endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	e.mu.Unlock()
 	if c == conduits.Request && len(data) > 0 && e.allowed(dst, to, uint64(len(data)), segment.RightWrite, conduits.RemoteDone) && e.mayDefer() {
 		e.mu.Lock()
-		i := e.take()
+		i := e.claim()
 		s := &e.slots[i]
 		s.late = true
 		s.op = operation{kind: opLong, dst: dst, to: to, buf: data, cookie: cookie, words: make([]uint32, words)}

@@ -81,8 +81,8 @@ func (c *ctx) fails(n int, l layers, body func(s *doomed)) {
 	})
 }
 
-// settle waits until the job has failed and returns how this rank knows it.
-func (s *doomed) settle() error {
+// awaitFailure waits until the job has failed and returns how this rank knows it.
+func (s *doomed) awaitFailure() error {
 	s.C.Helper()
 	err := conduits.Wait(s.EP, contract.Waiting("the job's failure"), func() bool { return false })
 	if err == nil {

@@ -730,7 +730,7 @@ func amThreads(c *ctx) {
 			}
 			f.flush(r, th*each, (th+1)*each)
 		})
-		f.end(r)
+		f.verify(r)
 	})
 }
 
@@ -944,7 +944,7 @@ func amMisuse(c *ctx) {
 				s.Wait("the handler", ran.Load)
 				got[1] = m.after(s.stack)
 			}
-			err := s.settle()
+			err := s.awaitFailure()
 			s.Names(err, m.culp, "%s", m.what)
 			if s.Rank == m.culp {
 				s.Wants(got[s.Rank], am.ErrBadArg, "%s", m.what)
@@ -977,7 +977,7 @@ func amMisuse(c *ctx) {
 			if s.Rank == 0 {
 				s.Must(s.am.RequestShort(1, start))
 			}
-			s.Names(s.settle(), 1, "a reply %s", what)
+			s.Names(s.awaitFailure(), 1, "a reply %s", what)
 		})
 		if c.Failed() {
 			c.Logf("dropped: a reply %s", what)
@@ -1187,7 +1187,7 @@ func amFailure(c *ctx) {
 				if s.Rank == n-1 {
 					s.Wait("the others", func() bool { return ready.Load() == n-1 })
 					s.EP.Fail(why)
-					s.Names(s.settle(), n-1, "what rank %d knows of itself", n-1)
+					s.Names(s.awaitFailure(), n-1, "what rank %d knows of itself", n-1)
 					return
 				}
 				ready.Add(1)

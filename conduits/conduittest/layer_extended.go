@@ -281,8 +281,8 @@ func extendedMemset(c *ctx) {
 	})
 }
 
-// begin starts k puts of 8 bytes to dst.
-func (s *stack) begin(k, dst int) []extended.Handle {
+// beginPuts starts k puts of 8 bytes to dst.
+func (s *stack) beginPuts(k, dst int) []extended.Handle {
 	s.C.Helper()
 	hs := make([]extended.Handle, k)
 	for i := range hs {
@@ -311,7 +311,7 @@ func extendedLists(c *ctx) {
 					s.Errorf("%s of %d zero handles: %d, %v, %v", what, len(hs), k, ok, err)
 				}
 			}
-			hs := s.begin(3, dst)
+			hs := s.beginPuts(3, dst)
 			old := append([]extended.Handle(nil), hs...)
 			s.Must(x.WaitAll(hs))
 			if old[1] == 0 {
@@ -331,7 +331,7 @@ func extendedLists(c *ctx) {
 		// One after the other, in random order.
 		for range 20 {
 			k := 1 + s.RNG.IntN(40)
-			hs := s.begin(k, s.RNG.IntN(n))
+			hs := s.beginPuts(k, s.RNG.IntN(n))
 			live := 0
 			for _, h := range hs {
 				if h != 0 {
@@ -393,7 +393,7 @@ func extendedLists(c *ctx) {
 			}
 		}
 		// A handle that is refused leaves the others as they were.
-		hs := s.begin(4, dst)
+		hs := s.beginPuts(4, dst)
 		live := x.Outstanding()
 		bad := append([]extended.Handle{hs[0], hs[1], 1 << 41}, hs[2:]...)
 		s.Wants(x.WaitAll(bad), extended.ErrBadArg, "a list with a wrong handle")
@@ -402,7 +402,7 @@ func extendedLists(c *ctx) {
 		}
 		s.Must(x.WaitAll(hs))
 		// Handles are the rank's that began the operation.
-		foreign[s.Rank].Store(uint64(s.begin(1, dst)[0]))
+		foreign[s.Rank].Store(uint64(s.beginPuts(1, dst)[0]))
 		s.barrier()
 		if h := extended.Handle(foreign[dst].Load()); h != 0 {
 			s.Wants(x.Wait(h), extended.ErrBadArg, "wait for another rank's handle")

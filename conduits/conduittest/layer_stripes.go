@@ -99,8 +99,8 @@ func (m *stripes) expect(what string, got, want []byte) {
 	})
 }
 
-// end compares all stripes with the model.
-func (m *stripes) end() {
+// verify compares all stripes with the model.
+func (m *stripes) verify() {
 	m.sync()
 	got := make([]byte, m.stripe)
 	for r := range m.s.Size {
@@ -169,7 +169,7 @@ func extendedSlices(c *ctx) {
 				s.am.Poll()
 			}
 		}
-		m.end()
+		m.verify()
 	})
 }
 
@@ -379,6 +379,6 @@ func extendedShapes(c *ctx) {
 				m.slice()
 			}
 		}
-		m.end()
+		m.verify()
 	})
 }

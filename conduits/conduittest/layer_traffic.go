@@ -377,9 +377,9 @@ func (f *traffic) flush(r *trafficRank, low, high int) {
 	})
 }
 
-// end waits until all that was sent to this rank has run and all it asked for has
+// verify waits until all that was sent to this rank has run and all it asked for has
 // been answered, and checks the account. Collective.
-func (f *traffic) end(r *trafficRank) {
+func (f *traffic) verify(r *trafficRank) {
 	s := r.s
 	s.barrier() // now everybody's account of what was sent is complete
 	var runs, answers int64
@@ -419,13 +419,13 @@ func (f *traffic) end(r *trafficRank) {
 	}
 }
 
-// run runs body as each rank of a job with this traffic, then end.
+// run runs body as each rank of a job with this traffic, then verify.
 func (f *traffic) run(body func(s *stack, r *trafficRank)) {
 	f.c.Helper()
 	f.c.stack(f.n, conduits.Config{}, f.layers(), func(s *stack) {
 		r := f.ranks[s.Rank]
 		body(s, r)
-		f.end(r)
+		f.verify(r)
 	})
 }
 

@@ -153,8 +153,8 @@ func init() {
 		"bogus":      func(m *model, s Step) { m.by(s.Rank, func(a *actor) { a.bogus(s.Value) }) },
 		"sync":       (*model).sync,
 		"trySync":    (*model).sync,
-		"begin":      (*model).begin,
-		"end":        (*model).end,
+		"begin":      (*model).beginRegion,
+		"end":        (*model).endRegion,
 		"notify":     (*model).notify,
 		"meet":       (*model).meet,
 		"tryMeet":    (*model).tryMeet,
@@ -317,7 +317,7 @@ func (m *model) finish(q *pending) {
 		})
 		m.drop(func(p *pending) bool { return p == q })
 	case "region":
-		m.finish(m.endRegion(q.owner))
+		m.finish(m.closeRegion(q.owner))
 	default:
 		m.syncSet(q.owner, q.how, extended.All)
 	}
@@ -557,7 +557,7 @@ func (m *model) sync(s Step) {
 	}
 }
 
-func (m *model) begin(s Step) {
+func (m *model) beginRegion(s Step) {
 	if mod(s.Arg, 8) == 7 {
 		m.by(s.Rank, func(a *actor) { a.want(a.x.BeginRegion(a.x.Implicit()), am.ErrBadArg) })
 		return
@@ -573,9 +573,9 @@ func (m *model) begin(s Step) {
 	})
 }
 
-func (m *model) end(s Step) {
+func (m *model) endRegion(s Step) {
 	if m.open[s.Rank] {
-		m.endRegion(s.Rank)
+		m.closeRegion(s.Rank)
 		return
 	}
 	m.by(s.Rank, func(a *actor) {
@@ -586,8 +586,8 @@ func (m *model) end(s Step) {
 	})
 }
 
-// endRegion ends rank's access region; what was begun in it has one handle now.
-func (m *model) endRegion(rank int) *pending {
+// closeRegion ends rank's access region; what was begun in it has one handle now.
+func (m *model) closeRegion(rank int) *pending {
 	q := &pending{owner: rank, how: "nb", f: &flight{}}
 	m.drop(func(p *pending) bool {
 		if p.owner != rank || p.how != "region" {

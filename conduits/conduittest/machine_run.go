@@ -269,7 +269,7 @@ type forms struct {
 	late  bool                           // src is read until the operation is synchronized
 }
 
-// begin does an operation in a form.
+// begin starts an operation in a form; a blocking form completes it as well.
 func (a *actor) begin(form string, f *flight, fm forms, wants []error) {
 	var err error
 	var into string
@@ -303,14 +303,14 @@ func (a *actor) begin(form string, f *flight, fm forms, wants []error) {
 	case f.h != 0:
 		a.live = append(a.live, f)
 	default:
-		a.settle(f)
+		a.checkResult(f)
 	}
 }
 
-// settle looks at what a synchronized operation brought.
-func (a *actor) settle(f *flight) {
+// checkResult looks at what a synchronized operation brought.
+func (a *actor) checkResult(f *flight) {
 	for _, p := range f.parts {
-		a.settle(p)
+		a.checkResult(p)
 	}
 	if f.check != nil {
 		if text := f.check(); text != "" {
@@ -327,7 +327,7 @@ func (a *actor) settle(f *flight) {
 func (a *actor) wait(f *flight) {
 	a.want(a.x.Wait(f.h))
 	if f.h != 0 {
-		a.settle(f)
+		a.checkResult(f)
 	}
 }
 
@@ -338,7 +338,7 @@ func (a *actor) try(f *flight) {
 	case f.h == 0 && !done:
 		a.fatalf("the zero handle is not done")
 	case f.h != 0 && done:
-		a.settle(f)
+		a.checkResult(f)
 	}
 }
 
@@ -352,11 +352,11 @@ func (a *actor) list() (fs []*flight, hs []extended.Handle) {
 	return fs, hs
 }
 
-// settled settles those of fs whose handle in hs has become zero.
-func (a *actor) settled(fs []*flight, hs []extended.Handle) (n int) {
+// checkCompleted checks those of fs whose handle in hs has become zero.
+func (a *actor) checkCompleted(fs []*flight, hs []extended.Handle) (n int) {
 	for i, f := range fs {
 		if hs[i+1] == 0 {
-			a.settle(f)
+			a.checkResult(f)
 			n++
 		} else if hs[i+1] != f.h {
 			a.fatalf("handle %#x has become %#x in the list", f.h, hs[i+1])
@@ -368,7 +368,7 @@ func (a *actor) settled(fs []*flight, hs []extended.Handle) (n int) {
 func (a *actor) waitAll() {
 	fs, hs := a.list()
 	a.want(a.x.WaitAll(hs))
-	if n := a.settled(fs, hs); n != len(fs) {
+	if n := a.checkCompleted(fs, hs); n != len(fs) {
 		a.fatalf("WaitAll has left %d of %d handles", len(fs)-n, len(fs))
 	}
 }
@@ -380,7 +380,7 @@ func (a *actor) some(call func(*extended.Endpoint, []extended.Handle) (int, erro
 	fs, hs := a.list()
 	n, err := call(a.x, hs)
 	a.want(err)
-	if m := a.settled(fs, hs); m != n || must && n == 0 && len(fs) > 0 {
+	if m := a.checkCompleted(fs, hs); m != n || must && n == 0 && len(fs) > 0 {
 		a.fatalf("of %d handles %d are synchronized, it says %d", len(fs), m, n)
 	}
 }
@@ -389,7 +389,7 @@ func (a *actor) tryAll() {
 	fs, hs := a.list()
 	done, err := a.x.TryAll(hs)
 	a.want(err)
-	if n := a.settled(fs, hs); done != (n == len(fs)) {
+	if n := a.checkCompleted(fs, hs); done != (n == len(fs)) {
 		a.fatalf("of %d handles %d are synchronized, TryAll says %v", len(fs), n, done)
 	}
 }
@@ -419,7 +419,7 @@ func (a *actor) noHandle(h extended.Handle) {
 	a.want(err, am.ErrBadArg)
 	fs, hs := a.list()
 	a.want(a.x.WaitAll(append(hs, h)), am.ErrBadArg)
-	if a.settled(fs, hs) != 0 || a.x.Outstanding() != before {
+	if a.checkCompleted(fs, hs) != 0 || a.x.Outstanding() != before {
 		a.fatalf("a handle that is not outstanding has changed something")
 	}
 }
@@ -447,7 +447,7 @@ func (a *actor) syncSet(how string, c extended.Category, try bool) {
 	var left []*flight
 	for _, f := range a.counted[how] {
 		if f.cat&c != 0 {
-			a.settle(f)
+			a.checkResult(f)
 		} else {
 			left = append(left, f)
 		}
@@ -478,7 +478,7 @@ func (a *actor) endRegion(f *flight) {
 	a.want(err)
 	f.h, f.parts, a.parts = h, a.parts, nil
 	if h == 0 {
-		a.settle(f)
+		a.checkResult(f)
 		return
 	}
 	a.live = append(a.live, f)

@@ -139,7 +139,7 @@ func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
 //     the new Park returns.
 //   - What had come to far before Arm was run by the poll that follows Arm: while
 //     a goroutine is between Arm and Park every poll looks at far. If it could not, since another
-//     goroutine was polling, then Park looks again (see settled).
+//     goroutine was polling, then Park looks again (see lookSince).
 //
 // The watcher stays in far after those in near have been woken by something else.
 // That costs far's next wake-up, and one of near that finds nobody.
@@ -175,8 +175,8 @@ type watching struct{}
 
 func (watching) Blocked() string { return "watching for datagrams" }
 
-// take gives the slot of t back.
-func (e *Endpoint) take(t conduits.Ticket) wait {
+// release gives the slot of t back.
+func (e *Endpoint) release(t conduits.Ticket) wait {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.waits[t.Slot]
@@ -186,7 +186,7 @@ func (e *Endpoint) take(t conduits.Ticket) wait {
 
 // Disarm takes the announcement back.
 func (e *Endpoint) Disarm(t conduits.Ticket) {
-	w := e.take(t)
+	w := e.release(t)
 	e.far.Disarm(w.far)
 	e.near.Disarm(w.near)
 	e.arming.Add(-1)
@@ -198,11 +198,11 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	looks := e.waits[t.Slot].looks
 	e.mu.Unlock()
 	handler := e.near.Polling()
-	if e.hear() != nil || !handler && !e.settled(looks) {
+	if e.hear() != nil || !handler && !e.lookSince(looks) {
 		e.Disarm(t)
 		return
 	}
-	w := e.take(t)
+	w := e.release(t)
 	e.hand(w.far)
 	e.arming.Add(-1)
 	switch {
@@ -224,10 +224,11 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	}
 }
 
-// settled says whether far has been looked at since there were so many looks. A
-// look that another goroutine began since then counts: when it ends it wakes those
-// that have armed in near (Deliver does). So does the end of a handler that sleeps.
-func (e *Endpoint) settled(looks uint64) bool {
+// lookSince looks at far unless that has been done since there were so many looks, and
+// says whether Park may sleep. A look that another goroutine began since then counts:
+// when it ends it wakes those that have armed in near (Deliver does). So does the end of
+// a handler that sleeps.
+func (e *Endpoint) lookSince(looks uint64) bool {
 	if e.looks.Load() != looks {
 		return true
 	}

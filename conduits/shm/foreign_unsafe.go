@@ -127,7 +127,7 @@ func (x *access) touch(n uint64, f func()) bool {
 	return segment.Touch(unsafe.Slice((*byte)(x.mem), n), f)
 }
 
-func (x *access) end() {
+func (x *access) finish() {
 	if x.own != nil {
 		x.own.Exit()
 		return
@@ -135,7 +135,7 @@ func (x *access) end() {
 	exit(x.unit)
 }
 
-// begin is an access to n bytes, a word, at address a of rank, until its end.
+// begin starts an access to n bytes, a word, at address a of rank, which finish ends.
 func (e *Endpoint) begin(rank int, a segment.NLA, n uint64, need segment.Rights) (access, error) {
 	if o := e.owner(rank); o != nil {
 		b, u, err := conduits.Access(o.MadeATU(), e.rank, a, n, need)

@@ -102,9 +102,9 @@ func (g *growth) space() (bytes int64, limited bool) {
 	return sys.FreeIn(g.file.Fd())
 }
 
-// take finds n bytes, whole pages, that nobody else has. They are zeros. The lock
+// allocate finds n bytes, whole pages, that nobody else has. They are zeros. The lock
 // is held.
-func (j *job) take(n uint64) (room, error) {
+func (j *job) allocate(n uint64) (room, error) {
 	g := &j.growth
 	for i, f := range g.free {
 		if f.n >= n {
@@ -159,7 +159,7 @@ func (j *job) mapNew(n uint64) (unsafe.Pointer, room, error) {
 	g := &j.growth
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r, err := j.take(n)
+	r, err := j.allocate(n)
 	if err != nil {
 		return nil, room{}, err
 	}

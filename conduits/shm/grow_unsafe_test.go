@@ -58,7 +58,7 @@ func TestRoom(t *testing.T) {
 				js[l[i].by].growth.giveBack(l[i].room)
 				l = append(l[:i], l[i+1:]...)
 			} else {
-				r, err := js[by].take(page * uint64(rapid.IntRange(1, 5).Draw(t, "pages")))
+				r, err := js[by].allocate(page * uint64(rapid.IntRange(1, 5).Draw(t, "pages")))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -88,7 +88,7 @@ func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want con
 		return e.ask(question{kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
 	}
 	there := x.touch(uint64(n), func() { storeWord(x.mem, w, n) })
-	x.end()
+	x.finish()
 	if !there {
 		return 0, e.refused("put of a word", dst, to, uint64(n), "write", segment.Gone(e.rank, to, uint64(n), segment.RightWrite))
 	}
@@ -111,7 +111,7 @@ func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t co
 	}
 	var old uint64
 	there := x.touch(uint64(t.Size()), func() { old = conduits.ApplyAtomic(x.mem, op, t, a, b) })
-	x.end()
+	x.finish()
 	if !there {
 		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", segment.Gone(e.rank, to, uint64(t.Size()), segment.RightAtomic))
 	}

@@ -680,7 +680,7 @@ func (j *Job) release() {
 		e.view[0] = segment.View{}
 		_ = e.CloseATU() // of one that has crashed
 	}
-	j.mem.end()
+	j.mem.unmap()
 }
 
 // RunRanks runs rank(i) for each of eps in virtual time. It may be called again
@@ -712,7 +712,7 @@ func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 		j.driven.Store(false)
 		j.answerAll()
 		if j.watch != nil {
-			j.watch.end(nil)
+			j.watch.finish(nil)
 		}
 		j.release()
 	}()
@@ -748,9 +748,9 @@ func (j *Job) drive() {
 		if r.panicked != nil {
 			if j.watch != nil {
 				if p, ok := r.panicked.(*PanicError); ok {
-					j.watch.end(p.Value)
+					j.watch.finish(p.Value)
 				} else {
-					j.watch.end(r.panicked)
+					j.watch.finish(r.panicked)
 				}
 			}
 			j.abandon()

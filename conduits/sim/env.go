@@ -107,9 +107,9 @@ func openSession(getenv func(string) string) (*session, error) {
 	return s, nil
 }
 
-// begin numbers a job and records that it begins, which is before any later one
+// beginJob numbers a job and records that it begins, which is before any later one
 // does.
-func (s *session) begin(j *JobRecord) int {
+func (s *session) beginJob(j *JobRecord) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs++
@@ -183,7 +183,7 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	}
 	mine := JobRecord{Ranks: n, Options: o.String()}
 
-	k := s.begin(&mine)
+	k := s.beginJob(&mine)
 	w := &watch{k: k, write: s.write, from: env(EnvReplay)}
 	if r := s.replay; r != nil {
 		if err := w.follow(r, &mine); err != nil {

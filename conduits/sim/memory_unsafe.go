@@ -42,8 +42,8 @@ func (m *memory) attach(e *Endpoint, size uint64) error {
 	return nil
 }
 
-// end unmaps the segments.
-func (m *memory) end() {
+// unmap unmaps the segments.
+func (m *memory) unmap() {
 	if m.base != nil {
 		m.cleanup.Stop()
 		_ = sys.Unmap(m.base, m.size)

@@ -446,8 +446,8 @@ func (w *watch) differ(format string, args ...any) {
 	}
 }
 
-// end is told when the job is over. panicked is what ended it, if not itself.
-func (w *watch) end(panicked any) {
+// finish records the end of the job. panicked is what ended it, if not itself.
+func (w *watch) finish(panicked any) {
 	if w.over {
 		return
 	}

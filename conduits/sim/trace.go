@@ -55,7 +55,7 @@ func (t *trace) note(at Time, step byte, a, b uint64) {
 		t.head(at, step)
 		t.line = strconv.AppendInt(append(t.line, ' '), int64(a), 10)
 		t.line = strconv.AppendInt(append(t.line, ' '), int64(b), 10)
-		t.end()
+		t.endLine()
 	}
 }
 
@@ -92,14 +92,14 @@ func (t *trace) message(at Time, step byte, m *message) {
 	case to != 0:
 		t.line = strconv.AppendUint(append(t.line, " at "...), uint64(to), 16)
 	}
-	t.end()
+	t.endLine()
 }
 
 func (t *trace) head(at Time, step byte) {
 	t.line = append(strconv.AppendInt(t.line[:0], at, 10), ' ', step)
 }
 
-func (t *trace) end() {
+func (t *trace) endLine() {
 	t.line = append(t.line, '\n')
 	// An error stays in the writer and is returned by flush.
 	_, _ = t.w.Write(t.line)

@@ -80,7 +80,7 @@ func (b *board) fail(rank int, err error) {
 
 func (b *board) gone(rank int) bool { return b.closed[rank].Load() }
 
-func (b *board) settled(rank int) bool { return b.arrived[rank].Load() }
+func (b *board) allArrived(rank int) bool { return b.arrived[rank].Load() }
 
 func (b *board) wake(rank int) { b.eps[rank].notify() }
 
@@ -98,20 +98,20 @@ func (s seat) stay(e *Endpoint) {
 		s.linger(e)
 		e.l.Close()
 		if s.over.Add(1) == int32(e.size) {
-			s.end()
+			s.unmapAll()
 		}
 	})
 }
 
-// end unmaps the segments of all ranks, which are closed and have no link any more. A
+// unmapAll unmaps the segments of all ranks, which are closed and have no link any more. A
 // job that has failed leaves that to the collector: what a rank waited for has ended
 // with an error, and its other goroutines may look at its memory yet.
-func (b *board) end() {
+func (b *board) unmapAll() {
 	if b.failed.Load() != nil {
 		return
 	}
 	for _, e := range b.eps {
-		e.end()
+		e.freeMemory()
 	}
 	for _, e := range b.eps {
 		if e.atEnd != nil {

@@ -25,8 +25,8 @@ type control interface {
 
 	// gone says whether rank has left.
 	gone(rank int) bool
-	// settled says whether rank has left, and all that it had sent has arrived.
-	settled(rank int) bool
+	// allArrived says whether rank has left, and all that it had sent has arrived.
+	allArrived(rank int) bool
 	// leave says that this rank has closed. It may still be needed: see stay.
 	leave()
 	// stay serves the others until none needs this rank any more, nor this rank

@@ -285,7 +285,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 // Left says whether rank has left, and what it had sent has been run: a rank says
 // that it leaves when all of that has been acknowledged, so the engine has it.
 func (e *Endpoint) Left(rank int) bool {
-	if uint(rank) >= uint(e.size) || !e.c.settled(rank) {
+	if uint(rank) >= uint(e.size) || !e.c.allArrived(rank) {
 		return false
 	}
 	e.mu.Lock()
@@ -309,9 +309,9 @@ func (e *Endpoint) Close() error {
 	return e.CloseATU()
 }
 
-// end gives back the memory of a rank of a job that has ended. No operation refers to
+// freeMemory gives back the memory of a rank of a job that has ended. No operation refers to
 // it afterwards.
-func (e *Endpoint) end() {
+func (e *Endpoint) freeMemory() {
 	e.mu.Lock()
 	for e.sending { // by a goroutine that began before Close
 		e.mu.Unlock()
@@ -321,6 +321,6 @@ func (e *Endpoint) end() {
 	e.eng.Fail(errClosed)
 	e.mem.views[0].Shut() // before what it shows is gone
 	e.mem.views[0] = segment.View{}
-	e.mem.seg.end()
+	e.mem.seg.unmap()
 	e.mu.Unlock()
 }

@@ -243,13 +243,13 @@ func (box *mailbox) Poll() int {
 		}
 	}
 	if n > 0 {
-		box.settle()
+		box.flushAfterRun()
 	}
 	return n
 }
 
-// settle sends what messages that were run have brought about.
-func (box *mailbox) settle() {
+// flushAfterRun sends what messages that were run have brought about.
+func (box *mailbox) flushAfterRun() {
 	box.d.mu.Lock()
 	box.d.eng.Push()
 	if box.d.eng.Ready() {
@@ -288,7 +288,7 @@ func (box *mailbox) PollReplies() int {
 	box.d.progress()
 	n := box.deliver(batch, true)
 	if n > 0 {
-		box.settle()
+		box.flushAfterRun()
 	}
 	return n
 }

@@ -97,8 +97,8 @@ func (m *member) gone(rank int) bool {
 	return b != nil && (*b)[rank/64].Load()>>(rank%64)&1 != 0
 }
 
-// settled is gone: ranks leave when what they have sent has arrived, see stay.
-func (m *member) settled(rank int) bool { return m.gone(rank) }
+// allArrived is gone: ranks leave when what they have sent has arrived, see stay.
+func (m *member) allArrived(rank int) bool { return m.gone(rank) }
 
 func (m *member) attach(size uint64, rights segment.Rights) error {
 	return m.client.Attach(size, uint32(rights))

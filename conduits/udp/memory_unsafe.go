@@ -39,8 +39,8 @@ func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) er
 	return nil
 }
 
-// end unmaps the segment, which nobody accesses any more.
-func (m *mapping) end() {
+// unmap unmaps the segment, which nobody accesses any more.
+func (m *mapping) unmap() {
 	v := m.view
 	m.view = segment.View{}
 	if v.Size() == 0 || m.given {

@@ -198,7 +198,7 @@ func (t *table) updateAll(total uint64, mode string) error {
 			return err
 		}
 	}
-	return t.settle()
+	return t.drain()
 }
 
 // flush sends what has been collected for owner.
@@ -212,9 +212,9 @@ func (t *table) flush(owner int) error {
 	return err
 }
 
-// settle waits until all messages of all ranks have been applied. A barrier
+// drain waits until all messages of all ranks have been applied. A barrier
 // alone does not: it waits for ranks, not for messages under way.
-func (t *table) settle() error {
+func (t *table) drain() error {
 	for r, k := range t.sent {
 		if _, err := gas.FetchAdd(t.n, t.due.On(r), k); err != nil {
 			return err

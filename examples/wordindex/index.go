@@ -217,10 +217,10 @@ func (x *index) flush(owner int) error {
 	return err
 }
 
-// settle sends what is left and waits until every rank has all entries. A
+// drain sends what is left and waits until every rank has all entries. A
 // barrier alone would not: it waits for ranks, not for messages under way.
 // Collective.
-func (x *index) settle() error {
+func (x *index) drain() error {
 	for r := range x.out {
 		if err := x.flush(r); err != nil {
 			return err

@@ -134,7 +134,7 @@ func run(o options, out io.Writer) error {
 			mine.Bytes += uint64(len(text))
 			mine.Words += words
 		}
-		if err := x.settle(); err != nil {
+		if err := x.drain(); err != nil {
 			return err
 		}
 

@@ -219,12 +219,12 @@ func (f *flow) relay(conn *net.UDPConn) {
 		if f.p.c.Tap != nil {
 			f.p.c.Tap(f.from, f.to, b[:n])
 		}
-		f.take(b[:n])
+		f.forward(b[:n])
 	}
 }
 
-// take lets a datagram meet its fate.
-func (f *flow) take(b []byte) {
+// forward passes a datagram on with the faults that the seed decides on.
+func (f *flow) forward(b []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := f.index

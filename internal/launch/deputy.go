@@ -86,7 +86,7 @@ func Deputy(r io.Reader, w io.WriteCloser) int {
 	go d.listen(bufio.NewReaderSize(r, 64<<10))
 	d.link.send(frameHello, []int64{int64(os.Getpid())})
 	err := d.run()
-	d.end()
+	d.tearDown()
 	if err == nil {
 		return 0
 	}
@@ -508,7 +508,7 @@ func (d *deputy) pump(i, k int, in *os.File) {
 		for len(b) > 0 {
 			part := b[:min(len(b), chunk)]
 			b = b[len(part):]
-			if d.meters[i][k].take(len(part)) {
+			if d.meters[i][k].acquire(len(part)) {
 				d.link.send(frameOutput, []int64{rank, int64(k)}, part)
 			}
 		}
@@ -530,7 +530,7 @@ func (d *deputy) feed(w *os.File) {
 		}
 		if _, err := w.Write(p); err != nil { // nobody reads it any more
 			d.link.send(frameTaken, []int64{-1})
-			d.input.end()
+			d.input.close()
 			return
 		}
 		d.link.send(frameTaken, []int64{int64(len(p))})
@@ -697,7 +697,7 @@ func (d *deputy) obey(f *frame) bool {
 			return false
 		}
 		if len(f.texts[0]) == 0 {
-			d.input.end()
+			d.input.close()
 		} else {
 			d.input.put(f.texts[0])
 		}
@@ -765,8 +765,8 @@ func (d *deputy) stop() {
 	d.crew.drain(d.children)
 }
 
-// end leaves nothing behind, however it has come to that.
-func (d *deputy) end() {
+// tearDown leaves nothing behind, however it has come to that.
+func (d *deputy) tearDown() {
 	if d.crew != nil {
 		d.stop()
 		d.crew.clean()
@@ -777,7 +777,7 @@ func (d *deputy) end() {
 	if d.temp != "" {
 		_ = os.RemoveAll(d.temp)
 	}
-	d.guard.end()
+	d.guard.dismiss()
 	d.spawn.stop()
 	d.link.close()
 	select {

@@ -124,8 +124,8 @@ func (j *job) summarise() {
 	d.quiet = awake.After(j.AnswerGrace)
 }
 
-// settled ends the ranks when none has written anything for a while.
-func (j *job) settled() {
+// endWhenQuiet ends the ranks when none has written anything for a while.
+func (j *job) endWhenQuiet() {
 	d := j.dump
 	size := 0
 	for _, r := range d.asked {

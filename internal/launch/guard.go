@@ -131,8 +131,8 @@ func (g *guard) say(format string, args ...any) {
 	}
 }
 
-// end lets the guard go.
-func (g *guard) end() {
+// dismiss lets the guard go.
+func (g *guard) dismiss() {
 	if g == nil {
 		return
 	}

@@ -92,10 +92,10 @@ func (h *host) pump() {
 					if !ok {
 						break
 					}
-					st.take(p)
+					st.accept(p)
 					h.link.send(frameCredit, []int64{int64(h.first + i), int64(k), int64(len(p))})
 				}
-				st.end(h.foreign[i][k])
+				st.close(h.foreign[i][k])
 			})
 		}
 	}
@@ -119,7 +119,7 @@ func (h *host) listen(r *bufio.Reader) {
 	}
 	for i := range h.backlogs {
 		for _, b := range h.backlogs[i] {
-			b.end()
+			b.close()
 		}
 	}
 	if h.input != nil {
@@ -156,7 +156,7 @@ func (h *host) hear(f *frame) error {
 			b.put(f.texts[0])
 		case f.kind == frameOutEnd && f.has(3, 0):
 			h.foreign[i][f.nums[1]] = f.nums[2] != 0
-			b.end()
+			b.close()
 		default:
 			return odd
 		}
@@ -329,8 +329,8 @@ func (h *host) fail(rank, status int, cause string) {
 	}
 }
 
-// end has the deputy clean up, and ends it. All ranks have ended, or must.
-func (h *host) end() {
+// stop has the deputy clean up, and ends it. All ranks have ended, or must.
+func (h *host) stop() {
 	if h.cmd == nil || h.cmd.Process == nil {
 		h.unused()
 		return
@@ -368,7 +368,7 @@ func (h *host) end() {
 func (h *host) unused() {
 	for i := range h.backlogs {
 		for _, b := range h.backlogs[i] {
-			b.end()
+			b.close()
 		}
 	}
 }

@@ -44,9 +44,9 @@ func (l *lastLines) text() string {
 	return strings.Join(l.last, "; ")
 }
 
-// begin starts the deputy and brings it so far that it could start its ranks. If
+// start starts the deputy and brings it so far that it could start its ranks. If
 // ctx ends first so does the deputy.
-func (h *host) begin(ctx context.Context, spawn *spawner) error {
+func (h *host) start(ctx context.Context, spawn *spawner) error {
 	if err := h.launch(spawn); err != nil {
 		return h.failure("%v", err)
 	}
@@ -284,7 +284,7 @@ func (h *host) sendProgram() {
 		n, err := io.ReadFull(r, buf)
 		if n > 0 {
 			h.link.send(frameProgram, nil, buf[:n])
-			h.link.settle(window)
+			h.link.drain(window)
 		}
 		if err != nil {
 			break

@@ -241,7 +241,7 @@ func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error
 	}
 	j.tellServers(m.server.Addr().Port())
 	err = inTurn(func(h *host) error {
-		return h.begin(ctx, spawn)
+		return h.start(ctx, spawn)
 	})
 	if err != nil {
 		return err
@@ -334,7 +334,7 @@ func (j *job) feed(h *host) {
 	for {
 		n, err := j.Stdin.Read(buf)
 		if n > 0 {
-			if !h.input.take(n) {
+			if !h.input.acquire(n) {
 				return
 			}
 			h.link.send(frameInput, nil, buf[:n])
@@ -395,5 +395,5 @@ func (j *job) hostLost(h *host, cause error) {
 	if j.dump == nil {
 		j.memory.Fail(first, jobenv.StatusFailed, "lost with its "+cause.Error())
 	}
-	j.end(syscall.SIGTERM)
+	j.terminate(syscall.SIGTERM)
 }

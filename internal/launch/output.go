@@ -165,10 +165,10 @@ func newStream(rank int, s *sink, label, direct bool, copy *os.File, copyFailed 
 }
 
 // run copies in, the read end of the rank's pipe, until its end.
-func (st *stream) run(in *os.File) { st.end(st.pump.run(in, st.take)) }
+func (st *stream) run(in *os.File) { st.close(st.pump.run(in, st.accept)) }
 
-// end says that nothing more comes. The caller of take calls it.
-func (st *stream) end(foreign bool) {
+// close says that nothing more comes. The caller of accept calls it.
+func (st *stream) close(foreign bool) {
 	st.foreign = foreign
 	st.finish()
 	if st.copy != nil {
@@ -186,7 +186,7 @@ func (st *stream) hurry() {
 	<-st.ended
 }
 
-func (st *stream) take(b []byte) {
+func (st *stream) accept(b []byte) {
 	if st.copy != nil {
 		if _, err := st.copy.Write(b); err != nil {
 			st.copyTo(err)

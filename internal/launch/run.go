@@ -206,7 +206,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		if g, err = startGuard(c.Guard, identity, c.Remove, spawn); err != nil {
 			return res, err
 		}
-		defer g.end()
+		defer g.dismiss()
 	}
 	if j.here != nil {
 		j.here.guard = g
@@ -385,14 +385,14 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		case <-done:
 			done = nil
 			j.conclude(128+int(syscall.SIGTERM), context.Cause(ctx))
-			j.end(syscall.SIGTERM)
+			j.terminate(syscall.SIGTERM)
 		case err := <-j.sinkErr:
 			if errors.Is(err, syscall.EPIPE) {
 				j.conclude(128+int(syscall.SIGPIPE), errors.New("nobody reads the output any more"))
 			} else {
 				j.conclude(jobenv.StatusFailed, fmt.Errorf("cannot write the output: %w", err))
 			}
-			j.end(syscall.SIGTERM)
+			j.terminate(syscall.SIGTERM)
 		case <-j.grace:
 			j.grace = nil
 			j.kill()
@@ -405,7 +405,7 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 			}
 		case <-j.settle:
 			j.settle = nil
-			j.end(syscall.SIGTERM)
+			j.terminate(syscall.SIGTERM)
 		case <-j.watch:
 			j.early()
 		case <-look:
@@ -413,7 +413,7 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		case <-j.dump.next():
 			j.summarise()
 		case <-j.dump.still():
-			j.settled()
+			j.endWhenQuiet()
 		}
 	}
 }
@@ -519,7 +519,7 @@ func (j *job) fail(r int) {
 		return
 	}
 	if !peer {
-		j.end(syscall.SIGTERM)
+		j.terminate(syscall.SIGTERM)
 	}
 }
 
@@ -569,7 +569,7 @@ func (j *job) signal(sig syscall.Signal) {
 		if !j.Quiet {
 			j.log.printf("gasrun: %s: ending the job; once more kills it", sys.SignalName(sig))
 		}
-		j.end(sig)
+		j.terminate(sig)
 	case syscall.SIGQUIT:
 		if j.dump != nil {
 			j.kill()
@@ -604,8 +604,8 @@ func (j *job) conclude(status int, err error) {
 	}
 }
 
-// end asks all ranks to end by sig, and sees to it that they do.
-func (j *job) end(sig syscall.Signal) {
+// terminate asks all ranks to end by sig, and sees to it that they do.
+func (j *job) terminate(sig syscall.Signal) {
 	if j.ending {
 		return
 	}
@@ -697,7 +697,7 @@ func (j *job) runsOn(h *host) bool {
 // clean kills what ranks have left behind and waits for the output.
 func (j *job) clean() {
 	if j.here == nil {
-		j.eachCrew(func(c crew) { c.(*host).end() })
+		j.eachCrew(func(c crew) { c.(*host).stop() })
 	} else {
 		j.cleanHere()
 	}

@@ -241,7 +241,7 @@ func (l *link) send(kind frameKind, nums []int64, texts ...[]byte) {
 // flush gives what was sent some time to be written.
 func (l *link) flush(limit time.Duration) {
 	done := make(chan struct{})
-	go func() { defer close(done); l.settle(0) }()
+	go func() { defer close(done); l.drain(0) }()
 	over, stop := awake.NewTimer(limit)
 	defer stop()
 	select {
@@ -250,9 +250,9 @@ func (l *link) flush(limit time.Duration) {
 	}
 }
 
-// settle waits until at most size bytes have not been written, or the link is
+// drain waits until at most size bytes have not been written, or the link is
 // broken.
-func (l *link) settle(size int) {
+func (l *link) drain(size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.size > size && !l.broken {
@@ -282,9 +282,9 @@ func newMeter() *meter {
 	return m
 }
 
-// take waits for credit for n bytes, at most window. It is false if the meter was
+// acquire waits for credit for n bytes, at most window. It is false if the meter was
 // switched off.
-func (m *meter) take(n int) bool {
+func (m *meter) acquire(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for m.free < n && !m.off {
@@ -333,8 +333,8 @@ func (b *backlog) put(p []byte) {
 	}
 }
 
-// end says that nothing more is put.
-func (b *backlog) end() {
+// close says that nothing more is put.
+func (b *backlog) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true

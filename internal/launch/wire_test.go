@@ -217,7 +217,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("after the last frame: %+v, %v", f, err)
 	}
 	<-l.done
-	l.settle(0)
+	l.drain(0)
 }
 
 // Nobody waits for a link that is broken.
@@ -226,10 +226,10 @@ func TestBrokenLink(t *testing.T) {
 	l := newLink(w)
 	r.Close()
 	l.send(frameInput, nil, make([]byte, 100))
-	l.settle(0)
+	l.drain(0)
 	<-l.done
 	l.send(frameInput, nil, make([]byte, 100))
-	l.settle(0)
+	l.drain(0)
 }
 
 // Credit bounds what is under way, and nobody waits for a meter that is off.
@@ -240,14 +240,14 @@ func TestMeter(t *testing.T) {
 	const parts = 1000
 	go func() {
 		for range parts {
-			m.take(chunk)
+			m.acquire(chunk)
 			mu.Lock()
 			under += chunk
 			most = max(most, under)
 			mu.Unlock()
 			b.put(make([]byte, chunk))
 		}
-		b.end()
+		b.close()
 	}()
 	got := 0
 	for {
@@ -265,10 +265,10 @@ func TestMeter(t *testing.T) {
 		t.Errorf("%d bytes have come, at most %d under way; want %d and %d", got, most, parts*chunk, window)
 	}
 	for m.free >= chunk {
-		m.take(chunk)
+		m.acquire(chunk)
 	}
 	off := make(chan bool)
-	go func() { off <- m.take(chunk) }()
+	go func() { off <- m.acquire(chunk) }()
 	m.stop()
 	if <-off {
 		t.Error("a meter that is off gives credit")

@@ -663,7 +663,7 @@ var mutants = []mutant{
 		name:   "shm-unit-kept",
 		defect: "a put of a word to registered memory never says that it is over",
 		file:   "conduits/shm/registered_unsafe.go", on: onShm,
-		old: "func() { storeWord(x.mem, w, n) })\n\tx.end()\n",
+		old: "func() { storeWord(x.mem, w, n) })\n\tx.finish()\n",
 		new: "func() { storeWord(x.mem, w, n) })\n",
 	},
 	{
@@ -861,7 +861,7 @@ var mutants = []mutant{
 		name:   "udp-segments-stay",
 		defect: "the segments of a job inside one process stay mapped when it has ended",
 		file:   "conduits/udp/board.go", test: "gas ^TestMemoryGivenBack$/^udp$",
-		old: "\t\t\ts.end()\n",
+		old: "\t\t\ts.unmapAll()\n",
 		new: "",
 	},
 	{

@@ -542,7 +542,7 @@ func (c *Client) Close() error {
 	first := !c.closed
 	c.closed = true
 	if c.err == nil {
-		c.end(errs.Closed("rendezvous: rank %d has closed its connection", c.rank))
+		c.failRequests(errs.Closed("rendezvous: rank %d has closed its connection", c.rank))
 	}
 	c.mu.Unlock()
 	if !first {
@@ -561,8 +561,8 @@ func (c *Client) Close() error {
 	return err
 }
 
-// end has all requests end with err, and further ones too. The lock is held.
-func (c *Client) end(err error) {
+// failRequests ends all requests with err, and further ones too. The lock is held.
+func (c *Client) failRequests(err error) {
 	c.err = err
 	for id, done := range c.requests {
 		close(done)
@@ -629,7 +629,7 @@ func (c *Client) lost(err error) {
 	}
 	if c.over || c.closed || c.failed {
 		if c.err == nil {
-			c.end(errs.Closed("rendezvous: the service at %s has ended", c.server))
+			c.failRequests(errs.Closed("rendezvous: the service at %s has ended", c.server))
 		}
 		c.mu.Unlock()
 		return
@@ -650,7 +650,7 @@ func (c *Client) fail(f failure) {
 	first := !c.failed
 	if first {
 		c.failed = true
-		c.end(f.err())
+		c.failRequests(f.err())
 	}
 	tell := first && !c.closed && c.isReady()
 	c.mu.Unlock()
@@ -762,7 +762,7 @@ func (c *Client) handle(k kind, body []byte) error {
 		defer c.mu.Unlock()
 		c.over = true
 		if c.err == nil {
-			c.end(errs.Closed("rendezvous: the service at %s has ended in good order before this rank", c.server))
+			c.failRequests(errs.Closed("rendezvous: the service at %s has ended in good order before this rank", c.server))
 		}
 	default:
 		return fmt.Errorf("a message of unknown kind %d", k)

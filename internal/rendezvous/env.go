@@ -144,10 +144,10 @@ func (s Setup) Join(ctx context.Context, h Hello, e Events) (*Client, error) {
 	if srv != nil {
 		if err != nil {
 			srv.Fail(0, jobenv.StatusFailed, err.Error()) // unless it has failed before
-			srv.end(0)
+			srv.shutdown(0)
 			return nil, err
 		}
-		c.serving = func() { srv.end(s.Linger) }
+		c.serving = func() { srv.shutdown(s.Linger) }
 	}
 	return c, err
 }

@@ -316,9 +316,9 @@ func (s *Server) Close() error {
 	return err
 }
 
-// end closes a service that lives in a rank, when all have left or the job has
+// shutdown closes a service that lives in a rank, when all have left or the job has
 // failed, but after linger at the latest: then the others go on without it.
-func (s *Server) end(linger time.Duration) {
+func (s *Server) shutdown(linger time.Duration) {
 	late, stop := awake.NewTimer(linger)
 	select {
 	case <-s.settled:
@@ -726,7 +726,7 @@ func (s *Server) fail(f failure) {
 		s.ends(f.rank, Failed)
 	}
 	clear(s.waiting) // the ranks end them themselves
-	s.settle()
+	s.conclude()
 	s.tellAll()
 }
 
@@ -737,11 +737,12 @@ func (s *Server) ends(rank int, st State) {
 		s.ended++
 	}
 	if s.ended == s.c.Size {
-		s.settle()
+		s.conclude()
 	}
 }
 
-func (s *Server) settle() {
+// conclude lets shutdown go on. The lock is held.
+func (s *Server) conclude() {
 	select {
 	case <-s.settled:
 	default:

@@ -45,7 +45,7 @@ func (p *parser) column(n int, limit uint64) (c column) {
 		p.bad = true
 		return column{}
 	}
-	c.data = p.take(n * c.width)
+	c.data = p.bytes(n * c.width)
 	if p.bad {
 		return column{}
 	}

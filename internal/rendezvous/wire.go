@@ -59,11 +59,11 @@ const (
 	kWatch // to be told if the job fails; the service's answer is the same
 )
 
-// begin starts a frame at the end of b; end completes it.
-func begin(b []byte, k kind) []byte { return append(b, 0, 0, 0, 0, byte(k)) }
+// openFrame starts a frame at the end of b; closeFrame completes it.
+func openFrame(b []byte, k kind) []byte { return append(b, 0, 0, 0, 0, byte(k)) }
 
-// end fills in the length of the frame that starts at b[at].
-func end(b []byte, at int) []byte {
+// closeFrame fills in the length of the frame that starts at b[at].
+func closeFrame(b []byte, at int) []byte {
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b
 }
@@ -71,11 +71,11 @@ func end(b []byte, at int) []byte {
 // frame appends a frame with the body that body appends; nil for none.
 func frame(b []byte, k kind, body func([]byte) []byte) []byte {
 	at := len(b)
-	b = begin(b, k)
+	b = openFrame(b, k)
 	if body != nil {
 		b = body(b)
 	}
-	return end(b, at)
+	return closeFrame(b, at)
 }
 
 // readFrame reads a frame of at most limit bytes. The body is valid until the
@@ -112,7 +112,7 @@ type parser struct {
 	bad bool
 }
 
-func (p *parser) take(n int) []byte {
+func (p *parser) bytes(n int) []byte {
 	if n > len(p.b) {
 		p.bad, p.b = true, nil
 		return nil
@@ -123,28 +123,28 @@ func (p *parser) take(n int) []byte {
 }
 
 func (p *parser) u8() (v uint8) {
-	if b := p.take(1); b != nil {
+	if b := p.bytes(1); b != nil {
 		v = b[0]
 	}
 	return v
 }
 
 func (p *parser) u16() (v uint16) {
-	if b := p.take(2); b != nil {
+	if b := p.bytes(2); b != nil {
 		v = binary.BigEndian.Uint16(b)
 	}
 	return v
 }
 
 func (p *parser) u32() (v uint32) {
-	if b := p.take(4); b != nil {
+	if b := p.bytes(4); b != nil {
 		v = binary.BigEndian.Uint32(b)
 	}
 	return v
 }
 
 func (p *parser) u64() (v uint64) {
-	if b := p.take(8); b != nil {
+	if b := p.bytes(8); b != nil {
 		v = binary.BigEndian.Uint64(b)
 	}
 	return v
@@ -156,7 +156,7 @@ func (p *parser) rest(n int) []byte {
 		p.bad = true
 		return nil
 	}
-	return p.take(len(p.b))
+	return p.bytes(len(p.b))
 }
 
 // addr takes a length and an address, of length 0 for none.
@@ -165,7 +165,7 @@ func (p *parser) addr() netip.Addr {
 	case 0:
 		return netip.Addr{}
 	case 4, 16:
-		b := p.take(int(n))
+		b := p.bytes(int(n))
 		a, ok := netip.AddrFromSlice(b)
 		p.bad = p.bad || !ok || a != a.Unmap()
 		return a
@@ -234,8 +234,8 @@ func parseHello(b []byte) (h hello, v uint16, ok bool) {
 	c := p.u8()
 	h.chosen = c == 1
 	h.Addr = p.addr()
-	h.Host = string(p.take(int(p.u8())))
-	h.Job = string(p.take(int(p.u8())))
+	h.Host = string(p.bytes(int(p.u8())))
+	h.Job = string(p.bytes(int(p.u8())))
 	h.Agree = string(p.rest(MaxAgree))
 	return h, v, p.done() && c <= 1
 }
@@ -273,7 +273,7 @@ func (r *request) append(b []byte) []byte {
 func parseRequest(b []byte) (r request, ok bool) {
 	p := parser{b: b}
 	r.id = p.u32()
-	r.key = string(p.take(int(p.u8())))
+	r.key = string(p.bytes(int(p.u8())))
 	r.value = p.rest(MaxValue)
 	return r, p.done()
 }
@@ -312,7 +312,7 @@ func (w *welcome) append(b []byte) []byte {
 
 func parseWelcome(b []byte) (w welcome, ok bool) {
 	p := parser{b: b}
-	copy(w.instance[:], p.take(len(w.instance)))
+	copy(w.instance[:], p.bytes(len(w.instance)))
 	f := p.u8()
 	w.inRank = f == 1
 	w.dead = p.u32()
@@ -433,7 +433,7 @@ func (c *part) append(b []byte) []byte {
 func parsePart(b []byte) (c part, ok bool) {
 	p := parser{b: b}
 	c.total = p.u32()
-	c.data = p.take(len(p.b))
+	c.data = p.bytes(len(p.b))
 	return c, p.done() && len(c.data) > 0 && len(c.data) <= int(c.total)
 }
 

@@ -82,7 +82,7 @@ func (s *sink) memory(a segment.NLA, n int) []byte {
 	return memory(s.p.EP, s.p.Rank, a, n)
 }
 
-func (s *sink) leave(kind int) { s.running[kind].Add(-1) }
+func (s *sink) exit(kind int) { s.running[kind].Add(-1) }
 
 // Receive checks the shape of a message.
 func (s *sink) Receive(m *conduits.Message) {
@@ -91,7 +91,7 @@ func (s *sink) Receive(m *conduits.Message) {
 		return
 	}
 	s.enter(int(m.Class))
-	defer s.leave(int(m.Class))
+	defer s.exit(int(m.Class))
 	switch {
 	case s.receive == nil:
 		s.p.Errorf("a message that nobody sent: %+v", m)
@@ -113,7 +113,7 @@ func (s *sink) Receive(m *conduits.Message) {
 // Complete hands on.
 func (s *sink) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	s.enter(completing)
-	defer s.leave(completing)
+	defer s.exit(completing)
 	if s.complete == nil {
 		s.p.Errorf("completion %d of an operation that nobody began: cookie %#x, error %v", ev, cookie, err)
 		return

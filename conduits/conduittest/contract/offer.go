@@ -49,7 +49,7 @@ func probe(t *testing.T, open Open, end time.Time) *Offer {
 	}
 	s := &Suite{open: open, offer: o, end: end}
 	c := &Case{T: t, Open: open, Offer: o, Seed: *flagSeed, suite: s, check: "the first look at the conduit"}
-	defer c.end()
+	defer c.close()
 	c.Job(2, conduits.Config{}, func(p *Peer) { p.Must(o.try(p)) })
 	if t.Failed() {
 		t.FailNow()

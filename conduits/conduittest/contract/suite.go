@@ -101,8 +101,8 @@ func (c *Case) Logf(format string, args ...any) {
 	}
 }
 
-// end closes the check.
-func (c *Case) end() {
+// close ends the check.
+func (c *Case) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
@@ -240,7 +240,7 @@ func (s *Suite) check(t *testing.T, name string, k Check) {
 func (s *Suite) once(t *testing.T, name string, k Check, seed uint64) {
 	c := &Case{T: t, Open: s.open, Offer: s.offer, Seed: seed, RNG: rand.New(rand.NewPCG(seed, 0)), suite: s, check: name}
 	defer func() { // whether it returns or ends its goroutine
-		c.end()
+		c.close()
 		if t.Failed() {
 			t.Logf("run again: go test -run '%s' -conduittest.seed %d", pattern(t.Name()), seed)
 		}

@@ -43,13 +43,13 @@ type packet struct {
 func (f *Fabric) switchIn(now Time, m *message) {
 	in, out := &f.ports[m.src], &f.ports[m.dst]
 	if in.inHead == none {
-		f.settle(now, m.dst)
+		f.freePlace(now, m.dst)
 		if m.packets == 1 && out.outHead == none && f.links[2*m.src].free <= now && f.links[2*m.dst+1].free <= now {
 			// Nothing is in the way: the message is a single event, and needs
 			// neither slot nor pair. A crosspoint would be full no longer than
 			// its input is busy.
-			f.take(now, 2*m.src, m.occLast)
-			f.take(now, 2*m.dst+1, m.occLast)
+			f.occupy(now, 2*m.src, m.occLast)
+			f.occupy(now, 2*m.dst+1, m.occLast)
 			if f.trace != nil {
 				f.trace(int(2*m.src), now, m.occLast, m.id, true)
 				f.trace(int(2*m.dst+1), now, m.occLast, m.id, true)
@@ -169,7 +169,7 @@ func (f *Fabric) trySingle(now Time, in uint32) {
 		return
 	}
 	// Settling may drop the pair with its last use.
-	f.settle(now, out)
+	f.freePlace(now, out)
 	if i = f.pair(in, out); int(f.pairs[i].used) < f.p.Crosspoint {
 		f.cross(now, i)
 		return
@@ -181,7 +181,7 @@ func (f *Fabric) trySingle(now Time, in uint32) {
 
 // tryOutput lets output out send its next packet if it can.
 func (f *Fabric) tryOutput(now Time, out uint32) {
-	f.settle(now, out)
+	f.freePlace(now, out)
 	n := &f.ports[out]
 	if f.links[2*out+1].free > now {
 		if n.outHead != none || n.sending != none && f.pairs[n.sending].blocked {
@@ -193,7 +193,7 @@ func (f *Fabric) tryOutput(now Time, out uint32) {
 		return
 	}
 	if f.p.Crosspoint > 0 {
-		f.leave(now, n.outHead)
+		f.sendOut(now, n.outHead)
 		return
 	}
 	if f.p.Queue == Single { // the inputs of these are free
@@ -228,7 +228,7 @@ func (f *Fabric) next(i int32) (slot int32, last bool, occ Time) {
 
 // pass lets a packet have a link that is free.
 func (f *Fabric) pass(now Time, i uint32, occ Time, slot int32, last bool) {
-	f.take(now, i, occ)
+	f.occupy(now, i, occ)
 	if f.trace != nil {
 		f.trace(int(i), now, occ, f.msgs[slot].id, last)
 	}
@@ -287,9 +287,9 @@ func (f *Fabric) cross(now Time, i int32) {
 	}
 }
 
-// leave sends a packet out of the crosspoint buffer of pair i, the first of
+// sendOut sends a packet out of the crosspoint buffer of pair i, the first of
 // its output's list; its output is free and sends from no other.
-func (f *Fabric) leave(now Time, i int32) {
+func (f *Fabric) sendOut(now Time, i int32) {
 	p := &f.pairs[i]
 	slot, last := f.popPacket(p)
 	occ := f.occFull
@@ -311,9 +311,9 @@ func (f *Fabric) leave(now Time, i int32) {
 	}
 }
 
-// settle gives back the place of the packet that output out has sent, if it
+// freePlace gives back the place of the packet that output out has sent, if it
 // has by now. That takes no event: it is done when the place is wanted.
-func (f *Fabric) settle(now Time, out uint32) {
+func (f *Fabric) freePlace(now Time, out uint32) {
 	n := &f.ports[out]
 	i := n.sending
 	if i == none || f.links[2*out+1].free > now {

@@ -355,9 +355,9 @@ func (f *Fabric) finish(t Time, slot int32) (id uint64) {
 	return m.id
 }
 
-// take gives the link to a packet, not before now, and returns when its first
+// occupy gives the link to a packet, not before now, and returns when its first
 // byte is on it.
-func (f *Fabric) take(now Time, i uint32, occ Time) Time {
+func (f *Fabric) occupy(now Time, i uint32, occ Time) Time {
 	l := &f.links[i]
 	start := max(now, l.free)
 	l.free = start + occ
@@ -388,7 +388,7 @@ func (f *Fabric) source(now Time, node uint32) {
 	} else {
 		f.pushMessage(&n.inHead, &n.inTail, slot)
 	}
-	f.take(now, f.injection(node), occ)
+	f.occupy(now, f.injection(node), occ)
 	if f.trace != nil {
 		f.trace(int(f.injection(node)), now, occ, m.id, mark&lastMark != 0)
 	}
@@ -447,7 +447,7 @@ func (f *Fabric) hop(now Time, a, b uint64) {
 		i, b, last = f.treeStep(uint32(a), b)
 	}
 	occ := f.size(a, b)
-	t := f.take(now, i, occ)
+	t := f.occupy(now, i, occ)
 	if f.trace != nil {
 		f.trace(int(i), t, occ, f.msgs[a>>32].id, b&lastMark != 0)
 	}
@@ -465,7 +465,7 @@ func (f *Fabric) hop(now Time, a, b uint64) {
 func (f *Fabric) eject(now Time, a, b uint64) {
 	i := f.ejection(uint32(b))
 	occ := f.size(a, b)
-	t := f.take(now, i, occ)
+	t := f.occupy(now, i, occ)
 	if f.trace != nil {
 		f.trace(int(i), t, occ, f.msgs[a>>32].id, b&lastMark != 0)
 	}

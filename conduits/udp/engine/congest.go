@@ -127,7 +127,8 @@ const (
 	paceFrom = 250 * time.Microsecond
 )
 
-func (p *peer) begin() {
+// resetWindow sets the window of a path of which nothing is known.
+func (p *peer) resetWindow() {
 	size := float64(p.datagram)
 	p.cwnd = min(firstDatagrams*size, max(leastDatagrams*size, firstBytes))
 	p.slow = math.Inf(1)

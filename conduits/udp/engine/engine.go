@@ -191,7 +191,7 @@ func (e *Engine) peer(rank int) *peer {
 	p := &peer{rank: rank, timer: -1}
 	e.discover(p)
 	p.path.open(e.first, &e.c, rank)
-	p.begin()
+	p.resetWindow()
 	for c := range p.flows {
 		p.flows[c].open(conduits.Class(c), e.first)
 	}

@@ -98,7 +98,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	}
 	e.touch(p)
 	if e.run.dst != nil && h.frames == 1 && h.flags == flagData && len(h.words) == 0 {
-		e.run.begin(p, b, &f)
+		e.run.setHeader(p, b, &f)
 	}
 }
 
@@ -112,8 +112,8 @@ type run struct {
 	to    segment.NLA
 }
 
-// begin completes r by datagram b, whose frame is f.
-func (r *run) begin(p *peer, b []byte, f *frame) {
+// setHeader completes r by datagram b, whose frame is f.
+func (r *run) setHeader(p *peer, b []byte, f *frame) {
 	le := binary.LittleEndian
 	r.p, r.to = p, f.to
 	r.head = [5]uint64{uint64(le.Uint32(b)), le.Uint64(b[8:]), uint64(le.Uint32(b[28:])), le.Uint64(b[32:]), le.Uint64(b[40:])}

@@ -57,8 +57,8 @@ func (e *Engine) pop(p *peer) {
 	e.touch(p)
 }
 
-// settle brings the timers up to date of a peer that is amid its row.
-func (e *Engine) settle() {
+// updateTimers brings the timers up to date of a peer that is amid its row.
+func (e *Engine) updateTimers() {
 	if p := e.amid; p != nil {
 		e.amid = nil
 		e.touch(p)
@@ -273,7 +273,7 @@ func (e *Engine) judged(t time.Duration) time.Duration {
 // Deadline is when Advance has something to do even if nothing arrives; ok is
 // false if that is never.
 func (e *Engine) Deadline() (t time.Duration, ok bool) {
-	e.settle()
+	e.updateTimers()
 	if len(e.timers) == 0 {
 		return 0, false
 	}
@@ -291,7 +291,7 @@ func (e *Engine) Advance(now time.Duration) { e.AdvanceTo(now, now) }
 // for, since the acknowledgement may have come.
 func (e *Engine) AdvanceTo(now, drained time.Duration) {
 	e.now = max(e.now, now)
-	e.settle()
+	e.updateTimers()
 	e.drained = max(e.drained, drained)
 	e.look(drained)
 	for len(e.timers) > 0 && e.timers[0].deadline <= e.now {

@@ -102,8 +102,8 @@ func (p *Access) name() uint64 { return Cookie | uint64(p.index) }
 // Rank is whose memory is accessed.
 func (p *Access) Rank() int { return p.rank }
 
-// take makes an access.
-func (s *accesses) take(k kind, rank int, at segment.NLA, want conduits.Event, cookie uint64) *Access {
+// claim makes an access of a free record or a new one.
+func (s *accesses) claim(k kind, rank int, at segment.NLA, want conduits.Event, cookie uint64) *Access {
 	s.mu.Lock()
 	p := s.free
 	if p != nil {
@@ -159,7 +159,7 @@ func (s *accesses) bounced(b *bounce) {
 	p := s.all[b.index]
 	s.mu.Unlock()
 	p.value = b.value
-	s.end(p, b.err)
+	s.finish(p, b.err)
 }
 
 // ask asks for what p needs: firehoses to as much of the rest as one pin covers, or the
@@ -178,7 +178,7 @@ func (s *accesses) ask(p *Access) {
 	r, ok, err := s.cache.RemotePinThen(p.rank, a, uint64(p.chunk), p.then)
 	switch {
 	case err != nil:
-		s.end(p, err)
+		s.finish(p, err)
 	case ok:
 		p.region = r
 		s.issue(p)
@@ -202,7 +202,7 @@ func (s *accesses) refuse(p *Access, err error) {
 		s.ask(p)
 		return
 	}
-	s.end(p, err)
+	s.finish(p, err)
 }
 
 // issue begins the conduit's operations on what is pinned.
@@ -292,7 +292,7 @@ func (s *accesses) drop(p *Access) {
 		p.done += p.chunk
 	}
 	if err != nil || p.done == p.size() {
-		s.end(p, err)
+		s.finish(p, err)
 		return
 	}
 	p.state = partly
@@ -340,8 +340,8 @@ func (s *accesses) advance() {
 	s.bounces.sendAll()
 }
 
-// end ends p and tells the completer.
-func (s *accesses) end(p *Access, err error) {
+// finish ends p and tells the completer.
+func (s *accesses) finish(p *Access, err error) {
 	if err != nil {
 		err = failure(p.kind, p.size(), p.addr, p.rank, err)
 	}

@@ -119,7 +119,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 		x.Attach(p, want, cookie)
 		return 0, nil
 	}
-	p = x.accesses.take(kindPut, dst, to, want, cookie)
+	p = x.accesses.claim(kindPut, dst, to, want, cookie)
 	p.b = src
 	limit := copyMax
 	if x.near(dst) {
@@ -155,7 +155,7 @@ func (x *Endpoint) Get(src int, from segment.NLA, dst []byte, want conduits.Even
 		x.Attach(p, want, cookie)
 		return 0, nil
 	}
-	p = x.accesses.take(kindGet, src, from, want, cookie)
+	p = x.accesses.claim(kindGet, src, from, want, cookie)
 	p.b = dst
 	x.accesses.start(p)
 	return 0, nil
@@ -181,7 +181,7 @@ func (x *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 		x.Attach(p, want&^have, cookie)
 		return have, nil
 	}
-	p = x.accesses.take(kindWord, dst, to, want&^have, cookie)
+	p = x.accesses.claim(kindWord, dst, to, want&^have, cookie)
 	p.setWord(v, n)
 	x.accesses.start(p)
 	return have, nil
@@ -209,7 +209,7 @@ func (x *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 		x.Attach(p, conduits.RemoteDone, cookie)
 		return 0, 0, nil
 	}
-	p = x.accesses.take(kindAtomic, dst, to, conduits.RemoteDone, cookie)
+	p = x.accesses.claim(kindAtomic, dst, to, conduits.RemoteDone, cookie)
 	p.op, p.typ, p.v, p.w = op, t, a, b
 	x.accesses.start(p)
 	return 0, 0, nil

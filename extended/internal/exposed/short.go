@@ -28,7 +28,7 @@ type short struct {
 // once. The cache is locked.
 func (s *accesses) next(rank int, a segment.NLA) *Access {
 	if s.spare == nil {
-		s.spare = s.take(kindPut, rank, a, 0, 0)
+		s.spare = s.claim(kindPut, rank, a, 0, 0)
 		s.spare.left.Store(2) // the conduit's operation, and the goroutine that begins it
 	}
 	return s.spare

@@ -42,7 +42,7 @@ func run() error {
 			return errors.New("out of luck\nin \x1b[2J\x1b]0;owned\a lines" + strings.Repeat("x", 1<<20) + "\nthe \x1b[31mend")
 		}
 		if os.Args[1] == "end" {
-			return end(n)
+			return exit(n)
 		}
 		if mine && os.Args[1] == "status42" {
 			return errs.WithStatus(errors.New("out of luck"), 42)
@@ -93,9 +93,9 @@ var ender = gas.RegisterCall("gasprog.ender", func(n *gas.Node, code int) struct
 	return struct{}{}
 })
 
-// end has rank 1 end the job with the status in argument 3, in the way that
+// exit has rank 1 end the job with the status in argument 3, in the way that
 // argument 2 says.
-func end(n *gas.Node) error {
+func exit(n *gas.Node) error {
 	code, err := strconv.Atoi(os.Args[3])
 	if err != nil {
 		return err
