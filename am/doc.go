@@ -20,9 +20,8 @@
 // An [Endpoint] stands on an endpoint of a conduit: a program that runs under
 // gasrun, or as many ranks of one process, gets it with all layers on it from
 // gas.Run (Node.AM, and Config.Handlers for its own table). Without package gas,
-// a conduit's Local or Join opens the endpoint (conduits.Launched says which rank
-// gasrun made of the process); the example shows the order in which the layers
-// are made, and that a barrier comes before the first message.
+// boot.Run opens the endpoint (package conduits/boot); the example shows the order in
+// which the layers are made, and that a barrier comes before the first message.
 //
 // # Duties of the caller
 //

@@ -588,7 +588,7 @@ func (c *collectives) wait(peer int, ready bool, ok func() bool) error {
 		// Ranks that wait for the one that left by way of others hear of it, too.
 		var p *PeerError
 		if errors.As(err, &p) {
-			c.e.Conduit().Blame(p.Rank, reason(c.rank, p))
+			c.e.Conduit().Blame(p.Rank, errs.Reason(c.rank, p))
 		}
 	}
 	c.mu.Lock()

@@ -2,12 +2,10 @@ package gas
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"strconv"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
@@ -101,26 +99,25 @@ const (
 // maxBucket is the largest Config.PinBucket.
 const maxBucket = segment.GATSpan
 
+// job is the part of c that package boot knows.
+func (c *Config) job() boot.Config {
+	return boot.Config{Name: "gas", Ranks: c.Ranks, Conduit: c.Conduit, MaxSegment: c.SegmentSize, Output: c.Output}
+}
+
 // EnsureDefaults fills in zero fields and returns c.
 func (c *Config) EnsureDefaults() *Config {
-	if c.Ranks == 0 {
-		c.Ranks = 1
-	}
-	if c.Conduit == "" {
-		c.Conduit = "shm"
-	}
-	if c.Output == nil {
-		c.Output = os.Stderr
-	}
+	job := c.job()
+	job.EnsureDefaults()
+	c.Ranks, c.Conduit, c.Output = job.Ranks, job.Conduit, job.Output
 	return c
 }
 
 // Validate reports all faults of c together.
 func (c *Config) Validate() error {
 	var all []error
-	if c.Ranks < 0 || c.Ranks > maxRanks {
-		all = append(all, errs.BadArg("gas: Config.Ranks is %d; it must be 1 to %d (ARGON_RANKS)", c.Ranks, maxRanks))
-	}
+	job := c.job()
+	job.MaxSegment = 0 // by its name here
+	all = append(all, job.Validate())
 	if c.SegmentSize > uint64(segment.MaxAttach) {
 		all = append(all, errs.BadArg("gas: Config.SegmentSize is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
 			c.SegmentSize, uint64(segment.MaxAttach)))
@@ -165,60 +162,22 @@ func (c *Config) validatePins() error {
 // firstClient is the first handler index that programs may use.
 const firstClient = 128
 
-// fromEnv overrides fields from environment variables, looked up with getenv, and
-// tells verbose, if it is not nil, about each. All faults are reported.
-func (c *Config) fromEnv(getenv func(string) string, verbose io.Writer) error {
-	var all []error
-	look := func(key string, set func(v string) error) {
-		v := getenv(key)
-		if v != "" {
-			if err := set(v); err != nil {
-				all = append(all, err)
-			}
-		}
-		if verbose != nil {
-			if v == "" {
-				v = "(not set)"
-			}
-			fmt.Fprintf(verbose, "argon: env %-19s %-12s %s\n", key, v, env.Meaning(key))
-		}
-	}
-	boolean := func(key string, to *bool) func(string) error {
-		return func(v string) error {
-			b, err := strconv.ParseBool(v)
-			if err != nil {
-				return errs.BadArg("gas: %s=%q is neither 0 nor 1", key, v)
-			}
-			*to = b
-			return nil
-		}
-	}
-	size := func(key string, to *uint64) func(string) error {
-		return func(v string) error {
-			b, err := jobenv.ParseSize(v)
-			if err != nil {
-				return errs.BadArg("gas: %s=%q: %v", key, v, err)
-			}
-			*to = b
-			return nil
-		}
-	}
-	look(jobenv.Ranks, func(v string) error {
-		k, err := strconv.Atoi(v)
-		if err != nil || k < 1 || k > maxRanks {
-			return errs.BadArg("gas: ARGON_RANKS=%q is not a number of ranks from 1 to %d", v, maxRanks)
-		}
-		c.Ranks = k
-		return nil
-	})
-	look(jobenv.Conduit, func(v string) error { c.Conduit = v; return nil })
-	look(jobenv.Segment, size(jobenv.Segment, &c.SegmentSize))
-	look(jobenv.Large, boolean(jobenv.Large, &c.Large))
-	look(jobenv.Pinnable, size(jobenv.Pinnable, &c.Pinnable))
-	look(jobenv.PinLocal, size(jobenv.PinLocal, &c.PinLocal))
-	look(jobenv.PinBucket, size(jobenv.PinBucket, &c.PinBucket))
-	look(jobenv.PinLock, boolean(jobenv.PinLock, &c.PinLock))
-	look("ARGON_PROGRESS", boolean("ARGON_PROGRESS", &c.Progress))
-	look("ARGON_DEBUG", boolean("ARGON_DEBUG", &c.Debug))
-	return errors.Join(all...)
+// overridden is a Config as boot.Override sees it.
+type overridden struct{ *Config }
+
+// FromEnv overrides fields by variables that getenv looks up, and tells verbose, if it
+// is not nil, about each. It reports all faults together.
+func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error {
+	job := c.job()
+	err := job.FromEnv(getenv, verbose)
+	c.Ranks, c.Conduit, c.SegmentSize = job.Ranks, job.Conduit, job.MaxSegment
+	r := env.Reader{Who: "gas", Getenv: getenv, Verbose: verbose}
+	r.Bool(jobenv.Large, &c.Large)
+	r.Size(jobenv.Pinnable, &c.Pinnable)
+	r.Size(jobenv.PinLocal, &c.PinLocal)
+	r.Size(jobenv.PinBucket, &c.PinBucket)
+	r.Bool(jobenv.PinLock, &c.PinLock)
+	r.Bool("ARGON_PROGRESS", &c.Progress)
+	r.Bool("ARGON_DEBUG", &c.Debug)
+	return errors.Join(err, r.Err())
 }

@@ -1,9 +1,9 @@
 package gas
 
 import (
-	"context"
 	"errors"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,6 +166,9 @@ func (j *fakeJob) fail(rank int, err error) {
 
 func (ep *fakeEndpoint) Close() error { return nil }
 
+// fakes counts the jobs that tests have registered as conduits.
+var fakes atomic.Int64
+
 // A conduit that runs its ranks itself is asked to, also for the progress
 // goroutines, and a rank that it kills is named with the reason.
 func TestConduitRunsRanks(t *testing.T) {
@@ -175,10 +178,14 @@ func TestConduitRunsRanks(t *testing.T) {
 	for i := range j.eps {
 		j.eps[i] = &runByFake{j.ranks[i], run}
 	}
-	cfg := Config{Ranks: ranks, Progress: true}
+	cfg := Config{Ranks: ranks, Progress: true, Conduit: "fake-" + strconv.FormatInt(fakes.Add(1), 10)}
 	var attached sync.WaitGroup // who is told of a failure before has no progress goroutine
 	attached.Add(ranks)
-	err := runRanks(context.Background(), &cfg, j.eps, func(n *Node) error {
+	conduits.Register(conduits.Conduit{
+		Name:  cfg.Conduit,
+		Local: func(int, conduits.Config) ([]conduits.Endpoint, error) { return j.eps, nil },
+	})
+	err := Run(cfg, func(n *Node) error {
 		attached.Done()
 		if n.rank == 1 {
 			attached.Wait()
@@ -189,7 +196,8 @@ func TestConduitRunsRanks(t *testing.T) {
 	})
 	run.wg.Wait() // the progress goroutines end, too
 	var re *RankError
-	if !errors.As(err, &re) || re.Rank != 1 || !errors.Is(err, errTest) || re.followed() || strings.Contains(err.Error(), "Goexit") {
+	var pe *PeerError
+	if !errors.As(err, &re) || re.Rank != 1 || !errors.Is(err, errTest) || errors.As(err, &pe) && pe.Rank != 1 || strings.Contains(err.Error(), "Goexit") {
 		t.Errorf("Run: %v", err)
 	}
 	if run.ranks != ranks || run.more.Load() != ranks {

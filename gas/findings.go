@@ -42,7 +42,7 @@ func (n *Node) entering() {
 	}
 	at := origin.Caller()
 	for _, s := range n.calls.underWay() {
-		n.findings.say("rank %d enters a barrier (%s) while %s is not answered: barriers do not wait for calls, which may run after it", n.rank, at, s)
+		n.run.findings.say("rank %d enters a barrier (%s) while %s is not answered: barriers do not wait for calls, which may run after it", n.rank, at, s)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestFindingsTakeTurns(t *testing.T) {
 	cfg.Debug, cfg.Output = true, &onlyOne{t: t}
 	if err := Run(cfg, func(n *Node) error {
 		for i := range 50 {
-			n.findings.say("rank %d, %d", n.rank, i)
+			n.run.findings.say("rank %d, %d", n.rank, i)
 		}
 		return nil
 	}); err != nil {

@@ -1,21 +1,18 @@
 package gas
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/segment"
@@ -23,13 +20,9 @@ import (
 
 func TestMain(m *testing.M) {
 	testjob.Main(m, map[string]func(){
-		"all":   func() { Main(everything) },
-		"fail":  func() { Main(failAsTold) },
-		"quit":  func() { Main(quitWhileWaiting) },
-		"twice": runTwice,
-		"silent": func() {
-			Main(func(n *Node) error { fmt.Println("ready"); return n.Wait(func() bool { return false }) })
-		},
+		"all":  func() { Main(everything) },
+		"fail": func() { Main(failAsTold) },
+		"quit": func() { Main(quitWhileWaiting) },
 		"large": func() {
 			os.Unsetenv(jobenv.Segment)
 			Exit(Run(Config{SegmentSize: 1 << 40}, func(*Node) error { return nil }))
@@ -45,15 +38,7 @@ func TestMain(m *testing.M) {
 			}
 			Main(func(*Node) error { return nil })
 		},
-		"lost":             func() { Main(ownerIsKilled) },
-		"kill":             func() { Main(killed) },
-		"canceled":         func() { canceled(false) },
-		"canceled-before":  func() { canceled(true) },
-		"canceled-joining": canceledJoining,
-		"status42": func() {
-			signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // or rank 2 could die of one that comes too soon
-			Main(status42)
-		},
+		"lost": func() { Main(ownerIsKilled) },
 	})
 }
 
@@ -387,7 +372,7 @@ func TestProcessFails(t *testing.T) {
 func quitWhileWaiting(n *Node) error {
 	if n.Rank() == 0 {
 		go func() {
-			for !strings.Contains(n.diagnosis(), "barrier phase") {
+			for !strings.Contains(waits(n), "barrier phase") {
 				runtime.Gosched()
 			}
 			syscall.Kill(os.Getpid(), syscall.SIGQUIT)
@@ -409,7 +394,7 @@ func TestSIGQUIT(t *testing.T) {
 }
 
 func TestSIGQUITInOneProcess(t *testing.T) {
-	out, err := self(t, "quit", "ARGON_RANKS=3").CombinedOutput()
+	out, err := testjob.Command(t, "quit", "ARGON_RANKS=3").CombinedOutput()
 	var ee *exec.ExitError
 	if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusQuit {
 		t.Errorf("ended with %v", err)
@@ -424,19 +409,6 @@ func TestSIGQUITInOneProcess(t *testing.T) {
 		t.Errorf("no stacks:\n%s", lines[3])
 	}
 }
-
-func runTwice() {
-	if err := Run(Config{}, func(n *Node) error { return nil }); err != nil {
-		Exit(err)
-	}
-	err := Run(Config{}, func(n *Node) error { return nil })
-	if wrong := wantErr(err, ErrNotReady, "called again"); wrong != nil {
-		Exit(wrong)
-	}
-	os.Exit(0)
-}
-
-func TestRunTwiceInAProcess(t *testing.T) { testjob.Run(t, 2, "twice").Want(t, 0) }
 
 func TestSegmentLargerThanTheJobAllows(t *testing.T) {
 	r := testjob.Run(t, 2, "large").Want(t, 1)
@@ -460,140 +432,19 @@ func TestRanksRegisterDifferently(t *testing.T) {
 	}
 }
 
-// self is this test binary running a program outside any job.
-func self(t testing.TB, program string, env ...string) *exec.Cmd {
-	t.Helper()
-	testjob.Runnable(t)
-	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), "ARGONTEST_JOB="+program,
-		"SLURM_PROCID=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=") // whoever runs the tests
-	c.Env = append(c.Env, env...)
-	return c
-}
-
 func TestImpossibleEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		env  []string
 		want string
 	}{
-		{[]string{"ARGON_RANK=7", "ARGON_SIZE=4"}, "ranks are 0 to 3"},
-		{[]string{"ARGON_RANK=zero", "ARGON_SIZE=4"}, `ARGON_RANK="zero"`},
-		{[]string{"ARGON_RANK=0"}, `ARGON_SIZE=""`},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=4"}, `ARGON_SEGFD=""`},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=4", "ARGON_SEGFD=77"}, "ARGON_SEGFD=77"},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=4", "ARGON_SEGFD=0"}, "ARGON_SEGFD=0"},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=4", "ARGON_CTLFD=88"}, "ARGON_CTLFD=88"},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=4", "ARGON_CTLFD=x"}, `ARGON_CTLFD="x"`},
 		{[]string{"ARGON_CONDUIT=pigeon"}, "shm"},
 		{[]string{"ARGON_RANKS=-1"}, `ARGON_RANKS="-1"`},
 		{[]string{"ARGON_SEGMENT=much"}, `ARGON_SEGMENT="much"`},
 		{[]string{"ARGON_PINNABLE=-1"}, `ARGON_PINNABLE="-1"`},
 		{[]string{"ARGON_PIN_BUCKET=100"}, "(-pin-bucket, ARGON_PIN_BUCKET)"},
 		{[]string{"ARGON_DEBUG=perhaps"}, `ARGON_DEBUG="perhaps" is neither 0 nor 1`},
-		{[]string{"ARGON_VERBOSEENV=perhaps"}, `ARGON_VERBOSEENV="perhaps" is not 0 or 1`},
-		{[]string{"ARGON_SHM_PROCESS_VM=no"}, `ARGON_SHM_PROCESS_VM="no" is not 0 or 1`},
 		{[]string{"ARGON_SEGMNET=1M"}, "ARGON_SEGMNET is no variable of argon; did you mean ARGON_SEGMENT?"},
-		{[]string{"ARGON_SEGMNET="}, "did you mean ARGON_SEGMENT?"},
-		{[]string{"ARGON_XYZZY=1"}, "ARGON_XYZZY is no variable of argon"},
-		{[]string{"ARGON_SIM=seed=3"}, `ARGON_SIM="seed=3" is not used by conduit shm, but by sim`},
-		{[]string{"ARGON_SIM_TRACE=none/file", "ARGON_CONDUIT=udp"}, `ARGON_SIM_TRACE="none/file" is not used by conduit udp`},
-		{[]string{"ARGON_SIM=sed=3", "ARGON_CONDUIT=sim"}, "ARGON_SIM"},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_RENDEZVOUS=nowhere", "ARGON_JOB_KEY=" + strings.Repeat("0a", 32)}, `ARGON_RENDEZVOUS="nowhere"`},
-		{[]string{"ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_RENDEZVOUS=localhost:1", "ARGON_AUTH=rot13"}, "ARGON_AUTH"},
-		{[]string{"ARGON_CONDUIT=hybrid", "ARGON_HYBRID_HOST=none"}, `ARGON_HYBRID_HOST="none" is no number of ranks from 1 up`},
 	} {
-		out, err := self(t, "alone", c.env...).CombinedOutput()
-		var ee *exec.ExitError
-		if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusUsage {
-			t.Errorf("%v: %v, want status 2", c.env, err)
-		}
-		if s := string(out); !strings.HasPrefix(s, "argon: ") || strings.Count(s, "\n") != 1 || !strings.Contains(s, c.want) {
-			t.Errorf("%v: %q, want it to name %s", c.env, s, c.want)
-		}
-	}
-}
-
-func TestRunsWithoutLauncher(t *testing.T) {
-	out, err := self(t, "alone", "ARGON_RANKS=3", "ARGON_SEGMENT=64K", "ARGON_VERBOSEENV=1").CombinedOutput()
-	for _, want := range []string{"rank 0 of 3\n", "rank 1 of 3\n", "rank 2 of 3\n", "ARGON_SEGMENT", "64K"} {
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%v: %s; want %q", err, out, want)
-		}
-	}
-}
-
-// TestSiteEnvironment: variables for jobs on other conduits are no error.
-func TestSiteEnvironment(t *testing.T) {
-	out, err := self(t, "alone", "ARGON_RANKS=1", "ARGON_SEGMENT=64K", "ARGON_IFACE=eth7", "ARGON_AUTH=encrypted", "ARGON_DATAGRAM=9000",
-		"ARGON_DEADTIME=1m", "ARGON_JOB_KEY_FILE=none", "ARGON_SIM=", "ARGONTEST_ANY=1").CombinedOutput()
-	if err != nil || string(out) != "rank 0 of 1\n" {
-		t.Errorf("%v: %q", err, out)
-	}
-}
-
-// A rank whose launcher is gone does not stay behind.
-func TestLauncherGone(t *testing.T) {
-	m, err := shm.CreateJob(1, conduits.Config{MaxSegment: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := self(t, "silent", "ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_SEGFD=3", "ARGON_CTLFD=4")
-	c.ExtraFiles = []*os.File{m.File(), r}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
-		t.Errorf("%q, %v", line, err)
-	}
-	w.Close()
-	var ee *exec.ExitError
-	if err := c.Wait(); !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusPeerFailed {
-		t.Errorf("the rank ended with %v", err)
-	}
-}
-
-// ARGON_FREEZE stops a rank before it joins, and says which process to continue.
-func TestFreeze(t *testing.T) {
-	m, err := shm.CreateJob(1, conduits.Config{MaxSegment: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	c := self(t, "alone", "ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_SEGFD=3", "ARGON_FREEZE=1")
-	c.ExtraFiles = []*os.File{m.File()}
-	c.Stdout = nil
-	said, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(said).ReadString('\n')
-	if err != nil || !strings.Contains(line, "rank 0") || !strings.Contains(line, strconv.Itoa(c.Process.Pid)) {
-		t.Errorf("%q, %v", line, err)
-	}
-	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(c.Process.Pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
-		t.Errorf("the rank has not stopped: %v, %v", ws, err)
-	}
-	if st := m.State(0); st != shm.Starting {
-		t.Errorf("the stopped rank is %v", st)
-	}
-	if err := c.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
-		t.Error(err)
+		testjob.Refused(t, "alone", c.want, c.env...)
 	}
 }

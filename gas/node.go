@@ -25,8 +25,6 @@ type Node struct {
 	size  int
 	debug bool
 
-	closed bool // the endpoint is, or is about to be; the run's lock protects it
-
 	e    *am.Endpoint
 	x    *extended.Endpoint
 	b    *barrier.Barrier
@@ -47,12 +45,12 @@ type Node struct {
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
 
-	coll     collectives
-	calls    calls
-	findings *findings // of all ranks of the Run; nil without Config.Debug
-	perRank  perRank
-	stop     atomic.Bool // ends the progress goroutine
-	helped   atomic.Bool // there is a progress goroutine
+	coll    collectives
+	calls   calls
+	run     *run // the call of Run that n is of
+	perRank perRank
+	stop    atomic.Bool // ends the progress goroutine
+	helped  atomic.Bool // there is a progress goroutine
 }
 
 // NodeOf is the Node of the rank that the handler with token t runs at: what one of

@@ -1111,20 +1111,20 @@ func TestRanksDifferInPins(t *testing.T) {
 			}
 			cfg := small(3)
 			cfg.EnsureDefaults()
-			r := &run{cfg: &cfg}
+			nodes := make([]*Node, len(eps))
 			var errs [3]error
-			for _, ep := range eps {
-				r.nodes = append(r.nodes, &Node{ep: ep, rank: ep.Rank(), size: ep.Size()})
+			for i, ep := range eps {
+				nodes[i] = &Node{ep: ep, rank: ep.Rank(), size: ep.Size()}
 			}
 			conduits.Run(eps, func(i int) {
 				cfg := cfg
 				if i == 1 {
 					c.change(&cfg)
 				}
-				n := r.nodes[i]
+				n := nodes[i]
 				errs[i] = n.attach(&cfg)
-				if errs[i] != nil {
-					r.fail(n, &RankError{Rank: i, Err: errs[i]})
+				if errs[i] != nil && n.ep.Err() == nil {
+					n.ep.Fail(errs[i])
 				}
 				if err := errors.Join(n.withdraw(), n.ep.Close()); err != nil {
 					t.Error(err)
@@ -1172,11 +1172,11 @@ func TestPinsOfConfig(t *testing.T) {
 	}
 	var c Config
 	env := map[string]string{"ARGON_SEGMENT_LARGE": "1", "ARGON_PINNABLE": "3M", "ARGON_PIN_LOCAL": "1M", "ARGON_PIN_BUCKET": "8K"}
-	if err := c.fromEnv(func(k string) string { return env[k] }, nil); err != nil || !c.Large || c.Pinnable != 3<<20 || c.PinLocal != 1<<20 || c.PinBucket != 8<<10 {
+	if err := (overridden{&c}).FromEnv(func(k string) string { return env[k] }, nil); err != nil || !c.Large || c.Pinnable != 3<<20 || c.PinLocal != 1<<20 || c.PinBucket != 8<<10 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	env = map[string]string{"ARGON_SEGMENT_LARGE": "perhaps", "ARGON_PINNABLE": "x", "ARGON_PIN_LOCAL": "-1", "ARGON_PIN_BUCKET": "1Q"}
-	err := c.fromEnv(func(k string) string { return env[k] }, nil)
+	err := overridden{&c}.FromEnv(func(k string) string { return env[k] }, nil)
 	for k, v := range env {
 		if err := wantErr(err, ErrBadArg, fmt.Sprintf("%s=%q", k, v)); err != nil {
 			t.Error(err)
@@ -1277,7 +1277,7 @@ func TestOwnerOfRegisteredFails(t *testing.T) {
 // TestRegisteredDiagnosis: what SIGQUIT prints tells of pins.
 func TestRegisteredDiagnosis(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
-		if s := n.diagnosis(); strings.Contains(s, "pinned") {
+		if s := (*member)(n).Diagnosis(); strings.Contains(s, "pinned") {
 			return fmt.Errorf("without pins: %s", s)
 		}
 		if err := n.Barrier(); err != nil {
@@ -1301,7 +1301,7 @@ func TestRegisteredDiagnosis(t *testing.T) {
 		}
 		l := n.FirehoseLimits()
 		for _, want := range []string{fmt.Sprintf("pinned %d bytes of %d", l.Bucket, uint64(l.Budget)*l.Bucket), "holds 1 firehoses", "1 misses"} {
-			if s := n.diagnosis(); !strings.Contains(s, want) {
+			if s := (*member)(n).Diagnosis(); !strings.Contains(s, want) {
 				return fmt.Errorf("diagnosis %q lacks %q", s, want)
 			}
 		}

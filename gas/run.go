@@ -1,30 +1,19 @@
 package gas
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
-	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // the conduits that are always there
-	_ "github.com/argon-go/argon/conduits/shm"
-	_ "github.com/argon-go/argon/conduits/sim"
-	_ "github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/internal/env"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -43,17 +32,7 @@ func Main(fn func(n *Node) error) { Exit(Run(Config{}, fn)) }
 // so that the launcher's own status is that of the cause. There SIGTERM, which they
 // send when a rank has failed, ends the process in the same way from the job's
 // failure on, unless it is ignored: also before Run has returned.
-func Exit(err error) {
-	if err == nil {
-		os.Exit(0)
-	}
-	var exit *ExitError
-	if errors.As(err, &exit) {
-		os.Exit(exit.Code)
-	}
-	fmt.Fprintf(os.Stderr, "argon: %v\n", err)
-	os.Exit(status(err))
-}
+func Exit(err error) { boot.Exit(err) }
 
 // Run calls fn once for each rank that this process has in the job, each time on
 // a goroutine of its own, and returns when all of them are done: in a process
@@ -95,394 +74,127 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 	if fn == nil {
 		return errs.BadArg("gas: Run without a function")
 	}
-	var verbose io.Writer
-	if os.Getenv("ARGON_VERBOSEENV") == "1" {
-		if r := os.Getenv(jobenv.Rank); r == "" || r == "0" { // once is enough
-			verbose = os.Stderr
-		}
-	}
-	// Before the environment has a say, a fault is the program's.
-	wrong := cfg.Validate() != nil
-	if err := errors.Join(env.Check(os.Environ(), "", false, "gas", ""), cfg.fromEnv(os.Getenv, verbose)); err != nil {
-		return errs.Misstarted(err)
-	}
-	place, launched, err := conduits.Launched(os.Getenv)
-	if err != nil {
-		return errs.Misstarted(err)
-	}
-	if launched && cfg.Conduit == "" {
-		cfg.Conduit = place.Env(jobenv.Conduit)
-	}
-	cfg.EnsureDefaults()
-	if err := cfg.Validate(); err != nil {
-		if wrong {
-			return err
-		}
-		return errs.Misstarted(err)
-	}
-	cd, err := conduits.Lookup(cfg.Conduit)
-	if err != nil {
-		if os.Getenv(jobenv.Conduit) == "" {
-			return err
-		}
-		return errs.Misstarted(err)
-	}
-	if err := env.Check(os.Environ(), cd.Name, false, "gas", ""); err != nil {
-		return errs.Misstarted(err)
-	}
-	if launched {
-		keepInherited(place)
-	}
-	if ctx.Err() != nil {
-		return ended(ctx)
-	}
-	if launched {
-		return runLaunched(ctx, cfg, cd, place, fn)
-	}
-	// gasrun starts one process for a simulated job, and knows what it does.
-	if os.Getenv(jobenv.JobID) == "" {
-		remark, err := alone(os.Getenv)
-		if err != nil {
-			return err
-		}
-		if remark != "" {
-			fmt.Fprintln(cfg.Output, "argon: "+remark)
-		}
-	}
-	if cd.Local == nil {
-		return errs.NotSupported("gas: conduit %s cannot run ranks inside one process; start the program with gasrun", cd.Name)
-	}
-	attached := pages(cfg.SegmentSize)
-	if cfg.Large {
-		attached = 0 // what the conduit likes: nothing is attached
-	}
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: attached})
-	if err != nil {
-		return errs.Misstarted(err)
-	}
-	return runRanks(ctx, &cfg, eps, fn)
-}
-
-// joined is set when this process has taken its rank.
-var joined atomic.Bool
-
-// keepInherited has programs that this one runs not inherit what the launcher has left
-// it open: the job's memory and its key.
-func keepInherited(j conduits.Job) {
-	if fd, err := strconv.Atoi(j.Env(jobenv.SegFD)); err == nil {
-		syscall.CloseOnExec(fd)
-	}
-	if s, ok := strings.CutPrefix(j.Env(jobenv.JobKeyFile), jobenv.FDFolder); ok {
-		if fd, err := strconv.Atoi(s); err == nil {
-			syscall.CloseOnExec(fd)
-		}
-	}
-}
-
-// runLaunched runs the one rank of a process that a launcher started.
-func runLaunched(ctx context.Context, cfg Config, cd conduits.Conduit, j conduits.Job, fn func(n *Node) error) error {
-	if joined.Swap(true) {
-		return errs.NotReady("gas: Run called again: a process of a launched job is rank %d once", j.Rank)
-	}
-	if cd.Join == nil {
-		return errs.NotSupported("gas: conduit %s cannot join a launched job", cd.Name)
-	}
-	if err := watchLauncher(j.Env(jobenv.CtlFD)); err != nil {
-		return errs.Misstarted(err)
-	}
-	if j.Env(jobenv.CtlFD) == "" {
-		foreign.Store(true)
-		j.Failed = func(cause *conduits.PeerError) { obey(j.Rank, cause) }
-	}
-	if j.Env(jobenv.Freeze) == "1" {
-		fmt.Fprintf(cfg.Output, "argon: rank %d: stopped before it joins; debug or continue (kill -CONT) process %d\n", j.Rank, os.Getpid())
-		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-			return fmt.Errorf("gas: %s: %w", jobenv.Freeze, err)
-		}
-	}
-	ep, err := joinJob(ctx, cd, j)
-	if err != nil {
+	if err := boot.Override("gas", overridden{&cfg}); err != nil {
 		return err
 	}
-	return runRanks(ctx, &cfg, []conduits.Endpoint{ep}, fn)
+	job := cfg.job()
+	if cfg.Large {
+		job.MaxSegment = 0 // what the conduit likes: nothing is attached
+	}
+	cfg.EnsureDefaults()
+	r := &run{cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
+	return boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
+		r.ranks++
+		return (*member)(&Node{ep: ep, rank: ep.Rank(), size: ep.Size(), debug: cfg.Debug, run: r})
+	})
 }
 
-// ended is the error of a job that the end of ctx has ended.
-func ended(ctx context.Context) error {
-	return fmt.Errorf("gas: the context of the job has ended: %w", context.Cause(ctx))
-}
-
-// joinJob is cd.Join that the end of ctx ends. Nothing stops Join: the rank fails, and
-// leaves, when it has joined after all, so that the others hear the cause, unless the
-// process has ended before.
-func joinJob(ctx context.Context, cd conduits.Conduit, j conduits.Job) (conduits.Endpoint, error) {
-	if ctx.Done() == nil {
-		return cd.Join(j, conduits.Config{})
-	}
-	var ep conduits.Endpoint
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ep, err = cd.Join(j, conduits.Config{})
-	}()
-	select {
-	case <-done:
-		return ep, err
-	case <-ctx.Done():
-	}
-	go func() {
-		if <-done; err == nil {
-			ep.Fail(ended(ctx))
-			_ = ep.Close() // nobody is left to tell
-		}
-	}()
-	return nil, ended(ctx)
-}
-
-// watchLauncher ends the process when the launcher is gone, which closes the
-// other end of the pipe that it left us.
-func watchLauncher(s string) error {
-	if s == "" {
-		return nil
-	}
-	fd, err := strconv.Atoi(s)
-	if err != nil || fd < 0 {
-		return errs.BadArg("gas: %s=%q is no file descriptor; gasrun sets it", jobenv.CtlFD, s)
-	}
-	var st syscall.Stat_t
-	if err := syscall.Fstat(fd, &st); err != nil {
-		return errs.BadArg("gas: %s=%d is not open (%v): environment of a rank without the rank; gasrun sets it", jobenv.CtlFD, fd, err)
-	}
-	syscall.CloseOnExec(fd)
-	f := os.NewFile(uintptr(fd), "control pipe")
-	go func() {
-		// Whatever comes is for later versions; the end is for us.
-		io.Copy(io.Discard, f)
-		fmt.Fprintln(os.Stderr, "argon: the launcher is gone")
-		os.Exit(jobenv.StatusPeerFailed)
-	}()
-	return nil
-}
-
-// run is the ranks of one call of Run.
+// run is what the ranks of one call of Run have in common.
 type run struct {
-	cfg   *Config
-	nodes []*Node
-
-	mu    sync.Mutex
-	first *RankError // of all failures the one to return
-	asked error      // what the context's end has asked a simulated rank to fail with
-	ended error      // what the context has ended the job with, nil if it has not
+	cfg      *Config
+	fn       func(n *Node) error
+	ranks    int // of this process
+	findings findings
 }
 
-// runRanks runs fn on eps and closes them.
-func runRanks(ctx context.Context, cfg *Config, eps []conduits.Endpoint, fn func(n *Node) error) error {
-	r := &run{cfg: cfg}
-	var found *findings
-	if cfg.Debug {
-		found = &findings{out: cfg.Output}
+// member is a Node as package boot runs it.
+type member Node
+
+// Run is the rank's part in the job, from attach to leave. Its frame is on the stack of
+// every rank that waits.
+func (m *member) Run() error {
+	n := (*Node)(m)
+	if err := n.start(); err != nil {
+		return err
 	}
-	for _, ep := range eps {
-		n := &Node{ep: ep, rank: ep.Rank(), size: ep.Size(), debug: cfg.Debug, findings: found}
-		r.nodes = append(r.nodes, n)
+	if err := n.run.fn(n); err != nil {
+		return n.failed(err)
 	}
-	forget := diagnose(r)
-	defer forget()
-	stop := context.AfterFunc(ctx, func() { r.interrupt(ended(ctx)) })
-	conduits.Run(eps, func(i int) { r.rank(r.nodes[i], fn) })
-	stop()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.first == nil:
-		return nil
-	case r.ended != nil && !errors.Is(r.first, context.Cause(ctx)):
-		// What fails came as a text, by memory or messages.
-		return &endedError{r.first, r.ended}
+	if err := n.finished(); err != nil {
+		return err
 	}
-	return r.first
+	return n.leave()
 }
 
-// endedError is the failure of a job whose context has ended.
-type endedError struct {
-	*RankError
-	cause error
-}
-
-func (e *endedError) Unwrap() []error { return []error{e.RankError, e.cause} }
-
-// interrupt fails the job from outside, if a rank of it is still there and none is
-// known to have failed.
-func (r *run) interrupt(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var there *Node
-	for _, n := range r.nodes {
-		if n.closed {
-			continue
-		}
-		if there == nil {
-			there = n
-		}
-		// Only its own goroutines may ask a simulated rank, see fail.
-		if _, simulated := n.ep.(conduits.Interrupter); !simulated && n.ep.Err() != nil {
-			return
-		}
-	}
-	if there == nil || r.first != nil {
-		return
-	}
-	if _, simulated := there.ep.(conduits.Interrupter); simulated {
-		r.asked = err
-	} else {
-		r.ended = err
-	}
-	conduits.Interrupt(there.ep, err)
-}
-
-// rank runs fn as n, from attach to close. It returns only by returning, unless
-// fn ends the goroutine.
-func (r *run) rank(n *Node, fn func(n *Node) error) {
-	doing := "attach"
-	defer func() {
-		killed := false
-		if doing != "" {
-			killed = r.broken(n, doing, recover())
-		}
-		r.close(n, killed)
-	}()
-	err := r.startNode(n)
-	if err == nil {
-		doing = "the rank's function"
-		err = fn(n)
-		doing = "leaving"
-		if err != nil && n.ep.Err() == nil {
-			err = n.departed(err) // BarrierTry does not wait for that
-		}
-		if n.debug && err == nil {
-			err = n.forgotten()
-		}
-		if err == nil {
-			err = n.unreleased()
-		}
-		if err == nil {
-			err = n.leave()
-		}
-		if err == nil {
-			// A rank that broke a rule in a handler has failed, although its function
-			// may have dropped the error and everything waited for has come.
-			err = n.ep.Err()
-		}
-	}
-	doing = ""
-	if err != nil {
-		r.fail(n, &RankError{Rank: n.rank, Err: err})
-	}
-}
-
-// broken fails n's rank, which has ended while doing something, by panic with p or
-// by runtime.Goexit. killed says that a simulator has ended it.
+// failed is the error of n's rank, whose function has returned err.
 //
 //go:noinline
-func (r *run) broken(n *Node, doing string, p any) (killed bool) {
-	err := &RankError{Rank: n.rank}
-	if p != nil {
-		err.Err, err.Stack = fmt.Errorf("panic: %v", p), panicStack(debug.Stack())
-		if e, ok := p.(error); ok {
-			err.Err = fmt.Errorf("panic: %w", e)
-		}
-	} else if err.Err = n.ep.Err(); err.Err == nil {
-		err.Err = fmt.Errorf("%s ended its goroutine (runtime.Goexit)", doing)
-	} else {
-		// A simulator ends so all goroutines of a rank that it lets die.
-		killed = !err.followed()
+func (n *Node) failed(err error) error {
+	if n.ep.Err() == nil {
+		return n.departed(err) // BarrierTry does not wait for that
 	}
-	r.fail(n, err)
-	return killed
+	return err
 }
 
-// close ends n's part in the job.
+// finished is what the program has left undone whose function has returned.
 //
 //go:noinline
-func (r *run) close(n *Node, killed bool) {
+func (n *Node) finished() error {
+	if n.debug {
+		if err := n.forgotten(); err != nil {
+			return err
+		}
+	}
+	return n.unreleased()
+}
+
+// Close ends what helps n's rank and takes back what peers could reach.
+func (m *member) Close(killed bool) error {
+	n := (*Node)(m)
 	n.stop.Store(true)
 	n.ep.Wake(n.rank)
 	if !killed {
 		n.awaitProgress()
 	}
 	n.calls.failed()
-	r.mu.Lock()
-	n.closed = true
-	r.mu.Unlock()
-	if err := errors.Join(n.withdraw(), n.ep.Close()); err != nil && n.ep.Err() == nil {
-		r.fail(n, &RankError{Rank: n.rank, Err: err})
-	}
+	return n.withdraw()
 }
 
-// startNode attaches n and starts what helps it.
-func (r *run) startNode(n *Node) error {
-	if err := n.attach(r.cfg); err != nil {
+// Diagnosis says how much the rank has under way, and what is pinned, if anything ever
+// was.
+func (m *member) Diagnosis() string {
+	handles := 0
+	if m.x != nil {
+		handles = m.x.Outstanding()
+	}
+	line := fmt.Sprintf("handles outstanding %d", handles)
+	if m.cache == nil {
+		return line
+	}
+	var s firehose.Stats
+	m.cache.Stats(&s)
+	if s.Pins == 0 && s.RemoteHits+s.RemoteMisses == 0 {
+		return line
+	}
+	l := m.cache.Limits()
+	return line + fmt.Sprintf("; pinned %d bytes of %d, at most %d so far; holds %d firehoses, %d to a rank; %d hits, %d misses, %d had to wait",
+		s.Pinned, uint64(l.Budget)*l.Bucket, s.PeakPinned, s.Held, l.Share, s.RemoteHits, s.RemoteMisses, s.RemoteWaits)
+}
+
+// start attaches n and starts what helps it.
+func (n *Node) start() error {
+	cfg := n.run.cfg
+	if err := n.attach(cfg); err != nil {
 		return err
 	}
-	if r.cfg.PinLock {
+	return n.help(cfg)
+}
+
+// help is start after the attach. Apart, as build is.
+//
+//go:noinline
+func (n *Node) help(cfg *Config) error {
+	if cfg.PinLock {
 		l := n.cache.Limits()
-		if err := lockable(len(r.nodes), uint64(l.Budget)*l.Bucket, sys.LockLimit(), sys.LocksBeyondLimit()); err != nil {
+		if err := lockable(n.run.ranks, uint64(l.Budget)*l.Bucket, sys.LockLimit(), sys.LocksBeyondLimit()); err != nil {
 			return err
 		}
 	}
-	if r.cfg.Progress {
+	if cfg.Progress {
 		n.helped.Store(true)
 		conduits.Go(n.ep, n.progress)
 	}
 	return nil
-}
-
-// panicStack leaves out of the stack of a function that has recovered from a
-// panic what is above the panic and what is below the program's function, which
-// always look the same. A stack of another form is left as it is.
-func panicStack(s []byte) []byte {
-	head, rest, ok := bytes.Cut(s, []byte("\n"))
-	at := bytes.Index(rest, []byte("\npanic("))
-	if end := bytes.LastIndex(rest, []byte("\ngithub.com/argon-go/argon/gas.(*run).rank(")); ok && at >= 0 && end > at {
-		return append(append(head[:len(head):len(head)], '\n'), rest[at+1:end+1]...)
-	}
-	return s
-}
-
-// fail notes that n's rank has failed and tells the other ranks.
-func (r *run) fail(n *Node, err *RankError) {
-	job := n.ep.Err()
-	if errors.Is(job, ErrExit) && !errors.Is(err.Err, ErrExit) {
-		err = &RankError{Rank: n.rank, Err: job} // the rest is what comes of it
-	}
-	r.mu.Lock()
-	if r.asked != nil && errors.Is(job, r.asked) {
-		r.ended = r.asked
-	}
-	if r.first == nil || r.first.followed() && !err.followed() {
-		r.first = err
-	}
-	r.mu.Unlock()
-	// A rank that fails because of another one would only hide the cause.
-	if n.ep.Err() != nil {
-		return
-	}
-	var p *PeerError
-	if errors.As(err.Err, &p) && p.Rank >= 0 && p.Rank < n.size && p.Rank != n.rank {
-		n.ep.Blame(p.Rank, reason(n.rank, p)) // it has left the job, but this one needed it
-		return
-	}
-	n.ep.Fail(err.Err)
-}
-
-// reason is why p's rank has failed, as rank knows it. A program may return a
-// PeerError of its own without one.
-func reason(rank int, p *PeerError) error {
-	if p.Err != nil {
-		return p.Err
-	}
-	return fmt.Errorf("rank %d says so without a reason (PeerError.Err)", rank)
 }
 
 // attach builds the layers on n's endpoint, together with all other ranks.

@@ -163,13 +163,14 @@ func table() string {
 }
 
 // listing is the table of package gas's documentation: the variables for users
-// that it reads itself.
+// that it reads itself, or has package boot read.
 func listing() string {
 	// What says where a process is in a job is docs/knobs.md's subject.
 	elsewhere := []string{"ARGON_RANK", "ARGON_JOBID", "ARGON_JOB_KEY_FILE"}
 	var b strings.Builder
 	for _, v := range Vars {
-		if v.For != Users || !slices.Contains(strings.Fields(v.Readers), "gas") || slices.Contains(elsewhere, v.Name) {
+		readers := strings.Fields(v.Readers)
+		if v.For != Users || !slices.Contains(readers, "gas") && !slices.Contains(readers, "conduits/boot") || slices.Contains(elsewhere, v.Name) {
 			continue
 		}
 		also := ""

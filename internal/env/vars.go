@@ -41,7 +41,7 @@ var (
 // internal.
 var Vars = [...]Var{
 	{
-		Name: "ARGON_RANKS", Group: "Job", Readers: "gas",
+		Name: "ARGON_RANKS", Group: "Job", Readers: "conduits/boot",
 		Meaning: "ranks inside this process",
 		Text:    "Ranks of a program that gasrun did not start: goroutines of one process, simulated ranks on conduit `sim`.",
 		Range:   "1 to 16,777,216",
@@ -49,7 +49,7 @@ var Vars = [...]Var{
 		Also:    "`Config.Ranks`",
 	},
 	{
-		Name: "ARGON_CONDUIT", Readers: "gas internal/jobenv cmd/gasrun",
+		Name: "ARGON_CONDUIT", Readers: "conduits/boot internal/jobenv cmd/gasrun",
 		Meaning: "transport",
 		Text:    "Transport.",
 		Range:   "`shm`, `hybrid`, `udp`, `sim`, or one that the program registers",
@@ -65,7 +65,7 @@ var Vars = [...]Var{
 		Also:    "`Config.Progress`",
 	},
 	{
-		Name: "ARGON_SEGMENT", Group: "Memory", Readers: "gas internal/launch",
+		Name: "ARGON_SEGMENT", Group: "Memory", Readers: "conduits/boot internal/launch",
 		Meaning: "shared memory of a rank",
 		Text:    "Shared memory that each rank brings, rounded up to whole pages and not touched before it is used.",
 		Range:   "size: 1 to 511 GiB, in bytes or with K, M, G, T",
@@ -176,7 +176,7 @@ var Vars = [...]Var{
 		Default: "`60s`, under gasrun `10m`",
 	},
 	{
-		Name: "ARGON_RANK", Readers: "gas internal/jobenv",
+		Name: "ARGON_RANK", Readers: "conduits/boot internal/jobenv",
 		Meaning: "number of the rank",
 		Text:    "Which rank a process is, if neither gasrun nor another known launcher says so.",
 		Range:   "0 to `ARGON_SIZE` - 1",
@@ -188,14 +188,14 @@ var Vars = [...]Var{
 		Range:   "1 to 65,536",
 	},
 	{
-		Name: "ARGON_JOBID", Readers: "gas internal/rendezvous internal/launch",
+		Name: "ARGON_JOBID", Readers: "conduits/boot internal/rendezvous internal/launch",
 		Meaning: "name of the job",
 		Text:    "Name of the job, which tells it from others at the same `host:port`. Equal on all ranks.",
 		Range:   "text, of which 249 bytes count",
 		Default: "the launcher's",
 	},
 	{
-		Name: "ARGON_JOB_KEY_FILE", Readers: "gas internal/jobkey", Uses: network,
+		Name: "ARGON_JOB_KEY_FILE", Readers: "conduits/boot internal/jobkey", Uses: network,
 		Meaning: "file with the job's key",
 		Text:    "File with the job's key.",
 		Range:   "a file that others cannot read (mode 0400, 0600, or 0440) with 64 hexadecimal digits",
@@ -215,7 +215,7 @@ var Vars = [...]Var{
 		Default: "by the system's identity: boot, space of process ids, name",
 	},
 	{
-		Name: "ARGON_ALONE", Readers: "gas",
+		Name: "ARGON_ALONE", Readers: "conduits/boot",
 		Meaning: "processes of another launcher are jobs by themselves",
 		Text:    "1: processes that Slurm, Open MPI or PMI started without `ARGON_RENDEZVOUS` are jobs by themselves.",
 		Range:   "0 or 1",
@@ -230,7 +230,7 @@ var Vars = [...]Var{
 		Also:    "`Config.Debug`",
 	},
 	{
-		Name: "ARGON_FREEZE", Readers: "gas", Values: flag,
+		Name: "ARGON_FREEZE", Readers: "conduits/boot", Values: flag,
 		Meaning: "stop before joining, for a debugger",
 		Text:    "1: the process stops before it joins, for a debugger.",
 		Range:   "0 or 1",
@@ -238,7 +238,7 @@ var Vars = [...]Var{
 		Also:    "`-freeze RANK`",
 	},
 	{
-		Name: "ARGON_VERBOSEENV", Readers: "gas conduits/sim", Values: flag,
+		Name: "ARGON_VERBOSEENV", Readers: "conduits/boot conduits/sim", Values: flag,
 		Meaning: "print what came of the variables",
 		Text:    "1: what came of the variables is printed to standard error.",
 		Range:   "0 or 1",
@@ -276,8 +276,8 @@ var Vars = [...]Var{
 
 	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/jobenv", Meaning: "number among the ranks of the host"},
 	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/jobenv conduits/hybrid", Meaning: "number of ranks of the host"},
-	{Name: "ARGON_SEGFD", For: Internal, Readers: "gas conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared},
-	{Name: "ARGON_CTLFD", For: Internal, Readers: "gas", Meaning: "inherited read end of the control pipe"},
+	{Name: "ARGON_SEGFD", For: Internal, Readers: "conduits/boot conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared},
+	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe"},
 	{Name: "ARGON_DEPUTY", For: Internal, Readers: "cmd/gasrun internal/launch", Meaning: "set for a host's deputy"},
 	{Name: "ARGON_GUARD", For: Internal, Readers: "cmd/gasrun cmd/gasbench", Meaning: "set for the guard of a job"},
 	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid"}},

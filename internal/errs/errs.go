@@ -57,6 +57,15 @@ func (e *PeerError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrPeer) hold for every PeerError.
 func (e *PeerError) Is(target error) bool { return target == ErrPeer }
 
+// Reason is why p's rank has failed, as rank knows it. A program may return a
+// PeerError of its own without one.
+func Reason(rank int, p *PeerError) error {
+	if p.Err != nil {
+		return p.Err
+	}
+	return fmt.Errorf("rank %d says so without a reason (PeerError.Err)", rank)
+}
+
 // WithStatus is err that says, to ExitStatus, which exit status its process ends
 // with or has ended with. The text and what it matches are err's.
 func WithStatus(err error, status int) error { return &withStatus{err, status} }

@@ -488,7 +488,7 @@ func (j *job) unfinished(r int) string {
 			return "exited with status 0 although it has failed: " + errs.Line(cause, textMost)
 		}
 	}
-	return "exited with status 0 before it left the job: it ended without Close (a rank ends by returning from the function of gas.Run, " +
+	return "exited with status 0 before it left the job: it ended without Close (a rank ends by returning from the function of gas.Run or boot.Run, " +
 		"or by Close of its conduit's endpoint after a last barrier)"
 }
 
@@ -791,7 +791,7 @@ func (j *job) result() (Result, error) {
 	}
 	if !attached {
 		res.Status = jobenv.StatusFailed
-		return res, fmt.Errorf("no rank of %s attached, and all exited with status 0: this is probably not an argon program (one that calls gas.Run)", filepath.Base(j.Program))
+		return res, fmt.Errorf("no rank of %s attached, and all exited with status 0: this is probably not an argon program (one that calls gas.Run or boot.Run)", filepath.Base(j.Program))
 	}
 	res.Status = 0
 	return res, nil

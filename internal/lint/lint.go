@@ -52,6 +52,7 @@ const (
 	adapter               // conduits/adapt: what transports leave out
 	conduit               // conduits/*
 	composed              // conduits/hybrid/*: conduits that are made of others
+	starter               // conduits/boot: what runs a rank's function
 	tools                 // internal/launch: starting jobs
 	core                  // am
 	caches                // firehose
@@ -77,6 +78,8 @@ func layerOf(dir string) layer {
 		return adapter
 	case "conduits/hybrid/shmudp":
 		return composed
+	case "conduits/boot":
+		return starter
 	case "am":
 		return core
 	case "firehose":
@@ -127,12 +130,14 @@ func mayImport(dir, target string, test, blank bool) string {
 		return "" // a package may be made of others in its own folder
 	case test && (to == conduit || to == composed || to == tools):
 		return "" // a test opens a job to run on
-	case test && (from == conduit || from == composed) && to != program:
+	case test && (from == conduit || from == composed || from == starter) && to != program:
 		return "" // a conduit's tests may run the layers above on it
+	case to == starter && from != user && !test:
+		return "the layers are given an endpoint: programs and gas start ranks"
 	case test && from == services && to == services, test && from == segments && to == contract:
 		return "" // a test may have to wait for all ranks, or reach memory as they do
 	case (to == conduit || to == composed) && from > composed && from != tools:
-		if from == user && blank {
+		if from == starter && blank {
 			return "" // fills the registry with the conduits there are
 		}
 		return "nothing above conduits/ knows which conduit runs"
@@ -257,6 +262,8 @@ func (c *checker) source(name string, src []byte) {
 	switch l {
 	case segments, core, services:
 		c.time(name, f, true)
+	case starter:
+		c.time(name, f, false)
 	case user:
 		c.time(name, f, false)
 		c.collective(name, f)
@@ -301,7 +308,7 @@ func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 }
 
 // starts are the packages through which tests start jobs or processes, beside kits.
-var starts = []string{"conduits", "gas", "internal/launch"}
+var starts = []string{"conduits", "conduits/boot", "gas", "internal/launch"}
 
 // watchdog notes whether the tests of a package may hang, and whether they are
 // looked after then.

@@ -144,6 +144,33 @@ func Runnable(t testing.TB) {
 	}
 }
 
+// Command is a process of this test binary that runs program, which was given to
+// Main, outside of any job, unless env (KEY=VALUE) makes it a rank. Its output is
+// dropped if c does not say otherwise.
+func Command(t testing.TB, program string, env ...string) *exec.Cmd {
+	t.Helper()
+	Runnable(t)
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), envProgram+"="+program,
+		"SLURM_PROCID=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=") // of what runs the tests
+	c.Env = append(c.Env, env...)
+	return c
+}
+
+// Refused checks that program, run by Command with env, cannot be meant: it ends with
+// status 2 and one line of output, which contains want.
+func Refused(t testing.TB, program, want string, env ...string) {
+	t.Helper()
+	out, err := Command(t, program, env...).CombinedOutput()
+	var ee *exec.ExitError
+	if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusUsage {
+		t.Errorf("%v: %v, want status %d", env, err, jobenv.StatusUsage)
+	}
+	if s := string(out); !strings.HasPrefix(s, "argon: ") || strings.Count(s, "\n") != 1 || !strings.Contains(s, want) {
+		t.Errorf("%v: %q, want it to name %s", env, s, want)
+	}
+}
+
 // RunConfig is Run with a configuration. The test fails if the job cannot be
 // started or leaves a process behind; how the job ended is for the caller to
 // check, see Result.Want.

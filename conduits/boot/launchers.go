@@ -1,4 +1,4 @@
-package gas
+package boot
 
 import (
 	"errors"
@@ -17,24 +17,46 @@ import (
 // several and that is to be a job by itself nevertheless.
 const envAlone = "ARGON_ALONE"
 
+// Exit ends the process with what Run returned: status 0 for nil; else it prints
+// "argon: " and the error to standard error and ends with status 1, or 2 if the
+// program was started in a way that cannot be meant, such as with a variable
+// ARGON_* that there is not, or a value that it cannot have. If a rank has ended the
+// job by am.Endpoint.Exit, it prints nothing and ends with the status given there. A
+// rank that failed only because another one had ends with 121 under gasrun, and under
+// other launchers with the status of that other one as far as it is known, else 1,
+// so that the launcher's own status is that of the cause. There SIGTERM, which they
+// send when a rank has failed, ends the process in the same way from the job's
+// failure on, unless it is ignored: also before Run has returned.
+func Exit(err error) {
+	if err == nil {
+		os.Exit(0)
+	}
+	var exit *ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.Code)
+	}
+	fmt.Fprintf(os.Stderr, "argon: %v\n", err)
+	os.Exit(status(err))
+}
+
 // alone says whether this process, which has no place in a job, may be a job by
 // itself: not if another launcher has started several processes, which would then
 // be as many jobs where one was meant, unless ARGON_ALONE is 1. The remark, if
 // there is one, is for a process that a launcher has started alone: the script of a
-// Slurm job, in which srun has been forgotten, looks the same.
-func alone(env func(string) string) (remark string, err error) {
+// Slurm job, in which srun has been forgotten, looks the same. who begins errors.
+func alone(who string, env func(string) string) (remark string, err error) {
 	switch v := env(envAlone); v {
 	case "1":
 		return "", nil
 	case "", "0":
 	default:
-		return "", errs.BadArg("gas: %s=%q is neither 0 nor 1", envAlone, v)
+		return "", errs.BadArg("%s: %s=%q is neither 0 nor 1", who, envAlone, v)
 	}
 	l, ok := jobenv.FindStarter(env)
 	switch {
 	case ok && l.Several:
-		return "", errs.WithStatus(errs.BadArg("gas: %s (%s) has started several processes and nothing says where they meet, so each would be a job by itself: set ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE for all, or start them with gasrun -n, or set %s=1 if that is meant",
-			l.Name, l.Said, envAlone), jobenv.StatusUsage)
+		return "", errs.WithStatus(errs.BadArg("%s: %s (%s) has started several processes and nothing says where they meet, so each would be a job by itself: set ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE for all, or start them with gasrun -n, or set %s=1 if that is meant",
+			who, l.Name, l.Said, envAlone), jobenv.StatusUsage)
 	case ok:
 		return fmt.Sprintf("%s (%s) has started this process alone, so it is a job by itself; set %s=1 if that is meant", l.Name, l.Said, envAlone), nil
 	}

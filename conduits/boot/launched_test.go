@@ -1,4 +1,4 @@
-package gas
+package boot
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/testjob"
 )
 
 // ranks starts size processes that another launcher's variables tell their rank,
@@ -27,7 +27,7 @@ func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env 
 	l.Close() // rank 0 listens there
 	out = make([]bytes.Buffer, size)
 	for r := range size {
-		c := self(t, program, append(env, "ARGON_RENDEZVOUS="+l.Addr().String(),
+		c := testjob.Command(t, program, append(env, "ARGON_RENDEZVOUS="+l.Addr().String(),
 			fmt.Sprintf("%s=%d", rankVar, r), fmt.Sprintf("%s=%d", sizeVar, size))...)
 		c.Stdout, c.Stderr = &out[r], &out[r]
 		if err := c.Start(); err != nil {
@@ -86,14 +86,6 @@ func TestOtherLauncherKills(t *testing.T) {
 	}
 }
 
-// killed has rank 1 killed while the others wait for it.
-func killed(n *Node) error {
-	if n.Rank() == 1 {
-		return syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-	}
-	return n.Wait(func() bool { return false })
-}
-
 // TestOtherLauncherStatus has a rank fail, on each conduit, with a status that the
 // rendezvous is told of: the others end with the same, also one that only
 // computes, when the launcher ends it.
@@ -126,17 +118,4 @@ func TestOtherLauncherStatus(t *testing.T) {
 			}
 		})
 	}
-}
-
-// status42 has rank 1 fail with status 42, rank 2 compute and rank 0 wait.
-func status42(n *Node) error {
-	switch n.Rank() {
-	case 1:
-		return errs.WithStatus(errors.New("no more ink"), 42)
-	case 2:
-		for {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return n.Wait(func() bool { return false })
 }

@@ -1,4 +1,4 @@
-package gas
+package boot
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -63,22 +62,7 @@ func quit() {
 	var out io.Writer = os.Stderr
 	for r := range d.runs {
 		out = r.cfg.Output
-		nodes := r.nodes
-		if len(nodes) > mostDiagnosed {
-			// Of very many those that do not wait tell more than those that wait for
-			// them.
-			nodes = slices.Clone(nodes)
-			slices.SortStableFunc(nodes, func(a, b *Node) int {
-				return min(len(a.ep.Waiting()), 1) - min(len(b.ep.Waiting()), 1)
-			})
-			nodes = nodes[:mostDiagnosed]
-		}
-		for _, n := range nodes {
-			fmt.Fprintln(out, n.diagnosis())
-		}
-		if more := len(r.nodes) - len(nodes); more > 0 {
-			fmt.Fprintf(out, "argon: and %d more ranks\n", more)
-		}
+		r.report(out)
 	}
 	buf := make([]byte, 1<<20)
 	for len(buf) < 64<<20 {
@@ -92,6 +76,28 @@ func quit() {
 	os.Exit(jobenv.StatusQuit)
 }
 
+// report writes a line for each rank, up to mostDiagnosed.
+func (r *run) report(out io.Writer) {
+	chosen := make([]int, len(r.eps))
+	for i := range chosen {
+		chosen[i] = i
+	}
+	if len(chosen) > mostDiagnosed {
+		// Of very many those that do not wait tell more than those that wait for
+		// them.
+		slices.SortStableFunc(chosen, func(a, b int) int {
+			return min(len(r.eps[a].Waiting()), 1) - min(len(r.eps[b].Waiting()), 1)
+		})
+		chosen = chosen[:mostDiagnosed]
+	}
+	for _, i := range chosen {
+		fmt.Fprintln(out, diagnosis(r.eps[i], r.ranks[i]))
+	}
+	if more := len(r.eps) - len(chosen); more > 0 {
+		fmt.Fprintf(out, "argon: and %d more ranks\n", more)
+	}
+}
+
 const (
 	// lookFor is how long a rank is looked at before it is said not to wait; several
 	// times what a rank spins and yields before it parks.
@@ -101,19 +107,23 @@ const (
 	simLooks = 1000
 )
 
-// diagnosis is a line that says where n's rank waits and what it has under way.
-func (n *Node) diagnosis() string {
+// diagnosis is a line that says where the rank of ep waits and what it has under way.
+func diagnosis(ep conduits.Endpoint, rank Rank) string {
 	var where []string
 	// A wait looks around before it parks, and after each wake-up: a rank that waits is
 	// caught parked if it is looked at for a while.
 	again := func(i int) bool { return i < simLooks }
-	if _, simulated := n.ep.(conduits.Runner); !simulated {
-		start := n.ep.Now()
-		again = func(int) bool { return n.ep.Now()-start < lookFor }
+	if _, simulated := ep.(conduits.Runner); !simulated {
+		start := ep.Now()
+		again = func(int) bool { return ep.Now()-start < lookFor }
 	}
 	for i := 0; again(i); i++ {
-		for _, b := range n.ep.Waiting() {
-			where = append(where, b.Blocked())
+		for _, b := range ep.Waiting() {
+			what := "parked, and has not said for what"
+			if b != nil {
+				what = b.Blocked()
+			}
+			where = append(where, what)
 		}
 		if len(where) > 0 {
 			break
@@ -123,35 +133,18 @@ func (n *Node) diagnosis() string {
 	if len(where) == 0 {
 		where = append(where, "not waiting")
 	}
-	handles := 0
-	if n.x != nil {
-		handles = n.x.Outstanding()
+	line := fmt.Sprintf("argon: rank %d: %s", ep.Rank(), strings.Join(where, "; "))
+	if own := rank.Diagnosis(); own != "" {
+		line += "; " + own
 	}
 	var s conduits.Stats
-	n.ep.Stats(&s)
-	line := fmt.Sprintf("argon: rank %d: %s; handles outstanding %d; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
-		n.rank, strings.Join(where, "; "), handles,
+	ep.Stats(&s)
+	line += fmt.Sprintf("; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
 		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
-	line += n.pinDiagnosis()
-	if d, ok := n.ep.(conduits.Diagnoser); ok {
+	if d, ok := ep.(conduits.Diagnoser); ok {
 		if more := d.Diagnosis(); more != "" {
 			line += "; " + more
 		}
 	}
 	return line
-}
-
-// pinDiagnosis says what is pinned, if anything ever was.
-func (n *Node) pinDiagnosis() string {
-	if n.cache == nil {
-		return ""
-	}
-	var s firehose.Stats
-	n.cache.Stats(&s)
-	if s.Pins == 0 && s.RemoteHits+s.RemoteMisses == 0 {
-		return ""
-	}
-	l := n.cache.Limits()
-	return fmt.Sprintf("; pinned %d bytes of %d, at most %d so far; holds %d firehoses, %d to a rank; %d hits, %d misses, %d had to wait",
-		s.Pinned, uint64(l.Budget)*l.Bucket, s.PeakPinned, s.Held, l.Share, s.RemoteHits, s.RemoteMisses, s.RemoteWaits)
 }

@@ -1,0 +1,125 @@
+package boot
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/argon-go/argon/internal/env"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/segment"
+)
+
+// Config is what a program chooses of its job. The zero value is useful. Each field
+// with a knob is overridden by its environment variable, so that what starts a program
+// has the last word; ARGON_VERBOSEENV=1 prints to standard error which variables
+// were looked at and what came of them.
+type Config struct {
+	// Name begins the errors about the job's start: the name of the runtime or of
+	// the program; "" means "boot".
+	Name string
+
+	// Ranks is how many ranks to run inside this process when no launcher has given
+	// it a place in a job; 0 means 1. Knob: ARGON_RANKS.
+	Ranks int
+
+	// Conduit is the transport's registered name; "" means "shm", or "hybrid" in a
+	// job whose ranks meet at ARGON_RENDEZVOUS.
+	// Knob: gasrun -conduit, ARGON_CONDUIT.
+	Conduit string
+
+	// MaxSegment is the largest segment that a rank of a job inside this process
+	// attaches, bytes, rounded up to whole pages; 0 lets the conduit choose. Of a
+	// launched job the launcher says it. Endpoint.Limits has what came of it.
+	// Knob: gasrun -segment, ARGON_SEGMENT (suffixes K, M, G).
+	MaxSegment uint64
+
+	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
+	// standard error.
+	Output io.Writer
+}
+
+// maxRanks is the largest number of ranks in one process.
+const maxRanks = 1 << 24
+
+// EnsureDefaults fills in zero fields, but MaxSegment, and returns c.
+func (c *Config) EnsureDefaults() *Config {
+	if c.Name == "" {
+		c.Name = "boot"
+	}
+	if c.Ranks == 0 {
+		c.Ranks = 1
+	}
+	if c.Conduit == "" {
+		c.Conduit = "shm"
+	}
+	if c.Output == nil {
+		c.Output = os.Stderr
+	}
+	return c
+}
+
+// name is Name or what it means.
+func (c *Config) name() string {
+	if c.Name == "" {
+		return "boot"
+	}
+	return c.Name
+}
+
+// Validate reports all faults of c together.
+func (c *Config) Validate() error {
+	var all []error
+	if c.Ranks < 0 || c.Ranks > maxRanks {
+		all = append(all, errs.BadArg("%s: Config.Ranks is %d; it must be 1 to %d (ARGON_RANKS)", c.name(), c.Ranks, maxRanks))
+	}
+	if c.MaxSegment > uint64(segment.MaxAttach) {
+		all = append(all, errs.BadArg("%s: Config.MaxSegment is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
+			c.name(), c.MaxSegment, uint64(segment.MaxAttach)))
+	}
+	return errors.Join(all...)
+}
+
+// FromEnv overrides fields by variables that getenv looks up, and tells verbose, if it
+// is not nil, about each. It reports all faults together.
+func (c *Config) FromEnv(getenv func(key string) string, verbose io.Writer) error {
+	r := env.Reader{Who: c.name(), Getenv: getenv, Verbose: verbose}
+	r.Number(jobenv.Ranks, "number of ranks", maxRanks, &c.Ranks)
+	r.Text(jobenv.Conduit, &c.Conduit)
+	r.Size(jobenv.Segment, &c.MaxSegment)
+	return r.Err()
+}
+
+// Settings are what a program or a runtime has chosen before the environment has a
+// say. A *Config is one.
+type Settings interface {
+	// FromEnv overrides fields by variables that getenv looks up, and tells verbose, if
+	// it is not nil, about each. It reports all faults together.
+	FromEnv(getenv func(key string) string, verbose io.Writer) error
+	// Validate reports all faults together, as errors that match ErrBadArg.
+	Validate() error
+}
+
+// Override has this process's environment override s, and validates what comes of it. It
+// refuses variables ARGON_* that there are not. The error says, for Exit, whether the
+// program or the environment is at fault. name is as in Config.
+func Override(name string, s Settings) error {
+	var verbose io.Writer
+	if os.Getenv("ARGON_VERBOSEENV") == "1" {
+		if r := os.Getenv(jobenv.Rank); r == "" || r == "0" { // once is enough
+			verbose = os.Stderr
+		}
+	}
+	wrong := s.Validate() != nil
+	if err := errors.Join(env.Check(os.Environ(), "", false, name, ""), s.FromEnv(os.Getenv, verbose)); err != nil {
+		return errs.Misstarted(err)
+	}
+	if err := s.Validate(); err != nil {
+		if wrong { // without the environment
+			return err
+		}
+		return errs.Misstarted(err)
+	}
+	return nil
+}
