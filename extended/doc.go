@@ -76,7 +76,7 @@
 // accesses or go through a conduit. An NB or NBI form has a place in that order between
 // its call and its synchronization. Atomics also order other accesses:
 //
-//   - An atomic releases: who sees its effect, by an atomic, WaitUntil or TestUntil
+//   - An atomic releases: a rank that sees its effect, by an atomic, WaitUntil or TestUntil
 //     on that word, which acquire, also sees all that its caller put, and
 //     synchronized, before.
 //   - An active message or a barrier after a completed put does the same for the
@@ -182,14 +182,14 @@
 // pinned.
 //
 // Nothing goes on between calls: what waits for a firehose, or for credit to
-// bounce, goes on when somebody of the rank waits or polls by this package.
+// bounce, goes on when a goroutine of the rank waits or polls by this package.
 //
 // What an owner conceals is refused from then on, with an error that matches
 // segment.ErrFault, and firehose.ErrNotExposed if nothing is exposed there at all;
 // so is what it has not granted. An access that is refused by a firehose asks the
 // owner once more, since firehoses may be older than what is there. A refusal may
 // come after a part of a large access has been done, and lists of addresses and
-// boxes are not checked as a whole: who checks is the owner. The same holds for
+// boxes are not checked as a whole: the owner checks. The same holds for
 // registered memory.
 //
 // Exposed memory may begin at any byte, but atomics need it to be aligned.
@@ -211,7 +211,7 @@
 // address of registered or exposed memory, its owner finds: such an operation, or
 // its handle, fails with segment.ErrFault, which matches ErrBadArg. The 65,537th
 // handle gives ErrResource. When a rank has died, what is under way towards it ends
-// with an error that matches ErrPeer when it is synchronized, and whoever waits is
+// with an error that matches ErrPeer when it is synchronized, and all waiters are
 // woken with the job's failure; direct access does not notice, as the memory stays.
 // Using an Endpoint before Bind gives ErrNotInit, and exposed addresses without
 // Config.Firehose ErrNotSupported.

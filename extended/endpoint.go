@@ -156,7 +156,7 @@ func (x *Endpoint) Fence() {
 
 // Wake makes rank's goroutines that are parked in WaitUntil look again. To be
 // called after the word that they wait for was changed by anything but Signal
-// or PutSignal, which do it themselves. Cheap if nobody is parked. An
+// or PutSignal, which do it themselves. Cheap if no goroutine is parked. An
 // out-of-range rank is ignored.
 func (x *Endpoint) Wake(rank int) {
 	if x.ep != nil && uint(rank) < uint(x.ep.Size()) {
@@ -186,7 +186,7 @@ func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 	if left != 0 && left>>32 != 0 {
 		return
 	}
-	// From here on o may be in use by somebody else.
+	// From here on o may name another operation.
 	if left == 0 {
 		if p, s := x.table.find(cookie); p != nil && s&orphan != 0 {
 			x.table.release(o, cookie)

@@ -72,7 +72,7 @@ func expose(end conduits.Endpoint, body func(x *extended.Endpoint) error) error 
 	if err := body(x); err != nil {
 		return err
 	}
-	if err := all(); err != nil { // somebody may still need this rank's memory
+	if err := all(); err != nil { // others may still need this rank's memory
 		return err
 	}
 	cache.Close()

@@ -35,7 +35,7 @@ func spmd(n int, body func(x *extended.Endpoint) error) {
 			if err := body(x); err != nil {
 				log.Fatal(err)
 			}
-			// Nobody leaves while others may still reach his segment.
+			// A rank stays while others may still reach its segment.
 			done.Done()
 			done.Wait()
 			if err := end.Close(); err != nil {

@@ -59,7 +59,7 @@ func (x *Endpoint) Expose(mem []byte, rights segment.Rights, peer int) (segment.
 }
 
 // Conceal takes memory back that Expose has given addresses from a on. When it
-// returns nobody reaches it by them. What is under way meanwhile is done, or
+// returns no rank reaches it by them. What is under way meanwhile is done, or
 // fails with an error that matches segment.ErrFault or firehose.ErrNotExposed,
 // both of which match ErrBadArg; a large access may have been done in part.
 func (x *Endpoint) Conceal(a segment.NLA) error {

@@ -72,7 +72,7 @@ type fakeEP struct {
 	parkMu sync.Mutex
 	park   *sync.Cond
 	seq    uint32
-	parked chan struct{} // holds one if somebody has parked since it was looked at
+	parked chan struct{} // holds one if a goroutine has parked since it was looked at
 }
 
 func newFake(size int, o fakeOptions) *fakeJob {

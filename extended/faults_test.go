@@ -31,8 +31,7 @@ func everyWay(t *testing.T, size int, c setup, rank func(n *node) error) {
 	}
 }
 
-// TestExposedRights: what the owner has not granted is refused, to every rank whom it
-// has not granted it, by every operation; the owner may do everything.
+// TestExposedRights: what the owner has not granted to a rank is refused to that rank, by every operation; the owner may do everything.
 func TestExposedRights(t *testing.T) {
 	var at [3]segment.NLA // read only; for rank 1 only; written by longs
 	c := tiny(3)
@@ -133,7 +132,7 @@ func TestExposedRights(t *testing.T) {
 	})
 }
 
-// TestNobody: addresses that nobody has exposed, or that are none at all.
+// TestNobody: addresses that no rank has exposed, or that are none at all.
 func TestNobody(t *testing.T) {
 	everyWay(t, 2, tiny(2), func(n *node) error {
 		x := n.x
@@ -171,7 +170,7 @@ func TestNobody(t *testing.T) {
 		if x.Direct(x.Rank(), a+8, 9) != nil || x.Direct(1-x.Rank(), a, 8) != nil {
 			return errors.New("memory is direct that must not be")
 		}
-		// Whoever waits for a word that is concealed is told.
+		// A goroutine that waits for a word that is concealed is told.
 		var waited error
 		var done atomic.Bool
 		conduits.Go(n.end, func() {
@@ -324,7 +323,7 @@ func TestExposedPeerDies(t *testing.T) {
 }
 
 // TestConcealed: a rank whose firehose reaches memory that has been taken back
-// asks the owner anew, who says that it is gone, and that other memory is there.
+// asks the owner anew, which says that it is gone, and that other memory is there.
 func TestConcealed(t *testing.T) {
 	var at segment.NLA
 	everyWay(t, 2, tiny(2), func(n *node) error {

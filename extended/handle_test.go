@@ -94,7 +94,7 @@ func TestHandleLimit(t *testing.T) {
 	}
 }
 
-// TestHandleTableIsLazy: nobody who does not use handles pays for them.
+// TestHandleTableIsLazy: an endpoint that uses no handles has no table.
 func TestHandleTableIsLazy(t *testing.T) {
 	x := newFake(2, fakeOptions{direct: true}).eps[0].x
 	b := make([]byte, 64)
@@ -492,7 +492,7 @@ func TestHandlesModel(t *testing.T) {
 }
 
 // TestHandlesManyGoroutines: goroutines of one rank issue and synchronize, some
-// of them each other's handles, and nobody is left asleep.
+// of them each other's handles, and none is left asleep.
 func TestHandlesManyGoroutines(t *testing.T) {
 	j := newFake(2, fakeOptions{eager: true, seed: 7})
 	x := j.eps[0].x

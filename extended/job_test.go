@@ -67,7 +67,7 @@ const stressBytes = 1 << 16
 // The control words of stress, at the beginning of each segment.
 const (
 	arrived = segment.AttachBase + 8*iota // for meet
-	counter                               // everybody adds to everybody's
+	counter                               // every rank adds to that of every rank
 	highest
 	sums = segment.AttachBase + 256 // a checksum of each rank's stripe
 )

@@ -21,7 +21,7 @@ import (
 
 // Random programs over all kinds of addresses, beside a model of the bytes. Every
 // rank has a target of each kind. Every goroutine of every rank has a stripe of
-// every target, which nobody else touches, so it knows what is there.
+// every target, which no other touches, so it knows what is there.
 
 const (
 	stripe = 16 << 10
@@ -267,7 +267,7 @@ func (g *gang) step() error {
 		return g.vector()
 	case 11:
 		return g.long()
-	case 12: // everybody's counters
+	case 12: // counters of all
 		rank := g.rnd.IntN(g.b.size)
 		g.b.added[rank].Add(1)
 		switch g.rnd.IntN(3) {

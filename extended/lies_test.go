@@ -88,12 +88,12 @@ func TestBounceLies(t *testing.T) {
 }
 
 // TestAnswersLie has an owner answer requests to copy with answers to others, some
-// of which have ended or are still to be sent: whoever asked may be told what is
-// wrong, or nothing, but goes on.
+// of which have ended or are still to be sent: the initiator may get an error
+// or none, but goes on.
 func TestAnswersLie(t *testing.T) {
 	for _, w := range worlds {
 		if w.name == "sim" {
-			continue // where nobody may go on beside the conduit
+			continue // where no goroutine may run beside the conduit
 		}
 		t.Run(w.name, func(t *testing.T) {
 			c := tiny(2)

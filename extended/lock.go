@@ -94,7 +94,7 @@ type holds struct {
 // the list beside the state and parks; each release wakes the list.
 func (x *Endpoint) Lock(rank int, at segment.NLA) error { return x.lock(rank, at, 0, exclusive) }
 
-// RLock takes the lock shared: many may hold it so, if nobody holds it exclusively. It
+// RLock takes the lock shared: many may hold it so, if none holds it exclusively. It
 // waits as Lock does, and a lock that is always held shared keeps Lock waiting.
 func (x *Endpoint) RLock(rank int, at segment.NLA) error { return x.lock(rank, at, maxShared-1, 1) }
 

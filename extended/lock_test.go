@@ -17,7 +17,7 @@ import (
 // What the tests of locks have in the second page of each segment.
 const (
 	lockAt    = segment.AttachBase + segment.PageSize + 16*iota
-	guardedAt // two words, which are equal whenever nobody holds the lock
+	guardedAt // two words, which are equal whenever the lock is free
 	_
 	waitersAt // LockMemory, up to the end of the page
 )

@@ -44,7 +44,7 @@ func TestMissesAtOnce(t *testing.T) {
 						go func() {
 							errs <- func() error {
 								rng := rand.New(rand.NewPCG(uint64(me), uint64(th)))
-								// A word of each bucket is everybody's, another this goroutine's.
+								// A word of each bucket is shared, another this goroutine's.
 								own := segment.NLA(64 + 8*(me*threads+th))
 								var was [ranks][buckets]uint64
 								for i := range uint64(each) {

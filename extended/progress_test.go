@@ -68,7 +68,7 @@ func TestProgressInOtherWaits(t *testing.T) {
 func TestSleepsWithoutCredit(t *testing.T) {
 	for _, w := range worlds {
 		if w.name == "sim" {
-			continue // nobody sleeps there but in virtual time
+			continue // goroutines sleep there in virtual time alone
 		}
 		for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysRegister, extended.AlwaysBounce} {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {

@@ -35,7 +35,7 @@ func (c Category) String() string {
 // Region counts implicit non-blocking (nbi) operations, any number of them, so
 // that they are synchronized together. GASNet keeps one such set per thread;
 // goroutines have no identity, so a set is an object here. Endpoint.Implicit is
-// the set that everybody shares.
+// the set that all goroutines share.
 //
 // A Region is used in one of two ways, one after the other as often as one
 // likes:

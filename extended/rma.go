@@ -22,7 +22,7 @@ type flight struct {
 	name uint64
 	dst  int
 	want conduits.Event
-	wait bool // it is one access by somebody who waits for it
+	wait bool // it is one access, and the caller waits for it
 }
 
 // The conduit's operations, with exposed memory among what they reach.
@@ -280,7 +280,7 @@ func (x *Endpoint) adopt(p *exposed.Access, kind resultKind) (flight, error) {
 			return f, nil
 		}
 		if err := x.awaitSlot(); err != nil {
-			return f, err // the job has failed: whatever p does, nobody uses it
+			return f, err // the job has failed: whatever p does is not used
 		}
 	}
 }

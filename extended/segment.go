@@ -17,7 +17,7 @@ import "github.com/argon-go/argon/segment"
 // to the same bytes, plain loads and stores: aligned ones of 1, 2, 4 and 8 bytes are
 // single-copy atomic and relaxed, and what orders them, atomics, messages, barriers and
 // Fence, the package comment says under "Memory model". Functions of sync/atomic on
-// words of it are the atomics of this package, but wake nobody who waits for them.
+// words of it are the atomics of this package, but wake no waiter.
 func (x *Endpoint) Segment(rank int) []byte {
 	if x.ep == nil || !x.near(rank) {
 		return nil

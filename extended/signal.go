@@ -58,8 +58,8 @@ func (c Cmp) holds(word, value uint64) bool {
 	return word <= value
 }
 
-// Signal changes the aligned 8-byte word at sig in rank's segment and wakes who
-// waits for it there. Whoever sees the change, with WaitUntil, TestUntil or an
+// Signal changes the aligned 8-byte word at sig in rank's segment and wakes
+// goroutines that wait for it there. A goroutine that sees the change, with WaitUntil, TestUntil or an
 // atomic load, also sees everything that the caller put to that rank before,
 // and what non-blocking operations put that the caller has synchronized.
 func (x *Endpoint) Signal(rank int, sig segment.NLA, op SignalOp, value uint64) error {
@@ -88,8 +88,8 @@ func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, v
 	return err
 }
 
-// PutSignal puts src to address to of rank, and then does Signal: who sees the
-// signal sees the data. Both addresses are checked before anything is moved, if
+// PutSignal puts src to address to of rank, and then does Signal: a goroutine that
+// sees the signal sees the data. Both addresses are checked before anything is moved, if
 // they are in the segment; see the package comment. src may be reused when PutSignal returns.
 func (x *Endpoint) PutSignal(rank int, to segment.NLA, src []byte, sig segment.NLA, op SignalOp, value uint64) error {
 	const what = "extended: put with signal"
@@ -241,7 +241,7 @@ func (x *Endpoint) TestUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 
 // WaitUntil waits, polling and then parked, until the aligned 8-byte word at
 // sig of the own segment compares with value as asked, and returns it. Signal
-// and PutSignal wake it; who changes the word in another way calls Wake. The
+// and PutSignal wake it; a caller that changes the word in another way calls Wake. The
 // value may have changed again when WaitUntil returns, but what it returns did
 // compare.
 func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64, err error) {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPutSignal passes blocks of data round a ring; who sees the signal must
-// see the data. Ranks sleep while they wait.
+// TestPutSignal passes blocks of data round a ring; a rank that sees the signal
+// must see the data. Ranks sleep while they wait.
 func TestPutSignal(t *testing.T) {
 	const ranks, rounds, block = 4, 200, 100
 	for _, direct := range []bool{true, false} {

@@ -11,7 +11,7 @@ func TestSetStrategy(t *testing.T) {
 		t.Errorf("without firehoses: %v", err)
 	}
 	if x.Firehose() != nil {
-		t.Error("there is a cache that nobody has given")
+		t.Error("there is a cache that was not given")
 	}
 	if err := x.SetStrategy(numStrategies); !errors.Is(err, ErrBadArg) {
 		t.Errorf("no strategy: %v", err)

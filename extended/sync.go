@@ -199,7 +199,7 @@ func (x *Endpoint) await(o *op, name uint64, mask int64) error {
 	return err
 }
 
-// pollOnce is a poll by somebody who does not wait.
+// pollOnce polls for a caller that does not wait.
 func (x *Endpoint) pollOnce() {
 	x.poll.Poll()
 }
@@ -323,7 +323,7 @@ func (t *table) room() bool {
 	return t.free != nil || t.used < numSlots
 }
 
-// Blocked says what the goroutine waits for, for whoever asks why a job hangs.
+// Blocked says what the goroutine waits for, for reports of jobs that hang.
 func (w *waiter) Blocked() string {
 	switch w.what {
 	case waitOp:

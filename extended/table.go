@@ -47,7 +47,7 @@ const (
 const (
 	live     = 1 << iota // in use
 	explicit             // has a Handle that the user knows
-	orphan               // nobody waits: free it once everything has completed
+	orphan               // without a waiter: free it once everything has completed
 )
 
 const stateShift = 4
@@ -65,12 +65,12 @@ const (
 )
 
 // op is a slot: one operation under way, with the pieces it was cut into
-// counted. Whoever holds the slot owns the fields that are not atomic, until
+// counted. The holder of the slot owns the fields that are not atomic, until
 // pieces are handed to the conduit; then Complete reads them.
 type op struct {
 	state atomic.Uint64 // generation<<stateShift | flags
 	// left counts what has not happened: completions of pieces and one unit for
-	// whoever is still beginning pieces in the low half, sources that may not
+	// the caller that still begins pieces in the low half, sources that may not
 	// be reused yet in the high half.
 	left atomic.Int64
 	val  uint64 // what an atomic found
@@ -198,7 +198,7 @@ func (t *table) handle(h Handle) *op {
 }
 
 // release frees the slot that name names and returns the operation's failure;
-// false if somebody else has done so.
+// false if it was freed before.
 func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 	t.mu.Lock()
 	s := o.state.Load()

@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// until waits as a layer above does: whoever polls advances the cache.
+// until waits as a layer above does: the poller advances the cache.
 func (r *rank) until(cond func() bool) error {
 	return r.e.Wait(nil, func() bool {
 		if r.c.Busy() {
@@ -288,7 +288,7 @@ func TestPinsThatWaitForOneRelease(t *testing.T) {
 	}))
 }
 
-// TestFailureEndsPins: when the job fails, or the cache is closed, who waits is
+// TestFailureEndsPins: when the job fails, or the cache is closed, waiters are
 // told.
 func TestFailureEndsPins(t *testing.T) {
 	caught := errors.New("struck by lightning")
@@ -334,7 +334,7 @@ func TestFailureEndsPins(t *testing.T) {
 					return fmt.Errorf("ended with %v", err)
 				}
 			}
-			if !closed { // whoever goes on all the same is told, too, and nobody twice
+			if !closed { // later calls are told, too, and none twice
 				for i := range 3 {
 					if _, ok, err := r.c.RemotePinThen(1, r.all[1].addrs[0]+firehose.Addr((9+i)*bucket), 1, func(_ firehose.Pinned, err error) {
 						got = append(got, fmt.Errorf("%d: %w", i, err))
@@ -480,7 +480,7 @@ func TestPinOnce(t *testing.T) {
 	}))
 }
 
-// TestAlone: a pin that does not wait needs nobody else's to be sent and to end.
+// TestAlone: a pin that does not wait needs no other one to be sent and to end.
 func TestAlone(t *testing.T) {
 	check(t, job(t, 2, firehose.Config{Budget: 16 * bucket, Local: 8 * bucket}, nil, func(r *rank) error {
 		if err := r.expose(20*bucket, segment.RightsAll); err != nil {

@@ -35,7 +35,7 @@ type Cache struct {
 // work is what a Cache has to do besides m.
 type work struct {
 	waiters []*waiter           // all there are
-	idle    []*waiter           // those of them that nobody uses
+	idle    []*waiter           // those of them that are not in use
 	next    *waiter             // the next to be used, which is none of these
 	cookie  uint64              // next's
 	unsent  *Message            // for want of credit; nil if there is none
@@ -62,9 +62,9 @@ type waiter struct {
 	n    uint64
 }
 
-// Blocked says what it waits for, for whoever asks why a job hangs.
+// Blocked says what it waits for, for reports of jobs that hang.
 func (w *waiter) Blocked() string {
-	w.c.mu.Lock() // it may be somebody else's by now
+	w.c.mu.Lock() // it may serve another pin by now
 	defer w.c.mu.Unlock()
 	if w.rank < 0 {
 		return "firehose: rank 0 compares the configurations"
@@ -188,7 +188,7 @@ func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Pinned, erro
 // large for firehoses: one round trip and one registration, and another message
 // when it is released. It is pinned in place of what rank may pin locally, so that
 // the budget holds; without room there it is an error that matches ErrResource,
-// and the caller goes bucket by bucket. Whoever has such a region releases it
+// and the caller goes bucket by bucket. The caller releases such a region
 // without waiting for any pin before.
 func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Pinned, error) {
 	c.mu.Lock()
@@ -223,7 +223,7 @@ func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Pinned, error)
 func (c *Cache) Busy() bool { return c.busy.Load() }
 
 // Advance sends what could not be sent when it came up, for want of credit or in
-// a handler, and calls the functions of pins that have ended. Whoever waits by
+// a handler, and calls the functions of pins that have ended. A caller that waits by
 // polling calls it when Busy says so, outside handlers: the methods of a Cache
 // that wait do.
 //
@@ -431,7 +431,7 @@ func (c *Cache) waiter(rank int, a Addr, n uint64) *waiter {
 	return w
 }
 
-// prepare finds a waiter that nobody uses, or makes one.
+// prepare finds a waiter that is not in use, or makes one.
 func (c *Cache) prepare() {
 	if k := len(c.idle) - 1; k >= 0 {
 		c.next, c.idle = c.idle[k], c.idle[:k]
@@ -490,14 +490,14 @@ func (c *Cache) progressIfAny() after {
 }
 
 // progress sends what is to be sent, unless it is in a handler, and hands
-// completions to those who wait. c.mu is held.
+// completions to their waiters. c.mu is held.
 func (c *Cache) progress() after {
 	wake := c.collect()
 	if c.unsent != nil || !c.m.out.Empty() {
 		if !c.e.Conduit().Polling() {
 			c.send()
 		}
-		// Once: without credit who waits would go on looking instead of sleeping
+		// Once: without credit a waiter would go on looking instead of sleeping
 		// until some comes, which wakes it.
 		unsent := c.unsent != nil || !c.m.out.Empty()
 		wake = !c.busy.Swap(unsent) && unsent || wake
@@ -540,7 +540,7 @@ func (c *Cache) callEnded() (some bool) {
 	return some
 }
 
-// collect hands completions to those who wait, and says whether there were any
+// collect hands completions to their waiters, and says whether there were any
 // goroutines among them. c.mu is held.
 func (c *Cache) collect() (some bool) {
 	for {
@@ -635,7 +635,7 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 	if ok && near {
 		sent, _ = t.TryReplyShort(handlerMovedOne, w[:]...)
 	}
-	c.m.Vacate() // nobody waits for this
+	c.m.Vacate() // no pin waits for this
 	if !near {
 		c.reply = w.append(c.reply[:0])
 	}

@@ -355,7 +355,7 @@ func TestInHandlers(t *testing.T) {
 				var s firehose.Stats
 				r.e.Conduit().Stats(&before)
 				reg, ok := r.c.TryRemotePin(1, a+i%2*bucket, 8)
-				if ok == waiting.Load() { // who waits comes first
+				if ok == waiting.Load() { // a waiting pin comes first
 					in = fmt.Errorf("what is pinned, while another waits (%v): %v", waiting.Load(), ok)
 				}
 				if ok {

@@ -48,7 +48,7 @@ type PeerError = errs.PeerError
 // owner's choice, not an address in memory: see Space.
 type Addr uint64
 
-// Grant is what a bucket's owner gives to those who may reach it.
+// Grant is what a bucket's owner gives to ranks that may reach it.
 type Grant struct {
 	NLA segment.NLA // of the bucket's first byte
 	Key uint64      // a conduit's key for remote memory, such as libfabric's; else 0
@@ -66,13 +66,13 @@ type Memory interface {
 	// them or none.
 	PinOnce(a Addr, n uint64) (Grant, error)
 	// Unpin takes back what Pin or PinOnce gave for a and n. When it returns
-	// nobody reaches the memory by g any more. No two grants at a time have the
+	// no rank reaches the memory by g any more. No two grants at a time have the
 	// same NLA.
 	Unpin(a Addr, n uint64, g Grant)
 	// Revoke is Unpin of memory that peers still hold firehoses to: g's
-	// addresses must fault from now on and be nobody else's until Forget.
+	// addresses must fault from now on and must not be given again until Forget.
 	Revoke(a Addr, n uint64, g Grant)
-	// Forget says that nobody remembers g, which was revoked.
+	// Forget says that no rank remembers g, which was revoked.
 	Forget(a Addr, n uint64, g Grant)
 }
 

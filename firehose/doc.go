@@ -20,8 +20,8 @@
 //
 // PinOnce is for one transfer that is too large for firehoses: exactly its range
 // is registered, in place of what its owner may pin locally, and deregistered when
-// it is released. Its owner refuses it if there is no room, rather than have
-// anybody wait.
+// it is released. Its owner refuses it if there is no room, so that no
+// request waits for it.
 //
 // [Machine] is the protocol alone, without I/O, locks or goroutines; [Cache] drives
 // it over active messages. It takes 1.6 KB with its Space, however large the job,
@@ -39,25 +39,25 @@
 // since it is registered with one part's rights: a small part takes a bucket's
 // addresses, but no more memory than it is long. Addresses are given out in order,
 // and again only after all of them have been, 8 million small parts with buckets of
-// 64 KiB; then those are left out that a peer still has a firehose to. So who
-// remembers an address beyond its memory's time finds nothing there, for as long as
+// 64 KiB; then those are left out that a peer still has a firehose to. So a rank
+// that remembers an address beyond its memory's time finds nothing there, for as long as
 // can be; it is a mistake all the same, as with other memory that is freed. Ranks
 // that expose parts of the same lengths in the same order get the same addresses.
 //
 // # Duties of the caller
 //
 // A region is in use from the pin to Release; a bucket in use is not moved. So
-// whoever pins must release, and must come to that without waiting for other
+// a caller that pins must release, and must come to that without waiting for other
 // pins, except in this order: first a remote pin, then a local one. One remote
-// and one local region at a time, per operation. Who needs more, or another
+// and one local region at a time, per operation. A caller that needs more, or another
 // order, uses TryRemotePin and TryLocalPin, which do not wait, and releases all
-// before waiting when they fail. Who has something by PinOnce waits for no pin
-// before it has released it.
+// before waiting when they fail. A caller that has something by PinOnce waits for no
+// pin before it has released it.
 //
 // Pins that do not wait (RemotePinThen, PinOnceThen) call a function when they end,
 // wherever that comes to light: in a handler, too, where nothing can be sent. So
-// whoever polls for a rank, whatever it waits for, looks at [Cache.Busy], and calls
-// [Cache.Advance]. The methods of a Cache that wait do so themselves.
+// every loop that polls for a rank, whatever it waits for, looks at [Cache.Busy] and
+// calls [Cache.Advance]. The methods of a Cache that wait do so themselves.
 //
 // An access that faults although its region is pinned tells that the owner took
 // the memory back: the caller says so by Stale, and pins anew, which says whether
@@ -65,7 +65,7 @@
 //
 // # Deadlock
 //
-// Nobody waits for ever, provided that every rank polls, and that every region is
+// No pin waits for ever, provided that every rank polls, and that every region is
 // released in the end. The argument:
 //
 // 1. An owner answers every request at once. A rank holds at most its share of
@@ -74,7 +74,7 @@
 // asks for beyond those that are free (so the requests under way may overtake
 // each other, too). What is locally pinned, or pinned once by peers, is together at
 // most Config.Local. Shares and Local together are at most the budget. So if all of the budget is pinned when a
-// request asks for one bucket more, there is a bucket that nobody uses, which is
+// request asks for one bucket more, there is a bucket that is not in use, which is
 // unpinned. In this sense remote requests have precedence: they take any bucket
 // that no local pin uses, and local pins leave them enough by Config.Local; they
 // never wait for a local Release.
@@ -97,13 +97,13 @@
 // is attached to it.
 //
 // Go memory that its owner drops stays as long as it is exposed: the Space holds on
-// to it. When it is concealed it is garbage, whoever has a firehose to it. A slice
+// to it. When it is concealed it is garbage, even if a rank has a firehose to it. A slice
 // that append has moved is other memory, which is not exposed; the old array stays
 // what it was, and its owner conceals it and exposes the new one.
 //
 // Mapped memory is taken back before it is unmapped, by [Cache.Unmap]:
-// Machine.Withdraw revokes its buckets and what is pinned once of it, whoever uses
-// them. Accesses fault from then on; the addresses are nobody else's until the last
+// Machine.Withdraw revokes its buckets and what is pinned once of it, also those in
+// use. Accesses fault from then on; the addresses are not given again until the last
 // such firehose has been given up, so that a peer that does not know yet cannot hit
 // other memory, also not what is mapped or exposed in the same place. The peer says
 // Stale, and its next pin is told that nothing is exposed there.
@@ -118,7 +118,7 @@
 // When a firehose has to move, SIEVE chooses from which bucket: first in, first
 // out, except that buckets that were used since the last look stay where they are;
 // and the look begins anew after twice as many victims as there are firehoses,
-// without which buckets can stay for ever that nobody uses. Hit rates in percent,
+// without which unused buckets can stay for ever. Hit rates in percent,
 // simulated with 1,024 firehoses for working sets of so many times that
 // (BenchmarkPolicies):
 //

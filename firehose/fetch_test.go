@@ -16,7 +16,7 @@ import (
 // TestFetch has several goroutines of several ranks miss the same few buckets the
 // short way, beside pins that keep some of them, while their owners take memory back.
 // What is lent reaches what it should, nothing is pinned beyond the budget, and
-// whoever has fetched in vain gets there by a pin.
+// an access whose fetch gave nothing gets there by a pin.
 func TestFetch(t *testing.T) {
 	const ranks, threads, buckets, each = 3, 3, 12, 300
 	config := firehose.Config{Budget: 10 * bucket, Local: 4 * bucket} // 3 firehoses to each peer
@@ -141,7 +141,7 @@ func TestFetch(t *testing.T) {
 		}
 	}
 	if fetched.Load() == 0 || lent.Load() == 0 || vain.Load() == 0 {
-		t.Errorf("%d fetched, %d lent, %d in vain", fetched.Load(), lent.Load(), vain.Load())
+		t.Errorf("%d fetched, %d lent, %d without a grant", fetched.Load(), lent.Load(), vain.Load())
 	}
 }
 
@@ -185,7 +185,7 @@ func TestFetchInVain(t *testing.T) {
 			); err != nil {
 				return err
 			}
-			// The owner's refusal, and a fetch that is not in vain.
+			// The owner's refusal, and a fetch that gets a grant.
 			if _, ok, err := r.c.Fetch(1, a+1<<30, 8, never); ok || !errors.Is(err, firehose.ErrNotExposed) {
 				return fmt.Errorf("nothing is exposed there: %v, %v", ok, err)
 			}
@@ -207,7 +207,7 @@ func TestFetchInVain(t *testing.T) {
 	}))
 }
 
-// TestFetchFails: who waits for a rank that fails is told.
+// TestFetchFails: a caller that waits for a rank that fails is told.
 func TestFetchFails(t *testing.T) {
 	caught := errors.New("struck by lightning")
 	var deaf, fetching atomic.Bool

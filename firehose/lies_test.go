@@ -301,8 +301,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestOnceAndLocalPins: who waits for a local pin is not overtaken by peers' pins at
-// once, and goes on when they are dropped.
+// TestOnceAndLocalPins: a waiting local pin is not overtaken by peers' pins at once,
+// and goes on when they are dropped.
 func TestOnceAndLocalPins(t *testing.T) {
 	m, _ := machine(t, Config{Size: 2, Budget: 8 * testBucket, Local: 4 * testBucket})
 	ask := func(id uint32, buckets uint64) bool {
@@ -329,7 +329,7 @@ func TestOnceAndLocalPins(t *testing.T) {
 	drop(1)
 	d, ok := m.NextDone()
 	if !ok || d.Cookie != 5 || d.Err != nil {
-		t.Fatal("a drop lets nobody go on", ok, d.Err)
+		t.Fatal("a drop lets no pin go on", ok, d.Err)
 	}
 	if ask(4, 2) || !ask(5, 1) {
 		t.Error("there is room for one bucket")

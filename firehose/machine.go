@@ -347,7 +347,7 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	if p == nil || !p.queue.Empty() {
 		return g, false
 	}
-	// Who comes back soon comes back to the same bucket: no search, then.
+	// The next access is often to the same bucket: no search, then.
 	b, t := uint64(a)>>m.shift, &p.t
 	var s *slot
 	if i := uint(t.recent); i < uint(len(t.slots)) && t.slots[i].bucket == b && t.slots[i].state == present {
@@ -371,8 +371,8 @@ func (m *Machine) Keep(rank int, a Addr) Pinned {
 	return m.newRegion(rank, &p.t, b, i, 1)
 }
 
-// Miss begins a remote pin of [a, a+n) for a caller who sends the request himself, if
-// it can be sent now and is a Move. If ok, he calls Missed next.
+// Miss begins a remote pin of [a, a+n) for a caller that sends the request itself, if
+// it can be sent now and is a Move. If ok, the caller calls Missed next.
 func (m *Machine) Miss(rank int, a Addr, n uint64) (w Move, ok bool) {
 	p, b := m.known(rank), uint64(a)>>m.shift
 	if n-1 > uint64(a)|(m.c.Bucket-1)-uint64(a) || p == nil || p.err != nil || !p.queue.Empty() || b >= moveBuckets || p.t.find(b) != 0 {
@@ -433,8 +433,8 @@ func (m *Machine) Missed(cookie uint64, sent bool) {
 	m.stats.Moves++
 }
 
-// Lend is Look for who has the region r of one bucket, and no use for it but the
-// access at a that he makes while the Machine is not used otherwise: r is released.
+// Lend is Look for the holder of the region r of one bucket, to be used for the one
+// access at a, while the Machine is not used otherwise: r is released.
 // It refuses if others wait for rank's buckets.
 func (m *Machine) Lend(r Pinned, a Addr) (g Grant, ok bool) {
 	p := m.known(r.Rank())
@@ -487,8 +487,8 @@ const (
 	issued // on its way: done gives it
 )
 
-// attempt pins all buckets or does nothing: nobody holds some while it waits for
-// others.
+// attempt pins all buckets or does nothing: no request holds some while it waits
+// for others.
 func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outcome {
 	// What is missing, and what of the request itself must not be a victim.
 	absent, again, mine, waiting := 0, 0, 0, 0
@@ -507,7 +507,7 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 			waiting++
 		case stale:
 			if s.users > 0 {
-				return blocked // until those who use it have noticed
+				return blocked // until its users have noticed
 			}
 			again++
 			mine++
@@ -651,7 +651,7 @@ func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
 		return d, false
 	}
 	p.flights.remove(f)
-	// The usual case: one has been waiting for it, and nobody else for anything.
+	// The usual case: one request has been waiting for it, and no other for anything.
 	g, b := w.grant(), f.pins[0]
 	if valid(g.NLA) && len(p.pending) == 1 && p.queue.Empty() && m.done.Empty() {
 		if r := p.pending[0]; r.count == 1 && r.first == b && r.missing == 1 {
@@ -744,7 +744,7 @@ func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
 			continue // it was asked for again in the same message
 		}
 		if refused {
-			// Still ours, as far as the owner is concerned; no use to anybody.
+			// Still ours, as far as the owner is concerned, but of no use.
 			p.held++
 			p.t.slots[i].state = stale
 			p.t.idle++
@@ -836,7 +836,7 @@ func (m *Machine) request(cookie, first uint64, count int) *request {
 // called in a handler; what may go on because of it is given by NextMessage and
 // NextDone.
 func (m *Machine) Release(r Pinned) error {
-	// The usual case: one firehose, which nobody queues for.
+	// The usual case: one firehose, without a queue.
 	if r.count() == 1 && r.meta&(metaLocal|metaOnce) == 0 {
 		if p := m.known(r.Rank()); p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.Empty() {
 			if s := &p.t.slots[r.slot()]; s.bucket == r.first && s.users > 0 && s.state == present {
@@ -930,7 +930,7 @@ func (r *Pinned) reach(a Addr) (g Grant, n uint64, ok bool) {
 // The caller still releases r.
 func (m *Machine) Stale(r Pinned) {
 	if r.local() || r.once() || r.Rank() >= m.c.Size {
-		return // nobody else will be granted it
+		return // it will not be granted again
 	}
 	p := m.peer(r.Rank())
 	for k := range r.count() {

@@ -22,7 +22,7 @@ type fakeMemory struct {
 	exposed map[Addr]bool
 	full    bool // registration fails
 	pinned  map[Addr]Grant
-	nlas    map[segment.NLA]Addr // who has an address, revoked ones included
+	nlas    map[segment.NLA]Addr // the memory of each address, revoked ones included
 	revoked map[segment.NLA]bool
 	once    map[segment.NLA]span // revoked ones included
 	moved   map[span]bool        // Move was called and Unpin not yet
@@ -61,7 +61,7 @@ func (f *fakeMemory) Pin(a Addr, n uint64) (Grant, error) {
 	return g, nil
 }
 
-// grant finds addresses that nobody else has.
+// grant finds addresses that are free.
 func (f *fakeMemory) grant(a Addr, n uint64) (g Grant) {
 	free := func(at segment.NLA) bool {
 		for k := uint64(0); k < n; k += testBucket {
@@ -159,7 +159,7 @@ func (f *fakeMemory) Forget(a Addr, n uint64, g Grant) {
 	f.free(n, g)
 }
 
-// world is several ranks, what travels between them, and who uses what.
+// world is several ranks, what travels between them, and the users of regions.
 type world struct {
 	t     *rapid.T
 	ranks []*testRank
@@ -346,7 +346,7 @@ func (w *world) deliver(i int) {
 	w.pump(dst)
 }
 
-// vacate has k make room ahead, sometimes: then what is unpinned is used by nobody,
+// vacate has k make room ahead, sometimes: then what is unpinned is not in use,
 // and the next pin unpins nothing.
 func (w *world) vacate(k *testRank) {
 	if !rapid.Bool().Draw(w.t, "vacate") {
@@ -365,7 +365,7 @@ func (w *world) vacate(k *testRank) {
 	}
 }
 
-// onceFits: k can pin s, for which nobody is made to wait, or overtaken.
+// onceFits: k can pin s, for which no pin is made to wait, or overtaken.
 func (w *world) onceFits(k *testRank, s span) bool {
 	local := map[uint64]bool{}
 	for _, u := range k.users {
@@ -430,7 +430,7 @@ func (w *world) check() {
 }
 
 // reaches: each bucket of a region in use is pinned under the address that its
-// user has, or it was withdrawn and the address is nobody else's.
+// user has, or it was withdrawn and the address is not given again.
 func (w *world) reaches(k *testRank, r Pinned) {
 	if !r.Valid() || w.ranks[r.Rank()].dead {
 		return
@@ -457,7 +457,7 @@ func (w *world) reaches(k *testRank, r Pinned) {
 	}
 }
 
-// countUsers: the users of own buckets are local ones and those who hold them.
+// countUsers: the users of own buckets are local ones and those that hold them.
 func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 	holders := map[uint64]uint32{}
 	for _, p := range m.peers {
@@ -549,7 +549,7 @@ func (w *world) drain() {
 	}
 }
 
-// isPresent: nobody has found r's bucket to be stale.
+// isPresent: no access has found r's bucket to be stale.
 func (w *world) isPresent(k *testRank, r Pinned) bool {
 	t := &k.peer(r.Rank()).t
 	i := t.find(r.first)
@@ -657,7 +657,7 @@ func TestMachineModel(t *testing.T) {
 					return
 				}
 				if w.ranks[u.rank].dead || !k.peer(u.rank).queue.Empty() {
-					t.Fatalf("a dead rank is to be asked, or those who wait are overtaken")
+					t.Fatalf("a dead rank is to be asked, or waiting pins are overtaken")
 				}
 				w.next++
 				sent := rapid.Bool().Draw(t, "sent")
@@ -691,7 +691,7 @@ func TestMachineModel(t *testing.T) {
 					return
 				}
 				if !k.peer(u.rank).queue.Empty() {
-					t.Fatalf("those who wait for what is released do not go on")
+					t.Fatalf("pins that wait for what is released do not go on")
 				}
 				lent++
 				if rapid.Bool().Draw(t, "keep") {

@@ -27,7 +27,7 @@ type onceHeld struct {
 // PinOnce asks for exactly [a, a+n) of rank's memory: NextDone gives it with
 // cookie after one round trip, or an error that matches ErrResource if rank cannot
 // pin so much now. It is pinned in place of what rank may pin locally, so that the
-// budget is kept, and is not waited for, so that nobody waits for ever: see the
+// budget is kept, and is not waited for, so that no pin waits for ever: see the
 // package comment.
 func (m *Machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
 	const op = "remote pin at once"

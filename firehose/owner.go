@@ -214,7 +214,7 @@ func (m *Machine) evict(k int) {
 	}
 }
 
-// Vacate unpins a bucket that nobody uses if there is no room for another one: to be
+// Vacate unpins a bucket that is not in use if there is no room for another one: to be
 // called when a request has been answered, so that the next does not wait for it.
 func (m *Machine) Vacate() {
 	if m.pinned+m.onceUse >= m.l.Budget && m.own.idle > 0 {
@@ -387,10 +387,10 @@ func (m *Machine) serveLocal() {
 }
 
 // Withdraw says that own memory [a, a+n) is about to go: every bucket that has a
-// byte of it is unpinned now, whoever uses it. Peers' accesses fault from then
-// on, also by firehoses that they still hold, whose addresses are nobody else's
+// byte of it is unpinned now, in use or not. Peers' accesses fault from then on,
+// also by firehoses that they still hold, whose addresses are not given again
 // until they have given them up; local users still release theirs. What is to be
-// reachable again afterwards, under the same address, is so when nobody holds
+// reachable again afterwards, under the same address, is so when no rank holds
 // the bucket any more.
 func (m *Machine) Withdraw(a Addr, n uint64) error {
 	if n == 0 || uint64(a)+n-1 < uint64(a) {
@@ -440,7 +440,7 @@ func (m *Machine) withdraw(i uint32) {
 	m.stats.Unpins++
 }
 
-// Close unpins everything, whoever uses it, and nothing is pinned any more: pins
+// Close unpins everything, in use or not, and nothing is pinned any more: pins
 // fail with ErrClosed, those that wait by NextDone, and what peers ask for is
 // dropped.
 func (m *Machine) Close() {

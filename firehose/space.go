@@ -58,7 +58,7 @@ type hold struct {
 	gone       bool
 }
 
-// parts are sorted by address. Whoever reads them takes no lock: elements are
+// parts are sorted by address. Readers take no lock: elements are
 // added behind the last, beyond the length that earlier readers know, and taken
 // out by writing nil.
 type parts struct {
@@ -132,7 +132,7 @@ func (s *Space) notExposed(a Addr) error { return NotExposed(s.End(a)) }
 // Local is the memory of [a, a+n), for this rank's own accesses, which need no
 // rights; false if some of it is not exposed, or it is more than one Expose has
 // given addresses to. It takes no lock. Go memory stays what it is as long as the
-// caller has the slice, though nobody else may reach it any more; mapped memory
+// caller has the slice, though no other rank may reach it any more; mapped memory
 // must not be used any more when it is unmapped.
 func (s *Space) Local(a Addr, n uint64) ([]byte, bool) {
 	if p := s.last.Load(); p != nil {
@@ -216,7 +216,7 @@ func (s *Space) size(n int) uint64 {
 	return (uint64(n) + segment.PageSize + s.bucket - 1) &^ (s.bucket - 1)
 }
 
-// room finds addresses that nobody has or remembers: from where the last ones
+// room finds addresses that no rank has or remembers: from where the last ones
 // were found on, so that addresses are not used again before all of them have
 // been.
 func (s *Space) room(size uint64) (Addr, bool) {
@@ -297,7 +297,7 @@ func (s *Space) rebuild(old *parts, p *part) parts {
 }
 
 // Conceal takes memory that was exposed at a back: m, whose Memory s is and
-// which the caller may use now, withdraws it. When it returns nobody reaches the
+// which the caller may use now, withdraws it. When it returns no rank reaches the
 // memory by its addresses.
 func (s *Space) Conceal(m *Machine, a Addr) error {
 	_, err := s.conceal(m, a)

@@ -43,7 +43,7 @@ type exposed struct {
 }
 
 // TestSpaceModel compares a Space of few addresses with a model that looks at
-// every part: who has addresses, what is reached by them, and when others get
+// every part: its addresses, what is reached by them, and when other parts get
 // them.
 func TestSpaceModel(t *testing.T) {
 	wrapped, full := 0, 0
@@ -286,7 +286,7 @@ func TestLocalAgainstConceal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Nobody looks for it before it is announced.
+		// No rank looks for it before it is announced.
 		binary.LittleEndian.PutUint64(mem[testBucket:], uint64(a))
 		binary.LittleEndian.PutUint64(mem[testBucket+8:], uint64(a))
 		newest.Store(uint64(a))
@@ -295,7 +295,7 @@ func TestLocalAgainstConceal(t *testing.T) {
 			t.Fatal(err)
 		}
 		concealed.Store(uint64(a))
-		clear(mem[testBucket+8:]) // it is nobody else's any more
+		clear(mem[testBucket+8:]) // no other rank reaches it any more
 	}
 	stop.Store(true)
 	wg.Wait()
@@ -332,7 +332,7 @@ func TestConcealLetsGo(t *testing.T) {
 			if !ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			if len(held) < 3 { // somebody remembers where it was
+			if len(held) < 3 { // a peer remembers where it was
 				held = append(held, r)
 			} else if err := m.Release(r); err != nil {
 				t.Fatal(err)

@@ -256,7 +256,7 @@ func TestUnmapped(t *testing.T) {
 			if err := r.put(again, is+bucket, []byte{'y'}); err != nil {
 				return err
 			}
-			// The idle one is granted, for nobody knows yet.
+			// The idle one is granted, for the rank does not know yet.
 			if idle, err = r.c.RemotePin(0, was, 1); err != nil {
 				return err
 			}

@@ -107,7 +107,7 @@ func (t *table) unuse(i uint32) bool {
 }
 
 // handPatience is after how many victims, in times of what the table holds, the hand
-// goes back. The fewer, the sooner is given up what nobody uses any more; the more, the
+// goes back. The fewer, the sooner is given up what is not used any more; the more, the
 // better is what is used kept from what is used once: of half Zipf, half streaming over 8
 // times M, 30 % are hits with 2, 32 % with 4, and 37 % if the hand never goes back.
 const handPatience = 2

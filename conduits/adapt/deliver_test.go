@@ -81,7 +81,7 @@ func attach(t *testing.T) (*Endpoint, *recorder, *counter) {
 }
 
 // TestForged: messages that no honest peer sends fail the rank that has sent them,
-// and nobody else.
+// and no other.
 func TestForged(t *testing.T) {
 	const half = 1 << 16
 	for name, messages := range map[string][][]uint32{

@@ -441,7 +441,7 @@ func (e *Endpoint) arrived(src int, words []uint32, payload []byte) error {
 	switch {
 	case k == kindMessage && len(w) <= conduits.MaxWords, (k == kindLong || k == kindAwaited) && len(w) >= longWords-1:
 		if e.closed.Load() {
-			return nil // nobody runs it any more
+			return nil // it is not run any more
 		}
 		if p.queued[c] == e.limits.Credits {
 			return bad() // it had no credit for this one

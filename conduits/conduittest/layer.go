@@ -34,8 +34,8 @@ import (
 //     meaning. testalign, testinternal, testtools and the like test no layer.
 var layerChecks = slices.Concat(amChecks, barrierChecks, extendedChecks, gasChecks, rulesChecks, moreLayerChecks, missingChecks, belowChecks)
 
-// poll is for loops that ask again and again: it polls and lets others run, who
-// may share this processor.
+// poll is for loops that ask again and again: it polls and lets other ranks run,
+// which may share this processor.
 func (s *stack) poll() {
 	s.am.Poll()
 	runtime.Gosched()
@@ -74,7 +74,7 @@ func (c *ctx) fails(n int, l layers, body func(s *doomed)) {
 			p.Must(s.bar.Bind(s.am))
 			s.ext.Bind(s.am)
 			s.barrier()
-			// Who has left the barrier might make another fail that has not.
+			// A rank that has left the barrier might make another fail that has not.
 			s.Meet()
 		}
 		body(s)

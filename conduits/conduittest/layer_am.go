@@ -859,14 +859,14 @@ func amBadArguments(c *ctx) {
 }
 
 // amMisuse: a handler that breaks a rule gets an error that names it, and fails
-// the job, so that nobody waits for what will never come.
+// the job, so that no rank waits for what will never come.
 func amMisuse(c *ctx) {
 	const start, other, back = 210, 211, 212
 	var kept *am.Token
 	for _, m := range []struct {
 		what  string
 		debug bool
-		culp  int    // who breaks the rule: 1 gets the request of 0
+		culp  int    // the rank that breaks the rule: 1 gets the request of 0
 		name  string // in the error
 		on    func(s *stack, t *am.Token) error
 		reply func(s *stack, t *am.Token) error
@@ -925,7 +925,7 @@ func amMisuse(c *ctx) {
 			return []am.Entry{
 				{Index: start, Name: "start", Fn: func(t *am.Token, _ []uint32, _ []byte) {
 					if got[s.Rank] = m.on(s, t); got[s.Rank] == nil && s.Rank == m.culp && m.after == nil {
-						s.Errorf("%s: no error", m.what) // and nobody would be told
+						s.Errorf("%s: no error", m.what) // and no rank would be told
 					}
 					ran.Store(true)
 					s.EP.Wake(s.Rank)
@@ -989,7 +989,7 @@ func amMisuse(c *ctx) {
 	c.stack(2, conduits.Config{}, layers{handlers: func(s *stack) []am.Entry {
 		return []am.Entry{
 			{Index: start, Name: "start", Kinds: am.Request, Fn: func(t *am.Token, _ []uint32, _ []byte) {
-				s.Wants(t.ReplyShort(250), am.ErrBadArg, "reply to nobody")
+				s.Wants(t.ReplyShort(250), am.ErrBadArg, "reply without a source")
 				_, err := t.PrepareMedium(other, 5, 4, 0)
 				s.Wants(err, am.ErrBadArg, "reply prepared wrongly")
 				if err := t.ReplyShort(other); err != nil {
@@ -1044,7 +1044,7 @@ func amRights(c *ctx) {
 	})
 }
 
-// amReadOnly: what is sent from and put from pages that nobody may write.
+// amReadOnly: what is sent from and put from read-only pages.
 func amReadOnly(c *ctx) {
 	const n, h, back, size = 2, 220, 221, 3 * segment.PageSize
 	file, err := os.Open("/proc/self/exe")
@@ -1094,7 +1094,7 @@ func amReadOnly(c *ctx) {
 	})
 }
 
-// amFlood: more requests than there is credit for, from everybody at once, to
+// amFlood: more requests than there is credit for, from all ranks at once, to
 // each other and to one rank, by callers that never poll on their own account.
 func amFlood(c *ctx) {
 	const n = 3
@@ -1182,7 +1182,7 @@ func amFailure(c *ctx) {
 			c.fails(n, layers{segment: segment.PageSize, bar: barrier.Config{Force: how}, handlers: func(s *stack) []am.Entry {
 				return []am.Entry{{Index: nothing, Name: "nothing", Fn: func(*am.Token, []uint32, []byte) {}, Args: 1}}
 			}}, func(s *doomed) {
-				// Everybody is there before anybody fails.
+				// All ranks are there before one fails.
 				s.Must(s.bar.Barrier(0, barrier.Anonymous))
 				if s.Rank == n-1 {
 					s.Wait("the others", func() bool { return ready.Load() == n-1 })

@@ -393,7 +393,7 @@ func draws(c *ctx, n, each int, what string, take func(s *stack) (float64, error
 }
 
 // atomicsCounters: one counter that all ranks add to, by every kind of addition:
-// nobody's is lost, no two get the same.
+// none is lost, no two get the same.
 func atomicsCounters(c *ctx) {
 	const n, each = 4, 60
 	host := c.RNG.IntN(n)
@@ -503,7 +503,7 @@ func atomicsBits(c *ctx) {
 }
 
 // atomicsBounded: fetch-compare-and-add lets no more through than there are
-// places, whoever tries.
+// places, from any ranks.
 func atomicsBounded(c *ctx) {
 	const n, each, places = 4, 50, 37
 	var got [n]int

@@ -39,7 +39,7 @@ type barrierPhase struct {
 }
 
 // verdict is what the ranks' notifications come to: a mismatch, or whether
-// somebody named the barrier and how.
+// a rank named the barrier and how.
 func (p *barrierPhase) verdict() (id uint32, named, mismatch bool) {
 	for _, n := range p.notify {
 		switch {
@@ -165,7 +165,7 @@ func barrierRules(c *ctx) {
 			{anonymous, anonymous},
 			// The flags of notify and wait may differ.
 			{named, anonymous},
-			{anonymous, named}, // nobody named it: any name will do
+			{anonymous, named}, // no rank named it: any name will do
 			{anonymous, but(named, 1, barrierCall{id: 8})},
 			{mixed, mixed},
 			{mixed, named},
@@ -256,7 +256,7 @@ func barrierRandom(c *ctx) {
 	}
 }
 
-// barrierOverlap: nobody leaves a phase before everybody has entered it, however
+// barrierOverlap: no rank leaves a phase before all have entered it, however
 // far ahead some are: ranks work for random times between notify and wait,
 // and those that are through notify the next phase at once.
 func barrierOverlap(c *ctx) {
@@ -347,7 +347,7 @@ func barrierMisuse(c *ctx) {
 	})
 }
 
-// barrierBlocked: who waits can say for whom.
+// barrierBlocked: a rank that waits can name the rank it waits for.
 func barrierBlocked(c *ctx) {
 	const n, release = 3, 240
 	for late := range n {
@@ -380,8 +380,8 @@ func barrierBlocked(c *ctx) {
 					}
 				}
 				got := s.bar.Blocked()
-				// Dissemination knows only whom it hears from; the others' names are
-				// in what those say. (late is whom late+1 hears from first.)
+				// Dissemination knows only the rank it hears from; the others' names are
+				// in what those say. (late+1 hears from late first.)
 				direct := true
 				switch s.bar.Algorithm() {
 				case barrier.Dissemination:
@@ -389,8 +389,8 @@ func barrierBlocked(c *ctx) {
 				case barrier.Levels:
 					direct = s.EP.System(late) != nil
 				}
-				_, whom, _ := strings.Cut(got, "waiting for rank")
-				if strings.Contains(got, "not waiting") || direct && !strings.Contains(whom, strconv.Itoa(late)) {
+				_, named, _ := strings.Cut(got, "waiting for rank")
+				if strings.Contains(got, "not waiting") || direct && !strings.Contains(named, strconv.Itoa(late)) {
 					s.Errorf("waiting for rank %d: %s", late, got)
 				}
 				s.Must(s.am.RequestShort(late, release))

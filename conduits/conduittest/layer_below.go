@@ -59,7 +59,7 @@ func extendedSegment(c *ctx) {
 	}
 	c.stack(2, conduits.Config{}, layers{}, func(s *stack) {
 		if mem := s.ext.Segment(s.Rank); mem != nil {
-			s.Fatalf("%d bytes of a segment that nobody attached", len(mem))
+			s.Fatalf("%d bytes of a segment that was not attached", len(mem))
 		}
 	})
 }

@@ -641,7 +641,7 @@ func extendedBadArguments(c *ctx) {
 		} {
 			s.Wants(err, extended.ErrBadArg, "%s", what)
 		}
-		// What is wrong with a shape whatever the rank, those who make it hear.
+		// What is wrong with a shape whatever the rank, its constructor says.
 		badShape := func(what string, h extended.Shape, err error) {
 			s.Wants(err, extended.ErrBadArg, "%s", what)
 			s.Must(x.PutShape(1, h)) // the zero Shape
@@ -741,7 +741,7 @@ func extendedRights(c *ctx) {
 				"signal":     {segment.RightAtomic, func() error { return x.Signal(dst, contract.At(40), extended.SignalAdd, 1) }},
 			} {
 				if _, v := p.EP.Views(); what == "long" && len(v) == 1 {
-					continue // who sends it cannot know the rights
+					continue // the sender cannot know the rights
 				}
 				err := f.do()
 				if rights&f.need != 0 {
@@ -760,7 +760,7 @@ func extendedRights(c *ctx) {
 }
 
 // extendedSignals: all comparisons; waits for one, any, some, all of several
-// words; who sees the signal sees the data.
+// words; a rank that sees the signal sees the data.
 func extendedSignals(c *ctx) {
 	const n, per, rounds = 4, 600, 12
 	c.stack(n, conduits.Config{}, layers{segment: contract.Pages(segment.PageSize + n*per)}, func(s *stack) {
@@ -799,7 +799,7 @@ func extendedSignals(c *ctx) {
 		s.Must(x.WaitUntilAll(nil, extended.Eq, 0))
 		s.Must(x.Signal(s.Rank, contract.At(0), extended.SignalSet, 0))
 		s.barrier()
-		// Everybody signals everybody, with data.
+		// All ranks signal all, with data.
 		word := func(r int) segment.NLA { return contract.At(8 * r) }
 		data := func(r int) segment.NLA { return contract.At(segment.PageSize + r*per) }
 		words := make([]segment.NLA, n)

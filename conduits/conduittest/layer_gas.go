@@ -81,7 +81,7 @@ type account struct {
 	a, b int64
 }
 
-// gasLock: exclusive holders exclude everybody, shared ones each other not, on
+// gasLock: exclusive holders exclude all, shared ones each other not, on
 // locks of every rank, by several goroutines of each.
 func gasLock(c *ctx) {
 	const ranks, threads, each = 3, 2, 30
@@ -532,8 +532,8 @@ type link struct {
 	nr   int32
 }
 
-// gasPointers: a list that all ranks push to at once, of nodes in everybody's
-// memory, has every node once.
+// gasPointers: a list that all ranks push to at once, of nodes in the memory
+// of all, has every node once.
 func gasPointers(c *ctx) {
 	const ranks, each = 3, 25
 	c.job(ranks, func(n *gas.Node) error {
@@ -598,7 +598,7 @@ func gasPointers(c *ctx) {
 	})
 }
 
-// gasHeap: collective and own allocations, freed by whoever has the pointer, and
+// gasHeap: collective and own allocations, freed by any rank that has the pointer, and
 // what happens without room.
 func gasHeap(c *ctx) {
 	const ranks = 3
@@ -842,7 +842,7 @@ func gasSignals(c *ctx) {
 					return off(err, "the signal of rank %d is here, and its data is not", from)
 				}
 			}
-			// A word goes round, by atomics that wake who waits for it.
+			// A word goes round, by atomics that wake the rank that waits for it.
 			turn := func(at int) gas.Ptr[uint64] { return gas.Field(p.On(at), func(b *box) *uint64 { return &b.turn }) }
 			if n.Rank() > 0 {
 				var v uint64
@@ -917,7 +917,7 @@ func gasExit(c *ctx) {
 	}
 	for how, end := range ways {
 		for what, wait := range waits {
-			// Who has left still answers, and a condition may come true yet.
+			// A rank that has left still answers, and a condition may come true yet.
 			if how == "leaving" && what != "a barrier" && what != "a split barrier" && what != "a reduction" && what != "a broadcast" && what != "an allocation" {
 				continue
 			}

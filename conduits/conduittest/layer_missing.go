@@ -115,7 +115,7 @@ func regionsShared(c *ctx) {
 }
 
 // gasLockReleasedOnce: a lock that is given back once, at any moment of another's
-// attempts to get it, is got: nobody comes by later to wake who missed it.
+// attempts to get it, is got: no later release wakes a waiter that missed it.
 func gasLockReleasedOnce(c *ctx) {
 	const (
 		first = 4   // locks that tell how long it takes until the waiter is in the list

@@ -63,7 +63,7 @@ func extendedSignalsWake(c *ctx) {
 	})
 }
 
-// gasLockWakes: who sleeps until it gets a lock gets it when it is given back,
+// gasLockWakes: a rank that sleeps until it gets a lock gets it when it is given back,
 // exclusive or shared.
 func gasLockWakes(c *ctx) {
 	const rounds = 20
@@ -168,8 +168,8 @@ func gasHeapEnds(c *ctx) {
 	})
 }
 
-// stingy is an endpoint without credit for replies until somebody has announced
-// that it sleeps for some: it comes too early to wake anybody.
+// stingy is an endpoint without credit for replies until a goroutine has announced
+// that it sleeps for some: it comes too early to wake any.
 type stingy struct {
 	contract.Tardy
 	rich bool

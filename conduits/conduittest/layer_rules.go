@@ -99,7 +99,7 @@ const handlerRule am.HandlerID = 211
 
 // ruleLeftBarrier: one rank closes instead of entering a barrier, or between its
 // halves. All others hear that it has left, however the barrier is made. If it
-// leaves when it has been through the barrier, nobody misses it.
+// leaves when it has been through the barrier, no rank misses it.
 func ruleLeftBarrier(c *ctx) {
 	for _, how := range []barrier.Algorithm{barrier.Auto, barrier.Dissemination} {
 		for _, n := range []int{2, 3, 5, 11} {

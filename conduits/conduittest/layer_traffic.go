@@ -381,7 +381,7 @@ func (f *traffic) flush(r *trafficRank, low, high int) {
 // been answered, and checks the account. Collective.
 func (f *traffic) verify(r *trafficRank) {
 	s := r.s
-	s.barrier() // now everybody's account of what was sent is complete
+	s.barrier() // now the account of all that was sent is complete
 	var runs, answers int64
 	for src, o := range f.ranks {
 		for id := range f.ids {

@@ -51,7 +51,7 @@ type Program struct {
 // documentation promises, and that nothing has changed.
 type Step struct {
 	Do   string // the action, see below
-	Rank int    // who acts; modulo the number of ranks
+	Rank int    // that acts; modulo the number of ranks
 	// Form is how the action is done: "" blocking, and otherwise as far as the
 	// action has it
 	//
@@ -81,7 +81,7 @@ type Step struct {
 //	addAll                      all ranks: add Value to one word at once
 //	signal                      Arg&1: set or add
 //	await                       the rank waits for words that Peer signals, comparison Arg%6
-//	test                        compare an own word, which nobody waits for
+//	test                        compare an own word, which no rank waits for
 //	wait try waitAll waitSome trySome tryAll    handles; Arg says which
 //	again bogus                 a handle that is not outstanding
 //	sync trySync                the implicit set, category Arg

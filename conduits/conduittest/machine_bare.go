@@ -153,7 +153,7 @@ func (r bareReceiver) Complete(cookie uint64, ev conduits.Event, value uint64, e
 		return
 	}
 	if cookie >= uint64(len(a.ops)) {
-		a.errorf("completion of %#x, which nobody has begun", cookie)
+		a.errorf("completion of %#x, which was not begun", cookie)
 		return
 	}
 	o := a.ops[cookie]
@@ -499,7 +499,7 @@ func (r bareReceiver) Receive(got *conduits.Message) {
 	a := r.a
 	a.watch.Step()
 	if int(got.Tag) >= len(a.bare) {
-		a.errorf("a %v with tag %d, which nobody has sent", got.Class, got.Tag)
+		a.errorf("a %v with tag %d, which was not sent", got.Class, got.Tag)
 		return
 	}
 	q := a.bare[got.Tag]

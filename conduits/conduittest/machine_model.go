@@ -55,7 +55,7 @@ type move struct {
 
 // pending is something under way.
 type pending struct {
-	owner int // who synchronizes it
+	owner int // the rank that synchronizes it
 	how   string
 	cat   extended.Category
 	spans []span
@@ -602,8 +602,8 @@ func (m *model) closeRegion(rank int) *pending {
 	return q
 }
 
-// start fills the segments and lets the ranks meet, so that nobody is talked to
-// who is not ready.
+// start fills the segments and lets the ranks meet, so that all are ready for
+// messages.
 func (m *model) start() {
 	begin := m.snapshot()
 	m.together(func(a *actor) {
@@ -910,7 +910,7 @@ func offer1(s Step) offered {
 	return o
 }
 
-// meet finishes the phase: whoever has not notified does so, all wait.
+// meet finishes the phase: ranks that have not notified do so, all wait.
 func (m *model) meet(s Step) {
 	before := slices.Clone(m.notified)
 	for r := range m.n {

@@ -398,7 +398,7 @@ func (m *model) addAll(s Step) {
 	m.setWord(s.Peer, s.At, 8, base+uint64(m.n*per)*s.Value)
 }
 
-// signal changes a word that nobody waits for. Arg mod 16 of 15 keeps an address
+// signal changes a word that no rank waits for. Arg mod 16 of 15 keeps an address
 // that is not aligned.
 func (m *model) signal(s Step) {
 	if mod(s.Arg, 16) != 15 {

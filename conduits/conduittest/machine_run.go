@@ -646,13 +646,13 @@ func (a *actor) bareRequest(t *am.Token, args []uint32, payload []byte) {
 			return
 		}
 	}
-	a.errorf("nobody has sent the request from rank %d of kind %v without arguments, with %d bytes, or it came before", t.Src(), t.Kind(), len(payload))
+	a.errorf("the request from rank %d of kind %v without arguments, with %d bytes, was not sent, or came before", t.Src(), t.Kind(), len(payload))
 }
 
 // request handles a request.
 func (a *actor) request(t *am.Token, args []uint32, payload []byte) {
 	if len(args) == 0 || args[0] >= uint32(len(a.msgs)) {
-		a.errorf("a request with arguments %d, which nobody has sent", args)
+		a.errorf("a request with arguments %d, which was not sent", args)
 		return
 	}
 	q := a.msgs[args[0]]
@@ -724,7 +724,7 @@ func (a *actor) answer(q *message, t *am.Token) {
 func (a *actor) reply(t *am.Token, args []uint32, payload []byte) {
 	a.watch.Step()
 	if len(args) == 0 || args[0] >= uint32(len(a.msgs)) {
-		a.errorf("a reply with arguments %d, which nobody has sent", args)
+		a.errorf("a reply with arguments %d, which was not sent", args)
 		return
 	}
 	q := a.msgs[args[0]]

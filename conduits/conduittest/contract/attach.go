@@ -18,8 +18,7 @@ var attachChecks = []Check{
 	{Name: "clock", Run: checkClock},
 }
 
-// checkIdentity: who one is and what the limits are is known before Attach and
-// stays so.
+// checkIdentity: rank, size and limits are known before Attach and stay so.
 func checkIdentity(c *Case) {
 	for _, n := range append([]int{17}, sizesOfJobs...) {
 		limits := make([]conduits.Limits, n)
@@ -67,7 +66,7 @@ func checkIdentity(c *Case) {
 				p.Fatalf("limits %+v, after attach %+v, of rank 0 %+v", l, ep.Limits(), limits[0])
 			}
 			if w := ep.Waiting(); len(w) != 0 && n == 1 {
-				p.Fatalf("waiting for %q while nobody does", w[0].Blocked())
+				p.Fatalf("waiting for %q while no goroutine does", w[0].Blocked())
 			}
 			p.Meet()
 		})
@@ -165,8 +164,8 @@ func checkAttachWithout(c *Case) {
 	}
 }
 
-// checkSegments: sizes differ, one is none; everybody knows all sizes, and who
-// is in reach sees the same memory.
+// checkSegments: sizes differ, one is none; every rank knows all sizes, and ranks
+// in reach see the same memory.
 func checkSegments(c *Case) {
 	for _, n := range append([]int{17}, sizesOfJobs...) {
 		size := func(r int) int { return (r + 2) % 4 * segment.PageSize } // rank 2 has none

@@ -94,7 +94,7 @@ func (s *sink) Receive(m *conduits.Message) {
 	defer s.exit(int(m.Class))
 	switch {
 	case s.receive == nil:
-		s.p.Errorf("a message that nobody sent: %+v", m)
+		s.p.Errorf("a message that was not sent: %+v", m)
 		return
 	case m.Src < 0 || m.Src >= s.p.Size:
 		s.p.Errorf("a message from rank %d", m.Src)
@@ -115,7 +115,7 @@ func (s *sink) Complete(cookie uint64, ev conduits.Event, value uint64, err erro
 	s.enter(completing)
 	defer s.exit(completing)
 	if s.complete == nil {
-		s.p.Errorf("completion %d of an operation that nobody began: cookie %#x, error %v", ev, cookie, err)
+		s.p.Errorf("completion %d of an operation that was not begun: cookie %#x, error %v", ev, cookie, err)
 		return
 	}
 	s.complete(cookie, ev, value, err)
@@ -201,7 +201,7 @@ func (p *Peer) pause(poll bool) {
 	case 0:
 	case 1:
 		runtime.Gosched()
-	case 2: // long enough for a whole step of somebody else
+	case 2: // long enough for a whole step of another rank
 		for range p.RNG.IntN(4) {
 			runtime.Gosched()
 		}

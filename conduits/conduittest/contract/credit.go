@@ -119,7 +119,7 @@ func (m *mail) pour(dst, most int) int {
 }
 
 // checkFlood is the deadlock argument: all ranks send requests to all, until no
-// queue has room on any of them at once; then each is replied to. Nobody may
+// queue has room on any of them at once; then each is replied to. No rank may
 // wait for ever, and nothing may be lost.
 func checkFlood(c *Case) {
 	for _, n := range sizesOfJobs {
@@ -159,7 +159,7 @@ func (c *Case) flood(n int, cfg conduits.Config, s shape) {
 		x.noPuts = true
 	}
 	c.exchange(n, cfg, x, func(m *mail) {
-		// What was handled first goes on when everybody is full: but not what comes
+		// What was handled first goes on when all ranks are full: but not what comes
 		// from a faster rank while this one is still in meet, or it would never pour.
 		first, met := true, false
 		m.before = func(g *conduits.Message) bool {

@@ -20,7 +20,7 @@ var endChecks = []Check{
 	{Name: "closed peer", Run: checkClosedPeer},
 }
 
-// failed waits until the job has failed and checks who is blamed.
+// failed waits until the job has failed and checks which rank is blamed.
 func (p *Peer) failed(rank int, why string) {
 	p.C.Helper()
 	err := conduits.Wait(p.EP, Waiting("a failure"), func() bool { return false })
@@ -152,7 +152,7 @@ func checkFailureAmidTraffic(c *Case) {
 					t := p.EP.Arm(Waiting("credit for a reply"))
 					if p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b) != conduits.NoCredit || s.pollReplies() > 0 || p.EP.Err() != nil {
 						p.EP.Disarm(t)
-						return // that a request has two replies matters to nobody here
+						return // that a request has two replies does not matter here
 					}
 					p.EP.Park(t)
 				}
@@ -358,8 +358,8 @@ func (p *Peer) ends() {
 	}
 }
 
-// checkClosedPeer: who sends to a rank that has left, and who sleeps for its
-// credit when it leaves, is told; nobody has failed.
+// checkClosedPeer: a sender to a rank that has left is told, also one that sleeps
+// for its credit when it leaves; no rank has failed.
 func checkClosedPeer(c *Case) {
 	for range max(*flagRound/50, 1) {
 		c.Job(3, Small, func(p *Peer) {

@@ -99,7 +99,7 @@ const (
 	tagSpread   = 0x9e3779
 	tagGather   = 0xb382c9 // tagSpread * tagGather = 1 mod 2^24
 	tagMask     = 1<<conduits.TagBits - 1
-	tagOfNobody = tagMask // of cancelled messages, which nobody sees
+	tagOfNobody = tagMask // of cancelled messages, which are not delivered
 )
 
 func tagOf(seq int) conduits.Tag { return conduits.Tag(uint32(seq) * tagSpread & tagMask) }
@@ -341,7 +341,7 @@ func (m *mail) tryPut(l parcel, s shape, key uint64, words []uint32, cancel bool
 	return st
 }
 
-// reusable spoils the source of a put, which nobody may have changed.
+// reusable spoils the source of a put, which must be unchanged.
 func (m *mail) reusable(cookie uint64) {
 	m.mu.Lock()
 	s, ok := m.puts[cookie]
@@ -375,7 +375,7 @@ func (m *mail) receive(g *conduits.Message) {
 	}
 	l := parcel{src: g.Src, dst: m.Rank, class: g.Class, seq: seqOf(g.Tag)}
 	if l.seq >= m.x.most {
-		m.Errorf("a message that nobody sent: tag %#x from rank %d", g.Tag, g.Src)
+		m.Errorf("a message that was not sent: tag %#x from rank %d", g.Tag, g.Src)
 		return
 	}
 	if m.seen[l] {

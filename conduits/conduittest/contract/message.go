@@ -169,7 +169,7 @@ func checkCancel(c *Case) {
 				size := []int{0, 1, 400, l.MaxMedium}[i%4]
 				m.reserve(func() conduits.Status {
 					if i%5 == 4 {
-						l := parcel{src: m.Rank, dst: dst, seq: m.x.most - 1} // whose place nobody else uses
+						l := parcel{src: m.Rank, dst: dst, seq: m.x.most - 1} // whose place no other uses
 						return m.tryPut(l, shape{words: i % conduits.MaxWords, payload: 64}, m.x.contents(l), nil, true)
 					}
 					s, st := m.EP.Reserve(dst, conduits.Request, i%conduits.MaxWords, size)

@@ -260,7 +260,7 @@ func checkWordsPutWhole(c *Case) {
 				}
 				v := binary.NativeEndian.Uint64(b[:])
 				if v != v&0xff*0x0101010101010101 {
-					p.Fatalf("a word that nobody put: %#x", v)
+					p.Fatalf("a word that was not put: %#x", v)
 				}
 				if v != last {
 					last = v

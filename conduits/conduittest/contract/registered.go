@@ -48,8 +48,8 @@ func (x *extra) bytes(a segment.NLA, n int) []byte {
 	return nil
 }
 
-// register registers mem, whose addresses have to be consecutive: nobody has used
-// up the rank's room for them.
+// register registers mem, whose addresses have to be consecutive: the rank has room
+// for them.
 func (p *Peer) register(mem []byte, rights segment.Rights, peer int) *extra {
 	p.C.Helper()
 	t, err := p.EP.ATU()
@@ -665,7 +665,7 @@ func checkRegisteredMessages(c *Case) {
 			r.sink.beyond = func(a segment.NLA, n int) []byte { return xs[p.Rank].bytes(a, n) }
 			r.sink.receive = func(m *conduits.Message) {
 				if len(m.Words) != 3 || m.Words[0] > rounds || m.Words[1] != uint32(len(m.Payload)) {
-					p.Errorf("a message that nobody sent: words %v, %d bytes", m.Words, len(m.Payload))
+					p.Errorf("a message that was not sent: words %v, %d bytes", m.Words, len(m.Payload))
 					return
 				}
 				if m.Words[1] > 0 && m.To != xs[p.Rank].at(int(m.Words[2])) {
@@ -777,7 +777,7 @@ func checkFaultsAmidTraffic(c *Case) {
 		came := 0
 		r.sink.receive = func(m *conduits.Message) {
 			if len(m.Payload) != 100 || Wrong(m.Payload, uint64(m.Src), 0) >= 0 {
-				p.Errorf("a message that nobody sent: %d bytes from rank %d", len(m.Payload), m.Src)
+				p.Errorf("a message that was not sent: %d bytes from rank %d", len(m.Payload), m.Src)
 			}
 			came++
 		}
@@ -888,7 +888,7 @@ func (h *hammer) swing(r *rma, i, index, first int) {
 		case 3:
 			_, err = r.tryAdd(0, mine+48, 1)
 		case 4:
-			// Without a completion nobody knows when it is over, if the memory is
+			// Without a completion its end is not known, if the memory is
 			// taken away before.
 			_, err = r.attempt(conduits.SourceDone, func(c uint64) (uint64, conduits.Event, error) {
 				ev, err := r.EP.Put(0, mine+56, b[:8], conduits.SourceDone, c)
@@ -936,7 +936,7 @@ func (h *hammer) refused(p *Peer, n int, a segment.NLA) {
 }
 
 // checkDeregister takes memory back that others hammer at. When Deregister has
-// returned nothing is written to it any more, whoever it belongs to then, and every
+// returned nothing is written to it any more, whatever it is used for then, and every
 // later operation is refused.
 func checkDeregister(c *Case) {
 	const n, rounds, size = 3, 30, 64 * 2 * 3

@@ -106,7 +106,7 @@ func (r *rma) done(cookie uint64, ev conduits.Event, returned bool, value uint64
 	case ev&^bothDone != 0 || ev == 0 && !returned:
 		r.Errorf("completion %#x", ev)
 	case o == nil:
-		r.Errorf("completion %#x of cookie %#x, of which nobody knows", ev, cookie)
+		r.Errorf("completion %#x of cookie %#x, which no operation has", ev, cookie)
 		return
 	case !returned && ev&^o.want != 0:
 		r.Errorf("completion %#x of cookie %#x was not asked for, or came before: wanted %#x", ev, cookie, o.want)
@@ -422,7 +422,7 @@ func (r *rma) random(rng *rand.Rand, first, count, batches int) {
 			case 3:
 				t := conduits.AtomicType(rng.IntN(int(conduits.NumAtomicTypes)))
 				o := conduits.AtomicOp(rng.IntN(int(conduits.NumAtomicOps)))
-				if t.Float() { // floats of random bits may be NaN, whose bits are nobody's promise
+				if t.Float() { // floats of random bits may be NaN, whose bits are not promised
 					t = conduits.Uint64
 				}
 				off &^= t.Size() - 1
@@ -824,7 +824,7 @@ func checkWholeWords(c *Case) {
 							return p.EP.Get(b, i%n, At(8), conduits.RemoteDone, cookie)
 						})
 						if got := binary.NativeEndian.Uint64(b); got != got&0xff*0x0101010101010101 {
-							p.Fatalf("a word that nobody put: %#x", got)
+							p.Fatalf("a word that was not put: %#x", got)
 						}
 					case i%2 == 0:
 						binary.NativeEndian.PutUint64(b, v)
@@ -844,8 +844,8 @@ func checkWholeWords(c *Case) {
 	}
 }
 
-// checkPutThenMessage: who gets a message that was sent after the completion of a
-// put sees the put, in its memory and by a get of its own.
+// checkPutThenMessage: the receiver of a message that was sent after the completion of
+// a put sees the put, in its memory and by a get of its own.
 func checkPutThenMessage(c *Case) {
 	const rounds = 60
 	for _, n := range []int{2, 3} {
@@ -859,7 +859,7 @@ func checkPutThenMessage(c *Case) {
 					return
 				}
 				if len(m.Words) != 2 || m.Words[0] > rounds || m.Words[1] > room {
-					p.Errorf("a message that nobody sent: words %v", m.Words)
+					p.Errorf("a message that was not sent: words %v", m.Words)
 					return
 				}
 				i, n := int(m.Words[0]), int(m.Words[1])

@@ -33,7 +33,7 @@ func ruleReceive(c *Case) {
 }
 
 // ruleLeft: Left is not true of a rank before it has closed and what it had sent
-// has run, and then ends the waits for it; nobody has failed.
+// has run, and then ends the waits for it; no rank has failed.
 func ruleLeft(c *Case) {
 	const n = 3
 	for range 20 {

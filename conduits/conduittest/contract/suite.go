@@ -163,8 +163,8 @@ type Suite struct {
 	giveUp string       // why no more checks are to run, or ""
 }
 
-// mostHung is how many jobs may hang before the suite gives up: each costs the
-// patience of whoever waits for the suite.
+// mostHung is how many jobs may hang before the suite gives up: each costs
+// the time of a limit.
 const mostHung = 3
 
 // outcome is how a check ended, for the report.
@@ -278,7 +278,7 @@ type job struct {
 	maps []func() error // unmap what peer.mapped has returned
 }
 
-// Fatalf fails the test and the job, so that nobody waits for this rank, and
+// Fatalf fails the test and the job, so that no rank waits for this one, and
 // ends the rank.
 func (p *Peer) Fatalf(format string, args ...any) {
 	p.C.Helper()

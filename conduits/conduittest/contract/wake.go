@@ -78,7 +78,7 @@ func (p *Peer) deliver(dst int, words ...uint32) {
 	}
 }
 
-// slept checks that somebody did: else a wake check checks nothing.
+// slept checks that a goroutine did: else a wake check checks nothing.
 func (p *Peer) slept() {
 	p.C.Helper()
 	var s conduits.Stats
@@ -384,7 +384,7 @@ func checkWakeOfSiblings(c *Case) {
 		var got [threads]atomic.Int64
 		p.attach(0, &sink{receive: func(m *conduits.Message) {
 			if len(m.Words) != 1 || m.Words[0] >= threads {
-				p.Errorf("a message that nobody sent: words %v", m.Words)
+				p.Errorf("a message that was not sent: words %v", m.Words)
 				return
 			}
 			got[m.Words[0]].Add(1)
@@ -404,8 +404,8 @@ func checkWakeOfSiblings(c *Case) {
 	})
 }
 
-// checkWaiting: who is parked is listed with what for, and is not afterwards; all
-// of them wake.
+// checkWaiting: parked goroutines are listed with their reasons, and are not
+// afterwards; all of them wake.
 func checkWaiting(c *Case) {
 	const threads = 4
 	c.Job(2, conduits.Config{}, func(p *Peer) {
@@ -461,7 +461,7 @@ func checkDisarm(c *Case) {
 				p.EP.Disarm(tickets[j])
 			}
 			left := order[0]
-			// Who has announced itself need not be listed before it parks.
+			// A goroutine that has announced itself need not be listed before it parks.
 			if w := p.EP.Waiting(); len(w) > 1 || len(w) == 1 && w[0].Blocked() != Waiting(fmt.Sprint("ticket ", left)).Blocked() {
 				p.Fatalf("%d announcements, want 1", len(w))
 			}

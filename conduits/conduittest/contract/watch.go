@@ -90,8 +90,8 @@ func (w *Watch) now() ([]conduits.Endpoint, []stage) {
 	return w.eps, slices.Clone(w.is)
 }
 
-// moved is a number that changes whenever anything has been done. Who sleeps and
-// wakes, or tries in vain, does nothing.
+// moved is a number that changes whenever anything has been done. Sleeping, waking
+// and trying without success count as nothing.
 func (w *Watch) moved() uint64 {
 	n := uint64(w.steps.Load())
 	eps, is := w.now()
@@ -195,7 +195,7 @@ func (w *Watch) Guard(pt Patience, complain func(text string), f func()) (stuck 
 		case <-time.After(time.Second):
 		}
 		if !late && st.busy && still < 4*looks {
-			continue // who is awake may have much to do
+			continue // a rank that is awake may have much to do
 		}
 		why := fmt.Sprintf("%s, for %v (-conduittest.patience)", Hung, wait*time.Duration(still)/looks)
 		if late {

@@ -12,7 +12,7 @@
 //
 // start chooses the first state; over is end, which tells the completer. What ends a
 // state may be a handler, where nothing can be sent: so pinned, refused and partly wait
-// in a queue for advance, which package am calls for everybody who waits. An access that
+// in a queue for advance, which package am calls for every waiter. An access that
 // has waited in none of these states is in short.go.
 
 package exposed
@@ -276,7 +276,7 @@ func (s *accesses) drop(p *Access) {
 	if p.left.Add(-1) != 0 {
 		return
 	}
-	err := p.err // all who could have set it have dropped theirs
+	err := p.err // every piece that could have set it has been dropped
 	retry := !p.again && errors.Is(err, segment.ErrFault)
 	if retry {
 		// The owner is asked anew: it knows whether the memory is there.

@@ -257,7 +257,7 @@ func (t *bounces) wake() {
 	c.Wake(c.Rank())
 }
 
-// An error of a reply means that the job has failed, which those who wait hear of.
+// An error of a reply means that the job has failed, which waiters are told.
 
 func (t *bounces) onWrite(k *am.Token, args []uint32, payload []byte) {
 	a := firehose.Addr(am.Uint64(args, 2))

@@ -52,7 +52,7 @@ func (q *short) notDone(err error) bool {
 }
 
 // fetch makes the access of n bytes to what no firehose is attached to, by one miss that
-// it waits for, if the policy has one attached. Of such a miss nobody else needs to know.
+// it waits for, if the policy has one attached. No other access needs to know of such a miss.
 func (q *short) fetch(k kind, n int, access func(firehose.Grant) bool) (r firehose.Pinned, err error) {
 	s, a := q.s, addrOf(q.at)
 	if !s.policy.fetches(q.rank, a, n) {
