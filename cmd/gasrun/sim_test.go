@@ -33,7 +33,7 @@ func simulated(t *testing.T, name string) string {
 			return
 		}
 		out, err := exec.Command("go", "build", "-o", s.dir+"/", "./testdata/simprog",
-			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat").CombinedOutput()
+			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat", "../../examples/compiled").CombinedOutput()
 		if err != nil {
 			s.err = fmt.Errorf("%w\n%s", err, out)
 		}
@@ -72,6 +72,7 @@ func TestSimulatedExamples(t *testing.T) {
 		{"64", []string{"gups", "-size", "8"}, "0 are wrong now"},
 		{"16", []string{"gups", "-size", "8", "-mode", "am"}, "0 are wrong now"},
 		{"16", []string{"heat", "-size", "32", "-steps", "10", "-check", "-o", ""}, "every cell is as on one rank"},
+		{"64", []string{"compiled", "-size", "100"}, "98 are 2, the largest square is 9801 at 99"},
 		{"1", []string{"hello"}, "hello from rank 0 of 1"},
 	} {
 		t.Run(strings.Join(tc.args[:min(4, len(tc.args))], " ")+" "+tc.ranks, func(t *testing.T) {

@@ -49,14 +49,9 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for args, want := range map[string]string{
+	testjob.Misuse(t, "hello", map[string]string{
 		"-n 0": "hello: -n 0: it must be at least 1\n",
 		"-n x": "invalid value \"x\" for flag -n",
 		"you":  "hello: unexpected argument \"you\"\n",
-	} {
-		r := testjob.RunConfig(t, 1, "hello", testjob.Config{Args: strings.Fields(args)}).Want(t, 2)
-		if !strings.Contains(r.Stderr[0], want) {
-			t.Errorf("hello %s: %q, want %q", args, r.Stderr[0], want)
-		}
-	}
+	})
 }

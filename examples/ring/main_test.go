@@ -39,14 +39,9 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for args, want := range map[string]string{
+	testjob.Misuse(t, "ring", map[string]string{
 		"-n 0":    "ring: -n 0: it must be at least 1\n",
 		"-laps 0": "ring: -laps 0: it must be 1 to 1073741824\n",
 		"round":   "ring: unexpected argument \"round\"\n",
-	} {
-		r := testjob.RunConfig(t, 1, "ring", testjob.Config{Args: strings.Fields(args)}).Want(t, 2)
-		if !strings.Contains(r.Stderr[0], want) {
-			t.Errorf("ring %s: %q, want %q", args, r.Stderr[0], want)
-		}
-	}
+	})
 }

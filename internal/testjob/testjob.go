@@ -171,6 +171,19 @@ func Refused(t testing.TB, program, want string, env ...string) {
 	}
 }
 
+// Misuse checks that program refuses arguments: as a job of one rank it ends with
+// status 2 and says on standard error what belongs to the arguments, which are separated by
+// spaces.
+func Misuse(t testing.TB, program string, says map[string]string) {
+	t.Helper()
+	for args, want := range says {
+		r := RunConfig(t, 1, program, Config{Args: strings.Fields(args)}).Want(t, jobenv.StatusUsage)
+		if !strings.Contains(r.Stderr[0], want) {
+			t.Errorf("%s %s: %q, want %q", program, args, r.Stderr[0], want)
+		}
+	}
+}
+
 // RunConfig is Run with a configuration. The test fails if the job cannot be
 // started or leaves a process behind; how the job ended is for the caller to
 // check, see Result.Want.
