@@ -13,16 +13,18 @@ import (
 //	  0..15   am: the comparison of tables at Attach, long messages to exposed memory
 //	 16..31   barrier
 //	 32..63   extended
-//	 64..95   gas: collectives, calls
+//	 64..79   collective; package gas has them named "gas.collective.ready" and so on
+//	 80..95   gas: calls
 //	 96..111  other layers, in Config.Runtime: their names begin with none of these
 //	112..127  firehose
 //	128..255  clients: Config.Handlers
 const (
-	FirstBarrier  HandlerID = 16
-	FirstExtended HandlerID = 32
-	FirstGas      HandlerID = 64
-	FirstFree     HandlerID = 96
-	FirstFirehose HandlerID = 112
+	FirstBarrier    HandlerID = 16
+	FirstExtended   HandlerID = 32
+	FirstCollective HandlerID = 64
+	FirstGas        HandlerID = 80
+	FirstFree       HandlerID = 96
+	FirstFirehose   HandlerID = 112
 )
 
 // owners are the ranges, in order and without gaps; each ends where the next
@@ -35,6 +37,7 @@ var owners = [...]struct {
 	{"am", 0},
 	{"barrier", FirstBarrier},
 	{"extended", FirstExtended},
+	{"collective", FirstCollective},
 	{"gas", FirstGas},
 	{"", FirstFree},
 	{"firehose", FirstFirehose},
@@ -56,6 +59,9 @@ func ownerOf(h HandlerID) int {
 // ownerByName is the place in owners of the package that a runtime handler's name
 // begins with, or of the range of no package.
 func ownerByName(name string) int {
+	if strings.HasPrefix(name, "gas.collective.") { // those of package collective in a program of gas
+		name = strings.TrimPrefix(name, "gas.")
+	}
 	pkg, _, _ := strings.Cut(name, ".")
 	free := 0
 	for i := range clients {

@@ -12,10 +12,10 @@ import (
 // Collective operations on the heap end alike on all ranks: each rank says what
 // it did, and the statements are combined and handed to all.
 
-// Handler indices of calls, behind those of the collectives.
+// Handler indices of calls.
 const (
-	handlerCall   = am.FirstGas + 16
-	handlerReturn = am.FirstGas + 18
+	handlerCall   = am.FirstGas
+	handlerReturn = am.FirstGas + 2
 )
 
 // The operations that ranks may find themselves in.
@@ -68,12 +68,13 @@ func (a statement) combine(b statement) statement {
 
 // agree combines what all ranks say into s, on all of them.
 func (n *Node) agree(s *statement) error {
-	kind := collHeap
 	if s.opLow == opLeave {
-		kind = collLeave
+		return n.coll.Leave(bytesAt(s), combineStatements, n.b.Mismatched)
 	}
-	return allReduceTo(n, kind, s, statement.combine)
+	return n.coll.Agree(bytesAt(s), combineStatements)
 }
+
+var combineStatements = combining(statement.combine)
 
 // same makes all ranks agree on operation op with value, which should be the
 // same everywhere; elem is the size of what this rank has elements of; failed is why

@@ -5,9 +5,10 @@ package gas
 // words, so that they are aligned for every type.
 
 import (
-	"slices"
+	"sync/atomic"
 	"unsafe"
 
+	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -54,22 +55,18 @@ func Xor[T Bits](a, b T) T { return a ^ b }
 // size) get an error that says who called what, and collectives fail from then
 // on; a different operation goes unnoticed.
 func Broadcast[T any](n *Node, root int, v T) (T, error) {
-	c := &n.coll
 	if err := collCheck[T](n, "Broadcast", root); err != nil {
 		return v, err
 	}
-	if err := c.begin(collCall{kind: collBroadcast, root: uint32(root), size: uint64(unsafe.Sizeof(v))}); err != nil {
-		return v, err
-	}
-	buf := words(&c.cell, int(unsafe.Sizeof(v)))
+	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
 	one := view[T](buf)
 	one[0] = v
-	err := c.broadcast(root, buf)
-	got := one[0]
-	if err := c.finish(err); err != nil {
-		return v, err
+	err := n.coll.Broadcast(root, buf)
+	if err == nil {
+		v = one[0]
 	}
-	return got, nil
+	n.cell.giveBack(mine)
+	return v, err
 }
 
 // BroadcastSlice is collective: it copies root's s into every rank's s. Root and
@@ -78,11 +75,7 @@ func BroadcastSlice[T any](n *Node, root int, s []T) error {
 	if err := collCheck[T](n, "BroadcastSlice", root); err != nil {
 		return err
 	}
-	c, buf := &n.coll, bytesOf(s)
-	if err := c.begin(collCall{kind: collBroadcast, root: uint32(root), size: uint64(len(buf))}); err != nil {
-		return err
-	}
-	return c.finish(c.broadcast(root, buf))
+	return n.coll.Broadcast(root, bytesOf(s))
 }
 
 // Reduce is collective: it combines the v of all ranks with op and returns the
@@ -95,19 +88,16 @@ func Reduce[T any](n *Node, root int, v T, op func(a, b T) T) (T, error) {
 	if err := collCheck[T](n, "Reduce", root); err != nil {
 		return zero, err
 	}
-	c := &n.coll
-	if err := c.begin(collCall{kind: collReduce, root: uint32(root), size: uint64(unsafe.Sizeof(v))}); err != nil {
-		return zero, err
-	}
-	buf := words(&c.cell, int(unsafe.Sizeof(v)))
+	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
 	acc := view[T](buf)
 	acc[0] = v
-	err := c.reduce(root, buf, combining(op))
-	got := acc[0]
-	if err := c.finish(err); err != nil || n.rank != root {
-		return zero, err
+	err := n.coll.Reduce(root, buf, combining(op))
+	got := zero
+	if err == nil && n.rank == root {
+		got = acc[0]
 	}
-	return got, nil
+	n.cell.giveBack(mine)
+	return got, err
 }
 
 // ReduceSlice is collective: it combines the s of all ranks element by element into
@@ -117,11 +107,7 @@ func ReduceSlice[T any](n *Node, root int, s []T, op func(a, b T) T) error {
 	if err := collCheck[T](n, "ReduceSlice", root); err != nil {
 		return err
 	}
-	c, buf := &n.coll, bytesOf(s)
-	if err := c.begin(collCall{kind: collReduce, root: uint32(root), size: uint64(len(buf))}); err != nil {
-		return err
-	}
-	return c.finish(c.reduce(root, buf, combining(op)))
+	return n.coll.Reduce(root, bytesOf(s), combining(op))
 }
 
 // AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
@@ -130,25 +116,15 @@ func AllReduce[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 	if err := collCheck[T](n, "AllReduce", 0); err != nil {
 		return v, err
 	}
-	err := allReduceTo(n, collAllReduce, &v, op)
-	return v, err
-}
-
-// allReduceTo is AllReduce of *v as a call of some kind. It makes no copies, for the
-// stacks of ranks that wait in it.
-func allReduceTo[T any](n *Node, kind collKind, v *T, op func(a, b T) T) error {
-	c := &n.coll
-	if err := c.begin(collCall{kind: kind, size: uint64(unsafe.Sizeof(*v))}); err != nil {
-		return err
-	}
-	buf := words(&c.cell, int(unsafe.Sizeof(*v)))
+	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
 	acc := view[T](buf)
-	acc[0] = *v
-	err := c.allReduce(buf, combining(op))
+	acc[0] = v
+	err := n.coll.AllReduce(buf, combining(op))
 	if err == nil {
-		*v = acc[0] // before end, for then another call may use buf
+		v = acc[0]
 	}
-	return c.finish(err)
+	n.cell.giveBack(mine)
+	return v, err
 }
 
 // AllReduceSlice is collective: it combines the s of all ranks element by element,
@@ -157,11 +133,7 @@ func AllReduceSlice[T any](n *Node, s []T, op func(a, b T) T) error {
 	if err := collCheck[T](n, "AllReduceSlice", 0); err != nil {
 		return err
 	}
-	c, buf := &n.coll, bytesOf(s)
-	if err := c.begin(collCall{kind: collAllReduce, size: uint64(len(buf))}); err != nil {
-		return err
-	}
-	return c.finish(c.allReduce(buf, combining(op)))
+	return n.coll.AllReduce(bytesOf(s), combining(op))
 }
 
 // Gather is collective: it returns the v of all ranks, by rank, on root, and nil
@@ -170,18 +142,17 @@ func Gather[T any](n *Node, root int, v T) ([]T, error) {
 	if err := collCheck[T](n, "Gather", root); err != nil {
 		return nil, err
 	}
-	c := &n.coll
-	if err := c.begin(collCall{kind: collGather, root: uint32(root), size: uint64(unsafe.Sizeof(v))}); err != nil {
+	var all []T
+	if n.rank == root {
+		all = make([]T, n.size)
+	}
+	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
+	view[T](buf)[0] = v
+	err := n.coll.Gather(root, buf, bytesOf(all))
+	n.cell.giveBack(mine)
+	if err != nil {
 		return nil, err
 	}
-	all, err := gather(c, root, v)
-	if err := c.finish(err); err != nil || n.rank != root {
-		return nil, err
-	}
-	// The tree's places begin with root; ranks with 0.
-	slices.Reverse(all[:n.size-root])
-	slices.Reverse(all[n.size-root:])
-	slices.Reverse(all)
 	return all, nil
 }
 
@@ -191,28 +162,12 @@ func AllGather[T any](n *Node, v T) ([]T, error) {
 	if err := collCheck[T](n, "AllGather", 0); err != nil {
 		return nil, err
 	}
-	c := &n.coll
-	if err := c.begin(collCall{kind: collAllGather, size: uint64(unsafe.Sizeof(v))}); err != nil {
-		return nil, err
-	}
-	all, err := gather(c, 0, v)
-	if err == nil {
-		if n.rank != 0 {
-			all = make([]T, n.size)
-		}
-		err = c.broadcast(0, bytesOf(all))
-	}
-	if err := c.finish(err); err != nil {
+	all := make([]T, n.size)
+	all[n.rank] = v
+	if err := n.coll.AllGather(bytesOf(all[n.rank:][:1]), bytesOf(all)); err != nil {
 		return nil, err
 	}
 	return all, nil
-}
-
-// gather returns the values of the ranks at and below this one in root's tree.
-func gather[T any](c *collectives, root int, v T) ([]T, error) {
-	all := make([]T, c.subtree(c.relative(root)))
-	all[0] = v
-	return all, c.gather(root, bytesOf(all), int(unsafe.Sizeof(v)))
 }
 
 // ExclusiveScan is collective: it returns the combination with op of the v of all
@@ -223,24 +178,21 @@ func ExclusiveScan[T any](n *Node, v T, op func(a, b T) T) (T, error) {
 	if err := collCheck[T](n, "ExclusiveScan", 0); err != nil {
 		return zero, err
 	}
-	c := &n.coll
-	if err := c.begin(collCall{kind: collScan, size: uint64(unsafe.Sizeof(v))}); err != nil {
-		return zero, err
-	}
 	// One buffer for both, each half aligned.
 	half := (int(unsafe.Sizeof(v)) + 7) &^ 7
-	buf := words(&c.cell, 2*half)
+	buf, mine := n.cell.lend(2 * half)
 	acc, before := buf[:unsafe.Sizeof(v)], buf[half:][:unsafe.Sizeof(v)]
 	view[T](acc)[0], view[T](before)[0] = v, zero
-	err := c.scan(acc, before, func(dst, src []byte) {
-		d, s := view[T](dst), view[T](src)
-		d[0] = op(s[0], d[0])
+	err := n.coll.ExclusiveScan(acc, before, func(acc, in []byte) {
+		a, i := view[T](acc), view[T](in)
+		a[0] = op(i[0], a[0])
 	})
-	got := view[T](before)[0]
-	if err := c.finish(err); err != nil {
-		return zero, err
+	got := zero
+	if err == nil {
+		got = view[T](before)[0]
 	}
-	return got, nil
+	n.cell.giveBack(mine)
+	return got, err
 }
 
 // collCheck checks what all collectives have to check.
@@ -250,18 +202,53 @@ func collCheck[T any](n *Node, name string, root int) error {
 		err = errs.BadArg("gas: %s: root %d out of range: the job has ranks 0..%d", name, root, n.size-1)
 	}
 	if err != nil {
-		return n.coll.refuse(err)
+		return n.coll.Refuse(err)
 	}
 	return nil
 }
 
-// combining is op on bytes: dst[i] = op(dst[i], src[i]).
-func combining[T any](op func(a, b T) T) func(dst, src []byte) {
-	return func(dst, src []byte) {
-		d, s := view[T](dst), view[T](src)
-		for i := range d {
-			d[i] = op(d[i], s[i])
+// combining is op on bytes: acc[i] = op(acc[i], in[i]).
+func combining[T any](op func(a, b T) T) collective.Combine {
+	return func(acc, in []byte) {
+		a, b := view[T](acc), view[T](in)
+		for i := range a {
+			a[i] = op(a[i], b[i])
 		}
+	}
+}
+
+// collNames are the words of this package in messages of package collective.
+var collNames = collective.Names{
+	Package: "gas", Agree: "a collective allocation or free", Leave: "the end of the program's function",
+	Handlers: "gas.collective",
+}
+
+// bytesAt is *v as bytes.
+func bytesAt[T any](v *T) []byte { return bytesOf(unsafe.Slice(v, 1)) }
+
+// cell is where the value lies that a collective call gives and gets, kept from one
+// call to the next.
+type cell struct {
+	busy  atomic.Bool
+	words []uint64
+}
+
+// lend is n bytes, aligned for every type; mine says to giveBack that they are the cell's.
+// A second goroutine, whose call is bound to fail, has others.
+func (c *cell) lend(n int) (buf []byte, mine bool) {
+	if !c.busy.CompareAndSwap(false, true) {
+		return bytesOf(make([]uint64, (n+7)/8))[:n], false
+	}
+	if k := (n + 7) / 8; k > len(c.words) {
+		c.words = make([]uint64, k)
+	}
+	return bytesOf(c.words)[:n], true
+}
+
+// giveBack ends the use of what lend has returned.
+func (c *cell) giveBack(mine bool) {
+	if mine {
+		c.busy.Store(false)
 	}
 }
 
@@ -269,12 +256,4 @@ func combining[T any](op func(a, b T) T) func(dst, src []byte) {
 func view[T any](b []byte) []T {
 	var t T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
-}
-
-// words returns n bytes of *buf, which is made longer if need be.
-func words(buf *[]uint64, n int) []byte {
-	if k := (n + 7) / 8; k > len(*buf) {
-		*buf = make([]uint64, k)
-	}
-	return bytesOf(*buf)[:n]
 }

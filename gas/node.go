@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
@@ -45,7 +46,8 @@ type Node struct {
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
 
-	coll    collectives
+	coll    *collective.Endpoint
+	cell    cell
 	calls   calls
 	run     *run // the call of Run that n is of
 	perRank perRank

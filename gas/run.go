@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
@@ -255,10 +256,11 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 		return nil, err
 	}
 	n.b = barrier.New()
+	n.coll = collective.New(collective.Config{Names: &collNames})
 	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Origins: cfg.Debug, Firehose: n.cache, Space: n.space, LockMemory: n.lockMemory})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
-	runtimeEntries = append(runtimeEntries, n.coll.handlers()...)
+	runtimeEntries = append(runtimeEntries, n.coll.Handlers()...)
 	return &am.Config{
 		Handlers:  append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:   runtimeEntries,
@@ -282,7 +284,7 @@ func (n *Node) bind(size uint64, large bool) error {
 		return err
 	}
 	n.x.Bind(n.e)
-	n.coll.bind(n.e)
+	n.coll.Bind(n.e)
 	first, views := n.ep.Views()
 	n.first, n.views = uint64(first), views
 	return n.makeHeap(size, large)
@@ -319,10 +321,8 @@ func (n *Node) leave() error {
 		return err
 	}
 	// If collectives did not match, the program has been told.
-	n.coll.leaving = n.b
 	err := n.same(opLeave, 0, 0, nil, 0, 0)
-	n.coll.leaving = nil
-	if err != nil && n.coll.mismatch() == nil && !errors.Is(err, errLeaving) {
+	if err != nil && n.coll.Mismatch() == nil && !errors.Is(err, collective.ErrStopped) {
 		return err
 	}
 	err = n.b.Wait(leaveID, 0)

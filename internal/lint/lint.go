@@ -499,7 +499,7 @@ func (c *checker) collective(name string, f *ast.File) {
 				if !fun.Sel.IsExported() {
 					k.to = append(k.to, fun.Sel.Name)
 				}
-				k.joins = k.joins || joins(fun, call.Args)
+				k.joins = k.joins || joins(fun)
 			}
 			return true
 		})
@@ -523,21 +523,19 @@ func takesNode(d *ast.FuncDecl) bool {
 }
 
 // joins says whether a call is one that all ranks make: of the barrier, the field b
-// of a Node, or the beginning of a collective call.
-func joins(fun *ast.SelectorExpr, args []ast.Expr) bool {
+// of a Node, or of package collective, the field coll.
+func joins(fun *ast.SelectorExpr) bool {
+	x, ok := fun.X.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
 	switch fun.Sel.Name {
 	case "Barrier", "Notify", "Wait", "Try":
-		x, ok := fun.X.(*ast.SelectorExpr)
-		return ok && x.Sel.Name == "b"
-	case "begin":
-		if len(args) == 1 {
-			if lit, ok := args[0].(*ast.CompositeLit); ok {
-				id, ok := lit.Type.(*ast.Ident)
-				return ok && id.Name == "collCall"
-			}
-		}
+		return x.Sel.Name == "b"
+	case "Handlers", "Bind", "Mismatch", "Blocked":
+		return false
 	}
-	return false
+	return x.Sel.Name == "coll"
 }
 
 // checkCollective checks that what is collective in package gas, and nothing else,

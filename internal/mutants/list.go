@@ -511,21 +511,21 @@ var mutants = []mutant{
 	{
 		name:   "collective-root",
 		defect: "places in the tree are counted from the wrong side of the root",
-		file:   "gas/collectives.go", on: onBoth,
+		file:   "extended/collective/tree.go", on: onBoth,
 		old: "return (c.rank - root + c.size) % c.size",
 		new: "return (c.rank + root) % c.size",
 	},
 	{
 		name:   "scan-forgets",
 		defect: "a scan passes on what came in the first round only",
-		file:   "gas/collectives.go", on: onBoth,
+		file:   "extended/collective/moves.go", on: onBoth,
 		old: "\t\tprepend(acc, in)\n",
 		new: "\t\tif i == 0 {\n\t\t\tprepend(acc, in)\n\t\t}\n",
 	},
 	{
 		name:   "collective-pieces",
 		defect: "a collective goes on after the first piece of its data",
-		file:   "gas/collectives.go", on: onSim,
+		file:   "extended/collective/transfer.go", on: onSim,
 		old: "return l.begun && l.got == len(l.buf)",
 		new: "return l.begun",
 	},
@@ -1127,8 +1127,8 @@ var mutants = []mutant{
 	{
 		name:   "collective-history-shifted",
 		defect: "of the last calls the one before is remembered",
-		file:   "gas/collectives.go", test: "gas ^TestHistory$",
-		old: "if i := int((seq - 1) % collHistory); i < len(c.past) {",
-		new: "if i := int(seq % collHistory); i < len(c.past) {",
+		file:   "extended/collective/call.go", test: "extended/collective ^TestHistory$",
+		old: "if i := int((seq - 1) % historyLen); i < len(c.past) {",
+		new: "if i := int(seq % historyLen); i < len(c.past) {",
 	},
 }

@@ -1,4 +1,4 @@
-package gas
+package collective
 
 import (
 	"slices"
@@ -24,7 +24,7 @@ func TestBroadcastTree(t *testing.T) {
 		size := len(host)
 		hoods := conduits.NewNeighbourhoods(size, func(r int) int { return host[r] })
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
-		ranks := make([]collectives, size)
+		ranks := make([]Endpoint, size)
 		for r := range ranks {
 			c := &ranks[r]
 			c.rank, c.size = r, size
@@ -33,11 +33,11 @@ func TestBroadcastTree(t *testing.T) {
 		type link struct{ dir, i, from, to int }
 		sent := map[link]bool{}
 		reached := map[int]bool{root: true}
-		far := 0
+		between := 0
 		for todo := []int{root}; len(todo) > 0; todo = todo[1:] {
 			c := &ranks[todo[0]]
 			_ = c.toBelow(root, func(dir, i, to int) error {
-				if ranks[0].levels != nil && (host[c.rank] == host[to]) != (dir == collNear) {
+				if ranks[0].levels != nil && (host[c.rank] == host[to]) != (dir == near) {
 					t.Fatalf("rank %d of host %d sends to rank %d of host %d by link %d", c.rank, host[c.rank], to, host[to], dir)
 				}
 				if reached[to] {
@@ -45,8 +45,8 @@ func TestBroadcastTree(t *testing.T) {
 				}
 				reached[to] = true
 				sent[link{dir, i, c.rank, to}] = true
-				if dir == collFar {
-					far++
+				if dir == far {
+					between++
 				}
 				todo = append(todo, to)
 				return nil
@@ -61,8 +61,8 @@ func TestBroadcastTree(t *testing.T) {
 				t.Fatalf("rank %d waits for rank %d by link %d, %d, who does not send there", r, from, dir, i)
 			}
 		}
-		if ranks[0].levels != nil && far != hoods.Len()-1 {
-			t.Fatalf("%d messages between %d neighbourhoods", far, hoods.Len())
+		if ranks[0].levels != nil && between != hoods.Len()-1 {
+			t.Fatalf("%d messages between %d neighbourhoods", between, hoods.Len())
 		}
 	})
 }

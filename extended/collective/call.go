@@ -1,0 +1,158 @@
+package collective
+
+import (
+	"strconv"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// kind is which collective a rank is in. It travels as a number.
+type kind uint8
+
+// The collectives; kindBad and kindPast are no calls.
+const (
+	kindBroadcast kind = iota
+	kindReduce
+	kindAllReduce
+	kindGather
+	kindAllGather
+	kindExclusiveScan
+	kindAgree
+	kindLeave
+	kindBad  // a call that failed its own checks
+	kindPast // a call that was finished so long ago that it is forgotten
+	kindScan
+	kindScatter
+	kindExchange
+	numKinds
+)
+
+var kindNames = [numKinds]string{
+	kindBroadcast:     "Broadcast",
+	kindReduce:        "Reduce",
+	kindAllReduce:     "AllReduce",
+	kindGather:        "Gather",
+	kindAllGather:     "AllGather",
+	kindExclusiveScan: "ExclusiveScan",
+	kindBad:           "a collective with bad arguments",
+	kindPast:          "over already",
+	kindScan:          "Scan",
+	kindScatter:       "Scatter",
+	kindExchange:      "Exchange",
+}
+
+// kindOf is the kind that travelled as w.
+func kindOf(w uint32) kind {
+	if w >= uint32(numKinds) {
+		return kindPast
+	}
+	return kind(w)
+}
+
+// name is what a call of kind k is to a program.
+func (c *Endpoint) name(k kind) string {
+	switch k {
+	case kindAgree:
+		return c.names.Agree
+	case kindLeave:
+		return c.names.Leave
+	}
+	return kindNames[k]
+}
+
+// call is what must be the same on all ranks in one collective call.
+type call struct {
+	size uint64 // bytes that a rank contributes
+	root uint32
+	kind kind
+}
+
+// text is a call as messages name it.
+func (c *Endpoint) text(d call) string {
+	s := c.name(d.kind)
+	switch d.kind {
+	case kindBroadcast, kindScatter:
+		s += " from rank " + strconv.Itoa(int(d.root))
+	case kindReduce, kindGather:
+		s += " to rank " + strconv.Itoa(int(d.root))
+	case kindAgree, kindLeave, kindBad, kindPast:
+		return s
+	}
+	return s + " of " + strconv.FormatUint(d.size, 10) + " bytes"
+}
+
+// matches says whether ranks in calls c and d can finish them together. Those that
+// agree find out themselves what they do not agree on.
+func (c call) matches(d call) bool {
+	agreeing := func(k kind) bool { return k == kindAgree || k == kindLeave }
+	return c == d || agreeing(c.kind) && agreeing(d.kind) && c.size == d.size
+}
+
+// historyLen is how many calls are remembered. What a sender says it offers may
+// come when all is over, and must then not be taken for a mismatch.
+const historyLen = 16
+
+// history is the call of number seq, one of the last historyLen.
+func (c *Endpoint) history(seq uint32) call {
+	if i := int((seq - 1) % historyLen); i < len(c.past) {
+		return c.past[i]
+	}
+	return call{kind: kindPast}
+}
+
+// remember makes d the call of number seq, the next.
+func (c *Endpoint) remember(seq uint32, d call) {
+	if len(c.past) < historyLen {
+		c.past = append(c.past, d)
+	} else {
+		c.past[(seq-1)%historyLen] = d
+	}
+}
+
+// note says that rank src waits for this one in call number seq: a receiver
+// that is ready, or a sender.
+type note struct {
+	size     uint64 // this, root and kind are the call
+	root     uint32
+	seq, src uint32
+	kind     kind
+	set      bool
+}
+
+func (w *note) call() call { return call{kind: w.kind, root: w.root, size: w.size} }
+
+// later says that w is about a call after number seq.
+func (w *note) later(seq uint32) bool { return w.set && int32(w.seq-seq) > 0 }
+
+// fault is a mismatch: in call seq, ranks a and b disagree.
+type fault struct {
+	seq, a, b    uint32
+	callA, callB call
+}
+
+// err is the error of f.
+func (c *Endpoint) err(f *fault) error {
+	return errs.BadArg("%s: collective calls do not match: call %d is %s on rank %d and %s on rank %d; collectives cannot be used any more",
+		c.names.Package, f.seq, c.text(f.callA), f.a, c.text(f.callB), f.b)
+}
+
+// A fault travels as this many arguments.
+const faultWords = 11
+
+func (f fault) words() [faultWords]uint32 {
+	la, ha := am.Pack64(f.callA.size)
+	lb, hb := am.Pack64(f.callB.size)
+	return [faultWords]uint32{
+		f.seq, f.a, f.b,
+		uint32(f.callA.kind), f.callA.root, la, ha,
+		uint32(f.callB.kind), f.callB.root, lb, hb,
+	}
+}
+
+func parseFault(w []uint32) fault {
+	parse := func(w []uint32) call {
+		return call{kind: kindOf(w[0]), root: w[1], size: am.Unpack64(w[2], w[3])}
+	}
+	return fault{seq: w[0], a: w[1], b: w[2], callA: parse(w[3:]), callB: parse(w[7:])}
+}

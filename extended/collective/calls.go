@@ -1,0 +1,183 @@
+package collective
+
+import "github.com/argon-go/argon/internal/errs"
+
+// Broadcast copies root's buf into the buf of all ranks. All have the same length,
+// which may be 0.
+func (c *Endpoint) Broadcast(root int, buf []byte) error {
+	if err := c.checkRoot(kindBroadcast, root); err != nil {
+		return err
+	}
+	if err := c.begin(call{kind: kindBroadcast, root: uint32(root), size: uint64(len(buf))}); err != nil {
+		return err
+	}
+	return c.finish(c.broadcast(root, buf))
+}
+
+// Reduce combines the acc of all ranks into root's acc; that of the others is undefined
+// afterwards. All have the same length. combine is commutative and associative; where it
+// is not exactly associative, as the addition of floats, the result still depends on
+// nothing but the data, Size and root.
+func (c *Endpoint) Reduce(root int, acc []byte, combine Combine) error {
+	if err := c.checkRoot(kindReduce, root); err != nil {
+		return err
+	}
+	if err := c.begin(call{kind: kindReduce, root: uint32(root), size: uint64(len(acc))}); err != nil {
+		return err
+	}
+	return c.finish(c.reduce(root, acc, combine))
+}
+
+// AllReduce combines the acc of all ranks into every rank's acc, as Reduce does: the same
+// bytes everywhere.
+func (c *Endpoint) AllReduce(acc []byte, combine Combine) error {
+	return c.allReduceAs(kindAllReduce, acc, combine)
+}
+
+func (c *Endpoint) allReduceAs(k kind, acc []byte, combine Combine) error {
+	if err := c.begin(call{kind: k, size: uint64(len(acc))}); err != nil {
+		return err
+	}
+	return c.finish(c.allReduce(acc, combine))
+}
+
+// Agree is AllReduce by which ranks find out whether they do the same, and whether all
+// of them can: of what each has done, or would do. acc has the same length on all ranks.
+// A rank that is in Agree and one that is in Leave, of the same length, do not mismatch:
+// what they combine tells them.
+func (c *Endpoint) Agree(acc []byte, combine Combine) error {
+	return c.allReduceAs(kindAgree, acc, combine)
+}
+
+// Leave is Agree for the end of a rank's program: ranks that are in another collective
+// then, and would wait for this one, get an error that says where it is. stop, if it is
+// not nil, is asked by the goroutine that waits whenever something has come; if it says
+// true, Leave ends with ErrStopped, and the endpoint must not be used any more. It is for
+// a rank that leaves and is in a barrier at once, by Barrier.Notify, so that ranks in
+// either of them learn of it: barrier.Barrier.Mismatched.
+func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
+	c.stop = stop
+	err := c.allReduceAs(kindLeave, acc, combine)
+	c.stop = nil
+	return err
+}
+
+// Gather copies the own of all ranks into root's all, one behind the other by rank. own
+// has the same length everywhere, which may be 0; all has Size times that length at root
+// and is not looked at elsewhere. own may be this rank's block of all.
+func (c *Endpoint) Gather(root int, own, all []byte) error {
+	err := c.checkRoot(kindGather, root)
+	if err == nil && c.rank == root {
+		err = c.checkBlocks(kindGather, own, all)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.begin(call{kind: kindGather, root: uint32(root), size: uint64(len(own))}); err != nil {
+		return err
+	}
+	err = c.gather(root, own, c.gathered(root, own, all))
+	if err == nil && c.rank == root && root != 0 {
+		rotate(all, root*len(own)) // places begin with root, ranks with 0
+	}
+	return c.finish(err)
+}
+
+// AllGather copies the own of all ranks into every rank's all, one behind the other by
+// rank. own has the same length everywhere, all Size times that. own may be this rank's
+// block of all.
+func (c *Endpoint) AllGather(own, all []byte) error {
+	if err := c.checkBlocks(kindAllGather, own, all); err != nil {
+		return err
+	}
+	if err := c.begin(call{kind: kindAllGather, size: uint64(len(own))}); err != nil {
+		return err
+	}
+	err := c.gather(0, own, all[:len(own)*c.subtree(c.rank)])
+	if err == nil {
+		err = c.broadcast(0, all)
+	}
+	return c.finish(err)
+}
+
+// Scatter is Gather backwards: it copies block r of root's all into the own of rank r.
+// Lengths, and what may overlap, are as there.
+func (c *Endpoint) Scatter(root int, all, own []byte) error {
+	err := c.checkRoot(kindScatter, root)
+	if err == nil && c.rank == root {
+		err = c.checkBlocks(kindScatter, own, all)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.begin(call{kind: kindScatter, root: uint32(root), size: uint64(len(own))}); err != nil {
+		return err
+	}
+	return c.finish(c.scatter(root, all, own))
+}
+
+// Exchange copies block r of out into this rank's block of rank r's in, for all r. Both
+// have Size blocks of one length, the same everywhere, and do not overlap. out stays as it
+// is. Each rank sends ceil(log2 Size) times, half of out each time: where blocks
+// are large, puts of package extended move less.
+func (c *Endpoint) Exchange(out, in []byte) error {
+	if c.e == nil {
+		return c.errUnbound(kindExchange)
+	}
+	if len(out)%c.size != 0 || len(in) != len(out) {
+		return c.Refuse(errs.BadArg("%s: Exchange: buffers of %d and %d bytes: both have one block for each of the %d ranks", c.names.Package, len(out), len(in), c.size))
+	}
+	if err := c.begin(call{kind: kindExchange, size: uint64(len(out))}); err != nil {
+		return err
+	}
+	return c.finish(c.exchange(out, in))
+}
+
+// Scan leaves in acc the combination of the acc of all ranks from 0 up to this one, in
+// this order. All have the same length. combine is associative, and need not be
+// commutative: in is the left operand, of lower ranks, and acc the right one.
+func (c *Endpoint) Scan(acc []byte, combine Combine) error {
+	if err := c.begin(call{kind: kindScan, size: uint64(len(acc))}); err != nil {
+		return err
+	}
+	return c.finish(c.scan(acc, nil, combine))
+}
+
+// ExclusiveScan leaves in before the combination of the acc of all ranks below this one,
+// in order of their ranks, and that up to this one in acc; see Scan. before has the
+// length of acc, does not overlap it, and stays as it is on rank 0.
+func (c *Endpoint) ExclusiveScan(acc, before []byte, combine Combine) error {
+	if c.e == nil {
+		return c.errUnbound(kindExclusiveScan)
+	}
+	if len(before) != len(acc) {
+		return c.Refuse(errs.BadArg("%s: ExclusiveScan: results of %d bytes for %d bytes: both have one length", c.names.Package, len(before), len(acc)))
+	}
+	if err := c.begin(call{kind: kindExclusiveScan, size: uint64(len(acc))}); err != nil {
+		return err
+	}
+	return c.finish(c.scan(acc, before, combine))
+}
+
+// checkRoot refuses a call whose root is no rank.
+func (c *Endpoint) checkRoot(k kind, root int) error {
+	switch {
+	case c.e == nil:
+		return c.errUnbound(k)
+	case uint(root) >= uint(c.size):
+		return c.Refuse(errs.BadArg("%s: %s: root %d out of range: the job has ranks 0..%d", c.names.Package, c.name(k), root, c.size-1))
+	}
+	return nil
+}
+
+// checkBlocks refuses a call in which all has not one block for each rank, as long as
+// own.
+func (c *Endpoint) checkBlocks(k kind, own, all []byte) error {
+	switch {
+	case c.e == nil:
+		return c.errUnbound(k)
+	case len(all) != len(own)*c.size:
+		return c.Refuse(errs.BadArg("%s: %s: a buffer of %d bytes for %d blocks of %d bytes, one for each rank", c.names.Package, c.name(k), len(all), c.size, len(own)))
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+// Package collective moves and combines the data of all ranks at once: broadcast,
+// reduction, gather, scatter, exchange, prefix reduction (those of UPC 1.3, library
+// section 7.3), and agreement. It works on bytes, for compilers and runtimes that use package
+// am without package gas, whose typed collectives are fronts of it.
+//
+// # Set-up
+//
+// An [Endpoint] is made before the job is attached, and bound afterwards:
+//
+//	c := collective.New(collective.Config{})
+//	e, err := am.Attach(ep, am.Config{Runtime: c.Handlers()})
+//	...
+//	c.Bind(e)
+//
+// A barrier, or what else makes sure that all ranks have attached, comes before the first
+// call.
+//
+// # Duties of the caller
+//
+// All ranks make the same calls in the same order, each from one goroutine at a time, and
+// not in a handler. They need not make them at the same time. A rank goes on when its own
+// part is done, so a collective is no barrier; where the result of a rank needs data of all
+// others (AllReduce, AllGather, Exchange, Agree), it has waited for them.
+//
+// Buffers are any memory, the Go heap included, and belong to the call until it returns, with
+// an error too; their contents are undefined then. They do not overlap, except
+// where a call says so. Nothing is kept of them.
+//
+// # How it works
+//
+// Data move along binomial trees (and scans and exchanges along a dissemination
+// pattern), so every transfer is between ranks whose distance is a power of two
+// modulo the job's size, and a rank has O(log Size) of them in a call. Where several
+// neighbourhoods are known, broadcasts have
+// two levels: a tree among the first ranks of the neighbourhoods and one in each,
+// where distances are counted likewise; so H neighbourhoods take H - 1 messages
+// between them, ceil(log2 H) of them one after the other. Reductions keep to the
+// one tree, since their result must not depend on where ranks are; it is the same
+// where neighbourhoods have equal sizes, powers of two, and the root is rank 0.
+//
+// The receiver begins: it says what it is ready for and
+// where the data will land, and only then does the sender send; one that has to
+// wait for that says what it is about to send. So nothing has to be queued, ranks
+// may be skewed as they like, and a rank that waits has told its partner which call
+// it is in: calls that do not match are found by the partner, and all ranks are
+// told.
+//
+// Nothing allocates, except for rooms of more than 64 KiB in Gather, Scatter and Exchange,
+// and those that are larger than what was needed before.
+//
+// # Failure
+//
+// Ranks whose calls do not match (another function, root or size) get an error that matches
+// [ErrBadArg] and names two such calls and their ranks; a rank that needed nothing of
+// the others may get it in a later call. From then on all calls fail so. Another combining
+// function goes unnoticed. A call whose arguments are wrong is a call that does not match
+// those of other ranks, unless theirs are wrong, too. A second goroutine in a call gets
+// [ErrNotReady], and calls before Bind [ErrNotInit].
+//
+// If a rank of the job fails, calls that need others return a *[PeerError] that names it
+// and the call; so they do if a rank leaves the job without which a call cannot end, which
+// fails the job. A rank that waits can be asked for whom: [Endpoint.Blocked].
+package collective

@@ -1,0 +1,119 @@
+package collective
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// The errors of this package; all it returns wrap one of them, or are a
+// *PeerError.
+var (
+	ErrNotInit  = errs.ErrNotInit
+	ErrBadArg   = errs.ErrBadArg
+	ErrNotReady = errs.ErrNotReady
+	ErrPeer     = errs.ErrPeer
+)
+
+// PeerError says which rank failed, or left, while others were in a collective.
+type PeerError = errs.PeerError
+
+// Config is what the user of an Endpoint chooses. The zero value is good.
+type Config struct {
+	// Names has messages to people speak of the layer above; nil for this package's
+	// own. All ranks of a process may share it, which is read and not copied.
+	Names *Names
+}
+
+// Names are words in messages to people. All are given or none is.
+type Names struct {
+	Package string // what errors begin with, before a colon
+	Agree   string // what an Agree is for, such as "a collective allocation"
+	Leave   string // what Leave is called at
+	// Handlers is what the names of handlers begin with; "collective", or
+	// "gas.collective" for package gas. The same on all ranks.
+	Handlers string
+}
+
+var ownNames = Names{Package: "collective", Agree: "an agreement", Leave: "the end of the program", Handlers: "collective"}
+
+// Combine is what a reduction does with the data of two ranks, or of two groups of
+// ranks: it has acc hold their combination. Both are as long as what the ranks gave, in
+// begins at a multiple of 8 bytes of this process's memory, and so does acc if
+// it does in the call. It is called by the goroutine that is in the collective, and does
+// nothing but compute.
+type Combine func(acc, in []byte)
+
+// Handler indices.
+const (
+	handlerReady = am.FirstCollective + iota // request: the receiver is ready
+	handlerOffer                             // request: the sender waits
+	handlerData                              // request: a piece of the data
+	handlerWrong                             // reply: the receiver of a request, or sender, is in another call
+	handlerAbort                             // request: some rank's call did not match
+)
+
+// Endpoint is one rank's part in collective calls. Make it with New, hand Handlers to
+// am.Attach (Config.Runtime), then call Bind. Its calls are made by one goroutine at a
+// time; the other methods may be called by any.
+type Endpoint struct {
+	names      *Names
+	e          *am.Endpoint // nil before Bind
+	rank, size int
+	levels     *levels // nil if there is one neighbourhood only, or one for each rank
+
+	// scratch is room of the call under way, kept for the next one.
+	scratch []uint64
+
+	mu   sync.Mutex
+	busy atomic.Bool // a call is under way
+	seq  uint32      // number of the call under way, or of the last one
+	call call
+	past []call // the last ones, at most historyLen; see history
+	// What there is with partners, of those that something was heard of or that are
+	// waited for (see link). Most ranks of a tree are leaves and have one or two.
+	links []*link
+
+	stop func() bool // of Leave, else nil
+
+	broken error  // calls did not match; all later ones fail
+	fault  *fault // which; nil as long as broken is
+	// What the call waits for, for diagnosis.
+	waitPeer  int
+	waiting   bool
+	waitReady bool // for the peer to be ready, rather than for its data
+
+	active bool // the call of seq is under way
+	report bool // this rank found broken and has not told the others
+	spared bool // a rank below this one tells them
+}
+
+// New makes an endpoint that waits for Bind.
+func New(c Config) *Endpoint {
+	if c.Names == nil {
+		c.Names = &ownNames
+	}
+	return &Endpoint{names: c.Names}
+}
+
+// Handlers are the entries for am.Config.Runtime.
+func (c *Endpoint) Handlers() []am.Entry {
+	p := c.names.Handlers
+	return []am.Entry{
+		{Index: handlerReady, Name: p + ".ready", Fn: c.onReady, Args: 6, Kinds: am.Short | am.Request},
+		{Index: handlerOffer, Name: p + ".offer", Fn: c.onOffer, Args: 6, Kinds: am.Short | am.Request},
+		{Index: handlerData, Name: p + ".data", Fn: c.onData, Args: 4, Kinds: am.Medium | am.Request},
+		{Index: handlerWrong, Name: p + ".wrong", Fn: c.onWrong, Args: faultWords, Kinds: am.Short | am.Reply},
+		{Index: handlerAbort, Name: p + ".abort", Fn: c.onAbort, Args: faultWords, Kinds: am.Short | am.Request},
+	}
+}
+
+// Bind joins c to an attached endpoint whose handler table contains c's Handlers. Every
+// rank of the job does it once, before any call; other ranks may be in a call already.
+func (c *Endpoint) Bind(e *am.Endpoint) {
+	c.e, c.rank, c.size = e, e.Rank(), e.Size()
+	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
+}

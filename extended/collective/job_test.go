@@ -1,0 +1,72 @@
+package collective
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/barrier"
+	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp"
+	_ "github.com/argon-go/argon/conduits/loop"
+	_ "github.com/argon-go/argon/conduits/shm"
+	_ "github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/testjob"
+)
+
+func TestMain(m *testing.M) { testjob.Main(m, nil) }
+
+// The conduits that tests run on, beside hybrid, which has two neighbourhoods.
+var networks = []string{"shm", "loop", "sim"}
+
+// member is a rank of a job.
+type member struct {
+	*Endpoint
+	b *barrier.Barrier
+}
+
+// meet is a barrier.
+func (m *member) meet() error { return m.b.Barrier(0, 0) }
+
+// run runs body as so many ranks of this process and returns their errors.
+func run(t testjob.TB, network string, ranks int, body func(m *member) error) []error {
+	t.Helper()
+	return testjob.Local(t, network, ranks, func(ep conduits.Endpoint) error { return join(ep, body) })
+}
+
+// must is run of what has no error.
+func must(t testjob.TB, network string, ranks int, body func(m *member) error) {
+	t.Helper()
+	testjob.MustLocal(t, network, ranks, func(ep conduits.Endpoint) error { return join(ep, body) })
+}
+
+func join(ep conduits.Endpoint, body func(m *member) error) error {
+	m := &member{New(Config{}), barrier.New()}
+	e, err := am.Attach(ep, am.Config{Runtime: append(m.b.Handlers(), m.Handlers()...)})
+	if err != nil {
+		return err
+	}
+	if err := m.b.Bind(e); err != nil {
+		return err
+	}
+	m.Bind(e)
+	if err := m.meet(); err != nil {
+		return err
+	}
+	if err := body(m); err != nil {
+		return err
+	}
+	return m.meet()
+}
+
+// awaitNote waits until another rank waits for this one in its next call.
+func (m *member) awaitNote() error {
+	return m.e.Wait(nil, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		next := m.seq + 1
+		return slices.ContainsFunc(m.links, func(l *link) bool {
+			return l.wanted.set && l.wanted.seq == next || l.offered.set && l.offered.seq == next
+		})
+	})
+}

@@ -1,0 +1,215 @@
+package collective
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// Mismatch is the error of calls that did not match, with which all later ones end;
+// nil if there were none.
+func (c *Endpoint) Mismatch() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// wake makes the goroutine that is in the call look again, for a handler may run
+// on another one.
+func wake(t *am.Token) {
+	ep := t.Endpoint().Conduit()
+	ep.Wake(ep.Rank())
+}
+
+func (c *Endpoint) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, args, true) }
+
+func (c *Endpoint) onOffer(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }
+
+// note keeps what a waiting rank has said, and answers if it waits in vain.
+func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
+	w := note{
+		set: true, seq: args[0], src: uint32(t.Src()),
+		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
+	}
+	dir, i, ok := slotOf(args[1])
+	if !ok {
+		return
+	}
+	defer wake(t)
+	c.mu.Lock()
+	l := c.link(dir, i)
+	in := &l.offered
+	if ready {
+		in = &l.wanted
+	}
+	mine, good := c.call, c.broken == nil
+	switch ahead := int32(w.seq - c.seq); {
+	case !good:
+	case ahead > 0:
+		*in = w
+	case ahead == 0 && c.active:
+		*in = w
+		good = w.call().matches(mine)
+	default:
+		// A call ends when all who were to get something have got it, so a
+		// receiver that waits is in another call than this rank was. A sender's
+		// offer may have been on its way since before the end.
+		if mine = (call{kind: kindPast}); ahead > -historyLen {
+			mine = c.history(w.seq)
+		}
+		good = !ready && (w.call().matches(mine) || mine.kind == kindPast)
+	}
+	if good {
+		c.mu.Unlock()
+		return
+	}
+	// Whoever is in a call will tell all others when it ends: this rank if it is
+	// in one, and else the one that waits.
+	c.broke(fault{seq: w.seq, a: uint32(c.rank), callA: mine, b: w.src, callB: w.call()}, c.active)
+	f := c.fault.words()
+	c.mu.Unlock()
+	// If the reply fails, so has the job, and the other rank learns of that.
+	_ = t.ReplyShort(handlerWrong, f[:]...)
+}
+
+func (c *Endpoint) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
+func (c *Endpoint) onAbort(t *am.Token, args []uint32, _ []byte) {
+	c.mu.Lock()
+	// Whoever tells this rank tells all others, or is spared by one below it.
+	c.report = false
+	c.spared = c.spared || t.Src() < t.Endpoint().Rank()
+	c.mu.Unlock()
+	c.told(t, args, false)
+}
+
+// told notes a mismatch that another rank has found; report says that the others
+// do not know it from there.
+func (c *Endpoint) told(t *am.Token, args []uint32, report bool) {
+	c.mu.Lock()
+	c.broke(parseFault(args), report)
+	c.mu.Unlock()
+	wake(t)
+}
+
+// broke notes the first mismatch. report says that the others have to be told.
+// Called with mu held.
+func (c *Endpoint) broke(f fault, report bool) {
+	if c.broken == nil {
+		c.broken, c.fault, c.report = c.err(&f), &f, report
+	}
+}
+
+// begin enters call d, which finish leaves. If it returns an error, the call is over
+// already.
+func (c *Endpoint) begin(d call) error {
+	if c.e == nil {
+		return c.errUnbound(d.kind)
+	}
+	if err := c.e.Blocking(c.name(d.kind)); err != nil {
+		return err
+	}
+	if !c.busy.CompareAndSwap(false, true) {
+		return errs.NotReady("%s: %s: another goroutine of rank %d is in a collective", c.names.Package, c.text(d), c.rank)
+	}
+	c.mu.Lock()
+	if c.broken == nil {
+		c.seq++
+		c.call, c.active = d, true
+		c.remember(c.seq, d)
+		c.compare()
+	}
+	err := c.broken
+	c.mu.Unlock()
+	if err != nil {
+		return c.finish(err)
+	}
+	return nil
+}
+
+func (c *Endpoint) errUnbound(k kind) error {
+	return errs.NotInit("%s: %s: the endpoint is not bound; call Bind after am.Attach", c.names.Package, c.name(k))
+}
+
+// compare looks for ranks that wait for this one in the call it is in now, but
+// think that it is another one. Called with mu held.
+func (c *Endpoint) compare() {
+	for _, l := range c.links {
+		for _, w := range [...]*note{&l.wanted, &l.offered} {
+			if w.set && w.seq == c.seq && !w.call().matches(c.call) {
+				c.broke(fault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call()}, true)
+			}
+		}
+	}
+}
+
+// finish leaves the call with err, which it returns.
+func (c *Endpoint) finish(err error) error {
+	c.mu.Lock()
+	c.active = false
+	c.unlink()
+	d, seq := c.call, c.seq
+	c.mu.Unlock()
+	c.announce()
+	c.busy.Store(false)
+	if err != nil {
+		err = c.failed(d, seq, err)
+	}
+	return err
+}
+
+// failed adds to a failure of the job what this rank was doing. A rank that has left the
+// job fails it, so that ranks which wait for it by way of others hear of it, too.
+func (c *Endpoint) failed(d call, seq uint32, err error) error {
+	var p *PeerError
+	if !errors.As(err, &p) {
+		return err
+	}
+	if ep := c.e.Conduit(); ep.Err() == nil && uint(p.Rank) < uint(c.size) {
+		ep.Blame(p.Rank, errs.Reason(c.rank, p))
+	}
+	return &PeerError{Rank: p.Rank, Op: "collective call " + strconv.FormatUint(uint64(seq), 10) + ", " + c.text(d), Err: p.Err}
+}
+
+// tellFirst is how many ranks are told of a mismatch before looking whether
+// another rank does so.
+const tellFirst = 32
+
+// announce tells the other ranks of a mismatch that this rank has found. Very many
+// may find it at once: the lowest of those tells all others, and the others stop
+// when they hear of it.
+func (c *Endpoint) announce() {
+	c.mu.Lock()
+	report := c.report
+	c.report = false
+	c.mu.Unlock()
+	if !report {
+		return
+	}
+	w := c.fault.words() // which stays
+	for k := 1; k < c.size; k++ {
+		// A rank that cannot be told has failed, which everybody learns.
+		_ = c.e.RequestShort((c.rank+k)%c.size, handlerAbort, w[:]...)
+		if k%tellFirst == 0 {
+			c.e.Poll()
+			c.mu.Lock()
+			spared := c.spared
+			c.mu.Unlock()
+			if spared {
+				return
+			}
+		}
+	}
+}
+
+// Refuse takes part in a call that the caller has found to have wrong arguments, and
+// returns err, which says so: for layers above that check more than this package does.
+// The call counts, so that ranks whose arguments were right get an error instead of
+// waiting, and ranks that all made the same mistake stay in step.
+func (c *Endpoint) Refuse(err error) error {
+	if c.begin(call{kind: kindBad}) == nil {
+		_ = c.finish(nil)
+	}
+	return err
+}

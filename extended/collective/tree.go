@@ -1,0 +1,113 @@
+package collective
+
+import (
+	"math/bits"
+	"sort"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// relative is this rank's place in the tree of root, which has place 0. Place p
+// has the parent p without its lowest set bit, so the children of p are p + 2^i
+// for all i below that bit.
+func (c *Endpoint) relative(root int) int { return (c.rank - root + c.size) % c.size }
+
+// fanout is how many children place p has.
+func (c *Endpoint) fanout(p int) int { return fanout(p, c.size) }
+
+// fanout is that of place p among size.
+func fanout(p, size int) int {
+	n := bits.Len(uint(size - 1))
+	if p != 0 {
+		n = bits.TrailingZeros(uint(p))
+	}
+	for n > 0 && p+1<<(n-1) >= size {
+		n--
+	}
+	return n
+}
+
+// around is the place so far after p in a ring of size.
+func around(p, by, size int) int { return (p + by%size + size) % size }
+
+// place is this rank's in the tree of its neighbourhood for a broadcast of root:
+// of root itself, if that is there, or of the first rank.
+func (c *Endpoint) place(root int) int {
+	at := 0
+	l := c.levels
+	if l.hoods.Of(root) == l.hood {
+		at = sort.SearchInts(l.near, root)
+	}
+	return around(l.nearRank-at, 0, len(l.near))
+}
+
+// source is whom this rank has a broadcast of root from: by which link, and who.
+// ok is false for root.
+func (c *Endpoint) source(root int) (dir, i, rank int, ok bool) {
+	if root == c.rank {
+		return 0, 0, 0, false
+	}
+	l := c.levels
+	if l == nil {
+		i = bits.TrailingZeros(uint(c.relative(root)))
+		return down, i, c.above(i), true
+	}
+	if p := c.place(root); p != 0 {
+		i = bits.TrailingZeros(uint(p))
+		return near, i, l.near[around(l.nearRank, -(1<<i), len(l.near))], true
+	}
+	h := len(l.firsts)
+	i = bits.TrailingZeros(uint(around(l.hood-l.hoods.Of(root), 0, h)))
+	return far, i, l.firsts[around(l.hood, -(1<<i), h)], true
+}
+
+// toBelow calls send for each that has a broadcast of root from this rank, beginning
+// with who is farthest: its subtree is the largest, and its way the longest.
+func (c *Endpoint) toBelow(root int, send func(dir, i, rank int) error) error {
+	l := c.levels
+	if l == nil {
+		for i := c.fanout(c.relative(root)) - 1; i >= 0; i-- {
+			if err := send(down, i, c.below(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if h := len(l.firsts); l.nearRank == 0 {
+		for i := fanout(around(l.hood-l.hoods.Of(root), 0, h), h) - 1; i >= 0; i-- {
+			if err := send(far, i, l.firsts[around(l.hood, 1<<i, h)]); err != nil {
+				return err
+			}
+		}
+	}
+	for i := fanout(c.place(root), len(l.near)) - 1; i >= 0; i-- {
+		if err := send(near, i, l.near[around(l.nearRank, 1<<i, len(l.near))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// above and below are the ranks at distance 2^i towards the root and away.
+func (c *Endpoint) above(i int) int { return (c.rank - 1<<i%c.size + c.size) % c.size }
+func (c *Endpoint) below(i int) int { return (c.rank + 1<<i) % c.size }
+
+// levels is where a rank is in a job of several neighbourhoods.
+type levels struct {
+	hoods    *conduits.Neighbourhoods
+	firsts   []int // the first rank of each
+	hood     int   // which of them is this rank's
+	near     []int // the ranks of that
+	nearRank int   // this rank's number among those
+}
+
+// useLevels has c know the neighbourhoods, if there are levels.
+func (c *Endpoint) useLevels(h *conduits.Neighbourhoods) {
+	if h == nil || h.Len() < 2 || h.Len() == c.size {
+		return
+	}
+	l := &levels{hoods: h, firsts: h.Firsts(), hood: h.Of(c.rank)}
+	l.near = h.Ranks(l.hood)
+	l.nearRank = sort.SearchInts(l.near, c.rank)
+	c.levels = l
+}
