@@ -12,7 +12,7 @@ import (
 //
 //	  0..15   am: the comparison of tables at Attach, long messages to exposed memory
 //	 16..31   barrier
-//	 32..63   extended
+//	 32..63   extended; from 48 on extended/heap
 //	 64..79   collective; package gas has them named "gas.collective.ready" and so on
 //	 80..95   gas: calls
 //	 96..111  other layers, in Config.Runtime: their names begin with none of these
