@@ -327,7 +327,7 @@ func (e *Endpoint) WaitFrom(rank int, b conduits.Blocked, cond func() bool) erro
 	}, look)
 }
 
-// WaitFor is WaitFrom where it changes whom is waited for; see conduits.WaitFor for
+// WaitFor is WaitFrom where the rank that is waited for changes; see conduits.WaitFor for
 // what lacking has to do.
 func (e *Endpoint) WaitFor(b conduits.Blocked, lacking func() int, cond func() bool) error {
 	if err := e.Blocking("wait"); err != nil {

@@ -29,7 +29,7 @@ type process struct {
 	replies int
 }
 
-// A request's handler may reply once, to whom sent the request.
+// A request's handler may reply once, to the sender of the request.
 func (p *process) square(t *am.Token, args []uint32, _ []byte) {
 	v := am.Unpack64(args[0], args[1])
 	lo, hi := am.Pack64(v * v)

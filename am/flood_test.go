@@ -80,7 +80,7 @@ func (f *flood) await(e *Endpoint, n int64) error {
 }
 
 // TestAllFull fills every ring and landing buffer of every pair in both
-// directions at once before anybody polls; then all requests are replied to
+// directions at once before any rank polls; then all requests are replied to
 // while more are sent.
 func TestAllFull(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 9} {
@@ -225,8 +225,8 @@ func TestBlockedInReply(t *testing.T) {
 	}
 }
 
-// TestBlockedRequestNamesRank: who waits for credit of a rank that does not poll
-// says which rank that is, in short and sleeping.
+// TestBlockedRequestNamesRank: a sender that waits for credit of a rank that does not
+// poll says which rank that is, in short and sleeping.
 func TestBlockedRequestNamesRank(t *testing.T) {
 	eps, err := shm.Local(3, tiny)
 	if err != nil {

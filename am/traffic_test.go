@@ -309,7 +309,7 @@ func (q *request) send(e *Endpoint) error {
 			return ok, err
 		})
 		if q.how == sendCancelled && errors.Is(err, ErrClosed) {
-			return nil // nobody waits for it, and who waits for nothing leaves
+			return nil // no rank waits for it, and a rank that waits for nothing leaves
 		}
 		if err != nil {
 			return err

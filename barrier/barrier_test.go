@@ -168,7 +168,7 @@ func TestAllRanksSeeTheModelsVerdict(t *testing.T) {
 }
 
 // machine drives all ranks from one goroutine, so that rapid chooses the
-// interleaving, and knows at each step who has notified what.
+// interleaving, and knows at each step which rank has notified what.
 type machine struct {
 	*job
 	how    Algorithm
@@ -287,7 +287,7 @@ func TestInterleavings(t *testing.T) {
 
 // TestManyPhases has ranks at very different speeds write plain memory before
 // notifying and read everybody's after waiting: the race detector sees a
-// barrier that lets somebody through, and so do the values.
+// barrier that lets a rank through, and so do the values.
 func TestManyPhases(t *testing.T) {
 	phases := 3000
 	if testing.Short() {

@@ -22,7 +22,7 @@ const handlerArrive = am.FirstBarrier
 type dissem struct {
 	e          *am.Endpoint
 	rank, size int   // this rank's place among those that take part
-	who        []int // their numbers, by place; nil if all ranks do
+	ranks      []int // their numbers, by place; nil if all ranks do
 	rounds     int
 
 	mu sync.Mutex
@@ -77,11 +77,11 @@ func (b *Barrier) Handlers() []am.Entry {
 	}}
 }
 
-// bind has all ranks take part, or those listed in who, of which this rank is number
+// bind has all ranks take part, or those listed in ranks, of which this rank is number
 // place.
-func (d *dissem) bind(e *am.Endpoint, who []int, place int) {
-	d.e, d.who, d.rank, d.size = e, who, place, len(who)
-	if who == nil {
+func (d *dissem) bind(e *am.Endpoint, ranks []int, place int) {
+	d.e, d.ranks, d.rank, d.size = e, ranks, place, len(ranks)
+	if ranks == nil {
 		d.rank, d.size = e.Rank(), e.Size()
 	}
 	d.rounds = rounds(d.size)
@@ -93,8 +93,8 @@ func (d *dissem) bind(e *am.Endpoint, who []int, place int) {
 // at is the rank that is so many places further.
 func (d *dissem) at(further int) int {
 	p := (d.rank + further%d.size + d.size) % d.size
-	if d.who != nil {
-		return d.who[p]
+	if d.ranks != nil {
+		return d.ranks[p]
 	}
 	return p
 }
@@ -163,7 +163,7 @@ func (d *dissem) insist() error {
 	return d.e.RequestShort(dst, handlerArrive, a[0], a[1], a[2], a[3])
 }
 
-// message is the one of a round, and to whom it goes.
+// message is the one of a round, and its target.
 func (d *dissem) message(phase uint32, round int, m knowledge) (dst int, args [4]uint32) {
 	lo, hi := am.Pack64(uint64(phase)<<wordPhase | uint64(m.w&wordState))
 	return d.at(1 << round), [4]uint32{lo, hi, m.other, uint32(round)}
@@ -224,7 +224,7 @@ func (d *dissem) appendBlocked(b []byte, phase uint32) []byte {
 	}
 	b = append(b, "waiting for rank "...)
 	b = strconv.AppendInt(b, int64(d.at(-(1 << round))), 10)
-	if round > 0 || d.who != nil {
+	if round > 0 || d.ranks != nil {
 		b = append(b, " or a rank it waits for"...)
 	}
 	b = append(b, " (round "...)

@@ -53,6 +53,6 @@
 // Misuse (two Notifies in a row, Wait without Notify, unknown flags) is an error
 // and changes nothing. If a rank of the job fails, Wait and Try return a
 // *[PeerError] that names it; so they do if a rank leaves the job (closes its
-// endpoint) that others wait for, which fails the job. A rank that waits for a missing one can be asked
-// for whom: [Barrier.Blocked].
+// endpoint) that others wait for, which fails the job. [Barrier.Blocked]
+// names the rank that is missing.
 package barrier

@@ -71,7 +71,7 @@ func phases() {
 
 // die has one rank exit in the middle of the others' wait.
 func die() {
-	signal.Ignore(syscall.SIGTERM) // which the launcher sends to those who are left
+	signal.Ignore(syscall.SIGTERM) // which the launcher sends to the ranks that are left
 	e, b := joinAsProcess()
 	err := b.Barrier(0, Anonymous)
 	if e.Rank() == 1 {

@@ -35,7 +35,7 @@ type WordPutter interface {
 	PutWord(dst int, to segment.NLA, v uint64, n int, cookie uint64) (done bool, err error)
 }
 
-// Coherence says whom an atomic of a Transport is atomic with.
+// Coherence says with what an atomic of a Transport is atomic.
 type Coherence uint8
 
 // From no operation to one that mixes with all others.

@@ -30,7 +30,7 @@ func WaitFrom(ep Endpoint, rank int, b Blocked, cond func() bool) error {
 	}, look)
 }
 
-// WaitFor is WaitFrom where it changes whom is waited for: lacking returns a rank
+// WaitFor is WaitFrom where the rank that is waited for changes: lacking returns a rank
 // that has left (Endpoint.Left) and that cond has needed since, or -1. It has to
 // look in this order, for a rank may do what is needed and leave in between. It is
 // called when there is nothing else to do, without locks, and must not poll.

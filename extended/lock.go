@@ -410,7 +410,7 @@ func (x *Endpoint) lockState(l remote, seen int64) string {
 	case s >= exclusive:
 		return fmt.Sprintf("lock %v, which rank %d holds exclusively%s", l, s>>holderShift-1, when)
 	case s <= 0:
-		return fmt.Sprintf("lock %v, which nobody holds%s", l, when)
+		return fmt.Sprintf("lock %v, which is free%s", l, when)
 	}
 	return fmt.Sprintf("lock %v, which %d hold shared%s", l, s, when)
 }

@@ -237,7 +237,7 @@ func TestFree(t *testing.T) {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
-		// Everybody frees the memory of the rank to its right, twice.
+		// Each rank frees the memory of the rank to its right, twice.
 		right := (n.Rank() + 1) % n.Size()
 		q, err := box.On(right).Get(n)
 		if err != nil {

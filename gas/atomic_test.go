@@ -292,7 +292,7 @@ type item struct {
 }
 
 // A Ptr in shared memory is swapped like any word: a list built by all ranks at
-// once loses nobody.
+// once loses no element.
 func TestPtrInSharedMemory(t *testing.T) {
 	const each = 200
 	runN(t, 3, func(n *Node) error {

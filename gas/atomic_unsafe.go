@@ -301,7 +301,7 @@ func greater[T Number](a, b T) T {
 }
 
 // FetchMin replaces *p atomically by v if v is less (of floats: math.Min), wakes
-// who waits at p's rank if so, and returns what was there before.
+// the waiters of p's rank if so, and returns what was there before.
 func FetchMin[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 	q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v)))
 	if q == nil {

@@ -173,7 +173,7 @@ func TestFutureInSelect(t *testing.T) {
 	release.Add(1)
 	err := Run(cfg, func(n *Node) error {
 		if n.Rank() == 1 {
-			release.Wait() // answers nobody by itself
+			release.Wait() // does not answer by itself
 			return nil
 		}
 		defer release.Done()

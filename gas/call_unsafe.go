@@ -135,7 +135,7 @@ type slot struct {
 	name  string
 	dst   int
 	// With Config.Debug origin is where the call was made, while it is under way;
-	// nobody takes the result if it was sent.
+	// the result is not taken if it was sent.
 	origin string
 	sent   bool
 }
@@ -205,7 +205,7 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	} else {
 		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(res), f.resSize), args[1], args[2])
 	}
-	_ = err // the caller is dead: nobody waits for the answer
+	_ = err // the caller is dead and does not wait for the answer
 }
 
 // describe names the function that a handler of this package runs, for errors.
@@ -231,7 +231,7 @@ func (n *Node) onReturn(_ *am.Token, args []uint32, payload []byte) {
 	}
 	s := c.slots[args[0]]
 	if s.use != args[1] {
-		return // nobody waits for it any more
+		return // its caller does not wait any more
 	}
 	if s.sent {
 		c.give(args[0])
@@ -404,10 +404,10 @@ func (f Future[R]) Wait() (r R, err error) {
 func (f Future[R]) Ready() bool { return f.s.ready.Load() }
 
 // Done returns a channel that is closed when the result has arrived or the job
-// has failed, for use in select. Somebody has to poll for that to happen:
-// another goroutine in a call that waits, or Config.Progress; where the conduit
-// runs the ranks itself, as a simulator does, nobody else would run while a rank
-// receives from a channel, so it must not. To be called before Wait.
+// has failed, for use in select. Another goroutine has to poll for that to
+// happen: in a call that waits, or by Config.Progress. Where the conduit runs the
+// ranks itself, as a simulator does, a rank must not receive from a channel: no
+// other would run meanwhile. To be called before Wait.
 func (f Future[R]) Done() <-chan struct{} {
 	c := &f.n.calls
 	c.mu.Lock()
@@ -427,7 +427,7 @@ var closedChan = func() <-chan struct{} {
 	return c
 }()
 
-// failed closes the channels of those who wait for answers that will not come.
+// failed closes the channels of calls whose answers will not come.
 func (c *calls) failed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

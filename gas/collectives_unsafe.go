@@ -52,7 +52,7 @@ func Xor[T Bits](a, b T) T { return a ^ b }
 // not call them at the same time, but make the same calls in the same order,
 // from one goroutine each; a rank may go on when its own part is done, so they
 // are no barriers. Ranks whose calls do not match (another function, root or
-// size) get an error that says who called what, and collectives fail from then
+// size) get an error that says which rank called what, and collectives fail from then
 // on; a different operation goes unnoticed.
 func Broadcast[T any](n *Node, root int, v T) (T, error) {
 	if err := collCheck[T](n, "Broadcast", root); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Config is what a program chooses when it runs. The zero value is useful. Each
-// field with a knob is overridden by its environment variable, so that whoever
-// starts a program has the last word; ARGON_VERBOSEENV=1 prints to standard
+// field with a knob is overridden by its environment variable, so that the
+// environment has the last word; ARGON_VERBOSEENV=1 prints to standard
 // error which variables were looked at and what came of them.
 type Config struct {
 	// Ranks is how many ranks to run inside this process when it was not
@@ -37,7 +37,7 @@ type Config struct {
 	// Large has ranks keep their segments to themselves: nothing is attached when
 	// the job starts, and peers reach what they use of a segment as they reach
 	// registered memory, see Register. So a segment may be much larger than what
-	// can be attached or pinned at once, up to 511 GiB. What everybody uses all the time
+	// can be attached or pinned at once, up to 511 GiB. What all ranks use all the time
 	// is reached faster in a segment that is attached. Equal on all ranks.
 	// Knob: gasrun -segment-large, ARGON_SEGMENT_LARGE=1.
 	Large bool
@@ -89,7 +89,7 @@ type Config struct {
 	Output io.Writer
 }
 
-// What is taken unless somebody chooses, bytes.
+// Defaults, bytes.
 const (
 	DefaultSegment = 64 << 20 // Config.SegmentSize
 	DefaultLarge   = 1 << 30  // Config.SegmentSize with Config.Large

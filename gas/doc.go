@@ -52,7 +52,7 @@
 //
 // # Order
 //
-// Put and Get order nothing between ranks and wake nobody. What one rank has
+// Put and Get order nothing between ranks and wake no rank. What one rank has
 // written another one sees for certain after
 //
 //   - a barrier of both ([Node.Barrier], [Node.BarrierNotify]) or another

@@ -242,7 +242,7 @@ func ExampleNode_BarrierNotify() {
 		if err := n.BarrierNotify(); err != nil {
 			return err
 		}
-		// Here is time for what needs nobody else.
+		// Here is time for what needs no other rank.
 		if err := n.BarrierWait(); err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func TestConduitRunsRanks(t *testing.T) {
 		j.eps[i] = &runByFake{j.ranks[i], run}
 	}
 	cfg := Config{Ranks: ranks, Progress: true, Conduit: "fake-" + strconv.FormatInt(fakes.Add(1), 10)}
-	var attached sync.WaitGroup // who is told of a failure before has no progress goroutine
+	var attached sync.WaitGroup // a rank that is told of a failure before has no progress goroutine
 	attached.Add(ranks)
 	conduits.Register(conduits.Conduit{
 		Name:  cfg.Conduit,

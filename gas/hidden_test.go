@@ -12,9 +12,9 @@ func init() {
 	conduits.Register(conduits.Conduit{Name: "hidden", Local: chaos.Local(shm.Local, chaos.Config{Seed: 1, HideNeighbours: true})})
 }
 
-// TestLocksWithoutDirectAccess: whoever waits for a lock is woken by an atomic
+// TestLocksWithoutDirectAccess: a rank that waits for a lock is woken by an atomic
 // that goes through the conduit. With this seed ranks slept for ever when such
-// an atomic woke nobody.
+// an atomic woke no rank.
 func TestLocksWithoutDirectAccess(t *testing.T) {
 	const size, rounds = 17, 4
 	cfg := small(size)

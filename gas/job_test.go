@@ -205,7 +205,7 @@ func TestEverythingInOneProcess(t *testing.T) {
 		if n.Neighbour((n.Rank() + 1) % 3) {
 			return errors.New("a neighbour is left")
 		}
-		// Who is inside a called function sees no neighbours either.
+		// A rank inside a called function sees no neighbours either.
 		if err := n.Barrier(); err != nil {
 			return err
 		}

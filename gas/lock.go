@@ -44,14 +44,14 @@ func LockAt(p Ptr[LockWord]) Lock { return Lock{p} }
 // Word is where the lock's word is.
 func (l Lock) Word() Ptr[LockWord] { return l.word }
 
-// TryLock takes the lock exclusively if nobody holds it, and says whether it
+// TryLock takes the lock exclusively if it is free, and says whether it
 // did.
 func (l Lock) TryLock(n *Node) (bool, error) {
 	ok, err := n.x.TryLock(l.word.Rank(), l.word.NLA())
 	return ok, l.failed(err)
 }
 
-// TryRLock takes the lock shared if nobody holds it exclusively, and says
+// TryRLock takes the lock shared if it is not held exclusively, and says
 // whether it did.
 func (l Lock) TryRLock(n *Node) (bool, error) {
 	ok, err := n.x.TryRLock(l.word.Rank(), l.word.NLA())
@@ -111,7 +111,7 @@ func (n *Node) unreleased() error {
 		}
 		l = append(l, fmt.Sprintf("%v %s (%s)", Ptr[LockWord]{w: makeWord(h.Rank, h.At)}, how, at))
 	}
-	return errs.NotReady("gas: rank %d returned from its function while it holds lock %s%s: nobody could wait for it any more; Unlock comes first",
+	return errs.NotReady("gas: rank %d returned from its function while it holds lock %s%s: it would stay locked; Unlock comes first",
 		n.rank, strings.Join(l, ", "), more)
 }
 

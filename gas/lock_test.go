@@ -218,7 +218,7 @@ func TestLockAt(t *testing.T) {
 	})
 }
 
-// Who waits for a lock whose holder fails is told.
+// A rank that waits for a lock whose holder fails is told.
 func TestLockHolderFails(t *testing.T) {
 	var waiter error
 	err := Run(small(2), func(n *Node) error {
@@ -324,7 +324,7 @@ func TestDeadlockNames(t *testing.T) {
 
 // TestLockReleasedWhileEntered: a lock that is given back while another rank, which
 // has found it held, enters the list of those that wait is got by that rank, although
-// nobody comes by later to wake it. In virtual time the release is moved, in steps of a
+// no later release wakes it. In virtual time the release is moved, in steps of a
 // fraction of a round trip, from the first try until long after the entry.
 func TestLockReleasedWhileEntered(t *testing.T) {
 	const locks = 200

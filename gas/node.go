@@ -152,8 +152,8 @@ func (n *Node) Poll() int { return n.e.Poll() }
 // Wait answers peers until cond holds, and sleeps when there is nothing to do.
 // cond must be cheap and must not wait itself. It is looked at again whenever
 // something has arrived, when a peer has changed this rank's memory with an
-// atomic of this package or a signal, and after Wake. A peer's Put alone makes
-// nobody look. If the job fails first, Wait returns how.
+// atomic of this package or a signal, and after Wake. A peer's Put alone wakes
+// no waiter. If the job fails first, Wait returns how.
 func (n *Node) Wait(cond func() bool) error { return n.e.Wait(conditionOf(cond), cond) }
 
 // Wake makes those goroutines of rank that are in Wait look at their conditions

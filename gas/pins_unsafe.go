@@ -80,7 +80,7 @@ func (n *Node) makeHeap(size uint64, large bool) (err error) {
 func (n *Node) withdraw() error {
 	var err error
 	if n.large {
-		// First, for who still polls still serves what peers ask for.
+		// First, for a rank that still polls still serves what peers ask for.
 		mem := n.heapMem
 		n.heapMem, n.large = nil, false
 		if n.heapBase.Exposed() {
@@ -121,7 +121,7 @@ func (n *Node) startID(cfg *Config) uint32 {
 		b[8] = 1
 	}
 	_, _ = h.Write(b[:])
-	return startID - uint32(h.Sum64()>>34) // nobody is in another barrier
+	return startID - uint32(h.Sum64()>>34) // no rank is in another barrier
 }
 
 // compareBudgets says what of the ranks' limits differs. All ranks have found err,

@@ -31,7 +31,7 @@ import (
 //
 // Every access names the Node it is made from, because a process may run
 // several ranks. An access outside the owner's segment and what it has
-// registered is an error and moves nothing. Put and Get order nothing and wake nobody:
+// registered is an error and moves nothing. Put and Get order nothing and wake no rank:
 // for flags and counters that another rank waits for use Store, FetchAdd and their kin,
 // which are atomic, sequentially consistent, and wake waiters.
 type Ptr[T any] struct {

@@ -39,8 +39,7 @@ func everywhere(t *testing.T, cfg Config, fn func(n *Node) error) {
 	}
 }
 
-// TestRegisterMisuse tries what somebody might who has not read the
-// documentation.
+// TestRegisterMisuse tries what the documentation forbids.
 func TestRegisterMisuse(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
 		s := make([]int64, 4)
@@ -440,7 +439,7 @@ func TestRegisteredRights(t *testing.T) {
 	})
 }
 
-// Memory that nobody but the registration remembers stays, and what is deregistered
+// Memory that the registration alone remembers stays, and what is deregistered
 // is not reachable, whether a firehose is attached or not.
 func TestDeregistered(t *testing.T) {
 	everywhere(t, Config{Ranks: 2, PinBucket: 4096}, func(n *Node) error {
@@ -506,7 +505,7 @@ func TestDeregistered(t *testing.T) {
 	})
 }
 
-// unchanged is an error if elements of s, which nobody could reach, are not zero any
+// unchanged is an error if elements of s, which no rank could reach, are not zero any
 // more.
 func unchanged[T byte | uint64](s []T) error {
 	for i, v := range s {
@@ -1023,7 +1022,7 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		p, err = Register(n, make([]uint64, counters)) // which nobody writes
+		p, err = Register(n, make([]uint64, counters)) // which no rank writes
 		if err != nil {
 			return err
 		}
@@ -1093,7 +1092,7 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 	})
 }
 
-// What ranks may pin must be equal: they say who has what.
+// What ranks may pin must be equal: each rank computes the shares of all.
 func TestRanksDifferInPins(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(c *Config)
@@ -1270,7 +1269,7 @@ func TestOwnerOfRegisteredFails(t *testing.T) {
 		if !errors.As(err, &re) || re.Rank != 1 || !errors.Is(err, errTest) {
 			t.Errorf("%s: %v", name, err)
 		}
-		clear(s) // nobody writes any more: the race detector looks
+		clear(s) // no rank writes any more: the race detector looks
 	}
 }
 
@@ -1369,7 +1368,7 @@ func TestRegisteredProcesses(t *testing.T) {
 
 func TestProcessesDifferInPins(t *testing.T) {
 	r := testjob.Run(t, 3, "pins").Want(t, 1)
-	// Who hears first that another rank has failed says that.
+	// A rank that hears first that another one has failed says that.
 	if s := r.Stderr[0] + r.Stderr[1] + r.Stderr[2]; !strings.Contains(s, "Config.Pinnable (-pinnable, ARGON_PINNABLE)") || !strings.Contains(s, "7340032 on rank 1") {
 		t.Errorf("ranks say %q", s)
 	}
@@ -1468,7 +1467,7 @@ func TestLargeIsLeft(t *testing.T) {
 	}
 }
 
-// TestLockable: whoever may not lock what it is to lock is told so at the start.
+// TestLockable: a rank that may not lock what it is to lock is told so at the start.
 func TestLockable(t *testing.T) {
 	for _, c := range []struct {
 		ranks         int

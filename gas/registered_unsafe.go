@@ -34,7 +34,7 @@ const AnyPeer = segment.AnyPeer
 // that there is for a Ptr works with it, and it may be sent and stored as others.
 // s may be of any size and is not copied; the rank goes on using it as it likes,
 // within the rules for memory that others write to, see the package comment.
-// It stays in memory until Deregister, also if nobody else remembers it; what
+// It stays in memory until Deregister, also if the program forgets it; what
 // append makes of it is other memory, which is not registered. Memory that cannot
 // be written (a constant's, a file mapped for reading) is registered by RegisterFor
 // without the rights to write: a peer's put would end this process.
@@ -51,7 +51,7 @@ func Register[T any](n *Node, s []T) (Ptr[T], error) {
 	return RegisterFor(n, s, RightsAll, AnyPeer)
 }
 
-// RegisterFor is Register for one rank, or for AnyPeer, who may do what rights
+// RegisterFor is Register for one rank, or for AnyPeer, which may do what rights
 // say. Any other access is an error that matches ErrFault, except by this rank,
 // which needs no rights.
 func RegisterFor[T any](n *Node, s []T, rights Rights, peer int) (Ptr[T], error) {

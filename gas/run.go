@@ -203,7 +203,7 @@ func (n *Node) attach(cfg *Config) error {
 	if err := n.build(cfg); err != nil {
 		return err
 	}
-	// Nobody sends anything to a rank that is not complete.
+	// No rank sends anything to one that is not complete.
 	return n.meet(cfg)
 }
 
@@ -309,10 +309,10 @@ func (n *Node) forgotten() error {
 }
 
 // leave waits until all ranks leave. It does so in the barrier and as a
-// collective call at once, so that whoever is in either of them still learns
+// collective call at once, so that ranks in either of them still learn
 // that this rank will not come.
 func (n *Node) leave() error {
-	if err := n.ep.Err(); err != nil { // others, who may wait for this rank, know of it
+	if err := n.ep.Err(); err != nil { // others, which may wait for this rank, know of it
 		return err
 	}
 	if err := n.b.Notify(leaveID, 0); errors.Is(err, ErrNotReady) {

@@ -147,7 +147,7 @@ func TestLeavingDuringABarrier(t *testing.T) {
 	}
 }
 
-// With Config.Debug a handle that nobody synchronizes fails its rank.
+// With Config.Debug a handle that is not synchronized fails its rank.
 func TestForgottenHandle(t *testing.T) {
 	for _, debug := range []bool{false, true} {
 		cfg := small(2)

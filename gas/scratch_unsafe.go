@@ -52,7 +52,7 @@ type buffer [32]uint64
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// scratch is room for one T, and what to give back when nobody uses it any more.
+// scratch is room for one T, and what to give back when it is not used any more.
 func scratch[T any]() ([]T, *buffer) {
 	var t T
 	if unsafe.Sizeof(t) > unsafe.Sizeof(buffer{}) {

@@ -167,7 +167,7 @@ func TestSimulatedCrash(t *testing.T) {
 }
 
 // However many ranks find that their calls do not match, each learns of it, and
-// not from everybody.
+// not from all.
 func TestSimulatedMismatch(t *testing.T) {
 	const ranks = 300
 	for _, odd := range []func(rank int) bool{

@@ -65,8 +65,8 @@ func meld(a, b *span) *span {
 	return b.recompute()
 }
 
-// add puts t into the tree. Its weight is drawn from its address, by which nobody
-// orders what is registered.
+// add puts t into the tree. Its weight is drawn from its address, as a program registers
+// in no order of the weights.
 func (s *spans) add(t *span) {
 	w := uint64(t.at) + 0x9e3779b97f4a7c15
 	w = (w ^ w>>30) * 0xbf58476d1ce4e5b9

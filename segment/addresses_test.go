@@ -11,7 +11,7 @@ import (
 
 // TestAddressesModel: what is handed out is disjoint, within its room, never
 // page 0, as long as asked, in one run if there is one, and nothing is lost; the
-// page behind a run is nobody's. The room is small, so that it is often full and in
+// page behind a run is free. The room is small, so that it is often full and in
 // pieces.
 func TestAddressesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -37,8 +37,8 @@ type ATUConfig struct {
 	Count *atomic.Uint64
 }
 
-// Registrar is who has to know the memory that peers may access, such as a card
-// that does the accesses and has keys of its own for memory. It must not call
+// Registrar has to know the memory that peers may access: it is, say, a card that
+// does the accesses and has keys of its own for memory. It must not call
 // the ATU.
 type Registrar interface {
 	// Register is called before any address of r translates. An error refuses
@@ -47,22 +47,22 @@ type Registrar interface {
 	// Deregister is called once for each Run that was registered, with the same
 	// values: after the addresses have been revoked and the ATU's units have
 	// done with them, before the memory is let go of and the addresses are
-	// another's. It returns when nobody accesses the memory by r any more.
+	// another's. It returns when no peer accesses the memory by r any more.
 	Deregister(r Run)
 }
 
 // Run is a piece of a region which has consecutive addresses.
 type Run struct {
-	At     NLA // of the first byte; nobody else's until Deregister
+	At     NLA // of the first byte; not given again until Deregister
 	Mem    []byte
 	Rights Rights
-	Peer   int // who has them, or AnyPeer
+	Peer   int // the rank that has them, or AnyPeer
 }
 
 // ATU is a rank's address translation unit (Nüssle 2008, section 5.3): it
 // registers memory beside the attach segment, which gives it network logical
-// addresses, translates these for those who access it on behalf of peers, and
-// takes them back such that afterwards nobody reaches the memory by them.
+// addresses, translates these for units that access it on behalf of peers, and
+// takes them back such that afterwards no peer reaches the memory by them.
 //
 // All methods may be called by any goroutine. An access looks as follows, and
 // takes no lock:
@@ -148,7 +148,7 @@ func NewATU(c ATUConfig) (*ATU, error) {
 		t.units[i].t = t
 	}
 	size := uint64(len(c.Attach))
-	// The page behind the attach segment is nobody's either.
+	// The page behind the attach segment is not given out either.
 	t.room = addresses{base: NLA(alignUp(uint64(AttachBase)+size+PageSize, GATSpan)), limit: NLALimit}
 	if size > 0 {
 		at := frameOf(c.Attach)
@@ -167,7 +167,7 @@ func NewATU(c ATUConfig) (*ATU, error) {
 	return t, nil
 }
 
-// Tables are the global address tables, for those who read them without the
+// Tables are the global address tables, for readers that have no
 // ATU, such as processes that share their memory. Only the ATU writes them.
 func (t *ATU) Tables() *Tables { return &t.tables }
 
@@ -232,7 +232,7 @@ func (t *ATU) Register(mem []byte, rights Rights, peer int) (Registration, error
 		t.room.free(r.runs)
 		return Registration{}, err
 	}
-	t.insert(r) // before anybody finds its entries: see Since
+	t.insert(r) // before a unit finds its entries: see Since
 	t.enter(r, owner, low)
 	return Registration{r}, nil
 }
@@ -396,8 +396,8 @@ func (t *ATU) unlock(s span) {
 	t.stats.Locked -= s.end - s.start
 }
 
-// uncount takes a registration of [low, high) back and unlocks what nobody else
-// has registered.
+// uncount takes a registration of [low, high) back and unlocks what no other
+// registration has.
 func (t *ATU) uncount(low, high uint64) {
 	was := t.stats.Locked
 	gone, err := t.counts.sub(low, high, t.scratch[:0])
@@ -439,7 +439,7 @@ func (t *ATU) Deregister(r Registration) error {
 }
 
 // Revoke is Deregister but for the last step: the addresses stay r's, and fault,
-// until Deregister. It is for an owner who knows that peers still remember them.
+// until Deregister. It is for an owner that knows that peers still remember them.
 func (t *ATU) Revoke(r Registration) error {
 	if r.r == nil || r.r.t != t {
 		return errs.BadArg("segment: revocation of a region that is not of this rank")
@@ -507,7 +507,7 @@ func (t *ATU) flush() {
 }
 
 // Watch makes every flush from now on wait for a unit outside this ATU too:
-// somebody, such as another process that reads Tables in shared memory, who
+// one, such as another process that reads Tables in shared memory, that
 // makes *seq odd by an atomic read-modify-write before it reads an entry, and
 // even again when it has done with the memory.
 func (t *ATU) Watch(seq *atomic.Uint64) {
@@ -522,8 +522,8 @@ func (t *ATU) Watch(seq *atomic.Uint64) {
 }
 
 // Withdraw revokes every region that has a byte of mem, whole: it is to be
-// called before mem is unmapped, shrunk or given to somebody else, by whoever
-// does not know who registered it. Their owners still call Deregister. It says
+// called before mem is unmapped, shrunk or used for other things, where its
+// registrations are not known. Their owners still call Deregister. It says
 // how many there were.
 func (t *ATU) Withdraw(mem []byte) int {
 	from := frameOf(mem)
@@ -590,7 +590,7 @@ func (t *ATU) Stats(s *ATUStats) {
 // Unit is one of the units that accesses run in: what Nüssle 2008 calls a
 // functional unit, which answers a flush when it does not use the address.
 type Unit struct {
-	seq atomic.Uint64 // odd while somebody is inside
+	seq atomic.Uint64 // odd while an access is inside
 	t   *ATU
 	_   [128 - 16]byte // a unit has its lines to itself
 }
@@ -651,7 +651,7 @@ func (u *Unit) gather(vpid uint16, a NLA, n uint64, need Rights, addr, k uint64,
 			off := addr & (PageSize - 1)
 			page, pages := f.Page(addr>>PageBits, (off+k+PageSize-1)>>PageBits)
 			if pages == 0 {
-				break // no memory of the owner's, who has not kept to the order
+				break // no memory of the owner's, which has not kept to the order
 			}
 			addr, k = page<<PageBits|off, min(k, pages<<PageBits-off)
 		}

@@ -87,7 +87,7 @@ func TestATUModel(t *testing.T) {
 		var live []*reg
 		var old []Registration
 		var flushes uint64
-		byteAt := func(a NLA) (*reg, uint64) { // who maps a, and to which byte of arena
+		byteAt := func(a NLA) (*reg, uint64) { // the registration that maps a, and to which byte of arena
 			for _, r := range live {
 				for off := uint64(0); off < r.r.Len(); {
 					at, n := r.r.At(off)
@@ -492,7 +492,7 @@ func TestSinceNeighbours(t *testing.T) {
 	}
 }
 
-// TestRevokeKeepsAddresses: until Deregister the addresses are nobody else's.
+// TestRevokeKeepsAddresses: until Deregister the addresses are not given again.
 func TestRevokeKeepsAddresses(t *testing.T) {
 	atu := newATU(t, ATUConfig{})
 	atu.room.limit = atu.room.base + 2*PageSize
@@ -750,7 +750,7 @@ func TestRegisteredGoMemoryLives(t *testing.T) {
 	}
 }
 
-// TestForgottenATU: one that nobody closes does no harm. The runtime panics if
+// TestForgottenATU: one that is not closed does no harm. The runtime panics if
 // a Pinner is lost that pins.
 func TestForgottenATU(t *testing.T) {
 	gone := make(chan struct{})

@@ -13,12 +13,12 @@
 //
 // An NLA is translated by its owner's [Tables]: the GAT number selects a global
 // address table, the entry field one 64-bit [Entry] in it, which holds the
-// page's frame, whom it is granted to, and the [Rights] (Nüssle 2008, section
+// page's frame, the rank it is granted to, and the [Rights] (Nüssle 2008, section
 // 5.3). A refused access is a [FaultError], the remote equivalent of a
 // segmentation fault.
 //
 // Memory beside the attach segment, of the Go heap or mapped, gets addresses by
-// [ATU.Register] and loses them by [ATU.Deregister], after which nobody reaches
+// [ATU.Register] and loses them by [ATU.Deregister], after which no peer reaches
 // it: the flush protocol of Nüssle 2008. Pages that are registered alone have
 // their addresses in table 0, others in runs above the attach segment. A whole
 // registration and its end take 0.44 us for a page, 1.2 us for 256 KiB, 35 us
@@ -43,11 +43,11 @@
 // Only pointer-free values may be stored in a segment: the garbage collector
 // does not look there. A Heap never touches the memory it hands out; contents
 // are whatever was there before. Freed memory may be handed out again at once:
-// whoever frees makes sure that no peer still uses it.
+// the caller of free makes sure that no peer still uses it.
 //
 // Memory that is registered and mapped is not unmapped but by [ATU.Unmap], or
 // after [ATU.Withdraw]; memory of the Go heap needs nothing: it stays as long as
-// it is registered, whoever else has forgotten it.
+// it is registered, also if the program forgets it.
 //
 // The memory of a View is shared. Its slices stay valid until the endpoint is
 // closed; peers change their contents at any time.

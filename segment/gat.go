@@ -27,7 +27,7 @@ const (
 	VPIDBits  = 16 // owner: the virtual process id that the page is granted to
 	FrameBits = 40 // page frame; with the page offset a 52-bit address
 
-	// AnyVPID as the owner of an entry admits everybody. It is nobody's own.
+	// AnyVPID as the owner of an entry admits every rank. No rank has it.
 	AnyVPID = 1<<VPIDBits - 1
 
 	frameShift = 64 - VPIDBits - FrameBits
@@ -113,7 +113,7 @@ type FaultError struct {
 	Addr NLA    // first byte of the access
 	Len  uint64 // bytes of the access
 	Need Rights // what the access would do
-	VPID uint16 // who made it
+	VPID uint16 // the rank that made it
 	Page NLA    // first page that refused it
 	Have Entry  // that page's entry; invalid if nothing is mapped there
 }
@@ -173,7 +173,7 @@ type Tables struct {
 	mu   sync.Mutex // whatever writes
 }
 
-// attachRun stands for entries that nobody has filled in: page i of the attach
+// attachRun stands for entries that are not filled in: page i of the attach
 // segment has frame + i.
 type attachRun struct {
 	pages  uint64

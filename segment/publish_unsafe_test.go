@@ -11,7 +11,7 @@ import (
 
 // TestBoundsBeforeEntry: the bounds of a page that is mapped in part are written
 // before its entry is valid, for else an access in between is checked by the bounds
-// of who had the page before. The table lies where its bounds cannot be written,
+// of the registration that had the page before. The table lies where its bounds cannot be written,
 // so that FillPart ends there.
 func TestBoundsBeforeEntry(t *testing.T) {
 	if race.Enabled {

@@ -5,8 +5,8 @@ import (
 )
 
 // Directory says where a rank's GATs lie in memory that processes share: a word
-// for each, 0 if there is none yet. What else a word means is agreed upon by who
-// places the tables (see Tables.Place) and whoever reads them; a page number of a
+// for each, 0 if there is none yet. What else a word means is agreed upon by the
+// owner that places the tables (see Tables.Place) and its readers; a page number of a
 // shared file, for example. It is made by DirectoryAt.
 type Directory [NumGATs]atomic.Uint64
 

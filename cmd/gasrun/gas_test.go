@@ -190,7 +190,7 @@ func stacksOf(stderr string, rank int) string {
 	return rest
 }
 
-// A frozen rank stands still before it joins, until somebody lets it go.
+// A frozen rank stands still before it joins, until it is let go.
 func TestFreeze(t *testing.T) {
 	cmd, _ := command(t, "-n", "3", "-freeze", "1", program(t), "good")
 	r, w, err := os.Pipe()

@@ -410,7 +410,7 @@ func TestHostsNoisyLogin(t *testing.T) {
 }
 
 // Without the launcher's directory ranks work in the home directory, unless
-// somebody insists.
+// a flag says otherwise.
 func TestHostsWorkingDirectory(t *testing.T) {
 	for _, insist := range []bool{false, true} {
 		gone := filepath.Join(t.TempDir(), "gone")

@@ -193,7 +193,7 @@ func TestReplay(t *testing.T) {
 	gasrun(t, "-replay", rec, prog, "after", "20").want(t, 1, "NOT reproduced: the jobs are the same, but the process ended with status 4, recorded is status 0")
 	gasrun(t, "-replay", rec, prog, "nothing").want(t, 1, "NOT reproduced", "opened 0 jobs, recorded are 1")
 	gasrun(t, "-replay", rec, simulated(t, "hello")).want(t, 1, "NOT reproduced", "the executable is not the one that was recorded")
-	// What was recorded until somebody killed everything is still good for that.
+	// What was recorded until a kill of everything is still good for that.
 	if err := os.WriteFile(rec, []byte(text[:strings.Index(text, "\nend 1 ")+20]), 0o666); err != nil {
 		t.Fatal(err)
 	}

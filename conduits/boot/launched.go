@@ -81,25 +81,25 @@ func joinJob(ctx context.Context, cfg *Config, cd conduits.Conduit, j conduits.J
 	go func() {
 		if <-done; err == nil {
 			ep.Fail(cfg.ended(ctx))
-			_ = ep.Close() // nobody is left to tell
+			_ = ep.Close() // no rank is left to tell
 		}
 	}()
 	return nil, cfg.ended(ctx)
 }
 
 // watchLauncher ends the process when the launcher is gone, which closes the
-// other end of the pipe that it left us. who begins errors.
-func watchLauncher(who, s string) error {
+// other end of the pipe that it left us. prefix begins errors.
+func watchLauncher(prefix, s string) error {
 	if s == "" {
 		return nil
 	}
 	fd, err := strconv.Atoi(s)
 	if err != nil || fd < 0 {
-		return errs.BadArg("%s: %s=%q is no file descriptor; gasrun sets it", who, jobenv.CtlFD, s)
+		return errs.BadArg("%s: %s=%q is no file descriptor; gasrun sets it", prefix, jobenv.CtlFD, s)
 	}
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
-		return errs.BadArg("%s: %s=%d is not open (%v): environment of a rank without the rank; gasrun sets it", who, jobenv.CtlFD, fd, err)
+		return errs.BadArg("%s: %s=%d is not open (%v): environment of a rank without the rank; gasrun sets it", prefix, jobenv.CtlFD, fd, err)
 	}
 	syscall.CloseOnExec(fd)
 	f := os.NewFile(uintptr(fd), "control pipe")

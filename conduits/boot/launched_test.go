@@ -39,7 +39,7 @@ func ranks(t *testing.T, program string, size int, rankVar, sizeVar string, env 
 	return cmds, out
 }
 
-// TestOtherLaunchers runs programs that nobody has told of them.
+// TestOtherLaunchers runs programs that have not been told of them.
 func TestOtherLaunchers(t *testing.T) {
 	key := "ARGON_JOB_KEY=" + jobkey.New().Reveal()
 	for _, l := range [...][3]string{

@@ -43,20 +43,20 @@ func Exit(err error) {
 // itself: not if another launcher has started several processes, which would then
 // be as many jobs where one was meant, unless ARGON_ALONE is 1. The remark, if
 // there is one, is for a process that a launcher has started alone: the script of a
-// Slurm job, in which srun has been forgotten, looks the same. who begins errors.
-func alone(who string, env func(string) string) (remark string, err error) {
+// Slurm job, in which srun has been forgotten, looks the same. prefix begins errors.
+func alone(prefix string, env func(string) string) (remark string, err error) {
 	switch v := env(envAlone); v {
 	case "1":
 		return "", nil
 	case "", "0":
 	default:
-		return "", errs.BadArg("%s: %s=%q is neither 0 nor 1", who, envAlone, v)
+		return "", errs.BadArg("%s: %s=%q is neither 0 nor 1", prefix, envAlone, v)
 	}
 	l, ok := jobenv.FindStarter(env)
 	switch {
 	case ok && l.Several:
 		return "", errs.WithStatus(errs.BadArg("%s: %s (%s) has started several processes and nothing says where they meet, so each would be a job by itself: set ARGON_RENDEZVOUS=host:port and ARGON_JOB_KEY_FILE for all, or start them with gasrun -n, or set %s=1 if that is meant",
-			who, l.Name, l.Said, envAlone), jobenv.StatusUsage)
+			prefix, l.Name, l.Said, envAlone), jobenv.StatusUsage)
 	case ok:
 		return fmt.Sprintf("%s (%s) has started this process alone, so it is a job by itself; set %s=1 if that is meant", l.Name, l.Said, envAlone), nil
 	}

@@ -639,7 +639,7 @@ func TestMisuse(t *testing.T) {
 	n.ep.Commit(0, conduits.Request, s, 0, 0)
 }
 
-// TestNobodySleepsOnAMessage: who parks while a message is kept comes back, also
+// TestNobodySleepsOnAMessage: a rank that parks while a message is kept comes back, also
 // when another goroutine kept it.
 func TestNobodySleepsOnAMessage(t *testing.T) {
 	cfg := chaos.Calm()

@@ -188,7 +188,7 @@ func TestProgram(t *testing.T) {
 }
 
 // TestStorm runs it, and barriers, over a network that does everything that a
-// network can do: who is parked must send again in time, whoever woke it last.
+// network can do: a parked rank must send again in time, whatever woke it last.
 func TestStorm(t *testing.T) {
 	storm := faultproxy.Storm()
 	for _, p := range []string{"program", "barriers"} {
@@ -297,7 +297,7 @@ func early() {
 			os.Exit(3)
 		}
 		err = ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &nobody{}})
-	} // else a rank that finds out with whom it shares what was late
+	} // else a rank that finds out which ranks it shares memory with was late
 	var p *conduits.PeerError
 	if !errors.As(err, &p) || p.Rank != 1 {
 		fatal(fmt.Errorf("attach: %v", err))

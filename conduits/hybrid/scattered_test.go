@@ -36,7 +36,7 @@ const envHosts = "ARGONTEST_HYBRID_HOSTS"
 // whoami answers with the rank that calls and the rank that is called.
 var whoami = gas.RegisterCall("whoami", func(n *gas.Node, asks int) [2]int { return [2]int{asks, n.Rank()} })
 
-// reach has each rank look at whom it reaches directly, and send to and access its
+// reach has each rank look at the ranks that it reaches directly, and send to and access its
 // neighbours in every way that there is.
 func reach() {
 	hosts := strings.Split(os.Getenv(envHosts), ",")

@@ -13,7 +13,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp"
 )
 
-// told is a conduit between hosts that tells who parks in it.
+// told is a conduit between hosts that tells which goroutines park in it.
 type told struct {
 	*udp.Endpoint
 	parks chan conduits.Ticket
@@ -107,7 +107,7 @@ func TestWatcherIsRenewed(t *testing.T) {
 	parks := make(chan conduits.Ticket)
 	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint { return &told{e, parks} })
 	attached := make(chan struct{})
-	go func() { // those who attach park, too
+	go func() { // ranks that attach park, too
 		for {
 			select {
 			case <-parks:
@@ -285,7 +285,7 @@ func TestHandlerSleeps(t *testing.T) {
 	leave(t, eps)
 }
 
-// TestReason: who cannot join because others have left says why they have.
+// TestReason: a rank that cannot join because others have left says why they have.
 func TestReason(t *testing.T) {
 	far, err := udp.Local(2, conduits.Config{})
 	if err != nil {
@@ -306,8 +306,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestReplacedTicket has somebody park, something happen between hosts, and somebody
-// else park before the watcher has begun: it must not begin with what happened since
+// TestReplacedTicket has a goroutine park, something happen between hosts, and another
+// one park before the watcher has begun: it must not begin with what happened since
 // the second alone, for the first may be a handler, during which nobody looks.
 func TestReplacedTicket(t *testing.T) {
 	eps := three(t, plain)

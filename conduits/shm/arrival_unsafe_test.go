@@ -15,8 +15,8 @@ type nobody struct{}
 func (nobody) Receive(*conduits.Message)                      {}
 func (nobody) Complete(uint64, conduits.Event, uint64, error) {}
 
-// TestPutsWake: what a peer's endpoint puts, or changes by an atomic, wakes who
-// is parked for it, as an arrival does.
+// TestPutsWake: what a peer's endpoint puts, or changes by an atomic, wakes a
+// rank that is parked for it, as an arrival does.
 func TestPutsWake(t *testing.T) {
 	eps, err := Local(2, conduits.Config{})
 	if err != nil {

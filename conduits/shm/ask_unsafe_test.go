@@ -85,7 +85,7 @@ func TestManyQuestions(t *testing.T) {
 	})
 }
 
-// TestDeafOwners: owners who do not poll hold up questions to nobody else, large and
+// TestDeafOwners: owners that do not poll hold up no questions to others, large and
 // small, before theirs and after, and get their own when they poll.
 func TestDeafOwners(t *testing.T) {
 	for deaf := 1; deaf < deskKept; deaf++ {
@@ -208,8 +208,8 @@ func TestRefusedInLine(t *testing.T) {
 	}
 }
 
-// TestQuestionsEndOnce: whoever polls when, each of many questions to several owners,
-// some refused while they wait for places, and some to who leaves or fails meanwhile,
+// TestQuestionsEndOnce: whichever rank polls when, each of many questions to several owners,
+// some refused while they wait for places, and some to ranks that leave or fail meanwhile,
 // ends once, and nothing is left.
 func TestQuestionsEndOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -409,7 +409,7 @@ func TestLongCrowd(t *testing.T) {
 	}
 }
 
-// TestAskAlive: who is asked answers while it is in a handler that polls for
+// TestAskAlive: the owner answers while it is in a handler that polls for
 // replies, and while it waits for something else, and is woken for it.
 func TestAskAlive(t *testing.T) {
 	all := asking(false).nodes(t, 2)
@@ -456,8 +456,8 @@ func TestAskAlive(t *testing.T) {
 	}
 }
 
-// TestAskTheGone: who has left the job, in good order or not, answers nothing, and
-// whoever asks learns it.
+// TestAskTheGone: an owner that has left the job, in good order or not, answers
+// nothing, and the initiator learns it.
 func TestAskTheGone(t *testing.T) {
 	for _, how := range []string{"closed before", "closed after", "failed before", "failed after"} {
 		for _, blind := range []bool{false, true} {
@@ -571,7 +571,7 @@ func TestRegisteredAllocates(t *testing.T) {
 }
 
 // TestAskLies: whatever stands on a desk, the owner of memory answers or refuses, and
-// touches nothing that it has not registered for who asks.
+// touches nothing that it has not registered for the initiator.
 func TestAskLies(t *testing.T) {
 	all := asking(false).nodes(t, 2)
 	a, b := all[0], all[1]
@@ -623,7 +623,7 @@ func TestAskLies(t *testing.T) {
 	}
 }
 
-// TestTableLies: whatever an owner's tables hold, who reads them neither crashes nor
+// TestTableLies: whatever an owner's tables hold, their reader neither crashes nor
 // gets what is not of the job's file beyond its first part.
 func TestTableLies(t *testing.T) {
 	w := mappedWay(true)

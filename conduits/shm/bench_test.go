@@ -44,7 +44,7 @@ func BenchmarkPollEmpty(b *testing.B) {
 }
 
 // BenchmarkFromAnybody sends messages to rank 0 from all others in turn, the
-// worst case for a receiver that expects the next from whom it had the last.
+// worst case for a receiver that expects the next from the sender of the last.
 // Includes the sending.
 func BenchmarkFromAnybody(b *testing.B) {
 	for _, n := range []int{2, 8, 32, 128} {

@@ -31,8 +31,8 @@ func peerFailed(err error, rank int, why string) error {
 	return nil
 }
 
-// TestFailWakesAll: whatever ranks wait for, a failure ends it and names who
-// failed.
+// TestFailWakesAll: whatever ranks wait for, a failure ends it and names the
+// rank that failed.
 func TestFailWakesAll(t *testing.T) {
 	const n = 4
 	eachForm(t, func(t *testing.T, fm form) {
@@ -123,7 +123,7 @@ func TestCloseBeforeAttach(t *testing.T) {
 	})
 }
 
-// TestCloseEarly: who waits for credit of a rank that has left is told, and the
+// TestCloseEarly: a sender that waits for credit of a rank that has left is told, and the
 // rank itself can do nothing more.
 func TestCloseEarly(t *testing.T) {
 	eachForm(t, func(t *testing.T, fm form) {

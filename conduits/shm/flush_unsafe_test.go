@@ -116,8 +116,8 @@ func TestFlushHolds(t *testing.T) {
 	}
 }
 
-// TestFlushGivesUp: who dies in an access, so that the job has failed, is not waited
-// for; what it may have been writing to becomes nothing else.
+// TestFlushGivesUp: a rank that dies in an access, so that the job has failed, is not
+// waited for; what it may have been writing to becomes nothing else.
 func TestFlushGivesUp(t *testing.T) {
 	for _, maps := range []bool{false, true} {
 		w := mappedWay(maps)
@@ -234,7 +234,7 @@ func TestFlushGivesUpOnce(t *testing.T) {
 	in := all[2].enter()
 	all[2].Fail(errors.New("out of ink"))
 	deregister(t, owner, first)
-	// As if nothing had happened: who waits now waits for ever.
+	// As if nothing had happened: a flush now waits for ever.
 	failed := atomic.SwapUint64(owner.j.failedWord(), 0)
 	state := atomic.SwapUint32(owner.j.c32(2, ctlState), uint32(Attached))
 	deregister(t, owner, second)

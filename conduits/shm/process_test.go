@@ -236,7 +236,7 @@ func TestProcessesWake(t *testing.T) {
 }
 
 // die lets the last rank end in some way while the others wait for it in some
-// way; they must learn who has died, and say so.
+// way; they must learn which rank has died, and say so.
 func die() {
 	signal.Ignore(syscall.SIGTERM) // the launcher's, which would come first
 	if os.Args[1] == "before attach" && testjob.Rank() == testjob.Size()-1 {

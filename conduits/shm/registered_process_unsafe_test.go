@@ -336,8 +336,8 @@ func strike() {
 	testjob.Check(err)
 }
 
-// TestProcessesStrike: whoever dies in the middle of an access, the others learn
-// it, and nobody waits for ever.
+// TestProcessesStrike: whichever rank dies in the middle of an access, the others
+// learn it, and no rank waits for ever.
 func TestProcessesStrike(t *testing.T) {
 	for i, victim := range []string{"owner", "initiator"} {
 		for _, how := range []string{"mapped/allowed", "private/allowed", "private/off"} {

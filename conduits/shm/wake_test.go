@@ -324,8 +324,8 @@ func TestNoSleepWhileSiblingPolls(t *testing.T) {
 	})
 }
 
-// TestPollerWakesSiblings: who runs a handler wakes those who may wait for what
-// it did, though the message's sender saw nobody parked.
+// TestPollerWakesSiblings: the poller wakes goroutines that may wait for what a
+// handler did, though the message's sender saw none parked.
 func TestPollerWakesSiblings(t *testing.T) {
 	eachForm(t, func(t *testing.T, fm form) {
 		for name, poll := range map[string]func(e *Endpoint) int{"poll": (*Endpoint).Poll, "spin": (*Endpoint).Spin} {

@@ -349,7 +349,7 @@ func TestSocketDeadline(t *testing.T) {
 			t.Errorf("Wake did not last: %v", now)
 		}
 		// The timer of the millisecond above is still to come: it serves neither
-		// who waits less long nor who waits longer.
+		// shorter waits nor longer ones.
 		s.Wait(50 * time.Microsecond)
 		if now := s.Now(); now != 50*time.Microsecond {
 			t.Errorf("woke at %v", now)
@@ -450,7 +450,7 @@ func TestGetWithoutCompletion(t *testing.T) {
 }
 
 // TestCrashedRankTakesNothing sees that a rank which crashes keeps the credits,
-// so that who sends to it on and on runs out of them, and hears of the crash.
+// so that a sender that goes on runs out of them, and hears of the crash.
 func TestCrashedRankTakesNothing(t *testing.T) {
 	j := mustNew(t, 2, Config{Credits: 5, Faults: Faults{Crashes: []Crash{{Rank: 1, At: 50 * Microsecond}}, Detect: Millisecond}})
 	conduits.Run(j.Endpoints(), func(i int) {
@@ -561,7 +561,7 @@ func TestBadTimes(t *testing.T) {
 	}
 }
 
-// TestCloseFreesSenders: who waits for credit to a rank that leaves hears of it,
+// TestCloseFreesSenders: a sender that waits for credit to a rank that leaves hears of it,
 // wherever its messages are then.
 func TestCloseFreesSenders(t *testing.T) {
 	for _, at := range []time.Duration{7 * time.Microsecond, 50 * time.Microsecond} {

@@ -13,7 +13,7 @@ type pair struct {
 // pairRank are the bits of MaxRanks.
 const pairRank = 1<<25 - 1
 
-// rank is whom p is of, -1 if it is free.
+// rank is the rank that p is of, -1 if it is free.
 func (p *pair) rank() int32 { return int32(p.key&pairRank) - 1 }
 
 // refused says whether the last message of class c was.

@@ -37,7 +37,7 @@ type book interface {
 	// addr is where rank's datagrams are sent to.
 	addr(rank int) netip.AddrPort
 	// source is the rank whose datagrams come from an address, or -1 if the
-	// datagrams themselves say of whom they are; ok is false if nobody's do.
+	// datagrams themselves name their rank; ok is false if those of no rank do.
 	source(from netip.AddrPort) (rank int, ok bool)
 }
 
@@ -93,7 +93,7 @@ type socket struct {
 	// Receiving.
 	in struct {
 		sync.Mutex
-		names bool         // it matters from whom a message is
+		names bool         // it matters where a message is from
 		busy  bool         // there may be many
 		large bool         // and of messages so large that one at a time is better
 		quiet int          // looks in vain since there were

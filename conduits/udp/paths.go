@@ -30,7 +30,7 @@ import (
 // A probe names its sender and its target, and says whether its sender has heard from
 // there. Each side sends probes until it has heard the other one, has been told that
 // it was heard, and has measured a round trip. Each host then reports by the
-// rendezvous whom it has heard; rank 0 sums up. All hosts answer until it has.
+// rendezvous which it has heard; rank 0 sums up. All hosts answer until it has.
 //
 // Probes have numbers, and an answer has that of the probe that it answers at once.
 // Those that were sent after the target was heard find it listening, so that the time
@@ -321,7 +321,7 @@ func (p *prober) receive(b []byte, now time.Time) {
 	}
 }
 
-// report is what this host says of others: its name, whom it has heard, and the round
+// report is what this host says of others: its name, the hosts it has heard, and the round
 // trips, nanoseconds, of the hosts that it has tried, each on a line.
 func (p *prober) report(host string) (text []byte, trips []time.Duration) {
 	text = append(append(text, host...), '\n')

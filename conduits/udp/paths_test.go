@@ -51,7 +51,7 @@ func TestTrips(t *testing.T) {
 			b  []byte
 		}
 		var ps [2]*prober
-		var wire [2][]letter // by who gets them, in the order of their times
+		var wire [2][]letter // by receiver, in the order of their times
 		now, sent := time.Duration(0), 0
 		clock := func() time.Time { return time.Unix(0, 0).Add(now) }
 		for h := range ps {

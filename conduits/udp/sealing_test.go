@@ -134,8 +134,8 @@ func (c *counter) Receive(m *conduits.Message) {
 }
 func (c *counter) Complete(uint64, conduits.Event, uint64, error) { c.done++ }
 
-// TestStrangers has somebody without the key send all kinds of things to a job
-// that goes on meanwhile, and count as he pleases.
+// TestStrangers has a sender without the key send all kinds of things to a job that
+// goes on meanwhile, under any numbers.
 func TestStrangers(t *testing.T) {
 	const n, rounds, noise = 2, 300, 20
 	eps, err := Joined(seal.Authenticated, nil)(n, conduits.Config{})

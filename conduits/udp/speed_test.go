@@ -284,8 +284,8 @@ func barePingpong(t testing.TB, n int) time.Duration {
 	return d
 }
 
-// bareStream is bytes per second received by who is sent datagrams without any
-// control; segments of up to 64 KiB if they are small.
+// bareStream is bytes per second received by a socket that is sent datagrams without
+// any control; segments of up to 64 KiB if they are small.
 func bareStream(t testing.TB, datagram int) float64 {
 	a, b := bare(t)
 	n := datagram

@@ -19,8 +19,8 @@
 //     each begins everybody learns at once (that is a number a vertex, where the
 //     lists are many).
 //   - A triangle is found once: at an edge from u to v, as a vertex that is in both's
-//     lists. For each edge from its own vertices a rank gets v's list from whoever has
-//     it. These are short transfers all over the graph, but most of them are of the
+//     lists. For each edge from its own vertices a rank gets v's list from its
+//     owner. These are short transfers all over the graph, but most of them are of the
 //     same few vertices: those firehoses stay where they are. -v says how many did.
 //
 // With -check rank 0 draws the whole graph by itself, and counts in another way.
@@ -83,7 +83,7 @@ func (e edge) compare(f edge) int {
 	return cmp.Or(cmp.Compare(e.from, f.from), cmp.Compare(e.to, f.to))
 }
 
-// random is the i-th of a sequence of random numbers (splitmix64): anybody can
+// random is the i-th of a sequence of random numbers (splitmix64): any rank can
 // draw any of them.
 func random(seed, i uint64) uint64 {
 	x := seed*0xd1342543de82ef95 + i*0x9e3779b97f4a7c15

@@ -118,7 +118,7 @@ func (x *index) locate(h uint64, claim bool) (owner int, slot uint64, ok bool, e
 			if err != nil || ok {
 				return owner, slot, ok, err
 			}
-			// Somebody else took it, perhaps for the same word.
+			// Another rank took it, perhaps for the same word.
 			if key, err = gas.Load(x.n, keys.Add(int(slot))); err != nil {
 				return 0, 0, false, err
 			}

@@ -13,7 +13,7 @@
 // of its files, one file after the other, and enters them:
 //
 //   - A word belongs to the rank that its hash says, which has a table of slots
-//     in its segment. Who meets a word first finds its slot by one-sided loads
+//     in its segment. The rank that meets a word first finds its slot by one-sided loads
 //     and claims it by a remote compare-and-swap of the hash; the slot's count
 //     grows by remote fetch-and-add. The owner takes no part in that.
 //   - In which files a word is, the owner keeps in lists, which only it can let

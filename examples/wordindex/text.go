@@ -20,7 +20,7 @@ import (
 type file struct {
 	name string
 	size int64
-	rank int // who reads it
+	rank int // that reads it
 }
 
 // list finds all regular files in dir.

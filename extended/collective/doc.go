@@ -59,5 +59,5 @@
 //
 // If a rank of the job fails, calls that need others return a *[PeerError] that names it
 // and the call; so they do if a rank leaves the job without which a call cannot end, which
-// fails the job. A rank that waits can be asked for whom: [Endpoint.Blocked].
+// fails the job. [Endpoint.Blocked] names the rank that is waited for.
 package collective

@@ -9,7 +9,7 @@ import (
 )
 
 // TestBroadcastTree builds the tree of a broadcast out of what each rank believes
-// of it: everybody but the root has one source, which sends to it by the same
+// of it: every rank but the root has one source, which sends to it by the same
 // link, all are reached, and no more messages than needed pass between
 // neighbourhoods.
 func TestBroadcastTree(t *testing.T) {
@@ -58,7 +58,7 @@ func TestBroadcastTree(t *testing.T) {
 		for r := range ranks {
 			dir, i, from, ok := ranks[r].source(root)
 			if ok != (r != root) || ok && !sent[link{dir, i, from, r}] {
-				t.Fatalf("rank %d waits for rank %d by link %d, %d, who does not send there", r, from, dir, i)
+				t.Fatalf("rank %d waits for rank %d by link %d, %d, which does not send there", r, from, dir, i)
 			}
 		}
 		if ranks[0].levels != nil && between != hoods.Len()-1 {

@@ -27,7 +27,7 @@ func (c *Endpoint) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, arg
 
 func (c *Endpoint) onOffer(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }
 
-// note keeps what a waiting rank has said, and answers if it waits in vain.
+// note keeps what a waiting rank has said, and answers if their calls do not match.
 func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 	w := note{
 		set: true, seq: args[0], src: uint32(t.Src()),
@@ -53,7 +53,7 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 		*in = w
 		good = w.call().matches(mine)
 	default:
-		// A call ends when all who were to get something have got it, so a
+		// A call ends when all ranks that were to get something have it, so a
 		// receiver that waits is in another call than this rank was. A sender's
 		// offer may have been on its way since before the end.
 		if mine = (call{kind: kindPast}); ahead > -historyLen {
@@ -65,7 +65,7 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 		c.mu.Unlock()
 		return
 	}
-	// Whoever is in a call will tell all others when it ends: this rank if it is
+	// The rank that is in a call will tell all others when it ends: this rank if it is
 	// in one, and else the one that waits.
 	c.broke(fault{seq: w.seq, a: uint32(c.rank), callA: mine, b: w.src, callB: w.call()}, c.active)
 	f := c.fault.words()
@@ -77,7 +77,7 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 func (c *Endpoint) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
 func (c *Endpoint) onAbort(t *am.Token, args []uint32, _ []byte) {
 	c.mu.Lock()
-	// Whoever tells this rank tells all others, or is spared by one below it.
+	// The sender tells all others, or is spared by a rank below it.
 	c.report = false
 	c.spared = c.spared || t.Src() < t.Endpoint().Rank()
 	c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *Endpoint) announce() {
 	}
 	w := c.fault.words() // which stays
 	for k := 1; k < c.size; k++ {
-		// A rank that cannot be told has failed, which everybody learns.
+		// A rank that cannot be told has failed, which all learn.
 		_ = c.e.RequestShort((c.rank+k)%c.size, handlerAbort, w[:]...)
 		if k%tellFirst == 0 {
 			c.e.Poll()

@@ -41,8 +41,8 @@ func (c *Endpoint) place(root int) int {
 	return around(l.nearRank-at, 0, len(l.near))
 }
 
-// source is whom this rank has a broadcast of root from: by which link, and who.
-// ok is false for root.
+// source is the rank that this one has a broadcast of root from, and the link. ok is
+// false for root.
 func (c *Endpoint) source(root int) (dir, i, rank int, ok bool) {
 	if root == c.rank {
 		return 0, 0, 0, false
@@ -62,7 +62,7 @@ func (c *Endpoint) source(root int) (dir, i, rank int, ok bool) {
 }
 
 // toBelow calls send for each that has a broadcast of root from this rank, beginning
-// with who is farthest: its subtree is the largest, and its way the longest.
+// with the farthest: its subtree is the largest, and its way the longest.
 func (c *Endpoint) toBelow(root int, send func(dir, i, rank int) error) error {
 	l := c.levels
 	if l == nil {

@@ -71,7 +71,7 @@ func TestExclusion(t *testing.T) {
 	}
 }
 
-// TestTryLockHeld: whoever holds the lock, TryLock of anybody fails.
+// TestTryLockHeld: whichever goroutine holds the lock, any TryLock fails.
 func TestTryLockHeld(t *testing.T) {
 	var l Lock
 	l.Lock()

@@ -1,6 +1,6 @@
 // Package env is the list of argon's environment variables: what each of them
-// does, which values it can have, which code reads it, which conduits use it and for
-// whom it is. Nothing else says so: docs/knobs.md and the table of package gas's
+// does, which values it can have, which code reads it, which conduits use it and what
+// it is for. Nothing else says so: docs/knobs.md and the table of package gas's
 // documentation are made from it, by
 //
 //	go test ./internal/env -run TestKnobsPage -write
@@ -44,11 +44,11 @@ func find(name string) *Var {
 // those a variable can have, and Strict variables that the conduit does not use;
 // with given, which is for settings of a command line, all variables that the
 // conduit does not use. An empty value counts as not set, but its name must be
-// known. Each problem is an error of one line that begins with who and ends with
+// known. Each problem is an error of one line that begins with prefix and ends with
 // knob, if that is not empty; all are joined. conduit "" means that it is not known
 // yet, so that no variable counts as unused; nor does one on a conduit that is not
 // argon's own, which may be made of these.
-func Check(environ []string, conduit string, given bool, who, knob string) error {
+func Check(environ []string, conduit string, given bool, prefix, knob string) error {
 	if !slices.Contains(ours, conduit) {
 		conduit = ""
 	}
@@ -57,7 +57,7 @@ func Check(environ []string, conduit string, given bool, who, knob string) error
 	}
 	var all []error
 	bad := func(format string, args ...any) {
-		all = append(all, errs.BadArg(who+": "+format+"%s", append(args, knob)...))
+		all = append(all, errs.BadArg(prefix+": "+format+"%s", append(args, knob)...))
 	}
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")

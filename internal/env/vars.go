@@ -1,6 +1,6 @@
 package env
 
-// For says whom a variable is for.
+// For says which reader a variable is for.
 type For int
 
 // Values of For.

@@ -64,7 +64,7 @@ func (r *ranks) send(t testing.TB, from, to int, b []byte) {
 	}
 }
 
-// recv returns the next datagram that rank gets and whom it takes for its sender.
+// recv returns the next datagram that rank gets and the rank it takes for its sender.
 func (r *ranks) recv(t testing.TB, rank int) (b []byte, from int) {
 	t.Helper()
 	b = make([]byte, 1<<16)
@@ -235,7 +235,7 @@ func TestRates(t *testing.T) {
 }
 
 // TestIndependent: a fate depends on each of the seed, the flow and the number,
-// and one fault's chance does not change whom the others meet.
+// and one fault's chance does not change which datagrams the others meet.
 func TestIndependent(t *testing.T) {
 	f := Storm()
 	_ = f.ensure()
@@ -371,7 +371,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestReorderedAlone: who waits to be overtaken and is not comes nevertheless.
+// TestReorderedAlone: a datagram that waits to be overtaken and is not comes nevertheless.
 func TestReorderedAlone(t *testing.T) {
 	r := open(t, Config{Size: 2, Faults: Faults{Reorder: 1, ReorderFor: time.Millisecond}}, loopback)
 	r.send(t, 1, 0, []byte("alone"))

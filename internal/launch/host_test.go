@@ -127,7 +127,7 @@ func TestServerAddrs(t *testing.T) {
 	}
 }
 
-// Who bears with silent peers for longer does so with hosts.
+// A launcher that bears with silent peers for longer does so with hosts.
 func TestPatience(t *testing.T) {
 	for _, tc := range []struct {
 		own    string // ARGON_DEADTIME of the launcher

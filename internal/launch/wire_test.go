@@ -188,7 +188,7 @@ func TestLongFrames(t *testing.T) {
 }
 
 // A link delivers what was sent before it was closed, in order, to a slow
-// reader, and nobody who sends waits.
+// reader, and no sender waits.
 func TestLink(t *testing.T) {
 	r, w := io.Pipe()
 	l := newLink(w)

@@ -1,7 +1,8 @@
 // Package lint checks the rules of the source tree that a compiler does not:
 // which package may import which, where unsafe and system calls may stand, that
-// what is exported is documented, that files are formatted, and that nothing in
-// the tree depends on the machine it was written on. Its test runs them on the
+// what is exported is documented, that comments and names say which thing does what,
+// that files are formatted, and that nothing in the tree depends on the machine it was
+// written on. Its test runs them on the
 // whole tree, so that `go test ./...` is all there is to remember.
 //
 // [Check] reads files of all platforms and build tags, and needs neither the
@@ -163,6 +164,12 @@ var (
 		`(?i)index-` + `url`,
 	}, "|"))
 
+	persons = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|anybody|anyone)\b`)
+
+	// vague are names of functions that have stood for a dozen things each. Of their
+	// kin begin starts an operation, take removes from a queue, leave is a rank's.
+	vague = []string{"settle", "settled", "end"}
+
 	clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 )
 
@@ -247,10 +254,16 @@ func (c *checker) source(name string, src []byte) {
 		c.add(name, 0, "not formatted with gofmt")
 	}
 	dir, test := path.Dir(name), strings.HasSuffix(name, "_test.go")
+	c.comments(name, f)
 	c.imports(name, dir, test, f)
 	if test {
 		c.watchdog(name, dir, f)
 		return
+	}
+	for _, d := range f.Decls {
+		if d, ok := d.(*ast.FuncDecl); ok && slices.Contains(vague, d.Name.Name) {
+			c.add(name, c.fset.Position(d.Pos()).Line, "%s says too little: flush, drain, finish, release, unmap, ...", d.Name.Name)
+		}
 	}
 	if !slices.ContainsFunc(f.Comments, isBuildIgnore) {
 		c.documented[dir] = c.documented[dir] || f.Doc.Text() != ""
@@ -279,6 +292,24 @@ func isBuildIgnore(g *ast.CommentGroup) bool {
 	return len(g.List) > 0 && g.List[0].Text == "//go:build ignore"
 }
 
+// comments sees that sentences are about things of the program: the poller, the owner,
+// the sender. Indented lines are code or tables.
+func (c *checker) comments(name string, f *ast.File) {
+	for _, g := range f.Comments {
+		for _, l := range g.List {
+			line := c.fset.Position(l.Pos()).Line
+			for i, text := range strings.Split(l.Text, "\n") {
+				if strings.HasPrefix(text, "//\t") {
+					continue
+				}
+				if w := persons.FindString(text); w != "" {
+					c.add(name, line+i, "%q in a comment: name the thing of the program that acts", w)
+				}
+			}
+		}
+	}
+}
+
 func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 	for _, spec := range f.Imports {
 		line := c.fset.Position(spec.Pos()).Line
@@ -293,7 +324,7 @@ func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 		case target == "golang.org/x/sys/unix" && dir != "internal/sys":
 			c.add(name, line, "only internal/sys imports %s", target)
 		case (target == "gonum.org/v1/plot" || strings.HasPrefix(target, "gonum.org/v1/plot/")) && dir != "cmd/gasbench":
-			c.add(name, line, "only cmd/gasbench draws: who imports the runtime gets no %s", target)
+			c.add(name, line, "only cmd/gasbench draws: what imports the runtime gets no %s", target)
 		case strings.HasPrefix(target, Module+"/"):
 			local := strings.TrimPrefix(target, Module+"/")
 			blank := spec.Name != nil && spec.Name.Name == "_"

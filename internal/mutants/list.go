@@ -120,7 +120,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "shm-credit-sleeps",
-		defect: "who sleeps for credit is not woken when there is some",
+		defect: "a sender that sleeps for credit is not woken when there is some",
 		file:   "conduits/shm/ring_unsafe.go", on: onShm,
 		old: "release.Store64(r.headWord, r.head)\n\t\t\te.credit(r)",
 		new: "release.Store64(r.headWord, r.head)",
@@ -141,7 +141,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "shm-disarm-takes-all",
-		defect: "who disarms takes back the announcements of its siblings too",
+		defect: "a goroutine that disarms takes back the announcements of its siblings too",
 		file:   "conduits/shm/endpoint_unsafe.go", on: onShm,
 		old: "if e.armed--; e.armed == 0 {",
 		new: "if e.armed--; e.armed >= 0 {",
@@ -227,14 +227,14 @@ var mutants = []mutant{
 	},
 	{
 		name:   "sim-credit-sleeps",
-		defect: "who sleeps for credit is not woken when there is some",
+		defect: "a sender that sleeps for credit is not woken when there is some",
 		file:   "conduits/sim/job.go", on: onSim,
 		old: "p.admit(m.class)\n\t\tj.schedule(j.now+j.p.Net.Latency, evCredit, uint64(m.src))",
 		new: "p.admit(m.class)",
 	},
 	{
 		name:   "sim-completion-sleeps",
-		defect: "a completion does not wake who waits for it",
+		defect: "a completion does not wake its waiter",
 		file:   "conduits/sim/job.go", on: onSim,
 		old: "e.done.add(&j.m, id)\n\te.notify(false)",
 		new: "e.done.add(&j.m, id)",
@@ -501,7 +501,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "signal-sleeps",
-		defect: "a signal does not wake who waits for its word",
+		defect: "a signal does not wake the waiter for its word",
 		file:   "extended/signal.go", on: onShm,
 		old: "atomic.AddUint64(p, value)\n\t\t}\n\t\tx.ep.Wake(rank)",
 		new: "atomic.AddUint64(p, value)\n\t\t}",
@@ -531,7 +531,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "lock-release-sleeps",
-		defect: "Unlock does not wake who waits for the lock",
+		defect: "Unlock does not wake the waiter for the lock",
 		file:   "extended/lock.go", on: onBoth,
 		old: "return x.wakeAll(rank, at)\n}\n\n// hold notes",
 		new: "return nil\n}\n\n// hold notes",
@@ -545,7 +545,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "lock-shared-in-exclusive",
-		defect: "a shared hold is given while somebody holds the lock exclusively",
+		defect: "a shared hold is given while the lock is held exclusively",
 		file:   "extended/lock.go", on: onBoth,
 		old: "return x.lock(rank, at, maxShared-1, 1) }",
 		new: "return x.lock(rank, at, maxInt, 1) }",
@@ -591,7 +591,7 @@ var mutants = []mutant{
 	// Memory beyond the segment.
 	{
 		name:   "registered-whole-pages",
-		defect: "who may reach a part of a page reaches the whole page",
+		defect: "a rank that may reach a part of a page reaches the whole page",
 		file:   "segment/gat.go", on: onShm,
 		old: "e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) &&",
 		new: "e&(entryValid|Entry(need)) == entryValid|Entry(need) &&",
@@ -705,14 +705,14 @@ var mutants = []mutant{
 	},
 	{
 		name:   "region-waits-for-reuse",
-		defect: "who synchronizes a region waits for the operation that took its slot later",
+		defect: "the sync of a region waits for the operation that took its slot later",
 		file:   "extended/sync.go", test: "extended ^TestSlotReusedWhileAwaited$",
 		old: "return w.o.state.Load()>>stateShift != w.name>>slotBits",
 		new: "return false",
 	},
 	{
 		name:   "region-reaps-later",
-		defect: "who synchronizes a region gives back the slot of an operation begun later",
+		defect: "the sync of a region gives back the slot of an operation begun later",
 		file:   "extended/region.go", test: "extended ^TestSlotReusedWhileAwaited$",
 		old: "if o == nil || r.names[i] != name || o.left",
 		new: "if o == nil || o.left",

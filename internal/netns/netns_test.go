@@ -208,7 +208,7 @@ func TestSecond(t *testing.T) {
 }
 
 // TestSweep leaves a namespace as a process would that was killed, and one that
-// somebody else made: the next network removes the former alone.
+// another owner made: the next network removes the former alone.
 func TestSweep(t *testing.T) {
 	netns.New(t, 1)
 	dead := exec.Command("true")

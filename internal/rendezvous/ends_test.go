@@ -288,7 +288,7 @@ func TestServerClosed(t *testing.T) {
 	}
 }
 
-// TestFailTwice: the first failure counts, whoever tells it.
+// TestFailTwice: the first failure counts, whichever rank tells it.
 func TestFailTwice(t *testing.T) {
 	j := serve(t, ServerConfig{Size: 3})
 	m := j.all()
@@ -365,7 +365,7 @@ func TestGrace(t *testing.T) {
 	m[0].expect(news{what: "failed", rank: 1, cause: "connection"})
 }
 
-// TestMissing: who does not come is named, everywhere.
+// TestMissing: a rank that does not come is named, everywhere.
 func TestMissing(t *testing.T) {
 	const size = 20
 	growing(t, 300*time.Millisecond, func(d time.Duration) (lacks error) {
@@ -389,7 +389,7 @@ func TestMissing(t *testing.T) {
 	})
 }
 
-// TestImpatient: a rank whose context ends knows who was missing, and the others
+// TestImpatient: a rank whose context ends knows which were missing, and the others
 // learn that it has given up.
 func TestImpatient(t *testing.T) {
 	growing(t, 200*time.Millisecond, func(d time.Duration) error {
@@ -593,7 +593,7 @@ func TestLeaveTogether(t *testing.T) {
 		return len(j.peers) == half
 	})
 	took := time.Since(began)
-	// Now they look: welcome, the table, and all who have left.
+	// Now they look: welcome, the table, and all that have left.
 	for i, c := range slow {
 		var buf []byte
 		left, table := map[uint16]bool{}, false
@@ -639,7 +639,7 @@ func TestLeaveTogether(t *testing.T) {
 	}
 }
 
-// TestTurns: the first that leaves is told of at once, those who leave meanwhile
+// TestTurns: the first that leaves is told of at once, those that leave meanwhile
 // all together.
 func TestTurns(t *testing.T) {
 	const size = 6

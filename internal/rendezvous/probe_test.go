@@ -14,8 +14,8 @@ import (
 	"github.com/argon-go/argon/internal/jobkey"
 )
 
-// TestProbe: a probe finds the job's service and leaves no trace; whoever else
-// answers is not taken for it.
+// TestProbe: a probe finds the job's service and leaves no trace; another
+// server is not taken for it.
 func TestProbe(t *testing.T) {
 	var l log
 	j := serve(t, ServerConfig{Size: 1, Logf: l.printf})
@@ -72,8 +72,8 @@ func (j *job) others(n uint64) func() bool {
 }
 
 // TestOtherJob: a rank that an earlier job under the same key has left behind does
-// not disturb the next one, whichever of its ranks are there already, and whoever
-// comes before the service of its own job does waits for it.
+// not disturb the next one, whichever of its ranks are there already, and a rank
+// that comes before the service of its own job does waits for it.
 func TestOtherJob(t *testing.T) {
 	var l log
 	j := serve(t, ServerConfig{Size: 2, Job: "new", Logf: l.printf})

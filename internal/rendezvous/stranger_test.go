@@ -167,7 +167,7 @@ func TestStolenCertificate(t *testing.T) {
 	}
 }
 
-// TestOtherServer has clients meet somebody who is not the service.
+// TestOtherServer has clients meet a server that is not the service.
 func TestOtherServer(t *testing.T) {
 	for what, c := range map[string]struct {
 		do   func(net.Conn)
@@ -280,7 +280,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	m := j.all()
-	// Those who wait for something have had their time when all have said what they
+	// Connections that wait for something have had their time when all have said what they
 	// had to say.
 	said.Wait()
 	j.eventually("all counted", func() bool {
@@ -303,7 +303,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSilent: whoever connects and says nothing has a time for it.
+// TestSilent: a connection that says nothing has a time for it.
 func TestSilent(t *testing.T) {
 	j := serve(t, ServerConfig{Size: 1, handshake: 50 * time.Millisecond})
 	gone(t, j.plain())
@@ -418,7 +418,7 @@ func TestMisfits(t *testing.T) {
 			if !errors.Is(err, errs.ErrBadArg) || !errors.Is(first, errs.ErrPeer) {
 				t.Errorf("not ErrBadArg: %v; or not ErrPeer: %v", err, first)
 			}
-			// Whoever comes later learns it at once.
+			// A rank that comes later learns it at once.
 			if _, err := j.join(within(t), j.hello(0)); !errors.Is(err, errs.ErrPeer) || !strings.Contains(err.Error(), c.want[0]) {
 				t.Errorf("a late one: %v", err)
 			}
@@ -505,7 +505,7 @@ func TestMalformed(t *testing.T) {
 }
 
 // TestEvicted: a hello that is found after its connection was given up does not
-// let anybody in.
+// let a rank in.
 func TestEvicted(t *testing.T) {
 	j := serve(t, ServerConfig{Size: 1})
 	h := hello{Hello: j.hello(0)}

@@ -117,7 +117,7 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// TestLoopback: whoever came over the loopback interface is found where others
+// TestLoopback: a rank that came over the loopback interface is found where others
 // have found the service, if there are others, and unless the address was chosen.
 func TestLoopback(t *testing.T) {
 	lo, out, far := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")

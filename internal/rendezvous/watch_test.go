@@ -9,8 +9,8 @@ import (
 	"github.com/argon-go/argon/internal/jobkey"
 )
 
-// TestWatch: one who watches learns of the job's failure, before and after he has
-// come, and of the service's end, and takes no seat.
+// TestWatch: a watcher learns of the job's failure, before and after it has come,
+// and of the service's end, and takes no seat.
 func TestWatch(t *testing.T) {
 	var l log
 	j := serve(t, ServerConfig{Size: 1, Logf: l.printf})

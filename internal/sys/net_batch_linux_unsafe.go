@@ -100,8 +100,8 @@ type Outbox struct {
 // parts.
 func (o *Outbox) Room(parts int) bool { return o.n < outMessages && o.parts+parts <= outParts }
 
-// Message begins a message to an address, or, if to is nil, to whom the socket is
-// connected to.
+// Message begins a message to an address, or, if to is nil, to the peer that the
+// socket is connected to.
 func (o *Outbox) Message(to *Sockaddr) {
 	m := &o.msgs[o.n].hdr
 	*m = unix.Msghdr{Iov: &o.iov[o.parts]}
@@ -202,7 +202,7 @@ type Inbox struct {
 }
 
 // NewInbox makes one for messages of up to size bytes, count at a time; names
-// says whether it is asked from whom they are.
+// says whether it is asked for their senders.
 func NewInbox(count, size int, names bool) *Inbox {
 	b := &Inbox{
 		msgs: make([]mmsghdr, count), from: make([]Sockaddr, count), iov: make([]unix.Iovec, count), ctl: make([][ctlSpace]byte, count),

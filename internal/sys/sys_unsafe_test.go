@@ -61,7 +61,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemorySealed: a memfd can grow, and nobody who has it can make it shorter, nor
+// TestMemorySealed: a memfd can grow, and no holder can make it shorter, nor
 // seal it against growing.
 func TestMemorySealed(t *testing.T) {
 	f, err := CreateMemory("", "test", 3*page)

@@ -60,7 +60,7 @@ func TestWaiter(t *testing.T) {
 }
 
 // TestWaiterClose: Close ends waits that have begun and those that begin later, and
-// who wakes meanwhile does no harm.
+// a wake meanwhile does no harm.
 func TestWaiterClose(t *testing.T) {
 	for range 200 {
 		w, _ := detached(t)

@@ -118,7 +118,7 @@ func (r *run) want(n *netns.Net, status int) {
 	if got := r.wait(); got != status {
 		r.t.Errorf("%v: status %d, want %d\n%s\n%s", r.Args, got, status, &r.out, &r.err)
 	}
-	// Whoever looks after the ranks of a host may end after gasrun has.
+	// The process that looks after the ranks of a host may end after gasrun has.
 	for _, h := range append([]*netns.Host{n.Switch}, n.Hosts...) {
 		wait(r.t, func() bool { return len(h.Processes()) == 0 }, func() string {
 			return fmt.Sprintf("processes %v are left on %s", h.Processes(), h.Short)
@@ -348,7 +348,7 @@ func toilRank() {
 var conduitsOfHosts = []string{"udp", "hybrid"}
 
 // TestKillOnHost kills a rank on another host with signal 9: the job ends
-// everywhere, long before anybody would be given up for silent.
+// everywhere, long before a rank would be given up for silent.
 func TestKillOnHost(t *testing.T) {
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {

@@ -163,8 +163,8 @@ type Suite struct {
 	giveUp string       // why no more checks are to run, or ""
 }
 
-// mostHung is how many jobs may hang before the suite gives up: each costs
-// the time of a limit.
+// mostHung is how many jobs may hang before the suite gives up: each costs the
+// time of a limit.
 const mostHung = 3
 
 // outcome is how a check ended, for the report.

@@ -193,7 +193,7 @@ func checkEmpty(t *rapid.T, f *Fabric) {
 			t.Fatalf("port %d still has %+v", i, n)
 		}
 		if n.sending != none {
-			sending++ // settled when somebody asks
+			sending++ // freePlace is called when the place is wanted
 		}
 	}
 	if f.used != sending {

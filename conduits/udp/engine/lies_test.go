@@ -122,7 +122,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// TestCreditOverdrawn: who sends more than he has credit for is not heard.
+// TestCreditOverdrawn: what a peer sends beyond its credit is not heard.
 func TestCreditOverdrawn(t *testing.T) {
 	a, b, _ := pair(t, func(c *engine.Config) { c.Credits = 4 + 8*(1-c.Rank) })
 	for i := range 10 {
@@ -141,8 +141,8 @@ func TestCreditOverdrawn(t *testing.T) {
 	}
 }
 
-// TestCreditLost loses the datagram that gives credit back: who waits for it
-// asks.
+// TestCreditLost loses the datagram that gives credit back: the sender that waits
+// for it asks.
 func TestCreditLost(t *testing.T) {
 	a, b, _ := pair(t, func(c *engine.Config) { c.Credits = 1 })
 	a.Reserve(1, conduits.Request)

@@ -17,7 +17,7 @@ const (
 )
 
 // Receive takes a datagram that has come from rank src's address; -1 means that
-// the datagram itself says of whom it is. It copies what it needs, and the
+// the datagram itself names its sender. It copies what it needs, and the
 // sealer may open b in its place. Whatever a datagram may contain, it does no
 // harm.
 func (e *Engine) Receive(now time.Duration, src int, b []byte) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Next writes the next datagram to be sent now into b, which has room for
-// Config.Datagram bytes, and returns for whom it is and its length; ok is false
+// Config.Datagram bytes, and returns its target and its length; ok is false
 // if there is none. Peers take turns; each may have several in a row, so that
 // they can be sent together.
 func (e *Engine) Next(now time.Duration, b []byte) (dst, n int, ok bool) {

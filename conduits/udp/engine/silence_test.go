@@ -20,8 +20,8 @@ type path struct {
 	most   int  // longer datagrams do not arrive; 0: all do
 	ends   [2]*engine.Engine
 	paused [2]bool
-	wire   [2][]letter // by who gets them
-	sent   [2]int      // datagrams, by who sent them
+	wire   [2][]letter // by receiver
+	sent   [2]int      // datagrams, by sender
 	done   int         // completions
 }
 
@@ -140,7 +140,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestAwaited: what is awaited of whom, and when it was heard, can be asked for; a
+// TestAwaited: what is awaited of which rank, and when it was heard, can be asked for; a
 // silent peer is told of once, when half of the dead time is over.
 func TestAwaited(t *testing.T) {
 	var doubts []time.Duration
