@@ -46,7 +46,7 @@ func TestMismatch(t *testing.T) {
 		sizes = sizes[1:2]
 	}
 	for _, size := range sizes {
-		for _, odd := range []int{0, 1, size - 1} {
+		for _, odd := range slices.Compact([]int{0, 1, size - 1}) {
 			for _, x := range calls {
 				for _, y := range calls {
 					if x.name == y.name {
@@ -103,7 +103,7 @@ func TestFailure(t *testing.T) {
 	for _, network := range append([]string{"hybrid"}, networks...) {
 		for gone := range size {
 			for i, k := range stepKinds {
-				if network == "hybrid" && i%5 != gone {
+				if network == "hybrid" && i != gone {
 					continue // jobs take their time there
 				}
 				for how, leave := range leaving {
