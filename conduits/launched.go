@@ -2,8 +2,8 @@ package conduits
 
 import "github.com/argon-go/argon/internal/jobenv"
 
-// Launched is this process's place in the job that it was started for: what a
-// program without package gas hands to a Conduit's Join. env looks variables up,
+// Launched is this process's place in the job that it was started for: what
+// package boot, or a program without it, hands to a Conduit's Join. env looks variables up,
 // as os.Getenv does. ok is false if the process is by itself; an error names what
 // the variables say that cannot be.
 //

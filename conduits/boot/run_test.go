@@ -211,6 +211,13 @@ func (b *between) Waiting() []conduits.Blocked {
 
 func (b *between) Diagnosis() string { return "the network is up" }
 
+// counted is one of a conduit that simulates time, which is looked at so many times and not
+// for so long.
+type counted struct {
+	*between
+	conduits.Runner
+}
+
 type lastly struct{}
 
 func (lastly) Blocked() string { return "FetchAdd at rank 1" }
@@ -219,7 +226,7 @@ func (lastly) Blocked() string { return "FetchAdd at rank 1" }
 // waiting, and the line has what the rank and the conduit know.
 func TestDiagnosis(t *testing.T) {
 	if err := Run(context.Background(), Config{}, func(ep conduits.Endpoint) error {
-		said := diagnosis(&between{ep, 50}, &member{})
+		said := diagnosis(counted{between: &between{ep, 50}}, &member{})
 		want := "argon: rank 0: FetchAdd at rank 1; parked, and has not said for what; a kettle on the stove; requests sent 0, received 0; replies sent 0, received 0; out of credit 0 times; slept 0 times; the network is up"
 		if said != want {
 			t.Errorf("it says %q, want %q", said, want)
@@ -268,7 +275,7 @@ func (s *still) Waiting() []conduits.Blocked { return s.waits }
 func (s *still) Stats(*conduits.Stats)       {}
 
 func TestSIGQUITInOneProcess(t *testing.T) {
-	out, err := testjob.Command(t, "quit", "ARGON_RANKS=3", "ARGON_CONDUIT=udp").CombinedOutput()
+	out, err := testjob.Command(t, "quit", "ARGON_RANKS=3").CombinedOutput()
 	var ee *exec.ExitError
 	if !errors.As(err, &ee) || ee.ExitCode() != jobenv.StatusQuit {
 		t.Errorf("ended with %v", err)
