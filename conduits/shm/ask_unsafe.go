@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"fmt"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -77,8 +76,14 @@ type question struct {
 	finished  bool
 }
 
-// desk is a rank's side of its questions.
+// desk is a rank's side of its questions. mu guards what follows it, but for open. ask posts;
+// the poller takes the answers (Endpoint.advance).
 type desk struct {
+	seat
+	life *lifecycle
+	bell *bell
+	vpid uint16 // for errors
+
 	mu    sync.Mutex
 	base  unsafe.Pointer // nil before the first question
 	free  uint32         // places, by bit
@@ -107,11 +112,10 @@ type line struct {
 
 // ask begins a question and returns what has been completed of it, which is that
 // the source may be reused, at most.
-func (e *Endpoint) ask(q question) (conduits.Event, error) {
-	d := &e.desk
+func (d *desk) ask(q question) (conduits.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	x, err := e.askLocked(q)
+	x, err := d.askLocked(q)
 	if err != nil {
 		return 0, err
 	}
@@ -119,18 +123,17 @@ func (e *Endpoint) ask(q question) (conduits.Event, error) {
 }
 
 // askLocked is ask with d.mu held. The question is good until that is released.
-func (e *Endpoint) askLocked(q question) (*question, error) {
-	d := &e.desk
-	if e.j.hasFailed() {
-		return nil, e.Err()
+func (d *desk) askLocked(q question) (*question, error) {
+	if d.j.hasFailed() {
+		return nil, d.life.Err()
 	}
 	if d.base == nil {
-		p, r, err := e.j.mapNew(deskBytes)
+		p, r, err := d.j.mapNew(deskBytes)
 		if err != nil {
 			return nil, err
 		}
-		d.base, d.free, d.lines = p, 1<<deskPlaces-1, make([]line, e.j.n)
-		atomic.StoreUint64((*uint64)(unsafe.Add(e.j.registry(e.rank), regDesk)), r.off)
+		d.base, d.free, d.lines = p, 1<<deskPlaces-1, make([]line, d.j.n)
+		atomic.StoreUint64((*uint64)(unsafe.Add(d.j.registry(d.rank), regDesk)), r.off)
 	}
 	var x *question
 	if n := len(d.spare); n > 0 {
@@ -143,7 +146,7 @@ func (e *Endpoint) askLocked(q question) (*question, error) {
 		x.size = 1
 	}
 	d.open.Add(1)
-	l := &d.lines[e.j.place(x.rank)]
+	l := &d.lines[d.j.place(x.rank)]
 	if l.first == nil {
 		l.first = x
 	} else {
@@ -153,7 +156,7 @@ func (e *Endpoint) askLocked(q question) (*question, error) {
 		l.waits = true
 		d.push(l)
 	}
-	e.post()
+	d.post()
 	return x, nil
 }
 
@@ -190,8 +193,7 @@ func (d *desk) pop() *line {
 
 // post gives places to what waits for them, one to each line in turn. What it passes
 // over has places, so there is not more of that than there are places.
-func (e *Endpoint) post() {
-	d := &e.desk
+func (d *desk) post() {
 	for passed := 0; passed < d.waiting && d.free != 0; {
 		l := d.pop()
 		switch {
@@ -200,7 +202,7 @@ func (e *Endpoint) post() {
 			passed++
 		default:
 			passed = 0
-			e.place(l)
+			d.placeFirst(l)
 		}
 		if l.waits = l.first != nil; l.waits {
 			d.push(l)
@@ -208,9 +210,8 @@ func (e *Endpoint) post() {
 	}
 }
 
-// place gives a place to the first of l.
-func (e *Endpoint) place(l *line) {
-	d := &e.desk
+// placeFirst gives a place to the first of l.
+func (d *desk) placeFirst(l *line) {
 	x := l.first
 	i := bits.TrailingZeros32(d.free)
 	d.free &^= 1 << i
@@ -232,7 +233,7 @@ func (e *Endpoint) place(l *line) {
 		l.first, x.next = x.next, nil
 	}
 	l.flying++
-	*(*uint32)(unsafe.Add(p, askDst)) = uint32(e.j.place(x.rank))
+	*(*uint32)(unsafe.Add(p, askDst)) = uint32(d.j.place(x.rank))
 	*(*uint32)(unsafe.Add(p, askKind)) = kind
 	*(*uint32)(unsafe.Add(p, askOp)) = uint32(x.op) | uint32(x.typ)<<8
 	*(*uint64)(unsafe.Add(p, askTo)) = uint64(x.at) + uint64(from)
@@ -240,37 +241,31 @@ func (e *Endpoint) place(l *line) {
 	*(*uint64)(unsafe.Add(p, askA)) = x.a
 	*(*uint64)(unsafe.Add(p, askB)) = x.b
 	atomic.StoreUint32((*uint32)(unsafe.Add(p, askState)), askPosted)
-	e.tell(x.rank)
+	d.tell(x.rank)
 }
 
 // tell has rank look at this rank's desk.
-func (e *Endpoint) tell(rank int) {
-	me := e.here
-	word := (*uint32)(unsafe.Add(e.j.registry(rank), regAsked+me/32*4))
+func (d *desk) tell(rank int) {
+	me := d.here
+	word := (*uint32)(unsafe.Add(d.j.registry(rank), regAsked+me/32*4))
 	// If the bit is set the owner has been told of an earlier question and has not
 	// looked yet: it clears the bit before it looks.
 	if bit := uint32(1) << (me % 32); atomic.OrUint32(word, bit)&bit == 0 {
-		atomic.AddUint32(e.j.c32(rank, ctlOpenSeq), 1)
+		atomic.AddUint32(d.j.c32(rank, ctlOpenSeq), 1)
 	}
-	e.Wake(rank)
+	d.bell.Wake(rank)
 	// A rank that leaves says so first and then has all others look; if that was before this
 	// question, look again.
-	if e.j.hasFailed() || e.gone(rank) {
-		atomic.AddUint32(e.openSeq, 1)
+	if d.j.hasFailed() || d.life.gone(rank) {
+		atomic.AddUint32(d.j.c32(d.rank, ctlOpenSeq), 1)
 	}
-}
-
-// gone says whether rank has left the job.
-func (e *Endpoint) gone(rank int) bool {
-	return RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) >= Finished
 }
 
 // collect takes the answers that are there.
-func (e *Endpoint) collect() {
-	d := &e.desk
+func (d *desk) collect() {
 	var failure error
-	if e.j.hasFailed() {
-		failure = e.Err()
+	if d.j.hasFailed() {
+		failure = d.life.Err()
 	}
 	for used := d.used; used != 0; used &= used - 1 {
 		i := bits.TrailingZeros32(used)
@@ -283,16 +278,16 @@ func (e *Endpoint) collect() {
 		case atomic.LoadUint32(state) == askDone:
 			if page := *(*uint64)(unsafe.Add(p, askPage)); page != 0 {
 				have := segment.Entry(*(*uint64)(unsafe.Add(p, askHave)))
-				e.fail(x, e.fault(x, segment.NLA(page&^(segment.PageSize-1)), have))
+				d.fail(x, d.fault(x, segment.NLA(page&^(segment.PageSize-1)), have))
 			} else if x.kind == askGet && x.err == nil {
 				carry(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), at.n), x.buf[at.from:at.from+at.n], x.at, segment.RightRead)
 			}
 			x.value = *(*uint64)(unsafe.Add(p, askValue))
 		case failure != nil:
-			e.fail(x, failure)
+			d.fail(x, failure)
 			again = false // the owner may still use it
-		case e.gone(x.rank) && atomic.CompareAndSwapUint32(state, askPosted, askFree):
-			e.fail(x, e.fault(x, x.at&^(segment.PageSize-1), 0))
+		case d.life.gone(x.rank) && atomic.CompareAndSwapUint32(state, askPosted, askFree):
+			d.fail(x, d.fault(x, x.at&^(segment.PageSize-1), 0))
 		default:
 			continue
 		}
@@ -302,7 +297,7 @@ func (e *Endpoint) collect() {
 			d.free |= 1 << i
 		}
 		at.q = nil
-		d.lines[e.j.place(x.rank)].flying--
+		d.lines[d.j.place(x.rank)].flying--
 		if x.flying--; x.flying == 0 && x.posted >= x.size {
 			d.done = append(d.done, x)
 		}
@@ -311,7 +306,7 @@ func (e *Endpoint) collect() {
 		l := d.pop()
 		for l.waits = false; l.first != nil; {
 			x := l.first // without a place: those have been taken back
-			e.fail(x, failure)
+			d.fail(x, failure)
 			d.done = append(d.done, x)
 		}
 	}
@@ -320,19 +315,19 @@ func (e *Endpoint) collect() {
 // fail ends x, which has places or is the first of its line, with err when its
 // places are free again. It leaves the line now: it may be used again before post
 // comes to that.
-func (e *Endpoint) fail(x *question, err error) {
+func (d *desk) fail(x *question, err error) {
 	if x.err == nil {
 		x.err = err
 	}
 	if x.posted < x.size {
 		x.posted = x.size
-		e.desk.lines[e.j.place(x.rank)].first, x.next = x.next, nil
+		d.lines[d.j.place(x.rank)].first, x.next = x.next, nil
 	}
 }
 
 // fault is x's error if the owner has refused it.
-func (e *Endpoint) fault(x *question, page segment.NLA, have segment.Entry) error {
-	f := &segment.FaultError{Addr: x.at, Len: uint64(len(x.buf)), VPID: e.vpid, Page: page, Have: have, Need: segment.RightWrite}
+func (d *desk) fault(x *question, page segment.NLA, have segment.Entry) error {
+	f := &segment.FaultError{Addr: x.at, Len: uint64(len(x.buf)), VPID: d.vpid, Page: page, Have: have, Need: segment.RightWrite}
 	op := "put"
 	switch x.kind {
 	case askGet:
@@ -345,251 +340,11 @@ func (e *Endpoint) fault(x *question, page segment.NLA, have segment.Entry) erro
 	return conduits.Fault("shm: "+op, x.rank, f)
 }
 
-// advance takes answers, posts what has waited, and reports what has ended. The
-// caller polls.
-func (e *Endpoint) advance() int {
-	d := &e.desk
-	if d.open.Load() == 0 {
-		return 0
-	}
-	n := 0
-	d.mu.Lock()
-	e.collect()
-	e.post()
-	for len(d.done) > 0 {
-		x := d.done[len(d.done)-1]
-		d.done = d.done[:len(d.done)-1]
-		d.open.Add(-1)
-		q := *x
-		if x.finished = true; x.kind != askLong || x.committed {
-			e.recycle(x)
-		}
-		d.mu.Unlock()
-		e.report(&q)
-		n++
-		d.mu.Lock()
-	}
-	d.mu.Unlock()
-	return n
-}
-
 // recycle takes a question back that nobody needs any more.
-func (e *Endpoint) recycle(x *question) {
-	d := &e.desk
+func (d *desk) recycle(x *question) {
 	if x.kind == askLong {
 		d.long[x.index] = nil
 	}
 	*x = question{}
 	d.spare = append(d.spare, x)
-}
-
-// report tells what has become of q.
-func (e *Endpoint) report(q *question) {
-	if q.err != nil && (q.kind == askLong || q.want&conduits.RemoteDone == 0) {
-		e.faults.Add(1) // nobody else hears of it
-	}
-	if q.kind == askLong {
-		if q.committed {
-			e.publishLong(q)
-		}
-		q.err = nil
-	}
-	if q.want != 0 {
-		err := q.err
-		if q.want&conduits.RemoteDone == 0 {
-			err = nil
-		}
-		e.receiver.Complete(q.cookie, q.want, q.value, err)
-	}
-}
-
-// askLong has dst put a long message's data, for which s has been claimed. It says no
-// if there are as many of them under way already as a slot can name.
-func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segment.NLA, data []byte, cookie uint64) (conduits.Event, bool) {
-	d := &e.desk
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	i := 0
-	for i < len(d.long) && d.long[i] != nil {
-		i++
-	}
-	if i > refLineMask {
-		return 0, false
-	}
-	if i == len(d.long) {
-		d.long = append(d.long, nil)
-	}
-	x, err := e.askLocked(question{kind: askLong, rank: dst, at: to, buf: data, want: conduits.SourceDone, cookie: cookie, class: c, index: i})
-	if err != nil {
-		e.faults.Add(1)
-		s.Ref |= refRefused
-		return done, true
-	}
-	d.long[i] = x
-	s.Ref |= refAsked | uint64(i)<<refLineShift
-	x.slot = *s
-	return x.source(), true
-}
-
-// commitLong remembers that a long message has been committed, whose data is
-// perhaps being put still. It says whether that is all.
-func (e *Endpoint) commitLong(s conduits.Slot, tag conduits.Tag) {
-	d := &e.desk
-	d.mu.Lock()
-	x := d.long[s.Ref>>refLineShift&refLineMask]
-	x.committed, x.tag, x.slot = true, tag, s
-	q := *x
-	if x.finished {
-		e.recycle(x)
-	}
-	d.mu.Unlock()
-	if q.finished {
-		e.publishLong(&q)
-	}
-}
-
-// cancelLong remembers that nobody will commit a long message.
-func (e *Endpoint) cancelLong(s conduits.Slot) {
-	d := &e.desk
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	x := d.long[s.Ref>>refLineShift&refLineMask]
-	if x.finished {
-		e.recycle(x)
-		return
-	}
-	d.long[x.index] = nil
-	x.kind = askPut
-}
-
-// publishLong sends a long message whose data has been put, or nothing, if it has
-// been refused.
-func (e *Endpoint) publishLong(q *question) {
-	s := q.slot
-	s.Ref = s.Ref&refIndex | kindLong<<refKindShift
-	if q.err != nil {
-		e.Cancel(q.rank, q.class, s)
-		return
-	}
-	e.Commit(q.rank, q.class, s, q.tag, 0)
-}
-
-// serve answers the ranks that have asked this one. The caller polls.
-func (e *Endpoint) serve() int {
-	n := 0
-	reg := e.j.registry(e.rank)
-	for i := range (e.j.n + 31) / 32 {
-		word := (*uint32)(unsafe.Add(reg, regAsked+i*4))
-		if atomic.LoadUint32(word) == 0 {
-			continue
-		}
-		for b := atomic.SwapUint32(word, 0); b != 0; b &= b - 1 {
-			if k := i*32 + bits.TrailingZeros32(b); k < e.j.n && k != e.here {
-				n += e.answerAll(e.j.rank(k))
-			}
-		}
-	}
-	if n > 0 {
-		e.ran()
-	}
-	return n
-}
-
-// stopServing waits until no answer is under way. The endpoint is closed: there will
-// be none any more.
-func (e *Endpoint) stopServing() {
-	e.serving.Lock()
-	defer e.serving.Unlock()
-	clear(e.desks)
-}
-
-// answerAll answers what src has asked this rank.
-func (e *Endpoint) answerAll(src int) int {
-	// A question that is open when this rank leaves the job gets no answer, or all of it.
-	e.serving.Lock()
-	defer e.serving.Unlock()
-	if e.closed.Load() {
-		return 0
-	}
-	d := e.desks[e.j.place(src)]
-	if d == nil {
-		off := atomic.LoadUint64((*uint64)(unsafe.Add(e.j.registry(src), regDesk)))
-		if d = e.j.mapOld(off, deskBytes, true); d == nil {
-			e.Fail(fmt.Errorf("rank %d asks rank %d for memory by a desk at %#x, which cannot be mapped", src, e.rank, off))
-			return 0
-		}
-		e.desks[e.j.place(src)] = d
-	}
-	n := 0
-	for i := range deskPlaces {
-		p := unsafe.Add(d, i*deskLine)
-		state := (*uint32)(unsafe.Add(p, askState))
-		if atomic.LoadUint32(state) != askPosted || atomic.LoadUint32((*uint32)(unsafe.Add(p, askDst))) != uint32(e.here) ||
-			!atomic.CompareAndSwapUint32(state, askPosted, askBusy) {
-			continue
-		}
-		page, have := e.answer(src, p, unsafe.Slice((*byte)(unsafe.Add(d, deskRooms+i*deskRoom)), deskRoom))
-		*(*uint64)(unsafe.Add(p, askPage)) = page
-		*(*uint64)(unsafe.Add(p, askHave)) = uint64(have)
-		atomic.StoreUint32(state, askDone)
-		n++
-	}
-	if n > 0 {
-		atomic.AddUint32(e.j.c32(src, ctlOpenSeq), 1)
-		e.Wake(src)
-	}
-	return n
-}
-
-// answer does what src asks for at p, with room for data. It reads everything once
-// and believes nothing. If it refuses it returns 1 and a page, as one number, and
-// the page's entry.
-func (e *Endpoint) answer(src int, p unsafe.Pointer, room []byte) (page uint64, have segment.Entry) {
-	kind := atomic.LoadUint32((*uint32)(unsafe.Add(p, askKind)))
-	opType := atomic.LoadUint32((*uint32)(unsafe.Add(p, askOp)))
-	at := segment.NLA(atomic.LoadUint64((*uint64)(unsafe.Add(p, askTo))))
-	n := atomic.LoadUint64((*uint64)(unsafe.Add(p, askLen)))
-	a := atomic.LoadUint64((*uint64)(unsafe.Add(p, askA)))
-	b := atomic.LoadUint64((*uint64)(unsafe.Add(p, askB)))
-	op, typ := conduits.AtomicOp(opType), conduits.AtomicType(opType>>8)
-
-	need, sound := segment.RightWrite, n >= 1 && n <= uint64(len(room))
-	switch kind {
-	case askPut:
-	case askGet:
-		need = segment.RightRead
-	case askWord:
-		sound = (n == 1 || n == 2 || n == 4 || n == 8) && uint64(at)%n == 0
-	case askAtomic:
-		need = segment.RightAtomic
-		sound = conduits.CheckAtomic("", op, typ, at) == nil && n == uint64(typ.Size())
-	default:
-		sound = false
-	}
-	if !sound {
-		return uint64(at)&^(segment.PageSize-1) | 1, 0
-	}
-	m, u, err := conduits.Access(e.MadeATU(), src, at, n, need)
-	if err != nil {
-		if f, ok := err.(*segment.FaultError); ok {
-			return uint64(f.Page)&^(segment.PageSize-1) | 1, f.Have
-		}
-		return uint64(at)&^(segment.PageSize-1) | 1, 0
-	}
-	q := unsafe.Pointer(unsafe.SliceData(m))
-	there := segment.Touch(m, func() {
-		switch kind {
-		case askWord:
-			storeWord(q, a, int(n))
-		case askAtomic:
-			*(*uint64)(unsafe.Add(p, askValue)) = conduits.ApplyAtomic(q, op, typ, a, b)
-		default:
-			carry(m, room[:n], at, need)
-		}
-	})
-	u.Exit()
-	if !there {
-		return uint64(at)&^(segment.PageSize-1) | 1, 0
-	}
-	return 0, 0
 }

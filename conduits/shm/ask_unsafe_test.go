@@ -600,7 +600,7 @@ func TestAskLies(t *testing.T) {
 		for i := range room {
 			room[i] = 0xaa
 		}
-		a.tell(1)
+		a.desk.tell(1)
 		b.Poll()
 		for i, x := range mem {
 			if x != 0 && (i < page || i >= 3*page) {
@@ -615,7 +615,7 @@ func TestAskLies(t *testing.T) {
 	// A desk that lies nowhere.
 	for _, off := range []uint64{1, uint64(a.j.total()), 1 << 62, 1<<64 - page, uint64(a.j.total()) - page} {
 		all := asking(false).nodes(t, 2)
-		all[0].tell(1)
+		all[0].desk.tell(1)
 		*(*uint64)(unsafe.Add(all[0].j.registry(0), regDesk)) = off
 		if all[1].Poll(); off != uint64(a.j.total()) && all[1].Err() == nil {
 			t.Errorf("a desk at %#x is no failure", off)

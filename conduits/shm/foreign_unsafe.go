@@ -40,31 +40,31 @@ const (
 )
 
 // peer finds rank, of another process.
-func (e *Endpoint) peer(rank int) *peer {
-	if p := e.peers[rank-e.first].Load(); p != nil {
+func (mem *memory) peer(rank int) *peer {
+	if p := mem.peers[rank-mem.first].Load(); p != nil {
 		return p
 	}
-	return e.meet(rank)
+	return mem.meet(rank)
 }
 
 // meet makes rank's tables known to this rank, and this rank to what revokes
 // entries there.
-func (e *Endpoint) meet(rank int) *peer {
-	reg := e.j.registry(rank)
+func (mem *memory) meet(rank int) *peer {
+	reg := mem.j.registry(rank)
 	p := &peer{rank: rank}
 	p.reader.Directory = segment.DirectoryAt(unsafe.Slice((*byte)(reg), segment.DirectoryBytes))
 	p.reader.Open = func(_ int, word uint64) *segment.GAT {
 		if word < segment.AddrPrivate>>segment.PageBits {
-			if m := e.j.mapOld(word<<segment.PageBits, segment.GATBytes, false); m != nil {
+			if m := mem.j.mapOld(word<<segment.PageBits, segment.GATBytes, false); m != nil {
 				return segment.GATAt(unsafe.Slice((*byte)(m), segment.GATBytes))
 			}
 		}
 		p.blind.Store(true)
 		return nil
 	}
-	me := e.here
+	me := mem.here
 	atomic.OrUint32((*uint32)(unsafe.Add(reg, regReaders+me/32*4)), 1<<(me%32))
-	if at := &e.peers[rank-e.first]; !at.CompareAndSwap(nil, p) {
+	if at := &mem.peers[rank-mem.first]; !at.CompareAndSwap(nil, p) {
 		return at.Load()
 	}
 	return p
@@ -77,15 +77,15 @@ func (j *job) unit(rank, i int) *uint64 {
 
 // enter begins an access to memory of another process, or returns nil if the
 // endpoint is closed.
-func (e *Endpoint) enter() *uint64 {
+func (mem *memory) enter() *uint64 {
 	i := int(uint64(sys.Goroutine()) * 0x9e3779b97f4a7c15 >> 61)
 	for {
 		for range numUnits {
 			// The swap orders it before the loads of entries: either the owner, which
 			// has revoked some, sees the unit inside, or the unit sees them revoked.
-			w := (*uint64)(unsafe.Add(e.units, i%numUnits*regUnitStep))
+			w := (*uint64)(unsafe.Add(mem.units, i%numUnits*regUnitStep))
 			if s := atomic.LoadUint64(w); s&1 == 0 && atomic.CompareAndSwapUint64(w, s, s+1) {
-				if e.closed.Load() {
+				if mem.life.closed.Load() {
 					exit(w)
 					return nil
 				}
@@ -102,10 +102,10 @@ func exit(w *uint64) { release.Store64(w, *w+1) }
 
 // leaveUnits waits until nobody of this rank accesses memory of other processes.
 // The endpoint is closed.
-func (e *Endpoint) leaveUnits() {
+func (mem *memory) leaveUnits() {
 	for i := range numUnits {
-		for atomic.LoadUint64(e.j.unit(e.rank, i))&1 != 0 {
-			e.yield()
+		for atomic.LoadUint64(mem.j.unit(mem.rank, i))&1 != 0 {
+			mem.j.yield()
 		}
 	}
 }
@@ -136,17 +136,17 @@ func (x *access) finish() {
 }
 
 // begin starts an access to n bytes, a word, at address a of rank, which finish ends.
-func (e *Endpoint) begin(rank int, a segment.NLA, n uint64, need segment.Rights) (access, error) {
-	if o := e.owner(rank); o != nil {
-		b, u, err := conduits.Access(o.MadeATU(), e.rank, a, n, need)
+func (mem *memory) begin(rank int, a segment.NLA, n uint64, need segment.Rights) (access, error) {
+	if o := mem.owner(rank); o != nil {
+		b, u, err := conduits.Access(o.MadeATU(), mem.rank, a, n, need)
 		return access{mem: unsafe.Pointer(unsafe.SliceData(b)), own: u}, err
 	}
-	p := e.peer(rank)
-	w := e.enter()
+	p := mem.peer(rank)
+	w := mem.enter()
 	if w == nil {
 		return access{}, errClosed
 	}
-	m, err := e.translate(p, a, n, need)
+	m, err := mem.translate(p, a, n, need)
 	if m != nil {
 		return access{mem: m, unit: w}, nil
 	}
@@ -156,19 +156,19 @@ func (e *Endpoint) begin(rank int, a segment.NLA, n uint64, need segment.Rights)
 
 // direct begins an access to n bytes at address a of rank, which shares this memory,
 // by load and store, if that is possible without further ado. exit ends it.
-func (e *Endpoint) direct(rank int, a segment.NLA, n uint64, need segment.Rights) (m unsafe.Pointer, w *uint64) {
-	if e.units == nil {
+func (mem *memory) direct(rank int, a segment.NLA, n uint64, need segment.Rights) (m unsafe.Pointer, w *uint64) {
+	if mem.units == nil {
 		return nil, nil
 	}
-	p := e.peers[rank-e.first].Load()
+	p := mem.peers[rank-mem.first].Load()
 	if p == nil || p.blind.Load() {
 		return nil, nil
 	}
-	if w = e.enter(); w == nil {
+	if w = mem.enter(); w == nil {
 		return nil, nil
 	}
-	if addr, k, err := p.reader.Translate(e.vpid, a, n, need); err == nil && k == n {
-		if m = e.j.growth.find(addr, n); m != nil {
+	if addr, k, err := p.reader.Translate(mem.vpid, a, n, need); err == nil && k == n {
+		if m = mem.j.growth.find(addr, n); m != nil {
 			return m, w
 		}
 	}
@@ -179,25 +179,25 @@ func (e *Endpoint) direct(rank int, a segment.NLA, n uint64, need segment.Rights
 // transfer copies between buf and memory at address a of rank: to there if need is
 // the right to write. ask says that only rank can do it, or, if whole is wanted,
 // at a stroke.
-func (e *Endpoint) transfer(rank int, a segment.NLA, buf []byte, need segment.Rights, whole bool) (ask bool, err error) {
+func (mem *memory) transfer(rank int, a segment.NLA, buf []byte, need segment.Rights, whole bool) (ask bool, err error) {
 	n := uint64(len(buf))
-	if o := e.owner(rank); o != nil {
-		b, u, err := conduits.Access(o.MadeATU(), e.rank, a, n, need)
+	if o := mem.owner(rank); o != nil {
+		b, u, err := conduits.Access(o.MadeATU(), mem.rank, a, n, need)
 		if err != nil {
 			return false, err
 		}
 		if !segment.Touch(b, func() { carry(b, buf, a, need) }) {
-			err = segment.Gone(e.rank, a, n, need)
+			err = segment.Gone(mem.rank, a, n, need)
 		}
 		u.Exit()
 		return false, err
 	}
-	p := e.peer(rank)
-	w := e.enter()
+	p := mem.peer(rank)
+	w := mem.enter()
 	if w == nil {
 		return false, errClosed
 	}
-	m, err := e.translate(p, a, n, need)
+	m, err := mem.translate(p, a, n, need)
 	switch {
 	case m != nil:
 		carry(unsafe.Slice((*byte)(m), n), buf, a, need)
@@ -205,7 +205,7 @@ func (e *Endpoint) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 	case whole || p.blind.Load():
 		ask = true
 	default:
-		ask, err = e.pieces(p, a, buf, need)
+		ask, err = mem.pieces(p, a, buf, need)
 	}
 	exit(w)
 	return ask, err
@@ -213,11 +213,11 @@ func (e *Endpoint) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 
 // translate checks an access to n bytes at a of p, and finds them if they lie in
 // one piece where this process has them or can map them.
-func (e *Endpoint) translate(p *peer, a segment.NLA, n uint64, need segment.Rights) (unsafe.Pointer, error) {
+func (mem *memory) translate(p *peer, a segment.NLA, n uint64, need segment.Rights) (unsafe.Pointer, error) {
 	if p.blind.Load() {
 		return nil, nil
 	}
-	addr, k, err := p.reader.Translate(e.vpid, a, n, need)
+	addr, k, err := p.reader.Translate(mem.vpid, a, n, need)
 	if err != nil {
 		if p.blind.Load() {
 			err = nil // perhaps it lies in the table that is not seen
@@ -225,7 +225,7 @@ func (e *Endpoint) translate(p *peer, a segment.NLA, n uint64, need segment.Righ
 		return nil, err
 	}
 	if k == n && addr < segment.AddrPrivate {
-		if m, k := e.j.growth.chunk(addr, n); k == n {
+		if m, k := mem.j.growth.chunk(addr, n); k == n {
 			return m, nil
 		}
 	}
@@ -234,14 +234,14 @@ func (e *Endpoint) translate(p *peer, a segment.NLA, n uint64, need segment.Righ
 
 // pieces is transfer for what may lie in several pieces, and may be private to p.
 // All of it has been found permitted.
-func (e *Endpoint) pieces(p *peer, a segment.NLA, buf []byte, need segment.Rights) (ask bool, err error) {
+func (mem *memory) pieces(p *peer, a segment.NLA, buf []byte, need segment.Rights) (ask bool, err error) {
 	for len(buf) > 0 {
-		addr, k, err := p.reader.Next(e.vpid, a, uint64(len(buf)), need)
+		addr, k, err := p.reader.Next(mem.vpid, a, uint64(len(buf)), need)
 		if err != nil {
 			return false, err
 		}
 		if addr&segment.AddrPrivate != 0 {
-			err := e.reachInto(p, addr&^segment.AddrPrivate, buf[:k], need)
+			err := mem.reachInto(p, addr&^segment.AddrPrivate, buf[:k], need)
 			switch {
 			case errors.Is(err, sys.ErrForbidden):
 				return true, nil
@@ -252,7 +252,7 @@ func (e *Endpoint) pieces(p *peer, a segment.NLA, buf []byte, need segment.Right
 			}
 		} else {
 			var m unsafe.Pointer
-			if m, k = e.j.growth.chunk(addr, k); m == nil {
+			if m, k = mem.j.growth.chunk(addr, k); m == nil {
 				return true, nil
 			}
 			carry(unsafe.Slice((*byte)(m), k), buf[:k], a, need)
@@ -263,16 +263,16 @@ func (e *Endpoint) pieces(p *peer, a segment.NLA, buf []byte, need segment.Right
 }
 
 // reachInto copies between buf and p's private memory.
-func (e *Endpoint) reachInto(p *peer, addr uint64, buf []byte, need segment.Rights) error {
+func (mem *memory) reachInto(p *peer, addr uint64, buf []byte, need segment.Rights) error {
 	if p.vm.Load() == vmUnknown {
-		e.probe(p)
+		mem.probe(p)
 	}
 	if p.vm.Load() != vmYes {
 		return sys.ErrForbidden
 	}
 	// The number of a process that has ended may become another's, though not
 	// before its parent knows that it has.
-	if e.j.hasFailed() {
+	if mem.j.hasFailed() {
 		return sys.ErrNoProcess
 	}
 	if need == segment.RightWrite {
@@ -283,19 +283,19 @@ func (e *Endpoint) reachInto(p *peer, addr uint64, buf []byte, need segment.Righ
 
 // probe finds out whether p's process is the one that this process knows by p's
 // number for it, and may reach into: it has the bytes there that it says.
-func (e *Endpoint) probe(p *peer) {
-	reg := e.j.registry(p.rank)
+func (mem *memory) probe(p *peer) {
+	reg := mem.j.registry(p.rank)
 	pid := int(atomic.LoadUint32((*uint32)(unsafe.Add(reg, regPid))))
 	at := *(*uint64)(unsafe.Add(reg, regProbe))
 	var there [regCookieBytes]byte
 	v := uint32(vmNo)
-	if pid != 0 && os.Getenv(EnvProcessVM) != "0" && !e.noVM &&
+	if pid != 0 && os.Getenv(EnvProcessVM) != "0" && !mem.noVM &&
 		sys.ReadProcess(pid, at, there[:]) == nil &&
 		there == *(*[regCookieBytes]byte)(unsafe.Add(reg, regCookie)) {
 		v = vmYes
 	}
-	e.probing.Lock()
-	defer e.probing.Unlock()
+	mem.probing.Lock()
+	defer mem.probing.Unlock()
 	if p.vm.Load() == vmUnknown {
 		p.pid = pid
 		p.vm.Store(v)
@@ -303,52 +303,51 @@ func (e *Endpoint) probe(p *peer) {
 }
 
 // present lets other processes reach into this one. It comes before Attach.
-func (e *Endpoint) present() {
-	e.cookie = new([regCookieBytes]byte)
-	_, _ = rand.Read(e.cookie[:]) // never fails
-	reg := e.j.registry(e.rank)
-	*(*[regCookieBytes]byte)(unsafe.Add(reg, regCookie)) = *e.cookie
-	*(*uint64)(unsafe.Add(reg, regProbe)) = uint64(uintptr(unsafe.Pointer(e.cookie)))
+func (mem *memory) present() {
+	mem.cookie = new([regCookieBytes]byte)
+	_, _ = rand.Read(mem.cookie[:]) // never fails
+	reg := mem.j.registry(mem.rank)
+	*(*[regCookieBytes]byte)(unsafe.Add(reg, regCookie)) = *mem.cookie
+	*(*uint64)(unsafe.Add(reg, regProbe)) = uint64(uintptr(unsafe.Pointer(mem.cookie)))
 	atomic.StoreUint32((*uint32)(unsafe.Add(reg, regPid)), uint32(os.Getpid()))
 }
 
 // atuConfig is that of this rank's ATU, whose attach segment is v.
-func (e *Endpoint) atuConfig(v segment.View, a *conduits.AttachConfig) segment.ATUConfig {
+func (mem *memory) atuConfig(v segment.View, a *conduits.AttachConfig) segment.ATUConfig {
 	c := segment.ATUConfig{Attach: unsafe.Slice((*byte)(v.Base), v.Size()), Rights: a.Rights, Lock: a.Lock}
-	if e.j.local == nil {
-		c.Place, c.Frames, c.Registrar = e.placeTable, &e.frames, flusher{e}
-		c.Count = (*atomic.Uint64)(unsafe.Add(e.j.registry(e.rank), regCount))
+	if mem.j.local == nil {
+		c.Place, c.Frames, c.Registrar = mem.placeTable, &mem.frames, flusher{mem}
+		c.Count = (*atomic.Uint64)(unsafe.Add(mem.j.registry(mem.rank), regCount))
 	}
 	return c
 }
 
 // placeTable makes room for a table where other processes find it.
-func (e *Endpoint) placeTable(gat int) *segment.GAT {
-	m, r, err := e.j.mapNew(segment.GATBytes)
+func (mem *memory) placeTable(gat int) *segment.GAT {
+	m, r, err := mem.j.mapNew(segment.GATBytes)
 	if err != nil {
 		return nil
 	}
-	d := segment.DirectoryAt(unsafe.Slice((*byte)(e.j.registry(e.rank)), segment.DirectoryBytes))
+	d := segment.DirectoryAt(unsafe.Slice((*byte)(mem.j.registry(mem.rank)), segment.DirectoryBytes))
 	d[gat].Store(r.off >> segment.PageBits)
 	return segment.GATAt(unsafe.Slice((*byte)(m), segment.GATBytes))
 }
 
 // flusher has deregistrations wait for units of other processes, too.
-type flusher struct{ e *Endpoint }
+type flusher struct{ *memory }
 
 func (flusher) Register(segment.Run) error { return nil }
 
 // Deregister returns when no other process is in an access that may have begun
 // before the entries were revoked.
 func (f flusher) Deregister(r segment.Run) {
-	e := f.e
-	for i := range e.j.n {
-		w := atomic.LoadUint32((*uint32)(unsafe.Add(e.j.registry(e.rank), regReaders+i/32*4)))
+	for i := range f.j.n {
+		w := atomic.LoadUint32((*uint32)(unsafe.Add(f.j.registry(f.rank), regReaders+i/32*4)))
 		if w>>(i%32)&1 == 0 {
 			continue
 		}
 		for k := range numUnits {
-			if owner := e.j.rank(i); !e.await(owner, e.j.unit(owner, k)) {
+			if owner := f.j.rank(i); !f.await(owner, f.j.unit(owner, k)) {
 				keep(r.Mem)
 				return
 			}
@@ -358,12 +357,12 @@ func (f flusher) Deregister(r segment.Run) {
 
 // await waits for a unit of rank's. It gives up, and returns false, if there may be
 // no process any more that will leave it.
-func (e *Endpoint) await(rank int, unit *uint64) bool {
+func (mem *memory) await(rank int, unit *uint64) bool {
 	s := atomic.LoadUint64(unit)
 	if s&1 == 0 {
 		return true
 	}
-	if e.lost.is(unit, s) {
+	if mem.lost.is(unit, s) {
 		return false
 	}
 	gone := 0
@@ -371,9 +370,9 @@ func (e *Endpoint) await(rank int, unit *uint64) bool {
 		if i < 100 { // about what the copy of a page takes
 			continue
 		}
-		if e.j.hasFailed() || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) >= Finished {
+		if mem.j.hasFailed() || RankState(atomic.LoadUint32(mem.j.c32(rank, ctlState))) >= Finished {
 			if gone++; gone > mostPatience {
-				e.lost.note(unit, s)
+				mem.lost.note(unit, s)
 				return false
 			}
 		}

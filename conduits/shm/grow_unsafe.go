@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -268,85 +267,4 @@ func (g *growth) mapChunk(i uint64) unsafe.Pointer {
 	}
 	t[i].Store((*byte)(p))
 	return p
-}
-
-// MapMemory maps memory of the job's file, which peers map, too; ranks that are in
-// one process have each other's anyway.
-func (e *Endpoint) MapMemory(n uint64) ([]byte, error) {
-	if e.j.local != nil {
-		return e.OwnMemory.MapMemory(n)
-	}
-	size, err := conduits.CheckMap(n)
-	switch {
-	case err != nil:
-		return nil, err
-	case !e.attached.Load():
-		return nil, errs.NotReady("shm: no memory to be mapped before Attach")
-	case e.closed.Load():
-		return nil, errClosed
-	}
-	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
-		return nil, errs.Resource("shm: %d bytes of memory: %s allows %d", size, limit, avail)
-	}
-	// A process that touches what has no room there any more dies of SIGBUS.
-	if free, limited := e.j.growth.space(); limited && size > uint64(free) {
-		return nil, errs.Resource("shm: %d bytes of memory: %d are free where the job's memory lies (ARGON_SHM_DIR)", size, free)
-	}
-	p, r, err := e.j.mapNew(size)
-	if err != nil {
-		return nil, err
-	}
-	mem := unsafe.Slice((*byte)(p), size)
-	if err := e.frames.Share(mem, r.off>>segment.PageBits); err != nil {
-		return nil, err // only if the header's end has been tampered with
-	}
-	g := &e.j.growth
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.maps == nil {
-		g.maps = map[unsafe.Pointer]room{}
-	}
-	g.maps[p] = r
-	return mem, nil
-}
-
-// UnmapMemory is the end of MapMemory: afterwards nobody has the memory, and the
-// machine has it back.
-func (e *Endpoint) UnmapMemory(mem []byte) error {
-	if e.j.local != nil {
-		return e.OwnMemory.UnmapMemory(mem)
-	}
-	p, g := unsafe.Pointer(unsafe.SliceData(mem)), &e.j.growth
-	g.mu.Lock()
-	r, ok := g.maps[p]
-	if ok && r.n == uint64(len(mem)) {
-		delete(g.maps, p)
-	}
-	g.mu.Unlock()
-	if !ok || r.n != uint64(len(mem)) {
-		return errs.BadArg("shm: %d bytes at %p are not what MapMemory has returned", len(mem), p)
-	}
-	if t := e.MadeATU(); t != nil {
-		t.Withdraw(mem)
-	}
-	if err := e.frames.Unshare(mem); err != nil {
-		return err
-	}
-	err := sys.Discard(p, int64(r.n))
-	if !isKept(mem) { // else nobody gets the room, nor the addresses, which are remembered
-		g.mu.Lock() // or mapAt could get these addresses before they are forgotten
-		if err := sys.Unmap(p, int64(r.n)); err != nil {
-			g.mu.Unlock()
-			return errs.Resource("shm: %v", err)
-		}
-		delete(g.mapped, p)
-		if err == nil {
-			g.giveBack(r)
-		}
-		g.mu.Unlock()
-	}
-	if err != nil {
-		return errs.Resource("shm: %d bytes of memory stay taken until the job ends: %v", r.n, err)
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ const (
 	hdrCells    = 16   // uint32: cells of a ring
 	hdrLanding  = 20   // uint32: bytes of a landing buffer
 	hdrSegment  = 24   // uint64: bytes between two segments
-	hdrFence    = 32   // uint32: senders fence, see Endpoint.notify
+	hdrFence    = 32   // uint32: senders fence, see bell.notify
 	hdrCrowded  = 36   // uint32: more ranks than processors
 	hdrEnd      = 40   // uint64: where what ranks add next begins
 	hdrFailed   = 64   // uint64: which failure record counts, see namedRecord; 0 before a failure
@@ -77,7 +77,7 @@ const (
 	regProbe   = 4368 // uint64: address there of regCookieBytes bytes that are
 	regCookie  = 4376 // these
 	regCount   = 4416 // uint64: how many registrations there have been
-	regUnits   = 4608 // this rank's units, regUnitStep apart: see Endpoint.enter
+	regUnits   = 4608 // this rank's units, regUnitStep apart: see memory.enter
 	regBytes   = 2 * segment.PageSize
 
 	regCookieBytes = 16

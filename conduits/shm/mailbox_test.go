@@ -29,9 +29,9 @@ type lane struct {
 	queue    []*sent // claimed and not consumed yet, in order
 }
 
-// mailbox is the model of a job's mailboxes: lanes of messages, which arrive in
+// mailboxModel is the model of a job's mailboxes: lanes of messages, which arrive in
 // the order in which they were claimed, and segments as plain arrays.
-type mailbox struct {
+type mailboxModel struct {
 	eps      []*Endpoint
 	lanes    map[string]*lane
 	segments [][]byte
@@ -46,8 +46,8 @@ type mailbox struct {
 
 const mailboxSegment = 2 * page
 
-func newMailbox(t tb, fm form, n int, c conduits.Config) *mailbox {
-	b := &mailbox{eps: fm.open(t, n, c), lanes: map[string]*lane{}, laneOf: map[*sent]*lane{}}
+func newMailbox(t tb, fm form, n int, c conduits.Config) *mailboxModel {
+	b := &mailboxModel{eps: fm.open(t, n, c), lanes: map[string]*lane{}, laneOf: map[*sent]*lane{}}
 	for range n {
 		b.segments = append(b.segments, make([]byte, mailboxSegment))
 	}
@@ -55,7 +55,7 @@ func newMailbox(t tb, fm form, n int, c conduits.Config) *mailbox {
 	return b
 }
 
-func (b *mailbox) lane(src, dst int, c conduits.Class) *lane {
+func (b *mailboxModel) lane(src, dst int, c conduits.Class) *lane {
 	k := fmt.Sprint(src, dst, c)
 	if b.lanes[k] == nil {
 		b.lanes[k] = &lane{src: src, dst: dst, class: c}
@@ -64,7 +64,7 @@ func (b *mailbox) lane(src, dst int, c conduits.Class) *lane {
 }
 
 // receive checks an arrival against the model.
-func (b *mailbox) receive(rank int, m *conduits.Message) {
+func (b *mailboxModel) receive(rank int, m *conduits.Message) {
 	l := b.lane(m.Src, rank, m.Class)
 	for len(l.queue) > 0 && l.queue[0].cancelled {
 		l.queue = l.queue[1:]
@@ -105,7 +105,7 @@ func (b *mailbox) receive(rank int, m *conduits.Message) {
 }
 
 // send sends at a stretch, by Send or SendPayload.
-func (b *mailbox) send(src, dst int, c conduits.Class, words, payload int) bool {
+func (b *mailboxModel) send(src, dst int, c conduits.Class, words, payload int) bool {
 	e, l, s := b.eps[src], b.lane(src, dst, c), b.draw(words, payload)
 	s.claimed = landing(words, payload)
 	s.ready = true
@@ -132,7 +132,7 @@ func landing(words, payload int) int {
 }
 
 // draw makes up a message.
-func (b *mailbox) draw(words, payload int) *sent {
+func (b *mailboxModel) draw(words, payload int) *sent {
 	s := &sent{words: make([]uint32, words), payload: make([]byte, payload)}
 	b.serial++
 	for i := range s.words {
@@ -146,7 +146,7 @@ func (b *mailbox) draw(words, payload int) *sent {
 }
 
 // reserve tries to reserve room and checks that the answer is justified.
-func (b *mailbox) reserve(src, dst int, c conduits.Class, words, payload int, long bool, off int) *sent {
+func (b *mailboxModel) reserve(src, dst int, c conduits.Class, words, payload int, long bool, off int) *sent {
 	e, l, s := b.eps[src], b.lane(src, dst, c), b.draw(words, payload)
 	var st conduits.Status
 	if long {
@@ -179,7 +179,7 @@ func (b *mailbox) reserve(src, dst int, c conduits.Class, words, payload int, lo
 
 // justify checks the answer to an attempt to send s by what is under way in l
 // beside it.
-func (b *mailbox) justify(l *lane, s *sent, st conduits.Status) {
+func (b *mailboxModel) justify(l *lane, s *sent, st conduits.Status) {
 	claimed, landing := 0, 0
 	for _, q := range l.queue {
 		if q != s {
@@ -216,7 +216,7 @@ func (b *mailbox) justify(l *lane, s *sent, st conduits.Status) {
 }
 
 // settle commits n bytes of pending message i, or cancels it if n is negative.
-func (b *mailbox) settle(i, n int) {
+func (b *mailboxModel) settle(i, n int) {
 	s := b.pending[i]
 	b.pending = append(b.pending[:i], b.pending[i+1:]...)
 	l := b.laneOf[s]
@@ -235,7 +235,7 @@ func (b *mailbox) settle(i, n int) {
 }
 
 // head drops what the receiver has passed without delivering.
-func (b *mailbox) drop() (waiting int) {
+func (b *mailboxModel) drop() (waiting int) {
 	for _, l := range b.lanes {
 		for len(l.queue) > 0 && l.queue[0].cancelled {
 			l.queue = l.queue[1:]
@@ -267,7 +267,7 @@ func TestMailbox(t *testing.T) {
 
 // age has all rings look as they do after so many messages: numbers that stand in
 // fewer bits than they are counted in go round.
-func (b *mailbox) age(messages uint64) {
+func (b *mailboxModel) age(messages uint64) {
 	if messages == 0 {
 		return
 	}
@@ -291,7 +291,7 @@ func (b *mailbox) age(messages uint64) {
 	}
 }
 
-func (b *mailbox) run(rt *rapid.T) {
+func (b *mailboxModel) run(rt *rapid.T) {
 	n := len(b.eps)
 	most := b.eps[0].Limits().MaxMedium
 	rank := rapid.IntRange(0, n-1)
@@ -396,7 +396,7 @@ func TestCancelGivesBack(t *testing.T) {
 }
 
 // quiesce lets everything arrive and checks that all credit has come back.
-func (b *mailbox) quiesce(rt *rapid.T) {
+func (b *mailboxModel) quiesce(rt *rapid.T) {
 	for len(b.pending) > 0 {
 		b.settle(0, len(b.pending[0].payload))
 	}
@@ -458,7 +458,7 @@ func (b *mailbox) quiesce(rt *rapid.T) {
 }
 
 // checkStats compares the counters with the model.
-func (b *mailbox) checkStats(rt *rapid.T) {
+func (b *mailboxModel) checkStats(rt *rapid.T) {
 	var sent, received [conduits.NumClasses]uint64
 	for _, e := range b.eps {
 		var s conduits.Stats

@@ -19,19 +19,16 @@ import (
 //     calls process_vm_readv and process_vm_writev, if it is private to the owner;
 //   - and else by asking the owner; see ask_unsafe.go.
 
-// owner is the endpoint of rank if it lives in this process, as far as is known.
-func (e *Endpoint) owner(rank int) *Endpoint {
-	if l := e.j.local; l != nil {
-		return l.eps[e.j.place(rank)]
+// owner is the memory of rank if it lives in this process, as far as is known.
+func (mem *memory) owner(rank int) *memory {
+	if l := mem.j.local; l != nil {
+		return &l.eps[mem.j.place(rank)].memory
 	}
-	if rank == e.rank {
-		return e
+	if rank == mem.rank {
+		return mem
 	}
 	return nil
 }
-
-// reaches says whether rank shares this memory and has attached.
-func (e *Endpoint) reaches(rank int) bool { return e.near(rank) && e.j.has(rank) }
 
 // putFar is Put to what View does not give.
 func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
@@ -49,7 +46,7 @@ func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Eve
 	case err != nil:
 		return 0, e.refused("put", dst, to, uint64(len(src)), "write", err)
 	case ask:
-		return e.ask(question{kind: askPut, rank: dst, at: to, buf: src, want: want, cookie: cookie})
+		return e.desk.ask(question{kind: askPut, rank: dst, at: to, buf: src, want: want, cookie: cookie})
 	}
 	e.Wake(dst)
 	return done & want, nil
@@ -70,7 +67,7 @@ func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.E
 	case err != nil:
 		return 0, e.refused("get", src, from, uint64(len(dst)), "read", err)
 	case ask:
-		return e.ask(question{kind: askGet, rank: src, at: from, buf: dst, want: want, cookie: cookie})
+		return e.desk.ask(question{kind: askGet, rank: src, at: from, buf: dst, want: want, cookie: cookie})
 	}
 	return done & want, nil
 }
@@ -85,7 +82,7 @@ func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want con
 	case err != nil:
 		return 0, e.refused("put of a word", dst, to, uint64(n), "write", err)
 	case x.mem == nil:
-		return e.ask(question{kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
+		return e.desk.ask(question{kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
 	}
 	there := x.touch(uint64(n), func() { storeWord(x.mem, w, n) })
 	x.finish()
@@ -106,7 +103,7 @@ func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t co
 	case err != nil:
 		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", err)
 	case x.mem == nil:
-		ev, err := e.ask(question{kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
+		ev, err := e.desk.ask(question{kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
 		return 0, ev, err
 	}
 	var old uint64
@@ -150,9 +147,9 @@ func (e *Endpoint) refused(op string, rank int, a segment.NLA, n uint64, right s
 
 // registrations is how many there have been at rank, at least those whose addresses
 // this rank knows.
-func (e *Endpoint) registrations(rank int) uint64 {
-	if o := e.owner(rank); o == nil {
-		return atomic.LoadUint64((*uint64)(unsafe.Add(e.j.registry(rank), regCount)))
+func (mem *memory) registrations(rank int) uint64 {
+	if o := mem.owner(rank); o == nil {
+		return atomic.LoadUint64((*uint64)(unsafe.Add(mem.j.registry(rank), regCount)))
 	} else if t := o.MadeATU(); t != nil {
 		return t.Registrations()
 	}
@@ -162,8 +159,8 @@ func (e *Endpoint) registrations(rank int) uint64 {
 // longAt is the memory of a long message of n bytes from src, to an address
 // outside the segment, sent when there had been count registrations. It is
 // nil, which is counted, if the memory has been withdrawn.
-func (e *Endpoint) longAt(src int, to segment.NLA, n, count uint64) []byte {
-	t := e.MadeATU()
+func (mem *memory) longAt(src int, to segment.NLA, n, count uint64) []byte {
+	t := mem.MadeATU()
 	b, u, err := conduits.Access(t, src, to, n, segment.RightWrite)
 	if err == nil {
 		u.Exit()
@@ -171,7 +168,7 @@ func (e *Endpoint) longAt(src int, to segment.NLA, n, count uint64) []byte {
 			return b
 		}
 	}
-	e.faults.Add(1)
+	mem.faults.Add(1)
 	return nil
 }
 

@@ -49,7 +49,7 @@ type inRing struct {
 	quarter   uint64
 	src       int
 	class     conduits.Class
-	index     int     // in Endpoint.in
+	index     int     // in mailbox.in
 	parked    *uint32 // the sender's: it may sleep for credit
 
 	partner  *outRing // to the same rank, of the other class: see ahead
@@ -249,8 +249,8 @@ func landed(at, claimed, length uint64) uint64 {
 }
 
 // drain runs up to max messages of r, the first of which has status s.
-func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
-	m := &e.msg[r.class]
+func (box *mailbox) drain(r *inRing, s uint64, max int) int {
+	m := &box.msg[r.class]
 	n := 0
 	for {
 		p := unsafe.Add(r.cells, (r.head&r.mask)*cellBytes)
@@ -262,16 +262,16 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 			// Before the handler, which may reply in the same line and thereby
 			// lose it. The sender waits for head, not for this.
 			release.Store64((*uint64)(p), 0)
-			e.receiver.Receive(m)
-		} else if !e.deliver(r, m, p, s) {
-			e.corrupt(r, s)
+			box.receiver.Receive(m)
+		} else if !box.deliver(r, m, p, s) {
+			box.corrupt(r, s)
 			return n
 		}
 		r.head++
 		if r.head-r.published >= r.quarter {
 			r.published = r.head
 			release.Store64(r.headWord, r.head)
-			e.credit(r)
+			box.credit(r)
 		}
 		n++
 		if n >= max {
@@ -283,22 +283,12 @@ func (e *Endpoint) drain(r *inRing, s uint64, max int) int {
 	}
 }
 
-// credit wakes a sender that sleeps until room was published.
-func (e *Endpoint) credit(r *inRing) {
-	if e.fence {
-		e.spare.Add(1)
-	}
-	if atomic.LoadUint32(r.parked) != 0 {
-		e.wake(r.src)
-	}
-}
-
 // plain is what the status of message t begins with if it is short and near.
 func plain(t uint64) uint64 { return (t+1)&stSeqMask<<(stSeqShift-stSkipShift) | stValid>>stSkipShift }
 
 // deliver is the rest of drain: everything but a short message beside its
 // status. It trusts nothing that it reads and returns false if no sender of ours wrote it.
-func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
+func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
 	window, body := uint64(nearBytes), unsafe.Add(p, 8)
 	if s&stFar != 0 {
 		window, body = farBytes, unsafe.Add(p, r.far)
@@ -342,13 +332,13 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		n := *(*uint64)(unsafe.Add(body, 8))
 		// The sender checked the range; the segment is ours, so check it again
 		// before making a slice of it.
-		v := &e.views[e.rank-e.first]
+		v := &box.mem.views[box.rank-box.first]
 		b, ok := v.Bytes(m.To, n, v.Size())
 		if !ok && n > 0 && s&stSkip == 0 {
 			if !conduits.Registered(v.Size(), m.To, n) {
 				return false
 			}
-			if b = e.longAt(r.src, m.To, n, *(*uint64)(unsafe.Add(body, 16))); b == nil {
+			if b = box.mem.longAt(r.src, m.To, n, *(*uint64)(unsafe.Add(body, 16))); b == nil {
 				s |= stSkip // the memory has been withdrawn since
 			}
 		}
@@ -358,7 +348,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 	switch {
 	case s&stSkip == 0:
 		r.delivered++
-		e.receiver.Receive(m)
+		box.receiver.Receive(m)
 	case skip > 0:
 		r.head += skip - 1
 	}
@@ -368,7 +358,7 @@ func (e *Endpoint) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s u
 		if end-r.landPublished >= r.landSize/4 {
 			r.landPublished = end
 			release.Store64(r.landWord, end)
-			e.credit(r)
+			box.credit(r)
 		}
 	}
 	return true

@@ -21,7 +21,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	if !e.near(dst) {
 		return e.putFar(dst, to, src, want, cookie)
 	}
-	v := &e.views[dst-e.first]
+	v := &e.views[dst-e.memory.first] // by memory's own first the compiler sees that near has checked
 	b, ok := v.Bytes(to, uint64(len(src)), v.Write)
 	if !ok {
 		return e.putFar(dst, to, src, want, cookie)
@@ -44,7 +44,7 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	if !e.near(src) {
 		return e.getFar(dst, src, from, want, cookie)
 	}
-	v := &e.views[src-e.first]
+	v := &e.views[src-e.memory.first]
 	b, ok := v.Bytes(from, uint64(len(dst)), v.Read)
 	if !ok {
 		return e.getFar(dst, src, from, want, cookie)
@@ -72,7 +72,7 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want condui
 	if !e.near(dst) {
 		return e.putWordFar(dst, to, w, n, want, cookie)
 	}
-	v := &e.views[dst-e.first]
+	v := &e.views[dst-e.memory.first]
 	p, ok := v.At(to, uint64(n), v.Write)
 	if !ok {
 		return e.putWordFar(dst, to, w, n, want, cookie)
@@ -94,7 +94,7 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	if !e.near(dst) {
 		return e.atomicFar(dst, to, op, t, a, b, cookie)
 	}
-	v := &e.views[dst-e.first]
+	v := &e.views[dst-e.memory.first]
 	p, ok := v.At(to, uint64(t.Size()), v.Atomic)
 	if !ok {
 		return e.atomicFar(dst, to, op, t, a, b, cookie)
@@ -106,24 +106,12 @@ func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t condu
 	return old, done, nil
 }
 
-// over is why there are no accesses any more, nil while there are: the layers above
-// come here when the window has been shut.
-func (e *Endpoint) over() error {
-	if p := e.failed.Load(); p != nil {
-		return p
-	}
-	if e.closed.Load() {
-		return errClosed
-	}
-	return nil
-}
-
 func denied(op string, rank int, right string) error {
 	return errs.BadArg("shm: %s: rank %d attached its segment without the %s right", op, rank, right)
 }
 
 // Fence is a full fence of this processor.
-func (e *Endpoint) Fence() {
+func (mem *memory) Fence() {
 	// A store-release before a load-acquire, which stay in order: on amd64 the store is
 	// an exchange. An addition would not do on arm64 without LSE, where a later load may
 	// come before its store.

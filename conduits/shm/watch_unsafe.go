@@ -27,6 +27,19 @@ const watchEvery = 100 * time.Millisecond
 // unless it is stopped in between.
 const stalledLooks = 20
 
+// checks is what the watcher compares the job's memory with, and remembers. offer and
+// all are Attach's; the rest is guarded by watcher.mu.
+type checks struct {
+	seat
+	life      *lifecycle
+	bell      *bell
+	offer     conduits.AttachConfig // of this rank
+	all       atomic.Bool           // all ranks have attached
+	lastEnd   uint64
+	sent      []uint32 // of ctlOpen
+	miscounts int
+}
+
 // watcher is what a process's watcher looks after.
 type watcher struct {
 	once  sync.Once
@@ -84,13 +97,13 @@ func (j *job) look() bool {
 			e.hooks.Look()
 		}
 		// A failure in the meantime changes what is looked at; it is noted before.
-		if what := e.damage(); what != "" && !j.hasFailed() {
+		if what := e.checks.damage(); what != "" && !j.hasFailed() {
 			e.Fail(fmt.Errorf("the job's shared memory is damaged: %s", what))
 		}
 		e.remindSleepers()
 		e.crowded.Store(e.launched || e.j.isCrowded())
 		// Attach, if it is under way yet, makes the window before it sets all.
-		if _, failed := e.Err().(*conduits.PeerError); failed && e.all.Load() {
+		if _, failed := e.Err().(*conduits.PeerError); failed && e.checks.all.Load() {
 			e.shutWindow()
 			continue
 		}
@@ -108,24 +121,16 @@ func (j *job) isCrowded() bool {
 	return crowd.Now()
 }
 
-// shutWindow has direct accesses take the slow path from now on, where they learn
-// of the failure: no code of this package runs in a loop of them.
-func (e *Endpoint) shutWindow() {
-	for i := range e.window {
-		e.window[i].Shut()
-	}
-}
-
 // damage says what of the header, and of this rank's control block, is not what
 // this process knows that it must be; "" if all is well. What others may write is
 // looked at as far as every value that they write is known.
-func (e *Endpoint) damage() string {
-	j := e.j
-	if e.closed.Load() || j.hasFailed() {
+func (k *checks) damage() string {
+	j := k.j
+	if k.life.closed.Load() || j.hasFailed() {
 		return ""
 	}
 	u64 := func(off int) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Add(j.header, off))) }
-	all := e.all.Load()
+	all := k.all.Load()
 	for _, h := range [...]struct {
 		what      string
 		got, want uint64
@@ -145,34 +150,34 @@ func (e *Endpoint) damage() string {
 	switch {
 	case all && attached != uint32(j.n), attached > uint32(j.n):
 		return fmt.Sprintf("the header counts %d ranks that have attached, of %d", attached, j.n)
-	case !all && e.allAttached() && atomic.LoadUint32(j.h32(hdrAttached)) != uint32(j.n):
-		if e.miscounts++; e.miscounts >= stalledLooks {
+	case !all && k.allAttached() && atomic.LoadUint32(j.h32(hdrAttached)) != uint32(j.n):
+		if k.miscounts++; k.miscounts >= stalledLooks {
 			return fmt.Sprintf("the header counts %d ranks that have attached, where all %d have", attached, j.n)
 		}
 	}
-	if end := u64(hdrEnd); j.local == nil && (end < e.lastEnd || end%segment.PageSize != 0) {
-		return fmt.Sprintf("the header says that the memory ends at %#x, and it ended at %#x", end, e.lastEnd)
+	if end := u64(hdrEnd); j.local == nil && (end < k.lastEnd || end%segment.PageSize != 0) {
+		return fmt.Sprintf("the header says that the memory ends at %#x, and it ended at %#x", end, k.lastEnd)
 	} else {
-		e.lastEnd = end
+		k.lastEnd = end
 	}
-	block := fmt.Sprintf("the control block of rank %d", e.rank)
-	c := j.ctl(e.rank)
-	if st := RankState(atomic.LoadUint32(j.c32(e.rank, ctlState))); st != Attached {
+	block := fmt.Sprintf("the control block of rank %d", k.rank)
+	c := j.ctl(k.rank)
+	if st := RankState(atomic.LoadUint32(j.c32(k.rank, ctlState))); st != Attached {
 		if st > Failed {
 			return fmt.Sprintf("%s says that it is in state %d", block, st)
 		}
 		return fmt.Sprintf("%s says that it is %v, and it has attached", block, st)
 	}
-	if r := segment.Rights(atomic.LoadUint32(j.c32(e.rank, ctlRights))); r != e.offer.Rights {
-		return fmt.Sprintf("%s says rights %#x, and it has attached with %#x", block, uint32(r), uint32(e.offer.Rights))
+	if r := segment.Rights(atomic.LoadUint32(j.c32(k.rank, ctlRights))); r != k.offer.Rights {
+		return fmt.Sprintf("%s says rights %#x, and it has attached with %#x", block, uint32(r), uint32(k.offer.Rights))
 	}
-	if n := atomic.LoadUint64((*uint64)(unsafe.Add(c, ctlSegment))); n != e.offer.Size {
-		return fmt.Sprintf("%s says that its segment has %d bytes, and it has %d", block, n, e.offer.Size)
+	if n := atomic.LoadUint64((*uint64)(unsafe.Add(c, ctlSegment))); n != k.offer.Size {
+		return fmt.Sprintf("%s says that its segment has %d bytes, and it has %d", block, n, k.offer.Size)
 	}
-	if n := atomic.LoadUint32(j.c32(e.rank, ctlJoined)); j.local == nil && n != 1 {
+	if n := atomic.LoadUint32(j.c32(k.rank, ctlJoined)); j.local == nil && n != 1 {
 		return fmt.Sprintf("%s says %d where a process has joined", block, n)
 	}
-	if n := atomic.LoadUint32(e.parked); n > 1 {
+	if n := atomic.LoadUint32(k.bell.parked); n > 1 {
 		return fmt.Sprintf("%s says %d where it says whether it sleeps", block, n)
 	}
 	for i := range (MaxRanks + 31) / 32 {
@@ -186,39 +191,22 @@ func (e *Endpoint) damage() string {
 		if extra := has &^ bits; extra != 0 {
 			return fmt.Sprintf("%s says that ranks have sent which there are not: %#x of those from %d on", block, extra, j.rank(i*32))
 		}
-		if i < len(e.sent) {
-			if lost := e.sent[i] &^ has; lost != 0 {
+		if i < len(k.sent) {
+			if lost := k.sent[i] &^ has; lost != 0 {
 				return fmt.Sprintf("%s has lost which ranks have sent: %#x of those from %d on", block, lost, j.rank(i*32))
 			}
-			e.sent[i] = has
+			k.sent[i] = has
 		}
 	}
 	return ""
 }
 
 // allAttached says whether every rank that shares this memory has attached.
-func (e *Endpoint) allAttached() bool {
-	for i := range e.j.n {
-		if RankState(atomic.LoadUint32(e.j.c32(e.j.rank(i), ctlState))) == Starting {
+func (k *checks) allAttached() bool {
+	for i := range k.j.n {
+		if RankState(atomic.LoadUint32(k.j.c32(k.j.rank(i), ctlState))) == Starting {
 			return false
 		}
 	}
 	return true
-}
-
-// remindSleepers wakes this rank's sleepers if their announcement is gone although
-// nobody has woken them for long: they could sleep for ever.
-func (e *Endpoint) remindSleepers() {
-	e.waitMu.Lock()
-	armed := e.armed
-	e.waitMu.Unlock()
-	seq := atomic.LoadUint32(e.j.c32(e.rank, ctlSeq))
-	if armed == 0 || seq != e.stalledSeq || atomic.LoadUint32(e.parked) != 0 {
-		e.stalled, e.stalledSeq = 0, seq
-		return
-	}
-	if e.stalled++; e.stalled >= stalledLooks {
-		e.stalled = 0
-		e.j.rouse(e.rank)
-	}
 }

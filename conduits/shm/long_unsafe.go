@@ -1,0 +1,200 @@
+package shm
+
+import (
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// ReservePut claims the cell and copies data straight into dst's segment.
+func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
+	e.payloadKind(words, 0) // checks words
+	v := &e.views[dst-e.first]
+	b, ok := v.Bytes(to, uint64(len(data)), v.Write)
+	far := !ok && len(data) > 0
+	if far && !conduits.Registered(e.SegmentSize(dst), to, uint64(len(data))) {
+		panic("shm: put to an address that was not checked")
+	}
+	r := e.ring(dst, c)
+	r.lock.Lock()
+	t, _, ok := r.claim(kindLong, 0)
+	if !ok {
+		return conduits.Slot{}, 0, e.full(r)
+	}
+	r.lock.Unlock()
+	if len(data) > 0 && !far && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
+		copy(b, data)
+	}
+	body := unsafe.Add(r.cell(t), r.far)
+	*(*uint64)(body) = uint64(to)
+	*(*uint64)(unsafe.Add(body, 8)) = uint64(len(data))
+	if far {
+		*(*uint64)(unsafe.Add(body, 16)) = e.registrations(dst) // before the data is put: see longAt
+	}
+	s := conduits.Slot{
+		Words: unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kindLong])), words),
+		Ref:   t&refIndex | kindLong<<refKindShift,
+	}
+	if !far {
+		return s, done, conduits.Ready
+	}
+	ask, err := e.transfer(dst, to, data, segment.RightWrite, false)
+	if ask {
+		ev, ok := e.askLong(dst, c, &s, to, data, cookie)
+		if !ok {
+			e.Cancel(dst, c, s)
+			return conduits.Slot{}, 0, conduits.NoCredit
+		}
+		return s, ev, conduits.Ready
+	}
+	if err != nil {
+		e.faults.Add(1)
+		s.Ref |= refRefused
+	}
+	return s, done, conduits.Ready
+}
+
+// Commit publishes a reserved message by its status word.
+func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
+	if s.Ref&(refRefused|refAsked) != 0 {
+		if s.Ref&refAsked != 0 {
+			e.commitLong(s, tag)
+		} else {
+			e.Cancel(dst, c, s)
+		}
+		return
+	}
+	e.publish(dst, c, s, payload, uint64(tag)&stTagMask|uint64(len(s.Words))<<stWordsShift)
+}
+
+// Cancel publishes a message that delivers nothing.
+func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
+	if s.Ref&refAsked != 0 {
+		e.cancelLong(s)
+	}
+	r := e.ring(dst, c)
+	r.lock.Lock()
+	r.cancelled++
+	r.lock.Unlock()
+	e.publish(dst, c, s, 0, stSkip)
+}
+
+// advance takes answers, posts what has waited, and reports what has ended. The
+// caller polls.
+func (e *Endpoint) advance() int {
+	d := &e.desk
+	if d.open.Load() == 0 {
+		return 0
+	}
+	n := 0
+	d.mu.Lock()
+	d.collect()
+	d.post()
+	for len(d.done) > 0 {
+		x := d.done[len(d.done)-1]
+		d.done = d.done[:len(d.done)-1]
+		d.open.Add(-1)
+		q := *x
+		if x.finished = true; x.kind != askLong || x.committed {
+			d.recycle(x)
+		}
+		d.mu.Unlock()
+		e.report(&q)
+		n++
+		d.mu.Lock()
+	}
+	d.mu.Unlock()
+	return n
+}
+
+// report tells what has become of q.
+func (e *Endpoint) report(q *question) {
+	if q.err != nil && (q.kind == askLong || q.want&conduits.RemoteDone == 0) {
+		e.faults.Add(1) // nobody else hears of it
+	}
+	if q.kind == askLong {
+		if q.committed {
+			e.publishLong(q)
+		}
+		q.err = nil
+	}
+	if q.want != 0 {
+		err := q.err
+		if q.want&conduits.RemoteDone == 0 {
+			err = nil
+		}
+		e.receiver.Complete(q.cookie, q.want, q.value, err)
+	}
+}
+
+// askLong has dst put a long message's data, for which s has been claimed. It says no
+// if there are as many of them under way already as a slot can name.
+func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segment.NLA, data []byte, cookie uint64) (conduits.Event, bool) {
+	d := &e.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := 0
+	for i < len(d.long) && d.long[i] != nil {
+		i++
+	}
+	if i > refLineMask {
+		return 0, false
+	}
+	if i == len(d.long) {
+		d.long = append(d.long, nil)
+	}
+	x, err := d.askLocked(question{kind: askLong, rank: dst, at: to, buf: data, want: conduits.SourceDone, cookie: cookie, class: c, index: i})
+	if err != nil {
+		e.faults.Add(1)
+		s.Ref |= refRefused
+		return done, true
+	}
+	d.long[i] = x
+	s.Ref |= refAsked | uint64(i)<<refLineShift
+	x.slot = *s
+	return x.source(), true
+}
+
+// commitLong remembers that a long message has been committed, whose data is
+// perhaps being put still. It says whether that is all.
+func (e *Endpoint) commitLong(s conduits.Slot, tag conduits.Tag) {
+	d := &e.desk
+	d.mu.Lock()
+	x := d.long[s.Ref>>refLineShift&refLineMask]
+	x.committed, x.tag, x.slot = true, tag, s
+	q := *x
+	if x.finished {
+		d.recycle(x)
+	}
+	d.mu.Unlock()
+	if q.finished {
+		e.publishLong(&q)
+	}
+}
+
+// cancelLong remembers that nobody will commit a long message.
+func (e *Endpoint) cancelLong(s conduits.Slot) {
+	d := &e.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x := d.long[s.Ref>>refLineShift&refLineMask]
+	if x.finished {
+		d.recycle(x)
+		return
+	}
+	d.long[x.index] = nil
+	x.kind = askPut
+}
+
+// publishLong sends a long message whose data has been put, or nothing, if it has
+// been refused.
+func (e *Endpoint) publishLong(q *question) {
+	s := q.slot
+	s.Ref = s.Ref&refIndex | kindLong<<refKindShift
+	if q.err != nil {
+		e.Cancel(q.rank, q.class, s)
+		return
+	}
+	e.Commit(q.rank, q.class, s, q.tag, 0)
+}

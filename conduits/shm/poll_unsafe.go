@@ -1,0 +1,317 @@
+package shm
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/spin"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// Most messages of one ring that one poll runs, and most other rings that it
+// looks at: together they bound how long a ring can be overlooked.
+const (
+	batch = 32
+	looks = 16
+)
+
+// Poll runs what has arrived.
+func (e *Endpoint) Poll() int {
+	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
+		return 0
+	}
+	n := 0
+	if r := e.hot; r != nil {
+		if s := atomic.LoadUint64(r.next()); s != 0 {
+			n = e.arrived(r, s)
+		}
+	}
+	if e.others(n) {
+		n += e.lookAround()
+	}
+	e.lock.Unlock()
+	return n
+}
+
+// Spin is Poll that watches the hot ring for a moment.
+func (e *Endpoint) Spin() int {
+	if e.crowded.Load() {
+		return e.Poll()
+	}
+	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
+		return 0
+	}
+	n := 0
+	if r := e.hot; r != nil {
+		if s := spin.Nonzero(r.next(), e.spins, e.ahead(r)); s != 0 {
+			n = e.arrived(r, s)
+		}
+	}
+	if e.others(n) {
+		n += e.lookAround()
+	}
+	e.lock.Unlock()
+	return n
+}
+
+// lookAround runs what is in some of the other rings.
+func (e *Endpoint) lookAround() int {
+	n := 0
+	if atomic.LoadUint32(e.openSeq) != e.seen {
+		n = e.news()
+	}
+	for i := min(len(e.in), looks); i > 0; i-- {
+		if e.cursor++; e.cursor >= len(e.in) {
+			e.cursor = 0
+		}
+		if s := atomic.LoadUint64(e.watch[e.cursor]); s != 0 {
+			r := e.in[e.cursor]
+			n += e.arrived(r, s)
+			e.hot = r
+		}
+	}
+	return n
+}
+
+// PollReplies runs replies only; the caller is in Receive, so it holds the lock.
+func (e *Endpoint) PollReplies() int {
+	n := 0
+	if atomic.LoadUint32(e.openSeq) != e.seen {
+		n = e.news()
+	}
+	for _, r := range e.in {
+		if r.class != conduits.Reply {
+			continue
+		}
+		if s := atomic.LoadUint64(r.next()); s != 0 {
+			k := e.drain(r, s, batch)
+			e.watch[r.index] = r.next()
+			e.ran()
+			n += k
+		}
+	}
+	return n
+}
+
+// news finds out why ctlOpenSeq has changed since the last poll: rings have been
+// opened, a rank asks this one or has answered it, or has left the job.
+func (e *Endpoint) news() int {
+	e.renew()
+	if e.j.local != nil {
+		return 0
+	}
+	return e.answers.serve() + e.advance()
+}
+
+// renew looks which rings have been opened, and whether those of replies are to be
+// shut. The caller polls.
+func (box *mailbox) renew() {
+	box.seen = atomic.LoadUint32(box.openSeq)
+	if box.life.closed.Load() {
+		box.shutReplies()
+	}
+	for i, had := range box.opened {
+		if atomic.LoadUint32((*uint32)(unsafe.Add(box.j.ctl(box.rank), ctlOpen+i*4))) != had {
+			box.admit()
+			break
+		}
+	}
+}
+
+// shutReplies has this rank send no replies any more. The endpoint is closed, the
+// caller polls.
+func (box *mailbox) shutReplies() {
+	for i := int(conduits.Reply); i < len(box.out); i += conduits.NumClasses {
+		if r := box.out[i].Load(); r != nil {
+			r.shut()
+		}
+	}
+}
+
+// shutRequests has this rank send no requests any more. The endpoint is closed.
+func (box *mailbox) shutRequests() {
+	box.connectMu.Lock()
+	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
+		if r := box.out[i].Load(); r != nil {
+			r.lock.Lock()
+			r.shut()
+			r.lock.Unlock()
+		}
+	}
+	box.connectMu.Unlock()
+}
+
+// admit takes up rings that have been opened.
+func (box *mailbox) admit() {
+	have := make(map[int]bool, len(box.in))
+	for _, r := range box.in {
+		have[r.src] = true
+	}
+	for i := range box.opened {
+		box.opened[i] = atomic.LoadUint32((*uint32)(unsafe.Add(box.j.ctl(box.rank), ctlOpen+i*4)))
+	}
+	for i := range box.j.n {
+		src := box.j.rank(i)
+		if have[src] || box.opened[i/32]>>(i%32)&1 == 0 {
+			continue
+		}
+		for c := range conduits.Class(conduits.NumClasses) {
+			r := box.j.inRing(src, box.rank, c)
+			r.index = len(box.in)
+			box.in = append(box.in, r)
+			box.watch = append(box.watch, r.next())
+		}
+	}
+	if box.hot == nil && len(box.in) > 0 {
+		box.hot = box.in[0]
+	}
+	box.spins = spins
+	if len(box.in) <= fewRings {
+		box.spins = longSpins
+	}
+}
+
+// others says whether to look at the other rings when n messages of the hot one
+// have run. A ring that never rests must not starve them: they are looked at unless
+// there was little to do with the hot one, and now and then in any case.
+func (box *mailbox) others(n int) bool {
+	box.turn++
+	return n == 0 || n >= batch || box.turn&7 == 0
+}
+
+// ahead guesses the cell that will be written when the next message of r has
+// been handled, so that its line is on its way while the handler runs: the
+// answer's, if the last message was answered. nil if it was not: fetching a cell
+// in vain takes it from a receiver that watches it.
+func (box *mailbox) ahead(r *inRing) *uint64 {
+	if !spin.Ahead {
+		return nil
+	}
+	o := r.partner
+	if o == nil {
+		o = box.out[(r.src-box.first)*conduits.NumClasses+int(r.class^1)].Load()
+		if o != nil && r.class == conduits.Request {
+			o.requests = r
+		}
+		r.partner = o
+		return nil
+	}
+	// The tail of a request ring may move at the same time; a wrong guess costs
+	// a transfer.
+	if t := o.tail; t != r.answered {
+		return (*uint64)(o.cell(t))
+	}
+	return nil
+}
+
+// arrived runs the messages of r, the first of which has status s.
+func (box *mailbox) arrived(r *inRing, s uint64) int {
+	if o := r.partner; spin.Ahead && o != nil {
+		r.answered = o.tail
+	}
+	n := box.drain(r, s, batch)
+	box.watch[r.index] = r.next()
+	if box.fence || atomic.LoadUint32(box.parked) != 0 {
+		box.ran()
+	}
+	return n
+}
+
+// Deliver runs f as a handler: with the lock held, which is all that a reply
+// needs here.
+func (box *mailbox) Deliver(f func()) bool {
+	if !bias.TryEnter(&box.lock) && !box.lock.TryLock() {
+		return false
+	}
+	f()
+	box.ran()
+	box.lock.Unlock()
+	return true
+}
+
+// DeliverCount is Deliver for an f that counts.
+func (box *mailbox) DeliverCount(f func() int) (n int, ok bool) {
+	if !bias.TryEnter(&box.lock) && !box.lock.TryLock() {
+		return 0, false
+	}
+	n = f()
+	box.ran()
+	box.lock.Unlock()
+	return n, true
+}
+
+// Polling says whether the caller is in a handler; where goroutines cannot be
+// told apart it says no.
+func (box *mailbox) Polling() bool { return sys.HasGoroutine && box.lock.Held() }
+
+// quiet says whether no ring has anything, nor has any been opened. The caller holds lock.
+func (box *mailbox) quiet() bool {
+	quiet := atomic.LoadUint32(box.openSeq) == box.seen
+	for _, r := range box.in {
+		quiet = quiet && atomic.LoadUint64(r.next()) == 0
+	}
+	return quiet
+}
+
+// emptied says whether all that rank has sent has been run. The caller holds lock.
+func (box *mailbox) emptied(rank int) bool {
+	i := box.j.place(rank)
+	bit := uint32(1) << (i % 32)
+	empty := atomic.LoadUint32((*uint32)(unsafe.Add(box.j.ctl(box.rank), ctlOpen+i/32*4)))&bit == box.opened[i/32]&bit // else its rings are new
+	for _, r := range box.in {
+		empty = empty && (r.src != rank || atomic.LoadUint64(r.next()) == 0)
+	}
+	return empty
+}
+
+// corrupt ends the job: a slot holds what no sender of ours writes.
+func (box *mailbox) corrupt(r *inRing, s uint64) {
+	box.life.Fail(fmt.Errorf("mailbox of rank %d: slot %d of the %v ring from rank %d holds %#x", box.rank, r.head&r.mask, r.class, r.src, s))
+}
+
+// tally adds the rings' counters to s.
+func (box *mailbox) tally(s *conduits.Stats) {
+	// The rings that messages come from, and those of replies, belong to the
+	// poller; if another goroutine polls, yesterday's figures must do.
+	box.statsMu.Lock()
+	if box.lock.TryLock() {
+		var received [conduits.NumClasses]uint64
+		var replies, noCredit uint64
+		for _, r := range box.in {
+			received[r.class] += r.delivered
+		}
+		for i := int(conduits.Reply); i < len(box.out); i += conduits.NumClasses {
+			if r := box.out[i].Load(); r != nil {
+				replies += r.tail - r.cancelled
+				noCredit += r.noCredit
+			}
+		}
+		box.lock.Unlock()
+		for c := range received {
+			box.received[c].Store(received[c])
+		}
+		box.replies.Store(replies)
+		box.noReplies.Store(noCredit)
+	}
+	box.statsMu.Unlock()
+	for c := range conduits.NumClasses {
+		s.Received[c] = box.received[c].Load()
+	}
+	s.Sent[conduits.Reply] = box.replies.Load()
+	s.NoCredit = box.noReplies.Load()
+	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
+		r := box.out[i].Load()
+		if r != nil {
+			r.lock.Lock()
+			s.Sent[conduits.Request] += r.tail - r.cancelled
+			s.NoCredit += r.noCredit
+			r.lock.Unlock()
+		}
+		if r != nil || box.out[i+1].Load() != nil {
+			s.PeersUsed++
+		}
+	}
+}

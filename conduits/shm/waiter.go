@@ -1,0 +1,160 @@
+package shm
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/sleepers"
+	"github.com/argon-go/argon/internal/sys"
+)
+
+// waiter is where the goroutines of this rank wait: how long they spin and yield, and
+// which of them sleep. waitMu guards what follows it, watcher.mu what is the watcher's;
+// all else is atomic, or set before Attach.
+type waiter struct {
+	seat
+	bell     *bell       // the rank's own, for the announcement
+	launched bool        // into a job with more ranks than processors
+	crowded  atomic.Bool // the same, or measured by the watcher
+
+	patience  atomic.Int32 // Spins before a yield, see Idle
+	outwaited atomic.Bool  // the last wait was longer
+	nested    atomic.Int32 // handlers that sleep until they can reply
+	parks     atomic.Uint64
+
+	// Of the watcher: looks in a row at which sleepers had no announcement.
+	stalled    int
+	stalledSeq uint32
+
+	waitMu  sync.Mutex
+	waiting sleepers.List[conduits.Blocked] // by Ticket.Slot
+	armed   int
+}
+
+// idle is the blocked reason of callers that give none.
+type idle struct{}
+
+func (idle) Blocked() string { return "waiting" }
+
+// How long a waiting rank spins (in empty Spins of about 0.7 us) and yields
+// before it sleeps. Crowded ranks hand the processor over at once, whether the
+// launcher knew of it or the watcher has measured it; which side fences does not depend on
+// that, so ranks may differ, and change, at any time. The others
+// adapt: a wait that outlasts the spinning halves it for the next one, one that
+// does not lengthens it, so that two ranks that share a processor against all
+// expectation soon lose little.
+const (
+	mostSpins        = 100
+	leastSpins       = 2
+	moreSpins        = 8
+	yieldsBeforePark = 40
+	crowdedYields    = 2
+	spinsPerGosched  = 32
+)
+
+// Idle yields as the wait grows longer.
+func (w *waiter) Idle(idle int) bool {
+	if w.crowded.Load() {
+		if idle >= crowdedYields {
+			return false
+		}
+		w.j.yield()
+		return true
+	}
+	patience := int(w.patience.Load())
+	if idle == 0 {
+		if w.outwaited.Swap(false) {
+			patience = max(patience/2, leastSpins)
+		} else {
+			patience = min(patience+moreSpins, mostSpins)
+		}
+		w.patience.Store(int32(patience))
+	}
+	switch {
+	case idle < patience:
+		if idle%spinsPerGosched == spinsPerGosched-1 {
+			runtime.Gosched() // lets goroutines of this process run
+		}
+	case idle < patience+yieldsBeforePark:
+		w.outwaited.Store(true)
+		w.j.yield()
+	default:
+		return false
+	}
+	return true
+}
+
+// yield lets other ranks run.
+func (j *job) yield() {
+	if j.local != nil {
+		runtime.Gosched()
+	} else {
+		sys.Yield()
+	}
+}
+
+// Arm announces a sleeper.
+func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
+	if b == nil {
+		b = idle{}
+	}
+	w.waitMu.Lock()
+	t := conduits.Ticket{Slot: w.waiting.Add(b)}
+	w.armed++
+	// The number first, then the announcement: the waker that clears it
+	// changes the number afterwards, so Park cannot miss it.
+	t.Seq = atomic.LoadUint32(w.j.c32(w.rank, ctlSeq))
+	atomic.StoreUint32(w.bell.parked, 1)
+	w.waitMu.Unlock()
+	if release.Plain && !w.bell.fence {
+		if w.j.local != nil {
+			sys.Barrier()
+		} else {
+			sys.GlobalBarrier()
+		}
+	}
+	return t
+}
+
+// Disarm takes the announcement back when nobody else has made one.
+func (w *waiter) Disarm(t conduits.Ticket) {
+	w.waitMu.Lock()
+	w.waiting.Remove(t.Slot)
+	if w.armed--; w.armed == 0 {
+		atomic.StoreUint32(w.bell.parked, 0)
+	}
+	w.waitMu.Unlock()
+}
+
+// Waiting lists the reasons of the goroutines that sleep.
+func (w *waiter) Waiting() []conduits.Blocked {
+	w.waitMu.Lock()
+	defer w.waitMu.Unlock()
+	return w.waiting.All()
+}
+
+// sleep returns when this rank has been woken since t was armed.
+func (w *waiter) sleep(t conduits.Ticket) {
+	w.parks.Add(1)
+	w.j.sleep(w.rank, t.Seq)
+}
+
+// remindSleepers wakes this rank's sleepers if their announcement is gone although
+// nobody has woken them for long: they could sleep for ever.
+func (w *waiter) remindSleepers() {
+	w.waitMu.Lock()
+	armed := w.armed
+	w.waitMu.Unlock()
+	seq := atomic.LoadUint32(w.j.c32(w.rank, ctlSeq))
+	if armed == 0 || seq != w.stalledSeq || atomic.LoadUint32(w.bell.parked) != 0 {
+		w.stalled, w.stalledSeq = 0, seq
+		return
+	}
+	if w.stalled++; w.stalled >= stalledLooks {
+		w.stalled = 0
+		w.j.rouse(w.rank)
+	}
+}
