@@ -1112,6 +1112,8 @@ func TestRanksDifferInPins(t *testing.T) {
 			cfg.EnsureDefaults()
 			nodes := make([]*Node, len(eps))
 			var errs [3]error
+			var compared sync.WaitGroup // a rank that hears of another's failure before says that
+			compared.Add(len(eps))
 			for i, ep := range eps {
 				nodes[i] = &Node{ep: ep, rank: ep.Rank(), size: ep.Size()}
 			}
@@ -1122,6 +1124,8 @@ func TestRanksDifferInPins(t *testing.T) {
 				}
 				n := nodes[i]
 				errs[i] = n.attach(&cfg)
+				compared.Done()
+				compared.Wait()
 				if errs[i] != nil && n.ep.Err() == nil {
 					n.ep.Fail(errs[i])
 				}
