@@ -109,7 +109,7 @@ type Config struct {
 	// Rights that peers have in the segment; 0 means all.
 	Rights segment.Rights
 	// Completer gets the completions of RMA operations whose cookie has bit 63
-	// clear; package extended. nil if nobody starts any.
+	// clear; package extended. nil if none is started.
 	Completer Completer
 	// Exposer has long messages go to exposed addresses, where its Exposes says that
 	// there are some; package extended. nil refuses such addresses. All ranks have one

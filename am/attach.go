@@ -56,7 +56,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	if err := e.compareTables(); err != nil {
 		return nil, err
 	}
-	// Nothing of the comparison can come any more, and nobody else may use it.
+	// Nothing of the comparison can come any more, and no goroutine may use it.
 	e.boot = nil
 	e.table = e.table.attached
 	e.fns = append([]Handler(nil), e.fns[:len(e.fns)-int(ownHandlers)]...)

@@ -13,7 +13,7 @@ const handlerArrive = am.FirstBarrier
 
 // dissem is the dissemination barrier (Hensgen, Finkel and Manber 1988): in round
 // r every rank tells rank+2^r what it knows and learns from rank-2^r; after
-// ceil(log2 N) rounds everybody knows of everybody. Rounds advance when Notify,
+// ceil(log2 N) rounds every rank knows of all. Rounds advance when Notify,
 // Wait or Try is called, for handlers may not send requests.
 //
 // A message of the next phase may come early; it has its own slot by the
@@ -158,7 +158,7 @@ func (d *dissem) insist() error {
 		return nil
 	}
 	// There was no credit. Later rounds can wait for Wait, but the first message
-	// is this rank's arrival, and nobody promises to call Wait soon.
+	// is this rank's arrival, and Wait may be called late.
 	dst, a := d.message(phase, 0, m)
 	return d.e.RequestShort(dst, handlerArrive, a[0], a[1], a[2], a[3])
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // flat is the algorithm for few ranks with direct access: every rank writes its
-// own arrival word and reads everybody's.
+// own arrival word and reads those of all.
 type flat struct {
 	ep    conduits.Endpoint
 	rank  int
@@ -125,7 +125,7 @@ const fanIn = 8
 
 // tree is the algorithm for many ranks with direct access: arrivals are counted
 // in groups of fanIn, whose last arriver counts for its group one level up; the
-// last of all writes the release line and wakes everybody. So nobody needs the
+// last of all writes the release line and wakes all. So no rank needs the
 // help of a rank that has arrived already: on few processors a barrier costs
 // one switch into and one out of every rank, not one for every level.
 type tree struct {
@@ -193,7 +193,7 @@ func (t *tree) arrive(w word) error {
 			old := word(c.Load())
 			v = combine(v, old)
 			if old.phase()+1 == g.size {
-				// All others of the group have come: nobody touches the counter
+				// All others of the group have come: no rank touches the counter
 				// until the phase after next, which begins after our release.
 				c.Store(0)
 				break

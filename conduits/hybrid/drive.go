@@ -95,8 +95,8 @@ func (e *Endpoint) PollReplies() int {
 	if e.inFar {
 		return n + e.far.PollReplies()
 	}
-	// A handler of near may poll replies of far as one of its handlers only. Nobody
-	// else is in one: that takes near.
+	// A handler of near may poll replies of far as one of its handlers only. No other
+	// goroutine is in one: that takes near.
 	e.inFar = true
 	n += e.far.RepliesBeside()
 	e.inFar = false
@@ -142,7 +142,7 @@ func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
 //     goroutine was polling, then Park looks again (see lookSince).
 //
 // The watcher stays in far after those in near have been woken by something else.
-// That costs far's next wake-up, and one of near that finds nobody.
+// That costs far's next wake-up, and one of near that finds no sleeper.
 
 // wait is what a goroutine that has armed has in hand.
 type wait struct {

@@ -48,7 +48,7 @@ func recordSum(rank, status uint32, text []byte) uint64 {
 }
 
 // fail records in record by, which is this process's own, that rank failed, if
-// that is the first failure, and wakes everybody.
+// that is the first failure, and wakes all.
 func (j *job) fail(by, rank, status int, cause string) {
 	j.failMu.Lock()
 	if !j.noted[by] {

@@ -100,7 +100,7 @@ func (mem *memory) enter() *uint64 {
 // exit ends an access.
 func exit(w *uint64) { release.Store64(w, *w+1) }
 
-// leaveUnits waits until nobody of this rank accesses memory of other processes.
+// leaveUnits waits until no goroutine of this rank accesses memory of other processes.
 // The endpoint is closed.
 func (mem *memory) leaveUnits() {
 	for i := range numUnits {
@@ -386,7 +386,7 @@ func (mem *memory) await(rank int, unit *uint64) bool {
 // for.
 const mostPatience = 10_000
 
-// lostUnits are the accesses that have been waited for in vain, which need not be
+// lostUnits are the accesses that were waited for and did not end, which need not be
 // once more at each deregistration: units, and what they held.
 type lostUnits struct {
 	mu sync.Mutex

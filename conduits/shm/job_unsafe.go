@@ -405,7 +405,7 @@ func (j *job) segmentBase(rank int) unsafe.Pointer {
 	return l.segments[i]
 }
 
-// rouseAll is rouse for all ranks, which may find that nobody will answer them any
+// rouseAll is rouse for all ranks, which may find that they will not be answered any
 // more.
 func (j *job) rouseAll() {
 	for i := range j.n {

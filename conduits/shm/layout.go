@@ -41,7 +41,7 @@ const (
 	hdrBytes    = segment.PageSize
 
 	// Failure record: there is one of each rank, in its control block, and one of
-	// the launcher, so that nobody else writes it and none is ever half written
+	// the launcher, so that no other process writes it and none is ever half written
 	// when hdrFailed names it.
 	recRank   = 0  // uint32: rank that failed, plus failedBias
 	recStatus = 4  // uint32: its exit status
@@ -156,8 +156,8 @@ type geometry struct {
 	segment int64
 }
 
-// geometryFor chooses sizes so that the mailboxes of a job in which everybody
-// has talked to everybody stay below 512 MiB of cells and 256 MiB of landing
+// geometryFor chooses sizes so that the mailboxes of a job in which all ranks
+// have talked to all stay below 512 MiB of cells and 256 MiB of landing
 // buffers, from 2 ranks (64 cells, 128 KiB) to 128 (64 cells, 16 KiB). Beyond
 // that it is 44 KiB for each pair and direction that is really used. More than
 // 64 cells are slower: they no longer stay in the first-level caches.
