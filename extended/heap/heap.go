@@ -261,17 +261,18 @@ func answer(t *am.Token, args []uint32, value uint64, err error) {
 }
 
 func (h *Heap) onAnswer(t *am.Token, args []uint32, text []byte) {
-	h.note(args, text)
+	h.note(t.Src(), args, text)
 	ep := t.Endpoint().Conduit()
 	ep.Wake(ep.Rank())
 }
 
-// note gives an answer to the call that it is for, unless that is over.
-func (h *Heap) note(args []uint32, text []byte) {
+// note gives rank src's answer to the call that it is for, unless that is over or
+// another rank's.
+func (h *Heap) note(src int, args []uint32, text []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := args[0]
-	if i >= uint32(len(h.calls)) || h.calls[i].use != args[1] {
+	if i >= uint32(len(h.calls)) || h.calls[i].use != args[1] || h.calls[i].rank != src {
 		return
 	}
 	p := h.calls[i]

@@ -350,8 +350,8 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// TestForged: answers to no call, to one that is over and with no status change
-// nothing.
+// TestForged: answers to no call, to one that is over, of another rank and with no
+// status change nothing.
 func TestForged(t *testing.T) {
 	must(t, "shm", 2, func(m *member) error {
 		if m.rank == 1 {
@@ -359,13 +359,20 @@ func TestForged(t *testing.T) {
 		}
 		p := m.openCall(1, false, 8)
 		text := []byte("a\nb")
-		for _, args := range [][]uint32{{p.slot + 1, p.use, 0, 1, 0}, {p.slot, p.use + 1, 0, 1, 0}} {
-			m.note(args, text)
+		for _, x := range []struct {
+			src  int
+			args []uint32
+		}{
+			{1, []uint32{p.slot + 1, p.use, 0, 1, 0}},
+			{1, []uint32{p.slot, p.use + 1, 0, 1, 0}},
+			{0, []uint32{p.slot, p.use, 0, 1, 0}},
+		} {
+			m.note(x.src, x.args, text)
 			if p.answered {
-				return fmt.Errorf("%v has been taken for an answer", args)
+				return fmt.Errorf("%v of rank %d has been taken for an answer", x.args, x.src)
 			}
 		}
-		m.note([]uint32{p.slot, p.use, 98, 0, 0}, text)
+		m.note(1, []uint32{p.slot, p.use, 98, 0, 0}, text)
 		if _, err := m.closeCall(p); !p.answered || !errors.Is(err, ErrBadArg) || strings.Contains(err.Error(), "\n") {
 			return fmt.Errorf("a status that there is not: %w", err)
 		}
@@ -373,7 +380,7 @@ func TestForged(t *testing.T) {
 		if p = m.openCall(1, false, 8); p.slot != late[0] {
 			return fmt.Errorf("slot %d, not %d", p.slot, late[0])
 		}
-		if m.note(late, nil); p.answered {
+		if m.note(1, late, nil); p.answered {
 			return errors.New("an answer to the call before has been taken")
 		}
 		return nil
