@@ -57,7 +57,7 @@ type waiter struct {
 	err  error
 	done atomic.Bool // r and err are there
 
-	rank int // -1 if it waits for the configurations to be compared
+	rank int
 	a    Addr
 	n    uint64
 }
@@ -66,9 +66,6 @@ type waiter struct {
 func (w *waiter) Blocked() string {
 	w.c.mu.Lock() // it may serve another pin by now
 	defer w.c.mu.Unlock()
-	if w.rank < 0 {
-		return "firehose: rank 0 compares the configurations"
-	}
 	return fmt.Sprintf("firehose: pin of %d bytes at %#x of rank %d", w.n, uint64(w.a), w.rank)
 }
 

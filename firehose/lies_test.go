@@ -2,6 +2,7 @@ package firehose
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -217,6 +218,41 @@ func TestDisagree(t *testing.T) {
 	one.ReceiveReply(0, b)
 	d, ok = one.NextDone()
 	refused(d, ok, 7)
+}
+
+// TestHalfRefused: an owner that grants one bucket of a request and refuses the other as
+// it refuses whole requests has that pin fail, with an error that names it, and the next
+// one asked for. An owner that refuses later is named itself.
+func TestHalfRefused(t *testing.T) {
+	m, _ := machine(t, Config{Size: 4, Budget: 12 * testBucket, Local: 2 * testBucket})
+	ask := func(rank int, n, cookie uint64) Message {
+		t.Helper()
+		if _, ok, err := m.RemotePin(rank, 0, n, cookie); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		q, ok := m.NextMessage()
+		if !ok || q.Dst != rank {
+			t.Fatalf("nothing is asked of rank %d: %+v", rank, q)
+		}
+		return q
+	}
+	for rank := 1; rank < 3; rank++ {
+		h, _, _ := parseHead(ask(rank, 2*testBucket, 5).Payload)
+		m.ReceiveReply(rank, appendReply(nil, h, []Grant{{NLA: segment.AttachBase}, {NLA: refusedRule}}))
+		d, ok := m.NextDone()
+		if want := fmt.Sprintf("rank %d refuses requests of rank 0", rank); !ok || d.Cookie != 5 || !errors.Is(d.Err, errs.ErrBadArg) || !strings.Contains(d.Err.Error(), want) {
+			t.Fatalf("%+v, want %q", d, want)
+		}
+		if r, ok, err := m.RemotePin(rank, 0, 1, 9); !ok || err != nil || m.Release(r) != nil {
+			t.Fatal("the bucket that was granted is gone", ok, err)
+		}
+		if _, ok, err := m.RemotePin(rank, testBucket, 1, 10); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if _, ok := m.NextMessage(); !ok {
+			t.Fatal("the bucket that was refused is not asked for again")
+		}
+	}
 }
 
 func TestConfig(t *testing.T) {

@@ -19,7 +19,6 @@ type Machine struct {
 	shift  uint // bytes of a bucket as a power of two
 	agreed agreement
 	digest uint32
-	err    error // another rank has refused a request as a whole
 	closed error // by Close
 
 	own        table
@@ -704,8 +703,7 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
 	// A request that is refused as a whole has changed nothing at the owner. That
 	// happens only to ranks that do not agree, or if one of them is broken.
-	refused := len(grants) > 0 && m.refused(p.rank, grants[0].NLA)
-	m.gone(p, f.unpins, refused)
+	m.gone(p, f.unpins, len(grants) > 0 && refused(grants[0].NLA))
 	for k, b := range f.pins {
 		i := p.t.find(b)
 		var err error
@@ -755,13 +753,7 @@ func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
 }
 
 // refused says whether code refuses a request as a whole.
-func (m *Machine) refused(src int, code segment.NLA) bool {
-	refused := code == refusedRule || code == refusedDisagree
-	if refused && m.err == nil {
-		m.err = errs.BadArg("firehose: rank %d refuses requests of rank %d: its configuration is not the same (%v), or one of them is broken", src, m.c.Rank, m.agreed)
-	}
-	return refused
-}
+func refused(code segment.NLA) bool { return code == refusedRule || code == refusedDisagree }
 
 func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {
 	switch code {
@@ -771,7 +763,7 @@ func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {
 	case refusedResource:
 		return errs.Resource("firehose: remote pin of %#x: rank %d cannot register the memory now", uint64(a), rank)
 	case refusedRule, refusedDisagree:
-		return m.err
+		return errs.BadArg("firehose: rank %d refuses requests of rank %d: its configuration is not the same (%v), or one of them is broken", rank, m.c.Rank, m.agreed)
 	}
 	m.stats.Violations++
 	return errs.BadArg("firehose: remote pin of %#x: rank %d answers with address %#x, which is none", uint64(a), rank, uint64(code))

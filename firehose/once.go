@@ -64,7 +64,6 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 	p.flights.remove(f)
 	d := Done{Cookie: f.cookie}
 	if g := grants[0]; !valid(g.NLA) {
-		m.refused(p.rank, g.NLA)
 		m.stats.OnceRefused++
 		d.Err = m.refusal(p.rank, f.a, g.NLA)
 	} else {
