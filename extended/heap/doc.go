@@ -1,7 +1,11 @@
 // Package heap is a shared heap of which any rank allocates, and to which any rank
 // frees, memory of any rank's segment, without that rank's program taking part: what
-// upc_alloc, upc_global_alloc and upc_free of UPC 1.3 need. It is for compilers and
-// runtimes that use package am without package gas.
+// upc_alloc and upc_free of UPC 1.3 need for memory that one thread has allocated. It is
+// for compilers and runtimes that use package am without package gas.
+//
+// Blocks of different ranks have nothing to do with each other: an upc_global_alloc, whose
+// blocks lie at the same place on all ranks, needs an allocator that knows the
+// whole job, for example one rank's segment.Heap, asked by messages.
 //
 // # Set-up
 //
@@ -16,7 +20,8 @@
 //
 // A barrier, or what else makes sure that all ranks have attached, comes before the first
 // call. The rank may use own besides, at any time: by its AllocCollective all ranks get
-// memory at the same offsets (upc_all_alloc), with nothing sent.
+// memory at the same offsets (upc_all_alloc), with nothing sent; all ranks give it back by
+// own.FreeCollective, and Free refuses it.
 //
 // # What a call does
 //

@@ -98,11 +98,10 @@ type pending struct {
 
 // Blocked names the call; it makes p a conduits.Blocked.
 func (p *pending) Blocked() string {
-	p.h.mu.Lock()
-	free, value := p.free, p.value
-	p.h.mu.Unlock()
-	if free {
-		return fmt.Sprintf("heap: Free of %v on rank %d, for its answer", segment.NLA(value), p.rank)
+	p.h.mu.Lock() // it may be another call by now
+	defer p.h.mu.Unlock()
+	if p.free {
+		return fmt.Sprintf("heap: Free of %v on rank %d, for its answer", segment.NLA(p.value), p.rank)
 	}
 	return fmt.Sprintf("heap: Alloc on rank %d, for its answer", p.rank)
 }
@@ -266,13 +265,13 @@ func (h *Heap) onAnswer(t *am.Token, args []uint32, text []byte) {
 	ep.Wake(ep.Rank())
 }
 
-// note gives rank src's answer to the call that it is for, unless that is over or
-// another rank's.
+// note gives rank src's answer to the call that it is for, unless that is over, is
+// answered or is another rank's.
 func (h *Heap) note(src int, args []uint32, text []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := args[0]
-	if i >= uint32(len(h.calls)) || h.calls[i].use != args[1] || h.calls[i].rank != src {
+	if i >= uint32(len(h.calls)) || h.calls[i].use != args[1] || h.calls[i].rank != src || h.calls[i].answered {
 		return
 	}
 	p := h.calls[i]
