@@ -79,15 +79,18 @@ func (c *Endpoint) text(d call) string {
 	case kindAgree, kindLeave, kindBad, kindPast:
 		return s
 	}
-	return s + " of " + strconv.FormatUint(d.size, 10) + " bytes"
+	return s + d.ofBytes()
 }
+
+func (c call) ofBytes() string { return " of " + strconv.FormatUint(c.size, 10) + " bytes" }
 
 // matches says whether ranks in calls c and d can finish them together. Those that
 // agree find out themselves what they do not agree on.
 func (c call) matches(d call) bool {
-	agreeing := func(k kind) bool { return k == kindAgree || k == kindLeave }
 	return c == d || agreeing(c.kind) && agreeing(d.kind) && c.size == d.size
 }
+
+func agreeing(k kind) bool { return k == kindAgree || k == kindLeave }
 
 // historyLen is how many calls are remembered. What a sender says it offers may
 // come when all is over, and must then not be taken for a mismatch.
@@ -133,8 +136,12 @@ type fault struct {
 
 // err is the error of f.
 func (c *Endpoint) err(f *fault) error {
+	a, b := c.text(f.callA), c.text(f.callB)
+	if agreeing(f.callA.kind) && agreeing(f.callB.kind) { // nothing else can differ
+		a, b = a+f.callA.ofBytes(), b+f.callB.ofBytes()
+	}
 	return errs.BadArg("%s: collective calls do not match: call %d is %s on rank %d and %s on rank %d; collectives cannot be used any more",
-		c.names.Package, f.seq, c.text(f.callA), f.a, c.text(f.callB), f.b)
+		c.names.Package, f.seq, a, f.a, b, f.b)
 }
 
 // A fault travels as this many arguments.

@@ -56,10 +56,13 @@ func (c *Endpoint) Agree(acc []byte, combine Combine) error {
 // a rank that leaves and is in a barrier at once, by Barrier.Notify, so that ranks in
 // either of them learn of it: barrier.Barrier.Mismatched.
 func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
+	if err := c.begin(call{kind: kindLeave, size: uint64(len(acc))}); err != nil {
+		return err
+	}
 	c.stop = stop
-	err := c.allReduceAs(kindLeave, acc, combine)
+	err := c.allReduce(acc, combine)
 	c.stop = nil
-	return err
+	return c.finish(err)
 }
 
 // Gather copies the own of all ranks into root's all, one behind the other by rank. own

@@ -85,7 +85,8 @@ func TestMismatch(t *testing.T) {
 // TestMismatchOfAgreements: what agrees about more than others is another call.
 func TestMismatchOfAgreements(t *testing.T) {
 	must(t, "shm", 2, func(m *member) error {
-		if err := m.Agree(make([]byte, 8+m.rank), sum); !errors.Is(err, ErrBadArg) {
+		err := m.Agree(make([]byte, 8+m.rank), sum)
+		if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "agreement of 8 bytes") || !strings.Contains(err.Error(), "agreement of 9 bytes") {
 			return fmt.Errorf("rank %d: %w", m.rank, err)
 		}
 		return nil
@@ -98,7 +99,7 @@ func TestFailure(t *testing.T) {
 	const size = 5
 	leaving := map[string]func(m *member) error{
 		"fails":  func(*member) error { return errTest },
-		"leaves": func(m *member) error { return m.e.Conduit().Close() },
+		"leaves": func(m *member) error { return errors.Join(m.e.Conduit().Close(), errLeft) },
 	}
 	for _, network := range append([]string{"hybrid"}, networks...) {
 		for gone := range size {

@@ -1,6 +1,6 @@
 // Package collective moves and combines the data of all ranks at once: broadcast,
 // reduction, gather, scatter, exchange, prefix reduction (those of UPC 1.3, library
-// section 7.3), and agreement. It works on bytes, for compilers and runtimes that use package
+// section 7.3, but for upc_all_permute), and agreement. It works on bytes, for compilers and runtimes that use package
 // am without package gas, whose typed collectives are fronts of it.
 //
 // # Set-up
@@ -45,8 +45,9 @@
 // it is in: calls that do not match are found by the partner, and all ranks are
 // told.
 //
-// Nothing allocates, except for rooms of more than 64 KiB in Gather, Scatter and Exchange,
-// and those that are larger than what was needed before.
+// An endpoint keeps the rooms that it needs and allocates where one is larger than
+// those before, up to 64 KiB, and each time beyond that; Gather to, and Scatter from,
+// another root than rank 0 need room of their own.
 //
 // # Failure
 //

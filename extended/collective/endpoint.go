@@ -77,7 +77,7 @@ type Endpoint struct {
 	// waited for (see link). Most ranks of a tree are leaves and have one or two.
 	links []*link
 
-	stop func() bool // of Leave, else nil
+	stop func() bool // of Leave, else nil; its goroutine's alone, while busy
 
 	broken error  // calls did not match; all later ones fail
 	fault  *fault // which; nil as long as broken is

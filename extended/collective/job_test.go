@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -40,6 +41,9 @@ func must(t testjob.TB, network string, ranks int, body func(m *member) error) {
 	testjob.MustLocal(t, network, ranks, func(ep conduits.Endpoint) error { return join(ep, body) })
 }
 
+// errLeft is of a body that has closed its endpoint.
+var errLeft = errors.New("the rank has left")
+
 func join(ep conduits.Endpoint, body func(m *member) error) error {
 	m := &member{New(Config{}), barrier.New()}
 	e, err := am.Attach(ep, am.Config{Runtime: append(m.b.Handlers(), m.Handlers()...)})
@@ -54,6 +58,9 @@ func join(ep conduits.Endpoint, body func(m *member) error) error {
 		return err
 	}
 	if err := body(m); err != nil {
+		if errors.Is(err, errLeft) {
+			return nil
+		}
 		return err
 	}
 	return m.meet()
