@@ -152,8 +152,8 @@ func (r *run) close(i int, killed bool) {
 const runner = "\ngithub.com/argon-go/argon/conduits/boot.(*run).rank("
 
 // panicStack leaves out of the stack of a function that has recovered from a
-// panic what is above the panic and what is below the program's function, which
-// always look the same. A stack of another form is left as it is.
+// panic what is above the panic and what is below the program's function, or below a
+// runtime's Rank, which always look the same. A stack of another form is left as it is.
 func panicStack(s []byte) []byte {
 	head, rest, ok := bytes.Cut(s, []byte("\n"))
 	at := bytes.Index(rest, []byte("\npanic("))
@@ -161,13 +161,23 @@ func panicStack(s []byte) []byte {
 	if !ok || at < 0 || end <= at {
 		return s
 	}
-	// A frame is two lines: the last one is the Rank's own Run.
-	for range 2 {
-		if i := bytes.LastIndexByte(rest[:end], '\n'); i > at {
+	// A frame is two lines. Where the last one is argon's own Rank, it says nothing.
+	if i := bytes.LastIndexByte(rest[:end], '\n'); i > at {
+		if i = bytes.LastIndexByte(rest[:i], '\n'); i >= at && ownRank(rest[i+1:]) {
 			end = i
 		}
 	}
 	return append(append(head[:len(head):len(head)], '\n'), rest[at+1:end+1]...)
+}
+
+// ownRank says whether a frame is a Rank of argon, whose Run calls the program's function.
+func ownRank(frame []byte) bool {
+	for _, f := range []string{"conduits/boot.(*bare).Run(", "gas.(*member).Run("} {
+		if bytes.HasPrefix(frame, []byte("github.com/argon-go/argon/"+f)) {
+			return true
+		}
+	}
+	return false
 }
 
 // fail notes that rank i has failed with err, if by a panic with its stack, and tells

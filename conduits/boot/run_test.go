@@ -410,14 +410,15 @@ func TestOverride(t *testing.T) {
 
 // TestPanicStack: a stack of another form is left as it is.
 func TestPanicStack(t *testing.T) {
-	const before, program, after = "goroutine 7 [running]:\nruntime/debug.Stack()\n\tstack.go:26\npanic({0x1})\n\tpanic.go:792\n", "main.fill(0x1)\n\tmain.go:7\n", "main.(*rt).Run(0x2)\n\trt.go:3\ngithub.com/argon-go/argon/conduits/boot.(*run).rank(0x3)\n\tranks.go:1\n"
+	const before, program, bare, after = "goroutine 7 [running]:\nruntime/debug.Stack()\n\tstack.go:26\npanic({0x1})\n\tpanic.go:792\n", "main.fill(0x1)\n\tmain.go:7\n", "github.com/argon-go/argon/conduits/boot.(*bare).Run(0x2)\n\tboot.go:3\n", "github.com/argon-go/argon/conduits/boot.(*run).rank(0x3)\n\tranks.go:1\n"
 	for in, want := range map[string]string{
-		before + program + after: "goroutine 7 [running]:\npanic({0x1})\n\tpanic.go:792\n" + program,
-		before + program:         before + program,
-		program + after:          program + after,
-		"goroutine 7":            "goroutine 7",
-		"":                       "",
-		before + after[strings.Index(after, "github"):]: "goroutine 7 [running]:\npanic({0x1})\n",
+		before + program + bare + after: "goroutine 7 [running]:\npanic({0x1})\n\tpanic.go:792\n" + program,
+		before + program + after:        "goroutine 7 [running]:\npanic({0x1})\n\tpanic.go:792\n" + program,
+		before + program:                before + program,
+		program + after:                 program + after,
+		"goroutine 7":                   "goroutine 7",
+		"":                              "",
+		before + after:                  "goroutine 7 [running]:\npanic({0x1})\n\tpanic.go:792\n",
 	} {
 		if got := string(panicStack([]byte(in))); got != want {
 			t.Errorf("of\n%s\nis left\n%s\nwant\n%s", in, got, want)
