@@ -31,11 +31,13 @@ type mailbox struct {
 	watch    []*uint64                             // next() of each, closer together
 	cursor   int                                   // where the last look at others ended
 	turn     uint                                  // polls, for fairness
-	lock     bias.Lock                             // held while polling
 
 	connectMu sync.Mutex
 	mem       *memory    // where long messages lie
 	life      *lifecycle // what a full ring, and one that holds nonsense, ask
+	// Not in the line of turn and cursor, which each poll writes: a goroutine that tries
+	// the lock would take it away.
+	lock bias.Lock // held while polling
 
 	statsMu            sync.Mutex                         // two at once would keep each other from lock
 	received           [conduits.NumClasses]atomic.Uint64 // as tally last saw them
