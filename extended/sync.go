@@ -204,7 +204,7 @@ func (x *Endpoint) pollOnce() {
 	x.poll.Poll()
 }
 
-// awaitSlot parks until take would find a slot.
+// awaitSlot parks until claim would find a slot.
 func (x *Endpoint) awaitSlot() error {
 	w := x.table.getWaiter()
 	w.x, w.what = x, waitSlot
@@ -316,7 +316,7 @@ func (w *waiter) done() bool {
 	return w.x.table.room()
 }
 
-// room says whether take would find a slot.
+// room says whether claim would find a slot.
 func (t *table) room() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

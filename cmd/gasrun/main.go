@@ -331,7 +331,7 @@ func run(args []string) int {
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head
 	}
-	if diverged(res) < 0 { // else that is the reason, and end says it
+	if diverged(res) < 0 { // else that is the reason, and conclude says it
 		launch.Report(os.Stderr, err)
 	}
 	return o.sim.conclude(os.Stderr, &o, res)

@@ -709,7 +709,7 @@ func (e *endpoint) Disarm(t conduits.Ticket) {
 }
 
 // Park sleeps, unless there is something to do that nobody would wake it for.
-// While another goroutine polls, its leave does; returning at once then would
+// While another goroutine polls, its exit does; returning at once then would
 // only burn time, of which a simulation has none to burn: it would stand still.
 func (e *endpoint) Park(t conduits.Ticket) {
 	handler := e.inner.Polling() // waits for replies, and nobody else runs them
@@ -757,7 +757,7 @@ func (e *endpoint) Left(rank int) bool {
 	if !e.inner.Left(rank) {
 		return false
 	}
-	if e.busy.Load() { // with a message of it, perhaps; leave wakes us
+	if e.busy.Load() { // with a message of it, perhaps; exit wakes us
 		e.missed.Store(true)
 		if e.busy.Load() {
 			return false

@@ -134,7 +134,7 @@ func (j *job) allocate(n uint64) (room, error) {
 	}
 }
 
-// giveBack is the end of take. The room is a hole again. The lock is held.
+// giveBack undoes allocate. The room is a hole again. The lock is held.
 func (g *growth) giveBack(r room) {
 	i, _ := slices.BinarySearchFunc(g.free, r, func(a, b room) int {
 		if a.off < b.off {

@@ -9,7 +9,7 @@ import (
 
 // memory is a rank's own memory, as its engine and its messages to itself reach it: the
 // segment, and what is registered. Attach makes it, which ends by setting attached; then
-// it only changes when the job has ended (Endpoint.end).
+// it only changes when the job has ended (Endpoint.freeMemory).
 type memory struct {
 	rank     int
 	seg      mapping

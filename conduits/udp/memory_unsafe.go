@@ -11,7 +11,7 @@ import (
 )
 
 // mapping is a rank's segment: memory outside the Go heap. In a job whose ranks are
-// all in this process it is unmapped at the end of the job, see board.end; else, or if
+// all in this process it is unmapped at the end of the job, see board.unmapAll; else, or if
 // the job fails or not all endpoints are closed, when the collector finds the endpoint.
 type mapping struct {
 	view    segment.View

@@ -13,7 +13,7 @@ import (
 
 // waiter is where the goroutines of a rank wait, and how they are woken. One of those
 // that are parked waits for the link (driver.watch), the others for cond. waitMu guards
-// what is not atomic; nothing else is locked with it held.
+// seq's changes and what comes after it; nothing else is locked with it held.
 type waiter struct {
 	link      link // woken when the goroutine that waits for it has to look
 	single    bool // one goroutine runs at a time: a simulation

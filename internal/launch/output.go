@@ -369,7 +369,7 @@ func (st *stream) remember(b []byte) {
 }
 
 // isCause says whether a line of standard error says by itself why a rank fails:
-// it begins like a panic of Go, or like the report of one that package gas has
+// it begins like a panic of Go, or like the report of one that package boot has
 // caught. Stacks follow such lines, so that the last line says less.
 func isCause(line string) bool {
 	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

@@ -168,7 +168,7 @@ func (f *Fabric) trySingle(now Time, in uint32) {
 		f.kickOutput(now, out)
 		return
 	}
-	// Settling may drop the pair with its last use.
+	// freePlace may drop the pair with its last use.
 	f.freePlace(now, out)
 	if i = f.pair(in, out); int(f.pairs[i].used) < f.p.Crosspoint {
 		f.cross(now, i)
