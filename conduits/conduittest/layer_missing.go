@@ -90,17 +90,19 @@ func atomicsRefused(c *ctx) {
 // it, all return when what they saw is complete, and nothing of it is lost.
 func regionsShared(c *ctx) {
 	const threads, rounds = 4, 150
-	c.stack(2, conduits.Config{}, layers{segment: contract.Pages(64 + 8*threads)}, func(s *stack) {
+	c.stack(2, conduits.Config{}, layers{segment: contract.Pages(64 + 24*threads)}, func(s *stack) {
 		x, r := s.ext, s.ext.NewRegion()
 		s.Threads(threads, func(i int) {
-			var old uint64
+			var old [3]uint64
 			for k := range rounds {
-				to := 1 - s.Rank
-				s.Must(r.AtomicUint64NBI(to, contract.At(0), &old, extended.AtomicAdd, 1, 0))
-				s.Must(r.PutValueNBI(to, contract.At(64+8*i), uint64(k+1), 8))
+				// An atomic may be under way until the next round, and a put, too: they have
+				// memory of their own.
+				to, at := 1-s.Rank, contract.At(64+8*(3*i+k%3))
+				s.Must(r.AtomicUint64NBI(to, contract.At(0), &old[k%3], extended.AtomicAdd, 1, 0))
+				s.Must(r.PutValueNBI(to, at, uint64(k+1), 8))
 				s.Must(r.Sync([]extended.Category{extended.All, extended.Gets, extended.Puts}[k%3]))
 				if k%3 == 0 {
-					if v, err := x.GetValue(to, contract.At(64+8*i), 8); err != nil || v != uint64(k+1) {
+					if v, err := x.GetValue(to, at, 8); err != nil || v != uint64(k+1) {
 						s.Fatalf("goroutine %d, round %d: the put that was synchronized has left %d, %v", i, k, v, err)
 					}
 				}
