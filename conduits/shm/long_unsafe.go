@@ -10,6 +10,9 @@ import (
 // ReservePut claims the cell and copies data straight into dst's segment.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	e.payloadKind(words, 0) // checks words
+	if e.closed.Load() {
+		return conduits.Slot{}, 0, conduits.Dead // the memory may be gone, see Release
+	}
 	v := &e.views[dst-e.first]
 	b, ok := v.Bytes(to, uint64(len(data)), v.Write)
 	far := !ok && len(data) > 0

@@ -117,3 +117,36 @@ func TestRegisteredPart(t *testing.T) {
 		})
 	}
 }
+
+// TestReleased: what a closed endpoint does when the memory of all is gone ends as it
+// does after Close.
+func TestReleased(t *testing.T) {
+	part := whole(2)
+	part.Outside = true
+	eps, err := LocalPart(2, part, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attach(t, eps, page, func(int, *conduits.Message) {})
+	for _, e := range eps {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eps[0].Release()
+	b := make([]byte, 8)
+	for dst := range eps {
+		if _, _, st := eps[1].ReservePut(dst, conduits.Request, 1, segment.AttachBase, b, 1); st != conduits.Dead {
+			t.Errorf("ReservePut to rank %d: status %d", dst, st)
+		}
+		_, put := eps[1].Put(dst, segment.AttachBase, b, done, 1)
+		_, get := eps[1].Get(b, dst, segment.AttachBase, done, 1)
+		_, word := eps[1].PutWord(dst, segment.AttachBase, 1, 8, done, 1)
+		_, _, atomic := eps[1].Atomic(dst, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+		for i, err := range []error{put, get, word, atomic} {
+			if !errors.Is(err, conduits.ErrClosed) {
+				t.Errorf("operation %d on rank %d: %v", i, dst, err)
+			}
+		}
+	}
+}
