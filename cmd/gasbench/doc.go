@@ -1,7 +1,7 @@
 // Gasbench measures the runtime between two ranks and puts every figure beside
 // a reference that was taken in the same run:
 //
-//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE]
+//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE]
 //	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
 //
 // In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
@@ -121,10 +121,25 @@
 // ranks, size, metric (half_rtt, latency, rate: time an operation; bandwidth),
 // value, unit (ns or bytes/s), ref (the reference's name) and ratio (value over
 // reference), which references lack, via (where there are several ways), p50,
-// p99, p999, batch, and ref_value; spread, of times and shares, if every operation was
+// p99, p999, batch, and ref_value; low and high, the quartiles over the bursts of ratio,
+// or of value without a reference; spread, of times and shares, if every operation was
 // timed by itself. In place of a reference stands "predicted" or "target" where a figure
 // is to be compared with what it should be, and such have no percentiles; where ranks talk by datagrams auth and datagram
 // (the most bytes of one), and loss if a relay loses some.
+//
+// # Comparison with earlier figures
+//
+// -against compares a run with what -json has written before, figure by figure: the
+// medians, in units of the reference where there is one, and beside them the quartiles of
+// all bursts. The file may hold several runs, one after the other, and so may this one
+// (-rounds): a band then has what moves from run to run, too. Runs count whose reference
+// lies within a fifth of one of the other side's; a figure without any is not compared,
+// since the host has moved the processors. "slower" is a figure all of whose
+// band lies beyond the earlier one's; if there is one, the exit status is 1. With -json the
+// comparison goes to standard error.
+//
+//	gasbench -conduit shm -rounds 7 -json > before.json
+//	gasbench -conduit shm -rounds 7 -against before.json
 //
 // # Jobs
 //

@@ -217,6 +217,9 @@ func TestParse(t *testing.T) {
 		{"-size 0,8,64K,1M", ""},
 		{"-size 8,x", "-size x: not a size"},
 		{"-size 8 -conduit sim", "-size is not for simulated jobs"},
+		{"-against before.json", ""},
+		{"-against before.json -conduit sim", "-against is not for simulated jobs"},
+		{"-against= -run am/short", "-against: no file is named"},
 		{"-time 0s", "-time 0s: it must be more than 0"},
 		{"-time x", "invalid value"},
 		{"-bursts 0", "-bursts 0: it must be 1 to 10000"},
@@ -275,9 +278,9 @@ func TestSummarise(t *testing.T) {
 }
 
 func TestInvert(t *testing.T) {
-	l := line{Size: 1000, Value: 10, P50: 10, P99: 20, P999: 40, RefValue: 5, Ratio: 2}
+	l := line{Size: 1000, Value: 10, P50: 10, P99: 20, P999: 40, RefValue: 5, Ratio: 2, Low: 1, High: 2.5}
 	l.invert()
-	if l.Value != 1e11 || l.P999 != 2.5e10 || l.RefValue != 2e11 || l.Ratio != 0.5 || l.Unit != "bytes/s" {
+	if l.Value != 1e11 || l.Low != 0.4 || l.High != 1 || l.P999 != 2.5e10 || l.RefValue != 2e11 || l.Ratio != 0.5 || l.Unit != "bytes/s" {
 		t.Errorf("got %+v", l)
 	}
 }

@@ -31,6 +31,7 @@ type jobOptions struct {
 	bind     launch.Bind
 	json     bool
 	plot     string   // a file, or ""
+	against  string   // a file, or ""
 	args     []string // of the ranks
 }
 
@@ -48,7 +49,7 @@ const maxRounds = 1000
 // parseJobs reads what belongs to jobs that gasbench starts itself; lists are
 // separated by commas.
 func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
-	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot}
+	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot, against: o.against}
 	if os.Getenv(jobenv.Rank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
 	}
@@ -144,11 +145,17 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
+	var before *earlier
+	if o.against != "" {
+		if before, err = readEarlier(o.against); err != nil {
+			return err
+		}
+	}
 	signals := make(chan os.Signal, 8)
 	sys.Catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	r := &runner{o: o, program: program, signals: signals, stderr: stderr}
-	if len(o.variants) == 1 && o.rounds == 1 && !o.json && o.plot == "" {
+	if len(o.variants) == 1 && o.rounds == 1 && !o.json && o.plot == "" && before == nil {
 		return r.job(o.variants[0], o.args, out)
 	}
 	all := newTally(len(o.variants))
@@ -183,6 +190,9 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	if err == nil && o.plot != "" {
 		err = plotTo(o.plot, figureCharts(all.medians()))
 	}
+	if err == nil && before != nil {
+		err = before.compare(all.lines(), comparison(o.json, out, stderr))
+	}
 	return err
 }
 
@@ -192,24 +202,28 @@ type figureKey struct {
 	size                    int
 }
 
+func figureOf(l *line) figureKey {
+	return figureKey{bench: l.Bench, via: l.Via, metric: l.Metric, ref: l.Ref, size: l.Size}
+}
+
 // tally is figures by key and variant, in the order of rounds.
 type tally struct {
 	keys     []figureKey
-	lines    map[figureKey][][]line
+	rows     map[figureKey][][]line
 	variants int
 }
 
 func newTally(variants int) *tally {
-	return &tally{lines: map[figureKey][][]line{}, variants: variants}
+	return &tally{rows: map[figureKey][][]line{}, variants: variants}
 }
 
 func (t *tally) add(variant int, l line) {
-	k := figureKey{bench: l.Bench, via: l.Via, metric: l.Metric, ref: l.Ref, size: l.Size}
-	if t.lines[k] == nil {
+	k := figureOf(&l)
+	if t.rows[k] == nil {
 		t.keys = append(t.keys, k)
-		t.lines[k] = make([][]line, t.variants)
+		t.rows[k] = make([][]line, t.variants)
 	}
-	t.lines[k][variant] = append(t.lines[k][variant], l)
+	t.rows[k][variant] = append(t.rows[k][variant], l)
 }
 
 // medians is the figure of a variant: its values are medians over the rounds.
@@ -235,11 +249,22 @@ func medians(lines []line) line {
 	return l
 }
 
+// lines are the figures of all variants and rounds.
+func (t *tally) lines() []line {
+	var l []line
+	for _, k := range t.keys {
+		for _, lines := range t.rows[k] {
+			l = append(l, lines...)
+		}
+	}
+	return l
+}
+
 // medians are the figures of all variants.
 func (t *tally) medians() []line {
 	var l []line
 	for _, k := range t.keys {
-		for _, lines := range t.lines[k] {
+		for _, lines := range t.rows[k] {
 			if len(lines) > 0 {
 				l = append(l, medians(lines))
 			}
@@ -284,7 +309,7 @@ func (t *tally) print(out io.Writer, rounds int) error {
 	}
 	err := row("bench", "via", "size", "metric", "conduit", "auth", "datagram", "loss", "value", "reference", "", "ratio", "over first")
 	for _, k := range t.keys {
-		byVariant := t.lines[k]
+		byVariant := t.rows[k]
 		for i, lines := range byVariant {
 			if len(lines) == 0 || err != nil {
 				continue

@@ -107,7 +107,7 @@ func TestTally(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 	// The first round's 2 and the second's 1.67; not the third's 0.2.
-	if got, ok := over(tl.lines[tl.keys[0]][1], tl.lines[tl.keys[0]][0]); !ok || got < 1.8 || got > 1.9 {
+	if got, ok := over(tl.rows[tl.keys[0]][1], tl.rows[tl.keys[0]][0]); !ok || got < 1.8 || got > 1.9 {
 		t.Errorf("over is %v, %v", got, ok)
 	}
 	// What is 0 relates to nothing, nor does what the first variant does not have.

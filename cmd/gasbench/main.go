@@ -19,14 +19,15 @@ import (
 
 // options are the command line.
 type options struct {
-	json   bool
-	list   bool
-	run    *regexp.Regexp
-	time   time.Duration // for one line of the table, references included
-	bursts int
-	named  bool   // benchmarks were selected
-	sizes  []int  // the only ones to measure, as in -json; nil: all
-	plot   string // a file to draw curves to, or ""
+	json    bool
+	list    bool
+	run     *regexp.Regexp
+	time    time.Duration // for one line of the table, references included
+	bursts  int
+	named   bool   // benchmarks were selected
+	sizes   []int  // the only ones to measure, as in -json; nil: all
+	plot    string // a file to draw curves to, or ""
+	against string // a file of earlier figures, or ""
 
 	sim  *simOptions // with -conduit sim
 	jobs *jobOptions // with -conduit and anything else
@@ -50,6 +51,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	f.DurationVar(&o.time, "time", 200*time.Millisecond, "measure each figure for about `D`, references included")
 	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
 	sizes := f.String("size", "", "measure these sizes only, `SIZE,...`, such as 8,1M; of am/short numbers of arguments")
+	f.StringVar(&o.against, "against", "", "compare with the figures that -json has written to `FILE`; what became slower is an error")
 	conduit := f.String("conduit", "", "start jobs of two ranks on conduits `NAME,...`, without gasrun; \"sim\": simulate all ranks in this process")
 	auth := f.String("auth", "", "with -conduit udp: jobs for each of `MODE,...`: none, authenticated, encrypted")
 	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
@@ -61,7 +63,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	plotFile := f.String("plot", "", "draw curves of the figures to `FILE`.svg; with -conduit sim: those of scale/...")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE]")
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
 			f.SetOutput(usage)
@@ -89,8 +91,13 @@ func parse(args []string, usage io.Writer) (options, error) {
 			return o, fmt.Errorf("-%s is for jobs that gasbench starts: it needs -conduit, such as -conduit udp", name)
 		}
 	}
-	if simulated && set["size"] {
-		return o, errors.New("-size is not for simulated jobs")
+	for _, name := range []string{"size", "against"} {
+		if simulated && set[name] {
+			return o, fmt.Errorf("-%s is not for simulated jobs", name)
+		}
+	}
+	if set["against"] && o.against == "" {
+		return o, errors.New("-against: no file is named")
 	}
 	if simulated {
 		v, err := parseSim(o, set, *profile, *ranks, *plotFile, *run)
@@ -170,7 +177,11 @@ func main() {
 		return
 	}
 	if o.jobs != nil {
-		if err := runJobs(*o.jobs, os.Stdout, os.Stderr); err != nil {
+		switch err := runJobs(*o.jobs, os.Stdout, os.Stderr); {
+		case errors.Is(err, errSlower):
+			fmt.Fprintf(os.Stderr, "gasbench: %v\n", err)
+			os.Exit(1)
+		case err != nil:
 			launch.Report(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -181,7 +192,8 @@ func main() {
 
 // bench runs what o selects and writes the figures to out.
 func bench(o options, out io.Writer, progress *os.File) error {
-	return gas.Run(gas.Config{Handlers: handlers, Pinnable: pinnable, PinLocal: pinLocal}, func(n *gas.Node) error {
+	var verdict error // of the comparison; the job itself has not failed
+	err := gas.Run(gas.Config{Handlers: handlers, Pinnable: pinnable, PinLocal: pinLocal}, func(n *gas.Node) error {
 		if n.Size() < 2 {
 			return errors.New("gasbench measures between two ranks and is one: start it with gasrun -n 2")
 		}
@@ -195,6 +207,12 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		defer j.close()
 		if n.Rank() != 0 {
 			return j.serve()
+		}
+		var before *earlier
+		if o.against != "" {
+			if before, err = readEarlier(o.against); err != nil {
+				return err
+			}
 		}
 		r := newReport(o, out, progress, j)
 		for _, b := range benchmarks {
@@ -252,6 +270,13 @@ func bench(o options, out io.Writer, progress *os.File) error {
 				return err
 			}
 		}
+		if before != nil {
+			verdict = before.compare(r.all, comparison(o.json, out, progress))
+		}
 		return j.command(cmdQuit, 0, 0)
 	})
+	if err == nil {
+		err = verdict
+	}
+	return err
 }

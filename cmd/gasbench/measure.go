@@ -99,6 +99,10 @@ type line struct {
 	Spread [][2]float64 `json:"spread,omitempty"`
 	// Loss is the share of datagrams that a relay loses; nil if there is none.
 	Loss *float64 `json:"loss,omitempty"`
+	// Low and High are the quartiles, over the bursts, of Ratio, or of Value if there is
+	// no reference. 0: nothing is known of them.
+	Low  float64 `json:"low,omitempty"`
+	High float64 `json:"high,omitempty"`
 }
 
 // minSample is the shortest time that is worth looking at the clock for, ns.
@@ -206,8 +210,12 @@ func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err erro
 	}
 }
 
-// cycle is one burst of the measurement between bursts of a reference.
-type cycle struct{ value, ref, ratio float64 }
+// cycle is one burst of the measurement between bursts of a reference, or a summary
+// of many.
+type cycle struct {
+	value, ref, ratio float64
+	low, high         float64 // of a summary: the quartiles of the ratios
+}
 
 // steady is how far the references before and after a burst may differ.
 const steady = 1.2
@@ -229,18 +237,29 @@ func summarise(values, refs []float64) cycle {
 	if len(good) < (len(all)+3)/4 {
 		good = all
 	}
-	pick := func(f func(cycle) float64) float64 {
+	pick := func(f func(cycle) float64) []float64 {
 		v := make([]float64, len(good))
 		for i, c := range good {
 			v[i] = f(c)
 		}
-		return median(v)
+		return v
 	}
-	return cycle{
-		value: pick(func(c cycle) float64 { return c.value }),
-		ref:   pick(func(c cycle) float64 { return c.ref }),
-		ratio: pick(func(c cycle) float64 { return c.ratio }),
+	ratios := pick(func(c cycle) float64 { return c.ratio })
+	s := cycle{
+		value: median(pick(func(c cycle) float64 { return c.value })),
+		ref:   median(pick(func(c cycle) float64 { return c.ref })),
+		ratio: median(ratios),
 	}
+	s.low, s.high = quartiles(ratios)
+	return s
+}
+
+// quartiles are the values that a quarter of all is below, and above.
+func quartiles(v []float64) (low, high float64) {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	cut := (len(v) - 1) / 4
+	return v[cut], v[len(v)-1-cut]
 }
 
 func median(v []float64) float64 {
@@ -329,8 +348,10 @@ func (j *job) measure(c *outcase, o options) ([]line, error) {
 		if i := slices.Index(names, out.ref); i >= 0 {
 			s := summarise(values, refs[i].values)
 			l.Value, l.RefValue, l.Ratio = s.value, s.ref, s.ratio
+			l.Low, l.High = s.low, s.high
 		} else {
 			l.Value = median(values)
+			l.Low, l.High = quartiles(values)
 		}
 		if out.metric == bandwidth {
 			l.invert()
@@ -351,6 +372,13 @@ func (l *line) invert() {
 		if *v > 0 {
 			*v = bytes / *v
 		}
+	}
+	if l.Low > 0 {
+		unit := 1.0
+		if l.Ratio == 0 {
+			unit = bytes
+		}
+		l.Low, l.High = unit/l.High, unit/l.Low
 	}
 	if l.Ratio > 0 {
 		l.Ratio = 1 / l.Ratio
