@@ -1,0 +1,78 @@
+package extended_test
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/extended"
+)
+
+// alone runs f on the one rank of a job in shared memory, whose segment has two pages.
+func alone(t testing.TB, f func(n *node) error) {
+	ends, err := shm.Local(1, conduits.Config{})
+	job(t, must(t, ends, err), tiny(1), f)
+}
+
+// BenchmarkLocal measures what a compiled program pays where nothing has to be waited
+// for: one rank, its own segment, buffers that are local variables.
+//
+//	sync         SyncNBI with nothing under way
+//	fence, poll  what their names say
+//	get, put     16 bytes
+//	lock         Lock and Unlock of a lock that is free
+//	strict       a strict access of 8 bytes as docs/compilers.md makes it
+func BenchmarkLocal(b *testing.B) {
+	const word = arrived + 64
+	alone(b, func(n *node) error {
+		x := n.x
+		r := x.NewRegion()
+		for _, c := range []struct {
+			name string
+			f    func() error
+		}{
+			{"sync", func() error { return x.SyncNBI(extended.All) }},
+			{"sync/puts", func() error { return x.SyncNBI(extended.Puts) }},
+			{"sync/region", func() error { return r.Sync(extended.All) }},
+			{"try", func() error { _, err := x.TryNBI(extended.All); return err }},
+			{"fence", func() error { x.Fence(); return nil }},
+			{"poll", func() error { n.e.Poll(); return nil }},
+			{"get", func() error {
+				var v [16]byte
+				return x.Get(0, word, v[:])
+			}},
+			{"put", func() error {
+				var v [16]byte
+				return x.Put(0, word, v[:])
+			}},
+			{"lock", func() error {
+				if err := x.Lock(0, lockAt); err != nil {
+					return err
+				}
+				return x.Unlock(0, lockAt)
+			}},
+			{"strict/put", func() error {
+				n.e.Poll()
+				if err := x.SyncNBI(extended.All); err != nil {
+					return err
+				}
+				return x.StoreUint64(0, word, 1)
+			}},
+			{"strict/get", func() error {
+				n.e.Poll()
+				_, err := x.LoadUint64(0, word)
+				return err
+			}},
+		} {
+			b.Run(c.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := c.f(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		return nil
+	})
+}

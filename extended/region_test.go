@@ -1,0 +1,123 @@
+package extended
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestRegionModel: a region is synchronized exactly when the conduit has none of its
+// operations of that category any more, whatever was begun, completed and
+// synchronized before, and it refuses while it is an access region.
+func TestRegionModel(t *testing.T) {
+	const plain, inside = 0, 512 // where operations outside and inside of access regions go
+	rapid.Check(t, func(t *rapid.T) {
+		j := newFake(2, fakeOptions{hold: true, eager: rapid.Bool().Draw(t, "eager"), seed: rapid.Uint64().Draw(t, "seed")})
+		e, x := j.eps[0], j.eps[0].x
+		r := x.NewRegion()
+		open := false
+		var buf [8]byte
+		var hs []Handle
+		underWay := func(c Category) bool {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			for _, p := range e.queue {
+				if p.a == at(plain) && (p.kind == 0 && c&Puts != 0 || p.kind == 1 && c&Gets != 0) {
+					return true
+				}
+			}
+			return false
+		}
+		category := rapid.SampledFrom([]Category{Puts, Gets, All})
+		must := func(t *rapid.T, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		to := func() int {
+			if open {
+				return inside
+			}
+			return plain
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put":     func(t *rapid.T) { must(t, r.PutBulkNBI(1, at(to()), buf[:])) },
+			"get":     func(t *rapid.T) { must(t, r.GetNBI(1, at(to()), make([]byte, 8))) },
+			"deliver": func(*rapid.T) { e.deliver() },
+			"begin": func(t *rapid.T) {
+				if err := x.BeginRegion(r); (err != nil) != open {
+					t.Fatal(open, err)
+				}
+				open = true
+			},
+			"end": func(t *rapid.T) {
+				h, err := r.End()
+				if (err == nil) != open {
+					t.Fatal(open, err)
+				}
+				if open = false; err == nil {
+					hs = append(hs, h)
+				}
+			},
+			"try": func(t *rapid.T) {
+				c := category.Draw(t, "category")
+				done, err := r.Try(c)
+				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || done == underWay(c)) {
+					t.Fatal(c, open, done, err)
+				}
+			},
+			"sync": func(t *rapid.T) {
+				c := category.Draw(t, "category")
+				e.release()
+				err := r.Sync(c)
+				e.mu.Lock()
+				e.hold = true
+				e.mu.Unlock()
+				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || underWay(c)) {
+					t.Fatal(c, open, err)
+				}
+			},
+			"wrong": func(t *rapid.T) {
+				for _, c := range []Category{0, All + 1, Puts | 32, 255} {
+					if err := r.Sync(c); !errors.Is(err, ErrBadArg) {
+						t.Fatal(c, err)
+					}
+					if done, err := r.Try(c); done || !errors.Is(err, ErrBadArg) {
+						t.Fatal(c, done, err)
+					}
+				}
+			},
+		})
+		e.release()
+		must(t, x.WaitAll(hs))
+	})
+}
+
+// TestSyncReportsFailure: an operation that has failed is told by the next Sync of its
+// category, once, though nothing is under way any more.
+func TestSyncReportsFailure(t *testing.T) {
+	j := newFake(2, fakeOptions{hold: true})
+	e, x := j.eps[0], j.eps[0].x
+	for range 2 { // the second time with a region that was idle
+		if err := x.SyncNBI(All); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.PutBulkNBI(1, at(0), make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+		e.die(errDied, false)
+		for e.deliver() != 0 {
+		}
+		if err := x.SyncNBI(Gets); err != nil {
+			t.Errorf("gets: %v", err)
+		}
+		if err := x.SyncNBI(Puts); !errors.Is(err, errDied) {
+			t.Errorf("puts: %v", err)
+		}
+		if err := x.SyncNBI(All); err != nil {
+			t.Errorf("told twice: %v", err)
+		}
+		e.die(nil, false)
+	}
+}
