@@ -98,8 +98,7 @@ func PtrTo[T any](n *Node, q *T) (Ptr[T], bool) {
 // registered is what a rank has registered, by where it is and by its address.
 type registered struct {
 	mu    sync.RWMutex
-	spans spans
-	byNLA map[segment.NLA]*span
+	spans spans // made by the first
 }
 
 func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error) {
@@ -111,15 +110,13 @@ func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error
 		return 0, fmt.Errorf("gas: Register: %w", err)
 	}
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
-	s := &span{from: from, to: from + uintptr(len(mem)), at: a}
 	g := &n.registered
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.byNLA == nil {
-		g.byNLA = map[segment.NLA]*span{}
+	if g.spans.nodes == nil {
+		g.spans = newSpans()
 	}
-	g.byNLA[a] = s
-	g.spans.add(s)
+	g.spans.add(span{from: from, to: from + uintptr(len(mem)), at: a})
 	return a, nil
 }
 
@@ -133,26 +130,22 @@ func (n *Node) deregister(w uint64) error {
 	}
 	g := &n.registered
 	g.mu.Lock()
-	s := g.byNLA[p.NLA()]
-	if s != nil {
-		delete(g.byNLA, s.at)
-		g.spans.remove(s)
-	}
+	found := g.spans.remove(p.NLA())
 	g.mu.Unlock()
-	if off := p.NLA() - n.heapBase; s == nil && uint64(off) < uint64(len(n.heapMem)) {
+	if off := p.NLA() - n.heapBase; !found && uint64(off) < uint64(len(n.heapMem)) {
 		return errs.BadArg("gas: Deregister: %v is memory of the segment: Free gives it back", p)
 	}
-	if s == nil {
+	if !found {
 		return errs.BadArg("gas: Deregister: %v is not what Register has returned on rank %d, or is deregistered already", p, n.rank)
 	}
-	return n.x.Conceal(s.at)
+	return n.x.Conceal(p.NLA())
 }
 
 // has says whether what is registered begins at a.
 func (g *registered) has(a segment.NLA) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.byNLA[a] != nil
+	return g.spans.has(a)
 }
 
 // addressOf is the address of the size bytes at q.
@@ -164,11 +157,10 @@ func (n *Node) addressOf(q unsafe.Pointer, size uintptr) (segment.NLA, bool) {
 	g := &n.registered
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	s := g.spans.find(from, from+size)
-	if s == nil {
+	if g.spans.nodes == nil {
 		return 0, false
 	}
-	return s.at + segment.NLA(from-s.from), true
+	return g.spans.find(from, from+size)
 }
 
 // exposed is what direct does for addresses beyond the attach segment: the rank's

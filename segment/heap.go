@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/treap"
 )
 
 // Alignments that the allocator gives unasked.
@@ -47,14 +48,10 @@ type Heap struct {
 	end  uint64
 
 	// Blocks, free and allocated, partition [base, end). They are linked in
-	// address order and form a treap by address, in which each node knows the
-	// largest free space below it. Indices instead of pointers keep all of it
-	// out of the garbage collector's way; 2^32 of them would take 256 GiB. n[0]
-	// is the nil node.
-	n     []block
-	root  uint32
-	spare uint32 // unused nodes, linked by right
-	rng   uint32
+	// address order and form a tree by address, in which each knows the largest
+	// free space below it. Its node numbers are theirs; 2^32 of them would take
+	// 288 GiB.
+	tree treap.Tree[block, *block]
 
 	// Every collective block ends at or before top, every own block starts at
 	// or after bottom; [top, bottom) is free, and open to both.
@@ -91,15 +88,27 @@ func (k blockKind) String() string {
 	return "by nobody"
 }
 
-// block is one node. fit[c] is the most bytes that start at an address aligned
-// to fitAlign[c] and lie in one free block of this node's subtree.
+// block is one node's value; the node's key is its address. fit[c] is the most bytes
+// that start at an address aligned to fitAlign[c] and lie in one free block of this
+// node's subtree.
 type block struct {
-	off, size   uint64
-	fit         [3]uint64
-	left, right uint32 // subtree
-	prev, next  uint32 // neighbours by address
-	prio        uint32 // heap order of the treap
-	kind        blockKind
+	size       uint64
+	fit        [3]uint64
+	prev, next uint32 // neighbours by address
+	kind       blockKind
+}
+
+// Pull computes fit anew.
+func (b *block) Pull(off uint64, left, right *block) {
+	for c, align := range fitAlign {
+		fit := max(left.fit[c], right.fit[c])
+		if b.kind == blockFree {
+			if at, end := alignUp(off, align), off+b.size; at < end {
+				fit = max(fit, end-at)
+			}
+		}
+		b.fit[c] = fit
+	}
 }
 
 var fitAlign = [3]uint64{MinAlign, CacheLine, PageSize}
@@ -132,12 +141,11 @@ func NewHeap(base NLA, size uint64) (*Heap, error) {
 	}
 	h := &Heap{
 		base: uint64(base), end: uint64(base) + size,
-		n:   make([]block, 1, 2),
-		rng: 2463534242,
+		tree: treap.New[block](),
 	}
 	h.top, h.bottom = h.base, h.end
 	if size > 0 {
-		h.insert(h.node(h.base, size, blockFree))
+		h.tree.Insert(h.base, block{size: size})
 	}
 	return h, nil
 }
@@ -171,7 +179,7 @@ func (h *Heap) SizeOf(a NLA) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.n[b].size, nil
+	return h.tree.At(b).size, nil
 }
 
 // Usage reports how full the heap is.
@@ -215,8 +223,8 @@ func (h *Heap) alloc(n, align uint64, kind blockKind) (NLA, error) {
 	var b uint32
 	var at uint64
 	if kind == blockCollective {
-		if b = h.lowest(h.root, n, align, fitClass(align)); b != 0 {
-			at = alignUp(h.n[b].off, align)
+		if b = h.lowest(h.tree.Root(), n, align, fitClass(align)); b != 0 {
+			at = alignUp(h.tree.Key(b), align)
 		}
 		if b == 0 || at >= h.bottom {
 			return 0, h.full(asked, align, kind)
@@ -224,8 +232,8 @@ func (h *Heap) alloc(n, align uint64, kind blockKind) (NLA, error) {
 		h.top = max(h.top, at+n)
 		h.usage.Collective += n
 	} else {
-		if b = h.highest(h.root, n, align, fitClass(align)); b != 0 {
-			at = (h.n[b].off + h.n[b].size - n) &^ (align - 1)
+		if b = h.highest(h.tree.Root(), n, align, fitClass(align)); b != 0 {
+			at = (h.tree.Key(b) + h.tree.At(b).size - n) &^ (align - 1)
 		}
 		if b == 0 || at < h.top {
 			return 0, h.full(asked, align, kind)
@@ -258,10 +266,10 @@ func (h *Heap) free(a NLA, kind blockKind) error {
 	if err != nil {
 		return err
 	}
-	if k := h.n[b].kind; k != kind {
+	if k := h.tree.At(b).kind; k != kind {
 		return &HeapError{"free", a, fmt.Errorf("%w of this kind: it was allocated %v, and must be freed so", ErrNotAllocated, k)}
 	}
-	n := h.n[b].size
+	n := h.tree.At(b).size
 	h.usage.Used -= n
 	h.usage.Frees++
 	if kind == blockCollective {
@@ -270,10 +278,10 @@ func (h *Heap) free(a NLA, kind blockKind) error {
 	end := uint64(a) + n
 	f := h.release(b)
 	if end == h.top && kind == blockCollective {
-		h.top = h.n[f].off
+		h.top = h.tree.Key(f)
 	}
 	if uint64(a) == h.bottom && kind == blockOwn {
-		h.bottom = h.n[f].off + h.n[f].size
+		h.bottom = h.tree.Key(f) + h.tree.At(f).size
 	}
 	return nil
 }
@@ -297,11 +305,11 @@ func (h *Heap) allocated(op string, a NLA) (uint32, error) {
 		return 0, &HeapError{op, a, fmt.Errorf("%w: the heap has addresses %v up to %v", ErrNotAllocated, NLA(h.base), NLA(h.end))}
 	}
 	b := h.find(uint64(a))
-	switch n := &h.n[b]; {
-	case n.kind != blockFree && n.off == uint64(a):
+	switch n := h.tree.At(b); {
+	case n.kind != blockFree && h.tree.Key(b) == uint64(a):
 		return b, nil
 	case n.kind != blockFree:
-		return 0, &HeapError{op, a, fmt.Errorf("%w: it lies inside the one of %d bytes at %v", ErrNotAllocated, n.size, NLA(n.off))}
+		return 0, &HeapError{op, a, fmt.Errorf("%w: it lies inside the one of %d bytes at %v", ErrNotAllocated, n.size, NLA(h.tree.Key(b)))}
 	case h.marked(uint64(a)):
 		return 0, &HeapError{op, a, ErrDoubleFree}
 	}
@@ -310,178 +318,70 @@ func (h *Heap) allocated(op string, a NLA) (uint32, error) {
 
 // carve makes [at, at+n) of free block b a block of its own.
 func (h *Heap) carve(b uint32, at, n uint64, kind blockKind) {
-	off, size := h.n[b].off, h.n[b].size
-	if tail := off + size - (at + n); tail > 0 {
-		h.n[b].size -= tail
-		h.link(b, h.node(at+n, tail, blockFree))
-	}
-	if at > off {
-		h.n[b].size = at - off
-		h.link(b, h.node(at, n, kind))
+	free := h.tree.At(b)
+	off, size := h.tree.Key(b), free.size
+	head, tail := at-off, off+size-(at+n)
+	if head > 0 {
+		free.size = head
 	} else {
-		h.n[b].kind = kind
+		free.size, free.kind = n, kind
 	}
-	h.refresh(off)
+	last := b
+	if head > 0 {
+		last = h.follow(b, at, block{size: n, kind: kind})
+	}
+	if tail > 0 {
+		h.follow(last, at+n, block{size: tail})
+	}
+	h.tree.Refresh(b)
 }
 
-// link inserts x, whose address follows b's, after b.
-func (h *Heap) link(b, x uint32) {
-	next := h.n[b].next
-	h.n[x].prev, h.n[x].next = b, next
-	h.n[b].next = x
-	if next != 0 {
-		h.n[next].prev = x
+// follow inserts a block at off, which follows b.
+func (h *Heap) follow(b uint32, off uint64, v block) uint32 {
+	v.prev, v.next = b, h.tree.At(b).next
+	x := h.tree.Insert(off, v)
+	h.tree.At(b).next = x
+	if v.next != 0 {
+		h.tree.At(v.next).prev = x
 	}
-	h.insert(x)
+	return x
 }
 
 // release makes b free, merges it with free neighbours and returns the result.
 func (h *Heap) release(b uint32) uint32 {
-	h.n[b].kind = blockFree
-	if next := h.n[b].next; next != 0 && h.n[next].kind == blockFree {
+	n := h.tree.At(b)
+	n.kind = blockFree
+	prev := n.prev
+	if next := n.next; next != 0 && h.tree.At(next).kind == blockFree {
 		h.absorb(b, next)
 	}
-	if prev := h.n[b].prev; prev != 0 && h.n[prev].kind == blockFree {
+	if prev != 0 && h.tree.At(prev).kind == blockFree {
 		h.absorb(prev, b)
 		b = prev
 	}
-	h.refresh(h.n[b].off)
+	h.tree.Refresh(b)
 	return b
 }
 
-// absorb adds x to its neighbour b below it.
+// absorb adds x to its neighbour b below it, which is to be refreshed.
 func (h *Heap) absorb(b, x uint32) {
-	h.root = h.remove(h.root, x)
-	h.n[b].size += h.n[x].size
-	next := h.n[x].next
-	h.n[b].next = next
-	if next != 0 {
-		h.n[next].prev = b
+	n, gone := h.tree.At(b), h.tree.At(x)
+	n.size += gone.size
+	n.next = gone.next
+	if n.next != 0 {
+		h.tree.At(n.next).prev = b
 	}
-	h.n[x] = block{right: h.spare}
-	h.spare = x
-}
-
-// node makes a block that is in neither list nor tree.
-func (h *Heap) node(off, size uint64, kind blockKind) uint32 {
-	x := h.spare
-	if x != 0 {
-		h.spare = h.n[x].right
-	} else {
-		x = uint32(len(h.n))
-		h.n = append(h.n, block{})
-	}
-	// Any sequence without pattern balances a treap; that it is the same in
-	// every run keeps failures repeatable.
-	h.rng ^= h.rng << 13
-	h.rng ^= h.rng >> 17
-	h.rng ^= h.rng << 5
-	h.n[x] = block{off: off, size: size, kind: kind, prio: h.rng}
-	return x
-}
-
-// pull recomputes what t knows of its subtree.
-func (h *Heap) pull(t uint32) {
-	n := &h.n[t]
-	l, r := &h.n[n.left], &h.n[n.right]
-	for c, align := range fitAlign {
-		fit := max(l.fit[c], r.fit[c])
-		if n.kind == blockFree {
-			if at, end := alignUp(n.off, align), n.off+n.size; at < end {
-				fit = max(fit, end-at)
-			}
-		}
-		n.fit[c] = fit
-	}
-}
-
-func (h *Heap) insert(x uint32) { h.root = h.insertAt(h.root, x) }
-
-func (h *Heap) insertAt(t, x uint32) uint32 {
-	switch {
-	case t == 0:
-		h.pull(x)
-		return x
-	case h.n[x].prio > h.n[t].prio:
-		h.n[x].left, h.n[x].right = h.split(t, h.n[x].off)
-		h.pull(x)
-		return x
-	case h.n[x].off < h.n[t].off:
-		h.n[t].left = h.insertAt(h.n[t].left, x)
-	default:
-		h.n[t].right = h.insertAt(h.n[t].right, x)
-	}
-	h.pull(t)
-	return t
-}
-
-// split cuts subtree t into the blocks below off and the others.
-func (h *Heap) split(t uint32, off uint64) (low, high uint32) {
-	if t == 0 {
-		return 0, 0
-	}
-	if h.n[t].off < off {
-		h.n[t].right, high = h.split(h.n[t].right, off)
-		low = t
-	} else {
-		low, h.n[t].left = h.split(h.n[t].left, off)
-		high = t
-	}
-	h.pull(t)
-	return low, high
-}
-
-// remove takes x out of subtree t, which contains it.
-func (h *Heap) remove(t, x uint32) uint32 {
-	if t == x {
-		return h.join(h.n[t].left, h.n[t].right)
-	}
-	if h.n[x].off < h.n[t].off {
-		h.n[t].left = h.remove(h.n[t].left, x)
-	} else {
-		h.n[t].right = h.remove(h.n[t].right, x)
-	}
-	h.pull(t)
-	return t
-}
-
-// join makes one subtree of two, all of low being below all of high.
-func (h *Heap) join(low, high uint32) uint32 {
-	switch {
-	case low == 0:
-		return high
-	case high == 0:
-		return low
-	case h.n[low].prio > h.n[high].prio:
-		h.n[low].right = h.join(h.n[low].right, high)
-		h.pull(low)
-		return low
-	}
-	h.n[high].left = h.join(low, h.n[high].left)
-	h.pull(high)
-	return high
-}
-
-// refresh recomputes the path to the block at off, which has changed.
-func (h *Heap) refresh(off uint64) { h.refreshAt(h.root, off) }
-
-func (h *Heap) refreshAt(t uint32, off uint64) {
-	if h.n[t].off < off {
-		h.refreshAt(h.n[t].right, off)
-	} else if h.n[t].off > off {
-		h.refreshAt(h.n[t].left, off)
-	}
-	h.pull(t)
+	h.tree.Remove(x)
 }
 
 // find returns the block that contains off, which lies in the heap.
 func (h *Heap) find(off uint64) uint32 {
 	best := uint32(0)
-	for t := h.root; t != 0; {
-		if h.n[t].off <= off {
-			best, t = t, h.n[t].right
+	for t := h.tree.Root(); t != 0; {
+		if h.tree.Key(t) <= off {
+			best, t = t, h.tree.Right(t)
 		} else {
-			t = h.n[t].left
+			t = h.tree.Left(t)
 		}
 	}
 	return best
@@ -491,56 +391,57 @@ func (h *Heap) find(off uint64) uint32 {
 // aligned to align, or 0. A subtree whose fit for class c, at most align, is too
 // small has none.
 func (h *Heap) lowest(t uint32, n, align uint64, c int) uint32 {
-	for t != 0 && h.n[t].fit[c] >= n {
-		if b := h.lowest(h.n[t].left, n, align, c); b != 0 {
+	for t != 0 && h.tree.At(t).fit[c] >= n {
+		if b := h.lowest(h.tree.Left(t), n, align, c); b != 0 {
 			return b
 		}
 		if h.room(t, n, align) {
 			return t
 		}
-		t = h.n[t].right
+		t = h.tree.Right(t)
 	}
 	return 0
 }
 
 // highest is lowest from the other end.
 func (h *Heap) highest(t uint32, n, align uint64, c int) uint32 {
-	for t != 0 && h.n[t].fit[c] >= n {
-		if b := h.highest(h.n[t].right, n, align, c); b != 0 {
+	for t != 0 && h.tree.At(t).fit[c] >= n {
+		if b := h.highest(h.tree.Right(t), n, align, c); b != 0 {
 			return b
 		}
 		if h.room(t, n, align) {
 			return t
 		}
-		t = h.n[t].left
+		t = h.tree.Left(t)
 	}
 	return 0
 }
 
 // room says whether block t itself is free and has room.
 func (h *Heap) room(t uint32, n, align uint64) bool {
-	b := &h.n[t]
-	at, end := alignUp(b.off, align), b.off+b.size
+	b := h.tree.At(t)
+	off := h.tree.Key(t)
+	at, end := alignUp(off, align), off+b.size
 	return b.kind == blockFree && at < end && end-at >= n
 }
 
 // largest is the size of the largest free block in [from, to), whose ends are
 // ends of blocks.
-func (h *Heap) largest(from, to uint64) uint64 { return h.largestIn(h.root, from, to) }
+func (h *Heap) largest(from, to uint64) uint64 { return h.largestIn(h.tree.Root(), from, to) }
 
 func (h *Heap) largestIn(t uint32, from, to uint64) uint64 {
 	if t == 0 {
 		return 0
 	}
-	n := &h.n[t]
+	n := h.tree.At(t)
 	switch {
-	case n.off < from:
-		return h.largestIn(n.right, from, to)
-	case n.off >= to:
-		return h.largestIn(n.left, from, to)
+	case h.tree.Key(t) < from:
+		return h.largestIn(h.tree.Right(t), from, to)
+	case h.tree.Key(t) >= to:
+		return h.largestIn(h.tree.Left(t), from, to)
 	}
 	// From here on each side is bounded on its other side only.
-	most := max(h.largestFrom(n.left, from), h.largestTo(n.right, to))
+	most := max(h.largestFrom(h.tree.Left(t), from), h.largestTo(h.tree.Right(t), to))
 	if n.kind == blockFree {
 		most = max(most, n.size)
 	}
@@ -549,32 +450,32 @@ func (h *Heap) largestIn(t uint32, from, to uint64) uint64 {
 
 func (h *Heap) largestFrom(t uint32, from uint64) (most uint64) {
 	for t != 0 {
-		n := &h.n[t]
-		if n.off < from {
-			t = n.right
+		n := h.tree.At(t)
+		if h.tree.Key(t) < from {
+			t = h.tree.Right(t)
 			continue
 		}
-		most = max(most, h.n[n.right].fit[0])
+		most = max(most, h.tree.At(h.tree.Right(t)).fit[0])
 		if n.kind == blockFree {
 			most = max(most, n.size)
 		}
-		t = n.left
+		t = h.tree.Left(t)
 	}
 	return most
 }
 
 func (h *Heap) largestTo(t uint32, to uint64) (most uint64) {
 	for t != 0 {
-		n := &h.n[t]
-		if n.off >= to {
-			t = n.left
+		n := h.tree.At(t)
+		if h.tree.Key(t) >= to {
+			t = h.tree.Left(t)
 			continue
 		}
-		most = max(most, h.n[n.left].fit[0])
+		most = max(most, h.tree.At(h.tree.Left(t)).fit[0])
 		if n.kind == blockFree {
 			most = max(most, n.size)
 		}
-		t = n.right
+		t = h.tree.Right(t)
 	}
 	return most
 }
