@@ -252,7 +252,9 @@ func (e *Engine) queued(p *peer) bool {
 // count datagrams are.
 func (e *Engine) grow(p *peer, flown, count int) {
 	n := float64(flown - p.inFlight)
-	p.rate *= math.Pow(1-1.0/lossMemory, float64(count))
+	if p.rate > 0 { // most paths lose nothing
+		p.rate *= math.Pow(1-1.0/lossMemory, float64(count))
+	}
 	since := e.now - p.grown
 	p.grown = e.now
 	switch {

@@ -264,7 +264,7 @@ func (e *Engine) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint3
 		f.number++
 		f.bulk.add(it)
 	}
-	e.touch(p)
+	e.more(p, f)
 }
 
 // copied is how much data of a put the engine copies, so that the source is free
@@ -294,7 +294,7 @@ func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []u
 		it.data, it.want = data, conduits.SourceDone
 	}
 	f.bulk.add(it)
-	e.touch(p)
+	e.more(p, f)
 	return ev
 }
 
@@ -340,13 +340,13 @@ func (e *Engine) Put(dst int, to segment.NLA, src []byte, want conduits.Event, c
 			k.now = true
 			k.done = append(k.done, ending{Completion{Cookie: cookie, Event: want}, at})
 		}
-		e.touch(p)
+		e.more(p, f)
 		return have, nil
 	}
 	it := e.item(frPart, conduits.Request)
 	it.to, it.data, it.want, it.cookie = to, src, want, cookie
 	f.bulk.add(it)
-	e.touch(p)
+	e.more(p, f)
 	return 0, nil
 }
 
@@ -363,9 +363,10 @@ func (e *Engine) Get(dst []byte, src int, from segment.NLA, want conduits.Event,
 	e.stats.Frames++
 	o, id := e.newOp(p, frGet, want, cookie)
 	o.dst, o.from, o.size = dst, from, uint64(len(dst))
-	k := e.collect(p, &p.flows[conduits.Request], 25)
+	f := &p.flows[conduits.Request]
+	k := e.collect(p, f, 25)
 	k.frames = appendGet(k.frames, id, from, uint64(len(dst)))
-	e.touch(p)
+	e.more(p, f)
 	return 0, nil
 }
 
@@ -379,9 +380,10 @@ func (e *Engine) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduit
 	e.stats.Frames++
 	o, id := e.newOp(p, frAtomic, conduits.RemoteDone, cookie)
 	o.from, o.size = to, uint64(t.Size())
-	k := e.collect(p, &p.flows[conduits.Request], 35)
+	f := &p.flows[conduits.Request]
+	k := e.collect(p, f, 35)
 	k.frames = appendAtomic(k.frames, id, to, op, t, x, y)
-	e.touch(p)
+	e.more(p, f)
 	return nil
 }
 
@@ -468,9 +470,12 @@ func (e *Engine) Release(m *Message) {
 func (e *Engine) consume(p *peer, c conduits.Class) {
 	f := &p.flows[c]
 	f.taken++
-	if e.tellable(f) {
+	switch {
+	case e.tellable(f):
 		p.ackNow = true
-	} else {
+	case p.ackOwed:
+		return // nothing is due any sooner
+	default:
 		e.owe(p)
 	}
 	e.touch(p)

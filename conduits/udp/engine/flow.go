@@ -123,9 +123,14 @@ func (e *Engine) collect(p *peer, f *flow, n int) *pkt {
 	return k
 }
 
+// idle says whether f has nothing to be sent, whatever may be sent.
+func (f *flow) idle() bool {
+	return f.small.empty() && f.bulk.empty() && f.lost.first == nil
+}
+
 // sendable says whether pick would find something that may be sent now.
 func (e *Engine) sendable(p *peer, f *flow) bool {
-	return e.wants(p, f) && (e.now >= p.openAt || p.probes > 0)
+	return !f.idle() && e.wants(p, f) && (e.now >= p.openAt || p.probes > 0)
 }
 
 // wants says the same without regard to pacing.
@@ -305,5 +310,5 @@ func (e *Engine) canSend(p *peer) bool {
 	if p.dead {
 		return false
 	}
-	return p.ackNow || e.sounding(p) || e.sendable(p, &p.flows[conduits.Request]) || e.sendable(p, &p.flows[conduits.Reply])
+	return p.ackNow || p.mtu.limit > 0 && e.sounding(p) || e.sendable(p, &p.flows[conduits.Request]) || e.sendable(p, &p.flows[conduits.Reply])
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
@@ -32,11 +33,13 @@ func (e *Engine) next(now time.Duration, b []byte, parts bool) (dst, n int, data
 		}
 		if !e.canSend(p) {
 			e.pop(p)
+			e.retime(p)
 			continue
 		}
 		n, data := e.emit(p, b, parts)
 		if p.row--; p.row == 0 {
 			e.pop(p)
+			e.touch(p)
 		} else {
 			e.amid = p
 		}
@@ -54,14 +57,13 @@ func (e *Engine) pop(p *peer) {
 	e.ready = p.next
 	p.queued, p.next, p.row = false, nil, 0
 	e.amid = nil
-	e.touch(p)
 }
 
 // updateTimers brings the timers up to date of a peer that is amid its row.
 func (e *Engine) updateTimers() {
 	if p := e.amid; p != nil {
 		e.amid = nil
-		e.touch(p)
+		e.retime(p)
 	}
 }
 
@@ -216,35 +218,52 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 
 // touch brings p's place in the ready list and among the timers up to date.
 func (e *Engine) touch(p *peer) {
-	if !p.queued && e.canSend(p) {
-		p.queued = true
-		if e.ready == nil {
-			e.ready = p
-		} else {
-			e.last.next = p
-		}
-		e.last = p
+	e.enlist(p)
+	e.retime(p)
+}
+
+// enlist puts p into the ready list if there is a reason to send it something.
+func (e *Engine) enlist(p *peer) {
+	if p.queued || !e.canSend(p) {
+		return
 	}
-	at, ok := time.Duration(0), false
-	sooner := func(t time.Duration) {
-		if !ok || t < at {
-			at, ok = t, true
-		}
+	p.queued = true
+	if e.ready == nil {
+		e.ready = p
+	} else {
+		e.last.next = p
 	}
+	e.last = p
+}
+
+// more follows an operation that has added to f, what is to be sent to p. The timers of a
+// peer in the ready list are looked at when it leaves it, and not here as well: the engines
+// of both ranks take 1.3 us for a short round trip, and took 1.5.
+func (e *Engine) more(p *peer, f *flow) {
+	e.enlist(p)
+	if !p.queued || !p.waits && !f.small.empty() && e.held(p, f) {
+		e.retime(p)
+	}
+}
+
+// retime brings p's place among the timers up to date.
+func (e *Engine) retime(p *peer) {
+	const never = math.MaxInt64
+	at := time.Duration(never)
 	if !p.dead {
 		if t, ok := e.alarm(p); ok {
-			sooner(e.judged(t))
+			at = e.judged(t)
 		}
 		if t, ok := e.soundAlarm(p); ok {
-			sooner(e.judged(t))
+			at = min(at, e.judged(t))
 		}
 		if e.now < p.openAt && !p.queued && (e.wants(p, &p.flows[0]) || e.wants(p, &p.flows[1])) {
-			sooner(p.openAt)
+			at = min(at, p.openAt)
 		}
 		for c := range p.flows {
 			f := &p.flows[c]
 			if !f.small.empty() && e.held(p, f) {
-				sooner(f.smallAt + e.c.Hold)
+				at = min(at, f.smallAt+e.c.Hold)
 				if !p.waits {
 					p.waits = true
 					e.waits = append(e.waits, p)
@@ -252,13 +271,13 @@ func (e *Engine) touch(p *peer) {
 			}
 		}
 		if p.ackOwed && !p.ackNow {
-			sooner(p.ackAt)
+			at = min(at, p.ackAt)
 		}
 		if t, ok := e.silenceAt(p); ok {
-			sooner(t)
+			at = min(at, t)
 		}
 	}
-	e.schedule(p, at, ok)
+	e.schedule(p, at, at != never)
 }
 
 // judged is when that can be told which is due at t: what is due is looked at again a
