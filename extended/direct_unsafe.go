@@ -65,6 +65,18 @@ func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
 	return nil
 }
 
+// lockWords are the words of a lock, or nil. Lock and Unlock have a short way for those
+// that load and store reach: 20 ns both, where lock and unlock take 30.
+func (x *Endpoint) lockWords(rank int, at segment.NLA) *[LockSize / 8]uint64 {
+	if i := uint(rank - x.first); i < uint(len(x.views)) {
+		v := &x.views[i]
+		if off := uint64(at - segment.AttachBase); off&7 == 0 && off < v.Atomic && v.Atomic-off >= LockSize {
+			return (*[LockSize / 8]uint64)(unsafe.Add(v.Base, off))
+		}
+	}
+	return nil
+}
+
 // ownWord is a word of the own segment whose address was checked.
 func (x *Endpoint) ownWord(a segment.NLA) *uint64 {
 	return (*uint64)(unsafe.Add(x.mine.Base, uint64(a-segment.AttachBase)))
