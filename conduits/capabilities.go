@@ -7,7 +7,8 @@ import "github.com/argon-go/argon/segment"
 // Attach, for Direct before that of the Transport, and has its own way of doing it
 // otherwise. A
 // capability is the same on all ranks of a job; docs/capabilities.md is the table.
-// [Neighbourly] is one, too, which a Transport implements as an Endpoint does.
+// [Neighbourly] is one, too, which a Transport implements as an Endpoint does. A Transport on
+// top of another one is a [Wrapper].
 //
 // Unless said otherwise a method keeps the rules of Transport: any goroutine calls it,
 // it does not block, it may end at once or by Owner.Complete with its cookie, and its
@@ -123,4 +124,24 @@ type Direct interface {
 type Kicker interface {
 	// KickRank is Kick of another rank, which may have left.
 	KickRank(rank int)
+}
+
+// Wrapper is a Transport on top of another one, with methods for capabilities that the
+// other one may lack. It has those that both of them have.
+type Wrapper interface {
+	Transport
+	// Below is the other one. The same at every call.
+	Below() Transport
+}
+
+// CapabilityOf is t as a C, an interface of this file, if t has that capability: what
+// package adapt, and a Wrapper of the one below it, ask by.
+func CapabilityOf[C any](t Transport) (c C, ok bool) {
+	if w, is := t.(Wrapper); is {
+		if _, ok := CapabilityOf[C](w.Below()); !ok {
+			return c, false
+		}
+	}
+	c, ok = t.(C)
+	return c, ok
 }

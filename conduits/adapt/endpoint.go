@@ -196,7 +196,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	if !e.attaching.CompareAndSwap(false, true) {
 		return errs.NotReady("%s: rank %d is attached already", e.name, e.rank)
 	}
-	e.direct, _ = e.t.(conduits.Direct)
+	e.direct, _ = conduits.CapabilityOf[conduits.Direct](e.t)
 	v, err := e.segment(c.Size)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (e *Endpoint) Views() (first int, views []segment.View) { return e.first, e
 
 // Neighbourhoods are the Transport's, or unknown.
 func (e *Endpoint) Neighbourhoods() *conduits.Neighbourhoods {
-	if n, ok := e.t.(conduits.Neighbourly); ok {
+	if n, ok := conduits.CapabilityOf[conduits.Neighbourly](e.t); ok {
 		return n.Neighbourhoods()
 	}
 	return nil

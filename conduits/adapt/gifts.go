@@ -18,14 +18,14 @@ type gifts struct {
 
 // ask finds out what t has, but for direct.
 func (g *gifts) ask(t conduits.Transport) {
-	if n, ok := t.(conduits.NotifyPutter); ok && n.NotifyWords() > 0 {
+	if n, ok := conduits.CapabilityOf[conduits.NotifyPutter](t); ok && n.NotifyWords() > 0 {
 		g.notify, g.notifyWords = n, n.NotifyWords()
 	}
-	g.putWord, _ = t.(conduits.WordPutter)
-	g.rooms, _ = t.(conduits.Reserver)
-	g.lane, _ = t.(conduits.ReplyLane)
-	g.kicker, _ = t.(conduits.Kicker)
-	if u, ok := t.(conduits.AtomicUnit); ok {
+	g.putWord, _ = conduits.CapabilityOf[conduits.WordPutter](t)
+	g.rooms, _ = conduits.CapabilityOf[conduits.Reserver](t)
+	g.lane, _ = conduits.CapabilityOf[conduits.ReplyLane](t)
+	g.kicker, _ = conduits.CapabilityOf[conduits.Kicker](t)
+	if u, ok := conduits.CapabilityOf[conduits.AtomicUnit](t); ok {
 		g.askAtomics(u)
 	}
 }

@@ -15,16 +15,10 @@ import (
 // Local makes the Local of a conduit that is inner with chaos on top.
 func Local(inner func(n int, c conduits.Config) ([]conduits.Endpoint, error), cfg Config) func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-		if err := cfg.Validate(n); err != nil {
-			return nil, err
-		}
-		eps, err := inner(n, c)
+		own := cfg
+		eps, err := opened(inner, n, c, cfg.Validate(n), &own.Seed)
 		if err != nil {
 			return nil, err
-		}
-		own := cfg
-		if own.Seed == 0 {
-			own.Seed = c.Seed
 		}
 		for _, ep := range eps {
 			if err := fit(ep); err != nil {
@@ -36,6 +30,18 @@ func Local(inner func(n int, c conduits.Config) ([]conduits.Endpoint, error), cf
 		}
 		return Wrap(eps, own), nil
 	}
+}
+
+// opened opens the ranks of a job, unless invalid says why chaos cannot be on top of them,
+// and makes the job's seed of one that is 0.
+func opened[T any](inner func(int, conduits.Config) ([]T, error), n int, c conduits.Config, invalid error, seed *uint64) ([]T, error) {
+	if invalid != nil {
+		return nil, invalid
+	}
+	if *seed == 0 {
+		*seed = c.Seed
+	}
+	return inner(n, c)
 }
 
 // fit says why chaos cannot be on top of ep.

@@ -8,6 +8,9 @@
 //	open := chaos.Local(shm.Local, chaos.Config{HideNeighbours: true})
 //	eps, err := open(4, conduits.Config{Seed: 7})
 //
+// That is of Endpoints, which all conduits have. [Transport] and [Open] do the like to a
+// conduits.Transport, below package adapt: for those that write one.
+//
 // Everything is decided by one random stream a rank, made from the seed and the
 // rank: on a conduit that is deterministic the same seed gives the same run.
 // [Done] says what was really done to an endpoint.

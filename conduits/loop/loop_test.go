@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/loop"
@@ -19,6 +20,12 @@ func TestConformance(t *testing.T) { conduittest.Run(t, loop.Local) }
 
 func TestConformanceChaos(t *testing.T) {
 	conduittest.Run(t, chaos.Local(loop.Local, chaos.Config{}))
+}
+
+// TestRough: package adapt and the layers keep their promises on a Transport that keeps
+// no more than its own.
+func TestRough(t *testing.T) {
+	conduittest.Run(t, adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{})))
 }
 
 // TestWait: an event that meets nobody in Wait ends the next one, once; time does
