@@ -21,7 +21,7 @@ type Launch struct {
 	// the file by ARGON_SEGFD.
 	Memory func(n int, c Config) (JobMemory, error)
 	// Single says that one process runs all ranks, by Local. It writes a record as
-	// package conduits/sim does to the file that ARGON_SIM_STATUS names. Rendezvous
+	// package conduits/sim does, of internal/simrecord's form, to the file that ARGON_SIM_STATUS names. Rendezvous
 	// and Memory are then ignored.
 	Single bool
 }

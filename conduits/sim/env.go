@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/simrecord"
 )
 
 // Variables that Local heeds. gasrun sets them from its flags; they work without
@@ -73,7 +74,7 @@ func openSession(getenv func(string) string) (*session, error) {
 		}
 		syscall.CloseOnExec(fd)
 		s.status = os.NewFile(uintptr(fd), "status")
-		if _, err := fmt.Fprintln(s.status, recordMagic); err != nil {
+		if _, err := fmt.Fprintln(s.status, simrecord.Magic); err != nil {
 			return nil, errs.Resource("sim: %s: %v", EnvStatus, err)
 		}
 	}
@@ -113,7 +114,7 @@ func (s *session) beginJob(j *JobRecord) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs++
-	s.add(j.line(s.jobs))
+	s.add(j.Line(s.jobs))
 	return s.jobs
 }
 
@@ -187,7 +188,7 @@ func local(n int, c conduits.Config, env func(string) string) (*Job, error) {
 	w := &watch{k: k, write: s.write, from: env(EnvReplay)}
 	if r := s.replay; r != nil {
 		if err := w.follow(r, &mine); err != nil {
-			s.write(replayLine(k, err.Error()))
+			s.write(simrecord.ReplayLine(k, err.Error()))
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/simrecord"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -117,7 +118,7 @@ func New(n int, c Config) (*Job, error) {
 }
 
 // MaxRanks is the most ranks of a job: what a pointer of package gas can name.
-const MaxRanks = 1 << 24
+const MaxRanks = simrecord.MaxRanks
 
 // Endpoints returns the ranks' endpoints.
 func (j *Job) Endpoints() []conduits.Endpoint {

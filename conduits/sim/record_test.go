@@ -17,6 +17,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/simrecord"
 )
 
 func genRecord() *rapid.Generator[*Record] {
@@ -76,7 +77,7 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Fatalf("%s\nis read as\n%s", b, got.Bytes())
 		}
 		// Wherever the writer was killed, what there is can be read.
-		cut := rapid.IntRange(len(recordMagic)+1, len(b)).Draw(t, "cut")
+		cut := rapid.IntRange(len(simrecord.Magic)+1, len(b)).Draw(t, "cut")
 		short, err := ReadRecord(bytes.NewReader(b[:cut]))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b[:cut])
@@ -113,13 +114,13 @@ func TestBadRecords(t *testing.T) {
 		"#\n" + job + "end 1 2 0000000000000000 0 failed 1 x\n":                          "line 3",
 		"#\n" + job + "replay 1 other\n":                                                 "line 3",
 		"#\nexit status 0\nexit status 0\n":                                              "after the end",
-		"#\narg \"" + strings.Repeat("x", maxRecordLine) + "\"\n":                        "longer",
+		"#\narg \"" + strings.Repeat("x", simrecord.MaxLine) + "\"\n":                    "longer",
 		"#\n" + job + "end 1 18446744073709551616 0000000000000000 0 ok\n":               "line 3",
 		"#\n" + job + "end 1 2 0000000000000000 0 failed -2 \"x\"\n":                     "line 3",
 		"#\n" + job + "replay 1 same\nreplay 1 same\n":                                   "line 4",
 		"#\n" + job + "replay 1 same\nend 1 2 0000000000000000 0 failed 1 \"the end\"\n": "line 4",
 	} {
-		in = strings.ReplaceAll(in, "#", recordMagic)
+		in = strings.ReplaceAll(in, "#", simrecord.Magic)
 		_, err := ReadRecord(strings.NewReader(in))
 		if !errors.Is(err, errs.ErrBadArg) || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%.200q: %v, want %q", in, err, want)
@@ -128,9 +129,9 @@ func TestBadRecords(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
-	f.Add([]byte(recordMagic + "\nprogram \"./x\"\narg \"-n\"\nenv \"A=b\"\nbinary 00\nranks 4\noptions seed=1\njob 1 4 seed=1\n" +
+	f.Add([]byte(simrecord.Magic + "\nprogram \"./x\"\narg \"-n\"\nenv \"A=b\"\nbinary 00\nranks 4\noptions seed=1\njob 1 4 seed=1\n" +
 		"at 1 1024 00000000000000ff 5\nend 1 1030 0000000000000001 6 failed 3 \"x\\n\"\nreplay 1 same\nexit SIGKILL\n"))
-	f.Add([]byte(recordMagic + "\njob 1 4 seed=1\njob 2 1 seed=2 crash=1@1ms\nend 2 0 0000000000000000 0 ok\nreplay 1 other \"x\"\n"))
+	f.Add([]byte(simrecord.Magic + "\njob 1 4 seed=1\njob 2 1 seed=2 crash=1@1ms\nend 2 0 0000000000000000 0 ok\nreplay 1 other \"x\"\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := ReadRecord(bytes.NewReader(b))
 		if err != nil {

@@ -18,10 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/simrecord"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -44,7 +44,7 @@ type Result struct {
 	Ranks  []Rank // one for each process
 	// Simulated is what the process of a simulated job said of its jobs; nil for
 	// other jobs.
-	Simulated *sim.Record
+	Simulated *simrecord.Record
 }
 
 // RankError says which rank's failure ended the job.

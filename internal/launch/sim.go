@@ -6,11 +6,10 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/simrecord"
 )
 
 // newSimMemory makes the file that the one process of a job writes its record to.
@@ -35,20 +34,20 @@ type simMemory struct {
 func (m *simMemory) File() *os.File { return m.f }
 
 // record is what the process has said so far.
-func (m *simMemory) record() *sim.Record {
+func (m *simMemory) record() *simrecord.Record {
 	fi, err := m.f.Stat()
 	if err != nil || fi.Size() == 0 {
-		return &sim.Record{}
+		return &simrecord.Record{}
 	}
-	r, err := sim.ReadRecord(io.NewSectionReader(m.f, 0, fi.Size()))
+	r, err := simrecord.Read(io.NewSectionReader(m.f, 0, fi.Size()), nil)
 	if err != nil {
-		return &sim.Record{}
+		return &simrecord.Record{}
 	}
 	return r
 }
 
 // last is the job that decides: the last one.
-func (m *simMemory) last() *sim.JobRecord {
+func (m *simMemory) last() *simrecord.Job {
 	if r := m.record(); len(r.Jobs) > 0 {
 		return r.Jobs[len(r.Jobs)-1]
 	}
@@ -105,11 +104,11 @@ func (m *simMemory) explain(e *RankError, memory int64) {
 		return
 	case j.End == nil && len(j.Checkpoints) > 0:
 		c := j.Checkpoints[len(j.Checkpoints)-1]
-		e.Cause += fmt.Sprintf(" (after more than %d steps and %v of virtual time)", c.Steps, time.Duration(c.Time/sim.Nanosecond))
+		e.Cause += fmt.Sprintf(" (after more than %d steps and %v of virtual time)", c.Steps, simrecord.Duration(c.Time))
 		return
 	case j.End == nil || !j.End.Failed || e.Signal != 0:
 		return
 	}
 	e.Rank, e.Last = j.End.Rank, nil
-	e.Cause = fmt.Sprintf("failed at %v of virtual time: %s", time.Duration(j.End.Time/sim.Nanosecond), errs.Printable(j.End.Error, textMost))
+	e.Cause = fmt.Sprintf("failed at %v of virtual time: %s", simrecord.Duration(j.End.Time), errs.Printable(j.End.Error, textMost))
 }

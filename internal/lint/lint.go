@@ -54,7 +54,7 @@ const (
 	conduit               // conduits/*
 	composed              // conduits/hybrid/*: conduits that are made of others
 	starter               // conduits/boot: what runs a rank's function
-	tools                 // internal/launch: starting jobs
+	tools                 // internal/launch: starting jobs, on any conduit that is registered
 	core                  // am
 	caches                // firehose
 	services              // extended, barrier
@@ -137,9 +137,12 @@ func mayImport(dir, target string, test, blank bool) string {
 		return "the layers are given an endpoint: programs and gas start ranks"
 	case test && from == services && to == services, test && from == segments && to == contract:
 		return "" // a test may have to wait for all ranks, or reach memory as they do
-	case (to == conduit || to == composed) && from > composed && from != tools:
+	case (to == conduit || to == composed) && from > composed:
 		if from == starter && blank {
 			return "" // fills the registry with the conduits there are
+		}
+		if from == tools {
+			return "the launcher knows a conduit by what it registers (conduits.Launch)"
 		}
 		return "nothing above conduits/ knows which conduit runs"
 	case to == tools && from > tools:
