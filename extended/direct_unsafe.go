@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -124,7 +125,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
 		copy(unsafe.Slice((*byte)(p), len(src)), src)
 		return nil
 	}
-	return x.putSlow(dst, to, src)
+	return x.putSlow(dst, to, hide(src))
 }
 
 // Get copies len(dst) bytes from address from of rank src's segment to dst,
@@ -139,7 +140,23 @@ func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
 		copy(dst, unsafe.Slice((*byte)(p), len(dst)))
 		return nil
 	}
-	return x.getSlow(src, from, dst)
+	return x.getSlow(src, from, hide(dst))
+}
+
+// hide is b for a function which sees to it that nothing refers to b when that lies on
+// the caller's stack, as onStack says, and the function returns or the stack moves. The
+// compiler takes it for another slice, so that a local variable which is put or got
+// needs no memory of the heap: 30 ns where a direct access takes 2.
+func hide(b []byte) []byte {
+	// unsafe.Add keeps what it adds to alive, and not what it adds.
+	return unsafe.Slice((*byte)(unsafe.Add(nil, uintptr(unsafe.Pointer(unsafe.SliceData(b))))), len(b))
+}
+
+// onStack says whether b lies on the stack of the calling goroutine, or may.
+func onStack(b []byte) bool {
+	lo, hi := sys.Stack()
+	p := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return lo <= p && p < hi
 }
 
 // PutValue puts the low n bytes of v, n from 1 to 8, little-endian, to address

@@ -21,7 +21,7 @@ func alone(t testing.TB, f func(n *node) error) {
 //	fence, poll  what their names say
 //	get, put     16 bytes
 //	lock         Lock and Unlock of a lock that is free
-//	strict       a strict access of 8 bytes as docs/compilers.md makes it
+//	strict       a strict access of 8 bytes as docs/compilers.md makes it, without a poll
 func BenchmarkLocal(b *testing.B) {
 	const word = arrived + 64
 	alone(b, func(n *node) error {
@@ -52,15 +52,21 @@ func BenchmarkLocal(b *testing.B) {
 				return x.Unlock(0, lockAt)
 			}},
 			{"strict/put", func() error {
-				n.e.Poll()
 				if err := x.SyncNBI(extended.All); err != nil {
 					return err
 				}
-				return x.StoreUint64(0, word, 1)
+				x.Fence()
+				err := x.PutValue(0, word, 1, 8)
+				x.Fence()
+				return err
 			}},
 			{"strict/get", func() error {
-				n.e.Poll()
-				_, err := x.LoadUint64(0, word)
+				if err := x.SyncNBI(extended.All); err != nil {
+					return err
+				}
+				x.Fence()
+				_, err := x.GetValue(0, word, 8)
+				x.Fence()
 				return err
 			}},
 		} {

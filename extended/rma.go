@@ -1,6 +1,8 @@
 package extended
 
 import (
+	"sync"
+
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/internal/errs"
@@ -235,8 +237,43 @@ func (x *Endpoint) admit() error {
 	return nil
 }
 
+// bounces are buffers for what conduits, and other goroutines for them, read and write
+// while the caller of a blocking operation waits and its stack may move.
+var bounces = sync.Pool{New: func() any { return new([bounceSize]byte) }}
+
+const bounceSize = 4096
+
+// bounce gives n bytes of the heap.
+func bounce(n int) []byte {
+	if n > bounceSize {
+		return make([]byte, n)
+	}
+	return bounces.Get().(*[bounceSize]byte)[:n]
+}
+
+// debounce takes back what bounce gave, if the operation that used it is complete: one
+// that has failed may use it yet, and leaves it to the collector.
+func debounce(b []byte, err error) {
+	if err == nil && cap(b) == bounceSize {
+		bounces.Put((*[bounceSize]byte)(b[:bounceSize]))
+	}
+}
+
+// putSlow is Put where load and store do not do it. src may be hidden.
+//
 //go:noinline
 func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
+	if !onStack(src) {
+		return x.putHeap(dst, to, src)
+	}
+	heap := bounce(len(src))
+	copy(heap, src)
+	err := x.putHeap(dst, to, heap)
+	debounce(heap, err)
+	return err
+}
+
+func (x *Endpoint) putHeap(dst int, to segment.NLA, src []byte) error {
 	const what = "extended: put"
 	if len(src) == 0 {
 		return x.checkRank(what, dst)
@@ -285,8 +322,23 @@ func (x *Endpoint) adopt(p *exposed.Access, kind resultKind) (flight, error) {
 	}
 }
 
+// getSlow is Get where load and store do not do it. dst may be hidden.
+//
 //go:noinline
 func (x *Endpoint) getSlow(src int, from segment.NLA, dst []byte) error {
+	if !onStack(dst) {
+		return x.getHeap(src, from, dst)
+	}
+	heap := bounce(len(dst))
+	err := x.getHeap(src, from, heap)
+	if err == nil {
+		copy(dst, heap)
+	}
+	debounce(heap, err)
+	return err
+}
+
+func (x *Endpoint) getHeap(src int, from segment.NLA, dst []byte) error {
 	const what = "extended: get"
 	if len(dst) == 0 {
 		return x.checkRank(what, src)

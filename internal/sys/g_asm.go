@@ -8,3 +8,7 @@ const HasGoroutine = true
 // Goroutine identifies the calling goroutine among those alive. Only equality
 // means anything, and a value is reused once its goroutine has ended.
 func Goroutine() uintptr
+
+// Stack is where the calling goroutine's stack lies: from lo on, and below hi. It
+// moves with any later call.
+func Stack() (lo, hi uintptr)
