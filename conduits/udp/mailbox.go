@@ -38,11 +38,9 @@ type stage struct {
 	data    []byte
 	to      segment.NLA
 	cookie  uint64
-	early   bool // SourceDone has been reported
+	early   bool // SourceDone has been reported: data is a copy
+	lent    bool // the engine's
 }
-
-// immediate is how many bytes ReservePut copies.
-const immediate = 256
 
 func (box *mailbox) checkLengths(words, payload int) {
 	if uint(words) > conduits.MaxWords || uint(payload) > uint(box.limits.MaxMedium) {
@@ -67,7 +65,7 @@ func (box *mailbox) stage(words int) (uint32, *stage) {
 
 func (box *mailbox) unstage(id uint32) {
 	s := box.stages[id]
-	s.long, s.early, s.data = false, false, nil
+	s.long, s.early, s.lent, s.data = false, false, false, nil
 	box.free = append(box.free, id)
 }
 
@@ -151,13 +149,21 @@ func (box *mailbox) reservePut(dst int, c conduits.Class, words int, to segment.
 	}
 	id, s := box.stage(words)
 	s.long, s.to, s.data, s.cookie = true, to, data, cookie
-	ev := conduits.Event(0)
-	if len(data) <= immediate {
+	// A sender that had to wait until its data has arrived would send one message in a
+	// round trip.
+	if len(data) <= box.limits.MaxMedium {
 		if s.payload == nil {
 			s.payload = make([]byte, box.limits.MaxMedium)
 		}
 		s.data = s.payload[:copy(s.payload, data)]
 		s.early = true
+	} else if dst != box.d.life.rank {
+		if b := box.d.eng.Copy(data); b != nil {
+			s.data, s.early, s.lent = b, true, true
+		}
+	}
+	ev := conduits.Event(0)
+	if s.early {
 		ev = conduits.SourceDone
 	}
 	return conduits.Slot{Words: s.words[:words:words], Ref: uint64(id)}, ev, conduits.Ready
@@ -174,15 +180,20 @@ func (box *mailbox) Commit(dst int, c conduits.Class, slot conduits.Slot, tag co
 	id := uint32(slot.Ref)
 	s := box.stages[id]
 	box.sent[c]++
-	if s.long {
-		if ev := box.d.eng.SendLong(dst, c, tag, s.words[:s.nwords], s.to, s.data, s.cookie); ev != 0 && !s.early {
+	now := box.d.l.Now()
+	box.d.eng.Time(now)
+	switch words := s.words[:s.nwords]; {
+	case s.lent:
+		box.d.eng.SendCopy(dst, c, tag, words, s.to, s.data)
+	case s.long:
+		if ev := box.d.eng.SendLong(dst, c, tag, words, s.to, s.data, s.cookie); ev != 0 && !s.early {
 			box.d.eng.Complete(engine.Completion{Cookie: s.cookie, Event: ev})
 		}
-	} else {
-		box.d.eng.Send(dst, c, tag, s.words[:s.nwords], s.payload[:payload])
+	default:
+		box.d.eng.Send(dst, c, tag, words, s.payload[:payload])
 	}
 	box.unstage(id)
-	box.d.flush()
+	box.d.flushAt(now)
 }
 
 // commitSelf is Commit of a message to this rank.
@@ -213,7 +224,10 @@ func (box *mailbox) Cancel(dst int, c conduits.Class, slot conduits.Slot) {
 	} else {
 		box.d.eng.Cancel(dst, c)
 	}
-	if s.long && !s.early {
+	switch {
+	case s.lent:
+		box.d.eng.Uncopy(s.data)
+	case s.long && !s.early:
 		box.d.eng.Complete(engine.Completion{Cookie: s.cookie, Event: conduits.SourceDone})
 	}
 	box.unstage(id)

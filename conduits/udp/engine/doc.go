@@ -59,10 +59,12 @@
 // when a message in it is consumed. So a reply never waits for a request.
 //
 // Small frames never wait when nothing of their kind is under way. Those that come
-// while a datagram with small ones has been for less than Config.Hold collect in
-// one, until it has arrived, until there are enough of them, until credit runs
-// out, until that time has passed, or until the caller says that it waits
-// ([Engine.Push]). A caller that stops calling sees to the rest itself: see
+// while a datagram with small ones has been for less than Config.Hold collect, in one
+// or in several that go together, until it has arrived, until there are enough of them,
+// until credit runs out, until that time has passed, or until the caller says that it
+// waits ([Engine.Push]). Small are puts of up to 256 bytes, gets, atomics and their
+// answers, and messages that fit into a datagram, long ones of up to Config.MaxMedium
+// bytes among them. A caller that stops calling sees to the rest itself: see
 // [Engine.Held].
 //
 // An acknowledgement without contents costs as much as a datagram with them, so
@@ -89,6 +91,11 @@
 // losses are accidents that the window does not suffer from. Where round trips are
 // shorter than a millisecond, up to three in a hundred datagrams of a round trip
 // are accidents in any case: sockets lose them. From 250 us on datagrams are paced.
+//
+// Data of long messages is copied, so that its sender need not wait until it has arrived:
+// up to Config.MaxMedium bytes always, as for medium ones, whose number credits bound,
+// and up to [CopyMost] if the caller asks for it and not too many are under way
+// ([Engine.Copy]).
 //
 // That a put was refused travels as a frame, in the class of replies, which names
 // the put's datagram. Until it has been acknowledged the target acknowledges no

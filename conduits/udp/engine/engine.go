@@ -18,6 +18,7 @@ type Engine struct {
 	first    uint64        // number that all counts begin with
 	ackEvery int
 	row      int // datagrams that a peer may have in a row
+	enough   int // bytes of small frames that gain nothing from more of them
 
 	brought [copied]byte // registered memory that is being answered with
 
@@ -47,6 +48,8 @@ type Engine struct {
 	items pool[item, *item]
 	msgs  pool[Message, *Message]
 	bufs  [][]byte // of MaxMedium bytes
+	large [][]byte // of CopyMost bytes
+	lent  int      // buffers of CopyMost bytes in use
 }
 
 // Message is one that has arrived. It is the engine's again after Release.
@@ -124,6 +127,7 @@ type item struct {
 	kind   byte
 	nwords uint8
 	own    bool // data is the engine's buffer
+	lent   bool // it is one of Engine.large
 	want   conduits.Event
 	class  conduits.Class
 	msg    uint32
@@ -154,6 +158,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e := &Engine{c: c, peers: map[int]*peer{}}
 	e.row = max(1, rowBytes/c.Datagram)
+	e.enough = max(enough, min(c.Datagram/4, enoughMost))
 	e.ackEvery = max(ackEvery, min(c.Window, shortDatagrams, shortBytes/c.Datagram)/quarters)
 	if c.Sealer != nil {
 		e.head, e.trail, e.plain = c.Sealer.Header(), c.Sealer.Trailer(), c.Sealer.Plain()
@@ -271,9 +276,45 @@ func (e *Engine) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint3
 // at once and several puts share a datagram.
 const copied = 256
 
+// CopyMost is the most data of a long message that the engine copies, bytes.
+const CopyMost = 64 << 10
+
+const (
+	// mostLent is how many copies of more than MaxMedium bytes there may be at a time,
+	// 4 MiB of them: twice what a short path has under way. What is sent beyond them is
+	// read from where it lies, and its sender waits until it has arrived.
+	mostLent = 64
+	// largeFree is how many of their buffers are kept.
+	largeFree = 16
+)
+
+// Copy copies data, at most CopyMost bytes, for SendCopy or Uncopy. It returns nil if
+// there are as many copies as may be.
+func (e *Engine) Copy(data []byte) []byte {
+	if e.lent == mostLent || len(data) > CopyMost {
+		return nil
+	}
+	e.lent++
+	var b []byte
+	if n := len(e.large); n > 0 {
+		b, e.large = e.large[n-1], e.large[:n-1]
+	} else {
+		b = make([]byte, CopyMost)
+	}
+	return b[:copy(b[:CopyMost], data)]
+}
+
+// Uncopy takes back what Copy has returned.
+func (e *Engine) Uncopy(b []byte) {
+	e.lent--
+	if len(e.large) < largeFree {
+		e.large = append(e.large, b)
+	}
+}
+
 // SendLong sends a message, that credit has been reserved for, that follows data
-// to address to. If the returned event lacks SourceDone, data must stay until
-// that is reported for cookie.
+// to address to. Up to MaxMedium bytes are copied. If the returned event lacks
+// SourceDone, data must stay until that is reported for cookie.
 func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte, cookie uint64) conduits.Event {
 	p := e.peer(dst)
 	if p.dead {
@@ -281,21 +322,48 @@ func (e *Engine) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []u
 	}
 	e.stats.Frames++
 	f := &p.flows[c]
-	it := e.item(frLong, c)
-	it.tag, it.nwords, it.to, it.cookie, it.msg = tag, uint8(len(words)), to, cookie, f.number
-	copy(it.words[:], words)
-	f.number++
+	if n := longFrame + 4*len(words) + len(data); len(data) <= e.c.MaxMedium && n <= p.room {
+		k := e.collect(p, f, n)
+		k.frames = appendLong(k.frames, f.number, tag, words, to, data)
+		f.number++
+		e.more(p, f)
+		return conduits.SourceDone
+	}
+	it := e.long(p, f, tag, words, to)
 	ev := conduits.Event(0)
-	if len(data) <= copied {
+	if len(data) <= e.c.MaxMedium {
 		it.data, it.own = e.buffer(len(data)), true
 		copy(it.data, data)
 		ev = conduits.SourceDone
 	} else {
-		it.data, it.want = data, conduits.SourceDone
+		it.data, it.want, it.cookie = data, conduits.SourceDone, cookie
 	}
-	f.bulk.add(it)
 	e.more(p, f)
 	return ev
+}
+
+// SendCopy is SendLong of what Copy has returned, which is the engine's again.
+func (e *Engine) SendCopy(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) {
+	p := e.peer(dst)
+	if p.dead {
+		e.Uncopy(data)
+		return
+	}
+	e.stats.Frames++
+	f := &p.flows[c]
+	it := e.long(p, f, tag, words, to)
+	it.data, it.own, it.lent = data, true, true
+	e.more(p, f)
+}
+
+// long adds a message that follows data, which the caller provides, to f.
+func (e *Engine) long(p *peer, f *flow, tag conduits.Tag, words []uint32, to segment.NLA) *item {
+	it := e.item(frLong, f.class)
+	it.tag, it.nwords, it.to, it.msg = tag, uint8(len(words)), to, f.number
+	copy(it.words[:], words)
+	f.number++
+	f.bulk.add(it)
+	return it
 }
 
 func (e *Engine) peerError(p *peer, op string) error {
@@ -633,7 +701,10 @@ func (e *Engine) closeItem(it *item, err error) {
 	if it.want != 0 {
 		e.done.Add(Completion{it.cookie, it.want, 0, err})
 	}
-	if it.own {
+	switch {
+	case it.lent:
+		e.Uncopy(it.data)
+	case it.own:
 		e.keep(it.data)
 	}
 	*it = item{}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -420,14 +421,23 @@ func exercise(n *node, count int) {
 			for k := range w {
 				w[k] = uint32(i*100 + k)
 			}
-			off, b, ok := place(dst, n.rnd.IntN(3000))
+			off, b, ok := place(dst, n.rnd.IntN(9000)/(1+2*n.rnd.IntN(2)))
 			if !ok {
 				continue
 			}
 			n.wait("credit", func() bool { return n.Reserve(dst, conduits.Request) == conduits.Ready })
-			fill(b, i)
-			c := begin(nil)
-			if n.SendLong(dst, conduits.Request, conduits.Tag(i), w, at(off), b, c) != 0 {
+			src := bytes.Clone(fill(b, i))
+			if lent := n.Copy(src); lent != nil && i%2 == 0 {
+				clear(src)
+				n.SendCopy(dst, conduits.Request, conduits.Tag(i), w, at(off), lent)
+				requests++
+				continue
+			} else if lent != nil {
+				n.Uncopy(lent)
+			}
+			c := begin(func(engine.Completion) { clear(src) })
+			if n.SendLong(dst, conduits.Request, conduits.Tag(i), w, at(off), src, c) != 0 {
+				clear(src)
 				delete(open, c)
 			}
 			requests++

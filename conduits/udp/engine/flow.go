@@ -50,6 +50,8 @@ type flow struct {
 	ring      []*pkt
 	una, next uint64
 	small     queue[pkt, *pkt] // contents without a number yet; the last may take more
+	smalls    int              // how many
+	release   bool             // some that waited go, so all do
 	bulk      queue[item, *item]
 	bulkNext  bool          // its turn
 	smallAir  int           // datagrams of small in air
@@ -110,6 +112,9 @@ func (f *flow) enter(k *pkt) {
 	f.next++
 }
 
+// likely is how many bytes of frames contents have room for at first.
+const likely = 1400
+
 // collect returns contents that n more bytes of frames fit into.
 func (e *Engine) collect(p *peer, f *flow, n int) *pkt {
 	if k := f.small.last; !f.small.empty() && len(k.frames)+n <= p.room {
@@ -117,9 +122,10 @@ func (e *Engine) collect(p *peer, f *flow, n int) *pkt {
 	}
 	k := e.pkt()
 	if cap(k.frames) == 0 {
-		k.frames = make([]byte, 0, min(p.room, enough)) // others are likely to join
+		k.frames = make([]byte, 0, min(p.room, likely)) // others are likely to join
 	}
 	f.small.add(k)
+	f.smalls++
 	return k
 }
 
@@ -146,11 +152,17 @@ func (e *Engine) wants(p *peer, f *flow) bool {
 // that come when a datagram with others is under way, and as long as it has been
 // so for less than Hold.
 func (e *Engine) held(p *peer, f *flow) bool {
-	return f.smallAir > 0 && e.now < f.smallAt+e.c.Hold && !p.push && f.small.first == f.small.last && len(f.small.first.frames) < enough
+	return f.smallAir > 0 && e.now < f.smallAt+e.c.Hold && !p.push && !f.release && (f.smalls-1)*p.room+len(f.small.last.frames) < e.enough
 }
 
-// enough is how many bytes of small frames gain nothing from more of them.
-const enough = 1400
+// Bytes of small frames, in one datagram or in several that go together, that gain
+// nothing from more of them: a quarter of the largest datagram, within bounds. With a single
+// one of 1,400 a flood of 512 bytes took 0.72 of ref/udpmsg a message instead of 0.31 by
+// datagrams of 1,400 bytes, and 0.46 instead of 0.15 by those of 65,000.
+const (
+	enough     = 8 << 10
+	enoughMost = 16 << 10
+)
 
 // pick returns the contents to be sent next.
 func (e *Engine) pick(p *peer, f *flow) *pkt {
@@ -163,6 +175,8 @@ func (e *Engine) pick(p *peer, f *flow) *pkt {
 	var k *pkt
 	if f.bulk.empty() || !f.bulkNext && !f.small.empty() {
 		k = f.small.take()
+		f.smalls--
+		f.release = f.smalls > 0
 		if p.push && p.flows[0].small.empty() && p.flows[1].small.empty() {
 			p.push = false
 		}

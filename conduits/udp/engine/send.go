@@ -195,10 +195,14 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 		b = e.sound(p, b, short)
 	}
 	if k != nil {
-		b = append(b, k.frames...)
+		if data = k.data; len(data) == 0 {
+			data = k.frames
+		} else {
+			b = append(b, k.frames...)
+		}
 		// What is sent again goes by a copy, which the checksum is true of, even if
 		// the program never stops writing there.
-		if data = k.data; !parts || len(data) < leastPart || k.tries > 0 && e.c.Sealer == nil {
+		if !parts || len(data) < leastPart || k.tries > 0 && e.c.Sealer == nil {
 			b = append(b, data...)
 			data = nil
 		}

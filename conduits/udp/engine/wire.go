@@ -275,6 +275,23 @@ func appendMessage(b []byte, tag conduits.Tag, words []uint32, payload []byte) [
 	return append(b, payload...)
 }
 
+// longFrame is how long the frame of a long message is without its words and data.
+const longFrame = 36
+
+// appendLong writes all of message number msg that goes with its data.
+func appendLong(b []byte, msg uint32, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) []byte {
+	le := binary.LittleEndian
+	b = append(b, frLong, byte(len(words)))
+	b = le.AppendUint16(b, uint16(len(data)))
+	b = le.AppendUint32(b, uint32(tag))
+	b = le.AppendUint32(b, msg)
+	b = le.AppendUint64(b, uint64(len(data)))
+	b = le.AppendUint64(b, 0)
+	b = le.AppendUint64(b, uint64(to))
+	b = appendWords(b, words)
+	return append(b, data...)
+}
+
 // appendFragment writes all of a fragment's frame but its n bytes.
 func appendFragment(b []byte, it *item, off uint64, n int) []byte {
 	le := binary.LittleEndian
