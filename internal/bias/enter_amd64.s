@@ -7,15 +7,18 @@
 TEXT ·Enter(SB),NOSPLIT,$0-9
 	MOVQ l+0(FP), BX
 	MOVQ (TLS), AX
-	CMPQ AX, Lock_owner(BX)
+	MOVQ Lock_cur(BX), BX
+	TESTQ BX, BX
+	JZ   no
+	CMPQ AX, tenure_goroutine(BX)
 	JNE  no
-	MOVL $1, Lock_inside(BX)
-	CMPL Lock_shared(BX), $0
+	MOVL $1, tenure_inside(BX)
+	CMPL tenure_revoked(BX), $0
 	JNE  revoked
 	MOVB $1, ret+8(FP)
 	RET
 revoked:
-	MOVL $0, Lock_inside(BX)
+	MOVL $0, tenure_inside(BX)
 no:
 	MOVB $0, ret+8(FP)
 	RET
@@ -24,17 +27,20 @@ no:
 TEXT ·TryEnter(SB),NOSPLIT,$0-9
 	MOVQ l+0(FP), BX
 	MOVQ (TLS), AX
-	CMPQ AX, Lock_owner(BX)
+	MOVQ Lock_cur(BX), BX
+	TESTQ BX, BX
+	JZ   no
+	CMPQ AX, tenure_goroutine(BX)
 	JNE  no
-	CMPL Lock_inside(BX), $0
+	CMPL tenure_inside(BX), $0
 	JNE  no
-	MOVL $1, Lock_inside(BX)
-	CMPL Lock_shared(BX), $0
+	MOVL $1, tenure_inside(BX)
+	CMPL tenure_revoked(BX), $0
 	JNE  revoked
 	MOVB $1, ret+8(FP)
 	RET
 revoked:
-	MOVL $0, Lock_inside(BX)
+	MOVL $0, tenure_inside(BX)
 no:
 	MOVB $0, ret+8(FP)
 	RET
