@@ -76,7 +76,7 @@ type watch struct {
 
 // checkpoint is Config.Checkpoint of the job.
 func (w *watch) checkpoint(steps, digest uint64) {
-	c := Checkpoint{steps, digest, w.j.now}
+	c := Checkpoint{Steps: steps, Digest: digest, Time: w.j.now}
 	if kept(steps) {
 		w.write(c.Line(w.k))
 	}
@@ -117,7 +117,7 @@ func (w *watch) finish(panicked any) {
 	w.over = true
 	defer w.close()
 	j := w.j
-	e := &End{Checkpoint: Checkpoint{j.trace.count, j.trace.digest, j.now}}
+	e := &End{Checkpoint: Checkpoint{Steps: j.trace.count, Digest: j.trace.digest, Time: j.now}}
 	if j.err != nil {
 		e.Failed, e.Rank, e.Error, e.Time = true, j.failer, j.err.Error(), j.failedAt
 		// The innermost is the cause: rank 2 failed because rank 3 had.
