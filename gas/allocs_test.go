@@ -54,6 +54,8 @@ func TestNothingAllocates(t *testing.T) {
 			"GetSliceNB":   func() { h, err := q.GetSliceNB(n, buf); check(err); check(n.Sync(h)) },
 			"PutSlice":     func() { check(q.PutSlice(n, buf)) },
 			"GetSlice":     func() { check(q.GetSlice(n, buf)) },
+			"Put local":    func() { var v [2]uint64; check(q.PutSlice(n, v[:])) },
+			"Get local":    func() { var v [2]uint64; check(q.GetSlice(n, v[:])) },
 			"Load":         func() { _, err := Load(n, q); check(err) },
 			"Store":        func() { check(Store(n, q, 1)) },
 			"Swap":         func() { _, err := Swap(n, q, 1); check(err) },
