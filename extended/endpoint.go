@@ -131,7 +131,6 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
 	x.first, x.views = ep.Views()
 	x.mine = x.views[ep.Rank()-x.first]
-	x.locks.own = exclusive + int64(ep.Rank()+1)<<holderShift
 }
 
 // Rank is the number of this rank in its job. Only after Bind.

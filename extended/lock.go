@@ -76,15 +76,19 @@ func (r remote) String() string {
 // locks is what this rank holds: it tells a wrong Unlock before it does harm, and has
 // waiters to lend.
 type locks struct {
-	// near has exclusive holds, each at the place that its name hashes to, if that was
-	// free: taking and giving one back is a compare-and-swap of a word, where the map
-	// takes 60 ns. All other holds are in held, and all with Config.Origins.
-	near   [nearLocks]atomic.Uint64
+	near   atomic.Pointer[nearHolds] // made by the first exclusive hold
 	mu     sync.Mutex
 	held   map[remote]holds
 	idle   []segment.NLA // waiters
-	own    int64         // what an exclusive hold of this rank adds
 	memory func() (segment.NLA, error)
+}
+
+// nearHolds has exclusive holds, each at the place that its name hashes to, if that was
+// free: taking and giving one back is a compare-and-swap of a word, where the map takes
+// 60 ns. All other holds are in the map, and all with Config.Origins.
+type nearHolds struct {
+	own   int64 // what an exclusive hold of this rank adds
+	words [nearLocks]atomic.Uint64
 }
 
 // holds is how this rank holds a lock.
@@ -103,12 +107,14 @@ type holds struct {
 // on the state, with the operands of table 7-3. A goroutine that does not get it enters
 // the list beside the state and parks; each release wakes the list.
 func (x *Endpoint) Lock(rank int, at segment.NLA) error {
-	if w := x.lockWords(rank, at); w != nil {
+	if w, near := x.lockWords(rank, at), x.locks.near.Load(); w != nil && near != nil {
 		if err := x.poll.Blocking("lock"); err != nil {
 			return err
 		}
-		if atomic.CompareAndSwapUint64(&w[0], 0, uint64(x.locks.own)) {
-			x.hold(remoteAt(rank, at), exclusive)
+		if atomic.CompareAndSwapUint64(&w[0], 0, uint64(near.own)) {
+			if l := remoteAt(rank, at); !near.place(l).CompareAndSwap(0, uint64(l)) {
+				x.holdFar(l, exclusive)
+			}
 			return nil
 		}
 	}
@@ -137,13 +143,13 @@ func (x *Endpoint) TryRLock(rank int, at segment.NLA) (bool, error) {
 // do, and wakes those that wait. It is an error, and changes nothing, if this rank does
 // not hold the lock so.
 func (x *Endpoint) Unlock(rank int, at segment.NLA) error {
-	if w := x.lockWords(rank, at); w != nil {
+	if w, near := x.lockWords(rank, at), x.locks.near.Load(); w != nil && near != nil {
 		if err := x.poll.Blocking("unlock"); err != nil {
 			return err
 		}
 		l := remoteAt(rank, at)
-		if x.locks.nearest(l).CompareAndSwap(uint64(l), 0) {
-			atomic.AddUint64(&w[0], -uint64(x.locks.own))
+		if near.place(l).CompareAndSwap(uint64(l), 0) {
+			atomic.AddUint64(&w[0], -uint64(near.own))
 			if atomic.LoadUint64(&w[1]) == 0 {
 				return nil
 			}
@@ -161,7 +167,7 @@ func (x *Endpoint) RUnlock(rank int, at segment.NLA) error {
 // operand is what a hold adds to a lock's state.
 func (x *Endpoint) operand(d int64) int64 {
 	if d == exclusive {
-		return x.locks.own
+		return exclusive + int64(x.ep.Rank()+1)<<holderShift
 	}
 	return d
 }
@@ -314,16 +320,24 @@ func (x *Endpoint) unlock(op string, rank int, at segment.NLA, d int64) error {
 	return x.wakeAll(rank, at)
 }
 
-// nearest is where an exclusive hold of l is noted if there is room.
-func (h *locks) nearest(l remote) *atomic.Uint64 {
-	return &h.near[uint64(l)*0x9e3779b97f4a7c15>>(64-nearBits)]
+// place is where an exclusive hold of l is noted if there is room.
+func (h *nearHolds) place(l remote) *atomic.Uint64 {
+	return &h.words[uint64(l)*0x9e3779b97f4a7c15>>(64-nearBits)]
 }
 
 // hold notes a hold of this rank.
 func (x *Endpoint) hold(l remote, d int64) {
-	if d != exclusive || x.table.origins != nil || !x.locks.nearest(l).CompareAndSwap(0, uint64(l)) {
-		x.holdFar(l, d)
+	if d == exclusive && x.table.origins == nil {
+		near := x.locks.near.Load()
+		if near == nil {
+			x.locks.near.CompareAndSwap(nil, &nearHolds{own: x.operand(d)})
+			near = x.locks.near.Load()
+		}
+		if near.place(l).CompareAndSwap(0, uint64(l)) {
+			return
+		}
 	}
+	x.holdFar(l, d)
 }
 
 // holdFar notes a hold in the map.
@@ -347,7 +361,7 @@ func (x *Endpoint) holdFar(l remote, d int64) {
 
 // drop forgets a hold, if there is one.
 func (x *Endpoint) drop(op string, l remote, d int64) error {
-	if d == exclusive && x.locks.nearest(l).CompareAndSwap(uint64(l), 0) {
+	if near := x.locks.near.Load(); d == exclusive && near != nil && near.place(l).CompareAndSwap(uint64(l), 0) {
 		return nil
 	}
 	return x.dropFar(op, l, d)
@@ -359,7 +373,7 @@ func (x *Endpoint) dropFar(op string, l remote, d int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	had := h.held[l]
-	if d != exclusive && h.nearest(l).Load() == uint64(l) {
+	if near := h.near.Load(); d != exclusive && near != nil && near.place(l).Load() == uint64(l) {
 		had.sum = exclusive
 	}
 	if d == exclusive && had.sum != exclusive || d == 1 && (had.sum == 0 || had.sum == exclusive) {
@@ -395,9 +409,11 @@ func (x *Endpoint) HeldLocks() []HeldLock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []HeldLock
-	for i := range h.near {
-		if l := remote(h.near[i].Load()); l != 0 {
-			all = append(all, HeldLock{Rank: l.rank(), At: l.nla()})
+	if near := h.near.Load(); near != nil {
+		for i := range near.words {
+			if l := remote(near.words[i].Load()); l != 0 {
+				all = append(all, HeldLock{Rank: l.rank(), At: l.nla()})
+			}
 		}
 	}
 	for l, had := range h.held {

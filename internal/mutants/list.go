@@ -540,8 +540,8 @@ var mutants = []mutant{
 		name:   "lock-release-repeated",
 		defect: "a lock can be given back twice",
 		file:   "extended/lock.go", on: onBoth,
-		old: "l := remoteAt(rank, at)\n\t\tif x.locks.nearest(l).CompareAndSwap(uint64(l), 0) {",
-		new: "l := remoteAt(rank, at)\n\t\tif x.locks.nearest(l).CompareAndSwap(uint64(l), uint64(l)) {",
+		old: "l := remoteAt(rank, at)\n\t\tif near.place(l).CompareAndSwap(uint64(l), 0) {",
+		new: "l := remoteAt(rank, at)\n\t\tif near.place(l).CompareAndSwap(uint64(l), uint64(l)) {",
 	},
 	{
 		name:   "lock-shared-in-exclusive",
