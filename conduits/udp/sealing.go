@@ -21,7 +21,9 @@ type sealing struct {
 	heardAs     uint64
 	like        []byte        // header of the last datagram that was accepted, in mode None
 	likeSrc     int           // and its source
+	most        int           // bytes of a sealed datagram
 	strangers   atomic.Uint64 // refused since of another incarnation than the table's
+	long        atomic.Uint64 // refused since longer than any rank sends
 	exhausted   func(err error)
 	once        sync.Once
 }
@@ -55,6 +57,11 @@ func (a *sealing) Seal(dst int, b []byte) bool {
 }
 
 func (a *sealing) Open(b []byte) (int, []byte, bool) {
+	if len(b) > a.most {
+		// No rank sends that: it is not worth the cipher's time (BenchmarkRefuseLong).
+		a.long.Add(1)
+		return 0, nil, false
+	}
 	if seal.Alike(b, a.like) {
 		return a.likeSrc, b[seal.HeaderSize:len(b):len(b)], true
 	}
@@ -79,6 +86,7 @@ func (a *sealing) Open(b []byte) (int, []byte, bool) {
 func (a *sealing) refused() seal.Counts {
 	c := a.s.Refused()
 	c.OldIncarnation += a.strangers.Load()
+	c.Malformed += a.long.Load()
 	return c
 }
 

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -16,19 +17,19 @@ import (
 
 // lives makes what seals rank's datagrams, in a job of 3 whose rank r has
 // incarnation life(r).
-func lives(t *testing.T, rank int, own uint64, mode seal.Mode, key jobkey.Key) *sealing {
+func lives(t testing.TB, rank int, own uint64, mode seal.Mode, key jobkey.Key) *sealing {
 	t.Helper()
 	s, err := seal.New(key, rank, 3, own, mode)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sealing{s: s, size: 3, incarnation: life}
+	return &sealing{s: s, size: 3, most: 65507, incarnation: life}
 }
 
 func life(rank int) uint64 { return uint64(rank)*10 + 5 }
 
 // sealed is text as a sends it to rank dst.
-func sealed(t *testing.T, a *sealing, dst int, text string) []byte {
+func sealed(t testing.TB, a *sealing, dst int, text string) []byte {
 	t.Helper()
 	b := append(make([]byte, a.Header()), text...)
 	b = append(b, make([]byte, a.Trailer())...)
@@ -210,5 +211,43 @@ func TestStrangers(t *testing.T) {
 	wg.Wait()
 	if bytes.Contains([]byte(e0.Diagnosis()), []byte("not all")) {
 		t.Errorf("after Close: %s", e0.Diagnosis())
+	}
+}
+
+// TestTooLong: a datagram that is longer than those of the job is refused, in every mode,
+// however well it is sealed, and counted.
+func TestTooLong(t *testing.T) {
+	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted, seal.None} {
+		key := jobkey.New()
+		a, b := lives(t, 0, life(0), mode, key), lives(t, 1, life(1), mode, key)
+		d := sealed(t, a, 1, strings.Repeat("x", 1000))
+		b.most = len(d) - 1
+		if _, _, ok := b.Open(bytes.Clone(d)); ok || b.refused() != (seal.Counts{Malformed: 1}) {
+			t.Errorf("%v: %d bytes where %d are the most: opened %v, %+v", mode, len(d), b.most, ok, b.refused())
+		}
+		b.most = len(d)
+		if _, p, ok := b.Open(d); !ok || len(p) != 1000 {
+			t.Errorf("%v: %d bytes where that is the most: opened %v", mode, len(d), ok)
+		}
+	}
+}
+
+// BenchmarkRefuseLong is a datagram of 65,507 bytes of a sender without the key that has
+// copied the beginning of one that passes.
+func BenchmarkRefuseLong(b *testing.B) {
+	key := jobkey.New()
+	from, to := lives(b, 0, life(0), seal.Authenticated, key), lives(b, 1, life(1), seal.Authenticated, key)
+	first := sealed(b, from, 1, "x")
+	d := append(bytes.Clone(first), make([]byte, 65507-len(first))...)
+	to.Open(first)
+	for _, most := range []int{1400, 65507} {
+		b.Run(fmt.Sprint(most), func(b *testing.B) {
+			to.most = most
+			for b.Loop() {
+				if _, _, ok := to.Open(d); ok {
+					b.Fatal("opened")
+				}
+			}
+		})
 	}
 }

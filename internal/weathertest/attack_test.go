@@ -225,11 +225,11 @@ func attack(t *testing.T, mode seal.Mode) {
 		{"extended", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
 			return append(b, garbage(make([]byte, 1+rnd.IntN(100)))...), from, to
-		}, badTag},
+		}, malformed | badTag},
 		{"oversized", few, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
 			return append(b, make([]byte, 65507-len(b))...), from, to
-		}, badTag},
+		}, malformed},
 		{"one bit changed", *flagAttack, func() ([]byte, int, int) {
 			b, from, to := rec.datagram(rnd)
 			b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8)
