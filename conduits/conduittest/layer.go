@@ -9,6 +9,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/extended/collective"
+	"github.com/argon-go/argon/extended/heap"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
 )
@@ -97,6 +99,9 @@ type stack struct {
 	am  *am.Endpoint
 	bar *barrier.Barrier
 	ext *extended.Endpoint
+
+	coll *collective.Endpoint // if layers has them
+	heap *heap.Heap
 }
 
 // layers is what each rank of a job brings to attach.
@@ -107,6 +112,8 @@ type layers struct {
 	debug    bool
 	ext      extended.Config
 	bar      barrier.Config
+	coll     bool   // collectives, too
+	heap     uint64 // bytes of a heap at the segment's beginning; 0: none
 }
 
 // stack runs body with the layers attached; a barrier follows it.
@@ -148,11 +155,27 @@ func on(p *contract.Peer, l layers) *stack {
 	if l.handlers != nil {
 		a.Handlers = l.handlers(s)
 	}
+	if l.coll {
+		s.coll = collective.New(collective.Config{})
+		a.Runtime = append(a.Runtime, s.coll.Handlers()...)
+	}
+	if l.heap > 0 {
+		own, err := segment.NewHeap(segment.AttachBase, l.heap)
+		p.Must(err)
+		s.heap = heap.New(own)
+		a.Runtime = append(a.Runtime, s.heap.Handlers()...)
+	}
 	e, err := am.Attach(p.EP, a)
 	p.Must(err)
 	p.Up()
 	s.am = e
 	p.Must(s.bar.Bind(e))
 	s.ext.Bind(e)
+	if s.coll != nil {
+		s.coll.Bind(e)
+	}
+	if s.heap != nil {
+		s.heap.Bind(e)
+	}
 	return s
 }
