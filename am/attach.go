@@ -49,7 +49,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	if err := e.fillTable(&c); err != nil {
 		return nil, err
 	}
-	e.boot = &boot{children: len(children(ep.Rank(), int(e.size))), lowest: nobody}
+	e.boot = &boot{children: len(children(ep.Rank(), int(e.size))), lowest: noRank}
 	if err := ep.Attach(conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Lock: c.Lock, Receiver: e}); err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ type boot struct {
 	digest   uint64 // rank 0's
 	known    bool   // digest has come
 	children int    // subtrees that have not reported
-	lowest   uint32 // rank that differs, as far as is known; or nobody
+	lowest   uint32 // rank that differs, as far as is known; or noRank
 	table    []byte // rank 0's; nil before its first piece
 	have     int    // bytes of it that have come
 	finding  *string
@@ -253,8 +253,8 @@ type boot struct {
 	verdicts int // messages that brought it: the second says that all know
 }
 
-// nobody is no rank.
-const nobody = 1<<32 - 1
+// noRank stands for none.
+const noRank = 1<<32 - 1
 
 // noDifference is the verdict that all tables agree.
 const noDifference = ""
@@ -341,7 +341,7 @@ func (e *Endpoint) compareTables() error {
 	// A rank that has the verdict fails, and the job with it; so none returns before
 	// all have it. Whatever goes wrong from here on, the verdict is the error.
 	if e.Wait(b, func() bool { return b.children == 0 }) == nil && (rank == 0 ||
-		e.RequestShort(parent(rank), hLowest, nobody) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {
+		e.RequestShort(parent(rank), hLowest, noRank) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {
 		_ = e.tellVerdict(kids)
 	}
 	return errs.BadArg("am: handler tables differ: %s", *b.verdict)
@@ -350,7 +350,7 @@ func (e *Endpoint) compareTables() error {
 // judge finds the verdict, at rank 0.
 func (e *Endpoint) judge() error {
 	b := e.boot
-	if b.lowest == nobody {
+	if b.lowest == noRank {
 		none := noDifference
 		b.verdict = &none
 		return nil

@@ -83,7 +83,7 @@ func (p *process) run(end conduits.Endpoint) error {
 	}
 	p.e = e
 
-	// Nobody sends to a rank that is not complete.
+	// No rank sends to one that is not complete.
 	if err := b.Barrier(0, barrier.Anonymous); err != nil {
 		return err
 	}

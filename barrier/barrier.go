@@ -311,7 +311,7 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 // Before a rank waits as all layers do, at the endpoint's pace, it watches the
 // words that it waits for: up to maxSpins times looks looks (of some 10 ns), with
 // a poll after every looks of them. It watches half as long each time that this
-// was in vain, as it is where ranks share processors, and twice as long each time
+// found nothing, as it does where ranks share processors, and twice as long each time
 // that it was not.
 const (
 	maxSpins = 8

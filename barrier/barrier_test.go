@@ -286,7 +286,7 @@ func TestInterleavings(t *testing.T) {
 }
 
 // TestManyPhases has ranks at very different speeds write plain memory before
-// notifying and read everybody's after waiting: the race detector sees a
+// notifying and read all ranks' after waiting: the race detector sees a
 // barrier that lets a rank through, and so do the values.
 func TestManyPhases(t *testing.T) {
 	phases := 3000
@@ -555,7 +555,7 @@ func TestHandlersRunWhileWaiting(t *testing.T) {
 		defer j.close()
 		j.each(func(r int) {
 			if r == 0 {
-				// The others are in the barrier, or on their way there: nobody else
+				// The others are in the barrier, or on their way there: no other goroutine
 				// runs their handlers.
 				for q := 1; q < n; q++ {
 					if err := j.ends[0].RequestShort(q, ping); err != nil {
@@ -680,7 +680,7 @@ func TestTreeFits(t *testing.T) {
 	}
 }
 
-// TestRoundsSuffice checks that the rounds reach every rank and none is in vain.
+// TestRoundsSuffice checks that the rounds reach every rank and none is superfluous.
 func TestRoundsSuffice(t *testing.T) {
 	for size := 1; size < 70; size++ {
 		if k := rounds(size); 1<<k < size || k > 0 && 1<<(k-1) >= size {

@@ -38,7 +38,7 @@ func Example() {
 			if err := b.Notify(0, barrier.Anonymous); err != nil {
 				log.Fatal(err)
 			}
-			// Here is time for work that needs nobody.
+			// Here is time for work that needs no other rank.
 			if err := b.Wait(0, barrier.Anonymous); err != nil {
 				log.Fatal(err)
 			}

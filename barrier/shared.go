@@ -340,7 +340,7 @@ func disagree(ep conduits.Endpoint, m members, phase uint32) (a, b int) {
 			b = r
 		}
 	}
-	if b == 0 { // which nobody can be second to
+	if b == 0 { // which no rank can be second to
 		return -1, -1
 	}
 	return a, b

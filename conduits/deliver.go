@@ -7,7 +7,7 @@ package conduits
 // returned by then.
 type Deliverer interface {
 	// Deliver calls f as Poll calls Receive for a request, although there need
-	// not be one: nobody else of this rank is polling meanwhile, Polling is true,
+	// not be one: no other goroutine of this rank is polling meanwhile, Polling is true,
 	// and what f calls may send replies, any number to any rank, and may call
 	// PollReplies. f keeps the rules of Receive otherwise. Deliver returns false
 	// without having called f if a goroutine is polling, the caller included.

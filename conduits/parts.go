@@ -33,7 +33,7 @@ type Part struct {
 	Conduit string // what Endpoint.Conduit answers
 	// Outside has the segments of Near.Local lie outside the Go heap, unseen by the
 	// race detector: for a conduit that may read what it has been asked for once
-	// more, to send it again in vain, when a neighbour writes there already.
+	// more, to send it again for nothing, when a neighbour writes there already.
 	Outside bool
 }
 
@@ -49,7 +49,7 @@ type NearEndpoint interface {
 	Ranks() []int
 	// Hook has h called from now on. Only before Attach, and once.
 	Hook(h Hooks)
-	// MadeATU is what ATU returns, or nil as long as nobody has asked for that.
+	// MadeATU is what ATU returns, or nil as long as no call has asked for that.
 	MadeATU() *segment.ATU
 	// Release unmaps the segments of all ranks that one call of Near.Local with
 	// Part.Outside has opened. To be called for one of them, when all of them are

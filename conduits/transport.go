@@ -35,7 +35,7 @@ const TransportWords = MaxWords + 5
 // An event of a rank is: a message that Poll would deliver, or a Complete or a Left
 // that it would call; room for a message after Send has answered NoCredit; data that
 // a peer's put has changed here; the job's failure; a Kick. Wait returns when there
-// has been an event since it returned the last time, so that one which meets nobody
+// has been an event since it returned the last time, so that one which meets no goroutine
 // in Wait is not missed. It may return early.
 type Transport interface {
 	// Rank and Size identify the rank in its job. Legal before Attach.

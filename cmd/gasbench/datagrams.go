@@ -38,7 +38,7 @@ const (
 
 // flow is a stream of datagrams from rank 0 to rank 1 on one socket. Rank 1 says
 // how many bytes it has got after every quarter of the window, and when asked by
-// a datagram of one byte. What is lost is sent again, as so many bytes: nobody
+// a datagram of one byte. What is lost is sent again, as so many bytes: no rank
 // looks at them.
 type flow struct {
 	s *sys.BareSocket
@@ -270,7 +270,7 @@ func (j *job) answerPings(count uint64, size int) error {
 		j.ping = binary.LittleEndian.Uint64(f.buf)
 		times := 1
 		if j.ping == last {
-			times = farewell // nobody will answer it again
+			times = farewell // no peer will answer it again
 		}
 		for range times {
 			if err := j.send(f, f.buf[:n]); err != nil {
@@ -399,7 +399,7 @@ func (j *job) catch(f *flow, dst []byte, bytes uint64, window int) error {
 			return err
 		}
 	}
-	// Nobody will answer questions any more.
+	// No peer will answer questions any more.
 	var err error
 	for range farewell {
 		err = errors.Join(err, j.tell(f, nil))

@@ -120,7 +120,7 @@ func onAnswer(t *am.Token, args []uint32, _ []byte) {
 	states[t.Endpoint().Rank()].answer = slices.Clone(args)
 }
 
-// onPing answers in kind. An error is the job's failure, which everybody learns
+// onPing answers in kind. An error is the job's failure, which all ranks learn
 // of by other ways.
 func onPing(t *am.Token, args []uint32, payload []byte) {
 	switch k := t.Kind(); {

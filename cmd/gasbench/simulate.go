@@ -33,7 +33,7 @@ var studies = []struct {
 	{"scale/allreduce", "all-reduce of 8 bytes by number of ranks, on three topologies", scaleAllReduce},
 }
 
-// quick are the benchmarks that run if nobody chooses.
+// quick are the benchmarks that run if none are chosen.
 const quick = `thesis/.*|am/.*`
 
 // simOptions are the command line of -conduit sim.

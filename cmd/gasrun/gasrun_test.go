@@ -402,7 +402,7 @@ func TestStdin(t *testing.T) {
 			t.Errorf("wrote %q", r.stdout)
 		}
 	})
-	// When rank 0 is gone nobody holds the reading end any more.
+	// When rank 0 is gone no process holds the reading end any more.
 	t.Run("writer learns", func(t *testing.T) {
 		fifo := filepath.Join(t.TempDir(), "fifo")
 		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -581,7 +581,7 @@ func TestWithoutMembarrier(t *testing.T) {
 	}
 }
 
-// A program that nobody listens to ends, quietly.
+// A program that no process reads from ends, quietly.
 func TestNobodyReads(t *testing.T) {
 	cmd, r, stderr := piped(t, "-n", "2", "sh", "-c", "while :; do echo yes; done")
 	if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
@@ -708,7 +708,7 @@ func TestKilledItself(t *testing.T) {
 		}
 		_ = c.Wait()
 	}
-	// Nobody tells when the guard has finished, so look until it has.
+	// Nothing tells when the guard has finished, so look until it has.
 	for len(ours()) > 0 {
 		runtime.Gosched()
 	}

@@ -121,7 +121,7 @@ func TestStoppedWhileHostsStart(t *testing.T) {
 func TestHostsEnvironment(t *testing.T) {
 	script := `echo "$ARGON_RANK/$ARGON_SIZE $ARGON_LOCAL_RANK/$ARGON_LOCAL_SIZE $ARGON_HOST $ARGON_CONDUIT $ARGON_IFACE $ARGON_AUTH [$X] $1 $(umask) $(pwd) $ARGON_DEPUTY$ARGON_JOB_KEY"`
 	hosts := onHosts(t)["elsewhere"]
-	// What nobody would say, and what would be taken apart by a careless shell.
+	// What no user would say, and what would be taken apart by a careless shell.
 	odd := "a b\n\\'\"$HOME \xff;*"
 	cmd, temp := command(t, append(hosts, "-n", "3", "-iface", "lo", "-x", "X="+odd, "sh", "-c", script, "sh", odd)...)
 	cmd.Env = append(cmd.Env, "ARGON_AUTH=none", "ARGON_JOB_KEY=0123")
@@ -186,7 +186,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // A rank that writes much to one stream does not keep its other one, its end or
-// its neighbours from being noticed when nobody takes it.
+// its neighbours from being noticed when no process takes it.
 func TestHostsSlowReader(t *testing.T) {
 	cmd, _ := command(t, "-hosts", "localhost:2,localhost:2", "-kill-grace", "0", "sh", "-c",
 		`if [ $ARGON_RANK = 3 ]; then read x <`+fifo(t)+`; exit 7; fi; echo stderr >&2; yes`)
@@ -218,7 +218,7 @@ func TestHostsSlowReader(t *testing.T) {
 	if err := os.WriteFile(fifoOf(cmd), []byte("go\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	for len(ofJob(cmd)) > 0 { // the ranks end while nobody reads
+	for len(ofJob(cmd)) > 0 { // the ranks end while no process reads
 		runtime.Gosched()
 	}
 	go io.Copy(io.Discard, r)
@@ -810,7 +810,7 @@ func TestKeyIsNowhere(t *testing.T) {
 	}
 }
 
-// A host takes gasrun's executable from where it is here only if nobody else can
+// A host takes gasrun's executable from where it is here only if no other user can
 // have put it there, and gets it sent otherwise, whatever the path is like.
 func TestHostsExecutable(t *testing.T) {
 	self, err := os.ReadFile("/proc/self/exe")

@@ -40,7 +40,7 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	needs(t, "openssl, bash", "openssl", "bash")
 	prog := program(t)
-	// The paths of sockets are short. Nobody else enters, for keys are there.
+	// The paths of sockets are short. No other user enters, for keys are there.
 	dir, err := os.MkdirTemp("", "argon-site-")
 	if err != nil {
 		t.Fatal(err)
@@ -384,7 +384,7 @@ func TestMPICH(t *testing.T) {
 	needs(t, "mpich", "mpiexec.mpich")
 	s := newSite(t)
 	s.run("mpich", strings.Replace(s.line("mpiexec"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
-	// The status that nobody hears of is mixed with 1, bit by bit; a signal's number
+	// The status that no process hears of is mixed with 1, bit by bit; a signal's number
 	// is what mpiexec returns.
 	statuses(t, func(mode string) result {
 		return s.run("mpich-"+mode, "mpiexec -n 3 ./prog "+mode, "", s.meeting()...)

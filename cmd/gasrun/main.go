@@ -373,7 +373,7 @@ func signals() <-chan os.Signal {
 		ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
 	)
-	// A write to a pipe that nobody reads then ends with an error, and the job
+	// A write to a pipe that no process reads then ends with an error, and the job
 	// in good order, not this process by a signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	// A read from the terminal in the background then ends with an error.
@@ -381,7 +381,7 @@ func signals() <-chan os.Signal {
 	return ch
 }
 
-// stdin is what rank 0 reads. A file or pipe is handed over, so that nobody else
+// stdin is what rank 0 reads. A file or pipe is handed over, so that no other process
 // holds it open. A terminal is copied: ranks are not in its foreground process
 // group and must not read it.
 func stdin() (*os.File, error) {
@@ -409,7 +409,7 @@ func stdin() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "stdin"), nil
 }
 
-// copyTerminal copies the terminal to w until its end, or until nobody reads w
+// copyTerminal copies the terminal to w until its end, or until no process reads w
 // any more. In the background it waits for the foreground.
 func copyTerminal(w *os.File) {
 	defer w.Close()

@@ -264,7 +264,7 @@ func TestSimulatedAlone(t *testing.T) {
 }
 
 // A rank that waits in Go's own way stops all others: the time limit ends that,
-// and says where everybody is; so does SIGQUIT.
+// and says where all ranks are; so does SIGQUIT.
 func TestSimulatedHang(t *testing.T) {
 	answers := func(t *testing.T, r result) {
 		stacks := strings.Index(r.stderr, "goroutine ")

@@ -52,7 +52,7 @@ func fit(ep conduits.Endpoint) error {
 	return nil
 }
 
-// Wrap puts chaos on top of eps, which nobody may use any more, before they are
+// Wrap puts chaos on top of eps, which no other code may use any more, before they are
 // attached. It panics if cfg is not valid or eps are no [conduits.Deliverer].
 func Wrap(eps []conduits.Endpoint, cfg Config) []conduits.Endpoint {
 	l := make([]conduits.Endpoint, len(eps))
@@ -714,11 +714,11 @@ func (e *endpoint) Disarm(t conduits.Ticket) {
 	e.inner.Disarm(t)
 }
 
-// Park sleeps, unless there is something to do that nobody would wake it for.
+// Park sleeps, unless there is something to do that no wake would come for.
 // While another goroutine polls, its exit does; returning at once then would
 // only burn time, of which a simulation has none to burn: it would stand still.
 func (e *endpoint) Park(t conduits.Ticket) {
-	handler := e.inner.Polling() // waits for replies, and nobody else runs them
+	handler := e.inner.Polling() // waits for replies, and no other goroutine runs them
 	if e.disarmed(t) || e.dead.Load() || (handler || !e.busy.Load()) && e.waits(!handler) || e.startle() {
 		e.inner.Disarm(t)
 		return

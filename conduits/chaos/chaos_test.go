@@ -203,7 +203,7 @@ func (n *node) send(rng *rand.Rand, dst int, id uint32, at segment.NLA) error {
 	return nil
 }
 
-// traffic sends each requests to everybody from goroutines, waits for all replies
+// traffic sends each requests to all ranks from goroutines, waits for all replies
 // and for what the others send.
 func (n *node) traffic(seed uint64, each, goroutines int) error {
 	size := n.ep.Size()
@@ -217,7 +217,7 @@ func (n *node) traffic(seed uint64, each, goroutines int) error {
 			for i := g; i < each && err == nil; i += goroutines {
 				for dst := range size {
 					id := uint32(i*size + dst)
-					// A place for each message: nobody says when one has been read.
+					// A place for each message: nothing says when one has been read.
 					at := segment.AttachBase + segment.NLA(n.ep.Rank()*each+i)*512
 					if err = n.send(rng, dst, id, at); err != nil {
 						break
@@ -504,7 +504,7 @@ func TestCalm(t *testing.T) {
 	})
 }
 
-// TestKill: whenever a rank dies, it and the others hear of it, and nobody waits
+// TestKill: whenever a rank dies, it and the others hear of it, and no rank waits
 // for ever.
 func TestKill(t *testing.T) {
 	for name, open := range opens {

@@ -108,7 +108,7 @@ func TestRegistered(t *testing.T) {
 					gone.Store(1)
 					ep.Wake(0)
 					wait(func() bool { return gone.Load() == 2 })
-					// Nobody is told of a message that is refused.
+					// No rank is told of a message that is refused.
 					for ep.Err() == nil {
 						var s [2]conduits.Stats
 						for k, ep := range eps {

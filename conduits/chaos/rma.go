@@ -105,7 +105,7 @@ func (e *endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	if !e.op() {
 		return 0, e.gone()
 	}
-	// Without any completion nobody could learn when src may be reused.
+	// Without any completion the caller could not learn when src may be reused.
 	if want != 0 && e.allowed(dst, to, uint64(len(src)), segment.RightWrite, want) && e.mayDefer() {
 		e.deferOp(operation{kind: opPut, dst: dst, to: to, buf: src, want: want, cookie: cookie})
 		return 0, nil

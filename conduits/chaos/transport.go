@@ -75,7 +75,7 @@ func Open(inner func(n int, c conduits.Config) ([]conduits.Transport, error), cf
 	}
 }
 
-// Transport puts chaos on top of t, which nobody may use any more, before it is
+// Transport puts chaos on top of t, which no other code may use any more, before it is
 // attached: messages overtake each other, puts, gets and atomics are done later and in
 // another order, room is refused without a reason, and waits end early. It keeps what
 // is sent after a put has been reported done behind the put's data, and a rank's Left

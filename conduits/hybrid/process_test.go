@@ -244,7 +244,7 @@ func TestDeath(t *testing.T) {
 			last := len(w.ranks) - 1
 			status := make([]int, last+1)
 			for r := range last {
-				status[r] = 1 // nobody has told how the other has ended
+				status[r] = 1 // no rank has told how the other has ended
 			}
 			status[last] = 128 + int(syscall.SIGKILL)
 			w.want(status...)
@@ -265,7 +265,7 @@ func fail() {
 	})
 }
 
-// TestFailure has everybody hear what a rank failed of.
+// TestFailure has all ranks hear what a rank failed of.
 func TestFailure(t *testing.T) {
 	w := begin(t, []int{2, 2}, true, "fail").want(1, 1, 1)
 	for _, r := range []int{0, 2, 3} {
@@ -273,11 +273,11 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// nobody is a Receiver.
-type nobody struct{ done int }
+// mute is a Receiver.
+type mute struct{ done int }
 
-func (*nobody) Receive(*conduits.Message)                        {}
-func (n *nobody) Complete(uint64, conduits.Event, uint64, error) { n.done++ }
+func (*mute) Receive(*conduits.Message)                        {}
+func (n *mute) Complete(uint64, conduits.Event, uint64, error) { n.done++ }
 
 // join is the calling rank's endpoint.
 func join() (conduits.Endpoint, error) {
@@ -296,7 +296,7 @@ func early() {
 		if ep.Rank() == 1 {
 			os.Exit(3)
 		}
-		err = ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &nobody{}})
+		err = ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &mute{}})
 	} // else a rank that finds out which ranks it shares memory with was late
 	var p *conduits.PeerError
 	if !errors.As(err, &p) || p.Rank != 1 {
@@ -317,7 +317,7 @@ func TestEarlyDeath(t *testing.T) {
 func visible() {
 	ep, err := join()
 	fatal(err)
-	me := &nobody{}
+	me := &mute{}
 	fatal(ep.Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: me}))
 	const rounds = 300
 	wait := func(cond func() bool) { fatal(conduits.Wait(ep, nil, cond)) }
@@ -327,7 +327,7 @@ func visible() {
 		_, views := ep.Views()
 		b, _ := views[1].Bytes(at(0), 16, views[1].Size())
 		for i := uint64(1); i <= rounds; i++ {
-			for load(b) != i { // nobody tells this rank
+			for load(b) != i { // nothing tells this rank
 				ep.Poll()
 			}
 			store(b[8:], i)
@@ -353,7 +353,7 @@ func visible() {
 				wait(func() bool { return me.done == 1 })
 			}
 		}
-		for r := range 2 { // nobody leaves before all is done
+		for r := range 2 { // no rank leaves before all is done
 			me.done = 0
 			_, err := ep.PutWord(r, at(2), 1, 8, conduits.RemoteDone, 1)
 			fatal(err)

@@ -308,7 +308,7 @@ func TestReason(t *testing.T) {
 
 // TestReplacedTicket has a goroutine park, something happen between hosts, and another
 // one park before the watcher has begun: it must not begin with what happened since
-// the second alone, for the first may be a handler, during which nobody looks.
+// the second alone, for the first may be a handler, during which no poll looks.
 func TestReplacedTicket(t *testing.T) {
 	eps := three(t, plain)
 	attach(t, eps, nil)

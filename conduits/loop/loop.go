@@ -1,5 +1,5 @@
 // Package loop is the plainest transport there is: ranks of one process, a mutex and
-// a queue for each. Nobody needs it; it is to be read by authors of transports, and
+// a queue for each. No program needs it; it is to be read by authors of transports, and
 // shows that conduits.Transport is enough for all that the layers above offer.
 //
 // A message is copied to the queue of the rank it is for, which has room for so many;

@@ -28,7 +28,7 @@ func TestRough(t *testing.T) {
 	conduittest.Run(t, adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{})))
 }
 
-// TestWait: an event that meets nobody in Wait ends the next one, once; time does
+// TestWait: an event that meets no goroutine in Wait ends the next one, once; time does
 // otherwise.
 func TestWait(t *testing.T) {
 	ts, err := loop.Open(2, conduits.Config{})

@@ -4,8 +4,8 @@ import "github.com/argon-go/argon/conduits"
 
 var _ conduits.Deliverer = (*Endpoint)(nil)
 
-// Deliver runs f as a handler. Nobody else runs before f waits, and from then on
-// nobody else of this rank polls.
+// Deliver runs f as a handler. No other rank runs before f waits, and from then on
+// no other goroutine of this rank polls.
 func (e *Endpoint) Deliver(f func()) bool {
 	th := e.thread("deliver")
 	if e.poller != nil || e.closed {

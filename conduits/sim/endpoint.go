@@ -45,7 +45,7 @@ type Endpoint struct {
 	noCredit            uint64
 	puts, gets, atomics uint64
 	parks, wakes        uint64
-	faults              uint64 // refused, which nobody is told
+	faults              uint64 // refused, of which no completion tells
 }
 
 var (
@@ -650,7 +650,7 @@ func (e *Endpoint) Close() error {
 		e.j.left++
 	}
 	e.notify(false)
-	// Nobody will take what is left, and its senders get their room back.
+	// No poll will take what is left, and its senders get their room back.
 	for c := range e.in {
 		for id := e.in[c].take(&e.j.m); id != 0; id = e.in[c].take(&e.j.m) {
 			e.j.lose(id)

@@ -227,7 +227,7 @@ func (w *watch) follow(r *Record, mine *JobRecord) error {
 	case r.Exit != "" && len(r.Jobs) > 0:
 		return errs.BadArg("sim: this run is not the recorded one: it opens job %d, recorded are %d", w.k, len(r.Jobs))
 	}
-	// What follows what a record that was cut off has, nobody knows.
+	// What follows what a record that was cut off has is not known.
 	return nil
 }
 

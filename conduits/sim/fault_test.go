@@ -249,7 +249,7 @@ func (r *recorder) Complete(_ uint64, _ conduits.Event, _ uint64, err error) {
 	r.errs = append(r.errs, err)
 }
 
-// TestDeadlockIsFound lets ranks wait for what nobody will do.
+// TestDeadlockIsFound lets ranks wait for what no rank will do.
 func TestDeadlockIsFound(t *testing.T) {
 	j := newJob(t, 12, sim.Config{})
 	for r, err := range runMembers(t, j, func(m *member) error {

@@ -360,7 +360,7 @@ func (j *Job) arrive(id uint32) {
 	e.notify(false)
 }
 
-// lose forgets a message that nobody will get.
+// lose forgets a message that no rank will get.
 func (j *Job) lose(id uint32) {
 	m := j.m.at(id)
 	j.trace.message(j.now, 'x', m)
@@ -442,7 +442,7 @@ func (j *Job) done(id uint32) {
 		copy(m.dest, m.data)
 	}
 	j.trace.message(j.now, 'd', m)
-	if m.want == 0 { // of a get that nobody asks after
+	if m.want == 0 { // of a get whose end no caller wants
 		e.notify(false)
 		j.m.put(id)
 		return

@@ -29,7 +29,7 @@ type Profile struct {
 	// software and the PIO, which are posted writes, overlaps with what it does
 	// next.
 	SendBusy Time
-	// Poll is what looking for arrivals in vain costs. More than 0, or a rank
+	// Poll is what looking for arrivals costs when there are none. More than 0, or a rank
 	// that polls would stop the clock.
 	Poll Time
 	// Wake is what it takes to wake a sleeper, beside noticing the arrival.

@@ -168,7 +168,7 @@ func TestRegisteredInTime(t *testing.T) {
 						t.Errorf("seed %d: operation %d on what was there from %d to %d: %v", seed, begun, s.from, s.to, err)
 					}
 				}
-				// Nobody is told of a message that is refused.
+				// No rank is told of a message that is refused.
 				var s conduits.Stats
 				for until := e.Now() + 5*time.Millisecond; e.Now() < until && e.Err() == nil && nodes[1].long+int(s.Faults) < sent; {
 					e.Poll()

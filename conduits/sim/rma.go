@@ -20,7 +20,7 @@ func (j *Job) target(dst, initiator int, a segment.NLA, n uint64, need segment.R
 
 // reach is n bytes at a of e's segment or of memory that e has registered, for an
 // access by src that is made now. The former has been checked by the initiator;
-// the latter is checked here, and a refusal is an error for it. Nobody can take
+// the latter is checked here, and a refusal is an error for it. No rank can take
 // the memory away before something else happens.
 func (e *Endpoint) reach(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, error) {
 	if mem, ok := e.j.target(e.rank, src, a, n, 0); ok {
@@ -226,7 +226,7 @@ func (e *Endpoint) touch(m *message, mem []byte) bool {
 // refuse ends message id, whose target has not registered what it asks for.
 func (j *Job) refuse(id uint32, err error) {
 	m := j.m.at(id)
-	if m.kind == kindLong || m.want == 0 { // nobody asks what has become of it
+	if m.kind == kindLong || m.want == 0 { // no caller asks what has become of it
 		j.eps[m.dst].faults++
 		j.lose(id)
 		return

@@ -43,7 +43,7 @@ func TestHalfRoundTrip(t *testing.T) {
 			}
 			p := sim.Extoll()
 			want := p.Software + p.PIO + p.DMAWrite + p.Net.Latency + sim.Time(max(0, p.Header+p.Tag+4*args-p.Net.Free))*p.Net.Byte
-			// The last looks in vain of the first round add up to a few ns of all.
+			// The last looks that find nothing in the first round add up to a few ns of all.
 			took := (eps[i].Now() - start) / rounds / 2
 			if off := took - time.Duration(want/sim.Nanosecond); i == 0 && (off < 0 || off > 2*time.Nanosecond) {
 				t.Errorf("%d arguments: %v, not %d ps", args, took, want)

@@ -112,7 +112,7 @@ func (e *Endpoint) schedulePulse() {
 	e.Poll()
 }
 
-// TestPollInVain ends a job in which one rank polls and everybody waits.
+// TestPollInVain ends a job in which one rank polls and all others wait.
 func TestPollInVain(t *testing.T) {
 	p := Extoll()
 	p.Poll = Millisecond

@@ -143,7 +143,7 @@ func (p *porter) Complete(cookie uint64, ev conduits.Event, _ uint64, err error)
 	}
 }
 
-// wakeAll makes everybody see whether all is done.
+// wakeAll makes all ranks see whether all is done.
 func (p *porter) wakeAll() {
 	for r := range p.j.n {
 		p.e.Wake(r)

@@ -290,7 +290,7 @@ func newTable(n *gas.Node, o options, rs *ranks) (*table, error) {
 	for i := range own {
 		own[i] = first + uint64(i)
 	}
-	// Nobody updates before all are ready.
+	// No rank updates before all are ready.
 	return t, n.Barrier()
 }
 

@@ -55,7 +55,7 @@ func run(ranks int, out io.Writer) error {
 		if err := all.On(0).Add(n.Rank()).Put(n, mine); err != nil {
 			return err
 		}
-		// After the barrier everybody's put is there.
+		// After the barrier all ranks' puts are there.
 		if err := n.Barrier(); err != nil || n.Rank() != 0 {
 			return err
 		}

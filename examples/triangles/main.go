@@ -16,7 +16,7 @@
 //     all others: long transfers, one from each rank.
 //   - It makes sorted lists of neighbours out of them. An edge is kept at the end
 //     with fewer edges, so no list is very long. These lists are registered; where
-//     each begins everybody learns at once (that is a number a vertex, where the
+//     each begins all ranks learn at once (that is a number a vertex, where the
 //     lists are many).
 //   - A triangle is found once: at an edge from u to v, as a vertex that is in both's
 //     lists. For each edge from its own vertices a rank gets v's list from its

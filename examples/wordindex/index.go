@@ -84,7 +84,7 @@ func newIndex(n *gas.Node, slots int, files []file) (*index, error) {
 		sent:  make([]uint64, n.Size()),
 		most:  min(n.AM().MaxMedium(), 8<<10),
 	}
-	// The handler finds its rank's part from now on; nobody sends before all
+	// The handler finds its rank's part from now on; no rank sends before all
 	// have been here.
 	x.own = &owner{entries: map[uint32]*entry{}}
 	*owners.Of(n) = x.own

@@ -110,7 +110,7 @@ func (l *Lock) unlockSlow() {
 	l.mu.Unlock()
 }
 
-// TryLock takes the lock if nobody holds it, the caller included. It may fail
+// TryLock takes the lock if no goroutine holds it, the caller included. It may fail
 // spuriously while another goroutine tries too.
 func (l *Lock) TryLock() bool {
 	g := sys.Goroutine()
@@ -152,7 +152,7 @@ func (l *Lock) Held() bool {
 	return t != nil && t.goroutine == g && atomic.LoadUint32(&t.inside) != 0
 }
 
-// claim biases a lock that nobody has used yet to the caller, which holds mu and enters
+// claim biases a lock that has not been used yet to the caller, which holds mu and enters
 // by bias in its place.
 func (l *Lock) claim(g uintptr) bool {
 	if !enabled || l.cur.Load() != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// TestWithoutMembarrier: where membarrier(2) is forbidden nobody owns a lock, and it
+// TestWithoutMembarrier: where membarrier(2) is forbidden no goroutine owns a lock, and it
 // excludes all the same.
 func TestWithoutMembarrier(t *testing.T) {
 	if sandbox.Inside() {

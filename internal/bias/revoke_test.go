@@ -85,7 +85,7 @@ func TestRevokersTogether(t *testing.T) {
 }
 
 // TestOwnerInsideWhileRevoked: the owner that was inside when the bias went
-// keeps everybody out until it leaves, and leaves it unlocked.
+// keeps all others out until it leaves, and leaves it unlocked.
 func TestOwnerInsideWhileRevoked(t *testing.T) {
 	var l Lock
 	lock(&l, 0)
@@ -153,7 +153,7 @@ func TestOwnerEnds(t *testing.T) {
 	l.Unlock()
 }
 
-// TestEnterUnowned: nobody enters a lock by bias that it does not own.
+// TestEnterUnowned: no goroutine enters a lock by bias that it does not own.
 func TestEnterUnowned(t *testing.T) {
 	var l Lock
 	if Enter(&l) || TryEnter(&l) {

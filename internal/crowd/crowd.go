@@ -57,7 +57,7 @@ var sampler struct {
 // Sample measures, unless it has done so just before. It takes a microsecond as
 // long as no thread of this process is preempted, and some ten microseconds a
 // thread otherwise, and allocates nothing. Those that have a reason to wake up now
-// and then call it, and nobody else.
+// and then call it, and no other code.
 func Sample() {
 	s := &sampler
 	if !s.TryLock() {

@@ -289,7 +289,7 @@ func (f *flow) overtaken() {
 		h := f.held[i]
 		if h.behind > 0 {
 			if h.behind--; h.behind == 0 {
-				f.release(i) // nobody is overtaken by one that was late itself
+				f.release(i) // no datagram is overtaken by one that was late itself
 				continue
 			}
 		}

@@ -191,7 +191,7 @@ func (k Key) Reveal() string {
 }
 
 // File returns an open file without a name that holds the key, for ranks to
-// inherit: its owner can read it by /proc/self/fd while it is open, and nobody can
+// inherit: its owner can read it by /proc/self/fd while it is open, and no other user can
 // change it. The caller closes it.
 func (k Key) File() (*os.File, error) {
 	f, err := sys.CreateMemory("", "argon-key", 0)

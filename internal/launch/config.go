@@ -94,7 +94,7 @@ type Config struct {
 	Signals <-chan os.Signal
 	// Started is called once when all ranks have been started, with their
 	// process ids, on a goroutine of its own, whose end Run awaits. nil means
-	// nobody.
+	// that nothing is called.
 	Started func(pids []int)
 	// Exclusive says that the launcher's process has no children except the
 	// ranks' own, so that every other child is something that a rank has left

@@ -330,7 +330,7 @@ func (d *deputy) findProgram() error {
 	return nil
 }
 
-// trusted says whether nobody but this user and root can put something else in
+// trusted says whether no user but this one and root can put something else in
 // the place of a file, so that it still is what it was when it was looked at.
 func trusted(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
@@ -528,7 +528,7 @@ func (d *deputy) feed(w *os.File) {
 		if !ok {
 			return
 		}
-		if _, err := w.Write(p); err != nil { // nobody reads it any more
+		if _, err := w.Write(p); err != nil { // no process reads it any more
 			d.link.send(frameTaken, []int64{-1})
 			d.input.close()
 			return
@@ -782,6 +782,6 @@ func (d *deputy) tearDown() {
 	d.link.close()
 	select {
 	case <-d.link.done:
-	case <-time.After(pumpHurry): // nobody takes it
+	case <-time.After(pumpHurry): // no process takes it
 	}
 }

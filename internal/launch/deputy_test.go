@@ -14,7 +14,7 @@ import (
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
-// A program is run from where it is only if nobody else can exchange it.
+// A program is run from where it is only if no other user can exchange it.
 func TestTrusted(t *testing.T) {
 	root := t.TempDir()
 	file := func(dirs []os.FileMode, mode os.FileMode) string {

@@ -48,7 +48,7 @@
 // for its own processes (localCrew) and for those of a host (host) is one interface,
 // crew, and a deputy has a localCrew.
 //
-// Nobody's standard output, error or input holds up another one: of each stream
+// No rank's standard output, error or input holds up another one: of each stream
 // there is a window under way, and reading frames never waits for a consumer. Both
 // sides give signs of life. The end of a deputy's input is the end of its ranks; the
 // end of its output is a host lost, and so the job's end on all others.

@@ -123,7 +123,7 @@ func startGuard(path, job string, dirs []string, spawn *spawner) (*guard, error)
 	return g, nil
 }
 
-// say tells the guard something. If the guard is gone nobody listens, and the
+// say tells the guard something. If the guard is gone no process listens, and the
 // job goes on without one.
 func (g *guard) say(format string, args ...any) {
 	if g != nil {

@@ -207,7 +207,7 @@ func (h *host) hear(f *frame) error {
 		}
 		select {
 		case h.seen <- seen:
-		default: // nobody has asked
+		default: // no goroutine has asked
 		}
 	case frameBye:
 		select {
@@ -244,7 +244,7 @@ const endingNums = 6
 func (h *host) report(err error) {
 	select {
 	case h.reports <- err:
-	default: // nobody has asked
+	default: // no goroutine has asked
 	}
 }
 

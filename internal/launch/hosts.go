@@ -18,7 +18,7 @@ type Host struct {
 	// Name is what ssh is given: a name, perhaps with a user (user@name), or an
 	// address, which if it is one of IPv6 has no brackets.
 	Name string
-	// Slots is how many ranks fit; 0 means that nobody has said, which counts as
+	// Slots is how many ranks fit; 0 means that it has not been said, which counts as
 	// Config.PerHost or as 1.
 	Slots int
 	// Here says that it is this machine, so that no ssh is needed.

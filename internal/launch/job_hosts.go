@@ -48,7 +48,7 @@ func routeTo(ctx context.Context, name string) netip.Addr {
 }
 
 // routeLimit is for finding out the addresses of hosts here. ssh may know hosts
-// under names that nobody else does.
+// under names that no other job does.
 const routeLimit = 3 * time.Second
 
 // tellServers decides under which addresses hosts look for the rendezvous, which

@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// DefaultConduit is what ranks join if nobody says otherwise, and
+// DefaultConduit is what ranks join unless another is named, and
 // DefaultHostsConduit if hosts are named.
 const (
 	DefaultConduit      = "shm"

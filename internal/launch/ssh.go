@@ -16,7 +16,7 @@ import (
 )
 
 // sshCommand is what starts deputies on other hosts unless Config.SSH says
-// otherwise. Nobody is there to be asked for a password or about a host's key:
+// otherwise. No user is there to be asked for a password or about a host's key:
 // several connections are made at once, out of the terminal's foreground. A host
 // that is silent is given up after a minute, or after dead if that is longer.
 func sshCommand(dead time.Duration) []string {
@@ -44,7 +44,7 @@ var machines = map[string]string{
 // An image is an executable that may have to be sent to other hosts.
 type image struct {
 	file   *os.File
-	path   string // where it is here, "" if nobody knows or it is hard to quote
+	path   string // where it is here, "" if that is not known or it is hard to quote
 	size   int64
 	digest string // SHA-256, hexadecimal
 }

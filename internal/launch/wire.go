@@ -301,7 +301,7 @@ func (m *meter) give(n int) {
 	m.cond.Signal()
 }
 
-// stop switches the meter off: nobody waits any more.
+// stop switches the meter off: no writer waits any more.
 func (m *meter) stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

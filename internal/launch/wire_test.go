@@ -220,7 +220,7 @@ func TestLink(t *testing.T) {
 	l.drain(0)
 }
 
-// Nobody waits for a link that is broken.
+// No writer waits for a link that is broken.
 func TestBrokenLink(t *testing.T) {
 	r, w := io.Pipe()
 	l := newLink(w)
@@ -232,7 +232,7 @@ func TestBrokenLink(t *testing.T) {
 	l.drain(0)
 }
 
-// Credit bounds what is under way, and nobody waits for a meter that is off.
+// Credit bounds what is under way, and no writer waits for a meter that is off.
 func TestMeter(t *testing.T) {
 	m, b := newMeter(), newBacklog()
 	under, most := 0, 0

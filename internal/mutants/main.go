@@ -13,7 +13,7 @@
 // when -limit is nearly over: the suite then says itself which rank waits for what, and
 // the check counts as failed "by the time limit". Wake-ups that are lost show in
 // this way on conduits that run their ranks as goroutines; the simulator knows
-// at once that nobody can go on.
+// at once that none can go on.
 //
 // The exit status is 1 if a mutant survives.
 package main

@@ -40,7 +40,7 @@ func newIdentity(k jobkey.Key) (*identity, error) {
 	seed := k.Seed("rendezvous")
 	private := ed25519.NewKeyFromSeed(seed[:])
 	public := private.Public().(ed25519.PublicKey)
-	// Nobody looks at anything but the public key, so that hosts whose clocks are
+	// Neither side looks at anything but the public key, so that hosts whose clocks are
 	// wrong meet too.
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),

@@ -109,7 +109,7 @@ type Client struct {
 }
 
 // Join connects to the service at server, "host:port", and returns when all
-// ranks of the job are there. It tries again while nobody answers there, the name
+// ranks of the job are there. It tries again while no service answers there, the name
 // is unknown, or another job's service answers, until ctx ends; if ctx has no deadline, for DefaultPatience.
 // It gives up within seconds if the system refuses to connect for a reason that does
 // not go away: no route, no such address here, no permission.

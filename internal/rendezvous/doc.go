@@ -21,10 +21,10 @@
 // only it is refused. So is at any time one that says the name of another job
 // ([Hello.Job]), which tries again, for the service of its own job may still
 // come. Ranks that do not come within [ServerConfig.Patience] fail the job, and
-// everybody is told which.
+// all ranks are told which.
 //
 // Ranks may start before the service does. They try again, at growing intervals,
-// as long as nobody listens, the name is unknown, or the connection is closed
+// as long as no service listens, the name is unknown, or the connection is closed
 // before they were let in. They do not try again when the service holds another
 // key, is no rendezvous at all, or refuses them.
 //

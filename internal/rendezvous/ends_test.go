@@ -48,7 +48,7 @@ func TestKilled(t *testing.T) {
 				j := serve(t, ServerConfig{Size: size})
 				_, below := j.raw()
 				(&member{Client: &Client{conn: below}}).kill(reset)
-				j.all() // nobody minds
+				j.all() // no rank minds
 			})
 			t.Run("joining", func(t *testing.T) {
 				j := serve(t, ServerConfig{Size: size})
@@ -465,7 +465,7 @@ func TestEarlyBird(t *testing.T) {
 	}
 }
 
-// TestStuck: a rank that does not read holds up nobody.
+// TestStuck: a rank that does not read holds up no other.
 func TestStuck(t *testing.T) {
 	const size = 8
 	j := serve(t, ServerConfig{Size: size})

@@ -32,7 +32,7 @@ type Setup struct {
 	// Key is the job's.
 	Key jobkey.Key
 	// Job is Hello.Job where that is empty: the same on all ranks, another one in
-	// other jobs, "" if nobody has given the job a name.
+	// other jobs, "" if the job has been given no name.
 	Job string
 	// Serve says that rank 0's process runs the service, on the port of Server,
 	// since no launcher does.

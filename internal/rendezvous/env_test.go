@@ -80,7 +80,7 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
-// freePort is a port where nobody listens, as far as one can know. It is none of
+// freePort is a port where no process listens, as far as one can know. It is none of
 // those that the system gives to connections, and to listeners that ask for any:
 // one of them might get it before the test uses it.
 func freePort(t *testing.T) string {
@@ -210,7 +210,7 @@ func TestServingRankFails(t *testing.T) {
 	}
 }
 
-// TestServingRankRefused: what rank 0 cannot serve, and what it serves in vain.
+// TestServingRankRefused: what rank 0 cannot serve, and what it serves to no rank.
 func TestServingRankRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

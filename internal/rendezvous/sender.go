@@ -6,7 +6,7 @@ import (
 )
 
 // A sender writes to a connection what next returns, on a goroutine that there
-// is only while there is something to write: so that nobody waits for a slow
+// is only while there is something to write: so that no goroutine waits for a slow
 // peer, and news that come while one is slow are put together.
 type sender struct {
 	w io.Writer
@@ -18,7 +18,7 @@ type sender struct {
 	busy  bool          // the goroutine runs
 	again bool          // kick was called since next was
 	err   error         // of a write; sticky
-	idle  chan struct{} // closed when the goroutine ends; nil if nobody waits
+	idle  chan struct{} // closed when the goroutine ends; nil if no goroutine waits
 }
 
 // kick says that next has something. It does not block, and may be called with

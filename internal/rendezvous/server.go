@@ -156,7 +156,7 @@ type Server struct {
 // A seat is what a rank has said, as far as it is needed later.
 type seat struct {
 	state       State
-	loop        bool // addr is a loopback address that nobody has chosen
+	loop        bool // addr is a loopback address that was not chosen
 	port        uint16
 	host        uint16
 	addr        netip.Addr
@@ -632,7 +632,7 @@ func (s *Server) hostName(number uint16) string {
 // the one that all get unless ServerConfig.Rewrite makes a difference.
 func (s *Server) table(viewer int) []byte {
 	// A rank on the service's own host may have come over the loopback interface,
-	// where nobody from other hosts finds it: where those have found the service
+	// where no rank of other hosts finds it: where those have found the service
 	// they find the rank.
 	var outside netip.Addr
 	for i := range s.seats {

@@ -104,7 +104,7 @@ func TestWrongKey(t *testing.T) {
 }
 
 // TestStolenCertificate shows the service the certificate that it shows
-// everybody, without its private key, and others.
+// all, without its private key, and others.
 func TestStolenCertificate(t *testing.T) {
 	j := serve(t, ServerConfig{Size: 1})
 	var stolen []byte

@@ -14,7 +14,7 @@ func ErrnoName(e syscall.Errno) string { return unix.ErrnoName(e) }
 // Lasting says whether err, of a call that sends to an address or connects to it,
 // is about the way there or the permission to use it, and so will not go away by
 // trying again; and for how long it should nevertheless be tried: routes flap.
-// A refused connection is not: nobody listens there yet, or no more.
+// A refused connection is not: no process listens there yet, or no more.
 func Lasting(err error) (patience time.Duration, lasting bool) {
 	var e syscall.Errno
 	if !errors.As(err, &e) {

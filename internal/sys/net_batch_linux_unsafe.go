@@ -11,7 +11,7 @@ import (
 
 // The calls below do not block, so the scheduler is not told of them: on a
 // loopback interface, where a send also does the receiver's part of the kernel's
-// work, one may take some tens of microseconds, for which its P serves nobody.
+// work, one may take some tens of microseconds, for which its P runs no goroutine.
 
 // A Sockaddr is an address in the kernel's form. The zero value is none.
 type Sockaddr struct {

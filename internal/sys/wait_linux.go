@@ -76,7 +76,7 @@ func (w *Waiter) Wake() {
 	}
 }
 
-// Close ends all waits and closes the socket, which nobody may be using.
+// Close ends all waits and closes the socket, which must not be in use.
 func (w *Waiter) Close() {
 	if w.closing.Swap(true) {
 		return

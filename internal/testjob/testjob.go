@@ -323,7 +323,7 @@ type logWriter struct {
 func (w logWriter) Write(b []byte) (int, error) {
 	w.m.Lock()
 	defer w.m.Unlock()
-	if testmain.Barked() { // nobody will print the test's log
+	if testmain.Barked() { // nothing will print the test's log
 		return os.Stderr.Write(b)
 	}
 	for _, l := range slices.Collect(strings.Lines(string(bytes.TrimRight(b, "\n")))) {

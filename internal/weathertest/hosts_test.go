@@ -619,7 +619,7 @@ func TestFirewall(t *testing.T) {
 	}
 }
 
-// TestCutOffHost pulls a host's cable and stops gasrun, so that nobody ends what runs
+// TestCutOffHost pulls a host's cable and stops gasrun, so that no process ends what runs
 // there: the host's deputy does, and goes.
 func TestCutOffHost(t *testing.T) {
 	for _, c := range conduitsOfHosts {

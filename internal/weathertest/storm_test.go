@@ -161,7 +161,7 @@ func TestExactlyOnce(t *testing.T) {
 }
 
 // TestPartitionHeals cuts ranks off from each other for longer than any timer but
-// the dead time, with much under way: it arrives, and nobody is given up.
+// the dead time, with much under way: it arrives, and no rank is given up.
 func TestPartitionHeals(t *testing.T) {
 	t.Parallel()
 	const n, each = 3, 300

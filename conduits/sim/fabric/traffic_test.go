@@ -87,7 +87,7 @@ func TestTrafficArguments(t *testing.T) {
 }
 
 // Inputs that all want one output get it in turn, and an input serves its
-// destinations in turn: at any time nobody has had two packets more than
+// destinations in turn: at any time no source has had two packets more than
 // another.
 func TestTurns(t *testing.T) {
 	for _, c := range []struct {
