@@ -6,7 +6,7 @@ import (
 	"github.com/argon-go/argon/internal/crowd"
 )
 
-// attention is how long nobody must have polled before the attendant does.
+// attention is how long no goroutine must have polled before the attendant does.
 const attention = 10 * time.Millisecond
 
 // restful is after how many times that another goroutine was found to wait for the

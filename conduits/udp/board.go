@@ -49,7 +49,7 @@ type seat struct {
 	run  func(f func()) // starts a goroutine
 }
 
-// attach enters what the rank has attached, and tells everybody when all have.
+// attach enters what the rank has attached, and tells all ranks when all have.
 func (s seat) attach(size uint64, rights segment.Rights) error {
 	b := s.board
 	b.mu.Lock()

@@ -69,7 +69,7 @@
 // Of the goroutines of a rank that are parked, one waits for the socket and the
 // protocol's next deadline; in a process of its own it holds a thread
 // meanwhile, since Go's poller would wake one with every datagram, also while
-// the rank spins. If nobody of a process has polled for 10 ms and nobody is
+// the rank spins. If no rank of a process has polled for 10 ms and none is
 // parked, an attendant, a goroutine of the endpoint, takes over until one
 // does: it receives, acknowledges, answers puts, gets and atomics, and sends
 // again what was lost, but runs no Receiver. So a rank that computes for a

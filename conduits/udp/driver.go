@@ -82,9 +82,9 @@ func (d *driver) flushAt(now time.Duration) {
 }
 
 const (
-	// tickEvery is how long messages wait for company if nobody polls, or twice that.
+	// tickEvery is how long messages wait to be coalesced if no goroutine polls, or twice that.
 	tickEvery = 300 * time.Microsecond
-	// ticks is after how many of them in vain the ticking ends.
+	// ticks is after how many of them that find nothing the ticking ends.
 	ticks = 10
 )
 
@@ -234,7 +234,7 @@ func (d *driver) progressed() uint64 {
 	return d.turns
 }
 
-// spareInbox returns an inbox that nobody uses, in a simulation.
+// spareInbox returns an inbox that is not in use, in a simulation.
 func (d *driver) spareInbox() *inbox {
 	n := len(d.spare)
 	if n == 0 {

@@ -90,7 +90,7 @@ func (e *Endpoint) Authentication() string {
 // headers of UDP and IP.
 func (e *Endpoint) Datagram() int { return e.most }
 
-// Refused counts the datagrams that were refused because they are of nobody in
+// Refused counts the datagrams that were refused because they are of no rank of
 // the job, by reason. All zero if nothing protects datagrams.
 func (e *Endpoint) Refused() seal.Counts {
 	if e.sealing == nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// thisHost names the host of a rank for which nobody else has: equal for ranks
+// thisHost names the host of a rank that has been given no name: equal for ranks
 // that see the same processes, and so can share memory, and for no others. Those of
 // two containers on one machine do not.
 func thisHost() string {

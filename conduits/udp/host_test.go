@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
-// TestThisHost: ranks that nobody has told the name of their host know it, and know
+// TestThisHost: ranks that have not been told the name of their host know it, and know
 // one another host's ranks from theirs.
 func TestThisHost(t *testing.T) {
 	if os.Getenv("UDP_TEST_HOST") != "" {

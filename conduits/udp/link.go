@@ -87,7 +87,7 @@ type socket struct {
 			fd   uintptr
 			to   int // the rank
 			rank int // another one, to which
-			runs int // so many Sends in a row have gone, and to nobody else
+			runs int // so many Sends in a row have gone, and to no other rank
 		}
 	}
 	// Receiving.
@@ -96,7 +96,7 @@ type socket struct {
 		names bool         // it matters where a message is from
 		busy  bool         // there may be many
 		large bool         // and of messages so large that one at a time is better
-		quiet int          // looks in vain since there were
+		quiet int          // looks that found nothing since there were
 		from  sys.Sockaddr // the last sender, and what the book says of it
 		src   int
 		ok    bool
@@ -123,7 +123,7 @@ const (
 	// looks is how often an idle rank looks at its socket in one poll.
 	looks = 2
 
-	// quiet is after how many looks in vain datagrams come one by one again, so that
+	// quiet is after how many looks that find nothing datagrams come one by one again, so that
 	// the kernel need not join them, which makes each one dearer to receive.
 	quiet = 256
 
@@ -233,7 +233,7 @@ func (s *socket) Send(o *outbox) {
 }
 
 // connected says whether what is in o is for the rank that the direct socket is
-// connected to, and nobody else. It connects one when it pays.
+// connected to, and no other. It connects one when it pays.
 func (s *socket) connected(o *outbox) bool {
 	d := &s.out.direct
 	dst := o.list[0].dst
@@ -333,7 +333,7 @@ func (s *socket) Recv(in *inbox) bool {
 	}
 	box, _ := in.link.(*sys.Inbox)
 	if box == nil {
-		// A book that knows nobody by his address says so of any.
+		// A book that knows no rank by its address says so of any.
 		r.src, r.ok = s.book.source(netip.AddrPort{})
 		r.names = !r.ok
 		box = sys.NewInbox(inMessages, inBytes, r.names)

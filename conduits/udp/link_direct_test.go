@@ -99,7 +99,7 @@ func TestDirectPeerGone(t *testing.T) {
 	}
 	l[1].Close()
 	for range 10 {
-		send(1) // the kernel says that nobody is there
+		send(1) // the kernel says that no socket is there
 	}
 	send(0)
 	for in := new(inbox); !l[0].Recv(in); {

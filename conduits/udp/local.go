@@ -79,7 +79,7 @@ func limits(n, most int, c conduits.Config) (conduits.Limits, error) {
 }
 
 // localBook is the book of a job in one process: small enough for a map, whose
-// point is that nobody else's datagrams are taken.
+// point is that no other socket's datagrams are taken.
 type localBook struct {
 	addrs []netip.AddrPort
 	ranks map[netip.AddrPort]int

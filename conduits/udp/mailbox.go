@@ -308,7 +308,7 @@ func (box *mailbox) PollReplies() int {
 }
 
 // RepliesBeside is PollReplies for a caller that is in a handler of another conduit,
-// one that nobody runs a handler of this one beside. Goroutines that have armed are told
+// one that no goroutine runs a handler of this one beside. Goroutines that have armed are told
 // only if something was run: of requests that wait they hear when that handler ends.
 func (box *mailbox) RepliesBeside() int {
 	if box.d.life.closed.Load() || !box.poller.CompareAndSwap(0, sys.Goroutine()) {
@@ -385,7 +385,7 @@ func (box *mailbox) Deliver(f func()) bool {
 // Polling says whether the caller is in a handler.
 func (box *mailbox) Polling() bool { return sys.HasGoroutine && box.poller.Load() == sys.Goroutine() }
 
-// discard drops what has arrived, for nobody runs it any more, and says whether
+// discard drops what has arrived, for no poll runs it any more, and says whether
 // all that this rank has sent has arrived.
 func (box *mailbox) discard() bool {
 	box.d.mu.Lock()

@@ -146,7 +146,7 @@ func (m *member) fail(rank int, err error) {
 }
 
 // hearVerdict waits until the job is known to have failed, until ended is closed, after
-// which nobody would say so, or for limit.
+// which no peer would say so, or for limit.
 func (m *member) hearVerdict(ended <-chan struct{}, limit time.Duration) {
 	over, stop := awake.NewTimer(limit)
 	defer stop()
@@ -175,7 +175,7 @@ func (m *member) stay(e *Endpoint) {
 		e.Park(t)
 	}
 	if m.failed.Load() == nil {
-		_ = m.client.Leave() // if it cannot, it counts as failed: nobody is misled
+		_ = m.client.Leave() // if it cannot, it counts as failed: no rank is misled
 	}
 	_ = m.client.Close()
 	e.att.retire()

@@ -39,7 +39,7 @@ func (m *mapping) attach(owner *Endpoint, size uint64, rights segment.Rights) er
 	return nil
 }
 
-// unmap unmaps the segment, which nobody accesses any more.
+// unmap unmaps the segment, which no operation accesses any more.
 func (m *mapping) unmap() {
 	v := m.view
 	m.view = segment.View{}

@@ -25,7 +25,7 @@ import (
 // whether datagrams pass between its socket and those of the other hosts, in both
 // directions: a firewall that lets TCP through and drops UDP otherwise shows as a
 // rank that does not answer, and only when something is first sent to it. No
-// datagram of an engine is sent before, since nobody has attached.
+// datagram of an engine is sent before, since no rank has attached.
 //
 // A probe names its sender and its target, and says whether its sender has heard from
 // there. Each side sends probes until it has heard the other one, has been told that
@@ -296,7 +296,7 @@ func (p *prober) sum(b []byte) []byte {
 	return h.Sum(nil)[:probeSize-probeBody]
 }
 
-// receive takes a probe; what is none, or is of nobody in the job, is dropped.
+// receive takes a probe; what is none, or is of no rank of the job, is dropped.
 func (p *prober) receive(b []byte, now time.Time) {
 	if len(b) != probeSize || b[0] != probeKind || b[1] > probeHeard|probeDone || int(binary.BigEndian.Uint32(b[6:])) != p.self ||
 		!hmac.Equal(b[probeBody:], p.sum(b[:probeBody])) {

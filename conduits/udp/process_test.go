@@ -308,7 +308,7 @@ func compute() {
 	testjob.Check(e.Close())
 }
 
-// TestCompute has a rank compute: nobody waits for it.
+// TestCompute has a rank compute: no other rank waits for it.
 func TestCompute(t *testing.T) { begin(t, "127.0.0.1", 2, "compute").want(0) }
 
 // die has rank 1 end itself while the others wait for it.
@@ -419,7 +419,7 @@ func freeze() {
 			for r := range e.Size() {
 				e.send(r)
 			}
-			e.wait(func() bool { return e.messages == e.Size() }) // nobody needs this rank any more
+			e.wait(func() bool { return e.messages == e.Size() }) // no peer needs this rank any more
 			testjob.Check(e.Close())
 			return
 		default:
@@ -467,7 +467,7 @@ func stopped(pid int) bool {
 }
 
 // vanish has ranks leave as soon as they have sent to each other, so that the
-// last acknowledgements find nobody.
+// last acknowledgements find no socket.
 func vanish() {
 	e := joined()
 	for r := range e.Size() {

@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// astray is a book in which rank 1 is where the system lets nobody send to.
+// astray is a book in which rank 1 is where the system lets no process send to.
 type astray struct{ book }
 
 func (b astray) addr(rank int) netip.AddrPort {

@@ -40,7 +40,7 @@ func (l *lossy) Recv(in *inbox) bool {
 	return true
 }
 
-// anonymous is a book that knows nobody by his address.
+// anonymous is a book that knows no rank by its address.
 type anonymous struct{ book }
 
 func (anonymous) source(netip.AddrPort) (int, bool) { return -1, true }

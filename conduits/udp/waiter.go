@@ -34,7 +34,7 @@ type waiter struct {
 }
 
 const (
-	// patient is after how many polls in vain a rank parks that has a processor to
+	// patient is after how many empty polls a rank parks that has a processor to
 	// itself: some tens of microseconds, about what it takes to be woken.
 	patient = 100
 	// crowded is that of a rank that has none.

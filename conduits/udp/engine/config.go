@@ -191,7 +191,7 @@ type Stats struct {
 	Beyond           uint64 // dropped: outside the window or without credit
 	Refused          uint64 // frames without effect: what they ask for, or answer, is not permitted
 	Faults           uint64 // puts, gets and atomics of this rank that peers refused
-	Unheard          uint64 // of these, puts that nobody waits for; and long messages of peers, refused and not delivered
+	Unheard          uint64 // of these, puts that no caller waits for; and long messages of peers, refused and not delivered
 	NoCredit         uint64 // answers of Reserve
 	PathProbes       uint64 // datagrams sent to find out whether their size arrives
 	BlackHoles       uint64 // times a path stopped to let pass what it had

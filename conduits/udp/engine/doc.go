@@ -31,7 +31,7 @@
 // A put is RemoteDone when the target's engine has written it, which the
 // acknowledgement of its last datagram says. An access that the target refuses
 // ends with an error that matches segment.ErrFault, unless it is a put whose
-// RemoteDone nobody wants, which is counted; a long message that is refused is not
+// RemoteDone no caller wants, which is counted; a long message that is refused is not
 // delivered, and counted by its target. Of what comes in fragments some may have
 // been written by then: each finds what is registered when it comes, and takes
 // effect once, so that no repetition of it is ever written to memory that has been

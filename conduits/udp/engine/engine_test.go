@@ -313,7 +313,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// Layout of a segment: a counter, then a part that nobody changes, then for each
+// Layout of a segment: a counter, then a part that no operation changes, then for each
 // rank a part that it puts to, piece after piece.
 const (
 	constant     = 64

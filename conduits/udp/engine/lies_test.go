@@ -33,7 +33,7 @@ func seal(b []byte, src, epoch uint32) {
 	le.PutUint32(b[4:], castagnoli(b))
 }
 
-// TestFutureAcknowledged: nobody can have what was never sent, or have consumed
+// TestFutureAcknowledged: no peer can have what was never sent, or have consumed
 // it.
 func TestFutureAcknowledged(t *testing.T) {
 	a, _, _ := pair(t, nil)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestPart has a peer leave with everything under way to it: puts end well,
-// what must bring a value ends with an error that names the peer, and nobody has
+// what must bring a value ends with an error that names the peer, and no rank has
 // died.
 func TestPart(t *testing.T) {
 	a, b, _ := pair(t, nil)

@@ -463,7 +463,7 @@ func TestSmallPutsRefused(t *testing.T) {
 	for i := range uint64(10) {
 		want := conduits.RemoteDone
 		if i%4 == 3 {
-			want = conduits.SourceDone // nobody waits for them
+			want = conduits.SourceDone // no caller waits for them
 		}
 		at := to + segment.NLA(8*i)
 		if i == 5 || i == 7 {

@@ -19,7 +19,7 @@ import (
 // is watched there is a look at least twice as often ([Engine.Deadline]), so the
 // clock of a rank that runs loses nothing. A look is a call of Advance by which
 // everything that had come has been given to Receive; a rank that cannot keep up
-// with what comes judges nobody.
+// with what comes judges no peer.
 //
 // The verdict takes deathProbes probes (empty datagrams that ask for an answer)
 // that have not been answered. Each has DeadTime/probeParts for its answer, or a probe
@@ -124,7 +124,7 @@ func (e *Engine) watch(p *peer) {
 	p.silence.on = true
 	w := &e.watcher
 	if w.peers++; w.peers == 1 {
-		w.looked = max(w.looked, e.now) // there was no look while nobody was watched
+		w.looked = max(w.looked, e.now) // there was no look while no peer was watched
 	}
 	e.restart(p)
 }

@@ -264,7 +264,7 @@ func TestSilenceStarved(t *testing.T) {
 	}
 }
 
-// TestSilenceOfBacklog: a rank that has not received all that has come judges nobody.
+// TestSilenceOfBacklog: a rank that has not received all that has come judges no peer.
 func TestSilenceOfBacklog(t *testing.T) {
 	p := newPath(t, 0, nil)
 	e := p.ends[0]

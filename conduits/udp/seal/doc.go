@@ -41,7 +41,7 @@
 //   - The link. A stranger that floods it, or drops datagrams, slows the job or
 //     stops it. Refusing one datagram costs a look at its header, or, if the
 //     header is right, one pass over its bytes.
-//   - Anything, in mode [None]. It is for networks to which nobody else has
+//   - Anything, in mode [None]. It is for networks to which no other party has
 //     access. The header and its checks remain but for the window, which a
 //     damaged counter would move too far: datagrams which went astray or belong to
 //     an earlier run are dropped among honest ranks; strangers can forge all of it,

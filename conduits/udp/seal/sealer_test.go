@@ -336,7 +336,7 @@ func (w *world) expect(r record, at int) Reason {
 	}
 	m.known[r.from] = r.inc
 	if w.mode == None {
-		return Accepted // nobody vouches for a counter
+		return Accepted // nothing vouches for a counter
 	}
 	id, src := [3]uint64{uint64(r.from), r.inc, r.counter}, [2]uint64{uint64(r.from), r.inc}
 	switch {
