@@ -9,11 +9,11 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// nobody is a Receiver of nothing.
-type nobody struct{}
+// mute is a Receiver of nothing.
+type mute struct{}
 
-func (nobody) Receive(*conduits.Message)                      {}
-func (nobody) Complete(uint64, conduits.Event, uint64, error) {}
+func (mute) Receive(*conduits.Message)                      {}
+func (mute) Complete(uint64, conduits.Event, uint64, error) {}
 
 // TestPutsWake: what a peer's endpoint puts, or changes by an atomic, wakes a
 // rank that is parked for it, as an arrival does.
@@ -41,7 +41,7 @@ func TestPutsWake(t *testing.T) {
 	}
 	conduits.Run(eps, func(r int) {
 		ep := eps[r]
-		if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: nobody{}}); err != nil {
+		if err := ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: mute{}}); err != nil {
 			t.Error(err)
 			return
 		}
@@ -56,7 +56,7 @@ func TestPutsWake(t *testing.T) {
 			t.Error(err)
 		}
 		if seq := atomic.LoadUint32(ep.(*Endpoint).j.c32(0, ctlSeq)); seq == tk.Seq {
-			t.Errorf("change %d woke nobody", i)
+			t.Errorf("change %d woke no rank", i)
 		}
 		ep.Disarm(tk)
 	}

@@ -340,7 +340,7 @@ func (d *desk) fault(x *question, page segment.NLA, have segment.Entry) error {
 	return conduits.Fault("shm: "+op, x.rank, f)
 }
 
-// recycle takes a question back that nobody needs any more.
+// recycle takes a question back that no caller needs any more.
 func (d *desk) recycle(x *question) {
 	if x.kind == askLong {
 		d.long[x.index] = nil

@@ -240,7 +240,7 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// TestWindowShuts: accesses by the views learn of a failure although nobody polls.
+// TestWindowShuts: accesses by the views learn of a failure although no rank polls.
 func TestWindowShuts(t *testing.T) {
 	eachForm(t, func(t *testing.T, fm form) {
 		eps := fm.open(t, 3, conduits.Config{})

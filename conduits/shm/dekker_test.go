@@ -12,7 +12,7 @@ import (
 
 // lockstep runs one and other for 0..n-1, both of a round at the same moment but
 // for a short delay, another one in each round, and check after each round. other
-// looks at parked before each round, as it does in all the time in which nobody
+// looks at parked before each round, as it does in all the time in which no rank
 // sleeps: so its look in the round is fast, and its stores are slow.
 func lockstep(t *testing.T, n int, parked *uint32, one, other, check func(i int)) {
 	if runtime.GOMAXPROCS(0) == 1 {

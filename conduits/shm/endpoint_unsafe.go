@@ -42,7 +42,7 @@ func newEndpoint(j *job, rank int) *Endpoint {
 
 	bell.seat, bell.parked = at, j.c32(rank, ctlParked)
 	// A rank whose processes cannot do their half of the asymmetric fence makes
-	// everybody do theirs; told before Attach, so before the first message.
+	// all ranks do theirs; told before Attach, so before the first message.
 	if release.Plain && !sys.HasMembarrier() {
 		atomic.StoreUint32(j.h32(hdrFence), 1)
 	}
@@ -204,7 +204,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 // mayPark says whether an armed caller may sleep. The poll that it did since Arm
 // does not tell: it looked at some of the rings only, or at none, because another
 // goroutine was polling, which may have passed a ring just before a message came
-// into it from a sender that saw nobody parked.
+// into it from a sender that saw no goroutine parked.
 func (e *Endpoint) mayPark() bool {
 	if !e.lock.TryLock() {
 		// A poller that sleeps in a handler wakes us after it (ran); any other

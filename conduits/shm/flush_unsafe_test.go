@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// TestFlushWaits: Deregister returns when nobody is in an access any more, though it
+// TestFlushWaits: Deregister returns when no rank is in an access any more, though it
 // be of another process.
 func TestFlushWaits(t *testing.T) {
 	for _, maps := range []bool{false, true} {
@@ -139,7 +139,7 @@ func TestFlushGivesUp(t *testing.T) {
 		if err := all[1].UnmapMemory(mem); err != nil {
 			t.Fatal(err)
 		}
-		mem[0]++ // the addresses are nobody else's either
+		mem[0]++ // the addresses are no other memory's either
 		g := &all[1].j.growth
 		for _, f := range g.free {
 			t.Errorf("%+v is free, and perhaps written to", f)
@@ -217,7 +217,7 @@ func TestPutWakes(t *testing.T) {
 	})
 }
 
-// TestFlushGivesUpOnce: an access that has been waited for in vain is not waited for
+// TestFlushGivesUpOnce: an access that has been waited for without end is not waited for
 // at each deregistration that follows.
 func TestFlushGivesUpOnce(t *testing.T) {
 	all := mappedWay(true).nodes(t, 3)

@@ -184,7 +184,7 @@ func FuzzHeader(f *testing.F) {
 }
 
 // TestAttachLies: a rank that says its segment is larger than there is room for is
-// to blame, and nobody reaches beyond.
+// to blame, and no access reaches beyond.
 func TestAttachLies(t *testing.T) {
 	eps := forms[3].open(t, 2, conduits.Config{MaxSegment: 4 * page})
 	done := make(chan error)

@@ -101,7 +101,7 @@ func (g *growth) space() (bytes int64, limited bool) {
 	return sys.FreeIn(g.file.Fd())
 }
 
-// allocate finds n bytes, whole pages, that nobody else has. They are zeros. The lock
+// allocate finds n bytes, whole pages, that no other caller has. They are zeros. The lock
 // is held.
 func (j *job) allocate(n uint64) (room, error) {
 	g := &j.growth

@@ -81,7 +81,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// TestUnmap: memory that is unmapped is the machine's again, and nobody's else.
+// TestUnmap: memory that is unmapped is the machine's again, and no other rank's.
 func TestUnmap(t *testing.T) {
 	w := mappedWay(true)
 	all := w.nodes(t, 2)

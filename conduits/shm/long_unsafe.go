@@ -114,7 +114,7 @@ func (e *Endpoint) advance() int {
 // report tells what has become of q.
 func (e *Endpoint) report(q *question) {
 	if q.err != nil && (q.kind == askLong || q.want&conduits.RemoteDone == 0) {
-		e.faults.Add(1) // nobody else hears of it
+		e.faults.Add(1) // no completion tells of it
 	}
 	if q.kind == askLong {
 		if q.committed {
@@ -176,7 +176,7 @@ func (e *Endpoint) commitLong(s conduits.Slot, tag conduits.Tag) {
 	}
 }
 
-// cancelLong remembers that nobody will commit a long message.
+// cancelLong remembers that no sender will commit a long message.
 func (e *Endpoint) cancelLong(s conduits.Slot) {
 	d := &e.desk
 	d.mu.Lock()

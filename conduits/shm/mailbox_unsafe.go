@@ -147,7 +147,7 @@ func (box *mailbox) fullFor(r *outRing, c conduits.Class) conduits.Status {
 }
 
 // Reserve claims the cell of a message. Its body goes into the far part, which
-// nobody watches while it is being filled.
+// no receiver watches while it is being filled.
 func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (conduits.Slot, conduits.Status) {
 	r := box.ring(dst, c)
 	kind := box.payloadKind(words, payload)

@@ -123,7 +123,7 @@ func (mem *memory) MapMemory(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// UnmapMemory is the end of MapMemory: afterwards nobody has the memory, and the
+// UnmapMemory is the end of MapMemory: afterwards no rank has the memory, and the
 // machine has it back.
 func (mem *memory) UnmapMemory(b []byte) error {
 	if mem.j.local != nil {
@@ -146,7 +146,7 @@ func (mem *memory) UnmapMemory(b []byte) error {
 		return err
 	}
 	err := sys.Discard(p, int64(r.n))
-	if !isKept(b) { // else nobody gets the room, nor the addresses, which are remembered
+	if !isKept(b) { // else no call gets the room, nor the addresses, which are remembered
 		g.mu.Lock() // or mapAt could get these addresses before they are forgotten
 		if err := sys.Unmap(p, int64(r.n)); err != nil {
 			g.mu.Unlock()

@@ -185,7 +185,7 @@ func (box *mailbox) others(n int) bool {
 // ahead guesses the cell that will be written when the next message of r has
 // been handled, so that its line is on its way while the handler runs: the
 // answer's, if the last message was answered. nil if it was not: fetching a cell
-// in vain takes it from a receiver that watches it.
+// that finds nothing takes it from a receiver that watches it.
 func (box *mailbox) ahead(r *inRing) *uint64 {
 	if !spin.Ahead {
 		return nil

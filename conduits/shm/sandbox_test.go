@@ -10,7 +10,7 @@ import (
 )
 
 // TestWithoutMembarrier: where membarrier(2) is forbidden senders make the fence
-// instead of sleepers, and nobody is missed.
+// instead of sleepers, and no sleeper is missed.
 func TestWithoutMembarrier(t *testing.T) {
 	if sandbox.Inside() {
 		eps, err := Local(1, conduits.Config{})

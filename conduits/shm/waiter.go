@@ -119,7 +119,7 @@ func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 	return t
 }
 
-// Disarm takes the announcement back when nobody else has made one.
+// Disarm takes the announcement back when no other goroutine has made one.
 func (w *waiter) Disarm(t conduits.Ticket) {
 	w.waitMu.Lock()
 	w.waiting.Remove(t.Slot)
@@ -143,7 +143,7 @@ func (w *waiter) sleep(t conduits.Ticket) {
 }
 
 // remindSleepers wakes this rank's sleepers if their announcement is gone although
-// nobody has woken them for long: they could sleep for ever.
+// no wake has come for long: they could sleep for ever.
 func (w *waiter) remindSleepers() {
 	w.waitMu.Lock()
 	armed := w.armed
