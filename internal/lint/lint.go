@@ -64,8 +64,8 @@ const (
 )
 
 // layerOf places the package in folder dir. Programs and packages at places
-// that nobody has thought of come last: everything is at hand for them, and
-// nobody imports them.
+// that have not been thought of come last: everything is at hand for them, and
+// no package imports them.
 func layerOf(dir string) layer {
 	if isKit(dir) {
 		return kit
@@ -167,7 +167,7 @@ var (
 		`(?i)index-` + `url`,
 	}, "|"))
 
-	persons = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|anybody|anyone)\b`)
+	persons = regexp.MustCompile(`(?i)\b(who|whom|whoever|somebody|someone|anybody|anyone|nobody|everybody|everyone)\b|\bin vain\b`)
 
 	// vague are names of functions that have stood for a dozen things each. Of their
 	// kin begin starts an operation, take removes from a queue, leave is a rank's.

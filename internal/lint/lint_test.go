@@ -158,6 +158,8 @@ func TestRules(t *testing.T) {
 		{"a vague name in a test", "am/a_test.go", "package am\n\nfunc settle() {}\n", ""},
 		{"a person", "am/a.go", doc + "\n// f wakes what\n// Whoever waits for.\nfunc f() {}\n", "am/a.go:5: \"Whoever\" in a comment"},
 		{"a person beside code", "am/a_test.go", "package am\n\nvar i int // who has it\n", "am/a_test.go:3: \"who\" in a comment"},
+		{"no person", "am/a.go", doc + "\n// set if nobody waits\nvar i int\n", "am/a.go:4: \"nobody\" in a comment"},
+		{"in vain", "am/a.go", doc + "\n// looks in vain\nvar i int\n", "am/a.go:4: \"in vain\" in a comment"},
 		{"a person in a block", "am/a.go", doc + "\n/*\nof somebody\n*/\nvar i int\n", "am/a.go:5: \"somebody\" in a comment"},
 		{"no person", "am/a.go", doc + "\n// f of a rank whose owner acts as a whole.\nfunc f() { who(\"anybody\") }\n", ""},
 		{"a person in a table", "am/a.go", doc + "\n// Frames are\n//\n//\twho (a question)\nvar i int\n", ""},
