@@ -98,7 +98,7 @@ func PtrTo[T any](n *Node, q *T) (Ptr[T], bool) {
 // registered is what a rank has registered, by where it is and by its address.
 type registered struct {
 	mu    sync.RWMutex
-	spans spans // made by the first
+	spans *spans // nil before the first
 }
 
 func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error) {
@@ -113,7 +113,7 @@ func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error
 	g := &n.registered
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.spans.nodes == nil {
+	if g.spans == nil {
 		g.spans = newSpans()
 	}
 	g.spans.add(span{from: from, to: from + uintptr(len(mem)), at: a})
@@ -130,7 +130,7 @@ func (n *Node) deregister(w uint64) error {
 	}
 	g := &n.registered
 	g.mu.Lock()
-	found := g.spans.remove(p.NLA())
+	found := g.spans != nil && g.spans.remove(p.NLA())
 	g.mu.Unlock()
 	if off := p.NLA() - n.heapBase; !found && uint64(off) < uint64(len(n.heapMem)) {
 		return errs.BadArg("gas: Deregister: %v is memory of the segment: Free gives it back", p)
@@ -145,7 +145,7 @@ func (n *Node) deregister(w uint64) error {
 func (g *registered) has(a segment.NLA) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.spans.has(a)
+	return g.spans != nil && g.spans.has(a)
 }
 
 // addressOf is the address of the size bytes at q.
@@ -157,7 +157,7 @@ func (n *Node) addressOf(q unsafe.Pointer, size uintptr) (segment.NLA, bool) {
 	g := &n.registered
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if g.spans.nodes == nil {
+	if g.spans == nil {
 		return 0, false
 	}
 	return g.spans.find(from, from+size)

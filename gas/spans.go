@@ -24,8 +24,8 @@ type span struct {
 // Pull computes most anew.
 func (s *span) Pull(_ uint64, left, right *span) { s.most = max(s.to, left.most, right.most) }
 
-func newSpans() spans {
-	return spans{tree: treap.New[span](), nodes: map[segment.NLA]uint32{}}
+func newSpans() *spans {
+	return &spans{tree: treap.New[span](), nodes: map[segment.NLA]uint32{}}
 }
 
 // add puts s among the spans.
