@@ -137,6 +137,7 @@ type Completer interface {
 // Endpoint is one rank's access to active messages.
 type Endpoint struct {
 	ep   conduits.Endpoint
+	long conduits.LongSender // ep, if it is one
 	size int32
 	max  int32 // medium payload
 	// Long payload, whatever the size of segments.
@@ -145,6 +146,7 @@ type Endpoint struct {
 	// handler runs, on whatever goroutine, and checkAlways with Config.Debug. A
 	// load of it is all that a call outside handlers pays.
 	checks uint32
+	free   int32  // the first entry of sources not in use, and 1; 0: none
 	given  *given // what Config says of the layer above, nil if it says nothing
 	// What is registered at an index is the same on all ranks, of which a process may
 	// hold very many: they share it, and a rank has the functions.
@@ -157,7 +159,6 @@ type Endpoint struct {
 	advance   atomic.Pointer[func()]
 	mu        sync.Mutex
 	sources   []source // long payloads in use, by cookie
-	free      int32    // the first entry of sources not in use, and 1; 0: none
 	credit    map[creditWait]*creditWait
 	boot      *boot // until the tables have been compared
 }
@@ -468,8 +469,13 @@ func (e *Endpoint) TryRequestMedium(dst int, h HandlerID, payload []byte, args .
 // than MaxMedium to an exposed address is put before the message is sent: then
 // the refusal is the call's error.
 func (e *Endpoint) RequestLong(dst int, h HandlerID, to segment.NLA, payload []byte, args ...uint32) error {
-	if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
-		return err
+	if !e.valid(dst, h, Long|Request, len(args), 0) {
+		if err := e.check("long request", dst, h, Long|Request, len(args), 0); err != nil {
+			return err
+		}
+	}
+	if st, took := e.sendLong(dst, conduits.Request, h, to, payload, args); took && st == conduits.Ready {
+		return nil
 	}
 	_, err := e.putMessage("long request", dst, conduits.Request, h, to, payload, nil, true, args)
 	return err
@@ -501,6 +507,20 @@ func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID,
 	if to.Exposed() {
 		return e.putExposed(op, dst, c, h, to, payload, ev, wait, args)
 	}
+	if ev == nil || ev.Done() { // else it is in use, which begin refuses
+		st, took := e.sendLong(dst, c, h, to, payload, args)
+		if took && st == conduits.NoCredit && wait {
+			return e.awaitLong(op, dst, c, h, to, payload, ev, args)
+		}
+		if took {
+			return st == conduits.Ready, e.dead(op, dst, st)
+		}
+	}
+	return e.putReserved(op, dst, c, h, to, payload, ev, wait, args)
+}
+
+// putReserved is the way of the messages that Conduit takes by ReservePut only.
+func (e *Endpoint) putReserved(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, wait bool, args []uint32) (bool, error) {
 	if len(payload) > 0 {
 		if err := e.writable(op, dst, to, uint64(len(payload))); err != nil {
 			return false, err
@@ -530,6 +550,31 @@ func (e *Endpoint) putMessage(op string, dst int, c conduits.Class, h HandlerID,
 		err = e.awaitSource(op, dst, c, cookie)
 	}
 	return true, err
+}
+
+// sendLong sends a long message in one call, if the conduit takes it like that.
+func (e *Endpoint) sendLong(dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, args []uint32) (st conduits.Status, took bool) {
+	if e.long == nil || uint64(len(payload)) > e.maxLong || to.Exposed() {
+		return conduits.NoCredit, false
+	}
+	return e.long.SendLong(dst, c, tagLong|conduits.Tag(h), noescape(args), to, noescape(payload))
+}
+
+// awaitLong repeats sendLong until there is credit.
+func (e *Endpoint) awaitLong(op string, dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, ev *Event, args []uint32) (bool, error) {
+	var st conduits.Status
+	took := true
+	err := e.await(op, dst, c, func() bool {
+		st, took = e.sendLong(dst, c, h, to, payload, args)
+		return st != conduits.NoCredit || !took
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case !took:
+		return e.putReserved(op, dst, c, h, to, payload, ev, true, args)
+	}
+	return st == conduits.Ready, e.dead(op, dst, st)
 }
 
 // awaitPut repeats ReservePut until there is credit. It stands apart so that

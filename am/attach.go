@@ -34,6 +34,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		maxLong:   ep.Limits().MaxLong,
 		completer: c.Completer,
 	}
+	e.long, _ = ep.(conduits.LongSender)
 	if c.Exposer != nil && c.Exposer.Exposes() {
 		e.exposed = &exposed{Exposer: c.Exposer}
 	}

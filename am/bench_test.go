@@ -1,11 +1,13 @@
 package am
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/segment"
 )
 
 // BenchmarkShortSelf is a short request to the own rank and its handler, without
@@ -20,6 +22,31 @@ func BenchmarkShortSelf(b *testing.B) {
 		}
 		for ran <= i {
 			e.Poll()
+		}
+	}
+}
+
+// BenchmarkPayloadSelf is the same for messages with a payload of so many bytes.
+func BenchmarkPayloadSelf(b *testing.B) {
+	for _, kind := range []string{"medium", "long"} {
+		for _, size := range []int{0, 8, 64, 512} {
+			b.Run(fmt.Sprintf("%s/%d", kind, size), func(b *testing.B) {
+				ran := 0
+				payload := make([]byte, size)
+				e := attachWith(b, segment.PageSize, Entry{Index: hEcho, Name: "count", Fn: func(*Token, []uint32, []byte) { ran++ }, Args: 0})
+				send := func() error { return e.RequestMedium(0, hEcho, payload) }
+				if kind == "long" {
+					send = func() error { return e.RequestLong(0, hEcho, segment.AttachBase, payload) }
+				}
+				for i := 0; b.Loop(); i++ {
+					if err := send(); err != nil {
+						b.Fatal(err)
+					}
+					for ran <= i {
+						e.Poll()
+					}
+				}
+			})
 		}
 	}
 }
@@ -53,7 +80,10 @@ func BenchmarkPollEmpty(b *testing.B) {
 }
 
 // attachAlone attaches the one rank of a job.
-func attachAlone(tb testing.TB, handlers ...Entry) *Endpoint {
+func attachAlone(tb testing.TB, handlers ...Entry) *Endpoint { return attachWith(tb, 0, handlers...) }
+
+// attachWith is attachAlone with a segment of so many bytes.
+func attachWith(tb testing.TB, segment uint64, handlers ...Entry) *Endpoint {
 	cd, err := conduits.Lookup("shm")
 	if err != nil {
 		tb.Fatal(err)
@@ -63,7 +93,7 @@ func attachAlone(tb testing.TB, handlers ...Entry) *Endpoint {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { eps[0].Close() })
-	e, err := Attach(eps[0], Config{Handlers: handlers})
+	e, err := Attach(eps[0], Config{Handlers: handlers, SegmentSize: segment})
 	if err != nil {
 		tb.Fatal(err)
 	}

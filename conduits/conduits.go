@@ -215,6 +215,18 @@ type Blocked interface {
 	Blocked() string
 }
 
+// LongSender is implemented by endpoints that can send a long message in one call.
+type LongSender interface {
+	// SendLong is ReservePut, the copy of words and Commit in one call, for data that is
+	// copied meanwhile: it may be reused when SendLong returns. words and data are only
+	// read, and only during the call; nothing of the address has been checked. took
+	// says whether the message can be sent like that: where it goes to memory that the
+	// endpoint reaches at once and may write to. It depends on dst, to and the length
+	// of data alone while the endpoint is open. If it is false nothing has happened, and
+	// ReservePut, and the checks before it, are to tell why, or to send the message.
+	SendLong(dst int, c Class, tag Tag, words []uint32, to segment.NLA, data []byte) (st Status, took bool)
+}
+
 // Endpoint is one rank's open network interface. Unless said otherwise a method
 // may be called by any goroutine at any time after Attach has returned, does
 // not block, does not allocate, and does not run the Receiver.

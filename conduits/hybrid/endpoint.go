@@ -32,6 +32,7 @@ type Endpoint struct {
 	here     []bool // which of them are; nil if all
 	near     conduits.NearEndpoint
 	far      conduits.FarEndpoint
+	nearLong conduits.LongSender // near, if it is one
 
 	// When to look at far; see due. Written by the poller.
 	turn   uint64        // messages that near has run
@@ -68,6 +69,7 @@ var (
 	_ conduits.Endpoint    = (*Endpoint)(nil)
 	_ conduits.Deliverer   = (*Endpoint)(nil)
 	_ conduits.Neighbourly = (*Endpoint)(nil)
+	_ conduits.LongSender  = (*Endpoint)(nil)
 	_ conduits.Diagnoser   = (*Endpoint)(nil)
 )
 
@@ -95,6 +97,7 @@ func New(c Config) (*Endpoint, error) {
 		first: uint(first), n: uint(span), here: here, near: c.Near, far: c.Far,
 		rank: rank, size: size, limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
+	e.nearLong, _ = c.Near.(conduits.LongSender)
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
 	c.Near.Hook(conduits.Hooks{Look: func() { _ = e.hear() }})
@@ -215,6 +218,14 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		return e.near.ReservePut(dst, c, words, to, data, cookie)
 	}
 	return e.far.ReservePut(dst, c, words, to, data, cookie)
+}
+
+// SendLong sends a long message to ranks of this host.
+func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) (conduits.Status, bool) {
+	if e.nearLong == nil || !e.isNear(dst) {
+		return conduits.NoCredit, false
+	}
+	return e.nearLong.SendLong(dst, c, tag, words, to, data)
 }
 
 // Commit sends a reserved message.

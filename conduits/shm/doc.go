@@ -29,14 +29,20 @@
 //	37..36 kind: short, landed payload, payload in the body, long
 //	35     nothing to deliver: a cancelled message, or cells to be skipped
 //	34..30 number of words
+//	29     long, to a segment
 //	23..0  tag
 //
 // and the body is
 //
-//	short        words
-//	landed       place and length in the landing buffer (8), words
-//	in the body  length (8), words, padding to 8, payload
-//	long         address (8), length (8), registrations (8), words
+//	short             words
+//	landed            words
+//	in the body       words, padding to 8, payload
+//	long              address (8), length (8), registrations (8), words
+//	long, to segment  words
+//
+// In all but the first and the fourth a header of 8 bytes comes before it, always beside
+// the status: place and length in the landing buffer, the payload's length, the address
+// (low 40 bits) and length.
 //
 // So a short message of up to six words is one line, the 64-byte slot of the
 // card; more take the next lines too (the card of Nüssle 2008 sends a second slot).

@@ -83,6 +83,21 @@ func FuzzSlot(f *testing.F) {
 	f.Add(append(cell(cell(slot(status(0, stSkip|2)))), slot(status(2, words(6)))...), uint8(1))
 	f.Add(slot(status(0, stSkip|4)), uint8(0))
 	f.Add(slot(status(0, stFar|kind(kindLong)|words(20)), 0, 0, 0, uint64(segment.AttachBase), page), uint8(0))
+	far := func(st, head uint64, body ...uint64) []byte {
+		return slot(st, append([]uint64{head, 0, 0}, body...)...)
+	}
+	f.Add(far(status(0, stFar|kind(kindLong)|words(2)), 0, uint64(segment.AttachBase), page, 0, 1), uint8(0))
+	f.Add(far(status(0, stFar|kind(kindLanded)|words(20)), landed(0, 64, 64), 1, 2), uint8(1))
+	f.Add(far(status(0, stFar|kind(kindInline)|words(20)), 80, 1, 2), uint8(0))
+	f.Add(far(status(0, stFar|kind(kindInline)|words(20)), 81, 1, 2), uint8(0))
+	direct := kind(kindLong) | stDirect
+	f.Add(slot(status(0, direct|words(4)), directly(segment.AttachBase, page), 1, 2), uint8(0))
+	f.Add(slot(status(0, direct), directly(segment.AttachBase+1, page)), uint8(0))
+	f.Add(slot(status(0, direct|words(5)), directly(segment.AttachBase, page)), uint8(0))
+	f.Add(slot(status(0, direct), ^uint64(0)), uint8(0))
+	f.Add(far(status(0, stFar|direct|words(20)), directly(segment.AttachBase, 8), 1, 2), uint8(1))
+	f.Add(far(status(0, stFar|direct|words(21)), directly(segment.AttachBase, 8), 1, 2), uint8(1))
+	f.Add(slot(status(0, direct|stSkip), directly(segment.AttachBase, 0)), uint8(0))
 	f.Fuzz(func(t *testing.T, content []byte, class uint8) {
 		l, err := Local(2, conduits.Config{Credits: 4, MaxMedium: 512})
 		if err != nil {

@@ -23,7 +23,7 @@ const MaxRanks = 1024
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 5
+	version = 6
 
 	// Header.
 	hdrMagic    = 0
@@ -116,7 +116,8 @@ const (
 	// Cell: one request and one reply. See the package comment for its shape.
 	cellBytes = 384
 	nearClass = 32            // a class's half of the first line: a status and
-	nearBytes = nearClass - 8 // this much of a body
+	nearBytes = nearClass - 8 // this much of a body,
+	headBytes = 8             // a header included where there is one
 	farAt     = lineBytes     // request's, if it does not fit there; reply's after it
 	farBytes  = 160
 	lineBytes = 64
@@ -134,6 +135,7 @@ const (
 	stSkip       = 1 << stSkipShift
 	stWordsShift = 30
 	stWordsMask  = 31
+	stDirect     = 1 << 29 // of a long message: SendLong's, with its header beside the status
 	stTagMask    = 1<<conduits.TagBits - 1
 )
 
@@ -145,8 +147,9 @@ const (
 	kindLong
 )
 
-// Where the words begin in a body, by kind.
-var wordsAt = [4]int{0, 8, 8, 24}
+// Where the words begin in a body, by kind. Only what ReservePut makes has more than
+// words and payload there: other headers are beside the status.
+var wordsAt = [4]int{0, 0, 0, 24}
 
 // geometry is what all ranks of a job must agree on.
 type geometry struct {

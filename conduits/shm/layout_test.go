@@ -69,7 +69,7 @@ func TestLayout(t *testing.T) {
 			t.Errorf("kind %d: %d words at %d do not fit a cell", kind, conduits.MaxWords, at)
 		}
 	}
-	if conduits.MaxWords > stWordsMask || kindLong > stKindMask || stTagMask >= 1<<stWordsShift {
+	if conduits.MaxWords > stWordsMask || kindLong > stKindMask || stTagMask >= stDirect || stDirect >= 1<<stWordsShift {
 		t.Error("fields of the status word overlap")
 	}
 }

@@ -1,11 +1,68 @@
 package shm
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/segment"
 )
+
+// SendLong copies data straight into dst's segment. It takes what goes to segments.
+//
+// Data of up to 16 bytes that travel beside the status, for the receiver to put, were
+// not faster: two ranks of a process that take turns with 8 bytes and read them need 494
+// to 516 ns in place of 466 to 467, medians of nine, far.
+func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) (conduits.Status, bool) {
+	if e.closed.Load() {
+		return conduits.Dead, true // the memory may be gone, see Release
+	}
+	n := uint64(len(data))
+	v := &e.views[dst-e.mailbox.first]
+	b, ok := v.Bytes(to, n, v.Write)
+	if !ok && n > 0 || n > mostDirect || to >= 1<<directShift {
+		return conduits.NoCredit, false
+	}
+	r := e.ring(dst, c)
+	if len(words) > conduits.MaxWords {
+		e.payloadKind(len(words), 0) // panics
+	}
+	if c == conduits.Reply {
+		if r.requests != nil {
+			r.align()
+		}
+	} else if !bias.Enter(&r.lock) {
+		r.lock.Lock()
+	}
+	t := r.tail
+	if t >= r.limit && !r.room() {
+		return e.fullFor(r, c), true
+	}
+	r.tail = t + 1
+	if c == conduits.Request {
+		r.lock.Unlock()
+	}
+	p := r.cell(t)
+	bits := uint64(tag)&stTagMask | uint64(len(words))<<stWordsShift | kindLong<<stKindShift | stDirect
+	if n > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
+		copy(b, data)
+	}
+	body, far := r.body(p, headBytes, 4*len(words))
+	if len(words) > 0 {
+		copy(unsafe.Slice((*uint32)(body), len(words)), words)
+	}
+	*head(p) = directly(to, n)
+	release.Store64((*uint64)(p), status(t, bits|far))
+	if e.fence {
+		e.spare.Add(1)
+	}
+	if atomic.LoadUint32(r.parked) != 0 {
+		e.wake(dst)
+	}
+	return conduits.Ready, true
+}
 
 // ReservePut claims the cell and copies data straight into dst's segment.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {

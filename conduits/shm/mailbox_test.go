@@ -75,7 +75,7 @@ func (b *mailboxModel) receive(rank int, m *conduits.Message) {
 	}
 	s := l.queue[0]
 	payload := s.payload
-	if s.to != 0 {
+	if s.to != 0 && len(payload) > 0 {
 		payload = b.segments[rank][s.to-segment.AttachBase:][:len(s.payload)]
 	}
 	if m.Tag != s.tag || fmt.Sprint(m.Words) != fmt.Sprint(s.words) || !bytes.Equal(m.Payload, payload) || m.To != s.to {
@@ -121,6 +121,30 @@ func (b *mailboxModel) send(src, dst int, c conduits.Class, words, payload int) 
 	}
 	b.justify(l, s, st)
 	return st == conduits.Ready
+}
+
+// sendLong sends a long message by SendLong.
+func (b *mailboxModel) sendLong(src, dst int, c conduits.Class, words, payload, off int) bool {
+	e, l, s := b.eps[src], b.lane(src, dst, c), b.draw(words, payload)
+	s.to, s.ready = segment.AttachBase+segment.NLA(off), true
+	l.queue = append(l.queue, s)
+	st, took := e.SendLong(dst, c, s.tag, s.words, s.to, s.payload)
+	inside := off >= 0 && off+payload <= mailboxSegment
+	switch {
+	case took != (inside || payload == 0):
+		b.fail("%d bytes at %d of %d: taken %v", payload, off, mailboxSegment, took)
+	case took && st == conduits.Ready:
+		if payload > 0 {
+			copy(b.segments[dst][off:], s.payload)
+		}
+	default:
+		l.queue = l.queue[:len(l.queue)-1]
+	}
+	if took {
+		b.justify(l, s, st)
+	}
+	clear(s.payload) // it is the caller's again
+	return took && st == conduits.Ready
 }
 
 // landing is how much of the landing buffer a message takes.
@@ -321,6 +345,16 @@ func (b *mailboxModel) run(rt *rapid.T) {
 			n := rapid.IntRange(0, mailboxSegment-off).Draw(rt, "bytes")
 			if b.reserve(rank.Draw(rt, "src"), rank.Draw(rt, "dst"), class.Draw(rt, "class"), words.Draw(rt, "words"), n, true, off) != nil && rapid.Bool().Draw(rt, "now") {
 				settleOne(rt, len(b.pending)-1)
+			}
+		},
+		"long at a stretch": func(rt *rapid.T) {
+			src, dst := rank.Draw(rt, "src"), rank.Draw(rt, "dst")
+			off := rapid.IntRange(-1, mailboxSegment+1).Draw(rt, "offset")
+			n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, mailboxSegment+1)).Draw(rt, "bytes")
+			for range rapid.IntRange(1, 40).Draw(rt, "messages") {
+				if !b.sendLong(src, dst, conduits.Request, words.Draw(rt, "words"), n, off) {
+					break
+				}
 			}
 		},
 		"send": func(rt *rapid.T) {

@@ -107,7 +107,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	// The words of a message and its status in as few stores, and as close to
 	// each other, as can be: the receiver's look may take the line away between.
 	p := r.cell(t)
-	to, bits := r.body(p, int(n)*4)
+	to, bits := r.body(p, 0, int(n)*4)
 	from := unsafe.Pointer(unsafe.SliceData(words))
 	for i := uint64(0); i < n/2; i++ {
 		*(*uint64)(unsafe.Add(to, 8*i)) = *(*uint64)(unsafe.Add(from, 8*i))
@@ -216,19 +216,19 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	}
 	p := r.cell(t)
 	h := uint64(len(payload))
-	size := wordsAt[kindLanded] + 4*len(words)
+	size := 4 * len(words)
 	if kind == kindLanded {
 		copy(unsafe.Slice((*byte)(unsafe.Add(r.landing, at)), len(payload)), payload)
 		h = landed(at, h, h)
 	} else {
 		size = inlineAt(len(words)) + len(payload)
 	}
-	body, bits := r.body(p, size)
+	body, bits := r.body(p, headBytes, size)
 	if kind == kindInline {
 		copy(unsafe.Slice((*byte)(unsafe.Add(body, inlineAt(len(words)))), len(payload)), payload)
 	}
-	*(*uint64)(body) = h
-	copy(unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), len(words)), words)
+	copy(unsafe.Slice((*uint32)(body), len(words)), words)
+	*head(p) = h
 	release.Store64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
 	e.notify(r)
 	return conduits.Ready
@@ -239,12 +239,11 @@ func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload 
 	t := s.Ref & refIndex
 	kind := s.Ref >> refKindShift & stKindMask
 	p := r.cell(t)
-	h := (*uint64)(unsafe.Add(p, r.far))
 	switch kind {
 	case kindLanded:
-		*h = landed(s.Ref>>refLineShift*lineBytes, uint64(len(s.Payload)), uint64(payload))
+		*head(p) = landed(s.Ref>>refLineShift*lineBytes, uint64(len(s.Payload)), uint64(payload))
 	case kindInline:
-		*h = uint64(payload)
+		*head(p) = uint64(payload)
 	}
 	release.Store64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
 	box.notify(r)

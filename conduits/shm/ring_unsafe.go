@@ -131,14 +131,20 @@ func (r *outRing) cell(t uint64) unsafe.Pointer {
 	return unsafe.Add(r.cells, (t&r.mask)*cellBytes)
 }
 
-// body is where a body of size bytes goes: beside the status at p if it fits,
-// which is one transfer of one line. bits go into the status.
-func (r *outRing) body(p unsafe.Pointer, size int) (at unsafe.Pointer, bits uint64) {
-	if size <= nearBytes {
-		return unsafe.Add(p, 8), 0
+// body is where a body of size bytes goes, behind a header of head bytes: beside the
+// status at p if it fits, which is one transfer of one line. bits go into the status.
+func (r *outRing) body(p unsafe.Pointer, head, size int) (at unsafe.Pointer, bits uint64) {
+	if head+size <= nearBytes {
+		return unsafe.Add(p, 8+head), 0
 	}
 	return unsafe.Add(p, r.far), stFar
 }
+
+// A header lies beside the status although the body may not: a receiver that has the
+// one has the other, and asks for the line of the body only when the handler does. Half
+// a round trip of a medium message of 64 bytes, whose handler does not read it, took 2.6 x line with
+// the header in the body's line, 1.7 like this (medians of seven, mostly far).
+func head(p unsafe.Pointer) *uint64 { return (*uint64)(unsafe.Add(p, 8)) }
 
 // next is the cell that the receiver looks at.
 func (r *inRing) next() *uint64 {
@@ -213,8 +219,8 @@ func (r *outRing) claim(kind, payload uint64) (t, at uint64, ok bool) {
 	return t, at, true
 }
 
-// inlineAt is where a payload begins that travels in the cell.
-func inlineAt(words int) int { return wordsAt[kindInline] + (words*4+7)&^7 }
+// inlineAt is where a payload begins in the body if it travels in the cell.
+func inlineAt(words int) int { return (words*4 + 7) &^ 7 }
 
 // land takes n bytes of the landing buffer and returns where they begin, in the
 // buffer. The lock is held. A payload never wraps: what is left at the end is
@@ -248,6 +254,19 @@ func landed(at, claimed, length uint64) uint64 {
 	return at/lineBytes<<44 | lines(claimed)<<24 | length
 }
 
+// Header of a long message to a segment: address and length, both of which a message
+// beside must fit, or ReservePut sends it.
+func directly(to segment.NLA, n uint64) uint64 { return uint64(to) | n<<directShift }
+
+func directed(h uint64) (to segment.NLA, n uint64) {
+	return segment.NLA(h & (1<<directShift - 1)), h >> directShift
+}
+
+const (
+	directShift = 40
+	mostDirect  = 1<<(64-directShift) - 1
+)
+
 // drain runs up to max messages of r, the first of which has status s.
 func (box *mailbox) drain(r *inRing, s uint64, max int) int {
 	m := &box.msg[r.class]
@@ -263,7 +282,7 @@ func (box *mailbox) drain(r *inRing, s uint64, max int) int {
 			// lose it. The sender waits for head, not for this.
 			release.Store64((*uint64)(p), 0)
 			box.receiver.Receive(m)
-		} else if !box.deliver(r, m, p, s) {
+		} else if ok := s&stDirect == 0 && box.deliver(r, m, p, s) || s&stDirect != 0 && box.deliverLong(r, m, p, s); !ok {
 			box.corrupt(r, s)
 			return n
 		}
@@ -283,17 +302,46 @@ func (box *mailbox) drain(r *inRing, s uint64, max int) int {
 	}
 }
 
+// deliverLong is deliver for a message of SendLong.
+func (box *mailbox) deliverLong(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
+	words := s >> stWordsShift & stWordsMask
+	window, body := uint64(nearBytes-headBytes), unsafe.Add(p, 8+headBytes)
+	if s&stFar != 0 {
+		window, body = farBytes, unsafe.Add(p, r.far)
+	}
+	to, n := directed(*head(p))
+	// The sender checked the range; the segment is ours, so check it again
+	// before making a slice of it.
+	v := &box.mem.views[box.rank-box.first]
+	b, ok := v.Bytes(to, n, v.Size())
+	if s&^stFar>>stSkipShift != plain(r.head)|kindLong<<(stKindShift-stSkipShift) || words > conduits.MaxWords || words*4 > window || !ok && n > 0 {
+		return false
+	}
+	m.Src = r.src
+	m.Tag = conduits.Tag(s & stTagMask)
+	m.Words = unsafe.Slice((*uint32)(body), words)
+	m.To, m.Payload = to, b
+	release.Store64((*uint64)(p), 0)
+	r.delivered++
+	box.receiver.Receive(m)
+	m.Payload, m.To = nil, 0
+	return true
+}
+
 // plain is what the status of message t begins with if it is short and near.
 func plain(t uint64) uint64 { return (t+1)&stSeqMask<<(stSeqShift-stSkipShift) | stValid>>stSkipShift }
 
 // deliver is the rest of drain: everything but a short message beside its
 // status. It trusts nothing that it reads and returns false if no sender of ours wrote it.
 func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
-	window, body := uint64(nearBytes), unsafe.Add(p, 8)
-	if s&stFar != 0 {
-		window, body = farBytes, unsafe.Add(p, r.far)
-	}
 	kind, words := s>>stKindShift&stKindMask, s>>stWordsShift&stWordsMask
+	window, body := uint64(nearBytes-headBytes), unsafe.Add(p, 8+headBytes)
+	switch {
+	case s&stFar != 0:
+		window, body = farBytes, unsafe.Add(p, r.far)
+	case kind == kindShort:
+		window, body = nearBytes, unsafe.Add(p, 8)
+	}
 	used := uint64(wordsAt[kind]) + words*4
 	skip := uint64(0) // see align
 	if s&stSkip != 0 && kind == kindShort {
@@ -307,7 +355,7 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 	m.Words = unsafe.Slice((*uint32)(unsafe.Add(body, wordsAt[kind])), words)
 	var h, end uint64
 	if kind != kindShort {
-		h = *(*uint64)(body)
+		h = *head(p)
 	}
 	switch kind {
 	case kindLanded:
@@ -328,7 +376,7 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 		}
 		m.Payload = unsafe.Slice((*byte)(unsafe.Add(body, at)), h)
 	case kindLong:
-		m.To = segment.NLA(h)
+		m.To = *(*segment.NLA)(body)
 		n := *(*uint64)(unsafe.Add(body, 8))
 		// The sender checked the range; the segment is ours, so check it again
 		// before making a slice of it.

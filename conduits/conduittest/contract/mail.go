@@ -317,9 +317,20 @@ func (m *mail) cancel(l parcel, s shape) conduits.Status {
 }
 
 // tryPut sends l with its payload put. The source stays as it is until it is
-// said to be reusable, and no longer. With cancel, the message is taken back.
+// said to be reusable, and no longer. A conduits.LongSender sends every other one in
+// one call, if it takes it. With cancel, the message is taken back.
 func (m *mail) tryPut(l parcel, s shape, key uint64, words []uint32, cancel bool) conduits.Status {
 	data := Fill(make([]byte, s.payload), key, 0)
+	if ep, ok := m.EP.(conduits.LongSender); ok && !cancel && key&1 == 0 {
+		st, took := ep.SendLong(l.dst, l.class, tagOf(l.seq), words, m.x.to(l), data)
+		switch {
+		case took:
+			Spoil(data)
+			return st
+		case Wrong(data, key, 0) >= 0:
+			m.Errorf("SendLong has changed its source")
+		}
+	}
 	m.mu.Lock()
 	m.cookie++
 	cookie := m.cookie<<8 | uint64(m.Rank)
