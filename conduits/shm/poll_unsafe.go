@@ -46,7 +46,7 @@ func (e *Endpoint) Spin() int {
 	}
 	n := 0
 	if r := e.hot; r != nil {
-		if s := spin.Nonzero(r.next(), e.spins, e.ahead(r)); s != 0 {
+		if s := spin.Nonzero(r.next(), e.spins, e.ahead(r), r.beside()); s != 0 {
 			n = e.arrived(r, s)
 		}
 	}
@@ -207,11 +207,25 @@ func (box *mailbox) ahead(r *inRing) *uint64 {
 	return nil
 }
 
+// beside is what to fetch along with the next status of r: the second part of its cell
+// if the last message was a short one with words there. It is on its way then while the
+// status is awaited, and not when that has come, which is one transfer after the other:
+// half a round trip of 16 words, far, takes 1.43 x line in place of 1.65. Not of a medium
+// message, whose handler may not read it.
+func (r *inRing) beside() *uint64 {
+	p := r.next()
+	if r.kind == stFar|kindShort<<stKindShift {
+		return (*uint64)(unsafe.Add(unsafe.Pointer(p), r.far))
+	}
+	return p
+}
+
 // arrived runs the messages of r, the first of which has status s.
 func (box *mailbox) arrived(r *inRing, s uint64) int {
 	if o := r.partner; spin.Ahead && o != nil {
 		r.answered = o.tail
 	}
+	r.kind = s & (stFar | stKindMask<<stKindShift)
 	n := box.drain(r, s, batch)
 	box.watch[r.index] = r.next()
 	if box.fence || atomic.LoadUint32(box.parked) != 0 {

@@ -64,6 +64,7 @@ type inRing struct {
 	landWord *uint64
 
 	delivered uint64 // messages given to the Receiver
+	kind      uint64 // of the first message of the last poll: these bits of its status
 }
 
 // way finds where messages of class c from src to dst travel: in the

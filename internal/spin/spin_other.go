@@ -8,8 +8,8 @@ import (
 
 // Nonzero looks at *p up to n times, n >= 1, and returns the first value that is
 // not zero, or 0. It acquires: what was stored before the value is visible when
-// it returns. ahead is not used here.
-func Nonzero(p *uint64, n int, ahead *uint64) uint64 {
+// it returns. ahead and beside are not used here.
+func Nonzero(p *uint64, n int, ahead, beside *uint64) uint64 {
 	for ; n > 0; n-- {
 		if v := atomic.LoadUint64(p); v != 0 {
 			return v

@@ -7,11 +7,11 @@ import (
 
 func TestNonzero(t *testing.T) {
 	var w uint64
-	if got := Nonzero(&w, 3, nil); got != 0 {
+	if got := Nonzero(&w, 3, nil, &w); got != 0 {
 		t.Fatalf("Nonzero of 0 = %d", got)
 	}
 	w = 1 << 63
-	if got := Nonzero(&w, 1, nil); got != 1<<63 {
+	if got := Nonzero(&w, 1, &w, nil); got != 1<<63 {
 		t.Fatalf("Nonzero = %#x", got)
 	}
 }
@@ -34,7 +34,7 @@ func TestArrival(t *testing.T) {
 			data = 42
 			atomic.StoreUint64(&w, 1)
 		}()
-		for Nonzero(&w, 100, nil) == 0 {
+		for Nonzero(&w, 100, nil, &data) == 0 {
 		}
 		if data != 42 {
 			t.Fatal("data stored before the flag is not visible after it")
