@@ -44,6 +44,19 @@ func exchange(x *Endpoint, put bool, want []byte) error {
 	return nil
 }
 
+// below calls f when some n bytes of stack are used, in steps of a frame's size.
+//
+//go:noinline
+func below(n int, f func() error) error {
+	var frame [16]byte
+	if n <= 0 {
+		return f()
+	}
+	err := below(n-len(frame)-32, f)
+	frame[0] = 1
+	return err
+}
+
 // TestStackMoves: the buffer of a blocking operation may be a local variable, though the
 // operation goes through a conduit, and the stack moves meanwhile.
 func TestStackMoves(t *testing.T) {
@@ -55,7 +68,8 @@ func TestStackMoves(t *testing.T) {
 		for _, n := range []int{0, 1, 16, bounceSize, bounceSize + 1} {
 			want := bytes.Repeat([]byte{byte(i + n + 1)}, n)
 			for _, put := range []bool{true, false} {
-				go func() { failed <- exchange(x, put, want) }() // on a new stack, which is small
+				// On a new stack, which is small, and ends at different places.
+				go func() { failed <- below(8*(20*n+i)%2048, func() error { return exchange(x, put, want) }) }()
 				if err := <-failed; err != nil {
 					t.Fatal(err)
 				}
