@@ -169,7 +169,7 @@ func (t *transport) refuse() bool {
 	t.mu.Lock()
 	no := t.chance(t.cfg.NoCredit, &t.refused)
 	t.mu.Unlock()
-	if !no || t.Err() != nil {
+	if !no || t.Err() != nil || t.closed.Load() {
 		return false
 	}
 	t.Kick()
@@ -239,8 +239,11 @@ func (t *transport) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, typ co
 	return t.move(cookie, func() (bool, error) { return t.card.Atomic(dst, to, op, typ, a, b, old, cookie) })
 }
 
-// move begins an operation, or leaves it to a later poll.
+// move begins an operation, or leaves it to a later poll, unless there is none any more.
 func (t *transport) move(cookie uint64, begin func() (bool, error)) (bool, error) {
+	if t.closed.Load() {
+		return begin()
+	}
 	if t.later(func() {
 		if done, err := begin(); done || err != nil {
 			t.complete(cookie, err)
@@ -389,6 +392,9 @@ func (t *transport) Wait(until time.Duration) {
 // Close is that of the Transport below; what is kept is not delivered any more.
 func (t *transport) Close() error {
 	t.closed.Store(true)
+	t.mu.Lock()
+	t.moves, t.mail, t.now = nil, nil, nil
+	t.mu.Unlock()
 	return t.Transport.Close()
 }
 

@@ -337,3 +337,22 @@ func TestTransportCapabilities(t *testing.T) {
 		}
 	}
 }
+
+// TestTransportClosed: after Close nothing is left to a poll that there is not.
+func TestTransportClosed(t *testing.T) {
+	ts, _ := openTwo(t, always)
+	if err := ts[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if st := ts[0].Send(1, []uint32{1}, nil); st != conduits.Dead {
+			t.Errorf("Send answers %v", st)
+		}
+		if done, err := ts[0].Put(1, segment.AttachBase, []byte{1}, 1); done || !errors.Is(err, conduits.ErrClosed) {
+			t.Errorf("Put: %v, %v", done, err)
+		}
+		if done, err := ts[0].Get(make([]byte, 1), 1, segment.AttachBase, 1); done || !errors.Is(err, conduits.ErrClosed) {
+			t.Errorf("Get: %v, %v", done, err)
+		}
+	}
+}
