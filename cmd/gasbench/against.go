@@ -64,8 +64,12 @@ func readEarlier(file string) (*earlier, error) {
 	}
 }
 
-// band is where a figure lies: its median, and the quartiles around it.
-type band struct{ low, mid, high float64 }
+// band is where a figure lies: its median, and the quartiles around it, if they are
+// known.
+type band struct {
+	low, mid, high float64
+	known          bool
+}
 
 // compared is the figure of a line that other runs' are compared with: in units of
 // the reference, if it has one that was measured.
@@ -85,11 +89,11 @@ func bandOf(lines []line) band {
 		v := compared(l)
 		mids = append(mids, v)
 		all = append(all, v)
-		if l.Low > 0 {
+		if l.Low != 0 || l.High != 0 {
 			all = append(all, l.Low, l.High)
 		}
 	}
-	b := band{mid: median(mids)}
+	b := band{mid: median(mids), known: len(all) >= 3}
 	b.low, b.high = quartiles(all)
 	return b
 }
@@ -128,7 +132,7 @@ const (
 func more(unit string) bool { return unit == "bytes/s" || unit == "share" }
 
 // compare relates a figure of this run to the earlier one. It is slower, or faster,
-// only if the bands of both have nothing in common.
+// only if the bands of both are known and have nothing in common.
 func compare(k rowKey, now, then []line) change {
 	a, b := alike(now, then), alike(then, now)
 	if len(a) == 0 {
@@ -140,6 +144,7 @@ func compare(k rowKey, now, then []line) change {
 		up, down = faster, slower
 	}
 	switch {
+	case !c.nowBand.known || !c.thenBand.known:
 	case c.nowBand.low > c.thenBand.high:
 		c.verdict = up
 	case c.nowBand.high < c.thenBand.low:
@@ -240,6 +245,9 @@ func (b band) text(l *line) string {
 	f := digits
 	if l.RefValue == 0 {
 		f = l.value
+	}
+	if !b.known {
+		return f(b.mid)
 	}
 	return fmt.Sprintf("%s [%s %s]", f(b.mid), f(b.low), f(b.high))
 }

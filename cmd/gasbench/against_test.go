@@ -49,6 +49,7 @@ func TestAgainst(t *testing.T) {
 		figure("wider", "bytes/s", 50, 1, 0.9, 1.1),
 		figure("moved", "ns", 50, 1, 0.9, 1.1),
 		figure("bare", "ns", 0, 100, 90, 110),
+		figure("single", "share", 0, 0.5, 0, 0),
 		figure("ref/x", "ns", 0, 100, 90, 110),
 		// The run in which the machine was slow is no measure for one in which it is fast.
 		figure("twice", "ns", 50, 1, 0.9, 1.1),
@@ -65,6 +66,7 @@ func TestAgainst(t *testing.T) {
 		figure("wider", "bytes/s", 50, 1.3, 1.2, 1.4),
 		figure("moved", "ns", 250, 2, 1.9, 2.1),
 		figure("bare", "ns", 0, 130, 120, 140),
+		figure("single", "share", 0, 0.4, 0, 0), // nothing is known of its noise
 		figure("ref/x", "ns", 0, 300, 290, 310),
 		figure("twice", "ns", 52, 1.3, 1.2, 1.4),
 		figure("lossy", "ns", 50, 2, 1.9, 2.1), // without a relay: another figure
@@ -76,7 +78,7 @@ func TestAgainst(t *testing.T) {
 	}
 	var out strings.Builder
 	err = e.compare(now, &out)
-	if !errors.Is(err, errSlower) || err.Error() != "5 of 9 figures are slower than before" {
+	if !errors.Is(err, errSlower) || err.Error() != "5 of 10 figures are slower than before" {
 		t.Errorf("error %v", err)
 	}
 	verdicts := map[string]string{}
@@ -87,13 +89,13 @@ func TestAgainst(t *testing.T) {
 	}
 	for bench, want := range map[string]string{
 		"worse": slower, "better": faster, "noisy": "1.20", "narrower": slower, "wider": faster,
-		"moved": "moved", "bare": slower, "ref/x": "", "twice": slower, "lossy": slower,
+		"moved": "moved", "bare": slower, "single": "0.800", "ref/x": "", "twice": slower, "lossy": slower,
 	} {
 		if verdicts[bench] != want {
 			t.Errorf("%s: %q, want %q", bench, verdicts[bench], want)
 		}
 	}
-	if want := "9 figures: 5 slower, 2 faster, by more than the noise of both; 1 not compared, as their references differ by more than 20 %; 1 of this run are not in"; !strings.Contains(out.String(), want) {
+	if want := "10 figures: 5 slower, 2 faster, by more than the noise of both; 1 not compared, as their references differ by more than 20 %; 1 of this run are not in"; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, out.String())
 	}
 	out.Reset()

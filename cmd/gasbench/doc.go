@@ -135,7 +135,8 @@
 // (-rounds): a band then has what moves from run to run, too. Runs count whose reference
 // lies within a fifth of one of the other side's; a figure without any is not compared,
 // since the host has moved the processors. "slower" is a figure all of whose
-// band lies beyond the earlier one's; if there is one, the exit status is 1. With -json the
+// band lies beyond the earlier one's (some, such as hit rates, have a band with three runs
+// or more alone, and are neither before); if there is one, the exit status is 1. With -json the
 // comparison goes to standard error.
 //
 //	gasbench -conduit shm -rounds 7 -json > before.json

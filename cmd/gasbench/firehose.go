@@ -446,16 +446,14 @@ func targets(j *job, o options) ([]line, error) {
 		return nil, err
 	}
 	var lines []line
-	over := func(f func(v []float64) float64) float64 {
+	figure := func(via, metric, unit string, f func(v []float64) float64) *line {
+		l := j.newLine(via, size)
 		all := make([]float64, len(values))
 		for i, v := range values {
 			all[i] = f(v)
 		}
-		return median(all)
-	}
-	figure := func(via, metric, unit string, f func(v []float64) float64) *line {
-		l := j.newLine(via, size)
-		l.Metric, l.Unit, l.Value = metric, unit, over(f)
+		l.Metric, l.Unit, l.Value = metric, unit, median(all)
+		l.Low, l.High = quartiles(all)
 		lines = append(lines, l)
 		return &lines[len(lines)-1]
 	}
@@ -464,6 +462,7 @@ func targets(j *job, o options) ([]line, error) {
 	}
 	target := func(l *line, limit float64) {
 		l.Ref, l.RefValue, l.Ratio = refTarget, limit, l.Value/limit
+		l.Low, l.High = l.Low/limit, l.High/limit
 	}
 	plainly(viaAttach, attach)
 	plainly("am/short", short)
