@@ -124,8 +124,6 @@ func (l *Lock) TryLock() bool {
 			return true
 		}
 		release.Store32(&t.inside, 0)
-	} else if t != nil && atomic.LoadUint32(&t.inside) != 0 {
-		return false // no reason to take the bias away
 	}
 	if !l.mu.TryLock() {
 		return false

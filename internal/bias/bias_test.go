@@ -184,21 +184,6 @@ func TestBiasMoves(t *testing.T) {
 	}
 }
 
-// TestTryLockKeepsBias: a TryLock that meets the owner inside leaves it its bias.
-func TestTryLockKeepsBias(t *testing.T) {
-	var l Lock
-	l.Lock()
-	done := make(chan bool)
-	go func() { done <- l.TryLock() }()
-	if <-done {
-		t.Fatal("another goroutine took a held lock")
-	}
-	if c := l.cur.Load(); enabled && (c == nil || c.revoked.Load() != 0) {
-		t.Error("the bias is gone")
-	}
-	l.Unlock()
-}
-
 // TestTryLockHeld: whichever goroutine holds the lock, any TryLock fails.
 func TestTryLockHeld(t *testing.T) {
 	var l Lock
