@@ -59,7 +59,7 @@ func newEndpoint(ctl control, l link, limits conduits.Limits, a *sealing, c engi
 	e.link, e.cond.L = l, &e.waitMu
 	e.l, e.life, e.w = l, &e.lifecycle, &e.waiter
 	e.eng, e.out, e.most = eng, newOutbox(), eng.Config().Datagram
-	if a != nil {
+	if a != nil && a.most == 0 {
 		a.most = e.most
 	}
 	e.mem.rank, e.mem.views[0] = c.Rank, segment.NewView(nil, 0, segment.RightsAll)

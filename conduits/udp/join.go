@@ -194,8 +194,10 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		return nil, err
 	}
 	l.out.refused.dead = o.dead
+	most := 0
 	if o.datagram == 0 && one {
-		o.datagram = hostDatagram(l)
+		// Each rank sees what its own socket keeps; others may send longer ones.
+		o.datagram, most = hostDatagram(l), roomyDatagram
 	}
 	if !one {
 		if err := l.probe(); err != nil {
@@ -205,7 +207,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	}
 	near := func(rank int) bool { return m.client.Host(rank) == m.client.Host(m.rank) }
 	a := &sealing{
-		s: s, size: m.size, incarnation: m.client.Incarnation,
+		s: s, size: m.size, most: most, incarnation: m.client.Incarnation,
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
 	e, err := newEndpoint(m, l, lim, a, engine.Config{

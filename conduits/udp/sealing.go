@@ -21,7 +21,7 @@ type sealing struct {
 	heardAs     uint64
 	like        []byte        // header of the last datagram that was accepted, in mode None
 	likeSrc     int           // and its source
-	most        int           // bytes of a sealed datagram
+	most        int           // bytes of a sealed datagram that any rank sends; 0: as this rank's
 	strangers   atomic.Uint64 // refused since of another incarnation than the table's
 	long        atomic.Uint64 // refused since longer than any rank sends
 	exhausted   func(err error)

@@ -201,8 +201,9 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 			b = append(b, k.frames...)
 		}
 		// What is sent again goes by a copy, which the checksum is true of, even if
-		// the program never stops writing there.
-		if !parts || len(data) < leastPart || k.tries > 0 && e.c.Sealer == nil {
+		// the program never stops writing there; frames always, since their memory is
+		// used for others as soon as an earlier transmission is acknowledged.
+		if !parts || len(data) < leastPart || k.tries > 0 && (e.c.Sealer == nil || len(k.data) == 0) {
 			b = append(b, data...)
 			data = nil
 		}
