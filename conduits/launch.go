@@ -20,9 +20,9 @@ type Launch struct {
 	// host in what takes its place there. Of c only MaxSegment is set. Ranks inherit
 	// the file by ARGON_SEGFD.
 	Memory func(n int, c Config) (JobMemory, error)
-	// Single says that one process runs all ranks, by Local. It writes a record as
-	// package conduits/sim does, of internal/simrecord's form, to the file that ARGON_SIM_STATUS names. Rendezvous
-	// and Memory are then ignored.
+	// Single says that one process runs all ranks, by Local. It writes a record
+	// as package conduits/sim does (sim.Record) to the file that ARGON_SIM_STATUS names.
+	// Rendezvous and Memory are then ignored.
 	Single bool
 }
 

@@ -53,6 +53,7 @@ func heapModel(c *ctx) {
 // heapRound has a rank of n allocate, fill and look, and free what another one had.
 func (s *stack) heapRound(n int, rnd *rand.Rand) {
 	s.C.Helper()
+	round := rnd.Uint64() // so that what is left of another round is no pattern of this one
 	var mine []heapBlock
 	table := make([]byte, heapTable)
 	for i := range heapBlocks {
@@ -67,7 +68,7 @@ func (s *stack) heapRound(n int, rnd *rand.Rand) {
 		le.PutUint64(table[i*heapEntry+16:], uint64(b.size))
 	}
 	pattern := func(i, size int) []byte {
-		return contract.Fill(make([]byte, size), contract.Mix(s.C.Seed, uint64(s.Rank), uint64(i)), 0)
+		return contract.Fill(make([]byte, size), contract.Mix(round, uint64(s.Rank), uint64(i)), 0)
 	}
 	for i, b := range mine {
 		s.Must(s.ext.Put(b.rank, b.at, pattern(i, b.size)))

@@ -29,5 +29,5 @@ func Changed(p *uint64, old uint64, n int) uint64 {
 	return old
 }
 
-// Ahead says whether Nonzero does anything with its last argument.
+// Ahead says whether Nonzero asks for the lines of ahead and beside.
 const Ahead = false
