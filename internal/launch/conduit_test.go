@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // these register how their jobs are started
 	_ "github.com/argon-go/argon/conduits/shm"
+	_ "github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
