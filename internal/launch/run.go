@@ -21,6 +21,7 @@ import (
 	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/simrecord"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -484,7 +485,8 @@ func (j *job) exited() bool {
 // left the job.
 func (j *job) unfinished(r int) string {
 	if j.ranks[r].State == Failed {
-		if who, _, cause, ok := j.memory.Failure(); ok && who == r {
+		// That its connection has ended is only how the service heard of its end first.
+		if who, _, cause, ok := j.memory.Failure(); ok && who == r && !strings.HasPrefix(cause, rendezvous.Gone) {
 			return "exited with status 0 although it has failed: " + errs.Line(cause, textMost)
 		}
 	}

@@ -750,6 +750,10 @@ func (s *Server) conclude() {
 	}
 }
 
+// Gone is how the cause of a failure begins that the service has seen by the end of a
+// rank's connection, as when its process ends.
+const Gone = "its connection to the rendezvous ended before it had left"
+
 // lost is called when p's connection has ended.
 func (s *Server) lost(p *peer, err error) {
 	s.mu.Lock()
@@ -765,7 +769,7 @@ func (s *Server) lost(p *peer, err error) {
 		s.ends(p.rank, Failed)
 		return
 	}
-	f := failure{p.rank, jobenv.StatusFailed, fmt.Sprintf("its connection to the rendezvous ended before it had left: %s", reason(err))}
+	f := failure{p.rank, jobenv.StatusFailed, fmt.Sprintf("%s: %s", Gone, reason(err))}
 	if s.c.Grace == 0 {
 		s.fail(f)
 		return
