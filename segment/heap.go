@@ -85,7 +85,7 @@ func (k blockKind) String() string {
 	case blockCollective:
 		return "collectively"
 	}
-	return "by nobody"
+	return "by no rank"
 }
 
 // block is one node's value; the node's key is its address. fit[c] is the most bytes

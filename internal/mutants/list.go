@@ -127,7 +127,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "shm-no-look-before-sleep",
-		defect: "Park does not look at the rings that nobody announced",
+		defect: "Park does not look at the rings that were not announced",
 		file:   "conduits/shm/poll_unsafe.go", on: onShm,
 		old: "quiet = quiet && atomic.LoadUint64(r.next()) == 0",
 		new: "quiet = quiet && r != nil",
@@ -993,7 +993,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "adapt-open-for-ever",
-		defect: "a put that returns during Close wakes nobody",
+		defect: "a put that returns during Close wakes no goroutine",
 		file:   "conduits/adapt/rma.go", test: "conduits/adapt ^TestCloseWhileBusy$",
 		old: "	if closed { // the carrier waits for the last operation\n		e.waiters.notify()\n	}\n",
 		new: "	_ = closed\n",
@@ -1133,7 +1133,7 @@ var mutants = []mutant{
 	},
 	{
 		name:   "loop-kick-missed",
-		defect: "an event that meets nobody in Wait is forgotten",
+		defect: "an event that finds no goroutine in Wait is forgotten",
 		file:   "conduits/loop/loop.go", test: "conduits/loop ^TestWait$",
 		old: "event: make(chan struct{}, 1)}",
 		new: "event: make(chan struct{})}",

@@ -62,7 +62,7 @@ func FromEnv(env func(key string) string) (Setup, error) {
 		fmt.Fprintf(os.Stderr, "argon: "+format+"\n", args...)
 	}}
 	if s.Server == "" {
-		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun whoever starts the ranks", jobenv.Rendezvous)
+		return Setup{}, errs.NotReady("rendezvous: %s=host:port is not set; gasrun sets it, and without gasrun what starts the ranks", jobenv.Rendezvous)
 	}
 	var all []error
 	host, port, err := net.SplitHostPort(s.Server)

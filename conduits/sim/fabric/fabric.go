@@ -131,7 +131,7 @@ func New(p Params, nodes int, s Scheduler, deliver func(now Time, id uint64)) (*
 		return nil, err
 	}
 	if s == nil || deliver == nil {
-		return nil, errs.BadArg("fabric: no scheduler or nobody to deliver to")
+		return nil, errs.BadArg("fabric: no scheduler, or no function to deliver to")
 	}
 	f := &Fabric{p: p, nodes: nodes, sched: s, deliver: deliver, free: none, unpr: none, unpk: none}
 	f.occFull, f.occSmall = f.occ(p.Packet), f.occ(0)
