@@ -333,15 +333,26 @@ func (j *job) flood(send func() error) op {
 func shortCases(j *job) []outcase {
 	var l []outcase
 	for _, k := range argCounts {
-		args := make([]uint32, k)
-		send := func(h am.HandlerID) func() error {
-			return func() error { return j.e.RequestShort(1, h, args...) }
+		l = append(l, j.short(k)...)
+	}
+	for _, k := range byGoroutine {
+		for _, c := range j.short(goroutineArgs) {
+			l = append(l, c.nth(k))
 		}
-		l = append(l,
-			outcase{size: k, bytes: 4 * k, op: j.answered(send(hPing)), out: []output{{halfRTT, j.way(4 * k)}}},
-			outcase{size: k, bytes: 4 * k, op: j.flood(send(hSink)), out: []output{{rate, j.message(4 * k)}}})
 	}
 	return l
+}
+
+// short are ping-pong and flood of short messages with so many arguments.
+func (j *job) short(k int) []outcase {
+	args := make([]uint32, k)
+	send := func(h am.HandlerID) func() error {
+		return func() error { return j.e.RequestShort(1, h, args...) }
+	}
+	return []outcase{
+		{size: k, bytes: 4 * k, op: j.answered(send(hPing)), out: []output{{halfRTT, j.way(4 * k)}}},
+		{size: k, bytes: 4 * k, op: j.flood(send(hSink)), out: []output{{rate, j.message(4 * k)}}},
+	}
 }
 
 // payloads are the sizes to send, up to limit.

@@ -53,6 +53,7 @@ type flow struct {
 
 // close closes what the job has opened for itself.
 func (j *job) close() {
+	j.endGoroutines()
 	if j.sockets != nil {
 		j.sockets.close()
 	}

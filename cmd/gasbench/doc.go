@@ -70,6 +70,11 @@
 // time a message when one rank sends and the other only polls, the last message
 // being answered. size is in bytes, for am/short the number of arguments.
 //
+// am/short "goroutine 1", "goroutine 2" and "goroutine 8": messages of four arguments,
+// and their references, by the first, the second and the eighth goroutine of rank 0 that
+// has used its endpoint. Each runs alone while it is measured; the others have sent some
+// hundred messages before, and wait.
+//
 // rma/put, rma/get, rma/putnb, atomic/add: operations on memory that the other
 // rank does not touch meanwhile, one after the other, through package extended
 // ("extended" with byte slices, "value" with words), or through gas.Ptr[uint64]

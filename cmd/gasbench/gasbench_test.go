@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
 )
 
@@ -136,13 +138,23 @@ func allInProcess(t *testing.T, conduit string) {
 		}
 	}
 	var args []int
+	via := map[string]int{}
 	for _, l := range got["am/short"] {
-		if l.Metric == halfRTT {
+		switch {
+		case l.Via != "":
+			if l.Size != goroutineArgs {
+				t.Errorf("am/short by %s: %+v", l.Via, l)
+			}
+			via[l.Via]++
+		case l.Metric == halfRTT:
 			args = append(args, l.Size)
 		}
 	}
 	if !slices.Equal(args, argCounts) {
 		t.Errorf("am/short: half round trips for %v arguments, want %v", args, argCounts)
+	}
+	if want := map[string]int{"goroutine 1": 2, "goroutine 2": 2, "goroutine 8": 2}; !maps.Equal(via, want) {
+		t.Errorf("am/short: figures by goroutine %v, want %v", via, want)
 	}
 	for _, name := range []string{"rma/put", "rma/get"} {
 		via := map[string]bool{}
@@ -285,10 +297,9 @@ func TestInvert(t *testing.T) {
 	}
 }
 
-// TestCases checks of every figure that what is measured fits its metric: half
-// round trips are operations of two messages in turn, and bandwidths have bytes.
-func TestCases(t *testing.T) {
-	needUDP(t)
+// commanding runs f on rank 0 of two, of which the other serves.
+func commanding(t *testing.T, f func(j *job) error) {
+	t.Helper()
 	err := gas.Run(gas.Config{Ranks: 2, Handlers: handlers}, func(n *gas.Node) error {
 		j, err := newJob(n)
 		if err != nil {
@@ -296,8 +307,23 @@ func TestCases(t *testing.T) {
 		}
 		defer j.close()
 		if n.Rank() == 1 {
-			return j.serve() // some cases need memory of it
+			return j.serve()
 		}
+		if err := f(j); err != nil {
+			return err
+		}
+		return j.command(cmdQuit, 0, 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCases checks of every figure that what is measured fits its metric: half
+// round trips are operations of two messages in turn, and bandwidths have bytes.
+func TestCases(t *testing.T) {
+	needUDP(t)
+	commanding(t, func(j *job) error {
 		for _, b := range benchmarks {
 			if b.lines != nil {
 				continue
@@ -317,11 +343,8 @@ func TestCases(t *testing.T) {
 				}
 			}
 		}
-		return j.command(cmdQuit, 0, 0)
+		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestTimed checks times against an operation whose shortest time is known.
@@ -348,4 +371,37 @@ func TestTimed(t *testing.T) {
 	if _, err := j.timed(&busy, 5); err != io.ErrUnexpectedEOF {
 		t.Errorf("an error came back as %v", err)
 	}
+}
+
+// TestGoroutines: the k-th goroutine runs what is given to it, is always the same one, and
+// comes after all before it have used the endpoint.
+func TestGoroutines(t *testing.T) {
+	commanding(t, func(j *job) error {
+		ids := map[uintptr]int{}
+		for _, k := range []int{1, 3, 2, 8, 0, 8, 3} {
+			before := j.s.pongs
+			uses := uint64(max(0, k-1-len(j.goroutines)))
+			err := j.on(k, func() error {
+				if got := j.s.pongs - before; got != uses*(firstUse+1) {
+					t.Errorf("goroutine %d: %d answers came before it, want %d", k, got, uses*(firstUse+1))
+				}
+				id := sys.Goroutine()
+				if was, ok := ids[id]; sys.HasGoroutine && ok && was != max(k, 1) {
+					t.Errorf("goroutine %d is the %d-th, too", k, was)
+				}
+				ids[id] = max(k, 1)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if sys.HasGoroutine && len(ids) != 4 {
+			t.Errorf("%d goroutines, want 4", len(ids))
+		}
+		if err := j.on(2, func() error { return io.ErrUnexpectedEOF }); err != io.ErrUnexpectedEOF {
+			t.Errorf("an error came back as %v", err)
+		}
+		return nil
+	})
 }

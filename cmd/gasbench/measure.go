@@ -57,6 +57,9 @@ type outcase struct {
 	// single has every operation timed by itself, however short, and the line show
 	// how the times spread.
 	single bool
+	// goroutine is which of the rank's goroutines measures, see job.on; 0 and 1 are the
+	// one that runs the benchmarks.
+	goroutine int
 }
 
 // refSize is the payload, which a reference of the same has.
@@ -272,8 +275,17 @@ func median(v []float64) float64 {
 	return (v[k-1] + v[k]) / 2
 }
 
-// measure takes c in turn with its references.
-func (j *job) measure(c *outcase, o options) ([]line, error) {
+// measure takes c in turn with its references, all by c's goroutine.
+func (j *job) measure(c *outcase, o options) (lines []line, err error) {
+	err = j.on(c.goroutine, func() error {
+		lines, err = j.measureHere(c, o)
+		return err
+	})
+	return lines, err
+}
+
+// measureHere is measure by the calling goroutine.
+func (j *job) measureHere(c *outcase, o options) ([]line, error) {
 	var names []string
 	for _, out := range c.out {
 		if out.ref != "" && !slices.Contains(names, out.ref) {

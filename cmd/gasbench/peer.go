@@ -39,6 +39,8 @@ type job struct {
 	sockets  *sockets // nil until they are needed
 	ping     uint64   // number of the last ping
 
+	goroutines []goroutine // from the second on
+
 	far     far           // rank 0: what rank 1 has exposed, once that is needed
 	spare   []byte        // for copies of more than dataSize bytes
 	mapped  [][]byte      // memory of MapMemory
