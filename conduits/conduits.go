@@ -187,6 +187,12 @@ type Stats struct {
 	PeersUsed int    // ranks this endpoint keeps state for
 	Refused   uint64 // what came from the network and was of no rank of the job
 	Faults    uint64 // long messages, and puts without RemoteDone, that were refused: no error tells of them; counted where it was found out, at the initiator or the target
+
+	// How this rank reached memory that is registered and private to another process of
+	// its host, such as slices of the Go heap: each costs a microsecond and more, where
+	// memory of MapMemory (gas.MakeSlice) is reached by load and store.
+	SystemCalls uint64 // by process_vm_readv and process_vm_writev
+	Asked       uint64 // by a question to the owner: atomics, words, and what cannot be reached otherwise
 }
 
 // AttachConfig is what one rank brings to the collective Attach.

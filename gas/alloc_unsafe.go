@@ -148,8 +148,10 @@ func (n *Node) free(w uint64) error {
 // freeOwn frees memory of this rank's segment.
 func (n *Node) freeOwn(a segment.NLA) error {
 	err := n.heap.Free(a)
-	if err != nil && n.registered.has(a) {
-		return errs.BadArg("it is registered memory: Deregister takes it back")
+	if err != nil {
+		if inverse := n.registered.inverse(a); inverse != "" {
+			return errs.BadArg("it is registered memory: %s takes it back", inverse)
+		}
 	}
 	return heapReason(err)
 }

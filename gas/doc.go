@@ -35,9 +35,10 @@
 // NewArray gave. Fresh memory is zero. Types that hold Go pointers cannot be
 // shared; [CheckType] names the field.
 //
-// Memory beyond the segment takes part too. [Register] gives a Ptr to a slice of
-// the rank's own, in the Go heap or mapped, of any size; [Deregister] takes it
-// back, after which accesses are errors that match [ErrFault]. All that works on a
+// Memory beyond the segment takes part too. [MakeSlice] makes a slice of any size that the
+// processes of a host reach by load and store, after a look-up; [FreeSlice] gives it back.
+// [Register] gives a Ptr to a slice of the rank's own, in the Go heap or mapped;
+// [Deregister] takes it back. Later accesses are errors that match [ErrFault]. All that works on a
 // segment works there: transfers, atomics, locks, signals, calls that are given
 // the Ptr. Peers reach a part of it when its owner has granted it to them, which
 // takes a message the first time; what is used again and again stays granted, up to

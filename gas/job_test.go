@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 			}
 			Main(func(*Node) error { return nil })
 		},
-		"lost": func() { Main(ownerIsKilled) },
+		"lost":         func() { Main(ownerIsKilled) },
+		"slices":       func() { Main(madeSlices) },
+		"plain slices": func() { Main(plainSlices) },
 	})
 }
 

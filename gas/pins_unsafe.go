@@ -90,6 +90,7 @@ func (n *Node) withdraw() error {
 		}
 	}
 	if n.cache != nil {
+		err = errors.Join(err, n.unmapSlices())
 		n.cache.Close()
 	}
 	return err

@@ -98,7 +98,8 @@ func PtrTo[T any](n *Node, q *T) (Ptr[T], bool) {
 // registered is what a rank has registered, by where it is and by its address.
 type registered struct {
 	mu    sync.RWMutex
-	spans *spans // nil before the first
+	spans *spans                 // nil before the first
+	made  map[segment.NLA][]byte // the mappings of MakeSlice; nil before the first
 }
 
 func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error) {
@@ -121,31 +122,64 @@ func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error
 }
 
 func (n *Node) deregister(w uint64) error {
-	p := Ptr[byte]{w: w}
-	if w == 0 {
-		return errs.BadArg("gas: Deregister on rank %d: nil Ptr, which Register never returns without an error", n.rank)
+	a, _, err := n.unregister("Deregister", "Register", w)
+	if err != nil {
+		return err
 	}
-	if p.Rank() != n.rank {
-		return errs.BadArg("gas: Deregister: %v is memory of rank %d, not of rank %d", p, p.Rank(), n.rank)
-	}
-	g := &n.registered
-	g.mu.Lock()
-	found := g.spans != nil && g.spans.remove(p.NLA())
-	g.mu.Unlock()
-	if off := p.NLA() - n.heapBase; !found && uint64(off) < uint64(len(n.heapMem)) {
-		return errs.BadArg("gas: Deregister: %v is memory of the segment: Free gives it back", p)
-	}
-	if !found {
-		return errs.BadArg("gas: Deregister: %v is not what Register has returned on rank %d, or is deregistered already", p, n.rank)
-	}
-	return n.x.Conceal(p.NLA())
+	return n.x.Conceal(a)
 }
 
-// has says whether what is registered begins at a.
-func (g *registered) has(a segment.NLA) bool {
+// unregister forgets what begins at w, for op, the inverse of from; made is its mapping if
+// that is MakeSlice.
+func (n *Node) unregister(op, from string, w uint64) (a segment.NLA, made []byte, err error) {
+	p := Ptr[byte]{w: w}
+	if w == 0 {
+		return 0, nil, errs.BadArg("gas: %s on rank %d: nil Ptr, which %s never returns without an error", op, n.rank, from)
+	}
+	if p.Rank() != n.rank {
+		return 0, nil, errs.BadArg("gas: %s: %v is memory of rank %d, not of rank %d", op, p, p.Rank(), n.rank)
+	}
+	a = p.NLA()
+	slice := from == "MakeSlice"
+	g := &n.registered
+	g.mu.Lock()
+	made, isMade := g.made[a]
+	found := g.spans != nil && g.spans.has(a)
+	if found && isMade == slice {
+		g.spans.remove(a)
+		delete(g.made, a)
+	}
+	g.mu.Unlock()
+	off := a - n.heapBase
+	switch {
+	case found && isMade == slice:
+		return a, made, nil
+	case isMade:
+		err = errs.BadArg("gas: %s: %v is what MakeSlice has returned: FreeSlice gives it back", op, p)
+	case found:
+		err = errs.BadArg("gas: %s: %v is registered memory: Deregister takes it back", op, p)
+	case uint64(off) < uint64(len(n.heapMem)):
+		err = errs.BadArg("gas: %s: %v is memory of the segment: Free gives it back", op, p)
+	case slice:
+		err = errs.BadArg("gas: %s: %v is not what %s has returned on rank %d, or is freed already", op, p, from, n.rank)
+	default:
+		err = errs.BadArg("gas: %s: %v is not what %s has returned on rank %d, or is deregistered already", op, p, from, n.rank)
+	}
+	return 0, nil, err
+}
+
+// inverse is what takes back what is registered from a on: "Deregister", "FreeSlice", or
+// "" if nothing is.
+func (g *registered) inverse(a segment.NLA) string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.spans != nil && g.spans.has(a)
+	switch {
+	case g.spans == nil || !g.spans.has(a):
+		return ""
+	case g.made[a] != nil:
+		return "FreeSlice"
+	}
+	return "Deregister"
 }
 
 // addressOf is the address of the size bytes at q.

@@ -87,9 +87,9 @@
 //
 // # Memory beyond the segment
 //
-// firehose/... have rank 0 reach memory that rank 1 has exposed (extended.Expose): of
-// the conduit's MapMemory, or, where the name ends in -heap, of a Go slice. See
-// docs/registered.md. Unless ARGON_PINNABLE and ARGON_PIN_LOCAL say otherwise, 48 MiB
+// firehose/... have rank 0 reach memory that rank 1 has exposed: a slice that
+// gas.MakeSlice has made, of memory of the conduit's MapMemory, or, where the name ends in
+// -heap, a slice of the Go heap (extended.Expose). See docs/registered.md. Unless ARGON_PINNABLE and ARGON_PIN_LOCAL say otherwise, 48 MiB
 // of a rank may be pinned, 16 MiB of these for single transfers, so that with two
 // ranks 32 MiB are within reach of firehoses, 512 buckets of 64 KiB.
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -59,22 +60,23 @@ func (j *job) expose() error {
 	if err != nil {
 		return err
 	}
-	mem, err := j.n.Conduit().MapMemory(mapped)
+	mem, p, err := gas.MakeSlice[byte](j.n, int(mapped)) // the job's end takes it back
 	if err != nil {
 		return err
 	}
-	j.mapped = append(j.mapped, mem)
 	slice := make([]byte, heap)
-	var words []uint32
 	for _, m := range [][]byte{mem, slice} {
 		for i := uint64(0); i < f.misses+hitArea; i += pageSize {
 			m[i] = 1 // pages that exist
 		}
-		a, err := j.x.Expose(m, segment.RightsAll, segment.AnyPeer)
-		if err != nil {
-			return err
-		}
-		j.exposed = append(j.exposed, a)
+	}
+	a, err := j.x.Expose(slice, segment.RightsAll, segment.AnyPeer)
+	if err != nil {
+		return err
+	}
+	j.exposed = append(j.exposed, a)
+	var words []uint32
+	for _, a := range []segment.NLA{p.NLA(), a} {
 		lo, hi := am.Pack64(uint64(a))
 		words = append(words, lo, hi)
 	}

@@ -99,6 +99,7 @@ type desk struct {
 	spare   []*question
 	long    []*question // by question.index
 	open    atomic.Int32
+	asked   atomic.Uint64 // conduits.Stats.Asked
 }
 
 // line is those of a rank's questions to one owner that have bytes without a place.
@@ -142,6 +143,7 @@ func (d *desk) askLocked(q question) (*question, error) {
 		x = new(question)
 	}
 	*x = q
+	d.asked.Add(1)
 	if x.size = len(x.buf); x.buf == nil {
 		x.size = 1
 	}

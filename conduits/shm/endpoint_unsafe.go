@@ -184,6 +184,9 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		Parks:   e.parks.Load(),
 		Wakes:   e.wakes.Load(),
 		Faults:  e.faults.Load(),
+
+		SystemCalls: e.calls.Load(),
+		Asked:       e.desk.asked.Load(),
 	}
 	e.tally(s)
 }

@@ -275,6 +275,7 @@ func (mem *memory) reachInto(p *peer, addr uint64, buf []byte, need segment.Righ
 	if mem.j.hasFailed() {
 		return sys.ErrNoProcess
 	}
+	mem.calls.Add(1)
 	if need == segment.RightWrite {
 		return sys.WriteProcess(p.pid, addr, buf)
 	}

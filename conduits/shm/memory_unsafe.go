@@ -26,6 +26,7 @@ type memory struct {
 
 	puts, gets, atomics atomic.Uint64
 	faults              atomic.Uint64 // see conduits.Stats
+	calls               atomic.Uint64 // conduits.Stats.SystemCalls
 
 	vpid    uint16 // what this rank is called in others' tables
 	frames  segment.Frames
