@@ -2,8 +2,10 @@ package udp
 
 import (
 	"fmt"
+	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/seal"
@@ -90,6 +92,95 @@ func BenchmarkSelf(b *testing.B) {
 					}
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkRoundTrip is a put, a get, an atomic of 8 bytes and a request with its
+// reply, awaited, both ranks on one goroutine: what both sides compute, and the system.
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, mode := range []seal.Mode{seal.None, seal.Authenticated} {
+		word := make([]byte, 8)
+		for _, op := range []struct {
+			name  string
+			begin func(ep conduits.Endpoint) (conduits.Event, error)
+		}{
+			{"put", func(ep conduits.Endpoint) (conduits.Event, error) {
+				return ep.Put(1, segment.AttachBase, word, conduits.RemoteDone, 1)
+			}},
+			{"get", func(ep conduits.Endpoint) (conduits.Event, error) {
+				return ep.Get(word, 1, segment.AttachBase, conduits.RemoteDone, 1)
+			}},
+			{"atomic", func(ep conduits.Endpoint) (conduits.Event, error) {
+				_, ev, err := ep.Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Int64, 1, 0, 1)
+				return ev, err
+			}},
+		} {
+			b.Run(fmt.Sprintf("%v/%s", mode, op.name), func(b *testing.B) {
+				eps, got := benchJob(b, mode, 65000)
+				for i := range b.N {
+					if ev, err := op.begin(eps[0]); err != nil || ev&conduits.RemoteDone != 0 {
+						b.Fatal(ev, err)
+					}
+					for got[0].done <= i {
+						eps[1].Spin()
+						eps[0].Spin()
+					}
+				}
+			})
+		}
+		b.Run(fmt.Sprintf("%v/short", mode), func(b *testing.B) {
+			eps, got := benchJob(b, mode, 65000)
+			words := []uint32{1}
+			for i := range b.N {
+				for r, ep := range eps {
+					if ep.Send(1-r, conduits.Request, 1, words) != conduits.Ready {
+						b.Fatal("no credit")
+					}
+					for got[1-r].n <= i {
+						eps[1-r].Spin()
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRefuseDatagrams is a rank that polls while datagrams of a stranger come, which
+// has copied the header of one that passes: the time from a poll that finds some to the one
+// that finds none, per datagram.
+func BenchmarkRefuseDatagrams(b *testing.B) {
+	for _, n := range []int{100, 1400, 65000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			eps, _ := benchJob(b, seal.Authenticated, 65000)
+			e0, e1 := eps[0].(*joinedHere), eps[1].(*joinedHere)
+			d, err := e1.sealing.s.Seal(nil, 0, make([]byte, 100))
+			if err != nil {
+				b.Fatal(err)
+			}
+			d = append(d[:seal.HeaderSize], make([]byte, n-seal.HeaderSize)...)
+			conn, err := net.Dial("udp4", e0.client.Addr(0).String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer conn.Close()
+			burst := min(64, 128<<10/n)
+			done, took := 0, time.Duration(0)
+			for done < b.N {
+				before := e0.Refused().Total()
+				for range burst {
+					if _, err := conn.Write(d); err != nil {
+						b.Fatal(err)
+					}
+				}
+				begun := time.Now()
+				for e0.Refused().Total() < before+uint64(burst) {
+					e0.Poll()
+				}
+				took += time.Since(begun)
+				done += burst
+			}
+			b.ReportMetric(float64(took)/float64(done), "ns/op")
 		})
 	}
 }

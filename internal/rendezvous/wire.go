@@ -15,7 +15,7 @@ import (
 // version of the messages below; both sides must have the same. Other versions
 // must understand that they are refused, so that kinds keep their numbers, a hello
 // its beginning, and a refusal its form.
-const version = 2
+const version = 3
 
 // A frame is a length of 4 bytes, which counts what follows it, a kind, and the
 // message's body. Numbers are big-endian.

@@ -39,8 +39,9 @@
 //   - Which ranks talk to each other, when, how often, and the length of each datagram. The
 //     header (ranks, counter, incarnations) is readable in all modes.
 //   - The link. A stranger that floods it, or drops datagrams, slows the job or
-//     stops it. Refusing one datagram costs a look at its header, or, if the
-//     header is right, one pass over its bytes.
+//     stops it. Refusing one datagram costs a look at its header, and one pass over its
+//     bytes only if it has up to 2,048, or if its header is as a rank has sealed it,
+//     counter and length included, and the datagram of that header has not come yet.
 //   - Anything, in mode [None]. It is for networks to which no other party has
 //     access. The header and its checks remain but for the window, which a
 //     damaged counter would move too far: datagrams which went astray or belong to

@@ -70,9 +70,12 @@ func ParseMode(s string) (Mode, error) {
 //	+-----------------------------------------------+
 //
 // Bytes 4 to 16 are the nonce: no two datagrams of one source and incarnation,
-// hence under one key, share it. The tag covers everything before it. The ticket
-// proves that a holder of the key made this source and incarnation up, before a
-// key is derived for them. The epoch is the destination's incarnation as far as
+// hence under one key, share it. The tag covers everything before it. The ticket is a
+// tag of 32 bits of the header alone. That of a datagram of up to shortBytes proves that
+// a holder of the key made this source and incarnation up, before a key is derived for
+// them. That of a longer one also covers destination, counter and the datagram's length,
+// so that a stranger cannot have 65,000 bytes hashed for a header copied from
+// elsewhere: a ticket is 24 ns, a tag of so many bytes 7,900. The epoch is the destination's incarnation as far as
 // the source knew it, in 32 bits, or 0.
 const (
 	atFormat      = 0
@@ -88,7 +91,10 @@ const (
 	cipherKeySize = 16 // AES-128; see the package comment for the choice
 
 	// format is the version in the high four bits, the mode in the low four.
-	version = 1
+	version = 2
+
+	// shortBytes is the longest datagram whose ticket says nothing of it.
+	shortBytes = 2048
 
 	// maxBlocks is how many blocks a sender may put through its cipher, and so
 	// bounds its counters too.
@@ -129,7 +135,8 @@ type Sealer struct {
 	mode        Mode
 	format      byte
 	incarnation uint64
-	ticket      uint32
+	prefix      block  // of its own tickets
+	ticket      uint32 // of datagrams of up to shortBytes
 	epoch       uint32
 
 	key  jobkey.Key
@@ -142,7 +149,7 @@ type Sealer struct {
 	mu    sync.Mutex // held to add to peers, and for scratch
 
 	tickets cipher.Block // nil in mode None
-	scratch [aes.BlockSize]byte
+	scratch block
 }
 
 // A peer is a rank that was sealed to, or that was heard.
@@ -159,10 +166,15 @@ type peer struct {
 type source struct {
 	incarnation uint64
 	aead        cipher.AEAD // nil in mode None
+	prefix      block       // of its tickets
 
-	mu   sync.Mutex
-	seen window
+	mu      sync.Mutex
+	seen    window
+	scratch block
 }
+
+// block is what a ticket's cipher takes and gives.
+type block [aes.BlockSize]byte
 
 // New makes the sealer of a rank of a job of size ranks, in its incarnation,
 // which is not 0 and never occurs twice with the same key and rank: see
@@ -195,7 +207,8 @@ func New(key jobkey.Key, rank, size int, incarnation uint64, mode Mode) (*Sealer
 		s.key = key
 		s.aead = newAEAD(senderKey(key, mode, s.rank, incarnation))
 		s.tickets = newBlock(key.Derive("ticket", []byte{byte(mode)}, cipherKeySize))
-		s.ticket = s.ticketOf(s.rank, incarnation)
+		s.prefix = s.prefixOf(s.rank, incarnation)
+		s.ticket = s.ticketOf(&s.scratch, &s.prefix, nil)
 	}
 	return s, nil
 }
@@ -258,7 +271,12 @@ func (s *Sealer) Seal(dst []byte, to int, plain []byte) ([]byte, error) {
 	binary.BigEndian.PutUint32(d[atDestination:], uint32(to))
 	binary.BigEndian.PutUint64(d[atCounter:], p.counter.Add(1)-1)
 	binary.BigEndian.PutUint64(d[atIncarnation:], s.incarnation)
-	binary.BigEndian.PutUint32(d[atTicket:], s.ticket)
+	ticket := s.ticket
+	if whole := start + n + Overhead(s.mode); s.tickets != nil && whole-start > shortBytes {
+		// The tag is not there yet.
+		ticket = s.ticketOf((*block)(dst[whole-tagSize:whole]), &s.prefix, dst[start:whole])
+	}
+	binary.BigEndian.PutUint32(d[atTicket:], ticket)
 	epoch := uint32(0)
 	if src := p.source.Load(); src != nil {
 		epoch = epochOf(src.incarnation)
@@ -332,11 +350,22 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 		src = p.source.Load()
 	}
 	if src == nil || src.incarnation < incarnation {
-		if src = s.admit(p, rank, incarnation, binary.BigEndian.Uint32(d[atTicket:])); src == nil {
+		if src = s.admit(p, rank, incarnation, d); src == nil {
 			return 0, nil, BadTag
 		}
 	} else if src.incarnation > incarnation {
 		return 0, nil, OldIncarnation
+	} else if len(d) > shortBytes && s.mode != None {
+		// What can be refused without a pass over it; all is looked at again afterwards.
+		why := BadTag
+		src.mu.Lock()
+		if s.ticketHolds(&src.scratch, &src.prefix, d) {
+			why = src.seen.look(counter)
+		}
+		src.mu.Unlock()
+		if why != Accepted {
+			return 0, nil, why
+		}
 	}
 	plain, ok := s.verify(src.aead, d)
 	if !ok {
@@ -400,16 +429,18 @@ func (s *Sealer) verify(aead cipher.AEAD, d []byte) ([]byte, bool) {
 }
 
 // admit returns a source for an incarnation that is not the peer's known one, or
-// nil if no holder of the key made it. p is nil if nothing is known of the rank.
+// nil if no holder of the key made the header of d, which names it. p is nil if nothing is
+// known of the rank.
 // The source is kept as the peer's candidate, so that repeating one header over
 // false payloads does not cost a derivation each time; the rank that made the
 // ticket exists, which bounds how many there are.
-func (s *Sealer) admit(p *peer, rank uint32, incarnation uint64, ticket uint32) *source {
+func (s *Sealer) admit(p *peer, rank uint32, incarnation uint64, d []byte) *source {
 	if s.mode != None {
 		s.mu.Lock()
-		right := s.ticketOf(rank, incarnation)
+		prefix := s.prefixOf(rank, incarnation)
+		right := s.ticketHolds(&s.scratch, &prefix, d)
 		s.mu.Unlock()
-		if subtle.ConstantTimeEq(int32(right), int32(ticket)) == 0 {
+		if !right {
 			return nil
 		}
 	}
@@ -433,6 +464,9 @@ func (s *Sealer) newSource(rank uint32, incarnation uint64) *source {
 	src := &source{incarnation: incarnation}
 	if s.mode != None {
 		src.aead = newAEAD(senderKey(s.key, s.mode, rank, incarnation))
+		s.mu.Lock()
+		src.prefix = s.prefixOf(rank, incarnation)
+		s.mu.Unlock()
 	}
 	return src
 }
@@ -517,14 +551,36 @@ func (s *Sealer) peerOf(rank uint32) *peer {
 	return p
 }
 
-// ticketOf computes the ticket of a source. The caller holds mu, except in New:
-// an array of its own would be allocated for each call.
-func (s *Sealer) ticketOf(rank uint32, incarnation uint64) uint32 {
+// A ticket is a CBC-MAC, cut to 32 bits, of exactly two blocks. The first is the source
+// and its incarnation; the second destination, counter and length of the datagram, or
+// zeros if that is not longer than shortBytes. What the cipher makes of the first is the
+// prefix, which does not leave the process.
+
+// prefixOf computes the prefix of a source. The caller holds mu, except in New: an
+// array of its own would be allocated for each call.
+func (s *Sealer) prefixOf(rank uint32, incarnation uint64) block {
 	b := s.scratch[:]
 	binary.BigEndian.PutUint64(b, uint64(rank))
 	binary.BigEndian.PutUint64(b[8:], incarnation)
 	s.tickets.Encrypt(b, b)
-	return binary.BigEndian.Uint32(b)
+	return s.scratch
+}
+
+// ticketOf computes the ticket of datagram d, by means of b, which the caller alone uses.
+func (s *Sealer) ticketOf(b, prefix *block, d []byte) uint32 {
+	*b = block{}
+	if len(d) > shortBytes {
+		copy(b[:nonceEnd-nonceStart], d[nonceStart:nonceEnd])
+		binary.BigEndian.PutUint32(b[nonceEnd-nonceStart:], uint32(len(d)))
+	}
+	subtle.XORBytes(b[:], b[:], prefix[:])
+	s.tickets.Encrypt(b[:], b[:])
+	return binary.BigEndian.Uint32(b[:])
+}
+
+// ticketHolds says whether the ticket in d is right.
+func (s *Sealer) ticketHolds(b, prefix *block, d []byte) bool {
+	return subtle.ConstantTimeEq(int32(s.ticketOf(b, prefix, d)), int32(binary.BigEndian.Uint32(d[atTicket:]))) == 1
 }
 
 // epochOf folds an incarnation to 32 bits, not 0: both small numbers and times

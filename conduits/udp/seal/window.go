@@ -15,6 +15,19 @@ type window struct {
 	bits [windowWords]uint64
 }
 
+// look is see that marks nothing.
+func (w *window) look(c uint64) Reason {
+	switch {
+	case c >= w.next:
+		return Accepted
+	case w.next-c > Window:
+		return TooOld
+	case w.bits[c/64%windowWords]>>(c%64)&1 != 0:
+		return Replayed
+	}
+	return Accepted
+}
+
 // see marks counter c as seen. It answers Accepted if it was not before.
 func (w *window) see(c uint64) Reason {
 	if c >= w.next {

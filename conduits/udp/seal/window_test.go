@@ -35,6 +35,9 @@ func TestWindow(t *testing.T) {
 			case seen[c]:
 				want = Replayed
 			}
+			if got := w.look(c); got != want {
+				t.Fatalf("look at counter %d, newest %d: %v, want %v", c, int64(next)-1, got, want)
+			}
 			if got := w.see(c); got != want {
 				t.Fatalf("counter %d, newest %d: %v, want %v", c, int64(next)-1, got, want)
 			}
