@@ -549,8 +549,8 @@ func TestManyFetchingImplicit(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if x.table.handles != 0 || x.table.used > numSlots {
-		t.Fatal(x.table.handles, x.table.used)
+	if x.table.outstanding() != 0 || x.table.used > numSlots {
+		t.Fatal(x.table.outstanding(), x.table.used)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // must not or cannot be done directly. Inlined everywhere. No bytes at the very
 // end give nil as well, since Go has no pointers there.
 func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
-	if i := uint(rank - x.first); i < uint(len(x.views)) {
+	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
 		v := &x.views[i]
 		off := uint64(a - segment.AttachBase)
 		if off < v.Write && n <= v.Write-off {
@@ -32,7 +32,7 @@ func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
 
 // readable is writable for loading.
 func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
-	if i := uint(rank - x.first); i < uint(len(x.views)) {
+	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
 		v := &x.views[i]
 		off := uint64(a - segment.AttachBase)
 		if off < v.Read && n <= v.Read-off {
@@ -46,7 +46,7 @@ func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
 // segment's length is a multiple of the page size, so an aligned word that
 // begins inside it ends inside it.
 func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
-	if i := uint(rank - x.first); i < uint(len(x.views)) {
+	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
 		v := &x.views[i]
 		if off := uint64(a - segment.AttachBase); off&3 == 0 && off < v.Atomic {
 			return (*uint32)(unsafe.Add(v.Base, off))
@@ -57,7 +57,7 @@ func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
 
 // word64 is word32 for 8 bytes.
 func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
-	if i := uint(rank - x.first); i < uint(len(x.views)) {
+	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
 		v := &x.views[i]
 		if off := uint64(a - segment.AttachBase); off&7 == 0 && off < v.Atomic {
 			return (*uint64)(unsafe.Add(v.Base, off))
@@ -69,7 +69,7 @@ func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
 // lockWords are the words of a lock, or nil. Lock and Unlock have a short way for those
 // that load and store reach: 20 ns both, where lock and unlock take 30.
 func (x *Endpoint) lockWords(rank int, at segment.NLA) *[LockSize / 8]uint64 {
-	if i := uint(rank - x.first); i < uint(len(x.views)) {
+	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
 		v := &x.views[i]
 		if off := uint64(at - segment.AttachBase); off&7 == 0 && off < v.Atomic && v.Atomic-off >= LockSize {
 			return (*[LockSize / 8]uint64)(unsafe.Add(v.Base, off))
@@ -94,7 +94,7 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 		mem, _ := x.exposed.Local(a, n)
 		return mem
 	}
-	i := uint(rank - x.first)
+	i := uint(rank - int(x.first))
 	if i >= uint(len(x.views)) || x.views[i].Base == nil {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (s Strategy) String() string { return exposed.Strategy(s).String() }
 // comment lists.
 type Endpoint struct {
 	views    []segment.View // direct access to ranks from first on; nil before Bind
-	first    int
+	first    int32
 	always   bool
 	ep       conduits.Endpoint
 	poll     progress
@@ -115,6 +115,7 @@ type progress interface {
 func New(c Config) *Endpoint {
 	x := &Endpoint{always: c.AlwaysHandle}
 	x.implicit.x = x
+	x.table.left = MaxHandles
 	x.locks.memory = c.LockMemory
 	if c.Origins {
 		x.table.origins = &origins{handles: map[uint64]begun{}, regions: map[*Region]begun{}}
@@ -129,8 +130,9 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.ep, x.poll = ep, p
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
-	x.first, x.views = ep.Views()
-	x.mine = x.views[ep.Rank()-x.first]
+	first, views := ep.Views()
+	x.first, x.views = int32(first), views
+	x.mine = views[ep.Rank()-first]
 }
 
 // Rank is the number of this rank in its job. Only after Bind.
@@ -230,13 +232,13 @@ func errNotBound(op string) error {
 
 // near says whether rank's memory can be reached directly, if it has any.
 func (x *Endpoint) near(rank int) bool {
-	i := uint(rank - x.first)
+	i := uint(rank - int(x.first))
 	return i < uint(len(x.views)) && x.views[i].Base != nil
 }
 
 // view is rank's memory if it can be reached directly, else nil.
 func (x *Endpoint) view(rank int) *segment.View {
-	i := uint(rank - x.first)
+	i := uint(rank - int(x.first))
 	if i >= uint(len(x.views)) || x.views[i].Size() == 0 {
 		return nil
 	}

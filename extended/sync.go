@@ -249,12 +249,13 @@ type waiter struct {
 }
 
 func (t *table) getWaiter() *waiter {
-	t.mu.Lock()
-	w := t.waiters
+	p := t.own()
+	p.mu.Lock()
+	w := p.waiters
 	if w != nil {
-		t.waiters = w.next
+		p.waiters = w.next
 	}
-	t.mu.Unlock()
+	p.mu.Unlock()
 	if w == nil {
 		w = new(waiter)
 		w.cond = w.done
@@ -264,10 +265,11 @@ func (t *table) getWaiter() *waiter {
 
 func (t *table) putWaiter(w *waiter) {
 	*w = waiter{cond: w.cond}
-	t.mu.Lock()
-	w.next = t.waiters
-	t.waiters = w
-	t.mu.Unlock()
+	p := t.own()
+	p.mu.Lock()
+	w.next = p.waiters
+	p.waiters = w
+	p.mu.Unlock()
 }
 
 func (w *waiter) done() bool {
@@ -314,13 +316,6 @@ func (w *waiter) done() bool {
 		return true
 	}
 	return w.x.table.room()
-}
-
-// room says whether claim would find a slot.
-func (t *table) room() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.free != nil || t.used < numSlots
 }
 
 // Blocked says what the goroutine waits for, for reports of jobs that hang.

@@ -2,7 +2,6 @@ package extended
 
 import (
 	"math/bits"
-	"sync"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
@@ -74,8 +73,8 @@ type op struct {
 	// be reused yet in the high half.
 	left atomic.Int64
 	val  uint64 // what an atomic found
-	err  error  // first failure; under table.mu
-	next *op    // free list; under table.mu
+	err  error  // first failure; written under table.mu, read by release
+	next *op    // free list; under the lock of the part that it is in
 	// parent counts this operation as one of its pieces until it is released.
 	parent *op
 
@@ -88,6 +87,7 @@ type op struct {
 	ok   *bool
 	a, b uint64 // operands of FCAA
 	buf  [8]byte
+	_    [16]byte // two goroutines' slots lie in lines of their own
 }
 
 const (
@@ -111,14 +111,11 @@ func units(ev conduits.Event) int64 {
 // stay: each as large as all before it, so that a rank with little under way
 // costs little, and one that has much does not pay for a long list of chunks.
 type table struct {
-	mu       sync.Mutex
-	free     *op                             // used before, and free
-	used     uint32                          // slots that were ever used: all below
-	handles  uint32                          // explicit ones outstanding
+	part                                     // all there is, or the reserve
+	parts    atomic.Pointer[parts]           // nil until two goroutines have met at mu
 	chunks   [numChunks]atomic.Pointer[[]op] // place says which slot is where
 	firstGen uint64                          // of a slot that was never used
-	waiters  *waiter
-	origins  *origins // nil without Config.Origins
+	origins  *origins                        // nil without Config.Origins
 }
 
 // place is where slot i is: in which chunk and at which index there.
@@ -133,30 +130,31 @@ func before(chunk int) uint64 { return 1 << firstBits << chunk >> 1 &^ (1<<first
 // claim gives out a slot that counts one unit for the caller; name is its cookie
 // and, if withHandle, the Handle.
 func (t *table) claim(withHandle bool) (o *op, name uint64, err error) {
-	t.mu.Lock()
-	if withHandle && t.handles == MaxHandles {
-		t.mu.Unlock()
-		return nil, 0, errTooManyHandles()
-	}
-	if o = t.free; o != nil {
-		t.free = o.next
-	} else if o = t.fresh(); o == nil {
-		t.mu.Unlock()
-		return nil, 0, errs.Resource("extended: %d operations are under way on this rank, which is the limit", numSlots)
+	p := t.own()
+	p.mu.Lock()
+	if o = p.free; o == nil || withHandle && p.left == 0 {
+		p.mu.Unlock()
+		if o, err = t.lack(p, withHandle); err != nil {
+			return nil, 0, err
+		}
+	} else {
+		p.free = o.next
+		if withHandle {
+			p.left--
+		}
+		p.mu.Unlock()
 	}
 	gen := o.state.Load()>>stateShift + 1
 	flags := uint64(live)
 	if withHandle {
 		flags |= explicit
-		t.handles++
 	}
 	o.left.Store(oneRemote)
 	o.state.Store(gen<<stateShift | flags)
-	t.mu.Unlock()
 	return o, gen<<slotBits | uint64(o.slot), nil
 }
 
-// fresh is a slot that was never used; nil if there is none left.
+// fresh is a slot that was never used; nil if there is none left. The caller holds mu.
 func (t *table) fresh() *op {
 	if t.used == numSlots {
 		return nil
@@ -200,30 +198,39 @@ func (t *table) handle(h Handle) *op {
 // release frees the slot that name names and returns the operation's failure;
 // false if it was freed before.
 func (t *table) release(o *op, name uint64) (failure error, ok bool) {
-	t.mu.Lock()
 	s := o.state.Load()
-	if s>>stateShift != name>>slotBits || s&live == 0 {
-		t.mu.Unlock()
-		return nil, false
-	}
-	if s&explicit != 0 {
-		t.handles--
+	gen := s >> stateShift
+	for { // of several callers the one that takes the flags away frees the slot
+		if gen != name>>slotBits || s&live == 0 {
+			return nil, false
+		}
+		if o.state.CompareAndSwap(s, gen<<stateShift) {
+			break
+		}
+		s = o.state.Load()
+		gen = s >> stateShift
 	}
 	failure = o.err
 	if p := o.parent; p != nil {
-		if p.err == nil {
-			p.err = failure
+		if failure != nil {
+			t.fail(p, failure)
 		}
 		p.left.Add(-oneRemote)
 	}
 	o.err, o.parent, o.r32, o.r64, o.ok, o.kind, o.val = nil, nil, nil, nil, nil, resultNone, 0
-	gen := s >> stateShift
-	o.state.Store(gen << stateShift)
-	if gen < maxGen {
-		o.next = t.free
-		t.free = o
+	if gen%meetEach == 0 {
+		t.meet()
 	}
-	t.mu.Unlock()
+	p := t.own()
+	p.mu.Lock()
+	if s&explicit != 0 {
+		p.left++
+	}
+	if gen < maxGen {
+		o.next = p.free
+		p.free = o
+	}
+	p.mu.Unlock()
 	if t.origins != nil {
 		t.origins.forget(name)
 	}
@@ -234,10 +241,10 @@ func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 func (t *table) expose(o *op) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.handles == MaxHandles {
+	if !t.recall() {
 		return errTooManyHandles()
 	}
-	t.handles++
+	t.left--
 	o.state.Or(explicit)
 	return nil
 }
@@ -260,15 +267,12 @@ func (t *table) fail(o *op, err error) {
 	t.mu.Unlock()
 }
 
-// outstanding is the number of handles issued and not synchronized.
-func (t *table) outstanding() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return int(t.handles)
-}
-
 func errTooManyHandles() error {
 	return errs.Resource("extended: %d handles are outstanding on this rank, which is the limit; synchronize some, or use an access region", MaxHandles)
+}
+
+func errTooManyOperations() error {
+	return errs.Resource("extended: %d operations are under way on this rank, which is the limit", numSlots)
 }
 
 func errBadHandle(op string, h Handle) error {

@@ -433,8 +433,8 @@ var mutants = []mutant{
 		name:   "handle-not-invalidated",
 		defect: "a handle stays good after it was synchronized",
 		file:   "extended/table.go", on: onBoth,
-		old: "o.state.Store(gen << stateShift)",
-		new: "o.state.Store(gen<<stateShift | s&explicit | live)",
+		old: "o.state.CompareAndSwap(s, gen<<stateShift)",
+		new: "o.state.CompareAndSwap(s, gen<<stateShift|s&explicit|live)",
 	},
 	{
 		name:   "handle-generation",
@@ -447,7 +447,7 @@ var mutants = []mutant{
 		name:   "handle-count",
 		defect: "synchronized handles go on counting as outstanding",
 		file:   "extended/table.go", on: onBoth,
-		old: "\t\tt.handles--\n",
+		old: "\t\tp.left++\n",
 		new: "",
 	},
 	{
@@ -700,7 +700,7 @@ var mutants = []mutant{
 		name:   "region-child-failure-lost",
 		defect: "the failure of an implicit operation with a result is not told to its region",
 		file:   "extended/table.go", test: "conduits/sim ^TestConformance$/^layers$/^atomics$",
-		old: "\t\tif p.err == nil {\n\t\t\tp.err = failure\n\t\t}\n\t\tp.left",
+		old: "\t\tif failure != nil {\n\t\t\tt.fail(p, failure)\n\t\t}\n\t\tp.left",
 		new: "\t\tp.left",
 	},
 	{

@@ -1,0 +1,69 @@
+package extended
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// BenchmarkShared is what goroutines of a rank share when they begin operations and wait
+// for them: for -cpu 1,2,4.
+//
+//	slot      the slot of a blocking operation
+//	handle    a handle
+//	waiter    what a goroutine waits by
+//	implicit  counting an operation of the implicit set, another being under way
+//	region    counting an operation of a Region of the goroutine's own
+func BenchmarkShared(b *testing.B) {
+	slot := func(withHandle bool) func(x *Endpoint) func() {
+		return func(x *Endpoint) func() {
+			return func() {
+				o, name, err := x.table.claim(withHandle)
+				if err != nil {
+					panic(err)
+				}
+				o.left.Add(-oneRemote)
+				x.table.release(o, name)
+			}
+		}
+	}
+	count := func(r *Region) {
+		f, err := r.begin(0, conduits.RemoteDone, Puts)
+		if err == nil {
+			err = f.detachImplicit(nil)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		op   func(x *Endpoint) func() // of a goroutine
+	}{
+		{"slot", slot(false)},
+		{"handle", slot(true)},
+		{"waiter", func(x *Endpoint) func() {
+			return func() { x.table.putWaiter(x.table.getWaiter()) }
+		}},
+		{"implicit", func(x *Endpoint) func() {
+			return func() { count(&x.implicit) }
+		}},
+		{"region", func(x *Endpoint) func() {
+			r := x.NewRegion()
+			return func() { count(r) }
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			x := New(Config{})
+			if _, err := x.implicit.begin(0, conduits.RemoteDone, Puts); err != nil {
+				b.Fatal(err)
+			}
+			b.RunParallel(func(p *testing.PB) {
+				op := c.op(x)
+				for p.Next() {
+					op()
+				}
+			})
+		})
+	}
+}
