@@ -129,7 +129,7 @@ type callScratch struct {
 // slot is one call whose answer is awaited.
 type slot struct {
 	ready atomic.Bool
-	use   uint32 // tells apart the calls that used this slot; under calls.mu
+	use   atomic.Uint32 // tells apart the calls that used this slot; written under calls.mu
 	done  chan struct{}
 	res   [maxCallBytes / 8]uint64
 	name  string
@@ -230,7 +230,7 @@ func (n *Node) onReturn(_ *am.Token, args []uint32, payload []byte) {
 		return
 	}
 	s := c.slots[args[0]]
-	if s.use != args[1] {
+	if s.use.Load() != args[1] {
 		return // its caller does not wait any more
 	}
 	if s.sent {
@@ -276,7 +276,7 @@ func (c *calls) release(i uint32) {
 // give is release with the lock held.
 func (c *calls) give(i uint32) {
 	s := c.slots[i]
-	s.use++
+	s.use.Add(1)
 	s.ready.Store(false)
 	s.done = nil
 	s.origin, s.sent = "", false
@@ -333,11 +333,11 @@ func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 		n.calls.note(s, false)
 	}
 	arg := padded[A]{a: a}
-	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use); err != nil {
+	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use.Load()); err != nil {
 		n.calls.release(i)
 		return Future[R]{}, fmt.Errorf("gas: call of %s on rank %d: %w", f.name, rank, err)
 	}
-	return Future[R]{n: n, s: s, i: i, use: s.use}, nil
+	return Future[R]{n: n, s: s, i: i, use: s.use.Load()}, nil
 }
 
 // Send runs the function with a on rank and does not ask for the result: it
@@ -348,7 +348,7 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 	if n.debug { // asks for an answer, so that it is known whether the call is under way
 		var s *slot
 		s, i = n.calls.claim(f.function, rank)
-		use = s.use
+		use = s.use.Load()
 		n.calls.note(s, true)
 	}
 	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, use); err != nil {
@@ -377,10 +377,7 @@ type Future[R any] struct {
 // second Wait is an error.
 func (f Future[R]) Wait() (r R, err error) {
 	c := &f.n.calls
-	c.mu.Lock()
-	stale := f.s.use != f.use
-	c.mu.Unlock()
-	if stale {
+	if f.s.use.Load() != f.use {
 		return r, errs.BadArg("gas: result of a call taken twice on rank %d: each Future is waited for once (Future.Wait)", f.n.rank)
 	}
 	if f.s.dst == f.n.rank {
@@ -412,7 +409,7 @@ func (f Future[R]) Done() <-chan struct{} {
 	c := &f.n.calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.s.use != f.use || f.s.ready.Load() || f.n.ep.Err() != nil {
+	if f.s.use.Load() != f.use || f.s.ready.Load() || f.n.ep.Err() != nil {
 		return closedChan
 	}
 	if f.s.done == nil {

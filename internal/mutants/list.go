@@ -568,7 +568,7 @@ var mutants = []mutant{
 		name:   "call-slot-reused",
 		defect: "an answer's slot cannot be told from its later uses",
 		file:   "gas/call_unsafe.go", on: onBoth,
-		old: "\ts.use++\n",
+		old: "\ts.use.Add(1)\n",
 		new: "",
 	},
 
