@@ -53,6 +53,10 @@
 //   - a get's destination and an atomic's result are undefined;
 //   - it is undefined in which order it and others take effect.
 //
+// That is so of the accesses of one goroutine to one word, too. Before a get of what a put
+// has written, or a put where another one or a get is under way, synchronize with the rank
+// that the word is of: [Region.SyncRank]. It costs a load where nothing is under way.
+//
 // A Shape describes a strided, indexed or vector transfer; the lists that it was
 // made of are not looked at after the call that uses it.
 // Source and destination of one operation must not overlap, but for those of Copy.

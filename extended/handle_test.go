@@ -200,7 +200,7 @@ func TestInternalSlotsAreNotHandles(t *testing.T) {
 	if err := x.PutBulkNBI(1, at(0), make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	h := Handle(x.implicit.names[slotPuts])
+	h := Handle(x.implicit.slots[slotPuts+1].name)
 	if _, err := x.Try(h); !errors.Is(err, ErrBadArg) {
 		t.Fatalf("%#x: %v", h, err)
 	}

@@ -1,6 +1,7 @@
 package extended
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -48,7 +49,7 @@ func (c Category) String() string {
 //     are errors. Access regions do not nest. What was begun before
 //     BeginRegion and not synchronized stays outside and goes on.
 //
-// A Region may be used by many goroutines at once; Sync then waits for what
+// A Region may be used by many goroutines at once; Sync may then wait for what
 // others begin meanwhile, too. The zero Region may be given to BeginRegion, and
 // belongs to that endpoint from then on. It must not be copied after that.
 type Region struct {
@@ -59,17 +60,40 @@ type Region struct {
 	idle atomic.Uint32
 	mu   sync.Mutex
 	open bool
-	// slots count what is under way: puts, gets, the open access region. They
-	// are taken when the first operation does not complete at once.
-	slots [3]*op
-	names [3]uint64
+	used uint32
+	// slots count what is under way: puts and gets, by rank, and the open access region.
+	// They are taken when the first operation does not complete at once, and mean
+	// something where used has their bit; nil before the first.
+	slots *[slotRegion + 1]slot
 }
 
+type slot struct {
+	o    *op
+	name uint64
+}
+
+// Ranks that are equal modulo ways are counted in one slot, so that a Region takes the same
+// memory in a job of any size.
 const (
-	slotPuts = iota
-	slotGets
-	slotRegion
+	ways       = 8
+	slotPuts   = 0
+	slotGets   = ways
+	slotRegion = 2 * ways
 )
+
+// slotsOf is a bit for each slot of category c.
+func slotsOf(c Category) (slots uint32) {
+	if c&Puts != 0 {
+		slots |= (1<<ways - 1) << slotPuts
+	}
+	if c&Gets != 0 {
+		slots |= (1<<ways - 1) << slotGets
+	}
+	return slots
+}
+
+// slotsTowards is a bit for each slot that counts operations towards rank.
+func slotsTowards(rank int) uint32 { return (1<<slotPuts | 1<<slotGets) << (uint(rank) % ways) }
 
 // NewRegion makes a set of implicit operations of its own.
 func (x *Endpoint) NewRegion() *Region { return &Region{x: x} }
@@ -111,7 +135,8 @@ func (r *Region) End() (Handle, error) {
 	if !r.open {
 		return 0, errs.BadArg("extended: end region: the region is not open: BeginRegion comes first, and End once for each")
 	}
-	x, o, name := r.x, r.slots[slotRegion], r.names[slotRegion]
+	x := r.x
+	o, name := r.at(slotRegion)
 	if o == nil {
 		h, err := x.complete("extended: access region", -1)
 		if r.open = err != nil; !r.open {
@@ -120,7 +145,8 @@ func (r *Region) End() (Handle, error) {
 		return h, err
 	}
 	if o.left.Load() == 0 && !x.always {
-		r.slots[slotRegion], r.open = nil, false
+		r.drop(slotRegion)
+		r.open = false
 		x.table.noteRegion(r, false)
 		failure, _ := x.table.release(o, name)
 		if failure != nil {
@@ -133,7 +159,8 @@ func (r *Region) End() (Handle, error) {
 	}
 	x.table.noteRegion(r, false)
 	x.table.note(name, "extended: access region", -1)
-	r.slots[slotRegion], r.open = nil, false
+	r.drop(slotRegion)
+	r.open = false
 	return Handle(name), nil
 }
 
@@ -146,17 +173,46 @@ func (r *Region) Sync(c Category) error {
 	return r.sync(c)
 }
 
+// SyncRank is Sync for the operations towards rank, which is enough before an access to
+// words there that they are about: a get that is begun after SyncRank(rank, Puts) sees what
+// the puts have written, and a put after SyncRank(rank, Gets) is not seen by the gets. It
+// does not wait for what is under way towards other ranks, but for those whose number differs
+// from rank's by a multiple of eight. Without a put or get under way it takes as long as Sync.
+func (r *Region) SyncRank(rank int, c Category) error {
+	if r.idle.Load()>>c&1 != 0 {
+		return nil
+	}
+	return r.syncRank(rank, c)
+}
+
 //go:noinline
-func (r *Region) sync(c Category) error {
-	const what = "extended: sync region"
+func (r *Region) syncRank(rank int, c Category) error {
+	const what = "extended: sync region with a rank"
 	if err := r.checkSync(what, c); err != nil {
 		return err
 	}
+	if err := r.x.checkRank(what, rank); err != nil {
+		return err
+	}
+	return r.syncSlots(slotsOf(c) & slotsTowards(rank))
+}
+
+//go:noinline
+func (r *Region) sync(c Category) error {
+	if err := r.checkSync("extended: sync region", c); err != nil {
+		return err
+	}
+	return r.syncSlots(slotsOf(c))
+}
+
+// syncSlots waits for what is counted in slots, a bit for each.
+func (r *Region) syncSlots(slots uint32) error {
+	r.mu.Lock()
+	slots &= r.used
+	r.mu.Unlock()
 	var err error
-	for i := range slotRegion {
-		if c&(1<<i) == 0 {
-			continue
-		}
+	for ; slots != 0; slots &= slots - 1 {
+		i := bits.TrailingZeros32(slots)
 		o, name := r.slot(i)
 		if o == nil {
 			continue
@@ -216,26 +272,21 @@ func (r *Region) checkSync(what string, c Category) error {
 func (r *Region) note() {
 	var idle uint32
 	if !r.open {
-		puts, gets := r.slots[slotPuts] == nil, r.slots[slotGets] == nil
-		if puts {
-			idle |= 1 << Puts
-		}
-		if gets {
-			idle |= 1 << Gets
-		}
-		if puts && gets {
-			idle |= 1 << All
+		for _, c := range [...]Category{Puts, Gets, All} {
+			if r.used&slotsOf(c) == 0 {
+				idle |= 1 << c
+			}
 		}
 	}
 	r.idle.Store(idle)
 }
 
 func (r *Region) quiet(c Category) bool {
-	for i := range slotRegion {
-		if c&(1<<i) != 0 {
-			if o, _ := r.slot(i); o != nil && o.left.Load() != 0 {
-				return false
-			}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for slots := r.used & slotsOf(c); slots != 0; slots &= slots - 1 {
+		if r.slots[bits.TrailingZeros32(slots)].o.left.Load() != 0 {
+			return false
 		}
 	}
 	return true
@@ -244,18 +295,32 @@ func (r *Region) quiet(c Category) bool {
 func (r *Region) slot(i int) (*op, uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.slots[i], r.names[i]
+	return r.at(i)
+}
+
+// at is slot i, nil if nothing is counted there. The caller holds mu, as for drop.
+func (r *Region) at(i int) (*op, uint64) {
+	if r.used>>i&1 == 0 {
+		return nil, 0
+	}
+	return r.slots[i].o, r.slots[i].name
+}
+
+// drop forgets slot i.
+func (r *Region) drop(i int) {
+	r.slots[i] = slot{}
+	r.used &^= 1 << i
 }
 
 // reap gives back slot i if nothing is under way in it.
 func (r *Region) reap(i int, name uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := r.slots[i]
-	if o == nil || r.names[i] != name || o.left.Load() != 0 {
+	o, now := r.at(i)
+	if o == nil || now != name || o.left.Load() != 0 {
 		return nil
 	}
-	r.slots[i] = nil
+	r.drop(i)
 	r.note()
 	failure, _ := r.x.table.release(o, name)
 	return failure
@@ -265,23 +330,26 @@ func (r *Region) reap(i int, name uint64) error {
 func (r *Region) begin(dst int, want conduits.Event, c Category) (flight, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slotPuts
-	if r.open {
-		i = slotRegion
-	} else if c == Gets {
-		i = slotGets
+	i := slotRegion
+	if !r.open {
+		i = bits.TrailingZeros32(slotsOf(c) & slotsTowards(dst))
 	}
-	if r.slots[i] == nil {
-		o, name, err := r.x.table.claim(false)
-		if err != nil {
+	o, name := r.at(i)
+	if o == nil {
+		var err error
+		if o, name, err = r.x.table.claim(false); err != nil {
 			return flight{}, err
 		}
-		r.slots[i], r.names[i] = o, name
+		if r.slots == nil {
+			r.slots = new([slotRegion + 1]slot)
+		}
+		r.slots[i] = slot{o, name}
+		r.used |= 1 << i
 		r.note()
 	} else {
-		r.slots[i].left.Add(oneRemote)
+		o.left.Add(oneRemote)
 	}
-	return flight{x: r.x, o: r.slots[i], name: r.names[i], dst: dst, want: want}, nil
+	return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
 }
 
 // beginChild is begin for an operation with a result, which needs a slot of its
@@ -468,6 +536,11 @@ func (x *Endpoint) SyncNBI(c Category) error {
 
 //go:noinline
 func (x *Endpoint) syncNBI(c Category) error { return x.implicit.sync(c) }
+
+// SyncRankNBI is Implicit().SyncRank.
+func (x *Endpoint) SyncRankNBI(rank int, c Category) error {
+	return x.implicit.SyncRank(rank, c)
+}
 
 // TryNBI is Implicit().Try.
 func (x *Endpoint) TryNBI(c Category) (done bool, err error) { return x.implicit.Try(c) }

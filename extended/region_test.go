@@ -8,32 +8,43 @@ import (
 )
 
 // TestRegionModel: a region is synchronized exactly when the conduit has none of its
-// operations of that category any more, whatever was begun, completed and
+// operations of that category any more, or none towards the rank that is named, whatever was begun, completed and
 // synchronized before, and it refuses while it is an access region.
 func TestRegionModel(t *testing.T) {
 	const plain, inside = 0, 512 // where operations outside and inside of access regions go
 	rapid.Check(t, func(t *rapid.T) {
-		j := newFake(2, fakeOptions{hold: true, eager: rapid.Bool().Draw(t, "eager"), seed: rapid.Uint64().Draw(t, "seed")})
+		const ranks = 2 + 2*ways // pairs of others share a way
+		j := newFake(ranks, fakeOptions{hold: true, eager: rapid.Bool().Draw(t, "eager"), seed: rapid.Uint64().Draw(t, "seed")})
 		e, x := j.eps[0], j.eps[0].x
 		r := x.NewRegion()
 		open := false
 		var buf [8]byte
 		var hs []Handle
-		underWay := func(c Category) bool {
+		// underWay says whether something is, towards rank, or any if that is -1.
+		underWay := func(c Category, rank int) bool {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			for _, p := range e.queue {
-				if p.a == at(plain) && (p.kind == 0 && c&Puts != 0 || p.kind == 1 && c&Gets != 0) {
+				if p.a == at(plain) && (rank < 0 || p.dst == rank) && (p.kind == 0 && c&Puts != 0 || p.kind == 1 && c&Gets != 0) {
 					return true
 				}
 			}
 			return false
 		}
+		rank := rapid.IntRange(1, ranks-1)
 		category := rapid.SampledFrom([]Category{Puts, Gets, All})
 		must := func(t *rapid.T, err error) {
 			if err != nil {
 				t.Fatal(err)
 			}
+		}
+		released := func(f func() error) error {
+			e.release()
+			err := f()
+			e.mu.Lock()
+			e.hold = true
+			e.mu.Unlock()
+			return err
 		}
 		to := func() int {
 			if open {
@@ -42,8 +53,8 @@ func TestRegionModel(t *testing.T) {
 			return plain
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"put":     func(t *rapid.T) { must(t, r.PutBulkNBI(1, at(to()), buf[:])) },
-			"get":     func(t *rapid.T) { must(t, r.GetNBI(1, at(to()), make([]byte, 8))) },
+			"put":     func(t *rapid.T) { must(t, r.PutBulkNBI(rank.Draw(t, "rank"), at(to()), buf[:])) },
+			"get":     func(t *rapid.T) { must(t, r.GetNBI(rank.Draw(t, "rank"), at(to()), make([]byte, 8))) },
 			"deliver": func(*rapid.T) { e.deliver() },
 			"begin": func(t *rapid.T) {
 				if err := x.BeginRegion(r); (err != nil) != open {
@@ -63,24 +74,39 @@ func TestRegionModel(t *testing.T) {
 			"try": func(t *rapid.T) {
 				c := category.Draw(t, "category")
 				done, err := r.Try(c)
-				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || done == underWay(c)) {
+				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || done == underWay(c, -1)) {
 					t.Fatal(c, open, done, err)
 				}
 			},
 			"sync": func(t *rapid.T) {
 				c := category.Draw(t, "category")
-				e.release()
-				err := r.Sync(c)
-				e.mu.Lock()
-				e.hold = true
-				e.mu.Unlock()
-				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || underWay(c)) {
+				err := released(func() error { return r.Sync(c) })
+				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || underWay(c, -1)) {
 					t.Fatal(c, open, err)
 				}
+			},
+			"sync with a rank": func(t *rapid.T) {
+				c, dst := category.Draw(t, "category"), rank.Draw(t, "rank")
+				err := released(func() error { return r.SyncRank(dst, c) })
+				if open && !errors.Is(err, ErrBadArg) || !open && (err != nil || underWay(c, dst)) {
+					t.Fatal(c, dst, open, err)
+				}
+			},
+			"sync with a rank that nothing is under way to": func(t *rapid.T) {
+				c, dst := category.Draw(t, "category"), rank.Draw(t, "rank")
+				for other := 1; other < ranks; other++ {
+					if open || other%ways == dst%ways && underWay(c, other) {
+						return
+					}
+				}
+				must(t, r.SyncRank(dst, c)) // which would wait for ever
 			},
 			"wrong": func(t *rapid.T) {
 				for _, c := range []Category{0, All + 1, Puts | 32, 255} {
 					if err := r.Sync(c); !errors.Is(err, ErrBadArg) {
+						t.Fatal(c, err)
+					}
+					if err := r.SyncRank(1, c); !errors.Is(err, ErrBadArg) {
 						t.Fatal(c, err)
 					}
 					if done, err := r.Try(c); done || !errors.Is(err, ErrBadArg) {

@@ -21,6 +21,7 @@ var extendedChecks = append([]check{
 	{name: "extended/memset", seeded: true, run: extendedMemset},        // testlegacy
 	{name: "extended/lists", seeded: true, run: extendedLists},          // testgasnet
 	{name: "extended/regions", seeded: true, run: extendedRegions},      // testgasnet
+	{name: "extended/own accesses", seeded: true, run: extendedOwn},     // none
 	{name: "extended/slices", seeded: true, run: extendedSlices},        // testslice
 	{name: "extended/shapes", seeded: true, run: extendedShapes},        // testvis
 	{name: "extended/outstanding", run: extendedOutstanding},            // none drives the number that the specification gives
@@ -278,6 +279,69 @@ func extendedMemset(c *ctx) {
 			}
 		}
 		s.Wants(s.ext.Memset(0, contract.At(0), 1, -1), extended.ErrBadArg, "memset of -1 bytes")
+	})
+}
+
+// extendedOwn: between accesses of a rank to words of another one a sync with that rank is
+// enough, whatever is under way towards the others.
+func extendedOwn(c *ctx) {
+	const n, words, steps = 3, 32, 150
+	eachHandling(c, n, n*8*words, func(s *stack) {
+		base := s.Rank * 8 * words // of this rank's words at each rank
+		var model [n][]byte
+		for r := range n {
+			model[r] = contract.Fill(make([]byte, 8*words), s.RNG.Uint64(), 0)
+			s.Must(s.ext.Put(r, contract.At(base), model[r]))
+		}
+		set := s.ext.Implicit()
+		if s.RNG.IntN(2) == 0 {
+			set = s.ext.NewRegion()
+		}
+		for range steps {
+			dst, first := s.RNG.IntN(n), s.RNG.IntN(words)
+			size := 8 * (1 + s.RNG.IntN(min(4, words-first)))
+			to, part := contract.At(base+8*first), model[dst][8*first:][:size]
+			// What is under way may be about these words.
+			s.Must(set.SyncRank(dst, extended.Puts))
+			got := make([]byte, size)
+			synced := func() {
+				s.C.Helper()
+				if i := contract.Differ(got, part); i >= 0 {
+					s.Fatalf("byte %d of %d at %v of rank %d is %#x after a sync with it, not %#x", i, size, to, dst, got[i], part[i])
+				}
+			}
+			switch s.RNG.IntN(3) {
+			case 0:
+				s.Must(s.ext.Get(dst, to, got))
+				synced()
+			case 1:
+				s.Must(set.GetNBI(dst, to, got))
+				s.Must(set.SyncRank(dst, extended.Gets))
+				synced()
+			}
+			src := contract.Fill(make([]byte, size), s.RNG.Uint64(), 0)
+			copy(part, src)
+			switch s.RNG.IntN(3) {
+			case 0:
+				s.Must(set.PutNBI(dst, to, src))
+				contract.Spoil(src)
+			case 1:
+				s.Must(set.PutBulkNBI(dst, to, src))
+			default:
+				for i := 0; i < size; i += 8 {
+					s.Must(set.PutValueNBI(dst, to+segment.NLA(i), binary.LittleEndian.Uint64(src[i:]), 8))
+				}
+			}
+		}
+		s.Must(set.Sync(extended.All))
+		for r := range n {
+			got := make([]byte, 8*words)
+			s.Must(s.ext.Get(r, contract.At(base), got))
+			if i := contract.Differ(got, model[r]); i >= 0 {
+				s.Fatalf("byte %d of rank %d is %#x, not %#x", i, r, got[i], model[r][i])
+			}
+		}
+		s.Wants(set.SyncRank(0, 0), extended.ErrBadArg, "sync with a rank of no category")
 	})
 }
 
