@@ -11,16 +11,19 @@ import (
 //
 //	slot      the slot of a blocking operation
 //	handle    a handle
-//	waiter    what a goroutine waits by
+//	wait      the slot, and what a goroutine waits by
 //	implicit  counting an operation of the implicit set, another being under way
 //	region    counting an operation of a Region of the goroutine's own
 func BenchmarkShared(b *testing.B) {
-	slot := func(withHandle bool) func(x *Endpoint) func() {
+	slot := func(withHandle, wait bool) func(x *Endpoint) func() {
 		return func(x *Endpoint) func() {
 			return func() {
 				o, name, err := x.table.claim(withHandle)
 				if err != nil {
 					panic(err)
+				}
+				if wait {
+					x.table.putWaiter(x.table.getWaiter())
 				}
 				o.left.Add(-oneRemote)
 				x.table.release(o, name)
@@ -40,11 +43,9 @@ func BenchmarkShared(b *testing.B) {
 		name string
 		op   func(x *Endpoint) func() // of a goroutine
 	}{
-		{"slot", slot(false)},
-		{"handle", slot(true)},
-		{"waiter", func(x *Endpoint) func() {
-			return func() { x.table.putWaiter(x.table.getWaiter()) }
-		}},
+		{"slot", slot(false, false)},
+		{"handle", slot(true, false)},
+		{"wait", slot(false, true)},
 		{"implicit", func(x *Endpoint) func() {
 			return func() { count(&x.implicit) }
 		}},
