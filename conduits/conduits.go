@@ -179,7 +179,7 @@ type Stats struct {
 	Sent      [NumClasses]uint64 // messages committed
 	Received  [NumClasses]uint64 // messages given to the Receiver
 	NoCredit  uint64             // times Reserve answered NoCredit
-	Puts      uint64             // RMA puts that went through the endpoint
+	Puts      uint64             // RMA puts that went through the endpoint, but not by AtOnce
 	Gets      uint64
 	Atomics   uint64
 	Parks     uint64 // times a caller went to sleep

@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/internal/bias"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/segment"
 )
 
 // Handler indices of this package.
@@ -30,6 +31,8 @@ type Cache struct {
 	closed bool        // m is to be closed
 	busy   atomic.Bool // there is something to be sent
 	*work              // comes and stays with m
+
+	shared atomic.Pointer[shared] // nil before the second goroutine that looks for a hit
 }
 
 // work is what a Cache has to do besides m.
@@ -87,7 +90,9 @@ func (c *Cache) need() {
 }
 
 func (c *Cache) newMachine() {
-	m, err := New(c.c)
+	k := c.c
+	k.Leave = c.leave
+	m, err := New(k)
 	if err != nil {
 		panic("firehose: " + err.Error()) // NewCache has found it to be good
 	}
@@ -130,6 +135,21 @@ func (c *Cache) Limits() Limits {
 	return l
 }
 
+// leave is Config.Leave of m.
+func (c *Cache) leave(rank int, a Addr, n uint64) {
+	c.hide(rank, a)
+	if c.c.Leave != nil {
+		c.c.Leave(rank, a, n)
+	}
+}
+
+// hide has readers find the bucket at a no more. c.mu is held.
+func (c *Cache) hide(rank int, a Addr) {
+	if s := c.shared.Load(); s != nil {
+		s.remove(sharedKey(rank, uint64(a)>>s.bits))
+	}
+}
+
 // Stats fills in s.
 func (c *Cache) Stats(s *Stats) {
 	c.mu.Lock()
@@ -139,6 +159,9 @@ func (c *Cache) Stats(s *Stats) {
 		return
 	}
 	c.m.Stats(s)
+	if r := c.shared.Load(); r != nil {
+		s.RemoteHits += r.hits()
+	}
 }
 
 // RemotePin pins the buckets of rank's memory that [a, a+n) touches, and waits
@@ -240,6 +263,63 @@ func (c *Cache) Advance() {
 	left := c.progress()
 	c.mu.Unlock()
 	c.finish(left)
+}
+
+// Visit is an access that Enter has begun.
+type Visit struct{ u *unit } // nil: under c.mu
+
+// Enter begins an access to [a, a+n) of rank's memory, which lies in one bucket that a
+// firehose reaches, by g, and which Exit ends: until then nothing moves. It takes no lock
+// that another goroutine takes for a hit. Otherwise ok is false, and nothing has begun.
+// The access neither polls nor waits, nor calls the Cache, and its goroutine soon calls
+// Exit: others may wait for it.
+func (c *Cache) Enter(rank int, a Addr, n uint64) (g Grant, v Visit, ok bool) {
+	if !bias.Enter(&c.mu) {
+		return c.enterShared(rank, a, n)
+	}
+	if c.m != nil {
+		if g, ok = c.m.Look(rank, a, n); ok {
+			return g, v, true
+		}
+	}
+	c.mu.Unlock()
+	return g, v, false
+}
+
+// enterShared is Enter of a goroutine that c.mu is not biased to.
+func (c *Cache) enterShared(rank int, a Addr, n uint64) (g Grant, v Visit, ok bool) {
+	s := c.shared.Load()
+	if s == nil {
+		c.shared.CompareAndSwap(nil, newShared(c.c.Bucket))
+		s = c.shared.Load()
+	}
+	if u := s.enter(); u != nil {
+		if g, ok = s.look(rank, a, n); ok {
+			return g, Visit{u}, true
+		}
+		u.exit(false)
+	}
+	c.mu.Lock()
+	if c.m != nil {
+		if g, ok = c.m.Look(rank, a, n); ok {
+			s.add(c.m.share(rank, a, s), Grant{g.NLA - segment.NLA(uint64(a)&s.mask), g.Key})
+			return g, v, true
+		}
+	}
+	c.mu.Unlock()
+	return g, v, false
+}
+
+// Exit ends an access. hit says whether it was made; if not, it does not count as a hit.
+func (c *Cache) Exit(v Visit, hit bool) {
+	if v.u != nil {
+		v.u.exit(hit)
+		return
+	}
+	if !hit {
+		c.m.stats.RemoteHits--
+	}
+	c.mu.Unlock()
 }
 
 // Reach is the shortest way to memory that a firehose reaches already: access is
@@ -382,6 +462,9 @@ func (c *Cache) Stale(r Pinned) {
 	defer c.mu.Unlock()
 	c.need()
 	c.m.Stale(r)
+	for a := r.Addr(); a < r.Addr()+Addr(r.Len()); a += Addr(c.c.Bucket) {
+		c.hide(r.Rank(), a)
+	}
 }
 
 // Conceal takes own memory back that s has exposed; see Space.Conceal.

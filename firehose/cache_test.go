@@ -292,6 +292,101 @@ func TestReach(t *testing.T) {
 	}))
 }
 
+// TestEnter: hits of a goroutine are found by Enter, and those of a second one without the
+// lock, once it has found them with it; each counts once, if it was made.
+func TestEnter(t *testing.T) {
+	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: 3 * bucket}, nil, func(r *rank) error {
+		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
+			return err
+		}
+		if err := r.sync(); err != nil {
+			return err
+		}
+		dst := 1 - r.e.Rank()
+		a := r.all[dst].addrs[0]
+		if _, _, ok := r.c.Enter(dst, a, 8); ok {
+			return errors.New("what is not pinned was entered")
+		}
+		if err := r.access(dst, a+8, 8, segment.RightWrite, func(_ uint64, b []byte) { copy(b, "attached") }); err != nil {
+			return err
+		}
+		hits := func() uint64 {
+			var s firehose.Stats
+			r.c.Stats(&s)
+			return s.RemoteHits
+		}
+		enter := func() error {
+			g, v, ok := r.c.Enter(dst, a+8, 8)
+			if !ok {
+				return errors.New("what is pinned was not entered")
+			}
+			u := r.all[dst].atu.Enter()
+			b, err := u.Translate(r.e.Rank(), g.NLA, 8, segment.RightRead)
+			if err == nil && string(b) != "attached" {
+				err = fmt.Errorf("%q", b)
+			}
+			u.Exit()
+			r.c.Exit(v, true)
+			return err
+		}
+		refused := func() error {
+			for _, bad := range []struct {
+				rank int
+				a    firehose.Addr
+				n    uint64
+			}{{dst, a + bucket - 4, 8}, {dst, a, bucket + 1}, {dst, a + bucket, 1}, {-1, a, 1}, {1 << 24, a, 1}, {1<<24 + dst, a, 1}, {2, a, 1}, {r.e.Rank(), a, 1}, {dst, a + 1<<52, 1}} {
+				if _, _, ok := r.c.Enter(bad.rank, bad.a, bad.n); ok {
+					return fmt.Errorf("%+v was entered", bad)
+				}
+			}
+			return nil
+		}
+		before := hits()
+		var err error
+		for range 10 {
+			err = errors.Join(err, enter(), refused())
+		}
+		other := func(f func() error) error {
+			result := make(chan error)
+			go func() { result <- f() }()
+			return <-result
+		}
+		err = errors.Join(err, other(func() error { return errors.Join(enter(), refused()) }))
+		r.c.Locked(func() { // hangs if it takes the lock
+			err = errors.Join(err, other(func() error {
+				err := enter()
+				if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, enter()) }); n != 0 {
+					err = errors.Join(err, fmt.Errorf("%v allocations", n))
+				}
+				return err
+			}))
+		})
+		err = errors.Join(err, other(refused))
+		_, v, ok := r.c.Enter(dst, a, 8)
+		if ok {
+			r.c.Exit(v, false)
+		}
+		if got := hits() - before; !ok || got != 10+1+1+101 {
+			err = errors.Join(err, fmt.Errorf("%d hits, want 113; entered %v", got, ok))
+		}
+		// The only firehose moves: no goroutine finds the old bucket.
+		err = errors.Join(err, r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {}), other(func() error {
+			if _, _, ok := r.c.Enter(dst, a, 8); ok {
+				return errors.New("what was given up was entered")
+			}
+			return nil
+		}))
+		err = errors.Join(err, r.sync())
+		r.c.Close()
+		return errors.Join(err, other(func() error {
+			if _, _, ok := r.c.Enter(dst, a+bucket, 8); ok {
+				return errors.New("entered after Close")
+			}
+			return nil
+		}))
+	}))
+}
+
 // TestReleaseWakes: a goroutine that is parked until another one of its rank
 // releases is woken by that.
 func TestReleaseWakes(t *testing.T) {

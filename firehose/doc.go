@@ -150,6 +150,6 @@
 //
 // # Concurrency
 //
-// A Machine is used by one goroutine at a time; a Cache and a Space by many. The
-// Cache's lock is held while its Space is called, never the other way around.
+// A Machine is used by one goroutine at a time; a Cache and a Space by many. Hits of
+// [Cache.Enter] take no lock that another goroutine takes for one. The Cache's lock is held while its Space is called, never the other way around.
 package firehose

@@ -21,7 +21,7 @@ func TestFetch(t *testing.T) {
 	const ranks, threads, buckets, each = 3, 3, 12, 300
 	config := firehose.Config{Budget: 10 * bucket, Local: 4 * bucket} // 3 firehoses to each peer
 	meters := make([]*metered, ranks)
-	var fetched, lent, vain atomic.Int64
+	var fetched, lent, vain, entered atomic.Int64
 	check(t, job(t, ranks, config, func(i int, c *firehose.Config) {
 		meters[i] = &metered{Space: c.Memory.(*firehose.Space), budget: c.Budget}
 		c.Memory = meters[i]
@@ -93,7 +93,22 @@ func TestFetch(t *testing.T) {
 								u.Exit()
 								return true
 							}
-							reg, ok := r.c.Reach(dst, at, 8, access)
+							var reg firehose.Pinned
+							var ok bool
+							if rng.IntN(2) == 0 {
+								var g firehose.Grant
+								var v firehose.Visit
+								if g, v, ok = r.c.Enter(dst, at, 8); ok {
+									if later = false; rng.IntN(2) == 0 {
+										runtime.Gosched() // others are to give the firehose up
+									}
+									access(g)
+									r.c.Exit(v, true)
+									entered.Add(1)
+								}
+							} else {
+								reg, ok = r.c.Reach(dst, at, 8, access)
+							}
 							if !ok {
 								var ferr error
 								if reg, ok, ferr = r.c.Fetch(dst, at, 8, access); ferr != nil {
@@ -140,8 +155,8 @@ func TestFetch(t *testing.T) {
 			t.Errorf("rank %d: at most %d bytes were pinned of %d, %d still are", i, m.most, m.budget, m.now)
 		}
 	}
-	if fetched.Load() == 0 || lent.Load() == 0 || vain.Load() == 0 {
-		t.Errorf("%d fetched, %d lent, %d without a grant", fetched.Load(), lent.Load(), vain.Load())
+	if fetched.Load() == 0 || lent.Load() == 0 || vain.Load() == 0 || entered.Load() == 0 {
+		t.Errorf("%d fetched, %d lent, %d without a grant, %d entered", fetched.Load(), lent.Load(), vain.Load(), entered.Load())
 	}
 }
 

@@ -359,6 +359,17 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	return Grant{s.grant.NLA + segment.NLA(off), s.grant.Key}, true
 }
 
+// share says that readers may use what Look has just found without the Machine: s tells of
+// it, by the key that it returns.
+func (m *Machine) share(rank int, a Addr, s *shared) (key uint64) {
+	p, b := m.known(rank), uint64(a)>>m.shift
+	if p.t.used == nil {
+		p.t.used = func(bucket uint64) bool { return s.takeMark(sharedKey(rank, bucket)) }
+	}
+	p.t.slots[p.t.find(b)].shared = true
+	return sharedKey(rank, b)
+}
+
 // Keep turns what Look or Lend has just found into a pin, which counts as the same
 // hit or miss.
 func (m *Machine) Keep(rank int, a Addr) Pinned {

@@ -16,7 +16,8 @@ type table struct {
 	found int    // victims since the hand was at the oldest
 	idle  int    // slots that may be victims
 
-	recent uint32 // what look has found last; may be another bucket's, or unused, by now
+	used   func(bucket uint64) bool // takes the mark of a shared slot
+	recent uint32                   // what look has found last; may be another bucket's, or unused, by now
 }
 
 type slot struct {
@@ -27,6 +28,7 @@ type slot struct {
 	local      uint32 // own table: how many of the users are local
 	state      state
 	marked     bool // used since the hand came by
+	shared     bool // readers may have used it since then, too: see table.used
 }
 
 type state uint8
@@ -124,7 +126,7 @@ func (t *table) victim() uint32 {
 		}
 		s := &t.slots[i]
 		if s.users == 0 && s.state != outbound {
-			if !s.marked {
+			if !s.marked && !(s.shared && t.used(s.bucket)) {
 				t.hand = s.next
 				t.idle--
 				return i

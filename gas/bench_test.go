@@ -1,6 +1,10 @@
 package gas
 
-import "testing"
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+)
 
 // benchPair runs body on rank 0 of two in-process ranks, with the other rank
 // answering until it is done.
@@ -159,3 +163,62 @@ func BenchmarkCall(b *testing.B) {
 		return n.Barrier()
 	})
 }
+
+// BenchmarkPtrRegistered is a put and a get of 8 bytes that a firehose reaches, to plain
+// memory that another rank of this process has registered: by one goroutine, and by as many
+// as -cpu says.
+func BenchmarkPtrRegistered(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		do   func(n *Node, p Ptr[uint64]) error
+	}{
+		{"put", func(n *Node, p Ptr[uint64]) error { return p.Put(n, 7) }},
+		{"get", func(n *Node, p Ptr[uint64]) error { return second(p.Get(n)) }},
+		{"put slice", func(n *Node, p Ptr[uint64]) error { return p.PutSlice(n, sliceOf7) }},
+	} {
+		for _, goroutines := range []string{"one", "many"} {
+			b.Run(c.name+"/"+goroutines, func(b *testing.B) {
+				var left atomic.Bool
+				runN(b, 2, func(n *Node) error {
+					p, err := Register(n, make([]uint64, 1000))
+					if err != nil {
+						return err
+					}
+					q, err := swapped(n, p)
+					if err != nil {
+						return err
+					}
+					if n.Rank() == 1 {
+						return n.Wait(left.Load)
+					}
+					defer n.Wake(1)
+					defer left.Store(true)
+					for range 3 { // the first one may go without a firehose
+						if err := c.do(n, q); err != nil {
+							return err
+						}
+					}
+					b.ResetTimer()
+					if goroutines == "one" {
+						for range b.N {
+							err = errors.Join(err, c.do(n, q))
+						}
+						return err
+					}
+					var next atomic.Int32
+					b.RunParallel(func(pb *testing.PB) {
+						q := q.Add(int(next.Add(64)) % 1000)
+						for pb.Next() {
+							if err := c.do(n, q); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+					return nil
+				})
+			})
+		}
+	}
+}
+
+var sliceOf7 = []uint64{7}

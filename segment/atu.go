@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/presence"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -476,20 +477,8 @@ func (r *registration) revoke() {
 func (t *ATU) flush() {
 	waits := uint64(0)
 	wait := func(seq *atomic.Uint64) {
-		s := seq.Load()
-		if s&1 == 0 {
-			return
-		}
-		waits++
-		for i := 0; seq.Load() == s; i++ {
-			// A copy of a page takes about as long as 100 looks.
-			if i < 100 {
-				continue
-			}
-			runtime.Gosched()
-			if i%16 == 0 {
-				sys.Yield() // the unit may be another process's
-			}
+		if presence.Await(seq) {
+			waits++
 		}
 	}
 	for i := range t.units {
@@ -598,14 +587,12 @@ type Unit struct {
 // Enter begins an access. The caller soon calls Exit, on the same goroutine, and
 // does not block, Enter again, or Deregister before.
 func (t *ATU) Enter() *Unit {
-	// Goroutines tend to units of their own, whose lines stay with their core.
-	i := uint64(sys.Goroutine()) * 0x9e3779b97f4a7c15 >> 60
+	i := presence.First(numUnits)
 	for {
 		for range numUnits {
 			u := &t.units[i%numUnits]
-			// The swap orders it before the loads of entries: either a flush sees
-			// the unit inside, or the unit sees the entry revoked.
-			if s := u.seq.Load(); s&1 == 0 && u.seq.CompareAndSwap(s, s+1) {
+			// Either a flush sees the unit inside, or the unit sees the entry revoked.
+			if presence.Enter(&u.seq) {
 				return u
 			}
 			i++
@@ -615,7 +602,7 @@ func (t *ATU) Enter() *Unit {
 }
 
 // Exit ends the access. What Translate returned must not be touched any more.
-func (u *Unit) Exit() { u.seq.Store(u.seq.Load() + 1) }
+func (u *Unit) Exit() { presence.Leave(&u.seq) }
 
 // Translate returns the n bytes at a for an access by rank src that needs the
 // rights need. It is valid until Exit. A refusal is a *FaultError: the access

@@ -645,8 +645,9 @@ func TestFlushWaits(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// Attempts of the loop above, too, may have been waited for.
 	var s ATUStats
-	if atu.Stats(&s); s.FlushWaits != 2 || s.Flushes != 2 {
+	if atu.Stats(&s); s.FlushWaits < 2 || s.Flushes != 2 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/presence"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -21,6 +22,26 @@ func frameOf(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.Sl
 func memoryAt(addr, n uint64) []byte {
 	p := *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 	return unsafe.Slice((*byte)(p), n)
+}
+
+// Reach is Enter and Translate in one for the usual access, of bytes of one page that the
+// frame itself is the address of. u is nil otherwise, and nothing has begun.
+func (t *ATU) Reach(src int, a NLA, n uint64, need Rights) (p unsafe.Pointer, u *Unit) {
+	off := uint64(a) & (PageSize - 1)
+	if t.c.Frames != nil || a >= NLALimit || n-1 >= PageSize-off {
+		return nil, nil
+	}
+	if u = &t.units[presence.First(numUnits)]; !presence.Enter(&u.seq) {
+		u = t.Enter()
+	}
+	if g := t.tables.gats[a.GAT()].Load(); g != nil {
+		if e := Entry(g.entries[a.Entry()].Load()); e.whole(uint16(min(src, AnyVPID)), need) {
+			addr := e.Frame()<<PageBits | off
+			return *(*unsafe.Pointer)(unsafe.Pointer(&addr)), u // see memoryAt
+		}
+	}
+	u.Exit()
+	return nil, nil
 }
 
 // pins are the Pinners of an ATU's registrations. They live apart from it, so

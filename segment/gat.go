@@ -88,6 +88,11 @@ func (e Entry) Admits(vpid uint16, need Rights) bool {
 	return e.Valid() && (e.Owner() == vpid || e.Owner() == AnyVPID) && e.Rights()&need == need
 }
 
+// whole is Admits for a page all of which is registered.
+func (e Entry) whole(vpid uint16, need Rights) bool {
+	return e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) && (e.Owner() == vpid || e.Owner() == AnyVPID)
+}
+
 // String prints the fields, as "vpid 3 frame 0x10 rw-".
 func (e Entry) String() string {
 	if !e.Valid() {
@@ -322,8 +327,7 @@ func (t *Tables) Translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 	// The usual case, in two dependent loads: within one page, in a filled table.
 	if off := uint64(a) & (PageSize - 1); a < NLALimit && n-1 < PageSize-off {
 		if g := t.gats[a.GAT()].Load(); g != nil {
-			if e := Entry(g.entries[a.Entry()].Load()); e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) &&
-				(e.Owner() == vpid || e.Owner() == AnyVPID) {
+			if e := Entry(g.entries[a.Entry()].Load()); e.whole(vpid, need) {
 				return e.Frame()<<PageBits | off, n, nil
 			}
 		}

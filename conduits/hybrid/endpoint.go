@@ -31,6 +31,7 @@ type Endpoint struct {
 	first, n uint   // ranks first to first+n-1 may be near
 	here     []bool // which of them are; nil if all
 	near     conduits.NearEndpoint
+	atOnce   conduits.AtOnce // near, or nil
 	far      conduits.FarEndpoint
 	nearLong conduits.LongSender // near, if it is one
 
@@ -70,6 +71,7 @@ var (
 	_ conduits.Deliverer   = (*Endpoint)(nil)
 	_ conduits.Neighbourly = (*Endpoint)(nil)
 	_ conduits.LongSender  = (*Endpoint)(nil)
+	_ conduits.AtOnce      = (*Endpoint)(nil)
 	_ conduits.Diagnoser   = (*Endpoint)(nil)
 )
 
@@ -98,6 +100,7 @@ func New(c Config) (*Endpoint, error) {
 		rank: rank, size: size, limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
 	e.nearLong, _ = c.Near.(conduits.LongSender)
+	e.atOnce, _ = c.Near.(conduits.AtOnce)
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
 	c.Near.Hook(conduits.Hooks{Look: func() { _ = e.hear() }})
@@ -268,6 +271,37 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 		return e.near.PutWord(dst, to, v, n, want, cookie)
 	}
 	return e.far.PutWord(dst, to, v, n, want, cookie)
+}
+
+// PutAtOnce is near's, as are the others of conduits.AtOnce.
+func (e *Endpoint) PutAtOnce(dst int, to segment.NLA, src []byte) bool {
+	return e.atOnce != nil && e.isNear(dst) && e.atOnce.PutAtOnce(dst, to, src)
+}
+
+// GetAtOnce is PutAtOnce for a get.
+func (e *Endpoint) GetAtOnce(dst []byte, src int, from segment.NLA) bool {
+	return e.atOnce != nil && e.isNear(src) && e.atOnce.GetAtOnce(dst, src, from)
+}
+
+// PutWordAtOnce is PutAtOnce for a word.
+func (e *Endpoint) PutWordAtOnce(dst int, to segment.NLA, v uint64, n int) bool {
+	return e.atOnce != nil && e.isNear(dst) && e.atOnce.PutWordAtOnce(dst, to, v, n)
+}
+
+// GetWordAtOnce is PutWordAtOnce for a get.
+func (e *Endpoint) GetWordAtOnce(src int, from segment.NLA, n int) (v uint64, done bool) {
+	if e.atOnce == nil || !e.isNear(src) {
+		return 0, false
+	}
+	return e.atOnce.GetWordAtOnce(src, from, n)
+}
+
+// AtomicAtOnce is PutAtOnce for an atomic.
+func (e *Endpoint) AtomicAtOnce(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, done bool) {
+	if e.atOnce == nil || !e.isNear(dst) {
+		return 0, false
+	}
+	return e.atOnce.AtomicAtOnce(dst, to, op, t, a, b)
 }
 
 // Atomic performs an operation on dst's segment. What both conduits do to one

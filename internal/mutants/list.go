@@ -607,8 +607,8 @@ var mutants = []mutant{
 		name:   "registered-for-anybody",
 		defect: "memory that is registered for one rank is reached by all",
 		file:   "segment/gat.go", on: onBoth,
-		old: "(e.Owner() == vpid || e.Owner() == AnyVPID) {\n\t\t\t\treturn",
-		new: "e.Owner() <= AnyVPID {\n\t\t\t\treturn",
+		old: "entryValid|Entry(need) && (e.Owner() == vpid || e.Owner() == AnyVPID)",
+		new: "entryValid|Entry(need) && e.Owner() <= AnyVPID",
 	},
 	{
 		name:   "registered-rights-unasked",

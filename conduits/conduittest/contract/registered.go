@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ var registeredChecks = []Check{
 	{Name: "registered tables", Run: checkRegisteredTables},
 	{Name: "registered rights", Run: checkRegisteredRights},
 	{Name: "registered bounds", Run: checkRegisteredBounds},
+	{Name: "registered at once", Seeded: true, Run: checkAtOnce},
 	{Name: "registered again", Run: checkRegisteredAgain},
 	{Name: "registered counter", Run: checkRegisteredCounter},
 	{Name: "registered messages", Seeded: true, Run: checkRegisteredMessages},
@@ -543,6 +545,128 @@ func checkRegisteredBounds(c *Case) {
 		for k := range kinds {
 			p.unkind(k, wholes[k], xs[p.Rank][k])
 		}
+	})
+}
+
+// deniedAtOnce tries the operations of an endpoint that is a conduits.AtOnce where they must
+// not be.
+func (r *rma) deniedAtOnce(what string, dst int, to segment.NLA, n int, put, get, atomic bool) {
+	r.C.Helper()
+	x, ok := r.EP.(conduits.AtOnce)
+	if !ok || !conduits.Registered(r.EP.SegmentSize(dst), to, uint64(n)) {
+		return
+	}
+	b := Fill(make([]byte, n), 78, 0)
+	if !put && (x.PutAtOnce(dst, to, b) || x.PutWordAtOnce(dst, to, 0x78, n)) {
+		r.Fatalf("put at once of %d bytes at %v, %s", n, to, what)
+	}
+	word := false
+	if !get {
+		_, word = x.GetWordAtOnce(dst, to, n)
+	}
+	if !get && (word || x.GetAtOnce(b, dst, to) || Wrong(b, 78, 0) >= 0) {
+		r.Fatalf("get at once of %d bytes at %v, %s", n, to, what)
+	}
+	if !atomic && n == 8 {
+		if _, done := x.AtomicAtOnce(dst, to, conduits.AtomicAdd, conduits.Uint64, 1, 0); done {
+			r.Fatalf("atomic at once at %v, %s", to, what)
+		}
+	}
+}
+
+// checkAtOnce: what an endpoint that is a conduits.AtOnce has done at once is as if it had been
+// done by the methods of Endpoint, which do the rest.
+func checkAtOnce(c *Case) {
+	const n, size, counters = 2, 3 * segment.PageSize, 64
+	var xs [n][2]*extra
+	c.Job(n, conduits.Config{}, func(p *Peer) {
+		r := newRMA(p)
+		p.attach(segment.PageSize, &r.sink)
+		for k, mem := range [2][]byte{OnPage(size), p.mapped(size)} {
+			xs[p.Rank][k] = p.register(mem[:size], segment.RightsAll, segment.AnyPeer)
+		}
+		p.Meet()
+		once, ok := p.EP.(conduits.AtOnce)
+		rng := c.Random(uint64(p.Rank))
+		model := [n][2][]byte{}
+		added := [n][2]uint64{}
+		// Each rank has its half of a region behind the counters, and all have those.
+		half := (size - counters) / n
+		from := counters + p.Rank*half
+		for dst := range n {
+			for k := range 2 {
+				model[dst][k] = make([]byte, half)
+			}
+		}
+		for step := 0; ok && step < 200; step++ {
+			dst, k := rng.IntN(n), rng.IntN(2)
+			x, m := xs[dst][k], model[dst][k]
+			length := 1 + rng.IntN(16)
+			if step%10 == 0 {
+				length = 1 + rng.IntN(half)
+			}
+			off := rng.IntN(half - length + 1)
+			at, word := x.at(from+off), 1<<rng.IntN(4)
+			wordOff := off / word * word % (half / word * word)
+			wordAt, wordMem := x.at(from+wordOff), m[wordOff:][:word]
+			b := make([]byte, length)
+			switch rng.IntN(5) {
+			case 0:
+				Fill(b, uint64(step), 0)
+				if !once.PutAtOnce(dst, at, b) {
+					p.Must(r.tryPut(dst, at, b))
+				}
+				copy(m[off:], b)
+			case 1:
+				if !once.GetAtOnce(b, dst, at) {
+					p.Must(r.tryGet(b, dst, at))
+				}
+				if !bytes.Equal(b, m[off:off+length]) {
+					p.Fatalf("step %d: get of %d bytes at %d of rank %d: %x, want %x", step, length, off, dst, b, m[off:off+length])
+				}
+			case 2:
+				v := rng.Uint64()
+				if !once.PutWordAtOnce(dst, wordAt, v, word) {
+					p.Must(r.tryWord(dst, wordAt, v, word))
+				}
+				for i := range wordMem {
+					wordMem[i] = byte(v >> (8 * i))
+				}
+			case 3:
+				if v, done := once.GetWordAtOnce(dst, wordAt, word); done {
+					for i := range wordMem {
+						if byte(v>>(8*i)) != wordMem[i] {
+							p.Fatalf("step %d: word of %d bytes at %d of rank %d: %#x, want %x", step, word, wordOff, dst, v, wordMem)
+						}
+					}
+				}
+			default:
+				if _, done := once.AtomicAtOnce(dst, x.at(0), conduits.AtomicAdd, conduits.Uint64, 3, 0); !done {
+					_, err := r.tryAdd(dst, x.at(0), 3)
+					p.Must(err)
+				}
+				added[dst][k] += 3
+			}
+		}
+		r.over()
+		for dst := range n {
+			for k := range 2 {
+				_, err := r.tryAdd(dst, xs[dst][k].at(8), added[dst][k])
+				p.Must(err)
+			}
+		}
+		p.Meet()
+		for k := range 2 {
+			if mem := xs[p.Rank][k].mem; binary.LittleEndian.Uint64(mem) != binary.LittleEndian.Uint64(mem[8:]) {
+				p.Fatalf("region %d has counted to %d, want %d", k, binary.LittleEndian.Uint64(mem), binary.LittleEndian.Uint64(mem[8:]))
+			}
+			p.deregister(xs[p.Rank][k])
+		}
+		p.Meet()
+		for k := range 2 {
+			r.deniedAtOnce("what has been deregistered", 1-p.Rank, xs[1-p.Rank][k].at(from/8*8), 8, false, false, false)
+		}
+		p.Meet()
 	})
 }
 

@@ -516,6 +516,7 @@ func (r *rma) denied(what string, dst int, to segment.NLA, n int, put, get, atom
 	if !get && Wrong(b, 77, 0) >= 0 {
 		r.Fatalf("get of %d bytes, %s: moved something", n, what)
 	}
+	r.deniedAtOnce(what, dst, to, n, put, get, atomic)
 	if n != 8 && n != 4 && n != 2 && n != 1 || uint64(to)%uint64(n) != 0 {
 		return
 	}

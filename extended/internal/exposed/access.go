@@ -86,6 +86,8 @@ type accesses struct {
 	e  *am.Endpoint
 	ep conduits.Endpoint
 
+	atOnce conduits.AtOnce // ep, or nil
+
 	maxLong uint64 // conduits.Limits has it
 
 	spare *Access // see next; the cache's lock guards it

@@ -59,6 +59,7 @@ func (x *Endpoint) Handlers() []am.Entry {
 func (x *Endpoint) Bind(e *am.Endpoint) {
 	ep := e.Conduit()
 	x.accesses.e, x.accesses.ep, x.accesses.maxLong, x.bounces.e = e, ep, ep.Limits().MaxLong, e
+	x.accesses.atOnce, _ = ep.(conduits.AtOnce)
 	x.first, x.views = ep.Views()
 }
 

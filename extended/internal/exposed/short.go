@@ -1,6 +1,8 @@
-// The short way of an access: if its bucket's firehose is attached, or after one miss
-// that its goroutine waits for, the conduit's operation is begun while the cache is
-// locked, and nothing is noted if it is complete at once. It is the way of short accesses
+// The short way of an access. First, if its bucket's firehose is attached and the conduit makes
+// accesses at once (conduits.AtOnce), it is made between Enter and Exit of the cache, which
+// take no lock, and that is all. Else, or after one miss that its goroutine waits for, the
+// conduit's operation is begun while the cache is locked, and nothing is noted if it is
+// complete at once. It is the way of short accesses
 // to memory in reach of load and store, where the operation is no more than a copy. What
 // is not complete at once is a moving access of the state machine from then on; what
 // finds no firehose, and what faults, begins there by start.
@@ -80,6 +82,15 @@ func (q *short) kept(k kind, n int, r firehose.Pinned) *Access {
 	return p
 }
 
+// enter begins an access of n bytes that a firehose reaches, for a conduit that makes it at
+// once: Exit of the cache ends it.
+func (s *accesses) enter(rank int, at segment.NLA, n int) (g firehose.Grant, v firehose.Visit, hit bool) {
+	if s.atOnce == nil {
+		return g, v, false
+	}
+	return s.cache.Enter(rank, addrOf(at), uint64(n))
+}
+
 // TryPut puts src if its target is in reach at once, or, if wait, after one miss. done
 // says that it is complete. Otherwise p is what the access has become, to be given to
 // Attach, or nil if it is to be made by Put. Without wait there is no error. Nothing
@@ -88,6 +99,17 @@ func (x *Endpoint) TryPut(dst int, to segment.NLA, src []byte, wait bool) (done 
 	if !x.short(dst, len(src)) {
 		return false, nil, nil
 	}
+	s := &x.accesses
+	if g, v, hit := s.enter(dst, to, len(src)); hit {
+		done = s.atOnce.PutAtOnce(dst, g.NLA, src)
+		if s.cache.Exit(v, done); done {
+			return true, nil, nil
+		}
+	}
+	return x.reachPut(dst, to, src, wait)
+}
+
+func (x *Endpoint) reachPut(dst int, to segment.NLA, src []byte, wait bool) (done bool, p *Access, err error) {
 	q := short{s: &x.accesses, rank: dst, at: to, b: src}
 	access := func(g firehose.Grant) bool {
 		p := q.s.spare
@@ -111,6 +133,17 @@ func (x *Endpoint) TryGet(src int, from segment.NLA, dst []byte, wait bool) (don
 	if !x.short(src, len(dst)) {
 		return false, nil, nil
 	}
+	s := &x.accesses
+	if g, v, hit := s.enter(src, from, len(dst)); hit {
+		done = s.atOnce.GetAtOnce(dst, src, g.NLA)
+		if s.cache.Exit(v, done); done {
+			return true, nil, nil
+		}
+	}
+	return x.reachGet(src, from, dst, wait)
+}
+
+func (x *Endpoint) reachGet(src int, from segment.NLA, dst []byte, wait bool) (done bool, p *Access, err error) {
 	q := short{s: &x.accesses, rank: src, at: from, b: dst}
 	access := func(g firehose.Grant) bool {
 		p := q.s.spare
@@ -129,11 +162,46 @@ func (x *Endpoint) TryGet(src int, from segment.NLA, dst []byte, wait bool) (don
 	return q.done, q.kept(kindGet, len(dst), r), err
 }
 
-// tryWord is TryPut for a word.
+// PutWordAtOnce puts a word of n bytes, 1 to 8, if its target is in reach at once and that is
+// all there is to do: for callers that begin nothing before. Nothing needs to have been
+// checked before, but that to is an exposed address.
+func (x *Endpoint) PutWordAtOnce(dst int, to segment.NLA, v uint64, n int) (done bool) {
+	s := &x.accesses
+	if !x.short(dst, n) {
+		return false
+	}
+	if g, u, hit := s.enter(dst, to, n); hit {
+		done = s.atOnce.PutWordAtOnce(dst, g.NLA, v, n)
+		s.cache.Exit(u, done)
+	}
+	return done
+}
+
+// GetWordAtOnce is PutWordAtOnce for a get.
+func (x *Endpoint) GetWordAtOnce(src int, from segment.NLA, n int) (v uint64, done bool) {
+	s := &x.accesses
+	if !x.short(src, n) {
+		return 0, false
+	}
+	if g, u, hit := s.enter(src, from, n); hit {
+		v, done = s.atOnce.GetWordAtOnce(src, g.NLA, n)
+		s.cache.Exit(u, done)
+	}
+	return v, done
+}
+
+// tryWord is TryPut for a word, for which, if wait, PutWordAtOnce has been tried.
 func (x *Endpoint) tryWord(dst int, to segment.NLA, v uint64, n int, wait bool) (done bool, p *Access, err error) {
 	if !x.short(dst, n) {
 		return false, nil, nil
 	}
+	if !wait && x.PutWordAtOnce(dst, to, v, n) {
+		return true, nil, nil
+	}
+	return x.reachWord(dst, to, v, n, wait)
+}
+
+func (x *Endpoint) reachWord(dst int, to segment.NLA, v uint64, n int, wait bool) (done bool, p *Access, err error) {
 	q := short{s: &x.accesses, rank: dst, at: to}
 	access := func(g firehose.Grant) bool {
 		if uint64(g.NLA)%uint64(n) != 0 {
@@ -158,6 +226,18 @@ func (x *Endpoint) TryAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t co
 	if !x.short(dst, n) {
 		return 0, false, nil, nil
 	}
+	s := &x.accesses
+	if g, v, hit := s.enter(dst, to, n); hit {
+		value, done = s.atOnce.AtomicAtOnce(dst, g.NLA, op, t, a, b)
+		if s.cache.Exit(v, done); done {
+			return value, true, nil, nil
+		}
+	}
+	return x.reachAtomic(dst, to, op, t, a, b, wait)
+}
+
+func (x *Endpoint) reachAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, wait bool) (value uint64, done bool, p *Access, err error) {
+	n := t.Size()
 	q := short{s: &x.accesses, rank: dst, at: to}
 	access := func(g firehose.Grant) bool {
 		if uint64(g.NLA)%uint64(n) != 0 {
