@@ -257,3 +257,36 @@ func TestDivided(t *testing.T) {
 		t.Error("goroutines go on with the reserve")
 	}
 }
+
+// TestPartsKeepRest: slots that come with the one that a claim for a handle takes from the
+// reserve are not lost if the caller's part, which lacks the handle alone, has slots.
+func TestPartsKeepRest(t *testing.T) {
+	tab := divided()
+	p := tab.own()
+	fill := func(n int) {
+		var ops [3]*op
+		var names [3]uint64
+		for i := range n {
+			var err error
+			if ops[i], names[i], err = tab.claim(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range n {
+			tab.release(ops[i], names[i])
+		}
+	}
+	fill(3)
+	reserve := p.free
+	p.free = nil
+	fill(2)
+	tab.free, tab.left, p.left = reserve, tab.left+p.left, 0
+	o, name, err := tab.claim(true)
+	if free, left := tab.count(); err != nil || free != 4 || left != MaxHandles-1 {
+		t.Fatalf("%d slots are free and %d handles left, want 4 of 5 and %d: %v", free, left, MaxHandles-1, err)
+	}
+	tab.release(o, name)
+	if free, left := tab.count(); free != 5 || left != MaxHandles {
+		t.Errorf("%d slots are free and %d handles left, want 5 and %d", free, left, MaxHandles)
+	}
+}
