@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -207,6 +208,32 @@ type AttachConfig struct {
 	Lock bool
 	// Receiver gets what arrives from now on. Required.
 	Receiver Receiver
+	// Lane, if not nil, gives the Receiver of what arrives in a lane, 1 and up, of a Laned
+	// endpoint: when the lane is first asked for, or something has arrived there. It is
+	// called once a lane, by any goroutine, which may be in Poll; it must not wait.
+	Lane func(lane int, ep Endpoint) Receiver
+}
+
+// MaxLanes is the most lanes that a rank can have.
+const MaxLanes = jobenv.MaxLanes
+
+// Laned is implemented by endpoints whose ranks have several lanes: endpoints of one rank
+// that share its memory, and its fate, and nothing that is written by each message. What
+// lane i sends, lane i of the other rank receives, in the order that the contract gives
+// for one endpoint; between lanes there is no order. The Receivers of different lanes may
+// run at once, on different goroutines.
+//
+// A poll of one lane that finds nothing polls those for a while not polled by others,
+// too, and a wait does. So nothing starves in a lane as long as some goroutine of the rank
+// polls, or waits. Wake wakes the goroutines of all lanes of a rank, Left looks at all
+// lanes, Stats count for all, and Close closes all.
+type Laned interface {
+	// Lanes is how many there are, the endpoint included, which is lane 0. Fixed when the
+	// endpoint was opened, and equal on all ranks.
+	Lanes() int
+	// Lane is lane i, which takes its memory at the first call. Any lane of the rank
+	// answers the same. After Attach.
+	Lane(i int) (Endpoint, error)
 }
 
 // Ticket is an announcement that a goroutine is about to park; see Arm.

@@ -17,6 +17,10 @@ type Config struct {
 	// lets the conduit choose. Small ones save memory, large ones even out
 	// bursts. The maker of the job decides: ranks that join it do not.
 	Credits, MaxMedium int
+	// Lanes is how many lanes a rank has, 1 to MaxLanes; 0 means 1. Of a conduit that is not
+	// Laned it means nothing. The maker of the job decides: ranks that join it do not.
+	// Knob: gasrun -lanes, ARGON_LANES.
+	Lanes int
 	// Seed decides what a conduit leaves to chance, such as a simulator; the
 	// same seed, the same run.
 	Seed uint64

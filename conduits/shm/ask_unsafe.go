@@ -48,6 +48,7 @@ const (
 
 // question is an operation that another rank is asked for.
 type question struct {
+	of     *Endpoint // the lane that asks
 	kind   uint32
 	rank   int
 	at     segment.NLA

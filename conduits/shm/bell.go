@@ -10,10 +10,12 @@ import (
 // mailbox, for every message reads it; fence is written by newEndpoint and Attach alone,
 // all else is atomic.
 type bell struct {
-	parked *uint32       // this rank's announcement that some of its goroutines sleep
+	parked *uint32       // this lane's announcement that some of the rank's goroutines sleep
+	asleep *uint32       // not 0 while goroutines of the rank sleep, of any lane: parked, if there is one
 	fence  bool          // see notify
 	spare  atomic.Uint32 // where this rank fences
 	seat
+	lanes *lanes // nil of a rank with one lane
 	wakes atomic.Uint64
 }
 
@@ -37,18 +39,28 @@ func (b *bell) Wake(rank int) {
 	if b.fence || !release.Plain {
 		b.spare.Add(1)
 	}
-	if p := b.j.c32(rank, ctlParked); atomic.LoadUint32(p) != 0 {
-		b.wake(rank)
+	for lane := range b.j.lanes {
+		if p := b.j.p32(rank, lane, ctlParked); atomic.LoadUint32(p) != 0 {
+			b.wakeLane(rank, lane)
+		}
 	}
 }
 
 // wake is one system call for any number of messages: the sender that clears the word
 // rouses; the sleeper sets it again before it sleeps again.
-func (b *bell) wake(rank int) {
-	if atomic.SwapUint32(b.j.c32(rank, ctlParked), 0) != 0 {
-		b.wakes.Add(1)
-		b.j.rouse(rank)
+func (b *bell) wake(rank int) { b.wakeLane(rank, b.lane) }
+
+// wakeLane is wake for any lane. Those that sleep for it may be of another one.
+func (b *bell) wakeLane(rank, lane int) {
+	v := atomic.SwapUint32(b.j.p32(rank, lane, ctlParked), 0)
+	if v == 0 {
+		return
 	}
+	if v <= uint32(b.j.lanes) { // else no process of ours has written it
+		lane = int(v) - 1
+	}
+	b.wakes.Add(1)
+	b.j.rouse(rank, lane)
 }
 
 // ran wakes siblings that may wait for what a handler did. As in notify, the
@@ -57,8 +69,13 @@ func (b *bell) ran() {
 	if b.fence {
 		b.spare.Add(1)
 	}
-	if atomic.LoadUint32(b.parked) != 0 {
+	if atomic.LoadUint32(b.asleep) == 0 {
+		return
+	}
+	if b.lanes == nil {
 		b.wake(b.rank)
+	} else {
+		b.lanes.rouse()
 	}
 }
 

@@ -60,6 +60,12 @@
 // looks at up to 16 others a poll, and thus reaches each in a bounded number of
 // polls. Measurements are in ARCHITECTURE.md.
 //
+// # Lanes
+//
+// A rank that has lanes (conduits.Config.Lanes) has a conversation for each lane and rank it
+// talks to, and a block of words for each lane; the first lane's is in its control block. A
+// first message in another lane sets a bit there, too, and the receiver makes the lane.
+//
 // # Registered memory
 //
 // In one process a rank reaches what another has registered by that rank's address

@@ -17,16 +17,23 @@ import (
 
 // Endpoint is one rank's mailbox and segment; see conduits.Endpoint.
 type Endpoint struct {
-	// The parts, by value, so that sends, polls and direct accesses reach their fields
-	// without a step more. Each names those that it uses: the mailbox memory and
+	// The parts. Each names those that it uses: the mailbox memory and
 	// lifecycle, the waiter the mailbox's bell, memory the lifecycle, desk and answers the
 	// bell and the lifecycle. What needs more of them is the Endpoint's: polling
 	// (poll_unsafe.go), operations on memory (rma_unsafe.go, registered_unsafe.go), long
 	// messages (long_unsafe.go), parking, and the ways into the job and out of it.
+	//
+	// A lane has its own mailbox and waiter, by value, so that sends and polls reach their
+	// fields without a step more. It shares the others with the rank's other lanes.
 	mailbox
 	seat
-	lifecycle
 	waiter
+	*common
+}
+
+// common is what the lanes of a rank share.
+type common struct {
+	lifecycle
 	memory
 	desk    desk
 	answers answers
@@ -34,24 +41,45 @@ type Endpoint struct {
 }
 
 func newEndpoint(j *job, rank int) *Endpoint {
-	at := seat{j: j, rank: rank, first: j.first, here: j.place(rank)}
-	e := &Endpoint{seat: at}
-	life, mem, bell := &e.lifecycle, &e.memory, &e.mailbox.bell
-
-	life.seat, life.start = at, time.Now()
-
-	bell.seat, bell.parked = at, j.c32(rank, ctlParked)
 	// A rank whose processes cannot do their half of the asymmetric fence makes
 	// all ranks do theirs; told before Attach, so before the first message.
 	if release.Plain && !sys.HasMembarrier() {
 		atomic.StoreUint32(j.h32(hdrFence), 1)
 	}
+	at := seat{j: j, rank: rank, first: j.first, here: j.place(rank)}
+	e := newLane(at, new(common))
+	life, mem, bell := &e.lifecycle, &e.memory, &e.mailbox.bell
+	life.seat, life.start = at, time.Now()
+	if j.lanes > 1 {
+		newLanes(e)
+	}
+
+	mem.seat, mem.life, mem.vpid = at, life, uint16(min(rank, segment.AnyVPID))
+	e.desk.seat, e.desk.life, e.desk.bell, e.desk.vpid = at, life, bell, mem.vpid
+	e.answers.seat, e.answers.life, e.answers.bell, e.answers.mem = at, life, bell, mem
+	e.checks.seat, e.checks.life, e.checks.bell = at, life, bell
+	e.checks.sent = make([]uint32, len(e.opened))
+	if j.local == nil {
+		mem.units = unsafe.Pointer(j.unit(rank, 0))
+		mem.peers = make([]atomic.Pointer[peer], j.span)
+		mem.present()
+		e.answers.desks = make([]unsafe.Pointer, j.n)
+	}
+	return e
+}
+
+// newLane makes the parts that a lane has for itself.
+func newLane(at seat, c *common) *Endpoint {
+	e := &Endpoint{seat: at, common: c}
+	j, bell := at.j, &e.mailbox.bell
+	bell.seat, bell.parked = at, at.word(at.rank, ctlParked)
+	bell.asleep = bell.parked
 	bell.fence = release.Plain && atomic.LoadUint32(j.h32(hdrFence)) != 0 // Attach looks again
 
 	box := &e.mailbox
-	box.life, box.mem, box.spins = life, mem, spins
+	box.life, box.mem, box.spins = &c.lifecycle, &c.memory, spins
 	box.out = make([]atomic.Pointer[outRing], conduits.NumClasses*j.span)
-	box.openSeq = j.c32(rank, ctlOpenSeq)
+	box.openSeq = at.word(at.rank, ctlOpenSeq)
 	box.opened = make([]uint32, (j.n+31)/32)
 	for c := range box.msg {
 		box.msg[c].Class = conduits.Class(c)
@@ -61,18 +89,6 @@ func newEndpoint(j *job, rank int) *Endpoint {
 	w.seat, w.bell, w.launched = at, bell, *j.h32(hdrCrowded) != 0
 	w.crowded.Store(w.launched)
 	w.patience.Store(mostSpins)
-
-	mem.seat, mem.life, mem.vpid = at, life, uint16(min(rank, segment.AnyVPID))
-	e.desk.seat, e.desk.life, e.desk.bell, e.desk.vpid = at, life, bell, mem.vpid
-	e.answers.seat, e.answers.life, e.answers.bell, e.answers.mem = at, life, bell, mem
-	e.checks.seat, e.checks.life, e.checks.bell = at, life, bell
-	e.checks.sent = make([]uint32, len(box.opened))
-	if j.local == nil {
-		mem.units = unsafe.Pointer(j.unit(rank, 0))
-		mem.peers = make([]atomic.Pointer[peer], j.span)
-		mem.present()
-		e.answers.desks = make([]unsafe.Pointer, j.n)
-	}
 	return e
 }
 
@@ -98,6 +114,9 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		}
 	}
 	e.receiver = c.Receiver
+	if e.lanes != nil {
+		e.lanes.open = c.Lane
+	}
 	*(*uint64)(unsafe.Add(e.j.ctl(e.rank), ctlSegment)) = c.Size
 	*e.j.c32(e.rank, ctlRights) = uint32(c.Rights)
 	atomic.StoreUint32(e.j.c32(e.rank, ctlState), uint32(Attached))
@@ -181,14 +200,28 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 		Puts:    e.puts.Load(),
 		Gets:    e.gets.Load(),
 		Atomics: e.atomics.Load(),
-		Parks:   e.parks.Load(),
-		Wakes:   e.wakes.Load(),
 		Faults:  e.faults.Load(),
 
 		SystemCalls: e.calls.Load(),
 		Asked:       e.desk.asked.Load(),
 	}
-	e.tally(s)
+	for e := range e.each() {
+		s.Parks += e.parks.Load()
+		s.Wakes += e.wakes.Load()
+		peers := s.PeersUsed
+		s.PeersUsed = 0
+		e.tally(s)
+		s.PeersUsed = max(s.PeersUsed, peers)
+	}
+}
+
+// Waiting lists the reasons of the goroutines that sleep.
+func (e *Endpoint) Waiting() []conduits.Blocked {
+	var list []conduits.Blocked
+	for e := range e.each() {
+		list = append(list, e.reasons()...)
+	}
+	return list
 }
 
 // Park sleeps until woken.
@@ -220,7 +253,7 @@ func (e *Endpoint) mayPark() bool {
 	}
 	quiet := e.quiet()
 	e.lock.Unlock()
-	return quiet
+	return quiet && (e.lanes == nil || e.lanes.quiet(e.lane))
 }
 
 // Left says whether rank has left and its rings are empty.
@@ -229,15 +262,20 @@ func (e *Endpoint) Left(rank int) bool {
 		return false
 	}
 	// What it sent lies in its rings since before its state was written.
-	for !e.lock.TryLock() {
-		if e.nested.Load() > 0 || e.Polling() {
-			return false // the poller wakes us when its handler returns
+	for e := range e.each() {
+		for !e.lock.TryLock() {
+			if e.nested.Load() > 0 || e.Polling() {
+				return false // the poller wakes us when its handler returns
+			}
+			e.j.yield()
 		}
-		e.j.yield()
+		empty := e.emptied(rank)
+		e.lock.Unlock()
+		if !empty {
+			return false
+		}
 	}
-	empty := e.emptied(rank)
-	e.lock.Unlock()
-	return empty
+	return e.lanes == nil || !e.lanes.unknown()
 }
 
 // Close leaves the job. The memory stays mapped: goroutines may still hold
@@ -247,7 +285,11 @@ func (e *Endpoint) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return errClosed
 	}
-	e.j.unwatched(e)
+	if e.lanes != nil {
+		e.j.unwatched(e.lanes.all[0].Load())
+	} else {
+		e.j.unwatched(e)
+	}
 	err := e.CloseATU()
 	if e.j.local == nil {
 		e.leaveUnits()
@@ -262,14 +304,16 @@ func (e *Endpoint) Close() error {
 
 // leave tells the others.
 func (e *Endpoint) leave() {
-	e.shutRequests()
-	// Rings of replies belong to the poller. If that is another goroutine, which
-	// may be in a handler for long, it shuts them when it next looks around.
-	if e.lock.TryLock() {
-		e.shutReplies()
-		e.lock.Unlock()
-	} else if e.Polling() {
-		e.shutReplies()
+	for e := range e.each() {
+		e.shutRequests()
+		// Rings of replies belong to the poller. If that is another goroutine, which
+		// may be in a handler for long, it shuts them when it next looks around.
+		if e.lock.TryLock() {
+			e.shutReplies()
+			e.lock.Unlock()
+		} else if e.Polling() {
+			e.shutReplies()
+		}
 	}
 	e.j.growth.close()
 	state := e.j.c32(e.rank, ctlState)

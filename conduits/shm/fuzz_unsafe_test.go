@@ -15,9 +15,9 @@ import (
 // touch reads all of a message and fails the test where it lies outside the
 // memory that it may lie in.
 func touch(t *testing.T, e *Endpoint, src int, m *conduits.Message) {
-	p := e.j.talk(src, e.rank)
+	p := e.j.talk(src, e.rank, 0)
 	if m.Class == conduits.Reply {
-		p = e.j.talk(e.rank, src)
+		p = e.j.talk(e.rank, src, 0)
 	}
 	inside := func(q unsafe.Pointer, n int) {
 		if n == 0 {

@@ -99,6 +99,7 @@ type job struct {
 	conduit     string
 	base        unsafe.Pointer   // processes: the mapping; the header is its first page
 	ctls        []unsafe.Pointer // control blocks by rank-first, nil where a rank is elsewhere
+	ports       unsafe.Pointer   // the blocks of lanes but the first, see laneOffset
 	// In one process the parts are separate pieces of the Go heap.
 	header   unsafe.Pointer
 	local    *localJob
@@ -112,11 +113,11 @@ type job struct {
 
 // localJob is what the ranks of an in-process job have beyond the layout.
 type localJob struct {
-	talks    []atomic.Pointer[byte] // by the places src*n+dst, made on first contact
+	talks    []atomic.Pointer[byte] // by talkIndex of places, made on first contact
 	mu       sync.Mutex             // serialises making talks and segments
 	segments []unsafe.Pointer
-	sleepers []sleeper
-	eps      []*Endpoint // by place, as segments and sleepers
+	sleepers []sleeper   // by lane*n+place
+	eps      []*Endpoint // by place, as segments
 	outside  bool
 	reserved []reserved
 }
@@ -166,15 +167,20 @@ func LocalPart(n int, part conduits.Part, c conduits.Config) ([]*Endpoint, error
 	}
 	j := newJob(g, part, nil, block(hdrBytes))
 	j.local = &localJob{
-		talks:    make([]atomic.Pointer[byte], n*n),
+		talks:    make([]atomic.Pointer[byte], g.talkIndex(0, 0, g.lanes)),
 		segments: make([]unsafe.Pointer, n),
-		sleepers: make([]sleeper, n),
+		sleepers: make([]sleeper, n*g.lanes),
 		outside:  part.Outside,
 	}
 	ctl := block(n * ctlBytes)
 	for r := range n {
 		j.ctls[j.rank(r)-j.first] = unsafe.Add(ctl, r*ctlBytes)
-		j.local.sleepers[r].cond = sync.NewCond(&j.local.sleepers[r].mu)
+	}
+	if g.lanes > 1 {
+		j.ports = block(g.laneOffset(0, g.lanes))
+	}
+	for i := range j.local.sleepers {
+		j.local.sleepers[i].cond = sync.NewCond(&j.local.sleepers[i].mu)
 	}
 	j.initHeader(part.Size > min(runtime.GOMAXPROCS(0), sys.Processors()))
 	crowd.Ranks(min(n, runtime.GOMAXPROCS(0)))
@@ -205,6 +211,7 @@ func newJob(g geometry, part conduits.Part, base, header unsafe.Pointer) *job {
 		for i := range g.n {
 			j.ctls[j.rank(i)-j.first] = unsafe.Add(base, g.ctlOffset(i))
 		}
+		j.ports = unsafe.Add(base, g.ctlOffset(g.n))
 	}
 	return j
 }
@@ -238,6 +245,7 @@ func (j *job) initHeader(crowded bool) {
 	*j.h32(hdrSize) = uint32(j.n)
 	*j.h32(hdrCells) = uint32(j.cells)
 	*j.h32(hdrLanding) = uint32(j.landing)
+	*j.h32(hdrLanes) = uint32(j.lanes)
 	*(*uint64)(unsafe.Add(j.header, hdrSegment)) = uint64(j.segment)
 	*(*uint64)(unsafe.Add(j.header, hdrEnd)) = uint64(j.total())
 	if crowded {
@@ -294,6 +302,7 @@ func JoinPart(fd, rank, n int, part conduits.Part) (*Endpoint, error) {
 		n:       int(*peek.h32(hdrSize)),
 		cells:   int(*peek.h32(hdrCells)),
 		landing: int(*peek.h32(hdrLanding)),
+		lanes:   int(*peek.h32(hdrLanes)),
 		segment: int64(*(*uint64)(unsafe.Add(page, hdrSegment))),
 	}
 	sys.Unmap(page, hdrBytes)
@@ -329,19 +338,32 @@ func (j *job) ctl(rank int) unsafe.Pointer { return j.ctls[rank-j.first] }
 // c32 is a word of rank's control block.
 func (j *job) c32(rank, off int) *uint32 { return (*uint32)(unsafe.Add(j.ctl(rank), off)) }
 
+// port is the block of a lane of rank; the first lane's is the control block.
+func (j *job) port(rank, lane int) unsafe.Pointer {
+	if lane == 0 {
+		return j.ctl(rank)
+	}
+	return unsafe.Add(j.ports, j.laneOffset(j.place(rank), lane))
+}
+
+// p32 is a word of the block of a lane of rank.
+func (j *job) p32(rank, lane, off int) *uint32 {
+	return (*uint32)(unsafe.Add(j.port(rank, lane), off))
+}
+
 // registry is rank's; there are none in one process.
 func (j *job) registry(rank int) unsafe.Pointer {
 	return unsafe.Add(j.base, j.regOffset(j.place(rank)))
 }
 
-// talk is the conversation of requests from src to dst.
-func (j *job) talk(src, dst int) unsafe.Pointer {
+// talk is the conversation of requests from src to dst in a lane.
+func (j *job) talk(src, dst, lane int) unsafe.Pointer {
 	src, dst = j.place(src), j.place(dst)
 	l := j.local
 	if l == nil {
-		return unsafe.Add(j.base, j.talkOffset(src, dst))
+		return unsafe.Add(j.base, j.talkOffset(src, dst, lane))
 	}
-	at := &l.talks[src*j.n+dst]
+	at := &l.talks[j.talkIndex(src, dst, lane)]
 	if p := at.Load(); p != nil {
 		return unsafe.Pointer(p)
 	}
@@ -410,34 +432,36 @@ func (j *job) segmentBase(rank int) unsafe.Pointer {
 func (j *job) rouseAll() {
 	for i := range j.n {
 		r := j.rank(i)
-		atomic.AddUint32(j.c32(r, ctlOpenSeq), 1)
-		j.rouse(r)
+		for lane := range j.lanes {
+			atomic.AddUint32(j.p32(r, lane, ctlOpenSeq), 1)
+			j.rouse(r, lane)
+		}
 	}
 }
 
-// rouse wakes the goroutines of rank that are asleep or about to be.
-func (j *job) rouse(rank int) {
-	seq := j.c32(rank, ctlSeq)
+// rouse wakes the goroutines of a lane of rank that are asleep or about to be.
+func (j *job) rouse(rank, lane int) {
+	seq := j.p32(rank, lane, ctlSeq)
 	if j.local == nil {
 		atomic.AddUint32(seq, 1)
 		sys.FutexWake(seq)
 		return
 	}
-	s := &j.local.sleepers[j.place(rank)]
+	s := &j.local.sleepers[lane*j.n+j.place(rank)]
 	s.mu.Lock()
 	atomic.AddUint32(seq, 1)
 	s.cond.Broadcast()
 	s.mu.Unlock()
 }
 
-// sleep returns when rank has been roused since its ctlSeq was seq.
-func (j *job) sleep(rank int, seq uint32) {
-	word := j.c32(rank, ctlSeq)
+// sleep returns when the lane of rank has been roused since its ctlSeq was seq.
+func (j *job) sleep(rank, lane int, seq uint32) {
+	word := j.p32(rank, lane, ctlSeq)
 	if j.local == nil {
 		sys.FutexWait(word, seq)
 		return
 	}
-	s := &j.local.sleepers[j.place(rank)]
+	s := &j.local.sleepers[lane*j.n+j.place(rank)]
 	s.mu.Lock()
 	for atomic.LoadUint32(word) == seq {
 		s.cond.Wait()

@@ -48,7 +48,7 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	if err != nil {
 		return nil, errs.Resource("shm: cannot make %d bytes of shared memory for %d ranks: %v (-segment, ARGON_SEGMENT, ARGON_SHM_DIR)", g.total(), n, err)
 	}
-	p, err := sys.Map(f.Fd(), g.ctlOffset(n))
+	p, err := sys.Map(f.Fd(), g.launched())
 	if err != nil {
 		f.Close()
 		return nil, errs.Resource("shm: %v", err)
@@ -131,7 +131,7 @@ func (m *JobMemory) Failure() (rank, status int, cause string, ok bool) { return
 
 // Close gives up the launcher's hold. The memory goes when the last rank ends.
 func (m *JobMemory) Close() error {
-	err := sys.Unmap(m.j.base, m.j.ctlOffset(m.j.n))
+	err := sys.Unmap(m.j.base, m.j.launched())
 	if cerr := m.file.Close(); err == nil {
 		err = cerr
 	}

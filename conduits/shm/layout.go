@@ -15,15 +15,16 @@ const MaxRanks = 1024
 //
 //	header          one page
 //	control blocks  one page a rank
+//	lanes           a small block for each rank and lane but the first
 //	registries      two pages a rank
-//	conversations   one for each ordered pair (requester, replier)
+//	conversations   one for each lane and ordered pair (requester, replier)
 //	segments        one a rank
 //
 // and beyond what ranks add to it: address tables, memory that MapMemory maps,
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 6
+	version = 7
 
 	// Header.
 	hdrMagic    = 0
@@ -35,6 +36,7 @@ const (
 	hdrFence    = 32   // uint32: senders fence, see bell.notify
 	hdrCrowded  = 36   // uint32: more ranks than processors
 	hdrEnd      = 40   // uint64: where what ranks add next begins
+	hdrLanes    = 48   // uint32: lanes of a rank
 	hdrFailed   = 64   // uint64: which failure record counts, see namedRecord; 0 before a failure
 	hdrRecord   = 128  // the launcher's failure record
 	hdrAttached = 1280 // uint32: ranks that have attached
@@ -56,17 +58,21 @@ const (
 	failedBias = 1 << 20
 
 	// Control block of a rank.
-	ctlParked  = 0    // uint32: 1 while a goroutine sleeps or is about to
+	ctlParked  = 0    // uint32: 0, or 1 and the lane whose goroutine sleeps, or is about to: see lanes.announce
 	ctlSeq     = 64   // uint32: counts wake-ups; the futex
 	ctlState   = 128  // uint32: RankState
 	ctlRights  = 132  // uint32
 	ctlSegment = 136  // uint64: bytes attached
 	ctlJoined  = 144  // uint32: 1 once a process has joined as this rank
 	ctlOpenSeq = 192  // uint32: counts changes of the bits below, and what else a poll should look for, see Endpoint.news
+	ctlLanes   = 200  // uint64, by bits: lanes that others have sent to, but for the first
 	ctlOpen    = 256  // MaxRanks bits: sources that have sent to this rank
 	ctlSystem  = 1024 // conduits.SystemBytes
 	ctlRecord  = 3072 // this rank's failure record
 	ctlBytes   = segment.PageSize
+
+	// Block of a lane: ctlParked, ctlSeq, ctlOpenSeq and ctlOpen.
+	laneBytes = 512
 
 	// Registry of a rank: how processes reach what it has registered. It begins
 	// with its segment.Directory, words that are page numbers of this file.
@@ -157,6 +163,7 @@ type geometry struct {
 	cells   int // of a conversation, a power of two
 	landing int // bytes of a landing buffer, a power of two
 	segment int64
+	lanes   int // of a rank
 }
 
 // geometryFor chooses sizes so that the mailboxes of a job in which all ranks
@@ -170,6 +177,7 @@ func geometryFor(n int, maxSegment int64) geometry {
 		cells:   min(max(floorPow2(512<<20/cellBytes/(n*n)), 32), 64),
 		landing: min(max(floorPow2(256<<20/(n*n*conduits.NumClasses)), 16<<10), 128<<10),
 		segment: maxSegment,
+		lanes:   1,
 	}
 }
 
@@ -181,6 +189,10 @@ func (g geometry) configure(c conduits.Config) (geometry, error) {
 	if most := mostLanding / 4; c.MaxMedium < 0 || c.MaxMedium > most {
 		return g, errs.BadArg("shm: medium payloads of %d bytes; 1 to %d, or 0", c.MaxMedium, most)
 	}
+	if c.Lanes < 0 || c.Lanes > conduits.MaxLanes {
+		return g, errs.BadArg("shm: %d lanes; 1 to %d, or 0 (-lanes, ARGON_LANES)", c.Lanes, conduits.MaxLanes)
+	}
+	g.lanes = max(c.Lanes, 1)
 	if c.Credits > 0 {
 		g.cells = max(ceilPow2(c.Credits), leastCells)
 	}
@@ -202,7 +214,7 @@ const (
 func (g geometry) sound() bool {
 	pow2 := func(n, least, most int) bool { return n >= least && n <= most && n&(n-1) == 0 }
 	return checkSize(g.n) == nil && pow2(g.cells, leastCells, mostCells) && pow2(g.landing, leastLanding, mostLanding) &&
-		g.segment >= 0 && g.segment <= int64(segment.MaxAttach) && g.segment%segment.PageSize == 0
+		g.lanes >= 1 && g.lanes <= conduits.MaxLanes && g.segment >= 0 && g.segment <= int64(segment.MaxAttach) && g.segment%segment.PageSize == 0
 }
 
 func ceilPow2(n int) int { return 1 << bits.Len(uint(n-1)) }
@@ -228,14 +240,26 @@ func (g geometry) maxMedium() int { return g.landing / 4 }
 
 func (g geometry) ctlOffset(rank int) int64 { return hdrBytes + int64(rank)*ctlBytes }
 
-func (g geometry) regOffset(rank int) int64 { return g.ctlOffset(g.n) + int64(rank)*regBytes }
+// laneOffset is where the block of a lane lies that is not the first, from the first of
+// them on.
+func (g geometry) laneOffset(rank, lane int) int { return ((lane-1)*g.n + rank) * laneBytes }
 
-func (g geometry) talkOffset(src, dst int) int64 {
-	return g.regOffset(g.n) + (int64(src)*int64(g.n)+int64(dst))*int64(g.talk())
+// launched is where that ends which a launcher has to do with.
+func (g geometry) launched() int64 {
+	return g.ctlOffset(g.n) + int64(roundUp(g.laneOffset(0, g.lanes), segment.PageSize))
+}
+
+func (g geometry) regOffset(rank int) int64 { return g.launched() + int64(rank)*regBytes }
+
+// talkIndex counts conversations.
+func (g geometry) talkIndex(src, dst, lane int) int { return (lane*g.n+src)*g.n + dst }
+
+func (g geometry) talkOffset(src, dst, lane int) int64 {
+	return g.regOffset(g.n) + int64(g.talkIndex(src, dst, lane))*int64(g.talk())
 }
 
 func (g geometry) segmentOffset(rank int) int64 {
-	return g.talkOffset(g.n, 0) + int64(rank)*g.segment
+	return g.talkOffset(0, 0, g.lanes) + int64(rank)*g.segment
 }
 
 func (g geometry) total() int64 { return g.segmentOffset(g.n) }

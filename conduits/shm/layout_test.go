@@ -34,7 +34,7 @@ func TestLayout(t *testing.T) {
 	disjoint(t, hdrBytes,
 		extent{"magic", hdrMagic, 8}, extent{"version", hdrVersion, 4}, extent{"size", hdrSize, 4},
 		extent{"cells", hdrCells, 4}, extent{"landing", hdrLanding, 4}, extent{"segment", hdrSegment, 8},
-		extent{"fence", hdrFence, 4}, extent{"crowded", hdrCrowded, 4}, extent{"end", hdrEnd, 8},
+		extent{"lanes", hdrLanes, 4}, extent{"fence", hdrFence, 4}, extent{"crowded", hdrCrowded, 4}, extent{"end", hdrEnd, 8},
 		extent{"failed", hdrFailed, 8}, extent{"record", hdrRecord, recBytes}, extent{"attached", hdrAttached, 4})
 	disjoint(t, recBytes,
 		extent{"rank", recRank, 4}, extent{"status", recStatus, 4}, extent{"length", recLen, 4}, extent{"sum", recSum, 8},
@@ -43,9 +43,11 @@ func TestLayout(t *testing.T) {
 		extent{"parked", ctlParked, 64}, // a line of its own: every sender reads it
 		extent{"seq", ctlSeq, 64},
 		extent{"state", ctlState, 4}, extent{"rights", ctlRights, 4}, extent{"segment", ctlSegment, 8},
-		extent{"joined", ctlJoined, 4}, extent{"open seq", ctlOpenSeq, 4},
+		extent{"joined", ctlJoined, 4}, extent{"open seq", ctlOpenSeq, 4}, extent{"lanes", ctlLanes, 8},
 		extent{"open", ctlOpen, MaxRanks / 8}, extent{"system", ctlSystem, conduits.SystemBytes},
 		extent{"record", ctlRecord, recBytes})
+	disjoint(t, laneBytes,
+		extent{"parked", ctlParked, 64}, extent{"seq", ctlSeq, 64}, extent{"open seq", ctlOpenSeq, 4}, extent{"open", ctlOpen, MaxRanks / 8})
 	disjoint(t, regBytes,
 		extent{"directory", 0, int64(segment.DirectoryBytes)}, extent{"readers", regReaders, MaxRanks / 8},
 		extent{"asked", regAsked, MaxRanks / 8}, extent{"desk", regDesk, 8}, extent{"pid", regPid, 4},
@@ -102,7 +104,7 @@ func TestGeometry(t *testing.T) {
 // a configuration can ask for.
 func TestPlaces(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 7, 32} {
-		for _, c := range []conduits.Config{{}, {Credits: 1, MaxMedium: 1}, {Credits: 1000, MaxMedium: 100_000}, {Credits: mostCells, MaxMedium: mostLanding / 4}} {
+		for _, c := range []conduits.Config{{}, {Credits: 1, MaxMedium: 1}, {Credits: 1000, MaxMedium: 100_000}, {Credits: mostCells, MaxMedium: mostLanding / 4}, {Lanes: 3}} {
 			t.Run(fmt.Sprintf("%d/%+v", n, c), func(t *testing.T) {
 				g, err := geometryFor(n, 3*page).configure(c)
 				if err != nil {
@@ -120,14 +122,19 @@ func TestPlaces(t *testing.T) {
 				}
 				in = append(in, extent{"cells", 0, int64(talkCells + g.cells*cellBytes)})
 				disjoint(t, int64(g.talk()), in...)
-				l := []extent{{"header", 0, hdrBytes}}
+				l, lanes := []extent{{"header", 0, hdrBytes}}, []extent{}
 				for r := range n {
 					l = append(l, extent{"control", g.ctlOffset(r), ctlBytes}, extent{"registry", g.regOffset(r), regBytes}, extent{"segment", g.segmentOffset(r), g.segment})
-					for d := range n {
-						l = append(l, extent{"talk", g.talkOffset(r, d), int64(g.talk())})
+					for lane := range g.lanes {
+						for d := range n {
+							l = append(l, extent{"talk", g.talkOffset(r, d, lane), int64(g.talk())})
+						}
+						if lane > 0 {
+							lanes = append(lanes, extent{"lane", g.ctlOffset(n) + int64(g.laneOffset(r, lane)), laneBytes})
+						}
 					}
 				}
-				disjoint(t, g.total(), l...)
+				disjoint(t, g.total(), append(lanes, l...)...)
 				for _, x := range l {
 					if x.at%page != 0 {
 						t.Errorf("%v does not begin a page", x)
@@ -139,7 +146,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestConfigureRefuses(t *testing.T) {
-	for _, c := range []conduits.Config{{Credits: -1}, {Credits: mostCells + 1}, {MaxMedium: -1}, {MaxMedium: mostLanding/4 + 1}} {
+	for _, c := range []conduits.Config{{Credits: -1}, {Credits: mostCells + 1}, {MaxMedium: -1}, {MaxMedium: mostLanding/4 + 1}, {Lanes: -1}, {Lanes: conduits.MaxLanes + 1}} {
 		if _, err := Local(2, c); !isBadArg(err) {
 			t.Errorf("Local with %+v: %v", c, err)
 		}

@@ -15,7 +15,11 @@ type seat struct {
 	rank  int
 	first int // the lowest rank of j, what tables by rank begin with
 	here  int // its place, see job
+	lane  int // which of its lanes a part is of; 0 for what they share
 }
+
+// word is a word of the block of this lane, at rank.
+func (s *seat) word(rank, off int) *uint32 { return s.j.p32(rank, s.lane, off) }
 
 // lifecycle is what this rank and its job have come to: attached, closed, failed. Any
 // goroutine reads and changes it; the first failure that failed is set to stays.

@@ -140,8 +140,8 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	e.publish(dst, c, s, 0, stSkip)
 }
 
-// advance takes answers, posts what has waited, and reports what has ended. The
-// caller polls.
+// advance takes answers, posts what has waited, and reports what has ended, of all lanes.
+// The caller polls.
 func (e *Endpoint) advance() int {
 	d := &e.desk
 	if d.open.Load() == 0 {
@@ -160,7 +160,7 @@ func (e *Endpoint) advance() int {
 			d.recycle(x)
 		}
 		d.mu.Unlock()
-		e.report(&q)
+		q.of.report(&q)
 		n++
 		d.mu.Lock()
 	}
@@ -204,7 +204,7 @@ func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segme
 	if i == len(d.long) {
 		d.long = append(d.long, nil)
 	}
-	x, err := d.askLocked(question{kind: askLong, rank: dst, at: to, buf: data, want: conduits.SourceDone, cookie: cookie, class: c, index: i})
+	x, err := d.askLocked(question{of: e, kind: askLong, rank: dst, at: to, buf: data, want: conduits.SourceDone, cookie: cookie, class: c, index: i})
 	if err != nil {
 		e.faults.Add(1)
 		s.Ref |= refRefused

@@ -14,7 +14,7 @@ import (
 // mailbox is this rank's ends of all rings: what it sends by, and what arrives. The lock of
 // an outRing guards a ring of requests; connectMu the making of rings to send by; lock,
 // which the goroutine that polls holds, everything that arrives, and the rings of replies.
-// So a handler replies without taking one.
+// So a handler replies without taking one. Each lane has a mailbox.
 type mailbox struct {
 	// What every send and poll reads, together.
 	out     []atomic.Pointer[outRing] // by 2*(rank-first)+class, made on first use
@@ -30,7 +30,7 @@ type mailbox struct {
 	in       []*inRing                             // rings of all sources that have sent
 	watch    []*uint64                             // next() of each, closer together
 	cursor   int                                   // where the last look at others ended
-	turn     uint                                  // polls, for fairness
+	turn     uint64                                // polls, for fairness; other lanes look at it
 
 	connectMu sync.Mutex
 	mem       *memory    // where long messages lie
@@ -69,12 +69,15 @@ func (box *mailbox) connect(dst int, c conduits.Class) *outRing {
 	if r := at.Load(); r != nil {
 		return r
 	}
-	r := box.j.outRing(box.rank, dst, c)
+	r := box.j.outRing(box.rank, dst, box.lane, c)
 	me := box.here
-	word := (*uint32)(unsafe.Add(box.j.ctl(dst), ctlOpen+me/32*4))
+	word := box.word(dst, ctlOpen+me/32*4)
 	bit := uint32(1) << (me % 32)
 	if atomic.OrUint32(word, bit)&bit == 0 {
-		atomic.AddUint32(box.j.c32(dst, ctlOpenSeq), 1)
+		atomic.AddUint32(box.word(dst, ctlOpenSeq), 1)
+		if box.lane != 0 {
+			box.knock(dst)
+		}
 	}
 	if box.life.closed.Load() {
 		r.shut()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/spin"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -23,6 +24,16 @@ func (e *Endpoint) Poll() int {
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
 		return 0
 	}
+	n := e.look()
+	e.lock.Unlock()
+	if n == 0 && e.lanes != nil {
+		n = e.tend()
+	}
+	return n
+}
+
+// look is a poll of this lane, by the holder of its lock.
+func (e *Endpoint) look() int {
 	n := 0
 	if r := e.hot; r != nil {
 		if s := atomic.LoadUint64(r.next()); s != 0 {
@@ -32,7 +43,6 @@ func (e *Endpoint) Poll() int {
 	if e.others(n) {
 		n += e.lookAround()
 	}
-	e.lock.Unlock()
 	return n
 }
 
@@ -54,6 +64,9 @@ func (e *Endpoint) Spin() int {
 		n += e.lookAround()
 	}
 	e.lock.Unlock()
+	if n == 0 && e.lanes != nil {
+		n = e.tend()
+	}
 	return n
 }
 
@@ -78,6 +91,15 @@ func (e *Endpoint) lookAround() int {
 
 // PollReplies runs replies only; the caller is in Receive, so it holds the lock.
 func (e *Endpoint) PollReplies() int {
+	n := e.lookReplies()
+	if e.lanes != nil {
+		n += e.tendReplies()
+	}
+	return n
+}
+
+// lookReplies is PollReplies of this lane, by the holder of its lock.
+func (e *Endpoint) lookReplies() int {
 	n := 0
 	if atomic.LoadUint32(e.openSeq) != e.seen {
 		n = e.news()
@@ -100,6 +122,9 @@ func (e *Endpoint) PollReplies() int {
 // opened, a rank asks this one or has answered it, or has left the job.
 func (e *Endpoint) news() int {
 	e.renew()
+	if e.lanes != nil {
+		e.lanes.admit()
+	}
 	if e.j.local != nil {
 		return 0
 	}
@@ -114,7 +139,7 @@ func (box *mailbox) renew() {
 		box.shutReplies()
 	}
 	for i, had := range box.opened {
-		if atomic.LoadUint32((*uint32)(unsafe.Add(box.j.ctl(box.rank), ctlOpen+i*4))) != had {
+		if atomic.LoadUint32(box.word(box.rank, ctlOpen+i*4)) != had {
 			box.admit()
 			break
 		}
@@ -151,7 +176,7 @@ func (box *mailbox) admit() {
 		have[r.src] = true
 	}
 	for i := range box.opened {
-		box.opened[i] = atomic.LoadUint32((*uint32)(unsafe.Add(box.j.ctl(box.rank), ctlOpen+i*4)))
+		box.opened[i] = atomic.LoadUint32(box.word(box.rank, ctlOpen+i*4))
 	}
 	for i := range box.j.n {
 		src := box.j.rank(i)
@@ -159,7 +184,7 @@ func (box *mailbox) admit() {
 			continue
 		}
 		for c := range conduits.Class(conduits.NumClasses) {
-			r := box.j.inRing(src, box.rank, c)
+			r := box.j.inRing(src, box.rank, box.lane, c)
 			r.index = len(box.in)
 			box.in = append(box.in, r)
 			box.watch = append(box.watch, r.next())
@@ -178,7 +203,7 @@ func (box *mailbox) admit() {
 // have run. A ring that never rests must not starve them: they are looked at unless
 // there was little to do with the hot one, and now and then in any case.
 func (box *mailbox) others(n int) bool {
-	box.turn++
+	release.Store64(&box.turn, box.turn+1)
 	return n == 0 || n >= batch || box.turn&7 == 0
 }
 
@@ -228,7 +253,7 @@ func (box *mailbox) arrived(r *inRing, s uint64) int {
 	r.kind = s & (stFar | stKindMask<<stKindShift)
 	n := box.drain(r, s, batch)
 	box.watch[r.index] = r.next()
-	if box.fence || atomic.LoadUint32(box.parked) != 0 {
+	if box.fence || atomic.LoadUint32(box.asleep) != 0 {
 		box.ran()
 	}
 	return n
@@ -274,7 +299,7 @@ func (box *mailbox) quiet() bool {
 func (box *mailbox) emptied(rank int) bool {
 	i := box.j.place(rank)
 	bit := uint32(1) << (i % 32)
-	empty := atomic.LoadUint32((*uint32)(unsafe.Add(box.j.ctl(box.rank), ctlOpen+i/32*4)))&bit == box.opened[i/32]&bit // else its rings are new
+	empty := atomic.LoadUint32(box.word(box.rank, ctlOpen+i/32*4))&bit == box.opened[i/32]&bit // else its rings are new
 	for _, r := range box.in {
 		empty = empty && (r.src != rank || atomic.LoadUint64(r.next()) == 0)
 	}

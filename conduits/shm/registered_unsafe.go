@@ -46,7 +46,7 @@ func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Eve
 	case err != nil:
 		return 0, e.refused("put", dst, to, uint64(len(src)), "write", err)
 	case ask:
-		return e.desk.ask(question{kind: askPut, rank: dst, at: to, buf: src, want: want, cookie: cookie})
+		return e.desk.ask(question{of: e, kind: askPut, rank: dst, at: to, buf: src, want: want, cookie: cookie})
 	}
 	e.Wake(dst)
 	return done & want, nil
@@ -67,7 +67,7 @@ func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.E
 	case err != nil:
 		return 0, e.refused("get", src, from, uint64(len(dst)), "read", err)
 	case ask:
-		return e.desk.ask(question{kind: askGet, rank: src, at: from, buf: dst, want: want, cookie: cookie})
+		return e.desk.ask(question{of: e, kind: askGet, rank: src, at: from, buf: dst, want: want, cookie: cookie})
 	}
 	return done & want, nil
 }
@@ -82,7 +82,7 @@ func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want con
 	case err != nil:
 		return 0, e.refused("put of a word", dst, to, uint64(n), "write", err)
 	case x.mem == nil:
-		return e.desk.ask(question{kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
+		return e.desk.ask(question{of: e, kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
 	}
 	there := x.touch(uint64(n), func() { storeWord(x.mem, w, n) })
 	x.finish()
@@ -103,7 +103,7 @@ func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t co
 	case err != nil:
 		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", err)
 	case x.mem == nil:
-		ev, err := e.desk.ask(question{kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
+		ev, err := e.desk.ask(question{of: e, kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
 		return 0, ev, err
 	}
 	var old uint64

@@ -69,25 +69,25 @@ type inRing struct {
 
 // way finds where messages of class c from src to dst travel: in the
 // conversation of the rank that sends the requests.
-func (j *job) way(src, dst int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
+func (j *job) way(src, dst, lane int, c conduits.Class) (cells, words, landing unsafe.Pointer) {
 	if c == conduits.Reply {
 		src, dst = dst, src
 	}
-	p := j.talk(src, dst)
+	p := j.talk(src, dst, lane)
 	return unsafe.Add(p, talkCells+int(c)*nearClass), unsafe.Add(p, int(c)*talkClass), unsafe.Add(p, j.landingOffset(c))
 }
 
 // farFrom is how far the second part of a cell is from the first, by class.
 func farFrom(c conduits.Class) uint64 { return uint64(farAt + int(c)*(farBytes-nearClass)) }
 
-func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
-	cells, words, landing := j.way(src, dst, c)
+func (j *job) outRing(src, dst, lane int, c conduits.Class) *outRing {
+	cells, words, landing := j.way(src, dst, lane, c)
 	return &outRing{
 		cells:    cells,
 		far:      farFrom(c),
 		mask:     uint64(j.cells - 1),
 		limit:    uint64(j.cells),
-		parked:   j.c32(dst, ctlParked),
+		parked:   j.p32(dst, lane, ctlParked),
 		dst:      dst,
 		landing:  landing,
 		landSize: uint64(j.landing),
@@ -96,8 +96,8 @@ func (j *job) outRing(src, dst int, c conduits.Class) *outRing {
 	}
 }
 
-func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
-	cells, words, landing := j.way(src, dst, c)
+func (j *job) inRing(src, dst, lane int, c conduits.Class) *inRing {
+	cells, words, landing := j.way(src, dst, lane, c)
 	return &inRing{
 		cells:    cells,
 		far:      farFrom(c),
@@ -105,7 +105,7 @@ func (j *job) inRing(src, dst int, c conduits.Class) *inRing {
 		quarter:  uint64(j.cells / 4),
 		src:      src,
 		class:    c,
-		parked:   j.c32(src, ctlParked),
+		parked:   j.p32(src, lane, ctlParked),
 		landing:  landing,
 		landSize: uint64(j.landing),
 		headWord: (*uint64)(unsafe.Add(words, talkHead)),

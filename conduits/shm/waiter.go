@@ -106,8 +106,12 @@ func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 	w.armed++
 	// The number first, then the announcement: the waker that clears it
 	// changes the number afterwards, so Park cannot miss it.
-	t.Seq = atomic.LoadUint32(w.j.c32(w.rank, ctlSeq))
-	atomic.StoreUint32(w.bell.parked, 1)
+	t.Seq = atomic.LoadUint32(w.word(w.rank, ctlSeq))
+	if l := w.bell.lanes; l != nil {
+		l.announce(w.lane)
+	} else {
+		atomic.StoreUint32(w.bell.parked, 1)
+	}
 	w.waitMu.Unlock()
 	if release.Plain && !w.bell.fence {
 		if w.j.local != nil {
@@ -123,14 +127,17 @@ func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 func (w *waiter) Disarm(t conduits.Ticket) {
 	w.waitMu.Lock()
 	w.waiting.Remove(t.Slot)
-	if w.armed--; w.armed == 0 {
+	w.armed--
+	if l := w.bell.lanes; l != nil {
+		l.withdraw(w.lane)
+	} else if w.armed == 0 {
 		atomic.StoreUint32(w.bell.parked, 0)
 	}
 	w.waitMu.Unlock()
 }
 
-// Waiting lists the reasons of the goroutines that sleep.
-func (w *waiter) Waiting() []conduits.Blocked {
+// reasons lists those of the goroutines of this lane that sleep.
+func (w *waiter) reasons() []conduits.Blocked {
 	w.waitMu.Lock()
 	defer w.waitMu.Unlock()
 	return w.waiting.All()
@@ -139,7 +146,7 @@ func (w *waiter) Waiting() []conduits.Blocked {
 // sleep returns when this rank has been woken since t was armed.
 func (w *waiter) sleep(t conduits.Ticket) {
 	w.parks.Add(1)
-	w.j.sleep(w.rank, t.Seq)
+	w.j.sleep(w.rank, w.lane, t.Seq)
 }
 
 // remindSleepers wakes this rank's sleepers if their announcement is gone although
@@ -148,13 +155,13 @@ func (w *waiter) remindSleepers() {
 	w.waitMu.Lock()
 	armed := w.armed
 	w.waitMu.Unlock()
-	seq := atomic.LoadUint32(w.j.c32(w.rank, ctlSeq))
+	seq := atomic.LoadUint32(w.word(w.rank, ctlSeq))
 	if armed == 0 || seq != w.stalledSeq || atomic.LoadUint32(w.bell.parked) != 0 {
 		w.stalled, w.stalledSeq = 0, seq
 		return
 	}
 	if w.stalled++; w.stalled >= stalledLooks {
 		w.stalled = 0
-		w.j.rouse(w.rank)
+		w.j.rouse(w.rank, w.lane)
 	}
 }

@@ -259,7 +259,7 @@ func parkAwake(t *testing.T, e *Endpoint, tk conduits.Ticket) {
 		default:
 		}
 		if e.parks.Load() != before {
-			e.j.rouse(e.rank)
+			e.j.rouse(e.rank, 0)
 			<-done
 			t.Fatal("Park sleeps")
 		}
@@ -317,7 +317,7 @@ func TestNoSleepWhileSiblingPolls(t *testing.T) {
 		for e.parks.Load() == before {
 			runtime.Gosched()
 		}
-		e.j.rouse(0) // the handler sleeps too
+		e.j.rouse(0, 0) // the handler sleeps too
 		leave <- true
 		<-done
 		<-slept

@@ -100,8 +100,13 @@ func (j *job) look() bool {
 		if what := e.checks.damage(); what != "" && !j.hasFailed() {
 			e.Fail(fmt.Errorf("the job's shared memory is damaged: %s", what))
 		}
-		e.remindSleepers()
-		e.crowded.Store(e.launched || e.j.isCrowded())
+		for e := range e.each() {
+			e.remindSleepers()
+			e.crowded.Store(e.launched || e.j.isCrowded())
+		}
+		if e.lanes != nil {
+			e.lanes.remind()
+		}
 		// Attach, if it is under way yet, makes the window before it sets all.
 		if _, failed := e.Err().(*conduits.PeerError); failed && e.checks.all.Load() {
 			e.shutWindow()
@@ -140,6 +145,7 @@ func (k *checks) damage() string {
 		{"number of ranks", uint64(atomic.LoadUint32(j.h32(hdrSize))), uint64(j.n)},
 		{"number of cells", uint64(atomic.LoadUint32(j.h32(hdrCells))), uint64(j.cells)},
 		{"size of landing buffers", uint64(atomic.LoadUint32(j.h32(hdrLanding))), uint64(j.landing)},
+		{"number of lanes", uint64(atomic.LoadUint32(j.h32(hdrLanes))), uint64(j.lanes)},
 		{"distance of segments", u64(hdrSegment), uint64(j.segment)},
 	} {
 		if h.got != h.want {
@@ -177,7 +183,7 @@ func (k *checks) damage() string {
 	if n := atomic.LoadUint32(j.c32(k.rank, ctlJoined)); j.local == nil && n != 1 {
 		return fmt.Sprintf("%s says %d where a process has joined", block, n)
 	}
-	if n := atomic.LoadUint32(k.bell.parked); n > 1 {
+	if n := atomic.LoadUint32(k.bell.parked); n > uint32(j.lanes) {
 		return fmt.Sprintf("%s says %d where it says whether it sleeps", block, n)
 	}
 	for i := range (MaxRanks + 31) / 32 {

@@ -9,6 +9,7 @@ const (
 	LocalSize = "ARGON_LOCAL_SIZE"    // number of ranks of this host
 	JobID     = "ARGON_JOBID"         // names the job; the same on all ranks; gasrun sets it, or a user without gasrun
 	Conduit   = "ARGON_CONDUIT"       // conduit to join
+	Lanes     = "ARGON_LANES"         // lanes of a rank
 	Segment   = "ARGON_SEGMENT"       // largest segment per rank in bytes, with K, M or G
 	Large     = "ARGON_SEGMENT_LARGE" // 1: segments are not attached but grow
 	Freeze    = "ARGON_FREEZE"        // 1: stop (SIGSTOP) before joining, for a debugger

@@ -50,3 +50,15 @@ func FormatSize(n uint64) string {
 	}
 	return strconv.FormatUint(n, 10)
 }
+
+// MaxLanes is the most lanes of a rank, see conduits.Laned.
+const MaxLanes = 64
+
+// ParseLanes reads a number of lanes.
+func ParseLanes(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > MaxLanes {
+		return 0, errs.BadArg("%q is not a number of lanes from 1 to %d", s, MaxLanes)
+	}
+	return n, nil
+}
