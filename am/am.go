@@ -124,9 +124,22 @@ type Config struct {
 	// one handler says which. nil, or the answer "", stands for the handler's name.
 	// It is called by the goroutine that runs the handler.
 	Describe func(h HandlerID) string
+	// Lane, if not nil, says what the layer above has for a lane: it is called once for
+	// each, before a handler runs there, by any goroutine, in handlers of other lanes, too,
+	// so that it must not wait. nil gives lanes what this Config has.
+	Lane func(i int, l *Endpoint) Lane
 	// Debug checks at every request, poll and wait that the caller is not in a
 	// handler even where no handler seems to run. About 2 ns a call.
 	Debug bool
+}
+
+// Lane is what the layer above has for a lane, in place of the fields of these names of
+// Config.
+type Lane struct {
+	Completer Completer
+	Exposer   Exposer
+	User      any
+	Describe  func(h HandlerID) string
 }
 
 // Completer gets completions; see conduits.Receiver.
@@ -167,6 +180,7 @@ type Endpoint struct {
 type given struct {
 	user     any
 	describe func(HandlerID) string
+	lanes    *lanes // nil of a rank with one
 }
 
 // The bits of Endpoint.checks.
@@ -286,6 +300,9 @@ func (e *Endpoint) Advance(f func()) {
 	if !e.advance.CompareAndSwap(nil, &f) {
 		panic("am: Advance was called before")
 	}
+	if s := e.shared(); s != nil {
+		s.advance(&f)
+	}
 }
 
 // wait is conduits.WaitFor that calls what Advance has been given.
@@ -356,6 +373,9 @@ func (e *Endpoint) Blocking(op string) error {
 // goroutine that runs a handler.
 func (e *Endpoint) inHandler(op string) error {
 	if !e.ep.Polling() {
+		if s := e.shared(); s != nil {
+			return s.inHandler(op, e)
+		}
 		return nil
 	}
 	t := &e.token[conduits.Request]

@@ -34,24 +34,22 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		maxLong:   ep.Limits().MaxLong,
 		completer: c.Completer,
 	}
-	e.long, _ = ep.(conduits.LongSender)
-	if c.Exposer != nil && c.Exposer.Exposes() {
-		e.exposed = &exposed{Exposer: c.Exposer}
-	}
-	if c.User != nil || c.Describe != nil {
-		e.given = &given{c.User, c.Describe}
-	}
+	e.equip(Lane{Exposer: c.Exposer, User: c.User, Describe: c.Describe})
 	if c.Debug {
 		e.checks = checkAlways
 	}
-	for i := range e.token {
-		e.token[i] = Token{e: e, m: &noMessage[i]}
+	if l, ok := ep.(conduits.Laned); ok && l.Lanes() > 1 {
+		newLanes(e, l, c.Lane)
 	}
 	if err := e.fillTable(&c); err != nil {
 		return nil, err
 	}
 	e.boot = &boot{children: len(children(ep.Rank(), int(e.size))), lowest: noRank}
-	if err := ep.Attach(conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Lock: c.Lock, Receiver: e}); err != nil {
+	attach := conduits.AttachConfig{Size: c.SegmentSize, Rights: c.Rights, Lock: c.Lock, Receiver: e}
+	if s := e.shared(); s != nil {
+		attach.Lane = s.open
+	}
+	if err := ep.Attach(attach); err != nil {
 		return nil, err
 	}
 	if err := e.compareTables(); err != nil {
@@ -62,6 +60,20 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	e.table = e.table.attached
 	e.fns = append([]Handler(nil), e.fns[:len(e.fns)-int(ownHandlers)]...)
 	return e, nil
+}
+
+// equip gives e what is its own.
+func (e *Endpoint) equip(l Lane) {
+	e.long, _ = e.ep.(conduits.LongSender)
+	if l.Exposer != nil && l.Exposer.Exposes() {
+		e.exposed = &exposed{Exposer: l.Exposer}
+	}
+	if l.User != nil || l.Describe != nil {
+		e.given = &given{user: l.User, describe: l.Describe}
+	}
+	for i := range e.token {
+		e.token[i] = Token{e: e, m: &noMessage[i]}
+	}
 }
 
 // noMessage is what tokens have that never had one. Read only.

@@ -51,6 +51,9 @@ func (e *Endpoint) Faults() uint64 {
 	if e.exposed == nil {
 		return 0
 	}
+	if s := e.shared(); s != nil {
+		return s.faults()
+	}
 	return e.exposed.faults.Load()
 }
 
@@ -92,7 +95,8 @@ func (e *Endpoint) putExposed(op string, dst int, c conduits.Class, h HandlerID,
 
 // onExposed runs the handler that a message to an exposed address is for. One
 // whose sender may not write there is not delivered.
-func (e *Endpoint) onExposed(t *Token, words []uint32, payload []byte) {
+func (*Endpoint) onExposed(t *Token, words []uint32, payload []byte) {
+	e := t.e // which may be a lane
 	if len(words) < exposedHead {
 		e.ep.Fail(errs.BadArg("am: rank %d sent a broken message to an exposed address", t.Src()))
 		return

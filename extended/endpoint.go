@@ -2,6 +2,7 @@ package extended
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended/internal/exposed"
@@ -101,7 +102,11 @@ type Endpoint struct {
 	exposed  *exposed.Endpoint // nil: no exposed memory
 	table    table
 	implicit Region
-	locks    locks
+	notes    atomic.Pointer[nearHolds] // locks.near, or nil if this lane has had no hold
+	locks    atomic.Pointer[locks]     // nil before the first
+	lanes    atomic.Pointer[laneTable] // nil of a rank that has not used another lane
+	// Config has it.
+	lockMemory func() (segment.NLA, error)
 }
 
 // progress is the part of am.Endpoint that waiting needs.
@@ -116,7 +121,7 @@ func New(c Config) *Endpoint {
 	x := &Endpoint{always: c.AlwaysHandle}
 	x.implicit.x = x
 	x.table.left = MaxHandles
-	x.locks.memory = c.LockMemory
+	x.lockMemory = c.LockMemory
 	if c.Origins {
 		x.table.origins = &origins{handles: map[uint64]begun{}, regions: map[*Region]begun{}}
 	}
@@ -129,7 +134,7 @@ func New(c Config) *Endpoint {
 func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.ep, x.poll = ep, p
 	x.maxLong = ep.Limits().MaxLong
-	x.table.firstGen = uint64(ep.Rank()&rankMask) << rankShift
+	x.table.firstGen |= uint64(ep.Rank()&rankMask) << rankShift
 	first, views := ep.Views()
 	x.first, x.views = int32(first), views
 	x.mine = views[ep.Rank()-first]
@@ -141,9 +146,15 @@ func (x *Endpoint) Rank() int { return x.ep.Rank() }
 // Size is the number of ranks in the job. Only after Bind.
 func (x *Endpoint) Size() int { return x.ep.Size() }
 
-// Outstanding is how many handles were issued and not synchronized yet; at most
-// MaxHandles.
-func (x *Endpoint) Outstanding() int { return x.table.outstanding() }
+// Outstanding is how many handles were issued and not synchronized yet, of all lanes; at
+// most MaxHandles of each.
+func (x *Endpoint) Outstanding() int {
+	n := 0
+	for l := range x.each() {
+		n += l.table.outstanding()
+	}
+	return n
+}
 
 // Fence is a full barrier: every direct access that the calling goroutine made
 // before it comes before every one that it makes after it, as seen by every rank. See
@@ -170,6 +181,10 @@ func (x *Endpoint) Wake(rank int) {
 func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
 	if cookie&exposed.Cookie != 0 {
 		x.exposed.Complete(cookie, value, err)
+		return
+	}
+	if lane := laneOf(cookie); lane != x.lane() { // of memory that is reached through lane 0
+		x.sibling(lane).Complete(cookie, ev, value, err)
 		return
 	}
 	o, _ := x.table.find(cookie)

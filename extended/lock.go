@@ -76,11 +76,22 @@ func (r remote) String() string {
 // locks is what this rank holds: it tells a wrong Unlock before it does harm, and has
 // waiters to lend.
 type locks struct {
-	near   atomic.Pointer[nearHolds] // made by the first exclusive hold
-	mu     sync.Mutex
-	held   map[remote]holds
-	idle   []segment.NLA // waiters
-	memory func() (segment.NLA, error)
+	near atomic.Pointer[nearHolds] // made by the first exclusive hold
+	mu   sync.Mutex
+	held map[remote]holds
+	idle []segment.NLA // waiters
+}
+
+// theLocks are those of the rank, of all its lanes.
+func (x *Endpoint) theLocks() *locks {
+	if h := x.locks.Load(); h != nil {
+		return h
+	}
+	first := x.root()
+	first.locks.CompareAndSwap(nil, new(locks))
+	h := first.locks.Load()
+	x.locks.Store(h)
+	return h
 }
 
 // nearHolds has exclusive holds, each at the place that its name hashes to, if that was
@@ -107,7 +118,7 @@ type holds struct {
 // on the state, with the operands of table 7-3. A goroutine that does not get it enters
 // the list beside the state and parks; each release wakes the list.
 func (x *Endpoint) Lock(rank int, at segment.NLA) error {
-	if w, near := x.lockWords(rank, at), x.locks.near.Load(); w != nil && near != nil {
+	if w, near := x.lockWords(rank, at), x.notes.Load(); w != nil && near != nil {
 		if err := x.poll.Blocking("lock"); err != nil {
 			return err
 		}
@@ -143,7 +154,7 @@ func (x *Endpoint) TryRLock(rank int, at segment.NLA) (bool, error) {
 // do, and wakes those that wait. It is an error, and changes nothing, if this rank does
 // not hold the lock so.
 func (x *Endpoint) Unlock(rank int, at segment.NLA) error {
-	if w, near := x.lockWords(rank, at), x.locks.near.Load(); w != nil && near != nil {
+	if w, near := x.lockWords(rank, at), x.notes.Load(); w != nil && near != nil {
 		if err := x.poll.Blocking("unlock"); err != nil {
 			return err
 		}
@@ -328,10 +339,12 @@ func (h *nearHolds) place(l remote) *atomic.Uint64 {
 // hold notes a hold of this rank.
 func (x *Endpoint) hold(l remote, d int64) {
 	if d == exclusive && x.table.origins == nil {
-		near := x.locks.near.Load()
+		near := x.notes.Load()
 		if near == nil {
-			x.locks.near.CompareAndSwap(nil, &nearHolds{own: x.operand(d)})
-			near = x.locks.near.Load()
+			h := x.theLocks()
+			h.near.CompareAndSwap(nil, &nearHolds{own: x.operand(d)})
+			near = h.near.Load()
+			x.notes.Store(near)
 		}
 		if near.place(l).CompareAndSwap(0, uint64(l)) {
 			return
@@ -346,7 +359,7 @@ func (x *Endpoint) holdFar(l remote, d int64) {
 	if x.table.origins != nil {
 		at = origin.Caller()
 	}
-	h := &x.locks
+	h := x.theLocks()
 	h.mu.Lock()
 	if h.held == nil {
 		h.held = map[remote]holds{}
@@ -361,7 +374,7 @@ func (x *Endpoint) holdFar(l remote, d int64) {
 
 // drop forgets a hold, if there is one.
 func (x *Endpoint) drop(op string, l remote, d int64) error {
-	if near := x.locks.near.Load(); d == exclusive && near != nil && near.place(l).CompareAndSwap(uint64(l), 0) {
+	if near := x.theLocks().near.Load(); d == exclusive && near != nil && near.place(l).CompareAndSwap(uint64(l), 0) {
 		return nil
 	}
 	return x.dropFar(op, l, d)
@@ -369,7 +382,7 @@ func (x *Endpoint) drop(op string, l remote, d int64) error {
 
 // dropFar forgets a hold in the map.
 func (x *Endpoint) dropFar(op string, l remote, d int64) error {
-	h := &x.locks
+	h := x.theLocks()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	had := h.held[l]
@@ -405,7 +418,10 @@ type HeldLock struct {
 // that leaves the job with one has those that want it wait for ever: its memory may
 // answer until all ranks leave.
 func (x *Endpoint) HeldLocks() []HeldLock {
-	h := &x.locks
+	h := x.root().locks.Load()
+	if h == nil {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []HeldLock
@@ -429,7 +445,7 @@ func (x *Endpoint) HeldLocks() []HeldLock {
 
 // borrowWaiter takes a waiter from those used before, or new memory for one.
 func (x *Endpoint) borrowWaiter() (segment.NLA, error) {
-	h := &x.locks
+	h := x.theLocks()
 	h.mu.Lock()
 	if k := len(h.idle); k > 0 {
 		w := h.idle[k-1]
@@ -438,8 +454,8 @@ func (x *Endpoint) borrowWaiter() (segment.NLA, error) {
 		return w, nil
 	}
 	h.mu.Unlock()
-	if h.memory != nil {
-		return h.memory()
+	if x.lockMemory != nil {
+		return x.lockMemory()
 	}
 	return x.registerWaiters()
 }
@@ -455,7 +471,7 @@ func (x *Endpoint) registerWaiters() (segment.NLA, error) {
 	if err != nil {
 		return 0, err
 	}
-	h := &x.locks
+	h := x.theLocks()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := 1; i < waitersPerPage; i++ {
@@ -467,7 +483,7 @@ func (x *Endpoint) registerWaiters() (segment.NLA, error) {
 }
 
 func (x *Endpoint) returnWaiter(w segment.NLA) {
-	h := &x.locks
+	h := x.theLocks()
 	h.mu.Lock()
 	h.idle = append(h.idle, w)
 	h.mu.Unlock()

@@ -79,7 +79,7 @@ const mostForgotten = 8
 func (x *Endpoint) Forgotten() (handles, regions int, list []string) {
 	s := x.table.origins
 	if s == nil {
-		return x.table.outstanding(), 0, nil
+		return x.Outstanding(), 0, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ func (x *Endpoint) Wait(h Handle) error {
 }
 
 func (x *Endpoint) wait(what string, h Handle) error {
-	o := x.table.handle(h)
+	o := x.tableOf(h).handle(h)
 	if o == nil {
 		return errBadHandle(what, h)
 	}
@@ -27,7 +27,7 @@ func (x *Endpoint) wait(what string, h Handle) error {
 			return err
 		}
 	}
-	failure, ok := x.table.release(o, uint64(h))
+	failure, ok := x.tableOf(h).release(o, uint64(h))
 	if !ok {
 		return errBadHandle(what, h)
 	}
@@ -42,7 +42,7 @@ func (x *Endpoint) Try(h Handle) (done bool, err error) {
 		return true, nil
 	}
 	const what = "extended: try"
-	o := x.table.handle(h)
+	o := x.tableOf(h).handle(h)
 	if o == nil {
 		return false, errBadHandle(what, h)
 	}
@@ -52,7 +52,7 @@ func (x *Endpoint) Try(h Handle) (done bool, err error) {
 			return false, nil
 		}
 	}
-	failure, ok := x.table.release(o, uint64(h))
+	failure, ok := x.tableOf(h).release(o, uint64(h))
 	if !ok {
 		return false, errBadHandle(what, h)
 	}
@@ -75,7 +75,7 @@ func (x *Endpoint) WaitAll(hs []Handle) error {
 			continue
 		}
 		if err := x.wait(what, h); err != nil {
-			if x.ep.Err() != nil && x.table.handle(h) != nil {
+			if x.ep.Err() != nil && x.tableOf(h).handle(h) != nil {
 				return err
 			}
 			if first == nil {
@@ -156,7 +156,7 @@ func allZero(hs []Handle) bool {
 // checkHandles finds handles that are not outstanding before any is touched.
 func (x *Endpoint) checkHandles(what string, hs []Handle) error {
 	for i, h := range hs {
-		if h != 0 && x.table.handle(h) == nil {
+		if h != 0 && x.tableOf(h).handle(h) == nil {
 			return errBadHandle(fmt.Sprintf("%s: entry %d of %d", what, i, len(hs)), h)
 		}
 	}
@@ -170,13 +170,13 @@ func (x *Endpoint) sweep(what string, hs []Handle) (n int, named bool, first err
 			continue
 		}
 		named = true
-		o := x.table.handle(h)
+		o := x.tableOf(h).handle(h)
 		var err error
 		if o == nil {
 			err = errBadHandle(what, h)
 		} else if o.left.Load() != 0 {
 			continue
-		} else if failure, ok := x.table.release(o, uint64(h)); !ok {
+		} else if failure, ok := x.tableOf(h).release(o, uint64(h)); !ok {
 			err = errBadHandle(what, h)
 		} else {
 			err = failure
@@ -285,7 +285,7 @@ func (w *waiter) done() bool {
 			if h == 0 {
 				continue
 			}
-			o := w.x.table.handle(h)
+			o := w.x.tableOf(h).handle(h)
 			if o == nil || o.left.Load() == 0 {
 				return true
 			}

@@ -14,15 +14,15 @@ import (
 // goroutine of the rank that got it. A Handle is a plain number: copying it
 // copies the name, not the operation.
 //
-//	63   62 61               17 16       0
-//	+-------+-------------------+---------+
-//	|   0   | generation (45)   | slot(17)|
-//	+-------+-------------------+---------+
+//	63   62 61     56 55            17 16       0
+//	+-------+---------+---------------+---------+
+//	|   0   | lane (6)| generation(39)| slot(17)|
+//	+-------+---------+---------------+---------+
 //
 // A slot gets a new generation each time it is used and is retired when the
 // generations are used up, so a Handle is never issued twice. Generations of
 // different ranks start apart: a handle of another rank is refused too, until
-// one slot has been used 2^32 times, if the ranks differ by less than 1024.
+// one slot has been used 2^31 times, if the ranks differ by less than 256.
 type Handle uint64
 
 // MaxHandles is how many handles one endpoint may have outstanding: operations
@@ -36,10 +36,11 @@ const (
 	numSlots  = 1 << slotBits // handles, and as many operations without one
 	firstBits = 3             // the first chunk has 1<<firstBits slots
 	numChunks = slotBits - firstBits + 1
-	genBits   = 45
+	genBits   = 39
 	maxGen    = 1<<genBits - 1
-	rankShift = 32        // where a rank's share of the first generation starts
-	rankMask  = 1<<10 - 1 // of ranks that are equal in these bits they are the same
+	rankShift = 31       // where a rank's share of the first generation starts
+	rankMask  = 1<<8 - 1 // of ranks that are equal in these bits they are the same
+	laneShift = genBits  // of the lane, above the generation
 )
 
 // The flags below the generation in op.state.
@@ -114,7 +115,7 @@ type table struct {
 	part                                     // all there is, or the reserve
 	parts    atomic.Pointer[parts]           // nil until two goroutines have met at mu
 	chunks   [numChunks]atomic.Pointer[[]op] // place says which slot is where
-	firstGen uint64                          // of a slot that was never used
+	firstGen uint64                          // of a slot that was never used, and the lane
 	origins  *origins                        // nil without Config.Origins
 }
 
@@ -226,7 +227,7 @@ func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 	if s&explicit != 0 {
 		p.left++
 	}
-	if gen < maxGen {
+	if gen&maxGen < maxGen {
 		o.next = p.free
 		p.free = o
 	}
