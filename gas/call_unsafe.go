@@ -176,7 +176,8 @@ func label(list []*function) string {
 
 // onCall runs a function and answers.
 func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
-	c := &n.calls
+	n = n.at(t)
+	c := n.calls
 	if len(args) < callWords || int(args[0]) >= len(c.table) {
 		panic(fmt.Sprintf("gas: malformed call from rank %d", t.Src()))
 	}
@@ -222,8 +223,8 @@ func wordsAt(p unsafe.Pointer, size uintptr) []uint32 {
 }
 
 // onReturn takes an answer.
-func (n *Node) onReturn(_ *am.Token, args []uint32, payload []byte) {
-	c := &n.calls
+func (n *Node) onReturn(t *am.Token, args []uint32, payload []byte) {
+	c := n.at(t).calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(args) < retWords || int(args[0]) >= len(c.slots) {
@@ -376,7 +377,7 @@ type Future[R any] struct {
 // Wait returns the result when it has arrived, and answers peers until then. A
 // second Wait is an error.
 func (f Future[R]) Wait() (r R, err error) {
-	c := &f.n.calls
+	c := f.n.calls
 	if f.s.use.Load() != f.use {
 		return r, errs.BadArg("gas: result of a call taken twice on rank %d: each Future is waited for once (Future.Wait)", f.n.rank)
 	}
@@ -406,7 +407,7 @@ func (f Future[R]) Ready() bool { return f.s.ready.Load() }
 // ranks itself, as a simulator does, a rank must not receive from a channel: no
 // other would run meanwhile. To be called before Wait.
 func (f Future[R]) Done() <-chan struct{} {
-	c := &f.n.calls
+	c := f.n.calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.s.use.Load() != f.use || f.s.ready.Load() || f.n.ep.Err() != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
@@ -70,6 +71,11 @@ type Config struct {
 	// 255, the same on every rank. Most programs use RegisterCall instead.
 	Handlers []am.Entry
 
+	// Lanes is how many lanes a rank has, 1 to MaxLanes, the Node that Run gives included:
+	// see Node.Lane. 0 means 1. Of a job that gasrun starts on conduit shm gasrun decides,
+	// and fewer there are an error. Equal on all ranks. Knob: gasrun -lanes, ARGON_LANES.
+	Lanes int
+
 	// Progress runs a goroutine per rank that answers peers while the rank
 	// computes without calling this package. It costs latency when the rank
 	// does call it. Knob: ARGON_PROGRESS=1.
@@ -89,6 +95,9 @@ type Config struct {
 	Output io.Writer
 }
 
+// MaxLanes is the largest Config.Lanes.
+const MaxLanes = conduits.MaxLanes
+
 // Defaults, bytes.
 const (
 	DefaultSegment = 64 << 20 // Config.SegmentSize
@@ -101,14 +110,14 @@ const maxBucket = segment.GATSpan
 
 // job is the part of c that package boot knows.
 func (c *Config) job() boot.Config {
-	return boot.Config{Name: "gas", Ranks: c.Ranks, Conduit: c.Conduit, MaxSegment: c.SegmentSize, Output: c.Output}
+	return boot.Config{Name: "gas", Ranks: c.Ranks, Conduit: c.Conduit, MaxSegment: c.SegmentSize, Lanes: c.Lanes, Output: c.Output}
 }
 
 // EnsureDefaults fills in zero fields and returns c.
 func (c *Config) EnsureDefaults() *Config {
 	job := c.job()
 	job.EnsureDefaults()
-	c.Ranks, c.Conduit, c.Output = job.Ranks, job.Conduit, job.Output
+	c.Ranks, c.Conduit, c.Lanes, c.Output = job.Ranks, job.Conduit, job.Lanes, job.Output
 	return c
 }
 
@@ -170,7 +179,7 @@ type overridden struct{ *Config }
 func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error {
 	job := c.job()
 	err := job.FromEnv(getenv, verbose)
-	c.Ranks, c.Conduit, c.SegmentSize = job.Ranks, job.Conduit, job.MaxSegment
+	c.Ranks, c.Conduit, c.SegmentSize, c.Lanes = job.Ranks, job.Conduit, job.MaxSegment, job.Lanes
 	r := env.Reader{Who: "gas", Getenv: getenv, Verbose: verbose}
 	r.Bool(jobenv.Large, &c.Large)
 	r.Size(jobenv.Pinnable, &c.Pinnable)

@@ -72,7 +72,7 @@ func rankCost(t *testing.T, body []costStep) {
 	// Ranks begin with stacks of 2 KiB; this is one doubling and what the runtime
 	// keeps for itself.
 	const mostStack = 2300
-	j := newFakeJob(ranks)
+	j, job := newFakeJob(ranks), &run{cfg: new(Config).EnsureDefaults()}
 	nodes := make([]*Node, ranks)
 	steps := make([]chan bool, ranks)
 	var done sync.WaitGroup
@@ -85,7 +85,7 @@ func rankCost(t *testing.T, body []costStep) {
 			for i, s := range body {
 				<-steps[r]
 				if i == 0 {
-					nodes[r] = &Node{ep: j.eps[r], rank: r, size: ranks}
+					nodes[r] = newNode(j.eps[r], job)
 				}
 				if err := s.do(nodes[r]); err != nil {
 					first.CompareAndSwap(nil, &err)

@@ -84,6 +84,7 @@
 //
 //	ARGON_RANKS          ranks inside this process: Config.Ranks
 //	ARGON_CONDUIT        transport: Config.Conduit, -conduit
+//	ARGON_LANES          lanes of a rank: Config.Lanes, -lanes
 //	ARGON_PROGRESS       answer peers in the background, 0 or 1: Config.Progress
 //	ARGON_SEGMENT        shared memory of a rank: Config.SegmentSize, -segment
 //	ARGON_SEGMENT_LARGE  reach segments by firehoses, 0 or 1: Config.Large, -segment-large
@@ -114,4 +115,7 @@
 // A Node may be used by many goroutines. Collective operations (barriers, New,
 // NewArray, Delete and so on: the first line of a comment says so) are called by
 // one goroutine per rank at a time, in the same order on every rank.
+//
+// Goroutines that send all the time should have a lane each, [Node.Lane]: a Node of the
+// same rank by which they send and poll without a lock that others take.
 package gas

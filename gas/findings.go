@@ -38,9 +38,16 @@ func (n *Node) entering() {
 		return // a broken rule, which the barrier refuses
 	}
 	// Answers that have come, though not without end where requests keep coming.
+	at := origin.Caller()
+	for n := range n.each() {
+		n.unanswered(at)
+	}
+}
+
+// unanswered says which calls of lane n are not answered at line at, which enters a barrier.
+func (n *Node) unanswered(at string) {
 	for i := 0; i < maxEntering && n.calls.some() && n.e.Poll() > 0; i++ {
 	}
-	at := origin.Caller()
 	for _, s := range n.calls.underWay() {
 		n.run.findings.say("rank %d enters a barrier (%s) while %s is not answered: barriers do not wait for calls, which may run after it", n.rank, at, s)
 	}

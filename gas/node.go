@@ -26,9 +26,20 @@ type Node struct {
 	size  int
 	debug bool
 
-	e    *am.Endpoint
-	x    *extended.Endpoint
+	e     *am.Endpoint
+	x     *extended.Endpoint
+	calls *calls
+	lane  int
+	*whole
+}
+
+// whole is what the lanes of a rank share.
+type whole struct {
+	main *Node // lane 0
+	run  *run  // the call of Run that the rank is of
 	b    *barrier.Barrier
+	coll *collective.Endpoint
+	cell cell
 	heap *segment.Heap
 
 	// The heap's memory, and the address of its first byte.
@@ -46,13 +57,14 @@ type Node struct {
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
 
-	coll    *collective.Endpoint
-	cell    cell
-	calls   calls
-	run     *run // the call of Run that n is of
 	perRank perRank
 	stop    atomic.Bool // ends the progress goroutine
 	helped  atomic.Bool // there is a progress goroutine
+
+	own      calls // of lane 0
+	lanesMu  sync.Mutex
+	lanes    []*Node // by number, as far as they are used; lane 0 is not there
+	lanesOut uint64  // those that Lane has given out, by bits
 }
 
 // NodeOf is the Node of the rank that the handler with token t runs at: what one of

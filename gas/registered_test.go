@@ -1115,7 +1115,7 @@ func TestRanksDifferInPins(t *testing.T) {
 			var compared sync.WaitGroup // a rank that hears of another's failure before says that
 			compared.Add(len(eps))
 			for i, ep := range eps {
-				nodes[i] = &Node{ep: ep, rank: ep.Rank(), size: ep.Size()}
+				nodes[i] = newNode(ep, &run{cfg: new(Config).EnsureDefaults()})
 			}
 			conduits.Run(eps, func(i int) {
 				cfg := cfg

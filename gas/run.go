@@ -86,7 +86,7 @@ func RunContext(ctx context.Context, cfg Config, fn func(n *Node) error) error {
 	r := &run{cfg: &cfg, fn: fn, findings: findings{out: cfg.Output}}
 	return boot.RunRanks(ctx, job, func(ep conduits.Endpoint) boot.Rank {
 		r.ranks++
-		return (*member)(&Node{ep: ep, rank: ep.Rank(), size: ep.Size(), debug: cfg.Debug, run: r})
+		return (*member)(newNode(ep, r))
 	})
 }
 
@@ -147,7 +147,9 @@ func (m *member) Close(killed bool) error {
 	if !killed {
 		n.awaitProgress()
 	}
-	n.calls.failed()
+	for n := range n.each() {
+		n.calls.failed()
+	}
 	return n.withdraw()
 }
 
@@ -226,6 +228,9 @@ func (n *Node) build(cfg *Config) error {
 	if n.e, err = am.Attach(n.ep, *c); err != nil {
 		return err
 	}
+	if err := n.enough(); err != nil {
+		return err
+	}
 	return n.bind(size, cfg.Large)
 }
 
@@ -269,6 +274,7 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 		Exposer:   n.x,
 		User:      n,
 		Describe:  n.describe,
+		Lane:      n.openLane,
 		Debug:     cfg.Debug,
 	}, nil
 }
@@ -285,8 +291,10 @@ func (n *Node) bind(size uint64, large bool) error {
 	}
 	n.x.Bind(n.e)
 	n.coll.Bind(n.e)
-	first, views := n.ep.Views()
-	n.first, n.views = uint64(first), views
+	for n := range n.each() { // messages may have come to lanes already
+		first, views := n.ep.Views()
+		n.first, n.views = uint64(first), views
+	}
 	return n.makeHeap(size, large)
 }
 
@@ -399,7 +407,9 @@ func (n *Node) progress() {
 	}()
 	err := n.e.Wait(progressing{}, n.stop.Load)
 	if err != nil {
-		n.calls.failed()
+		for n := range n.each() {
+			n.calls.failed()
+		}
 	}
 }
 

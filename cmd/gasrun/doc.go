@@ -11,6 +11,8 @@
 //	-conduit NAME   transport that ranks join (default ARGON_CONDUIT, or shm; on
 //	                hosts hybrid)
 //	-segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
+//	-lanes N        lanes of a rank, by which goroutines send without a common lock
+//	                (default ARGON_LANES, or 1)
 //	-segment-large  segments grow as they are used, and peers reach them through
 //	                firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
 //	-pinnable SIZE  most memory of a rank that peers reach through firehoses at once

@@ -60,6 +60,8 @@ import path, or a .go file), as a job of several ranks on this host or others.
   -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+`
                   (default ARGON_CONDUIT, or `+launch.DefaultConduit+`; on hosts `+launch.DefaultHostsConduit+`)
   -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
+  -lanes N        lanes of a rank, by which goroutines send without a common lock
+                  (default ARGON_LANES, or 1)
   -segment-large  segments grow as they are used, and peers reach them through
                   firehoses (default ARGON_SEGMENT_LARGE); -segment may then be large
   -pinnable SIZE  most memory of a rank that peers reach through firehoses at once
@@ -126,6 +128,11 @@ func parse(args []string) (options, error) {
 		return err
 	})
 	f.BoolVar(&o.Large, "segment-large", false, "")
+	f.Func("lanes", "", func(s string) error {
+		o.Env = append(o.Env, jobenv.Lanes+"="+s)
+		_, err := jobenv.ParseLanes(s)
+		return err
+	})
 	pin := func(name, key string, fits func(n uint64) error) {
 		f.Func(name, "", func(s string) error {
 			n, err := jobenv.ParseSize(s)

@@ -137,7 +137,7 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 		return errs.NotSupported("%s: conduit %s cannot run ranks inside one process; start the program with gasrun", cfg.Name, cd.Name)
 	}
 	most := (cfg.MaxSegment + segment.PageSize - 1) &^ (segment.PageSize - 1)
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most})
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: cfg.Lanes})
 	if err != nil {
 		return errs.Misstarted(err)
 	}

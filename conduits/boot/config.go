@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
@@ -35,6 +36,10 @@ type Config struct {
 	// Knob: gasrun -segment, ARGON_SEGMENT (suffixes K, M, G).
 	MaxSegment uint64
 
+	// Lanes is how many lanes a rank has, see conduits.Laned, 1 to conduits.MaxLanes; 0
+	// means 1. Of a launched job the launcher says it. Knob: gasrun -lanes, ARGON_LANES.
+	Lanes int
+
 	// Output is where diagnosis goes (SIGQUIT, launcher remarks); nil means
 	// standard error.
 	Output io.Writer
@@ -53,6 +58,9 @@ func (c *Config) EnsureDefaults() *Config {
 	}
 	if c.Conduit == "" {
 		c.Conduit = "shm"
+	}
+	if c.Lanes == 0 {
+		c.Lanes = 1
 	}
 	if c.Output == nil {
 		c.Output = os.Stderr
@@ -78,6 +86,9 @@ func (c *Config) Validate() error {
 		all = append(all, errs.BadArg("%s: Config.MaxSegment is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
 			c.name(), c.MaxSegment, uint64(segment.MaxAttach)))
 	}
+	if c.Lanes < 0 || c.Lanes > conduits.MaxLanes {
+		all = append(all, errs.BadArg("%s: Config.Lanes is %d; it must be 1 to %d (-lanes, ARGON_LANES)", c.name(), c.Lanes, conduits.MaxLanes))
+	}
 	return errors.Join(all...)
 }
 
@@ -88,6 +99,7 @@ func (c *Config) FromEnv(getenv func(key string) string, verbose io.Writer) erro
 	r.Number(jobenv.Ranks, "number of ranks", maxRanks, &c.Ranks)
 	r.Text(jobenv.Conduit, &c.Conduit)
 	r.Size(jobenv.Segment, &c.MaxSegment)
+	r.Number(jobenv.Lanes, "number of lanes", conduits.MaxLanes, &c.Lanes)
 	return r.Err()
 }
 

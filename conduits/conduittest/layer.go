@@ -34,7 +34,7 @@ import (
 //   - testhsl: of its illegal uses the lock, recursion and release order are
 //     gas/lock's; no lock is ever held by a handler, so interrupt-safety has no
 //     meaning. testalign, testinternal, testtools and the like test no layer.
-var layerChecks = slices.Concat(amChecks, barrierChecks, extendedChecks, gasChecks, rulesChecks, moreLayerChecks, missingChecks, belowChecks)
+var layerChecks = slices.Concat(amChecks, barrierChecks, extendedChecks, gasChecks, laneChecks, rulesChecks, moreLayerChecks, missingChecks, belowChecks)
 
 // poll is for loops that ask again and again: it polls and lets other ranks run,
 // which may share this processor.

@@ -57,6 +57,14 @@ var Vars = [...]Var{
 		Also:    "`Config.Conduit`, `-conduit`",
 	},
 	{
+		Name: "ARGON_LANES", Readers: "conduits/boot internal/launch",
+		Meaning: "lanes of a rank",
+		Text:    "Lanes of a rank, by which goroutines send and poll without a lock that another one takes. On conduits other than `shm` they share one way.",
+		Range:   "1 to 64",
+		Default: "1",
+		Also:    "`Config.Lanes`, `-lanes`",
+	},
+	{
 		Name: "ARGON_PROGRESS", Readers: "gas",
 		Meaning: "answer peers in the background",
 		Text:    "1: a goroutine of each rank answers peers while the rank computes. Costs latency when the rank does call argon.",

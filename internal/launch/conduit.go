@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"os"
 	"strings"
 
 	"github.com/argon-go/argon/conduits"
@@ -32,9 +33,29 @@ func (c *Config) own() (Memory, error) {
 	case l.Rendezvous:
 		return newNetMemory(c)
 	case l.Memory != nil:
-		return l.Memory(c.Size, conduits.Config{MaxSegment: c.attached()})
+		return l.Memory(c.Size, c.memory())
 	}
 	return &noMemory{}, nil
+}
+
+// memory is what the memory that ranks share has to have room for.
+func (c *Config) memory() conduits.Config {
+	lanes, _ := c.lanes() // Validate says what is wrong
+	return conduits.Config{MaxSegment: c.attached(), Lanes: lanes}
+}
+
+// lanes is how many lanes the ranks are told to have; 0 if nothing says so.
+func (c *Config) lanes() (int, error) {
+	s := os.Getenv(jobenv.Lanes)
+	for _, kv := range c.Env {
+		if v, ok := strings.CutPrefix(kv, jobenv.Lanes+"="); ok {
+			s = v
+		}
+	}
+	if s == "" {
+		return 0, nil
+	}
+	return jobenv.ParseLanes(s)
 }
 
 func checkConduit(name string) error {

@@ -247,6 +247,9 @@ func (c *Config) Validate() error {
 			bad("launch: %s=%q is not a size: digits and K, M, G or T", jobenv.Segment, s)
 		}
 	}
+	if _, err := c.lanes(); err != nil {
+		bad("launch: %v (-lanes, %s)", err, jobenv.Lanes)
+	}
 	if s := os.Getenv(jobenv.Large); s != "" {
 		if _, err := strconv.ParseBool(s); err != nil {
 			bad("launch: %s=%q is neither 0 nor 1", jobenv.Large, s)

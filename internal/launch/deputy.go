@@ -243,7 +243,7 @@ func (d *deputy) prepare() error {
 		}
 		shared = l.Memory
 	}
-	if d.outfit, err = newOutfit(key, shared, t.count, (&Config{Segment: t.segment, Large: t.large}).attached()); err != nil {
+	if d.outfit, err = newOutfit(key, shared, t.count, (&Config{Segment: t.segment, Large: t.large, Env: t.env}).memory()); err != nil {
 		return d.refuse(err)
 	}
 	d.outfit.server, d.outfit.host = server, t.host

@@ -41,10 +41,10 @@ type outfit struct {
 // share nothing.
 type memoryMaker func(n int, c conduits.Config) (conduits.JobMemory, error)
 
-// newOutfit is that of size ranks on this host.
-func newOutfit(key jobkey.Key, shared memoryMaker, size int, segment uint64) (o outfit, err error) {
+// newOutfit is that of size ranks on this host, whose memory is to be like that.
+func newOutfit(key jobkey.Key, shared memoryMaker, size int, like conduits.Config) (o outfit, err error) {
 	if shared != nil {
-		if o.shared, err = shared(size, conduits.Config{MaxSegment: segment}); err != nil {
+		if o.shared, err = shared(size, like); err != nil {
 			return o, err
 		}
 	}
@@ -93,7 +93,7 @@ type netMemory struct {
 
 func newNetMemory(c *Config) (*netMemory, error) {
 	key := jobkey.New()
-	o, err := newOutfit(key, c.launch().Memory, c.Size, c.attached())
+	o, err := newOutfit(key, c.launch().Memory, c.Size, c.memory())
 	if err != nil {
 		return nil, err
 	}

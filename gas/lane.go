@@ -1,0 +1,151 @@
+package gas
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// newNode makes the Node of a rank of r.
+func newNode(ep conduits.Endpoint, r *run) *Node {
+	w := &struct {
+		whole
+		Node
+	}{}
+	n := &w.Node
+	*n = Node{ep: ep, rank: ep.Rank(), size: ep.Size(), debug: r.cfg.Debug, whole: &w.whole, calls: &w.own}
+	n.run, n.main = r, n
+	return n
+}
+
+// Lane gives the calling goroutine a lane of the rank for itself: a Node for the same rank
+// and memory, by which it sends, polls and waits without a lock, and without a line of
+// memory, that goroutines which use other lanes write. Release gives it back. There are
+// Config.Lanes-1 of them, the Node that Run gives being the first lane; if none is free the
+// error matches ErrResource.
+//
+// What is begun by a lane is that lane's: Handles, of which Sync takes those of any lane,
+// implicit operations, calls and their answers. Messages and calls of a lane run at the
+// same lane of the other rank, one at a time and in the order of one Node; those of
+// different lanes may run at once, also functions of RegisterCall. Barriers and
+// collective calls are the rank's, whatever lane makes them, and so are the heap, locks,
+// registered memory and failures.
+//
+// A goroutine that waits by any lane answers peers in all lanes that no other goroutine
+// polls. More than one goroutine may use a lane, as it may use the Node.
+//
+// Conduit shm has lanes. On others a lane works as said but sends by the way of the first,
+// and handlers run one at a time on the whole rank.
+func (n *Node) Lane() (*Node, error) {
+	w := n.whole
+	most := w.run.cfg.Lanes
+	w.lanesMu.Lock()
+	i := bits.TrailingZeros64(^(w.lanesOut | 1))
+	if i >= most {
+		w.lanesMu.Unlock()
+		return nil, errs.Resource("gas: rank %d has %d lanes, and all are in use (-lanes, ARGON_LANES, Config.Lanes)", n.rank, most)
+	}
+	w.lanesOut |= 1 << i
+	w.lanesMu.Unlock()
+	if _, err := w.main.e.Lane(i % w.main.e.Lanes()); err != nil { // which calls openLane
+		w.free(i)
+		return nil, err
+	}
+	w.lanesMu.Lock()
+	defer w.lanesMu.Unlock()
+	return w.at(i), nil
+}
+
+// Release gives back a lane that Lane has given. What is under way there stays so.
+func (n *Node) Release() error {
+	w := n.whole
+	w.lanesMu.Lock()
+	out := w.lanesOut>>n.lane&1 != 0
+	w.lanesMu.Unlock()
+	if n.lane == 0 || !out {
+		return errs.BadArg("gas: release of lane %d of rank %d, which Lane has not given", n.lane, n.rank)
+	}
+	w.free(n.lane)
+	return nil
+}
+
+// Lanes is how many lanes the rank has, this Node or the one it is a lane of included.
+func (n *Node) Lanes() int { return n.run.cfg.Lanes }
+
+func (w *whole) free(i int) {
+	w.lanesMu.Lock()
+	w.lanesOut &^= 1 << i
+	w.lanesMu.Unlock()
+}
+
+// openLane makes lane i when package am has it, for which n, lane 0, says what it brings.
+func (n *Node) openLane(i int, e *am.Endpoint) am.Lane {
+	l := &Node{
+		views: n.views, first: n.first, ep: e.Conduit(), rank: n.rank, size: n.size, debug: n.debug,
+		e: e, x: n.x.Lane(i, e), calls: &calls{table: n.calls.table}, lane: i, whole: n.whole,
+	}
+	n.lanesMu.Lock()
+	n.put(l)
+	n.lanesMu.Unlock()
+	return am.Lane{Completer: l.x, Exposer: l.x, User: l, Describe: l.describe}
+}
+
+// put makes l one of the lanes. The lock is held.
+func (w *whole) put(l *Node) {
+	for len(w.lanes) < l.lane {
+		w.lanes = append(w.lanes, nil)
+	}
+	w.lanes[l.lane-1] = l
+}
+
+// at is lane i, which is made here where the conduit has none. The lock is held.
+func (w *whole) at(i int) *Node {
+	if i-1 < len(w.lanes) && w.lanes[i-1] != nil {
+		return w.lanes[i-1]
+	}
+	n := w.main
+	l := &Node{
+		views: n.views, first: n.first, ep: n.ep, rank: n.rank, size: n.size, debug: n.debug,
+		e: n.e, x: n.x, calls: n.calls, lane: i, whole: w,
+	}
+	w.put(l)
+	return l
+}
+
+// at is the lane of this rank that a handler with token t runs in.
+func (n *Node) at(t *am.Token) *Node {
+	if t.Endpoint() == n.e {
+		return n
+	}
+	return NodeOf(t)
+}
+
+// each is the rank's lanes, as far as they are used.
+func (n *Node) each() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		n.lanesMu.Lock()
+		lanes := slices.Clone(n.lanes)
+		n.lanesMu.Unlock()
+		if !yield(n.main) {
+			return
+		}
+		for _, l := range lanes {
+			if l != nil && l.calls != n.main.calls && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// enough says that the job has as many lanes as the program wants, where a launcher decides.
+func (n *Node) enough() error {
+	want := n.run.cfg.Lanes
+	if l, ok := n.ep.(conduits.Laned); ok && l.Lanes() < want {
+		return errs.Misstarted(errs.BadArg("gas: Config.Lanes is %d, and the job was started with %d (gasrun -lanes, ARGON_LANES)", want, l.Lanes()))
+	}
+	return nil
+}
