@@ -47,7 +47,7 @@ func (n *Node) Lane() (*Node, error) {
 	i := bits.TrailingZeros64(^(w.lanesOut | 1))
 	if i >= most {
 		w.lanesMu.Unlock()
-		return nil, errs.Resource("gas: rank %d has %d lanes, and all are in use (-lanes, ARGON_LANES, Config.Lanes)", n.rank, most)
+		return nil, errs.Resource("gas: no lane is free on rank %d, of %d (-lanes, ARGON_LANES, Config.Lanes)", n.rank, most)
 	}
 	w.lanesOut |= 1 << i
 	w.lanesMu.Unlock()

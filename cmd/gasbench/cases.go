@@ -63,6 +63,7 @@ var benchmarks = []struct {
 	{"am/short", "short active messages by number of arguments", needReference, sure(shortCases), nil},
 	{"am/medium", "medium active messages by payload", needReference, sure(mediumCases), nil},
 	{"am/long", "long active messages by payload", needReference, sure(longCases), nil},
+	{"lanes/own", "short messages to the own rank by goroutines with a lane each", needReference, laneCases, nil},
 	{"rma/put", "blocking put", needReference, sure(putCases), nil},
 	{"rma/get", "blocking get", needReference, sure(getCases), nil},
 	{"rma/putnb", "64 non-blocking puts, then wait for all", needReference, sure(putNBCases), nil},

@@ -75,6 +75,12 @@
 // has used its endpoint. Each runs alone while it is measured; the others have sent some
 // hundred messages before, and wait.
 //
+// lanes/own: the time a message when 1, 2, 4 and so on goroutines of rank 0 send messages
+// of four arguments to their own rank at once, each by a lane of its own, and poll it after
+// every sixteenth. size is the number of goroutines, up to what ARGON_LANES says, such as
+// ARGON_LANES=4 gasbench -conduit shm -run lanes/own; more of them than processors show
+// nothing.
+//
 // rma/put, rma/get, rma/putnb, atomic/add: operations on memory that the other
 // rank does not touch meanwhile, one after the other, through package extended
 // ("extended" with byte slices, "value" with words), or through gas.Ptr[uint64]

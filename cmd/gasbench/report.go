@@ -90,6 +90,8 @@ func (l *line) sizeText() string {
 	switch l.Bench {
 	case "am/short":
 		return fmt.Sprintf("%d args", l.Size)
+	case "lanes/own":
+		return fmt.Sprintf("%d lanes", l.Size)
 	case "barrier":
 		return ""
 	}
