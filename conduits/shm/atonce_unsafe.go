@@ -125,6 +125,8 @@ func (e *Endpoint) beginAtOnce(rank int, a segment.NLA, n uint64, need segment.R
 				return x, true
 			}
 		}
+	} else if x.mem, x.unit = e.direct(rank, a, n, need); x.mem != nil {
+		return x, true
 	}
 	x, err := e.begin(rank, a, n, need)
 	return x, err == nil
