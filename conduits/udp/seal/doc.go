@@ -40,8 +40,11 @@
 //     header (ranks, counter, incarnations) is readable in all modes.
 //   - The link. A stranger that floods it, or drops datagrams, slows the job or
 //     stops it. Refusing one datagram costs a look at its header, and one pass over its
-//     bytes only if it has up to 2,048, or if its header is as a rank has sealed it,
-//     counter and length included, and the datagram of that header has not come yet.
+//     bytes only if it has up to 2,048, or if header and length are those of a datagram
+//     that a rank has sealed for this one and that has not been opened. The header of a datagram
+//     that was lost, or is held back, can be repeated any number of times with other
+//     payloads: each costs a full pass. So can those of datagrams which an earlier
+//     incarnation of this rank was sent before the source knew of any.
 //   - Anything, in mode [None]. It is for networks to which no other party has
 //     access. The header and its checks remain but for the window, which a
 //     damaged counter would move too far: datagrams which went astray or belong to

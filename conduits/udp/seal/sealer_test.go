@@ -586,11 +586,16 @@ func TestWire(t *testing.T) {
 		}
 	}
 	for mode, want := range []string{
-		"2000010200000304000000000000000011121314151617185003afeb00000000",
-		"210001020000030400000000000000001112131415161718eb35356000000000",
-		"2200010200000304000000000000000011121314151617180000000000000000",
+		"20000102000003040000000000000001111213141516171857a50ecf00000055",
+		"21000102000003040000000000000001111213141516171802ac5e6e00000055",
+		"2200010200000304000000000000000111121314151617180000000000000055",
 	} {
-		long := sealed(t, sealer(t, 0x0102, 0x1000, 0x1112131415161718, Mode(mode)), 0x0304, make([]byte, 3000))
+		s := sealer(t, 0x0102, 0x1000, 0x1112131415161718, Mode(mode))
+		if err := s.Learn(0x0304, 0x55); err != nil {
+			t.Fatal(err)
+		}
+		sealed(t, s, 0x0304, nil)
+		long := sealed(t, s, 0x0304, make([]byte, 3000))
 		if got := hex.EncodeToString(long[:HeaderSize]); got != want {
 			t.Errorf("mode %v: %s, want %s", Mode(mode), got, want)
 		}
@@ -643,11 +648,36 @@ func TestLongTickets(t *testing.T) {
 				refuse("the ticket of a long one on a short one", seal(genuine, shortBytes))
 			}
 			other := long(len(genuine))
-			for _, bits := range [][2]int{{8*atCounter + 40, 8 * atIncarnation}, {8 * atTicket, 8 * atEpoch}} {
+			for _, bits := range [][2]int{{8*atCounter + 16, 8 * atIncarnation}, {8 * atTicket, 8 * atEpoch}} {
 				for bit := bits[0]; bit < bits[1]; bit++ {
 					d := bytes.Clone(other)
 					d[bit/8] ^= 1 << (bit % 8)
 					refuse(fmt.Sprintf("bit %d", bit), seal(d, len(d)))
+				}
+			}
+			// The epoch may be 0 or the destination's, which is this bit here: only the
+			// ticket says which of them it was.
+			for bit := range 32 {
+				for _, learnt := range []bool{false, true} {
+					a, b := sealer(t, 1, 4, 7, mode), sealer(t, 2, 4, 1<<bit, mode)
+					if met {
+						if err := b.Learn(1, 7); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if learnt {
+						if err := a.Learn(2, 1<<bit); err != nil {
+							t.Fatal(err)
+						}
+					}
+					d := sealed(t, a, 2, make([]byte, shortBytes))
+					header := bytes.Clone(d[:HeaderSize])
+					binary.BigEndian.PutUint32(header[atEpoch:], binary.BigEndian.Uint32(header[atEpoch:])^1<<bit)
+					for want, d := range map[Reason][]byte{BadTag: seal(header, len(d)), Accepted: d} {
+						if _, _, why := b.Open(d); why != want {
+							t.Errorf("%v, met %v, epoch %#x, learnt %v: %v, want %v", mode, met, 1<<bit, learnt, why, want)
+						}
+					}
 				}
 			}
 			for i, d := range [][]byte{genuine, other} {
