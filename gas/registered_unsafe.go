@@ -103,6 +103,12 @@ type registered struct {
 }
 
 func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error) {
+	return n.registerOf(mem, nil, rights, peer)
+}
+
+// registerOf is register of memory of MakeSlice, whose mapping is whole, or of others' if
+// that is nil. What the rank takes back when it leaves is complete: see unmapSlices.
+func (n *Node) registerOf(mem, whole []byte, rights Rights, peer int) (segment.NLA, error) {
 	a, err := n.x.Expose(mem, rights, peer)
 	if errors.Is(err, ErrResource) {
 		return 0, fmt.Errorf("gas: Register: %w (-pin-bucket, ARGON_PIN_BUCKET)", err)
@@ -114,6 +120,15 @@ func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error
 	g := &n.registered
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if whole != nil {
+		if n.stop.Load() { // before unmapSlices has the lock
+			return 0, errors.Join(errLeft, n.x.Conceal(a))
+		}
+		if g.made == nil {
+			g.made = map[segment.NLA][]byte{}
+		}
+		g.made[a] = whole
+	}
 	if g.spans == nil {
 		g.spans = newSpans()
 	}

@@ -45,7 +45,8 @@ func MakeSlice[T any](n *Node, count int) ([]T, Ptr[T], error) {
 // reaches the memory, and the memory is gone. Later accesses by p are errors that match
 // ErrFault; use of the slice itself ends the process. Only the rank that made it can do it,
 // and once. It waits for accesses that are being made, not for ranks; transfers that have
-// begun and are not synchronized may fail. Freeing nil does nothing.
+// begun and are not synchronized may fail. Freeing nil does nothing. On an error about the
+// system's part the memory stays until the process ends.
 func FreeSlice[T any](n *Node, p Ptr[T]) error {
 	if p.IsNil() {
 		return nil
@@ -58,17 +59,10 @@ func (n *Node) makeSlice(size uint64) ([]byte, segment.NLA, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	a, err := n.register(whole[:size:size], RightsAll, AnyPeer)
+	a, err := n.registerOf(whole[:size:size], whole, RightsAll, AnyPeer)
 	if err != nil {
 		return nil, 0, errors.Join(err, n.ep.UnmapMemory(whole))
 	}
-	g := &n.registered
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.made == nil {
-		g.made = map[segment.NLA][]byte{}
-	}
-	g.made[a] = whole
 	return whole[:size:size], a, nil
 }
 
