@@ -183,8 +183,8 @@ func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 		x.exposed.Complete(cookie, value, err)
 		return
 	}
-	if lane := laneOf(cookie); lane != x.lane() { // of memory that is reached through lane 0
-		x.sibling(lane).Complete(cookie, ev, value, err)
+	if y := x.sibling(laneOf(cookie)); y != x { // of memory that is reached through lane 0
+		y.Complete(cookie, ev, value, err)
 		return
 	}
 	o, _ := x.table.find(cookie)

@@ -53,6 +53,9 @@ func (x *Endpoint) root() *Endpoint {
 
 // sibling is lane i of the rank, lane 0 if there is no such lane.
 func (x *Endpoint) sibling(i int) *Endpoint {
+	if i == x.lane() {
+		return x
+	}
 	if t := x.lanes.Load(); t != nil && i > 0 {
 		if y := t.all[i].Load(); y != nil {
 			return y

@@ -57,7 +57,7 @@ var functions struct {
 // Ptr.Local and atomics on its own neighbourhood; it must not call other ranks,
 // lock, allocate collectively or enter barriers: any of that, and every wait, is
 // an error that names the function and fails the job. At most one fn runs on a rank
-// at a time, on any of its goroutines. A panic in fn is a panic of the called
+// at a time, on any of its goroutines, of a rank with lanes in each lane. A panic in fn is a panic of the called
 // rank.
 func RegisterCall[A, R any](name string, fn func(n *Node, a A) R) *Func[A, R] {
 	var a A

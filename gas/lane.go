@@ -38,8 +38,12 @@ func newNode(ep conduits.Endpoint, r *run) *Node {
 // A goroutine that waits by any lane answers peers in all lanes that no other goroutine
 // polls. More than one goroutine may use a lane, as it may use the Node.
 //
-// Conduit shm has lanes. On others a lane works as said but sends by the way of the first,
-// and handlers run one at a time on the whole rank.
+// Conduit shm has lanes, and hybrid in a job of one host. On others a lane works as said but
+// sends by the way of the first, and handlers run one at a time on the whole rank.
+//
+// A called function, or a handler, that runs in a lane and breaks the rules of those by
+// another lane, or by what is the rank's (barriers, collective calls, registered memory), is
+// found with Config.Debug alone.
 func (n *Node) Lane() (*Node, error) {
 	w := n.whole
 	most := w.run.cfg.Lanes
@@ -60,7 +64,8 @@ func (n *Node) Lane() (*Node, error) {
 	return w.at(i), nil
 }
 
-// Release gives back a lane that Lane has given. What is under way there stays so.
+// Release gives back a lane that Lane has given, which may give the same Node to another
+// goroutine then: it must not be used, or released, once more. What is under way stays so.
 func (n *Node) Release() error {
 	w := n.whole
 	w.lanesMu.Lock()

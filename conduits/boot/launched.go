@@ -64,14 +64,14 @@ func runLaunched(ctx context.Context, cfg *Config, cd conduits.Conduit, j condui
 // process has ended before.
 func joinJob(ctx context.Context, cfg *Config, cd conduits.Conduit, j conduits.Job) (conduits.Endpoint, error) {
 	if ctx.Done() == nil {
-		return cd.Join(j, conduits.Config{})
+		return cd.Join(j, conduits.Config{Lanes: cfg.Lanes})
 	}
 	var ep conduits.Endpoint
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		ep, err = cd.Join(j, conduits.Config{})
+		ep, err = cd.Join(j, conduits.Config{Lanes: cfg.Lanes})
 	}()
 	select {
 	case <-done:

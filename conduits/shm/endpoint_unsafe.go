@@ -224,6 +224,15 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 	return list
 }
 
+// Arm announces a sleeper.
+func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket { return e.arm(b, e.inHandler()) }
+
+// Disarm takes the announcement back when no other goroutine has made one.
+func (e *Endpoint) Disarm(t conduits.Ticket) { e.disarm(t, e.inHandler()) }
+
+// inHandler says whether the caller is in a handler of this lane, where there are others.
+func (e *Endpoint) inHandler() bool { return e.lanes != nil && e.Polling() }
+
 // Park sleeps until woken.
 func (e *Endpoint) Park(t conduits.Ticket) {
 	if e.Polling() {
@@ -246,7 +255,7 @@ func (e *Endpoint) mayPark() bool {
 		// A poller that sleeps in a handler wakes us after it (ran); any other
 		// is soon done.
 		if e.nested.Load() > 0 {
-			return true
+			return e.lanes == nil || e.lanes.quiet(e.lane)
 		}
 		e.j.yield()
 		return false
@@ -262,6 +271,9 @@ func (e *Endpoint) Left(rank int) bool {
 		return false
 	}
 	// What it sent lies in its rings since before its state was written.
+	if e.lanes != nil && e.lanes.unknown() {
+		return false
+	}
 	for e := range e.each() {
 		for !e.lock.TryLock() {
 			if e.nested.Load() > 0 || e.Polling() {
@@ -275,7 +287,7 @@ func (e *Endpoint) Left(rank int) bool {
 			return false
 		}
 	}
-	return e.lanes == nil || !e.lanes.unknown()
+	return true
 }
 
 // Close leaves the job. The memory stays mapped: goroutines may still hold

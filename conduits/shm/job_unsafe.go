@@ -113,8 +113,8 @@ type job struct {
 
 // localJob is what the ranks of an in-process job have beyond the layout.
 type localJob struct {
-	talks    []atomic.Pointer[byte] // by talkIndex of places, made on first contact
-	mu       sync.Mutex             // serialises making talks and segments
+	mu       sync.Mutex             // guards talks and the making of segments
+	talks    map[int]unsafe.Pointer // by talkIndex of places, made on first contact
 	segments []unsafe.Pointer
 	sleepers []sleeper   // by lane*n+place
 	eps      []*Endpoint // by place, as segments
@@ -167,7 +167,7 @@ func LocalPart(n int, part conduits.Part, c conduits.Config) ([]*Endpoint, error
 	}
 	j := newJob(g, part, nil, block(hdrBytes))
 	j.local = &localJob{
-		talks:    make([]atomic.Pointer[byte], g.talkIndex(0, 0, g.lanes)),
+		talks:    map[int]unsafe.Pointer{},
 		segments: make([]unsafe.Pointer, n),
 		sleepers: make([]sleeper, n*g.lanes),
 		outside:  part.Outside,
@@ -363,16 +363,15 @@ func (j *job) talk(src, dst, lane int) unsafe.Pointer {
 	if l == nil {
 		return unsafe.Add(j.base, j.talkOffset(src, dst, lane))
 	}
-	at := &l.talks[j.talkIndex(src, dst, lane)]
-	if p := at.Load(); p != nil {
-		return unsafe.Pointer(p)
-	}
+	i := j.talkIndex(src, dst, lane)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at.Load() == nil {
-		at.Store((*byte)(block(j.geometry.talk())))
+	p := l.talks[i]
+	if p == nil {
+		p = block(j.geometry.talk())
+		l.talks[i] = p
 	}
-	return unsafe.Pointer(at.Load())
+	return p
 }
 
 // reserve takes memory outside the Go heap for rank's segment. Release unmaps it, or, if

@@ -29,7 +29,7 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 		return nil, err
 	}
 	dir := os.Getenv(jobenv.ShmDir)
-	stride, err := chooseStride(n, dir, c.MaxSegment)
+	stride, err := chooseStride(n, c.Lanes, dir, c.MaxSegment)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	f, err := sys.CreateMemory(dir, "argon", g.total())
 	if err != nil && dir == "" {
 		const fallback = "/dev/shm"
-		if stride, err = chooseStride(n, fallback, c.MaxSegment); err == nil {
+		if stride, err = chooseStride(n, c.Lanes, fallback, c.MaxSegment); err == nil {
 			g.segment = stride
 			f, err = sys.CreateMemory(fallback, "argon", g.total())
 		}
@@ -60,7 +60,7 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 }
 
 // chooseStride checks a wanted segment size against what there is, or chooses.
-func chooseStride(n int, dir string, want uint64) (int64, error) {
+func chooseStride(n, lanes int, dir string, want uint64) (int64, error) {
 	avail, limit := sys.AvailableMemory()
 	if dir != "" {
 		free, err := sys.FreeSpace(dir)
@@ -72,16 +72,16 @@ func chooseStride(n int, dir string, want uint64) (int64, error) {
 		}
 	}
 	if avail != 0 {
-		avail = max(avail-mailboxes(n), 1)
+		avail = max(avail-mailboxes(n, lanes), 1)
 	}
 	return strideFor(n, want, avail, limit)
 }
 
 // mailboxes is how much memory a job takes beside its segments if every rank
-// talks to eight others.
-func mailboxes(n int) int64 {
+// talks to eight others in all of its lanes.
+func mailboxes(n, lanes int) int64 {
 	g := geometryFor(n, 0)
-	return g.ctlOffset(n) + int64(n)*int64(min(n, 8))*int64(g.talk())
+	return g.ctlOffset(n) + int64(n)*int64(min(n, 8))*int64(max(lanes, 1))*int64(g.talk())
 }
 
 // strideFor is chooseStride without the system: avail is 0 if unknown.

@@ -35,7 +35,8 @@ type lanes struct {
 	making sync.Mutex // guards the making of all
 
 	mu       sync.Mutex // guards what follows, and the announcements of this rank
-	sleeping []int      // goroutines, by lane
+	sleeping []int      // goroutines by lane, but for
+	nested   []int      // those in handlers, which run replies alone
 	polled   []uint64   // of the watcher: the turns of lanes when it last looked
 }
 
@@ -60,7 +61,7 @@ const neglect = 100 * time.Microsecond
 // newLanes has e be the first of its rank's lanes.
 func newLanes(e *Endpoint) {
 	n := e.j.lanes
-	l := &lanes{all: make([]atomic.Pointer[Endpoint], n), lookers: make([]looker, n), sleeping: make([]int, n), polled: make([]uint64, n)}
+	l := &lanes{all: make([]atomic.Pointer[Endpoint], n), lookers: make([]looker, n), sleeping: make([]int, n), nested: make([]int, n), polled: make([]uint64, n)}
 	for i := range l.lookers {
 		l.lookers[i].at = make([]regard, n)
 	}
@@ -217,17 +218,29 @@ func (e *Endpoint) tendReplies() int {
 }
 
 // announce says that a goroutine of lane i is about to sleep: in the block of that lane,
-// and of those that are unattended.
-func (l *lanes) announce(i int) {
+// and of those that are unattended. One in a handler, nested, cannot run requests, and
+// leaves the announcements of others, which can.
+func (l *lanes) announce(i int, nested bool) {
 	e := l.all[i].Load()
 	l.mu.Lock()
-	l.sleeping[i]++
+	defer l.mu.Unlock()
 	atomic.AddUint32(&l.armed, 1)
+	if nested {
+		l.nested[i]++
+		atomic.StoreUint32(e.parked, uint32(i)+1)
+		for j := range l.all {
+			if s := l.all[j].Load(); s != nil {
+				atomic.CompareAndSwapUint32(s.parked, 0, uint32(i)+1)
+			}
+		}
+		return
+	}
+	l.sleeping[i]++
 	k := &l.lookers[i]
 	mine := k.mu.TryLock()
 	for j := range l.all {
 		s := l.all[j].Load()
-		if s == nil || j != i && l.sleeping[j] != 0 {
+		if s == nil || j != i && l.sleeping[j]+l.nested[j] != 0 {
 			continue
 		}
 		if j != i && mine {
@@ -243,29 +256,57 @@ func (l *lanes) announce(i int) {
 	if mine {
 		k.mu.Unlock()
 	}
-	l.mu.Unlock()
 }
 
-// withdraw takes that back when it is the last goroutine of the lane.
-func (l *lanes) withdraw(i int) {
+// withdraw takes that back when it is the last goroutine of the lane. Another one that
+// sleeps takes its place in the other lanes, where it may have been before.
+func (l *lanes) withdraw(i int, nested bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	atomic.AddUint32(&l.armed, ^uint32(0))
-	if l.sleeping[i]--; l.sleeping[i] == 0 {
-		for j := range l.all {
-			if s := l.all[j].Load(); s != nil {
-				atomic.CompareAndSwapUint32(s.parked, uint32(i)+1, 0)
+	if nested {
+		l.nested[i]--
+	} else {
+		l.sleeping[i]--
+	}
+	if l.sleeping[i]+l.nested[i] != 0 {
+		return
+	}
+	next := uint32(l.sleeper() + 1)
+	for j := range l.all {
+		if s := l.all[j].Load(); s != nil {
+			to := next
+			if j == i { // its goroutine is awake
+				to = 0
 			}
+			atomic.CompareAndSwapUint32(s.parked, uint32(i)+1, to)
 		}
 	}
-	l.mu.Unlock()
+}
+
+// sleeper is a lane by which a goroutine sleeps that is in no handler, or -1.
+func (l *lanes) sleeper() int {
+	for i, n := range l.sleeping {
+		if n > 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // quiet says whether the lanes that a goroutine of lane i is to be woken for have nothing.
 func (l *lanes) quiet(i int) bool {
 	for j := range l.all {
 		s := l.all[j].Load()
-		if s == nil || j == i || atomic.LoadUint32(s.parked) != uint32(i)+1 || !s.lock.TryLock() {
+		if s == nil || j == i || atomic.LoadUint32(s.parked) != uint32(i)+1 {
 			continue
+		}
+		if !s.lock.TryLock() { // as in mayPark
+			if s.nested.Load() > 0 {
+				continue
+			}
+			s.j.yield()
+			return false
 		}
 		quiet := s.quiet()
 		s.lock.Unlock()
@@ -290,12 +331,7 @@ func (l *lanes) rouse() {
 func (l *lanes) remind() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sleeper := -1
-	for i, n := range l.sleeping {
-		if n > 0 {
-			sleeper = i
-		}
-	}
+	sleeper := l.sleeper()
 	for i := range l.all {
 		s := l.all[i].Load()
 		if s == nil {

@@ -22,7 +22,7 @@ const (
 // Poll runs what has arrived.
 func (e *Endpoint) Poll() int {
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
-		return 0
+		return e.taken()
 	}
 	n := e.look()
 	e.lock.Unlock()
@@ -30,6 +30,14 @@ func (e *Endpoint) Poll() int {
 		n = e.tend()
 	}
 	return n
+}
+
+// taken is a poll of a caller whose lane another goroutine polls.
+func (e *Endpoint) taken() int {
+	if e.lanes == nil || e.Polling() {
+		return 0
+	}
+	return e.tend()
 }
 
 // look is a poll of this lane, by the holder of its lock.
@@ -52,7 +60,7 @@ func (e *Endpoint) Spin() int {
 		return e.Poll()
 	}
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
-		return 0
+		return e.taken()
 	}
 	n := 0
 	if r := e.hot; r != nil {
@@ -125,7 +133,7 @@ func (e *Endpoint) news() int {
 	if e.lanes != nil {
 		e.lanes.admit()
 	}
-	if e.j.local != nil {
+	if e.j.local != nil || e.lane != 0 { // the desk belongs to the first lane
 		return 0
 	}
 	return e.answers.serve() + e.advance()
@@ -337,10 +345,10 @@ func (box *mailbox) tally(s *conduits.Stats) {
 	}
 	box.statsMu.Unlock()
 	for c := range conduits.NumClasses {
-		s.Received[c] = box.received[c].Load()
+		s.Received[c] += box.received[c].Load()
 	}
-	s.Sent[conduits.Reply] = box.replies.Load()
-	s.NoCredit = box.noReplies.Load()
+	s.Sent[conduits.Reply] += box.replies.Load()
+	s.NoCredit += box.noReplies.Load()
 	for i := int(conduits.Request); i < len(box.out); i += conduits.NumClasses {
 		r := box.out[i].Load()
 		if r != nil {

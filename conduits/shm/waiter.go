@@ -96,8 +96,8 @@ func (j *job) yield() {
 	}
 }
 
-// Arm announces a sleeper.
-func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
+// arm announces a sleeper; nested says that it is in a handler.
+func (w *waiter) arm(b conduits.Blocked, nested bool) conduits.Ticket {
 	if b == nil {
 		b = idle{}
 	}
@@ -108,7 +108,7 @@ func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 	// changes the number afterwards, so Park cannot miss it.
 	t.Seq = atomic.LoadUint32(w.word(w.rank, ctlSeq))
 	if l := w.bell.lanes; l != nil {
-		l.announce(w.lane)
+		l.announce(w.lane, nested)
 	} else {
 		atomic.StoreUint32(w.bell.parked, 1)
 	}
@@ -123,13 +123,13 @@ func (w *waiter) Arm(b conduits.Blocked) conduits.Ticket {
 	return t
 }
 
-// Disarm takes the announcement back when no other goroutine has made one.
-func (w *waiter) Disarm(t conduits.Ticket) {
+// disarm takes the announcement back when no other goroutine has made one.
+func (w *waiter) disarm(t conduits.Ticket, nested bool) {
 	w.waitMu.Lock()
 	w.waiting.Remove(t.Slot)
 	w.armed--
 	if l := w.bell.lanes; l != nil {
-		l.withdraw(w.lane)
+		l.withdraw(w.lane, nested)
 	} else if w.armed == 0 {
 		atomic.StoreUint32(w.bell.parked, 0)
 	}

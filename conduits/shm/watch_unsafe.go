@@ -183,8 +183,10 @@ func (k *checks) damage() string {
 	if n := atomic.LoadUint32(j.c32(k.rank, ctlJoined)); j.local == nil && n != 1 {
 		return fmt.Sprintf("%s says %d where a process has joined", block, n)
 	}
-	if n := atomic.LoadUint32(k.bell.parked); n > uint32(j.lanes) {
-		return fmt.Sprintf("%s says %d where it says whether it sleeps", block, n)
+	for lane := range j.lanes {
+		if n := atomic.LoadUint32(j.p32(k.rank, lane, ctlParked)); n > uint32(j.lanes) {
+			return fmt.Sprintf("%s says %d where it says whether it sleeps", block, n)
+		}
 	}
 	for i := range (MaxRanks + 31) / 32 {
 		has := atomic.LoadUint32((*uint32)(unsafe.Add(c, ctlOpen+i*4)))

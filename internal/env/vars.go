@@ -59,7 +59,7 @@ var Vars = [...]Var{
 	{
 		Name: "ARGON_LANES", Readers: "conduits/boot internal/launch",
 		Meaning: "lanes of a rank",
-		Text:    "Lanes of a rank, by which goroutines send and poll without a lock that another one takes. On conduits other than `shm` they share one way.",
+		Text:    "Lanes of a rank, by which goroutines send and poll without a lock that another one takes. On conduits other than `shm`, and `hybrid` on one host, they share one way.",
 		Range:   "1 to 64",
 		Default: "1",
 		Also:    "`Config.Lanes`, `-lanes`",
