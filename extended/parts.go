@@ -11,7 +11,8 @@ import (
 // its own, and the table's, the reserve, has what they lack. All handles are in parts or
 // outstanding, and so are all slots that were ever used.
 //
-// The lock of the reserve is taken before that of a part, and no part's after another's.
+// The lock of the reserve is taken before that of a part, and a part's after those of parts
+// with a lower index alone. Only atOnce has the locks of several.
 type part struct {
 	mu      sync.Mutex
 	free    *op     // used before, and free
@@ -103,16 +104,46 @@ func (t *table) lack(p *part, withHandle bool) (*op, error) {
 	return o, nil
 }
 
+// each calls f for one part after the other, with its lock held.
+func (ps *parts) each(f func(*part)) {
+	if ps == nil {
+		return
+	}
+	for i := range ps {
+		p := &ps[i].part
+		p.mu.Lock()
+		f(p)
+		p.mu.Unlock()
+	}
+}
+
+// atOnce calls f for all parts with the locks of all of them held. After each, what has come
+// to a part looked at, while another was taken from one still to come, would be missed or be
+// counted twice. The caller holds the lock of the reserve.
+func (ps *parts) atOnce(f func(*part)) {
+	if ps == nil {
+		return
+	}
+	for i := range ps {
+		ps[i].mu.Lock()
+	}
+	for i := range ps {
+		f(&ps[i].part)
+		ps[i].mu.Unlock()
+	}
+}
+
 // recall has the reserve have a handle if one is left anywhere. The caller holds mu.
 func (t *table) recall() bool {
-	if ps := t.parts.Load(); ps != nil && t.left == 0 {
-		for i := range ps {
-			p := &ps[i].part
-			p.mu.Lock()
-			t.left += p.left
-			p.left = 0
-			p.mu.Unlock()
-		}
+	take := func(p *part) {
+		t.left += p.left
+		p.left = 0
+	}
+	if t.left == 0 {
+		t.parts.Load().each(take)
+	}
+	if t.left == 0 {
+		t.parts.Load().atOnce(take)
 	}
 	return t.left > 0
 }
@@ -122,17 +153,19 @@ func (t *table) recall() bool {
 func (t *table) list() *op {
 	o := t.free
 	t.free = nil
-	if ps := t.parts.Load(); ps != nil {
-		for i := 0; i < len(ps) && o == nil; i++ {
-			p := &ps[i].part
-			p.mu.Lock()
-			o = p.free
-			p.free = nil
-			p.mu.Unlock()
+	take := func(p *part) {
+		if o == nil {
+			o, p.free = p.free, nil
 		}
 	}
 	if o == nil {
+		t.parts.Load().each(take)
+	}
+	if o == nil {
 		o = t.fresh()
+	}
+	if o == nil {
+		t.parts.Load().atOnce(take)
 	}
 	return o
 }
@@ -142,13 +175,7 @@ func (t *table) outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	left := t.left
-	if ps := t.parts.Load(); ps != nil {
-		for i := range ps {
-			ps[i].mu.Lock()
-			left += ps[i].left
-			ps[i].mu.Unlock()
-		}
-	}
+	t.parts.Load().atOnce(func(p *part) { left += p.left })
 	return MaxHandles - int(left)
 }
 

@@ -290,3 +290,63 @@ func TestPartsKeepRest(t *testing.T) {
 		t.Errorf("%d slots are free and %d handles left, want 5 and %d", free, left, MaxHandles)
 	}
 }
+
+// TestPartsAtOnce: what is free at every moment is found, and the handles outstanding are
+// counted right, though what is free goes from one end of the parts to the other while a
+// goroutine has looked at the first part and not at the last.
+func TestPartsAtOnce(t *testing.T) {
+	const rounds = 200
+	claim := func(withHandle bool) func(*table) bool {
+		return func(tab *table) bool {
+			_, _, err := tab.claim(withHandle)
+			return err == nil
+		}
+	}
+	move := func(from, to *part) {
+		to.left, from.left = to.left+from.left, 0
+		to.free, from.free = from.free, nil
+	}
+	for _, c := range []struct {
+		name    string
+		handles int32 // free, beside the one that moves
+		used    uint32
+		back    bool // from the first part to the last
+		look    func(*table) bool
+	}{
+		{"handle", 0, 0, false, claim(true)},
+		{"slot", 100, numSlots, false, claim(false)},
+		{"handle and slot", 0, numSlots, false, claim(true)},
+		{"access region", 0, numSlots, false, func(tab *table) bool { return tab.expose(new(op)) == nil }},
+		{"room", 100, numSlots, false, (*table).room},
+		{"outstanding", MaxHandles - 1, numSlots, true, func(tab *table) bool { return tab.outstanding() == 0 }},
+	} {
+		for range rounds {
+			tab := divided()
+			ps := tab.parts.Load()
+			low, high := &ps[0].part, &ps[numParts-1].part
+			tab.left, tab.used = c.handles, c.used
+			from, to := high, low
+			if c.back {
+				from, to = low, high
+			}
+			from.left = 1
+			if c.used > 0 {
+				from.free = new(op)
+			}
+			high.mu.Lock()
+			found := make(chan bool)
+			go func() { found <- c.look(tab) }()
+			for range 100 { // until the goroutine waits for the last part, or nearly so
+				runtime.Gosched()
+			}
+			if low.mu.TryLock() { // not if it holds the locks of several parts
+				move(from, to)
+				low.mu.Unlock()
+			}
+			high.mu.Unlock()
+			if !<-found {
+				t.Fatalf("%s: what was free all the time is not found, or counted wrongly", c.name)
+			}
+		}
+	}
+}
