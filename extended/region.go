@@ -49,6 +49,11 @@ func (c Category) String() string {
 //     are errors. Access regions do not nest. What was begun before
 //     BeginRegion and not synchronized stays outside and goes on.
 //
+// A Region takes up to eight slots for puts and eight for gets, one for ranks that are equal
+// modulo eight, of the 2^17 that the endpoint has for all that is under way, and gives them back
+// when it is synchronized. Once 2^15 were in use at a time, a Region may have one slot for all of
+// a category. Without any, what is begun is refused (ErrResource).
+//
 // A Region may be used by many goroutines at once; Sync may then wait for what
 // others begin meanwhile, too. The zero Region may be given to BeginRegion, and
 // belongs to that endpoint from then on. It must not be copied after that.
@@ -60,7 +65,10 @@ type Region struct {
 	idle atomic.Uint32
 	mu   sync.Mutex
 	open bool
-	used uint32
+	// shared has the categories of which operations may be counted in slots of other ranks
+	// than theirs, until none of the category is under way.
+	shared Category
+	used   uint32
 	// slots count what is under way: puts and gets, by rank, and the open access region.
 	// They are taken when the first operation does not complete at once, and mean
 	// something where used has their bit; nil before the first.
@@ -80,6 +88,11 @@ const (
 	slotGets   = ways
 	slotRegion = 2 * ways
 )
+
+// spreadSlots bounds the slots that a Region may have beside its first of a category: those
+// with a lower number. All others are left to operations, access regions and first slots, so
+// that many Regions towards many ranks do not use up the table; they share instead.
+const spreadSlots = numSlots / 4
 
 // slotsOf is a bit for each slot of category c.
 func slotsOf(c Category) (slots uint32) {
@@ -177,7 +190,9 @@ func (r *Region) Sync(c Category) error {
 // words there that they are about: a get that is begun after SyncRank(rank, Puts) sees what
 // the puts have written, and a put after SyncRank(rank, Gets) is not seen by the gets. It
 // does not wait for what is under way towards other ranks, but for those whose number differs
-// from rank's by a multiple of eight. Without a put or get under way it takes as long as Sync.
+// from rank's by a multiple of eight, and for all of the category if very many slots were in
+// use (see Region). Without a put or get under way it takes as long as Sync; a rank that does
+// not exist is found only if something is under way.
 func (r *Region) SyncRank(rank int, c Category) error {
 	if r.idle.Load()>>c&1 != 0 {
 		return nil
@@ -194,7 +209,7 @@ func (r *Region) syncRank(rank int, c Category) error {
 	if err := r.x.checkRank(what, rank); err != nil {
 		return err
 	}
-	return r.syncSlots(slotsOf(c) & slotsTowards(rank))
+	return r.syncSlots(c, slotsTowards(rank))
 }
 
 //go:noinline
@@ -202,13 +217,14 @@ func (r *Region) sync(c Category) error {
 	if err := r.checkSync("extended: sync region", c); err != nil {
 		return err
 	}
-	return r.syncSlots(slotsOf(c))
+	return r.syncSlots(c, ^uint32(0))
 }
 
-// syncSlots waits for what is counted in slots, a bit for each.
-func (r *Region) syncSlots(slots uint32) error {
+// syncSlots waits for what of category c is counted in slots, a bit for each, or may be
+// counted elsewhere.
+func (r *Region) syncSlots(c Category, slots uint32) error {
 	r.mu.Lock()
-	slots &= r.used
+	slots = slotsOf(c) & (slots | slotsOf(r.shared)) & r.used
 	r.mu.Unlock()
 	var err error
 	for ; slots != 0; slots &= slots - 1 {
@@ -310,6 +326,11 @@ func (r *Region) at(i int) (*op, uint64) {
 func (r *Region) drop(i int) {
 	r.slots[i] = slot{}
 	r.used &^= 1 << i
+	for _, c := range [...]Category{Puts, Gets} {
+		if r.used&slotsOf(c) == 0 {
+			r.shared &^= c
+		}
+	}
 }
 
 // reap gives back slot i if nothing is under way in it.
@@ -326,29 +347,55 @@ func (r *Region) reap(i int, name uint64) error {
 	return failure
 }
 
+// place is the slot that counts an operation of category c towards dst. The caller holds mu.
+func (r *Region) place(dst int, c Category) int {
+	if r.open {
+		return slotRegion
+	}
+	if r.shared&c != 0 {
+		return bits.TrailingZeros32(r.used & slotsOf(c))
+	}
+	return bits.TrailingZeros32(slotsOf(c) & slotsTowards(dst))
+}
+
+// share has one slot of category c that is in use count all of the category; false if there
+// is none. The caller holds mu.
+func (r *Region) share(c Category) bool {
+	if r.open || r.used&slotsOf(c) == 0 {
+		return false
+	}
+	r.shared |= c
+	return true
+}
+
 // begin counts an operation of category c, with one unit that detach takes off.
 func (r *Region) begin(dst int, want conduits.Event, c Category) (flight, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slotRegion
-	if !r.open {
-		i = bits.TrailingZeros32(slotsOf(c) & slotsTowards(dst))
-	}
+	i := r.place(dst, c)
 	o, name := r.at(i)
-	if o == nil {
-		var err error
-		if o, name, err = r.x.table.claim(false); err != nil {
-			return flight{}, err
-		}
-		if r.slots == nil {
-			r.slots = new([slotRegion + 1]slot)
-		}
-		r.slots[i] = slot{o, name}
-		r.used |= 1 << i
-		r.note()
-	} else {
+	if o != nil {
 		o.left.Add(oneRemote)
+		return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
 	}
+	o, name, err := r.x.table.claim(false)
+	if (err != nil || o.slot >= spreadSlots) && r.share(c) {
+		if err == nil {
+			r.x.table.release(o, name)
+		}
+		o, name = r.at(r.place(dst, c))
+		o.left.Add(oneRemote)
+		return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
+	}
+	if err != nil {
+		return flight{}, err
+	}
+	if r.slots == nil {
+		r.slots = new([slotRegion + 1]slot)
+	}
+	r.slots[i] = slot{o, name}
+	r.used |= 1 << i
+	r.note()
 	return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
 }
 

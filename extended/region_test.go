@@ -2,6 +2,7 @@ package extended
 
 import (
 	"errors"
+	"math/bits"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,6 +18,10 @@ func TestRegionModel(t *testing.T) {
 		j := newFake(ranks, fakeOptions{hold: true, eager: rapid.Bool().Draw(t, "eager"), seed: rapid.Uint64().Draw(t, "seed")})
 		e, x := j.eps[0], j.eps[0].x
 		r := x.NewRegion()
+		shared := rapid.Bool().Draw(t, "shared")
+		if shared { // as if so many slots had been in use
+			x.table.used = spreadSlots
+		}
 		open := false
 		var buf [8]byte
 		var hs []Handle
@@ -95,7 +100,7 @@ func TestRegionModel(t *testing.T) {
 			"sync with a rank that nothing is under way to": func(t *rapid.T) {
 				c, dst := category.Draw(t, "category"), rank.Draw(t, "rank")
 				for other := 1; other < ranks; other++ {
-					if open || other%ways == dst%ways && underWay(c, other) {
+					if open || (shared || other%ways == dst%ways) && underWay(c, other) {
 						return
 					}
 				}
@@ -145,5 +150,57 @@ func TestSyncReportsFailure(t *testing.T) {
 			t.Errorf("told twice: %v", err)
 		}
 		e.die(nil, false)
+	}
+}
+
+// TestRegionShares: without a slot that is free, or one that a region may have beside its
+// first, it counts all of a category in one, and a sync with a rank waits for that.
+func TestRegionShares(t *testing.T) {
+	for _, inUse := range []int{spreadSlots - 2, spreadSlots, numSlots - 2} {
+		j := newFake(ways, fakeOptions{hold: true})
+		e, x := j.eps[0], j.eps[0].x
+		for range inUse {
+			if _, _, err := x.table.claim(false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := x.NewRegion()
+		for range 2 {
+			for rank := 1; rank < ways; rank++ {
+				if err := r.PutBulkNBI(rank, at(0), make([]byte, 8)); err != nil {
+					t.Fatalf("put to rank %d with %d slots in use: %v", rank, inUse, err)
+				}
+				if err := r.GetNBI(rank, at(0), make([]byte, 8)); err != nil {
+					t.Fatalf("get from rank %d with %d slots in use: %v", rank, inUse, err)
+				}
+			}
+			e.mu.Lock()
+			e.hold = false
+			e.mu.Unlock()
+			if err := r.SyncRank(ways-1, Puts); err != nil {
+				t.Fatal(err)
+			}
+			e.mu.Lock()
+			for _, p := range e.queue {
+				if p.kind == 0 && p.dst == ways-1 {
+					t.Errorf("a put to rank %d is under way after the sync with it, with %d slots in use", p.dst, inUse)
+				}
+			}
+			e.hold = true
+			e.mu.Unlock()
+			if r.shared&Gets == 0 {
+				t.Errorf("the gets share no slot, with %d slots in use", inUse)
+			}
+			if n := bits.OnesCount32(r.used & slotsOf(All)); n > 2 {
+				t.Errorf("%d slots for puts and gets, with %d in use before", n, inUse)
+			}
+			e.release()
+			if err := r.Sync(All); err != nil || r.used != 0 || r.shared != 0 {
+				t.Fatalf("slots %b used, %v shared: %v", r.used, r.shared, err)
+			}
+			e.mu.Lock()
+			e.hold = true
+			e.mu.Unlock()
+		}
 	}
 }

@@ -33,7 +33,7 @@ const MaxHandles = 1 << 16
 
 const (
 	slotBits  = 17
-	numSlots  = 1 << slotBits // handles, and as many operations without one
+	numSlots  = 1 << slotBits // handles, and as many operations without one; spreadSlots says what Regions take
 	firstBits = 3             // the first chunk has 1<<firstBits slots
 	numChunks = slotBits - firstBits + 1
 	genBits   = 39

@@ -749,8 +749,8 @@ var mutants = []mutant{
 		name:   "region-sync-other-rank",
 		defect: "the sync with a rank waits for what is under way towards another one",
 		file:   "extended/region.go", test: "conduits/sim ^TestConformance$/^layers$/^extended$",
-		old: "r.syncSlots(slotsOf(c) & slotsTowards(rank))",
-		new: "r.syncSlots(slotsOf(c) & slotsTowards(rank+1))",
+		old: "r.syncSlots(c, slotsTowards(rank))",
+		new: "r.syncSlots(c, slotsTowards(rank+1))",
 	},
 	{
 		name:   "region-end-keeps-slot",
