@@ -115,18 +115,20 @@ func (t *table) unuse(i uint32) bool {
 const handPatience = 2
 
 // victim finds an idle slot and makes it one that is not, with no users. There
-// must be one.
+// must be one. Readers mark slots again meanwhile, without the lock: once the hand has come
+// by every slot twice, their marks count no more, and the search ends within another round.
 func (t *table) victim() uint32 {
 	if t.found++; t.found > handPatience*t.index.n {
 		t.hand = 0
 	}
-	for i := t.hand; ; {
+	passed := 0
+	for i := t.hand; ; passed++ {
 		if i == 0 {
 			i, t.found = t.slots[0].next, 0
 		}
 		s := &t.slots[i]
 		if s.users == 0 && s.state != outbound {
-			if !s.marked && !(s.shared && t.used(s.bucket)) {
+			if !s.marked && !(s.shared && passed < 2*t.index.n && t.used(s.bucket)) {
 				t.hand = s.next
 				t.idle--
 				return i
