@@ -23,6 +23,8 @@ type shared struct {
 	mask  uint64 // of these bits
 	units [sharedUnits]unit
 	table atomic.Pointer[grants] // changed with the Cache's lock held, as what it holds
+
+	counted int64 // what hits has answered last; with the Cache's lock held
 }
 
 // sharedUnits is how many readers may be inside at once; more take the lock.
@@ -31,7 +33,7 @@ const sharedUnits = 16
 // unit is where one reader at a time is. It has its lines to itself.
 type unit struct {
 	seq   atomic.Uint64 // odd while a reader is inside
-	other atomic.Uint64 // of the visits so far, those that were no hits
+	other atomic.Uint64 // of the visits so far, the one under way included, those that were no hits
 	_     [128 - 16]byte
 }
 
@@ -111,10 +113,10 @@ func (s *shared) enter() *unit {
 
 // exit leaves u. hit says whether a grant was used.
 func (u *unit) exit(hit bool) {
-	presence.Leave(&u.seq)
 	if !hit {
-		u.other.Add(1) // afterwards, see hits
+		u.other.Add(1) // before the visit counts, see hits
 	}
+	presence.Leave(&u.seq)
 }
 
 // look is where to reach [a, a+n) of rank, which lies in one bucket. The caller is inside a
@@ -205,12 +207,15 @@ func (s *shared) takeMark(key uint64) bool {
 	return e != nil && key != 0 && e.used.Load() != 0 && e.used.Swap(0) != 0
 }
 
-// hits is how many there have been.
-func (s *shared) hits() (n uint64) {
+// hits is how many there have been. While readers come and go it may lack some, but is
+// never less than it was before. The caller holds the Cache's lock.
+func (s *shared) hits() uint64 {
+	n := int64(0)
 	for i := range s.units {
 		u := &s.units[i]
-		other := u.other.Load() // first: these visits have ended
-		n += u.seq.Load()/2 - other
+		visits := u.seq.Load() / 2 // first: of these, other has all that were no hits
+		n += int64(visits - u.other.Load())
 	}
-	return n
+	s.counted = max(s.counted, n)
+	return uint64(s.counted)
 }

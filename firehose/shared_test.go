@@ -128,7 +128,7 @@ func TestRemovedWhileRead(t *testing.T) {
 	wg.Wait()
 }
 
-// TestVictimsSparesShared: what readers have used since the hand came by is no victim.
+// TestVictimSparesShared: what readers have used since the hand came by is no victim.
 func TestVictimSparesShared(t *testing.T) {
 	var tab table
 	for b := range uint64(4) {
@@ -147,5 +147,63 @@ func TestVictimSparesShared(t *testing.T) {
 	}
 	if asked[2] != 0 {
 		t.Error("bucket 2 is not shared, and was asked for")
+	}
+}
+
+// TestVictimAmongReaders: the search for a victim ends although readers mark every bucket
+// again as soon as its mark is taken away. The oldest is the victim.
+func TestVictimAmongReaders(t *testing.T) {
+	const all = 5
+	var tab table
+	for b := range uint64(all) {
+		i := tab.insert(b, present)
+		tab.slots[i].shared = true
+		tab.use(i) // marked by the owner of the lock, too
+		tab.unuse(i)
+		tab.unuse(i)
+	}
+	asked := 0
+	tab.used = func(uint64) bool {
+		if asked++; asked > 2*all {
+			t.Fatalf("%d buckets, and no victim after %d looks", all, asked-1)
+		}
+		return true
+	}
+	if b := tab.slots[tab.victim()].bucket; b != 0 || asked < all {
+		t.Errorf("the victim is bucket %d after %d looks at marks, want the oldest, after %d", b, asked, all)
+	}
+}
+
+// TestHitsDoNotGoBack: readers that find nothing never count as hits, not for a moment, and
+// one that finds something counts once.
+func TestHitsDoNotGoBack(t *testing.T) {
+	const readers, misses = 2, 20000
+	s := newShared(segment.PageSize)
+	s.add(sharedKey(0, 0), Grant{NLA: segment.PageSize})
+	var wg sync.WaitGroup
+	var under atomic.Int32
+	under.Store(readers)
+	for range readers {
+		wg.Go(func() {
+			defer under.Add(-1)
+			for i := 0; i < misses; {
+				if u := s.enter(); u != nil {
+					u.exit(i == misses/2)
+					i++
+				}
+			}
+		})
+	}
+	for last := uint64(0); under.Load() > 0; {
+		n := s.hits()
+		if n < last || n > readers {
+			t.Errorf("%d hits after %d, at most %d were made", n, last, readers)
+			break
+		}
+		last = n
+	}
+	wg.Wait()
+	if n := s.hits(); n != readers {
+		t.Errorf("%d hits, want %d", n, readers)
 	}
 }
