@@ -646,10 +646,44 @@ func TestFlushWaits(t *testing.T) {
 		}
 	}
 	// Attempts of the loop above, too, may have been waited for, and an access may have
-	// ended before its flush, on a machine that is slow, looked.
+	// ended before its flush, on a machine that is slow, looked: see TestFlushCountsWaits.
 	var s ATUStats
 	if atu.Stats(&s); s.Flushes != 2 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestFlushCountsWaits: a flush waits for the units that are at work, and counts these. The
+// words of two always say so: whenever one access ends, the next has begun.
+func TestFlushCountsWaits(t *testing.T) {
+	atu := newATU(t, ATUConfig{})
+	r, err := atu.Register(make([]byte, 64), RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words [3]atomic.Uint64
+	words[0].Store(1)
+	words[2].Store(1)
+	for i := range words {
+		atu.Watch(&words[i])
+	}
+	done := make(chan error, 1)
+	go func() { done <- atu.Deregister(r) }()
+	for ended := false; !ended; {
+		words[0].Add(2)
+		words[2].Add(2)
+		select {
+		case err = <-done:
+			ended = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	words[0].Add(1) // Close flushes, too
+	words[2].Add(1)
+	var s ATUStats
+	if atu.Stats(&s); err != nil || s.Flushes != 1 || s.FlushWaits != 2 {
+		t.Errorf("%v, %+v, want one flush that waited for 2", err, s)
 	}
 }
 
