@@ -226,7 +226,7 @@ const MaxLanes = jobenv.MaxLanes
 // A poll of one lane that finds nothing polls those for a while not polled by others,
 // too, and a wait does. So nothing starves in a lane as long as some goroutine of the rank
 // polls, or waits; what came to a lane that was polled when others went to sleep may take
-// two tenths of a second. Completions of what a lane has begun may come while another one
+// three tenths of a second. Completions of what a lane has begun may come while another one
 // is polled. Wake wakes the goroutines of all lanes of a rank, Left looks at all
 // lanes, Stats count for all, and Close closes all.
 type Laned interface {

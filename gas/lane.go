@@ -36,7 +36,7 @@ func newNode(ep conduits.Endpoint, r *run) *Node {
 // registered memory and failures.
 //
 // A goroutine that waits by any lane answers peers in all lanes that no other goroutine
-// polls. More than one goroutine may use a lane, as it may use the Node.
+// polls, after some tenths of a second at worst. More than one goroutine may use a lane, as it may use the Node.
 //
 // Conduit shm has lanes, and hybrid in a job of one host. On others a lane works as said but
 // sends by the way of the first, and handlers run one at a time on the whole rank.

@@ -107,7 +107,8 @@ func (n *Node) register(mem []byte, rights Rights, peer int) (segment.NLA, error
 }
 
 // registerOf is register of memory of MakeSlice, whose mapping is whole, or of others' if
-// that is nil. What the rank takes back when it leaves is complete: see unmapSlices.
+// that is nil. What the rank takes back when it leaves is complete, see unmapSlices: with
+// errLeft the memory is exposed, and the caller's.
 func (n *Node) registerOf(mem, whole []byte, rights Rights, peer int) (segment.NLA, error) {
 	a, err := n.x.Expose(mem, rights, peer)
 	if errors.Is(err, ErrResource) {
@@ -122,7 +123,7 @@ func (n *Node) registerOf(mem, whole []byte, rights Rights, peer int) (segment.N
 	defer g.mu.Unlock()
 	if whole != nil {
 		if n.stop.Load() { // before unmapSlices has the lock
-			return 0, errors.Join(errLeft, n.x.Conceal(a))
+			return a, errLeft
 		}
 		if g.made == nil {
 			g.made = map[segment.NLA][]byte{}

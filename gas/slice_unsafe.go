@@ -60,7 +60,10 @@ func (n *Node) makeSlice(size uint64) ([]byte, segment.NLA, error) {
 		return nil, 0, err
 	}
 	a, err := n.registerOf(whole[:size:size], whole, RightsAll, AnyPeer)
-	if err != nil {
+	switch {
+	case errors.Is(err, errLeft):
+		return nil, 0, errors.Join(err, n.unmapSlice(a, whole))
+	case err != nil:
 		return nil, 0, errors.Join(err, n.ep.UnmapMemory(whole))
 	}
 	return whole[:size:size], a, nil

@@ -3,6 +3,7 @@ package shm
 import (
 	"fmt"
 	"iter"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -176,7 +177,7 @@ func (e *Endpoint) tend() int {
 	if !k.mu.TryLock() {
 		return 0
 	}
-	n, now := 0, e.Now()
+	due, now := uint64(0), e.Now()
 	for i := range l.all {
 		s := l.all[i].Load()
 		if s == nil || s == e {
@@ -191,16 +192,23 @@ func (e *Endpoint) tend() int {
 			continue
 		}
 		r.adopted = r.adopted || now-r.since >= neglect
-		if !r.adopted {
-			continue
+		if r.adopted {
+			due |= 1 << i
 		}
+	}
+	k.mu.Unlock()
+	n := 0
+	for ; due != 0; due &= due - 1 {
+		i := bits.TrailingZeros64(due)
+		s := l.all[i].Load()
 		if bias.TryEnter(&s.lock) || s.lock.TryLock() {
 			n += s.look()
 			s.lock.Unlock()
 		}
-		r.turn = atomic.LoadUint64(&s.turn) // that was no sign of attention
+		k.mu.Lock()
+		k.at[i].turn = atomic.LoadUint64(&s.turn) // that was no sign of attention
+		k.mu.Unlock()
 	}
-	k.mu.Unlock()
 	return n
 }
 
@@ -258,8 +266,9 @@ func (l *lanes) announce(i int, nested bool) {
 	}
 }
 
-// withdraw takes that back when it is the last goroutine of the lane. Another one that
-// sleeps takes its place in the other lanes, where it may have been before.
+// withdraw takes that back when it is the last goroutine of the lane. In the other lanes
+// no sleeper takes its place, because one that is not woken would not look at what has come
+// there since: the watcher finds them.
 func (l *lanes) withdraw(i int, nested bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,14 +281,9 @@ func (l *lanes) withdraw(i int, nested bool) {
 	if l.sleeping[i]+l.nested[i] != 0 {
 		return
 	}
-	next := uint32(l.sleeper() + 1)
 	for j := range l.all {
 		if s := l.all[j].Load(); s != nil {
-			to := next
-			if j == i { // its goroutine is awake
-				to = 0
-			}
-			atomic.CompareAndSwapUint32(s.parked, uint32(i)+1, to)
+			atomic.CompareAndSwapUint32(s.parked, uint32(i)+1, 0)
 		}
 	}
 }
@@ -338,7 +342,9 @@ func (l *lanes) remind() {
 			continue
 		}
 		t := atomic.LoadUint64(&s.turn)
-		neglected := t == l.polled[i] && l.sleeping[i] == 0 && atomic.LoadUint32(s.parked) == 0
+		v := atomic.LoadUint32(s.parked)
+		unserved := v == 0 || v <= uint32(len(l.sleeping)) && l.sleeping[v-1] == 0 // nested ones run no requests
+		neglected := t == l.polled[i] && l.sleeping[i]+l.nested[i] == 0 && unserved
 		if l.polled[i] = t; neglected && sleeper >= 0 {
 			atomic.StoreUint32(s.parked, uint32(sleeper)+1)
 			s.j.rouse(s.rank, sleeper)

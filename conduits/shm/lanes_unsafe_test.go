@@ -198,13 +198,62 @@ func TestLaneLeftAlone(t *testing.T) {
 	if st := eps[0][2].Send(1, conduits.Request, 1, nil); st != conduits.Ready {
 		t.Fatal(st)
 	}
-	watch.Unlock()
-	sleeper.Park(ticket)
-	if sleeper.parks.Load() == 0 {
-		t.Error("it has not slept")
+	awake := make(chan bool)
+	go func() {
+		sleeper.Park(ticket)
+		close(awake)
+	}()
+	for sleeper.parks.Load() == 0 {
+		sleeper.j.yield()
 	}
+	watch.Unlock()
+	<-awake
 	if err := conduits.Wait(sleeper, nil, func() bool { return sinks[1][2].got[conduits.Request].Load() == 2 }); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLaneOfSleepers: what comes to a lane that was polled until several goroutines slept, of
+// other lanes, is run though none of them was woken for it.
+func TestLaneOfSleepers(t *testing.T) {
+	for _, crowded := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crowded=%v", crowded), func(t *testing.T) {
+			eps, sinks := lanedJob(t, 2, 3, false)
+			first := eps[1][0]
+			for _, e := range eps[1] {
+				e.launched = crowded
+				e.crowded.Store(crowded)
+			}
+			for round := int64(1); round <= 3; round++ {
+				var stop atomic.Bool
+				woken := make(chan error)
+				for _, e := range eps[1][1:] {
+					go func() { woken <- conduits.Wait(e, nil, stop.Load) }()
+				}
+				asleep := func(e *Endpoint) bool {
+					e.waitMu.Lock()
+					defer e.waitMu.Unlock()
+					return e.armed > 0
+				}
+				for !asleep(eps[1][1]) || !asleep(eps[1][2]) {
+					first.Poll()
+					first.j.yield()
+				}
+				if st := eps[0][0].Send(1, conduits.Request, 1, nil); st != conduits.Ready {
+					t.Fatal(st)
+				}
+				for sinks[1][0].got[conduits.Request].Load() < round {
+					first.j.yield()
+				}
+				stop.Store(true)
+				first.Wake(1)
+				for range eps[1][1:] {
+					if err := <-woken; err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
 	}
 }
 
