@@ -128,6 +128,9 @@ type Config struct {
 	// each, before a handler runs there, by any goroutine, in handlers of other lanes, too,
 	// so that it must not wait. nil gives lanes what this Config has.
 	Lane func(i int, l *Endpoint) Lane
+	// Work is what handlers have put off, which goroutines run that are in WaitWork or
+	// WaitWorkFrom; of all lanes. nil if nothing is ever put off.
+	Work Work
 	// Debug checks at every request, poll and wait that the caller is not in a
 	// handler even where no handler seems to run. About 2 ns a call.
 	Debug bool
@@ -140,6 +143,16 @@ type Lane struct {
 	Exposer   Exposer
 	User      any
 	Describe  func(h HandlerID) string
+}
+
+// Work is what handlers have put off because it may wait. Its methods may be called by
+// many goroutines.
+type Work interface {
+	// Pending says whether there is some. It is called as often as a condition that is
+	// waited for.
+	Pending() bool
+	// Run runs some of it, if any, on the calling goroutine, which runs no handler. It may wait.
+	Run()
 }
 
 // Completer gets completions; see conduits.Receiver.
@@ -180,6 +193,7 @@ type Endpoint struct {
 type given struct {
 	user     any
 	describe func(HandlerID) string
+	work     Work
 	lanes    *lanes // nil of a rank with one
 }
 
@@ -290,18 +304,26 @@ func (e *Endpoint) Poll() int {
 // Advance has f called whenever a goroutine polls or waits by e, other than in a
 // handler, from now on: for a layer above whose operations take steps that
 // handlers must not take. f neither waits nor polls, and is quick if there is
-// nothing to do. Once.
+// nothing to do. Each layer calls it at most once.
 //
 // A look of a loop that waits, which finds a message, takes 31.9 ns by conduits.Wait,
 // 33.7 by Wait, and 34.6 with an f of two loads (BenchmarkLook, one core); half a round
 // trip of a short message between two processes took 215 ns without f and 212 with
 // (gasbench am/short, in turn, medians of seven).
 func (e *Endpoint) Advance(f func()) {
-	if !e.advance.CompareAndSwap(nil, &f) {
-		panic("am: Advance was called before")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := &f
+	if before := e.advance.Load(); before != nil {
+		both := func() {
+			(*before)()
+			f()
+		}
+		all = &both
 	}
+	e.advance.Store(all)
 	if s := e.shared(); s != nil {
-		s.advance(&f)
+		s.advance(all)
 	}
 }
 
@@ -355,6 +377,42 @@ func (e *Endpoint) WaitFor(b conduits.Blocked, lacking func() int, cond func() b
 		return nil
 	}
 	return e.wait(b, lacking, cond)
+}
+
+// WaitWork is WaitFor that also runs Config.Work, on the calling goroutine's stack: for
+// waits that programs ask for and in which a layer is in the middle of nothing. What runs
+// there may wait in turn, so that cond may have held for a while when WaitWork returns.
+func (e *Endpoint) WaitWork(b conduits.Blocked, lacking func() int, cond func() bool) error {
+	if e.given == nil || e.given.work == nil {
+		return e.WaitFor(b, lacking, cond)
+	}
+	work := e.given.work
+	for held := false; ; {
+		err := e.WaitFor(b, lacking, func() bool {
+			held = cond()
+			return held || work.Pending()
+		})
+		if held || err != nil {
+			return err
+		}
+		work.Run()
+		e.ep.Poll() // work that puts off more of it must not keep messages from being handled
+	}
+}
+
+// WaitWorkFrom is WaitFrom that also runs Config.Work, as WaitWork does.
+func (e *Endpoint) WaitWorkFrom(rank int, b conduits.Blocked, cond func() bool) error {
+	held := false // cond is not called again then
+	look := func() bool {
+		held = held || cond()
+		return held
+	}
+	return e.WaitWork(b, func() int {
+		if e.ep.Left(rank) && !look() {
+			return rank
+		}
+		return -1
+	}, look)
 }
 
 // Blocking is for calls of the layers above that may wait, which handlers must not

@@ -35,6 +35,12 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 		completer: c.Completer,
 	}
 	e.equip(Lane{Exposer: c.Exposer, User: c.User, Describe: c.Describe})
+	if c.Work != nil {
+		if e.given == nil {
+			e.given = new(given)
+		}
+		e.given.work = c.Work
+	}
 	if c.Debug {
 		e.checks = checkAlways
 	}
@@ -419,10 +425,32 @@ func difference(zero, mine string, rank int) string {
 	a, b := strings.Split(zero, "\n"), strings.Split(mine, "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return fmt.Sprintf("rank %d has handler %s where rank 0 has %s", rank, orNone(b[i]), orNone(a[i]))
+			at := 0 // where they differ
+			for at < min(len(a[i]), len(b[i])) && a[i][at] == b[i][at] {
+				at++
+			}
+			return fmt.Sprintf("rank %d has handler %s where rank 0 has %s", rank, orNone(around(b[i], at)), orNone(around(a[i], at)))
 		}
 	}
 	return fmt.Sprintf("rank %d has %d handlers, rank 0 has %d", rank, len(b)-1, len(a)-1)
+}
+
+// around is line, or of a long one its beginning and what is at byte at: from the last
+// semicolon before that on, since names may be lists.
+func around(line string, at int) string {
+	const most, head = 160, 24
+	if len(line) <= most {
+		return line
+	}
+	from := max(strings.LastIndex(line[:at], "; ")+2, at-most, head)
+	s := line[:head]
+	if from > head {
+		s += "... "
+	}
+	if rest := line[from:]; len(rest) > most {
+		return s + rest[:most] + "..."
+	}
+	return s + line[from:]
 }
 
 func orNone(line string) string {

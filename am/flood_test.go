@@ -91,16 +91,25 @@ func TestAllFull(t *testing.T) {
 			}
 			f := &flood{medium: eps[0].Limits().MaxMedium, each: 300}
 			var full, over sync.WaitGroup
+			var attached atomic.Int64
 			full.Add(n)
 			for r, ep := range eps {
 				over.Add(1)
 				go func() {
 					defer over.Done()
 					e, err := Attach(ep, Config{SegmentSize: f.segment(n), Handlers: f.handlers(r)})
+					attached.Add(1)
+					for dst := range n {
+						ep.Wake(dst)
+					}
 					if err != nil {
 						t.Error(err)
 						full.Done()
 						return
+					}
+					// A rank in Attach polls, and its replies would wait for one that polls no more.
+					if err := e.Wait(nil, func() bool { return attached.Load() == int64(n) }); err != nil {
+						t.Error(err)
 					}
 					p := make([]byte, f.medium)
 					for dst := range n {

@@ -62,10 +62,9 @@ func (e *Endpoint) Lane(i int) (*Endpoint, error) {
 	if s == nil {
 		return e, nil
 	}
-	if l := s.all[i].Load(); l != nil {
-		return l, nil
-	}
-	if _, err := s.below.Lane(i); err != nil { // which calls open
+	// This calls open once, and returns when the conduit's lane is complete: open has
+	// published the Endpoint earlier.
+	if _, err := s.below.Lane(i); err != nil {
 		return nil, err
 	}
 	return s.all[i].Load(), nil
@@ -98,6 +97,9 @@ func (s *lanes) open(i int, ep conduits.Endpoint) conduits.Receiver {
 		e.given = new(given)
 	}
 	e.given.lanes = s
+	if first.given != nil {
+		e.given.work = first.given.work
+	}
 	s.mu.Lock()
 	e.advance.Store(s.step)
 	s.all[i].Store(e)

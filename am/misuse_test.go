@@ -85,6 +85,10 @@ func TestChosenIndices(t *testing.T) {
 
 // TestDifferentTables: every rank is told where tables differ, however.
 func TestDifferentTables(t *testing.T) {
+	list := ""
+	for i := range 40 {
+		list += fmt.Sprintf("item %d; ", i)
+	}
 	long := make([]Entry, 100) // larger than one medium message of a tiny job
 	for i := range long {
 		long[i] = Entry{HandlerID(150 + i), fmt.Sprintf("handler number %d", i), nop, AnyArgs, 0}
@@ -104,6 +108,12 @@ func TestDifferentTables(t *testing.T) {
 		{"index", base, []Entry{base[0], {202, "g", nop, AnyArgs, Short}}, []string{`handler 202 "g"`, `201 "g"`}},
 		{"one less", base, base[:1], []string{"has handler none", `201 "g"`}},
 		{"one more", base, append([]Entry{{210, "more", nop, 0, 0}}, base...), []string{`handler 210 "more"`, "rank 0 has none"}},
+		{
+			"a list amid a name",
+			[]Entry{{200, list + "this one", nop, 0, 0}},
+			[]Entry{{200, list + "that one" + list, nop, 0, 0}},
+			[]string{`200 "item 0; `, `... that one`, `... this one" args 0`},
+		},
 		{"the last of many", long, last, []string{`249 "odd one"`, `249 "handler number 99"`}},
 	} {
 		for _, n := range []int{2, 3, 8, 13} {

@@ -294,7 +294,7 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 		v, ok = b.spin(phase)
 	}
 	if !ok {
-		err = b.e.WaitFor(b, func() int { return b.t.lacking(phase) }, func() bool {
+		err = b.e.WaitWork(b, func() int { return b.t.lacking(phase) }, func() bool {
 			v, ok = b.t.verdict(phase)
 			return ok || b.state.Load() != s
 		})

@@ -318,6 +318,10 @@ func (e *fakeEP) Wake(rank int) {
 
 func (e *fakeEP) Wait(b conduits.Blocked, cond func() bool) error { return conduits.Wait(e, b, cond) }
 
+func (e *fakeEP) WaitWork(b conduits.Blocked, _ func() int, cond func() bool) error {
+	return conduits.Wait(e, b, cond)
+}
+
 func (e *fakeEP) Blocking(string) error { return nil }
 
 // release lets held operations go on.

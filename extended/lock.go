@@ -233,7 +233,7 @@ func (x *Endpoint) lock(rank int, at segment.NLA, limit, d int64) error {
 			err = x.wakeAll(rank, at)
 		}
 		if err == nil {
-			err = x.awaitLock(rank, at, w, seen)
+			err = x.awaitLock(rank, at, w, seen, got)
 		}
 		if err != nil {
 			if got {
@@ -272,11 +272,12 @@ func (x *Endpoint) enter(rank int, at, w segment.NLA) error {
 	}
 }
 
-// awaitLock parks until w is awake. seen is the state that the last try found.
-func (x *Endpoint) awaitLock(rank int, at, w segment.NLA, seen int64) error {
+// awaitLock parks until w is awake. seen is the state that the last try found, got that
+// the lock is held.
+func (x *Endpoint) awaitLock(rank int, at, w segment.NLA, seen int64, got bool) error {
 	k := x.table.getWaiter()
 	k.one[0] = w + waiterAwake
-	k.lock, k.state = remoteAt(rank, at), seen
+	k.lock, k.state, k.got = remoteAt(rank, at), seen, got
 	_, _, err := x.waitWords(k, waitLock, k.one[:], 0, Ne, 0)
 	return err
 }

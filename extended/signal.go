@@ -263,7 +263,13 @@ func (x *Endpoint) WaitUntil(sig segment.NLA, c Cmp, value uint64) (word uint64,
 // waitWords parks until words compare; it gives the waiter back.
 func (x *Endpoint) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index int, c Cmp, value uint64) (int, uint64, error) {
 	w.x, w.what, w.words, w.index, w.cmp, w.value = x, what, sigs, index, c, value
-	err := x.poll.Wait(w, w.cond)
+	var err error
+	if w.got {
+		err = x.poll.Wait(w, w.cond)
+		w.got = false
+	} else {
+		err = x.poll.WaitWork(w, nil, w.cond)
+	}
 	index, word := w.index, w.seen
 	if err == nil && w.lost {
 		err = errNoWord("extended: wait until", w.words[w.index])

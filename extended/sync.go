@@ -244,6 +244,7 @@ type waiter struct {
 	index int    // of words: where to look first; then, which compared
 	seen  uint64 // what that word was
 	lost  bool   // there is no such word any more
+	got   bool   // the lock of waitLock is held: what else the rank does must not want it
 	lock  remote // of waitLock, and what it was when last tried
 	state int64
 }
