@@ -61,8 +61,8 @@ type Algorithm uint8
 // The algorithms.
 const (
 	// Auto takes Flat up to 8 ranks and Tree beyond if all ranks have direct
-	// access to each other; else Levels if the conduit says which ranks have, and
-	// any have; else Dissemination.
+	// access to each other; else Card if the conduit's cards have a barrier; else Levels
+	// if the conduit says which ranks have direct access, and any have; else Dissemination.
 	Auto Algorithm = iota
 	// Flat: every rank reads every other's arrival line.
 	Flat
@@ -73,6 +73,8 @@ const (
 	// Levels: counters as in Tree in each neighbourhood, whose first ranks exchange
 	// ceil(log2 H) rounds of messages if there are H, and release the others.
 	Levels
+	// Card: the conduit's cards and switches do it (conduits.BarrierUnit).
+	Card
 	numAlgorithms
 )
 
@@ -89,6 +91,8 @@ func (a Algorithm) String() string {
 		return "dissemination"
 	case Levels:
 		return "levels"
+	case Card:
+		return "card"
 	}
 	return "algorithm " + strconv.Itoa(int(a))
 }
@@ -172,9 +176,14 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	if direct {
 		hoods = conduits.NewNeighbourhoods(ep.Size(), func(int) int { return 0 })
 	}
+	unit, offered := conduits.BarrierUnitOf(ep, conduits.BarrierOfJob+1)
 	switch {
 	case how >= numAlgorithms:
 		return errs.BadArg("barrier: no algorithm %d; the last is %d (Config.Force)", how, numAlgorithms-1)
+	case how == Card && !offered:
+		return errs.NotSupported("barrier: card: the cards of conduit %s have no barrier (Config.Force)", ep.Conduit())
+	case how == Auto && !direct && offered:
+		how = Card
 	case how == Auto && !direct && hoods != nil && hoods.Len() < ep.Size():
 		how = Levels
 	case how == Auto && !direct:
@@ -185,7 +194,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		how = Tree
 	case how == Levels && hoods == nil:
 		return errs.NotSupported("barrier: levels need a conduit that knows its neighbourhoods, which %s does not (Config.Force)", ep.Conduit())
-	case how != Dissemination && how != Levels && !direct:
+	case how != Dissemination && how != Levels && how != Card && !direct:
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
 	}
 	b.e, b.ep = e, ep
@@ -204,6 +213,8 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		b.t = newTree(ep, members{n: ep.Size()}, ep.Rank())
 	case Levels:
 		b.t = newLevels(e, hoods, &b.d)
+	case Card:
+		b.t = &card{unit: unit}
 	default:
 		b.d.bind(e, nil, 0)
 		b.t = &b.d

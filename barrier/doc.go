@@ -33,7 +33,8 @@
 // more ranks count themselves in a tree of counters with 8 arrivals each, and the
 // last one releases all. A rank then sends no
 // message, needs no help from ranks that have arrived, and is woken from sleep
-// once. Elsewhere each rank sends ceil(log2 N) short messages, and a round
+// once. Where the conduit's cards have a barrier, they do it, and no rank need call
+// anything in between. Elsewhere each rank sends ceil(log2 N) short messages, and a round
 // advances when the rank calls Wait or Try: a rank that computes between Notify
 // and Wait holds up those that learn of others through it. If the conduit says
 // which ranks share memory, then those count themselves in a tree, and only the

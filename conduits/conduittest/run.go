@@ -28,6 +28,7 @@ func RunGroups(t *testing.T, open Open, names ...string) {
 		checks []contract.Check
 	}{
 		{"contract", contract.Checks},
+		{"card", contract.CardChecks},
 		{"layers", checks(layerChecks)},
 		{"machine", checks(machineChecks)},
 	} {

@@ -30,6 +30,11 @@ type Config struct {
 	// MaxMedium is the largest medium payload, bytes; 0 means 4096.
 	MaxMedium int
 
+	// Offload has cards and switches do barriers and multicasts of all ranks: endpoints are
+	// a conduits.BarrierUnit and a conduits.Multicaster then. Without it layers do both by
+	// messages.
+	Offload bool
+
 	// Faults is what goes wrong.
 	Faults Faults
 

@@ -10,18 +10,24 @@ import (
 
 // TestConformance runs the suite with a network that delays everything at
 // random.
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conforms(t, false) }
+
+// TestConformanceOffload runs what barriers and collectives do differently where cards do
+// a part of it.
+func TestConformanceOffload(t *testing.T) { conforms(t, true, "card", "layers") }
+
+func conforms(t *testing.T, offload bool, groups ...string) {
 	if crowd > 1 {
 		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
 	}
-	conduittest.Run(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	conduittest.RunGroups(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		j, err := sim.New(n, sim.Config{
-			Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium,
+			Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium, Offload: offload,
 			Faults: sim.Faults{Jitter: 5 * sim.Microsecond},
 		})
 		if err != nil {
 			return nil, err
 		}
 		return j.Endpoints(), nil
-	})
+	}, groups...)
 }

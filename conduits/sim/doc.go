@@ -51,6 +51,10 @@
 // Registered memory is reached at the time at which the target's card writes or
 // reads, and checked then; the source of a put when the initiator's card reads it.
 //
+// With [Config.Offload] cards and switches do barriers and multicasts of all ranks
+// (fabric.Tree): what a rank takes for one is what it takes for a short or medium message,
+// and the trip is up the tree of switches and down.
+//
 // # Faults
 //
 // [Faults] delays, reorders, slows, stalls, crashes ranks and partitions the

@@ -457,6 +457,12 @@ func (e *Endpoint) poll(th *thread, nested, lazy bool) int {
 func (e *Endpoint) receive(id uint32) {
 	j := e.j
 	m := j.m.at(id)
+	if m.kind == kindCopy && m.data != nil {
+		// Its receiver may write to it, and others are to read the same.
+		b := j.m.buffer(len(m.data))
+		copy(b, m.data)
+		m.data, m.own = b, true
+	}
 	payload := m.data
 	if m.kind == kindLong {
 		var ok bool
@@ -633,7 +639,7 @@ func (e *Endpoint) Left(rank int) bool {
 		return false
 	}
 	from := &e.j.eps[rank]
-	return from.closed && !from.crashed && from.pairs.idle(e.rank)
+	return from.closed && !from.crashed && from.pairs.idle(e.rank) && e.j.castsIdle(rank)
 }
 
 // Close leaves the job.
@@ -648,6 +654,9 @@ func (e *Endpoint) Close() error {
 	e.j.departures++
 	if !e.crashed {
 		e.j.left++
+		if o := e.j.off; o != nil {
+			o.gone = append(o.gone, e.rank)
+		}
 	}
 	e.notify(false)
 	// No poll will take what is left, and its senders get their room back.

@@ -225,7 +225,7 @@ func (s *faults) severed(a, b int) bool {
 
 // hold keeps a message that would cross a partition, and says so.
 func (s *faults) hold(j *Job, id uint32, m *message) bool {
-	if !s.severed(int(m.src), int(m.dst)) {
+	if !s.severed(m.between()) {
 		return false
 	}
 	if m.kind == kindDatagram {

@@ -72,7 +72,8 @@ type Job struct {
 
 	pool []*conduits.Message // not in use
 
-	lost   list // operations whose target has crashed
+	off    *offload // nil: the cards do nothing for all ranks
+	lost   list     // operations whose target has crashed
 	faults faults
 	trace  trace
 	watch  *watch // writes the record; nil: none
@@ -101,6 +102,9 @@ func New(n int, c Config) (*Job, error) {
 	}
 	if err := j.faults.bind(j); err != nil {
 		return nil, err
+	}
+	if c.Offload {
+		j.equip()
 	}
 	j.trace.open(c.Trace)
 	j.trace.every, j.trace.mask = c.Checkpoint, checkpointMask
@@ -259,6 +263,10 @@ func (j *Job) loop() {
 // inject hands message id to the network, unless a partition holds it.
 func (j *Job) inject(id uint32) {
 	m := j.m.at(id)
+	if m.kind >= kindPart {
+		j.toAll(id, m)
+		return
+	}
 	if j.eps[m.src].crashed || j.faults.active && j.faults.hold(j, id, m) {
 		if j.eps[m.src].crashed {
 			j.lose(id)
@@ -279,7 +287,7 @@ func (j *Job) bytes(m *message) int {
 	switch m.kind {
 	case kindShort:
 		n += p.Tag + (j.slots(m)-1)*p.Header
-	case kindMedium:
+	case kindMedium, kindCast:
 		n += p.Tag + len(m.data)
 		if len(m.data) <= p.Eager {
 			n += (j.slots(m) - 1) * p.Header
@@ -304,12 +312,7 @@ func (j *Job) deliver(now Time, id uint64) {
 	case kindShort, kindDatagram:
 		t = p.DMAWrite + p.SlotWrite*Time(j.slots(m)-1)
 	case kindMedium:
-		t = p.DMAWrite
-		if len(m.data) > p.Eager {
-			t += p.Unit + p.ATU + p.DMAWrite
-		} else {
-			t += p.SlotWrite * Time(j.slots(m)-1)
-		}
+		t = j.landing(m)
 	case kindLong:
 		// Performed first, told afterwards.
 		next, t = evWrite, p.Unit+p.DMAWrite
@@ -334,10 +337,19 @@ func (j *Job) deliver(now Time, id uint64) {
 	j.schedule(now+t, next, id)
 }
 
+// landing is what the target's card takes for medium message m.
+func (j *Job) landing(m *message) Time {
+	p := &j.p
+	if len(m.data) > p.Eager {
+		return p.DMAWrite + p.Unit + p.ATU + p.DMAWrite
+	}
+	return p.DMAWrite + p.SlotWrite*Time(j.slots(m)-1)
+}
+
 // slots is how many slots of a mailbox m takes.
 func (j *Job) slots(m *message) int {
 	n := j.p.Tag + 4*int(m.nwords)
-	if m.kind == kindMedium {
+	if m.kind == kindMedium || m.kind >= kindCast {
 		n += len(m.data)
 	}
 	return max(1, (n+j.p.Slot-1)/j.p.Slot)
@@ -349,6 +361,10 @@ func (j *Job) arrive(id uint32) {
 	e := &j.eps[m.dst]
 	if e.crashed || e.closed {
 		j.lose(id)
+		return
+	}
+	if m.kind == kindResult {
+		j.conclude(id, e)
 		return
 	}
 	if m.kind == kindDatagram && (e.socket == nil || !e.socket.accept(j, m)) {
@@ -365,7 +381,7 @@ func (j *Job) lose(id uint32) {
 	m := j.m.at(id)
 	j.trace.message(j.now, 'x', m)
 	switch m.kind {
-	case kindShort, kindMedium, kindLong:
+	case kindShort, kindMedium, kindLong, kindCopy:
 		if !j.eps[m.dst].crashed { // that gives nothing back
 			j.credit(m)
 		}
@@ -400,6 +416,10 @@ func (j *Job) mourn() {
 
 // credit gives the sender of m its room back.
 func (j *Job) credit(m *message) {
+	if m.kind == kindCopy {
+		j.castTaken(m.cast)
+		return
+	}
 	e := &j.eps[m.src]
 	p := e.pairs.of(int(m.dst))
 	p.out[m.class]--
@@ -513,19 +533,20 @@ func (j *Job) waiting() *DeadlockError {
 	d := &DeadlockError{At: duration(j.now).String()}
 	for _, th := range j.threads {
 		if th != nil && th.state == parked {
-			d.add(th.e.rank, reason(th.blocked))
+			d.add(th.e.rank, th.blocked)
 		}
 	}
 	return d
 }
 
-// add lists that rank waits for something, if there is room.
-func (d *DeadlockError) add(rank int, what string) {
+// add lists that rank waits for b, if there is room. Only then it asks for the text, which may be
+// made of all ranks.
+func (d *DeadlockError) add(rank int, b conduits.Blocked) {
 	if len(d.Waiting) == 8 {
 		d.More++
 		return
 	}
-	d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(rank)+": "+what)
+	d.Waiting = append(d.Waiting, "rank "+strconv.Itoa(rank)+": "+reason(b))
 }
 
 func reason(b conduits.Blocked) string {

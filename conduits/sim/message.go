@@ -22,9 +22,13 @@ const (
 	kindAck         // says that a put is done
 	kindDone        // no message: a completion that waits to be reported
 	kindDatagram    // see Socket
+	kindPart        // a rank's part of a barrier; see offload
+	kindResult      // brings all parts together
+	kindCast        // a multicast on its way to the switches
+	kindCopy        // and from there to one rank
 )
 
-var kindNames = [...]string{"free", "reserved", "short", "medium", "long", "put", "get", "get-reply", "atomic", "atomic-reply", "ack", "done", "datagram"}
+var kindNames = [...]string{"free", "reserved", "short", "medium", "long", "put", "get", "get-reply", "atomic", "atomic-reply", "ack", "done", "datagram", "part", "result", "multicast", "copy"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -55,6 +59,7 @@ type message struct {
 	words  [conduits.MaxWords]uint32
 	data   []byte // the payload: the sender's own memory until it has been read, then a buffer
 	own    bool   // data is a buffer of the job's
+	cast   uint32 // of which multicast it is; 0: none
 	*remote
 }
 

@@ -291,6 +291,7 @@ var knobs = []knob{
 	profileInt("eager", 0, func(p *Profile) *int { return &p.Eager }),
 	profileInt("immediate", 0, func(p *Profile) *int { return &p.Immediate }),
 	profileTime("memorybyte", func(p *Profile) *Time { return &p.MemoryByte }),
+	profileTime("stage", func(p *Profile) *Time { return &p.Stage }),
 
 	{
 		key: "segment",
@@ -299,6 +300,7 @@ var knobs = []knob{
 	},
 	intKnob("credits", 0, 1<<15, func(c *Config) *int { return &c.Credits }),
 	intKnob("medium", 0, 1<<20, func(c *Config) *int { return &c.MaxMedium }),
+	boolKnob("offload", func(c *Config) *bool { return &c.Offload }),
 	timeKnob("limit", func(c *Config) *Time { return &c.Limit }),
 
 	timeKnob("jitter", func(c *Config) *Time { return &c.Faults.Jitter }),
@@ -435,7 +437,7 @@ func separator(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '
 // commas, in any order.
 //
 //	seed=7 profile=extoll topology=torus dims=8x8x4 queue=single
-//	segment=1M credits=16 medium=4096 limit=10ms
+//	segment=1M credits=16 medium=4096 offload=on limit=10ms
 //	jitter=2us slow=RANKxFACTOR stall=RANK@AT+FOR crash=RANK@AT crash=RANK#EVENT
 //	partition=FIRST-LAST@AT+FOR detect=5us
 //	drop=0.1 dup=0.1 corrupt=0.1 truncate=0.1 delay=0.1 delayby=1ms

@@ -57,6 +57,9 @@ type Profile struct {
 	Immediate int
 	// MemoryByte is the processor's time to copy a byte.
 	MemoryByte Time
+	// Stage is what one stage of the comparators takes with which a switch combines the
+	// parts of a barrier, if Config.Offload has it do so; see fabric.TreeParams.
+	Stage Time
 
 	Net fabric.Params
 }
@@ -91,6 +94,8 @@ func Extoll() Profile {
 		Eager:      512, // "at about 512-1024 bytes" (9.3)
 		Immediate:  8,
 		MemoryByte: 250, // 4 GB/s
+		// A cycle of the card's 156 MHz: the prototype has no such switches.
+		Stage: 6410,
 
 		Net: fabric.Params{
 			Latency:    650 * Nanosecond,
@@ -162,6 +167,7 @@ func (p *Profile) check() error {
 		{"PutGap", p.PutGap},
 		{"SlotWrite", p.SlotWrite},
 		{"MemoryByte", p.MemoryByte},
+		{"Stage", p.Stage},
 		{"Poll", p.Poll},
 		{"Net.Latency", p.Net.Latency},
 		{"Net.HopLatency", p.Net.HopLatency},

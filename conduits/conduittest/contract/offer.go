@@ -26,6 +26,8 @@ type Offer struct {
 	Direct  bool            // a rank reaches the segment of another by load and store
 	Runner  bool            // the conduit runs its ranks itself, one at a time
 	auth    string
+	// Whether there are a conduits.BarrierUnit and a conduits.Multicaster.
+	barriers, multicast bool
 	// Completions that operations on a peer report by their return value.
 	put, get, atomic, long conduits.Event
 }
@@ -42,6 +44,8 @@ func probe(t *testing.T, open Open, end time.Time) *Offer {
 		o.auth = d.Authentication()
 	}
 	_, o.Runner = eps[0].(conduits.Runner)
+	_, o.barriers = conduits.BarrierUnitOf(eps[0], 1)
+	_, o.multicast = conduits.MulticasterOf(eps[0])
 	for _, ep := range eps { // only looked at; what follows is another job
 		if err := ep.Close(); err != nil {
 			t.Fatalf("conduittest: close before attach: %v", err)

@@ -15,7 +15,7 @@ type Scheduler interface {
 }
 
 // An event is two words. b has its kind in the upper four bits; a of the first
-// four kinds is all there is else.
+// four kinds, and of those of a Tree, is all there is else.
 const (
 	evDeliver = iota // a is the message's id: its last byte is there
 	evSource         // a is a node: its interface may send the next packet
@@ -23,6 +23,10 @@ const (
 	evOutput         // a is a port of a crossbar whose output has become free
 	evHop            // a packet is ready for the next link
 	evEject          // a packet is ready for the link into its node
+	evPart           // a part of a round is at a switch of the tree
+	evUp             // a message for all nodes is at a switch on its way to the root
+	evDown           // it, or the result of a round, is at a switch on its way to all nodes
+	evNode           // it is at a node
 
 	kindShift = 60
 )
@@ -116,6 +120,8 @@ type Fabric struct {
 	unpk    int32    // first unused packet
 	hash    []int32  // chains of pairs by (in, out)
 	used    int      // pairs in use
+
+	tree *Tree // nil: there is none
 
 	stats Stats
 
@@ -309,6 +315,8 @@ func (f *Fabric) Handle(now Time, a, b uint64) {
 	case evOutput:
 		f.ports[a].outKick = false
 		f.tryOutput(now, uint32(a))
+	case evPart, evUp, evDown, evNode:
+		f.tree.handle(now, a, b)
 	default:
 		panic(fmt.Sprintf("fabric: event %#x, %#x is not of this network", a, b))
 	}
