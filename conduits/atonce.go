@@ -21,3 +21,24 @@ type AtOnce interface {
 	// AtomicAtOnce is Atomic.
 	AtomicAtOnce(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) (old uint64, done bool)
 }
+
+// Piece is one of several accesses of one rank's memory: Mem, 1 byte or more, is the local
+// side.
+type Piece struct {
+	At  segment.NLA
+	Mem []byte
+}
+
+// ManyAtOnce is an AtOnce that transfers many pieces for the price of one where each by
+// itself would be a system call. Its methods transfer pieces of registered memory, of which
+// no two overlap where they are written, in any order, and return how many from the first
+// on are complete, as by PutAtOnce and GetAtOnce; pieces behind these may have been
+// transferred, in whole or in part. The caller gives what is left again if there were any,
+// and else transfers the first by itself, which finds out what is wrong. No
+// piece is single-copy atomic. The pieces are the caller's again when the call returns.
+type ManyAtOnce interface {
+	// PutManyAtOnce puts.
+	PutManyAtOnce(dst int, pieces []Piece) int
+	// GetManyAtOnce gets.
+	GetManyAtOnce(src int, pieces []Piece) int
+}

@@ -64,7 +64,7 @@ type Transport interface {
 	// stays in use until then. The error of an access that its owner refuses is the
 	// one that Access has returned there, at least its *segment.FaultError; of a rank
 	// that has left, it matches ErrClosed; of a job that has failed, it is Err.
-	// An aligned word of 8 bytes is moved in one piece.
+	// An access that is an aligned word of 8 bytes is moved in one piece.
 	Put(dst int, to segment.NLA, src []byte, cookie uint64) (done bool, err error)
 	Get(dst []byte, src int, from segment.NLA, cookie uint64) (done bool, err error)
 

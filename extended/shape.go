@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -64,6 +65,9 @@ const (
 // lists and to the local memory that it was made of: the lists must stay as they
 // are until the last call that uses the Shape has returned, which may be before
 // what it began is synchronized.
+//
+// Runs of exposed memory are not single-copy atomic, also those of 8 bytes: memory that is
+// private to another process is copied by the system, many runs in one call.
 type Shape struct {
 	kind  shapeKind
 	moves bool // there is something to move
@@ -278,6 +282,9 @@ type transfer struct {
 	put  bool
 	// beyond: not everything lies in the segment, so it is not all in reach.
 	beyond bool
+	// batch collects runs that are short and exposed, if the conduit transfers many of them
+	// at once.
+	batch *exposed.Batch
 }
 
 func putOf(s Shape, rank int, c completion) transfer {
@@ -332,10 +339,45 @@ func (t *transfer) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
 
 // move moves or, with f, begins to move all runs.
 func (t *transfer) move(x *Endpoint, f *flight) error {
+	if !t.beyond || x.exposed == nil || !x.exposed.Batches(t.rank) {
+		return t.all(x, f)
+	}
+	t.batch = exposed.NewBatch()
+	err := t.all(x, f)
+	if err == nil {
+		err = t.flush(x, f)
+	}
+	t.batch.Free()
+	return err
+}
+
+func (t *transfer) all(x *Endpoint, f *flight) error {
 	if t.kind == strided {
 		return t.dimension(x, f, 0, t.addr, t.off)
 	}
 	return t.stream(x, f)
+}
+
+// flush begins the runs of the batch, those by themselves that are not done at once.
+func (t *transfer) flush(x *Endpoint, f *flight) error {
+	for t.batch.Len() != 0 {
+		if t.batch.Len() > 1 && x.exposed.Many(t.rank, t.put, t.batch) {
+			continue
+		}
+		a, local := t.batch.Take()
+		if err := t.begin(f, a, local); err != nil {
+			return err
+		}
+	}
+	t.batch.Reset()
+	return nil
+}
+
+func (t *transfer) begin(f *flight, a segment.NLA, local []byte) error {
+	if t.put {
+		return f.put(a, local)
+	}
+	return f.get(a, local)
 }
 
 // run moves one run that has been checked.
@@ -347,10 +389,12 @@ func (t *transfer) run(x *Endpoint, f *flight, a segment.NLA, local []byte) erro
 		x.getDirect(t.rank, a, local)
 	case t.put && x.putDirect(t.rank, a, local), !t.put && x.getDirect(t.rank, a, local):
 		// In the segment, beside runs that are not.
-	case t.put:
-		return f.put(a, local)
+	case t.batch != nil && a.Exposed() && t.batch.Add(a, local):
+		if t.batch.Full() {
+			return t.flush(x, f)
+		}
 	default:
-		return f.get(a, local)
+		return t.begin(f, a, local)
 	}
 	return nil
 }

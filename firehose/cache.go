@@ -322,6 +322,27 @@ func (c *Cache) Exit(v Visit, hit bool) {
 	c.mu.Unlock()
 }
 
+// Also finds, inside a visit, where another access to [a, a+n) of rank's memory, which lies
+// in one bucket, goes: then ExitMany ends the visit.
+func (c *Cache) Also(v Visit, rank int, a Addr, n uint64) (g Grant, ok bool) {
+	if v.u != nil {
+		return c.shared.Load().look(rank, a, n)
+	}
+	return c.m.Look(rank, a, n)
+}
+
+// ExitMany is Exit of a visit in which Enter and Also have found so many accesses, of which
+// hits were made.
+func (c *Cache) ExitMany(v Visit, found, hits int) {
+	if v.u != nil {
+		v.u.other.Add(uint64(1 - hits)) // the visit counts as one
+		v.u.exit(true)
+		return
+	}
+	c.m.stats.RemoteHits -= uint64(found - hits)
+	c.mu.Unlock()
+}
+
 // Reach is the shortest way to memory that a firehose reaches already: access is
 // called with where to reach [a, a+n), which lies in one bucket, and nothing moves
 // until it returns. If no firehose reaches it, ok is false, and access is not called.

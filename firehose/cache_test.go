@@ -341,8 +341,23 @@ func TestEnter(t *testing.T) {
 			}
 			return nil
 		}
+		// Of two accesses of one visit none, one and both are made.
+		many := func() (err error) {
+			for made := range 3 {
+				g, v, ok := r.c.Enter(dst, a, 8)
+				if !ok {
+					return errors.New("what is pinned was not entered")
+				}
+				also, ok := r.c.Also(v, dst, a+100, 8)
+				if _, bad := r.c.Also(v, dst, a+bucket, 8); !ok || bad || also.NLA != g.NLA+100 {
+					err = fmt.Errorf("beside %v: %v, %v; what is not pinned: %v", g, also, ok, bad)
+				}
+				r.c.ExitMany(v, 2, made)
+			}
+			return err
+		}
 		before := hits()
-		var err error
+		err := many()
 		for range 10 {
 			err = errors.Join(err, enter(), refused())
 		}
@@ -354,7 +369,7 @@ func TestEnter(t *testing.T) {
 		err = errors.Join(err, other(func() error { return errors.Join(enter(), refused()) }))
 		r.c.Locked(func() { // hangs if it takes the lock
 			err = errors.Join(err, other(func() error {
-				err := enter()
+				err := errors.Join(enter(), many())
 				if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, enter()) }); n != 0 {
 					err = errors.Join(err, fmt.Errorf("%v allocations", n))
 				}
@@ -366,8 +381,8 @@ func TestEnter(t *testing.T) {
 		if ok {
 			r.c.Exit(v, false)
 		}
-		if got := hits() - before; !ok || got != 10+1+1+101 {
-			err = errors.Join(err, fmt.Errorf("%d hits, want 113; entered %v", got, ok))
+		if got := hits() - before; !ok || got != 10+1+1+101+2*(1+2) {
+			err = errors.Join(err, fmt.Errorf("%d hits, want 119; entered %v", got, ok))
 		}
 		// The only firehose moves: no goroutine finds the old bucket.
 		err = errors.Join(err, r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {}), other(func() error {

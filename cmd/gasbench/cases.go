@@ -73,6 +73,7 @@ var benchmarks = []struct {
 	{"firehose/register", "registration of memory, and its end, by size", needReference, registerCases, nil},
 	{"firehose/put", "blocking put to memory that is not attached, by all ways", needReference, farPutCases, nil},
 	{"firehose/get", "blocking get from it", needReference, farGetCases, nil},
+	{"firehose/pieces", "pieces of a Go slice by one Shape, and each by itself", needReference, farPieceCases, nil},
 	{"firehose/workingset", "hit rates of working sets", needReference, nil, workingSets},
 	{"firehose/targets", "what hits and misses cost beside what they may", needReference, nil, targets},
 }

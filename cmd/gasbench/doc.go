@@ -111,6 +111,10 @@
 // deregisters for each transfer ("register"); by way of active messages, whose
 // handlers copy ("bounce"). The reference is the attach segment.
 //
+// firehose/pieces: puts and gets of 1 to 1,024 pieces of a Go slice, 1 KiB apart, that
+// firehoses reach, by one Shape ("put-together-64") and each by a blocking operation
+// ("put-alone-64"). Times are of one piece.
+//
 // firehose/workingset: the share of puts that find a firehose, after some to each bucket
 // and as many others to warm up, in working sets of 0.5, 1, 2 and 8 times what firehoses
 // reach. Beside it stands what the policy by itself, SIEVE over the same addresses, makes

@@ -31,7 +31,8 @@ type Endpoint struct {
 	first, n uint   // ranks first to first+n-1 may be near
 	here     []bool // which of them are; nil if all
 	near     conduits.NearEndpoint
-	atOnce   conduits.AtOnce // near, or nil
+	atOnce   conduits.AtOnce     // near, or nil
+	many     conduits.ManyAtOnce // likewise
 	far      conduits.FarEndpoint
 	nearLong conduits.LongSender // near, if it is one
 
@@ -72,6 +73,7 @@ var (
 	_ conduits.Neighbourly = (*Endpoint)(nil)
 	_ conduits.LongSender  = (*Endpoint)(nil)
 	_ conduits.AtOnce      = (*Endpoint)(nil)
+	_ conduits.ManyAtOnce  = (*Endpoint)(nil)
 	_ conduits.Diagnoser   = (*Endpoint)(nil)
 )
 
@@ -101,6 +103,7 @@ func New(c Config) (*Endpoint, error) {
 	}
 	e.nearLong, _ = c.Near.(conduits.LongSender)
 	e.atOnce, _ = c.Near.(conduits.AtOnce)
+	e.many, _ = c.Near.(conduits.ManyAtOnce)
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
 	c.Near.Hook(conduits.Hooks{Look: func() { _ = e.hear() }})
@@ -281,6 +284,22 @@ func (e *Endpoint) PutAtOnce(dst int, to segment.NLA, src []byte) bool {
 // GetAtOnce is PutAtOnce for a get.
 func (e *Endpoint) GetAtOnce(dst []byte, src int, from segment.NLA) bool {
 	return e.atOnce != nil && e.isNear(src) && e.atOnce.GetAtOnce(dst, src, from)
+}
+
+// PutManyAtOnce is near's.
+func (e *Endpoint) PutManyAtOnce(dst int, pieces []conduits.Piece) int {
+	if e.many == nil || !e.isNear(dst) {
+		return 0
+	}
+	return e.many.PutManyAtOnce(dst, pieces)
+}
+
+// GetManyAtOnce is PutManyAtOnce for gets.
+func (e *Endpoint) GetManyAtOnce(src int, pieces []conduits.Piece) int {
+	if e.many == nil || !e.isNear(src) {
+		return 0
+	}
+	return e.many.GetManyAtOnce(src, pieces)
 }
 
 // PutWordAtOnce is PutAtOnce for a word.

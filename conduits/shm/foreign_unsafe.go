@@ -264,10 +264,7 @@ func (mem *memory) pieces(p *peer, a segment.NLA, buf []byte, need segment.Right
 
 // reachInto copies between buf and p's private memory.
 func (mem *memory) reachInto(p *peer, addr uint64, buf []byte, need segment.Rights) error {
-	if p.vm.Load() == vmUnknown {
-		mem.probe(p)
-	}
-	if p.vm.Load() != vmYes {
+	if !mem.reachable(p) {
 		return sys.ErrForbidden
 	}
 	// The number of a process that has ended may become another's, though not
@@ -280,6 +277,14 @@ func (mem *memory) reachInto(p *peer, addr uint64, buf []byte, need segment.Righ
 		return sys.WriteProcess(p.pid, addr, buf)
 	}
 	return sys.ReadProcess(p.pid, addr, buf)
+}
+
+// reachable says whether p's process may be reached into.
+func (mem *memory) reachable(p *peer) bool {
+	if p.vm.Load() == vmUnknown {
+		mem.probe(p)
+	}
+	return p.vm.Load() == vmYes
 }
 
 // probe finds out whether p's process is the one that this process knows by p's

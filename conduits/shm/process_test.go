@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		"taken":  taken,
 		"share":  share,
 		"strike": strike,
+		"vanish": vanish,
 		"share1": shareProcessor,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
@@ -139,6 +140,26 @@ func (r *rank) add(dst int, to segment.NLA) (uint64, error) {
 	return r.value, nil
 }
 
+// putMany puts b to n addresses from to on, 8 bytes each and 9 apart, of which only the way by
+// itself finds out what is wrong.
+func (r *rank) putMany(dst int, to segment.NLA, b []byte) error {
+	var pieces []conduits.Piece
+	for i := 0; i+8 <= len(b); i += 8 {
+		pieces = append(pieces, conduits.Piece{At: to + segment.NLA(i/8*9), Mem: b[i : i+8]})
+	}
+	for len(pieces) > 0 {
+		k := r.ep.(conduits.ManyAtOnce).PutManyAtOnce(dst, pieces)
+		if k == 0 {
+			if err := r.put(dst, pieces[0].At, pieces[0].Mem); err != nil {
+				return err
+			}
+			k = 1
+		}
+		pieces = pieces[k:]
+	}
+	return nil
+}
+
 func pattern(n, seed int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -166,6 +187,14 @@ func share() {
 		if !bytes.Equal(b, pattern(each, me)) {
 			testjob.Fatal("what rank %d gives is not what was put", dst)
 		}
+		testjob.Check(r.putMany(dst, to, pattern(4000, me+5)))
+		testjob.Check(r.get(b, dst, to))
+		for i, v := range pattern(4000, me+5) {
+			if b[i/8*9+i%8] != v {
+				testjob.Fatal("byte %d of the pieces that were put to rank %d is %d, want %d", i, dst, b[i/8*9+i%8], v)
+			}
+		}
+		testjob.Check(r.put(dst, to, pattern(each, me)))
 		testjob.Check(r.put(dst, at[dst]&^7+segment.NLA(8*(2+me)), binary.LittleEndian.AppendUint64(nil, uint64(me+1))))
 	}
 	for i := range 3 * n {
@@ -274,6 +303,75 @@ func filterProcessVM() {
 	}
 }
 
+// vanish has rank 0 put many pieces to memory of rank 1 of which a page is unmapped and
+// still registered.
+func vanish() {
+	r := join()
+	const page = segment.PageSize
+	mem, err := syscall.Mmap(-1, 0, 3*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	testjob.Check(err)
+	_, at := r.register(mem)
+	if r.ep.Rank() == 1 {
+		_, _, e := syscall.Syscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&mem[page])), page, 0)
+		if e != 0 {
+			testjob.Fatal("munmap: %v", e)
+		}
+	}
+	r.meet()
+	if r.ep.Rank() == 0 {
+		many := r.ep.(conduits.ManyAtOnce)
+		var pieces []conduits.Piece
+		for i := range 3000 {
+			pieces = append(pieces, conduits.Piece{At: at[1] + segment.NLA(i%1000*3), Mem: []byte{byte(i), 2}})
+		}
+		var before, after conduits.Stats
+		r.ep.Stats(&before)
+		done := 0
+		for done < len(pieces) {
+			k := many.PutManyAtOnce(1, pieces[done:])
+			if k == 0 {
+				testjob.Fatal("%d of %d pieces were put", done, len(pieces))
+			}
+			done += k
+		}
+		if r.ep.Stats(&after); after.SystemCalls-before.SystemCalls != 3 {
+			testjob.Fatal("%d system calls for %d pieces", after.SystemCalls-before.SystemCalls, len(pieces))
+		}
+		bad := conduits.Piece{At: at[1] + page + 5, Mem: make([]byte, 3)}
+		good := conduits.Piece{At: at[1] + 2*page, Mem: []byte("good")}
+		across := conduits.Piece{At: at[1] + page - 1, Mem: make([]byte, 2)}
+		for _, q := range []conduits.Piece{bad, across} {
+			if k := many.PutManyAtOnce(1, []conduits.Piece{good, good, q, good}); k != 2 {
+				testjob.Fatal("%d pieces were put before one that is not there, want 2", k)
+			}
+			for k := range 2 {
+				left := []conduits.Piece{q, good}
+				if k == 0 && many.PutManyAtOnce(1, left) != 0 || k == 1 && many.GetManyAtOnce(1, left) != 0 {
+					testjob.Fatal("a piece that is not there was transferred")
+				}
+			}
+			if err := r.put(1, q.At, q.Mem); !errors.Is(err, segment.ErrFault) {
+				testjob.Fatal("put to what is not there: %v", err)
+			}
+		}
+		got := conduits.Piece{At: good.At, Mem: make([]byte, 4)}
+		first := conduits.Piece{At: at[1] + 999*3, Mem: make([]byte, 2)}
+		if k := many.GetManyAtOnce(1, []conduits.Piece{got, first, bad, good}); k != 2 || string(got.Mem) != "good" || first.Mem[0] != 2999&255 {
+			testjob.Fatal("%d pieces were got, the first %q, the second %d", k, got.Mem, first.Mem)
+		}
+	}
+	r.meet()
+	fmt.Println("done")
+	testjob.Check(r.ep.Close())
+	runtime.KeepAlive(mem)
+}
+
+// TestProcessesVanish: of many pieces those are transferred that come before one that is not
+// there any more, 1024 by a system call.
+func TestProcessesVanish(t *testing.T) {
+	allDone(t, testjob.Run(t, 2, "vanish"))
+}
+
 // strike has rank 0 or rank 1 die while rank 1 accesses rank 0's memory, which
 // rank 0, if it lives, takes back.
 func strike() {
@@ -320,6 +418,9 @@ func strike() {
 		b := pattern(size, 1)
 		for err == nil {
 			if err = r.put(0, at[0], b); err == nil {
+				err = r.putMany(0, at[0], b[:8<<10])
+			}
+			if err == nil {
 				_, err = r.add(0, (at[0]+7)&^7)
 			}
 			if err == nil {
@@ -343,7 +444,7 @@ func TestProcessesStrike(t *testing.T) {
 		for _, how := range []string{"mapped/allowed", "private/allowed", "private/off"} {
 			t.Run(victim+"/"+how, func(t *testing.T) {
 				kind, vm, _ := strings.Cut(how, "/")
-				config := testjob.Config{Args: []string{kind, vm, victim}}
+				config := testjob.Config{Args: []string{kind, vm, victim}, KillGrace: time.Hour}
 				if vm == "off" {
 					config.Env = []string{shm.EnvProcessVM + "=0"}
 				}
@@ -352,6 +453,7 @@ func TestProcessesStrike(t *testing.T) {
 					t.Errorf("rank %d is named, want %d", r.Failed, i)
 				}
 				for k, out := range r.Stdout {
+					out += r.Stderr[k] // where the rank was still in register's barrier
 					if k != i && !strings.Contains(out, fmt.Sprintf("rank %d failed", i)) {
 						t.Errorf("rank %d says %q", k, out)
 					}

@@ -67,24 +67,92 @@ type remoteIovec struct{ base, n uint64 }
 
 func processVM(call uintptr, pid int, addr uint64, b []byte) error {
 	for len(b) > 0 {
-		local := unix.Iovec{Base: unsafe.SliceData(b)}
-		local.SetLen(len(b))
-		remote := remoteIovec{addr, uint64(len(b))}
-		n, _, e := unix.Syscall6(call, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+		local := [1]unix.Iovec{{Base: unsafe.SliceData(b)}}
+		local[0].SetLen(len(b))
+		remote := [1]remoteIovec{{addr, uint64(len(b))}}
+		n, err := vectored(call, pid, local[:], remote[:])
 		runtime.KeepAlive(b)
-		switch e {
-		case 0:
-		case unix.EPERM, unix.EACCES, unix.ENOSYS:
-			return ErrForbidden
-		case unix.ESRCH:
-			return ErrNoProcess
-		default:
-			return e
+		if err != nil {
+			return err
 		}
 		if n == 0 {
 			return io.ErrUnexpectedEOF
 		}
-		b, addr = b[n:], addr+uint64(n)
+		b, addr = b[n:], addr+n
 	}
 	return nil
+}
+
+// vectored copies between as many bytes on both sides, and returns how many it has
+// copied, in order: fewer than all if it came to what is not there.
+func vectored(call uintptr, pid int, local []unix.Iovec, remote []remoteIovec) (n uint64, err error) {
+	r, _, e := unix.Syscall6(call, uintptr(pid), uintptr(unsafe.Pointer(&local[0])), uintptr(len(local)), uintptr(unsafe.Pointer(&remote[0])), uintptr(len(remote)), 0)
+	switch e {
+	case 0:
+		return uint64(r), nil
+	case unix.EPERM, unix.EACCES, unix.ENOSYS:
+		return 0, ErrForbidden
+	case unix.ESRCH:
+		return 0, ErrNoProcess
+	}
+	return 0, e
+}
+
+// MaxPieces is how many Pieces one system call copies (IOV_MAX, see readv(2)).
+const MaxPieces = 1024
+
+// Pieces are runs of another process's memory, each with memory of this one of the same
+// length. The zero Pieces is empty. Not for concurrent use.
+type Pieces struct {
+	local  []unix.Iovec
+	remote []remoteIovec
+}
+
+// Len is how many there are.
+func (p *Pieces) Len() int { return len(p.remote) }
+
+// Add adds b, 1 byte or more, and what is at addr there. There are fewer than MaxPieces. The
+// caller keeps b alive until Reset.
+func (p *Pieces) Add(addr uint64, b []byte) {
+	p.remote = append(p.remote, remoteIovec{addr, uint64(len(b))})
+	if k := len(p.local) - 1; k >= 0 {
+		if v := &p.local[k]; uintptr(unsafe.Pointer(v.Base))+uintptr(v.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(b))) {
+			v.SetLen(int(v.Len) + len(b)) // the two sides need not be divided alike
+			return
+		}
+	}
+	v := unix.Iovec{Base: unsafe.SliceData(b)}
+	v.SetLen(len(b))
+	p.local = append(p.local, v)
+}
+
+// Reset forgets all.
+func (p *Pieces) Reset() {
+	clear(p.local) // lest it keep memory
+	p.local, p.remote = p.local[:0], p.remote[:0]
+}
+
+// Read copies memory of process pid to this one's (process_vm_readv(2)), and returns how
+// many pieces from the first on are complete. It stops at one that is not there.
+func (p *Pieces) Read(pid int) int { return p.copied(unix.SYS_PROCESS_VM_READV, pid) }
+
+// Write is Read in the other direction (process_vm_writev(2)).
+func (p *Pieces) Write(pid int) int { return p.copied(unix.SYS_PROCESS_VM_WRITEV, pid) }
+
+func (p *Pieces) copied(call uintptr, pid int) (whole int) {
+	if len(p.remote) == 0 {
+		return 0
+	}
+	n, err := vectored(call, pid, p.local, p.remote)
+	if err != nil {
+		return 0
+	}
+	for _, r := range p.remote {
+		if n < r.n {
+			break
+		}
+		n -= r.n
+		whole++
+	}
+	return whole
 }

@@ -22,6 +22,7 @@ var registeredChecks = []Check{
 	{Name: "registered rights", Run: checkRegisteredRights},
 	{Name: "registered bounds", Run: checkRegisteredBounds},
 	{Name: "registered at once", Seeded: true, Run: checkAtOnce},
+	{Name: "registered many at once", Seeded: true, Run: checkManyAtOnce},
 	{Name: "registered again", Run: checkRegisteredAgain},
 	{Name: "registered counter", Run: checkRegisteredCounter},
 	{Name: "registered messages", Seeded: true, Run: checkRegisteredMessages},
@@ -574,18 +575,26 @@ func (r *rma) deniedAtOnce(what string, dst int, to segment.NLA, n int, put, get
 	}
 }
 
+// bothKinds attaches, and registers size bytes of private memory and as many of the conduit's.
+// When it returns all ranks have.
+func (p *Peer) bothKinds(size int, xs *[2]*extra) *rma {
+	p.C.Helper()
+	r := newRMA(p)
+	p.attach(segment.PageSize, &r.sink)
+	for k, mem := range [2][]byte{OnPage(size), p.mapped(size)} {
+		xs[k] = p.register(mem[:size], segment.RightsAll, segment.AnyPeer)
+	}
+	p.Meet()
+	return r
+}
+
 // checkAtOnce: what an endpoint that is a conduits.AtOnce has done at once is as if it had been
 // done by the methods of Endpoint, which do the rest.
 func checkAtOnce(c *Case) {
 	const n, size, counters = 2, 3 * segment.PageSize, 64
 	var xs [n][2]*extra
 	c.Job(n, conduits.Config{}, func(p *Peer) {
-		r := newRMA(p)
-		p.attach(segment.PageSize, &r.sink)
-		for k, mem := range [2][]byte{OnPage(size), p.mapped(size)} {
-			xs[p.Rank][k] = p.register(mem[:size], segment.RightsAll, segment.AnyPeer)
-		}
-		p.Meet()
+		r := p.bothKinds(size, &xs[p.Rank])
 		once, ok := p.EP.(conduits.AtOnce)
 		rng := c.Random(uint64(p.Rank))
 		model := [n][2][]byte{}

@@ -86,7 +86,8 @@ type accesses struct {
 	e  *am.Endpoint
 	ep conduits.Endpoint
 
-	atOnce conduits.AtOnce // ep, or nil
+	atOnce conduits.AtOnce     // ep, or nil
+	many   conduits.ManyAtOnce // likewise
 
 	maxLong uint64 // conduits.Limits has it
 

@@ -60,6 +60,7 @@ func (x *Endpoint) Bind(e *am.Endpoint) {
 	ep := e.Conduit()
 	x.accesses.e, x.accesses.ep, x.accesses.maxLong, x.bounces.e = e, ep, ep.Limits().MaxLong, e
 	x.accesses.atOnce, _ = ep.(conduits.AtOnce)
+	x.accesses.many, _ = ep.(conduits.ManyAtOnce)
 	x.first, x.views = ep.Views()
 }
 
