@@ -49,7 +49,7 @@ func TestRefusedTables(t *testing.T) {
 		{"a runtime handler of a client's index", Config{Runtime: []Entry{{128, "f", nop, 0, 0}}}, ErrBadArg, []string{`"f"`, "128", "16..127"}},
 		{"a runtime handler of an index of ours", Config{Runtime: []Entry{{15, "f", nop, 0, 0}}}, ErrBadArg, []string{`"f"`, "15", "16..127"}},
 		{"a runtime handler in another's range", Config{Runtime: []Entry{{32, "barrier.arrive", nop, 0, 0}}}, ErrBadArg, []string{`"barrier.arrive"`, "index 32", "package extended", "those of package barrier are 16..31"}},
-		{"another layer's handler in a range", Config{Runtime: []Entry{{95, "mine.push", nop, 0, 0}}}, ErrBadArg, []string{`"mine.push"`, "index 95", "package gas", "those of other layers are 96..111"}},
+		{"another layer's handler in a range", Config{Runtime: []Entry{{95, "mine.push", nop, 0, 0}}}, ErrBadArg, []string{`"mine.push"`, "index 95", "package aggregate", "those of other layers are 96..111"}},
 		{"a runtime handler beside its range", Config{Runtime: []Entry{{111, "firehose.move", nop, 0, 0}}}, ErrBadArg, []string{"index 111", "other layers", "those of package firehose are 112..127"}},
 		{"a runtime handler of this package's name", Config{Runtime: []Entry{{96, "am.mine", nop, 0, 0}}}, ErrBadArg, []string{"other layers", "those of package am are 0..15"}},
 		{"a runtime index twice", Config{Runtime: []Entry{{16, "barrier.a", nop, 0, 0}, {16, "barrier.b", nop, 0, 0}}}, ErrBadArg, []string{"16", `"barrier.a"`, `"barrier.b"`}},

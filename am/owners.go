@@ -14,7 +14,8 @@ import (
 //	 16..31   barrier
 //	 32..63   extended; from 48 on extended/heap
 //	 64..79   collective; package gas has them named "gas.collective.ready" and so on
-//	 80..95   gas: calls
+//	 80..87   gas: calls
+//	 88..95   aggregate; package gas has them named "gas.aggregate.data" and so on
 //	 96..111  other layers, in Config.Runtime: their names begin with none of these
 //	112..127  firehose
 //	128..255  clients: Config.Handlers
@@ -23,6 +24,7 @@ const (
 	FirstExtended   HandlerID = 32
 	FirstCollective HandlerID = 64
 	FirstGas        HandlerID = 80
+	FirstAggregate  HandlerID = 88
 	FirstFree       HandlerID = 96
 	FirstFirehose   HandlerID = 112
 )
@@ -39,6 +41,7 @@ var owners = [...]struct {
 	{"extended", FirstExtended},
 	{"collective", FirstCollective},
 	{"gas", FirstGas},
+	{"aggregate", FirstAggregate},
 	{"", FirstFree},
 	{"firehose", FirstFirehose},
 	{"clients", FirstClient},
@@ -59,8 +62,10 @@ func ownerOf(h HandlerID) int {
 // ownerByName is the place in owners of the package that a runtime handler's name
 // begins with, or of the range of no package.
 func ownerByName(name string) int {
-	if strings.HasPrefix(name, "gas.collective.") { // those of package collective in a program of gas
-		name = strings.TrimPrefix(name, "gas.")
+	for _, below := range [...]string{"gas.collective.", "gas.aggregate."} { // those of these packages in a program of gas
+		if strings.HasPrefix(name, below) {
+			name = strings.TrimPrefix(name, "gas.")
+		}
 	}
 	pkg, _, _ := strings.Cut(name, ".")
 	free := 0

@@ -403,6 +403,28 @@ func (b *Barrier) Mismatched() bool {
 	return ok && v&wordMismatch != 0
 }
 
+// Ready says whether the phase notified last, which has not been waited for, is over: then
+// Wait returns at once. It neither polls nor waits, so that it may be a condition of
+// am.Endpoint.Wait.
+func (b *Barrier) Ready() bool {
+	s := b.state.Load()
+	if b.t == nil || s&stateNotified == 0 {
+		return false
+	}
+	_, ok := b.t.verdict(uint32(s >> wordPhase))
+	return ok
+}
+
+// Lacking is a rank that has left the job and without which the phase notified last cannot
+// end, or -1: for a caller that waits for Ready as conduits.WaitFor does.
+func (b *Barrier) Lacking() int {
+	s := b.state.Load()
+	if b.t == nil || s&stateNotified == 0 {
+		return -1
+	}
+	return b.t.lacking(uint32(s >> wordPhase))
+}
+
 // Barrier is Notify and Wait with the same arguments.
 func (b *Barrier) Barrier(id uint32, flags Flags) error {
 	if err := b.Notify(id, flags); err != nil {

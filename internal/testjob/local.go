@@ -2,6 +2,7 @@ package testjob
 
 import (
 	"errors"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 )
@@ -45,4 +46,31 @@ func MustLocal(t TB, conduit string, n int, body func(ep conduits.Endpoint) erro
 	if err := errors.Join(Local(t, conduit, n, body)...); err != nil {
 		t.Fatalf("%d ranks on %s: %v", n, conduit, err)
 	}
+}
+
+// Together has the ranks of a simulated job go on at one moment of its virtual time.
+type Together struct {
+	// Latency is what a message of the job's network takes.
+	Latency time.Duration
+
+	came int
+}
+
+// Wait waits until all ranks have called it so often. The last one calls last before others go on.
+func (g *Together) Wait(ep conduits.Endpoint, last func() error) error {
+	size := ep.Size()
+	all := g.came/size*size + size
+	if g.came++; g.came == all {
+		if err := last(); err != nil {
+			return err
+		}
+		start := ep.Now() + g.Latency // when the others have heard of it
+		for r := range size {
+			ep.Wake(r)
+		}
+		for ep.Now() < start {
+			ep.Poll()
+		}
+	}
+	return conduits.Wait(ep, nil, func() bool { return g.came >= all })
 }
