@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/internal/sys"
@@ -116,6 +117,17 @@ func New(name string, t conduits.Transport) *Endpoint {
 	return e
 }
 
+// NewProcess is New of a rank that is a process, one of mates on this host: it polls for longer
+// before it parks if each of them has a processor.
+func NewProcess(name string, t conduits.Transport, mates int) *Endpoint {
+	e := New(name, t)
+	e.waiters.most = crowded
+	if crowd.Room(mates) {
+		e.waiters.most = patience
+	}
+	return e
+}
+
 // Limits are what conduits.Config asks for, with defaults, for the Limits of a
 // Transport. name begins the errors.
 func Limits(name string, c conduits.Config) (conduits.Limits, error) {
@@ -168,7 +180,8 @@ func (e *Endpoint) Stats(s *conduits.Stats) {
 	s.Parks, s.Wakes = e.waiters.parks.Load(), e.wakes.Load()
 }
 
-// Diagnosis says what the Transport has no room for and has not done yet.
+// Diagnosis says what the Transport has no room for and has not done yet, and what it says
+// itself if it is a conduits.Diagnoser.
 func (e *Endpoint) Diagnosis() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,8 +191,12 @@ func (e *Endpoint) Diagnosis() string {
 			waiting += len(e.peers[r].backlog[lane].All())
 		}
 	}
-	return fmt.Sprintf("%s: %d messages to %d ranks wait for room, %d puts, gets and atomics are under way",
+	s := fmt.Sprintf("%s: %d messages to %d ranks wait for room, %d puts, gets and atomics are under way",
 		e.name, waiting, len(e.late), len(e.ops)-len(e.spare))
+	if d, ok := e.t.(conduits.Diagnoser); ok {
+		s += "; " + d.Diagnosis()
+	}
+	return s
 }
 
 // Attach makes the segment and has the Transport attach it.

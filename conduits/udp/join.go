@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
@@ -232,9 +231,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	}
 	e.client, e.processes = m.client, true
 	e.patience = crowded
-	// A rank that is bound to one processor (-bind core) leaves the others to its
-	// neighbours: what there is shows in the process that started them.
-	if mates <= min(max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())), sys.QuotaCPU()) {
+	if crowd.Room(mates) {
 		e.patience = patient
 	}
 	m.ep.Store(e)

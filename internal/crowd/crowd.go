@@ -14,6 +14,8 @@
 package crowd
 
 import (
+	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +41,13 @@ func Ranks(n int) {
 			return
 		}
 	}
+}
+
+// Room says whether n ranks of this host, each a process, have a processor each. A rank
+// that is bound to one (-bind core) leaves the others to its neighbours: what there is
+// shows in the process that started it.
+func Room(n int) bool {
+	return n <= min(max(runtime.GOMAXPROCS(0), sys.NumCPUOf(os.Getppid())), sys.QuotaCPU())
 }
 
 // Now says whether the processors are shared, as far as the last Sample knew.
