@@ -190,7 +190,9 @@
 // to be selected; they run jobs of 2, 4, 8, ... up to -ranks ranks on a crossbar,
 // a torus and a fat tree, and print the time of a call, the model's, and what the
 // simulation took: events, CPU seconds of this process, and its memory for each
-// rank. -plot draws their curves. See docs/scaling.md.
+// rank. -plot draws their curves. scale/offload runs jobs of 16, 64, 256, ... ranks with
+// and without cards that do barriers and multicasts, each call after a barrier. See
+// docs/scaling.md.
 //
 // The objects of -json have the fields bench, what, profile, ranks, size, metric,
 // value, unit, expected (what the profile adds up to), hops (the same with the

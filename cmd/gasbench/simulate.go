@@ -31,6 +31,7 @@ var studies = []struct {
 	{"am/short", "half round trips of short active messages by number of arguments", shorts},
 	{"scale/barrier", "barriers by number of ranks, on three topologies", scaleBarrier},
 	{"scale/allreduce", "all-reduce of 8 bytes by number of ranks, on three topologies", scaleAllReduce},
+	{"scale/offload", "barriers, broadcasts and all-reduces by messages and by cards that have them", scaleOffload},
 }
 
 // quick are the benchmarks that run if none are chosen.
@@ -147,10 +148,22 @@ func (s *study) row(columns ...string) error {
 
 // add keeps a figure and prints it, as JSON or as the row given.
 func (s *study) add(f figure, columns ...string) error {
-	f.Bench, f.Profile = s.bench, s.o.profile.Name
-	s.figures = append(s.figures, f)
+	return s.addAll([]figure{f}, columns...)
+}
+
+// addAll is add of all figures of one row.
+func (s *study) addAll(l []figure, columns ...string) error {
+	for _, f := range l {
+		f.Bench, f.Profile = s.bench, s.o.profile.Name
+		s.figures = append(s.figures, f)
+		if s.json != nil {
+			if err := s.json.Encode(f); err != nil {
+				return err
+			}
+		}
+	}
 	if s.json != nil {
-		return s.json.Encode(f)
+		return nil
 	}
 	return s.row(columns...)
 }

@@ -173,9 +173,35 @@ func TestIdeal(t *testing.T) {
 	}
 }
 
+// TestOffload: what cards and switches do for all ranks is faster than messages are, the
+// barrier the more so the more ranks there are.
+func TestOffload(t *testing.T) {
+	took := map[string]float64{}
+	l := simulated(t, "-run", "scale/offload", "-ranks", "64")
+	for _, f := range l {
+		took[fmt.Sprint(f.What, f.Size, f.Ranks)] = f.Value
+	}
+	if len(l) != 2*len(offloads)*len(topologies)*2 || len(took) != len(l) {
+		t.Fatalf("%d figures, %d of them different", len(l), len(took))
+	}
+	for _, topo := range topologies {
+		for _, o := range offloads {
+			gain := func(ranks int) float64 {
+				what := topo.String() + " " + o.name
+				return took[fmt.Sprint(what, o.size, ranks)] / took[fmt.Sprint(what+" by the card", o.size, ranks)]
+			}
+			// A broadcast of few bytes has hops across the torus both ways, and gains less there.
+			few, many := gain(16), gain(64)
+			if grows := o.name == "barrier"; !(few > 1.2 && many > 1.2) || grows && many <= few {
+				t.Errorf("%v: %s of %d bytes is faster by %v with 16 ranks, by %v with 64", topo, o.name, o.size, few, many)
+			}
+		}
+	}
+}
+
 func TestScale(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scale.svg")
-	l := simulated(t, "-run", "scale/.*", "-ranks", "64", "-plot", file)
+	l := simulated(t, "-run", "scale/barrier|scale/allreduce", "-ranks", "64", "-plot", file)
 	if len(l) != 2*3*6 {
 		t.Fatalf("%d figures, want 36", len(l))
 	}

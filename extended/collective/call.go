@@ -25,6 +25,13 @@ const (
 	kindScan
 	kindScatter
 	kindExchange
+	kindReduceScatter
+	kindGatherV
+	kindAllGatherV
+	kindExchangeV
+	kindSplit
+	kindClose
+	kindBarrier
 	numKinds
 )
 
@@ -40,11 +47,18 @@ var kindNames = [numKinds]string{
 	kindScan:          "Scan",
 	kindScatter:       "Scatter",
 	kindExchange:      "Exchange",
+	kindReduceScatter: "ReduceScatter",
+	kindGatherV:       "GatherV",
+	kindAllGatherV:    "AllGatherV",
+	kindExchangeV:     "ExchangeV",
+	kindSplit:         "Split",
+	kindClose:         "Close",
+	kindBarrier:       "Barrier",
 }
 
 // kindOf is the kind that travelled as w.
 func kindOf(w uint32) kind {
-	if w >= uint32(numKinds) {
+	if w&^uint32(kindNB) >= uint32(numKinds) {
 		return kindPast
 	}
 	return kind(w)
@@ -57,26 +71,40 @@ func (c *Endpoint) name(k kind) string {
 		return c.names.Agree
 	case kindLeave:
 		return c.names.Leave
+	case kindBarrier | kindNB: // there is no other
+		return kindNames[kindBarrier]
+	}
+	if k&kindNB != 0 {
+		return kindNames[k&^kindNB] + "NB"
 	}
 	return kindNames[k]
 }
 
 // call is what must be the same on all ranks in one collective call.
 type call struct {
-	size uint64 // bytes that a rank contributes
-	root uint32
+	size uint64 // bytes that a rank contributes, or is a unit of these
+	root uint32 // or, of a large AllReduce, the size of an element
 	kind kind
 }
 
 // text is a call as messages name it.
 func (c *Endpoint) text(d call) string {
 	s := c.name(d.kind)
-	switch d.kind {
+	switch d.kind &^ kindNB {
 	case kindBroadcast, kindScatter:
 		s += " from rank " + strconv.Itoa(int(d.root))
+	case kindAllReduce:
+		if d.root != 0 {
+			return s + d.ofBytes() + ", in elements of " + strconv.Itoa(int(d.root))
+		}
+	case kindGatherV:
+		s += " to rank " + strconv.Itoa(int(d.root))
+		return s + ", in units" + d.ofBytes()
+	case kindAllGatherV, kindExchangeV:
+		return s + ", in units" + d.ofBytes()
 	case kindReduce, kindGather:
 		s += " to rank " + strconv.Itoa(int(d.root))
-	case kindAgree, kindLeave, kindBad, kindPast:
+	case kindAgree, kindLeave, kindBad, kindPast, kindSplit, kindClose, kindBarrier:
 		return s
 	}
 	return s + d.ofBytes()
@@ -98,6 +126,9 @@ const historyLen = 16
 
 // history is the call of number seq, one of the last historyLen.
 func (c *Endpoint) history(seq uint32) call {
+	if o := c.inFlight(seq); o != nil && o.state != opEarly {
+		return o.call
+	}
 	if i := int((seq - 1) % historyLen); i < len(c.past) {
 		return c.past[i]
 	}
@@ -140,12 +171,27 @@ func (c *Endpoint) err(f *fault) error {
 	if agreeing(f.callA.kind) && agreeing(f.callB.kind) { // nothing else can differ
 		a, b = a+f.callA.ofBytes(), b+f.callB.ofBytes()
 	}
+	if c.team != nil {
+		return errs.BadArg("%s: collective calls of team %d do not match: call %d is %s on rank %d of the job and %s on rank %d; the team cannot be used any more",
+			c.names.Package, c.team.number, f.seq-c.first(), a, f.a, b, f.b)
+	}
 	return errs.BadArg("%s: collective calls do not match: call %d is %s on rank %d and %s on rank %d; collectives cannot be used any more",
 		c.names.Package, f.seq, a, f.a, b, f.b)
 }
 
 // A fault travels as this many arguments.
 const faultWords = 11
+
+// faultWords is the fault of c as it travels. Called with mu held.
+func (c *Endpoint) faultWords() [faultWords]uint32 {
+	w := c.fault.words()
+	w[faultTeam] |= c.number() << 16
+	return w
+}
+
+// In the upper halves of these words are the number of the team, and whether the receiver
+// tells the others.
+const faultTeam, faultTell = 3, 7
 
 func (f fault) words() [faultWords]uint32 {
 	la, ha := am.Pack64(f.callA.size)
@@ -159,7 +205,7 @@ func (f fault) words() [faultWords]uint32 {
 
 func parseFault(w []uint32) fault {
 	parse := func(w []uint32) call {
-		return call{kind: kindOf(w[0]), root: w[1], size: am.Unpack64(w[2], w[3])}
+		return call{kind: kindOf(w[0] & 0xffff), root: w[1], size: am.Unpack64(w[2], w[3])}
 	}
 	return fault{seq: w[0], a: w[1], b: w[2], callA: parse(w[3:]), callB: parse(w[7:])}
 }

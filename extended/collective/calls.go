@@ -41,6 +41,82 @@ func (c *Endpoint) allReduceAs(k kind, acc []byte, combine Combine) error {
 	return c.finish(c.allReduce(acc, combine))
 }
 
+// AllReduceElements is AllReduce of an acc that consists of elements of elem bytes, for
+// each of which the result depends on this element of all ranks alone. combine may be
+// called with any number of elements, where acc begins as in doing so for all of them or a
+// multiple of 8 bytes later. Of acc of 2 KiB for each rank and more, each rank combines
+// a part and sends it to all others: that moves 2 (Size-1)/Size times the bytes
+// of acc into and out of each rank, where AllReduce moves log2(Size) times as many through
+// rank 0. The result is the same. elem is the same on all ranks.
+func (c *Endpoint) AllReduceElements(elem int, acc []byte, combine Combine) error {
+	if err := c.checkElements(elem, acc); err != nil {
+		return err
+	}
+	if !c.directly(len(acc)) {
+		return c.AllReduce(acc, combine)
+	}
+	if err := c.begin(call{kind: kindAllReduce, root: uint32(elem), size: uint64(len(acc))}); err != nil {
+		return err
+	}
+	return c.finish(c.allReduceDirect(acc, elem, combine))
+}
+
+// ReduceScatter combines the all of all ranks and leaves block r of that in the own of
+// rank r. all has Size blocks as long as own, the same length everywhere, and is
+// undefined afterwards. combine is as for Reduce, but is called with one block or with
+// all of them: elements do not cross blocks. The result is that of Reduce to rank 0.
+func (c *Endpoint) ReduceScatter(all, own []byte, combine Combine) error {
+	if err := c.checkBlocks(kindReduceScatter, own, all); err != nil {
+		return err
+	}
+	if err := c.begin(call{kind: kindReduceScatter, size: uint64(len(all))}); err != nil {
+		return err
+	}
+	return c.finish(c.reduceScatter(all, own, combine))
+}
+
+// GatherV returns the own of all ranks on root, by rank, and nil elsewhere. They have any
+// lengths, which are multiples of unit, the same on all ranks and positive. The result is
+// the caller's; each block begins at a multiple of 8 bytes.
+func (c *Endpoint) GatherV(root, unit int, own []byte) ([][]byte, error) {
+	if err := c.checkRoot(kindGatherV, root); err != nil {
+		return nil, err
+	}
+	return c.lengths(call{kind: kindGatherV, root: uint32(root)}, unit, [][]byte{own}, func() ([][]byte, error) { return c.gatherV(root, own) })
+}
+
+// AllGatherV is GatherV with the result on all ranks.
+func (c *Endpoint) AllGatherV(unit int, own []byte) ([][]byte, error) {
+	return c.lengths(call{kind: kindAllGatherV}, unit, [][]byte{own}, func() ([][]byte, error) { return c.allGatherV(own) })
+}
+
+// ExchangeV sends out[r] to rank r, for all r, and returns what the ranks have sent to this
+// one, by rank. out has Size blocks, of any lengths, which are multiples of unit; see GatherV.
+// A rank sends its lengths in ceil(log2 Size) messages, and one to each rank for which it has
+// a block that is not empty.
+func (c *Endpoint) ExchangeV(unit int, out [][]byte) ([][]byte, error) {
+	if err := c.checkOut(out); err != nil {
+		return nil, err
+	}
+	return c.lengths(call{kind: kindExchangeV}, unit, out, func() ([][]byte, error) { return c.exchangeV(out) })
+}
+
+// lengths is call d of blocks with any lengths, which are multiples of unit.
+func (c *Endpoint) lengths(d call, unit int, blocks [][]byte, do func() ([][]byte, error)) ([][]byte, error) {
+	if err := c.checkUnits(d.kind, unit, blocks); err != nil {
+		return nil, err
+	}
+	d.size = uint64(unit)
+	if err := c.begin(d); err != nil {
+		return nil, err
+	}
+	all, err := do()
+	if err = c.finish(err); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // Agree is AllReduce by which ranks find out whether they do the same, and whether all
 // of them can: of what each has done, or would do. acc has the same length on all ranks.
 // A rank that is in Agree and one that is in Leave, of the same length, do not mismatch:
@@ -56,6 +132,9 @@ func (c *Endpoint) Agree(acc []byte, combine Combine) error {
 // a rank that leaves and is in a barrier at once, by Barrier.Notify, so that ranks in
 // either of them learn of it: barrier.Barrier.Mismatched.
 func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
+	if c.e != nil {
+		c.leaveTeams()
+	}
 	if err := c.begin(call{kind: kindLeave, size: uint64(len(acc))}); err != nil {
 		return err
 	}
@@ -96,11 +175,7 @@ func (c *Endpoint) AllGather(own, all []byte) error {
 	if err := c.begin(call{kind: kindAllGather, size: uint64(len(own))}); err != nil {
 		return err
 	}
-	err := c.gather(0, own, all[:len(own)*c.subtree(c.rank)])
-	if err == nil {
-		err = c.broadcast(0, all)
-	}
-	return c.finish(err)
+	return c.finish(c.allGather(own, all))
 }
 
 // Scatter is Gather backwards: it copies block r of root's all into the own of rank r.
@@ -121,14 +196,11 @@ func (c *Endpoint) Scatter(root int, all, own []byte) error {
 
 // Exchange copies block r of out into this rank's block of rank r's in, for all r. Both
 // have Size blocks of one length, the same everywhere, and do not overlap. out stays as it
-// is. Each rank sends ceil(log2 Size) times, half of out each time: where blocks
-// are large, puts of package extended move less.
+// is. Each rank sends ceil(log2 Size) times, half of out each time; blocks of 2 KiB and more
+// it sends each to its rank.
 func (c *Endpoint) Exchange(out, in []byte) error {
-	if c.e == nil {
-		return c.errUnbound(kindExchange)
-	}
-	if len(out)%c.size != 0 || len(in) != len(out) {
-		return c.Refuse(errs.BadArg("%s: Exchange: buffers of %d and %d bytes: both have one block for each of the %d ranks", c.names.Package, len(out), len(in), c.size))
+	if err := c.checkExchange(out, in); err != nil {
+		return err
 	}
 	if err := c.begin(call{kind: kindExchange, size: uint64(len(out))}); err != nil {
 		return err
@@ -150,11 +222,8 @@ func (c *Endpoint) Scan(acc []byte, combine Combine) error {
 // in order of their ranks, and that up to this one in acc; see Scan. before has the
 // length of acc, does not overlap it, and stays as it is on rank 0.
 func (c *Endpoint) ExclusiveScan(acc, before []byte, combine Combine) error {
-	if c.e == nil {
-		return c.errUnbound(kindExclusiveScan)
-	}
-	if len(before) != len(acc) {
-		return c.Refuse(errs.BadArg("%s: ExclusiveScan: results of %d bytes for %d bytes: both have one length", c.names.Package, len(before), len(acc)))
+	if err := c.checkBefore(acc, before); err != nil {
+		return err
 	}
 	if err := c.begin(call{kind: kindExclusiveScan, size: uint64(len(acc))}); err != nil {
 		return err
@@ -181,6 +250,53 @@ func (c *Endpoint) checkBlocks(k kind, own, all []byte) error {
 		return c.errUnbound(k)
 	case len(all) != len(own)*c.size:
 		return c.Refuse(errs.BadArg("%s: %s: a buffer of %d bytes for %d blocks of %d bytes, one for each rank", c.names.Package, c.name(k), len(all), c.size, len(own)))
+	}
+	return nil
+}
+
+// checkUnits refuses blocks whose lengths are no multiples of unit.
+func (c *Endpoint) checkUnits(k kind, unit int, blocks [][]byte) error {
+	if c.e == nil {
+		return c.errUnbound(k)
+	}
+	for r, b := range blocks {
+		if unit <= 0 || len(b)%unit != 0 {
+			return c.Refuse(errs.BadArg("%s: %s: block %d has %d bytes in units of %d: the former is a multiple of the latter, which is positive",
+				c.names.Package, c.name(k), r, len(b), unit))
+		}
+	}
+	return nil
+}
+
+// checkOut refuses an ExchangeV that has not one block for each rank.
+func (c *Endpoint) checkOut(out [][]byte) error {
+	switch {
+	case c.e == nil:
+		return c.errUnbound(kindExchangeV)
+	case len(out) != c.size:
+		return c.Refuse(errs.BadArg("%s: %s: %d blocks: there is one for each of the %d ranks", c.names.Package, c.name(kindExchangeV), len(out), c.size))
+	}
+	return nil
+}
+
+// checkExchange refuses buffers of Exchange that have not one block for each rank.
+func (c *Endpoint) checkExchange(out, in []byte) error {
+	switch {
+	case c.e == nil:
+		return c.errUnbound(kindExchange)
+	case len(out)%c.size != 0 || len(in) != len(out):
+		return c.Refuse(errs.BadArg("%s: Exchange: buffers of %d and %d bytes: both have one block for each of the %d ranks", c.names.Package, len(out), len(in), c.size))
+	}
+	return nil
+}
+
+// checkBefore refuses results of ExclusiveScan of two lengths.
+func (c *Endpoint) checkBefore(acc, before []byte) error {
+	switch {
+	case c.e == nil:
+		return c.errUnbound(kindExclusiveScan)
+	case len(before) != len(acc):
+		return c.Refuse(errs.BadArg("%s: ExclusiveScan: results of %d bytes for %d bytes: both have one length", c.names.Package, len(before), len(acc)))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 var errTest = errors.New("a reason")
 
 // TestMismatch has one rank make another call than the rest. No rank hangs, and at
-// the latest in the call after that all are told.
+// the latest in the call after that all are told. Four ranks have cards that broadcast.
 func TestMismatch(t *testing.T) {
 	type named struct {
 		name string
@@ -29,6 +29,7 @@ func TestMismatch(t *testing.T) {
 		{"Broadcast from rank 1 of 8 bytes", func(c *Endpoint) error { return c.Broadcast(1, b(8)) }},
 		{"Broadcast from rank 0 of 4 bytes", func(c *Endpoint) error { return c.Broadcast(0, b(4)) }},
 		{"Broadcast from rank 0 of 80000 bytes", func(c *Endpoint) error { return c.Broadcast(0, b(80000)) }},
+		{"Broadcast from rank 1 of 40 bytes", func(c *Endpoint) error { return c.Broadcast(1, b(40)) }},
 		{"Reduce to rank 0 of 8 bytes", func(c *Endpoint) error { return c.Reduce(0, b(8), sum) }},
 		{"Reduce to rank 1 of 8 bytes", func(c *Endpoint) error { return c.Reduce(1, b(8), sum) }},
 		{"AllReduce of 8 bytes", func(c *Endpoint) error { return c.AllReduce(b(8), sum) }},
@@ -38,12 +39,17 @@ func TestMismatch(t *testing.T) {
 		{"Scan of 8 bytes", func(c *Endpoint) error { return c.Scan(b(8), sum) }},
 		{"Scatter from rank 1 of 8 bytes", func(c *Endpoint) error { return c.Scatter(1, b(8*c.size), b(8)) }},
 		{"Exchange of 120 bytes", func(c *Endpoint) error { return c.Exchange(b(120), b(120)) }},
+		{"AllReduce of 80000 bytes, in elements of 8", func(c *Endpoint) error { return c.AllReduceElements(8, b(80000), sum) }},
+		{"ReduceScatter of 120 bytes", func(c *Endpoint) error { return c.ReduceScatter(b(120), b(120/c.size), sum) }},
+		{"GatherV to rank 1, in units of 8 bytes", func(c *Endpoint) error { _, err := c.GatherV(1, 8, b(8*c.rank)); return err }},
+		{"AllGatherV, in units of 8 bytes", func(c *Endpoint) error { _, err := c.AllGatherV(8, b(8*c.rank)); return err }},
+		{"ExchangeV, in units of 8 bytes", func(c *Endpoint) error { _, err := c.ExchangeV(8, make([][]byte, c.size)); return err }},
 		{"an agreement", func(c *Endpoint) error { return c.Agree(b(8), sum) }},
 		{bad, func(c *Endpoint) error { _ = c.Broadcast(-1, nil); return nil }},
 	}
-	sizes := []int{2, 3, 5}
+	sizes := []int{2, 3, 4, 5}
 	if testing.Short() || race.Enabled {
-		sizes = sizes[1:2]
+		sizes = sizes[1:3]
 	}
 	for _, size := range sizes {
 		for _, odd := range slices.Compact([]int{0, 1, size - 1}) {
@@ -52,7 +58,11 @@ func TestMismatch(t *testing.T) {
 					if x.name == y.name {
 						continue
 					}
-					must(t, "shm", size, func(m *member) error {
+					network := "shm"
+					if size == 4 {
+						network = "card"
+					}
+					must(t, network, size, func(m *member) error {
 						f := x.f
 						if m.rank == odd {
 							f = y.f
@@ -209,6 +219,14 @@ func TestBadArguments(t *testing.T) {
 			{func() error { return m.Exchange(b(4), b(4)) }, "Exchange: buffers of 4 and 4 bytes"},
 			{func() error { return m.Exchange(b(6), b(3)) }, "Exchange: buffers of 6 and 3 bytes"},
 			{func() error { return m.ExclusiveScan(b(4), b(5), sum) }, "results of 5 bytes for 4 bytes"},
+			{func() error { return m.AllReduceElements(3, b(4), sum) }, "AllReduce: 4 bytes in elements of 3"},
+			{func() error { return m.AllReduceElements(0, b(4), sum) }, "AllReduce: 4 bytes in elements of 0"},
+			{func() error { return m.ReduceScatter(b(13), b(4), sum) }, "ReduceScatter: a buffer of 13 bytes for 3 blocks of 4 bytes"},
+			{func() error { _, err := m.GatherV(3, 1, nil); return err }, "GatherV: root 3"},
+			{func() error { _, err := m.GatherV(0, 2, b(3)); return err }, "GatherV: block 0 has 3 bytes in units of 2"},
+			{func() error { _, err := m.AllGatherV(0, b(3)); return err }, "AllGatherV: block 0 has 3 bytes in units of 0"},
+			{func() error { _, err := m.ExchangeV(1, nil); return err }, "ExchangeV: 0 blocks: there is one for each of the 3 ranks"},
+			{func() error { _, err := m.ExchangeV(2, [][]byte{b(2), b(5), b(4)}); return err }, "ExchangeV: block 1 has 5 bytes"},
 			{func() error { return m.Refuse(fmt.Errorf("%w: mine", ErrBadArg)) }, "mine"},
 		} {
 			if err := x.f(); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), x.text) {
@@ -239,12 +257,15 @@ func TestBadArguments(t *testing.T) {
 	})
 }
 
+func second(_ [][]byte, err error) error { return err }
+
 func TestUnbound(t *testing.T) {
 	c := New(Config{})
 	for i, err := range []error{
 		c.Broadcast(0, nil), c.Reduce(0, nil, sum), c.AllReduce(nil, sum), c.Gather(0, nil, nil), c.AllGather(nil, nil),
 		c.Scatter(0, nil, nil), c.Exchange(nil, nil), c.Scan(nil, sum), c.ExclusiveScan(nil, nil, sum), c.Agree(nil, sum),
-		c.Leave(nil, sum, nil),
+		c.Leave(nil, sum, nil), c.AllReduceElements(1, nil, sum), c.ReduceScatter(nil, nil, sum),
+		second(c.GatherV(0, 1, nil)), second(c.AllGatherV(1, nil)), second(c.ExchangeV(1, nil)),
 	} {
 		if !errors.Is(err, ErrNotInit) || !strings.Contains(err.Error(), "call Bind") {
 			t.Errorf("%d: %v", i, err)

@@ -1,6 +1,7 @@
 // Package collective moves and combines the data of all ranks at once: broadcast,
 // reduction, gather, scatter, exchange, prefix reduction (those of UPC 1.3, library
-// section 7.3, but for upc_all_permute), and agreement. It works on bytes, for compilers and runtimes that use package
+// section 7.3, but for upc_all_permute), reduction with scatter, gather and exchange of
+// blocks whose lengths differ, and agreement. It works on bytes, for compilers and runtimes that use package
 // am without package gas, whose typed collectives are fronts of it.
 //
 // # Set-up
@@ -26,11 +27,35 @@
 // an error too; their contents are undefined then. They do not overlap, except
 // where a call says so. Nothing is kept of them.
 //
+// # Calls that do not wait
+//
+// [Endpoint.AllReduceNB] and the others whose names end in NB begin a call and return a [Handle],
+// which is waited for once. The call goes on whenever a goroutine of the rank polls or waits
+// by package am, for anything; its buffers, the Combine and what that reads belong to it until the Handle says
+// that it is done, and Combine is called by any such goroutine, one at a time. Any number may be under way at once, of one endpoint
+// or of several, and they are done in any order. All ranks begin the calls of a team in one
+// order, those that wait included. A call that waits matches none that does not, but that all
+// barriers of a team are the same. When calls do not match, all that are under way
+// of the team end so, also those that would have matched.
+//
+// # Teams
+//
+// [Endpoint.Split] makes endpoints for some of the ranks: teams, which may overlap and be
+// split again. Each has calls, rooms and a state of its own; messages carry the number of the
+// team, which is free on all ranks of the endpoint that was split. A number is free again
+// when its team was closed, which is a call of all its ranks, and the calls of the next team with
+// it have numbers so much higher that no late message is taken for one of them. A team whose calls did not
+// match keeps its number.
+//
 // # How it works
 //
 // Data move along binomial trees (and scans and exchanges along a dissemination
 // pattern), so every transfer is between ranks whose distance is a power of two
-// modulo the job's size, and a rank has O(log Size) of them in a call. Where several
+// modulo the job's size, and a rank has O(log Size) of them in a call. AllGather, Exchange,
+// AllReduceElements and ReduceScatter send blocks of 2 KiB and more directly to the ranks that
+// want them, as ExchangeV does with all: that is Size - 1 transfers of a rank, in which no
+// byte goes by way of a third one. Sums of a direct reduction are made in the order of the tree, so that
+// they have the same bits. Where several
 // neighbourhoods are known, broadcasts have
 // two levels: a tree among the first ranks of the neighbourhoods and one in each,
 // where distances are counted likewise; so H neighbourhoods take H - 1 messages
@@ -38,12 +63,21 @@
 // one tree, since their result must not depend on where ranks are; it is the same
 // where neighbourhoods have equal sizes, powers of two, and the root is rank 0.
 //
+// Where the conduit's cards have a barrier and its switches replicate messages
+// (conduits.BarrierUnit, conduits.Multicaster), broadcasts to all ranks of the job of three and more use
+// them: ranks say by the barrier that they are ready, and the root sends once.
+//
 // The receiver begins: it says what it is ready for and
 // where the data will land, and only then does the sender send; one that has to
 // wait for that says what it is about to send. So nothing has to be queued, ranks
 // may be skewed as they like, and a rank that waits has told its partner which call
 // it is in: calls that do not match are found by the partner, and all ranks are
 // told.
+//
+// A call that does not wait is a list of stages, each of which sends, waits for a message or
+// combines: those that the call of the same name goes through, with the same messages. Handlers
+// note what has come for it and queue it; the next goroutine that polls or waits takes its
+// stages as far as they go.
 //
 // An endpoint keeps the rooms that it needs and allocates where one is larger than
 // those before, up to 64 KiB, and each time beyond that; Gather to, and Scatter from,

@@ -63,7 +63,10 @@ type Endpoint struct {
 	names      *Names
 	e          *am.Endpoint // nil before Bind
 	rank, size int
-	levels     *levels // nil if there is one neighbourhood only, or one for each rank
+	team       *team    // nil for all ranks of the job
+	teams      *numbers // of the job's endpoint; nil as long as there was none
+	levels     *levels  // nil if there is one neighbourhood only, or one for each rank
+	card       *card    // nil where there is none, and for teams
 
 	// scratch is room of the call under way, kept for the next one.
 	scratch []uint64
@@ -75,7 +78,7 @@ type Endpoint struct {
 	past []call // the last ones, at most historyLen; see history
 	// What there is with partners, of those that something was heard of or that are
 	// waited for (see link). Most ranks of a tree are leaves and have one or two.
-	links []*link
+	links links
 
 	stop func() bool // of Leave, else nil; its goroutine's alone, while busy
 
@@ -89,6 +92,11 @@ type Endpoint struct {
 	active bool // the call of seq is under way
 	report bool // this rank found broken and has not told the others
 	spared bool // a rank below this one tells them
+
+	left bool // of a team: the rank is at the end of its program
+
+	flight *flight                // calls that do not wait; nil as long as there was none
+	engine atomic.Pointer[engine] // of the job's endpoint; nil likewise
 }
 
 // New makes an endpoint that waits for Bind.
@@ -116,4 +124,5 @@ func (c *Endpoint) Handlers() []am.Entry {
 func (c *Endpoint) Bind(e *am.Endpoint) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
+	c.useCard()
 }

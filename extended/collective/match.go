@@ -33,13 +33,18 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 		set: true, seq: args[0], src: uint32(t.Src()),
 		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
 	}
-	dir, i, ok := slotOf(args[1])
+	slot, ok := slotOf(args[1], t.Src())
 	if !ok {
 		return
 	}
 	defer wake(t)
+	c = c.at(args[1] >> 16)
+	if w.kind&kindNB != 0 {
+		c.noteNB(t, w, slot, ready)
+		return
+	}
 	c.mu.Lock()
-	l := c.link(dir, i)
+	l := c.link(slot)
 	in := &l.offered
 	if ready {
 		in = &l.wanted
@@ -47,6 +52,9 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 	mine, good := c.call, c.broken == nil
 	switch ahead := int32(w.seq - c.seq); {
 	case !good:
+	case ahead > 0 && c.left:
+		mine, good = call{kind: kindLeave}, false
+	case !ready && in.later(w.seq): // messages may overtake each other
 	case ahead > 0:
 		*in = w
 	case ahead == 0 && c.active:
@@ -56,19 +64,25 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 		// A call ends when all ranks that were to get something have it, so a
 		// receiver that waits is in another call than this rank was. A sender's
 		// offer may have been on its way since before the end.
-		if mine = (call{kind: kindPast}); ahead > -historyLen {
+		if mine = (call{kind: kindPast}); ahead > -historyLen || c.inFlight(w.seq) != nil {
 			mine = c.history(w.seq)
 		}
-		good = !ready && (w.call().matches(mine) || mine.kind == kindPast)
+		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, &w, mine)
 	}
-	if good {
-		c.mu.Unlock()
+	if !good {
+		c.differ(t, &w, mine)
 		return
 	}
+	c.mu.Unlock()
+}
+
+// differ notes that a rank which waits in w is in another call than mine, and answers it.
+// Called with mu held, which it gives up.
+func (c *Endpoint) differ(t *am.Token, w *note, mine call) {
 	// The rank that is in a call will tell all others when it ends: this rank if it is
 	// in one, and else the one that waits.
-	c.broke(fault{seq: w.seq, a: uint32(c.rank), callA: mine, b: w.src, callB: w.call()}, c.active)
-	f := c.fault.words()
+	c.broke(fault{seq: w.seq, a: uint32(c.e.Rank()), callA: mine, b: w.src, callB: w.call()}, c.reports())
+	f := c.faultWords()
 	c.mu.Unlock()
 	// If the reply fails, so has the job, and the other rank learns of that.
 	_ = t.ReplyShort(handlerWrong, f[:]...)
@@ -76,17 +90,23 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 
 func (c *Endpoint) onWrong(t *am.Token, args []uint32, _ []byte) { c.told(t, args, true) }
 func (c *Endpoint) onAbort(t *am.Token, args []uint32, _ []byte) {
-	c.mu.Lock()
+	if args[faultTell]>>16 != 0 {
+		c.told(t, args, true)
+		return
+	}
+	at := c.at(args[faultTeam] >> 16)
+	at.mu.Lock()
 	// The sender tells all others, or is spared by a rank below it.
-	c.report = false
-	c.spared = c.spared || t.Src() < t.Endpoint().Rank()
-	c.mu.Unlock()
+	at.report = false
+	at.spared = at.spared || t.Src() < t.Endpoint().Rank()
+	at.mu.Unlock()
 	c.told(t, args, false)
 }
 
 // told notes a mismatch that another rank has found; report says that the others
 // do not know it from there.
 func (c *Endpoint) told(t *am.Token, args []uint32, report bool) {
+	c = c.at(args[faultTeam] >> 16)
 	c.mu.Lock()
 	c.broke(parseFault(args), report)
 	c.mu.Unlock()
@@ -98,20 +118,18 @@ func (c *Endpoint) told(t *am.Token, args []uint32, report bool) {
 func (c *Endpoint) broke(f fault, report bool) {
 	if c.broken == nil {
 		c.broken, c.fault, c.report = c.err(&f), &f, report
+		c.kickAll()
 	}
 }
 
 // begin enters call d, which finish leaves. If it returns an error, the call is over
 // already.
 func (c *Endpoint) begin(d call) error {
-	if c.e == nil {
-		return c.errUnbound(d.kind)
-	}
-	if err := c.e.Blocking(c.name(d.kind)); err != nil {
+	if err := c.usable(d); err != nil {
 		return err
 	}
 	if !c.busy.CompareAndSwap(false, true) {
-		return errs.NotReady("%s: %s: another goroutine of rank %d is in a collective", c.names.Package, c.text(d), c.rank)
+		return c.errBusy(d)
 	}
 	c.mu.Lock()
 	if c.broken == nil {
@@ -128,6 +146,29 @@ func (c *Endpoint) begin(d call) error {
 	return nil
 }
 
+// usable is the error of call d if there cannot be any.
+func (c *Endpoint) usable(d call) error {
+	if c.e == nil {
+		return c.errUnbound(d.kind)
+	}
+	if err := c.e.Blocking(c.name(d.kind &^ kindNB)); err != nil {
+		return err
+	}
+	if c.team != nil {
+		c.mu.Lock()
+		closed := c.team.closed
+		c.mu.Unlock()
+		if closed {
+			return errs.NotReady("%s: %s: team %d is closed", c.names.Package, c.text(d), c.team.number)
+		}
+	}
+	return nil
+}
+
+func (c *Endpoint) errBusy(d call) error {
+	return errs.NotReady("%s: %s: another goroutine of rank %d is in a collective", c.names.Package, c.text(d), c.e.Rank())
+}
+
 func (c *Endpoint) errUnbound(k kind) error {
 	return errs.NotInit("%s: %s: the endpoint is not bound; call Bind after am.Attach", c.names.Package, c.name(k))
 }
@@ -135,10 +176,17 @@ func (c *Endpoint) errUnbound(k kind) error {
 // compare looks for ranks that wait for this one in the call it is in now, but
 // think that it is another one. Called with mu held.
 func (c *Endpoint) compare() {
-	for _, l := range c.links {
+	c.links.compare(c)
+	if o := c.inFlight(c.seq); o != nil {
+		o.links.compare(c)
+	}
+}
+
+func (ls links) compare(c *Endpoint) {
+	for _, l := range ls {
 		for _, w := range [...]*note{&l.wanted, &l.offered} {
 			if w.set && w.seq == c.seq && !w.call().matches(c.call) {
-				c.broke(fault{seq: c.seq, a: uint32(c.rank), callA: c.call, b: w.src, callB: w.call()}, true)
+				c.broke(fault{seq: c.seq, a: uint32(c.e.Rank()), callA: c.call, b: w.src, callB: w.call()}, true)
 			}
 		}
 	}
@@ -149,9 +197,11 @@ func (c *Endpoint) finish(err error) error {
 	c.mu.Lock()
 	c.active = false
 	c.unlink()
-	d, seq := c.call, c.seq
+	d, seq, report := c.call, c.seq, c.report
 	c.mu.Unlock()
-	c.announce()
+	if report {
+		c.announce()
+	}
 	c.busy.Store(false)
 	if err != nil {
 		err = c.failed(d, seq, err)
@@ -166,10 +216,19 @@ func (c *Endpoint) failed(d call, seq uint32, err error) error {
 	if !errors.As(err, &p) {
 		return err
 	}
-	if ep := c.e.Conduit(); ep.Err() == nil && uint(p.Rank) < uint(c.size) {
-		ep.Blame(p.Rank, errs.Reason(c.rank, p))
+	if ep := c.e.Conduit(); ep.Err() == nil && uint(p.Rank) < uint(c.e.Size()) {
+		ep.Blame(p.Rank, errs.Reason(c.e.Rank(), p))
 	}
-	return &PeerError{Rank: p.Rank, Op: "collective call " + strconv.FormatUint(uint64(seq), 10) + ", " + c.text(d), Err: p.Err}
+	return &PeerError{Rank: p.Rank, Op: c.callNumber(seq) + ", " + c.text(d), Err: p.Err}
+}
+
+// callNumber says which call is number seq.
+func (c *Endpoint) callNumber(seq uint32) string {
+	s := "collective call " + strconv.FormatUint(uint64(seq-c.first()), 10)
+	if c.team != nil {
+		s += " of team " + strconv.Itoa(int(c.team.number))
+	}
+	return s
 }
 
 // tellFirst is how many ranks are told of a mismatch before looking whether
@@ -187,10 +246,12 @@ func (c *Endpoint) announce() {
 	if !report {
 		return
 	}
-	w := c.fault.words() // which stays
+	c.mu.Lock()
+	w := c.faultWords() // which stays
+	c.mu.Unlock()
 	for k := 1; k < c.size; k++ {
 		// A rank that cannot be told has failed, which all learn.
-		_ = c.e.RequestShort((c.rank+k)%c.size, handlerAbort, w[:]...)
+		_ = c.e.RequestShort(c.job((c.rank+k)%c.size), handlerAbort, w[:]...)
 		if k%tellFirst == 0 {
 			c.e.Poll()
 			c.mu.Lock()
@@ -209,7 +270,11 @@ func (c *Endpoint) announce() {
 // waiting, and ranks that all made the same mistake stay in step.
 func (c *Endpoint) Refuse(err error) error {
 	if c.begin(call{kind: kindBad}) == nil {
-		_ = c.finish(nil)
+		var failed error
+		if c.card != nil {
+			failed = c.enter() // others may wait there, for this rank
+		}
+		_ = c.finish(failed)
 	}
 	return err
 }

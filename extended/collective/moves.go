@@ -7,6 +7,16 @@ func (c *Endpoint) broadcast(root int, buf []byte) error {
 	if err := c.expect(root, buf); err != nil {
 		return err
 	}
+	if c.card != nil {
+		if err := c.enter(); err != nil {
+			return err
+		}
+		if c.rank == root {
+			if err := c.met(); err != nil {
+				return err
+			}
+		}
+	}
 	return c.spread(root, buf)
 }
 
@@ -17,10 +27,23 @@ func (c *Endpoint) expect(root int, buf []byte) error {
 	if !ok {
 		return nil
 	}
+	if c.card != nil {
+		c.mu.Lock()
+		c.link(slotAt(cast, 0, c.job(root))).land = landing{open: true, buf: buf}
+		c.mu.Unlock()
+		return nil
+	}
 	return c.post(dir, i, rank, buf)
 }
 
 func (c *Endpoint) spread(root int, buf []byte) error {
+	switch {
+	case c.card == nil:
+	case c.rank == root:
+		return c.cast(buf)
+	default:
+		return c.awaitCast(root)
+	}
 	if dir, i, rank, ok := c.source(root); ok {
 		if err := c.await(dir, i, rank); err != nil {
 			return err
@@ -48,11 +71,7 @@ func (c *Endpoint) room(n int) []byte {
 func (c *Endpoint) reduce(root int, acc []byte, combine Combine) error {
 	p := c.relative(root)
 	kids := c.fanout(p)
-	stride := (len(acc) + 7) &^ 7
-	batch := kids
-	if stride > 0 {
-		batch = min(kids, max(1, roomKept/stride))
-	}
+	batch, stride := batchOf(kids, len(acc))
 	room := words(&c.scratch, batch*stride)
 	for first := 0; first < kids; first += batch {
 		last := min(first+batch, kids)
@@ -75,6 +94,16 @@ func (c *Endpoint) reduce(root int, acc []byte, combine Combine) error {
 	return c.send(up, i, c.above(i), acc)
 }
 
+// batchOf is how many of so many contributions of size bytes a reduction has room for at
+// once, and how many bytes each takes there.
+func batchOf(kids, size int) (batch, stride int) {
+	stride = (size + 7) &^ 7
+	if stride == 0 {
+		return kids, 0
+	}
+	return min(kids, max(1, roomKept/stride)), stride
+}
+
 // allReduce is reduce with the result on all ranks.
 func (c *Endpoint) allReduce(acc []byte, combine Combine) error {
 	// Announced before anything is sent up: the result then meets ranks that are
@@ -94,9 +123,17 @@ func (c *Endpoint) allReduce(acc []byte, combine Combine) error {
 func (c *Endpoint) gather(root int, own, buf []byte) error {
 	block, p := len(own), c.relative(root)
 	copy(buf, own)
+	return c.collect(root, buf, func(i int) (from, n int) { return block << i, block * c.subtree(p+1<<i) })
+}
+
+// collect has the data of the ranks below this one land in buf, which begins with its own,
+// and sends all of it up. below says which bytes are from the place at distance 2^i.
+func (c *Endpoint) collect(root int, buf []byte, below func(i int) (from, n int)) error {
+	p := c.relative(root)
 	kids := c.fanout(p)
 	for i := range kids {
-		if err := c.post(up, i, c.below(i), buf[block<<i:][:block*c.subtree(p+1<<i)]); err != nil {
+		from, n := below(i)
+		if err := c.post(up, i, c.below(i), buf[from:][:n]); err != nil {
 			return err
 		}
 	}
@@ -110,6 +147,35 @@ func (c *Endpoint) gather(root int, own, buf []byte) error {
 	}
 	i := bits.TrailingZeros(uint(p))
 	return c.send(up, i, c.above(i), buf)
+}
+
+// allGather copies the own of all ranks into all.
+func (c *Endpoint) allGather(own, all []byte) error {
+	if block := len(own); c.directly(len(all)) {
+		copy(all[c.rank*block:], own)
+		return c.direct(func(int) []byte { return own }, func(r int) []byte { return all[r*block:][:block] })
+	}
+	return c.gatherAndSpread(&all, func() error { return c.gather(0, own, all[:len(own)*c.subtree(c.rank)]) })
+}
+
+// gatherAndSpread is gather, by which rank 0 hears of all ranks, and a broadcast from there of
+// buf, which gather may choose on rank 0. By the card that needs no barrier: each rank says what
+// it expects before it takes part in gather, and rank 0 casts when it has heard of all. Nothing
+// comes into buf before this rank has sent what it has gathered, which may lie there.
+func (c *Endpoint) gatherAndSpread(buf *[]byte, gather func() error) error {
+	if c.card == nil {
+		if err := gather(); err != nil {
+			return err
+		}
+		return c.broadcast(0, *buf)
+	}
+	if err := c.expect(0, *buf); err != nil {
+		return err
+	}
+	if err := gather(); err != nil {
+		return err
+	}
+	return c.spread(0, *buf)
 }
 
 // gathered is where gather collects at this rank, if all is where root wants it.
@@ -190,14 +256,18 @@ func (c *Endpoint) blocks(all []byte, block, first, n int) []byte {
 // on by so many (Bruck et al. 1997).
 func (c *Endpoint) exchange(out, in []byte) error {
 	block := len(out) / c.size
+	if c.directly(len(out)) {
+		copy(in[c.rank*block:], out[c.rank*block:][:block])
+		return c.direct(func(r int) []byte { return out[r*block:][:block] }, func(r int) []byte { return in[r*block:][:block] })
+	}
 	// Block j of way is to go j ranks, and later one that has come j ranks.
 	way := c.room(len(out))
 	rotated := copy(way, out[c.rank*block:])
 	copy(way[rotated:], out)
 	for i := 0; 1<<i < c.size; i++ {
 		n := 0
-		for j := 1 << i; j < c.size; j = (j + 1) | 1<<i {
-			n += copy(in[n:], way[j*block:][:block])
+		for j := 1 << i; j < c.size; j += 2 << i {
+			n += copy(in[n:], way[j*block:min(j+1<<i, c.size)*block])
 		}
 		// n is at most half of in: below each such j there is one without the bit.
 		come := in[n:][:n]
@@ -211,8 +281,8 @@ func (c *Endpoint) exchange(out, in []byte) error {
 			return err
 		}
 		n = 0
-		for j := 1 << i; j < c.size; j = (j + 1) | 1<<i {
-			n += copy(way[j*block:][:block], come[n:])
+		for j := 1 << i; j < c.size; j += 2 << i {
+			n += copy(way[j*block:min(j+1<<i, c.size)*block], come[n:])
 		}
 	}
 	for j := range c.size {

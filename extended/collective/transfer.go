@@ -1,6 +1,8 @@
 package collective
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -9,12 +11,15 @@ import (
 )
 
 // Directions of a transfer: away from the root or towards it, in the one tree;
-// away from it inside a neighbourhood and between the first ranks of them.
+// away from it inside a neighbourhood and between the first ranks of them; to and from
+// a rank at any distance; from the root to all ranks at once.
 const (
 	down = iota
 	up
 	near
 	far
+	direct
+	cast
 	directions
 )
 
@@ -22,23 +27,78 @@ const (
 type link struct {
 	wanted  note   // the partner is ready to receive
 	offered note   // the partner waits to send
-	slot    uint16 // direction and logarithm of the distance
+	slot    uint32 // see slotAt
 	land    landing
 }
 
-// link is the link for a direction and the logarithm of the distance. Called
-// with mu held.
-func (c *Endpoint) link(dir, i int) *link {
-	slot := uint16(dir<<8 | i)
-	for _, l := range c.links {
-		if l.slot == slot {
-			return l
-		}
+// slotAt is the slot of a link for a direction: with the logarithm of the distance i, or,
+// for direct, the partner's rank, which is the source of what comes by it.
+func slotAt(dir, i, rank int) uint32 {
+	if dir == direct {
+		return uint32(dir)<<maxDistance | uint32(rank)
+	}
+	return uint32(dir<<8 | i)
+}
+
+// link is the link of a slot. Called with mu held.
+func (c *Endpoint) link(slot uint32) *link { return c.links.at(slot) }
+
+// links are in order of their slots.
+type links []*link
+
+// at is the link of a slot, made if there is none.
+func (ls *links) at(slot uint32) *link {
+	k, ok := ls.index(slot)
+	if ok {
+		return (*ls)[k]
 	}
 	l := spareLinks.Get().(*link)
 	l.slot = slot
-	c.links = append(c.links, l)
+	*ls = slices.Insert(*ls, k, l)
 	return l
+}
+
+// index is where the link of a slot is, or would be.
+func (ls links) index(slot uint32) (int, bool) {
+	return slices.BinarySearchFunc(ls, slot, func(l *link, slot uint32) int { return cmp.Compare(l.slot, slot) })
+}
+
+// remove gives back link k.
+func (ls *links) remove(k int) {
+	l := (*ls)[k]
+	*l = link{}
+	spareLinks.Put(l)
+	*ls = slices.Delete(*ls, k, k+1)
+}
+
+// drop gives back all of them.
+func (ls *links) drop() {
+	for _, l := range *ls {
+		*l = link{}
+		spareLinks.Put(l)
+	}
+	clear(*ls)
+	*ls = (*ls)[:0]
+}
+
+// unlinkDirect gives back the link for direct transfers with rank if the call under way
+// needs it no longer: a call may have a partner in each rank of a large job. landed says
+// that the data from rank has landed.
+func (c *Endpoint) unlinkDirect(rank int, landed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, ok := c.links.index(slotAt(direct, 0, c.job(rank)))
+	if !ok {
+		return
+	}
+	l := c.links[k]
+	if landed {
+		l.land = landing{}
+	}
+	if l.land.open || l.wanted.set || l.offered.later(c.seq) {
+		return
+	}
+	c.links.remove(k)
 }
 
 // spareLinks are links that no rank of this process uses.
@@ -70,56 +130,83 @@ type landing struct {
 }
 
 func (c *Endpoint) onData(t *am.Token, args []uint32, payload []byte) {
-	dir, i, ok := slotOf(args[1])
+	slot, ok := slotOf(args[1], t.Src())
 	if !ok {
 		return
 	}
+	c = c.at(args[1] >> 16)
 	off := am.Unpack64(args[2], args[3])
-	c.mu.Lock()
-	l := &c.link(dir, i).land
-	if l.open && args[0] == c.seq && off <= uint64(len(l.buf)) && uint64(len(payload)) <= uint64(len(l.buf))-off {
-		l.got += copy(l.buf[off:], payload)
-		l.begun = true
+	if args[1]>>8&dirNB != 0 {
+		c.dataNB(args[0], slot, off, payload)
+	} else {
+		c.mu.Lock()
+		if l := &c.link(slot).land; args[0] == c.seq {
+			l.take(off, payload)
+		}
+		c.mu.Unlock()
 	}
-	c.mu.Unlock()
 	wake(t)
+}
+
+// take puts a piece of data at off, if there is room for it.
+func (l *landing) take(off uint64, payload []byte) bool {
+	if !l.open || off > uint64(len(l.buf)) || uint64(len(payload)) > uint64(len(l.buf))-off {
+		return false
+	}
+	l.got += copy(l.buf[off:], payload)
+	l.begun = true
+	return true
 }
 
 // maxDistance is how many powers of two there are among ranks.
 const maxDistance = 24
 
-// slotOf takes the second argument of a message apart.
-func slotOf(w uint32) (dir, i int, ok bool) {
-	dir, i = int(w>>8), int(w&0xff)
-	return dir, i, dir < directions && i < maxDistance
+// slotOf is the slot that the second argument of a message of rank src is about.
+func slotOf(w uint32, src int) (slot uint32, ok bool) {
+	dir, i := int(w>>8)&0xff&^dirNB, int(w&0xff)
+	return slotAt(dir, i, src), dir < directions && i < maxDistance
 }
 
 // post says that data from rank is to land in buf.
 func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
+	if c.planned(stagePost, dir, i, rank, buf) {
+		return nil
+	}
 	c.mu.Lock()
-	c.link(dir, i).land = landing{open: true, buf: buf}
+	c.link(slotAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
 	c.mu.Unlock()
 	return c.tell(rank, handlerReady, dir, i)
 }
 
 // tell says to rank which call this rank is in and for what it waits.
 func (c *Endpoint) tell(rank int, h am.HandlerID, dir, i int) error {
-	lo, hi := am.Pack64(c.call.size)
-	return c.e.RequestShort(rank, h, c.seq, uint32(dir)<<8|uint32(i), uint32(c.call.kind), c.call.root, lo, hi)
+	return c.tellOf(rank, h, dir, i, c.seq, c.call)
+}
+
+// tellOf is tell of call d, of number seq.
+func (c *Endpoint) tellOf(rank int, h am.HandlerID, dir, i int, seq uint32, d call) error {
+	lo, hi := am.Pack64(d.size)
+	return c.e.RequestShort(c.job(rank), h, seq, c.number()<<16|uint32(dir)<<8|uint32(i), uint32(d.kind), d.root, lo, hi)
 }
 
 // await waits until the data that was posted for has landed.
 func (c *Endpoint) await(dir, i, rank int) error {
+	if c.planned(stageAwait, dir, i, rank, nil) {
+		return nil
+	}
 	c.mu.Lock()
-	l := &c.link(dir, i).land
+	l := &c.link(slotAt(dir, i, c.job(rank))).land
 	c.mu.Unlock()
 	return c.wait(rank, false, func() bool { return l.begun && l.got == len(l.buf) })
 }
 
 // send waits until rank is ready and sends it data.
 func (c *Endpoint) send(dir, i, rank int, data []byte) error {
+	if c.planned(stageSend, dir, i, rank, data) {
+		return nil
+	}
 	c.mu.Lock()
-	w := &c.link(dir, i).wanted
+	w := &c.link(slotAt(dir, i, c.job(rank))).wanted
 	ready := w.set && w.seq == c.seq
 	c.mu.Unlock()
 	if !ready {
@@ -133,12 +220,20 @@ func (c *Endpoint) send(dir, i, rank int, data []byte) error {
 	c.mu.Lock()
 	w.set = false
 	c.mu.Unlock()
-	slot := uint32(dir)<<8 | uint32(i)
-	piece := c.e.MaxMedium()
+	slot := c.number()<<16 | uint32(dir)<<8 | uint32(i)
+	to, piece := c.job(rank), c.e.MaxMedium()
+	return inPieces(data, piece, func(part []byte, lo, hi uint32) error {
+		return c.e.RequestMedium(to, handlerData, part, c.seq, slot, lo, hi)
+	})
+}
+
+// inPieces calls send with pieces of data, of so many bytes at most, and where each begins; of
+// no data with one of no bytes.
+func inPieces(data []byte, piece int, send func(part []byte, lo, hi uint32) error) error {
 	for off := 0; ; off += piece {
 		k := min(piece, len(data)-off)
 		lo, hi := am.Pack64(uint64(off))
-		if err := c.e.RequestMedium(rank, handlerData, data[off:off+k], c.seq, slot, lo, hi); err != nil {
+		if err := send(data[off:off+k], lo, hi); err != nil {
 			return err
 		}
 		if off+k == len(data) {
@@ -149,15 +244,32 @@ func (c *Endpoint) send(dir, i, rank int, data []byte) error {
 
 // wait waits until ok, which is called with mu held, or for the mismatch.
 func (c *Endpoint) wait(peer int, ready bool, ok func() bool) error {
+	return c.waitFor(peer, ready, nil, ok)
+}
+
+// waitFor is wait that ends if lacking names a rank, too; nil stands for peer, if it has
+// left.
+func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() bool) error {
 	c.mu.Lock()
 	c.waiting, c.waitPeer, c.waitReady = true, peer, ready
 	c.mu.Unlock()
-	err := c.e.WaitFrom(peer, c, func() bool {
+	look := func() bool {
 		c.mu.Lock()
 		over := ok() || c.broken != nil
 		c.mu.Unlock()
 		return over || c.stop != nil && c.stop()
-	})
+	}
+	var err error
+	if lacking == nil {
+		err = c.e.WaitWorkFrom(c.job(peer), c, look)
+	} else {
+		err = c.e.WaitWork(c, func() int {
+			if r := lacking(); r >= 0 && !look() {
+				return r
+			}
+			return -1
+		}, look)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = false
@@ -177,12 +289,22 @@ var ErrStopped = errs.NotReady("collective: the end of the program was given up,
 func (c *Endpoint) Blocked() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := "collective call " + strconv.FormatUint(uint64(c.seq), 10) + ", " + c.text(c.call) + ": "
-	switch {
-	case !c.waiting:
-		return s + "not waiting"
-	case c.waitReady:
-		return s + "waiting for rank " + strconv.Itoa(c.waitPeer) + " to call it"
+	if c.waiting && c.card != nil {
+		if text := c.card.missing(); text != "" {
+			return c.callNumber(c.seq) + ", " + c.text(c.call) + ": " + text
+		}
 	}
-	return s + "waiting for data from rank " + strconv.Itoa(c.waitPeer)
+	return c.blocked(c.seq, c.call, c.waiting, c.waitReady, c.waitPeer)
+}
+
+// blocked is Blocked of call d, which waits for peer.
+func (c *Endpoint) blocked(seq uint32, d call, waiting, ready bool, peer int) string {
+	s := c.callNumber(seq) + ", " + c.text(d) + ": "
+	switch {
+	case !waiting:
+		return s + "not waiting"
+	case ready:
+		return s + "waiting for rank " + strconv.Itoa(c.job(peer)) + " to call it"
+	}
+	return s + "waiting for data from rank " + strconv.Itoa(c.job(peer))
 }

@@ -1,0 +1,144 @@
+package collective
+
+import (
+	"github.com/argon-go/argon/conduits"
+)
+
+// card is what broadcasts to all ranks of the job use where the conduit's cards have a
+// barrier and its switches replicate messages: the receivers say that they are ready by the
+// barrier, instead of to the rank above each, and the root sends each piece once. A
+// reduction, or a gathering, with the result on all ranks needs no barrier for that: the root
+// has heard of all ranks when it has the result.
+type card struct {
+	unit  conduits.BarrierUnit
+	piece int    // the most that one multicast carries
+	phase uint64 // of the barrier, which this rank has come to last
+	waits bool   // for that, or what the root sends; guarded by Endpoint.mu
+}
+
+// cardRanks is how many ranks a job has at least that uses the card: one message reaches the
+// other one of two.
+const cardRanks = 3
+
+// useCard has c use the card, if there is one.
+func (c *Endpoint) useCard() {
+	unit, ok := conduits.BarrierUnitOf(c.e.Conduit(), conduits.BarrierOfCollectives+1)
+	if piece := c.e.MaxMulticast(); ok && piece > 0 && c.size >= cardRanks {
+		c.card = &card{unit: unit, piece: piece}
+	}
+}
+
+// What a rank brings to the barrier is a hash of its call, above the rank's number in
+// callRank bits. So the least and the greatest of all ranks are of the same call, or of two
+// ranks whose calls differ.
+const callRank = maxDistance
+
+// callWord is that of the call under way.
+func (c *Endpoint) callWord() uint64 {
+	h := uint64(c.seq)
+	for _, v := range [...]uint64{uint64(c.call.kind), uint64(c.call.root), c.call.size} {
+		h = (h ^ v) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return h<<callRank | uint64(c.rank)
+}
+
+// enter says that this rank is ready for the call under way, and does not wait. The
+// barrier's phase before may be one that this rank has not waited for.
+func (c *Endpoint) enter() error {
+	if err := c.met(); err != nil {
+		return err
+	}
+	w := c.callWord()
+	if err := c.card.unit.EnterBarrier(conduits.BarrierOfCollectives, w, w); err != nil {
+		return err
+	}
+	c.card.phase++
+	return nil
+}
+
+// met waits until all ranks have come to the phase that this rank has come to. If their
+// calls differ, one of two ranks that know it of each other says so to the other, whose
+// answer is as of any that do not match.
+func (c *Endpoint) met() error {
+	k := c.card
+	var low, high uint64
+	err := c.waitCard(-1, func() bool {
+		var n uint64
+		n, low, high = k.unit.BarrierResult(conduits.BarrierOfCollectives)
+		return n == k.phase
+	})
+	if err != nil || low>>callRank == high>>callRank {
+		return err
+	}
+	a, b := int(low&(1<<callRank-1)), int(high&(1<<callRank-1))
+	if b == c.rank {
+		a, b = b, a
+	}
+	if a == c.rank {
+		if err := c.tell(b, handlerReady, direct, 0); err != nil {
+			return err
+		}
+	}
+	return c.wait(b, false, func() bool { return false })
+}
+
+// differ says whether the phase that this rank has come to is over, and calls differ.
+func (k *card) differ() bool {
+	n, low, high := k.unit.BarrierResult(conduits.BarrierOfCollectives)
+	return n == k.phase && low>>callRank != high>>callRank
+}
+
+// cast sends data to all other ranks, which are ready.
+func (c *Endpoint) cast(data []byte) error {
+	slot := c.number()<<16 | cast<<8
+	return inPieces(data, c.card.piece, func(part []byte, lo, hi uint32) error {
+		return c.e.Multicast(handlerData, part, c.seq, slot, lo, hi)
+	})
+}
+
+// awaitCast waits until what root casts has landed.
+func (c *Endpoint) awaitCast(root int) error {
+	c.mu.Lock()
+	l := &c.link(slotAt(cast, 0, c.job(root))).land
+	c.mu.Unlock()
+	landed := false // read while mu is held
+	if err := c.waitCard(root, func() bool {
+		landed = l.begun && l.got == len(l.buf)
+		return landed || c.card.differ()
+	}); err != nil || landed {
+		return err
+	}
+	return c.met()
+}
+
+// waitCard is wait for what root sends, or, if that is -1, for all ranks.
+func (c *Endpoint) waitCard(root int, ok func() bool) error {
+	c.mu.Lock()
+	c.card.waits = true
+	c.mu.Unlock()
+	ep := c.e.Conduit()
+	err := c.waitFor(root, false, func() int {
+		r := c.card.unit.BarrierLeft(conduits.BarrierOfCollectives)
+		if r < 0 && root >= 0 && ep.Left(c.job(root)) {
+			r = c.job(root)
+		}
+		return r
+	}, ok)
+	c.mu.Lock()
+	c.card.waits = false
+	c.mu.Unlock()
+	return err
+}
+
+// missing says which ranks the barrier waits for, if this rank waits for any. Called with mu held.
+func (k *card) missing() string {
+	if !k.waits {
+		return ""
+	}
+	ranks := k.unit.BarrierMissing(conduits.BarrierOfCollectives)
+	if len(ranks) == 0 {
+		return ""
+	}
+	return "waiting for rank " + conduits.RankList(ranks) + " to call it"
+}

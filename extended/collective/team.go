@@ -1,0 +1,420 @@
+package collective
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// team is what an endpoint has that is not of all ranks of the job.
+type team struct {
+	world  *Endpoint // of the job
+	number uint16    // the same on all members, which are in no other team of it; not 0
+	ranks  []int32   // of the job, by rank of the team; nil before Split has made it
+	base   uint32    // number of the call before its first
+	closed bool
+	// plan, if it is not nil, is given what a call would post, send and await, in this order,
+	// and nothing is: the schedule of any rank of any team can be counted without running it.
+	plan func(s stage)
+}
+
+// planned gives a transfer to the plan, if there is one, and says so.
+func (c *Endpoint) planned(do, dir, i, rank int, buf []byte) bool {
+	return c.team != nil && c.team.plan != nil && c.team.planned(do, dir, i, rank, buf)
+}
+
+//go:noinline
+func (t *team) planned(do, dir, i, rank int, buf []byte) bool {
+	t.plan(stage{do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank), buf: buf})
+	return true
+}
+
+// maxTeams is how many team numbers there are; they travel as 16 bits.
+const maxTeams = 1<<16 - 1
+
+// numbers is what is known of a rank's team numbers.
+type numbers struct {
+	by    map[uint16]*Endpoint // what was heard of a number, also when its team is closed
+	taken map[uint16]bool      // by a team, or by a Split that is being made
+	left  bool                 // the rank is at the end of its program
+}
+
+// job is the rank of the job that is rank r here.
+func (c *Endpoint) job(r int) int {
+	if c.team == nil {
+		return r
+	}
+	return int(c.team.ranks[r])
+}
+
+// number is that of the team, and 0 for the job.
+func (c *Endpoint) number() uint32 {
+	if c.team == nil {
+		return 0
+	}
+	return uint32(c.team.number)
+}
+
+// first is the number of the call before the first one.
+func (c *Endpoint) first() uint32 {
+	if c.team == nil {
+		return 0
+	}
+	return c.team.base
+}
+
+// Rank is this rank's number among those that make the calls together, Size how many there
+// are: all of the job, or of a team.
+func (c *Endpoint) Rank() int { return c.rank }
+
+// Size is the number of ranks that make the calls together.
+func (c *Endpoint) Size() int { return c.size }
+
+// Global is the rank of the job that has number r here, which is 0 to Size()-1.
+func (c *Endpoint) Global(r int) int { return c.job(r) }
+
+// Of is the number here of a rank of the job, if it takes part.
+func (c *Endpoint) Of(rank int) (r int, ok bool) {
+	if c.team == nil {
+		return rank, uint(rank) < uint(c.size)
+	}
+	r = slices.Index(c.team.ranks, int32(rank))
+	return r, r >= 0
+}
+
+// at is the endpoint for messages of the team with a number, which c is for the job. This
+// rank may be told of a team before its Split has returned.
+func (c *Endpoint) at(number uint32) *Endpoint {
+	if number == 0 {
+		return c
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.teamAt(uint16(number))
+}
+
+// teamAt is at with mu held.
+func (c *Endpoint) teamAt(number uint16) *Endpoint {
+	if c.teams == nil {
+		c.teams = &numbers{by: map[uint16]*Endpoint{}, taken: map[uint16]bool{}}
+	}
+	t := c.teams.by[number]
+	if t == nil {
+		t = &Endpoint{names: c.names, e: c.e, rank: -1, team: &team{world: c, number: number}, left: c.teams.left}
+		c.teams.by[number] = t
+	}
+	return t
+}
+
+// used says which numbers from first on, 64 of them, are taken: by bits.
+func (c *Endpoint) used(first int) (set uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range 64 {
+		if k := first + i; k > maxTeams || c.teams != nil && c.teams.taken[uint16(k)] {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// claim takes a number, if no other Split of this rank has done it, and returns the number
+// of the last call by it.
+func (c *Endpoint) claim(number int) (seq uint32, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.teamAt(uint16(number))
+	if c.teams.taken[uint16(number)] {
+		return 0, false
+	}
+	c.teams.taken[uint16(number)] = true
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seq, true
+}
+
+// release gives a number back.
+func (c *Endpoint) release(number int) {
+	c.mu.Lock()
+	delete(c.teams.taken, uint16(number))
+	c.mu.Unlock()
+}
+
+// world is the endpoint of the job.
+func (c *Endpoint) world() *Endpoint {
+	if c.team == nil {
+		return c
+	}
+	return c.team.world
+}
+
+// share is what a rank says in Split.
+type share struct {
+	colour, key, rank int
+	seq               uint32
+	claimed           bool
+}
+
+const shareSize = 24
+
+func (m share) put(b []byte) {
+	binary.LittleEndian.PutUint64(b, uint64(m.colour))
+	binary.LittleEndian.PutUint64(b[8:], uint64(m.key))
+	binary.LittleEndian.PutUint32(b[16:], m.seq)
+	if m.claimed {
+		b[20] = 1
+	}
+}
+
+func shareOf(rank int, b []byte) share {
+	return share{
+		colour: int(binary.LittleEndian.Uint64(b)), key: int(binary.LittleEndian.Uint64(b[8:])), rank: rank,
+		seq: binary.LittleEndian.Uint32(b[16:]), claimed: b[20] != 0,
+	}
+}
+
+// Split makes teams of the ranks of c: those that give the same colour are in one, in order
+// of their keys and, where these are equal, of their ranks. A rank that gives a negative
+// colour is in none and gets nil. All ranks of c call it.
+//
+// The calls of a team are made by its ranks alone, and are in order among themselves. A
+// rank may be in many teams, and in calls of several of them at once by one goroutine each;
+// ranks may make calls of different teams in different orders where none waits for the other in a circle.
+// Calls that do not match end the calls of their team and of no other. A rank
+// that fails ends all. Close gives a team back.
+func (c *Endpoint) Split(colour, key int) (*Endpoint, error) {
+	if c.e == nil {
+		return nil, c.errUnbound(kindSplit)
+	}
+	w := c.world()
+	for first := 1; ; {
+		var used [8]byte
+		binary.LittleEndian.PutUint64(used[:], w.used(first))
+		if err := c.allReduceAs(kindSplit, used[:], or); err != nil {
+			return nil, err
+		}
+		free := bits.TrailingZeros64(^binary.LittleEndian.Uint64(used[:]))
+		number := first + free
+		if first > maxTeams {
+			return nil, errs.Resource("%s: Split: no team number is free on all %d ranks; a rank is in at most %d teams that are not closed", c.names.Package, c.size, maxTeams)
+		}
+		if free == 64 {
+			first = number
+			continue
+		}
+		seq, ok := w.claim(number)
+		all, err := c.members(share{colour: colour, key: key, seq: seq, claimed: ok})
+		if err == nil && !slices.ContainsFunc(all, func(m share) bool { return !m.claimed }) {
+			if colour < 0 {
+				w.release(number)
+				return nil, nil
+			}
+			return c.found(number, colour, all), nil
+		}
+		if ok {
+			w.release(number)
+		}
+		if err != nil {
+			return nil, err
+		}
+		// A rank is in several calls of Split at once, which have chosen the same number.
+		first = number + 1 + int(c.number())%7
+	}
+}
+
+// or is a Combine.
+func or(acc, in []byte) {
+	for i := range acc {
+		acc[i] |= in[i]
+	}
+}
+
+// members is what all ranks say, by rank.
+func (c *Endpoint) members(own share) ([]share, error) {
+	if err := c.begin(call{kind: kindSplit, size: shareSize}); err != nil {
+		return nil, err
+	}
+	all := make([]byte, shareSize*c.size)
+	mine := all[shareSize*c.rank:][:shareSize]
+	own.put(mine)
+	if err := c.finish(c.allGather(mine, all)); err != nil {
+		return nil, err
+	}
+	ms := make([]share, c.size)
+	for r := range ms {
+		ms[r] = shareOf(r, all[shareSize*r:])
+	}
+	return ms, nil
+}
+
+// found is the team of a number and those of all that gave colour.
+func (c *Endpoint) found(number, colour int, all []share) *Endpoint {
+	all = slices.DeleteFunc(all, func(m share) bool { return m.colour != colour })
+	slices.SortStableFunc(all, func(a, b share) int { return cmp.Compare(a.key, b.key) })
+	ranks := make([]int32, len(all))
+	var last uint32
+	for r, m := range all {
+		ranks[r] = int32(c.job(m.rank))
+		if int32(m.seq-last) > 0 {
+			last = m.seq
+		}
+	}
+	// Calls of an earlier team of the number, of which offers may still be on their way, are
+	// so long past that they are forgotten, and the history begins with its first place.
+	if last > 0 {
+		last = (last+historyLen-1)/historyLen*historyLen + historyLen
+	}
+	w := c.world()
+	t := w.at(uint32(number))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.team.ranks, t.team.base, t.seq = ranks, last, last
+	t.rank, t.size = slices.Index(ranks, int32(w.rank)), len(ranks)
+	if h := conduits.NeighbourhoodsOf(c.e.Conduit()); h != nil {
+		t.useLevels(conduits.NewNeighbourhoods(t.size, func(r int) int { return h.Of(int(ranks[r])) }))
+	}
+	return t
+}
+
+// Close ends a team; all its ranks call it, when they have no other call of it to make. An
+// error says that this rank cannot tell whether the others have; the team is closed then,
+// too. The endpoint of the job is not closed.
+func (c *Endpoint) Close() error {
+	if c.team == nil {
+		return c.Refuse(errs.BadArg("%s: Close: not of a team but of the job, which ends with its program", c.names.Package))
+	}
+	c.mu.Lock()
+	going := 0
+	if c.flight != nil && c.broken == nil {
+		going = c.flight.going
+	}
+	c.mu.Unlock()
+	if going > 0 {
+		return c.Refuse(errs.NotReady("%s: Close: %d calls of team %d that were begun are not done: they are waited for first", c.names.Package, going, c.team.number))
+	}
+	err := c.allReduceAs(kindClose, nil, func(_, _ []byte) {})
+	w := c.team.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		// No message of the team needs to be answered any more. What comes late is told
+		// from messages of the next team by the number of its call.
+		w.teams.by[c.team.number] = &Endpoint{
+			names: c.names, e: c.e, rank: -1, seq: c.seq, links: c.links, flight: c.flight, left: w.teams.left,
+			team: &team{world: w, number: c.team.number},
+		}
+		delete(w.teams.taken, c.team.number)
+		c.links, c.flight = nil, nil
+	}
+	c.team.closed = true
+	return err
+}
+
+// leaveTeams tells ranks which wait for this one in calls of teams, or will, that its
+// program is at its end.
+func (c *Endpoint) leaveTeams() {
+	c.mu.Lock()
+	var all []*Endpoint
+	if c.teams == nil {
+		c.teams = &numbers{by: map[uint16]*Endpoint{}, taken: map[uint16]bool{}}
+	}
+	c.teams.left = true
+	for _, t := range c.teams.by {
+		all = append(all, t)
+	}
+	c.mu.Unlock()
+	sort.Slice(all, func(i, j int) bool { return all[i].team.number < all[j].team.number })
+	for _, t := range all {
+		t.leaveTeam()
+	}
+}
+
+// leaveTeam is leaveTeams for one of them.
+func (c *Endpoint) leaveTeam() {
+	c.mu.Lock()
+	c.left = true
+	waiting := c.links.later(c, nil)
+	if c.flight != nil {
+		for _, o := range c.flight.ops {
+			waiting = o.links.later(c, waiting)
+		}
+	}
+	c.mu.Unlock()
+	for _, w := range waiting {
+		c.mu.Lock()
+		c.broke(c.leftFault(&w), false)
+		f := c.faultWords()
+		f[faultTell] |= 1 << 16
+		c.mu.Unlock()
+		// It tells the others; if it cannot be told, it has failed, which all learn.
+		_ = c.e.RequestShort(int(w.src), handlerAbort, f[:]...)
+	}
+}
+
+// later appends the notes about calls that c has not begun. Called with mu held.
+func (ls links) later(c *Endpoint, to []note) []note {
+	for _, l := range ls {
+		for _, w := range [...]note{l.wanted, l.offered} {
+			if w.later(c.seq) && c.broken == nil {
+				to = append(to, w)
+			}
+		}
+	}
+	return to
+}
+
+// leftFault is that of a rank which waits in w for this one, which is at the end of its program.
+func (c *Endpoint) leftFault(w *note) fault {
+	return fault{seq: w.seq, a: uint32(c.e.Rank()), callA: call{kind: kindLeave}, b: w.src, callB: w.call()}
+}
+
+// Barrier waits until all ranks of c have called it. What a rank has written before is
+// visible to all afterwards.
+func (c *Endpoint) Barrier() error {
+	h, err := c.BarrierNB()
+	if err != nil {
+		return err
+	}
+	return h.Wait()
+}
+
+// BarrierNotify is BarrierNB whose Handle is kept here: BarrierWait waits for it, before the
+// next BarrierNotify.
+func (c *Endpoint) BarrierNotify() error {
+	c.mu.Lock()
+	twice := c.flight != nil && c.flight.barrier.o != nil
+	c.mu.Unlock()
+	if twice {
+		return errs.NotReady("%s: BarrierNotify twice without BarrierWait", c.names.Package)
+	}
+	h, err := c.BarrierNB()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.flight.barrier = h
+	c.mu.Unlock()
+	return nil
+}
+
+// BarrierWait waits until all ranks of c have called BarrierNotify, as this one has, or it
+// returns ErrNotReady.
+func (c *Endpoint) BarrierWait() error {
+	c.mu.Lock()
+	var h Handle
+	if c.flight != nil {
+		h, c.flight.barrier = c.flight.barrier, h
+	}
+	c.mu.Unlock()
+	if h.o == nil {
+		return errs.NotReady("%s: BarrierWait without BarrierNotify", c.names.Package)
+	}
+	return h.Wait()
+}
