@@ -2,8 +2,7 @@ package barrier
 
 import "github.com/argon-go/argon/conduits"
 
-// Layout of a rank's system area (conduits.Endpoint.System), all of which
-// belongs to this package. Every line has 64 bytes; every word in it exists
+// Layout of this package's part of a rank's system area (conduits.Endpoint.System). Every line has 64 bytes; every word in it exists
 // twice, for even and for odd phases, because a rank may be one phase ahead of
 // another that still reads.
 //
@@ -15,7 +14,7 @@ import "github.com/argon-go/argon/conduits"
 //	128  counter line 0  +0 even  +8 odd   the tree's group of level 0 led by the owner
 //	192  counter line 1                    level 1
 //	...
-//	1984 verdict line    +0 even  +8 odd   Levels: each first rank's area only
+//	 960 verdict line    +0 even  +8 odd   Levels: each first rank's area only
 //	                     +16 even +24 odd  two ids that differ, if they do
 //
 // Two ranks share one arrival line, rank 0's, so that a rank finds the other's
@@ -29,6 +28,6 @@ const (
 	arrivalOff = 0
 	releaseOff = lineBytes
 	counterOff = 2 * lineBytes
-	verdictOff = conduits.SystemBytes - lineBytes
+	verdictOff = conduits.SystemCollective - lineBytes
 	maxLevels  = (verdictOff - counterOff) / lineBytes
 )

@@ -57,6 +57,9 @@ const (
 
 	// SystemBytes is the size of a rank's system area, see Endpoint.System.
 	SystemBytes = 2048
+	// SystemCollective is where the part of package collective begins in a system area; that
+	// of package barrier is before it.
+	SystemCollective = SystemBytes / 2
 )
 
 // Status answers an operation that may have to be tried again.
@@ -298,7 +301,8 @@ type Endpoint interface {
 	SegmentRights(rank int) segment.Rights
 	// System is a small area per rank, zero at attach, that the layers above
 	// share with direct access: SystemBytes long, 64-byte aligned; nil if rank
-	// is outside the neighbourhood. Package barrier owns its layout.
+	// is outside the neighbourhood. Packages barrier and collective own a part each, see
+	// SystemCollective.
 	System(rank int) []byte
 
 	// ATU is this rank's address translation unit, with which it registers memory

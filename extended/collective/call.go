@@ -32,6 +32,7 @@ const (
 	kindSplit
 	kindClose
 	kindBarrier
+	kindOther // not the call that others have made; no more is known
 	numKinds
 )
 
@@ -54,6 +55,12 @@ var kindNames = [numKinds]string{
 	kindSplit:         "Split",
 	kindClose:         "Close",
 	kindBarrier:       "Barrier",
+	kindOther:         "another call",
+}
+
+// waitsForAll says whether each rank waits for what all others give in calls of kind k.
+func (k kind) waitsForAll() bool {
+	return k == kindAllReduce || k == kindAllGather || k == kindExchange || k == kindReduceScatter
 }
 
 // kindOf is the kind that travelled as w.
@@ -104,7 +111,7 @@ func (c *Endpoint) text(d call) string {
 		return s + ", in units" + d.ofBytes()
 	case kindReduce, kindGather:
 		s += " to rank " + strconv.Itoa(int(d.root))
-	case kindAgree, kindLeave, kindBad, kindPast, kindSplit, kindClose, kindBarrier:
+	case kindAgree, kindLeave, kindBad, kindPast, kindSplit, kindClose, kindBarrier, kindOther:
 		return s
 	}
 	return s + d.ofBytes()

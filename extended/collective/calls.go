@@ -11,6 +11,9 @@ func (c *Endpoint) Broadcast(root int, buf []byte) error {
 	if err := c.begin(call{kind: kindBroadcast, root: uint32(root), size: uint64(len(buf))}); err != nil {
 		return err
 	}
+	if h := c.shared.near(len(buf)); h != nil {
+		return c.finish(c.broadcastSlots(h, root, buf))
+	}
 	return c.finish(c.broadcast(root, buf))
 }
 
@@ -25,6 +28,9 @@ func (c *Endpoint) Reduce(root int, acc []byte, combine Combine) error {
 	if err := c.begin(call{kind: kindReduce, root: uint32(root), size: uint64(len(acc))}); err != nil {
 		return err
 	}
+	if h := c.shared.near(len(acc)); h != nil {
+		return c.finish(c.reduceSlots(h, root, acc, combine))
+	}
 	return c.finish(c.reduce(root, acc, combine))
 }
 
@@ -37,6 +43,9 @@ func (c *Endpoint) AllReduce(acc []byte, combine Combine) error {
 func (c *Endpoint) allReduceAs(k kind, acc []byte, combine Combine) error {
 	if err := c.begin(call{kind: k, size: uint64(len(acc))}); err != nil {
 		return err
+	}
+	if h := c.shared.channel(len(acc)); h != nil && k == kindAllReduce {
+		return c.finish(c.allReduceSlots(h, acc, combine))
 	}
 	return c.finish(c.allReduce(acc, combine))
 }
@@ -71,6 +80,9 @@ func (c *Endpoint) ReduceScatter(all, own []byte, combine Combine) error {
 	}
 	if err := c.begin(call{kind: kindReduceScatter, size: uint64(len(all))}); err != nil {
 		return err
+	}
+	if h := c.shared.near(len(all)); h != nil {
+		return c.finish(c.reduceScatterSlots(h, all, own, combine))
 	}
 	return c.finish(c.reduceScatter(all, own, combine))
 }
@@ -141,6 +153,9 @@ func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
 	c.stop = stop
 	err := c.allReduce(acc, combine)
 	c.stop = nil
+	if err == nil {
+		err = c.matched()
+	}
 	return c.finish(err)
 }
 
@@ -157,6 +172,9 @@ func (c *Endpoint) Gather(root int, own, all []byte) error {
 	}
 	if err := c.begin(call{kind: kindGather, root: uint32(root), size: uint64(len(own))}); err != nil {
 		return err
+	}
+	if h := c.shared.near(len(own)); h != nil {
+		return c.finish(c.gatherSlots(h, root, own, all))
 	}
 	err = c.gather(root, own, c.gathered(root, own, all))
 	if err == nil && c.rank == root && root != 0 {
@@ -175,6 +193,9 @@ func (c *Endpoint) AllGather(own, all []byte) error {
 	if err := c.begin(call{kind: kindAllGather, size: uint64(len(own))}); err != nil {
 		return err
 	}
+	if h := c.shared.near(len(own)); h != nil {
+		return c.finish(c.gatherSlots(h, -1, own, all))
+	}
 	return c.finish(c.allGather(own, all))
 }
 
@@ -191,6 +212,9 @@ func (c *Endpoint) Scatter(root int, all, own []byte) error {
 	if err := c.begin(call{kind: kindScatter, root: uint32(root), size: uint64(len(own))}); err != nil {
 		return err
 	}
+	if h := c.shared.near(len(own) * c.size); h != nil {
+		return c.finish(c.scatterSlots(h, root, all, own))
+	}
 	return c.finish(c.scatter(root, all, own))
 }
 
@@ -205,6 +229,9 @@ func (c *Endpoint) Exchange(out, in []byte) error {
 	if err := c.begin(call{kind: kindExchange, size: uint64(len(out))}); err != nil {
 		return err
 	}
+	if h := c.shared.near(len(out)); h != nil {
+		return c.finish(c.exchangeSlots(h, out, in))
+	}
 	return c.finish(c.exchange(out, in))
 }
 
@@ -214,6 +241,9 @@ func (c *Endpoint) Exchange(out, in []byte) error {
 func (c *Endpoint) Scan(acc []byte, combine Combine) error {
 	if err := c.begin(call{kind: kindScan, size: uint64(len(acc))}); err != nil {
 		return err
+	}
+	if h := c.shared.near(len(acc)); h != nil {
+		return c.finish(c.scanSlots(h, acc, nil, combine))
 	}
 	return c.finish(c.scan(acc, nil, combine))
 }
@@ -227,6 +257,9 @@ func (c *Endpoint) ExclusiveScan(acc, before []byte, combine Combine) error {
 	}
 	if err := c.begin(call{kind: kindExclusiveScan, size: uint64(len(acc))}); err != nil {
 		return err
+	}
+	if h := c.shared.near(len(acc)); h != nil {
+		return c.finish(c.scanSlots(h, acc, before, combine))
 	}
 	return c.finish(c.scan(acc, before, combine))
 }

@@ -317,7 +317,7 @@ func TestBlocked(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		want := "collective call 1, Broadcast from rank 1 of 4 bytes: waiting for data from rank 1"
+		want := "collective call 1, Broadcast from rank 1 of 4 bytes: waiting for rank 1 to call it"
 		for m.Blocked() != want {
 			runtime.Gosched()
 		}
@@ -330,6 +330,29 @@ func TestBlocked(t *testing.T) {
 		}
 		return nil
 	})
+	for _, n := range []int{4, sharedBytes} { // in one line and in two
+		must(t, "shm", 2, func(m *member) error {
+			if m.rank == 1 {
+				if err := m.meet(); err != nil {
+					return err
+				}
+				return m.AllReduce(make([]byte, n), sum)
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := m.AllReduce(make([]byte, n), sum); err != nil {
+					t.Error(err)
+				}
+			})
+			want := fmt.Sprintf("collective call 1, AllReduce of %d bytes: waiting for rank 1 to call it", n)
+			for m.Blocked() != want {
+				runtime.Gosched()
+			}
+			err := m.meet()
+			wg.Wait()
+			return err
+		})
+	}
 }
 
 func TestNothingAllocates(t *testing.T) {

@@ -63,6 +63,13 @@
 // one tree, since their result must not depend on where ranks are; it is the same
 // where neighbourhoods have equal sizes, powers of two, and the root is rank 0.
 //
+// Where all ranks share memory, an AllReduce of up to 56 bytes sends no data: each rank writes what
+// it gives into its slot of the system areas (conduits.Endpoint.System), and reads those of all, or,
+// of more than 8 ranks, of their groups. In jobs of up to 8 ranks all calls of one length do so for which
+// no rank gives more than that. A rank that is about to sleep says in which call it is to
+// ranks that it waits for; and before a rank writes its next slot it waits until all have come
+// to the call of the one before, and compares what they were called for.
+//
 // Where the conduit's cards have a barrier and its switches replicate messages
 // (conduits.BarrierUnit, conduits.Multicaster), broadcasts to all ranks of the job of three and more use
 // them: ranks say by the barrier that they are ready, and the root sends once.
@@ -87,7 +94,7 @@
 //
 // Ranks whose calls do not match (another function, root or size) get an error that matches
 // [ErrBadArg] and names two such calls and their ranks; a rank that needed nothing of
-// the others may get it in a later call. From then on all calls fail so. Another combining
+// the others may get it in a later call, or in Leave. From then on all calls fail so. Another combining
 // function goes unnoticed. A call whose arguments are wrong is a call that does not match
 // those of other ranks, unless theirs are wrong, too. A second goroutine in a call gets
 // [ErrNotReady], and calls before Bind [ErrNotInit].

@@ -67,6 +67,7 @@ type Endpoint struct {
 	teams      *numbers // of the job's endpoint; nil as long as there was none
 	levels     *levels  // nil if there is one neighbourhood only, or one for each rank
 	card       *card    // nil where there is none, and for teams
+	shared     *shared  // nil unless all ranks share memory, and for teams
 
 	// scratch is room of the call under way, kept for the next one.
 	scratch []uint64
@@ -124,5 +125,6 @@ func (c *Endpoint) Handlers() []am.Entry {
 func (c *Endpoint) Bind(e *am.Endpoint) {
 	c.e, c.rank, c.size = e, e.Rank(), e.Size()
 	c.useLevels(conduits.NeighbourhoodsOf(e.Conduit()))
+	c.useShared()
 	c.useCard()
 }

@@ -68,6 +68,9 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 			mine = c.history(w.seq)
 		}
 		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, &w, mine)
+		if good && mine.kind == kindPast && c.shared != nil && int(args[1]>>8&0xff) == slots {
+			good = !c.shared.stuck(t.Src(), wordOf(w.seq, w.call()))
+		}
 	}
 	if !good {
 		c.differ(t, &w, mine)

@@ -20,6 +20,7 @@ const (
 	far
 	direct
 	cast
+	slots // of shared memory: a rank is waited for there
 	directions
 )
 
@@ -32,9 +33,9 @@ type link struct {
 }
 
 // slotAt is the slot of a link for a direction: with the logarithm of the distance i, or,
-// for direct, the partner's rank, which is the source of what comes by it.
+// for direct and slots, the partner's rank, which is the source of what comes by it.
 func slotAt(dir, i, rank int) uint32 {
-	if dir == direct {
+	if dir == direct || dir == slots {
 		return uint32(dir)<<maxDistance | uint32(rank)
 	}
 	return uint32(dir<<8 | i)
@@ -291,6 +292,11 @@ func (c *Endpoint) Blocked() string {
 	defer c.mu.Unlock()
 	if c.waiting && c.card != nil {
 		if text := c.card.missing(); text != "" {
+			return c.callNumber(c.seq) + ", " + c.text(c.call) + ": " + text
+		}
+	}
+	if c.waiting && c.shared != nil {
+		if text := c.shared.missing(); text != "" {
 			return c.callNumber(c.seq) + ", " + c.text(c.call) + ": " + text
 		}
 	}

@@ -1181,6 +1181,20 @@ var mutants = []mutant{
 		new: "",
 	},
 	{
+		name:   "collective-shared-ready",
+		defect: "a rank that waits at the slots says that it is ready for data, which no rank of the call then sends",
+		file:   "extended/collective/shared.go", test: "extended/collective ^TestShared$",
+		old: "c.tellOf(r, handlerOffer, slots, 0, seq, d)",
+		new: "c.tellOf(r, handlerReady, slots, 0, seq, d)",
+	},
+	{
+		name:   "collective-shared-order",
+		defect: "an all-reduction by shared memory combines in another order than the tree",
+		file:   "extended/collective/shared.go", test: "extended/collective ^TestShared$",
+		old: "combine(at(k), at(k+run))",
+		new: "combine(at(k+run), at(k)); copy(at(k), at(k+run))",
+	},
+	{
 		name:   "collective-history-shifted",
 		defect: "of the last calls the one before is remembered",
 		file:   "extended/collective/call.go", test: "extended/collective ^TestHistory$",

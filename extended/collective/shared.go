@@ -1,0 +1,585 @@
+package collective
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/spin"
+)
+
+// shared is what calls with few bytes use where all ranks share memory. Each rank writes what
+// it gives into its slot, and reads the slots of the ranks whose data it needs: nothing is
+// sent. Two ranks have their slots for up to pairBytes in one line: the one that comes later
+// finds what it reads in the line that it has just taken to write its own.
+type shared struct {
+	ep    conduits.Endpoint
+	spins int      // see maxSpins
+	pair  *channel // of two ranks, else nil
+	lines channel
+	owed  wait // for all ranks to come to the last call, if this rank has not seen them do so
+	wait  wait // what the call waits for, or the zero wait. Written by the goroutine in the call, with Endpoint.mu held.
+}
+
+// channel is slots that calls use one after the other. There are two of
+// each rank, for even and for odd phases, which such calls alone count. A rank writes its
+// slot when all have come to the call before, of any channel, and so have read what it
+// overwrites. So it also learns whether all have made the same call: a rank that has has the same word
+// there, and one that has not come yet an older one.
+//
+// Above fanIn ranks there are levels, which all-reductions use alone: the rank that finds the slots of
+// fanIn neighbouring ranks full combines them, and writes the slot of the next level. Several that
+// find them full at once write the same. So no rank needs the help of one that has come already.
+type channel struct {
+	levels [][2]group // this rank's group by level and parity
+	phase  uint32
+}
+
+// group is the slots of up to fanIn ranks, or of as many groups of the level below.
+type group struct {
+	slots []slot
+	at    int // of them, this rank's
+}
+
+// slot is a word that says which call the words behind it are of.
+type slot []atomic.Uint64
+
+// wait is for the slots with numbers from to to-1 of a group to be of call word.
+type wait struct {
+	g        *group
+	word     uint64
+	from, to int
+}
+
+const (
+	fanIn       = 8
+	slotWords   = lineBytes / 8
+	pairWords   = slotWords / 2
+	sharedBytes = 8 * (slotWords - 1)
+	pairBytes   = 8 * (pairWords - 1)
+
+	// Lines of a rank's part of the system area, twice each: of two ranks, and by level.
+	lineBytes = 64
+	levelOff  = conduits.SystemCollective + 2*lineBytes
+)
+
+// useShared has c know the slots of all ranks, if they share memory.
+func (c *Endpoint) useShared() {
+	ep, n := c.e.Conduit(), c.size
+	for r := range n {
+		if n == 1 || ep.System(r) == nil {
+			return
+		}
+	}
+	s := &shared{ep: ep}
+	if _, virtual := ep.(conduits.Runner); !virtual {
+		// Where the conduit runs the ranks, no other runs while this one watches.
+		s.spins = maxSpins
+	}
+	for l, span := 0, 1; span < n; l, span = l+1, span*fanIn {
+		var g [2]group
+		first := c.rank / (span * fanIn) * (span * fanIn)
+		for p := range g {
+			for r := first; r < min(first+span*fanIn, n); r += span {
+				g[p].slots = append(g[p].slots, slotOfRank(ep, r, l, p))
+			}
+			g[p].at = (c.rank - first) / span
+		}
+		s.lines.levels = append(s.lines.levels, g)
+	}
+	if n == 2 {
+		var g [2]group
+		for p := range g {
+			line := lineAt(ep.System(0), conduits.SystemCollective+p*lineBytes)
+			g[p] = group{slots: []slot{line[:pairWords], line[pairWords:]}, at: c.rank}
+		}
+		s.pair = &channel{levels: [][2]group{g}}
+	}
+	c.shared = s
+}
+
+// slotOfRank is that of a level and parity whose first rank is rank.
+func slotOfRank(ep conduits.Endpoint, rank, level, parity int) slot {
+	return lineAt(ep.System(rank), levelOff+(2*level+parity)*lineBytes)[:]
+}
+
+// channel is the one for n bytes of each rank, or nil.
+func (s *shared) channel(n int) *channel {
+	switch {
+	case s == nil || n > sharedBytes:
+		return nil
+	case s.pair != nil && n <= pairBytes:
+		return s.pair
+	}
+	return &s.lines
+}
+
+// near is channel for calls that have no levels.
+func (s *shared) near(n int) *channel {
+	if h := s.channel(n); h != nil && len(h.levels) == 1 {
+		return h
+	}
+	return nil
+}
+
+// A word is the number of a call and what must be the same on all ranks; none is 0.
+const (
+	wordSeq  = 32
+	wordRoot = 16 // a call with a root is of fanIn ranks at most
+	wordKind = 8
+)
+
+func (c *Endpoint) word() uint64 { return wordOf(c.seq, c.call) }
+
+func wordOf(seq uint32, d call) uint64 {
+	return uint64(seq)<<wordSeq | uint64(d.root)<<wordRoot | uint64(d.kind+1)<<wordKind | d.size
+}
+
+func callOf(w uint64) (seq uint32, d call) {
+	return uint32(w >> wordSeq), call{kind: kind(w>>wordKind&0xff) - 1, root: uint32(w >> wordRoot & 0xff), size: w & 0xff}
+}
+
+// put writes data, which the word that is stored next makes visible.
+func (s slot) put(data []byte) {
+	k := 1
+	for ; len(data) >= 8; k++ {
+		release.Store64(plain(&s[k]), binary.NativeEndian.Uint64(data))
+		data = data[8:]
+	}
+	if len(data) > 0 {
+		var b [8]byte
+		copy(b[:], data)
+		release.Store64(plain(&s[k]), binary.NativeEndian.Uint64(b[:]))
+	}
+}
+
+// take copies bytes of the slot, from a multiple of 8 on, to data.
+func (s slot) take(data []byte) {
+	k := 1
+	for ; len(data) >= 8; k++ {
+		binary.NativeEndian.PutUint64(data, s[k].Load())
+		data = data[8:]
+	}
+	if len(data) > 0 {
+		var b [8]byte
+		binary.NativeEndian.PutUint64(b[:], s[k].Load())
+		copy(data, b[:])
+	}
+}
+
+// lacking is the first slot of what is waited for that is not of the call, or -1.
+func (w wait) lacking() int {
+	for k := w.from; k < w.to; k++ {
+		if w.g.slots[k][0].Load() != w.word {
+			return k
+		}
+	}
+	return -1
+}
+
+// differs is a slot that a rank has written for another call than the one waited for, which
+// it has not made then, or -1.
+func (w wait) differs() int {
+	for k := w.from; k < w.to; k++ {
+		v := w.g.slots[k][0].Load()
+		if v != w.word && v != 0 && int32(uint32(v>>wordSeq)-uint32(w.word>>wordSeq)) >= 0 {
+			return k
+		}
+	}
+	return -1
+}
+
+// all is to wait for all slots.
+func (g *group) all(word uint64) wait { return wait{g: g, word: word, to: len(g.slots)} }
+
+// fold leaves in acc the combination of n blocks that take gives, in the order of the tree. room
+// is for all of them, each at a multiple of 8 bytes.
+func fold(acc, room []byte, n int, combine Combine, take func(k int, block []byte)) {
+	stride := (len(acc) + 7) &^ 7
+	at := func(k int) []byte { return room[k*stride:][:len(acc)] }
+	for k := range n {
+		take(k, at(k))
+	}
+	for run := 1; run < n; run *= 2 {
+		for k := 0; k+run < n; k += 2 * run {
+			combine(at(k), at(k+run))
+		}
+	}
+	copy(acc, at(0))
+}
+
+// combine is fold of the slots, beginning with number first.
+func (g *group) combine(acc, room []byte, first int, combine Combine) {
+	n := len(g.slots)
+	fold(acc, room, n, combine, func(k int, block []byte) { g.slots[(k+first)%n].take(block) })
+}
+
+// slotted gives data in a call of channel h, waits for what ranks from to to-1 give, and calls
+// take when that is there. alone says that others wait for this rank's data and no other.
+func (c *Endpoint) slotted(h *channel, data []byte, alone bool, from, to int, take func(g *group)) error {
+	s := c.shared
+	if s.owed.g != nil {
+		if err := c.awaitSlots(s.owed); err != nil {
+			return err
+		}
+	}
+	c.nextPhase(h)
+	g := &h.levels[0][h.phase&1]
+	s.owed = g.all(c.word())
+	word, mine := s.owed.word, g.slots[g.at]
+	mine.put(data)
+	if h == s.pair {
+		release.Store64(plain(&mine[0]), word)
+		s.ep.Wake(1 - c.rank)
+	} else {
+		// The stores of all ranks have one order, and the last in it sees all others here.
+		mine[0].Store(word)
+		switch below := (wait{g: g, word: word, to: c.rank + 1}); {
+		case alone || s.owed.lacking() < 0:
+			s.wakeFrom(0)
+		case from == 0 && to == c.rank+1 && below.lacking() < 0: // a scan: those above wait for no more
+			s.wakeFrom(to)
+		}
+	}
+	if err := c.awaitSlots(wait{g: g, word: word, from: from, to: to}); err != nil {
+		return err
+	}
+	take(g)
+	if to-from == c.size {
+		s.owed = wait{}
+	}
+	return nil
+}
+
+// pollEvery is after how many phases a rank polls that never has to wait, so that messages are
+// handled, and work is done that was put off, also where it comes last each time.
+const pollEvery = 8
+
+// nextPhase begins a phase of h.
+func (c *Endpoint) nextPhase(h *channel) {
+	if h.phase++; h.phase%pollEvery == 0 {
+		c.e.Poll()
+	}
+}
+
+// wakeFrom wakes all ranks from first on, but this one.
+func (s *shared) wakeFrom(first int) {
+	for r := first; r < s.ep.Size(); r++ {
+		if r != s.ep.Rank() {
+			s.ep.Wake(r)
+		}
+	}
+}
+
+// allReduceSlots is allReduce by channel h.
+func (c *Endpoint) allReduceSlots(h *channel, acc []byte, combine Combine) error {
+	room := words(&c.scratch, fanIn*sharedBytes)
+	if len(h.levels) == 1 {
+		return c.slotted(h, acc, false, 0, c.size, func(g *group) { g.combine(acc, room, 0, combine) })
+	}
+	c.nextPhase(h)
+	w, p := c.word(), h.phase&1
+	top := &h.levels[len(h.levels)-1][p]
+	for l := range h.levels {
+		g := &h.levels[l][p]
+		mine := g.slots[g.at]
+		mine.put(acc)
+		mine[0].Store(w)
+		if g.all(w).lacking() >= 0 {
+			break
+		}
+		g.combine(acc, room, 0, combine)
+		if g == top {
+			c.shared.wakeFrom(0)
+			return nil
+		}
+	}
+	if err := c.awaitSlots(top.all(w)); err != nil {
+		return err
+	}
+	top.combine(acc, room, 0, combine)
+	return nil
+}
+
+// reduceSlots is reduce by channel h.
+func (c *Endpoint) reduceSlots(h *channel, root int, acc []byte, combine Combine) error {
+	from, to := c.ofRoot(root)
+	room := words(&c.scratch, fanIn*sharedBytes)
+	return c.slotted(h, acc, false, from, to, func(g *group) {
+		if c.rank == root {
+			g.combine(acc, room, root, combine)
+		}
+	})
+}
+
+// ofRoot is which slots a rank waits for whose data root alone needs.
+func (c *Endpoint) ofRoot(root int) (from, to int) {
+	if c.rank == root {
+		return 0, c.size
+	}
+	return 0, 0
+}
+
+// broadcastSlots is broadcast by channel h.
+func (c *Endpoint) broadcastSlots(h *channel, root int, buf []byte) error {
+	give := buf
+	if c.rank != root {
+		give = nil
+	}
+	return c.slotted(h, give, c.rank == root, root, root+1, func(g *group) {
+		if c.rank != root {
+			g.slots[root].take(buf)
+		}
+	})
+}
+
+// gatherSlots leaves own of all ranks in all, on root, or on all ranks if that is -1.
+func (c *Endpoint) gatherSlots(h *channel, root int, own, all []byte) error {
+	from, to := 0, c.size
+	if root >= 0 {
+		from, to = c.ofRoot(root)
+	}
+	return c.slotted(h, own, false, from, to, func(g *group) {
+		for r := from; r < to; r++ {
+			g.slots[r].take(all[r*len(own):][:len(own)])
+		}
+	})
+}
+
+// takeBlock copies block k of a slot to block.
+func (s slot) takeBlock(k int, block []byte) {
+	var all [sharedBytes]byte
+	n := (k + 1) * len(block)
+	s.take(all[:n])
+	copy(block, all[k*len(block):n])
+}
+
+// scatterSlots is scatter by channel h.
+func (c *Endpoint) scatterSlots(h *channel, root int, all, own []byte) error {
+	if c.rank != root {
+		all = nil
+	}
+	return c.slotted(h, all, c.rank == root, root, root+1, func(g *group) { g.slots[root].takeBlock(c.rank, own) })
+}
+
+// exchangeSlots is exchange by channel h.
+func (c *Endpoint) exchangeSlots(h *channel, out, in []byte) error {
+	block := len(out) / c.size
+	return c.slotted(h, out, false, 0, c.size, func(g *group) {
+		for r, s := range g.slots {
+			s.takeBlock(c.rank, in[r*block:][:block])
+		}
+	})
+}
+
+// reduceScatterSlots is reduceScatter by channel h.
+func (c *Endpoint) reduceScatterSlots(h *channel, all, own []byte, combine Combine) error {
+	room := words(&c.scratch, fanIn*sharedBytes)
+	return c.slotted(h, all, false, 0, c.size, func(g *group) {
+		fold(own, room, c.size, combine, func(k int, block []byte) { g.slots[k].takeBlock(c.rank, block) })
+	})
+}
+
+// scanSlots is scan by channel h: of this rank and those below it, round by round as there.
+func (c *Endpoint) scanSlots(h *channel, acc, before []byte, prepend Combine) error {
+	room, stride := words(&c.scratch, fanIn*sharedBytes), (len(acc)+7)&^7
+	at := func(r int) []byte { return room[r*stride:][:len(acc)] }
+	return c.slotted(h, acc, false, 0, c.rank+1, func(g *group) {
+		for r := range c.rank + 1 {
+			g.slots[r].take(at(r))
+		}
+		for by := 1; by <= c.rank; by *= 2 {
+			switch {
+			case before == nil:
+			case by == 1:
+				copy(before, at(c.rank-1))
+			default:
+				prepend(before, at(c.rank-by))
+			}
+			for r := c.rank; r >= by; r-- {
+				prepend(at(r), at(r-by))
+			}
+		}
+		copy(acc, at(c.rank))
+	})
+}
+
+// Before a rank waits as all layers do, it watches the slots: see package barrier, whose
+// figures these are.
+const (
+	maxSpins = 8
+	looks    = 16
+)
+
+// watch looks for a while whether w is over, and says whether it is.
+func (c *Endpoint) watch(w wait) bool {
+	s := c.shared
+	k := w.lacking()
+	budget := s.spins
+	if s.pair != nil && k >= 0 && budget > 0 {
+		q := &w.g.slots[k][0]
+		if v := q.Load(); v != w.word {
+			spin.ChangedOwned(plain(q), v, budget*looks)
+		}
+		k = w.lacking()
+	}
+	for i := 0; k >= 0 && i < budget; i++ {
+		q := &w.g.slots[k][0]
+		if v := q.Load(); v != w.word {
+			spin.Changed(plain(q), v, looks)
+		}
+		if k = w.lacking(); k >= 0 {
+			c.e.Poll()
+		}
+	}
+	switch {
+	case k >= 0:
+		s.spins = max(min(1, budget), budget/2)
+	case budget < maxSpins:
+		s.spins = 2 * budget
+	}
+	return k < 0
+}
+
+// awaitSlots waits for w.
+func (c *Endpoint) awaitSlots(w wait) error {
+	if w.lacking() < 0 || c.watch(w) {
+		return nil
+	}
+	s := c.shared
+	c.mu.Lock()
+	s.wait = w
+	first := s.lacking(0, c.size)
+	c.mu.Unlock()
+	// A rank that has not come is told what it is waited for: it comes later, or is in
+	// another call, and finds that they do not match. Where all ranks wait for all, one is
+	// enough: the last one that comes tells one that does not.
+	var err error
+	seq, d := callOf(w.word)
+	for r := first; r >= 0 && err == nil; r = s.lacking(r+1, c.size) {
+		if err = c.tellOf(r, handlerOffer, slots, 0, seq, d); seq == c.seq && d.kind.waitsForAll() {
+			break
+		}
+	}
+	odd := -1
+	if err == nil {
+		err = c.waitFor(max(first, 0), true, func() int {
+			for r := s.lacking(0, c.size); r >= 0; r = s.lacking(r+1, c.size) {
+				if s.ep.Left(r) && s.lacks(r) { // it may have come before it left
+					return r
+				}
+			}
+			return -1
+		}, func() bool {
+			odd = w.differs()
+			return odd >= 0 || w.lacking() < 0
+		})
+	}
+	if err == nil && odd >= 0 {
+		err = c.tellOdd(w, odd)
+	}
+	c.mu.Lock()
+	s.wait = wait{}
+	c.mu.Unlock()
+	return err
+}
+
+// tellOdd asks the rank of slot odd about call w, which it has not made, and waits for the mismatch.
+func (c *Endpoint) tellOdd(w wait, odd int) error {
+	s := c.shared
+	for r := range c.size {
+		if v := s.leaf(r).Load(); v == w.g.slots[odd][0].Load() {
+			odd = r // of those below the slot
+			break
+		}
+	}
+	seq, d := callOf(w.word)
+	if err := c.tellOf(odd, handlerReady, slots, 0, seq, d); err != nil {
+		return err
+	}
+	return c.wait(odd, true, func() bool { return false })
+}
+
+// lacking is the first rank of from to to-1 that has not come to what is waited for, or -1.
+func (s *shared) lacking(from, to int) int {
+	for r := from; r < to; r++ {
+		if s.lacks(r) {
+			return r
+		}
+	}
+	return -1
+}
+
+// lacks says whether rank r has not come to what is waited for.
+func (s *shared) lacks(r int) bool {
+	if len(s.lines.levels) == 1 && (r < s.wait.from || r >= s.wait.to) {
+		return false
+	}
+	return s.leaf(r).Load() != s.wait.word
+}
+
+// leaf is the word of rank r's own slot, where the call waits.
+func (s *shared) leaf(r int) *atomic.Uint64 {
+	if len(s.lines.levels) == 1 {
+		return &s.wait.g.slots[r][0]
+	}
+	return &slotOfRank(s.ep, r, 0, int(s.lines.phase&1))[0]
+}
+
+// missing says which ranks the call waits for, if it waits here. Called with Endpoint.mu held.
+func (s *shared) missing() string {
+	if s.wait.g == nil {
+		return ""
+	}
+	n := s.ep.Size()
+	var ranks []int
+	for r := s.lacking(0, n); r >= 0; r = s.lacking(r+1, n) {
+		ranks = append(ranks, r)
+	}
+	if len(ranks) == 0 {
+		return "waiting for a rank that has called it to go on"
+	}
+	return "waiting for rank " + conduits.RankList(ranks) + " to call it"
+}
+
+// stuck says whether rank r still waits for this one to come to call w, which this rank has not made:
+// w is the last that r has written, and not in a slot of this rank, which would keep it until
+// r has written another one.
+func (s *shared) stuck(r int, w uint64) bool {
+	last, mine, self := uint64(0), false, s.ep.Rank()
+	look := func(of, own slot) {
+		if v := of[0].Load(); last == 0 || v != 0 && int32(uint32(v>>wordSeq)-uint32(last>>wordSeq)) > 0 {
+			last = v
+		}
+		mine = mine || own[0].Load() == w
+	}
+	for p := range 2 {
+		look(slotOfRank(s.ep, r, 0, p), slotOfRank(s.ep, self, 0, p))
+		if s.pair != nil {
+			g := &s.pair.levels[0][p]
+			look(g.slots[r], g.slots[self])
+		}
+	}
+	return last == w && !mine
+}
+
+// matched compares what the last call was called for, if this rank has not seen all ranks come
+// to it. All ranks have made all calls.
+func (c *Endpoint) matched() error {
+	if c.shared == nil || c.shared.owed.g == nil {
+		return nil
+	}
+	w := c.shared.owed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := w.lacking(); k >= 0 {
+		seq, d := callOf(w.word)
+		other, e := callOf(w.g.slots[k][0].Load())
+		if other != seq {
+			e = call{kind: kindOther}
+		}
+		c.broke(fault{seq: seq, a: uint32(c.rank), callA: d, b: uint32(k), callB: e}, false)
+	}
+	return c.broken
+}
