@@ -69,9 +69,9 @@ func (a statement) combine(b statement) statement {
 // agree combines what all ranks say into s, on all of them.
 func (n *Node) agree(s *statement) error {
 	if s.opLow == opLeave {
-		return n.coll.Leave(bytesAt(s), combineStatements, n.b.Mismatched)
+		return n.all.coll.Leave(bytesAt(s), combineStatements, n.b.Mismatched)
 	}
-	return n.coll.Agree(bytesAt(s), combineStatements)
+	return n.all.coll.Agree(bytesAt(s), combineStatements)
 }
 
 var combineStatements = combining(statement.combine)

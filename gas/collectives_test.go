@@ -269,6 +269,23 @@ func TestCollectiveMismatch(t *testing.T) {
 	}
 }
 
+// TestLastCollectivesDiffer has ranks end their functions with calls that do not match, and
+// that none of them waits in.
+func TestLastCollectivesDiffer(t *testing.T) {
+	err := Run(small(2), func(n *Node) error {
+		var err error
+		if n.Rank() == 0 {
+			_, err = Reduce(n, 1, 1, Sum)
+		} else {
+			_, err = Broadcast(n, 1, 1)
+		}
+		return err
+	})
+	if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "call 1 is ") {
+		t.Error(err)
+	}
+}
+
 func TestCollectiveAfterPeerReturned(t *testing.T) {
 	for gone := range 3 {
 		err := Run(small(3), func(n *Node) error {

@@ -45,7 +45,7 @@ func Or[T Bits](a, b T) T { return a | b }
 // Xor is a ^ b.
 func Xor[T Bits](a, b T) T { return a ^ b }
 
-// Broadcast is collective: it returns root's v on every rank. All ranks call it
+// Broadcast is collective: it returns root's v on every rank of g. All ranks call it
 // with the same root; the other ranks' v is ignored. T must not hold Go pointers.
 //
 // This and the other collectives take O(log Size) messages of a rank. Ranks need
@@ -54,28 +54,30 @@ func Xor[T Bits](a, b T) T { return a ^ b }
 // are no barriers. Ranks whose calls do not match (another function, root or
 // size) get an error that says which rank called what, and collectives fail from then
 // on; a different operation goes unnoticed.
-func Broadcast[T any](n *Node, root int, v T) (T, error) {
-	if err := collCheck[T](n, "Broadcast", root); err != nil {
+func Broadcast[T any](g Group, root int, v T) (T, error) {
+	m, err := collCheck[T](g, "Broadcast", root)
+	if err != nil {
 		return v, err
 	}
-	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
+	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
 	one := view[T](buf)
 	one[0] = v
-	err := n.coll.Broadcast(root, buf)
+	err = m.coll.Broadcast(root, buf)
 	if err == nil {
 		v = one[0]
 	}
-	n.cell.giveBack(mine)
+	m.cell.giveBack(mine)
 	return v, err
 }
 
 // BroadcastSlice is collective: it copies root's s into every rank's s. Root and
 // length are the same on all ranks; see [Broadcast].
-func BroadcastSlice[T any](n *Node, root int, s []T) error {
-	if err := collCheck[T](n, "BroadcastSlice", root); err != nil {
+func BroadcastSlice[T any](g Group, root int, s []T) error {
+	m, err := collCheck[T](g, "BroadcastSlice", root)
+	if err != nil {
 		return err
 	}
-	return n.coll.Broadcast(root, bytesOf(s))
+	return m.coll.Broadcast(root, bytesOf(s))
 }
 
 // Reduce is collective: it combines the v of all ranks with op and returns the
@@ -83,73 +85,78 @@ func BroadcastSlice[T any](n *Node, root int, s []T) error {
 // but compute: [Sum], [Min], [Max], [And], [Or], [Xor] and [Product] are there
 // for numbers. Where it is not exactly associative, as for floats, the result
 // still depends on nothing but the values, Size and root.
-func Reduce[T any](n *Node, root int, v T, op func(a, b T) T) (T, error) {
+func Reduce[T any](g Group, root int, v T, op func(a, b T) T) (T, error) {
 	var zero T
-	if err := collCheck[T](n, "Reduce", root); err != nil {
+	m, err := collCheck[T](g, "Reduce", root)
+	if err != nil {
 		return zero, err
 	}
-	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
+	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
 	acc := view[T](buf)
 	acc[0] = v
-	err := n.coll.Reduce(root, buf, combining(op))
+	err = m.coll.Reduce(root, buf, combining(op))
 	got := zero
-	if err == nil && n.rank == root {
+	if err == nil && g.Rank() == root {
 		got = acc[0]
 	}
-	n.cell.giveBack(mine)
+	m.cell.giveBack(mine)
 	return got, err
 }
 
 // ReduceSlice is collective: it combines the s of all ranks element by element into
 // root's s, as [Reduce] does; the other ranks' s is garbage afterwards. Root and
 // length are the same on all ranks.
-func ReduceSlice[T any](n *Node, root int, s []T, op func(a, b T) T) error {
-	if err := collCheck[T](n, "ReduceSlice", root); err != nil {
+func ReduceSlice[T any](g Group, root int, s []T, op func(a, b T) T) error {
+	m, err := collCheck[T](g, "ReduceSlice", root)
+	if err != nil {
 		return err
 	}
-	return n.coll.Reduce(root, bytesOf(s), combining(op))
+	return m.coll.Reduce(root, bytesOf(s), combining(op))
 }
 
 // AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
 // does, and returns the result on all ranks: the same bits everywhere.
-func AllReduce[T any](n *Node, v T, op func(a, b T) T) (T, error) {
-	if err := collCheck[T](n, "AllReduce", 0); err != nil {
+func AllReduce[T any](g Group, v T, op func(a, b T) T) (T, error) {
+	m, err := collCheck[T](g, "AllReduce", 0)
+	if err != nil {
 		return v, err
 	}
-	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
+	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
 	acc := view[T](buf)
 	acc[0] = v
-	err := n.coll.AllReduce(buf, combining(op))
+	err = m.coll.AllReduce(buf, combining(op))
 	if err == nil {
 		v = acc[0]
 	}
-	n.cell.giveBack(mine)
+	m.cell.giveBack(mine)
 	return v, err
 }
 
 // AllReduceSlice is collective: it combines the s of all ranks element by element,
 // as [Reduce] does, into every rank's s. The length is the same on all ranks.
-func AllReduceSlice[T any](n *Node, s []T, op func(a, b T) T) error {
-	if err := collCheck[T](n, "AllReduceSlice", 0); err != nil {
+func AllReduceSlice[T any](g Group, s []T, op func(a, b T) T) error {
+	m, err := collCheck[T](g, "AllReduceSlice", 0)
+	if err != nil {
 		return err
 	}
-	return n.coll.AllReduce(bytesOf(s), combining(op))
+	return m.coll.AllReduceElements(sizeOf[T](), bytesOf(s), combining(op))
 }
 
 // Gather is collective: it returns the v of all ranks, by rank, on root, and nil
 // elsewhere; see [Broadcast].
-func Gather[T any](n *Node, root int, v T) ([]T, error) {
-	if err := collCheck[T](n, "Gather", root); err != nil {
+func Gather[T any](g Group, root int, v T) ([]T, error) {
+	m, err := collCheck[T](g, "Gather", root)
+	if err != nil {
 		return nil, err
 	}
 	var all []T
-	if n.rank == root {
-		all = make([]T, n.size)
+	if g.Rank() == root {
+		all = make([]T, g.Size())
 	}
-	buf, mine := n.cell.lend(int(unsafe.Sizeof(v)))
+	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
 	view[T](buf)[0] = v
-	err := n.coll.Gather(root, buf, bytesOf(all))
-	n.cell.giveBack(mine)
+	err = m.coll.Gather(root, buf, bytesOf(all))
+	m.cell.giveBack(mine)
 	if err != nil {
 		return nil, err
 	}
@@ -158,13 +165,14 @@ func Gather[T any](n *Node, root int, v T) ([]T, error) {
 
 // AllGather is collective: it returns the v of all ranks, by rank, on all ranks;
 // see [Broadcast].
-func AllGather[T any](n *Node, v T) ([]T, error) {
-	if err := collCheck[T](n, "AllGather", 0); err != nil {
+func AllGather[T any](g Group, v T) ([]T, error) {
+	m, err := collCheck[T](g, "AllGather", 0)
+	if err != nil {
 		return nil, err
 	}
-	all := make([]T, n.size)
-	all[n.rank] = v
-	if err := n.coll.AllGather(bytesOf(all[n.rank:][:1]), bytesOf(all)); err != nil {
+	all := make([]T, g.Size())
+	all[g.Rank()] = v
+	if err := m.coll.AllGather(bytesOf(all[g.Rank():][:1]), bytesOf(all)); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -173,38 +181,37 @@ func AllGather[T any](n *Node, v T) ([]T, error) {
 // ExclusiveScan is collective: it returns the combination with op of the v of all
 // ranks below this one, in order of their ranks, and the zero T on rank 0; see
 // [Broadcast]. op must be associative; it need not be commutative.
-func ExclusiveScan[T any](n *Node, v T, op func(a, b T) T) (T, error) {
+func ExclusiveScan[T any](g Group, v T, op func(a, b T) T) (T, error) {
 	var zero T
-	if err := collCheck[T](n, "ExclusiveScan", 0); err != nil {
+	m, err := collCheck[T](g, "ExclusiveScan", 0)
+	if err != nil {
 		return zero, err
 	}
 	// One buffer for both, each half aligned.
 	half := (int(unsafe.Sizeof(v)) + 7) &^ 7
-	buf, mine := n.cell.lend(2 * half)
+	buf, mine := m.cell.lend(2 * half)
 	acc, before := buf[:unsafe.Sizeof(v)], buf[half:][:unsafe.Sizeof(v)]
 	view[T](acc)[0], view[T](before)[0] = v, zero
-	err := n.coll.ExclusiveScan(acc, before, func(acc, in []byte) {
-		a, i := view[T](acc), view[T](in)
-		a[0] = op(i[0], a[0])
-	})
+	err = m.coll.ExclusiveScan(acc, before, prepending(op))
 	got := zero
 	if err == nil {
 		got = view[T](before)[0]
 	}
-	n.cell.giveBack(mine)
+	m.cell.giveBack(mine)
 	return got, err
 }
 
 // collCheck checks what all collectives have to check.
-func collCheck[T any](n *Node, name string, root int) error {
+func collCheck[T any](g Group, name string, root int) (*members, error) {
+	m := g.members()
 	err := CheckType[T]()
-	if err == nil && uint(root) >= uint(n.size) {
-		err = errs.BadArg("gas: %s: root %d out of range: the job has ranks 0..%d", name, root, n.size-1)
+	if err == nil && uint(root) >= uint(g.Size()) {
+		err = errs.BadArg("gas: %s: root %d out of range: the %s has ranks 0..%d", name, root, g.noun(), g.Size()-1)
 	}
 	if err != nil {
-		return n.coll.Refuse(err)
+		return nil, m.coll.Refuse(err)
 	}
-	return nil
+	return m, nil
 }
 
 // combining is op on bytes: acc[i] = op(acc[i], in[i]).
@@ -256,4 +263,10 @@ func (c *cell) giveBack(mine bool) {
 func view[T any](b []byte) []T {
 	var t T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
+}
+
+// sizeOf is the size of a T, bytes.
+func sizeOf[T any]() int {
+	var t T
+	return int(unsafe.Sizeof(t))
 }

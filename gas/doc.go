@@ -64,8 +64,11 @@
 //   - taking a [Lock] that the writer has given back;
 //   - a call from the writer, or its answer.
 //
-// [Broadcast], [Reduce], [AllReduce], [Gather], [AllGather] and [ExclusiveScan]
-// combine numbers and small structs of all ranks.
+// [Broadcast], [Reduce], [AllReduce], [Gather], [AllGather], [Scatter], [InclusiveScan] and
+// [ExclusiveScan] combine numbers and small structs of all ranks; slices those whose names
+// end in Slice, [AllToAll] and [ReduceScatter], and slices whose lengths differ [GatherV],
+// [AllGatherV] and [AllToAllV]. [Team.Split] of [Node.World] makes a [Team] of some ranks, for
+// which these are called in place of the Node; [NewTeamSlice] allocates memory of its members.
 //
 // # Calls
 //

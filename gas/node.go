@@ -9,7 +9,6 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
@@ -38,8 +37,7 @@ type whole struct {
 	main *Node // lane 0
 	run  *run  // the call of Run that the rank is of
 	b    *barrier.Barrier
-	coll *collective.Endpoint
-	cell cell
+	all  members
 	heap *segment.Heap
 
 	// The heap's memory, and the address of its first byte.

@@ -131,7 +131,7 @@ func (n *Node) startID(cfg *Config) uint32 {
 //go:noinline
 func (n *Node) compareBudgets(cfg *Config, err error) error {
 	all := n.budgets(cfg)
-	if cerr := n.coll.Agree(bytesAt(&all), combining(budgets.combine)); cerr != nil {
+	if cerr := n.all.coll.Agree(bytesAt(&all), combining(budgets.combine)); cerr != nil {
 		return errors.Join(err, cerr)
 	}
 	return all.verdict()

@@ -261,11 +261,11 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 		return nil, err
 	}
 	n.b = barrier.New()
-	n.coll = collective.New(collective.Config{Names: &collNames})
+	n.all.coll = collective.New(collective.Config{Names: &collNames})
 	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Origins: cfg.Debug, Firehose: n.cache, Space: n.space, LockMemory: n.lockMemory})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
-	runtimeEntries = append(runtimeEntries, n.coll.Handlers()...)
+	runtimeEntries = append(runtimeEntries, n.all.coll.Handlers()...)
 	return &am.Config{
 		Handlers:  append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:   runtimeEntries,
@@ -290,7 +290,7 @@ func (n *Node) bind(size uint64, large bool) error {
 		return err
 	}
 	n.x.Bind(n.e)
-	n.coll.Bind(n.e)
+	n.all.coll.Bind(n.e)
 	for n := range n.each() { // messages may have come to lanes already
 		first, views := n.ep.Views()
 		n.first, n.views = uint64(first), views
@@ -328,9 +328,9 @@ func (n *Node) leave() error {
 	} else if err != nil {
 		return err
 	}
-	// If collectives did not match, the program has been told.
+	told := n.all.coll.Mismatch() != nil // the program, of collective calls that did not match
 	err := n.same(opLeave, 0, 0, nil, 0, 0)
-	if err != nil && n.coll.Mismatch() == nil && !errors.Is(err, collective.ErrStopped) {
+	if err != nil && !told && !errors.Is(err, collective.ErrStopped) {
 		return err
 	}
 	err = n.b.Wait(leaveID, 0)
@@ -351,6 +351,9 @@ func describeLeave(err error) error {
 func (n *Node) departed(err error) error {
 	m := leaveMismatch(err)
 	if m == nil {
+		if m := new(barrier.MismatchError); errors.As(err, &m) && m.Differ {
+			return fmt.Errorf("gas: ranks are in different collective calls: %w", describeLeave(err))
+		}
 		return err
 	}
 	return named(m, err, n.e.Wait(returned{}, func() bool { return false }))

@@ -547,6 +547,9 @@ func takesNode(d *ast.FuncDecl) bool {
 		return true
 	}
 	return slices.ContainsFunc(d.Type.Params.List, func(p *ast.Field) bool {
+		if id, ok := p.Type.(*ast.Ident); ok {
+			return id.Name == "Group"
+		}
 		star, ok := p.Type.(*ast.StarExpr)
 		if !ok {
 			return false

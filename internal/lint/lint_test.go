@@ -183,6 +183,7 @@ func TestRules(t *testing.T) {
 		{"a barrier said too late", "gas/a.go", doc + "\n// M waits.\n// M is collective.\nfunc (n *Node) M() { n.b.Barrier() }\n", "Node.M waits for all ranks"},
 		{"a barrier deep down", "gas/a.go", doc + "\n// F waits.\nfunc F[T any](n *Node) { G[T](n) }\n\n// G is collective.\nfunc G[T any](n *Node) { n.f() }\n\nfunc (n *Node) f() { n.coll.Scan(nil, nil) }\n", "F waits for all ranks"},
 		{"what is not a call of all", "gas/a.go", doc + "\n// F looks.\nfunc F(n *Node) { n.coll.Mismatch() }\n", ""},
+		{"of a group", "gas/a.go", doc + "\n// F waits.\nfunc F(g Group) { m := g.members(); m.coll.Scan() }\n", "F waits for all ranks"},
 		{"a barrier of the end", "gas/a.go", doc + "\n// Run runs.\nfunc Run() { n.b.Barrier() }\n", ""},
 		{"another wait", "gas/a.go", doc + "\n// F waits.\nfunc F(n *Node) { n.e.Wait() }\n", ""},
 		{"not collective", "gas/a.go", doc + "\n// F is collective.\nfunc F(n *Node) {}\n", "F says that it is collective"},

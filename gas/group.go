@@ -1,0 +1,31 @@
+package gas
+
+import "github.com/argon-go/argon/extended/collective"
+
+// Group is the ranks that a collective call is of: all of the job, for a [*Node], or the
+// members of a [*Team]. Ranks and roots of the call are numbers in it.
+type Group interface {
+	// Rank is this rank's number in the group, 0 to Size()-1.
+	Rank() int
+	// Size is the number of ranks in the group.
+	Size() int
+
+	// Node is the rank that has the group.
+	Node() *Node
+
+	members() *members
+	noun() string
+}
+
+// members is what collective calls of a group work with.
+type members struct {
+	coll *collective.Endpoint
+	cell cell
+}
+
+// Node is n: as a [Group], a Node is the group of all ranks.
+func (n *Node) Node() *Node { return n }
+
+func (n *Node) members() *members { return &n.all }
+
+func (n *Node) noun() string { return "job" }
