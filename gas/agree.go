@@ -15,7 +15,10 @@ import (
 // Handler indices of calls.
 const (
 	handlerCall   = am.FirstGas
+	handlerPart   = am.FirstGas + 1
 	handlerReturn = am.FirstGas + 2
+	handlerError  = am.FirstGas + 3
+	handlerResult = am.FirstGas + 4
 )
 
 // The operations that ranks may find themselves in.

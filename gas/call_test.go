@@ -250,13 +250,23 @@ func TestCallRefuses(t *testing.T) {
 		return nil
 	})
 	for name, f := range map[string]func(){
-		"test.rank":      func() { RegisterCall("test.rank", func(*Node, int) int { return 0 }) },
-		"":               func() { RegisterCall("", func(*Node, int) int { return 0 }) },
-		"and a function": func() { RegisterCall[int, int]("test.none", nil) },
-		"type string":    func() { RegisterCall("test.string", func(*Node, string) int { return 0 }) },
-		"type *int":      func() { RegisterCall("test.pointer", func(*Node, int) *int { return nil }) },
-		"at most 512":    func() { RegisterCall("test.large", func(*Node, [513]byte) int { return 0 }) },
-		"has 520 bytes":  func() { RegisterCall("test.large2", func(*Node, int) (r [65]uint64) { return r }) },
+		"test.rank":                       func() { RegisterCall("test.rank", func(*Node, int) int { return 0 }) },
+		"":                                func() { RegisterCall("", func(*Node, int) int { return 0 }) },
+		"and a function":                  func() { RegisterCall[int, int]("test.none", nil) },
+		"result: type *int cannot travel": func() { RegisterCall("test.pointer", func(*Node, int) *int { return nil }) },
+		"field at has type map[int]int":   func() { RegisterCall("test.map", func(*Node, struct{ at map[int]int }) int { return 0 }) },
+		"field a[].b[][] has type chan int": func() {
+			RegisterCall("test.chan", func(*Node, struct{ a []struct{ b [2][]chan int } }) int { return 0 })
+		},
+		"RegisterTask(\"test.func\"): argument: type func() cannot": func() {
+			RegisterTask("test.func", func(*Call, func()) (int, error) { return 0, nil })
+		},
+		"RegisterFunc(\"test.any\"): result: type []interface {} cannot travel: field []": func() {
+			RegisterFunc("test.any", func(*Call, int) ([]any, error) { return nil, nil })
+		},
+		"field next[] has type gas.endless, which holds itself": func() {
+			RegisterCall("test.endless", func(_ *Node, e endless) int { return len(e.name) + len(e.next) })
+		},
 	} {
 		func() {
 			defer func() {
@@ -267,6 +277,12 @@ func TestCallRefuses(t *testing.T) {
 			f()
 		}()
 	}
+}
+
+// endless holds itself.
+type endless struct {
+	name string
+	next []endless
 }
 
 // A function registered while a job runs is refused there.
@@ -293,23 +309,32 @@ var callPanics = RegisterCall("test.panics", func(n *Node, v int) int {
 	return v
 })
 
-// A panic in a called function is the called rank's; the caller learns of it.
+// A panic in a called function is the caller's error if it waits, else the called rank's.
 func TestCalledFunctionPanics(t *testing.T) {
-	var callerErr error
-	err := Run(small(2), func(n *Node) error {
+	runN(t, 2, func(n *Node) error {
 		if n.Rank() == 0 {
-			_, callerErr = callPanics.Call(n, 1, 7)
-			return callerErr
+			_, err := callPanics.Call(n, 1, 7)
+			var ce *CallError
+			if !errors.As(err, &ce) || ce.Rank != 1 || ce.Func != "test.panics" || ce.Text != "seven" || !ce.Panic || !strings.Contains(ce.Stack, "call_test.go") {
+				return fmt.Errorf("the caller: %w", err)
+			}
+			if v, err := callPanics.Call(n, 1, 8); v != 8 || err != nil {
+				return fmt.Errorf("afterwards: %d, %w", v, err)
+			}
 		}
 		return n.Barrier()
+	})
+	err := Run(small(2), func(n *Node) error {
+		if n.Rank() == 0 {
+			if err := callPanics.Send(n, 1, 7); err != nil {
+				return err
+			}
+		}
+		return n.Wait(func() bool { return false })
 	})
 	var re *RankError
 	if !errors.As(err, &re) || re.Rank != 1 || !strings.Contains(err.Error(), "seven") || !strings.Contains(string(re.Stack), "call_test.go") {
 		t.Errorf("Run: %v", err)
-	}
-	var pe *PeerError
-	if !errors.As(callerErr, &pe) || pe.Rank != 1 || !strings.Contains(callerErr.Error(), "test.panics") {
-		t.Errorf("the caller: %v", callerErr)
 	}
 }
 

@@ -4,8 +4,8 @@ package gas
 // viewed as bytes, in buffers aligned to 8 bytes.
 
 import (
+	"bytes"
 	"fmt"
-	"hash/fnv"
 	"reflect"
 	"strings"
 	"sync"
@@ -18,7 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/origin"
 )
 
-// Func is a function that RegisterCall made callable on other ranks, with an
+// Func is a function that RegisterCall and its kin made callable on other ranks, with an
 // argument of type A and a result of type R. Its methods may be used by many
 // goroutines.
 type Func[A, R any] struct {
@@ -30,10 +30,17 @@ type function struct {
 	index     uint32
 	name      string
 	signature string
-	argSize   uintptr
-	resSize   uintptr
-	// run calls the function; arg and res are aligned to 8 bytes.
-	run func(n *Node, arg, res unsafe.Pointer)
+	task      bool // runs outside handlers
+	// fixed says that argument and result are of a size that one message carries: run takes
+	// them then from where they lie, aligned to 8 bytes.
+	fixed   bool
+	argSize uintptr
+	resSize uintptr
+	run     func(c *Call, arg, res unsafe.Pointer) error
+	// prepare is run where anything else is called: it decodes the argument, and what it
+	// returns runs the function and encodes the result. arg may be written then.
+	prepare  func(arg []byte) (func(c *Call) ([]byte, error), error)
+	arg, res *codec
 }
 
 var functions struct {
@@ -45,48 +52,98 @@ var functions struct {
 	labelled int
 }
 
+// Call is what a function that is called knows of its call: the called rank's Node and which
+// rank has called. It is valid until the function returns.
+type Call struct {
+	*Node
+	caller int
+}
+
+// Caller is the rank that has made the call.
+func (c *Call) Caller() int { return c.caller }
+
 // RegisterCall makes fn callable from other ranks by the name's Func. It is
 // called before Run, usually to initialise a package variable; all ranks must
 // register the same functions in the same order, which is checked when they
-// meet. Two functions of one name, and types that hold Go pointers or are too
-// large for one message, are mistakes that it panics over. A and R may be
-// struct{}.
+// meet. Two functions of one name, and types that cannot travel, are mistakes that it
+// panics over, with the name of the field.
+//
+// A and R may be struct{}, hold strings and slices, and slices of those, of any length: what
+// they hold travels with them, and is the receiver's own. Pointers, maps, channels,
+// functions, interfaces and types that hold themselves cannot travel. Values without
+// strings and slices, of up to 512 bytes, travel fastest, without allocation. A value that
+// is larger than a message travels by several, and takes twice its memory at either side
+// for that time.
 //
 // fn runs on the called rank whenever that polls or waits, with that rank's
 // Node, as an active message handler: it must not block. It may use memory by
 // Ptr.Local and atomics on its own neighbourhood; it must not call other ranks,
 // lock, allocate collectively or enter barriers: any of that, and every wait, is
-// an error that names the function and fails the job. At most one fn runs on a rank
-// at a time, on any of its goroutines, of a rank with lanes in each lane. A panic in fn is a panic of the called
-// rank.
+// an error that names the function and fails the job. For that there are Node.Defer and
+// RegisterTask. At most one fn runs on a rank
+// at a time, on any of its goroutines, of a rank with lanes in each lane.
+//
+// A panic in fn is an error of its caller, a *CallError, and the called rank goes on; if
+// nothing waits for a result (Func.Send), it is a panic of the called rank.
 func RegisterCall[A, R any](name string, fn func(n *Node, a A) R) *Func[A, R] {
-	var a A
-	var r R
-	for _, t := range []reflect.Type{reflect.TypeFor[A](), reflect.TypeFor[R]()} {
-		if err := checkType(t); err != nil && t.Size() != 0 {
-			panic(fmt.Sprintf("gas: RegisterCall(%q): %v", name, err))
-		}
-		if t.Size() > maxCallBytes {
-			panic(fmt.Sprintf("gas: RegisterCall(%q): type %v has %d bytes; a call carries at most %d", name, t, t.Size(), maxCallBytes))
-		}
+	if fn == nil {
+		return register[A, R](name, "", nil)
 	}
+	return register(name, "", func(c *Call, a A) (R, error) { return fn(c.Node, a), nil })
+}
+
+// RegisterFunc is RegisterCall for functions that may fail, or want to know which rank
+// calls them. The error of fn arrives at the caller as a *CallError, with its text and those
+// errors of this package that it matches; a result with it does not arrive.
+// The error of a call by Func.Send goes nowhere.
+func RegisterFunc[A, R any](name string, fn func(c *Call, a A) (R, error)) *Func[A, R] {
+	return register(name, "func ", fn)
+}
+
+// register makes a function of a kind, which is of its signature.
+func register[A, R any](name, kind string, fn func(c *Call, a A) (R, error)) *Func[A, R] {
 	if name == "" || fn == nil {
-		panic("gas: RegisterCall needs a name and a function")
+		panic("gas: " + registrar(kind) + " needs a name and a function")
 	}
-	f := &function{
-		name:      name,
-		signature: fmt.Sprintf("%s(%v) %v", name, reflect.TypeFor[A](), reflect.TypeFor[R]()),
-		argSize:   unsafe.Sizeof(a),
-		resSize:   unsafe.Sizeof(r),
-		run: func(n *Node, arg, res unsafe.Pointer) {
-			*(*R)(res) = fn(n, *(*A)(arg))
-		},
+	f := &function{name: name, task: kind == kindTask}
+	for _, x := range []struct {
+		what string
+		typ  reflect.Type
+		c    **codec
+	}{{"argument", reflect.TypeFor[A](), &f.arg}, {"result", reflect.TypeFor[R](), &f.res}} {
+		c, err := travelling(x.typ)
+		if err != nil {
+			panic(fmt.Sprintf("gas: %s(%q): %s: %v", registrar(kind), name, x.what, err))
+		}
+		*x.c = c
+	}
+	f.signature = fmt.Sprintf("%s%s(%v) %v", kind, name, f.arg.typ, f.res.typ)
+	f.argSize, f.resSize = f.arg.size, f.res.size
+	f.fixed = !f.task && f.arg.form == plain && f.res.form == plain && max(f.argSize, f.resSize) <= maxCallBytes
+	f.run = func(c *Call, arg, res unsafe.Pointer) (err error) {
+		*(*R)(res), err = fn(c, *(*A)(arg))
+		return err
+	}
+	f.prepare = func(arg []byte) (func(c *Call) ([]byte, error), error) {
+		v := new(struct {
+			a A
+			r R
+		})
+		if err := f.arg.decoded(arg, unsafe.Pointer(&v.a)); err != nil {
+			return nil, err
+		}
+		return func(c *Call) (res []byte, err error) {
+			if v.r, err = fn(c, v.a); err != nil {
+				return nil, err
+			}
+			return f.res.encoded(nil, unsafe.Pointer(&v.r)), nil
+		}, nil
 	}
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
 	for _, g := range functions.list {
 		if g.name == name {
-			panic(fmt.Sprintf("gas: RegisterCall(%q): registered twice", name))
+			panic(fmt.Sprintf("gas: %s(%q): registered twice", registrar(kind), name))
 		}
 	}
 	f.index = uint32(len(functions.list))
@@ -94,17 +151,33 @@ func RegisterCall[A, R any](name string, fn func(n *Node, a A) R) *Func[A, R] {
 	return &Func[A, R]{f}
 }
 
+// kindTask begins the signature of a task.
+const kindTask = "task "
+
+// registrar is the name of what registers functions of a kind.
+func registrar(kind string) string {
+	switch kind {
+	case "":
+		return "RegisterCall"
+	case kindTask:
+		return "RegisterTask"
+	}
+	return "RegisterFunc"
+}
+
 // maxCallBytes is what a medium message carries on every conduit.
 const maxCallBytes = 512
 
 // A call's arguments: the function's index, the caller's slot and its use, and,
-// if it fits, the value. noSlot asks for no answer.
+// if it fits, the value. noSlot asks for no answer, noResult in the index for one that
+// says only that the function has run.
 const (
 	callWords  = 3
 	retWords   = 2
 	callInline = (am.MaxArgs - callWords) * 4 // bytes
 	retInline  = (am.MaxArgs - retWords) * 4
 	noSlot     = 1<<32 - 1
+	noResult   = 1 << 31
 )
 
 // calls is a rank's side of remote calls.
@@ -119,11 +192,18 @@ type calls struct {
 	mu    sync.Mutex
 	slots []*slot
 	free  []uint32
+	large *large // nil before the first value that takes several messages
+
+	// sent counts the requests of Call, Go and Send that were begun here, from before
+	// they leave; handled the functions that have finished here. Once the sums over all
+	// lanes of all ranks are equal, and stay so, no call is under way.
+	sent, handled atomic.Uint64
 }
 
-// callScratch is an argument and a result.
+// callScratch is an argument and a result, and what the function is given.
 type callScratch struct {
 	arg, res [maxCallBytes / 8]uint64
+	call     Call
 }
 
 // slot is one call whose answer is awaited.
@@ -132,8 +212,16 @@ type slot struct {
 	use   atomic.Uint32 // tells apart the calls that used this slot; written under calls.mu
 	done  chan struct{}
 	res   [maxCallBytes / 8]uint64
-	name  string
-	dst   int
+	data  []byte // the result of a function that is not fixed, or an error
+	have  uint64 // bytes of data that have come
+	// failed is not nil if data is an error.
+	failed *CallError
+	// then is what is to be put off when the result has come, or nil; followed that Then
+	// has it, or had.
+	then     func()
+	followed atomic.Bool
+	f        *function
+	dst      int
 	// With Config.Debug origin is where the call was made, while it is under way;
 	// the result is not taken if it was sent.
 	origin string
@@ -141,7 +229,9 @@ type slot struct {
 }
 
 // Blocked says what is awaited.
-func (s *slot) Blocked() string { return fmt.Sprintf("call of %s on rank %d", s.name, s.dst) }
+func (s *slot) Blocked() string {
+	return fmt.Sprintf("call of %s on rank %d", s.f.name, s.dst)
+}
 
 // handlers are this package's entries of the handler table.
 func (n *Node) handlers() []am.Entry {
@@ -155,33 +245,39 @@ func (n *Node) handlers() []am.Entry {
 	return []am.Entry{
 		{Index: handlerCall, Name: call, Fn: n.onCall, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Request},
 		{Index: handlerReturn, Name: "gas.return", Fn: n.onReturn, Args: am.AnyArgs, Kinds: am.Short | am.Medium | am.Reply},
+		{Index: handlerPart, Name: "gas.part", Fn: n.onPart, Args: partWords, Kinds: am.Medium | am.Request},
+		{Index: handlerError, Name: "gas.error", Fn: n.onError, Args: errorWords, Kinds: am.Medium | am.Reply},
+		{Index: handlerResult, Name: "gas.result", Fn: n.onResult, Args: resultWords, Kinds: am.Medium | am.Request},
 	}
 }
 
 // label is the name of the handler that calls functions. The handler tables of
-// all ranks are compared when they meet, and with them what is registered.
+// all ranks are compared when they meet, and with them what is registered: package am
+// says of names that differ from where on.
 func label(list []*function) string {
-	h := fnv.New64a()
-	var names []string
-	for _, f := range list {
-		fmt.Fprintln(h, f.signature)
-		names = append(names, f.name)
+	signatures := make([]string, len(list))
+	for i, f := range list {
+		signatures[i] = f.signature
 	}
-	short := strings.Join(names, " ")
-	if len(short) > 80 {
-		short = short[:77] + "..."
-	}
-	return fmt.Sprintf("gas.call: %d functions, %016x: %s", len(names), h.Sum64(), short)
+	return fmt.Sprintf("gas.call: %s", strings.Join(signatures, "; "))
 }
 
 // onCall runs a function and answers.
 func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	n = n.at(t)
 	c := n.calls
-	if len(args) < callWords || int(args[0]) >= len(c.table) {
+	if len(args) < callWords || int(args[0]&^noResult) >= len(c.table) {
 		panic(fmt.Sprintf("gas: malformed call from rank %d", t.Src()))
 	}
-	f := c.table[args[0]]
+	f := c.table[args[0]&^noResult]
+	from := requester{rank: t.Src(), slot: args[1], use: args[2], sent: args[0]&noResult != 0}
+	if !f.fixed {
+		if payload == nil {
+			payload = bytesOf(args[callWords:])
+		}
+		n.arrived(t, f, from, payload)
+		return
+	}
 	if c.scratch == nil {
 		c.scratch = new(callScratch)
 	}
@@ -191,19 +287,30 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 	} else {
 		copy(wordsAt(arg, f.argSize), args[callWords:])
 	}
+	call := &c.scratch.call
+	*call = Call{n, from.rank}
 	c.running = f
-	f.run(n, arg, res)
+	var failed error
+	if from.awaited() {
+		failed = f.guarded(call, arg, res)
+	} else {
+		failed = f.run(call, arg, res)
+	}
 	c.running = nil
-	if args[1] == noSlot {
+	c.handled.Add(1)
+	if from.slot == noSlot {
 		return
 	}
 	var err error
-	if f.resSize <= retInline {
+	switch {
+	case failed != nil && !from.sent:
+		n.refuse(t, from, failed)
+	case f.resSize <= retInline:
 		var w [am.MaxArgs]uint32
 		w[0], w[1] = args[1], args[2]
 		k := retWords + copy(w[retWords:], wordsAt(res, f.resSize))
 		err = t.ReplyShort(handlerReturn, w[:k]...)
-	} else {
+	default:
 		err = t.ReplyMedium(handlerReturn, unsafe.Slice((*byte)(res), f.resSize), args[1], args[2])
 	}
 	_ = err // the caller is dead and does not wait for the answer
@@ -211,10 +318,20 @@ func (n *Node) onCall(t *am.Token, args []uint32, payload []byte) {
 
 // describe names the function that a handler of this package runs, for errors.
 func (n *Node) describe(h am.HandlerID) string {
-	if f := n.calls.running; f != nil && h == handlerCall {
+	if f := n.calls.running; f != nil && (h == handlerCall || h == handlerPart) {
 		return fmt.Sprintf("%d (gas.call of %s)", h, f.name)
 	}
 	return ""
+}
+
+// guarded is f.run for a caller that waits: a panic is an error.
+func (f *function) guarded(c *Call, arg, res unsafe.Pointer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = caught(p)
+		}
+	}()
+	return f.run(c, arg, res)
 }
 
 // wordsAt is size bytes at p as words, rounded up: all buffers have room.
@@ -224,29 +341,60 @@ func wordsAt(p unsafe.Pointer, size uintptr) []uint32 {
 
 // onReturn takes an answer.
 func (n *Node) onReturn(t *am.Token, args []uint32, payload []byte) {
-	c := n.at(t).calls
+	n.at(t).returned(args, payload)
+}
+
+// returned takes an answer to a call of this lane.
+func (n *Node) returned(args []uint32, payload []byte) {
+	c := n.calls
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(args) < retWords || int(args[0]) >= len(c.slots) {
+	if len(args) < retWords {
 		return
 	}
-	s := c.slots[args[0]]
-	if s.use.Load() != args[1] {
-		return // its caller does not wait any more
-	}
-	if s.sent {
-		c.give(args[0])
+	s := c.awaited(args[0], args[1])
+	switch {
+	case s == nil:
 		return
-	}
-	if payload != nil {
+	case !s.f.fixed:
+		if payload == nil {
+			payload = bytesOf(args[retWords:])
+		}
+		s.data = bytes.Clone(payload)
+	case payload != nil:
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.res)), maxCallBytes), payload)
-	} else {
+	default:
 		copy(wordsAt(unsafe.Pointer(&s.res), maxCallBytes), args[retWords:])
 	}
+	n.answered(s)
+}
+
+// awaited is slot i, whose result has come, if it is still awaited. The lock is held.
+func (c *calls) awaited(i, use uint32) *slot {
+	if uint64(i) >= uint64(len(c.slots)) {
+		return nil
+	}
+	s := c.slots[i]
+	if s.use.Load() != use {
+		return nil // its caller does not wait any more
+	}
+	if s.sent {
+		c.give(i)
+		return nil
+	}
+	return s
+}
+
+// answered says that the result of s is there. The lock is held.
+func (n *Node) answered(s *slot) {
 	s.ready.Store(true)
 	if s.done != nil {
 		close(s.done)
 		s.done = nil
+	}
+	if s.then != nil {
+		n.putOff(s.then)
+		s.then = nil
 	}
 }
 
@@ -263,7 +411,7 @@ func (c *calls) claim(f *function, dst int) (s *slot, i uint32) {
 		c.slots = append(c.slots, s)
 		c.free = append(c.free, i)[:len(c.free)] // room for all slots to come back
 	}
-	s.name, s.dst = f.name, dst
+	s.f, s.dst = f, dst
 	return s, i
 }
 
@@ -279,8 +427,12 @@ func (c *calls) give(i uint32) {
 	s := c.slots[i]
 	s.use.Add(1)
 	s.ready.Store(false)
-	s.done = nil
+	s.done, s.then = nil, nil
+	s.followed.Store(false)
 	s.origin, s.sent = "", false
+	if s.data != nil || s.failed != nil {
+		s.data, s.have, s.failed = nil, 0, nil
+	}
 	c.free = append(c.free, i)
 }
 
@@ -295,18 +447,29 @@ func (c *calls) note(s *slot, sent bool) {
 	c.mu.Unlock()
 }
 
-// send starts a call; arg points to f.argSize bytes aligned to 4.
-func (n *Node) send(f *function, dst int, arg unsafe.Pointer, slot, use uint32) error {
+// send starts a call of a fixed function; arg points to f.argSize bytes aligned to 4.
+// sent is noResult if the program takes no result, else 0.
+func (n *Node) send(f *function, dst int, arg unsafe.Pointer, slot, use, sent uint32) error {
 	if int(f.index) >= len(n.calls.table) || n.calls.table[f.index] != f {
 		return errs.NotReady("gas: call of %s: it was registered after Run had begun", f.name)
 	}
-	if f.argSize <= callInline {
+	n.calls.sent.Add(1)
+	var err error
+	switch {
+	case !f.fixed:
+		err = n.sendEncoded(f, dst, f.arg.encoded(nil, arg), slot, use, sent)
+	case f.argSize <= callInline:
 		var w [am.MaxArgs]uint32
-		w[0], w[1], w[2] = f.index, slot, use
+		w[0], w[1], w[2] = f.index|sent, slot, use
 		k := callWords + copy(w[callWords:], wordsAt(arg, f.argSize))
-		return n.e.RequestShort(dst, handlerCall, w[:k]...)
+		err = n.e.RequestShort(dst, handlerCall, w[:k]...)
+	default:
+		err = n.e.RequestMedium(dst, handlerCall, unsafe.Slice((*byte)(arg), f.argSize), f.index|sent, slot, use)
 	}
-	return n.e.RequestMedium(dst, handlerCall, unsafe.Slice((*byte)(arg), f.argSize), f.index, slot, use)
+	if err != nil {
+		n.calls.sent.Add(^uint64(0)) // it has not left
+	}
+	return err
 }
 
 // padded is an A with room for whole words after it.
@@ -334,7 +497,7 @@ func (f *Func[A, R]) Go(n *Node, rank int, a A) (Future[R], error) {
 		n.calls.note(s, false)
 	}
 	arg := padded[A]{a: a}
-	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use.Load()); err != nil {
+	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, s.use.Load(), 0); err != nil {
 		n.calls.release(i)
 		return Future[R]{}, fmt.Errorf("gas: call of %s on rank %d: %w", f.name, rank, err)
 	}
@@ -352,7 +515,7 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 		use = s.use.Load()
 		n.calls.note(s, true)
 	}
-	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, use); err != nil {
+	if err := n.send(f.function, rank, unsafe.Pointer(&arg), i, use, noResult); err != nil {
 		if n.debug {
 			n.calls.release(i)
 		}
@@ -374,12 +537,11 @@ type Future[R any] struct {
 	use uint32
 }
 
-// Wait returns the result when it has arrived, and answers peers until then. A
-// second Wait is an error.
+// Wait returns the result when it has arrived, and answers peers until then. If the
+// function failed, the error is a *CallError. A second Wait is an error.
 func (f Future[R]) Wait() (r R, err error) {
-	c := f.n.calls
-	if f.s.use.Load() != f.use {
-		return r, errs.BadArg("gas: result of a call taken twice on rank %d: each Future is waited for once (Future.Wait)", f.n.rank)
+	if err := f.taken(); err != nil {
+		return r, err
 	}
 	if f.s.dst == f.n.rank {
 		// Request and answer are in the own mailbox: nothing to watch for.
@@ -387,15 +549,50 @@ func (f Future[R]) Wait() (r R, err error) {
 		}
 	}
 	if !f.s.ready.Load() {
-		if err := f.n.e.WaitFrom(f.s.dst, f.s, f.s.ready.Load); err != nil {
-			name, dst := f.s.name, f.s.dst
-			c.release(f.i)
-			return r, fmt.Errorf("gas: call of %s on rank %d: %w", name, dst, err)
+		if err := f.n.e.WaitWorkFrom(f.s.dst, f.s, f.s.ready.Load); err != nil {
+			return r, f.gone(err)
 		}
 	}
-	r = *(*R)(unsafe.Pointer(&f.s.res))
-	c.release(f.i)
-	return r, nil
+	return f.take()
+}
+
+// taken is the error of a Future whose result was taken.
+func (f Future[R]) taken() error {
+	if f.s.use.Load() == f.use && !f.s.followed.Load() {
+		return nil
+	}
+	return errs.BadArg("gas: result of a call taken twice on rank %d: each Future is waited for once (Future.Wait, or Then)", f.n.rank)
+}
+
+// gone ends a wait whose result will not come because of err.
+func (f Future[R]) gone(err error) error {
+	name, dst := f.s.f.name, f.s.dst
+	f.n.calls.release(f.i)
+	return fmt.Errorf("gas: call of %s on rank %d: %w", name, dst, err)
+}
+
+// take takes the result, which has arrived.
+func (f Future[R]) take() (r R, err error) {
+	switch s := f.s; {
+	case s.failed != nil:
+		err = s.failed
+	case s.f.fixed:
+		r = *(*R)(unsafe.Pointer(&s.res))
+	default:
+		r, err = resultOf[R](s)
+	}
+	f.n.calls.release(f.i)
+	return r, err
+}
+
+// resultOf decodes what has come to s. Apart, for it has R in the heap.
+//
+//go:noinline
+func resultOf[R any](s *slot) (r R, err error) {
+	if err = s.f.res.decoded(s.data, unsafe.Pointer(&r)); err != nil {
+		err = fmt.Errorf("gas: result of %s on rank %d: %w", s.f.name, s.dst, err)
+	}
+	return r, err
 }
 
 // Ready says whether Wait would return at once. It does not poll.

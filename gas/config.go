@@ -76,10 +76,21 @@ type Config struct {
 	// host, gasrun decides, and fewer there are an error. Equal on all ranks. Knob: gasrun -lanes, ARGON_LANES.
 	Lanes int
 
+	// Tasks is how many tasks (RegisterTask) a rank has queued or running at most; 0 means
+	// 16384. Those that wait take stack on top of each other, a few KiB each.
+	Tasks int
+
 	// Progress runs a goroutine per rank that answers peers while the rank
 	// computes without calling this package. It costs latency when the rank
 	// does call it. Knob: ARGON_PROGRESS=1.
 	Progress bool
+
+	// Workers is how many goroutines a rank has, at most MaxWorkers, that run tasks
+	// (RegisterTask) and what is put off by Node.Defer while its own compute; 0 means that its
+	// own do when they wait or poll. One of them answers peers, as with Progress, which adds
+	// nothing then, unless all run tasks that compute. Tasks run side by side on them, so what tasks share must be guarded, and
+	// tasks must not push to mailboxes. Knob: ARGON_WORKERS.
+	Workers int
 
 	// Debug turns on checks that cost time: every non-blocking transfer returns a
 	// Handle that must be synchronized, so that one forgotten or used twice is
@@ -97,6 +108,9 @@ type Config struct {
 
 // MaxLanes is the largest Config.Lanes.
 const MaxLanes = conduits.MaxLanes
+
+// MaxWorkers is the largest Config.Workers.
+const MaxWorkers = 1 << 10
 
 // Defaults, bytes.
 const (
@@ -118,6 +132,9 @@ func (c *Config) EnsureDefaults() *Config {
 	job := c.job()
 	job.EnsureDefaults()
 	c.Ranks, c.Conduit, c.Lanes, c.Output = job.Ranks, job.Conduit, job.Lanes, job.Output
+	if c.Tasks == 0 {
+		c.Tasks = 1 << 14
+	}
 	return c
 }
 
@@ -130,6 +147,12 @@ func (c *Config) Validate() error {
 	if c.SegmentSize > uint64(segment.MaxAttach) {
 		all = append(all, errs.BadArg("gas: Config.SegmentSize is %d bytes; the most that addresses reach is %d (-segment, ARGON_SEGMENT)",
 			c.SegmentSize, uint64(segment.MaxAttach)))
+	}
+	if c.Tasks < 0 {
+		all = append(all, errs.BadArg("gas: Config.Tasks is %d; it must not be negative", c.Tasks))
+	}
+	if c.Workers < 0 || c.Workers > MaxWorkers {
+		all = append(all, errs.BadArg("gas: Config.Workers (ARGON_WORKERS) is %d; it must be 0 to %d", c.Workers, MaxWorkers))
 	}
 	all = append(all, c.validatePins())
 	seen := map[am.HandlerID]string{}
@@ -187,6 +210,7 @@ func (c overridden) FromEnv(getenv func(string) string, verbose io.Writer) error
 	r.Size(jobenv.PinBucket, &c.PinBucket)
 	r.Bool(jobenv.PinLock, &c.PinLock)
 	r.Bool("ARGON_PROGRESS", &c.Progress)
+	r.Number("ARGON_WORKERS", "number of goroutines", MaxWorkers, &c.Workers)
 	r.Bool("ARGON_DEBUG", &c.Debug)
 	return errors.Join(err, r.Err())
 }

@@ -75,7 +75,15 @@
 // [RegisterCall] makes a function callable on any rank. It runs inside the
 // target's progress, as every active message handler does: it must not block,
 // so it may use local memory, atomics on its own neighbourhood and its own data,
-// and nothing that waits.
+// and nothing that waits. [RegisterFunc] is for functions that may fail or want to know
+// their caller, [RegisterTask] for those that put, get, lock or call others: tasks run
+// later, on a goroutine of the rank that waits or polls, and so does what any function puts
+// off by [Node.Defer].
+//
+// Arguments and results may hold strings and slices of any length, which the receiver gets
+// as its own. An error of a function, or its panic if the caller waits, is the caller's: a
+// [*CallError] that names function and rank, and matches what the function's error matched
+// of this package's. If a rank dies, calls of it end with a [*PeerError].
 //
 // # Progress
 //
@@ -89,6 +97,7 @@
 //	ARGON_CONDUIT        transport: Config.Conduit, -conduit
 //	ARGON_LANES          lanes of a rank: Config.Lanes, -lanes
 //	ARGON_PROGRESS       answer peers in the background, 0 or 1: Config.Progress
+//	ARGON_WORKERS        goroutines that run tasks: Config.Workers
 //	ARGON_SEGMENT        shared memory of a rank: Config.SegmentSize, -segment
 //	ARGON_SEGMENT_LARGE  reach segments by firehoses, 0 or 1: Config.Large, -segment-large
 //	ARGON_PINNABLE       memory that firehoses reach: Config.Pinnable, -pinnable

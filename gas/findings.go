@@ -66,7 +66,7 @@ func (c *calls) underWay() []string {
 	var l []string
 	for _, s := range c.slots {
 		if s.origin != "" && !s.ready.Load() {
-			l = append(l, fmt.Sprintf("its call of %s on rank %d (%s)", s.name, s.dst, s.origin))
+			l = append(l, fmt.Sprintf("its call of %s on rank %d (%s)", s.f.name, s.dst, s.origin))
 		}
 	}
 	return l

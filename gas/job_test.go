@@ -429,7 +429,7 @@ func registerDifferently() {
 
 func TestRanksRegisterDifferently(t *testing.T) {
 	r := testjob.Run(t, 2, "differ").Want(t, 1)
-	if s := r.Stderr[0] + r.Stderr[1]; !strings.Contains(s, "gas.call: ") {
+	if s := r.Stderr[0] + r.Stderr[1]; !strings.Contains(s, "gas.call: ") || !strings.Contains(s, "test.one more(int) int") {
 		t.Errorf("ranks say %q", s)
 	}
 }

@@ -55,9 +55,10 @@ type whole struct {
 	freshMu             sync.Mutex
 	freshLow, freshHigh uint64
 
+	work    work
 	perRank perRank
-	stop    atomic.Bool // ends the progress goroutine
-	helped  atomic.Bool // there is a progress goroutine
+	stop    atomic.Bool  // ends the progress goroutines
+	helped  atomic.Int32 // how many progress goroutines there are
 
 	own      calls // of lane 0
 	lanesMu  sync.Mutex
@@ -152,19 +153,28 @@ func (n *Node) BarrierWait() error {
 func (n *Node) BarrierTry() (done bool, err error) {
 	if done, err = n.b.Try(barrierID, 0); err != nil {
 		err = n.departedYet(err)
+	} else if !done && n.work.Pending() {
+		n.pollWork()
 	}
 	return done, err
 }
 
-// Poll answers what has arrived from peers and returns how many messages it ran.
-func (n *Node) Poll() int { return n.e.Poll() }
+// Poll answers what has arrived from peers, then runs what Defer and tasks have put off,
+// and returns how many messages, and of those, it ran.
+func (n *Node) Poll() int {
+	k := n.e.Poll()
+	if n.work.Pending() {
+		k += n.pollWork()
+	}
+	return k
+}
 
 // Wait answers peers until cond holds, and sleeps when there is nothing to do.
 // cond must be cheap and must not wait itself. It is looked at again whenever
 // something has arrived, when a peer has changed this rank's memory with an
 // atomic of this package or a signal, and after Wake. A peer's Put alone wakes
 // no waiter. If the job fails first, Wait returns how.
-func (n *Node) Wait(cond func() bool) error { return n.e.Wait(conditionOf(cond), cond) }
+func (n *Node) Wait(cond func() bool) error { return n.e.WaitWork(conditionOf(cond), nil, cond) }
 
 // Wake makes those goroutines of rank that are in Wait look at their conditions
 // again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -180,6 +181,7 @@ func (n *Node) start() error {
 	if err := n.attach(cfg); err != nil {
 		return err
 	}
+	n.work.open.Store(true)
 	return n.help(cfg)
 }
 
@@ -193,8 +195,12 @@ func (n *Node) help(cfg *Config) error {
 			return err
 		}
 	}
+	helpers := cfg.Workers
 	if cfg.Progress {
-		n.helped.Store(true)
+		helpers = max(helpers, 1)
+	}
+	for range helpers {
+		n.helped.Add(1)
 		conduits.Go(n.ep, n.progress)
 	}
 	return nil
@@ -275,6 +281,7 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 		User:      n,
 		Describe:  n.describe,
 		Lane:      n.openLane,
+		Work:      &n.work,
 		Debug:     cfg.Debug,
 	}, nil
 }
@@ -402,13 +409,21 @@ type mismatched struct{ error }
 func (m mismatched) Unwrap() error        { return m.error }
 func (m mismatched) Is(target error) bool { return target == ErrBarrierMismatch }
 
-// progress answers peers until the rank leaves.
+// progress answers peers, and runs what was put off, until the rank leaves.
 func (n *Node) progress() {
+	returned := false
 	defer func() {
-		n.helped.Store(false)
+		if !returned {
+			p := recover()
+			if p != nil || n.ep.Err() == nil { // a simulator ends so the goroutines of a rank that dies
+				n.ep.Fail(backgroundFailure(p))
+			}
+		}
+		n.helped.Add(-1)
 		n.ep.Wake(n.rank)
 	}()
-	err := n.e.Wait(progressing{}, n.stop.Load)
+	err := n.e.WaitWork(progressing{}, nil, n.stop.Load)
+	returned = true
 	if err != nil {
 		for n := range n.each() {
 			n.calls.failed()
@@ -416,16 +431,31 @@ func (n *Node) progress() {
 	}
 }
 
-// progressing describes what the progress goroutine waits for.
+// backgroundFailure is how a rank fails of which a task, or a handler, has panicked with p
+// on a progress goroutine, or ended that if p is nil.
+func backgroundFailure(p any) error {
+	switch e := p.(type) {
+	case nil:
+		return errors.New("gas: a task or a handler ended its goroutine (runtime.Goexit), one of Config.Progress or Config.Workers")
+	case error:
+		return fmt.Errorf("gas: panic on a goroutine of Config.Progress or Config.Workers: %w\n%s", e, innermost(string(debug.Stack())))
+	default:
+		return fmt.Errorf("gas: panic on a goroutine of Config.Progress or Config.Workers: %v\n%s", e, innermost(string(debug.Stack())))
+	}
+}
+
+// progressing describes what a progress goroutine waits for.
 type progressing struct{}
 
-func (progressing) Blocked() string { return "nothing, to answer peers (Config.Progress)" }
+func (progressing) Blocked() string {
+	return "nothing, to answer peers and run tasks (Config.Progress, Config.Workers)"
+}
 
-// awaitProgress returns when the progress goroutine, told to stop, has ended.
-// It is conduits.Wait that a failure of the job does not end, for the goroutine
+// awaitProgress returns when the progress goroutines, told to stop, have ended.
+// It is conduits.Wait that a failure of the job does not end, for the goroutines
 // may take a while to notice that.
 func (n *Node) awaitProgress() {
-	for idle := 0; n.helped.Load(); {
+	for idle := 0; n.helped.Load() != 0; {
 		if n.ep.Spin() > 0 {
 			idle = 0
 			continue
@@ -435,7 +465,7 @@ func (n *Node) awaitProgress() {
 			continue
 		}
 		t := n.ep.Arm(progressing{})
-		if !n.helped.Load() || n.ep.Poll() > 0 {
+		if n.helped.Load() == 0 || n.ep.Poll() > 0 {
 			n.ep.Disarm(t)
 			continue
 		}

@@ -5,11 +5,11 @@ import "testing"
 // BenchmarkSharedCall is what goroutines of a rank share when they call: the place where
 // an answer arrives, taken and given back. For -cpu 1,2,4.
 func BenchmarkSharedCall(b *testing.B) {
-	n := &Node{}
+	n := &Node{calls: new(calls)}
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
 			s, i := n.calls.claim(benchCall.function, 0)
-			n.onReturn(nil, []uint32{i, s.use.Load(), 1, 0}, nil)
+			n.returned([]uint32{i, s.use.Load(), 1, 0}, nil)
 			f := Future[uint64]{n: n, s: s, i: i, use: s.use.Load()}
 			if _, err := f.Wait(); err != nil {
 				panic(err)

@@ -979,9 +979,20 @@ func gasExit(c *ctx) {
 			}
 		}
 	}
-	// What a called function does wrong is the called rank's failure.
+	// A panic of a called function is its caller's error, if that waits for the result.
+	err := c.gas(gas.Config{Ranks: ranks, SegmentSize: gasSegment}, func(n *gas.Node) error {
+		var ce *gas.CallError
+		if _, err := callPanic.Call(n, culprit, culprit); !errors.As(err, &ce) || !ce.Panic || ce.Rank != culprit {
+			return fmt.Errorf("a called function panics: rank %d got %v", n.Rank(), err)
+		}
+		return n.Barrier()
+	})
+	if err != nil {
+		c.Errorf("%v", err)
+	}
+	// Else what a called function does wrong is the called rank's failure.
 	for what, call := range map[string]func(n *gas.Node, l gas.Lock) error{
-		"panics": func(n *gas.Node, _ gas.Lock) error { _, err := callPanic.Call(n, culprit, culprit); return err },
+		"panics": func(n *gas.Node, _ gas.Lock) error { return callPanic.Send(n, culprit, culprit) },
 		"waits":  func(n *gas.Node, l gas.Lock) error { _, err := callLock.Call(n, culprit, l.Word()); return err },
 	} {
 		errs := make([]error, ranks)

@@ -73,6 +73,14 @@ var Vars = [...]Var{
 		Also:    "`Config.Progress`",
 	},
 	{
+		Name: "ARGON_WORKERS", Readers: "gas",
+		Meaning: "goroutines that run tasks",
+		Text:    "Goroutines of each rank that run tasks and what is put off while the rank computes; one of them answers peers, as with `ARGON_PROGRESS`.",
+		Range:   "1 to 1024",
+		Default: "none: goroutines that wait or poll run tasks",
+		Also:    "`Config.Workers`",
+	},
+	{
 		Name: "ARGON_SEGMENT", Group: "Memory", Readers: "conduits/boot internal/launch",
 		Meaning: "shared memory of a rank",
 		Text:    "Shared memory that each rank brings, rounded up to whole pages and not touched before it is used.",

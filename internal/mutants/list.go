@@ -171,8 +171,8 @@ var mutants = []mutant{
 		name:   "lane-calls-mixed",
 		defect: "the answer of a call that a lane has made is taken as the first lane's",
 		file:   "gas/call_unsafe.go", on: onShm,
-		old: "c := n.at(t).calls",
-		new: "c := n.main.calls",
+		old: "n.at(t).returned(args, payload)",
+		new: "n.main.returned(args, payload)",
 	},
 	{
 		name:   "shm-put-wakes-nobody",

@@ -1,0 +1,280 @@
+package gas
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+// valueType draws a type that can travel.
+func valueType(t *rapid.T, depth int) reflect.Type {
+	plain := []reflect.Type{
+		reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[uint16](), reflect.TypeFor[float32](),
+		reflect.TypeFor[uint64](), reflect.TypeFor[complex128](), reflect.TypeFor[struct{}](), reflect.TypeFor[tiny](), reflect.TypeFor[string](),
+	}
+	kind := 0
+	if depth > 0 {
+		kind = rapid.IntRange(0, 3).Draw(t, "kind")
+	}
+	switch kind {
+	case 1:
+		return reflect.SliceOf(valueType(t, depth-1))
+	case 2:
+		return reflect.ArrayOf(rapid.IntRange(0, 3).Draw(t, "length"), valueType(t, depth-1))
+	case 3:
+		var fields []reflect.StructField
+		for i := range rapid.IntRange(0, 4).Draw(t, "fields") {
+			fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: valueType(t, depth-1)})
+		}
+		return reflect.StructOf(fields)
+	}
+	return rapid.SampledFrom(plain).Draw(t, "plain")
+}
+
+// fill gives v a value. Padding stays zero.
+func fill(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[tiny]() {
+			v.Set(reflect.ValueOf(tiny{a: rapid.Byte().Draw(t, "a"), b: rapid.Uint16().Draw(t, "b")}))
+			return
+		}
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Slice:
+		if rapid.Bool().Draw(t, "nil") {
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 4).Draw(t, "len"), 7))
+		fallthrough
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(t, v.Index(i))
+		}
+	case reflect.String:
+		v.SetString(rapid.String().Draw(t, "string"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Int8:
+		v.SetInt(int64(rapid.Int8().Draw(t, "int")))
+	case reflect.Uint16, reflect.Uint64:
+		v.SetUint(uint64(rapid.Uint16().Draw(t, "uint")))
+	case reflect.Float32:
+		v.SetFloat(float64(rapid.Int16().Draw(t, "float")))
+	case reflect.Complex128:
+		v.SetComplex(complex(float64(rapid.Int16().Draw(t, "re")), 1))
+	}
+}
+
+// TestValuesTravel: values of random types are the same after a way through bytes, share no
+// memory with them, and no part of the bytes is a value.
+func TestValuesTravel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := valueType(t, 3)
+		c, err := travelling(typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, got := reflect.New(typ), reflect.New(typ)
+		fill(t, v.Elem())
+		b := c.encoded(nil, v.UnsafePointer())
+		whole := len(c.append(nil, v.UnsafePointer()))
+		for k := range whole {
+			if err := c.decoded(b[:k:k], reflect.New(typ).UnsafePointer()); err == nil {
+				t.Fatalf("%d of %d bytes are a %v", k, whole, typ)
+			}
+		}
+		if err := c.decoded(slices.Concat(b, b[:0], make([]byte, 4)), reflect.New(typ).UnsafePointer()); err == nil {
+			t.Fatalf("bytes behind a %v are taken", typ)
+		}
+		if err := c.decoded(b, got.UnsafePointer()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range b {
+			b[i] ^= 0xff
+		}
+		if !reflect.DeepEqual(v.Elem().Interface(), got.Elem().Interface()) {
+			t.Fatalf("%v became %v", v.Elem(), got.Elem())
+		}
+	})
+}
+
+// fuzzed has all forms of values.
+type fuzzed struct {
+	Name  string
+	Small []tiny
+	Deep  [2][]struct {
+		None  []struct{}
+		Words [][]uint32
+	}
+}
+
+// FuzzCallValue decodes any bytes: what is taken is the same after a way through bytes.
+func FuzzCallValue(f *testing.F) {
+	c, err := travelling(reflect.TypeFor[fuzzed]())
+	if err != nil {
+		f.Fatal(err)
+	}
+	seed := fuzzed{Name: "seed", Small: []tiny{{1, 2}}}
+	seed.Deep[1] = append(seed.Deep[1], struct {
+		None  []struct{}
+		Words [][]uint32
+	}{make([]struct{}, 3), [][]uint32{nil, {1, 2, 3}}})
+	f.Add(c.encoded(nil, unsafe.Pointer(&seed)))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var v fuzzed
+		rest, err := c.decode(b, unsafe.Pointer(&v))
+		if err != nil {
+			return
+		}
+		if again := c.append(nil, unsafe.Pointer(&v)); string(again) != string(b[:len(b)-len(rest)]) {
+			t.Fatalf("%x became %x", b, again)
+		}
+	})
+}
+
+// FuzzCallPieces puts pieces together as they claim to lie.
+func FuzzCallPieces(f *testing.F) {
+	f.Add([]byte("abcdefgh"), uint64(0), uint64(8), uint64(8))
+	f.Add([]byte("abcd"), uint64(4), uint64(8), uint64(1)<<63)
+	f.Fuzz(func(t *testing.T, piece []byte, off, total, other uint64) {
+		if total = min(total, 1<<20); other < maxValue {
+			other %= 1 << 20
+		}
+		var a assembly
+		whole, err := a.add(piece, off, total, 0)
+		fits := off <= total && uint64(len(piece)) <= total-off
+		if fits != (err == nil) || whole != (fits && uint64(len(piece)) == total) {
+			t.Fatalf("%d bytes at %d of %d: %v, %v", len(piece), off, total, whole, err)
+		}
+		if fits && string(a.data[off:off+uint64(len(piece))]) != string(piece) {
+			t.Fatal("other bytes")
+		}
+		if fits && total != 0 && other != total { // one of 0 is whole and gone
+			if _, err := a.add(nil, 0, other, 0); err == nil {
+				t.Fatalf("a piece of a value of %d bytes was taken for one of %d", other, total)
+			}
+		}
+	})
+}
+
+// letter is a value of any length.
+type letter struct {
+	To    string
+	Lines []string
+	Marks []uint16
+}
+
+func (l letter) equal(m letter) bool {
+	return l.To == m.To && slices.Equal(l.Lines, m.Lines) && slices.Equal(l.Marks, m.Marks)
+}
+
+// letterOf makes a letter of about so many bytes.
+func letterOf(seed, size int) letter {
+	l := letter{To: fmt.Sprint("rank ", seed), Marks: make([]uint16, size/4)}
+	for i := range l.Marks {
+		l.Marks[i] = uint16(i*seed + size)
+	}
+	for k := size / 2; k > 0; k -= 100 {
+		l.Lines = append(l.Lines, strings.Repeat(string(rune('a'+seed%26)), min(k, 100)))
+	}
+	return l
+}
+
+func (l letter) answer() letter {
+	l.To += "!"
+	slices.Reverse(l.Marks) // they are the called function's
+	return l
+}
+
+var (
+	callLetter = RegisterCall("test.letter", func(n *Node, l letter) letter { return l.answer() })
+	callCaller = RegisterFunc("test.caller", func(c *Call, text string) (int, error) {
+		if text != "" {
+			return 7, fmt.Errorf("rank %d: %s: %w", c.Rank(), text, errors.Join(ErrNotReady, ErrFault))
+		}
+		return c.Caller(), nil
+	})
+	callMany = RegisterCall("test.many", func(n *Node, _ [4000]byte) [3000]byte { return [3000]byte{2999: 7} })
+)
+
+// exchangeLetters has every rank call every rank, with letters of all sizes.
+func exchangeLetters(n *Node) error {
+	for i, size := range []int{0, 5, 40, 300, 511, 513, 3000, 70000} {
+		l := letterOf(n.Rank()+i, size)
+		sent := letterOf(n.Rank()+i, size)
+		var fs []Future[letter]
+		for r := range n.Size() {
+			f, err := callLetter.Go(n, r, l)
+			if err != nil {
+				return err
+			}
+			fs = append(fs, f)
+		}
+		if !l.equal(sent) {
+			return errors.New("a call has changed its argument")
+		}
+		for r, f := range fs {
+			got, err := f.Wait()
+			if err != nil || !got.equal(letterOf(n.Rank()+i, size).answer()) {
+				return fmt.Errorf("a letter of %d bytes to rank %d became another (%v)", size, r, err)
+			}
+		}
+	}
+	for r := range n.Size() {
+		if v, err := callCaller.Call(n, r, ""); err != nil || v != n.Rank() {
+			return fmt.Errorf("rank %d was called by %d (%v)", r, v, err)
+		}
+		if v, err := callMany.Call(n, r, [4000]byte{}); err != nil || v != [3000]byte{2999: 7} {
+			return fmt.Errorf("a large result of fixed size: %v", err)
+		}
+		for _, text := range []string{"no", strings.Repeat("long", 40000)} {
+			v, err := callCaller.Call(n, r, text)
+			var ce *CallError
+			if v != 0 || !errors.As(err, &ce) || ce.Rank != r || ce.Panic || !strings.Contains(ce.Text, text) {
+				return fmt.Errorf("%d, %w", v, err)
+			}
+			if !errors.Is(err, ErrNotReady) || !errors.Is(err, ErrFault) || !errors.Is(err, ErrBadArg) || errors.Is(err, ErrPeer) {
+				return fmt.Errorf("the error matches others: %w", err)
+			}
+		}
+	}
+	return n.Barrier()
+}
+
+func TestCallsOfAnyLength(t *testing.T) {
+	runN(t, 3, exchangeLetters)
+}
+
+// Goroutines in lanes exchange letters, each of which gets its own.
+func TestLettersInLanes(t *testing.T) {
+	cfg := small(2)
+	cfg.Lanes = 3
+	if err := Run(cfg, func(n *Node) error {
+		errc := make(chan error)
+		for k := range 2 {
+			go func() {
+				l, err := n.Lane()
+				for i := 0; i < 20 && err == nil; i++ {
+					var got letter
+					if got, err = callLetter.Call(l, i%2, letterOf(k, i*100)); err == nil && !got.equal(letterOf(k, i*100).answer()) {
+						err = fmt.Errorf("goroutine %d got another letter", k)
+					}
+				}
+				errc <- err
+			}()
+		}
+		err := errors.Join(<-errc, <-errc)
+		return errors.Join(err, n.Barrier())
+	}); err != nil {
+		t.Error(err)
+	}
+}
