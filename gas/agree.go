@@ -26,9 +26,10 @@ const (
 	opLeave = iota
 	opNewSlice
 	opDelete
+	opMailbox
 )
 
-var agreeNames = [...]string{"the end of its function", "New, NewSlice or NewArray", "Delete"}
+var agreeNames = [...]string{"the end of its function", "New, NewSlice or NewArray", "Delete", "NewMailbox"}
 
 // Why a rank could not do its part.
 const (
@@ -144,6 +145,8 @@ func (all *statement) verdict(op uint8, elem uint64, failed error) error {
 // elem bytes.
 func arguments(op uint8, rank uint32, value, elem uint64) string {
 	switch {
+	case op == opMailbox:
+		return fmt.Sprintf("items of %d bytes, name %#x", value>>32, uint32(value))
 	case op == opDelete:
 		return "Ptr " + Ptr[byte]{w: makeWord(int(rank), segment.NLA(value))}.String()
 	case value&sayArray != 0 && value&sayMixed != 0:

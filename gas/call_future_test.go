@@ -102,3 +102,23 @@ func TestFutureCombinators(t *testing.T) {
 		return n.Barrier()
 	})
 }
+
+// TestQuiesceAfterThen: what Then is given has run when Quiesce returns, and Quiesce does return.
+func TestQuiesceAfterThen(t *testing.T) {
+	runN(t, 2, func(n *Node) error {
+		for range 2 {
+			got := -1
+			f, err := callRank.Go(n, 1-n.Rank(), struct{}{})
+			if err == nil {
+				err = f.Then(func(_ *Node, r int, _ error) { got = r })
+			}
+			if err == nil {
+				err = n.Quiesce()
+			}
+			if err != nil || got != 1-n.Rank() {
+				return fmt.Errorf("Then has run with %d: %w", got, err)
+			}
+		}
+		return nil
+	})
+}

@@ -38,6 +38,7 @@ func (n *Node) deferred(fn func(n *Node)) {
 	n.unnested(false, func() { fn(n) }, nil)
 	n.calls.handled.Add(1)
 	n.work.deferred.Add(-1)
+	n.agg.Nudge()
 }
 
 // work is what a rank has put off, of all lanes. Its methods may be called by many goroutines.
@@ -104,6 +105,7 @@ func (n *Node) putOffTask(fn func()) error {
 	n.putOff(func() {
 		fn()
 		w.tasks.Add(-1)
+		n.agg.Nudge()
 	})
 	return nil
 }

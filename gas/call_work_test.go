@@ -386,3 +386,24 @@ func TestInventedArguments(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// taskQuiet has nothing to return.
+var taskQuiet = RegisterTask("test.quiet", func(*Call, struct{}) (struct{}, error) { return struct{}{}, nil })
+
+// TestTaskWithoutResult awaits, and in debug mode looks after, tasks whose answers have no
+// bytes.
+func TestTaskWithoutResult(t *testing.T) {
+	for _, debug := range []bool{false, true} {
+		if err := Run(Config{Ranks: 2, Debug: debug}, func(n *Node) error {
+			if _, err := taskQuiet.Call(n, 1-n.Rank(), struct{}{}); err != nil {
+				return err
+			}
+			if err := taskQuiet.Send(n, 1-n.Rank(), struct{}{}); err != nil {
+				return err
+			}
+			return n.Quiesce()
+		}); err != nil {
+			t.Errorf("debug %v: %v", debug, err)
+		}
+	}
+}

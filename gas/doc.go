@@ -72,6 +72,10 @@
 //
 // # Calls
 //
+// Barriers do not wait for calls: what [Func.Send] and [Func.Go] have begun may run after the
+// caller's next barrier. [Future.Wait] waits for one, [Node.Quiesce] for all of all ranks, and for
+// what they cause.
+//
 // [RegisterCall] makes a function callable on any rank. It runs inside the
 // target's progress, as every active message handler does: it must not block,
 // so it may use local memory, atomics on its own neighbourhood and its own data,
@@ -84,6 +88,10 @@
 // as its own. An error of a function, or its panic if the caller waits, is the caller's: a
 // [*CallError] that names function and rank, and matches what the function's error matched
 // of this package's. If a rank dies, calls of it end with a [*PeerError].
+//
+// A [Mailbox] is for programs whose ranks send each other very many small items: it
+// sends them in batches, and its function gets many at a time. A [Batch] does so with questions
+// and answers, and [Array.Gather], [Array.Scatter] and [AddAll] with elements of an array.
 //
 // # Progress
 //

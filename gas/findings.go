@@ -49,7 +49,7 @@ func (n *Node) unanswered(at string) {
 	for i := 0; i < maxEntering && n.calls.some() && n.e.Poll() > 0; i++ {
 	}
 	for _, s := range n.calls.underWay() {
-		n.run.findings.say("rank %d enters a barrier (%s) while %s is not answered: barriers do not wait for calls, which may run after it", n.rank, at, s)
+		n.run.findings.say("rank %d enters a barrier (%s) while %s is not answered: barriers do not wait for calls, which may run after it, but Node.Quiesce does", n.rank, at, s)
 	}
 }
 

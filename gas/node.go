@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/extended/aggregate"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
@@ -38,6 +39,7 @@ type whole struct {
 	run  *run  // the call of Run that the rank is of
 	b    *barrier.Barrier
 	all  members
+	agg  *aggregate.Endpoint
 	heap *segment.Heap
 
 	// The heap's memory, and the address of its first byte.
@@ -110,6 +112,8 @@ const (
 	barrierID = 0
 	leaveID   = 1<<31 - 1
 	startID   = 1<<31 - 2
+	quiesceID = 1<<30 - 1
+	mailboxID = 1 << 29 // and the mailbox's number
 )
 
 // Barrier is collective: it waits until all ranks have called it, and answers

@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/extended/aggregate"
 	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
@@ -136,6 +137,9 @@ func (n *Node) finished() error {
 		if err := n.forgotten(); err != nil {
 			return err
 		}
+	}
+	if err := n.unended(); err != nil {
+		return err
 	}
 	return n.unreleased()
 }
@@ -268,10 +272,12 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 	}
 	n.b = barrier.New()
 	n.all.coll = collective.New(collective.Config{Names: &collNames})
+	n.agg = aggregate.New(aggregate.Config{Package: "gas"})
 	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Origins: cfg.Debug, Firehose: n.cache, Space: n.space, LockMemory: n.lockMemory})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)
 	runtimeEntries = append(runtimeEntries, n.handlers()...)
 	runtimeEntries = append(runtimeEntries, n.all.coll.Handlers()...)
+	runtimeEntries = append(runtimeEntries, n.agg.Handlers()...)
 	return &am.Config{
 		Handlers:  append([]am.Entry(nil), cfg.Handlers...),
 		Runtime:   runtimeEntries,
@@ -298,6 +304,7 @@ func (n *Node) bind(size uint64, large bool) error {
 	}
 	n.x.Bind(n.e)
 	n.all.coll.Bind(n.e)
+	n.agg.Bind(n.e, gate{n.b})
 	for n := range n.each() { // messages may have come to lanes already
 		first, views := n.ep.Views()
 		n.first, n.views = uint64(first), views
@@ -349,7 +356,8 @@ func (n *Node) leave() error {
 
 // describeLeave says in words what the identifiers of this package's barriers are.
 func describeLeave(err error) error {
-	return fmt.Errorf("%w (id %d is a barrier, id %d the end of the program's function)", err, barrierID, leaveID)
+	return fmt.Errorf("%w (id %d is a barrier, id %d the end of the program's function, id %d Quiesce, and %d the first mailbox that was made)",
+		err, barrierID, leaveID, quiesceID, mailboxID+1)
 }
 
 // departed turns a mismatch of this package's barriers into the failure of the

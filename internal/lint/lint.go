@@ -560,7 +560,8 @@ func takesNode(d *ast.FuncDecl) bool {
 }
 
 // joins says whether a call is one that all ranks make: of the barrier, the field b
-// of a Node, or of package collective, the field coll.
+// of a Node, of package collective, the field coll, or Sync of package aggregate, the
+// field agg.
 func joins(fun *ast.SelectorExpr) bool {
 	x, ok := fun.X.(*ast.SelectorExpr)
 	if !ok {
@@ -569,6 +570,8 @@ func joins(fun *ast.SelectorExpr) bool {
 	switch fun.Sel.Name {
 	case "Barrier", "Notify", "Wait", "Try":
 		return x.Sel.Name == "b"
+	case "Sync":
+		return x.Sel.Name == "agg"
 	case "Handlers", "Bind", "Mismatch", "Blocked":
 		return false
 	}

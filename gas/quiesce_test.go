@@ -1,0 +1,41 @@
+package gas
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// TestQuiesceStandsStill: where a deferred function, or a task, waits for what never comes, on
+// a goroutine beside the one in Quiesce, the job does not go on in waves without end: the
+// report of the deadlock names the rank, and what waits there.
+func TestQuiesceStandsStill(t *testing.T) {
+	err := Run(Config{Ranks: 3, Conduit: "sim"}, func(n *Node) error {
+		if n.Rank() == 1 {
+			begun := false
+			conduits.Go(n.Conduit(), func() {
+				n.Defer(func(n *Node) {
+					begun = true
+					n.Conduit().Wake(n.Rank())
+					_ = n.Wait(func() bool { return n.Size() == 0 })
+				})
+				n.Poll()
+			})
+			// Which leaves the deferred function to the other goroutine.
+			if err := conduits.Wait(n.Conduit(), nil, func() bool { return begun }); err != nil {
+				return err
+			}
+		}
+		return n.Quiesce()
+	})
+	for _, want := range []string{
+		"deadlock", "rank 0: Quiesce: waiting for rank 1 to have handled everything (wave 1)",
+		"rank 1: Quiesce: what this rank has sent or received to be handled (wave 1)",
+		"rank 1: a condition of the program (quiesce_test.go:",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
