@@ -178,28 +178,3 @@ func views[T any](blocks [][]byte) [][]T {
 	}
 	return all
 }
-
-// checkAllToAll refuses slices that have not one block for each rank.
-func (m *members) checkAllToAll(g Group, name string, out, in int) error {
-	if out%g.Size() == 0 && in == out {
-		return nil
-	}
-	return m.coll.Refuse(errs.BadArg("gas: %s: %d and %d elements: both have one block for each of the %d ranks", name, out, in, g.Size()))
-}
-
-// checkAllToAllV refuses a list of slices that has not one for each rank.
-func (m *members) checkAllToAllV(g Group, name string, out int) error {
-	if out == g.Size() {
-		return nil
-	}
-	return m.coll.Refuse(errs.BadArg("gas: %s: %d slices: there is one for each of the %d ranks", name, out, g.Size()))
-}
-
-// blocksOf are slices as bytes.
-func blocksOf[T any](out [][]T) [][]byte {
-	blocks := make([][]byte, len(out))
-	for r, s := range out {
-		blocks[r] = bytesOf(s)
-	}
-	return blocks
-}

@@ -120,6 +120,8 @@ func WaitAny[R any](fs ...Future[R]) (i int, r R, err error) {
 // none.
 func (s *slot) lacking(n *Node) int {
 	switch {
+	case s.coll != nil:
+		return s.coll.h.Lacking()
 	case n.ep.Left(s.dst) && !s.ready.Load():
 		return s.dst
 	}

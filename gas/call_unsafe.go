@@ -220,8 +220,10 @@ type slot struct {
 	// has it, or had.
 	then     func()
 	followed atomic.Bool
-	f        *function
-	dst      int
+	// coll is a collective call in place of one of f on dst; see collected.
+	coll *collected
+	f    *function
+	dst  int
 	// With Config.Debug origin is where the call was made, while it is under way;
 	// the result is not taken if it was sent.
 	origin string
@@ -230,6 +232,9 @@ type slot struct {
 
 // Blocked says what is awaited.
 func (s *slot) Blocked() string {
+	if s.coll != nil {
+		return s.coll.h.Blocked()
+	}
 	return fmt.Sprintf("call of %s on rank %d", s.f.name, s.dst)
 }
 
@@ -427,7 +432,7 @@ func (c *calls) give(i uint32) {
 	s := c.slots[i]
 	s.use.Add(1)
 	s.ready.Store(false)
-	s.done, s.then = nil, nil
+	s.done, s.then, s.coll = nil, nil, nil
 	s.followed.Store(false)
 	s.origin, s.sent = "", false
 	if s.data != nil || s.failed != nil {
@@ -527,7 +532,7 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 // Name is the name it was registered by.
 func (f *Func[A, R]) Name() string { return f.name }
 
-// Future is the result of a call that is under way. It may be copied; of all
+// Future is the result of a call, or of a collective one, that is under way. It may be copied; of all
 // copies one takes the result with Wait, once. One that is never waited for keeps
 // its place in a table as long as its Node lasts.
 type Future[R any] struct {
@@ -542,6 +547,9 @@ type Future[R any] struct {
 func (f Future[R]) Wait() (r R, err error) {
 	if err := f.taken(); err != nil {
 		return r, err
+	}
+	if f.s.coll != nil {
+		return f.take()
 	}
 	if f.s.dst == f.n.rank {
 		// Request and answer are in the own mailbox: nothing to watch for.
@@ -566,6 +574,10 @@ func (f Future[R]) taken() error {
 
 // gone ends a wait whose result will not come because of err.
 func (f Future[R]) gone(err error) error {
+	if f.s.coll != nil {
+		_, err := f.take()
+		return err
+	}
 	name, dst := f.s.f.name, f.s.dst
 	f.n.calls.release(f.i)
 	return fmt.Errorf("gas: call of %s on rank %d: %w", name, dst, err)
@@ -574,6 +586,8 @@ func (f Future[R]) gone(err error) error {
 // take takes the result, which has arrived.
 func (f Future[R]) take() (r R, err error) {
 	switch s := f.s; {
+	case s.coll != nil:
+		r, err = resultOfCollective[R](s)
 	case s.failed != nil:
 		err = s.failed
 	case s.f.fixed:
