@@ -170,6 +170,18 @@ func (r *Region) atomicNBI(what string, rank int, to segment.NLA, res result, op
 	return f.detachChild(f.atomic(to, op, t, a, b))
 }
 
+// AtomicBitsNBI begins to perform op on the word at to of rank, as a number of type t, without
+// a result: what AtomicUint64NBI and its kin do for a type that is known only when the program
+// runs. The operands a and b are the low bytes of words. The region counts it as a put.
+func (r *Region) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t conduits.AtomicType, a, b uint64) error {
+	return r.atomicNBI("extended: AtomicBitsNBI", rank, to, result{}, op, t, a, b)
+}
+
+// AtomicBitsNBI is Implicit().AtomicBitsNBI.
+func (x *Endpoint) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t conduits.AtomicType, a, b uint64) error {
+	return x.implicit.AtomicBitsNBI(rank, to, op, t, a, b)
+}
+
 func result32(p *uint32) result { return result{kind: resultWord32, r32: p} }
 func result64(p *uint64) result { return result{kind: resultWord64, r64: p} }
 func fcaaTo32(p *uint32, ok *bool) result {

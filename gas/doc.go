@@ -48,8 +48,11 @@
 // memory, so that it can be as large as addresses reach.
 //
 // Put and Get are blocking: they return when the data is where it belongs.
-// PutNB and GetNB begin a transfer that [Node.Sync] waits for. [Ptr.Local] gives
-// plain Go access to what the process can reach by load and store.
+// PutNB and GetNB begin a transfer that [Node.Sync] waits for; PutNBI, GetNBI, [AddNBI] and
+// their kin begin operations without a Handle each, and [Node.SyncImplicit] waits for all
+// of them. [Ptr.PutStrided] and [Ptr.PutIndexed] and their kin move many elements that do
+// not lie together. [Ptr.Local] gives plain Go access to what the process can reach by load
+// and store.
 //
 // # Order
 //
@@ -60,7 +63,8 @@
 //     collective operation in which data flows from the one to the other;
 //   - an atomic by which it sees what the writer stored with an atomic after
 //     writing ([Store], [FetchAdd] and so on), alone or in [Node.Wait];
-//   - [WaitAtLeast], for what [Ptr.PutSignal] brought;
+//   - [WaitAtLeast], or [WaitUntil] and its kin for one, all, any or some of many flags, for
+//     what [Ptr.PutSignal] or [Ptr.PutSignalSet] brought;
 //   - taking a [Lock] that the writer has given back;
 //   - a call from the writer, or its answer.
 //

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 		"lost":         func() { Main(ownerIsKilled) },
 		"slices":       func() { Main(madeSlices) },
 		"plain slices": func() { Main(plainSlices) },
+		"plain pieces": func() { Main(plainPieces) },
 	})
 }
 

@@ -9,12 +9,8 @@ import (
 // flag, a word on the same rank, and wakes its waiters there: a rank that sees
 // the flag changed sees the elements. It returns when src may be reused.
 func (p Ptr[T]) PutSignal(n *Node, src []T, flag Ptr[uint64], d uint64) error {
-	size := uint64(len(bytesOf(src)))
-	if err := n.check("gas: PutSignal", p.w, size); err != nil {
+	if err := p.checkSignal(n, "gas: PutSignal", src, flag); err != nil {
 		return err
-	}
-	if p.Rank() != flag.Rank() {
-		return errs.BadArg("gas: PutSignal: data %v and flag %v are on different ranks", p, flag)
 	}
 	return n.x.PutSignal(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), extended.SignalAdd, d)
 }
