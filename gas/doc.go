@@ -24,6 +24,9 @@
 // stays reachable until all are done. A rank that returns an error, panics, or
 // ends its goroutine fails the job.
 //
+// Code that has nothing to do about errors is shorter with package gas/must, where the first
+// error of a rank ends its function, or by [Node.Must].
+//
 // # Memory
 //
 // [New] and [NewSlice] are collective: all ranks call them and get memory at the

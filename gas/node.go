@@ -59,6 +59,7 @@ type whole struct {
 
 	work    work
 	perRank perRank
+	sticky  sticky
 	stop    atomic.Bool  // ends the progress goroutines
 	helped  atomic.Int32 // how many progress goroutines there are
 

@@ -110,6 +110,7 @@ func (m *member) Run() error {
 	if err := n.start(); err != nil {
 		return err
 	}
+	n.sticky.function = sys.Goroutine()
 	if err := n.run.fn(n); err != nil {
 		return n.failed(err)
 	}
@@ -123,6 +124,9 @@ func (m *member) Run() error {
 //
 //go:noinline
 func (n *Node) failed(err error) error {
+	if first := n.sticky.err.Load(); first != nil {
+		return *first
+	}
 	if n.ep.Err() == nil {
 		return n.departed(err) // BarrierTry does not wait for that
 	}
@@ -133,6 +137,9 @@ func (n *Node) failed(err error) error {
 //
 //go:noinline
 func (n *Node) finished() error {
+	if first := n.sticky.err.Load(); first != nil {
+		return *first
+	}
 	if n.debug {
 		if err := n.forgotten(); err != nil {
 			return err

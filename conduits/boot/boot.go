@@ -79,6 +79,13 @@ type Rank interface {
 	Diagnosis() string
 }
 
+// An Ender is a Rank that may end its goroutine by runtime.Goexit with an error, which fails
+// the rank as one that Run returns. Ended is the error, or nil if it has not ended so.
+type Ender interface {
+	Rank
+	Ended() error
+}
+
 // bare is a rank of which nothing is known but its endpoint.
 type bare struct {
 	ep conduits.Endpoint

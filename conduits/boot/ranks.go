@@ -121,6 +121,12 @@ func (r *run) broken(i int, p any) (killed bool) {
 		r.fail(i, err, panicStack(debug.Stack()))
 		return false
 	}
+	if e, ok := r.ranks[i].(Ender); ok {
+		if err := e.Ended(); err != nil {
+			r.fail(i, err, nil)
+			return false
+		}
+	}
 	err := r.eps[i].Err()
 	if err == nil {
 		err = errors.New("the rank's function ended its goroutine (runtime.Goexit)")

@@ -36,6 +36,7 @@ import (
 
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/gas/must"
 )
 
 type options struct {
@@ -149,26 +150,24 @@ func (g *graph) place(v uint32) int { return int(v) / g.size }
 func (g *graph) own(rank int) int { return (g.vertices - rank + g.size - 1) / g.size }
 
 // publish registers s and tells all ranks where it is. A rank may have nothing.
-func publish[T any](n *gas.Node, s []T) (all []gas.Ptr[T], err error) {
+func publish[T any](n *gas.Node, s []T) []gas.Ptr[T] {
 	var p gas.Ptr[T]
 	if len(s) > 0 {
-		if p, err = gas.Register(n, s); err != nil {
-			return nil, err
-		}
+		p = must.Register(n, s)
 	}
-	return gas.AllGather(n, p)
+	return must.AllGather(n, p)
 }
 
 // retract ends what publish began, when all ranks have got what they need.
-func retract[T any](n *gas.Node, all []gas.Ptr[T]) error {
-	if err := n.Barrier(); err != nil || all[n.Rank()].IsNil() {
-		return err
+func retract[T any](n *gas.Node, all []gas.Ptr[T]) {
+	must.Barrier(n)
+	if p := all[n.Rank()]; !p.IsNil() {
+		must.Deregister(n, p)
 	}
-	return gas.Deregister(n, all[n.Rank()])
 }
 
 // build draws the graph and has every rank get its part.
-func (g *graph) build() error {
+func (g *graph) build() {
 	n := g.n
 	// Each edge has to be at both its ends.
 	first, end := share(g.o.edges(), g.size, n.Rank())
@@ -193,36 +192,20 @@ func (g *graph) build() error {
 		*at++
 	}
 
-	edges, err := publish(n, byOwner)
-	if err != nil {
-		return err
-	}
-	begins, err := publish(n, begin)
-	if err != nil {
-		return err
-	}
+	edges, begins := publish(n, byOwner), publish(n, begin)
 	var mine []edge
 	for k := range g.size {
 		r := (n.Rank() + k) % g.size // not all from the same one
 		var part [2]uint32
-		if err := begins[r].Add(n.Rank()).GetSlice(n, part[:]); err != nil {
-			return err
-		}
+		must.GetSlice(n, begins[r].Add(n.Rank()), part[:])
 		at := len(mine)
 		mine = slices.Grow(mine, int(part[1]-part[0]))[:at+int(part[1]-part[0])]
-		if at == len(mine) {
-			continue
-		}
-		if err := edges[r].Add(int(part[0])).GetSlice(n, mine[at:]); err != nil {
-			return err
+		if at < len(mine) {
+			must.GetSlice(n, edges[r].Add(int(part[0])), mine[at:])
 		}
 	}
-	if err := retract(n, edges); err != nil {
-		return err
-	}
-	if err := retract(n, begins); err != nil {
-		return err
-	}
+	retract(n, edges)
+	retract(n, begins)
 	slices.SortFunc(mine, edge.compare)
 	mine = slices.Compact(mine)
 	g.lists = make([][]uint32, g.own(n.Rank()))
@@ -239,39 +222,32 @@ func (g *graph) build() error {
 		g.lists[g.place(v)] = ends[at:to]
 		at = to
 	}
-	return g.orient()
+	g.orient()
 }
 
 // gather gets a slice of each rank whole: its length at rank r is count(r).
-func gather[T any](g *graph, s []T, count func(r int) int) ([][]T, error) {
-	where, err := publish(g.n, s)
-	if err != nil {
-		return nil, err
-	}
+func gather[T any](g *graph, s []T, count func(r int) int) [][]T {
+	where := publish(g.n, s)
 	all := make([][]T, g.size)
 	for k := range g.size {
 		r := (g.n.Rank() + k) % g.size
 		all[r] = make([]T, count(r))
-		if len(all[r]) == 0 {
-			continue
-		}
-		if err := where[r].GetSlice(g.n, all[r]); err != nil {
-			return nil, err
+		if len(all[r]) > 0 {
+			must.GetSlice(g.n, where[r], all[r])
 		}
 	}
-	return all, retract(g.n, where)
+	retract(g.n, where)
+	return all
 }
 
 // orient keeps each edge at the end that comes first by degree, and registers
 // what this rank has kept.
-func (g *graph) orient() (err error) {
+func (g *graph) orient() {
 	mine := make([]uint32, len(g.lists))
 	for i, l := range g.lists {
 		mine[i] = uint32(len(l))
 	}
-	if g.degrees, err = gather(g, mine, g.own); err != nil {
-		return err
-	}
+	g.degrees = gather(g, mine, g.own)
 	g.start = append(g.start, 0)
 	for i, l := range g.lists {
 		u := uint32(i*g.size + g.n.Rank())
@@ -283,11 +259,8 @@ func (g *graph) orient() (err error) {
 		g.start = append(g.start, uint32(len(g.kept)))
 	}
 	g.lists = nil
-	if g.starts, err = gather(g, g.start, func(r int) int { return g.own(r) + 1 }); err != nil {
-		return err
-	}
-	g.keptOf, err = publish(g.n, g.kept)
-	return err
+	g.starts = gather(g, g.start, func(r int) int { return g.own(r) + 1 })
+	g.keptOf = publish(g.n, g.kept)
 }
 
 // degree is how many edges v has.
@@ -310,17 +283,14 @@ type fetch struct {
 }
 
 // count finds the triangles whose first vertex is this rank's.
-func (g *graph) count() (triangles uint64, err error) {
+func (g *graph) count() (triangles uint64) {
 	var ring [window]fetch
 	pending, done := 0, 0
-	finish := func() error {
+	finish := func() {
 		f := &ring[done%window]
 		done++
-		if err := g.n.Sync(f.handle); err != nil {
-			return err
-		}
+		must.Sync(g.n, f.handle)
 		triangles += common(g.kept[g.start[f.u]:g.start[f.u+1]], f.list)
-		return nil
 	}
 	for u := range g.own(g.n.Rank()) {
 		list := g.kept[g.start[u]:g.start[u+1]]
@@ -338,9 +308,7 @@ func (g *graph) count() (triangles uint64, err error) {
 				continue
 			}
 			if pending-done == window {
-				if err := finish(); err != nil {
-					return 0, err
-				}
+				finish()
 			}
 			f := &ring[pending%window]
 			pending++
@@ -348,18 +316,14 @@ func (g *graph) count() (triangles uint64, err error) {
 				f.buf = make([]uint32, 2*k)
 			}
 			f.u, f.list = u, f.buf[:to-from]
-			if f.handle, err = g.keptOf[r].Add(int(from)).GetSliceNB(g.n, f.list); err != nil {
-				return 0, err
-			}
+			f.handle = must.GetSliceNB(g.n, g.keptOf[r].Add(int(from)), f.list)
 			g.got++
 		}
 	}
 	for done < pending {
-		if err := finish(); err != nil {
-			return 0, err
-		}
+		finish()
 	}
-	return triangles, nil
+	return triangles
 }
 
 // common is how many numbers are in both of two sorted lists.
@@ -443,9 +407,7 @@ func run(o options, out io.Writer) error {
 	return gas.Run(gas.Config{Ranks: o.ranks, SegmentSize: 4096, PinBucket: 4096}, func(n *gas.Node) error {
 		g := &graph{n: n, o: &o, vertices: 1 << o.scale, size: n.Size()}
 		start := n.Now()
-		if err := g.build(); err != nil {
-			return err
-		}
+		g.build()
 		built := n.Now()
 		var mine result
 		for _, d := range g.degrees[n.Rank()] {
@@ -454,20 +416,14 @@ func run(o options, out io.Writer) error {
 		}
 		mine.wedges /= 2
 		mine.edges = uint64(len(g.kept))
-		var err error
-		if mine.triangles, err = g.count(); err != nil {
-			return err
-		}
-		all, err := gas.AllReduce(n, mine, result.add)
-		if err != nil {
-			return err
-		}
+		mine.triangles = g.count()
+		all := must.AllReduce(n, mine, result.add)
 		took := n.Now()
 		var s firehose.Stats
 		n.FirehoseStats(&s)
-		used, err := gas.Reduce(n, 0, use{uint64(g.got), s.RemoteHits, s.RemoteMisses, s.Moves, s.PeakPinned}, use.add)
-		if err != nil || n.Rank() != 0 {
-			return err
+		used := must.Reduce(n, 0, use{uint64(g.got), s.RemoteHits, s.RemoteMisses, s.Moves, s.PeakPinned}, use.add)
+		if n.Rank() != 0 {
+			return nil
 		}
 		return report(n.Size(), &o, out, all, used, (built - start).Seconds(), (took - built).Seconds())
 	})

@@ -59,6 +59,8 @@ const (
 	caches                // firehose
 	services              // extended, barrier
 	user                  // gas
+	forms                 // gas/dist, gas/must: made of what gas exports
+	fronts                // gas/*: made of these, too
 	kit                   // test*, *test: what tests share, and packages of tests alone
 	program               // cmd/*, examples/*
 )
@@ -89,6 +91,8 @@ func layerOf(dir string) layer {
 		return services
 	case "gas":
 		return user
+	case "gas/dist", "gas/must":
+		return forms
 	case "internal/launch":
 		return tools
 	}
@@ -99,6 +103,8 @@ func layerOf(dir string) layer {
 		return leaf
 	case "extended":
 		return services
+	case "gas":
+		return fronts
 	}
 	return program
 }
