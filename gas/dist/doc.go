@@ -20,6 +20,8 @@
 //
 // [Bitmap] is a bitmap: bits are set, cleared and tested by one-sided atomics, or many in a message.
 //
+// [Queue] is work that ranks steal from each other, and that ends on all when there is none left.
+//
 // [Rows] is a ragged array: rows of different lengths, got from any rank, permuted and transposed.
 // [Sparse] is a sparse matrix of such rows, which multiplies vectors.
 //
