@@ -33,7 +33,7 @@ func simulated(t *testing.T, name string) string {
 			return
 		}
 		out, err := exec.Command("go", "build", "-o", s.dir+"/", "./testdata/simprog",
-			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat", "../../examples/compiled").CombinedOutput()
+			"../../examples/hello", "../../examples/ring", "../../examples/wordindex", "../../examples/gups", "../../examples/heat", "../../examples/uts", "../../examples/sort", "../../examples/compiled").CombinedOutput()
 		if err != nil {
 			s.err = fmt.Errorf("%w\n%s", err, out)
 		}
@@ -70,8 +70,10 @@ func TestSimulatedExamples(t *testing.T) {
 		{"64", []string{"ring", "-laps", "3"}, "as it should"},
 		{"16", []string{"wordindex", "-check", "../../conduits"}, "a sequential run has the same index"},
 		{"64", []string{"gups", "-size", "8"}, "0 are wrong now"},
-		{"16", []string{"gups", "-size", "8", "-mode", "am"}, "0 are wrong now"},
+		{"16", []string{"gups", "-size", "8", "-mode", "mailbox"}, "0 are wrong now"},
 		{"16", []string{"heat", "-size", "32", "-steps", "10", "-check", "-o", ""}, "every cell is as on one rank"},
+		{"16", []string{"uts"}, "tree small: 63914 nodes"},
+		{"16", []string{"sort", "-size", "10"}, "1024 keys in order"},
 		{"64", []string{"compiled", "-size", "100"}, "98 are 2, the largest square is 9801 at 99"},
 		{"1", []string{"hello"}, "hello from rank 0 of 1"},
 	} {

@@ -3,7 +3,7 @@
 // (GUPS), and verifies the table by doing the same updates again.
 //
 //	go run ./examples/gups -n 4 -size 22              # ranks in one process
-//	go run ./cmd/gasrun -n 4 ./examples/gups -size 22 -mode am
+//	go run ./cmd/gasrun -n 4 ./examples/gups -size 22 -mode mailbox
 //
 // The table has 2^size words of 64 bits; word i holds i at first. There are four
 // updates for each word: T[a mod 2^size] ^= a, where a runs through the
@@ -13,23 +13,20 @@
 // to programs that lose updates to races; here none may be wrong:
 //
 //   - with -mode atomic (the default) an update is a remote atomic;
-//   - with -mode am a rank collects updates by their owner, at most 1024 as the
-//     benchmark's rules allow, and sends them as active messages whose handler
-//     applies them.
+//   - with -mode mailbox a rank pushes updates into a mailbox, which collects them by
+//     their owner, whose function applies them. On more than two ranks it holds back
+//     more than the 1024 that the benchmark's rules allow.
 //
 // Where ranks have no direct access to each other (-conduit udp, several hosts) an
-// atomic is a round trip over the network, and -mode am is a hundred times faster.
+// atomic is a round trip over the network, and -mode mailbox is hundreds of times faster.
 package main
 
 import (
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"sync"
 
-	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/gas"
 )
 
@@ -40,18 +37,17 @@ type options struct {
 }
 
 const (
-	modeAtomic = "atomic"
-	modeAM     = "am"
+	modeAtomic  = "atomic"
+	modeMailbox = "mailbox"
 
-	maxSize   = 40
-	lookAhead = 1024 // updates that a rank may hold back
+	maxSize = 40
 )
 
 func main() {
 	var o options
 	flag.IntVar(&o.ranks, "n", 4, "run `N` ranks in this process (gasrun -n decides for processes)")
 	flag.IntVar(&o.size, "size", 20, "make the table 2^`K` words of 8 bytes")
-	flag.StringVar(&o.mode, "mode", modeAtomic, "update by `MODE`: atomic (remote atomics) or am (active messages)")
+	flag.StringVar(&o.mode, "mode", modeAtomic, "update by `MODE`: atomic (remote atomics) or mailbox (many to a message)")
 	flag.Parse()
 	if err := o.validate(flag.Args()); err != nil {
 		fmt.Fprintf(os.Stderr, "gups: %v\n", err)
@@ -66,8 +62,8 @@ func (o *options) validate(args []string) error {
 		return fmt.Errorf("-n %d: it must be at least 1", o.ranks)
 	case o.size < 1 || o.size > maxSize:
 		return fmt.Errorf("-size %d: it must be 1 to %d", o.size, maxSize)
-	case o.mode != modeAtomic && o.mode != modeAM:
-		return fmt.Errorf("-mode %q: it must be %s or %s", o.mode, modeAtomic, modeAM)
+	case o.mode != modeAtomic && o.mode != modeMailbox:
+		return fmt.Errorf("-mode %q: it must be %s or %s", o.mode, modeAtomic, modeMailbox)
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
 	}
@@ -124,41 +120,6 @@ type table struct {
 	words uint64          // in all
 	block uint64          // of a rank
 	own   gas.Ptr[uint64] // the first of the own block
-	sent  []uint64        // messages sent, by rank
-	due   gas.Ptr[uint64] // on each rank: messages that all ranks have sent to it
-	into  [][]byte        // collected updates, by owner
-	most  int             // bytes of updates to collect for one owner
-	ranks *ranks
-}
-
-// ranks are the tables of this process, which the handler finds by rank.
-type ranks struct {
-	sync.Mutex
-	byRank map[int]*receiver
-}
-
-// receiver is what the handler knows of a rank.
-type receiver struct {
-	t       *table
-	applied uint64 // messages
-	err     error
-}
-
-const hUpdates am.HandlerID = am.FirstClient
-
-// onUpdates applies a message full of updates to the receiver's own block. It
-// uses atomics because the rank's own updates may be made by another goroutine
-// (ARGON_PROGRESS).
-func (r *ranks) onUpdates(t *am.Token, _ []uint32, payload []byte) {
-	r.Lock()
-	defer r.Unlock()
-	rc := r.byRank[t.Endpoint().Rank()]
-	for ; len(payload) >= 8; payload = payload[8:] {
-		if err := rc.t.update(binary.LittleEndian.Uint64(payload)); err != nil {
-			rc.err = err
-		}
-	}
-	rc.applied++
 }
 
 // update makes one update by a remote atomic.
@@ -183,66 +144,25 @@ func (t *table) updateAll(total uint64, mode string) error {
 		}
 		return t.n.Barrier()
 	}
-	for range end - first {
-		owner := int(a & (t.words - 1) / t.block)
-		t.into[owner] = binary.LittleEndian.AppendUint64(t.into[owner], a)
-		if len(t.into[owner]) >= t.most {
-			if err := t.flush(owner); err != nil {
-				return err
-			}
-		}
-		a = after(a)
-	}
-	for owner := range t.into {
-		if err := t.flush(owner); err != nil {
-			return err
-		}
-	}
-	return t.drain()
-}
-
-// flush sends what has been collected for owner.
-func (t *table) flush(owner int) error {
-	if len(t.into[owner]) == 0 {
-		return nil
-	}
-	t.sent[owner]++
-	err := t.n.AM().RequestMedium(owner, hUpdates, t.into[owner])
-	t.into[owner] = t.into[owner][:0]
-	return err
-}
-
-// drain waits until all messages of all ranks have been applied. A barrier
-// alone does not: it waits for ranks, not for messages under way.
-func (t *table) drain() error {
-	for r, k := range t.sent {
-		if _, err := gas.FetchAdd(t.n, t.due.On(r), k); err != nil {
-			return err
-		}
-		t.sent[r] = 0
-	}
-	if err := t.n.Barrier(); err != nil {
-		return err
-	}
-	due, err := gas.Load(t.n, t.due)
+	own, begin, err := t.ownBlock()
 	if err != nil {
 		return err
 	}
-	t.ranks.Lock()
-	rc := t.ranks.byRank[t.n.Rank()]
-	t.ranks.Unlock()
-	err = t.n.Wait(func() bool {
-		t.ranks.Lock()
-		defer t.ranks.Unlock()
-		return rc.applied == due
+	box, err := gas.NewMailbox(t.n, "updates", func(_ *gas.Node, _ int, updates []uint64) {
+		for _, a := range updates {
+			own[a&(t.words-1)-begin] ^= a
+		}
 	})
 	if err != nil {
 		return err
 	}
-	if rc.err != nil {
-		return rc.err
+	for range end - first {
+		if err := box.Push(int(a&(t.words-1)/t.block), a); err != nil {
+			return err
+		}
+		a = after(a)
 	}
-	return t.n.Barrier()
+	return box.Done()
 }
 
 // wrong counts the words of the own block that do not hold their index.
@@ -267,22 +187,13 @@ func (t *table) ownBlock() (own []uint64, first uint64, err error) {
 	return own, first, nil
 }
 
-func newTable(n *gas.Node, o options, rs *ranks) (*table, error) {
-	t := &table{n: n, words: 1 << o.size, ranks: rs}
+func newTable(n *gas.Node, o options) (*table, error) {
+	t := &table{n: n, words: 1 << o.size}
 	t.block = (t.words + uint64(n.Size()) - 1) / uint64(n.Size())
-	t.sent = make([]uint64, n.Size())
-	t.into = make([][]byte, n.Size())
-	t.most = min(max(lookAhead/n.Size(), 1)*8, n.AM().MaxMedium()/8*8)
 	var err error
 	if t.own, err = gas.NewSlice[uint64](n, int(t.block)); err != nil {
 		return nil, fmt.Errorf("gups: a table of 2^%d words over %d ranks: %w", o.size, n.Size(), err)
 	}
-	if t.due, err = gas.New[uint64](n); err != nil {
-		return nil, err
-	}
-	rs.Lock()
-	rs.byRank[n.Rank()] = &receiver{t: t}
-	rs.Unlock()
 	own, first, err := t.ownBlock()
 	if err != nil {
 		return nil, err
@@ -296,13 +207,8 @@ func newTable(n *gas.Node, o options, rs *ranks) (*table, error) {
 
 // run does the benchmark and writes the result to out.
 func run(o options, out io.Writer) error {
-	rs := &ranks{byRank: map[int]*receiver{}}
-	cfg := gas.Config{
-		Ranks:    o.ranks,
-		Handlers: []am.Entry{{Index: hUpdates, Name: "updates", Fn: rs.onUpdates, Args: 0, Kinds: am.Medium | am.Request}},
-	}
-	return gas.Run(cfg, func(n *gas.Node) error {
-		t, err := newTable(n, o, rs)
+	return gas.Run(gas.Config{Ranks: o.ranks}, func(n *gas.Node) error {
+		t, err := newTable(n, o)
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func TestInProcess(t *testing.T) {
 	if changed := expected(10); changed != 363 {
 		t.Fatalf("a plain table has %d changed words", changed)
 	}
-	for _, mode := range []string{modeAtomic, modeAM} {
+	for _, mode := range []string{modeAtomic, modeMailbox} {
 		for _, ranks := range []int{1, 2, 3, 8} {
 			var out bytes.Buffer
 			if err := run(options{ranks: ranks, size: 10, mode: mode}, &out); err != nil {
@@ -80,17 +80,17 @@ func TestInProcess(t *testing.T) {
 	for size := 1; size <= 5; size++ {
 		for _, ranks := range []int{3, 5, 7} {
 			var out bytes.Buffer
-			if err := run(options{ranks: ranks, size: size, mode: modeAM}, &out); err != nil {
+			if err := run(options{ranks: ranks, size: size, mode: modeMailbox}, &out); err != nil {
 				t.Fatal(err)
 			}
-			check(t, out.String(), fmt.Sprintf("%d updates of 2^%d words over %d ranks by am", 4<<size, size, ranks))
+			check(t, out.String(), fmt.Sprintf("%d updates of 2^%d words over %d ranks by mailbox", 4<<size, size, ranks))
 			check(t, out.String(), fmt.Sprintf(": %d words were changed, 0 are wrong now\n", expected(size)))
 		}
 	}
 }
 
 func TestProcesses(t *testing.T) {
-	for _, mode := range []string{modeAtomic, modeAM} {
+	for _, mode := range []string{modeAtomic, modeMailbox} {
 		r := testjob.RunConfig(t, 4, "gups", testjob.Config{Args: []string{"-size", "10", "-mode", mode}}).Want(t, 0)
 		check(t, r.Stdout[0], "4096 updates of 2^10 words over 4 ranks by "+mode)
 		check(t, r.Stdout[0], "363 words were changed, 0 are wrong now\n")
@@ -99,9 +99,8 @@ func TestProcesses(t *testing.T) {
 
 // TestWrong shows that the verification would notice.
 func TestWrong(t *testing.T) {
-	rs := &ranks{byRank: map[int]*receiver{}}
 	err := gas.Run(gas.Config{Ranks: 2}, func(n *gas.Node) error {
-		tb, err := newTable(n, options{size: 8}, rs)
+		tb, err := newTable(n, options{size: 8})
 		if err != nil {
 			return err
 		}
@@ -129,7 +128,7 @@ func TestErrors(t *testing.T) {
 		"-n 0":        "gups: -n 0: it must be at least 1\n",
 		"-size 0":     "gups: -size 0: it must be 1 to 40\n",
 		"-size 41":    "gups: -size 41: it must be 1 to 40\n",
-		"-mode magic": "gups: -mode \"magic\": it must be atomic or am\n",
+		"-mode magic": "gups: -mode \"magic\": it must be atomic or mailbox\n",
 		"much":        "gups: unexpected argument \"much\"\n",
 		"-size 30":    "a table of 2^30 words over 1 ranks",
 	} {

@@ -1,5 +1,5 @@
 // Wordindex builds an inverted index of all text files in a folder: for each
-// word, how often it occurs and in which files. The index is a hash table spread
+// word, how often it occurs and in which files. The index is a hash map spread
 // over all ranks.
 //
 //	go run ./examples/wordindex -n 4 DIR              # ranks in one process
@@ -9,19 +9,12 @@
 // A word is a run of 1 to 64 letters, in lower case; longer runs are left out,
 // and so are binary files, which have a zero byte near their beginning.
 //
-// Rank 0 lists the files and deals them out by size. Each rank counts the words
-// of its files, one file after the other, and enters them:
+// Rank 0 lists the files and deals them out by size. Each rank counts the words of its files, one
+// file after the other, and pushes what it has counted to the map of package dist that is
+// the index: for each word, at the rank that the word's hash says, the number and a list of
+// files. The function that adds to them runs at that rank, for hundreds of words in a message.
 //
-//   - A word belongs to the rank that its hash says, which has a table of slots
-//     in its segment. The rank that meets a word first finds its slot by one-sided loads
-//     and claims it by a remote compare-and-swap of the hash; the slot's count
-//     grows by remote fetch-and-add. The owner takes no part in that.
-//   - In which files a word is, the owner keeps in lists, which only it can let
-//     grow. It learns of them by active messages, of which each carries as many
-//     entries as fit.
-//
-// With -find the index is used: any rank finds a word by one-sided loads and
-// has its owner broadcast the list.
+// With -find the index is used: rank 0 gets a word's entry.
 package main
 
 import (
@@ -30,13 +23,11 @@ import (
 	"io"
 	"os"
 
-	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/gas"
 )
 
 type options struct {
 	ranks int
-	slots int // in all, 0 for as many as the text may need
 	check bool
 	find  string
 	dir   string
@@ -44,18 +35,16 @@ type options struct {
 
 const (
 	maxRanks = 1 << 16
-	maxSlots = 1 << 32
 	topWords = 10
 )
 
 func main() {
 	var o options
 	flag.IntVar(&o.ranks, "n", 4, "run `N` ranks in this process (gasrun -n decides for processes)")
-	flag.IntVar(&o.slots, "slots", 0, "make room for `S` different words (default: by the size of the text)")
 	flag.BoolVar(&o.check, "check", false, "compare with an index built sequentially")
 	flag.StringVar(&o.find, "find", "", "print in which files `WORD` is")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: wordindex [-n N] [-check] [-find WORD] [-slots S] DIR\n")
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: wordindex [-n N] [-check] [-find WORD] DIR\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -70,8 +59,6 @@ func (o *options) validate(args []string) error {
 	switch {
 	case o.ranks < 1 || o.ranks > maxRanks:
 		return fmt.Errorf("-n %d: it must be 1 to %d", o.ranks, maxRanks)
-	case o.slots < 0 || o.slots > maxSlots:
-		return fmt.Errorf("-slots %d: it must be 1 to %d, or 0", o.slots, maxSlots)
 	case len(args) == 0:
 		return fmt.Errorf("which folder? usage: wordindex [flags] DIR")
 	case len(args) > 1:
@@ -99,16 +86,12 @@ type share struct {
 
 // run builds the index and writes to out what came of it.
 func run(o options, out io.Writer) error {
-	cfg := gas.Config{
-		Ranks:    o.ranks,
-		Handlers: []am.Entry{{Index: hEntries, Name: "entries", Fn: onEntries, Args: 0, Kinds: am.Medium | am.Request}},
-	}
-	return gas.Run(cfg, func(n *gas.Node) error {
+	return gas.Run(gas.Config{Ranks: o.ranks}, func(n *gas.Node) error {
 		files, err := shareFiles(n, o.dir)
 		if err != nil {
 			return err
 		}
-		x, err := newIndex(n, o.slots, files)
+		x, err := newIndex(n)
 		if err != nil {
 			return err
 		}
@@ -134,11 +117,17 @@ func run(o options, out io.Writer) error {
 			mine.Bytes += uint64(len(text))
 			mine.Words += words
 		}
-		if err := x.drain(); err != nil {
+		if err := x.m.Flush(); err != nil {
+			return err
+		}
+		if err := n.Barrier(); err != nil {
 			return err
 		}
 
-		best := x.own.finish(&mine)
+		var best tops
+		for text, e := range x.m.All() {
+			mine.note(&best, text, &e)
+		}
 		shares, err := gas.Gather(n, 0, mine)
 		if err != nil {
 			return err
@@ -147,15 +136,23 @@ func run(o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		found, err := x.find(o.find)
-		if err != nil || n.Rank() != 0 {
-			return err
+		if n.Rank() != 0 {
+			return x.m.Done()
 		}
 		rep := newReport(shares, tops)
 		if err := rep.print(out, len(files)); err != nil {
 			return err
 		}
-		if err := printFound(out, o.find, found, files); err != nil {
+		if o.find != "" {
+			e, found, err := x.m.Get(o.find)
+			if err != nil {
+				return err
+			}
+			if err := printFound(out, o.find, e, found, files); err != nil {
+				return err
+			}
+		}
+		if err := x.m.Done(); err != nil {
 			return err
 		}
 		if !o.check {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -62,17 +63,15 @@ func (r *report) compare(want *report) error {
 	return nil
 }
 
-// printFound writes where a word is.
-func printFound(out io.Writer, word string, f *found, files []file) error {
-	if word == "" {
-		return nil
-	}
+// printFound writes where a word is, which has entry e if it is found.
+func printFound(out io.Writer, word string, e entry, found bool, files []file) error {
 	var b strings.Builder
-	if f == nil {
+	if !found {
 		fmt.Fprintf(&b, "\n%q is in no file\n", word)
 	} else {
-		fmt.Fprintf(&b, "\n%q occurs %d times in %d files\n", word, f.count, len(f.postings))
-		for _, p := range f.postings {
+		fmt.Fprintf(&b, "\n%q occurs %d times in %d files\n", word, e.Count, len(e.Postings))
+		slices.SortFunc(e.Postings, func(a, b posting) int { return int(a.File) - int(b.File) })
+		for _, p := range e.Postings {
 			fmt.Fprintf(&b, "%8d  %s\n", p.Count, files[p.File].name)
 		}
 	}
