@@ -76,7 +76,7 @@ func Launchable() []Conduit {
 	defer regMu.Unlock()
 	var all []Conduit
 	for _, c := range reg {
-		if c.Launch != nil {
+		if c.Launch != nil && c.Missing == "" {
 			all = append(all, c)
 		}
 	}

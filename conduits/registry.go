@@ -48,6 +48,9 @@ type Conduit struct {
 	// Launch says what a launcher prepares for ranks that Join. nil if no launcher
 	// starts jobs on the conduit.
 	Launch *Launch
+	// Missing, if not empty, says that the conduit is not part of this build, and what to
+	// install and how to build: the rest is not used then, and Lookup's error says it.
+	Missing string
 }
 
 var (
@@ -70,12 +73,18 @@ func Register(c Conduit) {
 func Lookup(name string) (Conduit, error) {
 	regMu.Lock()
 	defer regMu.Unlock()
-	if c, ok := reg[name]; ok {
+	c, ok := reg[name]
+	switch {
+	case ok && c.Missing != "":
+		return Conduit{}, errs.NotSupported("conduits: conduit %s is not part of this build: %s", name, c.Missing)
+	case ok:
 		return c, nil
 	}
 	names := make([]string, 0, len(reg))
-	for n := range reg {
-		names = append(names, n)
+	for n, c := range reg {
+		if c.Missing == "" {
+			names = append(names, n)
+		}
 	}
 	sort.Strings(names)
 	return Conduit{}, errs.BadArg("conduits: no conduit %q; known: %s (-conduit, ARGON_CONDUIT)", name, strings.Join(names, ", "))

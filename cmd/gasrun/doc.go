@@ -10,6 +10,12 @@
 //	                65536, of a simulation 16777216)
 //	-conduit NAME   transport that ranks join (default ARGON_CONDUIT, or shm; on
 //	                hosts hybrid)
+//	-provider NAME  provider of libfabric, with -conduit ofi (default ARGON_PROVIDER,
+//	                or the best one)
+//	-provider-force  use it although argon refuses it by name (default
+//	                ARGON_PROVIDER_FORCE)
+//	-providers      list the providers of this machine, best first, with the reason why
+//	                the others were passed over, and do nothing else
 //	-segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
 //	-lanes N        lanes of a rank, by which goroutines send without a common lock
 //	                (default ARGON_LANES, or 1)
@@ -86,6 +92,16 @@
 // job and hands it on through ssh and by files without names: it is in no command
 // line, environment or log. For secrets of the program's own use -x VAR, which takes
 // the value from gasrun's environment: other users can see command lines.
+//
+// # Fabrics
+//
+// A gasrun that was built with go build -tags ofi starts jobs on libfabric (conduit ofi),
+// and builds packages with that tag for it; docs/fabrics.md says what to install. Without
+// the tag nothing of it is linked, and -conduit ofi says how to build. Of a job on hosts
+// that is given no conduit, by flag or ARGON_CONDUIT, the ranks take ofi if each host has
+// one, the program is built with the tag, and a provider on gasrun's machine drives a network
+// card by itself (InfiniBand, RoCE, Slingshot, EFA, Omni-Path); -v prints by which rule, and
+// -conduit hybrid does without.
 //
 // # Simulation
 //

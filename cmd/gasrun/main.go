@@ -14,6 +14,7 @@ import (
 	"time"
 
 	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // these register how their jobs are started
+	_ "github.com/argon-go/argon/conduits/ofi"
 	_ "github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"
@@ -45,6 +46,7 @@ var answerGrace time.Duration
 type options struct {
 	launch.Config
 	sim    simulation
+	fabric fabric
 	arg    string
 	dryRun bool
 }
@@ -59,6 +61,13 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   65536, of a simulation 16777216)
   -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+`
                   (default ARGON_CONDUIT, or `+launch.DefaultConduit+`; on hosts `+launch.DefaultHostsConduit+`)
+                  or ofi in a gasrun built for it, see docs/fabrics.md
+  -provider NAME  provider of libfabric, with -conduit ofi (default ARGON_PROVIDER,
+                  or the best one)
+  -provider-force  use it although argon refuses it by name (default
+                  ARGON_PROVIDER_FORCE)
+  -providers      list the providers of this machine, best first, with the reason why
+                  the others were passed over, and do nothing else
   -segment SIZE   largest segment per rank, such as 512M (default ARGON_SEGMENT, or the conduit's)
   -lanes N        lanes of a rank, by which goroutines send without a common lock
                   (default ARGON_LANES, or 1)
@@ -123,6 +132,9 @@ func parse(args []string) (options, error) {
 	f.Usage = func() {}
 	f.StringVar(&size, "n", size, "")
 	f.StringVar(&o.Conduit, "conduit", o.Conduit, "")
+	f.BoolVar(&o.fabric.list, "providers", false, "")
+	f.StringVar(&o.fabric.name, "provider", "", "")
+	f.BoolVar(&o.fabric.force, "provider-force", false, "")
 	f.Func("segment", "", func(s string) (err error) {
 		o.Segment, err = jobenv.ParseSize(s)
 		return err
@@ -226,6 +238,9 @@ func parse(args []string) (options, error) {
 	if err := o.sim.finish(&o, given); err != nil {
 		return o, err
 	}
+	if err := o.fabric.finish(&o); err != nil {
+		return o, err
+	}
 	if o.Size == 0 && (given["n"] || len(o.Hosts) == 0) { // else all slots
 		var err error
 		if o.Size, err = strconv.Atoi(size); err != nil || o.Size < 1 || o.Size > launch.MaxRanks(o.Conduit) {
@@ -251,13 +266,18 @@ func parse(args []string) (options, error) {
 		return o, errors.New("-tmpdir: the name is empty")
 	case given["wdir"] && o.Dir == "":
 		return o, errors.New("-wdir: the name is empty")
-	case f.NArg() == 0 && o.sim.old == nil:
+	case given["provider"] && o.fabric.name == "":
+		return o, errors.New("-provider: the name is empty")
+	case f.NArg() == 0 && o.sim.old == nil && !o.fabric.list:
 		return o, errors.New("no program given")
 	}
 	if given["kill-grace"] && o.KillGrace == 0 {
 		o.KillGrace = -1
 	}
-	if f.NArg() == 0 {
+	switch {
+	case f.NArg() == 0 && o.fabric.list:
+		return o, nil
+	case f.NArg() == 0:
 		return o, o.sim.recorded(&o)
 	}
 	o.arg, o.Args = f.Arg(0), f.Args()[1:]
@@ -276,10 +296,32 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "gasrun: see gasrun -help")
 		return jobenv.StatusUsage
 	}
+	if o.fabric.list {
+		wish, err := o.fabric.wish(&o, os.Getenv)
+		if err == nil {
+			err = o.fabric.print(os.Stdout, wish)
+		}
+		if err != nil {
+			complain(err)
+			return jobenv.StatusUsage
+		}
+		return 0
+	}
 	target, err := launch.Resolve(o.arg)
 	if err != nil {
 		complain(err)
 		return jobenv.StatusUsage
+	}
+	rule, err := o.fabric.choose(&o, target, here(), os.Getenv)
+	if err == nil {
+		err = o.fabric.known(&o, target, here())
+	}
+	if err != nil {
+		complain(err)
+		return jobenv.StatusUsage
+	}
+	if o.Conduit == fabricConduit {
+		target.Tags = fabricTag
 	}
 	c := &o.Config
 	c.Deputy = self
@@ -288,6 +330,9 @@ func run(args []string) int {
 	if err := errors.Join(c.Validate(), o.sim.validate(c)); err != nil {
 		complain(err)
 		return jobenv.StatusUsage
+	}
+	if c.Verbose && rule != "" {
+		fmt.Fprintln(os.Stderr, "gasrun: "+rule)
 	}
 	if c.Verbose {
 		if l, ok := jobenv.FindStarter(os.Getenv); ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // the conduits that are always there
+	_ "github.com/argon-go/argon/conduits/ofi"           // with the tag ofi
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"

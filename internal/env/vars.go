@@ -31,7 +31,9 @@ type Var struct {
 
 var (
 	network = []string{"udp", "hybrid"}
+	meeting = []string{"udp", "hybrid", "ofi"}
 	shared  = []string{"shm", "hybrid"}
+	fabrics = []string{"ofi"}
 	sim     = []string{"sim"}
 	ours    = []string{"shm", "hybrid", "udp", "sim"}
 	flag    = []string{"0", "1"}
@@ -52,7 +54,7 @@ var Vars = [...]Var{
 		Name: "ARGON_CONDUIT", Readers: "conduits/boot internal/jobenv cmd/gasrun",
 		Meaning: "transport",
 		Text:    "Transport.",
-		Range:   "`shm`, `hybrid`, `udp`, `sim`, or one that the program registers",
+		Range:   "`shm`, `hybrid`, `udp`, `sim`, `ofi` in a build with that tag, or one that the program registers",
 		Default: "`shm`; with several hosts, or with `ARGON_RENDEZVOUS`, `hybrid`",
 		Also:    "`Config.Conduit`, `-conduit`",
 	},
@@ -143,9 +145,9 @@ var Vars = [...]Var{
 		Default: "1",
 	},
 	{
-		Name: "ARGON_IFACE", Group: "Network", Readers: "conduits/udp internal/launch", Uses: network,
+		Name: "ARGON_IFACE", Group: "Network", Readers: "conduits/ofi conduits/udp internal/launch", Uses: meeting,
 		Meaning: "interface for datagrams",
-		Text:    "Interface of datagrams and of the rendezvous.",
+		Text:    "Interface of datagrams, of the rendezvous, and of a provider of libfabric on IP.",
 		Range:   "an interface of the host, or an address of one that is not link-local",
 		Default: "by route",
 		Also:    "`-iface`",
@@ -165,27 +167,43 @@ var Vars = [...]Var{
 		Default: "1400; if all ranks are on one host 65,000, or 8192 where its sockets keep less than 4 MiB",
 	},
 	{
-		Name: "ARGON_DEADTIME", Readers: "conduits/udp internal/rendezvous internal/launch", Uses: network,
+		Name: "ARGON_DEADTIME", Readers: "conduits/udp internal/rendezvous internal/launch", Uses: meeting,
 		Meaning: "silence that counts as death",
 		Text:    "Silence after which a peer counts as dead. A host that hears nothing from gasrun ends its ranks 2 s later. Hosts may be silent to the rendezvous for 30 s and to gasrun for a minute, or for this if it is longer.",
 		Range:   "time: 500 ms or more, such as `30s`",
 		Default: "`10s`",
 	},
 	{
-		Name: "ARGON_RENDEZVOUS", Group: "Meeting", Readers: "internal/jobenv conduits/hybrid internal/rendezvous", Uses: network,
+		Name: "ARGON_PROVIDER", Readers: "conduits/ofi/providers", Uses: fabrics,
+		Meaning: "provider of libfabric",
+		Text:    "Provider of libfabric, on conduit `ofi`. Equal on all ranks. [fabrics.md](fabrics.md)",
+		Range:   "a name that `gasrun -conduit ofi -providers` lists, or its part before a semicolon",
+		Default: "the best by its rules",
+		Also:    "`-provider`",
+	},
+	{
+		Name: "ARGON_PROVIDER_FORCE", Readers: "conduits/ofi/providers", Uses: fabrics, Values: flag,
+		Meaning: "use a provider that argon refuses",
+		Text:    "1: `ARGON_PROVIDER` is used although argon refuses it by name.",
+		Range:   "0 or 1",
+		Default: "0",
+		Also:    "`-provider-force`",
+	},
+	{
+		Name: "ARGON_RENDEZVOUS", Group: "Meeting", Readers: "internal/jobenv conduits/hybrid internal/rendezvous", Uses: meeting,
 		Meaning: "where ranks meet",
 		Text:    "Where the ranks of a job without gasrun meet.",
 		Range:   "`host:port`, port 1 to 65535",
 	},
 	{
-		Name: "ARGON_RENDEZVOUS_SERVE", Readers: "internal/rendezvous", Uses: network,
+		Name: "ARGON_RENDEZVOUS_SERVE", Readers: "internal/rendezvous", Uses: meeting,
 		Meaning: "who serves there",
 		Text:    "1: rank 0 serves there; 0: something else does.",
 		Range:   "0 or 1",
 		Default: "1 without gasrun, unless `ARGON_JOBID` is set",
 	},
 	{
-		Name: "ARGON_JOIN_TIMEOUT", Readers: "internal/rendezvous", Uses: network,
+		Name: "ARGON_JOIN_TIMEOUT", Readers: "internal/rendezvous", Uses: meeting,
 		Meaning: "how long ranks may be missing at the start",
 		Text:    "How long ranks may be missing when a job starts; those that are then are named.",
 		Range:   "time above 0, such as `90s`",
@@ -211,14 +229,14 @@ var Vars = [...]Var{
 		Default: "the launcher's",
 	},
 	{
-		Name: "ARGON_JOB_KEY_FILE", Readers: "conduits/boot internal/jobkey", Uses: network,
+		Name: "ARGON_JOB_KEY_FILE", Readers: "conduits/boot internal/jobkey", Uses: meeting,
 		Meaning: "file with the job's key",
 		Text:    "File with the job's key.",
 		Range:   "a file that others cannot read (mode 0400, 0600, or 0440) with 64 hexadecimal digits",
 		Default: "gasrun makes one",
 	},
 	{
-		Name: "ARGON_JOB_KEY", Readers: "internal/jobkey", Uses: network,
+		Name: "ARGON_JOB_KEY", Readers: "internal/jobkey", Uses: meeting,
 		Meaning: "the job's key",
 		Text:    "The job's key itself, instead of the file.",
 		Range:   "64 hexadecimal digits",

@@ -20,6 +20,7 @@ type Target struct {
 	Program string   // executable, if nothing is to be built
 	Dir     string   // where to run the go command; "" means here
 	Package []string // what to build; nil if Program is an executable
+	Tags    string   // build tags, separated by commas; "" for those of GOFLAGS
 }
 
 // Resolve finds out what arg means, in this order: a .go file, a directory with
@@ -88,6 +89,9 @@ func (t Target) command(out string) []string {
 	args := []string{"go", "build"}
 	if t.Dir != "" {
 		args = append(args, "-C", t.Dir)
+	}
+	if t.Tags != "" {
+		args = append(args, "-tags", t.Tags)
 	}
 	return append(append(args, "-o", out, "--"), t.Package...)
 }

@@ -90,3 +90,30 @@ func (w *Waiter) Close() {
 	_ = unix.Close(w.event)
 	_ = unix.Close(w.fd)
 }
+
+// Watchable is another descriptor of what fd is open on, for the runtime's poller, which
+// tells of each change of its readiness once. Blocking calls on fd, such as poll and
+// epoll_wait, stay as they are, but reads and writes return EAGAIN.
+func Watchable(fd int) (*os.File, error) {
+	n, err := Detach(uintptr(fd))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(int(n), true); err != nil {
+		CloseFile(n)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	f := os.NewFile(n, "completion queue")
+	if err := f.SetReadDeadline(time.Time{}); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Signalled says whether fd, of any kind, is readable now.
+func Signalled(fd int) bool {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds[:], 0)
+	return err == nil && n > 0
+}

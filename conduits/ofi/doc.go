@@ -1,0 +1,68 @@
+// Package ofi is the conduit for fabrics: InfiniBand, RoCE, Slingshot, EFA, Omni-Path and
+// whatever else libfabric drives. It exists in builds with the tag ofi, which need cgo and
+// libfabric's headers; any other build answers those that ask for it with what to install. On Ethernet
+// conduit udp is faster: there ofi is for tests, on the providers net and tcp;ofi_rxm.
+//
+// # Why a Transport
+//
+// The conduit is a [conduits.Transport], and package adapt makes its endpoint: what a
+// message costs on libfabric is ten times what adapt adds, and every call to the provider
+// is made under one lock anyway. Atomics, notification puts, immediate puts, classes and
+// their credits, and wakes are adapt's, by messages to the owner; see there.
+//
+// # What libfabric is used for
+//
+// A rank has one endpoint (FI_EP_RDM) for messages and remote access (FI_MSG, FI_RMA, with
+// the orders SAS and SAW and never FI_ATOMIC, which would cost SAW), one address vector
+// and one completion queue, all called under one lock. Package providers chooses the
+// provider. Addresses go by the rendezvous, and into the address vector when they are
+// first used; provider, versions, mr_mode, order and limits are compared there, and a rank
+// that differs is an error that names it and both values.
+//
+// Puts and gets of 16 KiB and more within a segment are remote accesses of the provider
+// (FI_DELIVERY_COMPLETE), posted after the range and the rights have been checked here, as
+// a refused one takes the connection with it on some providers; the target is told by a
+// message that data has changed. Segments are registered when they are attached (FI_MR_VIRT_ADDR,
+// PROV_KEY, ALLOCATED and ENDPOINT are handled). Shorter ones, and all of memory beyond segments, are
+// pieces in messages, which the owner copies by [conduits.Owner] Access: coherent with its
+// own loads and stores, and checked there. With providers that ask for FI_MR_LOCAL or FI_MR_RAW all
+// are. A get under way when the job fails may still write to its memory, which stays pinned until it
+// is over or the endpoint closed.
+//
+// Firehoses register nothing with the provider, and atomics are never its own. There are no lanes (all goroutines
+// share the one lock), and conduit hybrid does not use ofi between hosts.
+//
+// # Frames, credit and memory
+//
+// What a rank has for a peer is collected in frames of 8 KiB, or as large as a message of
+// Limits.MaxMedium needs. The first after a poll leaves at once; what follows is collected
+// until the frame is full, or the rank polls or waits, for 200 µs at most. Frames are of
+// three classes: messages, which wait until the receiver polls; accesses, which are
+// served whenever it does anything; answers to those, which never wait. For each class and pair of
+// ranks at most 8 frames are under way that the receiver has not taken, and two wait to be
+// sent. A receiver counts what it has taken in the header of every frame that it sends, or
+// of one that is a header alone. So a rank that never polls costs each peer 10 frames of
+// messages, and itself 8 frames of each peer, whatever the provider would accept. That the
+// provider has no room (FI_EAGAIN) is the same as no credit.
+//
+// # Progress, waiting and failure
+//
+// A standby poller serves accesses while the rank waits or has not polled for a
+// millisecond. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
+// of up to a millisecond if the provider has none. An error of a send ends traffic with the peer; unless
+// that turns out to have left, or the job to have failed, it fails 5 s later with the
+// provider's text. Else failures are the rendezvous' and the launcher's to find: a rank
+// that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the
+// rendezvous hears of it. The conduit sends no probes of its own.
+//
+// Not noticed yet: a short frame that the provider has taken and then loses with its
+// connection, where both ranks live and it connects again, so that what waits for the frame
+// waits for ever. A get that is under way when its owner leaves may write to its memory
+// afterwards. A rank that closes does not wait for word of a peer that cannot be reached.
+//
+// Signal handlers that the library changes while it is opened are put back, with a
+// message. Descriptors that it opens are inherited by programs that the process starts.
+package ofi
+
+// Name is the conduit's name.
+const Name = "ofi"

@@ -1,0 +1,360 @@
+//go:build ofi && cgo
+
+// Package fabric is argon's use of libfabric: endpoints of type FI_EP_RDM with messages
+// and remote access, and one address vector and completion queue each.
+//
+// All calls of one Endpoint are made under a lock of the caller's (FI_THREAD_DOMAIN: each
+// endpoint has a domain of its own). Operations are named by numbers of contexts that lie
+// in C memory, as do the buffers of messages: no array of Go pointers is ever passed to
+// C, and C calls nothing of Go's. Post and Poll, which are called for every message, take
+// and return several operations at a time.
+package fabric
+
+/*
+#cgo LDFLAGS: -lfabric
+#cgo noescape argon_post
+#cgo nocallback argon_post
+#cgo noescape argon_poll
+#cgo nocallback argon_poll
+#cgo noescape argon_trywait
+#cgo nocallback argon_trywait
+#cgo noescape argon_insert
+#cgo nocallback argon_insert
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// A Kind is what an operation does.
+type Kind uint32
+
+// The kinds.
+const (
+	Recv   Kind = C.FABRIC_RECV   // into the buffer of its context
+	Send   Kind = C.FABRIC_SEND   // from the buffer of its context
+	Inject Kind = C.FABRIC_INJECT // Send that is over when it is posted; at most Endpoint.MaxInject bytes
+	Write  Kind = C.FABRIC_WRITE  // from Local to Remote; over when the data is in place
+	Read   Kind = C.FABRIC_READ   // from Remote to Local
+)
+
+// Op is an operation to be posted. Its layout is that of struct argon_post_entry.
+type Op struct {
+	Kind    Kind
+	Context uint32
+	Peer    uint64  // what Insert has returned; not of Recv
+	Local   uintptr // of Write and Read: pinned, or no memory of Go
+	Len     uint64
+	Remote  uint64 // of Write and Read: Region.Base and an offset
+	Key     uint64 // of Write and Read
+}
+
+// Done is an operation that is over. Its layout is that of struct argon_done.
+type Done struct {
+	Context  uint32
+	Err      int32 // 0, or a positive error number of libfabric
+	Provider int32 // the provider's own, with Err
+	Len      uint32
+}
+
+// The layouts are those of C.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(Op{})-C.sizeof_struct_argon_post_entry]
+	_ = [1]struct{}{}[unsafe.Sizeof(Done{})-C.sizeof_struct_argon_done]
+	_ = [1]struct{}{}[unsafe.Offsetof(Op{}.Key)-unsafe.Offsetof(C.struct_argon_post_entry{}.key)]
+	_ = [1]struct{}{}[unsafe.Offsetof(Done{}.Len)-unsafe.Offsetof(C.struct_argon_done{}.len)]
+)
+
+// Properties are what the library has answered to a request for a provider.
+type Properties struct {
+	Provider string // its name, such as tcp;ofi_rxm
+	Version  string // of the library and of the provider
+	Domain   string // the interface or card
+	MR       uint64 // mr_mode
+	Order    uint64 // msg_order of what is sent
+	Inject   int    // most bytes of an Inject
+	Sends    int    // most operations under way that an endpoint is made for
+	Receives int
+	MaxMsg   uint64 // most bytes of an operation
+	AddrLen  int
+}
+
+// Bits of Properties.MR and Properties.Order that callers ask for.
+const (
+	MRLocal    = C.FI_MR_LOCAL
+	MRRaw      = C.FI_MR_RAW
+	MRVirtAddr = C.FI_MR_VIRT_ADDR
+	OrderSAS   = C.FI_ORDER_SAS
+	OrderSAW   = C.FI_ORDER_SAW
+)
+
+// Info is a provider at one local address. It stays as long as the process does: asking
+// for it takes 90 ms.
+type Info struct {
+	Properties
+	info *C.struct_fi_info
+}
+
+var infos struct {
+	mu  sync.Mutex
+	all map[[3]string]*Info
+}
+
+// Find finds the provider of that name, at the local address node (a name or an IP
+// address) and in the domain of that name, or of the provider's choice if they are empty.
+func Find(provider, node, domain string) (*Info, error) {
+	infos.mu.Lock()
+	defer infos.mu.Unlock()
+	k := [3]string{provider, node, domain}
+	if i := infos.all[k]; i != nil {
+		return i, nil
+	}
+	p, n, d := C.CString(provider), C.CString(node), C.CString(domain)
+	defer C.free(unsafe.Pointer(d))
+	defer C.free(unsafe.Pointer(p))
+	defer C.free(unsafe.Pointer(n))
+	i := new(Info)
+	var ret C.int
+	keepHandlers("fi_getinfo", func() { ret = C.argon_info(p, n, d, &i.info) })
+	if ret != 0 {
+		at := ""
+		if node != "" {
+			at = " at " + node
+		}
+		return nil, errs.NotSupported("ofi: libfabric %s has no provider %q%s that carries messages and accesses: fi_getinfo: %s (ARGON_PROVIDER)", version(), provider, at, text(int(ret)))
+	}
+	f, dom, t, r := i.info.fabric_attr, i.info.domain_attr, i.info.tx_attr, i.info.rx_attr
+	i.Properties = Properties{
+		Provider: C.GoString(f.prov_name), Domain: C.GoString(dom.name), MR: uint64(dom.mr_mode), Order: uint64(t.msg_order),
+		Version: fmt.Sprintf("%s, provider %d.%d", version(), uint32(f.prov_version)>>16, uint32(f.prov_version)&0xffff),
+		Inject:  int(t.inject_size), Sends: int(t.size), Receives: int(r.size), MaxMsg: uint64(i.info.ep_attr.max_msg_size),
+	}
+	if infos.all == nil {
+		infos.all = map[[3]string]*Info{}
+	}
+	infos.all[k] = i
+	return i, nil
+}
+
+// version is the library's.
+func version() string {
+	v := uint32(C.fi_version())
+	return fmt.Sprintf("%d.%d", v>>16, v&0xffff)
+}
+
+// text is what libfabric says to an error number, of either sign.
+func text(n int) string {
+	if n < 0 {
+		n = -n
+	}
+	return C.GoString(C.fi_strerror(C.int(n)))
+}
+
+// An Error is one of libfabric's.
+type Error struct {
+	Call   string // the function
+	Number int    // positive
+	Detail string // the provider's own words, "" if it has none
+}
+
+// Error is the function, what libfabric says, and the provider's own words.
+func (e *Error) Error() string {
+	s := e.Call + ": " + text(e.Number)
+	if e.Detail != "" {
+		s += " (" + e.Detail + ")"
+	}
+	return s
+}
+
+func failed(call string, ret int) error {
+	if ret < 0 {
+		ret = -ret
+	}
+	return &Error{Call: call, Number: ret}
+}
+
+// keepHandlers calls f and puts back signal handlers that f has changed, which are Go's:
+// a library that installs its own would turn a nil dereference, or SIGQUIT, into its exit.
+func keepHandlers(call string, f func()) {
+	var h C.struct_argon_handlers
+	C.argon_save_handlers(&h)
+	f()
+	changed := uint64(C.argon_restore_handlers(&h))
+	if changed == 0 {
+		return
+	}
+	var names []string
+	for s := range 64 {
+		if changed>>s&1 != 0 {
+			names = append(names, syscall.Signal(s+1).String())
+		}
+	}
+	fmt.Fprintf(os.Stderr, "argon: ofi: %s replaced the handlers of signals (%s); they are put back\n", call, strings.Join(names, ", "))
+}
+
+// Endpoint is an endpoint. Its methods are called under one lock.
+type Endpoint struct {
+	*Info
+	c    *C.struct_argon_endpoint
+	bufs []buffers
+	err  C.int32_t
+}
+
+// buffers are those of contexts that were made together.
+type buffers struct {
+	first, count uint32
+	base         unsafe.Pointer
+	size         int
+}
+
+// Open makes an endpoint with a completion queue of so many entries.
+func Open(i *Info, entries int) (*Endpoint, error) {
+	e := &Endpoint{Info: i}
+	var ret C.int
+	var what *C.char
+	keepHandlers("opening "+i.Provider, func() { e.c = C.argon_open(i.info, C.size_t(entries), &ret, &what) })
+	if e.c == nil {
+		return nil, errs.Resource("ofi: %s: %s: %s", i.Provider, C.GoString(what), text(int(ret)))
+	}
+	return e, nil
+}
+
+// Close frees the endpoint and all of its buffers.
+func (e *Endpoint) Close() {
+	C.argon_close(e.c)
+	e.c = nil
+}
+
+// Name is the endpoint's address, as Insert takes it.
+func (e *Endpoint) Name() ([]byte, error) {
+	b := make([]byte, 256)
+	n := C.size_t(len(b))
+	if ret := C.argon_name(e.c, unsafe.Pointer(&b[0]), &n); ret != 0 || int(n) > len(b) {
+		return nil, errs.Resource("ofi: %s: fi_getname: %s", e.Provider, text(int(ret)))
+	}
+	return b[:n], nil
+}
+
+// Insert makes the endpoint with that address a peer.
+func (e *Endpoint) Insert(addr []byte) (peer uint64, err error) {
+	var p C.uint64_t
+	if ret := C.argon_insert(e.c, unsafe.Pointer(unsafe.SliceData(addr)), &p); ret != 0 {
+		return 0, failed("fi_av_insert", int(ret))
+	}
+	return uint64(p), nil
+}
+
+// Grow makes more contexts, each with a buffer of size bytes if that is not 0, and
+// returns the first of their numbers, which are consecutive.
+func (e *Endpoint) Grow(count, size int) (first uint32, err error) {
+	var base *C.char
+	var ret C.int
+	n := C.argon_grow(e.c, C.uint32_t(count), C.size_t(size), &base, &ret)
+	if n < 0 {
+		return 0, errs.Resource("ofi: %s: %d buffers of %d bytes: %s", e.Provider, count, size, text(int(ret)))
+	}
+	e.bufs = append(e.bufs, buffers{uint32(n), uint32(count), unsafe.Pointer(base), size})
+	return uint32(n), nil
+}
+
+// Buffer is the buffer of a context: C memory, until Close.
+func (e *Endpoint) Buffer(context uint32) []byte {
+	for i := range e.bufs {
+		if b := &e.bufs[i]; context-b.first < b.count {
+			return unsafe.Slice((*byte)(unsafe.Add(b.base, int(context-b.first)*b.size)), b.size)
+		}
+	}
+	panic("fabric: no context " + strconv.Itoa(int(context)))
+}
+
+// Post posts operations in order and returns how many. again says that the next one may
+// be posted when others are over; else err is why it cannot.
+func (e *Endpoint) Post(ops []Op) (n int, again bool, err error) {
+	if len(ops) == 0 {
+		return 0, false, nil
+	}
+	n = int(C.argon_post(e.c, (*C.struct_argon_post_entry)(unsafe.Pointer(unsafe.SliceData(ops))), C.uint32_t(len(ops)), &e.err))
+	switch e.err {
+	case 0:
+		return n, false, nil
+	case -C.FI_EAGAIN:
+		return n, true, nil
+	}
+	return n, false, failed("posting", int(e.err))
+}
+
+// Poll fills in d with operations that are over and returns how many. An error is one of
+// the completion queue itself.
+func (e *Endpoint) Poll(d []Done) (int, error) {
+	n := int(C.argon_poll(e.c, (*C.struct_argon_done)(unsafe.Pointer(unsafe.SliceData(d))), C.uint32_t(len(d)), &e.err))
+	if e.err != 0 {
+		return n, failed("fi_cq_read", int(e.err))
+	}
+	return n, nil
+}
+
+// Explain is the error of an operation that is over with one.
+func (e *Endpoint) Explain(call string, d Done) error {
+	var buf [256]C.char
+	s := C.argon_cq_text(e.c, C.int(d.Provider), &buf[0], C.size_t(len(buf)))
+	err := &Error{Call: call, Number: int(d.Err)}
+	if d.Provider != 0 && s != nil {
+		err.Detail = C.GoString(s)
+	}
+	return err
+}
+
+// Region is memory that peers reach.
+type Region struct {
+	Key  uint64
+	Base uint64 // what Op.Remote of its first byte is
+}
+
+// Register has peers read or write mem, which is not of the Go heap, until Close.
+func (e *Endpoint) Register(mem []byte, read, write bool) (Region, error) {
+	access := C.uint64_t(0)
+	if read {
+		access |= C.FI_REMOTE_READ
+	}
+	if write {
+		access |= C.FI_REMOTE_WRITE
+	}
+	var key C.uint64_t
+	var ret C.int
+	p := unsafe.Pointer(unsafe.SliceData(mem))
+	if C.argon_register(e.c, p, C.size_t(len(mem)), access, &key, &ret) < 0 {
+		return Region{}, errs.Resource("ofi: %s: registering %d bytes: fi_mr_reg: %s (-segment, ARGON_SEGMENT)", e.Provider, len(mem), text(int(ret)))
+	}
+	r := Region{Key: uint64(key)}
+	if e.MR&MRVirtAddr != 0 {
+		r.Base = uint64(uintptr(p))
+	}
+	return r, nil
+}
+
+// FD is a descriptor that becomes readable when operations are over, the library's, or -1
+// if the provider has none.
+func (e *Endpoint) FD() int { return int(e.c.fd) }
+
+// TryWait says whether FD will become readable for whatever comes next: else Poll has to
+// be called first.
+func (e *Endpoint) TryWait() bool { return C.argon_trywait(e.c) == 0 }
+
+// Pin keeps mem, of the Go heap or not, where it is until p is unpinned, and returns its
+// address for Op.Local.
+func Pin(p *runtime.Pinner, mem []byte) uintptr {
+	b := unsafe.SliceData(mem)
+	p.Pin(b)
+	return uintptr(unsafe.Pointer(b))
+}

@@ -1,0 +1,404 @@
+// What package fabric asks of libfabric, for a caller that holds one lock for all calls
+// on one endpoint. Operations are named by numbers of contexts, which lie in C memory.
+#ifndef ARGON_FABRIC_SHIM_H
+#define ARGON_FABRIC_SHIM_H
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+// argon_context is what libfabric keeps of an operation, and its number. A provider
+// with FI_CONTEXT or FI_CONTEXT2 writes to fi.
+struct argon_context {
+	struct fi_context2 fi;
+	uint32_t number;
+	uint32_t chunk;
+};
+
+// argon_chunk is contexts that were made together, each with a buffer of size bytes
+// unless that is 0.
+struct argon_chunk {
+	struct argon_context *contexts;
+	char *buffers;
+	size_t size;
+	uint32_t first, count;
+	struct fid_mr *mr; // with FI_MR_LOCAL
+	void *desc;
+};
+
+struct argon_endpoint {
+	const struct fi_info *info; // the caller's
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	int fd; // of the completion queue, the library's; -1 if it has none
+	struct argon_chunk *chunks;
+	uint32_t nchunks, ncontexts;
+	struct fid_mr **regions;
+	uint32_t nregions;
+};
+
+// argon_post_entry is an operation to be posted: the kinds are those of package fabric.
+struct argon_post_entry {
+	uint32_t kind, context;
+	uint64_t peer, local, len, remote, key;
+};
+
+enum { FABRIC_RECV, FABRIC_SEND, FABRIC_INJECT, FABRIC_WRITE, FABRIC_READ };
+
+// argon_done is an operation that is over; err is 0 or an error number of libfabric.
+struct argon_done {
+	uint32_t context;
+	int32_t err, provider;
+	uint32_t len;
+};
+
+// argon_handlers are the handlers of all signals that may have one.
+struct argon_handlers {
+	struct sigaction of[65];
+	char known[65];
+};
+
+static inline void argon_save_handlers(struct argon_handlers *h)
+{
+	for (int s = 1; s < 65; s++)
+		h->known[s] = sigaction(s, NULL, &h->of[s]) == 0;
+}
+
+// argon_restore_handlers puts back what has changed since argon_save_handlers, except by
+// Go's runtime, whose handler SIGURG has, and returns a bit for each such signal.
+static inline uint64_t argon_restore_handlers(const struct argon_handlers *h)
+{
+	uint64_t changed = 0;
+	struct sigaction now;
+
+	for (int s = 1; s < 65; s++) {
+		if (!h->known[s] || sigaction(s, NULL, &now) != 0)
+			continue;
+		if (now.sa_sigaction == h->of[s].sa_sigaction && now.sa_flags == h->of[s].sa_flags)
+			continue;
+		if (now.sa_sigaction == h->of[SIGURG].sa_sigaction)
+			continue;
+		sigaction(s, &h->of[s], NULL);
+		changed |= 1ull << (s - 1);
+	}
+	return changed;
+}
+
+// argon_info finds the provider of that name, at a local address if node is not empty, and
+// in a domain if that is not.
+static inline int argon_info(const char *provider, const char *node, const char *domain, struct fi_info **info)
+{
+	struct fi_info *hints = fi_allocinfo();
+	int ret;
+
+	if (!hints)
+		return -FI_ENOMEM;
+	hints->caps = FI_MSG | FI_RMA; // FI_ATOMIC would cost the order of messages after writes
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
+	hints->rx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->av_type = FI_AV_TABLE;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT | FI_MR_RAW;
+	hints->fabric_attr->prov_name = strdup(provider);
+	if (*domain)
+		hints->domain_attr->name = strdup(domain);
+	ret = fi_getinfo(FI_VERSION(1, 17), *node ? node : NULL, NULL, *node ? FI_SOURCE : 0, hints, info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+static inline void argon_close(struct argon_endpoint *e)
+{
+	// Some providers refuse to close an endpoint with memory bound to it, others memory
+	// that an endpoint may access.
+	int busy = e->ep ? fi_close(&e->ep->fid) : 0;
+
+	for (uint32_t i = 0; i < e->nregions; i++)
+		if (e->regions[i])
+			fi_close(&e->regions[i]->fid);
+	for (uint32_t i = 0; i < e->nchunks; i++)
+		if (e->chunks[i].mr)
+			fi_close(&e->chunks[i].mr->fid);
+	if (busy && fi_close(&e->ep->fid))
+		return; // it may still write to the buffers, which are lost with it
+	for (uint32_t i = 0; i < e->nchunks; i++) {
+		free(e->chunks[i].contexts);
+		free(e->chunks[i].buffers);
+	}
+	if (e->cq)
+		fi_close(&e->cq->fid);
+	if (e->av)
+		fi_close(&e->av->fid);
+	if (e->domain)
+		fi_close(&e->domain->fid);
+	if (e->fabric)
+		fi_close(&e->fabric->fid);
+	free(e->chunks);
+	free(e->regions);
+	free(e);
+}
+
+// argon_open makes an endpoint of info, which stays the caller's and unchanged. On failure
+// what says which call failed.
+static inline struct argon_endpoint *argon_open(struct fi_info *info, size_t entries, int *err, const char **what)
+{
+	struct argon_endpoint *e = calloc(1, sizeof *e);
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .size = entries, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD };
+
+	*what = "calloc";
+	*err = -FI_ENOMEM;
+	if (!e)
+		return NULL;
+	e->info = info;
+	e->fd = -1;
+	*what = "fi_fabric";
+	if ((*err = fi_fabric(info->fabric_attr, &e->fabric, NULL)))
+		goto failed;
+	*what = "fi_domain";
+	if ((*err = fi_domain(e->fabric, info, &e->domain, NULL)))
+		goto failed;
+	*what = "fi_av_open";
+	if ((*err = fi_av_open(e->domain, &av, &e->av, NULL)))
+		goto failed;
+	*what = "fi_cq_open";
+	if (fi_cq_open(e->domain, &cq, &e->cq, NULL)) {
+		cq.wait_obj = FI_WAIT_NONE; // no descriptor to wait on
+		if ((*err = fi_cq_open(e->domain, &cq, &e->cq, NULL)))
+			goto failed;
+	} else if (fi_control(&e->cq->fid, FI_GETWAIT, &e->fd)) {
+		e->fd = -1;
+	}
+	*what = "fi_endpoint";
+	if ((*err = fi_endpoint(e->domain, info, &e->ep, NULL)))
+		goto failed;
+	*what = "fi_ep_bind";
+	if ((*err = fi_ep_bind(e->ep, &e->av->fid, 0)))
+		goto failed;
+	if ((*err = fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV)))
+		goto failed;
+	*what = "fi_enable";
+	if ((*err = fi_enable(e->ep)))
+		goto failed;
+	return e;
+failed:
+	argon_close(e);
+	return NULL;
+}
+
+// argon_grow makes count more contexts with buffers of size bytes, and returns their
+// first number; -1 and an error number if it cannot.
+static inline int64_t argon_grow(struct argon_endpoint *e, uint32_t count, size_t size, char **buffers, int *err)
+{
+	struct argon_chunk *all = realloc(e->chunks, (e->nchunks + 1) * sizeof *all);
+	struct argon_chunk *c;
+
+	*err = -FI_ENOMEM;
+	if (!all)
+		return -1;
+	e->chunks = all;
+	c = &all[e->nchunks];
+	memset(c, 0, sizeof *c);
+	c->size = size;
+	c->first = e->ncontexts;
+	c->count = count;
+	c->contexts = calloc(count, sizeof *c->contexts);
+	if (size && posix_memalign((void **)&c->buffers, 4096, size * count))
+		c->buffers = NULL;
+	if (!c->contexts || (size && !c->buffers))
+		goto failed;
+	if (size && (e->info->domain_attr->mr_mode & FI_MR_LOCAL)) {
+		*err = fi_mr_reg(e->domain, c->buffers, size * count, FI_SEND | FI_RECV, 0, (1ull << 32) + e->nchunks, 0, &c->mr, NULL);
+		if (!*err && (e->info->domain_attr->mr_mode & FI_MR_ENDPOINT)) {
+			*err = fi_mr_bind(c->mr, &e->ep->fid, 0);
+			if (!*err)
+				*err = fi_mr_enable(c->mr);
+		}
+		if (*err)
+			goto failed;
+		c->desc = fi_mr_desc(c->mr);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		c->contexts[i].number = c->first + i;
+		c->contexts[i].chunk = e->nchunks;
+	}
+	*buffers = c->buffers;
+	e->nchunks++;
+	e->ncontexts += count;
+	*err = 0;
+	return c->first;
+failed:
+	if (c->mr)
+		fi_close(&c->mr->fid);
+	free(c->contexts);
+	free(c->buffers);
+	return -1;
+}
+
+static inline struct argon_context *argon_at(struct argon_endpoint *e, uint32_t number, char **buffer, void **desc)
+{
+	for (uint32_t i = 0; i < e->nchunks; i++) { // a few chunks, each twice the last
+		struct argon_chunk *c = &e->chunks[i];
+		if (number - c->first < c->count) {
+			*buffer = c->buffers + (number - c->first) * c->size;
+			*desc = c->desc;
+			return &c->contexts[number - c->first];
+		}
+	}
+	return NULL;
+}
+
+static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argon_post_entry *p)
+{
+	char *buffer;
+	void *desc;
+	struct argon_context *c = argon_at(e, p->context, &buffer, &desc);
+
+	switch (p->kind) {
+	case FABRIC_RECV:
+		return fi_recv(e->ep, buffer, p->len, desc, FI_ADDR_UNSPEC, &c->fi);
+	case FABRIC_SEND:
+		return fi_send(e->ep, buffer, p->len, desc, p->peer, &c->fi);
+	case FABRIC_INJECT:
+		return fi_inject(e->ep, buffer, p->len, p->peer);
+	case FABRIC_READ:
+		return fi_read(e->ep, (void *)(uintptr_t)p->local, p->len, NULL, p->peer, p->remote, p->key, &c->fi);
+	default: {
+		struct iovec local = { (void *)(uintptr_t)p->local, p->len };
+		struct fi_rma_iov there = { p->remote, p->len, p->key };
+		struct fi_msg_rma m = {
+			.msg_iov = &local, .iov_count = 1, .addr = p->peer,
+			.rma_iov = &there, .rma_iov_count = 1, .context = &c->fi,
+		};
+		return fi_writemsg(e->ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	}
+	}
+}
+
+// argon_post posts operations in order and returns how many it has. err says why the
+// next one was not: 0 if there is none, -FI_EAGAIN if it may be later.
+static inline uint32_t argon_post(struct argon_endpoint *e, const struct argon_post_entry *p, uint32_t n, int32_t *err)
+{
+	*err = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		ssize_t ret = argon_post_one(e, &p[i]);
+		if (ret) {
+			*err = (int32_t)ret;
+			return i;
+		}
+	}
+	return n;
+}
+
+// argon_poll takes up to n operations that are over.
+static inline int32_t argon_poll(struct argon_endpoint *e, struct argon_done *d, uint32_t n, int32_t *err)
+{
+	struct fi_cq_msg_entry some[64];
+	struct fi_cq_err_entry bad;
+	uint32_t got = 0;
+
+	*err = 0;
+	while (got < n) {
+		uint32_t want = n - got < 64 ? n - got : 64;
+		ssize_t ret = fi_cq_read(e->cq, some, want);
+		if (ret > 0) {
+			for (ssize_t i = 0; i < ret; i++) {
+				d[got].context = ((struct argon_context *)some[i].op_context)->number;
+				d[got].err = d[got].provider = 0;
+				d[got++].len = (uint32_t)some[i].len;
+			}
+			if ((uint32_t)ret < want)
+				break;
+			continue;
+		}
+		if (ret == -FI_EAGAIN || ret == 0)
+			break;
+		if (ret != -FI_EAVAIL) {
+			*err = (int32_t)ret;
+			break;
+		}
+		memset(&bad, 0, sizeof bad);
+		ret = fi_cq_readerr(e->cq, &bad, 0);
+		if (ret != 1) {
+			if (ret != -FI_EAGAIN)
+				*err = (int32_t)ret;
+			break;
+		}
+		if (!bad.op_context)
+			continue; // of an injected send, which has no context
+		d[got].context = ((struct argon_context *)bad.op_context)->number;
+		d[got].err = bad.err ? bad.err : FI_EOTHER;
+		d[got].provider = bad.prov_errno;
+		d[got++].len = 0;
+	}
+	return (int32_t)got;
+}
+
+// argon_register registers memory for peers and returns its number, or -1.
+static inline int64_t argon_register(struct argon_endpoint *e, void *base, size_t len, uint64_t access,
+	uint64_t *key, int *err)
+{
+	struct fid_mr **all = realloc(e->regions, (e->nregions + 1) * sizeof *all);
+	struct fid_mr *mr;
+
+	*err = -FI_ENOMEM;
+	if (!all)
+		return -1;
+	e->regions = all;
+	*err = fi_mr_reg(e->domain, base, len, access, 0, 1 + e->nregions, 0, &mr, NULL);
+	if (*err)
+		return -1;
+	if (e->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		if ((*err = fi_mr_bind(mr, &e->ep->fid, 0)) || (*err = fi_mr_enable(mr))) {
+			fi_close(&mr->fid);
+			return -1;
+		}
+	}
+	*key = fi_mr_key(mr);
+	all[e->nregions] = mr;
+	return e->nregions++;
+}
+
+static inline int argon_insert(struct argon_endpoint *e, const void *addr, uint64_t *peer)
+{
+	fi_addr_t a;
+	int ret = fi_av_insert(e->av, addr, 1, &a, 0, NULL);
+
+	*peer = a;
+	return ret == 1 ? 0 : ret < 0 ? ret : -FI_EINVAL;
+}
+
+static inline int argon_name(struct argon_endpoint *e, void *addr, size_t *len)
+{
+	return fi_getname(&e->ep->fid, addr, len);
+}
+
+// argon_trywait is 0 if the descriptor will become readable for what comes next.
+static inline int argon_trywait(struct argon_endpoint *e)
+{
+	struct fid *f = &e->cq->fid;
+
+	return fi_trywait(e->fabric, &f, 1);
+}
+
+static inline const char *argon_cq_text(struct argon_endpoint *e, int provider, char *buf, size_t len)
+{
+	return fi_cq_strerror(e->cq, provider, NULL, buf, len);
+}
+
+#endif

@@ -1,0 +1,90 @@
+//go:build ofi && cgo
+
+package ofi_test
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/argon-go/argon/conduits/ofi/providers"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testprog"
+)
+
+// onFabric has a job run on this conduit.
+func onFabric(c *launch.Config) { c.Conduit = "ofi" }
+
+func everything() { testjob.Check(gas.Run(gas.Config{}, testprog.Everything)) }
+
+func TestProcesses(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		testjob.RunConfig(t, n, "everything", testjob.Config{Launch: onFabric}).Want(t, 0)
+	}
+}
+
+// outlive has the calling rank say what it has heard although the launcher ends ranks that
+// survive another one.
+func outlive() { signal.Ignore(syscall.SIGTERM) }
+
+// die has the last rank be killed while the others wait for it.
+func die() {
+	outlive()
+	err := gas.Run(gas.Config{}, func(n *gas.Node) error {
+		if err := n.Barrier(); err != nil {
+			return err
+		}
+		if n.Rank() == n.Size()-1 {
+			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		return n.Barrier()
+	})
+	fmt.Println(err)
+	testjob.Check(err)
+}
+
+func TestKilled(t *testing.T) {
+	const n = 3
+	r := testjob.RunConfig(t, n, "die", testjob.Config{KillGrace: time.Hour, Launch: onFabric}).Want(t, 137)
+	if r.Failed != n-1 {
+		t.Errorf("rank %d is named, not %d", r.Failed, n-1)
+	}
+	for i, out := range r.Stdout[:n-1] {
+		if !strings.Contains(out, fmt.Sprintf("rank %d failed", n-1)) {
+			t.Errorf("rank %d says %q, which does not name rank %d", i, out, n-1)
+		}
+	}
+}
+
+// differ has rank 1 choose another provider than the others.
+func differ() {
+	outlive()
+	p := "net"
+	if testjob.Rank() == 1 {
+		p = "tcp;ofi_rxm"
+	}
+	os.Setenv(providers.EnvName, p)
+	err := gas.Run(gas.Config{}, func(*gas.Node) error { return nil })
+	fmt.Println(err)
+	testjob.Check(err)
+}
+
+func TestProvidersDiffer(t *testing.T) {
+	r := testjob.RunConfig(t, 2, "differ", testjob.Config{KillGrace: time.Hour, Launch: onFabric})
+	if r.Status == 0 {
+		t.Errorf("the job ended with status 0%s", r.Output())
+	}
+	for i, out := range r.Stdout {
+		for _, want := range []string{"provider net", "provider tcp;ofi_rxm", "rank 1"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("rank %d says %q, not %q", i, out, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,685 @@
+//go:build ofi && cgo
+
+package ofi
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/segment"
+)
+
+// Poll hands over what has arrived, and sends what may leave.
+func (t *transport) Poll() int {
+	t.polls.Add(1)
+	if t.closed.Load() || !t.attached.Load() {
+		return 0
+	}
+	t.rx.Lock()
+	defer t.rx.Unlock()
+	n := 0
+	t.mu.Lock()
+	var left []int
+	for !t.lefts.Empty() {
+		r, _ := t.lefts.Take()
+		left = append(left, r)
+	}
+	t.mu.Unlock()
+	for !t.held.Empty() {
+		h, _ := t.held.Take()
+		n += t.deliver(h.src, h.frame)
+	}
+	n += t.progress(true)
+	for _, r := range left {
+		// Its frames had all arrived before it left.
+		t.owner.Left(r)
+		n++
+	}
+	return n + t.report()
+}
+
+// report completes puts and gets that are over.
+func (t *transport) report() (n int) {
+	for {
+		t.mu.Lock()
+		c, ok := t.finished.Take()
+		t.mu.Unlock()
+		if !ok {
+			return n
+		}
+		t.owner.Complete(c.cookie, c.err)
+		n++
+	}
+}
+
+// progress takes what has arrived, serves accesses, and posts what may be posted, with rx
+// held. Messages are delivered if this is part of a Poll, and held otherwise. It returns
+// how many calls of the owner that were.
+func (t *transport) progress(polled bool) (n int) {
+	t.mu.Lock()
+	if t.over {
+		t.mu.Unlock()
+		return 0
+	}
+	t.flush()
+	t.collect()
+	if f := t.job.failure(); f != nil {
+		t.abandon(nil, f)
+	}
+	t.mu.Unlock()
+	for _, a := range t.arrived {
+		t.mu.Lock()
+		b := t.ep.Buffer(a.context)[:a.bytes]
+		t.mu.Unlock()
+		n += t.take(b, polled)
+	}
+	t.mu.Lock()
+	for _, a := range t.arrived {
+		t.unposted = append(t.unposted, a.context)
+	}
+	t.post()
+	t.mu.Unlock()
+	t.arrived = t.arrived[:0]
+	t.answer()
+	t.mu.Lock()
+	t.tell(!polled)
+	t.drain()
+	wake := !polled && (!t.finished.Empty() || !t.lefts.Empty())
+	t.mu.Unlock()
+	if wake || !polled && !t.held.Empty() {
+		t.Kick()
+	}
+	return n
+}
+
+// collect looks at the completion queue, with rx and mu held.
+func (t *transport) collect() {
+	n, err := t.ep.Poll(t.done[:])
+	if err != nil {
+		t.failSoon(t.rank, err)
+	}
+	t.events += uint64(n)
+	for _, d := range t.done[:n] {
+		s := t.slots[d.Context]
+		switch {
+		case s.rma:
+			t.ended(d)
+		case s.peer == nil && d.Err == 0:
+			t.arrived = append(t.arrived, arrival{d.Context, d.Len})
+		case s.peer == nil: // of a connection that has ended, whose frame is free again
+			t.unposted = append(t.unposted, d.Context)
+		default:
+			t.free(d.Context)
+			if d.Err != 0 {
+				t.lose(s.peer, t.ep.Explain("fi_send", d))
+			}
+		}
+	}
+}
+
+// failSoon is Fail for a caller that holds locks.
+func (t *transport) failSoon(rank int, err error) { go t.Fail(rank, err) }
+
+// post gives the provider frames to receive into, with mu held.
+func (t *transport) post() {
+	var ops [receives]fabric.Op
+	n := 0
+	for _, c := range t.unposted {
+		ops[n] = fabric.Op{Kind: fabric.Recv, Context: c, Len: uint64(t.frame)}
+		n++
+	}
+	done, _, err := t.ep.Post(ops[:n])
+	if err != nil {
+		t.failSoon(t.rank, err)
+	}
+	t.unposted = append(t.unposted[:0], t.unposted[done:]...)
+}
+
+// take does what a frame asks for, with rx held.
+func (t *transport) take(b []byte, polled bool) int {
+	h, ok := decodeHeader(b)
+	if !ok || h.job != t.id || uint(h.src) >= uint(t.size) || int(h.src) == t.rank {
+		return 0 // of another job, which had this address before
+	}
+	t.mu.Lock()
+	p := t.peer(int(h.src))
+	left := p.left
+	if !left {
+		ok = t.credit(p, &h)
+	}
+	t.mu.Unlock()
+	switch {
+	case left:
+		return 0
+	case !ok:
+		t.bad(p, b)
+		return 0
+	}
+	rest := b[headerBytes:]
+	switch h.class {
+	case messages:
+		t.mu.Lock()
+		p.arrived++
+		t.mu.Unlock()
+		if !polled && !t.closed.Load() {
+			t.held.Add(heldFrame{p, append([]byte(nil), b...)})
+			return 0
+		}
+		return t.deliver(p, b)
+	case accesses:
+		for len(rest) > 0 && ok {
+			rest, ok = t.serve(p, rest)
+		}
+	case answers:
+		for len(rest) > 0 && ok {
+			rest, ok = t.answered(p, rest)
+		}
+	}
+	if h.class != acks {
+		t.took(p, h.class)
+	}
+	if !ok {
+		t.bad(p, b)
+	}
+	return 0
+}
+
+// bad ends the job because of a frame that p should not have sent.
+func (t *transport) bad(p *peer, b []byte) {
+	t.Fail(p.rank, errs.BadArg("ofi: rank %d has sent rank %d a frame of %d bytes that is wrong: % x", p.rank, t.rank, len(b), b[:min(len(b), headerBytes+recordBytes)]))
+}
+
+// credit takes in what p says has been taken there, with mu held; false if that is more
+// than was sent.
+func (t *transport) credit(p *peer, h *header) bool {
+	for c := range p.out {
+		o := &p.out[c]
+		if n := h.taken[c] - o.acked; n != 0 && n <= o.sent-o.acked {
+			o.acked = h.taken[c]
+			p.credited = true
+			t.makeDue(p)
+		} else if n != 0 && int32(n) > 0 {
+			return false
+		}
+	}
+	if n := h.here - p.here; n <= p.out[messages].sent-p.here {
+		p.here = h.here
+	} else if int32(n) > 0 {
+		return false
+	}
+	p.asking = false
+	p.wantsAck = p.wantsAck || h.flags&wantAck != 0
+	t.owe(p)
+	return true
+}
+
+// owe has tell look at p, with mu held.
+func (t *transport) owe(p *peer) {
+	if !p.inOwed {
+		p.inOwed = true
+		t.owed = append(t.owed, p)
+	}
+}
+
+// took counts a frame of p that is dealt with.
+func (t *transport) took(p *peer, c class) {
+	t.mu.Lock()
+	p.taken[c]++
+	t.owe(p)
+	t.mu.Unlock()
+}
+
+// deliver hands over the messages of a frame, with rx held.
+func (t *transport) deliver(p *peer, b []byte) (n int) {
+	rest, closed := b[headerBytes:], t.closed.Load()
+	for len(rest) > 0 {
+		words, payload, more, ok := message(rest, &t.words, t.limits.MaxMedium)
+		if !ok {
+			t.bad(p, b)
+			break
+		}
+		if !closed {
+			t.owner.Deliver(p.rank, words, payload)
+			n++
+		}
+		rest = more
+	}
+	t.took(p, messages)
+	return n
+}
+
+// serve does the access that rest begins with, with rx held.
+func (t *transport) serve(p *peer, rest []byte) (more []byte, ok bool) {
+	r, data, more, ok := decodeRecord(rest, accesses)
+	if !ok {
+		return nil, false
+	}
+	switch r.kind {
+	case kindPut:
+		err := t.owner.Access(p.rank, segment.NLA(r.addr), uint64(len(data)), segment.RightWrite, func(mem []byte) { copy(mem, data) })
+		t.reply(p, outcome(r.op, err))
+		t.Kick() // the rank may wait for what has been written
+	case kindGet, kindCheck:
+		n, need := uint64(r.high)<<32|uint64(r.length), segment.RightRead
+		if r.kind == kindCheck && r.code != codeGet {
+			need = segment.RightWrite
+		}
+		err := t.owner.Access(p.rank, segment.NLA(r.addr), n, need, func([]byte) {})
+		if err != nil || r.kind == kindCheck {
+			o := outcome(r.op, err)
+			o.high = r.length // unless it is a check
+			t.reply(p, o)
+			break
+		}
+		t.reply(p, reply{record: record{kind: kindGot, op: r.op}, at: segment.NLA(r.addr), remain: uint64(r.length)})
+	default:
+		t.Kick()
+	}
+	return more, true
+}
+
+// outcome is the answer to an access that has ended with err.
+func outcome(op uint32, err error) reply {
+	r := reply{record: record{kind: kindDone, op: op}}
+	var fault *segment.FaultError
+	switch {
+	case err == nil:
+	case errors.As(err, &fault):
+		r.code, r.length, r.addr, r.entry = codeFault, 8, uint64(fault.Page), uint64(fault.Have.Disclosed())
+	default:
+		r.code = codeClosed
+	}
+	return r
+}
+
+// reply has p be answered, with rx held.
+func (t *transport) reply(p *peer, r reply) {
+	p.replies.Add(r)
+	if !p.inReplies {
+		p.inReplies = true
+		t.replies = append(t.replies, p)
+	}
+}
+
+// answer sends answers as far as there is room, with rx held.
+func (t *transport) answer() {
+	kept := t.replies[:0]
+	for _, p := range t.replies {
+		if t.answerPeer(p) {
+			p.inReplies = false
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	t.replies = kept
+}
+
+// answerPeer is answer for p, and says whether all has been sent.
+func (t *transport) answerPeer(p *peer) bool {
+	for !p.replies.Empty() {
+		r := &p.replies.All()[0]
+		n := int(r.length)
+		if r.kind == kindGot {
+			n = int(min(r.remain, uint64(t.most-recordBytes)&^7))
+		}
+		t.mu.Lock()
+		if p.left || p.lost != nil {
+			t.mu.Unlock()
+			for !p.replies.Empty() {
+				p.replies.Take()
+			}
+			return true
+		}
+		b := t.room(p, answers, recordBytes+round(n))
+		t.mu.Unlock()
+		if b == nil {
+			return false
+		}
+		if r.kind != kindGot {
+			r.encode(b)
+			if n > 0 {
+				binary.LittleEndian.PutUint64(b[recordBytes:], r.entry)
+			}
+			p.replies.Take()
+			continue
+		}
+		if t.answerGet(p, r, b, n) {
+			p.replies.Take()
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.left || p.lost != nil {
+		return true
+	}
+	return p.out[answers].used == 0 || t.shut(p, answers)
+}
+
+// answerGet writes the next n bytes of a get to b, and says whether it is answered.
+func (t *transport) answerGet(p *peer, r *reply, b []byte, n int) bool {
+	err := t.owner.Access(p.rank, r.at, uint64(n), segment.RightRead, func(mem []byte) { copy(b[recordBytes:], mem) })
+	if err != nil {
+		o := outcome(r.op, err)
+		o.high = uint32(r.remain)
+		o.encode(b)
+		used := recordBytes
+		if o.length > 0 {
+			binary.LittleEndian.PutUint64(b[recordBytes:], o.entry)
+			used += 8
+		}
+		t.mu.Lock()
+		p.out[answers].used -= len(b) - used
+		t.mu.Unlock()
+		return true
+	}
+	r.length, r.addr = uint32(n), uint64(r.at)
+	r.at += segment.NLA(n)
+	r.remain -= uint64(n)
+	r.encode(b)
+	return r.remain == 0
+}
+
+// answered takes in the answer that rest begins with, with rx held. Answers come in any
+// order: a provider reports a short frame before a long one that was sent before it.
+func (t *transport) answered(p *peer, rest []byte) (more []byte, ok bool) {
+	r, data, more, ok := decodeRecord(rest, answers)
+	if !ok {
+		return nil, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.job.failure() != nil || p.lost != nil {
+		return more, true // the operation is over, or will be
+	}
+	if uint64(r.op) >= uint64(len(t.ops)) || t.ops[r.op].peer != p {
+		return nil, false
+	}
+	op := &t.ops[r.op]
+	n := uint64(len(op.mem))
+	if r.kind == kindGot {
+		off := r.addr - uint64(op.addr)
+		if !op.get || off >= n || uint64(len(data)) > n-off {
+			return nil, false
+		}
+		copy(op.mem[off:], data)
+	} else if op.err == nil {
+		op.err = op.refusal(t.rank, &r, data)
+	}
+	if op.check {
+		p.asked--
+		if op.check = false; op.err == nil {
+			p.pending.Add(r.op)
+			t.makeDue(p)
+			return more, true
+		}
+		t.finish(r.op, op.err)
+		return more, true
+	}
+	over := false
+	if op.get {
+		op.got += uint64(r.high)
+		if r.kind == kindGot {
+			op.got += uint64(len(data))
+		}
+		if op.got > op.sent {
+			return nil, false
+		}
+		// Requests are answered in turn, so that these have been.
+		over = op.got == n
+		done := int(op.got / mostGet)
+		if over {
+			done = op.parts
+		}
+		p.asked -= done - op.released
+		op.released = done
+	} else {
+		if op.parts--; op.parts < 0 {
+			return nil, false
+		}
+		p.asked--
+		over = op.parts == 0 && op.sent == n
+	}
+	if over {
+		t.finish(r.op, op.err)
+	}
+	if !p.pending.Empty() {
+		t.makeDue(p)
+	}
+	return more, true
+}
+
+// refusal is the error that an answer to rank says, or nil.
+func (op *operation) refusal(rank int, r *record, data []byte) error {
+	switch r.code {
+	case codeFault:
+		need := segment.RightWrite
+		if op.get {
+			need = segment.RightRead
+		}
+		return &segment.FaultError{
+			Addr: op.addr, Len: uint64(len(op.mem)), Need: need, VPID: uint16(min(rank, segment.AnyVPID)),
+			Page: segment.NLA(r.addr), Have: segment.Entry(binary.LittleEndian.Uint64(data)),
+		}
+	case codeClosed:
+		return conduits.ErrClosed
+	}
+	return nil
+}
+
+// tell sends peers word of what has been taken from them, if no frame has told them and
+// they may need it, with mu held. standing says that the rank does not poll.
+func (t *transport) tell(standing bool) {
+	owed := t.owed
+	t.owed = t.owed[:0]
+	for _, p := range owed {
+		p.inOwed = false
+		if p.left || p.lost != nil {
+			continue
+		}
+		due := p.wantsAck || standing && p.arrived != p.toldHere
+		for c := range p.taken {
+			due = due || p.taken[c]-p.told[c] >= window/2
+		}
+		if due && !t.ack(p, 0) {
+			p.inOwed = true
+			t.owed = append(t.owed, p)
+		}
+	}
+	for _, p := range t.due {
+		if p.credited {
+			p.credited = false
+			t.flushCredit(p)
+		}
+	}
+}
+
+// ack sends a frame that is a header alone, with mu held; false if the provider has no
+// room now.
+func (t *transport) ack(p *peer, flags uint8) bool {
+	c, err := t.context()
+	if err != nil {
+		t.lose(p, err)
+		return true
+	}
+	_, ok := t.send(p, acks, flags, c, headerBytes)
+	if !ok {
+		t.free(c)
+	}
+	return ok
+}
+
+// Wait lets the standby poller look after the endpoint until there is an event.
+func (t *transport) Wait(until time.Duration) {
+	select {
+	case <-t.event:
+		return
+	default:
+	}
+	t.mu.Lock()
+	if !t.over {
+		t.flush()
+	}
+	t.mu.Unlock()
+	t.parked.Add(1)
+	defer t.parked.Add(-1)
+	t.standby.poke()
+	var late <-chan time.Time
+	if until > 0 {
+		timer := time.NewTimer(until - t.Now())
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-t.event:
+	case <-late:
+	}
+}
+
+// absence is how long a rank has not polled when the standby poller takes its place.
+const absence = time.Millisecond
+
+// The pauses of a standby poller whose provider has no descriptor, one that tells too
+// little, or no room now.
+const (
+	leastPause = 50 * time.Microsecond
+	mostPause  = time.Millisecond
+	// longest is after which pause a descriptor is taken to tell what comes next.
+	longest = 100 * time.Millisecond
+)
+
+// stand starts the standby poller.
+func (t *transport) stand() error {
+	s := &t.standby
+	t.mu.Lock()
+	fd := t.ep.FD()
+	t.mu.Unlock()
+	if fd >= 0 {
+		file, err := sys.Watchable(fd)
+		if err != nil {
+			return errs.Resource("ofi: the descriptor of the completion queue: %v", err)
+		}
+		s.file, s.fd = file, fd
+		if s.conn, err = file.SyscallConn(); err != nil {
+			return err
+		}
+	}
+	s.began.Store(true)
+	go t.standBy()
+	return nil
+}
+
+// standBy looks after the endpoint while the rank waits, or does not poll.
+func (t *transport) standBy() {
+	s := &t.standby
+	defer close(s.done)
+	timer := time.NewTimer(absence)
+	for {
+		polls := t.polls.Load()
+		if t.parked.Load() == 0 && !t.closed.Load() {
+			timer.Reset(absence)
+			select {
+			case <-s.asked:
+			case <-s.stop:
+			case <-timer.C:
+			}
+		}
+		pause := leastPause
+		for t.polls.Load() == polls || t.parked.Load() > 0 || t.closed.Load() {
+			select {
+			case <-s.stop:
+				if s.file != nil {
+					s.file.Close()
+				}
+				return
+			default:
+			}
+			if t.look(pause) {
+				pause = leastPause
+			} else {
+				pause = min(2*pause, 2*longest)
+			}
+		}
+	}
+}
+
+// look makes progress, sleeps if there is none, and says whether there was any. pause is
+// how long to sleep where the descriptor does not tell all.
+//
+// The runtime's poller tells of a descriptor when something new has happened to it, and
+// never that something is left. The provider net leaves data in its sockets, and a
+// descriptor that is readable for ever. So one that is readable is looked at again after
+// growing pauses, until there was nothing for so long that nothing can be left.
+func (t *transport) look(pause time.Duration) (some bool) {
+	s := &t.standby
+	select {
+	case <-s.asked:
+	default:
+	}
+	if s.file == nil {
+		if some, _ = t.step(); some {
+			return true
+		}
+		timer := time.NewTimer(min(pause, mostPause))
+		defer timer.Stop()
+		select {
+		case <-s.asked:
+		case <-s.stop:
+		case <-timer.C:
+		}
+		return false
+	}
+	var limit time.Time
+	switch {
+	case t.stalled():
+		limit = time.Now().Add(min(pause, mostPause))
+	case pause <= longest && sys.Signalled(s.fd):
+		limit = time.Now().Add(pause)
+	}
+	_ = s.file.SetReadDeadline(limit)
+	if len(s.asked) > 0 { // the deadline that poke has set may be undone
+		some, _ = t.step()
+		return some
+	}
+	looked := false
+	err := s.conn.Read(func(uintptr) bool {
+		if looked {
+			return true
+		}
+		looked = true
+		var sleep bool
+		some, sleep = t.step()
+		return some || !sleep
+	})
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fail(t.rank, errs.Resource("ofi: waiting for the completion queue: %v", err))
+		<-s.stop
+	}
+	return some
+}
+
+// stalled says whether there is something to be posted that the provider had no room for.
+func (t *transport) stalled() bool {
+	t.rx.Lock()
+	defer t.rx.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.over && (len(t.due) > 0 || len(t.unposted) > 0 || len(t.owed) > 0 || len(t.replies) > 0)
+}
+
+// step makes progress, and says whether there was some, and whether the descriptor will
+// tell of what comes next.
+func (t *transport) step() (some, sleep bool) {
+	t.rx.Lock()
+	defer t.rx.Unlock()
+	before := t.events
+	t.progress(false)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.events != before, t.over || t.ep.FD() < 0 || t.ep.TryWait()
+}
