@@ -22,6 +22,8 @@ const (
 	rate      = "rate"
 	bandwidth = "bandwidth"
 
+	updateRate = "updates" // of all ranks together, by the time
+
 	register   = "register"
 	deregister = "deregister"
 	hitRate    = "hit_rate"
@@ -37,6 +39,10 @@ const (
 	refUDP    = "ref/udp"
 	refUDPMsg = "ref/udpmsg"
 	refStream = "ref/udpstream"
+
+	refOFI      = "ref/ofi"
+	refOFIMsg   = "ref/ofimsg"
+	refOFIWrite = "ref/ofiwrite"
 
 	refOwn       = "memcpy/own" // copy() of as many bytes, within the rank
 	refAttachPut = "attach/put" // to the attach segment, of the same size
@@ -60,6 +66,9 @@ var benchmarks = []struct {
 	{refUDP, "one way of a bare ping-pong of datagrams", needSockets, sure(pingCases), nil},
 	{refUDPMsg, "bare datagrams one way, one a message", needSockets, sure(messageCases), nil},
 	{refStream, "a bare stream of datagrams, joined where the kernel can", needSockets, sure(streamCases), nil},
+	{refOFI, "one way of a bare ping-pong on libfabric", needBare, sure(barePingCases), nil},
+	{refOFIMsg, "bare messages of libfabric one way, one a call", needBare, sure(bareMessageCases), nil},
+	{refOFIWrite, "a bare write of libfabric, until it is in place", needBare, sure(bareWriteCases), nil},
 	{"am/short", "short active messages by number of arguments", needReference, sure(shortCases), nil},
 	{"am/medium", "medium active messages by payload", needReference, sure(mediumCases), nil},
 	{"am/long", "long active messages by payload", needReference, sure(longCases), nil},
@@ -70,6 +79,29 @@ var benchmarks = []struct {
 	{"rma/handles", "65,536 handles at once", needReference, sure(handleCases), nil},
 	{"atomic/add", "fetch-and-add of a 64-bit word", needReference, sure(addCases), nil},
 	{"barrier", "barrier of all ranks", needReference, sure(barrierCases), nil},
+	{"component/post", "an operation handed over, not waited for", needReference, postCases, nil},
+	{"component/complete", "a look that finds nothing, and the wait for a put that is done", needReference, completeCases, nil},
+	{"component/translate", "an address looked up in the tables", needReference, translateCases, nil},
+	{"component/wake", "a round trip to a rank that sleeps", needReference, wakeCases, nil},
+	{"agg/atomics", "updates of words of all ranks, each an atomic that is not waited for", needReference, sure(aggregateCases("agg/atomics", "", fewUpdates)), nil},
+	{refMailbox, "the same by a mailbox and a function written for it", needReference, sure(aggregateCases(refMailbox, "", updates)), nil},
+	{"agg/arrays", "the same by the operations of arrays", needReference, sure(aggregateCases("agg/arrays", refMailbox, updates)), nil},
+	{"agg/gather", "loads of words of all ranks", needReference, sure(aggregateCases("agg/gather", refMailbox, updates)), nil},
+	{benchQueue, "items of a dist.Queue pushed and popped, by all ranks and by one", needReference, sure(aggregateCases(benchQueue, refMailbox, fewItems)), nil},
+	{benchMap, "entries of a dist.Map, one by one", needReference, sure(aggregateCases(benchMap, "", fewUpdates)), nil},
+	{benchMapBulk, "the same, many in a message", needReference, sure(aggregateCases(benchMapBulk, refMailbox, fewItems)), nil},
+	{"rpc", "calls with a result", needReference, sure(callCases), nil},
+	{"coll/barrier", "barrier, by package gas", needReference, sure(jointCases("coll/barrier", 0)), nil},
+	{"coll/allreduce", "sum of all ranks, on all", needReference, sure(jointCases("coll/allreduce", collSizes...)), nil},
+	{"coll/broadcast", "broadcast by each rank in turn", needReference, sure(jointCases("coll/broadcast", collSizes...)), nil},
+	{"coll/alltoall", "a block of each rank for each", needReference, sure(jointCases("coll/alltoall", collSizes...)), nil},
+	{"coll/scan", "inclusive scan, up and down the ranks in turn", needReference, sure(jointCases("coll/scan", collSizes...)), nil},
+	{"team/barrier", "the same calls of a team", needReference, sure(jointCases("team/barrier", 0)), nil},
+	{"team/allreduce", "... allreduce", needReference, sure(jointCases("team/allreduce", collSizes...)), nil},
+	{"team/broadcast", "... broadcast", needReference, sure(jointCases("team/broadcast", collSizes...)), nil},
+	{"team/alltoall", "... alltoall", needReference, sure(jointCases("team/alltoall", collSizes...)), nil},
+	{"team/scan", "... scan", needReference, sure(jointCases("team/scan", collSizes...)), nil},
+	{"team/split", "a team of all ranks made and given back", needReference, sure(jointCases("team/split", 0)), nil},
 	{"firehose/register", "registration of memory, and its end, by size", needReference, registerCases, nil},
 	{"firehose/put", "blocking put to memory that is not attached, by all ways", needReference, farPutCases, nil},
 	{"firehose/get", "blocking get from it", needReference, farGetCases, nil},
@@ -90,12 +122,17 @@ const (
 	needReference need = iota // something to compare with: direct access, or else sockets
 	needDirect                // direct access of ranks 0 and 1 to each other's memory
 	needSockets
+	needBare // an endpoint of libfabric beside the job's own
 )
 
 // meet makes what is needed available. why is the reason if the benchmark is to be
 // left out; err means that the job cannot go on.
 func (j *job) meet(n need) (why string, err error) {
 	switch {
+	case n == needBare || n == needReference && j.onFabric():
+		if err = j.needBare(); errors.Is(err, errNoBare) && n == needBare {
+			return err.Error(), nil
+		}
 	case n == needDirect && !j.direct:
 		return errNoDirect.Error(), nil
 	case n == needSockets || n == needReference && !j.direct:
@@ -109,6 +146,7 @@ func (j *job) meet(n need) (why string, err error) {
 
 var (
 	argCounts = []int{0, 4, 8, 14, 15, 16}
+	collSizes = []int{8, 512, 4 << 10, 64 << 10}
 	copySizes = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 )
 
@@ -120,10 +158,20 @@ func (j *job) way(size int) string {
 	switch {
 	case j.direct:
 		return refLine
-	case size > maxDatagram:
+	case j.onFabric() && size <= maxBare:
+		return refOFI
+	case j.onFabric() || size > maxDatagram:
 		return ""
 	}
 	return refUDP
+}
+
+// access is the reference for the time of a put, get or atomic.
+func (j *job) access(size int) string {
+	if j.onFabric() {
+		return refOFIWrite
+	}
+	return j.way(size)
 }
 
 // message is the reference for the time a message of many.
@@ -131,7 +179,9 @@ func (j *job) message(size int) string {
 	switch {
 	case j.direct:
 		return refLine
-	case size > maxDatagram:
+	case j.onFabric() && size <= maxBare:
+		return refOFIMsg
+	case j.onFabric() || size > maxDatagram:
 		return ""
 	}
 	return refUDPMsg
@@ -139,8 +189,11 @@ func (j *job) message(size int) string {
 
 // bulk is the reference for bandwidths.
 func (j *job) bulk() string {
-	if j.direct {
+	switch {
+	case j.direct:
 		return refMemcpy
+	case j.onFabric():
+		return refOFIWrite
 	}
 	return refStream
 }
@@ -184,6 +237,16 @@ func (j *job) reference(name string, size int) (op, error) {
 		return j.flowOp(cmdMessages, size, size, func() (*flow, way) { return &j.sockets.single, alone(size) }), nil
 	case refStream:
 		return j.streamOp(j.datagram, size), nil
+	case refOFI:
+		return j.bareOp(cmdBarePings, size, 2), nil
+	case refOFIMsg:
+		return j.bareOp(cmdBareMessages, size, 1), nil
+	case refOFIWrite:
+		return j.bareOp(cmdBareWrites, size, 1), nil
+	case refShort:
+		return j.shortTrip(), nil
+	case refMailbox:
+		return j.mailboxReference(), nil
 	case refOwn:
 		return j.ownCopy(size), nil
 	case refAttachPut, refAttachGet:
@@ -425,7 +488,7 @@ func putCases(j *job) []outcase {
 	}
 	n := j.n
 	l := []outcase{
-		{via: viaPtr, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
+		{via: viaPtr, size: 8, out: []output{{latency, j.access(8)}}, op: plain(func(count int) error {
 			for i := range count {
 				if err := p.Put(n, uint64(i)); err != nil {
 					return err
@@ -433,7 +496,7 @@ func putCases(j *job) []outcase {
 			}
 			return nil
 		})},
-		{via: viaValue, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
+		{via: viaValue, size: 8, out: []output{{latency, j.access(8)}}, op: plain(func(count int) error {
 			for i := range count {
 				if err := x.PutValue(1, to, uint64(i), 8); err != nil {
 					return err
@@ -444,7 +507,7 @@ func putCases(j *job) []outcase {
 	}
 	for _, size := range copySizes {
 		src := j.local[:size]
-		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.way(size)}), op: plain(func(count int) error {
+		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.access(size)}), op: plain(func(count int) error {
 			for range count {
 				if err := x.Put(1, to, src); err != nil {
 					return err
@@ -464,7 +527,7 @@ func getCases(j *job) []outcase {
 	}
 	n := j.n
 	l := []outcase{
-		{via: viaPtr, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
+		{via: viaPtr, size: 8, out: []output{{latency, j.access(8)}}, op: plain(func(count int) error {
 			sum := uint64(0)
 			for range count {
 				v, err := p.Get(n)
@@ -476,7 +539,7 @@ func getCases(j *job) []outcase {
 			runtime.KeepAlive(sum)
 			return nil
 		})},
-		{via: viaValue, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
+		{via: viaValue, size: 8, out: []output{{latency, j.access(8)}}, op: plain(func(count int) error {
 			sum := uint64(0)
 			for range count {
 				v, err := x.GetValue(1, from, 8)
@@ -491,7 +554,7 @@ func getCases(j *job) []outcase {
 	}
 	for _, size := range copySizes {
 		dst := j.local[:size]
-		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.way(size)}), op: plain(func(count int) error {
+		l = append(l, outcase{via: viaExtended, size: size, out: j.withBandwidth(size, output{latency, j.access(size)}), op: plain(func(count int) error {
 			for range count {
 				if err := x.Get(1, from, dst); err != nil {
 					return err

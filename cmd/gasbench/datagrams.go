@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
@@ -56,6 +55,9 @@ func (j *job) close() {
 	j.endGoroutines()
 	if j.sockets != nil {
 		j.sockets.close()
+	}
+	if j.bare != nil {
+		j.bare.close()
 	}
 	// What cannot be taken back now goes with the job.
 	for _, a := range j.exposed {
@@ -148,7 +150,7 @@ func (j *job) needSockets() error {
 	}
 	err = j.command(cmdSockets, 0, 0)
 	if err == nil {
-		err = j.exchange(text)
+		err = j.exchange(text, j.connectSockets)
 	}
 	return err
 }
@@ -159,22 +161,7 @@ func (j *job) answerSockets() error {
 	if err != nil {
 		return err
 	}
-	return j.exchange(text)
-}
-
-// exchange tells the other rank text and connects with what it tells.
-func (j *job) exchange(text string) error {
-	if err := j.e.RequestMedium(1-j.n.Rank(), hAddress, []byte(text)); err != nil {
-		return err
-	}
-	if err := j.e.Wait(nil, func() bool { return j.s.address != "" }); err != nil {
-		return err
-	}
-	return j.connectSockets(j.s.address)
-}
-
-func onAddress(t *am.Token, _ []uint32, payload []byte) {
-	states[t.Endpoint().Rank()].address = string(payload)
+	return j.exchange(text, j.connectSockets)
 }
 
 // receive waits for a datagram. It looks without telling the scheduler, as the

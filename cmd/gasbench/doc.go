@@ -62,6 +62,21 @@
 // A stream ends when the sender knows that all has come. Datagrams that are lost
 // are replaced, as bytes only.
 //
+// A gasbench that was built with go build -tags ofi has references of bare libfabric: one
+// endpoint of the provider that docs/fabrics.md says, in C, beside the job's own, which
+// looks at its completions and does nothing else until a burst is over.
+//
+//	ref/ofi        one way of a ping-pong of messages with the same payload, at least
+//	               8 bytes and at most 4 KiB
+//	ref/ofimsg     messages of that payload from one rank to the other, one a call;
+//	               at most 512 are on their way, and the receiver tells of every 64
+//	ref/ofiwrite   a write of as many bytes, until it is in the other rank's memory
+//	               (FI_DELIVERY_COMPLETE), and only then the next
+//
+// They stand beside the figures of a job on conduit ofi, the first two for messages of up to
+// 4 KiB, the last for accesses and bandwidths; on other conduits -run 'ref/ofi.*' measures them
+// alone.
+//
 // # Benchmarks
 //
 // am/short, am/medium, am/long: half_rtt is half the time from a request, by way
@@ -89,7 +104,51 @@
 // waits for the first, and compares what came of them; its value is the time of
 // one of them.
 //
+// component/...: parts of operations by themselves; what belongs to an operation and is not
+// named is not timed. component/post: a rank hands over 16 puts, or short messages of four
+// arguments, one after the other, and does not wait for them. component/complete: a Poll that
+// finds nothing ("empty"), and the wait for puts of 8 bytes that have been in place for a
+// while ("handle"). component/translate: address tables look up 8 bytes, and 64 KiB, of the
+// attach segment and of registered memory. component/wake: the round trip of a short
+// message to a rank that had nothing to do for 2 ms. See docs/components.md.
+//
 // barrier: a full barrier of all ranks of the job.
+//
+// # Aggregation, calls and collective calls
+//
+// All ranks of the job take part in agg/..., dist/..., coll/... and team/..., each in a loop. Those of
+// agg/... change, or load, 131,072 words of an array that is spread over them, at random
+// indices, which lie in a slice; an operation ends when all of all ranks are done, and
+// includes making and ending the mailbox. updates is how many there are in a second, those of all
+// ranks together.
+//
+// agg/atomics: gas.AddNBI of 2,048 words, then SyncImplicit and a barrier.
+//
+// agg/mailbox: items of 8 bytes, which say which word to increment ("word"), and of 16, an
+// index and what to add ("value"), by a loop over the slice that pushes, and a function,
+// written for this.
+//
+// agg/arrays: gas.AddAll, Array.UpdateAll with exclusive or, Array.Scatter, beside the mailbox
+// of index and value. agg/gather: Array.Gather, and a gas.Batch written for the same, beside
+// that mailbox, too.
+//
+// dist/queue: 16,384 items of 8 bytes of each rank, pushed and popped: by each its own ("local"), and all
+// pushed by rank 0, of which the others steal ("steal"), with the end of the phase. dist/map: 2,048
+// entries of a map with words for keys and values, which lie on all ranks, put, got and updated by a
+// function, each by a call. dist/mapbulk: 16,384 by Map.PutAll, Map.GetAll and Update.Push. All of them
+// end by a barrier; the reference of those of many is the mailbox of index and value.
+//
+// rpc: calls of rank 1 by rank 0 with a result, one after the other: a word there and one back
+// ("inline", gas.RegisterCall), a slice ("bytes") and a string, whose lengths come back, by
+// functions of RegisterFunc, and a word by a task. The reference is a round trip of a short
+// message of four arguments.
+//
+// coll/...: collective calls of a gas.Node, one after the other: Barrier; AllReduceSlice of
+// words, AllReduce of one; BroadcastSlice, of which each rank is the root in turn; AllToAll,
+// size being that of a block; InclusiveScanSlice, each second one in a team of reverse order. The
+// root of a broadcast, and the first rank of a scan, would run ahead otherwise.
+//
+// team/...: the same of a team of all ranks that Split has made, and Split and Close.
 //
 // # Memory beyond the segment
 //

@@ -224,7 +224,7 @@ func bench(o options, out io.Writer, progress *os.File) error {
 				return err
 			}
 			if why != "" {
-				if o.named || b.needs != needDirect {
+				if o.named || b.needs != needDirect && b.needs != needBare {
 					r.leaveOut(b.name, why)
 				}
 				continue

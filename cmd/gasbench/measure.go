@@ -14,6 +14,7 @@ type op struct {
 	run   func(count int) error
 	end   func() error // after the last one, timed; may be nil
 	legs  float64      // messages in turn that one operation is: 2 for a round trip; else 1
+	most  int          // bounds the operations of a burst, whose untimed parts may be much longer; 0: no bound
 	parts int          // what one operation is made of, if it is so long that one is a burst; else 0
 
 	// clocked does count operations in place of run and end and says how long they
@@ -190,6 +191,10 @@ const maxCount = 1 << 28
 // calibrate finds how many operations take about d, and an operation's time.
 func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err error) {
 	count = o.least()
+	limit := maxCount
+	if o.most > 0 {
+		limit = o.most
+	}
 	for {
 		// The best of three: a rank that is not running says nothing.
 		tries := 3
@@ -205,11 +210,11 @@ func (j *job) calibrate(o *op, d time.Duration) (count int, ns float64, err erro
 			ns = min(ns, v)
 		}
 		total := ns * o.messages() * float64(count)
-		if total >= float64(d)/4 || count >= maxCount {
-			return max(o.least(), min(int(float64(d)/(ns*o.messages())), maxCount)), ns, nil
+		if total >= float64(d)/4 || count >= limit {
+			return max(o.least(), min(int(float64(d)/(ns*o.messages())), limit)), ns, nil
 		}
 		grow := min(16, max(2, float64(d)/2/total))
-		count = int(float64(count) * grow)
+		count = min(int(float64(count)*grow), limit)
 	}
 }
 
@@ -365,8 +370,11 @@ func (j *job) measureHere(c *outcase, o options) ([]line, error) {
 			l.Value = median(values)
 			l.Low, l.High = quartiles(values)
 		}
-		if out.metric == bandwidth {
-			l.invert()
+		switch out.metric {
+		case bandwidth:
+			l.invert("bytes/s", float64(l.Size))
+		case updateRate:
+			l.invert("1/s", 1)
 		}
 		if c.single {
 			l.Spread = h.spread()
@@ -376,21 +384,21 @@ func (j *job) measureHere(c *outcase, o options) ([]line, error) {
 	return lines, nil
 }
 
-// invert turns times an operation into bytes a second.
-func (l *line) invert() {
-	l.Unit = "bytes/s"
-	bytes := float64(l.Size) * 1e9
+// invert turns times an operation, of so many of something, into what a second has of it.
+func (l *line) invert(unit string, each float64) {
+	l.Unit = unit
+	amount := each * 1e9
 	for _, v := range []*float64{&l.Value, &l.P50, &l.P99, &l.P999, &l.RefValue} {
 		if *v > 0 {
-			*v = bytes / *v
+			*v = amount / *v
 		}
 	}
 	if l.Low > 0 {
-		unit := 1.0
+		of := 1.0
 		if l.Ratio == 0 {
-			unit = bytes
+			of = amount
 		}
-		l.Low, l.High = unit/l.High, unit/l.Low
+		l.Low, l.High = of/l.High, of/l.Low
 	}
 	if l.Ratio > 0 {
 		l.Ratio = 1 / l.Ratio

@@ -39,7 +39,16 @@ type job struct {
 	sockets  *sockets // nil until they are needed
 	ping     uint64   // number of the last ping
 
+	bare *bare // nil until it is needed
+
 	goroutines []goroutine // from the second on
+
+	table   *wordTable // of updates; nil until it is needed, as what follows
+	dist    *containers
+	team    *gas.Team
+	reverse *gas.Team
+	blocks  [2][]uint64 // of collective calls
+	turns   int         // how many of these there have been
 
 	far     far           // rank 0: what rank 1 has exposed, once that is needed
 	spare   []byte        // for copies of more than dataSize bytes
@@ -62,7 +71,7 @@ type state struct {
 	payload []byte // what medium and long replies carry
 	cmd     command
 	pending bool
-	address string             // of the other rank's sockets
+	address string             // of the other rank's sockets or endpoint, until it is taken
 	answer  []uint32           // to inquire; nil until it is there
 	pinners map[string]*pinner // by kind of memory
 	_       [32]byte
@@ -88,6 +97,12 @@ const (
 	cmdStream
 	cmdExpose
 	cmdPins
+	cmdJoint
+	cmdTasks
+	cmdBare
+	cmdBarePings
+	cmdBareMessages
+	cmdBareWrites
 )
 
 const (
@@ -211,6 +226,14 @@ func (j *job) serve() error {
 			err = j.expose()
 		case cmdPins:
 			err = j.answerPins()
+		case cmdJoint:
+			err = j.answerJoint(c.count, c.size)
+		case cmdBare:
+			err = j.answerBare()
+		case cmdBarePings, cmdBareMessages, cmdBareWrites:
+			err = j.bareAnswer(c.what, c.count, c.size)
+		case cmdTasks:
+			err = j.n.Wait(pending) // which runs tasks
 		}
 		if err != nil {
 			return err
@@ -221,7 +244,7 @@ func (j *job) serve() error {
 // command tells the other rank, or all others if it concerns them, what to do.
 func (j *job) command(what uint32, count, size int) error {
 	last := 1
-	if what == cmdQuit || what == cmdBarrier {
+	if what == cmdQuit || what == cmdBarrier || what == cmdJoint {
 		last = j.n.Size() - 1
 	}
 	lo, hi := am.Pack64(uint64(count))

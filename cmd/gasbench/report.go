@@ -92,7 +92,7 @@ func (l *line) sizeText() string {
 		return fmt.Sprintf("%d args", l.Size)
 	case "lanes/own":
 		return fmt.Sprintf("%d lanes", l.Size)
-	case "barrier":
+	case "barrier", "coll/barrier", "team/barrier", "team/split":
 		return ""
 	}
 	return bytesText(l.Size)
@@ -103,6 +103,8 @@ func (l *line) value(v float64) string {
 	switch l.Unit {
 	case "bytes/s":
 		return digits(v/1e9) + " GB/s"
+	case "1/s":
+		return digits(v/1e6) + " M/s"
 	case "share":
 		return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
 	case "each", "round trips":
