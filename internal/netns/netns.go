@@ -262,9 +262,10 @@ func started(pid int) (string, bool) {
 	return f[19], true
 }
 
-// ip runs the program ip.
+// ip runs the program ip. The limit is for a kernel that hangs: while other network namespaces
+// are taken down on a machine under load, a call has taken more than 20 s.
 func ip(args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
 	if err != nil {
