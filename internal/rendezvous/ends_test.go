@@ -342,6 +342,70 @@ func TestServerFail(t *testing.T) {
 	}
 }
 
+// A slowConn is a connection over which, once hold is set, what is written waits until hold
+// is closed or patience is over.
+type slowConn struct {
+	net.Conn
+	hold     atomic.Pointer[chan struct{}]
+	patience time.Duration
+	written  atomic.Bool // with hold set
+}
+
+func (c *slowConn) Write(b []byte) (int, error) {
+	hold := c.hold.Load()
+	if hold != nil {
+		select {
+		case <-*hold:
+		case <-time.After(c.patience):
+		}
+		defer c.written.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+type slowListener struct{ net.Listener }
+
+func (l slowListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &slowConn{Conn: c, patience: 200 * time.Millisecond}, nil
+}
+
+// TestServingRankHearsLast: the process of rank 0, which serves, may end when it hears
+// that the job has failed; by then the others have been told.
+func TestServingRankHearsLast(t *testing.T) {
+	const size = 4
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := serveOn(t, slowListener{l}, ServerConfig{Size: size, InRank: true})
+	m := j.all()
+	heard := make(chan struct{}) // by rank 0
+	var others []*slowConn
+	j.mu.Lock()
+	for p := range j.peers {
+		if c := p.conn.(*slowConn); p.rank != 0 {
+			c.hold.Store(&heard)
+			others = append(others, c)
+		}
+	}
+	j.mu.Unlock()
+	j.Fail(3, 9, "killed")
+	m[0].expect(news{what: "failed", rank: 3, cause: "killed"})
+	close(heard)
+	for _, c := range others {
+		if !c.written.Load() {
+			t.Error("rank 0 heard of the failure before another rank was told")
+		}
+	}
+	for _, c := range m[1:] {
+		c.expect(news{what: "failed", rank: 3, cause: "killed"})
+	}
+}
+
 // TestGrace: a launcher has the time to say how a rank ended, and if it does not,
 // its end is a failure nevertheless.
 func TestGrace(t *testing.T) {

@@ -35,6 +35,12 @@ func serve(t *testing.T, c ServerConfig) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, l, c)
+}
+
+// serveOn is serve by a listener of the test's own.
+func serveOn(t *testing.T, l net.Listener, c ServerConfig) *job {
+	t.Helper()
 	if !c.Key.Valid() {
 		c.Key = jobkey.New()
 	}

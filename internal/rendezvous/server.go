@@ -145,6 +145,7 @@ type Server struct {
 	gathering bool     // until a timer ends, leaves are gathered
 
 	failed  *failure
+	spread  bool          // rank 0, which serves, may be told of failed
 	over    bool          // the service ends before the job does
 	settled chan struct{} // closed when all have left or the job has failed
 
@@ -336,17 +337,7 @@ func (s *Server) shutdown(linger time.Duration) {
 		told = append(told, p.out.flushed())
 	}
 	s.mu.Unlock()
-	const farewell = 2 * time.Second // a connection may be stuck
-	late, stop = awake.NewTimer(farewell)
-	defer stop()
-	for _, c := range told {
-		select {
-		case <-c:
-			continue
-		case <-late:
-		}
-		break
-	}
+	s.await(told)
 	s.Close()
 }
 
@@ -728,6 +719,41 @@ func (s *Server) fail(f failure) {
 	clear(s.waiting) // the ranks end them themselves
 	s.conclude()
 	s.tellAll()
+	if !s.c.InRank {
+		return
+	}
+	// The process that serves may end when it hears of it, and would take with it what
+	// the others have not been told yet.
+	var told []<-chan struct{}
+	for p := range s.peers {
+		if p.rank != 0 {
+			told = append(told, p.out.flushed())
+		}
+	}
+	s.wg.Go(func() {
+		s.await(told)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.spread = true
+		s.tellAll()
+	})
+}
+
+// await returns when all that told waits for is written or cannot be, after farewell, for
+// a connection may be stuck, or when the service ends.
+func (s *Server) await(told []<-chan struct{}) {
+	const farewell = 2 * time.Second
+	late, stop := awake.NewTimer(farewell)
+	defer stop()
+	for _, c := range told {
+		select {
+		case <-c:
+		case <-late:
+			return
+		case <-s.done:
+			return
+		}
+	}
 }
 
 // ends notes that a rank has Left or Failed, unless it has ended before.
@@ -1006,7 +1032,7 @@ func (s *Server) next(p *peer) (b []byte) {
 		}
 	}
 	switch {
-	case s.failed != nil && !p.failed:
+	case s.failed != nil && !p.failed && (s.spread || p.rank != 0 || !s.c.InRank):
 		p.failed = true
 		b = frame(b, kFailed, s.failed.append)
 	case s.over && !p.over && !p.bye:

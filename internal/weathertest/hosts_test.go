@@ -298,11 +298,15 @@ func (j *toil) end() {
 // toilRank is a rank of it: in each round it hears once of each other rank. It
 // ends as ranks do: with status 121 if another one has failed.
 func toilRank() {
+	var ep conduits.Endpoint
 	check := func(err error) {
 		if err == nil {
 			return
 		}
 		fmt.Fprintln(os.Stderr, err)
+		if ep != nil {
+			_ = ep.Close() // the others hear of the failure first, if this rank serves
+		}
 		if errors.Is(err, conduits.ErrPeer) {
 			os.Exit(121)
 		}
@@ -315,7 +319,7 @@ func toilRank() {
 	}
 	c, err := conduits.Lookup(job.Env("ARGON_CONDUIT"))
 	check(err)
-	ep, err := c.Join(job, conduits.Config{})
+	ep, err = c.Join(job, conduits.Config{})
 	check(err)
 	r := &rank{Endpoint: ep, done: map[uint64]error{}}
 	last := ^uint32(0)
