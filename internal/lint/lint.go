@@ -47,22 +47,23 @@ func (p Problem) String() string {
 type layer int
 
 const (
-	leaf     layer = iota // internal/*: what any package may use
-	segments              // segment
-	contract              // conduits
-	adapter               // conduits/adapt: what transports leave out
-	conduit               // conduits/*
-	composed              // conduits/hybrid/*: conduits that are made of others
-	starter               // conduits/boot: what runs a rank's function
-	tools                 // internal/launch: starting jobs, on any conduit that is registered
-	core                  // am
-	caches                // firehose
-	services              // extended, barrier
-	user                  // gas
-	forms                 // gas/dist, gas/must: made of what gas exports
-	fronts                // gas/*: made of these, too
-	kit                   // test*, *test: what tests share, and packages of tests alone
-	program               // cmd/*, examples/*
+	leaf      layer = iota // internal/*: what any package may use
+	segments               // segment
+	contract               // conduits
+	adapter                // conduits/adapt: what transports leave out
+	conduit                // conduits/*
+	composed               // conduits/hybrid/*: conduits that are made of others
+	starter                // conduits/boot: what runs a rank's function
+	tools                  // internal/launch: starting jobs, on any conduit that is registered
+	core                   // am
+	caches                 // firehose
+	services               // extended, barrier
+	user                   // gas
+	forms                  // gas/dist, gas/must: made of what gas exports
+	fronts                 // gas/*: made of these, too
+	languages              // upc/*: runtimes of compilers, which start ranks by gas
+	kit                    // test*, *test: what tests share, and packages of tests alone
+	program                // cmd/*, examples/*
 )
 
 // layerOf places the package in folder dir. Programs and packages at places
@@ -105,6 +106,8 @@ func layerOf(dir string) layer {
 		return services
 	case "gas":
 		return fronts
+	case "upc":
+		return languages
 	}
 	return program
 }
@@ -282,7 +285,7 @@ func (c *checker) source(name string, src []byte) {
 	}
 	l := layerOf(dir)
 	switch l {
-	case segments, core, services:
+	case segments, core, services, languages:
 		c.time(name, f, true)
 	case starter:
 		c.time(name, f, false)
