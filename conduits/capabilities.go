@@ -120,6 +120,15 @@ type Direct interface {
 	Reach() (first int, views []segment.View, systems [][]byte)
 }
 
+// Adopter is a Direct Transport that can be a part of another conduit, in whose memory
+// segments lie: see [FarEndpoint].
+type Adopter interface {
+	// Adopt has mem be this rank's segment, in place of what Segment would return. Called
+	// once, before Attach; mem stays the caller's, and there until Close has closed the
+	// Transport.
+	Adopt(mem []byte)
+}
+
 // Kicker is a Transport that ends waits of other ranks by itself.
 type Kicker interface {
 	// KickRank is Kick of another rank, which may have left.

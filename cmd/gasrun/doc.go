@@ -95,12 +95,13 @@
 //
 // # Fabrics
 //
-// A gasrun that was built with go build -tags ofi starts jobs on libfabric (conduit ofi),
-// and builds packages with that tag for it; docs/fabrics.md says what to install. Without
-// the tag nothing of it is linked, and -conduit ofi says how to build. Of a job on hosts
-// that is given no conduit, by flag or ARGON_CONDUIT, the ranks take ofi if each host has
-// one, the program is built with the tag, and a provider on gasrun's machine drives a network
-// card by itself (InfiniBand, RoCE, Slingshot, EFA, Omni-Path); -v prints by which rule, and
+// A gasrun that was built with go build -tags ofi starts jobs on libfabric: conduit ofi
+// between all ranks, hybrid-ofi between hosts, whose ranks share memory. It builds packages
+// with that tag for them; docs/fabrics.md says what to install. Without the tag nothing of
+// it is linked, and these conduits say how to build. Of a job on hosts that is given no conduit,
+// by flag or ARGON_CONDUIT, the ranks take ofi, or hybrid-ofi if a host has several, if the
+// program is built with the tag and a provider on gasrun's machine drives a network card by
+// itself (InfiniBand, RoCE, Slingshot, EFA, Omni-Path); -v prints by which rule, and
 // -conduit hybrid does without.
 //
 // # Simulation

@@ -14,12 +14,16 @@ import (
 	"github.com/argon-go/argon/internal/launch"
 )
 
-// fabricConduit is the conduit that runs on libfabric; it is registered in builds with
-// the tag fabricTag.
+// The conduits that run on libfabric: all ranks, or between hosts. They are registered in
+// builds with the tag fabricTag.
 const (
 	fabricConduit = "ofi"
+	fabricHybrid  = "hybrid-ofi"
 	fabricTag     = "ofi"
 )
+
+// onFabric says whether conduit runs on libfabric.
+func onFabric(conduit string) bool { return conduit == fabricConduit || conduit == fabricHybrid }
 
 // fabric is what the command line says of libfabric.
 type fabric struct {
@@ -31,8 +35,8 @@ type fabric struct {
 // finish sets the variables that ranks read.
 func (f *fabric) finish(o *options) error {
 	switch {
-	case f.list && o.Conduit != "" && o.Conduit != fabricConduit:
-		return fmt.Errorf("-providers lists those of conduit %s, not of %s (-conduit, ARGON_CONDUIT)", fabricConduit, o.Conduit)
+	case f.list && o.Conduit != "" && !onFabric(o.Conduit):
+		return fmt.Errorf("-providers lists those of conduits %s and %s, not of %s (-conduit, ARGON_CONDUIT)", fabricConduit, fabricHybrid, o.Conduit)
 	case f.force && f.name == "":
 		return fmt.Errorf("-provider-force is for a provider that -provider names")
 	}
@@ -84,9 +88,10 @@ func here() machine {
 	return machine{providers.Built, launch.Conduits(), providers.List}
 }
 
-// choose sets the conduit of a job on hosts that was given none: that of libfabric where a
-// provider here drives a network card by itself and the program is built with it. It
-// returns by which rule, "" if nothing was to be chosen.
+// choose sets the conduit of a job on hosts that was given none: one of libfabric where a
+// provider here drives a network card by itself and the program is built with it, with
+// shared memory inside hosts if any has several ranks. It returns by which rule, "" if
+// nothing was to be chosen.
 func (f *fabric) choose(o *options, t launch.Target, m machine, getenv func(string) string) (rule string, err error) {
 	if len(o.Hosts) == 0 || o.Conduit != "" {
 		return "", nil
@@ -96,9 +101,6 @@ func (f *fabric) choose(o *options, t launch.Target, m machine, getenv func(stri
 		return o.without("this gasrun was built without libfabric (docs/fabrics.md)"), nil
 	case t.Package == nil && !tagged(t.Program):
 		return o.without(t.Program + " was not built with go build -tags " + fabricTag), nil
-	}
-	if o.shares() {
-		return o.without(fmt.Sprintf("ranks of one host share memory there, and do not by conduit %s", fabricConduit)), nil
 	}
 	wish, err := f.wish(o, getenv)
 	if err != nil {
@@ -113,7 +115,11 @@ func (f *fabric) choose(o *options, t launch.Target, m machine, getenv func(stri
 		return o.without(why), nil
 	}
 	o.Conduit = fabricConduit
-	return fmt.Sprintf("conduit %s: %s (-conduit %s does without)", fabricConduit, why, launch.DefaultHostsConduit), nil
+	if o.shares() {
+		o.Conduit = fabricHybrid
+		why += ", and ranks of one host share memory"
+	}
+	return fmt.Sprintf("conduit %s: %s (-conduit %s does without)", o.Conduit, why, launch.DefaultHostsConduit), nil
 }
 
 // shares says whether a host has several ranks.
@@ -137,7 +143,7 @@ func (o *options) without(why string) string {
 // something here was built without.
 func (f *fabric) known(o *options, t launch.Target, m machine) error {
 	switch {
-	case o.Conduit != fabricConduit:
+	case !onFabric(o.Conduit):
 		return nil
 	case !m.built:
 		return providers.NotBuilt()

@@ -45,7 +45,7 @@ func TestFabricChoose(t *testing.T) {
 		}
 	}
 	asked := false
-	all := []string{"hybrid", "ofi", "shm", "udp"}
+	all := []string{"hybrid", "hybrid-ofi", "ofi", "shm", "udp"}
 	hosts := []launch.Host{{}}
 	pkg := launch.Target{Package: []string{"."}}
 	for _, c := range []struct {
@@ -63,8 +63,9 @@ func TestFabricChoose(t *testing.T) {
 		{"one without", hosts, "", nil, launch.Target{Program: plain}, machine{true, all, found("cxi")}, "", "was not built with go build -tags ofi"},
 		{"no executable of Go", hosts, "", nil, launch.Target{Program: "/bin/sh"}, machine{true, all, found("cxi")}, "", "/bin/sh was not built"},
 		{"TCP", hosts, "", nil, pkg, machine{true, all, found("net", "tcp;ofi_rxm")}, "", "conduit hybrid: net is for tests and Ethernet"},
-		{"several ranks on a host", []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, "", nil, pkg, machine{true, all, found("cxi")}, "", "conduit hybrid: ranks of one host share memory there"},
-		{"the same, one by one", []launch.Host{{Name: "a"}, {Name: "b"}, {Name: "a"}}, "", nil, pkg, machine{true, all, found("cxi")}, "", "share memory"},
+		{"several ranks on a host", []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, "", nil, pkg, machine{true, all, found("cxi")}, "hybrid-ofi", "conduit hybrid-ofi: cxi drives cxi0, and ranks of one host share memory (-conduit hybrid does without)"},
+		{"several on TCP", []launch.Host{{Name: "a", Slots: 2}, {Name: "b"}}, "", nil, pkg, machine{true, all, found("net")}, "", "conduit hybrid: net is for tests"},
+		{"the same, one by one", []launch.Host{{Name: "a"}, {Name: "b"}, {Name: "a"}}, "", nil, pkg, machine{true, all, found("cxi")}, "hybrid-ofi", "share memory"},
 		{"hosts on this machine", []launch.Host{{Name: "localhost", Here: true}, {Name: "localhost", Here: true}}, "", nil, pkg, machine{true, all, found("cxi")}, "ofi", "cxi drives"},
 		{"a provider asked for", hosts, "", []string{"ARGON_PROVIDER=net"}, pkg, machine{true, all, found("net", "cxi")}, "", "net is for tests"},
 		{"nothing", hosts, "", nil, pkg, machine{true, all, found()}, "", "no provider"},
@@ -119,7 +120,7 @@ func TestFabricFlags(t *testing.T) {
 		{"-conduit ofi -provider net prog", "ARGON_PROVIDER=net"},
 		{"-conduit ofi -provider shm -provider-force prog", "ARGON_PROVIDER=shm ARGON_PROVIDER_FORCE=1"},
 		{"-conduit ofi -provider-force prog", "-provider-force is for a provider that -provider names"},
-		{"-conduit udp -providers", "-providers lists those of conduit ofi, not of udp"},
+		{"-conduit udp -providers", "-providers lists those of conduits ofi and hybrid-ofi, not of udp"},
 		{"-conduit ofi -provider= prog", "-provider: the name is empty"},
 	} {
 		o, err := parse(strings.Fields(c.args))
@@ -154,4 +155,17 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
+}
+
+// TestFabricHybrid: a job on two hosts, one of them with several ranks, talks by shared
+// memory and libfabric; a rank that is killed is named.
+func TestFabricHybrid(t *testing.T) {
+	if !providers.Built {
+		r := gasrun(t, "-conduit", fabricHybrid, "true")
+		r.want(t, jobenv.StatusUsage, "go build -tags ofi")
+		return
+	}
+	on := []string{"-conduit", fabricHybrid, "-provider", "net", "-hosts", "localhost:2,localhost:1", "./testdata/gasprog"}
+	gasrun(t, append(on, "good")...).want(t, 0)
+	gasrun(t, append(on, "kill")...).want(t, 137, "gasrun: rank 1 (pid ", " killed by SIGKILL")
 }

@@ -13,7 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // these register how their jobs are started
+	_ "github.com/argon-go/argon/conduits/hybrid/shmofi" // these register how their jobs are started
+	_ "github.com/argon-go/argon/conduits/hybrid/shmudp"
 	_ "github.com/argon-go/argon/conduits/ofi"
 	_ "github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
@@ -61,9 +62,10 @@ import path, or a .go file), as a job of several ranks on this host or others.
                   65536, of a simulation 16777216)
   -conduit NAME   transport that ranks join: `+strings.Join(launch.Conduits(), ", ")+`
                   (default ARGON_CONDUIT, or `+launch.DefaultConduit+`; on hosts `+launch.DefaultHostsConduit+`)
-                  or ofi in a gasrun built for it, see docs/fabrics.md
-  -provider NAME  provider of libfabric, with -conduit ofi (default ARGON_PROVIDER,
-                  or the best one)
+                  or ofi, or hybrid-ofi (ofi between hosts alone), in a gasrun built for
+                  them, see docs/fabrics.md
+  -provider NAME  provider of libfabric, with -conduit ofi or hybrid-ofi (default
+                  ARGON_PROVIDER, or the best one)
   -provider-force  use it although argon refuses it by name (default
                   ARGON_PROVIDER_FORCE)
   -providers      list the providers of this machine, best first, with the reason why
@@ -320,7 +322,7 @@ func run(args []string) int {
 		complain(err)
 		return jobenv.StatusUsage
 	}
-	if o.Conduit == fabricConduit {
+	if onFabric(o.Conduit) {
 		target.Tags = fabricTag
 	}
 	c := &o.Config

@@ -32,6 +32,7 @@ type Endpoint struct {
 	views    []segment.View
 	systems  [][]byte
 	segments []conduits.Attached // by rank
+	over     *over               // memory of another conduit; nil if it is this endpoint's
 	gifts                        // of t, set in Attach
 
 	attaching           atomic.Bool
@@ -200,7 +201,10 @@ func (e *Endpoint) Diagnosis() string {
 }
 
 // Attach makes the segment and has the Transport attach it.
-func (e *Endpoint) Attach(c conduits.AttachConfig) error {
+func (e *Endpoint) Attach(c conduits.AttachConfig) error { return e.attach(c, nil) }
+
+// attach is Attach, with memory that there is already unless o is nil.
+func (e *Endpoint) attach(c conduits.AttachConfig, o *over) (err error) {
 	if e.closed.Load() {
 		return e.errClosed()
 	}
@@ -214,20 +218,27 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		return errs.NotReady("%s: rank %d is attached already", e.name, e.rank)
 	}
 	e.direct, _ = conduits.CapabilityOf[conduits.Direct](e.t)
-	v, err := e.segment(c.Size)
+	var v segment.View
+	if e.over = o; o != nil {
+		v, err = o.view, e.adopt(o.view)
+	} else {
+		v, err = e.segment(c.Size)
+	}
 	if err != nil {
 		return err
 	}
 	e.own, e.rights = v, c.Rights
 	e.receiver = c.Receiver
-	e.Ready(func() segment.ATUConfig {
-		mem, _ := v.Bytes(segment.AttachBase, c.Size, c.Size)
-		return segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock}
-	})
+	if o == nil {
+		e.Ready(func() segment.ATUConfig {
+			mem, _ := v.Bytes(segment.AttachBase, c.Size, c.Size)
+			return segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock}
+		})
+	}
 	if e.segments, err = e.t.Attach(owner{e}, c.Size, c.Rights); err != nil {
 		return err
 	}
-	e.gifts.ask(e.t)
+	e.gifts.ask(e.t, o != nil)
 	if e.direct != nil {
 		e.first, e.views, e.systems = e.direct.Reach()
 	} else {

@@ -16,8 +16,9 @@ type gifts struct {
 	alone       [2]bool                                              // words of 4, of 8 bytes in segments are the card's alone
 }
 
-// ask finds out what t has, but for direct.
-func (g *gifts) ask(t conduits.Transport) {
+// ask finds out what t has, but for direct. shared says that others reach segments by load
+// and store.
+func (g *gifts) ask(t conduits.Transport, shared bool) {
 	if n, ok := conduits.CapabilityOf[conduits.NotifyPutter](t); ok && n.NotifyWords() > 0 {
 		g.notify, g.notifyWords = n, n.NotifyWords()
 	}
@@ -26,13 +27,13 @@ func (g *gifts) ask(t conduits.Transport) {
 	g.lane, _ = conduits.CapabilityOf[conduits.ReplyLane](t)
 	g.kicker, _ = conduits.CapabilityOf[conduits.Kicker](t)
 	if u, ok := conduits.CapabilityOf[conduits.AtomicUnit](t); ok {
-		g.askAtomics(u)
+		g.askAtomics(u, shared || g.direct != nil)
 	}
 }
 
 // askAtomics decides which atomics the Transport does; conduits.AtomicUnit states the
 // rule.
-func (g *gifts) askAtomics(u conduits.AtomicUnit) {
+func (g *gifts) askAtomics(u conduits.AtomicUnit, shared bool) {
 	var lacks, mixes [2]bool // of a width: an operation is missing; one is not the processors', too
 	for op := range conduits.NumAtomicOps {
 		for t := range conduits.NumAtomicTypes {
@@ -51,7 +52,7 @@ func (g *gifts) askAtomics(u conduits.AtomicUnit) {
 		}
 	}
 	for w := range g.alone {
-		if g.alone[w] = mixes[w] && !lacks[w] && g.direct == nil; g.alone[w] {
+		if g.alone[w] = mixes[w] && !lacks[w] && !shared; g.alone[w] {
 			g.card = u
 		}
 	}

@@ -692,17 +692,17 @@ func (e *Endpoint) landed(l *letter) ([]byte, bool) {
 	if b, ok := e.own.Bytes(l.to, l.long, e.own.Size()); ok {
 		return b, l.src == e.rank || e.rights&segment.RightWrite != 0
 	}
-	b, u, err := e.OwnMemory.Access(l.src, l.to, l.long, segment.RightWrite)
+	b, u, err := e.registered(l.src, l.to, l.long, segment.RightWrite)
 	if err != nil {
 		return nil, false
 	}
 	u.Exit()
-	return b, !e.MadeATU().Since(l.to, l.long, l.regs)
+	return b, !e.unit().Since(l.to, l.long, l.regs)
 }
 
 // registrations is how many there have been of this rank's memory.
 func (e *Endpoint) registrations() uint64 {
-	if t := e.MadeATU(); t != nil {
+	if t := e.unit(); t != nil {
 		return t.Registrations()
 	}
 	return 0

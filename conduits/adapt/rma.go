@@ -274,7 +274,7 @@ func (o owner) Access(src int, a segment.NLA, n uint64, need segment.Rights, f f
 		f(b)
 		return nil
 	}
-	b, u, err := e.OwnMemory.Access(src, a, n, need)
+	b, u, err := e.registered(src, a, n, need)
 	if err != nil {
 		return err
 	}
@@ -361,7 +361,7 @@ func (e *Endpoint) atomicHere(src int, to segment.NLA, op conduits.AtomicOp, t c
 	if mem, ok := e.own.Bytes(to, n, e.own.Size()); ok && (src == e.rank || e.rights&segment.RightAtomic != 0) {
 		return apply(mem, op, t, a, b), nil
 	}
-	mem, u, err := e.OwnMemory.Access(src, to, n, segment.RightAtomic)
+	mem, u, err := e.registered(src, to, n, segment.RightAtomic)
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/argon-go/argon/conduits"
+	_ "github.com/argon-go/argon/conduits/hybrid/shmofi" // with the tag ofi
 	_ "github.com/argon-go/argon/conduits/hybrid/shmudp" // the conduits that are always there
 	_ "github.com/argon-go/argon/conduits/ofi"           // with the tag ofi
 	_ "github.com/argon-go/argon/conduits/shm"

@@ -30,7 +30,12 @@
 // is over or the endpoint closed.
 //
 // Firehoses register nothing with the provider, and atomics are never its own. There are no lanes (all goroutines
-// share the one lock), and conduit hybrid does not use ofi between hosts.
+// share the one lock).
+//
+// Conduit hybrid-ofi (package shmofi) is argon's shared memory inside a host and this one, as
+// [Far], between hosts: the segment lies in the host's shared memory, and is what is
+// registered here. It looks here as often as hybrid looks at its socket, and parks in shared
+// memory while a goroutine waits for the completion queue's descriptor.
 //
 // # Frames, credit and memory
 //

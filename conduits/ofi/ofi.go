@@ -21,6 +21,7 @@ import (
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -127,6 +128,7 @@ type board struct {
 
 	mu       sync.Mutex
 	count    int
+	gone     int // ranks whose endpoints are closed
 	attached []conduits.Attached
 	cards    [][]byte
 	all      chan struct{} // closed when all have attached
@@ -183,39 +185,44 @@ func (s seat) suspect(rank int, err error) { s.ranks[s.rank].doubt(rank, err) }
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
+	return upcast.One[conduits.Endpoint](openProcess(j, c))
+}
+
+// openProcess is Join for a conduit that uses this one, too.
+func openProcess(j conduits.Job, c conduits.Config) (e farEndpoint, err error) {
 	if c.MaxSegment == 0 {
 		c.MaxSegment = uint64(segment.MaxAttach) // nothing is set aside before Attach
 	}
 	limits, err := adapt.Limits(Name, c)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	if j.Rank < 0 || j.Rank >= j.Size {
-		return nil, errs.BadArg("ofi: rank %d of %d does not exist (%s)", j.Rank, j.Size, jobenv.Rank)
+		return e, errs.BadArg("ofi: rank %d of %d does not exist (%s)", j.Rank, j.Size, jobenv.Rank)
 	}
 	iface := j.Env(jobenv.Iface)
 	p, err := choose(j.Env, iface)
 	if err != nil {
-		return nil, errs.Misstarted(err)
+		return e, errs.Misstarted(err)
 	}
 	setup, err := rendezvous.FromEnv(j.Env)
 	if err != nil {
-		return nil, errs.Misstarted(err)
+		return e, errs.Misstarted(err)
 	}
 	node := ""
 	if onTCP(p.Name) {
 		if node, err = localAddr(iface, setup); err != nil {
-			return nil, errs.Misstarted(err)
+			return e, errs.Misstarted(err)
 		}
 	}
 	ep, err := openEndpoint(p, node, limits)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	t, err := join(j, limits, setup, ep)
 	if err != nil {
 		ep.Close()
-		return nil, err
+		return e, err
 	}
 	mates, client := 0, t.job.(*member).client
 	for r := range j.Size {
@@ -223,7 +230,7 @@ func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
 			mates++
 		}
 	}
-	return adapt.NewProcess(Name, t, mates), nil
+	return farEndpoint{adapt.NewProcess(Name, t, mates), t}, nil
 }
 
 // localAddr is the address at which other ranks reach this one; "" if the provider is to
@@ -264,7 +271,7 @@ type member struct {
 func join(j conduits.Job, limits conduits.Limits, setup rendezvous.Setup, ep *fabric.Endpoint) (*transport, error) {
 	m := &member{rank: j.Rank, size: j.Size, all: make(chan struct{}), over: make(chan struct{}), heard: j.Failed}
 	hello := rendezvous.Hello{
-		Rank: j.Rank, Size: j.Size, Host: j.Env(jobenv.Host),
+		Rank: j.Rank, Size: j.Size, Host: hostOf(j.Env),
 		Agree: fmt.Sprintf("ofi 1, provider %s (%s), libfabric %s, mr_mode %#x, order %#x, medium %d, credits %d, segment %d",
 			ep.Provider, providers.EnvName, ep.Version, ep.MR, ep.Order, limits.MaxMedium, limits.Credits, limits.MaxSegment),
 	}

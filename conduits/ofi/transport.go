@@ -42,6 +42,8 @@ type control interface {
 	suspect(rank int, err error)
 	// leave says that this rank has left: all that it had sent has arrived.
 	leave()
+	// released hears that this rank's endpoint is closed.
+	released()
 	// detached says whether Close must not wait, since other ranks are in this process.
 	detached() bool
 }
@@ -57,6 +59,7 @@ type transport struct {
 	most       int // of a frame without header
 	owner      conduits.Owner
 	segment    []byte // set before Attach
+	atEnd      func() // see conduits.FarEndpoint; set before Attach
 
 	attached, closed atomic.Bool
 	event            chan struct{} // holds one if there has been an event; see conduits.Transport
@@ -762,6 +765,7 @@ func (t *transport) linger() {
 	<-t.drained
 	t.job.leave()
 	t.release()
+	t.job.released()
 }
 
 // release closes the endpoint.

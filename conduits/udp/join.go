@@ -71,7 +71,7 @@ type options struct {
 func readOptions(env func(string) string) (o options, err error) {
 	o.iface, o.host, o.dead = env(EnvIface), env(EnvHost), DefaultDeadTime
 	if o.host == "" {
-		o.host = thisHost()
+		o.host = rendezvous.ThisHost()
 	}
 	if s := env(EnvAuth); s != "" {
 		if o.mode, err = seal.ParseMode(s); err != nil {

@@ -477,7 +477,7 @@ func describeHost(name string) string {
 			return rest
 		}
 	}
-	if name == thisHost() {
+	if name == rendezvous.ThisHost() {
 		if h, err := os.Hostname(); err == nil {
 			return h
 		}

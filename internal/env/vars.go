@@ -31,9 +31,9 @@ type Var struct {
 
 var (
 	network = []string{"udp", "hybrid"}
-	meeting = []string{"udp", "hybrid", "ofi"}
-	shared  = []string{"shm", "hybrid"}
-	fabrics = []string{"ofi"}
+	meeting = []string{"udp", "hybrid", "ofi", "hybrid-ofi"}
+	shared  = []string{"shm", "hybrid", "hybrid-ofi"}
+	fabrics = []string{"ofi", "hybrid-ofi"}
 	sim     = []string{"sim"}
 	ours    = []string{"shm", "hybrid", "udp", "sim"}
 	flag    = []string{"0", "1"}
@@ -54,7 +54,7 @@ var Vars = [...]Var{
 		Name: "ARGON_CONDUIT", Readers: "conduits/boot internal/jobenv cmd/gasrun",
 		Meaning: "transport",
 		Text:    "Transport.",
-		Range:   "`shm`, `hybrid`, `udp`, `sim`, `ofi` in a build with that tag, or one that the program registers",
+		Range:   "`shm`, `hybrid`, `udp`, `sim`, in a build with the tag `ofi` also `ofi` and `hybrid-ofi`, or one that the program registers",
 		Default: "`shm`; with several hosts, or with `ARGON_RENDEZVOUS`, `hybrid`",
 		Also:    "`Config.Conduit`, `-conduit`",
 	},
@@ -176,7 +176,7 @@ var Vars = [...]Var{
 	{
 		Name: "ARGON_PROVIDER", Readers: "conduits/ofi/providers", Uses: fabrics,
 		Meaning: "provider of libfabric",
-		Text:    "Provider of libfabric, on conduit `ofi`. Equal on all ranks. [fabrics.md](fabrics.md)",
+		Text:    "Provider of libfabric, on conduits `ofi` and `hybrid-ofi`. Equal on all ranks. [fabrics.md](fabrics.md)",
 		Range:   "a name that `gasrun -conduit ofi -providers` lists, or its part before a semicolon",
 		Default: "the best by its rules",
 		Also:    "`-provider`",
@@ -314,6 +314,6 @@ var Vars = [...]Var{
 	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe"},
 	{Name: "ARGON_DEPUTY", For: Internal, Readers: "cmd/gasrun internal/launch", Meaning: "set for a host's deputy"},
 	{Name: "ARGON_GUARD", For: Internal, Readers: "cmd/gasrun cmd/gasbench", Meaning: "set for the guard of a job"},
-	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid"}},
+	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid", "hybrid-ofi"}},
 	{Name: "ARGON_SIM_STATUS", For: Internal, Readers: "conduits/sim", Meaning: "inherited file for gasrun's record", Uses: sim},
 }

@@ -80,7 +80,7 @@ func layerOf(dir string) layer {
 		return contract
 	case "conduits/adapt":
 		return adapter
-	case "conduits/hybrid/shmudp":
+	case "conduits/hybrid/shmudp", "conduits/hybrid/shmofi":
 		return composed
 	case "conduits/boot":
 		return starter

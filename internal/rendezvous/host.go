@@ -1,4 +1,4 @@
-package udp
+package rendezvous
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// thisHost names the host of a rank that has been given no name: equal for ranks
+// ThisHost names the host of a rank that has been given no name: equal for ranks
 // that see the same processes, and so can share memory, and for no others. Those of
 // two containers on one machine do not.
-func thisHost() string {
+func ThisHost() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	processes, _ := os.Readlink("/proc/self/ns/pid")
 	// Machines restored from one snapshot may be equal but for the name.

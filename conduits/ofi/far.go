@@ -1,0 +1,82 @@
+//go:build ofi && cgo
+
+package ofi
+
+import (
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
+	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/upcast"
+)
+
+// Far opens this conduit as a part of another one.
+func Far() conduits.Far {
+	return conduits.Far{
+		Local: func(n int, c conduits.Config) ([]conduits.FarEndpoint, error) {
+			ts, err := Open(n, c)
+			if err != nil {
+				return nil, err
+			}
+			eps := make([]conduits.FarEndpoint, n)
+			for i, t := range ts {
+				eps[i] = farEndpoint{adapt.New(Name, t), t.(*transport)}
+			}
+			return eps, nil
+		},
+		Join: func(j conduits.Job, c conduits.Config) (conduits.FarEndpoint, error) {
+			return upcast.One[conduits.FarEndpoint](openProcess(j, c))
+		},
+	}
+}
+
+// farEndpoint is a rank's endpoint, with what only this package knows of its job.
+type farEndpoint struct {
+	*adapt.Endpoint
+	t *transport
+}
+
+var _ conduits.Adopter = (*transport)(nil)
+
+// Adopt has mem be the segment.
+func (t *transport) Adopt(mem []byte) { t.segment = mem }
+
+// AtEnd has f called when the job, whose ranks are all in this process, has ended without
+// failing and no endpoint of the provider is left.
+func (f farEndpoint) AtEnd(end func()) { f.t.atEnd = end }
+
+// Board is the rendezvous, if the ranks are processes.
+func (f farEndpoint) Board() conduits.Board {
+	if m, ok := f.t.job.(*member); ok {
+		return m.client
+	}
+	return nil
+}
+
+// released counts ranks whose endpoints are closed.
+func (s seat) released() {
+	b := s.board
+	b.mu.Lock()
+	b.gone++
+	last := b.gone == b.n
+	b.mu.Unlock()
+	if !last || b.failed.Load() != nil {
+		return // what a rank waited for has failed, and other goroutines may look at its memory yet
+	}
+	for _, t := range b.ranks {
+		if t.atEnd != nil {
+			t.atEnd()
+		}
+	}
+}
+
+func (m *member) released() {}
+
+// hostOf names this process's host for the rendezvous, which tells by it what ranks share
+// memory.
+func hostOf(env func(string) string) string {
+	if h := env(jobenv.Host); h != "" {
+		return h
+	}
+	return rendezvous.ThisHost()
+}
