@@ -10,7 +10,7 @@ import (
 )
 
 // layers are the packages whose calls are not the program's own.
-var layers = [...]string{"am", "barrier", "conduits", "extended", "firehose", "gas", "internal", "segment"}
+var layers = [...]string{"am", "barrier", "conduits", "extended", "firehose", "gas", "internal", "segment", "upc"}
 
 const module = "github.com/argon-go/argon/"
 

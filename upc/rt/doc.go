@@ -25,4 +25,55 @@
 //	upc_resetphase            p                ResetPhase
 //
 // [ToPtr] and [FromPtr] lead to and from the pointers of package gas.
+//
+// # Shared objects and allocation
+//
+// [Static] registers the shared objects of a program, from which [Run] lays them out: in the
+// order of the table, at the same address on all threads, as many bytes on each as the thread
+// with the most elements needs, zero. [Thread.Base] is where one begins.
+//
+// A segment has, from its beginning on, what package gas needs, the static objects, the
+// symmetric heap, and the thread's own allocations, which begin at its end:
+//
+//	Alloc        upc_alloc         the thread's own memory: nothing is sent
+//	GlobalAlloc  upc_global_alloc  the symmetric heap: a call to thread 0
+//	AllAlloc     upc_all_alloc     the symmetric heap, by thread 0, and a broadcast
+//	Free         upc_free          to the thread that has the heap: a call, or nothing
+//	AllFree      upc_all_free      a barrier, and Free by thread 0
+//
+// The symmetric heap is as large on all threads (Config.Heap), and thread 0 keeps account of
+// it for all, so that blocks lie at one address everywhere and any thread may free them.
+// Thread 0 answers when it accesses memory strictly, synchronizes or polls: where it computes for long, ARGON_PROGRESS=1
+// has another goroutine do so.
+//
+// # Memory model
+//
+// [Get] and [Put] are relaxed, [GetStrict] and [PutStrict] strict accesses (UPC 1.3, 5.1.2.3
+// and annex B): all threads agree on one order of the strict accesses, in which those of a
+// thread stand as in its program; a relaxed access of a thread stands on the side of each of
+// its strict accesses on which its program has it, as every thread sees it; a thread sees its
+// own accesses to a place in order, and all threads see the accesses to one word of up to 8
+// bytes in one order. [Thread.Fence], a barrier, and the taking and giving back of a lock are
+// strict accesses. So, with words that are 0 at first:
+//
+//	store buffering      x=1, reads y | y=1, reads x     never both 0
+//	message passing      x=1, y=1 | reads y, reads x     never 1, then 0
+//	load buffering       reads x, y=1 | reads y, x=1     never both 1
+//	independent reads    x=1 | y=1 | reads x, reads y | reads y, reads x
+//	of independent       never both 1, then 0
+//	writes
+//	coherence            x=1, x=2 | reads x, reads x     never 2, then 1
+//
+// if all accesses are strict; in message passing x may be relaxed, in coherence all may.
+// TestLitmus looks for the opposite. To the race detector of Go, strict accesses race.
+//
+// [PutAsync] and [GetAsync] are relaxed accesses that go on after the call, for those that a
+// compiler knows to be independent, and the calls of the library for non-blocking transfers
+// (7.9) are ordered by their synchronization alone.
+//
+// # Failure
+//
+// The first error of a thread ends its function and fails the job: [Run] returns it, with the
+// line of the program, or of generated code. A null pointer, an address that is not shared
+// memory, a free of what is not allocated are such errors.
 package rt

@@ -1,0 +1,177 @@
+package rt
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// The symmetric heap is a run of addresses that every thread has memory at, and thread 0 alone
+// says which of it is in use: GlobalAlloc, and the frees of what it gave, are calls to thread
+// 0, which answers when it polls or waits. AllAlloc is one by thread 0, and a broadcast. So a
+// block may be freed by any one thread, whichever function has allocated it, as UPC has it
+// (7.2.2.4), without the others taking part.
+
+// alignment of what the program allocates, bytes, at least.
+const granule = segment.MinAlign
+
+func (t *Thread) makeHeap(size uint64) error {
+	if size == 0 {
+		size = t.n.Usage().LargestCollective / 2
+	}
+	size &^= segment.PageSize - 1
+	if size == 0 { // of a very small segment
+		t.heapBase = segment.AttachBase
+		t.heapEnd = t.heapBase
+	} else {
+		p, err := gas.NewSlice[byte](t.n, int(size))
+		if err != nil {
+			return err
+		}
+		t.heapBase = p.NLA()
+		t.heapEnd = p.NLA() + segment.NLA(size)
+	}
+	if t.me != 0 {
+		return nil
+	}
+	var err error
+	t.heap, err = segment.NewHeap(t.heapBase, uint64(t.heapEnd-t.heapBase))
+	return err
+}
+
+// threadOf is the thread that a called function runs on.
+func threadOf(c *gas.Call) (*Thread, error) {
+	t, ok := threadsOf.Load(c.Node)
+	if !ok {
+		return nil, errs.NotReady("upc: thread %d has ended", c.Rank())
+	}
+	return t.(*Thread), nil
+}
+
+var (
+	allocCall = gas.RegisterFunc("upc.alloc", func(c *gas.Call, size uint64) (uint64, error) {
+		t, err := threadOf(c)
+		if err != nil {
+			return 0, err
+		}
+		a, err := t.heap.Alloc(size, 0)
+		return uint64(a), err
+	})
+	freeCall = gas.RegisterFunc("upc.free", func(c *gas.Call, at uint64) (struct{}, error) {
+		t, err := threadOf(c)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, t.heap.Free(segment.NLA(at))
+	})
+)
+
+// blockBytes is how much of each thread's memory count blocks of size bytes take.
+func (t *Thread) blockBytes(what string, count, size uint64) uint64 {
+	rounds := (count + uint64(t.threads) - 1) / uint64(t.threads)
+	hi, n := bits.Mul64(rounds, size)
+	if count > 1<<62 || hi != 0 || n > MaxShared {
+		t.must(errs.Resource("upc: %s of %d blocks of %d bytes: a thread's shared memory has %d at most", what, count, size, uint64(MaxShared)))
+	}
+	return n
+}
+
+// GlobalAlloc is upc_global_alloc (7.2.2.1): memory of the type shared [size] char[count*size],
+// for the calling thread; null if count or size is 0. Its contents are undefined.
+func (t *Thread) GlobalAlloc(count, size uint64) Phaseless {
+	n := t.blockBytes("upc_global_alloc", count, size)
+	if n == 0 {
+		return 0
+	}
+	a, err := t.askAlloc(n)
+	if err != nil {
+		t.must(fmt.Errorf("upc: upc_global_alloc of %d blocks of %d bytes: %w", count, size, err))
+	}
+	return MakePhaseless(0, segment.NLA(a))
+}
+
+func (t *Thread) askAlloc(n uint64) (uint64, error) {
+	if t.heap != nil {
+		a, err := t.heap.Alloc(n, 0)
+		return uint64(a), err
+	}
+	return allocCall.Call(t.n, 0, n)
+}
+
+// AllAlloc is upc_all_alloc (7.2.2.2): all threads call it, with the same arguments, and get
+// the same memory, as GlobalAlloc gives.
+func (t *Thread) AllAlloc(count, size uint64) Phaseless {
+	t.together("upc_all_alloc")
+	n := t.blockBytes("upc_all_alloc", count, size)
+	if n == 0 {
+		return 0
+	}
+	type result struct{ at, count, size uint64 }
+	r := result{count: count, size: size}
+	var failed error
+	if t.me == 0 {
+		var a segment.NLA
+		a, failed = t.heap.Alloc(n, 0)
+		r.at = uint64(a)
+	}
+	r, err := gas.Broadcast(t.n, 0, r)
+	t.must(err)
+	if failed != nil {
+		t.must(fmt.Errorf("upc: upc_all_alloc of %d blocks of %d bytes: %w", count, size, failed))
+	}
+	switch {
+	case r.count != count || r.size != size:
+		t.must(errs.BadArg("upc: upc_all_alloc of %d blocks of %d bytes, and on thread 0 of %d blocks of %d", count, size, r.count, r.size))
+	case r.at == 0:
+		t.must(errs.Resource("upc: upc_all_alloc of %d blocks of %d bytes: thread 0 has no room in the symmetric heap (Config.Heap)", count, size))
+	}
+	return MakePhaseless(0, segment.NLA(r.at))
+}
+
+// Alloc is upc_alloc (7.2.2.3): size bytes of the calling thread's memory; null if size is 0.
+// The memory is zero.
+func (t *Thread) Alloc(size uint64) Phaseless {
+	if size == 0 {
+		return 0
+	}
+	p, err := gas.Alloc[byte](t.n, int((size+granule-1)&^(granule-1)))
+	t.must(err)
+	return Phaseless(p.Uint64())
+}
+
+// Free is upc_free (7.2.2.4): one thread gives back, once, what any thread has allocated by
+// any of the functions above. Null does nothing; what they have not given, or was freed
+// already, ends the job.
+func (t *Thread) Free(p Phaseless) {
+	a := p.Addr()
+	if a < t.heapBase || a >= t.heapEnd {
+		t.must(gas.Free(t.n, ToPtr[byte](p)))
+		return
+	}
+	var err error
+	switch {
+	case p.Thread() != 0:
+		err = errs.BadArg("it does not begin on thread 0")
+	case t.heap != nil:
+		err = t.heap.Free(a)
+	default:
+		_, err = freeCall.Call(t.n, 0, uint64(a))
+	}
+	if err != nil {
+		t.must(fmt.Errorf("upc: upc_free of %v: %w", p, err))
+	}
+}
+
+// AllFree is upc_all_free (7.2.2.5): all threads call it with the same pointer, and the memory
+// stays until they all have.
+func (t *Thread) AllFree(p Phaseless) {
+	t.together("upc_all_free")
+	t.must(t.x.SyncNBI(allOps))
+	t.meet()
+	if t.me == 0 {
+		t.Free(p)
+	}
+}

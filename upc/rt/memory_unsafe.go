@@ -1,0 +1,183 @@
+// Accesses to shared memory. What is unsafe here: pointers into a segment, made as package gas
+// makes them, from a view's base and an offset that was compared with its limits; and values
+// of scalar types as bytes.
+
+package rt
+
+import (
+	"unsafe"
+
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+const allOps = extended.All
+
+// Scalar are the types whose values are accessed at once: those of C, and packed pointers.
+type Scalar interface {
+	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
+}
+
+const base = uint64(segment.AttachBase)
+
+// Get is a relaxed read of the T at p.
+func Get[T Scalar](t *Thread, p Phaseless) (v T) {
+	if r := uint64(p>>addrBits) - t.first; r < uint64(len(t.views)) {
+		w := &t.views[r]
+		if off := (uint64(p) - base) & addrMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
+			return *(*T)(unsafe.Add(w.Base, off))
+		}
+	}
+	return getSlow[T](t, p)
+}
+
+// Put is a relaxed write to the T at p. It has taken effect when it returns.
+func Put[T Scalar](t *Thread, p Phaseless, v T) {
+	if r := uint64(p>>addrBits) - t.first; r < uint64(len(t.views)) {
+		w := &t.views[r]
+		if off := (uint64(p) - base) & addrMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
+			*(*T)(unsafe.Add(w.Base, off)) = v
+			return
+		}
+	}
+	putSlow(t, p, v)
+}
+
+//go:noinline
+func getSlow[T Scalar](t *Thread, p Phaseless) T {
+	t.there("read", p)
+	var v T
+	w, err := t.x.GetValue(p.Thread(), p.Addr(), int(unsafe.Sizeof(v)))
+	t.must(err)
+	return fromWord[T](w)
+}
+
+//go:noinline
+func putSlow[T Scalar](t *Thread, p Phaseless, v T) {
+	t.there("write", p)
+	t.must(t.x.PutValue(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
+}
+
+// there fails the thread if p is null.
+func (t *Thread) there(what string, p Phaseless) {
+	if p == 0 {
+		t.must(errs.BadArg("upc: %s through a null pointer-to-shared", what))
+	}
+}
+
+// toWord is v's bytes as a number, as the value forms of package extended take it.
+func toWord[T Scalar](v T) uint64 {
+	switch p := unsafe.Pointer(&v); unsafe.Sizeof(v) {
+	case 1:
+		return uint64(*(*uint8)(p))
+	case 2:
+		return uint64(*(*uint16)(p))
+	case 4:
+		return uint64(*(*uint32)(p))
+	default:
+		return *(*uint64)(p)
+	}
+}
+
+// fromWord is the inverse of toWord.
+func fromWord[T Scalar](w uint64) (v T) {
+	switch p := unsafe.Pointer(&v); unsafe.Sizeof(v) {
+	case 1:
+		*(*uint8)(p) = uint8(w)
+	case 2:
+		*(*uint16)(p) = uint16(w)
+	case 4:
+		*(*uint32)(p) = uint32(w)
+	default:
+		*(*uint64)(p) = w
+	}
+	return v
+}
+
+// GetStrict is a strict read of the T at p. It also answers other threads' messages, so that
+// a loop may wait for a value by it.
+func GetStrict[T Scalar](t *Thread, p Phaseless) T {
+	t.Fence()
+	v := Get[T](t, p)
+	t.x.Fence()
+	t.n.Poll()
+	return v
+}
+
+// PutStrict is a strict write to the T at p.
+func PutStrict[T Scalar](t *Thread, p Phaseless, v T) {
+	t.Fence()
+	Put(t, p, v)
+	t.x.Fence()
+}
+
+// Fence is upc_fence: a strict reference to no memory (UPC 1.3, 6.6.1).
+func (t *Thread) Fence() {
+	if err := t.x.SyncNBI(allOps); err != nil {
+		t.must(err)
+	}
+	t.x.Fence()
+}
+
+// PutAsync is a relaxed write that may take effect later, up to the next strict access, fence,
+// barrier or lock. Until then, or until SyncThread, the thread does not access that memory in
+// another way: a compiler that cannot tell calls SyncThread before.
+func PutAsync[T Scalar](t *Thread, p Phaseless, v T) {
+	if r := uint64(p>>addrBits) - t.first; r < uint64(len(t.views)) {
+		w := &t.views[r]
+		if off := (uint64(p) - base) & addrMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
+			*(*T)(unsafe.Add(w.Base, off)) = v
+			return
+		}
+	}
+	putAsyncSlow(t, p, v)
+}
+
+//go:noinline
+func putAsyncSlow[T Scalar](t *Thread, p Phaseless, v T) {
+	t.there("write", p)
+	t.must(t.x.PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
+}
+
+// GetAsync begins a relaxed read: *v is the T at p after the next of what PutAsync says, and
+// must be left alone until then.
+func GetAsync[T Scalar](t *Thread, p Phaseless, v *T) {
+	t.there("read", p)
+	t.must(t.x.GetNBI(p.Thread(), p.Addr(), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))))
+}
+
+// SyncThread completes what PutAsync and GetAsync have begun towards thread.
+func (t *Thread) SyncThread(thread int) { t.must(t.x.SyncRankNBI(thread, allOps)) }
+
+// Local is the cast of p to a pointer-to-local (6.4.3p3): size bytes at p, which have affinity
+// to the calling thread, as memory of this process. nil for null; memory of another thread,
+// which UPC leaves undefined, ends the job.
+func (t *Thread) Local(p Phaseless, size int) unsafe.Pointer {
+	if p == 0 {
+		return nil
+	}
+	if p.Thread() != t.me {
+		t.must(errs.BadArg("upc: cast of %v to a pointer-to-local by thread %d", p, t.me))
+	}
+	return unsafe.Pointer(unsafe.SliceData(t.memory(p, size)))
+}
+
+// LocalSlice is Local for count elements.
+func LocalSlice[T Scalar](t *Thread, p Phaseless, count int) []T {
+	var v T
+	return unsafe.Slice((*T)(t.Local(p, count*int(unsafe.Sizeof(v)))), count)
+}
+
+// memory is size bytes at p as memory of this process, if the thread is reached by load and
+// store.
+func (t *Thread) memory(p Phaseless, size int) []byte {
+	b := t.x.Direct(p.Thread(), p.Addr(), uint64(size))
+	if b == nil && p.Thread() == t.me {
+		t.must(errs.BadArg("upc: %d bytes at %v are beyond the end of the thread's shared memory", size, p))
+	}
+	return b
+}
+
+// Bytes is size bytes of private memory from p on, as the calls of the library take it.
+func Bytes(p unsafe.Pointer, size int) []byte { return unsafe.Slice((*byte)(p), size) }

@@ -1,0 +1,151 @@
+package rt
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/argon-go/argon/barrier"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Config is what a program is run with. The zero value is good; what starts the program
+// overrides it as it does a gas.Config.
+type Config struct {
+	// Threads is THREADS where no launcher decides; 0 means 1.
+	Threads int
+	// Static is the THREADS that the program was compiled for; 0 if it is chosen at run
+	// time. Another number of threads is an error.
+	Static int
+	// Conduit is the transport's name; "" as in gas.Config.
+	Conduit string
+	// Segment is the shared memory of each thread, bytes; 0 as in gas.Config.
+	Segment uint64
+	// Heap is the part of it, bytes, that GlobalAlloc and AllAlloc allocate from, the same on
+	// all threads; 0 means half of what static objects leave. Alloc has the rest.
+	Heap uint64
+}
+
+// Thread is one UPC thread: all services are its methods, or functions that take it. A
+// thread's calls are made by the goroutine that Run gives it to. None returns an error: the
+// first one ends the thread's function and fails the job, and Run returns it with the line of
+// the program (gas.Node.Must).
+type Thread struct {
+	views []segment.View // of threads from first on; every access reads it
+	first uint64
+	x     *extended.Endpoint
+	n     *gas.Node
+
+	me, threads int
+	statics     []segment.NLA // of the objects of the table, by number
+	library     *extended.Region
+	notified    bool // between notify and wait
+
+	heapBase segment.NLA // of the symmetric heap
+	heapEnd  segment.NLA
+	heap     *segment.Heap // its allocator, on thread 0
+}
+
+// Run runs a program: main is called as each thread of it, and its return is the end of the
+// thread, which waits for all others (UPC 1.3, 5.1.2.2.3). The error is the first failure of a
+// thread, as that of gas.Run.
+func Run(c Config, main func(t *Thread)) error {
+	g := gas.Config{Ranks: c.Threads, Conduit: c.Conduit, SegmentSize: c.Segment}
+	return gas.Run(g, func(n *gas.Node) error {
+		t, err := newThread(n, &c)
+		if err != nil {
+			return err
+		}
+		defer threadsOf.Delete(n)
+		if err := n.Barrier(); err != nil { // calls find all threads
+			return err
+		}
+		main(t)
+		return t.finish()
+	})
+}
+
+// Main runs a program and ends the process, with the status that gas.Exit says.
+func Main(c Config, main func(t *Thread)) { gas.Exit(Run(c, main)) }
+
+// threadsOf has the threads of this process by their nodes, for functions that other threads
+// call.
+var threadsOf sync.Map
+
+func newThread(n *gas.Node, c *Config) (*Thread, error) {
+	t := &Thread{n: n, x: n.Extended(), me: n.Rank(), threads: n.Size()}
+	size := n.Conduit().SegmentSize(t.me)
+	switch {
+	case t.threads > MaxThreads:
+		return nil, errs.Resource("upc: %d threads: packed pointers have room for %d", t.threads, MaxThreads)
+	case size > MaxShared:
+		return nil, errs.Resource("upc: a segment of %d bytes: packed pointers have room for %d (-segment, ARGON_SEGMENT)", size, uint64(MaxShared))
+	case size == 0:
+		return nil, errs.BadArg("upc: threads have no segments: large segments (ARGON_SEGMENT_LARGE) cannot be used")
+	case c.Static != 0 && c.Static != t.threads:
+		return nil, errs.BadArg("upc: the program was compiled for %d threads and runs on %d", c.Static, t.threads)
+	}
+	first, views := n.Conduit().Views()
+	t.first, t.views = uint64(first), views
+	t.library = t.x.NewRegion()
+	if err := t.layOut(); err != nil {
+		return nil, err
+	}
+	if err := t.makeHeap(c.Heap); err != nil {
+		return nil, err
+	}
+	threadsOf.Store(n, t)
+	return t, nil
+}
+
+// exitID is the identifier of the barrier at the end of main.
+const exitID = 1<<31 - 3
+
+// finish is the implicit barrier at the end of a thread.
+func (t *Thread) finish() error {
+	if t.notified {
+		return fmt.Errorf("upc: thread %d returned from main between upc_notify and upc_wait: %w", t.me, gas.ErrNotReady)
+	}
+	if err := t.x.SyncNBI(extended.All); err != nil {
+		return err
+	}
+	if err := t.library.Sync(extended.All); err != nil {
+		return err
+	}
+	return t.n.Barriers().Barrier(exitID, 0)
+}
+
+// MyThread is MYTHREAD.
+func (t *Thread) MyThread() int { return t.me }
+
+// Threads is THREADS.
+func (t *Thread) Threads() int { return t.threads }
+
+// Node is the thread as a rank of package gas.
+func (t *Thread) Node() *gas.Node { return t.n }
+
+// GlobalExit is upc_global_exit (7.2.1): it ends all threads with a status, and does not
+// return.
+func (t *Thread) GlobalExit(status int) {
+	t.n.Must(t.n.Exit(status))
+	t.n.Must(gas.ErrExit)
+}
+
+func (t *Thread) must(err error) {
+	if err != nil {
+		t.n.Must(err)
+	}
+}
+
+// together fails the thread if it is between notify and wait, where calls that all threads
+// make are not allowed (6.6.1).
+func (t *Thread) together(what string) {
+	if t.notified {
+		t.n.Must(errs.NotReady("upc: %s between upc_notify and upc_wait", what))
+	}
+}
+
+// meet is a barrier that is not the program's.
+func (t *Thread) meet() { t.must(t.n.Barriers().Barrier(0, barrier.Anonymous)) }
