@@ -11,7 +11,7 @@ func (c *Endpoint) Broadcast(root int, buf []byte) error {
 	if err := c.begin(call{kind: kindBroadcast, root: uint32(root), size: uint64(len(buf))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(buf)); h != nil {
+	if h := c.shared.flat(len(buf)); h != nil {
 		return c.finish(c.broadcastSlots(h, root, buf))
 	}
 	return c.finish(c.broadcast(root, buf))
@@ -28,7 +28,7 @@ func (c *Endpoint) Reduce(root int, acc []byte, combine Combine) error {
 	if err := c.begin(call{kind: kindReduce, root: uint32(root), size: uint64(len(acc))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(acc)); h != nil {
+	if h := c.shared.flat(len(acc)); h != nil {
 		return c.finish(c.reduceSlots(h, root, acc, combine))
 	}
 	return c.finish(c.reduce(root, acc, combine))
@@ -81,7 +81,7 @@ func (c *Endpoint) ReduceScatter(all, own []byte, combine Combine) error {
 	if err := c.begin(call{kind: kindReduceScatter, size: uint64(len(all))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(all)); h != nil {
+	if h := c.shared.flat(len(all)); h != nil {
 		return c.finish(c.reduceScatterSlots(h, all, own, combine))
 	}
 	return c.finish(c.reduceScatter(all, own, combine))
@@ -173,7 +173,7 @@ func (c *Endpoint) Gather(root int, own, all []byte) error {
 	if err := c.begin(call{kind: kindGather, root: uint32(root), size: uint64(len(own))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(own)); h != nil {
+	if h := c.shared.flat(len(own)); h != nil {
 		return c.finish(c.gatherSlots(h, root, own, all))
 	}
 	err = c.gather(root, own, c.gathered(root, own, all))
@@ -193,7 +193,7 @@ func (c *Endpoint) AllGather(own, all []byte) error {
 	if err := c.begin(call{kind: kindAllGather, size: uint64(len(own))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(own)); h != nil {
+	if h := c.shared.flat(len(own)); h != nil {
 		return c.finish(c.gatherSlots(h, -1, own, all))
 	}
 	return c.finish(c.allGather(own, all))
@@ -212,7 +212,7 @@ func (c *Endpoint) Scatter(root int, all, own []byte) error {
 	if err := c.begin(call{kind: kindScatter, root: uint32(root), size: uint64(len(own))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(own) * c.size); h != nil {
+	if h := c.shared.flat(len(own) * c.size); h != nil {
 		return c.finish(c.scatterSlots(h, root, all, own))
 	}
 	return c.finish(c.scatter(root, all, own))
@@ -229,7 +229,7 @@ func (c *Endpoint) Exchange(out, in []byte) error {
 	if err := c.begin(call{kind: kindExchange, size: uint64(len(out))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(out)); h != nil {
+	if h := c.shared.flat(len(out)); h != nil {
 		return c.finish(c.exchangeSlots(h, out, in))
 	}
 	return c.finish(c.exchange(out, in))
@@ -242,7 +242,7 @@ func (c *Endpoint) Scan(acc []byte, combine Combine) error {
 	if err := c.begin(call{kind: kindScan, size: uint64(len(acc))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(acc)); h != nil {
+	if h := c.shared.flat(len(acc)); h != nil {
 		return c.finish(c.scanSlots(h, acc, nil, combine))
 	}
 	return c.finish(c.scan(acc, nil, combine))
@@ -258,7 +258,7 @@ func (c *Endpoint) ExclusiveScan(acc, before []byte, combine Combine) error {
 	if err := c.begin(call{kind: kindExclusiveScan, size: uint64(len(acc))}); err != nil {
 		return err
 	}
-	if h := c.shared.near(len(acc)); h != nil {
+	if h := c.shared.flat(len(acc)); h != nil {
 		return c.finish(c.scanSlots(h, acc, before, combine))
 	}
 	return c.finish(c.scan(acc, before, combine))

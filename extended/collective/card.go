@@ -91,16 +91,16 @@ func (k *card) differ() bool {
 
 // cast sends data to all other ranks, which are ready.
 func (c *Endpoint) cast(data []byte) error {
-	slot := c.number()<<16 | cast<<8
+	word := c.number()<<16 | cast<<8
 	return inPieces(data, c.card.piece, func(part []byte, lo, hi uint32) error {
-		return c.e.Multicast(handlerData, part, c.seq, slot, lo, hi)
+		return c.e.Multicast(handlerData, part, c.seq, word, lo, hi)
 	})
 }
 
 // awaitCast waits until what root casts has landed.
 func (c *Endpoint) awaitCast(root int) error {
 	c.mu.Lock()
-	l := &c.link(slotAt(cast, 0, c.job(root))).land
+	l := &c.link(keyAt(cast, 0, c.job(root))).land
 	c.mu.Unlock()
 	landed := false // read while mu is held
 	if err := c.waitCard(root, func() bool {

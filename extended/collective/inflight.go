@@ -437,10 +437,10 @@ func (o *op) run() (stalled bool) {
 
 // linkOf is the link of a stage. Called with mu held.
 func (o *op) linkOf(s *stage) *link {
-	return o.links.at(slotAt(int(s.dir), int(s.far), o.c.job(int(s.rank))))
+	return o.links.at(keyAt(int(s.dir), int(s.far), o.c.job(int(s.rank))))
 }
 
-// word is the slot of a stage as it travels.
+// word is the key of a stage's link as it travels.
 func (o *op) word(s *stage) uint32 {
 	return o.c.number()<<16 | uint32(s.dir)<<8 | uint32(s.far)
 }
@@ -521,7 +521,7 @@ func (o *op) trySend(s *stage) (int, error) {
 func (o *op) dropDirect(s *stage) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
-	k, ok := o.links.index(slotAt(direct, 0, o.c.job(int(s.rank))))
+	k, ok := o.links.index(keyAt(direct, 0, o.c.job(int(s.rank))))
 	if !ok {
 		return
 	}
@@ -556,7 +556,7 @@ func (o *op) retire(err error) {
 }
 
 // noteNB is note for a call that does not wait.
-func (c *Endpoint) noteNB(t *am.Token, w note, slot uint32, ready bool) {
+func (c *Endpoint) noteNB(t *am.Token, w note, key uint32, ready bool) {
 	c.mu.Lock()
 	o := c.inFlight(w.seq)
 	var mine call
@@ -583,7 +583,7 @@ func (c *Endpoint) noteNB(t *am.Token, w note, slot uint32, ready bool) {
 		return
 	}
 	if o != nil {
-		l := o.links.at(slot)
+		l := o.links.at(key)
 		if ready {
 			l.wanted = w
 		} else {
@@ -607,14 +607,14 @@ func gaveUp(t *am.Token, w *note, mine call) bool {
 func (c *Endpoint) reports() bool { return c.active || c.flight != nil && c.flight.going > 0 }
 
 // dataNB takes a piece of data for the call of number seq.
-func (c *Endpoint) dataNB(seq, slot uint32, off uint64, payload []byte) {
+func (c *Endpoint) dataNB(seq, key uint32, off uint64, payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.inFlight(seq)
 	if o == nil {
 		return
 	}
-	k, ok := o.links.index(slot)
+	k, ok := o.links.index(key)
 	if !ok {
 		return
 	}

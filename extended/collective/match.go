@@ -33,18 +33,18 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 		set: true, seq: args[0], src: uint32(t.Src()),
 		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
 	}
-	slot, ok := slotOf(args[1], t.Src())
+	key, ok := keyOf(args[1], t.Src())
 	if !ok {
 		return
 	}
 	defer wake(t)
 	c = c.at(args[1] >> 16)
 	if w.kind&kindNB != 0 {
-		c.noteNB(t, w, slot, ready)
+		c.noteNB(t, w, key, ready)
 		return
 	}
 	c.mu.Lock()
-	l := c.link(slot)
+	l := c.link(key)
 	in := &l.offered
 	if ready {
 		in = &l.wanted

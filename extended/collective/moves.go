@@ -29,7 +29,7 @@ func (c *Endpoint) expect(root int, buf []byte) error {
 	}
 	if c.card != nil {
 		c.mu.Lock()
-		c.link(slotAt(cast, 0, c.job(root))).land = landing{open: true, buf: buf}
+		c.link(keyAt(cast, 0, c.job(root))).land = landing{open: true, buf: buf}
 		c.mu.Unlock()
 		return nil
 	}

@@ -18,8 +18,8 @@ type shared struct {
 	spins int      // see maxSpins
 	pair  *channel // of two ranks, else nil
 	lines channel
-	owed  wait // for all ranks to come to the last call, if this rank has not seen them do so
-	wait  wait // what the call waits for, or the zero wait. Written by the goroutine in the call, with Endpoint.mu held.
+	owed  awaited // for all ranks to come to the last call, if this rank has not seen them do so
+	now   awaited // what the call waits for, or the zero value. Written by the goroutine in the call, with Endpoint.mu held.
 }
 
 // channel is slots that calls use one after the other. There are two of
@@ -45,8 +45,8 @@ type group struct {
 // slot is a word that says which call the words behind it are of.
 type slot []atomic.Uint64
 
-// wait is for the slots with numbers from to to-1 of a group to be of call word.
-type wait struct {
+// awaited says that the slots with numbers from to to-1 of a group are to be of call word.
+type awaited struct {
 	g        *group
 	word     uint64
 	from, to int
@@ -115,8 +115,8 @@ func (s *shared) channel(n int) *channel {
 	return &s.lines
 }
 
-// near is channel for calls that have no levels.
-func (s *shared) near(n int) *channel {
+// flat is channel for calls that have no levels.
+func (s *shared) flat(n int) *channel {
 	if h := s.channel(n); h != nil && len(h.levels) == 1 {
 		return h
 	}
@@ -169,7 +169,7 @@ func (s slot) take(data []byte) {
 }
 
 // lacking is the first slot of what is waited for that is not of the call, or -1.
-func (w wait) lacking() int {
+func (w awaited) lacking() int {
 	for k := w.from; k < w.to; k++ {
 		if w.g.slots[k][0].Load() != w.word {
 			return k
@@ -180,7 +180,7 @@ func (w wait) lacking() int {
 
 // differs is a slot that a rank has written for another call than the one waited for, which
 // it has not made then, or -1.
-func (w wait) differs() int {
+func (w awaited) differs() int {
 	for k := w.from; k < w.to; k++ {
 		v := w.g.slots[k][0].Load()
 		if v != w.word && v != 0 && int32(uint32(v>>wordSeq)-uint32(w.word>>wordSeq)) >= 0 {
@@ -190,8 +190,8 @@ func (w wait) differs() int {
 	return -1
 }
 
-// all is to wait for all slots.
-func (g *group) all(word uint64) wait { return wait{g: g, word: word, to: len(g.slots)} }
+// all awaits all slots.
+func (g *group) all(word uint64) awaited { return awaited{g: g, word: word, to: len(g.slots)} }
 
 // fold leaves in acc the combination of n blocks that take gives, in the order of the tree. room
 // is for all of them, each at a multiple of 8 bytes.
@@ -235,19 +235,19 @@ func (c *Endpoint) slotted(h *channel, data []byte, alone bool, from, to int, ta
 	} else {
 		// The stores of all ranks have one order, and the last in it sees all others here.
 		mine[0].Store(word)
-		switch below := (wait{g: g, word: word, to: c.rank + 1}); {
+		switch below := (awaited{g: g, word: word, to: c.rank + 1}); {
 		case alone || s.owed.lacking() < 0:
 			s.wakeFrom(0)
 		case from == 0 && to == c.rank+1 && below.lacking() < 0: // a scan: those above wait for no more
 			s.wakeFrom(to)
 		}
 	}
-	if err := c.awaitSlots(wait{g: g, word: word, from: from, to: to}); err != nil {
+	if err := c.awaitSlots(awaited{g: g, word: word, from: from, to: to}); err != nil {
 		return err
 	}
 	take(g)
 	if to-from == c.size {
-		s.owed = wait{}
+		s.owed = awaited{}
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ const (
 )
 
 // watch looks for a while whether w is over, and says whether it is.
-func (c *Endpoint) watch(w wait) bool {
+func (c *Endpoint) watch(w awaited) bool {
 	s := c.shared
 	k := w.lacking()
 	budget := s.spins
@@ -443,13 +443,13 @@ func (c *Endpoint) watch(w wait) bool {
 }
 
 // awaitSlots waits for w.
-func (c *Endpoint) awaitSlots(w wait) error {
+func (c *Endpoint) awaitSlots(w awaited) error {
 	if w.lacking() < 0 || c.watch(w) {
 		return nil
 	}
 	s := c.shared
 	c.mu.Lock()
-	s.wait = w
+	s.now = w
 	first := s.lacking(0, c.size)
 	c.mu.Unlock()
 	// A rank that has not come is told what it is waited for: it comes later, or is in
@@ -480,13 +480,13 @@ func (c *Endpoint) awaitSlots(w wait) error {
 		err = c.tellOdd(w, odd)
 	}
 	c.mu.Lock()
-	s.wait = wait{}
+	s.now = awaited{}
 	c.mu.Unlock()
 	return err
 }
 
 // tellOdd asks the rank of slot odd about call w, which it has not made, and waits for the mismatch.
-func (c *Endpoint) tellOdd(w wait, odd int) error {
+func (c *Endpoint) tellOdd(w awaited, odd int) error {
 	s := c.shared
 	for r := range c.size {
 		if v := s.leaf(r).Load(); v == w.g.slots[odd][0].Load() {
@@ -513,23 +513,23 @@ func (s *shared) lacking(from, to int) int {
 
 // lacks says whether rank r has not come to what is waited for.
 func (s *shared) lacks(r int) bool {
-	if len(s.lines.levels) == 1 && (r < s.wait.from || r >= s.wait.to) {
+	if len(s.lines.levels) == 1 && (r < s.now.from || r >= s.now.to) {
 		return false
 	}
-	return s.leaf(r).Load() != s.wait.word
+	return s.leaf(r).Load() != s.now.word
 }
 
 // leaf is the word of rank r's own slot, where the call waits.
 func (s *shared) leaf(r int) *atomic.Uint64 {
 	if len(s.lines.levels) == 1 {
-		return &s.wait.g.slots[r][0]
+		return &s.now.g.slots[r][0]
 	}
 	return &slotOfRank(s.ep, r, 0, int(s.lines.phase&1))[0]
 }
 
 // missing says which ranks the call waits for, if it waits here. Called with Endpoint.mu held.
 func (s *shared) missing() string {
-	if s.wait.g == nil {
+	if s.now.g == nil {
 		return ""
 	}
 	n := s.ep.Size()

@@ -28,40 +28,40 @@ const (
 type link struct {
 	wanted  note   // the partner is ready to receive
 	offered note   // the partner waits to send
-	slot    uint32 // see slotAt
+	key     uint32 // see keyAt
 	land    landing
 }
 
-// slotAt is the slot of a link for a direction: with the logarithm of the distance i, or,
+// keyAt is the key of a link for a direction: with the logarithm of the distance i, or,
 // for direct and slots, the partner's rank, which is the source of what comes by it.
-func slotAt(dir, i, rank int) uint32 {
+func keyAt(dir, i, rank int) uint32 {
 	if dir == direct || dir == slots {
 		return uint32(dir)<<maxDistance | uint32(rank)
 	}
 	return uint32(dir<<8 | i)
 }
 
-// link is the link of a slot. Called with mu held.
-func (c *Endpoint) link(slot uint32) *link { return c.links.at(slot) }
+// link is the link of a key. Called with mu held.
+func (c *Endpoint) link(key uint32) *link { return c.links.at(key) }
 
-// links are in order of their slots.
+// links are in order of their keys.
 type links []*link
 
-// at is the link of a slot, made if there is none.
-func (ls *links) at(slot uint32) *link {
-	k, ok := ls.index(slot)
+// at is the link of a key, made if there is none.
+func (ls *links) at(key uint32) *link {
+	k, ok := ls.index(key)
 	if ok {
 		return (*ls)[k]
 	}
 	l := spareLinks.Get().(*link)
-	l.slot = slot
+	l.key = key
 	*ls = slices.Insert(*ls, k, l)
 	return l
 }
 
-// index is where the link of a slot is, or would be.
-func (ls links) index(slot uint32) (int, bool) {
-	return slices.BinarySearchFunc(ls, slot, func(l *link, slot uint32) int { return cmp.Compare(l.slot, slot) })
+// index is where the link of a key is, or would be.
+func (ls links) index(key uint32) (int, bool) {
+	return slices.BinarySearchFunc(ls, key, func(l *link, key uint32) int { return cmp.Compare(l.key, key) })
 }
 
 // remove gives back link k.
@@ -88,7 +88,7 @@ func (ls *links) drop() {
 func (c *Endpoint) unlinkDirect(rank int, landed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, ok := c.links.index(slotAt(direct, 0, c.job(rank)))
+	k, ok := c.links.index(keyAt(direct, 0, c.job(rank)))
 	if !ok {
 		return
 	}
@@ -131,17 +131,17 @@ type landing struct {
 }
 
 func (c *Endpoint) onData(t *am.Token, args []uint32, payload []byte) {
-	slot, ok := slotOf(args[1], t.Src())
+	key, ok := keyOf(args[1], t.Src())
 	if !ok {
 		return
 	}
 	c = c.at(args[1] >> 16)
 	off := am.Unpack64(args[2], args[3])
 	if args[1]>>8&dirNB != 0 {
-		c.dataNB(args[0], slot, off, payload)
+		c.dataNB(args[0], key, off, payload)
 	} else {
 		c.mu.Lock()
-		if l := &c.link(slot).land; args[0] == c.seq {
+		if l := &c.link(key).land; args[0] == c.seq {
 			l.take(off, payload)
 		}
 		c.mu.Unlock()
@@ -162,10 +162,10 @@ func (l *landing) take(off uint64, payload []byte) bool {
 // maxDistance is how many powers of two there are among ranks.
 const maxDistance = 24
 
-// slotOf is the slot that the second argument of a message of rank src is about.
-func slotOf(w uint32, src int) (slot uint32, ok bool) {
+// keyOf is the key that the second argument of a message of rank src is about.
+func keyOf(w uint32, src int) (key uint32, ok bool) {
 	dir, i := int(w>>8)&0xff&^dirNB, int(w&0xff)
-	return slotAt(dir, i, src), dir < directions && i < maxDistance
+	return keyAt(dir, i, src), dir < directions && i < maxDistance
 }
 
 // post says that data from rank is to land in buf.
@@ -174,7 +174,7 @@ func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
 		return nil
 	}
 	c.mu.Lock()
-	c.link(slotAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
+	c.link(keyAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
 	c.mu.Unlock()
 	return c.tell(rank, handlerReady, dir, i)
 }
@@ -196,7 +196,7 @@ func (c *Endpoint) await(dir, i, rank int) error {
 		return nil
 	}
 	c.mu.Lock()
-	l := &c.link(slotAt(dir, i, c.job(rank))).land
+	l := &c.link(keyAt(dir, i, c.job(rank))).land
 	c.mu.Unlock()
 	return c.wait(rank, false, func() bool { return l.begun && l.got == len(l.buf) })
 }
@@ -207,7 +207,7 @@ func (c *Endpoint) send(dir, i, rank int, data []byte) error {
 		return nil
 	}
 	c.mu.Lock()
-	w := &c.link(slotAt(dir, i, c.job(rank))).wanted
+	w := &c.link(keyAt(dir, i, c.job(rank))).wanted
 	ready := w.set && w.seq == c.seq
 	c.mu.Unlock()
 	if !ready {
@@ -221,10 +221,10 @@ func (c *Endpoint) send(dir, i, rank int, data []byte) error {
 	c.mu.Lock()
 	w.set = false
 	c.mu.Unlock()
-	slot := c.number()<<16 | uint32(dir)<<8 | uint32(i)
+	word := c.number()<<16 | uint32(dir)<<8 | uint32(i)
 	to, piece := c.job(rank), c.e.MaxMedium()
 	return inPieces(data, piece, func(part []byte, lo, hi uint32) error {
-		return c.e.RequestMedium(to, handlerData, part, c.seq, slot, lo, hi)
+		return c.e.RequestMedium(to, handlerData, part, c.seq, word, lo, hi)
 	})
 }
 
