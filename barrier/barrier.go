@@ -105,6 +105,10 @@ type Config struct {
 	// Force takes one algorithm whatever the job looks like; Auto, the zero
 	// value, chooses. Flat and Tree need direct access between all ranks.
 	Force Algorithm
+	// Waits, if not nil, is called by Wait and Sleeps before they sleep until other ranks
+	// have come to phase, of which Waiting tells then. It may send and must not wait. Its error,
+	// a failure of the job, ends Wait with the phase open.
+	Waits func(phase uint32) error
 }
 
 // Barrier is one rank's end of the job's barrier. Make it with New, hand
@@ -122,10 +126,13 @@ type Barrier struct {
 	two *pair // t, where it is one: called directly, for speed
 	ep  conduits.Endpoint
 	e   *am.Endpoint
-	c   Config
+	// Config.Waits and Force, and after Bind the algorithm that was chosen.
+	sleeping func(phase uint32) error
+	how      Algorithm
 
-	spins atomic.Int32 // see maxSpins
-	tries atomic.Int32 // unsuccessful Tries since the last call of lacking, see maxTries
+	waits atomic.Uint32 // the phase that a goroutine sleeps for, see Waiting
+	spins atomic.Int32  // see maxSpins
+	tries atomic.Int32  // unsuccessful Tries since the last call of lacking, see maxTries
 
 	// d gets messages from the moment that handlers run, which is before Bind.
 	d dissem
@@ -158,7 +165,7 @@ type transport interface {
 func New() *Barrier { return NewWith(Config{}) }
 
 // NewWith makes a barrier as c says.
-func NewWith(c Config) *Barrier { return &Barrier{c: c} }
+func NewWith(c Config) *Barrier { return &Barrier{how: c.Force, sleeping: c.Waits} }
 
 // Bind joins b to an attached endpoint whose handler table contains b's
 // Handlers. Every rank of the job does it once, before anything else is done
@@ -172,7 +179,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	for r := 0; r < ep.Size() && direct; r++ {
 		direct = ep.System(r) != nil
 	}
-	how, hoods := b.c.Force, conduits.NeighbourhoodsOf(ep)
+	how, hoods := b.how, conduits.NeighbourhoodsOf(ep)
 	if direct {
 		hoods = conduits.NewNeighbourhoods(ep.Size(), func(int) int { return 0 })
 	}
@@ -219,12 +226,12 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		b.d.bind(e, nil, 0)
 		b.t = &b.d
 	}
-	b.c.Force = how
+	b.how = how
 	return nil
 }
 
 // Algorithm says which algorithm is used; Auto before Bind.
-func (b *Barrier) Algorithm() Algorithm { return b.c.Force }
+func (b *Barrier) Algorithm() Algorithm { return b.how }
 
 // Notify begins a phase: it tells the other ranks that this one has arrived,
 // with an id or, with flag Anonymous, without, and does not wait for them. All
@@ -305,10 +312,13 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 		v, ok = b.spin(phase)
 	}
 	if !ok {
-		err = b.e.WaitWork(b, func() int { return b.t.lacking(phase) }, func() bool {
-			v, ok = b.t.verdict(phase)
-			return ok || b.state.Load() != s
-		})
+		if err = b.Sleeps(); err == nil {
+			err = b.e.WaitWork(b, func() int { return b.t.lacking(phase) }, func() bool {
+				v, ok = b.t.verdict(phase)
+				return ok || b.state.Load() != s
+			})
+		}
+		b.Woken()
 		if err != nil {
 			return 0, b.failed(phase, err)
 		}
@@ -317,6 +327,42 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 		}
 	}
 	return v, nil
+}
+
+// sleeps is the bit of Barrier.waits beside a phase.
+const sleeps = 1 << 31
+
+// Sleeps says that the calling goroutine is about to wait, until Woken, for the phase that was
+// notified, in its own way. Wait does so itself. The error is that of Config.Waits.
+func (b *Barrier) Sleeps() error {
+	phase := uint32(b.state.Load() >> wordPhase)
+	b.waits.Store(phase | sleeps)
+	if b.sleeping == nil {
+		return nil
+	}
+	return b.sleeping(phase)
+}
+
+// Woken ends what Sleeps began.
+func (b *Barrier) Woken() { b.waits.Store(0) }
+
+// Waiting is the phase that a goroutine of this rank sleeps for, to which other ranks have
+// not all come yet; ok is false if there is none. Any goroutine may call it, in a handler
+// too.
+func (b *Barrier) Waiting() (phase uint32, ok bool) {
+	w := b.waits.Load()
+	if phase = w &^ sleeps; w == 0 {
+		return 0, false
+	}
+	_, over := b.t.verdict(phase)
+	return phase, !over
+}
+
+// Behind says whether this rank has not notified phase yet. Any goroutine may call it, in a
+// handler too.
+func (b *Barrier) Behind(phase uint32) bool {
+	last := uint32(b.state.Load()>>wordPhase) & phaseMask
+	return (phase-last)&phaseMask-1 < phaseMask/2
 }
 
 // Before a rank waits as all layers do, at the endpoint's pace, it watches the

@@ -723,3 +723,20 @@ func TestTryLooksSeldom(t *testing.T) {
 		_ = e.Conduit().Close() // rank 0 leaves in a barrier
 	}
 }
+
+// TestBehind: which phases a rank has not come to, also where their numbers wrap.
+func TestBehind(t *testing.T) {
+	for _, c := range []struct {
+		last, phase uint32
+		want        bool
+	}{
+		{0, 1, true}, {1, 1, false}, {2, 1, false}, {1, 2, true}, {1, 7, true},
+		{phaseMask, 0, true}, {phaseMask, phaseMask, false}, {0, phaseMask, false}, {1, phaseMask, false},
+	} {
+		var b Barrier
+		b.state.Store(uint64(c.last)<<wordPhase | stateNotified)
+		if got := b.Behind(c.phase); got != c.want {
+			t.Errorf("phase %d notified last: behind phase %d: %v", c.last, c.phase, got)
+		}
+	}
+}

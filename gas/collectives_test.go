@@ -235,22 +235,8 @@ func TestLargeCollectives(t *testing.T) {
 // TestCollectiveMismatch has one rank make another call than the rest: the errors name
 // both as programs of this package call them. Package collective tries all pairs.
 func TestCollectiveMismatch(t *testing.T) {
-	calls := []struct {
-		name string
-		f    func(n *Node) error
-	}{
-		{"Broadcast from rank 0 of 8 bytes", func(n *Node) error { _, err := Broadcast(n, 0, int64(1)); return err }},
-		{"Broadcast from rank 0 of 80000 bytes", func(n *Node) error { return BroadcastSlice(n, 0, make([]byte, 80000)) }},
-		{"Reduce to rank 0 of 8 bytes", func(n *Node) error { _, err := Reduce(n, 0, 1, Sum); return err }},
-		{"a collective allocation or free", func(n *Node) error { _, err := New[int](n); return err }},
-		{"AllReduce of 8 bytes", func(n *Node) error { _, err := AllReduce(n, 1, Sum); return err }},
-		{"Gather to rank 1 of 8 bytes", func(n *Node) error { _, err := Gather(n, 1, 1); return err }},
-		{"AllGather of 8 bytes", func(n *Node) error { _, err := AllGather(n, 1); return err }},
-		{"a collective with bad arguments", func(n *Node) error { _, _ = Broadcast(n, -1, 1); return nil }},
-		{"ExclusiveScan of 8 bytes", func(n *Node) error { _, err := ExclusiveScan(n, 1, Sum); return err }},
-	}
-	for i, a := range calls {
-		b := calls[(i+1)%len(calls)]
+	for i, a := range oddCalls {
+		b := oddCalls[(i+1)%len(oddCalls)]
 		runN(t, 3, func(n *Node) error {
 			f := a.f
 			if n.rank == 1 {
@@ -267,6 +253,54 @@ func TestCollectiveMismatch(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// TestBarrierAgainstCollective has one rank in a barrier, or in a call that begins with one, while
+// the others are in a collective call: they get an error that names both, and the
+// barrier is one that they may still come to.
+func TestBarrierAgainstCollective(t *testing.T) {
+	for _, a := range oddCalls {
+		for name, meet := range map[string]func(n *Node) error{"Barrier": (*Node).Barrier, "Quiesce": (*Node).Quiesce} {
+			for who := range 3 {
+				runN(t, 3, func(n *Node) error {
+					if n.rank == who {
+						if err := meet(n); err != nil {
+							return err
+						}
+						if _, err := AllGather(n, [3]int{}); !errors.Is(err, ErrBadArg) {
+							return fmt.Errorf("%s against %s, then AllGather: %v", name, a.name, err)
+						}
+						return nil
+					}
+					err := a.f(n)
+					if err == nil {
+						_, err = AllReduce(n, 1, Sum)
+					}
+					if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), fmt.Sprintf("is a barrier on rank %d", who)) {
+						return fmt.Errorf("rank %d is in %s, the others in %s; rank %d gets %v", who, name, a.name, n.rank, err)
+					}
+					return meet(n)
+				})
+			}
+		}
+	}
+}
+
+// oddCalls are collective calls of which each rank that makes one waits, then or in the
+// next AllReduce, for a rank that does not.
+var oddCalls = []struct {
+	name string
+	f    func(n *Node) error
+}{
+	{"Broadcast from rank 0 of 8 bytes", func(n *Node) error { _, err := Broadcast(n, 0, int64(1)); return err }},
+	{"Broadcast from rank 0 of 80000 bytes", func(n *Node) error { return BroadcastSlice(n, 0, make([]byte, 80000)) }},
+	{"Reduce to rank 0 of 8 bytes", func(n *Node) error { _, err := Reduce(n, 0, 1, Sum); return err }},
+	{"a collective allocation or free", func(n *Node) error { _, err := New[int](n); return err }},
+	{"AllReduce of 8 bytes", func(n *Node) error { _, err := AllReduce(n, 1, Sum); return err }},
+	{"Gather to rank 1 of 8 bytes", func(n *Node) error { _, err := Gather(n, 1, 1); return err }},
+	{"AllGather of 8 bytes", func(n *Node) error { _, err := AllGather(n, 1); return err }},
+	{"a collective with bad arguments", func(n *Node) error { _, _ = Broadcast(n, -1, 1); return nil }},
+	{"ExclusiveScan of 8 bytes", func(n *Node) error { _, err := ExclusiveScan(n, 1, Sum); return err }},
 }
 
 // TestLastCollectivesDiffer has ranks end their functions with calls that do not match, and

@@ -277,8 +277,17 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 	if err := n.pins(cfg); err != nil {
 		return nil, err
 	}
-	n.b = barrier.New()
-	n.all.coll = collective.New(collective.Config{Names: &collNames})
+	_, virtual := n.ep.(conduits.Runner) // which names the ranks of a deadlock itself
+	var barriers barrier.Config
+	if !virtual {
+		barriers.Waits = func(phase uint32) error { return n.all.coll.AtBarrier(phase) }
+	}
+	n.b = barrier.NewWith(barriers)
+	colls := collective.Config{Names: &collNames}
+	if !virtual {
+		colls.Phases = n.b
+	}
+	n.all.coll = collective.New(colls)
 	n.agg = aggregate.New(aggregate.Config{Package: "gas"})
 	n.x = extended.New(extended.Config{AlwaysHandle: cfg.Debug, Origins: cfg.Debug, Firehose: n.cache, Space: n.space, LockMemory: n.lockMemory})
 	runtimeEntries := append(n.b.Handlers(), n.x.Handlers()...)

@@ -60,6 +60,8 @@ type Gate interface {
 	Ready() bool
 	Lacking() int
 	Blocked() string
+	Sleeps() error
+	Woken()
 }
 
 // Endpoint is one rank's part. Make it with New, hand Handlers to am.Attach

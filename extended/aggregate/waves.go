@@ -210,6 +210,11 @@ func (c *Endpoint) sync(id uint32, what string, parties []Party) error {
 		}
 		known := entered
 		w := c.awaited(what, entered)
+		if !entered {
+			if err := c.b.Sleeps(); err != nil {
+				return err
+			}
+		}
 		err = c.await(w, func() int {
 			if !entered {
 				return c.b.Lacking()
@@ -225,6 +230,9 @@ func (c *Endpoint) sync(id uint32, what string, parties []Party) error {
 			now, err := flush(parties) // what a party has put off may run in this wait
 			return now || err != nil
 		})
+		if !entered {
+			c.b.Woken()
+		}
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,7 @@ const (
 	kindClose
 	kindBarrier
 	kindOther // not the call that others have made; no more is known
+	kindPhase // no call: the barrier of Config.Phases
 	numKinds
 )
 
@@ -56,6 +57,7 @@ var kindNames = [numKinds]string{
 	kindClose:         "Close",
 	kindBarrier:       "Barrier",
 	kindOther:         "another call",
+	kindPhase:         "a barrier",
 }
 
 // waitsForAll says whether each rank waits for what all others give in calls of kind k.
@@ -111,7 +113,7 @@ func (c *Endpoint) text(d call) string {
 		return s + ", in units" + d.ofBytes()
 	case kindReduce, kindGather:
 		s += " to rank " + strconv.Itoa(int(d.root))
-	case kindAgree, kindLeave, kindBad, kindPast, kindSplit, kindClose, kindBarrier, kindOther:
+	case kindAgree, kindLeave, kindBad, kindPast, kindSplit, kindClose, kindBarrier, kindOther, kindPhase:
 		return s
 	}
 	return s + d.ofBytes()

@@ -99,6 +99,10 @@
 // those of other ranks, unless theirs are wrong, too. A second goroutine in a call gets
 // [ErrNotReady], and calls before Bind [ErrNotInit].
 //
+// With Config.Phases a rank that waits in the job's barrier for one that waits for it in a
+// call of the job's is a mismatch, too: the ranks in the call get the error, and the
+// barrier goes on.
+//
 // If a rank of the job fails, calls that need others return a *[PeerError] that names it
 // and the call; so they do if a rank leaves the job without which a call cannot end, which
 // fails the job. [Endpoint.Blocked] names the rank that is waited for.

@@ -26,6 +26,11 @@ type Config struct {
 	// Names has messages to people speak of the layer above; nil for this package's
 	// own. All ranks of a process may share it, which is read and not copied.
 	Names *Names
+	// Phases is the job's barrier if a rank never calls the two at once and all ranks
+	// do so in the same order. Ranks of which one is in the barrier and another one in a call
+	// are then calls that do not match. nil: they may wait for each other for ever. The
+	// owner of both calls AtBarrier.
+	Phases Phases
 }
 
 // Names are words in messages to people. All are given or none is.
@@ -67,6 +72,7 @@ type Endpoint struct {
 	teams      *numbers // of the job's endpoint; nil as long as there was none
 	levels     *levels  // nil if there is one neighbourhood only, or one for each rank
 	card       *card    // nil where there is none, and for teams
+	phases     Phases   // nil unless Config has it, and for teams
 	shared     *shared  // nil unless all ranks share memory, and for teams
 
 	// scratch is room of the call under way, kept for the next one.
@@ -86,7 +92,8 @@ type Endpoint struct {
 	broken error  // calls did not match; all later ones fail
 	fault  *fault // which; nil as long as broken is
 	// What the call waits for, for diagnosis.
-	waitPeer  int
+	waitPeer  int32
+	ahead     uint32 // the latest call that a rank waits for this one in, of those not made when it said so; with phases
 	waiting   bool
 	waitReady bool // for the peer to be ready, rather than for its data
 
@@ -105,7 +112,7 @@ func New(c Config) *Endpoint {
 	if c.Names == nil {
 		c.Names = &ownNames
 	}
-	return &Endpoint{names: c.Names}
+	return &Endpoint{names: c.Names, phases: c.Phases}
 }
 
 // Handlers are the entries for am.Config.Runtime.

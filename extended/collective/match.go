@@ -57,6 +57,12 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 	case !ready && in.later(w.seq): // messages may overtake each other
 	case ahead > 0:
 		*in = w
+		if c.phases != nil {
+			if int32(w.seq-c.ahead) > 0 {
+				c.ahead = w.seq
+			}
+			defer c.ask(t, &w)
+		}
 	case ahead == 0 && c.active:
 		*in = w
 		good = w.call().matches(mine)
@@ -110,8 +116,11 @@ func (c *Endpoint) onAbort(t *am.Token, args []uint32, _ []byte) {
 // do not know it from there.
 func (c *Endpoint) told(t *am.Token, args []uint32, report bool) {
 	c = c.at(args[faultTeam] >> 16)
+	f := parseFault(args)
 	c.mu.Lock()
-	c.broke(parseFault(args), report)
+	if c.stands(&f) {
+		c.broke(f, report)
+	}
 	c.mu.Unlock()
 	wake(t)
 }

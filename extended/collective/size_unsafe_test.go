@@ -11,7 +11,7 @@ func TestSize(t *testing.T) {
 		name       string
 		size, most uintptr
 	}{
-		{"Endpoint", unsafe.Sizeof(Endpoint{}), 248},
+		{"Endpoint", unsafe.Sizeof(Endpoint{}), 256},
 		{"link", unsafe.Sizeof(link{}), 96},
 	} {
 		t.Logf("%s: %d bytes", x.name, x.size)

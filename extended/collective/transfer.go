@@ -252,7 +252,7 @@ func (c *Endpoint) wait(peer int, ready bool, ok func() bool) error {
 // left.
 func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() bool) error {
 	c.mu.Lock()
-	c.waiting, c.waitPeer, c.waitReady = true, peer, ready
+	c.waiting, c.waitPeer, c.waitReady = true, int32(peer), ready
 	c.mu.Unlock()
 	look := func() bool {
 		c.mu.Lock()
@@ -300,7 +300,7 @@ func (c *Endpoint) Blocked() string {
 			return c.callNumber(c.seq) + ", " + c.text(c.call) + ": " + text
 		}
 	}
-	return c.blocked(c.seq, c.call, c.waiting, c.waitReady, c.waitPeer)
+	return c.blocked(c.seq, c.call, c.waiting, c.waitReady, int(c.waitPeer))
 }
 
 // blocked is Blocked of call d, which waits for peer.
