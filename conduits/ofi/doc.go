@@ -56,14 +56,15 @@
 // millisecond. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
 // of up to a millisecond if the provider has none. An error of a send ends traffic with the peer; unless
 // that turns out to have left, or the job to have failed, it fails 5 s later with the
-// provider's text. Else failures are the rendezvous' and the launcher's to find: a rank
+// provider's text. A rank that closes waits for that, if it has sent what may not have
+// arrived. Else failures are the rendezvous' and the launcher's to find: a rank
 // that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the
 // rendezvous hears of it. The conduit sends no probes of its own.
 //
 // Not noticed yet: a short frame that the provider has taken and then loses with its
 // connection, where both ranks live and it connects again, so that what waits for the frame
 // waits for ever. A get that is under way when its owner leaves may write to its memory
-// afterwards. A rank that closes does not wait for word of a peer that cannot be reached.
+// afterwards.
 //
 // Signal handlers that the library changes while it is opened are put back, with a
 // message. Descriptors that it opens are inherited by programs that the process starts.

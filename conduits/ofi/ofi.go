@@ -108,7 +108,9 @@ func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
 		if err == nil {
 			var t *transport
 			if t, err = newTransport(seat{b, i}, i, n, id, limits, ep); err == nil {
+				b.mu.Lock()
 				b.ranks, ts[i] = append(b.ranks, t), t
+				b.mu.Unlock()
 				continue
 			}
 			ep.Close()
@@ -123,10 +125,10 @@ func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
 
 // board is the control of a job whose ranks are in one process.
 type board struct {
-	n     int
-	ranks []*transport
+	n int
 
 	mu       sync.Mutex
+	ranks    []*transport // appended to by Open alone
 	count    int
 	gone     int // ranks whose endpoints are closed
 	attached []conduits.Attached
@@ -162,16 +164,23 @@ func (s seat) fail(rank int, err error) {
 	b := s.board
 	if b.failed.CompareAndSwap(nil, &conduits.PeerError{Rank: rank, Err: err}) {
 		close(b.over)
-		for _, t := range b.ranks {
+		for _, t := range b.opened() {
 			t.hearFailure()
 		}
 	}
 }
 
+// opened are the ranks that are open so far.
+func (b *board) opened() []*transport {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ranks
+}
+
 func (s seat) failure() *conduits.PeerError { return s.failed.Load() }
 
 func (s seat) leave() {
-	for _, t := range s.ranks {
+	for _, t := range s.opened() {
 		if t.rank != s.rank {
 			t.departed(s.rank)
 		}
@@ -181,7 +190,7 @@ func (s seat) leave() {
 func (s seat) detached() bool { return true }
 
 // suspect waits for the rank to leave: it is closed, or the provider has broken down.
-func (s seat) suspect(rank int, err error) { s.ranks[s.rank].doubt(rank, err) }
+func (s seat) suspect(rank int, err error) { s.opened()[s.rank].doubt(rank, err) }
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {

@@ -190,9 +190,9 @@ func (t *transport) take(b []byte, polled bool) int {
 	return 0
 }
 
-// bad ends the job because of a frame that p should not have sent.
+// bad ends the job because of a frame that p should not have sent. The caller holds rx.
 func (t *transport) bad(p *peer, b []byte) {
-	t.Fail(p.rank, errs.BadArg("ofi: rank %d has sent rank %d a frame of %d bytes that is wrong: % x", p.rank, t.rank, len(b), b[:min(len(b), headerBytes+recordBytes)]))
+	t.failSoon(p.rank, errs.BadArg("ofi: rank %d has sent rank %d a frame of %d bytes that is wrong: % x", p.rank, t.rank, len(b), b[:min(len(b), headerBytes+recordBytes)]))
 }
 
 // credit takes in what p says has been taken there, with mu held; false if that is more
@@ -337,19 +337,18 @@ func (t *transport) answerPeer(p *peer) bool {
 			return true
 		}
 		b := t.room(p, answers, recordBytes+round(n))
-		t.mu.Unlock()
-		if b == nil {
-			return false
-		}
-		if r.kind != kindGot {
+		if b != nil && r.kind != kindGot {
 			r.encode(b)
 			if n > 0 {
 				binary.LittleEndian.PutUint64(b[recordBytes:], r.entry)
 			}
-			p.replies.Take()
-			continue
 		}
-		if t.answerGet(p, r, b, n) {
+		p.out[answers].writing = b != nil && r.kind == kindGot
+		t.mu.Unlock()
+		if b == nil {
+			return false
+		}
+		if r.kind != kindGot || t.answerGet(p, r, b, n) {
 			p.replies.Take()
 		}
 	}
@@ -363,6 +362,8 @@ func (t *transport) answerPeer(p *peer) bool {
 
 // answerGet writes the next n bytes of a get to b, and says whether it is answered.
 func (t *transport) answerGet(p *peer, r *reply, b []byte, n int) bool {
+	unused := 0
+	defer func() { t.written(p, unused) }()
 	err := t.owner.Access(p.rank, r.at, uint64(n), segment.RightRead, func(mem []byte) { copy(b[recordBytes:], mem) })
 	if err != nil {
 		o := outcome(r.op, err)
@@ -373,9 +374,7 @@ func (t *transport) answerGet(p *peer, r *reply, b []byte, n int) bool {
 			binary.LittleEndian.PutUint64(b[recordBytes:], o.entry)
 			used += 8
 		}
-		t.mu.Lock()
-		p.out[answers].used -= len(b) - used
-		t.mu.Unlock()
+		unused = len(b) - used
 		return true
 	}
 	r.length, r.addr = uint32(n), uint64(r.at)
@@ -383,6 +382,20 @@ func (t *transport) answerGet(p *peer, r *reply, b []byte, n int) bool {
 	r.remain -= uint64(n)
 	r.encode(b)
 	return r.remain == 0
+}
+
+// written ends the writing of answers to p without mu; so many bytes at the end of the
+// frame are not used. A frame that drop has left is freed.
+func (t *transport) written(p *peer, unused int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := &p.out[answers]
+	o.writing = false
+	o.used -= unused
+	if p.left || p.lost != nil {
+		t.free(o.open)
+		o.used = 0
+	}
 }
 
 // answered takes in the answer that rest begins with, with rx held. Answers come in any
@@ -553,13 +566,10 @@ const (
 	longest = 100 * time.Millisecond
 )
 
-// stand starts the standby poller.
-func (t *transport) stand() error {
+// prepare opens what the standby poller sleeps on, with mu held.
+func (t *transport) prepare() error {
 	s := &t.standby
-	t.mu.Lock()
-	fd := t.ep.FD()
-	t.mu.Unlock()
-	if fd >= 0 {
+	if fd := t.ep.FD(); fd >= 0 {
 		file, err := sys.Watchable(fd)
 		if err != nil {
 			return errs.Resource("ofi: the descriptor of the completion queue: %v", err)
@@ -569,9 +579,13 @@ func (t *transport) stand() error {
 			return err
 		}
 	}
-	s.began.Store(true)
-	go t.standBy()
 	return nil
+}
+
+// stand starts the standby poller.
+func (t *transport) stand() {
+	t.standby.began.Store(true)
+	go t.standBy()
 }
 
 // standBy looks after the endpoint while the rank waits, or does not poll.
@@ -593,9 +607,6 @@ func (t *transport) standBy() {
 		for t.polls.Load() == polls || t.parked.Load() > 0 || t.closed.Load() {
 			select {
 			case <-s.stop:
-				if s.file != nil {
-					s.file.Close()
-				}
 				return
 			default:
 			}
@@ -621,7 +632,7 @@ func (t *transport) look(pause time.Duration) (some bool) {
 	case <-s.asked:
 	default:
 	}
-	if s.file == nil {
+	if s.file == nil || s.blind {
 		if some, _ = t.step(); some {
 			return true
 		}
@@ -657,8 +668,9 @@ func (t *transport) look(pause time.Duration) (some bool) {
 		return some || !sleep
 	})
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fail(t.rank, errs.Resource("ofi: waiting for the completion queue: %v", err))
-		<-s.stop
+		// Close still waits for what this poller does.
+		s.blind = true
+		t.failSoon(t.rank, errs.Resource("ofi: waiting for the completion queue: %v", err))
 	}
 	return some
 }

@@ -138,6 +138,7 @@ type peer struct {
 	credited bool   // its windows have opened
 	left     bool
 	lost     error // why nothing is posted to it any more
+	dropped  bool  // messages for it were given up
 
 	out     [numClasses]outbox
 	here    uint32             // frames of messages that have arrived there, as it has said
@@ -163,11 +164,13 @@ type peer struct {
 
 // outbox is the frames of a class on their way to a peer.
 type outbox struct {
-	open  uint32 // context of the frame that is being filled, if used is not 0
-	used  int    // bytes of it
-	ready fifo.Queue[readyFrame]
-	sent  uint32 // frames, modulo 2^32
-	acked uint32 // that the peer has taken
+	open uint32 // context of the frame that is being filled, if used is not 0
+	used int    // bytes of it
+	// writing says that open is written to without mu; drop leaves it to the writer.
+	writing bool
+	ready   fifo.Queue[readyFrame]
+	sent    uint32 // frames, modulo 2^32
+	acked   uint32 // that the peer has taken
 }
 
 type readyFrame struct {
@@ -243,6 +246,9 @@ func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights)
 	t.mu.Lock()
 	t.owner = o
 	mine, err := t.register(rights)
+	if err == nil {
+		err = t.prepare()
+	}
 	t.mu.Unlock()
 	if err != nil {
 		t.Fail(t.rank, err)
@@ -266,10 +272,7 @@ func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights)
 	}
 	t.mu.Unlock()
 	t.attached.Store(true)
-	if err := t.stand(); err != nil {
-		t.Fail(t.rank, err)
-		return nil, err
-	}
+	t.stand()
 	return all, nil
 }
 
@@ -679,9 +682,10 @@ func (t *transport) lose(p *peer, err error) {
 
 // drop frees what waits to be sent to p, with mu held.
 func (t *transport) drop(p *peer) {
+	p.dropped = p.dropped || t.owes(p)
 	for c := range p.out {
 		o := &p.out[c]
-		if o.used > 0 {
+		if o.used > 0 && !o.writing {
 			t.free(o.open)
 			o.used = 0
 		}
@@ -794,12 +798,12 @@ func (t *transport) drain() {
 	clear := true
 	if t.job.failure() == nil {
 		for _, p := range t.peers {
-			if p == nil || p.left || p.lost != nil {
+			if p == nil || p.left {
 				continue
 			}
 			if t.owes(p) {
 				clear = false
-				if !p.asking {
+				if !p.asking && p.lost == nil {
 					p.asking = t.ack(p, wantAck)
 				}
 			}
@@ -823,7 +827,7 @@ func (t *transport) owes(p *peer) bool {
 			return true
 		}
 	}
-	return p.touch || !p.pending.Empty()
+	return p.touch || p.dropped || !p.pending.Empty()
 }
 
 var _ conduits.Diagnoser = (*transport)(nil)
@@ -854,6 +858,7 @@ type standby struct {
 	file  *os.File // of the endpoint's descriptor; nil if it has none
 	fd    int      // the library's
 	conn  syscall.RawConn
+	blind bool // reading file has failed; the standby poller's own
 	began atomic.Bool
 }
 
@@ -878,5 +883,8 @@ func (s *standby) quit() {
 	if s.began.Load() {
 		s.poke()
 		<-s.done
+	}
+	if s.file != nil {
+		s.file.Close()
 	}
 }

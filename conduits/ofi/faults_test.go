@@ -1,0 +1,178 @@
+//go:build ofi && cgo
+
+package ofi
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/segment"
+)
+
+// lend calls f with the locks of a transport's receiving side.
+func (t *transport) lend(f func()) {
+	t.rx.Lock()
+	defer t.rx.Unlock()
+	f()
+}
+
+// gated is a control whose fail waits until the gate is open.
+type gated struct {
+	control
+	gate chan struct{}
+}
+
+func (g gated) fail(rank int, err error) {
+	<-g.gate
+	g.control.fail(rank, err)
+}
+
+// TestBadFrame: a frame that is wrong fails the rank that has sent it, and the receiver
+// goes on while the failure is made known.
+func TestBadFrame(t *testing.T) {
+	ts, _ := pair(t)
+	r, gate := ts[0].(*transport), make(chan struct{})
+	b := make([]byte, headerBytes+8)
+	(&header{job: r.id, src: 1, class: accesses}).encode(b)
+	r.lend(func() {
+		r.job = gated{r.job, gate}
+		r.take(b, true)
+	})
+	ts[0].Poll()
+	close(gate)
+	for ts[0].Err() == nil {
+		runtime.Gosched()
+	}
+	var p *conduits.PeerError
+	if err := ts[0].Err(); !errors.As(err, &p) || p.Rank != 1 {
+		t.Errorf("the job's failure is %v, not one of rank 1", err)
+	}
+}
+
+// TestDescriptorFails: a rank whose wait descriptor cannot be read fails, and can still
+// be closed.
+func TestDescriptorFails(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	if r.standby.file == nil {
+		t.Skip("the provider has no descriptor")
+	}
+	if err := r.standby.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for ts[0].Err() == nil {
+		runtime.Gosched()
+	}
+}
+
+// TestNoDescriptor: an Attach that cannot watch the wait descriptor is an error, before
+// other ranks count on this one.
+func TestNoDescriptor(t *testing.T) {
+	ts, err := Open(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, none syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	none = before
+	none.Cur = 3
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	_, err = ts[0].Attach(ear{}, 0, segment.RightsAll)
+	if e := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); e != nil {
+		t.Fatal(e)
+	}
+	if fd := ts[0].(*transport).ep.FD(); fd < 0 {
+		t.Skip("the provider has no descriptor")
+	}
+	if err == nil {
+		t.Error("rank 0 has attached without a descriptor")
+	}
+	if _, err := ts[1].Attach(ear{}, 0, segment.RightsAll); err == nil {
+		t.Error("rank 1 has attached to a job that has failed")
+	}
+	for _, e := range ts {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestCloseUnreachable: a rank that closes has not served a peer that it cannot reach: it
+// goes when that has left, or the job has failed.
+func TestCloseUnreachable(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	if st := r.Send(1, []uint32{1}, nil); st != conduits.Ready {
+		t.Fatal(st)
+	}
+	r.mu.Lock()
+	r.lose(r.peer(1), errors.New("the cable is cut"))
+	r.mu.Unlock()
+	r.closed.Store(true)
+	for range 3 {
+		r.step()
+	}
+	select {
+	case <-r.drained:
+		t.Error("the rank has left, and its message has not arrived")
+	default:
+	}
+}
+
+// shelf is an Owner with memory, which loses the connection to rank 0 while that is read.
+type shelf struct {
+	ear
+	t   *transport
+	mem []byte
+}
+
+func (s *shelf) Access(_ int, a segment.NLA, n uint64, _ segment.Rights, f func([]byte)) error {
+	s.t.mu.Lock()
+	s.t.lose(s.t.peer(0), errors.New("the cable is cut"))
+	p := s.t.peer(0)
+	if o := &p.out[answers]; o.used > 0 && slices.Contains(s.t.spare, o.open) {
+		s.t.mu.Unlock()
+		panic("a frame is free that answers are written to")
+	}
+	s.t.mu.Unlock()
+	f(s.mem[:n])
+	return nil
+}
+
+// TestLostWhileAnswering: the frame of answers that is being written when the peer is lost
+// is freed once, after that.
+func TestLostWhileAnswering(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[1].(*transport)
+	r.owner = &shelf{t: r, mem: make([]byte, 64)}
+	r.lend(func() {
+		r.reply(r.peers0(), reply{record: record{kind: kindGot}, at: segment.AttachBase, remain: 64})
+		r.answer()
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o, free := &r.peer(0).out[answers], 0
+	for _, c := range r.spare {
+		if c == o.open {
+			free++
+		}
+	}
+	if o.used != 0 || o.writing || free != 1 {
+		t.Errorf("%d bytes are used of the frame, which is free %d times", o.used, free)
+	}
+}
+
+// peers0 is what is kept of rank 0.
+func (t *transport) peers0() *peer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.peer(0)
+}
