@@ -59,11 +59,15 @@
 // provider's text. A rank that closes waits for that, if it has sent what may not have
 // arrived. Else failures are the rendezvous' and the launcher's to find: a rank
 // that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the
-// rendezvous hears of it. The conduit sends no probes of its own.
+// rendezvous hears of it. A rank that waits for something of a peer (word of frames, answers,
+// accesses, room) asks a silent one, and fails it after ARGON_DEADTIME (10 s) without an
+// answer, and 1 s more for each 8 MiB of remote accesses between the two. The time in which this
+// rank itself takes nothing does not count. The same time without room at the provider fails a peer, too.
 //
-// Not noticed yet: a short frame that the provider has taken and then loses with its
-// connection, where both ranks live and it connects again, so that what waits for the frame
-// waits for ever. A get that is under way when its owner leaves may write to its memory
+// Frames have numbers. One that does not arrive for 10 s, although the peer answers meanwhile,
+// was lost with a connection that the provider has made again: it fails the peer.
+//
+// Not noticed yet: a get that is under way when its owner leaves may write to its memory
 // afterwards.
 //
 // Signal handlers that the library changes while it is opened are put back, with a

@@ -13,9 +13,12 @@ import (
 //
 //	byte   0  job, 4 bytes: frames of another job are dropped
 //	       4  source rank, 4
-//	       8  class, 1;  flags, 1;  0, 2
+//	       8  class, 1;  flags, 1
+//	      10  remote accesses of the source's to the receiver that are under way, 2:
+//	          MiB, rounded up, or 65535 if there are more
 //	      12  frames of each class taken from the receiver of this one, 3 x 4, modulo 2^32
-//	      24  frames of messages that have arrived from it, taken or not, 4;  0, 4
+//	      24  frames of messages that have arrived from it, taken or not, 4
+//	      28  number of the frame in its class, modulo 2^32, 4; 0 of a header alone
 //	      32  records
 //
 // A record begins at a multiple of 8 bytes:
@@ -46,6 +49,9 @@ const (
 	numClasses
 	acks = numClasses // a header alone, of no window
 )
+
+// String is what the frames carry.
+func (c class) String() string { return [...]string{"messages", "accesses", "answers", "acks"}[c] }
 
 // wantAck is a flag: the receiver is to say at once what has arrived.
 const wantAck = 1
@@ -78,8 +84,10 @@ type header struct {
 	src   uint32
 	class class
 	flags uint8
+	busy  uint16
 	taken [numClasses]uint32
 	here  uint32
+	seq   uint32
 }
 
 func (h *header) encode(b []byte) {
@@ -87,11 +95,12 @@ func (h *header) encode(b []byte) {
 	le := binary.LittleEndian
 	le.PutUint32(b, h.job)
 	le.PutUint32(b[4:], h.src)
-	le.PutUint32(b[8:], uint32(h.class)|uint32(h.flags)<<8)
+	le.PutUint32(b[8:], uint32(h.class)|uint32(h.flags)<<8|uint32(h.busy)<<16)
 	for c, n := range h.taken {
 		le.PutUint32(b[12+4*c:], n)
 	}
-	le.PutUint64(b[24:], uint64(h.here))
+	le.PutUint32(b[24:], h.here)
+	le.PutUint32(b[28:], h.seq)
 }
 
 // decodeHeader is false if b is no frame.
@@ -100,11 +109,11 @@ func decodeHeader(b []byte) (h header, ok bool) {
 		return h, false
 	}
 	le := binary.LittleEndian
-	h = header{job: le.Uint32(b), src: le.Uint32(b[4:]), class: class(b[8]), flags: b[9], here: le.Uint32(b[24:])}
+	h = header{job: le.Uint32(b), src: le.Uint32(b[4:]), class: class(b[8]), flags: b[9], busy: le.Uint16(b[10:]), here: le.Uint32(b[24:]), seq: le.Uint32(b[28:])}
 	for c := range h.taken {
 		h.taken[c] = le.Uint32(b[12+4*c:])
 	}
-	return h, h.class <= acks && h.flags <= wantAck && b[10]|b[11] == 0
+	return h, h.class <= acks && h.flags <= wantAck
 }
 
 // round is n rounded up to where a record may begin.

@@ -3,6 +3,7 @@
 package ofi
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -302,6 +303,7 @@ func join(j conduits.Job, limits conduits.Limits, setup rendezvous.Setup, ep *fa
 		_ = m.client.Close()
 		return nil, err
 	}
+	t.setDeadTime(cmp.Or(setup.DeadTime, defaultDeadTime))
 	m.early.Lock()
 	m.t = t
 	m.ready.Store(true)

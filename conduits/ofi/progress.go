@@ -100,12 +100,17 @@ func (t *transport) progress(polled bool) (n int) {
 
 // collect looks at the completion queue, with rx and mu held.
 func (t *transport) collect() {
+	t.polled++
 	n, err := t.ep.Poll(t.done[:])
 	if err != nil {
 		t.failSoon(t.rank, err)
 	}
 	t.events += uint64(n)
 	for _, d := range t.done[:n] {
+		if d.Context == fabric.NoContext {
+			t.stray = t.ep.Explain("fi_inject", d)
+			continue
+		}
 		s := t.slots[d.Context]
 		switch {
 		case s.rma:
@@ -151,7 +156,15 @@ func (t *transport) take(b []byte, polled bool) int {
 	p := t.peer(int(h.src))
 	left := p.left
 	if !left {
-		ok = t.credit(p, &h)
+		p.heard++
+		p.theirs = int64(h.busy) << 20
+		if h.class != acks {
+			ok = p.in[h.class].note(h.seq)
+			if len(p.in[h.class].missing) > 0 {
+				t.attend()
+			}
+		}
+		ok = ok && t.credit(p, &h)
 	}
 	t.mu.Unlock()
 	switch {
@@ -203,17 +216,20 @@ func (t *transport) credit(p *peer, h *header) bool {
 		if n := h.taken[c] - o.acked; n != 0 && n <= o.sent-o.acked {
 			o.acked = h.taken[c]
 			p.credited = true
+			p.askAt, p.askGap = 0, 0
 			t.makeDue(p)
 		} else if n != 0 && int32(n) > 0 {
 			return false
 		}
 	}
 	if n := h.here - p.here; n <= p.out[messages].sent-p.here {
+		if n > 0 {
+			p.askAt, p.askGap = 0, 0
+		}
 		p.here = h.here
 	} else if int32(n) > 0 {
 		return false
 	}
-	p.asking = false
 	p.wantsAck = p.wantsAck || h.flags&wantAck != 0
 	t.owe(p)
 	return true

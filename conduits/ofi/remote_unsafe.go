@@ -129,10 +129,15 @@ func (t *transport) postRemote(p *peer) {
 				t.lose(p, err)
 			} else {
 				t.stuck++
+				p.full = true
 				t.makeDue(p)
 			}
 			return
 		}
+		p.posted++
+		p.full = false
+		p.flying += int64(len(op.mem))
+		t.attend()
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
 		op.context = c
@@ -159,6 +164,8 @@ func (t *transport) growBare() error {
 func (t *transport) ended(d fabric.Done) {
 	s := t.slots[d.Context]
 	s.pin.Unpin()
+	s.peer.heard++
+	s.peer.flying -= int64(len(s.mem))
 	t.slots[d.Context] = slot{}
 	t.bare = append(t.bare, d.Context)
 	if d.Err != 0 {

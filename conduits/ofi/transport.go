@@ -96,6 +96,13 @@ type transport struct {
 	drained  chan struct{}
 	noted    bool // drained is closed
 
+	dead, lossTime, tick time.Duration // see watch.go
+	watcher              *time.Timer
+	watching             bool   // watcher runs
+	polled, looked       uint64 // looks at the completion queue, and of these before the watch's last
+	stray                error  // of an injected frame, to a peer that the provider does not name
+	asker                *time.Timer
+
 	stuck  uint64 // posts that the provider had no room for
 	frames uint64 // sent
 }
@@ -149,13 +156,22 @@ type peer struct {
 	touch   bool               // it is to be told that data there has changed
 	inDue   bool
 	epoch   uint32 // polls at the last post
+	posted  uint32 // frames and remote accesses
+	full    bool   // the provider has had no room for the last one
+
+	heard  uint32 // frames of it, and remote accesses that are over
+	in     [numClasses]inbox
+	flying int64 // bytes of remote accesses under way
+	theirs int64 // of its to this rank, as it has said
+	watch  *watch
 
 	taken    [numClasses]uint32 // of its frames
 	arrived  uint32             // of its frames of messages
 	told     [numClasses]uint32 // of taken and arrived, what it has been told
 	toldHere uint32
-	wantsAck bool // it has asked
-	asking   bool // it has been asked, and has said nothing since
+	wantsAck bool          // it has asked
+	askAt    time.Duration // when to ask it again what has arrived, once this rank is closed
+	askGap   time.Duration // and after which pause that is
 	inOwed   bool
 
 	replies   fifo.Queue[reply] // guarded by rx
@@ -228,6 +244,12 @@ func newTransport(job control, rank, size int, id uint32, limits conduits.Limits
 	}
 	t.timer = time.AfterFunc(time.Hour, t.late)
 	t.timer.Stop()
+	t.watcher = time.AfterFunc(time.Hour, t.lookAround)
+	t.watcher.Stop()
+	t.asker = time.AfterFunc(time.Hour, t.standby.poke)
+	t.asker.Stop()
+	t.lossTime = lossTime
+	t.setDeadTime(unheardOf)
 	return t, nil
 }
 
@@ -392,6 +414,11 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 		return false, true
 	}
 	h := header{job: t.id, src: uint32(t.rank), class: c, flags: flags, taken: p.taken, here: p.arrived}
+	h.busy = uint16(min((p.flying+1<<20-1)>>20, 1<<16-1))
+	if c < numClasses {
+		h.seq = p.out[c].sent
+	}
+	t.attend()
 	h.encode(t.ep.Buffer(context))
 	op := [1]fabric.Op{{Kind: fabric.Send, Context: context, Peer: p.addr, Len: uint64(bytes)}}
 	if bytes <= t.ep.Inject {
@@ -401,6 +428,7 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 	switch {
 	case again:
 		t.stuck++
+		p.full = true
 		t.makeDue(p)
 		return false, false
 	case err != nil:
@@ -410,6 +438,8 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 	}
 	_ = n
 	t.frames++
+	p.posted++
+	p.full = false
 	p.told, p.toldHere, p.wantsAck = p.taken, p.arrived, false
 	p.epoch = t.polls.Load()
 	if op[0].Kind == fabric.Inject {
@@ -781,6 +811,8 @@ func (t *transport) release() {
 	defer t.mu.Unlock()
 	t.over = true
 	t.timer.Stop()
+	t.watcher.Stop()
+	t.asker.Stop()
 	t.ep.Close()
 	for i := range t.slots {
 		if p := t.slots[i].pin; p != nil {
@@ -795,7 +827,7 @@ func (t *transport) drain() {
 	if !t.closed.Load() || t.noted {
 		return
 	}
-	clear := true
+	clear, now, next := true, t.Now(), mostAskGap
 	if t.job.failure() == nil {
 		for _, p := range t.peers {
 			if p == nil || p.left {
@@ -803,17 +835,32 @@ func (t *transport) drain() {
 			}
 			if t.owes(p) {
 				clear = false
-				if !p.asking && p.lost == nil {
-					p.asking = t.ack(p, wantAck)
+				if p.lost != nil {
+					continue // and has left, or fails
 				}
+				if now >= p.askAt {
+					t.ack(p, wantAck)
+					p.askGap = min(max(2*p.askGap, leastAskGap), mostAskGap)
+					p.askAt = now + p.askGap
+				}
+				next = min(next, p.askAt-now)
 			}
 		}
 	}
 	if clear {
 		t.noted = true
 		close(t.drained)
+	} else {
+		t.asker.Reset(next)
 	}
 }
+
+// The pauses between questions of a closed rank to a peer, which double while it says
+// nothing new: one that computes may not take messages for long.
+const (
+	leastAskGap = time.Millisecond
+	mostAskGap  = 100 * time.Millisecond
+)
 
 // owes says whether p has not had all that this rank has sent, with mu held.
 func (t *transport) owes(p *peer) bool {

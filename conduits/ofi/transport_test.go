@@ -188,6 +188,7 @@ func TestRecords(t *testing.T) {
 		h := header{
 			job: rapid.Uint32().Draw(t, "job"), src: rapid.Uint32().Draw(t, "src"), class: class(rapid.IntRange(0, int(acks)).Draw(t, "class")),
 			flags: uint8(rapid.IntRange(0, wantAck).Draw(t, "flags")), here: rapid.Uint32().Draw(t, "here"),
+			busy: rapid.Uint16().Draw(t, "busy"), seq: rapid.Uint32().Draw(t, "seq"),
 		}
 		for c := range h.taken {
 			h.taken[c] = rapid.Uint32().Draw(t, "taken")

@@ -60,6 +60,9 @@ type Op struct {
 	Key     uint64 // of Write and Read
 }
 
+// NoContext is the context of an injected Send that has failed: the library names none.
+const NoContext = C.FABRIC_NO_CONTEXT
+
 // Done is an operation that is over. Its layout is that of struct argon_done.
 type Done struct {
 	Context  uint32

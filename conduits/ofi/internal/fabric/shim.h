@@ -56,6 +56,8 @@ struct argon_post_entry {
 	uint64_t peer, local, len, remote, key;
 };
 
+#define FABRIC_NO_CONTEXT 0xffffffffu
+
 enum { FABRIC_RECV, FABRIC_SEND, FABRIC_INJECT, FABRIC_WRITE, FABRIC_READ };
 
 // argon_done is an operation that is over; err is 0 or an error number of libfabric.
@@ -339,9 +341,7 @@ static inline int32_t argon_poll(struct argon_endpoint *e, struct argon_done *d,
 				*err = (int32_t)ret;
 			break;
 		}
-		if (!bad.op_context)
-			continue; // of an injected send, which has no context
-		d[got].context = ((struct argon_context *)bad.op_context)->number;
+		d[got].context = bad.op_context ? ((struct argon_context *)bad.op_context)->number : FABRIC_NO_CONTEXT;
 		d[got].err = bad.err ? bad.err : FI_EOTHER;
 		d[got].provider = bad.prov_errno;
 		d[got++].len = 0;

@@ -1,0 +1,224 @@
+//go:build ofi && cgo
+
+package ofi
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/jobenv"
+)
+
+const (
+	// defaultDeadTime is how long a peer may be silent that something is awaited from,
+	// unless ARGON_DEADTIME says more or less.
+	defaultDeadTime = 10 * time.Second
+	leastDeadTime   = 500 * time.Millisecond
+	// lossTime is how long a frame may be on its way to a peer, or behind one that was
+	// sent after it, while the peer answers. A provider may have a long frame overtaken by
+	// short ones; a connection that breaks and is made again loses frames that were
+	// injected, without a word.
+	lossTime = 10 * time.Second
+	// lossAnswers is from how many frames of the peer in that time this is known.
+	lossAnswers = 3
+	// looks is how many looks the watch takes in the shorter of the two times, and
+	// probeLooks after how many without a frame of a peer it is asked for one.
+	looks      = 40
+	probeLooks = 3
+	// slowest is the rate of remote accesses, bytes a second, behind which frames may have
+	// to wait: that long a peer may be silent beside the dead time.
+	slowest = 8 << 20
+)
+
+// unheardOf is the dead time of jobs whose ranks share a process.
+const unheardOf = 24 * time.Hour
+
+// inbox is which frames of a class a peer's have arrived.
+type inbox struct {
+	next    uint32   // number of the first that has not, if none is missing
+	missing []uint32 // numbers below next, ascending; at most window
+}
+
+// note takes in that a frame has arrived; false if it cannot have been sent.
+func (i *inbox) note(seq uint32) bool {
+	ahead := seq - i.next
+	switch {
+	case int32(ahead) < 0:
+		for k, m := range i.missing {
+			if m == seq {
+				i.missing = append(i.missing[:k], i.missing[k+1:]...)
+				return true
+			}
+		}
+		return false
+	case int(ahead)+len(i.missing) >= window:
+		return false
+	}
+	for ; i.next != seq; i.next++ {
+		i.missing = append(i.missing, i.next)
+	}
+	i.next++
+	return true
+}
+
+// watch is what the looks at a peer remember, while something is awaited from it.
+type watch struct {
+	heard  uint32 // peer.heard, when silent began
+	quiet  int    // looks since
+	laps   int    // dead times of silence that accesses under way have excused
+	silent *awake.Count
+
+	posted uint32 // peer.posted, when full began
+	full   *awake.Count
+
+	transit  [numClasses]transit // when loss began
+	answered [numClasses]uint32  // peer.heard then
+	loss     [numClasses]*awake.Count
+}
+
+// transit is how far frames of a class between a rank and a peer have got.
+type transit struct {
+	sent, there uint32
+	missing     bool
+	first       uint32 // that is missing here
+}
+
+// setDeadTime has peers be lost that are silent for so long.
+func (t *transport) setDeadTime(dead time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dead = max(dead, leastDeadTime)
+	t.tick = min(t.dead, t.lossTime) / looks
+}
+
+// attend has the watch look at peers from now on until nothing is awaited from them, with
+// mu held.
+func (t *transport) attend() {
+	if !t.watching && !t.over {
+		t.watching = true
+		t.watcher.Reset(t.tick)
+	}
+}
+
+// lookAround is what the watch's timer calls.
+func (t *transport) lookAround() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watching = false
+	if t.over || t.job.failure() != nil {
+		return
+	}
+	// Time in which this rank did not look at what has arrived is not a peer's silence.
+	looked := t.looked != t.polled
+	t.looked = t.polled
+	now, again := awake.Now(), false
+	for _, p := range t.peers {
+		if p != nil && p.lost == nil && !p.left && t.watchPeer(p, now, looked) {
+			again = true
+		}
+	}
+	if again {
+		t.attend()
+	}
+}
+
+// there is how many of the frames of a class p is known to have, with mu held.
+func (p *peer) there(c class) uint32 {
+	if c == messages {
+		return p.here
+	}
+	return p.out[c].acked
+}
+
+// awaited says whether something is awaited from p, with mu held.
+func (t *transport) awaited(p *peer) bool {
+	for c := range p.out {
+		if len(p.in[c].missing) > 0 {
+			return true
+		}
+	}
+	return t.owes(p) || p.asked > 0 || p.flying > 0 || !p.remote.Empty()
+}
+
+// watchPeer looks at p, and says whether it has to be looked at again, with mu held.
+func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
+	if !t.awaited(p) {
+		p.watch = nil
+		return false
+	}
+	w := p.watch
+	if w == nil {
+		w = &watch{silent: awake.NewCount(t.dead, 0, now), full: awake.NewCount(t.dead, 0, now), heard: p.heard, posted: p.posted}
+		for c := range w.loss {
+			w.loss[c] = awake.NewCount(t.lossTime, 0, now)
+		}
+		p.watch = w
+	}
+	w.quiet++
+	if p.heard != w.heard {
+		w.heard, w.quiet, w.laps = p.heard, 0, 0
+		w.silent.Restart(now)
+	} else if looked && w.silent.Look(now) {
+		w.laps++
+		if excuse := time.Duration((p.flying+p.theirs)/slowest) * time.Second; time.Duration(w.laps)*t.dead >= t.dead+excuse {
+			t.giveUp(p, fmt.Errorf("ofi: %s: rank %d has not been heard from for %v, and has not answered when it was asked (%s)%s",
+				t.ep.Provider, p.rank, time.Duration(w.laps)*t.dead, jobenv.DeadTime, w.silent.Paused()))
+			return false
+		}
+		w.silent.Restart(now)
+	}
+	if !p.full || p.posted != w.posted || p.flying > 0 {
+		w.posted = p.posted
+		w.full.Restart(now)
+	} else if looked && w.full.Look(now) {
+		t.giveUp(p, fmt.Errorf("ofi: %s: the provider has had no room for a frame to rank %d for %v (%s)", t.ep.Provider, p.rank, t.dead, jobenv.DeadTime))
+		return false
+	}
+	for c := range numClasses {
+		if t.strayed(p, c, now, looked) {
+			return false
+		}
+	}
+	if w.quiet%probeLooks == probeLooks-1 {
+		t.ack(p, wantAck)
+	}
+	return p.lost == nil
+}
+
+// strayed gives p up if frames of class c to or from it are lost, with mu held.
+func (t *transport) strayed(p *peer, c class, now time.Duration, looked bool) bool {
+	w := p.watch
+	s := transit{sent: p.out[c].sent, there: p.there(c)}
+	if m := p.in[c].missing; len(m) > 0 {
+		s.missing, s.first = true, m[0]
+	}
+	switch {
+	case s.sent == s.there && !s.missing || s != w.transit[c]:
+		w.transit[c], w.answered[c] = s, p.heard
+		w.loss[c].Restart(now)
+		return false
+	case p.flying+p.theirs > 0 || !looked: // they may be behind accesses
+		return false
+	}
+	if !w.loss[c].Look(now) || p.heard-w.answered[c] < lossAnswers {
+		return false
+	}
+	text := fmt.Sprintf("%d frames of %v to rank %d", s.sent-s.there, c, p.rank)
+	if s.missing {
+		text = fmt.Sprintf("frame %d of %v from rank %d", s.first, c, p.rank)
+	}
+	err := fmt.Errorf("ofi: %s: a connection has lost %s: it has answered for %v since, without", t.ep.Provider, text, t.lossTime)
+	if t.stray != nil {
+		err = fmt.Errorf("%w: %w", err, t.stray)
+	}
+	t.giveUp(p, err)
+	return true
+}
+
+// giveUp fails p, with mu held.
+func (t *transport) giveUp(p *peer, err error) {
+	p.lost = err
+	t.drop(p)
+	t.failSoon(p.rank, err)
+}

@@ -1,0 +1,269 @@
+//go:build ofi && cgo
+
+package ofi
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/conduits"
+)
+
+// TestInbox: whatever order frames arrive in, those that have not are known, and none is
+// taken twice.
+func TestInbox(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.SampledFrom([]uint32{0, 5, 1<<32 - 3}).Draw(t, "first")
+		i := inbox{next: first}
+		var way []uint32 // sent and not arrived
+		sent, high := first, first
+		var missing []uint32
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			for len(way) < window && rapid.Bool().Draw(t, "send") {
+				way, sent = append(way, sent), sent+1
+			}
+			if len(way) == 0 {
+				continue
+			}
+			k := rapid.IntRange(0, len(way)-1).Draw(t, "which")
+			s := way[k]
+			way = slices.Delete(way, k, k+1)
+			if !i.note(s) {
+				t.Fatalf("frame %d is refused", s)
+			}
+			if i.note(s) {
+				t.Fatalf("frame %d has arrived twice", s)
+			}
+			if s-first >= high-first {
+				high = s + 1
+			}
+			missing = missing[:0]
+			for _, w := range way {
+				if w-first < high-first {
+					missing = append(missing, w)
+				}
+			}
+			if i.next != high || !slices.Equal(i.missing, missing) {
+				t.Fatalf("next is %d, missing %v, not %d and %v", i.next, i.missing, high, missing)
+			}
+		}
+	})
+}
+
+// sever breaks the connections of this process between two sockets of its own, which
+// nothing under way survives.
+func sever(t *testing.T) {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, name := range names {
+		fd, _ := strconv.Atoi(name.Name())
+		switch peer, _ := syscall.Getpeername(fd); peer.(type) {
+		case *syscall.SockaddrInet4, *syscall.SockaddrInet6:
+			if err := syscall.Shutdown(fd, syscall.SHUT_RDWR); err == nil {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Skip("the provider has no TCP connections")
+	}
+}
+
+// TestSevered: when connections break, what is sent arrives, or a rank fails by name: no
+// frame is lost without a word.
+func TestSevered(t *testing.T) {
+	ts, heard := pair(t)
+	for _, e := range ts {
+		r := e.(*transport)
+		r.lossTime = time.Second
+		r.setDeadTime(time.Second)
+	}
+	n := uint32(0)
+	send := func(src int) {
+		if st := ts[src].Send(1-src, []uint32{n}, nil); st == conduits.Ready {
+			n++
+		}
+		ts[src].Poll()
+	}
+	poll := func() {
+		for _, e := range ts {
+			e.Poll()
+			e.Wait(e.Now() + time.Millisecond)
+		}
+	}
+	lost := func() bool { return ts[0].Err() != nil || ts[1].Err() != nil }
+	for range 4 {
+		for len(heard) < int(n) {
+			poll()
+		}
+		send(0)
+		send(1)
+	}
+	for len(heard) < int(n) {
+		poll()
+	}
+	sever(t)
+	for range 8 {
+		send(0)
+		send(1)
+	}
+	for len(heard) < int(n) && !lost() {
+		poll()
+	}
+	if len(heard) == int(n) {
+		t.Logf("all %d messages have arrived", n)
+		return
+	}
+	for i, e := range ts {
+		var p *conduits.PeerError
+		if err := e.Err(); !errors.As(err, &p) || !errors.Is(err, conduits.ErrPeer) {
+			t.Errorf("rank %d: the job's failure is %v", i, err)
+		}
+		t.Log(e.Err())
+	}
+}
+
+// looker is a transport whose watch is called by a test, in time that it makes up.
+type looker struct {
+	t   *testing.T
+	r   *transport
+	p   *peer
+	now time.Duration
+}
+
+func newLooker(t *testing.T) (*looker, []conduits.Transport) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watcher.Stop()
+	r.watching = true // and does not start again
+	return &looker{t, r, r.peer(1), time.Hour}, ts
+}
+
+// looks has the watch look for a time, after each call of f, and returns why it has given
+// the peer up, or nil, and after which time.
+func (l *looker) looks(during time.Duration, looked bool, f func()) (after time.Duration, err error) {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	for after < during && l.p.lost == nil {
+		f()
+		l.now += l.r.tick
+		after += l.r.tick
+		l.r.watchPeer(l.p, l.now, looked)
+	}
+	return after, l.p.lost
+}
+
+// TestSilent: a peer that something is awaited from and that is silent is given up after
+// the dead time, unless this rank has not looked, and later if accesses are under way.
+func TestSilent(t *testing.T) {
+	const dead = 4 * time.Second
+	for _, c := range []struct {
+		name   string
+		looked bool
+		flying int64
+		f      func(p *peer)
+		least  time.Duration // 0: never
+	}{
+		{"silent", true, 0, func(p *peer) { p.out[messages].sent++ }, dead},
+		{"heard", true, 0, func(p *peer) { p.out[messages].sent++; p.heard++ }, 0},
+		{"not looked", false, 0, func(p *peer) { p.out[messages].sent++ }, 0},
+		{"nothing is awaited", true, 0, func(*peer) {}, 0},
+		{"an access is under way", true, 20 * slowest, func(*peer) {}, dead + 20*time.Second},
+		{"no room", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true; p.heard++ }, dead},
+		{"no room at times", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true; p.heard++; p.posted++ }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, ts := newLooker(t)
+			l.r.setDeadTime(dead)
+			l.p.flying = c.flying
+			after, err := l.looks(10*dead, c.looked, func() { c.f(l.p) })
+			switch {
+			case c.least == 0 && err != nil:
+				t.Errorf("given up after %v: %v", after, err)
+			case c.least != 0 && (err == nil || after < c.least || after > c.least+dead+time.Second):
+				t.Errorf("given up after %v, not %v: %v", after, c.least, err)
+			}
+			if err == nil {
+				ts[0].Fail(0, errors.New("the test is over")) // nothing was sent that counts
+			}
+		})
+	}
+}
+
+// TestLoss: a frame that has not arrived while the peer answers is lost: the last one, and
+// one before others. One that may be behind accesses is not.
+func TestLoss(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    func(p *peer)
+		text string // "" if the peer is not given up
+	}{
+		{"last", func(p *peer) { p.out[messages].sent = 7; p.here = 6; p.heard++ }, "1 frames of messages to rank 1"},
+		{"moving", func(p *peer) { p.out[messages].sent++; p.here = p.out[messages].sent - 1; p.heard++ }, ""},
+		{"answers", func(p *peer) { p.out[answers].sent = 7; p.out[answers].acked = 5; p.heard++ }, "2 frames of answers to rank 1"},
+		{"gap", func(p *peer) { p.in[accesses] = inbox{9, []uint32{4}}; p.heard++ }, "frame 4 of accesses from rank 1"},
+		{"accesses", func(p *peer) { p.in[accesses] = inbox{9, []uint32{4}}; p.heard++; p.theirs = 1 << 20 }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, ts := newLooker(t)
+			_, err := l.looks(3*lossTime, true, func() { c.f(l.p) })
+			if c.text == "" && err != nil || c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text)) {
+				t.Errorf("the peer is given up because of %v, not %q", err, c.text)
+			}
+			if err == nil {
+				ts[0].Fail(0, errors.New("the test is over"))
+			}
+		})
+	}
+}
+
+// TestCloseQuiet: a rank that closes and waits for one that computes asks it now and then,
+// not as often as that answers.
+func TestCloseQuiet(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	payload := make([]byte, 4000)
+	full := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		p := r.peer(1)
+		return p.here == window && !p.out[messages].ready.Empty()
+	}
+	for !full() {
+		r.Send(1, []uint32{1}, payload)
+		r.Poll()
+	}
+	r.mu.Lock()
+	before := r.frames
+	r.mu.Unlock()
+	r.closed.Store(true)
+	r.standby.poke()
+	// The pauses between questions double from 1 ms to 100.
+	for {
+		r.mu.Lock()
+		p, asked := r.peer(1), r.frames-before
+		gap := p.askGap
+		r.mu.Unlock()
+		if asked > 20 {
+			t.Fatalf("%d frames although the pause is %v", asked, gap)
+		}
+		if gap == mostAskGap {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
