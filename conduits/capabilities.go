@@ -129,6 +129,13 @@ type Adopter interface {
 	Adopt(mem []byte)
 }
 
+// Registering is a Transport whose card accesses registered memory itself, and so has to
+// hear of what is registered beyond the segment: package adapt has the rank's translation
+// unit tell it. Register and Deregister are called as [segment.Registrar] says, by any
+// goroutine that no method of the Owner runs on, with locks held that Owner.Access does not take. Not
+// on a Transport in whose conduit another one registers memory (AttachOver of package adapt).
+type Registering interface{ segment.Registrar }
+
 // Kicker is a Transport that ends waits of other ranks by itself.
 type Kicker interface {
 	// KickRank is Kick of another rank, which may have left.

@@ -232,7 +232,11 @@ func (e *Endpoint) attach(c conduits.AttachConfig, o *over) (err error) {
 	if o == nil {
 		e.Ready(func() segment.ATUConfig {
 			mem, _ := v.Bytes(segment.AttachBase, c.Size, c.Size)
-			return segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock}
+			u := segment.ATUConfig{Attach: mem, Rights: c.Rights, Lock: c.Lock}
+			if r, ok := conduits.CapabilityOf[conduits.Registering](e.t); ok {
+				u.Registrar = r
+			}
+			return u
 		})
 	}
 	if e.segments, err = e.t.Attach(owner{e}, c.Size, c.Rights); err != nil {

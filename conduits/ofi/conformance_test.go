@@ -3,6 +3,7 @@
 package ofi_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -20,3 +21,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) { conduittest.Run(t, ofi.Local) }
+
+var demands = flag.Bool("ofi.demanding", false, "run the suite on a provider that asks for everything, too")
+
+// TestDemanding runs the suite where the provider asks for everything
+// that can be handled.
+func TestDemanding(t *testing.T) {
+	if !*demands {
+		t.Skip("with -ofi.demanding only: it takes as long as the suite")
+	}
+	conduittest.Run(t, ofi.LocalDemanding)
+}

@@ -19,18 +19,28 @@
 // first used; provider, versions, mr_mode, order and limits are compared there, and a rank
 // that differs is an error that names it and both values.
 //
-// Puts and gets of 16 KiB and more within a segment are remote accesses of the provider
+// Puts and gets of 16 KiB and more are remote accesses of the provider
 // (FI_DELIVERY_COMPLETE), posted after the range and the rights have been checked here, as
 // a refused one takes the connection with it on some providers; the target is told by a
-// message that data has changed. Segments are registered when they are attached (FI_MR_VIRT_ADDR,
-// PROV_KEY, ALLOCATED and ENDPOINT are handled). Shorter ones, and all of memory beyond segments, are
-// pieces in messages, which the owner copies by [conduits.Owner] Access: coherent with its
-// own loads and stores, and checked there. With providers that ask for FI_MR_LOCAL or FI_MR_RAW all
-// are. A get under way when the job fails may still write to its memory, which stays pinned until it
-// is over or the endpoint closed.
+// message that data has changed. Segments are registered when they are attached, and memory
+// that a rank registers beyond (firehoses, exposed slices) then, if its runs are as long. A peer
+// asks for the key once, with the check that precedes an access to such memory, and keeps
+// it; deregistration first has all that have it give it up, and waits until their accesses
+// are over, by messages that a rank answers while it does anything. Memory that the provider does not
+// take, shorter accesses, and everything of a rank that is a part of hybrid-ofi beyond
+// its segment, are pieces in messages, which the owner copies by [conduits.Owner] Access:
+// coherent with its own loads and stores, and checked there. A get under way when the job
+// fails may still write to its memory, which stays pinned until it is over or the endpoint
+// closed.
 //
-// Firehoses register nothing with the provider, and atomics are never its own. There are no lanes (all goroutines
-// share the one lock).
+// Of what a provider may ask of registered memory FI_MR_VIRT_ADDR, PROV_KEY, ALLOCATED
+// (pages are made before), ENDPOINT, RAW and LOCAL are handled. With the last, memory that is the
+// local side of an access is registered for that one access, unless it is in the segment: the conduit
+// does not use firehoses for it.
+//
+// Atomics are never the provider's own. There are no lanes: an endpoint each would be a
+// connection and a window each to every peer, and providers lock their domains, so all goroutines share
+// the one endpoint.
 //
 // Conduit hybrid-ofi (package shmofi) is argon's shared memory inside a host and this one, as
 // [Far], between hosts: the segment lies in the host's shared memory, and is what is

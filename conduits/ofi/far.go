@@ -38,8 +38,9 @@ type farEndpoint struct {
 
 var _ conduits.Adopter = (*transport)(nil)
 
-// Adopt has mem be the segment.
-func (t *transport) Adopt(mem []byte) { t.segment = mem }
+// Adopt has mem be the segment. Memory beyond it is the other conduit's to register, which
+// tells no Transport of it.
+func (t *transport) Adopt(mem []byte) { t.segment, t.adopted = mem, true }
 
 // AtEnd has f called when the job, whose ranks are all in this process, has ended without
 // failing and no endpoint of the provider is left.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 )
 
 // A frame is what one message of libfabric carries: a header and records of one class.
@@ -33,6 +34,8 @@ import (
 //	touched  0                 0                     none
 //	done     page of a fault   8 if it is a fault    the page's entry, if it is
 //	got      offset in the get of the data           got
+//	recall   number of a key   0                     none: operation has how often it was told
+//	recalled number of a key   0                     none
 const (
 	headerBytes = 32
 	recordBytes = 24 // of a record that is no message, without data
@@ -66,6 +69,8 @@ const (
 	kindTouched
 	kindDone
 	kindGot
+	kindRecall
+	kindRecalled
 )
 
 // Codes of kindDone.
@@ -73,6 +78,7 @@ const (
 	codeDone   = iota
 	codeFault  // refused by the owner
 	codeClosed // the owner has left
+	codeKey    // of a check: it may be done by remote access, by the key that follows
 )
 
 // codeGet is of kindCheck: it is of a get, otherwise of a put.
@@ -192,10 +198,11 @@ func decodeRecord(b []byte, c class) (r record, data, rest []byte, ok bool) {
 		return r, nil, rest, n > 0
 	case c == accesses && r.kind == kindCheck:
 		return r, nil, rest, r.code <= codeGet
-	case c == accesses && r.kind == kindTouched:
+	case c == accesses && (r.kind == kindTouched || r.kind == kindRecall), c == answers && r.kind == kindRecalled:
 		ok = n == 0
 	case c == answers && r.kind == kindDone:
-		ok = r.code == codeFault && n == 8 || (r.code == codeDone || r.code == codeClosed) && n == 0
+		ok = r.code == codeFault && n == 8 || (r.code == codeDone || r.code == codeClosed) && n == 0 ||
+			r.code == codeKey && n > grantBytes && n <= grantBytes+fabric.MostRaw
 	}
 	if !ok || round(n) > len(rest) {
 		return r, nil, nil, false

@@ -289,11 +289,16 @@ func (t *transport) serve(p *peer, rest []byte) (more []byte, ok bool) {
 		err := t.owner.Access(p.rank, segment.NLA(r.addr), n, need, func([]byte) {})
 		if err != nil || r.kind == kindCheck {
 			o := outcome(r.op, err)
+			if err == nil {
+				t.grant(p, &o, segment.NLA(r.addr), n, need)
+			}
 			o.high = r.length // unless it is a check
 			t.reply(p, o)
 			break
 		}
 		t.reply(p, reply{record: record{kind: kindGot, op: r.op}, at: segment.NLA(r.addr), remain: uint64(r.length)})
+	case kindRecall:
+		t.giveUp(p, r.addr, r.op)
 	default:
 		t.Kick()
 	}
@@ -355,7 +360,9 @@ func (t *transport) answerPeer(p *peer) bool {
 		b := t.room(p, answers, recordBytes+round(n))
 		if b != nil && r.kind != kindGot {
 			r.encode(b)
-			if n > 0 {
+			if r.data != nil {
+				copy(b[recordBytes:], r.data)
+			} else if n > 0 {
 				binary.LittleEndian.PutUint64(b[recordBytes:], r.entry)
 			}
 		}
@@ -426,6 +433,10 @@ func (t *transport) answered(p *peer, rest []byte) (more []byte, ok bool) {
 	if t.job.failure() != nil || p.lost != nil {
 		return more, true // the operation is over, or will be
 	}
+	if r.kind == kindRecalled {
+		t.givenUp(p, r.addr)
+		return more, true
+	}
 	if uint64(r.op) >= uint64(len(t.ops)) || t.ops[r.op].peer != p {
 		return nil, false
 	}
@@ -443,6 +454,10 @@ func (t *transport) answered(p *peer, rest []byte) (more []byte, ok bool) {
 	if op.check {
 		p.asked--
 		if op.check = false; op.err == nil {
+			if r.code == codeKey && t.granted(p, data) && t.remote(op, p.rank) {
+				t.startRemote(p, r.op)
+				return more, true
+			}
 			p.pending.Add(r.op)
 			t.makeDue(p)
 			return more, true

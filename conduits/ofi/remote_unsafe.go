@@ -42,32 +42,56 @@ func (t *transport) Reach() (first int, views []segment.View, systems [][]byte) 
 	return t.rank, []segment.View{v}, [][]byte{conduits.NewSystem()}
 }
 
-// card is what a rank tells the others at Attach: the key and the address of its segment,
-// whether it has one that is registered, and where its endpoint is.
+// card is what a rank tells the others at Attach: the address and the key of its segment,
+// whether it has one that is registered, whether it has keys for other memory, and where its
+// endpoint is. With FI_MR_RAW bytes are of any number.
 type card struct {
-	key, base  uint64
+	base       uint64
 	registered bool
+	keys       bool
+	raw        []byte // of the key, as it travels
+	key        uint64 // made of raw when it is first used
+	known      bool   // key is
 	addr       []byte
 }
 
-const cardBytes = 17
+const cardBytes = 10
 
 func (c *card) encode() []byte {
-	b := binary.LittleEndian.AppendUint64(nil, c.key)
-	b = binary.LittleEndian.AppendUint64(b, c.base)
+	b := binary.LittleEndian.AppendUint64(nil, c.base)
+	flags := byte(0)
 	if c.registered {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
+		flags |= 1
 	}
-	return append(b, c.addr...)
+	if c.keys {
+		flags |= 2
+	}
+	b = append(b, flags, byte(len(c.raw)))
+	return append(append(b, c.raw...), c.addr...)
 }
 
 func decodeCard(b []byte) (c card, ok bool) {
-	if len(b) < cardBytes || b[16] > 1 {
+	if len(b) < cardBytes || b[8] > 3 || int(b[9]) > min(fabric.MostRaw, len(b)-cardBytes) {
 		return c, false
 	}
-	return card{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), b[16] == 1, b[cardBytes:]}, true
+	return card{
+		base: binary.LittleEndian.Uint64(b), registered: b[8]&1 != 0, keys: b[8]&2 != 0,
+		raw: b[cardBytes:][:b[9]], addr: b[cardBytes+int(b[9]):],
+	}, true
+}
+
+// uses is what memory with these rights is registered for, by what the provider asks for.
+func (t *transport) uses(rights segment.Rights) (uses uint64) {
+	if rights&segment.RightRead != 0 {
+		uses |= fabric.RemoteRead
+	}
+	if rights&segment.RightWrite != 0 {
+		uses |= fabric.RemoteWrite
+	}
+	if t.ep.MR&fabric.MRLocal != 0 {
+		uses |= fabric.Local
+	}
+	return uses
 }
 
 // register makes this rank's card, with mu held.
@@ -75,13 +99,13 @@ func (t *transport) register(rights segment.Rights) (c card, err error) {
 	if c.addr, err = t.ep.Name(); err != nil {
 		return c, err
 	}
-	// The other side of an access is not registered, which FI_MR_LOCAL asks for, and keys
-	// have 8 bytes.
-	if len(t.segment) == 0 || t.ep.MR&(fabric.MRLocal|fabric.MRRaw) != 0 || rights&(segment.RightRead|segment.RightWrite) == 0 {
+	t.own.native = !t.adopted
+	c.keys = t.own.native
+	if len(t.segment) == 0 || rights&(segment.RightRead|segment.RightWrite) == 0 {
 		return c, nil
 	}
-	r, err := t.ep.Register(t.segment, rights&segment.RightRead != 0, rights&segment.RightWrite != 0)
-	c.key, c.base, c.registered = r.Key, r.Base, err == nil
+	t.area, err = t.ep.Register(t.segment, t.uses(rights))
+	c.raw, c.base, c.registered = keyBytes(t.area), t.area.Base, err == nil
 	return c, err
 }
 
@@ -89,11 +113,35 @@ func (t *transport) register(rights segment.Rights) (c card, err error) {
 // the provider's own handshake, bytes.
 const leastRemote = 16 << 10
 
-// remote says whether op goes by remote access, with mu held.
+// remote says whether op goes by remote access, and by which key, with mu held. The caller
+// starts it if it does.
 func (t *transport) remote(op *operation, rank int) bool {
 	n, a := uint64(len(op.mem)), t.all[rank]
-	return n >= leastRemote && n <= t.ep.MaxMsg && t.cards[rank].registered &&
-		op.addr >= segment.AttachBase && uint64(op.addr-segment.AttachBase)+n <= a.Size
+	if n < leastRemote || n > t.ep.MaxMsg {
+		return false
+	}
+	if op.addr >= segment.AttachBase && uint64(op.addr-segment.AttachBase)+n <= a.Size {
+		return t.cards[rank].registered && t.segmentKey(&t.cards[rank])
+	}
+	need := segment.RightWrite
+	if op.get {
+		need = segment.RightRead
+	}
+	if op.key = op.peer.keys.find(op.addr, n, need); op.key == nil {
+		return false
+	}
+	op.check = false
+	op.key.uses++
+	return true
+}
+
+// segmentKey makes the key of a segment one that operations take, with mu held.
+func (t *transport) segmentKey(c *card) bool {
+	if !c.known {
+		key, _, ok := t.keyOf(c.base, c.raw)
+		c.key, c.known, c.registered = key, true, ok
+	}
+	return c.registered
 }
 
 // startRemote posts operation id, or has it wait for the provider's room, with mu held.
@@ -107,6 +155,10 @@ func (t *transport) postRemote(p *peer) {
 	for !p.remote.Empty() && p.lost == nil && !p.left && t.reach(p) {
 		id := p.remote.First()
 		op := &t.ops[id]
+		if !op.used { // abandoned
+			p.remote.Take()
+			continue
+		}
 		if len(t.bare) == 0 {
 			if err := t.growBare(); err != nil {
 				t.lose(p, err)
@@ -119,12 +171,23 @@ func (t *transport) postRemote(p *peer) {
 			Kind: fabric.Write, Context: c, Peer: p.addr, Local: fabric.Pin(pin, op.mem), Len: uint64(len(op.mem)),
 			Remote: card.base + uint64(op.addr-segment.AttachBase), Key: card.key,
 		}}
+		if k := op.key; k != nil {
+			post[0].Remote, post[0].Key = k.base+uint64(op.addr-k.at), k.key
+		}
 		if op.get {
 			post[0].Kind = fabric.Read
 		}
-		_, again, err := t.ep.Post(post[:])
+		local, loan, err := t.local(op.mem)
+		again := false
+		if err == nil {
+			post[0].Desc = local.Desc
+			_, again, err = t.ep.Post(post[:])
+		}
 		if again || err != nil {
 			pin.Unpin()
+			if loan {
+				_ = t.ep.Deregister(local)
+			}
 			if err != nil {
 				t.lose(p, err)
 			} else {
@@ -141,8 +204,23 @@ func (t *transport) postRemote(p *peer) {
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
 		op.context = c
-		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin}
+		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin, key: op.key, local: local, loan: loan}
 	}
+}
+
+// local is what the provider has to know of mem, the local side of an access, with
+// FI_MR_LOCAL: the segment is registered, other memory is for the one access, a loan.
+func (t *transport) local(mem []byte) (r fabric.Region, loan bool, err error) {
+	if t.ep.MR&fabric.MRLocal == 0 {
+		return r, false, nil
+	}
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	base := uintptr(unsafe.Pointer(unsafe.SliceData(t.segment)))
+	if at >= base && at-base < uintptr(len(t.segment)) && t.area.Desc != 0 {
+		return t.area, false, nil
+	}
+	r, err = t.ep.Register(mem, fabric.Local)
+	return r, err == nil, err
 }
 
 // growBare makes more contexts for remote accesses, which have no buffers, with mu held.
@@ -168,6 +246,14 @@ func (t *transport) ended(d fabric.Done) {
 	s.peer.flying -= int64(len(s.mem))
 	t.slots[d.Context] = slot{}
 	t.bare = append(t.bare, d.Context)
+	if s.loan {
+		if err := t.ep.Deregister(s.local); err != nil {
+			t.failSoon(t.rank, err)
+		}
+	}
+	if s.key != nil {
+		t.unuse(s.peer, s.key)
+	}
 	if d.Err != 0 {
 		t.lose(s.peer, t.ep.Explain("remote access", d)) // and the operation ends when it is known why
 	}

@@ -59,6 +59,8 @@ type transport struct {
 	most       int // of a frame without header
 	owner      conduits.Owner
 	segment    []byte // set before Attach
+	area       fabric.Region
+	adopted    bool   // it is another conduit's
 	atEnd      func() // see conduits.FarEndpoint; set before Attach
 
 	attached, closed atomic.Bool
@@ -89,6 +91,7 @@ type transport struct {
 	owed     []*peer  // that may have to be told what was taken
 	ops      []operation
 	idle     []uint32               // of ops
+	own      ownKeys                // of this rank's registered memory
 	finished fifo.Queue[completion] // to be reported by Poll
 	lefts    fifo.Queue[int]        // ranks that have left, to be reported by Poll
 	timer    *time.Timer
@@ -117,6 +120,9 @@ type slot struct {
 	op    uint32
 	mem   []byte // in use until it is over
 	pin   *runtime.Pinner
+	key   *remoteKey    // of registered memory; nil of a segment
+	local fabric.Region // of mem, if loaned
+	loan  bool
 }
 
 // arrival is a frame that has arrived.
@@ -153,6 +159,8 @@ type peer struct {
 	asked   int                // pieces of puts and gets that it has not answered
 	pending fifo.Queue[uint32] // puts and gets with pieces to be sent
 	remote  fifo.Queue[uint32] // remote accesses to be posted
+	keys    remoteKeys         // of its registered memory
+	recalls fifo.Queue[record] // keys that it has to give up
 	touch   bool               // it is to be told that data there has changed
 	inDue   bool
 	epoch   uint32 // polls at the last post
@@ -198,6 +206,7 @@ type readyFrame struct {
 type reply struct {
 	record
 	entry  uint64      // of a fault
+	data   []byte      // of a key
 	at     segment.NLA // of a get: what remains
 	remain uint64
 }
@@ -210,12 +219,13 @@ type operation struct {
 	addr     segment.NLA
 	get      bool
 	used     bool
-	context  uint32 // of the remote access that it is
-	check    bool   // its owner is to be asked before
-	sent     uint64 // bytes of which pieces have been sent
-	parts    int    // pieces of a put that are not answered; of a get all
-	got      uint64 // bytes of a get that are here, or will not come
-	released int    // pieces of a get that peer.asked does not count any more
+	context  uint32     // of the remote access that it is
+	key      *remoteKey // that it goes by, unless it is of a segment
+	check    bool       // its owner is to be asked before
+	sent     uint64     // bytes of which pieces have been sent
+	parts    int        // pieces of a put that are not answered; of a get all
+	got      uint64     // bytes of a get that are here, or will not come
+	released int        // pieces of a get that peer.asked does not count any more
 	err      error
 }
 
@@ -591,11 +601,12 @@ func (t *transport) access(op operation, rank int) (bool, error) {
 	n, size := uint64(len(op.mem)), t.all[rank].Size
 	inside := op.addr >= segment.AttachBase && uint64(op.addr-segment.AttachBase)+n <= size
 	op.check = !inside && (op.get && n > mostGet || !op.get && n > uint64(t.most-recordBytes)/2)
+	op.check = op.check || !inside && n >= leastRemote && t.cards[rank].keys
 	t.ops[id] = op
 	if p.lost != nil {
 		return false, nil // ends when it is known what has become of p
 	}
-	if t.remote(&op, rank) {
+	if t.remote(&t.ops[id], rank) {
 		t.startRemote(p, id)
 		return false, nil
 	}
@@ -616,6 +627,14 @@ func (t *transport) cut(p *peer) bool {
 		}
 		(&record{kind: kindTouched}).encode(b)
 		p.touch = false
+	}
+	for !p.recalls.Empty() && p.lost == nil && !p.left {
+		b := t.room(p, accesses, recordBytes)
+		if b == nil {
+			return true
+		}
+		r, _ := p.recalls.Take()
+		r.encode(b)
 	}
 	for !p.pending.Empty() && p.asked < mostAsked && p.lost == nil && !p.left {
 		id := p.pending.First()
@@ -751,6 +770,7 @@ func (t *transport) abandon(p *peer, err error) {
 			t.finish(uint32(id), err)
 		}
 	}
+	t.forgo(p)
 }
 
 // hearFailure hears that the job has failed.
@@ -810,6 +830,7 @@ func (t *transport) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true
+	t.forgo(nil)
 	t.timer.Stop()
 	t.watcher.Stop()
 	t.asker.Stop()

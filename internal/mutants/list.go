@@ -1086,8 +1086,8 @@ var mutants = []mutant{
 		name:   "adapt-atomics-mixed",
 		defect: "a card that processors are not coherent with does what it has of a width",
 		file:   "conduits/adapt/gifts.go", test: "conduits/adapt ^TestMixedAtomics$",
-		old: "mixes[w] && !lacks[w] && g.direct == nil",
-		new: "mixes[w] && g.direct == nil",
+		old: "mixes[w] && !lacks[w] && !shared",
+		new: "mixes[w] && !shared",
 	},
 	{
 		name:   "adapt-atomics-beside-card",

@@ -35,6 +35,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // A Kind is what an operation does.
@@ -58,6 +59,7 @@ type Op struct {
 	Len     uint64
 	Remote  uint64 // of Write and Read: Region.Base and an offset
 	Key     uint64 // of Write and Read
+	Desc    uint64 // of Write and Read, with MRLocal: Region.Desc of Local
 }
 
 // NoContext is the context of an injected Send that has failed: the library names none.
@@ -75,7 +77,7 @@ type Done struct {
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Op{})-C.sizeof_struct_argon_post_entry]
 	_ = [1]struct{}{}[unsafe.Sizeof(Done{})-C.sizeof_struct_argon_done]
-	_ = [1]struct{}{}[unsafe.Offsetof(Op{}.Key)-unsafe.Offsetof(C.struct_argon_post_entry{}.key)]
+	_ = [1]struct{}{}[unsafe.Offsetof(Op{}.Desc)-unsafe.Offsetof(C.struct_argon_post_entry{}.desc)]
 	_ = [1]struct{}{}[unsafe.Offsetof(Done{}.Len)-unsafe.Offsetof(C.struct_argon_done{}.len)]
 )
 
@@ -95,11 +97,12 @@ type Properties struct {
 
 // Bits of Properties.MR and Properties.Order that callers ask for.
 const (
-	MRLocal    = C.FI_MR_LOCAL
-	MRRaw      = C.FI_MR_RAW
-	MRVirtAddr = C.FI_MR_VIRT_ADDR
-	OrderSAS   = C.FI_ORDER_SAS
-	OrderSAW   = C.FI_ORDER_SAW
+	MRLocal     = C.FI_MR_LOCAL
+	MRRaw       = C.FI_MR_RAW
+	MRVirtAddr  = C.FI_MR_VIRT_ADDR
+	MRAllocated = C.FI_MR_ALLOCATED
+	OrderSAS    = C.FI_ORDER_SAS
+	OrderSAW    = C.FI_ORDER_SAW
 )
 
 // Info is a provider at one local address. It stays as long as the process does: asking
@@ -212,6 +215,7 @@ type Endpoint struct {
 	c    *C.struct_argon_endpoint
 	bufs []buffers
 	err  C.int32_t
+	fake *domain // see Demand; else nil
 }
 
 // buffers are those of contexts that were made together.
@@ -287,6 +291,10 @@ func (e *Endpoint) Post(ops []Op) (n int, again bool, err error) {
 	if len(ops) == 0 {
 		return 0, false, nil
 	}
+	if e.fake != nil {
+		ops = e.fake.translate(ops)
+		defer func() { e.fake.posted(ops[:n]) }()
+	}
 	n = int(C.argon_post(e.c, (*C.struct_argon_post_entry)(unsafe.Pointer(unsafe.SliceData(ops))), C.uint32_t(len(ops)), &e.err))
 	switch e.err {
 	case 0:
@@ -304,6 +312,9 @@ func (e *Endpoint) Poll(d []Done) (int, error) {
 	if e.err != 0 {
 		return n, failed("fi_cq_read", int(e.err))
 	}
+	if e.fake != nil {
+		e.fake.over(d[:n])
+	}
 	return n, nil
 }
 
@@ -318,32 +329,78 @@ func (e *Endpoint) Explain(call string, d Done) error {
 	return err
 }
 
-// Region is memory that peers reach.
+// Region is registered memory.
 type Region struct {
-	Key  uint64
-	Base uint64 // what Op.Remote of its first byte is
+	Key    uint64
+	Raw    []byte // of the key, with MRRaw: what MapKey takes; else nil
+	Base   uint64 // what Op.Remote of its first byte is
+	Desc   uint64 // what Op.Desc of it is
+	number uint32
 }
 
-// Register has peers read or write mem, which is not of the Go heap, until Close.
-func (e *Endpoint) Register(mem []byte, read, write bool) (Region, error) {
-	access := C.uint64_t(0)
-	if read {
-		access |= C.FI_REMOTE_READ
+// The uses of registered memory.
+const (
+	RemoteRead  = C.FI_REMOTE_READ
+	RemoteWrite = C.FI_REMOTE_WRITE
+	Local       = C.FI_READ | C.FI_WRITE
+)
+
+// Register registers mem, pinned or not of the Go heap, for these uses, until Deregister
+// or Close.
+func (e *Endpoint) Register(mem []byte, uses uint64) (Region, error) {
+	if e.MR&MRAllocated != 0 {
+		// Memory that was never touched has no pages yet, which the provider asks for.
+		if err := sys.Populate(unsafe.Pointer(unsafe.SliceData(mem)), len(mem)); err != nil {
+			return Region{}, errs.Resource("ofi: %s: registering %d bytes, whose pages are to be there (FI_MR_ALLOCATED): %v", e.Provider, len(mem), err)
+		}
 	}
-	if write {
-		access |= C.FI_REMOTE_WRITE
+	var r C.struct_argon_region
+	if ret := C.argon_register(e.c, unsafe.Pointer(unsafe.SliceData(mem)), C.size_t(len(mem)), C.uint64_t(uses), &r); ret != 0 {
+		return Region{}, errs.Resource("ofi: %s: registering %d bytes: fi_mr_reg: %s (-segment, ARGON_SEGMENT, ulimit -l)", e.Provider, len(mem), text(int(ret)))
+	}
+	x := Region{Key: uint64(r.key), Base: uint64(r.base), Desc: uint64(r.desc), number: uint32(r.number)}
+	if r.raw > 0 {
+		x.Raw = C.GoBytes(unsafe.Pointer(&r.bytes[0]), C.int(r.raw))
+	}
+	if e.fake != nil {
+		x = e.fake.register(mem, uses, x)
+	}
+	return x, nil
+}
+
+// Deregister ends a registration, of which no operation is under way.
+func (e *Endpoint) Deregister(r Region) error {
+	if e.fake != nil {
+		e.fake.deregister(r.number)
+	}
+	if ret := C.argon_deregister(e.c, C.uint32_t(r.number)); ret != 0 {
+		return errs.Resource("ofi: %s: deregistering memory: fi_close: %s", e.Provider, text(int(ret)))
+	}
+	return nil
+}
+
+// MostRaw is the longest raw key, bytes.
+const MostRaw = C.FABRIC_RAW
+
+// MapKey makes Region.Raw of a peer a key for Op.Key, until UnmapKey.
+func (e *Endpoint) MapKey(base uint64, raw []byte) (uint64, error) {
+	if e.fake != nil {
+		return e.fake.mapKey(base, raw), nil
 	}
 	var key C.uint64_t
-	var ret C.int
-	p := unsafe.Pointer(unsafe.SliceData(mem))
-	if C.argon_register(e.c, p, C.size_t(len(mem)), access, &key, &ret) < 0 {
-		return Region{}, errs.Resource("ofi: %s: registering %d bytes: fi_mr_reg: %s (-segment, ARGON_SEGMENT)", e.Provider, len(mem), text(int(ret)))
+	if ret := C.argon_map(e.c, C.uint64_t(base), unsafe.Pointer(unsafe.SliceData(raw)), C.size_t(len(raw)), &key); ret != 0 {
+		return 0, errs.Resource("ofi: %s: a key of %d bytes: fi_mr_map_raw: %s", e.Provider, len(raw), text(int(ret)))
 	}
-	r := Region{Key: uint64(key)}
-	if e.MR&MRVirtAddr != 0 {
-		r.Base = uint64(uintptr(p))
+	return uint64(key), nil
+}
+
+// UnmapKey forgets a key that MapKey has made.
+func (e *Endpoint) UnmapKey(key uint64) {
+	if e.fake != nil {
+		delete(e.fake.mapped, key)
+		return
 	}
-	return r, nil
+	C.argon_unmap(e.c, C.uint64_t(key))
 }
 
 // FD is a descriptor that becomes readable when operations are over, the library's, or -1

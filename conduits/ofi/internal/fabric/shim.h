@@ -46,14 +46,15 @@ struct argon_endpoint {
 	int fd; // of the completion queue, the library's; -1 if it has none
 	struct argon_chunk *chunks;
 	uint32_t nchunks, ncontexts;
-	struct fid_mr **regions;
+	struct fid_mr **regions; // NULL where one is closed
 	uint32_t nregions;
+	uint64_t keys; // asked for, never the same twice
 };
 
 // argon_post_entry is an operation to be posted: the kinds are those of package fabric.
 struct argon_post_entry {
 	uint32_t kind, context;
-	uint64_t peer, local, len, remote, key;
+	uint64_t peer, local, len, remote, key, desc;
 };
 
 #define FABRIC_NO_CONTEXT 0xffffffffu
@@ -66,6 +67,8 @@ struct argon_done {
 	int32_t err, provider;
 	uint32_t len;
 };
+
+enum { FABRIC_RAW = 64 }; // most bytes of a raw key
 
 // argon_handlers are the handlers of all signals that may have one.
 struct argon_handlers {
@@ -279,12 +282,13 @@ static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argo
 	case FABRIC_INJECT:
 		return fi_inject(e->ep, buffer, p->len, p->peer);
 	case FABRIC_READ:
-		return fi_read(e->ep, (void *)(uintptr_t)p->local, p->len, NULL, p->peer, p->remote, p->key, &c->fi);
+		return fi_read(e->ep, (void *)(uintptr_t)p->local, p->len, (void *)(uintptr_t)p->desc, p->peer, p->remote, p->key, &c->fi);
 	default: {
 		struct iovec local = { (void *)(uintptr_t)p->local, p->len };
+		void *mr = (void *)(uintptr_t)p->desc;
 		struct fi_rma_iov there = { p->remote, p->len, p->key };
 		struct fi_msg_rma m = {
-			.msg_iov = &local, .iov_count = 1, .addr = p->peer,
+			.msg_iov = &local, .desc = &mr, .iov_count = 1, .addr = p->peer,
 			.rma_iov = &there, .rma_iov_count = 1, .context = &c->fi,
 		};
 		return fi_writemsg(e->ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
@@ -349,29 +353,73 @@ static inline int32_t argon_poll(struct argon_endpoint *e, struct argon_done *d,
 	return (int32_t)got;
 }
 
-// argon_register registers memory for peers and returns its number, or -1.
-static inline int64_t argon_register(struct argon_endpoint *e, void *base, size_t len, uint64_t access,
-	uint64_t *key, int *err)
-{
-	struct fid_mr **all = realloc(e->regions, (e->nregions + 1) * sizeof *all);
-	struct fid_mr *mr;
+// argon_region is what a registration is known by: its number, the key of peers, which is
+// raw bytes with FI_MR_RAW, and the descriptor of local accesses.
+struct argon_region {
+	uint64_t key, base, desc;
+	uint32_t number, raw;
+	uint8_t bytes[FABRIC_RAW];
+};
 
-	*err = -FI_ENOMEM;
-	if (!all)
-		return -1;
-	e->regions = all;
-	*err = fi_mr_reg(e->domain, base, len, access, 0, 1 + e->nregions, 0, &mr, NULL);
-	if (*err)
-		return -1;
-	if (e->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-		if ((*err = fi_mr_bind(mr, &e->ep->fid, 0)) || (*err = fi_mr_enable(mr))) {
-			fi_close(&mr->fid);
-			return -1;
-		}
+// argon_register registers memory. It returns 0 or an error number.
+static inline int argon_register(struct argon_endpoint *e, void *base, size_t len, uint64_t access, struct argon_region *r)
+{
+	uint64_t mode = e->info->domain_attr->mr_mode;
+	struct fid_mr *mr;
+	uint32_t i = 0;
+	size_t size = sizeof r->bytes;
+	int ret;
+
+	while (i < e->nregions && e->regions[i])
+		i++;
+	if (i == e->nregions) {
+		struct fid_mr **all = realloc(e->regions, (2 * i + 8) * sizeof *all);
+		if (!all)
+			return -FI_ENOMEM;
+		memset(all + i, 0, (i + 8) * sizeof *all);
+		e->regions = all;
+		e->nregions = 2 * i + 8;
 	}
-	*key = fi_mr_key(mr);
-	all[e->nregions] = mr;
-	return e->nregions++;
+	ret = fi_mr_reg(e->domain, base, len, access, 0, ++e->keys, 0, &mr, NULL);
+	if (ret)
+		return ret;
+	if ((mode & FI_MR_ENDPOINT) && ((ret = fi_mr_bind(mr, &e->ep->fid, 0)) || (ret = fi_mr_enable(mr))))
+		goto failed;
+	r->key = fi_mr_key(mr);
+	r->desc = (uint64_t)(uintptr_t)fi_mr_desc(mr);
+	r->base = mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)base : 0;
+	r->raw = 0;
+	if (mode & FI_MR_RAW) {
+		if ((ret = fi_mr_raw_attr(mr, &r->base, r->bytes, &size, 0)))
+			goto failed;
+		r->raw = (uint32_t)size;
+	}
+	r->number = i;
+	e->regions[i] = mr;
+	return 0;
+failed:
+	fi_close(&mr->fid);
+	return ret;
+}
+
+// argon_deregister ends a registration.
+static inline int argon_deregister(struct argon_endpoint *e, uint32_t number)
+{
+	struct fid_mr *mr = e->regions[number];
+
+	e->regions[number] = NULL;
+	return fi_close(&mr->fid);
+}
+
+// argon_map makes a key of raw bytes one that operations take.
+static inline int argon_map(struct argon_endpoint *e, uint64_t base, const void *raw, size_t size, uint64_t *key)
+{
+	return fi_mr_map_raw(e->domain, base, (uint8_t *)(uintptr_t)raw, size, key, 0);
+}
+
+static inline int argon_unmap(struct argon_endpoint *e, uint64_t key)
+{
+	return fi_mr_unmap_key(e->domain, key);
 }
 
 static inline int argon_insert(struct argon_endpoint *e, const void *addr, uint64_t *peer)

@@ -1,0 +1,206 @@
+//go:build ofi && cgo
+
+package ofi
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
+	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/segment"
+)
+
+// modes are what the provider is made to ask for; 0 is what it does by itself.
+var modes = map[string]uint64{
+	"plain":     0,
+	"keys":      1 << 63, // chosen by the provider, which no mode of its own says
+	"virtual":   fabric.MRVirtAddr,
+	"local":     fabric.MRLocal,
+	"raw":       fabric.MRRaw,
+	"allocated": fabric.MRAllocated,
+	"all":       fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated,
+}
+
+// demanding is Open of endpoints that ask for modes.
+func demanding(n int, c conduits.Config, mode uint64) ([]conduits.Transport, error) {
+	ts, err := Open(n, c)
+	for _, t := range ts {
+		if mode != 0 {
+			t.(*transport).ep.Demand(mode)
+		}
+	}
+	return ts, err
+}
+
+// ended counts completions, and keeps the last error.
+type ended struct {
+	n   int
+	err error
+}
+
+func (*ended) Receive(*conduits.Message) {}
+func (e *ended) Complete(_ uint64, _ conduits.Event, _ uint64, err error) {
+	e.n, e.err = e.n+1, err
+}
+
+// TestKeys: long puts and gets of registered memory of the Go heap are one remote access
+// each, with whatever the provider asks for; when the memory is deregistered while others
+// access it no access goes by the old key, and the next one is refused.
+func TestKeys(t *testing.T) {
+	for name, mode := range modes {
+		t.Run(name, func(t *testing.T) {
+			ts, err := demanding(2, conduits.Config{}, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eps, rs := make([]*adapt.Endpoint, 2), []*ended{{}, {}}
+			attached := make(chan error)
+			for i := range ts {
+				eps[i] = adapt.New(Name, ts[i])
+				go func() {
+					attached <- eps[i].Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: rs[i]})
+				}()
+			}
+			for range ts {
+				if err := <-attached; err != nil {
+					t.Fatal(err)
+				}
+			}
+			defer leave(t, eps, ts)
+			unit, err := eps[0].ATU()
+			if err != nil {
+				t.Fatal(err)
+			}
+			const size = 1 << 18
+			held := func() int {
+				r := ts[1].(*transport)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return len(r.peer(0).keys.live)
+			}
+			do := func(begin func() (conduits.Event, error)) error {
+				n := rs[1].n
+				ev, err := begin()
+				if err != nil || ev != 0 {
+					return err
+				}
+				for rs[1].n == n {
+					eps[1].Poll()
+				}
+				return rs[1].err
+			}
+			for round := range 20 {
+				mem := make([]byte, size)
+				r, err := unit.Register(mem, segment.RightsAll, segment.AnyPeer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at, _ := r.At(0)
+				data := bytes.Repeat([]byte{byte(round + 1)}, size/2)
+				put := func() error {
+					return do(func() (conduits.Event, error) { return eps[1].Put(0, at+64, data, conduits.RemoteDone, 1) })
+				}
+				if err := put(); err != nil {
+					t.Fatal(err)
+				}
+				if !race.Enabled && !bytes.Equal(mem[64:][:size/2], data) {
+					t.Fatal("other bytes are there")
+				}
+				if held() != 1 {
+					t.Fatalf("%d keys are held after a put", held())
+				}
+				frames := func() uint64 {
+					r := ts[1].(*transport)
+					r.mu.Lock()
+					defer r.mu.Unlock()
+					return r.frames
+				}
+				back, before := make([]byte, size/2), frames()
+				if err := do(func() (conduits.Event, error) { return eps[1].Get(back, 0, at+64, conduits.RemoteDone, 1) }); err != nil || !race.Enabled && !bytes.Equal(back, data) {
+					t.Fatalf("get: %v, or other bytes", err)
+				}
+				if n := frames() - before; n > 2 {
+					t.Errorf("a get of %d bytes by a key that is held took %d frames", size/2, n)
+				}
+				var gone atomic.Bool
+				go func() {
+					if err := unit.Deregister(r); err != nil {
+						t.Error(err)
+					}
+					gone.Store(true)
+				}()
+				for err = error(nil); err == nil; {
+					late := gone.Load()
+					if err = put(); err == nil && late {
+						t.Fatal("a put to memory that is not registered any more")
+					}
+				}
+				if !errors.Is(err, segment.ErrFault) {
+					t.Fatalf("a put to memory that is not registered: %v", err)
+				}
+				for !gone.Load() {
+					eps[1].Poll()
+				}
+				if held() != 0 {
+					t.Errorf("%d keys are held of nothing", held())
+				}
+			}
+			own := ts[0].(*transport)
+			own.mu.Lock()
+			defer own.mu.Unlock()
+			if len(own.own.live)+len(own.own.going) > 0 {
+				t.Errorf("%d keys and %d that are recalled are left", len(own.own.live), len(own.own.going))
+			}
+		})
+	}
+}
+
+// TestLateKey: an answer with a key that has been recalled meanwhile is not believed.
+func TestLateKey(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[1].(*transport)
+	told := func(number uint64) bool {
+		var b []byte
+		for _, v := range []uint64{number, uint64(segment.PageSize), 1 << 16, 0, uint64(segment.RightsAll), 7} {
+			b = append(b, byte(v), byte(v>>8), byte(v>>16), 0, 0, 0, 0, 0)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.granted(r.peer(0), b)
+	}
+	recall := func(number uint64, times uint32) {
+		r.rx.Lock()
+		defer r.rx.Unlock()
+		r.giveUp(r.peer(0), number, times)
+		r.peer(0).replies.Take() // rank 0 has asked for nothing
+	}
+	if !told(1) || !told(1) {
+		t.Fatal("a key that is told twice is not known")
+	}
+	recall(1, 3)
+	if told(1) {
+		t.Error("the third answer is believed after the recall of three")
+	}
+	recall(2, 2)
+	if told(2) || told(2) {
+		t.Error("an answer is believed that the recall has overtaken")
+	}
+	if p := r.peer(0); len(p.keys.live) != 0 || len(p.keys.late) != 0 {
+		t.Errorf("%d keys and %d late ones are left", len(p.keys.live), len(p.keys.late))
+	}
+	if !told(3) {
+		t.Error("a new key is not known")
+	}
+}
+
+// LocalDemanding is Local where the provider asks for everything.
+func LocalDemanding(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	return adapt.Local(Name, func(n int, c conduits.Config) ([]conduits.Transport, error) {
+		return demanding(n, c, modes["all"])
+	})(n, c)
+}
