@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -634,20 +636,36 @@ func (t *transport) standBy() {
 			case <-timer.C:
 			}
 		}
-		pause := leastPause
+		pause, some := leastPause, false
 		for t.polls.Load() == polls || t.parked.Load() > 0 || t.closed.Load() {
 			select {
 			case <-s.stop:
 				return
 			default:
 			}
-			if t.look(pause) {
+			if some = some && t.stay() || t.look(pause); some {
 				pause = leastPause
 			} else {
 				pause = min(2*pause, 2*longest)
 			}
 		}
 	}
+}
+
+// staying is how long the standby poller looks again before it sleeps when it has found
+// something: pieces of a long transfer are tens of microseconds apart, and a sleep between
+// them takes as long again.
+const staying = 50 * time.Microsecond
+
+// stay looks until there is progress, or for as long as staying, unless others need the
+// processor, and says whether there was any.
+func (t *transport) stay() bool {
+	for end := time.Now().Add(staying); !crowd.Now() && time.Now().Before(end); runtime.Gosched() {
+		if some, _ := t.step(); some {
+			return true
+		}
+	}
+	return false
 }
 
 // look makes progress, sleeps if there is none, and says whether there was any. pause is
