@@ -71,6 +71,31 @@
 // compiler knows to be independent, and the calls of the library for non-blocking transfers
 // (7.9) are ordered by their synchronization alone.
 //
+// # Synchronization
+//
+// Locks ([Lock]) are queues, so that threads get them in the order in which they have come, and
+// a thread that waits is woken once, by a write to its own memory. A thread that unlocks, or
+// frees, what it may not ends the job, and so does one that locks what it holds.
+//
+// A barrier's expressions are compared by all threads: [Thread.Barrier] and its phases have one,
+// [Thread.BarrierAny] and its phases match any. Notify completes what PutAsync and GetAsync have
+// begun. Between notify and wait no call is made that all threads make together.
+//
+// [Thread.ForInt] and [Thread.ForShared] turn the affinity of upc_forall into bounds of a loop,
+// so that no iteration tests it.
+//
+// # Collectives and the optional libraries
+//
+// Relocalization (7.4.2) is done by the collectives of package gas on the threads' own memory,
+// reductions (7.4.3) of each thread's elements and then of the threads' results. What
+// [SyncFlags] ask for is done by barriers; calls without them wait for threads as far as data
+// has to come from them. Reductions with a function that is not commutative combine in the
+// array's order; of floats, sums depend on THREADS.
+//
+// There are atomic domains (7.6, [Thread.AllDomainAlloc], [Atomic]), castability (7.7,
+// [Thread.Cast], [Thread.Info]), timers (7.5, [Thread.TicksNow]) and non-blocking transfers (7.9,
+// [Thread.MemPutNB] and its kin), but no parallel I/O (7.8).
+//
 // # Failure
 //
 // The first error of a thread ends its function and fails the job: [Run] returns it, with the

@@ -41,7 +41,9 @@ type Thread struct {
 	me, threads int
 	statics     []segment.NLA // of the objects of the table, by number
 	library     *extended.Region
-	notified    bool // between notify and wait
+	notified    bool               // between notify and wait
+	held        map[Lock]Phaseless // the locks that the thread holds, and its nodes in their queues
+	nodes       []Phaseless        // that are in no queue
 
 	heapBase segment.NLA // of the symmetric heap
 	heapEnd  segment.NLA
@@ -90,6 +92,7 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	first, views := n.Conduit().Views()
 	t.first, t.views = uint64(first), views
 	t.library = t.x.NewRegion()
+	t.held = map[Lock]Phaseless{}
 	if err := t.layOut(); err != nil {
 		return nil, err
 	}
@@ -114,6 +117,7 @@ func (t *Thread) finish() error {
 	if err := t.library.Sync(extended.All); err != nil {
 		return err
 	}
+	t.release()
 	return t.n.Barriers().Barrier(exitID, 0)
 }
 

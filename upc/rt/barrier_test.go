@@ -1,0 +1,53 @@
+package rt
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/gas"
+)
+
+// TestBarrier: what threads wrote before a barrier all see after it, and not what came later.
+func TestBarrier(t *testing.T) {
+	onEach(t, 3, func(t *Thread) {
+		words := t.Base(objE)
+		for round := range uint64(12) {
+			PutAsync(t, words.Add(t.me, 8, t.threads), round+1)
+			switch round % 4 {
+			case 0:
+				t.BarrierAny()
+			case 1:
+				t.Barrier(int32(-round))
+			case 2:
+				t.Notify(7)
+				t.Wait(7)
+			case 3:
+				if t.me == 1 { // one that has no expression matches any
+					t.NotifyAny()
+				} else {
+					t.Notify(5)
+				}
+				t.WaitAny()
+			}
+			for r := range t.threads {
+				if v := Get[uint64](t, words.Add(r, 8, t.threads)); v != round+1 {
+					t.failf("after barrier %d the word of thread %d is %d", round, r, v)
+				}
+			}
+			t.BarrierAny()
+		}
+	})
+}
+
+func TestBarrierMisuse(t *testing.T) {
+	refused(t, 3, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Barrier(int32(t.me / 2)) })
+	refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Notify(3); t.Wait(4) })
+	refused(t, 2, gas.ErrNotReady, "upc_wait without upc_notify", func(t *Thread) { t.WaitAny() })
+	refused(t, 2, gas.ErrNotReady, "after an upc_notify without its upc_wait", func(t *Thread) { t.NotifyAny(); t.BarrierAny() })
+	refused(t, 2, gas.ErrNotReady, "upc_all_alloc between upc_notify and upc_wait", func(t *Thread) { t.NotifyAny(); t.AllAlloc(1, 8) })
+	refused(t, 2, gas.ErrNotReady, "returned from main between upc_notify and upc_wait", func(t *Thread) { t.NotifyAny() })
+	refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) { // one thread has returned
+		if t.me == 1 {
+			t.Barrier(5)
+		}
+	})
+}

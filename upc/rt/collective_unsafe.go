@@ -1,0 +1,354 @@
+// Collective calls. What is unsafe here: Sizeof, and values of scalar types as bytes.
+
+package rt
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/errs"
+)
+
+// SyncFlags is upc_flag_t (UPC 1.3, 7.3.2): when a collective call may touch memory. Zero, or
+// one of either kind alone, stands for All of the missing kind.
+type SyncFlags uint32
+
+// The flags. InAllSync waits for all threads before memory is touched, and OutAllSync before
+// the call returns. Calls without them touch a thread's memory, and return, when the thread's
+// own part is concerned, which is what MySync asks for and more than NoSync does.
+const (
+	InAllSync SyncFlags = 1 << iota
+	InMySync
+	InNoSync
+	OutAllSync
+	OutMySync
+	OutNoSync
+
+	inSync  = InAllSync | InMySync | InNoSync
+	outSync = OutAllSync | OutMySync | OutNoSync
+)
+
+// begin is the entry into a collective call. others says that memory of threads is touched that
+// need not have entered it, so that MySync is AllSync.
+func (t *Thread) begin(what string, f SyncFlags, others bool) {
+	t.together(what)
+	in, out := f&inSync, f&outSync
+	if in&(in-1) != 0 || out&(out-1) != 0 || f&^(inSync|outSync) != 0 {
+		t.must(errs.BadArg("upc: %s with synchronization flags %#x: at most one for each side", what, uint32(f)))
+	}
+	t.Fence()
+	if in == 0 || in == InAllSync || others && in == InMySync {
+		t.meet()
+	}
+}
+
+// finishCall is the return from a collective call.
+func (t *Thread) finishCall(f SyncFlags, others bool) {
+	if out := f & outSync; out == 0 || out == OutAllSync || others && out == OutMySync {
+		t.meet()
+	}
+	t.x.Fence()
+}
+
+// mine is n bytes of the calling thread's memory at the address of p.
+func (t *Thread) mine(p Phaseless, n int) []byte { return t.memory(MakePhaseless(t.me, p.Addr()), n) }
+
+// at is n bytes at p if they are the calling thread's.
+func (t *Thread) at(p Phaseless, n int) []byte {
+	if p.Thread() != t.me {
+		return nil
+	}
+	return t.memory(p, n)
+}
+
+// AllBroadcast is upc_all_broadcast (7.4.2.1): n bytes at src go to dst, of the type
+// shared [n] char[n*THREADS].
+func (t *Thread) AllBroadcast(dst, src Phaseless, n int, f SyncFlags) {
+	t.begin("upc_all_broadcast", f, false)
+	own := t.mine(dst, n)
+	copy(own, t.at(src, n))
+	t.must(gas.BroadcastSlice(t.n, src.Thread(), own))
+	t.finishCall(f, false)
+}
+
+// AllScatter is upc_all_scatter (7.4.2.2): block i of src, shared [] char[n*THREADS], goes to
+// thread i's part of dst, shared [n] char[n*THREADS].
+func (t *Thread) AllScatter(dst, src Phaseless, n int, f SyncFlags) {
+	t.begin("upc_all_scatter", f, false)
+	t.must(gas.ScatterSlice(t.n, src.Thread(), t.at(src, n*t.threads), t.mine(dst, n)))
+	t.finishCall(f, false)
+}
+
+// AllGather is upc_all_gather (7.4.2.3): thread i's part of src, shared [n] char[n*THREADS],
+// becomes block i of dst, shared [] char[n*THREADS].
+func (t *Thread) AllGather(dst, src Phaseless, n int, f SyncFlags) {
+	t.begin("upc_all_gather", f, false)
+	t.must(gas.GatherSlice(t.n, dst.Thread(), t.mine(src, n), t.at(dst, n*t.threads)))
+	t.finishCall(f, false)
+}
+
+// AllGatherAll is upc_all_gather_all (7.4.2.4): thread i's part of src, shared [n]
+// char[n*THREADS], becomes block i of every thread's part of dst, shared [n*THREADS]
+// char[n*THREADS*THREADS].
+func (t *Thread) AllGatherAll(dst, src Phaseless, n int, f SyncFlags) {
+	t.begin("upc_all_gather_all", f, false)
+	t.must(gas.AllGatherSlice(t.n, t.mine(src, n), t.mine(dst, n*t.threads)))
+	t.finishCall(f, false)
+}
+
+// AllExchange is upc_all_exchange (7.4.2.5): block i of thread j's part of src becomes block j
+// of thread i's part of dst; both are shared [n*THREADS] char[n*THREADS*THREADS].
+func (t *Thread) AllExchange(dst, src Phaseless, n int, f SyncFlags) {
+	t.begin("upc_all_exchange", f, false)
+	t.must(gas.AllToAll(t.n, t.mine(src, n*t.threads), t.mine(dst, n*t.threads)))
+	t.finishCall(f, false)
+}
+
+// AllPermute is upc_all_permute (7.4.2.6): thread i's part of src goes to thread perm[i]'s part
+// of dst; both are shared [n] char[n*THREADS], and perm is shared int[THREADS].
+func (t *Thread) AllPermute(dst, src, perm Phaseless, n int, f SyncFlags) {
+	t.begin("upc_all_permute", f, true)
+	to := int(Get[int32](t, MakePhaseless(t.me, perm.Addr())))
+	if uint(to) >= uint(t.threads) {
+		t.must(errs.BadArg("upc: upc_all_permute: perm[%d] is %d: there are %d threads", t.me, to, t.threads))
+	}
+	t.must(t.x.Put(to, dst.Addr(), t.mine(src, n)))
+	t.finishCall(f, true)
+}
+
+// Op is upc_op_t (7.3.3).
+type Op int
+
+// The operations of reductions, UPC_ADD and so on; those from OpFunc on are the caller's
+// function.
+const (
+	OpAdd Op = iota
+	OpMult
+	OpAnd
+	OpOr
+	OpXor
+	OpLogAnd
+	OpLogOr
+	OpMin
+	OpMax
+	OpFunc    // UPC_FUNC: the function is commutative
+	OpNonComm // UPC_NONCOMM_FUNC: it is not
+)
+
+var opNames = [...]string{"UPC_ADD", "UPC_MULT", "UPC_AND", "UPC_OR", "UPC_XOR", "UPC_LOGAND", "UPC_LOGOR", "UPC_MIN", "UPC_MAX", "UPC_FUNC", "UPC_NONCOMM_FUNC"}
+
+// String is UPC's name of the operation.
+func (o Op) String() string {
+	if uint(o) >= uint(len(opNames)) {
+		return "an operation that there is not"
+	}
+	return opNames[o]
+}
+
+// combiner is the function of an operation; nil if T does not have it.
+func combiner[T Scalar](op Op, fn func(a, b T) T) func(a, b T) T {
+	half := 0.5 // not a constant, which would have to be one of all T
+	if integer := T(half) == 0; !integer && (op == OpAnd || op == OpOr || op == OpXor) {
+		return nil
+	}
+	truth := func(v bool) T {
+		if v {
+			return 1
+		}
+		return 0
+	}
+	switch op {
+	case OpAdd:
+		return func(a, b T) T { return a + b }
+	case OpMult:
+		return func(a, b T) T { return a * b }
+	case OpAnd:
+		return func(a, b T) T { return fromWord[T](toWord(a) & toWord(b)) }
+	case OpOr:
+		return func(a, b T) T { return fromWord[T](toWord(a) | toWord(b)) }
+	case OpXor:
+		return func(a, b T) T { return fromWord[T](toWord(a) ^ toWord(b)) }
+	case OpLogAnd:
+		return func(a, b T) T { return truth(a != 0 && b != 0) }
+	case OpLogOr:
+		return func(a, b T) T { return truth(a != 0 || b != 0) }
+	case OpMin:
+		return func(a, b T) T { return min(a, b) }
+	case OpMax:
+		return func(a, b T) T { return max(a, b) }
+	case OpFunc, OpNonComm:
+		return fn
+	}
+	return nil
+}
+
+func must2[T Scalar](t *Thread, what string, op Op, fn func(a, b T) T) func(a, b T) T {
+	c := combiner(op, fn)
+	if c == nil {
+		var v T
+		t.must(errs.BadArg("upc: %s: %v of type %T", what, op, v))
+	}
+	return c
+}
+
+// piece is a block of an array, or the part of it that there is: so many elements at a place,
+// the first of which has this number.
+type piece struct {
+	index, count int
+	at           Phaseless
+}
+
+// pieces are the blocks of an array of total elements of size bytes that lie on thread, in
+// order. p is the first element, of phase 0.
+func (t *Thread) pieces(p Phaseless, thread, total, block, size int) (all []piece) {
+	if block == 0 {
+		if p.Thread() == thread && total > 0 {
+			all = append(all, piece{0, total, p})
+		}
+		return all
+	}
+	_, first := divide(thread-p.Thread(), t.threads)
+	for k := first; k*block < total; k += t.threads {
+		at := MakePhaseless(thread, p.Addr()).AddLocal((p.Thread()+k)/t.threads*block, size)
+		all = append(all, piece{k * block, min(block, total-k*block), at})
+	}
+	return all
+}
+
+// some is the combination of some elements, or of none.
+type some[T Scalar] struct {
+	value T
+	there int64
+}
+
+func (a some[T]) with(b some[T], c func(a, b T) T) some[T] {
+	if a.there == 0 {
+		return b
+	}
+	if b.there != 0 {
+		a.value = c(a.value, b.value)
+	}
+	return a
+}
+
+// totals are the combinations of the calling thread's pieces of an array.
+func totals[T Scalar](t *Thread, all []piece, c func(a, b T) T) []T {
+	sums := make([]T, 0, len(all))
+	for _, p := range all {
+		s := LocalSlice[T](t, p.at, p.count)
+		sum := s[0]
+		for _, v := range s[1:] {
+			sum = c(sum, v)
+		}
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+// AllReduce is upc_all_reduceT (7.4.3.1): it combines total elements of src, an array with
+// blocks of block elements, 0 for the indefinite size, and leaves the result at dst. fn is
+// looked at for OpFunc and OpNonComm alone.
+func AllReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, block int, fn func(a, b T) T, f SyncFlags) {
+	const what = "upc_all_reduce"
+	t.begin(what, f, false)
+	c := must2(t, what, op, fn)
+	var v T
+	own := totals(t, t.pieces(src, t.me, total, block, int(unsafe.Sizeof(v))), c)
+	var result some[T]
+	if op == OpNonComm {
+		all, err := gas.GatherV(t.n, dst.Thread(), own)
+		t.must(err)
+		if t.me == dst.Thread() {
+			for _, sum := range inOrder(t, src, all) {
+				result = result.with(some[T]{sum, 1}, c)
+			}
+		}
+	} else {
+		for _, sum := range own {
+			result = result.with(some[T]{sum, 1}, c)
+		}
+		var err error
+		result, err = gas.Reduce(t.n, dst.Thread(), result, func(a, b some[T]) some[T] { return a.with(b, c) })
+		t.must(err)
+	}
+	if t.me == dst.Thread() && result.there != 0 {
+		Put(t, dst, result.value)
+	}
+	t.finishCall(f, false)
+}
+
+// inOrder is what threads have of the blocks of an array that begins at p, in the array's order.
+func inOrder[T any](t *Thread, p Phaseless, all [][]T) (list []T) {
+	for k := 0; ; k++ {
+		own := all[(p.Thread()+k)%t.threads]
+		if k/t.threads >= len(own) {
+			return list
+		}
+		list = append(list, own[k/t.threads])
+	}
+}
+
+// AllPrefixReduce is upc_all_prefix_reduceT (7.4.3.1): element i of dst is the combination of
+// those of src up to i; dst has src's layout.
+func AllPrefixReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, block int, fn func(a, b T) T, f SyncFlags) {
+	const what = "upc_all_prefix_reduce"
+	t.begin(what, f, true)
+	c := must2(t, what, op, fn)
+	var v T
+	size := int(unsafe.Sizeof(v))
+	own := t.pieces(src, t.me, total, block, size)
+	all, err := gas.AllGatherV(t.n, totals(t, own, c))
+	t.must(err)
+	var before some[T] // of the blocks up to k
+	k := 0
+	sums := inOrder(t, src, all)
+	for _, p := range own {
+		for block != 0 && k < p.index/block {
+			before = before.with(some[T]{sums[k], 1}, c)
+			k++
+		}
+		run := before
+		out := make([]T, p.count)
+		for i, v := range LocalSlice[T](t, p.at, p.count) {
+			run = run.with(some[T]{v, 1}, c)
+			out[i] = run.value
+		}
+		to := dst
+		if block != 0 {
+			to = dst.Wide().Add(p.index, block, size, t.threads).Phaseless()
+		}
+		t.MemPut(to, Bytes(unsafe.Pointer(unsafe.SliceData(out)), len(out)*size))
+	}
+	t.finishCall(f, true)
+}
+
+// AllSort is upc_all_sort (UPC Collective Operations Specifications 1.0, 4.3.4; 1.3 has none):
+// it sorts total elements of size bytes of an array with blocks of block elements, as
+// compare says, whose result is negative if a comes before b. Elements that are equal keep
+// their order. Every thread takes memory for the whole array.
+func (t *Thread) AllSort(p Phaseless, size, total, block int, compare func(a, b []byte) int, f SyncFlags) {
+	t.begin("upc_all_sort", f, true)
+	var mine []byte
+	for _, q := range t.pieces(p, t.me, total, block, size) {
+		mine = append(mine, t.memory(q.at, q.count*size)...)
+	}
+	all, err := gas.AllGatherV(t.n, mine)
+	t.must(err)
+	elements := make([][]byte, total)
+	for r := range t.threads {
+		for _, q := range t.pieces(p, r, total, block, size) {
+			for i := range q.count {
+				elements[q.index+i], all[r] = all[r][:size], all[r][size:]
+			}
+		}
+	}
+	slices.SortStableFunc(elements, compare)
+	for _, q := range t.pieces(p, t.me, total, block, size) {
+		to := t.memory(q.at, q.count*size)
+		for i := range q.count {
+			copy(to[i*size:], elements[q.index+i])
+		}
+	}
+	t.finishCall(f, true)
+}

@@ -1,0 +1,176 @@
+package rt
+
+import (
+	"bytes"
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/argon-go/argon/gas"
+)
+
+// flagSets are combinations of flags, after which the test meets by itself.
+var flagSets = []SyncFlags{0, InAllSync | OutAllSync, InMySync | OutMySync, InNoSync | OutNoSync, InAllSync, OutMySync, InNoSync | OutAllSync}
+
+// TestRelocalization restates 7.4.2 byte by byte.
+func TestRelocalization(t *testing.T) {
+	onEach(t, 3, func(t *Thread) {
+		const n = 24
+		rnd := rand.New(rand.NewPCG(1, 2)) // the same on all threads
+		total := uint64(n * t.threads)
+		src, dst, perm := t.AllAlloc(uint64(t.threads), total), t.AllAlloc(uint64(t.threads), total), t.AllAlloc(uint64(t.threads), 4)
+		part := func(p Phaseless, r int) Phaseless { return MakePhaseless(r, p.Addr()) }
+		for round, f := range flagSets {
+			for call := range 6 {
+				// All threads know what all memory holds.
+				was := make([][]byte, t.threads)
+				for r := range was {
+					was[r] = make([]byte, total)
+					for i := range was[r] {
+						was[r][i] = byte(rnd.Uint32())
+					}
+				}
+				to := rnd.Perm(t.threads)
+				root := rnd.IntN(t.threads)
+				t.MemPut(part(src, t.me), was[t.me])
+				t.MemSet(part(dst, t.me), 0xee, int(total))
+				Put(t, part(perm, t.me), int32(to[t.me]))
+				if f&(InMySync|InNoSync) != 0 {
+					t.BarrierAny()
+				}
+				want := bytes.Repeat([]byte{0xee}, int(total))
+				switch call {
+				case 0:
+					t.AllBroadcast(dst, part(src, root), n, f)
+					copy(want, was[root][:n])
+				case 1:
+					t.AllScatter(dst, part(src, root), n, f)
+					copy(want, was[root][t.me*n:(t.me+1)*n])
+				case 2:
+					t.AllGather(part(dst, root), src, n, f)
+					for r := range was {
+						if t.me == root {
+							copy(want[r*n:], was[r][:n])
+						}
+					}
+				case 3:
+					t.AllGatherAll(dst, src, n, f)
+					for r := range was {
+						copy(want[r*n:], was[r][:n])
+					}
+				case 4:
+					t.AllExchange(dst, src, n, f)
+					for r := range was {
+						copy(want[r*n:], was[r][t.me*n:(t.me+1)*n])
+					}
+				case 5:
+					t.AllPermute(dst, src, perm, n, f)
+					copy(want, was[slices.Index(to, t.me)][:n])
+				}
+				if f&OutNoSync != 0 {
+					t.BarrierAny()
+				}
+				got := make([]byte, total)
+				t.MemGet(got, part(dst, t.me))
+				if !bytes.Equal(got, want) {
+					t.failf("round %d, call %d: %x, not %x", round, call, got, want)
+				}
+				t.BarrierAny()
+			}
+		}
+	})
+}
+
+// fill writes an array of elements, all by thread 0, and returns them on all threads.
+func fill(t *Thread, p Phaseless, block, total int, rnd *rand.Rand) []int32 {
+	list := make([]int32, total)
+	for i := range list {
+		list[i] = int32(rnd.IntN(7)) - 3
+		if t.me == 0 {
+			Put(t, p.Wide().Add(i, block, 4, t.threads).Phaseless(), list[i])
+		}
+	}
+	return list
+}
+
+// TestComputation restates 7.4.3 element by element, on arrays that begin on any thread, and
+// with a function that is associative and not commutative.
+func TestComputation(t *testing.T) {
+	onEach(t, 3, func(t *Thread) {
+		rnd := rand.New(rand.NewPCG(3, 4))
+		const most = 64
+		src, dst := t.AllAlloc(uint64(t.threads), 4*most), t.AllAlloc(uint64(t.threads), 4*most)
+		first := func(a, _ int32) int32 { return a } // the leftmost
+		ops := []Op{OpAdd, OpMult, OpAnd, OpOr, OpXor, OpLogAnd, OpLogOr, OpMin, OpMax, OpFunc, OpNonComm}
+		for i := range 4 * len(ops) {
+			op := ops[i%len(ops)]
+			total, block := 1+rnd.IntN(most-1), rnd.IntN(6)
+			start, to := MakePhaseless(rnd.IntN(t.threads), src.Addr()), MakePhaseless(rnd.IntN(t.threads), dst.Addr())
+			fn, model := first, combiner(op, first)
+			if op == OpFunc {
+				fn = func(a, b int32) int32 { return max(a, b) }
+				model = fn
+			}
+			list := fill(t, start, block, total, rnd)
+			want := make([]int32, total)
+			for k, v := range list {
+				want[k] = v
+				if k > 0 {
+					want[k] = model(want[k-1], v)
+				}
+			}
+			f := flagSets[i%2]
+			AllReduce(t, to, start, op, total, block, fn, f)
+			if got := Get[int32](t, to); got != want[total-1] {
+				t.failf("%v of %v, blocks of %d from %v: %d, not %d", op, list, block, start, got, want[total-1])
+			}
+			t.BarrierAny()
+			AllPrefixReduce(t, to, start, op, total, block, fn, f)
+			for k := range want {
+				if got := Get[int32](t, to.Wide().Add(k, block, 4, t.threads).Phaseless()); got != want[k] {
+					t.failf("%v of %v, blocks of %d from %v to %v: %d is %d, not %d", op, list, block, start, to, k, got, want[k])
+				}
+			}
+			t.BarrierAny()
+		}
+		// Floats have no bits.
+		if combiner[float64](OpAnd, nil) != nil || combiner[float32](OpXor, nil) != nil || combiner[float64](OpAdd, nil)(1.5, 2) != 3.5 || combiner[int8](OpOr, nil) == nil {
+			t.failf("operations of types are not those of UPC")
+		}
+	})
+}
+
+func TestSort(t *testing.T) {
+	onEach(t, 3, func(t *Thread) {
+		rnd := rand.New(rand.NewPCG(5, 6))
+		p := t.AllAlloc(uint64(t.threads), 4*64)
+		for range 8 {
+			total, block := 1+rnd.IntN(60), rnd.IntN(5)
+			list := fill(t, p, block, total, rnd)
+			slices.Sort(list)
+			t.AllSort(p, 4, total, block, func(a, b []byte) int {
+				return cmp.Compare(*(*int32)(unsafe.Pointer(&a[0])), *(*int32)(unsafe.Pointer(&b[0])))
+			}, 0)
+			for i, v := range list {
+				if got := Get[int32](t, p.Wide().Add(i, block, 4, t.threads).Phaseless()); got != v {
+					t.failf("element %d of %d is %d, not %d", i, total, got, v)
+				}
+			}
+			t.BarrierAny()
+		}
+	})
+}
+
+func TestCollectiveMisuse(t *testing.T) {
+	base := func(t *Thread) Phaseless { return t.Base(objE) }
+	refused(t, 2, gas.ErrBadArg, "at most one for each side", func(t *Thread) { t.AllBroadcast(base(t), base(t), 8, InAllSync|InNoSync) })
+	refused(t, 2, gas.ErrNotReady, "upc_all_gather between", func(t *Thread) { t.NotifyAny(); t.AllGather(base(t), base(t), 8, 0) })
+	refused(t, 2, gas.ErrBadArg, "perm[", func(t *Thread) {
+		Put(t, MakePhaseless(t.me, base(t).Addr()), int32(2))
+		t.AllPermute(base(t), base(t), base(t), 8, 0)
+	})
+	refused(t, 2, gas.ErrBadArg, "UPC_XOR of type float64", func(t *Thread) { AllReduce[float64](t, base(t), base(t), OpXor, 2, 1, nil, 0) })
+	refused(t, 2, gas.ErrBadArg, "an operation that there is not", func(t *Thread) { AllReduce[int32](t, base(t), base(t), 99, 2, 1, nil, 0) })
+}

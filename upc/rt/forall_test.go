@@ -1,0 +1,72 @@
+package rt
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestForInt restates 6.6.2: iteration i is that of thread (a*i+b) mod THREADS.
+func TestForInt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		threads := rapid.IntRange(1, 9).Draw(t, "THREADS")
+		lo, hi := rapid.IntRange(-60, 60).Draw(t, "lo"), rapid.IntRange(-60, 60).Draw(t, "hi")
+		step := rapid.SampledFrom([]int{1, 2, 3, 7, -1, -4}).Draw(t, "step")
+		a, b := rapid.IntRange(-4, 4).Draw(t, "a"), rapid.IntRange(-9, 9).Draw(t, "b")
+		goes := func(i int) bool { return step > 0 && i < hi || step < 0 && i > hi }
+		for me := range threads {
+			var want, got []int
+			for i := lo; goes(i); i += step {
+				if ((a*i+b)%threads+threads)%threads == me {
+					want = append(want, i)
+				}
+			}
+			th := &Thread{me: me, threads: threads}
+			first, stride := th.ForInt(lo, hi, step, a, b)
+			for i := first; goes(i); i += stride {
+				got = append(got, i)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("for i from %d to %d by %d, affinity %d*i+%d: thread %d of %d does %v, not %v", lo, hi, step, a, b, me, threads, got, want)
+			}
+		}
+	})
+}
+
+// TestForShared restates 6.6.2: iteration i is that of the thread that element i+b is on; and
+// a run's elements lie one after the other.
+func TestForShared(t *testing.T) {
+	const size = 8
+	rapid.Check(t, func(t *rapid.T) {
+		threads, block := rapid.IntRange(1, 5).Draw(t, "THREADS"), rapid.IntRange(0, 5).Draw(t, "block")
+		all := walked(threads, block, size, 140, testBase)
+		start := rapid.IntRange(0, 40).Draw(t, "p") // p is &array[start]
+		b := rapid.IntRange(-start, 10).Draw(t, "b")
+		lo, hi := rapid.IntRange(-b-start, 50).Draw(t, "lo"), rapid.IntRange(-20, 50).Draw(t, "hi")
+		step := rapid.IntRange(1, 5).Draw(t, "step")
+		for me := range threads {
+			var want, got []int
+			for i := lo; i < hi; i += step {
+				if all[start+i+b].Thread == me {
+					want = append(want, i)
+				}
+			}
+			th := &Thread{me: me, threads: threads}
+			for from, to := range th.ForShared(lo, hi, step, all[start], b, block) {
+				for i := from; i < to; i += step {
+					got = append(got, i)
+					if d := int(all[start+i+b].Addr - all[start+from+b].Addr); d != (i-from)*size {
+						t.Fatalf("element %d of the run from %d lies %d bytes on", i, from, d)
+					}
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("[%d]: for i from %d to %d by %d, &p[i+%d], p element %d: thread %d of %d does %v, not %v", block, lo, hi, step, b, start, me, threads, got, want)
+			}
+			for range th.ForShared(lo, hi, step, all[start], b, block) {
+				break // which is allowed
+			}
+		}
+	})
+}

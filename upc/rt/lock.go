@@ -1,0 +1,192 @@
+package rt
+
+import (
+	"slices"
+
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Locks are queues (Mellor-Crummey and Scott 1991): a thread that waits watches a word of its
+// own memory, which the thread before it writes once, so that locks are fair and nothing is
+// sent while threads wait. A lock is a word, the place of the last thread's node, on the
+// thread that allocated it:
+//
+//	lock  0  tail  place of the node of the last thread in the queue; 0 unlocked
+//	node  0  next  place of the node behind it, or 0
+//	      8  turn  0 until the lock is this thread's
+//
+// A place is a Phaseless. Unlocked, or with no thread behind, taking and giving back are one
+// atomic each.
+const (
+	nodeSize  = 16
+	nodeTurn  = 8
+	nodeBlock = 32 // nodes are allocated so many at once
+)
+
+// freed is the tail of a lock that was freed: so long as its memory is not allocated anew, its
+// use is noticed.
+const freed = ^uint64(0)
+
+// Lock is upc_lock_t *: the place of a lock. The zero Lock is null.
+type Lock Phaseless
+
+// GlobalLockAlloc is upc_global_lock_alloc (7.2.4.2): an unlocked lock on the calling thread,
+// for it alone until it tells others.
+func (t *Thread) GlobalLockAlloc() Lock { return Lock(t.Alloc(segment.CacheLine)) }
+
+// AllLockAlloc is upc_all_lock_alloc (7.2.4.3): all threads call it and get the same lock, which
+// is on thread 0.
+func (t *Thread) AllLockAlloc() Lock {
+	t.together("upc_all_lock_alloc")
+	var l Lock
+	if t.me == 0 {
+		l = t.GlobalLockAlloc()
+	}
+	w, err := gas.Broadcast(t.n, 0, uint64(l))
+	t.must(err)
+	return Lock(w)
+}
+
+// LockFree is upc_lock_free (7.2.4.4): one thread calls it, whether the lock is locked or not.
+// The thread that holds it then must not unlock it: that ends the job, as a second free does.
+// Null does nothing.
+func (t *Thread) LockFree(l Lock) {
+	if l == 0 {
+		return
+	}
+	p := Phaseless(l)
+	old, err := t.x.SwapUint64(p.Thread(), p.Addr(), freed)
+	t.must(err)
+	if old == freed {
+		t.must(errs.BadArg("upc: upc_lock_free of lock %v, which was freed already", p))
+	}
+	if q, ok := t.held[l]; ok {
+		delete(t.held, l)
+		t.nodes = append(t.nodes, q)
+	}
+	t.must(gas.Free(t.n, ToPtr[byte](p)))
+}
+
+// AllLockFree is upc_all_lock_free (7.2.4.5): all threads call it, and the lock stays until
+// they all have.
+func (t *Thread) AllLockFree(l Lock) {
+	t.together("upc_all_lock_free")
+	t.Fence()
+	t.meet()
+	if t.me == 0 {
+		t.LockFree(l)
+	}
+}
+
+// Lock is upc_lock (7.2.4.6): it waits until the lock is the calling thread's. Threads get a lock
+// in the order in which they came. Locking what the thread holds ends the job.
+func (t *Thread) Lock(l Lock) {
+	t.lockable("upc_lock", l)
+	t.must(t.x.SyncNBI(allOps))
+	p, q := Phaseless(l), t.node()
+	old, err := t.x.SwapUint64(p.Thread(), p.Addr(), uint64(q))
+	t.must(err)
+	switch {
+	case old == freed:
+		t.must(t.x.StoreUint64(p.Thread(), p.Addr(), freed))
+		t.must(errs.BadArg("upc: upc_lock of lock %v, which was freed", p))
+	case old != 0:
+		before := Phaseless(old)
+		t.must(t.x.Signal(before.Thread(), before.Addr(), extended.SignalSet, uint64(q)))
+		_, err := t.x.WaitUntil(q.Addr()+nodeTurn, extended.Ne, 0)
+		t.must(err)
+	}
+	t.held[l] = q
+	t.x.Fence()
+}
+
+// LockAttempt is upc_lock_attempt (7.2.4.7): it takes the lock if no thread holds it, and says
+// whether it has.
+func (t *Thread) LockAttempt(l Lock) bool {
+	t.lockable("upc_lock_attempt", l)
+	t.must(t.x.SyncNBI(allOps))
+	p, q := Phaseless(l), t.node()
+	old, ok, err := t.x.CompareAndSwapUint64(p.Thread(), p.Addr(), 0, uint64(q))
+	t.must(err)
+	if old == freed {
+		t.must(errs.BadArg("upc: upc_lock_attempt of lock %v, which was freed", p))
+	}
+	if ok {
+		t.held[l] = q
+	} else {
+		t.nodes = append(t.nodes, q)
+		t.n.Poll() // a loop may wait so
+	}
+	t.x.Fence()
+	return ok
+}
+
+// Unlock is upc_unlock (7.2.4.8). Unlocking what the thread does not hold ends the job.
+func (t *Thread) Unlock(l Lock) {
+	p := Phaseless(l)
+	q, ok := t.held[l]
+	if !ok {
+		t.must(errs.BadArg("upc: upc_unlock of lock %v, which thread %d does not hold", p, t.me))
+	}
+	t.Fence()
+	next, err := t.x.LoadUint64(t.me, q.Addr())
+	t.must(err)
+	if next == 0 {
+		old, ok, err := t.x.CompareAndSwapUint64(p.Thread(), p.Addr(), uint64(q), 0)
+		t.must(err)
+		switch {
+		case old == freed:
+			t.must(errs.BadArg("upc: upc_unlock of lock %v, which was freed while thread %d held it", p, t.me))
+		case !ok: // a thread is about to say that it is behind
+			next, err = t.x.WaitUntil(q.Addr(), extended.Ne, 0)
+			t.must(err)
+		}
+	}
+	delete(t.held, l)
+	if next != 0 {
+		after := Phaseless(next)
+		t.must(t.x.Signal(after.Thread(), after.Addr()+nodeTurn, extended.SignalSet, 1))
+	}
+	t.nodes = append(t.nodes, q)
+}
+
+func (t *Thread) lockable(what string, l Lock) {
+	if l == 0 {
+		t.must(errs.BadArg("upc: %s of a null pointer", what))
+	}
+	if _, ok := t.held[l]; ok {
+		t.must(errs.BadArg("upc: %s of lock %v, which thread %d holds", what, Phaseless(l), t.me))
+	}
+}
+
+// node is a node of the thread that is in no queue.
+func (t *Thread) node() Phaseless {
+	if len(t.nodes) == 0 {
+		p, err := gas.Alloc[uint64](t.n, nodeBlock*nodeSize/8)
+		t.must(err)
+		for i := range nodeBlock {
+			t.nodes = append(t.nodes, Phaseless(p.Uint64()).AddLocal(i, nodeSize))
+		}
+	}
+	q := t.nodes[len(t.nodes)-1]
+	t.nodes = t.nodes[:len(t.nodes)-1]
+	t.must(t.x.StoreUint64(t.me, q.Addr(), 0))
+	t.must(t.x.StoreUint64(t.me, q.Addr()+nodeTurn, 0))
+	return q
+}
+
+// release gives back the locks that the thread ends with, so that others do not wait for
+// ever: UPC does not forbid to end so.
+func (t *Thread) release() {
+	all := make([]Lock, 0, len(t.held))
+	for l := range t.held {
+		all = append(all, l)
+	}
+	slices.Sort(all)
+	for _, l := range all {
+		t.Unlock(l)
+	}
+}

@@ -1,0 +1,120 @@
+package rt
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/gas"
+)
+
+// TestLock: what threads do under a lock is not lost, by whichever of its two ways they have
+// taken it.
+func TestLock(t *testing.T) {
+	onEach(t, 4, func(t *Thread) {
+		const rounds = 25
+		l := t.AllLockAlloc()
+		counter := t.AllAlloc(1, 8)
+		if t.me == 0 {
+			Put(t, counter, uint64(0))
+		}
+		t.BarrierAny()
+		for i := range rounds {
+			if i%3 == 0 {
+				for !t.LockAttempt(l) {
+				}
+			} else {
+				t.Lock(l)
+			}
+			v := Get[uint64](t, counter)
+			PutAsync(t, counter, v+1)
+			t.Unlock(l)
+		}
+		t.BarrierAny()
+		if v := Get[uint64](t, counter); v != rounds*4 {
+			t.failf("%d of %d additions under the lock were lost", rounds*4-v, rounds*4)
+		}
+		if len(t.held) != 0 || len(t.nodes) != nodeBlock {
+			t.failf("%d locks are held, %d nodes idle", len(t.held), len(t.nodes))
+		}
+		t.AllLockFree(l)
+	})
+}
+
+// TestLockFair: a lock goes to threads in the order in which they have entered its queue.
+func TestLockFair(t *testing.T) {
+	onEach(t, 4, func(t *Thread) {
+		l := t.AllLockAlloc()
+		count := t.Base(objE)    // on thread 0: how many have had the lock
+		turn := t.Base(objLocks) // [0]: thread r may go; [1]: as which number it had the lock
+		mine := MakePhaseless(t.me, turn.Addr())
+		if t.me == 0 {
+			t.Lock(l)
+			for r := 1; r <= t.threads; r++ {
+				// The thread before is in the queue.
+				for Phaseless(GetStrict[uint64](t, Phaseless(l))).Thread() != r-1 {
+				}
+				if r < t.threads {
+					PutStrict(t, MakePhaseless(r, turn.Addr()), uint64(1))
+				}
+			}
+			t.Unlock(l)
+		} else {
+			for GetStrict[uint64](t, mine) == 0 {
+			}
+			t.Lock(l)
+			v := Get[uint64](t, count) + 1
+			Put(t, count, v)
+			Put(t, mine.AddLocal(1, 8), v)
+			t.Unlock(l)
+		}
+		t.BarrierAny()
+		for r := 1; r < t.threads; r++ {
+			if v := Get[uint64](t, MakePhaseless(r, turn.Addr()).AddLocal(1, 8)); v != uint64(r) {
+				t.failf("thread %d had the lock as number %d", r, v)
+			}
+		}
+	})
+}
+
+var objLocks = Static(Object{Name: "turns", Size: 16, Block: 1, Count: 1, TimesThreads: true})
+
+// TestLockAtExit: a thread that ends gives back what it holds.
+func TestLockAtExit(t *testing.T) {
+	onEach(t, 2, func(t *Thread) {
+		l := t.AllLockAlloc()
+		if t.me == 0 {
+			t.Lock(l)
+		}
+		t.BarrierAny()
+		if t.me == 1 {
+			t.Lock(l)
+		}
+	})
+}
+
+func TestLockMisuse(t *testing.T) {
+	for says, main := range map[string]func(t *Thread, l Lock){
+		"which thread 0 does not hold":  func(t *Thread, l Lock) { t.Unlock(l) },
+		"upc_lock of lock":              func(t *Thread, l Lock) { t.Lock(l); t.Lock(l) },
+		"upc_lock_attempt of lock":      func(t *Thread, l Lock) { t.Lock(l); t.LockAttempt(l) },
+		"upc_unlock of lock":            func(t *Thread, l Lock) { t.Lock(l); t.LockFree(l); t.Unlock(l) },
+		"which was freed already":       func(t *Thread, l Lock) { t.LockFree(l); t.LockFree(l) },
+		"which was freed":               func(t *Thread, l Lock) { t.LockFree(l); t.Lock(l) },
+		"upc_lock_attempt of lock 1:0+": func(t *Thread, l Lock) { t.LockFree(l); t.LockAttempt(l) },
+		"upc_lock of a null pointer":    func(t *Thread, _ Lock) { t.Lock(0) },
+		"freed while thread 0 held it":  func(t *Thread, l Lock) { t.Lock(l); PutStrict(t, Phaseless(l), freed); t.Unlock(l) },
+		"upc_unlock of lock 1:0+0x1":    func(t *Thread, _ Lock) { t.Unlock(Lock(MakePhaseless(1, testBase-4095))) },
+	} {
+		refused(t, 2, gas.ErrBadArg, says, func(t *Thread) {
+			var l Lock
+			if t.me == 1 {
+				l = t.GlobalLockAlloc()
+				Put(t, t.Base(objE), uint64(l))
+			}
+			t.BarrierAny()
+			if t.me == 0 {
+				t.LockFree(0)
+				main(t, Lock(Get[uint64](t, t.Base(objE))))
+			}
+		})
+	}
+}
