@@ -7,7 +7,7 @@
 //
 // The conduit is a [conduits.Transport], and package adapt makes its endpoint: what a
 // message costs on libfabric is ten times what adapt adds, and every call to the provider
-// is made under one lock anyway. Atomics, notification puts, immediate puts, classes and
+// is made under one lock anyway. Atomics, immediate puts, classes and
 // their credits, and wakes are adapt's, by messages to the owner; see there.
 //
 // # What libfabric is used for
@@ -32,6 +32,10 @@
 // coherent with its own loads and stores, and checked there. A get under way when the job
 // fails may still write to its memory, which stays pinned until it is over or the endpoint
 // closed.
+//
+// Notification puts of adapt are a write and the message behind it on the same endpoint where the
+// provider keeps that order (FI_ORDER_SAW), else, and for puts in messages, the message goes when
+// the put is done.
 //
 // Of what a provider may ask of registered memory FI_MR_VIRT_ADDR, PROV_KEY, ALLOCATED
 // (pages are made before), ENDPOINT, RAW and LOCAL are handled. With the last, memory that is the

@@ -204,7 +204,12 @@ func (t *transport) postRemote(p *peer) {
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
 		op.context = c
-		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin, key: op.key, local: local, loan: loan}
+		noted := op.note != nil
+		t.follow(op)
+		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin, key: op.key, local: local, loan: loan, noted: noted}
+		if noted {
+			t.sendNotes(p)
+		}
 	}
 }
 
@@ -260,7 +265,7 @@ func (t *transport) ended(d fabric.Done) {
 	if s.stale || d.Err != 0 {
 		return
 	}
-	if op := &t.ops[s.op]; !op.get {
+	if op := &t.ops[s.op]; !op.get && !s.noted {
 		s.peer.touch = true
 		t.makeDue(s.peer)
 	}

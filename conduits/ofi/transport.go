@@ -123,6 +123,7 @@ type slot struct {
 	key   *remoteKey    // of registered memory; nil of a segment
 	local fabric.Region // of mem, if loaned
 	loan  bool
+	noted bool // words follow it, which tell its target of it
 }
 
 // arrival is a frame that has arrived.
@@ -154,14 +155,15 @@ type peer struct {
 	dropped  bool  // messages for it were given up
 
 	out     [numClasses]outbox
-	here    uint32             // frames of messages that have arrived there, as it has said
-	refused bool               // a Send has found no room
-	asked   int                // pieces of puts and gets that it has not answered
-	pending fifo.Queue[uint32] // puts and gets with pieces to be sent
-	remote  fifo.Queue[uint32] // remote accesses to be posted
-	keys    remoteKeys         // of its registered memory
-	recalls fifo.Queue[record] // keys that it has to give up
-	touch   bool               // it is to be told that data there has changed
+	here    uint32               // frames of messages that have arrived there, as it has said
+	refused bool                 // a Send has found no room
+	asked   int                  // pieces of puts and gets that it has not answered
+	pending fifo.Queue[uint32]   // puts and gets with pieces to be sent
+	remote  fifo.Queue[uint32]   // remote accesses to be posted
+	keys    remoteKeys           // of its registered memory
+	notes   fifo.Queue[[]uint32] // words that follow puts
+	recalls fifo.Queue[record]   // keys that it has to give up
+	touch   bool                 // it is to be told that data there has changed
 	inDue   bool
 	epoch   uint32 // polls at the last post
 	posted  uint32 // frames and remote accesses
@@ -220,6 +222,7 @@ type operation struct {
 	get      bool
 	used     bool
 	context  uint32     // of the remote access that it is
+	note     []uint32   // to be sent when it is done, or posted by remote access
 	key      *remoteKey // that it goes by, unless it is of a segment
 	check    bool       // its owner is to be asked before
 	sent     uint64     // bytes of which pieces have been sent
@@ -620,6 +623,7 @@ func (t *transport) access(op operation, rank int) (bool, error) {
 // whether it was room that it lacked in the end.
 func (t *transport) cut(p *peer) bool {
 	t.postRemote(p)
+	t.sendNotes(p)
 	if p.touch && p.lost == nil && !p.left {
 		b := t.room(p, accesses, recordBytes)
 		if b == nil {
@@ -714,6 +718,9 @@ func (t *transport) finish(id uint32, err error) {
 	if s := &t.slots[op.context]; s.rma && s.op == id {
 		s.stale = true // the provider may still have it
 	}
+	if err == nil {
+		t.follow(op)
+	}
 	t.finished.Add(completion{op.cookie, err})
 	*op = operation{}
 	t.idle = append(t.idle, id)
@@ -743,6 +750,7 @@ func (t *transport) drop(p *peer) {
 			t.free(f.context)
 		}
 	}
+	p.notes = fifo.Queue[[]uint32]{}
 	p.pending, p.remote = fifo.Queue[uint32]{}, fifo.Queue[uint32]{}
 }
 
@@ -895,7 +903,7 @@ func (t *transport) owes(p *peer) bool {
 			return true
 		}
 	}
-	return p.touch || p.dropped || !p.pending.Empty()
+	return p.touch || p.dropped || !p.notes.Empty() || !p.pending.Empty()
 }
 
 var _ conduits.Diagnoser = (*transport)(nil)
