@@ -262,9 +262,9 @@ func (t *transport) granted(p *peer, b []byte) bool {
 	return ok
 }
 
-// giveUp gives a key back that p has told this rank so often, when no access goes by it any
+// yieldKey gives a key back that p has told this rank so often, when no access goes by it any
 // more, with rx held.
-func (t *transport) giveUp(p *peer, number uint64, told uint32) {
+func (t *transport) yieldKey(p *peer, number uint64, told uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(p.keys.live, func(k *remoteKey) bool { return k.number == number })

@@ -176,7 +176,7 @@ func TestLateKey(t *testing.T) {
 	recall := func(number uint64, times uint32) {
 		r.rx.Lock()
 		defer r.rx.Unlock()
-		r.giveUp(r.peer(0), number, times)
+		r.yieldKey(r.peer(0), number, times)
 		r.peer(0).replies.Take() // rank 0 has asked for nothing
 	}
 	for range 2 {

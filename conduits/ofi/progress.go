@@ -300,7 +300,7 @@ func (t *transport) serve(p *peer, rest []byte) (more []byte, ok bool) {
 		}
 		t.reply(p, reply{record: record{kind: kindGot, op: r.op}, at: segment.NLA(r.addr), remain: uint64(r.length)})
 	case kindRecall:
-		t.giveUp(p, r.addr, r.op)
+		t.yieldKey(p, r.addr, r.op)
 	default:
 		t.Kick()
 	}
