@@ -29,9 +29,9 @@
 // are over, by messages that a rank answers while it does anything. Memory that the provider does not
 // take, shorter accesses, and everything of a rank that is a part of hybrid-ofi beyond
 // its segment, are pieces in messages, which the owner copies by [conduits.Owner] Access:
-// coherent with its own loads and stores, and checked there. A get under way when the job
-// fails may still write to its memory, which stays pinned until it is over or the endpoint
-// closed.
+// coherent with its own loads and stores, and checked there. An access that the provider has when its
+// owner leaves ends when the provider is done with it, and when the job fails after the endpoint
+// is closed, so that nothing is written to memory that is the caller's again.
 //
 // Notification puts of adapt are a write and the message behind it on the same endpoint where the
 // provider keeps that order (FI_ORDER_SAW), else, and for puts in messages, the message goes when
@@ -81,9 +81,6 @@
 //
 // Frames have numbers. One that does not arrive for 10 s, although the peer answers meanwhile,
 // was lost with a connection that the provider has made again: it fails the peer.
-//
-// Not noticed yet: a get that is under way when its owner leaves may write to its memory
-// afterwards.
 //
 // Signal handlers that the library changes while it is opened are put back, with a
 // message. Descriptors that it opens are inherited by programs that the process starts.

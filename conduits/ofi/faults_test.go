@@ -176,3 +176,85 @@ func (t *transport) peers0() *peer {
 	defer t.mu.Unlock()
 	return t.peer(0)
 }
+
+// reader is an Owner that remembers how gets have ended.
+type reader struct {
+	ear
+	ends []error
+}
+
+func (r *reader) Complete(_ uint64, err error) { r.ends = append(r.ends, err) }
+
+// TestGetUnderWay: the memory of a get is the caller's again when the provider is done
+// with it, although the rank that it reads has left, or the job has failed.
+func TestGetUnderWay(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		ts, err := Open(2, conduits.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var owners [2]reader
+		attached := make(chan error)
+		for i, e := range ts {
+			mem, err := e.(*transport).Segment(1 << 20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range mem {
+				mem[k] = 1
+			}
+			go func() {
+				_, err := e.Attach(&owners[i], 1<<20, segment.RightsAll)
+				attached <- err
+			}()
+		}
+		for range ts {
+			if err := <-attached; err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, other := ts[0].(*transport), ts[1].(*transport)
+		if done, err := r.Get(make([]byte, leastRemote), 1, segment.AttachBase, 1); done || err != nil {
+			t.Fatal(done, err)
+		}
+		for len(owners[0].ends) == 0 { // and there is a connection
+			r.Poll()
+			other.Poll()
+		}
+		owners[0].ends = nil
+		other.rx.Lock() // its provider makes no progress
+		dst := make([]byte, 1<<20)
+		if done, err := r.Get(dst, 1, segment.AttachBase, 7); done || err != nil {
+			t.Fatal(done, err)
+		}
+		for posted := false; !posted; {
+			r.Poll()
+			r.mu.Lock()
+			posted = r.peer(1).flying > 0
+			r.mu.Unlock()
+		}
+		if fails {
+			r.Fail(1, errors.New("the test has it fail"))
+		} else {
+			r.departed(1)
+		}
+		for range 10 {
+			r.Poll()
+		}
+		if ended := len(owners[0].ends) > 0; ended != fails {
+			t.Errorf("the get has ended: %v, although the job has failed: %v", ended, fails)
+		}
+		other.rx.Unlock()
+		for len(owners[0].ends) == 0 {
+			r.Poll()
+			runtime.Gosched()
+		}
+		if err := owners[0].ends[0]; err != nil && (dst[0] != 0 || dst[len(dst)-1] != 0) {
+			t.Errorf("the get ended with %v, and the memory was written to", err)
+		}
+		leave(t, ts, ts)
+		if fails && (dst[0] != 0 || dst[len(dst)-1] != 0) {
+			t.Error("the memory was written to after the get had ended")
+		}
+	}
+}

@@ -131,7 +131,11 @@ func (t *transport) collect() {
 }
 
 // failSoon is Fail for a caller that holds locks.
-func (t *transport) failSoon(rank int, err error) { go t.Fail(rank, err) }
+func (t *transport) failSoon(rank int, err error) {
+	if t.job.failure() == nil {
+		go t.Fail(rank, err)
+	}
+}
 
 // post gives the provider frames to receive into, with mu held.
 func (t *transport) post() {

@@ -262,10 +262,17 @@ func (t *transport) ended(d fabric.Done) {
 	if d.Err != 0 {
 		t.lose(s.peer, t.ep.Explain("remote access", d)) // and the operation ends when it is known why
 	}
-	if s.stale || d.Err != 0 {
+	if s.stale {
 		return
 	}
-	if op := &t.ops[s.op]; !op.get && !s.noted {
+	op := &t.ops[s.op]
+	if d.Err != 0 {
+		if op.err != nil { // its owner has left, or the job has failed
+			t.finish(s.op, op.err)
+		}
+		return
+	}
+	if !op.get && !s.noted {
 		s.peer.touch = true
 		t.makeDue(s.peer)
 	}

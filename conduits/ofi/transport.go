@@ -764,6 +764,7 @@ func (t *transport) departed(rank int) {
 			t.drop(p)
 		}
 		t.abandon(p, conduits.ErrClosed)
+		t.attend()
 		t.lefts.Add(rank)
 	}
 	t.mu.Unlock()
@@ -771,14 +772,30 @@ func (t *transport) departed(rank int) {
 	t.standby.poke()
 }
 
-// abandon ends all operations on p, or on all ranks if it is nil, with mu held.
+// abandon ends all operations on p, or on all ranks if it is nil, with mu held. One that
+// the provider has is over when the provider says so, for it may still write to memory
+// that is the caller's then; if the job has failed, the endpoint is closed before.
 func (t *transport) abandon(p *peer, err error) {
 	for id := range t.ops {
-		if op := &t.ops[id]; op.used && (p == nil || op.peer == p) {
-			t.finish(uint32(id), err)
+		op := &t.ops[id]
+		if !op.used || p != nil && op.peer != p {
+			continue
 		}
+		if t.underway(uint32(id)) {
+			op.err = err
+			if p != nil || !t.ep.Cut() {
+				continue
+			}
+		}
+		t.finish(uint32(id), err)
 	}
 	t.forgo(p)
+}
+
+// underway says whether the provider has operation id, with mu held.
+func (t *transport) underway(id uint32) bool {
+	s := &t.slots[t.ops[id].context]
+	return s.rma && !s.stale && s.op == id
 }
 
 // hearFailure hears that the job has failed.

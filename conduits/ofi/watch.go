@@ -69,6 +69,8 @@ type watch struct {
 	laps   int    // dead times of silence that accesses under way have excused
 	silent *awake.Count
 
+	left *awake.Count // since the peer has left; else nil
+
 	posted uint32 // peer.posted, when full began
 	full   *awake.Count
 
@@ -114,8 +116,12 @@ func (t *transport) lookAround() {
 	t.looked = t.polled
 	now, again := awake.Now(), false
 	for _, p := range t.peers {
-		if p != nil && p.lost == nil && !p.left && t.watchPeer(p, now, looked) {
-			again = true
+		switch {
+		case p == nil:
+		case p.left && p.flying > 0:
+			again = t.watchLeft(p, now) || again
+		case p.lost == nil && !p.left:
+			again = t.watchPeer(p, now, looked) || again
 		}
 	}
 	if again {
@@ -184,6 +190,21 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 		t.ack(p, wantAck)
 	}
 	return p.lost == nil
+}
+
+// watchLeft fails this rank if the provider keeps accesses to p for long, which has left,
+// and says whether p has to be looked at again, with mu held.
+func (t *transport) watchLeft(p *peer, now time.Duration) bool {
+	w := p.watch
+	if w == nil || w.left == nil {
+		p.watch = &watch{left: awake.NewCount(t.lossTime, 0, now)}
+		return true
+	}
+	if !w.left.Look(now) {
+		return true
+	}
+	t.failSoon(t.rank, fmt.Errorf("ofi: %s: the provider has had accesses to rank %d under way for %v since that has left", t.ep.Provider, p.rank, t.lossTime))
+	return false
 }
 
 // strayed gives p up if frames of class c to or from it are lost, with mu held.

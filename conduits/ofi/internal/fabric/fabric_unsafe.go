@@ -243,6 +243,10 @@ func (e *Endpoint) Close() {
 	e.c = nil
 }
 
+// Cut ends all operations under way: none of them writes to memory when it has returned
+// true, and nothing is posted any more. Poll goes on.
+func (e *Endpoint) Cut() bool { return C.argon_cut(e.c) == 0 }
+
 // Name is the endpoint's address, as Insert takes it.
 func (e *Endpoint) Name() ([]byte, error) {
 	b := make([]byte, 256)

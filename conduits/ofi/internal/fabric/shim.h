@@ -127,19 +127,30 @@ static inline int argon_info(const char *provider, const char *node, const char 
 	return ret;
 }
 
-static inline void argon_close(struct argon_endpoint *e)
+// argon_cut closes the endpoint of e and the memory that is registered: 0 if it is closed.
+static inline int argon_cut(struct argon_endpoint *e)
 {
+	int ret;
+
 	// Some providers refuse to close an endpoint with memory bound to it, others memory
 	// that an endpoint may access.
-	int busy = e->ep ? fi_close(&e->ep->fid) : 0;
-
+	ret = e->ep ? fi_close(&e->ep->fid) : 0;
+	if (!ret)
+		e->ep = NULL;
 	for (uint32_t i = 0; i < e->nregions; i++)
-		if (e->regions[i])
-			fi_close(&e->regions[i]->fid);
+		if (e->regions[i] && !fi_close(&e->regions[i]->fid))
+			e->regions[i] = NULL;
 	for (uint32_t i = 0; i < e->nchunks; i++)
-		if (e->chunks[i].mr)
-			fi_close(&e->chunks[i].mr->fid);
-	if (busy && fi_close(&e->ep->fid))
+		if (e->chunks[i].mr && !fi_close(&e->chunks[i].mr->fid))
+			e->chunks[i].mr = NULL;
+	if (ret && !(ret = fi_close(&e->ep->fid)))
+		e->ep = NULL;
+	return ret;
+}
+
+static inline void argon_close(struct argon_endpoint *e)
+{
+	if (argon_cut(e))
 		return; // it may still write to the buffers, which are lost with it
 	for (uint32_t i = 0; i < e->nchunks; i++) {
 		free(e->chunks[i].contexts);
@@ -300,15 +311,15 @@ static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argo
 // next one was not: 0 if there is none, -FI_EAGAIN if it may be later.
 static inline uint32_t argon_post(struct argon_endpoint *e, const struct argon_post_entry *p, uint32_t n, int32_t *err)
 {
-	*err = 0;
-	for (uint32_t i = 0; i < n; i++) {
+	*err = e->ep ? 0 : -FI_EOPBADSTATE;
+	for (uint32_t i = 0; i < n && e->ep; i++) {
 		ssize_t ret = argon_post_one(e, &p[i]);
 		if (ret) {
 			*err = (int32_t)ret;
 			return i;
 		}
 	}
-	return n;
+	return e->ep ? n : 0;
 }
 
 // argon_poll takes up to n operations that are over.
@@ -408,7 +419,7 @@ static inline int argon_deregister(struct argon_endpoint *e, uint32_t number)
 	struct fid_mr *mr = e->regions[number];
 
 	e->regions[number] = NULL;
-	return fi_close(&mr->fid);
+	return mr ? fi_close(&mr->fid) : 0; // argon_cut may have closed it
 }
 
 // argon_map makes a key of raw bytes one that operations take.
