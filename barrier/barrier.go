@@ -346,16 +346,13 @@ func (b *Barrier) Sleeps() error {
 // Woken ends what Sleeps began.
 func (b *Barrier) Woken() { b.waits.Store(0) }
 
-// Waiting is the phase that a goroutine of this rank sleeps for, to which other ranks have
-// not all come yet; ok is false if there is none. Any goroutine may call it, in a handler
-// too.
+// Waiting is the phase that a goroutine of this rank sleeps for; ok is false if there is none.
+// The phase may be over, which the goroutine has not seen yet: then no rank is Behind it. Any
+// goroutine may call it, in a handler too, so it does not ask for the verdict, which sends
+// what a round of messages has led to.
 func (b *Barrier) Waiting() (phase uint32, ok bool) {
 	w := b.waits.Load()
-	if phase = w &^ sleeps; w == 0 {
-		return 0, false
-	}
-	_, over := b.t.verdict(phase)
-	return phase, !over
+	return w &^ sleeps, w != 0
 }
 
 // Behind says whether this rank has not notified phase yet. Any goroutine may call it, in a

@@ -9,9 +9,13 @@ import (
 // TestBarrier: what threads wrote before a barrier all see after it, and not what came later.
 func TestBarrier(t *testing.T) {
 	onEach(t, 3, func(t *Thread) {
+		const many = 50
 		words := t.Base(objE)
 		for round := range uint64(12) {
-			PutAsync(t, words.Add(t.me, 8, t.threads), round+1)
+			to := MakePhaseless((t.me+1)%t.threads, words.Addr())
+			for i := range many {
+				PutAsync(t, to.AddLocal(i, 8), round+1)
+			}
 			switch round % 4 {
 			case 0:
 				t.BarrierAny()
@@ -29,8 +33,8 @@ func TestBarrier(t *testing.T) {
 				t.WaitAny()
 			}
 			for r := range t.threads {
-				if v := Get[uint64](t, words.Add(r, 8, t.threads)); v != round+1 {
-					t.failf("after barrier %d the word of thread %d is %d", round, r, v)
+				if v := Get[uint64](t, MakePhaseless(r, words.Addr()).AddLocal(many-1, 8)); v != round+1 {
+					t.failf("after barrier %d a word of thread %d is %d", round, r, v)
 				}
 			}
 			t.BarrierAny()
