@@ -1,0 +1,230 @@
+// Upc compiles and runs programs of UPC 1.3.
+//
+//	go run ./cmd/upc run -n 4 hello.upc        # four threads in one process
+//	go run ./cmd/upc run -n 4 -conduit udp hello.upc
+//	go run ./cmd/upc build -o hello hello.upc  # a program for gasrun
+//	go run ./cmd/upc vet hello.upc             # errors only
+//
+// The Go that is made is a module of its own, which requires this one.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/gen"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+const usage = `usage: upc build [flags] -o PROGRAM FILES
+       upc run [flags] FILES [ARGS]
+       upc vet [flags] FILES
+
+Compiles programs of UPC 1.3: FILES end in .upc or .c.
+
+  -o FILE     what build writes (default the name of the first file)
+  -T N        compile for N threads (static THREADS); default any number
+  -I DIR      look for headers there; may be repeated
+  -D NAME[=V] define a macro; may be repeated
+  -S DIR      keep the Go that is made in DIR
+
+of run, which starts the threads in its own process unless -conduit, or flags of
+gasrun after --, say otherwise:
+
+  -n N        number of threads (default 1, or that of -T)
+  -conduit C  transport: shm, udp, hybrid, sim; the program runs under gasrun
+  -gasrun F   more flags of gasrun, separated by spaces, such as "-seed 7"
+
+Exit status: that of the program; 1 if it has errors; 2 for bad arguments.
+`
+
+// list is a flag that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, " ") }
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}
+
+// options is the command line.
+type options struct {
+	out, keep       string
+	threads, n      int
+	include, define list
+	conduit, gasrun string
+	files, args     []string
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("upc", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&o.out, "o", "", "")
+	f.StringVar(&o.keep, "S", "", "")
+	f.IntVar(&o.threads, "T", 0, "")
+	f.IntVar(&o.n, "n", 0, "")
+	f.Var(&o.include, "I", "")
+	f.Var(&o.define, "D", "")
+	f.StringVar(&o.conduit, "conduit", "", "")
+	f.StringVar(&o.gasrun, "gasrun", "", "")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	rest := f.Args()
+	for len(rest) > 0 && (strings.HasSuffix(rest[0], ".upc") || strings.HasSuffix(rest[0], ".c")) {
+		o.files = append(o.files, rest[0])
+		rest = rest[1:]
+	}
+	o.args = rest
+	switch {
+	case len(o.files) == 0:
+		return o, errors.New("no input files")
+	case o.threads < 0 || o.n < 0:
+		return o, errors.New("a negative number of threads")
+	case o.threads > 0 && o.n > 0 && o.threads != o.n:
+		return o, fmt.Errorf("-T %d and -n %d differ", o.threads, o.n)
+	}
+	if o.n == 0 {
+		o.n = max(o.threads, 1)
+	}
+	return o, nil
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	fail := func(err error) int {
+		fmt.Fprintln(stderr, "upc:", err)
+		return 2
+	}
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "-help" {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	o, err := parse(args[1:])
+	if err != nil {
+		return fail(err)
+	}
+	verb := args[0]
+	switch verb {
+	case "build", "run", "vet":
+		if verb != "run" && len(o.args) > 0 {
+			return fail(fmt.Errorf("unexpected argument %q", o.args[0]))
+		}
+	default:
+		return fail(fmt.Errorf("unknown command %q", verb))
+	}
+	files, err := compile(&o)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	if verb == "vet" {
+		return 0
+	}
+	dir := o.keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "upc-"); err != nil {
+			return fail(err)
+		}
+		defer os.RemoveAll(dir)
+	}
+	if err := writeModule(dir, files); err != nil {
+		return fail(err)
+	}
+	program := filepath.Join(dir, "program")
+	if verb == "build" {
+		program = o.out
+		if program == "" {
+			program = strings.TrimSuffix(filepath.Base(o.files[0]), filepath.Ext(o.files[0]))
+		}
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return fail(err)
+	}
+	if err := goBuild(dir, program, ".", stderr); err != nil {
+		return fail(err)
+	}
+	if verb == "build" {
+		return 0
+	}
+	return start(&o, dir, program, stdout, stderr)
+}
+
+// compile is the Go files of a program.
+func compile(o *options) (map[string][]byte, error) {
+	cfg := &front.Config{Threads: o.threads, Include: o.include, Define: o.define}
+	var units []*front.Unit
+	var errs front.Errors
+	source := map[string]string{}
+	for _, f := range o.files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		source[f] = string(b)
+		u, err := front.Parse(cfg, f, string(b))
+		var l front.Errors
+		if errors.As(err, &l) {
+			errs = append(errs, l...)
+			continue
+		}
+		units = append(units, u)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return gen.Program(units, gen.Options{Threads: o.threads, Source: source})
+}
+
+func goBuild(dir, out, pkg string, stderr io.Writer) error {
+	c := exec.Command("go", "build", "-mod=mod", "-o", out, pkg)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	c.Stderr = stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("go build: %w", err)
+	}
+	return nil
+}
+
+// start runs the program and is its exit status.
+func start(o *options, dir, program string, stdout, stderr io.Writer) int {
+	c := exec.Command(program, o.args...)
+	if o.conduit != "" || o.gasrun != "" {
+		launcher := filepath.Join(dir, "gasrun")
+		if err := goBuild(dir, launcher, module+"/cmd/gasrun", stderr); err != nil {
+			fmt.Fprintln(stderr, "upc:", err)
+			return 2
+		}
+		flags := []string{"-n", strconv.Itoa(o.n)}
+		if o.conduit != "" {
+			flags = append(flags, "-conduit", o.conduit)
+		}
+		flags = append(flags, strings.Fields(o.gasrun)...)
+		c = exec.Command(launcher, append(append(flags, "--", program), o.args...)...)
+	} else {
+		c.Env = append(os.Environ(), "ARGON_RANKS="+strconv.Itoa(o.n))
+	}
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, stdout, stderr
+	// An interrupt is for the program, which ends by it; this process waits for it.
+	signal.Ignore(os.Interrupt)
+	err := c.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return exit.ExitCode()
+	}
+	fmt.Fprintln(stderr, "upc:", err)
+	return 1
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
+
+var write = flag.Bool("write", false, "write what the programs print, and the errors, to testdata")
+
+// threads is how many threads the programs in testdata run on.
+const threads = 4
+
+// TestPrograms compiles all programs in testdata into one module, with one call of the go
+// command, has vet look at them, and compares what they print with what lies beside them. The
+// lines are sorted, since threads print side by side.
+func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	sources, err := filepath.Glob("testdata/*.upc")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(sources, err)
+	}
+	dir := t.TempDir()
+	if err := writeModule(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range sources {
+		name := strings.TrimSuffix(filepath.Base(f), ".upc")
+		o := options{files: []string{f}}
+		if more, err := filepath.Glob("testdata/" + name + "/*.c"); err == nil {
+			o.files = append(o.files, more...)
+		}
+		files, err := compile(&o)
+		if err != nil {
+			t.Errorf("%s: %v", f, err)
+			continue
+		}
+		names = append(names, name)
+		for n, b := range files {
+			to := filepath.Join(dir, name, n)
+			if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(to, b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	bin := filepath.Join(dir, "bin") + "/"
+	if err := goBuild(dir, bin, "./...", os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	vet := exec.Command("go", "vet", "-mod=mod", "./...")
+	vet.Dir = dir
+	if b, err := vet.CombinedOutput(); err != nil {
+		t.Errorf("go vet: %v\n%s", err, b)
+	}
+	for _, conduit := range []string{"shm", "sim"} {
+		for _, name := range names {
+			t.Run(conduit+"/"+name, func(t *testing.T) {
+				c := exec.Command(bin + name)
+				c.Env = append(os.Environ(), fmt.Sprintf("ARGON_RANKS=%d", threads), "ARGON_CONDUIT="+conduit)
+				out, err := c.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				lines := strings.SplitAfter(string(out), "\n")
+				slices.Sort(lines)
+				golden(t, "testdata/"+name+".out", strings.Join(lines, ""))
+			})
+		}
+	}
+}
+
+// golden compares got with a file.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *write {
+		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s:\n%s\nwant:\n%s", file, got, want)
+	}
+}
+
+// TestErrors compares the errors of wrong programs, each part of a file that begins with a
+// comment "// ----", with those in a file beside it.
+func TestErrors(t *testing.T) {
+	b, err := os.ReadFile("testdata/errors.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for i, src := range strings.Split(string(b), "// ----\n")[1:] {
+		_, err := front.Parse(&front.Config{}, "e.upc", src)
+		if err == nil {
+			// What the generator refuses.
+			o := options{files: []string{filepath.Join(t.TempDir(), "e.upc")}}
+			if err := os.WriteFile(o.files[0], []byte(src), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = compile(&o); err == nil {
+				t.Errorf("part %d has no errors:\n%s", i+1, src)
+				continue
+			}
+			err = fmt.Errorf("%s", strings.ReplaceAll(err.Error(), o.files[0], "e.upc"))
+		}
+		fmt.Fprintf(&got, "// ----\n%s", src)
+		for _, l := range strings.Split(err.Error(), "\n") {
+			got.WriteString("// " + l + "\n")
+		}
+	}
+	golden(t, "testdata/errors.golden", got.String())
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"", 2, "usage: upc"},
+		{"help", 2, "usage: upc"},
+		{"frob a.upc", 2, `unknown command "frob"`},
+		{"run", 2, "no input files"},
+		{"vet testdata/hello.upc x", 2, `unexpected argument "x"`},
+		{"run -T 3 -n 4 a.upc", 2, "-T 3 and -n 4 differ"},
+		{"vet testdata/none.upc", 1, "no such file"},
+		{"vet testdata/hello.upc", 0, ""},
+	} {
+		var out, errs strings.Builder
+		if code := run(strings.Fields(c.args), &out, &errs); code != c.code || !strings.Contains(errs.String(), c.says) {
+			t.Errorf("upc %s: %d, %s", c.args, code, errs.String())
+		}
+	}
+}

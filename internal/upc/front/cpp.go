@@ -1,0 +1,771 @@
+package front
+
+import (
+	"embed"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// headers are the standard headers, as far as package libc has what they declare.
+//
+//go:embed include
+var headers embed.FS
+
+// macro is a macro definition.
+type macro struct {
+	name     string
+	fn       bool
+	params   []string
+	variadic bool
+	body     []token
+}
+
+// cond is an open #if.
+type cond struct {
+	pos    Pos
+	live   bool // this branch is compiled
+	done   bool // some branch was
+	parent bool // what is around it is compiled
+	last   bool // #else was seen
+}
+
+// cpp is the preprocessor. Tokens carry the position at which they stand in the source; those
+// of a macro's body the position of its name where it was used.
+type cpp struct {
+	*reporter
+	macros   map[string]*macro
+	out      []token
+	included []string // directories for #include, in the order of -I
+	once     map[string]bool
+	depth    int
+	work     int
+}
+
+// maxDepth is how deep files include each other; maxWork how many tokens macros may expand to,
+// which can be exponential in the length of a program.
+const (
+	maxDepth = 100
+	maxWork  = 1 << 18
+)
+
+// preprocess is the tokens of a source file after preprocessing, with an end token.
+func preprocess(r *reporter, cfg *Config, name, src string) []token {
+	c := &cpp{reporter: r, macros: map[string]*macro{}, included: cfg.Include, once: map[string]bool{}}
+	predefined := []string{
+		"__STDC__=1", "__STDC_VERSION__=199901L", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
+		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "UPC_MAX_BLOCK_SIZE=1048576",
+		"__inline=inline", "__inline__=inline", "__restrict=restrict", "__const=const", "__volatile__=volatile",
+	}
+	if cfg.Threads > 0 {
+		predefined = append(predefined, "__UPC_STATIC_THREADS__="+strconv.Itoa(cfg.Threads))
+	} else {
+		predefined = append(predefined, "__UPC_DYNAMIC_THREADS__=1")
+	}
+	for _, d := range append(predefined, cfg.Define...) {
+		n, v, ok := strings.Cut(d, "=")
+		if !ok {
+			v = "1"
+		}
+		c.macros[n] = &macro{name: n, body: lex(r, "<command-line>", v)}
+	}
+	c.file(name, src)
+	end := Pos{name, strings.Count(src, "\n") + 1, 1}
+	if n := len(c.out); n > 0 && c.out[n-1].pos.File == name {
+		end = c.out[n-1].pos
+	}
+	return append(c.out, token{kind: tEOF, pos: end})
+}
+
+// file preprocesses one file.
+func (c *cpp) file(name, src string) {
+	toks := lex(c.reporter, name, src)
+	var conds []cond
+	live := true
+	for i := 0; i < len(toks); {
+		if t := toks[i]; t.bol && t.is("#") {
+			j := i + 1
+			for j < len(toks) && !toks[j].bol {
+				j++
+			}
+			conds, live = c.directive(t, toks[i+1:j], conds, live)
+			i = j
+			continue
+		}
+		// The text up to the next directive: calls of macros may span lines.
+		j := i
+		for j < len(toks) && !(toks[j].bol && toks[j].is("#")) {
+			j++
+		}
+		if live {
+			c.out = append(c.out, c.expand(toks[i:j])...)
+		}
+		i = j
+	}
+	if n := len(conds); n > 0 {
+		c.errorf(conds[n-1].pos, "unterminated #if")
+	}
+}
+
+// directive handles the line after a #.
+func (c *cpp) directive(hash token, line []token, conds []cond, live bool) ([]cond, bool) {
+	if len(line) == 0 {
+		return conds, live
+	}
+	name, rest := line[0], line[1:]
+	last := len(conds) - 1
+	open := func() {
+		if last < 0 {
+			c.fatalf(name.pos, "#%s without #if", name.text)
+		}
+	}
+	switch name.text {
+	case "if", "ifdef", "ifndef":
+		d := cond{pos: name.pos, parent: live}
+		if live {
+			if name.text == "if" {
+				d.live = c.condition(name.pos, rest)
+			} else {
+				if len(rest) == 0 || rest[0].kind != tIdent {
+					c.fatalf(name.pos, "no macro name given in #%s directive", name.text)
+				}
+				d.live = c.defined(rest[0].text) == (name.text == "ifdef")
+			}
+		}
+		d.done = d.live
+		return append(conds, d), d.live
+	case "elif":
+		open()
+		d := &conds[last]
+		if d.last {
+			c.errorf(name.pos, "#elif after #else")
+		}
+		d.live = d.parent && !d.done && c.condition(name.pos, rest)
+		d.done = d.done || d.live
+		return conds, d.live
+	case "else":
+		open()
+		d := &conds[last]
+		if d.last {
+			c.errorf(name.pos, "#else after #else")
+		}
+		d.live, d.last = d.parent && !d.done, true
+		d.done = true
+		return conds, d.live
+	case "endif":
+		open()
+		return conds[:last], conds[last].parent
+	}
+	if !live {
+		return conds, live
+	}
+	switch name.text {
+	case "define":
+		c.define(name.pos, rest)
+	case "undef":
+		if len(rest) == 0 || rest[0].kind != tIdent {
+			c.fatalf(name.pos, "no macro name given in #undef directive")
+		}
+		delete(c.macros, rest[0].text)
+	case "include":
+		c.include(name.pos, rest)
+	case "error":
+		c.fatalf(name.pos, "#error %s", spell(rest))
+	case "warning", "line", "ident":
+	case "pragma":
+		switch {
+		case len(rest) > 0 && rest[0].text == "once":
+			c.once[hash.pos.File] = true
+		case len(rest) > 0 && rest[0].text == "upc":
+			c.out = append(c.out, token{kind: tPragma, text: spell(rest[1:]), pos: hash.pos})
+		}
+	default:
+		c.errorf(name.pos, "invalid preprocessing directive #%s", name.text)
+	}
+	return conds, live
+}
+
+// spell is tokens as text.
+func spell(toks []token) string {
+	var b strings.Builder
+	for i, t := range toks {
+		if i > 0 && t.space {
+			b.WriteByte(' ')
+		}
+		b.WriteString(t.text)
+	}
+	return b.String()
+}
+
+func (c *cpp) defined(name string) bool {
+	return c.macros[name] != nil || name == "__FILE__" || name == "__LINE__"
+}
+
+func (c *cpp) define(at Pos, line []token) {
+	if len(line) == 0 || line[0].kind != tIdent {
+		c.fatalf(at, "macro names must be identifiers")
+	}
+	m := &macro{name: line[0].text}
+	rest := line[1:]
+	if len(rest) > 0 && rest[0].is("(") && !rest[0].space {
+		m.fn = true
+		i := 1
+		for ; ; i++ {
+			if i >= len(rest) {
+				c.fatalf(line[0].pos, "expected ')' in macro parameter list")
+			}
+			switch t := rest[i]; {
+			case t.is(")"):
+			case t.is(","):
+				continue
+			case t.is("..."):
+				m.variadic = true
+				continue
+			case t.kind == tIdent:
+				m.params = append(m.params, t.text)
+				continue
+			default:
+				c.fatalf(t.pos, "expected parameter name, found \"%s\"", t.text)
+			}
+			break
+		}
+		rest = rest[i+1:]
+	}
+	if m.variadic {
+		m.params = append(m.params, "__VA_ARGS__")
+	}
+	m.body = rest
+	c.macros[m.name] = m
+}
+
+func (c *cpp) include(at Pos, line []token) {
+	if len(line) > 0 && line[0].kind == tIdent {
+		line = c.expand(line)
+	}
+	if len(line) == 0 {
+		c.fatalf(at, "#include expects \"FILENAME\" or <FILENAME>")
+	}
+	var name string
+	quoted := line[0].kind == tString
+	if quoted {
+		name = strings.Trim(line[0].text, `"`)
+	} else {
+		var b strings.Builder
+		for _, t := range line[1:] {
+			if t.is(">") {
+				break
+			}
+			b.WriteString(t.text)
+		}
+		name = b.String()
+	}
+	if c.depth >= maxDepth {
+		c.fatalf(at, "#include nested depth %d exceeds maximum of %d", c.depth, maxDepth)
+	}
+	dirs := c.included
+	if quoted {
+		dirs = append([]string{filepath.Dir(at.File)}, dirs...)
+	}
+	for _, d := range dirs {
+		full := filepath.Join(d, name)
+		if b, err := os.ReadFile(full); err == nil {
+			c.enter(full, string(b))
+			return
+		}
+	}
+	if b, err := headers.ReadFile(path.Join("include", name)); err == nil {
+		c.enter("<"+name+">", string(b))
+		return
+	}
+	c.fatalf(line[0].pos, "%s: No such file or directory", name)
+}
+
+func (c *cpp) enter(name, src string) {
+	if c.once[name] {
+		return
+	}
+	c.depth++
+	c.file(name, src)
+	c.depth--
+}
+
+// expand replaces the macros in toks.
+func (c *cpp) expand(toks []token) []token {
+	var out []token
+	// The work still to do is a stack of token lists, the innermost last.
+	work := [][]token{toks}
+	next := func() (token, bool) {
+		for len(work) > 0 {
+			top := len(work) - 1
+			if len(work[top]) > 0 {
+				t := work[top][0]
+				work[top] = work[top][1:]
+				return t, true
+			}
+			work = work[:top]
+		}
+		return token{}, false
+	}
+	for {
+		t, ok := next()
+		if !ok {
+			return out
+		}
+		if c.work++; c.work > maxWork {
+			c.fatalf(t.pos, "macro expansion too long")
+		}
+		if t.kind != tIdent || t.hide[t.text] {
+			out = append(out, t)
+			continue
+		}
+		switch t.text {
+		case "__FILE__":
+			t.kind, t.text = tString, strconv.Quote(t.pos.File)
+			out = append(out, t)
+			continue
+		case "__LINE__":
+			t.kind, t.text = tNumber, strconv.Itoa(t.pos.Line)
+			out = append(out, t)
+			continue
+		}
+		m := c.macros[t.text]
+		if m == nil {
+			out = append(out, t)
+			continue
+		}
+		var args [][]token
+		if m.fn {
+			p, ok := next()
+			if !ok || !p.is("(") {
+				if ok {
+					work = append(work, []token{p})
+				}
+				out = append(out, t)
+				continue
+			}
+			args = c.args(t, m, next)
+		}
+		work = append(work, c.substitute(t, m, args))
+	}
+}
+
+// args are the arguments of a call of m, whose opening parenthesis is read.
+func (c *cpp) args(t token, m *macro, next func() (token, bool)) [][]token {
+	args := [][]token{nil}
+	for depth := 0; ; {
+		a, ok := next()
+		if !ok {
+			c.fatalf(t.pos, "unterminated argument list invoking macro \"%s\"", m.name)
+		}
+		switch {
+		case a.is("("):
+			depth++
+		case a.is(")"):
+			if depth--; depth < 0 {
+				if len(m.params) == 0 && len(args) == 1 && len(args[0]) == 0 {
+					return nil
+				}
+				if m.variadic && len(args) == len(m.params)-1 {
+					args = append(args, nil)
+				}
+				if len(args) != len(m.params) {
+					c.fatalf(t.pos, "macro \"%s\" passed %d arguments, but takes %d", m.name, len(args), len(m.params))
+				}
+				return args
+			}
+		case a.is(",") && depth == 0 && !(m.variadic && len(args) == len(m.params)):
+			args = append(args, nil)
+			continue
+		}
+		a.bol = false
+		args[len(args)-1] = append(args[len(args)-1], a)
+	}
+}
+
+// substitute is the body of m with args for its parameters.
+func (c *cpp) substitute(t token, m *macro, args [][]token) []token {
+	hide := map[string]bool{m.name: true}
+	for n := range t.hide {
+		hide[n] = true
+	}
+	param := func(k token) int {
+		if k.kind == tIdent {
+			for i, p := range m.params {
+				if p == k.text {
+					return i
+				}
+			}
+		}
+		return -1
+	}
+	var out []token
+	paste := false
+	add := func(toks []token) {
+		if paste && len(toks) > 0 && len(out) > 0 {
+			last := &out[len(out)-1]
+			glued := lex(c.reporter, t.pos.File, last.text+toks[0].text)
+			if len(glued) != 1 {
+				c.fatalf(t.pos, "pasting \"%s\" and \"%s\" does not give a valid preprocessing token", last.text, toks[0].text)
+			}
+			last.kind, last.text, last.hide = glued[0].kind, glued[0].text, nil
+			toks = toks[1:]
+		}
+		paste = false
+		out = append(out, toks...)
+	}
+	for i := 0; i < len(m.body); i++ {
+		k := m.body[i]
+		if m.fn && k.is("#") && i+1 < len(m.body) && param(m.body[i+1]) >= 0 {
+			i++
+			text := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+			var b strings.Builder
+			for n, a := range args[param(m.body[i])] {
+				if n > 0 && a.space {
+					b.WriteByte(' ')
+				}
+				if a.kind == tString || a.kind == tChar {
+					b.WriteString(text.Replace(a.text))
+				} else {
+					b.WriteString(a.text)
+				}
+			}
+			add([]token{{kind: tString, text: `"` + b.String() + `"`, space: k.space, pos: t.pos}})
+			continue
+		}
+		if k.is("##") && i > 0 && i+1 < len(m.body) {
+			// A comma before an empty __VA_ARGS__ goes away, as gcc has it.
+			if n := m.body[i+1]; m.variadic && n.text == "__VA_ARGS__" {
+				if len(args[len(args)-1]) == 0 && len(out) > 0 && out[len(out)-1].is(",") {
+					out = out[:len(out)-1]
+				}
+				continue
+			}
+			paste = true
+			continue
+		}
+		if p := param(k); p >= 0 {
+			arg := args[p]
+			beside := paste || i+1 < len(m.body) && m.body[i+1].is("##")
+			if !beside {
+				arg = c.expand(append([]token(nil), arg...))
+			}
+			if len(arg) > 0 {
+				arg = append([]token(nil), arg...)
+				arg[0].space = k.space
+			}
+			add(arg)
+			continue
+		}
+		k.pos = t.pos
+		add([]token{k})
+	}
+	for i := range out {
+		h := hide
+		if len(out[i].hide) > 0 {
+			h = map[string]bool{}
+			for n := range hide {
+				h[n] = true
+			}
+			for n := range out[i].hide {
+				h[n] = true
+			}
+		}
+		out[i].hide, out[i].bol = h, false
+	}
+	if len(out) > 0 {
+		out[0].space = t.space
+	}
+	return out
+}
+
+// condition is whether an #if holds.
+func (c *cpp) condition(at Pos, line []token) bool {
+	var toks []token
+	for i := 0; i < len(line); i++ {
+		t := line[i]
+		if t.is("defined") {
+			par := i+1 < len(line) && line[i+1].is("(")
+			if par {
+				i++
+			}
+			if i++; i >= len(line) || line[i].kind != tIdent {
+				c.fatalf(t.pos, "operator \"defined\" requires an identifier")
+			}
+			v := "0"
+			if c.defined(line[i].text) {
+				v = "1"
+			}
+			toks = append(toks, token{kind: tNumber, text: v, pos: t.pos})
+			if par {
+				i++
+			}
+			continue
+		}
+		toks = append(toks, t)
+	}
+	e := &ifExpr{cpp: c, at: at, toks: c.expand(toks)}
+	v := e.ternary()
+	if len(e.toks) > 0 {
+		c.fatalf(e.toks[0].pos, "missing binary operator before token \"%s\"", e.toks[0].text)
+	}
+	return v != 0
+}
+
+// ifExpr evaluates the expression of an #if.
+type ifExpr struct {
+	*cpp
+	at    Pos
+	toks  []token
+	depth int
+}
+
+func (e *ifExpr) accept(s string) bool {
+	if len(e.toks) > 0 && e.toks[0].is(s) {
+		e.toks = e.toks[1:]
+		return true
+	}
+	return false
+}
+
+func (e *ifExpr) ternary() int64 {
+	v := e.binary(0)
+	if !e.accept("?") {
+		return v
+	}
+	a := e.ternary()
+	if !e.accept(":") {
+		e.fatalf(e.at, "'?' without following ':'")
+	}
+	b := e.ternary()
+	if v != 0 {
+		return a
+	}
+	return b
+}
+
+var ifLevels = [][]string{
+	{"||"},
+	{"&&"},
+	{"|"},
+	{"^"},
+	{"&"},
+	{"==", "!="},
+	{"<", "<=", ">", ">="},
+	{"<<", ">>"},
+	{"+", "-"},
+	{"*", "/", "%"},
+}
+
+func (e *ifExpr) binary(level int) int64 {
+	if level == len(ifLevels) {
+		return e.unary()
+	}
+	v := e.binary(level + 1)
+again:
+	for _, op := range ifLevels[level] {
+		if !e.accept(op) {
+			continue
+		}
+		w := e.binary(level + 1)
+		if (op == "/" || op == "%") && w == 0 {
+			e.fatalf(e.at, "division by zero in #if")
+		}
+		v = fold(op, v, w, false)
+		goto again
+	}
+	return v
+}
+
+func (e *ifExpr) unary() int64 {
+	if e.depth++; e.depth > maxDepth {
+		e.fatalf(e.at, "#if nested too deep")
+	}
+	defer func() { e.depth-- }()
+	switch {
+	case e.accept("!"):
+		return truth(e.unary() == 0)
+	case e.accept("-"):
+		return -e.unary()
+	case e.accept("+"):
+		return e.unary()
+	case e.accept("~"):
+		return ^e.unary()
+	case e.accept("("):
+		v := e.ternary()
+		if !e.accept(")") {
+			e.fatalf(e.at, "missing ')' in expression")
+		}
+		return v
+	}
+	if len(e.toks) == 0 {
+		e.fatalf(e.at, "#if with no expression")
+	}
+	t := e.toks[0]
+	e.toks = e.toks[1:]
+	switch t.kind {
+	case tIdent:
+		return 0
+	case tNumber:
+		if v, _, ok := integer(t.text); ok {
+			return int64(v)
+		}
+	case tChar:
+		if b, ok := unquote(t.text); ok && len(b) > 0 {
+			return int64(int8(b[0]))
+		}
+	}
+	e.fatalf(t.pos, "token \"%s\" is not valid in preprocessor expressions", t.text)
+	return 0
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// fold is v op w on 64 bits; the divisor is not 0.
+func fold(op string, v, w int64, unsigned bool) int64 {
+	switch op {
+	case "||":
+		return truth(v != 0 || w != 0)
+	case "&&":
+		return truth(v != 0 && w != 0)
+	case "|":
+		return v | w
+	case "^":
+		return v ^ w
+	case "&":
+		return v & w
+	case "==":
+		return truth(v == w)
+	case "!=":
+		return truth(v != w)
+	case "<<":
+		return v << (uint(w) & 63)
+	case "+":
+		return v + w
+	case "-":
+		return v - w
+	case "*":
+		return v * w
+	}
+	if unsigned {
+		a, b := uint64(v), uint64(w)
+		switch op {
+		case "<":
+			return truth(a < b)
+		case "<=":
+			return truth(a <= b)
+		case ">":
+			return truth(a > b)
+		case ">=":
+			return truth(a >= b)
+		case ">>":
+			return int64(a >> (b & 63))
+		case "/":
+			return int64(a / b)
+		case "%":
+			return int64(a % b)
+		}
+	}
+	switch op {
+	case "<":
+		return truth(v < w)
+	case "<=":
+		return truth(v <= w)
+	case ">":
+		return truth(v > w)
+	case ">=":
+		return truth(v >= w)
+	case ">>":
+		return v >> (uint(w) & 63)
+	case "/":
+		return v / w
+	case "%":
+		return v % w
+	}
+	panic("front: no operator " + op)
+}
+
+// integer is the value of an integer constant and its suffix, in lower case.
+func integer(s string) (v uint64, suffix string, ok bool) {
+	low := strings.ToLower(s)
+	n := len(low)
+	for n > 0 && (low[n-1] == 'u' || low[n-1] == 'l') {
+		n--
+	}
+	digits, suffix := low[:n], low[n:]
+	base := 10
+	switch {
+	case strings.HasPrefix(digits, "0x"):
+		base, digits = 16, digits[2:]
+	case strings.HasPrefix(digits, "0b"):
+		base, digits = 2, digits[2:]
+	case len(digits) > 1 && digits[0] == '0':
+		base, digits = 8, digits[1:]
+	}
+	v, err := strconv.ParseUint(digits, base, 64)
+	return v, suffix, err == nil
+}
+
+// unquote is the bytes of a character or string constant.
+func unquote(s string) ([]byte, bool) {
+	s = s[1 : len(s)-1]
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b = append(b, s[i])
+			continue
+		}
+		if i++; i >= len(s) {
+			return nil, false
+		}
+		switch c := s[i]; c {
+		case 'n':
+			b = append(b, '\n')
+		case 't':
+			b = append(b, '\t')
+		case 'r':
+			b = append(b, '\r')
+		case 'a':
+			b = append(b, 7)
+		case 'b':
+			b = append(b, 8)
+		case 'f':
+			b = append(b, 12)
+		case 'v':
+			b = append(b, 11)
+		case 'e':
+			b = append(b, 27)
+		case '\\', '\'', '"', '?':
+			b = append(b, c)
+		case 'x':
+			n := i + 1
+			for n < len(s) && n < i+3 && strings.IndexByte("0123456789abcdefABCDEF", s[n]) >= 0 {
+				n++
+			}
+			v, err := strconv.ParseUint(s[i+1:n], 16, 8)
+			if err != nil {
+				return nil, false
+			}
+			b = append(b, byte(v))
+			i = n - 1
+		default:
+			n := i
+			for n < len(s) && n < i+3 && s[n] >= '0' && s[n] <= '7' {
+				n++
+			}
+			v, err := strconv.ParseUint(s[i:n], 8, 16)
+			if err != nil {
+				return nil, false
+			}
+			b = append(b, byte(v))
+			i = n - 1
+		}
+	}
+	return b, true
+}

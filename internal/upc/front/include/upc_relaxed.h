@@ -1,0 +1,2 @@
+#include <upc.h>
+#pragma upc relaxed

@@ -1,0 +1,1187 @@
+package front
+
+import (
+	"math"
+	"slices"
+)
+
+// Config is how a program is compiled.
+type Config struct {
+	Threads int      // THREADS, or 0 if the job decides
+	Include []string // directories for #include
+	Define  []string // NAME or NAME=VALUE
+}
+
+// Parse parses and checks a source file. The error is an [Errors].
+func Parse(cfg *Config, name, src string) (u *Unit, err error) {
+	r := &reporter{}
+	p := &parser{reporter: r, cfg: cfg, unit: &Unit{Name: name}, mem: Relaxed}
+	defer func() {
+		if e := recover(); e != nil {
+			if _, ok := e.(stop); !ok {
+				panic(e)
+			}
+		}
+		if len(r.errs) > 0 {
+			u, err = nil, r.errs
+		}
+	}()
+	p.toks = preprocess(r, cfg, name, src)
+	p.push()
+	for p.tok().kind != tEOF {
+		p.external()
+	}
+	return p.unit, nil
+}
+
+// scope is the identifiers of a block.
+type scope struct {
+	syms map[string]*Sym
+	tags map[string]*Type
+}
+
+// parser parses and checks; it makes typed nodes.
+type parser struct {
+	*reporter
+	cfg    *Config
+	unit   *Unit
+	toks   []token
+	i      int
+	scopes []scope
+	mem    Mem // of references whose type does not say
+	depth  int
+
+	fn       *Sym
+	labels   map[string]*LabelInfo
+	gotos    []*Node
+	path     []*Node
+	loops    int
+	switches []*Node
+	foralls  []*Node
+}
+
+// maxNesting is how deep a program's syntax may be nested.
+const maxNesting = 1000
+
+func (p *parser) nest() func() {
+	if p.depth++; p.depth > maxNesting {
+		p.fatalf(p.tok().pos, "not supported: nesting deeper than %d", maxNesting)
+	}
+	return func() { p.depth-- }
+}
+
+func (p *parser) tok() token {
+	for p.toks[p.i].kind == tPragma {
+		p.pragma(p.toks[p.i])
+		p.i++
+	}
+	return p.toks[p.i]
+}
+
+func (p *parser) after() token {
+	for i := p.i + 1; i < len(p.toks); i++ {
+		if p.toks[i].kind != tPragma {
+			return p.toks[i]
+		}
+	}
+	return p.toks[len(p.toks)-1]
+}
+
+// pragma is #pragma upc strict or relaxed: to the end of the block (UPC 1.3, 6.7.1).
+func (p *parser) pragma(t token) {
+	switch t.text {
+	case "strict":
+		p.mem = Strict
+	case "relaxed":
+		p.mem = Relaxed
+	case "c_code", "upc_code":
+	default:
+		p.errorf(t.pos, "unknown #pragma upc %s", t.text)
+	}
+}
+
+func (p *parser) next() token {
+	t := p.tok()
+	if t.kind != tEOF {
+		p.i++
+	}
+	return t
+}
+
+func (p *parser) at(s string) bool { return p.tok().is(s) }
+
+func (p *parser) accept(s string) bool {
+	if p.at(s) {
+		p.i++
+		return true
+	}
+	return false
+}
+
+func (p *parser) expect(s string) token {
+	if !p.at(s) {
+		p.unexpected("expected '" + s + "'")
+	}
+	return p.next()
+}
+
+func (p *parser) unexpected(what string) {
+	t := p.tok()
+	switch t.kind {
+	case tEOF:
+		p.fatalf(t.pos, "%s at end of input", what)
+	case tIdent:
+		if keywords[t.text] {
+			p.fatalf(t.pos, "%s before '%s'", what, t.text)
+		}
+		p.fatalf(t.pos, "%s before '%s'", what, t.text)
+	case tString:
+		p.fatalf(t.pos, "%s before string constant", what)
+	case tNumber:
+		p.fatalf(t.pos, "%s before numeric constant", what)
+	case tOther:
+		p.fatalf(t.pos, "stray '%s' in program", t.text)
+	}
+	p.fatalf(t.pos, "%s before '%s' token", what, t.text)
+}
+
+// keywords are the names that are no identifiers.
+var keywords = map[string]bool{}
+
+func init() {
+	for _, k := range []string{
+		"auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+		"extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
+		"short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void",
+		"volatile", "while", "_Bool", "_Complex", "_Imaginary",
+		"MYTHREAD", "THREADS", "UPC_MAX_BLOCK_SIZE", "relaxed", "shared", "strict", "upc_barrier", "upc_blocksizeof",
+		"upc_elemsizeof", "upc_fence", "upc_forall", "upc_localsizeof", "upc_notify", "upc_wait",
+	} {
+		keywords[k] = true
+	}
+}
+
+func (p *parser) push() {
+	p.scopes = append(p.scopes, scope{map[string]*Sym{}, map[string]*Type{}})
+}
+
+func (p *parser) pop() { p.scopes = p.scopes[:len(p.scopes)-1] }
+
+func (p *parser) find(name string) *Sym {
+	for i := len(p.scopes) - 1; i >= 0; i-- {
+		if s := p.scopes[i].syms[name]; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func (p *parser) findTag(name string) *Type {
+	for i := len(p.scopes) - 1; i >= 0; i-- {
+		if t := p.scopes[i].tags[name]; t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+func (p *parser) typedef(t token) *Sym {
+	if t.kind == tIdent && !keywords[t.text] {
+		if s := p.find(t.text); s != nil && s.Storage == Typedef {
+			return s
+		}
+	}
+	return nil
+}
+
+// startsType says whether t begins a type or declaration.
+func (p *parser) startsType(t token) bool {
+	if t.kind != tIdent {
+		return false
+	}
+	switch t.text {
+	case "char", "const", "double", "enum", "extern", "float", "inline", "int", "long", "register", "auto",
+		"short", "signed", "static", "struct", "typedef", "union", "unsigned", "void", "volatile", "restrict",
+		"_Bool", "_Complex", "_Imaginary", "relaxed", "shared", "strict", "__attribute__", "__extension__":
+		return true
+	}
+	return p.typedef(t) != nil
+}
+
+// specs is what declaration specifiers say.
+type specs struct {
+	typ      *Type
+	pos      Pos
+	typedef  bool
+	extern   bool
+	static   bool
+	hasClass bool
+}
+
+// quals are qualifiers.
+type quals struct {
+	constant, volatile, shared bool
+	block                      int64
+	mem                        Mem
+	pos                        Pos
+}
+
+// qualifier reads a qualifier, if there is one.
+func (p *parser) qualifier(q *quals) bool {
+	t := p.tok()
+	switch t.text {
+	case "const":
+		q.constant = true
+	case "volatile":
+		q.volatile = true
+	case "restrict":
+	case "strict", "relaxed":
+		m := Strict
+		if t.text == "relaxed" {
+			m = Relaxed
+		}
+		if q.mem != Plain && q.mem != m {
+			p.errorf(t.pos, "both 'strict' and 'relaxed' in declaration")
+		}
+		q.mem = m
+		if q.pos.Line == 0 {
+			q.pos = t.pos
+		}
+	case "shared":
+		if q.shared {
+			p.errorf(t.pos, "duplicate 'shared'")
+		}
+		q.shared, q.block, q.pos = true, 1, t.pos
+		p.i++
+		if !p.accept("[") {
+			return true
+		}
+		switch {
+		case p.accept("]"):
+			q.block = 0
+			return true
+		case p.at("*") && p.after().is("]"):
+			p.i++
+			q.block = BlockStar
+		default:
+			at := p.tok().pos
+			e := p.conditional()
+			switch {
+			case e.Op != Num || !e.Type.Integer():
+				p.errorf(at, "UPC layout qualifier is not an integral constant")
+			case e.I < 0:
+				p.errorf(at, "UPC layout qualifier must be non-negative")
+			case e.I > 1<<20:
+				p.errorf(at, "the maximum block size in this implementation is %d", 1<<20)
+			default:
+				q.block = e.I
+			}
+		}
+		p.expect("]")
+		return true
+	default:
+		return false
+	}
+	p.i++
+	return true
+}
+
+// apply is t with the qualifiers q.
+func (p *parser) apply(t *Type, q *quals) *Type {
+	if *q == (quals{}) {
+		return t
+	}
+	if q.shared && t.IsShared() && t.Base().Block != q.block {
+		p.errorf(q.pos, "two or more layout qualifiers specified")
+	}
+	return t.with(func(b *Type) {
+		b.Const = b.Const || q.constant
+		b.Volatile = b.Volatile || q.volatile
+		if q.shared {
+			b.Shared, b.Block = true, q.block
+		}
+		if q.mem != Plain {
+			b.Mem = q.mem
+		}
+	})
+}
+
+// declspecs reads declaration specifiers.
+func (p *parser) declspecs(classes bool) specs {
+	s := specs{pos: p.tok().pos}
+	var q quals
+	count := map[string]int{}
+	var base *Type
+	for {
+		t := p.tok()
+		if t.kind != tIdent {
+			break
+		}
+		if p.qualifier(&q) {
+			continue
+		}
+		words := len(count) > 0
+		switch t.text {
+		case "typedef", "extern", "static", "auto", "register":
+			if !classes {
+				p.errorf(t.pos, "storage class specified in a type name or member")
+			}
+			if s.hasClass {
+				p.errorf(t.pos, "multiple storage classes in declaration specifiers")
+			}
+			s.hasClass = true
+			s.typedef = t.text == "typedef"
+			s.extern = t.text == "extern"
+			s.static = t.text == "static"
+		case "inline", "__extension__":
+		case "__attribute__":
+			p.i++
+			p.skipParens()
+			continue
+		case "_Complex", "_Imaginary":
+			p.errorf(t.pos, "not supported: complex numbers")
+		case "void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool":
+			if base != nil {
+				p.errorf(t.pos, "two or more data types in declaration specifiers")
+			}
+			count[t.text]++
+		case "struct", "union":
+			if base != nil || words {
+				p.errorf(t.pos, "two or more data types in declaration specifiers")
+			}
+			base = p.structure()
+			continue
+		case "enum":
+			base = p.enum()
+			continue
+		default:
+			d := p.typedef(t)
+			if d == nil || base != nil || words {
+				goto done
+			}
+			base = d.Type
+		}
+		p.i++
+	}
+done:
+	if base == nil {
+		base = p.basic(s.pos, count)
+	}
+	if q.mem != Plain && !q.shared && !base.IsShared() {
+		p.errorf(q.pos, "UPC strict and relaxed qualifiers may be applied only to a shared type")
+	}
+	s.typ = p.apply(base, &q)
+	return s
+}
+
+func (p *parser) skipParens() {
+	p.expect("(")
+	for depth := 1; depth > 0; {
+		switch t := p.next(); {
+		case t.kind == tEOF:
+			p.fatalf(t.pos, "expected ')' at end of input")
+		case t.is("("):
+			depth++
+		case t.is(")"):
+			depth--
+		}
+	}
+}
+
+// basic is the type that the words of count are.
+func (p *parser) basic(at Pos, count map[string]int) *Type {
+	n := 0
+	for _, c := range count {
+		n += c
+	}
+	if n == 0 {
+		p.unexpected("expected declaration specifiers")
+	}
+	unsigned, signed := count["unsigned"] > 0, count["signed"] > 0
+	t := &Type{Kind: Int, Unsigned: unsigned}
+	rest := n - count["unsigned"] - count["signed"]
+	switch {
+	case unsigned && signed || count["unsigned"] > 1:
+	case count["void"] == 1 && n == 1:
+		return tyVoid
+	case count["_Bool"] == 1 && n == 1:
+		return &Type{Kind: Bool, Unsigned: true}
+	case count["float"] == 1 && n == 1:
+		return &Type{Kind: Float}
+	case count["double"] == 1 && n == 1:
+		return tyDouble
+	case count["double"] == 1 && count["long"] == 1 && n == 2:
+		p.errorf(at, "not supported: long double")
+		return tyDouble
+	case count["char"] == 1 && rest == 1:
+		t.Kind, t.Explicit = Char, signed
+		return t
+	case count["short"] == 1 && rest == 1+count["int"] && count["int"] <= 1:
+		t.Kind = Short
+		return t
+	case count["long"] == 1 && rest == 1+count["int"] && count["int"] <= 1:
+		t.Kind = Long
+		return t
+	case count["long"] == 2 && rest == 2+count["int"] && count["int"] <= 1:
+		t.Kind = LongLong
+		return t
+	case rest == count["int"] && count["int"] <= 1:
+		return t
+	}
+	p.errorf(at, "two or more data types in declaration specifiers")
+	return tyInt
+}
+
+// structure reads a struct or union specifier.
+func (p *parser) structure() *Type {
+	defer p.nest()()
+	word := p.next()
+	kind := Struct
+	if word.text == "union" {
+		kind = Union
+	}
+	for p.at("__attribute__") {
+		p.errorf(p.tok().pos, "not supported: attributes of structures")
+		p.i++
+		p.skipParens()
+	}
+	var t *Type
+	var tag string
+	at := word.pos
+	if n := p.tok(); n.kind == tIdent && !keywords[n.text] {
+		p.i++
+		tag, at = n.text, n.pos
+		if p.at("{") || p.at(";") {
+			t = p.scopes[len(p.scopes)-1].tags[tag]
+		} else {
+			t = p.findTag(tag)
+		}
+		if t != nil && t.Kind != kind {
+			p.fatalf(at, "'%s' defined as wrong kind of tag", tag)
+		}
+	} else if !p.at("{") {
+		p.unexpected("expected identifier or '{'")
+	}
+	if t == nil {
+		t = &Type{Kind: kind, Info: &StructInfo{Tag: tag, Pos: at, Union: kind == Union, ID: len(p.unit.Structs)}}
+		p.unit.Structs = append(p.unit.Structs, t.Info)
+		if tag != "" {
+			p.scopes[len(p.scopes)-1].tags[tag] = t
+		}
+	}
+	if !p.accept("{") {
+		return t
+	}
+	s := t.Info
+	if s.Complete {
+		p.fatalf(at, "redefinition of '%s %s'", word.text, tag)
+	}
+	s.Align = 1
+	for !p.accept("}") {
+		d := p.declspecs(false)
+		if p.at(";") {
+			p.errorf(p.tok().pos, "not supported: unnamed members")
+		}
+		for !p.at(";") {
+			ft, name := p.declarator(d.typ, false)
+			if p.at(":") {
+				p.fatalf(p.tok().pos, "not supported: bit-fields")
+			}
+			switch {
+			case ft.Kind == Func:
+				p.fatalf(name.pos, "field '%s' declared as a function", name.text)
+			case ft.Kind == Array && ft.Len < 0:
+				p.fatalf(name.pos, "not supported: flexible array members")
+			case !ft.Complete():
+				p.fatalf(name.pos, "field '%s' has incomplete type", name.text)
+			case ft.IsShared():
+				p.errorf(name.pos, "field '%s' declared with UPC shared qualifier", name.text)
+			case s.field(name.text) != nil:
+				p.errorf(name.pos, "duplicate member '%s'", name.text)
+			}
+			s.Fields = append(s.Fields, &Field{Name: name.text, Type: ft, Pos: name.pos})
+			if !p.accept(",") {
+				break
+			}
+		}
+		p.expect(";")
+	}
+	for _, f := range s.Fields {
+		a := f.Type.Align()
+		if s.Union {
+			s.Size = max(s.Size, f.Type.Size())
+		} else {
+			f.Offset = (s.Size + a - 1) / a * a
+			s.Size = f.Offset + f.Type.Size()
+		}
+		s.Align = max(s.Align, a)
+	}
+	s.Size = (s.Size + s.Align - 1) / s.Align * s.Align
+	if s.Size == 0 {
+		p.errorf(at, "not supported: structures without members")
+	}
+	s.Complete = true
+	return t
+}
+
+// enum reads an enum specifier, whose type is int.
+func (p *parser) enum() *Type {
+	p.next()
+	at := p.tok()
+	if at.kind == tIdent && !keywords[at.text] {
+		p.i++
+	}
+	if !p.accept("{") {
+		if at.kind != tIdent {
+			p.unexpected("expected identifier or '{'")
+		}
+		return tyInt
+	}
+	var v int64
+	for !p.accept("}") {
+		n := p.name()
+		if p.accept("=") {
+			v = p.constant("enumerator value is not an integer constant")
+		}
+		p.declare(&Sym{Name: n.text, Pos: n.pos, Type: tyInt, Storage: EnumConst, I: v})
+		v++
+		if !p.accept(",") && !p.at("}") {
+			p.unexpected("expected ',' or '}'")
+		}
+	}
+	return tyInt
+}
+
+func (p *parser) name() token {
+	t := p.tok()
+	if t.kind != tIdent || keywords[t.text] {
+		p.unexpected("expected identifier")
+	}
+	p.i++
+	return t
+}
+
+// constant reads a constant integer expression.
+func (p *parser) constant(complaint string) int64 {
+	at := p.tok().pos
+	e := p.conditional()
+	if e.Op != Num || !e.Type.Integer() {
+		p.errorf(at, "%s", complaint)
+		return 1
+	}
+	return e.I
+}
+
+// declarator reads a declarator on base; abstract ones may have no name.
+func (p *parser) declarator(base *Type, abstract bool) (*Type, token) {
+	defer p.nest()()
+	for p.accept("*") {
+		base = pointerTo(base)
+		var q quals
+		for p.tok().kind == tIdent && p.qualifier(&q) {
+		}
+		if q.mem != Plain && !q.shared {
+			p.errorf(q.pos, "UPC strict and relaxed qualifiers may be applied only to a shared type")
+		}
+		base = p.apply(base, &q)
+	}
+	var name token
+	if p.at("(") && p.nested(abstract) {
+		p.i++
+		// What stands outside of the parentheses is read after what stands inside,
+		// which is made on a place for it.
+		hole := new(Type)
+		t, name := p.declarator(hole, abstract)
+		p.expect(")")
+		*hole = *p.suffix(base)
+		if t == hole {
+			c := *hole
+			return &c, name
+		}
+		return t, name
+	}
+	if t := p.tok(); t.kind == tIdent && !keywords[t.text] {
+		name = t
+		p.i++
+	} else if !abstract {
+		p.unexpected("expected identifier or '('")
+	} else {
+		name.pos = t.pos
+	}
+	return p.suffix(base), name
+}
+
+// nested says whether a parenthesis begins a nested declarator, not parameters.
+func (p *parser) nested(abstract bool) bool {
+	n := p.after()
+	return n.is("*") || n.is("(") || n.is("[") || n.kind == tIdent && !p.startsType(n) && !keywords[n.text] || !abstract
+}
+
+// suffix reads dimensions and parameters on base.
+func (p *parser) suffix(base *Type) *Type {
+	switch {
+	case p.at("["):
+		at := p.next().pos
+		for p.at("static") || p.at("const") || p.at("restrict") || p.at("volatile") {
+			p.i++
+		}
+		t := &Type{Kind: Array, Len: -1}
+		if !p.at("]") {
+			at = p.tok().pos
+			e := p.assignment()
+			n, threads, ok := linear(e)
+			switch {
+			case !e.Type.Integer():
+				p.errorf(at, "size of array has non-integer type")
+			case !ok:
+				t.Len = -2
+			case n < 0:
+				p.errorf(at, "size of array is negative")
+			case n == 0:
+				p.errorf(at, "not supported: arrays of size 0")
+			default:
+				t.Len, t.Threads = n, threads
+			}
+		}
+		p.expect("]")
+		t.Elem = p.suffix(base)
+		switch {
+		case t.Elem.Kind == Func:
+			p.fatalf(at, "declaration of an array of functions")
+		case t.Elem.Kind == Void:
+			p.fatalf(at, "declaration of an array of voids")
+		case !t.Elem.Complete():
+			p.fatalf(at, "array type has incomplete element type '%v'", t.Elem)
+		}
+		return t
+	case p.at("("):
+		p.i++
+		t := &Type{Kind: Func}
+		p.push()
+		p.params(t)
+		p.pop()
+		t.Elem = p.suffix(base)
+		if t.Elem.Kind == Func || t.Elem.Kind == Array {
+			p.fatalf(p.tok().pos, "function returning a function or an array")
+		}
+		t.Elem = t.Elem.plain()
+		return t
+	}
+	return base
+}
+
+// params reads parameters and the closing parenthesis.
+func (p *parser) params(f *Type) {
+	if p.accept(")") {
+		return
+	}
+	if p.at("void") && p.after().is(")") {
+		p.i += 2
+		return
+	}
+	for {
+		if p.accept("...") {
+			f.Variadic = true
+			p.expect(")")
+			return
+		}
+		if !p.startsType(p.tok()) {
+			p.unexpected("expected declaration specifiers or '...'")
+		}
+		d := p.declspecs(true)
+		t, name := p.declarator(d.typ, true)
+		switch t.Kind {
+		case Array:
+			t = pointerTo(t.Elem)
+		case Func:
+			t = pointerTo(t)
+		case Void:
+			p.fatalf(name.pos, "parameter '%s' has void type", name.text)
+		}
+		if t.IsShared() {
+			p.fatalf(name.pos, "parameter declared with UPC shared qualifier")
+		}
+		if t.Kind == Pointer {
+			p.noVLA(t.Elem, name.pos)
+		}
+		f.Params = append(f.Params, t)
+		f.Names = append(f.Names, name.text)
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(")")
+}
+
+// noVLA refuses arrays whose length is not constant.
+func (p *parser) noVLA(t *Type, at Pos) bool {
+	for ; t.Kind == Array || t.Kind == Pointer; t = t.Elem {
+		if t.Kind == Array && t.Len == -2 {
+			p.errorf(at, "not supported: variable length array")
+			return false
+		}
+	}
+	return true
+}
+
+// typeName reads a type name.
+func (p *parser) typeName() *Type {
+	d := p.declspecs(false)
+	t, name := p.declarator(d.typ, true)
+	if name.text != "" {
+		p.errorf(name.pos, "unexpected name '%s' in a type", name.text)
+	}
+	p.noVLA(t, d.pos)
+	return t
+}
+
+// declare enters s into the scope.
+func (p *parser) declare(s *Sym) *Sym {
+	sc := p.scopes[len(p.scopes)-1]
+	if old := sc.syms[s.Name]; old != nil {
+		switch {
+		case old.Storage == Typedef && s.Storage == Typedef && same(old.Type, s.Type):
+			return old
+		case old.Storage != s.Storage:
+			p.errorf(s.Pos, "'%s' redeclared as different kind of symbol", s.Name)
+		case s.Storage == Function || s.Storage == Global:
+			if !same(old.Type, s.Type) {
+				p.errorf(s.Pos, "conflicting types for '%s'; have '%v', previously '%v'", s.Name, s.Type, old.Type)
+			}
+			if s.Defined && old.Defined && s.Storage == Function {
+				p.errorf(s.Pos, "redefinition of '%s'", s.Name)
+			}
+			if s.Type.Kind == Array && s.Type.Len >= 0 || s.Storage == Function && s.Type.Names != nil {
+				old.Type = s.Type
+			}
+			if s.Defined && !old.Defined {
+				old.Defined, old.Pos = true, s.Pos
+			}
+			return old
+		default:
+			p.errorf(s.Pos, "redeclaration of '%s'", s.Name)
+		}
+		return old
+	}
+	sc.syms[s.Name] = s
+	if s.Storage == Global || s.Storage == Function {
+		p.unit.Syms = append(p.unit.Syms, s)
+	}
+	return s
+}
+
+// star replaces the block size [*] by its value for an object of type t: what spreads the
+// elements evenly over the threads (UPC 1.3, 6.5.1.1p12).
+func (p *parser) star(t *Type, at Pos) *Type {
+	b := t.Base()
+	if !b.Shared || b.Block != BlockStar {
+		return t
+	}
+	n := t.Elems()
+	block := n
+	switch {
+	case n < 0:
+		return t
+	case t.PerThread():
+	case p.cfg.Threads > 0:
+		block = (n + int64(p.cfg.Threads) - 1) / int64(p.cfg.Threads)
+	case t.Kind == Array:
+		p.errorf(at, "layout qualifier [*] of an array whose size is not a multiple of THREADS, in a dynamic THREADS environment")
+	default:
+		block = 1
+	}
+	return t.with(func(q *Type) { q.Block = block })
+}
+
+// object checks the type of a variable.
+func (p *parser) object(s *Sym, d specs) {
+	t := s.Type
+	if !p.noVLA(t, s.Pos) {
+		p.fatalf(s.Pos, "not supported: variable length array '%s'", s.Name)
+	}
+	if t.Kind == Void {
+		p.fatalf(s.Pos, "variable or field '%s' declared void", s.Name)
+	}
+	if t.IsShared() {
+		if s.Storage == Local {
+			p.fatalf(s.Pos, "UPC shared variable '%s' must have static storage: automatic variables cannot be shared", s.Name)
+		}
+		dims := 0
+		for a := t; a.Kind == Array; a = a.Elem {
+			if a.Threads {
+				dims++
+			}
+		}
+		if dims > 1 {
+			p.errorf(s.Pos, "THREADS occurs in more than one dimension of '%s'", s.Name)
+		}
+		if b := t.Base(); t.Kind == Array && dims == 0 && p.cfg.Threads == 0 && b.Block != 0 && (t.Len >= 0 || !d.extern) {
+			p.errorf(s.Pos, "in the UPC dynamic translation environment, THREADS must appear exactly once in declarations of shared arrays; '%s' has no THREADS in a dimension", s.Name)
+		}
+		s.Type = p.star(t, s.Pos)
+	} else if t.PerThread() {
+		p.fatalf(s.Pos, "not supported: a private array '%s' whose size depends on THREADS, in a dynamic THREADS environment", s.Name)
+	}
+}
+
+// external reads a declaration or definition of file scope.
+func (p *parser) external() {
+	if p.accept(";") {
+		return
+	}
+	if t := p.tok(); !p.startsType(t) {
+		if t.kind == tIdent && p.after().is("(") {
+			p.fatalf(t.pos, "return type of '%s' is missing", t.text)
+		}
+		p.unexpected("expected declaration specifiers")
+	}
+	d := p.declspecs(true)
+	if p.accept(";") {
+		return
+	}
+	for first := true; ; first = false {
+		t, name := p.declarator(d.typ, false)
+		for p.at("__attribute__") {
+			p.i++
+			p.skipParens()
+		}
+		if first && t.Kind == Func && p.at("{") && !d.typedef {
+			p.function(d, t, name)
+			return
+		}
+		p.declaration(d, t, name)
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(";")
+}
+
+// declaration enters one declarator, with its initialiser, and returns what a block does
+// for it, or nil.
+func (p *parser) declaration(d specs, t *Type, name token) *Node {
+	s := &Sym{Name: name.text, Pos: name.pos, Type: t, Static: d.static, Func: p.fn, Header: name.pos.File[0] == '<'}
+	switch {
+	case d.typedef:
+		s.Storage = Typedef
+		p.noVLA(t, name.pos)
+		if (t.Kind == Struct || t.Kind == Union) && t.Info.Tag == "" {
+			t.Info.Tag = name.text
+		}
+		p.declare(s)
+		return nil
+	case t.Kind == Func:
+		s.Storage = Function
+		if p.fn != nil {
+			// A declaration in a block is one of file scope.
+			save := p.scopes
+			p.scopes = p.scopes[:1]
+			s = p.declare(s)
+			p.scopes = save
+			p.scopes[len(p.scopes)-1].syms[name.text] = s
+			return nil
+		}
+		p.declare(s)
+		return nil
+	case p.fn == nil:
+		s.Storage = Global
+		s.Func = nil
+		s.Defined = !d.extern || p.at("=")
+	case d.extern:
+		save := p.scopes
+		p.scopes = p.scopes[:1]
+		s.Storage, s.Func = Global, nil
+		p.object(s, d)
+		s = p.declare(s)
+		p.scopes = save
+		p.scopes[len(p.scopes)-1].syms[name.text] = s
+		return nil
+	case d.static:
+		s.Storage, s.Defined = Global, true
+	default:
+		s.Storage = Local
+	}
+	if t.Kind == Array && t.Len == -2 {
+		p.fatalf(name.pos, "not supported: variable length array '%s'", name.text)
+	}
+	p.object(s, d)
+	s = p.declare(s)
+	if s.Storage == Local {
+		p.fn.Locals = append(p.fn.Locals, s)
+	}
+	var init []*Node
+	if p.at("=") {
+		eq := p.next()
+		if s.Type.IsShared() && s.Type.Kind == Array && s.Type.PerThread() && !p.at("{") {
+			p.errorf(eq.pos, "invalid initializer")
+		}
+		init = p.initialise(s)
+		s.Type = p.star(s.Type, s.Pos)
+	}
+	if !s.Type.Complete() && !(s.Storage == Global && d.extern) {
+		if s.Type.Kind == Array {
+			p.fatalf(name.pos, "array size missing in '%s'", name.text)
+		}
+		p.fatalf(name.pos, "storage size of '%s' isn't known", name.text)
+	}
+	if s.Storage == Global {
+		s.Init = init
+		for _, n := range init {
+			if !constantInit(n) {
+				p.errorf(n.Pos, "initializer element is not constant")
+			}
+		}
+		return nil
+	}
+	return &Node{Op: Decl, Pos: name.pos, Sym: s, List: init}
+}
+
+// constantInit says whether an assignment of an initialiser has a constant value.
+func constantInit(n *Node) bool {
+	if n.Op != Assign {
+		return true
+	}
+	var c func(n *Node) bool
+	c = func(n *Node) bool {
+		switch n.Op {
+		case Num, FNum, Str, Threads:
+			return true
+		case Var:
+			return n.Sym.Storage == Function || n.Sym.Storage == Global
+		case Decay, Addr, Cast, Member, Neg, BitNot:
+			return c(n.L)
+		case Index, PtrAdd, Add, Sub, Mul, Div:
+			return c(n.L) && c(n.R)
+		}
+		return false
+	}
+	if n.R.Op == Var && n.R.Sym.Storage != Function {
+		return false
+	}
+	return c(n.R)
+}
+
+// initialise reads an initialiser of s: assignments, after one of zeros where some members
+// may have none.
+func (p *parser) initialise(s *Sym) []*Node {
+	v := p.variable(s, s.Pos)
+	s.Reads-- // initialisation is no use
+	var out []*Node
+	t := s.Type
+	if t.Kind == Array || p.at("{") && t.Kind != Array {
+		if t.Kind == Array && !p.at("{") && p.tok().kind != tString {
+			p.fatalf(p.tok().pos, "invalid initializer")
+		}
+	}
+	if t.Kind == Array || (t.Kind == Struct || t.Kind == Union) && p.at("{") {
+		out = append(out, &Node{Op: Zero, Pos: s.Pos, Type: tyVoid, L: v})
+	}
+	n := p.initializer(v, &out)
+	if t.Kind == Array && t.Len < 0 {
+		c := *t
+		c.Len = n
+		s.Type = &c
+		v.Type = &c
+	}
+	return out
+}
+
+// initializer reads an initialiser of place v, appends assignments to out, and is how many
+// elements an array has by it.
+func (p *parser) initializer(v *Node, out *[]*Node) int64 {
+	defer p.nest()()
+	t := v.Type
+	at := p.tok()
+	if t.Kind == Array && t.Base() == t.Elem && t.Elem.Kind == Char {
+		braces := p.at("{") && p.after().kind == tString
+		if braces {
+			p.i++
+		}
+		if p.tok().kind == tString {
+			s := p.stringConstant()
+			n := int64(len(s.Str))
+			if t.Len >= 0 && n > t.Len {
+				if n-1 > t.Len {
+					p.errorf(at.pos, "initializer-string for array of 'char' is too long")
+				}
+				s.Str = s.Str[:min(n, t.Len)]
+			}
+			*out = append(*out, &Node{Op: SetStr, Pos: at.pos, Type: tyVoid, L: v, Str: s.Str})
+			if braces {
+				p.expect("}")
+			}
+			return n
+		}
+	}
+	if !p.accept("{") {
+		if t.Kind == Array {
+			p.fatalf(at.pos, "invalid initializer")
+		}
+		e := p.assignment()
+		*out = append(*out, p.assign(v, e, at.pos, "initialization"))
+		return 0
+	}
+	if t.Kind != Array && t.Kind != Struct && t.Kind != Union {
+		n := p.initializer(v, out)
+		p.accept(",")
+		p.expect("}")
+		return n
+	}
+	return p.members(v, out, true)
+}
+
+// members reads the initialisers of the members of v: up to the brace if braced, else as
+// many as there are members.
+func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
+	t := v.Type
+	limit := int64(math.MaxInt64)
+	switch t.Kind {
+	case Array:
+		if t.Len >= 0 {
+			limit = t.Len
+		}
+		if t.Threads {
+			p.fatalf(p.tok().pos, "not supported: initialisers of arrays whose size depends on THREADS")
+		}
+	case Struct:
+		limit = int64(len(t.Info.Fields))
+	case Union:
+		limit = 1
+	}
+	var i, most int64
+	for !braced || !p.at("}") {
+		place := v
+		at := p.tok()
+		designated := false
+		for braced && (p.at("[") || p.at(".")) {
+			d := p.next()
+			if d.is("[") {
+				k := p.constant("nonconstant array index in initializer")
+				p.expect("]")
+				if place.Type.Kind != Array || k < 0 || place.Type.Len >= 0 && k >= place.Type.Len {
+					p.fatalf(d.pos, "array index in initializer out of range")
+				}
+				if !designated {
+					i = k
+				}
+				place = p.index(place, number(k, tyLong, d.pos), d.pos)
+			} else {
+				n := p.name()
+				if place.Type.Kind != Struct && place.Type.Kind != Union || place.Type.Info.field(n.text) == nil {
+					p.fatalf(n.pos, "field '%s' not found in initializer", n.text)
+				}
+				f := place.Type.Info.field(n.text)
+				if !designated {
+					i = int64(slices.Index(place.Type.Info.Fields, f))
+				}
+				place = p.member(place, f, n.pos)
+			}
+			designated = true
+		}
+		if designated {
+			p.expect("=")
+		} else {
+			if i >= limit && !(t.Kind == Union && i > 0 && false) {
+				what := "array"
+				if t.Kind != Array {
+					what = "struct"
+				}
+				p.fatalf(at.pos, "excess elements in %s initializer", what)
+			}
+			if t.Kind == Array {
+				place = p.index(v, number(i, tyLong, at.pos), at.pos)
+			} else {
+				place = p.member(v, t.Info.Fields[i], at.pos)
+			}
+		}
+		p.element(place, out)
+		i++
+		most = max(most, i)
+		if !braced && i >= limit {
+			return most
+		}
+		if !p.at(",") {
+			break
+		}
+		if !braced && p.after().is("}") {
+			return most
+		}
+		p.i++
+	}
+	if braced {
+		p.expect("}")
+	}
+	return most
+}
+
+// element reads the initialiser of one member, which may lack its braces.
+func (p *parser) element(place *Node, out *[]*Node) {
+	t := place.Type
+	isString := t.Kind == Array && t.Elem.Kind == Char && p.tok().kind == tString
+	if p.at("{") || isString || t.Kind != Array && t.Kind != Struct && t.Kind != Union {
+		p.initializer(place, out)
+		return
+	}
+	if t.Kind == Array {
+		p.members(place, out, false)
+		return
+	}
+	// A structure by its value, or its members without braces.
+	at := p.tok().pos
+	save := p.i
+	if e := p.assignment(); same(e.Type.plain(), t.plain()) {
+		*out = append(*out, p.assign(place, e, at, "initialization"))
+		return
+	}
+	p.i = save
+	p.members(place, out, false)
+}
+
+// function reads a function definition.
+func (p *parser) function(d specs, t *Type, name token) {
+	s := p.declare(&Sym{Name: name.text, Pos: name.pos, Type: t, Storage: Function, Static: d.static, Defined: true, Header: name.pos.File[0] == '<'})
+	s.Type = t
+	if t.Variadic {
+		p.fatalf(name.pos, "not supported: definition of a function with variable arguments")
+	}
+	if t.Elem.Kind != Void && !t.Elem.Complete() {
+		p.fatalf(name.pos, "return type is an incomplete type")
+	}
+	if t.Elem.IsShared() {
+		p.fatalf(name.pos, "function return type is qualified as UPC shared")
+	}
+	p.fn = s
+	p.labels, p.gotos, p.path = map[string]*LabelInfo{}, nil, nil
+	mem := p.mem
+	p.push()
+	for i, pt := range t.Params {
+		if t.Names[i] == "" {
+			p.errorf(name.pos, "parameter name omitted")
+		}
+		if !pt.Complete() {
+			p.errorf(name.pos, "parameter %d ('%s') has incomplete type", i+1, t.Names[i])
+		}
+		v := &Sym{Name: t.Names[i], Pos: name.pos, Type: pt, Storage: Local, Param: true, Func: s}
+		p.declare(v)
+		s.Params = append(s.Params, v)
+	}
+	// The body's block is the parameters' scope.
+	s.Body = p.block(false)
+	p.pop()
+	p.mem = mem
+	for _, g := range p.gotos {
+		l := p.labels[g.Str]
+		if l == nil || !l.Found {
+			p.errorf(g.Pos, "label '%s' used but not defined", g.Str)
+			continue
+		}
+		l.Used = true
+		g.Target = l
+		s.Gotos = true
+		if len(l.Path) > len(g.List) || !slices.Equal(l.Path, g.List[:len(l.Path)]) {
+			p.errorf(g.Pos, "not supported: goto into a block ('%s')", g.Str)
+		}
+		g.List = nil
+	}
+	p.fn = nil
+}

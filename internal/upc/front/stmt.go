@@ -1,0 +1,323 @@
+package front
+
+// block reads a compound statement.
+func (p *parser) block(scope bool) *Node {
+	defer p.nest()()
+	n := &Node{Op: Block, Pos: p.expect("{").pos}
+	mem := p.mem
+	if scope {
+		p.push()
+	}
+	p.path = append(p.path, n)
+	for !p.at("}") {
+		if p.tok().kind == tEOF {
+			p.unexpected("expected declaration or statement")
+		}
+		n.List = append(n.List, p.item()...)
+	}
+	p.path = p.path[:len(p.path)-1]
+	if scope {
+		p.pop()
+	}
+	// A pragma before the brace is read with the token after it.
+	p.i++
+	p.mem = mem
+	return n
+}
+
+// item reads a declaration or a statement.
+func (p *parser) item() []*Node {
+	t := p.tok()
+	if !p.startsType(t) || p.after().is(":") {
+		return []*Node{p.statement()}
+	}
+	d := p.declspecs(true)
+	var out []*Node
+	if p.accept(";") {
+		return nil
+	}
+	for {
+		ty, name := p.declarator(d.typ, false)
+		if ty.Kind == Func && p.at("{") {
+			p.fatalf(name.pos, "not supported: nested functions")
+		}
+		if n := p.declaration(d, ty, name); n != nil {
+			out = append(out, n)
+		}
+		if !p.accept(",") {
+			break
+		}
+	}
+	p.expect(";")
+	return out
+}
+
+// body reads a statement that belongs to n.
+func (p *parser) body(n *Node) *Node {
+	p.path = append(p.path, n)
+	s := p.statement()
+	p.path = p.path[:len(p.path)-1]
+	return s
+}
+
+func (p *parser) statement() *Node {
+	defer p.nest()()
+	t := p.tok()
+	n := &Node{Pos: t.pos, Op: Empty}
+	if t.kind == tPunct {
+		switch t.text {
+		case "{":
+			return p.block(true)
+		case ";":
+			p.i++
+			return n
+		}
+	}
+	if t.kind != tIdent {
+		return p.expressionStatement()
+	}
+	switch t.text {
+	case "if":
+		p.i++
+		n.Op = If
+		n.L = p.condition()
+		n.R = p.body(n)
+		if p.accept("else") {
+			n.C = p.body(&Node{})
+		}
+		return n
+	case "while":
+		p.i++
+		n.Op = While
+		n.L = p.condition()
+		p.loops++
+		n.R = p.body(n)
+		p.loops--
+		return n
+	case "do":
+		p.i++
+		n.Op = Do
+		p.loops++
+		n.R = p.body(n)
+		p.loops--
+		p.expect("while")
+		n.L = p.condition()
+		p.expect(";")
+		return n
+	case "for", "upc_forall":
+		return p.loop()
+	case "switch":
+		p.i++
+		n.Op = Switch
+		p.expect("(")
+		e := p.value(p.expression())
+		p.expect(")")
+		if !bad(e) && !e.Type.Integer() {
+			p.errorf(e.Pos, "switch quantity not an integer")
+		}
+		n.L = promote(e)
+		p.switches = append(p.switches, n)
+		if !p.at("{") {
+			p.fatalf(p.tok().pos, "not supported: a switch without braces")
+		}
+		n.R = p.body(n)
+		p.switches = p.switches[:len(p.switches)-1]
+		return n
+	case "case", "default":
+		return p.caseLabel()
+	case "break":
+		p.i++
+		n.Op = Break
+		if p.loops == 0 && len(p.switches) == 0 {
+			p.errorf(t.pos, "break statement not within loop or switch")
+		}
+		p.expect(";")
+		return n
+	case "continue":
+		p.i++
+		n.Op = Continue
+		if p.loops == 0 {
+			p.errorf(t.pos, "continue statement not within a loop")
+		}
+		p.expect(";")
+		return n
+	case "return":
+		return p.returns()
+	case "goto":
+		p.i++
+		n.Op = Goto
+		l := p.name()
+		n.Str = l.text
+		n.List = append([]*Node(nil), p.path...)
+		p.gotos = append(p.gotos, n)
+		p.expect(";")
+		return n
+	case "asm", "__asm__":
+		p.fatalf(t.pos, "not supported: asm")
+	case "upc_barrier", "upc_notify", "upc_wait":
+		p.i++
+		n.Op, n.Str = Barrier, t.text
+		if !p.at(";") {
+			e := p.value(p.expression())
+			if !bad(e) && !e.Type.Integer() {
+				p.errorf(e.Pos, "UPC barrier expression is not an integer")
+			}
+			n.L = cast(e, tyInt)
+		}
+		p.expect(";")
+		return n
+	case "upc_fence":
+		p.i++
+		n.Op = Fence
+		p.expect(";")
+		return n
+	}
+	if !keywords[t.text] && p.after().is(":") {
+		p.i += 2
+		l := p.labels[t.text]
+		if l == nil {
+			l = &LabelInfo{Name: t.text}
+			p.labels[t.text] = l
+		}
+		if l.Found {
+			p.errorf(t.pos, "duplicate label '%s'", t.text)
+		}
+		l.Found, l.Pos = true, t.pos
+		l.Path = append([]*Node(nil), p.path...)
+		n.Op, n.Str, n.Target = Label, t.text, l
+		if p.at("}") {
+			p.errorf(p.tok().pos, "label at end of compound statement")
+			return n
+		}
+		n.R = p.statement()
+		return n
+	}
+	return p.expressionStatement()
+}
+
+func (p *parser) expressionStatement() *Node {
+	n := &Node{Op: Expr, Pos: p.tok().pos}
+	n.L = p.expression()
+	p.expect(";")
+	return n
+}
+
+func (p *parser) condition() *Node {
+	at := p.expect("(").pos
+	e := p.scalar(p.expression(), at)
+	p.expect(")")
+	return e
+}
+
+func (p *parser) caseLabel() *Node {
+	t := p.next()
+	n := &Node{Op: Default, Pos: t.pos}
+	if len(p.switches) == 0 {
+		p.fatalf(t.pos, "%s label not within a switch statement", t.text)
+	}
+	s := p.switches[len(p.switches)-1]
+	if t.text == "case" {
+		n.Op = Case
+		n.I = wrap(p.constant("case label does not reduce to an integer constant"), s.L.Type)
+	}
+	p.expect(":")
+	if p.path[len(p.path)-1] == nil || len(p.path) < 2 || p.path[len(p.path)-2] != s {
+		p.errorf(t.pos, "not supported: a case label inside another statement of the switch")
+	}
+	for _, o := range s.List {
+		if o.Op == n.Op && o.I == n.I {
+			if n.Op == Default {
+				p.errorf(t.pos, "multiple default labels in one switch")
+			} else {
+				p.errorf(t.pos, "duplicate case value")
+			}
+		}
+	}
+	s.List = append(s.List, n)
+	return n
+}
+
+func (p *parser) returns() *Node {
+	n := &Node{Op: Return, Pos: p.next().pos}
+	want := p.fn.Type.Elem
+	if !p.at(";") {
+		e := p.value(p.expression())
+		switch {
+		case bad(e):
+		case want.Kind == Void && e.Type.Kind == Void:
+			n.L = e
+		case want.Kind == Void:
+			p.errorf(e.Pos, "'return' with a value, in function returning void")
+		default:
+			n.L = p.convert(e, want, e.Pos, "return")
+		}
+	} else if want.Kind != Void {
+		p.errorf(n.Pos, "'return' with no value, in function returning non-void")
+	}
+	p.expect(";")
+	return n
+}
+
+// loop reads for and upc_forall.
+func (p *parser) loop() *Node {
+	t := p.next()
+	n := &Node{Op: For, Pos: t.pos}
+	mem := p.mem
+	p.push()
+	p.path = append(p.path, n)
+	p.expect("(")
+	switch {
+	case p.accept(";"):
+	case p.startsType(p.tok()):
+		n.Init = &Node{Op: Block, Pos: t.pos, List: p.item()}
+	default:
+		n.Init = p.expressionStatement()
+	}
+	if !p.at(";") {
+		n.L = p.scalar(p.expression(), p.tok().pos)
+	}
+	p.expect(";")
+	closing := ")"
+	if t.text == "upc_forall" {
+		n.Op = Forall
+		closing = ";"
+	}
+	if !p.at(closing) {
+		n.C = p.expression()
+	}
+	if n.Op == Forall {
+		p.expect(";")
+		switch {
+		case p.at("continue"):
+			p.i++
+		case p.at(")"):
+		default:
+			at := p.tok().pos
+			e := p.value(p.expression())
+			switch {
+			case bad(e):
+			case e.Type.Integer(), e.Type.ToShared():
+				n.Aff = e
+			default:
+				p.errorf(at, "UPC affinity expression is neither an integer nor a pointer-to-shared (have '%v')", e.Type.plain())
+			}
+		}
+		for _, o := range p.foralls {
+			if o.Aff != nil {
+				n.Inner = true
+			}
+		}
+		p.foralls = append(p.foralls, n)
+	}
+	p.expect(")")
+	p.loops++
+	n.R = p.body(n)
+	p.loops--
+	if n.Op == Forall {
+		p.foralls = p.foralls[:len(p.foralls)-1]
+	}
+	p.path = p.path[:len(p.path)-1]
+	p.pop()
+	p.mem = mem
+	return n
+}

@@ -1,0 +1,384 @@
+package front
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind is what a type is, apart from its qualifiers.
+type Kind uint8
+
+// The kinds, integers first, in the order of their ranks.
+const (
+	Void Kind = iota
+	Bool
+	Char
+	Short
+	Int
+	Long
+	LongLong
+	Float
+	Double
+	Pointer
+	Array
+	Struct
+	Union
+	Func
+	broken // of an expression with an error: fits everywhere
+)
+
+// Mem is how a reference to shared memory is ordered.
+type Mem uint8
+
+// Memory orders of a type (UPC 1.3, 6.5.1.1): of the place where it is used, or its own.
+const (
+	Plain Mem = iota
+	Strict
+	Relaxed
+)
+
+// BlockStar is the block size [*] before the declarator is complete.
+const BlockStar = -1
+
+// Type is a type with its qualifiers. Values are not changed once they are in use, but for
+// structures, which are completed.
+type Type struct {
+	Kind     Kind
+	Unsigned bool // of Char to LongLong
+	Explicit bool // signed char, which is not char
+
+	Const, Volatile bool
+
+	// Qualifiers of UPC; an array has those of its elements.
+	Shared bool
+	Block  int64 // block size, elements: 0 indefinite, 1 if none is given, BlockStar
+	Mem    Mem
+
+	Elem *Type // of Pointer and Array; what a Func returns
+
+	// Dimension of an array: Len, or Len times THREADS. -1 if not known.
+	Len     int64
+	Threads bool
+
+	Params   []*Type
+	Variadic bool
+	Names    []string // of parameters, in a definition
+
+	Info *StructInfo // of Struct and Union
+}
+
+// StructInfo is a structure or union type, of which there is one for all its qualified
+// versions.
+type StructInfo struct {
+	Tag      string // or what a typedef calls it, or made up
+	Pos      Pos
+	Union    bool
+	Complete bool
+	Fields   []*Field
+	Size     int64
+	Align    int64
+	ID       int
+}
+
+// Field is a member of a structure.
+type Field struct {
+	Name   string
+	Type   *Type
+	Offset int64
+	Pos    Pos
+}
+
+// field finds a member.
+func (s *StructInfo) field(name string) *Field {
+	for _, f := range s.Fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+var (
+	tyVoid   = &Type{Kind: Void}
+	tyChar   = &Type{Kind: Char}
+	tyInt    = &Type{Kind: Int}
+	tyLong   = &Type{Kind: Long}
+	tyULong  = &Type{Kind: Long, Unsigned: true}
+	tyDouble = &Type{Kind: Double}
+	tyBroken = &Type{Kind: broken}
+)
+
+func pointerTo(t *Type) *Type { return &Type{Kind: Pointer, Elem: t} }
+
+// Base is the type of t's elements if t is an array, of any number of dimensions, or t.
+func (t *Type) Base() *Type {
+	for t.Kind == Array {
+		t = t.Elem
+	}
+	return t
+}
+
+// IsShared says whether objects of type t are shared.
+func (t *Type) IsShared() bool { return t.Base().Shared }
+
+// ToShared says whether t is a pointer-to-shared.
+func (t *Type) ToShared() bool { return t.Kind == Pointer && t.Elem.IsShared() }
+
+// Integer says whether t is an integer type.
+func (t *Type) Integer() bool { return t.Kind >= Bool && t.Kind <= LongLong }
+
+// Arithmetic says whether t is an integer or floating type.
+func (t *Type) Arithmetic() bool { return t.Kind >= Bool && t.Kind <= Double }
+
+// Floating says whether t is a floating type.
+func (t *Type) Floating() bool { return t.Kind == Float || t.Kind == Double }
+
+// Scalar says whether t has one value that can be compared with 0.
+func (t *Type) Scalar() bool { return t.Arithmetic() || t.Kind == Pointer }
+
+// Size is the size of t in bytes, without a factor THREADS, which PerThread reports.
+func (t *Type) Size() int64 {
+	switch t.Kind {
+	case Bool, Char, Void, Func:
+		return 1
+	case Short:
+		return 2
+	case Int, Float:
+		return 4
+	case Array:
+		return t.Len * t.Elem.Size()
+	case Struct, Union:
+		return t.Info.Size
+	}
+	return 8
+}
+
+// Align is the alignment of t in bytes.
+func (t *Type) Align() int64 {
+	switch t.Kind {
+	case Array:
+		return t.Elem.Align()
+	case Struct, Union:
+		return t.Info.Align
+	}
+	return t.Size()
+}
+
+// PerThread says whether the size of t is a multiple of THREADS that is not known.
+func (t *Type) PerThread() bool {
+	return t.Kind == Array && (t.Threads || t.Elem.PerThread())
+}
+
+// Elems is how many elements of its base type t is, without a factor THREADS.
+func (t *Type) Elems() int64 {
+	n := int64(1)
+	for ; t.Kind == Array; t = t.Elem {
+		n *= t.Len
+	}
+	return n
+}
+
+// Complete says whether t's size is known.
+func (t *Type) Complete() bool {
+	switch t.Kind {
+	case Void, Func:
+		return false
+	case Array:
+		return t.Len >= 0 && t.Elem.Complete()
+	case Struct, Union:
+		return t.Info.Complete
+	}
+	return true
+}
+
+// with is t with other qualifiers: of its elements if it is an array.
+func (t *Type) with(change func(q *Type)) *Type {
+	c := *t
+	if t.Kind == Array {
+		c.Elem = t.Elem.with(change)
+	} else {
+		change(&c)
+	}
+	return &c
+}
+
+// plain is t without qualifiers: the type of a value.
+func (t *Type) plain() *Type {
+	if !t.Const && !t.Volatile && !t.Shared && t.Mem == Plain {
+		return t
+	}
+	return t.with(func(q *Type) { q.Const, q.Volatile, q.Shared, q.Block, q.Mem = false, false, false, 0, Plain })
+}
+
+// same says whether a and b are the same type but for qualifiers const and volatile and
+// memory orders at any depth.
+func same(a, b *Type) bool {
+	if a.Kind == broken || b.Kind == broken {
+		return true
+	}
+	if a.Kind != b.Kind {
+		return false
+	}
+	if a.Kind != Array && (a.Shared != b.Shared || a.Shared && a.Block != b.Block) {
+		return false
+	}
+	switch a.Kind {
+	case Char:
+		return a.Unsigned == b.Unsigned && a.Explicit == b.Explicit
+	case Short, Int, Long, LongLong:
+		return a.Unsigned == b.Unsigned
+	case Pointer:
+		return same(a.Elem, b.Elem)
+	case Array:
+		return same(a.Elem, b.Elem) && (a.Len < 0 || b.Len < 0 || a.Len == b.Len && a.Threads == b.Threads)
+	case Struct, Union:
+		return a.Info == b.Info
+	case Func:
+		if !same(a.Elem, b.Elem) || len(a.Params) != len(b.Params) || a.Variadic != b.Variadic {
+			return false
+		}
+		for i := range a.Params {
+			if !same(a.Params[i], b.Params[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// String is the type as C and UPC write it.
+func (t *Type) String() string { return t.declare("") }
+
+func (t *Type) qualifiers() string {
+	var q []string
+	if t.Mem == Strict {
+		q = append(q, "strict")
+	}
+	if t.Mem == Relaxed {
+		q = append(q, "relaxed")
+	}
+	if t.Shared {
+		switch t.Block {
+		case 1:
+			q = append(q, "shared")
+		case 0:
+			q = append(q, "shared []")
+		case BlockStar:
+			q = append(q, "shared [*]")
+		default:
+			q = append(q, fmt.Sprintf("shared [%d]", t.Block))
+		}
+	}
+	if t.Const {
+		q = append(q, "const")
+	}
+	if t.Volatile {
+		q = append(q, "volatile")
+	}
+	return strings.Join(q, " ")
+}
+
+// declare is the declaration of inner, a declarator, with type t.
+func (t *Type) declare(inner string) string {
+	switch t.Kind {
+	case Pointer:
+		q := t.qualifiers()
+		if q != "" && inner != "" {
+			q += " "
+		}
+		s := "*" + q + inner
+		if t.Elem.Kind == Array || t.Elem.Kind == Func {
+			s = "(" + s + ")"
+		}
+		return t.Elem.declare(s)
+	case Array:
+		d := ""
+		switch {
+		case t.Len < 0:
+		case !t.Threads:
+			d = fmt.Sprint(t.Len)
+		case t.Len == 1:
+			d = "THREADS"
+		default:
+			d = fmt.Sprintf("%d*THREADS", t.Len)
+		}
+		return t.Elem.declare(inner + "[" + d + "]")
+	case Func:
+		var ps []string
+		for _, p := range t.Params {
+			ps = append(ps, p.String())
+		}
+		if t.Variadic {
+			ps = append(ps, "...")
+		}
+		if len(ps) == 0 {
+			ps = []string{"void"}
+		}
+		return t.Elem.declare(inner + "(" + strings.Join(ps, ", ") + ")")
+	}
+	var name string
+	switch t.Kind {
+	case Void:
+		name = "void"
+	case Bool:
+		name = "_Bool"
+	case Char:
+		name = "char"
+		if t.Explicit {
+			name = "signed char"
+		}
+	case Short:
+		name = "short"
+	case Int:
+		name = "int"
+		if t.Unsigned {
+			name = "unsigned int"
+		}
+	case Long:
+		name = "long"
+	case LongLong:
+		name = "long long"
+	case Float:
+		name = "float"
+	case Double:
+		name = "double"
+	case Struct:
+		name = "struct " + t.Info.Tag
+	case Union:
+		name = "union " + t.Info.Tag
+	case broken:
+		name = "<error>"
+	}
+	if t.Unsigned && t.Kind != Int {
+		name = "unsigned " + name
+	}
+	if q := t.qualifiers(); q != "" {
+		name = q + " " + name
+	}
+	if inner == "" {
+		return name
+	}
+	if inner[0] == '[' || inner[0] == '(' && !strings.HasPrefix(inner, "(*") {
+		return name + inner
+	}
+	return name + " " + inner
+}
+
+// Same says whether a and b are the same type, as for declarations of one thing in two files.
+func Same(a, b *Type) bool {
+	if (a.Kind == Struct || a.Kind == Union) && a.Kind == b.Kind {
+		return a.Info.Tag == b.Info.Tag
+	}
+	if a.Kind == b.Kind && (a.Kind == Pointer || a.Kind == Array) {
+		return Same(a.Elem, b.Elem) && a.Shared == b.Shared
+	}
+	if a.Kind == Func && b.Kind == Func && len(a.Params) == len(b.Params) {
+		for i := range a.Params {
+			if !Same(a.Params[i], b.Params[i]) {
+				return false
+			}
+		}
+		return Same(a.Elem, b.Elem)
+	}
+	return same(a, b)
+}

@@ -1,0 +1,512 @@
+// Package gen makes Go of checked UPC programs: one package main, with a file for each source
+// file and program.go, which starts the threads.
+//
+// Each function of C is one of Go that takes the thread first. Expressions whose parts have
+// side effects become several statements: what they compute before lies in variables tmp1,
+// tmp2 and so on. Variables whose address is taken lie on the thread's stack of package libc,
+// those with static storage in its structure globals; all others are variables of Go.
+package gen
+
+import (
+	"fmt"
+	"go/format"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
+
+// Options is how code is generated.
+type Options struct {
+	Threads int               // the static THREADS, or 0
+	Source  map[string]string // text of the source files, for comments
+}
+
+// Program is the Go files of a program, by name.
+func Program(units []*front.Unit, o Options) (files map[string][]byte, err error) {
+	g := &gen{
+		o: o, funcs: map[string]*front.Sym{}, vars: map[string]*front.Sym{}, names: map[string]bool{},
+		structs: map[*front.StructInfo]string{}, shapes: map[string]string{}, done: map[string]bool{},
+		lines: map[string][]string{}, lits: map[string]string{}, helpers: map[string]bool{},
+	}
+	for n, s := range o.Source {
+		g.lines[n] = strings.Split(s, "\n")
+	}
+	defer func() {
+		if e := recover(); e != nil {
+			u, ok := e.(unsupported)
+			if !ok {
+				panic(e)
+			}
+			files, err = nil, front.Errors{u.err}
+		}
+	}()
+	g.link(units)
+	if len(g.errs) > 0 {
+		return nil, g.errs
+	}
+	out := map[string]string{}
+	for i, u := range units {
+		name := strings.TrimSuffix(filepath.Base(u.Name), filepath.Ext(u.Name))
+		name = fileName(name)
+		if out[name+".go"] != "" || name == "program" {
+			name = fmt.Sprintf("%s_%d", name, i)
+		}
+		out[name+".go"] = g.unit(u)
+	}
+	if len(g.errs) > 0 {
+		return nil, g.errs
+	}
+	out["program.go"] = g.program(units)
+	files = map[string][]byte{}
+	for n, s := range out {
+		b, err := format.Source([]byte(s))
+		if err != nil {
+			return nil, fmt.Errorf("gen: %s does not parse: %w\n%s", n, err, s)
+		}
+		files[n] = b
+	}
+	return files, nil
+}
+
+// fileName is name as the name of a Go file, which says nothing of systems or tests.
+func fileName(name string) string {
+	s := []byte("upc_")
+	for i := range len(name) {
+		c := name[i]
+		if c|0x20 < 'a' || c|0x20 > 'z' {
+			if c < '0' || c > '9' {
+				c = '_'
+			}
+		}
+		s = append(s, c)
+	}
+	return string(append(s, "_c"...))
+}
+
+// unsupported is what a panic carries where no code can be made.
+type unsupported struct{ err *front.Error }
+
+func (g *gen) refuse(p front.Pos, format string, args ...any) {
+	panic(unsupported{&front.Error{Pos: p, Msg: fmt.Sprintf("not supported: "+format, args...)}})
+}
+
+// gen is a program being generated.
+type gen struct {
+	o       Options
+	errs    front.Errors
+	funcs   map[string]*front.Sym // functions that are defined, by name
+	vars    map[string]*front.Sym // variables, by name
+	names   map[string]bool       // names of package main that are taken
+	globals []*front.Sym          // private
+	shared  []*front.Sym
+	structs map[*front.StructInfo]string
+	shapes  map[string]string // definitions of structures, to their names
+	types   []string          // definitions
+	done    map[string]bool
+	lines   map[string][]string
+	lits    map[string]string // string constants
+	litDefs []string
+	helpers map[string]bool
+	uses    map[string]bool // imports of the file
+
+	out    *strings.Builder
+	fn     *front.Sym
+	temps  int
+	hoist  *strings.Builder // declarations at the top of a function with labels
+	locals map[string]int   // names in use in the function
+	line   front.Pos
+	breaks []*int // for each loop and switch, how many breaks leave it
+	local  *localLoop
+}
+
+// reserved are the names that variables and functions of C do not get.
+var reserved = map[string]bool{}
+
+func init() {
+	for _, s := range strings.Fields(`break case chan const continue default defer else fallthrough for func go goto if import
+		interface map package range return select struct switch type var
+		any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune string uint uint8
+		uint16 uint32 uint64 uintptr true false iota nil append cap clear close complex copy delete imag len make max min new
+		panic print println real recover init main upc libc rt gas math unsafe thread globals sharedData _`) {
+		reserved[s] = true
+	}
+}
+
+// ident is a name of C in Go.
+func ident(s string) string {
+	if reserved[s] || strings.HasSuffix(s, "_") || numbered(s, "tmp") || numbered(s, "lit") ||
+		strings.HasPrefix(s, "struct_") || strings.HasPrefix(s, "union_") || strings.HasPrefix(s, "upc") {
+		return s + "_"
+	}
+	return s
+}
+
+func numbered(s, prefix string) bool {
+	rest := strings.TrimPrefix(s, prefix)
+	return rest != s && strings.Trim(rest, "0123456789") == ""
+}
+
+func (g *gen) fresh(name string) string {
+	n := name
+	for i := 2; g.names[n]; i++ {
+		n = fmt.Sprintf("%s_%d", name, i)
+	}
+	g.names[n] = true
+	return n
+}
+
+// link gives the symbols of file scope their names, one for those of several files that are
+// the same.
+func (g *gen) link(units []*front.Unit) {
+	errorf := func(p front.Pos, format string, args ...any) {
+		g.errs = append(g.errs, &front.Error{Pos: p, Msg: fmt.Sprintf(format, args...)})
+	}
+	declared := map[string]*front.Sym{}
+	for _, u := range units {
+		for _, s := range u.Syms {
+			if s.Static || s.Header && !s.Defined {
+				continue
+			}
+			if o := declared[s.Name]; o != nil && !front.Same(o.Type, s.Type) {
+				errorf(s.Pos, "conflicting types for '%s'; have '%v', and '%v' at %v", s.Name, s.Type, o.Type, o.Pos)
+			}
+			declared[s.Name] = s
+			m := g.vars
+			if s.Storage == front.Function {
+				m = g.funcs
+			}
+			if o := m[s.Name]; o != nil && o.Defined {
+				if s.Defined && (s.Storage == front.Function || s.Init != nil && o.Init != nil) {
+					errorf(s.Pos, "multiple definition of '%s'; first defined at %v", s.Name, o.Pos)
+				}
+				if s.Init == nil {
+					continue
+				}
+			}
+			if s.Defined {
+				m[s.Name] = s
+			}
+		}
+	}
+	for _, u := range units {
+		for _, s := range u.Syms {
+			d := s
+			if !s.Static {
+				if s.Storage == front.Function {
+					d = g.funcs[s.Name]
+				} else {
+					d = g.vars[s.Name]
+				}
+			}
+			switch {
+			case s.Header && d == nil:
+				continue
+			case d == nil || !d.Defined:
+				if s.Used {
+					errorf(s.Pos, "undefined reference to '%s'", s.Name)
+				}
+				continue
+			case d.Go == "":
+				name := ident(s.Name)
+				if s.Func != nil {
+					name = ident(s.Func.Name + "_" + s.Name)
+				}
+				d.Go = g.fresh(name)
+				switch {
+				case d.Storage == front.Function:
+				case d.Type.IsShared():
+					g.shared = append(g.shared, d)
+				default:
+					g.globals = append(g.globals, d)
+				}
+			}
+			s.Go = d.Go
+		}
+	}
+	if m := g.funcs["main"]; m == nil {
+		errorf(front.Pos{File: units[0].Name, Line: 1, Col: 1}, "undefined reference to 'main'")
+	} else if p := m.Type.Params; len(p) != 0 && len(p) != 2 || m.Type.Elem.Kind != front.Int && m.Type.Elem.Kind != front.Void {
+		errorf(m.Pos, "not supported: main of type '%v'", m.Type)
+	}
+}
+
+// use notes an import.
+func (g *gen) use(pkg string) string {
+	g.uses[pkg] = true
+	return pkg
+}
+
+var paths = map[string]string{
+	"rt":      "github.com/argon-go/argon/upc/rt",
+	"libc":    "github.com/argon-go/argon/upc/libc",
+	"math":    "math",
+	"unsafe":  "unsafe",
+	"os":      "os",
+	"barrier": "github.com/argon-go/argon/barrier",
+	"gas":     "github.com/argon-go/argon/gas",
+}
+
+// file is a Go file of body.
+func (g *gen) file(from, body string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "// Code generated by upc from %s; DO NOT EDIT.\n\npackage main\n\nimport (\n", from)
+	var std, own []string
+	for p := range g.uses {
+		if paths[p] == p {
+			std = append(std, p)
+		} else {
+			own = append(own, paths[p])
+		}
+	}
+	sort.Strings(std)
+	sort.Strings(own)
+	for _, p := range std {
+		fmt.Fprintf(&b, "%q\n", p)
+	}
+	b.WriteByte('\n')
+	for _, p := range own {
+		fmt.Fprintf(&b, "%q\n", p)
+	}
+	b.WriteString(")\n\n" + body)
+	return b.String()
+}
+
+// unit is the file of a source file's functions.
+func (g *gen) unit(u *front.Unit) string {
+	g.uses = map[string]bool{}
+	var b strings.Builder
+	for _, s := range u.Syms {
+		if s.Storage == front.Function && s.Body != nil && s.Go != "" && !g.done[s.Go] {
+			g.done[s.Go] = true
+			b.WriteString(g.function(s) + "\n")
+		}
+	}
+	body := b.String()
+	if len(g.uses) == 0 {
+		return fmt.Sprintf("// Code generated by upc from %s; DO NOT EDIT.\n\npackage main\n\n%s", filepath.Base(u.Name), body)
+	}
+	return g.file(filepath.Base(u.Name), body)
+}
+
+// goType is a type in Go.
+func (g *gen) goType(t *front.Type) string {
+	switch t.Kind {
+	case front.Void:
+		return "struct{}"
+	case front.Bool:
+		return "uint8"
+	case front.Char, front.Short, front.Int, front.Long, front.LongLong:
+		s := fmt.Sprintf("int%d", t.Size()*8)
+		if t.Unsigned {
+			s = "u" + s
+		}
+		return s
+	case front.Float:
+		return "float32"
+	case front.Double:
+		return "float64"
+	case front.Pointer:
+		switch {
+		case t.ToShared():
+			return g.use("rt") + "." + pointerKind(t)
+		case t.Elem.Kind == front.Void:
+			return g.use("unsafe") + ".Pointer"
+		case t.Elem.Kind == front.Func:
+			return g.signature(t.Elem, nil)
+		}
+		return "*" + g.goType(t.Elem)
+	case front.Array:
+		return fmt.Sprintf("[%d]%s", t.Len, g.goType(t.Elem))
+	case front.Struct, front.Union:
+		return g.structure(t.Info)
+	}
+	panic("gen: no Go type for " + t.String())
+}
+
+// pointerKind is the type of package rt of a pointer-to-shared.
+func pointerKind(t *front.Type) string {
+	if b := t.Elem.Base(); b.Kind == front.Void || b.Block > 1 {
+		return "Phased"
+	}
+	return "Phaseless"
+}
+
+func (g *gen) signature(f *front.Type, names []string) string {
+	var b strings.Builder
+	b.WriteString("func(upc *thread")
+	for i, p := range f.Params {
+		n := "_"
+		if names != nil {
+			n = names[i]
+		}
+		fmt.Fprintf(&b, ", %s %s", n, g.goType(p))
+	}
+	b.WriteString(")")
+	if f.Elem.Kind != front.Void {
+		b.WriteString(" " + g.goType(f.Elem))
+	}
+	return b.String()
+}
+
+// structure is the name of a structure's type.
+func (g *gen) structure(s *front.StructInfo) string {
+	if n := g.structs[s]; n != "" {
+		return n
+	}
+	kind := "struct_"
+	if s.Union {
+		kind = "union_"
+	}
+	tag := s.Tag
+	if tag == "" {
+		tag = fmt.Sprintf("%d_%d", s.Pos.Line, s.Pos.Col)
+	}
+	name := kind + tag
+	g.structs[s] = name // members may point to it
+	save := g.uses
+	g.uses = map[string]bool{}
+	var b strings.Builder
+	switch {
+	case !s.Complete:
+		b.WriteString("struct{ _ uint64 }")
+	case s.Union:
+		word := map[int64]string{1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[s.Align]
+		fmt.Fprintf(&b, "struct{ words [%d]%s }", s.Size/s.Align, word)
+	default:
+		b.WriteString("struct {\n")
+		for _, f := range s.Fields {
+			fmt.Fprintf(&b, "%s %s\n", ident(f.Name), g.goType(f.Type))
+		}
+		b.WriteString("}")
+	}
+	if old := g.shapes[b.String()+name]; old != "" {
+		g.structs[s] = old
+		g.uses = save
+		return old
+	}
+	final := g.fresh(name)
+	if final != name {
+		g.refuse(s.Pos, "two different structures with the tag '%s'", s.Tag)
+	}
+	g.shapes[b.String()+name] = final
+	g.types = append(g.types, fmt.Sprintf("// %s is of %v.\ntype %s %s\n", final, s.Pos, final, b.String()))
+	for p := range g.uses {
+		g.helpers["import "+p] = true
+	}
+	g.uses = save
+	return final
+}
+
+// literal is a string constant: a variable of package main.
+func (g *gen) literal(s string) string {
+	n := g.lits[s]
+	if n == "" {
+		n = fmt.Sprintf("lit%d", len(g.lits)+1)
+		g.lits[s] = n
+		g.litDefs = append(g.litDefs, fmt.Sprintf("%s = libc.Str(%q)\n", n, s))
+	}
+	return n
+}
+
+// program is program.go.
+func (g *gen) program(units []*front.Unit) string {
+	g.uses = map[string]bool{"rt": true, "libc": true}
+	var names []string
+	for _, u := range units {
+		names = append(names, filepath.Base(u.Name))
+	}
+	// Initialisers first: they may need string constants and types.
+	var inits strings.Builder
+	g.out = &inits
+	g.fn = nil
+	sharedInit := false
+	for _, s := range append(append([]*front.Sym(nil), g.globals...), g.shared...) {
+		d := s
+		if len(d.Init) == 0 {
+			continue
+		}
+		var one strings.Builder
+		g.out = &one
+		for _, n := range d.Init {
+			if n.Op != front.Zero {
+				g.discard(n)
+			}
+		}
+		if s.Type.IsShared() {
+			sharedInit = true
+			fmt.Fprintf(&inits, "if upc.MyThread() == 0 {\n%s}\n", one.String())
+		} else {
+			inits.WriteString(one.String())
+		}
+	}
+	var b strings.Builder
+	b.WriteString("// thread is a thread of the program.\ntype thread struct {\n*rt.Thread\nc libc.C // its library\n")
+	if len(g.globals) > 0 {
+		b.WriteString("g *globals // its variables with static storage\n")
+	}
+	if len(g.shared) > 0 {
+		b.WriteString("s sharedData // where shared variables begin\n")
+	}
+	b.WriteString("forall int // how many upc_forall loops with affinity are under way\n}\n\n")
+	if len(g.globals) > 0 {
+		b.WriteString("type globals struct {\n")
+		for _, s := range g.globals {
+			fmt.Fprintf(&b, "%s %s // %v\n", s.Go, g.goType(s.Type), s.Pos)
+		}
+		b.WriteString("}\n\n")
+	}
+	if len(g.shared) > 0 {
+		b.WriteString("type sharedData struct {\n")
+		for _, s := range g.shared {
+			fmt.Fprintf(&b, "%s rt.%s // %v: %s\n", s.Go, pointerKind(&front.Type{Kind: front.Pointer, Elem: s.Type}), s.Pos, s.Type)
+		}
+		b.WriteString("}\n\nvar (\n")
+		for _, s := range g.shared {
+			base := s.Type.Base()
+			fmt.Fprintf(&b, "static_%s = rt.Static(rt.Object{Name: %q, Size: %d, Block: %d, Count: %d", s.Go, s.Name, base.Size(), base.Block, s.Type.Elems())
+			if s.Type.PerThread() {
+				b.WriteString(", TimesThreads: true")
+			}
+			b.WriteString("})\n")
+		}
+		b.WriteString(")\n\n")
+	}
+	if len(g.litDefs) > 0 {
+		b.WriteString("var (\n" + strings.Join(g.litDefs, "") + ")\n\n")
+	}
+	b.WriteString(strings.Join(g.types, "\n"))
+	fmt.Fprintf(&b, "\nfunc main() {\nrt.Main(rt.Config{Static: %d}, func(r *rt.Thread) {\n", g.o.Threads)
+	b.WriteString("upc := &thread{Thread: r, c: libc.New(r.Node().Now)}\n")
+	if len(g.globals) > 0 {
+		b.WriteString("upc.g = libc.Static[globals]()\n")
+	}
+	for _, s := range g.shared {
+		method := "Base"
+		if pointerKind(&front.Type{Kind: front.Pointer, Elem: s.Type}) == "Phased" {
+			method = "BasePhased"
+		}
+		fmt.Fprintf(&b, "upc.s.%s = r.%s(static_%s)\n", s.Go, method, s.Go)
+	}
+	b.WriteString(inits.String())
+	if sharedInit {
+		b.WriteString("upc.barrier()\n")
+		g.helpers["barrier"] = true
+	}
+	m := g.funcs["main"]
+	call := m.Go + "(upc"
+	if len(m.Type.Params) == 2 {
+		g.use("os")
+		call += ", int32(len(os.Args)), libc.Args(os.Args)"
+	}
+	call += ")"
+	if m.Type.Elem.Kind == front.Void {
+		fmt.Fprintf(&b, "status := upc.c.Run(func() int32 {\n%s\nreturn 0\n})\n", call)
+	} else {
+		fmt.Fprintf(&b, "status := upc.c.Run(func() int32 { return %s })\n", call)
+	}
+	b.WriteString("if status != 0 {\nr.GlobalExit(int(status))\n}\n})\n}\n")
+	g.addHelpers(&b)
+	return g.file(strings.Join(names, ", "), b.String())
+}

@@ -1,0 +1,539 @@
+package gen
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
+
+func (g *gen) emit(format string, args ...any) {
+	fmt.Fprintf(g.out, format+"\n", args...)
+}
+
+// capture is what f emits.
+func (g *gen) capture(f func()) string {
+	save := g.out
+	g.out = new(strings.Builder)
+	f()
+	s := g.out.String()
+	g.out = save
+	return s
+}
+
+// temp declares a variable of Go type t with a value, if that is not "".
+func (g *gen) temp(t, value string) string {
+	g.temps++
+	n := fmt.Sprintf("tmp%d", g.temps)
+	switch {
+	case g.hoist != nil:
+		fmt.Fprintf(g.hoist, "var %s %s\n_ = %s\n", n, t, n)
+		if value != "" {
+			g.emit("%s = %s", n, value)
+		}
+	case value == "":
+		g.emit("var %s %s", n, t)
+	default:
+		g.emit("var %s %s = %s", n, t, value)
+	}
+	return n
+}
+
+// onStack says whether a local variable lies on the stack of package libc.
+func onStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed }
+
+// function is a function's definition.
+func (g *gen) function(s *front.Sym) string {
+	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
+	g.breaks = nil
+	g.locals = map[string]int{}
+	var top, body strings.Builder
+	g.out = &body
+	var names []string
+	stack := false
+	for _, p := range s.Params {
+		p.Go = g.localName(p)
+		n := p.Go
+		if onStack(p) {
+			stack = true
+			n += "0"
+			fmt.Fprintf(&top, "%s := %s.Local[%s](&upc.c)\n*%s = %s\n", p.Go, g.use("libc"), g.goType(p.Type), p.Go, n)
+		}
+		names = append(names, n)
+	}
+	for _, l := range s.Locals {
+		l.Go = g.localName(l)
+		if onStack(l) {
+			stack = true
+			if l.Reads > 0 || l.Assigned > 0 || len(l.Init) >= 0 {
+				fmt.Fprintf(&top, "%s := %s.Local[%s](&upc.c) // %s\n_ = %s\n", l.Go, g.use("libc"), g.goType(l.Type), l.Name, l.Go)
+			}
+		}
+	}
+	if s.Gotos {
+		g.hoist = &top
+		for _, l := range s.Locals {
+			if !onStack(l) {
+				fmt.Fprintf(&top, "var %s %s\n_ = %s\n", l.Go, g.goType(l.Type), l.Go)
+			}
+		}
+	}
+	_, terms := g.block(s.Body)
+	if !terms && s.Type.Elem.Kind != front.Void {
+		if s.Type.Elem.Kind == front.Struct || s.Type.Elem.Kind == front.Union {
+			g.emit("return %s{}", g.goType(s.Type.Elem))
+		} else {
+			g.emit("return %s", zero(s.Type.Elem))
+		}
+	}
+	sig := strings.TrimPrefix(g.signature(s.Type, names), "func")
+	head := fmt.Sprintf("// %s is %s at %v.\nfunc %s%s {\n", s.Go, s.Name, s.Pos, s.Go, sig)
+	if stack {
+		head += "defer upc.c.Release(upc.c.Mark())\n"
+	}
+	return head + top.String() + body.String() + "}\n"
+}
+
+func zero(t *front.Type) string {
+	if t.Kind == front.Pointer && !t.ToShared() {
+		return "nil"
+	}
+	return "0"
+}
+
+// localName is the name of a local variable. Those that are declared at the top of the
+// function have names of their own.
+func (g *gen) localName(s *front.Sym) string {
+	n := ident(s.Name)
+	if (onStack(s) || g.fn.Gotos || g.locals[n] < 0) && (g.locals[n] != 0 || g.funcs[s.Name] != nil) || g.locals[n] < 0 {
+		k := 2
+		for g.locals[fmt.Sprintf("%s_%d", n, k)] != 0 {
+			k++
+		}
+		n = fmt.Sprintf("%s_%d", n, k)
+	}
+	g.locals[n] = 1
+	if onStack(s) {
+		g.locals[n] = -1 // nothing else in the function has it
+	}
+	return n
+}
+
+// comment is the source of a statement.
+func (g *gen) comment(p front.Pos) {
+	if p.File == g.line.File && p.Line == g.line.Line {
+		return
+	}
+	g.line = p
+	if l := g.lines[p.File]; p.Line <= len(l) {
+		if text := strings.TrimSpace(l[p.Line-1]); text != "" && text != "{" && text != "}" {
+			g.emit("// %d: %s", p.Line, strings.ReplaceAll(text, "\r", ""))
+		}
+	}
+}
+
+// block is the statements of a block, without braces. ends says that its end is not reached,
+// terms that Go sees so.
+func (g *gen) block(n *front.Node) (ends, terms bool) {
+	for _, s := range n.List {
+		if ends && s.Op != front.Label {
+			continue // vet refuses what is never reached
+		}
+		ends, terms = g.stmt(s)
+	}
+	return ends, terms
+}
+
+// inside is a statement as the body of another, in braces that the caller has written.
+func (g *gen) inside(n *front.Node) (ends, terms bool) {
+	if n.Op == front.Block {
+		return g.block(n)
+	}
+	return g.stmt(n)
+}
+
+func (g *gen) stmt(n *front.Node) (ends, terms bool) {
+	if n.Op != front.Block && n.Op != front.Empty {
+		g.comment(n.Pos)
+	}
+	switch n.Op {
+	case front.Block:
+		g.emit("{")
+		ends, terms = g.block(n)
+		g.emit("}")
+		return ends, terms
+	case front.Empty:
+	case front.Decl:
+		g.decl(n)
+	case front.Expr:
+		g.discard(n.L)
+	case front.If:
+		return g.ifStmt(n)
+	case front.While:
+		return g.loop("", n.L, nil, n.R, nil)
+	case front.Do:
+		return g.doLoop(n)
+	case front.For:
+		return g.forLoop(n, nil)
+	case front.Forall:
+		g.forall(n)
+	case front.Switch:
+		return g.switchStmt(n)
+	case front.Label:
+		if n.Target.Used {
+			g.emit("%s:", ident(n.Str))
+		}
+		if n.R == nil {
+			g.emit(";")
+			return false, false
+		}
+		if n.R.Op == front.Empty || n.R.Op == front.Decl {
+			g.emit("{\n}")
+		}
+		return g.stmt(n.R)
+	case front.Goto:
+		g.emit("goto %s", ident(n.Str))
+		return true, true
+	case front.Break:
+		*g.breaks[len(g.breaks)-1]++
+		g.emit("break")
+		return true, false
+	case front.Continue:
+		g.emit("continue")
+		return true, false
+	case front.Return:
+		switch {
+		case n.L == nil:
+			g.emit("return")
+		case n.L.Type.Kind == front.Void:
+			g.discard(n.L)
+			g.emit("return")
+		default:
+			g.emit("return %s", g.direct(n.L).s)
+		}
+		return true, true
+	case front.Barrier:
+		g.barrier(n)
+	case front.Fence:
+		g.emit("upc.Fence()")
+	default:
+		panic(fmt.Sprintf("gen: statement %d", n.Op))
+	}
+	return false, false
+}
+
+// decl is a declaration in a block.
+func (g *gen) decl(n *front.Node) {
+	s := n.Sym
+	if g.hoist != nil || onStack(s) {
+		for _, i := range n.List {
+			g.discard(i)
+		}
+		return
+	}
+	list := n.List
+	if len(list) == 1 && list[0].Op == front.Assign {
+		v := g.direct(list[0].R)
+		g.emit("var %s %s = %s", s.Go, g.goType(s.Type), v.s)
+		list = nil
+	} else {
+		g.emit("var %s %s", s.Go, g.goType(s.Type))
+		if len(list) > 0 && list[0].Op == front.Zero {
+			list = list[1:]
+		}
+	}
+	if s.Reads <= 0 {
+		g.emit("_ = %s", s.Go)
+	}
+	for _, i := range list {
+		g.discard(i)
+	}
+}
+
+func (g *gen) ifStmt(n *front.Node) (ends, terms bool) {
+	g.emit("if %s {", g.cond(n.L).s)
+	ends, terms = g.inside(n.R)
+	if n.C == nil {
+		g.emit("}")
+		return false, false
+	}
+	// An else if whose condition needs statements before it stands in braces.
+	if n.C.Op == front.If {
+		save := g.line
+		text := g.capture(func() {
+			e, t := g.stmt(n.C)
+			ends, terms = ends && e, terms && t
+		})
+		g.line = save
+		line := text
+		for strings.HasPrefix(line, "//") {
+			_, line, _ = strings.Cut(line, "\n")
+		}
+		if strings.HasPrefix(line, "if ") {
+			g.emit("} else %s", strings.TrimSuffix(line, "\n"))
+			return ends, terms
+		}
+		g.emit("} else {\n%s}", text)
+		return ends, terms
+	}
+	g.emit("} else {")
+	e, t := g.inside(n.C)
+	g.emit("}")
+	return ends && e, terms && t
+}
+
+// simple says whether statements may stand in the head of a for loop, and as what.
+func simple(post string) (string, bool) {
+	lines := strings.Split(strings.TrimSpace(post), "\n")
+	if len(lines) == 1 {
+		s := lines[0]
+		for _, p := range []string{"var ", "if ", "for ", "//", "_ = "} {
+			if strings.HasPrefix(s, p) {
+				return "", false
+			}
+		}
+		return s, !strings.ContainsAny(s, "{}")
+	}
+	var l, r []string
+	for _, s := range lines {
+		name := strings.TrimRight(s, "+-")
+		if len(s)-len(name) != 2 || strings.ContainsAny(name, " .*()[]") {
+			return "", false
+		}
+		l = append(l, name)
+		r = append(r, name+s[len(s)-1:]+"1")
+	}
+	return strings.Join(l, ", ") + " = " + strings.Join(r, ", "), true
+}
+
+// loop is a loop; test, if given, is emitted at the beginning of the body.
+func (g *gen) loop(init string, cond, post, body *front.Node, test func()) (ends, terms bool) {
+	count := 0
+	g.breaks = append(g.breaks, &count)
+	var c exp
+	pre := ""
+	always := cond == nil || cond.Op == front.Num && cond.I != 0
+	if !always {
+		pre = g.capture(func() { c = g.cond(cond) })
+	}
+	after := ""
+	if post != nil {
+		after = g.capture(func() { g.discard(post) })
+	}
+	p, ok := simple(after)
+	endless := false
+	switch {
+	case pre == "" && ok && (always && p == "" && init == ""):
+		g.emit("for {")
+		endless = true
+	case pre == "" && ok && init == "" && p == "":
+		g.emit("for %s {", c.s)
+	case pre == "" && ok:
+		g.emit("for %s; %s; %s {", init, c.s, p)
+		endless = always
+	default:
+		if init != "" {
+			g.emit("{\n%s", init)
+		}
+		if after == "" {
+			g.emit("for {")
+		} else {
+			g.temps++
+			first := fmt.Sprintf("tmp%d", g.temps)
+			g.emit("for %s := true; ; %s = false {\nif !%s {\n%s}", first, first, first, after)
+		}
+		if always {
+			endless = true
+		} else {
+			g.emit("%sif %s {\nbreak\n}", pre, not(c).s)
+		}
+	}
+	if test != nil {
+		test()
+	}
+	g.inside(body)
+	g.emit("}")
+	if init != "" && !(pre == "" && ok) {
+		g.emit("}")
+	}
+	g.breaks = g.breaks[:len(g.breaks)-1]
+	endless = endless && count == 0
+	return endless, endless
+}
+
+func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
+	count := 0
+	g.breaks = append(g.breaks, &count)
+	defer func() { g.breaks = g.breaks[:len(g.breaks)-1] }()
+	if n.L.Op == front.Num && n.L.I != 0 {
+		g.emit("for {")
+		g.inside(n.R)
+		g.emit("}")
+		return count == 0, count == 0
+	}
+	var c exp
+	pre := g.capture(func() { c = g.cond(n.L) })
+	g.temps++
+	t := fmt.Sprintf("tmp%d", g.temps)
+	if pre == "" {
+		g.emit("for %s := true; %s; %s = %s {", t, t, t, c.s)
+	} else {
+		g.emit("for %s := true; ; %s = false {\nif !%s {\n%sif %s {\nbreak\n}\n}", t, t, t, pre, not(c).s)
+	}
+	g.inside(n.R)
+	g.emit("}")
+	return false, false
+}
+
+// forLoop is a for loop, with a test for upc_forall.
+func (g *gen) forLoop(n *front.Node, test func()) (ends, terms bool) {
+	init, braces := "", false
+	if n.Init != nil {
+		text := ""
+		if n.Init.Op == front.Block {
+			if d := n.Init.List; len(d) == 1 && g.hoist == nil && !onStack(d[0].Sym) && len(d[0].List) == 1 && d[0].List[0].Op == front.Assign && d[0].Sym.Reads > 0 {
+				var v exp
+				r := d[0].List[0].R
+				pre := g.capture(func() { v = g.typed(r) })
+				if pre == "" {
+					init = fmt.Sprintf("%s := %s", d[0].Sym.Go, v.s)
+				}
+			}
+			if init == "" {
+				text = g.capture(func() { g.block(n.Init) })
+				braces = true
+			}
+		} else {
+			text = g.capture(func() { g.discard(n.Init.L) })
+			if s, ok := simple(text); ok {
+				init, text = s, ""
+			}
+		}
+		if braces {
+			g.emit("{")
+		}
+		g.out.WriteString(text)
+	}
+	ends, terms = g.loop(init, n.L, n.C, n.R, test)
+	if braces {
+		g.emit("}")
+	}
+	return ends, terms
+}
+
+// forall is upc_forall (UPC 1.3, 6.6.2). Of nested loops only the outermost with an affinity
+// shares out its iterations, whichever function it stands in.
+func (g *gen) forall(n *front.Node) {
+	if n.Aff == nil || n.Inner {
+		g.forLoop(n, nil)
+		return
+	}
+	alone := g.fn.Name == "main" // which no loop calls
+	control := ""
+	if !alone {
+		control = g.temp("bool", "upc.forall == 0")
+	}
+	if n.Calls {
+		g.emit("upc.forall++")
+	}
+	g.forLoop(n, func() {
+		var c exp
+		if n.Aff.Type.Integer() {
+			g.helpers["mine"] = true
+			c = exp{fmt.Sprintf("!upc.mine(int64(%s))", g.expr(n.Aff).s), 6}
+		} else {
+			c = exp{fmt.Sprintf("%s.Thread() != upc.MyThread()", g.operand(g.expr(n.Aff), 7)), 3}
+		}
+		if control != "" {
+			c = exp{control + " && " + c.s, 2}
+		}
+		g.emit("if %s {\ncontinue\n}", c.s)
+	})
+	if n.Calls {
+		g.emit("upc.forall--")
+	}
+}
+
+func (g *gen) switchStmt(n *front.Node) (ends, terms bool) {
+	count := 0
+	g.breaks = append(g.breaks, &count)
+	defer func() { g.breaks = g.breaks[:len(g.breaks)-1] }()
+	v := g.typed(n.L)
+	g.emit("{")
+	for _, s := range n.R.List {
+		if s.Op == front.Decl && g.hoist == nil && !onStack(s.Sym) {
+			g.emit("var %s %s\n_ = %s", s.Sym.Go, g.goType(s.Sym.Type), s.Sym.Go)
+		}
+	}
+	g.emit("switch %s {", v.s)
+	list := n.R.List
+	i := 0
+	for i < len(list) && list[i].Op != front.Case && list[i].Op != front.Default {
+		i++
+	}
+	hasDefault, all := false, true
+	for i < len(list) {
+		var values []string
+		def := false
+		for ; i < len(list) && (list[i].Op == front.Case || list[i].Op == front.Default); i++ {
+			g.comment(list[i].Pos)
+			if list[i].Op == front.Default {
+				def = true
+			} else {
+				values = append(values, g.number(list[i].I, n.L.Type))
+			}
+		}
+		if def {
+			hasDefault = true
+			g.emit("default:")
+		} else {
+			g.emit("case %s:", strings.Join(values, ", "))
+		}
+		ends, terms = false, false
+		broken := false
+		for ; i < len(list) && list[i].Op != front.Case && list[i].Op != front.Default; i++ {
+			s := list[i]
+			switch {
+			case ends && s.Op != front.Label:
+			case s.Op == front.Break && (i+1 == len(list) || list[i+1].Op == front.Case || list[i+1].Op == front.Default):
+				ends, terms, broken = true, false, true
+			case s.Op == front.Decl && g.hoist == nil && !onStack(s.Sym):
+				for _, a := range s.List {
+					g.discard(a)
+				}
+				ends, terms = false, false
+			default:
+				ends, terms = g.stmt(s)
+			}
+		}
+		if i < len(list) && !ends {
+			g.emit("fallthrough")
+			terms = true
+		}
+		all = all && terms && !broken
+	}
+	g.emit("}\n}")
+	terms = hasDefault && all && count == 0
+	return terms, terms
+}
+
+func (g *gen) barrier(n *front.Node) {
+	var id exp
+	if n.L != nil {
+		id = g.expr(n.L)
+	}
+	what := map[string]string{"upc_barrier": "barrier", "upc_notify": "notify", "upc_wait": "wait"}[n.Str]
+	if n.L != nil {
+		what += "ID"
+	}
+	g.helpers[what] = true
+	g.emit("upc.%s(%s)", what, id.s)
+}
+
+func (g *gen) number(v int64, t *front.Type) string {
+	if t.Unsigned {
+		return strconv.FormatUint(uint64(v), 10)
+	}
+	return strconv.FormatInt(v, 10)
+}

@@ -1,0 +1,117 @@
+// The state of a thread. What is unsafe here: struct timeval at the place that the program names,
+// and the end of the stack.
+
+package libc
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"time"
+	"unsafe"
+)
+
+// C is what the library keeps for one thread.
+type C struct {
+	stack stack
+	out   []byte
+	seed  uint64
+	now   func() time.Duration
+}
+
+// New is a thread's library. now is the clock of the thread's job, which may be a simulated
+// one.
+func New(now func() time.Duration) C {
+	p := mapMemory(stackSize)
+	return C{stack: stack{base: p, end: unsafe.Add(p, stackSize), top: p}, seed: 1, now: now}
+}
+
+// exit is what exit panics with.
+type exit struct{ status int32 }
+
+// Exit is exit: it ends the thread's main.
+func (c *C) Exit(status int32) { panic(exit{status}) }
+
+// Abort is abort.
+func (c *C) Abort() {
+	c.Flush()
+	fmt.Fprintln(os.Stderr, "aborted")
+	panic(exit{134})
+}
+
+// AssertFail is what assert calls.
+func (c *C) AssertFail(what, file *int8, line int32, fn *int8) {
+	c.Flush()
+	fmt.Fprintf(os.Stderr, "%s:%d: %s: Assertion `%s' failed.\n", text(file), line, text(fn), text(what))
+	panic(exit{134})
+}
+
+// Run calls main and is its value, or what exit was called with.
+func (c *C) Run(main func() int32) (status int32) {
+	defer c.Flush()
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case exit:
+			status = e.status
+		default:
+			panic(e)
+		}
+	}()
+	return main()
+}
+
+// Rand is rand: a linear congruential generator of 64 bits, whose upper bits are given.
+func (c *C) Rand() int32 {
+	c.seed = c.seed*6364136223846793005 + 1442695040888963407
+	return int32(c.seed >> 33)
+}
+
+// Srand is srand.
+func (c *C) Srand(seed uint32) { c.seed = uint64(seed) }
+
+// Abs is abs.
+func (c *C) Abs(v int32) int32 { return max(v, -v) }
+
+// Labs is labs.
+func (c *C) Labs(v int64) int64 { return max(v, -v) }
+
+// Time is time: seconds.
+func (c *C) Time(p *int64) int64 {
+	s := int64(c.now() / time.Second)
+	if p != nil {
+		*p = s
+	}
+	return s
+}
+
+// Clock is clock: microseconds of the job's clock.
+func (c *C) Clock() int64 { return c.now().Microseconds() }
+
+// Ticks is upc_ticks_now: nanoseconds.
+func (c *C) Ticks() uint64 { return uint64(c.now()) }
+
+// Timeval is struct timeval.
+type Timeval struct{ Sec, Usec int64 }
+
+// Gettimeofday is gettimeofday, on the job's clock.
+func (c *C) Gettimeofday(p, zone unsafe.Pointer) int32 {
+	us := c.now().Microseconds()
+	*(*Timeval)(p) = Timeval{us / 1e6, us % 1e6}
+	return 0
+}
+
+// Getenv is getenv.
+func (c *C) Getenv(name *int8) *int8 {
+	v, ok := os.LookupEnv(string(text(name)))
+	if !ok {
+		return nil
+	}
+	return Str(v + "\x00")
+}
+
+// Float is a constant that Go cannot write: an infinity or no number.
+func Float(f float64) float64 { return f }
+
+// Round is round: away from zero in the middle.
+func Round(f float64) float64 { return math.Round(f) }

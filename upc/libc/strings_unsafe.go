@@ -1,0 +1,213 @@
+// Strings. What is unsafe here: memcmp, whose caller names memory of so many bytes.
+
+package libc
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// Strlen is strlen.
+func (c *C) Strlen(s *int8) uint64 { return uint64(len(text(s))) }
+
+// Strcmp is strcmp.
+func (c *C) Strcmp(a, b *int8) int32 { return int32(bytes.Compare(text(a), text(b))) }
+
+// Strncmp is strncmp.
+func (c *C) Strncmp(a, b *int8, n uint64) int32 {
+	x, y := text(a), text(b)
+	return int32(bytes.Compare(x[:min(n, uint64(len(x)))], y[:min(n, uint64(len(y)))]))
+}
+
+// Memcmp is memcmp.
+func (c *C) Memcmp(a, b unsafe.Pointer, n uint64) int32 {
+	return int32(bytes.Compare(bytesAt(a, n), bytesAt(b, n)))
+}
+
+func (c *C) store(dst *int8, s []byte) {
+	to := bytesAt(chars(dst), uint64(len(s))+1)
+	copy(to, s)
+	to[len(s)] = 0
+}
+
+// Strcpy is strcpy.
+func (c *C) Strcpy(dst, src *int8) *int8 {
+	c.store(dst, text(src))
+	return dst
+}
+
+// Strncpy is strncpy.
+func (c *C) Strncpy(dst, src *int8, n uint64) *int8 {
+	to := bytesAt(chars(dst), n)
+	clear(to[copy(to, text(src)):])
+	return dst
+}
+
+// Strcat is strcat.
+func (c *C) Strcat(dst, src *int8) *int8 {
+	c.store(At(dst, int64(len(text(dst)))), text(src))
+	return dst
+}
+
+// Strdup is strdup.
+func (c *C) Strdup(s *int8) *int8 { return Str(string(text(s)) + "\x00") }
+
+// Strstr is strstr.
+func (c *C) Strstr(s, sub *int8) *int8 {
+	i := bytes.Index(text(s), text(sub))
+	if i < 0 {
+		return nil
+	}
+	return At(s, i64(i))
+}
+
+func i64(i int) int64 { return int64(i) }
+
+// numberAt is the longest integer at the beginning of s.
+func numberAt(s []byte, base int) (v int64, n int) {
+	t := strings.TrimLeft(string(s), " \t\n\v\f\r")
+	n = len(s) - len(t)
+	neg := false
+	if t != "" && (t[0] == '-' || t[0] == '+') {
+		neg = t[0] == '-'
+		t = t[1:]
+		n++
+	}
+	if (base == 0 || base == 16) && len(t) > 2 && t[0] == '0' && t[1]|0x20 == 'x' {
+		base, t, n = 16, t[2:], n+2
+	}
+	if base == 0 {
+		base = 10
+		if strings.HasPrefix(t, "0") {
+			base = 8
+		}
+	}
+	k := 0
+	for k < len(t) {
+		if _, err := strconv.ParseUint(t[k:k+1], base, 8); err != nil {
+			break
+		}
+		k++
+	}
+	if k == 0 {
+		return 0, 0
+	}
+	u, err := strconv.ParseUint(t[:k], base, 64)
+	switch {
+	case err != nil || u > math.MaxInt64 && !neg:
+		v = math.MaxInt64
+		if neg {
+			v = math.MinInt64
+		}
+	case neg:
+		v = -int64(u)
+	default:
+		v = int64(u)
+	}
+	return v, n + k
+}
+
+// Atoi is atoi.
+func (c *C) Atoi(s *int8) int32 {
+	v, _ := numberAt(text(s), 10)
+	return int32(v)
+}
+
+// Atol is atol.
+func (c *C) Atol(s *int8) int64 {
+	v, _ := numberAt(text(s), 10)
+	return v
+}
+
+// Atoll is atoll.
+func (c *C) Atoll(s *int8) int64 { return c.Atol(s) }
+
+// Strtol is strtol.
+func (c *C) Strtol(s *int8, end **int8, base int32) int64 {
+	v, n := numberAt(text(s), int(base))
+	if end != nil {
+		*end = At(s, i64(n))
+	}
+	return v
+}
+
+// Strtoul is strtoul.
+func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 { return uint64(c.Strtol(s, end, base)) }
+
+// Strtod is strtod.
+func (c *C) Strtod(s *int8, end **int8) float64 {
+	b := text(s)
+	t := strings.TrimLeft(string(b), " \t\n\v\f\r")
+	skip := len(b) - len(t)
+	k := 0
+	for k < len(t) && strings.IndexByte("0123456789+-.eExXpPaAbBcCdDfFiInNtTyY", t[k]) >= 0 {
+		k++
+	}
+	var f float64
+	for ; k > 0; k-- {
+		v, err := strconv.ParseFloat(t[:k], 64)
+		if err == nil || math.IsInf(v, 0) {
+			f = v
+			break
+		}
+	}
+	if k == 0 {
+		skip = 0
+	}
+	if end != nil {
+		*end = At(s, i64(skip+k))
+	}
+	return f
+}
+
+// Atof is atof.
+func (c *C) Atof(s *int8) float64 { return c.Strtod(s, nil) }
+
+// is says whether ch is a byte of set.
+func is(ch int32, set string) int32 {
+	return Bool(ch > 0 && ch < 128 && strings.IndexByte(set, byte(ch)) >= 0)
+}
+
+const (
+	lower  = "abcdefghijklmnopqrstuvwxyz"
+	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits = "0123456789"
+	spaces = " \t\n\v\f\r"
+)
+
+// Isalpha is isalpha.
+func (c *C) Isalpha(ch int32) int32 { return is(ch, lower+upper) }
+
+// Isdigit is isdigit.
+func (c *C) Isdigit(ch int32) int32 { return is(ch, digits) }
+
+// Isalnum is isalnum.
+func (c *C) Isalnum(ch int32) int32 { return is(ch, lower+upper+digits) }
+
+// Isspace is isspace.
+func (c *C) Isspace(ch int32) int32 { return is(ch, spaces) }
+
+// Isupper is isupper.
+func (c *C) Isupper(ch int32) int32 { return is(ch, upper) }
+
+// Islower is islower.
+func (c *C) Islower(ch int32) int32 { return is(ch, lower) }
+
+// Toupper is toupper.
+func (c *C) Toupper(ch int32) int32 {
+	if c.Islower(ch) != 0 {
+		return ch - 'a' + 'A'
+	}
+	return ch
+}
+
+// Tolower is tolower.
+func (c *C) Tolower(ch int32) int32 {
+	if c.Isupper(ch) != 0 {
+		return ch - 'A' + 'a'
+	}
+	return ch
+}
