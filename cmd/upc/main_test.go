@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argon-go/argon/internal/testmain"
 	"github.com/argon-go/argon/internal/upc/front"
 )
+
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m)) }
 
 var write = flag.Bool("write", false, "write what the programs print, and the errors, to testdata")
 

@@ -239,13 +239,11 @@ func (g *gen) use(pkg string) string {
 }
 
 var paths = map[string]string{
-	"rt":      "github.com/argon-go/argon/upc/rt",
-	"libc":    "github.com/argon-go/argon/upc/libc",
-	"math":    "math",
-	"unsafe":  "unsafe",
-	"os":      "os",
-	"barrier": "github.com/argon-go/argon/barrier",
-	"gas":     "github.com/argon-go/argon/gas",
+	"rt":     "github.com/argon-go/argon/upc/rt",
+	"libc":   "github.com/argon-go/argon/upc/libc",
+	"math":   "math",
+	"unsafe": "unsafe",
+	"os":     "os",
 }
 
 // file is a Go file of body.
@@ -491,8 +489,7 @@ func (g *gen) program(units []*front.Unit) string {
 	}
 	b.WriteString(inits.String())
 	if sharedInit {
-		b.WriteString("upc.barrier()\n")
-		g.helpers["barrier"] = true
+		b.WriteString("upc.BarrierAny()\n")
 	}
 	m := g.funcs["main"]
 	call := m.Go + "(upc"

@@ -37,13 +37,19 @@ var services = map[string]string{
 	"upc_ticks_now":    "upc.c.Ticks()",
 	"upc_ticks_to_ns":  "uint64($1)",
 
-	"upc_all_lock_alloc":    "upc.allLockAlloc()",
-	"upc_global_lock_alloc": "upc.lockAlloc()",
-	"upc_lock":              "upc.lock($1)",
-	"upc_unlock":            "upc.unlock($1)",
-	"upc_lock_attempt":      "upc.lockAttempt($1)",
-	"upc_lock_free":         "upc.Free($1)",
-	"upc_all_lock_free":     "upc.AllFree($1)",
+	"upc_all_lock_alloc":    "rt.Phaseless(upc.AllLockAlloc())",
+	"upc_global_lock_alloc": "rt.Phaseless(upc.GlobalLockAlloc())",
+	"upc_lock":              "upc.Lock(rt.Lock($1))",
+	"upc_unlock":            "upc.Unlock(rt.Lock($1))",
+	"upc_lock_attempt":      "libc.Bool(upc.LockAttempt(rt.Lock($1)))",
+	"upc_lock_free":         "upc.LockFree(rt.Lock($1))",
+	"upc_all_lock_free":     "upc.AllLockFree(rt.Lock($1))",
+
+	"upc_all_broadcast":  "upc.AllBroadcast($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
+	"upc_all_scatter":    "upc.AllScatter($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
+	"upc_all_gather":     "upc.AllGather($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
+	"upc_all_gather_all": "upc.AllGatherAll($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
+	"upc_all_exchange":   "upc.AllExchange($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
 }
 
 // libraryNames are the functions of package libc, as methods of libc.C.
@@ -157,79 +163,39 @@ func putAnyStrict[T any](upc *thread, p rt.Phaseless, v T) {
 	upc.Fence()
 }
 `,
-	"barrier": `
-func (upc *thread) barrier() {
-	upc.c.Flush()
-	upc.Fence()
-	upc.Node().Must(upc.Node().Barriers().Barrier(0, barrier.Anonymous))
-}
-`,
-	"barrierID": `
-func (upc *thread) barrierID(id int32) {
-	upc.c.Flush()
-	upc.Fence()
-	upc.Node().Must(upc.Node().Barriers().Barrier(uint32(id), 0))
-}
-`,
-	"notify": `
-func (upc *thread) notify() {
-	upc.Fence()
-	upc.Node().Must(upc.Node().Barriers().Notify(0, barrier.Anonymous))
-}
-`,
-	"notifyID": `
-func (upc *thread) notifyID(id int32) {
-	upc.Fence()
-	upc.Node().Must(upc.Node().Barriers().Notify(uint32(id), 0))
-}
-`,
-	"wait": `
-func (upc *thread) wait() {
-	upc.Node().Must(upc.Node().Barriers().Wait(0, barrier.Anonymous))
-	upc.Fence()
-}
-`,
-	"waitID": `
-func (upc *thread) waitID(id int32) {
-	upc.Node().Must(upc.Node().Barriers().Wait(uint32(id), 0))
-	upc.Fence()
-}
-`,
-	"allLockAlloc": `
-func (upc *thread) allLockAlloc() rt.Phaseless {
-	l := upc.AllAlloc(1, 8)
-	if upc.MyThread() == 0 {
-		upc.MemSet(l, 0, 8)
+	"own": `
+// own is the first index from i on that is this thread's, in blocks of so many elements.
+func (upc *thread) own(i, block int64) int64 {
+	round := block * int64(upc.Threads())
+	at := i - (i%round+round)%round + int64(upc.MyThread())*block // this thread's block in i's round
+	switch {
+	case i < at:
+		return at
+	case i < at+block:
+		return i
 	}
-	upc.Node().Must(upc.Node().Barriers().Barrier(0, barrier.Anonymous))
-	return l
+	return at + round
 }
 `,
-	"lockAlloc": `
-func (upc *thread) lockAlloc() rt.Phaseless {
-	l := upc.GlobalAlloc(1, 8)
-	upc.MemSet(l, 0, 8)
-	return l
+	"after": `
+// after is the next index that is this thread's after i, which is.
+func (upc *thread) after(i, block int64) int64 {
+	if i++; i%block != 0 {
+		return i
+	}
+	return i + block*int64(upc.Threads()-1)
 }
 `,
-	"lock": `
-func (upc *thread) lock(l rt.Phaseless) {
-	upc.Node().Must(gas.LockAt(rt.ToPtr[gas.LockWord](l)).Lock(upc.Node()))
-	upc.Fence()
+	"place": `
+// place is where element i, of this thread, lies in its part of an array.
+func (upc *thread) place(i, block int64) int {
+	return int(i/(block*int64(upc.Threads()))*block + i%block)
 }
 `,
-	"unlock": `
-func (upc *thread) unlock(l rt.Phaseless) {
-	upc.Fence()
-	upc.Node().Must(gas.LockAt(rt.ToPtr[gas.LockWord](l)).Unlock(upc.Node()))
-}
-`,
-	"lockAttempt": `
-func (upc *thread) lockAttempt(l rt.Phaseless) int32 {
-	ok, err := gas.LockAt(rt.ToPtr[gas.LockWord](l)).TryLock(upc.Node())
-	upc.Node().Must(err)
-	upc.Fence()
-	return libc.Bool(ok)
+	"part": `
+// part is this thread's part of the array at p.
+func part[T rt.Scalar](upc *thread, p rt.Phaseless, count int) []T {
+	return rt.LocalSlice[T](upc.Thread, rt.MakePhaseless(upc.MyThread(), p.Addr()), count)
 }
 `,
 }

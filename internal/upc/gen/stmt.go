@@ -431,6 +431,30 @@ func (g *gen) forall(n *front.Node) {
 	}
 	alone := g.fn.Name == "main" // which no loop calls
 	control := ""
+	if l, ok := affine(n); ok && !g.fn.Gotos && g.local == nil {
+		if n.Calls {
+			g.emit("upc.forall++")
+		}
+		switch {
+		case alone:
+			g.localForall(n, l)
+		default:
+			was := "== 0"
+			if n.Calls {
+				was = "== 1"
+			}
+			g.emit("if upc.forall %s {", was)
+			g.localForall(n, l)
+			g.emit("} else {")
+			g.line = front.Pos{}
+			g.forLoop(n, nil)
+			g.emit("}")
+		}
+		if n.Calls {
+			g.emit("upc.forall--")
+		}
+		return
+	}
 	if !alone {
 		control = g.temp("bool", "upc.forall == 0")
 	}
@@ -523,11 +547,13 @@ func (g *gen) barrier(n *front.Node) {
 	if n.L != nil {
 		id = g.expr(n.L)
 	}
-	what := map[string]string{"upc_barrier": "barrier", "upc_notify": "notify", "upc_wait": "wait"}[n.Str]
-	if n.L != nil {
-		what += "ID"
+	what := map[string]string{"upc_barrier": "Barrier", "upc_notify": "Notify", "upc_wait": "Wait"}[n.Str]
+	if n.L == nil {
+		what += "Any"
 	}
-	g.helpers[what] = true
+	if what[0] == 'B' {
+		g.emit("upc.c.Flush()")
+	}
 	g.emit("upc.%s(%s)", what, id.s)
 }
 
