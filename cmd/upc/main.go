@@ -43,6 +43,8 @@ gasrun after --, say otherwise:
 
   -n N        number of threads (default 1, or that of -T)
   -conduit C  transport: shm, udp, hybrid, sim; the program runs under gasrun
+  -seeds N    simulate the program with seeds 1 to N, and stop at one with which it
+              fails: it prints how to do the same again
   -gasrun F   more flags of gasrun, separated by spaces, such as "-seed 7"
 
 Exit status: that of the program; 1 if it has errors; 2 for bad arguments.
@@ -63,6 +65,7 @@ type options struct {
 	threads, n      int
 	include, define list
 	conduit, gasrun string
+	seeds           int
 	files, args     []string
 }
 
@@ -76,6 +79,7 @@ func parse(args []string) (o options, err error) {
 	f.Var(&o.include, "I", "")
 	f.Var(&o.define, "D", "")
 	f.StringVar(&o.conduit, "conduit", "", "")
+	f.IntVar(&o.seeds, "seeds", 0, "")
 	f.StringVar(&o.gasrun, "gasrun", "", "")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -89,8 +93,10 @@ func parse(args []string) (o options, err error) {
 	switch {
 	case len(o.files) == 0:
 		return o, errors.New("no input files")
-	case o.threads < 0 || o.n < 0:
-		return o, errors.New("a negative number of threads")
+	case o.threads < 0 || o.n < 0 || o.seeds < 0:
+		return o, errors.New("a negative number")
+	case o.seeds > 0 && (o.conduit != "" && o.conduit != "sim" || o.gasrun != ""):
+		return o, errors.New("-seeds simulates: without -gasrun, or another conduit")
 	case o.threads > 0 && o.n > 0 && o.threads != o.n:
 		return o, fmt.Errorf("-T %d and -n %d differ", o.threads, o.n)
 	}
@@ -156,6 +162,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if verb == "build" {
 		return 0
 	}
+	if o.seeds > 0 {
+		return search(&o, program, stdout, stderr)
+	}
 	return start(&o, dir, program, stdout, stderr)
 }
 
@@ -194,6 +203,24 @@ func goBuild(dir, out, pkg string, stderr io.Writer) error {
 		return fmt.Errorf("go build: %w", err)
 	}
 	return nil
+}
+
+// search simulates the program with one seed after another until it fails. Messages take
+// longer by up to two microseconds, so that seeds differ.
+func search(o *options, program string, stdout, stderr io.Writer) int {
+	for s := 1; s <= o.seeds; s++ {
+		c := exec.Command(program, o.args...)
+		c.Env = append(os.Environ(), "ARGON_RANKS="+strconv.Itoa(o.n), "ARGON_CONDUIT=sim", fmt.Sprintf("ARGON_SIM=seed=%d,jitter=2us", s))
+		out, err := c.CombinedOutput()
+		if err == nil {
+			continue
+		}
+		stdout.Write(out)
+		fmt.Fprintf(stderr, "upc: %v with seed %d (ARGON_CONDUIT=sim ARGON_SIM=seed=%d,jitter=2us)\n", err, s, s)
+		return 1
+	}
+	fmt.Fprintf(stdout, "no failure with %d seeds\n", o.seeds)
+	return 0
 }
 
 // start runs the program and is its exit status.

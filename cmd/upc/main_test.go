@@ -36,19 +36,12 @@ func TestPrograms(t *testing.T) {
 	if err := writeModule(dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, f := range sources {
-		name := strings.TrimSuffix(filepath.Base(f), ".upc")
-		o := options{files: []string{f}}
-		if more, err := filepath.Glob("testdata/" + name + "/*.c"); err == nil {
-			o.files = append(o.files, more...)
-		}
-		files, err := compile(&o)
+	add := func(name string, sources ...string) {
+		files, err := compile(&options{files: sources})
 		if err != nil {
-			t.Errorf("%s: %v", f, err)
-			continue
+			t.Errorf("%s: %v", name, err)
+			return
 		}
-		names = append(names, name)
 		for n, b := range files {
 			to := filepath.Join(dir, name, n)
 			if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
@@ -59,6 +52,25 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 	}
+	var names []string
+	for _, f := range sources {
+		name := strings.TrimSuffix(filepath.Base(f), ".upc")
+		names = append(names, name)
+		more, err := filepath.Glob("testdata/" + name + "/*.c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(name, append([]string{f}, more...)...)
+	}
+	// What the simulator says of programs that are wrong.
+	wrong := map[string]string{
+		"update":   "lost updates: ",
+		"mismatch": "does not match: ids differ",
+		"deadlock": "deadlock at",
+	}
+	for name := range wrong {
+		add("wrong_"+name, "testdata/wrong/"+name+".upc")
+	}
 	bin := filepath.Join(dir, "bin") + "/"
 	if err := goBuild(dir, bin, "./...", os.Stderr); err != nil {
 		t.Fatal(err)
@@ -67,6 +79,13 @@ func TestPrograms(t *testing.T) {
 	vet.Dir = dir
 	if b, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("go vet: %v\n%s", err, b)
+	}
+	for name, says := range wrong {
+		c := exec.Command(bin + "wrong_" + name)
+		c.Env = append(os.Environ(), "ARGON_RANKS=3", "ARGON_CONDUIT=sim")
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), says) {
+			t.Errorf("%s: %v, not %q:\n%s", name, err, says, out)
+		}
 	}
 	for _, conduit := range []string{"shm", "sim"} {
 		for _, name := range names {

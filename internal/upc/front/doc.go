@@ -8,4 +8,14 @@
 //
 // A program's THREADS is a constant of the compilation ("static"), or known when the job
 // starts ("dynamic", Config.Threads 0). Then a size is a number, or a number times THREADS.
+//
+// A parser of C from elsewhere, such as modernc.org/cc/v4, has closed keywords and no place
+// in its types for a shared qualifier with a block, or for a size times THREADS; rewriting
+// tokens for it loses columns and the qualifiers of later declarators. So this one is made for
+// both languages at once, and needs nothing but the standard library.
+//
+// Refused are: bit-fields, variable length and zero-length arrays, long double and complex
+// numbers, wide characters, compound literals, definitions with variable arguments, unnamed
+// and flexible members, goto into a block, case labels inside other statements, and casts
+// between types of functions.
 package front

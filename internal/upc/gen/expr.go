@@ -74,6 +74,9 @@ func (g *gen) cond(n *front.Node) exp {
 		pre := g.capture(func() { r = g.cond(n.R) })
 		o := ops[n.Op]
 		if pre == "" {
+			if n.Op == front.LAnd && r.s == "true" || n.Op == front.LOr && r.s == "false" {
+				return l
+			}
 			return exp{g.operand(l, o.p) + " " + o.s + " " + g.operand(r, o.p+1), o.p}
 		}
 		t := g.temp("bool", l.s)

@@ -1,0 +1,3 @@
+// Threads name different barriers.
+#include <upc.h>
+int main(void) { upc_barrier MYTHREAD; return 0; }
