@@ -21,6 +21,7 @@ func init() {
 		}
 		return j.Endpoints(), nil
 	}})
+	conduits.Register(conduits.Conduit{Name: "calls-apart", Local: chaos.Local(shm.Local, chaos.Config{HideNeighbours: true})})
 	conduits.Register(conduits.Conduit{Name: "calls-killed", Local: chaos.Local(shm.Local, chaos.Config{
 		Seed: 3, HideNeighbours: true, Kill: []chaos.Kill{{Rank: 1, After: 3000}},
 	})})

@@ -259,10 +259,19 @@ func TestCollectiveMismatch(t *testing.T) {
 // the others are in a collective call: they get an error that names both, and the
 // barrier is one that they may still come to.
 func TestBarrierAgainstCollective(t *testing.T) {
+	// By shared memory, and by messages of both.
+	for _, conduit := range []string{"", "calls-apart"} {
+		testBarrierAgainst(t, conduit)
+	}
+}
+
+func testBarrierAgainst(t *testing.T, conduit string) {
 	for _, a := range oddCalls {
 		for name, meet := range map[string]func(n *Node) error{"Barrier": (*Node).Barrier, "Quiesce": (*Node).Quiesce} {
 			for who := range 3 {
-				runN(t, 3, func(n *Node) error {
+				cfg := small(3)
+				cfg.Conduit = conduit
+				if err := Run(cfg, func(n *Node) error {
 					if n.rank == who {
 						if err := meet(n); err != nil {
 							return err
@@ -280,7 +289,9 @@ func TestBarrierAgainstCollective(t *testing.T) {
 						return fmt.Errorf("rank %d is in %s, the others in %s; rank %d gets %v", who, name, a.name, n.rank, err)
 					}
 					return meet(n)
-				})
+				}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
