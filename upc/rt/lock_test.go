@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/race"
 )
 
 // TestLock: what threads do under a lock is not lost, by whichever of its two ways they have
@@ -41,6 +42,9 @@ func TestLock(t *testing.T) {
 
 // TestLockFair: a lock goes to threads in the order in which they have entered its queue.
 func TestLockFair(t *testing.T) {
+	if race.Enabled {
+		t.Skip("strict accesses, by which threads look at the queue, are races to the detector")
+	}
 	onEach(t, 4, func(t *Thread) {
 		l := t.AllLockAlloc()
 		count := t.Base(objE)    // on thread 0: how many have had the lock
