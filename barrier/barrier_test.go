@@ -730,8 +730,15 @@ func TestBehind(t *testing.T) {
 		last, phase uint32
 		want        bool
 	}{
-		{0, 1, true}, {1, 1, false}, {2, 1, false}, {1, 2, true}, {1, 7, true},
-		{phaseMask, 0, true}, {phaseMask, phaseMask, false}, {0, phaseMask, false}, {1, phaseMask, false},
+		{0, 1, true},
+		{1, 1, false},
+		{2, 1, false},
+		{1, 2, true},
+		{1, 7, true},
+		{phaseMask, 0, true},
+		{phaseMask, phaseMask, false},
+		{0, phaseMask, false},
+		{1, phaseMask, false},
 	} {
 		var b Barrier
 		b.state.Store(uint64(c.last)<<wordPhase | stateNotified)
