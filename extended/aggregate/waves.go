@@ -212,6 +212,7 @@ func (c *Endpoint) sync(id uint32, what string, parties []Party) error {
 		w := c.awaited(what, entered)
 		if !entered {
 			if err := c.b.Sleeps(); err != nil {
+				c.b.Woken()
 				return err
 			}
 		}

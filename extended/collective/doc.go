@@ -100,8 +100,9 @@
 // [ErrNotReady], and calls before Bind [ErrNotInit].
 //
 // With Config.Phases a rank that waits in the job's barrier for one that waits for it in a
-// call of the job's is a mismatch, too: the ranks in the call get the error, and the
-// barrier goes on.
+// call of the job's that waits is a mismatch, too: the ranks in the call get the error, and
+// the barrier goes on. Calls begun without waiting, of which [Endpoint.Barrier] is one, and
+// calls of teams are not compared with it: such ranks wait for each other for ever.
 //
 // If a rank of the job fails, calls that need others return a *[PeerError] that names it
 // and the call; so they do if a rank leaves the job without which a call cannot end, which

@@ -28,8 +28,8 @@ type Config struct {
 	Names *Names
 	// Phases is the job's barrier if a rank never calls the two at once and all ranks
 	// do so in the same order. Ranks of which one is in the barrier and another one in a call
-	// are then calls that do not match. nil: they may wait for each other for ever. The
-	// owner of both calls AtBarrier.
+	// of the job's that waits are then calls that do not match. nil: they wait for each
+	// other for ever. The owner of both calls AtBarrier.
 	Phases Phases
 }
 

@@ -61,7 +61,10 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 			if int32(w.seq-c.ahead) > 0 {
 				c.ahead = w.seq
 			}
-			defer c.ask(t, &w)
+			// While mu is held this rank cannot make the call.
+			if phase, ok := c.phases.Waiting(); ok {
+				defer c.ask(t, &w, phase)
+			}
 		}
 	case ahead == 0 && c.active:
 		*in = w

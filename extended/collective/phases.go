@@ -42,13 +42,11 @@ func (c *Endpoint) AtBarrier(phase uint32) error {
 	return nil
 }
 
-// ask asks the rank of w if this one waits in a barrier.
-func (c *Endpoint) ask(t *am.Token, w *note) {
-	if phase, ok := c.phases.Waiting(); ok {
-		f := c.atPhase(w, phase)
-		// If the reply fails, so has the job, and the other rank learns of that.
-		_ = t.ReplyShort(handlerWrong, f[:]...)
-	}
+// ask asks the rank of w, of which this one waits in a barrier's phase.
+func (c *Endpoint) ask(t *am.Token, w *note, phase uint32) {
+	f := c.atPhase(w, phase)
+	// If the reply fails, so has the job, and the other rank learns of that.
+	_ = t.ReplyShort(handlerWrong, f[:]...)
 }
 
 // atPhase asks the rank of w, which is not in flight, in words that travel.
