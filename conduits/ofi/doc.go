@@ -76,11 +76,12 @@
 // that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the
 // rendezvous hears of it. A rank that waits for something of a peer (word of frames, answers,
 // accesses, room) asks a silent one, and fails it after ARGON_DEADTIME (10 s) without an
-// answer, and 1 s more for each 8 MiB of remote accesses between the two. The time in which this
+// answer, and 1 s more for each 8 MiB of remote accesses of its own, and of the peer's to it. The time in which this
 // rank itself takes nothing does not count. The same time without room at the provider fails a peer, too.
 //
 // Frames have numbers. One that does not arrive for 10 s, although the peer answers meanwhile,
-// was lost with a connection that the provider has made again: it fails the peer.
+// was lost with a connection that the provider has made again: it fails the peer. An access
+// that the provider still has 10 s after its owner has left fails this rank.
 //
 // Signal handlers that the library changes while it is opened are put back, with a
 // message. Descriptors that it opens are inherited by programs that the process starts.

@@ -83,8 +83,15 @@ func (t *transport) Register(r segment.Run) error {
 		return nil
 	}
 	t.mu.Lock()
+	native := !t.over && t.own.native
+	t.mu.Unlock()
+	// Not under mu, for which peers' probes wait.
+	if !native || t.ep.Populate(r.Mem) != nil {
+		return nil
+	}
+	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over || !t.own.native {
+	if t.over {
 		return nil
 	}
 	region, err := t.ep.Register(r.Mem, t.uses(r.Rights))
@@ -135,6 +142,7 @@ func (t *transport) Deregister(r segment.Run) {
 		t.cut(p)
 		t.shut(p, accesses)
 		t.makeDue(p)
+		t.attend()
 	}
 	t.released(k)
 	t.mu.Unlock()

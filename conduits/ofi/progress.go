@@ -557,8 +557,8 @@ func (t *transport) ack(p *peer, flags uint8) bool {
 		t.lose(p, err)
 		return true
 	}
-	_, ok := t.send(p, acks, flags, c, headerBytes)
-	if !ok {
+	posted, ok := t.send(p, acks, flags, c, headerBytes)
+	if !posted {
 		t.free(c)
 	}
 	return ok

@@ -104,6 +104,9 @@ func (t *transport) register(rights segment.Rights) (c card, err error) {
 	if len(t.segment) == 0 || rights&(segment.RightRead|segment.RightWrite) == 0 {
 		return c, nil
 	}
+	if err := t.ep.Populate(t.segment); err != nil {
+		return c, err
+	}
 	t.area, err = t.ep.Register(t.segment, t.uses(rights))
 	c.raw, c.base, c.registered = keyBytes(t.area), t.area.Base, err == nil
 	return c, err
@@ -200,6 +203,7 @@ func (t *transport) postRemote(p *peer) {
 		p.posted++
 		p.full = false
 		p.flying += int64(len(op.mem))
+		t.flying += int64(len(op.mem))
 		t.attend()
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
@@ -223,6 +227,9 @@ func (t *transport) local(mem []byte) (r fabric.Region, loan bool, err error) {
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(t.segment)))
 	if at >= base && at-base < uintptr(len(t.segment)) && t.area.Desc != 0 {
 		return t.area, false, nil
+	}
+	if err := t.ep.Populate(mem); err != nil {
+		return r, false, err
 	}
 	r, err = t.ep.Register(mem, fabric.Local)
 	return r, err == nil, err
@@ -249,6 +256,7 @@ func (t *transport) ended(d fabric.Done) {
 	s.pin.Unpin()
 	s.peer.heard++
 	s.peer.flying -= int64(len(s.mem))
+	t.flying -= int64(len(s.mem))
 	t.slots[d.Context] = slot{}
 	t.bare = append(t.bare, d.Context)
 	if s.loan {

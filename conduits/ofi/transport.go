@@ -102,6 +102,7 @@ type transport struct {
 	dead, lossTime, tick time.Duration // see watch.go
 	watcher              *time.Timer
 	watching             bool   // watcher runs
+	flying               int64  // bytes of remote accesses under way, to all peers
 	polled, looked       uint64 // looks at the completion queue, and of these before the watch's last
 	stray                error  // of an injected frame, to a peer that the provider does not name
 	asker                *time.Timer
@@ -367,6 +368,9 @@ func (t *transport) room(p *peer, c class, n int) []byte {
 			return nil
 		}
 	}
+	if p.lost != nil {
+		return nil
+	}
 	if o.used == 0 {
 		if len(o.ready.All()) > 1 {
 			return nil
@@ -392,7 +396,10 @@ func (t *transport) shut(p *peer, c class) bool {
 	}
 	if !o.ready.Empty() {
 		t.launch(p, c)
-		if !o.ready.Empty() {
+		switch {
+		case p.lost != nil:
+			return true // drop has freed the frame
+		case !o.ready.Empty():
 			return false
 		}
 	}
@@ -408,22 +415,18 @@ func (t *transport) launch(p *peer, c class) {
 	o := &p.out[c]
 	for !o.ready.Empty() && p.lost == nil && !p.left && o.sent-o.acked < window {
 		f := o.ready.First()
-		posted, ok := t.send(p, c, 0, f.context, f.bytes)
-		if !ok {
-			return
+		if posted, _ := t.send(p, c, 0, f.context, f.bytes); !posted {
+			return // it waits for room, or drop has freed it
 		}
 		o.ready.Take()
-		if posted {
-			o.sent++
-		}
+		o.sent++
 	}
 }
 
-// send posts a frame, with mu held. ok is false if the provider has no room now: p is due
-// then. posted is false if p is lost, and the frame is free then.
+// send posts a frame, with mu held; if it does not, the frame stays the caller's. ok is
+// false if the provider has no room now: p is due then. Else p is lost.
 func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes int) (posted, ok bool) {
 	if !t.reach(p) {
-		t.free(context)
 		return false, true
 	}
 	h := header{job: t.id, src: uint32(t.rank), class: c, flags: flags, taken: p.taken, here: p.arrived}
@@ -445,7 +448,6 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 		t.makeDue(p)
 		return false, false
 	case err != nil:
-		t.free(context)
 		t.lose(p, err)
 		return false, true
 	}
@@ -859,12 +861,24 @@ func (t *transport) release() {
 	t.timer.Stop()
 	t.watcher.Stop()
 	t.asker.Stop()
-	t.ep.Close()
+	closed := t.ep.Close()
 	for i := range t.slots {
-		if p := t.slots[i].pin; p != nil {
-			p.Unpin() // an access that was under way when the job failed
+		switch p := t.slots[i].pin; { // of an access that was under way when the job failed
+		case p == nil:
+		case closed:
+			p.Unpin()
+		default:
+			lost.Lock()
+			lost.pins = append(lost.pins, p)
+			lost.Unlock()
 		}
 	}
+}
+
+// lost keeps what endpoints may still write to that their providers could not close.
+var lost struct {
+	sync.Mutex
+	pins []*runtime.Pinner
 }
 
 // drain sees whether all that this rank has sent has arrived, once it is closed, and asks

@@ -4,6 +4,7 @@ package ofi
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -243,4 +244,40 @@ func FuzzFrame(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestUnreachable: frames for a peer that the provider refuses are free once, however many
+// were ready.
+func TestUnreachable(t *testing.T) {
+	for ready := range 3 {
+		ts, _ := pair(t)
+		r := ts[0].(*transport)
+		r.mu.Lock()
+		p := r.peer(1)
+		for range ready {
+			c, err := r.context()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.out[messages].ready.Add(readyFrame{c, headerBytes})
+		}
+		room := func() []byte { return r.room(p, messages, r.frame-headerBytes) }
+		p.known, r.cards[1].addr = false, make([]byte, 64) // of no family
+		if ready < 2 && room() == nil {
+			t.Fatal("no room in an empty frame")
+		}
+		if ready < 2 && room() != nil || p.lost == nil && r.ack(p, wantAck) && p.lost == nil {
+			t.Errorf("%d frames ready: rank 1 is not lost: %v", ready, p.lost)
+		}
+		r.flush()
+		seen := map[uint32]bool{}
+		for _, c := range r.spare {
+			if seen[c] {
+				t.Errorf("%d frames ready: frame %d is free twice", ready, c)
+			}
+			seen[c] = true
+		}
+		r.mu.Unlock()
+		ts[0].Fail(1, errors.New("the test is over"))
+	}
 }

@@ -144,6 +144,11 @@ func (t *transport) awaited(p *peer) bool {
 			return true
 		}
 	}
+	for _, k := range t.own.going {
+		if _, ok := k.holders[p]; ok {
+			return true
+		}
+	}
 	return t.owes(p) || p.asked > 0 || p.flying > 0 || !p.remote.Empty()
 }
 
@@ -167,14 +172,14 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 		w.silent.Restart(now)
 	} else if looked && w.silent.Look(now) {
 		w.laps++
-		if excuse := time.Duration((p.flying+p.theirs)/slowest) * time.Second; time.Duration(w.laps)*t.dead >= t.dead+excuse {
+		if excuse := time.Duration((t.flying+p.theirs)/slowest) * time.Second; time.Duration(w.laps)*t.dead >= t.dead+excuse {
 			t.giveUp(p, fmt.Errorf("ofi: %s: rank %d has not been heard from for %v, and has not answered when it was asked (%s)%s",
 				t.ep.Provider, p.rank, time.Duration(w.laps)*t.dead, jobenv.DeadTime, w.silent.Paused()))
 			return false
 		}
 		w.silent.Restart(now)
 	}
-	if !p.full || p.posted != w.posted || p.flying > 0 {
+	if !p.full || p.posted != w.posted || t.flying > 0 {
 		w.posted = p.posted
 		w.full.Restart(now)
 	} else if looked && w.full.Look(now) {
@@ -219,7 +224,10 @@ func (t *transport) strayed(p *peer, c class, now time.Duration, looked bool) bo
 		w.transit[c], w.answered[c] = s, p.heard
 		w.loss[c].Restart(now)
 		return false
-	case p.flying+p.theirs > 0 || !looked: // they may be behind accesses
+	case t.flying+p.theirs > 0 || !looked: // they may be behind accesses
+		return false
+	case w.quiet > 2*probeLooks: // it does not run, and has to answer anew when it does
+		w.answered[c] = p.heard
 		return false
 	}
 	if !w.loss[c].Look(now) || p.heard-w.answered[c] < lossAnswers {

@@ -189,7 +189,7 @@ func TestSilent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l, ts := newLooker(t)
 			l.r.setDeadTime(dead)
-			l.p.flying = c.flying
+			l.p.flying, l.r.flying = c.flying, c.flying
 			after, err := l.looks(10*dead, c.looked, func() { c.f(l.p) })
 			switch {
 			case c.least == 0 && err != nil:
@@ -217,6 +217,7 @@ func TestLoss(t *testing.T) {
 		{"answers", func(p *peer) { p.out[answers].sent = 7; p.out[answers].acked = 5; p.heard++ }, "2 frames of answers to rank 1"},
 		{"gap", func(p *peer) { p.in[accesses] = inbox{9, []uint32{4}}; p.heard++ }, "frame 4 of accesses from rank 1"},
 		{"accesses", func(p *peer) { p.in[accesses] = inbox{9, []uint32{4}}; p.heard++; p.theirs = 1 << 20 }, ""},
+		{"stopped", stops(), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, ts := newLooker(t)
@@ -228,6 +229,24 @@ func TestLoss(t *testing.T) {
 				ts[0].Fail(0, errors.New("the test is over"))
 			}
 		})
+	}
+}
+
+// stops is a peer that does not run for lossTime, time and again. When it goes on it
+// answers at once all that it was asked meanwhile, and then a frame arrives there.
+func stops() func(p *peer) {
+	n := 0
+	return func(p *peer) {
+		k, i := uint32(n/(looks+2)), n%(looks+2)
+		n++
+		p.out[messages].sent, p.here = k+1, k
+		switch i {
+		case looks:
+			p.heard += looks / probeLooks
+		case looks + 1:
+			p.here = k + 1
+			p.heard++
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ type Kind uint32
 const (
 	Recv   Kind = C.FABRIC_RECV   // into the buffer of its context
 	Send   Kind = C.FABRIC_SEND   // from the buffer of its context
-	Inject Kind = C.FABRIC_INJECT // Send that is over when it is posted; at most Endpoint.MaxInject bytes
+	Inject Kind = C.FABRIC_INJECT // Send that is over when it is posted; at most Properties.Inject bytes
 	Write  Kind = C.FABRIC_WRITE  // from Local to Remote; over when the data is in place
 	Read   Kind = C.FABRIC_READ   // from Remote to Local
 )
@@ -237,10 +237,12 @@ func Open(i *Info, entries int) (*Endpoint, error) {
 	return e, nil
 }
 
-// Close frees the endpoint and all of its buffers.
-func (e *Endpoint) Close() {
-	C.argon_close(e.c)
+// Close frees the endpoint and all of its buffers. If it returns false, the provider could
+// not close it, and may still write to the memory of accesses under way.
+func (e *Endpoint) Close() bool {
+	closed := C.argon_close(e.c) == 0
 	e.c = nil
+	return closed
 }
 
 // Cut ends all operations under way: none of them writes to memory when it has returned
@@ -349,15 +351,22 @@ const (
 	Local       = C.FI_READ | C.FI_WRITE
 )
 
-// Register registers mem, pinned or not of the Go heap, for these uses, until Deregister
-// or Close.
-func (e *Endpoint) Register(mem []byte, uses uint64) (Region, error) {
-	if e.MR&MRAllocated != 0 {
-		// Memory that was never touched has no pages yet, which the provider asks for.
-		if err := sys.Populate(unsafe.Pointer(unsafe.SliceData(mem)), len(mem)); err != nil {
-			return Region{}, errs.Resource("ofi: %s: registering %d bytes, whose pages are to be there (FI_MR_ALLOCATED): %v", e.Provider, len(mem), err)
-		}
+// Populate makes the pages of mem, if the provider asks for that before it is registered
+// (FI_MR_ALLOCATED): memory that was never touched has none. It takes a second for some
+// GiB, and may be called while the endpoint is used.
+func (e *Endpoint) Populate(mem []byte) error {
+	if e.MR&MRAllocated == 0 {
+		return nil
 	}
+	if err := sys.Populate(unsafe.Pointer(unsafe.SliceData(mem)), len(mem)); err != nil {
+		return errs.Resource("ofi: %s: registering %d bytes, whose pages are to be there (FI_MR_ALLOCATED): %v", e.Provider, len(mem), err)
+	}
+	return nil
+}
+
+// Register registers mem, pinned or not of the Go heap, whose pages are there (see
+// Populate), for these uses, until Deregister or Close.
+func (e *Endpoint) Register(mem []byte, uses uint64) (Region, error) {
 	var r C.struct_argon_region
 	if ret := C.argon_register(e.c, unsafe.Pointer(unsafe.SliceData(mem)), C.size_t(len(mem)), C.uint64_t(uses), &r); ret != 0 {
 		return Region{}, errs.Resource("ofi: %s: registering %d bytes: fi_mr_reg: %s (-segment, ARGON_SEGMENT, ulimit -l)", e.Provider, len(mem), text(int(ret)))

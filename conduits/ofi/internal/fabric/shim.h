@@ -148,10 +148,14 @@ static inline int argon_cut(struct argon_endpoint *e)
 	return ret;
 }
 
-static inline void argon_close(struct argon_endpoint *e)
+// argon_close frees e: 0 if it is closed. Else it may still write to memory, and its
+// buffers are lost with it.
+static inline int argon_close(struct argon_endpoint *e)
 {
-	if (argon_cut(e))
-		return; // it may still write to the buffers, which are lost with it
+	int ret = argon_cut(e);
+
+	if (ret)
+		return ret;
 	for (uint32_t i = 0; i < e->nchunks; i++) {
 		free(e->chunks[i].contexts);
 		free(e->chunks[i].buffers);
@@ -167,6 +171,7 @@ static inline void argon_close(struct argon_endpoint *e)
 	free(e->chunks);
 	free(e->regions);
 	free(e);
+	return 0;
 }
 
 // argon_open makes an endpoint of info, which stays the caller's and unchanged. On failure
@@ -221,10 +226,13 @@ failed:
 // first number; -1 and an error number if it cannot.
 static inline int64_t argon_grow(struct argon_endpoint *e, uint32_t count, size_t size, char **buffers, int *err)
 {
-	struct argon_chunk *all = realloc(e->chunks, (e->nchunks + 1) * sizeof *all);
-	struct argon_chunk *c;
+	struct argon_chunk *all, *c;
 
+	*err = -FI_EOPBADSTATE;
+	if (!e->ep)
+		return -1; // it was cut
 	*err = -FI_ENOMEM;
+	all = realloc(e->chunks, (e->nchunks + 1) * sizeof *all);
 	if (!all)
 		return -1;
 	e->chunks = all;
@@ -381,6 +389,8 @@ static inline int argon_register(struct argon_endpoint *e, void *base, size_t le
 	size_t size = sizeof r->bytes;
 	int ret;
 
+	if (!e->ep)
+		return -FI_EOPBADSTATE; // it was cut
 	while (i < e->nregions && e->regions[i])
 		i++;
 	if (i == e->nregions) {
