@@ -2,6 +2,7 @@ package segment
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 	"unsafe"
 
@@ -59,15 +60,16 @@ func TestLocksNest(t *testing.T) {
 	}
 }
 
-// TestLockFails: a range with a hole cannot be locked; nothing is left of it.
+// TestLockFails: a range with pages that there can be none of cannot be locked; nothing is
+// left of it. They are mapped, so that nothing else comes to lie there.
 func TestLockFails(t *testing.T) {
 	before := locked(t)
 	atu := newATU(t, ATUConfig{Lock: true})
 	mem := mapped(t, 4)
-	if err := sys.Unmap(unsafe.Pointer(&mem[2*PageSize]), 2*PageSize); err != nil {
+	defer sys.Unmap(unsafe.Pointer(&mem[0]), int64(len(mem)))
+	if err := syscall.Mprotect(mem[2*PageSize:], syscall.PROT_NONE); err != nil {
 		t.Fatal(err)
 	}
-	defer sys.Unmap(unsafe.Pointer(&mem[0]), 2*PageSize)
 	_, err := atu.Register(mem, RightRead, AnyPeer)
 	if !errors.Is(err, errs.ErrResource) {
 		t.Fatal(err)
@@ -76,7 +78,7 @@ func TestLockFails(t *testing.T) {
 	if atu.Stats(&s); s.Regions != 0 || s.Bytes != 0 || s.Locked != 0 || s.Registered != 0 {
 		t.Errorf("%+v", s)
 	}
-	// The kernel locks up to the hole before it finds it.
+	// The kernel locks up to those pages before it finds them.
 	if n := locked(t) - before; n != 0 {
 		t.Errorf("%d bytes are locked", n)
 	}
