@@ -925,6 +925,12 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 		p.fatalf(name.pos, "storage size of '%s' isn't known", name.text)
 	}
 	if s.Storage == Global {
+		if init == nil {
+			return nil // a declaration after the definition leaves that as it is
+		}
+		if s.Init != nil {
+			p.errorf(name.pos, "redefinition of '%s'", name.text)
+		}
 		s.Init = init
 		for _, n := range init {
 			if !constantInit(n) {
