@@ -2,6 +2,7 @@ package front
 
 import (
 	"embed"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -510,7 +511,7 @@ func (c *cpp) condition(at Pos, line []token) bool {
 	if len(e.toks) > 0 {
 		c.fatalf(e.toks[0].pos, "missing binary operator before token \"%s\"", e.toks[0].text)
 	}
-	return v != 0
+	return v.v != 0
 }
 
 // ifExpr evaluates the expression of an #if.
@@ -519,6 +520,13 @@ type ifExpr struct {
 	at    Pos
 	toks  []token
 	depth int
+	dead  int // how many operands around this one are not evaluated
+}
+
+// ifValue is a value in an #if: of 64 bits, and of type uintmax_t or intmax_t (C99 6.10.1p4).
+type ifValue struct {
+	v        int64
+	unsigned bool
 }
 
 func (e *ifExpr) accept(s string) bool {
@@ -529,20 +537,30 @@ func (e *ifExpr) accept(s string) bool {
 	return false
 }
 
-func (e *ifExpr) ternary() int64 {
+// unless is what operand reads. If dead is true that is not evaluated: it may divide by zero.
+func (e *ifExpr) unless(dead bool, operand func() ifValue) ifValue {
+	if dead {
+		e.dead++
+		defer func() { e.dead-- }()
+	}
+	return operand()
+}
+
+func (e *ifExpr) ternary() ifValue {
 	v := e.binary(0)
 	if !e.accept("?") {
 		return v
 	}
-	a := e.ternary()
+	a := e.unless(v.v == 0, e.ternary)
 	if !e.accept(":") {
 		e.fatalf(e.at, "'?' without following ':'")
 	}
-	b := e.ternary()
-	if v != 0 {
-		return a
+	b := e.unless(v.v != 0, e.ternary)
+	r := ifValue{b.v, a.unsigned || b.unsigned}
+	if v.v != 0 {
+		r.v = a.v
 	}
-	return b
+	return r
 }
 
 var ifLevels = [][]string{
@@ -558,7 +576,7 @@ var ifLevels = [][]string{
 	{"*", "/", "%"},
 }
 
-func (e *ifExpr) binary(level int) int64 {
+func (e *ifExpr) binary(level int) ifValue {
 	if level == len(ifLevels) {
 		return e.unary()
 	}
@@ -568,30 +586,44 @@ again:
 		if !e.accept(op) {
 			continue
 		}
-		w := e.binary(level + 1)
-		if (op == "/" || op == "%") && w == 0 {
-			e.fatalf(e.at, "division by zero in #if")
+		w := e.unless(op == "||" && v.v != 0 || op == "&&" && v.v == 0, func() ifValue { return e.binary(level + 1) })
+		if (op == "/" || op == "%") && w.v == 0 {
+			if e.dead == 0 {
+				e.fatalf(e.at, "division by zero in #if")
+			}
+			w.v = 1
 		}
-		v = fold(op, v, w, false)
+		unsigned := v.unsigned || w.unsigned
+		if op == "<<" || op == ">>" {
+			unsigned = v.unsigned
+		}
+		v.v = fold(op, v.v, w.v, unsigned)
+		switch op {
+		case "||", "&&", "==", "!=", "<", "<=", ">", ">=":
+			unsigned = false // a truth value
+		}
+		v.unsigned = unsigned
 		goto again
 	}
 	return v
 }
 
-func (e *ifExpr) unary() int64 {
+func (e *ifExpr) unary() ifValue {
 	if e.depth++; e.depth > maxDepth {
 		e.fatalf(e.at, "#if nested too deep")
 	}
 	defer func() { e.depth-- }()
 	switch {
 	case e.accept("!"):
-		return truth(e.unary() == 0)
+		return ifValue{v: truth(e.unary().v == 0)}
 	case e.accept("-"):
-		return -e.unary()
+		v := e.unary()
+		return ifValue{-v.v, v.unsigned}
 	case e.accept("+"):
 		return e.unary()
 	case e.accept("~"):
-		return ^e.unary()
+		v := e.unary()
+		return ifValue{^v.v, v.unsigned}
 	case e.accept("("):
 		v := e.ternary()
 		if !e.accept(")") {
@@ -606,18 +638,18 @@ func (e *ifExpr) unary() int64 {
 	e.toks = e.toks[1:]
 	switch t.kind {
 	case tIdent:
-		return 0
+		return ifValue{}
 	case tNumber:
-		if v, _, ok := integer(t.text); ok {
-			return int64(v)
+		if v, suffix, ok := integer(t.text); ok {
+			return ifValue{int64(v), v > math.MaxInt64 || strings.Contains(suffix, "u")}
 		}
 	case tChar:
 		if b, ok := unquote(t.text); ok && len(b) > 0 {
-			return int64(int8(b[0]))
+			return ifValue{v: int64(int8(b[0]))}
 		}
 	}
 	e.fatalf(t.pos, "token \"%s\" is not valid in preprocessor expressions", t.text)
-	return 0
+	return ifValue{}
 }
 
 func truth(b bool) int64 {

@@ -66,6 +66,9 @@ func TestPreprocess(t *testing.T) {
 		{"a\\\nb /* c\n */ d // e\n__LINE__", "ab d 4"},
 		{"#define X 1\n#undef X\n#ifndef X\nX\n#endif", "X"},
 		{"#define F() 5\nF() F(\n)", "5 5"},
+		{"#if 18446744073709551615UL > 4294967295UL && -1 > 0u && 9223372036854775808 > 0\nok\n#endif", "ok"},
+		{"#if -1 >> 1 == -1 && (-1 + 0u) >> 63 == 1 && (1 ? -1 : 0u) > 0 && (1u < 2) - 2 < 0\nok\n#endif", "ok"},
+		{"#if (0 && 1 / 0) || (1 || 1 % 0) && (1 ? 1 : 1 / 0)\nok\n#endif", "ok"},
 	} {
 		r := &reporter{}
 		var got []string
