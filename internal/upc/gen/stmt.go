@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -298,8 +299,8 @@ func simple(post string) (string, bool) {
 	var l, r []string
 	for _, s := range lines {
 		name := strings.TrimRight(s, "+-")
-		if len(s)-len(name) != 2 || strings.ContainsAny(name, " .*()[]") {
-			return "", false
+		if len(s)-len(name) != 2 || strings.ContainsAny(name, " .*()[]") || slices.Contains(l, name) {
+			return "", false // Go's i, i = i+1, i+1 adds one
 		}
 		l = append(l, name)
 		r = append(r, name+s[len(s)-1:]+"1")
