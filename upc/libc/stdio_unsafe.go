@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// File is FILE: 0 is standard output, 1 standard error.
+// File is FILE: its Fd is 1 for standard output, 2 for standard error.
 type File struct{ Fd int32 }
 
 var (
@@ -169,6 +169,15 @@ func (c *C) format(f *int8, args []any) []byte {
 	}
 }
 
+// unpadded is spec without the flag 0.
+func unpadded(spec string) string {
+	n := 1
+	for n < len(spec) && strings.IndexByte("-+ #0", spec[n]) >= 0 {
+		n++
+	}
+	return strings.ReplaceAll(spec[:n], "0", "") + spec[n:]
+}
+
 // conversion prints one argument.
 func conversion(spec, size string, verb byte, precise bool, a any) string {
 	wrong := "%!" + string(verb)
@@ -179,10 +188,10 @@ func conversion(spec, size string, verb byte, precise bool, a any) string {
 			return wrong
 		}
 		if verb == 'c' {
-			return fmt.Sprintf(strings.ReplaceAll(spec, "0", "")+"s", string([]byte{byte(v)}))
+			return fmt.Sprintf(unpadded(spec)+"s", string([]byte{byte(v)}))
 		}
 		if precise {
-			spec = strings.Replace(spec, "%0", "%", 1)
+			spec = unpadded(spec)
 		}
 		signed := verb == 'd' || verb == 'i'
 		if verb == 'i' || verb == 'u' {
@@ -228,9 +237,9 @@ func conversion(spec, size string, verb byte, precise bool, a any) string {
 			if p == nil {
 				return "(null)"
 			}
-			return fmt.Sprintf(strings.ReplaceAll(spec, "%0", "%")+"s", text(p))
+			return fmt.Sprintf(unpadded(spec)+"s", text(p))
 		case *uint8:
-			return fmt.Sprintf(spec+"s", text((*int8)(unsafe.Pointer(p))))
+			return fmt.Sprintf(unpadded(spec)+"s", text((*int8)(unsafe.Pointer(p))))
 		}
 		return wrong
 	case 'p':

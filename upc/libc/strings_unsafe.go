@@ -66,11 +66,11 @@ func (c *C) Strstr(s, sub *int8) *int8 {
 
 func i64(i int) int64 { return int64(i) }
 
-// numberAt is the longest integer at the beginning of s.
-func numberAt(s []byte, base int) (v int64, n int) {
-	t := strings.TrimLeft(string(s), " \t\n\v\f\r")
+// numberAt is the longest integer at the beginning of s: its digits' value, or the largest one
+// if over, its sign, and how long it is.
+func numberAt(s []byte, base int) (u uint64, neg, over bool, n int) {
+	t := strings.TrimLeft(string(s), spaces)
 	n = len(s) - len(t)
-	neg := false
 	if t != "" && (t[0] == '-' || t[0] == '+') {
 		neg = t[0] == '-'
 		t = t[1:]
@@ -93,33 +93,33 @@ func numberAt(s []byte, base int) (v int64, n int) {
 		k++
 	}
 	if k == 0 {
-		return 0, 0
+		return 0, false, false, 0
 	}
 	u, err := strconv.ParseUint(t[:k], base, 64)
-	switch {
-	case err != nil || u > math.MaxInt64 && !neg:
-		v = math.MaxInt64
-		if neg {
-			v = math.MinInt64
-		}
-	case neg:
-		v = -int64(u)
-	default:
-		v = int64(u)
+	if err != nil {
+		u = math.MaxUint64
 	}
-	return v, n + k
+	return u, neg, err != nil, n + k
+}
+
+// signed is the number that numberAt gives, as a long.
+func signed(u uint64, neg bool) int64 {
+	switch {
+	case neg:
+		return -int64(min(u, 1<<63))
+	case u > math.MaxInt64:
+		return math.MaxInt64
+	}
+	return int64(u)
 }
 
 // Atoi is atoi.
-func (c *C) Atoi(s *int8) int32 {
-	v, _ := numberAt(text(s), 10)
-	return int32(v)
-}
+func (c *C) Atoi(s *int8) int32 { return int32(c.Atol(s)) }
 
 // Atol is atol.
 func (c *C) Atol(s *int8) int64 {
-	v, _ := numberAt(text(s), 10)
-	return v
+	u, neg, _, _ := numberAt(text(s), 10)
+	return signed(u, neg)
 }
 
 // Atoll is atoll.
@@ -127,15 +127,24 @@ func (c *C) Atoll(s *int8) int64 { return c.Atol(s) }
 
 // Strtol is strtol.
 func (c *C) Strtol(s *int8, end **int8, base int32) int64 {
-	v, n := numberAt(text(s), int(base))
+	u, neg, _, n := numberAt(text(s), int(base))
 	if end != nil {
 		*end = At(s, i64(n))
 	}
-	return v
+	return signed(u, neg)
 }
 
-// Strtoul is strtoul.
-func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 { return uint64(c.Strtol(s, end, base)) }
+// Strtoul is strtoul: -1 is ULONG_MAX, as C has it.
+func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
+	u, neg, over, n := numberAt(text(s), int(base))
+	if end != nil {
+		*end = At(s, i64(n))
+	}
+	if neg && !over {
+		return -u
+	}
+	return u
+}
 
 // Strtod is strtod.
 func (c *C) Strtod(s *int8, end **int8) float64 {
