@@ -242,8 +242,11 @@ func start(o *options, dir, program string, stdout, stderr io.Writer) int {
 		c.Env = append(os.Environ(), "ARGON_RANKS="+strconv.Itoa(o.n))
 	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, stdout, stderr
-	// An interrupt is for the program, which ends by it; this process waits for it.
-	signal.Ignore(os.Interrupt)
+	// An interrupt is for the program, which ends by it; this process waits for it. It is
+	// caught, since the program would inherit that it is ignored.
+	interrupt := make(chan os.Signal, 1)
+	signal.Notify(interrupt, os.Interrupt)
+	defer signal.Stop(interrupt)
 	err := c.Run()
 	var exit *exec.ExitError
 	switch {

@@ -3,18 +3,59 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/internal/testmain"
 	"github.com/argon-go/argon/internal/upc/front"
 )
 
-func TestMain(m *testing.M) { os.Exit(testmain.Run(m)) }
+func TestMain(m *testing.M) {
+	if p := os.Getenv("UPC_TEST_START"); p != "" {
+		os.Exit(start(&options{args: []string{"-c", p}}, "", "/bin/sh", os.Stdout, os.Stderr))
+	}
+	os.Exit(testmain.Run(m))
+}
+
+// TestInterrupt: an interrupt of the terminal, which all processes get, ends a program that
+// waits for input.
+func TestInterrupt(t *testing.T) {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "UPC_TEST_START=echo ready; exec cat")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(-c.Process.Pid, syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	// A program that ignores the interrupt ends here, with status 0.
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wait(); c.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "signal: interrupt") {
+		t.Errorf("%v: %s", err, errs.String())
+	}
+}
 
 var write = flag.Bool("write", false, "write what the programs print, and the errors, to testdata")
 
