@@ -184,6 +184,9 @@ func Bool(b bool) int32 {
 	return 0
 }
 
+// Byte is an integer as an unsigned char. Go refuses the conversion of a constant such as -1.
+func Byte[I Integer](i I) byte { return byte(i) }
+
 // SetStr sets the elements of a character array from the first on.
 func SetStr(a []int8, s string) {
 	for i := range len(s) {

@@ -16,12 +16,37 @@ int twice(void) {
   for (i = 0; i < 10; i++, i++) n++;
   return n;
 }
+int past(void) {
+  int a[10], b[2][3], n = 10, s = 0, *p;
+  for (p = &a[0]; p < &a[10]; p++) *p = 1;
+  for (p = &a[0]; p != &a[n]; p++) s += *p;
+  for (p = b[0]; p < &b[1][3]; p++) *p = 2;
+  for (p = &b[0][0]; p < &b[n / 5 - 1][n - 7]; p++) s += *p;
+  return s;
+}
+int part(int x) { int x0 = 7, *p = &x; ++*p; return x * 10 + x0; }
+int os(int getAny) { return getAny; }
+struct pair { int a; double b; };
+shared struct pair pairs[THREADS];
+shared [8] char bytes[8 * THREADS];
+shared int xs[THREADS];
 int main(void) {
+  shared void *gp = upc_all_alloc(THREADS, 4);
+  int i;
+  struct pair one = {1, 2.5};
+  upc_all_free(gp);
+  pairs[MYTHREAD] = one;
+  upc_memset(&bytes[8 * MYTHREAD], -1, 8);
+  upc_forall (i = 0; i < THREADS; i++; &xs[i]) xs[i] = i;
+  upc_barrier;
   if (MYTHREAD == 0) {
     printf("tentative %d %d\n", tentative, wide);
     printf("twice %d\n", twice());
     printf("strtoul %lx %lx %lx %ld\n", strtoul("18446744073709551615", NULL, 10), strtoul("-1", NULL, 10), strtoul("99999999999999999999", NULL, 10), strtol("-9223372036854775808", NULL, 10));
     printf("width [%10c] [%-3c] [%010d] [%-10s]\n", 'x', 'y', 10, "z");
+    printf("past %d\n", past());
+    printf("names %d %d %g %d\n", part(1), os(3), pairs[0].b, xs[THREADS - 1]);
+    printf("memset %d\n", bytes[8 * THREADS - 1]);
   }
   return 0;
 }

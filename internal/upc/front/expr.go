@@ -87,10 +87,15 @@ func (p *parser) variable(s *Sym, at Pos) *Node {
 }
 
 func (p *parser) index(a, i *Node, at Pos) *Node {
+	n := p.order(&Node{Op: Index, Pos: at, Type: a.Type.Elem, L: a, R: i})
 	if i.Op == Num && a.Type.Len >= 0 && !a.Type.Threads && (i.I < 0 || i.I >= a.Type.Len) {
+		errs := len(p.errs)
 		p.errorf(at, "array subscript %d is outside array bounds of '%v'", i.I, a.Type)
+		if i.I == a.Type.Len && len(p.errs) > errs {
+			p.past = n
+		}
 	}
-	return p.order(&Node{Op: Index, Pos: at, Type: a.Type.Elem, L: a, R: i})
+	return n
 }
 
 func (p *parser) member(s *Node, f *Field, at Pos) *Node {
@@ -735,6 +740,12 @@ func (p *parser) unary() *Node {
 		}
 		if n.Op == Deref {
 			return n.L
+		}
+		if n == p.past {
+			// The place behind the last element has an address (C99 6.5.3.2p3): its
+			// subscript is the last error.
+			p.errs, p.past = p.errs[:len(p.errs)-1], nil
+			delete(p.reporter.at, n.Pos)
 		}
 		if !p.place(n, "unary '&' operand") {
 			return p.broken(t.pos)

@@ -55,6 +55,7 @@ type parser struct {
 	labels   map[string]*LabelInfo
 	gotos    []*Node
 	path     []*Node
+	past     *Node // the last Index of the element behind an array's end, an error so far
 	loops    int
 	switches []*Node
 	foralls  []*Node

@@ -123,8 +123,7 @@ func (g *gen) compare(n *front.Node) exp {
 	case equal:
 		return exp{g.operand(l, 4) + " " + o.s + " " + g.operand(r, 4), 3}
 	}
-	u := g.use("unsafe")
-	return exp{fmt.Sprintf("uintptr(%s.Pointer(%s)) %s uintptr(%s.Pointer(%s))", u, l.s, o.s, u, r.s), 3}
+	return exp{fmt.Sprintf("uintptr(unsafe.Pointer(%s)) %s uintptr(unsafe.Pointer(%s))", l.s, o.s, r.s), 3}
 }
 
 // sharedDiff is the difference of two pointers-to-shared of type t, elements.
@@ -167,7 +166,7 @@ func (g *gen) discard(n *front.Node) {
 			return
 		}
 		p := g.place(n.L)
-		g.emit("%s.SetStr(%s[:], %q)", g.use("libc"), g.base(p), n.Str)
+		g.emit("libc.SetStr(%s[:], %q)", g.base(p), n.Str)
 	case front.Cond:
 		l := g.capture(func() { g.discard(n.R) })
 		r := g.capture(func() { g.discard(n.C) })
@@ -242,16 +241,15 @@ func (g *gen) place(n *front.Node) place {
 	case front.Member:
 		b := g.place(n.L)
 		if n.L.Type.Kind == front.Union {
-			u := g.use("unsafe")
 			of := b.ptr
 			if of == "" {
 				of = "&" + g.operand(b.exp, 7)
 			}
-			return star(exp{fmt.Sprintf("(*%s)(%s.Pointer(%s))", g.goType(n.Type), u, of), 7}, g)
+			return star(exp{fmt.Sprintf("(*%s)(unsafe.Pointer(%s))", g.goType(n.Type), of), 7}, g)
 		}
 		return place{exp: exp{g.base(b) + "." + ident(n.Field.Name), 7}}
 	case front.Str:
-		return star(exp{fmt.Sprintf("(*[%d]int8)(%s.Pointer(%s))", n.Type.Len, g.use("unsafe"), g.literal(n.Str)), 7}, g)
+		return star(exp{fmt.Sprintf("(*[%d]int8)(unsafe.Pointer(%s))", n.Type.Len, g.literal(n.Str)), 7}, g)
 	}
 	// A structure that is a value.
 	return place{exp: exp{g.temp(g.goType(n.Type), g.expr(n).s), 7}}
@@ -259,6 +257,11 @@ func (g *gen) place(n *front.Node) place {
 
 // address is a pointer to a private place.
 func (g *gen) address(n *front.Node) exp {
+	if n.Op == front.Index && !(n.R.Op == front.Num && n.R.I < n.L.Type.Len) {
+		// It may be the place behind the last element, which Go refuses to index.
+		b := g.base(g.place(n.L))
+		return exp{fmt.Sprintf("libc.At(&%s[0], %s)", b, g.expr(stripLong(n.R)).s), 7}
+	}
 	p := g.place(n)
 	if p.ptr != "" {
 		return exp{p.ptr, 7}
@@ -353,7 +356,7 @@ func (g *gen) pointer(w where) string {
 	case w.index.s == "":
 		return b
 	case w.block == 0 && w.phased:
-		return fmt.Sprintf("(%s + %s.Phased((%s)*%d))", b, g.use("rt"), w.index.s, w.size)
+		return fmt.Sprintf("(%s + rt.Phased((%s)*%d))", b, w.index.s, w.size)
 	case w.block == 0:
 		return fmt.Sprintf("%s.AddLocal(%s, %d)", b, w.index.s, w.size)
 	case !w.phased:
@@ -380,7 +383,7 @@ func scalarAccess(t *front.Type) bool {
 func (g *gen) get(n *front.Node) exp {
 	p := g.phaseless(g.where(n))
 	t := g.goType(n.Type)
-	f, pkg := "Get", g.use("rt")+"."
+	f, pkg := "Get", "rt."
 	th := "upc.Thread"
 	if !scalarAccess(n.Type) {
 		f, pkg, th = "getAny", "", "upc"
@@ -400,7 +403,7 @@ func (g *gen) put(n *front.Node, v string) { g.putAt(n, g.phaseless(g.where(n)),
 
 func (g *gen) putAt(n *front.Node, p, v string) {
 	t := g.goType(n.Type)
-	f, pkg := "Put", g.use("rt")+"."
+	f, pkg := "Put", "rt."
 	th := "upc.Thread"
 	if !scalarAccess(n.Type) {
 		f, pkg, th = "putAny", "", "upc"
@@ -463,7 +466,7 @@ func (g *gen) combine(n *front.Node, v string) string {
 		return e.s
 	}
 	if t.Kind == front.Bool {
-		return "uint8(" + g.use("libc") + ".Bool(" + g.operand(e, 4) + " != 0))"
+		return "uint8(" + "libc.Bool(" + g.operand(e, 4) + " != 0))"
 	}
 	return lt + "(" + e.s + ")"
 }
@@ -474,7 +477,7 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 		if p, ok := g.private(n.L); ok {
 			return g.update(n, p, want)
 		}
-		at := g.temp(g.use("rt")+".Phaseless", g.phaseless(g.where(n.L)))
+		at := g.temp("rt.Phaseless", g.phaseless(g.where(n.L)))
 		old := g.getAt(n.L, at)
 		v := g.combine(n, old)
 		if want {
@@ -495,7 +498,7 @@ func (g *gen) getAt(n *front.Node, p string) string {
 	if !scalarAccess(n.Type) {
 		g.refuse(n.Pos, "this operator on a shared '%v'", n.Type)
 	}
-	return fmt.Sprintf("%s.%s[%s](upc.Thread, %s)", g.use("rt"), f, g.goType(n.Type), p)
+	return fmt.Sprintf("rt.%s[%s](upc.Thread, %s)", f, g.goType(n.Type), p)
 }
 
 func (g *gen) update(n *front.Node, p place, want bool) exp {
@@ -539,7 +542,7 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		if p, ok := g.private(n.L); ok {
 			return g.step(n, op, p, want)
 		}
-		at := g.temp(g.use("rt")+".Phaseless", g.phaseless(g.where(n.L)))
+		at := g.temp("rt.Phaseless", g.phaseless(g.where(n.L)))
 		old := g.temp(g.goType(n.Type), g.getAt(n.L, at))
 		v := g.combine(op, old)
 		if want && !n.Post {
@@ -613,9 +616,9 @@ func (g *gen) move(t *front.Type, p exp, i *front.Node) exp {
 		}
 		return exp{g.pointer(g.further(w, i, t.Elem)), 7}
 	case t.Elem.Kind == front.Void:
-		return exp{fmt.Sprintf("%s.Add(%s, %s)", g.use("unsafe"), p.s, g.expr(stripLong(i)).s), 7}
+		return exp{fmt.Sprintf("unsafe.Add(%s, %s)", p.s, g.expr(stripLong(i)).s), 7}
 	}
-	return exp{fmt.Sprintf("%s.At(%s, %s)", g.use("libc"), p.s, g.expr(stripLong(i)).s), 7}
+	return exp{fmt.Sprintf("libc.At(%s, %s)", p.s, g.expr(stripLong(i)).s), 7}
 }
 
 // expr is the value of n.
@@ -647,7 +650,7 @@ func (g *gen) expr(n *front.Node) exp {
 	case front.BitNot:
 		return exp{"^" + g.unary(n.L), 6}
 	case front.Eq, front.Ne, front.Lt, front.Le, front.Gt, front.Ge, front.LAnd, front.LOr, front.Not:
-		return exp{g.use("libc") + ".Bool(" + g.cond(n).s + ")", 7}
+		return exp{"libc.Bool(" + g.cond(n).s + ")", 7}
 	case front.PtrAdd:
 		if n.Type.ToShared() {
 			return exp{g.pointer(g.pointee(n)), 7}
@@ -663,10 +666,9 @@ func (g *gen) expr(n *front.Node) exp {
 			return exp{d, 7}
 		}
 		if n.L.Type.Elem.Kind == front.Void {
-			u := g.use("unsafe")
-			return exp{fmt.Sprintf("%s.Diff((*int8)(%s), (*int8)(%s))", g.use("libc"), l.s, r.s), 7 + 0*len(u)}
+			return exp{fmt.Sprintf("libc.Diff((*int8)(%s), (*int8)(%s))", l.s, r.s), 7}
 		}
-		return exp{fmt.Sprintf("%s.Diff(%s, %s)", g.use("libc"), l.s, r.s), 7}
+		return exp{fmt.Sprintf("libc.Diff(%s, %s)", l.s, r.s), 7}
 	case front.Assign:
 		return g.assign(n, true)
 	case front.AssignOp:
@@ -739,13 +741,13 @@ func (g *gen) float(n *front.Node) exp {
 	}
 	switch {
 	case math.IsInf(f, 1):
-		return conv(g.use("math") + ".Inf(1)")
+		return conv("math.Inf(1)")
 	case math.IsInf(f, -1):
-		return conv(g.use("math") + ".Inf(-1)")
+		return conv("math.Inf(-1)")
 	case math.IsNaN(f):
-		return conv(g.use("math") + ".NaN()")
+		return conv("math.NaN()")
 	case f == 0 && math.Signbit(f):
-		return conv(g.use("math") + ".Copysign(0, -1)")
+		return conv("math.Copysign(0, -1)")
 	}
 	s := strconv.FormatFloat(f, 'g', -1, bits)
 	if !strings.ContainsAny(s, ".e") {
@@ -797,7 +799,7 @@ func (g *gen) cast(n *front.Node) exp {
 		return exp{}
 	}
 	if to.Kind == front.Bool {
-		return exp{"uint8(" + g.use("libc") + ".Bool(" + g.cond(n.L).s + "))", 7}
+		return exp{"uint8(" + "libc.Bool(" + g.cond(n.L).s + "))", 7}
 	}
 	gt := g.goType(to)
 	switch {
@@ -807,7 +809,7 @@ func (g *gen) cast(n *front.Node) exp {
 			return e
 		}
 		if n.L.Op == front.FNum {
-			return exp{gt + "(" + g.use("libc") + ".Float(" + e.s + "))", 7}
+			return exp{gt + "(" + "libc.Float(" + e.s + "))", 7}
 		}
 		return exp{gt + "(" + e.s + ")", 7}
 	case from.Kind == front.Pointer && to.Kind == front.Pointer:
@@ -815,10 +817,9 @@ func (g *gen) cast(n *front.Node) exp {
 	case from.Kind == front.Pointer && from.ToShared():
 		return exp{gt + "(" + g.expr(n.L).s + ")", 7}
 	case from.Kind == front.Pointer:
-		u := g.use("unsafe")
-		return exp{fmt.Sprintf("%s(uintptr(%s.Pointer(%s)))", gt, u, g.expr(n.L).s), 7}
+		return exp{fmt.Sprintf("%s(uintptr(unsafe.Pointer(%s)))", gt, g.expr(n.L).s), 7}
 	case to.Kind == front.Pointer:
-		p := fmt.Sprintf("%s.FromInt(int64(%s))", g.use("libc"), g.expr(n.L).s)
+		p := fmt.Sprintf("libc.FromInt(int64(%s))", g.expr(n.L).s)
 		if to.Elem.Kind == front.Void {
 			return exp{p, 7}
 		}
@@ -864,10 +865,9 @@ func (g *gen) castPointer(n *front.Node) exp {
 	if g.goType(from) == gt {
 		return e
 	}
-	u := g.use("unsafe")
 	p := e.s
 	if from.Elem.Kind != front.Void {
-		p = u + ".Pointer(" + p + ")"
+		p = "unsafe.Pointer(" + p + ")"
 	}
 	if to.Elem.Kind == front.Void {
 		return exp{p, 7}

@@ -32,7 +32,7 @@ var services = map[string]string{
 	"upc_memcpy":       "upc.MemCpy($1.Phaseless(), $2.Phaseless(), int($3))",
 	"upc_memget":       "upc.MemGet(libc.Bytes($1, $3), $2.Phaseless())",
 	"upc_memput":       "upc.MemPut($1.Phaseless(), libc.Bytes($2, $3))",
-	"upc_memset":       "upc.MemSet($1.Phaseless(), byte($2), int($3))",
+	"upc_memset":       "upc.MemSet($1.Phaseless(), libc.Byte($2), int($3))",
 	"upc_global_exit":  "upc.exit($1)",
 	"upc_ticks_now":    "upc.c.Ticks()",
 	"upc_ticks_to_ns":  "uint64($1)",
@@ -69,25 +69,24 @@ func init() {
 // library is a call of a function that a header of the compiler declares.
 func (g *gen) library(n *front.Node, name string, args []string) exp {
 	if m := mathFuncs[name]; m != "" {
-		return exp{g.use("math") + "." + m + "(" + strings.Join(args, ", ") + ")", 7}
+		return exp{"math." + m + "(" + strings.Join(args, ", ") + ")", 7}
 	}
 	if m := mathFuncs[strings.TrimSuffix(name, "f")]; m != "" {
 		for i, a := range args {
 			args[i] = "float64(" + a + ")"
 		}
-		return exp{"float32(" + g.use("math") + "." + m + "(" + strings.Join(args, ", ") + "))", 7}
+		return exp{"float32(" + "math." + m + "(" + strings.Join(args, ", ") + "))", 7}
 	}
 	switch name {
 	case "isnan", "__upc_isnan":
-		return exp{fmt.Sprintf("%s.Bool(%s.IsNaN(%s))", g.use("libc"), g.use("math"), args[0]), 7}
+		return exp{fmt.Sprintf("libc.Bool(math.IsNaN(%s))", args[0]), 7}
 	case "isinf", "__upc_isinf":
-		return exp{fmt.Sprintf("%s.Bool(%s.IsInf(%s, 0))", g.use("libc"), g.use("math"), args[0]), 7}
+		return exp{fmt.Sprintf("libc.Bool(math.IsInf(%s, 0))", args[0]), 7}
 	case "qsort":
 		if n.List[3].Op != front.Decay && n.List[3].Op != front.Var {
 			g.refuse(n.Pos, "a computed function as an argument of qsort")
 		}
-		u := g.use("unsafe")
-		args[3] = fmt.Sprintf("func(a, b %s.Pointer) int32 { return %s(upc, a, b) }", u, args[3])
+		args[3] = fmt.Sprintf("func(a, b unsafe.Pointer) int32 { return %s(upc, a, b) }", args[3])
 		return exp{"upc.c.Qsort(" + strings.Join(args, ", ") + ")", 7}
 	}
 	if form := services[name]; form != "" {
@@ -104,11 +103,6 @@ func (g *gen) library(n *front.Node, name string, args []string) exp {
 				}
 			}
 			form = strings.ReplaceAll(form, at, a)
-		}
-		for _, p := range []string{"rt", "libc", "gas"} {
-			if strings.Contains(form, p+".") {
-				g.use(p)
-			}
 		}
 		if h, _, ok := strings.Cut(strings.TrimPrefix(form, "upc."), "("); ok && helperSource[h] != "" {
 			g.helpers[h] = true
@@ -209,20 +203,10 @@ func (g *gen) addHelpers(b *strings.Builder) {
 	}
 	var names []string
 	for h := range g.helpers {
-		if p, ok := strings.CutPrefix(h, "import "); ok {
-			g.use(p)
-		} else {
-			names = append(names, h)
-		}
+		names = append(names, h)
 	}
 	sort.Strings(names)
 	for _, h := range names {
-		s := helperSource[h]
-		b.WriteString(s)
-		for p := range paths {
-			if strings.Contains(s, p+".") {
-				g.use(p)
-			}
-		}
+		b.WriteString(helperSource[h])
 	}
 }

@@ -58,8 +58,9 @@ func (g *gen) function(s *front.Sym) string {
 		n := p.Go
 		if onStack(p) {
 			stack = true
-			n += "0"
-			fmt.Fprintf(&top, "%s := %s.Local[%s](&upc.c)\n*%s = %s\n", p.Go, g.use("libc"), g.goType(p.Type), p.Go, n)
+			g.temps++
+			n = fmt.Sprintf("tmp%d", g.temps) // no name of the program
+			fmt.Fprintf(&top, "%s := libc.Local[%s](&upc.c)\n*%s = %s\n", p.Go, g.goType(p.Type), p.Go, n)
 		}
 		names = append(names, n)
 	}
@@ -67,9 +68,7 @@ func (g *gen) function(s *front.Sym) string {
 		l.Go = g.localName(l)
 		if onStack(l) {
 			stack = true
-			if l.Reads > 0 || l.Assigned > 0 || len(l.Init) >= 0 {
-				fmt.Fprintf(&top, "%s := %s.Local[%s](&upc.c) // %s\n_ = %s\n", l.Go, g.use("libc"), g.goType(l.Type), l.Name, l.Go)
-			}
+			fmt.Fprintf(&top, "%s := libc.Local[%s](&upc.c) // %s\n_ = %s\n", l.Go, g.goType(l.Type), l.Name, l.Go)
 		}
 	}
 	if s.Gotos {
