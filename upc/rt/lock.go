@@ -15,7 +15,7 @@ import (
 // thread that allocated it:
 //
 //	lock  0  tail  place of the node of the last thread in the queue; 0 unlocked
-//	node  0  next  place of the node behind it, or 0
+//	node  0  next  place of the node behind it, or 0; freed if a thread has freed the lock
 //	      8  turn  0 until the lock is this thread's
 //
 // A place is a Phaseless. Unlocked, or with no thread behind, taking and giving back are one
@@ -57,27 +57,51 @@ func (t *Thread) LockFree(l Lock) {
 	if l == 0 {
 		return
 	}
+	q, ok := t.forget(l)
+	old := t.markFreed(l)
+	if old != 0 && Phaseless(old) != q {
+		// The holder, at its end, leaves the lock's memory alone.
+		last := Phaseless(old)
+		t.must(t.x.Signal(last.Thread(), last.Addr(), extended.SignalSet, freed))
+	}
+	if ok {
+		t.nodes = append(t.nodes, q)
+	}
+	t.must(gas.Free(t.n, ToPtr[byte](Phaseless(l))))
+}
+
+// forget is the thread's node in the queue of a lock that it holds, and holds no longer. The
+// node is not to be used until the lock's word names it no more.
+func (t *Thread) forget(l Lock) (q Phaseless, ok bool) {
+	q, ok = t.held[l]
+	delete(t.held, l)
+	return q, ok
+}
+
+// markFreed is the tail of the lock before it is freed.
+func (t *Thread) markFreed(l Lock) uint64 {
 	p := Phaseless(l)
 	old, err := t.x.SwapUint64(p.Thread(), p.Addr(), freed)
 	t.must(err)
 	if old == freed {
 		t.must(errs.BadArg("upc: upc_lock_free of lock %v, which was freed already", p))
 	}
-	if q, ok := t.held[l]; ok {
-		delete(t.held, l)
-		t.nodes = append(t.nodes, q)
-	}
-	t.must(gas.Free(t.n, ToPtr[byte](p)))
+	return old
 }
 
 // AllLockFree is upc_all_lock_free (7.2.4.5): all threads call it, and the lock stays until
-// they all have.
+// they all have. A thread may hold it.
 func (t *Thread) AllLockFree(l Lock) {
 	t.together("upc_all_lock_free")
 	t.Fence()
+	q, ok := t.forget(l)
 	t.meet()
-	if t.me == 0 {
-		t.LockFree(l)
+	if ok { // no thread waits for the lock now
+		t.nodes = append(t.nodes, q)
+	}
+	if t.me == 0 && l != 0 {
+		t.markFreed(l)
+		t.must(gas.Free(t.n, ToPtr[byte](Phaseless(l))))
 	}
 }
 
@@ -131,6 +155,16 @@ func (t *Thread) Unlock(l Lock) {
 	if !ok {
 		t.must(errs.BadArg("upc: upc_unlock of lock %v, which thread %d does not hold", p, t.me))
 	}
+	delete(t.held, l)
+	if !t.pass(p, q) {
+		t.must(errs.BadArg("upc: upc_unlock of lock %v, which was freed while thread %d held it", p, t.me))
+	}
+	t.nodes = append(t.nodes, q)
+}
+
+// pass gives the lock at p, which the thread holds with node q, to the thread behind, and says
+// whether the lock has not been freed. It never waits for a freed one.
+func (t *Thread) pass(p, q Phaseless) bool {
 	t.Fence()
 	next, err := t.x.LoadUint64(t.me, q.Addr())
 	t.must(err)
@@ -139,18 +173,17 @@ func (t *Thread) Unlock(l Lock) {
 		t.must(err)
 		switch {
 		case old == freed:
-			t.must(errs.BadArg("upc: upc_unlock of lock %v, which was freed while thread %d held it", p, t.me))
-		case !ok: // a thread is about to say that it is behind
+			return false
+		case !ok: // a thread is about to say that it is behind, or that it has freed the lock
 			next, err = t.x.WaitUntil(q.Addr(), extended.Ne, 0)
 			t.must(err)
 		}
 	}
-	delete(t.held, l)
-	if next != 0 {
+	if next != 0 && next != freed {
 		after := Phaseless(next)
 		t.must(t.x.Signal(after.Thread(), after.Addr()+nodeTurn, extended.SignalSet, 1))
 	}
-	t.nodes = append(t.nodes, q)
+	return next != freed
 }
 
 func (t *Thread) lockable(what string, l Lock) {
@@ -179,7 +212,7 @@ func (t *Thread) node() Phaseless {
 }
 
 // release gives back the locks that the thread ends with, so that others do not wait for
-// ever: UPC does not forbid to end so.
+// ever: UPC does not forbid to end so, nor that others have freed them.
 func (t *Thread) release() {
 	all := make([]Lock, 0, len(t.held))
 	for l := range t.held {
@@ -187,6 +220,7 @@ func (t *Thread) release() {
 	}
 	slices.Sort(all)
 	for _, l := range all {
-		t.Unlock(l)
+		t.pass(Phaseless(l), t.held[l])
+		delete(t.held, l)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/segment"
 )
 
 // TestLock: what threads do under a lock is not lost, by whichever of its two ways they have
@@ -92,6 +93,41 @@ func TestLockAtExit(t *testing.T) {
 		if t.me == 1 {
 			t.Lock(l)
 		}
+	})
+}
+
+// TestLockFreeHeld: a lock may be freed while another thread holds it (7.2.4.4, 7.2.4.5), and
+// its memory used for something else, before the holder ends.
+func TestLockFreeHeld(t *testing.T) {
+	onEach(t, 3, func(t *Thread) {
+		all := t.AllLockAlloc()
+		if t.me == 1 {
+			t.Lock(all)
+		}
+		t.AllLockFree(all)
+		if idle := len(t.nodes); len(t.held) != 0 || t.me == 1 && idle != nodeBlock {
+			t.failf("%d locks are held, %d nodes idle", len(t.held), idle)
+		}
+		place := t.Base(objE)
+		var one Lock
+		if t.me == 0 {
+			one = t.GlobalLockAlloc()
+			Put(t, place, uint64(one))
+		}
+		t.BarrierAny()
+		if t.me == 1 {
+			t.Lock(Lock(Get[uint64](t, place)))
+		}
+		t.BarrierAny()
+		if t.me == 0 {
+			t.LockFree(one)
+			p := t.Alloc(segment.CacheLine)
+			if p != Phaseless(one) {
+				t.failf("the memory of %v is not used anew, but %v", Phaseless(one), p)
+			}
+			Put(t, p, uint64(7))
+		}
+		t.BarrierAny()
 	})
 }
 
