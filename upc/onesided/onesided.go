@@ -28,7 +28,7 @@ type Sync struct {
 	e *am.Endpoint
 
 	mu   sync.Mutex
-	held map[place]int32 // what each lock that this rank holds, or waits for, was added
+	held map[place]int32 // what was added to each lock that this rank holds; 0 while it waits
 	open map[place]bool  // epochs that this rank has started
 }
 
@@ -84,24 +84,29 @@ func (s *Sync) lock(op string, p place, compare, add int32, wait bool) (bool, er
 	s.mu.Lock()
 	if had, ok := s.held[p]; ok {
 		s.mu.Unlock()
-		return false, errs.BadArg("onesided: %s of %v, which rank %d holds%s", op, p, s.e.Rank(), how(had))
+		return false, errs.BadArg("onesided: %s of %v, which rank %d %s", op, p, s.e.Rank(), how(had))
 	}
-	s.held[p] = add
+	s.held[p] = 0
 	s.mu.Unlock()
 	_, ok, err := s.step(op, p, compare, add, wait)
-	if !ok {
-		s.mu.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok {
+		s.held[p] = add
+	} else {
 		delete(s.held, p)
-		s.mu.Unlock()
 	}
 	return ok, err
 }
 
 func how(add int32) string {
-	if add == 1 {
-		return " shared"
+	switch add {
+	case 0:
+		return "waits for"
+	case 1:
+		return "holds shared"
 	}
-	return " exclusively"
+	return "holds exclusively"
 }
 
 func (s *Sync) unlock(op string, p place, add int32) error {
@@ -115,7 +120,7 @@ func (s *Sync) unlock(op string, p place, add int32) error {
 	case !ok:
 		return errs.BadArg("onesided: %s of %v, which rank %d does not hold", op, p, s.e.Rank())
 	case had != add:
-		return errs.BadArg("onesided: %s of %v, which rank %d holds%s", op, p, s.e.Rank(), how(had))
+		return errs.BadArg("onesided: %s of %v, which rank %d %s", op, p, s.e.Rank(), how(had))
 	}
 	_, _, err := s.step(op, p, math.MaxInt32, -add, false)
 	return err
@@ -131,7 +136,7 @@ func (s *Sync) Reset(at segment.NLA) error {
 func (s *Sync) Post(at segment.NLA) error {
 	p := place{s.e.Rank(), at}
 	if v, err := s.x.LoadUint64(p.rank, at); err != nil || v != idle {
-		return first(err, errs.BadArg("onesided: Post of %v, which is %d and not %d: it was not waited for", p, v, idle))
+		return errOr(err, errs.BadArg("onesided: Post of %v, which is %d and not %d: it was not waited for", p, v, idle))
 	}
 	return s.advance("Post", p, idle, -1, posted)
 }
@@ -205,10 +210,10 @@ func (s *Sync) advance(op string, p place, compare, add, next int32) error {
 		return err
 	}
 	_, _, err = s.step(op, p, math.MaxInt32, -add, false)
-	return first(err, errs.BadArg("onesided: %s of %v, which was %d before and not %d: another rank uses it", op, p, now-add, compare))
+	return errOr(err, errs.BadArg("onesided: %s of %v, which was %d before and not %d: another rank uses it", op, p, now-add, compare))
 }
 
-func first(a, b error) error {
+func errOr(a, b error) error {
 	if a != nil {
 		return a
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -261,6 +262,24 @@ func TestMisuse(t *testing.T) {
 		wrong(err, "rank 0 holds exclusively")
 		wrong(s.UnlockShared(1, at), "rank 0 holds exclusively")
 		same(3)
+		must(s.Unlock(1, at))
+		same(0)
+
+		// A lock that one goroutine waits for is not another's to give back.
+		x := n.Extended()
+		must(x.StoreUint64(1, at, 3)) // as rank 1 would
+		took := make(chan error)
+		go func() { took <- s.Lock(1, at) }()
+		for waits := false; !waits; runtime.Gosched() {
+			s.mu.Lock()
+			_, waits = s.held[place{1, at}]
+			s.mu.Unlock()
+		}
+		wrong(s.Unlock(1, at), "rank 0 waits for")
+		wrong(s.LockShared(1, at), "rank 0 waits for")
+		same(3)
+		must(x.StoreUint64(1, at, 0))
+		must(<-took)
 		must(s.Unlock(1, at))
 		same(0)
 
