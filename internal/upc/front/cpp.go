@@ -42,7 +42,8 @@ type cpp struct {
 	included []string // directories for #include, in the order of -I
 	once     map[string]bool
 	depth    int
-	work     int
+	work     int // tokens that macros have made, as often as they were looked at
+	inner    int // how many arguments are being expanded
 }
 
 // maxDepth is how deep files include each other; maxWork how many tokens macros may expand to,
@@ -298,24 +299,28 @@ func (c *cpp) expand(toks []token) []token {
 	// The work still to do is a stack of token lists, the innermost last.
 	work := [][]token{toks}
 	next := func() (token, bool) {
-		for len(work) > 0 {
+		for {
 			top := len(work) - 1
 			if len(work[top]) > 0 {
 				t := work[top][0]
 				work[top] = work[top][1:]
+				if top > 0 || c.inner > 0 {
+					if c.work++; c.work > maxWork {
+						c.fatalf(t.pos, "macro expansion too long")
+					}
+				}
 				return t, true
+			}
+			if top == 0 {
+				return token{}, false
 			}
 			work = work[:top]
 		}
-		return token{}, false
 	}
 	for {
 		t, ok := next()
 		if !ok {
 			return out
-		}
-		if c.work++; c.work > maxWork {
-			c.fatalf(t.pos, "macro expansion too long")
 		}
 		if t.kind != tIdent || t.hide[t.text] {
 			out = append(out, t)
@@ -402,9 +407,12 @@ func (c *cpp) substitute(t token, m *macro, args [][]token) []token {
 		return -1
 	}
 	var out []token
-	paste := false
+	// What stands on the left of a ## may be an empty argument: nothing is pasted to the
+	// token before that (C99 6.10.3.3p2).
+	paste, left := false, false
 	add := func(toks []token) {
-		if paste && len(toks) > 0 && len(out) > 0 {
+		empty := len(toks) == 0
+		if paste && left && !empty {
 			last := &out[len(out)-1]
 			glued := lex(c.reporter, t.pos.File, last.text+toks[0].text)
 			if len(glued) != 1 {
@@ -413,6 +421,7 @@ func (c *cpp) substitute(t token, m *macro, args [][]token) []token {
 			last.kind, last.text, last.hide = glued[0].kind, glued[0].text, nil
 			toks = toks[1:]
 		}
+		left = !empty || paste && left
 		paste = false
 		out = append(out, toks...)
 	}
@@ -450,7 +459,9 @@ func (c *cpp) substitute(t token, m *macro, args [][]token) []token {
 			arg := args[p]
 			beside := paste || i+1 < len(m.body) && m.body[i+1].is("##")
 			if !beside {
+				c.inner++
 				arg = c.expand(append([]token(nil), arg...))
+				c.inner--
 			}
 			if len(arg) > 0 {
 				arg = append([]token(nil), arg...)

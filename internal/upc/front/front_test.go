@@ -66,6 +66,7 @@ func TestPreprocess(t *testing.T) {
 		{"a\\\nb /* c\n */ d // e\n__LINE__", "ab d 4"},
 		{"#define X 1\n#undef X\n#ifndef X\nX\n#endif", "X"},
 		{"#define F() 5\nF() F(\n)", "5 5"},
+		{"#define G(a, b, c) x a##b##c y\nG(,2,3) G(1,,3) G(,,3) G(,2,) G(,,) G(1,,)", "x 23 y x 13 y x 3 y x 2 y x y x 1 y"},
 		{"#if 18446744073709551615UL > 4294967295UL && -1 > 0u && 9223372036854775808 > 0\nok\n#endif", "ok"},
 		{"#if -1 >> 1 == -1 && (-1 + 0u) >> 63 == 1 && (1 ? -1 : 0u) > 0 && (1u < 2) - 2 < 0\nok\n#endif", "ok"},
 		{"#if (0 && 1 / 0) || (1 || 1 % 0) && (1 ? 1 : 1 / 0)\nok\n#endif", "ok"},
@@ -79,6 +80,22 @@ func TestPreprocess(t *testing.T) {
 		}
 		if s := strings.Join(got, " "); s != c.want || len(r.errs) > 0 {
 			t.Errorf("%q is\n%s, not\n%s %v", c.src, s, c.want, r.errs)
+		}
+	}
+}
+
+// TestExpansion: macros that expand for ever end, and files are as long as they are.
+func TestExpansion(t *testing.T) {
+	long := strings.Repeat("int f(int);\n", maxWork/4)
+	if _, err := Parse(&Config{}, "l.upc", long); err != nil {
+		t.Error(err)
+	}
+	for _, src := range []string{
+		"#define F(a) a a\n" + strings.Repeat("F(", 40) + "1" + strings.Repeat(")", 40),
+		"#define E\n#define F(a) a a\n" + strings.Repeat("F(", 40) + "E" + strings.Repeat(")", 40),
+	} {
+		if _, err := Parse(&Config{}, "l.upc", src); err == nil || !strings.Contains(err.Error(), "macro expansion too long") {
+			t.Error(err)
 		}
 	}
 }
