@@ -30,6 +30,16 @@ struct pair { int a; double b; };
 shared struct pair pairs[THREADS];
 shared [8] char bytes[8 * THREADS];
 shared int xs[THREADS];
+int unread(int n) {
+  int rc = 0; /* été in Latin-1 */
+  for (int k = 0;;) {
+    if (n++ > 3) return n;
+    continue;
+    k++;
+    n += k;
+  }
+  return rc;
+}
 int main(void) {
   shared void *gp = upc_all_alloc(THREADS, 4);
   int i;
@@ -46,6 +56,7 @@ int main(void) {
     printf("width [%10c] [%-3c] [%010d] [%-10s]\n", 'x', 'y', 10, "z");
     printf("past %d\n", past());
     printf("names %d %d %g %d\n", part(1), os(3), pairs[0].b, xs[THREADS - 1]);
+    printf("unread %d\n", unread(1));
     printf("memset %d\n", bytes[8 * THREADS - 1]);
   }
   return 0;

@@ -189,6 +189,9 @@ func (p *parser) statement() *Node {
 			p.errorf(p.tok().pos, "label at end of compound statement")
 			return n
 		}
+		if p.at("case") || p.at("default") {
+			p.errorf(t.pos, "not supported: a label before a case label")
+		}
 		n.R = p.statement()
 		return n
 	}

@@ -128,9 +128,19 @@ func (g *gen) comment(p front.Pos) {
 	g.line = p
 	if l := g.lines[p.File]; p.Line <= len(l) {
 		if text := strings.TrimSpace(l[p.Line-1]); text != "" && text != "{" && text != "}" {
-			g.emit("// %d: %s", p.Line, strings.ReplaceAll(text, "\r", ""))
+			g.emit("// %d: %s", p.Line, clean(text))
 		}
 	}
+}
+
+// clean is text as a comment of Go may have it: UTF-8, without what Go refuses.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' || r == '\ufeff' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 }
 
 // block is the statements of a block, without braces. ends says that its end is not reached,
@@ -243,9 +253,7 @@ func (g *gen) decl(n *front.Node) {
 			list = list[1:]
 		}
 	}
-	if s.Reads <= 0 {
-		g.emit("_ = %s", s.Go)
-	}
+	g.emit("_ = %s", s.Go) // what reads it may be left out
 	for _, i := range list {
 		g.discard(i)
 	}
@@ -386,13 +394,19 @@ func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
 	return false, false
 }
 
+// reads says whether condition n, which Go sees in any case, has s.
+func reads(n *front.Node, s *front.Sym) (found bool) {
+	walk(n, func(n *front.Node) { found = found || n.Op == front.Var && n.Sym == s })
+	return found
+}
+
 // forLoop is a for loop, with a test for upc_forall.
 func (g *gen) forLoop(n *front.Node, test func()) (ends, terms bool) {
 	init, braces := "", false
 	if n.Init != nil {
 		text := ""
 		if n.Init.Op == front.Block {
-			if d := n.Init.List; len(d) == 1 && g.hoist == nil && !onStack(d[0].Sym) && len(d[0].List) == 1 && d[0].List[0].Op == front.Assign && d[0].Sym.Reads > 0 {
+			if d := n.Init.List; len(d) == 1 && g.hoist == nil && !onStack(d[0].Sym) && len(d[0].List) == 1 && d[0].List[0].Op == front.Assign && reads(n.L, d[0].Sym) {
 				var v exp
 				r := d[0].List[0].R
 				pre := g.capture(func() { v = g.typed(r) })
