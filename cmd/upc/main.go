@@ -38,8 +38,8 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
   -D NAME[=V] define a macro; may be repeated
   -S DIR      keep the Go that is made in DIR
 
-of run, which starts the threads in its own process unless -conduit, or flags of
-gasrun after --, say otherwise:
+of run, which starts the threads in one process unless -conduit or -gasrun says
+otherwise:
 
   -n N        number of threads (default 1, or that of -T)
   -conduit C  transport: shm, udp, hybrid, sim; the program runs under gasrun
@@ -195,9 +195,9 @@ func compile(o *options) (map[string][]byte, error) {
 }
 
 func goBuild(dir, out, pkg string, stderr io.Writer) error {
-	c := exec.Command("go", "build", "-mod=mod", "-o", out, pkg)
+	c := exec.Command("go", "build", "-mod=mod", "-buildvcs=false", "-o", out, pkg)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOWORK=off")
 	c.Stderr = stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("go build: %w", err)

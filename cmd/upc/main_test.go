@@ -192,6 +192,30 @@ func TestErrors(t *testing.T) {
 	golden(t, "testdata/errors.golden", got.String())
 }
 
+// TestForeignModule: a folder with a module of the user's stays as it is.
+func TestForeignModule(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "go.mod")
+	if err := os.WriteFile(file, []byte("module mine\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeModule(dir, map[string][]byte{"program.go": nil}); err == nil || !strings.Contains(err.Error(), "upc has not made") {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "module mine\n" {
+		t.Errorf("go.mod is %q, %v", b, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+	again := t.TempDir()
+	for range 2 { // over what it has made itself
+		if err := writeModule(again, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,20 @@ func writeModule(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
+	old, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	switch {
+	case err == nil && !bytes.HasPrefix(old, []byte(ownLine)):
+		return fmt.Errorf("%s has a module that upc has not made: its go.mod does not begin with %q", dir, strings.TrimSpace(ownLine))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return writeFiles(dir, files)
+}
+
+// ownLine begins the go.mod of a program.
+const ownLine = "module upcprogram\n"
+
+func writeFiles(dir string, files map[string][]byte) error {
 	// What an earlier program has left is not part of this one.
 	old, err := filepath.Glob(filepath.Join(dir, "upc_*_c.go"))
 	if err != nil {
@@ -50,7 +66,7 @@ func moduleFile() (mod string, sum []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	mod = "module upcprogram\n\ngo 1.26.0\n\nrequire " + module + " " + version + "\n"
+	mod = ownLine + "\ngo 1.26.0\n\nrequire " + module + " " + version + "\n"
 	if root == "" {
 		return mod, nil, nil
 	}
