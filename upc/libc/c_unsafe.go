@@ -76,7 +76,7 @@ func (c *C) Abs(v int32) int32 { return max(v, -v) }
 // Labs is labs.
 func (c *C) Labs(v int64) int64 { return max(v, -v) }
 
-// Time is time: seconds.
+// Time is time: seconds of the job's clock, not of the calendar.
 func (c *C) Time(p *int64) int64 {
 	s := int64(c.now() / time.Second)
 	if p != nil {

@@ -98,7 +98,7 @@ type Node struct {
 	Calls bool  // of a Forall: the body calls functions
 	Inner bool  // of a Forall: it stands in another
 
-	// LabelSym is the label of a Label or Goto.
+	// Target is the label of a Label or, at the end of its function, of a Goto.
 	Target *LabelInfo
 }
 

@@ -709,11 +709,31 @@ func (p *parser) castExpr() *Node {
 		}
 		return p.broken(at)
 	}
+	if n.Op == Addr && t.Integer() {
+		if v, ok := offset(n.L); ok {
+			return number(v, t, at) // offsetof
+		}
+	}
 	c := cast(n, t)
 	if c == n && n.Op != Num && n.Op != FNum {
 		c = &Node{Op: Cast, Pos: at, Type: t, L: n} // no place any more
 	}
 	return c
+}
+
+// offset is the address of a place if that is constant: in a structure at a null pointer.
+func offset(n *Node) (int64, bool) {
+	switch n.Op {
+	case Deref:
+		return 0, n.L.Op == Num && n.L.I == 0 && !n.L.Type.ToShared()
+	case Member:
+		v, ok := offset(n.L)
+		return v + n.Field.Offset, ok
+	case Index:
+		v, ok := offset(n.L)
+		return v + n.R.I*n.Type.Size(), ok && n.R.Op == Num
+	}
+	return 0, false
 }
 
 func (p *parser) unary() *Node {

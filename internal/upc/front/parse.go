@@ -132,9 +132,6 @@ func (p *parser) unexpected(what string) {
 	case tEOF:
 		p.fatalf(t.pos, "%s at end of input", what)
 	case tIdent:
-		if keywords[t.text] {
-			p.fatalf(t.pos, "%s before '%s'", what, t.text)
-		}
 		p.fatalf(t.pos, "%s before '%s'", what, t.text)
 	case tString:
 		p.fatalf(t.pos, "%s before string constant", what)
@@ -1088,7 +1085,7 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
 		if designated {
 			p.expect("=")
 		} else {
-			if i >= limit && !(t.Kind == Union && i > 0 && false) {
+			if i >= limit {
 				what := "array"
 				if t.Kind != Array {
 					what = "struct"
