@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stddef.h>
 /* What programs seldom write: each line of what it prints was wrong once. */
 int tentative = 5;
 extern int tentative;
@@ -27,6 +28,15 @@ int past(void) {
 int part(int x) { int x0 = 7, *p = &x; ++*p; return x * 10 + x0; }
 int os(int getAny) { return getAny; }
 struct pair { int a; double b; };
+struct nested { char c; struct pair in[2]; };
+int offsets[offsetof(struct pair, b)];
+int offset(int n) {
+  switch (n) {
+  case offsetof(struct pair, a): return 1;
+  case offsetof(struct nested, in[1].b): return 2;
+  }
+  return 0;
+}
 shared struct pair pairs[THREADS];
 shared [8] char bytes[8 * THREADS];
 shared int xs[THREADS];
@@ -57,6 +67,7 @@ int main(void) {
     printf("past %d\n", past());
     printf("names %d %d %g %d\n", part(1), os(3), pairs[0].b, xs[THREADS - 1]);
     printf("unread %d\n", unread(1));
+    printf("offsetof %d %d %d\n", (int)sizeof offsets, offset(0), offset(32));
     printf("memset %d\n", bytes[8 * THREADS - 1]);
   }
   return 0;

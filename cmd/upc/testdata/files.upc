@@ -9,7 +9,8 @@ int main(void) {
   struct pair p = { 2, 3 };
   total[MYTHREAD] = sum(&p) + bump() + bump();
   upc_barrier;
+  struct box *b = pack(11);
   if (MYTHREAD == 0)
-    printf("files %d %d %d\n", (int)spread(), count, limit);
+    printf("files %d %d %d %d\n", (int)spread(), count, limit, unpack(b));
   return 0;
 }

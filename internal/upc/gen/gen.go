@@ -33,7 +33,14 @@ func Program(units []*front.Unit, o Options) (files map[string][]byte, err error
 	g := &gen{
 		o: o, funcs: map[string]*front.Sym{}, vars: map[string]*front.Sym{}, names: map[string]bool{},
 		structs: map[*front.StructInfo]string{}, shapes: map[string]string{}, done: map[string]bool{},
-		lines: map[string][]string{}, lits: map[string]string{}, helpers: map[string]bool{},
+		lines: map[string][]string{}, lits: map[string]string{}, helpers: map[string]bool{}, whole: map[string]*front.StructInfo{},
+	}
+	for _, u := range units {
+		for _, s := range u.Structs {
+			if n := structName(s); s.Complete && g.whole[n] == nil {
+				g.whole[n] = s
+			}
+		}
 	}
 	for n, s := range o.Source {
 		g.lines[n] = strings.Split(s, "\n")
@@ -107,8 +114,9 @@ type gen struct {
 	globals []*front.Sym          // private
 	shared  []*front.Sym
 	structs map[*front.StructInfo]string
-	shapes  map[string]string // definitions of structures, to their names
-	types   []string          // definitions
+	shapes  map[string]string            // definitions of structures, to their names
+	whole   map[string]*front.StructInfo // the first complete structure, by kind and tag
+	types   []string                     // definitions
 	done    map[string]bool
 	lines   map[string][]string
 	lits    map[string]string // string constants
@@ -367,20 +375,29 @@ func (g *gen) signature(f *front.Type, names []string) string {
 	return b.String()
 }
 
+// structName is a structure's kind and tag, or its place if it has none.
+func structName(s *front.StructInfo) string {
+	kind := "struct_"
+	if s.Union {
+		kind = "union_"
+	}
+	if s.Tag == "" {
+		return fmt.Sprintf("%s%d_%d", kind, s.Pos.Line, s.Pos.Col)
+	}
+	return kind + s.Tag
+}
+
 // structure is the name of a structure's type.
 func (g *gen) structure(s *front.StructInfo) string {
 	if n := g.structs[s]; n != "" {
 		return n
 	}
-	kind := "struct_"
-	if s.Union {
-		kind = "union_"
+	name := structName(s)
+	if w := g.whole[name]; !s.Complete && w != nil {
+		// Another file says what it is.
+		g.structs[s] = g.structure(w)
+		return g.structs[s]
 	}
-	tag := s.Tag
-	if tag == "" {
-		tag = fmt.Sprintf("%d_%d", s.Pos.Line, s.Pos.Col)
-	}
-	name := kind + tag
 	g.structs[s] = name // members may point to it
 	var b strings.Builder
 	switch {
