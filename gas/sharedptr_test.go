@@ -83,7 +83,7 @@ func TestSharedPtrWalksTheArray(t *testing.T) {
 	})
 }
 
-// The two equations of UPC 1.3, section 6.4.2, paragraph 3, from anywhere, not
+// The two equations of UPC 1.3, section 6.4.2, paragraph 4, from anywhere, not
 // only from elements of an array that begins on thread 0 with phase 0.
 func TestSharedPtrEquations(t *testing.T) {
 	div := func(a, b int) int { // towards negative infinity

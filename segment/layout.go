@@ -1,7 +1,7 @@
 package segment
 
 // Layout is how a UPC shared array lies on the ranks: what the type "shared
-// [Block] T" and the constant THREADS say in UPC 1.3 (sections 5.7 and 6.4.2).
+// [Block] T" and the constant THREADS say in UPC 1.3 (sections 6.5.2.1 and 6.4.2).
 // Elements go to blocks in order, blocks to the threads in turn, and the elements of a
 // thread lie one after the other. Methods do not check a Layout; they may be called by
 // many goroutines at once, and neither allocate nor fail.

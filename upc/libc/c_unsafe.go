@@ -88,9 +88,6 @@ func (c *C) Time(p *int64) int64 {
 // Clock is clock: microseconds of the job's clock.
 func (c *C) Clock() int64 { return c.now().Microseconds() }
 
-// Ticks is upc_ticks_now: nanoseconds.
-func (c *C) Ticks() uint64 { return uint64(c.now()) }
-
 // Timeval is struct timeval.
 type Timeval struct{ Sec, Usec int64 }
 

@@ -18,13 +18,13 @@ const (
 	CastableAll = CastableAllAlloc | CastableGlobalAlloc | CastableAlloc | CastableStatic
 )
 
-// ThreadInfo is upc_thread_info_t (7.7.1).
+// ThreadInfo is upc_thread_info_t (7.7.2.2).
 type ThreadInfo struct {
 	Guaranteed Castable // guaranteedCastable
 	Probable   Castable // probablyCastable
 }
 
-// Info is upc_thread_info (7.7.2.3): all memory of threads that are reached by load and store
+// Info is upc_thread_info (7.7.2.2): all memory of threads that are reached by load and store
 // is castable, and none of others.
 func (t *Thread) Info(thread int) ThreadInfo {
 	if thread == t.me || t.n.Neighbour(thread) {
@@ -42,9 +42,9 @@ func (t *Thread) Cast(p Phaseless, size int) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(t.memory(p, size)))
 }
 
-// TicksNow is upc_ticks_now (7.5.2): nanoseconds since some time before the program's start; of
+// TicksNow is upc_ticks_now (7.5.2.1): nanoseconds since some time before the program's start; of
 // a simulated program, of its virtual time.
 func (t *Thread) TicksNow() uint64 { return uint64(t.n.Now()) }
 
-// TicksToNS is upc_ticks_to_ns (7.5.2).
+// TicksToNS is upc_ticks_to_ns (7.5.2.2).
 func TicksToNS(ticks uint64) uint64 { return ticks }

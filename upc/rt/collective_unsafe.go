@@ -3,15 +3,17 @@
 package rt
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// SyncFlags is upc_flag_t (UPC 1.3, 7.3.2): when a collective call may touch memory. Zero, or
-// one of either kind alone, stands for All of the missing kind.
+// SyncFlags is upc_flag_t (UPC 1.3, 7.3.3 and 7.3.4): when a collective call may touch memory.
+// Zero, or one of either kind alone, stands for All of the missing kind.
 type SyncFlags uint32
 
 // The flags. InAllSync waits for all threads before memory is touched, and OutAllSync before
@@ -117,13 +119,14 @@ func (t *Thread) AllPermute(dst, src, perm Phaseless, n int, f SyncFlags) {
 	t.finishCall(f, true)
 }
 
-// Op is upc_op_t (7.3.3).
-type Op int
+// Op is upc_op_t (7.3.1): an operation of the library, or a set of them. The values are those of
+// the macros in <upc_types.h>, <upc_collective.h> and <upc_atomic.h>.
+type Op uint32
 
-// The operations of reductions, UPC_ADD and so on; those from OpFunc on are the caller's
-// function.
+// The operations UPC_ADD and so on. Reductions have those up to OpNonComm, of which the last
+// two are the caller's function; atomic operations are others, and some of both.
 const (
-	OpAdd Op = iota
+	OpAdd Op = 1 << iota
 	OpMult
 	OpAnd
 	OpOr
@@ -134,16 +137,31 @@ const (
 	OpMax
 	OpFunc    // UPC_FUNC: the function is commutative
 	OpNonComm // UPC_NONCOMM_FUNC: it is not
+	OpGet
+	OpSet
+	OpCSwap
+	OpSub
+	OpInc
+	OpDec
 )
 
-var opNames = [...]string{"UPC_ADD", "UPC_MULT", "UPC_AND", "UPC_OR", "UPC_XOR", "UPC_LOGAND", "UPC_LOGOR", "UPC_MIN", "UPC_MAX", "UPC_FUNC", "UPC_NONCOMM_FUNC"}
+var opNames = [...]string{
+	"UPC_ADD", "UPC_MULT", "UPC_AND", "UPC_OR", "UPC_XOR", "UPC_LOGAND", "UPC_LOGOR", "UPC_MIN", "UPC_MAX",
+	"UPC_FUNC", "UPC_NONCOMM_FUNC", "UPC_GET", "UPC_SET", "UPC_CSWAP", "UPC_SUB", "UPC_INC", "UPC_DEC",
+}
 
-// String is UPC's name of the operation.
+// String is UPC's name of the operation, or those of a set.
 func (o Op) String() string {
-	if uint(o) >= uint(len(opNames)) {
-		return "an operation that there is not"
+	if o == 0 || o >= 1<<len(opNames) {
+		return fmt.Sprintf("%#x, an operation that there is not", uint32(o))
 	}
-	return opNames[o]
+	var names []string
+	for i, n := range opNames {
+		if o&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, " | ")
 }
 
 // combiner is the function of an operation; nil if T does not have it.
@@ -200,18 +218,24 @@ type piece struct {
 }
 
 // pieces are the blocks of an array of total elements of size bytes that lie on thread, in
-// order. p is the first element, of phase 0.
-func (t *Thread) pieces(p Phaseless, thread, total, block, size int) (all []piece) {
+// order. p is the first element: with a phase it stands in its block, of which what is before
+// it is not part of the array.
+func (t *Thread) pieces(p Phased, thread, total, block, size int) (all []piece) {
 	if block == 0 {
 		if p.Thread() == thread && total > 0 {
-			all = append(all, piece{0, total, p})
+			all = append(all, piece{0, total, p.Phaseless()})
 		}
 		return all
 	}
+	phase := p.Phase()
+	if phase >= block {
+		t.must(errs.BadArg("upc: a collective call on an array with blocks of %d elements that begins with phase %d", block, phase))
+	}
 	_, first := divide(thread-p.Thread(), t.threads)
-	for k := first; k*block < total; k += t.threads {
-		at := MakePhaseless(thread, p.Addr()).AddLocal((p.Thread()+k)/t.threads*block, size)
-		all = append(all, piece{k * block, min(block, total-k*block), at})
+	for k := first; k*block-phase < total; k += t.threads {
+		from := max(k*block-phase, 0)
+		at := MakePhaseless(thread, p.Addr()).AddLocal((p.Thread()+k)/t.threads*block+from-k*block, size)
+		all = append(all, piece{from, min((k+1)*block-phase, total) - from, at})
 	}
 	return all
 }
@@ -247,9 +271,9 @@ func totals[T Scalar](t *Thread, all []piece, c func(a, b T) T) []T {
 }
 
 // AllReduce is upc_all_reduceT (7.4.3.1): it combines total elements of src, an array with
-// blocks of block elements, 0 for the indefinite size, and leaves the result at dst. fn is
-// looked at for OpFunc and OpNonComm alone.
-func AllReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, block int, fn func(a, b T) T, f SyncFlags) {
+// blocks of block elements, 0 for the indefinite size, whose phase is respected, and leaves the
+// result at dst. fn is looked at for OpFunc and OpNonComm alone.
+func AllReduce[T Scalar](t *Thread, dst Phaseless, src Phased, op Op, total, block int, fn func(a, b T) T, f SyncFlags) {
 	const what = "upc_all_reduce"
 	t.begin(what, f, false)
 	c := must2(t, what, op, fn)
@@ -279,7 +303,7 @@ func AllReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, block int,
 }
 
 // inOrder is what threads have of the blocks of an array that begins at p, in the array's order.
-func inOrder[T any](t *Thread, p Phaseless, all [][]T) (list []T) {
+func inOrder[T any](t *Thread, p Phased, all [][]T) (list []T) {
 	for k := 0; ; k++ {
 		own := all[(p.Thread()+k)%t.threads]
 		if k/t.threads >= len(own) {
@@ -290,11 +314,14 @@ func inOrder[T any](t *Thread, p Phaseless, all [][]T) (list []T) {
 }
 
 // AllPrefixReduce is upc_all_prefix_reduceT (7.4.3.1): element i of dst is the combination of
-// those of src up to i; dst has src's layout.
-func AllPrefixReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, block int, fn func(a, b T) T, f SyncFlags) {
+// those of src up to i; dst has src's layout, and its phase.
+func AllPrefixReduce[T Scalar](t *Thread, dst, src Phased, op Op, total, block int, fn func(a, b T) T, f SyncFlags) {
 	const what = "upc_all_prefix_reduce"
 	t.begin(what, f, true)
 	c := must2(t, what, op, fn)
+	if block != 0 && dst.Phase() != src.Phase() {
+		t.must(errs.BadArg("upc: %s from phase %d to phase %d", what, src.Phase(), dst.Phase()))
+	}
 	var v T
 	size := int(unsafe.Sizeof(v))
 	own := t.pieces(src, t.me, total, block, size)
@@ -304,7 +331,7 @@ func AllPrefixReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, bloc
 	k := 0
 	sums := inOrder(t, src, all)
 	for _, p := range own {
-		for block != 0 && k < p.index/block {
+		for block != 0 && k < (p.index+src.Phase())/block {
 			before = before.with(some[T]{sums[k], 1}, c)
 			k++
 		}
@@ -314,7 +341,7 @@ func AllPrefixReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, bloc
 			run = run.with(some[T]{v, 1}, c)
 			out[i] = run.value
 		}
-		to := dst
+		to := dst.Phaseless()
 		if block != 0 {
 			to = dst.Wide().Add(p.index, block, size, t.threads).Phaseless()
 		}
@@ -325,9 +352,9 @@ func AllPrefixReduce[T Scalar](t *Thread, dst, src Phaseless, op Op, total, bloc
 
 // AllSort is upc_all_sort (UPC Collective Operations Specifications 1.0, 4.3.4; 1.3 has none):
 // it sorts total elements of size bytes of an array with blocks of block elements, as
-// compare says, whose result is negative if a comes before b. Elements that are equal keep
-// their order. Every thread takes memory for the whole array.
-func (t *Thread) AllSort(p Phaseless, size, total, block int, compare func(a, b []byte) int, f SyncFlags) {
+// compare says, whose result is negative if a comes before b. Both are elements of a copy of
+// the array, in shared memory of the calling thread. Elements that are equal keep their order.
+func (t *Thread) AllSort(p Phased, size, total, block int, compare func(a, b Phaseless) int, f SyncFlags) {
 	t.begin("upc_all_sort", f, true)
 	var mine []byte
 	for _, q := range t.pieces(p, t.me, total, block, size) {
@@ -335,20 +362,25 @@ func (t *Thread) AllSort(p Phaseless, size, total, block int, compare func(a, b 
 	}
 	all, err := gas.AllGatherV(t.n, mine)
 	t.must(err)
-	elements := make([][]byte, total)
+	whole := t.Alloc(uint64(total * size))
+	elements := t.memory(whole, total*size)
 	for r := range t.threads {
 		for _, q := range t.pieces(p, r, total, block, size) {
-			for i := range q.count {
-				elements[q.index+i], all[r] = all[r][:size], all[r][size:]
-			}
+			n := copy(elements[q.index*size:], all[r][:q.count*size])
+			all[r] = all[r][n:]
 		}
 	}
-	slices.SortStableFunc(elements, compare)
+	order := make([]int, total)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(whole.AddLocal(a, size), whole.AddLocal(b, size)) })
 	for _, q := range t.pieces(p, t.me, total, block, size) {
 		to := t.memory(q.at, q.count*size)
 		for i := range q.count {
-			copy(to[i*size:], elements[q.index+i])
+			copy(to[i*size:], elements[order[q.index+i]*size:][:size])
 		}
 	}
+	t.Free(whole)
 	t.finishCall(f, true)
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"github.com/argon-go/argon/gas"
 )
@@ -84,7 +83,7 @@ func TestRelocalization(t *testing.T) {
 }
 
 // fill writes an array of elements, all by thread 0, and returns them on all threads.
-func fill(t *Thread, p Phaseless, block, total int, rnd *rand.Rand) []int32 {
+func fill(t *Thread, p Phased, block, total int, rnd *rand.Rand) []int32 {
 	list := make([]int32, total)
 	for i := range list {
 		list[i] = int32(rnd.IntN(7)) - 3
@@ -101,13 +100,18 @@ func TestComputation(t *testing.T) {
 	onEach(t, 3, func(t *Thread) {
 		rnd := rand.New(rand.NewPCG(3, 4))
 		const most = 64
-		src, dst := t.AllAlloc(uint64(t.threads), 4*most), t.AllAlloc(uint64(t.threads), 4*most)
+		src, dst := t.AllAlloc(uint64(t.threads), 4*most+128), t.AllAlloc(uint64(t.threads), 4*most+128)
 		first := func(a, _ int32) int32 { return a } // the leftmost
 		ops := []Op{OpAdd, OpMult, OpAnd, OpOr, OpXor, OpLogAnd, OpLogOr, OpMin, OpMax, OpFunc, OpNonComm}
 		for i := range 4 * len(ops) {
 			op := ops[i%len(ops)]
 			total, block := 1+rnd.IntN(most-1), rnd.IntN(6)
-			start, to := MakePhaseless(rnd.IntN(t.threads), src.Addr()), MakePhaseless(rnd.IntN(t.threads), dst.Addr())
+			// Of blocks that are larger than one element, the array may begin inside one.
+			phase := 0
+			if block > 1 {
+				phase = rnd.IntN(block)
+			}
+			start, to := makePhased(rnd.IntN(t.threads), phase, src.Addr()+64), makePhased(rnd.IntN(t.threads), phase, dst.Addr()+64)
 			fn, model := first, combiner(op, first)
 			if op == OpFunc {
 				fn = func(a, b int32) int32 { return max(a, b) }
@@ -122,8 +126,8 @@ func TestComputation(t *testing.T) {
 				}
 			}
 			f := flagSets[i%2]
-			AllReduce(t, to, start, op, total, block, fn, f)
-			if got := Get[int32](t, to); got != want[total-1] {
+			AllReduce(t, to.Phaseless(), start, op, total, block, fn, f)
+			if got := Get[int32](t, to.Phaseless()); got != want[total-1] {
 				t.failf("%v of %v, blocks of %d from %v: %d, not %d", op, list, block, start, got, want[total-1])
 			}
 			t.BarrierAny()
@@ -145,13 +149,13 @@ func TestComputation(t *testing.T) {
 func TestSort(t *testing.T) {
 	onEach(t, 3, func(t *Thread) {
 		rnd := rand.New(rand.NewPCG(5, 6))
-		p := t.AllAlloc(uint64(t.threads), 4*64)
+		p := t.AllAlloc(uint64(t.threads), 4*64).Phased()
 		for range 8 {
 			total, block := 1+rnd.IntN(60), rnd.IntN(5)
 			list := fill(t, p, block, total, rnd)
 			slices.Sort(list)
-			t.AllSort(p, 4, total, block, func(a, b []byte) int {
-				return cmp.Compare(*(*int32)(unsafe.Pointer(&a[0])), *(*int32)(unsafe.Pointer(&b[0])))
+			t.AllSort(p, 4, total, block, func(a, b Phaseless) int {
+				return cmp.Compare(Get[int32](t, a), Get[int32](t, b))
 			}, 0)
 			for i, v := range list {
 				if got := Get[int32](t, p.Wide().Add(i, block, 4, t.threads).Phaseless()); got != v {
@@ -171,6 +175,6 @@ func TestCollectiveMisuse(t *testing.T) {
 		Put(t, MakePhaseless(t.me, base(t).Addr()), int32(2))
 		t.AllPermute(base(t), base(t), base(t), 8, 0)
 	})
-	refused(t, 2, gas.ErrBadArg, "UPC_XOR of type float64", func(t *Thread) { AllReduce[float64](t, base(t), base(t), OpXor, 2, 1, nil, 0) })
-	refused(t, 2, gas.ErrBadArg, "an operation that there is not", func(t *Thread) { AllReduce[int32](t, base(t), base(t), 99, 2, 1, nil, 0) })
+	refused(t, 2, gas.ErrBadArg, "UPC_XOR of type float64", func(t *Thread) { AllReduce[float64](t, base(t), base(t).Phased(), OpXor, 2, 1, nil, 0) })
+	refused(t, 2, gas.ErrBadArg, "UPC_GET of type int32", func(t *Thread) { AllReduce[int32](t, base(t), base(t).Phased(), OpGet, 2, 1, nil, 0) })
 }

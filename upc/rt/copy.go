@@ -42,7 +42,7 @@ func (t *Thread) MemSet(to Phaseless, c byte, n int) {
 // true.
 type Handle = extended.Handle
 
-// MemCpyNB is upc_memcpy_nb (7.9.4). Between two other threads it is complete when it returns.
+// MemCpyNB is upc_memcpy_nb (7.9.4.1). Between two other threads it is complete when it returns.
 func (t *Thread) MemCpyNB(to, from Phaseless, n int) Handle {
 	switch {
 	case n == 0:
@@ -89,7 +89,7 @@ func (t *Thread) MemSetNB(to Phaseless, c byte, n int) Handle {
 	return h
 }
 
-// Sync is upc_sync (7.9.4): it waits until the operation is complete.
+// Sync is upc_sync (7.9.6.2): it waits until the operation is complete.
 func (t *Thread) Sync(h Handle) { t.must(t.x.Wait(h)) }
 
 // SyncAttempt is upc_sync_attempt: whether the operation is complete.
@@ -99,7 +99,7 @@ func (t *Thread) SyncAttempt(h Handle) bool {
 	return done
 }
 
-// MemCpyNBI is upc_memcpy_nbi (7.9.5): what the functions with these names begin is completed
+// MemCpyNBI is upc_memcpy_nbi (7.9.5.1): what the functions with these names begin is completed
 // by SyncI, and by nothing else: no barrier, fence or strict access waits for it.
 func (t *Thread) MemCpyNBI(to, from Phaseless, n int) {
 	switch {
@@ -137,7 +137,7 @@ func (t *Thread) MemSetNBI(to Phaseless, c byte, n int) {
 	}
 }
 
-// SyncI is upc_synci (7.9.5).
+// SyncI is upc_synci (7.9.7.2).
 func (t *Thread) SyncI() { t.must(t.library.Sync(allOps)) }
 
 // SyncIAttempt is upc_synci_attempt.

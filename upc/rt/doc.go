@@ -90,7 +90,7 @@
 // reductions (7.4.3) of each thread's elements and then of the threads' results. What
 // [SyncFlags] ask for is done by barriers; calls without them wait for threads as far as data
 // has to come from them. Reductions with a function that is not commutative combine in the
-// array's order; of floats, sums depend on THREADS.
+// array's order; of floats, sums depend on THREADS. Arrays may begin inside a block.
 //
 // There are atomic domains (7.6, [Thread.AllDomainAlloc], [Atomic]), castability (7.7,
 // [Thread.Cast], [Thread.Info]), timers (7.5, [Thread.TicksNow]) and non-blocking transfers (7.9,

@@ -150,7 +150,7 @@ func GetAsync[T Scalar](t *Thread, p Phaseless, v *T) {
 // SyncThread completes what PutAsync and GetAsync have begun towards thread.
 func (t *Thread) SyncThread(thread int) { t.must(t.x.SyncRankNBI(thread, allOps)) }
 
-// Local is the cast of p to a pointer-to-local (6.4.3p3): size bytes at p, which have affinity
+// Local is the cast of p to a pointer-to-local (6.4.3p4): size bytes at p, which have affinity
 // to the calling thread, as memory of this process. nil for null; memory of another thread,
 // which UPC leaves undefined, ends the job.
 func (t *Thread) Local(p Phaseless, size int) unsafe.Pointer {

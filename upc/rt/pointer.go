@@ -32,7 +32,7 @@ const (
 	threadUnit = offsetBits + phaseBits // the lowest bit of a Phased's thread
 
 	// MaxBlock is UPC_MAX_BLOCK_SIZE: the largest block size of a Phased, elements (UPC 1.3,
-	// 6.3.4).
+	// 6.3.3).
 	MaxBlock = 1 << phaseBits
 	// MaxThreads is the largest THREADS.
 	MaxThreads = 1 << (64 - threadUnit)
@@ -68,7 +68,7 @@ func (p Phaseless) Addr() segment.NLA { return segment.NLA(p & addrMask) }
 func (p Phaseless) AddrField() uint64 { return addrField(p.Addr()) }
 
 // AddLocal is p + n where the block size is indefinite: elements of size bytes on one thread
-// (6.4.2p2).
+// (6.4.2p3).
 func (p Phaseless) AddLocal(n, size int) Phaseless { return p + Phaseless(n*size) }
 
 // SubLocal is p - r where the block size is indefinite: elements of size bytes.
@@ -82,13 +82,13 @@ func (p Phaseless) Next(size, threads int) Phaseless {
 	return p&addrMask + Phaseless(size)
 }
 
-// Add is p + n where the block size is 1 (6.4.2p2): n may be negative.
+// Add is p + n where the block size is 1 (6.4.2p4): n may be negative.
 func (p Phaseless) Add(n, size, threads int) Phaseless {
 	rounds, thread := divide(p.Thread()+n, threads)
 	return MakePhaseless(thread, p.Addr()+segment.NLA(rounds*size))
 }
 
-// Sub is p - r where the block size is 1 (6.4.2p5): the n for which r + n is p.
+// Sub is p - r where the block size is 1 (6.4.2p8): the n for which r + n is p.
 func (p Phaseless) Sub(r Phaseless, size, threads int) int {
 	return int(p.Addr()-r.Addr())/size*threads + p.Thread() - r.Thread()
 }
@@ -131,7 +131,7 @@ func (q Phased) AddrField() uint64 { return uint64(q & offsetMask) }
 // ResetPhase is upc_resetphase (7.2.3.3).
 func (q Phased) ResetPhase() Phased { return q &^ (phaseMask << offsetBits) }
 
-// Equal is UPC's ==: the same place, whatever the phases (6.4.2p6).
+// Equal is UPC's ==: the same place, whatever the phases (6.4.2p7).
 func (q Phased) Equal(r Phased) bool { return (q^r)&^(phaseMask<<offsetBits) == 0 }
 
 // Next is q + 1, of a type with blocks of block elements of size bytes.
@@ -152,8 +152,8 @@ func (q Phased) nextBlock(block, size, threads int) Phased {
 	return q&(1<<threadUnit-1) + Phased(block*size)
 }
 
-// Add is q + n, of a type with blocks of block elements, at least 1, of size bytes (6.4.2p2
-// to p4): n may be negative.
+// Add is q + n, of a type with blocks of block elements, at least 1, of size bytes (6.4.2p3
+// and p4): n may be negative.
 func (q Phased) Add(n, block, size, threads int) Phased {
 	if phase := q.Phase() + n; uint(phase) < uint(block) {
 		return q + Phased(n<<offsetBits+n*size)
@@ -162,7 +162,7 @@ func (q Phased) Add(n, block, size, threads int) Phased {
 	return makePhased(w.Thread, w.Phase, w.Addr)
 }
 
-// Sub is q - r, of a type with blocks of block elements of size bytes (6.4.2p5): the n for
+// Sub is q - r, of a type with blocks of block elements of size bytes (6.4.2p8): the n for
 // which r + n is q with the same phase. Where there is none, which UPC leaves undefined, it
 // is 0.
 func (q Phased) Sub(r Phased, block, size, threads int) int {
@@ -171,7 +171,7 @@ func (q Phased) Sub(r Phased, block, size, threads int) int {
 }
 
 // Phaseless is the same place without the phase: a cast to a type with indefinite block size
-// or block size 1 (6.4.3p2).
+// or block size 1 (6.4.3p3).
 func (q Phased) Phaseless() Phaseless {
 	if q == 0 {
 		return 0
@@ -214,16 +214,16 @@ func (w Wide) ResetPhase() Wide {
 	return w
 }
 
-// Equal is UPC's ==: the same place, whatever the phases (6.4.2p6).
+// Equal is UPC's ==: the same place, whatever the phases (6.4.2p7).
 func (w Wide) Equal(r Wide) bool { return w.Thread == r.Thread && w.Addr == r.Addr }
 
-// Add is w + n, of a type with blocks of block elements of size bytes (6.4.2p2 to p4): block
+// Add is w + n, of a type with blocks of block elements of size bytes (6.4.2p3 and p4): block
 // 0 is the indefinite block size, and n may be negative.
 func (w Wide) Add(n, block, size, threads int) Wide {
 	return Wide(segment.Shared(w).Add(segment.Layout{Threads: threads, Block: block}, n, size))
 }
 
-// Sub is w - r (6.4.2p5), or false where that is undefined.
+// Sub is w - r (6.4.2p8), or false where that is undefined.
 func (w Wide) Sub(r Wide, block, size, threads int) (n int, ok bool) {
 	return segment.Shared(w).Sub(segment.Layout{Threads: threads, Block: block}, segment.Shared(r), size)
 }
@@ -249,12 +249,12 @@ type Type struct {
 // and 0 here.
 func (w Wide) Cast(from, to Type) Wide {
 	switch {
-	case to.Size == 0, from == to: // 6.4.3p1
-	case from.Size != 0: // p1
+	case to.Size == 0, from == to: // 6.4.3p2
+	case from.Size != 0: // p2
 		w.Phase = 0
-	case to.Block <= 1: // p2
+	case to.Block <= 1: // p3
 		w.Phase = 0
-	case w.Phase >= to.Block: // p2, undefined
+	case w.Phase >= to.Block: // p3, undefined
 		w.Phase = 0
 	}
 	return w

@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// walked is a shared array as UPC 1.3 lays it out (6.5.1.1p4: blocks go to the threads in
+// walked is a shared array as UPC 1.3 lays it out (6.5.2.1p5: blocks go to the threads in
 // turn, the elements of a thread lie one after the other), written down element by element.
 func walked(threads, block, size, count int, base segment.NLA) []Wide {
 	have := make([]int, threads)
@@ -35,7 +35,7 @@ func genShape(t *rapid.T) (threads, size, count int) {
 
 const testBase = segment.AttachBase + 4096
 
-// TestPhasedWalk: the arithmetic of phased pointers is that of a walk (6.4.2p2 to p6).
+// TestPhasedWalk: the arithmetic of phased pointers is that of a walk (6.4.2p3 to p8).
 func TestPhasedWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		threads, size, count := genShape(t)
@@ -114,7 +114,7 @@ func TestPhaselessWalk(t *testing.T) {
 	})
 }
 
-// TestNull: the null pointer is null in every form (6.4.2p6, 6.4.3p4).
+// TestNull: the null pointer is null in every form (6.4.2p7, 6.4.3p5).
 func TestNull(t *testing.T) {
 	q, ok := Wide{}.Phased()
 	if !ok || q != 0 || Phaseless(0).Phased() != 0 || Phased(0).Phaseless() != 0 || Phased(0).Wide() != (Wide{}) || !(Wide{}).IsNull() ||
@@ -143,7 +143,7 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestCast restates 6.4.3p1 and p2.
+// TestCast restates 6.4.3p2 and p3.
 func TestCast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := func(name string) Type {

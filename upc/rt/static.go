@@ -10,7 +10,7 @@ import (
 )
 
 // Star is the block size of "shared [*]": as many elements as make one block for each thread
-// (UPC 1.3, 6.5.1.1p5).
+// (UPC 1.3, 6.5.1.1p16).
 const Star = -1
 
 // Object is a shared object with static storage duration, as its declaration says: generated

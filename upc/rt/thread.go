@@ -45,13 +45,17 @@ type Thread struct {
 	held        map[Lock]Phaseless // the locks that the thread holds, and its nodes in their queues
 	nodes       []Phaseless        // that are in no queue
 
+	domains    map[Domain]domain
+	lastDomain Domain // the one used last, and what it is for
+	last       domain
+
 	heapBase segment.NLA // of the symmetric heap
 	heapEnd  segment.NLA
 	heap     *segment.Heap // its allocator, on thread 0
 }
 
 // Run runs a program: main is called as each thread of it, and its return is the end of the
-// thread, which waits for all others (UPC 1.3, 5.1.2.2.3). The error is the first failure of a
+// thread, which waits for all others (UPC 1.3, 5.1.2.2). The error is the first failure of a
 // thread, as that of gas.Run.
 func Run(c Config, main func(t *Thread)) error {
 	g := gas.Config{Ranks: c.Threads, Conduit: c.Conduit, SegmentSize: c.Segment}

@@ -58,11 +58,12 @@ func preprocess(r *reporter, cfg *Config, name, src string) []token {
 	c := &cpp{reporter: r, macros: map[string]*macro{}, included: cfg.Include, once: map[string]bool{}}
 	predefined := []string{
 		"__STDC__=1", "__STDC_VERSION__=199901L", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
-		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "UPC_MAX_BLOCK_SIZE=1048576",
+		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "__UPC_TICK__=1",
+		"__UPC_ATOMIC__=1", "__UPC_CASTABLE__=1", "__UPC_NB__=1", "UPC_MAX_BLOCK_SIZE=1048576",
 		"__inline=inline", "__inline__=inline", "__restrict=restrict", "__const=const", "__volatile__=volatile",
 	}
 	if cfg.Threads > 0 {
-		predefined = append(predefined, "__UPC_STATIC_THREADS__="+strconv.Itoa(cfg.Threads))
+		predefined = append(predefined, "__UPC_STATIC_THREADS__=1", "THREADS="+strconv.Itoa(cfg.Threads))
 	} else {
 		predefined = append(predefined, "__UPC_DYNAMIC_THREADS__=1")
 	}

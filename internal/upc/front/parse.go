@@ -769,7 +769,7 @@ func (p *parser) declare(s *Sym) *Sym {
 }
 
 // star replaces the block size [*] by its value for an object of type t: what spreads the
-// elements evenly over the threads (UPC 1.3, 6.5.1.1p12).
+// elements evenly over the threads (UPC 1.3, 6.5.1.1p16).
 func (p *parser) star(t *Type, at Pos) *Type {
 	b := t.Base()
 	if !b.Shared || b.Block != BlockStar {

@@ -899,17 +899,26 @@ func (g *gen) direct(n *front.Node) exp {
 
 // call is a call of a function.
 func (g *gen) call(n *front.Node) exp {
-	var args []string
+	var values []exp
 	for i, a := range n.List {
 		if i < len(n.L.Type.Elem.Params) {
-			args = append(args, g.expr(a).s)
+			values = append(values, g.expr(a))
 		} else {
-			args = append(args, g.typed(a).s)
+			values = append(values, g.typed(a))
 		}
 	}
 	if n.L.Op == front.Decay && n.L.L.Op == front.Var && n.L.L.Sym.Go == "" && n.L.L.Sym.Header {
-		return g.library(n, n.L.L.Sym.Name, args)
+		return g.library(n, n.L.L.Sym.Name, values)
 	}
 	f := g.operand(g.expr(n.L), 7)
-	return exp{f + "(" + strings.Join(append([]string{"upc"}, args...), ", ") + ")", 7}
+	return exp{f + "(" + strings.Join(append([]string{"upc"}, texts(values)...), ", ") + ")", 7}
+}
+
+// texts are expressions as arguments of a call.
+func texts(list []exp) []string {
+	var out []string
+	for _, e := range list {
+		out = append(out, e.s)
+	}
+	return out
 }

@@ -34,8 +34,8 @@ var services = map[string]string{
 	"upc_memput":       "upc.MemPut($1.Phaseless(), libc.Bytes($2, $3))",
 	"upc_memset":       "upc.MemSet($1.Phaseless(), libc.Byte($2), int($3))",
 	"upc_global_exit":  "upc.exit($1)",
-	"upc_ticks_now":    "upc.c.Ticks()",
-	"upc_ticks_to_ns":  "uint64($1)",
+	"upc_ticks_now":    "upc.TicksNow()",
+	"upc_ticks_to_ns":  "rt.TicksToNS($1)",
 
 	"upc_all_lock_alloc":    "rt.Phaseless(upc.AllLockAlloc())",
 	"upc_global_lock_alloc": "rt.Phaseless(upc.GlobalLockAlloc())",
@@ -50,6 +50,27 @@ var services = map[string]string{
 	"upc_all_gather":     "upc.AllGather($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
 	"upc_all_gather_all": "upc.AllGatherAll($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
 	"upc_all_exchange":   "upc.AllExchange($1.Phaseless(), $2.Phaseless(), int($3), rt.SyncFlags($4))",
+	"upc_all_permute":    "upc.AllPermute($1.Phaseless(), $2.Phaseless(), $3, int($4), rt.SyncFlags($5))",
+	"upc_all_sort":       "upc.AllSort($1, int($2), int($3), int($4), $5, rt.SyncFlags($6))",
+
+	"upc_all_atomicdomain_alloc": "rt.Phaseless(upc.AllDomainAlloc(rt.AtomicType($1), rt.Op($2)))",
+	"upc_all_atomicdomain_free":  "upc.AllDomainFree(rt.Domain($1))",
+	"upc_atomic_isfast":          "libc.Bool(upc.AtomicIsFast(rt.AtomicType($1), rt.Op($2), $3.Phaseless()))",
+
+	"upc_memcpy_nb":     "uint64(upc.MemCpyNB($1.Phaseless(), $2.Phaseless(), int($3)))",
+	"upc_memget_nb":     "uint64(upc.MemGetNB(libc.Bytes($1, $3), $2.Phaseless()))",
+	"upc_memput_nb":     "uint64(upc.MemPutNB($1.Phaseless(), libc.Bytes($2, $3)))",
+	"upc_memset_nb":     "uint64(upc.MemSetNB($1.Phaseless(), libc.Byte($2), int($3)))",
+	"upc_memcpy_nbi":    "upc.MemCpyNBI($1.Phaseless(), $2.Phaseless(), int($3))",
+	"upc_memget_nbi":    "upc.MemGetNBI(libc.Bytes($1, $3), $2.Phaseless())",
+	"upc_memput_nbi":    "upc.MemPutNBI($1.Phaseless(), libc.Bytes($2, $3))",
+	"upc_memset_nbi":    "upc.MemSetNBI($1.Phaseless(), libc.Byte($2), int($3))",
+	"upc_sync":          "upc.Sync(rt.Handle($1))",
+	"upc_sync_attempt":  "libc.Bool(upc.SyncAttempt(rt.Handle($1)))",
+	"upc_synci":         "upc.SyncI()",
+	"upc_synci_attempt": "libc.Bool(upc.SyncIAttempt())",
+
+	"upc_cast": "upc.Cast($1.Phaseless(), 1)",
 }
 
 // libraryNames are the functions of package libc, as methods of libc.C.
@@ -67,7 +88,8 @@ func init() {
 }
 
 // library is a call of a function that a header of the compiler declares.
-func (g *gen) library(n *front.Node, name string, args []string) exp {
+func (g *gen) library(n *front.Node, name string, values []exp) exp {
+	args := texts(values)
 	if m := mathFuncs[name]; m != "" {
 		return exp{"math." + m + "(" + strings.Join(args, ", ") + ")", 7}
 	}
@@ -83,24 +105,31 @@ func (g *gen) library(n *front.Node, name string, args []string) exp {
 	case "isinf", "__upc_isinf":
 		return exp{fmt.Sprintf("libc.Bool(math.IsInf(%s, 0))", args[0]), 7}
 	case "qsort":
-		if n.List[3].Op != front.Decay && n.List[3].Op != front.Var {
-			g.refuse(n.Pos, "a computed function as an argument of qsort")
-		}
-		args[3] = fmt.Sprintf("func(a, b unsafe.Pointer) int32 { return %s(upc, a, b) }", args[3])
+		args[3] = g.callback(n.List[3], args[3], "%s")
 		return exp{"upc.c.Qsort(" + strings.Join(args, ", ") + ")", 7}
+	case "upc_all_sort":
+		args[4] = fmt.Sprintf("func(a, b rt.Phaseless) int { return int(%s(a.Phased(), b.Phased())) }", g.callback(n.List[4], args[4], "(%s)"))
+	case "upc_thread_info":
+		info := g.temp("rt.ThreadInfo", "upc.Info(int("+args[0]+"))")
+		return exp{fmt.Sprintf("%s{int32(%s.Guaranteed), int32(%s.Probable)}", g.goType(n.Type), info, info), 7}
 	}
-	if form := services[name]; form != "" {
+	form := services[name]
+	if r, ok := reduction(name); ok {
+		form = r
+		args[5] = g.callback(n.List[5], args[5], "%s")
+	}
+	if name == "upc_atomic_strict" || name == "upc_atomic_relaxed" {
+		form = atomic(n, name == "upc_atomic_strict")
+	}
+	if form != "" {
 		for i := len(args); i > 0; i-- {
 			at := fmt.Sprintf("$%d", i)
 			a := args[i-1]
 			if strings.Contains(form, at+".") {
 				if constant(n.List[i-1]) {
-					a = g.typed(n.List[i-1]).s
+					values[i-1] = g.typed(n.List[i-1])
 				}
-				a = g.operand(exp{a, 7}, 7)
-				if strings.ContainsAny(a, " ") && !strings.HasSuffix(a, ")") {
-					a = "(" + a + ")"
-				}
+				a = g.operand(values[i-1], 7)
 			}
 			form = strings.ReplaceAll(form, at, a)
 		}
@@ -114,6 +143,56 @@ func (g *gen) library(n *front.Node, name string, args []string) exp {
 	}
 	g.refuse(n.Pos, "library function '%s'", name)
 	return exp{}
+}
+
+// callback is a function that the library calls, of C's value f, which is arg: without the
+// thread that functions of the program take first.
+func (g *gen) callback(f *front.Node, arg, form string) string {
+	if constant(f) {
+		return "nil"
+	}
+	t := f.Type.Elem
+	if f.Op != front.Decay {
+		arg = g.temp(g.goType(f.Type), arg)
+	}
+	var params, names []string
+	for i, p := range t.Params {
+		names = append(names, string(rune('a'+i)))
+		params = append(params, names[i]+" "+g.goType(p))
+	}
+	return fmt.Sprintf(form, fmt.Sprintf("func(%s) %s { return %s(upc, %s) }", strings.Join(params, ", "), g.goType(t.Elem), arg, strings.Join(names, ", ")))
+}
+
+// reductionTypes are the types of reductions, in Go, by the ends of their names.
+var reductionTypes = map[string]string{
+	"C": "int8", "UC": "uint8", "S": "int16", "US": "uint16", "I": "int32", "UI": "uint32",
+	"L": "int64", "UL": "uint64", "F": "float32", "D": "float64",
+}
+
+// reduction is the call for a reduction of the library, if name is one.
+func reduction(name string) (form string, ok bool) {
+	f, dst := "AllReduce", "$1.Phaseless()"
+	end, ok := strings.CutPrefix(name, "upc_all_reduce")
+	if !ok {
+		f, dst = "AllPrefixReduce", "$1"
+		end, ok = strings.CutPrefix(name, "upc_all_prefix_reduce")
+	}
+	t := reductionTypes[end]
+	return fmt.Sprintf("rt.%s[%s](upc.Thread, %s, $2, rt.Op($3), int($4), int($5), $6, rt.SyncFlags($7))", f, t, dst), ok && t != ""
+}
+
+// atomic is the call for upc_atomic_strict or upc_atomic_relaxed. Pointers-to-shared in the
+// memory that they name are packed as the type of the target says.
+func atomic(n *front.Node, strict bool) string {
+	packed := "Phased"
+	target := n.List[3]
+	for target.Op == front.Cast && target.Type.Elem.Kind == front.Void {
+		target = target.L
+	}
+	if t := target.Type.Elem; t != nil && t.ToShared() {
+		packed = pointerKind(t)
+	}
+	return fmt.Sprintf("rt.AtomicAt[rt.%s](upc.Thread, rt.Domain($1), %t, $2, rt.Op($3), $4.Phaseless(), $5, $6)", packed, strict)
 }
 
 // helperSource is what program.go has of the services that package rt leaves to programs.

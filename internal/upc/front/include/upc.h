@@ -1,7 +1,8 @@
 #ifndef _UPC_H
 #define _UPC_H
 #include <stddef.h>
-typedef shared [] struct __upc_lock { long word; } upc_lock_t;
+#include <upc_types.h>
+typedef shared [] struct __upc_lock upc_lock_t;
 #define UPC_MAX_BLOCKSIZE UPC_MAX_BLOCK_SIZE
 size_t upc_threadof(shared void *ptr);
 size_t upc_phaseof(shared void *ptr);

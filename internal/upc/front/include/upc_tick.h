@@ -1,6 +1,9 @@
 #ifndef _UPC_TICK_H
 #define _UPC_TICK_H
-typedef unsigned long upc_tick_t;
+#include <stdint.h>
+typedef uint64_t upc_tick_t;
+#define UPC_TICK_MAX UINT64_MAX
+#define UPC_TICK_MIN UINT64_C(0)
 upc_tick_t upc_ticks_now(void);
-unsigned long upc_ticks_to_ns(upc_tick_t ticks);
+uint64_t upc_ticks_to_ns(upc_tick_t ticks);
 #endif

@@ -1,0 +1,12 @@
+#ifndef _UPC_CASTABLE_H
+#define _UPC_CASTABLE_H
+#include <upc.h>
+#define UPC_CASTABLE_ALL_ALLOC 1
+#define UPC_CASTABLE_GLOBAL_ALLOC 2
+#define UPC_CASTABLE_ALLOC 4
+#define UPC_CASTABLE_STATIC 8
+#define UPC_CASTABLE_ALL 15
+typedef struct __upc_thread_info { int guaranteedCastable; int probablyCastable; } upc_thread_info_t;
+void *upc_cast(const shared void *ptr);
+upc_thread_info_t upc_thread_info(size_t threadId);
+#endif
