@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits/ofi/providers"
+	"github.com/argon-go/argon/internal/guest"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -56,7 +57,9 @@ func (j *job) openBare() (text string, err error) {
 		names[i] = C.CString(s)
 		defer C.free(unsafe.Pointer(names[i]))
 	}
-	if C.bare_open(b.c, names[0], names[1], names[2], dataSize) != 0 {
+	var rc C.int
+	guest.Call("gasbench: opening "+best.Name, func() { rc = C.bare_open(b.c, names[0], names[1], names[2], dataSize) })
+	if rc != 0 {
 		return "", b.err()
 	}
 	var name [256]byte

@@ -83,8 +83,14 @@
 // was lost with a connection that the provider has made again: it fails the peer. An access
 // that the provider still has 10 s after its owner has left fails this rank.
 //
-// Signal handlers that the library changes while it is opened are put back, with a
-// message. Descriptors that it opens are inherited by programs that the process starts.
+// # What is the process's
+//
+// Signal handlers that the library changes while it looks for providers or opens one are put
+// back, with a message (package internal/guest). Those that libraries which libfabric depends
+// on install before Go's runtime begins are taken away. Programs that the process starts
+// inherit no descriptor that the library opens then. Of connections, which providers over
+// TCP make later, they do not inherit what this rank has called, and what a peer has called from its first frame on:
+// one that is started in the moment between may have it open.
 package ofi
 
 // Name is the conduit's name.

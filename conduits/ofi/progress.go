@@ -92,6 +92,10 @@ func (t *transport) progress(polled bool) (n int) {
 	t.mu.Lock()
 	t.tell(!polled)
 	t.drain()
+	if t.hidden.fresh {
+		t.hidden.fresh = false
+		t.hide()
+	}
 	wake := !polled && (!t.finished.Empty() || !t.lefts.Empty())
 	t.mu.Unlock()
 	if wake || !polled && !t.held.Empty() {
@@ -162,6 +166,7 @@ func (t *transport) take(b []byte, polled bool) int {
 	p := t.peer(int(h.src))
 	left := p.left
 	if !left {
+		t.hidden.fresh = t.hidden.fresh || p.heard == 0
 		p.heard++
 		p.theirs = int64(h.busy) << 20
 		if h.class != acks {

@@ -184,7 +184,7 @@ func (t *transport) postRemote(p *peer) {
 		again := false
 		if err == nil {
 			post[0].Desc = local.Desc
-			_, again, err = t.ep.Post(post[:])
+			again, err = t.issue(p, post[:])
 		}
 		if again || err != nil {
 			pin.Unpin()
@@ -254,6 +254,7 @@ func (t *transport) growBare() error {
 func (t *transport) ended(d fabric.Done) {
 	s := t.slots[d.Context]
 	s.pin.Unpin()
+	t.hidden.fresh = t.hidden.fresh || s.peer.heard == 0
 	s.peer.heard++
 	s.peer.flying -= int64(len(s.mem))
 	t.flying -= int64(len(s.mem))

@@ -90,8 +90,9 @@ type transport struct {
 	due      []*peer  // with frames that may leave
 	owed     []*peer  // that may have to be told what was taken
 	ops      []operation
-	idle     []uint32               // of ops
-	own      ownKeys                // of this rank's registered memory
+	idle     []uint32 // of ops
+	own      ownKeys  // of this rank's registered memory
+	hidden   hidden
 	finished fifo.Queue[completion] // to be reported by Poll
 	lefts    fifo.Queue[int]        // ranks that have left, to be reported by Poll
 	timer    *time.Timer
@@ -150,6 +151,7 @@ type peer struct {
 	rank     int
 	addr     uint64 // in the address vector
 	known    bool   // addr is
+	called   bool   // something has been posted to it
 	credited bool   // its windows have opened
 	left     bool
 	lost     error // why nothing is posted to it any more
@@ -282,6 +284,7 @@ func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights)
 	t.mu.Lock()
 	t.owner = o
 	mine, err := t.register(rights)
+	t.hidden = hidden{port: portOf(mine.addr), called: map[int]bool{}}
 	if err == nil {
 		err = t.prepare()
 	}
@@ -440,7 +443,7 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 	if bytes <= t.ep.Inject {
 		op[0].Kind = fabric.Inject
 	}
-	n, again, err := t.ep.Post(op[:])
+	again, err := t.issue(p, op[:])
 	switch {
 	case again:
 		t.stuck++
@@ -451,7 +454,6 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 		t.lose(p, err)
 		return false, true
 	}
-	_ = n
 	t.frames++
 	p.posted++
 	p.full = false

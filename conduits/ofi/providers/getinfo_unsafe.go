@@ -11,26 +11,15 @@ package providers
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
-// ask is fi_getinfo, after which the handlers of all signals are those from before:
-// providers are loaded by the first call, and may set their own in place of Go's.
+// ask is fi_getinfo.
 static int ask(uint32_t version, struct fi_info *hints, struct fi_info **list) {
-	struct sigaction before[65], now;
-	int s, rc;
-
 	// The registration cache of some providers hooks the allocator to see memory
 	// unmapped, which deadlocks; what argon registers it deregisters first. The library
 	// reads this once, in the first call.
 	setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
-	for (s = 1; s < 65; s++)
-		sigaction(s, 0, &before[s]);
-	rc = fi_getinfo(version, 0, 0, 0, hints, list);
-	for (s = 1; s < 65; s++)
-		if (sigaction(s, 0, &now) == 0 && now.sa_handler != before[s].sa_handler)
-			sigaction(s, &before[s], 0);
-	return rc;
+	return fi_getinfo(version, 0, 0, 0, hints, list);
 }
 */
 import "C"
@@ -42,6 +31,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/guest"
 )
 
 // Built says whether this build knows the library.
@@ -112,7 +102,9 @@ func getinfo(caps Caps, order Order) ([]Provider, error) {
 	hints.tx_attr.msg_order = C.uint64_t(translate(uint64(order), orderBits))
 	hints.rx_attr.msg_order = hints.tx_attr.msg_order
 	var list *C.struct_fi_info
-	switch rc := C.ask(version, hints, &list); {
+	var rc C.int
+	guest.Call("ofi: fi_getinfo", func() { rc = C.ask(version, hints, &list) })
+	switch {
 	case rc == -C.FI_ENODATA:
 		return nil, nil
 	case rc != 0:

@@ -26,15 +26,13 @@ import "C"
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/guest"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -132,7 +130,7 @@ func Find(provider, node, domain string) (*Info, error) {
 	defer C.free(unsafe.Pointer(n))
 	i := new(Info)
 	var ret C.int
-	keepHandlers("fi_getinfo", func() { ret = C.argon_info(p, n, d, &i.info) })
+	guest.Call("ofi: fi_getinfo", func() { ret = C.argon_info(p, n, d, &i.info) })
 	if ret != 0 {
 		at := ""
 		if node != "" {
@@ -190,25 +188,6 @@ func failed(call string, ret int) error {
 	return &Error{Call: call, Number: ret}
 }
 
-// keepHandlers calls f and puts back signal handlers that f has changed, which are Go's:
-// a library that installs its own would turn a nil dereference, or SIGQUIT, into its exit.
-func keepHandlers(call string, f func()) {
-	var h C.struct_argon_handlers
-	C.argon_save_handlers(&h)
-	f()
-	changed := uint64(C.argon_restore_handlers(&h))
-	if changed == 0 {
-		return
-	}
-	var names []string
-	for s := range 64 {
-		if changed>>s&1 != 0 {
-			names = append(names, syscall.Signal(s+1).String())
-		}
-	}
-	fmt.Fprintf(os.Stderr, "argon: ofi: %s replaced the handlers of signals (%s); they are put back\n", call, strings.Join(names, ", "))
-}
-
 // Endpoint is an endpoint. Its methods are called under one lock.
 type Endpoint struct {
 	*Info
@@ -230,7 +209,7 @@ func Open(i *Info, entries int) (*Endpoint, error) {
 	e := &Endpoint{Info: i}
 	var ret C.int
 	var what *C.char
-	keepHandlers("opening "+i.Provider, func() { e.c = C.argon_open(i.info, C.size_t(entries), &ret, &what) })
+	guest.Call("ofi: opening "+i.Provider, func() { e.c = C.argon_open(i.info, C.size_t(entries), &ret, &what) })
 	if e.c == nil {
 		return nil, errs.Resource("ofi: %s: %s: %s", i.Provider, C.GoString(what), text(int(ret)))
 	}
