@@ -102,6 +102,15 @@ var benchmarks = []struct {
 	{"team/alltoall", "... alltoall", needReference, sure(jointCases("team/alltoall", collSizes...)), nil},
 	{"team/scan", "... scan", needReference, sure(jointCases("team/scan", collSizes...)), nil},
 	{"team/split", "a team of all ranks made and given back", needReference, sure(jointCases("team/split", 0)), nil},
+	{"upc/pointer", "pointers-to-shared computed, and followed to the thread's own words", needSegments, upcCases(pointerCases), nil},
+	{"upc/access", "relaxed and strict accesses to words of this thread and of thread 1", needSegments, upcCases(accessCases), nil},
+	{"upc/copy", "upc_memput and upc_memget", needSegments, upcCases(copyUPCCases), nil},
+	{"upc/nb", "64 puts of words that go on after the call", needSegments, upcCases(nbUPCCases), nil},
+	{"upc/lock", "upc_lock and upc_unlock, free and contended", needSegments, upcCases(lockUPCCases), nil},
+	{"upc/forall", "an iteration of upc_forall, by affinity", needSegments, upcCases(forallCases), nil},
+	{"upc/barrier", "upc_barrier with and without an expression", needSegments, upcCases(collectiveUPCCases("upc/barrier", 0)), nil},
+	{"upc/collective", "collective calls by synchronization flags", needSegments, upcCases(collectiveUPCCases("upc/collective", 8, upcMost)), nil},
+	{"upc/target", "what pointers-to-shared cost beside what they may", needSegments, nil, upcTargets},
 	{"firehose/register", "registration of memory, and its end, by size", needReference, registerCases, nil},
 	{"firehose/put", "blocking put to memory that is not attached, by all ways", needReference, farPutCases, nil},
 	{"firehose/get", "blocking get from it", needReference, farGetCases, nil},
@@ -122,12 +131,19 @@ const (
 	needReference need = iota // something to compare with: direct access, or else sockets
 	needDirect                // direct access of ranks 0 and 1 to each other's memory
 	needSockets
-	needBare // an endpoint of libfabric beside the job's own
+	needSegments // something to compare with, and segments of a fixed size
+	needBare     // an endpoint of libfabric beside the job's own
 )
 
 // meet makes what is needed available. why is the reason if the benchmark is to be
 // left out; err means that the job cannot go on.
 func (j *job) meet(n need) (why string, err error) {
+	if n == needSegments {
+		if j.n.Conduit().SegmentSize(j.n.Rank()) == 0 {
+			return "threads of UPC need segments that are reached without a look-up (ARGON_SEGMENT_LARGE)", nil
+		}
+		n = needReference
+	}
 	switch {
 	case n == needBare || n == needReference && j.onFabric():
 		if err = j.needBare(); errors.Is(err, errNoBare) && n == needBare {
@@ -251,6 +267,9 @@ func (j *job) reference(name string, size int) (op, error) {
 		return j.ownCopy(size), nil
 	case refAttachPut, refAttachGet:
 		return j.attached(name == refAttachGet, size), nil
+	}
+	if o, ok := j.upcReference(name, size); ok {
+		return o, nil
 	}
 	panic("gasbench: no reference " + name)
 }

@@ -53,6 +53,9 @@ type flow struct {
 // close closes what the job has opened for itself.
 func (j *job) close() {
 	j.endGoroutines()
+	if j.threads != nil {
+		j.threads.t.Leave()
+	}
 	if j.sockets != nil {
 		j.sockets.close()
 	}

@@ -150,6 +150,28 @@
 //
 // team/...: the same of a team of all ranks that Split has made, and Split and Close.
 //
+// # Services of UPC
+//
+// upc/... are those of package upc/rt, beside what they are made of: rank 0 is thread 0, and all
+// ranks take part in upc/barrier, upc/collective and the contended lock. The reference go/slice is a loop that adds up
+// the elements of a slice; gas/... are words, bytes, locks and collective calls of package gas.
+//
+// upc/pointer: p + 1 and p + 3 of pointers-to-shared, each from the one before, with blocks of 1
+// ("phaseless") and of 64 elements ("phased"), and accesses to words of the own thread by pointers;
+// upc/target: by how much they take longer than an access to a slice, burst by burst, beside what they may.
+// upc/access: words of the own thread ("near") and of thread 1 ("far"). upc/copy: upc_memput and
+// upc_memget to thread 1. upc/nb: 64 puts of words to thread 1, then the wait for all of them, by
+// handles, without, and as generated code does it ("async"). upc/lock: one thread alone, and all at once,
+// followed by a barrier.
+//
+// upc/forall: an iteration that adds to an element of the thread's own, of a loop of 4,096 such: without
+// affinity, with an integer, with elements of arrays in blocks of 1, of 64 and indefinite ones, and, "tested",
+// with a test of the affinity of all threads' iterations, of which as many more are passed over as there are
+// other threads.
+//
+// upc/barrier, upc/collective: "no", "my" and "all" are NOSYNC, MYSYNC and ALLSYNC on both sides; the
+// references have no flags.
+//
 // # Memory beyond the segment
 //
 // firehose/... have rank 0 reach memory that rank 1 has exposed: a slice that

@@ -52,6 +52,12 @@ func check(t *testing.T, out, conduit string, ranks int) map[string][]line {
 			checkFirehose(t, &l, conduit, ranks)
 			continue
 		}
+		if l.Ref == refTarget {
+			if l.Bench != "upc/target" || l.Metric != added || l.Unit != "ns" || l.RefValue <= 0 || l.Ratio != l.Value/l.RefValue || l.Low > l.High {
+				t.Errorf("beside a target: %+v", l)
+			}
+			continue
+		}
 		units := map[string]string{halfRTT: "ns", latency: "ns", rate: "ns", bandwidth: "bytes/s", updateRate: "1/s"}
 		if l.Conduit != conduit || l.Ranks != ranks || l.Unit != units[l.Metric] || l.Unit == "" || l.Batch < 1 {
 			t.Errorf("wrong fields: %+v", l)

@@ -45,6 +45,7 @@ type job struct {
 
 	table   *wordTable // of updates; nil until it is needed, as what follows
 	dist    *containers
+	threads *upcJob
 	team    *gas.Team
 	reverse *gas.Team
 	blocks  [2][]uint64 // of collective calls

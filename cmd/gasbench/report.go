@@ -92,7 +92,7 @@ func (l *line) sizeText() string {
 		return fmt.Sprintf("%d args", l.Size)
 	case "lanes/own":
 		return fmt.Sprintf("%d lanes", l.Size)
-	case "barrier", "coll/barrier", "team/barrier", "team/split":
+	case "barrier", "coll/barrier", "team/barrier", "team/split", "upc/barrier":
 		return ""
 	}
 	return bytesText(l.Size)

@@ -43,6 +43,7 @@ func init() { // not an initialiser, as these refer to jobs and jobs to these
 	joints = append(joints, collectives("coll", func(j *job) (gas.Group, error) { return j.n, nil })...)
 	joints = append(joints, collectives("team", (*job).splitTeam)...)
 	joints = append(joints, joint{"team/split", "", splits})
+	joints = append(joints, upcJoints()...)
 }
 
 // jointSize is the number of bits of a size in a command.

@@ -73,6 +73,21 @@ func Run(c Config, main func(t *Thread)) error {
 	})
 }
 
+// Join makes the calling rank of a job that package gas has started a thread of UPC, beside what
+// else it does: all ranks call it together, once, with the same Config, of which Static and
+// Heap count. The thread's calls are made by one goroutine at a time. [Thread.Leave] ends it.
+func Join(n *gas.Node, c Config) (*Thread, error) {
+	t, err := newThread(n, &c)
+	if err != nil {
+		return nil, err
+	}
+	return t, n.Barrier() // calls find all threads
+}
+
+// Leave gives back what Join has registered, once no thread of the job needs this one any more:
+// after a barrier, or at the end of the job. Its shared memory stays.
+func (t *Thread) Leave() { threadsOf.Delete(t.n) }
+
 // Main runs a program and ends the process, with the status that gas.Exit says.
 func Main(c Config, main func(t *Thread)) { gas.Exit(Run(c, main)) }
 
