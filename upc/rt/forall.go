@@ -28,6 +28,36 @@ func (t *Thread) ForInt(lo, hi, step, a, b int) (first, stride int) {
 	return hi, stride
 }
 
+// OwnRun is ForShared one run at a time, for loops whose step is 1: the first of the calling
+// thread's runs from index i on, which ends before hi. There is none if from is not less than to.
+// The next begins with i = to. shift is [Shift] of a pointer to the element of index 0; block is 0
+// for the indefinite size.
+func (t *Thread) OwnRun(i, hi, shift, block int) (from, to int) {
+	if block == 0 {
+		if shift == t.me {
+			return i, hi
+		}
+		return hi, hi
+	}
+	k, phase := divide(i+shift, block)
+	_, on := divide(k, t.threads)
+	if on == t.me {
+		return i, min(i+block-phase, hi)
+	}
+	_, ahead := divide(t.me-on, t.threads)
+	from = i + ahead*block - phase
+	return from, min(from+block, hi)
+}
+
+// Shift is the number of the element that q points to among those of an array that begins with
+// phase 0 on thread 0, less whole rounds of the threads' blocks; the thread for block size 0.
+func Shift(q Phased, block int) int {
+	if block == 0 {
+		return q.Thread()
+	}
+	return q.Thread()*block + q.Phase()
+}
+
 func gcd(a, b int) int {
 	for b != 0 {
 		a, b = b, a%b

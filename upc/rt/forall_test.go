@@ -70,3 +70,31 @@ func TestForShared(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnRun: the runs one at a time are those of ForShared.
+func TestOwnRun(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		threads, block := rapid.IntRange(1, 5).Draw(t, "THREADS"), rapid.IntRange(0, 5).Draw(t, "block")
+		p := walked(threads, block, 8, 60, testBase)[rapid.IntRange(0, 59).Draw(t, "p")]
+		b := rapid.IntRange(-9, 9).Draw(t, "b")
+		lo, hi := rapid.IntRange(-60, 60).Draw(t, "lo"), rapid.IntRange(-60, 60).Draw(t, "hi")
+		q, _ := p.Phased()
+		for me := range threads {
+			th := &Thread{me: me, threads: threads}
+			var got, want [][2]int
+			for from, to := range th.ForShared(lo, hi, 1, p, b, block) {
+				want = append(want, [2]int{from, to})
+			}
+			shift := Shift(q, block)
+			if block != 0 {
+				shift += b
+			}
+			for from, to := th.OwnRun(lo, hi, shift, block); from < to; from, to = th.OwnRun(to, hi, shift, block) {
+				got = append(got, [2]int{from, to})
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("[%d]: from %d to %d, &p[i+%d] with p %v: thread %d of %d has %v, not %v", block, lo, hi, b, p, me, threads, got, want)
+			}
+		}
+	})
+}

@@ -228,6 +228,10 @@ func (g *gen) place(n *front.Node) place {
 		s := n.Sym
 		switch {
 		case s.Storage == front.Global:
+			if g.fn != nil {
+				g.statics = true
+				return place{exp: exp{"static." + s.Go, 7}}
+			}
 			return place{exp: exp{"upc.g." + s.Go, 7}}
 		case onStack(s):
 			return star(exp{s.Go, 7}, g)
@@ -425,7 +429,9 @@ func (g *gen) assign(n *front.Node, want bool) exp {
 		if want {
 			v = exp{g.temp(g.goType(n.Type), v.s), 7}
 		}
-		if p, ok := g.private(n.L); ok {
+		if w, i, ok := g.windowOf(n.L); ok {
+			g.emit("%s.Put(upc.Thread, %s, %s)", w.name, i, v.s)
+		} else if p, ok := g.private(n.L); ok {
 			g.emit("%s = %s", p.s, v.s)
 		} else {
 			g.put(n.L, v.s)
@@ -474,6 +480,15 @@ func (g *gen) combine(n *front.Node, v string) string {
 // assignOp is L op= R.
 func (g *gen) assignOp(n *front.Node, want bool) exp {
 	if n.L.Type.IsShared() {
+		if w, i, ok := g.windowOf(n.L); ok {
+			i = g.once(i)
+			v := g.combine(n, fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i))
+			if want {
+				v = g.temp(g.goType(n.Type), v)
+			}
+			g.emit("%s.Put(upc.Thread, %s, %s)", w.name, i, v)
+			return exp{v, 7}
+		}
 		if p, ok := g.private(n.L); ok {
 			return g.update(n, p, want)
 		}
@@ -539,6 +554,19 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		op.Sub, one.I = front.Sub, 1
 	}
 	if t.IsShared() {
+		if w, i, ok := g.windowOf(n.L); ok {
+			i = g.once(i)
+			old := g.temp(g.goType(n.Type), fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i))
+			v := g.combine(op, old)
+			if want && !n.Post {
+				v = g.temp(g.goType(n.Type), v)
+			}
+			g.emit("%s.Put(upc.Thread, %s, %s)", w.name, i, v)
+			if n.Post {
+				return exp{old, 7}
+			}
+			return exp{v, 7}
+		}
 		if p, ok := g.private(n.L); ok {
 			return g.step(n, op, p, want)
 		}
@@ -711,6 +739,9 @@ func (g *gen) expr(n *front.Node) exp {
 		if !n.Type.IsShared() {
 			return g.place(n).exp
 		}
+		if w, i, ok := g.windowOf(n); ok {
+			return exp{fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i), 7}
+		}
 		if p, ok := g.private(n); ok {
 			return p.exp
 		}
@@ -877,6 +908,9 @@ func (g *gen) castPointer(n *front.Node) exp {
 
 // private is a shared place as a private one, where it is known to be this thread's.
 func (g *gen) private(n *front.Node) (place, bool) {
+	if p, ok := g.slice(n); ok {
+		return p, true
+	}
 	if g.local == nil || n.Mem == front.Strict || !scalarAccess(n.Type) {
 		return place{}, false
 	}

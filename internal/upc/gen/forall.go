@@ -14,6 +14,7 @@ type localLoop struct {
 	i      *front.Sym
 	block  int64
 	k      string
+	shift  string                // of runs: the argument of rt.OwnRun
 	arrays map[*front.Sym]string // the thread's parts, as slices
 	order  []*front.Sym
 }
@@ -48,6 +49,82 @@ func affine(n *front.Node) (*localLoop, bool) {
 	}
 	_, ok = l.row(a)
 	return l, ok && a.R.Op == front.Num
+}
+
+// runs is the loop that n is, if what its variable visits are runs of elements: its affinity is an
+// element of a row of an array that stays the same, or behind a pointer that does, with index i or
+// i and a constant, of a block size that is not 1.
+func (g *gen) runs(n *front.Node) (*localLoop, bool) {
+	i, ok := counter(n)
+	c := changesOf(n)
+	if !ok || !n.Aff.Type.ToShared() || !c.keep(n.L.R) {
+		return nil, false
+	}
+	var row, p, index *front.Node
+	switch a := n.Aff; {
+	case a.Op == front.Addr && a.L.Op == front.Index:
+		row, index = a.L.L, a.L.R
+	case a.Op == front.Addr && a.L.Op == front.Deref && a.L.L.Op == front.PtrAdd:
+		p, index = a.L.L.L, a.L.L.R
+	case a.Op == front.PtrAdd:
+		p, index = a.L, a.R
+	default:
+		return nil, false
+	}
+	if p != nil && p.Op == front.Decay {
+		p, row = nil, p.L
+	}
+	more, ok := offset(index, i)
+	if !ok {
+		return nil, false
+	}
+	l := &localLoop{i: i, arrays: map[*front.Sym]string{}}
+	at := &front.Node{Op: front.Index, Type: n.Aff.Type.Elem, L: row, R: &front.Node{Op: front.Num, Type: &front.Type{Kind: front.Long}}}
+	known := false
+	if row != nil {
+		a := row
+		for ; a.Op == front.Index; a = a.L {
+			if !c.keep(a.R) {
+				return nil, false
+			}
+		}
+		if a.Op != front.Var || at.Type.Kind == front.Array {
+			return nil, false
+		}
+		l.block = a.Type.Base().Block
+		known = a == row || row.Type.Threads && l.block > 0 && row.Type.Len%l.block == 0
+	} else {
+		t := p.Type.Elem
+		if p.Op != front.Var || p.Type.IsShared() || !c.keep(p) || t.Kind == front.Array || t.Kind == front.Void {
+			return nil, false
+		}
+		l.block = t.Base().Block
+	}
+	switch {
+	case l.block == 1:
+		return nil, false
+	case known:
+		l.shift = fmt.Sprint(more)
+		if l.block == 0 {
+			l.shift = "0" // on thread 0
+		}
+		return l, true
+	}
+	var w where
+	if row != nil {
+		w = g.where(at)
+	} else {
+		w = g.pointee(p)
+	}
+	q := g.pointer(w)
+	if !w.phased {
+		q += ".Phased()"
+	}
+	l.shift = fmt.Sprintf("rt.Shift(%s, %d)", q, l.block)
+	if more != 0 && l.block != 0 {
+		l.shift += fmt.Sprintf(" + %d", more)
+	}
+	return l, true
 }
 
 // rowOf is the array of which n is row i.
@@ -86,7 +163,7 @@ func counter(n *front.Node) (*front.Sym, bool) {
 	default:
 		return nil, false
 	}
-	if i.Storage != front.Local || i.Addressed || i.Type.Unsigned || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
+	if i == nil || i.Storage != front.Local || i.Addressed || i.Type.Unsigned || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
 		return nil, false
 	}
 	c := n.C
@@ -187,6 +264,66 @@ func (g *gen) localForall(n *front.Node, l *localLoop) {
 	if !declared {
 		low = g.temp(t, name)
 	}
+	count := 0
+	g.breaks = append(g.breaks, &count)
+	save := g.local
+	g.local = l
+	if l.shift != "" {
+		g.runByRun(n, l, t)
+	} else {
+		g.elementByElement(n, l, t)
+	}
+	g.local = save
+	g.breaks = g.breaks[:len(g.breaks)-1]
+	if !declared {
+		more := ""
+		if n.L.Op == front.Le {
+			more = "+1"
+		}
+		bound := g.operand(g.expr(n.L.R), 5)
+		if strings.HasPrefix(bound, "-") {
+			bound = "(" + bound + ")"
+		}
+		g.emit("%s = max(%s, %s(%s)%s)", name, low, t, bound, more)
+	}
+	g.emit("}")
+}
+
+// runByRun is a loop over the thread's runs of elements, around one over a run, which tests
+// nothing but its end.
+func (g *gen) runByRun(n *front.Node, l *localLoop, t string) {
+	name := l.i.Go
+	g.temps += 3
+	from, to, end := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
+	bound := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
+	if n.L.Op == front.Le {
+		bound += " + 1"
+	}
+	shift := l.shift
+	if strings.HasPrefix(shift, "rt.") {
+		g.temps++
+		shift = fmt.Sprintf("tmp%d", g.temps)
+		g.emit("%s := %s", shift, l.shift)
+	}
+	g.emit("%s := %s", end, bound)
+	g.emit("for %s, %s := upc.OwnRun(int(%s), %s, %s, %d); %s < %s; %s, %s = upc.OwnRun(%s, %s, %s, %d) {",
+		from, to, name, end, shift, l.block, from, to, from, to, to, end, shift, l.block)
+	g.emit("%s = %s(%s)", name, t, from)
+	g.blocks = &blockLoop{l.i, l.block}
+	g.windowed(n, n.R, true, func() {
+		g.versioned(n.R, l.i, from, to, func() {
+			g.emit("for ; %s < %s(%s); %s++ {", name, t, to, name)
+			g.inside(n.R)
+			g.emit("}")
+		})
+	})
+	g.blocks = nil
+	g.emit("}")
+}
+
+// elementByElement is a loop that finds the thread's next element each time.
+func (g *gen) elementByElement(n *front.Node, l *localLoop, t string) {
+	name := l.i.Go
 	// The first element at or after i that is this thread's.
 	g.helpers["own"] = true
 	g.emit("%s = %s(upc.own(int64(%s), %d))", name, t, name, l.block)
@@ -199,14 +336,8 @@ func (g *gen) localForall(n *front.Node, l *localLoop) {
 	})
 	g.temps++
 	l.k = fmt.Sprintf("tmp%d", g.temps)
-	count := 0
-	g.breaks = append(g.breaks, &count)
-	save := g.local
-	g.local = l
 	cond := g.cond(n.L).s
 	body := g.capture(func() { g.inside(n.R) })
-	g.local = save
-	g.breaks = g.breaks[:len(g.breaks)-1]
 	parts := false
 	for _, a := range l.order {
 		if !strings.Contains(body, l.arrays[a]+"[") {
@@ -244,17 +375,5 @@ func (g *gen) localForall(n *front.Node, l *localLoop) {
 		}
 	}
 	g.out.WriteString(body)
-	g.emit("}")
-	if !declared {
-		more := ""
-		if n.L.Op == front.Le {
-			more = "+1"
-		}
-		bound := g.operand(g.expr(n.L.R), 5)
-		if strings.HasPrefix(bound, "-") {
-			bound = "(" + bound + ")"
-		}
-		g.emit("%s = max(%s, %s(%s)%s)", name, low, t, bound, more)
-	}
 	g.emit("}")
 }

@@ -131,6 +131,13 @@ type gen struct {
 	line   front.Pos
 	breaks []*int // for each loop and switch, how many breaks leave it
 	local  *localLoop
+
+	statics bool // the function has variables with static storage
+
+	windows map[string]*window // of the loops that are being generated
+	blocks  *blockLoop
+	sliced  *sliced
+	watched int // in how many conditions of loops, which may wait for another thread's write
 }
 
 // reserved are the names that variables and functions of C do not get.
@@ -142,7 +149,7 @@ func init() {
 		any bool byte comparable complex64 complex128 error float32 float64 int int8 int16 int32 int64 rune string uint uint8
 		uint16 uint32 uint64 uintptr true false iota nil append cap clear close complex copy delete imag len make max min new
 		panic print println real recover init main upc libc rt math unsafe os thread globals sharedData
-		part getAny putAny getAnyStrict putAnyStrict _`) {
+		part static getAny putAny getAnyStrict putAnyStrict _`) {
 		reserved[s] = true
 	}
 }

@@ -47,7 +47,7 @@ func onStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed
 // function is a function's definition.
 func (g *gen) function(s *front.Sym) string {
 	g.fn, g.temps, g.hoist, g.line = s, 0, nil, front.Pos{}
-	g.breaks = nil
+	g.breaks, g.statics = nil, false
 	g.locals = map[string]int{}
 	var top, body strings.Builder
 	g.out = &body
@@ -91,6 +91,9 @@ func (g *gen) function(s *front.Sym) string {
 	head := fmt.Sprintf("// %s is %s at %v.\nfunc %s%s {\n", s.Go, s.Name, s.Pos, s.Go, sig)
 	if stack {
 		head += "defer upc.c.Release(upc.c.Mark())\n"
+	}
+	if g.statics {
+		head += "static := upc.g\n"
 	}
 	return head + top.String() + body.String() + "}\n"
 }
@@ -181,13 +184,18 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 	case front.If:
 		return g.ifStmt(n)
 	case front.While:
-		return g.loop("", n.L, nil, n.R, nil)
+		g.windowed(n, n.R, false, func() { ends, terms = g.loop("", n.L, nil, n.R, nil) })
+		return ends, terms
 	case front.Do:
-		return g.doLoop(n)
+		g.windowed(n, n.R, false, func() { ends, terms = g.doLoop(n) })
+		return ends, terms
 	case front.For:
-		return g.forLoop(n, nil)
+		g.windowed(n, n.R, false, func() {
+			g.slicedFor(n, func() { ends, terms = g.forLoop(n, nil) })
+		})
+		return ends, terms
 	case front.Forall:
-		g.forall(n)
+		g.windowed(n, n.R, false, func() { g.forall(n) })
 	case front.Switch:
 		return g.switchStmt(n)
 	case front.Label:
@@ -323,7 +331,9 @@ func (g *gen) loop(init string, cond, post, body *front.Node, test func()) (ends
 	pre := ""
 	always := cond == nil || cond.Op == front.Num && cond.I != 0
 	if !always {
+		g.watched++
 		pre = g.capture(func() { c = g.cond(cond) })
+		g.watched--
 	}
 	after := ""
 	if post != nil {
@@ -381,7 +391,9 @@ func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
 		return count == 0, count == 0
 	}
 	var c exp
+	g.watched++
 	pre := g.capture(func() { c = g.cond(n.L) })
+	g.watched--
 	g.temps++
 	t := fmt.Sprintf("tmp%d", g.temps)
 	if pre == "" {
@@ -445,7 +457,11 @@ func (g *gen) forall(n *front.Node) {
 	}
 	alone := g.fn.Name == "main" // which no loop calls
 	control := ""
-	if l, ok := affine(n); ok && !g.fn.Gotos && g.local == nil {
+	l, ok := g.runs(n)
+	if !ok {
+		l, ok = affine(n)
+	}
+	if ok && !g.fn.Gotos && g.local == nil {
 		if n.Calls {
 			g.emit("upc.forall++")
 		}

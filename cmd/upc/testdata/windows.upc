@@ -1,0 +1,189 @@
+// Loops whose shared accesses are made by windows and by runs: rows, blocks, pointers, what lies
+// before and behind them, and what changes in a loop. The other side of each comparison is an access
+// by a function, of which the loop knows nothing.
+#include <upc_relaxed.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 24
+#define BS 8
+#define M 10
+
+shared [BS] double a[N * THREADS][N], a2[N * THREADS][N];
+shared [M] int line[3][M * THREADS];
+shared [5] int five[7 * THREADS];
+shared [] int whole[40];
+shared [N] int rows[N * THREADS][N];
+shared [] int *shared dir[THREADS];
+shared int wrong[THREADS], visits[THREADS];
+int bound = 17, plane;
+
+static double at(int i, int j) { return *(&a[0][0] + (i * N + j)); }
+static int in_line(int k, int i) { return *(&line[0][0] + (k * M * THREADS + i)); }
+static int in_row(int i, int j) { return *(&rows[0][0] + (i * N + j)); }
+static void check(int ok, int what) {
+  if (!ok) {
+    wrong[MYTHREAD] += 1;
+    printf("thread %d: %d\n", MYTHREAD, what);
+  }
+}
+static void change(void) { plane = 1 - plane; }
+
+static void blocks(void) {
+  int i, j, n;
+  for (i = 0; i < N; i++)
+    upc_forall (j = 0; j < N; j++; &a[i][j]) {
+      a[i][j] = 100 * i + j;
+      check(upc_threadof(&a[i][j]) == MYTHREAD, 1);
+      visits[MYTHREAD]++;
+    }
+  upc_barrier;
+  for (i = 1; i < N - 1; i++)
+    upc_forall (j = 1; j <= N - 2; j++; &a[i][j])
+      a2[i][j] = a[i - 1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1];
+  upc_barrier;
+  for (i = 1; i < N - 1; i++)
+    for (j = 1; j < N - 1; j++) {
+      check(a2[i][j] == at(i - 1, j) + at(i + 1, j) + at(i, j - 1) + at(i, j + 1), 2);
+      check(a[i][j] == 100 * i + j, 3);
+    }
+  /* Pointers as affinity, from the middle of a block on, and with a constant. */
+  shared [5] int *p = &five[3];
+  for (n = 0; n < 3; n++) {
+    upc_forall (i = -3; i < 7 * THREADS - 3; i++; &p[i])
+      p[i] = 10 * n + i;
+    upc_barrier;
+    upc_forall (i = 0; i < 7 * THREADS - 4; i++; p + i + 1)
+      check(upc_threadof(&p[i + 1]) == MYTHREAD && p[i + 1] == 10 * n + i + 1, 4);
+    upc_forall (i = 1; i < 7 * THREADS; i++; &five[i - 1]) {
+      check(upc_threadof(&five[i - 1]) == MYTHREAD && five[i] == 10 * n + i - 3 && five[i - 1] == 10 * n + i - 4, 5);
+      visits[MYTHREAD]++;
+    }
+    upc_barrier;
+  }
+}
+
+static void lines(void) {
+  int i, k;
+  for (k = 0; k < 3; k++) {
+    upc_forall (i = 0; i < M * THREADS; i++; &line[k][i])
+      line[k][i] = 1000 * k + i;
+  }
+  upc_barrier;
+  for (k = 0; k < 3; k++)
+    for (i = 1; i < M * THREADS - 1; i++) {
+      check(line[k][i - 1] + line[k][i] + line[k][i + 1] == 3 * (1000 * k + i), 6);
+      check(line[k][i] == in_line(k, i), 7);
+    }
+  /* The row changes in the loop: by an assignment, in a function, by a pointer. */
+  plane = 0;
+  for (i = 0; i < M * THREADS; i++) {
+    check(line[plane][i] == 1000 * plane + i, 8);
+    change();
+  }
+  k = 2;
+  for (i = 0; i < M * THREADS; i++) {
+    check(line[k][i] == 1000 * k + i, 9);
+    k = i % 3;
+  }
+  int *q = &plane;
+  for (i = 0; i < M * THREADS; i++) {
+    check(line[plane][i] == 1000 * plane + i, 10);
+    *q = i % 2;
+  }
+  /* Far behind and before the window. */
+  for (i = 0; i < M; i++)
+    check(line[1][i - M * THREADS] == i && line[1][i + M * THREADS] == 2000 + i, 11);
+  upc_barrier;
+  upc_forall (i = 0; i < M * THREADS; i++; &line[1][i]) {
+    line[1][i] += 5;
+    line[1][i]++;
+    line[1][i] -= line[1][i]-- > 0;
+    check(++line[2][i] == 2001 + i && line[2][i]-- == 2001 + i, 12);
+  }
+  upc_barrier;
+  for (i = 0; i < M * THREADS; i++)
+    check(in_line(1, i) == 1000 + i + 4 || in_line(1, i) == 1000 + i + 5, 13);
+}
+
+static void pointers(void) {
+  int i, j, sum = 0;
+  shared [] int *p = whole, *none = NULL;
+  if (MYTHREAD == 0)
+    for (i = 0; i < 40; i++)
+      p[i] = i * i;
+  upc_barrier;
+  for (i = 0; i < 20; i++) {
+    check(p[i + 3] == (i + 3) * (i + 3) && whole[2 * i] == 4 * i * i, 14);
+    if (i > 40)
+      sum += none[i];
+  }
+  p = &whole[10];
+  for (i = -10; i < 30; i++)
+    check(p[i] == (10 + i) * (10 + i), 15);
+  for (i = 0; i < 30; i++, p++)
+    check(p[-10] == i * i, 16);
+  dir[MYTHREAD] = (shared [] int *)upc_alloc(N * sizeof(int));
+  shared [] int *mine = dir[MYTHREAD];
+  for (i = 0; i < N; i++)
+    mine[i] = 100 * MYTHREAD + i;
+  upc_barrier;
+  for (j = 0; j < THREADS; j++) {
+    shared [] int *theirs = dir[j];
+    for (i = 0; i < N; i++)
+      sum += theirs[i] - 100 * j - i;
+    upc_forall (i = 0; i < N; i++; &theirs[i]) {
+      check(upc_threadof(theirs) == MYTHREAD, 17);
+      visits[MYTHREAD]++;
+    }
+  }
+  check(sum == 0, 18);
+}
+
+static void nested(void) {
+  int i, j;
+  upc_forall (i = 0; i < N * THREADS; i++; &rows[i][0])
+    upc_forall (j = 0; j < N; j++; &rows[i][j]) {
+      rows[i][j] = i * N + j;
+      visits[MYTHREAD]++;
+    }
+  upc_barrier;
+  for (i = 0; i < N * THREADS; i++) {
+    int sum = 0;
+    for (j = 0; j < N; j++) {
+      if (j == bound)
+        continue;
+      if (j > bound + 3)
+        break;
+      sum += rows[i][j];
+    }
+    check(sum == 20 * (i * N) + 20 * 21 / 2 - bound, 19);
+    for (j = N - 1; j >= 0; j--)
+      check(rows[i][j] == in_row(i, j), 20);
+    for (j = 0; j < bound; j++) {
+      check(rows[i][j] == i * N + j, 21);
+      if (j == 5)
+        bound--;
+    }
+    for (j = 0; rows[i][j] < i * N + 9; j++)
+      ;
+    check(j == 9, 22);
+    bound = 17;
+  }
+}
+
+int main(void) {
+  int i, bad = 0, seen = 0;
+  blocks();
+  lines();
+  pointers();
+  nested();
+  upc_barrier;
+  for (i = 0; i < THREADS; i++) {
+    bad += wrong[i];
+    seen += visits[i];
+  }
+  if (MYTHREAD == 0)
+    printf("windows: %d wrong, %d visits\n", bad, seen);
+  return 0;
+}

@@ -1,0 +1,405 @@
+package gen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/argon-go/argon/internal/upc/front"
+)
+
+// windowKind says which elements a window has.
+type windowKind int
+
+const (
+	whole    windowKind = iota // all from a pointer on, or an array, of indefinite block size
+	inBlock                    // a row that lies in one block
+	ownBlock                   // the thread's block of a row that has one block for each thread
+	atBlock                    // the block that a upc_forall loop is at
+)
+
+// window is a variable of type rt.Window that is made before a loop, for shared places in it that
+// lie in one row of an array, or behind one pointer, whichever thread they are on.
+type window struct {
+	kind  windowKind
+	at    *front.Node // one of the places
+	name  string
+	first string // the variable with the index of the window's element 0; "" for 0
+}
+
+// blockLoop is the loop over the elements of one block, in a upc_forall loop over i.
+type blockLoop struct {
+	i     *front.Sym
+	block int64
+}
+
+// inWindow says what window a place could be in: which kind, what tells it from other windows, the
+// index, and what must not change in a loop that has it.
+func (g *gen) inWindow(n *front.Node) (kind windowKind, key string, index *front.Node, fixed []*front.Node, ok bool) {
+	if n.Op != front.Deref && n.Op != front.Index || !n.Type.IsShared() || n.Mem == front.Strict || !scalarAccess(n.Type) || n.Type.Kind == front.Array {
+		return 0, "", nil, nil, false
+	}
+	base := n.Type.Base()
+	switch n.Op {
+	case front.Deref:
+		p := n.L
+		index = &front.Node{Op: front.Num, Pos: n.Pos, Type: &front.Type{Kind: front.Long}}
+		if p.Op == front.PtrAdd {
+			p, index = p.L, p.R
+		}
+		if p.Op != front.Var || p.Type.IsShared() || p.Type.Elem.Kind == front.Array || base.Block != 0 {
+			return 0, "", nil, nil, false
+		}
+		return whole, fmt.Sprintf("*%p", p.Sym), index, []*front.Node{p}, true
+	case front.Index:
+		row, a := n.L.Type, n.L
+		key, ok := "", true
+		for a.Op == front.Index {
+			fixed = append(fixed, a.R)
+			text, good := spell(a.R)
+			key, ok = key+"["+text+"]", ok && good
+			a = a.L
+		}
+		if a.Op != front.Var || !ok {
+			return 0, "", nil, nil, false
+		}
+		key = fmt.Sprintf("%p%s", a.Sym, key)
+		switch t := g.o.Threads; {
+		case base.Block == 0:
+			kind = whole
+		case base.Block == 1:
+			return 0, "", nil, nil, false
+		case !row.Threads && row.Len > 0 && base.Block%row.Len == 0:
+			kind = inBlock
+		case row.Threads && row.Len == base.Block, !row.Threads && t > 0 && row.Len == base.Block*int64(t):
+			kind = ownBlock
+		case g.blocks != nil && base.Block == g.blocks.block && near(n.R, g.blocks.i):
+			kind = atBlock
+		default:
+			return 0, "", nil, nil, false
+		}
+		return kind, fmt.Sprint(kind, key), n.R, fixed, true
+	}
+	return 0, "", nil, nil, false
+}
+
+// offset is c of an index i + c.
+func offset(n *front.Node, i *front.Sym) (c int64, ok bool) {
+	n = stripLong(n)
+	if is(n, i) {
+		return 0, true
+	}
+	if n.Op != front.Add && n.Op != front.Sub {
+		return 0, false
+	}
+	l, r := stripLong(n.L), stripLong(n.R)
+	switch {
+	case is(l, i) && r.Op == front.Num && n.Op == front.Add:
+		return r.I, true
+	case is(l, i) && r.Op == front.Num:
+		return -r.I, true
+	case is(r, i) && l.Op == front.Num && n.Op == front.Add:
+		return l.I, true
+	}
+	return 0, false
+}
+
+// near says whether an index is i and a constant.
+func near(n *front.Node, i *front.Sym) bool {
+	_, ok := offset(n, i)
+	return ok
+}
+
+// spell is an expression without effects as a text that is the same for the same ones.
+func spell(n *front.Node) (string, bool) {
+	switch n.Op {
+	case front.Num:
+		return fmt.Sprint(n.I), true
+	case front.Threads, front.Mythread:
+		return fmt.Sprint("#", n.Op), true
+	case front.Var:
+		return fmt.Sprintf("%p", n.Sym), true
+	case front.Add, front.Sub, front.Mul:
+		l, a := spell(n.L)
+		r, b := spell(n.R)
+		return fmt.Sprintf("(%s %d %s)", l, n.Op, r), a && b
+	case front.Cast, front.Neg:
+		l, ok := spell(n.L)
+		return fmt.Sprintf("(%d %v %s)", n.Op, n.Type, l), ok && n.Type.Integer() && n.Type.Kind != front.Bool
+	}
+	return "", false
+}
+
+// changeSet is what a loop may change.
+type changeSet struct {
+	vars    map[*front.Sym]bool // assigned to, or declared in it
+	unknown bool                // whatever static variables there are: by calls, and stores through pointers
+}
+
+func changesOf(n *front.Node) *changeSet {
+	c := &changeSet{vars: map[*front.Sym]bool{}}
+	walk(n, func(n *front.Node) {
+		switch n.Op {
+		case front.Assign, front.AssignOp, front.IncDec, front.Zero, front.SetStr:
+			if n.L.Op == front.Var {
+				c.vars[n.L.Sym] = true
+			} else if !n.L.Type.IsShared() {
+				c.unknown = true
+			}
+		case front.Decl:
+			c.vars[n.Sym] = true
+		case front.Call:
+			c.unknown = c.unknown || !pure(n)
+		}
+	})
+	return c
+}
+
+// keep says whether an expression has the same value throughout, and no effects.
+func (c *changeSet) keep(n *front.Node) bool {
+	switch n.Op {
+	case front.Num, front.Threads, front.Mythread:
+		return true
+	case front.Var:
+		s := n.Sym
+		if n.Type.IsShared() || n.Type.Volatile || c.vars[s] || onStack(s) {
+			return false
+		}
+		return s.Storage == front.Local || s.Storage == front.Global && !c.unknown
+	case front.Add, front.Sub, front.Mul:
+		return c.keep(n.L) && c.keep(n.R)
+	case front.Cast, front.Neg:
+		return c.keep(n.L)
+	}
+	return false
+}
+
+// windowed emits a loop, and before it the windows of the places in its body that the loop leaves
+// where they are and that no loop around it has one for.
+func (g *gen) windowed(n, body *front.Node, only bool, emit func()) {
+	if g.fn.Gotos {
+		emit()
+		return
+	}
+	c := changesOf(n)
+	if g.windows == nil {
+		g.windows = map[string]*window{}
+	}
+	var order []string
+	walk(body, func(n *front.Node) {
+		kind, key, _, fixed, ok := g.inWindow(n)
+		if !ok || g.windows[key] != nil || only != (kind == atBlock) {
+			return
+		}
+		for _, f := range fixed {
+			if !c.keep(f) {
+				return
+			}
+		}
+		w := &window{kind: kind, at: n}
+		g.temps++
+		w.name = fmt.Sprintf("tmp%d", g.temps)
+		if kind == ownBlock || kind == atBlock {
+			g.temps++
+			w.first = fmt.Sprintf("tmp%d", g.temps)
+		}
+		g.windows[key] = w
+		order = append(order, key)
+	})
+	text := g.capture(emit)
+	for _, key := range order {
+		w := g.windows[key]
+		delete(g.windows, key)
+		if strings.Contains(text, w.name+".") {
+			g.makeWindow(w)
+		}
+	}
+	g.out.WriteString(text)
+}
+
+// makeWindow declares a window.
+func (g *gen) makeWindow(w *window) {
+	t, base := g.goType(w.at.Type), w.at.Type.Base()
+	if w.at.Op == front.Deref {
+		p := w.at.L
+		if p.Op == front.PtrAdd {
+			p = p.L
+		}
+		g.emit("%s := rt.Span[%s](upc.Thread, %s, 1<<%d)", w.name, t, g.phaseless(g.pointee(p)), wholeBits)
+		return
+	}
+	long := &front.Type{Kind: front.Long}
+	index := &front.Node{Op: front.Num, Type: long}
+	count := w.at.L.Type.Len
+	switch w.kind {
+	case whole:
+		at := *w.at
+		at.R = index
+		g.emit("%s := rt.Span[%s](upc.Thread, %s, 1<<%d)", w.name, t, g.phaseless(g.where(&at)), wholeBits)
+		return
+	case ownBlock:
+		block := &front.Node{Op: front.Num, Type: long, I: base.Block}
+		index = &front.Node{Op: front.Mul, Type: long, L: &front.Node{Op: front.Mythread, Type: &front.Type{Kind: front.Int}}, R: block}
+		g.emit("%s := upc.MyThread() * %d", w.first, base.Block)
+		count = base.Block
+	case atBlock:
+		index = &front.Node{Op: front.Var, Type: g.blocks.i.Type, Sym: g.blocks.i}
+		g.emit("%s := int(%s)", w.first, g.blocks.i.Go)
+		count = base.Block
+	}
+	at := *w.at
+	at.R = index
+	g.emit("%s := rt.Row[%s, [%d]byte](upc.Thread, %s, %d)", w.name, t, base.Block, g.pointer(g.where(&at)), count)
+}
+
+// wholeBits is more bits than a segment's elements have numbers.
+const wholeBits = 40
+
+// sliced is the elements of windows as slices, in a loop over i all of whose accesses to them are
+// known to be inside.
+type sliced struct {
+	i      *front.Sym
+	slices map[string]string // by the windows' keys
+}
+
+// versioned emits a loop over i from lo to before hi, values of Go's type int. If no loop is in
+// its body, it is emitted twice: for windows that have all elements that the loop can reach by i
+// and a constant, which it takes from slices then, and for others.
+func (g *gen) versioned(body *front.Node, i *front.Sym, lo, hi string, emit func()) {
+	type reach struct{ least, most int64 }
+	reached := map[string]*reach{}
+	var order []string
+	nested := false
+	walk(body, func(n *front.Node) {
+		switch n.Op {
+		case front.For, front.Forall, front.While, front.Do:
+			nested = true
+		}
+		_, key, index, _, ok := g.inWindow(n)
+		if !ok || g.windows[key] == nil {
+			return
+		}
+		c, ok := offset(index, i)
+		switch r := reached[key]; {
+		case !ok:
+		case r == nil:
+			reached[key] = &reach{c, c}
+			order = append(order, key)
+		default:
+			r.least, r.most = min(r.least, c), max(r.most, c)
+		}
+	})
+	if nested || len(order) == 0 || g.sliced != nil {
+		emit()
+		return
+	}
+	from := func(at string, c int64, w *window) string {
+		if c != 0 {
+			at += fmt.Sprintf(" + %d", c)
+		}
+		if w.first != "" {
+			at += " - " + w.first
+		}
+		return strings.ReplaceAll(at, "+ -", "- ")
+	}
+	s := &sliced{i, map[string]string{}}
+	var conditions, names, values []string
+	for _, key := range order {
+		w, r := g.windows[key], reached[key]
+		g.temps++
+		s.slices[key] = fmt.Sprintf("tmp%d", g.temps)
+		conditions = append(conditions, fmt.Sprintf("%s.Has(%s, %s)", w.name, from(lo, r.least, w), from(hi, r.most, w)))
+		names = append(names, s.slices[key])
+		values = append(values, w.name+".Own()")
+	}
+	line := g.line
+	g.sliced = s
+	fast := g.capture(emit)
+	g.sliced = nil
+	g.line = line
+	g.emit("if %s {\n%s := %s\n%s} else {", strings.Join(conditions, " && "), strings.Join(names, ", "), strings.Join(values, ", "), fast)
+	emit()
+	g.emit("}")
+}
+
+// slicedFor is versioned for a loop of C.
+func (g *gen) slicedFor(n *front.Node, emit func()) {
+	i, ok := counter(n)
+	if !ok || len(g.windows) == 0 {
+		emit()
+		return
+	}
+	c := changesOf(n)
+	var lo *front.Node
+	if n.Init.Op == front.Block {
+		if d := n.Init.List[0].List[0]; d.Op == front.Assign {
+			lo = d.R
+		}
+	} else {
+		lo = n.Init.L.R
+	}
+	if lo == nil || !c.keep(lo) || !c.keep(n.L.R) {
+		emit()
+		return
+	}
+	hi := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
+	if n.L.Op == front.Le {
+		hi += " + 1"
+	}
+	g.versioned(n.R, i, fmt.Sprintf("int(%s)", g.expr(lo).s), hi, emit)
+}
+
+// slice is a place as an element of a slice, in a loop that has it so.
+func (g *gen) slice(n *front.Node) (place, bool) {
+	if g.sliced == nil || g.watched > 0 {
+		return place{}, false
+	}
+	_, key, index, _, ok := g.inWindow(n)
+	if !ok || g.sliced.slices[key] == "" {
+		return place{}, false
+	}
+	c, ok := offset(index, g.sliced.i)
+	if !ok {
+		return place{}, false
+	}
+	at := fmt.Sprintf("int(%s)", g.sliced.i.Go)
+	if w := g.windows[key]; w.first != "" {
+		at += "-" + w.first
+	}
+	switch {
+	case c > 0:
+		at += fmt.Sprintf("+%d", c)
+	case c < 0:
+		at += fmt.Sprint(c)
+	}
+	return place{exp: exp{g.sliced.slices[key] + "[" + at + "]", 7}}, true
+}
+
+// windowOf is the window that a place is in and its index there.
+func (g *gen) windowOf(n *front.Node) (w *window, index string, ok bool) {
+	if len(g.windows) == 0 || g.watched > 0 {
+		return nil, "", false
+	}
+	if _, ok := g.slice(n); ok {
+		return nil, "", false
+	}
+	_, key, i, _, ok := g.inWindow(n)
+	if w = g.windows[key]; !ok || w == nil {
+		return nil, "", false
+	}
+	e := g.expr(stripLong(i))
+	if !constant(i) {
+		e = exp{"int(" + e.s + ")", 7}
+	}
+	if w.first != "" {
+		e = exp{g.operand(e, 4) + " - " + w.first, 4}
+	}
+	return w, e.s, true
+}
+
+// once is an index that is used twice, computed once.
+func (g *gen) once(index string) string {
+	if strings.ContainsAny(strings.TrimSuffix(strings.TrimPrefix(index, "int("), ")"), "( ") {
+		return g.temp("int", index)
+	}
+	return index
+}
