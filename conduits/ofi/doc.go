@@ -33,6 +33,11 @@
 // owner leaves ends when the provider is done with it, and when the job fails after the endpoint
 // is closed, so that nothing is written to memory that is the caller's again.
 //
+// A provider that reports a write before its data is in place (it lacks FI_DELIVERY_COMPLETE) has
+// puts end by what does not overtake the write: a message behind it that the target
+// answers, one for all writes posted before it (FI_ORDER_SAW), else a read of its last
+// bytes (FI_ORDER_RAW). One that offers none of these is not used.
+//
 // Notification puts of adapt are a write and the message behind it on the same endpoint where the
 // provider keeps that order (FI_ORDER_SAW), else, and for puts in messages, the message goes when
 // the put is done.

@@ -34,6 +34,8 @@ import (
 //	touched  0                 0                     none
 //	done     page of a fault   8 if it is a fault    the page's entry, if it is
 //	got      offset in the get of the data           got
+//	flush    0                 0                     none: operation has a number, of the writes before
+//	flushed  0                 0                     none: the same, when they are in place
 //	recall   number of a key   0                     none: operation has how often it was told
 //	recalled number of a key   0                     none
 const (
@@ -71,6 +73,8 @@ const (
 	kindGot
 	kindRecall
 	kindRecalled
+	kindFlush
+	kindFlushed
 )
 
 // Codes of kindDone.
@@ -198,7 +202,8 @@ func decodeRecord(b []byte, c class) (r record, data, rest []byte, ok bool) {
 		return r, nil, rest, n > 0
 	case c == accesses && r.kind == kindCheck:
 		return r, nil, rest, r.code <= codeGet
-	case c == accesses && (r.kind == kindTouched || r.kind == kindRecall), c == answers && r.kind == kindRecalled:
+	case c == accesses && (r.kind == kindTouched || r.kind == kindRecall || r.kind == kindFlush),
+		c == answers && (r.kind == kindRecalled || r.kind == kindFlushed):
 		ok = n == 0
 	case c == answers && r.kind == kindDone:
 		ok = r.code == codeFault && n == 8 || (r.code == codeDone || r.code == codeClosed) && n == 0 ||

@@ -23,7 +23,10 @@ var modes = map[string]uint64{
 	"local":     fabric.MRLocal,
 	"raw":       fabric.MRRaw,
 	"allocated": fabric.MRAllocated,
-	"all":       fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated,
+	"transmit":  fabric.NoDelivery,
+	"read":      fabric.NoDelivery | fabric.NoSAW,
+	"all":       fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated | fabric.NoDelivery,
+	"all, read": fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated | fabric.NoDelivery | fabric.NoSAW,
 }
 
 // demanding is Open of endpoints that ask for modes.

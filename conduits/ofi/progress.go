@@ -308,6 +308,9 @@ func (t *transport) serve(p *peer, rest []byte) (more []byte, ok bool) {
 			break
 		}
 		t.reply(p, reply{record: record{kind: kindGot, op: r.op}, at: segment.NLA(r.addr), remain: uint64(r.length)})
+	case kindFlush:
+		t.Kick() // as of kindTouched
+		t.reply(p, reply{record: record{kind: kindFlushed, op: r.op}})
 	case kindRecall:
 		t.yieldKey(p, r.addr, r.op)
 	default:
@@ -447,6 +450,9 @@ func (t *transport) answered(p *peer, rest []byte) (more []byte, ok bool) {
 	if r.kind == kindRecalled {
 		t.givenUp(p, r.addr)
 		return more, true
+	}
+	if r.kind == kindFlushed {
+		return more, t.proven(p, r.op)
 	}
 	if uint64(r.op) >= uint64(len(t.ops)) || t.ops[r.op].peer != p {
 		return nil, false

@@ -88,6 +88,9 @@ func (t *transport) uses(rights segment.Rights) (uses uint64) {
 	if rights&segment.RightWrite != 0 {
 		uses |= fabric.RemoteWrite
 	}
+	if uses != 0 && t.proof() == byRead {
+		uses |= fabric.RemoteRead
+	}
 	if t.ep.MR&fabric.MRLocal != 0 {
 		uses |= fabric.Local
 	}
@@ -155,6 +158,9 @@ func (t *transport) startRemote(p *peer, id uint32) {
 
 // postRemote posts what waits for p, with mu held.
 func (t *transport) postRemote(p *peer) {
+	if !t.postProofs(p) {
+		return
+	}
 	for !p.remote.Empty() && p.lost == nil && !p.left && t.reach(p) {
 		id := p.remote.First()
 		op := &t.ops[id]
@@ -169,14 +175,12 @@ func (t *transport) postRemote(p *peer) {
 			}
 		}
 		c := t.bare[len(t.bare)-1]
-		card, pin := &t.cards[p.rank], new(runtime.Pinner)
+		pin := new(runtime.Pinner)
+		remote, key := t.there(op)
 		post := [1]fabric.Op{{
 			Kind: fabric.Write, Context: c, Peer: p.addr, Local: fabric.Pin(pin, op.mem), Len: uint64(len(op.mem)),
-			Remote: card.base + uint64(op.addr-segment.AttachBase), Key: card.key,
+			Remote: remote, Key: key,
 		}}
-		if k := op.key; k != nil {
-			post[0].Remote, post[0].Key = k.base+uint64(op.addr-k.at), k.key
-		}
 		if op.get {
 			post[0].Kind = fabric.Read
 		}
@@ -208,6 +212,10 @@ func (t *transport) postRemote(p *peer) {
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
 		op.context = c
+		if !op.get && t.proof() == byMessage {
+			p.writes.add(id, op)
+			t.makeDue(p)
+		}
 		noted := op.note != nil
 		t.follow(op)
 		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin, key: op.key, local: local, loan: loan, noted: noted}
@@ -215,6 +223,15 @@ func (t *transport) postRemote(p *peer) {
 			t.sendNotes(p)
 		}
 	}
+}
+
+// there is what the provider knows the target of op by, with mu held.
+func (t *transport) there(op *operation) (remote, key uint64) {
+	if k := op.key; k != nil {
+		return k.base + uint64(op.addr-k.at), k.key
+	}
+	c := &t.cards[op.peer.rank]
+	return c.base + uint64(op.addr-segment.AttachBase), c.key
 }
 
 // local is what the provider has to know of mem, the local side of an access, with
@@ -253,17 +270,26 @@ func (t *transport) growBare() error {
 // target may wait for, which a provider does not tell it.
 func (t *transport) ended(d fabric.Done) {
 	s := t.slots[d.Context]
-	s.pin.Unpin()
+	if s.pin != nil {
+		s.pin.Unpin()
+	}
 	t.hidden.fresh = t.hidden.fresh || s.peer.heard == 0
 	s.peer.heard++
 	s.peer.flying -= int64(len(s.mem))
 	t.flying -= int64(len(s.mem))
-	t.slots[d.Context] = slot{}
-	t.bare = append(t.bare, d.Context)
+	if s.proof {
+		t.free(d.Context)
+	} else {
+		t.slots[d.Context] = slot{}
+		t.bare = append(t.bare, d.Context)
+	}
 	if s.loan {
 		if err := t.ep.Deregister(s.local); err != nil {
 			t.failSoon(t.rank, err)
 		}
+	}
+	if d.Err == 0 && !s.stale && t.unsure(&s) {
+		return
 	}
 	if s.key != nil {
 		t.unuse(s.peer, s.key)
@@ -281,9 +307,13 @@ func (t *transport) ended(d fabric.Done) {
 		}
 		return
 	}
-	if !op.get && !s.noted {
+	proof := t.proof()
+	if !op.get && !s.noted && proof != byMessage {
 		s.peer.touch = true
 		t.makeDue(s.peer)
 	}
-	t.finish(s.op, nil)
+	if op.get || s.proof || proof == byDelivery || proof == byMessage && !op.unproven {
+		op.err = nil
+	}
+	t.finish(s.op, op.err)
 }

@@ -126,6 +126,7 @@ type slot struct {
 	local fabric.Region // of mem, if loaned
 	loan  bool
 	noted bool // words follow it, which tell its target of it
+	proof bool // it reads what op has written
 }
 
 // arrival is a frame that has arrived.
@@ -167,6 +168,7 @@ type peer struct {
 	notes   fifo.Queue[[]uint32] // words that follow puts
 	recalls fifo.Queue[record]   // keys that it has to give up
 	touch   bool                 // it is to be told that data there has changed
+	writes  writes
 	inDue   bool
 	epoch   uint32 // polls at the last post
 	posted  uint32 // frames and remote accesses
@@ -233,6 +235,10 @@ type operation struct {
 	got      uint64     // bytes of a get that are here, or will not come
 	released int        // pieces of a get that peer.asked does not count any more
 	err      error
+
+	mark     uint32 // see writes
+	unproven bool
+	moved    bool // the provider is done with it
 }
 
 var _ conduits.Transport = (*transport)(nil)
@@ -615,6 +621,7 @@ func (t *transport) access(op operation, rank int) (bool, error) {
 	}
 	if t.remote(&t.ops[id], rank) {
 		t.startRemote(p, id)
+		t.askProof(p)
 		return false, nil
 	}
 	p.pending.Add(id)
@@ -635,6 +642,15 @@ func (t *transport) cut(p *peer) bool {
 		}
 		(&record{kind: kindTouched}).encode(b)
 		p.touch = false
+	}
+	if p.writes.ask && p.lost == nil && !p.left {
+		b := t.room(p, accesses, recordBytes)
+		if b == nil {
+			return true
+		}
+		(&record{kind: kindFlush, op: p.writes.marks}).encode(b)
+		p.writes.marks++
+		p.writes.ask = false
 	}
 	for !p.recalls.Empty() && p.lost == nil && !p.left {
 		b := t.room(p, accesses, recordBytes)
@@ -756,6 +772,7 @@ func (t *transport) drop(p *peer) {
 	}
 	p.notes = fifo.Queue[[]uint32]{}
 	p.pending, p.remote = fifo.Queue[uint32]{}, fifo.Queue[uint32]{}
+	p.writes = writes{}
 }
 
 // departed hears that rank has left.

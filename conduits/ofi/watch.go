@@ -149,7 +149,7 @@ func (t *transport) awaited(p *peer) bool {
 			return true
 		}
 	}
-	return t.owes(p) || p.asked > 0 || p.flying > 0 || !p.remote.Empty()
+	return t.owes(p) || p.writes.any() || p.asked > 0 || p.flying > 0 || !p.remote.Empty()
 }
 
 // watchPeer looks at p, and says whether it has to be looked at again, with mu held.

@@ -2,6 +2,9 @@
 
 package fabric
 
+// #include "shim.h"
+import "C"
+
 import (
 	"fmt"
 	"math/rand/v2"
@@ -9,17 +12,28 @@ import (
 	"unsafe"
 )
 
+// What Demand has an endpoint lack, beside bits of Properties.MR.
+const (
+	NoDelivery = 1 << 62 // Properties.Delivery
+	NoSAW      = 1 << 61 // OrderSAW; it has OrderRAW in its place
+)
+
 // Demand has e ask for more of its caller than its provider does: MRVirtAddr, MRLocal,
-// MRRaw, MRAllocated, and keys that are chosen here in place of the provider's. It stands for cards that are
+// MRRaw, MRAllocated, NoDelivery, NoSAW, and keys that are chosen here in place of the provider's. It stands for cards that are
 // not at hand, in tests: what keeps to its rules is done by the provider, and what does not
 // is a panic that says which rule. All endpoints of a job lie in one process then, and all are asked.
 // A context that is posted again before it is over is such a mistake, too, whatever modes are: a
 // provider with FI_CONTEXT would overwrite what it keeps there. Before the first Register.
 func (e *Endpoint) Demand(modes uint64) {
 	i := *e.Info
-	i.MR |= modes
+	i.MR |= modes &^ (NoDelivery | NoSAW)
+	i.Delivery = i.Delivery && modes&NoDelivery == 0
+	if modes&NoSAW != 0 {
+		i.Order = i.Order&^OrderSAW | OrderRAW
+	}
 	e.Info = &i
 	e.fake = &domain{modes: modes, mine: map[uint32]uint64{}, mapped: map[uint64]uint64{}, local: map[uint64]piece{}, busy: map[uint32]bool{}}
+	e.fake.held, e.fake.late = map[uint64][]Op{}, map[uint32]Op{}
 }
 
 // domain is what an endpoint with Demand knows beside its provider.
@@ -29,6 +43,55 @@ type domain struct {
 	mapped map[uint64]uint64 // keys by what MapKey has returned
 	local  map[uint64]piece  // by Desc
 	busy   map[uint32]bool   // contexts under way
+
+	// With NoDelivery.
+	held  map[uint64][]Op // writes that are over and have not begun, by peer; Local is a copy
+	early []Done          // what is to be said of them
+	late  map[uint32]Op   // that are under way, by contexts of their own
+	spare []uint32        // of these contexts
+}
+
+// delay keeps a write back with NoDelivery, and says so: it is over for the caller, and moves its
+// data as late as may be, before what its order puts behind it. That waits until it has.
+func (d *domain) delay(e *Endpoint, op Op) (held, waits bool) {
+	if d.modes&NoDelivery == 0 {
+		return false, false
+	}
+	behind := op.Kind == Send || op.Kind == Inject
+	if d.modes&NoSAW != 0 {
+		behind = op.Kind == Read
+	}
+	switch {
+	case op.Kind == Write:
+		d.early = append(d.early, Done{Context: op.Context})
+		op.Local = uintptr(C.argon_copy(C.uint64_t(op.Local), C.size_t(op.Len)))
+		d.held[op.Peer] = append(d.held[op.Peer], op)
+		return true, false
+	case !behind:
+		return false, false
+	}
+	for len(d.held[op.Peer]) > 0 {
+		if len(d.spare) == 0 {
+			c, err := e.Grow(1, 0)
+			if err != nil {
+				panic(err)
+			}
+			d.spare = append(d.spare, c)
+		}
+		w := d.held[op.Peer][0]
+		w.Context = d.spare[len(d.spare)-1]
+		_, again, err := e.post([]Op{w})
+		if again || err != nil {
+			return false, err == nil // of an error the caller hears itself
+		}
+		d.spare = d.spare[:len(d.spare)-1]
+		d.late[w.Context] = w
+		d.held[op.Peer] = d.held[op.Peer][1:]
+	}
+	for _, w := range d.late {
+		waits = waits || w.Peer == op.Peer
+	}
+	return false, waits
 }
 
 type piece struct {
@@ -138,7 +201,7 @@ func (d *domain) remote(op *Op) {
 	if off > r.n || op.Len > r.n-off || r.uses&need == 0 {
 		panic(fmt.Sprintf("fabric: an access of %d bytes at %#x to a region of %d at %#x with uses %#x", op.Len, op.Remote, r.n, r.at, r.uses))
 	}
-	if d.modes&MRLocal != 0 {
+	if d.modes&MRLocal != 0 && op.Local != 0 {
 		p, ok := d.local[op.Desc]
 		if at := uint64(op.Local); !ok || at < p.at || at-p.at > p.n || op.Len > p.n-(at-p.at) {
 			panic(fmt.Sprintf("fabric: an access of %d bytes from %#x, which is not what %#x describes", op.Len, op.Local, op.Desc))
@@ -157,9 +220,23 @@ func (d *domain) posted(ops []Op) {
 	}
 }
 
-// over notes what is not any more.
-func (d *domain) over(all []Done) {
-	for _, x := range all {
+// over notes what is not any more, of the n first of all, and returns how many the caller is told of.
+func (d *domain) over(all []Done, n int) int {
+	told := all[:0]
+	for _, x := range all[:n] {
+		if w, ok := d.late[x.Context]; ok {
+			C.argon_drop(C.uint64_t(w.Local))
+			delete(d.late, x.Context)
+			d.spare = append(d.spare, x.Context)
+			continue
+		}
+		told = append(told, x)
+	}
+	for len(told) < len(all) && len(d.early) > 0 {
+		told, d.early = append(told, d.early[0]), d.early[1:]
+	}
+	for _, x := range told {
 		delete(d.busy, x.Context)
 	}
+	return len(told)
 }

@@ -44,8 +44,8 @@ const (
 	Recv   Kind = C.FABRIC_RECV   // into the buffer of its context
 	Send   Kind = C.FABRIC_SEND   // from the buffer of its context
 	Inject Kind = C.FABRIC_INJECT // Send that is over when it is posted; at most Properties.Inject bytes
-	Write  Kind = C.FABRIC_WRITE  // from Local to Remote; over when the data is in place
-	Read   Kind = C.FABRIC_READ   // from Remote to Local
+	Write  Kind = C.FABRIC_WRITE  // from Local to Remote; over when the data is in place, with Properties.Delivery
+	Read   Kind = C.FABRIC_READ   // from Remote to Local, or to the buffer of its context if that is 0
 )
 
 // Op is an operation to be posted. Its layout is that of struct argon_post_entry.
@@ -86,6 +86,7 @@ type Properties struct {
 	Domain   string // the interface or card
 	MR       uint64 // mr_mode
 	Order    uint64 // msg_order of what is sent
+	Delivery bool   // a Write that is over is in place (FI_DELIVERY_COMPLETE), else only Local is free
 	Inject   int    // most bytes of an Inject
 	Sends    int    // most operations under way that an endpoint is made for
 	Receives int
@@ -101,7 +102,21 @@ const (
 	MRAllocated = C.FI_MR_ALLOCATED
 	OrderSAS    = C.FI_ORDER_SAS
 	OrderSAW    = C.FI_ORDER_SAW
+	OrderRAW    = C.FI_ORDER_RAW
 )
+
+// asks are what a provider is asked for, until it has it: messages behind messages and
+// behind writes, and writes that are over when their data is in place; or else one of
+// these, or reads behind writes, by which it can be found out.
+var asks = []struct{ order, completion uint64 }{
+	{OrderSAS | OrderSAW, C.FI_DELIVERY_COMPLETE},
+	{OrderSAS, C.FI_DELIVERY_COMPLETE},
+	{0, C.FI_DELIVERY_COMPLETE},
+	{OrderSAS | OrderSAW, 0},
+	{OrderSAW, 0},
+	{OrderSAS | OrderRAW, 0},
+	{OrderRAW, 0},
+}
 
 // Info is a provider at one local address. It stays as long as the process does: asking
 // for it takes 90 ms.
@@ -130,7 +145,18 @@ func Find(provider, node, domain string) (*Info, error) {
 	defer C.free(unsafe.Pointer(n))
 	i := new(Info)
 	var ret C.int
-	guest.Call("ofi: fi_getinfo", func() { ret = C.argon_info(p, n, d, &i.info) })
+	guest.Call("ofi: fi_getinfo", func() {
+		for _, a := range asks {
+			if ret = C.argon_info(p, n, d, C.uint64_t(a.order), C.uint64_t(a.completion), &i.info); ret != 0 {
+				continue
+			}
+			if i.Delivery = a.completion != 0; i.Delivery { // of writes, not of all that is posted
+				C.fi_freeinfo(i.info)
+				ret = C.argon_info(p, n, d, C.uint64_t(a.order), 0, &i.info)
+			}
+			return
+		}
+	})
 	if ret != 0 {
 		at := ""
 		if node != "" {
@@ -141,8 +167,9 @@ func Find(provider, node, domain string) (*Info, error) {
 	f, dom, t, r := i.info.fabric_attr, i.info.domain_attr, i.info.tx_attr, i.info.rx_attr
 	i.Properties = Properties{
 		Provider: C.GoString(f.prov_name), Domain: C.GoString(dom.name), MR: uint64(dom.mr_mode), Order: uint64(t.msg_order),
-		Version: fmt.Sprintf("%s, provider %d.%d", version(), uint32(f.prov_version)>>16, uint32(f.prov_version)&0xffff),
-		Inject:  int(t.inject_size), Sends: int(t.size), Receives: int(r.size), MaxMsg: uint64(i.info.ep_attr.max_msg_size),
+		Version:  fmt.Sprintf("%s, provider %d.%d", version(), uint32(f.prov_version)>>16, uint32(f.prov_version)&0xffff),
+		Delivery: i.Delivery,
+		Inject:   int(t.inject_size), Sends: int(t.size), Receives: int(r.size), MaxMsg: uint64(i.info.ep_attr.max_msg_size),
 	}
 	if infos.all == nil {
 		infos.all = map[[3]string]*Info{}
@@ -207,9 +234,12 @@ type buffers struct {
 // Open makes an endpoint with a completion queue of so many entries.
 func Open(i *Info, entries int) (*Endpoint, error) {
 	e := &Endpoint{Info: i}
-	var ret C.int
+	var ret, delivery C.int
+	if i.Delivery {
+		delivery = 1
+	}
 	var what *C.char
-	guest.Call("ofi: opening "+i.Provider, func() { e.c = C.argon_open(i.info, C.size_t(entries), &ret, &what) })
+	guest.Call("ofi: opening "+i.Provider, func() { e.c = C.argon_open(i.info, delivery, C.size_t(entries), &ret, &what) })
 	if e.c == nil {
 		return nil, errs.Resource("ofi: %s: %s: %s", i.Provider, C.GoString(what), text(int(ret)))
 	}
@@ -279,7 +309,18 @@ func (e *Endpoint) Post(ops []Op) (n int, again bool, err error) {
 	if e.fake != nil {
 		ops = e.fake.translate(ops)
 		defer func() { e.fake.posted(ops[:n]) }()
+		switch held, waits := e.fake.delay(e, ops[0]); {
+		case held:
+			return 1, false, nil
+		case waits:
+			return 0, true, nil
+		}
 	}
+	return e.post(ops)
+}
+
+// post is Post to the provider.
+func (e *Endpoint) post(ops []Op) (n int, again bool, err error) {
 	n = int(C.argon_post(e.c, (*C.struct_argon_post_entry)(unsafe.Pointer(unsafe.SliceData(ops))), C.uint32_t(len(ops)), &e.err))
 	switch e.err {
 	case 0:
@@ -298,7 +339,7 @@ func (e *Endpoint) Poll(d []Done) (int, error) {
 		return n, failed("fi_cq_read", int(e.err))
 	}
 	if e.fake != nil {
-		e.fake.over(d[:n])
+		n = e.fake.over(d, n)
 	}
 	return n, nil
 }
@@ -401,7 +442,9 @@ func (e *Endpoint) FD() int { return int(e.c.fd) }
 
 // TryWait says whether FD will become readable for whatever comes next: else Poll has to
 // be called first.
-func (e *Endpoint) TryWait() bool { return C.argon_trywait(e.c) == 0 }
+func (e *Endpoint) TryWait() bool {
+	return (e.fake == nil || len(e.fake.early) == 0) && C.argon_trywait(e.c) == 0
+}
 
 // Pin keeps mem, of the Go heap or not, where it is until p is unpinned, and returns its
 // address for Op.Local.

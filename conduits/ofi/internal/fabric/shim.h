@@ -42,6 +42,7 @@ struct argon_endpoint {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
+	int delivery; // writes are over when their data is in place
 	int fd; // of the completion queue, the library's; -1 if it has none
 	struct argon_chunk *chunks;
 	uint32_t nchunks, ncontexts;
@@ -69,9 +70,9 @@ struct argon_done {
 
 enum { FABRIC_RAW = 64 }; // most bytes of a raw key
 
-// argon_info finds the provider of that name, at a local address if node is not empty, and
-// in a domain if that is not.
-static inline int argon_info(const char *provider, const char *node, const char *domain, struct fi_info **info)
+// argon_info finds the provider of that name that keeps an order and can report operations
+// by completion, at a local address if node is not empty, and in a domain if that is not.
+static inline int argon_info(const char *provider, const char *node, const char *domain, uint64_t order, uint64_t completion, struct fi_info **info)
 {
 	struct fi_info *hints = fi_allocinfo();
 	int ret;
@@ -81,8 +82,9 @@ static inline int argon_info(const char *provider, const char *node, const char 
 	hints->caps = FI_MSG | FI_RMA; // FI_ATOMIC would cost the order of messages after writes
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
-	hints->rx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_SAW;
+	hints->tx_attr->msg_order = order;
+	hints->rx_attr->msg_order = order;
+	hints->tx_attr->op_flags = completion;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT | FI_MR_RAW;
@@ -143,7 +145,7 @@ static inline int argon_close(struct argon_endpoint *e)
 
 // argon_open makes an endpoint of info, which stays the caller's and unchanged. On failure
 // what says which call failed.
-static inline struct argon_endpoint *argon_open(struct fi_info *info, size_t entries, int *err, const char **what)
+static inline struct argon_endpoint *argon_open(struct fi_info *info, int delivery, size_t entries, int *err, const char **what)
 {
 	struct argon_endpoint *e = calloc(1, sizeof *e);
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
@@ -154,6 +156,7 @@ static inline struct argon_endpoint *argon_open(struct fi_info *info, size_t ent
 	if (!e)
 		return NULL;
 	e->info = info;
+	e->delivery = delivery;
 	e->fd = -1;
 	*what = "fi_fabric";
 	if ((*err = fi_fabric(info->fabric_attr, &e->fabric, NULL)))
@@ -268,6 +271,8 @@ static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argo
 	case FABRIC_INJECT:
 		return fi_inject(e->ep, buffer, p->len, p->peer);
 	case FABRIC_READ:
+		if (!p->local)
+			return fi_read(e->ep, buffer, p->len, desc, p->peer, p->remote, p->key, &c->fi);
 		return fi_read(e->ep, (void *)(uintptr_t)p->local, p->len, (void *)(uintptr_t)p->desc, p->peer, p->remote, p->key, &c->fi);
 	default: {
 		struct iovec local = { (void *)(uintptr_t)p->local, p->len };
@@ -277,7 +282,7 @@ static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argo
 			.msg_iov = &local, .desc = &mr, .iov_count = 1, .addr = p->peer,
 			.rma_iov = &there, .rma_iov_count = 1, .context = &c->fi,
 		};
-		return fi_writemsg(e->ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+		return fi_writemsg(e->ep, &m, FI_COMPLETION | (e->delivery ? FI_DELIVERY_COMPLETE : 0));
 	}
 	}
 }
@@ -408,6 +413,21 @@ static inline int argon_map(struct argon_endpoint *e, uint64_t base, const void 
 static inline int argon_unmap(struct argon_endpoint *e, uint64_t key)
 {
 	return fi_mr_unmap_key(e->domain, key);
+}
+
+// argon_copy is a copy of n bytes at an address, and argon_drop its end.
+static inline uint64_t argon_copy(uint64_t at, size_t n)
+{
+	void *p = malloc(n);
+
+	if (p)
+		memcpy(p, (void *)(uintptr_t)at, n);
+	return (uint64_t)(uintptr_t)p;
+}
+
+static inline void argon_drop(uint64_t at)
+{
+	free((void *)(uintptr_t)at);
 }
 
 static inline int argon_insert(struct argon_endpoint *e, const void *addr, uint64_t *peer)
