@@ -682,6 +682,10 @@ var operands = []uint64{
 // checkAtomics compares every operation of every type with ApplyAtomic, and sees
 // that what lies beside a word stays.
 func checkAtomics(c *Case) {
+	times := 60
+	if race.Enabled { // values are checked without the detector
+		times = 12
+	}
 	c.Job(2, conduits.Config{}, func(p *Peer) {
 		r := newRMA(p)
 		p.attach(segment.PageSize, &r.sink)
@@ -692,7 +696,7 @@ func checkAtomics(c *Case) {
 					if conduits.CheckAtomic("", o, t, At(0)) != nil {
 						continue
 					}
-					for i := range 60 {
+					for i := range times {
 						pick := func() uint64 {
 							v := operands[p.RNG.IntN(len(operands))]
 							if i%3 == 0 {
@@ -741,8 +745,12 @@ func checkAtomics(c *Case) {
 // checkCounter has all ranks count in words of one of them: each value is drawn
 // once. Every rank's memory is a target, by turns.
 func checkCounter(c *Case) {
+	most := 2000
+	if race.Enabled { // of which more show no other races, and take half a minute
+		most = 500
+	}
 	for _, n := range []int{1, 2, 5, 17} {
-		each := 2000 / n
+		each := most / n
 		for target := range min(n, 2) {
 			total := n * each
 			drawn := [2][]atomic.Bool{make([]atomic.Bool, total), make([]atomic.Bool, total)}
