@@ -103,11 +103,15 @@ func TestForged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, r, _ := attach(t)
 			for i, m := range messages {
-				if err := r.Err(); err != nil {
-					t.Fatalf("after %d messages: %v", i, err)
+				if e.forged != nil {
+					t.Fatalf("after %d messages: %v", i, e.forged)
 				}
 				owner{e}.Deliver(1, m, nil)
 			}
+			if err := r.Err(); err != nil {
+				t.Fatalf("the rank is failed inside Deliver: %v", err)
+			}
+			e.Poll()
 			var p *conduits.PeerError
 			if !errors.As(e.Err(), &p) || p.Rank != 1 || !errors.Is(p, errs.ErrBadArg) {
 				t.Errorf("the job's failure is %v, want one of rank 1", e.Err())
@@ -194,6 +198,9 @@ func FuzzDeliver(f *testing.F) {
 			}
 		}
 		e.Poll()
+		if e.forged != nil {
+			t.Errorf("a rank that is to be failed is not: %v", e.forged)
+		}
 		if c.completions > 1 {
 			t.Errorf("%d completions of one operation", c.completions)
 		}

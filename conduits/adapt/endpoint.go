@@ -45,6 +45,7 @@ type Endpoint struct {
 
 	mu     sync.Mutex                               // guards what follows; Transport.Send is called with it
 	failed bool                                     // the job's failure has ended what was under way
+	forged *conduits.PeerError                      // of the rank that has sent a wrong message; the next poll fails it
 	peers  []peer                                   // by rank
 	late   []int                                    // ranks with a backlog
 	queues [conduits.NumClasses]fifo.Queue[*letter] // arrived, to be run

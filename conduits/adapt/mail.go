@@ -416,14 +416,14 @@ type owner struct{ e *Endpoint }
 
 var _ conduits.Owner = owner{}
 
-// Deliver takes a message of src.
+// Deliver takes a message of src. One that is wrong fails src when the Transport's Poll has
+// returned: it may hold locks of its own now, and wait in Fail for what other ranks say.
 func (o owner) Deliver(src int, words []uint32, payload []byte) {
 	o.e.mu.Lock()
-	err := o.e.arrived(src, words, payload)
-	o.e.mu.Unlock()
-	if err != nil {
-		o.e.t.Fail(src, err)
+	if err := o.e.arrived(src, words, payload); err != nil && o.e.forged == nil {
+		o.e.forged = &conduits.PeerError{Rank: src, Err: err}
 	}
+	o.e.mu.Unlock()
 }
 
 // arrived does what a message of src asks for, or keeps it for the poll that runs it,
@@ -542,7 +542,13 @@ func (e *Endpoint) received(n int) {
 	if len(e.late) > 0 {
 		e.flush()
 	}
+	forged := e.forged
+	e.forged = nil
 	e.mu.Unlock()
+	if forged != nil {
+		e.t.Fail(forged.Rank, forged.Err)
+		n++
+	}
 	if n > 0 {
 		e.waiters.notify()
 	}
