@@ -132,8 +132,9 @@ type Adopter interface {
 // Registering is a Transport whose card accesses registered memory itself, and so has to
 // hear of what is registered beyond the segment: package adapt has the rank's translation
 // unit tell it. Register and Deregister are called as [segment.Registrar] says, by any
-// goroutine that no method of the Owner runs on, with locks held that Owner.Access does not take. Not
-// on a Transport in whose conduit another one registers memory (AttachOver of package adapt).
+// goroutine that no method of the Owner runs on, with locks held that Owner.Access does not take. Of
+// a Transport in whose conduit another one registers memory (AttachOver of package adapt) the
+// FarEndpoint is Registering, too, or it is told nothing.
 type Registering interface{ segment.Registrar }
 
 // Kicker is a Transport that ends waits of other ranks by itself.

@@ -73,6 +73,8 @@ type Hooks struct {
 	// Look is called now and then from Attach to Close, by another goroutine, until
 	// the job has failed: whether a rank polls or not.
 	Look func()
+	// Registrar is told what is registered beyond segments, too: see FarEndpoint.
+	Registrar segment.Registrar
 }
 
 // Far opens the conduit between hosts.
@@ -83,7 +85,8 @@ type Far struct {
 	Join func(j Job, c Config) (FarEndpoint, error)
 }
 
-// FarEndpoint is a rank's endpoint to all ranks of the job.
+// FarEndpoint is a rank's endpoint to all ranks of the job. One that is [Registering] is told
+// what is registered with the unit of AttachOver, from Attach on.
 type FarEndpoint interface {
 	Endpoint
 	Deliverer

@@ -106,7 +106,11 @@ func New(c Config) (*Endpoint, error) {
 	e.many, _ = c.Near.(conduits.ManyAtOnce)
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
-	c.Near.Hook(conduits.Hooks{Look: func() { _ = e.hear() }})
+	hooks := conduits.Hooks{Look: func() { _ = e.hear() }}
+	if r, ok := c.Far.(conduits.Registering); ok {
+		hooks.Registrar = r
+	}
+	c.Near.Hook(hooks)
 	e.pollFar = e.lookFar
 	e.parkNested = func() {
 		e.inFar = true

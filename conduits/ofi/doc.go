@@ -27,8 +27,7 @@
 // asks for the key once, with the check that precedes an access to such memory, and keeps
 // it; deregistration first has all that have it give it up, and waits until their accesses
 // are over, by messages that a rank answers while it does anything. Memory that the provider does not
-// take, shorter accesses, and everything of a rank that is a part of hybrid-ofi beyond
-// its segment, are pieces in messages, which the owner copies by [conduits.Owner] Access:
+// take, and shorter accesses, are pieces in messages, which the owner copies by [conduits.Owner] Access:
 // coherent with its own loads and stores, and checked there. An access that the provider has when its
 // owner leaves ends when the provider is done with it, and when the job fails after the endpoint
 // is closed, so that nothing is written to memory that is the caller's again.
@@ -53,7 +52,7 @@
 //
 // Conduit hybrid-ofi (package shmofi) is argon's shared memory inside a host and this one, as
 // [Far], between hosts: the segment lies in the host's shared memory, and is what is
-// registered here. It looks here as often as hybrid looks at its socket, and parks in shared
+// registered here; of memory beyond it hybrid has the other part's unit tell this one. It looks here as often as hybrid looks at its socket, and parks in shared
 // memory while a goroutine waits for the completion queue's descriptor.
 //
 // # Frames, credit and memory

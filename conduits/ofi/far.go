@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/upcast"
+	"github.com/argon-go/argon/segment"
 )
 
 // Far opens this conduit as a part of another one.
@@ -38,9 +39,16 @@ type farEndpoint struct {
 
 var _ conduits.Adopter = (*transport)(nil)
 
-// Adopt has mem be the segment. Memory beyond it is the other conduit's to register, which
-// tells no Transport of it.
-func (t *transport) Adopt(mem []byte) { t.segment, t.adopted = mem, true }
+// Adopt has mem be the segment. Of memory beyond it the other conduit tells the endpoint.
+func (t *transport) Adopt(mem []byte) { t.segment = mem }
+
+var _ conduits.Registering = farEndpoint{}
+
+// Register is the Transport's, and so is Deregister: memory is the other conduit's.
+func (f farEndpoint) Register(r segment.Run) error { return f.t.Register(r) }
+
+// Deregister is the end of Register.
+func (f farEndpoint) Deregister(r segment.Run) { f.t.Deregister(r) }
 
 // AtEnd has f called when the job, whose ranks are all in this process, has ended without
 // failing and no endpoint of the provider is left.

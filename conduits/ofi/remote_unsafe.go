@@ -102,8 +102,7 @@ func (t *transport) register(rights segment.Rights) (c card, err error) {
 	if c.addr, err = t.ep.Name(); err != nil {
 		return c, err
 	}
-	t.own.native = !t.adopted
-	c.keys = t.own.native
+	t.own.native, c.keys = true, true
 	if len(t.segment) == 0 || rights&(segment.RightRead|segment.RightWrite) == 0 {
 		return c, nil
 	}

@@ -60,7 +60,6 @@ type transport struct {
 	owner      conduits.Owner
 	segment    []byte // set before Attach
 	area       fabric.Region
-	adopted    bool   // it is another conduit's
 	atEnd      func() // see conduits.FarEndpoint; set before Attach
 
 	attached, closed atomic.Bool

@@ -162,7 +162,15 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	e.views, e.window = views, slices.Clone(views)
 	e.checks.all.Store(true)
 	own := views[e.rank-e.first]
-	e.Ready(func() segment.ATUConfig { return e.atuConfig(own, &c) })
+	e.Ready(func() segment.ATUConfig {
+		u := e.atuConfig(own, &c)
+		if r := e.hooks.Registrar; r != nil && u.Registrar != nil {
+			u.Registrar = registrars{u.Registrar, r}
+		} else if r != nil {
+			u.Registrar = r
+		}
+		return u
+	})
 	if e.hooks.Attached != nil {
 		return e.hooks.Attached(own, c)
 	}

@@ -339,6 +339,27 @@ func (mem *memory) placeTable(gat int) *segment.GAT {
 	return segment.GATAt(unsafe.Slice((*byte)(m), segment.GATBytes))
 }
 
+// registrars are two that are told the same.
+type registrars [2]segment.Registrar
+
+// Register tells both.
+func (b registrars) Register(r segment.Run) error {
+	if err := b[0].Register(r); err != nil {
+		return err
+	}
+	err := b[1].Register(r)
+	if err != nil {
+		b[0].Deregister(r)
+	}
+	return err
+}
+
+// Deregister waits for both.
+func (b registrars) Deregister(r segment.Run) {
+	b[0].Deregister(r)
+	b[1].Deregister(r)
+}
+
 // flusher has deregistrations wait for units of other processes, too.
 type flusher struct{ *memory }
 
