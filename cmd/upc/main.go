@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/gen"
 )
@@ -37,6 +39,9 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
   -I DIR      look for headers there; may be repeated
   -D NAME[=V] define a macro; may be repeated
   -S DIR      keep the Go that is made in DIR
+  -segment N  shared memory of each thread, such as 64M or 2G (default ARGON_SEGMENT,
+              or 64M): shared variables that have no room there are errors, and run
+              starts the program with it
 
 of run, which starts the threads in one process unless -conduit or -gasrun says
 otherwise:
@@ -65,6 +70,7 @@ type options struct {
 	threads, n      int
 	include, define list
 	conduit, gasrun string
+	segment         uint64 // bytes; 0 for the default
 	seeds           int
 	files, args     []string
 }
@@ -81,8 +87,14 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.conduit, "conduit", "", "")
 	f.IntVar(&o.seeds, "seeds", 0, "")
 	f.StringVar(&o.gasrun, "gasrun", "", "")
+	segment := f.String("segment", os.Getenv("ARGON_SEGMENT"), "")
 	if err := f.Parse(args); err != nil {
 		return o, err
+	}
+	if *segment != "" {
+		if o.segment, err = jobenv.ParseSize(*segment); err != nil {
+			return o, fmt.Errorf("-segment: %w", err)
+		}
 	}
 	rest := f.Args()
 	for len(rest) > 0 && (strings.HasSuffix(rest[0], ".upc") || strings.HasSuffix(rest[0], ".c")) {
@@ -128,13 +140,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 	default:
 		return fail(fmt.Errorf("unknown command %q", verb))
 	}
-	files, err := compile(&o)
+	given := o.segment
+	if verb == "run" && given == 0 && o.conduit == "" && o.gasrun == "" {
+		o.segment = gas.DefaultSegment
+	}
+	files, warnings, err := compile(&o)
+	if len(warnings) > 0 {
+		fmt.Fprintln(stderr, warnings)
+	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	if verb == "vet" {
-		return 0
+		return min(len(warnings), 1)
 	}
 	dir := o.keep
 	if dir == "" {
@@ -162,14 +181,17 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if verb == "build" {
 		return 0
 	}
+	if given != 0 {
+		os.Setenv("ARGON_SEGMENT", strconv.FormatUint(given, 10)) // which the program inherits
+	}
 	if o.seeds > 0 {
 		return search(&o, program, stdout, stderr)
 	}
 	return start(&o, dir, program, stdout, stderr)
 }
 
-// compile is the Go files of a program.
-func compile(o *options) (map[string][]byte, error) {
+// compile is the Go files of a program, and what the compiler warns of.
+func compile(o *options) (files map[string][]byte, warnings front.Errors, err error) {
 	cfg := &front.Config{Threads: o.threads, Include: o.include, Define: o.define}
 	var units []*front.Unit
 	var errs front.Errors
@@ -177,7 +199,7 @@ func compile(o *options) (map[string][]byte, error) {
 	for _, f := range o.files {
 		b, err := os.ReadFile(f)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		source[f] = string(b)
 		u, err := front.Parse(cfg, f, string(b))
@@ -187,11 +209,13 @@ func compile(o *options) (map[string][]byte, error) {
 			continue
 		}
 		units = append(units, u)
+		warnings = append(warnings, u.Warnings...)
 	}
 	if len(errs) > 0 {
-		return nil, errs
+		return nil, warnings, errs
 	}
-	return gen.Program(units, gen.Options{Threads: o.threads, Source: source})
+	files, err = gen.Program(units, gen.Options{Threads: o.threads, Source: source, Segment: o.segment})
+	return files, warnings, err
 }
 
 func goBuild(dir, out, pkg string, stderr io.Writer) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/argon-go/argon/internal/testmain"
 	"github.com/argon-go/argon/internal/upc/front"
+	"github.com/argon-go/argon/internal/upc/gen"
+	"github.com/argon-go/argon/upc/rt"
 )
 
 func TestMain(m *testing.M) {
@@ -78,10 +81,13 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func(name string, sources ...string) {
-		files, err := compile(&options{files: sources})
+		files, warnings, err := compile(&options{files: sources})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			return
+		}
+		if len(warnings) > 0 && !strings.HasPrefix(name, "wrong_") && name != "c99" {
+			t.Errorf("%s: %v", name, warnings)
 		}
 		for n, b := range files {
 			to := filepath.Join(dir, name, n)
@@ -162,8 +168,9 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// TestErrors compares the errors of wrong programs, each part of a file that begins with a
-// comment "// ----", with those in a file beside it.
+// TestErrors compares the errors and warnings of wrong programs, each part of a file that begins
+// with a comment "// ----", with those in a file beside it. They are compiled for any number of
+// threads, or for three if a part begins with a comment that says so.
 func TestErrors(t *testing.T) {
 	b, err := os.ReadFile("testdata/errors.txt")
 	if err != nil {
@@ -171,21 +178,24 @@ func TestErrors(t *testing.T) {
 	}
 	var got strings.Builder
 	for i, src := range strings.Split(string(b), "// ----\n")[1:] {
-		_, err := front.Parse(&front.Config{}, "e.upc", src)
-		if err == nil {
-			// What the generator refuses.
-			o := options{files: []string{filepath.Join(t.TempDir(), "e.upc")}}
-			if err := os.WriteFile(o.files[0], []byte(src), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			if _, err = compile(&o); err == nil {
-				t.Errorf("part %d has no errors:\n%s", i+1, src)
-				continue
-			}
-			err = fmt.Errorf("%s", strings.ReplaceAll(err.Error(), o.files[0], "e.upc"))
+		o := options{files: []string{filepath.Join(t.TempDir(), "e.upc")}}
+		if strings.HasPrefix(src, "// -T 3\n") {
+			o.threads = 3
+		}
+		if err := os.WriteFile(o.files[0], []byte(src), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, found, err := compile(&o)
+		var errs front.Errors
+		if errors.As(err, &errs) {
+			found = append(found, errs...)
+		}
+		if len(found) == 0 {
+			t.Errorf("part %d has no errors: %v\n%s", i+1, err, src)
+			continue
 		}
 		fmt.Fprintf(&got, "// ----\n%s", src)
-		for _, l := range strings.Split(err.Error(), "\n") {
+		for _, l := range strings.Split(strings.ReplaceAll(found.Error(), o.files[0], "e.upc"), "\n") {
 			got.WriteString("// " + l + "\n")
 		}
 	}
@@ -217,6 +227,9 @@ func TestForeignModule(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
+	if gen.MaxSegment != rt.MaxShared {
+		t.Errorf("the compiler takes segments of %d bytes for the largest, and the runtime those of %d", uint64(gen.MaxSegment), uint64(rt.MaxShared))
+	}
 	for _, c := range []struct {
 		args string
 		code int
@@ -230,6 +243,11 @@ func TestUsage(t *testing.T) {
 		{"run -T 3 -n 4 a.upc", 2, "-T 3 and -n 4 differ"},
 		{"vet testdata/none.upc", 1, "no such file"},
 		{"vet testdata/hello.upc", 0, ""},
+		{"vet testdata/wrong/deadlock.upc", 1, "deadlock.upc:4:57: warning: upc_barrier while lock 'a' is held"},
+		{"vet -segment 4Q testdata/hello.upc", 2, "-segment: "},
+		{"run -n 2 testdata/wrong/large.upc", 1, "large.upc:3:19: error: size of shared variable 'c' with those before it is too large for the segment of a thread, which has 67108864 bytes"},
+		{"vet -segment 20M testdata/wrong/large.upc", 1, "large.upc:2:12: error: size of shared variable 'b' is too large for the segment of a thread, which has 20971520 bytes"},
+		{"vet -segment 1G testdata/wrong/large.upc", 0, ""},
 	} {
 		var out, errs strings.Builder
 		if code := run(strings.Fields(c.args), &out, &errs); code != c.code || !strings.Contains(errs.String(), c.says) {

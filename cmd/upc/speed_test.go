@@ -188,7 +188,7 @@ func speedModule(tb testing.TB) string {
 		tb.Fatal(sources, err)
 	}
 	for _, f := range sources {
-		files, err := compile(&options{files: []string{f}})
+		files, _, err := compile(&options{files: []string{f}})
 		if err != nil {
 			tb.Fatal(err)
 		}

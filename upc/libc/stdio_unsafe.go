@@ -157,7 +157,7 @@ func (c *C) format(f *int8, args []any) []byte {
 			s = s[1:]
 		}
 		size := ""
-		for s != "" && strings.IndexByte("hlqjzt", s[0]) >= 0 {
+		for s != "" && strings.IndexByte("hlqjztL", s[0]) >= 0 {
 			size += s[:1]
 			s = s[1:]
 		}

@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -70,25 +71,38 @@ var (
 )
 
 // blockBytes is how much of each thread's memory count blocks of size bytes take.
-func (t *Thread) blockBytes(what string, count, size uint64) uint64 {
+// ok is false if it is more than there can be.
+func (t *Thread) blockBytes(count, size uint64) (n uint64, ok bool) {
 	rounds := (count + uint64(t.threads) - 1) / uint64(t.threads)
 	hi, n := bits.Mul64(rounds, size)
-	if count > 1<<62 || hi != 0 || n > MaxShared {
-		t.must(errs.Resource("upc: %s of %d blocks of %d bytes: a thread's shared memory has %d at most", what, count, size, uint64(MaxShared)))
+	return n, count <= 1<<62 && hi == 0 && n <= MaxShared
+}
+
+// null is the result of an allocation for which there is no room, as UPC has it (7.2.2p1): the
+// error that its use ends with says so. Another failure ends the thread here.
+func (t *Thread) null(err error, format string, args ...any) Phaseless {
+	if !errors.Is(err, gas.ErrResource) {
+		t.must(fmt.Errorf("upc: "+format+": %w", append(args, err)...))
 	}
-	return n
+	t.noRoom = fmt.Sprintf(format+" found no room (-segment, ARGON_SEGMENT)", args...)
+	return 0
 }
 
 // GlobalAlloc is upc_global_alloc (7.2.2.1): memory of the type shared [size] char[count*size],
-// for the calling thread; null if count or size is 0. Its contents are undefined.
+// for the calling thread; null if count or size is 0, or there is no room. Its contents are
+// undefined.
 func (t *Thread) GlobalAlloc(count, size uint64) Phaseless {
-	n := t.blockBytes("upc_global_alloc", count, size)
-	if n == 0 {
+	const what = "upc_global_alloc of %d blocks of %d bytes"
+	n, ok := t.blockBytes(count, size)
+	switch {
+	case !ok:
+		return t.null(gas.ErrResource, what, count, size)
+	case n == 0:
 		return 0
 	}
 	a, err := t.askAlloc(n)
 	if err != nil {
-		t.must(fmt.Errorf("upc: upc_global_alloc of %d blocks of %d bytes: %w", count, size, err))
+		return t.null(err, what, count, size)
 	}
 	return MakePhaseless(0, segment.NLA(a))
 }
@@ -105,8 +119,12 @@ func (t *Thread) askAlloc(n uint64) (uint64, error) {
 // the same memory, as GlobalAlloc gives.
 func (t *Thread) AllAlloc(count, size uint64) Phaseless {
 	t.together("upc_all_alloc")
-	n := t.blockBytes("upc_all_alloc", count, size)
-	if n == 0 {
+	const what = "upc_all_alloc of %d blocks of %d bytes"
+	n, ok := t.blockBytes(count, size)
+	switch {
+	case !ok:
+		return t.null(gas.ErrResource, what, count, size)
+	case n == 0:
 		return 0
 	}
 	type result struct{ at, count, size uint64 }
@@ -119,26 +137,31 @@ func (t *Thread) AllAlloc(count, size uint64) Phaseless {
 	}
 	r, err := gas.Broadcast(t.n, 0, r)
 	t.must(err)
-	if failed != nil {
-		t.must(fmt.Errorf("upc: upc_all_alloc of %d blocks of %d bytes: %w", count, size, failed))
-	}
 	switch {
+	case failed != nil:
+		return t.null(failed, what, count, size)
 	case r.count != count || r.size != size:
 		t.must(errs.BadArg("upc: upc_all_alloc of %d blocks of %d bytes, and on thread 0 of %d blocks of %d", count, size, r.count, r.size))
 	case r.at == 0:
-		t.must(errs.Resource("upc: upc_all_alloc of %d blocks of %d bytes: thread 0 has no room in the symmetric heap (Config.Heap)", count, size))
+		return t.null(gas.ErrResource, what, count, size)
 	}
 	return MakePhaseless(0, segment.NLA(r.at))
 }
 
-// Alloc is upc_alloc (7.2.2.3): size bytes of the calling thread's memory; null if size is 0.
-// The memory is zero.
+// Alloc is upc_alloc (7.2.2.3): size bytes of the calling thread's memory; null if size is 0,
+// or there is no room. The memory is zero.
 func (t *Thread) Alloc(size uint64) Phaseless {
 	if size == 0 {
 		return 0
 	}
+	const what = "upc_alloc of %d bytes"
+	if size > MaxShared {
+		return t.null(gas.ErrResource, what, size)
+	}
 	p, err := gas.Alloc[byte](t.n, int((size+granule-1)&^(granule-1)))
-	t.must(err)
+	if err != nil {
+		return t.null(err, what, size)
+	}
 	return Phaseless(p.Uint64())
 }
 

@@ -168,9 +168,10 @@ func TestAllocRefused(t *testing.T) {
 			}
 		}},
 		{gas.ErrBadArg, "does not begin on thread 0", func(t *Thread) { t.Free(t.GlobalAlloc(2, 8).Next(1, 2)) }},
-		{gas.ErrResource, "upc_global_alloc of 1 blocks of 1048576 bytes", func(t *Thread) { t.GlobalAlloc(1, 1<<20) }},
-		{gas.ErrResource, "upc_all_alloc of 1 blocks of 1048576 bytes", func(t *Thread) { t.AllAlloc(1, 1<<20) }},
-		{gas.ErrResource, "upc_global_alloc of 3 blocks of", func(t *Thread) { t.GlobalAlloc(3, 1<<63) }},
+		{gas.ErrBadArg, "null pointer-to-shared; before, upc_global_alloc of 1 blocks of 1048576 bytes", func(t *Thread) { Put(t, t.GlobalAlloc(1, 1<<20), t.noRoom[0]) }},
+		{gas.ErrBadArg, "null pointer-to-shared; before, upc_all_alloc of 1 blocks of 1048576 bytes", func(t *Thread) { Put(t, t.AllAlloc(1, 1<<20), t.noRoom[0]) }},
+		{gas.ErrBadArg, "null pointer-to-shared; before, upc_global_alloc of 3 blocks of", func(t *Thread) { Get[int8](t, t.GlobalAlloc(3, 1<<63)) }},
+		{gas.ErrBadArg, "null pointer-to-shared; before, upc_alloc of 1048576 bytes", func(t *Thread) { Get[int8](t, t.Alloc(1<<20)) }},
 		{gas.ErrBadArg, "on thread 0 of 2 blocks of 8", func(t *Thread) { t.AllAlloc(uint64(2+t.me), 8) }},
 	} {
 		err := run("shm", 2, c.main)

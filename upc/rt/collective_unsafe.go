@@ -363,6 +363,9 @@ func (t *Thread) AllSort(p Phased, size, total, block int, compare func(a, b Pha
 	all, err := gas.AllGatherV(t.n, mine)
 	t.must(err)
 	whole := t.Alloc(uint64(total * size))
+	if whole == 0 && total > 0 {
+		t.must(errs.Resource("upc: upc_all_sort: no room for a copy of the array; %s", t.noRoom))
+	}
 	elements := t.memory(whole, total*size)
 	for r := range t.threads {
 		for _, q := range t.pieces(p, r, total, block, size) {

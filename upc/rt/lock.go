@@ -188,7 +188,7 @@ func (t *Thread) pass(p, q Phaseless) bool {
 
 func (t *Thread) lockable(what string, l Lock) {
 	if l == 0 {
-		t.must(errs.BadArg("upc: %s of a null pointer", what))
+		t.must(errs.BadArg("upc: %s of a null pointer%s", what, t.whyNull()))
 	}
 	if _, ok := t.held[l]; ok {
 		t.must(errs.BadArg("upc: %s of lock %v, which thread %d holds", what, Phaseless(l), t.me))

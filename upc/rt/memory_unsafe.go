@@ -62,8 +62,16 @@ func putSlow[T Scalar](t *Thread, p Phaseless, v T) {
 // there fails the thread if p is null.
 func (t *Thread) there(what string, p Phaseless) {
 	if p == 0 {
-		t.must(errs.BadArg("upc: %s through a null pointer-to-shared", what))
+		t.must(errs.BadArg("upc: %s through a null pointer-to-shared%s", what, t.whyNull()))
 	}
+}
+
+// whyNull is what may have given a null pointer, for an error that names one.
+func (t *Thread) whyNull() string {
+	if t.noRoom == "" {
+		return ""
+	}
+	return "; before, " + t.noRoom
 }
 
 // toWord is v's bytes as a number, as the value forms of package extended take it.

@@ -45,6 +45,7 @@ type Thread struct {
 	held        map[Lock]Phaseless // the locks that the thread holds, and its nodes in their queues
 	nodes       []Phaseless        // that are in no queue
 
+	noRoom     string // which allocation failed last
 	domains    map[Domain]domain
 	lastDomain Domain // the one used last, and what it is for
 	last       domain

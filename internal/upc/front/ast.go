@@ -51,6 +51,7 @@ const (
 	Decay    // array or function L as a pointer
 	Cast     // L converted
 	Zero     // L = 0, of any type
+	Compound // the object L, a variable, initialised by List
 	SetStr   // char array L = Str
 
 	Block    // List
@@ -109,6 +110,8 @@ type LabelInfo struct {
 	Used  bool
 	Path  []*Node // the blocks around it, outermost first
 	Found bool
+	// Forall is the innermost upc_forall that the label stands in.
+	Forall *Node
 }
 
 // Storage is where a symbol lives.
@@ -156,4 +159,6 @@ type Unit struct {
 	Name    string
 	Syms    []*Sym // of file scope and static ones of functions, in order
 	Structs []*StructInfo
+
+	Warnings Errors
 }

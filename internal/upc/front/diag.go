@@ -16,12 +16,19 @@ func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.
 
 // Error is one thing that is wrong with a program.
 type Error struct {
-	Pos Pos
-	Msg string
+	Pos  Pos
+	Msg  string
+	Warn bool // the program is compiled nevertheless
 }
 
 // Error is the error as gcc writes it.
-func (e *Error) Error() string { return fmt.Sprintf("%v: error: %s", e.Pos, e.Msg) }
+func (e *Error) Error() string {
+	kind := "error"
+	if e.Warn {
+		kind = "warning"
+	}
+	return fmt.Sprintf("%v: %s: %s", e.Pos, kind, e.Msg)
+}
 
 // Errors is what is wrong with a program, in the order in which it was found.
 type Errors []*Error
@@ -43,8 +50,9 @@ type stop struct{}
 
 // reporter collects errors.
 type reporter struct {
-	errs Errors
-	at   map[Pos]bool // one error for each place
+	errs  Errors
+	warns Errors
+	at    map[Pos]bool // one error for each place
 }
 
 func (r *reporter) errorf(p Pos, format string, args ...any) {
@@ -55,10 +63,15 @@ func (r *reporter) errorf(p Pos, format string, args ...any) {
 		return
 	}
 	r.at[p] = true
-	r.errs = append(r.errs, &Error{p, fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, &Error{Pos: p, Msg: fmt.Sprintf(format, args...)})
 	if len(r.errs) >= maxErrors {
 		panic(stop{})
 	}
+}
+
+// warnf reports what is undefined, or seldom meant.
+func (r *reporter) warnf(p Pos, format string, args ...any) {
+	r.warns = append(r.warns, &Error{Pos: p, Msg: fmt.Sprintf(format, args...), Warn: true})
 }
 
 // fatalf is errorf where nothing can follow.

@@ -14,8 +14,10 @@
 // tokens for it loses columns and the qualifiers of later declarators. So this one is made for
 // both languages at once, and needs nothing but the standard library.
 //
-// Refused are: bit-fields, variable length and zero-length arrays, long double and complex
-// numbers, wide characters, compound literals, definitions with variable arguments, unnamed
-// and flexible members, goto into a block, case labels inside other statements, and casts
-// between types of functions.
+// Refused are: bit-fields, variable length and zero-length arrays, complex numbers, wide
+// characters, definitions with variable arguments, unnamed and flexible members, goto into a
+// block, case labels inside other statements, and casts between types of functions. A long
+// double is a double.
+//
+// Of what UPC leaves undefined and a compiler can see, a file has warnings (Unit.Warnings).
 package front

@@ -130,6 +130,7 @@ func root(n *Node) {
 func (p *parser) value(n *Node) *Node {
 	switch n.Type.Kind {
 	case Array:
+		p.behind(n)
 		root(n)
 		return &Node{Op: Decay, Pos: n.Pos, Type: pointerTo(n.Type.Elem), L: n}
 	case Func:
@@ -299,7 +300,7 @@ func unblocked(t *Type) *Type { return t.with(func(q *Type) { q.Block = 0 }) }
 // place checks that n can be assigned to.
 func (p *parser) place(n *Node, what string) bool {
 	switch n.Op {
-	case Var, Deref, Index, Member:
+	case Var, Deref, Index, Member, Compound:
 		if n.Type.Kind != Func {
 			return true
 		}
@@ -526,6 +527,15 @@ again:
 	return l
 }
 
+// behind allows n to be the place behind an array's last element, which has an address (C99
+// 6.5.3.2p3): its subscript is the last error then.
+func (p *parser) behind(n *Node) {
+	if n == p.past {
+		p.errs, p.past = p.errs[:len(p.errs)-1], nil
+		delete(p.reporter.at, n.Pos)
+	}
+}
+
 // scalar checks that n can be compared with 0.
 func (p *parser) scalar(n *Node, at Pos) *Node {
 	n = p.value(n)
@@ -582,6 +592,10 @@ func (p *parser) operate(text string, l, r *Node, at Pos) *Node {
 		case lt.Kind == Pointer && rt.Kind == Pointer:
 			if lt.ToShared() != rt.ToShared() {
 				p.errorf(at, "comparison between pointer-to-shared and private pointer (have '%v' and '%v')", lt, rt)
+				return p.broken(at)
+			}
+			if lt.ToShared() && op != Eq && op != Ne && (!lt.Elem.Complete() || !rt.Elem.Complete()) {
+				p.errorf(at, "UPC does not allow a pointer-to-shared with incomplete type to be an operand of '%s' (have '%v' and '%v')", text, lt, rt)
 				return p.broken(at)
 			}
 			if lt.Elem.Kind != Void && rt.Elem.Kind != Void && !same(lt.Elem, rt.Elem) {
@@ -678,7 +692,7 @@ func (p *parser) castExpr() *Node {
 	t := p.typeName()
 	p.expect(")")
 	if p.at("{") {
-		p.fatalf(at, "not supported: compound literals")
+		return p.postfixOf(p.compound(t, at))
 	}
 	n := p.value(p.castExpr())
 	if bad(n) {
@@ -721,6 +735,36 @@ func (p *parser) castExpr() *Node {
 	return c
 }
 
+// compound reads the initialiser of a compound literal of type t (C99 6.5.2.5): an object
+// without a name, which has static storage outside of functions.
+func (p *parser) compound(t *Type, at Pos) *Node {
+	p.literals++
+	s := &Sym{Name: "literal" + strconv.Itoa(p.literals), Pos: at, Type: t, Storage: Local, Func: p.fn, Addressed: true}
+	switch {
+	case t.IsShared():
+		p.fatalf(at, "compound literal has a UPC shared type")
+	case !t.Complete() && !(t.Kind == Array && t.Elem.Complete()):
+		p.fatalf(at, "invalid use of incomplete type '%v'", t)
+	case p.fn == nil:
+		s.Storage, s.Static, s.Defined = Global, true, true
+		p.unit.Syms = append(p.unit.Syms, s)
+	default:
+		p.fn.Locals = append(p.fn.Locals, s)
+	}
+	list := p.initialise(s)
+	v := p.variable(s, at)
+	if p.fn == nil {
+		s.Init = list
+		for _, n := range list {
+			if !constantInit(n) {
+				p.errorf(n.Pos, "initializer element is not constant")
+			}
+		}
+		return v
+	}
+	return &Node{Op: Compound, Pos: at, Type: s.Type, L: v, List: list}
+}
+
 // offset is the address of a place if that is constant: in a structure at a null pointer.
 func offset(n *Node) (int64, bool) {
 	switch n.Op {
@@ -761,12 +805,7 @@ func (p *parser) unary() *Node {
 		if n.Op == Deref {
 			return n.L
 		}
-		if n == p.past {
-			// The place behind the last element has an address (C99 6.5.3.2p3): its
-			// subscript is the last error.
-			p.errs, p.past = p.errs[:len(p.errs)-1], nil
-			delete(p.reporter.at, n.Pos)
-		}
+		p.behind(n)
 		if !p.place(n, "unary '&' operand") {
 			return p.broken(t.pos)
 		}
@@ -808,9 +847,12 @@ func (p *parser) unary() *Node {
 		p.i++
 		var of *Type
 		if p.at("(") && p.startsType(p.after()) {
-			p.i++
+			at := p.next().pos
 			of = p.typeName()
 			p.expect(")")
+			if p.at("{") {
+				of = p.postfixOf(p.compound(of, at)).Type
+			}
 		} else {
 			n := p.unary()
 			if n.Op == Var {
@@ -839,18 +881,16 @@ func (p *parser) sizeof(t token, of *Type) *Node {
 	n := of.Elems()
 	threads := of.PerThread()
 	if b := of.Base().Block; t.text == "upc_localsizeof" && b > 0 {
-		// What the thread with the most elements has.
+		// What the thread with the most elements has; if THREADS is not known, at most.
 		T := int64(p.cfg.Threads)
 		up := func(a, b int64) int64 { return (a + b - 1) / b }
 		switch {
-		case threads && n%b == 0:
-			threads = false
 		case threads:
-			p.errorf(t.pos, "not supported: upc_localsizeof of '%v', whose blocks do not divide its elements, in a dynamic THREADS environment", of)
+			n, threads = up(n, b)*b, false
 		case T > 0:
 			n = up(up(n, b), T) * b
 		case of.Kind == Array:
-			p.errorf(t.pos, "not supported: upc_localsizeof of '%v' in a dynamic THREADS environment", of)
+			n = up(n, b) * b
 		}
 	}
 	size := of.Base().Size()
@@ -916,8 +956,10 @@ func (p *parser) incdec(n *Node, d int64, post bool, at Pos) *Node {
 	return &Node{Op: IncDec, Pos: at, Type: t, L: n, I: d, Post: post}
 }
 
-func (p *parser) postfix() *Node {
-	n := p.primary()
+func (p *parser) postfix() *Node { return p.postfixOf(p.primary()) }
+
+// postfixOf reads what may stand behind a primary expression n.
+func (p *parser) postfixOf(n *Node) *Node {
 	for {
 		t := p.tok()
 		if t.kind != tPunct {
@@ -1048,6 +1090,7 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	if bad(n.List...) {
 		return p.broken(at)
 	}
+	p.suspect(n)
 	return n
 }
 
@@ -1171,7 +1214,6 @@ func (p *parser) numeral(t token) *Node {
 	if !strings.HasPrefix(s, "0x") && strings.HasSuffix(s, "f") {
 		ty, s = &Type{Kind: Float}, strings.TrimSuffix(s, "f")
 	} else if strings.HasSuffix(s, "l") {
-		p.errorf(t.pos, "not supported: long double")
 		s = strings.TrimSuffix(s, "l")
 	}
 	f, err := strconv.ParseFloat(s, 64)

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -31,6 +32,13 @@ func Parse(cfg *Config, name, src string) (u *Unit, err error) {
 	for p.tok().kind != tEOF {
 		p.external()
 	}
+	slices.SortStableFunc(r.warns, func(a, b *Error) int {
+		if a.Pos.File != b.Pos.File {
+			return 0 // as they were found
+		}
+		return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Col-b.Pos.Col)
+	})
+	p.unit.Warnings = r.warns
 	return p.unit, nil
 }
 
@@ -51,14 +59,17 @@ type parser struct {
 	mem    Mem // of references whose type does not say
 	depth  int
 
-	fn       *Sym
-	labels   map[string]*LabelInfo
-	gotos    []*Node
-	path     []*Node
-	past     *Node // the last Index of the element behind an array's end, an error so far
-	loops    int
-	switches []*Node
-	foralls  []*Node
+	fn         *Sym
+	labels     map[string]*LabelInfo
+	gotos      []*Node
+	path       []*Node
+	past       *Node // the last Index of the element behind an array's end, an error so far
+	loops      int
+	switches   []*Node
+	foralls    []*Node
+	longDouble bool // the file has been warned of it
+	literals   int  // compound literals so far
+	leaves     int  // how many loops and switches stand in the innermost upc_forall
 }
 
 // maxNesting is how deep a program's syntax may be nested.
@@ -268,9 +279,9 @@ func (p *parser) qualifier(q *quals) bool {
 			case e.Op != Num || !e.Type.Integer():
 				p.errorf(at, "UPC layout qualifier is not an integral constant")
 			case e.I < 0:
-				p.errorf(at, "UPC layout qualifier must be non-negative")
-			case e.I > 1<<20:
-				p.errorf(at, "the maximum block size in this implementation is %d", 1<<20)
+				p.errorf(at, "UPC layout qualifier must be a non-negative integral constant")
+			case e.I > maxBlock:
+				p.errorf(at, "the maximum UPC block size in this implementation is %d", maxBlock)
 			default:
 				q.block = e.I
 			}
@@ -283,6 +294,9 @@ func (p *parser) qualifier(q *quals) bool {
 	p.i++
 	return true
 }
+
+// maxBlock is UPC_MAX_BLOCK_SIZE.
+const maxBlock = 1 << 20
 
 // apply is t with the qualifiers q.
 func (p *parser) apply(t *Type, q *quals) *Type {
@@ -409,7 +423,10 @@ func (p *parser) basic(at Pos, count map[string]int) *Type {
 	case count["double"] == 1 && n == 1:
 		return tyDouble
 	case count["double"] == 1 && count["long"] == 1 && n == 2:
-		p.errorf(at, "not supported: long double")
+		if !p.longDouble {
+			p.warnf(at, "'long double' is 'double' here, of 8 bytes")
+		}
+		p.longDouble = true
 		return tyDouble
 	case count["char"] == 1 && rest == 1:
 		t.Kind, t.Explicit = Char, signed
@@ -573,7 +590,17 @@ func (p *parser) constant(complaint string) int64 {
 // declarator reads a declarator on base; abstract ones may have no name.
 func (p *parser) declarator(base *Type, abstract bool) (*Type, token) {
 	defer p.nest()()
-	for p.accept("*") {
+	for p.at("*") {
+		at := p.next().pos
+		switch b := base.Base(); {
+		case !b.Shared:
+		case b.Block == BlockStar:
+			p.errorf(at, "UPC [*] qualifier may not be used in declaration of pointers")
+			base = base.with(func(q *Type) { q.Block = 1 })
+		case b.Kind == Void && b.Block != 1:
+			p.errorf(at, "UPC layout qualifier cannot be applied to a void type")
+			base = base.with(func(q *Type) { q.Block = 1 })
+		}
 		base = pointerTo(base)
 		var q quals
 		for p.tok().kind == tIdent && p.qualifier(&q) {
@@ -631,6 +658,9 @@ func (p *parser) suffix(base *Type) *Type {
 			switch {
 			case !e.Type.Integer():
 				p.errorf(at, "size of array has non-integer type")
+			case !ok && base.IsShared() && hasThreads(e):
+				p.errorf(at, "in the UPC dynamic translation environment, THREADS must appear exactly once in declarations of shared arrays, alone or times an integer constant")
+				t.Len, t.Threads = 1, true
 			case !ok:
 				t.Len = -2
 			case n < 0:
@@ -662,10 +692,18 @@ func (p *parser) suffix(base *Type) *Type {
 		if t.Elem.Kind == Func || t.Elem.Kind == Array {
 			p.fatalf(p.tok().pos, "function returning a function or an array")
 		}
+		if t.Elem.IsShared() {
+			p.fatalf(p.tok().pos, "function return type is qualified as UPC shared")
+		}
 		t.Elem = t.Elem.plain()
 		return t
 	}
 	return base
+}
+
+// hasThreads says whether THREADS, as a variable, takes part in an expression.
+func hasThreads(n *Node) bool {
+	return n != nil && (n.Op == Threads || hasThreads(n.L) || hasThreads(n.R) || hasThreads(n.C))
 }
 
 // params reads parameters and the closing parenthesis.
@@ -784,9 +822,12 @@ func (p *parser) star(t *Type, at Pos) *Type {
 	case p.cfg.Threads > 0:
 		block = (n + int64(p.cfg.Threads) - 1) / int64(p.cfg.Threads)
 	case t.Kind == Array:
-		p.errorf(at, "layout qualifier [*] of an array whose size is not a multiple of THREADS, in a dynamic THREADS environment")
+		p.errorf(at, "a UPC layout qualifier of '[*]' requires that the array size is either an integral constant or an integral multiple of THREADS")
 	default:
 		block = 1
+	}
+	if block > maxBlock {
+		p.errorf(at, "the maximum UPC block size in this implementation is %d", maxBlock)
 	}
 	return t.with(func(q *Type) { q.Block = block })
 }
@@ -810,8 +851,11 @@ func (p *parser) object(s *Sym, d specs) {
 				dims++
 			}
 		}
-		if dims > 1 {
-			p.errorf(s.Pos, "THREADS occurs in more than one dimension of '%s'", s.Name)
+		switch {
+		case dims > 1:
+			p.errorf(s.Pos, "in the UPC dynamic translation environment, THREADS must appear exactly once in declarations of shared arrays; '%s' has it in %d dimensions", s.Name, dims)
+		case dims == 1 && t.Base().Block == 0:
+			p.errorf(s.Pos, "in the UPC dynamic translation environment, THREADS may not appear in declarations of shared arrays with indefinite block size; the storage size of '%s' cannot be calculated", s.Name)
 		}
 		if b := t.Base(); t.Kind == Array && dims == 0 && p.cfg.Threads == 0 && b.Block != 0 && (t.Len >= 0 || !d.extern) {
 			p.errorf(s.Pos, "in the UPC dynamic translation environment, THREADS must appear exactly once in declarations of shared arrays; '%s' has no THREADS in a dimension", s.Name)
@@ -863,6 +907,9 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	case d.typedef:
 		s.Storage = Typedef
 		p.noVLA(t, name.pos)
+		if b := t.Base(); b.Shared && b.Block == BlockStar {
+			p.errorf(name.pos, "UPC [*] qualifier may not be used in a typedef")
+		}
 		if (t.Kind == Struct || t.Kind == Union) && t.Info.Tag == "" {
 			t.Info.Tag = name.text
 		}
@@ -1151,9 +1198,6 @@ func (p *parser) function(d specs, t *Type, name token) {
 	if t.Elem.Kind != Void && !t.Elem.Complete() {
 		p.fatalf(name.pos, "return type is an incomplete type")
 	}
-	if t.Elem.IsShared() {
-		p.fatalf(name.pos, "function return type is qualified as UPC shared")
-	}
 	p.fn = s
 	p.labels, p.gotos, p.path = map[string]*LabelInfo{}, nil, nil
 	mem := p.mem
@@ -1181,6 +1225,10 @@ func (p *parser) function(d specs, t *Type, name token) {
 		}
 		l.Used = true
 		g.Target = l
+		if from := g.C; from != l.Forall {
+			p.warnf(g.Pos, "goto into or out of upc_forall has undefined effects ('%s')", g.Str)
+		}
+		g.C = nil
 		s.Gotos = true
 		if len(l.Path) > len(g.List) || !slices.Equal(l.Path, g.List[:len(l.Path)]) {
 			p.errorf(g.Pos, "not supported: goto into a block ('%s')", g.Str)

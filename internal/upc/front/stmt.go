@@ -16,6 +16,7 @@ func (p *parser) block(scope bool) *Node {
 		n.List = append(n.List, p.item()...)
 	}
 	p.path = p.path[:len(p.path)-1]
+	p.locks(n)
 	if scope {
 		p.pop()
 	}
@@ -91,14 +92,18 @@ func (p *parser) statement() *Node {
 		n.Op = While
 		n.L = p.condition()
 		p.loops++
+		p.leaves++
 		n.R = p.body(n)
+		p.leaves--
 		p.loops--
 		return n
 	case "do":
 		p.i++
 		n.Op = Do
 		p.loops++
+		p.leaves++
 		n.R = p.body(n)
+		p.leaves--
 		p.loops--
 		p.expect("while")
 		n.L = p.condition()
@@ -120,7 +125,9 @@ func (p *parser) statement() *Node {
 		if !p.at("{") {
 			p.fatalf(p.tok().pos, "not supported: a switch without braces")
 		}
+		p.leaves++
 		n.R = p.body(n)
+		p.leaves--
 		p.switches = p.switches[:len(p.switches)-1]
 		return n
 	case "case", "default":
@@ -130,6 +137,9 @@ func (p *parser) statement() *Node {
 		n.Op = Break
 		if p.loops == 0 && len(p.switches) == 0 {
 			p.errorf(t.pos, "break statement not within loop or switch")
+		}
+		if len(p.foralls) > 0 && p.leaves == 0 {
+			p.warnf(t.pos, "break out of upc_forall has undefined effects")
 		}
 		p.expect(";")
 		return n
@@ -150,6 +160,7 @@ func (p *parser) statement() *Node {
 		n.Str = l.text
 		n.List = append([]*Node(nil), p.path...)
 		p.gotos = append(p.gotos, n)
+		n.C = p.forall()
 		p.expect(";")
 		return n
 	case "asm", "__asm__":
@@ -159,11 +170,9 @@ func (p *parser) statement() *Node {
 		n.Op, n.Str = Barrier, t.text
 		if !p.at(";") {
 			e := p.value(p.expression())
-			if !bad(e) && !e.Type.Integer() {
-				p.errorf(e.Pos, "UPC barrier expression is not an integer")
-			}
-			n.L = cast(e, tyInt)
+			n.L = p.convert(e, tyInt, e.Pos, t.text+" expression")
 		}
+		p.collective(t.pos, t.text)
 		p.expect(";")
 		return n
 	case "upc_fence":
@@ -184,6 +193,7 @@ func (p *parser) statement() *Node {
 		}
 		l.Found, l.Pos = true, t.pos
 		l.Path = append([]*Node(nil), p.path...)
+		l.Forall = p.forall()
 		n.Op, n.Str, n.Target = Label, t.text, l
 		if p.at("}") {
 			p.errorf(p.tok().pos, "label at end of compound statement")
@@ -242,6 +252,9 @@ func (p *parser) caseLabel() *Node {
 
 func (p *parser) returns() *Node {
 	n := &Node{Op: Return, Pos: p.next().pos}
+	if len(p.foralls) > 0 {
+		p.warnf(n.Pos, "return out of upc_forall has undefined effects")
+	}
 	want := p.fn.Type.Elem
 	if !p.at(";") {
 		e := p.value(p.expression())
@@ -301,6 +314,9 @@ func (p *parser) loop() *Node {
 			case bad(e):
 			case e.Type.Integer(), e.Type.ToShared():
 				n.Aff = e
+				if e.Op == Num && e.Type.Integer() && !e.Type.Unsigned && e.I < 0 {
+					p.warnf(at, "the affinity of upc_forall is negative, which has undefined effects")
+				}
 			default:
 				p.errorf(at, "UPC affinity expression is neither an integer nor a pointer-to-shared (have '%v')", e.Type.plain())
 			}
@@ -310,11 +326,19 @@ func (p *parser) loop() *Node {
 				n.Inner = true
 			}
 		}
+		if n.Inner && n.Aff != nil {
+			p.warnf(t.pos, "a upc_forall inside another with an affinity: every thread that is in its body executes all iterations")
+		}
 		p.foralls = append(p.foralls, n)
 	}
 	p.expect(")")
 	p.loops++
+	leaves := p.leaves
+	if p.leaves++; n.Op == Forall {
+		p.leaves = 0
+	}
 	n.R = p.body(n)
+	p.leaves = leaves
 	p.loops--
 	if n.Op == Forall {
 		p.foralls = p.foralls[:len(p.foralls)-1]

@@ -252,6 +252,11 @@ func (g *gen) place(n *front.Node) place {
 			return star(exp{fmt.Sprintf("(*%s)(unsafe.Pointer(%s))", g.goType(n.Type), of), 7}, g)
 		}
 		return place{exp: exp{g.base(b) + "." + ident(n.Field.Name), 7}}
+	case front.Compound:
+		for _, i := range n.List {
+			g.discard(i)
+		}
+		return g.place(n.L)
 	case front.Str:
 		return star(exp{fmt.Sprintf("(*[%d]int8)(unsafe.Pointer(%s))", n.Type.Len, g.literal(n.Str)), 7}, g)
 	}
@@ -261,16 +266,33 @@ func (g *gen) place(n *front.Node) place {
 
 // address is a pointer to a private place.
 func (g *gen) address(n *front.Node) exp {
-	if n.Op == front.Index && !(n.R.Op == front.Num && n.R.I < n.L.Type.Len) {
-		// It may be the place behind the last element, which Go refuses to index.
-		b := g.base(g.place(n.L))
-		return exp{fmt.Sprintf("libc.At(&%s[0], %s)", b, g.expr(stripLong(n.R)).s), 7}
+	if mayEnd(n) {
+		return exp{fmt.Sprintf("libc.At(&%s[0], %s)", g.array(n.L), g.expr(stripLong(n.R)).s), 7}
+	}
+	if n.Op == front.Index {
+		return exp{fmt.Sprintf("&%s[%s]", g.array(n.L), g.expr(n.R).s), 6}
 	}
 	p := g.place(n)
 	if p.ptr != "" {
 		return exp{p.ptr, 7}
 	}
 	return exp{"&" + g.operand(p.exp, 7), 6}
+}
+
+// mayEnd says whether n may be the place behind an array's last element, which Go refuses to
+// index.
+func mayEnd(n *front.Node) bool {
+	return n.Op == front.Index && !(n.R.Op == front.Num && n.R.I < n.L.Type.Len)
+}
+
+// array is a private array where an index follows that is not looked at: for its address.
+func (g *gen) array(n *front.Node) string {
+	for l := n; l.Op == front.Index; l = l.L {
+		if mayEnd(l) {
+			return g.operand(g.address(n), 7)
+		}
+	}
+	return g.base(g.place(n))
 }
 
 // where is a place in shared memory: index elements after base, which is a pointer of the
@@ -732,7 +754,7 @@ func (g *gen) expr(n *front.Node) exp {
 			return exp{g.pointer(g.where(n.L)), 7}
 		}
 		return g.address(n.L)
-	case front.Var, front.Deref, front.Index, front.Member:
+	case front.Var, front.Deref, front.Index, front.Member, front.Compound:
 		if n.Type.Kind == front.Func {
 			return g.expr(&front.Node{Op: front.Decay, Pos: n.Pos, Type: n.Type, L: n})
 		}
@@ -819,7 +841,7 @@ func (g *gen) decay(n *front.Node) exp {
 	case l.Type.IsShared():
 		return exp{g.pointer(g.where(l)), 7}
 	}
-	return exp{"&" + g.base(g.place(l)) + "[0]", 6}
+	return exp{"&" + g.array(l) + "[0]", 6}
 }
 
 // cast is a conversion.

@@ -14,6 +14,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -26,6 +27,7 @@ import (
 type Options struct {
 	Threads int               // the static THREADS, or 0
 	Source  map[string]string // text of the source files, for comments
+	Segment uint64            // shared memory of each thread, bytes, if it is known
 }
 
 // Program is the Go files of a program, by name.
@@ -55,6 +57,7 @@ func Program(units []*front.Unit, o Options) (files map[string][]byte, err error
 		}
 	}()
 	g.link(units)
+	g.fit()
 	if len(g.errs) > 0 {
 		return nil, g.errs
 	}
@@ -250,6 +253,56 @@ func (g *gen) link(units []*front.Unit) {
 	} else if p := m.Type.Params; len(p) != 0 && len(p) != 2 || m.Type.Elem.Kind != front.Int && m.Type.Elem.Kind != front.Void {
 		errorf(m.Pos, "not supported: main of type '%v'", m.Type)
 	}
+}
+
+// MaxSegment is rt.MaxShared, the largest shared memory of a thread, bytes.
+const MaxSegment = 1 << 34
+
+// fit checks that the shared objects have room in a thread's segment, as far as their sizes are
+// known: that of an array with THREADS in a dimension is what a thread has at least.
+func (g *gen) fit() {
+	limit := g.o.Segment
+	if limit == 0 {
+		limit = MaxSegment
+	}
+	var sum uint64
+	for _, s := range g.shared {
+		size, ok := part(s.Type, int64(g.o.Threads))
+		if ok {
+			sum += uint64(size)
+		}
+		if ok && sum <= limit {
+			continue
+		}
+		beside := ""
+		if ok && uint64(size) <= limit {
+			beside = " with those before it"
+		}
+		g.errs = append(g.errs, &front.Error{Pos: s.Pos, Msg: fmt.Sprintf("size of shared variable '%s'%s is too large for the segment of a thread, which has %d bytes", s.Name, beside, limit)})
+		return
+	}
+}
+
+// part is how many bytes of an object of type t one thread has at least; false if they cannot
+// be counted.
+func part(t *front.Type, threads int64) (int64, bool) {
+	n, size := int64(1), t.Base().Size()
+	for a := t; a.Kind == front.Array; a = a.Elem {
+		if a.Len > math.MaxInt64/n {
+			return 0, false
+		}
+		n *= a.Len
+	}
+	if b := t.Base().Block; b > 0 && !t.PerThread() {
+		if threads == 0 {
+			threads = 1 // of an object that is no array
+		}
+		n = ((n+b-1)/b + threads - 1) / threads * b
+	}
+	if size > 0 && n > math.MaxInt64/size {
+		return 0, false
+	}
+	return n * size, true
 }
 
 // paths are the packages that generated code imports. No name of a program is one of theirs.

@@ -166,7 +166,7 @@ func (g *gen) callback(f *front.Node, arg, form string) string {
 // reductionTypes are the types of reductions, in Go, by the ends of their names.
 var reductionTypes = map[string]string{
 	"C": "int8", "UC": "uint8", "S": "int16", "US": "uint16", "I": "int32", "UI": "uint32",
-	"L": "int64", "UL": "uint64", "F": "float32", "D": "float64",
+	"L": "int64", "UL": "uint64", "F": "float32", "D": "float64", "LD": "float64",
 }
 
 // reduction is the call for a reduction of the library, if name is one.

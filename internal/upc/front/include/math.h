@@ -60,6 +60,28 @@ double fmin(double x, double y);
 float fminf(float x, float y);
 int __upc_isnan(double x);
 int __upc_isinf(double x);
+#define sinl sin
+#define cosl cos
+#define tanl tan
+#define asinl asin
+#define acosl acos
+#define atanl atan
+#define sinhl sinh
+#define coshl cosh
+#define tanhl tanh
+#define expl exp
+#define logl log
+#define log10l log10
+#define sqrtl sqrt
+#define fabsl fabs
+#define floorl floor
+#define ceill ceil
+#define powl pow
+#define fmodl fmod
+#define atan2l atan2
+#define roundl round
+#define fminl fmin
+#define fmaxl fmax
 #define isnan(x) __upc_isnan(x)
 #define isinf(x) __upc_isinf(x)
 #define HUGE_VAL (1e308 * 10)
