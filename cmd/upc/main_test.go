@@ -138,6 +138,8 @@ func TestPrograms(t *testing.T) {
 		for _, name := range names {
 			t.Run(conduit+"/"+name, func(t *testing.T) {
 				c := exec.Command(bin + name)
+				c.Dir = t.TempDir()
+				c.Stdin = strings.NewReader("from standard input 42\n")
 				c.Env = append(os.Environ(), fmt.Sprintf("ARGON_RANKS=%d", threads), "ARGON_CONDUIT="+conduit)
 				out, err := c.CombinedOutput()
 				if err != nil {

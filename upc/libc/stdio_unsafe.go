@@ -9,7 +9,8 @@ import (
 	"unsafe"
 )
 
-// File is FILE: its Fd is 1 for standard output, 2 for standard error.
+// File is FILE: its Fd is 0 for standard input, 1 for standard output, 2 for standard error,
+// 3 for others.
 type File struct{ Fd int32 }
 
 var (
@@ -65,6 +66,11 @@ func (c *C) writeTo(to unsafe.Pointer, s []byte) {
 		os.Stderr.Write(s)
 		return
 	}
+	if f, done := find(to); f != nil {
+		f.write(s)
+		done()
+		return
+	}
 	c.write(s)
 }
 
@@ -103,8 +109,15 @@ func (c *C) Putchar(ch int32) int32 {
 }
 
 // Fflush is fflush.
-func (c *C) Fflush(unsafe.Pointer) int32 {
+func (c *C) Fflush(p unsafe.Pointer) int32 {
 	c.Flush()
+	s, done := find(p)
+	defer done()
+	if s != nil {
+		if s.flush(); s.bad {
+			return eof
+		}
+	}
 	return 0
 }
 

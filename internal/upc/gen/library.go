@@ -75,14 +75,15 @@ var services = map[string]string{
 
 // libraryNames are the functions of package libc, as methods of libc.C.
 var libraryNames = map[string]string{
-	"__assert_fail": "AssertFail", "__upc_stdout": "Stdout", "__upc_stderr": "Stderr",
+	"__assert_fail": "AssertFail", "__upc_stdin": "Stdin", "__upc_stdout": "Stdout", "__upc_stderr": "Stderr",
 }
 
 func init() {
 	for _, n := range strings.Fields(`malloc calloc realloc free memcpy memmove memset memcmp strlen strcmp strncmp strcpy strncpy
 		strcat strdup strstr strchr strrchr atoi atol atoll atof strtol strtoul strtod isalpha isdigit isalnum isspace isupper
 		islower toupper tolower printf fprintf sprintf snprintf puts fputs putchar fflush exit abort rand srand abs labs time
-		clock gettimeofday getenv`) {
+		clock gettimeofday getenv fopen fclose fgetc getc getchar ungetc fgets fputc putc fread fwrite feof ferror fseek ftell
+		rewind remove fscanf scanf sscanf`) {
 		libraryNames[n] = strings.ToUpper(n[:1]) + n[1:]
 	}
 }

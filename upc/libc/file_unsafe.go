@@ -1,0 +1,353 @@
+// Files. What is unsafe here: FILE pointers, which the program has as it got them, and the
+// memory that it names to be read into or written.
+
+package libc
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// stream is an open file, of which the program has the File. Threads of one process share
+// standard input.
+type stream struct {
+	sync.Mutex
+	f     *os.File
+	r     *bufio.Reader
+	w     *bufio.Writer
+	owner *C // the thread at whose end it is closed; nil of standard input
+
+	last byte // what ReadByte has given last
+	back int  // a byte that is read again; -1 for none
+	eof  bool
+	bad  bool
+}
+
+// streams are the open files of the process.
+var streams struct {
+	sync.Mutex
+	all map[*File]*stream
+}
+
+var stdin = func() *File {
+	f := newFile(0)
+	open(f, os.Stdin, nil)
+	return f
+}()
+
+func open(f *File, of *os.File, owner *C) {
+	streams.Lock()
+	defer streams.Unlock()
+	if streams.all == nil {
+		streams.all = map[*File]*stream{}
+	}
+	streams.all[f] = &stream{f: of, r: bufio.NewReader(of), w: bufio.NewWriter(of), owner: owner, back: -1}
+}
+
+// find is the stream of a FILE that is locked, and what unlocks it; nil for standard output and
+// what is not open.
+func find(p unsafe.Pointer) (*stream, func()) {
+	streams.Lock()
+	s := streams.all[(*File)(p)]
+	streams.Unlock()
+	if s == nil {
+		return nil, func() {}
+	}
+	s.Lock() // which a thread that waits for input may have
+	return s, s.Unlock
+}
+
+// ReadByte is the next byte; at the end the stream remembers that it was there.
+func (s *stream) ReadByte() (byte, error) {
+	if s.back >= 0 {
+		s.last = byte(s.back)
+		s.back = -1
+		return s.last, nil
+	}
+	s.flush()
+	b, err := s.r.ReadByte()
+	if err != nil {
+		s.failed(err)
+		return 0, err
+	}
+	s.last = b
+	return b, nil
+}
+
+// UnreadByte gives back what ReadByte has read last.
+func (s *stream) UnreadByte() error {
+	s.back = int(s.last)
+	return nil
+}
+
+func (s *stream) failed(err error) {
+	if err == io.EOF {
+		s.eof = true
+	} else if err != nil {
+		s.bad = true
+	}
+}
+
+// flush writes what is buffered.
+func (s *stream) flush() {
+	if s.w.Buffered() > 0 {
+		s.failed(s.w.Flush())
+	}
+}
+
+// write appends to what is to be written, after what has been read so far.
+func (s *stream) write(b []byte) int {
+	s.still()
+	n, err := s.w.Write(b)
+	s.failed(err)
+	return n
+}
+
+// still drops what was read ahead, so that the file stands where the program is.
+func (s *stream) still() {
+	ahead := s.r.Buffered()
+	if s.back >= 0 {
+		ahead++
+	}
+	if ahead == 0 {
+		return
+	}
+	s.back = -1
+	if _, err := s.f.Seek(-int64(ahead), io.SeekCurrent); err == nil {
+		s.r.Reset(s.f)
+	}
+}
+
+// closeFiles closes what the thread has left open, as exit does.
+func (c *C) closeFiles() {
+	streams.Lock()
+	defer streams.Unlock()
+	for f, s := range streams.all {
+		if s.owner == c {
+			s.flush()
+			s.f.Close() // a program sees no errors at its end
+			delete(streams.all, f)
+		}
+	}
+}
+
+// Stdin is stdin. Under gasrun rank 0 has it.
+func (c *C) Stdin() unsafe.Pointer { return unsafe.Pointer(stdin) }
+
+// Fopen is fopen.
+func (c *C) Fopen(name, mode *int8) unsafe.Pointer {
+	m := string(text(mode))
+	flags, ok := map[byte]int{'r': os.O_RDONLY, 'w': os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 'a': os.O_WRONLY | os.O_CREATE | os.O_APPEND}[(m + " ")[0]]
+	if !ok {
+		return nil
+	}
+	if strings.Contains(m, "+") {
+		flags = flags&^os.O_WRONLY | os.O_RDWR
+	}
+	f, err := os.OpenFile(string(text(name)), flags, 0o666)
+	if err != nil {
+		return nil
+	}
+	p := allocate(uint64(unsafe.Sizeof(File{})))
+	if p == nil {
+		f.Close()
+		return nil
+	}
+	(*File)(p).Fd = 3
+	open((*File)(p), f, c)
+	return p
+}
+
+// Fclose is fclose.
+func (c *C) Fclose(p unsafe.Pointer) int32 {
+	s, done := find(p)
+	if s == nil {
+		return eof
+	}
+	s.flush()
+	bad := s.f.Close() != nil || s.bad
+	done()
+	streams.Lock()
+	delete(streams.all, (*File)(p))
+	streams.Unlock()
+	if s.owner != nil {
+		c.Free(p)
+	}
+	if bad {
+		return eof
+	}
+	return 0
+}
+
+const eof = -1 // EOF
+
+// Fgetc is fgetc.
+func (c *C) Fgetc(p unsafe.Pointer) int32 {
+	s, done := find(p)
+	defer done()
+	if s == nil {
+		return eof
+	}
+	b, err := s.ReadByte()
+	if err != nil {
+		return eof
+	}
+	return int32(b)
+}
+
+// Getc is getc.
+func (c *C) Getc(p unsafe.Pointer) int32 { return c.Fgetc(p) }
+
+// Getchar is getchar.
+func (c *C) Getchar() int32 { return c.Fgetc(c.Stdin()) }
+
+// Ungetc is ungetc.
+func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
+	s, done := find(p)
+	defer done()
+	if s == nil || ch == eof || s.back >= 0 {
+		return eof
+	}
+	s.back, s.eof = int(byte(ch)), false
+	return int32(byte(ch))
+}
+
+// Fgets is fgets.
+func (c *C) Fgets(dst *int8, size int32, p unsafe.Pointer) *int8 {
+	s, done := find(p)
+	defer done()
+	if s == nil || size <= 0 {
+		return nil
+	}
+	var line []byte
+	for len(line) < int(size)-1 {
+		b, err := s.ReadByte()
+		if err != nil {
+			break
+		}
+		line = append(line, b)
+		if b == '\n' {
+			break
+		}
+	}
+	if len(line) == 0 && size > 1 {
+		return nil
+	}
+	c.store(dst, line)
+	return dst
+}
+
+// Fputc is fputc.
+func (c *C) Fputc(ch int32, p unsafe.Pointer) int32 {
+	c.writeTo(p, []byte{byte(ch)})
+	return int32(byte(ch))
+}
+
+// Putc is putc.
+func (c *C) Putc(ch int32, p unsafe.Pointer) int32 { return c.Fputc(ch, p) }
+
+// Fread is fread.
+func (c *C) Fread(dst unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
+	s, done := find(p)
+	defer done()
+	if s == nil || size*n == 0 {
+		return 0
+	}
+	to := bytesAt(dst, size*n)
+	got := 0
+	if s.back >= 0 {
+		to[0], got, s.back = byte(s.back), 1, -1
+	}
+	s.flush()
+	k, err := io.ReadFull(s.r, to[got:])
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF
+	}
+	s.failed(err)
+	return uint64(got+k) / size
+}
+
+// Fwrite is fwrite.
+func (c *C) Fwrite(src unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
+	c.writeTo(p, bytesAt(src, size*n))
+	return n
+}
+
+// Feof is feof.
+func (c *C) Feof(p unsafe.Pointer) int32 {
+	s, done := find(p)
+	defer done()
+	return Bool(s != nil && s.eof)
+}
+
+// Ferror is ferror.
+func (c *C) Ferror(p unsafe.Pointer) int32 {
+	s, done := find(p)
+	defer done()
+	return Bool(s != nil && s.bad)
+}
+
+// Fseek is fseek.
+func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
+	s, done := find(p)
+	defer done()
+	if s == nil {
+		return eof
+	}
+	s.flush()
+	s.still()
+	if _, err := s.f.Seek(offset, int(whence)); err != nil {
+		return eof
+	}
+	s.eof = false
+	return 0
+}
+
+// Ftell is ftell.
+func (c *C) Ftell(p unsafe.Pointer) int64 {
+	s, done := find(p)
+	defer done()
+	if s == nil {
+		return eof
+	}
+	s.flush()
+	s.still()
+	at, err := s.f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return eof
+	}
+	return at
+}
+
+// Rewind is rewind.
+func (c *C) Rewind(p unsafe.Pointer) { c.Fseek(p, 0, io.SeekStart) }
+
+// Remove is remove.
+func (c *C) Remove(name *int8) int32 {
+	if os.Remove(string(text(name))) != nil {
+		return eof
+	}
+	return 0
+}
+
+// Fscanf is fscanf.
+func (c *C) Fscanf(p unsafe.Pointer, f *int8, args ...any) int32 {
+	s, done := find(p)
+	defer done()
+	if s == nil {
+		return eof
+	}
+	return scan(s, string(text(f)), args)
+}
+
+// Scanf is scanf.
+func (c *C) Scanf(f *int8, args ...any) int32 { return c.Fscanf(c.Stdin(), f, args...) }
+
+// Sscanf is sscanf.
+func (c *C) Sscanf(s, f *int8, args ...any) int32 {
+	return scan(strings.NewReader(string(text(s))), string(text(f)), args)
+}
