@@ -187,6 +187,19 @@ func Bool(b bool) int32 {
 // Byte is an integer as an unsigned char. Go refuses the conversion of a constant such as -1.
 func Byte[I Integer](i I) byte { return byte(i) }
 
+// Bits is the bit-field of n bits from bit shift of w on.
+func Bits[T Integer](w T, shift, n uint) T {
+	size := uint(unsafe.Sizeof(w)) * 8
+	return w << (size - shift - n) >> (size - n)
+}
+
+// SetBits sets a bit-field of *p and is its new value.
+func SetBits[T Integer](p *T, shift, n uint, v T) T {
+	mask := (T(1)<<n - 1) << shift
+	*p = *p&^mask | v<<shift&mask
+	return Bits(*p, shift, n)
+}
+
 // SetStr sets the elements of a character array from the first on.
 func SetStr(a []int8, s string) {
 	for i := range len(s) {

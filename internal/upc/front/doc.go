@@ -14,7 +14,7 @@
 // tokens for it loses columns and the qualifiers of later declarators. So this one is made for
 // both languages at once, and needs nothing but the standard library.
 //
-// Refused are: bit-fields, variable length and zero-length arrays, complex numbers, wide
+// Refused are: variable length and zero-length arrays, complex numbers, wide
 // characters, definitions with variable arguments, unnamed and flexible members, goto into a
 // block, case labels inside other statements, and casts between types of functions. A long
 // double is a double.

@@ -126,6 +126,9 @@ func root(n *Node) {
 	}
 }
 
+// bits says whether n is a bit-field.
+func bits(n *Node) bool { return n.Op == Member && n.Field.Bits > 0 }
+
 // value is n as a value: arrays and functions become pointers, places are read.
 func (p *parser) value(n *Node) *Node {
 	switch n.Type.Kind {
@@ -135,6 +138,9 @@ func (p *parser) value(n *Node) *Node {
 		return &Node{Op: Decay, Pos: n.Pos, Type: pointerTo(n.Type.Elem), L: n}
 	case Func:
 		return &Node{Op: Decay, Pos: n.Pos, Type: pointerTo(n.Type), L: n}
+	}
+	if bits(n) && n.Type.Kind == Int && n.Type.Unsigned && n.Field.Bits < 32 {
+		return &Node{Op: Cast, Pos: n.Pos, Type: tyInt, L: n} // C99 6.3.1.1p2
 	}
 	if n.Type != n.Type.plain() {
 		c := *n
@@ -399,7 +405,7 @@ func (p *parser) assignment() *Node {
 		n.R = promote(r)
 		n.Work = promote(&Node{Op: Var, Type: lt}).Type
 	default:
-		n.Work = usualType(lt, r.Type)
+		n.Work = usualType(p.value(l).Type, r.Type)
 		n.R = cast(r, n.Work)
 		if op == Div || op == Mod {
 			p.zeroDivisor(n.R, t.pos)
@@ -809,6 +815,10 @@ func (p *parser) unary() *Node {
 		if !p.place(n, "unary '&' operand") {
 			return p.broken(t.pos)
 		}
+		if bits(n) {
+			p.errorf(t.pos, "cannot take address of bit-field '%s'", n.Field.Name)
+			return p.broken(t.pos)
+		}
 		root(n)
 		return &Node{Op: Addr, Pos: t.pos, Type: pointerTo(n.Type), L: n}
 	case "*":
@@ -859,6 +869,9 @@ func (p *parser) unary() *Node {
 				n.Sym.Reads--
 			}
 			of = n.Type
+			if bits(n) {
+				p.errorf(t.pos, "'%s' applied to a bit-field", t.text)
+			}
 		}
 		return p.sizeof(t, p.star(of, t.pos))
 	}

@@ -498,10 +498,11 @@ func (p *parser) structure() *Type {
 			p.errorf(p.tok().pos, "not supported: unnamed members")
 		}
 		for !p.at(";") {
-			ft, name := p.declarator(d.typ, false)
-			if p.at(":") {
-				p.fatalf(p.tok().pos, "not supported: bit-fields")
+			ft, name := d.typ, p.tok()
+			if name.text = ""; !p.at(":") {
+				ft, name = p.declarator(d.typ, false)
 			}
+			f := &Field{Name: name.text, Type: ft, Pos: name.pos}
 			switch {
 			case ft.Kind == Func:
 				p.fatalf(name.pos, "field '%s' declared as a function", name.text)
@@ -511,32 +512,79 @@ func (p *parser) structure() *Type {
 				p.fatalf(name.pos, "field '%s' has incomplete type", name.text)
 			case ft.IsShared():
 				p.errorf(name.pos, "field '%s' declared with UPC shared qualifier", name.text)
-			case s.field(name.text) != nil:
+			case f.Name != "" && s.field(name.text) != nil:
 				p.errorf(name.pos, "duplicate member '%s'", name.text)
 			}
-			s.Fields = append(s.Fields, &Field{Name: name.text, Type: ft, Pos: name.pos})
+			if p.at(":") {
+				p.bitField(s, f)
+			} else {
+				s.place(f)
+			}
+			if f.Name != "" {
+				s.Fields = append(s.Fields, f)
+			}
 			if !p.accept(",") {
 				break
 			}
 		}
 		p.expect(";")
 	}
-	for _, f := range s.Fields {
-		a := f.Type.Align()
-		if s.Union {
-			s.Size = max(s.Size, f.Type.Size())
-		} else {
-			f.Offset = (s.Size + a - 1) / a * a
-			s.Size = f.Offset + f.Type.Size()
-		}
-		s.Align = max(s.Align, a)
-	}
+	s.Size = (s.bits + 7) / 8
 	s.Size = (s.Size + s.Align - 1) / s.Align * s.Align
 	if s.Size == 0 {
 		p.errorf(at, "not supported: structures without members")
 	}
 	s.Complete = true
 	return t
+}
+
+// bitField reads the width of a bit-field and gives it its place, as gcc does on x86-64: in a
+// word of its type that it does not cross.
+func (p *parser) bitField(s *StructInfo, f *Field) {
+	at := p.expect(":").pos
+	f.Bits = p.constant("bit-field width is not an integer constant")
+	word := f.Type.Size() * 8
+	most := word
+	if f.Type.Kind == Bool {
+		most = 1
+	}
+	what := "'" + f.Name + "'"
+	if f.Name == "" {
+		what = "'<anonymous>'"
+	}
+	switch {
+	case !f.Type.Integer():
+		p.fatalf(f.Pos, "bit-field %s has invalid type", what)
+	case f.Bits < 0:
+		p.fatalf(at, "negative width in bit-field %s", what)
+	case f.Bits > most:
+		p.fatalf(at, "width of %s exceeds its type", what)
+	case f.Bits == 0 && f.Name != "":
+		p.fatalf(at, "zero width for bit-field %s", what)
+	}
+	s.Packed = true
+	from := s.bits
+	if s.Union {
+		from = 0
+	}
+	if f.Bits == 0 || from/word != (from+f.Bits-1)/word {
+		from = (from + word - 1) / word * word
+	}
+	f.Offset, f.Shift = from/word*f.Type.Size(), from%word
+	s.bits = max(s.bits, from+f.Bits)
+	if f.Name != "" {
+		s.Align = max(s.Align, f.Type.Align())
+	}
+}
+
+// place gives a member that is no bit-field its place.
+func (s *StructInfo) place(f *Field) {
+	a := f.Type.Align()
+	if !s.Union {
+		f.Offset = ((s.bits+7)/8 + a - 1) / a * a
+	}
+	s.bits = max(s.bits, (f.Offset+f.Type.Size())*8)
+	s.Align = max(s.Align, a)
 }
 
 // enum reads an enum specifier, whose type is int.

@@ -78,6 +78,8 @@ type StructInfo struct {
 	Size     int64
 	Align    int64
 	ID       int
+	bits     int64 // taken so far
+	Packed   bool  // it has bit-fields, whose words overlap other members
 }
 
 // Field is a member of a structure.
@@ -86,6 +88,9 @@ type Field struct {
 	Type   *Type
 	Offset int64
 	Pos    Pos
+
+	// Of a bit-field: so many bits, from the bit Shift on of the word of Type at Offset.
+	Bits, Shift int64
 }
 
 // field finds a member.

@@ -244,10 +244,13 @@ func (g *gen) place(n *front.Node) place {
 		return place{exp: exp{b + "[" + g.expr(n.R).s + "]", 7}}
 	case front.Member:
 		b := g.place(n.L)
-		if n.L.Type.Kind == front.Union {
+		if n.L.Type.Kind == front.Union || n.L.Type.Info.Packed {
 			of := b.ptr
 			if of == "" {
 				of = "&" + g.operand(b.exp, 7)
+			}
+			if n.Field.Offset != 0 {
+				return star(exp{fmt.Sprintf("(*%s)(unsafe.Add(unsafe.Pointer(%s), %d))", g.goType(n.Type), of, n.Field.Offset), 7}, g)
 			}
 			return star(exp{fmt.Sprintf("(*%s)(unsafe.Pointer(%s))", g.goType(n.Type), of), 7}, g)
 		}
@@ -444,8 +447,46 @@ func (g *gen) putAt(n *front.Node, p, v string) {
 	g.emit("%s%s[%s](%s, %s, %s)", pkg, f, t, th, p, v)
 }
 
+// isBits says whether n is a bit-field.
+func isBits(n *front.Node) bool { return n.Op == front.Member && n.Field.Bits > 0 }
+
+// setBits is a bit-field after next of its value before, or that before if post.
+func (g *gen) setBits(n *front.Node, next func(old string) string, want, post bool) exp {
+	f := n.Field
+	shared := n.Type.IsShared()
+	var at, word string
+	t := g.goType(n.Type)
+	if shared {
+		at = g.temp("rt.Phaseless", g.phaseless(g.where(n)))
+		word = "&" + g.temp(t, g.getAt(n, at))
+	} else {
+		word = g.temp("*"+t, g.address(n).s)
+	}
+	old := fmt.Sprintf("libc.Bits(*%s, %d, %d)", word, f.Shift, f.Bits)
+	if shared {
+		old = fmt.Sprintf("libc.Bits(%s, %d, %d)", word[1:], f.Shift, f.Bits)
+	}
+	if post && want {
+		old = g.temp(t, old)
+	}
+	set := fmt.Sprintf("libc.SetBits(%s, %d, %d, %s)", word, f.Shift, f.Bits, next(old))
+	if want && !post {
+		old = g.temp(t, set)
+	} else {
+		g.emit("%s", set)
+	}
+	if shared {
+		g.putAt(n, at, word[1:])
+	}
+	return exp{old, 7}
+}
+
 // assign is L = R, and what it is worth.
 func (g *gen) assign(n *front.Node, want bool) exp {
+	if isBits(n.L) {
+		v := g.temp(g.goType(n.L.Type), g.expr(n.R).s)
+		return g.setBits(n.L, func(string) string { return v }, want, false)
+	}
 	if n.L.Type.IsShared() {
 		v := g.expr(n.R)
 		if want {
@@ -501,6 +542,9 @@ func (g *gen) combine(n *front.Node, v string) string {
 
 // assignOp is L op= R.
 func (g *gen) assignOp(n *front.Node, want bool) exp {
+	if isBits(n.L) {
+		return g.setBits(n.L, func(old string) string { return g.combine(n, old) }, want, false)
+	}
 	if n.L.Type.IsShared() {
 		if w, i, ok := g.windowOf(n.L); ok {
 			i = g.once(i)
@@ -574,6 +618,9 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 	}
 	if t.Unsigned && n.I < 0 {
 		op.Sub, one.I = front.Sub, 1
+	}
+	if isBits(n.L) {
+		return g.setBits(n.L, func(old string) string { return g.combine(op, old) }, want, n.Post)
 	}
 	if t.IsShared() {
 		if w, i, ok := g.windowOf(n.L); ok {
@@ -757,6 +804,15 @@ func (g *gen) expr(n *front.Node) exp {
 	case front.Var, front.Deref, front.Index, front.Member, front.Compound:
 		if n.Type.Kind == front.Func {
 			return g.expr(&front.Node{Op: front.Decay, Pos: n.Pos, Type: n.Type, L: n})
+		}
+		if isBits(n) {
+			word := ""
+			if n.Type.IsShared() {
+				word = g.get(n).s
+			} else {
+				word = g.place(n).s
+			}
+			return exp{fmt.Sprintf("libc.Bits(%s, %d, %d)", word, n.Field.Shift, n.Field.Bits), 7}
 		}
 		if !n.Type.IsShared() {
 			return g.place(n).exp

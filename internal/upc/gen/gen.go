@@ -463,7 +463,7 @@ func (g *gen) structure(s *front.StructInfo) string {
 	switch {
 	case !s.Complete:
 		b.WriteString("struct{ _ uint64 }")
-	case s.Union:
+	case s.Union || s.Packed:
 		word := map[int64]string{1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[s.Align]
 		fmt.Fprintf(&b, "struct{ words [%d]%s }", s.Size/s.Align, word)
 	default:
