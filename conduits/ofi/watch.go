@@ -126,6 +126,8 @@ func (t *transport) lookAround() {
 	}
 	if again {
 		t.attend()
+		// One that sleeps until something arrives does not look while nothing does.
+		t.standby.poke()
 	}
 }
 

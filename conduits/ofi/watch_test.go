@@ -204,6 +204,41 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestSilentSleep: while something is awaited from a peer the watch has the standby poller
+// look, which sleeps if nothing arrives: silence does not count for a rank that has not looked.
+func TestSilentSleep(t *testing.T) {
+	l, ts := newLooker(t)
+	r := l.r
+	r.standby.quit()
+	asked := func(owes uint32) bool {
+		r.mu.Lock()
+		l.p.out[messages].sent += owes
+		r.mu.Unlock()
+		select { // what Attach, Send or quit have left
+		case <-r.standby.asked:
+		default:
+		}
+		r.lookAround()
+		return len(r.standby.asked) > 0
+	}
+	if asked(0) {
+		t.Error("the standby poller is asked to look although nothing is awaited")
+	}
+	if !asked(1) {
+		t.Error("the standby poller is not asked to look")
+	}
+	r.standby = standby{}
+	r.standby.init()
+	r.mu.Lock()
+	err := r.prepare()
+	r.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stand()
+	ts[0].Fail(0, errors.New("the test is over")) // nothing was sent that counts
+}
+
 // TestLoss: a frame that has not arrived while the peer answers is lost: the last one, and
 // one before others. One that may be behind accesses is not.
 func TestLoss(t *testing.T) {
