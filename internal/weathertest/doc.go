@@ -6,4 +6,6 @@
 // By default the tests take seconds. Longer:
 //
 //	go test ./internal/weathertest -weather.attack 1000000 -weather.storm -conduittest.programs 150 -timeout 0
+//
+// In builds with the tag ofi, jobs on conduit ofi are harmed on such hosts, too: see TestFabric.
 package weathertest

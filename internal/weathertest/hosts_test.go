@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,10 @@ import (
 	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/netns"
 )
+
+// buildFlags are those that this test program was built with, as far as they decide which conduits
+// there are.
+var buildFlags []string
 
 // binaries are programs of this module, built once for all tests that start jobs
 // by gasrun.
@@ -47,7 +52,7 @@ func program(t *testing.T, pkg string) string {
 	name := filepath.Join(binaries.dir, filepath.Base(pkg))
 	err, ok := binaries.built[pkg]
 	if !ok {
-		out, e := exec.Command("go", "build", "-o", name, "github.com/argon-go/argon/"+pkg).CombinedOutput()
+		out, e := exec.Command("go", slices.Concat([]string{"build", "-o", name}, buildFlags, []string{"github.com/argon-go/argon/" + pkg})...).CombinedOutput()
 		if e != nil {
 			err = fmt.Errorf("build %s: %w\n%s", pkg, e, out)
 		}
