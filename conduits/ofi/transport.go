@@ -337,7 +337,7 @@ func (t *transport) reach(p *peer) bool {
 	}
 	var err error
 	if p.addr, err = t.ep.Insert(t.cards[p.rank].addr); err != nil {
-		t.lose(p, err)
+		t.lose(p, fmt.Errorf("its address % x: %w", t.cards[p.rank].addr, err))
 		return false
 	}
 	p.known = true
