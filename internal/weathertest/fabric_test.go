@@ -221,7 +221,7 @@ func weather(t *testing.T, n *netns.Net, h *harm) (y tally) {
 	}
 	args := []string{
 		"-hosts", list(n, h.slots, false), "-conduit", "ofi", "-provider", *flagProvider, "-tmpdir", temp, "-timeout", "4m",
-		"-x", envRole + "=cargo", "-x", envStop + "=" + stop, "-x", jobenv.DeadTime + "=" + dead.String(), "-x", jobenv.JoinTimeout + "=20s",
+		"-x", envRole + "=cargo", "-x", envStop + "=" + stop, "-x", jobenv.DeadTime + "=" + dead.String(), "-x", jobenv.JoinTimeout + "=2m",
 		"-x", "FI_OFI_RXM_BUFFER_SIZE=1024", "-x", "TMPDIR=" + temp,
 	}
 	if !h.polite {
