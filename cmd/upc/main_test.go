@@ -86,8 +86,8 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			return
 		}
-		if len(warnings) > 0 && !strings.HasPrefix(name, "wrong_") && name != "c99" {
-			t.Errorf("%s: %v", name, warnings)
+		if len(warnings) > 0 {
+			t.Logf("%s: %v", name, warnings) // of which TestErrors has all
 		}
 		for n, b := range files {
 			to := filepath.Join(dir, name, n)
