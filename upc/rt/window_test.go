@@ -24,11 +24,12 @@ func TestWindow(t *testing.T) {
 				if v := w.Get(t, k); v != float64(i+k) {
 					t.failf("element %d of the row at %d is %v", k, i, v)
 				}
-				if w.Has(k, k+1) && w.Own()[k] != float64(i+k) {
+				in := k >= 0 && k < len(w.Own())
+				if in && w.Own()[k] != float64(i+k) {
 					t.failf("element %d of the slice at %d is %v", k, i, w.Own()[k])
 				}
-				if q.Thread() == t.me && w.Has(k, k+1) != (k >= 0 && k < block-i%block) {
-					t.failf("the row at %d: element %d is in it: %v", i, k, w.Has(k, k+1))
+				if q.Thread() == t.me && in != (k >= 0 && k < block-i%block) {
+					t.failf("the row at %d: element %d is in it: %v", i, k, in)
 				}
 			}
 			for k := max(-reach/2, -i); k < min(reach, count-i); k++ {
@@ -40,7 +41,17 @@ func TestWindow(t *testing.T) {
 				}
 			}
 		}
-		if n := Span[int32](t, 0, 5); n.Has(0, 1) {
+		own := Row[float64, [block]byte](t, blocked.Add(t.me*block, block, 8, t.threads), block)
+		for _, c := range [][5]int{{0, 4, 0, 0, 0}, {-9, 9, 0, -1, 1}, {100, 120, 104, -2, 0}, {0, 3, 7, 0, 0}} {
+			from, to := own.Within(c[0], c[1], c[2], c[3], c[4])
+			for i := c[0]; i < c[1]; i++ {
+				low, high := i+c[3]-c[2], i+c[4]-c[2]
+				if in := i >= from && i < to; in != (low >= 0 && high < block) {
+					t.failf("%v: iteration %d, elements %d to %d, is within: %v", c, i, low, high, in)
+				}
+			}
+		}
+		if n := Span[int32](t, 0, 5); len(n.Own()) != 0 {
 			t.failf("a window on null has elements")
 		}
 		t.BarrierAny()

@@ -46,8 +46,12 @@ func reached[T Scalar](t *Thread, p Phaseless, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(w.Base, off)), min(n, int(limit-off)/int(unsafe.Sizeof(v))))
 }
 
-// Has says whether elements from to to-1 are all in Own.
-func (w Window[T, B]) Has(from, to int) bool { return from >= 0 && to <= len(w.own) }
+// Within narrows from and to, the bounds of a loop whose variable i makes the window's indices
+// i+least-first to i+most-first, so that all of these are in Own. There is no such loop if from is
+// not less than to.
+func (w Window[T, B]) Within(from, to, first, least, most int) (int, int) {
+	return max(from, first-least), min(to, first+len(w.own)-most)
+}
 
 // Own is the elements from 0 on that are reached by load and store.
 func (w Window[T, B]) Own() []T { return w.own }

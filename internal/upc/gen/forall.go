@@ -311,11 +311,7 @@ func (g *gen) runByRun(n *front.Node, l *localLoop, t string) {
 	g.emit("%s = %s(%s)", name, t, from)
 	g.blocks = &blockLoop{l.i, l.block}
 	g.windowed(n, n.R, true, func() {
-		g.versioned(n.R, l.i, from, to, func() {
-			g.emit("for ; %s < %s(%s); %s++ {", name, t, to, name)
-			g.inside(n.R)
-			g.emit("}")
-		})
+		g.counted(n, l.i, to)
 	})
 	g.blocks = nil
 	g.emit("}")

@@ -191,7 +191,9 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		return ends, terms
 	case front.For:
 		g.windowed(n, n.R, false, func() {
-			g.slicedFor(n, func() { ends, terms = g.forLoop(n, nil) })
+			if !g.countedFor(n) {
+				ends, terms = g.forLoop(n, nil)
+			}
 		})
 		return ends, terms
 	case front.Forall:

@@ -261,18 +261,19 @@ type sliced struct {
 	slices map[string]string // by the windows' keys
 }
 
-// versioned emits a loop over i from lo to before hi, values of Go's type int. If no loop is in
-// its body, it is emitted twice: for windows that have all elements that the loop can reach by i
-// and a constant, which it takes from slices then, and for others.
-func (g *gen) versioned(body *front.Node, i *front.Sym, lo, hi string, emit func()) {
+// counted emits what is left of the loop n over i, which has a value, up to before hi, a value of
+// Go's type int. For indices that are i and a constant, of windows that are there, the body is
+// emitted twice: for the iterations whose elements all are in the windows, which it takes from
+// slices then, and for the others, which come before these or behind them.
+func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	type reach struct{ least, most int64 }
 	reached := map[string]*reach{}
 	var order []string
-	nested := false
-	walk(body, func(n *front.Node) {
+	once := true
+	walk(n.R, func(n *front.Node) {
 		switch n.Op {
-		case front.For, front.Forall, front.While, front.Do:
-			nested = true
+		case front.For, front.Forall, front.While, front.Do, front.Break:
+			once = false
 		}
 		_, key, index, _, ok := g.inWindow(n)
 		if !ok || g.windows[key] == nil {
@@ -288,64 +289,81 @@ func (g *gen) versioned(body *front.Node, i *front.Sym, lo, hi string, emit func
 			r.least, r.most = min(r.least, c), max(r.most, c)
 		}
 	})
-	if nested || len(order) == 0 || g.sliced != nil {
-		emit()
+	name, t := i.Go, g.goType(i.Type)
+	loop := func(to string) {
+		g.emit("for ; %s < %s(%s); %s++ {", name, t, to, name)
+		g.inside(n.R)
+		g.emit("}")
+	}
+	if !once || len(order) == 0 || g.sliced != nil {
+		loop(hi)
 		return
 	}
-	from := func(at string, c int64, w *window) string {
-		if c != 0 {
-			at += fmt.Sprintf(" + %d", c)
-		}
-		if w.first != "" {
-			at += " - " + w.first
-		}
-		return strings.ReplaceAll(at, "+ -", "- ")
-	}
+	g.temps += 3
+	end, from, to := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
+	g.emit("%s := %s\n%s, %s := int(%s), %s", end, hi, from, to, name, end)
 	s := &sliced{i, map[string]string{}}
-	var conditions, names, values []string
+	var names, values []string
 	for _, key := range order {
 		w, r := g.windows[key], reached[key]
+		first := w.first
+		if first == "" {
+			first = "0"
+		}
+		g.emit("%s, %s = %s.Within(%s, %s, %s, %d, %d)", from, to, w.name, from, to, first, r.least, r.most)
 		g.temps++
 		s.slices[key] = fmt.Sprintf("tmp%d", g.temps)
-		conditions = append(conditions, fmt.Sprintf("%s.Has(%s, %s)", w.name, from(lo, r.least, w), from(hi, r.most, w)))
 		names = append(names, s.slices[key])
 		values = append(values, w.name+".Own()")
 	}
+	g.emit("for int(%s) < %s {\nif int(%s) >= %s && int(%s) < %s {", name, end, name, from, name, to)
+	g.emit("%s := %s", strings.Join(names, ", "), strings.Join(values, ", "))
 	line := g.line
 	g.sliced = s
-	fast := g.capture(emit)
+	loop(to)
 	g.sliced = nil
 	g.line = line
-	g.emit("if %s {\n%s := %s\n%s} else {", strings.Join(conditions, " && "), strings.Join(names, ", "), strings.Join(values, ", "), fast)
-	emit()
+	g.temps++
+	stop := fmt.Sprintf("tmp%d", g.temps)
+	g.emit("continue\n}\n%s := %s\nif int(%s) < %s && %s < %s {\n%s = %s\n}", stop, end, name, from, from, to, stop, from)
+	loop(stop)
 	g.emit("}")
 }
 
-// slicedFor is versioned for a loop of C.
-func (g *gen) slicedFor(n *front.Node, emit func()) {
+// countedFor is counted for a loop of C, or says that it is not such a loop.
+func (g *gen) countedFor(n *front.Node) bool {
 	i, ok := counter(n)
-	if !ok || len(g.windows) == 0 {
-		emit()
-		return
+	if !ok || len(g.windows) == 0 || g.sliced != nil || !changesOf(n).keep(n.L.R) {
+		return false
 	}
-	c := changesOf(n)
-	var lo *front.Node
-	if n.Init.Op == front.Block {
-		if d := n.Init.List[0].List[0]; d.Op == front.Assign {
-			lo = d.R
+	inner, some := false, false
+	walk(n.R, func(n *front.Node) {
+		switch n.Op {
+		case front.For, front.Forall, front.While, front.Do, front.Break:
+			inner = true
 		}
-	} else {
-		lo = n.Init.L.R
+		_, key, index, _, ok := g.inWindow(n)
+		some = some || ok && g.windows[key] != nil && near(index, i)
+	})
+	if inner || !some {
+		return false
 	}
-	if lo == nil || !c.keep(lo) || !c.keep(n.L.R) {
-		emit()
-		return
+	g.emit("{")
+	if n.Init.Op == front.Block {
+		g.block(n.Init)
+	} else {
+		g.discard(n.Init.L)
 	}
 	hi := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
 	if n.L.Op == front.Le {
 		hi += " + 1"
 	}
-	g.versioned(n.R, i, fmt.Sprintf("int(%s)", g.expr(lo).s), hi, emit)
+	count := 0
+	g.breaks = append(g.breaks, &count)
+	g.counted(n, i, hi)
+	g.breaks = g.breaks[:len(g.breaks)-1]
+	g.emit("}")
+	return true
 }
 
 // slice is a place as an element of a slice, in a loop that has it so.
