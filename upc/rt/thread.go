@@ -50,6 +50,8 @@ type Thread struct {
 	lastDomain Domain // the one used last, and what it is for
 	last       domain
 
+	group *Group // of the loop that is under way, or the last one; nil before the first
+
 	heapBase segment.NLA // of the symmetric heap
 	heapEnd  segment.NLA
 	heap     *segment.Heap // its allocator, on thread 0

@@ -410,6 +410,9 @@ func scalarAccess(t *front.Type) bool {
 
 // get reads shared memory.
 func (g *gen) get(n *front.Node) exp {
+	if g.group != nil {
+		return exp{g.groupGet(n, func() string { return g.phaseless(g.where(n)) }), 7}
+	}
 	p := g.phaseless(g.where(n))
 	t := g.goType(n.Type)
 	f, pkg := "Get", "rt."
@@ -432,6 +435,10 @@ func (g *gen) put(n *front.Node, v string) { g.putAt(n, g.phaseless(g.where(n)),
 
 func (g *gen) putAt(n *front.Node, p, v string) {
 	t := g.goType(n.Type)
+	if g.group != nil {
+		g.emit("rt.GroupPut[%s](%s, %s, %s)", t, g.group.name, p, v)
+		return
+	}
 	f, pkg := "Put", "rt."
 	th := "upc.Thread"
 	if !scalarAccess(n.Type) {
@@ -578,6 +585,9 @@ func (g *gen) getAt(n *front.Node, p string) string {
 	}
 	if !scalarAccess(n.Type) {
 		g.refuse(n.Pos, "this operator on a shared '%v'", n.Type)
+	}
+	if g.group != nil {
+		return g.groupGet(n, func() string { return p })
 	}
 	return fmt.Sprintf("rt.%s[%s](upc.Thread, %s)", f, g.goType(n.Type), p)
 }

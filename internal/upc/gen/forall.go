@@ -149,8 +149,15 @@ func is(n *front.Node, s *front.Sym) bool {
 	return n.Op == front.Var && n.Sym == s
 }
 
-// counter is the variable of a loop for (i = a; i < b; i++), which its body leaves alone.
+// counter is the variable of a loop for (i = a; i < b; i++), which its body leaves alone, and whose
+// bound has no effects.
 func counter(n *front.Node) (*front.Sym, bool) {
+	i, ok := loopVar(n)
+	return i, ok && steady(n.L.R, i)
+}
+
+// loopVar is counter with any bound.
+func loopVar(n *front.Node) (*front.Sym, bool) {
 	if n.Init == nil || n.L == nil || n.C == nil || n.L.Op != front.Lt && n.L.Op != front.Le {
 		return nil, false
 	}
@@ -174,7 +181,7 @@ func counter(n *front.Node) (*front.Sym, bool) {
 	} else if c.Op != front.IncDec || c.I != 1 {
 		return nil, false
 	}
-	if !is(c.L, i) || !is(n.L.L, i) || !steady(n.L.R, i) || changes(n.R, i) {
+	if !is(c.L, i) || !is(n.L.L, i) || changes(n.R, i) {
 		return nil, false
 	}
 	return i, true

@@ -140,6 +140,7 @@ type gen struct {
 	windows map[string]*window // of the loops that are being generated
 	blocks  *blockLoop
 	sliced  *sliced
+	group   *group
 	watched int // in how many conditions of loops, which may wait for another thread's write
 }
 

@@ -191,8 +191,13 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 		return ends, terms
 	case front.For:
 		g.windowed(n, n.R, false, func() {
-			if !g.countedFor(n) {
-				ends, terms = g.forLoop(n, nil)
+			plain := func() {
+				if !g.countedFor(n) {
+					ends, terms = g.forLoop(n, nil)
+				}
+			}
+			if !g.together(n, plain) {
+				plain()
 			}
 		})
 		return ends, terms

@@ -368,7 +368,7 @@ func (g *gen) countedFor(n *front.Node) bool {
 
 // slice is a place as an element of a slice, in a loop that has it so.
 func (g *gen) slice(n *front.Node) (place, bool) {
-	if g.sliced == nil || g.watched > 0 {
+	if g.sliced == nil || g.watched > 0 || g.group != nil {
 		return place{}, false
 	}
 	_, key, index, _, ok := g.inWindow(n)
@@ -394,7 +394,7 @@ func (g *gen) slice(n *front.Node) (place, bool) {
 
 // windowOf is the window that a place is in and its index there.
 func (g *gen) windowOf(n *front.Node) (w *window, index string, ok bool) {
-	if len(g.windows) == 0 || g.watched > 0 {
+	if len(g.windows) == 0 || g.watched > 0 || g.group != nil {
 		return nil, "", false
 	}
 	if _, ok := g.slice(n); ok {

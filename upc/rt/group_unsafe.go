@@ -1,0 +1,114 @@
+// Accesses that are under way together. What is unsafe here: pointers into a segment, made as Get
+// makes them.
+
+package rt
+
+import "unsafe"
+
+// groupMost is how many puts of a group may be under way, at most.
+const groupMost = 256
+
+// Group is relaxed accesses of one loop that are under way together, in place of one after the
+// other. Those to threads that are reached by load and store are done at once. The order that a
+// thread sees its own accesses to one place in (5.1.2.3) is kept: an access to a word that a put of
+// the group is on its way to waits for it. Between Begin and End the thread accesses shared
+// memory of others by the group alone.
+type Group struct {
+	t     *Thread
+	words [2 * groupMost]uint64 // that puts are on their way to: a hash table, 0 for a free place
+	n     int
+}
+
+// Near says whether all threads are reached by load and store, so that groups gain nothing.
+func (t *Thread) Near() bool { return len(t.views) == t.threads }
+
+// Begin begins a group. A thread has one at a time.
+func (t *Thread) Begin() *Group {
+	if t.group == nil {
+		t.group = &Group{t: t}
+	}
+	return t.group
+}
+
+// Sync waits for all that the group has under way.
+func (g *Group) Sync() {
+	g.t.must(g.t.x.SyncNBI(allOps))
+	if g.n > 0 {
+		clear(g.words[:])
+		g.n = 0
+	}
+}
+
+// End is Sync, after which the thread may begin another group.
+func (g *Group) End() { g.Sync() }
+
+// find is the place of the word at p in the table, or the free one where it belongs.
+func (g *Group) find(p Phaseless) (at int, word uint64) {
+	word = uint64(p) &^ 7
+	at = int(word * 0x9e3779b97f4a7c15 >> 55)
+	for g.words[at] != 0 && g.words[at] != word {
+		at = (at + 1) % len(g.words)
+	}
+	return at, word
+}
+
+// inOrder waits for a put that is under way to the word at p, if there is one.
+func (g *Group) inOrder(p Phaseless) {
+	if at, _ := g.find(p); g.words[at] != 0 {
+		g.Sync()
+	}
+}
+
+// GroupPut is a relaxed write to the T at p, which lies in one aligned word of 8 bytes.
+func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
+	t := g.t
+	if at := direct(t, p, true, unsafe.Sizeof(v)); at != nil {
+		*(*T)(at) = v
+		return
+	}
+	t.there("write", p)
+	if g.n == groupMost {
+		g.Sync()
+	}
+	g.inOrder(p)
+	at, word := g.find(p)
+	g.words[at] = word
+	g.n++
+	t.must(t.x.PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
+}
+
+// GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes, and is over
+// when it returns.
+func GroupGet[T Scalar](g *Group, p Phaseless) T {
+	g.inOrder(p)
+	return Get[T](g.t, p)
+}
+
+// Ahead begins a relaxed read of the T at p, which lies in one aligned word of 8 bytes: *v is its
+// value after the next Sync, and is left alone until then.
+func Ahead[T Scalar](g *Group, p Phaseless, v *T) {
+	if at := direct(g.t, p, false, unsafe.Sizeof(*v)); at != nil {
+		*v = *(*T)(at)
+		return
+	}
+	g.inOrder(p)
+	GetAsync(g.t, p, v)
+}
+
+// direct is the size bytes at p if they are reached by load or store, else nil.
+func direct(t *Thread, p Phaseless, write bool, size uintptr) unsafe.Pointer {
+	r := uint64(p>>addrBits) - t.first
+	if r >= uint64(len(t.views)) {
+		return nil
+	}
+	w := &t.views[r]
+	limit := w.Read
+	if write {
+		limit = w.Write
+	}
+	off := (uint64(p) - base) & addrMask
+	if off+uint64(size) > limit {
+		return nil
+	}
+	return unsafe.Add(w.Base, off)
+}
