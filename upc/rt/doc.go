@@ -71,6 +71,9 @@
 // compiler knows to be independent, and the calls of the library for non-blocking transfers
 // (7.9) are ordered by their synchronization alone.
 //
+// [Window] has the elements of a row, a block, or behind a pointer, for loops that access many of them; [Group] the
+// accesses of a loop that are under way together.
+//
 // # Synchronization
 //
 // Locks ([Lock]) are queues, so that threads get them in the order in which they have come, and
