@@ -48,8 +48,7 @@ func (c *C) AssertFail(what, file *int8, line int32, fn *int8) {
 
 // Run calls main and is its value, or what exit was called with.
 func (c *C) Run(main func() int32) (status int32) {
-	defer c.closeFiles()
-	defer c.Flush()
+	defer c.Finish()
 	defer func() {
 		switch e := recover().(type) {
 		case nil:

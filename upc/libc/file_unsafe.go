@@ -122,8 +122,9 @@ func (s *stream) still() {
 	}
 }
 
-// closeFiles closes what the thread has left open, as exit does.
-func (c *C) closeFiles() {
+// Finish flushes standard output and closes what the thread has left open, as exit does.
+func (c *C) Finish() {
+	c.Flush()
 	streams.Lock()
 	defer streams.Unlock()
 	for f, s := range streams.all {

@@ -207,7 +207,7 @@ func (upc *thread) mine(i int64) bool {
 `,
 	"exit": `
 func (upc *thread) exit(status int32) {
-	upc.c.Flush()
+	upc.c.Finish()
 	upc.GlobalExit(int(status))
 }
 `,
