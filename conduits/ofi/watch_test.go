@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/adapt"
 )
 
 // TestInbox: whatever order frames arrive in, those that have not are known, and none is
@@ -319,5 +320,86 @@ func TestCloseQuiet(t *testing.T) {
 			break
 		}
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// slow is a Receiver whose first message takes until the gate is open.
+type slow struct {
+	begun, gate chan struct{}
+	n           int
+}
+
+func (s *slow) Receive(*conduits.Message) {
+	if s.n++; s.n == 1 {
+		close(s.begun)
+		<-s.gate
+	}
+}
+func (*slow) Complete(uint64, conduits.Event, uint64, error) {}
+
+// TestHandlerRuns: a rank answers its peers' probes while a handler of it runs, however
+// many they are.
+func TestHandlerRuns(t *testing.T) {
+	ts, err := Open(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eps, rs := make([]*adapt.Endpoint, 2), [2]slow{}
+	attached := make(chan error)
+	for i := range ts {
+		eps[i] = adapt.New(Name, ts[i])
+		rs[i] = slow{begun: make(chan struct{}), gate: make(chan struct{})}
+		go func() { attached <- eps[i].Attach(conduits.AttachConfig{Size: 1 << 16, Receiver: &rs[i]}) }()
+	}
+	for range ts {
+		if err := <-attached; err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer leave(t, eps, ts)
+	send := func() {
+		for eps[0].Send(1, conduits.Request, 0, []uint32{1}) != conduits.Ready {
+			eps[0].Poll()
+		}
+	}
+	send()
+	polled := make(chan struct{})
+	go func() {
+		defer close(polled)
+		for rs[1].n < 2 {
+			eps[1].Poll()
+		}
+	}()
+	for begun := false; !begun; {
+		select {
+		case <-rs[1].begun:
+			begun = true
+		default:
+			eps[0].Poll()
+		}
+	}
+	send() // is taken while the handler runs, and run behind it
+	r := ts[0].(*transport)
+	for range 2 * looks { // as many as there are in two dead times
+		r.mu.Lock()
+		p := r.peer(1)
+		heard := p.heard
+		r.ack(p, wantAck)
+		r.mu.Unlock()
+		for answered := false; !answered; {
+			eps[0].Poll()
+			r.mu.Lock()
+			answered = p.heard != heard
+			r.mu.Unlock()
+		}
+	}
+	close(rs[1].gate)
+	for done := false; !done; {
+		select {
+		case <-polled:
+			done = true
+		default:
+			eps[0].Poll()
+		}
 	}
 }
