@@ -43,8 +43,9 @@
 //
 // Of what a provider may ask of registered memory FI_MR_VIRT_ADDR, PROV_KEY, ALLOCATED
 // (pages are made before), ENDPOINT, RAW and LOCAL are handled. With the last, memory that is the
-// local side of an access is registered for that one access, unless it is in the segment: the conduit
-// does not use firehoses for it.
+// local side of an access is registered for that one access, unless it is in the segment or in memory that
+// the rank has registered. Registrations of other memory are not kept: nothing tells when
+// the Go runtime, or the program, gives its pages back to the system.
 //
 // Atomics are never the provider's own. There are no lanes: an endpoint each would be a
 // connection and a window each to every peer, and providers lock their domains, so all goroutines share

@@ -29,6 +29,7 @@ var _ conduits.Registering = (*transport)(nil)
 // ownKeys are the keys of this rank's registered memory, guarded by transport.mu.
 type ownKeys struct {
 	live   []*ownKey // by address
+	local  []*ownKey // the same by address of the memory, with MRLocal
 	last   uint64    // number given
 	going  map[uint64]*ownKey
 	native bool // memory is registered with the provider
@@ -40,6 +41,7 @@ type ownKey struct {
 	run     segment.Run
 	region  fabric.Region
 	holders map[*peer]uint32 // and how often they were told the key
+	locals  int              // accesses of this rank under way whose local side it is
 	done    chan struct{}    // closed when the last of them has given it up, after it was recalled
 }
 
@@ -102,7 +104,26 @@ func (t *transport) Register(r segment.Run) error {
 	k := &ownKey{number: t.own.last, run: r, region: region, holders: map[*peer]uint32{}, done: make(chan struct{})}
 	i, _ := slices.BinarySearchFunc(t.own.live, r.At, func(k *ownKey, a segment.NLA) int { return compare(k.run.At, a) })
 	t.own.live = slices.Insert(t.own.live, i, k)
+	if t.ep.MR&fabric.MRLocal != 0 {
+		i := sort.Search(len(t.own.local), func(i int) bool { return address(t.own.local[i].run.Mem) > address(r.Mem) })
+		t.own.local = slices.Insert(t.own.local, i, k)
+	}
 	return nil
+}
+
+// covering is the registered memory that all of mem lies in, or nil if none of what begins
+// nearest before it has all, with mu held.
+func (k *ownKeys) covering(mem []byte) *ownKey {
+	at := address(mem)
+	i := sort.Search(len(k.local), func(i int) bool { return address(k.local[i].run.Mem) > at })
+	if i == 0 {
+		return nil
+	}
+	x := k.local[i-1]
+	if off, n := at-address(x.run.Mem), uintptr(len(x.run.Mem)); off > n || n-off < uintptr(len(mem)) {
+		return nil
+	}
+	return x
 }
 
 func compare(a, b segment.NLA) int {
@@ -126,6 +147,9 @@ func (t *transport) Deregister(r segment.Run) {
 	}
 	k := t.own.live[i]
 	t.own.live = slices.Delete(t.own.live, i, i+1)
+	if i := slices.Index(t.own.local, k); i >= 0 {
+		t.own.local = slices.Delete(t.own.local, i, i+1)
+	}
 	if t.own.going == nil {
 		t.own.going = map[uint64]*ownKey{}
 	}
@@ -173,9 +197,10 @@ func (t *transport) Deregister(r segment.Run) {
 // recallSpins is how often Deregister looks itself for answers, some 50 us.
 const recallSpins = 64
 
-// released ends the wait for k if it is recalled and has no holder any more, with mu held.
+// released ends the wait for k if it is recalled, has no holder any more and is in no use by this
+// rank, with mu held.
 func (t *transport) released(k *ownKey) {
-	if t.own.going[k.number] == k && len(k.holders) == 0 {
+	if t.own.going[k.number] == k && len(k.holders) == 0 && k.locals == 0 {
 		delete(t.own.going, k.number)
 		close(k.done)
 	}
@@ -187,11 +212,14 @@ func (t *transport) forgo(p *peer) {
 	for _, k := range t.own.live {
 		if p != nil {
 			delete(k.holders, p)
+		} else {
+			k.locals = 0 // the endpoint is cut
 		}
 	}
 	for _, k := range t.own.going {
 		if p == nil {
 			clear(k.holders)
+			k.locals = 0
 		} else {
 			delete(k.holders, p)
 		}

@@ -211,3 +211,71 @@ func LocalDemanding(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		return demanding(n, c, modes["all"])
 	})(n, c)
 }
+
+// TestLocalSides: with FI_MR_LOCAL memory that the rank has registered is registered for no
+// access again, whole or in parts, and other memory is; it is deregistered when accesses
+// from and to it are over.
+func TestLocalSides(t *testing.T) {
+	ts, err := demanding(2, conduits.Config{}, fabric.MRLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1 << 20
+	eps, rs := make([]*adapt.Endpoint, 2), []*ended{{}, {}}
+	attached := make(chan error)
+	for i := range ts {
+		eps[i] = adapt.New(Name, ts[i])
+		go func() {
+			attached <- eps[i].Attach(conduits.AttachConfig{Size: size, Rights: segment.RightsAll, Receiver: rs[i]})
+		}()
+	}
+	for range ts {
+		if err := <-attached; err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer leave(t, eps, ts)
+	r := ts[1].(*transport)
+	loans := func() uint64 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.loans
+	}
+	unit, err := eps[1].ATU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := make([]byte, size)
+	for round := range 10 {
+		region, err := unit.Register(mem[:size/2], segment.RightRead, segment.AnyPeer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			from, to int
+			loans    uint64
+		}{{0, size / 2, 0}, {size / 8, size / 4, 0}, {size / 4, size/2 + 1, 1}, {size / 2, size, 1}} {
+			before, n := loans(), rs[1].n
+			ev, err := eps[1].Put(0, segment.AttachBase, mem[c.from:c.to], conduits.RemoteDone, 1)
+			if err != nil || ev != 0 {
+				t.Fatal(ev, err)
+			}
+			for rs[1].n == n {
+				eps[1].Poll()
+			}
+			if got := loans() - before; rs[1].err != nil || got != c.loans {
+				t.Errorf("bytes %d to %d were registered %d times, not %d (%v)", c.from, c.to, got, c.loans, rs[1].err)
+			}
+		}
+		n := rs[1].n
+		if _, err := eps[1].Put(0, segment.AttachBase, mem[:size/2], conduits.RemoteDone, uint64(round)); err != nil {
+			t.Fatal(err)
+		}
+		if err := unit.Deregister(region); err != nil { // which the endpoint watches
+			t.Fatal(err)
+		}
+		for rs[1].n == n {
+			eps[1].Poll()
+		}
+	}
+}

@@ -183,7 +183,7 @@ func (t *transport) postRemote(p *peer) {
 		if op.get {
 			post[0].Kind = fabric.Read
 		}
-		local, loan, err := t.local(op.mem)
+		local, lent, loan, err := t.local(op.mem)
 		again := false
 		if err == nil {
 			post[0].Desc = local.Desc
@@ -217,7 +217,10 @@ func (t *transport) postRemote(p *peer) {
 		}
 		noted := op.note != nil
 		t.follow(op)
-		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin, key: op.key, local: local, loan: loan, noted: noted}
+		t.slots[c] = slot{peer: p, rma: true, op: id, mem: op.mem, pin: pin, key: op.key, local: local, loan: loan, lent: lent, noted: noted}
+		if lent != nil {
+			lent.locals++
+		}
 		if noted {
 			t.sendNotes(p)
 		}
@@ -234,22 +237,34 @@ func (t *transport) there(op *operation) (remote, key uint64) {
 }
 
 // local is what the provider has to know of mem, the local side of an access, with
-// FI_MR_LOCAL: the segment is registered, other memory is for the one access, a loan.
-func (t *transport) local(mem []byte) (r fabric.Region, loan bool, err error) {
+// FI_MR_LOCAL: the segment is registered, and so is memory that the rank has registered, lent
+// then. Other memory is registered for the one access, a loan. Nothing is kept of that:
+// the Go runtime gives memory back to the system and takes it again (MADV_DONTNEED) without a
+// word, and programs unmap theirs, and the card would go on with the pages that were there.
+func (t *transport) local(mem []byte) (r fabric.Region, lent *ownKey, loan bool, err error) {
 	if t.ep.MR&fabric.MRLocal == 0 {
-		return r, false, nil
+		return r, nil, false, nil
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(t.segment)))
 	if at >= base && at-base < uintptr(len(t.segment)) && t.area.Desc != 0 {
-		return t.area, false, nil
+		return t.area, nil, false, nil
+	}
+	if k := t.own.covering(mem); k != nil {
+		return k.region, k, false, nil
 	}
 	if err := t.ep.Populate(mem); err != nil {
-		return r, false, err
+		return r, nil, false, err
 	}
 	r, err = t.ep.Register(mem, fabric.Local)
-	return r, err == nil, err
+	if err == nil {
+		t.loans++
+	}
+	return r, nil, err == nil, err
 }
+
+// address is where mem begins.
+func address(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
 // growBare makes more contexts for remote accesses, which have no buffers, with mu held.
 func (t *transport) growBare() error {
@@ -286,6 +301,10 @@ func (t *transport) ended(d fabric.Done) {
 		if err := t.ep.Deregister(s.local); err != nil {
 			t.failSoon(t.rank, err)
 		}
+	}
+	if k := s.lent; k != nil && k.locals > 0 {
+		k.locals--
+		t.released(k)
 	}
 	if d.Err == 0 && !s.stale && t.unsure(&s) {
 		return

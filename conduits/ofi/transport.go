@@ -109,6 +109,7 @@ type transport struct {
 
 	stuck  uint64 // posts that the provider had no room for
 	frames uint64 // sent
+	loans  uint64 // registrations for one access
 }
 
 // slot is what a context is in use for.
@@ -124,8 +125,9 @@ type slot struct {
 	key   *remoteKey    // of registered memory; nil of a segment
 	local fabric.Region // of mem, if loaned
 	loan  bool
-	noted bool // words follow it, which tell its target of it
-	proof bool // it reads what op has written
+	lent  *ownKey // of mem, if that is registered memory
+	noted bool    // words follow it, which tell its target of it
+	proof bool    // it reads what op has written
 }
 
 // arrival is a frame that has arrived.

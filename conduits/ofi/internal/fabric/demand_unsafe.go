@@ -33,6 +33,7 @@ func (e *Endpoint) Demand(modes uint64) {
 	}
 	e.Info = &i
 	e.fake = &domain{modes: modes, mine: map[uint32]uint64{}, mapped: map[uint64]uint64{}, local: map[uint64]piece{}, busy: map[uint32]bool{}}
+	e.fake.sides = map[uint32]uint32{}
 	e.fake.held, e.fake.late = map[uint64][]Op{}, map[uint32]Op{}
 }
 
@@ -43,6 +44,7 @@ type domain struct {
 	mapped map[uint64]uint64 // keys by what MapKey has returned
 	local  map[uint64]piece  // by Desc
 	busy   map[uint32]bool   // contexts under way
+	sides  map[uint32]uint32 // regions of their local sides, with MRLocal
 
 	// With NoDelivery.
 	held  map[uint64][]Op // writes that are over and have not begun, by peer; Local is a copy
@@ -137,6 +139,11 @@ func (d *domain) register(mem []byte, uses uint64, real Region) Region {
 
 // deregister forgets region number.
 func (d *domain) deregister(number uint32) {
+	for context, n := range d.sides {
+		if n == number && d.busy[context] {
+			panic(fmt.Sprintf("fabric: region %d is deregistered while context %d moves data from or to it", number, context))
+		}
+	}
 	fakes.Lock()
 	defer fakes.Unlock()
 	delete(fakes.of, d.mine[number])
@@ -207,6 +214,7 @@ func (d *domain) remote(op *Op) {
 			panic(fmt.Sprintf("fabric: an access of %d bytes from %#x, which is not what %#x describes", op.Len, op.Local, op.Desc))
 		}
 		op.Desc = 0
+		d.sides[op.Context] = p.number
 	}
 	op.Remote, op.Key = r.real.Base+off, r.real.Key
 }
@@ -237,6 +245,7 @@ func (d *domain) over(all []Done, n int) int {
 	}
 	for _, x := range told {
 		delete(d.busy, x.Context)
+		delete(d.sides, x.Context)
 	}
 	return len(told)
 }
