@@ -39,6 +39,8 @@ Compiles programs of UPC 1.3: FILES end in .upc or .c.
   -I DIR      look for headers there; may be repeated
   -D NAME[=V] define a macro; may be repeated
   -S DIR      keep the Go that is made in DIR
+  -race       have Go's race detector look; it takes strict accesses for races
+  -tags LIST  build tags of the runtime, such as ofi
   -segment N  shared memory of each thread, such as 64M or 2G (default ARGON_SEGMENT,
               or 64M): shared variables that have no room there are errors, and run
               starts the program with it
@@ -71,6 +73,8 @@ type options struct {
 	include, define list
 	conduit, gasrun string
 	segment         uint64 // bytes; 0 for the default
+	race            bool
+	tags            string
 	seeds           int
 	files, args     []string
 }
@@ -85,6 +89,8 @@ func parse(args []string) (o options, err error) {
 	f.Var(&o.include, "I", "")
 	f.Var(&o.define, "D", "")
 	f.StringVar(&o.conduit, "conduit", "", "")
+	f.BoolVar(&o.race, "race", false, "")
+	f.StringVar(&o.tags, "tags", "", "")
 	f.IntVar(&o.seeds, "seeds", 0, "")
 	f.StringVar(&o.gasrun, "gasrun", "", "")
 	segment := f.String("segment", os.Getenv("ARGON_SEGMENT"), "")
@@ -175,7 +181,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if program, err = filepath.Abs(program); err != nil {
 		return fail(err)
 	}
-	if err := goBuild(dir, program, ".", stderr); err != nil {
+	flags := []string{"-tags=" + o.tags}
+	if o.race {
+		flags = append(flags, "-race")
+	}
+	if err := goBuild(dir, program, ".", stderr, flags...); err != nil {
 		return fail(err)
 	}
 	if verb == "build" {
@@ -218,8 +228,10 @@ func compile(o *options) (files map[string][]byte, warnings front.Errors, err er
 	return files, warnings, err
 }
 
-func goBuild(dir, out, pkg string, stderr io.Writer) error {
-	c := exec.Command("go", "build", "-mod=mod", "-buildvcs=false", "-o", out, pkg)
+// goBuild builds a package with more flags of go build.
+func goBuild(dir, out, pkg string, stderr io.Writer, flags ...string) error {
+	args := append([]string{"build", "-mod=mod", "-buildvcs=false", "-o", out}, flags...)
+	c := exec.Command("go", append(args, pkg)...)
 	c.Dir = dir
 	c.Env = append(os.Environ(), "GOWORK=off")
 	c.Stderr = stderr
@@ -252,7 +264,7 @@ func start(o *options, dir, program string, stdout, stderr io.Writer) int {
 	c := exec.Command(program, o.args...)
 	if o.conduit != "" || o.gasrun != "" {
 		launcher := filepath.Join(dir, "gasrun")
-		if err := goBuild(dir, launcher, module+"/cmd/gasrun", stderr); err != nil {
+		if err := goBuild(dir, launcher, module+"/cmd/gasrun", stderr, "-tags="+o.tags); err != nil {
 			fmt.Fprintln(stderr, "upc:", err)
 			return 2
 		}

@@ -2,13 +2,11 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,99 +55,6 @@ func TestInterrupt(t *testing.T) {
 	}
 	if err := c.Wait(); c.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "signal: interrupt") {
 		t.Errorf("%v: %s", err, errs.String())
-	}
-}
-
-var write = flag.Bool("write", false, "write what the programs print, and the errors, to testdata")
-
-// threads is how many threads the programs in testdata run on.
-const threads = 4
-
-// TestPrograms compiles all programs in testdata into one module, with one call of the go
-// command, has vet look at them, and compares what they print with what lies beside them. The
-// lines are sorted, since threads print side by side.
-func TestPrograms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
-	sources, err := filepath.Glob("testdata/*.upc")
-	if err != nil || len(sources) == 0 {
-		t.Fatal(sources, err)
-	}
-	dir := t.TempDir()
-	if err := writeModule(dir, nil); err != nil {
-		t.Fatal(err)
-	}
-	add := func(name string, sources ...string) {
-		files, warnings, err := compile(&options{files: sources})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			return
-		}
-		if len(warnings) > 0 {
-			t.Logf("%s: %v", name, warnings) // of which TestErrors has all
-		}
-		for n, b := range files {
-			to := filepath.Join(dir, name, n)
-			if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(to, b, 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var names []string
-	for _, f := range sources {
-		name := strings.TrimSuffix(filepath.Base(f), ".upc")
-		names = append(names, name)
-		more, err := filepath.Glob("testdata/" + name + "/*.c")
-		if err != nil {
-			t.Fatal(err)
-		}
-		add(name, append([]string{f}, more...)...)
-	}
-	// What the simulator says of programs that are wrong.
-	wrong := map[string]string{
-		"update":   "lost updates: ",
-		"mismatch": "does not match: ids differ",
-		"deadlock": "deadlock at",
-	}
-	for name := range wrong {
-		add("wrong_"+name, "testdata/wrong/"+name+".upc")
-	}
-	bin := filepath.Join(dir, "bin") + "/"
-	if err := goBuild(dir, bin, "./...", os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	vet := exec.Command("go", "vet", "-mod=mod", "./...")
-	vet.Dir = dir
-	if b, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("go vet: %v\n%s", err, b)
-	}
-	for name, says := range wrong {
-		c := exec.Command(bin + "wrong_" + name)
-		c.Env = append(os.Environ(), "ARGON_RANKS=3", "ARGON_CONDUIT=sim")
-		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), says) {
-			t.Errorf("%s: %v, not %q:\n%s", name, err, says, out)
-		}
-	}
-	for _, conduit := range []string{"shm", "sim"} {
-		for _, name := range names {
-			t.Run(conduit+"/"+name, func(t *testing.T) {
-				c := exec.Command(bin + name)
-				c.Dir = t.TempDir()
-				c.Stdin = strings.NewReader("from standard input 42\n")
-				c.Env = append(os.Environ(), fmt.Sprintf("ARGON_RANKS=%d", threads), "ARGON_CONDUIT="+conduit)
-				out, err := c.CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-				lines := strings.SplitAfter(string(out), "\n")
-				slices.Sort(lines)
-				golden(t, "testdata/"+name+".out", strings.Join(lines, ""))
-			})
-		}
 	}
 }
 

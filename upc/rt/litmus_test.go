@@ -116,10 +116,15 @@ var litmusWords = Static(Object{Name: "litmus", Size: 64, Block: 0, Count: 2000}
 // TestLitmus looks for outcomes that the model forbids, where threads share memory and where
 // they do not.
 func TestLitmus(t *testing.T) {
-	for _, on := range []struct {
+	type on struct {
 		conduit string
 		times   int
-	}{{"shm", 2000}, {"udp", 20}, {"hybrid", 100}, {"rt-chaos", 40}, {"rt-sim", 60}} {
+	}
+	all := []on{{"shm", 2000}, {"udp", 20}, {"hybrid", 100}, {"rt-chaos", 40}, {"rt-sim", 60}}
+	if networks[0] == launched {
+		all = []on{{launched, 100}}
+	}
+	for _, on := range all {
 		for _, l := range litmusTests {
 			t.Run(on.conduit+"/"+l.name, func(t *testing.T) {
 				if race.Enabled && (on.conduit == "shm" || on.conduit == "hybrid" || on.conduit == "rt-chaos") {

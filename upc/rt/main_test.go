@@ -3,7 +3,6 @@ package rt
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/loop"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testjob"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) {
 		return j.Endpoints(), nil
 	}})
 	conduits.Register(conduits.Conduit{Name: "rt-chaos", Local: chaos.Local(shm.Local, chaos.Config{Seed: 2, HideNeighbours: true})})
-	os.Exit(testmain.Run(m))
+	testjob.Main(m, map[string]func(){"test": asProcess(m)})
 }
 
 // networks are the conduits that the tests run on.

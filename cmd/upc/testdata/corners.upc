@@ -50,6 +50,24 @@ int unread(int n) {
   }
   return rc;
 }
+/* Pointers-to-shared whose own address is taken. */
+int through(void) {
+  shared int *p = xs, **pp = &p;
+  p += 3, p -= 1, (*pp)--, --*pp, (*pp)++;
+  *pp += THREADS;
+  return 10 * (int)upc_threadof(p) + (int)upc_phaseof(*pp) + (int)(p - xs) - THREADS;
+}
+static int *file_literal = (int[]){7, 8, 9};
+static int last(const int *v, int n) { return v[n - 1]; }
+static struct pair pack(int a) { return (struct pair){a, .b = a / 2.0}; }
+int literals(void) {
+  int i, n = 0;
+  for (i = 0; i < 3; i++) {
+    struct pair *p = &(struct pair){.a = 5};
+    n += last((int[4]){i, [3] = 2}, 4) + p->a++ + (int)pack(i).b + (struct pair){i}.a;
+  }
+  return 100 * file_literal[2] + n + ((int[]){4, 5, 6})[1] + (int)sizeof (char[]){"four"} + (n ? (struct pair){1} : pack(2)).a;
+}
 int main(void) {
   shared void *gp = upc_all_alloc(THREADS, 4);
   int i;
@@ -68,6 +86,8 @@ int main(void) {
     printf("names %d %d %g %d\n", part(1), os(3), pairs[0].b, xs[THREADS - 1]);
     printf("unread %d\n", unread(1));
     printf("offsetof %d %d %d\n", (int)sizeof offsets, offset(0), offset(32));
+    printf("through %d\n", through());
+    printf("literals %d\n", literals());
     printf("memset %d\n", bytes[8 * THREADS - 1]);
   }
   return 0;

@@ -306,6 +306,9 @@ func (p *parser) apply(t *Type, q *quals) *Type {
 	if q.shared && t.IsShared() && t.Base().Block != q.block {
 		p.errorf(q.pos, "two or more layout qualifiers specified")
 	}
+	if q.mem != Plain && t.Base().Mem != Plain && t.Base().Mem != q.mem {
+		p.errorf(q.pos, "both 'strict' and 'relaxed' in declaration")
+	}
 	return t.with(func(b *Type) {
 		b.Const = b.Const || q.constant
 		b.Volatile = b.Volatile || q.volatile
@@ -808,6 +811,23 @@ func (p *parser) noVLA(t *Type, at Pos) bool {
 	return true
 }
 
+// dimensions refuses array types behind pointers that have THREADS in several dimensions (UPC
+// 1.3, 6.5.2.1p2), or that are private and have it in one, in a dynamic THREADS environment.
+func (p *parser) dimensions(t *Type, at Pos) {
+	for behind := false; t.Kind == Array || t.Kind == Pointer || t.Kind == Func; t = t.Elem {
+		switch {
+		case t.Kind != Array:
+			behind = true
+		case behind && t.Threads && t.Elem.PerThread():
+			p.errorf(at, "THREADS occurs in more than one dimension of '%v'", t)
+			return
+		case behind && t.Threads && !t.IsShared():
+			p.errorf(at, "not supported: a private array '%v' whose size depends on THREADS, in a dynamic THREADS environment", t)
+			return
+		}
+	}
+}
+
 // typeName reads a type name.
 func (p *parser) typeName() *Type {
 	d := p.declspecs(false)
@@ -816,6 +836,7 @@ func (p *parser) typeName() *Type {
 		p.errorf(name.pos, "unexpected name '%s' in a type", name.text)
 	}
 	p.noVLA(t, d.pos)
+	p.dimensions(t, d.pos)
 	return t
 }
 
@@ -883,6 +904,7 @@ func (p *parser) star(t *Type, at Pos) *Type {
 // object checks the type of a variable.
 func (p *parser) object(s *Sym, d specs) {
 	t := s.Type
+	p.dimensions(t, s.Pos)
 	if !p.noVLA(t, s.Pos) {
 		p.fatalf(s.Pos, "not supported: variable length array '%s'", s.Name)
 	}
@@ -954,6 +976,7 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	switch {
 	case d.typedef:
 		s.Storage = Typedef
+		p.dimensions(t, name.pos)
 		p.noVLA(t, name.pos)
 		if b := t.Base(); b.Shared && b.Block == BlockStar {
 			p.errorf(name.pos, "UPC [*] qualifier may not be used in a typedef")

@@ -524,11 +524,12 @@ func (g *gen) assign(n *front.Node, want bool) exp {
 }
 
 // combine is v op R in type Work, as a value of L's type.
-func (g *gen) combine(n *front.Node, v string) string {
+func (g *gen) combine(n *front.Node, of exp) string {
 	t := n.L.Type
 	if n.Sub == front.PtrAdd {
-		return g.move(t, exp{v, 7}, n.R).s
+		return g.move(t, of, n.R).s
 	}
+	v := g.operand(of, 6)
 	lt := g.goType(t)
 	wt := lt
 	if n.Work != nil {
@@ -550,12 +551,12 @@ func (g *gen) combine(n *front.Node, v string) string {
 // assignOp is L op= R.
 func (g *gen) assignOp(n *front.Node, want bool) exp {
 	if isBits(n.L) {
-		return g.setBits(n.L, func(old string) string { return g.combine(n, old) }, want, false)
+		return g.setBits(n.L, func(old string) string { return g.combine(n, exp{old, 7}) }, want, false)
 	}
 	if n.L.Type.IsShared() {
 		if w, i, ok := g.windowOf(n.L); ok {
 			i = g.once(i)
-			v := g.combine(n, fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i))
+			v := g.combine(n, exp{fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i), 7})
 			if want {
 				v = g.temp(g.goType(n.Type), v)
 			}
@@ -567,7 +568,7 @@ func (g *gen) assignOp(n *front.Node, want bool) exp {
 		}
 		at := g.temp("rt.Phaseless", g.phaseless(g.where(n.L)))
 		old := g.getAt(n.L, at)
-		v := g.combine(n, old)
+		v := g.combine(n, exp{old, 7})
 		if want {
 			v = g.temp(g.goType(n.Type), v)
 		}
@@ -607,7 +608,7 @@ func (g *gen) update(n *front.Node, p place, want bool) exp {
 	if direct && n.Sub != front.Shl && n.Sub != front.Shr && g.goType(n.Work) == g.goType(n.L.Type) {
 		g.emit("%s %s= %s", p.s, o.s, g.expr(n.R).s)
 	} else {
-		g.emit("%s = %s", p.s, g.combine(n, g.operand(p.exp, 6)))
+		g.emit("%s = %s", p.s, g.combine(n, p.exp))
 	}
 	if want && n.L.Op != front.Var {
 		return exp{g.temp(g.goType(n.Type), p.s), 7}
@@ -630,13 +631,13 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		op.Sub, one.I = front.Sub, 1
 	}
 	if isBits(n.L) {
-		return g.setBits(n.L, func(old string) string { return g.combine(op, old) }, want, n.Post)
+		return g.setBits(n.L, func(old string) string { return g.combine(op, exp{old, 7}) }, want, n.Post)
 	}
 	if t.IsShared() {
 		if w, i, ok := g.windowOf(n.L); ok {
 			i = g.once(i)
 			old := g.temp(g.goType(n.Type), fmt.Sprintf("%s.Get(upc.Thread, %s)", w.name, i))
-			v := g.combine(op, old)
+			v := g.combine(op, exp{old, 7})
 			if want && !n.Post {
 				v = g.temp(g.goType(n.Type), v)
 			}
@@ -651,7 +652,7 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		}
 		at := g.temp("rt.Phaseless", g.phaseless(g.where(n.L)))
 		old := g.temp(g.goType(n.Type), g.getAt(n.L, at))
-		v := g.combine(op, old)
+		v := g.combine(op, exp{old, 7})
 		if want && !n.Post {
 			v = g.temp(g.goType(n.Type), v)
 		}
@@ -678,7 +679,7 @@ func (g *gen) step(n, op *front.Node, p place, want bool) exp {
 	}
 	switch {
 	case op.Sub == front.PtrAdd:
-		g.emit("%s = %s", p.s, g.combine(op, g.operand(p.exp, 6)))
+		g.emit("%s = %s", p.s, g.combine(op, p.exp))
 	case n.I > 0:
 		g.emit("%s++", p.s)
 	default:
