@@ -258,6 +258,7 @@ const wholeBits = 40
 // known to be inside.
 type sliced struct {
 	i      *front.Sym
+	k      string            // i as a variable of type int
 	slices map[string]string // by the windows' keys
 }
 
@@ -302,7 +303,7 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	g.temps += 3
 	end, from, to := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
 	g.emit("%s := %s\n%s, %s := int(%s), %s", end, hi, from, to, name, end)
-	s := &sliced{i, map[string]string{}}
+	s := &sliced{i: i, slices: map[string]string{}}
 	var names, values []string
 	for _, key := range order {
 		w, r := g.windows[key], reached[key]
@@ -320,7 +321,12 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	g.emit("%s := %s", strings.Join(names, ", "), strings.Join(values, ", "))
 	line := g.line
 	g.sliced = s
-	loop(to)
+	// A variable of this loop alone, of type int, stays in a register and needs no conversion.
+	g.temps++
+	s.k = fmt.Sprintf("tmp%d", g.temps)
+	g.emit("for %s := int(%s); %s < %s; %s++ {\n%s := %s(%s)\n_ = %s", s.k, name, s.k, to, s.k, name, t, s.k, name)
+	g.inside(n.R)
+	g.emit("}\n%s = %s(%s)", name, t, to)
 	g.sliced = nil
 	g.line = line
 	g.temps++
@@ -379,7 +385,7 @@ func (g *gen) slice(n *front.Node) (place, bool) {
 	if !ok {
 		return place{}, false
 	}
-	at := fmt.Sprintf("int(%s)", g.sliced.i.Go)
+	at := g.sliced.k
 	if w := g.windows[key]; w.first != "" {
 		at += "-" + w.first
 	}
