@@ -124,7 +124,8 @@ func draw(seed uint64, k int, kind string) *harm {
 	h.kind = cmp.Or(kind, harms[rnd.IntN(len(harms))])
 	h.after = time.Duration(rnd.IntN(1500)) * time.Millisecond
 	h.heals = rnd.IntN(4) == 0 && h.kind != kills
-	h.early = rnd.IntN(6) == 0 && kind == "" && !h.heals
+	// A rank that is stopped before it attaches is waited for, as long as its process lives.
+	h.early = rnd.IntN(6) == 0 && kind == "" && !h.heals && h.kind != stops
 	h.polite = rnd.IntN(4) == 0 && !h.heals
 	return h
 }
