@@ -319,6 +319,9 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	}
 	g.emit("for int(%s) < %s {\nif int(%s) >= %s && int(%s) < %s {", name, end, name, from, name, to)
 	g.emit("%s := %s", strings.Join(names, ", "), strings.Join(values, ", "))
+	for _, n := range names {
+		g.emit("_ = %s", n) // sizeof and its kin name places without reading them
+	}
 	line := g.line
 	g.sliced = s
 	// A variable of this loop alone, of type int, stays in a register and needs no conversion.
