@@ -64,6 +64,24 @@ var litmusTests = []litmus{
 		forbidden: func(r, s []uint32) bool { return r[1] == 1 && s[1] == 0 },
 	},
 	{
+		// The writes are under way to different threads, and the reader has the first beside it.
+		name: "message passing between three", threads: 3,
+		step: func(t *Thread, x, y Phaseless) (r, s uint32) {
+			switch t.me {
+			case 2:
+				PutAsync[uint32](t, x, 1)
+				strictPut(t, y, 1)
+			case 0:
+				for strictGet(t, y) == 0 {
+					runtime.Gosched()
+				}
+				return 1, Get[uint32](t, x)
+			}
+			return 0, 0
+		},
+		forbidden: func(r, s []uint32) bool { return s[0] == 0 },
+	},
+	{
 		name: "load buffering", threads: 2,
 		step: func(t *Thread, x, y Phaseless) (r, s uint32) {
 			if t.me == 1 {
