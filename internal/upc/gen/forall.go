@@ -181,7 +181,7 @@ func loopVar(n *front.Node) (*front.Sym, bool) {
 	} else if c.Op != front.IncDec || c.I != 1 {
 		return nil, false
 	}
-	if !is(c.L, i) || !is(n.L.L, i) || changes(n.R, i) {
+	if !is(c.L, i) || !is(n.L.L, i) || n.L.L.Type.Unsigned || changes(n.R, i) {
 		return nil, false
 	}
 	return i, true
@@ -329,7 +329,9 @@ func (g *gen) elementByElement(n *front.Node, l *localLoop, t string) {
 	name := l.i.Go
 	// The first element at or after i that is this thread's.
 	g.helpers["own"] = true
-	g.emit("%s = %s(upc.own(int64(%s), %d))", name, t, name, l.block)
+	g.temps++
+	at := fmt.Sprintf("tmp%d", g.temps) // i, or beyond the last value of its type
+	g.emit("%s := int(upc.own(int64(%s), %d))", at, name, l.block)
 	walk(n.R, func(m *front.Node) {
 		if a, _, ok := l.part(m); ok && l.arrays[a.Sym] == "" {
 			g.temps++
@@ -339,8 +341,8 @@ func (g *gen) elementByElement(n *front.Node, l *localLoop, t string) {
 	})
 	g.temps++
 	l.k = fmt.Sprintf("tmp%d", g.temps)
-	cond := g.cond(n.L).s
-	body := g.capture(func() { g.inside(n.R) })
+	cond := fmt.Sprintf("%s %s int(%s)", at, map[front.Op]string{front.Lt: "<", front.Le: "<="}[n.L.Op], g.expr(n.L.R).s)
+	body := g.capture(func() { g.stmt(n.R) })
 	parts := false
 	for _, a := range l.order {
 		if !strings.Contains(body, l.arrays[a]+"[") {
@@ -348,7 +350,7 @@ func (g *gen) elementByElement(n *front.Node, l *localLoop, t string) {
 		}
 		if !parts {
 			parts = true
-			g.emit("%s := upc.place(int64(%s), %d)", l.k, name, l.block)
+			g.emit("%s := upc.place(int64(%s), %d)", l.k, at, l.block)
 			g.helpers["place"] = true
 		}
 		g.helpers["part"] = true
@@ -361,22 +363,23 @@ func (g *gen) elementByElement(n *front.Node, l *localLoop, t string) {
 	if !parts {
 		l.k = ""
 	}
-	step := fmt.Sprintf("%s += %s(upc.Threads())", name, t)
+	step := fmt.Sprintf("%s += upc.Threads()", at)
 	switch {
 	case l.block == 1 && l.k == "":
 		g.emit("for ; %s; %s {", cond, step)
 	case l.block == 1:
-		g.emit("for ; %s; %s, %s = %s+%s(upc.Threads()), %s+1 {", cond, name, l.k, name, t, l.k)
+		g.emit("for ; %s; %s, %s = %s+upc.Threads(), %s+1 {", cond, at, l.k, at, l.k)
 	default:
 		// After the last element of a block the others' blocks are passed over.
 		g.helpers["after"] = true
-		next := fmt.Sprintf("%s(upc.after(int64(%s), %d))", t, name, l.block)
+		next := fmt.Sprintf("int(upc.after(int64(%s), %d))", at, l.block)
 		if l.k == "" {
-			g.emit("for ; %s; %s = %s {", cond, name, next)
+			g.emit("for ; %s; %s = %s {", cond, at, next)
 		} else {
-			g.emit("for ; %s; %s, %s = %s, %s+1 {", cond, name, l.k, next, l.k)
+			g.emit("for ; %s; %s, %s = %s, %s+1 {", cond, at, l.k, next, l.k)
 		}
 	}
+	g.emit("%s = %s(%s)", name, t, at)
 	g.out.WriteString(body)
 	g.emit("}")
 }

@@ -23,7 +23,7 @@ type access struct {
 	bad     bool          // it does what groups cannot have in between
 	gets    []*front.Node // of shared scalars in every iteration, but of those that puts are about
 	puts    []*front.Node
-	private []*front.Type // of the private memory that it writes
+	private []*front.Node // places of private memory that it writes
 }
 
 // see looks at a statement or an expression, which is not evaluated in every iteration if
@@ -50,7 +50,7 @@ func (a *access) see(n *front.Node, sometimes bool) {
 			a.shared(n.L)
 			a.puts = append(a.puts, n.L)
 		case n.L.Op != front.Var || n.L.Sym.Storage != front.Local || onStack(n.L.Sym):
-			a.private = append(a.private, n.L.Type)
+			a.private = append(a.private, n.L)
 		}
 		a.address(n.L, sometimes)
 		a.see(n.R, sometimes)
@@ -135,11 +135,11 @@ func (a *access) early(n *front.Node) bool {
 		case n.Type.IsShared() || n.Type.Volatile || a.c.vars[s] || onStack(s):
 			return false
 		}
-		return s.Storage == front.Local || n.Type.Kind == front.Array || s.Storage == front.Global && !a.writes(n.Type)
+		return s.Storage == front.Local || n.Type.Kind == front.Array || s.Storage == front.Global && !a.writes(n)
 	case front.Index:
-		return !n.Type.IsShared() && (n.Type.Kind == front.Array || !a.writes(n.Type)) && a.early(n.L) && a.early(n.R)
+		return !n.Type.IsShared() && (n.Type.Kind == front.Array || !a.writes(n)) && a.early(n.L) && a.early(n.R)
 	case front.Deref:
-		return !n.Type.IsShared() && (n.Type.Kind == front.Array || !a.writes(n.Type)) && a.early(n.L)
+		return !n.Type.IsShared() && (n.Type.Kind == front.Array || !a.writes(n)) && a.early(n.L)
 	case front.Add, front.Sub, front.Mul, front.And, front.Or, front.Xor, front.PtrAdd:
 		return a.early(n.L) && a.early(n.R)
 	case front.Div, front.Mod:
@@ -157,10 +157,37 @@ func (a *access) early(n *front.Node) bool {
 	return false
 }
 
-// writes says whether the body may write to private memory of a type (C 6.5p7).
-func (a *access) writes(t *front.Type) bool {
+// writes says whether the body may write to a private place, which is the thread's part of a
+// shared variable, perhaps, if a pointer leads there.
+func (a *access) writes(n *front.Node) bool {
 	for _, w := range a.private {
-		if mayAlias(t, w) {
+		if mayBe(n, w) {
+			return true
+		}
+	}
+	for _, w := range a.puts {
+		if pointed(n) && mayBe(n, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// pointed says whether a pointer leads to a place.
+func pointed(n *front.Node) bool {
+	for n.Op == front.Index || n.Op == front.Member {
+		n = n.L
+	}
+	return n.Op == front.Deref
+}
+
+// mayBe says whether two places may be the same, by their types (C 6.5p7). Members of unions may
+// be read as another type.
+func mayBe(n, m *front.Node) bool { return mayAlias(n.Type, m.Type) || inUnion(n) || inUnion(m) }
+
+func inUnion(n *front.Node) bool {
+	for ; n.Op == front.Index || n.Op == front.Member; n = n.L {
+		if n.L.Type.Base().Kind == front.Union {
 			return true
 		}
 	}
@@ -180,7 +207,7 @@ func mayAlias(t, w *front.Type) bool {
 // no place has both of.
 func apart(n, m *front.Node) bool {
 	v, w := variable(n), variable(m)
-	return v != nil && w != nil && v != w || !mayAlias(n.Type, m.Type)
+	return v != nil && w != nil && v != w || !mayBe(n, m)
 }
 
 func variable(n *front.Node) *front.Sym {
@@ -220,6 +247,9 @@ func (g *gen) together(n *front.Node, other func()) bool {
 		for _, p := range a.puts {
 			ok = ok && apart(get, p)
 		}
+		for _, w := range a.private { // the thread's own part, by a pointer
+			ok = ok && !(pointed(w) && mayBe(get, w))
+		}
 		if ok {
 			gets = append(gets, get)
 		}
@@ -242,7 +272,7 @@ func (g *gen) together(n *front.Node, other func()) bool {
 		g.temps++
 		return fmt.Sprintf("tmp%d", g.temps)
 	}
-	end, low, high := temp(), temp(), temp()
+	end, low, high, k := temp(), temp(), temp(), temp()
 	s := &group{temp(), map[*front.Node]string{}}
 	bound := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
 	if n.L.Op == front.Le {
@@ -254,7 +284,7 @@ func (g *gen) together(n *front.Node, other func()) bool {
 		g.emit("%s := make([]%s, %d)", s.values[get], g.goType(get.Type), aheadMost)
 	}
 	loop := func(body func()) {
-		g.emit("for %s = %s(%s); %s < %s(%s); %s++ {", name, t, low, name, t, high, name)
+		g.emit("for %s := %s; %s < %s; %s++ {\n%s = %s(%s)", k, low, k, high, k, name, t, k)
 		body()
 		g.emit("}")
 	}
@@ -262,18 +292,18 @@ func (g *gen) together(n *front.Node, other func()) bool {
 	if len(gets) > 0 {
 		loop(func() {
 			for _, get := range gets {
-				g.emit("rt.Ahead(%s, %s, &%s[int(%s)-%s])", s.name, g.phaseless(g.where(get)), s.values[get], name, low)
+				g.emit("rt.Ahead(%s, %s, &%s[%s-%s])", s.name, g.phaseless(g.where(get)), s.values[get], k, low)
 			}
 		})
 		g.emit("%s.Sync()", s.name)
 	}
 	for get, v := range s.values {
-		s.values[get] = fmt.Sprintf("%s[int(%s)-%s]", v, name, low)
+		s.values[get] = fmt.Sprintf("%s[%s-%s]", v, k, low)
 	}
 	g.group = s
-	loop(func() { g.inside(n.R) })
+	loop(func() { g.stmt(n.R) }) // a block of its own, which may have variables of the same names
 	g.group = nil
-	g.emit("}\n%s.End()\n}", s.name)
+	g.emit("%s = %s(%s)\n}\n%s.End()\n}", name, t, high, s.name)
 	return true
 }
 

@@ -328,7 +328,7 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	g.temps++
 	s.k = fmt.Sprintf("tmp%d", g.temps)
 	g.emit("for %s := int(%s); %s < %s; %s++ {\n%s := %s(%s)\n_ = %s", s.k, name, s.k, to, s.k, name, t, s.k, name)
-	g.inside(n.R)
+	g.stmt(n.R) // a block of its own, which may have another variable of that name
 	g.emit("}\n%s = %s(%s)", name, t, to)
 	g.sliced = nil
 	g.line = line
