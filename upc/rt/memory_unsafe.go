@@ -113,6 +113,10 @@ func GetStrict[T Scalar](t *Thread, p Phaseless) T {
 	return v
 }
 
+// Poll answers other threads' messages. A loop that waits for a relaxed write to this thread's
+// own memory calls it, since reading that gives messages no chance to arrive.
+func (t *Thread) Poll() { t.n.Poll() }
+
 // PutStrict is a strict write to the T at p.
 func PutStrict[T Scalar](t *Thread, p Phaseless, v T) {
 	t.Fence()

@@ -68,6 +68,15 @@ int literals(void) {
   }
   return 100 * file_literal[2] + n + ((int[]){4, 5, 6})[1] + (int)sizeof (char[]){"four"} + (n ? (struct pair){1} : pack(2)).a;
 }
+/* A wait for a relaxed write, which has to answer messages. */
+shared int turn[THREADS];
+int ring(int me) {
+  int spins = 0;
+  if (me) while (!turn[me]) spins++;
+  turn[(me + 1) % THREADS] = me + 1;
+  if (!me) do ; while (!turn[me]);
+  return turn[me];
+}
 int main(void) {
   shared void *gp = upc_all_alloc(THREADS, 4);
   int i;
@@ -77,7 +86,9 @@ int main(void) {
   upc_memset(&bytes[8 * MYTHREAD], -1, 8);
   upc_forall (i = 0; i < THREADS; i++; &xs[i]) xs[i] = i;
   upc_barrier;
+  i = ring(MYTHREAD);
   if (MYTHREAD == 0) {
+    printf("ring %d\n", i);
     printf("tentative %d %d\n", tentative, wide);
     printf("twice %d\n", twice());
     printf("strtoul %lx %lx %lx %ld\n", strtoul("18446744073709551615", NULL, 10), strtoul("-1", NULL, 10), strtoul("99999999999999999999", NULL, 10), strtol("-9223372036854775808", NULL, 10));

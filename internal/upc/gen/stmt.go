@@ -374,6 +374,9 @@ func (g *gen) loop(init string, cond, post, body *front.Node, test func()) (ends
 			g.emit("%sif %s {\nbreak\n}", pre, not(c).s)
 		}
 	}
+	if waits(cond, post, body) {
+		g.emit("upc.Poll()")
+	}
 	if test != nil {
 		test()
 	}
@@ -408,9 +411,48 @@ func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
 	} else {
 		g.emit("for %s := true; ; %s = false {\nif !%s {\n%sif %s {\nbreak\n}\n}", t, t, t, pre, not(c).s)
 	}
+	if waits(n.L, nil, n.R) {
+		g.emit("upc.Poll()")
+	}
 	g.inside(n.R)
 	g.emit("}")
 	return false, false
+}
+
+// waits says whether a loop may wait for another thread's relaxed write: its condition reads
+// shared memory, and nothing private that the loop assigns to. Such a loop has to answer
+// messages, since the write may be one.
+func waits(cond, post, body *front.Node) bool {
+	assigned, through := map[*front.Sym]bool{}, false
+	for _, n := range []*front.Node{cond, post, body} {
+		walk(n, func(n *front.Node) {
+			switch n.Op {
+			case front.Assign, front.AssignOp, front.IncDec:
+				if n.L.Op == front.Var {
+					assigned[n.L.Sym] = true
+				} else if !n.L.Type.IsShared() {
+					through = true
+				}
+			case front.Decl:
+				assigned[n.Sym] = true
+			}
+		})
+	}
+	shared, changes := false, false
+	walk(cond, func(n *front.Node) {
+		switch n.Op {
+		case front.Var, front.Deref, front.Index, front.Member:
+			switch {
+			case n.Type.IsShared():
+				shared = shared || n.Mem != front.Strict && n.Type.Kind != front.Array
+			case n.Op == front.Var:
+				changes = changes || assigned[n.Sym]
+			default:
+				changes = changes || through
+			}
+		}
+	})
+	return shared && !changes
 }
 
 // reads says whether condition n, which Go sees in any case, has s.
