@@ -112,3 +112,25 @@ func Float(f float64) float64 { return f }
 
 // Round is round: away from zero in the middle.
 func Round(f float64) float64 { return math.Round(f) }
+
+// Fmax is fmax: of a number and none it is the number, which Go's math.Max is not.
+func Fmax(x, y float64) float64 {
+	switch {
+	case math.IsNaN(x):
+		return y
+	case math.IsNaN(y):
+		return x
+	}
+	return max(x, y)
+}
+
+// Fmin is fmin, of a number and none as Fmax.
+func Fmin(x, y float64) float64 {
+	switch {
+	case math.IsNaN(x):
+		return y
+	case math.IsNaN(y):
+		return x
+	}
+	return min(x, y)
+}

@@ -114,7 +114,7 @@ func parseConv(f string) (v conv, rest string) {
 }
 
 // scan is scanf: how many conversions have stored something, or EOF if the input ended before
-// the first.
+// the first and before any byte of that. An item that ends in the middle does not match.
 func scan(from io.ByteScanner, f string, args []any) int32 {
 	in := &input{ByteScanner: from, limit: -1}
 	done := int32(0)
@@ -164,7 +164,9 @@ func scan(from io.ByteScanner, f string, args []any) int32 {
 		}
 		in.limit = v.width
 		in.end = false
+		before := in.read
 		if !in.convert(&v, to) {
+			in.end = in.end && in.read == before
 			return result()
 		}
 		if !v.skip {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <stddef.h>
+#include <math.h>
 /* What programs seldom write: each line of what it prints was wrong once. */
 int tentative = 5;
 extern int tentative;
@@ -68,6 +69,52 @@ int literals(void) {
   }
   return 100 * file_literal[2] + n + ((int[]){4, 5, 6})[1] + (int)sizeof (char[]){"four"} + (n ? (struct pair){1} : pack(2)).a;
 }
+/* Bit-fields of enum types, and ++ and -- of what Go has not. */
+enum color { RED, GREEN, BLUE, WHITE };
+typedef enum { BELOW = -1, LEVEL, ABOVE } side;
+struct fields { enum color c : 2; side s : 2; unsigned u : 3; int i : 3; _Bool b : 1; long l : 40; };
+shared struct fields sf[THREADS];
+shared _Bool sb[THREADS];
+int fields(void) {
+  struct fields v = {0}, *p = &v;
+  _Bool b = 0, *q = &b, old;
+  enum color { INNER = -1 };
+  int n;
+  v.c = WHITE; v.s = BELOW; v.u = 7; v.i = 3; v.l = -1;
+  n = (v.c == WHITE) + 2 * (v.s == BELOW);
+  n += 4 * (p->c-- == WHITE && v.c == BLUE);
+  n += 8 * (++v.s == LEVEL);
+  n += 16 * (v.u++ == 7);
+  n += 32 * (p->u == 0 && --p->u == 7);
+  n += 64 * (--v.i == 2) + 128 * (++v.l == 0);
+  n += 256 * (v.b++ == 0);
+  n += 512 * (v.b-- == 1);
+  n += 1024 * (--p->b == 1);
+  old = b++;
+  n += 2048 * (!old && b);
+  n += 4096 * ++*q;
+  n += 8192 * (--b == 0);
+  n += 16384 * ((*q)-- == 0);
+  n += 32768 * b;
+  { struct { enum color c : 2; } w; w.c = INNER; n += 65536 * (w.c == INNER); }
+  sf[MYTHREAD].c = BLUE; sf[MYTHREAD].c++; ++sf[MYTHREAD].b; sb[MYTHREAD]--; sb[MYTHREAD]++;
+  n += 131072 * (sf[MYTHREAD].c == WHITE && sf[MYTHREAD].b-- == 1);
+  return n + 262144 * (sb[MYTHREAD]-- == 1 && --sb[MYTHREAD] == 1);
+}
+void numbers(void) {
+  double none = NAN, one = 1;
+  float nonef = NAN, onef = 1;
+  printf("nan %g %g %g %g %d", fmax(none, one), fmin(none, one), fmax(one, none), fmin(one, NAN), !!isnan(fmax(none, none)));
+  printf(" %g %g %g %g %d\n", fmaxf(nonef, onef), fminf(nonef, onef), fmax(-INFINITY, 2), fmin(one, -INFINITY), NAN != NAN && INFINITY == 1e300 * 1e300);
+}
+/* What ends inside an item does not match; what ends before it is the end. */
+void ends(void) {
+  int a = 0, b = 0;
+  float f = 0;
+  char w[4];
+  printf("ends %d %d %d %d %d", sscanf("-", "%d", &a), sscanf("", "%d", &a), sscanf("  ", "%d", &a), sscanf("0x", "%i", &a), sscanf("+", "%f", &f));
+  printf(" %d %d %d %d %d\n", sscanf("1e", "%f", &f), sscanf("7", "%d%d", &a, &b), sscanf("7 -", "%*d%d", &b), sscanf("7", "%*d%d", &b), sscanf("", "%s", w));
+}
 /* A wait for a relaxed write, which has to answer messages. */
 shared int turn[THREADS];
 int ring(int me) {
@@ -89,6 +136,9 @@ int main(void) {
   i = ring(MYTHREAD);
   if (MYTHREAD == 0) {
     printf("ring %d\n", i);
+    printf("fields %d\n", fields());
+    numbers();
+    ends();
     printf("tentative %d %d\n", tentative, wide);
     printf("twice %d\n", twice());
     printf("strtoul %lx %lx %lx %ld\n", strtoul("18446744073709551615", NULL, 10), strtoul("-1", NULL, 10), strtoul("99999999999999999999", NULL, 10), strtol("-9223372036854775808", NULL, 10));

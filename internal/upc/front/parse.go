@@ -565,6 +565,9 @@ func (p *parser) bitField(s *StructInfo, f *Field) {
 	case f.Bits == 0 && f.Name != "":
 		p.fatalf(at, "zero width for bit-field %s", what)
 	}
+	if f.Type.Natural {
+		f.Type = f.Type.with(func(q *Type) { q.Unsigned, q.Natural = true, false })
+	}
 	s.Packed = true
 	from := s.bits
 	if s.Union {
@@ -594,6 +597,7 @@ func (s *StructInfo) place(f *Field) {
 func (p *parser) enum() *Type {
 	p.next()
 	at := p.tok()
+	tag := "enum " + at.text // structures have their tags in the same table
 	if at.kind == tIdent && !keywords[at.text] {
 		p.i++
 	}
@@ -601,7 +605,14 @@ func (p *parser) enum() *Type {
 		if at.kind != tIdent {
 			p.unexpected("expected identifier or '{'")
 		}
+		if t := p.findTag(tag); t != nil {
+			return t
+		}
 		return tyInt
+	}
+	t := &Type{Kind: Int, Natural: true}
+	if at.kind == tIdent {
+		p.scopes[len(p.scopes)-1].tags[tag] = t
 	}
 	var v int64
 	for !p.accept("}") {
@@ -610,12 +621,13 @@ func (p *parser) enum() *Type {
 			v = p.constant("enumerator value is not an integer constant")
 		}
 		p.declare(&Sym{Name: n.text, Pos: n.pos, Type: tyInt, Storage: EnumConst, I: v})
+		t.Natural = t.Natural && v >= 0
 		v++
 		if !p.accept(",") && !p.at("}") {
 			p.unexpected("expected ',' or '}'")
 		}
 	}
-	return tyInt
+	return t
 }
 
 func (p *parser) name() token {

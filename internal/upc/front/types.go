@@ -46,6 +46,7 @@ type Type struct {
 	Kind     Kind
 	Unsigned bool // of Char to LongLong
 	Explicit bool // signed char, which is not char
+	Natural  bool // int as an enum without negative enumerators, which is unsigned as a bit-field
 
 	Const, Volatile bool
 

@@ -625,9 +625,9 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 		op.Sub = front.PtrAdd
 	}
 	if t.Kind == front.Bool {
-		g.refuse(n.Pos, "++ and -- of _Bool")
+		op.Work = one.Type // the sum is compared with 0
 	}
-	if t.Unsigned && n.I < 0 {
+	if (t.Unsigned || t.Kind == front.Bool) && n.I < 0 {
 		op.Sub, one.I = front.Sub, 1
 	}
 	if isBits(n.L) {
@@ -666,7 +666,8 @@ func (g *gen) incdec(n *front.Node, want bool) exp {
 }
 
 func (g *gen) step(n, op *front.Node, p place, want bool) exp {
-	if strings.ContainsRune(p.s, '(') && (want || t(n) == front.Pointer) {
+	sum := op.Sub == front.PtrAdd || t(n) == front.Bool // what Go's ++ is not
+	if strings.ContainsRune(p.s, '(') && (want || sum) {
 		ptr := p.ptr
 		if ptr == "" {
 			ptr = "&" + g.operand(p.exp, 7)
@@ -678,7 +679,7 @@ func (g *gen) step(n, op *front.Node, p place, want bool) exp {
 		old = g.temp(g.goType(n.Type), p.s)
 	}
 	switch {
-	case op.Sub == front.PtrAdd:
+	case sum:
 		g.emit("%s = %s", p.s, g.combine(op, p.exp))
 	case n.I > 0:
 		g.emit("%s++", p.s)

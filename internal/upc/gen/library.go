@@ -8,13 +8,13 @@ import (
 	"github.com/argon-go/argon/internal/upc/front"
 )
 
-// mathFuncs are functions of one or two numbers in Go's package math.
+// mathFuncs are functions of one or two numbers, in Go's package math or in libc.
 var mathFuncs = map[string]string{
 	"sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "atan2": "Atan2",
 	"sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "exp": "Exp", "log": "Log", "log10": "Log10", "log2": "Log2",
 	"log1p": "Log1p", "expm1": "Expm1", "exp2": "Exp2", "pow": "Pow", "sqrt": "Sqrt", "cbrt": "Cbrt", "fabs": "Abs",
 	"floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "round": "Round", "fmod": "Mod", "hypot": "Hypot",
-	"fmax": "Max", "fmin": "Min",
+	"fmax": "libc.Fmax", "fmin": "libc.Fmin",
 }
 
 // services are the functions of UPC: forms with the arguments, and imports.
@@ -88,17 +88,25 @@ func init() {
 	}
 }
 
+// mathFunc is a value of mathFuncs with its package.
+func mathFunc(m string) string {
+	if strings.Contains(m, ".") {
+		return m
+	}
+	return "math." + m
+}
+
 // library is a call of a function that a header of the compiler declares.
 func (g *gen) library(n *front.Node, name string, values []exp) exp {
 	args := texts(values)
 	if m := mathFuncs[name]; m != "" {
-		return exp{"math." + m + "(" + strings.Join(args, ", ") + ")", 7}
+		return exp{mathFunc(m) + "(" + strings.Join(args, ", ") + ")", 7}
 	}
 	if m := mathFuncs[strings.TrimSuffix(name, "f")]; m != "" {
 		for i, a := range args {
 			args[i] = "float64(" + a + ")"
 		}
-		return exp{"float32(" + "math." + m + "(" + strings.Join(args, ", ") + "))", 7}
+		return exp{"float32(" + mathFunc(m) + "(" + strings.Join(args, ", ") + "))", 7}
 	}
 	switch name {
 	case "isnan", "__upc_isnan":

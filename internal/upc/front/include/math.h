@@ -86,6 +86,7 @@ int __upc_isinf(double x);
 #define isinf(x) __upc_isinf(x)
 #define HUGE_VAL (1e308 * 10)
 #define INFINITY (1e30f * 1e30f)
+#define NAN (INFINITY - INFINITY)
 #define M_PI 3.14159265358979323846
 #define M_PI_2 1.57079632679489661923
 #define M_PI_4 0.78539816339744830962
