@@ -13,7 +13,7 @@
 // # What libfabric is used for
 //
 // A rank has one endpoint (FI_EP_RDM) for messages and remote access (FI_MSG, FI_RMA, with
-// the orders SAS and SAW and never FI_ATOMIC, which would cost SAW), one address vector
+// the orders SAS and SAW where the provider has them, and never FI_ATOMIC, which would cost SAW), one address vector
 // and one completion queue, all called under one lock. Package providers chooses the
 // provider. Addresses go by the rendezvous, and into the address vector when they are
 // first used; provider, versions, mr_mode, order and limits are compared there, and a rank
@@ -34,8 +34,8 @@
 //
 // A provider that reports a write before its data is in place (it lacks FI_DELIVERY_COMPLETE) has
 // puts end by what does not overtake the write: a message behind it that the target
-// answers, one for all writes posted before it (FI_ORDER_SAW), else a read of its last
-// bytes (FI_ORDER_RAW). One that offers none of these is not used.
+// answers, one for all writes posted before it (FI_ORDER_SAW). One that offers neither
+// has long puts go in pieces by messages, too; gets stay remote accesses.
 //
 // Notification puts of adapt are a write and the message behind it on the same endpoint where the
 // provider keeps that order (FI_ORDER_SAW), else, and for puts in messages, the message goes when

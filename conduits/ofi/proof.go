@@ -9,8 +9,9 @@ import (
 
 // A provider may say of a write only that this side's memory is free, and not that the data
 // is in place (FI_DELIVERY_COMPLETE). That is then found out by what does not overtake
-// it: a message (FI_ORDER_SAW), which the target answers, or else a read of its last bytes
-// (FI_ORDER_RAW).
+// it: a message (FI_ORDER_SAW), which the target answers. A read behind it would not do: that
+// order (FI_ORDER_RAW) is of the bytes that both touch, up to max_order_raw_size
+// (fi_endpoint(3)). Without either, long puts go in pieces by messages.
 
 // proof is how a rank knows that the data of a write is in place.
 type proof uint8
@@ -18,7 +19,7 @@ type proof uint8
 const (
 	byDelivery proof = iota // the write is over
 	byMessage               // a message behind it has been answered
-	byRead                  // a read behind it is over
+	unprovable              // nothing tells: no write is posted
 )
 
 // proof is what the provider offers.
@@ -29,22 +30,20 @@ func (t *transport) proof() proof {
 	case t.ep.Order&fabric.OrderSAW != 0:
 		return byMessage
 	}
-	return byRead
+	return unprovable
 }
 
 // writes are those to a peer which are not known to be in place, guarded by transport.mu.
 // Their keys stay in use.
 type writes struct {
-	// byMessage: message number marks is to be sent if ask is set; its answer is of all
+	// With byMessage: message number marks is to be sent if ask is set; its answer is of all
 	// operations with a mark up to that.
 	marks uint32
 	ask   bool
 	sent  fifo.Queue[uint32] // operations, by mark
-	// byRead: operations whose writes are over, to be read.
-	over fifo.Queue[uint32]
 }
 
-func (w *writes) any() bool { return !w.sent.Empty() || !w.over.Empty() }
+func (w *writes) any() bool { return !w.sent.Empty() }
 
 // add takes in that the write of operation id has been posted.
 func (w *writes) add(id uint32, op *operation) {
@@ -90,61 +89,9 @@ func (t *transport) proven(p *peer, mark uint32) bool {
 // held: its operation is under way then.
 func (t *transport) unsure(s *slot) bool {
 	op := &t.ops[s.op]
-	if op.get || s.proof || op.err != nil {
+	if op.get || op.err != nil || t.proof() != byMessage {
 		return false
 	}
-	switch t.proof() {
-	case byMessage:
-		op.moved = op.unproven
-		return op.moved
-	case byRead:
-		s.peer.writes.over.Add(s.op)
-		t.makeDue(s.peer)
-		return true
-	}
-	return false
-}
-
-// proofBytes is how much of a write is read, from its end.
-const proofBytes = 8
-
-// postProofs posts the reads behind writes to p, with mu held; false if there is no room
-// for one now.
-func (t *transport) postProofs(p *peer) bool {
-	for !p.writes.over.Empty() && p.lost == nil && !p.left {
-		id := p.writes.over.First()
-		op := &t.ops[id]
-		if !op.used { // abandoned
-			p.writes.over.Take()
-			continue
-		}
-		c, err := t.context()
-		if err != nil {
-			t.lose(p, err)
-			return false
-		}
-		remote, key := t.there(op)
-		post := [1]fabric.Op{{Kind: fabric.Read, Context: c, Peer: p.addr, Len: proofBytes, Remote: remote + uint64(len(op.mem)) - proofBytes, Key: key}}
-		again, err := t.issue(p, post[:])
-		if again || err != nil {
-			t.free(c)
-			if err != nil {
-				t.lose(p, err)
-			} else {
-				t.stuck++
-				p.full = true
-				t.makeDue(p)
-			}
-			return false
-		}
-		p.posted++
-		p.full = false
-		p.flying += proofBytes
-		t.flying += proofBytes
-		t.attend()
-		p.writes.over.Take()
-		op.context = c
-		t.slots[c] = slot{peer: p, rma: true, op: id, mem: t.ep.Buffer(c)[:proofBytes], key: op.key, proof: true}
-	}
-	return true
+	op.moved = op.unproven
+	return op.moved
 }

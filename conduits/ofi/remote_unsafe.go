@@ -88,9 +88,6 @@ func (t *transport) uses(rights segment.Rights) (uses uint64) {
 	if rights&segment.RightWrite != 0 {
 		uses |= fabric.RemoteWrite
 	}
-	if uses != 0 && t.proof() == byRead {
-		uses |= fabric.RemoteRead
-	}
 	if t.ep.MR&fabric.MRLocal != 0 {
 		uses |= fabric.Local
 	}
@@ -122,7 +119,7 @@ const leastRemote = 16 << 10
 // starts it if it does.
 func (t *transport) remote(op *operation, rank int) bool {
 	n, a := uint64(len(op.mem)), t.all[rank]
-	if n < leastRemote || n > t.ep.MaxMsg {
+	if n < leastRemote || n > t.ep.MaxMsg || !op.get && t.proof() == unprovable {
 		return false
 	}
 	if op.addr >= segment.AttachBase && uint64(op.addr-segment.AttachBase)+n <= a.Size {
@@ -157,9 +154,6 @@ func (t *transport) startRemote(p *peer, id uint32) {
 
 // postRemote posts what waits for p, with mu held.
 func (t *transport) postRemote(p *peer) {
-	if !t.postProofs(p) {
-		return
-	}
 	for !p.remote.Empty() && p.lost == nil && !p.left && t.reach(p) {
 		id := p.remote.First()
 		op := &t.ops[id]
@@ -291,12 +285,8 @@ func (t *transport) ended(d fabric.Done) {
 	s.peer.heard++
 	s.peer.flying -= int64(len(s.mem))
 	t.flying -= int64(len(s.mem))
-	if s.proof {
-		t.free(d.Context)
-	} else {
-		t.slots[d.Context] = slot{}
-		t.bare = append(t.bare, d.Context)
-	}
+	t.slots[d.Context] = slot{}
+	t.bare = append(t.bare, d.Context)
 	if s.loan {
 		if err := t.ep.Deregister(s.local); err != nil {
 			t.failSoon(t.rank, err)
@@ -330,7 +320,7 @@ func (t *transport) ended(d fabric.Done) {
 		s.peer.touch = true
 		t.makeDue(s.peer)
 	}
-	if op.get || s.proof || proof == byDelivery || proof == byMessage && !op.unproven {
+	if op.get || proof == byDelivery || proof == byMessage && !op.unproven {
 		op.err = nil
 	}
 	t.finish(s.op, op.err)

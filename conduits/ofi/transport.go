@@ -127,7 +127,6 @@ type slot struct {
 	loan  bool
 	lent  *ownKey // of mem, if that is registered memory
 	noted bool    // words follow it, which tell its target of it
-	proof bool    // it reads what op has written
 }
 
 // arrival is a frame that has arrived.

@@ -15,7 +15,7 @@ import (
 // What Demand has an endpoint lack, beside bits of Properties.MR.
 const (
 	NoDelivery = 1 << 62 // Properties.Delivery
-	NoSAW      = 1 << 61 // OrderSAW; it has OrderRAW in its place
+	NoSAW      = 1 << 61 // OrderSAW
 )
 
 // Demand has e ask for more of its caller than its provider does: MRVirtAddr, MRLocal,
@@ -29,7 +29,7 @@ func (e *Endpoint) Demand(modes uint64) {
 	i.MR |= modes &^ (NoDelivery | NoSAW)
 	i.Delivery = i.Delivery && modes&NoDelivery == 0
 	if modes&NoSAW != 0 {
-		i.Order = i.Order&^OrderSAW | OrderRAW
+		i.Order &^= OrderSAW
 	}
 	e.Info = &i
 	e.fake = &domain{modes: modes, mine: map[uint32]uint64{}, mapped: map[uint64]uint64{}, local: map[uint64]piece{}, busy: map[uint32]bool{}}
@@ -60,10 +60,9 @@ func (d *domain) delay(e *Endpoint, op Op) (held, waits bool) {
 		return false, false
 	}
 	behind := op.Kind == Send || op.Kind == Inject
-	if d.modes&NoSAW != 0 {
-		behind = op.Kind == Read
-	}
 	switch {
+	case op.Kind == Write && d.modes&NoSAW != 0:
+		panic(fmt.Sprintf("fabric: a write of %d bytes of which nothing tells when it is in place", op.Len))
 	case op.Kind == Write:
 		d.early = append(d.early, Done{Context: op.Context})
 		op.Local = uintptr(C.argon_copy(C.uint64_t(op.Local), C.size_t(op.Len)))
@@ -208,7 +207,7 @@ func (d *domain) remote(op *Op) {
 	if off > r.n || op.Len > r.n-off || r.uses&need == 0 {
 		panic(fmt.Sprintf("fabric: an access of %d bytes at %#x to a region of %d at %#x with uses %#x", op.Len, op.Remote, r.n, r.at, r.uses))
 	}
-	if d.modes&MRLocal != 0 && op.Local != 0 {
+	if d.modes&MRLocal != 0 {
 		p, ok := d.local[op.Desc]
 		if at := uint64(op.Local); !ok || at < p.at || at-p.at > p.n || op.Len > p.n-(at-p.at) {
 			panic(fmt.Sprintf("fabric: an access of %d bytes from %#x, which is not what %#x describes", op.Len, op.Local, op.Desc))

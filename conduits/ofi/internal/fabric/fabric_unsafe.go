@@ -45,7 +45,7 @@ const (
 	Send   Kind = C.FABRIC_SEND   // from the buffer of its context
 	Inject Kind = C.FABRIC_INJECT // Send that is over when it is posted; at most Properties.Inject bytes
 	Write  Kind = C.FABRIC_WRITE  // from Local to Remote; over when the data is in place, with Properties.Delivery
-	Read   Kind = C.FABRIC_READ   // from Remote to Local, or to the buffer of its context if that is 0
+	Read   Kind = C.FABRIC_READ   // from Remote to Local
 )
 
 // Op is an operation to be posted. Its layout is that of struct argon_post_entry.
@@ -102,20 +102,19 @@ const (
 	MRAllocated = C.FI_MR_ALLOCATED
 	OrderSAS    = C.FI_ORDER_SAS
 	OrderSAW    = C.FI_ORDER_SAW
-	OrderRAW    = C.FI_ORDER_RAW
 )
 
 // asks are what a provider is asked for, until it has it: messages behind messages and
 // behind writes, and writes that are over when their data is in place; or else one of
-// these, or reads behind writes, by which it can be found out.
+// these, or neither.
 var asks = []struct{ order, completion uint64 }{
 	{OrderSAS | OrderSAW, C.FI_DELIVERY_COMPLETE},
 	{OrderSAS, C.FI_DELIVERY_COMPLETE},
 	{0, C.FI_DELIVERY_COMPLETE},
 	{OrderSAS | OrderSAW, 0},
 	{OrderSAW, 0},
-	{OrderSAS | OrderRAW, 0},
-	{OrderRAW, 0},
+	{OrderSAS, 0},
+	{0, 0},
 }
 
 // Info is a provider at one local address. It stays as long as the process does: asking

@@ -271,8 +271,6 @@ static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argo
 	case FABRIC_INJECT:
 		return fi_inject(e->ep, buffer, p->len, p->peer);
 	case FABRIC_READ:
-		if (!p->local)
-			return fi_read(e->ep, buffer, p->len, desc, p->peer, p->remote, p->key, &c->fi);
 		return fi_read(e->ep, (void *)(uintptr_t)p->local, p->len, (void *)(uintptr_t)p->desc, p->peer, p->remote, p->key, &c->fi);
 	default: {
 		struct iovec local = { (void *)(uintptr_t)p->local, p->len };
