@@ -94,8 +94,11 @@
 // back, with a message (package internal/guest). Those that libraries which libfabric depends
 // on install before Go's runtime begins are taken away. Programs that the process starts
 // inherit no descriptor that the library opens then. Of connections, which providers over
-// TCP make later, they do not inherit what this rank has called, and what a peer has called from its first frame on:
-// one that is started in the moment between may have it open.
+// TCP make later, they do not inherit those that the first attempt to post something to a peer begins, and
+// what a peer has called from its first frame on. Those that the provider makes at other times, such as
+// again after one has broken, are closed in programs when the peer has answered: when
+// the first frame to or from it is posted or arrives, and once in four looks of the watch (a second, by
+// default) while something is awaited. A program that is started before that may have one open.
 package ofi
 
 // Name is the conduit's name.

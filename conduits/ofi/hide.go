@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/guest"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -14,14 +15,16 @@ import (
 // over TCP make them when ranks first talk, and programs that the process starts would
 // inherit them.
 type hidden struct {
+	ip     bool         // addresses are those of IP
 	port   int          // of the endpoint, which accepted connections have, too; 0 if it has none
 	called map[int]bool // ports of peers that connections were made to
 	fresh  bool         // a peer has been heard from for the first time
+	looks  uint32       // of the watch
 }
 
-// portOf is the port of an address of IP, in the form of struct sockaddr; 0 if it is none.
-func portOf(addr []byte) int {
-	if len(addr) < 8 {
+// portOf is the port of a peer's address; 0 if that is not one of IP (struct sockaddr).
+func (h *hidden) portOf(addr []byte) int {
+	if !h.ip || len(addr) < 8 {
 		return 0
 	}
 	switch binary.NativeEndian.Uint16(addr) {
@@ -31,20 +34,42 @@ func portOf(addr []byte) int {
 	return 0
 }
 
-// issue posts an operation to p, with mu held. The first one makes the connection: no
-// program is started before that is closed in programs.
+// issue posts an operation to p, with mu held. The first attempt begins the connection, and
+// its socket has no peer yet (ENOTCONN) until that has answered: so what is open after it
+// and was not before is closed in programs, and none is started meanwhile. Providers may
+// have no room until the connection is there, and make it in a later attempt: the first one
+// that succeeds has all connections looked at.
 func (t *transport) issue(p *peer, op []fabric.Op) (again bool, err error) {
-	if p.called || t.hidden.port == 0 {
+	switch {
+	case p.called:
 		_, again, err = t.ep.Post(op)
 		return again, err
+	case !p.tried:
+		p.tried = true
+		if port := t.hidden.portOf(t.cards[p.rank].addr); port != 0 {
+			t.hidden.called[port] = true
+		}
+		guest.Hide(func() { _, again, err = t.ep.Post(op) })
+	default:
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		if _, again, err = t.ep.Post(op); !again {
+			t.hide()
+		}
 	}
-	p.called = true
-	t.hidden.called[portOf(t.cards[p.rank].addr)] = true
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	_, again, err = t.ep.Post(op)
-	t.hide()
+	p.called = !again && err == nil
 	return again, err
+}
+
+// hideLooks is after how many looks of the watch connections are looked at, of which
+// some may have been made again.
+const hideLooks = 4
+
+// hideSome has the watch hide connections now and then, with mu held.
+func (t *transport) hideSome() {
+	if t.hidden.looks++; t.hidden.looks%hideLooks == 1 {
+		t.hide()
+	}
 }
 
 // hide has programs that this process starts inherit no connection, with mu held. It takes

@@ -3,6 +3,8 @@
 package ofi
 
 import (
+	"encoding/binary"
+	"errors"
 	"slices"
 	"syscall"
 	"testing"
@@ -11,17 +13,19 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// TestHidden: programs inherit no connection from the moment it is made, before the peer
-// has answered.
-func TestHidden(t *testing.T) {
-	ts, _ := pair(t)
+// call has rank 0 send rank 1 a message, and checks that programs inherit no connection
+// that it has made. own is rank 1's port.
+func call(t *testing.T, ts []conduits.Transport, own int) {
+	t.Helper()
 	before := sys.Descriptors()
 	if st := ts[0].Send(1, []uint32{1}, nil); st != conduits.Ready {
 		t.Fatal(st)
 	}
 	made := 0
 	for _, fd := range sys.Descriptors() {
-		if _, err := syscall.Getsockname(fd); err != nil || slices.Contains(before, fd) {
+		near, err := syscall.Getsockname(fd)
+		// Rank 1 may have accepted the connection already, which it hides when it has heard.
+		if err != nil || slices.Contains(before, fd) || port(near) == own {
 			continue
 		}
 		if made++; sys.Inherited(fd) {
@@ -33,18 +37,92 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestPortOf: addresses of IP have a port, others none.
+// portOfOther is the port of rank 1's endpoint; 0 if it has none.
+func portOfOther(ts []conduits.Transport) int {
+	r := ts[1].(*transport)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hidden.port
+}
+
+// TestHidden: programs inherit no connection from the moment it is made, before the peer
+// has answered.
+func TestHidden(t *testing.T) {
+	ts, _ := pair(t)
+	call(t, ts, portOfOther(ts))
+}
+
+// TestHiddenBegun: nor do they inherit one that the peer's host has not answered yet.
+func TestHiddenBegun(t *testing.T) {
+	ts, _ := pair(t)
+	own := portOfOther(ts)
+	if own == 0 {
+		t.Skip("addresses are not those of IP")
+	}
+	// What calls a listener whose queue is full is not answered (listen(2), tcp(7)).
+	l, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fds := []int{l}
+	defer func() {
+		for _, fd := range fds {
+			if err := syscall.Close(fd); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	r := ts[0].(*transport)
+	r.mu.Lock()
+	card := &r.cards[1]
+	card.addr = slices.Clone(card.addr)
+	v4 := binary.NativeEndian.Uint16(card.addr) == syscall.AF_INET
+	r.mu.Unlock()
+	if !v4 {
+		t.Skip("addresses are not those of IPv4")
+	}
+	at := &syscall.SockaddrInet4{Addr: [4]byte(card.addr[4:8])}
+	if err := syscall.Bind(l, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(l, 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds = append(fds, c)
+		if err := syscall.Connect(c, name); err != nil && !errors.Is(err, syscall.EINPROGRESS) {
+			t.Fatal(err)
+		}
+	}
+	r.mu.Lock()
+	binary.BigEndian.PutUint16(card.addr[2:], uint16(port(name)))
+	r.mu.Unlock()
+	call(t, ts, own)
+	r.Fail(0, errors.New("the test has it fail"))
+}
+
+// TestPortOf: addresses of IP have a port, others none, whatever they begin with.
 func TestPortOf(t *testing.T) {
 	for _, c := range []struct {
+		ip   bool
 		addr []byte
 		port int
 	}{
-		{nil, 0},
-		{[]byte{2, 0, 0x12, 0x34, 127, 0, 0, 1}, 0x1234},
-		{append([]byte{10, 0, 0x12, 0x34}, make([]byte, 24)...), 0x1234},
-		{[]byte("an address of some card"), 0},
+		{true, nil, 0},
+		{true, []byte{2, 0, 0x12, 0x34, 127, 0, 0, 1}, 0x1234},
+		{true, append([]byte{10, 0, 0x12, 0x34}, make([]byte, 24)...), 0x1234},
+		{false, []byte{2, 0, 0x12, 0x34, 127, 0, 0, 1}, 0},
+		{true, []byte("an address of some card"), 0},
 	} {
-		if got := portOf(c.addr); got != c.port {
+		if got := (&hidden{ip: c.ip}).portOf(c.addr); got != c.port {
 			t.Errorf("%v has port %d, not %d", c.addr, got, c.port)
 		}
 	}

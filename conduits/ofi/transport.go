@@ -152,6 +152,7 @@ type peer struct {
 	rank     int
 	addr     uint64 // in the address vector
 	known    bool   // addr is
+	tried    bool   // posting something to it has been tried
 	called   bool   // something has been posted to it
 	credited bool   // its windows have opened
 	left     bool
@@ -290,7 +291,8 @@ func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights)
 	t.mu.Lock()
 	t.owner = o
 	mine, err := t.register(rights)
-	t.hidden = hidden{port: portOf(mine.addr), called: map[int]bool{}}
+	t.hidden = hidden{ip: t.ep.IP, called: map[int]bool{}}
+	t.hidden.port = t.hidden.portOf(mine.addr)
 	if err == nil {
 		err = t.prepare()
 	}

@@ -111,6 +111,7 @@ func (t *transport) lookAround() {
 	if t.over || t.job.failure() != nil {
 		return
 	}
+	t.hideSome()
 	// Time in which this rank did not look at what has arrived is not a peer's silence.
 	looked := t.looked != t.polled
 	t.looked = t.polled

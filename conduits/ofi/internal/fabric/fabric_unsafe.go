@@ -91,7 +91,7 @@ type Properties struct {
 	Sends    int    // most operations under way that an endpoint is made for
 	Receives int
 	MaxMsg   uint64 // most bytes of an operation
-	AddrLen  int
+	IP       bool   // addresses are those of IP, struct sockaddr_in or sockaddr_in6
 }
 
 // Bits of Properties.MR and Properties.Order that callers ask for.
@@ -169,6 +169,7 @@ func Find(provider, node, domain string) (*Info, error) {
 		Version:  fmt.Sprintf("%s, provider %d.%d", version(), uint32(f.prov_version)>>16, uint32(f.prov_version)&0xffff),
 		Delivery: i.Delivery,
 		Inject:   int(t.inject_size), Sends: int(t.size), Receives: int(r.size), MaxMsg: uint64(i.info.ep_attr.max_msg_size),
+		IP: i.info.addr_format == C.FI_SOCKADDR || i.info.addr_format == C.FI_SOCKADDR_IN || i.info.addr_format == C.FI_SOCKADDR_IN6,
 	}
 	if infos.all == nil {
 		infos.all = map[[3]string]*Info{}
