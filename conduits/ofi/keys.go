@@ -207,21 +207,25 @@ func (t *transport) released(k *ownKey) {
 }
 
 // forgo forgets that p, or any rank if it is nil, has keys of this one: it will post nothing
-// any more, with mu held.
-func (t *transport) forgo(p *peer) {
+// any more, with mu held. If it is nil and the endpoint is cut, no access of this rank is under way
+// any more, either.
+func (t *transport) forgo(p *peer, cut bool) {
 	for _, k := range t.own.live {
-		if p != nil {
+		switch {
+		case p != nil:
 			delete(k.holders, p)
-		} else {
-			k.locals = 0 // the endpoint is cut
+		case cut:
+			k.locals = 0
 		}
 	}
 	for _, k := range t.own.going {
-		if p == nil {
-			clear(k.holders)
-			k.locals = 0
-		} else {
+		if p != nil {
 			delete(k.holders, p)
+		} else {
+			clear(k.holders)
+			if cut {
+				k.locals = 0
+			}
 		}
 		t.released(k)
 	}

@@ -210,6 +210,29 @@ func TestLateKey(t *testing.T) {
 	}
 }
 
+// TestForgo: memory that is deregistered is not its owner's again while accesses of this rank
+// to it are under way at an endpoint that could not be cut.
+func TestForgo(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := &ownKey{number: 7, holders: map[*peer]uint32{r.peer(1): 1}, locals: 1, done: make(chan struct{})}
+	r.own.going = map[uint64]*ownKey{k.number: k}
+	for _, cut := range []bool{false, true} {
+		r.forgo(nil, cut)
+		over := false
+		select {
+		case <-k.done:
+			over = true
+		default:
+		}
+		if over != cut {
+			t.Errorf("the memory is its owner's: %v; the endpoint was cut: %v", over, cut)
+		}
+	}
+}
+
 // LocalDemanding is Local where the provider asks for everything.
 func LocalDemanding(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return adapt.Local(Name, func(n int, c conduits.Config) ([]conduits.Transport, error) {

@@ -799,6 +799,7 @@ func (t *transport) departed(rank int) {
 // the provider has is over when the provider says so, for it may still write to memory
 // that is the caller's then; if the job has failed, the endpoint is closed before.
 func (t *transport) abandon(p *peer, err error) {
+	cut := true
 	for id := range t.ops {
 		op := &t.ops[id]
 		if !op.used || p != nil && op.peer != p {
@@ -806,13 +807,16 @@ func (t *transport) abandon(p *peer, err error) {
 		}
 		if t.underway(uint32(id)) {
 			op.err = err
-			if p != nil || !t.ep.Cut() {
+			if p != nil {
 				continue
+			}
+			if cut = t.ep.Cut(); !cut {
+				continue // it is tried again
 			}
 		}
 		t.finish(uint32(id), err)
 	}
-	t.forgo(p)
+	t.forgo(p, cut)
 }
 
 // underway says whether the provider has operation id, with mu held.
@@ -878,7 +882,7 @@ func (t *transport) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true
-	t.forgo(nil)
+	t.forgo(nil, true) // whatever Close says: pins keep what the provider may write to
 	t.timer.Stop()
 	t.watcher.Stop()
 	t.asker.Stop()
