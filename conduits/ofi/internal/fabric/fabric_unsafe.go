@@ -117,8 +117,9 @@ var asks = []struct{ order, completion uint64 }{
 	{0, 0},
 }
 
-// Info is a provider at one local address. It stays as long as the process does: asking
-// for it takes 90 ms.
+// Info is a provider at one local address. It stays as long as the process does: the
+// first question to the library takes 0.1 s, in which it loads providers, and each later one 0.5 to
+// 1.5 ms.
 type Info struct {
 	Properties
 	info *C.struct_fi_info
@@ -146,12 +147,13 @@ func Find(provider, node, domain string) (*Info, error) {
 	var ret C.int
 	guest.Call("ofi: fi_getinfo", func() {
 		for _, a := range asks {
-			if ret = C.argon_info(p, n, d, C.uint64_t(a.order), C.uint64_t(a.completion), &i.info); ret != 0 {
+			ret = C.argon_info(p, n, d, C.uint64_t(a.order), C.uint64_t(a.completion), &i.info)
+			switch ret {
+			case -C.FI_ENODATA:
 				continue
-			}
-			if i.Delivery = a.completion != 0; i.Delivery { // of writes, not of all that is posted
-				C.fi_freeinfo(i.info)
-				ret = C.argon_info(p, n, d, C.uint64_t(a.order), 0, &i.info)
+			case 0: // it is asked of writes, not of all that is posted
+				i.Delivery = a.completion != 0
+				i.info.tx_attr.op_flags &^= C.FI_DELIVERY_COMPLETE
 			}
 			return
 		}
