@@ -18,8 +18,8 @@ const TransportWords = MaxWords + 5
 // # Calls
 //
 // A method may be called by any goroutine at any time after Attach has returned,
-// but one goroutine at a time is in Poll, and one in Wait. None but Attach, Wait and
-// Fail blocks. A Transport calls the [Owner] that Attach was given: Deliver, Complete and
+// but one goroutine at a time is in Poll, and one in Wait. None but Attach, Wait, Fail and
+// Close blocks, and Deregister of those that have it ([Registering]). A Transport calls the [Owner] that Attach was given: Deliver, Complete and
 // Left inside Poll alone, Access from anywhere, and holds no lock then that its other
 // methods take, for an Owner's methods may call Send, Kick and Err.
 //
