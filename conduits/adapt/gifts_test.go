@@ -182,6 +182,51 @@ func TestHalves(t *testing.T) {
 	}
 }
 
+// unhurried is a Transport that says later that data is in place.
+type unhurried struct{ *halves }
+
+func (*unhurried) NotifyWords() int { return 16 }
+
+func (u *unhurried) PutNotify(dst int, to segment.NLA, src []byte, words []uint32, cookie uint64) (bool, error) {
+	u.halves.PutNotify(dst, to, src, words, cookie)
+	return false, nil
+}
+
+// TestCountedWhenCommitted: a message counts as sent as soon as its rank can have it,
+// which may be before its data is known to be in place.
+func TestCountedWhenCommitted(t *testing.T) {
+	u, c := &unhurried{&halves{recorder: &recorder{}}}, &counter{}
+	a, b := New("unhurried", u), New("unhurried", &recorder{})
+	for e, to := range map[*Endpoint]conduits.Receiver{a: &counter{}, b: c} {
+		if err := e.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: to}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(when string) {
+		t.Helper()
+		var sent, received conduits.Stats
+		a.Stats(&sent)
+		b.Stats(&received)
+		if n, m := sent.Sent[conduits.Reply], received.Received[conduits.Reply]; n != 1 || m != 1 {
+			t.Errorf("%s: %d messages sent and %d received", when, n, m)
+		}
+	}
+	s, _, st := a.ReservePut(1, conduits.Reply, 2, segment.AttachBase, make([]byte, 64), 7)
+	if st != conduits.Ready {
+		t.Fatalf("status %d", st)
+	}
+	a.Commit(1, conduits.Reply, s, 5, 0)
+	owner{b}.Deliver(1, u.noted[0], nil)
+	b.Poll()
+	count("before the data is known to be in place")
+	owner{a}.Complete(0, nil)
+	a.Poll()
+	count("afterwards")
+	if err := errorOf(a, b); err != nil {
+		t.Error(err)
+	}
+}
+
 func errorOf(eps ...*Endpoint) error {
 	for _, e := range eps {
 		if err := e.Err(); err != nil {

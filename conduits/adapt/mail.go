@@ -205,7 +205,8 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	if st == conduits.Ready {
 		e.out[0] = header(kindMessage, c, tag)
 		copy(e.out[1:], words)
-		e.send(dst, c, e.out[:1+len(words)], payload)
+		e.stats.Sent[c]++
+		e.send(dst, e.out[:1+len(words)], payload)
 	}
 	e.mu.Unlock()
 	if st == conduits.Ready && dst == e.rank {
@@ -216,8 +217,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 
 // send sends a layer's message that has its credit, with mu held. The caller notifies
 // if it is to this rank.
-func (e *Endpoint) send(dst int, c conduits.Class, words []uint32, payload []byte) {
-	e.stats.Sent[c]++
+func (e *Endpoint) send(dst int, words []uint32, payload []byte) {
 	if dst == e.rank {
 		e.arrived(dst, words, payload)
 	} else {
@@ -300,20 +300,20 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 func (e *Endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag conduits.Tag, payload int) {
 	e.mu.Lock()
 	l := e.unslot(s)
+	e.stats.Sent[c]++ // now: dst may have it before the Transport says that its data is there
 	if l.data != nil {
 		e.mu.Unlock()
 		e.commitLong(dst, c, l, tag)
 		return
 	}
 	if l.room.Words != nil {
-		e.stats.Sent[c]++
 		l.room.Words[0] = header(kindMessage, c, tag)
 		e.giveBack(dst, l, payload, true)
 		e.mu.Unlock()
 		return
 	}
 	l.words[longWords-1] = header(kindMessage, c, tag)
-	e.send(dst, c, l.words[longWords-1:longWords+l.nwords], l.buf[:payload])
+	e.send(dst, l.words[longWords-1:longWords+l.nwords], l.buf[:payload])
 	e.release(l)
 	e.mu.Unlock()
 	if dst == e.rank {
@@ -377,10 +377,10 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 func (e *Endpoint) sendLong(dst int, c conduits.Class, l *letter, err error) {
 	e.done.Add(completion{cookie: l.cookie, event: conduits.SourceDone})
 	switch {
-	case err == nil && l.way == afterData:
-		e.send(dst, c, l.words[:longWords+l.nwords], nil)
 	case err == nil:
-		e.stats.Sent[c]++
+		if l.way == afterData {
+			e.send(dst, l.words[:longWords+l.nwords], nil)
+		}
 	default:
 		if isFault(err) {
 			e.stats.Faults++
