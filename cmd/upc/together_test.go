@@ -2,40 +2,31 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // TestTogether: loops whose accesses are under way together do what the program says, whatever
-// messages overtake others, which those of a simulated network with jitter do.
+// messages overtake others, which those of a simulated network with jitter do. The simulator's
+// clock shows which loops have them so, and which must not.
 func TestTogether(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
-	dir := t.TempDir()
-	files, _, err := compile(&options{files: []string{"testdata/together.upc"}})
-	if err == nil {
-		err = writeModule(dir, files)
-	}
-	program := filepath.Join(dir, "together")
-	if err == nil {
-		err = goBuild(dir, program, ".", os.Stderr)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := newBundle(t)
+	b.add(t, "together", 0, "testdata/together.upc")
+	b.add(t, "overlap", 0, "testdata/overlap/overlap.upc")
+	b.build(t)
 	environments := []string{"ARGON_CONDUIT=udp"}
 	for seed := 1; seed <= 20; seed++ {
 		environments = append(environments, fmt.Sprintf("ARGON_CONDUIT=sim ARGON_SIM=seed=%d,jitter=20us", seed))
 	}
 	for _, e := range environments {
-		c := exec.Command(program)
-		c.Env = append(os.Environ(), append(strings.Fields(e), "ARGON_RANKS=3")...)
-		if out, err := c.CombinedOutput(); err != nil || string(out) != "together: 0 wrong\n" {
+		out, err := output(t.TempDir(), append(strings.Fields(e), "ARGON_RANKS=3"), b.bin("together"))
+		if err != nil || out != "together: 0 wrong\n" {
 			t.Errorf("%s: %v\n%s", e, err, out)
 		}
 	}
+	out, err := output(t.TempDir(), []string{"ARGON_CONDUIT=sim", "ARGON_RANKS=2"}, b.bin("overlap"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	golden(t, "testdata/overlap/overlap.out", out)
 }

@@ -1261,10 +1261,10 @@ var mutants = []mutant{
 	},
 	{
 		name:   "upc-group-order",
-		defect: "an access does not wait for a put of its group to the same word",
+		defect: "an access does not wait for a put of its group to the same bytes",
 		file:   "upc/rt/group_unsafe.go", test: "upc/rt ^TestGroup$",
-		old: "if at, _ := g.find(p); g.words[at] != 0 {",
-		new: "if at, _ := g.find(p); g.words[at] != 0 && g.n > groupMost {",
+		old: "if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 {",
+		new: "if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 && g.n > groupMost {",
 	},
 	{
 		name:   "upc-group-end",
@@ -1272,6 +1272,13 @@ var mutants = []mutant{
 		file:   "upc/rt/group_unsafe.go", test: "cmd/upc ^TestTogether$",
 		old: "func (g *Group) End() { g.Sync() }",
 		new: "func (g *Group) End() {}",
+	},
+	{
+		name:   "upc-ahead-before",
+		defect: "a read ahead has for its address what a variable is given behind it",
+		file:   "internal/upc/gen/group.go", test: "cmd/upc ^TestTogether$",
+		old: "d.value == nil || d.number > a.now {",
+		new: "d.value == nil {",
 	},
 	{
 		name:   "upc-window-block",

@@ -10,12 +10,13 @@ const groupMost = 256
 
 // Group is relaxed accesses of one loop that are under way together, in place of one after the
 // other. Those to threads that are reached by load and store are done at once. The order that a
-// thread sees its own accesses to one place in (5.1.2.3) is kept: an access to a word that a put of
+// thread sees its own accesses to one place in (5.1.2.3) is kept: an access to bytes that a put of
 // the group is on its way to waits for it. Between Begin and End the thread accesses shared
 // memory of others by the group alone.
 type Group struct {
 	t     *Thread
 	words [2 * groupMost]uint64 // that puts are on their way to: a hash table, 0 for a free place
+	bytes [2 * groupMost]uint8  // which bytes of them, a bit for each
 	n     int
 }
 
@@ -35,6 +36,7 @@ func (g *Group) Sync() {
 	g.t.must(g.t.x.SyncNBI(allOps))
 	if g.n > 0 {
 		clear(g.words[:])
+		clear(g.bytes[:])
 		g.n = 0
 	}
 }
@@ -52,9 +54,12 @@ func (g *Group) find(p Phaseless) (at int, word uint64) {
 	return at, word
 }
 
-// inOrder waits for a put that is under way to the word at p, if there is one.
-func (g *Group) inOrder(p Phaseless) {
-	if at, _ := g.find(p); g.words[at] != 0 {
+// bytesOf is the size bytes at p in their word, a bit for each.
+func bytesOf(p Phaseless, size uintptr) uint8 { return uint8(1<<size-1) << (p & 7) }
+
+// inOrder waits for a put that is under way to any of the size bytes at p, if there is one.
+func (g *Group) inOrder(p Phaseless, size uintptr) {
+	if at, _ := g.find(p); g.bytes[at]&bytesOf(p, size) != 0 {
 		g.Sync()
 	}
 }
@@ -70,17 +75,18 @@ func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 	if g.n == groupMost {
 		g.Sync()
 	}
-	g.inOrder(p)
+	g.inOrder(p, unsafe.Sizeof(v))
 	at, word := g.find(p)
 	g.words[at] = word
+	g.bytes[at] |= bytesOf(p, unsafe.Sizeof(v))
 	g.n++
 	t.must(t.x.PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
 }
 
 // GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes, and is over
 // when it returns.
-func GroupGet[T Scalar](g *Group, p Phaseless) T {
-	g.inOrder(p)
+func GroupGet[T Scalar](g *Group, p Phaseless) (v T) {
+	g.inOrder(p, unsafe.Sizeof(v))
 	return Get[T](g.t, p)
 }
 
@@ -91,7 +97,7 @@ func Ahead[T Scalar](g *Group, p Phaseless, v *T) {
 		*v = *(*T)(at)
 		return
 	}
-	g.inOrder(p)
+	g.inOrder(p, unsafe.Sizeof(*v))
 	GetAsync(g.t, p, v)
 }
 

@@ -111,6 +111,22 @@ static void alone(void) {
     copy[i] = b[a[i]];
   for (i = 0; i < N; i++)
     check(copy[i] == model[(3 * i + 1) % N], 11);
+  /* By locals, of which one is read from what the loop before has written. */
+  for (i = sum = want = 0; i < N; i++) {
+    int j = a[idx[i]], k = (j + 3) % N;
+    long v = b[j] - b[k];
+    sum += i % 3 ? v : 2 * v;
+  }
+  i = 0;
+  while (i < N) {
+    int j = (3 * i + 1) % N;
+    j = idx[i] % N;
+    j = (3 * j + 1) % N;
+    long v = model[j] - model[(j + 3) % N];
+    want += i % 3 ? v : 2 * v;
+    i++;
+  }
+  check(sum == want, 14);
   for (i = 5; i < 5; i++)
     d[i] = 0;
   check(i == 5, 12);
@@ -137,6 +153,25 @@ int main(void) {
       model[i] = b[i];
     upc_barrier;
   }
+  /* upc_forall, all at once: gathers by rows of blocks and by single elements, from what nothing writes. */
+  upc_forall (i = 2; i < N * THREADS - B; i++; &d[i]) {
+    int j = (7 * i + 3) % (N * THREADS);
+    d[i] = b[j] + b[i + B - 1];
+  }
+  bad += i != N * THREADS - B;
+  upc_barrier;
+  upc_forall (i = 0; i < N * THREADS - B; i++; i) {
+    int j = (7 * i + 3) % (N * THREADS);
+    if (i >= 2)
+      bad += d[i] != model[j] + model[i + B - 1];
+  }
+  upc_barrier;
+  upc_forall (i = 0; i < N * THREADS; i++; &a[i])
+    d[(i + B) % (N * THREADS)] = i - a[i];
+  upc_barrier;
+  upc_forall (i = 0; i < N * THREADS; i++; i / 7)
+    bad += d[(i + B) % (N * THREADS)] != i - (3 * i + 1) % N;
+  upc_barrier;
   /* All at once, each in words of its own. */
   for (i = 0; i < 16; i++)
     slots[i * THREADS + MYTHREAD] = 0;

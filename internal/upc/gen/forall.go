@@ -170,21 +170,23 @@ func loopVar(n *front.Node) (*front.Sym, bool) {
 	default:
 		return nil, false
 	}
+	return i, byOne(n, i)
+}
+
+// byOne says whether a loop tests i alone and adds one to it, and its body leaves it alone.
+func byOne(n *front.Node, i *front.Sym) bool {
 	if i == nil || i.Storage != front.Local || i.Addressed || i.Type.Unsigned || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
-		return nil, false
+		return false
 	}
 	c := n.C
 	if c.Op == front.AssignOp {
 		if c.Sub != front.Add || c.R.Op != front.Num || c.R.I != 1 {
-			return nil, false
+			return false
 		}
 	} else if c.Op != front.IncDec || c.I != 1 {
-		return nil, false
+		return false
 	}
-	if !is(c.L, i) || !is(n.L.L, i) || n.L.L.Type.Unsigned || changes(n.R, i) {
-		return nil, false
-	}
-	return i, true
+	return is(c.L, i) && is(n.L.L, i) && !n.L.L.Type.Unsigned && !changes(n.R, i)
 }
 
 // steady says whether a bound is without effects and without i.
@@ -254,6 +256,66 @@ func (l *localLoop) place(g *gen, n *front.Node) (place, bool) {
 		index = fmt.Sprintf("%s*%d + int(%s)", l.k, a.Type.Elem.Elems(), g.expr(column).s)
 	}
 	return place{exp: exp{l.arrays[a.Sym] + "[" + index + "]", 7}}, true
+}
+
+// roundBlock is from how many elements of a block on a loop over a run goes by slices even if it
+// reaches elements around its own, which are other threads' at the ends of the run. In smaller blocks
+// the messages for these take longer than the rest.
+const roundBlock = 1 << 10
+
+// share is how iterations of a loop over this thread's elements are found.
+func (l *localLoop) share(g *gen, n *front.Node) *share {
+	i := l.i
+	if l.shift == "" {
+		return &share{
+			own: func(n *front.Node) bool {
+				_, _, ok := l.part(n)
+				return ok
+			},
+			find: func(next, end, list string) {
+				g.helpers["own"] = true
+				own := func(from string) string { return fmt.Sprintf("%s = int(upc.own(int64(%s), %d))", next, from, l.block) }
+				g.emit("for %s; %s < %s && len(%s) < %d; %s {\n%s = append(%s, %s)\n}", own(next), next, end, list, aheadMost, own(next+"+1"), list, list, next)
+			},
+		}
+	}
+	element := n.Aff
+	if element.Op == front.Addr {
+		element = element.L
+	} else {
+		element = &front.Node{Op: front.Deref, Type: element.Type.Elem, L: element}
+	}
+	inWindow := func(n *front.Node) (kind windowKind, key string, c int64, ok bool) {
+		save := g.blocks
+		g.blocks = &blockLoop{i, l.block}
+		defer func() { g.blocks = save }()
+		kind, key, index, _, ok := g.inWindow(n)
+		if ok {
+			c, ok = offset(index, i)
+		}
+		return kind, key, c, ok
+	}
+	_, row, more, known := inWindow(element)
+	return &share{
+		own: func(n *front.Node) bool {
+			kind, key, c, ok := inWindow(n)
+			switch {
+			case !ok || !known:
+				return false
+			case key == row && (c == more || kind == whole || kind == inBlock):
+				return true
+			}
+			return (kind == atBlock || kind == ownBlock) && (l.block >= roundBlock || element.Op == front.Index && element.L.Op == front.Var && n.L.Op == front.Var && c == more)
+		},
+		find: func(next, end, list string) {
+			g.temps += 3
+			from, to, k := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
+			g.emit("for %s < %s && len(%s) < %d {\n%s, %s := upc.OwnRun(%s, %s, %s, %d)", next, end, list, aheadMost, from, to, next, end, l.shift, l.block)
+			g.emit("if %s >= %s {\n%s = %s\nbreak\n}", from, to, next, end)
+			g.emit("%s = min(%s, %s+%d-len(%s))", next, to, from, aheadMost, list)
+			g.emit("for %s := %s; %s < %s; %s++ {\n%s = append(%s, %s)\n}\n}", k, from, k, next, k, list, list, k)
+		},
+	}
 }
 
 // localForall is an upc_forall loop as one over this thread's elements.

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/argon-go/argon/internal/upc/front"
@@ -16,14 +17,43 @@ type group struct {
 // aheadMost is how many iterations' reads are done ahead.
 const aheadMost = 256
 
-// access is what a loop's body does to memory.
+// access is what a loop's body does to memory. What happens in every iteration has a number, in the
+// order of the program.
 type access struct {
 	i       *front.Sym
 	c       *changeSet
-	bad     bool          // it does what groups cannot have in between
-	gets    []*front.Node // of shared scalars in every iteration, but of those that puts are about
+	bad     bool       // it does what groups cannot have in between
+	gets    []aheadGet // of shared scalars in every iteration, but of those that puts are about
 	puts    []*front.Node
-	private []*front.Node // places of private memory that it writes
+	private []*front.Node      // places of private memory that it writes
+	defs    map[*front.Sym]def // of local variables
+	count   int
+
+	// Of the value that early looks at:
+	now    int                 // its number
+	stage  int                 // how often reads have to be waited for before it is known
+	locals []*front.Sym        // those of defs that it needs, each after those that it needs itself
+	stages map[*front.Node]int // of the gets that are done ahead
+}
+
+// aheadGet is a read that is done ahead, perhaps.
+type aheadGet struct {
+	n      *front.Node
+	number int
+	stage  int
+	locals []*front.Sym
+}
+
+// def is the last assignment to a local variable.
+type def struct {
+	value  *front.Node // nil if it is made of the old one, or not in every iteration
+	number int
+}
+
+// next is the number of what happens next.
+func (a *access) next() int {
+	a.count++
+	return a.count
 }
 
 // see looks at a statement or an expression, which is not evaluated in every iteration if
@@ -54,6 +84,13 @@ func (a *access) see(n *front.Node, sometimes bool) {
 		}
 		a.address(n.L, sometimes)
 		a.see(n.R, sometimes)
+		if n.L.Op == front.Var && n.L.Sym.Storage == front.Local {
+			d := def{number: a.next()}
+			if n.Op == front.Assign && !sometimes {
+				d.value = n.R
+			}
+			a.defs[n.L.Sym] = d
+		}
 		return
 	case front.If, front.Cond:
 		a.see(n.L, sometimes)
@@ -65,13 +102,13 @@ func (a *access) see(n *front.Node, sometimes bool) {
 		a.see(n.R, true)
 		return
 	case front.Var, front.Deref, front.Index, front.Member:
+		a.address(n, sometimes)
 		if n.Type.IsShared() && n.Type.Kind != front.Array {
 			a.shared(n)
 			if !sometimes {
-				a.gets = append(a.gets, n)
+				a.gets = append(a.gets, aheadGet{n: n, number: a.next()})
 			}
 		}
-		a.address(n, sometimes)
 		return
 	case front.Addr, front.Decay:
 		a.address(n.L, sometimes)
@@ -122,8 +159,12 @@ func (a *access) earlyPlace(n *front.Node) bool {
 	return false
 }
 
-// early says so of a value, which must have no part that is read from shared memory.
+// early says so of a value, what of it is read from shared memory being read ahead.
 func (a *access) early(n *front.Node) bool {
+	if stage, ok := a.stages[n]; ok {
+		a.stage = max(a.stage, stage+1)
+		return true
+	}
 	switch n.Op {
 	case front.Num, front.Threads, front.Mythread:
 		return true
@@ -132,7 +173,11 @@ func (a *access) early(n *front.Node) bool {
 		switch {
 		case s == a.i:
 			return true
-		case n.Type.IsShared() || n.Type.Volatile || a.c.vars[s] || onStack(s):
+		case n.Type.IsShared() || n.Type.Volatile || onStack(s):
+			return false
+		case s.Storage == front.Local && a.c.vars[s]:
+			return a.earlyLocal(s)
+		case a.c.vars[s]:
 			return false
 		}
 		return s.Storage == front.Local || n.Type.Kind == front.Array || s.Storage == front.Global && !a.writes(n)
@@ -155,6 +200,25 @@ func (a *access) early(n *front.Node) bool {
 		return n.L.Op != front.Str && a.early(n.L)
 	}
 	return false
+}
+
+// earlyLocal says so of a local variable that the body assigns to, which has to be for the
+// last time before the variable is read, and in every iteration.
+func (a *access) earlyLocal(s *front.Sym) bool {
+	d := a.defs[s]
+	if d.value == nil || d.number > a.now {
+		return false
+	}
+	if slices.Contains(a.locals, s) {
+		return true
+	}
+	// What the value is made of is what it was when it was assigned.
+	now := a.now
+	a.now = d.number - 1
+	ok := a.early(d.value)
+	a.now = now
+	a.locals = append(a.locals, s)
+	return ok
 }
 
 // writes says whether the body may write to a private place, which is the thread's part of a
@@ -220,41 +284,68 @@ func variable(n *front.Node) *front.Sym {
 	return nil
 }
 
+// apartFromAll says whether nothing that the body writes is the shared place n.
+func (a *access) apartFromAll(n *front.Node) bool {
+	for _, p := range a.puts {
+		if !apart(n, p) {
+			return false
+		}
+	}
+	for _, w := range a.private { // the thread's own part, by a pointer
+		if pointed(w) && mayBe(n, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// share is how an upc_forall loop in which accesses are under way together finds the thread's
+// iterations.
+type share struct {
+	own  func(n *front.Node) bool     // whether a place is the thread's, in its iterations
+	aff  *front.Node                  // an affinity that is looked at in each iteration, or nil
+	find func(next, end, list string) // emits what appends iterations from next on to list, and moves next on
+}
+
 // together emits a loop over i whose accesses to other threads' memory can be under way together,
 // for threads that are not all reached by load and store, and says whether it has. Otherwise other
-// emits the loop.
-func (g *gen) together(n *front.Node, other func()) bool {
-	if n.Init == nil || g.fn.Gotos || g.hoist != nil || g.group != nil || g.sliced != nil {
+// emits the loop. All iterations are the thread's if by is nil.
+func (g *gen) together(n *front.Node, by *share, other func()) bool {
+	if g.fn.Gotos || g.hoist != nil || g.group != nil || g.sliced != nil {
 		return false
 	}
-	i, ok := loopVar(n)
+	i, ok := upwards(n)
 	if !ok {
 		return false
 	}
-	a := &access{i: i, c: changesOf(n)}
+	a := &access{i: i, c: changesOf(n), defs: map[*front.Sym]def{}, stages: map[*front.Node]int{}}
 	a.see(n.R, false)
-	if a.bad || reads(n.L.R, i) || !a.early(n.L.R) {
+	if a.bad || reads(n.L.R, i) || !a.early(n.L.R) || by != nil && by.aff != nil && !a.early(by.aff) {
 		return false
 	}
-	var puts, gets []*front.Node
+	own := g.own
+	if by != nil {
+		own = by.own
+	}
+	puts := 0
 	for _, p := range a.puts {
-		if !g.own(p) {
-			puts = append(puts, p)
+		if !own(p) {
+			puts++
 		}
 	}
+	stages, far := 0, false
+	var gets []aheadGet
 	for _, get := range a.gets {
-		ok := !g.own(get) && a.earlyPlace(get)
-		for _, p := range a.puts {
-			ok = ok && apart(get, p)
+		a.now, a.stage, a.locals = get.number, 0, nil
+		if (by == nil && own(get.n)) || !a.earlyPlace(get.n) || !a.apartFromAll(get.n) {
+			continue
 		}
-		for _, w := range a.private { // the thread's own part, by a pointer
-			ok = ok && !(pointed(w) && mayBe(get, w))
-		}
-		if ok {
-			gets = append(gets, get)
-		}
+		get.stage, get.locals = a.stage, a.locals
+		a.stages[get.n] = get.stage
+		gets = append(gets, get)
+		stages, far = max(stages, get.stage+1), far || !own(get.n)
 	}
-	if len(puts) == 0 && len(gets) == 0 {
+	if puts == 0 && !far {
 		return false
 	}
 	line := g.line
@@ -262,9 +353,11 @@ func (g *gen) together(n *front.Node, other func()) bool {
 	other()
 	g.emit("} else {")
 	g.line = line
-	if n.Init.Op == front.Block {
+	switch {
+	case n.Init == nil:
+	case n.Init.Op == front.Block:
 		g.block(n.Init)
-	} else {
+	default:
 		g.discard(n.Init.L)
 	}
 	name, t := i.Go, g.goType(i.Type)
@@ -272,39 +365,103 @@ func (g *gen) together(n *front.Node, other func()) bool {
 		g.temps++
 		return fmt.Sprintf("tmp%d", g.temps)
 	}
-	end, low, high, k := temp(), temp(), temp(), temp()
+	end, k := temp(), temp()
 	s := &group{temp(), map[*front.Node]string{}}
 	bound := fmt.Sprintf("int(%s)", g.expr(n.L.R).s)
 	if n.L.Op == front.Le {
 		bound += " + 1"
 	}
 	g.emit("%s := %s\n%s := upc.Begin()", end, bound, s.name)
+	buffers := map[*front.Node]string{}
 	for _, get := range gets {
-		s.values[get] = temp()
-		g.emit("%s := make([]%s, %d)", s.values[get], g.goType(get.Type), aheadMost)
+		buffers[get.n] = temp()
+		g.emit("%s := make([]%s, %d)", buffers[get.n], g.goType(get.n.Type), aheadMost)
 	}
-	loop := func(body func()) {
-		g.emit("for %s := %s; %s < %s; %s++ {\n%s = %s(%s)", k, low, k, high, k, name, t, k)
-		body()
-		g.emit("}")
-	}
-	g.emit("for %s := int(%s); %s < %s; %s += %d {\n%s := min(%s+%d, %s)", low, name, low, end, low, aheadMost, high, low, aheadMost, end)
-	if len(gets) > 0 {
-		loop(func() {
-			for _, get := range gets {
-				g.emit("rt.Ahead(%s, %s, &%s[%s-%s])", s.name, g.phaseless(g.where(get)), s.values[get], k, low)
-			}
-		})
-		g.emit("%s.Sync()", s.name)
-	}
-	for get, v := range s.values {
-		s.values[get] = fmt.Sprintf("%s[%s-%s]", v, k, low)
+	// Up to aheadMost iterations at a time; at is the place of an iteration's values.
+	at, over, last := k, "", ""
+	if by == nil {
+		low, high := temp(), temp()
+		g.emit("for %s := int(%s); %s < %s; %s += %d {\n%s := min(%s+%d, %s)", low, name, low, end, low, aheadMost, high, low, aheadMost, end)
+		at = k + "-" + low
+		over = fmt.Sprintf("for %s := %s; %s < %s; %s++ {\n%s = %s(%s)", k, low, k, high, k, name, t, k)
+		last = fmt.Sprintf("%s = %s(%s)\n}", name, t, high)
+	} else {
+		next, list, v := temp(), temp(), temp()
+		g.emit("%s := int(%s)\n%s := make([]int, 0, %d)", next, name, list, aheadMost)
+		g.emit("for %s < %s {\n%s = %s[:0]", next, end, list, list)
+		by.find(next, end, list)
+		over = fmt.Sprintf("for %s, %s := range %s {\n%s = %s(%s)", k, v, list, name, t, v)
+		if len(gets) == 0 {
+			over = fmt.Sprintf("for _, %s := range %s {\n%s = %s(%s)", v, list, name, t, v)
+		}
+		last = fmt.Sprintf("%s = %s(%s)\n}", name, t, end)
 	}
 	g.group = s
-	loop(func() { g.stmt(n.R) }) // a block of its own, which may have variables of the same names
+	for stage := range stages {
+		g.emit("%s", over)
+		// Under names of their own: those of C may be several variables'.
+		var was []string
+		var locals []*front.Sym
+		for _, get := range gets {
+			for _, l := range get.locals {
+				if get.stage == stage && !slices.Contains(locals, l) {
+					v := temp()
+					g.emit("var %[1]s %[2]s = %[3]s\n_ = %[1]s", v, g.goType(l.Type), g.expr(a.defs[l].value).s)
+					locals, was = append(locals, l), append(was, l.Go)
+					l.Go = v
+				}
+			}
+		}
+		for _, get := range gets {
+			if get.stage == stage {
+				g.emit("rt.Ahead(%s, %s, &%s[%s])", s.name, g.phaseless(g.where(get.n)), buffers[get.n], at)
+			}
+		}
+		for k, l := range locals {
+			l.Go = was[k]
+		}
+		g.emit("}\n%s.Sync()", s.name)
+		for _, get := range gets {
+			if get.stage == stage {
+				s.values[get.n] = fmt.Sprintf("%s[%s]", buffers[get.n], at)
+			}
+		}
+	}
+	g.line = line
+	g.emit("%s", over)
+	g.stmt(n.R) // a block of its own, which may have variables of the same names
+	g.emit("}")
 	g.group = nil
-	g.emit("%s = %s(%s)\n}\n%s.End()\n}", name, t, high, s.name)
+	g.emit("%s\n%s.End()\n}", last, s.name)
 	return true
+}
+
+// upwards is the variable of a loop for (...; i < b; i++), which its body leaves alone.
+func upwards(n *front.Node) (*front.Sym, bool) {
+	if n.Init != nil {
+		return loopVar(n)
+	}
+	if n.L == nil || n.C == nil || n.L.Op != front.Lt && n.L.Op != front.Le || stripLong(n.L.L).Op != front.Var {
+		return nil, false
+	}
+	i := stripLong(n.L.L).Sym
+	return i, byOne(n, i)
+}
+
+// whileLoop is a loop while (i < b) { ...; i++; } as a for loop.
+func whileLoop(n *front.Node) (*front.Node, bool) {
+	if n.R.Op != front.Block || len(n.R.List) == 0 {
+		return nil, false
+	}
+	rest, last := n.R.List[:len(n.R.List)-1], n.R.List[len(n.R.List)-1]
+	if last.Op != front.Expr {
+		return nil, false
+	}
+	body := *n.R
+	body.List = rest
+	loop := &front.Node{Op: front.For, Pos: n.Pos, L: n.L, C: last.L, R: &body}
+	_, ok := upwards(loop)
+	return loop, ok
 }
 
 // own says whether a place is known to be this thread's.

@@ -184,7 +184,12 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 	case front.If:
 		return g.ifStmt(n)
 	case front.While:
-		g.windowed(n, n.R, false, func() { ends, terms = g.loop("", n.L, nil, n.R, nil) })
+		g.windowed(n, n.R, false, func() {
+			plain := func() { ends, terms = g.loop("", n.L, nil, n.R, nil) }
+			if loop, ok := whileLoop(n); !ok || !g.together(loop, nil, plain) {
+				plain()
+			}
+		})
 		return ends, terms
 	case front.Do:
 		g.windowed(n, n.R, false, func() { ends, terms = g.doLoop(n) })
@@ -196,7 +201,7 @@ func (g *gen) stmt(n *front.Node) (ends, terms bool) {
 					ends, terms = g.forLoop(n, nil)
 				}
 			}
-			if !g.together(n, plain) {
+			if !g.together(n, nil, plain) {
 				plain()
 			}
 		})
@@ -501,7 +506,10 @@ func (g *gen) forLoop(n *front.Node, test func()) (ends, terms bool) {
 // shares out its iterations, whichever function it stands in.
 func (g *gen) forall(n *front.Node) {
 	if n.Aff == nil || n.Inner {
-		g.forLoop(n, nil)
+		plain := func() { g.forLoop(n, nil) }
+		if !g.together(n, nil, plain) {
+			plain()
+		}
 		return
 	}
 	alone := g.fn.Name == "main" // which no loop calls
@@ -514,16 +522,22 @@ func (g *gen) forall(n *front.Node) {
 		if n.Calls {
 			g.emit("upc.forall++")
 		}
+		own := func() {
+			plain := func() { g.localForall(n, l) }
+			if !g.together(n, l.share(g, n), plain) {
+				plain()
+			}
+		}
 		switch {
 		case alone:
-			g.localForall(n, l)
+			own()
 		default:
 			was := "== 0"
 			if n.Calls {
 				was = "== 1"
 			}
 			g.emit("if upc.forall %s {", was)
-			g.localForall(n, l)
+			own()
 			g.emit("} else {")
 			g.line = front.Pos{}
 			g.forLoop(n, nil)
@@ -540,7 +554,7 @@ func (g *gen) forall(n *front.Node) {
 	if n.Calls {
 		g.emit("upc.forall++")
 	}
-	g.forLoop(n, func() {
+	others := func() string {
 		var c exp
 		if n.Aff.Type.Integer() {
 			g.helpers["mine"] = true
@@ -551,10 +565,29 @@ func (g *gen) forall(n *front.Node) {
 		if control != "" {
 			c = exp{control + " && " + c.s, 2}
 		}
-		g.emit("if %s {\ncontinue\n}", c.s)
-	})
+		return c.s
+	}
+	plain := func() {
+		g.forLoop(n, func() { g.emit("if %s {\ncontinue\n}", others()) })
+	}
+	if !g.together(n, g.tested(n, others), plain) {
+		plain()
+	}
 	if n.Calls {
 		g.emit("upc.forall--")
+	}
+}
+
+// tested is how the thread's iterations are found by a look at each.
+func (g *gen) tested(n *front.Node, others func() string) *share {
+	return &share{
+		own: func(*front.Node) bool { return false },
+		aff: n.Aff,
+		find: func(next, end, list string) {
+			i, _ := upwards(n)
+			g.emit("for ; %s < %s && len(%s) < %d; %s++ {\n%s = %s(%s)", next, end, list, aheadMost, next, i.Go, g.goType(i.Type), next)
+			g.emit("if %s {\ncontinue\n}\n%s = append(%s, %s)\n}", others(), list, list, next)
+		},
 	}
 }
 
