@@ -510,8 +510,9 @@ func (o owner) Left(rank int) {
 // batch is the most messages and completions that one poll runs.
 const batch = 64
 
-// receive has the Transport deliver what has arrived, and sends what it has room for.
-func (e *Endpoint) receive() {
+// receive has the Transport deliver what has arrived, sends what it has room for, and says
+// whether there is something to be run.
+func (e *Endpoint) receive() bool {
 	n := 0
 	// The caller may have waited for the event of what has arrived, which comes once:
 	// if another goroutine is in Poll, and past it, that one has to poll again.
@@ -528,11 +529,12 @@ func (e *Endpoint) receive() {
 		n += e.t.Poll()
 		e.rx.Unlock()
 	}
-	e.received(n)
+	return e.received(n)
 }
 
-// received sends what there is room for after the Transport has made n calls.
-func (e *Endpoint) received(n int) {
+// received sends what there is room for after the Transport has made n calls, and says
+// whether there is something to be run.
+func (e *Endpoint) received(n int) bool {
 	e.mu.Lock()
 	if !e.failed && e.t.Err() != nil {
 		e.failed = true
@@ -542,7 +544,7 @@ func (e *Endpoint) received(n int) {
 	if len(e.late) > 0 {
 		e.flush()
 	}
-	forged := e.forged
+	forged, some := e.forged, e.runnable()
 	e.forged = nil
 	e.mu.Unlock()
 	if forged != nil {
@@ -552,6 +554,7 @@ func (e *Endpoint) received(n int) {
 	if n > 0 {
 		e.waiters.notify()
 	}
+	return some
 }
 
 // receiveReplies is receive for the Transport's lane of replies. False: the caller has
@@ -584,9 +587,8 @@ func (e *Endpoint) Poll() int {
 	if e.closed.Load() || !e.attached.Load() {
 		return 0
 	}
-	e.receive()
 	n := 0
-	for n < batch && e.pending() && e.poller.CompareAndSwap(0, sys.Goroutine()) {
+	for some := e.receive(); some && n < batch && e.poller.CompareAndSwap(0, sys.Goroutine()); some = e.pending() {
 		n += e.run(batch-n, false)
 		// What another goroutine has received meanwhile, and could not run, is ours.
 		e.poller.Store(0)

@@ -69,6 +69,17 @@
 // messages, and itself 8 frames of each peer, whatever the provider would accept. That the
 // provider has no room (FI_EAGAIN) is the same as no credit.
 //
+// Short puts and gets are not the provider's since a message and its answer take less: on provider
+// net a put of 8 bytes took 1.3 times a bare write in C that way and 1.5 times as a write of the
+// provider's, of which the target would have to be told, too.
+//
+// Between the arrival of a frame and the leaving of its answer there is one look at the completion
+// queue and one send. A frame's buffer goes back to the provider (fi_recv) with the next look, or at once if a
+// look has found 16 or the standby poller has looked. Buffers are of one frame each, 64 of them
+// (512 KiB a rank), and not shared by frames (FI_MULTI_RECV), which net and tcp;ofi_rxm offer: posting one
+// again takes 0.2 us by itself and 0.05 to 0.1 us of 16, when answers have left, and
+// of a flood a frame carries some hundred short messages.
+//
 // # Progress, waiting and failure
 //
 // A standby poller serves accesses while the rank waits or has not polled for a

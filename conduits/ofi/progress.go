@@ -26,24 +26,22 @@ func (t *transport) Poll() int {
 	t.rx.Lock()
 	defer t.rx.Unlock()
 	n := 0
-	t.mu.Lock()
-	var left []int
-	for !t.lefts.Empty() {
-		r, _ := t.lefts.Take()
-		left = append(left, r)
-	}
-	t.mu.Unlock()
 	for !t.held.Empty() {
 		h, _ := t.held.Take()
 		n += t.deliver(h.src, h.frame)
+		t.took(h.src)
 	}
 	n += t.progress(true)
-	for _, r := range left {
+	for _, r := range t.leaving {
 		// Its frames had all arrived before it left.
 		t.owner.Left(r)
 		n++
 	}
-	return n + t.report()
+	t.leaving = t.leaving[:0]
+	if t.ending { // what ends later, as peers leave, ends with an event
+		n += t.report()
+	}
+	return n
 }
 
 // report completes puts and gets that are over.
@@ -63,40 +61,50 @@ func (t *transport) report() (n int) {
 // progress takes what has arrived, serves accesses, and posts what may be posted, with rx
 // held. Messages are delivered if this is part of a Poll, and held otherwise. It returns
 // how many calls of the owner that were.
+//
+// What may wait does until answers have left, those of the rank's handlers, too, which run when
+// Poll has returned: frames are given back to the provider by the next look, unless many are
+// here or the standby poller, which may sleep then, has taken them.
 func (t *transport) progress(polled bool) (n int) {
 	t.mu.Lock()
 	if t.over {
 		t.mu.Unlock()
 		return 0
 	}
+	for polled && !t.lefts.Empty() {
+		r, _ := t.lefts.Take()
+		t.leaving = append(t.leaving, r)
+	}
 	t.flush()
+	t.post()
 	t.collect()
 	if f := t.job.failure(); f != nil {
 		t.abandon(nil, f)
 	}
-	t.mu.Unlock()
-	for _, a := range t.arrived {
-		t.mu.Lock()
-		b := t.ep.Buffer(a.context)[:a.bytes]
+	if len(t.arrived) > 0 || len(t.replies) > 0 {
 		t.mu.Unlock()
-		n += t.take(b, polled)
+		for _, a := range t.arrived {
+			n += t.take(a.frame, polled)
+		}
+		t.answer()
+		t.mu.Lock()
 	}
-	t.mu.Lock()
-	for _, a := range t.arrived {
+	for i, a := range t.arrived {
 		t.unposted = append(t.unposted, a.context)
+		t.arrived[i].frame = nil
 	}
-	t.post()
-	t.mu.Unlock()
 	t.arrived = t.arrived[:0]
-	t.answer()
-	t.mu.Lock()
+	if !polled || len(t.unposted) >= mostUnposted {
+		t.post()
+	}
 	t.tell(!polled)
 	t.drain()
 	if t.hidden.fresh {
 		t.hidden.fresh = false
 		t.hide()
 	}
-	wake := !polled && (!t.finished.Empty() || !t.lefts.Empty())
+	t.ending = !t.finished.Empty()
+	wake := !polled && (t.ending || !t.lefts.Empty())
 	t.mu.Unlock()
 	if wake || !polled && !t.held.Empty() {
 		t.Kick()
@@ -122,7 +130,7 @@ func (t *transport) collect() {
 		case s.rma:
 			t.ended(d)
 		case s.peer == nil && d.Err == 0:
-			t.arrived = append(t.arrived, arrival{d.Context, d.Len})
+			t.arrived = append(t.arrived, arrival{d.Context, t.ep.Buffer(d.Context)[:d.Len]})
 		case s.peer == nil: // of a connection that has ended, whose frame is free again
 			t.unposted = append(t.unposted, d.Context)
 		default:
@@ -141,8 +149,14 @@ func (t *transport) failSoon(rank int, err error) {
 	}
 }
 
+// mostUnposted is how many frames to receive into a poll leaves for the next one to post.
+const mostUnposted = receives / 4
+
 // post gives the provider frames to receive into, with mu held.
 func (t *transport) post() {
+	if len(t.unposted) == 0 {
+		return
+	}
 	var ops [receives]fabric.Op
 	n := 0
 	for _, c := range t.unposted {
@@ -165,6 +179,7 @@ func (t *transport) take(b []byte, polled bool) int {
 	t.mu.Lock()
 	p := t.peer(int(h.src))
 	left := p.left
+	hold := h.class == messages && !polled && !t.closed.Load()
 	if !left {
 		t.hidden.fresh = t.hidden.fresh || p.heard == 0
 		p.heard++
@@ -176,6 +191,12 @@ func (t *transport) take(b []byte, polled bool) int {
 			}
 		}
 		ok = ok && t.credit(p, &h)
+		if ok && h.class == messages {
+			p.arrived++
+		}
+		if ok && h.class != acks && !hold {
+			p.taken[h.class]++ // early by what it takes to deal with it, which is one frame more than the window
+		}
 	}
 	t.mu.Unlock()
 	switch {
@@ -188,10 +209,7 @@ func (t *transport) take(b []byte, polled bool) int {
 	rest := b[headerBytes:]
 	switch h.class {
 	case messages:
-		t.mu.Lock()
-		p.arrived++
-		t.mu.Unlock()
-		if !polled && !t.closed.Load() {
+		if hold {
 			t.held.Add(heldFrame{p, append([]byte(nil), b...)})
 			return 0
 		}
@@ -204,9 +222,6 @@ func (t *transport) take(b []byte, polled bool) int {
 		for len(rest) > 0 && ok {
 			rest, ok = t.answered(p, rest)
 		}
-	}
-	if h.class != acks {
-		t.took(p, h.class)
 	}
 	if !ok {
 		t.bad(p, b)
@@ -226,9 +241,11 @@ func (t *transport) credit(p *peer, h *header) bool {
 		o := &p.out[c]
 		if n := h.taken[c] - o.acked; n != 0 && n <= o.sent-o.acked {
 			o.acked = h.taken[c]
-			p.credited = true
 			p.askAt, p.askGap = 0, 0
-			t.makeDue(p)
+			if !o.ready.Empty() || p.refused { // else nothing has waited for it
+				p.credited = true
+				t.makeDue(p)
+			}
 		} else if n != 0 && int32(n) > 0 {
 			return false
 		}
@@ -254,10 +271,10 @@ func (t *transport) owe(p *peer) {
 	}
 }
 
-// took counts a frame of p that is dealt with.
-func (t *transport) took(p *peer, c class) {
+// took counts a frame of p that was held and is dealt with.
+func (t *transport) took(p *peer) {
 	t.mu.Lock()
-	p.taken[c]++
+	p.taken[messages]++
 	t.owe(p)
 	t.mu.Unlock()
 }
@@ -277,7 +294,6 @@ func (t *transport) deliver(p *peer, b []byte) (n int) {
 		}
 		rest = more
 	}
-	t.took(p, messages)
 	return n
 }
 

@@ -72,6 +72,8 @@ type transport struct {
 	done    [batch]fabric.Done
 	events  uint64 // operations that were over
 	arrived []arrival
+	leaving []int // ranks that have left, of lefts, for the Poll under way
+	ending  bool  // there was something in finished
 	words   [conduits.TransportWords]uint32
 	held    fifo.Queue[heldFrame] // frames of messages that no Poll has seen yet
 	replies []*peer               // with answers to be sent
@@ -132,7 +134,7 @@ type slot struct {
 // arrival is a frame that has arrived.
 type arrival struct {
 	context uint32
-	bytes   uint32
+	frame   []byte // of context
 }
 
 // heldFrame is one of messages that waits for Poll.

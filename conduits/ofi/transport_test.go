@@ -89,6 +89,73 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestRepost: a poll leaves the posting of the buffers that it has taken to the next one, so that
+// answers leave first, unless many have been taken; and credit that nothing has waited for has
+// nothing looked at again.
+func TestRepost(t *testing.T) {
+	ts, heard := pair(t)
+	a, b := ts[0].(*transport), ts[1].(*transport)
+	look := func(x *transport) (unposted, due int, events uint64) {
+		x.rx.Lock()
+		defer x.rx.Unlock()
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return len(x.unposted), len(x.due), x.events
+	}
+	// The standby poller, which posts at once, may take a frame when this goroutine has to wait
+	// for a processor: what is seen once in so many rounds is how it is.
+	const rounds = 1000
+	left := false
+	for n := uint32(1); n <= rounds && (n < 50 || !left); n++ {
+		from, to := a, b
+		if n%2 == 0 {
+			from, to = b, a
+		}
+		if st := from.Send(to.rank, []uint32{n}, nil); st != conduits.Ready {
+			t.Fatal(st)
+		}
+		for heard[n] == 0 {
+			to.Poll()
+		}
+		unposted, due, _ := look(to)
+		if due > 0 && n > 2 { // before that connections are made
+			t.Fatalf("message %d: %d peers are due, and nothing waits", n, due)
+		}
+		left = left || unposted > 0
+		to.Poll()
+		if unposted, _, _ = look(to); unposted > 0 {
+			t.Fatalf("message %d: %d buffers are not posted by the poll after it", n, unposted)
+		}
+	}
+	if !left {
+		t.Error("every poll has posted before it returned")
+	}
+	many := false
+	word := make([]byte, 8)
+	for n := 0; n < rounds && !many; n++ {
+		for range window {
+			a.Send(1, []uint32{1 << 20}, nil)
+			if _, err := a.Put(1, segment.AttachBase, word, 0); err != nil {
+				t.Fatal(err)
+			}
+			a.Poll() // what is sent next leaves at once, in a frame of its own
+		}
+		_, _, before := look(b)
+		b.Poll()
+		unposted, _, events := look(b)
+		if many = events-before >= mostUnposted; many && unposted > 0 {
+			t.Errorf("%d operations were over, and %d buffers are not posted", events-before, unposted)
+		}
+		for range window {
+			b.Poll()
+			a.Poll()
+		}
+	}
+	if !many {
+		t.Errorf("no poll of %d has taken %d buffers", rounds, mostUnposted)
+	}
+}
+
 // TestRemote: a long put of a segment is one operation of the provider's, which the target
 // hears of, and its data is in place when it is over; a short one is a message.
 func TestRemote(t *testing.T) {

@@ -53,6 +53,22 @@ type domain struct {
 	spare []uint32        // of these contexts
 }
 
+// post is Endpoint.Post.
+func (d *domain) post(e *Endpoint, ops []Op) (n int, again bool, err error) {
+	if len(ops) == 0 {
+		return 0, false, nil
+	}
+	ops = d.translate(ops)
+	defer func() { d.posted(ops[:n]) }()
+	switch held, waits := d.delay(e, ops[0]); {
+	case held:
+		return 1, false, nil
+	case waits:
+		return 0, true, nil
+	}
+	return e.post(ops)
+}
+
 // delay keeps a write back with NoDelivery, and says so: it is over for the caller, and moves its
 // data as late as may be, before what its order puts behind it. That waits until it has.
 func (d *domain) delay(e *Endpoint, op Op) (held, waits bool) {

@@ -221,10 +221,15 @@ func failed(call string, ret int) error {
 type Endpoint struct {
 	*Info
 	c    *C.struct_argon_endpoint
+	at   C.uintptr_t       // c, for calls in which cgo need not look it up
+	ops  *[mostAtOnce]Op   // of c
+	done *[mostAtOnce]Done // of c
 	bufs []buffers
-	err  C.int32_t
 	fake *domain // see Demand; else nil
 }
+
+// mostAtOnce is how many operations one call of C posts, or takes, at most.
+const mostAtOnce = C.FABRIC_BATCH
 
 // buffers are those of contexts that were made together.
 type buffers struct {
@@ -245,6 +250,9 @@ func Open(i *Info, entries int) (*Endpoint, error) {
 	if e.c == nil {
 		return nil, errs.Resource("ofi: %s: %s: %s", i.Provider, C.GoString(what), text(int(ret)))
 	}
+	e.at = C.uintptr_t(uintptr(unsafe.Pointer(e.c)))
+	e.ops = (*[mostAtOnce]Op)(unsafe.Pointer(&e.c.ops))
+	e.done = (*[mostAtOnce]Done)(unsafe.Pointer(&e.c.done))
 	return e, nil
 }
 
@@ -252,7 +260,7 @@ func Open(i *Info, entries int) (*Endpoint, error) {
 // not close it, and may still write to the memory of accesses under way.
 func (e *Endpoint) Close() bool {
 	closed := C.argon_close(e.c) == 0
-	e.c = nil
+	e.c, e.at, e.ops, e.done = nil, 0, nil, nil
 	return closed
 }
 
@@ -305,40 +313,35 @@ func (e *Endpoint) Buffer(context uint32) []byte {
 // Post posts operations in order and returns how many. again says that the next one may
 // be posted when others are over; else err is why it cannot.
 func (e *Endpoint) Post(ops []Op) (n int, again bool, err error) {
-	if len(ops) == 0 {
-		return 0, false, nil
-	}
 	if e.fake != nil {
-		ops = e.fake.translate(ops)
-		defer func() { e.fake.posted(ops[:n]) }()
-		switch held, waits := e.fake.delay(e, ops[0]); {
-		case held:
-			return 1, false, nil
-		case waits:
-			return 0, true, nil
-		}
+		return e.fake.post(e, ops)
 	}
 	return e.post(ops)
 }
 
 // post is Post to the provider.
 func (e *Endpoint) post(ops []Op) (n int, again bool, err error) {
-	n = int(C.argon_post(e.c, (*C.struct_argon_post_entry)(unsafe.Pointer(unsafe.SliceData(ops))), C.uint32_t(len(ops)), &e.err))
-	switch e.err {
-	case 0:
-		return n, false, nil
-	case -C.FI_EAGAIN:
-		return n, true, nil
+	for n < len(ops) {
+		some := copy(e.ops[:], ops[n:])
+		n += int(C.argon_post(e.at, C.uint32_t(some)))
+		switch e.c.err {
+		case 0:
+		case -C.FI_EAGAIN:
+			return n, true, nil
+		default:
+			return n, false, failed("posting", int(e.c.err))
+		}
 	}
-	return n, false, failed("posting", int(e.err))
+	return n, false, nil
 }
 
 // Poll fills in d with operations that are over and returns how many. An error is one of
 // the completion queue itself.
 func (e *Endpoint) Poll(d []Done) (int, error) {
-	n := int(C.argon_poll(e.c, (*C.struct_argon_done)(unsafe.Pointer(unsafe.SliceData(d))), C.uint32_t(len(d)), &e.err))
-	if e.err != 0 {
-		return n, failed("fi_cq_read", int(e.err))
+	n := int(C.argon_poll(e.at, C.uint32_t(min(len(d), mostAtOnce))))
+	copy(d, e.done[:n])
+	if e.c.err != 0 {
+		return n, failed("fi_cq_read", int(e.c.err))
 	}
 	if e.fake != nil {
 		n = e.fake.over(d, n)

@@ -35,22 +35,6 @@ struct argon_chunk {
 	void *desc;
 };
 
-struct argon_endpoint {
-	const struct fi_info *info; // the caller's
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	struct fid_av *av;
-	struct fid_cq *cq;
-	struct fid_ep *ep;
-	int delivery; // writes are over when their data is in place
-	int fd; // of the completion queue, the library's; -1 if it has none
-	struct argon_chunk *chunks;
-	uint32_t nchunks, ncontexts;
-	struct fid_mr **regions; // NULL where one is closed
-	uint32_t nregions;
-	uint64_t keys; // asked for, never the same twice
-};
-
 // argon_post_entry is an operation to be posted: the kinds are those of package fabric.
 struct argon_post_entry {
 	uint32_t kind, context;
@@ -66,6 +50,30 @@ struct argon_done {
 	uint32_t context;
 	int32_t err, provider;
 	uint32_t len;
+};
+
+enum { FABRIC_BATCH = 64 }; // operations that one call posts or takes at most
+
+struct argon_endpoint {
+	const struct fi_info *info; // the caller's
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	int delivery; // writes are over when their data is in place
+	int fd; // of the completion queue, the library's; -1 if it has none
+	struct argon_chunk *chunks;
+	uint32_t nchunks, ncontexts;
+	struct fid_mr **regions; // NULL where one is closed
+	uint32_t nregions;
+	uint64_t keys; // asked for, never the same twice
+
+	// What argon_post and argon_poll take and return: they are called for every message,
+	// and cgo looks up each pointer that is passed.
+	int32_t err;
+	struct argon_post_entry ops[FABRIC_BATCH];
+	struct argon_done done[FABRIC_BATCH];
 };
 
 enum { FABRIC_RAW = 64 }; // most bytes of a raw key
@@ -285,33 +293,37 @@ static inline ssize_t argon_post_one(struct argon_endpoint *e, const struct argo
 	}
 }
 
-// argon_post posts operations in order and returns how many it has. err says why the
+// argon_post posts the first n of ops in order and returns how many it has. err says why the
 // next one was not: 0 if there is none, -FI_EAGAIN if it may be later.
-static inline uint32_t argon_post(struct argon_endpoint *e, const struct argon_post_entry *p, uint32_t n, int32_t *err)
+static inline uint32_t argon_post(uintptr_t endpoint, uint32_t n)
 {
-	*err = e->ep ? 0 : -FI_EOPBADSTATE;
+	struct argon_endpoint *e = (struct argon_endpoint *)endpoint;
+
+	e->err = e->ep ? 0 : -FI_EOPBADSTATE;
 	for (uint32_t i = 0; i < n && e->ep; i++) {
-		ssize_t ret = argon_post_one(e, &p[i]);
+		ssize_t ret = argon_post_one(e, &e->ops[i]);
 		if (ret) {
-			*err = (int32_t)ret;
+			e->err = (int32_t)ret;
 			return i;
 		}
 	}
 	return e->ep ? n : 0;
 }
 
-// argon_poll takes up to n operations that are over.
-static inline int32_t argon_poll(struct argon_endpoint *e, struct argon_done *d, uint32_t n, int32_t *err)
+// argon_poll takes up to n operations that are over, to done.
+static inline uint32_t argon_poll(uintptr_t endpoint, uint32_t n)
 {
-	struct fi_cq_msg_entry some[64];
+	struct argon_endpoint *e = (struct argon_endpoint *)endpoint;
+	struct argon_done *d = e->done;
+	struct fi_cq_msg_entry some[FABRIC_BATCH];
 	struct fi_cq_err_entry bad;
 	uint32_t got = 0;
 
-	*err = 0;
+	e->err = 0;
 	while (got < n && e->ep) { // some providers crash in the queue of an endpoint that is closed
-		uint32_t want = n - got < 64 ? n - got : 64;
-		ssize_t ret = fi_cq_read(e->cq, some, want);
+		ssize_t ret = fi_cq_read(e->cq, some, n - got);
 		if (ret > 0) {
+			uint32_t want = n - got;
 			for (ssize_t i = 0; i < ret; i++) {
 				d[got].context = ((struct argon_context *)some[i].op_context)->number;
 				d[got].err = d[got].provider = 0;
@@ -324,14 +336,14 @@ static inline int32_t argon_poll(struct argon_endpoint *e, struct argon_done *d,
 		if (ret == -FI_EAGAIN || ret == 0)
 			break;
 		if (ret != -FI_EAVAIL) {
-			*err = (int32_t)ret;
+			e->err = (int32_t)ret;
 			break;
 		}
 		memset(&bad, 0, sizeof bad);
 		ret = fi_cq_readerr(e->cq, &bad, 0);
 		if (ret != 1) {
 			if (ret != -FI_EAGAIN)
-				*err = (int32_t)ret;
+				e->err = (int32_t)ret;
 			break;
 		}
 		d[got].context = bad.op_context ? ((struct argon_context *)bad.op_context)->number : FABRIC_NO_CONTEXT;
@@ -339,7 +351,7 @@ static inline int32_t argon_poll(struct argon_endpoint *e, struct argon_done *d,
 		d[got].provider = bad.prov_errno;
 		d[got++].len = 0;
 	}
-	return (int32_t)got;
+	return got;
 }
 
 // argon_region is what a registration is known by: its number, the key of peers, which is
