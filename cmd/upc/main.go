@@ -49,7 +49,8 @@ of run, which starts the threads in one process unless -conduit or -gasrun says
 otherwise:
 
   -n N        number of threads (default 1, or that of -T)
-  -conduit C  transport: shm, udp, hybrid, sim; the program runs under gasrun
+  -conduit C  transport: shm, udp, hybrid, sim, and with -tags ofi ofi and hybrid-ofi;
+              the program runs under gasrun
   -seeds N    simulate the program with seeds 1 to N, and stop at one with which it
               fails: it prints how to do the same again
   -gasrun F   more flags of gasrun, separated by spaces, such as "-seed 7"
