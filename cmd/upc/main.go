@@ -9,6 +9,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -186,7 +187,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if o.race {
 		flags = append(flags, "-race")
 	}
-	if err := goBuild(dir, program, ".", stderr, flags...); err != nil {
+	if err := buildLocated(dir, program, files, stderr, flags...); err != nil {
 		return fail(err)
 	}
 	if verb == "build" {
@@ -202,7 +203,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 // compile is the Go files of a program, and what the compiler warns of.
-func compile(o *options) (files map[string][]byte, warnings front.Errors, err error) {
+func compile(o *options) (files map[string]gen.File, warnings front.Errors, err error) {
 	cfg := &front.Config{Threads: o.threads, Include: o.include, Define: o.define}
 	var units []*front.Unit
 	var errs front.Errors
@@ -240,6 +241,37 @@ func goBuild(dir, out, pkg string, stderr io.Writer, flags ...string) error {
 		return fmt.Errorf("go build: %w", err)
 	}
 	return nil
+}
+
+// buildLocated builds the program in dir, which names lines of the UPC source in errors,
+// stack traces and profiles: files in dir are as people read them, without the directives.
+func buildLocated(dir, out string, files map[string]gen.File, stderr io.Writer, flags ...string) error {
+	tmp, err := os.MkdirTemp("", "upc-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	var overlay struct{ Replace map[string]string } // see go help build
+	overlay.Replace = map[string]string{}
+	for n, f := range files {
+		to := filepath.Join(tmp, n)
+		overlay.Replace[filepath.Join(dir, n)] = to
+		if err := os.WriteFile(to, f.Located, 0o666); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(overlay)
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(tmp, "overlay.json")
+	if err := os.WriteFile(list, b, 0o666); err != nil {
+		return err
+	}
+	return goBuild(dir, out, ".", stderr, append([]string{"-overlay", list}, flags...)...)
 }
 
 // search simulates the program with one seed after another until it fails. Messages take

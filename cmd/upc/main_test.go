@@ -116,7 +116,7 @@ func TestForeignModule(t *testing.T) {
 	if err := os.WriteFile(file, []byte("module mine\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeModule(dir, map[string][]byte{"program.go": nil}); err == nil || !strings.Contains(err.Error(), "upc has not made") {
+	if err := writeModule(dir, map[string]gen.File{"program.go": {}}); err == nil || !strings.Contains(err.Error(), "upc has not made") {
 		t.Error(err)
 	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "module mine\n" {
@@ -129,6 +129,63 @@ func TestForeignModule(t *testing.T) {
 	for range 2 { // over what it has made itself
 		if err := writeModule(again, nil); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestLines: what is said of a running program names lines of its source, in headers too; the Go
+// that -S keeps has no directives.
+func TestLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	dir, kept := t.TempDir(), filepath.Join(t.TempDir(), "kept")
+	for name, text := range map[string]string{
+		"index.h": "static int at(int *a, int i)\n{\n\treturn\n\t\ta[i];\n}\n",
+		"lines.upc": `#include <upc.h>
+#include "index.h"
+int table[4];
+shared int *nowhere;
+int main(int argc, char **argv)
+{
+	if (argc > 2)
+		*nowhere = 1;
+	else if (argc > 1)
+		return at(0, 3);
+	for (int i = 0; ; i++)
+		table[i] +=
+			i;
+	return 0;
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(dir, "lines")
+	var errs strings.Builder
+	if code := run([]string{"build", "-S", kept, "-o", program, filepath.Join(dir, "lines.upc")}, io.Discard, &errs); code != 0 {
+		t.Fatalf("status %d: %s", code, errs.String())
+	}
+	for _, c := range []struct{ args, says string }{
+		{"", "index out of range [4] with length 4"},
+		{"", filepath.Join(dir, "lines.upc") + ":12"},
+		{"1", filepath.Join(dir, "index.h") + ":3"},
+		{"1 2", "lines.upc:8: upc: write through a null pointer-to-shared"},
+	} {
+		out, err := output(dir, nil, program, strings.Fields(c.args)...)
+		if err == nil || !strings.Contains(out, c.says) {
+			t.Errorf("with arguments %q: %v, not %q:\n%s", c.args, err, c.says, out)
+		}
+	}
+	made, err := filepath.Glob(filepath.Join(kept, "*.go"))
+	if err != nil || len(made) != 2 {
+		t.Fatal(made, err)
+	}
+	for _, f := range made {
+		if b, err := os.ReadFile(f); err != nil || strings.Contains(string(b), "//line") {
+			t.Errorf("%v, %s:\n%s", err, f, b)
 		}
 	}
 }

@@ -10,13 +10,15 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+
+	"github.com/argon-go/argon/internal/upc/gen"
 )
 
 const module = "github.com/argon-go/argon"
 
 // writeModule writes a module of a program's files, which requires the checkout that this
 // command stands in, or the version that it was built from.
-func writeModule(dir string, files map[string][]byte) error {
+func writeModule(dir string, files map[string]gen.File) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -33,7 +35,7 @@ func writeModule(dir string, files map[string][]byte) error {
 // ownLine begins the go.mod of a program.
 const ownLine = "module upcprogram\n"
 
-func writeFiles(dir string, files map[string][]byte) error {
+func writeFiles(dir string, files map[string]gen.File) error {
 	// What an earlier program has left is not part of this one.
 	old, err := filepath.Glob(filepath.Join(dir, "upc_*_c.go"))
 	if err != nil {
@@ -50,7 +52,7 @@ func writeFiles(dir string, files map[string][]byte) error {
 	}
 	out := map[string][]byte{"go.mod": []byte(mod), "go.sum": sum}
 	for n, b := range files {
-		out[n] = b
+		out[n] = b.Text
 	}
 	for n, b := range out {
 		if err := os.WriteFile(filepath.Join(dir, n), b, 0o666); err != nil {

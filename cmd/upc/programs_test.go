@@ -57,8 +57,8 @@ func (b *bundle) add(t *testing.T, name string, threads int, sources ...string) 
 	if err := os.MkdirAll(to, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for n, text := range files {
-		text = bytes.Replace(text, []byte("\npackage main\n"), []byte("\npackage program\n"), 1)
+	for n, f := range files {
+		text := bytes.Replace(f.Located, []byte("\npackage main\n"), []byte("\npackage program\n"), 1)
 		text = bytes.Replace(text, []byte("\nfunc main() {\n"), []byte("\nfunc Main() {\n"), 1)
 		if err := os.WriteFile(filepath.Join(to, n), text, 0o666); err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestPrograms(t *testing.T) {
 	wrong := map[string]string{
 		"update":   "lost updates: ",
 		"mismatch": "does not match: ids differ",
-		"deadlock": "deadlock at",
+		"deadlock": "deadlock.upc:4: sim: deadlock at",
 	}
 	for name := range wrong {
 		b.add(t, "wrong_"+name, 0, "testdata/wrong/"+name+".upc")
@@ -266,8 +266,8 @@ func TestRace(t *testing.T) {
 			golden(t, "testdata/"+n+".out", out)
 		})
 	}
-	if out, err := b.run(t, "shm", threads, "wrong_update"); err == nil || !strings.Contains(out, "WARNING: DATA RACE") {
-		t.Errorf("no race is found in an update without a lock: %v\n%s", err, out)
+	if out, err := b.run(t, "shm", threads, "wrong_update"); err == nil || !strings.Contains(out, "WARNING: DATA RACE") || !strings.Contains(out, "testdata/wrong/update.upc:7") {
+		t.Errorf("no race is found in an update without a lock, at its line: %v\n%s", err, out)
 	}
 }
 

@@ -196,8 +196,8 @@ func speedModule(tb testing.TB) string {
 		if err := os.MkdirAll(at, 0o777); err != nil {
 			tb.Fatal(err)
 		}
-		for n, b := range files {
-			if err := os.WriteFile(filepath.Join(at, n), b, 0o666); err != nil {
+		for n, f := range files {
+			if err := os.WriteFile(filepath.Join(at, n), f.Text, 0o666); err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // Program is the Go files of a program, by name.
-func Program(units []*front.Unit, o Options) (files map[string][]byte, err error) {
+func Program(units []*front.Unit, o Options) (files map[string]File, err error) {
 	g := &gen{
 		o: o, funcs: map[string]*front.Sym{}, vars: map[string]*front.Sym{}, names: map[string]bool{},
 		structs: map[*front.StructInfo]string{}, shapes: map[string]string{}, done: map[string]bool{},
@@ -74,13 +74,15 @@ func Program(units []*front.Unit, o Options) (files map[string][]byte, err error
 		return nil, g.errs
 	}
 	out["program.go"] = g.program(units)
-	files = map[string][]byte{}
+	files = map[string]File{}
 	for n, s := range out {
 		b, err := format.Source([]byte(s))
 		if err != nil {
 			return nil, fmt.Errorf("gen: %s does not parse: %w\n%s", n, err, s)
 		}
-		files[n] = b
+		if files[n], err = located(b); err != nil {
+			return nil, err
+		}
 	}
 	return files, nil
 }

@@ -88,7 +88,8 @@ func (g *gen) function(s *front.Sym) string {
 		}
 	}
 	sig := strings.TrimPrefix(g.signature(s.Type, names), "func")
-	head := fmt.Sprintf("// %s is %s at %v.\nfunc %s%s {\n", s.Go, s.Name, s.Pos, s.Go, sig)
+	mark := g.capture(func() { g.mark(s.Pos) })
+	head := fmt.Sprintf("// %s is %s at %v.\nfunc %s%s {\n%s", s.Go, s.Name, s.Pos, s.Go, sig, mark)
 	if stack {
 		head += "defer upc.c.Release(upc.c.Mark())\n"
 	}
@@ -129,9 +130,10 @@ func (g *gen) comment(p front.Pos) {
 		return
 	}
 	g.line = p
+	g.mark(p)
 	if l := g.lines[p.File]; p.Line <= len(l) {
 		if text := strings.TrimSpace(l[p.Line-1]); text != "" && text != "{" && text != "}" {
-			g.emit("// %d: %s", p.Line, clean(text))
+			g.emit("\t// %d: %s", p.Line, clean(text))
 		}
 	}
 }
@@ -295,7 +297,7 @@ func (g *gen) ifStmt(n *front.Node) (ends, terms bool) {
 		})
 		g.line = save
 		line := text
-		for strings.HasPrefix(line, "//") {
+		for strings.HasPrefix(line, "\t//") {
 			_, line, _ = strings.Cut(line, "\n")
 		}
 		if strings.HasPrefix(line, "if ") {
