@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,11 +36,43 @@ func newBundle(t *testing.T) *bundle {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	b := &bundle{dir: t.TempDir()}
-	if err := writeModule(b.dir, nil); err != nil {
-		t.Fatal(err)
+	return &bundle{dir: moduleDir(t)}
+}
+
+// moduleDir is a folder with an empty module for a test's programs. It is the same in each run of a
+// test in one checkout, since a package's folder is part of what go build knows it by: packages that are what they were
+// are taken from its cache. A lock of testdata keeps a second run from it until the test is over.
+func moduleDir(tb testing.TB) string {
+	tb.Helper()
+	lock, err := os.Open("testdata")
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return b
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		tb.Fatal(err)
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("upc-%d-%x", os.Getuid(), sha256.Sum256([]byte(here)))[:32], tb.Name())
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+			tb.Error(err)
+		}
+		lock.Close()
+	})
+	err = os.RemoveAll(dir) // a run that was killed may have left it
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = writeModule(dir, nil)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir
 }
 
 // add compiles a program for so many threads, or any number if 0.
@@ -296,7 +330,8 @@ func TestClauses(t *testing.T) {
 			b.add(t, clause(f)+"_static", threads, f)
 		}
 	}
-	b.build(t)
+	// Go's optimizations, of which the programs of testdata have all, would take half as long again.
+	b.build(t, "-gcflags=upcprogram/...=-N -l")
 	checked := regexp.MustCompile(`(?m)^[1-9]\d* checks$`)
 	for _, name := range b.names {
 		for _, conduit := range []string{"shm", "sim"} {

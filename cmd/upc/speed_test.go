@@ -179,10 +179,7 @@ var speedPrograms = []struct {
 // speedModule compiles the programs into one module and returns the folder of the binaries.
 func speedModule(tb testing.TB) string {
 	tb.Helper()
-	dir := tb.TempDir()
-	if err := writeModule(dir, nil); err != nil {
-		tb.Fatal(err)
-	}
+	dir := moduleDir(tb)
 	sources, err := filepath.Glob("testdata/speed/*.upc")
 	if err != nil || len(sources) == 0 {
 		tb.Fatal(sources, err)
