@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/argon-go/argon/extended"
@@ -70,11 +71,49 @@ func (t *Thread) LockFree(l Lock) {
 	t.must(gas.Free(t.n, ToPtr[byte](Phaseless(l))))
 }
 
+// holds is the locks that a thread holds, with its nodes in their queues. One of them, mostly the
+// only one, has no need of the map.
+type holds struct {
+	one  Lock // or null
+	node Phaseless
+	more map[Lock]Phaseless
+}
+
+func (h *holds) get(l Lock) (q Phaseless, ok bool) {
+	if h.one == l && l != 0 {
+		return h.node, true
+	}
+	if len(h.more) == 0 {
+		return 0, false
+	}
+	q, ok = h.more[l]
+	return q, ok
+}
+
+func (h *holds) add(l Lock, q Phaseless) {
+	if h.one == 0 {
+		h.one, h.node = l, q
+		return
+	}
+	if h.more == nil {
+		h.more = map[Lock]Phaseless{}
+	}
+	h.more[l] = q
+}
+
+func (h *holds) remove(l Lock) {
+	if h.one == l {
+		h.one = 0
+		return
+	}
+	delete(h.more, l)
+}
+
 // forget is the thread's node in the queue of a lock that it holds, and holds no longer. The
 // node is not to be used until the lock's word names it no more.
 func (t *Thread) forget(l Lock) (q Phaseless, ok bool) {
-	q, ok = t.held[l]
-	delete(t.held, l)
+	q, ok = t.held.get(l)
+	t.held.remove(l)
 	return q, ok
 }
 
@@ -123,7 +162,7 @@ func (t *Thread) Lock(l Lock) {
 		_, err := t.x.WaitUntil(q.Addr()+nodeTurn, extended.Ne, 0)
 		t.must(err)
 	}
-	t.held[l] = q
+	t.held.add(l, q)
 	t.x.Fence()
 }
 
@@ -139,7 +178,7 @@ func (t *Thread) LockAttempt(l Lock) bool {
 		t.must(errs.BadArg("upc: upc_lock_attempt of lock %v, which was freed", p))
 	}
 	if ok {
-		t.held[l] = q
+		t.held.add(l, q)
 	} else {
 		t.nodes = append(t.nodes, q)
 		t.n.Poll() // a loop may wait so
@@ -151,11 +190,11 @@ func (t *Thread) LockAttempt(l Lock) bool {
 // Unlock is upc_unlock (7.2.4.8). Unlocking what the thread does not hold ends the job.
 func (t *Thread) Unlock(l Lock) {
 	p := Phaseless(l)
-	q, ok := t.held[l]
+	q, ok := t.held.get(l)
 	if !ok {
 		t.must(errs.BadArg("upc: upc_unlock of lock %v, which thread %d does not hold", p, t.me))
 	}
-	delete(t.held, l)
+	t.held.remove(l)
 	if !t.pass(p, q) {
 		t.must(errs.BadArg("upc: upc_unlock of lock %v, which was freed while thread %d held it", p, t.me))
 	}
@@ -190,7 +229,7 @@ func (t *Thread) lockable(what string, l Lock) {
 	if l == 0 {
 		t.must(errs.BadArg("upc: %s of a null pointer%s", what, t.whyNull()))
 	}
-	if _, ok := t.held[l]; ok {
+	if _, ok := t.held.get(l); ok {
 		t.must(errs.BadArg("upc: %s of lock %v, which thread %d holds", what, Phaseless(l), t.me))
 	}
 }
@@ -214,13 +253,14 @@ func (t *Thread) node() Phaseless {
 // release gives back the locks that the thread ends with, so that others do not wait for
 // ever: UPC does not forbid to end so, nor that others have freed them.
 func (t *Thread) release() {
-	all := make([]Lock, 0, len(t.held))
-	for l := range t.held {
-		all = append(all, l)
+	all := slices.Collect(maps.Keys(t.held.more))
+	if t.held.one != 0 {
+		all = append(all, t.held.one)
 	}
 	slices.Sort(all)
 	for _, l := range all {
-		t.pass(Phaseless(l), t.held[l])
-		delete(t.held, l)
+		q, _ := t.held.get(l)
+		t.pass(Phaseless(l), q)
+		t.held.remove(l)
 	}
 }

@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/argon-go/argon/gas"
@@ -34,8 +35,8 @@ func TestLock(t *testing.T) {
 		if v := Get[uint64](t, counter); v != rounds*4 {
 			t.failf("%d of %d additions under the lock were lost", rounds*4-v, rounds*4)
 		}
-		if len(t.held) != 0 || len(t.nodes) != nodeBlock {
-			t.failf("%d locks are held, %d nodes idle", len(t.held), len(t.nodes))
+		if t.held.count() != 0 || len(t.nodes) != nodeBlock {
+			t.failf("%d locks are held, %d nodes idle", t.held.count(), len(t.nodes))
 		}
 		t.AllLockFree(l)
 	})
@@ -105,8 +106,8 @@ func TestLockFreeHeld(t *testing.T) {
 			t.Lock(all)
 		}
 		t.AllLockFree(all)
-		if idle := len(t.nodes); len(t.held) != 0 || t.me == 1 && idle != nodeBlock {
-			t.failf("%d locks are held, %d nodes idle", len(t.held), idle)
+		if idle := len(t.nodes); t.held.count() != 0 || t.me == 1 && idle != nodeBlock {
+			t.failf("%d locks are held, %d nodes idle", t.held.count(), idle)
 		}
 		place := t.Base(objE)
 		var one Lock
@@ -156,5 +157,40 @@ func TestLockMisuse(t *testing.T) {
 				main(t, Lock(Get[uint64](t, t.Base(objE))))
 			}
 		})
+	}
+}
+
+// count is how many locks are held.
+func (h *holds) count() int {
+	if h.one != 0 {
+		return 1 + len(h.more)
+	}
+	return len(h.more)
+}
+
+// TestHolds: whichever locks a thread holds, in whatever order it gives them back, it has the node of each.
+func TestHolds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var h holds
+	model := map[Lock]Phaseless{}
+	for i := range 2000 {
+		l := Lock(1 + r.IntN(6))
+		want, held := model[l]
+		if q, ok := h.get(l); q != want || ok != held {
+			t.Fatalf("step %d: lock %d has node %d, %v, not %d, %v", i, l, q, ok, want, held)
+		}
+		if held {
+			h.remove(l)
+			delete(model, l)
+		} else {
+			h.add(l, Phaseless(i+1))
+			model[l] = Phaseless(i + 1)
+		}
+		if h.count() != len(model) {
+			t.Fatalf("step %d: %d locks, not %d", i, h.count(), len(model))
+		}
+		if _, ok := h.get(0); ok {
+			t.Fatalf("step %d: the null lock is held", i)
+		}
 	}
 }

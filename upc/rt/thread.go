@@ -41,9 +41,9 @@ type Thread struct {
 	me, threads int
 	statics     []segment.NLA // of the objects of the table, by number
 	library     *extended.Region
-	notified    bool               // between notify and wait
-	held        map[Lock]Phaseless // the locks that the thread holds, and its nodes in their queues
-	nodes       []Phaseless        // that are in no queue
+	notified    bool // between notify and wait
+	held        holds
+	nodes       []Phaseless // that are in no queue
 
 	noRoom     string // which allocation failed last
 	domains    map[Domain]domain
@@ -114,7 +114,6 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	first, views := n.Conduit().Views()
 	t.first, t.views = uint64(first), views
 	t.library = t.x.NewRegion()
-	t.held = map[Lock]Phaseless{}
 	if err := t.layOut(); err != nil {
 		return nil, err
 	}
