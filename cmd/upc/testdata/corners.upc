@@ -124,6 +124,20 @@ int ring(int me) {
   if (!me) do ; while (!turn[me]);
   return turn[me];
 }
+/* A name's scope begins before its initialiser, 6.2.1p7. */
+static int itself(void) {
+  int size = 3, sum = size;
+  {
+    int size = sizeof size;
+    sum += size;
+  }
+  {
+    int sum = 5 + 0 * sum;
+    size = sum;
+  }
+  return sum * 10 + size;
+}
+
 int main(void) {
   shared void *gp = upc_all_alloc(THREADS, 4);
   int i;
@@ -149,6 +163,7 @@ int main(void) {
     printf("offsetof %d %d %d\n", (int)sizeof offsets, offset(0), offset(32));
     printf("through %d\n", through());
     printf("literals %d\n", literals());
+    printf("itself %d\n", itself());
     printf("memset %d\n", bytes[8 * THREADS - 1]);
   }
   return 0;

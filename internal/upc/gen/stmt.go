@@ -265,7 +265,8 @@ func (g *gen) decl(n *front.Node) {
 		return
 	}
 	list := n.List
-	if len(list) == 1 && list[0].Op == front.Assign {
+	// The scope of a name begins before its initialiser in C (6.2.1p7), behind it in Go.
+	if len(list) == 1 && list[0].Op == front.Assign && !reads(list[0].R, s) {
 		v := g.direct(list[0].R)
 		g.emit("var %s %s = %s", s.Go, g.goType(s.Type), v.s)
 		list = nil
