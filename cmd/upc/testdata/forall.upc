@@ -10,6 +10,8 @@ shared int cyc[N * THREADS];
 shared [5] int blk[N * THREADS];
 shared [4] int rows[N * THREADS][4];
 shared [] int ind[N];
+shared [3] int deep[2][N * THREADS][3]; /* each half begins on thread 0 */
+shared [3] int odd[THREADS][5][3];      /* and need not here */
 shared int wrong[THREADS], seen[THREADS], one;
 
 static void visit(int i, int owner) {
@@ -34,6 +36,13 @@ int main(void) {
     if (i != N) wrong[MYTHREAD] += 1000;
     upc_forall (int r = lo; r < N * THREADS; r++; &rows[r][0])
       for (k = 0; k < 4; k++) { rows[r][k] = 10 * r + k; visit(r, upc_threadof(&rows[r][k])); }
+    upc_forall (i = lo; i < N * THREADS; i++; &deep[lo % 2][i][1]) {
+      for (k = 0; k < 3; k++) deep[lo % 2][i][k] = 10 * i + k;
+      visit(i, upc_threadof(&deep[lo % 2][i][1]));
+    }
+    if (i != N * THREADS) wrong[MYTHREAD] += 1000;
+    upc_forall (i = 0; i < N; i++; deep[1][i]) visit(i, upc_threadof(&deep[1][i][2]));
+    upc_forall (i = 0; i < 5; i++; &odd[THREADS - 1][i][2]) visit(i, upc_threadof(&odd[THREADS - 1][i][2]));
     upc_forall (j = -lo; j < N; j++; j) visit(j, ((int)j % THREADS + THREADS) % THREADS);
     upc_forall (i = lo; i < N; i += 3; &blk[i]) visit(i, upc_threadof(&blk[i]));
     upc_forall (i = N - 1; i >= lo; i--; i + 1) visit(i, (i + 1) % THREADS);
@@ -52,6 +61,7 @@ int main(void) {
     for (i = 0; i < N * THREADS; i++) {
       bad += cyc[i] != i;
       for (k = 0; k < 4; k++) bad += rows[i][k] != 10 * i + k;
+      for (k = 0; k < 6; k++) bad += deep[k % 2][i][k / 2] != (i || k % 2 == 0 ? 10 * i + k / 2 : 0);
       if (i < N) bad += blk[i] != 2 * i;
     }
     printf("forall: %d wrong, %d visits\n", bad, sum);

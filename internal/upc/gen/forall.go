@@ -20,8 +20,9 @@ type localLoop struct {
 }
 
 // affine is the loop that n is, if its affinity says what elements its variable visits: it
-// goes up by one to a bound, and its affinity is i, &a[i], or &a[i][j] where rows are blocks.
-func affine(n *front.Node) (*localLoop, bool) {
+// goes up by one to a bound, and its affinity is i, &a[i], or &a[i][j] where rows are blocks, a being an
+// array or a row of one that has as many blocks on each thread.
+func (g *gen) affine(n *front.Node) (*localLoop, bool) {
 	i, ok := counter(n)
 	if !ok {
 		return nil, false
@@ -34,10 +35,7 @@ func affine(n *front.Node) (*localLoop, bool) {
 	}
 	if a.Op == front.Decay {
 		a = a.L // the row a[i] as &a[i][0]
-		if row, ok := rowOf(a, i); ok && row.Type.Elem.Elems() == row.Type.Base().Block && row.Type.Elem.Kind == front.Array {
-			return l, true
-		}
-		return nil, false
+		return l, a.Type.Kind == front.Array && g.blockOf(a, i, changesOf(n))
 	}
 	if a.Op != front.Addr {
 		return nil, false
@@ -47,8 +45,24 @@ func affine(n *front.Node) (*localLoop, bool) {
 		l.block = a.L.Type.Base().Block
 		return l, l.block >= 1
 	}
-	_, ok = l.row(a)
-	return l, ok && a.R.Op == front.Num
+	ok = a.Op == front.Index && a.R.Op == front.Num && a.Type.Kind != front.Array && g.blockOf(a.L, i, changesOf(n))
+	return l, ok
+}
+
+// blockOf says whether n is row i, a block, of an array, or of a row of one that begins on thread 0
+// and is the same throughout a loop that changes what c says.
+func (g *gen) blockOf(n *front.Node, i *front.Sym, c *changeSet) bool {
+	if n.Op != front.Index || !is(n.R, i) || n.Type.Elems() != n.Type.Base().Block {
+		return false
+	}
+	rows, t := n.L.Type, int64(g.o.Threads)
+	a := n.L
+	for ; a.Op == front.Index; a = a.L {
+		if !c.keep(a.R) {
+			return false
+		}
+	}
+	return a.Op == front.Var && (a == n.L || rows.Threads || t > 0 && rows.Len%t == 0)
 }
 
 // runs is the loop that n is, if what its variable visits are runs of elements: its affinity is an

@@ -519,7 +519,7 @@ func (g *gen) forall(n *front.Node) {
 	control := ""
 	l, ok := g.runs(n)
 	if !ok {
-		l, ok = affine(n)
+		l, ok = g.affine(n)
 	}
 	if ok && !g.fn.Gotos && g.local == nil {
 		if n.Calls {

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -255,11 +256,18 @@ func (g *gen) makeWindow(w *window) {
 const wholeBits = 40
 
 // sliced is the elements of windows as slices, in a loop over i all of whose accesses to them are
-// known to be inside.
+// known to be inside. Each index i + c of a window has a slice of its own, that begins where the loop
+// does, and all are as long as the loop: so Go's compiler leaves out the checks of their bounds.
 type sliced struct {
 	i      *front.Sym
-	k      string            // i as a variable of type int
-	slices map[string]string // by the windows' keys
+	k      string // how many iterations there have been, of type int
+	slices map[sliceOf]string
+}
+
+// sliceOf is what a slice is of: the elements i + c of the window with that key.
+type sliceOf struct {
+	key string
+	c   int64
 }
 
 // counted emits what is left of the loop n over i, which has a value, up to before hi, a value of
@@ -270,6 +278,8 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	type reach struct{ least, most int64 }
 	reached := map[string]*reach{}
 	var order []string
+	var slices []sliceOf
+	seen := map[sliceOf]bool{}
 	once := true
 	walk(n.R, func(n *front.Node) {
 		switch n.Op {
@@ -281,13 +291,18 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 			return
 		}
 		c, ok := offset(index, i)
-		switch r := reached[key]; {
-		case !ok:
-		case r == nil:
+		if !ok {
+			return
+		}
+		if r := reached[key]; r == nil {
 			reached[key] = &reach{c, c}
 			order = append(order, key)
-		default:
+		} else {
 			r.least, r.most = min(r.least, c), max(r.most, c)
+		}
+		if of := (sliceOf{key, c}); !seen[of] {
+			seen[of] = true
+			slices = append(slices, of)
 		}
 	})
 	name, t := i.Go, g.goType(i.Type)
@@ -303,31 +318,40 @@ func (g *gen) counted(n *front.Node, i *front.Sym, hi string) {
 	g.temps += 3
 	end, from, to := fmt.Sprintf("tmp%d", g.temps-2), fmt.Sprintf("tmp%d", g.temps-1), fmt.Sprintf("tmp%d", g.temps)
 	g.emit("%s := %s\n%s, %s := int(%s), %s", end, hi, from, to, name, end)
-	s := &sliced{i: i, slices: map[string]string{}}
-	var names, values []string
 	for _, key := range order {
 		w, r := g.windows[key], reached[key]
-		first := w.first
-		if first == "" {
-			first = "0"
-		}
-		g.emit("%s, %s = %s.Within(%s, %s, %s, %d, %d)", from, to, w.name, from, to, first, r.least, r.most)
-		g.temps++
-		s.slices[key] = fmt.Sprintf("tmp%d", g.temps)
-		names = append(names, s.slices[key])
-		values = append(values, w.name+".Own()")
+		g.emit("%s, %s = %s.Within(%s, %s, %s, %d, %d)", from, to, w.name, from, to, cmp.Or(w.first, "0"), r.least, r.most)
 	}
 	g.emit("for int(%s) < %s {\nif int(%s) >= %s && int(%s) < %s {", name, end, name, from, name, to)
-	g.emit("%s := %s", strings.Join(names, ", "), strings.Join(values, ", "))
-	for _, n := range names {
-		g.emit("_ = %s", n) // sizeof and its kin name places without reading them
+	s := &sliced{i: i, slices: map[sliceOf]string{}}
+	length := ""
+	for _, of := range slices {
+		w := g.windows[of.key]
+		shift := ""
+		if w.first != "" {
+			shift = "-" + w.first
+		}
+		if of.c != 0 {
+			shift += fmt.Sprintf("%+d", of.c)
+		}
+		g.temps++
+		v := fmt.Sprintf("tmp%d", g.temps)
+		s.slices[of] = v
+		g.emit("%s := %s.Own()[int(%s)%s:%s%s]%s", v, w.name, name, shift, to, shift, length)
+		g.emit("_ = %s", v) // sizeof and its kin name places without reading them
+		if length == "" {
+			length = fmt.Sprintf("[:len(%s)]", v)
+		}
 	}
 	line := g.line
 	g.sliced = s
-	// A variable of this loop alone, of type int, stays in a register and needs no conversion.
+	// A variable of this loop alone stays in a register.
 	g.temps++
 	s.k = fmt.Sprintf("tmp%d", g.temps)
-	g.emit("for %s := int(%s); %s < %s; %s++ {\n%s := %s(%s)\n_ = %s", s.k, name, s.k, to, s.k, name, t, s.k, name)
+	g.temps++
+	begin := fmt.Sprintf("tmp%d", g.temps)
+	g.emit("%s := %s", begin, name)
+	g.emit("for %s := range %s {\n%s := %s + %s(%s)\n_ = %s", s.k, s.slices[slices[0]], name, begin, t, s.k, name)
 	g.stmt(n.R) // a block of its own, which may have another variable of that name
 	g.emit("}\n%s = %s(%s)", name, t, to)
 	g.sliced = nil
@@ -381,24 +405,15 @@ func (g *gen) slice(n *front.Node) (place, bool) {
 		return place{}, false
 	}
 	_, key, index, _, ok := g.inWindow(n)
-	if !ok || g.sliced.slices[key] == "" {
-		return place{}, false
-	}
-	c, ok := offset(index, g.sliced.i)
 	if !ok {
 		return place{}, false
 	}
-	at := g.sliced.k
-	if w := g.windows[key]; w.first != "" {
-		at += "-" + w.first
+	c, ok := offset(index, g.sliced.i)
+	v := g.sliced.slices[sliceOf{key, c}]
+	if !ok || v == "" {
+		return place{}, false
 	}
-	switch {
-	case c > 0:
-		at += fmt.Sprintf("+%d", c)
-	case c < 0:
-		at += fmt.Sprint(c)
-	}
-	return place{exp: exp{g.sliced.slices[key] + "[" + at + "]", 7}}, true
+	return place{exp: exp{v + "[" + g.sliced.k + "]", 7}}, true
 }
 
 // windowOf is the window that a place is in and its index there.
