@@ -111,10 +111,16 @@ func parse(args []string) (o options, err error) {
 	}
 	o.args = rest
 	switch {
+	case len(o.files) == 0 && len(rest) > 0:
+		return o, fmt.Errorf("no input files: %q ends neither in .upc nor in .c", rest[0])
 	case len(o.files) == 0:
 		return o, errors.New("no input files")
-	case o.threads < 0 || o.n < 0 || o.seeds < 0:
-		return o, errors.New("a negative number")
+	case o.threads < 0:
+		return o, fmt.Errorf("-T %d is negative", o.threads)
+	case o.n < 0:
+		return o, fmt.Errorf("-n %d is negative", o.n)
+	case o.seeds < 0:
+		return o, fmt.Errorf("-seeds %d is negative", o.seeds)
 	case o.seeds > 0 && (o.conduit != "" && o.conduit != "sim" || o.gasrun != ""):
 		return o, errors.New("-seeds simulates: without -gasrun, or another conduit")
 	case o.threads > 0 && o.n > 0 && o.threads != o.n:
@@ -135,18 +141,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
-	o, err := parse(args[1:])
-	if err != nil {
-		return fail(err)
-	}
 	verb := args[0]
-	switch verb {
-	case "build", "run", "vet":
-		if verb != "run" && len(o.args) > 0 {
-			return fail(fmt.Errorf("unexpected argument %q", o.args[0]))
-		}
-	default:
-		return fail(fmt.Errorf("unknown command %q", verb))
+	if verb != "build" && verb != "run" && verb != "vet" {
+		return fail(fmt.Errorf("unknown command %q; there are build, run and vet", verb))
+	}
+	o, err := parse(args[1:])
+	switch {
+	case err != nil:
+		return fail(err)
+	case verb != "run" && len(o.args) > 0:
+		return fail(fmt.Errorf("unexpected argument %q, which ends neither in .upc nor in .c", o.args[0]))
 	}
 	given := o.segment
 	if verb == "run" && given == 0 && o.conduit == "" && o.gasrun == "" {

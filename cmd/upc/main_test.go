@@ -201,8 +201,11 @@ func TestUsage(t *testing.T) {
 	}{
 		{"", 2, "usage: upc"},
 		{"help", 2, "usage: upc"},
-		{"frob a.upc", 2, `unknown command "frob"`},
+		{"frob", 2, `unknown command "frob"; there are build, run and vet`},
 		{"run", 2, "no input files"},
+		{"build hello.txt", 2, `no input files: "hello.txt" ends neither in .upc nor in .c`},
+		{"run -seeds -2 testdata/hello.upc", 2, "-seeds -2 is negative"},
+		{"run -n -1 testdata/hello.upc", 2, "-n -1 is negative"},
 		{"vet testdata/hello.upc x", 2, `unexpected argument "x"`},
 		{"run -T 3 -n 4 a.upc", 2, "-T 3 and -n 4 differ"},
 		{"vet testdata/none.upc", 1, "no such file"},
