@@ -25,13 +25,7 @@ func (t *transport) Poll() int {
 	}
 	t.rx.Lock()
 	defer t.rx.Unlock()
-	n := 0
-	for !t.held.Empty() {
-		h, _ := t.held.Take()
-		n += t.deliver(h.src, h.frame)
-		t.took(h.src)
-	}
-	n += t.progress(true)
+	n := t.unhold() + t.progress(true)
 	for _, r := range t.leaving {
 		// Its frames had all arrived before it left.
 		t.owner.Left(r)
@@ -40,6 +34,16 @@ func (t *transport) Poll() int {
 	t.leaving = t.leaving[:0]
 	if t.ending { // what ends later, as peers leave, ends with an event
 		n += t.report()
+	}
+	return n
+}
+
+// unhold hands over the frames that were held, with rx held.
+func (t *transport) unhold() (n int) {
+	for !t.held.Empty() {
+		h, _ := t.held.Take()
+		n += t.deliver(h.src, h.frame)
+		t.took(h.src)
 	}
 	return n
 }
@@ -66,6 +70,9 @@ func (t *transport) report() (n int) {
 // Poll has returned: frames are given back to the provider by the next look, unless many are
 // here or the standby poller, which may sleep then, has taken them.
 func (t *transport) progress(polled bool) (n int) {
+	if t.closed.Load() {
+		t.unhold() // no Poll does, and the peers' windows would stay shut
+	}
 	t.mu.Lock()
 	if t.over {
 		t.mu.Unlock()

@@ -5,6 +5,7 @@ package ofi
 import (
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -283,6 +284,26 @@ func stops() func(p *peer) {
 			p.here = k + 1
 			p.heard++
 		}
+	}
+}
+
+// TestCloseFull: two ranks close which have taken no message, and each of which has more for the
+// other one than the window: what each has held counts as taken then, or both would wait for ever.
+func TestCloseFull(t *testing.T) {
+	ts, _ := pair(t)
+	payload := make([]byte, 4000)
+	full := func(x int) bool {
+		r := ts[x].(*transport)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		p := r.peer(1 - x)
+		return p.here == window && !p.out[messages].ready.Empty()
+	}
+	for !full(0) || !full(1) { // the standby pollers hold what arrives
+		for x := range ts {
+			ts[x].Send(1-x, []uint32{1}, payload)
+		}
+		runtime.Gosched()
 	}
 }
 
