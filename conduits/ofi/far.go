@@ -79,7 +79,8 @@ func (s seat) released() {
 	}
 }
 
-func (m *member) released() {}
+// released ends the connection to the rendezvous, if leave has not.
+func (m *member) released() { _ = m.client.Close() }
 
 // hostOf names this process's host for the rendezvous, which tells by it what ranks share
 // memory.

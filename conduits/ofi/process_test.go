@@ -4,6 +4,7 @@ package ofi_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -11,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/providers"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/internal/testprog"
 )
@@ -85,6 +89,41 @@ func TestProvidersDiffer(t *testing.T) {
 			if !strings.Contains(out, want) {
 				t.Errorf("rank %d says %q, not %q", i, out, want)
 			}
+		}
+	}
+}
+
+// unattached has rank 1 close its endpoint before it attaches.
+func unattached() {
+	outlive()
+	e, err := testjob.Join(conduits.Config{})
+	testjob.Check(err)
+	if testjob.Rank() == 0 {
+		err := e.Attach(conduits.AttachConfig{Receiver: quiet{}})
+		if fmt.Println(err); err == nil {
+			testjob.Fatal("it has attached, and rank 1 has not")
+		}
+	}
+	testjob.Check(e.Close())
+	_, service, err := net.SplitHostPort(os.Getenv(jobenv.Rendezvous))
+	testjob.Check(err)
+	for _, fd := range sys.Descriptors() {
+		if at, err := syscall.Getpeername(fd); err == nil {
+			if a, ok := at.(*syscall.SockaddrInet4); ok && fmt.Sprint(a.Port) == service {
+				testjob.Fatal("descriptor %d is still connected to the rendezvous", fd)
+			}
+		}
+	}
+	fmt.Println("fine")
+}
+
+// TestUnattached: a rank that closes before it attaches fails the job, and the connection of no
+// rank to the rendezvous outlives its endpoint.
+func TestUnattached(t *testing.T) {
+	r := testjob.RunConfig(t, 2, "unattached", testjob.Config{KillGrace: time.Hour, Launch: onFabric})
+	for i, out := range r.Stdout {
+		if !strings.HasSuffix(out, "fine\n") || i == 0 && !strings.Contains(out, "rank 1 failed") {
+			t.Errorf("rank %d says %q%s", i, out, r.Output())
 		}
 	}
 }

@@ -42,7 +42,7 @@ type control interface {
 	suspect(rank int, err error)
 	// leave says that this rank has left: all that it had sent has arrived.
 	leave()
-	// released hears that this rank's endpoint is closed.
+	// released hears that this rank's endpoint is closed, of one that has not attached, too.
 	released()
 	// detached says whether Close must not wait, since other ranks are in this process.
 	detached() bool
@@ -858,6 +858,7 @@ func (t *transport) Close() error {
 	t.closed.Store(true)
 	if !t.attached.Load() {
 		t.release()
+		t.job.released()
 		return nil
 	}
 	t.standby.poke()
