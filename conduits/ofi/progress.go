@@ -719,6 +719,11 @@ func (t *transport) look(pause time.Duration) (some bool) {
 	case <-s.asked:
 	default:
 	}
+	select {
+	case <-s.stop: // it may have been quit that asked, and the deadline that it sets is undone below
+		return false
+	default:
+	}
 	if s.file == nil || s.blind {
 		if some, _ = t.step(); some {
 			return true

@@ -229,16 +229,41 @@ func TestSilentSleep(t *testing.T) {
 	if !asked(1) {
 		t.Error("the standby poller is not asked to look")
 	}
-	r.standby = standby{}
-	r.standby.init()
-	r.mu.Lock()
-	err := r.prepare()
-	r.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.another(t)
 	r.stand()
 	ts[0].Fail(0, errors.New("the test is over")) // nothing was sent that counts
+}
+
+// another makes a standby poller, which does not run yet, in place of one that has quit.
+func (t *transport) another(tb testing.TB) {
+	tb.Helper()
+	t.standby = standby{}
+	t.standby.init()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.prepare(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestQuit: a standby poller that is to end does not sleep, although it has taken the word that
+// quit leaves for it, and undoes the deadline that quit sets: the rank would not end.
+func TestQuit(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	r.standby.quit()
+	r.another(t)
+	close(r.standby.stop)
+	r.standby.poke()
+	r.look(2 * longest) // as one that has found nothing for long
+	if len(r.standby.asked) > 0 {
+		t.Error("the word is still there")
+	}
+	if r.standby.file != nil {
+		r.standby.file.Close()
+	}
+	r.another(t)
+	r.stand()
 }
 
 // TestLoss: a frame that has not arrived while the peer answers is lost: the last one, and
