@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
   upc_barrier;
   for (i = 0; i < THREADS; i++)
     CHECK(started[i] == 1);
-  /* 5.1.2.2.3, 2: a call of exit ends a thread as a return from main does. */
+  /* 5.1.2.2, 2: a call of exit ends a thread as a return from main does. */
   if (MYTHREAD % 2)
     leave();
   return clause_done();

@@ -20,22 +20,22 @@ int main(void) {
   shared [5] int *p5 = def;
   shared void *generic;
   strict shared [5] int *strictly = def; /* an access is strict by the type that it goes by */
-  /* 8: consecutive elements with affinity to the same thread. */
+  /* 11: consecutive elements with affinity to the same thread. */
   for (i = 0; i < 10 * THREADS; i++) {
     CHECK(upc_threadof(&def[i]) == i / 5 % THREADS);
     CHECK(upc_threadof(&one[i]) == i % THREADS);
   }
   for (i = 0; i < 10; i++)
     CHECK(upc_threadof(&indef[i]) == 0 && upc_threadof(&zero[i]) == 0);
-  /* 13: [*] gives every thread as many. */
+  /* 16: [*] gives every thread as many. */
   CHECK(upc_blocksizeof(star) == 6);
   for (i = 0; i < 6 * THREADS; i++)
     CHECK(upc_threadof(&star[0][0] + i) == i / 6);
-  /* 11: generic pointers take all block sizes. */
+  /* 14: generic pointers take all block sizes. */
   generic = def;
   generic = indef;
   CHECK(generic == indef && (p5 = generic) == (shared [5] int *)generic);
-  /* 12: the effective type is without shared. */
+  /* 15: the effective type is without shared. */
   if (MYTHREAD == 0) {
     A[0] = 11;
     CHECK(*(int *)&A[0] == 11 && *(shared [] int *)&A[0] == 11);

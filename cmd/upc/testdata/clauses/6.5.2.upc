@@ -2,7 +2,7 @@
 #include <upc_relaxed.h>
 #include "clause.h"
 
-/* 4: shared objects that are not arrays have affinity to thread zero. */
+/* 9: shared objects that are not arrays have affinity to thread zero. */
 shared int scalar = 4;
 shared [3] int y;
 shared struct { int v; } s;

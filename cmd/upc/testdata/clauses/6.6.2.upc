@@ -26,7 +26,7 @@ static shared int *at(int i) { return &one[i]; }
 
 int main(void) {
   int i, j, k, n = N * THREADS;
-  /* 5: affinity is a pointer. */
+  /* 7: affinity is a pointer. */
   upc_forall (i = 0; i < n; i++; &three[i]) {
     CHECK(upc_threadof(&three[i]) == MYTHREAD);
     visits[i]++;
@@ -38,14 +38,14 @@ int main(void) {
     CHECK(MYTHREAD == 0);
   upc_forall (i = 0; i < n; i++; at(n - 1 - i))
     CHECK((n - 1 - i) % THREADS == MYTHREAD);
-  /* 6: affinity is an integer. */
+  /* 8: affinity is an integer. */
   upc_forall (i = 0; i < n; i++; 2 * i + 1)
     CHECK((2 * i + 1) % THREADS == MYTHREAD);
   upc_forall (unsigned long u = 0; u < 10; u++; u)
     CHECK(u % THREADS == MYTHREAD);
   upc_forall (char c = 'a'; c <= 'z'; c += 2; c)
     CHECK(c % THREADS == MYTHREAD);
-  /* 7: continue, or none. */
+  /* 9: continue, or none. */
   for (k = 0, i = 0; k < 2; k++) {
     j = 0;
     if (k)
@@ -54,7 +54,7 @@ int main(void) {
       upc_forall (i = 0; i < 9; i++;) j++;
     CHECK(j == 9 && i == 9);
   }
-  /* 8: of nested loops the outermost with an affinity controls. */
+  /* 10: of nested loops the outermost with an affinity controls. */
   upc_forall (i = 0; i < THREADS; i++; i) {
     CHECK(i == MYTHREAD && outer(10) == 10);
     j = 0;
@@ -71,7 +71,7 @@ int main(void) {
       }
   upc_barrier;
   CHECK(fa[n - 1] == n - 1);
-  /* 9, example 2: every thread evaluates the first three clauses. */
+  /* 11, example 2: every thread evaluates the first three clauses. */
   upc_forall ((foo1(), i = 0); (foo2(), i < 10); (foo3(), i++); i)
     foo4(i);
   CHECK(i == 10 && c1 == 1 && c2 == 11 && c3 == 10);
@@ -80,7 +80,7 @@ int main(void) {
   for (i = 0, k = 0; i < THREADS; i++)
     k += total[i];
   CHECK(k == 10);
-  /* 11: continue ends a pass through the body. */
+  /* 13: continue ends a pass through the body. */
   k = 0;
   upc_forall (i = 0; i < n; i++; &one[i]) {
     if (i / THREADS % 2)

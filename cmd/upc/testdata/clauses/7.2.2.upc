@@ -28,7 +28,7 @@ int main(void) {
   for (i = next; i < 40 * THREADS; i += 7)
     CHECK(a[i] == i % 100);
   CHECK(upc_all_alloc(0, 8) == NULL && upc_all_alloc(8, 0) == NULL);
-  /* 7.2.2.6 */
+  /* 7.2.2.5 */
   upc_all_free(a);
   upc_all_free(NULL);
 
@@ -55,7 +55,7 @@ int main(void) {
   upc_barrier;
   CHECK(box[next][9] == 10 * next + 9);
   upc_barrier;
-  /* 7.2.2.5: any thread frees. */
+  /* 7.2.2.4: any thread frees. */
   upc_free(box[next]);
   upc_free(all[next]);
   upc_free(NULL);
