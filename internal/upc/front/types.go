@@ -184,6 +184,9 @@ func (t *Type) Elems() int64 {
 	return n
 }
 
+// Single says whether t is one element of its base type.
+func (t *Type) Single() bool { return t.Elems() == 1 && !t.PerThread() }
+
 // Complete says whether t's size is known.
 func (t *Type) Complete() bool {
 	switch t.Kind {

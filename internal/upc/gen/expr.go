@@ -717,7 +717,7 @@ func (g *gen) move(t *front.Type, p exp, i *front.Node) exp {
 	case t.ToShared():
 		b := t.Elem.Base()
 		w := where{base: p, block: b.Block, size: b.Size(), phased: pointerKind(t) == "Phased"}
-		if i.Op == front.Num && i.I == 1 && t.Elem.Elems() == 1 && b.Block > 0 {
+		if i.Op == front.Num && i.I == 1 && t.Elem.Single() && b.Block > 0 {
 			if w.phased {
 				return exp{fmt.Sprintf("%s.Next(%d, %d, upc.Threads())", g.operand(p, 7), b.Block, b.Size()), 7}
 			}
@@ -769,8 +769,11 @@ func (g *gen) expr(n *front.Node) exp {
 		l, r := g.expr(n.L), g.expr(n.R)
 		if n.L.Type.ToShared() {
 			d := "int64(" + g.sharedDiff(n.L.Type, l, r) + ")"
-			if k := n.L.Type.Elem.Elems(); k != 1 {
-				return exp{fmt.Sprintf("%s / %d", d, k), 5}
+			switch t := n.L.Type.Elem; {
+			case t.PerThread():
+				return exp{fmt.Sprintf("%s / int64(%d*upc.Threads())", d, t.Elems()), 5}
+			case !t.Single():
+				return exp{fmt.Sprintf("%s / %d", d, t.Elems()), 5}
 			}
 			return exp{d, 7}
 		}

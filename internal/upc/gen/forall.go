@@ -35,7 +35,7 @@ func (g *gen) affine(n *front.Node) (*localLoop, bool) {
 	}
 	if a.Op == front.Decay {
 		a = a.L // the row a[i] as &a[i][0]
-		return l, a.Type.Kind == front.Array && g.blockOf(a, i, changesOf(n))
+		return l, g.blockOf(a, i, changesOf(n))
 	}
 	if a.Op != front.Addr {
 		return nil, false
@@ -52,7 +52,7 @@ func (g *gen) affine(n *front.Node) (*localLoop, bool) {
 // blockOf says whether n is row i, a block, of an array, or of a row of one that begins on thread 0
 // and is the same throughout a loop that changes what c says.
 func (g *gen) blockOf(n *front.Node, i *front.Sym, c *changeSet) bool {
-	if n.Op != front.Index || !is(n.R, i) || n.Type.Elems() != n.Type.Base().Block {
+	if n.Op != front.Index || !is(n.R, i) || !blocks(n.L.Type) {
 		return false
 	}
 	rows, t := n.L.Type, int64(g.o.Threads)
@@ -155,7 +155,13 @@ func (l *localLoop) row(n *front.Node) (*front.Node, bool) {
 		return nil, false
 	}
 	a, ok := rowOf(n.L, l.i)
-	return a, ok && a.Type.Elem.Elems() == a.Type.Base().Block && a.Type.Elem.Elem.Kind != front.Array
+	return a, ok && blocks(a.Type) && a.Type.Elem.Elem.Kind != front.Array
+}
+
+// blocks says whether the rows of an array are its blocks, so that row i lies on thread i mod THREADS.
+func blocks(t *front.Type) bool {
+	row := t.Elem
+	return row.Kind == front.Array && !row.PerThread() && row.Elems() == row.Base().Block
 }
 
 func is(n *front.Node, s *front.Sym) bool {

@@ -206,6 +206,10 @@ func atomic(n *front.Node, strict bool) string {
 
 // helperSource is what program.go has of the services that package rt leaves to programs.
 var helperSource = map[string]string{
+	"mineOf": `
+// mineOf is mine of an affinity beyond what an int64 has.
+func (upc *thread) mineOf(i uint64) bool { return int(i%uint64(upc.Threads())) == upc.MyThread() }
+`,
 	"mine": `
 // mine says whether iterations with affinity i are this thread's.
 func (upc *thread) mine(i int64) bool {

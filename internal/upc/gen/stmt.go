@@ -559,7 +559,10 @@ func (g *gen) forall(n *front.Node) {
 	}
 	others := func() string {
 		var c exp
-		if n.Aff.Type.Integer() {
+		if t := n.Aff.Type; t.Unsigned && t.Size() == 8 {
+			g.helpers["mineOf"] = true
+			c = exp{fmt.Sprintf("!upc.mineOf(%s)", g.typed(n.Aff).s), 6}
+		} else if t.Integer() {
 			g.helpers["mine"] = true
 			c = exp{fmt.Sprintf("!upc.mine(int64(%s))", g.expr(n.Aff).s), 6}
 		} else {

@@ -9,6 +9,8 @@ shared [B] int a[N * THREADS];
 shared [] long flat[N];
 shared [4] short grid[N * THREADS][6];
 shared [B] int *shared kept;
+shared [3] int planes[5][2 * THREADS][3];
+shared int lines[4][THREADS];
 
 /* Division that rounds towards negative infinity, and its remainder. */
 static long div(long a, long b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
@@ -34,6 +36,16 @@ int main(void) {
     ptrdiff_t elem = 3 * (sizeof(short[6]) / upc_elemsizeof(*r));
     CHECK(elem == 18 && r1 - r == 3 && upc_phaseof(r1) == mod(upc_phaseof(r) + elem, 4));
     CHECK(upc_threadof(r1) == mod(upc_threadof(r) + div(upc_phaseof(r) + elem, 4), THREADS));
+  }
+  /* 4 and 8, of rows whose length has THREADS in it. */
+  {
+    shared [3] int (*r)[2 * THREADS][3] = planes;
+    shared int (*l)[THREADS] = lines;
+    for (i = 0; i < 4; i++, r++, l++) {
+      CHECK(r == &planes[i] && r - planes == i && &planes[i] - &planes[4] == i - 4 && (planes < r) == (i > 0));
+      CHECK(l == lines + i && *l == &lines[i][0] && l - lines == i && upc_threadof(l) == 0);
+    }
+    CHECK(--l == &lines[3] && l-- - 1 == &lines[2] && l == lines + 2 && r - 4 == planes);
   }
   /* 3: with indefinite blocks the thread stays, and the phase is zero. */
   for (i = 0; i < N; i++)

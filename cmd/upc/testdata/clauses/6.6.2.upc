@@ -6,6 +6,7 @@
 shared int one[N * THREADS], visits[N * THREADS];
 shared [3] int three[N * THREADS];
 shared [] int flat[N];
+shared [3] int rows[8][3 * THREADS];
 shared float fa[N * THREADS], fb[N * THREADS], fc[N * THREADS];
 shared int total[THREADS];
 static int c1, c2, c3, c4;
@@ -36,6 +37,15 @@ int main(void) {
     CHECK(visits[i] == 1);
   upc_forall (i = 0; i < N; i++; flat)
     CHECK(MYTHREAD == 0);
+  k = 0;
+  upc_forall (i = 0; i < 8; i++; rows[i]) /* each begins on thread 0 */
+    k++;
+  upc_forall (i = 0; i < 8; i++; &rows[i][0])
+    rows[i][0] = i, k++;
+  CHECK(k == (MYTHREAD == 0 ? 16 : 0));
+  upc_barrier;
+  for (i = 0; i < 8; i++)
+    CHECK(rows[i][0] == i);
   upc_forall (i = 0; i < n; i++; at(n - 1 - i))
     CHECK((n - 1 - i) % THREADS == MYTHREAD);
   /* 8: affinity is an integer. */
@@ -43,6 +53,13 @@ int main(void) {
     CHECK((2 * i + 1) % THREADS == MYTHREAD);
   upc_forall (unsigned long u = 0; u < 10; u++; u)
     CHECK(u % THREADS == MYTHREAD);
+  for (unsigned long u = k = j = 0; u < 20; u++) {
+    unsigned long most = ~0UL - u; /* mod THREADS as unsigned */
+    upc_forall (i = 0; i < 1; i++; most)
+      k++;
+    j += most % THREADS == MYTHREAD;
+  }
+  CHECK(k == j);
   upc_forall (char c = 'a'; c <= 'z'; c += 2; c)
     CHECK(c % THREADS == MYTHREAD);
   /* 9: continue, or none. */
