@@ -225,13 +225,23 @@ func (t *Thread) pass(p, q Phaseless) bool {
 	return next != freed
 }
 
+// lockable fails the thread if it may not lock l: a null pointer, or what it holds already.
 func (t *Thread) lockable(what string, l Lock) {
 	if l == 0 {
 		t.must(errs.BadArg("upc: %s of a null pointer%s", what, t.whyNull()))
 	}
-	if _, ok := t.held.get(l); ok {
+	q, ok := t.held.get(l)
+	if !ok {
+		return
+	}
+	next, err := t.x.LoadUint64(t.me, q.Addr())
+	t.must(err)
+	if next != freed {
 		t.must(errs.BadArg("upc: %s of lock %v, which thread %d holds", what, Phaseless(l), t.me))
 	}
+	// A thread has freed the lock that this one held, and a new one lies where it was.
+	t.held.remove(l)
+	t.nodes = append(t.nodes, q)
 }
 
 // node is a node of the thread that is in no queue.

@@ -97,6 +97,37 @@ func TestLockAtExit(t *testing.T) {
 	})
 }
 
+// TestLockAnew: a thread may lock a lock that lies where another thread has freed one that it held.
+func TestLockAnew(t *testing.T) {
+	onEach(t, 2, func(t *Thread) {
+		place := t.Base(objE)
+		for range 3 {
+			var l Lock
+			if t.me == 1 {
+				l = t.GlobalLockAlloc()
+				t.Lock(l)
+				Put(t, place, uint64(l))
+			}
+			t.BarrierAny()
+			if t.me == 0 {
+				t.LockFree(Lock(Get[uint64](t, place)))
+			}
+			t.BarrierAny()
+			if t.me != 1 {
+				continue
+			}
+			if again := t.GlobalLockAlloc(); again != l {
+				t.failf("the memory of %v is not used anew, but %v", Phaseless(l), Phaseless(again))
+			}
+			if !t.LockAttempt(l) {
+				t.failf("a new lock is locked")
+			}
+			t.Unlock(l)
+			t.LockFree(l)
+		}
+	})
+}
+
 // TestLockFreeHeld: a lock may be freed while another thread holds it (7.2.4.4, 7.2.4.5), and
 // its memory used for something else, before the holder ends.
 func TestLockFreeHeld(t *testing.T) {
