@@ -1,6 +1,8 @@
 package rt
 
 import (
+	"errors"
+
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -43,7 +45,29 @@ func (t *Thread) wait(id uint32, f barrier.Flags) {
 	if !t.notified {
 		t.must(errs.NotReady("upc: upc_wait without upc_notify"))
 	}
-	t.must(t.n.Barriers().Wait(id, f))
+	if err := t.n.Barriers().Wait(id, f); err != nil {
+		t.must(t.mismatch(err, id, f))
+	}
 	t.notified = false
 	t.x.Fence()
+}
+
+// mismatch is a failure of a barrier to which this thread gave id. Package gas takes one of its own
+// identifiers for a rank that has returned and waits to hear which rank it is, so an expression of
+// that value (6.6.1p9: none is the end's) is not shown to it.
+func (t *Thread) mismatch(err error, id uint32, f barrier.Flags) error {
+	var m *barrier.MismatchError
+	if !errors.As(err, &m) || !m.Differ {
+		return err
+	}
+	a, b := m.IDs[0], m.IDs[1]
+	end := func(id uint32) bool { return id == exitID || id == gasEnd }
+	switch {
+	case f&barrier.Anonymous == 0 && end(id):
+	case a == gasEnd || b == gasEnd:
+		return err
+	case a == exitID || b == exitID:
+		return errs.Mismatch("upc: a thread has returned from main while others are in a barrier: %v", m)
+	}
+	return errs.Mismatch("upc: threads gave barriers different expressions, %d and %d: %v", int32(a), int32(b), m)
 }

@@ -45,6 +45,16 @@ func TestBarrier(t *testing.T) {
 func TestBarrierMisuse(t *testing.T) {
 	refused(t, 3, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Barrier(int32(t.me / 2)) })
 	refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) { t.Notify(3); t.Wait(4) })
+	refused(t, 3, gas.ErrBarrierMismatch, "different expressions, ", func(t *Thread) { t.Barrier(-int32(t.me)) })
+	for _, id := range []int32{exitID, gasEnd} { // the end's are as good as others
+		refused(t, 2, gas.ErrBarrierMismatch, "different expressions, ", func(t *Thread) { t.Barrier(id - 7*int32(t.me)) })
+		refused(t, 2, gas.ErrBarrierMismatch, "", func(t *Thread) {
+			if t.me == 1 {
+				t.Barrier(id)
+			}
+		})
+		onEach(t, 2, func(t *Thread) { t.Barrier(id) })
+	}
 	refused(t, 2, gas.ErrNotReady, "upc_wait without upc_notify", func(t *Thread) { t.WaitAny() })
 	refused(t, 2, gas.ErrNotReady, "after an upc_notify without its upc_wait", func(t *Thread) { t.NotifyAny(); t.BarrierAny() })
 	refused(t, 2, gas.ErrNotReady, "upc_all_alloc between upc_notify and upc_wait", func(t *Thread) { t.NotifyAny(); t.AllAlloc(1, 8) })

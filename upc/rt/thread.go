@@ -124,8 +124,12 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	return t, nil
 }
 
-// exitID is the identifier of the barrier at the end of main.
-const exitID = 1<<31 - 3
+// exitID is the identifier of the barrier at the end of main, gasEnd that of the barrier in which a
+// rank of package gas is when its function has returned.
+const (
+	exitID = 1<<31 - 3
+	gasEnd = 1<<31 - 1
+)
 
 // finish is the implicit barrier at the end of a thread.
 func (t *Thread) finish() error {
@@ -139,7 +143,10 @@ func (t *Thread) finish() error {
 		return err
 	}
 	t.release()
-	return t.n.Barriers().Barrier(exitID, 0)
+	if err := t.n.Barriers().Barrier(exitID, 0); err != nil {
+		return t.mismatch(err, exitID, barrier.Anonymous)
+	}
+	return nil
 }
 
 // MyThread is MYTHREAD.
