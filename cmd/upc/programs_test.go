@@ -191,8 +191,9 @@ func TestPrograms(t *testing.T) {
 		names = append(names, name)
 		b.add(t, name, 0, sources(t, name)...)
 	}
-	// What the simulator says of programs that are wrong.
+	// What the simulator says of programs that are wrong, and their statuses.
 	wrong := map[string]string{
+		"status":   "thread 0 went on\nthread 2 went on\nexit status 4",
 		"update":   "lost updates: ",
 		"mismatch": "does not match: ids differ",
 		"deadlock": "deadlock.upc:4: sim: deadlock at",
@@ -203,7 +204,7 @@ func TestPrograms(t *testing.T) {
 	b.build(t)
 	b.vet(t)
 	for name, says := range wrong {
-		if out, err := b.run(t, "sim", 3, "wrong_"+name); err == nil || !strings.Contains(out, says) {
+		if out, err := b.run(t, "sim", 3, "wrong_"+name); err == nil || !strings.Contains(fmt.Sprint(out, err), says) {
 			t.Errorf("%s: %v, not %q:\n%s", name, err, says, out)
 		}
 	}

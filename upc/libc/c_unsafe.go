@@ -27,38 +27,42 @@ func New(now func() time.Duration) C {
 }
 
 // exit is what exit panics with.
-type exit struct{ status int32 }
+type exit struct {
+	status  int32
+	aborted bool
+}
 
 // Exit is exit: it ends the thread's main.
-func (c *C) Exit(status int32) { panic(exit{status}) }
+func (c *C) Exit(status int32) { panic(exit{status: status}) }
 
 // Abort is abort.
 func (c *C) Abort() {
 	c.Flush()
 	fmt.Fprintln(os.Stderr, "aborted")
-	panic(exit{134})
+	panic(exit{134, true})
 }
 
 // AssertFail is what assert calls.
 func (c *C) AssertFail(what, file *int8, line int32, fn *int8) {
 	c.Flush()
 	fmt.Fprintf(os.Stderr, "%s:%d: %s: Assertion `%s' failed.\n", text(file), line, text(fn), text(what))
-	panic(exit{134})
+	panic(exit{134, true})
 }
 
-// Run calls main and is its value, or what exit was called with.
-func (c *C) Run(main func() int32) (status int32) {
+// Run calls main and is its value, or what exit was called with. aborted says that abort, or an
+// assertion, has ended it: the other threads are not to go on.
+func (c *C) Run(main func() int32) (status int32, aborted bool) {
 	defer c.Finish()
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
 		case exit:
-			status = e.status
+			status, aborted = e.status, e.aborted
 		default:
 			panic(e)
 		}
 	}()
-	return main()
+	return main(), false
 }
 
 // Rand is rand: a linear congruential generator of 64 bits, whose upper bits are given.

@@ -101,6 +101,9 @@
 //
 // # Failure
 //
+// A thread that returns waits for all others; a status that it has given ([Thread.Status]) is that
+// of the job then. [Thread.GlobalExit] ends the job at once.
+//
 // The first error of a thread ends its function and fails the job: [Run] returns it, with the
 // line of the program, or of generated code. A null pointer, an address that is not shared
 // memory, a free of what is not allocated are such errors.

@@ -42,6 +42,7 @@ type Thread struct {
 	statics     []segment.NLA // of the objects of the table, by number
 	library     *extended.Region
 	notified    bool // between notify and wait
+	status      int  // that Status gave
 	held        holds
 	nodes       []Phaseless // that are in no queue
 
@@ -131,7 +132,12 @@ const (
 	gasEnd = 1<<31 - 1
 )
 
-// finish is the implicit barrier at the end of a thread.
+// Status has the job end with a status when the threads have all returned, if it is not 0: what
+// main returned, or what exit was called with (5.1.2.2). Of several threads' any counts.
+func (t *Thread) Status(status int) { t.status = status }
+
+// finish is the implicit barrier at the end of a thread, and the end of the job if a thread has a
+// status for it.
 func (t *Thread) finish() error {
 	if t.notified {
 		return fmt.Errorf("upc: thread %d returned from main between upc_notify and upc_wait: %w", t.me, gas.ErrNotReady)
@@ -145,6 +151,9 @@ func (t *Thread) finish() error {
 	t.release()
 	if err := t.n.Barriers().Barrier(exitID, 0); err != nil {
 		return t.mismatch(err, exitID, barrier.Anonymous)
+	}
+	if t.status != 0 {
+		return t.n.Exit(t.status)
 	}
 	return nil
 }

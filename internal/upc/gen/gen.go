@@ -589,11 +589,11 @@ func (g *gen) program(units []*front.Unit) string {
 	}
 	call += ")"
 	if m.Type.Elem.Kind == front.Void {
-		fmt.Fprintf(&b, "status := upc.c.Run(func() int32 {\n%s\nreturn 0\n})\n", call)
+		fmt.Fprintf(&b, "status, aborted := upc.c.Run(func() int32 {\n%s\nreturn 0\n})\n", call)
 	} else {
-		fmt.Fprintf(&b, "status := upc.c.Run(func() int32 { return %s })\n", call)
+		fmt.Fprintf(&b, "status, aborted := upc.c.Run(func() int32 { return %s })\n", call)
 	}
-	b.WriteString("if status != 0 {\nr.GlobalExit(int(status))\n}\n})\n}\n")
+	b.WriteString("if aborted {\nr.GlobalExit(int(status))\n}\nr.Status(int(status))\n})\n}\n")
 	g.addHelpers(&b)
 	return g.file(strings.Join(names, ", "), b.String())
 }
