@@ -85,7 +85,9 @@
 // A standby poller serves accesses while the rank waits or has not polled for a
 // millisecond. When it has found something it looks again for 50 µs, as the pieces of a long
 // transfer follow each other. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
-// of up to a millisecond if the provider has none. An error of a send ends traffic with the peer; unless
+// of up to a millisecond if the provider has none. Providers over TCP leave in their connections what
+// peers write and read meanwhile, whose descriptor tells of it once: while bytes are unread there the
+// poller looks at least once a millisecond. An error of a send ends traffic with the peer; unless
 // that turns out to have left, or the job to have failed, it fails 5 s later with the
 // provider's text. A rank that closes waits for that, if it has sent what may not have
 // arrived. Else failures are the rendezvous' and the launcher's to find: a rank

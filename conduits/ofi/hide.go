@@ -85,6 +85,23 @@ func (t *transport) hide() {
 	}
 }
 
+// unread is how many bytes have arrived at connections of this rank that the provider has not
+// read yet, as far as those can be told from other sockets. It takes half a microsecond for each
+// descriptor that is open.
+func (t *transport) unread() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hidden.port == 0 {
+		return 0
+	}
+	for _, fd := range sys.Descriptors() {
+		if k := sys.Unread(fd); k > 0 && t.hidden.ours(fd) {
+			n += k
+		}
+	}
+	return n
+}
+
 // ours says whether fd is a connection of this rank.
 func (h *hidden) ours(fd int) bool {
 	near, err := syscall.Getsockname(fd)

@@ -635,6 +635,9 @@ const (
 	mostPause  = time.Millisecond
 	// longest is after which pause a descriptor is taken to tell what comes next.
 	longest = 100 * time.Millisecond
+	// doubtful is after which pause the poller looks whether its provider has left something
+	// in connections: of a peer's puts and gets a rank hears nothing, however many bytes move.
+	doubtful = 8 * leastPause
 )
 
 // prepare opens what the standby poller sleeps on, with mu held.
@@ -682,12 +685,28 @@ func (t *transport) standBy() {
 			default:
 			}
 			if some = some && t.stay() || t.look(pause); some {
-				pause = leastPause
+				pause, s.left = leastPause, 0
 			} else {
-				pause = min(2*pause, 2*longest)
+				pause = t.next(pause)
 			}
 		}
 	}
+}
+
+// next is the pause after one behind which a look has found nothing. While the provider leaves
+// bytes in connections it stays short, until they are fewer.
+func (t *transport) next(pause time.Duration) time.Duration {
+	s := &t.standby
+	if pause >= doubtful && s.file != nil && !s.blind {
+		before := s.left
+		if s.left = t.unread(); s.left != 0 && s.left != before {
+			return leastPause
+		}
+	}
+	if s.left != 0 {
+		return min(2*pause, mostPause)
+	}
+	return min(2*pause, 2*longest)
 }
 
 // staying is how long the standby poller looks again before it sleeps when it has found
@@ -712,7 +731,8 @@ func (t *transport) stay() bool {
 // The runtime's poller tells of a descriptor when something new has happened to it, and
 // never that something is left. The provider net leaves data in its sockets, and a
 // descriptor that is readable for ever. So one that is readable is looked at again after
-// growing pauses, until there was nothing for so long that nothing can be left.
+// growing pauses, until there was nothing for so long that nothing can be left. Of a peer's
+// remote accesses there is never something: next looks whether bytes are left in connections.
 func (t *transport) look(pause time.Duration) (some bool) {
 	s := &t.standby
 	select {
@@ -741,7 +761,7 @@ func (t *transport) look(pause time.Duration) (some bool) {
 	switch {
 	case t.stalled():
 		limit = time.Now().Add(min(pause, mostPause))
-	case pause <= longest && sys.Signalled(s.fd):
+	case s.left != 0 || pause <= longest && sys.Signalled(s.fd):
 		limit = time.Now().Add(pause)
 	}
 	_ = s.file.SetReadDeadline(limit)

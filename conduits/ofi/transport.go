@@ -994,6 +994,7 @@ type standby struct {
 	fd    int      // the library's
 	conn  syscall.RawConn
 	blind bool // reading file has failed; the standby poller's own
+	left  int  // bytes that were unread in connections; the standby poller's own
 	began atomic.Bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -205,6 +206,52 @@ func TestRemote(t *testing.T) {
 		// The target is told of it, and of the one before it.
 		if sent := frames() - before; n == len(data) && sent > 4 {
 			t.Errorf("put of %d bytes: %d frames", n, sent)
+		}
+	}
+}
+
+// TestComputes: long puts and gets of a rank that does not poll end, however many they are: its standby
+// poller has the provider move all that peers write and read, of which no completion tells it.
+func TestComputes(t *testing.T) {
+	ts, err := Open(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eps, rs := make([]*adapt.Endpoint, len(ts)), []*ended{{}, {}}
+	attached := make(chan error)
+	for i := range ts {
+		eps[i] = adapt.New(Name, ts[i])
+		go func() {
+			attached <- eps[i].Attach(conduits.AttachConfig{Size: 1 << 20, Rights: segment.RightsAll, Receiver: rs[i]})
+		}()
+	}
+	for range ts {
+		if err := <-attached; err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer leave(t, eps, ts)
+	const count = 400 // more than what lies in sockets
+	data := make([]byte, 64<<10)
+	for _, get := range []bool{false, true} {
+		rs[1].n = 0
+		for k := range uint64(count) {
+			var err error
+			if get {
+				_, err = eps[1].Get(data, 0, segment.AttachBase, conduits.RemoteDone, k)
+			} else {
+				_, err = eps[1].Put(0, segment.AttachBase, data, conduits.RemoteDone, k)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for rs[1].n < count {
+			eps[1].Poll()
+			runtime.Gosched()
+		}
+		if rs[1].err != nil {
+			t.Error(rs[1].err)
 		}
 	}
 }

@@ -117,3 +117,13 @@ func Signalled(fd int) bool {
 	n, err := unix.Poll(fds[:], 0)
 	return err == nil && n > 0
 }
+
+// Unread is how many bytes have arrived at fd, a connected socket, that were not read; 0 if it is
+// no socket, or one that listens.
+func Unread(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
