@@ -704,6 +704,10 @@ func (p *parser) castExpr() *Node {
 	if bad(n) {
 		return n
 	}
+	if t.IsShared() {
+		p.errorf(at, "cast to UPC shared type '%v'", t)
+		return p.broken(at)
+	}
 	from := n.Type.plain()
 	t = t.plain()
 	switch {

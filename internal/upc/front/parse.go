@@ -230,6 +230,7 @@ type specs struct {
 // quals are qualifiers.
 type quals struct {
 	constant, volatile, shared bool
+	layout                     bool // block is given, not that of shared alone
 	block                      int64
 	mem                        Mem
 	pos                        Pos
@@ -257,14 +258,22 @@ func (p *parser) qualifier(q *quals) bool {
 			q.pos = t.pos
 		}
 	case "shared":
-		if q.shared {
-			p.errorf(t.pos, "duplicate 'shared'")
-		}
+		// A qualifier may be repeated (C 6.7.3p4), but not with another block size (UPC 1.3, 6.5p3).
+		was := *q
 		q.shared, q.block, q.pos = true, 1, t.pos
 		p.i++
 		if !p.accept("[") {
+			if was.shared {
+				q.layout, q.block = was.layout, was.block
+			}
 			return true
 		}
+		q.layout = true
+		defer func() {
+			if was.layout && was.block != q.block {
+				p.errorf(t.pos, "two or more layout qualifiers specified")
+			}
+		}()
 		switch {
 		case p.accept("]"):
 			q.block = 0
@@ -303,7 +312,13 @@ func (p *parser) apply(t *Type, q *quals) *Type {
 	if *q == (quals{}) {
 		return t
 	}
-	if q.shared && t.IsShared() && t.Base().Block != q.block {
+	switch b := t.Base(); {
+	case q.shared && b.Kind == Func:
+		p.errorf(q.pos, "function type '%v' is qualified as UPC shared", b)
+		return t
+	case q.shared && b.Layout && !q.layout:
+		q.block, q.layout = b.Block, true
+	case q.shared && b.Layout && b.Block != q.block:
 		p.errorf(q.pos, "two or more layout qualifiers specified")
 	}
 	if q.mem != Plain && t.Base().Mem != Plain && t.Base().Mem != q.mem {
@@ -313,7 +328,7 @@ func (p *parser) apply(t *Type, q *quals) *Type {
 		b.Const = b.Const || q.constant
 		b.Volatile = b.Volatile || q.volatile
 		if q.shared {
-			b.Shared, b.Block = true, q.block
+			b.Shared, b.Block, b.Layout = true, q.block, q.layout
 		}
 		if q.mem != Plain {
 			b.Mem = q.mem
@@ -660,9 +675,9 @@ func (p *parser) declarator(base *Type, abstract bool) (*Type, token) {
 		case b.Block == BlockStar:
 			p.errorf(at, "UPC [*] qualifier may not be used in declaration of pointers")
 			base = base.with(func(q *Type) { q.Block = 1 })
-		case b.Kind == Void && b.Block != 1:
+		case b.Kind == Void && b.Layout:
 			p.errorf(at, "UPC layout qualifier cannot be applied to a void type")
-			base = base.with(func(q *Type) { q.Block = 1 })
+			base = base.with(func(q *Type) { q.Block, q.Layout = 1, false })
 		}
 		base = pointerTo(base)
 		var q quals
@@ -943,6 +958,10 @@ func (p *parser) object(s *Sym, d specs) {
 			p.errorf(s.Pos, "in the UPC dynamic translation environment, THREADS must appear exactly once in declarations of shared arrays; '%s' has no THREADS in a dimension", s.Name)
 		}
 		s.Type = p.star(t, s.Pos)
+		if s.Type.Base().Block == BlockStar && d.extern {
+			p.errorf(s.Pos, "a UPC layout qualifier of '[*]' requires the array size, which '%s' does not have", s.Name)
+			s.Type = s.Type.with(func(q *Type) { q.Block = 1 })
+		}
 	} else if t.PerThread() {
 		p.fatalf(s.Pos, "not supported: a private array '%s' whose size depends on THREADS, in a dynamic THREADS environment", s.Name)
 	}

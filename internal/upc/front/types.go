@@ -53,6 +53,7 @@ type Type struct {
 	// Qualifiers of UPC; an array has those of its elements.
 	Shared bool
 	Block  int64 // block size, elements: 0 indefinite, 1 if none is given, BlockStar
+	Layout bool  // the block size is given
 	Mem    Mem
 
 	Elem *Type // of Pointer and Array; what a Func returns
@@ -216,7 +217,7 @@ func (t *Type) plain() *Type {
 	if !t.Const && !t.Volatile && !t.Shared && t.Mem == Plain {
 		return t
 	}
-	return t.with(func(q *Type) { q.Const, q.Volatile, q.Shared, q.Block, q.Mem = false, false, false, 0, Plain })
+	return t.with(func(q *Type) { q.Const, q.Volatile, q.Shared, q.Block, q.Layout, q.Mem = false, false, false, 0, false, Plain })
 }
 
 // same says whether a and b are the same type but for qualifiers const and volatile and
