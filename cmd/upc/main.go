@@ -14,10 +14,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/gen"
+	"github.com/argon-go/argon/upc/rt"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -81,6 +84,9 @@ type options struct {
 	files, args     []string
 }
 
+// macro is what -D may define.
+var macro = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(=|$)`)
+
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("upc", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -110,17 +116,30 @@ func parse(args []string) (o options, err error) {
 		rest = rest[1:]
 	}
 	o.args = rest
+	var wrong error
+	f.Visit(func(f *flag.Flag) {
+		n, _ := strconv.Atoi(f.Value.String())
+		switch {
+		case (f.Name == "n" || f.Name == "T") && n < 1:
+			wrong = fmt.Errorf("-%s %d: a number of threads is at least 1", f.Name, n)
+		case f.Name == "T" && n > rt.MaxThreads:
+			wrong = fmt.Errorf("-T %d: there are at most %d threads", n, rt.MaxThreads)
+		case f.Name == "seeds" && n < 1:
+			wrong = fmt.Errorf("-seeds %d: a number of seeds is at least 1", n)
+		}
+	})
+	for _, d := range o.define {
+		if !macro.MatchString(d) {
+			wrong = fmt.Errorf("-D %s: a macro's name is an identifier", d)
+		}
+	}
 	switch {
+	case wrong != nil:
+		return o, wrong
 	case len(o.files) == 0 && len(rest) > 0:
 		return o, fmt.Errorf("no input files: %q ends neither in .upc nor in .c", rest[0])
 	case len(o.files) == 0:
 		return o, errors.New("no input files")
-	case o.threads < 0:
-		return o, fmt.Errorf("-T %d is negative", o.threads)
-	case o.n < 0:
-		return o, fmt.Errorf("-n %d is negative", o.n)
-	case o.seeds < 0:
-		return o, fmt.Errorf("-seeds %d is negative", o.seeds)
 	case o.seeds > 0 && (o.conduit != "" && o.conduit != "sim" || o.gasrun != ""):
 		return o, errors.New("-seeds simulates: without -gasrun, or another conduit")
 	case o.threads > 0 && o.n > 0 && o.threads != o.n:
@@ -159,6 +178,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	files, warnings, err := compile(&o)
 	if len(warnings) > 0 {
 		fmt.Fprintln(stderr, warnings)
+	}
+	if errors.As(err, new(*fs.PathError)) {
+		return fail(err)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)

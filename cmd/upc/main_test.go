@@ -169,8 +169,9 @@ int main(int argc, char **argv)
 		t.Fatalf("status %d: %s", code, errs.String())
 	}
 	for _, c := range []struct{ args, says string }{
-		{"", "index out of range [4] with length 4"},
+		{"", "panic: lines.upc:12: runtime error: index out of range [4] with length 4"},
 		{"", filepath.Join(dir, "lines.upc") + ":12"},
+		{"1", "panic: index.h:3: runtime error: invalid memory address or nil pointer dereference"},
 		{"1", filepath.Join(dir, "index.h") + ":3"},
 		{"1 2", "lines.upc:8: upc: write through a null pointer-to-shared"},
 	} {
@@ -204,11 +205,14 @@ func TestUsage(t *testing.T) {
 		{"frob", 2, `unknown command "frob"; there are build, run and vet`},
 		{"run", 2, "no input files"},
 		{"build hello.txt", 2, `no input files: "hello.txt" ends neither in .upc nor in .c`},
-		{"run -seeds -2 testdata/hello.upc", 2, "-seeds -2 is negative"},
-		{"run -n -1 testdata/hello.upc", 2, "-n -1 is negative"},
 		{"vet testdata/hello.upc x", 2, `unexpected argument "x"`},
 		{"run -T 3 -n 4 a.upc", 2, "-T 3 and -n 4 differ"},
-		{"vet testdata/none.upc", 1, "no such file"},
+		{"run -n -1 a.upc", 2, "-n -1: a number of threads is at least 1"},
+		{"run -n 0 a.upc", 2, "-n 0: a number of threads is at least 1"},
+		{"vet -T 2000 a.upc", 2, "-T 2000: there are at most 1024 threads"},
+		{"run -seeds -1 a.upc", 2, "-seeds -1: a number of seeds is at least 1"},
+		{"vet testdata/none.upc", 2, "upc: open testdata/none.upc: no such file"},
+		{"vet -D 1x=2 testdata/hello.upc", 2, "-D 1x=2: a macro's name is an identifier"},
 		{"vet testdata/hello.upc", 0, ""},
 		{"vet testdata/wrong/deadlock.upc", 1, "deadlock.upc:4:57: warning: upc_barrier while lock 'a' is held"},
 		{"vet -segment 4Q testdata/hello.upc", 2, "-segment: "},

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"time"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/origin"
 )
 
 // C is what the library keeps for one thread.
@@ -51,6 +54,7 @@ func (c *C) AssertFail(what, file *int8, line int32, fn *int8) {
 
 // Run calls main and is its value, or what exit was called with. aborted says that abort, or an
 // assertion, has ended it: the other threads are not to go on.
+// What Go sees, such as an access through a null pointer, gets the line of the program.
 func (c *C) Run(main func() int32) (status int32, aborted bool) {
 	defer c.Finish()
 	defer func() {
@@ -58,6 +62,10 @@ func (c *C) Run(main func() int32) (status int32, aborted bool) {
 		case nil:
 		case exit:
 			status, aborted = e.status, e.aborted
+		case runtime.Error:
+			panic(fmt.Errorf("%s: %w", origin.Caller(), e))
+		case string: // this package's
+			panic(origin.Caller() + ": " + e)
 		default:
 			panic(e)
 		}

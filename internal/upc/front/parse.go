@@ -743,8 +743,10 @@ func (p *parser) suffix(base *Type) *Type {
 				t.Len = -2
 			case n < 0:
 				p.errorf(at, "size of array is negative")
+				t.Len, t.Threads = 1, threads
 			case n == 0:
 				p.errorf(at, "not supported: arrays of size 0")
+				t.Len, t.Threads = 1, threads || hasThreads(e)
 			default:
 				t.Len, t.Threads = n, threads
 			}

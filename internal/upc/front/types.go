@@ -217,7 +217,9 @@ func (t *Type) plain() *Type {
 	if !t.Const && !t.Volatile && !t.Shared && t.Mem == Plain {
 		return t
 	}
-	return t.with(func(q *Type) { q.Const, q.Volatile, q.Shared, q.Block, q.Layout, q.Mem = false, false, false, 0, false, Plain })
+	return t.with(func(q *Type) {
+		q.Const, q.Volatile, q.Shared, q.Block, q.Layout, q.Mem = false, false, false, 0, false, Plain
+	})
 }
 
 // same says whether a and b are the same type but for qualifiers const and volatile and
