@@ -282,6 +282,9 @@ func (c *cpp) include(at Pos, line []token) {
 		c.enter("<"+name+">", string(b))
 		return
 	}
+	if name == "upc_io.h" {
+		c.fatalf(line[0].pos, "not supported: <upc_io.h>, parallel I/O")
+	}
 	c.fatalf(line[0].pos, "%s: No such file or directory", name)
 }
 

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -242,12 +243,16 @@ func usualType(a, b *Type) *Type {
 func (p *parser) convert(n *Node, t *Type, at Pos, what string) *Node {
 	from := n.Type.plain()
 	t = t.plain()
-	to := what
-	switch what {
-	case "assignment", "initialization":
-		to = what + " to '" + t.String() + "'"
-	case "return":
-		to = "returning '" + from.String() + "' from a function with return type '" + t.String() + "'"
+	// How a message about it begins, with words for what from is, or without from.
+	head := what
+	if what == "assignment" || what == "initialization" {
+		head += " to '" + t.String() + "'"
+	}
+	source := func(is string) string {
+		if what == "return" {
+			return fmt.Sprintf("returning %s'%v' from a function with return type '%v'", is, from, t)
+		}
+		return fmt.Sprintf("%s from %s'%v'", head, is, from)
 	}
 	switch {
 	case bad(n) || t.Kind == broken:
@@ -259,29 +264,38 @@ func (p *parser) convert(n *Node, t *Type, at Pos, what string) *Node {
 	case t.Kind == Pointer && null(n):
 		return cast(n, t)
 	case t.Kind == Pointer && from.Kind == Pointer:
-		return p.convertPointer(n, from, t, at, to)
+		return p.convertPointer(n, from, t, at, head, source)
 	case (t.Kind == Struct || t.Kind == Union) && same(t, from):
 		return n
 	case t.Kind == Pointer && from.Integer():
-		p.errorf(at, "%s from '%v' makes pointer from integer without a cast", to, from)
+		p.errorf(at, "%s makes pointer from integer without a cast", source(""))
 	case t.Integer() && from.Kind == Pointer:
-		p.errorf(at, "%s from '%v' makes integer from pointer without a cast", to, from)
+		p.errorf(at, "%s makes integer from pointer without a cast", source(""))
 	case from.Kind == Void:
 		p.errorf(at, "void value not ignored as it ought to be")
 	default:
-		p.errorf(at, "incompatible types when %s: '%v' from type '%v'", what, t, from)
+		switch what {
+		case "assignment":
+			p.errorf(at, "incompatible types when assigning to type '%v' from type '%v'", t, from)
+		case "initialization":
+			p.errorf(at, "incompatible types when initializing type '%v' using type '%v'", t, from)
+		case "return":
+			p.errorf(at, "incompatible types when returning type '%v' but '%v' was expected", from, t)
+		default:
+			p.errorf(at, "%s: type '%v' is incompatible with '%v'", what, from, t)
+		}
 	}
 	return p.broken(at)
 }
 
-func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, to string) *Node {
+func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, head string, source func(is string) string) *Node {
 	a, b := from.Elem, t.Elem
 	switch {
 	case from.ToShared() && !t.ToShared():
-		p.errorf(at, "%s from pointer-to-shared '%v' to private pointer '%v' without a cast", to, from, t)
+		p.errorf(at, "%s to private pointer '%v' without a cast", source("pointer-to-shared "), t)
 		return p.broken(at)
 	case !from.ToShared() && t.ToShared():
-		p.errorf(at, "%s: a private pointer '%v' does not convert to pointer-to-shared '%v'", to, from, t)
+		p.errorf(at, "%s: a private pointer '%v' does not convert to pointer-to-shared '%v'", head, from, t)
 		return p.broken(at)
 	case a.Kind == Void || b.Kind == Void:
 		if (a.Kind == Func) != (b.Kind == Func) && (a.Kind == Func || b.Kind == Func) {
@@ -292,12 +306,12 @@ func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, to string) *Node
 	case same(a, b):
 		return cast(n, t)
 	case t.ToShared() && a.Base().Block != b.Base().Block && same(unblocked(a), unblocked(b)):
-		p.errorf(at, "%s from '%v': UPC block sizes %d and %d differ, without a cast", to, from, a.Base().Block, b.Base().Block)
+		p.errorf(at, "%s: UPC block sizes %d and %d differ, without a cast", source(""), a.Base().Block, b.Base().Block)
 		return p.broken(at)
 	case a.Kind == Char && b.Kind == Char && a.Shared == b.Shared:
 		return cast(n, t)
 	}
-	p.errorf(at, "%s from incompatible pointer type '%v'", to, from)
+	p.errorf(at, "%s", source("incompatible pointer type "))
 	return p.broken(at)
 }
 
@@ -1090,6 +1104,10 @@ func (p *parser) call(f *Node, at Pos) *Node {
 		return p.broken(at)
 	}
 	n := &Node{Op: Call, Pos: f.Pos, Type: t.Elem, L: f}
+	printed := func(int) bool { return false }
+	if t.Variadic && strings.HasSuffix(name, "printf'") {
+		printed = printedPointers(args[len(t.Params)-1])
+	}
 	for i, a := range args {
 		if i < len(t.Params) {
 			a = p.convert(a, t.Params[i], a.Pos, "passing argument "+strconv.Itoa(i+1)+" of "+name)
@@ -1098,8 +1116,11 @@ func (p *parser) call(f *Node, at Pos) *Node {
 			if a.Type.Kind == Float {
 				a = cast(a, tyDouble)
 			}
-			if !a.Type.Scalar() {
+			switch {
+			case !a.Type.Scalar():
 				p.errorf(a.Pos, "not supported: a '%v' as a variable argument", a.Type.plain())
+			case a.Type.ToShared() && !printed(i-len(t.Params)):
+				p.errorf(a.Pos, "passing argument %d of %s from pointer-to-shared '%v' to private pointer without a cast", i+1, name, a.Type.plain())
 			}
 		}
 		n.List = append(n.List, a)
@@ -1109,6 +1130,34 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	}
 	p.suspect(n)
 	return n
+}
+
+// printedPointers says which of the arguments behind a format %p prints; of a format that is not a
+// string constant any may be.
+func printedPointers(format *Node) func(int) bool {
+	for format.Op == Decay || format.Op == Cast {
+		format = format.L
+	}
+	if format.Op != Str {
+		return func(int) bool { return true }
+	}
+	list := map[int]bool{}
+	k := 0
+	for i := 0; i < len(format.Str); i++ {
+		if format.Str[i] != '%' {
+			continue
+		}
+		for i++; i < len(format.Str) && strings.IndexByte("#0- +'*.123456789hlLqjzt", format.Str[i]) >= 0; i++ {
+			if format.Str[i] == '*' {
+				k++
+			}
+		}
+		if i < len(format.Str) && format.Str[i] != '%' {
+			list[k] = format.Str[i] == 'p'
+			k++
+		}
+	}
+	return func(i int) bool { return list[i] }
 }
 
 // stringConstant reads adjacent string constants.

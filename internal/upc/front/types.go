@@ -95,6 +95,14 @@ type Field struct {
 	Bits, Shift int64
 }
 
+// named is what messages call the type.
+func (s *StructInfo) named() string {
+	if s.Tag == "" {
+		return "<anonymous>"
+	}
+	return s.Tag
+}
+
 // field finds a member.
 func (s *StructInfo) field(name string) *Field {
 	for _, f := range s.Fields {
@@ -355,9 +363,9 @@ func (t *Type) declare(inner string) string {
 	case Double:
 		name = "double"
 	case Struct:
-		name = "struct " + t.Info.Tag
+		name = "struct " + t.Info.named()
 	case Union:
-		name = "union " + t.Info.Tag
+		name = "union " + t.Info.named()
 	case broken:
 		name = "<error>"
 	}
