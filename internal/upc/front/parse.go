@@ -930,6 +930,22 @@ func (p *parser) star(t *Type, at Pos) *Type {
 	return t.with(func(q *Type) { q.Block = block })
 }
 
+// reblock gives block size [*] in the types of n, which were made before it was known, its value.
+func (n *Node) reblock(block int64) {
+	if n == nil {
+		return
+	}
+	if n.Type != nil && n.Type.Base().Block == BlockStar {
+		n.Type = n.Type.with(func(q *Type) { q.Block = block })
+	}
+	for _, k := range []*Node{n.L, n.R, n.C} {
+		k.reblock(block)
+	}
+	for _, k := range n.List {
+		k.reblock(block)
+	}
+}
+
 // object checks the type of a variable.
 func (p *parser) object(s *Sym, d specs) {
 	t := s.Type
@@ -1065,7 +1081,13 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 			p.errorf(eq.pos, "invalid initializer")
 		}
 		init = p.initialise(s)
+		star := s.Type.Base().Block == BlockStar
 		s.Type = p.star(s.Type, s.Pos)
+		for _, n := range init {
+			if star { // their number gave the size
+				n.reblock(s.Type.Base().Block)
+			}
+		}
 	}
 	if !s.Type.Complete() && !(s.Storage == Global && d.extern) {
 		if s.Type.Kind == Array {

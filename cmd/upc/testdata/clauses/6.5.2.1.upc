@@ -7,6 +7,7 @@ shared int x2[THREADS * (100 * 20)];
 shared [] int x3[10];
 shared int x4[3][THREADS][2];
 #ifdef __UPC_STATIC_THREADS__
+shared [*] int counted[] = { 5, 6, 7, 8, 9, 10 }; /* 4: an initializer, which gives the size */
 shared int y1[10 + THREADS]; /* example 2 */
 shared [] int y2[THREADS];
 shared int y3[10];
@@ -38,6 +39,8 @@ int main(void) {
     CHECK(upc_threadof(&p[i]) == MYTHREAD);
   upc_free(p);
 #ifdef __UPC_STATIC_THREADS__
+  for (i = 0; i < 6; i++)
+    CHECK(counted[i] == 5 + i && upc_blocksizeof(counted) == (6 + THREADS - 1) / THREADS);
   CHECK(sizeof y1 == (10 + THREADS) * 4 && sizeof y4 == 16 * THREADS * THREADS && sizeof y5 == 4 * THREADS * THREADS);
   for (i = 0; i < 10; i++)
     CHECK(upc_threadof(&y6[i]) == i / 3 % THREADS && upc_threadof(&y3[i]) == i % THREADS);
