@@ -16,10 +16,12 @@ import (
 
 // C is what the library keeps for one thread.
 type C struct {
-	stack stack
-	out   []byte
-	seed  uint64
-	now   func() time.Duration
+	stack  stack
+	out    []byte
+	seed   uint64
+	rand48 uint64 // the state of drand48
+	tok    *int8  // where strtok goes on
+	now    func() time.Duration
 }
 
 // New is a thread's library. now is the clock of the thread's job, which may be a simulated
@@ -82,11 +84,72 @@ func (c *C) Rand() int32 {
 // Srand is srand.
 func (c *C) Srand(seed uint32) { c.seed = uint64(seed) }
 
+// next48 is the next number of drand48 and its kin, of 48 bits, as POSIX has it.
+func (c *C) next48() uint64 {
+	c.rand48 = (c.rand48*0x5deece66d + 0xb) & (1<<48 - 1)
+	return c.rand48
+}
+
+// Drand48 is drand48.
+func (c *C) Drand48() float64 { return float64(c.next48()) / (1 << 48) }
+
+// Lrand48 is lrand48.
+func (c *C) Lrand48() int64 { return int64(c.next48() >> 17) }
+
+// Srand48 is srand48.
+func (c *C) Srand48(seed int64) { c.rand48 = uint64(uint32(seed))<<16 | 0x330e }
+
 // Abs is abs.
 func (c *C) Abs(v int32) int32 { return max(v, -v) }
 
 // Labs is labs.
 func (c *C) Labs(v int64) int64 { return max(v, -v) }
+
+// Llabs is llabs.
+func (c *C) Llabs(v int64) int64 { return max(v, -v) }
+
+// Ldexp is ldexp.
+func (c *C) Ldexp(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
+
+// Scalbn is scalbn.
+func (c *C) Scalbn(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
+
+// Frexp is frexp.
+func (c *C) Frexp(f float64, n *int32) float64 {
+	f, e := math.Frexp(f)
+	*n = int32(e)
+	return f
+}
+
+// Modf is modf.
+func (c *C) Modf(f float64, whole *float64) float64 {
+	*whole = math.Trunc(f)
+	if math.IsInf(f, 0) {
+		return math.Copysign(0, f)
+	}
+	return math.Copysign(f-*whole, f)
+}
+
+// Ilogb is ilogb.
+func (c *C) Ilogb(f float64) int32 { return int32(max(math.Ilogb(f), math.MinInt32)) }
+
+// Lround is lround.
+func (c *C) Lround(f float64) int64 { return int64(math.Round(f)) }
+
+// Llround is llround.
+func (c *C) Llround(f float64) int64 { return int64(math.Round(f)) }
+
+// Lrint is lrint.
+func (c *C) Lrint(f float64) int64 { return int64(math.RoundToEven(f)) }
+
+// Llrint is llrint.
+func (c *C) Llrint(f float64) int64 { return int64(math.RoundToEven(f)) }
+
+// Lgamma is lgamma.
+func Lgamma(f float64) float64 {
+	v, _ := math.Lgamma(f)
+	return v
+}
 
 // Time is time: seconds of the job's clock, not of the calendar.
 func (c *C) Time(p *int64) int64 {

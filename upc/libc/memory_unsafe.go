@@ -291,6 +291,32 @@ func (c *C) Qsort(p unsafe.Pointer, n, size uint64, cmp func(a, b unsafe.Pointer
 	}
 }
 
+// Bsearch is bsearch, by cmp.
+func (c *C) Bsearch(key, p unsafe.Pointer, n, size uint64, cmp func(a, b unsafe.Pointer) int32) unsafe.Pointer {
+	for n > 0 {
+		at := unsafe.Add(p, n/2*size)
+		switch d := cmp(key, at); {
+		case d == 0:
+			return at
+		case d > 0:
+			p, n = unsafe.Add(at, size), n-n/2-1
+		default:
+			n /= 2
+		}
+	}
+	return nil
+}
+
+// Memchr is memchr.
+func (c *C) Memchr(p unsafe.Pointer, ch int32, n uint64) unsafe.Pointer {
+	for i := range n {
+		if at := (*byte)(unsafe.Add(p, i)); *at == byte(ch) {
+			return unsafe.Pointer(at)
+		}
+	}
+	return nil
+}
+
 // Strchr is strchr.
 func (c *C) Strchr(s *int8, ch int32) *int8 {
 	for ; ; s = At(s, 1) {

@@ -4,7 +4,9 @@ package libc
 
 import (
 	"fmt"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -121,6 +123,66 @@ func (c *C) Fflush(p unsafe.Pointer) int32 {
 	return 0
 }
 
+// spec is a conversion of a format for output (C99 7.19.6.1).
+type spec struct {
+	minus, plus, space, sharp, zero bool
+
+	width, prec int // prec is -1 if there is none
+	size        string
+	verb        byte
+}
+
+// parseSpec is the conversion at the beginning of f, behind the %, and what follows it. star is
+// the next argument, an int.
+func parseSpec(f string, star func() int) (v spec, rest string) {
+	v.prec = -1
+	for ; f != ""; f = f[1:] {
+		switch f[0] {
+		case '-':
+			v.minus = true
+		case '+':
+			v.plus = true
+		case ' ':
+			v.space = true
+		case '#':
+			v.sharp = true
+		case '0':
+			v.zero = true
+		case '\'': // thousands, which locale C does not group
+		default:
+			goto width
+		}
+	}
+width:
+	if v.width, f = count(f, star); v.width < 0 {
+		v.minus, v.width = true, -v.width
+	}
+	if strings.HasPrefix(f, ".") {
+		v.prec, f = count(f[1:], star)
+		v.prec = max(v.prec, -1)
+	}
+	for f != "" && strings.IndexByte("hlqjztL", f[0]) >= 0 {
+		v.size += f[:1]
+		f = f[1:]
+	}
+	if f == "" {
+		return v, ""
+	}
+	v.verb = f[0]
+	return v, f[1:]
+}
+
+// count is the number at the beginning of f, or star's if that is *.
+func count(f string, star func() int) (n int, rest string) {
+	if strings.HasPrefix(f, "*") {
+		return star(), f[1:]
+	}
+	for ; f != "" && f[0] >= '0' && f[0] <= '9'; f = f[1:] {
+		n = min(n*10+int(f[0]-'0'), 1<<30)
+	}
+	return n, f
+}
+
 // format is what printf prints. A conversion without an argument of its kind prints as
 // "%!x", which C leaves undefined.
 func (c *C) format(f *int8, args []any) []byte {
@@ -134,138 +196,174 @@ func (c *C) format(f *int8, args []any) []byte {
 		args = args[1:]
 		return a
 	}
+	star := func() int {
+		n, _ := arg().(int32)
+		return int(n)
+	}
 	for {
 		i := strings.IndexByte(s, '%')
 		if i < 0 || i == len(s)-1 {
 			return append(out, s...)
 		}
 		out = append(out, s[:i]...)
-		s = s[i+1:]
-		if s[0] == '%' {
-			out = append(out, '%')
-			s = s[1:]
-			continue
-		}
-		spec := "%"
-		for s != "" && strings.IndexByte("-+ #0", s[0]) >= 0 {
-			spec += s[:1]
-			s = s[1:]
-		}
-		precise := false
-		for s != "" && strings.IndexByte("0123456789.*", s[0]) >= 0 {
-			switch s[0] {
-			case '*':
-				n, _ := arg().(int32)
-				if n < 0 && !precise {
-					spec += "-"
-					n = -n
-				}
-				spec += fmt.Sprint(max(n, 0))
-			case '.':
-				precise = true
-				fallthrough
-			default:
-				spec += s[:1]
-			}
-			s = s[1:]
-		}
-		size := ""
-		for s != "" && strings.IndexByte("hlqjztL", s[0]) >= 0 {
-			size += s[:1]
-			s = s[1:]
-		}
-		if s == "" {
+		var v spec
+		v, s = parseSpec(s[i+1:], star)
+		switch v.verb {
+		case 0:
 			return out
+		case '%':
+			out = append(out, '%')
+		case 'n':
+			if to, ok := word(arg()); ok {
+				storeInt(FromInt(int64(to)), v.size, uint64(len(out)))
+			}
+		default:
+			out = append(out, v.conversion(arg())...)
 		}
-		out = append(out, conversion(spec, size, s[0], precise, arg())...)
-		s = s[1:]
 	}
 }
 
-// unpadded is spec without the flag 0.
-func unpadded(spec string) string {
-	n := 1
-	for n < len(spec) && strings.IndexByte("-+ #0", spec[n]) >= 0 {
-		n++
+// pad is a number of a sign or prefix and digits, as wide as v says; with zeros if it may be.
+func (v *spec) pad(prefix, digits string, zeros bool) string {
+	n := max(v.width-len(prefix)-len(digits), 0)
+	switch {
+	case v.minus:
+		return prefix + digits + strings.Repeat(" ", n)
+	case zeros && v.zero:
+		return prefix + strings.Repeat("0", n) + digits
 	}
-	return strings.ReplaceAll(spec[:n], "0", "") + spec[n:]
+	return strings.Repeat(" ", n) + prefix + digits
+}
+
+// sign is what stands before a signed number.
+func (v *spec) sign(negative bool) string {
+	switch {
+	case negative:
+		return "-"
+	case v.plus:
+		return "+"
+	case v.space:
+		return " "
+	}
+	return ""
 }
 
 // conversion prints one argument.
-func conversion(spec, size string, verb byte, precise bool, a any) string {
-	wrong := "%!" + string(verb)
-	switch verb {
-	case 'd', 'i', 'u', 'x', 'X', 'o', 'c':
-		v, ok := word(a)
-		if !ok {
-			return wrong
+func (v *spec) conversion(a any) string {
+	switch v.verb {
+	case 'd', 'i', 'u', 'x', 'X', 'o':
+		if w, ok := word(a); ok {
+			return v.integer(w)
 		}
-		if verb == 'c' {
-			return fmt.Sprintf(unpadded(spec)+"s", string([]byte{byte(v)}))
+	case 'c':
+		if w, ok := word(a); ok {
+			return v.pad("", string([]byte{byte(w)}), false)
 		}
-		if precise {
-			spec = unpadded(spec)
-		}
-		signed := verb == 'd' || verb == 'i'
-		if verb == 'i' || verb == 'u' {
-			verb = 'd'
-		}
-		switch {
-		case signed && size == "hh":
-			return fmt.Sprintf(spec+"d", int8(v))
-		case signed && size == "h":
-			return fmt.Sprintf(spec+"d", int16(v))
-		case signed && size == "":
-			return fmt.Sprintf(spec+"d", int32(v))
-		case signed:
-			return fmt.Sprintf(spec+"d", int64(v))
-		case size == "hh":
-			return fmt.Sprintf(spec+string(verb), uint8(v))
-		case size == "h":
-			return fmt.Sprintf(spec+string(verb), uint16(v))
-		case size == "":
-			return fmt.Sprintf(spec+string(verb), uint32(v))
-		}
-		return fmt.Sprintf(spec+string(verb), v)
 	case 'f', 'F', 'e', 'E', 'g', 'G', 'a', 'A':
-		f, ok := a.(float64)
-		if !ok {
-			return wrong
+		if f, ok := a.(float64); ok {
+			return v.float(f)
 		}
-		if (verb == 'g' || verb == 'G') && !precise {
-			spec += ".6"
-		}
-		if verb == 'F' {
-			verb = 'f'
-		}
-		if verb == 'a' {
-			verb = 'x'
-		}
-		s := fmt.Sprintf(spec+string(verb), f)
-		s = strings.Replace(strings.Replace(s, "+Inf", "inf", 1), "NaN", "nan", 1)
-		return strings.Replace(s, "-Inf", "-inf", 1)
 	case 's':
-		switch p := a.(type) {
-		case *int8:
-			if p == nil {
-				return "(null)"
+		if w, ok := word(a); ok {
+			s := "(null)"
+			if w != 0 {
+				s = string(textWithin((*int8)(FromInt(int64(w))), v.prec))
+			} else if v.prec >= 0 && v.prec < len(s) {
+				s = "" // as glibc does
 			}
-			return fmt.Sprintf(unpadded(spec)+"s", text(p))
-		case *uint8:
-			return fmt.Sprintf(unpadded(spec)+"s", text((*int8)(unsafe.Pointer(p))))
+			return v.pad("", s, false)
 		}
-		return wrong
 	case 'p':
-		v, ok := word(a)
-		if !ok {
-			return wrong
+		if w, ok := word(a); ok && w == 0 {
+			return v.pad("", "(nil)", false)
+		} else if ok {
+			return v.pad(v.sign(false)+"0x", strconv.FormatUint(w, 16), true)
 		}
-		if v == 0 {
-			return "(nil)"
-		}
-		return fmt.Sprintf("%#x", v)
-	case 'n':
-		return ""
 	}
-	return wrong
+	return "%!" + string(v.verb)
+}
+
+// integer prints w, of which as many bits count as v's size says.
+func (v *spec) integer(w uint64) string {
+	bits := map[string]uint{"": 32, "h": 16, "hh": 8}[v.size]
+	if bits == 0 {
+		bits = 64
+	}
+	w = w << (64 - bits) >> (64 - bits)
+	prefix, base := "", 10
+	switch v.verb {
+	case 'd', 'i':
+		n := int64(w<<(64-bits)) >> (64 - bits)
+		if prefix = v.sign(n < 0); n < 0 {
+			n = -n
+		}
+		w = uint64(n)
+	case 'x', 'X':
+		base = 16
+		if v.sharp && w != 0 {
+			prefix = "0x"
+		}
+	case 'o':
+		base = 8
+	}
+	digits := strconv.FormatUint(w, base)
+	if w == 0 && v.prec == 0 {
+		digits = ""
+	}
+	digits = strings.Repeat("0", max(v.prec-len(digits), 0)) + digits
+	if v.verb == 'o' && v.sharp && !strings.HasPrefix(digits, "0") {
+		digits = "0" + digits
+	}
+	if v.verb == 'X' {
+		prefix, digits = strings.ToUpper(prefix), strings.ToUpper(digits)
+	}
+	return v.pad(prefix, digits, v.prec < 0)
+}
+
+// float prints f.
+func (v *spec) float(f float64) string {
+	prefix := v.sign(math.Signbit(f))
+	f = math.Abs(f)
+	form, verb := "%", v.verb|0x20
+	if v.sharp {
+		form += "#"
+	}
+	switch {
+	case v.prec >= 0:
+		form += "." + strconv.Itoa(v.prec)
+	case verb != 'a':
+		form += ".6"
+	}
+	digits, zeros := "", true
+	switch {
+	case math.IsInf(f, 0):
+		digits, zeros = "inf", false
+	case math.IsNaN(f):
+		digits, zeros = "nan", false
+	case verb == 'a':
+		prefix += "0x"
+		digits = fmt.Sprintf(form+"x", f)[2:]
+		if n := len(digits); digits[n-2] == '0' {
+			digits = digits[:n-2] + digits[n-1:] // Go has two digits of the exponent at least
+		}
+	default:
+		digits = fmt.Sprintf(form+string(verb), f)
+	}
+	if v.verb < 'a' {
+		prefix, digits = strings.ToUpper(prefix), strings.ToUpper(digits)
+	}
+	return v.pad(prefix, digits, zeros)
+}
+
+// textWithin is the string at p, without its 0 and of at most n bytes, if n is not negative.
+// There need be no 0 then.
+func textWithin(p *int8, n int) []byte {
+	if n < 0 {
+		return text(p)
+	}
+	k := 0
+	for k < n && *At(p, k) != 0 {
+		k++
+	}
+	return bytesAt(chars(p), uint64(k))
 }

@@ -52,6 +52,64 @@ func (c *C) Strcat(dst, src *int8) *int8 {
 	return dst
 }
 
+// Strncat is strncat.
+func (c *C) Strncat(dst, src *int8, n uint64) *int8 {
+	c.store(At(dst, int64(len(text(dst)))), textWithin(src, int(min(n, math.MaxInt))))
+	return dst
+}
+
+// span is how many bytes at the beginning of s are in set, or are not.
+func span(s, set *int8, in bool) int {
+	b, of := text(s), text(set)
+	n := 0
+	for n < len(b) && (bytes.IndexByte(of, b[n]) >= 0) == in {
+		n++
+	}
+	return n
+}
+
+// Strspn is strspn.
+func (c *C) Strspn(s, set *int8) uint64 { return uint64(span(s, set, true)) }
+
+// Strcspn is strcspn.
+func (c *C) Strcspn(s, set *int8) uint64 { return uint64(span(s, set, false)) }
+
+// Strpbrk is strpbrk.
+func (c *C) Strpbrk(s, set *int8) *int8 {
+	if s = At(s, span(s, set, false)); *s == 0 {
+		return nil
+	}
+	return s
+}
+
+// Strtok is strtok. Each thread has its own string.
+func (c *C) Strtok(s, set *int8) *int8 {
+	if s == nil {
+		s = c.tok
+	}
+	if s != nil {
+		s = At(s, span(s, set, true))
+	}
+	if s == nil || *s == 0 {
+		c.tok = nil
+		return nil
+	}
+	if c.tok = c.Strpbrk(s, set); c.tok != nil {
+		*c.tok = 0
+		c.tok = At(c.tok, 1)
+	}
+	return s
+}
+
+// Strcasecmp is strcasecmp.
+func (c *C) Strcasecmp(a, b *int8) int32 { return c.Strncasecmp(a, b, math.MaxInt) }
+
+// Strncasecmp is strncasecmp.
+func (c *C) Strncasecmp(a, b *int8, n uint64) int32 {
+	limit := int(min(n, math.MaxInt))
+	return int32(bytes.Compare(bytes.ToLower(textWithin(a, limit)), bytes.ToLower(textWithin(b, limit))))
+}
+
 // Strdup is strdup.
 func (c *C) Strdup(s *int8) *int8 { return Str(string(text(s)) + "\x00") }
 
@@ -76,7 +134,7 @@ func numberAt(s []byte, base int) (u uint64, neg, over bool, n int) {
 		t = t[1:]
 		n++
 	}
-	if (base == 0 || base == 16) && len(t) > 2 && t[0] == '0' && t[1]|0x20 == 'x' {
+	if (base == 0 || base == 16) && len(t) > 2 && t[0] == '0' && t[1]|0x20 == 'x' && is(int32(t[2]), hexDigits) != 0 {
 		base, t, n = 16, t[2:], n+2
 	}
 	if base == 0 {
@@ -134,6 +192,15 @@ func (c *C) Strtol(s *int8, end **int8, base int32) int64 {
 	return signed(u, neg)
 }
 
+// Strtoll is strtoll.
+func (c *C) Strtoll(s *int8, end **int8, base int32) int64 { return c.Strtol(s, end, base) }
+
+// Strtoull is strtoull.
+func (c *C) Strtoull(s *int8, end **int8, base int32) uint64 { return c.Strtoul(s, end, base) }
+
+// Strtof is strtof.
+func (c *C) Strtof(s *int8, end **int8) float32 { return float32(c.Strtod(s, end)) }
+
 // Strtoul is strtoul: -1 is ULONG_MAX, as C has it.
 func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
 	u, neg, over, n := numberAt(text(s), int(base))
@@ -158,6 +225,9 @@ func (c *C) Strtod(s *int8, end **int8) float64 {
 	var f float64
 	for ; k > 0; k-- {
 		v, err := strconv.ParseFloat(t[:k], 64)
+		if err != nil && strings.ContainsAny(t[:k], "xX") {
+			v, err = strconv.ParseFloat(t[:k]+"p0", 64) // Go wants the exponent
+		}
 		if err == nil || math.IsInf(v, 0) {
 			f = v
 			break
@@ -184,7 +254,9 @@ const (
 	lower  = "abcdefghijklmnopqrstuvwxyz"
 	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	digits = "0123456789"
-	spaces = " \t\n\v\f\r"
+
+	hexDigits = digits + "abcdefABCDEF"
+	spaces    = " \t\n\v\f\r"
 )
 
 // Isalpha is isalpha.
@@ -204,6 +276,24 @@ func (c *C) Isupper(ch int32) int32 { return is(ch, upper) }
 
 // Islower is islower.
 func (c *C) Islower(ch int32) int32 { return is(ch, lower) }
+
+// Isblank is isblank.
+func (c *C) Isblank(ch int32) int32 { return is(ch, " \t") }
+
+// Iscntrl is iscntrl.
+func (c *C) Iscntrl(ch int32) int32 { return Bool(ch >= 0 && ch < ' ' || ch == 127) }
+
+// Isgraph is isgraph.
+func (c *C) Isgraph(ch int32) int32 { return Bool(ch > ' ' && ch < 127) }
+
+// Isprint is isprint.
+func (c *C) Isprint(ch int32) int32 { return Bool(ch >= ' ' && ch < 127) }
+
+// Ispunct is ispunct.
+func (c *C) Ispunct(ch int32) int32 { return c.Isgraph(ch) &^ c.Isalnum(ch) }
+
+// Isxdigit is isxdigit.
+func (c *C) Isxdigit(ch int32) int32 { return is(ch, hexDigits) }
 
 // Toupper is toupper.
 func (c *C) Toupper(ch int32) int32 {

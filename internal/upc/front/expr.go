@@ -1277,7 +1277,7 @@ func (p *parser) numeral(t token) *Node {
 	}
 	s := strings.ToLower(t.text)
 	ty := tyDouble
-	if !strings.HasPrefix(s, "0x") && strings.HasSuffix(s, "f") {
+	if hex := strings.HasPrefix(s, "0x"); strings.HasSuffix(s, "f") && (!hex || strings.Contains(s, "p")) {
 		ty, s = &Type{Kind: Float}, strings.TrimSuffix(s, "f")
 	} else if strings.HasSuffix(s, "l") {
 		s = strings.TrimSuffix(s, "l")

@@ -14,7 +14,9 @@ var mathFuncs = map[string]string{
 	"sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "exp": "Exp", "log": "Log", "log10": "Log10", "log2": "Log2",
 	"log1p": "Log1p", "expm1": "Expm1", "exp2": "Exp2", "pow": "Pow", "sqrt": "Sqrt", "cbrt": "Cbrt", "fabs": "Abs",
 	"floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "round": "Round", "fmod": "Mod", "hypot": "Hypot",
-	"fmax": "libc.Fmax", "fmin": "libc.Fmin",
+	"fmax": "libc.Fmax", "fmin": "libc.Fmin", "acosh": "Acosh", "asinh": "Asinh", "atanh": "Atanh", "rint": "RoundToEven",
+	"nearbyint": "RoundToEven", "erf": "Erf", "erfc": "Erfc", "tgamma": "Gamma", "lgamma": "libc.Lgamma", "logb": "Logb",
+	"copysign": "Copysign", "nextafter": "Nextafter", "remainder": "Remainder", "fdim": "Dim", "fma": "FMA",
 }
 
 // services are the functions of UPC: forms with the arguments, and imports.
@@ -83,7 +85,9 @@ func init() {
 		strcat strdup strstr strchr strrchr atoi atol atoll atof strtol strtoul strtod isalpha isdigit isalnum isspace isupper
 		islower toupper tolower printf fprintf sprintf snprintf puts fputs putchar fflush exit abort rand srand abs labs time
 		clock gettimeofday getenv fopen fclose fgetc getc getchar ungetc fgets fputc putc fread fwrite feof ferror fseek ftell
-		rewind remove fscanf scanf sscanf`) {
+		rewind remove fscanf scanf sscanf strncat strpbrk strtok strspn strcspn memchr strcasecmp strncasecmp isblank iscntrl
+		isgraph isprint ispunct isxdigit strtof strtoll strtoull llabs drand48 lrand48 srand48 ldexp scalbn frexp modf ilogb
+		lround lrint llround llrint`) {
 		libraryNames[n] = strings.ToUpper(n[:1]) + n[1:]
 	}
 }
@@ -113,9 +117,16 @@ func (g *gen) library(n *front.Node, name string, values []exp) exp {
 		return exp{fmt.Sprintf("libc.Bool(math.IsNaN(%s))", args[0]), 7}
 	case "isinf", "__upc_isinf":
 		return exp{fmt.Sprintf("libc.Bool(math.IsInf(%s, 0))", args[0]), 7}
+	case "__upc_isfinite":
+		return exp{fmt.Sprintf("libc.Bool(!math.IsInf(%s, 0) && !math.IsNaN(%s))", args[0], args[0]), 7}
+	case "__upc_signbit":
+		return exp{fmt.Sprintf("libc.Bool(math.Signbit(%s))", args[0]), 7}
 	case "qsort":
 		args[3] = g.callback(n.List[3], args[3], "%s")
 		return exp{"upc.c.Qsort(" + strings.Join(args, ", ") + ")", 7}
+	case "bsearch":
+		args[4] = g.callback(n.List[4], args[4], "%s")
+		return exp{"upc.c.Bsearch(" + strings.Join(args, ", ") + ")", 7}
 	case "upc_all_sort":
 		args[4] = fmt.Sprintf("func(a, b rt.Phaseless) int { return int(%s(a.Phased(), b.Phased())) }", g.callback(n.List[4], args[4], "(%s)"))
 	case "upc_thread_info":

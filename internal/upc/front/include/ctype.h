@@ -6,6 +6,12 @@ int isalnum(int c);
 int isspace(int c);
 int isupper(int c);
 int islower(int c);
+int isblank(int c);
+int iscntrl(int c);
+int isgraph(int c);
+int isprint(int c);
+int ispunct(int c);
+int isxdigit(int c);
 int toupper(int c);
 int tolower(int c);
 #endif

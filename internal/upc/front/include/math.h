@@ -58,6 +58,47 @@ double fmax(double x, double y);
 float fmaxf(float x, float y);
 double fmin(double x, double y);
 float fminf(float x, float y);
+double acosh(double x);
+float acoshf(float x);
+double asinh(double x);
+float asinhf(float x);
+double atanh(double x);
+float atanhf(float x);
+double rint(double x);
+float rintf(float x);
+double nearbyint(double x);
+float nearbyintf(float x);
+double erf(double x);
+float erff(float x);
+double erfc(double x);
+float erfcf(float x);
+double tgamma(double x);
+float tgammaf(float x);
+double lgamma(double x);
+float lgammaf(float x);
+double logb(double x);
+float logbf(float x);
+double copysign(double x, double y);
+float copysignf(float x, float y);
+double nextafter(double x, double y);
+float nextafterf(float x, float y);
+double remainder(double x, double y);
+float remainderf(float x, float y);
+double fdim(double x, double y);
+float fdimf(float x, float y);
+double fma(double x, double y, double z);
+float fmaf(float x, float y, float z);
+double ldexp(double x, int n);
+double scalbn(double x, int n);
+double frexp(double x, int *n);
+double modf(double x, double *whole);
+int ilogb(double x);
+long lround(double x);
+long lrint(double x);
+long long llround(double x);
+long long llrint(double x);
+int __upc_isfinite(double x);
+int __upc_signbit(double x);
 int __upc_isnan(double x);
 int __upc_isinf(double x);
 #define sinl sin
@@ -84,12 +125,22 @@ int __upc_isinf(double x);
 #define fmaxl fmax
 #define isnan(x) __upc_isnan(x)
 #define isinf(x) __upc_isinf(x)
+#define isfinite(x) __upc_isfinite(x)
+#define signbit(x) __upc_signbit(x)
 #define HUGE_VAL (1e308 * 10)
 #define INFINITY (1e30f * 1e30f)
 #define NAN (INFINITY - INFINITY)
 #define M_PI 3.14159265358979323846
 #define M_PI_2 1.57079632679489661923
 #define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
+#define M_SQRT1_2 0.70710678118654752440
 #define M_E 2.7182818284590452354
 #define M_SQRT2 1.41421356237309504880
 #endif

@@ -15,4 +15,10 @@ char *strdup(const char *s);
 char *strstr(const char *s, const char *sub);
 char *strchr(const char *s, int c);
 char *strrchr(const char *s, int c);
+char *strncat(char *dst, const char *src, size_t n);
+char *strpbrk(const char *s, const char *set);
+char *strtok(char *s, const char *set);
+size_t strspn(const char *s, const char *set);
+size_t strcspn(const char *s, const char *set);
+void *memchr(const void *p, int c, size_t n);
 #endif
