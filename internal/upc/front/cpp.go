@@ -17,11 +17,11 @@ var headers embed.FS
 
 // macro is a macro definition.
 type macro struct {
-	name     string
-	fn       bool
-	params   []string
-	variadic bool
-	body     []token
+	name   string
+	fn     bool
+	params []string
+	rest   string // the last parameter if that takes all other arguments: __VA_ARGS__, or its name before ...
+	body   []token
 }
 
 // cond is an open #if.
@@ -57,10 +57,12 @@ const (
 func preprocess(r *reporter, cfg *Config, name, src string) []token {
 	c := &cpp{reporter: r, macros: map[string]*macro{}, included: cfg.Include, once: map[string]bool{}}
 	predefined := []string{
-		"__STDC__=1", "__STDC_VERSION__=199901L", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
+		"__STDC__=1", "__STDC_VERSION__=199901L", "__STDC_HOSTED__=1", "__UPC__=1", "__UPC_VERSION__=201311L", "__LP64__=1",
 		"__x86_64__=1", "__linux__=1", "__UPC_COLLECTIVE__=1", "__UPC_TICK__=1",
 		"__UPC_ATOMIC__=1", "__UPC_CASTABLE__=1", "__UPC_NB__=1", "UPC_MAX_BLOCK_SIZE=1048576",
 		"__inline=inline", "__inline__=inline", "__restrict=restrict", "__const=const", "__volatile__=volatile",
+		"__FUNCTION__=__func__",
+		`__DATE__="Jan  1 1970"`, `__TIME__="00:00:00"`, // not the day of the translation: C99 6.10.8p1 lets them be any
 	}
 	if cfg.Threads > 0 {
 		predefined = append(predefined, "__UPC_STATIC_THREADS__=1", "THREADS="+strconv.Itoa(cfg.Threads))
@@ -223,8 +225,12 @@ func (c *cpp) define(at Pos, line []token) {
 			case t.is(")"):
 			case t.is(","):
 				continue
+			case t.is("...") && i > 1 && rest[i-1].kind == tIdent:
+				m.rest = rest[i-1].text // as gcc has it
+				continue
 			case t.is("..."):
-				m.variadic = true
+				m.rest = "__VA_ARGS__"
+				m.params = append(m.params, m.rest)
 				continue
 			case t.kind == tIdent:
 				m.params = append(m.params, t.text)
@@ -235,9 +241,6 @@ func (c *cpp) define(at Pos, line []token) {
 			break
 		}
 		rest = rest[i+1:]
-	}
-	if m.variadic {
-		m.params = append(m.params, "__VA_ARGS__")
 	}
 	m.body = rest
 	c.macros[m.name] = m
@@ -377,7 +380,7 @@ func (c *cpp) args(t token, m *macro, next func() (token, bool)) [][]token {
 				if len(m.params) == 0 && len(args) == 1 && len(args[0]) == 0 {
 					return nil
 				}
-				if m.variadic && len(args) == len(m.params)-1 {
+				if m.rest != "" && len(args) == len(m.params)-1 {
 					args = append(args, nil)
 				}
 				if len(args) != len(m.params) {
@@ -385,7 +388,7 @@ func (c *cpp) args(t token, m *macro, next func() (token, bool)) [][]token {
 				}
 				return args
 			}
-		case a.is(",") && depth == 0 && !(m.variadic && len(args) == len(m.params)):
+		case a.is(",") && depth == 0 && !(m.rest != "" && len(args) == len(m.params)):
 			args = append(args, nil)
 			continue
 		}
@@ -449,9 +452,9 @@ func (c *cpp) substitute(t token, m *macro, args [][]token) []token {
 			continue
 		}
 		if k.is("##") && i > 0 && i+1 < len(m.body) {
-			// A comma before an empty __VA_ARGS__ goes away, as gcc has it.
-			if n := m.body[i+1]; m.variadic && n.text == "__VA_ARGS__" {
-				if len(args[len(args)-1]) == 0 && len(out) > 0 && out[len(out)-1].is(",") {
+			// A comma before other arguments goes away if there are none, as gcc has it.
+			if n := m.body[i+1]; m.rest != "" && n.text == m.rest && m.body[i-1].is(",") {
+				if len(args[len(args)-1]) == 0 {
 					out = out[:len(out)-1]
 				}
 				continue

@@ -264,7 +264,7 @@ func (p *parser) convert(n *Node, t *Type, at Pos, what string) *Node {
 	case t.Kind == Pointer && null(n):
 		return cast(n, t)
 	case t.Kind == Pointer && from.Kind == Pointer:
-		return p.convertPointer(n, from, t, at, head, source)
+		return p.convertPointer(n, from, t, at, what, head, source)
 	case (t.Kind == Struct || t.Kind == Union) && same(t, from):
 		return n
 	case t.Kind == Pointer && from.Integer():
@@ -288,7 +288,7 @@ func (p *parser) convert(n *Node, t *Type, at Pos, what string) *Node {
 	return p.broken(at)
 }
 
-func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, head string, source func(is string) string) *Node {
+func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, what, head string, source func(is string) string) *Node {
 	a, b := from.Elem, t.Elem
 	switch {
 	case from.ToShared() && !t.ToShared():
@@ -310,9 +310,18 @@ func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, head string, sou
 		return p.broken(at)
 	case a.Kind == Char && b.Kind == Char && a.Shared == b.Shared:
 		return cast(n, t)
+	case signs(a, b):
+		p.warnf(at, "pointer targets in %s from '%v' to '%v' differ in signedness", what, from, t)
+		return cast(n, t)
 	}
 	p.errorf(at, "%s", source("incompatible pointer type "))
 	return p.broken(at)
+}
+
+// signs says whether a and b are the same integer type but for the sign, which gcc allows of
+// what pointers point to.
+func signs(a, b *Type) bool {
+	return a.Integer() && a.Kind == b.Kind && a.Shared == b.Shared && (!a.Shared || a.Block == b.Block)
 }
 
 func unblocked(t *Type) *Type { return t.with(func(q *Type) { q.Block = 0 }) }
@@ -618,7 +627,11 @@ func (p *parser) operate(text string, l, r *Node, at Pos) *Node {
 				p.errorf(at, "UPC does not allow a pointer-to-shared with incomplete type to be an operand of '%s' (have '%v' and '%v')", text, lt, rt)
 				return p.broken(at)
 			}
-			if lt.Elem.Kind != Void && rt.Elem.Kind != Void && !same(lt.Elem, rt.Elem) {
+			switch {
+			case lt.Elem.Kind == Void || rt.Elem.Kind == Void || same(lt.Elem, rt.Elem):
+			case signs(lt.Elem, rt.Elem):
+				p.warnf(at, "pointer targets in comparison of '%v' and '%v' differ in signedness", lt, rt)
+			default:
 				p.errorf(at, "comparison of distinct pointer types ('%v' and '%v') lacks a cast", lt, rt)
 				return p.broken(at)
 			}

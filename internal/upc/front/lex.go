@@ -15,7 +15,7 @@ const (
 	tString
 	tPunct
 	tPragma // #pragma upc: the text is what follows
-	tOther  // a character that begins no token
+	tOther  // a character that begins no token, or a line's rest from a quotation mark that has no other
 )
 
 // token is a preprocessing token.
@@ -168,7 +168,9 @@ func (l *lexer) token(c byte) token {
 		take()
 		for {
 			if l.i >= len(l.src) || l.src[l.i] == '\n' {
-				l.fatalf(t.pos, "missing terminating %c character", c)
+				// An error where it is compiled; text between #if 0 and #endif may have an apostrophe.
+				t.kind = tOther
+				break
 			}
 			d := l.src[l.i]
 			take()

@@ -149,6 +149,9 @@ func (p *parser) unexpected(what string) {
 	case tNumber:
 		p.fatalf(t.pos, "%s before numeric constant", what)
 	case tOther:
+		if c := t.text[0]; c == '"' || c == '\'' {
+			p.fatalf(t.pos, "missing terminating %c character", c)
+		}
 		p.fatalf(t.pos, "stray '%s' in program", t.text)
 	}
 	p.fatalf(t.pos, "%s before '%s' token", what, t.text)
