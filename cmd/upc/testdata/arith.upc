@@ -67,6 +67,8 @@ int main(void) {
   printf("[%5d|%-5d|%05d|%+d|%x|%#x|%o|%c|%5.1f|%-8s|%.2s|%e|%g|%%|%5s]\n", 42, 42, 42, 42, 255, 255, 8, 'z', 3.14159, "ab", "abcdef", 12345.678, 1e-10, "r");
   printf("%lu %lld %hd %hhu %ld\n", ULONG_MAX, LLONG_MIN, (short)-3, (unsigned char)7, strtol("0x1f", &s, 16));
   { static int arr[] = {3, 1, 2}; int *a = arr, *b = arr + 2; int tmp = *a; *a = *b; *b = tmp; printf("%d%d%d %d\n", arr[0], arr[1], arr[2], (int)(sizeof arr / sizeof *arr)); }
+  sc = (i++, 0xED); uc = (sc = (i = 7, 300), -1); f = (float)(i++, 1.0); us = (us = 5, 0x1ffff) << (i--, 3); printf("%d %d %g %d %d\n", sc, uc, f, us, (i = 2, 1) ? (i, 40) / (i, -3) : 0);
+  { int *ip = &i; unsigned *up = ip; const short *hp = &sh; unsigned short *vp = &us; *up += 5; printf("%d %d %d\n", i, up == ip, hp < vp || vp < hp); }
   printf("%d %s\n", (int)strlen("a\0b"), "con" "cat\t\x41\101");
   return 0;
 }

@@ -58,10 +58,52 @@ static int ends(int n) {
   s += c[n][0] - c[0][0] + (&c[n - 1][2] - &c[0][0]) + (*(b + n) - b[0]);
   return s + (in[1].v[n] - in[1].v[0]) + (in[n - 1].v[1] - &in[0].v[0][0]) + (int)(&b[n] - b);
 }
+struct inner { int b, c, d; };
+struct outer { int x; struct inner a; int y, v[4]; char name[6]; };
+static struct outer designated[] = {
+  {.a.c = 1, 2, 3, 4}, {.v[1] = 5, 6, 7, {"abc"}}, {.a = {1, 2, 3}, .a.c = 9}, {.a.b = 5, .a = {.c = 6}}, {1, 2, .y = 3, 4, .name = "hello", .name = "a"}, [7].v[2] = 3, 4, {5, 6}, [6] = {.y = 8}};
+static int square[3][3] = {[1][1] = 5, 6, 7, [0] = {1, 2}, [2][2] = 9};
+static int folded[] = {1.5 > 1.0, !1.5, 1.5 && 0.5, 0.5 ? 3 : 4, 0.0 || 1 != 1.0, NULL == 0};
+static void initialisers(int k) {
+  struct outer o = {.a.c = k, k + 1, .v = {k, [3] = k}}, p = {k, .a = o.a, .v = {k}};
+  const struct outer *all[11] = {&o, &p};
+  int i, j;
+  for (i = 0; i < (int)(sizeof designated / sizeof *designated); i++) all[i + 2] = &designated[i];
+  for (i = 0; all[i]; i++) {
+    const int *v = (const int *)all[i];
+    printf("designated %d:", i);
+    for (j = 0; j < 9; j++) printf(" %d", v[j]);
+    printf(" %d %d\n", all[i]->name[0], all[i]->name[2]);
+  }
+  for (i = 0; i < 3; i++) printf("designated %d %d %d\n", square[i][0], square[i][1], square[i][2]);
+  for (i = 0; i < 6; i++) printf("folded %d %d\n", i, folded[i]);
+}
+struct node { int v; struct link *l; struct node *next; };
+struct link { struct node *n; int k; };
+static int tags(void) {
+  struct link;
+  struct node { struct link *l; char c; struct node *self; };
+  struct link { struct node *n; int k; };
+  struct node a = {0, 'x', &a};
+  struct link b = {&a, 4};
+  union part { int i; } x = {3};
+  a.l = &b;
+  { struct node { double d; } n = {1.5}; union part { char c[2]; } y = {{2}}; x.i += n.d * 2 + y.c[0]; }
+  return a.l->n->self->c + b.k + x.i;
+}
+static long nulls(void) {
+  char *p = (char *)0 + 3, *q = (char *)0;
+  return (p - q) + ((char *)0 - (char *)0) + !NULL + (NULL ? 10 : 20) + (NULL != 0);
+}
 int main(void) {
+  struct link l = {0, 2};
+  struct node n = {1, &l, &n};
   long double ld = 1.5L;
   printf("literals %d %d %s\n", literals(7), norm(*origin), origin->name);
   fields();
+  initialisers(7);
+  l.n = &n;
+  printf("tags %d %d %ld\n", n.next->l->n->v + l.k, tags(), nulls());
   printf("ends %d\n", ends(2));
   printf("long double %.2Lf %d\n", ld * 2 + sqrtl(4.0L), (int)(ld > 1));
   return 0;

@@ -509,8 +509,8 @@ func (p *parser) conditional() *Node {
 		p.errorf(at, "type mismatch in conditional expression")
 		return p.broken(at)
 	}
-	if c.Op == Num {
-		if c.I != 0 {
+	if v, ok := holds(c); ok {
+		if v {
 			return a
 		}
 		return b
@@ -575,6 +575,28 @@ func (p *parser) scalar(n *Node, at Pos) *Node {
 	return n
 }
 
+// holds is whether n, a condition, is true, if it is constant.
+func holds(n *Node) (v, ok bool) {
+	return n.Op == Num && n.I != 0 || n.Op == FNum && n.F != 0, n.Op == Num || n.Op == FNum
+}
+
+// ordered is the comparison of x and y by op.
+func ordered(op Op, x, y float64) bool {
+	switch op {
+	case Eq:
+		return x == y
+	case Ne:
+		return x != y
+	case Lt:
+		return x < y
+	case Le:
+		return x <= y
+	case Gt:
+		return x > y
+	}
+	return x >= y
+}
+
 // operate is l op r.
 func (p *parser) operate(text string, l, r *Node, at Pos) *Node {
 	op := binaryOps[text]
@@ -593,12 +615,12 @@ func (p *parser) operate(text string, l, r *Node, at Pos) *Node {
 		if bad(l, r) {
 			return p.broken(at)
 		}
-		if l.Op == Num && l.Type.Integer() {
-			if (l.I != 0) == (op == LOr) {
-				return number(truth(op == LOr), tyInt, at)
+		if v, ok := holds(l); ok {
+			if v == (op == LOr) {
+				return number(truth(v), tyInt, at)
 			}
-			if r.Op == Num {
-				return number(truth(r.I != 0), tyInt, at)
+			if v, ok = holds(r); ok {
+				return number(truth(v), tyInt, at)
 			}
 		}
 		return &Node{Op: op, Pos: at, Type: tyInt, L: l, R: r}
@@ -646,8 +668,11 @@ func (p *parser) operate(text string, l, r *Node, at Pos) *Node {
 		default:
 			return invalid()
 		}
-		if l.Op == Num && r.Op == Num && l.Type.Integer() {
+		if l.Op == Num && r.Op == Num { // integers, or null pointers
 			return number(fold(text, l.I, r.I, l.Type.Unsigned), tyInt, at)
+		}
+		if l.Op == FNum && r.Op == FNum {
+			return number(truth(ordered(op, l.F, r.F)), tyInt, at)
 		}
 		return &Node{Op: op, Pos: at, Type: tyInt, L: l, R: r}
 	case Add, Sub:
@@ -863,8 +888,8 @@ func (p *parser) unary() *Node {
 		}
 		if t.text == "!" {
 			n = p.scalar(n, t.pos)
-			if n.Op == Num {
-				return number(truth(n.I == 0), tyInt, t.pos)
+			if v, ok := holds(n); ok {
+				return number(truth(!v), tyInt, t.pos)
 			}
 			return &Node{Op: Not, Pos: t.pos, Type: tyInt, L: n}
 		}

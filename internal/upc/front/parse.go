@@ -1207,33 +1207,75 @@ func (p *parser) initializer(v *Node, out *[]*Node) int64 {
 		p.expect("}")
 		return n
 	}
-	return p.members(v, out, true)
+	return p.members(v, out, true, 0)
 }
 
-// members reads the initialisers of the members of v: up to the brace if braced, else as
-// many as there are members.
-func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
-	t := v.Type
-	limit := int64(math.MaxInt64)
+// memberCount is how many members of a type have initialisers.
+func memberCount(t *Type) int64 {
 	switch t.Kind {
 	case Array:
 		if t.Len >= 0 {
-			limit = t.Len
-		}
-		if t.Threads {
-			p.fatalf(p.tok().pos, "not supported: initialisers of arrays whose size depends on THREADS")
+			return t.Len
 		}
 	case Struct:
-		limit = int64(len(t.Info.Fields))
+		return int64(len(t.Info.Fields))
 	case Union:
-		limit = 1
+		return 1
 	}
-	var i, most int64
+	return math.MaxInt64
+}
+
+// designator says whether t begins one.
+func designator(t token) bool { return t.is("[") || t.is(".") }
+
+// within says whether place n is place or a part of it.
+func within(n, place *Node) bool {
+	for ; ; n = n.L {
+		if samePlace(n, place) {
+			return true
+		}
+		if n.Op != Member && n.Op != Index {
+			return false
+		}
+	}
+}
+
+// samePlace says whether a and b are the same part of a variable.
+func samePlace(a, b *Node) bool {
+	if a.Op != b.Op {
+		return false
+	}
+	switch a.Op {
+	case Var:
+		return a.Sym == b.Sym
+	case Member:
+		return a.Field == b.Field && samePlace(a.L, b.L)
+	case Index:
+		return a.R.I == b.R.I && samePlace(a.L, b.L)
+	}
+	return false
+}
+
+// members reads the initialisers of the members of v, from the one with index from on: up to the
+// brace if braced, else as many as there are members, or up to a designator, which begins at the
+// braces around (C99 6.7.8p17).
+func (p *parser) members(v *Node, out *[]*Node, braced bool, from int64) int64 {
+	t := v.Type
+	limit := memberCount(t)
+	if t.Kind == Array && t.Threads {
+		p.fatalf(p.tok().pos, "not supported: initialisers of arrays whose size depends on THREADS")
+	}
+	i, most := from, from
 	for !braced || !p.at("}") {
 		place := v
 		at := p.tok()
 		designated := false
-		for braced && (p.at("[") || p.at(".")) {
+		type part struct {
+			of *Node
+			i  int64
+		}
+		var inner []part // what further designators name
+		for braced && designator(p.tok()) {
 			d := p.next()
 			if d.is("[") {
 				k := p.constant("nonconstant array index in initializer")
@@ -1243,6 +1285,8 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
 				}
 				if !designated {
 					i = k
+				} else {
+					inner = append(inner, part{place, k})
 				}
 				place = p.index(place, number(k, tyLong, d.pos), d.pos)
 			} else {
@@ -1251,8 +1295,10 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
 					p.fatalf(n.pos, "field '%s' not found in initializer", n.text)
 				}
 				f := place.Type.Info.field(n.text)
-				if !designated {
-					i = int64(slices.Index(place.Type.Info.Fields, f))
+				if k := int64(slices.Index(place.Type.Info.Fields, f)); !designated {
+					i = k
+				} else {
+					inner = append(inner, part{place, k})
 				}
 				place = p.member(place, f, n.pos)
 			}
@@ -1274,7 +1320,17 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
 				place = p.member(v, t.Info.Fields[i], at.pos)
 			}
 		}
+		if i < most || from > 0 {
+			// What is initialised again is as if it had not been before (C99 6.7.8p19).
+			*out = slices.DeleteFunc(*out, func(n *Node) bool { return n.Op != Zero && within(n.L, place) })
+		}
 		p.element(place, out)
+		for _, in := range slices.Backward(inner) {
+			if in.i+1 < memberCount(in.of.Type) && p.at(",") && !p.after().is("}") && !designator(p.after()) {
+				p.i++
+				p.members(in.of, out, false, in.i+1)
+			}
+		}
 		i++
 		most = max(most, i)
 		if !braced && i >= limit {
@@ -1283,7 +1339,7 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool) int64 {
 		if !p.at(",") {
 			break
 		}
-		if !braced && p.after().is("}") {
+		if !braced && (p.after().is("}") || designator(p.after())) {
 			return most
 		}
 		p.i++
@@ -1303,7 +1359,7 @@ func (p *parser) element(place *Node, out *[]*Node) {
 		return
 	}
 	if t.Kind == Array {
-		p.members(place, out, false)
+		p.members(place, out, false, 0)
 		return
 	}
 	// A structure by its value, or its members without braces.
@@ -1314,7 +1370,7 @@ func (p *parser) element(place *Node, out *[]*Node) {
 		return
 	}
 	p.i = save
-	p.members(place, out, false)
+	p.members(place, out, false, 0)
 }
 
 // function reads a function definition.

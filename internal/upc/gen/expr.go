@@ -238,7 +238,7 @@ func (g *gen) place(n *front.Node) place {
 		}
 		return place{exp: exp{s.Go, 7}}
 	case front.Deref:
-		return star(g.expr(n.L), g)
+		return star(g.typed(n.L), g)
 	case front.Index:
 		b := g.base(g.place(n.L))
 		return place{exp: exp{b + "[" + g.expr(n.R).s + "]", 7}}
@@ -764,9 +764,9 @@ func (g *gen) expr(n *front.Node) exp {
 		if n.Type.ToShared() {
 			return exp{g.pointer(g.pointee(n)), 7}
 		}
-		return g.move(n.Type, g.expr(n.L), n.R)
+		return g.move(n.Type, g.typed(n.L), n.R)
 	case front.PtrDiff:
-		l, r := g.expr(n.L), g.expr(n.R)
+		l, r := g.typed(n.L), g.typed(n.R)
 		if n.L.Type.ToShared() {
 			d := "int64(" + g.sharedDiff(n.L.Type, l, r) + ")"
 			switch t := n.L.Type.Elem; {
@@ -792,6 +792,11 @@ func (g *gen) expr(n *front.Node) exp {
 		if n.R.Type.Kind == front.Void {
 			g.discard(n.R)
 			return exp{}
+		}
+		if constant(n.R) {
+			// Those around it take it for a value that is computed, and Go would not convert a
+			// constant to a type that does not have it.
+			return exp{g.temp(g.goType(n.Type), g.expr(n.R).s), 7}
 		}
 		return g.expr(n.R)
 	case front.Cond:

@@ -34,13 +34,13 @@ type Options struct {
 func Program(units []*front.Unit, o Options) (files map[string]File, err error) {
 	g := &gen{
 		o: o, funcs: map[string]*front.Sym{}, vars: map[string]*front.Sym{}, names: map[string]bool{},
-		structs: map[*front.StructInfo]string{}, shapes: map[string]string{}, done: map[string]bool{},
-		lines: map[string][]string{}, lits: map[string]string{}, helpers: map[string]bool{}, whole: map[string]*front.StructInfo{},
+		structs: map[*front.StructInfo]string{}, variants: map[string][]*front.StructInfo{}, done: map[string]bool{},
+		lines: map[string][]string{}, lits: map[string]string{}, helpers: map[string]bool{}, whole: map[string][]*front.StructInfo{},
 	}
 	for _, u := range units {
 		for _, s := range u.Structs {
-			if n := structName(s); s.Complete && g.whole[n] == nil {
-				g.whole[n] = s
+			if n := structName(s); s.Complete {
+				g.whole[n] = append(g.whole[n], s)
 			}
 		}
 	}
@@ -119,9 +119,11 @@ type gen struct {
 	globals []*front.Sym          // private
 	shared  []*front.Sym
 	structs map[*front.StructInfo]string
-	shapes  map[string]string            // definitions of structures, to their names
-	whole   map[string]*front.StructInfo // the first complete structure, by kind and tag
-	types   []string                     // definitions
+	whole   map[string][]*front.StructInfo // complete structures, by kind and tag
+
+	variants map[string][]*front.StructInfo // those that have a type, which differ
+
+	types   []string // definitions
 	done    map[string]bool
 	lines   map[string][]string
 	lits    map[string]string // string constants
@@ -456,11 +458,24 @@ func (g *gen) structure(s *front.StructInfo) string {
 		return n
 	}
 	name := structName(s)
-	if w := g.whole[name]; !s.Complete && w != nil {
+	if w := g.whole[name]; !s.Complete && len(w) > 0 {
 		// Another file says what it is.
-		g.structs[s] = g.structure(w)
+		for _, o := range w[1:] {
+			if !alikeStructs(w[0], o, map[[2]*front.StructInfo]bool{}) {
+				g.refuse(s.Pos, "two different structures with the tag '%s', and another file that has only its name", s.Tag)
+			}
+		}
+		g.structs[s] = g.structure(w[0])
 		return g.structs[s]
 	}
+	for _, o := range g.variants[name] {
+		if alikeStructs(s, o, map[[2]*front.StructInfo]bool{}) {
+			g.structs[s] = g.structs[o]
+			return g.structs[s]
+		}
+	}
+	g.variants[name] = append(g.variants[name], s)
+	name = g.fresh(name)
 	g.structs[s] = name // members may point to it
 	var b strings.Builder
 	switch {
@@ -476,17 +491,57 @@ func (g *gen) structure(s *front.StructInfo) string {
 		}
 		b.WriteString("}")
 	}
-	if old := g.shapes[b.String()+name]; old != "" {
-		g.structs[s] = old
-		return old
+	g.types = append(g.types, fmt.Sprintf("// %s is of %v.\ntype %s %s\n", name, s.Pos, name, b.String()))
+	return name
+}
+
+// alikeStructs says whether two structures, of other files or scopes, are the same type in Go: they
+// have the same name and members that are alike. Those in same are, if it turns out so.
+func alikeStructs(a, b *front.StructInfo, same map[[2]*front.StructInfo]bool) bool {
+	if a == b || same[[2]*front.StructInfo{a, b}] {
+		return true
 	}
-	final := g.fresh(name)
-	if final != name {
-		g.refuse(s.Pos, "two different structures with the tag '%s'", s.Tag)
+	if structName(a) != structName(b) {
+		return false
 	}
-	g.shapes[b.String()+name] = final
-	g.types = append(g.types, fmt.Sprintf("// %s is of %v.\ntype %s %s\n", final, s.Pos, final, b.String()))
-	return final
+	if !a.Complete || !b.Complete {
+		return true
+	}
+	if a.Size != b.Size || a.Packed != b.Packed || len(a.Fields) != len(b.Fields) {
+		return false
+	}
+	same[[2]*front.StructInfo{a, b}] = true
+	for i, f := range a.Fields {
+		if o := b.Fields[i]; f.Name != o.Name || f.Offset != o.Offset || f.Bits != o.Bits || !alike(f.Type, o.Type, same) {
+			return false
+		}
+	}
+	return true
+}
+
+// alike says whether two types are the same in Go.
+func alike(a, b *front.Type, same map[[2]*front.StructInfo]bool) bool {
+	if a.Kind != b.Kind || a.Unsigned != b.Unsigned || a.Len != b.Len || len(a.Params) != len(b.Params) {
+		return false
+	}
+	switch a.Kind {
+	case front.Struct, front.Union:
+		return alikeStructs(a.Info, b.Info, same)
+	case front.Pointer:
+		if a.ToShared() || b.ToShared() {
+			return a.ToShared() && b.ToShared() && pointerKind(a) == pointerKind(b)
+		}
+	case front.Func:
+		for i := range a.Params {
+			if !alike(a.Params[i], b.Params[i], same) {
+				return false
+			}
+		}
+	case front.Array:
+	default:
+		return true
+	}
+	return alike(a.Elem, b.Elem, same)
 }
 
 // literal is a string constant: a variable of package main.
