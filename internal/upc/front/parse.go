@@ -638,7 +638,15 @@ func (p *parser) enum() *Type {
 		if p.accept("=") {
 			v = p.constant("enumerator value is not an integer constant")
 		}
-		p.declare(&Sym{Name: n.text, Pos: n.pos, Type: tyInt, Storage: EnumConst, I: v})
+		// One that is no int is unsigned, as gcc has it of those such as 0x80000000.
+		ty := tyInt
+		if v > math.MaxInt32 {
+			ty = &Type{Kind: Int, Unsigned: true}
+		}
+		if v < math.MinInt32 || v > math.MaxUint32 {
+			p.errorf(n.pos, "not supported: the value of enumerator '%s' is no int", n.text)
+		}
+		p.declare(&Sym{Name: n.text, Pos: n.pos, Type: ty, Storage: EnumConst, I: v})
 		t.Natural = t.Natural && v >= 0
 		v++
 		if !p.accept(",") && !p.at("}") {

@@ -702,7 +702,7 @@ func (g *gen) arith(op front.Op, t *front.Type, l exp, rn *front.Node) exp {
 	o := ops[op]
 	if op == front.Shl || op == front.Shr {
 		if rn.Op == front.Num {
-			return exp{fmt.Sprintf("%s %s %d", g.operand(l, 5), o.s, rn.I), 5}
+			return exp{fmt.Sprintf("%s %s %d", g.operand(l, 5), o.s, rn.I&(t.Size()*8-1)), 5}
 		}
 		r := g.expr(rn)
 		return exp{fmt.Sprintf("%s %s (uint32(%s) & %d)", g.operand(l, 5), o.s, r.s, t.Size()*8-1), 5}
