@@ -1,6 +1,7 @@
 // The memory of C programs. What is unsafe here: pointers into memory that this file maps, at
 // places that its allocators give out once; and arithmetic on the pointers of the program,
-// which is as safe as it is in C.
+// which is as safe as it is in C. A pointer to a function is one of Go, to what the linker has
+// made of a function of package main: a word that is neither moved nor freed.
 
 package libc
 
@@ -158,6 +159,18 @@ func Local[T any](c *C) *T {
 	return q
 }
 
+// Push pushes the variable arguments of a call onto the stack, from which the function that is
+// called takes them.
+func (c *C) Push(words ...uint64) *uint64 {
+	p := c.stack.top
+	c.stack.top = unsafe.Add(p, (len(words)*8+15)&^15)
+	if uintptr(c.stack.top) > uintptr(c.stack.end) {
+		panic("libc: stack overflow")
+	}
+	copy(unsafe.Slice((*uint64)(p), len(words)), words)
+	return (*uint64)(p)
+}
+
 // Integer is an integer type of C.
 type Integer interface {
 	~int | ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64
@@ -172,6 +185,10 @@ func At[T any, I Integer](p *T, i I) *T {
 func Diff[T any](p, q *T) int64 {
 	return (int64(uintptr(unsafe.Pointer(p))) - int64(uintptr(unsafe.Pointer(q)))) / int64(unsafe.Sizeof(*p))
 }
+
+// Recast is a pointer to a function as one of another type, or as another pointer, which has to be
+// one of the first type again before it is called, but that pointers of all types are passed alike.
+func Recast[To, From any](p From) To { return *(*To)(unsafe.Pointer(&p)) }
 
 // FromInt is an integer as a pointer.
 func FromInt(i int64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&i)) }

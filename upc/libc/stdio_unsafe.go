@@ -49,15 +49,27 @@ func (c *C) Flush() {
 }
 
 // Printf is printf. The arguments are of Go's types for those of C.
-func (c *C) Printf(f *int8, args ...any) int32 {
-	s := c.format(f, args)
+func (c *C) Printf(f *int8, args ...any) int32 { return c.print(c.format(f, listed(args))) }
+
+// Vprintf is vprintf.
+func (c *C) Vprintf(f *int8, args *uint64) int32 { return c.print(c.format(f, pushed(args))) }
+
+func (c *C) print(s []byte) int32 {
 	c.write(s)
 	return int32(len(s))
 }
 
 // Fprintf is fprintf.
 func (c *C) Fprintf(to unsafe.Pointer, f *int8, args ...any) int32 {
-	s := c.format(f, args)
+	return c.printTo(to, c.format(f, listed(args)))
+}
+
+// Vfprintf is vfprintf.
+func (c *C) Vfprintf(to unsafe.Pointer, f *int8, args *uint64) int32 {
+	return c.printTo(to, c.format(f, pushed(args)))
+}
+
+func (c *C) printTo(to unsafe.Pointer, s []byte) int32 {
 	c.writeTo(to, s)
 	return int32(len(s))
 }
@@ -78,14 +90,26 @@ func (c *C) writeTo(to unsafe.Pointer, s []byte) {
 
 // Sprintf is sprintf.
 func (c *C) Sprintf(dst *int8, f *int8, args ...any) int32 {
-	s := c.format(f, args)
-	c.store(dst, s)
-	return int32(len(s))
+	return c.storeWithin(dst, math.MaxUint64, c.format(f, listed(args)))
+}
+
+// Vsprintf is vsprintf.
+func (c *C) Vsprintf(dst *int8, f *int8, args *uint64) int32 {
+	return c.storeWithin(dst, math.MaxUint64, c.format(f, pushed(args)))
 }
 
 // Snprintf is snprintf.
 func (c *C) Snprintf(dst *int8, size uint64, f *int8, args ...any) int32 {
-	s := c.format(f, args)
+	return c.storeWithin(dst, size, c.format(f, listed(args)))
+}
+
+// Vsnprintf is vsnprintf.
+func (c *C) Vsnprintf(dst *int8, size uint64, f *int8, args *uint64) int32 {
+	return c.storeWithin(dst, size, c.format(f, pushed(args)))
+}
+
+// storeWithin stores as much of s as has room in size bytes with a 0, and is the length of s.
+func (c *C) storeWithin(dst *int8, size uint64, s []byte) int32 {
 	if size > 0 {
 		c.store(dst, s[:min(uint64(len(s)), size-1)])
 	}
@@ -183,12 +207,11 @@ func count(f string, star func() int) (n int, rest string) {
 	return n, f
 }
 
-// format is what printf prints. A conversion without an argument of its kind prints as
-// "%!x", which C leaves undefined.
-func (c *C) format(f *int8, args []any) []byte {
-	s := string(text(f))
-	var out []byte
-	arg := func() any {
+// arguments is the next argument of printf, of a floating type or not: nil if there is none.
+type arguments func(float bool) any
+
+func listed(args []any) arguments {
+	return func(bool) any {
 		if len(args) == 0 {
 			return nil
 		}
@@ -196,9 +219,28 @@ func (c *C) format(f *int8, args []any) []byte {
 		args = args[1:]
 		return a
 	}
+}
+
+// pushed is arguments that Push has pushed.
+func pushed(p *uint64) arguments {
+	return func(float bool) any {
+		w := *p
+		p = At(p, 1)
+		if float {
+			return math.Float64frombits(w)
+		}
+		return w
+	}
+}
+
+// format is what printf prints. A conversion without an argument of its kind prints as
+// "%!x", which C leaves undefined.
+func (c *C) format(f *int8, arg arguments) []byte {
+	s := string(text(f))
+	var out []byte
 	star := func() int {
-		n, _ := arg().(int32)
-		return int(n)
+		n, _ := word(arg(false))
+		return int(int32(n))
 	}
 	for {
 		i := strings.IndexByte(s, '%')
@@ -214,11 +256,11 @@ func (c *C) format(f *int8, args []any) []byte {
 		case '%':
 			out = append(out, '%')
 		case 'n':
-			if to, ok := word(arg()); ok {
+			if to, ok := word(arg(false)); ok {
 				storeInt(FromInt(int64(to)), v.size, uint64(len(out)))
 			}
 		default:
-			out = append(out, v.conversion(arg())...)
+			out = append(out, v.conversion(arg(strings.IndexByte("fFeEgGaA", v.verb) >= 0))...)
 		}
 	}
 }

@@ -15,9 +15,8 @@
 // both languages at once, and needs nothing but the standard library.
 //
 // Refused are: variable length and zero-length arrays, complex numbers, wide
-// characters, definitions with variable arguments, unnamed and flexible members, goto into a
-// block, case labels inside other statements, and casts between types of functions. A long
-// double is a double.
+// characters, unnamed and flexible members, goto into a block, and case labels inside other
+// statements. A long double is a double.
 //
 // Of what UPC leaves undefined and a compiler can see, a file has warnings (Unit.Warnings).
 package front

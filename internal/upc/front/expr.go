@@ -297,13 +297,7 @@ func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, what, head strin
 	case !from.ToShared() && t.ToShared():
 		p.errorf(at, "%s: a private pointer '%v' does not convert to pointer-to-shared '%v'", head, from, t)
 		return p.broken(at)
-	case a.Kind == Void || b.Kind == Void:
-		if (a.Kind == Func) != (b.Kind == Func) && (a.Kind == Func || b.Kind == Func) {
-			p.errorf(at, "not supported: function pointers as '%v'", pointerTo(tyVoid))
-			return p.broken(at)
-		}
-		return cast(n, t)
-	case same(a, b):
+	case a.Kind == Void || b.Kind == Void, same(a, b):
 		return cast(n, t)
 	case t.ToShared() && a.Base().Block != b.Base().Block && same(unblocked(a), unblocked(b)):
 		p.errorf(at, "%s: UPC block sizes %d and %d differ, without a cast", source(""), a.Base().Block, b.Base().Block)
@@ -658,8 +652,8 @@ func (p *parser) operate(text string, l, r *Node, at Pos) *Node {
 				p.errorf(at, "comparison of distinct pointer types ('%v' and '%v') lacks a cast", lt, rt)
 				return p.broken(at)
 			}
-			if (lt.Elem.Kind == Func) && !null(r) {
-				p.errorf(at, "not supported: comparison of function pointers")
+			if lt.Elem.Kind == Func && op != Eq && op != Ne {
+				return invalid()
 			}
 			if lt.Elem.Kind == Void {
 				r = cast(r, lt)
@@ -767,16 +761,16 @@ func (p *parser) castExpr() *Node {
 	case t.Kind == Void:
 	case t.Arithmetic() && from.Arithmetic():
 	case t.Kind == Pointer && from.Kind == Pointer:
-		if (t.Elem.Kind == Func || from.Elem.Kind == Func) && !same(t, from) && !null(n) {
-			p.errorf(at, "not supported: cast of function pointers to another type")
-			return p.broken(at)
-		}
 		if t.ToShared() && !from.ToShared() && !null(n) {
 			p.errorf(at, "a private pointer '%v' does not convert to pointer-to-shared '%v'", from, t)
 			return p.broken(at)
 		}
-	case t.Kind == Pointer && from.Integer() && !t.ToShared() && t.Elem.Kind != Func, null(n) && t.Kind == Pointer:
-	case t.Integer() && from.Kind == Pointer && from.Elem.Kind != Func:
+		if t.Elem.Kind == Func && from.ToShared() {
+			p.errorf(at, "cannot convert '%v' to '%v'", from, t)
+			return p.broken(at)
+		}
+	case t.Kind == Pointer && from.Integer() && !t.ToShared(), null(n) && t.Kind == Pointer:
+	case t.Integer() && from.Kind == Pointer:
 	case t.Kind == Struct && same(t, from), t.Kind == Union && same(t, from):
 	default:
 		if !t.Scalar() {
@@ -1130,6 +1124,9 @@ func (p *parser) call(f *Node, at Pos) *Node {
 	}
 	if p.fn != nil {
 		p.fn.Calls = true
+		if name == "function '__upc_va_start'" && !p.fn.Type.Variadic {
+			p.errorf(f.Pos, "'va_start' used in function with fixed arguments")
+		}
 	}
 	for _, l := range p.foralls {
 		l.Calls = true

@@ -1385,9 +1385,6 @@ func (p *parser) element(place *Node, out *[]*Node) {
 func (p *parser) function(d specs, t *Type, name token) {
 	s := p.declare(&Sym{Name: name.text, Pos: name.pos, Type: t, Storage: Function, Static: d.static, Defined: true, Header: name.pos.File[0] == '<'})
 	s.Type = t
-	if t.Variadic {
-		p.fatalf(name.pos, "not supported: definition of a function with variable arguments")
-	}
 	if t.Elem.Kind != Void && !t.Elem.Complete() {
 		p.fatalf(name.pos, "return type is an incomplete type")
 	}

@@ -392,7 +392,7 @@ func Same(a, b *Type) bool {
 	if a.Kind == b.Kind && (a.Kind == Pointer || a.Kind == Array) {
 		return Same(a.Elem, b.Elem) && a.Shared == b.Shared
 	}
-	if a.Kind == Func && b.Kind == Func && len(a.Params) == len(b.Params) {
+	if a.Kind == Func && b.Kind == Func && len(a.Params) == len(b.Params) && a.Variadic == b.Variadic {
 		for i := range a.Params {
 			if !Same(a.Params[i], b.Params[i]) {
 				return false

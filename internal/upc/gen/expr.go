@@ -120,6 +120,8 @@ func (g *gen) compare(n *front.Node) exp {
 		return e
 	case t.ToShared() && !equal:
 		return exp{g.sharedDiff(n.L.Type, l, r) + " " + o.s + " 0", 3}
+	case equal && t.Elem.Kind == front.Func && !constant(n.L) && !constant(n.R):
+		return exp{fmt.Sprintf("libc.Recast[unsafe.Pointer](%s) %s libc.Recast[unsafe.Pointer](%s)", l.s, o.s, r.s), 3}
 	case equal:
 		return exp{g.operand(l, 4) + " " + o.s + " " + g.operand(r, 4), 3}
 	}
@@ -909,7 +911,7 @@ func (g *gen) decay(n *front.Node) exp {
 		return exp{g.literal(l.Str), 7}
 	case l.Type.Kind == front.Func && l.Op == front.Var:
 		if l.Sym.Go == "" {
-			g.refuse(n.Pos, "the address of library function '%s'", l.Sym.Name)
+			return exp{g.libraryFunc(n), 7}
 		}
 		return exp{l.Sym.Go, 7}
 	case l.Type.Kind == front.Func:
@@ -946,11 +948,17 @@ func (g *gen) cast(n *front.Node) exp {
 	case from.Kind == front.Pointer && from.ToShared():
 		return exp{gt + "(" + g.expr(n.L).s + ")", 7}
 	case from.Kind == front.Pointer:
+		if from.Elem.Kind == front.Func {
+			return exp{fmt.Sprintf("%s(uintptr(libc.Recast[unsafe.Pointer](%s)))", gt, g.typed(n.L).s), 7}
+		}
 		return exp{fmt.Sprintf("%s(uintptr(unsafe.Pointer(%s)))", gt, g.expr(n.L).s), 7}
 	case to.Kind == front.Pointer:
 		p := fmt.Sprintf("libc.FromInt(int64(%s))", g.expr(n.L).s)
-		if to.Elem.Kind == front.Void {
+		switch to.Elem.Kind {
+		case front.Void:
 			return exp{p, 7}
+		case front.Func:
+			return exp{fmt.Sprintf("libc.Recast[%s](%s)", gt, p), 7}
 		}
 		return exp{fmt.Sprintf("(%s)(%s)", gt, p), 7}
 	}
@@ -993,6 +1001,9 @@ func (g *gen) castPointer(n *front.Node) exp {
 	}
 	if g.goType(from) == gt {
 		return e
+	}
+	if from.Elem.Kind == front.Func || to.Elem.Kind == front.Func {
+		return exp{fmt.Sprintf("libc.Recast[%s](%s)", gt, g.typed(n.L).s), 7}
 	}
 	p := e.s
 	if from.Elem.Kind != front.Void {
@@ -1043,7 +1054,30 @@ func (g *gen) call(n *front.Node) exp {
 		return g.library(n, n.L.L.Sym.Name, values)
 	}
 	f := g.operand(g.expr(n.L), 7)
-	return exp{f + "(" + strings.Join(append([]string{"upc"}, texts(values)...), ", ") + ")", 7}
+	args := append([]string{"upc"}, texts(values)...)
+	if t := n.L.Type.Elem; t.Variadic {
+		at := 1 + len(t.Params)
+		for i := at; i < len(args); i++ {
+			args[i] = word(n.List[i-1], args[i])
+		}
+		args = append(args[:at], "upc.c.Push("+strings.Join(args[at:], ", ")+")")
+	}
+	return exp{f + "(" + strings.Join(args, ", ") + ")", 7}
+}
+
+// word is variable argument n, which is s, as 64 bits.
+func word(n *front.Node, s string) string {
+	switch t := n.Type; {
+	case n.Op == front.Num:
+		return strconv.FormatUint(uint64(n.I), 10)
+	case t.Floating():
+		return "math.Float64bits(" + s + ")"
+	case t.Integer() || t.ToShared():
+		return "uint64(" + s + ")"
+	case t.Elem.Kind == front.Func:
+		return "uint64(uintptr(libc.Recast[unsafe.Pointer](" + s + ")))"
+	}
+	return "uint64(uintptr(unsafe.Pointer(" + s + ")))"
 }
 
 // texts are expressions as arguments of a call.

@@ -423,6 +423,9 @@ func pointerKind(t *front.Type) string {
 	return "Phaseless"
 }
 
+// variadic is where a function has its variable arguments, each in a word.
+const variadic = "variadic_"
+
 func (g *gen) signature(f *front.Type, names []string) string {
 	var b strings.Builder
 	b.WriteString("func(upc *thread")
@@ -432,6 +435,9 @@ func (g *gen) signature(f *front.Type, names []string) string {
 			n = names[i]
 		}
 		fmt.Fprintf(&b, ", %s %s", n, g.goType(p))
+	}
+	if f.Variadic {
+		b.WriteString(", " + variadic + " *uint64")
 	}
 	b.WriteString(")")
 	if f.Elem.Kind != front.Void {
@@ -532,6 +538,9 @@ func alike(a, b *front.Type, same map[[2]*front.StructInfo]bool) bool {
 			return a.ToShared() && b.ToShared() && pointerKind(a) == pointerKind(b)
 		}
 	case front.Func:
+		if a.Variadic != b.Variadic {
+			return false
+		}
 		for i := range a.Params {
 			if !alike(a.Params[i], b.Params[i], same) {
 				return false

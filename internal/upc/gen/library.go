@@ -87,7 +87,7 @@ func init() {
 		clock gettimeofday getenv fopen fclose fgetc getc getchar ungetc fgets fputc putc fread fwrite feof ferror fseek ftell
 		rewind remove fscanf scanf sscanf strncat strpbrk strtok strspn strcspn memchr strcasecmp strncasecmp isblank iscntrl
 		isgraph isprint ispunct isxdigit strtof strtoll strtoull llabs drand48 lrand48 srand48 ldexp scalbn frexp modf ilogb
-		lround lrint llround llrint`) {
+		lround lrint llround llrint vprintf vfprintf vsprintf vsnprintf`) {
 		libraryNames[n] = strings.ToUpper(n[:1]) + n[1:]
 	}
 }
@@ -117,6 +117,8 @@ func (g *gen) library(n *front.Node, name string, values []exp) exp {
 		return exp{fmt.Sprintf("libc.Bool(math.IsNaN(%s))", args[0]), 7}
 	case "isinf", "__upc_isinf":
 		return exp{fmt.Sprintf("libc.Bool(math.IsInf(%s, 0))", args[0]), 7}
+	case "__upc_va_start":
+		return exp{variadic, 7}
 	case "__upc_isfinite":
 		return exp{fmt.Sprintf("libc.Bool(!math.IsInf(%s, 0) && !math.IsNaN(%s))", args[0], args[0]), 7}
 	case "__upc_signbit":
@@ -163,6 +165,41 @@ func (g *gen) library(n *front.Node, name string, values []exp) exp {
 	}
 	g.refuse(n.Pos, "library function '%s'", name)
 	return exp{}
+}
+
+// libraryFunc is the function of Go that calls the library function whose address f is.
+func (g *gen) libraryFunc(f *front.Node) string {
+	s := f.L.Sym
+	name := "library_" + s.Name + "_"
+	if g.done[name] {
+		return name
+	}
+	if s.Type.Variadic {
+		g.refuse(f.Pos, "the address of library function '%s'", s.Name)
+	}
+	g.done[name] = true
+	call := &front.Node{Op: front.Call, Pos: f.Pos, Type: s.Type.Elem, L: f}
+	var names []string
+	var values []exp
+	for i, t := range s.Type.Params {
+		p := &front.Sym{Name: string(rune('a' + i)), Type: t, Storage: front.Local}
+		p.Go = p.Name
+		names = append(names, p.Go)
+		values = append(values, exp{p.Go, 7})
+		call.List = append(call.List, &front.Node{Op: front.Var, Pos: f.Pos, Type: t, Sym: p})
+	}
+	hoist := g.hoist
+	g.hoist = nil
+	body := g.capture(func() {
+		e := g.library(call, s.Name, values).s
+		if s.Type.Elem.Kind != front.Void {
+			e = "return " + e
+		}
+		g.emit("%s", e)
+	})
+	g.hoist = hoist
+	g.types = append(g.types, fmt.Sprintf("func %s%s {\n%s}\n", name, strings.TrimPrefix(g.signature(s.Type, names), "func"), body))
+	return name
 }
 
 // callback is a function that the library calls, of C's value f, which is arg: without the

@@ -90,6 +90,10 @@ func (g *gen) function(s *front.Sym) string {
 	sig := strings.TrimPrefix(g.signature(s.Type, names), "func")
 	mark := g.capture(func() { g.mark(s.Pos) })
 	head := fmt.Sprintf("// %s is %s at %v.\nfunc %s%s {\n%s", s.Go, s.Name, s.Pos, s.Go, sig, mark)
+	if s.Type.Variadic {
+		// The caller has pushed them.
+		head += "defer upc.c.Release(unsafe.Pointer(" + variadic + "))\n"
+	}
 	if stack {
 		head += "defer upc.c.Release(upc.c.Mark())\n"
 	}
