@@ -307,3 +307,51 @@ func TestLocalSides(t *testing.T) {
 		}
 	}
 }
+
+// TestLoanKept: with FI_MR_LOCAL the local side of an access is registered once, however often the
+// provider has no room for the access.
+func TestLoanKept(t *testing.T) {
+	ts, err := demanding(2, conduits.Config{}, fabric.MRLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1 << 16
+	eps, rs := make([]*adapt.Endpoint, 2), []*ended{{}, {}}
+	attached := make(chan error)
+	for i := range ts {
+		eps[i] = adapt.New(Name, ts[i])
+		go func() {
+			attached <- eps[i].Attach(conduits.AttachConfig{Size: size, Rights: segment.RightsAll, Receiver: rs[i]})
+		}()
+	}
+	for range ts {
+		if err := <-attached; err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer leave(t, eps, ts)
+	r := ts[1].(*transport)
+	counts := func() (loans, stuck uint64) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.loans, r.stuck
+	}
+	mem, puts := make([]byte, size), 0
+	// The first access is posted while the connection to the other rank is being made.
+	for stuck := uint64(0); stuck < 10 && puts < 2000; puts++ {
+		if _, err := eps[1].Put(0, segment.AttachBase, mem, conduits.RemoteDone, 1); err != nil {
+			t.Fatal(err)
+		}
+		_, stuck = counts()
+	}
+	for rs[1].n < puts {
+		eps[1].Poll()
+	}
+	loans, stuck := counts()
+	if rs[1].err != nil || loans != uint64(puts) {
+		t.Errorf("%d accesses were registered %d times, and %d attempts found no room: %v", puts, loans, stuck, rs[1].err)
+	}
+	if stuck == 0 {
+		t.Skipf("the provider had room for all of %d accesses at once", puts)
+	}
+}

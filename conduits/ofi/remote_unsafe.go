@@ -177,7 +177,7 @@ func (t *transport) postRemote(p *peer) {
 		if op.get {
 			post[0].Kind = fabric.Read
 		}
-		local, lent, loan, err := t.local(op.mem)
+		local, lent, loan, err := t.local(op)
 		again := false
 		if err == nil {
 			post[0].Desc = local.Desc
@@ -185,8 +185,8 @@ func (t *transport) postRemote(p *peer) {
 		}
 		if again || err != nil {
 			pin.Unpin()
-			if loan {
-				_ = t.ep.Deregister(local)
+			if loan { // it is tried again, or ends
+				op.loan, op.loaned = local, true
 			}
 			if err != nil {
 				t.lose(p, err)
@@ -205,6 +205,7 @@ func (t *transport) postRemote(p *peer) {
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
 		op.context = c
+		op.loan, op.loaned = fabric.Region{}, false
 		if !op.get && t.proof() == byMessage {
 			p.writes.add(id, op)
 			t.makeDue(p)
@@ -230,15 +231,19 @@ func (t *transport) there(op *operation) (remote, key uint64) {
 	return c.base + uint64(op.addr-segment.AttachBase), c.key
 }
 
-// local is what the provider has to know of mem, the local side of an access, with
+// local is what the provider has to know of the local side of an access, with
 // FI_MR_LOCAL: the segment is registered, and so is memory that the rank has registered, lent
 // then. Other memory is registered for the one access, a loan. Nothing is kept of that:
 // the Go runtime gives memory back to the system and takes it again (MADV_DONTNEED) without a
 // word, and programs unmap theirs, and the card would go on with the pages that were there.
-func (t *transport) local(mem []byte) (r fabric.Region, lent *ownKey, loan bool, err error) {
-	if t.ep.MR&fabric.MRLocal == 0 {
+func (t *transport) local(op *operation) (r fabric.Region, lent *ownKey, loan bool, err error) {
+	switch {
+	case t.ep.MR&fabric.MRLocal == 0:
 		return r, nil, false, nil
+	case op.loaned: // the provider had no room
+		return op.loan, nil, true, nil
 	}
+	mem := op.mem
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(t.segment)))
 	if at >= base && at-base < uintptr(len(t.segment)) && t.area.Desc != 0 {

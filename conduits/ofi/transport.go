@@ -238,6 +238,8 @@ type operation struct {
 	got      uint64     // bytes of a get that are here, or will not come
 	released int        // pieces of a get that peer.asked does not count any more
 	err      error
+	loan     fabric.Region // of mem for this access alone, if loaned, until the provider has the access
+	loaned   bool
 
 	mark     uint32 // see writes
 	unproven bool
@@ -744,6 +746,11 @@ func (t *transport) finish(id uint32, err error) {
 	}
 	if err == nil {
 		t.follow(op)
+	}
+	if op.loaned && !t.over { // Close has ended all registrations
+		if err := t.ep.Deregister(op.loan); err != nil {
+			t.failSoon(t.rank, err)
+		}
 	}
 	t.finished.Add(completion{op.cookie, err})
 	*op = operation{}
