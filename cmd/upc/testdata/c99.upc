@@ -64,6 +64,8 @@ static struct outer designated[] = {
   {.a.c = 1, 2, 3, 4}, {.v[1] = 5, 6, 7, {"abc"}}, {.a = {1, 2, 3}, .a.c = 9}, {.a.b = 5, .a = {.c = 6}}, {1, 2, .y = 3, 4, .name = "hello", .name = "a"}, [7].v[2] = 3, 4, {5, 6}, [6] = {.y = 8}};
 static int square[3][3] = {[1][1] = 5, 6, 7, [0] = {1, 2}, [2][2] = 9};
 static int folded[] = {1.5 > 1.0, !1.5, 1.5 && 0.5, 0.5 ? 3 : 4, 0.0 || 1 != 1.0, NULL == 0};
+/* What has no braces of its own is initialised again member by member. */
+static const struct { int x, y; } again[3] = {[1].y = 7, [2] = {1, 2}, [0] = {3, 4}, 5, [2] = {.y = 6}};
 static void initialisers(int k) {
   struct outer o = {.a.c = k, k + 1, .v = {k, [3] = k}}, p = {k, .a = o.a, .v = {k}};
   const struct outer *all[11] = {&o, &p};
@@ -76,6 +78,7 @@ static void initialisers(int k) {
     printf(" %d %d\n", all[i]->name[0], all[i]->name[2]);
   }
   for (i = 0; i < 3; i++) printf("designated %d %d %d\n", square[i][0], square[i][1], square[i][2]);
+  for (i = 0; i < 3; i++) printf("again %d %d\n", again[i].x, again[i].y);
   for (i = 0; i < 6; i++) printf("folded %d %d\n", i, folded[i]);
 }
 struct node { int v; struct link *l; struct node *next; };

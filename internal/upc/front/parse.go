@@ -1215,7 +1215,7 @@ func (p *parser) initializer(v *Node, out *[]*Node) int64 {
 		p.expect("}")
 		return n
 	}
-	return p.members(v, out, true, 0)
+	return p.members(v, out, true, 0, false)
 }
 
 // memberCount is how many members of a type have initialisers.
@@ -1266,8 +1266,8 @@ func samePlace(a, b *Node) bool {
 
 // members reads the initialisers of the members of v, from the one with index from on: up to the
 // brace if braced, else as many as there are members, or up to a designator, which begins at the
-// braces around (C99 6.7.8p17).
-func (p *parser) members(v *Node, out *[]*Node, braced bool, from int64) int64 {
+// braces around (C99 6.7.8p17). again says that v's members may have initialisers in out.
+func (p *parser) members(v *Node, out *[]*Node, braced bool, from int64, again bool) int64 {
 	t := v.Type
 	limit := memberCount(t)
 	if t.Kind == Array && t.Threads {
@@ -1328,15 +1328,11 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool, from int64) int64 {
 				place = p.member(v, t.Info.Fields[i], at.pos)
 			}
 		}
-		if i < most || from > 0 {
-			// What is initialised again is as if it had not been before (C99 6.7.8p19).
-			*out = slices.DeleteFunc(*out, func(n *Node) bool { return n.Op != Zero && within(n.L, place) })
-		}
-		p.element(place, out)
+		p.element(place, out, again || i < most)
 		for _, in := range slices.Backward(inner) {
 			if in.i+1 < memberCount(in.of.Type) && p.at(",") && !p.after().is("}") && !designator(p.after()) {
 				p.i++
-				p.members(in.of, out, false, in.i+1)
+				p.members(in.of, out, false, in.i+1, true)
 			}
 		}
 		i++
@@ -1358,27 +1354,36 @@ func (p *parser) members(v *Node, out *[]*Node, braced bool, from int64) int64 {
 	return most
 }
 
-// element reads the initialiser of one member, which may lack its braces.
-func (p *parser) element(place *Node, out *[]*Node) {
+// element reads the initialiser of one member, which may lack its braces. again says that it, or a
+// part of it, may have had one: what is initialised again is as if it had not been before (C99
+// 6.7.8p19), but not the members beside it where there are no braces.
+func (p *parser) element(place *Node, out *[]*Node, again bool) {
 	t := place.Type
+	anew := func() {
+		if again {
+			*out = slices.DeleteFunc(*out, func(n *Node) bool { return n.Op != Zero && within(n.L, place) })
+		}
+	}
 	isString := t.Kind == Array && t.Elem.Kind == Char && p.tok().kind == tString
 	if p.at("{") || isString || t.Kind != Array && t.Kind != Struct && t.Kind != Union {
+		anew()
 		p.initializer(place, out)
 		return
 	}
 	if t.Kind == Array {
-		p.members(place, out, false, 0)
+		p.members(place, out, false, 0, again)
 		return
 	}
 	// A structure by its value, or its members without braces.
 	at := p.tok().pos
 	save := p.i
 	if e := p.assignment(); same(e.Type.plain(), t.plain()) {
+		anew()
 		*out = append(*out, p.assign(place, e, at, "initialization"))
 		return
 	}
 	p.i = save
-	p.members(place, out, false, 0)
+	p.members(place, out, false, 0, again)
 }
 
 // function reads a function definition.
