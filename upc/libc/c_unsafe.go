@@ -199,6 +199,14 @@ func Fmax(x, y float64) float64 {
 	return max(x, y)
 }
 
+// Fdim is fdim: 0 of two infinities that are the same, which Go's math.Dim is not.
+func Fdim(x, y float64) float64 {
+	if x == y {
+		return 0
+	}
+	return math.Dim(x, y)
+}
+
 // Fmin is fmin, of a number and none as Fmax.
 func Fmin(x, y float64) float64 {
 	switch {

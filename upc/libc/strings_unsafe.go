@@ -4,6 +4,7 @@ package libc
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -107,7 +108,13 @@ func (c *C) Strcasecmp(a, b *int8) int32 { return c.Strncasecmp(a, b, math.MaxIn
 // Strncasecmp is strncasecmp.
 func (c *C) Strncasecmp(a, b *int8, n uint64) int32 {
 	limit := int(min(n, math.MaxInt))
-	return int32(bytes.Compare(bytes.ToLower(textWithin(a, limit)), bytes.ToLower(textWithin(b, limit))))
+	x, y := textWithin(a, limit), textWithin(b, limit)
+	for i := range min(len(x), len(y)) { // not by bytes.ToLower, which takes bytes beyond 127 for UTF-8
+		if d := c.Tolower(int32(x[i])) - c.Tolower(int32(y[i])); d != 0 {
+			return d
+		}
+	}
+	return int32(cmp.Compare(len(x), len(y)))
 }
 
 // Strdup is strdup.

@@ -16,7 +16,7 @@ var mathFuncs = map[string]string{
 	"floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "round": "Round", "fmod": "Mod", "hypot": "Hypot",
 	"fmax": "libc.Fmax", "fmin": "libc.Fmin", "acosh": "Acosh", "asinh": "Asinh", "atanh": "Atanh", "rint": "RoundToEven",
 	"nearbyint": "RoundToEven", "erf": "Erf", "erfc": "Erfc", "tgamma": "Gamma", "lgamma": "libc.Lgamma", "logb": "Logb",
-	"copysign": "Copysign", "nextafter": "Nextafter", "remainder": "Remainder", "fdim": "Dim", "fma": "FMA",
+	"copysign": "Copysign", "nextafter": "Nextafter", "remainder": "Remainder", "fdim": "libc.Fdim", "fma": "FMA",
 }
 
 // services are the functions of UPC: forms with the arguments, and imports.
@@ -105,6 +105,9 @@ func (g *gen) library(n *front.Node, name string, values []exp) exp {
 	args := texts(values)
 	if m := mathFuncs[name]; m != "" {
 		return exp{mathFunc(m) + "(" + strings.Join(args, ", ") + ")", 7}
+	}
+	if name == "nextafterf" { // the next float, not the float of the next double
+		return exp{"math.Nextafter32(" + strings.Join(args, ", ") + ")", 7}
 	}
 	if m := mathFuncs[strings.TrimSuffix(name, "f")]; m != "" {
 		for i, a := range args {
