@@ -1315,7 +1315,7 @@ func (p *parser) numeral(t token) *Node {
 	ty := tyDouble
 	if hex := strings.HasPrefix(s, "0x"); strings.HasSuffix(s, "f") && (!hex || strings.Contains(s, "p")) {
 		ty, s = &Type{Kind: Float}, strings.TrimSuffix(s, "f")
-	} else if strings.HasSuffix(s, "l") {
+	} else {
 		s = strings.TrimSuffix(s, "l")
 	}
 	f, err := strconv.ParseFloat(s, 64)
