@@ -206,7 +206,7 @@ func (c *C) Strtoll(s *int8, end **int8, base int32) int64 { return c.Strtol(s, 
 func (c *C) Strtoull(s *int8, end **int8, base int32) uint64 { return c.Strtoul(s, end, base) }
 
 // Strtof is strtof.
-func (c *C) Strtof(s *int8, end **int8) float32 { return float32(c.Strtod(s, end)) }
+func (c *C) Strtof(s *int8, end **int8) float32 { return float32(floating(s, end, 32)) }
 
 // Strtoul is strtoul: -1 is ULONG_MAX, as C has it.
 func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
@@ -221,7 +221,10 @@ func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
 }
 
 // Strtod is strtod.
-func (c *C) Strtod(s *int8, end **int8) float64 {
+func (c *C) Strtod(s *int8, end **int8) float64 { return floating(s, end, 64) }
+
+// floating is strtod of a number of so many bits.
+func floating(s *int8, end **int8, bits int) float64 {
 	b := text(s)
 	t := strings.TrimLeft(string(b), " \t\n\v\f\r")
 	skip := len(b) - len(t)
@@ -231,9 +234,12 @@ func (c *C) Strtod(s *int8, end **int8) float64 {
 	}
 	var f float64
 	for ; k > 0; k-- {
-		v, err := strconv.ParseFloat(t[:k], 64)
+		v, err := strconv.ParseFloat(t[:k], bits)
 		if err != nil && strings.ContainsAny(t[:k], "xX") {
-			v, err = strconv.ParseFloat(t[:k]+"p0", 64) // Go wants the exponent
+			v, err = strconv.ParseFloat(t[:k]+"p0", bits) // Go wants the exponent
+		}
+		if err != nil && strings.EqualFold(t[1:k], "nan") && (t[0] == '-' || t[0] == '+') { // and no sign here
+			v, err = math.Copysign(math.NaN(), float64(','-int(t[0]))), nil
 		}
 		if err == nil || math.IsInf(v, 0) {
 			f = v
