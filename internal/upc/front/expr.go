@@ -1140,9 +1140,13 @@ func (p *parser) call(f *Node, at Pos) *Node {
 		return p.broken(at)
 	}
 	n := &Node{Op: Call, Pos: f.Pos, Type: t.Elem, L: f}
-	printed := func(int) bool { return false }
-	if t.Variadic && strings.HasSuffix(name, "printf'") {
-		printed = printedPointers(args[len(t.Params)-1])
+	// The library's functions take private pointers, but for %p.
+	sharedToo := func(int) bool { return true }
+	if t.Variadic && f.Op == Decay && f.L.Op == Var && f.L.Sym.Header {
+		sharedToo = func(int) bool { return false }
+		if strings.HasSuffix(name, "printf'") {
+			sharedToo = printedPointers(args[len(t.Params)-1])
+		}
 	}
 	for i, a := range args {
 		if i < len(t.Params) {
@@ -1155,7 +1159,7 @@ func (p *parser) call(f *Node, at Pos) *Node {
 			switch {
 			case !a.Type.Scalar():
 				p.errorf(a.Pos, "not supported: a '%v' as a variable argument", a.Type.plain())
-			case a.Type.ToShared() && !printed(i-len(t.Params)):
+			case a.Type.ToShared() && !sharedToo(i-len(t.Params)):
 				p.errorf(a.Pos, "passing argument %d of %s from pointer-to-shared '%v' to private pointer without a cast", i+1, name, a.Type.plain())
 			}
 		}

@@ -1,5 +1,6 @@
 // The shared and reference type qualifiers.
 #include <upc_relaxed.h>
+#include <stdarg.h>
 #include "clause.h"
 
 shared [5] int def[10 * THREADS];
@@ -13,6 +14,18 @@ shared [10] int A[10 * THREADS];
 struct s { shared char *p1; shared [3] int *(*f)(shared int *); };
 
 static shared [3] int *f(shared int *p) { return (shared [3] int *)p; }
+
+/* The last of n pointers; pointers-to-shared are variable arguments as others are. */
+static shared int *last(int n, ...) {
+  shared int *p = 0;
+  va_list ap;
+  va_start(ap, n);
+  while (--n > 0)
+    p = va_arg(ap, shared int *);
+  p = (shared int *)va_arg(ap, shared [5] int *);
+  va_end(ap);
+  return p;
+}
 
 int main(void) {
   int i;
@@ -40,6 +53,7 @@ int main(void) {
     A[0] = 11;
     CHECK(*(int *)&A[0] == 11 && *(shared [] int *)&A[0] == 11);
   }
+  CHECK(last(3, one, &one[1], &def[7]) == (shared int *)&def[7]);
   CHECK(v.f(one) == (shared [3] int *)one && upc_phaseof(v.f(one + 1)) == 0);
   if (MYTHREAD == 0)
     strictly[6] = 3, y = 4;
