@@ -29,6 +29,7 @@ found:
 static int duff(int n) { int s = 0; switch (n & 3) { default: s += 100; case 2: s += 2; case 1: { s += 1; break; } case 0: s = -1; } return s; }
 int (*ops[3])(int);
 enum bits { LOW = 1, TOP = 0x80000000, NEXT, ALL = -1 };
+enum high { NONE, HIGH = 0x80000000, HIGHER };
 static long half(int x) { return sizeof x > 4 ? x >> 32 : x >> 1; }
 static int inc(int x) { return x + 1; }
 static int dbl(int x) { return x * 2; }
@@ -71,6 +72,7 @@ int main(void) {
   { static int arr[] = {3, 1, 2}; int *a = arr, *b = arr + 2; int tmp = *a; *a = *b; *b = tmp; printf("%d%d%d %d\n", arr[0], arr[1], arr[2], (int)(sizeof arr / sizeof *arr)); }
   sc = (i++, 0xED); uc = (sc = (i = 7, 300), -1); f = (float)(i++, 1.0); us = (us = 5, 0x1ffff) << (i--, 3); printf("%d %d %g %d %d\n", sc, uc, f, us, (i = 2, 1) ? (i, 40) / (i, -3) : 0);
   { int *ip = &i; unsigned *up = ip; const short *hp = &sh; unsigned short *vp = &us; *up += 5; printf("%d %d %d\n", i, up == ip, hp < vp || vp < hp); }
+  { enum bits b = TOP; enum high h = HIGHER; printf("%d %d %d %ld %d %d\n", TOP > ALL, b > 0, h > NONE, (long)h, (int)sizeof b, (int)(sizeof h + sizeof LOW + sizeof TOP)); }
   { enum bits b = TOP; printf("%d %d %u %d %d %ld", TOP > 0, b == TOP, NEXT, ALL, (b & TOP) != 0, half(9)); switch (b) { case TOP: printf(" top\n"); default: break; } }
   printf("%d %s\n", (int)strlen("a\0b"), "con" "cat\t\x41\101");
   return 0;

@@ -611,7 +611,8 @@ func (s *StructInfo) place(f *Field) {
 	s.Align = max(s.Align, a)
 }
 
-// enum reads an enum specifier, whose type is int.
+// enum reads an enum specifier. Its type, and that of values which are no int, is as gcc has it: int,
+// or unsigned if there are values such as 0x80000000, or long if there are negative ones beside these.
 func (p *parser) enum() *Type {
 	p.next()
 	at := p.tok()
@@ -633,24 +634,32 @@ func (p *parser) enum() *Type {
 		p.scopes[len(p.scopes)-1].tags[tag] = t
 	}
 	var v int64
+	var large []*Sym // those that are no int
 	for !p.accept("}") {
 		n := p.name()
 		if p.accept("=") {
 			v = p.constant("enumerator value is not an integer constant")
 		}
-		// One that is no int is unsigned, as gcc has it of those such as 0x80000000.
-		ty := tyInt
-		if v > math.MaxInt32 {
-			ty = &Type{Kind: Int, Unsigned: true}
-		}
 		if v < math.MinInt32 || v > math.MaxUint32 {
 			p.errorf(n.pos, "not supported: the value of enumerator '%s' is no int", n.text)
 		}
-		p.declare(&Sym{Name: n.text, Pos: n.pos, Type: ty, Storage: EnumConst, I: v})
+		s := &Sym{Name: n.text, Pos: n.pos, Type: tyInt, Storage: EnumConst, I: v}
+		if v > math.MaxInt32 {
+			s.Type = &Type{Kind: Int, Unsigned: true}
+			t.Unsigned = true
+			large = append(large, s)
+		}
+		p.declare(s)
 		t.Natural = t.Natural && v >= 0
 		v++
 		if !p.accept(",") && !p.at("}") {
 			p.unexpected("expected ',' or '}'")
+		}
+	}
+	if t.Unsigned && !t.Natural {
+		t.Kind, t.Unsigned = Long, false
+		for _, s := range large {
+			s.Type = tyLong
 		}
 	}
 	return t
