@@ -1028,8 +1028,11 @@ func (g *gen) private(n *front.Node) (place, bool) {
 
 // pure says whether a call has no effects.
 func pure(n *front.Node) bool {
-	return n.L.Op == front.Decay && n.L.L.Op == front.Var && n.L.L.Sym.Header && n.L.L.Sym.Go == "" &&
-		(mathFuncs[strings.TrimSuffix(n.L.L.Sym.Name, "f")] != "" || strings.HasPrefix(services[n.L.L.Sym.Name], "$"))
+	if n.L.Op != front.Decay || n.L.L.Op != front.Var || !n.L.L.Sym.Header || n.L.L.Sym.Go != "" {
+		return false
+	}
+	name := n.L.L.Sym.Name
+	return mathFuncs[name] != "" || mathFuncs[strings.TrimSuffix(name, "f")] != "" || strings.HasPrefix(services[name], "$")
 }
 
 // direct is the value of n where nothing else happens in the statement.

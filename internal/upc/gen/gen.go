@@ -111,24 +111,22 @@ func (g *gen) refuse(p front.Pos, format string, args ...any) {
 
 // gen is a program being generated.
 type gen struct {
-	o       Options
-	errs    front.Errors
-	funcs   map[string]*front.Sym // functions that are defined, by name
-	vars    map[string]*front.Sym // variables, by name
-	names   map[string]bool       // names of package main that are taken
-	globals []*front.Sym          // private
-	shared  []*front.Sym
-	structs map[*front.StructInfo]string
-	whole   map[string][]*front.StructInfo // complete structures, by kind and tag
-
+	o        Options
+	errs     front.Errors
+	funcs    map[string]*front.Sym // functions that are defined, by name
+	vars     map[string]*front.Sym // variables, by name
+	names    map[string]bool       // names of package main that are taken
+	globals  []*front.Sym          // private
+	shared   []*front.Sym
+	structs  map[*front.StructInfo]string
+	whole    map[string][]*front.StructInfo // complete structures, by kind and tag
 	variants map[string][]*front.StructInfo // those that have a type, which differ
-
-	types   []string // definitions
-	done    map[string]bool
-	lines   map[string][]string
-	lits    map[string]string // string constants
-	litDefs []string
-	helpers map[string]bool
+	types    []string                       // definitions
+	done     map[string]bool
+	lines    map[string][]string
+	lits     map[string]string // string constants
+	litDefs  []string
+	helpers  map[string]bool
 
 	out    *strings.Builder
 	fn     *front.Sym
