@@ -240,16 +240,10 @@ func LocalDemanding(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	})(n, c)
 }
 
-// TestLocalSides: with FI_MR_LOCAL memory that the rank has registered is registered for no
-// access again, whole or in parts, and other memory is; it is deregistered when accesses
-// from and to it are over.
-func TestLocalSides(t *testing.T) {
-	ts, err := demanding(2, conduits.Config{}, fabric.MRLocal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const size = 1 << 20
-	eps, rs := make([]*adapt.Endpoint, 2), []*ended{{}, {}}
+// attach makes endpoints of two ranks, with segments of size bytes, and counts what ends on them.
+func attach(t *testing.T, ts []conduits.Transport, size uint64) (eps []*adapt.Endpoint, rs []*ended) {
+	t.Helper()
+	eps, rs = make([]*adapt.Endpoint, 2), []*ended{{}, {}}
 	attached := make(chan error)
 	for i := range ts {
 		eps[i] = adapt.New(Name, ts[i])
@@ -262,6 +256,19 @@ func TestLocalSides(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return eps, rs
+}
+
+// TestLocalSides: with FI_MR_LOCAL memory that the rank has registered is registered for no
+// access again, whole or in parts, and other memory is; it is deregistered when accesses
+// from and to it are over.
+func TestLocalSides(t *testing.T) {
+	ts, err := demanding(2, conduits.Config{}, fabric.MRLocal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1 << 20
+	eps, rs := attach(t, ts, size)
 	defer leave(t, eps, ts)
 	r := ts[1].(*transport)
 	loans := func() uint64 {
@@ -316,19 +323,7 @@ func TestLoanKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	const size = 1 << 16
-	eps, rs := make([]*adapt.Endpoint, 2), []*ended{{}, {}}
-	attached := make(chan error)
-	for i := range ts {
-		eps[i] = adapt.New(Name, ts[i])
-		go func() {
-			attached <- eps[i].Attach(conduits.AttachConfig{Size: size, Rights: segment.RightsAll, Receiver: rs[i]})
-		}()
-	}
-	for range ts {
-		if err := <-attached; err != nil {
-			t.Fatal(err)
-		}
-	}
+	eps, rs := attach(t, ts, size)
 	defer leave(t, eps, ts)
 	r := ts[1].(*transport)
 	counts := func() (loans, stuck uint64) {

@@ -217,19 +217,7 @@ func TestComputes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eps, rs := make([]*adapt.Endpoint, len(ts)), []*ended{{}, {}}
-	attached := make(chan error)
-	for i := range ts {
-		eps[i] = adapt.New(Name, ts[i])
-		go func() {
-			attached <- eps[i].Attach(conduits.AttachConfig{Size: 1 << 20, Rights: segment.RightsAll, Receiver: rs[i]})
-		}()
-	}
-	for range ts {
-		if err := <-attached; err != nil {
-			t.Fatal(err)
-		}
-	}
+	eps, rs := attach(t, ts, 1<<20)
 	defer leave(t, eps, ts)
 	const count = 400 // more than what lies in sockets
 	data := make([]byte, 64<<10)
