@@ -10,14 +10,22 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// verdict is how long a rank that cannot be reached any more may take to be known as one
-// that has left, or the job as failed, in time that this process runs. The launcher and the
-// rendezvous hear of the end of a process within a round trip or so.
-const verdict = 5 * time.Second
+// Both are times that this process runs.
+const (
+	// farewell is how long a rank that cannot be reached any more may take to be known as one
+	// that has left, or the job as failed, and at most half the dead time: it hears nothing of this
+	// rank any more, and must not be the first to fail the other. The launcher and the rendezvous
+	// hear of the end of a process within a round trip or so.
+	farewell = 5 * time.Second
+	// verdict is how long the rendezvous may take to name the rank that has failed when it is
+	// asked. It answers within a round trip, or this host is cut off from it as well: three
+	// packets lost in a row leave TCP 0.6 s of this.
+	verdict = 2 * time.Second
+)
 
-// doubt fails rank because of err when the verdict is not known in time.
+// doubt fails rank because of err when it is not known in time what has become of it, with mu held.
 func (t *transport) doubt(rank int, err error) {
-	awake.AfterFunc(verdict, func() {
+	awake.AfterFunc(min(farewell, t.dead/2), func() {
 		t.mu.Lock()
 		p := t.peer(rank)
 		known := p.left || t.over

@@ -5,6 +5,7 @@ package ofi
 import (
 	"encoding/binary"
 	"syscall"
+	"time"
 
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/guest"
@@ -39,27 +40,48 @@ func (h *hidden) portOf(addr []byte) int {
 // and was not before is closed in programs, and none is started meanwhile. Providers may
 // have no room until the connection is there, and make it in a later attempt: the first one
 // that succeeds has all connections looked at.
+//
+// Attempts come with pauses that grow with the time since the first one: two peers of net that call each
+// other have one connection refused by the one whose own is on its way, and if the first packet of that is lost,
+// for a second or more, a rank that tries with every poll makes some thousand connections a second, each of
+// which keeps a port for a minute. An attempt that fails counts as no room: nothing is lost by trying
+// again, and the watch gives the peer up.
 func (t *transport) issue(p *peer, op []fabric.Op) (again bool, err error) {
 	switch {
 	case p.called:
 		_, again, err = t.ep.Post(op)
 		return again, err
-	case !p.tried:
-		p.tried = true
+	case p.calls == 0:
+		p.calls, p.firstCall = 1, t.Now()
 		if port := t.hidden.portOf(t.cards[p.rank].addr); port != 0 {
 			t.hidden.called[port] = true
 		}
 		guest.Hide(func() { _, again, err = t.ep.Post(op) })
+	case t.Now() < p.nextCall:
+		return true, nil
 	default:
+		p.calls++
+		p.nextCall = t.Now() + min((t.Now()-p.firstCall)/callParts, mostCallGap)
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 		if _, again, err = t.ep.Post(op); !again {
 			t.hide()
 		}
 	}
-	p.called = !again && err == nil
-	return again, err
+	if err != nil {
+		p.refusal = err
+		return true, nil
+	}
+	p.called = !again
+	return again, nil
 }
+
+// The pauses between attempts to reach a peer: a part of the time that they have taken, up to
+// a limit.
+const (
+	callParts   = 8
+	mostCallGap = 20 * time.Millisecond
+)
 
 // hideLooks is after how many looks of the watch connections are looked at, of which
 // some may have been made again.

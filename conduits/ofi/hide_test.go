@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
@@ -126,4 +127,52 @@ func TestPortOf(t *testing.T) {
 			t.Errorf("%v has port %d, not %d", c.addr, got, c.port)
 		}
 	}
+}
+
+// TestCalls: a peer that cannot be reached is called more seldom the longer that takes.
+func TestCalls(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[0].(*transport)
+	// A socket that has a port and does not listen.
+	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(s)
+	if err := syscall.Bind(s, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	addr := r.cards[1].addr
+	if r.hidden.portOf(addr) == 0 || len(addr) != syscall.SizeofSockaddrInet4 {
+		r.mu.Unlock()
+		t.Skip("the provider has no addresses of IPv4")
+	}
+	binary.BigEndian.PutUint16(addr[2:], uint16(port(at)))
+	r.mu.Unlock()
+	ts[0].Send(1, []uint32{1}, nil)
+	// Eight times the logarithm of the time in units of the shortest pause, and 50 a second.
+	const long, most = 300 * time.Millisecond, 8*14 + 15
+	for {
+		ts[0].Poll()
+		r.mu.Lock()
+		p := r.peer(1)
+		calls, took, lost := p.calls, r.Now()-p.firstCall, p.lost
+		r.mu.Unlock()
+		if lost != nil {
+			t.Skipf("the provider gives the peer up by itself: %v", lost)
+		}
+		if calls > most {
+			t.Fatalf("%d calls in %v", calls, took)
+		}
+		if took > long {
+			t.Logf("%d calls in %v", calls, took)
+			break
+		}
+	}
+	ts[0].Fail(0, errors.New("the test is over"))
 }

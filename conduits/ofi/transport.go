@@ -154,12 +154,15 @@ type peer struct {
 	rank     int
 	addr     uint64 // in the address vector
 	known    bool   // addr is
-	tried    bool   // posting something to it has been tried
 	called   bool   // something has been posted to it
+	calls    uint32 // attempts at that
 	credited bool   // its windows have opened
 	left     bool
 	lost     error // why nothing is posted to it any more
 	dropped  bool  // messages for it were given up
+
+	firstCall, nextCall time.Duration // see issue
+	refusal             error         // of the last attempt that has failed
 
 	out     [numClasses]outbox
 	here    uint32               // frames of messages that have arrived there, as it has said

@@ -26,6 +26,11 @@ const (
 	// probeLooks after how many without a frame of a peer it is asked for one.
 	looks      = 40
 	probeLooks = 3
+	// connecting is how much longer than the dead time a peer may be silent that has not
+	// been heard from yet. TCP sends the first packet of a connection again after 1 s and
+	// 3 s (RFC 6298), where later ones take 0.2 s: two that are lost must not look like a
+	// peer that is dead.
+	connecting = 3 * time.Second
 	// slowest is the rate of remote accesses, bytes a second, behind which frames may have
 	// to wait: that long a peer may be silent beside the dead time.
 	slowest = 8 << 20
@@ -163,21 +168,26 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	}
 	w := p.watch
 	if w == nil {
-		w = &watch{silent: awake.NewCount(t.dead, 0, now), full: awake.NewCount(t.dead, 0, now), heard: p.heard, posted: p.posted}
+		patience := t.patience(p)
+		w = &watch{silent: awake.NewCount(patience, 0, now), full: awake.NewCount(patience, 0, now), heard: p.heard, posted: p.posted}
 		for c := range w.loss {
 			w.loss[c] = awake.NewCount(t.lossTime, 0, now)
 		}
 		p.watch = w
 	}
 	w.quiet++
+	limit := w.silent.Limit()
 	if p.heard != w.heard {
+		if w.heard == 0 {
+			w.silent, w.full = awake.NewCount(t.dead, 0, now), awake.NewCount(t.dead, 0, now)
+		}
 		w.heard, w.quiet, w.laps = p.heard, 0, 0
 		w.silent.Restart(now)
 	} else if looked && w.silent.Look(now) {
 		w.laps++
-		if excuse := time.Duration((t.flying+p.theirs)/slowest) * time.Second; time.Duration(w.laps)*t.dead >= t.dead+excuse {
-			t.giveUp(p, fmt.Errorf("ofi: %s: rank %d has not been heard from for %v, and has not answered when it was asked (%s)%s",
-				t.ep.Provider, p.rank, time.Duration(w.laps)*t.dead, jobenv.DeadTime, w.silent.Paused()))
+		passed := time.Duration(w.laps) * limit
+		if excuse := time.Duration((t.flying+p.theirs)/slowest) * time.Second; passed >= limit+excuse {
+			t.giveUp(p, fmt.Errorf("ofi: %s: rank %d has %s%s", t.ep.Provider, p.rank, p.silence(passed), w.silent.Paused()))
 			return false
 		}
 		w.silent.Restart(now)
@@ -186,7 +196,7 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 		w.posted = p.posted
 		w.full.Restart(now)
 	} else if looked && w.full.Look(now) {
-		t.giveUp(p, fmt.Errorf("ofi: %s: the provider has had no room for a frame to rank %d for %v (%s)", t.ep.Provider, p.rank, t.dead, jobenv.DeadTime))
+		t.giveUp(p, fmt.Errorf("ofi: %s: the provider has had no room for a frame to rank %d for %v (%s)", t.ep.Provider, p.rank, w.full.Limit(), jobenv.DeadTime))
 		return false
 	}
 	for c := range numClasses {
@@ -198,6 +208,30 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 		t.ack(p, wantAck)
 	}
 	return p.lost == nil
+}
+
+// patience is how long p may be silent, with mu held.
+func (t *transport) patience(p *peer) time.Duration {
+	if p.heard == 0 {
+		return t.dead + connecting
+	}
+	return t.dead
+}
+
+// silence says what p has not done for d, with mu held.
+func (p *peer) silence(d time.Duration) string {
+	switch {
+	case p.heard > 0:
+		return fmt.Sprintf("not been heard from for %v, and has not answered when it was asked (%s)", d, jobenv.DeadTime)
+	case p.posted > 0:
+		return fmt.Sprintf("never been heard from, for %v, and has not answered when it was asked (%s and %v more)", d, jobenv.DeadTime, connecting)
+	}
+	why := ""
+	if p.refusal != nil {
+		why = ": " + p.refusal.Error()
+	}
+	return fmt.Sprintf("never been heard from, and for %v the provider has made no connection to it that takes anything (%s and %v more)%s",
+		d, jobenv.DeadTime, connecting, why)
 }
 
 // watchLeft fails this rank if the provider keeps accesses to p for long, which has left,

@@ -170,7 +170,8 @@ func (l *looker) looks(during time.Duration, looked bool, f func()) (after time.
 }
 
 // TestSilent: a peer that something is awaited from and that is silent is given up after
-// the dead time, unless this rank has not looked, and later if accesses are under way.
+// the dead time, unless this rank has not looked, and later if accesses are under way, or if
+// it has never been heard from: the first packets of its connection may have been lost.
 func TestSilent(t *testing.T) {
 	const dead = 4 * time.Second
 	for _, c := range []struct {
@@ -180,11 +181,13 @@ func TestSilent(t *testing.T) {
 		f      func(p *peer)
 		least  time.Duration // 0: never
 	}{
-		{"silent", true, 0, func(p *peer) { p.out[messages].sent++ }, dead},
+		{"silent", true, 0, func(p *peer) { p.out[messages].sent++; p.heard = 1 }, dead},
+		{"never heard", true, 0, func(p *peer) { p.out[messages].sent++ }, dead + connecting},
+		{"no connection", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true }, dead + connecting},
 		{"heard", true, 0, func(p *peer) { p.out[messages].sent++; p.heard++ }, 0},
 		{"not looked", false, 0, func(p *peer) { p.out[messages].sent++ }, 0},
 		{"nothing is awaited", true, 0, func(*peer) {}, 0},
-		{"an access is under way", true, 20 * slowest, func(*peer) {}, dead + 20*time.Second},
+		{"an access is under way", true, 20 * slowest, func(p *peer) { p.heard = 1 }, dead + 20*time.Second},
 		{"no room", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true; p.heard++ }, dead},
 		{"no room at times", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true; p.heard++; p.posted++ }, 0},
 	} {
@@ -204,6 +207,57 @@ func TestSilent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLostFirst: a rank that cannot reach a peer any more says so before that one, which hears
+// nothing of it from then on, takes it for dead.
+func TestLostFirst(t *testing.T) {
+	ts, heard := pair(t)
+	a, b := ts[0].(*transport), ts[1].(*transport)
+	for _, r := range []*transport{a, b} {
+		r.setDeadTime(2 * time.Second)
+	}
+	ts[1].Send(0, []uint32{0}, nil)
+	for heard[0] == 0 {
+		ts[0].Poll()
+		ts[1].Poll()
+	}
+	a.mu.Lock()
+	a.lose(a.peer(1), errors.New("the cable is cut"))
+	a.mu.Unlock()
+	ts[1].Send(0, []uint32{1}, nil)
+	for ts[1].Err() == nil {
+		ts[0].Poll()
+		ts[1].Poll()
+		ts[1].Wait(ts[1].Now() + time.Millisecond)
+	}
+	if err := ts[1].Err(); !strings.Contains(err.Error(), "rank 1 cannot be reached: the cable is cut") {
+		t.Error(err)
+	}
+}
+
+// TestRefused: an attempt to reach a peer that fails is made again, and its error is told when the
+// peer is given up.
+func TestRefused(t *testing.T) {
+	l, ts := newLooker(t)
+	l.r.setDeadTime(time.Second)
+	l.r.mu.Lock()
+	at := l.r.cards[1].addr
+	if l.r.hidden.portOf(at) == 0 || len(at) != syscall.SizeofSockaddrInet4 {
+		l.r.mu.Unlock()
+		t.Skip("the provider has no addresses of IPv4")
+	}
+	copy(at[4:], []byte{255, 255, 255, 255}) // to which TCP does not connect
+	l.r.mu.Unlock()
+	ts[0].Send(1, []uint32{1}, nil)
+	_, err := l.looks(time.Minute, true, func() {})
+	l.r.mu.Lock()
+	why := l.p.refusal
+	l.r.mu.Unlock()
+	if why == nil || err == nil || !strings.Contains(err.Error(), "no connection to it") || !strings.Contains(err.Error(), why.Error()) {
+		t.Errorf("given up because of %v; the last attempt: %v", err, why)
+	}
+	ts[0].Fail(0, errors.New("the test is over"))
 }
 
 // TestSilentSleep: while something is awaited from a peer the watch has the standby poller
