@@ -87,7 +87,8 @@
 // transfer follow each other. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
 // of up to a millisecond if the provider has none. Providers over TCP leave in their connections what
 // peers write and read meanwhile, whose descriptor tells of it once: while bytes are unread there the
-// poller looks at least once a millisecond. An error of a send ends traffic with the peer; unless
+// poller looks at least once a millisecond, and always where the provider moves data only while it is called
+// (FI_PROGRESS_MANUAL) and has no such connections. An error of a send ends traffic with the peer; unless
 // that turns out to have left, or the job to have failed, it fails with the provider's text 5 s later, or after
 // half of ARGON_DEADTIME, before it can say the same of this rank. An error before anything has been sent to the peer
 // has it tried again. A rank that closes waits for that, if it has sent what may not have

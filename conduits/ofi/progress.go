@@ -653,6 +653,7 @@ func (t *transport) prepare() error {
 			return err
 		}
 	}
+	s.light = t.ep.Manual && !(onTCP(t.ep.Provider) && t.hidden.port != 0)
 	return nil
 }
 
@@ -694,7 +695,9 @@ func (t *transport) standBy() {
 }
 
 // next is the pause after one behind which a look has found nothing. While the provider leaves
-// bytes in connections it stays short, until they are fewer.
+// bytes in connections it stays short, until they are fewer, and always of one that has to be
+// called for data to move and whose connections cannot be looked into: a look takes half a
+// microsecond.
 func (t *transport) next(pause time.Duration) time.Duration {
 	s := &t.standby
 	if pause >= doubtful && s.file != nil && !s.blind {
@@ -703,7 +706,7 @@ func (t *transport) next(pause time.Duration) time.Duration {
 			return leastPause
 		}
 	}
-	if s.left != 0 {
+	if s.left != 0 || s.light {
 		return min(2*pause, mostPause)
 	}
 	return min(2*pause, 2*longest)
@@ -761,7 +764,7 @@ func (t *transport) look(pause time.Duration) (some bool) {
 	switch {
 	case t.stalled():
 		limit = time.Now().Add(min(pause, mostPause))
-	case s.left != 0 || pause <= longest && sys.Signalled(s.fd):
+	case s.left != 0 || s.light || pause <= longest && sys.Signalled(s.fd):
 		limit = time.Now().Add(pause)
 	}
 	_ = s.file.SetReadDeadline(limit)

@@ -1005,6 +1005,7 @@ type standby struct {
 	conn  syscall.RawConn
 	blind bool // reading file has failed; the standby poller's own
 	left  int  // bytes that were unread in connections; the standby poller's own
+	light bool // it sleeps no longer than mostPause
 	began atomic.Bool
 }
 

@@ -211,11 +211,23 @@ func TestRemote(t *testing.T) {
 }
 
 // TestComputes: long puts and gets of a rank that does not poll end, however many they are: its standby
-// poller has the provider move all that peers write and read, of which no completion tells it.
+// poller has the provider move all that peers write and read, of which no completion tells it. It
+// does so of a provider, too, whose connections it cannot look into.
 func TestComputes(t *testing.T) {
+	t.Run("connections", func(t *testing.T) { computes(t, true) })
+	t.Run("none", func(t *testing.T) { computes(t, false) })
+}
+
+func computes(t *testing.T, connections bool) {
 	ts, err := Open(2, conduits.Config{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !connections {
+		for _, e := range ts {
+			ep := e.(*transport).ep
+			ep.IP, ep.Manual = false, true
+		}
 	}
 	eps, rs := attach(t, ts, 1<<20)
 	defer leave(t, eps, ts)

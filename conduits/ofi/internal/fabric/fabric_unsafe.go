@@ -92,6 +92,7 @@ type Properties struct {
 	Receives int
 	MaxMsg   uint64 // most bytes of an operation
 	IP       bool   // addresses are those of IP, struct sockaddr_in or sockaddr_in6
+	Manual   bool   // data moves only while the provider is called (FI_PROGRESS_MANUAL)
 }
 
 // Bits of Properties.MR and Properties.Order that callers ask for.
@@ -172,6 +173,7 @@ func Find(provider, node, domain string) (*Info, error) {
 		Delivery: i.Delivery,
 		Inject:   int(t.inject_size), Sends: int(t.size), Receives: int(r.size), MaxMsg: uint64(i.info.ep_attr.max_msg_size),
 		IP: i.info.addr_format == C.FI_SOCKADDR || i.info.addr_format == C.FI_SOCKADDR_IN || i.info.addr_format == C.FI_SOCKADDR_IN6,
+		Manual: dom.data_progress != C.FI_PROGRESS_AUTO,
 	}
 	if infos.all == nil {
 		infos.all = map[[3]string]*Info{}
