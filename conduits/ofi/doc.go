@@ -87,8 +87,8 @@
 // transfer follow each other. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
 // of up to a millisecond if the provider has none. Providers over TCP leave in their connections what
 // peers write and read meanwhile, whose descriptor tells of it once: while bytes are unread there the
-// poller looks at least once a millisecond, and always where the provider moves data only while it is called
-// (FI_PROGRESS_MANUAL) and has no such connections. An error of a send ends traffic with the peer; unless
+// poller looks at least once a millisecond. It does so, too, for 2 s after a peer has told of its accesses, which it does
+// where the provider moves data only while it is called (FI_PROGRESS_MANUAL) and has no such connections. An error of a send ends traffic with the peer; unless
 // that turns out to have left, or the job to have failed, it fails with the provider's text 5 s later, or after
 // half of ARGON_DEADTIME, before it can say the same of this rank. An error before anything has been sent to the peer
 // has it tried again. A rank that closes waits for that, if it has sent what may not have
@@ -96,9 +96,11 @@
 // that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the
 // rendezvous hears of it. A rank that waits for something of a peer (word of frames, answers,
 // accesses, room) asks a silent one, and fails it after ARGON_DEADTIME (10 s) without an
-// answer; 3 s later if it has never heard from it, as TCP takes that long to send the first packet of a connection for the third
-// time; and 1 s more for each 8 MiB of remote accesses of its own, and of the peer's to it. The time in which this
-// rank itself takes nothing does not count. The same time without room at the provider fails a peer, too.
+// answer; 3 s later if it has never heard from it, as TCP takes that long to send the first packet of a
+// connection for the third time; and 1 s more for each 8 MiB of remote accesses of its own, and of the peer's
+// to it. The time in which this rank itself takes nothing does not count. The same time without room at the
+// provider fails a peer, too, and so do 30 s, and what its accesses take, in which the provider ends none of
+// those to a peer that answers.
 //
 // Frames have numbers. One that does not arrive for 10 s, although the peer answers meanwhile,
 // was lost with a connection that the provider has made again: it fails the peer. An access

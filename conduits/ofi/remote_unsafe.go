@@ -219,6 +219,7 @@ func (t *transport) postRemote(p *peer) {
 		if noted {
 			t.sendNotes(p)
 		}
+		t.announce(p)
 	}
 }
 
@@ -288,6 +289,7 @@ func (t *transport) ended(d fabric.Done) {
 	}
 	t.hidden.fresh = t.hidden.fresh || s.peer.heard == 0
 	s.peer.heard++
+	s.peer.over++
 	s.peer.flying -= int64(len(s.mem))
 	t.flying -= int64(len(s.mem))
 	t.slots[d.Context] = slot{}

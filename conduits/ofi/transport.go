@@ -67,6 +67,8 @@ type transport struct {
 	polls            atomic.Uint32
 	parked           atomic.Int32
 	standby          standby
+	manual           bool         // see announce; set by Attach
+	wary             atomic.Int64 // until when standby sleeps lightly, nanoseconds of Now
 
 	rx      sync.Mutex // held to take what has arrived; before mu
 	done    [batch]fabric.Done
@@ -180,11 +182,13 @@ type peer struct {
 	posted  uint32 // frames and remote accesses
 	full    bool   // the provider has had no room for the last one
 
-	heard  uint32 // frames of it, and remote accesses that are over
-	in     [numClasses]inbox
-	flying int64 // bytes of remote accesses under way
-	theirs int64 // of its to this rank, as it has said
-	watch  *watch
+	heard     uint32 // frames of it, and remote accesses that are over
+	over      uint32 // remote accesses to it
+	in        [numClasses]inbox
+	flying    int64         // bytes of remote accesses under way
+	theirs    int64         // of its to this rank, as it has said
+	announced time.Duration // when it was last told of flying
+	watch     *watch
 
 	taken    [numClasses]uint32 // of its frames
 	arrived  uint32             // of its frames of messages
@@ -448,7 +452,9 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 		return false, true
 	}
 	h := header{job: t.id, src: uint32(t.rank), class: c, flags: flags, taken: p.taken, here: p.arrived}
-	h.busy = uint16(min((p.flying+1<<20-1)>>20, 1<<16-1))
+	if h.busy = uint16(min((p.flying+1<<20-1)>>20, 1<<16-1)); h.busy > 0 && t.manual {
+		p.announced = t.Now()
+	}
 	if c < numClasses {
 		h.seq = p.out[c].sent
 	}
@@ -1005,7 +1011,6 @@ type standby struct {
 	conn  syscall.RawConn
 	blind bool // reading file has failed; the standby poller's own
 	left  int  // bytes that were unread in connections; the standby poller's own
-	light bool // it sleeps no longer than mostPause
 	began atomic.Bool
 }
 

@@ -31,8 +31,12 @@ const (
 	// 3 s (RFC 6298), where later ones take 0.2 s: two that are lost must not look like a
 	// peer that is dead.
 	connecting = 3 * time.Second
+	// keeping is how many loss times a provider may have accesses to a peer that answers without
+	// ending one.
+	keeping = 3
 	// slowest is the rate of remote accesses, bytes a second, behind which frames may have
-	// to wait: that long a peer may be silent beside the dead time.
+	// to wait: that long a peer may be silent beside the dead time, and
+	// an access take beside keeping.
 	slowest = 8 << 20
 )
 
@@ -78,6 +82,10 @@ type watch struct {
 
 	posted uint32 // peer.posted, when full began
 	full   *awake.Count
+
+	over     uint32 // peer.over, when kept began
+	kept     *awake.Count
+	keptLaps int // as laps
 
 	transit  [numClasses]transit // when loss began
 	answered [numClasses]uint32  // peer.heard then
@@ -170,12 +178,14 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	if w == nil {
 		patience := t.patience(p)
 		w = &watch{silent: awake.NewCount(patience, 0, now), full: awake.NewCount(patience, 0, now), heard: p.heard, posted: p.posted}
+		w.kept = awake.NewCount(keeping*t.lossTime, 0, now)
 		for c := range w.loss {
 			w.loss[c] = awake.NewCount(t.lossTime, 0, now)
 		}
 		p.watch = w
 	}
 	w.quiet++
+	excuse := time.Duration((t.flying+p.theirs)/slowest) * time.Second
 	limit := w.silent.Limit()
 	if p.heard != w.heard {
 		if w.heard == 0 {
@@ -186,7 +196,7 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	} else if looked && w.silent.Look(now) {
 		w.laps++
 		passed := time.Duration(w.laps) * limit
-		if excuse := time.Duration((t.flying+p.theirs)/slowest) * time.Second; passed >= limit+excuse {
+		if passed >= limit+excuse {
 			t.giveUp(p, fmt.Errorf("ofi: %s: rank %d has %s%s", t.ep.Provider, p.rank, p.silence(passed), w.silent.Paused()))
 			return false
 		}
@@ -198,6 +208,18 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	} else if looked && w.full.Look(now) {
 		t.giveUp(p, fmt.Errorf("ofi: %s: the provider has had no room for a frame to rank %d for %v (%s)", t.ep.Provider, p.rank, w.full.Limit(), jobenv.DeadTime))
 		return false
+	}
+	if p.flying == 0 || p.over != w.over {
+		w.over, w.keptLaps = p.over, 0
+		w.kept.Restart(now)
+	} else if looked && w.kept.Look(now) {
+		w.keptLaps++
+		if passed := time.Duration(w.keptLaps) * w.kept.Limit(); passed >= w.kept.Limit()+excuse {
+			t.giveUp(p, fmt.Errorf("ofi: %s: the provider has had accesses of %d bytes to rank %d for %v without ending one, and the rank answers",
+				t.ep.Provider, p.flying, p.rank, passed))
+			return false
+		}
+		w.kept.Restart(now)
 	}
 	for c := range numClasses {
 		if t.strayed(p, c, now, looked) {

@@ -188,6 +188,8 @@ func TestSilent(t *testing.T) {
 		{"not looked", false, 0, func(p *peer) { p.out[messages].sent++ }, 0},
 		{"nothing is awaited", true, 0, func(*peer) {}, 0},
 		{"an access is under way", true, 20 * slowest, func(p *peer) { p.heard = 1 }, dead + 20*time.Second},
+		{"an access is kept", true, 1 << 20, func(p *peer) { p.heard++ }, keeping * lossTime},
+		{"long accesses end", true, 1 << 20, func(p *peer) { p.heard++; p.over++ }, 0},
 		{"no room", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true; p.heard++ }, dead},
 		{"no room at times", true, 0, func(p *peer) { p.out[messages].sent++; p.full = true; p.heard++; p.posted++ }, 0},
 	} {
