@@ -25,8 +25,9 @@ var modes = map[string]uint64{
 	"allocated":   fabric.MRAllocated,
 	"transmit":    fabric.NoDelivery,
 	"pieces":      fabric.NoDelivery | fabric.NoSAW, // puts go in
-	"all":         fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated | fabric.NoDelivery,
-	"all, pieces": fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated | fabric.NoDelivery | fabric.NoSAW,
+	"called":      fabric.Called,
+	"all":         fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated | fabric.NoDelivery | fabric.Called,
+	"all, pieces": fabric.MRVirtAddr | fabric.MRLocal | fabric.MRRaw | fabric.MRAllocated | fabric.NoDelivery | fabric.NoSAW | fabric.Called,
 }
 
 // demanding is Open of endpoints that ask for modes.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
+	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/segment"
 )
@@ -214,20 +215,14 @@ func TestRemote(t *testing.T) {
 // poller has the provider move all that peers write and read, of which no completion tells it. It
 // does so of a provider, too, whose connections it cannot look into.
 func TestComputes(t *testing.T) {
-	t.Run("connections", func(t *testing.T) { computes(t, true) })
-	t.Run("none", func(t *testing.T) { computes(t, false) })
+	t.Run("connections", func(t *testing.T) { computes(t, 0) })
+	t.Run("none", func(t *testing.T) { computes(t, fabric.Called) })
 }
 
-func computes(t *testing.T, connections bool) {
-	ts, err := Open(2, conduits.Config{})
+func computes(t *testing.T, mode uint64) {
+	ts, err := demanding(2, conduits.Config{}, mode)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !connections {
-		for _, e := range ts {
-			ep := e.(*transport).ep
-			ep.IP, ep.Manual = false, true
-		}
 	}
 	eps, rs := attach(t, ts, 1<<20)
 	defer leave(t, eps, ts)

@@ -16,20 +16,24 @@ import (
 const (
 	NoDelivery = 1 << 62 // Properties.Delivery
 	NoSAW      = 1 << 61 // OrderSAW
+	Called     = 1 << 60 // progress that it makes by itself, and connections of IP: Properties.Manual
 )
 
 // Demand has e ask for more of its caller than its provider does: MRVirtAddr, MRLocal,
-// MRRaw, MRAllocated, NoDelivery, NoSAW, and keys that are chosen here in place of the provider's. It stands for cards that are
+// MRRaw, MRAllocated, NoDelivery, NoSAW, Called, and keys that are chosen here in place of the provider's. It stands for cards that are
 // not at hand, in tests: what keeps to its rules is done by the provider, and what does not
 // is a panic that says which rule. All endpoints of a job lie in one process then, and all are asked.
 // A context that is posted again before it is over is such a mistake, too, whatever modes are: a
 // provider with FI_CONTEXT would overwrite what it keeps there. Before the first Register.
 func (e *Endpoint) Demand(modes uint64) {
 	i := *e.Info
-	i.MR |= modes &^ (NoDelivery | NoSAW)
+	i.MR |= modes &^ (NoDelivery | NoSAW | Called)
 	i.Delivery = i.Delivery && modes&NoDelivery == 0
 	if modes&NoSAW != 0 {
 		i.Order &^= OrderSAW
+	}
+	if modes&Called != 0 {
+		i.IP, i.Manual = false, true
 	}
 	e.Info = &i
 	e.fake = &domain{modes: modes, mine: map[uint32]uint64{}, mapped: map[uint64]uint64{}, local: map[uint64]piece{}, busy: map[uint32]bool{}}

@@ -172,7 +172,7 @@ func Find(provider, node, domain string) (*Info, error) {
 		Version:  fmt.Sprintf("%s, provider %d.%d", version(), uint32(f.prov_version)>>16, uint32(f.prov_version)&0xffff),
 		Delivery: i.Delivery,
 		Inject:   int(t.inject_size), Sends: int(t.size), Receives: int(r.size), MaxMsg: uint64(i.info.ep_attr.max_msg_size),
-		IP: i.info.addr_format == C.FI_SOCKADDR || i.info.addr_format == C.FI_SOCKADDR_IN || i.info.addr_format == C.FI_SOCKADDR_IN6,
+		IP:     i.info.addr_format == C.FI_SOCKADDR || i.info.addr_format == C.FI_SOCKADDR_IN || i.info.addr_format == C.FI_SOCKADDR_IN6,
 		Manual: dom.data_progress != C.FI_PROGRESS_AUTO,
 	}
 	if infos.all == nil {
