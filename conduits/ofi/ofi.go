@@ -75,6 +75,20 @@ func openEndpoint(c providers.Choice, node string, l conduits.Limits) (*fabric.E
 	return fabric.Open(i, max(4096, i.Sends+receives))
 }
 
+// defaultCredits is how many messages of a class may be under way to a rank, unless it is asked for
+// another number. On net a flood of messages of 16 bytes took 0.30 us each with 64 of them, 0.22 with
+// 128, 0.13 with 256 and 0.12 with 512: a frame holds some two hundred, and credit returns when
+// half of it has been taken. What a rank keeps of frames it has not polled for is bounded by window.
+const defaultCredits = 256
+
+// limitsOf is what c asks for.
+func limitsOf(c conduits.Config) (conduits.Limits, error) {
+	if c.Credits == 0 {
+		c.Credits = defaultCredits
+	}
+	return adapt.Limits(Name, c)
+}
+
 // Local opens all ranks of a job in this process, which reach each other over the
 // loopback interface.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
@@ -90,7 +104,7 @@ const MaxLocal = 256
 
 // Open is Local without what package adapt adds.
 func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
-	limits, err := adapt.Limits(Name, c)
+	limits, err := limitsOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +217,7 @@ func openProcess(j conduits.Job, c conduits.Config) (e farEndpoint, err error) {
 	if c.MaxSegment == 0 {
 		c.MaxSegment = uint64(segment.MaxAttach) // nothing is set aside before Attach
 	}
-	limits, err := adapt.Limits(Name, c)
+	limits, err := limitsOf(c)
 	if err != nil {
 		return e, err
 	}
