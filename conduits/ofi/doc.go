@@ -83,7 +83,7 @@
 // # Progress, waiting and failure
 //
 // A standby poller serves accesses while the rank waits or has not polled for a
-// millisecond. When it has found something it looks again for 50 µs, as the pieces of a long
+// millisecond. When it has found something, or has been woken, it looks again for 50 µs, as the pieces of a long
 // transfer follow each other. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
 // of up to a millisecond if the provider has none. Providers over TCP leave in their connections what
 // peers write and read meanwhile, whose descriptor tells of it once: while bytes are unread there the

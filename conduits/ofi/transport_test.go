@@ -251,6 +251,48 @@ func computes(t *testing.T, mode uint64) {
 	}
 }
 
+// TestWoken: a standby poller that its descriptor wakes looks again at once, although what a
+// peer reads is nothing that a look finds.
+func TestWoken(t *testing.T) {
+	ts, err := Open(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eps, rs := attach(t, ts, 1<<20)
+	defer leave(t, eps, ts)
+	r := ts[1].(*transport)
+	r.standby.quit()
+	r.another(t)
+	defer r.stand()
+	r.standby.began.Store(true) // so that poke ends a sleep
+	data := make([]byte, leastRemote)
+	looked := make(chan bool)
+	seen := func() uint64 {
+		r.rx.Lock()
+		defer r.rx.Unlock()
+		return r.events
+	}
+	const most = 1000 // looks that have found all before they would have slept
+	for k := range uint64(most) {
+		before := seen()
+		go func() { looked <- r.look(2 * longest) }()
+		runtime.Gosched()
+		if _, err := eps[0].Get(data, 1, segment.AttachBase, conduits.RemoteDone, k); err != nil {
+			t.Fatal(err)
+		}
+		for rs[0].n <= int(k) {
+			eps[0].Poll()
+			r.step()
+			runtime.Gosched()
+		}
+		r.standby.poke()
+		if <-looked && seen() == before {
+			return
+		}
+	}
+	t.Error("no look says that it was woken")
+}
+
 // done is a Receiver that does nothing.
 type done struct{}
 
