@@ -15,8 +15,9 @@ const (
 	// farewell is how long a rank that cannot be reached any more may take to be known as one
 	// that has left, or the job as failed, and at most half the dead time: it hears nothing of this
 	// rank any more, and must not be the first to fail the other. The launcher and the rendezvous
-	// hear of the end of a process within a round trip or so.
-	farewell = 5 * time.Second
+	// hear of the end of a process within a round trip or so; leastFarewell they have in any case.
+	farewell      = 5 * time.Second
+	leastFarewell = time.Second
 	// verdict is how long the rendezvous may take to name the rank that has failed when it is
 	// asked. It answers within a round trip, or this host is cut off from it as well: three
 	// packets lost in a row leave TCP 0.6 s of this.
@@ -25,7 +26,7 @@ const (
 
 // doubt fails rank because of err when it is not known in time what has become of it, with mu held.
 func (t *transport) doubt(rank int, err error) {
-	awake.AfterFunc(min(farewell, t.dead/2), func() {
+	awake.AfterFunc(min(farewell, max(t.dead/2, leastFarewell)), func() {
 		t.mu.Lock()
 		p := t.peer(rank)
 		known := p.left || t.over

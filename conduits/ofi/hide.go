@@ -45,8 +45,9 @@ func (h *hidden) portOf(addr []byte) int {
 // other have one connection refused by the one whose own is on its way, and if the first packet of that is lost,
 // for a second or more, a rank that tries with every poll makes some thousand connections a second, each of
 // which keeps a port for a minute. An attempt that fails counts as no room: nothing is lost by trying
-// again, and the watch gives the peer up.
+// again, until the peer would count as dead.
 func (t *transport) issue(p *peer, op []fabric.Op) (again bool, err error) {
+	t.attend()
 	switch {
 	case p.called:
 		_, again, err = t.ep.Post(op)
@@ -70,6 +71,10 @@ func (t *transport) issue(p *peer, op []fabric.Op) (again bool, err error) {
 	}
 	if err != nil {
 		p.refusal = err
+		// The watch says it better, but for jobs in one process, whose dead time is a day.
+		if t.Now()-p.firstCall > defaultDeadTime+connecting {
+			return false, err
+		}
 		return true, nil
 	}
 	p.called = !again

@@ -188,7 +188,9 @@ func (t *transport) take(b []byte, polled bool) int {
 	left := p.left
 	hold := h.class == messages && !polled && !t.closed.Load()
 	if !left {
-		t.hidden.fresh = t.hidden.fresh || p.heard == 0
+		if p.heard == 0 {
+			t.hidden.fresh, p.nextCall = true, 0
+		}
 		p.heard++
 		if p.theirs = int64(h.busy) << 20; t.manual && h.busy > 0 {
 			t.wary.Store(int64(t.Now() + attentive))
@@ -702,9 +704,18 @@ func (t *transport) standBy() {
 // took 0.05 s of a processor a second. So peers tell when they post the first access, and again.
 const attentive = 2 * time.Second
 
-// announce tells p of accesses to it, if it may have to call its provider for them, with mu held.
+// announce tells p of accesses to it, if it may have to call its provider for them, as this rank
+// has to, with mu held.
 func (t *transport) announce(p *peer) {
-	if t.manual && (p.announced == 0 || t.Now()-p.announced > attentive/2) {
+	if !t.manual || p.lost != nil {
+		return
+	}
+	if !t.lightly() {
+		t.standby.poke()
+	}
+	now := t.Now()
+	t.wary.Store(int64(now + attentive))
+	if p.announced == 0 || now-p.announced > attentive/2 {
 		t.ack(p, 0)
 	}
 }

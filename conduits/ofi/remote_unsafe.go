@@ -201,7 +201,6 @@ func (t *transport) postRemote(p *peer) {
 		p.full = false
 		p.flying += int64(len(op.mem))
 		t.flying += int64(len(op.mem))
-		t.attend()
 		p.remote.Take()
 		t.bare = t.bare[:len(t.bare)-1]
 		op.context = c

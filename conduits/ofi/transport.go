@@ -452,13 +452,10 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 		return false, true
 	}
 	h := header{job: t.id, src: uint32(t.rank), class: c, flags: flags, taken: p.taken, here: p.arrived}
-	if h.busy = uint16(min((p.flying+1<<20-1)>>20, 1<<16-1)); h.busy > 0 && t.manual {
-		p.announced = t.Now()
-	}
+	h.busy = uint16(min((p.flying+1<<20-1)>>20, 1<<16-1))
 	if c < numClasses {
 		h.seq = p.out[c].sent
 	}
-	t.attend()
 	h.encode(t.ep.Buffer(context))
 	op := [1]fabric.Op{{Kind: fabric.Send, Context: context, Peer: p.addr, Len: uint64(bytes)}}
 	if bytes <= t.ep.Inject {
@@ -476,6 +473,9 @@ func (t *transport) send(p *peer, c class, flags uint8, context uint32, bytes in
 		return false, true
 	}
 	t.frames++
+	if h.busy > 0 && t.manual {
+		p.announced = t.Now()
+	}
 	p.posted++
 	p.full = false
 	p.told, p.toldHere, p.wantsAck = p.taken, p.arrived, false

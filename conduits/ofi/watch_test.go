@@ -17,6 +17,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
+	"github.com/argon-go/argon/segment"
 )
 
 // TestInbox: whatever order frames arrive in, those that have not are known, and none is
@@ -217,7 +218,7 @@ func TestLostFirst(t *testing.T) {
 	ts, heard := pair(t)
 	a, b := ts[0].(*transport), ts[1].(*transport)
 	for _, r := range []*transport{a, b} {
-		r.setDeadTime(2 * time.Second)
+		r.setDeadTime(4 * time.Second)
 	}
 	ts[1].Send(0, []uint32{0}, nil)
 	for heard[0] == 0 {
@@ -243,14 +244,7 @@ func TestLostFirst(t *testing.T) {
 func TestRefused(t *testing.T) {
 	l, ts := newLooker(t)
 	l.r.setDeadTime(time.Second)
-	l.r.mu.Lock()
-	at := l.r.cards[1].addr
-	if l.r.hidden.portOf(at) == 0 || len(at) != syscall.SizeofSockaddrInet4 {
-		l.r.mu.Unlock()
-		t.Skip("the provider has no addresses of IPv4")
-	}
-	copy(at[4:], []byte{255, 255, 255, 255}) // to which TCP does not connect
-	l.r.mu.Unlock()
+	unreachable(t, l.r)
 	ts[0].Send(1, []uint32{1}, nil)
 	_, err := l.looks(time.Minute, true, func() {})
 	l.r.mu.Lock()
@@ -260,6 +254,40 @@ func TestRefused(t *testing.T) {
 		t.Errorf("given up because of %v; the last attempt: %v", err, why)
 	}
 	ts[0].Fail(0, errors.New("the test is over"))
+}
+
+// unreachable has r take rank 1's address for one to which nothing connects.
+func unreachable(t *testing.T, r *transport) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.cards[1].addr
+	if r.hidden.portOf(at) == 0 || len(at) != syscall.SizeofSockaddrInet4 {
+		t.Skip("the provider has no addresses of IPv4")
+	}
+	copy(at[4:], []byte{255, 255, 255, 255}) // TCP knows no broadcast
+}
+
+// TestFirstPut: the watch runs, too, when what cannot reach a peer is a remote access, and no frame was
+// sent before.
+func TestFirstPut(t *testing.T) {
+	ts, err := Open(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eps, _ := attach(t, ts, 1<<20)
+	defer leave(t, eps, ts)
+	r := ts[0].(*transport)
+	unreachable(t, r)
+	if _, err := r.Put(1, segment.AttachBase, make([]byte, leastRemote), 1); err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	if !r.watching || r.peer(1).refusal == nil {
+		t.Errorf("the watch runs: %v; the attempt has failed with %v", r.watching, r.peer(1).refusal)
+	}
+	r.mu.Unlock()
+	r.Fail(0, errors.New("the test is over"))
 }
 
 // TestSilentSleep: while something is awaited from a peer the watch has the standby poller
