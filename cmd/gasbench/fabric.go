@@ -12,9 +12,12 @@ const maxBare = 4096
 // errNoBare is wrapped by what tells that there are no such references.
 var errNoBare = errors.New("no libfabric to measure against")
 
-// onFabric says whether the job runs on libfabric, whose references then stand beside
-// everything between ranks.
-func (j *job) onFabric() bool { return bareBuilt && j.n.Conduit().Conduit() == "ofi" && !j.direct }
+// onFabric says whether ranks 0 and 1 talk by libfabric, whose references then stand beside
+// everything between them.
+func (j *job) onFabric() bool {
+	name := j.n.Conduit().Conduit()
+	return bareBuilt && (name == "ofi" || name == "hybrid-ofi") && !j.direct
+}
 
 // needBare makes the references of bare libfabric available: rank 0's side.
 func (j *job) needBare() error {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("FI_OFI_RXM_BUFFER_SIZE") == "" {
 		os.Setenv("FI_OFI_RXM_BUFFER_SIZE", "1024")
 	}
-	testjob.Main(m, map[string]func(){"everything": everything, "die": die, "differ": differ, "own": own, "end": end, "unattached": unattached})
+	testjob.Main(m, map[string]func(){"everything": everything, "die": die, "differ": differ, "mix": mix, "own": own, "end": end, "unattached": unattached})
 }
 
 func TestConformance(t *testing.T) { conduittest.Run(t, ofi.Local) }

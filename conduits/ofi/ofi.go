@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
@@ -293,13 +294,16 @@ type member struct {
 
 // join joins the rendezvous and makes the transport.
 func join(j conduits.Job, limits conduits.Limits, setup rendezvous.Setup, ep *fabric.Endpoint) (*transport, error) {
+	name, err := ep.Name()
+	if err != nil {
+		return nil, err
+	}
 	m := &member{rank: j.Rank, size: j.Size, all: make(chan struct{}), over: make(chan struct{}), heard: j.Failed}
 	hello := rendezvous.Hello{
 		Rank: j.Rank, Size: j.Size, Host: hostOf(j.Env),
-		Agree: fmt.Sprintf("ofi 1, provider %s (%s), libfabric %s, mr_mode %#x, order %#x, medium %d, credits %d, segment %d",
-			ep.Provider, providers.EnvName, ep.Version, ep.MR, ep.Order, limits.MaxMedium, limits.Credits, limits.MaxSegment),
+		Agree: fmt.Sprintf("ofi 1, provider %s (%s)%s, libfabric %s, mr_mode %#x, order %#x, medium %d, credits %d, segment %d",
+			ep.Provider, providers.EnvName, family(ep, name), ep.Version, ep.MR, ep.Order, limits.MaxMedium, limits.Credits, limits.MaxSegment),
 	}
-	var err error
 	m.client, err = setup.Join(context.Background(), hello, rendezvous.Events{
 		Attached: func() { close(m.all) },
 		Failed: func(rank, status int, cause string) {
@@ -327,6 +331,20 @@ func join(j conduits.Job, limits conduits.Limits, setup rendezvous.Setup, ep *fa
 		t.departed(r)
 	}
 	return t, nil
+}
+
+// family says for Agree of which protocol the address is: a provider takes no other one's.
+func family(ep *fabric.Endpoint, addr []byte) string {
+	if !ep.IP || len(addr) < 2 {
+		return ""
+	}
+	switch binary.NativeEndian.Uint16(addr) {
+	case syscall.AF_INET:
+		return " on IPv4 (" + jobenv.Iface + ")"
+	case syscall.AF_INET6:
+		return " on IPv6 (" + jobenv.Iface + ")"
+	}
+	return ""
 }
 
 func (m *member) departed(rank int) {

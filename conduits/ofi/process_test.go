@@ -93,6 +93,38 @@ func TestProvidersDiffer(t *testing.T) {
 	}
 }
 
+// mix has rank 1 be reached by IPv6.
+func mix() {
+	outlive()
+	if testjob.Rank() == 1 {
+		os.Setenv(jobenv.Iface, "::1")
+	}
+	err := gas.Run(gas.Config{}, func(*gas.Node) error { return nil })
+	fmt.Println(err)
+	testjob.Check(err)
+}
+
+// TestFamiliesDiffer: ranks that are reached by IPv4 and by IPv6 do not come together, and are told why, for
+// a provider takes no address of the other.
+func TestFamiliesDiffer(t *testing.T) {
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6: %v", err)
+	}
+	l.Close()
+	r := testjob.RunConfig(t, 2, "mix", testjob.Config{KillGrace: time.Hour, Launch: onFabric})
+	if r.Status == 0 {
+		t.Errorf("the job ended with status 0%s", r.Output())
+	}
+	for i, out := range r.Stdout {
+		for _, want := range []string{"on IPv4", "on IPv6", "rank 1", jobenv.Iface} {
+			if !strings.Contains(out, want) {
+				t.Errorf("rank %d says %q, not %q", i, out, want)
+			}
+		}
+	}
+}
+
 // unattached has rank 1 close its endpoint before it attaches.
 func unattached() {
 	outlive()

@@ -30,7 +30,7 @@ import (
 const (
 	reachLimit   = 10 * time.Second       // for an address of the rendezvous to answer
 	reachStagger = 200 * time.Millisecond // from one address to the next
-	reachFamily  = 4 * time.Second        // from the first family of addresses to the other
+	reachFamily  = 6 * time.Second        // from the first family of addresses to the other, in time that this process runs
 
 	// peerSilence is the dead time of ranks unless ARGON_DEADTIME says otherwise; that
 	// of conduit udp.
@@ -370,10 +370,10 @@ func digestOf(path string) string {
 }
 
 // reach finds the address under which this host reaches the rendezvous. All ranks
-// of a job use one family of addresses, so that the second choice's turn comes
+// of a job must use one family of addresses, so that the second choice's turn comes
 // when the first has failed or has lost the packets that begin a connection twice
-// (the system repeats them after 1 and 3 s). What answers must hold the job's key:
-// an address may be another machine's here.
+// (the system repeats them after 1 and 3 s), and not for a machine that is slow. What
+// answers must hold the job's key: an address may be another machine's here.
 func (d *deputy) reach(key jobkey.Key) (string, error) {
 	t := &d.task
 	servers := t.servers
@@ -396,22 +396,28 @@ func (d *deputy) reach(key jobkey.Key) (string, error) {
 	outcomes := make(chan outcome, len(servers))
 	first := 0                    // how many of the first family have not failed
 	others := make(chan struct{}) // closed when that is none
+	patient, end := awake.WithTimeout(ctx, reachFamily)
+	defer end()
 	for i, s := range servers {
-		delay, released := time.Duration(i)*reachStagger, (<-chan struct{})(nil)
+		var turn <-chan time.Time
+		late := patient.Done()
+		ask := func() error { return rendezvous.Probe(ctx, s, key) }
 		if family(s) == family(servers[0]) {
 			first++
-		} else {
-			delay, released = delay+reachFamily, others
+			turn, late = time.After(time.Duration(i)*reachStagger), nil
+			once := ask
+			ask = func() error { return persist(patient, once) }
 		}
 		go func() {
 			select {
-			case <-time.After(delay):
-			case <-released:
+			case <-turn:
+			case <-late:
+			case <-others:
 			case <-ctx.Done():
 				outcomes <- outcome{i, ctx.Err()}
 				return
 			}
-			outcomes <- outcome{i, rendezvous.Probe(ctx, s, key)}
+			outcomes <- outcome{i, ask()}
 		}()
 	}
 	why := make([]string, len(servers))
@@ -432,6 +438,22 @@ func (d *deputy) reach(key jobkey.Key) (string, error) {
 		}
 	}
 	return "", errs.Resource("launch: the launcher's rendezvous cannot be reached from here: %s (a firewall, or -iface)", strings.Join(why, "; "))
+}
+
+// persist calls ask, and again until ctx ends while no host answers to the address: one whose cable has
+// just been plugged in does not for a moment.
+func persist(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if !errors.Is(err, syscall.EHOSTUNREACH) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(reachStagger):
+		}
+	}
 }
 
 // family says whether server, an address with a port, is of IPv6.
