@@ -78,7 +78,7 @@
 // look has found 16 or the standby poller has looked. Buffers are of one frame each, 64 of them
 // (512 KiB a rank), and not shared by frames (FI_MULTI_RECV), which net and tcp;ofi_rxm offer: posting one
 // again takes 0.2 us by itself and 0.05 to 0.1 us of 16, when answers have left, and
-// of a flood a frame carries some hundred short messages.
+// of a flood a frame carries some two hundred short messages.
 //
 // # Progress, waiting and failure
 //
@@ -87,10 +87,10 @@
 // transfer follow each other. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
 // of up to a millisecond if the provider has none. Providers over TCP leave in their connections what
 // peers write and read meanwhile, whose descriptor tells of it once: while bytes are unread there the
-// poller looks at least once a millisecond. It does so, too, for 2 s after a peer has told of its accesses, which it does
-// where the provider moves data only while it is called (FI_PROGRESS_MANUAL) and has no such connections. An error of a send ends traffic with the peer; unless
-// that turns out to have left, or the job to have failed, it fails with the provider's text 5 s later, or after
-// half of ARGON_DEADTIME, before it can say the same of this rank. An error before anything has been sent to the peer
+// poller looks at least once a millisecond. Where the provider moves data only while it is called (FI_PROGRESS_MANUAL) and has no such
+// connections it does so while accesses are under way, its own and those that a peer has told of, and for 2 s beyond. An error of a send ends traffic with the peer; unless
+// that turns out to have left, or the job to have failed, it fails with the provider's text after
+// half of ARGON_DEADTIME, 1 s at least and 5 s at most, before it says of this rank that it is silent. An error before anything has been sent to the peer
 // has it tried again. A rank that closes waits for that, if it has sent what may not have
 // arrived. Else failures are the rendezvous' and the launcher's to find: a rank
 // that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the

@@ -170,6 +170,24 @@ func TestLostWhileAnswering(t *testing.T) {
 	}
 }
 
+// TestSilentWhenFailed: a rank of a job that has failed answers no access, for it has closed by then, and
+// would seem to have left.
+func TestSilentWhenFailed(t *testing.T) {
+	ts, _ := pair(t)
+	r := ts[1].(*transport)
+	r.Fail(0, errors.New("it is the first to fail"))
+	p := r.peers0()
+	r.lend(func() {
+		r.reply(p, reply{record: record{kind: kindDone, code: codeClosed}})
+		r.answer()
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := &p.out[answers]; o.sent != 0 || o.used != 0 || !p.replies.Empty() || p.inReplies {
+		t.Errorf("%d frames of answers have left, and %d bytes wait", o.sent, o.used)
+	}
+}
+
 // peers0 is what is kept of rank 0.
 func (t *transport) peers0() *peer {
 	t.mu.Lock()

@@ -71,8 +71,8 @@ func (t *transport) issue(p *peer, op []fabric.Op) (again bool, err error) {
 	}
 	if err != nil {
 		p.refusal = err
-		// The watch says it better, but for jobs in one process, whose dead time is a day.
-		if t.Now()-p.firstCall > defaultDeadTime+connecting {
+		// The watch gives it up, but for jobs in one process, whose dead time is a day.
+		if t.dead == unheardOf && t.Now()-p.firstCall > defaultDeadTime+connecting {
 			return false, err
 		}
 		return true, nil

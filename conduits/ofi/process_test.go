@@ -96,6 +96,7 @@ func TestProvidersDiffer(t *testing.T) {
 // mix has rank 1 be reached by IPv6.
 func mix() {
 	outlive()
+	os.Setenv(providers.EnvName, "net")
 	if testjob.Rank() == 1 {
 		os.Setenv(jobenv.Iface, "::1")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -369,8 +370,17 @@ func (t *transport) reply(p *peer, r reply) {
 	}
 }
 
-// answer sends answers as far as there is room, with rx held.
+// answer sends answers as far as there is room, with rx held. When the job has failed there are none: an
+// access to a rank that has closed because of that would tell its initiator, before the failure does, that
+// this rank has left.
 func (t *transport) answer() {
+	if t.job.failure() != nil {
+		for _, p := range t.replies {
+			p.replies, p.inReplies = fifo.Queue[reply]{}, false
+		}
+		t.replies = t.replies[:0]
+		return
+	}
 	kept := t.replies[:0]
 	for _, p := range t.replies {
 		if t.answerPeer(p) {
@@ -710,11 +720,11 @@ func (t *transport) announce(p *peer) {
 	if !t.manual || p.lost != nil {
 		return
 	}
-	if !t.lightly() {
+	lightly, now := t.lightly(), t.Now()
+	t.wary.Store(int64(now + attentive))
+	if !lightly {
 		t.standby.poke()
 	}
-	now := t.Now()
-	t.wary.Store(int64(now + attentive))
 	if p.announced == 0 || now-p.announced > attentive/2 {
 		t.ack(p, 0)
 	}

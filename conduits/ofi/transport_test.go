@@ -272,7 +272,7 @@ func TestWoken(t *testing.T) {
 		defer r.rx.Unlock()
 		return r.events
 	}
-	const most = 1000 // looks that have found all before they would have slept
+	const most = 200 // looks
 	for k := range uint64(most) {
 		before := seen()
 		go func() { looked <- r.look(2 * longest) }()
@@ -280,13 +280,20 @@ func TestWoken(t *testing.T) {
 		if _, err := eps[0].Get(data, 1, segment.AttachBase, conduits.RemoteDone, k); err != nil {
 			t.Fatal(err)
 		}
+		again, events := false, uint64(0)
+		select {
+		case again = <-looked:
+			events = seen()
+		case <-time.After(50 * time.Millisecond): // it has taken the request before it slept
+			r.standby.poke()
+			<-looked
+		}
 		for rs[0].n <= int(k) {
 			eps[0].Poll()
 			r.step()
 			runtime.Gosched()
 		}
-		r.standby.poke()
-		if <-looked && seen() == before {
+		if again && events == before {
 			return
 		}
 	}

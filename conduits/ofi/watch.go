@@ -226,11 +226,11 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 			return false
 		}
 	}
-	if p.flying > 0 {
-		t.announce(p)
-	}
 	if w.quiet%probeLooks == probeLooks-1 {
 		t.ack(p, wantAck)
+	}
+	if p.flying > 0 {
+		t.announce(p)
 	}
 	return p.lost == nil
 }
