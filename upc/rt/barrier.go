@@ -67,7 +67,7 @@ func (t *Thread) mismatch(err error, id uint32, f barrier.Flags) error {
 	case a == gasEnd || b == gasEnd:
 		return err
 	case a == exitID || b == exitID:
-		return errs.Mismatch("upc: a thread has returned from main while others are in a barrier: %v", m)
+		return errs.Mismatch("upc: a thread has returned from main while others are in a barrier (or has given it the expression %d): %v", exitID, m)
 	}
 	return errs.Mismatch("upc: threads gave barriers different expressions, %d and %d: %v", int32(a), int32(b), m)
 }
