@@ -183,8 +183,8 @@ func TestSilentWhenFailed(t *testing.T) {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o := &p.out[answers]; o.sent != 0 || o.used != 0 || !p.replies.Empty() || p.inReplies {
-		t.Errorf("%d frames of answers have left, and %d bytes wait", o.sent, o.used)
+	if o := &p.out[answers]; o.sent != 0 || o.used != 0 || !o.ready.Empty() || !p.replies.Empty() || p.inReplies {
+		t.Errorf("%d frames of answers have left, %d and %d bytes wait", o.sent, len(o.ready.All()), o.used)
 	}
 }
 

@@ -221,7 +221,8 @@ func TestLostFirst(t *testing.T) {
 		r.setDeadTime(4 * time.Second)
 	}
 	ts[1].Send(0, []uint32{0}, nil)
-	for heard[0] == 0 {
+	ts[0].Send(1, []uint32{2}, nil)
+	for heard[0] == 0 || heard[2] == 0 {
 		ts[0].Poll()
 		ts[1].Poll()
 	}
