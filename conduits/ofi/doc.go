@@ -1,7 +1,7 @@
 // Package ofi is the conduit for fabrics: InfiniBand, RoCE, Slingshot, EFA, Omni-Path and
 // whatever else libfabric drives. It exists in builds with the tag ofi, which need cgo and
 // libfabric's headers; any other build answers those that ask for it with what to install. On Ethernet
-// conduit udp is faster: there ofi is for tests, on the providers net and tcp;ofi_rxm.
+// conduit udp has the shorter way: there ofi is for tests, on the providers net and tcp;ofi_rxm.
 //
 // # Why a Transport
 //
@@ -83,24 +83,30 @@
 // # Progress, waiting and failure
 //
 // A standby poller serves accesses while the rank waits or has not polled for a
-// millisecond. When it has found something, or has been woken, it looks again for 50 µs, as the pieces of a long
-// transfer follow each other. It sleeps on the completion queue's descriptor (FI_WAIT_FD), or in steps
-// of up to a millisecond if the provider has none. Providers over TCP leave in their connections what
-// peers write and read meanwhile, whose descriptor tells of it once: while bytes are unread there the
-// poller looks at least once a millisecond. Where the provider moves data only while it is called (FI_PROGRESS_MANUAL) and has no such
-// connections it does so while accesses are under way, its own and those that a peer has told of, and for 2 s beyond. An error of a send ends traffic with the peer; unless
-// that turns out to have left, or the job to have failed, it fails with the provider's text after
-// half of ARGON_DEADTIME, 1 s at least and 5 s at most, before it says of this rank that it is silent. An error before anything has been sent to the peer
-// has it tried again. A rank that closes waits for that, if it has sent what may not have
-// arrived. Else failures are the rendezvous' and the launcher's to find: a rank
-// that is killed is known at once, a host that is cut off after ARGON_DEADTIME as far as the
-// rendezvous hears of it. A rank that waits for something of a peer (word of frames, answers,
-// accesses, room) asks a silent one, and fails it after ARGON_DEADTIME (10 s) without an
-// answer; 3 s later if it has never heard from it, as TCP takes that long to send the first packet of a
-// connection for the third time; and 1 s more for each 8 MiB of remote accesses of its own, and of the peer's
-// to it. The time in which this rank itself takes nothing does not count. The same time without room at the
-// provider fails a peer, too, and so do 30 s, and what its accesses take, in which the provider ends none of
-// those to a peer that answers.
+// millisecond. When it has found something, or has been woken, it looks again for 50 µs, as
+// the pieces of a long transfer follow each other. It sleeps on the completion queue's
+// descriptor (FI_WAIT_FD), or in steps of up to a millisecond if the provider has none.
+// Providers over TCP leave in their connections what peers write and read meanwhile, whose
+// descriptor tells of it once: while bytes are unread there the poller looks at least once a
+// millisecond. Where the provider moves data only while it is called (FI_PROGRESS_MANUAL)
+// and has no such connections it does so while accesses are under way, its own and those that
+// a peer has told of, and for 2 s beyond.
+//
+// An error of a send ends traffic with the peer; unless that turns out to have left, or the
+// job to have failed, it fails with the provider's text after half of ARGON_DEADTIME, 1 s at
+// least and 5 s at most, so that it does not say first that this rank is silent. An error
+// before anything has been sent to the peer has it tried again. A rank that closes waits for
+// that, if it has sent what may not have arrived. Else failures are the rendezvous' and the
+// launcher's to find: a rank that is killed is known at once, a host that is cut off after
+// ARGON_DEADTIME as far as the rendezvous hears of it.
+//
+// A rank that waits for something of a peer (word of frames, answers, accesses, room) asks a
+// silent one, and fails it after ARGON_DEADTIME (10 s) without an answer; 3 s later if it has
+// never heard from it, as TCP takes that long to send the first packet of a connection for
+// the third time; and 1 s later for each 8 MiB of remote accesses of its own, and of the
+// peer's to it. The time in which this rank itself takes nothing does not count. The same
+// time without room at the provider fails a peer, too, and so do 30 s, with the same seconds
+// for accesses, in which the provider ends none of those to a peer that answers.
 //
 // Frames have numbers. One that does not arrive for 10 s, although the peer answers meanwhile,
 // was lost with a connection that the provider has made again: it fails the peer. An access

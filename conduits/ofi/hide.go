@@ -41,11 +41,11 @@ func (h *hidden) portOf(addr []byte) int {
 // have no room until the connection is there, and make it in a later attempt: the first one
 // that succeeds has all connections looked at.
 //
-// Attempts come with pauses that grow with the time since the first one: two peers of net that call each
-// other have one connection refused by the one whose own is on its way, and if the first packet of that is lost,
-// for a second or more, a rank that tries with every poll makes some thousand connections a second, each of
-// which keeps a port for a minute. An attempt that fails counts as no room: nothing is lost by trying
-// again, until the peer would count as dead.
+// Attempts come with pauses that grow with the time since the first one. Of two peers of net that
+// call each other, one refuses the other's connection while its own is on the way. If the first packet
+// of that is lost, for a second or more, a rank that tried with every poll made 900 connections a
+// second, each of which keeps a port for a minute. An attempt that fails counts as no room: nothing
+// is lost by trying again, until the peer would count as dead.
 func (t *transport) issue(p *peer, op []fabric.Op) (again bool, err error) {
 	t.attend()
 	switch {

@@ -75,21 +75,44 @@ func (i *inbox) note(seq uint32) bool {
 type watch struct {
 	heard  uint32 // peer.heard, when silent began
 	quiet  int    // looks since
-	laps   int    // dead times of silence that accesses under way have excused
-	silent *awake.Count
+	silent excused
 
 	left *awake.Count // since the peer has left; else nil
 
 	posted uint32 // peer.posted, when full began
 	full   *awake.Count
 
-	over     uint32 // peer.over, when kept began
-	kept     *awake.Count
-	keptLaps int // as laps
+	over uint32 // peer.over, when kept began
+	kept excused
 
 	transit  [numClasses]transit // when loss began
 	answered [numClasses]uint32  // peer.heard then
 	loss     [numClasses]*awake.Count
+}
+
+// excused is a count that accesses under way put off by whole limits.
+type excused struct {
+	*awake.Count
+	laps int // limits that have passed
+}
+
+// restart begins it anew.
+func (e *excused) restart(now time.Duration) {
+	e.laps = 0
+	e.Restart(now)
+}
+
+// look says whether the limit and excuse have passed, and what has.
+func (e *excused) look(now, excuse time.Duration) (passed time.Duration, over bool) {
+	if !e.Look(now) {
+		return 0, false
+	}
+	e.laps++
+	if passed = time.Duration(e.laps) * e.Limit(); passed >= e.Limit()+excuse {
+		return passed, true
+	}
+	e.Restart(now)
+	return passed, false
 }
 
 // transit is how far frames of a class between a rank and a peer have got.
@@ -177,8 +200,11 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	w := p.watch
 	if w == nil {
 		patience := t.patience(p)
-		w = &watch{silent: awake.NewCount(patience, 0, now), full: awake.NewCount(patience, 0, now), heard: p.heard, posted: p.posted}
-		w.kept = awake.NewCount(keeping*t.lossTime, 0, now)
+		w = &watch{
+			silent: excused{Count: awake.NewCount(patience, 0, now)}, heard: p.heard,
+			full: awake.NewCount(patience, 0, now), posted: p.posted,
+			kept: excused{Count: awake.NewCount(keeping*t.lossTime, 0, now)},
+		}
 		for c := range w.loss {
 			w.loss[c] = awake.NewCount(t.lossTime, 0, now)
 		}
@@ -186,21 +212,17 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	}
 	w.quiet++
 	excuse := time.Duration((t.flying+p.theirs)/slowest) * time.Second
-	limit := w.silent.Limit()
 	if p.heard != w.heard {
 		if w.heard == 0 {
-			w.silent, w.full = awake.NewCount(t.dead, 0, now), awake.NewCount(t.dead, 0, now)
+			w.silent.Count, w.full = awake.NewCount(t.dead, 0, now), awake.NewCount(t.dead, 0, now)
 		}
-		w.heard, w.quiet, w.laps = p.heard, 0, 0
-		w.silent.Restart(now)
-	} else if looked && w.silent.Look(now) {
-		w.laps++
-		passed := time.Duration(w.laps) * limit
-		if passed >= limit+excuse {
+		w.heard, w.quiet = p.heard, 0
+		w.silent.restart(now)
+	} else if looked {
+		if passed, over := w.silent.look(now, excuse); over {
 			t.giveUp(p, fmt.Errorf("ofi: %s: rank %d has %s%s", t.ep.Provider, p.rank, p.silence(passed), w.silent.Paused()))
 			return false
 		}
-		w.silent.Restart(now)
 	}
 	if !p.full || p.posted != w.posted || t.flying > 0 {
 		w.posted = p.posted
@@ -210,16 +232,14 @@ func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 		return false
 	}
 	if p.flying == 0 || p.over != w.over {
-		w.over, w.keptLaps = p.over, 0
-		w.kept.Restart(now)
-	} else if looked && w.kept.Look(now) {
-		w.keptLaps++
-		if passed := time.Duration(w.keptLaps) * w.kept.Limit(); passed >= w.kept.Limit()+excuse {
+		w.over = p.over
+		w.kept.restart(now)
+	} else if looked {
+		if passed, over := w.kept.look(now, excuse); over {
 			t.giveUp(p, fmt.Errorf("ofi: %s: the provider has had accesses of %d bytes to rank %d for %v without ending one, and the rank answers",
 				t.ep.Provider, p.flying, p.rank, passed))
 			return false
 		}
-		w.kept.Restart(now)
 	}
 	for c := range numClasses {
 		if t.strayed(p, c, now, looked) {

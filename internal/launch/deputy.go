@@ -399,16 +399,15 @@ func (d *deputy) reach(key jobkey.Key) (string, error) {
 	patient, end := awake.WithTimeout(ctx, reachFamily)
 	defer end()
 	for i, s := range servers {
-		var turn <-chan time.Time
-		late := patient.Done()
-		ask := func() error { return rendezvous.Probe(ctx, s, key) }
-		if family(s) == family(servers[0]) {
+		mine := family(s) == family(servers[0])
+		if mine {
 			first++
-			turn, late = time.After(time.Duration(i)*reachStagger), nil
-			once := ask
-			ask = func() error { return persist(patient, once) }
 		}
 		go func() {
+			turn, late := time.After(time.Duration(i)*reachStagger), (<-chan struct{})(nil)
+			if !mine {
+				turn, late = nil, patient.Done()
+			}
 			select {
 			case <-turn:
 			case <-late:
@@ -417,7 +416,7 @@ func (d *deputy) reach(key jobkey.Key) (string, error) {
 				outcomes <- outcome{i, ctx.Err()}
 				return
 			}
-			outcomes <- outcome{i, ask()}
+			outcomes <- outcome{i, persist(patient, func() error { return rendezvous.Probe(ctx, s, key) })}
 		}()
 	}
 	why := make([]string, len(servers))
