@@ -125,6 +125,7 @@ func (d *addresses) block(n uint64) (run, bool) {
 			return run{}, false
 		}
 		d.heap, _ = NewHeap(d.base, uint64(d.limit-d.base))
+		d.heap.unmarked = true // of 2^39 addresses, which runs of all lengths come from in time
 	}
 	r := run{0, n}
 	// A program that registers and deregisters runs of one length all the time need

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -910,4 +911,36 @@ func TestRegisterLastPages(t *testing.T) {
 	if err := u.Deregister(r); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLengthsLeaveNothing: memory of ever new lengths that is registered and taken back
+// leaves nothing behind. What the unit keeps on purpose, the addresses that it gives out
+// again as late as possible and the tables of a fragmented address space, is the same after
+// the first half of the rounds.
+func TestLengthsLeaveNothing(t *testing.T) {
+	u := newATU(t, ATUConfig{})
+	mem := make([]byte, 4<<20)
+	r := rand.New(rand.NewPCG(1, 1))
+	const rounds = 40 * maxLate
+	live := func() (objects, bytes uint64) {
+		for range rounds / 2 {
+			g, err := u.Register(mem[:1+r.IntN(len(mem))], RightsAll, AnyPeer)
+			if err == nil {
+				err = u.Deregister(g)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapObjects, m.HeapAlloc
+	}
+	objects, bytes := live()
+	if o, b := live(); o > objects+rounds/100 || b > bytes+rounds {
+		t.Errorf("%d registrations, all taken back, left %d objects of %d bytes", rounds/2, int64(o-objects), int64(b-bytes))
+	}
+	runtime.KeepAlive(mem)
 }

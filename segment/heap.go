@@ -59,8 +59,11 @@ type Heap struct {
 
 	// started remembers every address at which a block ever began, a bit for
 	// each MinAlign bytes in chunks made as needed: a free of one that begins
-	// none now is a double free.
-	started map[uint64]*chunk
+	// none now is a double free. It grows to 1/128 of what was ever in use, which is nothing
+	// beside a segment's memory, but not beside addresses without any: with unmarked set it
+	// stays empty, and a double free is an ErrNotAllocated.
+	started  map[uint64]*chunk
+	unmarked bool
 
 	usage Usage
 }
@@ -481,6 +484,9 @@ func (h *Heap) largestTo(t uint32, to uint64) (most uint64) {
 }
 
 func (h *Heap) mark(at uint64) {
+	if h.unmarked {
+		return
+	}
 	i := at - h.base
 	c := h.started[i/chunkBytes]
 	if c == nil {
