@@ -773,6 +773,9 @@ func (d *deputy) cleanUp() {
 			}
 		}
 	}
+	// The launcher waits for no more than this word: what is still to be done after
+	// it may come to nothing, as when it ends ssh.
+	d.removeTemp()
 	nums := []int64{int64(killed)}
 	for _, pid := range stuck {
 		nums = append(nums, int64(pid))
@@ -786,6 +789,13 @@ func (d *deputy) stop() {
 	d.crew.drain(d.children)
 }
 
+// removeTemp removes what was sent to this host.
+func (d *deputy) removeTemp() {
+	if d.temp != "" {
+		_ = os.RemoveAll(d.temp)
+	}
+}
+
 // tearDown leaves nothing behind, however it has come to that.
 func (d *deputy) tearDown() {
 	if d.crew != nil {
@@ -795,9 +805,7 @@ func (d *deputy) tearDown() {
 	}
 	d.watch.Close()
 	d.outfit.close()
-	if d.temp != "" {
-		_ = os.RemoveAll(d.temp)
-	}
+	d.removeTemp()
 	d.guard.dismiss()
 	d.spawn.stop()
 	d.link.close()

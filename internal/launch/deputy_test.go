@@ -222,3 +222,24 @@ func TestDeputyMisled(t *testing.T) {
 		}
 	}
 }
+
+// TestByeIsLast: the directory of what was sent to a host is gone when the deputy says
+// that it has cleaned up. A launcher ends without waiting for what comes after that.
+func TestByeIsLast(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gasrun-x")
+	if err := os.MkdirAll(filepath.Join(dir, "program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	d := &deputy{temp: dir, link: newLink(w), crew: &localCrew{}}
+	go d.cleanUp()
+	f, err := readFrame(bufio.NewReader(r))
+	if err != nil || f.kind != frameBye {
+		t.Fatalf("it says %+v, %v, want bye", f, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("when it has said bye its directory is there: %v", err)
+	}
+	d.link.close()
+	<-d.link.done
+}
