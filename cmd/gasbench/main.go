@@ -148,9 +148,8 @@ func wholeName(run string) (*regexp.Regexp, error) {
 }
 
 func main() {
-	if os.Getenv(launch.EnvGuard) != "" {
-		launch.Guard(os.Stdin)
-		return
+	if status, ok := launch.Helper(); ok {
+		os.Exit(status)
 	}
 	o, err := parse(os.Args[1:], os.Stdout)
 	switch {

@@ -215,7 +215,9 @@ func TestBadEnvironment(t *testing.T) {
 		want string
 	}{
 		{"ARGON_SEGMNET=1M", nil, "gasrun: ARGON_SEGMNET is no variable of argon; did you mean ARGON_SEGMENT?\n"},
-		{"ARGON_XYZZY=", nil, "gasrun: ARGON_XYZZY is no variable of argon; docs/knobs.md lists them\n"},
+		{"ARGON_GUARD=1", nil, "gasrun: ARGON_GUARD=1 is set by hand; gasrun sets it for processes of its own, and no job starts with it: unset it\n"},
+		{"ARGON_DEPUTY=1", nil, "gasrun: ARGON_DEPUTY=1 is set by hand; gasrun sets it for processes of its own, and no job starts with it: unset it\n"},
+		{"ARGON_HOST=a\nb", nil, "gasrun: ARGON_HOST=\"a\\nb\"; allowed: printable text on one line\n"},
 		{"ARGON_SIM=seed=1", nil, "gasrun: ARGON_SIM=\"seed=1\" is not used by conduit shm, but by sim (-conduit, ARGON_CONDUIT)\n"},
 		{"ARGON_SHM_PROCESS_VM=maybe", nil, "gasrun: ARGON_SHM_PROCESS_VM=\"maybe\" is not 0 or 1\n"},
 		{"ARGON_SIM_REPLAY=file", []string{"-conduit", "sim"}, "gasrun: ARGON_SIM_REPLAY=\"file\" is for programs that run without gasrun, whose flag is -replay\ngasrun: see gasrun -help\n"},

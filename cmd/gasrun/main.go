@@ -26,12 +26,8 @@ import (
 )
 
 func main() {
-	if os.Getenv(launch.EnvGuard) != "" {
-		launch.Guard(os.Stdin)
-		return
-	}
-	if os.Getenv(launch.EnvDeputy) != "" {
-		os.Exit(launch.Deputy(os.Stdin, os.Stdout))
+	if status, ok := launch.Helper(); ok {
+		os.Exit(status)
 	}
 	os.Exit(run(os.Args[1:]))
 }

@@ -123,6 +123,9 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 	if err := env.Check(os.Environ(), cd.Name, false, cfg.Name, ""); err != nil {
 		return errs.Misstarted(err)
 	}
+	if err := env.CheckValues(os.Environ(), true, cfg.Name, ""); err != nil {
+		return errs.Misstarted(err)
+	}
 	if launched {
 		keepInherited(place)
 	}

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -121,6 +122,9 @@ func Override(name string, s Settings) error {
 	if os.Getenv("ARGON_VERBOSEENV") == "1" {
 		if r := os.Getenv(jobenv.Rank); r == "" || r == "0" { // once is enough
 			verbose = os.Stderr
+			for _, line := range env.Foreign(os.Environ()) {
+				fmt.Fprintln(verbose, "argon: env "+line)
+			}
 		}
 	}
 	wrong := s.Validate() != nil

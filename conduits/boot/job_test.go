@@ -100,13 +100,16 @@ func TestImpossibleEnvironment(t *testing.T) {
 		{[]string{"ARGON_VERBOSEENV=perhaps"}, `ARGON_VERBOSEENV="perhaps" is not 0 or 1`},
 		{[]string{"ARGON_SHM_PROCESS_VM=no"}, `ARGON_SHM_PROCESS_VM="no" is not 0 or 1`},
 		{[]string{"ARGON_SEGMNET="}, "did you mean ARGON_SEGMENT?"},
-		{[]string{"ARGON_XYZZY=1"}, "ARGON_XYZZY is no variable of argon"},
+		{[]string{"ARGON_HOST=a\nb"}, `boot: ARGON_HOST="a\nb"; allowed: printable text on one line`},
+		{[]string{"ARGON_SHM_DIR=/nonexistent/argon"}, `boot: ARGON_SHM_DIR="/nonexistent/argon": no such file or directory; allowed: a directory`},
+		{[]string{"ARGON_GUARD=1"}, `boot: ARGON_GUARD="1"`},
+		{[]string{"ARGON_DEPUTY=1"}, `boot: ARGON_DEPUTY="1"`},
 		{[]string{"ARGON_SIM=seed=3"}, `ARGON_SIM="seed=3" is not used by conduit shm, but by sim`},
 		{[]string{"ARGON_SIM_TRACE=none/file", "ARGON_CONDUIT=udp"}, `ARGON_SIM_TRACE="none/file" is not used by conduit udp`},
 		{[]string{"ARGON_SIM=sed=3", "ARGON_CONDUIT=sim"}, "ARGON_SIM"},
 		{[]string{"ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_RENDEZVOUS=nowhere", "ARGON_JOB_KEY=" + strings.Repeat("0a", 32)}, `ARGON_RENDEZVOUS="nowhere"`},
 		{[]string{"ARGON_RANK=0", "ARGON_SIZE=1", "ARGON_RENDEZVOUS=localhost:1", "ARGON_AUTH=rot13"}, "ARGON_AUTH"},
-		{[]string{"ARGON_CONDUIT=hybrid", "ARGON_HYBRID_HOST=none"}, `ARGON_HYBRID_HOST="none" is no number of ranks from 1 up`},
+		{[]string{"ARGON_CONDUIT=hybrid", "ARGON_HYBRID_HOST=none"}, `ARGON_HYBRID_HOST="none"; allowed`},
 		{[]string{"ARGON_CONDUIT=pigeon"}, `no conduit "pigeon"; known: hybrid, shm, sim, udp`},
 		{[]string{"ARGON_RANKS=-1"}, `boot: ARGON_RANKS="-1" is not a number of ranks from 1 to 16777216`},
 		{[]string{"ARGON_SEGMENT=much"}, `boot: ARGON_SEGMENT="much"`},
@@ -129,7 +132,8 @@ func TestRunsWithoutLauncher(t *testing.T) {
 // TestSiteEnvironment: variables for jobs on other conduits are no error.
 func TestSiteEnvironment(t *testing.T) {
 	out, err := testjob.Command(t, "alone", "ARGON_RANKS=1", "ARGON_SEGMENT=64K", "ARGON_IFACE=eth7", "ARGON_AUTH=encrypted", "ARGON_DATAGRAM=9000",
-		"ARGON_DEADTIME=1m", "ARGON_JOB_KEY_FILE=none", "ARGON_SIM=", "ARGONTEST_ANY=1").CombinedOutput()
+		"ARGON_DEADTIME=1m", "ARGON_JOB_KEY_FILE=none", "ARGON_SIM=", "ARGONTEST_ANY=1", "ARGON_XYZZY=1",
+		"ARGON_SERVICE_HOST=10.0.0.1", "ARGON_PORT=tcp://10.0.0.1:80").CombinedOutput()
 	if err != nil || string(out) != "rank 0 of 1\n" {
 		t.Errorf("%v: %q", err, out)
 	}

@@ -29,6 +29,9 @@ func Meaning(name string) string {
 	return ""
 }
 
+// Known reports whether there is a variable of that name.
+func Known(name string) bool { return find(name) != nil }
+
 // find returns the variable of that name, or nil.
 func find(name string) *Var {
 	for i := range Vars {
@@ -39,15 +42,16 @@ func find(name string) *Var {
 	return nil
 }
 
-// Check says what of environ, a list of NAME=VALUE, cannot be meant in a job on
-// conduit: names with argon's prefix that no variable has, values that are none of
-// those a variable can have, and Strict variables that the conduit does not use;
-// with given, which is for settings of a command line, all variables that the
-// conduit does not use. An empty value counts as not set, but its name must be
-// known. Each problem is an error of one line that begins with prefix and ends with
-// knob, if that is not empty; all are joined. conduit "" means that it is not known
-// yet, so that no variable counts as unused; nor does one on a conduit that is not
-// argon's own, which may be made of these.
+// Check reports what of environ, a list of NAME=VALUE, cannot be meant in a job on
+// conduit: names that are nearly those of a variable, values that are none of its
+// Values, and Strict variables that the conduit does not use; with given, which is for
+// settings of a command line, all names with argon's prefix that no variable has, and all
+// variables that the conduit does not use. Other names are not argon's: Foreign lists
+// them. An empty value counts as not set, but its name must not be nearly known. Each
+// problem is an error of one line that begins with prefix and ends with knob, if that is
+// not empty; all are joined. conduit "" means that it is not known yet, so that no
+// variable counts as unused; nor does one on a conduit that is not argon's own, which may
+// be made of these.
 func Check(environ []string, conduit string, given bool, prefix, knob string) error {
 	if !slices.Contains(ours, conduit) {
 		conduit = ""
@@ -62,14 +66,18 @@ func Check(environ []string, conduit string, given bool, prefix, knob string) er
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if !strings.HasPrefix(name, Prefix) {
+			if v := find(strings.ToUpper(name)); v != nil && v.For == Users {
+				bad("%s is no variable of argon; did you mean %s?", printable(name), v.Name)
+			}
 			continue
 		}
 		v := find(name)
 		switch {
+		case v == nil && serviceLink(name, value):
 		case v == nil:
 			if near := nearest(name); near != "" {
 				bad("%s is no variable of argon; did you mean %s?", printable(name), near)
-			} else {
+			} else if given {
 				bad("%s is no variable of argon; docs/knobs.md lists them", printable(name))
 			}
 		case value == "":
@@ -107,7 +115,8 @@ func printable(name string) string {
 
 // nearest is the variable for users whose name takes the fewest changes of single
 // characters to get from name, "" if that is more than a third of what follows the
-// prefix. Of several the first counts.
+// prefix and name does not go on after a variable's name, such as that of the segment with _OF_A_RANK. Of
+// several the first counts.
 func nearest(name string) string {
 	rest := strings.ToUpper(name[len(Prefix):])
 	if len(rest) > 64 {
@@ -120,6 +129,11 @@ func nearest(name string) string {
 		}
 		if d := distance(rest, Vars[i].Name[len(Prefix):]); d < least {
 			best, least = Vars[i].Name, d
+		}
+	}
+	for i := range Vars {
+		if v := &Vars[i]; best == "" && v.For == Users && strings.HasPrefix(rest, v.Name[len(Prefix):]+"_") {
+			best = v.Name
 		}
 	}
 	return best

@@ -19,7 +19,7 @@ import (
 var names = regexp.MustCompile(`\bARGON_[A-Z0-9_]*[A-Z0-9]`)
 
 // madeUp are names that tests use because they are no variables.
-var madeUp = []string{"ARGON_SEGMNET", "ARGON_DEADTIMES", "ARGON_XYZZY"}
+var madeUp = []string{"ARGON_SEGMNET", "ARGON_DEADTIMES", "ARGON_XYZZY", "ARGON_SERVICE_HOST", "ARGON_PORT"}
 
 func root(path ...string) string {
 	return filepath.Join(append([]string{"..", ".."}, path...)...)
@@ -264,10 +264,14 @@ func TestCheck(t *testing.T) {
 		{"ARGON_SEGMNET=1M", "", true, []string{"who: ARGON_SEGMNET is no variable of argon; did you mean ARGON_SEGMENT? (-x)"}},
 		{"ARGON_SEGMNET=", "shm", false, []string{"did you mean ARGON_SEGMENT?"}},
 		{"ARGON_segment=1", "shm", false, []string{"did you mean ARGON_SEGMENT?"}},
-		{"ARGON_XYZZY=1", "shm", false, []string{"ARGON_XYZZY is no variable of argon; docs/knobs.md lists them"}},
-		{"ARGON_=1", "shm", false, []string{"ARGON_ is no variable"}},
-		{"ARGON_SEGFC=1", "shm", false, []string{"ARGON_SEGFC is no variable of argon; docs/knobs.md"}}, // no internal name is proposed
-		{"ARGON_A\x1b[2J\nB=1", "shm", false, []string{`ARGON_A\x1b[2J\nB is no variable`}},
+		{"argon_segment=1", "shm", false, []string{"argon_segment is no variable of argon; did you mean ARGON_SEGMENT?"}},
+		{"ARGON_SEGMENT_OF_A_RANK=1G", "shm", false, []string{"did you mean ARGON_SEGMENT?"}},
+		{"ARGON_SERVICE_HOSTS=1 ARGON_AUTHS=none", "shm", false, []string{"did you mean ARGON_AUTH?"}},
+		{environ: "ARGON_XYZZY=1 ARGON_=1 ARGON_SEGFC=1 argon_xyzzy=1 ARGON_A\x1b[2J\nB=1", conduit: "shm"}, // not argon's
+		{"ARGON_XYZZY=1", "shm", true, []string{"ARGON_XYZZY is no variable of argon; docs/knobs.md lists them (-x)"}},
+		{"ARGON_=1", "shm", true, []string{"ARGON_ is no variable"}},
+		{"ARGON_SEGFC=1", "shm", true, []string{"ARGON_SEGFC is no variable of argon; docs/knobs.md"}}, // no internal name is proposed
+		{"ARGON_A\x1b[2J\nB=1", "shm", true, []string{`ARGON_A\x1b[2J\nB is no variable`}},
 		{"ARGON_IFCAE=1 ARGON_DATAGRAMS=9 ARGON_AUHT=none", "udp", false, []string{"ARGON_IFACE?", "ARGON_DATAGRAM?", "ARGON_AUTH?"}},
 		{"ARGON_VERBOSEENV=yes", "shm", false, []string{`who: ARGON_VERBOSEENV="yes" is not 0 or 1`}},
 		{"ARGON_SHM_PROCESS_VM=no", "shm", false, []string{`ARGON_SHM_PROCESS_VM="no" is not 0 or 1`}},
@@ -316,12 +320,108 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// links are what Kubernetes sets for services called argon, argon-foo and argon-rank, IPv4
+// and IPv6, with and without names of ports, and Docker for links.
+const links = `ARGON_SERVICE_HOST=10.0.0.11 ARGON_SERVICE_PORT=6379 ARGON_SERVICE_PORT_HTTP=6379 ARGON_PORT=tcp://10.0.0.11:6379
+ARGON_PORT_6379_TCP=tcp://10.0.0.11:6379 ARGON_PORT_6379_TCP_PROTO=tcp ARGON_PORT_6379_TCP_PORT=6379 ARGON_PORT_6379_TCP_ADDR=10.0.0.11
+ARGON_FOO_SERVICE_HOST=fd00::1 ARGON_FOO_SERVICE_PORT=80 ARGON_FOO_SERVICE_PORT_WEB_2=80 ARGON_FOO_PORT=udp://[fd00::1]:80
+ARGON_FOO_PORT_80_UDP=udp://[fd00::1]:80 ARGON_FOO_PORT_80_UDP_PROTO=udp ARGON_FOO_PORT_80_UDP_PORT=80 ARGON_FOO_PORT_80_UDP_ADDR=fd00::1
+ARGON_RANK_SERVICE_HOST=10.0.0.1 ARGON_RANK_SERVICE_PORT=1 ARGON_RANK_PORT=sctp://10.0.0.1:1 ARGON_RANK_PORT_1_SCTP=sctp://10.0.0.1:1
+ARGON_RANK_PORT_1_SCTP_PROTO=sctp ARGON_RANK_PORT_1_SCTP_PORT=1 ARGON_RANK_PORT_1_SCTP_ADDR=10.0.0.1 ARGON_SIM_PORT=tcp://10.0.0.1:1`
+
+// TestServiceLinks: what container runtimes set is no error on any conduit and from any
+// source, is told of by Foreign, and has the name of no variable of argon.
+func TestServiceLinks(t *testing.T) {
+	environ := strings.Fields(links)
+	for _, conduit := range []string{"", "shm", "hybrid", "sim"} {
+		for _, given := range []bool{false, true} {
+			if err := errors.Join(Check(environ, conduit, given, "who", ""), CheckValues(environ, true, "who", "")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if told := Foreign(append(environ, "ARGON_LANES=1", "ARGON_XYZZY=1", "ARGON_LANSE=1")); len(told) != len(environ)+1 {
+		t.Errorf("%q for %d variables", told, len(environ)+1)
+	}
+	for _, v := range Vars {
+		for _, value := range []string{"10.0.0.11", "6379", "tcp", "tcp://10.0.0.11:6379"} {
+			if serviceLink(v.Name, value) {
+				t.Errorf("a service could set %s=%s", v.Name, value)
+			}
+		}
+	}
+	// A value does not make a link of a near miss, nor a name alone.
+	for _, kv := range []string{"ARGON_RANK_PORT=7", "ARGON_SEGMENT_SERVICE_PORT=big", "ARGON_SIM_SERVICE_HOST=a b"} {
+		if err := Check([]string{kv}, "shm", false, "who", ""); err == nil {
+			t.Errorf("%s is no link and nearly a variable: no error", kv)
+		}
+	}
+	err := CheckValues([]string{"ARGON_RENDEZVOUS=tcp://10.0.0.11:6379"}, false, "who", "")
+	if err == nil || !strings.Contains(err.Error(), "service link") || !strings.Contains(err.Error(), "enableServiceLinks") {
+		t.Errorf("a link as the value of a variable: %v", err)
+	}
+}
+
+// TestValues feeds every variable values that are junk for most: each is refused with name,
+// value and what is allowed, unless the list here says that it means something.
+func TestValues(t *testing.T) {
+	junk := map[string]string{
+		"space": " ", "line end": "a\nb", "escape": "\x1b[2J", "zero": "a\x00b", "huge": strings.Repeat("9", 30), "negative": "-1",
+		"unit": "5parsecs", "missing": "/nonexistent/argon", "word": "word", "none": "0", "one": "1", "ten": "10", "time": "10s",
+		"size": "64M", "address": "h:80", "key": strings.Repeat("0a", 32), "plus": "+1", "long": strings.Repeat("x", 5000),
+	}
+	texts := "huge negative unit missing word none one ten time size address key plus"
+	names := texts + " long"
+	counts, flags := "one ten", "none one"
+	means := map[string]string{
+		"RANKS": counts, "CONDUIT": names, "LANES": counts, "PROGRESS": flags, "WORKERS": counts, "SEGMENT": "one ten size",
+		"SEGMENT_LARGE": flags, "PINNABLE": "one ten size", "PIN_LOCAL": "one ten size", "PIN_BUCKET": "size", "PIN_LOCK": flags,
+		"SHM_PROCESS_VM": flags, "IFACE": names, "DEADTIME": "time", "PROVIDER": names, "PROVIDER_FORCE": flags, "RENDEZVOUS": "address",
+		"RENDEZVOUS_SERVE": flags, "JOIN_TIMEOUT": "time", "RANK": "none one ten", "SIZE": counts, "JOBID": names, "JOB_KEY": "key",
+		"JOB_KEY_FILE": texts, "SIM_REPLAY": texts, "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_RECORD": texts,
+		"LOCAL_RANK": "none one ten", "LOCAL_SIZE": counts, "SEGFD": "none one ten", "CTLFD": "none one ten", "HYBRID_HOST": counts,
+		"SIM_STATUS": "none one ten",
+	}
+	for _, v := range Vars {
+		if v.Name == "ARGON_SIM" { // its reader refuses junk, and Strict makes it an error elsewhere
+			continue
+		}
+		if err := CheckValues([]string{v.Name + "="}, true, "who", ""); err != nil {
+			t.Errorf("%s is empty: %v", v.Name, err)
+		}
+		good := strings.Fields(means[strings.TrimPrefix(v.Name, Prefix)])
+		for what, value := range junk {
+			environ := []string{v.Name + "=" + value}
+			err := errors.Join(Check(environ, "", false, "who", "-x"), CheckValues(environ, true, "who", "-x"))
+			switch {
+			case (err == nil) != slices.Contains(good, what):
+				t.Errorf("%s, %s: %v; it means something with %q", v.Name, what, err, good)
+			case err == nil:
+			case !errors.Is(err, errs.ErrBadArg) || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), v.Name+"="):
+				t.Errorf("%s, %s: %q", v.Name, what, err)
+			case v.Values == nil && !strings.Contains(err.Error(), "allowed: "+v.allowed()):
+				t.Errorf("%s, %s: %q does not say what is allowed", v.Name, what, err)
+			}
+		}
+	}
+	dir := t.TempDir()
+	if err := CheckValues([]string{"ARGON_SHM_DIR=" + dir}, true, "who", ""); err != nil {
+		t.Error(err)
+	}
+	if err := CheckValues([]string{"ARGON_SHM_DIR=/nonexistent"}, false, "who", ""); err != nil {
+		t.Errorf("a directory of another host: %v", err)
+	}
+}
+
 // TestSecret: no form of complaint has the key.
 func TestSecret(t *testing.T) {
 	const key = "0123456789abcdef"
 	for _, given := range []bool{false, true} {
-		if err := Check([]string{"ARGON_JOB_KEY=" + key}, "shm", given, "who", ""); err != nil && strings.Contains(err.Error(), key) {
-			t.Error(err)
+		environ := []string{"ARGON_JOB_KEY=" + key}
+		for _, err := range []error{Check(environ, "shm", given, "who", ""), CheckValues(environ, true, "who", "")} {
+			if err != nil && strings.Contains(err.Error(), key) {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -1,5 +1,11 @@
 package env
 
+import (
+	"time"
+
+	"github.com/argon-go/argon/internal/jobenv"
+)
+
 // For says which reader a variable is for.
 type For int
 
@@ -27,6 +33,11 @@ type Var struct {
 	// or a site, where other jobs may use them, and are refused if the command line
 	// sets them for a job that does not (gasrun -x).
 	Strict bool
+	// Form reports whether the variable can have a value, on any conduit; nil if Values
+	// says so. There is the error of a file or directory that is not there; nil for values
+	// that name none. CheckValues uses both.
+	Form  func(value string) bool
+	There func(value string) error
 }
 
 var (
@@ -49,6 +60,7 @@ var Vars = [...]Var{
 		Range:   "1 to 16,777,216",
 		Default: "1",
 		Also:    "`Config.Ranks`",
+		Form:    number(1, 1<<24),
 	},
 	{
 		Name: "ARGON_CONDUIT", Readers: "conduits/boot internal/jobenv cmd/gasrun",
@@ -57,6 +69,7 @@ var Vars = [...]Var{
 		Range:   "`shm`, `hybrid`, `udp`, `sim`, in a build with the tag `ofi` also `ofi` and `hybrid-ofi`, or one that the program registers",
 		Default: "`shm`; with several hosts, or with `ARGON_RENDEZVOUS`, `hybrid`",
 		Also:    "`Config.Conduit`, `-conduit`",
+		Form:    word,
 	},
 	{
 		Name: "ARGON_LANES", Readers: "conduits/boot internal/launch",
@@ -65,6 +78,7 @@ var Vars = [...]Var{
 		Range:   "1 to 64",
 		Default: "1",
 		Also:    "`Config.Lanes`, `-lanes`",
+		Form:    number(1, jobenv.MaxLanes),
 	},
 	{
 		Name: "ARGON_PROGRESS", Readers: "gas",
@@ -73,6 +87,7 @@ var Vars = [...]Var{
 		Range:   "0 or 1",
 		Default: "0",
 		Also:    "`Config.Progress`",
+		Form:    boolean,
 	},
 	{
 		Name: "ARGON_WORKERS", Readers: "gas",
@@ -81,6 +96,7 @@ var Vars = [...]Var{
 		Range:   "1 to 1024",
 		Default: "none: goroutines that wait or poll run tasks",
 		Also:    "`Config.Workers`",
+		Form:    number(1, 1024),
 	},
 	{
 		Name: "ARGON_SEGMENT", Group: "Memory", Readers: "conduits/boot internal/launch",
@@ -89,6 +105,7 @@ var Vars = [...]Var{
 		Range:   "size: 1 to 511 GiB, in bytes or with K, M, G, T",
 		Default: "64 MiB, with `ARGON_SEGMENT_LARGE` 1 GiB; under gasrun at most 85 % of free memory divided by the ranks",
 		Also:    "`Config.SegmentSize`, `-segment`",
+		Form:    size,
 	},
 	{
 		Name: "ARGON_SEGMENT_LARGE", Readers: "gas internal/launch",
@@ -97,6 +114,7 @@ var Vars = [...]Var{
 		Range:   "0 or 1",
 		Default: "0",
 		Also:    "`Config.Large`, `-segment-large`",
+		Form:    boolean,
 	},
 	{
 		Name: "ARGON_PINNABLE", Readers: "gas",
@@ -105,6 +123,7 @@ var Vars = [...]Var{
 		Range:   "size: 1 to 511 GiB, in bytes or with K, M, G, T",
 		Default: "512 MiB, or 16 buckets for each peer and a third more",
 		Also:    "`Config.Pinnable`, `-pinnable`",
+		Form:    size,
 	},
 	{
 		Name: "ARGON_PIN_LOCAL", Readers: "gas",
@@ -113,6 +132,7 @@ var Vars = [...]Var{
 		Range:   "size: 1 to `ARGON_PINNABLE`",
 		Default: "a quarter of `ARGON_PINNABLE`",
 		Also:    "`Config.PinLocal`, `-pin-local`",
+		Form:    size,
 	},
 	{
 		Name: "ARGON_PIN_BUCKET", Readers: "gas",
@@ -121,6 +141,7 @@ var Vars = [...]Var{
 		Range:   "size: a power of two from 4 KiB (a page) to 1 GiB",
 		Default: "64 KiB",
 		Also:    "`Config.PinBucket`, `-pin-bucket`",
+		Form:    bucket,
 	},
 	{
 		Name: "ARGON_PIN_LOCK", Readers: "gas",
@@ -129,6 +150,7 @@ var Vars = [...]Var{
 		Range:   "0 or 1",
 		Default: "0",
 		Also:    "`Config.PinLock`",
+		Form:    boolean,
 	},
 	{
 		Name: "ARGON_SHM_DIR", Readers: "conduits/shm internal/launch", Uses: shared,
@@ -136,6 +158,8 @@ var Vars = [...]Var{
 		Text:    "The job's memory is a file without a name in this directory instead of a memfd.",
 		Range:   "a directory on a tmpfs",
 		Default: "a memfd",
+		Form:    path,
+		There:   directory,
 	},
 	{
 		Name: "ARGON_SHM_PROCESS_VM", Readers: "conduits/shm", Uses: shared, Values: flag,
@@ -151,12 +175,14 @@ var Vars = [...]Var{
 		Range:   "an interface of the host, or an address of one that is not link-local",
 		Default: "by route",
 		Also:    "`-iface`",
+		Form:    word,
 	},
 	{
 		Name: "ARGON_AUTH", Readers: "conduits/udp", Uses: network,
 		Meaning: "protection of datagrams",
 		Text:    "Protection of datagrams. Equal on all ranks.",
 		Range:   "`authenticated`, `encrypted` (and authenticated), `none`",
+		Values:  []string{"authenticated", "encrypted", "none"},
 		Default: "`authenticated`",
 	},
 	{
@@ -165,6 +191,7 @@ var Vars = [...]Var{
 		Text:    "Largest datagram, without the headers of IP and UDP; between hosts the search for what the path carries ends there. Equal on all ranks.",
 		Range:   "bytes: 256, and what the seal adds, to 65,507",
 		Default: "1400; if all ranks are on one host 65,000, or 8192 where its sockets keep less than 4 MiB",
+		Form:    number(256, 65507),
 	},
 	{
 		Name: "ARGON_DEADTIME", Readers: "conduits/udp internal/rendezvous internal/launch", Uses: meeting,
@@ -172,6 +199,7 @@ var Vars = [...]Var{
 		Text:    "Silence after which a peer counts as dead. A host that hears nothing from gasrun ends its ranks 2 s later. Hosts may be silent to the rendezvous for 30 s and to gasrun for a minute, or for this if it is longer.",
 		Range:   "time: 500 ms or more, such as `30s`",
 		Default: "`10s`",
+		Form:    lasting(500 * time.Millisecond),
 	},
 	{
 		Name: "ARGON_PROVIDER", Readers: "conduits/ofi/providers", Uses: fabrics,
@@ -180,6 +208,7 @@ var Vars = [...]Var{
 		Range:   "a name that `gasrun -conduit ofi -providers` lists, or its part before a semicolon",
 		Default: "the best by its rules",
 		Also:    "`-provider`",
+		Form:    text,
 	},
 	{
 		Name: "ARGON_PROVIDER_FORCE", Readers: "conduits/ofi/providers", Uses: fabrics, Values: flag,
@@ -194,6 +223,7 @@ var Vars = [...]Var{
 		Meaning: "where ranks meet",
 		Text:    "Where the ranks of a job without gasrun meet.",
 		Range:   "`host:port`, port 1 to 65535",
+		Form:    hostPort,
 	},
 	{
 		Name: "ARGON_RENDEZVOUS_SERVE", Readers: "internal/rendezvous", Uses: meeting,
@@ -201,6 +231,7 @@ var Vars = [...]Var{
 		Text:    "1: rank 0 serves there; 0: something else does.",
 		Range:   "0 or 1",
 		Default: "1 without gasrun, unless `ARGON_JOBID` is set",
+		Form:    number(0, 1),
 	},
 	{
 		Name: "ARGON_JOIN_TIMEOUT", Readers: "internal/rendezvous", Uses: meeting,
@@ -208,25 +239,29 @@ var Vars = [...]Var{
 		Text:    "How long ranks may be missing when a job starts; those that are then are named.",
 		Range:   "time above 0, such as `90s`",
 		Default: "`60s`, under gasrun `10m`",
+		Form:    lasting(1),
 	},
 	{
 		Name: "ARGON_RANK", Readers: "conduits/boot internal/jobenv",
 		Meaning: "number of the rank",
 		Text:    "Which rank a process is, if neither gasrun nor another known launcher says so.",
 		Range:   "0 to `ARGON_SIZE` - 1",
+		Form:    number(0, jobenv.MaxRanks-1),
 	},
 	{
 		Name: "ARGON_SIZE", Readers: "internal/jobenv",
 		Meaning: "number of ranks",
 		Text:    "Of how many ranks the job is.",
 		Range:   "1 to 65,536",
+		Form:    number(1, jobenv.MaxRanks),
 	},
 	{
 		Name: "ARGON_JOBID", Readers: "conduits/boot internal/rendezvous internal/launch",
 		Meaning: "name of the job",
 		Text:    "Name of the job, which tells it from others at the same `host:port`. Equal on all ranks.",
-		Range:   "text, of which 249 bytes count",
+		Range:   "printable text on one line, of which 249 bytes count",
 		Default: "the launcher's",
+		Form:    text,
 	},
 	{
 		Name: "ARGON_JOB_KEY_FILE", Readers: "conduits/boot internal/jobkey", Uses: meeting,
@@ -234,19 +269,22 @@ var Vars = [...]Var{
 		Text:    "File with the job's key.",
 		Range:   "a file that others cannot read (mode 0400, 0600, or 0440) with 64 hexadecimal digits",
 		Default: "gasrun makes one",
+		Form:    path,
 	},
 	{
 		Name: "ARGON_JOB_KEY", Readers: "internal/jobkey", Uses: meeting,
 		Meaning: "the job's key",
 		Text:    "The job's key itself, instead of the file.",
 		Range:   "64 hexadecimal digits",
+		Form:    hexKey,
 	},
 	{
 		Name: "ARGON_HOST", Readers: "conduits/udp", Uses: network,
 		Meaning: "name of the host",
 		Text:    "Name of the host: ranks with the same one share memory.",
-		Range:   "any text",
+		Range:   "printable text on one line",
 		Default: "by the system's identity: boot, space of process ids, name",
+		Form:    text,
 	},
 	{
 		Name: "ARGON_ALONE", Readers: "conduits/boot",
@@ -254,6 +292,7 @@ var Vars = [...]Var{
 		Text:    "1: processes that Slurm, Open MPI or PMI started without `ARGON_RENDEZVOUS` are jobs by themselves.",
 		Range:   "0 or 1",
 		Default: "0: they are an error",
+		Form:    number(0, 1),
 	},
 	{
 		Name: "ARGON_DEBUG", Group: "Looking inside", Readers: "gas",
@@ -262,6 +301,7 @@ var Vars = [...]Var{
 		Range:   "0 or 1",
 		Default: "0",
 		Also:    "`Config.Debug`",
+		Form:    boolean,
 	},
 	{
 		Name: "ARGON_FREEZE", Readers: "conduits/boot", Values: flag,
@@ -292,6 +332,7 @@ var Vars = [...]Var{
 		Text:    "File that gets a line for each step of each message; those of further jobs of the process get .2, .3, ...",
 		Range:   "a file",
 		Also:    "`-trace`",
+		Form:    path,
 	},
 	{
 		Name: "ARGON_SIM_RECORD", Readers: "conduits/sim cmd/gasrun", Uses: sim, Strict: true,
@@ -299,6 +340,7 @@ var Vars = [...]Var{
 		Text:    "File that gets what a run needs to be repeated.",
 		Range:   "a file",
 		Also:    "`-record`",
+		Form:    path,
 	},
 	{
 		Name: "ARGON_SIM_REPLAY", Readers: "conduits/sim", Uses: sim, Strict: true,
@@ -306,14 +348,15 @@ var Vars = [...]Var{
 		Text:    "Record of a run that is repeated.",
 		Range:   "a file",
 		Also:    "`-replay`",
+		Form:    path,
 	},
 
-	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/jobenv", Meaning: "number among the ranks of the host"},
-	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/jobenv conduits/hybrid", Meaning: "number of ranks of the host"},
-	{Name: "ARGON_SEGFD", For: Internal, Readers: "conduits/boot conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared},
-	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe"},
-	{Name: "ARGON_DEPUTY", For: Internal, Readers: "cmd/gasrun internal/launch", Meaning: "set for a host's deputy"},
-	{Name: "ARGON_GUARD", For: Internal, Readers: "cmd/gasrun cmd/gasbench", Meaning: "set for the guard of a job"},
-	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid", "hybrid-ofi"}},
-	{Name: "ARGON_SIM_STATUS", For: Internal, Readers: "conduits/sim", Meaning: "inherited file for gasrun's record", Uses: sim},
+	{Name: "ARGON_LOCAL_RANK", For: Internal, Readers: "internal/jobenv", Meaning: "number among the ranks of the host", Form: number(0, jobenv.MaxRanks-1)},
+	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/jobenv conduits/hybrid", Meaning: "number of ranks of the host", Form: number(1, jobenv.MaxRanks)},
+	{Name: "ARGON_SEGFD", For: Internal, Readers: "conduits/boot conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared, Form: number(0, 1<<30)},
+	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe", Form: number(0, 1<<30)},
+	{Name: "ARGON_DEPUTY", For: Internal, Readers: "internal/launch", Meaning: "set for a host's deputy", Form: never},
+	{Name: "ARGON_GUARD", For: Internal, Readers: "internal/launch", Meaning: "set for the guard of a job", Form: never},
+	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid", "hybrid-ofi"}, Form: number(1, 1<<24)},
+	{Name: "ARGON_SIM_STATUS", For: Internal, Readers: "conduits/sim", Meaning: "inherited file for gasrun's record", Uses: sim, Form: number(0, 1<<30)},
 }

@@ -101,8 +101,8 @@ type Config struct {
 	// behind. Without it such children are known by ARGON_JOBID in their
 	// environment or by their process group.
 	Exclusive bool
-	// Guard is an executable that becomes the job's guard process, see func
-	// Guard; "" means that there is none, and that processes which ranks have
+	// Guard is an executable that becomes the job's guard process, since it calls func
+	// Helper first; "" means that there is none, and that processes which ranks have
 	// started survive if the launcher is killed by SIGKILL.
 	Guard string
 	// Remove lists directories that the guard removes if the launcher cannot;
@@ -122,7 +122,7 @@ type Config struct {
 	// more, which a shell there is to run; nil means the system's ssh, which must
 	// not need to ask for anything.
 	SSH []string
-	// Deputy is an executable that calls func Deputy if EnvDeputy is set: on each
+	// Deputy is an executable that calls func Helper first: on each
 	// host, as a copy if it is not there. Required with Hosts.
 	Deputy string
 	// TempDir is the directory, an absolute path, where hosts put what is sent to
@@ -273,15 +273,16 @@ func (c *Config) Validate() error {
 			bad("launch: variable %s is set by the launcher; it has flags for what can be chosen (-x)", k)
 		}
 	}
-	all = append(all, c.validateEnv())
+	all = append(all, c.validateEnv(errors.Join(all...) == nil))
 	if c.TempDir != "" && (c.TempDir[0] != '/' || strings.IndexFunc(c.TempDir, hardToQuote) >= 0) {
 		bad("launch: directory %q: an absolute path of letters, digits and /._-+=:,@%% (-tmpdir)", c.TempDir)
 	}
 	return errors.Join(all...)
 }
 
-// validateEnv is Validate for argon's variables: those that ranks inherit, and Env.
-func (c *Config) validateEnv() error {
+// validateEnv is Validate for argon's variables: those that ranks inherit, and Env. With
+// values, it also looks at those that Validate has not read itself.
+func (c *Config) validateEnv(values bool) error {
 	var own, given []string
 	set := map[string]bool{}
 	for _, kv := range c.Env {
@@ -296,7 +297,12 @@ func (c *Config) validateEnv() error {
 			own = append(own, kv)
 		}
 	}
-	return errors.Join(env.Check(given, c.Conduit, true, "launch", "-x"), env.Check(own, c.Conduit, false, "launch", ""))
+	err := errors.Join(env.Check(given, c.Conduit, true, "launch", "-x"), env.Check(own, c.Conduit, false, "launch", ""))
+	if err != nil || !values {
+		return err
+	}
+	// Ranks look for files, on their host.
+	return errors.Join(env.CheckValues(given, false, "launch", "-x"), env.CheckValues(own, false, "launch", ""))
 }
 
 // validateHosts is Validate for what has to do with hosts.

@@ -178,8 +178,8 @@ func TestSegmentOfTheEnvironment(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	c.Segment = 4096
-	if err := c.Validate(); err != nil {
-		t.Errorf("a segment is given, but: %v", err)
+	if err := c.Validate(); !errors.Is(err, errs.ErrBadArg) || !strings.Contains(err.Error(), `ARGON_SEGMENT="much"`) {
+		t.Errorf("a segment is given, but junk passes: %v", err)
 	}
 }
 

@@ -21,12 +21,8 @@ import (
 
 // The test binary is the deputy that a test starts, and that one's guard.
 func init() {
-	switch {
-	case os.Getenv(EnvGuard) != "":
-		Guard(os.Stdin)
-		os.Exit(0)
-	case os.Getenv(EnvDeputy) != "":
-		os.Exit(Deputy(os.Stdin, os.Stdout))
+	if status, ok := Helper(); ok {
+		os.Exit(status)
 	}
 }
 

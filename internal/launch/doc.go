@@ -41,7 +41,7 @@
 // # Hosts
 //
 // With Config.Hosts a deputy looks after the ranks of each host: the executable
-// Config.Deputy with EnvDeputy set, which calls [Deputy]. It is a process of this
+// Config.Deputy with EnvDeputy set, which calls [Helper]. It is a process of this
 // machine, or is started by ssh, with a script that receives the executable if
 // need be (bootScript). Both talk in frames (wire.go) over the deputy's standard
 // input and output. All decisions are the launcher's (job in run.go): what it has

@@ -12,17 +12,48 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// EnvGuard is set for the guard process of a job, see Guard.
+// EnvGuard is set for the guard process of a job, see Config.Guard.
 const EnvGuard = "ARGON_GUARD"
 
-// Guard is the main function of the process that cleans up after a launcher
+// Helper is the main function of a process that a launcher started for itself: a guard or
+// a deputy. ok is false if this process is neither. One of which only the environment says
+// so, since the variable was set by hand, says what is wrong and ends with status
+// jobenv.StatusUsage: a launcher gives no arguments, and a pipe or a socket as standard
+// input.
+func Helper() (status int, ok bool) {
+	for _, key := range []string{EnvGuard, EnvDeputy} {
+		if os.Getenv(key) == "" {
+			continue
+		}
+		var st syscall.Stat_t
+		err := syscall.Fstat(0, &st)
+		kind := st.Mode & syscall.S_IFMT
+		switch {
+		case len(os.Args) != 1 || err != nil || kind != syscall.S_IFIFO && kind != syscall.S_IFSOCK:
+		case key == EnvDeputy:
+			return Deputy(os.Stdin, os.Stdout), true
+		default:
+			signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+			if watch(os.Stdin) {
+				return 0, true
+			}
+		}
+		fmt.Fprintf(os.Stderr, "gasrun: %s=%s is set by hand; gasrun sets it for processes of its own, and no job starts with it: unset it\n",
+			key, errs.Line(os.Getenv(key), textMost))
+		return jobenv.StatusUsage, true
+	}
+	return 0, false
+}
+
+// watch is the guard of a job, a process that cleans up after a launcher
 // which was killed before it could do so itself: its ranks are dead then (the
 // parent death signal), but not what those had started. Config.Guard names an
-// executable that calls Guard if EnvGuard is set. It reads from r what the
-// launcher has made, until the end of file:
+// executable that calls Helper. watch reads from r what the launcher has made, until the
+// end of file, and returns false if r holds something else:
 //
 //	job ID      the job's identity
 //	dir PATH    a directory to remove
@@ -32,13 +63,7 @@ const EnvGuard = "ARGON_GUARD"
 //
 // The guard knows processes by the job's identity in their environment and by
 // the process groups of ranks that were running.
-func Guard(r io.Reader) {
-	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
-	watch(r)
-}
-
-// watch does what Guard does.
-func watch(r io.Reader) {
+func watch(r io.Reader) bool {
 	var job string
 	var dirs []string
 	groups := map[int]bool{}
@@ -55,11 +80,13 @@ func watch(r io.Reader) {
 		case "-":
 			delete(groups, pid)
 		case "end":
-			return
+			return true
+		default:
+			return false
 		}
 	}
 	if job == "" { // the launcher had not even begun
-		return
+		return true
 	}
 	hopeless := map[int]bool{}
 	for {
@@ -82,6 +109,7 @@ func watch(r io.Reader) {
 	for _, d := range dirs {
 		_ = os.RemoveAll(d)
 	}
+	return true
 }
 
 // guard is the launcher's side of its guard process. nil does nothing.

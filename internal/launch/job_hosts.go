@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
@@ -188,13 +189,13 @@ func (j *job) taskOf(h *host, path string, m *hostsMemory) task {
 
 // argonEnviron is what the launcher's environment says to ranks.
 func argonEnviron() []string {
-	var env []string
+	var all []string
 	for _, kv := range os.Environ() {
-		if k, _, _ := strings.Cut(kv, "="); strings.HasPrefix(k, "ARGON_") && !Reserved(k) {
-			env = append(env, kv)
+		if k, _, _ := strings.Cut(kv, "="); env.Known(k) && !Reserved(k) {
+			all = append(all, kv)
 		}
 	}
-	return env
+	return all
 }
 
 // startHosts starts all deputies, then all ranks. If one host fails nothing is

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
@@ -166,6 +167,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	j.log = j.sinks[2]
 	if j.Verbose {
 		j.logf = func(format string, args ...any) { j.log.printf("gasrun: "+format, args...) }
+		for _, line := range env.Foreign(os.Environ()) {
+			j.logf("%s", line)
+		}
 	}
 	j.ranks = make([]rank, j.processes())
 	spawn := newSpawner()
