@@ -47,6 +47,14 @@
 //	-t              say what would be done, and do nothing
 //	-v, -q          say more, say less
 //
+// # Output
+//
+// Lines of several ranks do not mix: each is written whole. A prompt, or another part of
+// a line on which its rank pauses, is shown after 60 ms; if another rank writes then, it
+// does so in a new line, and the rest of the first line follows in one more, which -l
+// labels "[0] ... ". A job of one rank, without -l, writes what the rank does, byte by
+// byte; for several ranks, -output-dir has that.
+//
 // # Hosts
 //
 // With -hosts or -hostfile the ranks are spread over hosts in blocks: the first

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -680,6 +681,61 @@ func TestTerminal(t *testing.T) {
 	}
 	until("ended by SIGINT")
 	await(t, cmd, &bytes.Buffer{}, &bytes.Buffer{}).want(t, 130)
+}
+
+// TestPrompt: part of a line, on either stream, is shown while its rank waits for the
+// answer to it. The other end of the pipe answers only when it has read the question.
+func TestPrompt(t *testing.T) {
+	ssh := fakeSSH(t, sshElsewhere)
+	for name, args := range map[string][]string{
+		"one":      {"-n", "1"},
+		"several":  {"-n", "4"},
+		"labels":   {"-n", "2", "-l"},
+		"hosts":    {"-hosts", "localhost,localhost", "-conduit", "udp"},
+		"by ssh":   {"-hosts", "a,b", "-ssh", ssh, "-l"},
+		"in a dir": {"-n", "2", "-output-dir", t.TempDir()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const script = `if [ $ARGON_RANK != 0 ]; then exit; fi; printf 'How many? '; read x; printf "$x, really? " >&2; read y; echo "$y"`
+			cmd, _ := command(t, append(args, "sh", "-c", script)...)
+			var err [3]error
+			var in io.WriteCloser
+			var stdout, stderr io.ReadCloser
+			in, err[0] = cmd.StdinPipe()
+			stdout, err[1] = cmd.StdoutPipe()
+			stderr, err[2] = cmd.StderrPipe()
+			if e := errors.Join(append(err[:], cmd.Start())...); e != nil {
+				t.Fatal(e)
+			}
+			until := func(r io.Reader, text string) (got string) {
+				for b := make([]byte, 1); !strings.HasSuffix(got, text); got += string(b) {
+					if _, err := r.Read(b); err != nil {
+						t.Fatalf("%q and %v, want %q", got, err, text)
+					}
+				}
+				return got
+			}
+			label := ""
+			if slices.Contains(args, "-l") {
+				label = "[0] "
+			}
+			if got := until(stdout, "? "); got != label+"How many? " {
+				t.Errorf("it asks %q", got)
+			}
+			io.WriteString(in, "5\n")
+			until(stderr, label+"5, really? ")
+			io.WriteString(in, "yes\n")
+			until(stdout, "yes\n")
+			rest, e := io.ReadAll(stderr)
+			if e != nil || !strings.HasPrefix(string(rest), "\ngasrun: ") {
+				t.Errorf("the launcher's own line is not one of its own: %q, %v", rest, e)
+			}
+			if cmd.Wait(); cmd.ProcessState.ExitCode() != jobenv.StatusFailed { // none attaches
+				t.Errorf("%v", cmd.ProcessState)
+			}
+		})
+	}
 }
 
 // After kill -9 of gasrun itself nothing of the job is left: not its ranks, not

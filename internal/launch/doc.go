@@ -62,11 +62,15 @@
 //
 // # Output
 //
-// Output of several ranks is forwarded in whole lines. A rank's last line need
-// not end in a newline; one is added only if other output follows. A line that
-// ends in a carriage return (a progress display) is passed on as soon as the
-// next one begins. Lines of more than 64 MiB are passed on in pieces. The output
-// of a job of one rank is forwarded as it comes.
+// Output of several ranks is forwarded in whole lines, and no line holds bytes of two
+// streams. Part of a line for whose rest its rank takes its time (a prompt, a progress
+// display; 60 ms) is forwarded alone. If other output follows, a line end is added, and
+// the rest comes in a line of its own, with the mark "..." behind its label if there are
+// labels; nothing else is ever added. A newline that ends such a line after all is not
+// repeated. Characters and terminals' control sequences are not torn. A rank's last
+// line need not end in a newline. Lines of more than 64 MiB are passed on in pieces.
+// The output of a job of one rank without labels is forwarded as it comes, byte by byte,
+// and so are the copies in Config.OutputDir.
 //
 // # Duties of the caller
 //

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -27,34 +28,48 @@ const (
 // pumpHurry is how long a pipe that a stranger holds open is read on.
 const pumpHurry = time.Second
 
-// sink is one destination of output. Lines of several streams go there, each
-// in one piece.
+// sink is one destination of output. Streams write there in turn, and no line
+// holds bytes of two of them.
 type sink struct {
 	mu     sync.Mutex
 	w      io.Writer
 	failed func(error) // called once, at the first error
 	err    error
-	last   int  // rank whose output came last; -1 the launcher
-	open   bool // that output did not end its line
+	open   *stream // whose line is unfinished there; nil: none
 }
 
-// emit writes b, which came from rank (-1: the launcher). If another rank's
-// line is unfinished it is ended first.
-func (s *sink) emit(rank int, b []byte) {
-	if len(b) == 0 {
-		return
-	}
+// emit writes b, which came from st (nil: the launcher). If another stream's line
+// is unfinished it is ended first.
+func (s *sink) emit(st *stream, b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil {
+	if st != nil {
+		b = st.lay(b)
+	}
+	if len(b) == 0 || s.err != nil {
 		return
 	}
-	if s.open && s.last != rank {
-		s.write([]byte{'\n'})
+	if o := s.open; o != st && (o == nil || st == nil || !st.direct || !o.direct) {
+		s.cut()
 	}
 	s.write(b)
-	end := b[len(b)-1]
-	s.last, s.open = rank, end != '\n' && end != '\r'
+	s.open = nil
+	if st != nil && st.at != atStart {
+		s.open = st
+	}
+}
+
+// cut ends an unfinished line.
+func (s *sink) cut() {
+	if st := s.open; st != nil {
+		s.open = nil
+		s.write([]byte{'\n'})
+		if st.at == atMiddle {
+			st.at = cutMiddle
+		} else {
+			st.at = cutStart
+		}
+	}
 }
 
 func (s *sink) write(b []byte) {
@@ -69,19 +84,18 @@ func (s *sink) write(b []byte) {
 	}
 }
 
-// endLine ends an unfinished line.
-func (s *sink) endLine() {
+// endLine ends a line of st that is unfinished, or of any stream if st is nil.
+func (s *sink) endLine(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open {
-		s.write([]byte{'\n'})
-		s.open = false
+	if st == nil || st == s.open {
+		s.cut()
 	}
 }
 
 // printf writes a line of the launcher's own.
 func (s *sink) printf(format string, args ...any) {
-	s.emit(-1, fmt.Appendf(nil, format+"\n", args...))
+	s.emit(nil, fmt.Appendf(nil, format+"\n", args...))
 }
 
 // sinks makes one sink for each writer; writers that are the same file share
@@ -95,7 +109,7 @@ func sinks(failed func(error), ws ...io.Writer) []*sink {
 			}
 		}
 		if out[i] == nil {
-			out[i] = &sink{w: w, failed: failed, last: -1}
+			out[i] = &sink{w: w, failed: failed}
 		}
 	}
 	return out
@@ -136,14 +150,43 @@ type stream struct {
 	pump    pump // of run
 
 	mu     sync.Mutex
-	buf    []byte   // line not passed on yet
-	seen   int      // bytes of buf that hold no line end
-	begun  bool     // part of the line in buf has been passed on already
-	line   []byte   // first bytes of the current line, for tail
-	tail   []string // last lines
-	panicd string   // last line for which isCause holds
+	buf    []byte      // of a line, not passed on yet
+	seen   int         // bytes of buf that hold no line end
+	timer  *time.Timer // of tick; nil before the first unfinished line
+	armed  bool        // it will fire
+	ticks  int         // how often it has fired for what is in buf
+	line   []byte      // first bytes of the current line, for tail
+	tail   []string    // last lines
+	panicd string      // last line for which isCause holds
 	held   *held
+
+	at place // of what was written last in its line; guarded by the sink
 }
+
+// A place is where in a line a stream is at its sink.
+type place byte
+
+const (
+	atStart   place = iota // of a line
+	atMiddle               // of a line
+	atReturn               // behind a carriage return, which ends a line unless a newline follows
+	cutStart               // of a line, and a newline that comes now is there already
+	cutMiddle              // of a line of which the sink has ended the first part
+)
+
+// cutMark is between the label of a line and its text if the text goes on where the
+// stream's line was ended before, by another rank's output.
+const cutMark = "... "
+
+// Part of a line is shown when it has been there for showTicks ticks, or, if it is
+// longer than showShort, has not grown for so long. Several ticks, for a process that
+// the system has not let run for a while may find the timer's end before the rest of
+// the line.
+const (
+	showTick  = 20 * time.Millisecond
+	showTicks = 3
+	showShort = 4 << 10
+)
 
 // held is output kept back while the launcher waits for the line in which a
 // rank says where it waits.
@@ -207,15 +250,76 @@ func (st *stream) feed(b []byte) {
 	if end == 0 && len(st.buf) >= maxLine || st.direct && st.held == nil {
 		end = len(st.buf)
 	}
-	if end == 0 {
-		return
+	if end > 0 {
+		st.passed(end)
+	} else if len(st.buf) > showShort {
+		st.ticks = 0
 	}
-	st.pass(st.buf[:end])
-	st.buf = append(st.buf[:0], st.buf[end:]...)
+	if len(st.buf) > 0 && !st.armed {
+		st.armed = true
+		if st.timer == nil {
+			st.timer = time.AfterFunc(showTick, st.tick)
+		} else {
+			st.timer.Reset(showTick)
+		}
+	}
+}
+
+// passed passes on the first n bytes of buf.
+func (st *stream) passed(n int) {
+	st.ticks = 0
+	st.pass(st.buf[:n])
+	st.buf = append(st.buf[:0], st.buf[n:]...)
 	if cap(st.buf) > 1<<20 && len(st.buf) < readSize {
 		st.buf = bytes.Clone(st.buf)
 	}
 	st.seen = min(st.seen, len(st.buf))
+}
+
+// tick passes on part of a line for which the rank takes its time: a prompt, a dot
+// of progress.
+func (st *stream) tick() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.armed = false
+	if len(st.buf) == 0 || st.held != nil {
+		return
+	}
+	if st.ticks++; st.ticks < showTicks {
+		st.armed = true
+		st.timer.Reset(showTick)
+		return
+	}
+	if n := len(st.buf) - halfTail(st.buf); n > 0 {
+		st.seen = 0
+		st.passed(n)
+	}
+}
+
+// halfTail is the length of a character, or of a terminal's control sequence (ECMA-48,
+// 5.4), of which b's end has the beginning. Another rank's output within would spoil
+// both.
+func halfTail(b []byte) int {
+	const longest = 64 // of control sequences that are waited for
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if t := b[len(b)-n:]; utf8.RuneStart(t[0]) {
+			if !utf8.FullRune(t) {
+				return n
+			}
+			break
+		}
+	}
+	t := b[max(0, len(b)-longest):]
+	i := bytes.LastIndexByte(t, 0x1b)
+	if i < 0 {
+		return 0
+	}
+	t = t[i:]
+	whole := func(r rune) bool { return r < ' ' || r > '?' } // no parameter and no intermediate byte
+	if len(t) == 1 || t[1] == '[' && bytes.IndexFunc(t[2:], whole) < 0 {
+		return len(t)
+	}
+	return 0
 }
 
 // lineEnd returns the length of the whole lines at the start of buf. A carriage
@@ -238,12 +342,16 @@ func (st *stream) lineEnd() int {
 func (st *stream) finish() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.timer != nil {
+		st.timer.Stop()
+	}
+	st.armed = true // nothing more comes
 	if len(st.buf) > 0 {
-		if st.label != nil && st.buf[len(st.buf)-1] != '\n' {
-			st.buf = append(st.buf, '\n')
-		}
 		st.pass(st.buf)
 		st.buf, st.seen = nil, 0
+	}
+	if st.label != nil && st.held == nil {
+		st.sink.endLine(st)
 	}
 	if len(st.line) > 0 {
 		st.remember([]byte{'\n'})
@@ -274,10 +382,26 @@ func (st *stream) pass(b []byte) {
 	st.write(b)
 }
 
-func (st *stream) write(b []byte) {
+func (st *stream) write(b []byte) { st.sink.emit(st, b) }
+
+// lay is what st's sink gets for b, with labels, and notes where that leads. The sink
+// calls it.
+func (st *stream) lay(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	if !st.direct && st.at >= cutStart {
+		if b[0] == '\n' {
+			b, st.at = b[1:], atStart
+		} else if st.at == cutStart {
+			st.at = atStart
+		}
+	}
 	if st.label == nil {
-		st.sink.emit(st.rank, b)
-		return
+		if len(b) > 0 {
+			st.at = placeAfter(b[len(b)-1])
+		}
+		return b
 	}
 	out := make([]byte, 0, len(b)+len(b)/16+64)
 	for len(b) > 0 {
@@ -288,15 +412,28 @@ func (st *stream) write(b []byte) {
 				break
 			}
 		}
-		if !st.begun {
+		if st.at == atStart || st.at == cutMiddle || st.at == atReturn && line[0] != '\n' {
 			out = append(out, st.label...)
+		}
+		if st.at == cutMiddle {
+			out = append(out, cutMark...)
 		}
 		out = append(out, line...)
 		b = b[len(line):]
-		end := line[len(line)-1]
-		st.begun = end != '\n' && end != '\r'
+		st.at = placeAfter(line[len(line)-1])
 	}
-	st.sink.emit(st.rank, out)
+	return out
+}
+
+// placeAfter is the place behind the last byte that was written.
+func placeAfter(last byte) place {
+	switch last {
+	case '\n':
+		return atStart
+	case '\r':
+		return atReturn
+	}
+	return atMiddle
 }
 
 // hold keeps back what comes from now on, looking for a line with prefix.
@@ -326,6 +463,9 @@ func (st *stream) release() {
 	}
 	if h.dropped > 0 {
 		st.write(fmt.Appendf(nil, "(%d more bytes)\n", h.dropped))
+	}
+	if st.label != nil {
+		st.sink.endLine(st)
 	}
 }
 

@@ -249,7 +249,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	j.clean()
 	res, err = j.result()
 	if err != nil {
-		j.log.endLine()
+		j.log.endLine(nil)
 	}
 	return res, err
 }
