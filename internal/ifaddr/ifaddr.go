@@ -85,6 +85,25 @@ func Own() []netip.Addr {
 	return append(four, six...)
 }
 
+// Loopback is the address that processes of this host meet at: 127.0.0.1, or ::1 where no
+// interface has a loopback address of IPv4.
+func Loopback() netip.Addr {
+	four, six := netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
+	best := four // listening there will tell what is wrong
+	list, _ := net.InterfaceAddrs()
+	for _, n := range list {
+		p, err := netip.ParsePrefix(n.String())
+		switch {
+		case err != nil:
+		case p.Contains(four): // all of a loopback prefix is the host's own
+			return four
+		case p.Addr() == six:
+			best = six
+		}
+	}
+	return best
+}
+
 // IsOwn says whether a is an address of this host.
 func IsOwn(a netip.Addr) bool {
 	if a.IsLoopback() { // all of 127.0.0.0/8 are

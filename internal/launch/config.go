@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -222,11 +223,11 @@ func (c *Config) Validate() error {
 		}
 	}
 	all = append(all, c.validateHosts()...)
-	if c.Dir != "" && len(c.Hosts) == 0 { // hosts look themselves
-		if fi, err := os.Stat(c.Dir); err != nil {
+	if gone := deletedDir("name one (-wdir)"); gone != nil && !filepath.IsAbs(c.Dir) {
+		all = append(all, gone)
+	} else if c.Dir != "" && len(c.Hosts) == 0 { // hosts look themselves
+		if err := usableDir(c.Dir); err != nil {
 			bad("launch: working directory (-wdir): %v", err)
-		} else if !fi.IsDir() {
-			bad("launch: working directory (-wdir): %s is not a directory", c.Dir)
 		}
 	}
 	if c.Bind != BindNone && c.Bind != BindCore {

@@ -256,24 +256,24 @@ func (d *deputy) prepare() error {
 // findDir decides about the ranks' working directory.
 func (d *deputy) findDir() (note string, err error) {
 	t := &d.task
-	fi, err := os.Stat(t.dir)
-	if err == nil && !fi.IsDir() {
-		err = fmt.Errorf("%s is not a directory", t.dir)
-	}
-	if err == nil {
+	why := usableDir(t.dir)
+	if why == nil {
 		return "", nil
 	}
 	if t.dirGiven {
-		return "", errs.BadArg("launch: working directory (-wdir): %v", err)
+		return "", errs.BadArg("launch: working directory (-wdir): %v", why)
 	}
 	missing := t.dir
 	if t.dir, err = os.UserHomeDir(); err == nil {
-		_, err = os.Stat(t.dir)
+		err = usableDir(t.dir)
 	}
 	if err != nil {
 		t.dir = "/"
 	}
-	return fmt.Sprintf("there is no directory %s; its ranks work in %s (-wdir)", missing, t.dir), nil
+	if errors.Is(why, os.ErrNotExist) {
+		return fmt.Sprintf("there is no directory %s; its ranks work in %s (-wdir)", missing, t.dir), nil
+	}
+	return fmt.Sprintf("%v; its ranks work in %s (-wdir)", why, t.dir), nil
 }
 
 // findProgram makes sure that the program is there as the launcher has it.

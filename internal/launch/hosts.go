@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -32,8 +33,8 @@ const maxHosts = jobenv.MaxRanks
 //
 //	a:8,user@b:8,[fd00::5]:4,10.1.2.3,localhost:2
 //
-// The number after the colon is that of the slots. localhost and loopback
-// addresses are this machine, and each entry of them counts as a host of its own;
+// The number after the colon is that of the slots. localhost (and its
+// kin, such as ip6-localhost) and loopback addresses are this machine, and each entry of them counts as a host of its own;
 // entries of any other name are taken together, and so are those of one address in
 // whatever form.
 func ParseHosts(list string) ([]Host, error) {
@@ -147,8 +148,14 @@ func parseSlots(entry, s string) (int, error) {
 	return n, nil
 }
 
+// loopbackNames are what /etc/hosts of common systems calls this machine, beside what
+// RFC 6761, 6.3 reserves.
+var loopbackNames = []string{"localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback"}
+
 func isLoopback(name string, addr netip.Addr) bool {
-	return strings.EqualFold(name, "localhost") || addr.IsLoopback()
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return addr.IsLoopback() || strings.HasSuffix(name, ".localhost") ||
+		slices.Contains(loopbackNames, strings.TrimSuffix(name, ".localdomain"))
 }
 
 // isSelf says whether name is this machine's.

@@ -54,17 +54,21 @@ const routeLimit = 3 * time.Second
 
 // tellServers decides under which addresses hosts look for the rendezvous, which
 // is at port.
-func (j *job) tellServers(port uint16) {
+func (j *job) tellServers(port uint16) error {
 	own, common := ifaddr.Own(), commonRoute(j.hosts)
 	for _, h := range j.hosts {
 		addrs := []netip.Addr{j.listenAt}
 		if !j.listenAt.IsValid() {
 			addrs = serverAddrs(h.route, common, own, h.Here)
 		}
+		if len(addrs) == 0 {
+			return h.failure("this machine has no address that it could be reached from there at, or only such as mean something else on each link (-iface)")
+		}
 		for _, a := range addrs {
 			h.task.servers = append(h.task.servers, netip.AddrPortFrom(a, port).String())
 		}
 	}
+	return nil
 }
 
 // commonRoute is the route to one of the hosts that fits most of them: one that
@@ -112,7 +116,7 @@ func serverAddrs(route, common netip.Addr, own []netip.Addr, here bool) []netip.
 		add(a)
 	}
 	if here || route.IsLoopback() {
-		add(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+		add(ifaddr.Loopback())
 	}
 	return addrs
 }
@@ -142,7 +146,7 @@ func (j *job) prepareHosts(path string) error {
 			return err
 		}
 	case allHere:
-		j.listenAt = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		j.listenAt = ifaddr.Loopback()
 	}
 	if j.listenAt.IsValid() {
 		listen = j.listenAt.String()
@@ -179,7 +183,7 @@ func (j *job) taskOf(h *host, path string, m *hostsMemory) task {
 		stdin: h.first == 0 && j.Stdin != nil, ssh: !h.Here,
 	}
 	if t.dir == "" {
-		t.dir, _ = os.Getwd()
+		t.dir = workingDir()
 	}
 	if !h.Here {
 		t.digest = j.program.digest
@@ -240,7 +244,9 @@ func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error
 	if err != nil {
 		return err
 	}
-	j.tellServers(m.server.Addr().Port())
+	if err := j.tellServers(m.server.Addr().Port()); err != nil {
+		return err
+	}
 	err = inTurn(func(h *host) error {
 		return h.start(ctx, spawn)
 	})

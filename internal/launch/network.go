@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -98,7 +97,7 @@ func newNetMemory(c *Config) (*netMemory, error) {
 		return nil, err
 	}
 	m := &netMemory{outfit: o}
-	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	at := ifaddr.Loopback()
 	if c.Iface != "" {
 		at, err = ifaddr.Choose(c.Iface, true)
 	}

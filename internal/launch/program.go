@@ -30,7 +30,10 @@ func Resolve(arg string) (Target, error) {
 	fi, err := os.Stat(arg)
 	exists := err == nil
 	slash := strings.ContainsRune(arg, filepath.Separator)
+	gone := deletedDir("give an absolute path")
 	switch {
+	case gone != nil && slash && !filepath.IsAbs(arg):
+		return Target{}, errs.BadArg("launch: cannot look for %s: %s", arg, bare(gone))
 	case arg == "":
 		return Target{}, errs.BadArg("launch: the program's name is empty")
 	case strings.HasSuffix(arg, ".go") && (!exists || fi.Mode().IsRegular()):

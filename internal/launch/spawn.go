@@ -2,7 +2,6 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -69,7 +68,7 @@ func (sp *spec) start() (pid int, err error) {
 	})
 	runtime.KeepAlive(sp.files)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", sp.path, err)
+		return 0, startError(sp.path, sp.dir, err)
 	}
 	return pid, nil
 }
