@@ -3,6 +3,7 @@ package extended
 import (
 	"sync"
 
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -58,7 +59,7 @@ func (x *Endpoint) Copy(dst int, to segment.NLA, src int, from segment.NLA, n in
 		}
 		return x.PutValue(dst, to, v, n)
 	case p != nil && q != nil:
-		copy(bytesAt(p, n), bytesAt(q, n))
+		bulk.Copy(bytesAt(p, n), bytesAt(q, n))
 		return nil
 	case p != nil:
 		return x.Get(src, from, bytesAt(p, n))

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -122,7 +123,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
 			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 			return nil
 		}
-		copy(unsafe.Slice((*byte)(p), len(src)), src)
+		bulk.Copy(unsafe.Slice((*byte)(p), len(src)), src)
 		return nil
 	}
 	return x.putSlow(dst, to, hide(src))
@@ -137,7 +138,7 @@ func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
 			return nil
 		}
-		copy(dst, unsafe.Slice((*byte)(p), len(dst)))
+		bulk.Copy(dst, unsafe.Slice((*byte)(p), len(dst)))
 		return nil
 	}
 	return x.getSlow(src, from, hide(dst))
@@ -215,7 +216,7 @@ func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
 		*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 		return true
 	}
-	copy(unsafe.Slice((*byte)(p), len(src)), src)
+	bulk.Copy(unsafe.Slice((*byte)(p), len(src)), src)
 	return true
 }
 
@@ -229,7 +230,7 @@ func (x *Endpoint) getDirect(src int, from segment.NLA, dst []byte) bool {
 		*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
 		return true
 	}
-	copy(dst, unsafe.Slice((*byte)(p), len(dst)))
+	bulk.Copy(dst, unsafe.Slice((*byte)(p), len(dst)))
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended/internal/exposed"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -267,7 +268,7 @@ func (x *Endpoint) putSlow(dst int, to segment.NLA, src []byte) error {
 		return x.putHeap(dst, to, src)
 	}
 	heap := bounce(len(src))
-	copy(heap, src)
+	bulk.Copy(heap, src)
 	err := x.putHeap(dst, to, heap)
 	debounce(heap, err)
 	return err
@@ -332,7 +333,7 @@ func (x *Endpoint) getSlow(src int, from segment.NLA, dst []byte) error {
 	heap := bounce(len(dst))
 	err := x.getHeap(src, from, heap)
 	if err == nil {
-		copy(dst, heap)
+		bulk.Copy(dst, heap)
 	}
 	debounce(heap, err)
 	return err
@@ -601,7 +602,7 @@ var zeros [4096]byte
 
 func fill(b []byte, value byte) {
 	if value == 0 {
-		clear(b)
+		bulk.Clear(b)
 		return
 	}
 	for i := range b[:min(len(b), 64)] {

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -203,7 +204,7 @@ func (n *Node) zero(a segment.NLA, size uint64, collective bool) {
 	n.freshMu.Unlock()
 	clean := func(from, to uint64) {
 		if from < to {
-			clear(n.heapMem[from:to])
+			bulk.Clear(n.heapMem[from:to])
 		}
 	}
 	clean(start, min(end, low))

@@ -3,6 +3,7 @@ package gas
 import (
 	"fmt"
 
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -276,7 +277,7 @@ func gather[T any, L local](n *Node, a Array[T], idx []int, dst []T) error {
 	if err := b.Done(); err != nil {
 		return err
 	}
-	copy(dst, got)
+	bulk.CopySlice(dst, got)
 	return bad
 }
 

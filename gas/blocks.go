@@ -1,6 +1,10 @@
 package gas
 
-import "github.com/argon-go/argon/internal/errs"
+import (
+	"github.com/argon-go/argon/internal/errs"
+
+	"github.com/argon-go/argon/internal/bulk"
+)
 
 // Scatter is collective: it returns vs[r] of root on rank r, for all r. vs has Size
 // elements on root, and is not looked at elsewhere; see [Broadcast].
@@ -145,7 +149,7 @@ func ExclusiveScanSlice[T any](g Group, s []T, op func(a, b T) T) error {
 	if err := m.coll.ExclusiveScan(bytesOf(s), bytesOf(before), prepending(op)); err != nil {
 		return err
 	}
-	copy(s, before)
+	bulk.CopySlice(s, before)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -150,7 +151,7 @@ func (c *codec) decode(b []byte, p unsafe.Pointer) ([]byte, error) {
 	}
 	switch c.form {
 	case plain:
-		return b[copy(unsafe.Slice((*byte)(p), c.size), b):], nil
+		return b[bulk.Copy(unsafe.Slice((*byte)(p), c.size), b):], nil
 	case formString:
 		n := binary.LittleEndian.Uint64(b)
 		if b = b[8:]; n > uint64(len(b)) {
@@ -187,7 +188,7 @@ func (c *codec) decode(b []byte, p unsafe.Pointer) ([]byte, error) {
 // decodeElems makes n elements of c, from p on. If they are plain, b has enough.
 func (c *codec) decodeElems(b []byte, p unsafe.Pointer, n int) ([]byte, error) {
 	if c.elem.form == plain {
-		return b[copy(unsafe.Slice((*byte)(p), uintptr(n)*c.elem.size), b):], nil
+		return b[bulk.Copy(unsafe.Slice((*byte)(p), uintptr(n)*c.elem.size), b):], nil
 	}
 	var err error
 	for i := range n {

@@ -10,7 +10,7 @@ func TestCallsAreCounted(t *testing.T) {
 			if err := callNothing.Send(n, i%n.Size(), struct{}{}); err != nil {
 				return err
 			}
-			if _, err := callSum.Call(n, i%n.Size(), bulk{}); err != nil {
+			if _, err := callSum.Call(n, i%n.Size(), summands{}); err != nil {
 				return err
 			}
 		}

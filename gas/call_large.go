@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -198,12 +199,12 @@ func (a *assembly) add(piece []byte, off, total, others uint64) (whole bool, err
 	if k := uint64(len(a.data)); end > k {
 		if end > uint64(cap(a.data)) {
 			more := make([]byte, k, min(total, 2*end))
-			copy(more, a.data)
+			bulk.Copy(more, a.data)
 			a.data = more
 		}
 		a.data = a.data[:end]
 	}
-	a.have += uint64(copy(a.data[off:], piece))
+	a.have += uint64(bulk.Copy(a.data[off:], piece))
 	return a.have >= total, nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-type bulk struct {
+type summands struct {
 	seq  uint32
 	data [120]uint32
 }
@@ -24,14 +24,14 @@ var (
 	callNothing = RegisterCall("test.nothing", func(n *Node, _ struct{}) struct{} { return struct{}{} })
 	callTiny    = RegisterCall("test.tiny", func(n *Node, a tiny) tiny { return tiny{a.a + 1, a.b ^ 0xffff} })
 	callRank    = RegisterCall("test.rank", func(n *Node, _ struct{}) int { return n.Rank() })
-	callSum     = RegisterCall("test.sum", func(n *Node, a bulk) uint64 {
+	callSum     = RegisterCall("test.sum", func(n *Node, a summands) uint64 {
 		s := uint64(a.seq)
 		for _, v := range a.data {
 			s += uint64(v)
 		}
 		return s
 	})
-	callFill = RegisterCall("test.fill", func(n *Node, v uint32) (b bulk) {
+	callFill = RegisterCall("test.fill", func(n *Node, v uint32) (b summands) {
 		b.seq = v
 		for i := range b.data {
 			b.data[i] = v * uint32(i)

@@ -4,7 +4,6 @@ package gas
 // viewed as bytes, in buffers aligned to 8 bytes.
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/origin"
 )
@@ -365,7 +365,7 @@ func (n *Node) returned(args []uint32, payload []byte) {
 		if payload == nil {
 			payload = bytesOf(args[retWords:])
 		}
-		s.data = bytes.Clone(payload)
+		s.data = bulk.Clone(payload)
 	case payload != nil:
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.res)), maxCallBytes), payload)
 	default:

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/bulk"
 )
 
 // Codec turns values of type T into bytes and back as calls do, for libraries that put several
@@ -51,7 +53,7 @@ func (c Codec[T]) Decode(b []byte, v *T) ([]byte, error) {
 		if len(b) < len(d) {
 			return nil, errShort
 		}
-		return b[copy(d, b):], nil
+		return b[bulk.Copy(d, b):], nil
 	}
 	*v = *new(T)
 	return c.c.decode(b, unsafe.Pointer(v))

@@ -2,6 +2,7 @@ package gas
 
 import (
 	"github.com/argon-go/argon/extended/collective"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -365,7 +366,7 @@ func ExclusiveScanSliceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T]
 	}
 	before := make([]T, len(s))
 	return futureWith(g, func([][]byte) []T {
-		copy(s, before)
+		bulk.CopySlice(s, before)
 		return s
 	}, func() (collective.Handle, error) {
 		return m.coll.ExclusiveScanNB(bytesOf(s), bytesOf(before), prepending(op))

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -327,7 +328,7 @@ func (n *Node) putDirect(w uint64, src []byte) bool {
 	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(src) > 0 {
 		v := &n.views[r]
 		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
-			copy(dst, src)
+			bulk.Copy(dst, src)
 			return true
 		}
 	}
@@ -339,7 +340,7 @@ func (n *Node) getDirect(w uint64, dst []byte) bool {
 	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(dst) > 0 {
 		v := &n.views[r]
 		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {
-			copy(dst, src)
+			bulk.Copy(dst, src)
 			return true
 		}
 	}

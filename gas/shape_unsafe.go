@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -124,9 +125,9 @@ func (n *Node) stridedDirect(put bool, w uint64, local []byte, g *grid) bool {
 	for i := range uint64(g.count) {
 		there, here := unsafe.Slice((*byte)(unsafe.Add(at, i*g.remote)), g.row), local[i*g.local:][:g.row]
 		if put {
-			copy(there, here)
+			bulk.Copy(there, here)
 		} else {
-			copy(here, there)
+			bulk.Copy(here, there)
 		}
 	}
 	return true

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/bulk"
 )
 
 // Touch runs f, which accesses mem, and reports whether all of mem that it touched
@@ -54,7 +56,7 @@ func TouchCopy(mem, dst, src []byte) (ok bool) {
 	case 2:
 		*(*uint16)(p) = *(*uint16)(q)
 	default:
-		copy(dst, src)
+		bulk.Copy(dst, src)
 	}
 	return true
 }

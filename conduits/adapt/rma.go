@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -148,8 +149,8 @@ func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want condui
 // putSelf is a put to this rank's own memory.
 func (e *Endpoint) putSelf(op string, to segment.NLA, src []byte, want conduits.Event) (conduits.Event, error) {
 	if b, ok := e.own.Bytes(to, uint64(len(src)), e.own.Size()); ok {
-		copy(b, src)
-	} else if err := e.self(op, to, uint64(len(src)), segment.RightWrite, func(b []byte) { copy(b, src) }); err != nil {
+		bulk.Copy(b, src)
+	} else if err := e.self(op, to, uint64(len(src)), segment.RightWrite, func(b []byte) { bulk.Copy(b, src) }); err != nil {
 		return 0, err
 	}
 	e.waiters.notify()
@@ -177,7 +178,7 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 		return want, nil
 	}
 	if src == e.rank {
-		if err := e.self("get", from, n, segment.RightRead, func(b []byte) { copy(dst, b) }); err != nil {
+		if err := e.self("get", from, n, segment.RightRead, func(b []byte) { bulk.Copy(dst, b) }); err != nil {
 			return 0, err
 		}
 		return want, nil

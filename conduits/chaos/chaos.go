@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -606,7 +607,7 @@ func (b below) Receive(m *conduits.Message) {
 			k.bytes = make([]byte, (n+7)&^7)
 		}
 		k.bytes = k.bytes[:n]
-		copy(k.bytes, m.Payload)
+		bulk.Copy(k.bytes, m.Payload)
 		k.m.Payload = k.bytes
 	}
 	if e.registered(m) {

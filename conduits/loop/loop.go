@@ -14,6 +14,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -172,12 +173,12 @@ func (t *transport) Poll() int {
 
 // Put has dst's owner let the caller write.
 func (t *transport) Put(dst int, to segment.NLA, src []byte, _ uint64) (bool, error) {
-	return t.access(dst, to, uint64(len(src)), segment.RightWrite, func(mem []byte) { copy(mem, src) })
+	return t.access(dst, to, uint64(len(src)), segment.RightWrite, func(mem []byte) { bulk.Copy(mem, src) })
 }
 
 // Get has src's owner let the caller read.
 func (t *transport) Get(dst []byte, src int, from segment.NLA, _ uint64) (bool, error) {
-	return t.access(src, from, uint64(len(dst)), segment.RightRead, func(mem []byte) { copy(dst, mem) })
+	return t.access(src, from, uint64(len(dst)), segment.RightRead, func(mem []byte) { bulk.Copy(dst, mem) })
 }
 
 func (t *transport) access(rank int, a segment.NLA, n uint64, need segment.Rights, f func(mem []byte)) (bool, error) {

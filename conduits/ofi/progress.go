@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
@@ -317,7 +318,7 @@ func (t *transport) serve(p *peer, rest []byte) (more []byte, ok bool) {
 	}
 	switch r.kind {
 	case kindPut:
-		err := t.owner.Access(p.rank, segment.NLA(r.addr), uint64(len(data)), segment.RightWrite, func(mem []byte) { copy(mem, data) })
+		err := t.owner.Access(p.rank, segment.NLA(r.addr), uint64(len(data)), segment.RightWrite, func(mem []byte) { bulk.Copy(mem, data) })
 		t.reply(p, outcome(r.op, err))
 		t.Kick() // the rank may wait for what has been written
 	case kindGet, kindCheck:
@@ -438,7 +439,7 @@ func (t *transport) answerPeer(p *peer) bool {
 func (t *transport) answerGet(p *peer, r *reply, b []byte, n int) bool {
 	unused := 0
 	defer func() { t.written(p, unused) }()
-	err := t.owner.Access(p.rank, r.at, uint64(n), segment.RightRead, func(mem []byte) { copy(b[recordBytes:], mem) })
+	err := t.owner.Access(p.rank, r.at, uint64(n), segment.RightRead, func(mem []byte) { bulk.Copy(b[recordBytes:], mem) })
 	if err != nil {
 		o := outcome(r.op, err)
 		o.high = uint32(r.remain)
@@ -501,7 +502,7 @@ func (t *transport) answered(p *peer, rest []byte) (more []byte, ok bool) {
 		if !op.get || off >= n || uint64(len(data)) > n-off {
 			return nil, false
 		}
-		copy(op.mem[off:], data)
+		bulk.Copy(op.mem[off:], data)
 	} else if op.err == nil {
 		op.err = op.refusal(t.rank, &r, data)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
@@ -711,7 +712,7 @@ func (t *transport) cut(p *peer) bool {
 			}
 			r.kind, r.length = kindPut, uint32(n)
 			r.encode(b)
-			copy(b[recordBytes:], op.mem[op.sent:op.sent+n])
+			bulk.Copy(b[recordBytes:], op.mem[op.sent:op.sent+n])
 			op.sent += n
 		}
 		p.asked++

@@ -131,7 +131,7 @@ func (a *answers) answer(src int, p unsafe.Pointer, room []byte) (page uint64, h
 		case askAtomic:
 			*(*uint64)(unsafe.Add(p, askValue)) = conduits.ApplyAtomic(q, op, typ, x, y)
 		default:
-			carry(m, room[:n], at, need)
+			carry(q, room[:n], at, need)
 		}
 	})
 	u.Exit()

@@ -283,7 +283,7 @@ func (d *desk) collect() {
 				have := segment.Entry(*(*uint64)(unsafe.Add(p, askHave)))
 				d.fail(x, d.fault(x, segment.NLA(page&^(segment.PageSize-1)), have))
 			} else if x.kind == askGet && x.err == nil {
-				carry(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), at.n), x.buf[at.from:at.from+at.n], x.at, segment.RightRead)
+				carry(unsafe.Add(d.base, deskRooms+i*deskRoom), x.buf[at.from:at.from+at.n], x.at, segment.RightRead)
 			}
 			x.value = *(*uint64)(unsafe.Add(p, askValue))
 		case failure != nil:

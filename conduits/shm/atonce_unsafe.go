@@ -34,12 +34,12 @@ func (e *Endpoint) copyAtOnce(rank int, a segment.NLA, buf []byte, need segment.
 		return false
 	}
 	if x.mem != nil {
-		mem := unsafe.Slice((*byte)(x.mem), n)
 		if x.own == nil {
-			carry(mem, buf, a, need)
+			carry(x.mem, buf, a, need)
 			exit(x.unit)
 			return true
 		}
+		mem := unsafe.Slice((*byte)(x.mem), n)
 		if need == segment.RightWrite {
 			ok = segment.TouchCopy(mem, mem, buf)
 		} else {
@@ -69,7 +69,7 @@ func (e *Endpoint) GetWordAtOnce(src int, from segment.NLA, n int) (v uint64, do
 	}
 	mem, word := unsafe.Slice((*byte)(x.mem), n), unsafe.Slice((*byte)(unsafe.Pointer(&v)), n)
 	if x.own == nil {
-		carry(mem, word, from, segment.RightRead)
+		carry(x.mem, word, from, segment.RightRead)
 	} else {
 		ok = segment.TouchCopy(mem, word, mem)
 	}

@@ -186,7 +186,7 @@ func (mem *memory) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 		if err != nil {
 			return false, err
 		}
-		if !segment.Touch(b, func() { carry(b, buf, a, need) }) {
+		if !segment.Touch(b, func() { carry(unsafe.Pointer(unsafe.SliceData(b)), buf, a, need) }) {
 			err = segment.Gone(mem.rank, a, n, need)
 		}
 		u.Exit()
@@ -200,7 +200,7 @@ func (mem *memory) transfer(rank int, a segment.NLA, buf []byte, need segment.Ri
 	m, err := mem.translate(p, a, n, need)
 	switch {
 	case m != nil:
-		carry(unsafe.Slice((*byte)(m), n), buf, a, need)
+		carry(m, buf, a, need)
 	case err != nil:
 	case whole || p.blind.Load():
 		ask = true
@@ -255,7 +255,7 @@ func (mem *memory) pieces(p *peer, a segment.NLA, buf []byte, need segment.Right
 			if m, k = mem.j.growth.chunk(addr, k); m == nil {
 				return true, nil
 			}
-			carry(unsafe.Slice((*byte)(m), k), buf[:k], a, need)
+			carry(m, buf[:k], a, need)
 		}
 		buf, a = buf[k:], a+segment.NLA(k)
 	}

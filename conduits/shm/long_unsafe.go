@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/segment"
 )
@@ -47,7 +48,7 @@ func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 	p := r.cell(t)
 	bits := uint64(tag)&stTagMask | uint64(len(words))<<stWordsShift | kindLong<<stKindShift | stDirect
 	if n > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
-		copy(b, data)
+		bulk.Copy(b, data)
 	}
 	body, far := r.body(p, headBytes, 4*len(words))
 	if len(words) > 0 {
@@ -84,7 +85,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	}
 	r.lock.Unlock()
 	if len(data) > 0 && !far && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
-		copy(b, data)
+		bulk.Copy(b, data)
 	}
 	body := unsafe.Add(r.cell(t), r.far)
 	*(*uint64)(body) = uint64(to)

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -36,7 +37,7 @@ func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Eve
 		return done & want, e.unreached("put", dst, to, 0)
 	}
 	if m, w := e.direct(dst, to, uint64(len(src)), segment.RightWrite); m != nil {
-		carry(unsafe.Slice((*byte)(m), len(src)), src, to, segment.RightWrite)
+		carry(m, src, to, segment.RightWrite)
 		exit(w)
 		e.Wake(dst)
 		return done & want, nil
@@ -58,7 +59,7 @@ func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.E
 		return done & want, e.unreached("get", src, from, 0)
 	}
 	if m, w := e.direct(src, from, uint64(len(dst)), segment.RightRead); m != nil {
-		carry(unsafe.Slice((*byte)(m), len(dst)), dst, from, segment.RightRead)
+		carry(m, dst, from, segment.RightRead)
 		exit(w)
 		return done & want, nil
 	}
@@ -172,18 +173,25 @@ func (mem *memory) longAt(src int, to segment.NLA, n, count uint64) []byte {
 	return nil
 }
 
-// carry copies between buf and equally many bytes of remote memory at address a:
-// to there if need is the right to write. 8 aligned ones by one load and one store.
-func carry(mem, buf []byte, a segment.NLA, need segment.Rights) {
+// carry copies between buf and equally many bytes of remote memory, which m points to, at
+// address a: to there if need is the right to write. 8 aligned ones by one load and one store.
+func carry(m unsafe.Pointer, buf []byte, a segment.NLA, need segment.Rights) {
+	p := unsafe.Pointer(unsafe.SliceData(buf))
 	if need == segment.RightWrite {
-		mem, buf = buf, mem
+		m, p = p, m
 	}
-	from, to := unsafe.Pointer(unsafe.SliceData(mem)), unsafe.Pointer(unsafe.SliceData(buf))
-	switch {
-	case len(buf) == 8 && a%8 == 0:
-		*(*uint64)(to) = *(*uint64)(from)
-	case from != to: // else a long message's data, which has been filled in in place
-		copy(buf, mem)
+	if len(buf) == 8 && a%8 == 0 {
+		*(*uint64)(p) = *(*uint64)(m)
+	} else {
+		move(p, m, len(buf))
+	}
+}
+
+// move is carry of what is no aligned word. It is not a part of that so that the compiler
+// inlines it.
+func move(to, from unsafe.Pointer, n int) {
+	if from != to { // else a long message's data, which has been filled in in place
+		bulk.Copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -29,7 +30,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 	if len(src) == 8 && uint64(to)%8 == 0 {
 		*(*uint64)(unsafe.Pointer(&b[0])) = *(*uint64)(unsafe.Pointer(&src[0]))
 	} else {
-		copy(b, src)
+		bulk.Copy(b, src)
 	}
 	e.Wake(dst)
 	return done & want, nil
@@ -52,7 +53,7 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	if len(dst) == 8 && uint64(from)%8 == 0 {
 		*(*uint64)(unsafe.Pointer(&dst[0])) = *(*uint64)(unsafe.Pointer(&b[0]))
 	} else {
-		copy(dst, b)
+		bulk.Copy(dst, b)
 	}
 	return done & want, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -284,7 +285,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	ev := conduits.Event(0)
 	if len(data) <= e.j.p.Immediate {
 		m.data, m.own = e.j.m.buffer(len(data)), true
-		copy(m.data, data)
+		bulk.Copy(m.data, data)
 		ev = conduits.SourceDone
 	} else {
 		m.want = conduits.SourceDone
@@ -460,7 +461,7 @@ func (e *Endpoint) receive(id uint32) {
 	if m.kind == kindCopy && m.data != nil {
 		// Its receiver may write to it, and others are to read the same.
 		b := j.m.buffer(len(m.data))
-		copy(b, m.data)
+		bulk.Copy(b, m.data)
 		m.data, m.own = b, true
 	}
 	payload := m.data

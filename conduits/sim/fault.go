@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -248,7 +249,7 @@ func (s *faults) mistreat(j *Job, id uint32, m *message) bool {
 	if happens(f.Duplicate) {
 		twin, d := j.m.get()
 		b := j.m.buffer(len(m.data))
-		copy(b, m.data)
+		bulk.Copy(b, m.data)
 		*d = *m
 		d.next, d.data, d.late = 0, b, true
 		j.schedule(j.now+s.rnd.Int64N(f.DelayBy+1), evInject, uint64(twin))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim/fabric"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/simrecord"
 	"github.com/argon-go/argon/segment"
@@ -433,7 +434,7 @@ func (j *Job) credit(m *message) {
 func (j *Job) read(id uint32) {
 	m := j.m.at(id)
 	b := j.m.buffer(len(m.data))
-	copy(b, m.data)
+	bulk.Copy(b, m.data)
 	m.data, m.own = b, true
 	if m.want&conduits.SourceDone != 0 {
 		m.want &^= conduits.SourceDone
@@ -459,7 +460,7 @@ func (j *Job) done(id uint32) {
 		return
 	}
 	if m.kind == kindGetReply && m.err == nil {
-		copy(m.dest, m.data)
+		bulk.Copy(m.dest, m.data)
 	}
 	j.trace.message(j.now, 'd', m)
 	if m.want == 0 { // of a get whose end no caller wants

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -83,7 +84,7 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 func (e *Endpoint) immediate(id uint32, m *message, at Time) conduits.Event {
 	j := e.j
 	b := j.m.buffer(len(m.data))
-	copy(b, m.data)
+	bulk.Copy(b, m.data)
 	m.data, m.own = b, true
 	have := m.want & conduits.SourceDone
 	m.want &^= have
@@ -209,11 +210,11 @@ func (e *Endpoint) touch(m *message, mem []byte) bool {
 	access := func() {
 		switch m.kind {
 		case kindGet:
-			copy(m.data, mem)
+			bulk.Copy(m.data, mem)
 		case kindAtomic:
 			m.a = apply(mem, m)
 		default:
-			copy(mem, m.data)
+			bulk.Copy(mem, m.data)
 		}
 	}
 	if conduits.InSegment(e, e.rank, m.to, uint64(len(mem))) {

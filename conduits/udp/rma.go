@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -47,8 +48,8 @@ func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event,
 func (e *Endpoint) put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
 	if dst == e.rank {
 		if b, ok := e.mem.seg.bytes(to, uint64(len(src))); ok {
-			copy(b, src)
-		} else if err := e.mem.own("put", to, uint64(len(src)), segment.RightWrite, func(b []byte) { copy(b, src) }); err != nil {
+			bulk.Copy(b, src)
+		} else if err := e.mem.own("put", to, uint64(len(src)), segment.RightWrite, func(b []byte) { bulk.Copy(b, src) }); err != nil {
 			return 0, err
 		}
 		e.notify()
@@ -72,8 +73,8 @@ func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Even
 	}
 	if src == e.rank {
 		if b, ok := e.mem.seg.bytes(from, uint64(len(dst))); ok {
-			copy(dst, b)
-		} else if err := e.mem.own("get", from, uint64(len(dst)), segment.RightRead, func(b []byte) { copy(dst, b) }); err != nil {
+			bulk.Copy(dst, b)
+		} else if err := e.mem.own("get", from, uint64(len(dst)), segment.RightRead, func(b []byte) { bulk.Copy(dst, b) }); err != nil {
 			return 0, err
 		}
 		return want, nil

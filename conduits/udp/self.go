@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -86,11 +87,11 @@ func (box *mailbox) sendSelfLong(c conduits.Class, tag conduits.Tag, words []uin
 	m.To = to
 	if n := uint64(len(data)); n > 0 {
 		if b, ok := box.mem.seg.bytes(to, n); ok {
-			copy(b, data)
+			bulk.Copy(b, data)
 			m.Payload = b
 		} else {
 			m.long, m.regs = len(data), box.mem.Registrations()
-			if box.mem.own("put", to, n, segment.RightWrite, func(b []byte) { copy(b, data) }) != nil {
+			if box.mem.own("put", to, n, segment.RightWrite, func(b []byte) { bulk.Copy(b, data) }) != nil {
 				box.loop.unheard++
 				box.releaseSelf(m)
 				return

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
 )
@@ -229,7 +230,7 @@ func (b *Box) post(dst int, kind uint32, data []byte) error {
 	if dst == c.rank {
 		c.mu.Lock()
 		d := c.take(len(data))
-		copy(d, data)
+		bulk.Copy(d, data)
 		c.in = append(c.in, batch{box: b, src: dst, epoch: b.epoch, kind: kind, data: d})
 		c.mu.Unlock()
 		c.news.Add(1)
@@ -255,7 +256,7 @@ func (b *Box) post(dst int, kind uint32, data []byte) error {
 			c.mu.Lock()
 			d := c.take(n)
 			c.mu.Unlock()
-			copy(d, t.data)
+			bulk.Copy(d, t.data)
 			t.data = d
 			p.queue.Add(t)
 			p.queued += n

@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -160,7 +161,7 @@ func (c *Endpoint) onData(t *am.Token, args []uint32, payload []byte) {
 	c.mu.Lock()
 	if b := c.table[args[0]]; b != nil {
 		data := c.take(len(payload))
-		copy(data, payload)
+		bulk.Copy(data, payload)
 		c.in = append(c.in, batch{box: b, src: t.Src(), epoch: args[1], kind: args[2], data: data})
 	}
 	c.mu.Unlock()

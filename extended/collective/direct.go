@@ -1,6 +1,10 @@
 package collective
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/argon-go/argon/internal/bulk"
+)
 
 // Blocks of at least directBlock bytes are sent to the ranks that want them, and to no
 // other on the way. That takes Size - 1 messages of a rank in place of O(log Size), of which
@@ -66,12 +70,12 @@ func (c *Endpoint) reduceDirect(out func(r int) []byte, own []byte, combine Comb
 	var room []byte
 	if len(own) > 0 {
 		room = c.room(stride * c.size)
-		copy(room[c.rank*stride:], out(c.rank))
+		bulk.Copy(room[c.rank*stride:], out(c.rank))
 	}
 	err := c.direct(out, func(r int) []byte { return room[min(len(room), r*stride):][:len(own)] })
 	if err == nil && len(own) > 0 {
 		combineBlocks(room, c.size, stride, len(own), combine)
-		copy(own, room)
+		bulk.Copy(own, room)
 	}
 	return err
 }
@@ -143,7 +147,7 @@ func (c *Endpoint) exchangeV(out [][]byte) ([][]byte, error) {
 		return nil, err
 	}
 	in := cut(come)
-	copy(in[c.rank], out[c.rank])
+	bulk.Copy(in[c.rank], out[c.rank])
 	return in, c.direct(func(r int) []byte { return out[r] }, func(r int) []byte { return in[r] })
 }
 
@@ -157,7 +161,7 @@ func (c *Endpoint) gatherV(root int, own []byte) ([][]byte, error) {
 	rotate(data, sumLengths(lens, 0, root))
 	all := cut(lens)
 	for _, b := range all {
-		data = data[copy(b, data):]
+		data = data[bulk.Copy(b, data):]
 	}
 	return all, nil
 }
@@ -175,7 +179,7 @@ func (c *Endpoint) gatherPlaces(root int, own []byte) (lens, data []byte, err er
 	data = own
 	if c.fanout(p) > 0 {
 		data = make([]byte, sumLengths(lens, 0, len(lens)/8))
-		copy(data, own)
+		bulk.Copy(data, own)
 	}
 	return lens, data, c.collect(root, data, func(i int) (from, n int) {
 		return sumLengths(lens, 0, 1<<i), sumLengths(lens, 1<<i, c.subtree(p+1<<i))
@@ -206,10 +210,10 @@ func (c *Endpoint) allGatherV(own []byte) ([][]byte, error) {
 			return nil, err
 		}
 		for _, b := range all {
-			data = data[copy(b, data):]
+			data = data[bulk.Copy(b, data):]
 		}
 		return all, nil
 	}
-	copy(all[c.rank], own)
+	bulk.Copy(all[c.rank], own)
 	return all, c.direct(func(int) []byte { return own }, func(r int) []byte { return all[r] })
 }

@@ -1,6 +1,10 @@
 package collective
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/argon-go/argon/internal/bulk"
+)
 
 // broadcast spreads buf of root to all.
 func (c *Endpoint) broadcast(root int, buf []byte) error {
@@ -122,7 +126,7 @@ func (c *Endpoint) allReduce(acc []byte, combine Combine) error {
 // there are none below.
 func (c *Endpoint) gather(root int, own, buf []byte) error {
 	block, p := len(own), c.relative(root)
-	copy(buf, own)
+	bulk.Copy(buf, own)
 	return c.collect(root, buf, func(i int) (from, n int) { return block << i, block * c.subtree(p+1<<i) })
 }
 
@@ -152,7 +156,7 @@ func (c *Endpoint) collect(root int, buf []byte, below func(i int) (from, n int)
 // allGather copies the own of all ranks into all.
 func (c *Endpoint) allGather(own, all []byte) error {
 	if block := len(own); c.directly(len(all)) {
-		copy(all[c.rank*block:], own)
+		bulk.Copy(all[c.rank*block:], own)
 		return c.direct(func(int) []byte { return own }, func(r int) []byte { return all[r*block:][:block] })
 	}
 	return c.gatherAndSpread(&all, func() error { return c.gather(0, own, all[:len(own)*c.subtree(c.rank)]) })
@@ -194,14 +198,14 @@ func (c *Endpoint) gathered(root int, own, all []byte) []byte {
 func rotate(b []byte, n int) {
 	k := len(b) - n
 	if n <= k {
-		last := append([]byte(nil), b[k:]...)
-		copy(b[n:], b[:k])
-		copy(b, last)
+		last := bulk.Clone(b[k:])
+		bulk.Copy(b[n:], b[:k])
+		bulk.Copy(b, last)
 		return
 	}
-	rest := append([]byte(nil), b[:k]...)
-	copy(b, b[k:])
-	copy(b[n:], rest)
+	rest := bulk.Clone(b[:k])
+	bulk.Copy(b, b[k:])
+	bulk.Copy(b[n:], rest)
 }
 
 // scatter is gather backwards: own is this rank's block of root's all.
@@ -211,7 +215,7 @@ func (c *Endpoint) scatter(root int, all, own []byte) error {
 	buf := own
 	switch {
 	case p == 0:
-		copy(own, all[root*block:])
+		bulk.Copy(own, all[root*block:])
 	case kids > 0:
 		buf = c.room(block * c.subtree(p))
 	}
@@ -236,7 +240,7 @@ func (c *Endpoint) scatter(root int, all, own []byte) error {
 		}
 	}
 	if p != 0 && kids > 0 {
-		copy(own, buf)
+		bulk.Copy(own, buf)
 	}
 	return nil
 }
@@ -257,17 +261,17 @@ func (c *Endpoint) blocks(all []byte, block, first, n int) []byte {
 func (c *Endpoint) exchange(out, in []byte) error {
 	block := len(out) / c.size
 	if c.directly(len(out)) {
-		copy(in[c.rank*block:], out[c.rank*block:][:block])
+		bulk.Copy(in[c.rank*block:], out[c.rank*block:][:block])
 		return c.direct(func(r int) []byte { return out[r*block:][:block] }, func(r int) []byte { return in[r*block:][:block] })
 	}
 	// Block j of way is to go j ranks, and later one that has come j ranks.
 	way := c.room(len(out))
-	rotated := copy(way, out[c.rank*block:])
-	copy(way[rotated:], out)
+	rotated := bulk.Copy(way, out[c.rank*block:])
+	bulk.Copy(way[rotated:], out)
 	for i := 0; 1<<i < c.size; i++ {
 		n := 0
 		for j := 1 << i; j < c.size; j += 2 << i {
-			n += copy(in[n:], way[j*block:min(j+1<<i, c.size)*block])
+			n += bulk.Copy(in[n:], way[j*block:min(j+1<<i, c.size)*block])
 		}
 		// n is at most half of in: below each such j there is one without the bit.
 		come := in[n:][:n]
@@ -282,12 +286,12 @@ func (c *Endpoint) exchange(out, in []byte) error {
 		}
 		n = 0
 		for j := 1 << i; j < c.size; j += 2 << i {
-			n += copy(way[j*block:min(j+1<<i, c.size)*block], come[n:])
+			n += bulk.Copy(way[j*block:min(j+1<<i, c.size)*block], come[n:])
 		}
 	}
 	for j := range c.size {
 		from := (c.rank - j + c.size) % c.size
-		copy(in[from*block:][:block], way[j*block:])
+		bulk.Copy(in[from*block:][:block], way[j*block:])
 	}
 	return nil
 }
@@ -326,7 +330,7 @@ func (c *Endpoint) scan(acc, before []byte, prepend Combine) error {
 		switch {
 		case before == nil:
 		case i == 0:
-			copy(before, in)
+			bulk.Copy(before, in)
 		default:
 			prepend(before, in)
 		}

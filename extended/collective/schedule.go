@@ -3,6 +3,8 @@ package collective
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/argon-go/argon/internal/bulk"
 )
 
 // A call that nothing waits for is a list of stages, which arrivals advance. The lists say
@@ -105,7 +107,7 @@ func (o *op) allReduce(acc []byte) {
 
 func (o *op) gather(root int, own, buf []byte) {
 	block, p := len(own), o.c.relative(root)
-	o.do(func() { copy(buf, own) })
+	o.do(func() { bulk.Copy(buf, own) })
 	o.collect(root, buf, func(i int) (from, n int) { return block << i, block * o.c.subtree(p+1<<i) })
 }
 
@@ -145,7 +147,7 @@ func (o *op) gatherTo(root int, own, all []byte) {
 func (o *op) allGather(own, all []byte) {
 	c := o.c
 	if block := len(own); c.directly(len(all)) {
-		copy(all[c.rank*block:], own)
+		bulk.Copy(all[c.rank*block:], own)
 		o.direct(func(int) []byte { return own }, func(r int) []byte { return all[r*block:][:block] })
 		return
 	}
@@ -177,9 +179,9 @@ func (o *op) scatter(root int, all, own []byte) {
 		}
 		switch {
 		case p == 0:
-			copy(own, all[root*block:])
+			bulk.Copy(own, all[root*block:])
 		case kids > 0:
-			copy(own, buf)
+			bulk.Copy(own, buf)
 		}
 	})
 }
@@ -188,20 +190,20 @@ func (o *op) exchange(out, in []byte) {
 	c := o.c
 	block := len(out) / c.size
 	if c.directly(len(out)) {
-		copy(in[c.rank*block:], out[c.rank*block:][:block])
+		bulk.Copy(in[c.rank*block:], out[c.rank*block:][:block])
 		o.direct(func(r int) []byte { return out[r*block:][:block] }, func(r int) []byte { return in[r*block:][:block] })
 		return
 	}
 	way := o.room(len(out))
 	o.do(func() {
-		rotated := copy(way, out[c.rank*block:])
-		copy(way[rotated:], out)
+		rotated := bulk.Copy(way, out[c.rank*block:])
+		bulk.Copy(way[rotated:], out)
 	})
 	for i := 0; 1<<i < c.size; i++ {
 		o.do(func() {
 			n := 0
 			for j := 1 << i; j < c.size; j += 2 << i {
-				n += copy(in[n:], way[j*block:min(j+1<<i, c.size)*block])
+				n += bulk.Copy(in[n:], way[j*block:min(j+1<<i, c.size)*block])
 			}
 			come := in[n:][:n]
 			o.post(down, i, c.above(i), come)
@@ -210,7 +212,7 @@ func (o *op) exchange(out, in []byte) {
 			o.do(func() {
 				n := 0
 				for j := 1 << i; j < c.size; j += 2 << i {
-					n += copy(way[j*block:min(j+1<<i, c.size)*block], come[n:])
+					n += bulk.Copy(way[j*block:min(j+1<<i, c.size)*block], come[n:])
 				}
 			})
 		})
@@ -218,7 +220,7 @@ func (o *op) exchange(out, in []byte) {
 	o.do(func() {
 		for j := range c.size {
 			from := (c.rank - j + c.size) % c.size
-			copy(in[from*block:][:block], way[j*block:])
+			bulk.Copy(in[from*block:][:block], way[j*block:])
 		}
 	})
 }
@@ -241,7 +243,7 @@ func (o *op) scan(acc, before []byte) {
 		switch {
 		case before == nil:
 		case i == 0:
-			o.do(func() { copy(before, in) })
+			o.do(func() { bulk.Copy(before, in) })
 		default:
 			o.combineIn(before, in)
 		}
@@ -284,13 +286,13 @@ func (o *op) reduceDirect(out func(r int) []byte, own []byte) {
 	var room []byte
 	if len(own) > 0 {
 		room = o.room(stride * c.size)
-		copy(room[c.rank*stride:], out(c.rank))
+		bulk.Copy(room[c.rank*stride:], out(c.rank))
 	}
 	o.direct(out, func(r int) []byte { return room[min(len(room), r*stride):][:len(own)] })
 	if len(own) > 0 {
 		o.do(func() {
 			combineBlocks(room, c.size, stride, len(own), o.combine)
-			copy(own, room)
+			bulk.Copy(own, room)
 		})
 	}
 }
@@ -326,7 +328,7 @@ func (o *op) exchangeV(out [][]byte) {
 	o.exchange(lens, come)
 	o.do(func() {
 		in := cut(come)
-		copy(in[c.rank], out[c.rank])
+		bulk.Copy(in[c.rank], out[c.rank])
 		o.blocks = in
 		o.direct(func(r int) []byte { return out[r] }, func(r int) []byte { return in[r] })
 	})
@@ -347,7 +349,7 @@ func (o *op) gatherV(root int, own []byte) {
 func filled(lens, data []byte) [][]byte {
 	all := cut(lens)
 	for _, b := range all {
-		data = data[copy(b, data):]
+		data = data[bulk.Copy(b, data):]
 	}
 	return all
 }
@@ -363,7 +365,7 @@ func (o *op) gatherPlaces(root int, own []byte, then func(lens, data []byte)) {
 		data := own
 		if c.fanout(p) > 0 {
 			data = make([]byte, sumLengths(lens, 0, len(lens)/8))
-			copy(data, own)
+			bulk.Copy(data, own)
 		}
 		o.collect(root, data, func(i int) (from, n int) {
 			return sumLengths(lens, 0, 1<<i), sumLengths(lens, 1<<i, c.subtree(p+1<<i))
@@ -381,7 +383,7 @@ func (o *op) allGatherV(own []byte) {
 		total := sumLengths(lens, 0, c.size)
 		if c.directly(total) {
 			all := cut(lens)
-			copy(all[c.rank], own)
+			bulk.Copy(all[c.rank], own)
 			o.blocks = all
 			o.direct(func(int) []byte { return own }, func(r int) []byte { return all[r] })
 			return

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/spin"
 )
@@ -352,7 +353,7 @@ func (s slot) takeBlock(k int, block []byte) {
 	var all [sharedBytes]byte
 	n := (k + 1) * len(block)
 	s.take(all[:n])
-	copy(block, all[k*len(block):n])
+	bulk.Copy(block, all[k*len(block):n])
 }
 
 // scatterSlots is scatter by channel h.
@@ -393,7 +394,7 @@ func (c *Endpoint) scanSlots(h *channel, acc, before []byte, prepend Combine) er
 			switch {
 			case before == nil:
 			case by == 1:
-				copy(before, at(c.rank-1))
+				bulk.Copy(before, at(c.rank-1))
 			default:
 				prepend(before, at(c.rank-by))
 			}
@@ -401,7 +402,7 @@ func (c *Endpoint) scanSlots(h *channel, acc, before []byte, prepend Combine) er
 				prepend(at(r), at(r-by))
 			}
 		}
-		copy(acc, at(c.rank))
+		bulk.Copy(acc, at(c.rank))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -154,7 +155,7 @@ func (l *landing) take(off uint64, payload []byte) bool {
 	if !l.open || off > uint64(len(l.buf)) || uint64(len(payload)) > uint64(len(l.buf))-off {
 		return false
 	}
-	l.got += copy(l.buf[off:], payload)
+	l.got += bulk.Copy(l.buf[off:], payload)
 	l.begun = true
 	return true
 }

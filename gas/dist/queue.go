@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -373,8 +374,8 @@ func (q *Queue[T]) release() (int, error) {
 		return 0, nil
 	}
 	first, run := q.at(end, count)
-	copy(q.items[first:first+run], q.own)
-	copy(q.items, q.own[run:count])
+	bulk.CopySlice(q.items[first:first+run], q.own)
+	bulk.CopySlice(q.items, q.own[run:count])
 	q.own = q.own[count:]
 	// Thieves change the low half meanwhile, which an addition to the high half leaves alone.
 	_, err = gas.FetchAdd(q.n, q.ctl.Add(ringWord), uint64(count)<<32)

@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -64,8 +65,8 @@ func layRows[T any](n *gas.Node, name string, at []uint64, values []T) (*Rows[T]
 	}
 	r := &Rows[T]{n: n, name: name}
 	part, failed := r.allocate(len(at), len(values))
-	copy(r.at, at)
-	copy(r.values, values)
+	bulk.CopySlice(r.at, at)
+	bulk.CopySlice(r.values, values)
 	var err error
 	if r.parts, err = gas.AllGather(n, part); err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, fa
 		rest := values[source]
 		for _, h := range hs {
 			k := int(h.Row) - first
-			copy(all[next[k]:], rest[:h.Count])
+			bulk.CopySlice(all[next[k]:], rest[:h.Count])
 			next[k] += h.Count
 			rest = rest[h.Count:]
 		}

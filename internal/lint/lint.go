@@ -297,6 +297,12 @@ func (c *checker) source(name string, src []byte) {
 	case core, services, user:
 		c.order(name, f)
 	}
+	switch l {
+	case segments, contract, adapter, conduit, composed, core, caches, services, user, forms, fronts, languages:
+		if !strings.HasPrefix(dir, "conduits/conduittest") {
+			c.copies(name, f)
+		}
+	}
 }
 
 // isBuildIgnore says whether a comment makes its file belong to no package.

@@ -210,6 +210,12 @@ func TestRules(t *testing.T) {
 		{"no watchdog in TestMain", "am/a_test.go", "package am\n\nfunc TestMain() { go m.Run() }\n", "am/a_test.go: tests that start"},
 		{"watchdog", "am/a_test.go", "package am\n\nfunc f() { go f() }\n\nfunc TestMain() { os.Exit(testmain.Run(m)) }\n", ""},
 		{"nothing to watch", "am/a_test.go", "package am\n\nfunc f() { f() }\n", ""},
+		{"copy", "conduits/shm/a.go", doc + "\nfunc f(a, b []byte) { copy(a, b) }\n", "conduits/shm/a.go:4: the built-in copy cannot be preempted"},
+		{"clear in a function of a function", "gas/a.go", doc + "\nfunc f(a []byte) { g(func() { clear(a) }) }\n", "the built-in clear cannot be preempted"},
+		{"copy in a program", "cmd/p/a.go", "// Package main is here.\npackage main\n\nfunc f(a, b []byte) { copy(a, b) }\n", ""},
+		{"copy by a method", "gas/a.go", doc + "\nfunc f(a, b t) { a.copy(b) }\n", ""},
+		{"a brief copy", "am/prepare.go", doc + "\n// Commit commits.\nfunc Commit(a, b []uint32) { copy(a, b) }\n", ""},
+		{"no brief copy any more", "am/prepare.go", doc + "\n// Commit commits.\nfunc Commit() {}\n", "lists Commit"},
 		{"clock in a conduit", "conduits/shm/a.go", imports("time") + "\nvar t = time.Now()\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

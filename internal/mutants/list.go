@@ -178,8 +178,8 @@ var mutants = []mutant{
 		name:   "shm-put-wakes-nobody",
 		defect: "a put into a sleeper's memory does not wake it",
 		file:   "conduits/shm/rma_unsafe.go", on: onShm,
-		old: "copy(b, src)\n\t}\n\te.Wake(dst)",
-		new: "copy(b, src)\n\t}",
+		old: "bulk.Copy(b, src)\n\t}\n\te.Wake(dst)",
+		new: "bulk.Copy(b, src)\n\t}",
 	},
 	{
 		name:   "shm-close-wakes-nobody",
@@ -292,8 +292,8 @@ var mutants = []mutant{
 		name:   "sim-remote-told-early",
 		defect: "a get is told to be done without its data",
 		file:   "conduits/sim/job.go", on: onSim,
-		old: "copy(m.dest, m.data)",
-		new: "copy(m.dest, m.data[:len(m.data)/2])",
+		old: "bulk.Copy(m.dest, m.data)",
+		new: "bulk.Copy(m.dest, m.data[:len(m.data)/2])",
 	},
 	{
 		name:   "sim-requests-in-replies",

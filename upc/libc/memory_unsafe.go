@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -85,7 +86,7 @@ func (c *C) Calloc(n, size uint64) unsafe.Pointer {
 	}
 	p := allocate(max(n*size, 1))
 	if p != nil {
-		clear(unsafe.Slice((*byte)(p), n*size))
+		bulk.Clear(unsafe.Slice((*byte)(p), n*size))
 	}
 	return p
 }
@@ -98,7 +99,7 @@ func (c *C) Realloc(p unsafe.Pointer, size uint64) unsafe.Pointer {
 	old := blockSize("realloc", p)
 	q := c.Malloc(size)
 	if q != nil {
-		copy(unsafe.Slice((*byte)(q), size), unsafe.Slice((*byte)(p), old))
+		bulk.Copy(unsafe.Slice((*byte)(q), size), unsafe.Slice((*byte)(p), old))
 		c.Free(p)
 	}
 	return q
@@ -257,7 +258,7 @@ func Args(args []string) **int8 {
 
 // Memcpy is memcpy, and memmove.
 func (c *C) Memcpy(dst, src unsafe.Pointer, n uint64) unsafe.Pointer {
-	copy(bytesAt(dst, n), bytesAt(src, n))
+	bulk.Copy(bytesAt(dst, n), bytesAt(src, n))
 	return dst
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/bulk"
 )
 
 // input is what scan reads from: at most limit bytes of a conversion, -1 for any number.
@@ -205,7 +207,7 @@ func (in *input) convert(v *conv, to unsafe.Pointer) bool {
 			return false
 		}
 		if to != nil {
-			copy(bytesAt(to, uint64(len(all))), all)
+			bulk.Copy(bytesAt(to, uint64(len(all))), all)
 		}
 		return true
 	case 's', '[':
@@ -217,7 +219,7 @@ func (in *input) convert(v *conv, to unsafe.Pointer) bool {
 		})
 		if len(all) > 0 && to != nil {
 			at := bytesAt(to, uint64(len(all)+1))
-			copy(at, all)
+			bulk.Copy(at, all)
 			at[len(all)] = 0
 		}
 		return len(all) > 0

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"github.com/argon-go/argon/internal/bulk"
 )
 
 // Strlen is strlen.
@@ -30,7 +32,7 @@ func (c *C) Memcmp(a, b unsafe.Pointer, n uint64) int32 {
 
 func (c *C) store(dst *int8, s []byte) {
 	to := bytesAt(chars(dst), uint64(len(s))+1)
-	copy(to, s)
+	bulk.Copy(to, s)
 	to[len(s)] = 0
 }
 
@@ -43,7 +45,7 @@ func (c *C) Strcpy(dst, src *int8) *int8 {
 // Strncpy is strncpy.
 func (c *C) Strncpy(dst, src *int8, n uint64) *int8 {
 	to := bytesAt(chars(dst), n)
-	clear(to[copy(to, text(src)):])
+	bulk.Clear(to[bulk.Copy(to, text(src)):])
 	return dst
 }
 

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -69,7 +70,7 @@ func (t *Thread) at(p Phaseless, n int) []byte {
 func (t *Thread) AllBroadcast(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_broadcast", f, false)
 	own := t.mine(dst, n)
-	copy(own, t.at(src, n))
+	bulk.Copy(own, t.at(src, n))
 	t.must(gas.BroadcastSlice(t.n, src.Thread(), own))
 	t.finishCall(f, false)
 }
@@ -369,7 +370,7 @@ func (t *Thread) AllSort(p Phased, size, total, block int, compare func(a, b Pha
 	elements := t.memory(whole, total*size)
 	for r := range t.threads {
 		for _, q := range t.pieces(p, r, total, block, size) {
-			n := copy(elements[q.index*size:], all[r][:q.count*size])
+			n := bulk.Copy(elements[q.index*size:], all[r][:q.count*size])
 			all[r] = all[r][n:]
 		}
 	}
@@ -381,7 +382,7 @@ func (t *Thread) AllSort(p Phased, size, total, block int, compare func(a, b Pha
 	for _, q := range t.pieces(p, t.me, total, block, size) {
 		to := t.memory(q.at, q.count*size)
 		for i := range q.count {
-			copy(to[i*size:], elements[order[q.index+i]*size:][:size])
+			bulk.Copy(to[i*size:], elements[order[q.index+i]*size:][:size])
 		}
 	}
 	t.Free(whole)

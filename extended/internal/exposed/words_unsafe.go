@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/bulk"
 )
 
 // copyWords is copy that moves aligned 1, 2, 4 or 8 bytes as a whole. dst is at
@@ -22,7 +23,7 @@ func copyWords(dst, src []byte) {
 	case 2:
 		*(*uint16)(p) = *(*uint16)(q)
 	default:
-		copy(dst, src)
+		bulk.Copy(dst, src)
 	}
 }
 

@@ -3,7 +3,6 @@ package shm
 import (
 	"runtime"
 	"sync"
-	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
@@ -57,7 +56,7 @@ func (mem *memory) copyDirect(rank int, p *conduits.Piece, need segment.Rights) 
 	if m == nil {
 		return false
 	}
-	carry(unsafe.Slice((*byte)(m), n), p.Mem, p.At, need)
+	carry(m, p.Mem, p.At, need)
 	exit(w)
 	return true
 }
