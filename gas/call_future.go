@@ -10,7 +10,8 @@ import (
 )
 
 // WaitContext is Wait that gives up when ctx ends: the error then matches [context.Cause] of
-// ctx, the call goes on, and the Future can be waited for again. Where the conduit runs the
+// ctx, the call goes on, and the Future can be waited for again. One that is of no use any more
+// gives its place back by Then with a function that does nothing. Where the conduit runs the
 // ranks itself, as a simulator does, ctx is looked at only when something else wakes the rank.
 func (f Future[R]) WaitContext(ctx context.Context) (r R, err error) {
 	if err := f.taken(); err != nil {
