@@ -134,7 +134,7 @@ func (n *Node) free(w uint64) error {
 	if rank == n.rank {
 		return n.freeOwn(wordNLA(w))
 	}
-	if rank >= n.size {
+	if uint(rank) >= uint(n.size) {
 		return errs.BadArg("rank %d out of range: the job has ranks 0..%d", rank, n.size-1)
 	}
 	text, err := remoteFree.Call(n, rank, uint64(wordNLA(w)))

@@ -1,10 +1,12 @@
 package gas
 
 // What is unsafe here: operands of 4 and 8 bytes are viewed as uint32 and uint64;
-// the memory comes from Node.atomicAt, which checks bounds, right and alignment.
+// the memory comes from Node.atomicAt, which checks bounds, right and alignment. The type
+// word of an interface is read as a number, which names the type.
 
 import (
 	"math"
+	"reflect"
 	"sync/atomic"
 	"unsafe"
 
@@ -84,7 +86,7 @@ func numberType[T Number]() conduits.AtomicType {
 }
 
 // wake lets waiters of rank look again after a direct atomic.
-func (n *Node) wake(w uint64) { n.ep.Wake(wordRank(w)) }
+func (n *Node) wake(w uint64) { n.ep.Wake(int(w >> nlaBits)) } // w has been accessed
 
 // Load reads *p atomically. T must have 4 or 8 bytes and p be aligned to them.
 func Load[T any](n *Node, p Ptr[T]) (v T, err error) {
@@ -138,8 +140,15 @@ func Swap[T any](n *Node, p Ptr[T], v T) (old T, err error) {
 
 // CompareAndSwap writes v atomically if *p is old, bit for bit, and returns what was
 // there before and whether it wrote v; if so it wakes the waiters of p's rank. T must have
-// 4 or 8 bytes and p be aligned to them.
+// 4 or 8 bytes and p be aligned to them. Types with padding or blank fields are refused, since
+// equal values may differ there. Floats compare by their bits, too: 0 is not -0, and a NaN is
+// what has the same bits.
 func CompareAndSwap[T any](n *Node, p Ptr[T], old, v T) (prev T, swapped bool, err error) {
+	if !compared[T]() {
+		if err := compare[T](); err != nil {
+			return prev, false, err
+		}
+	}
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(v))); q != nil {
 		was := toBits(old)
 		switch unsafe.Sizeof(v) {
@@ -147,8 +156,6 @@ func CompareAndSwap[T any](n *Node, p Ptr[T], old, v T) (prev T, swapped bool, e
 			was = uint64(conduits.CompareExchange32((*uint32)(q), uint32(was), uint32(toBits(v))))
 		case 8:
 			was = conduits.CompareExchange64((*uint64)(q), was, toBits(v))
-		default:
-			return prev, false, notWord[T](opNames[conduits.AtomicCAS])
 		}
 		if was == toBits(old) {
 			n.wake(p.w)
@@ -158,6 +165,40 @@ func CompareAndSwap[T any](n *Node, p Ptr[T], old, v T) (prev T, swapped bool, e
 	}
 	prev, err = wordSlow[T](n, p.w, conduits.AtomicCAS, old, v)
 	return prev, err == nil && toBits(prev) == toBits(old), err
+}
+
+// comparedTypes are types whose bits may be compared: each by the address that its pointer
+// type has in interfaces, where that address says. It takes one load to find one; the table
+// is kept instead of a map because an atomic takes less time than a look into a map.
+var comparedTypes [256]atomic.Uintptr
+
+// comparedAt is T's place in comparedTypes, and what stands there.
+func comparedAt[T any]() (*atomic.Uintptr, uintptr) {
+	i := any((*T)(nil))
+	t := *(*uintptr)(unsafe.Pointer(&i))
+	return &comparedTypes[t>>5%uintptr(len(comparedTypes))], t
+}
+
+// compared reports whether T is known as a type whose bits may be compared.
+func compared[T any]() bool {
+	at, t := comparedAt[T]()
+	return at.Load() == t
+}
+
+// compare is the error of a compare-and-swap of a T, which it notes as compared if there is none.
+//
+//go:noinline
+func compare[T any]() error {
+	op := opNames[conduits.AtomicCAS]
+	if _, ok := wordType[T](); !ok {
+		return notWord[T](op)
+	}
+	err := checkBits(op, reflect.TypeFor[T]())
+	if err == nil {
+		at, t := comparedAt[T]()
+		at.Store(t)
+	}
+	return err
 }
 
 func notWord[T any](op string) error {

@@ -83,6 +83,40 @@ func BenchmarkFetchAdd(b *testing.B) {
 	})
 }
 
+func BenchmarkCompareAndSwap(b *testing.B) {
+	b.Run("uint64", func(b *testing.B) {
+		benchPair(b, func(n *Node, p Ptr[uint64]) { benchSwaps(b, n, p, 0, 1) })
+	})
+	b.Run("Ptr", func(b *testing.B) { // a struct
+		benchPair(b, func(n *Node, p Ptr[uint64]) {
+			q, err := Cast[Ptr[uint64]](p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			benchSwaps(b, n, q, Ptr[uint64]{}, p)
+		})
+	})
+}
+
+func benchSwaps[T any](b *testing.B, n *Node, p Ptr[T], old, v T) {
+	for b.Loop() {
+		if _, swapped, err := CompareAndSwap(n, p, old, v); err != nil || !swapped {
+			b.Fatal(swapped, err)
+		}
+		old, v = v, old
+	}
+}
+
+// BenchmarkPtrOn names places of ranks in turn, as a loop over all of them does.
+func BenchmarkPtrOn(b *testing.B) {
+	benchPair(b, func(_ *Node, p Ptr[uint64]) {
+		for i := 0; b.Loop(); i++ {
+			q := p.On(i & 1023)
+			sink += q.Uint64() + uint64(q.Rank())
+		}
+	})
+}
+
 func BenchmarkFetchMax(b *testing.B) {
 	benchPair(b, func(n *Node, p Ptr[uint64]) {
 		for b.Loop() {

@@ -152,5 +152,8 @@ func (n *Node) enough() error {
 	if l, ok := n.ep.(conduits.Laned); ok && l.Lanes() < want {
 		return errs.Misstarted(errs.BadArg("gas: Config.Lanes is %d, and the job was started with %d (gasrun -lanes, ARGON_LANES)", want, l.Lanes()))
 	}
+	if n.size > maxRanks {
+		return errs.NotSupported("gas: a job of %d ranks: a Ptr names at most %d", n.size, maxRanks)
+	}
 	return nil
 }

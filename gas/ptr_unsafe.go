@@ -8,6 +8,7 @@ package gas
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
@@ -46,14 +47,25 @@ const (
 	nlaBits  = 64 - rankBits
 	nlaMask  = 1<<nlaBits - 1
 
-	maxRanks = 1 << rankBits // the largest job
+	numStrays = 1 << 8
+	maxRanks  = 1<<rankBits - numStrays // the largest job: what is above stands for ranks out of range, see strays
+
+	// nowhere is the address of what has left a rank's addresses: no memory ends there.
+	nowhere = nlaMask
 )
 
+// makeWord is the word of address a of rank, which are in range.
 func makeWord(rank int, a segment.NLA) uint64 { return uint64(rank)<<nlaBits | uint64(a)&nlaMask }
 
 func wordNLA(w uint64) segment.NLA { return segment.NLA(w & nlaMask) }
 
-func wordRank(w uint64) int { return int(w >> nlaBits) }
+// wordRank is the rank that w was made for, which the job may not have.
+func wordRank(w uint64) int {
+	if w < maxRanks<<nlaBits {
+		return int(w >> nlaBits)
+	}
+	return strayRank(w)
+}
 
 // MakePtr names the T at address a of rank. It checks T, and that rank and a fit
 // a Ptr, not that anything is there: that is checked at each access.
@@ -68,6 +80,51 @@ func MakePtr[T any](rank int, a segment.NLA) (Ptr[T], error) {
 		return Ptr[T]{}, errs.BadArg("gas: %#x of a Ptr is not an address; they are less than %#x", uint64(a), uint64(segment.ExposedLimit))
 	}
 	return Ptr[T]{w: makeWord(rank, a)}, nil
+}
+
+// strays are the ranks that no Ptr can name of which Ptr were made in this process
+// nevertheless (On has no error): such a Ptr has the number of an entry here, counted from
+// maxRanks, in place of its rank, so that it reaches no memory and its use reports the rank
+// that was given. The last entry but one is always -1's, which is the same in every process;
+// the last is not used, so that no sum of a Ptr and a few bytes overflows.
+var strays = strayRanks{ranks: [numStrays]int{numStrays - 2: -1}}
+
+type strayRanks struct {
+	mu    sync.Mutex
+	ranks [numStrays]int // 0: not in use
+	next  int
+}
+
+// stray is the number of rank's entry in strays.
+//
+//go:noinline
+func stray(rank int) int {
+	s := &strays
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range &s.ranks {
+		if r == rank {
+			return maxRanks + i
+		}
+	}
+	i := s.next
+	s.ranks[i] = rank
+	s.next = (i + 1) % (numStrays - 2) // of many, Ptr of the oldest report another one's
+	return maxRanks + i
+}
+
+// strayRank is the rank out of range that w was made for, or a number beyond all ranks if
+// another process made it.
+//
+//go:noinline
+func strayRank(w uint64) int {
+	s, r := &strays, int(w>>nlaBits)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rank := s.ranks[r-maxRanks]; rank != 0 {
+		return rank
+	}
+	return r
 }
 
 // PtrFromUint64 is the inverse of Uint64. It panics if T cannot live in shared
@@ -93,7 +150,12 @@ func (p Ptr[T]) Words() (lo, hi uint32) { return uint32(p.w), uint32(p.w >> 32) 
 func (p Ptr[T]) IsNil() bool { return p.w == 0 }
 
 // Rank is the owner of what p points to. For nil it is 0.
-func (p Ptr[T]) Rank() int { return wordRank(p.w) }
+func (p Ptr[T]) Rank() int {
+	if p.w < maxRanks<<nlaBits { // as wordRank, which would be too much to be inlined in here
+		return int(p.w >> nlaBits)
+	}
+	return strayRank(p.w)
+}
 
 // NLA is the address in the owner's global address tables, or the exposed address.
 func (p Ptr[T]) NLA() segment.NLA { return wordNLA(p.w) }
@@ -111,23 +173,40 @@ func offset(a segment.NLA) uint64 {
 }
 
 // On is the same offset on another rank: with memory that New or NewSlice gave,
-// that rank's counterpart. What Register gave has none.
-func (p Ptr[T]) On(rank int) Ptr[T] { return Ptr[T]{w: makeWord(rank, wordNLA(p.w))} }
+// that rank's counterpart. What Register gave has none. A rank that the job does not have
+// gives a Ptr whose use is an error that names the rank.
+func (p Ptr[T]) On(rank int) Ptr[T] {
+	if uint(rank) >= maxRanks {
+		rank = stray(rank)
+	}
+	return Ptr[T]{w: uint64(rank)<<nlaBits | p.w&nlaMask}
+}
 
 // Add moves p by k elements of T; k may be negative. As with Go and C pointers
 // the result may be used only inside the same allocation. The rank never
-// changes: an overflow wraps inside the 40 bits of the address.
+// changes: what would leave the 40 bits of the address points nowhere, wherever it is moved
+// from there, and its use is an error.
 func (p Ptr[T]) Add(k int) Ptr[T] {
 	var t T
 	a := p.w + uint64(k)*uint64(unsafe.Sizeof(t))
-	return Ptr[T]{w: p.w&^nlaMask | a&nlaMask}
+	// Neither k elements nor their sum with the address, nor that with 1 (it is nowhere) leave the rank.
+	if most := nlaMask / int(max(unsafe.Sizeof(t), 1)); uint(k+most) > uint(2*most) || ((a^p.w)|(p.w^(p.w+1)))>>nlaBits != 0 {
+		a = p.w | nowhere
+	}
+	return Ptr[T]{w: a}
+}
+
+// errNowhere is the error of an access at nowhere.
+func errNowhere(op string, w uint64) error {
+	return errs.BadArg("%s: a Ptr of rank %d whose address is out of range: Add or a SharedPtr has moved it past the addresses of a rank, which end at %#x",
+		op, wordRank(w), uint64(nlaMask))
 }
 
 // Sub is the number of elements from q to p, which must be on the same rank and
 // a whole number of elements apart; else the result means nothing.
 func (p Ptr[T]) Sub(q Ptr[T]) int {
 	var t T
-	return int(p.w-q.w) / int(unsafe.Sizeof(t))
+	return int(p.w-q.w) / int(max(unsafe.Sizeof(t), 1))
 }
 
 // Compare orders Ptr by rank, then by address: -1 if p comes before q, 0 if they
@@ -146,11 +225,14 @@ func (p Ptr[T]) Compare(q Ptr[T]) int {
 func (p Ptr[T]) Less(q Ptr[T]) bool { return p.w < q.w }
 
 // String prints rank and offset, as "3+0x40", for registered memory and with
-// Config.Large as "3@0x40"; or "nil".
+// Config.Large as "3@0x40"; or "nil"; "3+nowhere" for what Add has moved out of the
+// rank's addresses.
 func (p Ptr[T]) String() string {
 	switch {
 	case p.IsNil():
 		return "nil"
+	case p.w&nlaMask == nowhere:
+		return fmt.Sprintf("%d+nowhere", p.Rank())
 	case p.NLA().Exposed():
 		return fmt.Sprintf("%d@%#x", p.Rank(), p.Offset())
 	}
@@ -179,7 +261,7 @@ func Field[F, T any](p Ptr[T], of func(*T) *F) Ptr[F] {
 	if off > unsafe.Sizeof(t) || unsafe.Sizeof(t)-off < unsafe.Sizeof(*f) || unsafe.Sizeof(*f) == 0 {
 		panic("gas: Field: the function returned no part of its argument")
 	}
-	return Ptr[F]{w: p.w + uint64(off)}
+	return Ptr[F]{w: min(p.w+uint64(off), p.w|nowhere)}
 }
 
 // One comparison checks bounds and right of an access of size bytes at word w:
@@ -349,8 +431,11 @@ func (n *Node) getDirect(w uint64, dst []byte) bool {
 
 // check is the error that an access of size bytes at w deserves, if any.
 func (n *Node) check(op string, w, size uint64) error {
-	if w == 0 {
+	switch {
+	case w == 0:
 		return errNil(op)
+	case w&nlaMask == nowhere:
+		return errNowhere(op, w)
 	}
 	if wordNLA(w).Exposed() {
 		return n.checkExposed(op, w, size)

@@ -3,6 +3,7 @@ package gas
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 	"unsafe"
@@ -88,12 +89,45 @@ func sign(x int) int {
 	return 0
 }
 
-// Add never reaches another rank, however far it goes.
-func TestPtrAddKeepsTheRank(t *testing.T) {
+// Add is exact as long as there are addresses, and reaches neither another rank nor, from beyond
+// them, any address again, however far it goes.
+func TestPtrAdd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := place{genRank().Draw(t, "rank"), rapid.IntRange(0, 1<<38).Draw(t, "off")}
-		if q := p.ptr(t).Add(rapid.Int().Draw(t, "k")); q.Rank() != p.rank {
-			t.Fatalf("rank %d became %d", p.rank, q.Rank())
+		p := place{genRank().Draw(t, "rank"), rapid.IntRange(0, 1<<38).Draw(t, "off")}.ptr(t)
+		q, at, size := p, new(big.Int).SetUint64(uint64(p.NLA())), big.NewInt(12)
+		for range 3 {
+			k := farInt().Draw(t, "k")
+			q = q.Add(k)
+			at.Add(at, new(big.Int).Mul(big.NewInt(int64(k)), size))
+			lost := at.Sign() < 0 || at.Cmp(big.NewInt(nowhere)) >= 0
+			if lost {
+				at.SetInt64(nowhere)
+			}
+			if q.Rank() != p.Rank() || uint64(q.NLA()) != at.Uint64() {
+				t.Fatalf("%v and %d is %v, want %#x of rank %d", p, k, q, at, p.Rank())
+			}
+			if lost {
+				q = q.Add(rapid.SampledFrom([]int{0, 1, -1, -1 << 20}).Draw(t, "more"))
+				if q.NLA() != nowhere || !strings.Contains(q.String(), "nowhere") || q.On(1).Rank() != 1 {
+					t.Fatalf("from nowhere to %v", q)
+				}
+				break
+			}
+		}
+	})
+}
+
+// farInt draws numbers near the limits of 31 to 63 bits, of either sign, and others.
+func farInt() *rapid.Generator[int] {
+	return rapid.Custom(func(t *rapid.T) int {
+		near := rapid.IntRange(-9, 9).Draw(t, "near")
+		switch base := rapid.SampledFrom([]int{0, 20, 31, 32, 39, 40, 60, 62, 63}).Draw(t, "bits"); {
+		case base == 0:
+			return near
+		case rapid.Bool().Draw(t, "negative"):
+			return -1<<base + near
+		default:
+			return 1<<base + near
 		}
 	})
 }
@@ -105,7 +139,8 @@ func TestMakePtrRefuses(t *testing.T) {
 		want string
 	}{
 		{-1, segment.AttachBase, "rank -1"},
-		{maxRanks, segment.AttachBase, "rank 16777216"},
+		{maxRanks, segment.AttachBase, "rank 16776960"},
+		{1 << 24, segment.AttachBase, "rank 16777216"},
 		{0, 0, "0x0"},
 		{0, segment.ExposedLimit, "0x10000000000"},
 	} {

@@ -28,12 +28,13 @@ type SharedPtr[T any] struct {
 	Addr   segment.NLA // upc_addrfield: the address in the thread's segment
 }
 
-// Ptr is the plain pointer to the same element; nil for null.
+// Ptr is the plain pointer to the same element; nil for null. A thread or an address out
+// of range gives a Ptr whose use is an error, see [Ptr.On] and [Ptr.Add].
 func (s SharedPtr[T]) Ptr() Ptr[T] {
-	if s.IsNil() {
-		return Ptr[T]{}
+	if uint(s.Thread) < maxRanks && s.Addr <= nowhere {
+		return Ptr[T]{w: makeWord(s.Thread, s.Addr)} // of null it is nil
 	}
-	return Ptr[T]{w: makeWord(s.Thread, s.Addr)}
+	return Ptr[T]{w: min(uint64(s.Addr), nowhere)}.On(s.Thread)
 }
 
 // SharedPtrOf is the pointer-to-shared with phase 0 to the same element, as a

@@ -77,6 +77,48 @@ func findPointer(t reflect.Type) (path string, bad reflect.Type) {
 	return "", nil
 }
 
+// checkBits returns an error that names the field if values of type t that are equal may differ
+// in their bits other than those of floats: in bytes between fields, which no program sees and
+// which need not survive a copy, or of blank fields, which == does not look at. op compares bits.
+func checkBits(op string, t reflect.Type) error {
+	at, size, where := findUnseen(t, 0)
+	if size == 0 {
+		return nil
+	}
+	return errs.BadArg("%s: type %v cannot be compared by its bits: bytes %d to %d of its %d are %s, which are no part of the value, so that equal values may differ there; give them a name (such as Pad [%d]byte, always 0), or keep the value in an integer",
+		op, t, at, at+size-1, t.Size(), where, size)
+}
+
+// findUnseen returns the first bytes of t, which lies at offset at, that are no part of a value,
+// and between which fields they are; size is 0 if there are none.
+func findUnseen(t reflect.Type, at uintptr) (from, size uintptr, where string) {
+	switch t.Kind() {
+	case reflect.Array:
+		if t.Len() > 0 {
+			from, size, where = findUnseen(t.Elem(), at)
+		}
+	case reflect.Struct:
+		end, last := uintptr(0), ""
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Offset > end {
+				return at + end, f.Offset - end, fmt.Sprintf("padding of %v between its fields %s and %s", t, last, f.Name)
+			}
+			if f.Name == "_" && f.Type.Size() > 0 {
+				return at + f.Offset, f.Type.Size(), fmt.Sprintf("field %d of %v, which is blank (_)", i, t)
+			}
+			if from, size, where = findUnseen(f.Type, at+f.Offset); size > 0 {
+				return from, size, where
+			}
+			end, last = f.Offset+f.Type.Size(), f.Name
+		}
+		if t.Size() > end {
+			return at + end, t.Size() - end, fmt.Sprintf("padding of %v after its last field, %s", t, last)
+		}
+	}
+	return from, size, where
+}
+
 func join(a, b string) string {
 	if b == "" || b[0] == '[' {
 		return a + b

@@ -147,7 +147,8 @@ func (t *Thread) AtomicIsFast(typ AtomicType, ops Op, p Phaseless) bool {
 
 // Atomic is upc_atomic_strict (7.6.4.3) if strict, else upc_atomic_relaxed: it does op on the T
 // at p and returns what was there. The operands are those of 7.6.4.3: a of the operations with
-// one, a and b of OpCSwap, which writes b if a is there. T is the domain's type, a Phased or
+// one, a and b of OpCSwap, which writes b if a is there: bit for bit, so that of floats 0 is not
+// -0 and a NaN is what has the same bits. T is the domain's type, a Phased or
 // Phaseless of AtomicPTS; OpCSwap of Phased ones ignores phases, as == does.
 func Atomic[T Scalar](t *Thread, d Domain, strict bool, op Op, p Phaseless, a, b T) T {
 	o := t.domain("atomic operation", d)
