@@ -59,7 +59,7 @@ func TestGasPrograms(t *testing.T) {
 		{"error", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 1: argon: .*out of luck`},
 		{"exit", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 0 before it left the job`},
 		{"early", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 0 before it attached`},
-		{"panic", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 1: .*`},
+		{"panic", 1, `^gasrun: rank 1 \(pid \d+\) exited with status 1: argon: rank 1: panic: boom, at .*/gasprog/main.go:\d+ \(main.run.func1\)$`},
 		{"kill", 137, `^gasrun: rank 1 \(pid \d+\) killed by SIGKILL$`},
 		{"polite", 137, `^gasrun: rank 1 \(pid \d+\) killed by SIGKILL$`},
 	} {
@@ -75,6 +75,38 @@ func TestGasPrograms(t *testing.T) {
 			}
 			if tc.what == "polite" && strings.Count(r.stderr, "rank 1 failed: killed by SIGKILL") < 2 {
 				t.Errorf("the other ranks do not tell why they end: %s", r.stderr)
+			}
+		})
+	}
+}
+
+// TestCrashes: gasrun's last line has the first cause of a crash and the line of the
+// program where it happened, also if other lines, of stacks or registers, come last.
+func TestCrashes(t *testing.T) {
+	prog := program(t)
+	const at = `, at \S*/gasprog/main.go:\d+ \(main.broken\)`
+	for how, want := range map[string]string{
+		"here nil":      `rank 1 .* status 1: argon: rank 1: panic: runtime error: invalid memory address or nil pointer dereference` + at,
+		"here lines":    `rank 1 .* status 1: argon: rank 1: panic: several; lines` + at,
+		"here again":    `rank 1 .* status 1: argon: rank 1: panic: again: first` + at + `, then at \S*/main.go:\d+ \(main.broken.func1\)`,
+		"here library":  `rank 1 .* status 1: argon: rank 1: panic: strings: negative Repeat count` + at,
+		"here goexit":   `rank 1 .* status 1: argon: rank 1: the rank's function ended its goroutine \(runtime.Goexit\)`,
+		"here bus":      `rank 1 .* status 2: unexpected fault address 0x[0-9a-f]+; fatal error: fault; \[signal SIGBUS: bus error code=0x2\]` + at + ` \(no memory for a mapped file: /dev/shm, .*\)`,
+		"here abort":    `rank 1 .* status 2: SIGABRT: abort.*`,
+		"go lines":      `rank 1 .* status 2: panic: several; lines` + at,
+		"go again":      `rank 1 .* status 2: panic: first \[recovered\]; panic: again: first` + at + `, then at \S*/main.go:\d+ \(main.broken.func1\)`,
+		"go fatal":      `rank 1 .* status 2: fatal error: sync: unlock of unlocked mutex` + at,
+		"call nil":      `rank 1 .* status 1: argon: rank 1: gas: gasprog.crasher on rank 0 panicked: runtime error: invalid memory address or nil pointer dereference` + at,
+		"call lines":    `rank 1 .* status 1: argon: rank 1: gas: gasprog.crasher on rank 0 panicked: several; lines` + at,
+		"handler lines": `rank 0 .* status 1: argon: rank 0: panic: several; lines` + at,
+		"return":        `rank 1 .* status 1: argon: rank 1: several lines:; one; two`,
+		"log":           `rank 1 .* status 1: \d.* several; lines`,
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := gasrun(t, "-n", "2", "-kill-grace", "1h", prog, "crash", how)
+			if l := lastLine(r.stderr); !regexp.MustCompile(`^gasrun: ` + want + `$`).MatchString(l) {
+				t.Errorf("the last line is %q, want %q\n%s", l, want, r.stderr)
 			}
 		})
 	}

@@ -18,7 +18,9 @@
 // job's memory, which wakes the other ranks with a PeerError, sends them SIGTERM
 // and, after Config.KillGrace, SIGKILL. The first failure in time decides the
 // job's status, except that a rank which says by status [jobenv.StatusPeerFailed] that
-// it ended because of another one gives way to that other one.
+// it ended because of another one, or that ended after the failure of another one had been
+// known, gives way to that other one. Why it failed is read from the end of its standard
+// error (cause.go).
 //
 // A rank that calls Exit announces the job's status as it would a failure. That
 // status is the job's then, also if it is 0, and however the ranks end is no

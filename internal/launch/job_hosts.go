@@ -395,7 +395,7 @@ func (j *job) hostLost(h *host, cause error) {
 	if first < 0 {
 		return
 	}
-	if j.first >= 0 && j.ranks[j.first].Status == jobenv.StatusPeerFailed { // a consequence
+	if j.first >= 0 && j.ranks[j.first].follows { // a consequence
 		j.first = -1
 	}
 	j.conclude(jobenv.StatusFailed, cause)

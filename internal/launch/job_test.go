@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		"exit":        exit,
 		"misfit":      misfit,
 		"follow":      follow,
+		"own":         own,
 		"orphans":     orphans,
 		"stubborn":    stubborn,
 		"signals":     signals,
@@ -54,9 +55,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-type inbox struct{ got int }
+type inbox struct {
+	got  int
+	word uint32 // the last message's first
+}
 
-func (b *inbox) Receive(*conduits.Message)                      { b.got++ }
+func (b *inbox) Receive(m *conduits.Message)                    { b.got, b.word = b.got+1, m.Words[0] }
 func (b *inbox) Complete(uint64, conduits.Event, uint64, error) {}
 
 func attach() (conduits.Endpoint, *inbox) {
@@ -150,6 +154,24 @@ func follow() {
 		os.Exit(jobenv.StatusPeerFailed)
 	}
 	conduits.Wait(ep, nil, func() bool { return b.got > 0 })
+	os.Exit(7)
+}
+
+// own has rank 0 end with a status of its own because rank 1 has failed, before rank 1 ends.
+func own() {
+	ep, b := attach()
+	if testjob.Rank() == 0 {
+		s, _ := ep.Reserve(1, conduits.Request, 1, 0)
+		s.Words[0] = uint32(os.Getpid())
+		ep.Commit(1, conduits.Request, s, 1, 0)
+		_ = conduits.Wait(ep, nil, func() bool { return false })
+		os.Exit(3)
+	}
+	testjob.Check(conduits.Wait(ep, nil, func() bool { return b.got > 0 }))
+	ep.Fail(errors.New("out of luck"))
+	for syscall.Kill(int(b.word), 0) == nil { // until the launcher has seen its end
+		runtime.Gosched()
+	}
 	os.Exit(7)
 }
 
@@ -299,6 +321,12 @@ func TestFirstFailureDecides(t *testing.T) {
 // is named, whichever ends first.
 func TestConsequenceGivesWay(t *testing.T) {
 	r := testjob.RunConfig(t, 2, "follow", testjob.Config{KillGrace: never}).Want(t, 7)
+	rankError(t, r, 1, "status 7")
+}
+
+// So it is if the program makes of what it hears an end with a status of its own.
+func TestOwnConsequence(t *testing.T) {
+	r := testjob.RunConfig(t, 2, "own", testjob.Config{KillGrace: never}).Want(t, 7)
 	rankError(t, r, 1, "status 7")
 }
 

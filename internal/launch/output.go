@@ -149,16 +149,16 @@ type stream struct {
 	foreign bool
 	pump    pump // of run
 
-	mu     sync.Mutex
-	buf    []byte      // of a line, not passed on yet
-	seen   int         // bytes of buf that hold no line end
-	timer  *time.Timer // of tick; nil before the first unfinished line
-	armed  bool        // it will fire
-	ticks  int         // how often it has fired for what is in buf
-	line   []byte      // first bytes of the current line, for tail
-	tail   []string    // last lines
-	panicd string      // last line for which isCause holds
-	held   *held
+	mu      sync.Mutex
+	buf     []byte      // of a line, not passed on yet
+	seen    int         // bytes of buf that hold no line end
+	timer   *time.Timer // of tick; nil before the first unfinished line
+	armed   bool        // it will fire
+	ticks   int         // how often it has fired for what is in buf
+	line    []byte      // first bytes of the current line, for tail
+	tail    []string    // last lines
+	held    *held
+	witness *witness // of standard error; nil: none
 
 	at place // of what was written last in its line; guarded by the sink
 }
@@ -494,10 +494,10 @@ func (st *stream) remember(b []byte) {
 			return
 		}
 		b = b[i+1:]
+		if st.witness != nil {
+			st.witness.line(strings.TrimSuffix(string(st.line), "\r"))
+		}
 		if s := strings.TrimRight(string(st.line), "\r \t"); s != "" {
-			if isCause(s) {
-				st.panicd = s
-			}
 			if len(st.tail) == tailLines {
 				copy(st.tail, st.tail[1:])
 				st.tail = st.tail[:tailLines-1]
@@ -508,27 +508,22 @@ func (st *stream) remember(b []byte) {
 	}
 }
 
-// isCause says whether a line of standard error says by itself why a rank fails:
-// it begins like a panic of Go, or like the report of one that package boot has
-// caught. Stacks follow such lines, so that the last line says less.
-func isCause(line string) bool {
-	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-		return true
-	}
-	rest, ours := strings.CutPrefix(line, "argon: rank ")
-	_, rest, _ = strings.Cut(rest, ": ")
-	return ours && strings.HasPrefix(rest, "panic: ")
-}
-
-// lastLines returns the last lines, and the line that says why the rank failed
-// if there was one, as they may be shown on a terminal among the launcher's own.
-func (st *stream) lastLines() (tail []string, panicd string) {
+// lastLines returns the last lines, as they may be shown on a terminal among the
+// launcher's own.
+func (st *stream) lastLines() (tail []string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, s := range st.tail {
 		tail = append(tail, errs.Line(s, 0))
 	}
-	return tail, errs.Line(st.panicd, 0)
+	return tail
+}
+
+// why is what the rank has said of its end, see witness.why.
+func (st *stream) why(status int, sig syscall.Signal) string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return errs.Line(st.witness.why(status, sig), 0)
 }
 
 // outputFiles makes the two files of a rank in dir.

@@ -286,32 +286,10 @@ func TestLastLinesAreKept(t *testing.T) {
 	st.feed([]byte("panic: " + strings.Repeat("x", 3*tailWidth)))
 	st.feed([]byte("y\nlast"))
 	st.finish()
-	tail, panicd := st.lastLines()
+	tail := st.lastLines()
 	want := []string{"line 17", "line 18", "line 19", ("panic: " + strings.Repeat("x", tailWidth))[:tailWidth], "last"}
-	if fmt.Sprint(tail) != fmt.Sprint(want) || panicd != want[3] {
-		t.Errorf("kept %q and %q, want %q", tail, panicd, want)
-	}
-}
-
-// The line that says why is kept, however long the stack below it.
-func TestCauseIsKept(t *testing.T) {
-	for line, want := range map[string]bool{
-		"panic: x":                          true,
-		"fatal error: all goroutines sleep": true,
-		"argon: rank 12: panic: seven":      true,
-		"argon: rank 12: no panic: seven":   false,
-		"argon: rank 12 panic: ":            false,
-		"argon: panic: x":                   false,
-		" panic: x":                         false,
-		"goroutine 1 [running]:":            false,
-		"argon: rank ":                      false,
-	} {
-		st := newStream(0, &sink{w: &bytes.Buffer{}}, false, false, nil, nil)
-		st.feed([]byte(line + "\n\ngoroutine 6 [running]:\n" + strings.Repeat("main.f()\n", 2*tailLines)))
-		st.finish()
-		if _, cause := st.lastLines(); (cause == line) != want {
-			t.Errorf("%q: cause %q", line, cause)
-		}
+	if fmt.Sprint(tail) != fmt.Sprint(want) {
+		t.Errorf("kept %q, want %q", tail, want)
 	}
 }
 

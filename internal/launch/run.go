@@ -95,6 +95,7 @@ type rank struct {
 	live     bool
 	cause    string // why it counts as failed, or ""
 	early    bool   // ended with status 0 before it attached
+	follows  bool   // it has failed because of another rank, or after it
 	order    int    // when it ended, among the others
 	out, err *stream
 	held     *held
@@ -298,6 +299,7 @@ func (j *job) newStreams(r int) error {
 			j.log.printf("gasrun: output file of rank %d: %v", r, err)
 		})
 	}
+	j.ranks[r].err.witness = &witness{}
 	return nil
 }
 
@@ -447,12 +449,13 @@ func (j *job) ended(endings []ending) {
 		if over { // however ranks end then, it is no failure
 			rk.cause, rk.early = "", false
 		}
+		rk.follows = j.consequence(e.rank)
 	}
 	// Of those that ended at the same time, as far as we can tell, one that was
 	// not a consequence comes first.
 	for _, consequence := range []bool{false, true} {
 		for _, e := range endings {
-			if rk := &j.ranks[e.rank]; rk.cause != "" && (rk.Status == jobenv.StatusPeerFailed) == consequence {
+			if rk := &j.ranks[e.rank]; rk.cause != "" && rk.follows == consequence {
 				j.fail(e.rank)
 			}
 		}
@@ -508,25 +511,35 @@ func (j *job) fail(r int) {
 	if j.dump == nil { // else the others would no longer wait where they do
 		j.memory.Fail(r, rk.Status, rk.cause)
 	}
-	peer := rk.Status == jobenv.StatusPeerFailed
 	switch {
 	case j.first < 0:
 		j.first = r
-	case j.ranks[j.first].Status == jobenv.StatusPeerFailed && !peer && !(j.ending && (rk.Signal == syscall.SIGTERM || rk.Signal == syscall.SIGKILL)):
+	case j.ranks[j.first].follows && !rk.follows && !(j.ending && (rk.Signal == syscall.SIGTERM || rk.Signal == syscall.SIGKILL)):
 		j.first = r
 	}
 	if j.ending {
 		return
 	}
-	if peer && j.first == r && j.live > 0 && j.settle == nil {
+	if rk.follows && j.first == r && j.live > 0 && j.settle == nil {
 		// Some other rank is the cause and about to end; a SIGTERM now would
 		// hide how.
 		j.settle = awake.After(min(max(j.KillGrace, 0), settleTime))
 		return
 	}
-	if !peer {
+	if !rk.follows {
 		j.terminate(syscall.SIGTERM)
 	}
+}
+
+// consequence reports whether rank r, which has ended, failed because of another rank: it
+// says so by its status, or the failure of another one was known before its end. A program
+// may make an error of its own, and a status, of what it hears of others.
+func (j *job) consequence(r int) bool {
+	if j.ranks[r].Status == jobenv.StatusPeerFailed {
+		return true
+	}
+	who, _, _, ok := j.memory.Failure()
+	return ok && who != r && who >= 0 && who < len(j.ranks) && !j.ranks[who].follows
 }
 
 // early looks after ranks that ended with status 0 before they attached. That
@@ -774,12 +787,11 @@ func (j *job) result() (Result, error) {
 	if j.first >= 0 {
 		j.origin()
 		rk := &j.ranks[j.first]
-		last, panicd := rk.err.lastLines()
-		cause := rk.cause
-		if panicd != "" && rk.Signal == 0 {
-			cause += ": " + panicd
-		} else if len(last) > 0 && rk.Signal == 0 {
-			cause += ": " + last[len(last)-1]
+		last, cause := rk.err.lastLines(), rk.cause
+		if why := rk.err.why(rk.Status, rk.Signal); why != "" {
+			cause += ": " + why
+		} else if rk.Signal == syscall.SIGBUS {
+			cause += busRemedy
 		}
 		res.Failed = j.first
 		if res.Status = rk.Status; res.Status == 0 {
@@ -824,7 +836,7 @@ func (j *job) obeyed() bool {
 // origin looks, if only a consequence is known to have failed the job, for the
 // rank that announced its own failure and was ended by us before it could exit.
 func (j *job) origin() {
-	if j.ranks[j.first].Status != jobenv.StatusPeerFailed {
+	if !j.ranks[j.first].follows {
 		return
 	}
 	r, status, cause, ok := j.memory.Failure()

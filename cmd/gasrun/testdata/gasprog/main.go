@@ -4,11 +4,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -80,11 +83,81 @@ func run() error {
 			os.Exit(6)
 		case os.Args[1] == "panic":
 			panic("boom")
+		case os.Args[1] == "crash":
+			return crash(n, os.Args[2])
 		case os.Args[1] == "kill", os.Args[1] == "polite":
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		return n.Barrier()
 	})
+}
+
+// crasher runs broken on another rank.
+var crasher = gas.RegisterCall("gasprog.crasher", func(_ *gas.Node, how string) struct{} {
+	broken(how)
+	return struct{}{}
+})
+
+// crash ends the rank, or rank 0, in the way that how says, in function broken if there
+// is a place.
+func crash(n *gas.Node, how string) error {
+	where, how, _ := strings.Cut(how, " ")
+	switch where {
+	case "call":
+		_, err := crasher.Call(n, 0, how)
+		return err
+	case "handler":
+		if err := crasher.Send(n, 0, how); err != nil {
+			return err
+		}
+	case "go":
+		go broken(how)
+		time.Sleep(time.Hour)
+	case "return":
+		return fmt.Errorf("several lines:\n%w", errors.Join(errors.New("one"), errors.New("two")))
+	case "log":
+		log.Fatal("several\nlines")
+	default:
+		broken(how)
+	}
+	return n.Barrier()
+}
+
+//go:noinline
+func broken(how string) {
+	switch how {
+	case "nil":
+		var p *int
+		*p = 1
+	case "lines":
+		panic("several\nlines")
+	case "again":
+		defer func() { panic(fmt.Sprint("again: ", recover())) }()
+		panic(errors.New("first"))
+	case "library":
+		strings.Repeat("x", -len(how))
+	case "fatal":
+		var mu sync.Mutex
+		mu.Unlock()
+	case "goexit":
+		runtime.Goexit()
+	case "bus": // beyond the end of a mapped file
+		f, err := os.CreateTemp("", "")
+		if err != nil {
+			panic(err)
+		}
+		os.Remove(f.Name())
+		b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		if err != nil {
+			panic(err)
+		}
+		b[0] = 1
+	case "abort":
+		if err := syscall.Kill(os.Getpid(), syscall.SIGABRT); err != nil {
+			panic(err)
+		}
+		select {}
+	}
 }
 
 // ender ends the job from a called function.
