@@ -395,7 +395,8 @@ type Endpoint interface {
 	Polling() bool
 
 	// Idle is called after idle consecutive empty polls by a caller that still
-	// waits; it may yield the processor. False means that it is time to park.
+	// waits; it may yield the processor. False means that it is time to park. A caller
+	// that was woken for nothing may count from below 0, so as to poll for longer.
 	Idle(idle int) bool
 	// Arm announces that the caller is about to park. After Arm the caller
 	// looks once more for what it waits for and polls; then it calls Park or

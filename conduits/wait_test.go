@@ -71,3 +71,42 @@ func TestWaitFromTakesOnce(t *testing.T) {
 		t.Errorf("%v, got %d by %d calls", err, got, calls)
 	}
 }
+
+// disturbed is an endpoint whose sleeper is woken for nothing; Idle is told to go on until
+// a wait has polled for as long as it may.
+type disturbed struct {
+	quiet
+	parks, polls int
+	each         []int // polls before each park
+}
+
+func (d *disturbed) Idle(idle int) bool {
+	if idle >= 0 {
+		return false
+	}
+	d.polls++
+	return true
+}
+
+func (d *disturbed) Park(Ticket) {
+	d.parks++
+	d.each = append(d.each, d.polls)
+	d.polls = 0
+}
+
+// TestWokenForNothing: a caller that is woken time and again without a reason sleeps ever
+// later, so that those that wake it do so seldom, and never waits without a bound.
+func TestWokenForNothing(t *testing.T) {
+	d := &disturbed{}
+	if err := Wait(d, nil, func() bool { return d.parks == 20 }); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range d.each {
+		if i > 0 && n < d.each[i-1] || n > mostWoken {
+			t.Fatalf("polls before each sleep: %v, at most %d wanted", d.each, mostWoken)
+		}
+	}
+	if first, last := d.each[0]+d.each[1], d.each[len(d.each)-1]; first != 0 || last != mostWoken {
+		t.Fatalf("polls before each sleep: %v, from 0 to %d wanted", d.each, mostWoken)
+	}
+}

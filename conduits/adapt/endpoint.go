@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -123,9 +123,9 @@ func New(name string, t conduits.Transport) *Endpoint {
 // before it parks if each of them has a processor.
 func NewProcess(name string, t conduits.Transport, mates int) *Endpoint {
 	e := New(name, t)
-	e.waiters.most = crowded
-	if crowd.Room(mates) {
-		e.waiters.most = patience
+	e.waiters.patience = patience.Patience{}
+	if patience.Room(mates) {
+		e.waiters.patience.Set(mostPolls, mostYields)
 	}
 	return e
 }

@@ -5,20 +5,21 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/crowd"
+	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/sleepers"
 )
 
 // waiters are the goroutines of a rank that wait for something to happen: they arm,
 // look once more, and park. The zero value is not ready; see newWaiters.
 type waiters struct {
-	t     conduits.Transport
-	most  int           // polls before a goroutine parks, unless processors are scarce
-	seq   atomic.Uint32 // changes with whatever may end a wait
-	armed atomic.Int32  // tickets that are out
-	parks atomic.Uint64 // calls of Endpoint.Park that slept
+	t        conduits.Transport
+	patience patience.Patience // in polls; none where ranks outnumber processors
+	seq      atomic.Uint32     // changes with whatever may end a wait
+	armed    atomic.Int32      // tickets that are out
+	parks    atomic.Uint64     // calls of Endpoint.Park that slept
 
 	mu       sync.Mutex
 	cond     sync.Cond
@@ -27,9 +28,9 @@ type waiters struct {
 }
 
 func newWaiters(t conduits.Transport) *waiters {
-	w := &waiters{t: t, most: patience}
-	if t.Size() > runtime.GOMAXPROCS(0) {
-		w.most = crowded
+	w := &waiters{t: t}
+	if t.Size() <= runtime.GOMAXPROCS(0) {
+		w.patience.Set(mostPolls, mostYields)
 	}
 	w.cond.L = &w.mu
 	return w
@@ -71,7 +72,9 @@ func (w *waiters) park(t conduits.Ticket) {
 		}
 		w.watching = true
 		w.mu.Unlock()
+		began := time.Now()
 		w.t.Wait(0)
+		w.patience.Slept(time.Since(began))
 		w.mu.Lock()
 		w.watching = false
 		w.seq.Add(1)
@@ -102,19 +105,24 @@ func (w *waiters) blocked() []conduits.Blocked {
 }
 
 const (
-	// patience is after how many empty polls a goroutine parks, some tens of
-	// microseconds: about what it takes to wake it.
-	patience = 100
-	// crowded is the same where ranks outnumber processors.
-	crowded = 2
+	// mostPolls is how often a goroutine polls before it parks, some tens of microseconds: about
+	// what it takes to wake it.
+	mostPolls = 100
+	// mostYields is how often it yields after that.
+	mostYields = 2
 )
 
-// idle lets other goroutines run, and says whether to poll on.
+// idle lets other goroutines run, and reports whether to poll on.
 func (w *waiters) idle(empty int) bool {
-	most := w.most
-	if crowd.Now() {
-		most = crowded
+	switch w.patience.Next(empty) {
+	case patience.Look:
+		runtime.Gosched()
+	case patience.Yield:
+		began := time.Now()
+		runtime.Gosched()
+		w.patience.Yielded(time.Since(began))
+	default:
+		return false
 	}
-	runtime.Gosched()
-	return empty < most
+	return true
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
@@ -255,6 +256,7 @@ func openProcess(j conduits.Job, c conduits.Config) (e farEndpoint, err error) {
 			mates++
 		}
 	}
+	t.apart = patience.Room(mates)
 	return farEndpoint{adapt.NewProcess(Name, t, mates), t}, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/internal/sys"
@@ -757,10 +756,10 @@ func (t *transport) next(pause time.Duration) time.Duration {
 // processors.
 const staying = 50 * time.Microsecond
 
-// stay looks until there is progress, or for as long as staying, unless others need the
-// processor, and says whether there was any.
+// stay looks until there is progress, or for as long as staying, unless ranks of this host
+// share processors, and reports whether there was any.
 func (t *transport) stay() bool {
-	for end := time.Now().Add(staying); !crowd.Now() && time.Now().Before(end); runtime.Gosched() {
+	for end := time.Now().Add(staying); t.apart && time.Now().Before(end); runtime.Gosched() {
 		if some, _ := t.step(); some {
 			return true
 		}

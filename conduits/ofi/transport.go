@@ -67,6 +67,7 @@ type transport struct {
 	event            chan struct{} // holds one if there has been an event; see conduits.Transport
 	polls            atomic.Uint32
 	parked           atomic.Int32
+	apart            bool // each rank of this host has a processor; set before Attach
 	standby          standby
 	manual           bool         // see announce; set by Attach
 	wary             atomic.Int64 // until when standby sleeps lightly, nanoseconds of Now
@@ -259,7 +260,7 @@ var _ conduits.Transport = (*transport)(nil)
 // newTransport opens a rank's endpoint.
 func newTransport(job control, rank, size int, id uint32, limits conduits.Limits, ep *fabric.Endpoint) (*transport, error) {
 	t := &transport{
-		job: job, rank: rank, size: size, id: id, limits: limits, start: time.Now(), ep: ep,
+		job: job, rank: rank, size: size, id: id, limits: limits, start: time.Now(), ep: ep, apart: true,
 		event: make(chan struct{}, 1), drained: make(chan struct{}), peers: make([]*peer, size),
 	}
 	t.frame = frameBytes(limits)

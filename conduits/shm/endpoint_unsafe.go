@@ -86,9 +86,10 @@ func newLane(at seat, c *common) *Endpoint {
 	}
 
 	w := &e.waiter
-	w.seat, w.bell, w.launched = at, bell, *j.h32(hdrCrowded) != 0
-	w.crowded.Store(w.launched)
-	w.patience.Store(mostSpins)
+	w.seat, w.bell = at, bell
+	if *j.h32(hdrCrowded) == 0 {
+		w.patience.Set(mostSpins, mostYields)
+	}
 	return e
 }
 

@@ -16,9 +16,8 @@ func ReachesInto(ep conduits.Endpoint) bool {
 	return false
 }
 
-// Crowd sets whether ep's rank was launched as one of too many for the processors,
-// and Crowded says whether it waits like one.
-func Crowd(ep conduits.Endpoint, launched bool) { ep.(*Endpoint).launched = launched }
+// Brief reports whether ep waits at present as if another rank shared its processor.
+func Brief(ep conduits.Endpoint) bool { return ep.(*Endpoint).patience.Brief() }
 
-// Crowded is the other half of Crowd.
-func Crowded(ep conduits.Endpoint) bool { return ep.(*Endpoint).crowded.Load() }
+// Patient has ep wait as if its rank had been launched with a processor of its own.
+func Patient(ep conduits.Endpoint) { ep.(*Endpoint).patience.Set(mostSpins, mostYields) }

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/release"
@@ -183,7 +182,6 @@ func LocalPart(n int, part conduits.Part, c conduits.Config) ([]*Endpoint, error
 		j.local.sleepers[i].cond = sync.NewCond(&j.local.sleepers[i].mu)
 	}
 	j.initHeader(part.Size > min(runtime.GOMAXPROCS(0), sys.Processors()))
-	crowd.Ranks(min(n, runtime.GOMAXPROCS(0)))
 	eps := make([]*Endpoint, n)
 	for i := range eps {
 		eps[i] = newEndpoint(j, j.rank(i))

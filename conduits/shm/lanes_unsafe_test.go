@@ -221,8 +221,11 @@ func TestLaneOfSleepers(t *testing.T) {
 			eps, sinks := lanedJob(t, 2, 3, false)
 			first := eps[1][0]
 			for _, e := range eps[1] {
-				e.launched = crowded
-				e.crowded.Store(crowded)
+				if crowded {
+					e.patience.Set(0, 0)
+				} else {
+					e.patience.Set(mostSpins, mostYields)
+				}
 			}
 			for round := int64(1); round <= 3; round++ {
 				var stop atomic.Bool

@@ -56,7 +56,7 @@ func (e *Endpoint) look() int {
 
 // Spin is Poll that watches the hot ring for a moment.
 func (e *Endpoint) Spin() int {
-	if e.crowded.Load() {
+	if e.patience.Brief() {
 		return e.Poll()
 	}
 	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {

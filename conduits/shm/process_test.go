@@ -1,6 +1,7 @@
 package shm_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,12 +35,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// shareProcessor is two ranks that were launched as if each had a processor, spin on
-// the same one, and go on until both have noticed.
+// shareProcessor is two ranks that were launched as if each had a processor, and send each
+// other messages on the same one until both have stopped spinning.
 func shareProcessor() {
 	ep, err := testjob.Join(conduits.Config{})
 	testjob.Check(err)
-	shm.Crowd(ep, false)
+	shm.Patient(ep)
 	b := &inbox{ep: ep}
 	testjob.Check(ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: b}))
 	runtime.LockOSThread()
@@ -47,21 +48,30 @@ func shareProcessor() {
 	testjob.Check(err)
 	testjob.Check(sys.SetAffinity(cpus[:1]))
 	peer := 1 - ep.Rank()
-	told := false
-	for seen := make([]byte, 8); seen[0] == 0 || !told; {
-		if ep.Spin(); shm.Crowded(ep) && !told {
-			told = true
-			_, err := ep.PutWord(peer, segment.AttachBase, 1, 8, 0, 0)
+	// Each tells the other in which round, counted from 1, it has; both know by the one after.
+	told := 0
+	for round := 1; ; round++ {
+		if told == 0 && shm.Brief(ep) {
+			told = round
+			_, err := ep.PutWord(peer, segment.AttachBase, uint64(round), 8, 0, 0)
 			testjob.Check(err)
 		}
-		_, err := ep.Get(seen, ep.Rank(), segment.AttachBase, 0, 0)
+		if st := ep.Send(peer, conduits.Request, 0, nil); st != conduits.Ready {
+			testjob.Check(fmt.Errorf("message %d: %v", round, st))
+		}
+		testjob.Check(conduits.Wait(ep, nil, func() bool { return b.got[conduits.Request] >= round }))
+		heard := make([]byte, 8)
+		_, err := ep.Get(heard, ep.Rank(), segment.AttachBase, 0, 0)
 		testjob.Check(err)
+		if h := int(binary.NativeEndian.Uint64(heard)); told != 0 && h != 0 && round > max(told, h) {
+			break
+		}
 	}
 	testjob.Check(ep.Close())
 }
 
-// TestSharedProcessorIsNoticed: ranks measure that they share a processor which
-// the launcher took for two.
+// TestSharedProcessorIsNoticed: ranks find out by how their waits end that they share a
+// processor which the launcher took for two.
 func TestSharedProcessorIsNoticed(t *testing.T) {
 	testjob.Run(t, 2, "share1").Want(t, 0)
 }

@@ -4,8 +4,10 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/sleepers"
 	"github.com/argon-go/argon/internal/sys"
@@ -16,14 +18,11 @@ import (
 // all else is atomic, or set before Attach.
 type waiter struct {
 	seat
-	bell     *bell       // the rank's own, for the announcement
-	launched bool        // into a job with more ranks than processors
-	crowded  atomic.Bool // the same, or measured by the watcher
+	bell *bell // the rank's own, for the announcement
 
-	patience  atomic.Int32 // Spins before a yield, see Idle
-	outwaited atomic.Bool  // the last wait was longer
-	nested    atomic.Int32 // handlers that sleep until they can reply
-	parks     atomic.Uint64
+	patience patience.Patience // in Spins; none in a job with more ranks than processors
+	nested   atomic.Int32      // handlers that sleep until they can reply
+	parks    atomic.Uint64
 
 	// Of the watcher: looks in a row at which sleepers had no announcement.
 	stalled    int
@@ -39,48 +38,27 @@ type idle struct{}
 
 func (idle) Blocked() string { return "waiting" }
 
-// How long a waiting rank spins (in empty Spins of about 0.7 us) and yields
-// before it sleeps. Crowded ranks hand the processor over at once, whether the
-// launcher knew of it or the watcher has measured it; which side fences does not depend on
-// that, so ranks may differ, and change, at any time. The others
-// adapt: a wait that outlasts the spinning halves it for the next one, one that
-// does not lengthens it, so that two ranks that share a processor against all
-// expectation soon lose little.
 const (
-	mostSpins        = 100
-	leastSpins       = 2
-	moreSpins        = 8
-	yieldsBeforePark = 40
-	crowdedYields    = 2
-	spinsPerGosched  = 32
+	// mostSpins and mostYields are how long a rank that has a processor waits before it
+	// sleeps, in Spins of about 0.7 us and yields of about 0.5: some 90 us, where being woken takes 5 to
+	// 20. Which side fences does not depend on that, so ranks may differ, and change, at any time.
+	mostSpins  = 100
+	mostYields = 40
+	// spinsPerGosched is how often spinning lets goroutines of this process run.
+	spinsPerGosched = 32
 )
 
 // Idle yields as the wait grows longer.
 func (w *waiter) Idle(idle int) bool {
-	if w.crowded.Load() {
-		if idle >= crowdedYields {
-			return false
-		}
-		w.j.yield()
-		return true
-	}
-	patience := int(w.patience.Load())
-	if idle == 0 {
-		if w.outwaited.Swap(false) {
-			patience = max(patience/2, leastSpins)
-		} else {
-			patience = min(patience+moreSpins, mostSpins)
-		}
-		w.patience.Store(int32(patience))
-	}
-	switch {
-	case idle < patience:
+	switch w.patience.Next(idle) {
+	case patience.Look:
 		if idle%spinsPerGosched == spinsPerGosched-1 {
-			runtime.Gosched() // lets goroutines of this process run
+			runtime.Gosched()
 		}
-	case idle < patience+yieldsBeforePark:
-		w.outwaited.Store(true)
+	case patience.Yield:
+		began := time.Now()
 		w.j.yield()
+		w.patience.Yielded(time.Since(began))
 	default:
 		return false
 	}
@@ -146,7 +124,9 @@ func (w *waiter) reasons() []conduits.Blocked {
 // sleep returns when this rank has been woken since t was armed.
 func (w *waiter) sleep(t conduits.Ticket) {
 	w.parks.Add(1)
+	began := time.Now()
 	w.j.sleep(w.rank, w.lane, t.Seq)
+	w.patience.Slept(time.Since(began))
 }
 
 // remindSleepers wakes this rank's sleepers if their announcement is gone although

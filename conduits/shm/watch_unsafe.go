@@ -10,15 +10,13 @@ import (
 	"weak"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/segment"
 )
 
 // One goroutine of each process, the watcher, looks every watchEvery after what a
 // rank does not notice while it computes, or accesses memory directly, which runs no
 // code of this package: that the job has failed, that what this process alone writes
-// in the job's memory has been changed by another, and that the processors are
-// shared. A look costs some microseconds, and none of the memory that sends and polls
+// in the job's memory has been changed by another. A look costs some microseconds, and none of the memory that sends and polls
 // touch is written.
 const watchEvery = 100 * time.Millisecond
 
@@ -42,10 +40,9 @@ type checks struct {
 
 // watcher is what a process's watcher looks after.
 type watcher struct {
-	once  sync.Once
-	mu    sync.Mutex  // held during a look
-	eps   []*Endpoint // of this process that are attached, or attaching
-	meter func() bool // for tests: instead of crowd.Now
+	once sync.Once
+	mu   sync.Mutex  // held during a look
+	eps  []*Endpoint // of this process that are attached, or attaching
 }
 
 // watched has the watcher look after e from now on.
@@ -87,7 +84,6 @@ func watchJob(p weak.Pointer[job]) {
 
 // look is one look. It says whether there will be more to look after.
 func (j *job) look() bool {
-	crowd.Sample()
 	w := &j.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +98,6 @@ func (j *job) look() bool {
 		}
 		for e := range e.each() {
 			e.remindSleepers()
-			e.crowded.Store(e.launched || e.j.isCrowded())
 		}
 		if e.lanes != nil {
 			e.lanes.remind()
@@ -116,14 +111,6 @@ func (j *job) look() bool {
 	}
 	// All endpoints of a job in one process may be closed while others attach.
 	return more || j.local != nil && atomic.LoadUint32(j.h32(hdrAttached)) < uint32(j.n)
-}
-
-// isCrowded says whether the processors are shared, as measured.
-func (j *job) isCrowded() bool {
-	if j.watch.meter != nil {
-		return j.watch.meter()
-	}
-	return crowd.Now()
 }
 
 // damage says what of the header, and of this rank's control block, is not what

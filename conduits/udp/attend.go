@@ -2,8 +2,6 @@ package udp
 
 import (
 	"time"
-
-	"github.com/argon-go/argon/internal/crowd"
 )
 
 // attention is how long no goroutine must have polled before the attendant does.
@@ -69,7 +67,6 @@ func (a *attendant) stand() {
 		case <-a.quit:
 			return
 		}
-		crowd.Sample()
 		pause := attention
 		switch {
 		case a.polled():

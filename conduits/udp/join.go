@@ -12,11 +12,11 @@ import (
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/awake"
-	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/upcast"
@@ -230,9 +230,8 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		return nil, err
 	}
 	e.client, e.processes = m.client, true
-	e.patience = crowded
-	if crowd.Room(mates) {
-		e.patience = patient
+	if patience.Room(mates) {
+		e.patience.Set(mostPolls, mostYields)
 	}
 	m.ep.Store(e)
 	e.att = attend(&e.driver)

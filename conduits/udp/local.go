@@ -11,7 +11,6 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
-	"github.com/argon-go/argon/internal/crowd"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/upcast"
@@ -133,7 +132,6 @@ func openLocal(n int, c conduits.Config) ([]*Endpoint, error) {
 	}
 	b := newBoard(n)
 	epoch := rand.Uint32() | 1
-	crowd.Ranks(min(n, runtime.GOMAXPROCS(0)))
 	eps := make([]*Endpoint, n)
 	for r := range eps {
 		e, err := newEndpoint(seat{b, r, spawn}, l[r], lim, nil, engine.Config{
@@ -149,9 +147,7 @@ func openLocal(n int, c conduits.Config) ([]*Endpoint, error) {
 			return nil, err
 		}
 		if n <= min(runtime.GOMAXPROCS(0), sys.Processors()) {
-			e.patience = patient
-		} else {
-			e.patience = crowded
+			e.patience.Set(mostPolls, mostYields)
 		}
 		b.eps = append(b.eps, e)
 		eps[r] = e

@@ -4,9 +4,10 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/crowd"
+	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/sleepers"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -18,7 +19,8 @@ type waiter struct {
 	link      link // woken when the goroutine that waits for it has to look
 	single    bool // one goroutine runs at a time: a simulation
 	processes bool // other ranks are other processes
-	patience  int  // Idle
+
+	patience patience.Patience // in polls; none where ranks outnumber processors
 
 	seq          atomic.Uint32 // changes with whatever may end a wait
 	armed        atomic.Int32
@@ -34,33 +36,34 @@ type waiter struct {
 }
 
 const (
-	// patient is after how many empty polls a rank parks that has a processor to
-	// itself: some tens of microseconds, about what it takes to be woken.
-	patient = 100
-	// crowded is that of a rank that has none.
-	crowded = 2
-	// spinsPerGosched is how often such a poll lets goroutines of this process run.
-	spinsPerGosched = 32
+	// mostPolls is how often a rank that has a processor to itself polls before it parks:
+	// some tens of microseconds, about what it takes to be woken.
+	mostPolls = 100
+	// mostYields is how often it yields after that.
+	mostYields = 2
+	// pollsPerGosched is how often polling lets goroutines of this process run.
+	pollsPerGosched = 32
 )
 
 // Idle lets others run, until it is time to park.
 func (w *waiter) Idle(idle int) bool {
-	patience := w.patience
-	if !w.single && crowd.Now() {
-		patience = min(patience, crowded)
-	}
-	switch {
-	case idle >= patience:
+	if w.single {
 		return false
-	case patience > crowded:
-		if idle%spinsPerGosched == spinsPerGosched-1 {
+	}
+	switch w.patience.Next(idle) {
+	case patience.Look:
+		if idle%pollsPerGosched == pollsPerGosched-1 {
 			runtime.Gosched()
 		}
-	default:
+	case patience.Yield:
+		began := time.Now()
 		if w.processes {
 			sys.Yield()
 		}
 		runtime.Gosched()
+		w.patience.Yielded(time.Since(began))
+	default:
+		return false
 	}
 	return true
 }
@@ -114,7 +117,9 @@ func (w *waiter) sleep(t conduits.Ticket, d *driver) {
 		}
 		w.watching = true
 		w.waitMu.Unlock()
+		began := time.Now()
 		d.watch()
+		w.patience.Slept(time.Since(began))
 		w.waitMu.Lock()
 		w.watching = false
 		w.cond.Broadcast()
