@@ -17,7 +17,7 @@ type Launch struct {
 	Rendezvous bool
 	// Memory, if not nil, makes what the ranks of one host share: n of them, which is
 	// the whole job without Rendezvous. It is called in the launcher, or on another
-	// host in what takes its place there. Of c only MaxSegment and Lanes are set. Ranks inherit
+	// host in what takes its place there. Of c only MaxSegment, Lanes and Remark are set. Ranks inherit
 	// the file by ARGON_SEGFD.
 	Memory func(n int, c Config) (JobMemory, error)
 	// Single says that one process runs all ranks, by Local. It writes a record

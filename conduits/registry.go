@@ -24,6 +24,9 @@ type Config struct {
 	// Seed decides what a conduit leaves to chance, such as a simulator; the
 	// same seed, the same run.
 	Seed uint64
+	// Remark, if not nil, is told in one line what a user should know of the job that
+	// is made, such as a default that had to be smaller.
+	Remark func(line string)
 }
 
 // Job is one rank's place in a job that a launcher started.

@@ -114,9 +114,9 @@ const MaxWorkers = 1 << 10
 
 // Defaults, bytes.
 const (
-	DefaultSegment = 64 << 20 // Config.SegmentSize
-	DefaultLarge   = 1 << 30  // Config.SegmentSize with Config.Large
-	DefaultBucket  = 64 << 10 // Config.PinBucket
+	DefaultSegment = jobenv.DefaultSegment // Config.SegmentSize
+	DefaultLarge   = 1 << 30               // Config.SegmentSize with Config.Large
+	DefaultBucket  = 64 << 10              // Config.PinBucket
 )
 
 // maxBucket is the largest Config.PinBucket.

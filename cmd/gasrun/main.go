@@ -29,6 +29,10 @@ func main() {
 	if status, ok := launch.Helper(); ok {
 		os.Exit(status)
 	}
+	if err := sys.StartError(); err != nil {
+		fmt.Fprintln(os.Stderr, "gasrun:", err)
+		os.Exit(jobenv.StatusFailed)
+	}
 	os.Exit(run(os.Args[1:]))
 }
 

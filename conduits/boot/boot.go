@@ -149,7 +149,17 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 		return errs.NotSupported("%s: conduit %s cannot run ranks inside one process; start the program with gasrun", cfg.Name, cd.Name)
 	}
 	most := (cfg.MaxSegment + segment.PageSize - 1) &^ (segment.PageSize - 1)
-	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: cfg.Lanes})
+	remark := func(line string) { fmt.Fprintln(cfg.Output, "argon: "+line) }
+	if cd.Launch == nil || !cd.Launch.Single { // a simulator's ranks may attach more than there is
+		room, err := conduits.FitLocal(cfg.Name, cfg.Ranks, most, remark)
+		if err != nil {
+			return errs.Misstarted(err)
+		}
+		if room < jobenv.DefaultSegment {
+			most = room
+		}
+	}
+	eps, err := cd.Local(cfg.Ranks, conduits.Config{MaxSegment: most, Lanes: cfg.Lanes, Remark: remark})
 	if err != nil {
 		return errs.Misstarted(err)
 	}

@@ -63,15 +63,16 @@ func runLaunched(ctx context.Context, cfg *Config, cd conduits.Conduit, j condui
 // leaves, when it has joined after all, so that the others hear the cause, unless the
 // process has ended before.
 func joinJob(ctx context.Context, cfg *Config, cd conduits.Conduit, j conduits.Job) (conduits.Endpoint, error) {
+	c := conduits.Config{Lanes: cfg.Lanes, Remark: func(line string) { fmt.Fprintf(cfg.Output, "argon: rank %d: %s\n", j.Rank, line) }}
 	if ctx.Done() == nil {
-		return cd.Join(j, conduits.Config{Lanes: cfg.Lanes})
+		return cd.Join(j, c)
 	}
 	var ep conduits.Endpoint
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		ep, err = cd.Join(j, conduits.Config{Lanes: cfg.Lanes})
+		ep, err = cd.Join(j, c)
 	}()
 	select {
 	case <-done:

@@ -180,8 +180,10 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 
 // checkLocal refuses a segment that the Go heap could not give.
 func checkLocal(size uint64) error {
-	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
-		return errs.Resource("shm: a segment of %d bytes: %s allows %d (-segment, ARGON_SEGMENT)", size, limit, avail)
+	addresses := sys.AddressRoom(true)
+	addresses.Free = max(addresses.Free-conduits.RuntimeAddresses, 0)
+	if r := sys.Narrowest(sys.MemoryRoom(false), addresses); size > uint64(r.Free) {
+		return errs.Resource("shm: a segment of %d bytes: %v; -segment, ARGON_SEGMENT", size, r)
 	}
 	return nil
 }

@@ -90,15 +90,14 @@ func (j *job) unmap() {
 	}
 }
 
-// space is how many bytes the file system of the job's file can still take, if that
-// is limited.
-func (g *growth) space() (bytes int64, limited bool) {
+// space is what the file system of the job's file can still take.
+func (g *growth) space() sys.Room {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.file == nil {
-		return 0, false
+		return sys.Room{}
 	}
-	return sys.FreeIn(g.file.Fd())
+	return sys.FileSystemRoom(g.file.Fd())
 }
 
 // allocate finds n bytes, whole pages, that no other caller has. They are zeros. The lock

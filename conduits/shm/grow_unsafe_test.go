@@ -146,8 +146,8 @@ func TestMapRefuses(t *testing.T) {
 	if _, err := e.MapMemory(0); !isBadArg(err) {
 		t.Errorf("0 bytes: %v", err)
 	}
-	if avail, _ := sys.AvailableMemory(); avail > 0 {
-		if _, err := e.MapMemory(uint64(avail) * 2); !errors.Is(err, conduits.ErrResource) {
+	if r := sys.MemoryRoom(false); r.Bounded() {
+		if _, err := e.MapMemory(uint64(r.Free) * 2); !errors.Is(err, conduits.ErrResource) {
 			t.Errorf("more than there is: %v", err)
 		}
 	}
@@ -163,14 +163,15 @@ func TestMapRefuses(t *testing.T) {
 // and no signal when it is touched.
 func TestMapNoRoom(t *testing.T) {
 	const dir = "/dev/shm"
-	free, err := sys.FreeSpace(dir)
-	if err != nil || free < 1<<20 {
-		t.Skip("no file system in memory: ", err)
+	room, err := sys.DirectoryRoom(dir)
+	if err != nil || !room.Bounded() || room.Free < 1<<20 {
+		t.Skip("no file system in memory: ", room, err)
 	}
+	free := room.Free
 	t.Setenv("ARGON_SHM_DIR", dir)
 	e := mappedWay(true).nodes(t, 1)[0]
-	if n, limited := e.j.growth.space(); n <= 0 || !limited {
-		t.Errorf("%d bytes are free, which is a limit: %v", n, limited)
+	if r := e.j.growth.space(); r.Free <= 0 || !r.Bounded() {
+		t.Errorf("where the job's memory lies: %v", r)
 	}
 	if mem, err := e.MapMemory(1 << 16); err != nil {
 		t.Error(err)
@@ -181,8 +182,8 @@ func TestMapNoRoom(t *testing.T) {
 		t.Errorf("%d bytes where %d are free: %v", 2*free, free, err)
 	}
 	t.Setenv("ARGON_SHM_DIR", "")
-	if n, limited := mappedWay(true).nodes(t, 1)[0].j.growth.space(); limited {
-		t.Errorf("in a memfd %d bytes are free", n)
+	if r := mappedWay(true).nodes(t, 1)[0].j.growth.space(); r.Bounded() {
+		t.Errorf("in a memfd: %v", r)
 	}
 }
 

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"fmt"
 	"os"
 	"sync/atomic"
 
@@ -8,7 +9,6 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/segment"
 )
 
 // JobMemory is a launcher's hold on the memory of processes that are ranks of a
@@ -20,33 +20,22 @@ type JobMemory struct {
 }
 
 // CreateJob makes the memory for n ranks: a memfd, or an unlinked file in the
-// directory that ARGON_SHM_DIR names (such as /dev/shm) where memfd_create is
-// not to be had. Nothing of it is touched yet. c.MaxSegment 0 lets the ranks
+// directory that ARGON_SHM_DIR names, or in /dev/shm where memfd_create is
+// forbidden. Nothing of it is touched yet. c.MaxSegment 0 lets the ranks
 // attach 85 % of the memory that is available, divided by n, at most 64 GiB
-// each; an explicit size that does not fit is an error.
+// each, or less where another limit is narrower (see room); an explicit size that does not
+// fit is an error.
 func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	if err := checkSize(n); err != nil {
 		return nil, err
 	}
-	dir := os.Getenv(jobenv.ShmDir)
-	stride, err := chooseStride(n, c.Lanes, dir, c.MaxSegment)
+	g, err := geometryFor(n, 0).configure(c)
 	if err != nil {
 		return nil, err
 	}
-	g, err := geometryFor(n, stride).configure(c)
+	f, err := g.create(os.Getenv(jobenv.ShmDir), c)
 	if err != nil {
 		return nil, err
-	}
-	f, err := sys.CreateMemory(dir, "argon", g.total())
-	if err != nil && dir == "" {
-		const fallback = "/dev/shm"
-		if stride, err = chooseStride(n, c.Lanes, fallback, c.MaxSegment); err == nil {
-			g.segment = stride
-			f, err = sys.CreateMemory(fallback, "argon", g.total())
-		}
-	}
-	if err != nil {
-		return nil, errs.Resource("shm: cannot make %d bytes of shared memory for %d ranks: %v (-segment, ARGON_SEGMENT, ARGON_SHM_DIR)", g.total(), n, err)
 	}
 	p, err := sys.Map(f.Fd(), g.launched())
 	if err != nil {
@@ -59,49 +48,55 @@ func CreateJob(n int, c conduits.Config) (*JobMemory, error) {
 	return &JobMemory{j: j, file: f}, nil
 }
 
-// chooseStride checks a wanted segment size against what there is, or chooses.
-func chooseStride(n, lanes int, dir string, want uint64) (int64, error) {
-	avail, limit := sys.AvailableMemory()
-	if dir != "" {
-		free, err := sys.FreeSpace(dir)
-		if err != nil {
-			return 0, errs.Resource("shm: %s: %v (ARGON_SHM_DIR)", dir, err)
-		}
-		if avail == 0 || free < avail {
-			avail, limit = free, "the space free in "+dir
+// create makes the file, and chooses g.segment.
+func (g *geometry) create(dir string, c conduits.Config) (*os.File, error) {
+	var forbidden error
+	if dir == "" {
+		if forbidden = sys.MemfdError(); forbidden != nil {
+			dir = "/dev/shm"
 		}
 	}
-	if avail != 0 {
-		avail = max(avail-mailboxes(n, lanes), 1)
+	bounds, err := g.room(dir, c.MaxSegment == 0)
+	if err == nil {
+		var size uint64
+		if size, err = conduits.FitSegment("shm", g.n, c.MaxSegment, c.Remark, bounds...); err != nil {
+			return nil, err
+		}
+		g.segment = int64(size)
+		var f *os.File
+		if f, err = sys.CreateMemory(dir, "argon", g.total()); err == nil {
+			return f, nil
+		}
 	}
-	return strideFor(n, want, avail, limit)
+	why := "ARGON_SHM_DIR"
+	if dir == "" {
+		why = "-segment, ARGON_SEGMENT"
+	} else if forbidden != nil {
+		why = fmt.Sprintf("which is used because of %v: allow that, or let ARGON_SHM_DIR name a directory of a tmpfs", forbidden)
+	}
+	return nil, errs.Resource("shm: cannot make %s of shared memory for %d ranks: %v (%s)", sys.Amount(g.total()), g.n, err, why)
 }
 
-// mailboxes is how much memory a job takes beside its segments if every rank
-// talks to eight others in all of its lanes.
-func mailboxes(n, lanes int) int64 {
-	g := geometryFor(n, 0)
-	return g.ctlOffset(n) + int64(n)*int64(min(n, 8))*int64(max(lanes, 1))*int64(g.talk())
-}
-
-// strideFor is chooseStride without the system: avail is 0 if unknown.
-func strideFor(n int, want uint64, avail int64, limit string) (int64, error) {
-	const most = 64 << 30
-	if want == 0 {
-		if avail == 0 {
-			return 256 << 20, nil
-		}
-		s := min(avail/100*85/int64(n), most) &^ (segment.PageSize - 1)
-		return max(s, segment.PageSize), nil
+// room is what bounds the memory of a job of this geometry: how much memory there is, here
+// and in the file system of dir; what a process may map, for every rank maps all of it; and how
+// long a file may be, which grows when ranks register memory.
+func (g *geometry) room(dir string, chosen bool) ([]conduits.Bound, error) {
+	talks := g.ctlOffset(g.n) + int64(g.n)*int64(min(g.n, 8))*int64(g.lanes)*int64(g.talk()) // if every rank talks to eight in all lanes
+	mapped := conduits.Addresses(false)
+	mapped.Beside += g.segmentOffset(0)
+	bounds := []conduits.Bound{
+		{Room: sys.MemoryRoom(chosen), Beside: talks, Share: 85},
+		mapped,
+		{Room: sys.FileRoom(), Beside: g.segmentOffset(0), Share: 85},
 	}
-	if want > uint64(segment.MaxAttach) {
-		return 0, errs.Resource("shm: a segment of %d bytes: the most is %d (-segment, ARGON_SEGMENT)", want, uint64(segment.MaxAttach))
+	if dir == "" {
+		return bounds, nil
 	}
-	if avail != 0 && want > uint64(avail)/uint64(n) {
-		return 0, errs.Resource("shm: %d segments of %d bytes need %.0f MiB, but %s allows %d MiB beside the mailboxes: at most %d bytes a rank (-segment, ARGON_SEGMENT, or a container's --shm-size and memory limit)",
-			n, want, float64(n)*float64(want)/(1<<20), limit, avail>>20, avail/int64(n)&^(segment.PageSize-1))
+	free, err := sys.DirectoryRoom(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return int64(want+segment.PageSize-1) &^ (segment.PageSize - 1), nil
+	return append(bounds, conduits.Bound{Room: free, Beside: talks, Share: 85}), nil
 }
 
 // File is the memory as a file for ranks to inherit; a rank finds its number in

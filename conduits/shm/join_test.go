@@ -151,40 +151,6 @@ func TestLocalSegmentTooLarge(t *testing.T) {
 	}
 }
 
-func TestStrideFor(t *testing.T) {
-	const mib = 1 << 20
-	for _, c := range []struct {
-		n     int
-		want  uint64
-		avail int64
-		got   int64
-		parts []string // of the error
-	}{
-		{n: 2, avail: 0, got: 256 * mib},                       // unknown
-		{n: 2, avail: 1000 * mib, got: 425 * mib},              // 85 %
-		{n: 1, avail: 1 << 50, got: 64 << 30},                  // the most by default
-		{n: 1024, avail: 1 * mib, got: page},                   // the least
-		{n: 4, want: 1, avail: mib, got: page},                 // whole pages
-		{n: 4, want: page + 1, avail: mib, got: 2 * page},      //
-		{n: 4, want: 16 * mib, avail: 64 * mib, got: 16 * mib}, // fits exactly
-		{n: 4, want: 16*mib + 1, avail: 64 * mib, got: 0, parts: []string{"4 segments of 16777217 bytes", "64 MiB", "the test", "at most 16777216 bytes a rank", "-segment", "ARGON_SEGMENT", "--shm-size"}},
-		{n: 2, want: 1 << 40, avail: 0, got: 0, parts: []string{"1099511627776", "548682072064"}},
-		{n: 2, want: 1 << 30, avail: 64 * mib, got: 0, parts: []string{"need 2048 MiB", "allows 64 MiB"}},
-		{n: 1024, want: 1<<64 - 1, avail: 64 * mib, got: 0, parts: []string{"18446744073709551615"}},
-		{n: 1, want: uint64(segment.MaxAttach), avail: 0, got: int64(segment.MaxAttach)},
-	} {
-		got, err := strideFor(c.n, c.want, c.avail, "the test")
-		if c.parts != nil {
-			wantError(t, "strideFor", err, conduits.ErrResource, c.parts...)
-		} else if err != nil {
-			t.Errorf("%+v: %v", c, err)
-		}
-		if got != c.got {
-			t.Errorf("%+v: got %d", c, got)
-		}
-	}
-}
-
 // TestMemoryInDirectory: ARGON_SHM_DIR names where the memory is made, without
 // leaving anything there.
 func TestMemoryInDirectory(t *testing.T) {
@@ -222,7 +188,7 @@ func TestSmallMemory(t *testing.T) {
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
 	t.Setenv("ARGON_SHM_DIR", dir)
 	_, err := CreateJob(4, conduits.Config{MaxSegment: 16 << 20})
-	wantError(t, "four times 16 MiB", err, conduits.ErrResource, "4 segments of 16777216 bytes need 64 MiB", "the space free in "+dir, "-segment", "ARGON_SEGMENT", "--shm-size")
+	wantError(t, "four times 16 MiB", err, conduits.ErrResource, "4 segments of 16777216 bytes need 64 MiB", "the file system of "+dir+" allows 64 MiB", "-segment", "ARGON_SEGMENT", "ARGON_SHM_DIR", "--shm-size")
 
 	m, err := CreateJob(4, conduits.Config{}) // as large as it can be
 	if err != nil {

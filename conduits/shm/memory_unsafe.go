@@ -99,12 +99,9 @@ func (mem *memory) MapMemory(n uint64) ([]byte, error) {
 	case mem.life.closed.Load():
 		return nil, errClosed
 	}
-	if avail, limit := sys.AvailableMemory(); avail > 0 && size > uint64(avail) {
-		return nil, errs.Resource("shm: %d bytes of memory: %s allows %d", size, limit, avail)
-	}
 	// A process that touches what has no room there any more dies of SIGBUS.
-	if free, limited := mem.j.growth.space(); limited && size > uint64(free) {
-		return nil, errs.Resource("shm: %d bytes of memory: %d are free where the job's memory lies (ARGON_SHM_DIR)", size, free)
+	if r := sys.Narrowest(sys.MemoryRoom(false), mem.j.growth.space()); size > uint64(r.Free) {
+		return nil, errs.Resource("shm: %d bytes of memory: %v", size, r)
 	}
 	p, r, err := mem.j.mapNew(size)
 	if err != nil {

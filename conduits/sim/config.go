@@ -3,7 +3,9 @@ package sim
 import (
 	"io"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -64,7 +66,11 @@ func (c *Config) ensure(n int) error {
 	most := uint64(addressSpace) / uint64(n) &^ (segment.PageSize - 1)
 	switch {
 	case c.MaxSegment == 0:
-		c.MaxSegment = min(64<<20, most)
+		room, err := conduits.FitSegment("sim", n, 0, nil, conduits.Addresses(true))
+		if err != nil {
+			return err
+		}
+		c.MaxSegment = min(jobenv.DefaultSegment, most, room)
 	case c.MaxSegment > min(most, uint64(segment.MaxAttach)):
 		return errs.Resource("sim: segments of %d bytes for %d ranks: the most is %d (-segment, ARGON_SEGMENT)", c.MaxSegment, n, min(most, uint64(segment.MaxAttach)))
 	}

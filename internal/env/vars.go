@@ -103,7 +103,7 @@ var Vars = [...]Var{
 		Meaning: "shared memory of a rank",
 		Text:    "Shared memory that each rank brings, rounded up to whole pages and not touched before it is used.",
 		Range:   "size: 1 to 511 GiB, in bytes or with K, M, G, T",
-		Default: "64 MiB, with `ARGON_SEGMENT_LARGE` 1 GiB; under gasrun at most 85 % of free memory divided by the ranks",
+		Default: "64 MiB, with `ARGON_SEGMENT_LARGE` 1 GiB; less where a memory group, memory, `ulimit -v` or `-f` leaves less, which is said",
 		Also:    "`Config.SegmentSize`, `-segment`",
 		Form:    size,
 	},

@@ -51,6 +51,10 @@ func FormatSize(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
+// DefaultSegment is the size of a rank's segment, bytes, if neither its program nor its
+// user says one.
+const DefaultSegment = 64 << 20
+
 // MaxLanes is the most lanes of a rank, see conduits.Laned.
 const MaxLanes = 64
 

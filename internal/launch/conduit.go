@@ -41,7 +41,11 @@ func (c *Config) own() (Memory, error) {
 // memory is what the memory that ranks share has to have room for.
 func (c *Config) memory() conduits.Config {
 	lanes, _ := c.lanes() // Validate says what is wrong
-	return conduits.Config{MaxSegment: c.attached(), Lanes: lanes}
+	like := conduits.Config{MaxSegment: c.attached(), Lanes: lanes}
+	if !c.Large { // else segments are not there
+		like.Remark = c.remark
+	}
+	return like
 }
 
 // lanes is how many lanes the ranks are told to have; 0 if nothing says so.

@@ -142,6 +142,7 @@ type Config struct {
 
 	localFirst, localSize int                              // ranks of this host, if they are not all
 	logf                  func(format string, args ...any) // for what only -v shows; nil for nothing
+	remark                func(line string)                // of the job's memory; nil for nothing
 }
 
 // EnsureDefaults replaces zero values by the defaults. It takes Segment from

@@ -55,6 +55,7 @@ type localCrew struct {
 	members   []member
 	live      int
 	ctl       *os.File // write end of the control pipe
+	oom       *sys.OOMWatch
 }
 
 // orders is what a localCrew is to run.
@@ -79,6 +80,10 @@ type orders struct {
 
 // start starts all processes. If it fails some may run.
 func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
+	if err := checkLimits(o.size); err != nil {
+		return err
+	}
+	c.oom = sys.WatchOOM()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return errs.Resource("launch: %v", err)
@@ -110,7 +115,7 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 			files[0] = o.stdin
 		}
 		failed := func(err error) error {
-			return errs.Resource("launch: cannot start %s of %d: %v%s", o.name(m.rank), o.total, err, hint(err))
+			return errs.Resource("launch: cannot start %s of %d: %v", o.name(m.rank), o.total, err)
 		}
 		var readers [2]*os.File
 		for k := range 2 {
@@ -184,6 +189,11 @@ func (c *localCrew) reap() []ending {
 			e.signal = ws.Signal()
 			e.status = 128 + int(e.signal)
 			e.cause = "killed by " + sys.SignalName(e.signal)
+			if e.signal == syscall.SIGKILL {
+				if why := c.oom.Killed(); why != "" {
+					e.cause += ": " + why
+				}
+			}
 		default:
 			e.status = ws.ExitStatus()
 			if e.status != 0 {

@@ -102,6 +102,7 @@ type refusal struct{ error }
 
 // refuse tells the launcher why nothing can be started.
 func (d *deputy) refuse(err error) error {
+	err = limited(err)
 	d.link.send(frameRefuse, nil, []byte(bare(err)))
 	return &refusal{err}
 }
@@ -243,7 +244,8 @@ func (d *deputy) prepare() error {
 		}
 		shared = l.Memory
 	}
-	if d.outfit, err = newOutfit(key, shared, t.count, (&Config{Segment: t.segment, Large: t.large, Env: t.env}).memory()); err != nil {
+	remark := func(line string) { notes = append(notes, []byte(line)) }
+	if d.outfit, err = newOutfit(key, shared, t.count, (&Config{Segment: t.segment, Large: t.large, Env: t.env, remark: remark}).memory()); err != nil {
 		return d.refuse(err)
 	}
 	d.outfit.server, d.outfit.host = server, t.host

@@ -88,7 +88,7 @@ func (h *host) launch(spawn *spawner) error {
 		for _, f := range files {
 			f.Close()
 		}
-		return fmt.Errorf("%w%s", err, hint(err))
+		return limited(err)
 	}
 	var argv []string
 	env := os.Environ()

@@ -172,6 +172,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			j.logf("%s", line)
 		}
 	}
+	if !j.Quiet {
+		j.remark = func(line string) { j.log.printf("gasrun: %s", line) }
+	}
 	j.ranks = make([]rank, j.processes())
 	spawn := newSpawner()
 	defer spawn.stop()
@@ -340,17 +343,6 @@ func (j *job) name(r int) string {
 func (j *job) on(r int) string {
 	if h := j.ranks[r].host; h != nil {
 		return " on " + h.label
-	}
-	return ""
-}
-
-// hint names the limit that an error of the system comes from.
-func hint(err error) string {
-	switch {
-	case errors.Is(err, syscall.EMFILE):
-		return " (ulimit -n: the launcher holds two files for each rank)"
-	case errors.Is(err, syscall.EAGAIN):
-		return " (ulimit -u: processes and threads of the user)"
 	}
 	return ""
 }
@@ -793,6 +785,7 @@ func (j *job) result() (Result, error) {
 		} else if rk.Signal == syscall.SIGBUS {
 			cause += busRemedy
 		}
+		cause += limitIn(append(last, cause)...)
 		res.Failed = j.first
 		if res.Status = rk.Status; res.Status == 0 {
 			res.Status = jobenv.StatusFailed
@@ -857,7 +850,9 @@ func Report(w io.Writer, err error) {
 		return
 	}
 	var re *RankError
-	if errors.As(err, &re) && len(re.Last) > 1 && re.Rank >= 0 { // one process has written nothing else
+	if !errors.As(err, &re) {
+		err = limited(err)
+	} else if len(re.Last) > 1 && re.Rank >= 0 { // one process has written nothing else
 		fmt.Fprintf(w, "gasrun: last lines of rank %d on standard error:\n", re.Rank)
 		for _, l := range re.Last {
 			fmt.Fprintf(w, "gasrun:   %s\n", l)

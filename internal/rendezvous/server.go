@@ -12,13 +12,13 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // State is what the service knows of a rank.
@@ -224,10 +224,9 @@ func Serve(l net.Listener, c ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	const others = 64 // files that are not ranks' connections, at a guess
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(c.Size+others) {
-		return nil, errs.Resource("rendezvous: %d ranks need as many connections; this process may open %d files (ulimit -n)", c.Size, files.Cur)
+	const others = 24 // files that are not ranks' connections, at a guess
+	if most := sys.FileLimit(); most < uint64(c.Size+others) {
+		return nil, errs.Resource("rendezvous: %d ranks need as many connections, and %d files are needed beside; this process may open %d (ulimit -n)", c.Size, others, most)
 	}
 	s := &Server{
 		c: c, l: l, tls: id.config(),

@@ -1,11 +1,6 @@
 package sys
 
 import (
-	"math"
-	"os"
-	"path"
-	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -20,82 +15,6 @@ func Processors() int { return min(NumCPU(), QuotaCPU()) }
 // least 1; very many if it has no limit. A limit of 1.5 processors counts as one,
 // for two threads that spin would be throttled.
 func QuotaCPU() int { return int(min(max(cpuLimit("/"), 1), 1<<30)) }
-
-// cpuLimit is how many processors' time the narrowest cpu control group allows
-// that this process is in: version 2's cpu.max, or version 1's cpu.cfs_quota_us and
-// cpu.cfs_period_us, of the group and all above it ("Control Group v2" and "CFS
-// Bandwidth Control" in the kernel's documentation). root is where /proc and /sys
-// are found, for tests. Infinity means no limit that could be read.
-func cpuLimit(root string) float64 {
-	limit := math.Inf(1)
-	b, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return limit
-	}
-	for line := range strings.Lines(string(b)) {
-		// hierarchy:controllers:path; version 2 is hierarchy 0, without controllers.
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(f) != 3 {
-			continue
-		}
-		var mounts []string
-		read := cpuMax
-		if f[0] == "0" && f[1] == "" {
-			mounts = []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"}
-		} else {
-			for c := range strings.SplitSeq(f[1], ",") {
-				if c == "cpu" {
-					mounts = []string{"sys/fs/cgroup/" + f[1], "sys/fs/cgroup/cpu"}
-					read = cfsQuota
-				}
-			}
-		}
-		for _, m := range mounts {
-			// A container sees its own group at the mount point: the path may not exist.
-			for group := path.Clean("/" + f[2]); ; group = path.Dir(group) {
-				if q, ok := read(path.Join(root, m, group)); ok {
-					limit = min(limit, q)
-				}
-				if group == "/" {
-					break
-				}
-			}
-		}
-	}
-	return limit
-}
-
-// cpuMax reads "QUOTA PERIOD" or "max PERIOD".
-func cpuMax(dir string) (float64, bool) {
-	b, err := os.ReadFile(path.Join(dir, "cpu.max"))
-	if err != nil {
-		return 0, false
-	}
-	f := strings.Fields(string(b))
-	if len(f) != 2 {
-		return 0, false
-	}
-	return ratio(f[0], f[1])
-}
-
-func cfsQuota(dir string) (float64, bool) {
-	q, err1 := os.ReadFile(path.Join(dir, "cpu.cfs_quota_us"))
-	p, err2 := os.ReadFile(path.Join(dir, "cpu.cfs_period_us"))
-	if err1 != nil || err2 != nil {
-		return 0, false
-	}
-	return ratio(strings.TrimSpace(string(q)), strings.TrimSpace(string(p)))
-}
-
-// ratio is quota/period, or false if there is no limit: "max" or -1.
-func ratio(quota, period string) (float64, bool) {
-	q, err1 := strconv.ParseFloat(quota, 64)
-	p, err2 := strconv.ParseFloat(period, 64)
-	if err1 != nil || err2 != nil || q <= 0 || p <= 0 {
-		return 0, false
-	}
-	return q / p, true
-}
 
 // InvoluntarySwitches is how often threads of this process were taken off their
 // processors while they could have gone on.

@@ -1,12 +1,10 @@
 package sys
 
 import (
-	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +35,7 @@ func CreateMemory(dir, name string, size int64) (*os.File, error) {
 	}
 	if err := f.Truncate(size); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("ftruncate to %d bytes: %w", size, err)
+		return nil, fmt.Errorf("ftruncate to %d bytes: %w", size, tooLarge(size, err))
 	}
 	if dir == "" {
 		// Nor can a seal be added, such as one that forbids the file to grow.
@@ -49,12 +47,24 @@ func CreateMemory(dir, name string, size int64) (*os.File, error) {
 	return f, nil
 }
 
+// MemfdError is why there is no memfd_create(2), as where a filter forbids it; nil if
+// there is.
+func MemfdError() error {
+	fd, err := unix.MemfdCreate("argon-try", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("memfd_create: %w", err)
+	}
+	return unix.Close(fd)
+}
+
 // Map maps the first size bytes of a file shared, readable and writable. The
 // address is outside the Go heap and stays until Unmap.
 func Map(fd uintptr, size int64) (unsafe.Pointer, error) {
 	p, err := unix.MmapPtr(int(fd), 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, fmt.Errorf("mmap of %d bytes: %w", size, err)
+		return nil, unmapped(size, false, err)
 	}
 	return p, nil
 }
@@ -64,75 +74,13 @@ func Map(fd uintptr, size int64) (unsafe.Pointer, error) {
 func Reserve(size int64) (unsafe.Pointer, error) {
 	p, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, fmt.Errorf("mmap of %d bytes: %w", size, err)
+		return nil, unmapped(size, true, err)
 	}
 	return p, nil
 }
 
 // Unmap undoes Map and Reserve.
 func Unmap(p unsafe.Pointer, size int64) error { return unix.MunmapPtr(p, uintptr(size)) }
-
-// FreeSpace is how many bytes a file system can still take.
-func FreeSpace(dir string) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
-}
-
-// AvailableMemory is how many bytes the machine and this process's control
-// group still have, and which of the two is the narrower. 0 means unknown.
-func AvailableMemory() (bytes int64, limit string) {
-	bytes, limit = memAvailable(), "MemAvailable"
-	if cg, ok := cgroupFree(); ok && (bytes == 0 || cg < bytes) {
-		bytes, limit = cg, "the memory control group"
-	}
-	var rl unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_AS, &rl) == nil && rl.Cur < 1<<62 && (bytes == 0 || int64(rl.Cur) < bytes) {
-		bytes, limit = int64(rl.Cur), "the address space limit (ulimit -v)"
-	}
-	return bytes, limit
-}
-
-func memAvailable() int64 {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "MemAvailable:"); ok {
-			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
-}
-
-// cgroupFree reads the limit of a version 2 or version 1 memory control group,
-// as a container sees it at the usual mount points.
-func cgroupFree() (int64, bool) {
-	for _, f := range [][2]string{
-		{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-		{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"},
-	} {
-		lim, err1 := readInt(f[0])
-		use, err2 := readInt(f[1])
-		if err1 == nil && err2 == nil && lim < 1<<60 {
-			return max(lim-use, 0), true
-		}
-	}
-	return 0, false
-}
-
-func readInt(name string) (int64, error) {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-}
 
 // NumCPU is how many processors this process may run on.
 func NumCPU() int { return NumCPUOf(0) }

@@ -24,25 +24,20 @@ func lock(name string, call, addr, n uintptr) error {
 	return nil
 }
 
-// LockLimit is how many bytes this process may lock in all (RLIMIT_MEMLOCK;
-// processes with CAP_IPC_LOCK may lock more); 2^64-1 for no limit.
-func LockLimit() uint64 {
-	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l) != nil {
-		return 0
-	}
-	return l.Cur
-}
-
 // LocksBeyondLimit says whether LockLimit does not hold for the calling thread,
 // which has CAP_IPC_LOCK. In a user namespace the kernel does not honour that.
 func LocksBeyondLimit() bool {
+	return capable(unix.CAP_IPC_LOCK)
+}
+
+// capable reports whether the calling thread has a capability (capabilities(7)).
+func capable(capability int) bool {
 	caps, err := status("/proc/thread-self/status", "CapEff:")
 	if err != nil {
 		return false
 	}
 	set, err := strconv.ParseUint(caps, 16, 64)
-	return err == nil && set>>unix.CAP_IPC_LOCK&1 == 1
+	return err == nil && set>>capability&1 == 1
 }
 
 // LockedMemory is how many bytes of this process are locked now, as the kernel

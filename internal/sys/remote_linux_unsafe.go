@@ -2,7 +2,6 @@ package sys
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -22,7 +21,7 @@ func MapAt(fd uintptr, off, size int64, writable bool) (unsafe.Pointer, error) {
 	// Not unix.MmapPtr, which knows no offset.
 	p, _, e := unix.Syscall6(unix.SYS_MMAP, 0, uintptr(size), uintptr(prot), unix.MAP_SHARED|unix.MAP_NORESERVE, fd, uintptr(off))
 	if e != 0 {
-		return nil, fmt.Errorf("mmap of %d bytes at %d: %w", size, off, e)
+		return nil, unmapped(size, false, e)
 	}
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p)), nil
 }
@@ -34,7 +33,7 @@ func Extend(fd uintptr, size int64) error {
 		return err
 	}
 	_, err := unix.Pwrite(int(fd), []byte{0}, size-1)
-	return err
+	return tooLarge(size, err)
 }
 
 // Discard gives back the memory behind size bytes at p, which are mapped from a

@@ -109,17 +109,17 @@ func TestMemoryRefused(t *testing.T) {
 	if _, err := FileSize(1 << 20); err == nil {
 		t.Error("size of no file")
 	}
-	if _, err := FreeSpace(filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := DirectoryRoom(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("space in a directory that does not exist")
 	}
 }
 
 func TestSizes(t *testing.T) {
-	if n, err := FreeSpace(t.TempDir()); n <= 0 || err != nil {
-		t.Errorf("free space is %d, %v", n, err)
+	if r, err := DirectoryRoom(t.TempDir()); r.Free <= 0 || err != nil {
+		t.Errorf("free space: %v, %v", r, err)
 	}
-	if n, limit := AvailableMemory(); n <= 0 || limit == "" {
-		t.Errorf("available memory is %d by %q", n, limit)
+	if r := MemoryRoom(true); r.Free <= 0 || r.What == "" || r.Free > r.Limit {
+		t.Errorf("available memory: %v", r)
 	}
 	if n := NumCPU(); n < 1 || n > runtime.NumCPU() {
 		t.Errorf("%d processors, the runtime sees %d", n, runtime.NumCPU())
@@ -354,21 +354,5 @@ func TestAwaitExit(t *testing.T) {
 func TestSubreaper(t *testing.T) {
 	if err := errors.Join(SetSubreaper(true), SetSubreaper(false)); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestReadInt(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "n")
-	for text, want := range map[string]int64{"123\n": 123, "max\n": -1, "": -1} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		n, err := readInt(name)
-		if want >= 0 && (n != want || err != nil) || want < 0 && !errors.Is(err, strconv.ErrSyntax) {
-			t.Errorf("%q: %d, %v", text, n, err)
-		}
-	}
-	if _, err := readInt(name + "none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: %v", err)
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package sys
+
+const withC = false
