@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,5 +119,145 @@ func TestLoopbackFamilies(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// closers are processes between gasrun and the program that take descriptors away, as the
+// shell's script that ends in running "$@".
+var closers = map[string]string{
+	"closed":   `exec 3<&- 4<&- 5<&- 6<&-; "$@"`, // as Python's subprocess does, and sudo
+	"replaced": `exec 3</dev/null 4<"$0" 5<"$0" 6<"$0"; "$@"`,
+	"moved":    `exec 9<&3 3<&4 4<&9 9<&-; exec "$@"`,
+	"child":    `"$@"`,
+}
+
+// TestClosers: a job runs whatever becomes of the descriptors on the way to its program, on
+// every conduit and through deputies.
+func TestClosers(t *testing.T) {
+	prog := program(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, script := range closers {
+		for _, on := range [][]string{
+			{"-n", "2", "-conduit", "shm"},
+			{"-n", "2", "-conduit", "udp"},
+			{"-n", "2", "-conduit", "hybrid"},
+			{"-n", "2", "-conduit", "sim"},
+			{"-hosts", "localhost:1,localhost:1"},
+		} {
+			if what == "moved" && on[len(on)-1] == "sim" {
+				continue // has one file
+			}
+			t.Run(what+" "+on[len(on)-1], func(t *testing.T) {
+				r := gasrun(t, append(on, "sh", "-c", script, file, prog, "place")...)
+				r.want(t, 0)
+				if r.stdout != "rank 0 of 2\nrank 1 of 2\n" && r.stdout != "rank 1 of 2\nrank 0 of 2\n" {
+					t.Errorf("wrote %q", r.stdout)
+				}
+			})
+		}
+	}
+}
+
+// TestOtherUser: a process of gasrun's that has become another user's joins the job, also
+// with the job's key, whose file is its maker's.
+func TestOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root becomes another user")
+	}
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip(err)
+	}
+	prog := program(t)
+	for dir := filepath.Dir(prog); dir != "/"; dir = filepath.Dir(dir) {
+		if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm()&0o001 == 0 {
+			if err := os.Chmod(dir, fi.Mode().Perm()|0o011); err != nil {
+				t.Skip(err)
+			}
+		}
+	}
+	for _, conduit := range []string{"shm", "udp", "hybrid"} {
+		for _, script := range []string{`exec "$@"`, closers["closed"]} {
+			r := gasrun(t, "-n", "2", "-conduit", conduit, "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c", script, "sh", prog, "good")
+			r.want(t, 0)
+		}
+	}
+}
+
+// TestOtherNetwork: where a process has both closed the files and left the network, the rank
+// says so; either alone is no harm.
+func TestOtherNetwork(t *testing.T) {
+	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
+		t.Skipf("unshare -n: %v, %s", err, out)
+	}
+	prog := program(t)
+	gasrun(t, "-n", "2", "unshare", "-n", prog, "good").want(t, 0)
+	r := gasrun(t, "-n", "2", "unshare", "-n", "sh", "-c", closers["closed"], "sh", prog, "good")
+	r.want(t, jobenv.StatusUsage, "a process between gasrun and the program has closed files of the job (3, 4)", "docker run --network=host")
+	r = gasrun(t, "-n", "2", "unshare", "-n", "sh", "-c", closers["replaced"], "/dev/null", prog, "good")
+	r.want(t, jobenv.StatusUsage, "has closed files of the job (3, 4), or put others in their place")
+}
+
+// TestNested: what a rank starts, or a shell on the way to it, is a job of its own or says why
+// it is none.
+func TestNested(t *testing.T) {
+	prog := program(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := []string{"env", envMain + "=1", self, "-n", "2"}
+	for name, tc := range map[string]struct {
+		args   []string
+		stdout string // lines of the two ranks, sorted
+		status int
+		stderr string
+	}{
+		"program":       {[]string{prog, "nest", prog, "place"}, strings.Repeat("rank 0 of 1\n", 2), 0, ""},
+		"early":         {[]string{prog, "nest-early", prog, "place"}, strings.Repeat("rank 0 of 1\n", 2), 0, ""},
+		"deep":          {[]string{prog, "nest", "sh", "-c", `"$0" nest "$0" place`, prog}, strings.Repeat("rank 0 of 1\n", 2), 0, ""},
+		"ranks":         {[]string{prog, "nest", "env", "ARGON_RANKS=2", prog, "place"}, strings.Repeat("rank 0 of 2\n", 2) + strings.Repeat("rank 1 of 2\n", 2), 0, ""},
+		"gasrun":        {append([]string{prog, "nest"}, append(inner, prog, "place")...), strings.Repeat("rank 0 of 2\n", 2) + strings.Repeat("rank 1 of 2\n", 2), 0, ""},
+		"gasrun early":  {append([]string{prog, "nest-early"}, append(inner, prog, "place")...), strings.Repeat("rank 0 of 2\n", 2) + strings.Repeat("rank 1 of 2\n", 2), 0, ""},
+		"gasrun hosts":  {append([]string{prog, "nest"}, append(inner, "-hosts", "localhost:1,localhost:1", prog, "place")...), strings.Repeat("rank 0 of 2\n", 2) + strings.Repeat("rank 1 of 2\n", 2), 0, ""},
+		"two programs":  {[]string{"sh", "-c", `"$0" place; "$0" place`, prog}, "rank 0 of 2\nrank 1 of 2\n", jobenv.StatusUsage, "a rank is one process that joins the job once"},
+		"a shell first": {[]string{"sh", "-c", `echo x; "$0" place`, prog}, "rank 0 of 2\nrank 1 of 2\nx\nx\n", 0, ""},
+	} {
+		for _, on := range [][]string{{"-n", "2"}, {"-hosts", "localhost:1,localhost:1"}} {
+			t.Run(name+on[0], func(t *testing.T) {
+				r := gasrun(t, append(on, tc.args...)...)
+				r.want(t, tc.status, tc.stderr)
+				lines := strings.SplitAfter(strings.TrimSuffix(r.stdout, "\n"), "\n")
+				lines[len(lines)-1] += "\n"
+				slices.Sort(lines)
+				if got := strings.Join(lines, ""); got != tc.stdout {
+					t.Errorf("wrote %q, want %q", got, tc.stdout)
+				}
+			})
+		}
+	}
+	t.Run("sim", func(t *testing.T) {
+		r := gasrun(t, "-n", "2", "-conduit", "sim", prog, "nest", prog, "place")
+		r.want(t, 0)
+		if r.stdout != strings.Repeat("rank 0 of 1\n", 2) {
+			t.Errorf("wrote %q", r.stdout)
+		}
+	})
+	t.Run("-v", func(t *testing.T) {
+		r := gasrun(t, "-v", "-n", "1", prog, "nest", prog, "place")
+		r.want(t, 0, "is a job of its own: rank 0 has started it")
+		r = gasrun(t, append([]string{"-n", "1", prog, "nest"}, append(inner, "-v", prog, "place")...)...)
+		r.want(t, 0, "gasrun: started by rank 0 of job ")
+	})
+}
+
+// TestEmptyEnvironment: gasrun says what may have become of a program that never joined.
+func TestEmptyEnvironment(t *testing.T) {
+	r := gasrun(t, "-n", "2", "env", "-i", program(t), "place")
+	r.want(t, jobenv.StatusFailed, "env -i")
+	if r.stdout != strings.Repeat("rank 0 of 1\n", 2) {
+		t.Errorf("wrote %q", r.stdout)
 	}
 }

@@ -288,6 +288,7 @@ func parse(args []string) (options, error) {
 
 func run(args []string) int {
 	complain := func(err error) { launch.Report(os.Stderr, err) }
+	outer, nested := jobenv.LeaveOuter()
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		usage(os.Stdout)
@@ -337,6 +338,9 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "gasrun: "+rule)
 	}
 	if c.Verbose {
+		if nested {
+			fmt.Fprintf(os.Stderr, "gasrun: started by %s; the ranks started here form a job of their own\n", outer)
+		}
 		if l, ok := jobenv.FindStarter(os.Getenv); ok {
 			fmt.Fprintf(os.Stderr, "gasrun: started by %s (%s); the ranks started here form a job of their own on this host\n", l.Name, l.Said)
 		}

@@ -102,9 +102,16 @@ func (*bare) Diagnosis() string { return "" }
 // the ranks of this process, all before the first runs. The environment overrides
 // nothing of cfg here: Override does that before.
 func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) Rank) error {
+	s := settle()
+	if s.err != nil {
+		return errs.Misstarted(s.err)
+	}
 	place, launched, err := conduits.Launched(os.Getenv)
 	if err != nil {
 		return errs.Misstarted(err)
+	}
+	if s.key != "" {
+		place.Env = withKey(place.Env, s.key)
 	}
 	if launched && cfg.Conduit == "" {
 		cfg.Conduit = place.Env(jobenv.Conduit)
@@ -136,7 +143,10 @@ func RunRanks(ctx context.Context, cfg Config, begin func(ep conduits.Endpoint) 
 		return runLaunched(ctx, &cfg, cd, place, begin)
 	}
 	// gasrun starts one process for a simulated job, and knows what it does.
-	if os.Getenv(jobenv.JobID) == "" {
+	switch {
+	case os.Getenv(jobenv.JobID) != "":
+		jobenv.Take()
+	case s.nested == "":
 		remark, err := alone(cfg.Name, os.Getenv)
 		if err != nil {
 			return err

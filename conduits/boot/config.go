@@ -118,10 +118,15 @@ type Settings interface {
 // refuses variables ARGON_* that there are not. The error says, for Exit, whether the
 // program or the environment is at fault. name is as in Config.
 func Override(name string, s Settings) error {
+	placed := settle()
+	if placed.err != nil {
+		return errs.Misstarted(placed.err)
+	}
 	var verbose io.Writer
 	if os.Getenv("ARGON_VERBOSEENV") == "1" {
 		if r := os.Getenv(jobenv.Rank); r == "" || r == "0" { // once is enough
 			verbose = os.Stderr
+			placed.remark(verbose)
 			for _, line := range env.Foreign(os.Environ()) {
 				fmt.Fprintln(verbose, "argon: env "+line)
 			}

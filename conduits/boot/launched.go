@@ -36,6 +36,7 @@ func runLaunched(ctx context.Context, cfg *Config, cd conduits.Conduit, j condui
 	if joined.Swap(true) {
 		return errs.NotReady("%s: Run called again: a process of a launched job is rank %d once", cfg.Name, j.Rank)
 	}
+	jobenv.Take()
 	if cd.Join == nil {
 		return errs.NotSupported("%s: conduit %s cannot join a launched job", cfg.Name, cd.Name)
 	}
@@ -57,6 +58,19 @@ func runLaunched(ctx context.Context, cfg *Config, cd conduits.Conduit, j condui
 		return err
 	}
 	return runRanks(ctx, cfg, []conduits.Endpoint{ep}, begin)
+}
+
+// withKey is env in which the job's key is itself, and not a file.
+func withKey(env func(string) string, key string) func(string) string {
+	return func(name string) string {
+		switch name {
+		case jobenv.JobKey:
+			return key
+		case jobenv.JobKeyFile:
+			return ""
+		}
+		return env(name)
+	}
 }
 
 // joinJob is cd.Join that the end of ctx ends. Nothing stops Join: the rank fails, and

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/jobenv"
 )
 
 // Prefix begins the names of argon's variables. Those of its tests begin with
@@ -102,7 +103,7 @@ func clip(s string) string {
 
 // shown is value as it may be printed: a key may not.
 func shown(v *Var, value string) string {
-	if v.Name == "ARGON_JOB_KEY" {
+	if v.Name == jobenv.JobKey || v.Name == jobenv.JobSocket {
 		return "(secret)"
 	}
 	return value

@@ -104,6 +104,9 @@ func text(s string) bool {
 // word is the form of text without white space.
 func word(s string) bool { return text(s) && strings.IndexFunc(s, unicode.IsSpace) < 0 }
 
+// socket is the form of the address of package claim's.
+func socket(s string) bool { return word(s) && s[0] == '@' && strings.Contains(s, "/") }
+
 // path is the form of names of files: what a terminal shows and the system takes.
 func path(s string) bool {
 	const longest = 4095 // PATH_MAX of linux/limits.h without its zero byte

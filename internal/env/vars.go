@@ -355,6 +355,8 @@ var Vars = [...]Var{
 	{Name: "ARGON_LOCAL_SIZE", For: Internal, Readers: "internal/jobenv conduits/hybrid", Meaning: "number of ranks of the host", Form: number(1, jobenv.MaxRanks)},
 	{Name: "ARGON_SEGFD", For: Internal, Readers: "conduits/boot conduits/shm conduits/hybrid", Meaning: "inherited file that is the job's memory", Uses: shared, Form: number(0, 1<<30)},
 	{Name: "ARGON_CTLFD", For: Internal, Readers: "conduits/boot", Meaning: "inherited read end of the control pipe", Form: number(0, 1<<30)},
+	{Name: "ARGON_JOB_SOCKET", For: Internal, Readers: "conduits/boot internal/launch", Meaning: "socket that hands out ranks and their files, and its token", Form: socket},
+	{Name: "ARGON_TAKEN_BY", For: Internal, Readers: "internal/jobenv", Meaning: "process that is the rank, for those that it starts", Form: jobenv.IsProcess},
 	{Name: "ARGON_DEPUTY", For: Internal, Readers: "internal/launch", Meaning: "set for a host's deputy", Form: never},
 	{Name: "ARGON_GUARD", For: Internal, Readers: "internal/launch", Meaning: "set for the guard of a job", Form: never},
 	{Name: "ARGON_HYBRID_HOST", For: Internal, Readers: "conduits/hybrid", Meaning: "ranks of each host that one process pretends", Uses: []string{"hybrid", "hybrid-ofi"}, Form: number(1, 1<<24)},

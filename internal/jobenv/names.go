@@ -31,6 +31,12 @@ const (
 	SimStatus = "ARGON_SIM_STATUS" // what gets the record of a simulated job
 )
 
+// Names of variables by which a process knows that it is the rank that the others tell of.
+const (
+	JobSocket = "ARGON_JOB_SOCKET" // address and token of what hands out ranks and files, see package claim
+	TakenBy   = "ARGON_TAKEN_BY"   // the process that has taken the rank, for those that it starts: see Taken
+)
+
 // FDFolder has, for each open file of a process, an entry of its number's name, by
 // which the process can open the file once more.
 const FDFolder = "/proc/self/fd/"

@@ -22,7 +22,7 @@ const EnvDeputy = "ARGON_DEPUTY"
 
 // ownEnv are the variables that the launcher alone sets.
 var ownEnv = []string{
-	jobenv.Rank, jobenv.Size, jobenv.LocalRank, jobenv.LocalSize, jobenv.JobID, jobenv.Conduit, jobenv.SegFD, jobenv.CtlFD, jobenv.Segment, jobenv.Large, jobenv.Freeze, jobenv.Ranks, jobenv.SimStatus,
+	jobenv.Rank, jobenv.Size, jobenv.LocalRank, jobenv.LocalSize, jobenv.JobID, jobenv.Conduit, jobenv.SegFD, jobenv.CtlFD, jobenv.JobSocket, jobenv.TakenBy, jobenv.Segment, jobenv.Large, jobenv.Freeze, jobenv.Ranks, jobenv.SimStatus,
 	jobenv.Rendezvous, jobenv.RendezvousServe, jobenv.Host, jobenv.Iface, EnvDeputy, jobenv.JobKey, jobenv.JobKeyFile,
 }
 

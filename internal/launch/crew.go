@@ -56,6 +56,7 @@ type localCrew struct {
 	live      int
 	ctl       *os.File // write end of the control pipe
 	oom       *sys.OOMWatch
+	claims    *claims
 }
 
 // orders is what a localCrew is to run.
@@ -67,7 +68,8 @@ type orders struct {
 	total       int      // ranks of the job
 	name        func(rank int) string
 	bind        Bind
-	stdin       *os.File // of rank 0; nil means none
+	stdin       *os.File                         // of rank 0; nil means none
+	logf        func(format string, args ...any) // for what only -v shows; nil for nothing
 	inherited   inheritance
 	control     bool // ranks get the control pipe
 	env         func(rank int, inherited []string) []string
@@ -90,14 +92,23 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 	}
 	defer null.Close()
 	in := o.inherited
+	c.claims = newClaims(o.first, o.size, o.logf)
 	if o.control {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return errs.Resource("launch: %v", err)
 		}
-		defer r.Close()
-		c.ctl = w
+		if c.ctl = w; c.claims == nil {
+			defer r.Close()
+		} else {
+			c.claims.ctl = r
+		}
 		in.file(r, jobenv.CtlFD, "")
+	}
+	if c.claims != nil {
+		in.vars = append(in.vars, c.claims.address())
+		c.claims.serve(in.keys, in.files)
+		defer close(c.claims.started)
 	}
 	var cpus []int
 	if o.bind == BindCore {
@@ -147,6 +158,7 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 		if errStart != nil {
 			return failed(errStart)
 		}
+		c.claims.start(m.rank, pid)
 		c.guard.say("+ %d", pid)
 		m.pid, m.live = pid, true
 		c.live++
@@ -291,6 +303,7 @@ func (c *localCrew) clean() (killed int, stuck []int) {
 
 // close lets the processes know that this one does not look after them any more.
 func (c *localCrew) close() {
+	c.claims.close()
 	if c.ctl != nil {
 		c.ctl.Close()
 	}

@@ -10,6 +10,15 @@
 // control pipe (ARGON_CTLFD) whose write end only the launcher has: end of file
 // there means that the launcher is gone and that the rank has to go too.
 //
+// A process between the launcher and the program may close those files, or put others in
+// their place. So the program asks for its rank at a socket (ARGON_JOB_SOCKET, package
+// claim), and gets the files with it; what it has inherited counts where that socket cannot
+// be reached, as in another network namespace. The first process that asks for a rank is the
+// rank. A later one that the rank has started is a job of its own, as is every process that
+// finds in its environment that another one has taken the rank (ARGON_TAKEN_BY); any other
+// is refused: a rank is one process that joins the job once. Processes of another user have
+// to descend from one that the launcher started.
+//
 // # Failure
 //
 // The job ends when all ranks have ended, or when one fails: it dies by a

@@ -71,6 +71,7 @@ func (*noMemory) Close() error { return nil }
 // and variables that tell of them and of what else they need.
 type inheritance struct {
 	files []*os.File // closed where they were opened
+	keys  []string   // of the variable that has each one's number
 	vars  []string   // KEY=VALUE
 }
 
@@ -80,7 +81,7 @@ const firstInherited = 3
 // file lets ranks inherit f. Variable key gets its number, after prefix.
 func (in *inheritance) file(f *os.File, key, prefix string) {
 	in.set(key, prefix+strconv.Itoa(firstInherited+len(in.files)))
-	in.files = append(in.files, f)
+	in.files, in.keys = append(in.files, f), append(in.keys, key)
 }
 
 func (in *inheritance) set(key, value string) { in.vars = append(in.vars, key+"="+value) }

@@ -139,6 +139,7 @@ type job struct {
 // start it, or found the configuration wrong. Result.Status is not 0 then.
 // When ctx ends, the job is ended as by SIGTERM, and the error is ctx's cause.
 func Run(ctx context.Context, c Config) (Result, error) {
+	jobenv.LeaveOuter() // programs other than gasrun launch jobs, too
 	c.EnsureDefaults()
 	res := Result{Status: jobenv.StatusUsage, Failed: -1}
 	stdin := c.Stdin
@@ -262,7 +263,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 func (j *job) orders(path string) *orders {
 	o := &orders{
 		path: path, argv: append([]string{j.Program}, j.Args...), dir: j.Dir,
-		size: len(j.ranks), total: j.Size, name: j.name, bind: j.Bind, stdin: j.Stdin,
+		size: len(j.ranks), total: j.Size, name: j.name, bind: j.Bind, stdin: j.Stdin, logf: j.logf,
 		control: !j.single(), // one process has the parent death signal
 		env:     func(rank int, inherited []string) []string { return j.environ(j.id, rank, inherited) },
 		pipes: func(rank int, stdout, stderr *os.File) error {
@@ -802,7 +803,7 @@ func (j *job) result() (Result, error) {
 	}
 	if !attached {
 		res.Status = jobenv.StatusFailed
-		return res, fmt.Errorf("no rank of %s attached, and all exited with status 0: this is probably not an argon program (one that calls gas.Run or boot.Run)", filepath.Base(j.Program))
+		return res, fmt.Errorf("no rank of %s attached, and all exited with status 0: this is probably not an argon program (one that calls gas.Run or boot.Run), or a process between gasrun and it removes the variables ARGON_* from the environment (env -i, sudo without -E)", filepath.Base(j.Program))
 	}
 	res.Status = 0
 	return res, nil

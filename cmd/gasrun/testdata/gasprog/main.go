@@ -61,6 +61,16 @@ func run() error {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
+		if os.Args[1] == "place" {
+			fmt.Printf("rank %d of %d\n", n.Rank(), n.Size())
+			return n.Barrier()
+		}
+		if os.Args[1] == "nest" || os.Args[1] == "nest-early" {
+			if err := nest(); err != nil {
+				return err
+			}
+			return n.Barrier()
+		}
 		if mine && os.Args[1] == "deaf" {
 			deaf()
 		}
@@ -158,6 +168,19 @@ func broken(how string) {
 		}
 		select {}
 	}
+}
+
+// early is the environment before the process has taken its rank.
+var early = os.Environ()
+
+// nest runs the command that follows the first argument.
+func nest() error {
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if os.Args[1] == "nest-early" {
+		cmd.Env = early
+	}
+	return cmd.Run()
 }
 
 // ender ends the job from a called function.
