@@ -596,6 +596,37 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
+// TestFullOutput: where standard output or error cannot be written to, the job ends with a
+// status and, if there is where to, a message.
+func TestFullOutput(t *testing.T) {
+	for _, name := range []string{"stdout", "stderr", "both"} {
+		t.Run(name, func(t *testing.T) {
+			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			if err != nil {
+				t.Skip(err)
+			}
+			defer full.Close()
+			cmd, _ := command(t, "-n", "2", "sh", "-c", "echo yes; echo no >&2; exec sleep 10000")
+			var out, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &stderr
+			if name != "stderr" {
+				cmd.Stdout = full
+			}
+			if name != "stdout" {
+				cmd.Stderr = full
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			r := await(t, cmd, &out, &stderr)
+			r.want(t, jobenv.StatusFailed)
+			if name == "stdout" && !strings.HasPrefix(lastLine(r.stderr), "gasrun: cannot write the output: write /dev/stdout: no space left on device") {
+				t.Errorf("it says %q", r.stderr)
+			}
+		})
+	}
+}
+
 // state is what the process does, as /proc tells.
 func state(t *testing.T, pid int) byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

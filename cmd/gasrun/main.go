@@ -389,6 +389,9 @@ func run(args []string) int {
 	if res.Status == 128+int(syscall.SIGPIPE) && !c.Verbose && res.Failed < 0 {
 		err = nil // gasrun ... | head
 	}
+	if res.Unread {
+		return res.Status
+	}
 	if diverged(res) < 0 { // else that is the reason, and conclude says it
 		launch.Report(os.Stderr, err)
 	}

@@ -15,3 +15,10 @@ func WithoutSubreaper() (undo func()) {
 	setSubreaper = func(bool) error { return syscall.EINVAL }
 	return func() { setSubreaper = was }
 }
+
+// WithOutputLimit has launchers wait so long for readers of their output until undo.
+func WithOutputLimit(d time.Duration) (undo func()) {
+	was := outputLimit
+	outputLimit = d
+	return func() { outputLimit = was }
+}

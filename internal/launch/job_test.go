@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -606,6 +607,99 @@ func TestOutputDirectory(t *testing.T) {
 	}
 	if strings.Count(out.String(), "ARGON_SIZE=11\n") != 11 {
 		t.Errorf("the common output misses ranks")
+	}
+}
+
+// TestIncompleteFiles: a file that does not get a rank's output is a status, a line, and no
+// harm to other output; a failure of the job counts for more.
+func TestIncompleteFiles(t *testing.T) {
+	for _, tc := range []struct {
+		name, program string
+		status        int
+		harm          func(t *testing.T, dir string) (atOutput func())
+		want          string
+	}{
+		{"full", "ring", 1, func(t *testing.T, dir string) func() {
+			if err := os.Symlink("/dev/full", filepath.Join(dir, "rank-0.out")); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}, "1 of 4 output files are not complete: write .*/rank-0.out: no space left on device \\(-output-dir\\)"},
+		{"deleted", "ring", 1, func(t *testing.T, dir string) func() {
+			return func() {
+				if err := os.RemoveAll(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		}, "4 of 4 output files are not complete: close .*: the file has been deleted \\(-output-dir\\)"},
+		{"failure", "exit", 7, func(t *testing.T, dir string) func() {
+			if err := os.Symlink("/dev/full", filepath.Join(dir, "rank-1.err")); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}, "rank 1 .* exited with status 7"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			out := onOutput("attached\n", 2, tc.harm(t, dir))
+			var log bytes.Buffer
+			args := []string{"2"}
+			if tc.program == "exit" {
+				args = []string{"1", "7"}
+			}
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := launch.Run(t.Context(), launch.Config{
+				Size: 2, Program: self, Args: args, Env: []string{"ARGONTEST_JOB=" + tc.program}, Segment: 1 << 20,
+				KillGrace: never, Stdout: out, Log: &log, OutputDir: dir,
+			})
+			if res.Status != tc.status || err == nil || !regexp.MustCompile(tc.want).MatchString(err.Error()) {
+				t.Errorf("status %d, %v, want %d and %q", res.Status, err, tc.status, tc.want)
+			}
+			if tc.program == "exit" {
+				return
+			}
+			if !strings.Contains(log.String(), "gasrun: an output file is not complete: ") {
+				t.Errorf("the log says %q", log.String())
+			}
+			if out.String() != "attached\nattached\n" {
+				t.Errorf("wrote %q", out.String())
+			}
+			if b, err := os.ReadFile(filepath.Join(dir, "rank-1.out")); tc.name == "full" && (err != nil || string(b) != "attached\n") {
+				t.Errorf("the other rank's file holds %q, %v", b, err)
+			}
+		})
+	}
+}
+
+// TestUnreadOutput: a job that is told to end does so although nothing takes its output.
+func TestUnreadOutput(t *testing.T) {
+	defer launch.WithOutputLimit(time.Millisecond)()
+	full := make(chan struct{})
+	defer close(full)
+	sig := make(chan os.Signal, 1)
+	stuck := writerFunc(func(b []byte) (int, error) {
+		select {
+		case sig <- syscall.SIGTERM:
+		default:
+		}
+		<-full
+		return len(b), nil
+	})
+	var log bytes.Buffer
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := launch.Run(t.Context(), launch.Config{
+		Size: 2, Program: self, Args: []string{"0"}, Env: []string{"ARGONTEST_JOB=ring"}, Segment: 1 << 20,
+		KillGrace: never, Stdout: stuck, Log: &log, Signals: sig,
+	})
+	if res.Status != 143 || res.Unread || err == nil || !strings.Contains(log.String(), "nothing reads the output") {
+		t.Errorf("status %d, %v, unread %v, log %q", res.Status, err, res.Unread, log.String())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -36,11 +37,17 @@ type sink struct {
 	failed func(error) // called once, at the first error
 	err    error
 	open   *stream // whose line is unfinished there; nil: none
+
+	taken     atomic.Int64 // bytes that w took
+	abandoned atomic.Bool  // nothing more is written: w takes nothing, see abandon
 }
 
 // emit writes b, which came from st (nil: the launcher). If another stream's line
 // is unfinished it is ended first.
 func (s *sink) emit(st *stream, b []byte) {
+	if s.abandoned.Load() {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st != nil {
@@ -72,11 +79,22 @@ func (s *sink) cut() {
 	}
 }
 
+// abandon gives the sink up if a write is under way, which may never return.
+func (s *sink) abandon() {
+	if s.mu.TryLock() {
+		s.mu.Unlock()
+		return
+	}
+	s.abandoned.Store(true)
+}
+
 func (s *sink) write(b []byte) {
 	if s.err != nil {
 		return
 	}
-	if _, err := s.w.Write(b); err != nil {
+	n, err := s.w.Write(b)
+	s.taken.Add(int64(n))
+	if err != nil {
 		s.err = err
 		if s.failed != nil {
 			s.failed(err)
@@ -86,6 +104,9 @@ func (s *sink) write(b []byte) {
 
 // endLine ends a line of st that is unfinished, or of any stream if st is nil.
 func (s *sink) endLine(st *stream) {
+	if s.abandoned.Load() {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st == nil || st == s.open {
@@ -215,11 +236,27 @@ func (st *stream) close(foreign bool) {
 	st.foreign = foreign
 	st.finish()
 	if st.copy != nil {
-		if err := st.copy.Close(); err != nil {
+		if err := closeCopy(st.copy); err != nil {
 			st.copyTo(err)
 		}
 	}
 	close(st.ended)
+}
+
+// closeCopy closes a rank's file. The error says why it does not have the rank's output: a
+// file system with quotas may say so at the end only (close(2)), and a file may have been
+// deleted.
+func closeCopy(f *os.File) error {
+	fi, err := f.Stat()
+	if err == nil {
+		if st, ok := fi.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {
+			err = &os.PathError{Op: "close", Path: f.Name(), Err: errors.New("the file has been deleted")}
+		}
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // hurry gives a stream that runs a second for the rest, and awaits its end. All

@@ -47,6 +47,9 @@ type Result struct {
 	// Simulated is what the process of a simulated job said of its jobs; nil for
 	// other jobs.
 	Simulated *simrecord.Record
+	// Unread says that nothing reads what is written to Config.Log: another write
+	// might never return.
+	Unread bool
 }
 
 // RankError says which rank's failure ended the job.
@@ -128,6 +131,10 @@ type job struct {
 
 	self, program *image     // what hosts may lack; nil if they are all this machine
 	listenAt      netip.Addr // where the rendezvous listens; invalid: everywhere
+
+	copyMu   sync.Mutex
+	copyErrs int   // files in OutputDir that are not complete
+	copyErr  error // why the first one is not
 
 	eventMu  sync.Mutex
 	events   []func()      // what the hosts' goroutines have for the loop
@@ -253,6 +260,14 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	j.loop(ctx, children)
 	j.clean()
 	res, err = j.result()
+	res.Unread = j.log.abandoned.Load()
+	if incomplete := j.incomplete(); incomplete != nil {
+		if err != nil { // that is the worse
+			j.log.printf("gasrun: %s", bare(incomplete))
+		} else {
+			res.Status, err = jobenv.StatusFailed, incomplete
+		}
+	}
 	if err != nil {
 		j.log.endLine(nil)
 	}
@@ -299,12 +314,36 @@ func (j *job) newStreams(r int) error {
 		}
 	}
 	for k, to := range []**stream{&j.ranks[r].out, &j.ranks[r].err} {
-		*to = newStream(r, j.sinks[k], j.Label, len(j.ranks) == 1 && !j.Label, copies[k], func(err error) {
-			j.log.printf("gasrun: output file of rank %d: %v", r, err)
-		})
+		*to = newStream(r, j.sinks[k], j.Label, len(j.ranks) == 1 && !j.Label, copies[k], j.copyFailed)
 	}
 	j.ranks[r].err.witness = &witness{}
 	return nil
+}
+
+// copyFailed notes that a file in Config.OutputDir is not complete. The job goes on, and so
+// does other output.
+func (j *job) copyFailed(err error) {
+	j.copyMu.Lock()
+	j.copyErrs++
+	first := j.copyErrs == 1
+	if first {
+		j.copyErr = err
+	}
+	j.copyMu.Unlock()
+	if first {
+		j.log.printf("gasrun: an output file is not complete: %v (-output-dir)", err)
+	}
+}
+
+// incomplete is an error if files in Config.OutputDir are not complete. All streams have
+// ended.
+func (j *job) incomplete() error {
+	j.copyMu.Lock()
+	defer j.copyMu.Unlock()
+	if j.copyErrs == 0 {
+		return nil
+	}
+	return errs.Resource("launch: %d of %d output files are not complete: %v (-output-dir)", j.copyErrs, 2*len(j.ranks), j.copyErr)
 }
 
 // started notes that rank r runs.
@@ -578,10 +617,10 @@ func (j *job) signal(sig syscall.Signal) {
 		if j.first < 0 && j.verdict == nil {
 			j.interrupt = sig
 		}
+		j.terminate(sig)
 		if !j.Quiet {
 			j.log.printf("gasrun: %s: ending the job; once more kills it", sys.SignalName(sig))
 		}
-		j.terminate(sig)
 	case syscall.SIGQUIT:
 		if j.dump != nil {
 			j.kill()
@@ -713,17 +752,67 @@ func (j *job) clean() {
 	} else {
 		j.cleanHere()
 	}
-	for r := range j.ranks {
-		for _, st := range []*stream{j.ranks[r].out, j.ranks[r].err} {
-			if st == nil {
-				continue
+	if j.awaitOutput() {
+		j.stacks()
+		return
+	}
+	for _, s := range j.sinks {
+		s.abandon()
+	}
+	j.log.printf("gasrun: nothing reads the output: what is left of it is lost")
+}
+
+// awaitOutput waits for the end of all output, and reports whether it has come: a reader
+// that takes none of it keeps gasrun, but not once the job has been told to end and for
+// outputLimit nothing was taken, or at a further signal.
+func (j *job) awaitOutput() bool {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for r := range j.ranks {
+			for _, st := range []*stream{j.ranks[r].out, j.ranks[r].err} {
+				if st == nil {
+					continue
+				}
+				if st.hurry(); st.foreign {
+					j.log.printf("gasrun: a process outside the job holds the output of %s", j.name(r))
+				}
 			}
-			if st.hurry(); st.foreign {
-				j.log.printf("gasrun: a process outside the job holds the output of %s", j.name(r))
+		}
+	}()
+	taken := int64(-1)
+	look := awake.After(0)
+	for {
+		select {
+		case <-ended:
+			return true
+		case <-look:
+			was := taken
+			if taken = j.taken(); taken == was && (j.verdict != nil || j.interrupt != 0) {
+				return false
+			}
+			look = awake.After(outputLimit)
+		case s := <-j.Signals:
+			if sig, ok := s.(syscall.Signal); ok && (sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT) {
+				if j.verdict == nil && j.interrupt == 0 {
+					j.conclude(128+int(sig), fmt.Errorf("ended by %s while nothing reads its output", sys.SignalName(sig)))
+				}
+				return false
 			}
 		}
 	}
-	j.stacks()
+}
+
+// outputLimit is how long a job that was told to end waits for a reader of its output that
+// takes nothing.
+var outputLimit = 5 * time.Second
+
+// taken is how many bytes of output have been written.
+func (j *job) taken() (n int64) {
+	for _, s := range j.sinks {
+		n += s.taken.Load()
+	}
+	return n
 }
 
 func (j *job) cleanHere() {
