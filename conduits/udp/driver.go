@@ -294,6 +294,19 @@ func (d *driver) part(rank int) {
 	d.mu.Unlock()
 }
 
+// doubted is Engine.Doubted, and vouch Engine.Vouch.
+func (d *driver) doubted(rank int) (silent time.Duration, doubted bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.eng.Doubted(rank)
+}
+
+func (d *driver) vouch(rank int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.eng.Vouch(rank)
+}
+
 // departed is what operations on a rank that has left end with; mu is held.
 func (d *driver) departed(op string, rank int) error {
 	d.hearLocked() // if it left because it failed, then that comes first

@@ -144,7 +144,7 @@ func open(j conduits.Job, lim conduits.Limits, o options, setup rendezvous.Setup
 			o.mode, EnvAuth, datagram, EnvDatagram, lim.MaxMedium, lim.Credits, lim.MaxSegment),
 	}
 	m := newMember(j.Rank, j.Size)
-	m.heard, m.host = j.Failed, describeHost(o.host)
+	m.heard, m.host, m.dead = j.Failed, describeHost(o.host), o.dead
 	var err error
 	if m.client, err = setup.Join(context.Background(), hello, m.events()); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		exhausted: func(err error) { m.fail(m.rank, err) },
 	}
 	e, err := newEndpoint(m, l, lim, a, engine.Config{
-		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead, Name: m.name, Doubt: m.meet,
+		Rank: m.rank, Size: m.size, Epoch: epoch(incarnation), Datagram: o.datagram, DeadTime: o.dead, Name: m.name, Doubt: m.doubt, Seen: m.sight,
 		RTT: func(rank int) time.Duration {
 			if near(rank) {
 				return nearRTT
@@ -269,6 +269,56 @@ func (m *member) meet(rank int) {
 			m.names.Store(h, errs.Printable(name, 100))
 		}
 	}()
+}
+
+// doubt is called when rank has been silent for half of the dead time. It does not wait.
+func (m *member) doubt(rank int) {
+	m.meet(rank)
+	if _, asked := m.inquiries.LoadOrStore(rank, true); !asked {
+		go m.inquire(rank)
+	}
+}
+
+// inquiries is how many looks at a silent rank there can be in a dead time.
+const inquiries = 8
+
+// inquire has the rendezvous look at a rank as long as it is in doubt, and vouches for it
+// if its process runs: then it is its runtime that lets no goroutine answer.
+func (m *member) inquire(rank int) {
+	defer m.inquiries.Delete(rank)
+	limit := m.dead / inquiries
+	for {
+		e, next := m.ep.Load(), time.NewTimer(limit)
+		silent, doubted := e.doubted(rank)
+		if !doubted {
+			return
+		}
+		if silent < m.dead {
+			silent = 0
+		}
+		s, err := m.client.Look(context.Background(), rank, limit, silent)
+		if err != nil {
+			return // the job has failed, or this rank leaves
+		}
+		m.sights.Store(rank, s)
+		if s.Busy() {
+			e.vouch(rank)
+			return
+		}
+		select {
+		case <-next.C:
+		case <-m.over:
+			return
+		}
+	}
+}
+
+// sight is what the last look at rank has shown.
+func (m *member) sight(rank int) string {
+	if s, ok := m.sights.Load(rank); ok {
+		return s.(rendezvous.Sight).String()
+	}
+	return ""
 }
 
 // hosts says whether all ranks are on one host and how many are on this one. All

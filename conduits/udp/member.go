@@ -29,6 +29,10 @@ type member struct {
 	host       string                                // what this one is called in messages
 	trips      atomic.Pointer[map[int]time.Duration] // round trips by host; nil as long as none is known
 
+	dead      time.Duration // options.dead
+	inquiries sync.Map      // ranks that the rendezvous is asked for a look at
+	sights    sync.Map      // what the last look at a rank has shown, a rendezvous.Sight
+
 	names sync.Map // what others are called, by number: a string, "" as long as it is being asked for
 
 	mu    sync.Mutex                      // of the callers of departed

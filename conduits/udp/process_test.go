@@ -35,6 +35,7 @@ var programs = map[string]func(){
 	"stop":     stop,
 	"pause":    pause,
 	"freeze":   freeze,
+	"seize":    seize,
 	"vanish":   vanish,
 	"join":     func() { joined().Close() },
 	"describe": describe,
@@ -45,6 +46,7 @@ var programs = map[string]func(){
 type world struct {
 	t     *testing.T
 	srv   *rendezvous.Server
+	notes chan string // for the user, the first of each rank
 	ranks []*process
 }
 
@@ -85,7 +87,13 @@ func begin(t *testing.T, host string, n int, program string, env ...string) *wor
 		t.Fatal(err)
 	}
 	key := jobkey.New()
-	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf, Rewrite: rewrite})
+	notes := make(chan string, n)
+	srv, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: n, Logf: t.Logf, Rewrite: rewrite, Note: func(rank int, text string) {
+		select {
+		case notes <- fmt.Sprintf("rank %d %s", rank, text):
+		default:
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +101,7 @@ func begin(t *testing.T, host string, n int, program string, env ...string) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, srv: srv}
+	w := &world{t: t, srv: srv, notes: notes}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		cancel()
@@ -368,7 +376,7 @@ func TestStop(t *testing.T) {
 			w.says(r, "the job has given up this rank, 1: rank 0 (")
 			continue
 		}
-		w.says(r, "rank 1 failed", `rank 0 (host "blue", `, `) has not heard from rank 1 (host "green", 127.0.0.1:`, " probes have not been answered", "firewall", "ARGON_DEADTIME")
+		w.says(r, "rank 1 failed", `rank 0 (host "blue", `, `) has not heard from rank 1 (host "green", 127.0.0.1:`, " probes have not been answered", " is stopped (state T), by a signal", "ARGON_DEADTIME")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // EnvDeputy is set for a host's deputy, see func Deputy.
@@ -142,7 +143,9 @@ type Config struct {
 
 	localFirst, localSize int                              // ranks of this host, if they are not all
 	logf                  func(format string, args ...any) // for what only -v shows; nil for nothing
-	remark                func(line string)                // of the job's memory; nil for nothing
+	remark                func(line string)                // for the user; nil for nothing
+	// process looks at a rank's process on another host; nil if there is none.
+	process func(rank int) (a sys.Activity, pid int, ok bool)
 }
 
 // EnsureDefaults replaces zero values by the defaults. It takes Segment from

@@ -705,7 +705,8 @@ func (d *deputy) obey(f *frame) bool {
 	case frameLook:
 		var nums []int64
 		for r, p := range d.crew.look(ranks(f.nums)) {
-			nums = append(nums, int64(r), int64(p.state))
+			p.did, _ = p.activity()
+			nums = append(nums, int64(r), int64(p.pid), int64(p.state), int64(p.did.Ran), int64(p.did.Delayed), int64(p.did.Faults))
 		}
 		d.link.send(frameSeen, nums)
 	case frameFail:

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 const (
@@ -49,6 +51,7 @@ type host struct {
 	quiet     atomic.Bool   // the launcher has let go of it: what happens now is no failure
 	reports   chan error    // of the start: nil, or why not
 	seen      chan map[int]process
+	looking   sync.Mutex // of look, one at a time
 	bye       chan frame
 	failed    chan struct{} // closed when the connection is lost
 	input     *meter        // of standard input; nil if rank 0 is elsewhere
@@ -198,12 +201,14 @@ func (h *host) hear(f *frame) error {
 			h.input.give(f.num(0))
 		}
 	case frameSeen:
-		if len(f.nums)%2 != 0 {
+		if len(f.nums)%seenNums != 0 {
 			return odd
 		}
 		seen := map[int]process{}
-		for i := 0; i < len(f.nums); i += 2 {
-			seen[f.num(i)] = process{state: byte(f.nums[i+1])}
+		for n := range slices.Chunk(f.nums, seenNums) {
+			seen[int(n[0])] = process{pid: int(n[1]), state: byte(n[2]), did: sys.Activity{
+				State: byte(n[2]), Ran: time.Duration(n[3]), Delayed: time.Duration(n[4]), Faults: uint64(n[5]),
+			}}
 		}
 		select {
 		case h.seen <- seen:
@@ -236,6 +241,9 @@ func (h *host) hear(f *frame) error {
 	}
 	return nil
 }
+
+// seenNums is how many numbers tell of one process that was looked at.
+const seenNums = 6
 
 // endingNums is how many numbers tell of one ending.
 const endingNums = 6
@@ -303,6 +311,8 @@ func (h *host) suspend() {
 func (h *host) resume() { h.link.send(frameResume, nil) }
 
 func (h *host) look(ranks []int) map[int]process {
+	h.looking.Lock()
+	defer h.looking.Unlock()
 	select {
 	case <-h.seen: // the answer to a question that was given up
 	default:

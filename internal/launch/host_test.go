@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 // hostsJob is a running job of two hosts with two ranks each, without processes.
@@ -29,6 +31,68 @@ func hostsJob() *job {
 		}
 	}
 	return j
+}
+
+// TestActivity: what a rank's process has done is asked of the deputy of its host.
+func TestActivity(t *testing.T) {
+	j := hostsJob()
+	type result struct {
+		a   sys.Activity
+		pid int
+		ok  bool
+	}
+	got := make(chan result, 1)
+	go func() {
+		var r result
+		r.a, r.pid, r.ok = j.activity(3)
+		got <- r
+	}()
+	answer := &frame{kind: frameSeen, nums: []int64{3, 4711, 'D', 5, 6, 7}}
+	want := result{sys.Activity{State: 'D', Ran: 5, Delayed: 6, Faults: 7}, 4711, true}
+	for { // an answer that comes before the question is dropped
+		if err := j.hosts[1].hear(answer); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case r := <-got:
+			if r != want {
+				t.Errorf("%+v", r)
+			}
+			if err := j.hosts[1].hear(&frame{kind: frameSeen, nums: []int64{3, 4711}}); err == nil {
+				t.Error("half an answer is taken for one")
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// TestProcessActivity: a process's activity is that of its group, so that a wrapper does not
+// hide the program behind it.
+func TestProcessActivity(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done & wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}()
+	p, ok := readProcess(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("no process")
+	}
+	for { // until the loop has run; the shell that waits for it does not
+		a, ok := p.activity()
+		if !ok {
+			t.Fatal("no activity")
+		}
+		if own, _ := sys.ReadActivity(p.pid); a.Ran > own.Ran+100*time.Millisecond {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // A host that is lost is the reason for the end of ranks that say that others

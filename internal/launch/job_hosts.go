@@ -128,6 +128,17 @@ func (j *job) note(host, text string) {
 	}
 }
 
+// activity has the host of a rank look at its process.
+func (j *job) activity(rank int) (a sys.Activity, pid int, ok bool) {
+	for _, h := range j.hosts {
+		if rank >= h.first && rank < h.first+h.size {
+			p, ok := h.look([]int{rank})[rank]
+			return p.did, p.pid, ok
+		}
+	}
+	return a, 0, false
+}
+
 // prepareHosts makes what the hosts of a job have in common.
 func (j *job) prepareHosts(path string) error {
 	places, err := j.place()
@@ -151,6 +162,7 @@ func (j *job) prepareHosts(path string) error {
 	if j.listenAt.IsValid() {
 		listen = j.listenAt.String()
 	}
+	j.process = j.activity
 	m, err := newHostsMemory(j, listen)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -122,7 +123,11 @@ func serve(c *Config, key jobkey.Key, at string) (*rendezvous.Server, error) {
 	if err != nil {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
-	sc := rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite}
+	sc := rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite,
+		Process: c.process}
+	if c.remark != nil {
+		sc.Note = func(rank int, text string) { c.remark(fmt.Sprintf("rank %d %s", rank, text)) }
+	}
 	if d := envDuration(c.Env, jobenv.JoinTimeout); d > 0 {
 		sc.Patience = d
 	}

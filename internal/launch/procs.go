@@ -17,7 +17,8 @@ import (
 // process is one line of /proc/PID/stat (proc_pid_stat(5)).
 type process struct {
 	pid, ppid, pgid int
-	state           byte // R, S, D, T, t, Z, ...
+	state           byte         // R, S, D, T, t, Z, ...
+	did             sys.Activity // as far as that was asked for
 }
 
 func readProcess(pid int) (process, bool) {
@@ -38,6 +39,26 @@ func readProcess(pid int) (process, bool) {
 	p.ppid, _ = strconv.Atoi(string(f[1]))
 	p.pgid, _ = strconv.Atoi(string(f[2]))
 	return p, true
+}
+
+// activity is what the processes of rank's group have done, with the state of the rank's own:
+// a wrapper may stand between gasrun and the program.
+func (p process) activity() (sys.Activity, bool) {
+	all, ok := sys.ReadActivity(p.pid)
+	if !ok {
+		return all, false
+	}
+	for _, q := range processes() {
+		if q.pgid != p.pgid || q.pid == p.pid {
+			continue
+		}
+		if a, ok := sys.ReadActivity(q.pid); ok {
+			all.Ran += a.Ran
+			all.Delayed += a.Delayed
+			all.Faults += a.Faults
+		}
+	}
+	return all, true
 }
 
 // stopped says that the process cannot react to anything but SIGKILL and SIGCONT.

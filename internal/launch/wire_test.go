@@ -63,7 +63,7 @@ func FuzzFrames(f *testing.F) {
 		{kind: frameOutput, nums: []int64{2, 0}, texts: [][]byte{[]byte("hello\n")}},
 		{kind: frameOutEnd, nums: []int64{2, 1, 0}},
 		{kind: frameCredit, nums: []int64{2, 1, 10}},
-		{kind: frameSeen, nums: []int64{2, 'T'}},
+		{kind: frameSeen, nums: []int64{2, 4711, 'T', 1e9, 2e9, 3}},
 		{kind: frameFail, nums: []int64{2, 1}, texts: [][]byte{[]byte("x")}},
 		{kind: frameTaken, nums: []int64{-1}},
 		{kind: frameStarted, nums: []int64{3, 100, -1}},

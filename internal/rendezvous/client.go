@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -308,7 +309,7 @@ func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, a
 		}
 		return nil, true, err
 	}
-	hi := hello{h, h.Addr.IsValid()}
+	hi := hello{h, h.Addr.IsValid(), uint32(os.Getpid()), processes()}
 	if !hi.chosen {
 		hi.Addr = addrPort(conn.LocalAddr()).Addr()
 		if err := local(hi.Addr); err != nil {
@@ -445,6 +446,15 @@ func (c *Client) request(ctx context.Context, k kind, key string, value []byte) 
 	if len(key) > MaxKey {
 		return nil, errs.BadArg("rendezvous: a key of %d bytes, at most %d are allowed", len(key), MaxKey)
 	}
+	return c.ask(ctx, fmt.Sprintf("key %q", key), k, func(id uint32) func([]byte) []byte {
+		r := request{id, key, value}
+		return r.append
+	})
+}
+
+// ask sends a message whose body has the number that its answer will have, and waits for
+// that.
+func (c *Client) ask(ctx context.Context, what string, k kind, body func(id uint32) func([]byte) []byte) ([]byte, error) {
 	done := make(chan answer, 1)
 	c.mu.Lock()
 	if c.err != nil {
@@ -456,9 +466,9 @@ func (c *Client) request(ctx context.Context, k kind, key string, value []byte) 
 		return nil, errs.Resource("rendezvous: rank %d waits for %d Puts and Gets already", c.rank, maxRequests)
 	}
 	c.last++
-	r := request{c.last, key, value}
-	c.requests[r.id] = done
-	c.enqueue(k, r.append)
+	id := c.last
+	c.requests[id] = done
+	c.enqueue(k, body(id))
 	c.mu.Unlock()
 	select {
 	case a, ok := <-done:
@@ -472,11 +482,11 @@ func (c *Client) request(ctx context.Context, k kind, key string, value []byte) 
 	case <-ctx.Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if _, waits := c.requests[r.id]; waits {
-			delete(c.requests, r.id)
-			c.enqueue(kForget, (&request{id: r.id}).append)
+		if _, waits := c.requests[id]; waits {
+			delete(c.requests, id)
+			c.enqueue(kForget, (&request{id: id}).append)
 		}
-		return nil, errs.NotReady("rendezvous: rank %d waited for key %q: %v", c.rank, key, context.Cause(ctx))
+		return nil, errs.NotReady("rendezvous: rank %d waited for %s: %v", c.rank, what, context.Cause(ctx))
 	}
 }
 
@@ -739,6 +749,10 @@ func (c *Client) handle(k kind, body []byte) error {
 		if done != nil { // else it was given up
 			a.data = bytes.Clone(a.data)
 			done <- a
+		}
+	case kEcho:
+		if !c.echoed(body) {
+			return malformed()
 		}
 	case kMissing:
 		m, ok := parseMissing(body)

@@ -50,6 +50,10 @@
 // on without: they do not hear of leaving any more, nor of a failure, unless they
 // talk to the rank that fails.
 //
+// A rank that is silent to another one need not be gone: its runtime may be busy with what
+// lets no goroutine run. [Client.Look] has the service look at its process, and try whether
+// it answers by TCP.
+//
 // # Trust
 //
 // Connections are TLS 1.3. Both sides show a certificate, whose private key is an
@@ -86,6 +90,8 @@
 //	put, get  number, key, value; forget  number
 //	fail      rank, status, cause
 //	who       (asks which ranks are missing)
+//	look      number, rank, how long it may take, how long that rank is silent
+//	echo      number, and what was seen of a process of this host (to echo)
 //	probe     (in place of hello: whether the service holds the key)
 //	watch     (in place of hello: it is no rank, and is told if the job fails)
 //	leave     (last)
@@ -99,6 +105,7 @@
 //	left      ranks
 //	answer    number, verdict, value or why
 //	failed    rank, status, cause
+//	echo      number, process to look at or 0
 //	watch     (to watch)
 //	bye       (to leave and probe); over  (the service ends first)
 //

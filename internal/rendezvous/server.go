@@ -76,6 +76,11 @@ type ServerConfig struct {
 	// addr, so that a test can put something between them. It is called with the
 	// Server's lock held, once all ranks have joined.
 	Rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
+	// Process, if not nil, looks at the process of a rank that this process does not see,
+	// and gives its number; ok is false if it cannot. It may take a second.
+	Process func(rank int) (a sys.Activity, pid int, ok bool)
+	// Note, if not nil, tells the user something of a rank.
+	Note func(rank int, text string)
 	// Logf prints a line, without a newline at its end; nil drops it. Called
 	// from several goroutines.
 	Logf func(format string, args ...any)
@@ -149,6 +154,12 @@ type Server struct {
 	over    bool          // the service ends before the job does
 	settled chan struct{} // closed when all have left or the job has failed
 
+	processes uint64                // that this process sees
+	looks     map[int]*look         // under way, by rank
+	busyTold  map[int]time.Duration // how long a rank had been silent when Note was called last
+	echoes    map[uint32]chan echo  // that are waited for
+	lastEcho  uint32
+
 	values  map[string][]byte
 	stored  int // bytes of values and their keys
 	waiting map[string][]waiter
@@ -162,6 +173,8 @@ type seat struct {
 	host        uint16
 	addr        netip.Addr
 	incarnation uint64
+	pid         uint32
+	processes   uint64 // among which pid is one
 	segment     segment
 	from        netip.AddrPort // the other end of its connection
 	at          netip.Addr     // the service's address as the rank has reached it
@@ -178,6 +191,7 @@ type peer struct {
 	left                                            int // so many of Server.gone
 	// What it is to take:
 	answers  []answer
+	echoes   []echo
 	who, bye bool
 
 	gets map[uint32]string // those that wait, by number
@@ -232,6 +246,7 @@ func Serve(l net.Listener, c ServerConfig) (*Server, error) {
 		c: c, l: l, tls: id.config(),
 		slots: make(chan struct{}, maxPending), done: make(chan struct{}), settled: make(chan struct{}),
 		seats: make([]seat, c.Size), peers: map[*peer]struct{}{}, watchers: map[*watcher]struct{}{}, hosts: map[string]uint16{},
+		processes: processes(), looks: map[int]*look{}, busyTold: map[int]time.Duration{}, echoes: map[uint32]chan echo{},
 		values: map[string][]byte{}, waiting: map[string][]waiter{},
 	}
 	rand.Read(s.instance[:]) // never fails: see crypto/rand
@@ -594,6 +609,7 @@ func (s *Server) admit(conn net.Conn, e *list.Element, t *tls.Conn, k kind, body
 	seat.state = Joined
 	seat.loop = !h.chosen && h.Addr.IsLoopback()
 	seat.port, seat.host, seat.addr, seat.incarnation = h.Port, host, h.Addr, h.Incarnation
+	seat.pid, seat.processes = h.pid, h.processes
 	seat.from, seat.at = from, addrPort(conn.LocalAddr()).Addr()
 	p := &peer{rank: h.Rank, conn: conn, gets: map[uint32]string{}}
 	p.out.w, p.out.next = t, func() []byte { return s.next(p) }
@@ -890,6 +906,18 @@ func (s *Server) handle(p *peer, k kind, body []byte) error {
 		if len(p.answers) > 2*maxRequests || len(p.gets) > 2*maxRequests {
 			return fmt.Errorf("more than %d requests at once", maxRequests)
 		}
+	case kLook:
+		q, ok := parseQuestion(body)
+		if !ok {
+			return malformed()
+		}
+		s.look(p, q)
+	case kEcho:
+		e, ok := parseEcho(body)
+		if !ok {
+			return malformed()
+		}
+		s.echoed(e)
 	case kFail:
 		f, ok := parseFailure(body)
 		if !ok || f.rank >= s.c.Size {
@@ -1024,6 +1052,10 @@ func (s *Server) next(p *peer) (b []byte) {
 			b = frame(b, kLeft, func(b []byte) []byte { return appendRanks(b, ranks) })
 		}
 	}
+	for _, e := range p.echoes {
+		b = frame(b, kEcho, e.append)
+	}
+	p.echoes = nil
 	for len(p.answers) > 0 && len(b) < maxFrame {
 		b = frame(b, kAnswer, p.answers[0].append)
 		if p.answers = p.answers[1:]; len(p.answers) == 0 {

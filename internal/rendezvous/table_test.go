@@ -3,6 +3,7 @@ package rendezvous
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/netip"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/sys"
 
 	"pgregory.net/rapid"
 )
@@ -174,7 +176,7 @@ func again(t *testing.T, b []byte, ok bool, encode func([]byte) []byte) {
 }
 
 func FuzzHello(f *testing.F) {
-	h := hello{Hello{1, 4, "host", 7, netip.MustParseAddr("10.0.0.1"), 5, "agree", "job"}, true}
+	h := hello{Hello{1, 4, "host", 7, netip.MustParseAddr("10.0.0.1"), 5, "agree", "job"}, true, 77, 1 << 63}
 	f.Add(h.append(nil))
 	h.Addr = netip.MustParseAddr("fd00::1")
 	f.Add(h.append(nil))
@@ -208,6 +210,24 @@ func FuzzRequest(f *testing.F) {
 		if ok && len(r.value) > MaxValue {
 			t.Errorf("%d bytes", len(r.value))
 		}
+	})
+}
+
+// FuzzLook: what is said about ranks that do not answer.
+func FuzzLook(f *testing.F) {
+	f.Add((&Sight{PID: 77, State: 'R', Took: 1, Ran: 2, Delayed: 3, Faults: 4}).append(nil))
+	f.Add((&question{1, 2, 3, 4}).append(nil))
+	f.Add((&echo{1, 2, sys.Activity{State: 'S', Ran: 3, Delayed: 4, Faults: 5}}).append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, ok := parseSight(b)
+		again(t, b, ok, s.append)
+		if ok && errs.Printable(s.String(), 1000) != s.String() {
+			t.Errorf("%q", s.String())
+		}
+		q, ok := parseQuestion(b)
+		again(t, b, ok, q.append)
+		e, ok := parseEcho(b)
+		again(t, b, ok, e.append)
 	})
 }
 
@@ -370,6 +390,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add(slices.Concat(tab, tab))
 	f.Add(slices.Concat(fail, tab, fail))
 	f.Add(slices.Concat(tab, bye, bye, fail))
+	f.Add(slices.Concat(tab, frame(nil, kEcho, (&echo{number: 1, pid: 1}).append), fail))
 	f.Add(slices.Concat(tab, fail, left, seg))
 	f.Add(slices.Concat(tab, frame(nil, kAnswer, (&answer{id: 1}).append), frame(nil, kMissing, (&missing{}).append), frame(nil, kOver, nil), left))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -379,7 +400,7 @@ func FuzzHandle(f *testing.F) {
 			Failed:   func(rank, _ int, _ string) { events = append(events, fmt.Sprint("failed ", rank)) },
 			Left:     func(rank int) { events = append(events, fmt.Sprint("left ", rank)) },
 		})
-		c.conn = nothing{}
+		c.conn, c.out.w, c.out.next = nothing{}, io.Discard, c.next
 		c.leaving = true
 		c.read(bytes.NewReader(b))
 		if !reflect.DeepEqual(c.isReady(), c.table != nil) || !c.isReady() && len(events) > 0 {

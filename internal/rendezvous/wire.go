@@ -15,7 +15,7 @@ import (
 // version of the messages below; both sides must have the same. Other versions
 // must understand that they are refused, so that kinds keep their numbers, a hello
 // its beginning, and a refusal its form.
-const version = 3
+const version = 4
 
 // A frame is a length of 4 bytes, which counts what follows it, a kind, and the
 // message's body. Numbers are big-endian.
@@ -57,6 +57,10 @@ const (
 	// From a holder of the key that is no rank.
 	kProbe // whether this is the job's service; the only frame
 	kWatch // to be told if the job fails; the service's answer is the same
+
+	// About ranks that do not answer others, see look.go.
+	kLook // from a rank: ask for a look at another one
+	kEcho // from the service, and the rank's answer at once
 )
 
 // openFrame starts a frame at the end of b; closeFrame completes it.
@@ -198,7 +202,9 @@ func clip(s string, n int) string {
 // the connection to the service starts.
 type hello struct {
 	Hello
-	chosen bool
+	chosen    bool
+	pid       uint32 // its process,
+	processes uint64 // among which; see the function of that name
 }
 
 func (h *hello) append(b []byte) []byte {
@@ -208,6 +214,8 @@ func (h *hello) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.Incarnation)
 	b = binary.BigEndian.AppendUint16(b, h.Port)
 	b = append(b, bit(h.chosen))
+	b = binary.BigEndian.AppendUint32(b, h.pid)
+	b = binary.BigEndian.AppendUint64(b, h.processes)
 	b = appendAddr(b, h.Addr)
 	b = append(append(b, byte(len(h.Host))), h.Host...)
 	b = append(append(b, byte(len(h.Job))), h.Job...)
@@ -233,6 +241,7 @@ func parseHello(b []byte) (h hello, v uint16, ok bool) {
 	h.Incarnation, h.Port = p.u64(), p.u16()
 	c := p.u8()
 	h.chosen = c == 1
+	h.pid, h.processes = p.u32(), p.u64()
 	h.Addr = p.addr()
 	h.Host = string(p.bytes(int(p.u8())))
 	h.Job = string(p.bytes(int(p.u8())))

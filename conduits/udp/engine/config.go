@@ -68,6 +68,9 @@ type Config struct {
 	DeadTime time.Duration
 	// Name names a rank in errors, with its host and address; nil: by its number.
 	Name func(rank int) string
+	// Seen, if it is not nil, tells in errors what has been found out about a silent rank
+	// by other means; "" if nothing has.
+	Seen func(rank int) string
 	// Doubt, if it is not nil, is called when a rank has been silent for half of
 	// DeadTime and is probed for that: time to find out what Name will say of it.
 	Doubt func(rank int)

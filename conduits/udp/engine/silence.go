@@ -29,6 +29,7 @@ import (
 // has the time of one more probe. So a peer that is gone is dead when this rank has run
 // for the dead time, or for half of it and the time of deathProbes probes if that is
 // longer, as it is where a round trip takes more than a twenty-fourth of the dead time.
+// A rank whose process is known to run (Vouch) has that time again, from then on.
 // If this rank was stopped meanwhile, the verdict comes at most one more probe's time
 // and a look for each probe later, which is three eighths of the dead time where round
 // trips are short.
@@ -63,7 +64,8 @@ type silence struct {
 	what  byte          // flags of the last one
 	heard time.Duration // when that was, by the caller's clock
 
-	from   time.Duration // of silence, by the engine's clock
+	mute   time.Duration // when the silence began, by the engine's clock
+	from   time.Duration // the same, or when the owner last vouched for the peer
 	missed time.Duration // watcher.missed then
 	pauses uint64        // those of watcher that the peer has been probed after
 	grace  time.Duration // there is no verdict before, by the engine's clock; 0: none is due
@@ -109,6 +111,7 @@ func (e *Engine) restart(p *peer) {
 	s, w := &p.silence, &e.watcher
 	// The next look adds the time since the last one, which has passed already.
 	s.from = w.ran + min(max(e.now-w.looked, 0), e.lookMost())
+	s.mute = s.from
 	s.missed, s.pauses, s.grace = w.missed, w.pauses, 0
 	s.asks, s.probes, s.sent = 0, 0, 0
 	s.lookAt = e.now + e.lookMost()/2
@@ -255,6 +258,26 @@ func (e *Engine) probe(p *peer) {
 	p.asking, p.ackNow = true, true
 }
 
+// Doubted reports whether rank has been silent for half of the dead time, is probed for
+// that, and is not dead yet; silent is for how long it has.
+func (e *Engine) Doubted(rank int) (silent time.Duration, doubted bool) {
+	p := e.peers[rank]
+	if p == nil || p.dead || !p.silence.on || p.silence.asks == 0 {
+		return 0, false
+	}
+	return e.watcher.ran - p.silence.mute, true
+}
+
+// Vouch says that rank, which is in doubt, is known to live by other means although it does
+// not answer: it is dead no sooner than if it had been heard now, and Config.Doubt is called
+// again when half of that time is over.
+func (e *Engine) Vouch(rank int) {
+	if _, doubted := e.Doubted(rank); doubted {
+		s := &e.peers[rank].silence
+		s.from, s.asks, s.grace = e.watcher.ran, 0, 0
+	}
+}
+
 // SilentError is why a peer has been declared dead.
 type SilentError struct {
 	Own, Peer string        // name both ends; see Config.Name
@@ -264,6 +287,7 @@ type SilentError struct {
 	Heard     time.Duration // how long ago the last datagram came; negative: none ever did
 	Data      bool          // that one had contents; else it was an acknowledgement
 	Probes    int           // asked for an answer since, and had none
+	Seen      string        // what is known of the peer by other means; see Config.Seen
 }
 
 // Error tells both ends, what was heard and when, and how often was asked.
@@ -282,6 +306,9 @@ func (s *SilentError) Error() string {
 		b += fmt.Sprintf("; this host did not run for %v meanwhile", round(s.Paused))
 	}
 	// ARGON_DEADTIME is the endpoint's knob for Config.DeadTime.
+	if s.Seen != "" {
+		return b + fmt.Sprintf("; %s (ARGON_DEADTIME is %v)", s.Seen, s.Dead)
+	}
 	return b + fmt.Sprintf("; usual reasons: a firewall drops UDP between them, the host is down or cut off, the process is stopped for longer than ARGON_DEADTIME (%v)", s.Dead)
 }
 
@@ -301,10 +328,13 @@ func (e *Engine) silenceOf(p *peer) *SilentError {
 	s, w := &p.silence, &e.watcher
 	r := &SilentError{
 		Own: e.name(e.c.Rank), Peer: e.name(p.rank), Dead: e.c.DeadTime,
-		Silent: w.ran - s.from, Heard: -1, Data: s.what&flagData != 0, Probes: s.sent,
+		Silent: w.ran - s.mute, Heard: -1, Data: s.what&flagData != 0, Probes: s.sent,
 	}
 	if s.ever {
 		r.Heard = e.now - s.heard
+	}
+	if e.c.Seen != nil {
+		r.Seen = e.c.Seen(p.rank)
 	}
 	if m := w.missed - s.missed; m > e.lookMost() { // less is delay
 		r.Paused = m

@@ -177,6 +177,54 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
+// TestVouch: a silent peer that is vouched for whenever it is in doubt lives as long as that
+// goes on, however long, and is dead one dead time after the last time.
+func TestVouch(t *testing.T) {
+	const dead = 10 * time.Second
+	var p *path
+	vouched, last := 40, time.Duration(0)
+	var in bool
+	p = newPath(t, time.Millisecond, func(c *engine.Config) {
+		c.DeadTime = dead
+		if c.Rank == 0 {
+			c.Doubt = func(rank int) { in = true }
+			c.Seen = func(rank int) string { return "it was seen" }
+		}
+	})
+	e := p.ends[0]
+	p.atomic(0)
+	p.pass(time.Second)
+	p.cut = true
+	p.atomic(0)
+	from := p.now
+	for !e.Dead(1) {
+		if p.pass(10 * time.Millisecond); p.now-from > 100*dead {
+			t.Fatal("not dead")
+		}
+		if silent, doubted := e.Doubted(1); in && doubted && vouched > 0 {
+			if d := p.now - from - silent; d < -time.Second || d > time.Second {
+				t.Fatalf("after %v it is silent for %v", p.now-from, silent)
+			}
+			e.Vouch(1)
+			if _, doubted = e.Doubted(1); doubted {
+				t.Fatal("in doubt when it has just been vouched for")
+			}
+			vouched--
+			in, last = false, p.now
+		}
+	}
+	if vouched > 0 {
+		t.Fatalf("dead after %v with %d times to vouch left", p.now-from, vouched)
+	}
+	if took := p.now - last; took < dead || took > dead+100*time.Millisecond {
+		t.Errorf("dead %v after the last time", took)
+	}
+	var s *engine.SilentError
+	if err := e.Silence(1); !errors.As(err, &s) || s.Silent < p.now-from-time.Second || s.Seen != "it was seen" || !strings.Contains(s.Error(), "it was seen") || strings.Contains(s.Error(), "firewall") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestSilenceOfPause stops both ranks for longer than the dead time, at any moment
 // of an exchange: neither is dead.
 func TestSilenceOfPause(t *testing.T) {
