@@ -14,6 +14,7 @@ import (
 // earlier are the figures of a file that -json has written.
 type earlier struct {
 	file  string
+	slack float64 // by more than this factor a figure is slower, or faster
 	lines map[rowKey][]line
 }
 
@@ -39,13 +40,13 @@ func keyOf(l *line) rowKey {
 
 // readEarlier reads the figures of a file. Those of several runs may follow each
 // other in it.
-func readEarlier(file string) (*earlier, error) {
+func readEarlier(file string, slack float64) (*earlier, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("-against: %w", err)
 	}
 	defer f.Close()
-	e := &earlier{file: file, lines: map[rowKey][]line{}}
+	e := &earlier{file: file, slack: slack, lines: map[rowKey][]line{}}
 	d := json.NewDecoder(f)
 	d.DisallowUnknownFields()
 	for {
@@ -132,8 +133,8 @@ const (
 func more(unit string) bool { return unit == "bytes/s" || unit == "1/s" || unit == "share" }
 
 // compare relates a figure of this run to the earlier one. It is slower, or faster,
-// only if the bands of both are known and have nothing in common.
-func compare(k rowKey, now, then []line) change {
+// only if the bands of both are known and are apart by more than the factor slack.
+func compare(k rowKey, now, then []line, slack float64) change {
 	a, b := alike(now, then), alike(then, now)
 	if len(a) == 0 {
 		return change{key: k, now: medians(now), then: medians(then), verdict: incommens}
@@ -145,9 +146,9 @@ func compare(k rowKey, now, then []line) change {
 	}
 	switch {
 	case !c.nowBand.known || !c.thenBand.known:
-	case c.nowBand.low > c.thenBand.high:
+	case c.nowBand.low > slack*c.thenBand.high:
 		c.verdict = up
-	case c.nowBand.high < c.thenBand.low:
+	case slack*c.nowBand.high < c.thenBand.low:
 		c.verdict = down
 	}
 	return c
@@ -183,7 +184,7 @@ func (e *earlier) compare(lines []line, out io.Writer) error {
 			missing++
 			continue
 		}
-		c := compare(k, now[k], then)
+		c := compare(k, now[k], then, e.slack)
 		count[c.verdict]++
 		l := &c.now
 		if c.verdict == incommens {
@@ -203,6 +204,9 @@ func (e *earlier) compare(lines []line, out io.Writer) error {
 		return errors.Join(t.err, fmt.Errorf("-against %s: it has no figure of this run", e.file))
 	}
 	t.printf("\n%d figures: %d slower, %d faster, by more than the noise of both", total, count[slower], count[faster])
+	if e.slack > 1 {
+		t.printf(" and a factor of %s", digits(e.slack))
+	}
 	if n := count[incommens]; n > 0 {
 		t.printf("; %d not compared, as their references differ by more than %.0f %%", n, 100*(steady-1))
 	}

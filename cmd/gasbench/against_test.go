@@ -72,7 +72,7 @@ func TestAgainst(t *testing.T) {
 		figure("lossy", "ns", 50, 2, 1.9, 2.1), // without a relay: another figure
 		slowerLossy,
 	}
-	e, err := readEarlier(written(t, before))
+	e, err := readEarlier(written(t, before), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +98,11 @@ func TestAgainst(t *testing.T) {
 	if want := "10 figures: 5 slower, 2 faster, by more than the noise of both; 1 not compared, as their references differ by more than 20 %; 1 of this run are not in"; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, out.String())
 	}
+	e.slack = 1.2
+	if err := e.compare(now, &out); err == nil || err.Error() != "1 of 10 figures are slower than before" {
+		t.Errorf("with a slack of 1.2, error %v", err) // of the one on a lossy path
+	}
+	e.slack = 1
 	out.Reset()
 	if err := e.compare(before, &out); err != nil {
 		t.Errorf("a run is slower than itself: %v\n%s", err, out.String())
@@ -122,14 +127,14 @@ func TestSameNoise(t *testing.T) {
 		for i := range runs {
 			runs[i] = l
 		}
-		if c := compare(keyOf(&l), runs, []line{l}); c.verdict != same || c.nowBand.mid != mid {
+		if c := compare(keyOf(&l), runs, []line{l}, 1); c.verdict != same || c.nowBand.mid != mid {
 			t.Fatalf("%d runs of %+v are %q than one of them: %+v", len(runs), l, c.verdict, c)
 		}
 	})
 }
 
 func TestReadEarlier(t *testing.T) {
-	if _, err := readEarlier(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readEarlier(filepath.Join(t.TempDir(), "none"), 1); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	for text, want := range map[string]string{
@@ -142,7 +147,7 @@ func TestReadEarlier(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readEarlier(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+		if _, err := readEarlier(file, 1); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

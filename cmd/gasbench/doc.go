@@ -1,7 +1,7 @@
 // Gasbench measures the runtime between two ranks and puts every figure beside
 // a reference that was taken in the same run:
 //
-//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE]
+//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE [-slack F]]
 //	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
 //
 // In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
@@ -232,8 +232,9 @@
 // lies within a fifth of one of the other side's; a figure without any is not compared,
 // since the host has moved the processors. "slower" is a figure all of whose
 // band lies beyond the earlier one's (some, such as hit rates, have a band with three runs
-// or more alone, and are neither before); if there is one, the exit status is 1. With -json the
-// comparison goes to standard error.
+// or more alone, and are neither before); if there is one, the exit status is 1. -slack 2 lets
+// figures be up to twice as slow, as where rows that ran alone are compared with the same rows after others:
+// a row must not depend on what ran before it. With -json the comparison goes to standard error.
 //
 //	gasbench -conduit shm -rounds 7 -json > before.json
 //	gasbench -conduit shm -rounds 7 -against before.json

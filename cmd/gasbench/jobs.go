@@ -30,8 +30,9 @@ type jobOptions struct {
 	rounds   int
 	bind     launch.Bind
 	json     bool
-	plot     string   // a file, or ""
-	against  string   // a file, or ""
+	plot     string // a file, or ""
+	against  string // a file, or ""
+	slack    float64
 	args     []string // of the ranks
 }
 
@@ -49,7 +50,7 @@ const maxRounds = 1000
 // parseJobs reads what belongs to jobs that gasbench starts itself; lists are
 // separated by commas.
 func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
-	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot, against: o.against}
+	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot, against: o.against, slack: o.slack}
 	if os.Getenv(jobenv.Rank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
 	}
@@ -147,7 +148,7 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	}
 	var before *earlier
 	if o.against != "" {
-		if before, err = readEarlier(o.against); err != nil {
+		if before, err = readEarlier(o.against, o.slack); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,7 @@ type options struct {
 	sizes   []int  // the only ones to measure, as in -json; nil: all
 	plot    string // a file to draw curves to, or ""
 	against string // a file of earlier figures, or ""
+	slack   float64
 
 	sim  *simOptions // with -conduit sim
 	jobs *jobOptions // with -conduit and anything else
@@ -52,6 +53,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	f.IntVar(&o.bursts, "bursts", 15, "take each figure `N` times in turn with its references")
 	sizes := f.String("size", "", "measure these sizes only, `SIZE,...`, such as 8,1M; of am/short numbers of arguments")
 	f.StringVar(&o.against, "against", "", "compare with the figures that -json has written to `FILE`; what became slower is an error")
+	f.Float64Var(&o.slack, "slack", 1, "with -against: what became slower by less than the factor `F` is none")
 	conduit := f.String("conduit", "", "start jobs of two ranks on conduits `NAME,...`, without gasrun; \"sim\": simulate all ranks in this process")
 	auth := f.String("auth", "", "with -conduit udp: jobs for each of `MODE,...`: none, authenticated, encrypted")
 	datagram := f.String("datagram", "", "with -conduit udp: jobs for each of these largest datagrams, `BYTES,...`")
@@ -63,7 +65,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	plotFile := f.String("plot", "", "draw curves of the figures to `FILE`.svg; with -conduit sim: those of scale/...")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE]")
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE [-slack F]]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
 			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
 			f.SetOutput(usage)
@@ -98,6 +100,9 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	if set["against"] && o.against == "" {
 		return o, errors.New("-against: no file is named")
+	}
+	if set["slack"] && (o.against == "" || !(o.slack >= 1)) {
+		return o, fmt.Errorf("-slack %v: it is a factor, 1 or more, for -against", o.slack)
 	}
 	if simulated {
 		v, err := parseSim(o, set, *profile, *ranks, *plotFile, *run)
@@ -209,7 +214,7 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		}
 		var before *earlier
 		if o.against != "" {
-			if before, err = readEarlier(o.against); err != nil {
+			if before, err = readEarlier(o.against, o.slack); err != nil {
 				return err
 			}
 		}
