@@ -260,7 +260,7 @@ func classOf(function, file string) frameClass {
 	first, _, _ := strings.Cut(pkg, "/")
 	dir := file[:max(0, strings.LastIndexByte(file, '/'))]
 	switch {
-	case pkg == "main" && strings.HasPrefix(file, "_cgo_"):
+	case pkg == "main" && (strings.HasPrefix(file, "_cgo_") || file == "_testmain.go"):
 		return ofLibrary
 	case pkg == "main":
 		return ofProgram

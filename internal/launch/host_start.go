@@ -184,6 +184,7 @@ func (h *host) greet() error {
 	nums, texts := h.task.encode()
 	if n := frameSize(nums, texts); n > maxFrame {
 		h.link.close()
+		h.link = nil // there is no task, and no goroutine listens for an answer
 		return h.failure("arguments and environment of the ranks have %d bytes, at most %d", n, maxFrame)
 	}
 	h.link.send(frameJob, nums, texts...)

@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 		"nothing":     func() {},
 		"environment": func() { fmt.Println(strings.Join(os.Environ(), "\n")) },
 		"nested":      nested,
+		"cat":         cat,
 		"slated":      slated,
 		"told":        told,
 		"fail":        func() { os.Exit(7) },
