@@ -124,7 +124,7 @@ func TestHostsEnvironment(t *testing.T) {
 	// What no user would say, and what would be taken apart by a careless shell.
 	odd := "a b\n\\'\"$HOME \xff;*"
 	cmd, temp := command(t, append(hosts, "-n", "3", "-iface", "lo", "-x", "X="+odd, "sh", "-c", script, "sh", odd)...)
-	cmd.Env = append(cmd.Env, "ARGON_AUTH=none", "ARGON_JOB_KEY=0123")
+	cmd.Env = append(cmd.Env, "ARGON_AUTH=none", "ARGON_JOB_KEY="+strings.Repeat("0123", 16))
 	cmd.Dir = temp
 	r := finish(t, cmd)
 	r.want(t, jobenv.StatusFailed, "no rank of sh attached")

@@ -78,8 +78,12 @@ func adopt(files map[string]*os.File) (key string, err error) {
 		number, prefix := strings.CutPrefix(text, jobenv.FDFolder)
 		if fd, err := strconv.Atoi(number); err == nil && same(fd, int(f.Fd())) {
 			defer f.Close()
+		} else if err != nil && text != "" { // a process on the way has named another file
+			f.Close()
+			continue
 		} else {
 			adopted = append(adopted, f)
+			prefix = prefix || name == jobenv.JobKeyFile
 			if text = strconv.Itoa(int(f.Fd())); prefix {
 				text = jobenv.FDFolder + text
 			}
@@ -115,8 +119,8 @@ func complete(why error) error {
 	var all []string
 	lost := false
 	for _, name := range inherited {
-		number := strings.TrimPrefix(os.Getenv(name), jobenv.FDFolder)
-		if number == "" {
+		number, prefix := strings.CutPrefix(os.Getenv(name), jobenv.FDFolder)
+		if number == "" || name == jobenv.JobKeyFile && !prefix {
 			continue
 		}
 		kind := uint32(syscall.S_IFREG)
