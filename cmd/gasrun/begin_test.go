@@ -261,3 +261,34 @@ func TestEmptyEnvironment(t *testing.T) {
 		t.Errorf("wrote %q", r.stdout)
 	}
 }
+
+// TestInputOfLoops: gasrun, and what it starts, leave input that no rank asks for to the loop
+// of a shell that reads from the same file or pipe.
+func TestInputOfLoops(t *testing.T) {
+	prog := program(t)
+	list := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(list, []byte("a\nb\nc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ssh := fakeSSH(t, sshHere)
+	for name, on := range map[string][]string{
+		"here": {"-n", "2"}, "deputy": {"-hosts", "localhost,localhost"}, "ssh": {"-hosts", "a:2", "-ssh", ssh},
+	} {
+		for from, script := range map[string]string{
+			"file": `while read x; do echo "$x"; "$@"; done <` + list,
+			"pipe": `cat ` + list + ` | while read x; do echo "$x"; "$@"; done`,
+		} {
+			t.Run(name+" "+from, func(t *testing.T) {
+				r := finish(t, under(t, script, append(on, "-conduit", "udp", prog, "good")...))
+				r.want(t, 0)
+				if want := "a\nready\nready\nb\nready\nready\nc\nready\nready\n"; r.stdout != want {
+					t.Errorf("wrote %q, want %q", r.stdout, want)
+				}
+				cmd := under(t, `cat `+list+` | "$@"`, append(on, "sh", "-c", `[ $ARGON_RANK = 1 ] || cat`)...)
+				if r := finish(t, cmd); r.stdout != "a\nb\nc\n" {
+					t.Errorf("rank 0 has read %q", r.stdout)
+				}
+			})
+		}
+	}
+}

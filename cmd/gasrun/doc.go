@@ -87,7 +87,11 @@
 // named, with what ssh has said. Ranks have gasrun's variables ARGON_*, those of
 // -x, and else the environment that ssh gives them; their working directory is the
 // same as here, or if it is not there the home directory, unless -wdir insists.
-// Standard input goes to rank 0, signals to all ranks. If a host is lost, or a rank
+// Standard input goes to rank 0, signals to all ranks. On this machine rank 0 has the file
+// or pipe itself, and gasrun reads none of it; the
+// input of a rank 0 on another machine it reads from the moment that the rank waits for it. A
+// terminal it reads as lines are typed. So a loop such as
+// "while read host; do gasrun -hosts $host ./prog; done <list" keeps its list. If a host is lost, or a rank
 // fails, the job ends on all hosts. A host is lost when ssh ends, or when nothing
 // has come from it for a minute, or for ARGON_DEADTIME if that is longer. If gasrun
 // is killed the deputies notice, end their ranks, and clean up.

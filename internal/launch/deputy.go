@@ -167,6 +167,9 @@ func (d *deputy) run() error {
 	if err != nil {
 		return orderly(err)
 	}
+	if d.task.stdinHere {
+		syscall.CloseOnExec(stdinFile)
+	}
 	if err := d.prepare(); err != nil {
 		var r *refusal
 		if errors.As(err, &r) { // the launcher ends it
@@ -511,17 +514,54 @@ func (d *deputy) start() error {
 	for i := range d.meters {
 		d.meters[i] = [2]*meter{newMeter(), newMeter()}
 	}
-	if t.stdin {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return errs.Resource("launch: %v", err)
-		}
-		defer r.Close()
-		o.stdin = r
-		d.input = newBacklog()
-		go d.feed(w)
+	if !t.stdin {
+		return d.crew.start(o, d.spawn)
 	}
-	return d.crew.start(o, d.spawn)
+	if t.stdinHere {
+		o.stdin = os.NewFile(stdinFile, "stdin")
+		defer o.stdin.Close()
+		return d.crew.start(o, d.spawn)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return errs.Resource("launch: %v", err)
+	}
+	defer r.Close()
+	o.stdin = r
+	d.input = newBacklog()
+	go d.feed(w)
+	if err := d.crew.start(o, d.spawn); err != nil {
+		return err
+	}
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(r.Fd()), &st); err != nil {
+		return errs.Resource("launch: %v", err)
+	}
+	go d.watchThirst(d.crew.members[0].pid, st.Ino)
+	return nil
+}
+
+// stdinFile is the number of the launcher's standard input in a deputy of the same machine.
+const stdinFile = 3
+
+// How often the deputy looks whether rank 0 waits for input: often at the start of a
+// program, which is when most read.
+const (
+	thirstOften  = 10 * time.Millisecond
+	thirstSeldom = 200 * time.Millisecond
+)
+
+// watchThirst tells the launcher when rank 0, process pid, begins to wait for its input, the
+// pipe with that inode, so that the launcher reads no input that no rank has asked for.
+func (d *deputy) watchThirst(pid int, inode uint64) {
+	for pause := thirstOften; !sys.Awaits(pid, inode); pause = min(pause*11/10, thirstSeldom) {
+		select {
+		case <-d.link.done:
+			return
+		case <-time.After(pause):
+		}
+	}
+	d.link.send(frameThirst, nil)
 }
 
 // pump sends the output of a rank.

@@ -191,6 +191,11 @@ func (h *host) hear(f *frame) error {
 			return odd
 		}
 		h.j.post(func() { h.j.started(rank, pid, cpu) })
+	case frameThirst:
+		if h.input == nil {
+			return odd
+		}
+		h.j.thirst.Do(func() { go h.j.feed(h) })
 	case frameTaken:
 		if !f.has(1, 0) || h.input == nil {
 			return odd

@@ -101,6 +101,9 @@ func (h *host) launch(spawn *spawner) error {
 	h.cmd = exec.Command(argv[0], argv[1:]...)
 	h.cmd.Env = env
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = inR, outW, errW
+	if h.task.stdinHere {
+		h.cmd.ExtraFiles = []*os.File{h.j.Stdin} // stdinFile
+	}
 	// A group of its own, for a terminal's signals are for the launcher, which
 	// passes them on. SIGTERM when the launcher dies: a deputy that gets it
 	// directly cleans up as it does at the end of its input.

@@ -192,7 +192,7 @@ func (j *job) taskOf(h *host, path string, m *hostsMemory) task {
 		args: j.Args, env: append(argonEnviron(), j.Env...),
 		size: j.Size, first: h.first, count: h.size, segment: j.Segment, large: j.Large, freeze: j.Freeze,
 		bind: j.Bind == BindCore, dirGiven: j.Dir != "", shared: j.launch().Memory != nil,
-		stdin: h.first == 0 && j.Stdin != nil, ssh: !h.Here,
+		stdin: h.first == 0 && j.Stdin != nil, stdinHere: h.first == 0 && j.Stdin != nil && h.Here, ssh: !h.Here,
 	}
 	if t.dir == "" {
 		t.dir = workingDir()
@@ -228,7 +228,7 @@ func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error
 			j.ranks[r].host = h
 		}
 		h.task = j.taskOf(h, path, m)
-		if h.task.stdin {
+		if h.task.stdin && !h.task.stdinHere {
 			h.input = newMeter()
 		}
 		h.pump()
@@ -275,9 +275,6 @@ func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error
 		}
 	})
 	j.happen() // their process ids
-	if err == nil && j.Stdin != nil {
-		go j.feed(j.hosts[0])
-	}
 	return err
 }
 
@@ -346,7 +343,9 @@ func (j *job) onHosts(ctx context.Context, cancel context.CancelCauseFunc, f fun
 	return nil
 }
 
-// feed sends standard input to rank 0, and closes it when no more is wanted.
+// feed sends standard input to rank 0, on a host h that is another machine, from the moment
+// it waits for it, and until no more is wanted. So input that no rank asks for stays where
+// it is, such as the rest of the file in a loop of a shell that reads names of hosts.
 func (j *job) feed(h *host) {
 	defer j.Stdin.Close()
 	buf := make([]byte, chunk)

@@ -124,6 +124,7 @@ type job struct {
 	verdict   error // why the launcher ended the job, if not because of a rank
 	status    int   // status that goes with verdict
 	dump      *dump
+	thirst    sync.Once // the first demand of rank 0 for input from elsewhere
 	grace     <-chan time.Time
 	settle    <-chan time.Time
 	watch     <-chan time.Time // looks whether a rank has attached after all
@@ -234,8 +235,10 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		}
 	} else {
 		err = j.startHosts(ctx, path, spawn)
+		if stdin != nil && j.hosts[0].task.stdinHere {
+			stdin.Close()
+		}
 	}
-	stdin = nil // closed, or by the feeder of rank 0
 	if err != nil {
 		if j.here != nil {
 			j.here.kill()
@@ -467,6 +470,9 @@ func (j *job) ended(endings []ending) {
 		}
 		rk.live = false
 		j.live--
+		if e.rank == 0 && j.here == nil && j.Stdin != nil {
+			j.Stdin.Close() // what writes to it learns that no process reads
+		}
 		rk.order = len(j.ranks) - j.live
 		rk.Status, rk.Signal, rk.cause = e.status, e.signal, e.cause
 		rk.User, rk.System, rk.MaxRSS = e.user, e.system, e.maxRSS

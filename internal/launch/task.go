@@ -26,6 +26,7 @@ type task struct {
 	dirGiven           bool // dir must be there
 	shared             bool // ranks of a host share memory
 	stdin              bool // rank 0 is here, and there is input for it
+	stdinHere          bool // which is the file stdinFile of the deputy itself
 	ssh                bool // what ssh knows of the launcher's address is worth a try
 }
 
@@ -40,7 +41,7 @@ func (t *task) lists() []*[]string { return []*[]string{&t.args, &t.env, &t.serv
 func (t *task) numbers() []*int { return []*int{&t.size, &t.first, &t.count} }
 
 func (t *task) flags() []*bool {
-	return []*bool{&t.bind, &t.dirGiven, &t.shared, &t.stdin, &t.ssh, &t.large}
+	return []*bool{&t.bind, &t.dirGiven, &t.shared, &t.stdin, &t.stdinHere, &t.ssh, &t.large}
 }
 
 // encode is t as numbers and texts of a frame.

@@ -57,6 +57,7 @@ const (
 	frameOutput  frameKind = 'o' // rank, stream; text
 	frameOutEnd  frameKind = 'e' // rank, stream, 1 if a stranger still holds it open
 	frameEndings frameKind = 'd' // for each rank: rank, status, signal, user, system, memory; its cause
+	frameThirst  frameKind = 'i' // rank 0 waits for input
 	frameTaken   frameKind = 'a' // so many bytes of input were taken; -1: no more are
 	frameSeen    frameKind = 'l' // of each: rank, process id, state, time that it ran and waited for a processor, faults
 	frameBye     frameKind = 'b' // how many processes were killed, those that do not die
