@@ -845,6 +845,7 @@ func (d *deputy) tearDown() {
 		d.stop()
 		d.crew.clean()
 		d.crew.close()
+		dropSubreaper()
 	}
 	d.watch.Close()
 	d.outfit.close()

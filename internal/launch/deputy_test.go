@@ -3,7 +3,9 @@ package launch
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
@@ -242,4 +245,212 @@ func TestByeIsLast(t *testing.T) {
 	}
 	d.link.close()
 	<-d.link.done
+}
+
+// master is the launcher's side of a deputy that runs in this process, in which no other
+// process may be started meanwhile: the deputy ends all of its children.
+type master struct {
+	t      *testing.T
+	link   *link
+	frames chan frame
+	status chan int
+	task   task
+}
+
+func newMaster(t *testing.T) *master {
+	t.Helper()
+	t.Setenv(EnvDeputy, "1")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := jobkey.New()
+	server, err := rendezvous.Serve(l, rendezvous.ServerConfig{Key: key, Size: 3, Patience: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	m := &master{t: t, link: newLink(inW), frames: make(chan frame, 100), status: make(chan int, 1)}
+	go func() { m.status <- Deputy(inR, outW) }()
+	go func() {
+		defer close(m.frames)
+		for r := bufio.NewReader(outR); ; {
+			f, err := readFrame(r)
+			if err != nil {
+				return
+			}
+			m.frames <- f
+		}
+	}()
+	t.Cleanup(m.link.close)
+	m.task = task{
+		id: fmt.Sprintf("%d.master.%s", os.Getpid(), t.Name()), host: "0.here", conduit: "hybrid", program: "p", path: "/bin/sh", dir: "/",
+		key: key.Reveal(), temp: t.TempDir(), servers: []string{l.Addr().String()}, size: 3, first: 1, count: 2, segment: 1 << 20, shared: true,
+	}
+	return m
+}
+
+// begin tells the deputy its task.
+func (m *master) begin() {
+	m.t.Helper()
+	m.expect(frameHello)
+	nums, texts := m.task.encode()
+	m.link.send(frameJob, nums, texts...)
+}
+
+// expect waits for a frame of that kind and returns it and what came before, of any kind.
+func (m *master) expect(kind frameKind) (f frame, before []frame) {
+	m.t.Helper()
+	for f := range m.frames {
+		if f.kind == kind {
+			return f, before
+		}
+		before = append(before, f)
+	}
+	m.t.Fatalf("the deputy ended with %+v, without %q", before, kind)
+	return f, nil
+}
+
+// ends ends the job and checks the deputy's status, and that its directory is empty.
+func (m *master) ends(status int) {
+	m.t.Helper()
+	for range m.frames {
+	}
+	if got := <-m.status; got != status {
+		m.t.Errorf("the deputy's status is %d, want %d", got, status)
+	}
+	if left, err := os.ReadDir(m.task.temp); len(left) > 0 || err != nil {
+		m.t.Errorf("%v is left: %v", left, err)
+	}
+}
+
+// TestDeputy is a job's life as one of its deputies sees it: the program is sent, ranks
+// read, write, are looked at, stopped and signalled, and end.
+func TestDeputy(t *testing.T) {
+	m := newMaster(t)
+	m.task.first, m.task.stdin, m.task.bind = 0, true, true
+	program := []byte("#!/bin/sh\n[ $ARGON_RANK = 0 ] && read x && echo got $x && exit 3; trap 'exit 4' USR1; echo wait >&2; while :; do sleep 0.01; done\n")
+	m.task.path = "/surely/not/there/prog"
+	m.task.digest = fmt.Sprintf("%x", sha256.Sum256(program))
+	m.task.dir = "/surely/not/there"
+	m.begin()
+	m.expect(frameWant)
+	m.link.send(frameAlive, nil)
+	m.link.send(frameProgram, nil, program[:20])
+	m.link.send(frameProgram, nil, program[20:])
+	m.link.send(frameProgram, nil, nil)
+	f, _ := m.expect(frameReady)
+	if len(f.texts) != 2 || string(f.texts[0]) != m.task.servers[0] || !strings.Contains(string(f.texts[1]), "there is no directory /surely/not/there") {
+		t.Errorf("ready with %q", f.texts)
+	}
+	m.link.send(frameGo, nil)
+	_, started := m.expect(frameRunning)
+	if len(started) != 2 || started[1].kind != frameStarted || started[1].num(0) != 1 || started[1].num(2) < 0 {
+		t.Errorf("started with %+v", started)
+	}
+	for f, _ := m.expect(frameOutput); f.num(0) != 1 || f.num(1) != 1 || f.text() != "wait\n"; f, _ = m.expect(frameOutput) {
+	}
+	m.link.send(frameSuspend, nil)
+	m.link.send(frameResume, nil)
+	m.link.send(frameLook, []int64{0, 1, 7})
+	if f, _ := m.expect(frameSeen); len(f.nums) < 4 || f.num(0) > 1 {
+		t.Errorf("seen %v", f.nums)
+	}
+	m.link.send(frameInput, nil, []byte("5\n"))
+	m.link.send(frameInput, nil, nil)
+	if f, before := m.expect(frameEndings); !f.has(6, 1) || f.num(0) != 0 || f.num(1) != 3 || f.text() != "exited with status 3" {
+		t.Errorf("ended with %+v after %+v", f, before)
+	}
+	m.link.send(frameFail, []int64{0, 3}, []byte("exited with status 3"))
+	m.link.send(frameCredit, []int64{1, 1, 5})
+	m.link.send(frameSignal, []int64{int64(syscall.SIGUSR1), 0, 1})
+	if f, _ := m.expect(frameEndings); f.num(0) != 1 || f.num(1) != 4 {
+		t.Errorf("ended with %+v", f)
+	}
+	m.link.send(frameEnd, nil)
+	f, before := m.expect(frameBye)
+	ends := 0
+	for _, f := range before {
+		if f.kind == frameOutEnd {
+			ends++
+		}
+	}
+	if len(f.nums) != 1 || ends > 4 {
+		t.Errorf("bye %v after %d ends of output", f.nums, ends)
+	}
+	m.ends(0)
+}
+
+// TestDeputyRefuses: what a deputy cannot do it says, and starts nothing.
+func TestDeputyRefuses(t *testing.T) {
+	text := []byte("#!/bin/sh\n")
+	for _, tc := range []struct {
+		name   string
+		change func(m *master)
+		send   [][]byte
+		want   string
+	}{
+		{"directory", func(m *master) { m.task.dir, m.task.dirGiven = "/surely/not/there", true }, nil, "working directory (-wdir): stat /surely/not/there: no such file or directory"},
+		{"no directory", func(m *master) { m.task.dir, m.task.dirGiven = "/dev/null", true }, nil, "working directory (-wdir): /dev/null is not a directory"},
+		{"changed program", func(m *master) { m.task.digest = "00" }, [][]byte{text, nil}, "the program has changed while it was sent"},
+		{"key", func(m *master) { m.task.key = "odd" }, nil, "key"},
+		{"rendezvous", func(m *master) { m.task.servers = []string{"127.0.0.1:1"} }, nil, "the launcher's rendezvous cannot be reached from here: 127.0.0.1:1: "},
+		{"conduit", func(m *master) { m.task.conduit = "pigeon" }, nil, `gasrun on this host was built without conduit "pigeon"`},
+		{"room", func(m *master) { m.task.temp, m.task.digest = "/surely/not/there", "00" }, nil, "no room for the program: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := newMaster(t)
+			temp := m.task.temp
+			tc.change(m)
+			m.begin()
+			for _, b := range tc.send {
+				m.link.send(frameProgram, nil, b)
+			}
+			f, _ := m.expect(frameRefuse)
+			if !strings.Contains(f.text(), tc.want) {
+				t.Errorf("it says %q, want %q", f.text(), tc.want)
+			}
+			m.link.send(frameEnd, nil)
+			m.task.temp = temp
+			m.ends(jobenv.StatusFailed)
+		})
+	}
+	t.Run("program", func(t *testing.T) {
+		m := newMaster(t)
+		m.task.path = "/dev/null"
+		m.begin()
+		m.expect(frameReady)
+		m.link.send(frameGo, nil)
+		if f, _ := m.expect(frameRefuse); !strings.Contains(f.text(), "/dev/null") {
+			t.Errorf("it says %q", f.text())
+		}
+		m.link.send(frameEnd, nil)
+		m.ends(jobenv.StatusFailed)
+	})
+}
+
+// TestDeputyAlone: a deputy whose launcher is gone or talks nonsense ends its ranks.
+func TestDeputyAlone(t *testing.T) {
+	for name, happens := range map[string]func(m *master){
+		"gone":     func(m *master) { m.link.close() },
+		"nonsense": func(m *master) { m.link.send(frameSignal, []int64{0, 0}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMaster(t)
+			m.task.args, m.task.env = []string{"-c", "trap '' TERM; sleep 10000"}, []string{"ARGON_DEADTIME=10ms"}
+			m.begin()
+			m.expect(frameReady)
+			m.link.send(frameGo, nil)
+			_, started := m.expect(frameRunning)
+			happens(m)
+			m.ends(jobenv.StatusFailed)
+			for _, f := range started {
+				if p, ok := readProcess(f.num(1)); ok && p.state != 'Z' {
+					t.Errorf("rank's process %d is %s", p.pid, p.describe())
+				}
+			}
+		})
+	}
 }

@@ -2,6 +2,8 @@ package launch
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -76,5 +78,57 @@ func TestBuildNothing(t *testing.T) {
 	var out bytes.Buffer
 	if got, err := (Target{Program: "ls"}).Build(t.Context(), "/nowhere", &out); got != "ls" || err != nil || out.Len() > 0 {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestBuild builds a package and a file, in a directory for temporary files that keeps no
+// more than the program, and says what does not make one.
+func TestBuild(t *testing.T) {
+	src, dir := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module x\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {}\n", "lib/lib.go": "package lib\n", "bad/main.go": "package main\n\nfunc main() { x }\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(src, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(src, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		target Target
+		want   string // of the program's path, or the error
+		fails  bool
+	}{
+		{Target{Dir: src, Package: []string{"."}, Tags: "some"}, filepath.Join(dir, filepath.Base(src)), false},
+		{Target{Dir: src, Package: []string{"main.go"}}, filepath.Join(dir, "main"), false},
+		{Target{Dir: filepath.Join(src, "lib"), Package: []string{"."}}, "the package in " + filepath.Join(src, "lib") + " is not a main package", true},
+		{Target{Dir: filepath.Join(src, "bad"), Package: []string{"."}}, "the package in " + filepath.Join(src, "bad") + " does not build (go build -C ", true},
+		{Target{Dir: src, Package: []string{"none.go"}}, filepath.Join(src, "none.go") + " does not build", true},
+	} {
+		var out bytes.Buffer
+		got, err := tc.target.Build(t.Context(), dir, &out)
+		if tc.fails != (err != nil) || err != nil && !strings.Contains(err.Error(), tc.want) || err == nil && got != tc.want {
+			t.Errorf("%v: %q, %v, %s", tc.target, got, err, &out)
+		}
+		if err == nil {
+			if err := Runnable(got); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (Target{Package: []string{"x"}}).Build(over, dir, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if err := Runnable(filepath.Join(src, "main.go")); err == nil || !strings.Contains(err.Error(), "-tmpdir") {
+		t.Errorf("what is not executable: %v", err)
+	}
+	if s := (Target{Program: "p"}).String(); s != "p" {
+		t.Errorf("%q", s)
+	}
+	if s := (Target{Dir: "d", Package: []string{"."}}).String(); s != "go build -C d -o TEMPORARY -- ." {
+		t.Errorf("%q", s)
 	}
 }
