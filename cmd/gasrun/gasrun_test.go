@@ -27,6 +27,7 @@ import (
 const envMain = "GASRUN_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	enterLimits()
 	sandbox.Enter()
 	if dir := os.Getenv(envSiteGuard); dir != "" {
 		guardSite(dir, os.Stdin)

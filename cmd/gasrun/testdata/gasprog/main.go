@@ -86,6 +86,14 @@ func run() error {
 			if n.Rank() == 0 {
 				time.Sleep(time.Hour)
 			}
+		case os.Args[1] == "use":
+			return use(n)
+		case os.Args[1] == "eat" && mine: // more memory than a group has
+			hold := make([]byte, 1<<30)
+			for i := range hold {
+				hold[i] = 1
+			}
+			return fmt.Errorf("all %d bytes are there", len(hold))
 		case !mine || os.Args[1] == "good":
 		case os.Args[1] == "exit":
 			os.Exit(0)
@@ -100,6 +108,36 @@ func run() error {
 		}
 		return n.Barrier()
 	})
+}
+
+// use has each rank write to another one's memory, which is to arrive, and says so.
+func use(n *gas.Node) error {
+	const words = 64 // of a rank, so that the smallest segment has room
+	a, err := gas.NewArray[int](n, words*n.Size(), words)
+	if err != nil {
+		return err
+	}
+	next := (n.Rank() + 1) % n.Size()
+	for i := range words {
+		if err := a.Put(n, next*words+i, n.Rank()); err != nil {
+			return err
+		}
+	}
+	if err := n.Barrier(); err != nil {
+		return err
+	}
+	want := (n.Rank() + n.Size() - 1) % n.Size()
+	for i := range words {
+		if got, err := a.Get(n, n.Rank()*words+i); err != nil || got != want {
+			return fmt.Errorf("word %d is %d, want %d: %v", i, got, want, err)
+		}
+	}
+	sum, err := gas.AllReduce(n, n.Rank(), gas.Sum)
+	if err != nil || sum != n.Size()*(n.Size()-1)/2 {
+		return fmt.Errorf("the sum is %d: %v", sum, err)
+	}
+	fmt.Println("used")
+	return n.Barrier()
 }
 
 // crasher runs broken on another rank.

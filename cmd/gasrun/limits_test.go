@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/argon-go/argon/internal/race"
+)
+
+// envLimits has a process begin again within limits: fields such as "9=4096", a resource of
+// setrlimit(2) and its value, "group=DIR", a control group to join, and "uid=N".
+const envLimits = "ARGONTEST_LIMITS"
+
+// statusLimits is how a process ends that may not set its limits.
+const statusLimits = 125
+
+// Resources of setrlimit(2) that package syscall does not name (<asm-generic/resource.h>).
+const (
+	rlimitNproc   = 6
+	rlimitMemlock = 8
+)
+
+// enterLimits begins this process again within its limits if envLimits has any: Go's
+// runtime, too, is to begin there.
+func enterLimits() {
+	text := os.Getenv(envLimits)
+	if text == "" {
+		return
+	}
+	os.Unsetenv(envLimits)
+	uid, err := 0, error(nil)
+	for _, f := range strings.Fields(text) {
+		key, value, _ := strings.Cut(f, "=")
+		n, _ := strconv.Atoi(value)
+		switch key {
+		case "group":
+			err = os.WriteFile(filepath.Join(value, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
+		case "uid":
+			uid = n
+		default:
+			var resource int
+			if resource, err = strconv.Atoi(key); err == nil {
+				err = syscall.Setrlimit(resource, &syscall.Rlimit{Cur: uint64(n), Max: uint64(n)})
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil && uid != 0 {
+		if err = syscall.Setgroups(nil); err == nil {
+			err = syscall.Setuid(uid)
+		}
+	}
+	program := "/proc/self/exe"
+	if os.Getenv(envMain) == "" { // a program by itself
+		program = os.Args[1]
+		os.Args = os.Args[1:]
+	}
+	if err == nil {
+		err = syscall.Exec(program, os.Args, os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, "limits:", err)
+	os.Exit(statusLimits)
+}
+
+// within runs the job of prog, of n ranks on a conduit ("" for one process), in limits.
+func within(t *testing.T, limits, conduit string, n int, prog ...string) result {
+	t.Helper()
+	var cmd *exec.Cmd
+	var temp string
+	if conduit == "" {
+		cmd, temp = command(t, prog...)
+		cmd.Env = append(cmd.Env, envMain+"=", "ARGON_RANKS="+strconv.Itoa(n))
+	} else {
+		cmd, temp = command(t, append([]string{"-n", strconv.Itoa(n), "-conduit", conduit, "-timeout", "5m"}, prog...)...)
+	}
+	cmd.Env = append(cmd.Env, envLimits+"="+limits)
+	for dir := temp; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // other users', too
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return finish(t, cmd)
+}
+
+// ways are where a job may run: its conduit, "" for ranks of one process.
+var ways = []string{"shm", "udp", "hybrid", ""}
+
+// TestLimits: under each limit a job either runs right or ends with an error that names the
+// limit and what sets it, from much down to too little.
+func TestLimits(t *testing.T) {
+	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
+	prog := program(t)
+	if err := os.Chmod(filepath.Dir(prog), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, knob, also string
+		resource         int
+		values           []int // the first is enough
+		enough           int   // so many of them
+	}{
+		{"addresses", "ulimit -v", "", syscall.RLIMIT_AS, []int{16 * gib, 4 * gib, 3 * gib, 2 * gib, 1700 * mib, 1500 * mib}, 3},
+		{"data", "ulimit -d", "", syscall.RLIMIT_DATA, []int{4 * gib, gib, 400 * mib, 150 * mib}, 2},
+		{"file size", "ulimit -f", "", syscall.RLIMIT_FSIZE, []int{gib, 64 * mib, 8 * mib, 2 * mib, 100 * kib, kib}, 3},
+		{"files", "ulimit -n", "", syscall.RLIMIT_NOFILE, []int{256, 64, 32, 26, 22, 18, 14, 11, 9}, 2},
+		{"tasks", "ulimit -u", " uid=", rlimitNproc, []int{1000, 100, 50, 30, 20, 15}, 1},
+		{"locked memory", "ulimit -l", "", rlimitMemlock, []int{64 * kib, 0}, 2},
+	} {
+		for i, v := range c.values {
+			for k, way := range ways {
+				t.Run(fmt.Sprintf("%s/%d/%s", c.name, v, way), func(t *testing.T) {
+					t.Parallel()
+					if race.Enabled && c.knob == "ulimit -v" {
+						t.Skip("the race detector maps more than any limit of addresses")
+					}
+					if c.also != "" && os.Getuid() != 0 {
+						t.Skip("only root can be another user")
+					}
+					ranks := 2 + 2*((i+k)%2)
+					limits := fmt.Sprintf("%d=%d", c.resource, v)
+					if c.also != "" { // a user for each job, of whom all processes count
+						limits += c.also + strconv.Itoa(64000+4*i+k)
+					}
+					r := within(t, limits, way, ranks, prog, "use")
+					if r.status == statusLimits {
+						t.Skip(r.stderr)
+					}
+					if i < c.enough || r.status == 0 {
+						r.want(t, 0)
+						if got := strings.Count(r.stdout, "used\n"); got != ranks {
+							t.Errorf("%d ranks of %d have done their part", got, ranks)
+						}
+						if strings.Contains(r.stderr, "less than the usual") && !strings.Contains(r.stderr, c.knob) {
+							t.Errorf("a segment that had to shrink: %s", r.stderr)
+						}
+						return
+					}
+					if last := lastLine(r.stderr); r.status < 0 || !strings.Contains(last, c.knob) || !strings.Contains(last, "allows") && !strings.Contains(last, "may open") {
+						t.Errorf("status %d; the last line names no limit, or not %s: %s", r.status, c.knob, r.stderr)
+					}
+					for _, crash := range []string{"fatal error:", "SIGABRT", "goroutine ", "pthread_create"} {
+						if strings.Contains(r.stderr, crash) {
+							t.Errorf("a runtime has crashed: %s", r.stderr)
+							break
+						}
+					}
+				})
+			}
+		}
+	}
+}
