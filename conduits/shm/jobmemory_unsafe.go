@@ -56,7 +56,7 @@ func (g *geometry) create(dir string, c conduits.Config) (*os.File, error) {
 			dir = "/dev/shm"
 		}
 	}
-	bounds, err := g.room(dir, c.MaxSegment == 0)
+	bounds, err := g.room(dir, forbidden, c.MaxSegment == 0)
 	if err == nil {
 		var size uint64
 		if size, err = conduits.FitSegment("shm", g.n, c.MaxSegment, c.Remark, bounds...); err != nil {
@@ -80,7 +80,7 @@ func (g *geometry) create(dir string, c conduits.Config) (*os.File, error) {
 // room is what bounds the memory of a job of this geometry: how much memory there is, here
 // and in the file system of dir; what a process may map, for every rank maps all of it; and how
 // long a file may be, which grows when ranks register memory.
-func (g *geometry) room(dir string, chosen bool) ([]conduits.Bound, error) {
+func (g *geometry) room(dir string, forbidden error, chosen bool) ([]conduits.Bound, error) {
 	talks := g.ctlOffset(g.n) + int64(g.n)*int64(min(g.n, 8))*int64(g.lanes)*int64(g.talk()) // if every rank talks to eight in all lanes
 	mapped := conduits.Addresses(false)
 	mapped.Beside += g.segmentOffset(0)
@@ -95,6 +95,9 @@ func (g *geometry) room(dir string, chosen bool) ([]conduits.Bound, error) {
 	free, err := sys.DirectoryRoom(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if forbidden != nil {
+		free.Knob = fmt.Sprintf("docker run --shm-size, mount -o remount,size=; or allow what is refused: %v", forbidden)
 	}
 	return append(bounds, conduits.Bound{Room: free, Beside: talks, Share: 85}), nil
 }

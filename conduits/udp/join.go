@@ -408,6 +408,9 @@ func route(server string, patience time.Duration) (netip.Addr, error) {
 			return a, nil
 		}
 		if lasting.Lasting(err, awake.Now()) || time.Now().Add(pause).After(end) {
+			if alwaysLoopback(server) {
+				return netip.Addr{}, errs.Resource("udp: no way to the rendezvous on this host, at %s: %v (ip link set lo up)", server, err)
+			}
 			return netip.Addr{}, errs.Resource("udp: no way to the rendezvous at %s: %v (ARGON_RENDEZVOUS, %s)", server, err, EnvIface)
 		}
 		time.Sleep(pause)

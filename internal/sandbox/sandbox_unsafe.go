@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe" // the filter's address
 )
 
-// env is set for a process that is to forbid itself membarrier(2), and then inside.
+// env is set for a process that is to forbid itself system calls, to "enter" and their
+// names, and then inside.
 const env = "ARGONTEST_SANDBOX"
 
 // Inside says that this process, or what started it, has gone through Enter.
@@ -38,22 +40,36 @@ func Self(t testing.TB, tests string) string {
 	return string(out)
 }
 
-// Command is cmd in the sandbox, if its program calls Enter.
-func Command(cmd *exec.Cmd) *exec.Cmd {
+// Command is cmd in the sandbox, if its program calls Enter. calls are those that are
+// forbidden; none means membarrier.
+func Command(cmd *exec.Cmd, calls ...string) *exec.Cmd {
+	if len(calls) == 0 {
+		calls = []string{"membarrier"}
+	}
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()
 	}
-	cmd.Env = append(cmd.Env, env+"=enter")
+	cmd.Env = append(cmd.Env, env+"=enter "+strings.Join(calls, " "))
 	return cmd
 }
 
 // Enter begins this process again in the sandbox if Command has started it, and
 // returns otherwise. It is the first thing that a program does.
 func Enter() {
-	if os.Getenv(env) != "enter" {
+	calls, ok := strings.CutPrefix(os.Getenv(env), "enter ")
+	if !ok {
 		return
 	}
-	err := forbid(membarrier[runtime.GOARCH])
+	runtime.LockOSThread()
+	var err error
+	for _, name := range strings.Fields(calls) {
+		number, known := numbers[name][runtime.GOARCH]
+		if !known {
+			err = fmt.Errorf("the number of %s is not known", name)
+		} else if err == nil {
+			err = forbid(number)
+		}
+	}
 	if err == nil {
 		var self string
 		if self, err = os.Executable(); err == nil {
@@ -65,8 +81,12 @@ func Enter() {
 	os.Exit(2)
 }
 
-// membarrier is the call's number.
-var membarrier = map[string]uint32{"amd64": 324, "arm64": 283}
+// numbers are those of calls.
+var numbers = map[string]map[string]uint32{
+	"membarrier":       {"amd64": 324, "arm64": 283},
+	"memfd_create":     {"amd64": 319, "arm64": 279},
+	"process_vm_readv": {"amd64": 310, "arm64": 270},
+}
 
 // instruction is a struct sock_filter of <linux/filter.h>.
 type instruction struct {
@@ -76,8 +96,8 @@ type instruction struct {
 	k    uint32
 }
 
-// forbid has call fail with EPERM in this thread, and in what it executes: the
-// thread stays locked (seccomp(2), prctl(2): PR_SET_SECCOMP).
+// forbid has call fail with EPERM in this thread, which is locked, and in what it
+// executes (seccomp(2), prctl(2): PR_SET_SECCOMP).
 func forbid(call uint32) error {
 	const (
 		load   = 0x20 // BPF_LD | BPF_W | BPF_ABS; of struct seccomp_data, whose first word is the call's number
@@ -98,7 +118,6 @@ func forbid(call uint32) error {
 		n    uint16
 		code *instruction
 	}{uint16(len(program)), &program[0]}
-	runtime.LockOSThread()
 	if _, _, e := syscall.RawSyscall6(syscall.SYS_PRCTL, setNoNewPrivs, 1, 0, 0, 0, 0); e != 0 {
 		return fmt.Errorf("prctl(PR_SET_NO_NEW_PRIVS): %w", e)
 	}

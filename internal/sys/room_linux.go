@@ -143,6 +143,9 @@ func AddressRoom(private bool) Room {
 // needs for a heap, in arenas of 64 MiB, and for threads, is an error of this text then and
 // a crash without it later. Threads that C starts have stacks, and heaps of 64 MiB.
 func StartError() error {
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		return fmt.Errorf("there is no /proc here (%w): mount it, as bwrap --proc /proc and unshare --mount-proc do", err)
+	}
 	least, threads := int64(160<<20), int64(8)
 	if withC {
 		least = 256 << 20
@@ -191,7 +194,7 @@ func systemRoom(st *unix.Statfs_t, what string) Room {
 	}
 	return Room{
 		Free: int64(st.Bavail) * int64(st.Bsize), Limit: int64(st.Blocks) * int64(st.Bsize), What: what,
-		Knob: "ARGON_SHM_DIR; for /dev/shm docker run --shm-size, mount -o remount,size=",
+		Knob: "docker run --shm-size, mount -o remount,size=; without ARGON_SHM_DIR memory has no size of its own",
 	}
 }
 
