@@ -161,6 +161,14 @@ func TestMemoryGroup(t *testing.T) {
 	}
 }
 
+// TestProcessorGroup: a limit of processor time on the group above counts.
+func TestProcessorGroup(t *testing.T) {
+	dir := sandbox.Group(t, "cpu", "cpu.cfs_quota_us", "cpu.max", "100000") // of a period of so many microseconds
+	if r := within(t, "group="+dir, "", 1, program(t), "processors"); r.stdout != "1 processors\n" {
+		t.Errorf("%d: %s%s", r.status, r.stdout, r.stderr)
+	}
+}
+
 // TestTaskGroup: a limit of processes and threads is named, before or after the ranks' runtime
 // runs into it.
 func TestTaskGroup(t *testing.T) {

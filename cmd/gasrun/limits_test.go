@@ -118,7 +118,7 @@ func TestLimits(t *testing.T) {
 					}
 					ranks := 2 + 2*((i+k)%2)
 					limits := fmt.Sprintf("%d=%d", c.resource, v)
-					if c.also != "" { // a user for each job, of whom all processes count
+					if c.also != "" { // a user for each job, whose processes all count
 						limits += c.also + strconv.Itoa(64000+4*i+k)
 					}
 					r := within(t, limits, way, ranks, prog, "use")

@@ -268,6 +268,9 @@ func (c *checker) source(name string, src []byte) {
 	dir, test := path.Dir(name), strings.HasSuffix(name, "_test.go")
 	c.comments(name, f)
 	c.imports(name, dir, test, f)
+	if !test && dir != "internal/sys" {
+		c.limits(name, f)
+	}
 	if test {
 		c.watchdog(name, dir, f)
 		return
@@ -354,6 +357,20 @@ func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 			}
 		}
 	}
+}
+
+// limits checks that a file leaves the asking for the system's limits to internal/sys,
+// which knows all of them and what to call them.
+func (c *checker) limits(name string, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			x, ok := s.X.(*ast.Ident)
+			if ok && x.Name == "syscall" && slices.Contains([]string{"Getrlimit", "Statfs", "Fstatfs", "Sysinfo"}, s.Sel.Name) {
+				c.add(name, c.fset.Position(n.Pos()).Line, "only internal/sys asks for limits: syscall.%s", s.Sel.Name)
+			}
+		}
+		return true
+	})
 }
 
 // starts are the packages through which tests start jobs or processes, beside kits.

@@ -7,11 +7,11 @@ import (
 	"net/netip"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 var scale = flag.Int("scale", 2000, "ranks of TestScale; each needs two open files")
@@ -23,10 +23,9 @@ func TestScale(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		size = min(size, 150)
 	}
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(2*size+200) {
-		size = (int(files.Cur) - 200) / 2
-		t.Logf("%d ranks, since this process may open %d files", size, files.Cur)
+	if most := sys.FileLimit(); most < uint64(2*size+200) {
+		size = (int(most) - 200) / 2
+		t.Logf("%d ranks, since this process may open %d files", size, most)
 	}
 	if size < 2 {
 		t.Skip("too few open files are allowed (ulimit -n)")

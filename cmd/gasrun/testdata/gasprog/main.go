@@ -17,10 +17,15 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys"
 )
 
 func main() {
 	if os.Args[1] == "early" && os.Getenv("ARGON_RANK") == "1" {
+		return
+	}
+	if os.Args[1] == "processors" {
+		fmt.Println(sys.Processors(), "processors")
 		return
 	}
 	if os.Args[1] == "raw" {
