@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/argon-go/argon/internal/jobenv"
@@ -291,4 +293,16 @@ func TestInputOfLoops(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSilentHost: a host whose deputy falls silent once its ranks run is lost 5 s after the
+// dead time, and no later.
+func TestSilentHost(t *testing.T) {
+	// The input's end comes by the loop of a deputy that has said that its ranks run.
+	cmd, _, stderr := start(t, 1, "-hosts", "a", "-ssh", fakeSSH(t, sshHere), "-conduit", "udp", "-x", "ARGON_DEADTIME=1s",
+		"sh", "-c", `read x; echo ready; exec sleep 10000`)
+	if err := syscall.Kill(deputies(t, cmd)[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	await(t, cmd, &bytes.Buffer{}, stderr).want(t, jobenv.StatusFailed, "gasrun: host a: no sign of life for 6s")
 }

@@ -93,7 +93,8 @@
 // terminal it reads as lines are typed. So a loop such as
 // "while read host; do gasrun -hosts $host ./prog; done <list" keeps its list. If a host is lost, or a rank
 // fails, the job ends on all hosts. A host is lost when ssh ends, or when nothing
-// has come from it for a minute, or for ARGON_DEADTIME if that is longer. If gasrun
+// has come from it for 15 s (5 s more than ARGON_DEADTIME); it ends its own ranks when it
+// has heard nothing of gasrun for 12 s. While it gets ready it has a minute. If gasrun
 // is killed the deputies notice, end their ranks, and clean up.
 //
 // Ranks find each other at a rendezvous in gasrun, a TCP port. It is announced to

@@ -196,7 +196,7 @@ var Vars = [...]Var{
 	{
 		Name: "ARGON_DEADTIME", Readers: "conduits/udp internal/rendezvous internal/launch", Uses: meeting,
 		Meaning: "silence that counts as death",
-		Text:    "Silence after which a peer counts as dead. A host that hears nothing from gasrun ends its ranks 2 s later. Hosts may be silent to the rendezvous for 30 s and to gasrun for a minute, or for this if it is longer.",
+		Text:    "Silence after which a peer counts as dead. A host that hears nothing from gasrun ends its ranks 2 s later. A host that gasrun hears nothing of for 5 s longer is lost. Hosts may be silent to the rendezvous for 30 s, or for this if it is longer.",
 		Range:   "time: 500 ms or more, such as `30s`",
 		Default: "`10s`",
 		Form:    lasting(500 * time.Millisecond),

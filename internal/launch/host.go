@@ -14,7 +14,6 @@ import (
 
 	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -24,7 +23,12 @@ const (
 	killLimit = 10 * time.Second // for a host to report that killed ranks have ended
 
 	pulse     = time.Second // between signs of life
-	pulsesOut = 60          // at least so many missing: the host is lost
+	pulsesOut = 60          // so many missing while the host gets ready, which it does without a word: it is lost
+
+	// hostGrace is how much longer than the dead time a host may be silent whose ranks
+	// run: longer than it bears with the launcher (lostGrace), so that both have given
+	// each other up then.
+	hostGrace = 5 * pulse
 
 	// pulseAnswer is how long, after a pause of this process, the next pulse of the
 	// other side takes that goes on at the same time.
@@ -53,6 +57,7 @@ type host struct {
 	seen      chan map[int]process
 	looking   sync.Mutex // of look, one at a time
 	bye       chan frame
+	running   chan struct{} // closed when its ranks have been started
 	failed    chan struct{} // closed when the connection is lost
 	input     *meter        // of standard input; nil if rank 0 is elsewhere
 	backlogs  [][2]*backlog // of the ranks' output
@@ -69,6 +74,7 @@ func newHost(j *job, p placement) *host {
 		reports:   make(chan error, 4),
 		seen:      make(chan map[int]process, 1),
 		bye:       make(chan frame, 1),
+		running:   make(chan struct{}),
 		failed:    make(chan struct{}),
 		backlogs:  make([][2]*backlog, p.size),
 		foreign:   make([][2]bool, p.size),
@@ -238,6 +244,12 @@ func (h *host) hear(f *frame) error {
 		}
 		h.report(nil)
 	case frameRunning:
+		select {
+		case <-h.running:
+			return odd
+		default:
+			close(h.running)
+		}
 		h.report(nil)
 	case frameRefuse:
 		h.report(h.failure("%s", errs.Line(f.text(), textMost)))
@@ -265,11 +277,16 @@ func (h *host) report(err error) {
 func (h *host) beat() {
 	t := time.NewTicker(pulse)
 	defer t.Stop()
-	silence := awake.NewCount(pulse*time.Duration(patience(h.j.Env)), pulseAnswer, awake.Now())
+	silence := awake.NewCount(pulsesOut*pulse, pulseAnswer, awake.Now())
+	running := h.running
 	for {
 		select {
 		case <-h.failed:
 			return
+		case <-running:
+			running = nil
+			silence = awake.NewCount(patience(h.j.Env), pulseAnswer, awake.Now())
+			continue
 		case <-t.C:
 		}
 		if h.heard.Swap(false) {
@@ -283,12 +300,8 @@ func (h *host) beat() {
 	}
 }
 
-// patience is how many pulses of a host may be missing: pulsesOut, or more if ranks
-// with env in their environment bear with silent peers for longer (ARGON_DEADTIME).
-func patience(env []string) int {
-	dead := envDuration(env, jobenv.DeadTime)
-	return max(pulsesOut, int(dead/pulse)+1)
-}
+// patience is how long a host may be silent that runs ranks with env in their environment.
+func patience(env []string) time.Duration { return deadTime(env) + hostGrace }
 
 // lose gives the host up.
 func (h *host) lose(why string) {

@@ -196,19 +196,19 @@ func TestPatience(t *testing.T) {
 	for _, tc := range []struct {
 		own    string // ARGON_DEADTIME of the launcher
 		env    []string
-		hosts  int // pulses of 1 s
+		hosts  time.Duration
 		alives int // of ssh, of 15 s
 	}{
-		{"", nil, 60, 4},
-		{"5s", nil, 60, 4},
-		{"10m", nil, 601, 41},
-		{"10m", []string{"ARGON_DEADTIME=1s"}, 60, 4},
-		{"", []string{"ARGON_DEADTIME=1s", "ARGON_DEADTIMES=1h", "ARGON_DEADTIME=2m"}, 121, 9},
-		{"nonsense", nil, 60, 4},
+		{"", nil, 15 * time.Second, 4},
+		{"5s", nil, 10 * time.Second, 4},
+		{"10m", nil, 605 * time.Second, 41},
+		{"10m", []string{"ARGON_DEADTIME=1s"}, 6 * time.Second, 4},
+		{"", []string{"ARGON_DEADTIME=1s", "ARGON_DEADTIMES=1h", "ARGON_DEADTIME=2m"}, 125 * time.Second, 9},
+		{"nonsense", nil, 15 * time.Second, 4},
 	} {
 		t.Setenv("ARGON_DEADTIME", tc.own)
 		if n := patience(tc.env); n != tc.hosts {
-			t.Errorf("%q %q: %d pulses, want %d", tc.own, tc.env, n, tc.hosts)
+			t.Errorf("%q %q: %v, want %v", tc.own, tc.env, n, tc.hosts)
 		}
 		want := fmt.Sprintf("ServerAliveCountMax=%d", tc.alives)
 		if j := (&job{Config: Config{Env: tc.env}}); !slices.Contains(j.ssh(), want) {
