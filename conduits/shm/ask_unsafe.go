@@ -87,20 +87,28 @@ type desk struct {
 
 	mu    sync.Mutex
 	base  unsafe.Pointer // nil before the first question
+	off   uint64         // in the file
 	free  uint32         // places, by bit
 	used  uint32
 	place [deskPlaces]struct {
 		q       *question
 		from, n int // of q.buf
+
+		// What the last audits have found: the state, how often, and the owner's
+		// audits when it was found first.
+		state uint32
+		times int
+		peer  uint32
 	}
-	lines   []line      // by place
-	last    *line       // of a ring of those that wait; nil if none does
-	waiting int         // how many they are
-	done    []*question // to be reported
-	spare   []*question
-	long    []*question // by question.index
-	open    atomic.Int32
-	asked   atomic.Uint64 // conduits.Stats.Asked
+	auditDue atomic.Bool
+	lines    []line      // by place
+	last     *line       // of a ring of those that wait; nil if none does
+	waiting  int         // how many they are
+	done     []*question // to be reported
+	spare    []*question
+	long     []*question // by question.index
+	open     atomic.Int32
+	asked    atomic.Uint64 // conduits.Stats.Asked
 }
 
 // line is those of a rank's questions to one owner that have bytes without a place.
@@ -134,6 +142,7 @@ func (d *desk) askLocked(q question) (*question, error) {
 		if err != nil {
 			return nil, err
 		}
+		d.off = r.off
 		d.base, d.free, d.lines = p, 1<<deskPlaces-1, make([]line, d.j.n)
 		atomic.StoreUint64((*uint64)(unsafe.Add(d.j.registry(d.rank), regDesk)), r.off)
 	}
@@ -231,7 +240,8 @@ func (d *desk) placeFirst(l *line) {
 	} else {
 		x.posted = x.size
 	}
-	d.place[i].q, d.place[i].from, d.place[i].n = x, from, n
+	at := &d.place[i]
+	at.q, at.from, at.n, at.state = x, from, n, askFree
 	if x.flying++; x.posted >= x.size {
 		l.first, x.next = x.next, nil
 	}

@@ -24,7 +24,7 @@ const MaxRanks = 1024
 // desks. Everything but the header stays a hole in the file until it is used.
 const (
 	magic   = 0x314e4f4752410a0d // "\r\nARGON1", little endian
-	version = 7
+	version = 8
 
 	// Header.
 	hdrMagic    = 0
@@ -65,13 +65,14 @@ const (
 	ctlSegment = 136  // uint64: bytes attached
 	ctlJoined  = 144  // uint32: 1 once a process has joined as this rank
 	ctlOpenSeq = 192  // uint32: counts changes of the bits below, and what else a poll should look for, see Endpoint.news
+	ctlAudits  = 196  // uint32: how often the rank has audited its rings
 	ctlLanes   = 200  // uint64, by bits: lanes that others have sent to, but for the first
 	ctlOpen    = 256  // MaxRanks bits: sources that have sent to this rank
 	ctlSystem  = 1024 // conduits.SystemBytes
 	ctlRecord  = 3072 // this rank's failure record
 	ctlBytes   = segment.PageSize
 
-	// Block of a lane: ctlParked, ctlSeq, ctlOpenSeq and ctlOpen.
+	// Block of a lane: ctlParked, ctlSeq, ctlOpenSeq, ctlAudits and ctlOpen.
 	laneBytes = 512
 
 	// Registry of a rank: how processes reach what it has registered. It begins
@@ -112,10 +113,11 @@ const (
 	askHave  = 64 // uint64: its entry
 
 	// Conversation of two ranks: the requests of one and the other's replies.
-	// First the words that the receiver of a class writes, a line for each class
-	// with room between them.
+	// First the words that the receiver of a class writes, a line for each class, and
+	// behind it one that the sender writes, rarely.
 	talkHead     = 0   // uint64: messages consumed, published by the receiver
 	talkLandRead = 8   // uint64: bytes of the landing buffer consumed, likewise
+	talkSum      = 64  // a sum, see auditSent: by the sender
 	talkClass    = 128 // bytes from the words of one class to those of the other
 	talkCells    = conduits.NumClasses * talkClass
 

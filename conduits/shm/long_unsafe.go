@@ -11,6 +11,9 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// longCopy is from how many bytes on a copy may take as long as an audit, in bad times.
+const longCopy = 1 << 20
+
 // SendLong copies data straight into dst's segment. It takes what goes to segments.
 //
 // Data of up to 16 bytes that travel beside the status, for the receiver to put, were
@@ -48,7 +51,13 @@ func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 	p := r.cell(t)
 	bits := uint64(tag)&stTagMask | uint64(len(words))<<stWordsShift | kindLong<<stKindShift | stDirect
 	if n > 0 && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
-		bulk.Copy(b, data)
+		if n > longCopy {
+			r.open.Add(1)
+			bulk.Copy(b, data)
+			r.open.Add(-1)
+		} else {
+			bulk.Copy(b, data)
+		}
 	}
 	body, far := r.body(p, headBytes, 4*len(words))
 	if len(words) > 0 {
@@ -83,6 +92,7 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	if !ok {
 		return conduits.Slot{}, 0, e.full(r)
 	}
+	r.open.Add(1)
 	r.lock.Unlock()
 	if len(data) > 0 && !far && unsafe.SliceData(b) != unsafe.SliceData(data) { // else filled in place
 		bulk.Copy(b, data)

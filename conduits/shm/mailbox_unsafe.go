@@ -39,6 +39,9 @@ type mailbox struct {
 	// the lock would take it away.
 	lock bias.Lock // held while polling
 
+	auditDue   atomic.Bool // see audit
+	untilAudit int         // looks; the watcher's
+
 	statsMu            sync.Mutex                         // two at once would keep each other from lock
 	received           [conduits.NumClasses]atomic.Uint64 // as tally last saw them
 	replies, noReplies atomic.Uint64                      // sent, and not for want of credit, likewise
@@ -159,6 +162,7 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 	if !ok {
 		return conduits.Slot{}, box.full(r)
 	}
+	r.open.Add(1)
 	r.lock.Unlock()
 	body := unsafe.Add(r.cell(t), r.far)
 	s := conduits.Slot{
@@ -177,6 +181,9 @@ func (box *mailbox) Reserve(dst int, c conduits.Class, words, payload int) (cond
 // full unlocks r and says why there is no room.
 func (box *mailbox) full(r *outRing) conduits.Status {
 	r.noCredit++
+	if what := r.nonsense(); what != "" {
+		box.damaged(what)
+	}
 	r.lock.Unlock()
 	if box.life.Err() != nil || RankState(atomic.LoadUint32(box.j.c32(r.dst, ctlState))) >= Finished {
 		return conduits.Dead
@@ -249,5 +256,6 @@ func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload 
 		*head(p) = uint64(payload)
 	}
 	release.Store64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
+	r.open.Add(-1)
 	box.notify(r)
 }

@@ -136,6 +136,9 @@ func (e *Endpoint) news() int {
 	if e.j.local != nil || e.lane != 0 { // the desk belongs to the first lane
 		return 0
 	}
+	if e.desk.auditDue.Load() && e.desk.auditDue.Swap(false) {
+		e.desk.audit()
+	}
 	return e.answers.serve() + e.advance()
 }
 
@@ -143,6 +146,7 @@ func (e *Endpoint) news() int {
 // shut. The caller polls.
 func (box *mailbox) renew() {
 	box.seen = atomic.LoadUint32(box.openSeq)
+	box.audit()
 	if box.life.closed.Load() {
 		box.shutReplies()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testjob"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 		"strike": strike,
 		"vanish": vanish,
 		"share1": shareProcessor,
+		"junk":   junk,
 	})
 }
 
@@ -351,3 +353,69 @@ func taken() {
 }
 
 func TestImpossibleRank(t *testing.T) { allDone(t, testjob.Run(t, 3, "taken")) }
+
+// answering answers requests, and counts what comes.
+type answering struct {
+	inbox
+	rng *rand.Rand
+}
+
+func (a *answering) Receive(m *conduits.Message) {
+	if a.got[m.Class]++; m.Class == conduits.Request {
+		shm.Answer(a.ep, m.Src, a.rng)
+	}
+}
+
+// junk is one of two ranks that send each other messages of all kinds, of which rank 0 writes
+// junk over a part of what lies between them.
+func junk() {
+	shm.WatchOften()
+	ep, err := testjob.Join(conduits.Config{})
+	testjob.Check(err)
+	me, seed := ep.Rank(), uint64(arg(1))
+	rng := rand.New(rand.NewPCG(seed, uint64(me)))
+	a := &answering{inbox{ep: ep}, rand.New(rand.NewPCG(seed, uint64(2+me)))}
+	testjob.Check(ep.Attach(conduits.AttachConfig{Size: segment.PageSize, Receiver: a}))
+	const messages = 300
+	at := rng.IntN(messages)
+	for i := range messages {
+		if me == 0 && i == at {
+			fmt.Println(shm.Junk(ep, rng))
+		}
+		st := conduits.NoCredit
+		testjob.Check(conduits.Wait(ep, nil, func() bool {
+			st = shm.Ask(ep, 1-me, rng)
+			return st != conduits.NoCredit
+		}))
+	}
+	all := func() bool {
+		return a.got[conduits.Request] >= messages && a.got[conduits.Reply] >= messages
+	}
+	testjob.Check(conduits.Wait(ep, nil, all))
+	ep.System(1 - me)[0] = 1 // as long as one waits the other polls
+	ep.Wake(1 - me)
+	testjob.Check(conduits.Wait(ep, nil, func() bool { return ep.System(me)[0] != 0 }))
+	if a.got != [conduits.NumClasses]int{messages, messages} {
+		testjob.Fatal("rank %d got %v of %d requests and replies", me, a.got, messages)
+	}
+	testjob.Check(ep.Close())
+}
+
+// TestJunkInRingsOfProcesses: a job whose process writes junk into a ring ends well or by an
+// error, and no process by a crash.
+func TestJunkInRingsOfProcesses(t *testing.T) {
+	failed := 0
+	const seeds = 16
+	for seed := range seeds {
+		r := testjob.RunConfig(t, 2, "junk", testjob.Config{Args: []string{fmt.Sprint(seed)}, Launch: small(seed%2 == 0)})
+		if out := r.Output(); r.Status != 0 && (r.Err == nil || strings.Contains(out, "goroutine ")) || r.Status > 1 && r.Status != jobenv.StatusPeerFailed {
+			t.Errorf("seed %d: status %d, %v%s", seed, r.Status, r.Err, out)
+		}
+		if r.Status != 0 {
+			failed++
+		}
+	}
+	if failed < seeds/6 {
+		t.Errorf("junk ended %d jobs of %d: it was written where nothing lies", failed, seeds)
+	}
+}

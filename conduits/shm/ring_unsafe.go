@@ -21,6 +21,7 @@ type outRing struct {
 	mask   uint64
 	parked *uint32 // the receiver's, see notify
 	dst    int
+	class  conduits.Class
 
 	written  uint64 // bytes of the landing buffer claimed
 	landRead uint64 // bytes consumed, as last seen
@@ -37,6 +38,11 @@ type outRing struct {
 	apart    uint64
 	steady   int
 	noCredit uint64
+
+	open     atomic.Int32 // messages reserved, and copied at length, that are not published yet
+	sumWords *uint64      // what stands there is told, see auditSent
+	told     sum
+	last     sum // of the last audit
 }
 
 // inRing is the receiver's end.
@@ -62,8 +68,11 @@ type inRing struct {
 
 	headWord *uint64
 	landWord *uint64
+	sumWords *uint64 // the sender's
+	audit
 
 	delivered uint64 // messages given to the Receiver
+	withdrawn uint64 // not given, since their memory is not there any more
 	kind      uint64 // of the first message of the last poll: these bits of its status
 }
 
@@ -89,10 +98,12 @@ func (j *job) outRing(src, dst, lane int, c conduits.Class) *outRing {
 		limit:    uint64(j.cells),
 		parked:   j.p32(dst, lane, ctlParked),
 		dst:      dst,
+		class:    c,
 		landing:  landing,
 		landSize: uint64(j.landing),
 		head:     (*uint64)(unsafe.Add(words, talkHead)),
 		landHead: (*uint64)(unsafe.Add(words, talkLandRead)),
+		sumWords: (*uint64)(unsafe.Add(words, talkSum)),
 	}
 }
 
@@ -110,6 +121,7 @@ func (j *job) inRing(src, dst, lane int, c conduits.Class) *inRing {
 		landSize: uint64(j.landing),
 		headWord: (*uint64)(unsafe.Add(words, talkHead)),
 		landWord: (*uint64)(unsafe.Add(words, talkLandRead)),
+		sumWords: (*uint64)(unsafe.Add(words, talkSum)),
 	}
 }
 
@@ -172,7 +184,7 @@ func (r *outRing) align() {
 	}
 	r.steady = 0
 	if r.tail+apart >= r.limit {
-		r.limit = atomic.LoadUint64(r.head) + r.mask + 1
+		r.lookAtHead()
 		if r.tail+apart >= r.limit {
 			return
 		}
@@ -192,8 +204,16 @@ func (r *outRing) room() bool {
 	if r.tail < r.limit {
 		return true
 	}
-	r.limit = atomic.LoadUint64(r.head) + r.mask + 1
+	r.lookAtHead()
 	return r.tail < r.limit
+}
+
+// lookAtHead takes from the receiver's head how much room there is, unless no receiver of
+// ours has written that: see nonsense.
+func (r *outRing) lookAtHead() {
+	if h, seen := atomic.LoadUint64(r.head), r.limit-r.mask-1; h-seen <= r.tail-seen {
+		r.limit = h + r.mask + 1
+	}
 }
 
 // shut makes r full for good. The lock is held, or the pollers' for a ring
@@ -234,7 +254,9 @@ func (r *outRing) land(n uint64) (at uint64, ok bool) {
 		skip, at = r.landSize-at, 0
 	}
 	if r.written+skip+n-r.landRead > r.landSize {
-		r.landRead = atomic.LoadUint64(r.landHead)
+		if l := atomic.LoadUint64(r.landHead); l-r.landRead <= r.written-r.landRead {
+			r.landRead = l
+		}
 		if r.written+skip+n-r.landRead > r.landSize {
 			return 0, false
 		}
@@ -361,10 +383,13 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 	switch kind {
 	case kindLanded:
 		at, claimed, n := h>>44*lineBytes, h>>24&(1<<20-1)*lineBytes, h&(1<<24-1)
-		if at < r.landRead&(r.landSize-1) {
+		// Payloads lie one behind the other, but for what land skips.
+		if next := r.landRead & (r.landSize - 1); at != next {
+			if at != 0 || next+claimed <= r.landSize {
+				return false
+			}
 			r.landRead = (r.landRead | (r.landSize - 1)) + 1
 		}
-		r.landRead = r.landRead&^(r.landSize-1) + at
 		end = r.landRead + claimed
 		if at+claimed > r.landSize || n > claimed {
 			return false
@@ -389,6 +414,7 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 			}
 			if b = box.mem.longAt(r.src, m.To, n, *(*uint64)(unsafe.Add(body, 16))); b == nil {
 				s |= stSkip // the memory has been withdrawn since
+				r.withdrawn++
 			}
 		}
 		m.Payload = b

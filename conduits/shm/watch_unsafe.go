@@ -16,9 +16,10 @@ import (
 // One goroutine of each process, the watcher, looks every watchEvery after what a
 // rank does not notice while it computes, or accesses memory directly, which runs no
 // code of this package: that the job has failed, that what this process alone writes
-// in the job's memory has been changed by another. A look costs some microseconds, and none of the memory that sends and polls
-// touch is written.
-const watchEvery = 100 * time.Millisecond
+// in the job's memory has been changed by another. A look costs some microseconds, and
+// none of the memory that sends and polls touch is written, but once in auditEvery looks:
+// see askAudit.
+var watchEvery = 100 * time.Millisecond // tests change it
 
 // stalledLooks is for how many looks in a row a sleeper whose announcement is gone
 // may go on sleeping: the rank that takes an announcement wakes the sleeper at once,
@@ -98,6 +99,9 @@ func (j *job) look() bool {
 		}
 		for e := range e.each() {
 			e.remindSleepers()
+			if e.checks.all.Load() {
+				e.askAudit()
+			}
 		}
 		if e.lanes != nil {
 			e.lanes.remind()
