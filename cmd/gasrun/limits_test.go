@@ -149,3 +149,32 @@ func TestLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitOfRank: a limit that a rank alone has, or that its runtime runs into, is in the last line.
+func TestLimitOfRank(t *testing.T) {
+	prog := program(t)
+	if !race.Enabled {
+		r := within(t, "", "shm", 2, "-segment", "1G", "sh", "-c", `ulimit -v 3000000 && exec "$0" use`, prog)
+		r.want(t, 1)
+		if last := lastLine(r.stderr); !strings.Contains(last, "allows 2.9 GiB, of which ") || !strings.Contains(last, "(ulimit -v)") || !strings.Contains(last, "-segment") {
+			t.Errorf("the last line: %s", last)
+		}
+	}
+	for _, c := range []struct{ limits, says, knob string }{
+		{"6=200 uid=64998", "runtime/cgo: pthread_create failed: Resource temporarily unavailable", "allows 200 (ulimit -u)"},
+		{"6=200 uid=64997", "runtime: failed to create new OS thread (have 5 already; errno=11)", "allows 200 (ulimit -u)"},
+		{"7=200", "argon: socket: too many open files", "allows 200 (ulimit -n)"},
+		{"7=200", "argon: socket: too many open files: it allows 7 (ulimit -n)", "it allows 7 (ulimit -n)"},
+		{"2=4294967296", "fatal error: runtime: out of memory", "allows 4 GiB (ulimit -d)"},
+		{"2=4294967296", "argon: nothing of the kind", "argon: nothing of the kind"},
+	} {
+		if strings.Contains(c.limits, "uid=") && os.Getuid() != 0 {
+			continue // only root can be another user
+		}
+		r := within(t, c.limits, "shm", 1, "sh", "-c", `echo "$0" >&2; exit 2`, c.says)
+		r.want(t, 2)
+		if last := lastLine(r.stderr); !strings.HasSuffix(last, c.knob) {
+			t.Errorf("%s: the last line: %s", c.says, last)
+		}
+	}
+}

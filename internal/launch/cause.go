@@ -359,11 +359,8 @@ func (w *witness) text() string {
 
 // remedy is what can be done about a message of the system's, in parentheses.
 func remedy(s string) string {
-	switch {
-	case strings.Contains(s, "SIGBUS: bus error code=0x2"): // BUS_ADRERR, sigaction(2)
+	if strings.Contains(s, "SIGBUS: bus error code=0x2") { // BUS_ADRERR, sigaction(2)
 		return busRemedy
-	case strings.HasPrefix(s, "runtime/cgo: pthread_create failed: Resource temporarily unavailable"):
-		return " (ulimit -u, or a limit of processes of the container's or the user's control group)"
 	}
 	return ""
 }

@@ -34,7 +34,7 @@ func limited(err error) error {
 		return nil
 	}
 	text := err.Error()
-	switch l := limitIn(text); {
+	switch l := limitIn(true, text); {
 	case l != "":
 		return fmt.Errorf("%w%s", err, l)
 	case strings.Contains(text, syscall.EAGAIN.Error()):
@@ -48,38 +48,49 @@ func limited(err error) error {
 func memoryRoom() sys.Room { return sys.Narrowest(sys.AddressRoom(true), sys.MemoryRoom(false)) }
 
 // refusals are how the system, or a runtime that it has refused something and that has
-// crashed, says so.
+// crashed, says so; and where to look if the limit is not known.
 var refusals = []struct {
-	room func() sys.Room
-	says []string
+	room  func() sys.Room
+	where string
+	says  []string
 }{
-	{sys.FilesRoom, []string{syscall.EMFILE.Error(), "runtime: netpollinit failed"}},
-	{sys.TaskRoom, []string{"failed to create new OS thread", "fatal error: newosproc", "pthread_create failed"}},
-	{memoryRoom, []string{
+	{sys.FilesRoom, "ulimit -n", []string{syscall.EMFILE.Error(), "runtime: netpollinit failed"}},
+	{sys.TaskRoom, "ulimit -u, or a limit of processes of the container's or the user's control group", []string{
+		"failed to create new OS thread", "fatal error: newosproc", "pthread_create failed",
+	}},
+	{memoryRoom, "ulimit -v, ulimit -d, or memory", []string{
 		"fatal error: runtime: out of memory", "fatal error: out of memory", "runtime: cannot allocate memory",
 		"failed to reserve page summary memory", "runtime: cannot map pages",
 	}},
 }
 
 // limitIn names the limit that texts are about which do not name it; "" if they
-// are about none.
-func limitIn(texts ...string) string {
+// are about none. here reports whether this machine's limits are those.
+func limitIn(here bool, texts ...string) string {
 	for _, c := range refusals {
 		for _, says := range c.says {
 			for _, text := range texts {
-				if strings.Contains(text, says) {
-					return limitOf(c.room(), strings.Join(texts, "\n"))
+				if !strings.Contains(text, says) {
+					continue
 				}
+				all := strings.Join(texts, "\n")
+				if l := limitOf(c.room(), all); here && l != "" {
+					return l
+				}
+				if !strings.Contains(all, c.where[:len("ulimit -n")]) {
+					return " (" + c.where + ")"
+				}
+				return ""
 			}
 		}
 	}
 	return ""
 }
 
-// limitOf names a limit that text does not. How much is left of it may have changed
+// limitOf names a limit whose value text does not have. How much is left of it may have changed
 // since.
 func limitOf(r sys.Room, text string) string {
-	if r.Free = r.Limit; r.Limit == 0 || strings.Contains(text, r.Knob) {
+	if r.Free = r.Limit; r.Limit == 0 || strings.Contains(text, " allows ") && strings.Contains(text, r.Knob) {
 		return ""
 	}
 	return ": " + r.String()

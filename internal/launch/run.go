@@ -881,7 +881,7 @@ func (j *job) result() (Result, error) {
 		} else if rk.Signal == syscall.SIGBUS {
 			cause += busRemedy
 		}
-		cause += limitIn(append(last, cause)...)
+		cause += limitIn(rk.host == nil, append(last, cause)...)
 		res.Failed = j.first
 		if res.Status = rk.Status; res.Status == 0 {
 			res.Status = jobenv.StatusFailed
