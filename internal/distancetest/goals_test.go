@@ -23,8 +23,10 @@ var (
 const (
 	goalAlone     = 0.9
 	goalLoss      = 0.5
+	goalJitter    = 0.7 // of what the path does not lose
 	goalShareLow  = 0.4
 	goalShareHigh = 0.6
+	goalSlack     = 0.1 // for a minute
 	goalTwins     = 0.1
 	goalStormNear = 7.3e6
 	goalStormFar  = 2e6
@@ -225,6 +227,74 @@ func TestLoss(t *testing.T) {
 }
 
 const p100 = 100e6
+
+// TestJitter has one transfer alone on paths whose round trips vary, since the link or
+// the hosts do not serve at once, and that lose some packets both ways or none. A sender
+// that takes long round trips for a full queue has what TCP has there, at most.
+func TestJitter(t *testing.T) {
+	const (
+		rate  = 50e6
+		seeds = 2
+	)
+	var rows []row
+	for _, rtt := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+		for _, late := range []struct{ jitter, pause time.Duration }{{2 * time.Millisecond, 0}, {10 * time.Millisecond, 0}, {0, 10 * time.Millisecond}} {
+			for _, q := range []float64{0.25, 1, 4} {
+				if !*flagAll && (q != 1 || rtt != 10*time.Millisecond && rtt != 50*time.Millisecond) {
+					continue
+				}
+				r := row{name: fmt.Sprintf("%v, %v, %v, %g", rtt, late.jitter, late.pause, q), value: 1, met: true}
+				for _, loss := range []float64{0, 0.01, 0.05} {
+					argon, tcp := 0.0, 0.0
+					for seed := range uint64(seeds) {
+						p := wan.Path{Rate: rate, Delay: rtt / 2, Loss: loss, Jitter: late.jitter, Pause: late.pause, Seed: seed + 1}.Queued(q)
+						a, c, _, _ := alone(t, p, 10*time.Second)
+						argon, tcp = argon+a/seeds, tcp+c/seeds
+					}
+					r.cells = append(r.cells, mbit(argon), mbit(tcp))
+					path := rate * (1 - loss)
+					r.value = min(r.value, argon/path)
+					goal := goalAlone * tcp
+					if loss > 0 && q >= 1 && rtt >= 10*time.Millisecond {
+						goal = max(goal, goalJitter*path)
+					}
+					r.met = r.met && argon >= goal
+				}
+				r.cells = append(r.cells, fmt.Sprintf("%.2f", r.value))
+				rows = append(rows, r)
+			}
+		}
+	}
+	report(t, "jitter", []string{"round trip, jitter, pauses, queue (BDP)", "argon, Mbit/s", "TCP", "1 % lost: argon", "TCP", "5 % lost: argon", "TCP", "least of what the path carries"}, rows)
+}
+
+// TestLossyEnds has one transfer on a path that loses packets and whose round trips vary,
+// until neither is so and one of TCP begins beside it: losses are of a full queue again,
+// and both have about a half.
+func TestLossyEnds(t *testing.T) {
+	const change, warm, d = 10 * time.Second, 30 * time.Second, 60 * time.Second
+	for _, q := range []float64{0.5, 1, 4} {
+		p := wan.Path{Rate: 20e6, Delay: 10 * time.Millisecond, Loss: 0.05, Jitter: 2 * time.Millisecond, Seed: 1}.Queued(q)
+		n := wan.New(p)
+		b, ends := puts(t, 32<<10, depth(p), nil)
+		n.Flow(0, ends)
+		s, ends := wan.BulkTCP()
+		n.Flow(change, ends)
+		alone := 0.0
+		n.At(change, func() {
+			alone = float64(b.bytes) * 8 / change.Seconds()
+			for _, l := range n.Links {
+				l.Path.Loss, l.Path.Jitter = 0, 0
+			}
+		})
+		r := share(n, change+warm, d, func() int64 { return b.bytes }, func() int64 { return s.Acked })
+		part := r[0] / (r[0] + r[1])
+		t.Logf("%v: %s Mbit/s, then %.2f of both", p, mbit(alone), part)
+		if alone < goalJitter*float64(p.Rate) || part < goalShareLow-goalSlack || part > goalShareHigh+goalSlack {
+			t.Errorf("%v: %s Mbit/s, then %.2f of both", p, mbit(alone), part)
+		}
+	}
+}
 
 // storm is the worst network of package weathertest, at 100 Mbit/s.
 func storm(rtt time.Duration) wan.Path {

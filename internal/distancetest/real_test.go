@@ -230,6 +230,36 @@ func TestReal(t *testing.T) {
 	}
 }
 
+// TestRealLoss has the kernel's CUBIC and a job cross the same path, one after the other,
+// which loses a twentieth of all packets and whose round trips vary. The job has several
+// times as much: it does not take each loss for a full queue. The path is so slow that a
+// busy machine does not matter.
+func TestRealLoss(t *testing.T) {
+	p := wan.Path{Rate: 10e6, Delay: 10 * time.Millisecond, Loss: 0.05, Jitter: 10 * time.Millisecond, Seed: 1}.Queued(1)
+	const d, times, tries = 3 * time.Second, 2, 3
+	for try := range tries {
+		l := wan.NewLab(t, p)
+		b := l.StartTCP("cubic")
+		time.Sleep(d) // how long the transfer lasts
+		b.Stop()
+		tcp := b.Rate(b.First(), b.First().Add(d))
+		j := startJob(t, l, 16<<10, 1<<20)
+		from := j.begun()
+		until(t, func() bool { return j.Last().Sub(from) > d }, func() string {
+			return fmt.Sprintf("no news after %v: %s%s", j.Last().Sub(from), &j.errs[0], &j.errs[1])
+		})
+		argon := j.Rate(from, from.Add(d))
+		j.stop()
+		t.Logf("%v: argon %s Mbit/s, CUBIC %s", p, mbit(argon), mbit(tcp))
+		if argon >= times*tcp {
+			return
+		}
+		if try == tries-1 {
+			t.Errorf("%v: argon %s Mbit/s, CUBIC %s", p, mbit(argon), mbit(tcp))
+		}
+	}
+}
+
 // TestRealPathMTU has jobs of two processes cross paths that carry less than the
 // largest datagram: from the first one on, and from the middle of a transfer.
 func TestRealPathMTU(t *testing.T) {

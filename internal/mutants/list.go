@@ -1032,6 +1032,20 @@ var mutants = []mutant{
 		old: "if u.losses--; u.losses == 0 && p.cwnd < u.cwnd {",
 		new: "if u.losses--; p.cwnd < u.cwnd {",
 	},
+	{
+		name:   "udp-lossy-never",
+		defect: "losses that follow reductions early reduce the window again, every time",
+		file:   "conduits/udp/engine/congest.go", test: "internal/distancetest ^TestJitter$",
+		old: "earlyCuts+mostLossy); p.proof >= earlyCuts {",
+		new: "earlyCuts+mostLossy); p.proof > earlyCuts+mostLossy {",
+	},
+	{
+		name:   "udp-lossy-always",
+		defect: "a path that is lossy is so for ever, and losses reduce the window never again",
+		file:   "conduits/udp/engine/congest.go", test: "internal/distancetest ^TestLossyEnds$",
+		old: "		return p.lossy == 1\n",
+		new: "		return p.lossy < 0\n",
+	},
 	// conduits/adapt and conduits/loop: what every plain network stands on.
 	{
 		name:   "adapt-event-lost",

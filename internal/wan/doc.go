@@ -1,6 +1,6 @@
 // Package wan is a laboratory for long network paths: a bottleneck with a rate, a
-// delay and a queue, which loses, repeats, reorders and corrupts packets as it is
-// told. Only tests use it.
+// delay and a queue, which loses, repeats, delays, reorders and corrupts packets as it
+// is told, between hosts that stand still now and then. Only tests use it.
 //
 // A [Path] says what a path is like, and a [Link] decides what becomes of each
 // packet of one direction. Two things carry packets by these decisions:

@@ -167,7 +167,7 @@ const tick = time.Microsecond
 
 func (n *Network) call(p *Port) {
 	d, ok := p.e.Run(n.now)
-	p.deadline, p.waits = max(d, n.now+tick), ok
+	p.deadline, p.waits = n.Links[1-p.side].Awake(max(d, n.now+tick)), ok
 }
 
 // arrivals is a heap.

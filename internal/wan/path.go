@@ -23,6 +23,15 @@ type Path struct {
 	Loss, Repeat, Reorder, Corrupt float64
 	// Late is how much later packets come that are repeated or reordered, at most.
 	Late time.Duration
+	// Jitter is how much later than Delay a packet comes at most, by chance. It does not
+	// reorder: a packet that would overtake another comes with it. Where packets follow
+	// each other closely it is a delay of nearly Jitter that varies a little.
+	Jitter time.Duration
+	// Pause is for how long a host stands still at most, as a process does that waits for
+	// a processor: what comes to it and its own timers wait meanwhile. In each period of
+	// twice that time it does so once, when and for how long is left to chance: a quarter of
+	// the time in the mean.
+	Pause time.Duration
 	// MTU is the largest packet; larger ones are dropped and nothing tells of it. 0
 	// means 65535.
 	MTU int
@@ -56,6 +65,14 @@ func (p Path) String() string {
 	}{{"loss", p.Loss}, {"repeats", p.Repeat}, {"reordering", p.Reorder}, {"corruption", p.Corrupt}} {
 		if f.v > 0 {
 			s += fmt.Sprintf(", %g %% %s", 100*f.v, f.name)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		v    time.Duration
+	}{{"jitter", p.Jitter}, {"pauses", p.Pause}} {
+		if f.v > 0 {
+			s += fmt.Sprintf(", %s of up to %v", f.name, f.v)
 		}
 	}
 	if p.MTU > 0 {
@@ -98,12 +115,14 @@ type Link struct {
 	Counts Counts
 
 	rnd  *rand.Rand
+	dir  int
 	busy time.Duration // when the bottleneck will have sent all that it has
+	last time.Duration // when the last packet in order arrives
 }
 
 // NewLink makes direction dir, 0 or 1, of p.
 func NewLink(p Path, dir int) *Link {
-	return &Link{Path: p, rnd: rand.New(rand.NewPCG(p.Seed, uint64(dir)+1))}
+	return &Link{Path: p, dir: dir, rnd: rand.New(rand.NewPCG(p.Seed, uint64(dir)+1))}
 }
 
 // A Fate is what becomes of a packet: it arrives N times, 0 to 2, at the times in
@@ -141,6 +160,11 @@ func (l *Link) Offer(now time.Duration, size int) (f Fate) {
 		at = l.busy
 	}
 	at += p.Delay
+	if p.Jitter > 0 {
+		at = max(at+time.Duration(l.rnd.Int64N(int64(p.Jitter)+1)), l.last)
+		l.last = at
+	}
+	at = l.Awake(at)
 	if l.happens(p.Loss) {
 		c.Lost++
 		return f
@@ -162,6 +186,24 @@ func (l *Link) Offer(now time.Duration, size int) (f Fate) {
 		f.Corrupt, f.Bit = true, l.rnd.Uint64()
 	}
 	return f
+}
+
+// Awake is when the host at the end of the link does what is due at time t.
+func (l *Link) Awake(t time.Duration) time.Duration {
+	most := l.Path.Pause
+	if most <= 0 {
+		return t
+	}
+	period := 2 * most
+	k := t / period
+	// Of any period it can be told what chance does, whatever was asked before.
+	g := rand.NewPCG(l.Path.Seed, uint64(k)<<1|uint64(l.dir))
+	long := time.Duration(g.Uint64() % uint64(most+1))
+	from := k*period + time.Duration(g.Uint64()%uint64(period-long+1))
+	if t >= from && t < from+long {
+		return from + long
+	}
+	return t
 }
 
 func (l *Link) happens(p float64) bool { return p > 0 && l.rnd.Float64() < p }

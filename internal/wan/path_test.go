@@ -2,6 +2,7 @@ package wan
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,96 @@ func TestChance(t *testing.T) {
 	if d, _ := run(2); d == c {
 		t.Error("another seed does the same")
 	}
+}
+
+// TestJitter has packets come late by chance: within bounds, none before another that was
+// offered earlier, some of them much later than others, and twice alike.
+func TestJitter(t *testing.T) {
+	const delay, late, n = 10 * time.Millisecond, 4 * time.Millisecond, 20000
+	for _, p := range []Path{
+		{Delay: delay, Jitter: late, Seed: 1},
+		{Delay: delay, Pause: late, Seed: 1},
+		{Delay: delay, Jitter: late / 2, Pause: late / 2, Seed: 1},
+		{Delay: delay, Pause: late, Loss: 0.1, Seed: 1},
+	} {
+		run := func(p Path) (at []time.Duration) {
+			l := NewLink(p, 0)
+			for i := range time.Duration(n) {
+				f := l.Offer(i*50*time.Microsecond, 100)
+				if f.N > 0 && !f.InOrder {
+					t.Fatalf("%v: packet %d may be overtaken", p, i)
+				}
+				if f.N == 0 {
+					at = append(at, 0)
+					continue
+				}
+				at = append(at, f.At[0]-i*50*time.Microsecond)
+			}
+			return at
+		}
+		at := run(p)
+		last, delayed := time.Duration(0), 0
+		for i, d := range at {
+			if d == 0 {
+				continue // lost
+			}
+			if d < delay || d > delay+late {
+				t.Fatalf("%v: packet %d takes %v", p, i, d)
+			}
+			if d > delay+late/4 {
+				delayed++
+			}
+			if arrives := time.Duration(i)*50*time.Microsecond + d; arrives < last {
+				t.Fatalf("%v: packet %d overtakes", p, i)
+			} else {
+				last = arrives
+			}
+		}
+		if delayed < n/20 || p.Jitter == 0 && delayed > n/2 {
+			t.Errorf("%v: %d of %d packets are late by more than a quarter of the most", p, delayed, n)
+		}
+		if !slices.Equal(run(p), at) {
+			t.Errorf("%v: the same seed does something else", p)
+		}
+		p.Seed++
+		if slices.Equal(run(p), at) {
+			t.Errorf("%v: another seed does the same", p)
+		}
+	}
+}
+
+// TestPause has the timers of an endpoint wait while its host stands still, as what comes
+// to it does.
+func TestPause(t *testing.T) {
+	n := New(Path{Delay: time.Millisecond, Pause: 8 * time.Millisecond, Seed: 1})
+	a := &clock{period: 100 * time.Microsecond}
+	n.Flow(0, [2]func(*Port) Endpoint{
+		func(*Port) Endpoint { return a }, func(*Port) Endpoint { return &clock{period: time.Hour} },
+	})
+	n.Run(time.Second)
+	most := time.Duration(0)
+	for i := 1; i < len(a.at); i++ {
+		most = max(most, a.at[i]-a.at[i-1])
+		if at := a.at[i]; n.Links[1].Awake(at) != at {
+			t.Fatalf("called at %v, when the host stands still until %v", at, n.Links[1].Awake(at))
+		}
+	}
+	if len(a.at) < 5000 || most < 4*time.Millisecond || most > 9*time.Millisecond {
+		t.Errorf("called %d times, at most %v apart", len(a.at), most)
+	}
+}
+
+// clock is called again and again.
+type clock struct {
+	period time.Duration
+	at     []time.Duration
+}
+
+func (c *clock) Receive(time.Duration, *Packet) {}
+
+func (c *clock) Run(now time.Duration) (time.Duration, bool) {
+	c.at = append(c.at, now)
+	return now + c.period, true
 }
 
 // TestRanges compares with a plain set.

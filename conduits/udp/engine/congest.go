@@ -13,6 +13,16 @@ import (
 // trips are longer then than the path's shortest: losses while they are are
 // congestion. Other losses are accidents of the path, and only sent again, unless
 // they are so many that something on the path must be dropping by rate.
+//
+// Round trips vary on an empty path, too, and then look like those of a full queue. What
+// tells accidents is that they go on: a reduced window leaves a full queue room, so that
+// nothing is lost until the window has grown again, but accidents happen at any window.
+// A path where losses follow reductions early, or come again and again while no queue is
+// full, is lossy for a while: the window and the rate are those of a model of the path
+// then, what it delivered at most and how long a round trip took at least, as in BBR
+// (draft-ietf-ccwg-bbr), and losses reduce neither. Afterwards the next loss reduces the
+// window again, which tells whether the path still is. Beside flows of CUBIC it is not,
+// so that it is CUBIC that shares with them.
 type congestion struct {
 	cwnd, slow float64 // slow is ssthresh
 	roundEnd   uint64  // this round ends when that packet number has arrived
@@ -21,13 +31,41 @@ type congestion struct {
 
 	// Losses.
 	cutAt  uint64  // those of packet numbers before do not reduce cwnd again (RFC 9002, 7.3.2)
-	misses int     // in this round
+	misses int32   // in this round
 	rate   float64 // part of datagrams that are lost, smoothed
 
 	// Round trips without what the peer says that it kept acknowledgements for.
-	base   time.Duration    // the least; 0: not measured
-	recent [4]time.Duration // the last ones
-	newer  int              // place of the next in recent
+	base              time.Duration    // the least; 0: not measured
+	recent            [4]time.Duration // the last ones
+	newer             int8             // place of the next in recent
+	usual             time.Duration    // the least mean of a round; 0: not measured
+	roundMin, lastMin time.Duration    // the least of this round and of the last; 0: none
+	sum               time.Duration    // of samples round trips, those of this round
+	samples           int32
+
+	// Rounds, each from a datagram to its acknowledgement. Rates are in bytes per
+	// nanosecond.
+	roundAt, roundSent time.Duration // when this one began, and when what had arrived last by then was sent
+	landed, lastLanded float64       // bytes that arrived in this round and in the last
+	heard, lastHeard   int32         // and datagrams
+	busy               bool          // something other than the program bounded what was under way
+	rounds             int32         // since the last reduction
+	flow               float64       // the rate of the last round
+	rose               float64       // the last rate that was larger than the one before by growing,
+	stale              int32         // and rounds since
+	carried            [2]float64    // the most in these carryRounds and in those before
+	passed             [2]float32    // the largest part of datagrams that arrived, in these passRounds and in those before
+	span               uint32        // busy rounds so far
+
+	// Accidents.
+	lossy   int32  // for so many busy rounds the path is; 1: until the next loss
+	phase   int8   // of the model's rate; see gain
+	proof   int8   // reductions that losses followed early
+	patient int32  // before so many rounds are over a loss after a reduction is early
+	quiet   int32  // rounds without losses
+	strays  int8   // rounds with losses while no queue was full, one soon after the other
+	strayIn int32  // rounds, when the last of them was
+	strayTo uint64 // losses of packet numbers before are of that one
 
 	// CUBIC (RFC 9438, section 4).
 	avoiding time.Duration // when congestion avoidance began; 0: it is to begin
@@ -37,10 +75,9 @@ type congestion struct {
 	friendly float64       // W_est
 
 	// HyStart++ (RFC 9406, section 4.2).
-	roundMin, lastMin time.Duration // of round trips; 0: none
-	samples           int
-	careful           int // rounds of conservative slow start, from 1 on; 0: it is not on
-	careMin           time.Duration
+	careful  int // rounds of conservative slow start, from 1 on; 0: it is not on
+	careMin  time.Duration
+	careFlow float64 // the rate after the first of them
 
 	// What to return to if the last reduction was for nothing (RFC 9438, 4.9.2).
 	undo struct {
@@ -94,6 +131,60 @@ const (
 	// lossMemory datagrams.
 	tooMuch    = 1.0 / 3
 	lossMemory = 64
+
+	// resumed: conservative slow start was for nothing if the rate has grown by so much
+	// meanwhile. Without a queue it grows to the 2.4-fold.
+	resumed = 1.5
+	// growing is by how much the rate grows in a round while there is more to be had: a
+	// loss in slow start is no reason then to end it for up to fresh rounds, unless those
+	// are startMisses or startPart of what was sent.
+	growing     = 1.25
+	fresh       = 2
+	startMisses = 2
+	startPart   = 8
+
+	// usualSamples are how many round trips of a round are enough for a mean.
+	usualSamples = 4
+
+	// A path is lossy for lossyRounds if earlyCuts reductions in a row were followed by
+	// losses early, or if losses came in strayRounds rounds while no queue was full, each
+	// at most strayGap rounds after the other; for twice as long each time that a reduction
+	// shows that it still is, up to mostLossy doublings.
+	lossyRounds = 16
+	mostLossy   = 3
+	earlyCuts   = 2
+	strayRounds = 3
+	strayGap    = 8
+	// earlyPart: losses are early in the first half of the rounds that CUBIC takes to grow
+	// to what it was, leastPatient at least. After a reduction that asks whether the path
+	// is lossy they are for as long as enoughLosses would be expected to take.
+	earlyPart    = 2
+	leastPatient = 2
+	enoughLosses = 4
+	leastRate    = 0.005
+	// quietRounds without losses end it.
+	quietRounds = 64
+
+	// The model's rate is the largest of the last carryRounds to twice as many, so that a
+	// host that stands still for some does not lose it, with as much more as is lost of the
+	// luckiest of passRounds: the queue that it fills itself loses more in others. The
+	// window is modelTrips of what is under way at that rate without a queue:
+	// acknowledgements come in bursts where round trips vary. In each cycle of phases
+	// rounds one has more, to find out whether there is more to be had, and then twice as
+	// much for as long as there is; the next has less, so that the queue goes that this has
+	// made.
+	carryRounds = 32
+	passRounds  = 8
+	modelTrips  = 2
+	gainUp      = 1.2
+	gainDown    = 0.85
+	gainMore    = 2
+	tried       = 1.1
+	phases      = 8
+	phaseMore   = -1
+	// lateParts: such a part of the shortest round trip is made up for on a lossy path if
+	// the sender was late. Queues hold as much, and where round trips vary hosts are late.
+	lateParts = 4
 
 	// On paths shorter than shortPath, those within a host and between hosts of one
 	// room, it is sockets that keep what is under way, and they keep no more than
@@ -165,7 +256,9 @@ func (p *peer) pacing() (rate, quantum float64, ok bool) {
 		return 0, 0, false
 	}
 	rate = pace * p.cwnd / float64(p.srtt)
-	if p.cwnd < p.slow {
+	if b := p.bandwidth(); p.lossy > 0 && b > 0 {
+		rate = b * p.gain() / float64(max(p.passed[0], p.passed[1], 1-tooMuch))
+	} else if p.cwnd < p.slow {
 		rate *= paceSlow / pace
 	}
 	quantum = min(rate*float64(paceTime), p.cwnd/pacePart, rowBytes)
@@ -179,7 +272,11 @@ func (e *Engine) used(p *peer, size int) {
 	if !ok {
 		return
 	}
-	p.tokens = min(quantum+float64(paceLate)*rate, p.tokens+float64(e.now-p.tokensAt)*rate) - float64(size)
+	late := paceLate
+	if p.lossy > 0 {
+		late = max(late, p.base/lateParts)
+	}
+	p.tokens = min(quantum+float64(late)*rate, p.tokens+float64(e.now-p.tokensAt)*rate) - float64(size)
 	p.tokensAt = e.now
 	if p.tokens <= 0 {
 		p.openAt = e.now + time.Duration((quantum-p.tokens)/rate)
@@ -206,16 +303,15 @@ func (e *Engine) trip(p *peer, d time.Duration) {
 	if p.base == 0 || d < p.base {
 		p.base = d
 	}
-	p.recent[p.newer] = d
-	p.newer = (p.newer + 1) % len(p.recent)
-	if p.cwnd >= p.slow {
-		return
-	}
-	// HyStart++.
 	if p.roundMin == 0 || d < p.roundMin {
 		p.roundMin = d
 	}
-	if p.samples++; p.samples < roundSamples || p.lastMin == 0 {
+	p.samples++
+	p.sum += d
+	p.recent[p.newer] = d
+	p.newer = (p.newer + 1) % int8(len(p.recent))
+	// HyStart++.
+	if p.cwnd >= p.slow || p.samples < roundSamples || p.lastMin == 0 {
 		return
 	}
 	switch {
@@ -252,14 +348,20 @@ func (e *Engine) queued(p *peer) bool {
 // count datagrams are.
 func (e *Engine) grow(p *peer, flown, count int) {
 	n := float64(flown - p.inFlight)
+	p.heard += int32(count)
+	p.landed += n
 	if p.rate > 0 { // most paths lose nothing
 		p.rate *= math.Pow(1-1.0/lossMemory, float64(count))
 	}
 	since := e.now - p.grown
 	p.grown = e.now
+	limited := e.limited(p)
+	p.busy = p.busy || limited
 	switch {
 	case n <= 0 || p.acked <= p.cutAt: // or in recovery (RFC 9002, 7.3.2)
-	case !e.limited(p):
+		p.busy = true
+	case p.lossy > 0:
+	case !limited:
 		if p.avoiding > 0 {
 			p.avoiding += since // the time does not count (RFC 9438, 5.8)
 		}
@@ -273,14 +375,117 @@ func (e *Engine) grow(p *peer, flown, count int) {
 	}
 	p.cwnd = min(p.cwnd, e.bound(p))
 	if p.acked >= p.roundEnd {
-		p.roundEnd, p.misses = p.pn, 0
-		p.past, p.peak = p.peak, p.inFlight
-		p.lastMin, p.roundMin, p.samples = p.roundMin, 0, 0
-		if p.careful > 0 && p.cwnd < p.slow {
-			if p.careful++; p.careful > carefulMost {
-				p.slow, p.careful = p.cwnd, 0
-			}
+		e.endRound(p)
+	}
+}
+
+// endRound ends a round and begins the next.
+func (e *Engine) endRound(p *peer) {
+	before := p.bandwidth()
+	p.lastLanded = p.landed
+	if p.roundAt > 0 {
+		// Acknowledgements that come together do not make a path faster than its sender
+		// (draft-ietf-ccwg-bbr, 4.1).
+		p.flow = p.landed / float64(max(e.now-p.roundAt, p.ackedAt-p.roundSent, p.base, 1))
+		p.carried[0] = max(p.carried[0], p.flow)
+		p.passed[0] = max(p.passed[0], float32(p.heard)/float32(max(p.heard+p.misses, 1)))
+	}
+	p.roundAt, p.roundSent, p.landed = e.now, p.ackedAt, 0
+	if p.stale++; p.flow >= growing*p.rose {
+		p.rose, p.stale = p.flow, 0
+	}
+	if p.samples >= usualSamples {
+		if mean := p.sum / time.Duration(p.samples); p.usual == 0 || mean < p.usual {
+			p.usual = mean
 		}
+	}
+	if p.quiet++; p.misses > 0 {
+		p.quiet = 0
+	}
+	if p.busy {
+		// A program that sends little tells nothing of the path.
+		p.span++
+		if p.span%passRounds == 0 {
+			p.passed[1], p.passed[0] = p.passed[0], 0
+		}
+		if p.span%carryRounds == 0 {
+			p.carried[1], p.carried[0] = p.carried[0], 0
+		}
+		if p.lossy > 0 {
+			e.model(p, before)
+		}
+	}
+	p.rounds++
+	if p.careful > 0 && p.cwnd < p.slow {
+		switch p.careful++; {
+		case p.careful == 2:
+			p.careFlow = p.flow
+		case p.careful > carefulMost:
+			if p.flow < resumed*p.careFlow {
+				p.slow = p.cwnd
+			}
+			p.careful = 0
+		}
+	}
+	p.roundEnd, p.misses, p.busy = p.pn, 0, false
+	p.lastHeard, p.heard = p.heard, 0
+	p.past, p.peak = p.peak, p.inFlight
+	if p.roundMin > 0 {
+		p.lastMin = p.roundMin
+	}
+	p.roundMin, p.sum, p.samples = 0, 0, 0
+}
+
+// bandwidth is the most that the path is known to carry.
+func (p *peer) bandwidth() float64 { return max(p.carried[0], p.carried[1]) }
+
+// gain is by how much faster than that is sent on a lossy path.
+func (p *peer) gain() float64 {
+	switch p.phase {
+	case phaseMore:
+		return gainMore
+	case 0:
+		return gainUp
+	case 1:
+		return gainDown
+	}
+	return 1
+}
+
+// begin has the path be lossy.
+func (e *Engine) begin(p *peer) {
+	p.lossy, p.phase = lossyRounds<<min(max(p.proof-earlyCuts, 0), mostLossy), 0
+	e.fill(p)
+}
+
+// fill makes the window that of the model.
+func (e *Engine) fill(p *peer) {
+	trip := p.usual
+	if trip == 0 {
+		trip = p.srtt
+	}
+	p.cwnd = min(max(modelTrips*p.bandwidth()*float64(trip), p.floor()), e.bound(p))
+}
+
+// model follows a round on a lossy path, before which its bandwidth was known to be
+// that.
+func (e *Engine) model(p *peer, before float64) {
+	if p.quiet >= quietRounds {
+		p.lossy, p.proof = 0, 0
+		p.cwnd = max(min(p.cwnd, p.lastLanded), p.floor())
+		p.slow, p.most, p.avoiding = p.cwnd, p.cwnd, 0
+		return
+	}
+	e.fill(p)
+	switch {
+	case p.phase == phaseMore && p.flow >= growing*before:
+	case p.phase == 0 && p.flow >= tried*before:
+		p.phase = phaseMore
+	case p.phase == phaseMore:
+		p.phase = 1
+	default:
+		p.lossy = max(p.lossy-1, 1)
+		p.phase = (p.phase + 1) % phases
 	}
 }
 
@@ -311,7 +516,7 @@ func (e *Engine) avoid(p *peer, n float64) {
 
 // lost follows losses.
 func (e *Engine) lost(p *peer, l *losses) {
-	p.misses += l.count
+	p.misses += int32(l.count)
 	p.rate = 1 - (1-p.rate)*math.Pow(1-1.0/lossMemory, float64(l.count))
 	if l.pn < p.cutAt && p.undo.losses > 0 {
 		p.undo.losses += l.count
@@ -319,30 +524,65 @@ func (e *Engine) lost(p *peer, l *losses) {
 	if l.longest > e.persistent(p) {
 		e.cut(p, l)
 		p.cwnd, p.avoiding = p.floor(), 0
-		p.undo.losses = 0
-		p.least, p.base = 0, 0 // measured anew
+		p.undo.losses, p.lossy, p.proof = 0, 0, 0
+		// All is measured anew.
+		p.least, p.base, p.usual, p.roundMin, p.lastMin = 0, 0, 0, 0, 0
 		clear(p.recent[:])
+		p.carried, p.rose = [2]float64{}, 0
 		return
 	}
-	if l.pn < p.cutAt {
+	if l.pn < p.cutAt || p.rate < tooMuch && !e.congested(p, l) {
 		return
-	}
-	if p.rate < tooMuch {
-		few := 0.0
-		if p.short() {
-			few = max(p.cwnd/float64(p.datagram)*accidents, min(fewAccidents, p.cwnd/accidentBytes))
-		}
-		if !e.queued(p) || float64(p.misses) <= few {
-			return
-		}
 	}
 	e.cut(p, l)
 }
 
-// cut reduces the window (RFC 9438, sections 4.6 and 4.7).
+// congested reports whether losses are of a full queue, as far as can be told.
+func (e *Engine) congested(p *peer, l *losses) bool {
+	misses := float64(p.misses)
+	if p.short() && misses <= max(p.cwnd/float64(p.datagram)*accidents, min(fewAccidents, p.cwnd/accidentBytes)) {
+		return false
+	}
+	switch {
+	case p.lossy > 0:
+		return p.lossy == 1
+	case !e.queued(p):
+		e.stray(p, l)
+		return false
+	}
+	if p.cwnd < p.slow && p.stale < fresh && p.least >= paceFrom {
+		return misses > max(startMisses, float64(max(p.heard, p.lastHeard)+p.misses)/startPart)
+	}
+	return true
+}
+
+// stray follows losses while no queue was full.
+func (e *Engine) stray(p *peer, l *losses) {
+	if l.pn < p.strayTo || p.cwnd < p.slow || p.least < paceFrom {
+		return
+	}
+	if p.rounds-p.strayIn > strayGap {
+		p.strays = 0
+	}
+	p.strayTo, p.strayIn = p.pn, p.rounds
+	if p.strays++; p.strays < strayRounds && (p.proof < earlyCuts || p.rounds >= p.patient) {
+		return
+	}
+	p.proof = min(max(p.proof+1, earlyCuts), earlyCuts+mostLossy)
+	e.begin(p)
+}
+
+// cut reduces the window (RFC 9438, sections 4.6 and 4.7), or finds that losses are not
+// of a full queue, since they follow a reduction early.
 func (e *Engine) cut(p *peer, l *losses) {
+	asks := p.lossy > 0
+	if asks {
+		p.lossy = 0
+		p.cwnd = max(min(p.cwnd, max(p.landed, p.lastLanded)), p.floor())
+	}
 	p.cutAt = p.pn
 	p.undo.losses, p.undo.cwnd, p.undo.slow, p.undo.most = l.count, p.cwnd, p.slow, p.most
+	rate := p.rate
 	p.rate /= 2
 	beta := cubicBeta
 	if p.wait() > p.base/deepPart && !p.short() {
@@ -353,6 +593,26 @@ func (e *Engine) cut(p *peer, l *losses) {
 	} else {
 		p.most = p.cwnd
 	}
+	switch early := p.rounds < p.patient && rate < tooMuch && p.least >= paceFrom; {
+	case asks:
+	case !early:
+		p.proof = max(min(p.proof, earlyCuts)-1, 0)
+	default:
+		if p.proof = min(p.proof+1, earlyCuts+mostLossy); p.proof >= earlyCuts {
+			e.begin(p)
+			return
+		}
+	}
+	// How many rounds the window takes to grow to what it was: as Reno's, or as CUBIC's.
+	size, srtt := float64(p.datagram), float64(max(p.srtt, 1))
+	gap := p.cwnd * (1 - beta) / size
+	need := min(gap/cubicAlpha, math.Cbrt(gap/cubicC)*float64(time.Second)/srtt)
+	patient := need / earlyPart
+	if asks {
+		patient = max(patient, min(need, enoughLosses*size/(max(rate, leastRate)*p.cwnd)))
+	}
+	p.rounds, p.patient = 0, int32(max(leastPatient, min(patient, math.MaxInt16)))
+	p.strays, p.strayIn = 0, 0
 	p.cwnd = max(p.cwnd*beta, p.floor())
 	p.slow, p.avoiding, p.careful = p.cwnd, 0, 0
 }
