@@ -336,7 +336,7 @@ func TestHostsUnresolvable(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	ssh := fakeSSH(t, `case $1 in b|d|user@f) echo "ssh: Could not resolve hostname $1: Name or service not known" >&2; exit 255;; esac
 `+sshHere)
-	r := gasrun(t, "-hosts", "a,b:2,c,d,localhost,user@f", "-ssh", ssh, "touch", mark)
+	r := gasrun(t, "-hosts", "a,b:2,c,d,localhost,user@f", "-ssh", ssh, "-start-timeout", "2h", "touch", mark)
 	r.want(t, jobenv.StatusFailed)
 	for _, h := range []string{"b", "d", "user@f"} {
 		said := "ssh: Could not resolve hostname " + h + ": Name or service not known"

@@ -22,8 +22,10 @@ import (
 )
 
 const (
-	startsAtOnce = 32              // deputies that are started at the same time
-	startSettle  = 3 * time.Second // from the first host that fails to start until others are not waited for
+	startsAtOnce = 32 // deputies that are started at the same time
+	// startSettle is the part of the start's time limit from the first host that fails to start
+	// until others are not waited for: 3 s of a minute.
+	startSettle = 20
 )
 
 // HostError says which host's failure ended the job, or kept it from starting.
@@ -306,7 +308,7 @@ func (j *job) onHosts(ctx context.Context, cancel context.CancelCauseFunc, f fun
 			}
 			errOf[o.h.index] = o.err
 			if settle == nil && !given {
-				settle = awake.After(startSettle)
+				settle = awake.After(j.StartLimit / startSettle)
 			}
 		case <-settle:
 			given, settle = true, nil
