@@ -1,6 +1,11 @@
 package rt
 
-import "iter"
+import (
+	"iter"
+	"math"
+
+	"github.com/argon-go/argon/internal/errs"
+)
 
 // ForInt turns the loop
 //
@@ -12,18 +17,34 @@ import "iter"
 //	for i = first; i < hi; i += stride
 //
 // of the calling thread, where i > hi for a negative step, which must not be 0. Without an
-// iteration first is hi.
+// iteration first is hi. A loop that would not end, since i has no room for the stride behind hi,
+// ends the thread.
 func (t *Thread) ForInt(lo, hi, step, a, b int) (first, stride int) {
-	period := t.threads / gcd(t.threads, step*a)
+	// Iteration k is of thread (on + k*by) mod THREADS; of residues products and sums fit.
+	mod := func(x int) int { return x % t.threads }
+	by := mod(mod(step) * mod(a))
+	_, on := divide(mod(lo)*mod(a)+mod(b), t.threads)
+	period := t.threads / gcd(t.threads, by)
 	stride = step * period
+	room := math.MaxInt - uint(hi) // for another stride
+	if step < 0 {
+		room = uint(hi) - 1<<63
+	}
 	for k := range period {
-		i := lo + k*step
-		if step > 0 && i >= hi || step < 0 && i <= hi {
+		if step > 0 && lo >= hi || step < 0 && lo <= hi {
 			break
 		}
-		if _, thread := divide(a*i+b, t.threads); thread == t.me {
-			return i, stride
+		if on == t.me {
+			if stride/period != step || uint(max(stride, -stride)) > room {
+				t.must(errs.BadArg("upc: upc_forall from %d up to %d by %d on %d threads: the loop variable has no room for %d steps behind the end", lo, hi, step, t.threads, period))
+			}
+			return lo, stride
 		}
+		if k == period-1 || step > 0 && hi-lo <= step && hi-lo > 0 || step < 0 && hi-lo >= step && hi-lo < 0 {
+			break // before lo overflows
+		}
+		lo += step
+		_, on = divide(on+by, t.threads)
 	}
 	return hi, stride
 }
@@ -33,20 +54,39 @@ func (t *Thread) ForInt(lo, hi, step, a, b int) (first, stride int) {
 // The next begins with i = to. shift is [Shift] of a pointer to the element of index 0; block is 0
 // for the indefinite size.
 func (t *Thread) OwnRun(i, hi, shift, block int) (from, to int) {
-	if block == 0 {
-		if shift == t.me {
-			return i, hi
-		}
+	if i >= hi || block == 0 && shift != t.me {
 		return hi, hi
 	}
-	k, phase := divide(i+shift, block)
-	_, on := divide(k, t.threads)
-	if on == t.me {
-		return i, min(i+block-phase, hi)
+	if block == 0 {
+		return i, hi
 	}
-	_, ahead := divide(t.me-on, t.threads)
-	from = i + ahead*block - phase
-	return from, min(from+block, hi)
+	if uint(block) > mostBlock {
+		t.must(errs.BadArg("upc: upc_forall over an array in blocks of %d elements: they have at most %d", block, mostBlock))
+	}
+	// Element i of the array is at this place of a round of the threads' blocks.
+	round := block * t.threads
+	_, at := divide(i%round+shift%round, round)
+	on, phase := at/block, at%block
+	if on == t.me {
+		return i, past(i, block-phase, hi)
+	}
+	ahead := t.me - on
+	if ahead < 0 {
+		ahead += t.threads
+	}
+	from = past(i, ahead*block-phase, hi)
+	return from, past(from, block, hi)
+}
+
+// mostBlock is the largest block of which sums of two rounds fit an int.
+const mostBlock = 1 << 62 / MaxThreads
+
+// past is i+n, but at most hi, which is not less than i; no sum of theirs need fit an int.
+func past(i, n, hi int) int {
+	if uint(hi)-uint(i) <= uint(n) {
+		return hi
+	}
+	return i + n
 }
 
 // Shift is the number of the element that q points to among those of an array that begins with
@@ -79,32 +119,21 @@ func gcd(a, b int) int {
 // least 1. The elements of a run have the address of the first and those behind it.
 func (t *Thread) ForShared(lo, hi, step int, p Wide, b, block int) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
-		if block == 0 {
-			if p.Thread == t.me && lo < hi {
-				yield(lo, hi)
-			}
-			return
-		}
-		if lo >= hi {
-			return
-		}
 		// Element i is the one with number i+shift of an array that begins with phase 0 on
-		// thread 0; block k of that lies on thread k mod threads.
-		shift := b + p.Thread*block + p.Phase
-		k, _ := divide(lo+shift, block)
-		_, on := divide(k, t.threads)
-		_, ahead := divide(t.me-on, t.threads)
-		for k += ahead; ; k += t.threads {
-			from, to := max(k*block-shift, lo), min((k+1)*block-shift, hi)
-			if from >= hi {
+		// thread 0.
+		shift := p.Thread
+		if block != 0 && uint(block) <= mostBlock {
+			round := block * t.threads
+			shift = b%round + (p.Thread*block+p.Phase)%round
+		}
+		for next := lo; ; {
+			from, to := t.OwnRun(next, hi, shift, block)
+			if from >= to {
 				return
 			}
-			if step > 1 { // the first i of the loop from there on
-				rounds, rest := divide(from-lo, step)
-				if rest != 0 {
-					rounds++
-				}
-				from = lo + rounds*step
+			next = to
+			if rest := (uint(from) - uint(lo)) % uint(step); rest != 0 { // the first i of the loop from there on
+				from = past(from, step-int(rest), to)
 			}
 			if from < to && !yield(from, to) {
 				return

@@ -1,6 +1,8 @@
 package rt
 
 import (
+	"math"
+	"math/big"
 	"slices"
 	"testing"
 
@@ -68,6 +70,78 @@ func TestForShared(t *testing.T) {
 				break // which is allowed
 			}
 		}
+	})
+}
+
+// farAffinity is the thread of element i+b of an array in blocks, from its place by big numbers.
+func farAffinity(i, b, block, threads int) int {
+	x := new(big.Int).Add(big.NewInt(int64(i)), big.NewInt(int64(b)))
+	x.Div(x, big.NewInt(int64(block)))
+	return int(x.Mod(x, big.NewInt(int64(threads))).Int64())
+}
+
+// TestForFar: loops of a few iterations whose bounds are near the limits of numbers.
+func TestForFar(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		threads, block := rapid.IntRange(1, 5).Draw(t, "THREADS"), rapid.IntRange(1, 3).Draw(t, "block")
+		step := rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "step")
+		lo, b := farInt().Draw(t, "lo"), farInt().Draw(t, "b")
+		hi := lo
+		for range rapid.IntRange(0, 20).Draw(t, "iterations") {
+			hi = max(hi, hi+step-rapid.IntRange(0, step-1).Draw(t, "less"))
+		}
+		for me := range threads {
+			th := &Thread{me: me, threads: threads}
+			var want, got []int
+			for i := lo; i < hi; i += step {
+				if farAffinity(i, b, block, threads) == me {
+					want = append(want, i)
+				}
+				if i > math.MaxInt-step {
+					break
+				}
+			}
+			for from, to := range th.ForShared(lo, hi, step, Wide{Addr: testBase}, b, block) {
+				for i := from; i < to; i += step {
+					if got = append(got, i); i > math.MaxInt-step {
+						break
+					}
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("[%d]: for i from %d to %d by %d, &p[i+%d]: thread %d of %d does %v, not %v", block, lo, hi, step, b, me, threads, got, want)
+			}
+			if hi > math.MaxInt-step*threads {
+				continue // refused, or without an iteration
+			}
+			want, got = nil, nil
+			for i := lo; i < hi; i += step {
+				if farAffinity(i, b, 1, threads) == me {
+					want = append(want, i)
+				}
+			}
+			first, stride := th.ForInt(lo, hi, step, 1, b)
+			for i := first; i < hi; i += stride {
+				got = append(got, i)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("for i from %d to %d by %d, affinity i+%d: thread %d of %d does %v, not %v", lo, hi, step, b, me, threads, got, want)
+			}
+		}
+	})
+}
+
+// farInt draws numbers near the limits of 31 to 63 bits, of either sign, and small ones.
+func farInt() *rapid.Generator[int] {
+	return rapid.Custom(func(t *rapid.T) int {
+		n := rapid.IntRange(-9, 9).Draw(t, "near")
+		if bits := rapid.SampledFrom([]int{0, 20, 31, 32, 34, 40, 62, 63}).Draw(t, "bits"); bits > 0 {
+			n += 1 << bits
+		}
+		if rapid.Bool().Draw(t, "negative") {
+			n = -n
+		}
+		return n
 	})
 }
 

@@ -40,6 +40,9 @@ const (
 	MaxShared = 1 << offsetBits
 )
 
+// Arithmetic that leaves the addresses, which is undefined in UPC, gives null, whose use ends the
+// thread: its carry would be another thread or phase. So do threads and addresses that do not fit.
+
 // Phaseless is a pointer-to-shared whose phase is always 0: of a type with indefinite block
 // size, or with block size 1. It has the bits of the gas.Ptr to the same place. The zero
 // Phaseless is the null pointer. Operator == is UPC's.
@@ -55,7 +58,10 @@ type Wide segment.Shared
 
 // MakePhaseless points to address a of thread.
 func MakePhaseless(thread int, a segment.NLA) Phaseless {
-	return Phaseless(uint64(thread)<<addrBits | uint64(a)&addrMask)
+	if uint(thread) >= MaxThreads || a > addrMask {
+		return 0
+	}
+	return Phaseless(uint64(thread)<<addrBits | uint64(a))
 }
 
 // Thread is upc_threadof (UPC 1.3, 7.2.3.1).
@@ -69,28 +75,43 @@ func (p Phaseless) AddrField() uint64 { return addrField(p.Addr()) }
 
 // AddLocal is p + n where the block size is indefinite: elements of size bytes on one thread
 // (6.4.2p3).
-func (p Phaseless) AddLocal(n, size int) Phaseless { return p + Phaseless(n*size) }
+func (p Phaseless) AddLocal(n, size int) Phaseless {
+	r := p + Phaseless(n*size)
+	if most := addrMask / max(size, 1); uint(n+most) > uint(2*most) || (r^p)>>addrBits != 0 {
+		return 0
+	}
+	return r
+}
 
 // SubLocal is p - r where the block size is indefinite: elements of size bytes.
-func (p Phaseless) SubLocal(r Phaseless, size int) int { return int(p-r) / size }
+func (p Phaseless) SubLocal(r Phaseless, size int) int { return int(p-r) / max(size, 1) }
 
 // Next is p + 1 where the block size is 1: the element on the next thread.
 func (p Phaseless) Next(size, threads int) Phaseless {
 	if p += 1 << addrBits; int(p>>addrBits) < threads {
 		return p
 	}
-	return p&addrMask + Phaseless(size)
+	return (p & addrMask).AddLocal(1, size)
 }
 
 // Add is p + n where the block size is 1 (6.4.2p4): n may be negative.
 func (p Phaseless) Add(n, size, threads int) Phaseless {
-	rounds, thread := divide(p.Thread()+n, threads)
-	return MakePhaseless(thread, p.Addr()+segment.NLA(rounds*size))
+	n += p.Thread() // where this overflows there are too many rounds
+	rounds, thread := n/threads, n%threads
+	if thread < 0 {
+		rounds--
+		thread += threads
+	}
+	a := int(p&addrMask) + rounds*size
+	if most := addrMask / max(size, 1); uint(a) > addrMask || uint(rounds+most) > uint(2*most) {
+		return 0
+	}
+	return Phaseless(thread)<<addrBits | Phaseless(a)
 }
 
 // Sub is p - r where the block size is 1 (6.4.2p8): the n for which r + n is p.
 func (p Phaseless) Sub(r Phaseless, size, threads int) int {
-	return int(p.Addr()-r.Addr())/size*threads + p.Thread() - r.Thread()
+	return int(p.Addr()-r.Addr())/max(size, 1)*threads + p.Thread() - r.Thread()
 }
 
 // Phased is the same place with phase 0. It must lie in a segment.
@@ -108,7 +129,11 @@ func (p Phaseless) Wide() Wide { return Wide{Thread: p.Thread(), Addr: p.Addr()}
 func (p Phaseless) String() string { return p.Wide().String() }
 
 func makePhased(thread, phase int, a segment.NLA) Phased {
-	return Phased(uint64(thread)<<threadUnit | uint64(phase)<<offsetBits | uint64(a-segment.AttachBase)&offsetMask)
+	off := uint64(a - segment.AttachBase)
+	if uint(thread) >= MaxThreads || uint(phase) > phaseMask || off > offsetMask {
+		return 0
+	}
+	return Phased(uint64(thread)<<threadUnit | uint64(phase)<<offsetBits | off)
 }
 
 // Thread is upc_threadof (7.2.3.1).
@@ -137,7 +162,7 @@ func (q Phased) Equal(r Phased) bool { return (q^r)&^(phaseMask<<offsetBits) == 
 // Next is q + 1, of a type with blocks of block elements of size bytes.
 func (q Phased) Next(block, size, threads int) Phased {
 	if int(q>>offsetBits&phaseMask) != block-1 {
-		return q + Phased(1<<offsetBits+size)
+		return q + Phased(1<<offsetBits+size) // one element behind the end of any memory may be past the offsets
 	}
 	return q.nextBlock(block, size, threads)
 }
@@ -145,17 +170,24 @@ func (q Phased) Next(block, size, threads int) Phased {
 // nextBlock is Next of a block's last element.
 func (q Phased) nextBlock(block, size, threads int) Phased {
 	// Back to the block's beginning, where the next thread has its block.
-	q = q.ResetPhase() - Phased((block-1)*size) + 1<<threadUnit
-	if t := q.Thread(); t != threads&(MaxThreads-1) {
-		return q
+	off := int(q&offsetMask) - (block-1)*size
+	t := q.Thread() + 1
+	if t == threads {
+		t, off = 0, off+block*size
 	}
-	return q&(1<<threadUnit-1) + Phased(block*size)
+	if uint(off) > offsetMask {
+		return 0
+	}
+	return Phased(t)<<threadUnit | Phased(off)
 }
 
 // Add is q + n, of a type with blocks of block elements, at least 1, of size bytes (6.4.2p3
 // and p4): n may be negative.
 func (q Phased) Add(n, block, size, threads int) Phased {
-	if phase := q.Phase() + n; uint(phase) < uint(block) {
+	if phase := q.Phase() + n; uint(phase) < uint(block) && uint(block) <= MaxBlock && uint(size) <= MaxShared {
+		if uint(int(q&offsetMask)+n*size) > offsetMask {
+			return 0
+		}
 		return q + Phased(n<<offsetBits+n*size)
 	}
 	w := segment.Shared(q.Wide()).Add(segment.Layout{Threads: threads, Block: block}, n, size)
@@ -176,7 +208,7 @@ func (q Phased) Phaseless() Phaseless {
 	if q == 0 {
 		return 0
 	}
-	return MakePhaseless(q.Thread(), q.Addr())
+	return Phaseless(q>>threadUnit<<addrBits) + Phaseless(segment.AttachBase) + Phaseless(q&offsetMask)
 }
 
 // Wide is q unpacked.
@@ -270,7 +302,7 @@ func AffinitySize(total, block, thread, threads int) int {
 func ToPtr[T any](p Phaseless) gas.Ptr[T] { return gas.PtrFromUint64[T](uint64(p)) }
 
 // FromPtr is a pointer of package gas as a pointer-to-shared.
-func FromPtr[T any](p gas.Ptr[T]) Phaseless { return Phaseless(p.Uint64()) }
+func FromPtr[T any](p gas.Ptr[T]) Phaseless { return MakePhaseless(p.Rank(), p.NLA()) }
 
 func addrField(a segment.NLA) uint64 {
 	if a == 0 {

@@ -1,6 +1,7 @@
 package rt
 
 import (
+	"math/big"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -112,6 +113,64 @@ func TestPhaselessWalk(t *testing.T) {
 			t.Fatalf("%v as gas.Ptr is %v", c, p)
 		}
 	})
+}
+
+// TestFarArithmetic: sums with numbers near the limits are those of big.Int, or no address at all
+// (null where pointers are packed), never another thread's or another address.
+func TestFarArithmetic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		threads := rapid.SampledFrom([]int{1, 2, 7, MaxThreads}).Draw(t, "THREADS")
+		block := rapid.OneOf(rapid.IntRange(1, 9), rapid.Just(MaxBlock)).Draw(t, "block")
+		size := rapid.SampledFrom([]int{1, 8, 12, 1 << 20, 1<<33 + 8, 1 << 40, 1 << 62}).Draw(t, "size")
+		off := rapid.OneOf(rapid.IntRange(64, 1<<20), rapid.IntRange(offsetMask-100, offsetMask)).Draw(t, "offset")
+		w := Wide{Thread: rapid.IntRange(0, threads-1).Draw(t, "thread"), Phase: rapid.IntRange(0, block-1).Draw(t, "phase"), Addr: segment.AttachBase + segment.NLA(off)}
+		n := farInt().Draw(t, "n")
+		want, there := farSum(w, n, block, size, threads)
+		if got := w.Add(n, block, size, threads); there && got != want || !there && got.Addr != segment.ExposedLimit {
+			t.Fatalf("[%d] of %d threads, size %d: %v + %d is %v, not %v (%v)", block, threads, size, w, n, got, want, there)
+		}
+		q, _ := w.Phased()
+		packed, fits := want.Phased()
+		if got := q.Add(n, block, size, threads); got != packed && there && fits || got != 0 && !(there && fits) {
+			t.Fatalf("[%d] of %d threads, size %d: %v + %d is %v, not %v (%v)", block, threads, size, q, n, got, packed, fits)
+		}
+		p := w.Phaseless()
+		want, there = farSum(p.Wide(), n, 1, size, threads)
+		if got := p.Add(n, size, threads); there && got.Wide() != want || !there && got != 0 {
+			t.Fatalf("%d threads, size %d: %v + %d is %v, not %v (%v)", threads, size, p, n, got, want, there)
+		}
+		want, there = farSum(p.Wide(), n, 0, size, threads)
+		if got := p.AddLocal(n, size); there && got.Wide() != want || !there && got != 0 {
+			t.Fatalf("size %d: %v + %d is %v, not %v (%v)", size, p, n, got, want, there)
+		}
+		thread := farInt().Draw(t, "any thread")
+		if got := MakePhaseless(thread, w.Addr); got.Thread() != thread && got != 0 {
+			t.Fatalf("thread %d became %d", thread, got.Thread())
+		}
+		if got := FromPtr(ToPtr[int32](p).On(thread)); got.Thread() != thread && got != 0 {
+			t.Fatalf("rank %d became thread %d", thread, got.Thread())
+		}
+		total, on := farInt().Draw(t, "total"), farInt().Draw(t, "on")
+		if got := AffinitySize(total, block, on, threads); got < 0 || got > max(total, 0) || got != 0 && uint(on) >= uint(threads) {
+			t.Fatalf("thread %d of %d has %d of %d in blocks of %d", on, threads, got, total, block)
+		}
+	})
+}
+
+// farSum is w + n by 6.4.2p3 and p4, if there is an address.
+func farSum(w Wide, n, block, size, threads int) (sum Wide, ok bool) {
+	num := func(n int) *big.Int { return big.NewInt(int64(n)) }
+	local, phase := num(n), num(w.Phase)
+	if block > 0 {
+		to, rounds := new(big.Int), new(big.Int)
+		local.DivMod(local.Add(local, phase), num(block), to)
+		rounds.DivMod(local.Add(local, num(w.Thread)), num(threads), local)
+		w.Thread, w.Phase = int(local.Int64()), int(to.Int64())
+		local = rounds.Add(rounds.Mul(rounds, num(block)), to.Sub(to, phase))
+	}
+	at := local.Add(local.Mul(local, num(size)), num(int(w.Addr)))
+	w.Addr = segment.NLA(at.Uint64())
+	return w, at.Sign() >= 0 && at.Cmp(num(int(segment.ExposedLimit))) < 0
 }
 
 // TestNull: the null pointer is null in every form (6.4.2p7, 6.4.3p5).
