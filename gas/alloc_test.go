@@ -258,7 +258,7 @@ func TestFree(t *testing.T) {
 		if err := wantErr(Free(n, p), ErrBadArg, "freed already"); err != nil {
 			return err
 		}
-		if err := wantErr(Free(n, box), ErrBadArg, "collectively"); err != nil {
+		if err := wantErr(Free(n, box), ErrBadArg, "all ranks have one", "Delete takes it back"); err != nil {
 			return err
 		}
 		if err := Free(n, Ptr[int]{}); err != nil {
@@ -277,7 +277,7 @@ func TestFree(t *testing.T) {
 		if err := Delete(n, box); err != nil {
 			return err
 		}
-		if err := wantErr(Delete(n, box), ErrBadArg, "freed already", "gas: Delete of "); err != nil {
+		if err := wantErr(Delete(n, box), ErrBadArg, "deleted already", "gas: Delete of "); err != nil {
 			return err
 		}
 		if _, err := NewSlice[int64](n, 3+2*n.Rank()); n.Size() > 1 {

@@ -71,10 +71,14 @@ func (n *Node) allocCollective(size, say, elem uint64, failed error) (segment.NL
 // rank calls Delete. What New did not give, nil included, is an error; an error on
 // one rank is an error on all.
 func Delete[T any](n *Node, p Ptr[T]) error {
-	a := p.NLA()
-	_, err := n.heap.SizeOf(a)
+	return n.deleteAt(p.NLA(), func() string { return fmt.Sprintf("%v, a %T", p, p) })
+}
+
+// deleteAt is Delete of what lies at a; errors name it as what says.
+func (n *Node) deleteAt(a segment.NLA, what func() string) error {
+	err := n.heap.CheckFree(a, true)
 	if err != nil {
-		err = fmt.Errorf("gas: Delete of %v, a %T: %w", p, p, heapReason(err))
+		err = fmt.Errorf("gas: Delete of %s: %w", what(), n.heapReason(a, true, err))
 	}
 	return n.freeCollective(a, err)
 }
@@ -119,15 +123,33 @@ func Free[T any](n *Node, p Ptr[T]) error {
 	return nil
 }
 
-// heapReason is what is wrong with an address, without the address: what names the
+// heapReason is err of a free of a, or a collective one, without the address: what names the
 // operation names it.
-func heapReason(err error) error {
+func (n *Node) heapReason(a segment.NLA, collective bool, err error) error {
 	var h *segment.HeapError
-	if errors.As(err, &h) {
+	switch {
+	case !errors.As(err, &h):
+		return err
+	case a == 0:
+		return because{"nothing was allocated there", err}
+	case errors.Is(err, segment.ErrDoubleFree) && collective:
+		return because{"deleted already", err}
+	case n.heap.CheckFree(a, !collective) != nil:
 		return h.Err
+	case collective:
+		return because{"this rank alone has it, by Alloc: Free gives it back", err}
 	}
-	return err
+	return because{"all ranks have one, by New, NewSlice or NewArray: Delete takes it back", err}
 }
+
+// because is err in other words.
+type because struct {
+	text string
+	err  error
+}
+
+func (b because) Error() string { return b.text }
+func (b because) Unwrap() error { return b.err }
 
 func (n *Node) free(w uint64) error {
 	rank := wordRank(w)
@@ -154,7 +176,7 @@ func (n *Node) freeOwn(a segment.NLA) error {
 			return errs.BadArg("it is registered memory: %s takes it back", inverse)
 		}
 	}
-	return heapReason(err)
+	return n.heapReason(a, false, err)
 }
 
 // refusal is an error's text on its way to another rank.

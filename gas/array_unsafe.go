@@ -44,7 +44,7 @@ func NewArray[T any](n *Node, length, block int) (Array[T], error) {
 		return Array[T]{}, err
 	}
 	if block == Blocked {
-		block = (length + n.size - 1) / n.size
+		block = (length-1)/n.size + 1
 	}
 	a := Array[T]{length: length, layout: Layout{Threads: n.size, Block: block}}
 	size, err := byteSize[T]("NewArray", a.layout.Affinity(length, 0))
@@ -59,7 +59,14 @@ func NewArray[T any](n *Node, length, block int) (Array[T], error) {
 // Delete is collective: it takes the array's memory back on all ranks, as
 // [Delete] does what New gave. No rank may use the array any more when any rank
 // calls it.
-func (a Array[T]) Delete(n *Node) error { return Delete(n, a.first()) }
+func (a Array[T]) Delete(n *Node) error {
+	return n.deleteAt(a.base, func() string {
+		if a.length == 0 {
+			return "the zero Array[" + typeName[T]() + "], which NewArray has not given"
+		}
+		return fmt.Sprintf("%v at %v", a, a.first())
+	})
+}
 
 // first is the Ptr that NewSlice gave on rank 0.
 func (a Array[T]) first() Ptr[T] { return Ptr[T]{w: makeWord(0, a.base)} }
@@ -143,10 +150,10 @@ func (a Array[T]) Put(n *Node, i int, v T) error {
 }
 
 func (a Array[T]) outside(op string, i, count int) error {
-	return errs.BadArg("gas: Array.%s: elements %d up to %d: the array has %d", op, i, i+count, a.length)
+	return errs.BadArg("gas: Array.%s: %d elements from %d on: the array has %d", op, count, i, a.length)
 }
 
-// LocalLen is how many elements rank has.
+// LocalLen is how many elements rank has; 0 if there is no such rank.
 func (a Array[T]) LocalLen(rank int) int { return a.layout.Affinity(a.length, rank) }
 
 // LocalSlice is this rank's elements in array order. Element k of it is element

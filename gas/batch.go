@@ -98,6 +98,9 @@ func (b *Batch[Q, A]) Ask(rank int, q Q) error {
 // call, in that order, when all ranks have theirs. The slice is the caller's.
 func (b *Batch[Q, A]) Answers() ([]A, error) {
 	n := b.ask.n
+	if b.ask.done {
+		return nil, errs.NotReady("gas: Answers or Done of batch %q on rank %d, which is done", b.ask.name, n.rank)
+	}
 	if err := n.syncMailboxes(fmt.Sprintf("Answers of batch %q", b.ask.name), mailboxID+b.ask.box.Number(), b.ask.box, b.tell.box); err != nil {
 		return nil, err
 	}

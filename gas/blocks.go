@@ -165,7 +165,7 @@ func prepending[T any](op func(a, b T) T) func(acc, in []byte) {
 
 // checkBlocks refuses a call in which there is not one block of n elements for each rank.
 func (m *members) checkBlocks(g Group, name string, all, n int) error {
-	if all == n*g.Size() {
+	if all%g.Size() == 0 && all/g.Size() == n {
 		return nil
 	}
 	return m.coll.Refuse(errs.BadArg("gas: %s: a slice of %d elements for %d blocks of %d elements, one for each rank", name, all, g.Size(), n))

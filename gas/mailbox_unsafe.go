@@ -40,6 +40,7 @@ type Mailbox[T any] struct {
 	out  []outbox[T]
 	most int // items of a batch
 	own  []T // the buffer of the own rank that is not in out
+	done bool
 }
 
 // outbox is what is kept for a rank: the first n items of buf.
@@ -193,6 +194,9 @@ func (m *Mailbox[T]) flush() error {
 // Flush sends what is kept, without waiting for it to be handled, and hands out what has
 // come.
 func (m *Mailbox[T]) Flush() error {
+	if m.done {
+		return m.over("Flush")
+	}
 	if err := m.flush(); err != nil {
 		return err
 	}
@@ -203,18 +207,34 @@ func (m *Mailbox[T]) Flush() error {
 }
 
 // Poll hands out what has come.
-func (m *Mailbox[T]) Poll() error { return m.box.Poll() }
+func (m *Mailbox[T]) Poll() error {
+	if m.done {
+		return m.over("Poll")
+	}
+	return m.box.Poll()
+}
+
+// over is the error of op on a mailbox that is done.
+func (m *Mailbox[T]) over(op string) error {
+	return errs.NotReady("gas: %s of mailbox %q on rank %d, which is done", op, m.name, m.n.rank)
+}
 
 // Sync is collective: it returns when all that was pushed to the mailbox on any rank, and all
 // that its function pushed to it because of that, has been handed out. The mailbox may be used
 // again then, and what other ranks push after their Sync is handed out after this one's.
 func (m *Mailbox[T]) Sync() error {
+	if m.done {
+		return m.over("Sync")
+	}
 	return m.n.syncMailboxes(fmt.Sprintf("Sync of mailbox %q", m.name), mailboxID+m.box.Number(), m.box)
 }
 
 // Done is collective: it is Sync, and the end of the mailbox. A rank that returns from its
 // function without it fails the job.
 func (m *Mailbox[T]) Done() error {
+	if m.done {
+		return m.over("Done")
+	}
 	if err := m.Sync(); err != nil {
 		return err
 	}
@@ -224,7 +244,7 @@ func (m *Mailbox[T]) Done() error {
 
 func (m *Mailbox[T]) close() {
 	m.box.Close()
-	m.out, m.own = nil, nil
+	m.out, m.own, m.done = nil, nil, true
 }
 
 // gate is the barrier as collective calls of package aggregate enter it.

@@ -365,15 +365,42 @@ func (n *Node) leave() error {
 	}
 	err = n.b.Wait(leaveID, 0)
 	if errors.Is(err, ErrBarrierMismatch) {
-		return fmt.Errorf("gas: rank %d has returned from the program's function while others are in a barrier: %w", n.rank, describeLeave(err))
+		return n.inWords(fmt.Sprintf("gas: rank %d has returned from the program's function while others are in a barrier", n.rank), err)
 	}
 	return err
 }
 
-// describeLeave says in words what the identifiers of this package's barriers are.
-func describeLeave(err error) error {
-	return fmt.Errorf("%w (id %d is a barrier, id %d the end of the program's function, id %d Quiesce, and %d the first mailbox that was made)",
-		err, barrierID, leaveID, quiesceID, mailboxID+1)
+// described is a mismatch of barriers whose identifiers are said in words.
+type described struct{ error }
+
+func (d described) Unwrap() error { return d.error }
+
+// inWords says in words what the barriers are that err, a mismatch, names by their identifiers:
+// those of the program, and no others that this package has.
+func (n *Node) inWords(what string, err error) error {
+	var m *barrier.MismatchError
+	if !errors.As(err, &m) || !m.Differ {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return described{fmt.Errorf("%s: %w (id %d is %s, id %d is %s)", what, err, m.IDs[0], n.barrierName(m.IDs[0]), m.IDs[1], n.barrierName(m.IDs[1]))}
+}
+
+// barrierName is what the barrier with an identifier is to the program.
+func (n *Node) barrierName(id uint32) string {
+	switch {
+	case id == barrierID:
+		return "a barrier"
+	case id == leaveID:
+		return "the end of the program's function"
+	case id == quiesceID:
+		return "Quiesce"
+	case id > quiesceID || id <= mailboxID:
+		return "the start of the job"
+	}
+	if name, ok := n.agg.Name(id - mailboxID); ok {
+		return fmt.Sprintf("a call for mailbox or batch %q", name)
+	}
+	return "a call for a mailbox or batch that is done on this rank"
 }
 
 // departed turns a mismatch of this package's barriers into the failure of the
@@ -382,12 +409,12 @@ func describeLeave(err error) error {
 func (n *Node) departed(err error) error {
 	m := leaveMismatch(err)
 	if m == nil {
-		if m := new(barrier.MismatchError); errors.As(err, &m) && m.Differ {
-			return fmt.Errorf("gas: ranks are in different collective calls: %w", describeLeave(err))
+		if m := new(barrier.MismatchError); errors.As(err, &m) && m.Differ && !errors.As(err, new(described)) {
+			return n.inWords("gas: ranks are in different collective calls", err)
 		}
 		return err
 	}
-	return named(m, err, n.e.Wait(returned{}, func() bool { return false }))
+	return n.named(m, err, n.e.Wait(returned{}, func() bool { return false }))
 }
 
 // departedYet is departed that does not wait: as long as the job has not failed, it
@@ -397,7 +424,7 @@ func (n *Node) departedYet(err error) error {
 	if m == nil {
 		return err
 	}
-	return named(m, err, n.ep.Err())
+	return n.named(m, err, n.ep.Err())
 }
 
 // leaveMismatch is the mismatch that err is because of a rank that has returned from
@@ -412,12 +439,12 @@ func leaveMismatch(err error) *barrier.MismatchError {
 
 // named is mismatch m, which is err, as failure of the job says which rank it is
 // about, if it does.
-func named(m *barrier.MismatchError, err, failure error) error {
+func (n *Node) named(m *barrier.MismatchError, err, failure error) error {
 	var p *PeerError
 	if errors.As(failure, &p) {
 		return &PeerError{Rank: p.Rank, Op: "barrier phase " + strconv.FormatUint(uint64(m.Phase), 10), Err: mismatched{p.Err}}
 	}
-	return fmt.Errorf("gas: a rank has returned from the program's function while others are in a barrier: %w", describeLeave(err))
+	return n.inWords("gas: a rank has returned from the program's function while others are in a barrier", err)
 }
 
 // returned is what departed waits for.

@@ -2,6 +2,7 @@ package gas
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/argon-go/argon/conduits"
@@ -58,8 +59,8 @@ func (t *Team) Rank() int { return t.m.coll.Rank() }
 // Size is the number of members.
 func (t *Team) Size() int { return t.m.coll.Size() }
 
-// Global is the rank of the job that is member r, which is 0 to Size()-1: what [Ptr.On] and
-// calls of other ranks take.
+// Global is the rank of the job that is member r, what [Ptr.On] and calls of other ranks take;
+// -1 if r is not in 0..Size()-1.
 func (t *Team) Global(r int) int { return t.m.coll.Global(r) }
 
 // Of is the number in the team of a rank of the job, if it is a member.
@@ -128,8 +129,14 @@ func NewTeamSlice[T any](t *Team, count int) (*TeamSlice[T], error) {
 	return s, nil
 }
 
-// On is the Ptr to the first element of member r.
-func (s *TeamSlice[T]) On(r int) Ptr[T] { return s.at[r] }
+// On is the Ptr to the first element of member r; it is nil if r is not in 0..Size()-1.
+func (s *TeamSlice[T]) On(r int) Ptr[T] {
+	if uint(r) >= uint(len(s.at)) {
+		strayed(r, len(s.at))
+		return Ptr[T]{}
+	}
+	return s.at[r]
+}
 
 // Len is how many elements each member has.
 func (s *TeamSlice[T]) Len() int { return s.size }
@@ -139,8 +146,13 @@ func (s *TeamSlice[T]) All() []Ptr[T] { return slices.Clone(s.at) }
 
 // Delete is collective among the members: it takes the memory back when all have called it.
 func (s *TeamSlice[T]) Delete() error {
-	if err := s.t.Barrier(); err != nil {
-		return err
+	if s.at == nil {
+		return errs.NotReady("gas: Delete of a TeamSlice of %d elements of %s on rank %d: deleted already", s.size, typeName[T](), s.t.n.rank)
 	}
-	return Free(s.t.n, s.at[s.t.Rank()])
+	if err := s.t.Barrier(); err != nil {
+		return fmt.Errorf("gas: Delete of a TeamSlice of %d elements of %s: %w", s.size, typeName[T](), err)
+	}
+	own := s.at[s.t.Rank()]
+	s.at = nil
+	return Free(s.t.n, own)
 }

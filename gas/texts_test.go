@@ -46,7 +46,58 @@ func TestRefusalTexts(t *testing.T) {
 				err = Delete(n, p)
 			}
 			return err
-		}, "gas: Delete of 0+0x0, a gas.Ptr[int]: freed already"},
+		}, "gas: Delete of 0+0x0, a gas.Ptr[int]: deleted already"},
+		{"delete an array twice", func(n *Node) error {
+			a, err := NewArray[int](n, 10, 4)
+			for i := 0; i < 2 && err == nil; i++ {
+				err = a.Delete(n)
+			}
+			return err
+		}, "gas: Delete of Array[int](10 elements in blocks of 4 over 2 ranks) at 0+0x0: deleted already"},
+		{"delete no array", func(n *Node) error { return Array[int]{}.Delete(n) }, "gas: Delete of the zero Array[int], which NewArray has not given: nothing was allocated there"},
+		{"delete nil", func(n *Node) error { return Delete(n, Ptr[int]{}) }, "gas: Delete of nil, a gas.Ptr[int]: nothing was allocated there"},
+		{"delete what is one rank's", func(n *Node) error {
+			p, err := Alloc[int](n, 4)
+			return errors.Join(err, Delete(n, p))
+		}, "gas: Delete of 0+0xfffe0, a gas.Ptr[int]: this rank alone has it, by Alloc: Free gives it back"},
+		{"free what is all ranks'", func(n *Node) error {
+			p, err := NewSlice[int](n, 4)
+			return errors.Join(err, Free(n, p))
+		}, "gas: Free of 0+0x0, a gas.Ptr[int]: all ranks have one, by New, NewSlice or NewArray: Delete takes it back"},
+		{"end a mailbox twice", func(n *Node) error {
+			m, err := NewMailbox(n, "box", func(*Node, int, []int) {})
+			for i := 0; i < 2 && err == nil; i++ {
+				err = m.Done()
+			}
+			return err
+		}, `gas: Done of mailbox "box" on rank 0, which is done`},
+		{"end a batch twice", func(n *Node) error {
+			b, err := NewBatch(n, "batch", func(*Node, int, int) int { return 1 })
+			for i := 0; i < 2 && err == nil; i++ {
+				err = b.Done()
+			}
+			return err
+		}, `of batch "batch" on rank 0, which is done`},
+		{"delete a team's slice twice", func(n *Node) error {
+			s, err := NewTeamSlice[int](n.World(), 3)
+			for i := 0; i < 2 && err == nil; i++ {
+				err = s.Delete()
+			}
+			return err
+		}, "gas: Delete of a TeamSlice of 3 elements of int on rank 0: deleted already"},
+		{"skip a barrier", func(n *Node) error {
+			if n.rank == 1 {
+				return n.Quiesce()
+			}
+			return n.Barrier()
+		}, "rank 0 notified 0, rank 1 notified 1073741823 (id 0 is a barrier, id 1073741823 is Quiesce)"},
+		{"skip a mailbox", func(n *Node) error {
+			m, err := NewMailbox(n, "box", func(*Node, int, []int) {})
+			if n.rank == 1 {
+				return errors.Join(err, m.Sync())
+			}
+			return errors.Join(err, n.Barrier())
+		}, `(id 0 is a barrier, id 536870913 is a call for mailbox or batch "box")`},
 		{"counts", func(n *Node) error {
 			_, err := NewSlice[int](n, 4+n.rank)
 			return err
@@ -75,7 +126,13 @@ func TestRefusalTexts(t *testing.T) {
 			}
 			return err
 		})
-		if err := wantErr(zero, ErrBadArg, c.want); err != nil {
+		kind := ErrBadArg
+		for _, k := range []error{ErrNotReady, ErrBarrierMismatch} {
+			if errors.Is(zero, k) {
+				kind = k
+			}
+		}
+		if err := wantErr(zero, kind, c.want); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

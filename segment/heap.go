@@ -173,16 +173,16 @@ func (h *Heap) Free(a NLA) error { return h.free(a, blockOwn) }
 // FreeCollective is Free for what AllocCollective returned.
 func (h *Heap) FreeCollective(a NLA) error { return h.free(a, blockCollective) }
 
-// SizeOf is the size of the allocated block that begins at a, at least what was
-// asked for; errors as Free's.
-func (h *Heap) SizeOf(a NLA) (uint64, error) {
+// CheckFree is the error that Free of a would be, or FreeCollective if collective is set.
+func (h *Heap) CheckFree(a NLA, collective bool) error {
+	kind := blockOwn
+	if collective {
+		kind = blockCollective
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b, err := h.allocated("size", a)
-	if err != nil {
-		return 0, err
-	}
-	return h.tree.At(b).size, nil
+	_, err := h.allocated(a, kind)
+	return err
 }
 
 // Usage reports how full the heap is.
@@ -265,12 +265,9 @@ func (h *Heap) full(n, align uint64, kind blockKind) error {
 func (h *Heap) free(a NLA, kind blockKind) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b, err := h.allocated("free", a)
+	b, err := h.allocated(a, kind)
 	if err != nil {
 		return err
-	}
-	if k := h.tree.At(b).kind; k != kind {
-		return &HeapError{"free", a, fmt.Errorf("%w of this kind: it was allocated %v, and must be freed so", ErrNotAllocated, k)}
 	}
 	n := h.tree.At(b).size
 	h.usage.Used -= n
@@ -291,32 +288,33 @@ func (h *Heap) free(a NLA, kind blockKind) error {
 
 // HeapError says what is wrong with an address that a Heap was given.
 type HeapError struct {
-	Op  string // "free" or "size"
 	At  NLA
 	Err error // what is wrong, without operation and address; matches ErrDoubleFree or ErrNotAllocated
 }
 
-// Error names operation and address first.
-func (e *HeapError) Error() string { return fmt.Sprintf("segment: %s of %v: %v", e.Op, e.At, e.Err) }
+// Error names the address first.
+func (e *HeapError) Error() string { return fmt.Sprintf("segment: free of %v: %v", e.At, e.Err) }
 
 // Unwrap is what is wrong.
 func (e *HeapError) Unwrap() error { return e.Err }
 
-// allocated finds the allocated block that begins at a.
-func (h *Heap) allocated(op string, a NLA) (uint32, error) {
+// allocated finds the block of a kind that begins at a and is to be freed.
+func (h *Heap) allocated(a NLA, kind blockKind) (uint32, error) {
 	if uint64(a) < h.base || uint64(a) >= h.end {
-		return 0, &HeapError{op, a, fmt.Errorf("%w: the heap has addresses %v up to %v", ErrNotAllocated, NLA(h.base), NLA(h.end))}
+		return 0, &HeapError{a, fmt.Errorf("%w: the heap has addresses %v up to %v", ErrNotAllocated, NLA(h.base), NLA(h.end))}
 	}
 	b := h.find(uint64(a))
 	switch n := h.tree.At(b); {
-	case n.kind != blockFree && h.tree.Key(b) == uint64(a):
+	case n.kind == kind && h.tree.Key(b) == uint64(a):
 		return b, nil
+	case n.kind != blockFree && h.tree.Key(b) == uint64(a):
+		return 0, &HeapError{a, fmt.Errorf("%w of this kind: it was allocated %v, and must be freed so", ErrNotAllocated, n.kind)}
 	case n.kind != blockFree:
-		return 0, &HeapError{op, a, fmt.Errorf("%w: it lies inside the one of %d bytes at %v", ErrNotAllocated, n.size, NLA(h.tree.Key(b)))}
+		return 0, &HeapError{a, fmt.Errorf("%w: it lies inside the one of %d bytes at %v", ErrNotAllocated, n.size, NLA(h.tree.Key(b)))}
 	case h.marked(uint64(a)):
-		return 0, &HeapError{op, a, ErrDoubleFree}
+		return 0, &HeapError{a, ErrDoubleFree}
 	}
-	return 0, &HeapError{op, a, fmt.Errorf("%w: none ever began there", ErrNotAllocated)}
+	return 0, &HeapError{a, fmt.Errorf("%w: none ever began there", ErrNotAllocated)}
 }
 
 // carve makes [at, at+n) of free block b a block of its own.

@@ -172,8 +172,8 @@ func TestHeapModel(t *testing.T) {
 				if align > 0 && uint64(a)%align != 0 || uint64(a)%16 != 0 || n >= 64 && uint64(a)%64 != 0 {
 					t.Fatalf("%v is not aligned to %d", a, align)
 				}
-				if s, err := h.SizeOf(a); err != nil || s < n || s >= n+64 {
-					t.Fatalf("size of %d bytes: %d, %v", n, s, err)
+				if own, all := h.CheckFree(a, false), h.CheckFree(a, true); (own == nil) == (all == nil) {
+					t.Fatalf("free of %d bytes at %v: %v, and collectively: %v", n, a, own, all)
 				}
 				ever[off] = true
 				allocs++
@@ -215,8 +215,7 @@ func TestHeapModel(t *testing.T) {
 				if ever[a] && !inside {
 					want, not = not, want
 				}
-				_, err := h.SizeOf(NLA(a))
-				for _, err := range []error{err, h.Free(NLA(a)), h.FreeCollective(NLA(a))} {
+				for _, err := range []error{h.CheckFree(NLA(a), true), h.CheckFree(NLA(a), false), h.Free(NLA(a)), h.FreeCollective(NLA(a))} {
 					if !errors.Is(err, want) || errors.Is(err, not) || !errors.Is(err, errs.ErrBadArg) {
 						t.Fatalf("free of %v: %v, want %v", NLA(a), err, want)
 					}

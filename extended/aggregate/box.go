@@ -103,6 +103,17 @@ func (b *Box) Close() {
 	b.closed, b.peers, b.packs = true, nil, nil
 }
 
+// Name is the name of the box with a number, if it is open.
+func (c *Endpoint) Name(number uint32) (name string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b, ok := c.table[number]
+	if !ok {
+		return "", false
+	}
+	return b.spec.Name, true
+}
+
 // Forgotten names the boxes that are open.
 func (c *Endpoint) Forgotten() []string {
 	var names []string

@@ -281,7 +281,7 @@ func (c *Endpoint) checkBlocks(k kind, own, all []byte) error {
 	switch {
 	case c.e == nil:
 		return c.errUnbound(k)
-	case len(all) != len(own)*c.size:
+	case len(all)%c.size != 0 || len(all)/c.size != len(own):
 		return c.Refuse(errs.BadArg("%s: %s: a buffer of %d bytes for %d blocks of %d bytes, one for each rank", c.names.Package, c.name(k), len(all), c.size, len(own)))
 	}
 	return nil

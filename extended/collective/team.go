@@ -75,13 +75,21 @@ func (c *Endpoint) Rank() int { return c.rank }
 // Size is the number of ranks that make the calls together.
 func (c *Endpoint) Size() int { return c.size }
 
-// Global is the rank of the job that has number r here, which is 0 to Size()-1.
-func (c *Endpoint) Global(r int) int { return c.job(r) }
+// Global is the rank of the job that has number r here; -1 if r is not in 0..Size()-1.
+func (c *Endpoint) Global(r int) int {
+	if uint(r) >= uint(c.size) {
+		return -1
+	}
+	return c.job(r)
+}
 
 // Of is the number here of a rank of the job, if it takes part.
 func (c *Endpoint) Of(rank int) (r int, ok bool) {
 	if c.team == nil {
 		return rank, uint(rank) < uint(c.size)
+	}
+	if rank != int(int32(rank)) {
+		return -1, false
 	}
 	r = slices.Index(c.team.ranks, int32(rank))
 	return r, r >= 0

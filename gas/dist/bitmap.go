@@ -91,6 +91,9 @@ func (b *Bitmap) Owner(i int) int {
 
 // Range is which bits rank has: from first to end-1, and none if these are equal.
 func (b *Bitmap) Range(rank int) (first, end int) {
+	if uint(rank) >= uint(b.n.Size()) {
+		return b.length, b.length
+	}
 	return min(rank*b.span, b.length), min((rank+1)*b.span, b.length)
 }
 

@@ -70,6 +70,8 @@ func TestStaticRefused(t *testing.T) {
 	}{
 		{gas.ErrResource, "shared object big: 524288 bytes on each thread", Object{Name: "big", Size: 1 << 19, Block: 1, Count: 2}},
 		{gas.ErrResource, "more than 2 threads have shared memory", Object{Name: "huge", Size: 1 << 30, Block: 1, Count: 1 << 40}},
+		{gas.ErrResource, "more than 2 threads have shared memory", Object{Name: "star", Size: 8, Block: Star, Count: 1<<62 + 1, TimesThreads: true}},
+		{gas.ErrResource, "more than 2 threads have shared memory", Object{Name: "long", Size: 1 << 62, Block: 1, Count: 4}},
 		{gas.ErrBadArg, "at most 1048576 (UPC_MAX_BLOCK_SIZE)", Object{Name: "block", Size: 1, Block: MaxBlock + 1, Count: 1}},
 		{gas.ErrBadArg, "0 elements of 8 bytes", Object{Name: "none", Size: 8, Block: 1}},
 	} {

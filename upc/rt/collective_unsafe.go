@@ -57,6 +57,14 @@ func (t *Thread) finishCall(f SyncFlags, others bool) {
 // mine is n bytes of the calling thread's memory at the address of p.
 func (t *Thread) mine(p Phaseless, n int) []byte { return t.memory(MakePhaseless(t.me, p.Addr()), n) }
 
+// blocks is the size of one block of n bytes for each thread.
+func (t *Thread) blocks(n int) int {
+	if uint(n) > MaxShared {
+		t.must(errs.BadArg("upc: a collective call with blocks of %d bytes: a thread has at most %d bytes of shared memory", n, uint64(MaxShared)))
+	}
+	return n * t.threads
+}
+
 // at is n bytes at p if they are the calling thread's.
 func (t *Thread) at(p Phaseless, n int) []byte {
 	if p.Thread() != t.me {
@@ -79,7 +87,7 @@ func (t *Thread) AllBroadcast(dst, src Phaseless, n int, f SyncFlags) {
 // thread i's part of dst, shared [n] char[n*THREADS].
 func (t *Thread) AllScatter(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_scatter", f, false)
-	t.must(gas.ScatterSlice(t.n, src.Thread(), t.at(src, n*t.threads), t.mine(dst, n)))
+	t.must(gas.ScatterSlice(t.n, src.Thread(), t.at(src, t.blocks(n)), t.mine(dst, n)))
 	t.finishCall(f, false)
 }
 
@@ -87,7 +95,7 @@ func (t *Thread) AllScatter(dst, src Phaseless, n int, f SyncFlags) {
 // becomes block i of dst, shared [] char[n*THREADS].
 func (t *Thread) AllGather(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_gather", f, false)
-	t.must(gas.GatherSlice(t.n, dst.Thread(), t.mine(src, n), t.at(dst, n*t.threads)))
+	t.must(gas.GatherSlice(t.n, dst.Thread(), t.mine(src, n), t.at(dst, t.blocks(n))))
 	t.finishCall(f, false)
 }
 
@@ -96,7 +104,7 @@ func (t *Thread) AllGather(dst, src Phaseless, n int, f SyncFlags) {
 // char[n*THREADS*THREADS].
 func (t *Thread) AllGatherAll(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_gather_all", f, false)
-	t.must(gas.AllGatherSlice(t.n, t.mine(src, n), t.mine(dst, n*t.threads)))
+	t.must(gas.AllGatherSlice(t.n, t.mine(src, n), t.mine(dst, t.blocks(n))))
 	t.finishCall(f, false)
 }
 
@@ -104,7 +112,7 @@ func (t *Thread) AllGatherAll(dst, src Phaseless, n int, f SyncFlags) {
 // of thread i's part of dst; both are shared [n*THREADS] char[n*THREADS*THREADS].
 func (t *Thread) AllExchange(dst, src Phaseless, n int, f SyncFlags) {
 	t.begin("upc_all_exchange", f, false)
-	t.must(gas.AllToAll(t.n, t.mine(src, n*t.threads), t.mine(dst, n*t.threads)))
+	t.must(gas.AllToAll(t.n, t.mine(src, t.blocks(n)), t.mine(dst, t.blocks(n))))
 	t.finishCall(f, false)
 }
 
@@ -222,6 +230,10 @@ type piece struct {
 // order. p is the first element: with a phase it stands in its block, of which what is before
 // it is not part of the array.
 func (t *Thread) pieces(p Phased, thread, total, block, size int) (all []piece) {
+	if most := MaxShared / max(size, 1); uint(total) > uint(most*t.threads) || uint(block) > uint(max(total, MaxBlock)) {
+		t.must(errs.BadArg("upc: a collective call on an array of %d elements of %d bytes in blocks of %d: %d threads have room for %d, and blocks at most %d (UPC_MAX_BLOCK_SIZE)",
+			total, size, block, t.threads, most*t.threads, MaxBlock))
+	}
 	if block == 0 {
 		if p.Thread() == thread && total > 0 {
 			all = append(all, piece{0, total, p.Phaseless()})

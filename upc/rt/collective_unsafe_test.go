@@ -178,3 +178,23 @@ func TestCollectiveMisuse(t *testing.T) {
 	refused(t, 2, gas.ErrBadArg, "UPC_XOR of type float64", func(t *Thread) { AllReduce[float64](t, base(t), base(t).Phased(), OpXor, 2, 1, nil, 0) })
 	refused(t, 2, gas.ErrBadArg, "UPC_GET of type int32", func(t *Thread) { AllReduce[int32](t, base(t), base(t).Phased(), OpGet, 2, 1, nil, 0) })
 }
+
+// TestFarCollectives: counts whose products with sizes and threads leave 64 bits are refused.
+func TestFarCollectives(t *testing.T) {
+	const far = 1 << 62
+	for _, n := range []int{far, far + 1, -far, -1, 1 << 61, 1 << 34} {
+		for name, call := range map[string]func(t *Thread, p Phaseless){
+			"exchange":   func(t *Thread, p Phaseless) { t.AllExchange(p, p, n, 0) },
+			"gather all": func(t *Thread, p Phaseless) { t.AllGatherAll(p, p, n, 0) },
+			"reduce":     func(t *Thread, p Phaseless) { AllReduce[int64](t, p, p.Phased(), OpAdd, n, 0, nil, 0) },
+			"blocks":     func(t *Thread, p Phaseless) { AllReduce[int64](t, p, p.Phased(), OpAdd, 3, n, nil, 0) },
+			"sort":       func(t *Thread, p Phaseless) { t.AllSort(p.Phased(), 8, n, 1, nil, 0) },
+			"slice":      func(t *Thread, p Phaseless) { LocalSlice[int64](t, MakePhaseless(t.me, p.Addr()), n) },
+		} {
+			refused(t, 4, gas.ErrBadArg, "upc: ", func(t *Thread) {
+				call(t, t.AllAlloc(4, 8))
+				t.failf("%s of %d is done", name, n)
+			})
+		}
+	}
+}

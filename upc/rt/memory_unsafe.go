@@ -178,7 +178,11 @@ func (t *Thread) Local(p Phaseless, size int) unsafe.Pointer {
 // LocalSlice is Local for count elements.
 func LocalSlice[T Scalar](t *Thread, p Phaseless, count int) []T {
 	var v T
-	return unsafe.Slice((*T)(t.Local(p, count*int(unsafe.Sizeof(v)))), count)
+	size := int(unsafe.Sizeof(v))
+	if uint(count) > MaxShared {
+		t.must(errs.BadArg("upc: %d elements at %v: a thread has at most %d bytes of shared memory", count, p, uint64(MaxShared)))
+	}
+	return unsafe.Slice((*T)(t.Local(p, count*size)), count)
 }
 
 // memory is size bytes at p as memory of this process, if the thread is reached by load and

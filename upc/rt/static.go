@@ -54,7 +54,7 @@ func (o *Object) elements(threads int) int {
 // (upc_blocksizeof, 6.4.1.3).
 func (o *Object) BlockSize(threads int) int {
 	if o.Block == Star {
-		return (o.elements(threads) + threads - 1) / threads
+		return (o.elements(threads)-1)/threads + 1
 	}
 	return o.Block
 }
@@ -69,9 +69,6 @@ func (o *Object) check(threads int) error {
 	if o.Size < 1 || o.Count < 1 || o.Block < Star {
 		return errs.BadArg("upc: shared object %s: %d elements of %d bytes in blocks of %d", o.Name, o.Count, o.Size, o.Block)
 	}
-	if b := o.BlockSize(threads); b > MaxBlock {
-		return errs.BadArg("upc: shared object %s: blocks of %d elements: at most %d (UPC_MAX_BLOCK_SIZE)", o.Name, b, MaxBlock)
-	}
 	factor := 1
 	if o.TimesThreads {
 		factor = threads
@@ -83,6 +80,9 @@ func (o *Object) check(threads int) error {
 	if hi != 0 || n > uint64(threads)*MaxShared {
 		return errs.Resource("upc: shared object %s: %d elements of %d bytes are more than %d threads have shared memory (%d bytes each)",
 			o.Name, o.Count, o.Size, threads, uint64(MaxShared))
+	}
+	if b := o.BlockSize(threads); b > MaxBlock {
+		return errs.BadArg("upc: shared object %s: blocks of %d elements: at most %d (UPC_MAX_BLOCK_SIZE)", o.Name, b, MaxBlock)
 	}
 	return nil
 }
