@@ -278,6 +278,8 @@ func (h *host) beat() {
 	t := time.NewTicker(pulse)
 	defer t.Stop()
 	silence := awake.NewCount(pulsesOut*pulse, pulseAnswer, awake.Now())
+	look := time.NewTimer(silence.Next())
+	defer look.Stop()
 	running := h.running
 	for {
 		select {
@@ -286,8 +288,10 @@ func (h *host) beat() {
 		case <-running:
 			running = nil
 			silence = awake.NewCount(patience(h.j.Env), pulseAnswer, awake.Now())
-			continue
 		case <-t.C:
+			h.link.send(frameAlive, nil)
+			continue
+		case <-look.C:
 		}
 		if h.heard.Swap(false) {
 			silence.Restart(awake.Now())
@@ -296,7 +300,7 @@ func (h *host) beat() {
 			h.lose(fmt.Sprintf("no sign of life for %v%s", silence.Limit(), silence.Paused()))
 			return
 		}
-		h.link.send(frameAlive, nil)
+		look.Reset(max(silence.Next(), pulse/20))
 	}
 }
 
