@@ -104,14 +104,14 @@ func (c *claims) family(pid int) bool {
 	return pid > 0 && descends(pid, func(p int) bool { return started[p] })
 }
 
-// claimed reports whether a process has claimed the rank.
-func (c *claims) claimed(rank int) bool {
+// holder is the process that has claimed the rank; 0 or less if none has, or it is not known.
+func (c *claims) holder(rank int) int {
 	if c == nil {
-		return true // not known
+		return 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.held[rank-c.first] != 0
+	return c.held[rank-c.first]
 }
 
 // close ends the service.

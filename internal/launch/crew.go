@@ -266,8 +266,16 @@ func (c *localCrew) look(ranks []int) map[int]process {
 	seen := make(map[int]process, len(ranks))
 	for _, r := range ranks {
 		if m := c.member(r); m != nil {
-			if p, ok := readProcess(m.pid); ok {
-				seen[r] = p
+			p, ok := readProcess(m.pid)
+			if !ok {
+				continue
+			}
+			seen[r] = p
+			// A process between this one and the program sleeps until the program ends.
+			if pid := c.claims.holder(r); pid > 0 && pid != m.pid {
+				if q, ok := readProcess(pid); ok && q.stopped() && descends(pid, func(p int) bool { return p == m.pid }) {
+					seen[r] = q
+				}
 			}
 		}
 	}

@@ -404,6 +404,13 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		defer t.Stop()
 		look = t.C
 	}
+	watch := j.newStillWatch()
+	var stillTick <-chan time.Time
+	if watch != nil {
+		t := time.NewTicker(watch.every)
+		defer t.Stop()
+		stillTick = t.C
+	}
 	done := ctx.Done()
 	if j.here != nil {
 		j.ended(j.here.reap())
@@ -452,6 +459,8 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 			j.early()
 		case <-look:
 			j.exited()
+		case <-stillTick:
+			j.lookStill(watch)
 		case <-j.dump.next():
 			j.summarise()
 		case <-j.dump.still():
