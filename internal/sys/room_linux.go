@@ -151,10 +151,10 @@ func StartError() error {
 		least = 256 << 20
 	}
 	if r := AddressRoom(true); r.Free < least {
-		return fmt.Errorf("Go's runtime needs %s or more: %v", Amount(least), r)
+		return fmt.Errorf("the runtime of Go needs %s or more: %v", Amount(least), r)
 	}
 	if r := TaskRoom(); r.Free < threads {
-		return fmt.Errorf("Go's runtime needs %d threads or more: %v", threads, r)
+		return fmt.Errorf("the runtime of Go needs %d threads or more: %v", threads, r)
 	}
 	return nil
 }
