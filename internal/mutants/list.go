@@ -1364,4 +1364,32 @@ var mutants = []mutant{
 		old: "return exp{s + \".ResetPhase()\", 7}",
 		new: "return e",
 	},
+	{
+		name:   "room-files-used",
+		defect: "pages of files that the kernel gives back count as used memory of a group",
+		file:   "internal/sys/groups_linux.go", test: "internal/sys ^TestMemoryRoom$",
+		old: "groupRoom(g, file, limit, used-idle))",
+		new: "groupRoom(g, file, limit, used+0*idle))",
+	},
+	{
+		name:   "room-own-group-alone",
+		defect: "limits of groups above the process's own are not seen",
+		file:   "internal/sys/groups_linux.go", test: "internal/sys ^TestMemoryRoom$",
+		old: "if below == \"/\" {",
+		new: "if below != \"\" {",
+	},
+	{
+		name:   "room-oom-above-first",
+		defect: "a group above the one that ran out of memory is named",
+		file:   "internal/sys/groups_linux.go", test: "internal/sys ^TestOOMWatch$",
+		old: "if where < 0 && full > w.full[i] {",
+		new: "if full > w.full[i] {",
+	},
+	{
+		name:   "room-last-bound",
+		defect: "the last of the bounds of a default segment is named, not the narrowest",
+		file:   "conduits/room.go", test: "conduits ^TestFitSegment$",
+		old: "size, least = s, b",
+		new: "size, least = s, bounds[len(bounds)-1]",
+	},
 }
