@@ -179,6 +179,9 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		return nil, err
 	}
 	if !one {
+		if err := whole(conn); err != nil {
+			return nil, err
+		}
 		if err := m.paths(conn, key, o); err != nil {
 			return nil, err
 		}
@@ -192,17 +195,12 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	if err != nil {
 		return nil, err
 	}
-	l.out.refused.dead = o.dead
+	l.out.refused.dead, l.out.refused.own = o.dead, conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	l.whole = !one
 	most := 0
 	if o.datagram == 0 && one {
 		// Each rank sees what its own socket keeps; others may send longer ones.
 		o.datagram, most = hostDatagram(l), roomyDatagram
-	}
-	if !one {
-		if err := l.probe(); err != nil {
-			l.Close()
-			return nil, err
-		}
 	}
 	near := func(rank int) bool { return m.client.Host(rank) == m.client.Host(m.rank) }
 	a := &sealing{
@@ -217,13 +215,15 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 			}
 			return m.trip(m.client.Host(rank))
 		},
-		// Between hosts nothing is known of the path; loopback carries any.
+		// Between hosts nothing is known of the path; on one they are cut as need be.
 		Sure: func(rank int) int {
-			if near(rank) {
+			if one {
 				return mostDatagram
 			}
-			return 0
+			return 0 // to ranks of this host as well: none is cut on its way, see whole
 		},
+		Local: func() string { return mtuOf(m.client.Addr(m.rank).Addr()) },
+		Floor: floor(m.client.Addr(m.rank).Addr().Is4()),
 	})
 	if err != nil {
 		l.Close()
@@ -236,6 +236,15 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 	m.ep.Store(e)
 	e.att = attend(&e.driver)
 	return e, nil
+}
+
+// floor is how long datagrams are that IPv4 or IPv6 has every host take and every link carry:
+// packets of 576 bytes (RFC 791, 3.2) and 1280 (RFC 8200, 5), less the headers.
+func floor(is4 bool) int {
+	if is4 {
+		return 576 - 20 - 8
+	}
+	return 1280 - 40 - 8
 }
 
 // name names a rank by its number, its address and, where that is known, its host:

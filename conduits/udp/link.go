@@ -3,6 +3,7 @@ package udp
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -47,7 +48,7 @@ type socket struct {
 	start time.Time
 	book  book
 	six   bool // an IPv6 socket
-	whole bool // datagrams are not cut on their way; see probe
+	whole bool // datagrams are not cut on their way; see function whole
 
 	// How it waits. A rank that is a process has a waiter, which costs a thread. Ranks
 	// of one process let the runtime's poller wait, although that wakes a thread with
@@ -159,13 +160,18 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time, alone bool)
 	return s, nil
 }
 
-// probe has datagrams arrive whole or not at all, so that the engine can find out
-// how long those may be that a path carries (RFC 8899, section 4.5).
-func (s *socket) probe() error {
-	if err := sys.ProbePath(s.fd, s.six); err != nil {
-		return errs.Resource("udp: socket of rank %d: path MTU discovery: %v", s.rank, err)
+// whole has the datagrams of conn arrive whole or not at all, so that it can be found
+// out how long those may be that a path carries (RFC 8899, section 4.5).
+func whole(conn *net.UDPConn) error {
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		if e := raw.Control(func(fd uintptr) { err = sys.ProbePath(fd, sys.IsIPv6(fd)) }); e != nil {
+			err = e
+		}
 	}
-	s.whole = true
+	if err != nil {
+		return errs.Resource("udp: socket at %v: path MTU discovery: %v", conn.LocalAddr(), err)
+	}
 	return nil
 }
 
@@ -225,7 +231,14 @@ func (s *socket) Send(o *outbox) {
 			continue
 		}
 		// Any other error is as good as a loss, unless it lasts: of a datagram that is
-		// too long, too, whose size the engine finds out by that.
+		// too long, too, whose size the engine finds out by that, and by a shorter one which
+		// follows in the same message and is not to be lost with it.
+		if sys.TooLong(err) {
+			long := o.list[i].size()
+			if k := slices.IndexFunc(o.list[i:i+n], func(d outgoing) bool { return d.size() < long }); k > 0 {
+				n = k
+			}
+		}
 		dst := o.list[i].dst
 		w.refused.note(dst, err, s.Now(), func() string { return s.book.addr(dst).String() })
 		i += n

@@ -15,6 +15,9 @@ type outgoing struct {
 	data []byte
 }
 
+// size is how many bytes it has.
+func (d *outgoing) size() int { return len(d.head) + len(d.data) }
+
 // bounds of an outbox: what one message to the system can carry, so that the
 // receiver need not wait for the next, and the memory stays in the cache.
 const (

@@ -69,6 +69,8 @@ const (
 //	bytes 10-13  the number of the probe, of those from one host to another, from 1 on
 //	bytes 14-17  the number of the one that it answers, or 0
 //	bytes 18-33  HMAC-SHA-256 of the above, cut to 16 bytes, by a key of this job
+//
+// and zeros, so that it is as long as the least that the path has to carry.
 const (
 	probeKind = 0xa5
 	probeBody = 18
@@ -106,7 +108,9 @@ type prober struct {
 	self   int   // this host
 	peers  []int // hosts to try, ascending
 	ways   []tried
-	write  func(b []byte, host int) // an error is as good as a loss
+	size   int                            // of a probe
+	write  func(b []byte, host int) error // most errors are as good as a loss
+	failed error                          // why no probe can be sent
 }
 
 // paths checks that datagrams pass between this host and others, on behalf of the
@@ -115,7 +119,11 @@ type prober struct {
 // between which none pass. It takes two round trips or so if all is well, and else the
 // dead time, at least 5 s and at most a minute.
 func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
-	p := &prober{m: m, conn: conn, self: m.client.Host(m.rank)}
+	own := m.client.Addr(m.rank).Addr()
+	p := &prober{m: m, conn: conn, self: m.client.Host(m.rank), size: floor(own.Is4())}
+	if o.datagram > 0 {
+		p.size = min(p.size, o.datagram)
+	}
 	for r := range m.size {
 		if m.client.Host(r) == len(p.firsts) {
 			p.firsts = append(p.firsts, r)
@@ -142,8 +150,9 @@ func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 		}()
 		return nil
 	}
-	p.write = func(b []byte, host int) {
-		_, _ = conn.WriteToUDPAddrPort(b, m.client.Addr(p.firsts[host]))
+	p.write = func(b []byte, host int) error {
+		_, err := conn.WriteToUDPAddrPort(b, m.client.Addr(p.firsts[host]))
+		return errTooLong(err, len(b), own)
 	}
 
 	verdict := make(chan error, 3) // one for each that may send
@@ -223,7 +232,7 @@ func (p *prober) run(limit time.Duration, host string, begun <-chan struct{}, ve
 			}
 		}()
 	}
-	var b [2 * probeSize]byte
+	b := make([]byte, mostDatagram)
 	for {
 		select {
 		case err := <-verdict:
@@ -246,7 +255,7 @@ func (p *prober) run(limit time.Duration, host string, begun <-chan struct{}, ve
 			return errs.Resource("udp: %v", err)
 		}
 		for {
-			n, _, err := p.conn.ReadFromUDPAddrPort(b[:])
+			n, _, err := p.conn.ReadFromUDPAddrPort(b)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
@@ -257,6 +266,9 @@ func (p *prober) run(limit time.Duration, host string, begun <-chan struct{}, ve
 				p.receive(b[:n], time.Now())
 			}
 		}
+		if p.failed != nil {
+			return p.failed
+		}
 		over := silence != nil && silence.Look(awake.Now())
 		if !reported && (over || !slices.ContainsFunc(p.ways, func(w tried) bool { return !w.done() })) {
 			report()
@@ -266,7 +278,7 @@ func (p *prober) run(limit time.Duration, host string, begun <-chan struct{}, ve
 
 // send sends a probe to a peer, in answer to one with that number if it is not 0.
 func (p *prober) send(i int, answer uint32, now time.Time) {
-	var b [probeSize]byte
+	b := make([]byte, p.size)
 	w := &p.ways[i]
 	w.sent++
 	b[0] = probeKind
@@ -287,7 +299,9 @@ func (p *prober) send(i int, answer uint32, now time.Time) {
 	binary.BigEndian.PutUint32(b[10:], w.sent)
 	binary.BigEndian.PutUint32(b[14:], answer)
 	copy(b[probeBody:], p.sum(b[:probeBody]))
-	p.write(b[:], p.peers[i])
+	if err := p.write(b, p.peers[i]); err != nil {
+		p.failed = err
+	}
 }
 
 func (p *prober) sum(b []byte) []byte {
@@ -298,8 +312,8 @@ func (p *prober) sum(b []byte) []byte {
 
 // receive takes a probe; what is none, or is of no rank of the job, is dropped.
 func (p *prober) receive(b []byte, now time.Time) {
-	if len(b) != probeSize || b[0] != probeKind || b[1] > probeHeard|probeDone || int(binary.BigEndian.Uint32(b[6:])) != p.self ||
-		!hmac.Equal(b[probeBody:], p.sum(b[:probeBody])) {
+	if len(b) < probeSize || b[0] != probeKind || b[1] > probeHeard|probeDone || int(binary.BigEndian.Uint32(b[6:])) != p.self ||
+		!hmac.Equal(b[probeBody:probeSize], p.sum(b[:probeBody])) {
 		return
 	}
 	i, ok := slices.BinarySearch(p.peers, int(binary.BigEndian.Uint32(b[2:])))
@@ -466,7 +480,8 @@ func (p *prober) verdict(lost map[[2]int]bool, names []string) string {
 		}
 	}
 	return "udp: no datagrams pass " + strings.Join(said, "; ") +
-		": a firewall or network policy drops UDP there (all ports must be open between the hosts of a job), or the addresses are of another network (" + EnvIface + ")"
+		": a firewall or network policy drops UDP there (all ports must be open between the hosts of a job), or the addresses are of another network (" + EnvIface + ")" +
+		fmt.Sprintf(", or the path carries none of %d bytes (%s)", p.size, EnvDatagram)
 }
 
 // describeHost is what a host is called in messages: gasrun's name of it without the

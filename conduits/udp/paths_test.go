@@ -56,12 +56,13 @@ func TestTrips(t *testing.T) {
 		clock := func() time.Time { return time.Unix(0, 0).Add(now) }
 		for h := range ps {
 			ps[h] = &prober{
-				m: newMember(h, 2), self: h, peers: []int{1 - h}, ways: make([]tried, 1),
-				write: func(b []byte, to int) {
+				m: newMember(h, 2), self: h, peers: []int{1 - h}, ways: make([]tried, 1), size: rapid.SampledFrom([]int{probeSize, 548, 1232}).Draw(t, "size"),
+				write: func(b []byte, to int) error {
 					sent++
 					if rapid.IntRange(1, 100).Draw(t, "arrives") > loss {
 						wire[to] = append(wire[to], letter{now + delay, bytes.Clone(b)})
 					}
+					return nil
 				},
 			}
 		}

@@ -27,13 +27,20 @@ func TestRefusals(t *testing.T) {
 		given int // up after so many; 0: never
 		dead  time.Duration
 	}{
-		{"no route", syscall.ENETUNREACH, step, 0, 11, 10 * time.Second},
+		{"no route", syscall.ENETUNREACH, step, 0, 11, 2 * time.Second},
+		{"no way to the host", syscall.EHOSTUNREACH, step, 0, 11, 2 * time.Second},
+		{"the interface is down", syscall.ENETDOWN, step, 0, 11, 2 * time.Second},
+		{"an address of no interface", syscall.EADDRNOTAVAIL, step, 0, 3, 10 * time.Second},
+		{"another family", syscall.EAFNOSUPPORT, step, 0, 3, 10 * time.Second},
+		{"what the system does not take", syscall.EINVAL, step, 0, 3, 10 * time.Second},
+		{"no memory for a packet", syscall.ENOMEM, step, 0, 0, 10 * time.Second},
+		{"a full queue", syscall.EAGAIN, step, 0, 0, 10 * time.Second},
 		{"no permission", syscall.EACCES, step, 0, 3, 10 * time.Second},
-		{"a local firewall", syscall.EPERM, 10 * time.Second, 0, 3, 10 * time.Second},
+		{"a local firewall", syscall.EPERM, 10 * time.Second, 0, 11, 10 * time.Second},
 		{"nobody there", syscall.ECONNREFUSED, step, 0, 0, 10 * time.Second},
 		{"no memory", syscall.ENOBUFS, step, 0, 0, 10 * time.Second},
 		{"too large", syscall.EMSGSIZE, step, 0, 0, 10 * time.Second},
-		{"no route, for long", syscall.ENETUNREACH, step, 0, 41, 40 * time.Second},
+		{"no route, for long", syscall.ENETUNREACH, step, 0, 41, 8 * time.Second},
 		{"no permission, for long", syscall.EACCES, step, 0, 3, time.Hour},
 		{"routes that flap", syscall.ENETUNREACH, step, 9, 0, 10 * time.Second},
 	} {
@@ -54,6 +61,33 @@ func TestRefusals(t *testing.T) {
 		if u := r.verdict.Load(); u != nil && (u.rank != 1 || !errors.Is(u.err, c.errno) || !strings.Contains(u.err.Error(), name())) {
 			t.Errorf("%s: %+v", c.what, u)
 		}
+	}
+}
+
+// TestRefusalOfAddress: the system's words for a socket whose address has been taken away are
+// those for what it never takes; the former is waited for as a route is, and named.
+func TestRefusalOfAddress(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EINVAL, syscall.EADDRNOTAVAIL} {
+		r := refusals{dead: 2 * time.Second, own: netip.MustParseAddr("192.0.2.77")} // of no host (RFC 5737)
+		for i := 1; i <= 11; i++ {
+			if r.verdict.Load() != nil {
+				t.Fatalf("%v: given up after %d", errno, i-1)
+			}
+			r.note(1, errno, time.Duration(i)*100*time.Millisecond, func() string { return "192.0.2.1:7" })
+		}
+		if u := r.verdict.Load(); u == nil || !strings.Contains(u.err.Error(), "192.0.2.77 is on no interface any more") {
+			t.Errorf("%v: %+v", errno, u)
+		}
+	}
+	lo := netip.MustParseAddr("127.0.0.1")
+	if _, mtu, ok := interfaceOf(lo); !ok || mtu < 68 || !strings.Contains(mtuOf(lo), "; here lo has ") {
+		t.Errorf("lo: MTU %d, %v; %q", mtu, ok, mtuOf(lo))
+	}
+	if err := errTooLong(syscall.EMSGSIZE, 548, lo); err == nil || !strings.Contains(err.Error(), "548 bytes") || !strings.Contains(err.Error(), mtuOf(lo)) || !strings.Contains(err.Error(), EnvDatagram) {
+		t.Errorf("%v", err)
+	}
+	if err := errTooLong(syscall.ENOBUFS, 548, lo); err != nil {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -2,6 +2,8 @@ package distancetest
 
 import (
 	"encoding/binary"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,10 @@ func TestPathShrinks(t *testing.T) {
 		{"1400 to 1200", 0, 0, 0, 1400, 1200},
 		{"1400 to 1300", 0, 0, 0, 1400, 1300},
 		{"8972 to 1450", 0, 0, 0, 8972, 1450},
+		{"1400 to 972", 0, 0, 0, 1400, 972},
+		{"1400 to 572", 0, 0, 0, 1400, 572},
+		{"1400 to 548", 0, 0, 0, 1400, 548},
+		{"to 572 with losses", 0.05, 0, 0, 1400, 572},
 		{"with losses", 0.05, 0, 0, 1400, 1200},
 		{"while acknowledgements are lost", 0, 40 * time.Millisecond, 0, 1400, 1200},
 		{"before acknowledgements are lost", 0, 0, 150 * time.Millisecond, 1400, 1200},
@@ -96,6 +102,9 @@ func TestPathShrinks(t *testing.T) {
 			rs, ends := job(t, func(cc *engine.Config) {
 				searches(c.before)(cc)
 				cc.RaiseTime = 3 * time.Second
+				if c.after < 1200 {
+					cc.Floor = 548
+				}
 			})
 			src := make([]byte, 256<<10)
 			for i := range src {
@@ -192,6 +201,27 @@ func TestPathShrinks(t *testing.T) {
 
 // searchEnd is the engine's: less is not searched for.
 const searchEnd = 16
+
+// TestPathTooNarrow has a path carry less than the floor, from the beginning or from then on:
+// the peer is given up after the dead time by an error that says so, although it is heard.
+func TestPathTooNarrow(t *testing.T) {
+	for _, at := range []time.Duration{0, 2 * time.Second} {
+		p := narrow(1400)
+		n := wan.New(p)
+		b, ends := puts(t, 64<<10, depth(p), func(cc *engine.Config) {
+			searches(1400)(cc)
+			cc.Floor, cc.DeadTime = 548, 5*time.Second
+		})
+		n.Flow(0, ends)
+		n.Run(at)
+		n.Links[0].Path.MTU = 500 + udpHeader
+		n.Run(at + 20*time.Second)
+		var s *engine.SilentError
+		if err := b.ranks[0].Silence(1); !errors.As(err, &s) || s.Narrow != 548 || !strings.Contains(s.Error(), "datagrams of 548 bytes") || !strings.Contains(s.Error(), "ARGON_DATAGRAM") {
+			t.Errorf("from %v on: %v; %+v", at, err, b.ranks[0].Stats())
+		}
+	}
+}
 
 // TestPathShrinksForSome has a path become narrower while small datagrams, of the
 // other class, keep arriving, so that no probe time-out shows it.

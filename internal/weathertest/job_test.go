@@ -314,4 +314,4 @@ func (j *job) command(t *testing.T, rank int, role string) *exec.Cmd {
 }
 
 // roles are what processes that tests have started may do.
-var roles = map[string]func(){"toil": toilRank}
+var roles = map[string]func(){"toil": toilRank, "haul": haulRank}

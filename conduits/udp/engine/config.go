@@ -50,6 +50,12 @@ type Config struct {
 	// and looks for more, up to Datagram, while there is traffic (RFC 8899). Without
 	// Sure datagrams of that size are taken to arrive everywhere.
 	Sure func(rank int) int
+	// Local, if it is not nil, tells in errors the MTU of the own interface, such as "; here
+	// eth0 has 500".
+	Local func() string
+	// Floor is how long datagrams are, bytes, that every path carries: what they fall to where
+	// those of 1200 do not arrive; 0 means 1200.
+	Floor int
 	// RaiseTime is how long the search rests when it has ended; 0 means 10 minutes.
 	RaiseTime time.Duration
 	// Granularity is what deviations of round trips are taken for at least, and how
@@ -135,7 +141,7 @@ func (c *Config) ensure() error {
 	for _, d := range []struct {
 		v   *int
 		def int
-	}{{&c.Datagram, DefaultDatagram}, {&c.Window, 1 << 16}, {&c.Flight, 96 << 20}, {&c.Credits, 64}, {&c.MaxMedium, 4096}} {
+	}{{&c.Datagram, DefaultDatagram}, {&c.Window, 1 << 16}, {&c.Flight, 96 << 20}, {&c.Credits, 64}, {&c.MaxMedium, 4096}, {&c.Floor, baseSize}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}

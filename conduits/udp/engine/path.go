@@ -301,7 +301,7 @@ func (e *Engine) arrived(p *peer, n, before uint64) bool {
 		return false
 	}
 	was := r.state
-	p.mtu.came(n, int(r.size))
+	p.came(n, int(r.size))
 	if f := &p.flows[r.class]; was == sounded {
 		e.heardSound(p, n)
 	} else if r.seq-f.una < f.next-f.una && r.piece > 0 {

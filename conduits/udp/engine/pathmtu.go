@@ -21,9 +21,16 @@ import "time"
 // then, see fit. Silence by itself says nothing of sizes, since a peer that computes
 // is silent, too: a short datagram is sent after the probes of the second time-out
 // in a row, and the verdict falls when one of them arrives.
+//
+// If baseSize does not arrive any more either, the size falls to Config.Floor, and baseSize
+// is one of those that are searched for. If the floor does not arrive for the dead time,
+// while shorter datagrams do, the peer cannot be reached.
 type pathMTU struct {
 	limit int           // the largest size to be found; 0: there is no search
-	base  int           // what works, or nothing does
+	start int           // what there is no search for at first
+	floor int           // what every path has to carry
+	base  int           // start or floor: what works if nothing longer does
+	stuck time.Duration // since when not even floor arrives; 0: it does, as far as is known
 	high  int           // the largest size that is not known to be too long
 	raise time.Duration // when a search that has ended begins again; 0: it has not
 
@@ -41,9 +48,10 @@ type pathMTU struct {
 	next   uint64
 
 	// A trial, after holeTimeouts probe time-outs in a row: of packet numbers from since
-	// on nothing longer than base has arrived.
+	// on nothing longer than than has arrived.
 	trial bool
 	since uint64
+	than  int
 	ask   bool // a datagram of at most base is to be sent
 	short bool // one has arrived of those packet numbers
 
@@ -60,6 +68,9 @@ const (
 	// searchEnd is how much more is not worth to be searched for.
 	searchEnd = 16
 
+	// floorSlack is how much shorter than the floor what is cut to it may be.
+	floorSlack = 2 * searchEnd
+
 	// After so many probe time-outs in a row there is a trial, and so many rounds of
 	// losses that have brought no datagram longer than base are a black hole.
 	holeTimeouts = 2
@@ -73,10 +84,22 @@ func (e *Engine) discover(p *peer) {
 	if e.c.Sure != nil {
 		if sure := e.c.Sure(p.rank); sure < size {
 			size = max(sure, min(baseSize, e.c.Datagram), leastDatagram+e.c.overhead())
-			p.mtu = pathMTU{limit: e.c.Datagram, high: e.c.Datagram, base: size}
+			p.mtu = pathMTU{limit: e.c.Datagram, high: e.c.Datagram, base: size, start: size}
+			p.mtu.floor = max(min(size, e.c.Floor), leastDatagram+e.c.overhead())
 		}
 	}
 	e.resize(p, size)
+}
+
+// passable is the size of datagrams that arrive if those of the size in use do not.
+func (p *peer) passable() int {
+	switch m := &p.mtu; {
+	case p.datagram > m.base:
+		return m.base
+	case m.base > m.floor:
+		return m.floor
+	}
+	return p.mtu.floor - floorSlack
 }
 
 // resize has datagrams for p be of at most size bytes.
@@ -188,6 +211,9 @@ func (e *Engine) heardSound(p *peer, n uint64) {
 		return // given up before
 	}
 	e.resize(p, max(p.datagram, m.size))
+	if p.datagram >= m.start {
+		m.base = m.start
+	}
 	m.size, m.count, m.clean = 0, 0, 0
 	e.searching(p)
 }
@@ -197,7 +223,7 @@ func (e *Engine) heardSound(p *peer, n uint64) {
 func (p *peer) swallowed(n uint64, size int) bool {
 	m := &p.mtu
 	m.lost++
-	if m.limit == 0 || size <= m.base {
+	if m.limit == 0 || size <= p.passable() {
 		return false
 	}
 	if n >= m.next {
@@ -208,12 +234,13 @@ func (p *peer) swallowed(n uint64, size int) bool {
 }
 
 // came notes that a datagram of size bytes with packet number n has arrived.
-func (m *pathMTU) came(n uint64, size int) {
-	if size > m.base {
-		m.rounds = 0
+func (p *peer) came(n uint64, size int) {
+	m, passable := &p.mtu, p.passable()
+	if size > passable {
+		m.rounds, m.stuck = 0, 0
 	}
 	if m.trial && n >= m.since {
-		m.trial, m.short = size <= m.base, true
+		m.trial, m.short = size <= m.than, true
 	}
 }
 
@@ -222,20 +249,39 @@ func (m *pathMTU) came(n uint64, size int) {
 // alone arrives if the path is a black hole, and nothing if the peer does not run.
 func (p *peer) doubt(size int) {
 	m := &p.mtu
-	if m.limit == 0 || p.datagram == m.base || size <= m.base {
+	than := p.passable()
+	if size <= than {
+		than = m.floor - floorSlack // it may be a piece, see fit
+	}
+	if m.limit == 0 || size <= than {
 		return
 	}
 	if !m.trial {
-		m.trial, m.short, m.since = true, false, p.pn
+		m.trial, m.short, m.since, m.than = true, false, p.pn, than
 	}
 	m.ask, p.ackNow = true, true
 }
 
-// blackHole begins anew with the base size.
+// tooNarrow reports whether the path to p has carried nothing of the least size for the dead
+// time, although something is to go there.
+func (e *Engine) tooNarrow(p *peer) bool {
+	return p.mtu.stuck > 0 && e.now-p.mtu.stuck >= e.c.DeadTime && p.awaiting()
+}
+
+// blackHole begins anew with the base size, or with the floor.
 func (e *Engine) blackHole(p *peer) {
 	m := &p.mtu
-	if m.limit == 0 || p.datagram == m.base {
-		return // nothing longer is sent
+	switch {
+	case m.limit == 0:
+		return
+	case p.datagram == m.base && m.base == m.floor: // nothing shorter is left to be tried
+		if m.stuck == 0 {
+			m.stuck = e.now
+		}
+		m.rounds, m.next, m.trial, m.ask = 0, p.pn, false, false
+		return
+	case p.datagram == m.base:
+		m.base = m.floor
 	}
 	e.stats.BlackHoles++
 	e.resize(p, m.base)

@@ -29,7 +29,9 @@ func (e *Engine) fit(p *peer, f *flow, k *pkt) *pkt {
 		return k
 	}
 	e.stats.Split++
-	per := (p.room - pieceHeader) &^ 7
+	// To the floor, so that they fit if the path becomes narrower still.
+	per := min(p.room, p.mtu.floor-headerBytes-e.c.overhead())
+	per = (per - pieceHeader) &^ 7
 	for off := 0; off < total; off += per {
 		n := min(per, total-off)
 		q := e.pkt()

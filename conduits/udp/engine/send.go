@@ -320,7 +320,7 @@ func (e *Engine) AdvanceTo(now, drained time.Duration) {
 	e.look(drained)
 	for len(e.timers) > 0 && e.timers[0].deadline <= e.now {
 		p := e.timers[0]
-		if e.silent(p) {
+		if e.silent(p) || e.tooNarrow(p) {
 			e.silenced(p)
 			continue
 		}

@@ -287,11 +287,17 @@ type SilentError struct {
 	Heard     time.Duration // how long ago the last datagram came; negative: none ever did
 	Data      bool          // that one had contents; else it was an acknowledgement
 	Probes    int           // asked for an answer since, and had none
+	Narrow    int           // datagrams of so many bytes do not arrive, while shorter ones do; 0: they may
+	Local     string        // then the MTU of the own interface, see Config.Local
 	Seen      string        // what is known of the peer by other means; see Config.Seen
 }
 
 // Error tells both ends, what was heard and when, and how often was asked.
 func (s *SilentError) Error() string {
+	if s.Narrow > 0 {
+		return fmt.Sprintf("datagrams of %d bytes from %s to %s have not arrived for %v (ARGON_DEADTIME), while shorter ones have: the MTU of an interface or tunnel between them is less%s; raise it, or choose shorter datagrams (ARGON_DATAGRAM)",
+			s.Narrow, s.Own, s.Peer, s.Dead, s.Local)
+	}
 	b := fmt.Sprintf("%s has not heard from %s for %v: ", s.Own, s.Peer, round(s.Silent))
 	switch {
 	case s.Heard < 0:
@@ -332,6 +338,12 @@ func (e *Engine) silenceOf(p *peer) *SilentError {
 	}
 	if s.ever {
 		r.Heard = e.now - s.heard
+	}
+	if p.mtu.stuck > 0 {
+		r.Narrow = p.datagram
+		if e.c.Local != nil {
+			r.Local = e.c.Local()
+		}
 	}
 	if e.c.Seen != nil {
 		r.Seen = e.c.Seen(p.rank)
