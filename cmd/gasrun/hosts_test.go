@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
+
+var long = flag.Bool("gasrun.long", false, "run tests that wait for half a minute, too")
 
 // The parts of scripts that stand for ssh. A host is this machine once more.
 const (
@@ -108,8 +111,8 @@ func TestUglyCause(t *testing.T) {
 // TestStoppedWhileHostsStart: a launcher that is stopped for longer than hosts may
 // take to start gives them their time when it goes on.
 func TestStoppedWhileHostsStart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("half a minute: a loaded machine takes seconds to start a host")
+	if !*long {
+		t.Skip("half a minute, since a busy machine takes seconds to start a host: -gasrun.long")
 	}
 	t.Parallel()
 	ssh := fakeSSH(t, "kill -STOP $PPID; sleep 25; kill -CONT $PPID\n"+sshHere)
@@ -346,7 +349,9 @@ func TestHostsUnresolvable(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(r.stderr, "\n"); n != 6 {
+	// A slow machine may not have started the others when they are given up.
+	late := regexp.MustCompile(`(?m)^gasrun: host (a|c|localhost): .*had not answered when other hosts had failed.*\n`)
+	if n := strings.Count(late.ReplaceAllString(r.stderr, ""), "\n"); n != 6 {
 		t.Errorf("%d lines, want 6:\n%s", n, r.stderr)
 	}
 	if _, err := os.Stat(mark); err == nil {
