@@ -1,22 +1,12 @@
 package am
 
-import (
-	"math"
-
-	"github.com/argon-go/argon/segment"
-)
+import "github.com/argon-go/argon/segment"
 
 // Pack64 splits a 64-bit value into two arguments, low half first.
 func Pack64(v uint64) (lo, hi uint32) { return uint32(v), uint32(v >> 32) }
 
 // Unpack64 joins what Pack64 split.
 func Unpack64(lo, hi uint32) uint64 { return uint64(lo) | uint64(hi)<<32 }
-
-// PackFloat64 splits a float into two arguments by its IEEE 754 bits.
-func PackFloat64(v float64) (lo, hi uint32) { return Pack64(math.Float64bits(v)) }
-
-// UnpackFloat64 joins what PackFloat64 split.
-func UnpackFloat64(lo, hi uint32) float64 { return math.Float64frombits(Unpack64(lo, hi)) }
 
 // PackNLA splits an address into two arguments.
 func PackNLA(a segment.NLA) (lo, hi uint32) { return Pack64(uint64(a)) }

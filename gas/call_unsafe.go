@@ -529,9 +529,6 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 	return nil
 }
 
-// Name is the name it was registered by.
-func (f *Func[A, R]) Name() string { return f.name }
-
 // Future is the result of a call, or of a collective one, that is under way. It may be copied; of all
 // copies one takes the result with Wait, once. One that is never waited for keeps
 // its place in a table as long as its Node lasts.

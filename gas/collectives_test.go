@@ -98,7 +98,11 @@ func (s step) run(n *Node) error {
 		return same("ReduceSlice", buf, want, err)
 	case 4:
 		got, err := AllReduce(n, mine, Min)
-		return same("AllReduce", got, fold(Min, n.size, 0), err)
+		if err := same("AllReduce", got, fold(Min, n.size, 0), err); err != nil {
+			return err
+		}
+		got, err = AllReduce(n, mine, And)
+		return same("AllReduce of bits", got, fold(And, n.size, 0), err)
 	case 5:
 		buf := fill(n.rank)
 		err := AllReduceSlice(n, buf, Xor)

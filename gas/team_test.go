@@ -42,6 +42,14 @@ func (s blockStep) inTeams(n *Node, width int) error {
 		if err != nil {
 			return err
 		}
+		if all := mem.All(); mem.Len() != 3 || len(all) != g.Size() || all[g.Rank()] != mem.On(g.Rank()) || all[g.Rank()].Rank() != n.rank {
+			return fmt.Errorf("member %d: %d elements each, at %v", g.Rank(), mem.Len(), all)
+		}
+		for _, r := range []int{-1, g.Size(), 1 << 32, 1 << 62} { // no members
+			if _, ok := g.Of(max(r, n.size)); ok || g.Global(r) != -1 || !mem.On(r).IsNil() {
+				return fmt.Errorf("member %d of %d is rank %d, with memory at %v", r, g.Size(), g.Global(r), mem.On(r))
+			}
+		}
 		next := (g.Rank() + 1) % g.Size()
 		if err := mem.On(next).Add(2).Put(n, g.Rank()+100); err != nil {
 			return err
