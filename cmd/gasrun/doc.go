@@ -55,6 +55,21 @@
 // labels "[0] ... ". A job of one rank, without -l, writes what the rank does, byte by
 // byte; for several ranks, -output-dir has that.
 //
+// # Processes between gasrun and the program
+//
+// PROGRAM may be a script, a shell, sudo -E, setsid, a container or another process that
+// starts the program: that asks gasrun for its rank by a socket (ARGON_JOB_SOCKET) and gets
+// the job's files with it, whatever has become of open descriptors on the way. An abstract
+// socket is the network namespace's, so that a container needs gasrun's network (docker run
+// --network=host) unless it leaves descriptors open; what removes the variables ARGON_* (env
+// -i, sudo without -E) makes the program a job by itself.
+//
+// A rank is the first process that asks for it. What a rank starts is a job of its own: a
+// program of argon one of its own ranks (ARGON_RANKS), another gasrun what its flags say, with
+// the settings of users but not with the conduit and segment of the outer job. A script that
+// runs a second program of argon in the same rank is an error, which that program prints: a
+// job is one program.
+//
 // # Hosts
 //
 // With -hosts or -hostfile the ranks are spread over hosts in blocks: the first

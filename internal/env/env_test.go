@@ -376,7 +376,7 @@ func TestValues(t *testing.T) {
 	means := map[string]string{
 		"RANKS": counts, "CONDUIT": names, "LANES": counts, "PROGRESS": flags, "WORKERS": counts, "SEGMENT": "one ten size",
 		"SEGMENT_LARGE": flags, "PINNABLE": "one ten size", "PIN_LOCAL": "one ten size", "PIN_BUCKET": "size", "PIN_LOCK": flags,
-		"SHM_PROCESS_VM": flags, "IFACE": names, "DEADTIME": "time", "PROVIDER": names, "PROVIDER_FORCE": flags, "RENDEZVOUS": "address",
+		"SHM_PROCESS_VM": flags, "IFACE": "negative unit word none one ten time size plus", "DEADTIME": "time", "PROVIDER": names, "PROVIDER_FORCE": flags, "RENDEZVOUS": "address",
 		"RENDEZVOUS_SERVE": flags, "JOIN_TIMEOUT": "time", "RANK": "none one ten", "SIZE": counts, "JOBID": names, "JOB_KEY": "key",
 		"JOB_KEY_FILE": texts, "SIM_REPLAY": texts, "HOST": names, "ALONE": flags, "DEBUG": flags, "FREEZE": flags, "VERBOSEENV": flags, "SIM_TRACE": texts, "SIM_RECORD": texts,
 		"LOCAL_RANK": "none one ten", "LOCAL_SIZE": counts, "SEGFD": "none one ten", "CTLFD": "none one ten", "HYBRID_HOST": counts,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -103,6 +104,12 @@ func text(s string) bool {
 
 // word is the form of text without white space.
 func word(s string) bool { return text(s) && strings.IndexFunc(s, unicode.IsSpace) < 0 }
+
+// iface is the form of an address or a name of an interface (dev_valid_name of Linux).
+func iface(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil || len(s) < 16 && word(s) && !strings.ContainsAny(s, "/:")
+}
 
 // socket is the form of the address of package claim's.
 func socket(s string) bool { return word(s) && s[0] == '@' && strings.Contains(s, "/") }

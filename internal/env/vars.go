@@ -175,7 +175,7 @@ var Vars = [...]Var{
 		Range:   "an interface of the host, or an address of one that is not link-local",
 		Default: "by route",
 		Also:    "`-iface`",
-		Form:    word,
+		Form:    iface,
 	},
 	{
 		Name: "ARGON_AUTH", Readers: "conduits/udp", Uses: network,
