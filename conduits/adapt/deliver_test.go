@@ -160,6 +160,34 @@ func TestCreditComesBack(t *testing.T) {
 	}
 }
 
+// TestCancelTells: what Cancel gives back, and what a message to a rank that refuses its
+// data does, is told to goroutines that sleep until there is credit.
+func TestCancelTells(t *testing.T) {
+	e, _, _ := attach(t)
+	var slots []conduits.Slot
+	for {
+		s, st := e.Reserve(1, conduits.Request, 1, 0)
+		if st != conduits.Ready {
+			break
+		}
+		slots = append(slots, s)
+	}
+	for i, s := range slots {
+		sleeper := e.Arm(nil)
+		if st := e.Send(1, conduits.Request, 1, nil); st != conduits.NoCredit {
+			t.Fatalf("message %d beside %d that are reserved: %v", i, len(slots), st)
+		}
+		e.Cancel(1, conduits.Request, s)
+		if e.waiters.seq.Load() == sleeper.Seq {
+			t.Fatal("Cancel gives credit back and wakes no goroutine that sleeps for it")
+		}
+		e.Disarm(sleeper)
+		if st := e.Send(1, conduits.Request, 1, nil); st != conduits.Ready {
+			t.Fatalf("after Cancel: %v", st)
+		}
+	}
+}
+
 // FuzzDeliver: whatever a peer sends, a rank does not panic, and runs no more
 // messages than it has credit for.
 func FuzzDeliver(f *testing.F) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,34 @@ type told struct {
 func (f *told) Park(t conduits.Ticket) {
 	f.parks <- t
 	f.Endpoint.Park(t)
+}
+
+// tickets is one that knows which tickets are out.
+type tickets struct {
+	*udp.Endpoint
+	mu  sync.Mutex
+	out map[conduits.Ticket]bool
+}
+
+func (f *tickets) Arm(b conduits.Blocked) conduits.Ticket {
+	t := f.Endpoint.Arm(b)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out[t] = true
+	return t
+}
+
+func (f *tickets) Disarm(t conduits.Ticket) {
+	f.mu.Lock()
+	delete(f.out, t)
+	f.mu.Unlock()
+	f.Endpoint.Disarm(t)
+}
+
+func (f *tickets) has(t conduits.Ticket) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.out[t]
 }
 
 // counted is one that counts polls.
@@ -310,14 +339,23 @@ func TestReason(t *testing.T) {
 // one park before the watcher has begun: it must not begin with what happened since
 // the second alone, for the first may be a handler, during which no poll looks.
 func TestReplacedTicket(t *testing.T) {
-	eps := three(t, plain)
+	var far *tickets
+	eps := three(t, func(e *udp.Endpoint) conduits.FarEndpoint {
+		far = &tickets{Endpoint: e, out: map[conduits.Ticket]bool{}}
+		return far
+	})
 	attach(t, eps, nil)
 	e := eps[0].(*Endpoint)
 	e.handed = make(chan struct{}, 1) // a watcher that has not begun
 	first := e.near.Arm(nil)
-	e.hand(e.far.Arm(watching{}))
+	old := e.far.Arm(watching{})
+	e.hand(old)
 	e.far.Wake(0)
-	e.hand(e.far.Arm(watching{}))
+	ours := e.far.Arm(watching{})
+	e.hand(ours)
+	if far.has(old) || !far.has(ours) {
+		t.Errorf("the ticket that was replaced is out: %v, which makes events between hosts wake for ever; the new one: %v", far.has(old), far.has(ours))
+	}
 	go e.watch()
 	woken := make(chan struct{})
 	go func() {

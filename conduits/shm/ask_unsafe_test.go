@@ -623,6 +623,89 @@ func TestAskLies(t *testing.T) {
 	}
 }
 
+// TestAskTooMuch: a question for more bytes than a place has room for is refused, though
+// all of them are registered, and touches no other place's room.
+func TestAskTooMuch(t *testing.T) {
+	all := asking(false).nodes(t, 2)
+	a, b := all[0], all[1]
+	mem := make([]byte, 4*deskRoom)
+	at, _ := register(t, b.Endpoint, mem, segment.RightsAll, segment.AnyPeer)
+	if err := a.put(all, 1, at, []byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	const i = 3
+	p := a.desk.base
+	for _, kind := range []uint32{askPut, askGet} {
+		for _, n := range []uint64{deskRoom, deskRoom + 1, 2 * deskRoom, 4 * deskRoom} {
+			beside := unsafe.Slice((*byte)(unsafe.Add(p, deskRooms+(i+1)*deskRoom)), deskRoom)
+			for k := range mem {
+				mem[k] = 1
+			}
+			clear(beside)
+			q := unsafe.Add(p, i*deskLine)
+			*(*uint32)(unsafe.Add(q, askDst)) = 1
+			*(*uint32)(unsafe.Add(q, askKind)) = kind
+			*(*uint64)(unsafe.Add(q, askTo)) = uint64(at)
+			*(*uint64)(unsafe.Add(q, askLen)) = n
+			atomic.StoreUint32((*uint32)(unsafe.Add(q, askState)), askPosted)
+			func() {
+				defer func() {
+					if v := recover(); v != nil {
+						t.Fatalf("a question of kind %d for %d bytes, in a room of %d: %v", kind, n, deskRoom, v)
+					}
+				}()
+				a.desk.tell(1)
+				b.Poll()
+			}()
+			refused := *(*uint64)(unsafe.Add(q, askPage)) != 0
+			if want := n > deskRoom; refused != want {
+				t.Errorf("a question of kind %d for %d bytes, in a room of %d, is refused: %v", kind, n, deskRoom, refused)
+			}
+			if k := bytes.IndexByte(beside, 1); k >= 0 {
+				t.Errorf("a question of kind %d for %d bytes reaches byte %d of the next room", kind, n, k)
+			}
+			if kind == askPut && bytes.Count(mem[deskRoom:], []byte{0}) > 0 {
+				t.Errorf("a question of kind %d for %d bytes has put beyond %d", kind, n, deskRoom)
+			}
+			atomic.StoreUint32((*uint32)(unsafe.Add(q, askState)), askFree)
+		}
+	}
+}
+
+// TestManyDesks: more ranks than a word of those that ask has bits for ask each other, those
+// beyond too.
+func TestManyDesks(t *testing.T) {
+	const n = 37
+	all := asking(false).nodes(t, n)
+	mem := [n][]byte{}
+	at := [n]segment.NLA{}
+	for r, e := range all {
+		mem[r] = make([]byte, n)
+		at[r], _ = register(t, e.Endpoint, mem[r], segment.RightsAll, segment.AnyPeer)
+	}
+	pairs := [][2]int{{33, 0}, {0, 33}, {36, 35}, {1, 33}, {32, 31}, {31, 32}}
+	for i, p := range pairs {
+		from, to := all[p[0]], all[p[1]]
+		from.next++
+		ev, err := from.Put(p[1], at[p[1]]+segment.NLA(p[0]), []byte{byte(i + 1)}, done, from.next)
+		for looks := 0; err == nil && (from.done[from.next].ev|ev)&conduits.RemoteDone == 0; looks++ {
+			to.Poll()
+			from.Poll()
+			for _, e := range []*node{from, to} {
+				if err := e.Err(); err != nil {
+					t.Fatalf("rank %d asks rank %d: %v", p[0], p[1], err)
+				}
+			}
+			if looks == 100 {
+				t.Fatalf("rank %d asks rank %d, which does not answer", p[0], p[1])
+			}
+		}
+		if err != nil || mem[p[1]][p[0]] != byte(i+1) {
+			t.Fatalf("rank %d has put %d at rank %d, and there is %d: %v", p[0], i+1, p[1], mem[p[1]][p[0]], err)
+		}
+	}
+}
+
 // TestTableLies: whatever an owner's tables hold, their reader neither crashes nor
 // gets what is not of the job's file beyond its first part.
 func TestTableLies(t *testing.T) {

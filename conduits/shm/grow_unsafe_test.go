@@ -50,6 +50,7 @@ func TestRoom(t *testing.T) {
 			room
 		}
 		var l []taken
+		var own [2]uint64 // bytes of the file that each has taken
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			by := rapid.IntRange(0, 1).Draw(t, "by")
 			g := &js[by].growth
@@ -58,10 +59,12 @@ func TestRoom(t *testing.T) {
 				js[l[i].by].growth.giveBack(l[i].room)
 				l = append(l[:i], l[i+1:]...)
 			} else {
+				end := atomic.LoadUint64((*uint64)(unsafe.Add(js[by].header, hdrEnd)))
 				r, err := js[by].allocate(page * uint64(rapid.IntRange(1, 5).Draw(t, "pages")))
 				if err != nil {
 					t.Fatal(err)
 				}
+				own[by] += atomic.LoadUint64((*uint64)(unsafe.Add(js[by].header, hdrEnd))) - end
 				for _, x := range l {
 					if r.off < x.off+x.n && x.off < r.off+r.n {
 						t.Fatalf("%+v and %+v overlap", r, x)
@@ -71,6 +74,18 @@ func TestRoom(t *testing.T) {
 					t.Fatalf("%+v is not in the file", r)
 				}
 				l = append(l, taken{by, r})
+			}
+			has := uint64(0)
+			for _, f := range g.free {
+				has += f.n
+			}
+			for _, x := range l {
+				if x.by == by {
+					has += x.n
+				}
+			}
+			if has != own[by] {
+				t.Fatalf("%d bytes are taken or free, of %d that were taken of the file: %+v", has, own[by], g.free)
 			}
 			for i := 1; i < len(g.free); i++ {
 				if a, b := g.free[i-1], g.free[i]; a.off+a.n >= b.off {

@@ -229,12 +229,25 @@ func TestDamagedRing(t *testing.T) {
 					}
 					ended++
 				default:
-					eps[0].j.look()
-					eps[1].j.look()
-					runtime.Gosched()
+					audited(t, eps[0], eps[1])
 				}
 			}
 		})
+	}
+}
+
+// audited has the watchers of two ranks look once more, and fails the test and the job when
+// they have audited often enough to find anything.
+func audited(t *testing.T, eps ...*Endpoint) {
+	const enough = 20 * lostAudits
+	few := false
+	for _, e := range eps {
+		e.j.look()
+		few = few || atomic.LoadUint32(e.word(e.rank, ctlAudits)) < enough
+	}
+	if runtime.Gosched(); !few && eps[0].Err() == nil {
+		t.Errorf("after %d audits of either rank what was lost is neither found nor healed", enough)
+		eps[0].Fail(errors.New("the test is over"))
 	}
 }
 
@@ -291,9 +304,7 @@ func TestDamagedDesk(t *testing.T) {
 						t.Error(err)
 					}
 				default:
-					a.j.look()
-					b.j.look()
-					runtime.Gosched()
+					audited(t, a.Endpoint, b.Endpoint)
 				}
 			}
 			if c.want != "" {

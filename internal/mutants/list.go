@@ -258,6 +258,62 @@ var mutants = []mutant{
 		old: "*(*uint64)(unsafe.Pointer(&b[0])) = *(*uint64)(unsafe.Pointer(&src[0]))",
 		new: "for i := range src {\n\t\t\tb[i] = src[i]\n\t\t}",
 	},
+	{
+		name:   "shm-ask-first-word",
+		defect: "ranks from the 32nd on tell of a question by the first word of bits",
+		file:   "conduits/shm/ask_unsafe.go", test: "conduits/shm ^TestManyDesks$",
+		old: "regAsked+me/32*4))",
+		new: "regAsked))",
+	},
+	{
+		name:   "shm-answer-first-word",
+		defect: "an owner takes ranks from the 32nd on that ask for the first ones",
+		file:   "conduits/shm/answer_unsafe.go", test: "conduits/shm ^TestManyDesks$",
+		old: "k := i*32 + bits.TrailingZeros32(b)",
+		new: "k := bits.TrailingZeros32(b)",
+	},
+	{
+		name:   "shm-answer-too-much",
+		defect: "an owner answers a question for more bytes than a place has room for",
+		file:   "conduits/shm/answer_unsafe.go", test: "conduits/shm ^TestAskTooMuch$",
+		old: "n >= 1 && n <= uint64(len(room))",
+		new: "n >= 1",
+	},
+	{
+		name:   "shm-room-lost",
+		defect: "room of the job's file that is given back between two free ones loses the one behind",
+		file:   "conduits/shm/grow_unsafe.go", test: "conduits/shm ^TestRoom$",
+		old: "g.free[i-1].n += g.free[i].n",
+		new: "g.free[i-1].n += r.n",
+	},
+	{
+		name:   "shm-wiped-unnoticed",
+		defect: "no rank finds that a message in flight was written over",
+		file:   "conduits/shm/audit_unsafe.go", test: "conduits/shm ^TestDamagedRing$",
+		old: "	if told == came ||",
+		new: "	if told == came || came.sent < told.sent ||",
+	},
+	{
+		name:   "shm-question-untold",
+		defect: "a question whose owner has lost the bit that tells of it waits for ever",
+		file:   "conduits/shm/audit_unsafe.go", test: "conduits/shm ^TestDamagedDesk$",
+		old: "			d.tell(rank)\n",
+		new: "",
+	},
+	{
+		name:   "segment-run-begins",
+		defect: "what memory of ever new lengths is registered at is remembered for ever",
+		file:   "segment/addresses.go", test: "segment ^TestLengthsLeaveNothing$",
+		old: "d.heap.unmarked = true",
+		new: "d.heap.unmarked = false",
+	},
+	{
+		name:   "hybrid-ticket-kept",
+		defect: "a ticket that is replaced before the watcher has parked with it stays out",
+		file:   "conduits/hybrid/drive.go", test: "conduits/hybrid ^TestReplacedTicket$",
+		old: "		e.far.Disarm(old)\n",
+		new: "		_ = old\n",
+	},
 
 	// conduits/sim: credits, completions, sleep.
 	{
@@ -1053,6 +1109,13 @@ var mutants = []mutant{
 		file:   "conduits/adapt/mail.go", test: "conduits/loop ^TestRough$", tries: 5,
 		old: "	e.again.Store(true)\n",
 		new: "	e.again.Store(e.rx.TryLock())\n	if e.again.Load() {\n		e.rx.Unlock()\n	}\n",
+	},
+	{
+		name:   "adapt-cancel-untold",
+		defect: "Cancel gives credit back and wakes no goroutine that sleeps for it",
+		file:   "conduits/adapt/mail.go", test: "conduits/adapt ^TestCancelTells$",
+		old: "	e.mu.Unlock()\n	e.waiters.notify() // others may wait for the credit\n",
+		new: "	e.mu.Unlock()\n",
 	},
 	{
 		name:   "adapt-backlog-stays",
