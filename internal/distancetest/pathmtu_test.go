@@ -181,7 +181,11 @@ func TestPathShrinks(t *testing.T) {
 				t.Error("nothing came in pieces that had come before")
 			}
 			// Some probe time-outs: a round trip is 20 to 40 ms.
-			if stall > 500*time.Millisecond {
+			most := 500 * time.Millisecond
+			if c.after < 1200 && c.loss > 0 {
+				most = time.Second // two black holes in a row, whose probes may be lost, too
+			}
+			if stall > most {
 				t.Errorf("nothing moved for %v", stall)
 			}
 			for i, k := range seen {
