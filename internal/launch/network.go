@@ -123,8 +123,10 @@ func serve(c *Config, key jobkey.Key, at string) (*rendezvous.Server, error) {
 	if err != nil {
 		return nil, errs.Resource("launch: the rendezvous cannot listen: %v (-iface)", err)
 	}
-	sc := rendezvous.ServerConfig{Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite,
-		Process: c.process}
+	sc := rendezvous.ServerConfig{
+		Key: key, Size: c.Size, Patience: joinPatience, Grace: deathGrace, Logf: c.logf, Rewrite: c.Rewrite,
+		Process: c.process,
+	}
 	if c.remark != nil {
 		sc.Note = func(rank int, text string) { c.remark(fmt.Sprintf("rank %d %s", rank, text)) }
 	}
