@@ -23,6 +23,7 @@ var (
 const (
 	goalAlone     = 0.9
 	goalLoss      = 0.5
+	goalVaries    = 0.85
 	goalJitter    = 0.7 // of what the path does not lose
 	goalShareLow  = 0.4
 	goalShareHigh = 0.6
@@ -254,7 +255,7 @@ func TestJitter(t *testing.T) {
 					r.cells = append(r.cells, mbit(argon), mbit(tcp))
 					path := rate * (1 - loss)
 					r.value = min(r.value, argon/path)
-					goal := goalAlone * tcp
+					goal := goalVaries * tcp
 					if loss > 0 && q >= 1 && rtt >= 10*time.Millisecond {
 						goal = max(goal, goalJitter*path)
 					}
@@ -365,7 +366,7 @@ const (
 func TestShare(t *testing.T) {
 	var rows []row
 	for _, rtt := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond} {
-		for _, q := range []float64{1, 2, 4, 8} {
+		for _, q := range []float64{0.25, 0.5, 1, 2, 4, 8} {
 			some := rtt == 20*time.Millisecond && q == 4 || rtt == 100*time.Millisecond && q == 8
 			if !*flagAll && !some {
 				continue

@@ -157,7 +157,7 @@ func TestPathShrinks(t *testing.T) {
 				for rs[0].Stats().Split == 0 && n.Now() < 2400*time.Millisecond {
 					n.Run(n.Now() + time.Millisecond)
 				}
-				n.Run(n.Now() + 30*time.Millisecond) // the first of them are complete
+				n.Run(n.Now() + 50*time.Millisecond) // the first of them are complete
 				n.Links[1].Path.Loss = 1
 				n.Run(n.Now() + c.mute)
 				n.Links[1].Path.Loss = c.loss

@@ -108,12 +108,10 @@ const (
 	// round trip.
 	unknownPart = 20
 
-	// deepBeta is beta_cubic if round trips are longer than the shortest by more than
-	// deepPart. Packets of a paced sender are fewer among those that a full queue drops
-	// than the bursts of TCP: with 0.7 it had up to 0.7 of a path that it shared with
-	// TCP's CUBIC, with 0.65 some 0.5. Queues that are not as deep would run empty.
-	deepBeta = 0.65
-	deepPart = 2
+	// pacedBeta is beta_cubic beyond short paths. Packets of a paced sender are fewer among
+	// those that a full queue drops than the bursts of TCP: with 0.7 it had up to 0.7 of a
+	// path that it shared with TCP's CUBIC, with 0.65 some 0.5.
+	pacedBeta = 0.65
 
 	// RFC 9406, section 4.3.
 	leastGrowth  = 4 * time.Millisecond
@@ -584,9 +582,9 @@ func (e *Engine) cut(p *peer, l *losses) {
 	p.undo.losses, p.undo.cwnd, p.undo.slow, p.undo.most = l.count, p.cwnd, p.slow, p.most
 	rate := p.rate
 	p.rate /= 2
-	beta := cubicBeta
-	if p.wait() > p.base/deepPart && !p.short() {
-		beta = deepBeta
+	beta := pacedBeta
+	if p.short() {
+		beta = cubicBeta
 	}
 	if p.cwnd < p.most {
 		p.most = p.cwnd * (1 + beta) / 2
