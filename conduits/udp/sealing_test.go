@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/seal"
@@ -67,9 +68,14 @@ func TestIncarnations(t *testing.T) {
 			}
 			for _, met := range []string{"before it was met", "after"} {
 				for name, inc := range map[string]uint64{"a later": life(1) + 1, "an earlier": life(1) - 1} {
-					refuse(a, name+" incarnation "+met, sealed(t, lives(t, 1, inc, mode, key), 0, "x"))
+					other := lives(t, 1, inc, mode, key)
+					for _, what := range []string{" incarnation ", " incarnation, heard before, "} {
+						refuse(a, name+what+met, sealed(t, other, 0, "x"))
+					}
 				}
 				accept()
+				// What was found right of one rank is so of no other.
+				refuse(a, "rank 2 in rank 1's incarnation "+met, sealed(t, lives(t, 2, life(1), mode, key), 0, "x"))
 			}
 			if c := a.refused().OldIncarnation; c != refused {
 				t.Errorf("%d of %d were refused for their incarnation", c, refused)
@@ -108,22 +114,29 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestUnsealable has sealing fail, which it does when a key has been used up.
+// TestUnsealable has sealing fail, which it does when a key has been used up: the rank is told
+// why, once.
 func TestUnsealable(t *testing.T) {
-	a := lives(t, 0, life(0), seal.Authenticated, jobkey.New())
-	told := make(chan error, 2)
-	a.exhausted = func(err error) { told <- err }
-	for range 2 {
-		if a.Seal(1, make([]byte, 1<<17)) {
-			t.Fatal("sealed")
+	synctest.Test(t, func(t *testing.T) {
+		a := lives(t, 0, life(0), seal.Authenticated, jobkey.New())
+		told := make(chan error, 2)
+		a.exhausted = func(err error) { told <- err }
+		for range 2 {
+			if a.Seal(1, make([]byte, 1<<17)) {
+				t.Fatal("sealed")
+			}
 		}
-	}
-	if err := <-told; err == nil {
-		t.Error("no reason")
-	}
-	if a.Seal(7, make([]byte, 100)) {
-		t.Error("sealed for rank 7 of 3")
-	}
+		synctest.Wait()
+		if n := len(told); n != 1 {
+			t.Fatalf("two datagrams that cannot be sealed are told of %d times", n)
+		}
+		if err := <-told; err == nil {
+			t.Error("no reason")
+		}
+		if a.Seal(7, make([]byte, 100)) {
+			t.Error("sealed for rank 7 of 3")
+		}
+	})
 }
 
 // counter counts messages.

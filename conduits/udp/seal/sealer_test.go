@@ -740,6 +740,59 @@ func TestForeignCandidate(t *testing.T) {
 	}
 }
 
+// TestForgedTicket has strangers name new incarnations of a rank, however much is known of
+// it, over tickets that they make up: no key is derived for them, and what is known stays. A rank
+// that is really new is believed afterwards, and no key is kept for what it has proven.
+func TestForgedTicket(t *testing.T) {
+	for _, mode := range protected {
+		for known, meet := range map[string]func(b *Sealer){
+			"nothing":     func(*Sealer) {},
+			"an address":  func(b *Sealer) { sealed(t, b, 1, nil) },
+			"a word":      func(b *Sealer) { _ = b.Learn(1, 7) },
+			"a datagram":  func(b *Sealer) { b.Open(sealed(t, sealer(t, 1, 4, 7, mode), 2, nil)) },
+			"a candidate": func(b *Sealer) { b.Open(damaged(sealed(t, sealer(t, 1, 4, 7, mode), 2, nil))) },
+		} {
+			b := sealer(t, 2, 4, 9, mode)
+			meet(b)
+			was := b.peers.Load().find(1)
+			var source, candidate *source
+			if was != nil {
+				source, candidate = was.source.Load(), was.candidate
+			}
+			for _, n := range []int{0, 100, shortBytes - Overhead(mode), shortBytes, 3000} {
+				for bit := range 32 {
+					d := sealed(t, sealer(t, 1, 4, 8, mode), 2, make([]byte, n))
+					d[atTicket+bit/8] ^= 1 << (bit % 8)
+					if _, _, why := b.Open(d); why != BadTag {
+						t.Fatalf("%v, of the rank %s is known, %d bytes, bit %d of the ticket: %v", mode, known, n, bit, why)
+					}
+				}
+			}
+			p := b.peers.Load().find(1)
+			if p != was || p != nil && (p.source.Load() != source || p.candidate != candidate) {
+				t.Errorf("%v, of the rank %s is known: a key was derived for a ticket that is forged", mode, known)
+			}
+			if _, _, why := b.Open(sealed(t, sealer(t, 1, 4, 8, mode), 2, nil)); why != Accepted {
+				t.Errorf("%v, of the rank %s is known: a new incarnation is refused as %v", mode, known, why)
+			}
+			if p := b.peers.Load().find(1); p.candidate != nil {
+				t.Errorf("%v, of the rank %s is known: a second key is kept of what was accepted", mode, known)
+			}
+		}
+		b := sealer(t, 2, 4, 9, mode)
+		b.Open(damaged(sealed(t, sealer(t, 1, 4, 7, mode), 2, nil)))
+		if err := b.Learn(1, 8); err != nil || b.peers.Load().find(1).candidate != nil {
+			t.Errorf("%v: the key of an older incarnation is kept after a later one was learnt (%v)", mode, err)
+		}
+	}
+}
+
+// damaged is d with another tag.
+func damaged(d []byte) []byte {
+	d[len(d)-1] ^= 1
+	return d
+}
+
 // TestOldIncarnationCostsNoMemory replays what a rank sealed in earlier
 // incarnations.
 func TestOldIncarnationCostsNoMemory(t *testing.T) {
