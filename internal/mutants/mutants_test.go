@@ -100,7 +100,23 @@ func TestPatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkgs := listPackages(t, root)
+	for tags, l := range byTags() {
+		t.Run(tags, func(t *testing.T) { checkPatches(t, root, tags, l) })
+	}
+}
+
+// byTags is the mutants by the tags of their builds.
+func byTags() map[string][]mutant {
+	all := map[string][]mutant{}
+	for _, m := range mutants {
+		all[m.tags] = append(all[m.tags], m)
+	}
+	return all
+}
+
+// checkPatches has the types of the mutants l be checked, which a build with tags has.
+func checkPatches(t *testing.T, root, tags string, l []mutant) {
+	pkgs := listPackages(t, root, tags, l)
 	fset := token.NewFileSet()
 	imports := importer.ForCompiler(fset, "gc", func(name string) (io.ReadCloser, error) {
 		p := pkgs[name]
@@ -110,11 +126,14 @@ func TestPatches(t *testing.T) {
 		return os.Open(p.Export)
 	})
 	parsed := map[string]*ast.File{}
-	for _, m := range mutants {
+	for _, m := range l {
 		src, err := m.mutated(root)
 		if err != nil {
 			t.Error(err)
 			continue
+		}
+		if pkgs == nil {
+			continue // it fits; whether it compiles is not known here
 		}
 		p := pkgs[path.Join(lint.Module, path.Dir(m.file))]
 		if p == nil || !slices.Contains(p.GoFiles, path.Base(m.file)) {
@@ -149,11 +168,11 @@ type goPackage struct {
 	GoFiles                 []string
 }
 
-// listPackages finds the packages that have mutants, and all that they import,
-// with export data.
-func listPackages(t *testing.T, root string) map[string]*goPackage {
-	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
-	for _, m := range mutants {
+// listPackages finds the packages that have mutants l, and all that they import,
+// with export data; nil where what a build with tags needs is not installed.
+func listPackages(t *testing.T, root, tags string, l []mutant) map[string]*goPackage {
+	args := []string{"list", "-tags", tags, "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
+	for _, m := range l {
 		if dir := "./" + path.Dir(m.file); !slices.Contains(args, dir) {
 			args = append(args, dir)
 		}
@@ -163,6 +182,10 @@ func listPackages(t *testing.T, root string) map[string]*goPackage {
 	var diagnosis bytes.Buffer
 	cmd.Stderr = &diagnosis
 	out, err := cmd.Output()
+	if err != nil && tags != "" {
+		t.Logf("types are not checked: go list -tags %s: %v\n%s", tags, err, &diagnosis)
+		return nil
+	}
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, &diagnosis)
 	}

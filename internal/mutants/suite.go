@@ -88,7 +88,7 @@ func (r *runner) try(ctx context.Context, m mutant) (outcome, error) {
 	for _, c := range m.places() {
 		binary := filepath.Join(dir, path.Base(c)+".test")
 		pkg, pattern := m.place(c)
-		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./"+pkg)
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-tags", m.tags, "-overlay", overlay, "-o", binary, "./"+pkg)
 		build.Dir = r.root
 		if out, err := build.CombinedOutput(); err != nil {
 			return o, fmt.Errorf("%s does not compile: %v\n%s", m.name, err, out)

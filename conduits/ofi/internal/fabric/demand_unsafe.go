@@ -268,3 +268,22 @@ func (d *domain) over(all []Done, n int) int {
 	}
 	return len(told)
 }
+
+// Held is what the provider keeps for e: how many registrations, and how many keys that MapKey has made; and
+// what the registrations may be used for. The keys and uses are known with Demand alone.
+func (e *Endpoint) Held() (regions, mapped int, uses []uint64) {
+	for _, r := range unsafe.Slice(e.c.regions, int(e.c.nregions)) {
+		if r != nil {
+			regions++
+		}
+	}
+	if e.fake == nil {
+		return regions, 0, nil
+	}
+	fakes.Lock()
+	defer fakes.Unlock()
+	for _, key := range e.fake.mine {
+		uses = append(uses, fakes.of[key].uses)
+	}
+	return regions, len(e.fake.mapped), uses
+}
