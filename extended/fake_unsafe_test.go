@@ -351,3 +351,6 @@ func addOwn(seg []byte, off int) {
 }
 
 var errDied error = &conduits.PeerError{Rank: 1, Op: "test"}
+
+// wordIn is the word at off of a segment.
+func wordIn(seg []byte, off int) *uint64 { return (*uint64)(unsafe.Pointer(&seg[off])) }

@@ -51,6 +51,8 @@ type work struct {
 	deferred atomic.Int32
 	broken   atomic.Bool // something that nothing waits for has panicked
 
+	between func() // unless nil: what comes between the two sums of callParty.Counts, in tests
+
 	mu    sync.Mutex
 	queue []func() // from head on, in order
 	head  int

@@ -294,6 +294,9 @@ func (p *callParty) Counts() (sent, handled uint64) {
 		// Handled first: what its handling sent is counted then.
 		handled += n.calls.handled.Load()
 	}
+	if p.work.between != nil {
+		p.work.between()
+	}
 	for n := range (*Node)(p).each() {
 		sent += n.calls.sent.Load()
 	}

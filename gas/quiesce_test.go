@@ -1,6 +1,7 @@
 package gas
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,5 +38,25 @@ func TestQuiesceStandsStill(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
+	}
+}
+
+// TestCallsBetweenSums: a call that is handled, and sends another one, while a rank counts does not make what
+// is under way look handled.
+func TestCallsBetweenSums(t *testing.T) {
+	err := Run(small(1), func(n *Node) error {
+		sent, handled := (*callParty)(n).Counts()
+		// One call is under way, which comes and sends one.
+		n.calls.sent.Add(1)
+		n.work.between = func() { n.calls.handled.Add(1); n.calls.sent.Add(1) }
+		if s, h := (*callParty)(n).Counts(); s-sent == h-handled {
+			return fmt.Errorf("%d calls are sent and %d handled, while one is under way all the time", s-sent, h-handled)
+		}
+		n.work.between = nil
+		n.calls.handled.Add(1)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

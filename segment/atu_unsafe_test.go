@@ -84,6 +84,37 @@ func TestLockFails(t *testing.T) {
 	}
 }
 
+// TestLockedAfterRefusal: what a registrar refuses, in whichever of its runs, is not locked any more, nor counted
+// so; what another registration has is.
+func TestLockedAfterRefusal(t *testing.T) {
+	if sys.LockLimit() < 64*PageSize {
+		t.Skipf("only %d bytes may be locked", sys.LockLimit())
+	}
+	start := locked(t)
+	reg := &refuser{refuse: 1 << 30}
+	atu := newATU(t, ATUConfig{Lock: true, Registrar: reg})
+	mem := mapped(t, 8)
+	defer sys.Unmap(unsafe.Pointer(&mem[0]), int64(len(mem)))
+	atu.room.limit = atu.room.base + 5*PageSize // so that there are several runs
+	r, err := atu.Register(mem[2*PageSize:3*PageSize], RightRead, AnyPeer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reg.told, reg.refuse = 0, 0; reg.refuse < 3; reg.refuse++ {
+		var before, after ATUStats
+		atu.Stats(&before)
+		if _, err := atu.Register(mem[:6*PageSize], RightRead, AnyPeer); !errors.Is(err, errRefused) {
+			t.Errorf("refused in run %d: %v", reg.refuse, err)
+		}
+		if atu.Stats(&after); after != before || locked(t)-start != PageSize {
+			t.Errorf("refused in run %d: %+v, want %+v; %d bytes are locked, want %d", reg.refuse, after, before, locked(t)-start, PageSize)
+		}
+	}
+	if err := atu.Deregister(r); err != nil || locked(t) != start {
+		t.Errorf("%d bytes are locked after the end of all registrations (%v)", locked(t)-start, err)
+	}
+}
+
 // TestUnmap: what was registered is not reachable once it is unmapped, even if
 // something else comes to lie there.
 func TestUnmap(t *testing.T) {

@@ -502,8 +502,8 @@ func TestRegistrarRefuses(t *testing.T) {
 		if _, err := atu.Register(pageMem(6), RightRead, AnyPeer); !errors.Is(err, errRefused) {
 			t.Errorf("refused in run %d: %v", i, err)
 		}
-		if atu.Stats(&after); after != before || reg.told != 0 {
-			t.Errorf("refused in run %d: %+v, want %+v, and %d runs stay", i, after, before, reg.told)
+		if atu.Stats(&after); after != before || reg.told != 0 || len(atu.pins.all) != 0 {
+			t.Errorf("refused in run %d: %+v, want %+v, and %d runs and %d pins stay", i, after, before, reg.told, len(atu.pins.all))
 		}
 	}
 	reg.refuse = 3

@@ -165,6 +165,64 @@ func TestTeamNumbers(t *testing.T) {
 	})
 }
 
+// TestLateOffers: what members of a team offered in its calls, and what comes when its number is another team's,
+// with calls of its own, is not taken for a mismatch of these.
+func TestLateOffers(t *testing.T) {
+	const calls = 5
+	for _, network := range []string{"shm", "sim"} {
+		must(t, network, 2, func(m *member) error {
+			old, err := m.Split(0, 0)
+			if err != nil {
+				return err
+			}
+			for range calls {
+				if err := old.Broadcast(1, make([]byte, 24)); err != nil {
+					return err
+				}
+			}
+			number := old.number()
+			if err := old.Close(); err != nil {
+				return err
+			}
+			for round := range 3 * historyLen {
+				c, err := m.Split(0, 0)
+				if err != nil {
+					return err
+				}
+				if c.number() != number {
+					return fmt.Errorf("the new team has number %d, not %d", c.number(), number)
+				}
+				// More calls each time, so that each late offer meets each place of the history.
+				for range round % (historyLen + 2) {
+					if err := c.Barrier(); err != nil {
+						return fmt.Errorf("round %d: %w", round, err)
+					}
+				}
+				if m.rank == 1 {
+					for seq := range uint32(calls) {
+						if err := old.tellOf(0, handlerOffer, up, 0, old.first()+1+seq, call{kind: kindBroadcast, root: 1, size: 24}); err != nil {
+							return err
+						}
+					}
+				}
+				if err := m.meet(); err != nil {
+					return err
+				}
+				if err := c.Broadcast(0, make([]byte, 8)); err != nil {
+					return fmt.Errorf("round %d: %w", round, err)
+				}
+				if round%2 == 0 { // the offers are then of the team before
+					old = c
+				}
+				if err := c.Close(); err != nil {
+					return fmt.Errorf("round %d: %w", round, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
 // TestTeamsInterleave: ranks are in calls of two teams in different orders, by two
 // goroutines.
 func TestTeamsInterleave(t *testing.T) {

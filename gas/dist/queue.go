@@ -65,6 +65,8 @@ type Queue[T any] struct {
 	gate   int       // how far this rank is in the phase's first barrier
 	awake  func() bool
 	stats  QueueStats
+
+	between func() // unless nil: what thieves do between two looks of release, in tests
 }
 
 // QueueStats is what a rank's queue has done since it was made.
@@ -353,6 +355,9 @@ func (q *Queue[T]) release() (int, error) {
 	copied, err := gas.Load(q.n, q.ctl.Add(copiedWord))
 	if err != nil {
 		return 0, err
+	}
+	if q.between != nil {
+		q.between()
 	}
 	word, err := gas.Load(q.n, q.ctl.Add(ringWord))
 	if err != nil {

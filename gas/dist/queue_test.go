@@ -482,3 +482,51 @@ func TestQueuePhases(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseBetweenThieves: a thief that takes and copies an item between two looks of its owner does not stand
+// for an earlier one, which copies still: the item that this one copies is not written over.
+func TestReleaseBetweenThieves(t *testing.T) {
+	err := gas.Run(gas.Config{Ranks: 1}, func(n *gas.Node) error {
+		q, err := NewQueue[uint64](n, "items", 4)
+		if err != nil {
+			return err
+		}
+		for i := range uint64(20) { // of one rank alone nothing is offered
+			if err := q.Push(100 + i); err != nil {
+				return err
+			}
+		}
+		if moved, err := q.release(); moved != 4 || err != nil {
+			return fmt.Errorf("%d items are offered in a ring of 4 (%w)", moved, err)
+		}
+		ring, copied := q.ctl.Add(ringWord), q.ctl.Add(copiedWord)
+		// The first thief has claimed item 100 and copies it all the time.
+		if _, err := gas.FetchAdd(n, ring, 1); err != nil {
+			return err
+		}
+		var failed error
+		q.between = func() { // the second one claims item 101 and has copied it
+			_, e := gas.FetchAdd(n, ring, 1)
+			_, f := gas.FetchAdd(n, copied, 1)
+			failed = errors.Join(e, f)
+		}
+		if moved, err := q.release(); moved != 0 || err != nil || failed != nil {
+			return fmt.Errorf("%d items are offered in the places of what a thief copies: %v (%w, %w)", moved, q.items, err, failed)
+		}
+		if q.items[0] != 100 {
+			return fmt.Errorf("item 100, which a thief copies, is written over with %d", q.items[0])
+		}
+		// When it has copied it there is room for two.
+		q.between = nil
+		if _, err := gas.FetchAdd(n, copied, 1); err != nil {
+			return err
+		}
+		if moved, err := q.release(); moved != 2 || err != nil {
+			return fmt.Errorf("%d items are offered in two places (%w)", moved, err)
+		}
+		return q.Done()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,75 @@
+package am
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+)
+
+// passing is an endpoint whose peers do what they have to and leave when they are looked at.
+type passing struct {
+	conduits.Endpoint
+	last func() // what rank 1 does before it leaves
+}
+
+// Left reports whether rank 1 has left, which it does now.
+func (p *passing) Left(rank int) bool {
+	if rank == 1 && p.last != nil {
+		p.last()
+		p.Endpoint.Wake(p.Endpoint.Rank())
+		return true
+	}
+	return p.Endpoint.Left(rank)
+}
+
+// TestLeavesBetweenLooks: a rank that does what is waited for between the look at that and the look
+// whether it has left is not missed.
+func TestLeavesBetweenLooks(t *testing.T) {
+	waits := map[string]func(e *Endpoint, cond func() bool) error{
+		"WaitFrom":          func(e *Endpoint, cond func() bool) error { return e.WaitFrom(1, nil, cond) },
+		"WaitWorkFrom":      func(e *Endpoint, cond func() bool) error { return e.WaitWorkFrom(1, nil, cond) },
+		"conduits.WaitFrom": func(e *Endpoint, cond func() bool) error { return conduits.WaitFrom(e.ep, 1, nil, cond) },
+	}
+	eps, err := shm.Local(2, conduits.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &passing{Endpoint: eps[0]}
+	ends := make([]*Endpoint, 2)
+	errs := make(chan error)
+	for r, ep := range []conduits.Endpoint{p, eps[1]} {
+		go func() {
+			var err error
+			ends[r], err = Attach(ep, Config{})
+			errs <- err
+		}()
+	}
+	for range ends {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, wait := range waits {
+		done, looks := false, 0
+		p.last = func() { done = true }
+		err := wait(ends[0], func() bool {
+			if done {
+				looks++
+			}
+			return done
+		})
+		if err != nil || looks != 1 {
+			t.Errorf("%s for what rank 1 did before it left: %v; the condition held %d times, which is to be looked at once", name, err, looks)
+		}
+		p.last = func() {}
+		if err := wait(ends[0], func() bool { return false }); err == nil {
+			t.Errorf("%s for what rank 1 has not done: no error", name)
+		}
+	}
+	for _, ep := range eps {
+		if err := ep.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
