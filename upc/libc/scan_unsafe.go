@@ -183,6 +183,9 @@ func (in *input) convert(v *conv, to unsafe.Pointer) bool {
 	switch v.verb {
 	case 'd', 'i', 'u', 'x', 'X', 'o', 'p':
 		u, ok := in.integer(v.verb)
+		if v.verb == 'p' {
+			v.size = "l"
+		}
 		if ok && to != nil {
 			storeInt(to, v.size, u)
 		}
@@ -272,35 +275,42 @@ func (in *input) integer(verb byte) (uint64, bool) {
 		return 0, false
 	}
 	u, err := strconv.ParseUint(string(text), base, 64)
-	if err != nil {
+	neg := string(sign) == "-"
+	if err != nil { // the largest there is, as strtoul and strtol have it
 		u = math.MaxUint64
 	}
-	if string(sign) == "-" {
-		u = -u
+	if verb == 'd' || verb == 'i' {
+		return uint64(signed(u, neg)), true
 	}
-	return u, true
+	return unsigned(u, neg, err != nil), true
 }
 
 // float reads a number with a point or an exponent, or one of the words for those that are
 // none.
 func (in *input) float() (float64, bool) {
-	const digits = "0123456789"
 	var s []byte
+	all := func(set string) {
+		for in.accept(set, &s) {
+		}
+	}
 	in.accept("+-", &s)
 	if in.accept("iInN", &s) {
-		for in.accept("aAfFnNiItTyY", &s) {
-		}
+		all("aAfFnNiItTyY")
 	} else {
-		for in.accept(digits, &s) {
+		set, exponent := digits, "eE"
+		if in.accept("0", &s) && in.accept("xX", &s) {
+			set, exponent = hexDigits, "pP"
 		}
+		all(set)
 		if in.accept(".", &s) {
-			for in.accept(digits, &s) {
-			}
+			all(set)
 		}
-		if strings.ContainsAny(string(s), digits) && in.accept("eE", &s) {
+		power := strings.ContainsAny(strings.TrimLeft(string(s), "+-"), digits) && in.accept(exponent, &s)
+		if power {
 			in.accept("+-", &s)
-			for in.accept(digits, &s) {
-			}
+			all(digits)
+		} else if set == hexDigits {
+			s = append(s, "p0"...) // Go wants the exponent
 		}
 	}
 	x, err := strconv.ParseFloat(string(s), 64)

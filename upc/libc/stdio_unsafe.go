@@ -384,10 +384,7 @@ func (v *spec) float(f float64) string {
 		digits, zeros = "nan", false
 	case verb == 'a':
 		prefix += "0x"
-		digits = fmt.Sprintf(form+"x", f)[2:]
-		if n := len(digits); digits[n-2] == '0' {
-			digits = digits[:n-2] + digits[n-1:] // Go has two digits of the exponent at least
-		}
+		digits = v.hexadecimal(f)
 	default:
 		digits = fmt.Sprintf(form+string(verb), f)
 	}
@@ -395,6 +392,39 @@ func (v *spec) float(f float64) string {
 		prefix, digits = strings.ToUpper(prefix), strings.ToUpper(digits)
 	}
 	return v.pad(prefix, digits, zeros)
+}
+
+// hexadecimal prints f, which is not negative, behind 0x. As with glibc the digit before the point is
+// 0 of 0 and of what is denormal, and 2 of what is rounded up to that; Go's verb x has it 1.
+func (v *spec) hexadecimal(f float64) string {
+	const point = 52 // bits behind it
+	bits := math.Float64bits(f)
+	m, e := bits&(1<<point-1), int(bits>>point)-1023
+	switch {
+	case f == 0:
+		e = 0
+	case bits>>point == 0:
+		e++
+	default:
+		m |= 1 << point
+	}
+	if drop := point - 4*v.prec; v.prec >= 0 && drop > 0 {
+		half, odd := uint64(1)<<(drop-1), m>>drop&1
+		m = (m + half - 1 + odd) >> drop << drop // to even in the middle
+	}
+	digits := fmt.Sprintf("%013x", m&(1<<point-1))
+	switch {
+	case v.prec < 0:
+		digits = strings.TrimRight(digits, "0")
+	case v.prec < len(digits):
+		digits = digits[:v.prec]
+	default:
+		digits += strings.Repeat("0", v.prec-len(digits))
+	}
+	if digits != "" || v.sharp {
+		digits = "." + digits
+	}
+	return fmt.Sprintf("%d%sp%+d", m>>point, digits, e)
 }
 
 // textWithin is the string at p, without its 0 and of at most n bytes, if n is not negative.

@@ -21,8 +21,8 @@ func (c *C) Strcmp(a, b *int8) int32 { return int32(bytes.Compare(text(a), text(
 
 // Strncmp is strncmp.
 func (c *C) Strncmp(a, b *int8, n uint64) int32 {
-	x, y := text(a), text(b)
-	return int32(bytes.Compare(x[:min(n, uint64(len(x)))], y[:min(n, uint64(len(y)))]))
+	limit := int(min(n, math.MaxInt)) // behind which there need be no memory
+	return int32(bytes.Compare(textWithin(a, limit), textWithin(b, limit)))
 }
 
 // Memcmp is memcmp.
@@ -45,7 +45,7 @@ func (c *C) Strcpy(dst, src *int8) *int8 {
 // Strncpy is strncpy.
 func (c *C) Strncpy(dst, src *int8, n uint64) *int8 {
 	to := bytesAt(chars(dst), n)
-	bulk.Clear(to[bulk.Copy(to, text(src)):])
+	bulk.Clear(to[bulk.Copy(to, textWithin(src, int(min(n, math.MaxInt)))):])
 	return dst
 }
 
@@ -180,6 +180,14 @@ func signed(u uint64, neg bool) int64 {
 	return int64(u)
 }
 
+// unsigned is the number that numberAt gives, as an unsigned long.
+func unsigned(u uint64, neg, over bool) uint64 {
+	if neg && !over {
+		return -u
+	}
+	return u
+}
+
 // Atoi is atoi.
 func (c *C) Atoi(s *int8) int32 { return int32(c.Atol(s)) }
 
@@ -216,10 +224,7 @@ func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
 	if end != nil {
 		*end = At(s, i64(n))
 	}
-	if neg && !over {
-		return -u
-	}
-	return u
+	return unsigned(u, neg, over)
 }
 
 // Strtod is strtod.
