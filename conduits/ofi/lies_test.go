@@ -26,7 +26,7 @@ type asked struct {
 	no    error // its answer
 }
 
-// Access notes who asks for what.
+// Access notes which rank asks for which right.
 func (a *asked) Access(src int, _ segment.NLA, n uint64, need segment.Rights, f func([]byte)) error {
 	a.of, a.needs = append(a.of, src), append(a.needs, need)
 	if a.no == nil {

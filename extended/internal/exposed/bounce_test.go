@@ -3,8 +3,6 @@ package exposed
 import (
 	"bytes"
 	"testing"
-
-	"github.com/argon-go/argon/conduits"
 )
 
 // TestAnswers: an answer is believed of the request that is under way to the rank that gives it, of the
@@ -44,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		{what: "a status that there is not", kind: kindPut, out: 1, by: rank, args: ok(gen, 77, 0, 0), over: true, heard: true, fails: true},
 	} {
 		mem := make([]byte, 24) // the access is of the 16 in the middle of it
-		b := &bounce{request: &request{kind: c.kind, rank: rank, typ: conduits.Uint64, b: mem[4:20:20]}, gen: gen, out: c.out, sending: c.sending}
+		b := &bounce{request: &request{kind: c.kind, rank: rank, b: mem[4:20:20]}, gen: gen, out: c.out, sending: c.sending}
 		over := new(bounces).answered(b, c.by, c.args, bytes.Repeat([]byte{0xee}, c.payload))
 		if over != c.over {
 			t.Errorf("%s ends the access: %v", c.what, over)
