@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/argon-go/argon/gas"
 )
@@ -80,6 +81,53 @@ func TestRelocalization(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLateThread: with UPC_IN_MYSYNC a call touches no memory of a thread that has not entered it (7.3.3), whatever
+// the others do meanwhile, for as long as they are given in virtual time; with UPC_OUT_MYSYNC none is touched
+// of one that has returned.
+func TestLateThread(t *testing.T) {
+	const n, threads = 24, 3
+	err := run("sim", threads, func(t *Thread) {
+		src, dst, perm := t.AllAlloc(threads, n*threads), t.AllAlloc(threads, n*threads), t.AllAlloc(threads, 4)
+		part := func(p Phaseless) Phaseless { return MakePhaseless(t.me, p.Addr()) }
+		for late := range threads {
+			for number, call := range []func(){
+				func() { t.AllPermute(dst, src, perm, n, InMySync|OutMySync) },
+				func() { t.AllBroadcast(dst, MakePhaseless((late+1)%threads, src.Addr()), n, InMySync|OutMySync) },
+				func() { t.AllExchange(dst, src, n/threads, InMySync|OutMySync) },
+				func() { t.AllGatherAll(dst, src, n, InMySync|OutMySync) },
+			} {
+				t.MemSet(part(src), byte(t.me+1), n*threads)
+				t.MemSet(part(dst), 0xee, n*threads)
+				Put(t, part(perm), int32((t.me+1)%threads))
+				t.BarrierAny()
+				got := make([]byte, n*threads)
+				if t.me == late {
+					for end := t.n.Now() + time.Millisecond; t.n.Now() < end; {
+						t.n.Poll()
+					}
+					t.MemGet(got, part(dst))
+					if i := slices.IndexFunc(got, func(b byte) bool { return b != 0xee }); i >= 0 {
+						t.failf("call %d has written byte %d of this thread, which has not entered it", number, i)
+					}
+				}
+				call()
+				t.MemSet(part(dst), 0xdd, n*threads) // it is this thread's again
+				for end := t.n.Now() + time.Millisecond; t.me != late && t.n.Now() < end; {
+					t.n.Poll()
+				}
+				t.MemGet(got, part(dst))
+				if i := slices.IndexFunc(got, func(b byte) bool { return b != 0xdd }); i >= 0 {
+					t.failf("call %d has written byte %d of this thread, which has returned from it", number, i)
+				}
+				t.BarrierAny()
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // fill writes an array of elements, all by thread 0, and returns them on all threads.

@@ -182,8 +182,11 @@ func cast(n *Node, t *Type) *Node {
 		if t.Kind == Bool {
 			return number(truth(n.F != 0), t, n.Pos)
 		}
-		if math.Abs(n.F) < 1<<62 {
-			return number(int64(n.F), t, n.Pos)
+		switch f := math.Trunc(n.F); {
+		case f >= -1<<63 && f < 1<<63:
+			return number(int64(f), t, n.Pos)
+		case f >= 1<<63 && f < 1<<64 && t.Unsigned:
+			return number(int64(uint64(f)), t, n.Pos)
 		}
 	case n.Op == Num && n.I == 0 && t.Kind == Pointer:
 		return &Node{Op: Num, Pos: n.Pos, Type: t, Null: null(n) && t.Elem.Kind == Void}
@@ -1290,7 +1293,7 @@ func (p *parser) primary() *Node {
 func (p *parser) numeral(t token) *Node {
 	if v, suffix, ok := integer(t.text); ok {
 		unsigned := strings.Contains(suffix, "u")
-		long := strings.Contains(suffix, "l")
+		long := strings.Count(suffix, "l")
 		decimal := t.text[0] != '0'
 		switch strings.ReplaceAll(suffix, "u", "") {
 		case "", "l", "ll":
@@ -1299,8 +1302,8 @@ func (p *parser) numeral(t token) *Node {
 		}
 		ty := &Type{Kind: Int, Unsigned: unsigned}
 		switch {
-		case long:
-			ty.Kind = Long
+		case long > 0:
+			ty.Kind = []Kind{Long, LongLong}[min(long, 2)-1]
 			ty.Unsigned = unsigned || v > math.MaxInt64
 		case unsigned && v > math.MaxUint32:
 			ty.Kind = Long

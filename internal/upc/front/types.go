@@ -369,7 +369,7 @@ func (t *Type) declare(inner string) string {
 	case broken:
 		name = "<error>"
 	}
-	if t.Unsigned && t.Kind != Int {
+	if t.Unsigned && t.Kind != Int && t.Kind != Bool {
 		name = "unsigned " + name
 	}
 	if q := t.qualifiers(); q != "" {
