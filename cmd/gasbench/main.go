@@ -156,6 +156,9 @@ func main() {
 	if status, ok := launch.Helper(); ok {
 		os.Exit(status)
 	}
+	if _, nested := jobenv.Nested(); nested { // parse starts jobs unless this is a rank
+		jobenv.Leave()
+	}
 	o, err := parse(os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
