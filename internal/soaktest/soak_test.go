@@ -81,11 +81,11 @@ func TestSoak(t *testing.T) {
 
 // parts are the conduits, and one in how many rounds of a kind are enough: those of hybrid and
 // ofi take longer, and most of what they have to give back is that of others.
-var parts = map[string]int{"shm": 1, "udp": 1, "hybrid": 8, "ofi": 8}
+var parts = map[string]int{"shm": 1, "udp": 1, "hybrid": 16, "ofi": 16}
 
 const (
 	segmentSize = 16 << 20
-	mostTimes   = 16 // how many times the rounds of a kind are run for what goes on growing
+	mostTimes   = 32 // how many times the rounds of a kind are run for what goes on growing
 )
 
 // TestJobs runs jobs one after the other in this process, which leave nothing of all that they
