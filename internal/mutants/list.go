@@ -1675,8 +1675,8 @@ var mutants = []mutant{
 		name:   "upc-next-block",
 		defect: "p + 1 at the end of a block begins the next thread's block an element too early",
 		file:   "upc/rt/pointer.go", test: "upc/rt ^TestPhasedWalk$",
-		old: "q.ResetPhase() - Phased((block-1)*size)",
-		new: "q.ResetPhase() - Phased(block*size)",
+		old: "off := int(q&offsetMask) - (block-1)*size",
+		new: "off := int(q&offsetMask) - block*size",
 	},
 	{
 		name:   "upc-equal-phases",
