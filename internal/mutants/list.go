@@ -117,8 +117,8 @@ var mutants = []mutant{
 		name:   "shm-one-credit-more",
 		defect: "a sender takes one credit more than the ring has cells",
 		file:   "conduits/shm/ring_unsafe.go", on: onShm,
-		old: "r.limit = atomic.LoadUint64(r.head) + r.mask + 1\n\treturn r.tail < r.limit",
-		new: "r.limit = atomic.LoadUint64(r.head) + r.mask + 2\n\treturn r.tail < r.limit",
+		old: "if r.tail < r.limit {\n\t\treturn true\n\t}\n\tr.lookAtHead()",
+		new: "if r.tail <= r.limit {\n\t\treturn true\n\t}\n\tr.lookAtHead()",
 	},
 	{
 		name:   "shm-lap-short",
@@ -131,8 +131,8 @@ var mutants = []mutant{
 		name:   "shm-lap-of-landing",
 		defect: "the receiver does not skip the end of the landing buffer that the sender skipped",
 		file:   "conduits/shm/ring_unsafe.go", on: onShm,
-		old: "if at < r.landRead&(r.landSize-1) {",
-		new: "if at > r.landSize {",
+		old: "if next := r.landRead & (r.landSize - 1); at != next {",
+		new: "if next := r.landRead & (r.landSize - 1); at > r.landSize {",
 	},
 	{
 		name:   "shm-landing-freed-early",
