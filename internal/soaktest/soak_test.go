@@ -58,7 +58,7 @@ func TestSoak(t *testing.T) {
 		t.Run(conduit, func(t *testing.T) {
 			w := watch{rounds: *soakRounds, part: parts[conduit], only: *soakKind}
 			if parts[conduit] > 1 && *soakRounds == 0 && *soakKind == "" {
-				w.only = "register" // the rest by TestJobs, and by processes
+				w.only = "handles" // the rest by TestJobs, and by processes
 			}
 			if err := w.run(gas.Config{Ranks: ranks, Conduit: conduit}); err != nil {
 				t.Fatal(err)
