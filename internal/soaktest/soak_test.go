@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-
 	"slices"
 	"strconv"
 	"strings"
@@ -274,8 +273,10 @@ func look(rounds int) usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	mappings, _ := os.ReadFile("/proc/self/maps")
-	return usage{rounds, [6]float64{float64(m.HeapObjects), float64(m.HeapAlloc), entries("fd"), float64(runtime.NumGoroutine()), entries("task"),
-		float64(bytes.Count(mappings, []byte{10}))}}
+	return usage{rounds, [6]float64{
+		float64(m.HeapObjects), float64(m.HeapAlloc), entries("fd"), float64(runtime.NumGoroutine()), entries("task"),
+		float64(bytes.Count(mappings, []byte{10})),
+	}}
 }
 
 // entries is how many entries a folder of /proc/self has.
