@@ -45,6 +45,10 @@ const (
 	// firstTrial and mostTrial are how many short sleeps lead to a trial.
 	firstTrial = 4
 	mostTrial  = 256
+	// apart is how many waits in a row end by a yield until one sleeps in its place. Two
+	// ranks that yield to each other stay on one processor though another one is idle; a
+	// sleeper is woken on one that is idle.
+	apart = 64
 )
 
 // What a wait came to.
@@ -64,6 +68,7 @@ type Patience struct {
 	looks  atomic.Int32  // of the next wait
 	limit  atomic.Int32  // of this one: looks, or most in a trial
 	last   atomic.Uint32 // what the last wait came to
+	gave   atomic.Int32  // waits in a row that ended by a yield
 	shorts atomic.Int32  // short sleeps since the last trial
 	need   atomic.Int32  // that many lead to one
 }
@@ -91,9 +96,11 @@ func (p *Patience) Next(idle int) Step {
 	switch {
 	case idle < limit && limit > 0:
 		return Look
+	case idle >= 0 && p.gave.Load() >= apart: // sleep
 	case idle < limit+leastYields+p.further(limit):
 		return Yield
 	}
+	p.gave.Store(0)
 	p.last.Store(slept)
 	return Park
 }
@@ -110,9 +117,16 @@ func (p *Patience) further(limit int) int {
 // begin sets the limit of a wait by the last one.
 func (p *Patience) begin() {
 	looks, limit := p.looks.Load(), p.limit.Load()
-	switch last := p.last.Load(); {
-	case p.most == 0:
+	last := p.last.Load()
+	if p.most == 0 {
 		return
+	}
+	if last == gaveWay {
+		p.gave.Add(1)
+	} else if p.gave.Load() != 0 {
+		p.gave.Store(0)
+	}
+	switch {
 	case last == looked && limit > looks: // a trial that succeeded
 		looks = p.most
 		p.need.Store(firstTrial)

@@ -69,16 +69,20 @@ func TestSettled(t *testing.T) {
 			for range 600 {
 				c.m.wait(&p)
 			}
-			trials := 0
+			trials, sleeps := 0, 0
 			const waits = 1000
 			for range waits {
 				looked, _, slept := c.m.wait(&p)
 				if looked > c.most {
 					trials++
 				}
-				if slept != c.slept {
-					t.Fatalf("%s: a wait slept: %v", c.name, slept)
+				if slept {
+					sleeps++
 				}
+			}
+			// Of those that yield to each other one in apart sleeps.
+			if c.slept && sleeps != waits || !c.slept && sleeps > waits/apart+1 || c.looked && sleeps > 0 {
+				t.Fatalf("%s: %d of %d waits slept", c.name, sleeps, waits)
 			}
 			if trials > waits/mostTrial+1 {
 				t.Fatalf("%s: %d of %d waits looked for longer than %d looks", c.name, trials, waits, c.most)
@@ -172,5 +176,28 @@ func TestLongSleeps(t *testing.T) {
 		if looked, _, _ := m.wait(&p); looked > 0 {
 			t.Fatalf("%d looks in wait %d, after sleeps of %v", looked, i, short)
 		}
+	}
+}
+
+// TestApart: of ranks that yield to each other for long one sleeps now and then, so that
+// they come apart where a processor is idle.
+func TestApart(t *testing.T) {
+	var p Patience
+	p.Set(looks, yields)
+	row := 0
+	for i := range 10 * apart {
+		switch _, yielded, slept := (machine{shares: true, sleep: short}).wait(&p); {
+		case slept && yielded > 0:
+			t.Fatalf("wait %d yields and sleeps", i)
+		case slept:
+			row = 0
+		default:
+			if row++; row > apart {
+				t.Fatalf("%d waits in a row yield to each other", row)
+			}
+		}
+	}
+	if row == 10*apart {
+		t.Fatal("no wait sleeps")
 	}
 }
