@@ -26,6 +26,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -61,6 +62,9 @@ type Verdict struct {
 type Server struct {
 	l     *net.UnixListener
 	token string
+
+	mu     sync.RWMutex // held for reading while files are sent
+	closed bool
 }
 
 // Listen makes a socket with a name that no other job has.
@@ -72,7 +76,7 @@ func Listen() (*Server, error) {
 	if err != nil {
 		return nil, errs.Resource("claim: cannot listen: %v", err)
 	}
-	return &Server{l, hex.EncodeToString(b[8:])}, nil
+	return &Server{l: l, token: hex.EncodeToString(b[8:])}, nil
 }
 
 // Address is what Ask takes. It is a secret.
@@ -80,7 +84,7 @@ func (s *Server) Address() string { return s.l.Addr().String() + "/" + s.token }
 
 // Serve answers until Close. judge decides, in goroutines of Serve, about processes that hold
 // the token; one that gets a rank also gets files, of which names say what each is. Serve
-// closes none of them.
+// closes none of them, and they are in use until Close returns.
 func (s *Server) Serve(names []string, files []*os.File, judge func(c Claimant) Verdict) {
 	for {
 		conn, err := s.l.AcceptUnix()
@@ -95,6 +99,11 @@ func (s *Server) Serve(names []string, files []*os.File, judge func(c Claimant) 
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(patience))
 			answer, granted := s.answer(conn, judge)
+			s.mu.RLock()
+			defer s.mu.RUnlock()
+			if s.closed {
+				return
+			}
 			var rights []byte
 			if granted {
 				fds := make([]int, len(files))
@@ -156,8 +165,14 @@ func credentials(conn *net.UnixConn) (c Claimant, err error) {
 	return Claimant{Pid: int(cred.Pid), UID: int(cred.Uid)}, nil
 }
 
-// Close ends Serve.
-func (s *Server) Close() error { return s.l.Close() }
+// Close ends Serve. Files are sent no more when it returns.
+func (s *Server) Close() error {
+	err := s.l.Close()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	return err
+}
 
 // A Grant is what a process has got.
 type Grant struct {
