@@ -125,7 +125,7 @@ func NewProcess(name string, t conduits.Transport, mates int) *Endpoint {
 	e := New(name, t)
 	e.waiters.patience = patience.Patience{}
 	if patience.Room(mates) {
-		e.waiters.patience.Set(mostPolls, mostYields)
+		e.waiters.patience.Set(mostPolls, 0)
 	}
 	return e
 }

@@ -30,7 +30,7 @@ type waiters struct {
 func newWaiters(t conduits.Transport) *waiters {
 	w := &waiters{t: t}
 	if t.Size() <= runtime.GOMAXPROCS(0) {
-		w.patience.Set(mostPolls, mostYields)
+		w.patience.Set(mostPolls, 0)
 	}
 	w.cond.L = &w.mu
 	return w
@@ -108,8 +108,6 @@ const (
 	// mostPolls is how often a goroutine polls before it parks, some tens of microseconds: about
 	// what it takes to wake it.
 	mostPolls = 100
-	// mostYields is how often it yields after that.
-	mostYields = 2
 )
 
 // idle lets other goroutines run, and reports whether to poll on.

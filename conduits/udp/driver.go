@@ -198,6 +198,9 @@ func (d *driver) progress() bool {
 	if now == 0 {
 		now = d.l.Now()
 	}
+	if any && !d.w.came.Load() {
+		d.w.came.Store(true)
+	}
 	if d.w.single {
 		drained = now // nothing stops a rank between Recv and here
 	}

@@ -21,6 +21,8 @@ type waiter struct {
 	processes bool // other ranks are other processes
 
 	patience patience.Patience // in polls; none where ranks outnumber processors
+	came     atomic.Bool       // datagrams, since the last Idle
+	since    atomic.Int32      // which idle call they had come at
 
 	seq          atomic.Uint32 // changes with whatever may end a wait
 	armed        atomic.Int32
@@ -39,8 +41,6 @@ const (
 	// mostPolls is how often a rank that has a processor to itself polls before it parks:
 	// some tens of microseconds, about what it takes to be woken.
 	mostPolls = 100
-	// mostYields is how often it yields after that.
-	mostYields = 2
 	// pollsPerGosched is how often polling lets goroutines of this process run.
 	pollsPerGosched = 32
 )
@@ -50,6 +50,16 @@ func (w *waiter) Idle(idle int) bool {
 	if w.single {
 		return false
 	}
+	// A rank whose memory others access is right to poll for that, too, though none of its
+	// own waits ends by it.
+	if idle <= 0 {
+		w.since.Store(0)
+	}
+	if w.came.Load() {
+		w.came.Store(false)
+		w.since.Store(int32(max(idle, 0)))
+	}
+	idle -= int(w.since.Load())
 	switch w.patience.Next(idle) {
 	case patience.Look:
 		if idle%pollsPerGosched == pollsPerGosched-1 {

@@ -65,6 +65,8 @@ type Patience struct {
 	most   int32 // looks
 	yields int32
 
+	shared atomic.Bool // the last yield let another thread run
+
 	looks  atomic.Int32  // of the next wait
 	limit  atomic.Int32  // of this one: looks, or most in a trial
 	last   atomic.Uint32 // what the last wait came to
@@ -82,9 +84,9 @@ func (p *Patience) Set(looks, yields int) {
 	p.need.Store(firstTrial)
 }
 
-// Brief reports whether waits do not look at present, so that a single look should not
-// take long either.
-func (p *Patience) Brief() bool { return p.limit.Load() == 0 }
+// Brief reports whether waits do not look at present because another thread needs the
+// processor, so that a single look should not take long either.
+func (p *Patience) Brief() bool { return p.limit.Load() == 0 && (p.most == 0 || p.shared.Load()) }
 
 // Next is what a wait does after idle looks and yields that found nothing. Below 0 it never
 // parks: see conduits.Endpoint.Idle.
@@ -97,7 +99,7 @@ func (p *Patience) Next(idle int) Step {
 	case idle < limit && limit > 0:
 		return Look
 	case idle >= 0 && p.gave.Load() >= apart: // sleep
-	case idle < limit+leastYields+p.further(limit):
+	case idle < 0 || idle < limit+p.mayYield(limit):
 		return Yield
 	}
 	p.gave.Store(0)
@@ -105,13 +107,12 @@ func (p *Patience) Next(idle int) Step {
 	return Park
 }
 
-// further is how many yields a wait makes beyond the least that looks so often: in
-// proportion.
-func (p *Patience) further(limit int) int {
+// mayYield is how many yields a wait makes that looks so often: in proportion.
+func (p *Patience) mayYield(limit int) int {
 	if p.most == 0 {
-		return 0
+		return leastYields
 	}
-	return max(int(p.yields)-leastYields, 0) * limit / int(p.most)
+	return min(max(int(p.yields)*limit/int(p.most), leastYields), int(p.yields))
 }
 
 // begin sets the limit of a wait by the last one.
@@ -134,8 +135,8 @@ func (p *Patience) begin() {
 		looks = min(looks+more, p.most)
 	default:
 		p.last.Store(looked)
-		if limit > looks { // one that failed
-			p.need.Store(min(2*p.need.Load(), mostTrial))
+		if last == gaveWay && limit > looks {
+			p.failed()
 		}
 		looks /= 2
 	}
@@ -150,7 +151,11 @@ func (p *Patience) begin() {
 
 // Yielded reports how long a yield took that Next had asked for.
 func (p *Patience) Yielded(took time.Duration) {
-	if took >= switched {
+	other := took >= switched
+	if other != p.shared.Load() {
+		p.shared.Store(other)
+	}
+	if other {
 		p.last.Store(gaveWay)
 	} else {
 		p.last.Store(looked)
@@ -159,10 +164,17 @@ func (p *Patience) Yielded(took time.Duration) {
 
 // Slept reports how long a sleep took.
 func (p *Patience) Slept(took time.Duration) {
-	if took < short {
-		p.shorts.Add(1)
+	if took >= short {
+		return // looking could not have saved it, and says nothing of a trial
+	}
+	p.shorts.Add(1)
+	if p.limit.Load() > p.looks.Load() {
+		p.failed()
 	}
 }
+
+// failed notes that a trial has not brought what was waited for, which came soon after.
+func (p *Patience) failed() { p.need.Store(min(2*p.need.Load(), mostTrial)) }
 
 // Room reports whether n ranks of this host, each a process, have a processor each. A rank
 // that is bound to one (-bind core) leaves the others to its neighbours: what there is
