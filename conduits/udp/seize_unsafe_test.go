@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/internal/spin"
 	"github.com/argon-go/argon/internal/testjob"
 	"github.com/argon-go/argon/segment"
@@ -64,7 +65,7 @@ func seize() {
 // TestSeized: a rank whose runtime lets no goroutine run for longer than the dead time,
 // while its process runs, is told of and waited for.
 func TestSeized(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
+	if runtime.GOARCH != "amd64" || race.Enabled {
 		t.Skip("package spin is no assembly here, and can be preempted")
 	}
 	name := filepath.Join(t.TempDir(), "flag")
