@@ -59,8 +59,8 @@ var mutants = []mutant{
 		name:   "patience-long-sleeps-are-short",
 		defect: "sleeps of any length have a rank look for long again",
 		file:   "internal/patience/patience.go", test: "internal/patience ^TestLongSleeps$",
-		old: "if took < short {",
-		new: "if took > 0 {",
+		old: "if took >= short {",
+		new: "if took < 0 {",
 	},
 	{
 		name:   "patience-yield-is-a-look",
