@@ -207,6 +207,7 @@ func TestPrompts(t *testing.T) {
 					for _, s := range tc.steps {
 						if s == pause {
 							time.Sleep(99 * time.Millisecond)
+							synctest.Wait()
 							continue
 						}
 						streams[s[0]-'0'].feed([]byte(s[1:]))
@@ -232,11 +233,13 @@ func TestLongLineGrows(t *testing.T) {
 		for range 50 {
 			st.feed(bytes.Repeat([]byte("a"), showShort+1))
 			time.Sleep(37 * time.Millisecond) // less than two ticks
+			synctest.Wait()
 		}
 		if n := out.Len(); n > 0 {
 			t.Errorf("%d bytes of a line that grows were passed on", n)
 		}
 		time.Sleep(99 * time.Millisecond)
+		synctest.Wait()
 		if n := out.Len(); n != 50*(showShort+1) {
 			t.Errorf("after a pause %d bytes were passed on", n)
 		}
