@@ -216,7 +216,7 @@ func TestPrompts(t *testing.T) {
 					if label {
 						want = tc.labels
 					}
-					if got := out.String(); got != want {
+					if got := sk.text(&out); got != want {
 						t.Errorf("labels %v: %q, want %q", label, got, want)
 					}
 				}
@@ -225,22 +225,30 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
+// text is what s has written to b, which its timers write to as well.
+func (s *sink) text(b *bytes.Buffer) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return b.String()
+}
+
 // A long line is not taken for a prompt while it grows.
 func TestLongLineGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		st := newStream(0, &sink{w: &out}, false, false, nil, nil)
+		sk := &sink{w: &out}
+		st := newStream(0, sk, false, false, nil, nil)
 		for range 50 {
 			st.feed(bytes.Repeat([]byte("a"), showShort+1))
 			time.Sleep(37 * time.Millisecond) // less than two ticks
 			synctest.Wait()
 		}
-		if n := out.Len(); n > 0 {
+		if n := len(sk.text(&out)); n > 0 {
 			t.Errorf("%d bytes of a line that grows were passed on", n)
 		}
 		time.Sleep(99 * time.Millisecond)
 		synctest.Wait()
-		if n := out.Len(); n != 50*(showShort+1) {
+		if n := len(sk.text(&out)); n != 50*(showShort+1) {
 			t.Errorf("after a pause %d bytes were passed on", n)
 		}
 	})
