@@ -56,14 +56,25 @@ func (s Sight) String() string {
 	case s.PID == 0:
 		return ""
 	case s.Stopped():
-		return fmt.Sprintf("its process %d is stopped (state %c), by a signal or a debugger", s.PID, s.State)
+		return fmt.Sprintf("its process %d is stopped (state %c), by a signal or a debugger", s.PID, s.state())
 	case s.Busy():
 		return fmt.Sprintf("its process %d runs (state %c, %v of processor time in %v, %v of waiting for one) and lets no goroutine answer, as while the collector waits for one that cannot be preempted",
-			s.PID, s.State, s.Ran.Round(time.Millisecond), s.Took.Round(time.Millisecond), s.Delayed.Round(time.Millisecond))
+			s.PID, s.state(), s.Ran.Round(time.Millisecond), s.Took.Round(time.Millisecond), s.Delayed.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("its process %d lives and does not run (state %c, %v of processor time in %v)",
-		s.PID, s.State, s.Ran.Round(time.Millisecond), s.Took.Round(time.Millisecond))
+		s.PID, s.state(), s.Ran.Round(time.Millisecond), s.Took.Round(time.Millisecond))
 }
+
+// state is the process's state as people read it.
+func (s Sight) state() byte {
+	if s.State == 0 {
+		return '?'
+	}
+	return s.State
+}
+
+// isState reports whether b can be a process's state, or is that of none.
+func isState(b byte) bool { return b == 0 || b > ' ' && b < 0x7f }
 
 func (s *Sight) append(b []byte) []byte {
 	b = append(b, bit(s.Answers))
@@ -80,7 +91,7 @@ func parseSight(b []byte) (s Sight, ok bool) {
 	a := p.u8()
 	s.Answers, s.PID, s.State = a == 1, int(p.u32()), p.u8()
 	s.Took, s.Ran, s.Delayed, s.Faults = time.Duration(p.u64()), time.Duration(p.u64()), time.Duration(p.u64()), p.u64()
-	return s, p.done() && a <= 1 && (s.State == 0 || s.State > ' ' && s.State < 0x7f)
+	return s, p.done() && a <= 1 && isState(s.State)
 }
 
 // question is kLook.
@@ -123,7 +134,7 @@ func parseEcho(b []byte) (e echo, ok bool) {
 	p := parser{b: b}
 	e.number, e.pid, e.seen.State = p.u32(), p.u32(), p.u8()
 	e.seen.Ran, e.seen.Delayed, e.seen.Faults = time.Duration(p.u64()), time.Duration(p.u64()), p.u64()
-	return e, p.done()
+	return e, p.done() && isState(e.seen.State)
 }
 
 // processes names the processes that this one sees: those of ranks for which it is equal

@@ -216,6 +216,7 @@ func FuzzRequest(f *testing.F) {
 // FuzzLook: what is said about ranks that do not answer.
 func FuzzLook(f *testing.F) {
 	f.Add((&Sight{PID: 77, State: 'R', Took: 1, Ran: 2, Delayed: 3, Faults: 4}).append(nil))
+	f.Add((&Sight{PID: 77, Took: 1, Ran: 2}).append(nil)) // a process without a state
 	f.Add((&question{1, 2, 3, 4}).append(nil))
 	f.Add((&echo{1, 2, sys.Activity{State: 'S', Ran: 3, Delayed: 4, Faults: 5}}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -68,12 +68,13 @@ func allocate(size uint64) unsafe.Pointer {
 
 // blockSize is the size of the block at p.
 func blockSize(what string, p unsafe.Pointer) uint64 {
-	h := (*[2]uint64)(unsafe.Add(p, -header))
 	off := uintptr(p) - uintptr(heap.base)
-	if heap.base == nil || off >= heapSize || h[1] != inUse {
-		panic(fmt.Sprintf("libc: %s(%p): invalid pointer, or freed before", what, p))
+	if heap.base != nil && off >= header && off < heapSize {
+		if h := (*[2]uint64)(unsafe.Add(p, -header)); h[1] == inUse {
+			return h[0]
+		}
 	}
-	return h[0]
+	panic(fmt.Sprintf("libc: %s(%p): invalid pointer, or freed before", what, p))
 }
 
 // Malloc is malloc. The memory is not cleared.
