@@ -206,7 +206,7 @@ func (w *watch) kind(s *soak, k kind) error {
 // observe has run called as often as k wants and looks again and again, each time after twice
 // as many rounds. What is kept for later use grows to what is used at a time, sooner or later
 // and often by doubling, and then no more; a leak grows between all looks. agree has all ranks
-// arrive and says whether one of them wants more.
+// arrive and reports whether one of them wants more.
 func (w *watch) observe(k kind, looks bool, run func() error, agree func(more bool) (bool, error)) error {
 	rounds := max(w.rounds, k.rounds/w.part, 40)
 	var was []usage
