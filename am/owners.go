@@ -12,7 +12,7 @@ import (
 //
 //	  0..15   am: the comparison of tables at Attach, long messages to exposed memory
 //	 16..31   barrier
-//	 32..63   extended; from 48 on extended/heap
+//	 32..63   extended
 //	 64..79   collective; package gas has them named "gas.collective.ready" and so on
 //	 80..87   gas: calls
 //	 88..95   aggregate; package gas has them named "gas.aggregate.data" and so on

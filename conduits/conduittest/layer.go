@@ -10,7 +10,6 @@ import (
 	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/extended/collective"
-	"github.com/argon-go/argon/extended/heap"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
 )
@@ -101,7 +100,6 @@ type stack struct {
 	ext *extended.Endpoint
 
 	coll *collective.Endpoint // if layers has them
-	heap *heap.Heap
 }
 
 // layers is what each rank of a job brings to attach.
@@ -112,8 +110,7 @@ type layers struct {
 	debug    bool
 	ext      extended.Config
 	bar      barrier.Config
-	coll     bool   // collectives, too
-	heap     uint64 // bytes of a heap at the segment's beginning; 0: none
+	coll     bool // collectives, too
 }
 
 // stack runs body with the layers attached; a barrier follows it.
@@ -159,12 +156,6 @@ func on(p *contract.Peer, l layers) *stack {
 		s.coll = collective.New(collective.Config{})
 		a.Runtime = append(a.Runtime, s.coll.Handlers()...)
 	}
-	if l.heap > 0 {
-		own, err := segment.NewHeap(segment.AttachBase, l.heap)
-		p.Must(err)
-		s.heap = heap.New(own)
-		a.Runtime = append(a.Runtime, s.heap.Handlers()...)
-	}
 	e, err := am.Attach(p.EP, a)
 	p.Must(err)
 	p.Up()
@@ -173,9 +164,6 @@ func on(p *contract.Peer, l layers) *stack {
 	s.ext.Bind(e)
 	if s.coll != nil {
 		s.coll.Bind(e)
-	}
-	if s.heap != nil {
-		s.heap.Bind(e)
 	}
 	return s
 }

@@ -15,8 +15,6 @@ var belowChecks = []check{
 	{name: "extended/copy", seeded: true, run: extendedCopy},
 	{name: "collective/model", seeded: true, run: collectiveModel}, // testreduce, testteambcast
 	{name: "collective/mismatch", run: collectiveMismatch},
-	{name: "heap/model", seeded: true, run: heapModel},
-	{name: "heap/refusals", run: heapRefusals},
 }
 
 // extendedSegment: a segment is zero at attach, all of it and no more is at hand where

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"testing"
 
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/boot"
 	"github.com/argon-go/argon/internal/testjob"
 )
 
@@ -32,6 +35,36 @@ func TestProcesses(t *testing.T) {
 	r := testjob.RunConfig(t, 3, "compiled", testjob.Config{Args: []string{"-size", "40"}}).Want(t, 0)
 	if r.Stdout[0] != want(3, 40) || r.Stdout[1]+r.Stdout[2] != "" {
 		t.Errorf("the ranks print %q", r.Stdout)
+	}
+}
+
+// TestFree: a thread gives back what another one has allocated, once.
+func TestFree(t *testing.T) {
+	var out bytes.Buffer
+	cfg := boot.Config{Name: "compiled", Ranks: 2, MaxSegment: segmentSize(3)}
+	err := boot.Run(context.Background(), cfg, func(ep conduits.Endpoint) error {
+		th, err := begin(ep, 3)
+		if err != nil {
+			return err
+		}
+		p, err := th.heap.alloc(word)
+		if err != nil {
+			return err
+		}
+		if err := th.b.Barrier(1, 0); err != nil {
+			return err
+		}
+		if th.me == 0 {
+			p.Thread = 1 // whose first block has the same address
+			fmt.Fprintln(&out, th.heap.free(p))
+			fmt.Fprintln(&out, th.heap.free(p))
+		}
+		return th.b.Barrier(2, 0)
+	})
+	// The first block is the last one of the heap, which is the segment's second page.
+	const want = "<nil>\ncompiled: upc_free of 1:0x1:0xff0 on thread 1: not an allocated block\n"
+	if err != nil || out.String() != want {
+		t.Errorf("%v, %q", err, &out)
 	}
 }
 

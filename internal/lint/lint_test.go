@@ -125,7 +125,7 @@ func TestRules(t *testing.T) {
 		{"a front of both", "gas/mustdist/a.go", imports("./gas/dist", "./gas/must"), ""},
 		{"a language's runtime", "upc/rt/a.go", imports("./gas", "./extended", "./am"), ""},
 		{"a language under gas", "gas/dist/a.go", imports("./upc/rt"), "imports point down"},
-		{"a language beside another", "upc/rt/a.go", imports("./upc/onesided"), "do not import each other"},
+		{"a language beside another", "upc/rt/a.go", imports("./upc/libc"), "do not import each other"},
 		{"a language names a conduit", "upc/rt/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},
 		{"containers have no front", "gas/dist/a.go", imports("./gas/mustdist"), "imports point down"},
 		{"a front names no conduit", "gas/must/a.go", imports("./conduits/shm"), "nothing above conduits/ knows"},

@@ -1744,16 +1744,16 @@ var mutants = []mutant{
 	{
 		name:   "onesided-unlock-once",
 		defect: "an exclusive lock's release gives back a shared one",
-		file:   "upc/onesided/onesided.go", test: "upc/onesided ^TestLock$",
-		old: "return s.unlock(\"Unlock\", place{rank, at}, s.exclusive())",
-		new: "s.held[place{rank, at}] = 1; return s.unlock(\"Unlock\", place{rank, at}, 1)",
+		file:   "examples/onesided/sync.go", test: "examples/onesided ^TestLock$",
+		old: "	return s.step(\"unlock\", p, math.MaxInt64, -add)",
+		new: "	return s.step(\"unlock\", p, math.MaxInt64, -1)",
 	},
 	{
 		name:   "onesided-shared-any",
 		defect: "a shared lock is taken while another rank holds it exclusively",
-		file:   "upc/onesided/onesided.go", test: "upc/onesided ^TestLock$",
-		old: "s.lock(\"LockShared\", place{rank, at}, int32(s.e.Size()), 1, true)",
-		new: "s.lock(\"LockShared\", place{rank, at}, 2*s.exclusive(), 1, true)",
+		file:   "examples/onesided/sync.go", test: "examples/onesided ^TestLock$",
+		old: "		compare, add = int64(s.n.Size()), 1",
+		new: "		compare, add = 2*int64(s.n.Size()+1), 1",
 	},
 	{
 		name:   "upc-loop-next-block",
