@@ -22,13 +22,6 @@ type AtOnce interface {
 	AtomicAtOnce(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) (old uint64, done bool)
 }
 
-// Piece is one of several accesses of one rank's memory: Mem, 1 byte or more, is the local
-// side.
-type Piece struct {
-	At  segment.NLA
-	Mem []byte
-}
-
 // ManyAtOnce is an AtOnce that transfers many pieces for the price of one where each by
 // itself would be a system call. Its methods transfer pieces of registered memory, of which
 // no two overlap where they are written, in any order, and return how many from the first

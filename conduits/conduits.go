@@ -376,6 +376,10 @@ type Endpoint interface {
 	// Atomic performs op on the aligned word at address to. If the returned
 	// Event has RemoteDone, value is the old content; else Complete brings it.
 	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, cookie uint64) (value uint64, ev Event, err error)
+	// Post begins a, which is only read and written during the call: what Put, Get, PutWord
+	// and Atomic do by other names. Value has an atomic's old content if the returned
+	// Event has RemoteDone.
+	Post(a *Access) (Event, error)
 	// Fence orders all earlier direct accesses of the calling goroutine before
 	// all its later ones, as seen by every rank of the neighbourhood.
 	Fence()

@@ -15,7 +15,7 @@ func TestOwnMemory(t *testing.T) {
 	}
 	refused := func(when string, a segment.NLA) {
 		t.Helper()
-		_, _, err := o.Access(3, a, 8, segment.RightRead)
+		_, _, err := o.Admit(3, a, 8, segment.RightRead)
 		var f *segment.FaultError
 		if !errors.As(err, &f) || f.Addr != a || f.Len != 8 || f.VPID != 3 {
 			t.Errorf("%s: %v", when, err)
@@ -50,7 +50,7 @@ func TestOwnMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := r.At(0)
-	b, unit, err := o.Access(3, a, 8, segment.RightRead)
+	b, unit, err := o.Admit(3, a, 8, segment.RightRead)
 	if err != nil || &b[0] != &mem[0] {
 		t.Fatalf("%v", err)
 	}

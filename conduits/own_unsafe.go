@@ -128,11 +128,11 @@ func CheckMap(n uint64) (uint64, error) {
 	return (n + segment.PageSize - 1) &^ (segment.PageSize - 1), nil
 }
 
-// Access is the target's part of an access by rank src to n bytes, not 0, at an
+// Admit is the target's part of an access by rank src to n bytes, not 0, at an
 // address outside the attach segment. t may be nil: then nothing is registered.
 // If err is nil, u.Exit must be called when b is not used any more; see
 // segment.ATU.Enter. Else it is a *segment.FaultError.
-func Access(t *segment.ATU, src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error) {
+func Admit(t *segment.ATU, src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error) {
 	if t == nil {
 		return nil, nil, &segment.FaultError{Addr: a, Len: n, Need: need, VPID: uint16(min(src, segment.AnyVPID)), Page: a &^ (segment.PageSize - 1)}
 	}
@@ -144,7 +144,7 @@ func Access(t *segment.ATU, src int, a segment.NLA, n uint64, need segment.Right
 	return b, u, nil
 }
 
-// Access is Access with the endpoint's own unit.
-func (o *OwnMemory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
-	return Access(o.atu.Load(), src, a, n, need)
+// Admit is Admit with the endpoint's own unit.
+func (o *OwnMemory) Admit(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
+	return Admit(o.atu.Load(), src, a, n, need)
 }

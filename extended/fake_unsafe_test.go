@@ -138,7 +138,7 @@ func (e *fakeEP) perform(p *pending) (value uint64, err error) {
 	b, ok := v.Bytes(p.a, n, v.Size())
 	if !ok {
 		var u *segment.Unit
-		if b, u, err = e.job.eps[p.dst].own.Access(e.rank, p.a, n, need); err != nil {
+		if b, u, err = e.job.eps[p.dst].own.Admit(e.rank, p.a, n, need); err != nil {
 			return 0, conduits.Fault("fake", p.dst, err)
 		}
 		defer u.Exit()
@@ -354,3 +354,6 @@ var errDied error = &conduits.PeerError{Rank: 1, Op: "test"}
 
 // wordIn is the word at off of a segment.
 func wordIn(seg []byte, off int) *uint64 { return (*uint64)(unsafe.Pointer(&seg[off])) }
+
+// Post begins an access.
+func (e *fakeEP) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

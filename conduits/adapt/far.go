@@ -51,9 +51,9 @@ func (e *Endpoint) unit() *segment.ATU {
 }
 
 // registered is the target's part of an access to memory beyond the segment; see
-// conduits.Access.
+// conduits.Admit.
 func (e *Endpoint) registered(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
-	return conduits.Access(e.unit(), src, a, n, need)
+	return conduits.Admit(e.unit(), src, a, n, need)
 }
 
 // RepliesBeside is PollReplies for a caller that is in a handler of another conduit, while

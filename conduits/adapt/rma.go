@@ -428,3 +428,6 @@ func (e *Endpoint) abandon(rank int) {
 		}
 	}
 }
+
+// Post begins an access.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

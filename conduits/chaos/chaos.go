@@ -555,7 +555,7 @@ func (e *endpoint) there(m *conduits.Message, count uint64) bool {
 		return false
 	}
 	n := uint64(len(m.Payload))
-	_, u, err := conduits.Access(t, m.Src, m.To, n, segment.RightWrite)
+	_, u, err := conduits.Admit(t, m.Src, m.To, n, segment.RightWrite)
 	if err != nil {
 		return false
 	}

@@ -18,7 +18,7 @@ type Config struct {
 
 	Delay    float64 // that an arrived message is kept for some polls; default 0.3
 	Late     float64 // that a completion is told later than it happens; default 0.3
-	Defer    float64 // that a put, get, atomic or long request is performed by a later poll; default 0.2
+	Defer    float64 // that a put, get, atomic or long request is performed by a later poll, and that one at once is not made; default 0.2
 	NoCredit float64 // that a send has no credit although there is room; default 0.1
 	Cancel   float64 // that a send reserves room, cancels and has no credit; default 0.02
 	Split    float64 // that Send and SendPayload become Reserve and Commit; default 0.2
@@ -129,6 +129,7 @@ type Counts struct {
 	Reordered uint64 // messages run before one of the same source and class that came earlier
 	Late      uint64 // completions told later
 	Deferred  uint64 // puts, gets, atomics and long requests performed later
+	Refused   uint64 // accesses at once that were not made, as if they could not be
 	NoCredit  uint64 // sends that had room and were told otherwise
 	Cancelled uint64 // rooms reserved and given back for that
 	Split     uint64 // sends made of Reserve and Commit
@@ -141,12 +142,12 @@ type Counts struct {
 
 // counters are Counts as they are kept.
 type counters struct {
-	delayed, reordered, late, deferred, noCredit, cancelled, split, empty, woken, idle, killed, ops, faults atomic.Uint64
+	delayed, reordered, late, deferred, refused, noCredit, cancelled, split, empty, woken, idle, killed, ops, faults atomic.Uint64
 }
 
 func (c *counters) counts() Counts {
 	return Counts{
-		Delayed: c.delayed.Load(), Reordered: c.reordered.Load(), Late: c.late.Load(), Deferred: c.deferred.Load(),
+		Delayed: c.delayed.Load(), Reordered: c.reordered.Load(), Late: c.late.Load(), Deferred: c.deferred.Load(), Refused: c.refused.Load(),
 		NoCredit: c.noCredit.Load(), Cancelled: c.cancelled.Load(), Split: c.split.Load(), Empty: c.empty.Load(),
 		Woken: c.woken.Load(), Idle: c.idle.Load(), Killed: c.killed.Load(), Ops: c.ops.Load(),
 	}

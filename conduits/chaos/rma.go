@@ -235,3 +235,30 @@ func (e *endpoint) move(o *operation) {
 	}
 	e.mu.Unlock()
 }
+
+// Post begins an access, now or later.
+func (e *endpoint) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return e.now(a)
+	}
+	return conduits.PostBy(e, a)
+}
+
+// now makes an access at once, of its pieces some, or says that it cannot be.
+func (e *endpoint) now(a *conduits.Access) (conduits.Event, error) {
+	a.Value = 0
+	if !e.op() || e.roll(e.cfg.Defer, &e.did.refused) {
+		return 0, nil
+	}
+	all := a.Pieces
+	if len(all) > 1 {
+		e.mu.Lock()
+		if e.chance(e.cfg.Defer) {
+			a.Pieces = all[:1+e.rng.IntN(len(all)-1)]
+		}
+		e.mu.Unlock()
+	}
+	ev, err := e.inner.Post(a)
+	a.Pieces = all
+	return ev, err
+}

@@ -375,3 +375,6 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 
 // Now is the shared memory's time.
 func (e *Endpoint) Now() time.Duration { return e.near.Now() }
+
+// Post begins an access.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

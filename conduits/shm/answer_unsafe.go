@@ -116,7 +116,7 @@ func (a *answers) answer(src int, p unsafe.Pointer, room []byte) (page uint64, h
 	if !sound {
 		return uint64(at)&^(segment.PageSize-1) | 1, 0
 	}
-	m, u, err := conduits.Access(a.mem.MadeATU(), src, at, n, need)
+	m, u, err := conduits.Admit(a.mem.MadeATU(), src, at, n, need)
 	if err != nil {
 		if f, ok := err.(*segment.FaultError); ok {
 			return uint64(f.Page)&^(segment.PageSize-1) | 1, f.Have

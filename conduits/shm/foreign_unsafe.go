@@ -138,7 +138,7 @@ func (x *access) finish() {
 // begin starts an access to n bytes, a word, at address a of rank, which finish ends.
 func (mem *memory) begin(rank int, a segment.NLA, n uint64, need segment.Rights) (access, error) {
 	if o := mem.owner(rank); o != nil {
-		b, u, err := conduits.Access(o.MadeATU(), mem.rank, a, n, need)
+		b, u, err := conduits.Admit(o.MadeATU(), mem.rank, a, n, need)
 		return access{mem: unsafe.Pointer(unsafe.SliceData(b)), own: u}, err
 	}
 	p := mem.peer(rank)
@@ -182,7 +182,7 @@ func (mem *memory) direct(rank int, a segment.NLA, n uint64, need segment.Rights
 func (mem *memory) transfer(rank int, a segment.NLA, buf []byte, need segment.Rights, whole bool) (ask bool, err error) {
 	n := uint64(len(buf))
 	if o := mem.owner(rank); o != nil {
-		b, u, err := conduits.Access(o.MadeATU(), mem.rank, a, n, need)
+		b, u, err := conduits.Admit(o.MadeATU(), mem.rank, a, n, need)
 		if err != nil {
 			return false, err
 		}

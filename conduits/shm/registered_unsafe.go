@@ -162,7 +162,7 @@ func (mem *memory) registrations(rank int) uint64 {
 // nil, which is counted, if the memory has been withdrawn.
 func (mem *memory) longAt(src int, to segment.NLA, n, count uint64) []byte {
 	t := mem.MadeATU()
-	b, u, err := conduits.Access(t, src, to, n, segment.RightWrite)
+	b, u, err := conduits.Admit(t, src, to, n, segment.RightWrite)
 	if err == nil {
 		u.Exit()
 		if !t.Since(to, n, count) {

@@ -120,3 +120,6 @@ func (mem *memory) Fence() {
 	x.Store(1)
 	x.Load()
 }
+
+// Post begins an access.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

@@ -30,7 +30,7 @@ func (e *Endpoint) reach(src int, a segment.NLA, n uint64, need segment.Rights) 
 	if n == 0 {
 		return nil, nil
 	}
-	mem, u, err := e.Access(src, a, n, need)
+	mem, u, err := e.Admit(src, a, n, need)
 	if err != nil {
 		return nil, err
 	}
@@ -250,3 +250,6 @@ func (j *Job) answer(id uint32, m *message, k kind) {
 	m.src, m.dst = m.dst, m.src
 	j.schedule(j.now+j.faults.jitter(j), evInject, uint64(id))
 }
+
+// Post begins an access.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

@@ -42,7 +42,7 @@ func (m *memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits
 }
 
 func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
-	return conduits.Access(m.atu(), src, a, n, need)
+	return conduits.Admit(m.atu(), src, a, n, need)
 }
 
 // atu is nil as long as nothing can be registered.

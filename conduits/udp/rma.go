@@ -162,3 +162,6 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	_, rights := e.c.segment(rank)
 	return rights
 }
+
+// Post begins an access.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

@@ -39,7 +39,7 @@ func (m *memory) Target(_ int, a segment.NLA, n uint64, _ segment.Rights) ([]byt
 }
 
 func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {
-	return conduits.Access(nil, src, a, n, need)
+	return conduits.Admit(nil, src, a, n, need)
 }
 
 func (m *memory) Registrations() uint64                 { return 0 }

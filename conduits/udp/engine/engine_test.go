@@ -29,7 +29,7 @@ func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) (
 	if m.alias != nil {
 		a = m.alias(a)
 	}
-	return conduits.Access(m.atu, src, a, n, need)
+	return conduits.Admit(m.atu, src, a, n, need)
 }
 
 func (m *memory) Registrations() uint64 {

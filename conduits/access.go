@@ -1,0 +1,180 @@
+package conduits
+
+import (
+	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/segment"
+)
+
+// Verb is what an [Access] does.
+type Verb uint8
+
+// The verbs.
+const (
+	Put     Verb = iota // copy Mem to address At of Rank
+	Get                 // copy len(Mem) bytes from there to Mem
+	PutWord             // store the low Size bytes (1, 2, 4 or 8) of A at At, aligned to Size: the card's immediate put, with no source memory
+	GetWord             // load such a word into Value; only with Now
+	Atomic              // perform Op on the aligned word of type Type at At
+)
+
+// String names the verb, as errors do.
+func (v Verb) String() string {
+	switch v {
+	case Put:
+		return "put"
+	case Get:
+		return "get"
+	case PutWord:
+		return "put of a word"
+	case GetWord:
+		return "get of a word"
+	case Atomic:
+		return "atomic"
+	}
+	return "access"
+}
+
+// Access is one access to the memory of a rank: what [Endpoint].Post takes, by pointer,
+// from a record that its caller keeps and uses again.
+type Access struct {
+	Verb Verb
+	Op   AtomicOp   // of Atomic
+	Type AtomicType // of Atomic
+	Size uint8      // of PutWord and GetWord, bytes
+
+	// Want are the completions asked for. An Atomic has RemoteDone alone, whatever Want is.
+	Want Event
+
+	// Now asks for an access that is complete when Post returns, or is not made. It is for
+	// registered memory, see Endpoint.ATU, of 1 byte or more. If the endpoint reaches that
+	// without its rank, by load and store or by a system call, Post returns SourceDone and
+	// RemoteDone, whatever Want is. Else it returns 0 and no error; nothing has been
+	// transferred then, or, of memory that is not there any more, a part, and the same access
+	// without Now finds out what is wrong, or asks the owner. An access with Now waits for
+	// nothing and is not counted in Puts, Gets and Atomics of Stats, so that goroutines share
+	// no line for it.
+	Now bool
+
+	Rank int
+	At   segment.NLA
+	Mem  []byte // source of a Put, destination of a Get
+
+	// Pieces, if there are any, are put or got in place of At and Mem, for the price of one
+	// where each by itself would be a system call; only with Now. No two of them overlap
+	// where they are written, and none is single-copy atomic. Value becomes how many are complete, from
+	// the first on, and Post returns 0 if it is none; pieces behind these may have been
+	// transferred, in whole or in part. The caller gives what is left again if there were
+	// any, and else transfers the first by itself, which finds out what is wrong. The pieces are
+	// the caller's again when Post returns.
+	Pieces []Piece
+
+	A, B   uint64 // the word of PutWord; the operands of Atomic
+	Value  uint64 // set by Post if it returns RemoteDone: an Atomic's old word, the word of GetWord, or see Pieces
+	Cookie uint64 // of Complete
+}
+
+// Piece is one of several accesses of one rank's memory: Mem, 1 byte or more, is the local
+// side.
+type Piece struct {
+	At  segment.NLA
+	Mem []byte
+}
+
+// Len is how many bytes a accesses, of its pieces not counted.
+func (a *Access) Len() uint64 {
+	switch a.Verb {
+	case PutWord, GetWord:
+		return uint64(a.Size)
+	case Atomic:
+		return uint64(a.Type.Size())
+	}
+	return uint64(len(a.Mem))
+}
+
+// Need is the right that a needs.
+func (a *Access) Need() segment.Rights {
+	switch a.Verb {
+	case Put, PutWord:
+		return segment.RightWrite
+	case Get, GetWord:
+		return segment.RightRead
+	}
+	return segment.RightAtomic
+}
+
+// CheckWord returns an error unless a's word may be put: 1, 2, 4 or 8 bytes, aligned.
+// conduit is the name that the error begins with.
+func CheckWord(conduit string, a *Access) error {
+	if n := a.Size; n < 1 || n > 8 || n&(n-1) != 0 || uint64(a.At)%uint64(n) != 0 {
+		return errs.BadArg("%s: %v: %d bytes at %v: 1, 2, 4 or 8, aligned", conduit, a.Verb, n, a.At)
+	}
+	return nil
+}
+
+// NoVerb is the error of an access without Now that no endpoint knows.
+func NoVerb(conduit string, a *Access) error {
+	return errs.BadArg("%s: no access %d without Now", conduit, a.Verb)
+}
+
+// verbs are the accesses by their older names.
+type verbs interface {
+	Put(dst int, to segment.NLA, src []byte, want Event, cookie uint64) (Event, error)
+	Get(dst []byte, src int, from segment.NLA, want Event, cookie uint64) (Event, error)
+	PutWord(dst int, to segment.NLA, v uint64, n int, want Event, cookie uint64) (Event, error)
+	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, cookie uint64) (value uint64, ev Event, err error)
+}
+
+// PostBy is Post by the methods of ep for each verb.
+func PostBy(ep verbs, a *Access) (ev Event, err error) {
+	if a.Now {
+		return postNow(ep, a), nil
+	}
+	switch a.Verb {
+	case Put:
+		return ep.Put(a.Rank, a.At, a.Mem, a.Want, a.Cookie)
+	case Get:
+		return ep.Get(a.Mem, a.Rank, a.At, a.Want, a.Cookie)
+	case PutWord:
+		return ep.PutWord(a.Rank, a.At, a.A, int(a.Size), a.Want, a.Cookie)
+	case Atomic:
+		a.Value, ev, err = ep.Atomic(a.Rank, a.At, a.Op, a.Type, a.A, a.B, a.Cookie)
+		return ev & RemoteDone, err
+	}
+	return 0, NoVerb("conduits", a)
+}
+
+func postNow(ep verbs, a *Access) Event {
+	const done = SourceDone | RemoteDone
+	if m, ok := ep.(ManyAtOnce); ok && a.Pieces != nil {
+		n := 0
+		if a.Verb == Put {
+			n = m.PutManyAtOnce(a.Rank, a.Pieces)
+		} else {
+			n = m.GetManyAtOnce(a.Rank, a.Pieces)
+		}
+		if a.Value = uint64(n); n > 0 {
+			return done
+		}
+		return 0
+	}
+	x, ok := ep.(AtOnce)
+	if !ok || a.Pieces != nil {
+		return 0
+	}
+	switch a.Verb {
+	case Put:
+		ok = x.PutAtOnce(a.Rank, a.At, a.Mem)
+	case Get:
+		ok = x.GetAtOnce(a.Mem, a.Rank, a.At)
+	case PutWord:
+		ok = x.PutWordAtOnce(a.Rank, a.At, a.A, int(a.Size))
+	case GetWord:
+		a.Value, ok = x.GetWordAtOnce(a.Rank, a.At, int(a.Size))
+	default:
+		a.Value, ok = x.AtomicAtOnce(a.Rank, a.At, a.Op, a.Type, a.A, a.B)
+	}
+	if ok {
+		return done
+	}
+	return 0
+}
