@@ -24,8 +24,8 @@
 // stays reachable until all are done. A rank that returns an error, panics, or
 // ends its goroutine fails the job.
 //
-// Code that has nothing to do about errors is shorter with package gas/must, where the first
-// error of a rank ends its function, or by [Node.Must].
+// Code that has nothing to do about errors is shorter with [Must], [Must2] and [Node.Must], by which
+// the first error of a rank ends its function.
 //
 // # Memory
 //

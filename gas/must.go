@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -11,18 +12,37 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// Must does nothing if err is nil. Otherwise it ends the rank's function, and Run returns err
-// as this rank's, as if the function had returned it, with the line of the program that called
-// in front ("main.go:17: "); the first such error of a rank counts. Package gas/must has the
-// operations of this package so, which leaves sparse code as short as UPC's:
+// Must is v, the result of an operation, if err is nil. Otherwise it ends the rank's function, and
+// Run returns err as this rank's, as if the function had returned it, with the line of the program
+// that called in front ("main.go:17: "); the first such error of a rank counts. Sparse code is then
+// as short as UPC's. [Must2] is for operations with two results, [Node.Must] for those with none:
 //
-//	must.Put(n, p.On(right), must.Get(n, p)+1)
+//	n.Must(p.On(right).Put(n, gas.Must(p.Get(n))+1))
+//	v, found := gas.Must2(words.Get("the"))
 //
 // The function ends as by runtime.Goexit: its deferred calls run, recover finds nothing, and
 // what is still under way is as after a failure. On a goroutine of the program's own Must ends
 // that goroutine in the same way and fails the job, so that what the rank's function waits for
-// ends, too; Run returns err once the function has returned, whatever it returns. In a called
-// function or a handler it ends the goroutine that has polled: return errors there.
+// ends, too; Run returns err once the function has returned, whatever it returns. Where the process
+// runs several ranks, Must takes such a goroutine for one of the lowest rank's; Node.Must knows the
+// rank. When no rank runs any more Must ends the goroutine alone; before any has, it panics. In a called function or a handler both end the goroutine that has polled: return errors
+// there.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		abandon(err)
+	}
+	return v
+}
+
+// Must2 is [Must] for operations with two results.
+func Must2[A, B any](a A, b B, err error) (A, B) {
+	if err != nil {
+		abandon(err)
+	}
+	return a, b
+}
+
+// Must is the function [Must] for operations that return an error alone, of this rank.
 func (n *Node) Must(err error) {
 	if err != nil {
 		n.abandon(err)
@@ -37,6 +57,57 @@ func (n *Node) Must(err error) {
 type sticky struct {
 	function uintptr // the goroutine that the function runs on
 	err      atomic.Pointer[error]
+}
+
+// running are the ranks of this process whose functions run, by the goroutines of those.
+var running struct {
+	sync.Mutex
+	ranks map[uintptr]*Node
+}
+
+// running notes that n's function runs on the calling goroutine.
+func (n *Node) running() {
+	n.sticky.function = sys.Goroutine()
+	running.Lock()
+	defer running.Unlock()
+	if running.ranks == nil {
+		running.ranks = make(map[uintptr]*Node)
+	}
+	running.ranks[n.sticky.function] = n
+}
+
+// over ends what running has noted.
+func (n *Node) over() {
+	running.Lock()
+	defer running.Unlock()
+	if running.ranks[n.sticky.function] == n {
+		delete(running.ranks, n.sticky.function)
+	}
+}
+
+// abandon is Node.abandon of the rank whose function calls; on another goroutine, of the
+// lowest that runs.
+//
+//go:noinline
+func abandon(err error) {
+	running.Lock()
+	n := running.ranks[sys.Goroutine()]
+	if n == nil {
+		for _, r := range running.ranks {
+			if n == nil || r.rank < n.rank {
+				n = r
+			}
+		}
+	}
+	early := running.ranks == nil
+	running.Unlock()
+	switch {
+	case n != nil:
+		n.abandon(err)
+	case early:
+		panic(fmt.Errorf("gas: Must before Run: %w", err))
+	}
+	runtime.Goexit()
 }
 
 // abandon ends the calling goroutine and, sooner or later, the rank's function with err.

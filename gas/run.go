@@ -110,7 +110,7 @@ func (m *member) Run() error {
 	if err := n.start(); err != nil {
 		return err
 	}
-	n.sticky.function = sys.Goroutine()
+	n.running()
 	if err := n.run.fn(n); err != nil {
 		return n.failed(err)
 	}
@@ -154,6 +154,7 @@ func (n *Node) finished() error {
 // Close ends what helps n's rank and takes back what peers could reach.
 func (m *member) Close(killed bool) error {
 	n := (*Node)(m)
+	n.over()
 	n.stop.Store(true)
 	n.ep.Wake(n.rank)
 	if !killed {

@@ -36,7 +36,6 @@ import (
 
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/gas/must"
 )
 
 type options struct {
@@ -153,16 +152,16 @@ func (g *graph) own(rank int) int { return (g.vertices - rank + g.size - 1) / g.
 func publish[T any](n *gas.Node, s []T) []gas.Ptr[T] {
 	var p gas.Ptr[T]
 	if len(s) > 0 {
-		p = must.Register(n, s)
+		p = gas.Must(gas.Register(n, s))
 	}
-	return must.AllGather(n, p)
+	return gas.Must(gas.AllGather(n, p))
 }
 
 // retract ends what publish began, when all ranks have got what they need.
 func retract[T any](n *gas.Node, all []gas.Ptr[T]) {
-	must.Barrier(n)
+	n.Must(n.Barrier())
 	if p := all[n.Rank()]; !p.IsNil() {
-		must.Deregister(n, p)
+		n.Must(gas.Deregister(n, p))
 	}
 }
 
@@ -197,11 +196,11 @@ func (g *graph) build() {
 	for k := range g.size {
 		r := (n.Rank() + k) % g.size // not all from the same one
 		var part [2]uint32
-		must.GetSlice(n, begins[r].Add(n.Rank()), part[:])
+		n.Must(begins[r].Add(n.Rank()).GetSlice(n, part[:]))
 		at := len(mine)
 		mine = slices.Grow(mine, int(part[1]-part[0]))[:at+int(part[1]-part[0])]
 		if at < len(mine) {
-			must.GetSlice(n, edges[r].Add(int(part[0])), mine[at:])
+			n.Must(edges[r].Add(int(part[0])).GetSlice(n, mine[at:]))
 		}
 	}
 	retract(n, edges)
@@ -233,7 +232,7 @@ func gather[T any](g *graph, s []T, count func(r int) int) [][]T {
 		r := (g.n.Rank() + k) % g.size
 		all[r] = make([]T, count(r))
 		if len(all[r]) > 0 {
-			must.GetSlice(g.n, where[r], all[r])
+			g.n.Must(where[r].GetSlice(g.n, all[r]))
 		}
 	}
 	retract(g.n, where)
@@ -289,7 +288,7 @@ func (g *graph) count() (triangles uint64) {
 	finish := func() {
 		f := &ring[done%window]
 		done++
-		must.Sync(g.n, f.handle)
+		g.n.Must(g.n.Sync(f.handle))
 		triangles += common(g.kept[g.start[f.u]:g.start[f.u+1]], f.list)
 	}
 	for u := range g.own(g.n.Rank()) {
@@ -316,7 +315,7 @@ func (g *graph) count() (triangles uint64) {
 				f.buf = make([]uint32, 2*k)
 			}
 			f.u, f.list = u, f.buf[:to-from]
-			f.handle = must.GetSliceNB(g.n, g.keptOf[r].Add(int(from)), f.list)
+			f.handle = gas.Must(g.keptOf[r].Add(int(from)).GetSliceNB(g.n, f.list))
 			g.got++
 		}
 	}
@@ -417,11 +416,11 @@ func run(o options, out io.Writer) error {
 		mine.wedges /= 2
 		mine.edges = uint64(len(g.kept))
 		mine.triangles = g.count()
-		all := must.AllReduce(n, mine, result.add)
+		all := gas.Must(gas.AllReduce(n, mine, result.add))
 		took := n.Now()
 		var s firehose.Stats
 		n.FirehoseStats(&s)
-		used := must.Reduce(n, 0, use{uint64(g.got), s.RemoteHits, s.RemoteMisses, s.Moves, s.PeakPinned}, use.add)
+		used := gas.Must(gas.Reduce(n, 0, use{uint64(g.got), s.RemoteHits, s.RemoteMisses, s.Moves, s.PeakPinned}, use.add))
 		if n.Rank() != 0 {
 			return nil
 		}

@@ -59,8 +59,7 @@ const (
 	caches                 // firehose
 	services               // extended, barrier
 	user                   // gas
-	forms                  // gas/dist, gas/must: made of what gas exports
-	fronts                 // gas/*: made of these, too
+	forms                  // gas/*: made of what gas exports
 	languages              // upc/*: runtimes of compilers, which start ranks by gas
 	kit                    // test*, *test: what tests share, and packages of tests alone
 	program                // cmd/*, examples/*
@@ -92,8 +91,6 @@ func layerOf(dir string) layer {
 		return services
 	case "gas":
 		return user
-	case "gas/dist", "gas/must":
-		return forms
 	case "internal/launch":
 		return tools
 	}
@@ -105,7 +102,7 @@ func layerOf(dir string) layer {
 	case "extended":
 		return services
 	case "gas":
-		return fronts
+		return forms
 	case "upc":
 		return languages
 	}
@@ -301,7 +298,7 @@ func (c *checker) source(name string, src []byte) {
 		c.order(name, f)
 	}
 	switch l {
-	case segments, contract, adapter, conduit, composed, core, caches, services, user, forms, fronts, languages:
+	case segments, contract, adapter, conduit, composed, core, caches, services, user, forms, languages:
 		if !strings.HasPrefix(dir, "conduits/conduittest") {
 			c.copies(name, f)
 		}
