@@ -40,13 +40,14 @@ func (x *Endpoint) Copy(dst int, to segment.NLA, src int, from segment.NLA, n in
 		return x.checkRank(what, src)
 	}
 	size := uint64(n)
-	p, q := x.writable(dst, to, size), x.readable(src, from, size)
-	if p == nil {
+	p, stores := x.writable(dst, to, size)
+	q, loads := x.readable(src, from, size)
+	if !stores {
 		if err := x.check(what, dst, to, size, segment.RightWrite); err != nil {
 			return err
 		}
 	}
-	if q == nil {
+	if !loads {
 		if err := x.check(what, src, from, size, segment.RightRead); err != nil {
 			return err
 		}
@@ -58,12 +59,12 @@ func (x *Endpoint) Copy(dst int, to segment.NLA, src int, from segment.NLA, n in
 			return err
 		}
 		return x.PutValue(dst, to, v, n)
-	case p != nil && q != nil:
+	case stores && loads:
 		bulk.Copy(bytesAt(p, n), bytesAt(q, n))
 		return nil
-	case p != nil:
+	case stores:
 		return x.Get(src, from, bytesAt(p, n))
-	case q != nil:
+	case loads:
 		return x.Put(dst, to, bytesAt(q, n))
 	}
 	return x.copyPieces(dst, to, src, from, n)

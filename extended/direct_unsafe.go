@@ -17,66 +17,37 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// writable returns the n bytes at a of rank's segment for storing; nil if that
-// must not or cannot be done directly. Inlined everywhere. No bytes at the very
-// end give nil as well, since Go has no pointers there.
-func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
-	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
-		v := &x.views[i]
-		off := uint64(a - segment.AttachBase)
-		if off < v.Write && n <= v.Write-off {
-			return unsafe.Add(v.Base, off)
-		}
-	}
-	return nil
+// offset is where a lies in a segment, from its byte 0 on; MaxOffset of an address that lies in none.
+func offset(a segment.NLA) uint64 { return min(uint64(a-segment.AttachBase), segment.MaxOffset) }
+
+// writable returns the n bytes at a of rank's segment for storing; false if that must not or cannot
+// be done directly. Where n may be 0 the pointer is not to be used, as it may be the segment's end.
+func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) (unsafe.Pointer, bool) {
+	return x.views.Write(uint64(rank), offset(a), n)
 }
 
 // readable is writable for loading.
-func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) unsafe.Pointer {
-	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
-		v := &x.views[i]
-		off := uint64(a - segment.AttachBase)
-		if off < v.Read && n <= v.Read-off {
-			return unsafe.Add(v.Base, off)
-		}
-	}
-	return nil
+func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) (unsafe.Pointer, bool) {
+	return x.views.Read(uint64(rank), offset(a), n)
 }
 
-// word32 is the aligned word at a of rank's segment for atomics, or nil. A
-// segment's length is a multiple of the page size, so an aligned word that
-// begins inside it ends inside it.
+// word32 is the aligned word at a of rank's segment for atomics, or nil.
 func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
-	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
-		v := &x.views[i]
-		if off := uint64(a - segment.AttachBase); off&3 == 0 && off < v.Atomic {
-			return (*uint32)(unsafe.Add(v.Base, off))
-		}
-	}
-	return nil
+	p, _ := x.views.Atomic(uint64(rank), offset(a), 4, 4)
+	return (*uint32)(p)
 }
 
 // word64 is word32 for 8 bytes.
 func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
-	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
-		v := &x.views[i]
-		if off := uint64(a - segment.AttachBase); off&7 == 0 && off < v.Atomic {
-			return (*uint64)(unsafe.Add(v.Base, off))
-		}
-	}
-	return nil
+	p, _ := x.views.Atomic(uint64(rank), offset(a), 8, 8)
+	return (*uint64)(p)
 }
 
 // lockWords are the words of a lock, or nil. Lock and Unlock have a short way for those
 // that load and store reach: 20 ns both, where lock and unlock take 30.
 func (x *Endpoint) lockWords(rank int, at segment.NLA) *[LockSize / 8]uint64 {
-	if i := uint(rank - int(x.first)); i < uint(len(x.views)) {
-		v := &x.views[i]
-		if off := uint64(at - segment.AttachBase); off&7 == 0 && off < v.Atomic && v.Atomic-off >= LockSize {
-			return (*[LockSize / 8]uint64)(unsafe.Add(v.Base, off))
-		}
-	}
-	return nil
+	p, _ := x.views.Atomic(uint64(rank), offset(at), LockSize, 8)
+	return (*[LockSize / 8]uint64)(p)
 }
 
 // ownWord is a word of the own segment whose address was checked.
@@ -95,11 +66,11 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 		mem, _ := x.exposed.Local(a, n)
 		return mem
 	}
-	i := uint(rank - int(x.first))
-	if i >= uint(len(x.views)) || x.views[i].Base == nil {
+	if !x.near(rank) {
 		return nil
 	}
-	v := segment.NewView(x.views[i].Base, x.ep.SegmentSize(rank), segment.RightsAll) // which refuses nothing when the job has failed
+	// One that refuses nothing when the job has failed.
+	v := segment.NewView(x.views.Of(uint64(rank)).Base, x.ep.SegmentSize(rank), segment.RightsAll)
 	if v.Size() == 0 {
 		return nil
 	}
@@ -118,7 +89,7 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 // aligned 8-byte put is single-copy atomic. Putting nothing succeeds whatever
 // the address. The source and the target must not overlap.
 func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
-	if p := x.writable(dst, to, uint64(len(src))); p != nil {
+	if p, ok := x.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
 		if len(src) == 8 {
 			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 			return nil
@@ -133,7 +104,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
 // which may lie anywhere, and returns when they are there. An aligned 8-byte
 // get is single-copy atomic. Getting nothing succeeds whatever the address.
 func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
-	if p := x.readable(src, from, uint64(len(dst))); p != nil {
+	if p, ok := x.readable(src, from, uint64(len(dst))); ok && len(dst) > 0 {
 		if len(dst) == 8 {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
 			return nil
@@ -169,7 +140,7 @@ func onStack(b []byte) bool {
 // to of rank. If n is 1, 2, 4 or 8 and to is a multiple of n, the put is
 // single-copy atomic.
 func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
-	if p := x.writable(rank, to, uint64(n)); p != nil {
+	if p, ok := x.writable(rank, to, uint64(n)); ok {
 		switch n {
 		case 8:
 			*(*uint64)(p) = v
@@ -191,7 +162,7 @@ func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
 // GetValue gets n bytes, n from 1 to 8, from address from of rank, as a
 // little-endian number extended with zeros. Atomic as PutValue is.
 func (x *Endpoint) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
-	if p := x.readable(rank, from, uint64(n)); p != nil {
+	if p, ok := x.readable(rank, from, uint64(n)); ok {
 		switch n {
 		case 8:
 			return *(*uint64)(p), nil
@@ -208,8 +179,8 @@ func (x *Endpoint) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
 
 // putDirect does a put if that is possible directly.
 func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
-	p := x.writable(dst, to, uint64(len(src)))
-	if p == nil {
+	p, ok := x.writable(dst, to, uint64(len(src)))
+	if !ok || len(src) == 0 {
 		return false
 	}
 	if len(src) == 8 {
@@ -222,8 +193,8 @@ func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
 
 // getDirect does a get if that is possible directly.
 func (x *Endpoint) getDirect(src int, from segment.NLA, dst []byte) bool {
-	p := x.readable(src, from, uint64(len(dst)))
-	if p == nil {
+	p, ok := x.readable(src, from, uint64(len(dst)))
+	if !ok || len(dst) == 0 {
 		return false
 	}
 	if len(dst) == 8 {
@@ -236,8 +207,8 @@ func (x *Endpoint) getDirect(src int, from segment.NLA, dst []byte) bool {
 
 // putValueDirect does a put of 1 to 8 bytes if that is possible directly.
 func (x *Endpoint) putValueDirect(rank int, to segment.NLA, v uint64, n int) bool {
-	p := x.writable(rank, to, uint64(n))
-	if p == nil {
+	p, ok := x.writable(rank, to, uint64(n))
+	if !ok {
 		return false
 	}
 	switch n {
@@ -258,8 +229,8 @@ func (x *Endpoint) putValueDirect(rank int, to segment.NLA, v uint64, n int) boo
 
 // getValueDirect does a get of 1 to 8 bytes if that is possible directly.
 func (x *Endpoint) getValueDirect(rank int, from segment.NLA, n int) (uint64, bool) {
-	p := x.readable(rank, from, uint64(n))
-	if p == nil {
+	p, ok := x.readable(rank, from, uint64(n))
+	if !ok {
 		return 0, false
 	}
 	switch n {
@@ -275,8 +246,8 @@ func (x *Endpoint) getValueDirect(rank int, from segment.NLA, n int) (uint64, bo
 
 // memsetDirect fills n bytes if that is possible directly.
 func (x *Endpoint) memsetDirect(rank int, to segment.NLA, value byte, n uint64) bool {
-	p := x.writable(rank, to, n)
-	if p == nil {
+	p, ok := x.writable(rank, to, n)
+	if !ok {
 		return false
 	}
 	fill(unsafe.Slice((*byte)(p), n), value)

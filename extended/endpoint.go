@@ -92,8 +92,7 @@ func (s Strategy) String() string { return exposed.Strategy(s).String() }
 // be called by a handler of an active message, except those that the package
 // comment lists.
 type Endpoint struct {
-	views    []segment.View // direct access to ranks from first on; nil before Bind
-	first    int32
+	views    segment.Views // direct access; none before Bind
 	always   bool
 	ep       conduits.Endpoint
 	poll     progress
@@ -137,9 +136,8 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.ep, x.poll = ep, p
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen |= uint64(ep.Rank()&rankMask) << rankShift
-	first, views := ep.Views()
-	x.first, x.views = int32(first), views
-	x.mine = views[ep.Rank()-first]
+	x.views = segment.NewViews(ep.Views())
+	x.mine = *x.views.Of(uint64(ep.Rank()))
 }
 
 // Rank is the number of this rank in its job. Only after Bind.
@@ -249,17 +247,16 @@ func errNotBound(op string) error {
 
 // near says whether rank's memory can be reached directly, if it has any.
 func (x *Endpoint) near(rank int) bool {
-	i := uint(rank - int(x.first))
-	return i < uint(len(x.views)) && x.views[i].Base != nil
+	v := x.views.Of(uint64(rank))
+	return v != nil && v.Base != nil
 }
 
 // view is rank's memory if it can be reached directly, else nil.
 func (x *Endpoint) view(rank int) *segment.View {
-	i := uint(rank - int(x.first))
-	if i >= uint(len(x.views)) || x.views[i].Size() == 0 {
-		return nil
+	if v := x.views.Of(uint64(rank)); v != nil && v.Size() != 0 {
+		return v
 	}
-	return &x.views[i]
+	return nil
 }
 
 // limit is how many bytes of v's segment need allows to touch.

@@ -46,7 +46,7 @@ func TestPutsLeaveNeighbours(t *testing.T) {
 	}
 	base := unsafe.Pointer(unsafe.SliceData(mem))
 	x := newFake(1, fakeOptions{direct: true}).eps[0].x
-	x.views = []segment.View{segment.NewView(base, page, segment.RightsAll)}
+	x.views.All = []segment.View{segment.NewView(base, page, segment.RightsAll)}
 	src := []byte{1, 2, 3, 4, 5, 6, 7, 8}
 	type put struct {
 		name string

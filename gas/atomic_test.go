@@ -155,9 +155,9 @@ func TestAtomics(t *testing.T) {
 		t.Run(fmt.Sprintf("direct=%v", direct), func(t *testing.T) {
 			runN(t, 1, func(n *Node) error {
 				if !direct {
-					v := n.views[0]
+					v := n.views.All[0]
 					v.Atomic = 0
-					n.views = []segment.View{v}
+					n.views.All = []segment.View{v}
 				}
 				rapid.Check(t, func(t *rapid.T) {
 					switch rapid.SampledFrom([]string{"int32", "uint32", "int64", "uint64", "int", "uint", "uintptr", "float32", "float64"}).Draw(t, "type") {
@@ -354,7 +354,7 @@ func TestMinimumOfOddFloats(t *testing.T) {
 			}
 			if !direct {
 				views := n.views
-				n.views = nil
+				n.views = segment.Views{}
 				defer func() { n.views = views }()
 			}
 			for _, was := range []float64{0, zero, 1, -1, nan, inf, -inf} {

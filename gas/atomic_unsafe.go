@@ -27,13 +27,8 @@ type Number interface {
 // atomicAt returns size (4 or 8) aligned bytes at w for an atomic, or nil if
 // they cannot be had directly.
 func (n *Node) atomicAt(w, size uint64) unsafe.Pointer {
-	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) {
-		v := &n.views[r]
-		if off := (w - base) & nlaMask; off+size <= v.Atomic && off&(size-1) == 0 {
-			return unsafe.Add(v.Base, off)
-		}
-	}
-	return nil
+	q, _ := n.views.Atomic(w>>nlaBits, (w-base)&nlaMask, size, size)
+	return q
 }
 
 // toBits is v as the low bytes of a word; T has 4 or 8 bytes.

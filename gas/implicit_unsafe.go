@@ -34,7 +34,7 @@ func (n *Node) SyncImplicitRank(rank int) error { return n.x.SyncRankNBI(rank, e
 // PutNBI begins to store v, implicitly: [Node.SyncImplicit] waits for it. The copy of v is
 // taken before it returns.
 func (p Ptr[T]) PutNBI(n *Node, v T) error {
-	if q := n.reach(true, p.w, uint64(unsafe.Sizeof(v))); q != nil {
+	if q, ok := n.writable(p.w, uint64(unsafe.Sizeof(v))); ok {
 		*(*T)(q) = v
 		return nil
 	}

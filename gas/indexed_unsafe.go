@@ -35,14 +35,16 @@ func (a Array[T]) indexed(n *Node, op string, put bool, idx []int, s []T) (err e
 	var far *extended.Region // a set of their own, so that errors of others stay with these
 	for k, i := range idx {
 		p := a.At(i)
-		switch q := (*T)(n.reach(put, p.w, uint64(unsafe.Sizeof(s[k])))); {
-		case q != nil && put:
-			*q = s[k]
+		if put {
+			if q, ok := n.writable(p.w, uint64(unsafe.Sizeof(s[k]))); ok {
+				*(*T)(q) = s[k]
+				continue
+			}
+		} else if q, ok := n.readable(p.w, uint64(unsafe.Sizeof(s[k]))); ok {
+			s[k] = *(*T)(q)
 			continue
-		case q != nil:
-			s[k] = *q
-			continue
-		case far == nil:
+		}
+		if far == nil {
 			far = n.x.NewRegion()
 		}
 		if put {

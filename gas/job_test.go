@@ -203,8 +203,8 @@ func TestEverythingInOneProcess(t *testing.T) {
 	cfg.Progress = true
 	if err := Run(cfg, func(n *Node) error {
 		own := make([]segment.View, n.Size())
-		own[n.Rank()] = n.views[n.Rank()]
-		n.views = own
+		own[n.Rank()] = n.views.All[n.Rank()]
+		n.views.All = own
 		if n.Neighbour((n.Rank() + 1) % 3) {
 			return errors.New("a neighbour is left")
 		}

@@ -90,7 +90,7 @@ func (w *whole) free(i int) {
 // openLane makes lane i when package am has it, for which n, lane 0, says what it brings.
 func (n *Node) openLane(i int, e *am.Endpoint) am.Lane {
 	l := &Node{
-		views: n.views, first: n.first, ep: e.Conduit(), rank: n.rank, size: n.size, debug: n.debug,
+		views: n.views, ep: e.Conduit(), rank: n.rank, size: n.size, debug: n.debug,
 		e: e, x: n.x.Lane(i, e), calls: &calls{table: n.calls.table}, lane: i, whole: n.whole,
 	}
 	n.lanesMu.Lock()
@@ -114,7 +114,7 @@ func (w *whole) at(i int) *Node {
 	}
 	n := w.main
 	l := &Node{
-		views: n.views, first: n.first, ep: n.ep, rank: n.rank, size: n.size, debug: n.debug,
+		views: n.views, ep: n.ep, rank: n.rank, size: n.size, debug: n.debug,
 		e: n.e, x: n.x, calls: n.calls, lane: i, whole: w,
 	}
 	w.put(l)

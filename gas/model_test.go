@@ -18,7 +18,7 @@ func TestArrayAgainstModel(t *testing.T) {
 			return nil
 		}
 		views := n.views
-		own := []segment.View{views[0], {}, {}}
+		own := segment.Views{All: []segment.View{views.All[0], {}, {}}}
 		rapid.Check(t, func(t *rapid.T) {
 			n.views = views
 			if rapid.Bool().Draw(t, "without direct access") {

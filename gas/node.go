@@ -19,8 +19,7 @@ import (
 // made by one goroutine of each rank at a time, in the same order on all ranks.
 // It is valid until the function that Run gave it to returns.
 type Node struct {
-	views []segment.View // of ranks from first on; at the top, because every access reads it
-	first uint64
+	views segment.Views // at the top, because every access reads them
 	ep    conduits.Endpoint
 	rank  int
 	size  int
@@ -103,8 +102,8 @@ func (n *Node) Heap() *segment.Heap { return n.heap }
 // here, so that Ptr.Local works. With Config.Large no rank's can but, by Ptr.Local,
 // the own.
 func (n *Node) Neighbour(rank int) bool {
-	i := uint64(rank) - n.first
-	return i < uint64(len(n.views)) && n.views[i].Base != nil && n.ep.SegmentSize(rank) != 0
+	v := n.views.Of(uint64(rank))
+	return v != nil && v.Base != nil && n.ep.SegmentSize(rank) != 0
 }
 
 // The identifiers of this package's barriers. They differ so that a rank that

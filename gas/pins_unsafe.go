@@ -64,7 +64,7 @@ func (n *Node) makeHeap(size uint64, large bool) (err error) {
 	} else {
 		n.heapBase = segment.AttachBase
 		if size > 0 {
-			n.heapMem = unsafe.Slice((*byte)(n.views[uint64(n.rank)-n.first].Base), size)
+			n.heapMem = unsafe.Slice((*byte)(n.views.Of(uint64(n.rank)).Base), size)
 		}
 	}
 	if err != nil {

@@ -270,29 +270,33 @@ func Field[F, T any](p Ptr[T], of func(*T) *F) Ptr[F] {
 //
 // An address below the segment, or an exposed one, becomes an offset larger than
 // any segment, and the sum cannot wrap; limit is 0 outside the neighbourhood and where the right
-// is missing, see segment.View. The comparison is written out where speed counts.
+// is missing, see segment.Views, whose methods make it.
 const base = uint64(segment.AttachBase)
+
+// writable is the size bytes at word w for storing, or false if they are not reached so.
+func (n *Node) writable(w, size uint64) (unsafe.Pointer, bool) {
+	return n.views.Write(w>>nlaBits, (w-base)&nlaMask, size)
+}
+
+// readable is writable for loading.
+func (n *Node) readable(w, size uint64) (unsafe.Pointer, bool) {
+	return n.views.Read(w>>nlaBits, (w-base)&nlaMask, size)
+}
 
 // Put stores v. It returns when v is visible to every rank. An aligned put of 8
 // bytes is atomic against others.
 func (p Ptr[T]) Put(n *Node, v T) error {
-	if r := p.w>>nlaBits - n.first; r < uint64(len(n.views)) {
-		w := &n.views[r]
-		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
-			*(*T)(unsafe.Add(w.Base, off)) = v
-			return nil
-		}
+	if q, ok := n.writable(p.w, uint64(unsafe.Sizeof(v))); ok {
+		*(*T)(q) = v
+		return nil
 	}
 	return putSlow(n, p.w, v)
 }
 
 // Get loads the T that p points to.
 func (p Ptr[T]) Get(n *Node) (v T, err error) {
-	if r := p.w>>nlaBits - n.first; r < uint64(len(n.views)) {
-		w := &n.views[r]
-		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
-			return *(*T)(unsafe.Add(w.Base, off)), nil
-		}
+	if q, ok := n.readable(p.w, uint64(unsafe.Sizeof(v))); ok {
+		return *(*T)(q), nil
 	}
 	return getSlow[T](n, p.w)
 }
@@ -328,8 +332,7 @@ func (p Ptr[T]) LocalSlice(n *Node, count int) ([]T, bool) {
 // direct returns size bytes at w for reading and writing, or nil if they cannot
 // be had. size is at most nlaMask.
 func (n *Node) direct(w, size uint64) unsafe.Pointer {
-	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) {
-		v := &n.views[r]
+	if v := n.views.Of(w >> nlaBits); v != nil {
 		if off := (w - base) & nlaMask; off+size <= min(v.Read, v.Write) {
 			return unsafe.Add(v.Base, off)
 		}
@@ -356,12 +359,9 @@ func (p Ptr[T]) GetSlice(n *Node, dst []T) error {
 
 // PutNB begins to store v; the copy of v is taken before it returns.
 func (p Ptr[T]) PutNB(n *Node, v T) (Handle, error) {
-	if r := p.w>>nlaBits - n.first; r < uint64(len(n.views)) && !n.debug {
-		w := &n.views[r]
-		if off := (p.w - base) & nlaMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
-			*(*T)(unsafe.Add(w.Base, off)) = v
-			return 0, nil
-		}
+	if q, ok := n.writable(p.w, uint64(unsafe.Sizeof(v))); ok && !n.debug {
+		*(*T)(q) = v
+		return 0, nil
 	}
 	return putNBSlow(n, p.w, v)
 }
@@ -407,10 +407,9 @@ func (n *Node) getBytes(w uint64, dst []byte) error {
 // putDirect copies src to w if that can be done directly. Not if src is empty:
 // its end could be the segment's, and there must be no pointer to that.
 func (n *Node) putDirect(w uint64, src []byte) bool {
-	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(src) > 0 {
-		v := &n.views[r]
-		if dst, ok := v.Bytes(wordNLA(w), uint64(len(src)), v.Write); ok {
-			bulk.Copy(dst, src)
+	if len(src) > 0 {
+		if q, ok := n.writable(w, uint64(len(src))); ok {
+			bulk.Copy(unsafe.Slice((*byte)(q), len(src)), src)
 			return true
 		}
 	}
@@ -419,10 +418,9 @@ func (n *Node) putDirect(w uint64, src []byte) bool {
 
 // getDirect is putDirect the other way.
 func (n *Node) getDirect(w uint64, dst []byte) bool {
-	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && len(dst) > 0 {
-		v := &n.views[r]
-		if src, ok := v.Bytes(wordNLA(w), uint64(len(dst)), v.Read); ok {
-			bulk.Copy(dst, src)
+	if len(dst) > 0 {
+		if q, ok := n.readable(w, uint64(len(dst))); ok {
+			bulk.Copy(dst, unsafe.Slice((*byte)(q), len(dst)))
 			return true
 		}
 	}

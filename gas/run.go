@@ -323,8 +323,7 @@ func (n *Node) bind(size uint64, large bool) error {
 	n.all.coll.Bind(n.e)
 	n.agg.Bind(n.e, gate{n.b})
 	for n := range n.each() { // messages may have come to lanes already
-		first, views := n.ep.Views()
-		n.first, n.views = uint64(first), views
+		n.views = segment.NewViews(n.ep.Views())
 	}
 	return n.makeHeap(size, large)
 }

@@ -136,13 +136,15 @@ func (n *Node) stridedDirect(put bool, w uint64, local []byte, g *grid) bool {
 // reach returns size bytes at w, more than 0, for writing or reading, or nil if they cannot
 // be had directly.
 func (n *Node) reach(put bool, w, size uint64) unsafe.Pointer {
-	if r := w>>nlaBits - n.first; r < uint64(len(n.views)) && size > 0 {
-		v := &n.views[r]
-		if off := (w - base) & nlaMask; size <= nlaMask && off+size <= limitOf(v, put) {
-			return unsafe.Add(v.Base, off)
-		}
+	var q unsafe.Pointer
+	switch {
+	case size-1 >= nlaMask:
+	case put:
+		q, _ = n.writable(w, size)
+	default:
+		q, _ = n.readable(w, size)
 	}
-	return nil
+	return q
 }
 
 // shape moves s, or begins to.
@@ -214,11 +216,10 @@ func mostIndex(size uint64) int { return nlaMask / int(max(size, 1)) }
 func (p Ptr[T]) indexedDirect(n *Node, put bool, idx []int, s []T) bool {
 	var t T
 	size := uint64(unsafe.Sizeof(t))
-	r := p.w>>nlaBits - n.first
-	if r >= uint64(len(n.views)) || len(idx) == 0 {
+	v := n.views.Of(p.w >> nlaBits)
+	if v == nil || len(idx) == 0 {
 		return false
 	}
-	v := &n.views[r]
 	off, limit, most := (p.w-base)&nlaMask, limitOf(v, put), mostIndex(size)
 	if limit < size {
 		return false

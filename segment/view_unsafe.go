@@ -70,6 +70,62 @@ func (v *View) Bytes(a NLA, n, limit uint64) ([]byte, bool) {
 	return unsafe.Slice((*byte)(p), n), true
 }
 
+// Views are those of the ranks from First on: all that a rank reaches by load and store. Its
+// methods are the comparison that every direct access makes, once for all packages, and are
+// inlined. Offsets count from AttachBase; what lies before it, or is no offset, gives one that is
+// larger than any segment. The sum of offset and length must not wrap: the offset of an address of
+// 40 bits is (a-AttachBase) mod 2^40, and that of any other at most MaxOffset.
+type Views struct {
+	All   []View
+	First uint64
+}
+
+// MaxOffset is behind every segment, and no length of Go's memory added to it wraps.
+const MaxOffset = 1 << 62
+
+// NewViews is the views of the ranks from first on, as a conduit has them.
+func NewViews(first int, all []View) Views { return Views{All: all, First: uint64(first)} }
+
+// Of is rank's view, or nil if there is none.
+func (s *Views) Of(rank uint64) *View {
+	if i := rank - s.First; i < uint64(len(s.All)) {
+		return &s.All[i]
+	}
+	return nil
+}
+
+// Write returns n bytes at offset off of rank's segment for storing, or false if they cannot be
+// had. With n = 0 the pointer, which may be the segment's end, is not to be used. (The compiler
+// makes one branch of ok and the caller's test of it; of nil and a test for nil it makes two.)
+func (s *Views) Write(rank, off, n uint64) (p unsafe.Pointer, ok bool) {
+	if i := rank - s.First; i < uint64(len(s.All)) {
+		if v := &s.All[i]; off+n <= v.Write {
+			return unsafe.Add(v.Base, off), true
+		}
+	}
+	return nil, false
+}
+
+// Read is Write for loading.
+func (s *Views) Read(rank, off, n uint64) (p unsafe.Pointer, ok bool) {
+	if i := rank - s.First; i < uint64(len(s.All)) {
+		if v := &s.All[i]; off+n <= v.Read {
+			return unsafe.Add(v.Base, off), true
+		}
+	}
+	return nil, false
+}
+
+// Atomic is Write for atomics, at a multiple of align, a power of two.
+func (s *Views) Atomic(rank, off, n, align uint64) (p unsafe.Pointer, ok bool) {
+	if i := rank - s.First; i < uint64(len(s.All)) {
+		if v := &s.All[i]; off+n <= v.Atomic && off&(align-1) == 0 {
+			return unsafe.Add(v.Base, off), true
+		}
+	}
+	return nil, false
+}
+
 // What tables take in memory that processes share, in bytes: whole pages. Memory
 // of a GAT that nothing has been stored in need not be there yet.
 const (

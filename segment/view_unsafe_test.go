@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"math"
 	"testing"
 	"unsafe"
 
@@ -37,8 +38,33 @@ func TestViewAt(t *testing.T) {
 			if b, ok := v.Bytes(a, n, limit); ok && uint64(len(b)) != n {
 				t.Fatalf("%d bytes, want %d", len(b), n)
 			}
+			if n == 0 || n > math.MaxInt {
+				continue
+			}
+			first := rapid.IntRange(0, 1<<20).Draw(t, "first")
+			views, off := NewViews(first, []View{{}, v, {}}), min(uint64(a-AttachBase), MaxOffset)
+			for _, rank := range []int{first - 1, first, first + 1, first + 2, first + 3, -1, math.MinInt} {
+				p, ok := views.reach(right, uint64(rank), off, n)
+				if ok != (want && rank == first+1) {
+					t.Fatalf("%d bytes at offset %#x of %d of rank %d from %d on with %v for %v: %v", n, off, size, rank, first, rights, right, ok)
+				}
+				if ok && uintptr(p)-uintptr(v.Base) != uintptr(off) {
+					t.Fatalf("offset %#x is %#x from the base", off, uintptr(p)-uintptr(v.Base))
+				}
+			}
 		}
 	})
+}
+
+// reach is the method for right.
+func (s *Views) reach(right Rights, rank, off, n uint64) (unsafe.Pointer, bool) {
+	switch right {
+	case RightRead:
+		return s.Read(rank, off, n)
+	case RightWrite:
+		return s.Write(rank, off, n)
+	}
+	return s.Atomic(rank, off, n, 1)
 }
 
 func TestZeroViewRefuses(t *testing.T) {

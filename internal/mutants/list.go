@@ -582,8 +582,8 @@ var mutants = []mutant{
 		name:   "direct-wraps",
 		defect: "the bounds check of direct puts adds address and length, which wraps",
 		file:   "extended/direct_unsafe.go", on: onShm,
-		old: "if off < v.Write && n <= v.Write-off {",
-		new: "if off+n <= v.Write {",
+		old: "return min(uint64(a-segment.AttachBase), segment.MaxOffset) }",
+		new: "return uint64(a - segment.AttachBase) }",
 	},
 	{
 		name:   "value-not-shifted",

@@ -21,7 +21,7 @@ type Group struct {
 }
 
 // Near says whether all threads are reached by load and store, so that groups gain nothing.
-func (t *Thread) Near() bool { return len(t.views) == t.threads }
+func (t *Thread) Near() bool { return len(t.views.All) == t.threads }
 
 // Begin begins a group. A thread has one at a time.
 func (t *Thread) Begin() *Group {
@@ -67,7 +67,7 @@ func (g *Group) inOrder(p Phaseless, size uintptr) {
 // GroupPut is a relaxed write to the T at p, which lies in one aligned word of 8 bytes.
 func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 	t := g.t
-	if at := direct(t, p, true, unsafe.Sizeof(v)); at != nil {
+	if at, ok := t.writable(p, unsafe.Sizeof(v)); ok {
 		*(*T)(at) = v
 		return
 	}
@@ -93,28 +93,10 @@ func GroupGet[T Scalar](g *Group, p Phaseless) (v T) {
 // Ahead begins a relaxed read of the T at p, which lies in one aligned word of 8 bytes: *v is its
 // value after the next Sync, and is left alone until then.
 func Ahead[T Scalar](g *Group, p Phaseless, v *T) {
-	if at := direct(g.t, p, false, unsafe.Sizeof(*v)); at != nil {
+	if at, ok := g.t.readable(p, unsafe.Sizeof(*v)); ok {
 		*v = *(*T)(at)
 		return
 	}
 	g.inOrder(p, unsafe.Sizeof(*v))
 	GetAsync(g.t, p, v)
-}
-
-// direct is the size bytes at p if they are reached by load or store, else nil.
-func direct(t *Thread, p Phaseless, write bool, size uintptr) unsafe.Pointer {
-	r := uint64(p>>addrBits) - t.first
-	if r >= uint64(len(t.views)) {
-		return nil
-	}
-	w := &t.views[r]
-	limit := w.Read
-	if write {
-		limit = w.Write
-	}
-	off := (uint64(p) - base) & addrMask
-	if off+uint64(size) > limit {
-		return nil
-	}
-	return unsafe.Add(w.Base, off)
 }

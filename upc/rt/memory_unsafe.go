@@ -21,25 +21,29 @@ type Scalar interface {
 
 const base = uint64(segment.AttachBase)
 
+// writable is the size bytes at p for storing, or false if they are not reached so.
+func (t *Thread) writable(p Phaseless, size uintptr) (unsafe.Pointer, bool) {
+	return t.views.Write(uint64(p>>addrBits), (uint64(p)-base)&addrMask, uint64(size))
+}
+
+// readable is writable for loading.
+func (t *Thread) readable(p Phaseless, size uintptr) (unsafe.Pointer, bool) {
+	return t.views.Read(uint64(p>>addrBits), (uint64(p)-base)&addrMask, uint64(size))
+}
+
 // Get is a relaxed read of the T at p.
 func Get[T Scalar](t *Thread, p Phaseless) (v T) {
-	if r := uint64(p>>addrBits) - t.first; r < uint64(len(t.views)) {
-		w := &t.views[r]
-		if off := (uint64(p) - base) & addrMask; off+uint64(unsafe.Sizeof(v)) <= w.Read {
-			return *(*T)(unsafe.Add(w.Base, off))
-		}
+	if q, ok := t.readable(p, unsafe.Sizeof(v)); ok {
+		return *(*T)(q)
 	}
 	return getSlow[T](t, p)
 }
 
 // Put is a relaxed write to the T at p. It has taken effect when it returns.
 func Put[T Scalar](t *Thread, p Phaseless, v T) {
-	if r := uint64(p>>addrBits) - t.first; r < uint64(len(t.views)) {
-		w := &t.views[r]
-		if off := (uint64(p) - base) & addrMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
-			*(*T)(unsafe.Add(w.Base, off)) = v
-			return
-		}
+	if q, ok := t.writable(p, unsafe.Sizeof(v)); ok {
+		*(*T)(q) = v
+		return
 	}
 	putSlow(t, p, v)
 }
@@ -136,12 +140,9 @@ func (t *Thread) Fence() {
 // barrier or lock. Until then, or until SyncThread, the thread does not access that memory in
 // another way: a compiler that cannot tell calls SyncThread before.
 func PutAsync[T Scalar](t *Thread, p Phaseless, v T) {
-	if r := uint64(p>>addrBits) - t.first; r < uint64(len(t.views)) {
-		w := &t.views[r]
-		if off := (uint64(p) - base) & addrMask; off+uint64(unsafe.Sizeof(v)) <= w.Write {
-			*(*T)(unsafe.Add(w.Base, off)) = v
-			return
-		}
+	if q, ok := t.writable(p, unsafe.Sizeof(v)); ok {
+		*(*T)(q) = v
+		return
 	}
 	putAsyncSlow(t, p, v)
 }

@@ -33,8 +33,7 @@ type Config struct {
 // first one ends the thread's function and fails the job, and Run returns it with the line of
 // the program (gas.Node.Must).
 type Thread struct {
-	views []segment.View // of threads from first on; every access reads it
-	first uint64
+	views segment.Views // every access reads them
 	x     *extended.Endpoint
 	n     *gas.Node
 
@@ -112,8 +111,7 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	case c.Static != 0 && c.Static != t.threads:
 		return nil, errs.BadArg("upc: the program was compiled for %d threads and runs on %d", c.Static, t.threads)
 	}
-	first, views := n.Conduit().Views()
-	t.first, t.views = uint64(first), views
+	t.views = segment.NewViews(n.Conduit().Views())
 	t.library = t.x.NewRegion()
 	if err := t.layOut(); err != nil {
 		return nil, err

@@ -33,11 +33,10 @@ func Row[T Scalar, B any](t *Thread, q Phased, n int) Window[T, B] {
 
 // reached is those of n elements from p on that are reached by load and store.
 func reached[T Scalar](t *Thread, p Phaseless, n int) []T {
-	r := uint64(p>>addrBits) - t.first
-	if r >= uint64(len(t.views)) {
+	w := t.views.Of(uint64(p >> addrBits))
+	if w == nil {
 		return nil
 	}
-	w := &t.views[r]
 	off, limit := (uint64(p)-base)&addrMask, min(w.Read, w.Write)
 	if off >= limit {
 		return nil
