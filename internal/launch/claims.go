@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/internal/jobenv"
 )
 
-// claims are which processes have claimed the ranks of a localCrew, and the server that
+// claims are which processes have claimed the ranks of a crew, and the server that
 // they ask. nil is a crew whose processes have no more than they inherit.
 type claims struct {
 	server  *claim.Server

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -23,19 +24,6 @@ func launched(name string) (l conduits.Launch, ok bool) {
 func (c *Config) launch() conduits.Launch {
 	l, _ := launched(c.Conduit)
 	return l
-}
-
-// own makes the memory of a job on this host in the conduit's own way.
-func (c *Config) own() (Memory, error) {
-	switch l := c.launch(); {
-	case l.Single:
-		return newSimMemory()
-	case l.Rendezvous:
-		return newNetMemory(c)
-	case l.Memory != nil:
-		return l.Memory(c.Size, c.memory())
-	}
-	return &noMemory{}, nil
 }
 
 // memory is what the memory that ranks share has to have room for.
@@ -89,6 +77,14 @@ func MaxRanks(conduit string) int {
 
 // single says that one process runs all ranks of the job.
 func (c *Config) single() bool { return c.Memory == nil && c.launch().Single }
+
+// name is what the job's process r is called.
+func (c *Config) name(r int) string {
+	if c.single() {
+		return "the simulated job"
+	}
+	return fmt.Sprintf("rank %d", r)
+}
 
 // processes is how many processes the job has.
 func (c *Config) processes() int {

@@ -141,9 +141,8 @@ type Config struct {
 	// Memory makes the job's memory; nil means the conduit's own way.
 	Memory func(size int, segment uint64) (Memory, error)
 
-	localFirst, localSize int                              // ranks of this host, if they are not all
-	logf                  func(format string, args ...any) // for what only -v shows; nil for nothing
-	remark                func(line string)                // for the user; nil for nothing
+	logf   func(format string, args ...any) // for what only -v shows; nil for nothing
+	remark func(line string)                // for the user; nil for nothing
 	// process looks at a rank's process on another host; nil if there is none.
 	process func(rank int) (a sys.Activity, pid int, ok bool)
 }
@@ -350,8 +349,9 @@ func Reserved(key string) bool {
 	return false
 }
 
-// environ is the environment of rank r of a job; extra comes last.
-func (c *Config) environ(jobID string, r int, extra []string) []string {
+// environ is the environment of rank r of a job, one of size on its host from rank first on;
+// extra comes last.
+func (c *Config) environ(jobID string, r, first, size int, extra []string) []string {
 	env := make([]string, 0, 64)
 	for _, kv := range os.Environ() {
 		if k, _, _ := strings.Cut(kv, "="); !Reserved(k) {
@@ -374,10 +374,6 @@ func (c *Config) environ(jobID string, r int, extra []string) []string {
 	} else {
 		set(jobenv.Rank, strconv.Itoa(r))
 		set(jobenv.Size, strconv.Itoa(c.Size))
-		first, size := 0, c.Size
-		if c.localSize > 0 {
-			first, size = c.localFirst, c.localSize
-		}
 		set(jobenv.LocalRank, strconv.Itoa(r-first))
 		set(jobenv.LocalSize, strconv.Itoa(size))
 	}
@@ -413,17 +409,13 @@ func (c *Config) attached() uint64 {
 func (c *Config) Plan() [][]string {
 	plan := make([][]string, c.processes())
 	places, _ := c.place()
-	for r := range plan {
-		one := *c
-		for _, p := range places {
-			if r >= p.first && r < p.first+p.size {
-				one.localFirst, one.localSize = p.first, p.size
-			}
-		}
-		plan[r] = append(plan[r], c.Env...)
-		for _, kv := range one.environ("", r, nil) {
-			if k, v, _ := strings.Cut(kv, "="); Reserved(k) && v != "" {
-				plan[r] = append(plan[r], kv)
+	for _, p := range places {
+		for r := p.first; r < p.first+p.size; r++ {
+			plan[r] = append(plan[r], c.Env...)
+			for _, kv := range c.environ("", r, p.first, p.size, nil) {
+				if k, v, _ := strings.Cut(kv, "="); Reserved(k) && v != "" {
+					plan[r] = append(plan[r], kv)
+				}
 			}
 		}
 	}

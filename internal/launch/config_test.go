@@ -133,7 +133,7 @@ func TestEnvironmentOfRanks(t *testing.T) {
 	}
 	t.Setenv("A", "old")
 	c := Config{Size: 4, Program: "x", Conduit: "shm", Segment: 1 << 20, Env: []string{"A=new=1", "B="}, Freeze: []int{2}}
-	env := c.environ("job", 2, []string{"ARGON_SEGFD=3", "ARGON_CTLFD=4"})
+	env := c.environ("job", 2, 0, c.Size, []string{"ARGON_SEGFD=3", "ARGON_CTLFD=4"})
 	for _, want := range []string{
 		"A=new=1", "B=", "ARGON_RANK=2", "ARGON_SIZE=4", "ARGON_LOCAL_RANK=2", "ARGON_LOCAL_SIZE=4",
 		"ARGON_JOBID=job", "ARGON_CONDUIT=shm", "ARGON_SEGFD=3", "ARGON_CTLFD=4", "ARGON_SEGMENT=1048576", "ARGON_FREEZE=1",
@@ -152,7 +152,7 @@ func TestEnvironmentOfRanks(t *testing.T) {
 			t.Errorf("%s is there %d times", k, n)
 		}
 	}
-	for _, kv := range c.environ("job", 1, nil) {
+	for _, kv := range c.environ("job", 1, 0, c.Size, nil) {
 		if strings.HasSuffix(kv, "=inherited") || strings.HasPrefix(kv, "ARGON_FREEZE") {
 			t.Errorf("rank 1 has %s", kv)
 		}
@@ -167,7 +167,7 @@ func TestSegmentOfTheEnvironment(t *testing.T) {
 		if err := c.Validate(); err != nil || c.Segment != tc.want {
 			t.Errorf("segment %d becomes %d, %v; want %d", tc.given, c.Segment, err, tc.want)
 		}
-		if want := fmt.Sprintf("ARGON_SEGMENT=%d", tc.want); !slices.Contains(c.environ("", 0, nil), want) {
+		if want := fmt.Sprintf("ARGON_SEGMENT=%d", tc.want); !slices.Contains(c.environ("", 0, 0, c.Size, nil), want) {
 			t.Errorf("ranks lack %s", want)
 		}
 	}
@@ -200,7 +200,7 @@ func TestLargeSegments(t *testing.T) {
 		if err := c.Validate(); err != nil || c.Large != tc.want || c.attached() != room {
 			t.Errorf("%+v: %v, room for %d bytes, %v", tc, c.Large, c.attached(), err)
 		}
-		env := c.environ("", 0, nil)
+		env := c.environ("", 0, 0, c.Size, nil)
 		if slices.Contains(env, "ARGON_SEGMENT_LARGE=1") != tc.want || !slices.Contains(env, "ARGON_SEGMENT=1099511627776") {
 			t.Errorf("%+v: ranks have %v", tc, env)
 		}

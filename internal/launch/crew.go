@@ -12,21 +12,6 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// A crew is the processes of some ranks of a job as the job's loop sees them:
-// those of this machine, or of a host that a deputy looks after. Its methods are
-// called by that loop's goroutine alone; ranks that have ended are left out.
-type crew interface {
-	// signal sends sig to ranks, or with group to their process groups.
-	signal(ranks []int, sig syscall.Signal, group bool)
-	// suspend stops all ranks that run, on behalf of the terminal; resume lets
-	// those go on.
-	suspend()
-	resume()
-	// look says what the processes of ranks do. Those that it knows nothing of
-	// are missing.
-	look(ranks []int) map[int]process
-}
-
 // An ending is how the process of one rank ended.
 type ending struct {
 	rank         int
@@ -37,7 +22,7 @@ type ending struct {
 	maxRSS       int64 // bytes
 }
 
-// member is one process of a localCrew.
+// member is one process of a crew.
 type member struct {
 	rank    int
 	pid     int // 0 if it could not be started
@@ -45,88 +30,70 @@ type member struct {
 	stopped bool // by suspend
 }
 
-// localCrew is processes of this machine, children of this process. Only one
-// goroutine uses it, so that a process id which it signals is never one that has
-// been given away.
-type localCrew struct {
+// A crew is the processes of a job on this machine, children of this process. Only one
+// goroutine at a time uses it, so that a process id which it signals is never one that has
+// been given away. Ranks that have ended are left out.
+type crew struct {
 	identity  string // of the job as these processes have it, see identityOf
 	exclusive bool   // this process has no other children
 	guard     *guard
 	members   []member
 	live      int
+	swept     bool     // clean has been called
 	ctl       *os.File // write end of the control pipe
 	oom       *sys.OOMWatch
 	claims    *claims
 }
 
-// orders is what a localCrew is to run.
-type orders struct {
-	path        string   // the executable
-	argv        []string // argv[0] included
-	dir         string   // "" means that of this process
-	first, size int      // numbers of the ranks: size of them from first on
-	total       int      // ranks of the job
-	name        func(rank int) string
-	bind        Bind
-	stdin       *os.File                         // of rank 0; nil means none
-	logf        func(format string, args ...any) // for what only -v shows; nil for nothing
-	inherited   inheritance
-	control     bool // ranks get the control pipe
-	env         func(rank int, inherited []string) []string
-	// pipes gets the read ends of what rank writes, before it is started.
-	pipes func(rank int, stdout, stderr *os.File) error
-	// started is told of each rank's process; cpu is the processor that it is
-	// bound to, or -1.
-	started func(rank, pid, cpu int)
-}
-
-// start starts all processes. If it fails some may run.
-func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
-	if err := checkLimits(o.size); err != nil {
+// muster starts the processes of d's ranks, which inherit in; rank 0 reads stdin if that is
+// not nil. If it fails some may run.
+func (d *deputy) muster(in inheritance, stdin *os.File) (err error) {
+	t, c, crew := &d.task, d.config, d.crew
+	if err := checkLimits(t.Count); err != nil {
 		return err
 	}
-	c.oom = sys.WatchOOM()
+	crew.oom = sys.WatchOOM()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return errs.Resource("launch: %v", err)
 	}
 	defer null.Close()
-	in := o.inherited
-	c.claims = newClaims(o.first, o.size, o.logf)
-	if o.control {
+	crew.claims = newClaims(t.First, t.Count, c.logf)
+	if !c.single() { // one process has the parent death signal
 		r, w, err := os.Pipe()
 		if err != nil {
 			return errs.Resource("launch: %v", err)
 		}
-		if c.ctl = w; c.claims == nil {
+		if crew.ctl = w; crew.claims == nil {
 			defer r.Close()
 		} else {
-			c.claims.ctl = r
+			crew.claims.ctl = r
 		}
 		in.file(r, jobenv.CtlFD, "")
 	}
-	if c.claims != nil {
-		in.vars = append(in.vars, c.claims.address())
-		c.claims.serve(in.keys, in.files)
-		defer close(c.claims.started)
+	if crew.claims != nil {
+		in.vars = append(in.vars, crew.claims.address())
+		crew.claims.serve(in.keys, in.files)
+		defer close(crew.claims.started)
 	}
 	var cpus []int
-	if o.bind == BindCore {
-		spawn.do(func() { cpus, err = sys.Affinity() })
+	if c.Bind == BindCore {
+		d.spawn.do(func() { cpus, err = sys.Affinity() })
 		if err != nil || len(cpus) == 0 {
 			return errs.Resource("launch: cannot learn which processors may be used: %v (-bind)", err)
 		}
 	}
-	c.members = make([]member, o.size)
-	for i := range c.members {
-		m := &c.members[i]
-		m.rank = o.first + i
+	argv := append([]string{c.Program}, c.Args...)
+	crew.members = make([]member, t.Count)
+	for i := range crew.members {
+		m := &crew.members[i]
+		m.rank = t.First + i
 		files := append([]*os.File{null, nil, nil}, in.files...)
-		if m.rank == 0 && o.stdin != nil {
-			files[0] = o.stdin
+		if m.rank == 0 && stdin != nil {
+			files[0] = stdin
 		}
 		failed := func(err error) error {
-			return errs.Resource("launch: cannot start %s of %d: %v", o.name(m.rank), o.total, err)
+			return errs.Resource("launch: cannot start %s of %d: %v", c.name(m.rank), c.Size, err)
 		}
 		var readers [2]*os.File
 		for k := range 2 {
@@ -138,15 +105,16 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 				return failed(err)
 			}
 		}
-		if err := o.pipes(m.rank, readers[0], readers[1]); err != nil {
-			files[1].Close()
-			files[2].Close()
+		if err := d.pipes(m.rank, readers); err != nil {
+			for _, f := range append(readers[:], files[1:3]...) {
+				f.Close()
+			}
 			return err
 		}
-		sp := spec{path: o.path, argv: o.argv, env: o.env(m.rank, in.vars), dir: o.dir, files: files}
+		sp := spec{path: d.path, argv: argv, env: c.environ(t.ID, m.rank, t.First, t.Count, in.vars), dir: c.Dir, files: files}
 		var pid int
 		var errStart, errBind error
-		spawn.do(func() {
+		d.spawn.do(func() {
 			if cpus == nil {
 				pid, errStart = sp.start()
 				return
@@ -158,15 +126,15 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 		if errStart != nil {
 			return failed(errStart)
 		}
-		c.claims.start(m.rank, pid)
-		c.guard.say("+ %d", pid)
+		crew.claims.start(m.rank, pid)
+		crew.guard.say("+ %d", pid)
 		m.pid, m.live = pid, true
-		c.live++
+		crew.live++
 		cpu := -1
 		if cpus != nil {
 			cpu = cpus[i%len(cpus)]
 		}
-		o.started(m.rank, pid, cpu)
+		d.link.send(frameStarted, []int64{int64(m.rank), int64(pid), int64(cpu)})
 		if errBind != nil {
 			return errs.Resource("launch: cannot bind rank %d: %v (-bind)", m.rank, errBind)
 		}
@@ -175,7 +143,7 @@ func (c *localCrew) start(o *orders, spawn *spawner) (err error) {
 }
 
 // reap returns the ranks that have ended since it was called last.
-func (c *localCrew) reap() []ending {
+func (c *crew) reap() []ending {
 	if c.live == 0 {
 		return nil
 	}
@@ -222,7 +190,7 @@ func (c *localCrew) reap() []ending {
 }
 
 // member is rank's process if it lives.
-func (c *localCrew) member(rank int) *member {
+func (c *crew) member(rank int) *member {
 	if len(c.members) == 0 {
 		return nil
 	}
@@ -233,7 +201,7 @@ func (c *localCrew) member(rank int) *member {
 	return &c.members[i]
 }
 
-func (c *localCrew) signal(ranks []int, sig syscall.Signal, group bool) {
+func (c *crew) signal(ranks []int, sig syscall.Signal, group bool) {
 	for _, r := range ranks {
 		if m := c.member(r); m != nil && group {
 			_ = syscall.Kill(-m.pid, sig)
@@ -243,7 +211,7 @@ func (c *localCrew) signal(ranks []int, sig syscall.Signal, group bool) {
 	}
 }
 
-func (c *localCrew) suspend() {
+func (c *crew) suspend() {
 	for i := range c.members {
 		m := &c.members[i]
 		if p, ok := readProcess(m.pid); m.live && ok && !p.stopped() {
@@ -253,7 +221,7 @@ func (c *localCrew) suspend() {
 	}
 }
 
-func (c *localCrew) resume() {
+func (c *crew) resume() {
 	for i := range c.members {
 		if m := &c.members[i]; m.live && m.stopped {
 			_ = syscall.Kill(-m.pid, syscall.SIGCONT)
@@ -262,7 +230,7 @@ func (c *localCrew) resume() {
 	}
 }
 
-func (c *localCrew) look(ranks []int) map[int]process {
+func (c *crew) look(ranks []int) map[int]process {
 	seen := make(map[int]process, len(ranks))
 	for _, r := range ranks {
 		if m := c.member(r); m != nil {
@@ -283,7 +251,7 @@ func (c *localCrew) look(ranks []int) map[int]process {
 }
 
 // kill ends all processes now.
-func (c *localCrew) kill() {
+func (c *crew) kill() {
 	for i := range c.members {
 		if m := &c.members[i]; m.live {
 			_ = syscall.Kill(-m.pid, syscall.SIGKILL)
@@ -292,14 +260,15 @@ func (c *localCrew) kill() {
 }
 
 // drain waits for the end of all processes; children tells that some have ended.
-func (c *localCrew) drain(children <-chan os.Signal) {
+func (c *crew) drain(children <-chan os.Signal) {
 	for c.reap(); c.live > 0; c.reap() {
 		<-children
 	}
 }
 
 // clean kills what the processes have left behind. All have been reaped.
-func (c *localCrew) clean() (killed int, stuck []int) {
+func (c *crew) clean() (killed int, stuck []int) {
+	c.swept = true
 	groups := make(map[int]bool, len(c.members))
 	for i := range c.members {
 		if pid := c.members[i].pid; pid != 0 {
@@ -310,7 +279,7 @@ func (c *localCrew) clean() (killed int, stuck []int) {
 }
 
 // close lets the processes know that this one does not look after them any more.
-func (c *localCrew) close() {
+func (c *crew) close() {
 	c.claims.close()
 	if c.ctl != nil {
 		c.ctl.Close()

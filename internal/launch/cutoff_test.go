@@ -95,11 +95,10 @@ func begin(t *testing.T) *puppet {
 	}
 	expect(frameHello)
 	task := task{
-		id: fmt.Sprintf("%d.cutoff.%s", os.Getpid(), t.Name()), host: "0.here", conduit: "udp", program: "sh", path: "/bin/sh", dir: "/", key: key.Reveal(),
-		args: []string{"-c", "sleep 10000"}, env: []string{"ARGON_DEADTIME=1s"}, servers: []string{l.Addr().String()}, size: 2, count: 2,
+		ID: fmt.Sprintf("%d.cutoff.%s", os.Getpid(), t.Name()), Host: "0.here", Conduit: "udp", Program: "sh", Path: "/bin/sh", Dir: "/", Key: key.Reveal(),
+		Args: []string{"-c", "sleep 10000"}, Env: []string{"ARGON_DEADTIME=1s"}, Servers: []string{l.Addr().String()}, Size: 2, Count: 2,
 	}
-	nums, texts := task.encode()
-	p.link.send(frameJob, nums, texts...)
+	p.link.send(frameJob, nil, task.encode())
 	expect(frameReady)
 	p.link.send(frameGo, nil)
 	expect(frameRunning)

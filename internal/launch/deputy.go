@@ -44,26 +44,34 @@ const (
 )
 
 // deputy stands in for the launcher on one host: it starts ranks there, does with
-// them what the launcher says, and says what becomes of them. What that means is
-// for the launcher to decide. If the launcher is gone, so are the ranks.
+// them what the launcher says, and reports what becomes of them. What that means is
+// for the launcher to decide. If the launcher is gone, so are the ranks. The deputy of
+// a job of this machine alone is in the launcher's process (host.begin), where frames are
+// calls.
 type deputy struct {
 	task   task
-	in     chan frame // what the launcher says; closed when it is gone
+	config *Config                                   // of the ranks
+	path   string                                    // of the program
+	pipes  func(rank int, outputs [2]*os.File) error // gets the read ends of what a rank writes, before it is started
 	link   *link
-	temp   string // directory for what was sent, "" if there is none
-	path   string // of the program
 	outfit outfit
-	crew   *localCrew
-	watch  *rendezvous.Watch
+	crew   *crew
 	guard  *guard
 	spawn  *spawner
 
 	children chan os.Signal
-	signals  chan os.Signal
-	meters   [][2]*meter // of the ranks' output
-	pumps    [][2]pump
-	pumping  sync.WaitGroup
-	input    *backlog // of rank 0
+	mu       sync.Mutex // of call and reap
+
+	// Of a process of its own:
+	in      chan frame // what the launcher says; closed when it is gone
+	temp    string     // directory for what was sent, "" if there is none
+	watch   *rendezvous.Watch
+	signals chan os.Signal
+	meters  [][2]*meter // of the ranks' output
+	pumps   [][2]pump
+	pumping sync.WaitGroup
+	input   *backlog // of rank 0
+	stopped bool     // ranks are, with the launcher
 }
 
 // Deputy is the main function of the process that looks after the ranks of one
@@ -82,11 +90,17 @@ func Deputy(r io.Reader, w io.WriteCloser) int {
 	syscall.CloseOnExec(bootFile)
 	sys.Catch(d.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write that fails is enough
-	signal.Notify(d.children, syscall.SIGCHLD)
+	d.pipes = d.pumpAll
 	go d.listen(bufio.NewReaderSize(r, 64<<10))
 	d.link.send(frameHello, []int64{int64(os.Getpid())})
 	err := d.run()
 	d.tearDown()
+	d.spawn.stop()
+	d.link.close()
+	select {
+	case <-d.link.done:
+	case <-time.After(pumpHurry): // no process takes it
+	}
 	if err == nil {
 		return 0
 	}
@@ -167,7 +181,7 @@ func (d *deputy) run() error {
 	if err != nil {
 		return orderly(err)
 	}
-	if d.task.stdinHere {
+	if d.task.StdinHere {
 		syscall.CloseOnExec(stdinFile)
 	}
 	if err := d.prepare(); err != nil {
@@ -197,25 +211,38 @@ func orderly(err error) error {
 	return err
 }
 
-// prepare sees to everything that ranks need.
+// gather prepares for ranks as children of this process. With guard, an executable, a guard
+// process removes dirs if this one cannot. errOrphans is why orphans do not come here.
+func (d *deputy) gather(guard string, dirs []string, exclusive bool) (errOrphans, err error) {
+	signal.Notify(d.children, syscall.SIGCHLD)
+	errOrphans = holdSubreaper()
+	known := []string{jobenv.JobID + "=" + d.task.ID}
+	if d.task.Host != "" {
+		known = append(known, jobenv.Host+"="+d.task.Host)
+	}
+	d.crew = &crew{exclusive: exclusive, identity: identityOf(known)}
+	if guard != "" {
+		d.guard, err = startGuard(guard, d.crew.identity, dirs, d.spawn)
+		d.crew.guard = d.guard
+	}
+	return errOrphans, err
+}
+
+// prepare does all that comes before the start of ranks.
 func (d *deputy) prepare() error {
 	t := &d.task
-	for _, kv := range t.env {
+	for _, kv := range t.Env {
 		if k, v, _ := strings.Cut(kv, "="); k == jobenv.ShmDir { // it is for the maker of the memory
 			os.Setenv(k, v)
 		}
 	}
-	_ = holdSubreaper() // where there is none, it does without
-	d.crew = &localCrew{exclusive: true, identity: identityOf([]string{jobenv.JobID + "=" + t.id, jobenv.Host + "=" + t.host})}
 	var dirs []string
 	if d.temp != "" {
 		dirs = append(dirs, d.temp)
 	}
-	var err error
-	if d.guard, err = startGuard("/proc/self/exe", d.crew.identity, dirs, d.spawn); err != nil {
+	if _, err := d.gather("/proc/self/exe", dirs, true); err != nil { // where orphans do not come, it does without
 		return d.refuse(err)
 	}
-	d.crew.guard = d.guard
 	notes := make([][]byte, 1) // the first is the server
 	if note, err := d.findDir(); err != nil {
 		return d.refuse(err)
@@ -225,34 +252,29 @@ func (d *deputy) prepare() error {
 	if err := d.findProgram(); err != nil {
 		return err
 	}
-	key, err := jobkey.Parse(t.key)
+	key, err := jobkey.Parse(t.Key)
 	if err != nil {
 		return d.refuse(err)
 	}
-	t.key = ""
+	t.Key = ""
 	server, err := d.reach(key)
 	if err != nil {
 		return d.refuse(err)
 	}
 	limited, cancel := awake.WithTimeout(context.Background(), reachLimit)
 	defer cancel()
-	if d.watch, err = rendezvous.NewWatch(limited, server, key, deadTime(t.env)); err != nil {
+	if d.watch, err = rendezvous.NewWatch(limited, server, key, deadTime(t.Env)); err != nil {
 		return d.refuse(err)
 	}
-	var shared memoryMaker
-	if t.shared {
-		l, ok := launched(t.conduit)
-		if !ok || l.Memory == nil {
-			return d.refuse(errs.BadArg("launch: gasrun on this host was built without conduit %q", t.conduit))
-		}
-		shared = l.Memory
+	if l, ok := launched(t.Conduit); t.Shared && (!ok || l.Memory == nil) {
+		return d.refuse(errs.BadArg("launch: gasrun on this host was built without conduit %q", t.Conduit))
 	}
-	remark := func(line string) { notes = append(notes, []byte(line)) }
-	if d.outfit, err = newOutfit(key, shared, t.count, (&Config{Segment: t.segment, Large: t.large, Env: t.env, remark: remark}).memory()); err != nil {
+	t.Iface = localIface(t.Iface)
+	d.config = t.config()
+	d.config.remark = func(line string) { notes = append(notes, []byte(line)) }
+	if d.outfit, err = newOutfit(t, key, server, d.config.memory()); err != nil {
 		return d.refuse(err)
 	}
-	d.outfit.server, d.outfit.host = server, t.host
-	d.outfit.iface = localIface(t.iface)
 	notes[0] = []byte(server)
 	d.link.send(frameReady, nil, notes...)
 	return nil
@@ -261,35 +283,35 @@ func (d *deputy) prepare() error {
 // findDir decides about the ranks' working directory.
 func (d *deputy) findDir() (note string, err error) {
 	t := &d.task
-	why := usableDir(t.dir)
+	why := usableDir(t.Dir)
 	if why == nil {
 		return "", nil
 	}
-	if t.dirGiven {
+	if t.DirGiven {
 		return "", errs.BadArg("launch: working directory (-wdir): %v", why)
 	}
-	missing := t.dir
-	if t.dir, err = os.UserHomeDir(); err == nil {
-		err = usableDir(t.dir)
+	missing := t.Dir
+	if t.Dir, err = os.UserHomeDir(); err == nil {
+		err = usableDir(t.Dir)
 	}
 	if err != nil {
-		t.dir = "/"
+		t.Dir = "/"
 	}
 	if errors.Is(why, os.ErrNotExist) {
-		return fmt.Sprintf("there is no directory %s; its ranks work in %s (-wdir)", missing, t.dir), nil
+		return fmt.Sprintf("there is no directory %s; its ranks work in %s (-wdir)", missing, t.Dir), nil
 	}
-	return fmt.Sprintf("%v; its ranks work in %s (-wdir)", why, t.dir), nil
+	return fmt.Sprintf("%v; its ranks work in %s (-wdir)", why, t.Dir), nil
 }
 
 // findProgram makes sure that the program is there as the launcher has it.
 func (d *deputy) findProgram() error {
 	t := &d.task
-	if d.path = t.path; t.digest == "" || trusted(t.path) && digestOf(t.path) == t.digest {
+	if d.path = t.Path; t.Digest == "" || trusted(t.Path) && digestOf(t.Path) == t.Digest {
 		return nil
 	}
 	if d.temp == "" {
 		var err error
-		if d.temp, err = os.MkdirTemp(t.temp, "gasrun-"); err != nil {
+		if d.temp, err = os.MkdirTemp(t.Temp, "gasrun-"); err != nil {
 			return d.refuse(errs.Resource("launch: no room for the program: %v (-tmpdir, TMPDIR)", err))
 		}
 		d.guard.say("dir %s", d.temp)
@@ -298,7 +320,7 @@ func (d *deputy) findProgram() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return d.refuse(errs.Resource("launch: no room for the program: %v", err))
 	}
-	d.path = filepath.Join(dir, filepath.Base(t.path))
+	d.path = filepath.Join(dir, filepath.Base(t.Path))
 	f, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
 	if err != nil {
 		return d.refuse(errs.Resource("launch: no room for the program: %v", err))
@@ -326,7 +348,7 @@ func (d *deputy) findProgram() error {
 	if err := errors.Join(failed, f.Close()); err != nil {
 		return d.refuse(errs.Resource("launch: no room for the program: %v", err))
 	}
-	if hex.EncodeToString(h.Sum(nil)) != t.digest {
+	if hex.EncodeToString(h.Sum(nil)) != t.Digest {
 		return d.refuse(errs.BadArg("launch: the program has changed while it was sent"))
 	}
 	if err := Runnable(d.path); err != nil {
@@ -381,11 +403,11 @@ func digestOf(path string) string {
 // answers must hold the job's key: an address may be another machine's here.
 func (d *deputy) reach(key jobkey.Key) (string, error) {
 	t := &d.task
-	servers := t.servers
+	servers := t.Servers
 	if len(servers) == 0 {
 		return "", errOdd
 	}
-	if t.ssh { // how ssh came here is how one may come back
+	if t.SSH { // how ssh came here is how one may come back
 		client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
 		_, port, err := net.SplitHostPort(servers[0])
 		if a, aerr := netip.ParseAddr(client); err == nil && aerr == nil && a.Zone() == "" {
@@ -482,55 +504,29 @@ func localIface(iface string) string {
 // start starts the ranks.
 func (d *deputy) start() error {
 	t := &d.task
-	c := Config{
-		Size: t.size, Conduit: t.conduit, Segment: t.segment, Large: t.large, Env: t.env, Freeze: t.freeze,
-		localFirst: t.first, localSize: t.count,
-	}
-	o := &orders{
-		path: d.path, argv: append([]string{t.program}, t.args...), dir: t.dir,
-		first: t.first, size: t.count, total: t.size,
-		name:    func(rank int) string { return fmt.Sprintf("rank %d", rank) },
-		control: true,
-		env:     func(rank int, inherited []string) []string { return c.environ(t.id, rank, inherited) },
-		pipes: func(rank int, stdout, stderr *os.File) error {
-			for k, in := range []*os.File{stdout, stderr} {
-				d.pumping.Go(func() { d.pump(rank-t.first, k, in) })
-			}
-			return nil
-		},
-		started: func(rank, pid, cpu int) {
-			d.link.send(frameStarted, []int64{int64(rank), int64(pid), int64(cpu)})
-		},
-	}
-	if t.bind {
-		o.bind = BindCore
-	}
-	if f := d.outfit.File(); f != nil {
-		o.inherited.file(f, jobenv.SegFD, "")
-	}
-	d.outfit.bequeath(&o.inherited)
-	d.meters = make([][2]*meter, t.count)
-	d.pumps = make([][2]pump, t.count)
+	var in inheritance
+	d.outfit.bequeath(&in)
+	d.meters = make([][2]*meter, t.Count)
+	d.pumps = make([][2]pump, t.Count)
 	for i := range d.meters {
 		d.meters[i] = [2]*meter{newMeter(), newMeter()}
 	}
-	if !t.stdin {
-		return d.crew.start(o, d.spawn)
+	if !t.Stdin {
+		return d.muster(in, nil)
 	}
-	if t.stdinHere {
-		o.stdin = os.NewFile(stdinFile, "stdin")
-		defer o.stdin.Close()
-		return d.crew.start(o, d.spawn)
+	if t.StdinHere {
+		stdin := os.NewFile(stdinFile, "stdin")
+		defer stdin.Close()
+		return d.muster(in, stdin)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return errs.Resource("launch: %v", err)
 	}
 	defer r.Close()
-	o.stdin = r
 	d.input = newBacklog()
 	go d.feed(w)
-	if err := d.crew.start(o, d.spawn); err != nil {
+	if err := d.muster(in, r); err != nil {
 		return err
 	}
 	var st syscall.Stat_t
@@ -564,9 +560,17 @@ func (d *deputy) watchThirst(pid int, inode uint64) {
 	d.link.send(frameThirst, nil)
 }
 
-// pump sends the output of a rank.
+// pumpAll sends the output of a rank.
+func (d *deputy) pumpAll(rank int, outputs [2]*os.File) error {
+	for k, in := range outputs {
+		d.pumping.Go(func() { d.pump(rank-d.task.First, k, in) })
+	}
+	return nil
+}
+
+// pump sends one of a rank's outputs.
 func (d *deputy) pump(i, k int, in *os.File) {
-	rank := int64(d.task.first + i)
+	rank := int64(d.task.First + i)
 	foreign := d.pumps[i][k].run(in, func(b []byte) {
 		for len(b) > 0 {
 			part := b[:min(len(b), chunk)]
@@ -633,11 +637,10 @@ func deadTime(env []string) time.Duration {
 // launcher has not ended ranks within the dead time. None of this counts while the
 // deputy itself does not run, see package awake.
 func (d *deputy) loop() error {
-	dead := deadTime(d.task.env)
+	dead := deadTime(d.task.Env)
 	silence := awake.NewCount((dead + lostGrace + pulse - 1).Truncate(pulse), pulseAnswer, awake.Now())
 	look := time.NewTimer(silence.Next())
 	defer look.Stop()
-	suspended := false
 	decided := false          // the launcher knows of a failure, or ends the job for another reason
 	var verdict *awake.Count  // when it is over the launcher must have decided
 	var soon <-chan time.Time // the next look at it
@@ -662,12 +665,6 @@ func (d *deputy) loop() error {
 			case frameEnd:
 				d.cleanUp()
 				return nil
-			case frameSuspend:
-				suspended = true
-				d.crew.suspend()
-			case frameResume:
-				suspended = false
-				d.crew.resume()
 			default:
 				if f.decides() {
 					decided, soon = true, nil
@@ -694,12 +691,30 @@ func (d *deputy) loop() error {
 		case s := <-d.signals:
 			return fmt.Errorf("ended by %s", sys.SignalName(s.(syscall.Signal)))
 		case <-look.C:
-			if silence.Look(awake.Now()) && !suspended {
+			if silence.Look(awake.Now()) && !d.stopped {
 				return d.wind(fmt.Errorf("no sign of life from the launcher for %v (%s)%s", silence.Limit(), jobenv.DeadTime, silence.Paused()))
 			}
 			look.Reset(max(silence.Next(), pulse/20))
 		}
 	}
+}
+
+// call is a frame of a launcher in the same process.
+func (d *deputy) call(f *frame) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f.kind == frameEnd {
+		d.cleanUp()
+	} else {
+		d.obey(f)
+	}
+}
+
+// reap looks after children for a launcher in the same process.
+func (d *deputy) reap() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended(d.crew.reap())
 }
 
 // wind asks the ranks to end, because of err, and returns when they have, or should
@@ -742,19 +757,30 @@ func (d *deputy) obey(f *frame) bool {
 		}
 		group := f.nums[1] != 0
 		d.crew.signal(ranks(f.nums[2:]), syscall.Signal(f.nums[0]), group)
+	case frameSuspend:
+		d.stopped = true
+		d.crew.suspend()
+	case frameResume:
+		d.stopped = false
+		d.crew.resume()
 	case frameLook:
+		if len(f.nums) == 0 {
+			return false
+		}
 		var nums []int64
-		for r, p := range d.crew.look(ranks(f.nums)) {
-			p.did, _ = p.activity()
+		for r, p := range d.crew.look(ranks(f.nums[1:])) {
+			if f.nums[0] != 0 {
+				p.did, _ = p.activity()
+			}
 			nums = append(nums, int64(r), int64(p.pid), int64(p.state), int64(p.did.Ran), int64(p.did.Delayed), int64(p.did.Faults))
 		}
 		d.link.send(frameSeen, nums)
 	case frameFail:
-		if !f.has(2, 1) || f.num(0) < t.first || f.num(0) >= t.first+t.count {
+		if !f.has(2, 1) || f.num(0) < t.First || f.num(0) >= t.First+t.Count {
 			return false
 		}
 		if d.outfit.shared != nil {
-			d.outfit.shared.Fail(f.num(0)-t.first, f.num(1), f.text())
+			d.outfit.shared.Fail(f.num(0)-t.First, f.num(1), f.text())
 		}
 	case frameInput:
 		if d.input == nil || !f.has(0, 1) {
@@ -766,10 +792,10 @@ func (d *deputy) obey(f *frame) bool {
 			d.input.put(f.texts[0])
 		}
 	case frameCredit:
-		if !f.has(3, 0) || f.nums[0] < int64(t.first) || f.nums[0] >= int64(t.first+t.count) || f.nums[1] < 0 || f.nums[1] > 1 || f.nums[2] < 0 {
+		if !f.has(3, 0) || f.nums[0] < int64(t.First) || f.nums[0] >= int64(t.First+t.Count) || f.nums[1] < 0 || f.nums[1] > 1 || f.nums[2] < 0 {
 			return false
 		}
-		d.meters[f.num(0)-t.first][f.nums[1]].give(f.num(2))
+		d.meters[f.num(0)-t.First][f.nums[1]].give(f.num(2))
 	default:
 		return false
 	}
@@ -843,18 +869,15 @@ func (d *deputy) removeTemp() {
 func (d *deputy) tearDown() {
 	if d.crew != nil {
 		d.stop()
-		d.crew.clean()
+		if !d.crew.swept {
+			d.crew.clean()
+		}
 		d.crew.close()
 		dropSubreaper()
+		signal.Stop(d.children)
 	}
 	d.watch.Close()
 	d.outfit.close()
 	d.removeTemp()
 	d.guard.dismiss()
-	d.spawn.stop()
-	d.link.close()
-	select {
-	case <-d.link.done:
-	case <-time.After(pumpHurry): // no process takes it
-	}
 }

@@ -158,14 +158,14 @@ func TestReach(t *testing.T) {
 	gone.Close()
 	d := &deputy{}
 	wrong := []string{rude.Addr().String(), other.Addr().String(), gone.Addr().String()}
-	d.task.servers = append(wrong, ours.Addr().String())
+	d.task.Servers = append(wrong, ours.Addr().String())
 	if s, err := d.reach(key); err != nil || s != ours.Addr().String() {
 		t.Errorf("reaches %s, %v", s, err)
 	}
 	if n := ours.Strangers(); n != 0 {
 		t.Errorf("%d strangers", n)
 	}
-	d.task.servers = wrong
+	d.task.Servers = wrong
 	_, err := d.reach(key)
 	for _, want := range append(wrong, "not the job's rendezvous", "another job key", "connection refused", "-iface") {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -235,7 +235,7 @@ func TestByeIsLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, w := io.Pipe()
-	d := &deputy{temp: dir, link: newLink(w), crew: &localCrew{}}
+	d := &deputy{temp: dir, link: newLink(w), crew: &crew{}}
 	go d.cleanUp()
 	f, err := readFrame(bufio.NewReader(r))
 	if err != nil || f.kind != frameBye {
@@ -287,8 +287,8 @@ func newMaster(t *testing.T) *master {
 	}()
 	t.Cleanup(m.link.close)
 	m.task = task{
-		id: fmt.Sprintf("%d.master.%s", os.Getpid(), t.Name()), host: "0.here", conduit: "hybrid", program: "p", path: "/bin/sh", dir: "/",
-		key: key.Reveal(), temp: t.TempDir(), servers: []string{l.Addr().String()}, size: 3, first: 1, count: 2, segment: 1 << 20, shared: true,
+		ID: fmt.Sprintf("%d.master.%s", os.Getpid(), t.Name()), Host: "0.here", Conduit: "hybrid", Program: "p", Path: "/bin/sh", Dir: "/",
+		Key: key.Reveal(), Temp: t.TempDir(), Servers: []string{l.Addr().String()}, Size: 3, First: 1, Count: 2, Segment: 1 << 20, Shared: true,
 	}
 	return m
 }
@@ -297,8 +297,7 @@ func newMaster(t *testing.T) *master {
 func (m *master) begin() {
 	m.t.Helper()
 	m.expect(frameHello)
-	nums, texts := m.task.encode()
-	m.link.send(frameJob, nums, texts...)
+	m.link.send(frameJob, nil, m.task.encode())
 }
 
 // expect waits for a frame of that kind and returns it and what came before, of any kind.
@@ -322,7 +321,7 @@ func (m *master) ends(status int) {
 	if got := <-m.status; got != status {
 		m.t.Errorf("the deputy's status is %d, want %d", got, status)
 	}
-	if left, err := os.ReadDir(m.task.temp); len(left) > 0 || err != nil {
+	if left, err := os.ReadDir(m.task.Temp); len(left) > 0 || err != nil {
 		m.t.Errorf("%v is left: %v", left, err)
 	}
 }
@@ -331,11 +330,11 @@ func (m *master) ends(status int) {
 // read, write, are looked at, stopped and signalled, and end.
 func TestDeputy(t *testing.T) {
 	m := newMaster(t)
-	m.task.first, m.task.stdin, m.task.bind = 0, true, true
+	m.task.First, m.task.Stdin, m.task.Bind = 0, true, true
 	program := []byte("#!/bin/sh\n[ $ARGON_RANK = 0 ] && read x && echo got $x && exit 3; trap 'exit 4' USR1; echo wait >&2; while :; do sleep 0.01; done\n")
-	m.task.path = "/surely/not/there/prog"
-	m.task.digest = fmt.Sprintf("%x", sha256.Sum256(program))
-	m.task.dir = "/surely/not/there"
+	m.task.Path = "/surely/not/there/prog"
+	m.task.Digest = fmt.Sprintf("%x", sha256.Sum256(program))
+	m.task.Dir = "/surely/not/there"
 	m.begin()
 	m.expect(frameWant)
 	m.link.send(frameAlive, nil)
@@ -343,7 +342,7 @@ func TestDeputy(t *testing.T) {
 	m.link.send(frameProgram, nil, program[20:])
 	m.link.send(frameProgram, nil, nil)
 	f, _ := m.expect(frameReady)
-	if len(f.texts) != 2 || string(f.texts[0]) != m.task.servers[0] || !strings.Contains(string(f.texts[1]), "there is no directory /surely/not/there") {
+	if len(f.texts) != 2 || string(f.texts[0]) != m.task.Servers[0] || !strings.Contains(string(f.texts[1]), "there is no directory /surely/not/there") {
 		t.Errorf("ready with %q", f.texts)
 	}
 	m.link.send(frameGo, nil)
@@ -363,7 +362,7 @@ func TestDeputy(t *testing.T) {
 	}
 	m.link.send(frameSuspend, nil)
 	m.link.send(frameResume, nil)
-	m.link.send(frameLook, []int64{0, 1, 7})
+	m.link.send(frameLook, []int64{1, 0, 1, 7})
 	if f, _ := m.expect(frameSeen); len(f.nums) < 4 || f.num(0) > 1 {
 		t.Errorf("seen %v", f.nums)
 	}
@@ -401,17 +400,17 @@ func TestDeputyRefuses(t *testing.T) {
 		send   [][]byte
 		want   string
 	}{
-		{"directory", func(m *master) { m.task.dir, m.task.dirGiven = "/surely/not/there", true }, nil, "working directory (-wdir): stat /surely/not/there: no such file or directory"},
-		{"no directory", func(m *master) { m.task.dir, m.task.dirGiven = "/dev/null", true }, nil, "working directory (-wdir): /dev/null is not a directory"},
-		{"changed program", func(m *master) { m.task.digest = "00" }, [][]byte{text, nil}, "the program has changed while it was sent"},
-		{"key", func(m *master) { m.task.key = "odd" }, nil, "key"},
-		{"rendezvous", func(m *master) { m.task.servers = []string{"127.0.0.1:1"} }, nil, "the launcher's rendezvous cannot be reached from here: 127.0.0.1:1: "},
-		{"conduit", func(m *master) { m.task.conduit = "pigeon" }, nil, `gasrun on this host was built without conduit "pigeon"`},
-		{"room", func(m *master) { m.task.temp, m.task.digest = "/surely/not/there", "00" }, nil, "no room for the program: "},
+		{"directory", func(m *master) { m.task.Dir, m.task.DirGiven = "/surely/not/there", true }, nil, "working directory (-wdir): stat /surely/not/there: no such file or directory"},
+		{"no directory", func(m *master) { m.task.Dir, m.task.DirGiven = "/dev/null", true }, nil, "working directory (-wdir): /dev/null is not a directory"},
+		{"changed program", func(m *master) { m.task.Digest = "00" }, [][]byte{text, nil}, "the program has changed while it was sent"},
+		{"key", func(m *master) { m.task.Key = "odd" }, nil, "key"},
+		{"rendezvous", func(m *master) { m.task.Servers = []string{"127.0.0.1:1"} }, nil, "the launcher's rendezvous cannot be reached from here: 127.0.0.1:1: "},
+		{"conduit", func(m *master) { m.task.Conduit = "pigeon" }, nil, `gasrun on this host was built without conduit "pigeon"`},
+		{"room", func(m *master) { m.task.Temp, m.task.Digest = "/surely/not/there", "00" }, nil, "no room for the program: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newMaster(t)
-			temp := m.task.temp
+			temp := m.task.Temp
 			tc.change(m)
 			m.begin()
 			for _, b := range tc.send {
@@ -422,13 +421,13 @@ func TestDeputyRefuses(t *testing.T) {
 				t.Errorf("it says %q, want %q", f.text(), tc.want)
 			}
 			m.link.send(frameEnd, nil)
-			m.task.temp = temp
+			m.task.Temp = temp
 			m.ends(jobenv.StatusFailed)
 		})
 	}
 	t.Run("program", func(t *testing.T) {
 		m := newMaster(t)
-		m.task.path = "/dev/null"
+		m.task.Path = "/dev/null"
 		m.begin()
 		m.expect(frameReady)
 		m.link.send(frameGo, nil)
@@ -448,7 +447,7 @@ func TestDeputyAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMaster(t)
-			m.task.args, m.task.env = []string{"-c", "trap '' TERM; sleep 10000"}, []string{"ARGON_DEADTIME=10ms"}
+			m.task.Args, m.task.Env = []string{"-c", "trap '' TERM; sleep 10000"}, []string{"ARGON_DEADTIME=10ms"}
 			m.begin()
 			m.expect(frameReady)
 			m.link.send(frameGo, nil)

@@ -48,7 +48,7 @@ func (j *job) ask(status int, err error) {
 	d := &dump{event: make(chan struct{}, 1)}
 	j.dump = d
 	var wait []*rank
-	seen := j.look()
+	seen := look(j.byHost(j.alive()))
 	for r := range j.ranks {
 		if rk := &j.ranks[r]; rk.live {
 			d.asked = append(d.asked, r)
@@ -83,7 +83,7 @@ func (j *job) ask(status int, err error) {
 func (j *job) summarise() {
 	d := j.dump
 	d.summarised = true
-	seen := j.look()
+	seen := look(j.byHost(j.alive()))
 	j.log.printf("gasrun: %v; where each rank waits:", j.verdict)
 	for r := range j.ranks {
 		rk := &j.ranks[r]
@@ -116,7 +116,7 @@ func (j *job) summarise() {
 		default:
 			answer = "ended without an answer"
 		}
-		j.log.printf("gasrun:   %s (pid %d%s): %s", j.name(r), rk.Pid, j.on(r), answer)
+		j.log.printf("gasrun:   %s (pid %d%s): %s", j.name(r), rk.Pid, j.ranks[r].host.on(), answer)
 		if rk.live && there && p.stopped() {
 			j.signalRanks([]int{r}, syscall.SIGKILL, true)
 		}
@@ -152,7 +152,7 @@ func (j *job) stacks() {
 	for _, r := range j.dump.asked {
 		rk := &j.ranks[r]
 		if rk.err.heldSize() > 0 {
-			j.log.printf("gasrun: %s (pid %d%s):", j.name(r), rk.Pid, j.on(r))
+			j.log.printf("gasrun: %s (pid %d%s):", j.name(r), rk.Pid, j.ranks[r].host.on())
 		}
 		rk.err.release()
 	}

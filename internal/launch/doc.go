@@ -55,9 +55,9 @@
 // Config.Deputy with EnvDeputy set, which calls [Helper]. It is a process of this
 // machine, or is started by ssh, with a script that receives the executable if
 // need be (bootScript). Both talk in frames (wire.go) over the deputy's standard
-// input and output. All decisions are the launcher's (job in run.go): what it has
-// for its own processes (localCrew) and for those of a host (host) is one interface,
-// crew, and a deputy has a localCrew.
+// input and output. All decisions are the launcher's (job in run.go). Without Config.Hosts
+// the ranks have one deputy, which is in the launcher's own process: frames are calls there,
+// and output and input do not pass it.
 //
 // No rank's standard output, error or input holds up another one: of each stream
 // there is a window under way, and reading frames never waits for a consumer. Both

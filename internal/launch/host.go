@@ -35,8 +35,8 @@ const (
 	pulseAnswer = pulse * 3 / 2
 )
 
-// A host is the launcher's side of one placement: the crew of its ranks. A deputy
-// there starts them and says what becomes of them.
+// A host is the launcher's side of one placement: a deputy there starts its ranks and
+// reports what becomes of them.
 type host struct {
 	placement
 	j     *job
@@ -62,7 +62,7 @@ type host struct {
 	input     *meter        // of standard input; nil if rank 0 is elsewhere
 	backlogs  [][2]*backlog // of the ranks' output
 	foreign   [][2]bool     // see stream.foreign; of the reader's goroutine until the backlog ends
-	pumps     sync.WaitGroup
+	inside    *deputy       // in this process; nil: elsewhere
 }
 
 func newHost(j *job, p placement) *host {
@@ -76,9 +76,11 @@ func newHost(j *job, p placement) *host {
 		bye:       make(chan frame, 1),
 		running:   make(chan struct{}),
 		failed:    make(chan struct{}),
-		backlogs:  make([][2]*backlog, p.size),
-		foreign:   make([][2]bool, p.size),
 	}
+	if p.own { // its output comes directly
+		return h
+	}
+	h.backlogs, h.foreign = make([][2]*backlog, p.size), make([][2]bool, p.size)
 	for i := range h.backlogs {
 		h.backlogs[i] = [2]*backlog{newBacklog(), newBacklog()}
 	}
@@ -94,7 +96,7 @@ func (h *host) failure(format string, args ...any) error {
 func (h *host) pump() {
 	for i := range h.backlogs {
 		for k, st := range []*stream{h.j.ranks[h.first+i].out, h.j.ranks[h.first+i].err} {
-			h.pumps.Go(func() {
+			go func() {
 				b := h.backlogs[i][k]
 				for {
 					p, ok := b.get()
@@ -105,7 +107,7 @@ func (h *host) pump() {
 					h.link.send(frameCredit, []int64{int64(h.first + i), int64(k), int64(len(p))})
 				}
 				st.close(h.foreign[i][k])
-			})
+			}()
 		}
 	}
 }
@@ -314,6 +316,7 @@ func (h *host) lose(why string) {
 	h.out.Close() // what it has started may have the other end
 }
 
+// signal sends sig to ranks, or with group to their process groups.
 func (h *host) signal(ranks []int, sig syscall.Signal, group bool) {
 	nums := []int64{int64(sig), 0}
 	if group {
@@ -325,6 +328,7 @@ func (h *host) signal(ranks []int, sig syscall.Signal, group bool) {
 	h.link.send(frameSignal, nums)
 }
 
+// suspend stops all ranks that run, on behalf of the terminal; resume lets those go on.
 func (h *host) suspend() {
 	h.link.send(frameSuspend, nil)
 	h.link.flush(time.Second)
@@ -332,16 +336,21 @@ func (h *host) suspend() {
 
 func (h *host) resume() { h.link.send(frameResume, nil) }
 
-func (h *host) look(ranks []int) map[int]process {
+// look learns what the processes of ranks do, and with did what they have done. Those that
+// nothing is known of are missing.
+func (h *host) look(ranks []int, did bool) map[int]process {
 	h.looking.Lock()
 	defer h.looking.Unlock()
 	select {
 	case <-h.seen: // the answer to a question that was given up
 	default:
 	}
-	nums := make([]int64, len(ranks))
-	for i, r := range ranks {
-		nums[i] = int64(r)
+	nums := []int64{0}
+	if did {
+		nums[0] = 1
+	}
+	for _, r := range ranks {
+		nums = append(nums, int64(r))
 	}
 	h.link.send(frameLook, nums)
 	select {
@@ -363,19 +372,15 @@ func (h *host) fail(rank, status int, cause string) {
 
 // stop has the deputy clean up, and ends it. All ranks have ended, or must.
 func (h *host) stop() {
-	if h.cmd == nil || h.cmd.Process == nil {
-		h.unused()
-		return
-	}
 	if h.link != nil {
 		h.link.send(frameEnd, nil)
 		select {
 		case f := <-h.bye:
 			if len(f.nums) > 0 && f.nums[0] > 0 && h.j.Verbose {
-				h.j.log.printf("gasrun: killed %d processes that ranks had left behind on %s", f.nums[0], h.label)
+				h.j.log.printf("gasrun: killed %d processes that ranks had left behind%s", f.nums[0], h.on())
 			}
 			for _, pid := range f.nums[min(1, len(f.nums)):] {
-				h.j.log.printf("gasrun: process %d of the job on %s does not die", pid, h.label)
+				h.j.log.printf("gasrun: process %d of the job%s does not die", pid, h.on())
 			}
 		case <-h.failed:
 		case <-awake.After(byeLimit):
@@ -385,15 +390,24 @@ func (h *host) stop() {
 		h.link.close()
 	}
 	h.quiet.Store(true)
-	select {
-	case <-h.exited:
-	case <-awake.After(exitLimit):
+	if h.cmd != nil && h.cmd.Process != nil {
+		select {
+		case <-h.exited:
+		case <-awake.After(exitLimit):
+		}
+		h.kill()
+		<-h.exited
+		<-h.silent
 	}
-	h.kill()
-	<-h.exited
-	<-h.silent
 	h.unused()
-	h.pumps.Wait()
+}
+
+// on says where the host is, if that is not this process.
+func (h *host) on() string {
+	if h.own {
+		return ""
+	}
+	return " on " + h.label
 }
 
 // unused ends the streams of a host that has never been heard of.

@@ -72,6 +72,43 @@ func (h *host) start(ctx context.Context, spawn *spawner) error {
 	return err
 }
 
+// begin starts the ranks of a host whose deputy is in this process.
+func (h *host) begin(path string, spawn *spawner) error {
+	j := h.j
+	d := &deputy{task: h.task, config: &j.Config, path: path, spawn: spawn, children: make(chan os.Signal, 1)}
+	h.inside = d
+	h.link = newCall(d.call)
+	d.link = newCall(func(f *frame) { _ = h.hear(f) })
+	d.pipes = func(rank int, outputs [2]*os.File) error {
+		if err := j.newStreams(rank); err != nil {
+			return err
+		}
+		go j.ranks[rank].out.run(outputs[0])
+		go j.ranks[rank].err.run(outputs[1])
+		return nil
+	}
+	errOrphans, err := d.gather(j.Guard, j.Remove, j.Exclusive)
+	if errOrphans != nil && j.Verbose {
+		j.log.printf("gasrun: %v", errOrphans)
+	}
+	if err := sys.MembarrierError(); err != nil && j.Verbose {
+		j.log.printf("gasrun: no membarrier(2) here (%v): ranks make a fence at each message in shared memory, and locks do not favour a goroutine", err)
+	}
+	if err != nil {
+		return err
+	}
+	if m, ok := j.memory.(*netMemory); ok {
+		if d.outfit, err = newOutfit(&d.task, m.key, m.server.Addr().String(), j.Config.memory()); err != nil {
+			return err
+		}
+	} else if d.outfit.file, d.outfit.fileKey = j.memory.File(), jobenv.SegFD; j.single() {
+		d.outfit.fileKey = jobenv.SimStatus
+	}
+	var in inheritance
+	d.outfit.bequeath(&in)
+	return d.muster(in, j.Stdin)
+}
+
 // launch starts the process through which the deputy is reached.
 func (h *host) launch(spawn *spawner) error {
 	var files []*os.File
@@ -101,7 +138,7 @@ func (h *host) launch(spawn *spawner) error {
 	h.cmd = exec.Command(argv[0], argv[1:]...)
 	h.cmd.Env = env
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = inR, outW, errW
-	if h.task.stdinHere {
+	if h.task.StdinHere {
 		h.cmd.ExtraFiles = []*os.File{h.j.Stdin} // stdinFile
 	}
 	// A group of its own, for a terminal's signals are for the launcher, which
@@ -184,13 +221,13 @@ func (h *host) greet() error {
 		return h.gone("does not answer as gasrun does", err)
 	}
 	h.link = newLink(h.in)
-	nums, texts := h.task.encode()
-	if n := frameSize(nums, texts); n > maxFrame {
+	task := h.task.encode()
+	if n := len(task) + taskFrame; n > maxFrame {
 		h.link.close()
 		h.link = nil // there is no task, and no goroutine listens for an answer
 		return h.failure("arguments and environment of the ranks have %d bytes, at most %d", n, maxFrame)
 	}
-	h.link.send(frameJob, nums, texts...)
+	h.link.send(frameJob, nil, task)
 	h.heard.Store(true)
 	go h.listen(r)
 	go h.beat()
@@ -266,15 +303,6 @@ func (h *host) gone(what string, err error) error {
 		cause += fmt.Sprintf(" (%s exited with status %d)", name, ws.ExitStatus())
 	}
 	return h.failure("%s", cause)
-}
-
-// frameSize is the length of a frame.
-func frameSize(nums []int64, texts [][]byte) int {
-	n := 20 + 10*len(nums)
-	for _, t := range texts {
-		n += 10 + len(t)
-	}
-	return n
 }
 
 func (h *host) sendProgram() {

@@ -195,11 +195,15 @@ type placement struct {
 	label       string // what messages call it; no other placement has it
 	index       int    // among the hosts that have ranks
 	first, size int    // numbers of its ranks: size of them from first on
+	own         bool   // its deputy is in this process, and it has no label
 }
 
 // place spreads the ranks over the hosts in blocks. Hosts that get none are left
-// out.
+// out. If none are named, that is this process.
 func (c *Config) place() ([]placement, error) {
+	if len(c.Hosts) == 0 {
+		return []placement{{Host: Host{Here: true}, size: c.processes(), own: true}}, nil
+	}
 	slots := make([]int, len(c.Hosts))
 	total := 0
 	for i, h := range c.Hosts {

@@ -67,7 +67,7 @@ func (j *job) tellServers(port uint16) error {
 			return h.failure("this machine has no address that it could be reached from there at, or only such as mean something else on each link (-iface)")
 		}
 		for _, a := range addrs {
-			h.task.servers = append(h.task.servers, netip.AddrPortFrom(a, port).String())
+			h.task.Servers = append(h.task.Servers, netip.AddrPortFrom(a, port).String())
 		}
 	}
 	return nil
@@ -134,29 +134,67 @@ func (j *job) note(host, text string) {
 func (j *job) activity(rank int) (a sys.Activity, pid int, ok bool) {
 	for _, h := range j.hosts {
 		if rank >= h.first && rank < h.first+h.size {
-			p, ok := h.look([]int{rank})[rank]
+			p, ok := h.look([]int{rank}, true)[rank]
 			return p.did, p.pid, ok
 		}
 	}
 	return a, 0, false
 }
 
-// prepareHosts makes what the hosts of a job have in common.
-func (j *job) prepareHosts(path string) error {
+// prepare makes what the hosts of a job have in common.
+func (j *job) prepare(path string) error {
 	places, err := j.place()
 	if err != nil {
 		return err
 	}
 	allHere := true
 	for _, p := range places {
-		j.hosts = append(j.hosts, newHost(j, p))
+		h := newHost(j, p)
+		j.hosts = append(j.hosts, h)
+		for r := p.first; r < p.first+p.size; r++ {
+			j.ranks[r].host = h
+		}
 		allHere = allHere && p.Here
+	}
+	if j.memory, err = j.meet(allHere); err != nil {
+		return err
+	}
+	if !allHere {
+		self, err := os.Executable()
+		if err != nil {
+			self = ""
+		}
+		if j.self, err = openImage(j.Deputy, self); err != nil {
+			return errs.Resource("launch: cannot read gasrun's executable to send it: %v", err)
+		}
+		if j.program, err = openImage(path, path); err != nil {
+			return errs.BadArg("launch: cannot read the program to send it to other hosts: %v", err)
+		}
+	}
+	for _, h := range j.hosts {
+		h.task = j.taskOf(h, path)
+	}
+	return nil
+}
+
+// meet makes the memory of the job, in the conduit's own way unless there is another.
+func (j *job) meet(allHere bool) (Memory, error) {
+	switch l := j.launch(); {
+	case j.Memory != nil:
+		return j.Memory(j.Size, j.attached())
+	case l.Single:
+		return newSimMemory()
+	case !l.Rendezvous && l.Memory != nil:
+		return l.Memory(j.Size, j.Config.memory())
+	case !l.Rendezvous:
+		return &noMemory{}, nil
 	}
 	listen := ""
 	switch {
 	case j.Iface != "":
+		var err error
 		if j.listenAt, err = ifaddr.Choose(j.Iface, true); err != nil {
-			return err
+			return nil, err
 		}
 	case allHere:
 		j.listenAt = ifaddr.Loopback()
@@ -164,43 +202,38 @@ func (j *job) prepareHosts(path string) error {
 	if j.listenAt.IsValid() {
 		listen = j.listenAt.String()
 	}
-	j.process = j.activity
-	m, err := newHostsMemory(j, listen)
-	if err != nil {
-		return err
+	if !j.hosts[0].own {
+		j.process = j.activity
 	}
-	j.memory = m
-	if allHere {
-		return nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		self = ""
-	}
-	if j.self, err = openImage(j.Deputy, self); err != nil {
-		return errs.Resource("launch: cannot read gasrun's executable to send it: %v", err)
-	}
-	if j.program, err = openImage(path, path); err != nil {
-		return errs.BadArg("launch: cannot read the program to send it to other hosts: %v", err)
-	}
-	return nil
+	return newNetMemory(j, listen)
 }
 
 // taskOf is what a host has to do.
-func (j *job) taskOf(h *host, path string, m *hostsMemory) task {
+func (j *job) taskOf(h *host, path string) task {
 	t := task{
-		id: j.id, host: strconv.Itoa(h.index) + "." + h.label, conduit: j.Conduit,
-		program: j.Program, path: path, dir: j.Dir, iface: j.Iface, key: m.key.Reveal(), temp: j.TempDir,
-		args: j.Args, env: append(argonEnviron(), j.Env...),
-		size: j.Size, first: h.first, count: h.size, segment: j.Segment, large: j.Large, freeze: j.Freeze,
-		bind: j.Bind == BindCore, dirGiven: j.Dir != "", shared: j.launch().Memory != nil,
-		stdin: h.first == 0 && j.Stdin != nil, stdinHere: h.first == 0 && j.Stdin != nil && h.Here, ssh: !h.Here,
+		ID: j.id, Conduit: j.Conduit, Program: j.Program, Path: path, Dir: j.Dir, Iface: j.Iface, Temp: j.TempDir,
+		Args: j.Args, Env: j.Env, Size: j.Size, First: h.first, Count: h.size, Segment: j.Segment, Large: j.Large, Freeze: j.Freeze,
+		Bind: j.Bind == BindCore, DirGiven: j.Dir != "", Shared: j.launch().Memory != nil,
+		Stdin: h.first == 0 && j.Stdin != nil, StdinHere: h.first == 0 && j.Stdin != nil && h.Here, SSH: !h.Here,
 	}
-	if t.dir == "" {
-		t.dir = workingDir()
+	m, meets := j.memory.(*netMemory)
+	switch {
+	case h.own && meets:
+		var err error
+		if t.Host, err = os.Hostname(); err != nil || t.Host == "" {
+			t.Host = "localhost"
+		}
+		return t
+	case h.own:
+		return t
+	}
+	t.Host, t.Key = strconv.Itoa(h.index)+"."+h.label, m.key.Reveal()
+	t.Env = append(argonEnviron(), t.Env...)
+	if t.Dir == "" {
+		t.Dir = workingDir()
 	}
 	if !h.Here {
-		t.digest = j.program.digest
+		t.Digest = j.program.digest
 	}
 	return t
 }
@@ -218,19 +251,16 @@ func argonEnviron() []string {
 
 // startHosts starts all deputies, then all ranks. If one host fails nothing is
 // started on any, and the error names all that failed.
-func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error {
+func (j *job) startHosts(ctx context.Context, spawn *spawner) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	m := j.memory.(*hostsMemory)
 	for _, h := range j.hosts {
 		for r := h.first; r < h.first+h.size; r++ {
 			if err := j.newStreams(r); err != nil {
 				return err
 			}
-			j.ranks[r].host = h
 		}
-		h.task = j.taskOf(h, path, m)
-		if h.task.stdin && !h.task.stdinHere {
+		if h.task.Stdin && !h.task.StdinHere {
 			h.input = newMeter()
 		}
 		h.pump()
@@ -258,7 +288,7 @@ func (j *job) startHosts(ctx context.Context, path string, spawn *spawner) error
 	if err != nil {
 		return err
 	}
-	if err := j.tellServers(m.server.Addr().Port()); err != nil {
+	if err := j.tellServers(j.memory.(*netMemory).server.Addr().Port()); err != nil {
 		return err
 	}
 	err = inTurn(func(h *host) error {

@@ -80,13 +80,6 @@ const firstInherited = 3
 
 // file lets ranks inherit f. Variable key gets its number, after prefix.
 func (in *inheritance) file(f *os.File, key, prefix string) {
-	in.set(key, prefix+strconv.Itoa(firstInherited+len(in.files)))
+	in.vars = append(in.vars, key+"="+prefix+strconv.Itoa(firstInherited+len(in.files)))
 	in.files, in.keys = append(in.files, f), append(in.keys, key)
-}
-
-func (in *inheritance) set(key, value string) { in.vars = append(in.vars, key+"="+value) }
-
-// A bequeather is a Memory that leaves ranks more than its file.
-type bequeather interface {
-	bequeath(in *inheritance)
 }

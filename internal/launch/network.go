@@ -10,7 +10,6 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/ifaddr"
 	"github.com/argon-go/argon/internal/jobenv"
 	"github.com/argon-go/argon/internal/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
@@ -27,93 +26,54 @@ const (
 // whose connection is gone.
 const deathGrace = 500 * time.Millisecond
 
-// An outfit is what ranks of one host need to find the others and to speak with
-// them.
+// An outfit is what ranks of one host inherit.
 type outfit struct {
-	server string   // address of the rendezvous
+	file    *os.File // what they share, of which the variable fileKey has the number; nil: nothing
+	fileKey string
+	vars    []string // KEY=VALUE
+
+	// Of conduits that use the network:
 	key    *os.File // of the job
-	host   string   // identity of this host
-	iface  string   // see Config.Iface
 	shared Memory   // of the ranks of this host; nil if they share none
 }
 
-// memoryMaker makes what the ranks of a host share, see conduits.Launch; nil if they
-// share nothing.
-type memoryMaker func(n int, c conduits.Config) (conduits.JobMemory, error)
-
-// newOutfit is that of size ranks on this host, whose memory is to be like that.
-func newOutfit(key jobkey.Key, shared memoryMaker, size int, like conduits.Config) (o outfit, err error) {
-	if shared != nil {
-		if o.shared, err = shared(size, like); err != nil {
+// newOutfit is that of t's ranks, which find the others at server by key, and whose memory,
+// if they share any, is to be like that.
+func newOutfit(t *task, key jobkey.Key, server string, like conduits.Config) (o outfit, err error) {
+	if l, _ := launched(t.Conduit); t.Shared {
+		if o.shared, err = l.Memory(t.Count, like); err != nil {
 			return o, err
 		}
+		o.file, o.fileKey = o.shared.File(), jobenv.SegFD
 	}
-	o.key, err = key.File()
-	if err != nil {
+	o.vars = []string{jobenv.Rendezvous + "=" + server, jobenv.Host + "=" + t.Host}
+	if t.Iface != "" {
+		o.vars = append(o.vars, jobenv.Iface+"="+t.Iface)
+	}
+	if o.key, err = key.File(); err != nil {
 		o.close()
 	}
 	return o, err
 }
 
-// File is the memory that the ranks of this host share, if any.
-func (o *outfit) File() *os.File {
-	if o.shared == nil {
-		return nil
-	}
-	return o.shared.File()
-}
-
-// bequeath tells ranks where the rendezvous is, and the key.
+// bequeath has ranks inherit it.
 func (o *outfit) bequeath(in *inheritance) {
-	in.file(o.key, jobenv.JobKeyFile, jobenv.FDFolder)
-	in.set(jobenv.Rendezvous, o.server)
-	in.set(jobenv.Host, o.host)
-	if o.iface != "" {
-		in.set(jobenv.Iface, o.iface)
+	if o.file != nil {
+		in.file(o.file, o.fileKey, "")
 	}
+	if o.key != nil {
+		in.file(o.key, jobenv.JobKeyFile, jobenv.FDFolder)
+	}
+	in.vars = append(in.vars, o.vars...)
 }
 
-func (o *outfit) close() error {
-	var all []error
+func (o *outfit) close() {
 	if o.key != nil {
-		all = append(all, o.key.Close())
+		o.key.Close()
 	}
 	if o.shared != nil {
-		all = append(all, o.shared.Close())
+		_ = o.shared.Close()
 	}
-	return errors.Join(all...)
-}
-
-// netMemory is what the ranks of a job on this host have in common that do not
-// share memory alone: a rendezvous, and the key that opens it.
-type netMemory struct {
-	outfit
-	server *rendezvous.Server
-}
-
-func newNetMemory(c *Config) (*netMemory, error) {
-	key := jobkey.New()
-	o, err := newOutfit(key, c.launch().Memory, c.Size, c.memory())
-	if err != nil {
-		return nil, err
-	}
-	m := &netMemory{outfit: o}
-	at := ifaddr.Loopback()
-	if c.Iface != "" {
-		at, err = ifaddr.Choose(c.Iface, true)
-	}
-	if err == nil {
-		m.server, err = serve(c, key, at.String())
-	}
-	if err != nil {
-		o.close()
-		return nil, err
-	}
-	m.outfit.server, m.iface = m.server.Addr().String(), c.Iface
-	if m.host, err = os.Hostname(); err != nil || m.host == "" {
-		m.host = "localhost"
-	}
-	return m, nil
 }
 
 // serve runs the rendezvous of a job at an address of this host; "" stands for
@@ -160,12 +120,37 @@ func envDuration(env []string, key string) time.Duration {
 	return d
 }
 
+// cause is the innermost reason of an error of package net.
+func cause(err error) error {
+	var oe *net.OpError
+	if errors.As(err, &oe) {
+		return oe.Err
+	}
+	return err
+}
+
+// netMemory is what the launcher knows of ranks that find each other at a rendezvous: what
+// they tell there.
+type netMemory struct {
+	server *rendezvous.Server
+	key    jobkey.Key
+	hosts  []*host
+}
+
+// newNetMemory serves the rendezvous at an address of this machine, "" for all that it has.
+func newNetMemory(j *job, listen string) (m *netMemory, err error) {
+	m = &netMemory{key: jobkey.New(), hosts: j.hosts}
+	m.server, err = serve(&j.Config, m.key, listen)
+	return m, err
+}
+
+// File is nil: memory is shared within hosts at most.
+func (*netMemory) File() *os.File { return nil }
+
 // State asks the rendezvous, which ranks tell when they leave in good order
 // before they end.
-func (m *netMemory) State(rank int) State { return stateAt(m.server, rank) }
-
-func stateAt(s *rendezvous.Server, rank int) State {
-	switch s.State(rank) {
+func (m *netMemory) State(rank int) State {
+	switch m.server.State(rank) {
 	case rendezvous.Joined:
 		return Joined
 	case rendezvous.Attached:
@@ -178,57 +163,8 @@ func stateAt(s *rendezvous.Server, rank int) State {
 	return Starting
 }
 
-// Fail tells all ranks, those that wait in shared memory as well.
+// Fail tells all ranks, those of the same host that wait in shared memory as well.
 func (m *netMemory) Fail(rank, status int, cause string) {
-	m.server.Fail(rank, status, cause)
-	if m.shared != nil {
-		m.shared.Fail(rank, status, cause)
-	}
-}
-
-// Failure is what the rendezvous knows.
-func (m *netMemory) Failure() (rank, status int, cause string, ok bool) { return m.server.Failure() }
-
-// Close ends the service.
-func (m *netMemory) Close() error { return errors.Join(m.server.Close(), m.outfit.close()) }
-
-// cause is the innermost reason of an error of package net.
-func cause(err error) error {
-	var oe *net.OpError
-	if errors.As(err, &oe) {
-		return oe.Err
-	}
-	return err
-}
-
-// hostsMemory is what the launcher knows of ranks on other hosts: what they tell
-// the rendezvous.
-type hostsMemory struct {
-	server *rendezvous.Server
-	key    jobkey.Key
-	hosts  []*host
-}
-
-// newHostsMemory serves the rendezvous at an address of this machine, "" for all
-// that it has.
-func newHostsMemory(j *job, listen string) (*hostsMemory, error) {
-	m := &hostsMemory{key: jobkey.New(), hosts: j.hosts}
-	var err error
-	m.server, err = serve(&j.Config, m.key, listen)
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// File is nil: memory is shared within hosts at most.
-func (m *hostsMemory) File() *os.File { return nil }
-
-// State asks the rendezvous.
-func (m *hostsMemory) State(rank int) State { return stateAt(m.server, rank) }
-
-// Fail tells all ranks.
-func (m *hostsMemory) Fail(rank, status int, cause string) {
 	m.server.Fail(rank, status, cause)
 	for _, h := range m.hosts {
 		if rank >= h.first && rank < h.first+h.size {
@@ -238,7 +174,7 @@ func (m *hostsMemory) Fail(rank, status int, cause string) {
 }
 
 // Failure is what the rendezvous knows.
-func (m *hostsMemory) Failure() (rank, status int, cause string, ok bool) { return m.server.Failure() }
+func (m *netMemory) Failure() (rank, status int, cause string, ok bool) { return m.server.Failure() }
 
 // Close ends the service.
-func (m *hostsMemory) Close() error { return m.server.Close() }
+func (m *netMemory) Close() error { return m.server.Close() }

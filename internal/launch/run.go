@@ -10,8 +10,8 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,7 +94,7 @@ func newJobID() string {
 // rank is a rank as the running job knows it.
 type rank struct {
 	Rank
-	host     *host // where it runs; nil: here
+	host     *host // where it runs
 	live     bool
 	cause    string // why it counts as failed, or ""
 	early    bool   // ended with status 0 before it attached
@@ -108,8 +108,7 @@ type job struct {
 	Config
 	id      string
 	memory  Memory
-	here    *localCrew // the processes of this machine; nil if they are on hosts
-	hosts   []*host    // in the order of their ranks
+	hosts   []*host // in the order of their ranks
 	ranks   []rank
 	live    int
 	sinks   []*sink // of standard output, of standard error, of the launcher's own lines
@@ -188,62 +187,24 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	spawn := newSpawner()
 	defer spawn.stop()
 
-	children := make(chan os.Signal, 1)
-	if len(j.Hosts) == 0 {
-		if err := holdSubreaper(); err != nil && j.Verbose {
-			j.log.printf("gasrun: %v", err)
-		}
-		if err := sys.MembarrierError(); err != nil && j.Verbose {
-			j.log.printf("gasrun: no membarrier(2) here (%v): ranks make a fence at each message in shared memory, and locks do not favour a goroutine", err)
-		}
-		defer dropSubreaper()
-		signal.Notify(children, syscall.SIGCHLD)
-		defer signal.Stop(children)
-		if c.Memory != nil {
-			j.memory, err = c.Memory(c.Size, c.attached())
-		} else {
-			j.memory, err = j.own()
-		}
-	} else {
-		err = j.prepareHosts(path)
-		defer j.self.close()
-		defer j.program.close()
-	}
+	err = j.prepare(path)
+	defer j.self.close()
+	defer j.program.close()
 	if err != nil {
 		return res, err
 	}
 	defer j.memory.Close()
-	o, identity := (*orders)(nil), j.id
-	if len(j.hosts) == 0 {
-		o = j.orders(path)
-		identity = identityOf(j.environ(j.id, 0, o.inherited.vars))
-		j.here = &localCrew{exclusive: c.Exclusive, identity: identity}
-	}
-	var g *guard
-	if c.Guard != "" {
-		if g, err = startGuard(c.Guard, identity, c.Remove, spawn); err != nil {
-			return res, err
-		}
-		defer g.dismiss()
-	}
-	if j.here != nil {
-		j.here.guard = g
-		err = j.here.start(o, spawn)
-		defer j.here.close()
-		if stdin != nil {
-			stdin.Close()
-		}
+	if h := j.hosts[0]; h.own {
+		err = h.begin(path, spawn)
+		defer h.inside.tearDown()
+		j.happen() // their process ids
 	} else {
-		err = j.startHosts(ctx, path, spawn)
-		if stdin != nil && j.hosts[0].task.stdinHere {
-			stdin.Close()
-		}
+		err = j.startHosts(ctx, spawn)
+	}
+	if stdin != nil && j.hosts[0].task.StdinHere {
+		stdin.Close()
 	}
 	if err != nil {
-		if j.here != nil {
-			j.here.kill()
-			j.here.drain(children)
-		}
 		j.clean()
 		if j.status != 0 { // the launcher was told to end
 			res.Status = j.status
@@ -260,7 +221,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		go func() { defer close(told); j.Started(pids) }()
 		defer func() { <-told }()
 	}
-	j.loop(ctx, children)
+	j.loop(ctx)
 	j.clean()
 	res, err = j.result()
 	res.Unread = j.log.abandoned.Load()
@@ -275,36 +236,6 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		j.log.endLine(nil)
 	}
 	return res, err
-}
-
-// orders is how the ranks are started as processes of this machine.
-func (j *job) orders(path string) *orders {
-	o := &orders{
-		path: path, argv: append([]string{j.Program}, j.Args...), dir: j.Dir,
-		size: len(j.ranks), total: j.Size, name: j.name, bind: j.Bind, stdin: j.Stdin, logf: j.logf,
-		control: !j.single(), // one process has the parent death signal
-		env:     func(rank int, inherited []string) []string { return j.environ(j.id, rank, inherited) },
-		pipes: func(rank int, stdout, stderr *os.File) error {
-			if err := j.newStreams(rank); err != nil {
-				stdout.Close()
-				stderr.Close()
-				return err
-			}
-			go j.ranks[rank].out.run(stdout)
-			go j.ranks[rank].err.run(stderr)
-			return nil
-		},
-		started: j.started,
-	}
-	if j.single() {
-		o.inherited.file(j.memory.File(), jobenv.SimStatus, "")
-	} else if f := j.memory.File(); f != nil {
-		o.inherited.file(f, jobenv.SegFD, "")
-	}
-	if b, ok := j.memory.(bequeather); ok {
-		b.bequeath(&o.inherited)
-	}
-	return o
 }
 
 // newStreams makes the streams of a rank's output.
@@ -361,7 +292,7 @@ func (j *job) started(r, pid, cpu int) {
 		if cpu >= 0 {
 			at = fmt.Sprintf(" on processor %d", cpu)
 		}
-		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, j.on(r), at)
+		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, j.ranks[r].host.on(), at)
 	}
 }
 
@@ -369,29 +300,19 @@ func (j *job) started(r, pid, cpu int) {
 func (j *job) announceFrozen() {
 	for _, r := range j.Freeze {
 		if pid := j.ranks[r].Pid; !j.Quiet {
-			j.log.printf("gasrun: rank %d (pid %d%s) stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", r, pid, j.on(r), pid, pid, pid)
+			j.log.printf("gasrun: rank %d (pid %d%s) stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", r, pid, j.ranks[r].host.on(), pid, pid, pid)
 		}
 	}
 }
 
-// name is what the job's process r is called.
-func (j *job) name(r int) string {
-	if j.single() {
-		return "the simulated job"
-	}
-	return fmt.Sprintf("rank %d", r)
-}
-
-// on says where rank r runs, if that is not this machine.
-func (j *job) on(r int) string {
-	if h := j.ranks[r].host; h != nil {
-		return " on " + h.label
-	}
-	return ""
-}
-
 // loop runs until all ranks have ended and been reaped.
-func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
+func (j *job) loop(ctx context.Context) {
+	var children <-chan os.Signal
+	inside := j.hosts[0].inside
+	if inside != nil {
+		children = inside.children
+		inside.reap()
+	}
 	var timeout <-chan time.Time
 	if j.Timeout > 0 {
 		t := time.NewTimer(j.Timeout)
@@ -412,14 +333,11 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		stillTick = t.C
 	}
 	done := ctx.Done()
-	if j.here != nil {
-		j.ended(j.here.reap())
-	}
 	j.happen()
 	for j.live > 0 {
 		select {
 		case <-children:
-			j.ended(j.here.reap())
+			inside.reap()
 		case <-j.eventful:
 			j.happen()
 		case s := <-j.Signals:
@@ -448,7 +366,7 @@ func (j *job) loop(ctx context.Context, children <-chan os.Signal) {
 		case <-j.overdue:
 			j.overdue = nil
 			for _, h := range j.hosts {
-				if j.runsOn(h) {
+				if h.cmd != nil && j.runsOn(h) {
 					h.lose(fmt.Sprintf("does not say, for %v, that its ranks have been killed", killLimit))
 				}
 			}
@@ -479,7 +397,7 @@ func (j *job) ended(endings []ending) {
 		}
 		rk.live = false
 		j.live--
-		if e.rank == 0 && j.here == nil && j.Stdin != nil {
+		if e.rank == 0 && j.Stdin != nil {
 			j.Stdin.Close() // what writes to it learns that no process reads
 		}
 		rk.order = len(j.ranks) - j.live
@@ -643,10 +561,10 @@ func (j *job) signal(sig syscall.Signal) {
 		}
 		j.ask(jobenv.StatusQuit, errors.New("ended by SIGQUIT"))
 	case syscall.SIGTSTP:
-		j.eachCrew(crew.suspend)
+		eachHost(j.hosts, (*host).suspend)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case syscall.SIGCONT:
-		j.eachCrew(crew.resume)
+		eachHost(j.hosts, (*host).resume)
 	default:
 		j.signalRanks(j.alive(), sig, false)
 	}
@@ -690,59 +608,43 @@ func (j *job) terminate(sig syscall.Signal) {
 func (j *job) kill() {
 	j.ending, j.killed = true, true
 	j.signalGroups(syscall.SIGKILL)
-	if len(j.hosts) > 0 && j.overdue == nil {
+	if j.overdue == nil {
 		j.overdue = awake.After(killLimit)
 	}
 }
 
 func (j *job) signalGroups(sig syscall.Signal) { j.signalRanks(j.alive(), sig, true) }
 
-// eachCrew calls f for all crews at once.
-func (j *job) eachCrew(f func(crew)) {
-	if j.here != nil {
-		f(j.here)
-		return
-	}
+// eachHost calls f for all hosts at once.
+func eachHost(hosts []*host, f func(*host)) {
 	var wg sync.WaitGroup
-	for _, h := range j.hosts {
+	for _, h := range hosts {
 		wg.Go(func() { f(h) })
 	}
 	wg.Wait()
 }
 
 // byHost sorts ranks by the hosts that they run on.
-func byHost(ranks []int, of []rank) map[*host][]int {
+func (j *job) byHost(ranks []int) map[*host][]int {
 	by := map[*host][]int{}
 	for _, r := range ranks {
-		by[of[r].host] = append(by[of[r].host], r)
+		by[j.ranks[r].host] = append(by[j.ranks[r].host], r)
 	}
 	return by
 }
 
 func (j *job) signalRanks(ranks []int, sig syscall.Signal, group bool) {
-	if j.here != nil {
-		j.here.signal(ranks, sig, group)
-		return
-	}
-	for h, rs := range byHost(ranks, j.ranks) {
+	for h, rs := range j.byHost(ranks) {
 		h.signal(rs, sig, group)
 	}
 }
 
-// look says what the processes of all ranks do, as far as that is known.
-func (j *job) look() map[int]process {
-	if j.here != nil {
-		return j.here.look(j.alive())
-	}
+// look learns what the processes of ranks do, as far as that is known.
+func look(by map[*host][]int) map[int]process {
 	all := map[int]process{}
-	by := byHost(j.alive(), j.ranks)
 	var mu sync.Mutex
-	j.eachCrew(func(c crew) {
-		rs := by[c.(*host)]
-		if len(rs) == 0 {
-			return
-		}
-		seen := c.look(rs)
+	eachHost(slices.Collect(maps.Keys(by)), func(h *host) {
+		seen := h.look(by[h], false)
 		mu.Lock()
 		defer mu.Unlock()
 		maps.Copy(all, seen)
@@ -762,11 +664,7 @@ func (j *job) runsOn(h *host) bool {
 
 // clean kills what ranks have left behind and waits for the output.
 func (j *job) clean() {
-	if j.here == nil {
-		j.eachCrew(func(c crew) { c.(*host).stop() })
-	} else {
-		j.cleanHere()
-	}
+	eachHost(j.hosts, (*host).stop)
 	if j.awaitOutput() {
 		j.stacks()
 		return
@@ -830,16 +728,6 @@ func (j *job) taken() (n int64) {
 	return n
 }
 
-func (j *job) cleanHere() {
-	killed, stuck := j.here.clean()
-	if killed > 0 && j.Verbose {
-		j.log.printf("gasrun: killed %d processes that ranks had left behind", killed)
-	}
-	for _, pid := range stuck {
-		j.log.printf("gasrun: process %d of the job does not die", pid)
-	}
-}
-
 // result sums up.
 func (j *job) result() (Result, error) {
 	res := Result{JobID: j.id, Failed: j.first, Ranks: make([]Rank, len(j.ranks))}
@@ -853,7 +741,7 @@ func (j *job) result() (Result, error) {
 		res.Ranks[r] = rk.Rank
 		attached = attached || rk.State != Starting
 		if j.Verbose {
-			j.log.printf("gasrun: %s (pid %d%s) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, j.on(r), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
+			j.log.printf("gasrun: %s (pid %d%s) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, j.ranks[r].host.on(), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
 	}
 	if j.exit != nil {
@@ -862,16 +750,14 @@ func (j *job) result() (Result, error) {
 			return res, nil
 		}
 		res.Failed = j.exit.rank
-		err := &RankError{Rank: j.exit.rank, Status: j.exit.code, Cause: fmt.Sprintf("ended the job with status %d (Exit)", j.exit.code)}
 		rk := &j.ranks[0] // of a simulated job the only process
 		if !simulated {
 			rk = &j.ranks[j.exit.rank]
 		}
-		err.Pid = rk.Pid
-		if rk.host != nil {
-			err.Host = rk.host.label
+		return res, &RankError{
+			Rank: j.exit.rank, Pid: rk.Pid, Host: rk.host.label, Status: j.exit.code,
+			Cause: fmt.Sprintf("ended the job with status %d (Exit)", j.exit.code),
 		}
-		return res, err
 	}
 	if j.verdict != nil {
 		res.Status, res.Failed = j.status, -1
@@ -890,15 +776,12 @@ func (j *job) result() (Result, error) {
 		} else if rk.Signal == syscall.SIGBUS {
 			cause += busRemedy
 		}
-		cause += limitIn(rk.host == nil, append(last, cause)...)
+		cause += limitIn(rk.host.own, append(last, cause)...)
 		res.Failed = j.first
 		if res.Status = rk.Status; res.Status == 0 {
 			res.Status = jobenv.StatusFailed
 		}
-		err := &RankError{Rank: j.first, Pid: rk.Pid, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
-		if rk.host != nil {
-			err.Host = rk.host.label
-		}
+		err := &RankError{Rank: j.first, Pid: rk.Pid, Host: rk.host.label, Status: rk.Status, Signal: rk.Signal, Cause: cause, Last: last}
 		if simulated {
 			sm.explain(err, rk.MaxRSS)
 			res.Failed, res.Status = err.Rank, err.Status

@@ -35,7 +35,7 @@ type still struct {
 type stillWatch struct {
 	ranks   []still
 	every   time.Duration
-	looking bool // hosts have been asked
+	looking bool // the hosts have been asked
 }
 
 // newStillWatch returns nil if nothing is to be said.
@@ -46,27 +46,21 @@ func (j *job) newStillWatch() *stillWatch {
 	return &stillWatch{ranks: make([]still, len(j.ranks)), every: stillEvery * time.Duration(1+len(j.ranks)/stillRanks)}
 }
 
-// lookStill looks at the processes of all ranks; at those of hosts in a goroutine of its own,
-// for hosts may be silent.
+// lookStill looks at the processes of all ranks, in a goroutine of its own, for hosts may be
+// silent.
 func (j *job) lookStill(w *stillWatch) {
-	switch {
-	case j.ending || j.dump != nil || w.looking:
-	case j.here != nil:
-		j.tellStill(w, j.here.look(j.alive()))
-	default:
-		w.looking = true
-		by := byHost(j.alive(), j.ranks)
-		go func() {
-			all := map[int]process{}
-			for h, ranks := range by {
-				maps.Copy(all, h.look(ranks))
-			}
-			j.post(func() {
-				w.looking = false
-				j.tellStill(w, all)
-			})
-		}()
+	if j.ending || j.dump != nil || w.looking {
+		return
 	}
+	w.looking = true
+	by := j.byHost(j.alive())
+	go func() {
+		all := look(by)
+		j.post(func() {
+			w.looking = false
+			j.tellStill(w, all)
+		})
+	}()
 }
 
 // tellStill notes what processes do, and tells of those that have been still for long.
@@ -110,7 +104,7 @@ func (j *job) tellStill(w *stillWatch, seen map[int]process) {
 		if kind == notAttached {
 			key = fmt.Sprintf("%s for %v while others have, and its process is %s", kind, last, p.describe())
 		}
-		lines[key] = append(lines[key], fmt.Sprintf("%s (pid %d%s)", j.name(r), p.pid, j.on(r)))
+		lines[key] = append(lines[key], fmt.Sprintf("%s (pid %d%s)", j.name(r), p.pid, j.ranks[r].host.on()))
 		if p.stopped() {
 			help[key] = fmt.Sprintf(" (state %c: kill -CONT lets it go on)", p.state)
 		} else if p.state == 'D' {

@@ -42,7 +42,7 @@ const (
 	frameFail    frameKind = 'F' // rank, status, cause: tell the ranks that wait in shared memory
 	frameInput   frameKind = 'I' // text: standard input of rank 0; empty: that was all
 	frameCredit  frameKind = 'A' // rank, stream, so many bytes of output were taken
-	frameLook    frameKind = 'L' // ranks: what do their processes do?
+	frameLook    frameKind = 'L' // 1 to learn what they have done as well; ranks: what do their processes do?
 	frameEnd     frameKind = 'E' // all ranks have ended: clean up
 )
 
@@ -185,6 +185,14 @@ type link struct {
 	shut   bool          // nothing more is accepted
 	broken bool          // nothing more can be sent
 	done   chan struct{} // closed when w is
+	call   func(*frame)  // the other end, if it is in this process; nil: at w
+}
+
+// newCall is a link to an end in this process that is called for each frame.
+func newCall(f func(*frame)) *link {
+	l := &link{call: f}
+	l.cond = sync.NewCond(&l.mu)
+	return l
 }
 
 // newLink sends to w, which it closes at the end.
@@ -229,6 +237,10 @@ func (l *link) run() {
 // send sends a frame. On a link that is closed or broken it is lost.
 func (l *link) send(kind frameKind, nums []int64, texts ...[]byte) {
 	f := frame{kind: kind, nums: nums, texts: texts}
+	if l.call != nil {
+		l.call(&f)
+		return
+	}
 	b := f.append(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -55,9 +55,8 @@ func TestFramesReadBack(t *testing.T) {
 // or what both sides do with them anything but refuse.
 func FuzzFrames(f *testing.F) {
 	task := sampleTask()
-	nums, texts := task.encode()
 	for _, fr := range []frame{
-		{kind: frameJob, nums: nums, texts: texts},
+		{kind: frameJob, texts: [][]byte{task.encode()}},
 		{kind: frameSignal, nums: []int64{15, 1, 2, 3}},
 		{kind: frameEndings, nums: []int64{2, 137, 9, 1, 2, 3}, texts: [][]byte{[]byte("killed")}},
 		{kind: frameOutput, nums: []int64{2, 0}, texts: [][]byte{[]byte("hello\n")}},
@@ -84,7 +83,7 @@ func FuzzFrames(f *testing.F) {
 				t.Fatalf("%+v does not read back: %+v, %v", fr, again, err)
 			}
 			tk := sampleTask()
-			if tk.decode(&fr) && (tk.size < 1 || tk.count < 1 || tk.first < 0 || tk.first+tk.count > tk.size) {
+			if tk.decode(&fr) && (tk.Size < 1 || tk.Count < 1 || tk.First < 0 || tk.First+tk.Count > tk.Size) {
 				t.Fatalf("accepted %+v", tk)
 			}
 			hearAndObey(&fr)
@@ -98,7 +97,7 @@ func hearAndObey(f *frame) {
 	j.Quiet = true
 	j.ranks = make([]rank, 5)
 	j.log = &sink{w: io.Discard}
-	h := newHost(j, placement{first: 2, size: 2})
+	h := newHost(j, placement{label: "a", first: 2, size: 2})
 	h.link = newLink(discard{})
 	h.input = newMeter()
 	j.hosts = []*host{h}
@@ -109,8 +108,8 @@ func hearAndObey(f *frame) {
 	j.happen()
 	h.link.close()
 
-	d := &deputy{link: newLink(discard{}), crew: &localCrew{}, input: newBacklog()}
-	d.task.first, d.task.count = 2, 2
+	d := &deputy{link: newLink(discard{}), crew: &crew{}, input: newBacklog()}
+	d.task.First, d.task.Count = 2, 2
 	d.meters = [][2]*meter{{newMeter(), newMeter()}, {newMeter(), newMeter()}}
 	d.obey(f)
 	d.link.close()
@@ -129,9 +128,9 @@ func (discard) Close() error                { return nil }
 
 func sampleTask() task {
 	return task{
-		id: "1.2.3", host: "0.a", conduit: "udp", program: "p", path: "/p", digest: "d", dir: "/", iface: "lo", key: "k",
-		args: []string{"", "\xff"}, env: []string{"A=b"}, servers: []string{"127.0.0.1:1", "[::1]:2"},
-		size: 4, first: 2, count: 2, segment: 1 << 63, freeze: []int{0, 3}, bind: true, shared: true, ssh: true, large: true,
+		ID: "1.2.3", Host: "0.a", Conduit: "udp", Program: "p", Path: "/p", Digest: "d", Dir: "/", Iface: "lo", Key: "k",
+		Args: []string{"", "\xff"}, Env: []string{"A=b"}, Servers: []string{"127.0.0.1:1", "[::1]:2"},
+		Size: 4, First: 2, Count: 2, Segment: 1 << 63, Freeze: []int{0, 3}, Bind: true, Shared: true, SSH: true, Large: true,
 	}
 }
 
@@ -139,28 +138,29 @@ func TestTasksReadBack(t *testing.T) {
 	text := func(t *rapid.T, name string) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, name)) }
 	rapid.Check(t, func(t *rapid.T) {
 		var want task
-		for _, s := range want.strings() {
-			*s = text(t, "text")
-		}
-		for _, l := range want.lists() {
-			for range rapid.IntRange(0, 3).Draw(t, "length") {
-				*l = append(*l, text(t, "element"))
+		for f, v := range reflect.ValueOf(&want).Elem().Fields() {
+			switch p := v.Addr().Interface().(type) {
+			case *string:
+				*p = text(t, f.Name)
+			case *[]string:
+				for range rapid.IntRange(0, 3).Draw(t, "length") {
+					*p = append(*p, text(t, f.Name))
+				}
+			case *bool:
+				*p = rapid.Bool().Draw(t, f.Name)
 			}
 		}
-		for _, f := range want.flags() {
-			*f = rapid.Bool().Draw(t, "flag")
-		}
-		want.size = rapid.IntRange(1, jobenv.MaxRanks).Draw(t, "size")
-		want.first = rapid.IntRange(0, want.size-1).Draw(t, "first")
-		want.count = rapid.IntRange(1, want.size-want.first).Draw(t, "count")
-		want.segment = rapid.Uint64().Draw(t, "segment")
+		want.Size = rapid.IntRange(1, jobenv.MaxRanks).Draw(t, "size")
+		want.First = rapid.IntRange(0, want.Size-1).Draw(t, "first")
+		want.Count = rapid.IntRange(1, want.Size-want.First).Draw(t, "count")
+		want.Segment = rapid.Uint64().Draw(t, "segment")
 		for range rapid.IntRange(0, 3).Draw(t, "frozen") {
-			want.freeze = append(want.freeze, rapid.IntRange(0, want.size-1).Draw(t, "rank"))
+			want.Freeze = append(want.Freeze, rapid.IntRange(0, want.Size-1).Draw(t, "rank"))
 		}
-		nums, texts := want.encode()
-		f := frame{kind: frameJob, nums: nums, texts: texts}
+		encoded := want.encode()
+		f := frame{kind: frameJob, texts: [][]byte{encoded}}
 		sent := f.append(nil)
-		if n := frameSize(nums, texts); n < len(sent) {
+		if n := len(encoded) + taskFrame; n < len(sent) {
 			t.Fatalf("%d bytes are counted as %d", len(sent), n)
 		}
 		f, err := parseFrame(frameJob, sent[5:])
