@@ -1,7 +1,7 @@
 // Gasbench measures the runtime between two ranks and puts every figure beside
 // a reference that was taken in the same run:
 //
-//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE [-slack F]]
+//	gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]]
 //	gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core]
 //
 // In the second form gasbench starts the jobs itself; see below. Ranks 0 and 1 are
@@ -183,7 +183,7 @@
 // firehose/register: registration of a piece of memory that is in use, of the Go heap
 // ("heap") or mapped ("mapped"), and its end, each beside a copy of as many bytes.
 // They are done by up to 64 in a row, one after the other piece of 64 MiB. Those of 16
-// KiB are timed one by one, so that -json and -plot have how their times spread.
+// KiB are timed one by one, so that -json has how their times spread.
 //
 // firehose/put, firehose/get: transfers to the attach segment ("attach"); to memory
 // that a firehose reaches ("hit"); to one bucket after the other of more memory than
@@ -223,6 +223,8 @@
 // is to be compared with what it should be, and such have no percentiles; where ranks talk by datagrams auth and datagram
 // (the most bytes of one), and loss if a relay loses some.
 //
+// The program in folder plot draws curves of what -json prints.
+//
 // # Comparison with earlier figures
 //
 // -against compares a run with what -json has written before, figure by figure: the
@@ -252,7 +254,6 @@
 //	gasbench -conduit udp -auth none,authenticated,encrypted -datagram 1400,65000
 //	gasbench -conduit shm,hybrid -rounds 15 -run 'am/short|rma/put'
 //	gasbench -conduit udp -auth none -loss 0,1,5 -run 'rma/put|rma/handles'
-//	gasbench -conduit shm,udp -run 'firehose/.*' -plot firehose.svg
 //
 // With -loss every datagram of the job goes through a relay in this process, also
 // with -loss 0; that is slower than the way from rank to rank, and the references
@@ -260,25 +261,21 @@
 //
 // # Simulated jobs
 //
-//	gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]
+//	gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N]
 //
 // simulates all ranks in one process, without gasrun, on the machine that -profile
 // names (see package sim). Virtual time is exact: there are no bursts, percentiles
-// or references. Figures stand beside the sum of the profile's times, and for
-// profile extoll beside what Nüssle 2008 predicts and has measured.
-// docs/predictions.md explains them.
+// or references. Figures stand beside the sum of the profile's times.
 //
-// thesis/... and am/short run by default. scale/barrier and scale/allreduce have
-// to be selected; they run jobs of 2, 4, 8, ... up to -ranks ranks on a crossbar,
+// scale/barrier and scale/allreduce run jobs of 2, 4, 8, ... up to -ranks ranks on a crossbar,
 // a torus and a fat tree, and print the time of a call, the model's, and what the
 // simulation took: events, CPU seconds of this process, and its memory for each
-// rank. -plot draws their curves. scale/offload runs jobs of 16, 64, 256, ... ranks with
+// rank. scale/offload runs jobs of 16, 64, 256, ... ranks with
 // and without cards that do barriers and multicasts, each call after a barrier. See
 // docs/scaling.md.
 //
 // The objects of -json have the fields bench, what, profile, ranks, size, metric,
 // value, unit, expected (what the profile adds up to), hops (the same with the
-// longest ways through the network), prognosis and published (of Nüssle 2008),
-// difference_percent, note, events, cpu_s, events_per_cpu_s and bytes_per_rank;
+// longest ways through the network), events, cpu_s, events_per_cpu_s and bytes_per_rank;
 // those without a value are left out.
 package main

@@ -30,7 +30,6 @@ type jobOptions struct {
 	rounds   int
 	bind     launch.Bind
 	json     bool
-	plot     string // a file, or ""
 	against  string // a file, or ""
 	slack    float64
 	args     []string // of the ranks
@@ -50,7 +49,7 @@ const maxRounds = 1000
 // parseJobs reads what belongs to jobs that gasbench starts itself; lists are
 // separated by commas.
 func parseJobs(o options, conduits, auths, datagrams, losses, bind string, rounds int, run, sizes string) (jobOptions, error) {
-	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, plot: o.plot, against: o.against, slack: o.slack}
+	jo := jobOptions{rounds: rounds, bind: launch.Bind(bind), json: o.json, against: o.against, slack: o.slack}
 	if os.Getenv(jobenv.Rank) != "" {
 		return jo, errors.New("-conduit starts a job, and this is a rank of one already: use gasrun -conduit")
 	}
@@ -156,7 +155,7 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	sys.Catch(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	r := &runner{o: o, program: program, signals: signals, stderr: stderr}
-	if len(o.variants) == 1 && o.rounds == 1 && !o.json && o.plot == "" && before == nil {
+	if len(o.variants) == 1 && o.rounds == 1 && !o.json && before == nil {
 		return r.job(o.variants[0], o.args, out)
 	}
 	all := newTally(len(o.variants))
@@ -187,9 +186,6 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	}
 	if !o.json {
 		err = all.print(out, o.rounds)
-	}
-	if err == nil && o.plot != "" {
-		err = plotTo(o.plot, figureCharts(all.medians()))
 	}
 	if err == nil && before != nil {
 		err = before.compare(all.lines(), comparison(o.json, out, stderr))
@@ -256,19 +252,6 @@ func (t *tally) lines() []line {
 	for _, k := range t.keys {
 		for _, lines := range t.rows[k] {
 			l = append(l, lines...)
-		}
-	}
-	return l
-}
-
-// medians are the figures of all variants.
-func (t *tally) medians() []line {
-	var l []line
-	for _, k := range t.keys {
-		for _, lines := range t.rows[k] {
-			if len(lines) > 0 {
-				l = append(l, medians(lines))
-			}
 		}
 	}
 	return l

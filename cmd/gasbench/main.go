@@ -26,7 +26,6 @@ type options struct {
 	bursts  int
 	named   bool   // benchmarks were selected
 	sizes   []int  // the only ones to measure, as in -json; nil: all
-	plot    string // a file to draw curves to, or ""
 	against string // a file of earlier figures, or ""
 	slack   float64
 
@@ -62,12 +61,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 	bind := f.String("bind", string(launch.BindNone), "with -conduit: \"core\" pins rank i to the i-th processor")
 	profile := f.String("profile", "extoll", "with -conduit sim: simulate machine `NAME`: "+strings.Join(sim.Profiles(), ", "))
 	ranks := f.Int("ranks", 4096, "with -conduit sim: scale/... up to `N` ranks")
-	plotFile := f.String("plot", "", "draw curves of the figures to `FILE`.svg; with -conduit sim: those of scale/...")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-plot FILE] [-against FILE [-slack F]]")
+			fmt.Fprintln(usage, "usage: gasrun -n 2 gasbench [-json] [-list] [-run REGEXP] [-size SIZE,...] [-time D] [-bursts N] [-against FILE [-slack F]]")
 			fmt.Fprintln(usage, "       gasbench -conduit NAME,... [-auth MODE,...] [-datagram BYTES,...] [-loss PERCENT,...] [-rounds N] [-bind core] [flags as above]")
-			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N] [-plot FILE]")
+			fmt.Fprintln(usage, "       gasbench -conduit sim [-profile NAME] [-json] [-list] [-run REGEXP] [-ranks N]")
 			f.SetOutput(usage)
 			f.PrintDefaults()
 		}
@@ -105,11 +103,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 		return o, fmt.Errorf("-slack %v: it is a factor, 1 or more, for -against", o.slack)
 	}
 	if simulated {
-		v, err := parseSim(o, set, *profile, *ranks, *plotFile, *run)
+		v, err := parseSim(o, set, *profile, *ranks, *run)
 		o.sim = &v
 		return o, err
 	}
-	o.plot = *plotFile
 	for _, name := range []string{"profile", "ranks"} {
 		if set[name] {
 			return o, fmt.Errorf("-%s is for simulated jobs: it needs -conduit sim", name)
@@ -271,11 +268,6 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		}
 		if err := r.close(); err != nil {
 			return err
-		}
-		if o.plot != "" {
-			if err := plotTo(o.plot, figureCharts(r.all)); err != nil {
-				return err
-			}
 		}
 		if before != nil {
 			verdict = before.compare(r.all, comparison(o.json, out, progress))

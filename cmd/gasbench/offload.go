@@ -74,7 +74,7 @@ func scaleOffload(s *study) error {
 					cells = append(cells, strconv.FormatFloat(figures[i][k].Value/1000, 'f', 2, 64))
 				}
 			}
-			if err := s.addAll(append(figures[0], figures[1]...), cells...); err != nil {
+			if err := s.add(append(figures[0], figures[1]...), cells...); err != nil {
 				return err
 			}
 		}

@@ -31,6 +31,9 @@ const calls = 3
 // heap's own tables, and so little that addresses last.
 const scaleSegment = 1 << 20
 
+// virtual is a rank's clock, ns.
+func virtual(ep conduits.Endpoint) float64 { return float64(ep.Now().Nanoseconds()) }
+
 // ends keeps when the last rank was done with each call, ns.
 type ends [calls]float64
 
@@ -101,7 +104,7 @@ func (s *study) scale(title string, run func(j *sim.Job, e *ends) error, model f
 				f.PerCPU = float64(f.Events) / f.CPU
 			}
 			us := func(v float64) string { return strconv.FormatFloat(v/1000, 'f', 2, 64) }
-			if err := s.add(f, fmt.Sprintf("%s %d", topo, ranks), us(f.Value), us(flat), us(hops),
+			if err := s.add([]figure{f}, fmt.Sprintf("%s %d", topo, ranks), us(f.Value), us(flat), us(hops),
 				strconv.FormatUint(f.Events, 10), strconv.FormatFloat(f.CPU, 'f', 2, 64),
 				strconv.FormatFloat(f.PerCPU, 'g', 3, 64), strconv.FormatFloat(f.Memory, 'f', 0, 64)); err != nil {
 				return err
@@ -147,10 +150,20 @@ type idle struct{}
 // Schedule has nothing to do.
 func (idle) Schedule(fabric.Time, uint64, uint64) {}
 
+// shortTime is what half a round trip of a short message with k arguments takes by the
+// profile, ns: one of VELO's, and the link for each byte beyond the smallest packet.
+func shortTime(p *sim.Profile, k int) float64 {
+	data := p.Tag + 4*k
+	slots := max(1, (data+p.Slot-1)/p.Slot)
+	more := max(0, data+slots*p.Header-p.Net.Free)
+	return float64(p.Software+p.Net.Latency+p.DMAWrite+p.PIO)/float64(sim.Nanosecond) +
+		float64(more)*float64(p.Net.Byte)/float64(sim.Nanosecond)
+}
+
 // barrierModel is a dissemination barrier's: in each round a message of four
 // arguments, from its sender's call to its receiver's return.
 func barrierModel(p *sim.Profile, ranks int) (flat, hops float64, err error) {
-	t, _ := shortTime(p, 4)
+	t := shortTime(p, 4)
 	l, err := detours(p, ranks)
 	for _, d := range l {
 		flat += t
@@ -162,7 +175,7 @@ func barrierModel(p *sim.Profile, ranks int) (flat, hops float64, err error) {
 // allReduceModel is that of a binomial tree up and down. What a rank says to its
 // neighbours at the beginning of a call adds a constant.
 func allReduceModel(p *sim.Profile, ranks int) (flat, hops float64, err error) {
-	t, _ := shortTime(p, 6) // as long as four arguments and 8 bytes
+	t := shortTime(p, 6) // as long as four arguments and 8 bytes
 	l, err := detours(p, ranks)
 	for _, d := range l {
 		flat += 2 * t
@@ -232,42 +245,4 @@ func runAllReduces(j *sim.Job, e *ends) error {
 		}
 		return nil
 	})
-}
-
-// scaleCharts are the curves of the scale benchmarks among figures.
-func scaleCharts(p *sim.Profile, figures []figure) []chart {
-	var charts []chart
-	for _, b := range []struct{ name, title, model string }{
-		{"scale/barrier", "Dissemination barrier", "model: ceil(log2 N) messages"},
-		{"scale/allreduce", "All-reduce of 8 bytes", "model: 2 ceil(log2 N) messages"},
-	} {
-		c := chart{title: b.title + ", simulated, profile " + p.Name, x: "ranks", y: "us"}
-		model := series{name: b.model, model: true, color: len(topologies)}
-		for i, topo := range topologies {
-			a := series{name: topo.String(), color: i}
-			hops := series{name: topo.String() + ", longest ways", model: true, color: i}
-			for _, f := range figures {
-				if f.Bench != b.name || f.What != a.name {
-					continue
-				}
-				n := float64(f.Ranks)
-				a.x, a.y = append(a.x, n), append(a.y, f.Value/1000)
-				hops.x, hops.y = append(hops.x, n), append(hops.y, f.Hops/1000)
-				if i == 0 {
-					model.x, model.y = append(model.x, n), append(model.y, f.Expected/1000)
-				}
-			}
-			if len(a.x) > 0 {
-				c.series = append(c.series, a)
-				if topo != fabric.Crossbar { // where every way is as long
-					c.series = append(c.series, hops)
-				}
-			}
-		}
-		if len(c.series) > 0 {
-			c.series = append(c.series, model)
-			charts = append(charts, c)
-		}
-	}
-	return charts
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/argon-go/argon/conduits"
@@ -15,8 +14,8 @@ import (
 	"github.com/argon-go/argon/internal/jobenv"
 )
 
-// In virtual time references mean nothing: figures are exact, and stand beside
-// what was published instead.
+// In virtual time references mean nothing: figures are exact, and stand beside the sum of the
+// profile's times instead.
 
 // studies are the benchmarks of -conduit sim, in the order they run.
 var studies = []struct {
@@ -24,18 +23,10 @@ var studies = []struct {
 	about string
 	run   func(s *study) error
 }{
-	{"thesis/latency", "start-up latencies, beside table 9-1 of Nüssle 2008", latencies},
-	{"thesis/rate", "message rates, beside table 9-3", rates},
-	{"thesis/size", "half round trips and bandwidths by size", sizes},
-	{"thesis/text", "sizes at which curves cross, beside what the text says", crossings},
-	{"am/short", "half round trips of short active messages by number of arguments", shorts},
 	{"scale/barrier", "barriers by number of ranks, on three topologies", scaleBarrier},
 	{"scale/allreduce", "all-reduce of 8 bytes by number of ranks, on three topologies", scaleAllReduce},
 	{"scale/offload", "barriers, broadcasts and all-reduces by messages and by cards that have them", scaleOffload},
 }
-
-// quick are the benchmarks that run if none are chosen.
-const quick = `thesis/.*|am/.*`
 
 // simOptions are the command line of -conduit sim.
 type simOptions struct {
@@ -44,26 +35,21 @@ type simOptions struct {
 	run     *regexp.Regexp
 	profile sim.Profile
 	ranks   int
-	plot    string // a file, or ""
 }
 
 // A figure is one result of a simulation, as -json prints it. Values are of the
-// metric's unit: ns, operations/s, bytes/s or bytes.
+// metric's unit, ns.
 type figure struct {
 	Bench    string  `json:"bench"`
-	What     string  `json:"what"` // operation, or topology
+	What     string  `json:"what"` // topology, and operation
 	Profile  string  `json:"profile"`
 	Ranks    int     `json:"ranks"`
-	Size     int     `json:"size"` // bytes; am/short: arguments
+	Size     int     `json:"size"` // bytes
 	Metric   string  `json:"metric"`
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit"`
-	Expected float64 `json:"expected,omitempty"`  // what the profile's figures add up to
-	Hops     float64 `json:"hops,omitempty"`      // the same with the longest ways through the network
-	Prog     float64 `json:"prognosis,omitempty"` // of Nüssle 2008
-	Measured float64 `json:"published,omitempty"` // measured there
-	Diff     float64 `json:"difference_percent,omitempty"`
-	Note     string  `json:"note,omitempty"`
+	Expected float64 `json:"expected,omitempty"` // what the profile's figures add up to
+	Hops     float64 `json:"hops,omitempty"`     // the same with the longest ways through the network
 
 	Events uint64  `json:"events,omitempty"`
 	CPU    float64 `json:"cpu_s,omitempty"`
@@ -71,27 +57,17 @@ type figure struct {
 	Memory float64 `json:"bytes_per_rank,omitempty"`
 }
 
-// compare notes what was published.
-func (f *figure) compare(prognosis, measured float64) {
-	f.Prog, f.Measured = prognosis, measured
-	if measured > 0 {
-		f.Diff = 100 * (f.Value - measured) / measured
-	}
-}
-
 // study is a run of benchmarks on simulated jobs.
 type study struct {
-	o       simOptions
-	bench   string
-	out     io.Writer
-	json    *json.Encoder
-	extoll  bool // the profile is the one that figures were published of
-	figures []figure
+	o     simOptions
+	bench string
+	out   io.Writer
+	json  *json.Encoder
 }
 
 // simulate runs what o selects and writes the figures to out.
 func simulate(o simOptions, out io.Writer) error {
-	s := &study{o: o, out: out, extoll: o.profile.Name == "extoll"}
+	s := &study{o: o, out: out}
 	if _, launched, err := conduits.Launched(os.Getenv); launched || err != nil {
 		return errors.New("-conduit sim simulates all ranks in one process: start gasbench without gasrun")
 	}
@@ -114,10 +90,7 @@ func simulate(o simOptions, out io.Writer) error {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 	}
-	if o.plot == "" {
-		return nil
-	}
-	return plotTo(o.plot, scaleCharts(&o.profile, s.figures))
+	return nil
 }
 
 // head begins the table of a benchmark.
@@ -146,16 +119,10 @@ func (s *study) row(columns ...string) error {
 	return err
 }
 
-// add keeps a figure and prints it, as JSON or as the row given.
-func (s *study) add(f figure, columns ...string) error {
-	return s.addAll([]figure{f}, columns...)
-}
-
-// addAll is add of all figures of one row.
-func (s *study) addAll(l []figure, columns ...string) error {
+// add prints figures, as JSON or as the row given.
+func (s *study) add(l []figure, columns ...string) error {
 	for _, f := range l {
 		f.Bench, f.Profile = s.bench, s.o.profile.Name
-		s.figures = append(s.figures, f)
 		if s.json != nil {
 			if err := s.json.Encode(f); err != nil {
 				return err
@@ -168,40 +135,13 @@ func (s *study) addAll(l []figure, columns ...string) error {
 	return s.row(columns...)
 }
 
-// plain prints v as it is, to a tenth, and nothing for 0.
-func plainNumber(v float64) string {
-	if v == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(v, 'f', max(0, min(1, tenths(v))), 64)
-}
-
-// tenths is 1 if v has something after the point.
-func tenths(v float64) int {
-	if r := strconv.FormatFloat(v, 'f', 1, 64); strings.HasSuffix(r, ".0") {
-		return 0
-	}
-	return 1
-}
-
-// percent prints a difference from what was published.
-func (f *figure) percent() string {
-	if f.Measured == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%+.1f %%", f.Diff)
-}
-
 // parseSim reads what only -conduit sim has; set says which flags were given.
-func parseSim(o options, set map[string]bool, profile string, ranks int, plotFile, run string) (simOptions, error) {
-	r := simOptions{json: o.json, list: o.list, ranks: ranks, plot: plotFile}
+func parseSim(o options, set map[string]bool, profile string, ranks int, run string) (simOptions, error) {
+	r := simOptions{json: o.json, list: o.list, ranks: ranks}
 	for _, name := range []string{"time", "bursts"} {
 		if set[name] {
 			return r, fmt.Errorf("-%s has no meaning with -conduit sim: figures of virtual time are exact", name)
 		}
-	}
-	if !set["run"] {
-		run = quick
 	}
 	var err error
 	if r.profile, err = sim.ProfileByName(profile); err != nil {
@@ -214,21 +154,11 @@ func parseSim(o options, set map[string]bool, profile string, ranks int, plotFil
 		return r, fmt.Errorf("-ranks %d: it must be 2 to %d", r.ranks, sim.MaxRanks)
 	}
 	var names []string
-	any, scale := false, false
 	for _, b := range studies {
-		names = append(names, b.name)
 		if r.run.MatchString(b.name) {
-			any = true
-			scale = scale || strings.HasPrefix(b.name, "scale/")
+			return r, nil
 		}
+		names = append(names, b.name)
 	}
-	switch {
-	case !any:
-		return r, fmt.Errorf("-run %q matches no benchmark of -conduit sim as a whole; there are %s", run, strings.Join(names, ", "))
-	case r.plot != "" && !scale:
-		return r, fmt.Errorf("-plot %s: nothing to plot; select with -run 'scale/.*'", r.plot)
-	case set["ranks"] && !scale:
-		return r, errors.New("-ranks is for benchmarks scale/...; select them with -run 'scale/.*'")
-	}
-	return r, nil
+	return r, fmt.Errorf("-run %q matches no benchmark of -conduit sim as a whole; there are %s", run, strings.Join(names, ", "))
 }

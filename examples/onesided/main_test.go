@@ -60,7 +60,10 @@ func TestLock(t *testing.T) {
 			return err
 		}
 		for i := range rounds {
-			how := i%3 != n.Rank()
+			how := shared
+			if i%3 == n.Rank() {
+				how = exclusive
+			}
 			if err := s.lock(p, how); err != nil {
 				return err
 			}
@@ -69,7 +72,7 @@ func TestLock(t *testing.T) {
 			case err != nil:
 				return err
 			case how == shared && (v < 1 || v > ranks), how == exclusive && v != ranks+1:
-				return fmt.Errorf("the variable is %d; the lock is shared: %v", v, how)
+				return fmt.Errorf("the variable is %d, the lock is of kind %d", v, how)
 			case how == exclusive:
 				if v, err = sum.Get(n); err != nil {
 					return err

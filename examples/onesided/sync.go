@@ -38,17 +38,19 @@ const (
 	idle
 )
 
-// The ways to hold a lock.
+// kind is how a lock is held.
+type kind int
+
 const (
-	shared    = true
-	exclusive = false
+	exclusive kind = iota
+	shared
 )
 
 func newSync(n *gas.Node) *sync { return &sync{n, map[gas.Ptr[int64]]int64{}} }
 
 // lock takes the lock at p, which is zero at first, and waits while other ranks hold it in
 // such a way that it cannot.
-func (s *sync) lock(p gas.Ptr[int64], how bool) error {
+func (s *sync) lock(p gas.Ptr[int64], how kind) error {
 	if s.held[p] != 0 { // table 7-4 has room for each rank once
 		return fmt.Errorf("onesided: lock of %v, which rank %d holds", p, s.n.Rank())
 	}

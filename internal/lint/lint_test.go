@@ -82,8 +82,8 @@ func TestRules(t *testing.T) {
 		{"a limit", "conduits/shm/a.go", imports("syscall") + "\nvar _ = syscall.Getrlimit\n", "only internal/sys asks for limits: syscall.Getrlimit"},
 		{"a limit in its place", "internal/sys/a.go", imports("syscall") + "\nvar _ = syscall.Statfs\n", ""},
 		{"a limit in a test", "am/a_test.go", imports("syscall") + "\nvar _ = syscall.Statfs\n", ""},
-		{"drawing", "gas/a.go", imports("gonum.org/v1/plot/plotter"), "only cmd/gasbench draws"},
-		{"drawing in its place", "cmd/gasbench/a.go", imports("gonum.org/v1/plot/plotter"), ""},
+		{"drawing", "gas/a.go", imports("gonum.org/v1/plot/plotter"), "only cmd/gasbench/plot"},
+		{"drawing in its place", "cmd/gasbench/plot/a.go", imports("gonum.org/v1/plot/plotter"), ""},
 		{"unix in its place", "internal/sys/a.go", imports("golang.org/x/sys/unix"), ""},
 
 		{"up in an example", "am/example_test.go", imports("./barrier", "./extended"), ""},

@@ -7,7 +7,6 @@ import (
 	"image/color"
 	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -286,98 +285,4 @@ func drawCharts(w io.Writer, charts []chart) error {
 	const family = "font-family:Liberation Sans"
 	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte(family), []byte(family+",Arial,Helvetica,sans-serif")))
 	return err
-}
-
-// plotTo draws the charts to a file.
-func plotTo(name string, charts []chart) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(drawCharts(f, charts), f.Close())
-}
-
-// figureCharts are the curves of figures: median times by size, one chart for each benchmark
-// and kind of job, how times of one size spread, and hit rates of working sets.
-func figureCharts(lines []line) []chart {
-	var charts []*chart
-	index := map[string]*chart{}
-	at := func(l *line, metric string) *chart {
-		where := l.Conduit
-		if l.Auth != "" {
-			where += ", " + l.Auth
-		}
-		if l.Loss != nil {
-			where += ", " + digits(100**l.Loss) + " % lost"
-		}
-		title := fmt.Sprintf("%s: %s, %s", l.Bench, metric, where)
-		c := index[title]
-		if c == nil {
-			c = &chart{title: title}
-			index[title] = c
-			charts = append(charts, c)
-		}
-		return c
-	}
-	for i := range lines {
-		l := &lines[i]
-		switch {
-		case l.Size <= 0 || !(l.Value >= 0):
-			continue
-		case l.Metric == hitRate:
-			c := at(l, "hits")
-			c.x, c.y, c.mark = "bytes of the working set", "hits, %", sizeText
-			c.point(l.Via, false, float64(l.Size), 100*l.Value)
-			c.point(l.Via+", "+l.Ref, true, float64(l.Size), 100*l.RefValue)
-		case l.Unit == "ns" && l.Value > 0 && l.Ref != refTarget:
-			c := at(l, l.Metric)
-			c.x, c.y, c.log, c.mark = "bytes", "", true, sizeText
-			if l.Bench == "am/short" {
-				c.x, c.mark = "arguments", nil
-			}
-			v := l.Value
-			if l.Batch > 0 {
-				v = l.P50 // which other work of the machine changes less
-			}
-			c.point(l.Via, false, float64(l.Size), v)
-		}
-		if len(l.Spread) > 0 {
-			c := at(l, "times of "+bytesText(l.Size))
-			c.x, c.y = "ns", "share, %"
-			for _, p := range l.Spread {
-				c.point(l.Via+", "+l.Metric, false, p[0], 100*p[1])
-			}
-		}
-	}
-	var l []chart
-	for _, c := range charts {
-		for _, a := range c.series {
-			if len(a.x) > 1 { // one point is no curve
-				l = append(l, *c)
-				break
-			}
-		}
-	}
-	return l
-}
-
-// point adds a point to the series of that name; a model is of the colour of the
-// series before it.
-func (c *chart) point(name string, model bool, x, y float64) {
-	for i := range c.series {
-		if a := &c.series[i]; a.name == name {
-			a.x, a.y = append(a.x, x), append(a.y, y)
-			return
-		}
-	}
-	color := 0
-	for _, a := range c.series {
-		if !a.model {
-			color++
-		}
-	}
-	if model {
-		color--
-	}
-	c.series = append(c.series, series{name: name, x: []float64{x}, y: []float64{y}, model: model, color: color})
 }

@@ -1,16 +1,23 @@
-package main
+package sim_test
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"strconv"
+	"strings"
+	"testing"
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/segment"
 )
+
+// What Nüssle 2008 predicts and has measured of EXTOLL, beside what profile extoll makes of the
+// same operations: docs/predictions.md has the tables and is compared with them here.
 
 // side is one of two ranks that speak the conduit contract directly.
 type side struct {
@@ -330,240 +337,223 @@ func reading(p sim.Profile) sim.Profile {
 	return p
 }
 
-func latencies(s *study) error {
-	if err := s.head("8 bytes; half round trips, round trips of get and lock; ns",
-		"", "simulated", "sum", "prognosis", "measured", "difference"); err != nil {
-		return err
-	}
-	for _, r := range table91 {
-		ns, err := r.run(s.o.profile)
-		if err != nil {
-			return err
-		}
-		f := figure{What: r.name, Ranks: 2, Size: 8, Metric: halfRTT, Unit: "ns", Value: ns, Expected: r.steps.sum(&s.o.profile)}
-		if r.steps.trips == 2 {
-			f.Metric = latency
-		}
-		if s.extoll {
-			f.compare(r.prognosis, r.measured)
-		}
-		if err := s.add(f, r.name, plainNumber(ns), plainNumber(f.Expected), plainNumber(f.Prog), plainNumber(f.Measured), f.percent()); err != nil {
-			return err
-		}
-	}
-	return nil
+// table is a table of docs/predictions.md.
+type table struct{ b strings.Builder }
+
+func newTable(title string, columns ...string) *table {
+	w := &table{}
+	fmt.Fprintln(&w.b, title)
+	w.row(columns...)
+	return w
 }
 
-func rates(s *study) error {
-	if err := s.head("operations of 8 bytes a second, streaming", "", "simulated", "profile", "measured", "difference"); err != nil {
-		return err
+func (w *table) row(columns ...string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-34s", columns[0])
+	for _, c := range columns[1:] {
+		fmt.Fprintf(&b, " %12s", c)
 	}
-	p := s.o.profile
-	stream := func(p sim.Profile, t transfer) func() (float64, error) {
-		return func() (float64, error) { return interval(p, t, 8) }
+	fmt.Fprintln(&w.b, strings.TrimRight(b.String(), " "))
+}
+
+// compare looks for the table on the page.
+func (w *table) compare(t *testing.T) {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/predictions.md")
+	if err != nil {
+		t.Fatal(err)
 	}
+	if !strings.Contains(string(doc), "```\n"+w.b.String()+"```") {
+		t.Errorf("docs/predictions.md does not have this:\n%s", &w.b)
+	}
+}
+
+// must is what cannot fail.
+func must(t *testing.T) func(v float64, err error) float64 {
+	return func(v float64, err error) float64 {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// number is v, to a tenth where it has one.
+func number(v float64) string { return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") }
+
+func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+
+// off is by how many percent v is more than what was measured.
+func off(v, measured float64) float64 { return 100 * (v - measured) / measured }
+
+// TestTable91 predicts what was measured within 6 %, and what Nüssle 2008 adds up exactly.
+func TestTable91(t *testing.T) {
+	must, p := must(t), sim.Extoll()
+	w := newTable("thesis/latency: 8 bytes; half round trips, round trips of get and lock; ns",
+		"", "simulated", "sum", "prognosis", "measured", "difference")
+	for _, r := range table91 {
+		ns, sum := must(r.run(p)), r.steps.sum(&p)
+		if ns != r.prognosis || sum != r.prognosis {
+			t.Errorf("%s: simulated %v ns, steps add up to %v, in Nüssle 2008 to %v", r.name, ns, sum, r.prognosis)
+		}
+		if d := off(ns, r.measured); math.Abs(d) > 6 {
+			t.Errorf("%s: simulated %v ns, measured %v: off by %.1f %%", r.name, ns, r.measured, d)
+		}
+		w.row(r.name, number(ns), number(sum), number(r.prognosis), number(r.measured), fmt.Sprintf("%+.1f %%", off(ns, r.measured)))
+	}
+	w.compare(t)
+	profile := &table{}
+	fmt.Fprintf(&profile.b, "simulated, profile %v\n", p)
+	profile.compare(t)
+}
+
+// TestSteps changes each step of table 9-2 by itself: what is simulated then
+// changes as often as the table says that the operation takes it.
+func TestSteps(t *testing.T) {
+	const more = 17 * sim.Nanosecond
+	for _, r := range table91 {
+		for _, c := range []struct {
+			name  string
+			times int
+			step  func(p *sim.Profile) *sim.Time
+		}{
+			{"DMA read", r.steps.dmaRead, func(p *sim.Profile) *sim.Time { return &p.DMARead }},
+			{"ATU", r.steps.atu, func(p *sim.Profile) *sim.Time { return &p.ATU }},
+			{"trip", r.steps.trips, func(p *sim.Profile) *sim.Time { return &p.Net.Latency }},
+			{"DMA write", r.steps.dmaWrite, func(p *sim.Profile) *sim.Time { return &p.DMAWrite }},
+			{"PIO", r.steps.pio, func(p *sim.Profile) *sim.Time { return &p.PIO }},
+			{"unit", r.steps.units, func(p *sim.Profile) *sim.Time { return &p.Unit }},
+			{"software", 1, func(p *sim.Profile) *sim.Time { return &p.Software }},
+		} {
+			p := sim.Extoll()
+			*c.step(&p) += 2 * more // even, for software is halved
+			ns, err := r.run(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := r.prognosis + float64(c.times)*2*17; ns != want || r.steps.sum(&p) != want {
+				t.Errorf("%s with a slower %s: %v ns, the sum is %v; want %v", r.name, c.name, ns, r.steps.sum(&p), want)
+			}
+		}
+	}
+}
+
+// TestRates: nothing but the card's gaps is in the way of a stream.
+func TestRates(t *testing.T) {
+	must, p := must(t), sim.Extoll()
+	millions := func(v float64) string { return strconv.FormatFloat(v/1e6, 'f', 3, 64) + "e6" }
+	w := newTable("thesis/rate: operations of 8 bytes a second, streaming", "", "simulated", "profile", "measured", "difference")
 	for _, r := range []struct {
 		name     string
-		run      func() (float64, error)
+		ns       float64
 		gap      sim.Time
 		measured float64
 	}{
-		{"VELO", stream(p, velo(&p)), p.MessageGap, 5.5e6},
-		{"notification put", stream(p, notifPut), p.RMAGap, 2.6e6},
-		{"put, noticed at the target", stream(reading(p), put), p.PutGap, 1.375e6},
-		{"put, noticed at the initiator", func() (float64, error) { return putInterval(reading(p)) }, p.PutGap, 1.375e6},
+		{"VELO", must(interval(p, velo(&p), 8)), p.MessageGap, 5.5e6},
+		{"notification put", must(interval(p, notifPut, 8)), p.RMAGap, 2.6e6},
+		{"put, noticed at the target", must(interval(reading(p), put, 8)), p.PutGap, 1.375e6},
+		{"put, noticed at the initiator", must(putInterval(reading(p))), p.PutGap, 1.375e6},
 	} {
-		ns, err := r.run()
-		if err != nil {
-			return err
+		v, want := perSecond(r.ns), perSecond(float64(r.gap)/float64(sim.Nanosecond))
+		if math.Abs(off(v, r.measured)) > 0.2 || math.Abs(v/want-1) > 0.002 {
+			t.Errorf("%s: %v a second, by the profile %v, measured %v", r.name, v, want, r.measured)
 		}
-		f := figure{What: r.name, Ranks: 2, Size: 8, Metric: rate, Unit: "operations/s", Value: perSecond(ns)}
-		f.Expected = perSecond(float64(r.gap) / float64(sim.Nanosecond))
-		if s.extoll {
-			f.compare(0, r.measured)
-		}
-		if err := s.add(f, r.name, millions(f.Value), millions(f.Expected), millions(f.Measured), f.percent()); err != nil {
-			return err
-		}
+		w.row(r.name, millions(v), millions(want), millions(r.measured), fmt.Sprintf("%+.1f %%", off(v, r.measured)))
 	}
-	return nil
+	w.compare(t)
 }
 
-// perSecond is how often something happens that takes ns; 0 if no time.
-func perSecond(ns float64) float64 {
-	if ns <= 0 {
-		return 0
-	}
-	return 1e9 / ns
-}
-
-func millions(v float64) string {
-	if v == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(v/1e6, 'f', 3, 64) + "e6"
-}
+// perSecond is how often something happens that takes ns.
+func perSecond(ns float64) float64 { return 1e9 / ns }
 
 // maxTransfer is the largest transfer that one operation of the card does.
 const maxTransfer = 4096
 
-func sizes(s *study) error {
-	if err := s.head("half round trips in ns and streaming bandwidths in MB/s by size",
-		"", "VELO", "put", "get", "VELO MB/s", "put MB/s"); err != nil {
-		return err
-	}
-	p := s.o.profile
+// TestSizes: what is larger takes longer.
+func TestSizes(t *testing.T) {
+	must, p := must(t), sim.Extoll()
+	r, v := reading(p), velo(&p)
+	w := newTable("thesis/size: half round trips in ns and streaming bandwidths in MB/s by size",
+		"", "VELO", "put", "get", "VELO MB/s", "put MB/s")
+	var last [5]float64
 	for size := 8; size <= maxTransfer; size *= 2 {
-		columns := []string{bytesText(size)}
-		var figures []figure
-		note := func(what, metric, unit string, v float64) {
-			figures = append(figures, figure{What: what, Ranks: 2, Size: size, Metric: metric, Unit: unit, Value: v})
-			if unit == "bytes/s" {
-				v /= 1e6
+		bandwidth := func(t transfer) float64 { return float64(size) * perSecond(must(interval(r, t, size))) / 1e6 }
+		columns := []string{strconv.Itoa(size) + " B"}
+		if size >= 1024 {
+			columns[0] = strconv.Itoa(size/1024) + " KiB"
+		}
+		for i, x := range [5]float64{
+			must(halfRoundTrip(r, v, size)), must(halfRoundTrip(r, put, size)), must(roundTrip(p, get(size))), bandwidth(v), bandwidth(put),
+		} {
+			if x < last[i] {
+				t.Errorf("column %d of %d bytes: %v after %v for half of them", i+1, size, x, last[i])
 			}
-			columns = append(columns, strconv.FormatFloat(v, 'f', 0, 64))
+			last[i] = x
+			columns = append(columns, whole(x))
 		}
-		for _, t := range []transfer{velo(&p), put} {
-			ns, err := halfRoundTrip(reading(p), t, size)
-			if err != nil {
-				return err
-			}
-			note(t.name, halfRTT, "ns", ns)
-		}
-		ns, err := roundTrip(p, get(size))
-		if err != nil {
-			return err
-		}
-		note("get", latency, "ns", ns)
-		for _, t := range []transfer{velo(&p), put} {
-			ns, err := interval(reading(p), t, size)
-			if err != nil {
-				return err
-			}
-			note(t.name, bandwidth, "bytes/s", float64(size)*perSecond(ns))
-		}
-		for i, f := range figures {
-			f.Bench, f.Profile = s.bench, p.Name
-			s.figures = append(s.figures, f)
-			if s.json != nil {
-				if err := s.json.Encode(f); err != nil {
-					return err
-				}
-			} else if i == 0 {
-				if err := s.row(columns...); err != nil {
-					return err
-				}
-			}
-		}
+		w.row(columns...)
 	}
-	return nil
+	w.compare(t)
 }
 
-// smallest returns the first size from lo on, in steps, for which ok holds, or 0.
-func smallest(lo, step int, ok func(size int) (bool, error)) (float64, error) {
-	for size := lo; size <= maxTransfer; size += step {
-		if good, err := ok(size); good || err != nil {
-			return float64(size), err
-		}
-	}
-	return 0, nil
-}
-
-// crossings are single figures that the text of Nüssle 2008 gives of its curves. They
-// say how far the model goes beyond what it was made of.
-func crossings(s *study) error {
-	if err := s.head("what the text says about the curves", "", "simulated", "published"); err != nil {
-		return err
-	}
-	p := s.o.profile
-	r := reading(p)
-	v := velo(&p)
-	best, err := interval(r, put, maxTransfer)
-	if err != nil {
-		return err
-	}
-	most := maxTransfer * perSecond(best)
+// TestText has single figures that the text of Nüssle 2008 gives of its curves, which say how far
+// the model goes beyond what it was made of; the page says which of them fit.
+func TestText(t *testing.T) {
+	must, p := must(t), sim.Extoll()
+	r, v := reading(p), velo(&p)
+	most := maxTransfer * perSecond(must(interval(r, put, maxTransfer)))
 	// The best of VELO is that of full slots.
-	slot, err := interval(p, v, p.Slot)
-	if err != nil {
-		return err
-	}
-	mostVelo := float64(p.Slot) * perSecond(slot)
-	faster := func(a, b func(size int) (float64, error)) func(size int) (bool, error) {
-		return func(size int) (bool, error) {
-			x, err := a(size)
-			if err != nil {
-				return false, err
-			}
-			y, err := b(size)
-			return x < y, err
-		}
-	}
-	pingPong := func(p sim.Profile, t transfer) func(size int) (float64, error) {
-		return func(size int) (float64, error) { return halfRoundTrip(p, t, size) }
-	}
+	mostVelo := float64(p.Slot) * perSecond(must(interval(p, v, p.Slot)))
 	slots, landing := p, p
 	slots.Eager, landing.Eager = maxTransfer, 0
+	// first is the first size from 64 on, in steps, for which ok holds.
+	first := func(step int, ok func(size int) bool) float64 {
+		for size := 64; size <= maxTransfer; size += step {
+			if ok(size) {
+				return float64(size)
+			}
+		}
+		return 0
+	}
+	faster := func(p sim.Profile, t transfer, than sim.Profile, other transfer) float64 {
+		return first(8, func(size int) bool {
+			return must(halfRoundTrip(p, t, size)) < must(halfRoundTrip(than, other, size))
+		})
+	}
+	streaming := 8
+	for float64(streaming)*perSecond(must(interval(p, v, streaming))) < most/2 {
+		streaming *= 2
+	}
+	w := newTable("thesis/text: what the text says about the curves", "", "simulated", "published")
 	for _, c := range []struct {
 		name      string
-		published float64
-		text      string // what was published, if it is not one number
-		unit      string
-		value     func() (float64, error)
+		published string
+		value     float64
+		want      float64
 	}{
-		{"bandwidth of puts of 4 KiB", 275e6, "", "bytes/s", func() (float64, error) { return most, nil }},
-		{"bandwidth of full VELO slots", 0, "less", "bytes/s", func() (float64, error) { return mostVelo, nil }},
-		{"half bandwidth, ping-pong of puts", 576, "", "bytes", func() (float64, error) {
-			return smallest(64, 64, func(size int) (bool, error) {
-				ns, err := halfRoundTrip(r, put, size)
-				return float64(size)*perSecond(ns) >= most/2, err
-			})
-		}},
-		{"half bandwidth, streaming VELO", 32, "", "bytes", func() (float64, error) {
-			for size := 8; size <= p.Slot; size *= 2 {
-				ns, err := interval(p, v, size)
-				if err != nil || float64(size)*perSecond(ns) >= most/2 {
-					return float64(size), err
-				}
-			}
-			return 0, nil
-		}},
-		{"put faster than VELO, ping-pong", 400, "about 400 B", "bytes", func() (float64, error) {
-			return smallest(64, 8, faster(pingPong(r, put), pingPong(p, v)))
-		}},
-		{"put above VELO, streaming", 384, "", "bytes", func() (float64, error) {
-			return smallest(64, 64, func(size int) (bool, error) {
-				ns, err := interval(r, put, size)
-				return float64(size)*perSecond(ns) > mostVelo, err
-			})
-		}},
-		{"landing buffer faster than slots", 0, "512 to 1024 B", "bytes", func() (float64, error) {
-			return smallest(64, 8, faster(pingPong(landing, medium), pingPong(slots, medium)))
-		}},
+		{"bandwidth of puts of 4 KiB", "275 MB/s", most, 274e6},
+		{"bandwidth of full VELO slots", "less", mostVelo, 214e6},
+		{"half bandwidth, ping-pong of puts", "576 B", first(64, func(size int) bool {
+			return float64(size)*perSecond(must(halfRoundTrip(r, put, size))) >= most/2
+		}), 576},
+		{"half bandwidth, streaming VELO", "32 B", float64(streaming), 32},
+		{"put faster than VELO, ping-pong", "about 400 B", faster(r, put, p, v), 736},
+		{"put above VELO, streaming", "384 B", first(64, func(size int) bool {
+			return float64(size)*perSecond(must(interval(r, put, size))) > mostVelo
+		}), 192},
+		{"landing buffer faster than slots", "512 to 1024 B", faster(landing, medium, slots, medium), 1008},
 	} {
-		x, err := c.value()
-		if err != nil {
-			return err
+		if math.Abs(c.value/c.want-1) > 0.003 {
+			t.Errorf("%s: %v, want %v", c.name, c.value, c.want)
 		}
-		f := figure{What: c.name, Ranks: 2, Metric: "size", Unit: c.unit, Value: x}
-		show := func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) + " B" }
-		if c.unit == "bytes/s" {
-			f.Metric = bandwidth
-			show = func(v float64) string { return strconv.FormatFloat(v/1e6, 'f', 0, 64) + " MB/s" }
+		show := whole(c.value) + " B"
+		if c.want > maxTransfer {
+			show = whole(c.value/1e6) + " MB/s"
 		}
-		published := ""
-		if s.extoll {
-			f.compare(0, c.published)
-			f.Note = c.text
-			if published = c.text; published == "" {
-				published = show(c.published)
-			}
-		}
-		if err := s.add(f, c.name, show(x), published); err != nil {
-			return err
-		}
+		w.row(c.name, show, c.published)
 	}
-	return nil
+	w.compare(t)
 }
 
 // medium is a payload in whichever way the profile's Eager says.
@@ -579,42 +569,39 @@ var medium = transfer{name: "medium", messages: once, send: func(s *side, size i
 	return err
 }}
 
-// simArgs are the numbers of arguments of short messages that are measured.
-var simArgs = []int{0, 4, 8, 12, 13, 14, 16}
-
-// shortTime is what half a round trip of a short message with k arguments takes
-// by the profile, ns, and how many slots it has.
-func shortTime(p *sim.Profile, k int) (ns float64, slots int) {
-	data := p.Tag + 4*k
-	slots = max(1, (data+p.Slot-1)/p.Slot)
-	bytes := data + slots*p.Header
-	return messageTime(p, bytes), slots
+// TestShort adds messages up: one slot, and two.
+func TestShort(t *testing.T) {
+	must, p := must(t), sim.Extoll()
+	w := newTable("am/short: half round trips through package am, ns", "arguments", "simulated", "sum", "slots", "published")
+	for _, k := range []int{0, 4, 8, 12, 13, 14, 16} {
+		ns := must(shortRoundTrip(p, k))
+		data := p.Tag + 4*k
+		slots := max(1, (data+p.Slot-1)/p.Slot)
+		bytes := data + slots*p.Header
+		sum := table91[0].steps.sum(&p) + float64(max(0, bytes-p.Net.Free))*float64(p.Net.Byte)/float64(sim.Nanosecond)
+		// 16 bytes of header a slot, 8 of tag, 4 an argument; 24 are free; 3.636 ns.
+		n := 1 + k/13
+		want := 1300 + 3.636*float64(16*n+8+4*k-24)
+		if math.Abs(ns-want) > 0.5 || math.Abs(sum-want) > 1e-6 || slots != n {
+			t.Errorf("%d arguments: %v ns, sum %v, %d slots; want %v in %d", k, ns, sum, slots, want, n)
+		}
+		published := ""
+		if k == 0 {
+			published = "1300" // a message of 8 bytes
+		}
+		w.row(strconv.Itoa(k), number(ns), number(sum), strconv.Itoa(slots), published)
+	}
+	w.compare(t)
 }
 
-// messageTime is what a message of so many bytes on the link takes, ns.
-func messageTime(p *sim.Profile, bytes int) float64 {
-	return steps{trips: 1, dmaWrite: 1, pio: 1}.sum(p) + float64(max(0, bytes-p.Net.Free))*float64(p.Net.Byte)/float64(sim.Nanosecond)
-}
-
-func shorts(s *study) error {
-	if err := s.head("half round trips through package am, ns", "arguments", "simulated", "sum", "slots", "published"); err != nil {
-		return err
-	}
-	for _, k := range simArgs {
-		ns, err := shortRoundTrip(s.o.profile, k)
-		if err != nil {
-			return err
-		}
-		want, slots := shortTime(&s.o.profile, k)
-		f := figure{What: strconv.Itoa(slots) + " slots", Ranks: 2, Size: k, Metric: halfRTT, Unit: "ns", Value: ns, Expected: want}
-		if s.extoll && k == 0 {
-			f.compare(1300, 1300) // a message of 8 bytes
-		}
-		if err := s.add(f, strconv.Itoa(k), plainNumber(ns), plainNumber(want), strconv.Itoa(slots), plainNumber(f.Measured)); err != nil {
-			return err
+// TestIdeal: what has no card takes what its profile adds up to, too.
+func TestIdeal(t *testing.T) {
+	must, p := must(t), sim.Ideal()
+	for _, r := range table91 {
+		if ns := must(r.run(p)); math.Abs(ns-r.steps.sum(&p)) > 2 {
+			t.Errorf("%s: %v ns, want %v", r.name, ns, r.steps.sum(&p))
 		}
 	}
-	return nil
 }
 
 // shortRoundTrip is half the time from a request with k arguments, answered in

@@ -145,14 +145,14 @@ func TestChartErrors(t *testing.T) {
 // TestFigureCharts checks which figures become which curves.
 func TestFigureCharts(t *testing.T) {
 	lines := []line{
-		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 8, Metric: latency, Unit: "ns", Value: 10},
-		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: latency, Unit: "ns", Value: 20},
-		{Bench: "rma/put", Conduit: "shm", Via: "b", Size: 64, Metric: latency, Unit: "ns", Value: 50, P50: 30, Batch: 1},
-		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: bandwidth, Unit: "bytes/s", Value: 1e9},
-		{Bench: "rma/put", Conduit: "udp", Auth: "none", Via: "a", Size: 64, Metric: latency, Unit: "ns", Value: 30},
-		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 64, Metric: hitRate, Unit: "share", Value: 0.5, Ref: refPredicted, RefValue: 0.25},
-		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 128, Metric: hitRate, Unit: "share", Value: 0, Ref: refPredicted},
-		{Bench: "one", Conduit: "shm", Size: 16384, Metric: register, Unit: "ns", Value: 5, Spread: [][2]float64{{4, 0.25}, {8, 0.75}}},
+		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 8, Metric: "latency", Unit: "ns", Value: 10},
+		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: "latency", Unit: "ns", Value: 20},
+		{Bench: "rma/put", Conduit: "shm", Via: "b", Size: 64, Metric: "latency", Unit: "ns", Value: 50, P50: 30, Batch: 1},
+		{Bench: "rma/put", Conduit: "shm", Via: "a", Size: 64, Metric: "bandwidth", Unit: "bytes/s", Value: 1e9},
+		{Bench: "rma/put", Conduit: "udp", Auth: "none", Via: "a", Size: 64, Metric: "latency", Unit: "ns", Value: 30},
+		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 64, Metric: "hit_rate", Unit: "share", Value: 0.5, Ref: "predicted", RefValue: 0.25},
+		{Bench: "sets", Conduit: "shm", Via: "Zipf", Size: 128, Metric: "hit_rate", Unit: "share", Value: 0, Ref: "predicted"},
+		{Bench: "one", Conduit: "shm", Size: 16384, Metric: "register", Unit: "ns", Value: 5, Spread: [][2]float64{{4, 0.25}, {8, 0.75}}},
 	}
 	var b strings.Builder
 	for _, c := range figureCharts(lines) {
@@ -167,10 +167,46 @@ func TestFigureCharts(t *testing.T) {
 sets: hits, shm
   Zipf [64 128] [50 0] false 0
   Zipf, predicted [64 128] [25 0] true 0
-one: times of 16 KiB, shm
+one: times of 16K bytes, shm
   , register [4 8] [25 75] false 0
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestRead: what gasbench -json prints, of jobs of two ranks and simulated ones, becomes curves; a
+// figure that is there several times is its median.
+func TestRead(t *testing.T) {
+	const in = `{"bench":"rma/put","conduit":"shm","ranks":2,"size":8,"metric":"latency","value":3,"unit":"ns","p50":1,"p99":1,"p999":1,"batch":4}
+{"bench":"rma/put","conduit":"shm","ranks":2,"size":8,"metric":"latency","value":9,"unit":"ns","p50":2,"p99":1,"p999":1,"batch":4}
+{"bench":"rma/put","conduit":"shm","ranks":2,"size":8,"metric":"latency","value":4,"unit":"ns","p50":7,"p99":1,"p999":1,"batch":4}
+{"bench":"rma/put","conduit":"shm","ranks":2,"size":64,"metric":"latency","value":5,"unit":"ns","p50":5,"p99":1,"p999":1,"batch":0}
+{"bench":"scale/barrier","what":"crossbar","profile":"extoll","ranks":2,"size":0,"metric":"latency","value":1358,"unit":"ns","expected":1400,"hops":1500,"events":14}
+{"bench":"scale/barrier","what":"torus","profile":"extoll","ranks":2,"size":0,"metric":"latency","value":1400,"unit":"ns","expected":1400,"hops":1600,"events":14}
+`
+	lines, err := read(strings.NewReader(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = medians(lines)
+	var got []string
+	for _, c := range append(figureCharts(lines), scaleCharts(lines)...) {
+		for _, a := range c.series {
+			got = append(got, fmt.Sprintf("%s %s %v %v", c.title, a.name, a.x, a.y))
+		}
+	}
+	want := []string{
+		"rma/put: latency, shm  [8 64] [2 5]",
+		"Dissemination barrier, simulated, profile extoll crossbar [2] [1.358]",
+		"Dissemination barrier, simulated, profile extoll torus [2] [1.4]",
+		"Dissemination barrier, simulated, profile extoll torus, longest ways [2] [1.6]",
+		"Dissemination barrier, simulated, profile extoll model: ceil(log2 N) messages [2] [1.4]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := read(strings.NewReader("gasbench: no")); err == nil {
+		t.Error("no error for what is no JSON")
 	}
 }
