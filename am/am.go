@@ -148,7 +148,7 @@ type Lane struct {
 // Work is what handlers have put off because it may wait. Its methods may be called by
 // many goroutines.
 type Work interface {
-	// Pending says whether there is some. It is called as often as a condition that is
+	// Pending reports whether there is some. It is called as often as a condition that is
 	// waited for.
 	Pending() bool
 	// Run runs some of it, if any, on the calling goroutine, which runs no handler. It may wait.

@@ -16,7 +16,7 @@ type Event struct {
 	pending atomic.Bool
 }
 
-// Done says whether the payload may be reused. It does not poll.
+// Done reports whether the payload may be reused. It does not poll.
 func (ev *Event) Done() bool { return !ev.pending.Load() }
 
 // WaitEvent polls until ev is done.

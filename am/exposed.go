@@ -12,7 +12,7 @@ import (
 // Exposer moves the payloads of long messages to exposed addresses, which
 // conduits do not know; package extended.
 type Exposer interface {
-	// Exposes says whether there are such addresses; the others are called only
+	// Exposes reports whether there are such addresses; the others are called only
 	// if there are. All ranks must answer the same.
 	Exposes() bool
 	// PutExposed puts src to exposed address to of rank dst, and waits until it

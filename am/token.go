@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -82,9 +82,9 @@ func (e *Endpoint) Receive(m *conduits.Message) {
 	}
 	t.active, t.replied, t.handler = true, false, h
 	was := e.checks // only the goroutine that polls changes it; replies may nest
-	release.Store32(&e.checks, was|checkRunning)
+	conc.Release32(&e.checks, was|checkRunning)
 	fn(t, m.Words, m.Payload)
-	release.Store32(&e.checks, was)
+	conc.Release32(&e.checks, was)
 	t.active = false
 	if t.failed != nil {
 		t.unanswered()

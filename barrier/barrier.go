@@ -7,8 +7,8 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/release"
 )
 
 // The errors of this package; all it returns wrap one of them, or are a
@@ -258,7 +258,7 @@ func (b *Barrier) Notify(id uint32, flags Flags) error {
 	switch {
 	case s&stateNotified != 0:
 	case b.two != nil:
-		release.Store64(plain(&b.state), n)
+		conc.Release64(plain(&b.state), n)
 		return b.two.arrive(w)
 	case b.state.CompareAndSwap(s, n):
 		if err := b.t.arrive(w); err != nil {
@@ -355,7 +355,7 @@ func (b *Barrier) Waiting() (phase uint32, ok bool) {
 	return w &^ sleeps, w != 0
 }
 
-// Behind says whether this rank has not notified phase yet. Any goroutine may call it, in a
+// Behind reports whether this rank has not notified phase yet. Any goroutine may call it, in a
 // handler too.
 func (b *Barrier) Behind(phase uint32) bool {
 	last := uint32(b.state.Load()>>wordPhase) & phaseMask
@@ -395,7 +395,7 @@ func (b *Barrier) spin(phase uint32) (v word, ok bool) {
 // lacking reads a word or two of each rank.
 const maxTries = 64
 
-// Try is Wait that does not wait: done says whether the phase is over. If it
+// Try is Wait that does not wait: done reports whether the phase is over. If it
 // is, err is what Wait would have returned; if not, err is nil unless there is
 // nothing to wait for or the job has failed. A Try that finds the phase not
 // over polls once.
@@ -434,7 +434,7 @@ func (b *Barrier) Try(id uint32, flags Flags) (done bool, err error) {
 	return !errors.Is(err, ErrNotReady), err
 }
 
-// Mismatched says whether it is known already that the phase notified last, which
+// Mismatched reports whether it is known already that the phase notified last, which
 // has not been waited for, is a mismatch: then Wait would return at once. It does
 // not poll.
 func (b *Barrier) Mismatched() bool {
@@ -446,7 +446,7 @@ func (b *Barrier) Mismatched() bool {
 	return ok && v&wordMismatch != 0
 }
 
-// Ready says whether the phase notified last, which has not been waited for, is over: then
+// Ready reports whether the phase notified last, which has not been waited for, is over: then
 // Wait returns at once. It neither polls nor waits, so that it may be a condition of
 // am.Endpoint.Wait.
 func (b *Barrier) Ready() bool {
@@ -496,7 +496,7 @@ func (b *Barrier) finish(op string, s uint64, v word, id uint32, flags Flags) er
 	// A locked instruction more or less decides whether two ranks pass their line
 	// once a barrier or twice, which is 0.8 or 1.2 times the bare flag.
 	if b.two != nil && b.state.Load() == s {
-		release.Store64(plain(&b.state), n)
+		conc.Release64(plain(&b.state), n)
 		return err
 	}
 	if !b.state.CompareAndSwap(s, n) {

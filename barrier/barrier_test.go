@@ -75,7 +75,7 @@ func judge(calls []call) outcome {
 	return o
 }
 
-// rank says whether the rank that made call c must see a mismatch.
+// rank reports whether the rank that made call c must see a mismatch.
 func (o outcome) rank(c call) bool {
 	return o.mismatch || c.waitFl&Mismatch != 0 ||
 		o.named && c.waitFl&Anonymous == 0 && c.waitID != o.id

@@ -6,7 +6,7 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/spin"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // levels is the algorithm for several neighbourhoods: the ranks of each count
@@ -61,7 +61,7 @@ func (l *levels) arrive(w word) error {
 	return l.d.insist()
 }
 
-// step does what can be done of the phase that d is in, and says whether there is
+// step does what can be done of the phase that d is in, and reports whether there is
 // a verdict now that was not there before. Called with d.mu held.
 func (l *levels) step() bool {
 	d := l.d
@@ -130,7 +130,7 @@ func (l *levels) spin(phase uint32) {
 		p = &l.in.release.w[phase&1]
 	}
 	if w := p.Load(); word(w).phase() != phase {
-		spin.Changed(plain(p), w, looks)
+		conc.Changed(plain(p), w, looks)
 	}
 }
 

@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/release"
-	"github.com/argon-go/argon/internal/spin"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // flat is the algorithm for few ranks with direct access: every rank writes its
@@ -56,7 +55,7 @@ func (f *flat) spin(phase uint32) {
 	for _, p := range f.words {
 		w := p[phase&1].Load()
 		if word(w).phase() != phase {
-			spin.Changed(plain(p[phase&1]), w, looks)
+			conc.Changed(plain(p[phase&1]), w, looks)
 			return
 		}
 	}
@@ -90,7 +89,7 @@ func newPair(ep conduits.Endpoint) *pair {
 }
 
 func (p *pair) arrive(w word) error {
-	release.Store64(plain(p.mine[w.phase()&1]), uint64(w))
+	conc.Release64(plain(p.mine[w.phase()&1]), uint64(w))
 	p.ep.Wake(p.peer)
 	return nil
 }
@@ -102,7 +101,7 @@ func (p *pair) watch(phase uint32, n int) (word, bool) {
 	q := p.theirs[phase&1]
 	w := q.Load()
 	if word(w).phase() != phase && n > 0 {
-		w = spin.ChangedOwned(plain(q), w, n*looks)
+		w = conc.ChangedOwned(plain(q), w, n*looks)
 	}
 	m := word(p.mine[phase&1].Load())
 	return combine(m, word(w)), word(w).phase() == phase && m.phase() == phase
@@ -220,7 +219,7 @@ func (t *tree) verdict(phase uint32) (word, bool) {
 func (t *tree) spin(phase uint32) {
 	p := &t.release.w[phase&1]
 	if w := p.Load(); word(w).phase() != phase {
-		spin.Changed(plain(p), w, looks)
+		conc.Changed(plain(p), w, looks)
 	}
 }
 

@@ -63,7 +63,7 @@ func CheckRemote(ep Endpoint, op string, rank int, a segment.NLA, n uint64) erro
 	return nil
 }
 
-// InSegment says whether [a, a+n) lies in the segment that rank attached: what
+// InSegment reports whether [a, a+n) lies in the segment that rank attached: what
 // CheckRemote accepts otherwise are addresses of registered memory.
 func InSegment(ep Endpoint, rank int, a segment.NLA, n uint64) bool {
 	size := ep.SegmentSize(rank)
@@ -71,7 +71,7 @@ func InSegment(ep Endpoint, rank int, a segment.NLA, n uint64) bool {
 	return off <= size && size-off >= n
 }
 
-// Registered says whether [a, a+n) are addresses that memory may have which a
+// Registered reports whether [a, a+n) are addresses that memory may have which a
 // rank with a segment of size bytes has registered: single pages lie below the
 // attach segment, runs of pages in the tables above it.
 func Registered(size uint64, a segment.NLA, n uint64) bool {

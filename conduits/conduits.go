@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -166,7 +166,7 @@ func (t AtomicType) Size() int {
 	return 8
 }
 
-// Float says whether t is a floating point type.
+// Float reports whether t is a floating point type.
 func (t AtomicType) Float() bool { return t == Float32 || t == Float64 }
 
 // Limits are fixed once the endpoint is open and equal on all ranks.
@@ -258,7 +258,7 @@ type LongSender interface {
 	// SendLong is ReservePut, the copy of words and Commit in one call, for data that is
 	// copied meanwhile: it may be reused when SendLong returns. words and data are only
 	// read, and only during the call; nothing of the address has been checked. took
-	// says whether the message can be sent like that: where it goes to memory that the
+	// reports whether the message can be sent like that: where it goes to memory that the
 	// endpoint reaches at once and may write to. It depends on dst, to and the length
 	// of data alone while the endpoint is open. If it is false nothing has happened, and
 	// ReservePut, and the checks before it, are to tell why, or to send the message.
@@ -394,7 +394,7 @@ type Endpoint interface {
 	// PollReplies is Poll for replies and completions only, for a caller that is
 	// inside Receive of a request, and for no other.
 	PollReplies() int
-	// Polling says whether the calling goroutine is inside Poll, Spin or
+	// Polling reports whether the calling goroutine is inside Poll, Spin or
 	// PollReplies of this endpoint, that is, in a handler.
 	Polling() bool
 
@@ -431,7 +431,7 @@ type Endpoint interface {
 	// rule that rank broke and this rank noticed. The job's first failure counts,
 	// which may be another. Blame may wait for a moment until the job knows it.
 	Blame(rank int, err error)
-	// Left says whether rank has left the job: it has closed its endpoint, and this
+	// Left reports whether rank has left the job: it has closed its endpoint, and this
 	// rank has run all messages that it had sent before. So what is awaited from a
 	// rank, and is not there after Left has been true, will not come. A rank that
 	// leaves is no failure. Parked goroutines wake when one leaves. Never true of a

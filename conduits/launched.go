@@ -1,6 +1,6 @@
 package conduits
 
-import "github.com/argon-go/argon/internal/jobenv"
+import "github.com/argon-go/argon/internal/job/jobenv"
 
 // Launched is this process's place in the job that it was started for: what
 // package boot, or a program without it, hands to a Conduit's Join. env looks variables up,

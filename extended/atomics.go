@@ -48,7 +48,7 @@ func fcaaResult(t conduits.AtomicType, old, compare, add uint64) (after uint64, 
 	return old + add, true
 }
 
-// checkOp says whether op exists for t.
+// checkOp reports whether op exists for t.
 func checkOp(what string, op conduits.AtomicOp, t conduits.AtomicType) error {
 	return conduits.CheckAtomic(what, op, t, 0)
 }

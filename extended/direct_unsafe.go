@@ -129,7 +129,7 @@ func hide(b []byte) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(nil, uintptr(unsafe.Pointer(unsafe.SliceData(b))))), len(b))
 }
 
-// onStack says whether b lies on the stack of the calling goroutine, or may.
+// onStack reports whether b lies on the stack of the calling goroutine, or may.
 func onStack(b []byte) bool {
 	lo, hi := sys.Stack()
 	p := uintptr(unsafe.Pointer(unsafe.SliceData(b)))

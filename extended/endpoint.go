@@ -245,7 +245,7 @@ func errNotBound(op string) error {
 	return errs.NotInit("%s: the endpoint is not bound; call Bind after am.Attach", op)
 }
 
-// near says whether rank's memory can be reached directly, if it has any.
+// near reports whether rank's memory can be reached directly, if it has any.
 func (x *Endpoint) near(rank int) bool {
 	v := x.views.Of(uint64(rank))
 	return v != nil && v.Base != nil

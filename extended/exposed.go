@@ -76,7 +76,7 @@ func (x *Endpoint) Conceal(a segment.NLA) error {
 	return nil
 }
 
-// Exposes says whether there are exposed addresses; part of am.Exposer.
+// Exposes reports whether there are exposed addresses; part of am.Exposer.
 func (x *Endpoint) Exposes() bool { return x.exposed != nil }
 
 // PutExposed is Put; part of am.Exposer.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp"
+	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"

@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -199,7 +199,7 @@ func TestOverlap(t *testing.T) {
 	for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysBounce, extended.AlwaysRegister} {
 		t.Run(s.String(), func(t *testing.T) {
 			ops := extended.MaxHandles - 1
-			if testing.Short() || race.Enabled || s == extended.AlwaysRegister {
+			if testing.Short() || conc.Race || s == extended.AlwaysRegister {
 				ops = 4096
 			}
 			const buckets = 1 << 10

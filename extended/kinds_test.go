@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -708,7 +708,7 @@ func TestKinds(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				seeds, steps := uint64(2), 150
 				switch {
-				case testing.Short() || race.Enabled:
+				case testing.Short() || conc.Race:
 					seeds, steps = 1, 60
 				case w.name == "sim":
 					seeds = 4

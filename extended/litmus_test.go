@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -22,7 +22,7 @@ type litmus struct {
 	// step is what rank me does with the words a, of rank 0, and b, of rank 1, which
 	// are 0; it returns what it has read.
 	step func(x *extended.Endpoint, me int, a, b segment.NLA) (r, s uint64, err error)
-	// forbidden says whether the ranks, by their numbers, must not have read this.
+	// forbidden reports whether the ranks, by their numbers, must not have read this.
 	forbidden func(r, s []uint64) bool
 	plain     bool // has accesses that a race detector calls races
 }
@@ -199,7 +199,7 @@ func TestLitmus(t *testing.T) {
 		t.Run(on.conduit, func(t *testing.T) {
 			for _, l := range litmusTests() {
 				t.Run(l.name, func(t *testing.T) {
-					if l.plain && race.Enabled {
+					if l.plain && conc.Race {
 						t.Skip("what Fence orders the race detector calls a race")
 					}
 					sweeps := on.sweeps

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/internal/sys/origin"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -136,14 +136,14 @@ func (x *Endpoint) Lock(rank int, at segment.NLA) error {
 // waits as Lock does, and a lock that is always held shared keeps Lock waiting.
 func (x *Endpoint) RLock(rank int, at segment.NLA) error { return x.lock(rank, at, maxShared-1, 1) }
 
-// TryLock is Lock if that need not wait, and says whether it has taken the lock. It
+// TryLock is Lock if that need not wait, and reports whether it has taken the lock. It
 // does not poll where load and store reach the lock; elsewhere it waits for a round trip.
 func (x *Endpoint) TryLock(rank int, at segment.NLA) (bool, error) {
 	_, ok, err := x.tryLock(rank, at, 0, exclusive)
 	return ok, err
 }
 
-// TryRLock is RLock if that need not wait, and says whether it has taken the lock. It
+// TryRLock is RLock if that need not wait, and reports whether it has taken the lock. It
 // does not poll where load and store reach the lock; elsewhere it waits for a round trip.
 func (x *Endpoint) TryRLock(rank int, at segment.NLA) (bool, error) {
 	_, ok, err := x.tryLock(rank, at, maxShared-1, 1)

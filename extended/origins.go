@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // origins remembers, with Config.Origins, where handles and open access regions

@@ -179,7 +179,7 @@ func (t *table) outstanding() int {
 	return MaxHandles - int(left)
 }
 
-// room says whether claim would find a slot.
+// room reports whether claim would find a slot.
 func (t *table) room() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,7 +25,7 @@ func TestRegionModel(t *testing.T) {
 		open := false
 		var buf [8]byte
 		var hs []Handle
-		// underWay says whether something is, towards rank, or any if that is -1.
+		// underWay reports whether something is, towards rank, or any if that is -1.
 		underWay := func(c Category, rank int) bool {
 			e.mu.Lock()
 			defer e.mu.Unlock()

@@ -479,7 +479,7 @@ func (t *transfer) stream(x *Endpoint, f *flight) error {
 	}
 }
 
-// direct says whether everything is in reach of load and store.
+// direct reports whether everything is in reach of load and store.
 func (t *transfer) direct(x *Endpoint) bool { return !t.beyond && x.view(t.rank) != nil }
 
 func (x *Endpoint) shape(t *transfer) error {

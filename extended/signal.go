@@ -218,7 +218,7 @@ func (x *Endpoint) checkOwnAll(what string, sigs []segment.NLA, c Cmp) error {
 	return nil
 }
 
-// holds says whether a word of this rank compares; one that is gone does not.
+// holds reports whether a word of this rank compares; one that is gone does not.
 func (x *Endpoint) holds(a segment.NLA, c Cmp, value uint64) bool {
 	v, ok := x.own(a)
 	return ok && c.holds(v, value)

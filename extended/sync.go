@@ -163,7 +163,7 @@ func (x *Endpoint) checkHandles(what string, hs []Handle) error {
 	return nil
 }
 
-// sweep synchronizes what is complete; named says whether hs named anything.
+// sweep synchronizes what is complete; named reports whether hs named anything.
 func (x *Endpoint) sweep(what string, hs []Handle) (n int, named bool, first error) {
 	for i, h := range hs {
 		if h == 0 {

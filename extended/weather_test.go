@@ -11,10 +11,10 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/internal/faultproxy"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/lab/faultproxy"
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 
@@ -83,7 +83,7 @@ func TestKindsInStorm(t *testing.T) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			steps := 60
 			switch {
-			case race.Enabled:
+			case conc.Race:
 				t.Skip("the race detector does not see that sockets order what ranks tell each other beside them")
 			case testing.Short():
 				steps = 15

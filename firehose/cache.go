@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
-	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -25,7 +24,7 @@ const (
 type Cache struct {
 	e *am.Endpoint
 
-	mu     bias.Lock
+	mu     conc.Lock
 	m      *Machine    // nil as long as nothing has to do with memory of others
 	c      Config      // of m
 	closed bool        // m is to be closed
@@ -42,7 +41,7 @@ type work struct {
 	next    *waiter             // the next to be used, which is none of these
 	cookie  uint64              // next's
 	unsent  *Message            // for want of credit; nil if there is none
-	ended   fifo.Queue[*waiter] // whose functions are to be called
+	ended   conc.Queue[*waiter] // whose functions are to be called
 	calling bool                // a goroutine calls them
 
 	reply []byte // of the request handler, of which one runs at a time
@@ -168,7 +167,7 @@ func (c *Cache) Stats(s *Stats) {
 // if it must. Not in a handler. See the package comment on what may be pinned
 // at once.
 func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Pinned, error) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()
@@ -189,7 +188,7 @@ func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Pinned, error) {
 // that is in Advance, Release, Conceal or Unmap, with no lock held, and not while
 // another such function of this Cache runs. It may call what handlers may call.
 func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Pinned, error)) (r Pinned, ok bool, err error) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()
@@ -274,7 +273,7 @@ type Visit struct{ u *unit } // nil: under c.mu
 // The access neither polls nor waits, nor calls the Cache, and its goroutine soon calls
 // Exit: others may wait for it.
 func (c *Cache) Enter(rank int, a Addr, n uint64) (g Grant, v Visit, ok bool) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		return c.enterShared(rank, a, n)
 	}
 	if c.m != nil {
@@ -310,7 +309,7 @@ func (c *Cache) enterShared(rank int, a Addr, n uint64) (g Grant, v Visit, ok bo
 	return g, v, false
 }
 
-// Exit ends an access. hit says whether it was made; if not, it does not count as a hit.
+// Exit ends an access. hit reports whether it was made; if not, it does not count as a hit.
 func (c *Cache) Exit(v Visit, hit bool) {
 	if v.u != nil {
 		v.u.exit(hit)
@@ -347,11 +346,11 @@ func (c *Cache) ExitMany(v Visit, found, hits int) {
 // called with where to reach [a, a+n), which lies in one bucket, and nothing moves
 // until it returns. If no firehose reaches it, ok is false, and access is not called.
 //
-// access begins the transfer, and says whether that is all: whether the address is
+// access begins the transfer, and reports whether that is all: whether the address is
 // not used any more when access returns. If it says no, r is the bucket, pinned until
 // Release. The Cache is locked meanwhile: access neither polls nor calls the Cache.
 func (c *Cache) Reach(rank int, a Addr, n uint64, access func(Grant) bool) (r Pinned, ok bool) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	if c.m != nil {
@@ -371,7 +370,7 @@ func (c *Cache) Reach(rank int, a Addr, n uint64, access func(Grant) bool) (r Pi
 // came; access has not been called then, and the caller pins instead. An error is
 // RemotePin's.
 func (c *Cache) Fetch(rank int, a Addr, n uint64, access func(Grant) bool) (r Pinned, ok bool, err error) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	if c.m == nil || c.unsent != nil || !c.m.out.Empty() || c.e.Conduit().Polling() {
@@ -397,7 +396,7 @@ func (c *Cache) Fetch(rank int, a Addr, n uint64, access func(Grant) bool) (r Pi
 	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
 		return r, false, err // the job has failed: nothing is given back any more
 	}
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	got, err := w.r, w.err
@@ -454,7 +453,7 @@ func (c *Cache) TryLocalPin(a Addr, n uint64) (Pinned, bool) {
 
 // Release ends the use of a region. It may be called in a handler.
 func (c *Cache) Release(r Pinned) error {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()
@@ -552,7 +551,7 @@ func (c *Cache) recycle(w *waiter) {
 	c.idle = append(c.idle, w)
 }
 
-// ended says whether w is done, having sent what is to be sent.
+// ended reports whether w is done, having sent what is to be sent.
 func (w *waiter) ended() bool {
 	if !w.done.Load() && w.c.busy.Load() {
 		w.c.mu.Lock()
@@ -641,7 +640,7 @@ func (c *Cache) callEnded() (some bool) {
 	return some
 }
 
-// collect hands completions to their waiters, and says whether there were any
+// collect hands completions to their waiters, and reports whether there were any
 // goroutines among them. c.mu is held.
 func (c *Cache) collect() (some bool) {
 	for {
@@ -653,7 +652,7 @@ func (c *Cache) collect() (some bool) {
 	}
 }
 
-// completeWaiter hands a completion to its waiter and says whether that is a goroutine.
+// completeWaiter hands a completion to its waiter and reports whether that is a goroutine.
 // c.mu is held.
 func (c *Cache) completeWaiter(d *Done) bool {
 	w := c.waiters[uint32(d.Cookie)]
@@ -722,7 +721,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 }
 
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()
@@ -763,7 +762,7 @@ func (c *Cache) onMovedFar(t *am.Token, _ []uint32, payload []byte) {
 
 // movedOne takes the answer to a Move.
 func (c *Cache) movedOne(src int, w Moved) {
-	if !bias.Enter(&c.mu) {
+	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()

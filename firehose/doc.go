@@ -60,7 +60,7 @@
 // calls [Cache.Advance]. The methods of a Cache that wait do so themselves.
 //
 // An access that faults although its region is pinned tells that the owner took
-// the memory back: the caller says so by Stale, and pins anew, which says whether
+// the memory back: the caller says so by Stale, and pins anew, which reports whether
 // the memory is there again.
 //
 // # Deadlock

@@ -3,8 +3,8 @@ package firehose
 import (
 	"fmt"
 
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -35,8 +35,8 @@ type Machine struct {
 	onceUse  int        // buckets' worth of own memory that is pinned once
 	onceHeld []onceHeld // by peers
 
-	out     fifo.Queue[Message]
-	done    fifo.Queue[Done]
+	out     conc.Queue[Message]
+	done    conc.Queue[Done]
 	nextID  uint32
 	stats   Stats
 	grants  []Grant
@@ -160,7 +160,7 @@ func (r Pinned) Len() uint64 {
 	return uint64(r.count()) << r.bits()
 }
 
-// Valid says whether it is a region; the zero value is none.
+// Valid reports whether it is a region; the zero value is none.
 func (r Pinned) Valid() bool { return r.meta != 0 }
 
 // Stats count what a Machine has done. Hits and misses are of pins as a whole.
@@ -763,7 +763,7 @@ func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
 	}
 }
 
-// refused says whether code refuses a request as a whole.
+// refused reports whether code refuses a request as a whole.
 func refused(code segment.NLA) bool { return code == refusedRule || code == refusedDisagree }
 
 func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {

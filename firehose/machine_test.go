@@ -82,7 +82,7 @@ func (f *fakeMemory) grant(a Addr, n uint64) (g Grant) {
 	return g
 }
 
-// whole says whether all of it is exposed.
+// whole reports whether all of it is exposed.
 func (f *fakeMemory) whole(s span) bool {
 	for b := s.a &^ (testBucket - 1); b < s.a+Addr(s.n); b += testBucket {
 		if !f.exposed[b] {

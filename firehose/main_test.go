@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestMain has state machines run longer than rapid does by itself: what is rare

@@ -133,7 +133,7 @@ func (m *Machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
 	return g
 }
 
-// dropOnce ends what was granted to src, and says whether it was.
+// dropOnce ends what was granted to src, and reports whether it was.
 func (m *Machine) dropOnce(src int, id uint32) bool {
 	i := slices.IndexFunc(m.onceHeld, func(h onceHeld) bool { return h.src == src && h.id == id })
 	if i < 0 {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -201,7 +201,7 @@ func (m *Machine) pin(bucket uint64) (uint32, error) {
 	return i, nil
 }
 
-// valid says whether an address is none of those that stand for a refusal.
+// valid reports whether an address is none of those that stand for a refusal.
 func valid(a segment.NLA) bool { return a >= segment.PageSize && a < segment.NLALimit }
 
 // evict makes room for k buckets, which there is; see pin.
@@ -461,7 +461,7 @@ func (m *Machine) Close() {
 		m.endOnce(&m.onceHeld[i])
 	}
 	m.onceHeld = nil
-	m.out = fifo.Queue[Message]{}
+	m.out = conc.Queue[Message]{}
 	for _, p := range m.peers {
 		p.holds = index{}
 		m.Fail(p.rank, m.closed)

@@ -3,13 +3,13 @@ package firehose
 import (
 	"slices"
 
-	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // flights are the requests that a peer has not answered, in the order in which
 // they were sent, which most answers come in, too. Behind the first there is nil
 // where one has been answered.
-type flights struct{ fifo.Queue[*flight] }
+type flights struct{ conc.Queue[*flight] }
 
 // find is the request of that number, or nil.
 func (q *flights) find(id uint32) *flight {
@@ -31,7 +31,7 @@ func (q *flights) remove(f *flight) {
 }
 
 // queue is requests in the order in which they came.
-type queue struct{ fifo.Queue[*request] }
+type queue struct{ conc.Queue[*request] }
 
 func (q *queue) pop() *request {
 	r, _ := q.Take()

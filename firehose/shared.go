@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/argon-go/argon/internal/presence"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -102,21 +102,21 @@ func (g *grants) find(key uint64) *sharedGrant {
 
 // enter is a unit that the caller is inside of from now on, or nil if too many are.
 func (s *shared) enter() *unit {
-	i := presence.First(sharedUnits)
+	i := conc.FirstWord(sharedUnits)
 	for k := range uint64(4) {
-		if u := &s.units[(i+k)%sharedUnits]; presence.Enter(&u.seq) {
+		if u := &s.units[(i+k)%sharedUnits]; conc.EnterWord(&u.seq) {
 			return u
 		}
 	}
 	return nil
 }
 
-// exit leaves u. hit says whether a grant was used.
+// exit leaves u. hit reports whether a grant was used.
 func (u *unit) exit(hit bool) {
 	if !hit {
 		u.other.Add(1) // before the visit counts, see hits
 	}
-	presence.Leave(&u.seq)
+	conc.LeaveWord(&u.seq)
 }
 
 // look is where to reach [a, a+n) of rank, which lies in one bucket. The caller is inside a
@@ -197,11 +197,11 @@ func (s *shared) remove(key uint64) {
 // await waits for the readers that are inside now.
 func (s *shared) await() {
 	for i := range s.units {
-		presence.Await(&s.units[i].seq)
+		conc.AwaitWord(&s.units[i].seq)
 	}
 }
 
-// takeMark says whether readers have used key's bucket since the last call.
+// takeMark reports whether readers have used key's bucket since the last call.
 func (s *shared) takeMark(key uint64) bool {
 	e := s.table.Load().find(key)
 	return e != nil && key != 0 && e.used.Load() != 0 && e.used.Swap(0) != 0

@@ -32,7 +32,7 @@ func (r *rank) get(reg firehose.Pinned, a firehose.Addr, b []byte) error {
 	return err
 }
 
-// faults says whether reg is reached neither way, and gives it up.
+// faults reports whether reg is reached neither way, and gives it up.
 func (r *rank) faults(reg firehose.Pinned, a firehose.Addr) error {
 	for what, err := range map[string]error{"put": r.put(reg, a, []byte{1}), "get": r.get(reg, a, []byte{1})} {
 		if !errors.Is(err, segment.ErrFault) {
@@ -43,7 +43,7 @@ func (r *rank) faults(reg firehose.Pinned, a firehose.Addr) error {
 	return r.c.Release(reg)
 }
 
-// gone says whether memory at a is neither pinned anew nor reached by what is
+// gone reports whether memory at a is neither pinned anew nor reached by what is
 // remembered.
 func (r *rank) gone(dst int, a firehose.Addr) error {
 	if _, ok := r.c.Reach(dst, a, 1, func(firehose.Grant) bool { return true }); ok {

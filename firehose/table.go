@@ -97,7 +97,7 @@ func (t *table) use(i uint32) {
 	s.marked = true
 }
 
-// unuse takes a user away and says whether it was the last.
+// unuse takes a user away and reports whether it was the last.
 func (t *table) unuse(i uint32) bool {
 	s := &t.slots[i]
 	s.users--

@@ -128,7 +128,7 @@ type change[T any, L local] struct {
 	v  T
 }
 
-// wide says whether 32 bits are too few to count elements.
+// wide reports whether 32 bits are too few to count elements.
 func (a Array[T]) wide() bool {
 	_, near := newLocator(a.layout, a.length)
 	return !near

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conformance/chaos"
 )
 
 func init() {

@@ -146,7 +146,7 @@ type requester struct {
 	sent      bool   // the answer says only that the function has run
 }
 
-// awaited says whether a result or an error is wanted.
+// awaited reports whether a result or an error is wanted.
 func (r *requester) awaited() bool { return r.slot != noSlot && !r.sent }
 
 // large is what a lane needs for values that take several messages.
@@ -182,7 +182,7 @@ func (a *assembly) missing() uint64 {
 	return 0 // or a peer that lies has sent some twice
 }
 
-// add puts a piece in its place and says whether all are there. A piece that does not fit is
+// add puts a piece in its place and reports whether all are there. A piece that does not fit is
 // an error; others is what other values of its sender are missing.
 func (a *assembly) add(piece []byte, off, total, others uint64) (whole bool, err error) {
 	if a.total == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // Func is a function that RegisterCall and its kin made callable on other ranks, with an
@@ -606,7 +606,7 @@ func resultOf[R any](s *slot) (r R, err error) {
 	return r, err
 }
 
-// Ready says whether Wait would return at once. It does not poll.
+// Ready reports whether Wait would return at once. It does not poll.
 func (f Future[R]) Ready() bool { return f.s.ready.Load() }
 
 // Done returns a channel that is closed when the result has arrived or the job

@@ -58,13 +58,13 @@ type work struct {
 	head  int
 }
 
-// Pending says whether there is something to run.
+// Pending reports whether there is something to run.
 func (w *work) Pending() bool { return w.waiting.Load() != 0 && w.open.Load() }
 
 // Run runs what was put off first.
 func (w *work) Run() { w.runOne() }
 
-// runOne is Run that says whether there was something.
+// runOne is Run that reports whether there was something.
 func (w *work) runOne() bool {
 	w.mu.Lock()
 	if w.head == len(w.queue) {
@@ -132,7 +132,7 @@ func (n *Node) unnested(catch bool, fn func(), err *error) {
 	done = true
 }
 
-// inHandler says whether the calling goroutine runs a handler of the rank.
+// inHandler reports whether the calling goroutine runs a handler of the rank.
 func (n *Node) inHandler() bool {
 	for l := range n.each() {
 		if l.ep.Polling() {

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // reading is a small struct with an odd size inside and a hole.
@@ -373,7 +373,7 @@ func TestCollectiveBadArguments(t *testing.T) {
 }
 
 func TestCollectivesDoNotAllocate(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector has sync.Pool drop at random what it is given")
 	}
 	const runs = 100

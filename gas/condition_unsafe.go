@@ -6,7 +6,7 @@ package gas
 import (
 	"unsafe"
 
-	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // condition describes a wait for a function of the program to say yes: where the

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // virtual is how much of this process's address space is mapped, MiB.
@@ -80,7 +80,7 @@ func TestMemoryGivenBack(t *testing.T) {
 					t.Errorf("%s after the end: %v", what, err)
 				}
 			}
-			if race.Enabled && c.conduit != "sim" {
+			if conc.Race && c.conduit != "sim" {
 				return // a Node that is kept is not ordered with what its links leave
 			}
 			for r, n := range nodes {

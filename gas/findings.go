@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // findings is what the ranks of a Run have with Config.Debug to tell people of what is
@@ -56,7 +56,7 @@ func (n *Node) unanswered(at string) {
 // maxEntering is how often a rank polls before it says that its calls are not answered.
 const maxEntering = 64
 
-// some says whether there are calls that are not answered.
+// some reports whether there are calls that are not answered.
 func (c *calls) some() bool { return len(c.underWay()) > 0 }
 
 // underWay lists the calls that are not answered.

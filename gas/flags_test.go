@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // TestFlagsAgainstModel waits for own flags that compare already, and compares what it is
@@ -231,7 +231,7 @@ func TestFlagsPeerDies(t *testing.T) {
 }
 
 func TestFlagsAllocate(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector allocates")
 	}
 	runN(t, 2, func(n *Node) error {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/chaos"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conformance/chaos"
 )
 
 func init() {

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // implicitKinds are what commutes with itself: a word gets operations of one kind between two
@@ -266,7 +266,7 @@ func allocates(ops map[string]func() error) error {
 
 // TestImplicitAllocates: no form allocates, and a sync with nothing under way neither.
 func TestImplicitAllocates(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, conduit := range []string{"shm", "hidden"} {

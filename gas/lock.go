@@ -44,7 +44,7 @@ func LockAt(p Ptr[LockWord]) Lock { return Lock{p} }
 // Word is where the lock's word is.
 func (l Lock) Word() Ptr[LockWord] { return l.word }
 
-// TryLock takes the lock exclusively if it is free, and says whether it
+// TryLock takes the lock exclusively if it is free, and reports whether it
 // did.
 func (l Lock) TryLock(n *Node) (bool, error) {
 	ok, err := n.x.TryLock(l.word.Rank(), l.word.NLA())

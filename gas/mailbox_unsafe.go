@@ -282,7 +282,7 @@ func (n *Node) Quiesce() error {
 // callParty is a Node whose calls Quiesce waits for.
 type callParty Node
 
-// Flush says whether nothing is put off, or was and has not ended.
+// Flush reports whether nothing is put off, or was and has not ended.
 func (p *callParty) Flush() (idle bool, err error) {
 	w := &p.work
 	return w.waiting.Load() == 0 && w.tasks.Load() == 0 && w.deferred.Load() == 0, nil

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/origin"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // Must is v, the result of an operation, if err is nil. Otherwise it ends the rank's function, and

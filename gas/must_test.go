@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 var mustConduits = []string{"shm", "udp", "hybrid", "sim"}
@@ -211,7 +211,7 @@ func TestMustOutsideOfRun(t *testing.T) {
 }
 
 func TestMustAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector allocates")
 	}
 	err := Run(Config{Ranks: 1, SegmentSize: 1 << 16}, func(n *Node) error {

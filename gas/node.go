@@ -98,7 +98,7 @@ func (n *Node) Conduit() conduits.Endpoint { return n.ep }
 // contents it had.
 func (n *Node) Heap() *segment.Heap { return n.heap }
 
-// Neighbour says whether rank's segment can be reached by load and store from
+// Neighbour reports whether rank's segment can be reached by load and store from
 // here, so that Ptr.Local works. With Config.Large no rank's can but, by Ptr.Local,
 // the own.
 func (n *Node) Neighbour(rank int) bool {
@@ -222,7 +222,7 @@ func (n *Node) Sync(h Handle) error {
 	return n.x.Wait(h)
 }
 
-// TrySync says whether the transfer is complete, in which case h is used up. It
+// TrySync reports whether the transfer is complete, in which case h is used up. It
 // polls once if not.
 func (n *Node) TrySync(h Handle) (done bool, err error) {
 	if h == 0 {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -49,7 +49,7 @@ func plainPiecesOf(n *Node) (calls, pieces uint64, err error) {
 	var before, after conduits.Stats
 	n.Stats(&before)
 	steps := 30
-	if race.Enabled {
+	if conc.Race {
 		steps = 9
 	}
 	for step := range steps {

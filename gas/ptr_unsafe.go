@@ -146,7 +146,7 @@ func (p Ptr[T]) Uint64() uint64 { return p.w }
 // Words is p as two arguments of an active message.
 func (p Ptr[T]) Words() (lo, hi uint32) { return uint32(p.w), uint32(p.w >> 32) }
 
-// IsNil says whether p is the zero Ptr.
+// IsNil reports whether p is the zero Ptr.
 func (p Ptr[T]) IsNil() bool { return p.w == 0 }
 
 // Rank is the owner of what p points to. For nil it is 0.
@@ -221,7 +221,7 @@ func (p Ptr[T]) Compare(q Ptr[T]) int {
 	return 0
 }
 
-// Less says whether p comes before q in the order of Compare.
+// Less reports whether p comes before q in the order of Compare.
 func (p Ptr[T]) Less(q Ptr[T]) bool { return p.w < q.w }
 
 // String prints rank and offset, as "3+0x40", for registered memory and with

@@ -17,10 +17,10 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 

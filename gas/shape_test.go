@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 type odd [3]uint16 // 6 bytes: no word
@@ -181,7 +181,7 @@ func TestShapesRegistered(t *testing.T) {
 }
 
 func TestShapesAllocate(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, conduit := range []string{"shm", "hidden"} {

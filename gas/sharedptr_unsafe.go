@@ -46,7 +46,7 @@ func SharedPtrOf[T any](p Ptr[T]) SharedPtr[T] {
 	return SharedPtr[T]{Thread: p.Rank(), Addr: p.NLA()}
 }
 
-// IsNil says whether s is the null pointer-to-shared.
+// IsNil reports whether s is the null pointer-to-shared.
 func (s SharedPtr[T]) IsNil() bool { return s.Thread == 0 && s.Addr == 0 }
 
 // ResetPhase is s with phase 0 (upc_resetphase).

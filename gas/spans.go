@@ -1,7 +1,7 @@
 package gas
 
 import (
-	"github.com/argon-go/argon/internal/treap"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -9,7 +9,7 @@ import (
 // first byte, each node of which knows the farthest end below it, for spans may
 // overlap.
 type spans struct {
-	tree  treap.Tree[span, *span] // by from
+	tree  conc.Treap[span, *span] // by from
 	nodes map[segment.NLA]uint32  // by span.at
 }
 
@@ -25,13 +25,13 @@ type span struct {
 func (s *span) Pull(_ uint64, left, right *span) { s.most = max(s.to, left.most, right.most) }
 
 func newSpans() *spans {
-	return &spans{tree: treap.New[span](), nodes: map[segment.NLA]uint32{}}
+	return &spans{tree: conc.NewTreap[span](), nodes: map[segment.NLA]uint32{}}
 }
 
 // add puts s among the spans.
 func (g *spans) add(s span) { g.nodes[s.at] = g.tree.Insert(uint64(s.from), s) }
 
-// has says whether there is a span whose addresses begin at a.
+// has reports whether there is a span whose addresses begin at a.
 func (g *spans) has(a segment.NLA) bool { return g.nodes[a] != 0 }
 
 // remove takes the span out whose addresses begin at a; false if there is none.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/presence"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -269,7 +269,7 @@ func (t *ATU) remove(r *registration) {
 // Registrations is how many registrations there have been so far. It takes no lock.
 func (t *ATU) Registrations() uint64 { return t.count.Load() }
 
-// Since says whether some of n bytes at a, which translate, are of a region that was
+// Since reports whether some of n bytes at a, which translate, are of a region that was
 // registered when there had been count registrations already. Then what was stored
 // there before, when Registrations was count, went to other memory, which has been
 // withdrawn: its addresses have been given out again. It takes no lock if there has
@@ -477,7 +477,7 @@ func (r *registration) revoke() {
 func (t *ATU) flush() {
 	waits := uint64(0)
 	wait := func(seq *atomic.Uint64) {
-		if presence.Await(seq) {
+		if conc.AwaitWord(seq) {
 			waits++
 		}
 	}
@@ -587,12 +587,12 @@ type Unit struct {
 // Enter begins an access. The caller soon calls Exit, on the same goroutine, and
 // does not block, Enter again, or Deregister before.
 func (t *ATU) Enter() *Unit {
-	i := presence.First(numUnits)
+	i := conc.FirstWord(numUnits)
 	for {
 		for range numUnits {
 			u := &t.units[i%numUnits]
 			// Either a flush sees the unit inside, or the unit sees the entry revoked.
-			if presence.Enter(&u.seq) {
+			if conc.EnterWord(&u.seq) {
 				return u
 			}
 			i++
@@ -602,7 +602,7 @@ func (t *ATU) Enter() *Unit {
 }
 
 // Exit ends the access. What Translate returned must not be touched any more.
-func (u *Unit) Exit() { presence.Leave(&u.seq) }
+func (u *Unit) Exit() { conc.LeaveWord(&u.seq) }
 
 // Translate returns the n bytes at a for an access by rank src that needs the
 // rights need. It is valid until Exit. A refusal is a *FaultError: the access

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/argon-go/argon/internal/presence"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -31,7 +31,7 @@ func (t *ATU) Reach(src int, a NLA, n uint64, need Rights) (p unsafe.Pointer, u 
 	if t.c.Frames != nil || a >= NLALimit || n-1 >= PageSize-off {
 		return nil, nil
 	}
-	if u = &t.units[presence.First(numUnits)]; !presence.Enter(&u.seq) {
+	if u = &t.units[conc.FirstWord(numUnits)]; !conc.EnterWord(&u.seq) {
 		u = t.Enter()
 	}
 	if g := t.tables.gats[a.GAT()].Load(); g != nil {

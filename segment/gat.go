@@ -47,7 +47,7 @@ func MakeEntry(owner uint16, frame uint64, rights Rights) Entry {
 		entryValid | Entry(rights&RightsAll)
 }
 
-// Valid says whether the entry translates a page.
+// Valid reports whether the entry translates a page.
 func (e Entry) Valid() bool { return e&entryValid != 0 }
 
 // Owner is the VPID whose accesses the entry admits, or AnyVPID.
@@ -59,7 +59,7 @@ func (e Entry) Frame() uint64 { return uint64(e>>frameShift) & (1<<FrameBits - 1
 // Rights is what the entry permits.
 func (e Entry) Rights() Rights { return Rights(e) & RightsAll }
 
-// Part says whether only a part of the page is mapped.
+// Part reports whether only a part of the page is mapped.
 func (e Entry) Part() bool { return e&entryPart != 0 }
 
 // Bounds is the bytes [from, to) of its page that e maps, if e is of a FaultError and
@@ -83,7 +83,7 @@ func (e Entry) Disclosed() Entry {
 	return e
 }
 
-// Admits says whether vpid may access the page in the way that need says.
+// Admits reports whether vpid may access the page in the way that need says.
 func (e Entry) Admits(vpid uint16, need Rights) bool {
 	return e.Valid() && (e.Owner() == vpid || e.Owner() == AnyVPID) && e.Rights()&need == need
 }
@@ -382,7 +382,7 @@ func checkSpan(vpid uint16, a NLA, n uint64, need Rights) error {
 	return nil
 }
 
-// within says whether what [a, a+n) has of page p lies within the bounds that
+// within reports whether what [a, a+n) has of page p lies within the bounds that
 // the page is mapped in.
 func (g *GAT) within(p, a, n uint64) bool {
 	b := uint64(g.bounds[p&(GATEntries-1)].Load())

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/treap"
 )
 
 // Alignments that the allocator gives unasked.
@@ -51,7 +51,7 @@ type Heap struct {
 	// address order and form a tree by address, in which each knows the largest
 	// free space below it. Its node numbers are theirs; 2^32 of them would take
 	// 288 GiB.
-	tree treap.Tree[block, *block]
+	tree conc.Treap[block, *block]
 
 	// Every collective block ends at or before top, every own block starts at
 	// or after bottom; [top, bottom) is free, and open to both.
@@ -144,7 +144,7 @@ func NewHeap(base NLA, size uint64) (*Heap, error) {
 	}
 	h := &Heap{
 		base: uint64(base), end: uint64(base) + size,
-		tree: treap.New[block](),
+		tree: conc.NewTreap[block](),
 	}
 	h.top, h.bottom = h.base, h.end
 	if size > 0 {
@@ -418,7 +418,7 @@ func (h *Heap) highest(t uint32, n, align uint64, c int) uint32 {
 	return 0
 }
 
-// room says whether block t itself is free and has room.
+// room reports whether block t itself is free and has room.
 func (h *Heap) room(t uint32, n, align uint64) bool {
 	b := h.tree.At(t)
 	off := h.tree.Key(t)

@@ -39,7 +39,7 @@ const (
 	ExposedLimit = 2 * NLALimit // first value that is no address at all
 )
 
-// Exposed says whether a is an exposed address.
+// Exposed reports whether a is an exposed address.
 func (a NLA) Exposed() bool { return a-ExposedBase < ExposedLimit-ExposedBase }
 
 // MakeNLA builds the address of byte off of the page that entry of table gat

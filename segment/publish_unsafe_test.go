@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // TestBoundsBeforeEntry: the bounds of a page that is mapped in part are written
@@ -14,7 +14,7 @@ import (
 // of the registration that had the page before. The table lies where its bounds cannot be written,
 // so that FillPart ends there.
 func TestBoundsBeforeEntry(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector does atomic operations in its own code, where a fault ends the process")
 	}
 	const size = int(unsafe.Sizeof(GAT{}))

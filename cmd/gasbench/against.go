@@ -129,7 +129,7 @@ const (
 	incommens = "not compared" // its reference was another
 )
 
-// more says whether more of a unit is better.
+// more reports whether more of a unit is better.
 func more(unit string) bool { return unit == "bytes/s" || unit == "1/s" || unit == "share" }
 
 // compare relates a figure of this run to the earlier one. It is slower, or faster,

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // written is a file with the lines as -json prints them.

@@ -17,11 +17,11 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits/ofi/providers"
-	"github.com/argon-go/argon/internal/guest"
+	"github.com/argon-go/argon/internal/job/guest"
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// bareBuilt says whether there are references of bare libfabric.
+// bareBuilt reports whether there are references of bare libfabric.
 const bareBuilt = true
 
 // bare is one endpoint of libfabric, used by C alone: Go only starts bursts.

@@ -4,7 +4,7 @@ package main
 
 import "github.com/argon-go/argon/conduits/ofi/providers"
 
-// bareBuilt says whether there are references of bare libfabric.
+// bareBuilt reports whether there are references of bare libfabric.
 const bareBuilt = false
 
 type bare struct{}

@@ -10,9 +10,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/argon-go/argon/internal/ifaddr"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
 )
 
 // The references of bare UDP sockets. Ranks 0 and 1 each have three that are

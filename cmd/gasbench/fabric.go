@@ -12,7 +12,7 @@ const maxBare = 4096
 // errNoBare is wrapped by what tells that there are no such references.
 var errNoBare = errors.New("no libfabric to measure against")
 
-// onFabric says whether ranks 0 and 1 talk by libfabric, whose references then stand beside
+// onFabric reports whether ranks 0 and 1 talk by libfabric, whose references then stand beside
 // everything between them.
 func (j *job) onFabric() bool {
 	name := j.n.Conduit().Conduit()

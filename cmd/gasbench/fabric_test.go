@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestBare: the references of bare libfabric between two processes, or what is missing.

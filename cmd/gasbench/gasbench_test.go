@@ -19,10 +19,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/launch"
-	"github.com/argon-go/argon/internal/race"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {
@@ -123,7 +123,7 @@ func allInProcess(t *testing.T, conduit string) {
 		t.Fatal(err)
 	}
 	skip := ""
-	if race.Enabled {
+	if conc.Race {
 		skip = "rma/handles" // some hundred thousand operations
 		var names []string
 		for _, b := range benchmarks {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestParseJobs(t *testing.T) {

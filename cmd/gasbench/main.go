@@ -13,7 +13,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
 
@@ -33,7 +33,7 @@ type options struct {
 	jobs *jobOptions // with -conduit and anything else
 }
 
-// wants says whether figures of a size are to be measured.
+// wants reports whether figures of a size are to be measured.
 func (o *options) wants(size int) bool { return o.sizes == nil || slices.Contains(o.sizes, size) }
 
 // maxBursts bounds what is kept in memory.

@@ -20,7 +20,7 @@ const atOldest = -1
 
 func newSieve(size int) *sieve { return &sieve{size: size, marks: map[int]bool{}, hand: atOldest} }
 
-// access says whether k is a hit.
+// access reports whether k is a hit.
 func (s *sieve) access(k int) bool {
 	if _, ok := s.marks[k]; ok {
 		s.marks[k] = true

@@ -11,7 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // In virtual time references mean nothing: figures are exact, and stand beside the sum of the

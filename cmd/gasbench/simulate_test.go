@@ -14,7 +14,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/sim/fabric"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // simulated runs gasbench -conduit sim with args and returns the figures.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/netns"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/lab/netns"
 )
 
 // under is gasrun with args, run by a shell after script; "$@" of script is the command.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argon-go/argon/internal/sandbox"
+	"github.com/argon-go/argon/internal/testkit/sandbox"
 )
 
 // contained runs cmd in namespaces of its own that a shell has prepared: flags are

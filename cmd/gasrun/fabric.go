@@ -22,7 +22,7 @@ const (
 	fabricTag     = "ofi"
 )
 
-// onFabric says whether conduit runs on libfabric.
+// onFabric reports whether conduit runs on libfabric.
 func onFabric(conduit string) bool { return conduit == fabricConduit || conduit == fabricHybrid }
 
 // fabric is what the command line says of libfabric.
@@ -122,7 +122,7 @@ func (f *fabric) choose(o *options, t launch.Target, m machine, getenv func(stri
 	return fmt.Sprintf("conduit %s: %s (-conduit %s does without)", o.Conduit, why, launch.DefaultHostsConduit), nil
 }
 
-// shares says whether a host has several ranks.
+// shares reports whether a host has several ranks.
 func (o *options) shares() bool {
 	seen := map[string]bool{}
 	for _, h := range o.Hosts {
@@ -153,10 +153,10 @@ func (f *fabric) known(o *options, t launch.Target, m machine) error {
 	return nil
 }
 
-// goProgram says whether the executable is one of Go, and no script that starts one.
+// goProgram reports whether the executable is one of Go, and no script that starts one.
 func goProgram(name string) bool { return settings(name) != nil }
 
-// tagged says whether the executable was built by Go with libfabric.
+// tagged reports whether the executable was built by Go with libfabric.
 func tagged(name string) bool {
 	info := settings(name)
 	return info != nil && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits/ofi/providers"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
 

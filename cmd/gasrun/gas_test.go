@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 )
 

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
-	"github.com/argon-go/argon/internal/sandbox"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testkit/sandbox"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // envMain makes the test binary behave as gasrun.

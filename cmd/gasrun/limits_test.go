@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // envLimits has a process begin again within limits: fields such as "9=4096", a resource of
@@ -110,7 +110,7 @@ func TestLimits(t *testing.T) {
 			for k, way := range ways {
 				t.Run(fmt.Sprintf("%s/%d/%s", c.name, v, way), func(t *testing.T) {
 					t.Parallel()
-					if race.Enabled && c.knob == "ulimit -v" {
+					if conc.Race && c.knob == "ulimit -v" {
 						t.Skip("the race detector maps more than any limit of addresses")
 					}
 					if c.also != "" && os.Getuid() != 0 {
@@ -153,7 +153,7 @@ func TestLimits(t *testing.T) {
 // TestLimitOfRank: a limit that a rank alone has, or that its runtime runs into, is in the last line.
 func TestLimitOfRank(t *testing.T) {
 	prog := program(t)
-	if !race.Enabled {
+	if !conc.Race {
 		r := within(t, "", "shm", 2, "-segment", "1G", "sh", "-c", `ulimit -v 3000000 && exec "$0" use`, prog)
 		r.want(t, 1)
 		if last := lastLine(r.stderr); !strings.Contains(last, "allows 2.9 GiB, of which ") || !strings.Contains(last, "(ulimit -v)") || !strings.Contains(last, "-segment") {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 var simprogs struct {

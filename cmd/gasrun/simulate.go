@@ -16,7 +16,7 @@ import (
 
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 )
@@ -205,7 +205,7 @@ func (s *simulation) environment(o *options) error {
 	return nil
 }
 
-// ofProgram says whether variable key is for the program, and not one that says
+// ofProgram reports whether variable key is for the program, and not one that says
 // what the launcher and the simulation have flags for.
 func ofProgram(key string) bool {
 	return strings.HasPrefix(key, "ARGON_") && !launch.Reserved(key) && !strings.HasPrefix(key, sim.EnvOptions)
@@ -383,7 +383,7 @@ func diverged(res launch.Result) int {
 	return slices.IndexFunc(res.Simulated.Jobs, func(j *sim.JobRecord) bool { return j.Replay != "" && j.Replay != sim.ReplaySame })
 }
 
-// sameEnd says whether two jobs have come equally far; those that have ended have
+// sameEnd reports whether two jobs have come equally far; those that have ended have
 // been compared by the process.
 func sameEnd(a, b *sim.JobRecord) bool {
 	return (a.End == nil) == (b.End == nil) && (a.End != nil || slices.Equal(a.Checkpoints, b.Checkpoints))

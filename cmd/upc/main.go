@@ -24,7 +24,7 @@ import (
 	"strings"
 
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/gen"
 	"github.com/argon-go/argon/upc/rt"

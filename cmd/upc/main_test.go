@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/internal/upc/front"
 	"github.com/argon-go/argon/internal/upc/gen"
 	"github.com/argon-go/argon/upc/rt"

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
-	"github.com/argon-go/argon/internal/patience"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -48,8 +47,8 @@ type Endpoint struct {
 	forged *conduits.PeerError                      // of the rank that has sent a wrong message; the next poll fails it
 	peers  []peer                                   // by rank
 	late   []int                                    // ranks with a backlog
-	queues [conduits.NumClasses]fifo.Queue[*letter] // arrived, to be run
-	done   fifo.Queue[completion]                   // not yet reported
+	queues [conduits.NumClasses]conc.Queue[*letter] // arrived, to be run
+	done   conc.Queue[completion]                   // not yet reported
 	free   *letter
 	slots  []*letter // that are reserved, by Slot.Ref
 	idle   []uint32  // slots that are not
@@ -71,7 +70,7 @@ type peer struct {
 	credits [conduits.NumClasses]int   // messages of a class that may be sent to it
 	owed    [conduits.NumClasses]int   // of its messages, run since credit was last returned
 	queued  [conduits.NumClasses]int   // of its messages, arrived and not yet run; at most Limits.Credits
-	backlog [lanes]fifo.Queue[*letter] // sent, but for room
+	backlog [lanes]conc.Queue[*letter] // sent, but for room
 	left    bool                       // all that it had sent has been delivered
 	used    bool
 	number  uint32 // of the last note to it
@@ -123,8 +122,8 @@ func New(name string, t conduits.Transport) *Endpoint {
 // before it parks if each of them has a processor.
 func NewProcess(name string, t conduits.Transport, mates int) *Endpoint {
 	e := New(name, t)
-	e.waiters.patience = patience.Patience{}
-	if patience.Room(mates) {
+	e.waiters.patience = conc.Patience{}
+	if conc.HaveProcessors(mates) {
 		e.waiters.patience.Set(mostPolls, 0)
 	}
 	return e
@@ -375,7 +374,7 @@ func (e *Endpoint) Blame(rank int, err error) {
 	e.waiters.notify()
 }
 
-// Left says whether rank has left and what it had sent has been run.
+// Left reports whether rank has left and what it had sent has been run.
 func (e *Endpoint) Left(rank int) bool {
 	if uint(rank) >= uint(e.size) || !e.attached.Load() {
 		return false
@@ -415,7 +414,7 @@ func (e *Endpoint) Close() error {
 	return errors.Join(err, e.t.Close())
 }
 
-// busy says whether something that was sent has not left yet, with mu held: messages
+// busy reports whether something that was sent has not left yet, with mu held: messages
 // that wait for room, or for their data. At the end all puts and gets count, so that
 // the Transport is closed with none under way.
 func (e *Endpoint) busy() bool {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
-	"github.com/argon-go/argon/conduits/chaos"
-	"github.com/argon-go/argon/conduits/conduittest"
-	"github.com/argon-go/argon/conduits/conduittest/contract"
 	"github.com/argon-go/argon/conduits/loop"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/conformance/contract"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -363,22 +363,22 @@ func all() adapt.Open {
 func TestTwiceChaos(t *testing.T) {
 	rough := adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{}))
 	open := chaos.Local(rough, chaos.Config{})
-	if race.Enabled { // what the layers do is raced in TestGifted
-		conduittest.RunGroups(t, open, "contract")
+	if conc.Race { // what the layers do is raced in TestGifted
+		conformance.RunGroups(t, open, "contract")
 		return
 	}
-	conduittest.Run(t, open)
+	conformance.Run(t, open)
 }
 
 // TestGifted: the layers keep their promises on a Transport that has all capabilities.
-func TestGifted(t *testing.T) { conduittest.Run(t, adapt.Local("gifted", all())) }
+func TestGifted(t *testing.T) { conformance.Run(t, adapt.Local("gifted", all())) }
 
 // TestGiftedChaos adds what chaos does to Endpoints.
 func TestGiftedChaos(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the other tests show races, and this one takes a minute for none")
 	}
-	conduittest.Run(t, chaos.Local(adapt.Local("gifted", all()), chaos.Config{}))
+	conformance.Run(t, chaos.Local(adapt.Local("gifted", all()), chaos.Config{}))
 }
 
 // TestGiftsAlone: each capability keeps the contract without the others, under chaos,
@@ -411,7 +411,7 @@ func TestGiftsAlone(t *testing.T) {
 			g.deal.used = new(atomic.Int64)
 			local := adapt.Local("gifted", g.deal.rough())
 			some(t, local, g.checks)
-			if !race.Enabled {
+			if !conc.Race {
 				some(t, chaos.Local(local, chaos.Config{}), g.checks)
 			}
 			if g.deal.used.Load() == 0 {

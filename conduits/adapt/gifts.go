@@ -61,7 +61,7 @@ func (g *gifts) askAtomics(u conduits.AtomicUnit, shared bool) {
 // width is the index of t's size in gifts.alone.
 func width(t conduits.AtomicType) int { return t.Size() / 8 }
 
-// native says whether an atomic on a word of dst, in its segment or else registered,
+// native reports whether an atomic on a word of dst, in its segment or else registered,
 // is the Transport's.
 func (e *Endpoint) native(dst int, inSegment bool, op conduits.AtomicOp, t conduits.AtomicType) bool {
 	return inSegment && e.alone[width(t)] || dst != e.rank && e.coherent[op][t]

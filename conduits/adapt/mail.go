@@ -5,8 +5,8 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -169,7 +169,7 @@ func (e *Endpoint) flush() {
 	e.late = kept
 }
 
-// drain sends what waits for one lane to dst, with mu held, and says whether there was
+// drain sends what waits for one lane to dst, with mu held, and reports whether there was
 // room for all of it.
 func (e *Endpoint) drain(dst, lane int) bool {
 	for b := &e.peers[dst].backlog[lane]; !b.Empty(); {
@@ -503,7 +503,7 @@ func (o owner) Left(rank int) {
 		for _, l := range p.backlog[lane].All() {
 			e.release(l)
 		}
-		p.backlog[lane] = fifo.Queue[*letter]{} // flush drops it from late
+		p.backlog[lane] = conc.Queue[*letter]{} // flush drops it from late
 	}
 	e.abandon(rank)
 }
@@ -572,7 +572,7 @@ func (e *Endpoint) receiveReplies() bool {
 	return !(n == 0 && e.waiters.armed.Load() > 0 || e.again.Load())
 }
 
-// runnable says whether there is something to be run, with mu held.
+// runnable reports whether there is something to be run, with mu held.
 func (e *Endpoint) runnable() bool {
 	return !e.done.Empty() || !e.queues[conduits.Request].Empty() || !e.queues[conduits.Reply].Empty()
 }
@@ -618,7 +618,7 @@ func (e *Endpoint) PollReplies() int {
 	return n
 }
 
-// Polling says whether the caller is in a handler.
+// Polling reports whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return sys.HasGoroutine && e.poller.Load() == sys.Goroutine() }
 
 // Deliver runs f as a handler.

@@ -239,7 +239,7 @@ func (o owner) Complete(cookie uint64, err error) {
 	}
 }
 
-// isFault says whether the target has refused the access.
+// isFault reports whether the target has refused the access.
 func isFault(err error) bool {
 	var fault *segment.FaultError
 	return errors.As(err, &fault)

@@ -8,23 +8,22 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/patience"
-	"github.com/argon-go/argon/internal/sleepers"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // waiters are the goroutines of a rank that wait for something to happen: they arm,
 // look once more, and park. The zero value is not ready; see newWaiters.
 type waiters struct {
 	t        conduits.Transport
-	patience patience.Patience // in polls; none where ranks outnumber processors
-	seq      atomic.Uint32     // changes with whatever may end a wait
-	armed    atomic.Int32      // tickets that are out
-	parks    atomic.Uint64     // calls of Endpoint.Park that slept
+	patience conc.Patience // in polls; none where ranks outnumber processors
+	seq      atomic.Uint32 // changes with whatever may end a wait
+	armed    atomic.Int32  // tickets that are out
+	parks    atomic.Uint64 // calls of Endpoint.Park that slept
 
 	mu       sync.Mutex
 	cond     sync.Cond
 	watching bool // one of the parked goroutines is in Transport.Wait
-	list     sleepers.List[conduits.Blocked]
+	list     conc.Sleepers[conduits.Blocked]
 }
 
 func newWaiters(t conduits.Transport) *waiters {
@@ -113,9 +112,9 @@ const (
 // idle lets other goroutines run, and reports whether to poll on.
 func (w *waiters) idle(empty int) bool {
 	switch w.patience.Next(empty) {
-	case patience.Look:
+	case conc.Look:
 		runtime.Gosched()
-	case patience.Yield:
+	case conc.Yield:
 		began := time.Now()
 		runtime.Gosched()
 		w.patience.Yielded(time.Since(began))

@@ -12,9 +12,9 @@ import (
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/sim"
 	_ "github.com/argon-go/argon/conduits/udp"
-	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/env"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -7,9 +7,9 @@ import (
 	"os"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/env"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // errEnough is why contexts of these tests end.

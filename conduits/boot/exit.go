@@ -10,7 +10,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // envAlone is set to 1 for a process that another launcher started as one of
@@ -39,7 +39,7 @@ func Exit(err error) {
 	os.Exit(status(err))
 }
 
-// alone says whether this process, which has no place in a job, may be a job by
+// alone reports whether this process, which has no place in a job, may be a job by
 // itself: not if another launcher has started several processes, which would then
 // be as many jobs where one was meant, unless ARGON_ALONE is 1. The remark, if
 // there is one, is for a process that a launcher has started alone: the script of a

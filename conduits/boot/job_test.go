@@ -16,8 +16,8 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // TestProcesses runs jobs of processes on a conduit without package gas.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // ranks starts size processes that another launcher's variables tell their rank,

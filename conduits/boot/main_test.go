@@ -14,7 +14,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {

@@ -176,7 +176,7 @@ func panicStack(s []byte) []byte {
 	return append(append(head[:len(head):len(head)], '\n'), rest[at+1:end+1]...)
 }
 
-// ownRank says whether a frame is a Rank of argon, whose Run calls the program's function.
+// ownRank reports whether a frame is a Rank of argon, whose Run calls the program's function.
 func ownRank(frame []byte) bool {
 	for _, f := range []string{"conduits/boot.(*bare).Run(", "gas.(*member).Run("} {
 		if bytes.HasPrefix(frame, []byte("github.com/argon-go/argon/"+f)) {

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -430,7 +430,7 @@ func TestPanicStack(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	done := make(chan error)
 	jobs := 6
-	if race.Enabled {
+	if conc.Race {
 		jobs = 3
 	}
 	for i := range jobs {

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/argon-go/argon/internal/claim"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/claim"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // inherited are the variables with the numbers of the files that gasrun leaves a rank.

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/chaos"
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/hybrid/shmudp"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // layouts are what the suite runs on, by the host of each of n ranks: the first two
@@ -35,7 +35,7 @@ var (
 	}
 )
 
-func open(host func(rank, n int) int) conduittest.Open {
+func open(host func(rank, n int) int) conformance.Open {
 	return func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		l := make([]int, n)
 		for r := range l {
@@ -49,10 +49,10 @@ func open(host func(rank, n int) int) conduittest.Open {
 func TestConformance(t *testing.T) {
 	for i, l := range layouts {
 		switch {
-		case i == 1 && race.Enabled && !*all: // what the layers do is raced on the first
-			t.Run(l.name, func(t *testing.T) { conduittest.RunGroups(t, open(l.host), "contract") })
+		case i == 1 && conc.Race && !*all: // what the layers do is raced on the first
+			t.Run(l.name, func(t *testing.T) { conformance.RunGroups(t, open(l.host), "contract") })
 		case i < 2 || *all:
-			t.Run(l.name, func(t *testing.T) { conduittest.Run(t, open(l.host)) })
+			t.Run(l.name, func(t *testing.T) { conformance.Run(t, open(l.host)) })
 		}
 	}
 }
@@ -62,5 +62,5 @@ func TestConformanceChaos(t *testing.T) {
 	if !*all {
 		t.Skip("with -hybrid.layouts only")
 	}
-	conduittest.Run(t, chaos.Local(open(layouts[0].host), chaos.Config{}))
+	conformance.Run(t, chaos.Local(open(layouts[0].host), chaos.Config{}))
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // A look at the network is a system call and more, which takes ten times as long as
@@ -23,7 +23,7 @@ const (
 	clock = 32
 )
 
-// due says whether to look at the network after a poll that found n.
+// due reports whether to look at the network after a poll that found n.
 func (e *Endpoint) due(n int) bool {
 	if e.arming.Load() > 0 {
 		return true
@@ -34,11 +34,11 @@ func (e *Endpoint) due(n int) bool {
 		ran := uint64(clock / 4) // an empty poll counts as so many messages
 		if n > 0 {
 			apart, ran = uint64(busy), uint64(n)
-			release.Store64(&e.afar, 0)
+			conc.Release64(&e.afar, 0)
 		}
 		turn := atomic.LoadUint64(&e.turn)
 		// One lost, when several goroutines poll, does no harm.
-		release.Store64(&e.turn, turn+ran)
+		conc.Release64(&e.turn, turn+ran)
 		if turn/clock == (turn+ran)/clock {
 			return false
 		}
@@ -61,9 +61,9 @@ func (e *Endpoint) lookFar() int {
 	if n == 0 {
 		looked = uint64(e.near.Now())
 	} else {
-		release.Store64(&e.afar, 1)
+		conc.Release64(&e.afar, 1)
 	}
-	release.Store64(&e.looked, looked)
+	conc.Release64(&e.looked, looked)
 	return n
 }
 
@@ -116,7 +116,7 @@ func (e *Endpoint) Deliver(f func()) bool {
 	return done
 }
 
-// Polling says whether the caller is in a handler.
+// Polling reports whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return e.near.Polling() }
 
 // Idle is that of the shared memory.
@@ -225,7 +225,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 }
 
 // lookSince looks at far unless that has been done since there were so many looks, and
-// says whether Park may sleep. A look that another goroutine began since then counts:
+// reports whether Park may sleep. A look that another goroutine began since then counts:
 // when it ends it wakes those that have armed in near (Deliver does). So does the end of
 // a handler that sleeps.
 func (e *Endpoint) lookSince(looks uint64) bool {

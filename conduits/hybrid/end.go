@@ -96,7 +96,7 @@ func (e *Endpoint) Blame(rank int, err error) {
 	e.near.Blame(rank, err)
 }
 
-// Left says whether rank has left, and what it had sent has been run.
+// Left reports whether rank has left, and what it had sent has been run.
 func (e *Endpoint) Left(rank int) bool {
 	if e.isNear(rank) {
 		return e.near.Left(rank)

@@ -120,7 +120,7 @@ func New(c Config) (*Endpoint, error) {
 	return e, nil
 }
 
-// isNear says whether rank is on this host.
+// isNear reports whether rank is on this host.
 func (e *Endpoint) isNear(rank int) bool {
 	i := uint(rank) - e.first
 	return i < e.n && (e.here == nil || e.here[i])

@@ -35,7 +35,7 @@ func (l *lone) attached(v segment.View, c conduits.AttachConfig) error {
 	return nil
 }
 
-// hear tells the shared memory of a failure, and says whether there is no more to
+// hear tells the shared memory of a failure, and reports whether there is no more to
 // hear.
 func (l *lone) hear() bool {
 	err := l.far.Failure()

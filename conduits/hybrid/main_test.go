@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // programs are what the ranks of the tests' jobs run, each rank a process.
@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	rounds := "1000"
-	if race.Enabled {
+	if conc.Race {
 		rounds = "100"
 	}
-	if err := flag.Set("conduittest.rounds", rounds); err != nil {
+	if err := flag.Set("conformance.rounds", rounds); err != nil {
 		panic(err)
 	}
 	flag.Parse()

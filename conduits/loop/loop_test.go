@@ -7,31 +7,31 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
-	"github.com/argon-go/argon/conduits/chaos"
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/loop"
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
 func TestMain(m *testing.M) { testmain.Run(m) }
 
-func TestConformance(t *testing.T) { conduittest.Run(t, loop.Local) }
+func TestConformance(t *testing.T) { conformance.Run(t, loop.Local) }
 
 func TestConformanceChaos(t *testing.T) {
 	open := chaos.Local(loop.Local, chaos.Config{})
-	if race.Enabled { // what the layers do is raced by the others
-		conduittest.RunGroups(t, open, "contract")
+	if conc.Race { // what the layers do is raced by the others
+		conformance.RunGroups(t, open, "contract")
 		return
 	}
-	conduittest.Run(t, open)
+	conformance.Run(t, open)
 }
 
 // TestRough: package adapt and the layers keep their promises on a Transport that keeps
 // no more than its own.
 func TestRough(t *testing.T) {
-	conduittest.Run(t, adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{})))
+	conformance.Run(t, adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{})))
 }
 
 // TestWait: an event that meets no goroutine in Wait ends the next one, once; time does

@@ -7,9 +7,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/ofi"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	testjob.Main(m, map[string]func(){"everything": everything, "die": die, "differ": differ, "mix": mix, "own": own, "end": end, "unattached": unattached})
 }
 
-func TestConformance(t *testing.T) { conduittest.Run(t, ofi.Local) }
+func TestConformance(t *testing.T) { conformance.Run(t, ofi.Local) }
 
 var demands = flag.Bool("ofi.demanding", false, "run the suite on a provider that asks for everything, too")
 
@@ -30,5 +30,5 @@ func TestDemanding(t *testing.T) {
 	if !*demands {
 		t.Skip("with -ofi.demanding only: it takes as long as the suite")
 	}
-	conduittest.Run(t, ofi.LocalDemanding)
+	conformance.Run(t, ofi.LocalDemanding)
 }

@@ -115,7 +115,7 @@
 // # What is the process's
 //
 // Signal handlers that the library changes while it looks for providers or opens one are put
-// back, with a message (package internal/guest). Those that libraries which libfabric depends
+// back, with a message (package internal/job/guest). Those that libraries which libfabric depends
 // on install before Go's runtime begins are taken away. Programs that the process starts
 // inherit no descriptor that the library opens then. Of connections, which providers over
 // TCP make later, they do not inherit those that the first attempt to post something to a peer begins, and

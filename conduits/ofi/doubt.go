@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // Both are times that this process runs.

@@ -5,9 +5,9 @@ package ofi
 import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -26,7 +26,7 @@ func Far() conduits.Far {
 			return eps, nil
 		},
 		Join: func(j conduits.Job, c conduits.Config) (conduits.FarEndpoint, error) {
-			return upcast.One[conduits.FarEndpoint](openProcess(j, c))
+			return conc.UpcastOne[conduits.FarEndpoint](openProcess(j, c))
 		},
 	}
 }

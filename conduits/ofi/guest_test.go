@@ -17,7 +17,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // meddler builds testdata/meddle.c.

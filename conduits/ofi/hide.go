@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
-	"github.com/argon-go/argon/internal/guest"
+	"github.com/argon-go/argon/internal/job/guest"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -129,7 +129,7 @@ func (t *transport) unread() (n int) {
 	return n
 }
 
-// ours says whether fd is a connection of this rank.
+// ours reports whether fd is a connection of this rank.
 func (h *hidden) ours(fd int) bool {
 	near, err := syscall.Getsockname(fd)
 	if err != nil {

@@ -278,7 +278,7 @@ func (t *transport) keyOf(base uint64, b []byte) (key uint64, mapped, ok bool) {
 	return binary.LittleEndian.Uint64(b), false, true
 }
 
-// granted takes in a key of p, with mu held, and says whether there is one now.
+// granted takes in a key of p, with mu held, and reports whether there is one now.
 func (t *transport) granted(p *peer, b []byte) bool {
 	le := binary.LittleEndian
 	k := &remoteKey{number: le.Uint64(b), at: segment.NLA(le.Uint64(b[8:])), n: le.Uint64(b[16:]), base: le.Uint64(b[24:]), rights: segment.Rights(le.Uint64(b[32:])), told: 1}

@@ -11,7 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -113,7 +113,7 @@ func TestKeys(t *testing.T) {
 				if err := put(); err != nil {
 					t.Fatal(err)
 				}
-				if !race.Enabled && !bytes.Equal(mem[64:][:size/2], data) {
+				if !conc.Race && !bytes.Equal(mem[64:][:size/2], data) {
 					t.Fatal("other bytes are there")
 				}
 				if held() != 1 {
@@ -130,7 +130,7 @@ func TestKeys(t *testing.T) {
 					return n
 				}
 				back, before := make([]byte, size/2), frames()
-				if err := do(func() (conduits.Event, error) { return eps[1].Get(back, 0, at+64, conduits.RemoteDone, 1) }); err != nil || !race.Enabled && !bytes.Equal(back, data) {
+				if err := do(func() (conduits.Event, error) { return eps[1].Get(back, 0, at+64, conduits.RemoteDone, 1) }); err != nil || !conc.Race && !bytes.Equal(back, data) {
 					t.Fatalf("get: %v, or other bytes", err)
 				}
 				if n := frames() - before; n > 2 {

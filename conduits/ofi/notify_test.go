@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -20,7 +20,7 @@ type witness struct {
 
 // Deliver checks that the data of put words[0], of words[1] bytes, is in place.
 func (w *witness) Deliver(_ int, words []uint32, _ []byte) {
-	if want := bytes.Repeat([]byte{byte(words[0])}, int(words[1])); !race.Enabled && !bytes.Equal(w.mem[:words[1]], want) {
+	if want := bytes.Repeat([]byte{byte(words[0])}, int(words[1])); !conc.Race && !bytes.Equal(w.mem[:words[1]], want) {
 		w.t.Errorf("the words of put %d have come before its %d bytes", words[0], words[1])
 	}
 	w.seen++

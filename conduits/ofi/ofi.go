@@ -19,12 +19,11 @@ import (
 	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/conduits/ofi/providers"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/ifaddr"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/patience"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/upcast"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -52,7 +51,7 @@ func choose(env func(string) string, iface string) (providers.Choice, error) {
 	return providers.Best(providers.Choose(list, w), w)
 }
 
-// onTCP says whether a provider takes any IP address of the machine.
+// onTCP reports whether a provider takes any IP address of the machine.
 func onTCP(provider string) bool {
 	core, _, _ := strings.Cut(provider, ";")
 	return core == "net" || core == "tcp"
@@ -211,7 +210,7 @@ func (s seat) suspect(rank int, err error) { s.opened()[s.rank].doubt(rank, err)
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
-	return upcast.One[conduits.Endpoint](openProcess(j, c))
+	return conc.UpcastOne[conduits.Endpoint](openProcess(j, c))
 }
 
 // openProcess is Join for a conduit that uses this one, too.
@@ -256,7 +255,7 @@ func openProcess(j conduits.Job, c conduits.Config) (e farEndpoint, err error) {
 			mates++
 		}
 	}
-	t.apart = patience.Room(mates)
+	t.apart = conc.HaveProcessors(mates)
 	return farEndpoint{adapt.NewProcess(Name, t, mates), t}, nil
 }
 

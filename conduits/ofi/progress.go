@@ -12,8 +12,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -376,7 +376,7 @@ func (t *transport) reply(p *peer, r reply) {
 func (t *transport) answer() {
 	if t.job.failure() != nil {
 		for _, p := range t.replies {
-			p.replies, p.inReplies = fifo.Queue[reply]{}, false
+			p.replies, p.inReplies = conc.Queue[reply]{}, false
 		}
 		t.replies = t.replies[:0]
 		return
@@ -392,7 +392,7 @@ func (t *transport) answer() {
 	t.replies = kept
 }
 
-// answerPeer is answer for p, and says whether all has been sent.
+// answerPeer is answer for p, and reports whether all has been sent.
 func (t *transport) answerPeer(p *peer) bool {
 	for !p.replies.Empty() {
 		r := &p.replies.All()[0]
@@ -434,7 +434,7 @@ func (t *transport) answerPeer(p *peer) bool {
 	return p.out[answers].used == 0 || t.shut(p, answers)
 }
 
-// answerGet writes the next n bytes of a get to b, and says whether it is answered.
+// answerGet writes the next n bytes of a get to b, and reports whether it is answered.
 func (t *transport) answerGet(p *peer, r *reply, b []byte, n int) bool {
 	unused := 0
 	defer func() { t.written(p, unused) }()
@@ -730,7 +730,7 @@ func (t *transport) announce(p *peer) {
 	}
 }
 
-// lightly says whether the standby poller is to sleep lightly.
+// lightly reports whether the standby poller is to sleep lightly.
 func (t *transport) lightly() bool { return t.manual && t.Now() < time.Duration(t.wary.Load()) }
 
 // next is the pause after one behind which a look has found nothing. While the provider leaves
@@ -767,7 +767,7 @@ func (t *transport) stay() bool {
 	return false
 }
 
-// look makes progress, sleeps if there is none, and says whether there was any, or the descriptor
+// look makes progress, sleeps if there is none, and reports whether there was any, or the descriptor
 // has told of some. pause is how long to sleep where the descriptor does not tell all.
 //
 // The runtime's poller tells of a descriptor when something new has happened to it, and
@@ -830,7 +830,7 @@ func (t *transport) look(pause time.Duration) (some bool) {
 	return some || woken
 }
 
-// stalled says whether there is something to be posted that the provider had no room for.
+// stalled reports whether there is something to be posted that the provider had no room for.
 func (t *transport) stalled() bool {
 	t.rx.Lock()
 	defer t.rx.Unlock()
@@ -839,7 +839,7 @@ func (t *transport) stalled() bool {
 	return !t.over && (len(t.due) > 0 || len(t.unposted) > 0 || len(t.owed) > 0 || len(t.replies) > 0)
 }
 
-// step makes progress, and says whether there was some, and whether the descriptor will
+// step makes progress, and reports whether there was some, and whether the descriptor will
 // tell of what comes next.
 func (t *transport) step() (some, sleep bool) {
 	t.rx.Lock()

@@ -4,7 +4,7 @@ package ofi
 
 import (
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
-	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // A provider may say of a write only that this side's memory is free, and not that the data
@@ -40,7 +40,7 @@ type writes struct {
 	// operations with a mark up to that.
 	marks uint32
 	ask   bool
-	sent  fifo.Queue[uint32] // operations, by mark
+	sent  conc.Queue[uint32] // operations, by mark
 }
 
 func (w *writes) any() bool { return !w.sent.Empty() }
@@ -85,7 +85,7 @@ func (t *transport) proven(p *peer, mark uint32) bool {
 	return true
 }
 
-// unsure says whether the write that s was, which is over, has to be proven yet, with mu
+// unsure reports whether the write that s was, which is over, has to be proven yet, with mu
 // held: its operation is under way then.
 func (t *transport) unsure(s *slot) bool {
 	op := &t.ops[s.op]

@@ -115,7 +115,7 @@ func (t *transport) register(rights segment.Rights) (c card, err error) {
 // the provider's own handshake, bytes.
 const leastRemote = 16 << 10
 
-// remote says whether op goes by remote access, and by which key, with mu held. The caller
+// remote reports whether op goes by remote access, and by which key, with mu held. The caller
 // starts it if it does.
 func (t *transport) remote(op *operation, rank int) bool {
 	n, a := uint64(len(op.mem)), t.all[rank]

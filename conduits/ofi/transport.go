@@ -14,8 +14,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -45,7 +45,7 @@ type control interface {
 	leave()
 	// released hears that this rank's endpoint is closed, of one that has not attached, too.
 	released()
-	// detached says whether Close must not wait, since other ranks are in this process.
+	// detached reports whether Close must not wait, since other ranks are in this process.
 	detached() bool
 }
 
@@ -79,7 +79,7 @@ type transport struct {
 	leaving []int // ranks that have left, of lefts, for the Poll under way
 	ending  bool  // there was something in finished
 	words   [conduits.TransportWords]uint32
-	held    fifo.Queue[heldFrame] // frames of messages that no Poll has seen yet
+	held    conc.Queue[heldFrame] // frames of messages that no Poll has seen yet
 	replies []*peer               // with answers to be sent
 
 	mu       sync.Mutex // guards what follows, and all of libfabric
@@ -98,8 +98,8 @@ type transport struct {
 	idle     []uint32 // of ops
 	own      ownKeys  // of this rank's registered memory
 	hidden   hidden
-	finished fifo.Queue[completion] // to be reported by Poll
-	lefts    fifo.Queue[int]        // ranks that have left, to be reported by Poll
+	finished conc.Queue[completion] // to be reported by Poll
+	lefts    conc.Queue[int]        // ranks that have left, to be reported by Poll
 	timer    *time.Timer
 	timed    bool // timer runs
 	drained  chan struct{}
@@ -172,11 +172,11 @@ type peer struct {
 	here    uint32               // frames of messages that have arrived there, as it has said
 	refused bool                 // a Send has found no room
 	asked   int                  // pieces of puts and gets that it has not answered
-	pending fifo.Queue[uint32]   // puts and gets with pieces to be sent
-	remote  fifo.Queue[uint32]   // remote accesses to be posted
+	pending conc.Queue[uint32]   // puts and gets with pieces to be sent
+	remote  conc.Queue[uint32]   // remote accesses to be posted
 	keys    remoteKeys           // of its registered memory
-	notes   fifo.Queue[[]uint32] // words that follow puts
-	recalls fifo.Queue[record]   // keys that it has to give up
+	notes   conc.Queue[[]uint32] // words that follow puts
+	recalls conc.Queue[record]   // keys that it has to give up
 	touch   bool                 // it is to be told that data there has changed
 	writes  writes
 	inDue   bool
@@ -201,7 +201,7 @@ type peer struct {
 	askGap   time.Duration // and after which pause that is
 	inOwed   bool
 
-	replies   fifo.Queue[reply] // guarded by rx
+	replies   conc.Queue[reply] // guarded by rx
 	inReplies bool
 }
 
@@ -211,7 +211,7 @@ type outbox struct {
 	used int    // bytes of it
 	// writing says that open is written to without mu; drop leaves it to the writer.
 	writing bool
-	ready   fifo.Queue[readyFrame]
+	ready   conc.Queue[readyFrame]
 	sent    uint32 // frames, modulo 2^32
 	acked   uint32 // that the peer has taken
 }
@@ -792,8 +792,8 @@ func (t *transport) drop(p *peer) {
 			t.free(f.context)
 		}
 	}
-	p.notes = fifo.Queue[[]uint32]{}
-	p.pending, p.remote = fifo.Queue[uint32]{}, fifo.Queue[uint32]{}
+	p.notes = conc.Queue[[]uint32]{}
+	p.pending, p.remote = conc.Queue[uint32]{}, conc.Queue[uint32]{}
 	p.writes = writes{}
 }
 
@@ -839,7 +839,7 @@ func (t *transport) abandon(p *peer, err error) {
 	t.forgo(p, cut)
 }
 
-// underway says whether the provider has operation id, with mu held.
+// underway reports whether the provider has operation id, with mu held.
 func (t *transport) underway(id uint32) bool {
 	s := &t.slots[t.ops[id].context]
 	return s.rma && !s.stale && s.op == id
@@ -968,7 +968,7 @@ const (
 	mostAskGap  = 100 * time.Millisecond
 )
 
-// owes says whether p has not had all that this rank has sent, with mu held.
+// owes reports whether p has not had all that this rank has sent, with mu held.
 func (t *transport) owes(p *peer) bool {
 	for c := range p.out {
 		o := &p.out[c]

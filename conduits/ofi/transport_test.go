@@ -16,7 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -201,7 +201,7 @@ func TestRemote(t *testing.T) {
 		}
 		_, views := eps[1].Views()
 		b, _ := views[0].Bytes(segment.AttachBase+8, uint64(n), views[0].Size())
-		if !race.Enabled && !bytes.Equal(b, data[:n]) {
+		if !conc.Race && !bytes.Equal(b, data[:n]) {
 			t.Errorf("put of %d bytes: other bytes are there", n)
 		}
 		// The target is told of it, and of the one before it.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 const (
@@ -102,7 +102,7 @@ func (e *excused) restart(now time.Duration) {
 	e.Restart(now)
 }
 
-// look says whether the limit and excuse have passed, and what has.
+// look reports whether the limit and excuse have passed, and what has.
 func (e *excused) look(now, excuse time.Duration) (passed time.Duration, over bool) {
 	if !e.Look(now) {
 		return 0, false
@@ -176,7 +176,7 @@ func (p *peer) there(c class) uint32 {
 	return p.out[c].acked
 }
 
-// awaited says whether something is awaited from p, with mu held.
+// awaited reports whether something is awaited from p, with mu held.
 func (t *transport) awaited(p *peer) bool {
 	for c := range p.out {
 		if len(p.in[c].missing) > 0 {
@@ -191,7 +191,7 @@ func (t *transport) awaited(p *peer) bool {
 	return t.owes(p) || p.writes.any() || p.asked > 0 || p.flying > 0 || !p.remote.Empty()
 }
 
-// watchPeer looks at p, and says whether it has to be looked at again, with mu held.
+// watchPeer looks at p, and reports whether it has to be looked at again, with mu held.
 func (t *transport) watchPeer(p *peer, now time.Duration, looked bool) bool {
 	if !t.awaited(p) {
 		p.watch = nil
@@ -280,7 +280,7 @@ func (p *peer) silence(d time.Duration) string {
 }
 
 // watchLeft fails this rank if the provider keeps accesses to p for long, which has left,
-// and says whether p has to be looked at again, with mu held.
+// and reports whether p has to be looked at again, with mu held.
 func (t *transport) watchLeft(p *peer, now time.Duration) bool {
 	w := p.watch
 	if w == nil || w.left == nil {

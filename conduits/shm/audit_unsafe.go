@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // What is written by mistake over a message in flight, or over the words by which two ranks
@@ -90,7 +90,7 @@ func sumAt(p *uint64) (s sum) {
 func (r *outRing) auditSent() string {
 	// A tail that is about to change is another one in the next audit, so that the lock,
 	// which would cost the goroutine that sends its bias, need not be taken.
-	if race.Enabled {
+	if conc.Race {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 	}

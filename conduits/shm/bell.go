@@ -3,7 +3,7 @@ package shm
 import (
 	"sync/atomic"
 
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // bell is how this rank wakes others, and its own goroutines. It is a part of the
@@ -36,7 +36,7 @@ func (b *bell) notify(r *outRing) {
 // access was a plain store, whatever stores of ours are: where no sleeper makes
 // a barrier, fence.
 func (b *bell) Wake(rank int) {
-	if b.fence || !release.Plain {
+	if b.fence || !conc.PlainRelease {
 		b.spare.Add(1)
 	}
 	for lane := range b.j.lanes {

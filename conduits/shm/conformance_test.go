@@ -3,8 +3,8 @@ package shm_test
 import (
 	"testing"
 
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conformance"
 )
 
-func TestConformance(t *testing.T) { conduittest.Run(t, shm.Local) }
+func TestConformance(t *testing.T) { conformance.Run(t, shm.Local) }

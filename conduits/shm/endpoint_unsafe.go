@@ -9,8 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/release"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -43,7 +43,7 @@ type common struct {
 func newEndpoint(j *job, rank int) *Endpoint {
 	// A rank whose processes cannot do their half of the asymmetric fence makes
 	// all ranks do theirs; told before Attach, so before the first message.
-	if release.Plain && !sys.HasMembarrier() {
+	if conc.PlainRelease && !sys.HasMembarrier() {
 		atomic.StoreUint32(j.h32(hdrFence), 1)
 	}
 	at := seat{j: j, rank: rank, first: j.first, here: j.place(rank)}
@@ -74,7 +74,7 @@ func newLane(at seat, c *common) *Endpoint {
 	j, bell := at.j, &e.mailbox.bell
 	bell.seat, bell.parked = at, at.word(at.rank, ctlParked)
 	bell.asleep = bell.parked
-	bell.fence = release.Plain && atomic.LoadUint32(j.h32(hdrFence)) != 0 // Attach looks again
+	bell.fence = conc.PlainRelease && atomic.LoadUint32(j.h32(hdrFence)) != 0 // Attach looks again
 
 	box := &e.mailbox
 	box.life, box.mem, box.spins = &c.lifecycle, &c.memory, spins
@@ -142,7 +142,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 		}
 		e.Park(t)
 	}
-	e.fence = release.Plain && atomic.LoadUint32(e.j.h32(hdrFence)) != 0
+	e.fence = conc.PlainRelease && atomic.LoadUint32(e.j.h32(hdrFence)) != 0
 	views := make([]segment.View, e.j.span)
 	e.sizes, e.rights = make([]uint64, e.j.span), make([]segment.Rights, e.j.span)
 	for k := range e.j.n {
@@ -241,7 +241,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket { return e.arm(b, e.i
 // Disarm takes the announcement back when no other goroutine has made one.
 func (e *Endpoint) Disarm(t conduits.Ticket) { e.disarm(t, e.inHandler()) }
 
-// inHandler says whether the caller is in a handler of this lane, where there are others.
+// inHandler reports whether the caller is in a handler of this lane, where there are others.
 func (e *Endpoint) inHandler() bool { return e.lanes != nil && e.Polling() }
 
 // Park sleeps until woken.
@@ -257,7 +257,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	e.Disarm(t)
 }
 
-// mayPark says whether an armed caller may sleep. The poll that it did since Arm
+// mayPark reports whether an armed caller may sleep. The poll that it did since Arm
 // does not tell: it looked at some of the rings only, or at none, because another
 // goroutine was polling, which may have passed a ring just before a message came
 // into it from a sender that saw no goroutine parked.
@@ -276,7 +276,7 @@ func (e *Endpoint) mayPark() bool {
 	return quiet && (e.lanes == nil || e.lanes.quiet(e.lane))
 }
 
-// Left says whether rank has left and its rings are empty.
+// Left reports whether rank has left and its rings are empty.
 func (e *Endpoint) Left(rank int) bool {
 	if !e.j.has(rank) || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) != Finished {
 		return false

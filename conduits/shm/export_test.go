@@ -11,7 +11,7 @@ import (
 // the number of processors would decide.
 func ForceFence(m *JobMemory, fence bool) { form{fence: fence}.force(m.j) }
 
-// ReachesInto says whether ep has found that it may reach into another process.
+// ReachesInto reports whether ep has found that it may reach into another process.
 func ReachesInto(ep conduits.Endpoint) bool {
 	for i := range ep.(*Endpoint).peers {
 		if p := ep.(*Endpoint).peers[i].Load(); p != nil && p.vm.Load() == vmYes {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // The job's first failure. A rank that announces one writes its own record and then
@@ -70,7 +70,7 @@ func (j *job) fail(by, rank, status int, cause string) {
 	j.rouseAll()
 }
 
-// hasFailed says whether there is a failure.
+// hasFailed reports whether there is a failure.
 func (j *job) hasFailed() bool { return atomic.LoadUint64(j.failedWord()) != 0 }
 
 // failure is the job's first failure. Its text is printable. If the memory holds

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
 )
@@ -98,7 +98,7 @@ func (mem *memory) enter() *uint64 {
 }
 
 // exit ends an access.
-func exit(w *uint64) { release.Store64(w, *w+1) }
+func exit(w *uint64) { conc.Release64(w, *w+1) }
 
 // leaveUnits waits until no goroutine of this rank accesses memory of other processes.
 // The endpoint is closed.
@@ -279,7 +279,7 @@ func (mem *memory) reachInto(p *peer, addr uint64, buf []byte, need segment.Righ
 	return sys.ReadProcess(p.pid, addr, buf)
 }
 
-// reachable says whether p's process may be reached into.
+// reachable reports whether p's process may be reached into.
 func (mem *memory) reachable(p *peer) bool {
 	if p.vm.Load() == vmUnknown {
 		mem.probe(p)
@@ -449,7 +449,7 @@ func keep(mem []byte) {
 	kept.mem = append(kept.mem, mem)
 }
 
-// isKept says whether some of mem, which is mapped, is kept.
+// isKept reports whether some of mem, which is mapped, is kept.
 func isKept(mem []byte) bool {
 	kept.Lock()
 	defer kept.Unlock()

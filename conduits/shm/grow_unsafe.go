@@ -192,7 +192,7 @@ func (j *job) mapOld(off, n uint64, writable bool) unsafe.Pointer {
 	return p
 }
 
-// grown says whether bytes [off, off+n) lie in the part of the file that has been
+// grown reports whether bytes [off, off+n) lie in the part of the file that has been
 // added. Beyond the end of a file its mapping must not be touched.
 func (g *growth) grown(off, n uint64) bool {
 	if off < g.base || off+n < off {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -80,7 +80,7 @@ func (fm form) open(t tb, n int, c conduits.Config) []*Endpoint {
 // force sets what the number of processors would decide.
 func (fm form) force(j *job) {
 	fence := uint32(0)
-	if fm.fence && release.Plain {
+	if fm.fence && conc.PlainRelease {
 		fence = 1
 	}
 	atomic.StoreUint32(j.h32(hdrFence), fence)
@@ -122,7 +122,7 @@ func attach(t tb, eps []*Endpoint, size uint64, got func(rank int, m *conduits.M
 		return eps[r].Attach(conduits.AttachConfig{Size: size, Receiver: &sink{func(m *conduits.Message) { got(r, m) }}})
 	})
 	for _, e := range eps {
-		if want := release.Plain && *e.j.h32(hdrFence) != 0; e.fence != want {
+		if want := conc.PlainRelease && *e.j.h32(hdrFence) != 0; e.fence != want {
 			t.Fatalf("rank %d fences: %v, want %v", e.rank, e.fence, want)
 		}
 	}
@@ -176,7 +176,7 @@ func (e *Endpoint) state() string {
 	return s
 }
 
-// send commits one short message and says whether there was room.
+// send commits one short message and reports whether there was room.
 func send(e *Endpoint, dst int, c conduits.Class, words ...uint32) bool {
 	s, st := e.Reserve(dst, c, len(words), 0)
 	if st != conduits.Ready {

@@ -9,11 +9,10 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -144,7 +143,7 @@ func block(n int) unsafe.Pointer {
 // Local opens a job of n ranks inside this process. Everything lies in the Go
 // heap. c.MaxSegment 0 means as much as a rank asks for.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	return upcast.Slice[conduits.Endpoint](LocalPart(n, whole(n), c))
+	return conc.UpcastSlice[conduits.Endpoint](LocalPart(n, whole(n), c))
 }
 
 // LocalPart is Local for n of the ranks of a job that runs in this process as a
@@ -230,7 +229,7 @@ func (j *job) place(rank int) int {
 	return rank - j.first
 }
 
-// has says whether rank shares this memory.
+// has reports whether rank shares this memory.
 func (j *job) has(rank int) bool {
 	i := uint(rank - j.first)
 	return i < uint(j.span) && (j.places == nil || j.places[i] >= 0)
@@ -252,7 +251,7 @@ func (j *job) initHeader(crowded bool) {
 	// With more ranks than processors sleeping is frequent and sends compete
 	// with it for the same processor: a fence of 5 ns at each send is then
 	// cheaper than a membarrier of 2 to 8 us at each nap.
-	if release.Plain && (crowded || !sys.HasMembarrier()) {
+	if conc.PlainRelease && (crowded || !sys.HasMembarrier()) {
 		*j.h32(hdrFence) = 1
 	}
 	*(*uint64)(unsafe.Add(j.header, hdrMagic)) = magic

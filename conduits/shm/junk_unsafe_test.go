@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -18,7 +18,7 @@ import (
 // of what lies between them. Whatever it was, both end: all messages have come, or the job
 // has failed.
 func TestJunkInRings(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("what junk is written over is read without synchronization")
 	}
 	seeds := 100

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bias"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -150,13 +150,13 @@ func (l *lanes) admit() {
 	}
 }
 
-// knocked says whether another rank has sent to lane i, which this one has not used yet.
+// knocked reports whether another rank has sent to lane i, which this one has not used yet.
 func (l *lanes) knocked(i int) bool {
 	first := l.all[0].Load()
 	return i > 0 && l.all[i].Load() == nil && atomic.LoadUint64(first.j.lanesWord(first.rank))>>i&1 != 0
 }
 
-// unknown says whether there are messages in lanes that this rank has not used yet.
+// unknown reports whether there are messages in lanes that this rank has not used yet.
 func (l *lanes) unknown() bool {
 	for i := range l.all {
 		if l.knocked(i) {
@@ -201,7 +201,7 @@ func (e *Endpoint) tend() int {
 	for ; due != 0; due &= due - 1 {
 		i := bits.TrailingZeros64(due)
 		s := l.all[i].Load()
-		if bias.TryEnter(&s.lock) || s.lock.TryLock() {
+		if conc.TryEnter(&s.lock) || s.lock.TryLock() {
 			n += s.look()
 			s.lock.Unlock()
 		}
@@ -217,7 +217,7 @@ func (e *Endpoint) tend() int {
 func (e *Endpoint) tendReplies() int {
 	n := 0
 	for s := range e.each() {
-		if s != e && (bias.TryEnter(&s.lock) || s.lock.TryLock()) {
+		if s != e && (conc.TryEnter(&s.lock) || s.lock.TryLock()) {
 			n += s.lookReplies()
 			s.lock.Unlock()
 		}
@@ -298,7 +298,7 @@ func (l *lanes) sleeper() int {
 	return -1
 }
 
-// quiet says whether the lanes that a goroutine of lane i is to be woken for have nothing.
+// quiet reports whether the lanes that a goroutine of lane i is to be woken for have nothing.
 func (l *lanes) quiet(i int) bool {
 	for j := range l.all {
 		s := l.all[j].Load()

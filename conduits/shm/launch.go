@@ -2,7 +2,7 @@ package shm
 
 import (
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/upcast"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // LaunchMemory makes the memory of n ranks as a launcher sees it, see
@@ -35,10 +35,10 @@ func (m launchMemory) State(rank int) conduits.RankState {
 func Near() conduits.Near {
 	return conduits.Near{
 		Local: func(n int, p conduits.Part, c conduits.Config) ([]conduits.NearEndpoint, error) {
-			return upcast.Slice[conduits.NearEndpoint](LocalPart(n, p, c))
+			return conc.UpcastSlice[conduits.NearEndpoint](LocalPart(n, p, c))
 		},
 		Join: func(fd, rank, n int, p conduits.Part) (conduits.NearEndpoint, error) {
-			return upcast.One[conduits.NearEndpoint](JoinPart(fd, rank, n, p))
+			return conc.UpcastOne[conduits.NearEndpoint](JoinPart(fd, rank, n, p))
 		},
 		Memory: LaunchMemory,
 	}

@@ -212,7 +212,7 @@ const (
 	leastLanding, mostLanding = 2048, 1 << 23
 )
 
-// sound says whether g, found in a header, is one that the rest can work with.
+// sound reports whether g, found in a header, is one that the rest can work with.
 func (g geometry) sound() bool {
 	pow2 := func(n, least, most int) bool { return n >= least && n <= most && n&(n-1) == 0 }
 	return checkSize(g.n) == nil && pow2(g.cells, leastCells, mostCells) && pow2(g.landing, leastLanding, mostLanding) &&

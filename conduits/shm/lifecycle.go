@@ -116,7 +116,7 @@ func (l *lifecycle) Blame(rank int, err error) {
 	}
 }
 
-// gone says whether rank has left the job.
+// gone reports whether rank has left the job.
 func (l *lifecycle) gone(rank int) bool {
 	return RankState(atomic.LoadUint32(l.j.c32(rank, ctlState))) >= Finished
 }

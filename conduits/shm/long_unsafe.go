@@ -5,9 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bias"
 	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -37,7 +36,7 @@ func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 		if r.requests != nil {
 			r.align()
 		}
-	} else if !bias.Enter(&r.lock) {
+	} else if !conc.Enter(&r.lock) {
 		r.lock.Lock()
 	}
 	t := r.tail
@@ -64,7 +63,7 @@ func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 		copy(unsafe.Slice((*uint32)(body), len(words)), words)
 	}
 	*head(p) = directly(to, n)
-	release.Store64((*uint64)(p), status(t, bits|far))
+	conc.Release64((*uint64)(p), status(t, bits|far))
 	if e.fence {
 		e.spare.Add(1)
 	}
@@ -228,7 +227,7 @@ func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segme
 }
 
 // commitLong remembers that a long message has been committed, whose data is
-// perhaps being put still. It says whether that is all.
+// perhaps being put still. It reports whether that is all.
 func (e *Endpoint) commitLong(s conduits.Slot, tag conduits.Tag) {
 	d := &e.desk
 	d.mu.Lock()

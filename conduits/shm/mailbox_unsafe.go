@@ -7,8 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bias"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // mailbox is this rank's ends of all rings: what it sends by, and what arrives. The lock of
@@ -37,7 +36,7 @@ type mailbox struct {
 	life      *lifecycle // what a full ring, and one that holds nonsense, ask
 	// Not in the line of turn and cursor, which each poll writes: a goroutine that tries
 	// the lock would take it away.
-	lock bias.Lock // held while polling
+	lock conc.Lock // held while polling
 
 	auditDue   atomic.Bool // see audit
 	untilAudit int         // looks; the watcher's
@@ -99,7 +98,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	}
 	// Replies are sent by the poller, which holds a lock already.
 	if c == conduits.Request {
-		if !bias.Enter(&r.lock) {
+		if !conc.Enter(&r.lock) {
 			r.lock.Lock()
 		}
 	} else if r.requests != nil {
@@ -121,7 +120,7 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	if n&1 != 0 {
 		*(*uint32)(unsafe.Add(to, 4*n-4)) = words[n-1]
 	}
-	release.Store64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift|bits))
+	conc.Release64((*uint64)(p), status(t, uint64(tag)&stTagMask|n<<stWordsShift|bits))
 	if c == conduits.Request {
 		r.lock.Unlock()
 	}
@@ -211,7 +210,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	r := e.ring(dst, c)
 	kind := e.payloadKind(len(words), len(payload))
 	if c == conduits.Request {
-		if !bias.Enter(&r.lock) {
+		if !conc.Enter(&r.lock) {
 			r.lock.Lock()
 		}
 	} else if r.requests != nil {
@@ -239,7 +238,7 @@ func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, word
 	}
 	copy(unsafe.Slice((*uint32)(body), len(words)), words)
 	*head(p) = h
-	release.Store64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
+	conc.Release64((*uint64)(p), status(t, uint64(tag)&stTagMask|uint64(len(words))<<stWordsShift|kind<<stKindShift|bits))
 	e.notify(r)
 	return conduits.Ready
 }
@@ -255,7 +254,7 @@ func (box *mailbox) publish(dst int, c conduits.Class, s conduits.Slot, payload 
 	case kindInline:
 		*head(p) = uint64(payload)
 	}
-	release.Store64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
+	conc.Release64((*uint64)(p), status(t, bits|kind<<stKindShift|stFar))
 	r.open.Add(-1)
 	box.notify(r)
 }

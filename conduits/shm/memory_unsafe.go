@@ -42,11 +42,11 @@ type memory struct {
 // share this memory.
 func (mem *memory) Views() (first int, views []segment.View) { return mem.first, mem.window }
 
-// near says whether rank is in the table of views. If it does not share this memory
+// near reports whether rank is in the table of views. If it does not share this memory
 // (see reaches) its view refuses all.
 func (mem *memory) near(rank int) bool { return uint(rank-mem.first) < uint(len(mem.views)) }
 
-// reaches says whether rank shares this memory and has attached.
+// reaches reports whether rank shares this memory and has attached.
 func (mem *memory) reaches(rank int) bool { return mem.near(rank) && mem.j.has(rank) }
 
 // SegmentSize is the size that rank attached.

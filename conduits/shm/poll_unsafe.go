@@ -6,9 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bias"
-	"github.com/argon-go/argon/internal/release"
-	"github.com/argon-go/argon/internal/spin"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -21,7 +19,7 @@ const (
 
 // Poll runs what has arrived.
 func (e *Endpoint) Poll() int {
-	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
+	if !conc.TryEnter(&e.lock) && !e.lock.TryLock() {
 		return e.taken()
 	}
 	n := e.look()
@@ -59,12 +57,12 @@ func (e *Endpoint) Spin() int {
 	if e.patience.Brief() {
 		return e.Poll()
 	}
-	if !bias.TryEnter(&e.lock) && !e.lock.TryLock() {
+	if !conc.TryEnter(&e.lock) && !e.lock.TryLock() {
 		return e.taken()
 	}
 	n := 0
 	if r := e.hot; r != nil {
-		if s := spin.Nonzero(r.next(), e.spins, e.ahead(r), r.beside()); s != 0 {
+		if s := conc.Nonzero(r.next(), e.spins, e.ahead(r), r.beside()); s != 0 {
 			n = e.arrived(r, s)
 		}
 	}
@@ -211,11 +209,11 @@ func (box *mailbox) admit() {
 	}
 }
 
-// others says whether to look at the other rings when n messages of the hot one
+// others reports whether to look at the other rings when n messages of the hot one
 // have run. A ring that never rests must not starve them: they are looked at unless
 // there was little to do with the hot one, and now and then in any case.
 func (box *mailbox) others(n int) bool {
-	release.Store64(&box.turn, box.turn+1)
+	conc.Release64(&box.turn, box.turn+1)
 	return n == 0 || n >= batch || box.turn&7 == 0
 }
 
@@ -224,7 +222,7 @@ func (box *mailbox) others(n int) bool {
 // answer's, if the last message was answered. nil if it was not: fetching a cell
 // that finds nothing takes it from a receiver that watches it.
 func (box *mailbox) ahead(r *inRing) *uint64 {
-	if !spin.Ahead {
+	if !conc.Ahead {
 		return nil
 	}
 	o := r.partner
@@ -259,7 +257,7 @@ func (r *inRing) beside() *uint64 {
 
 // arrived runs the messages of r, the first of which has status s.
 func (box *mailbox) arrived(r *inRing, s uint64) int {
-	if o := r.partner; spin.Ahead && o != nil {
+	if o := r.partner; conc.Ahead && o != nil {
 		r.answered = o.tail
 	}
 	r.kind = s & (stFar | stKindMask<<stKindShift)
@@ -274,7 +272,7 @@ func (box *mailbox) arrived(r *inRing, s uint64) int {
 // Deliver runs f as a handler: with the lock held, which is all that a reply
 // needs here.
 func (box *mailbox) Deliver(f func()) bool {
-	if !bias.TryEnter(&box.lock) && !box.lock.TryLock() {
+	if !conc.TryEnter(&box.lock) && !box.lock.TryLock() {
 		return false
 	}
 	f()
@@ -285,7 +283,7 @@ func (box *mailbox) Deliver(f func()) bool {
 
 // DeliverCount is Deliver for an f that counts.
 func (box *mailbox) DeliverCount(f func() int) (n int, ok bool) {
-	if !bias.TryEnter(&box.lock) && !box.lock.TryLock() {
+	if !conc.TryEnter(&box.lock) && !box.lock.TryLock() {
 		return 0, false
 	}
 	n = f()
@@ -294,11 +292,11 @@ func (box *mailbox) DeliverCount(f func() int) (n int, ok bool) {
 	return n, true
 }
 
-// Polling says whether the caller is in a handler; where goroutines cannot be
+// Polling reports whether the caller is in a handler; where goroutines cannot be
 // told apart it says no.
 func (box *mailbox) Polling() bool { return sys.HasGoroutine && box.lock.Held() }
 
-// quiet says whether no ring has anything, nor has any been opened. The caller holds lock.
+// quiet reports whether no ring has anything, nor has any been opened. The caller holds lock.
 func (box *mailbox) quiet() bool {
 	quiet := atomic.LoadUint32(box.openSeq) == box.seen
 	for _, r := range box.in {
@@ -307,7 +305,7 @@ func (box *mailbox) quiet() bool {
 	return quiet
 }
 
-// emptied says whether all that rank has sent has been run. The caller holds lock.
+// emptied reports whether all that rank has sent has been run. The caller holds lock.
 func (box *mailbox) emptied(rank int) bool {
 	i := box.j.place(rank)
 	bit := uint32(1) << (i % 32)

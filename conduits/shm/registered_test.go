@@ -185,7 +185,7 @@ func (n *node) atomic(all []*node, dst int, to segment.NLA, op conduits.AtomicOp
 	return v, c.err
 }
 
-// long sends a long message and says whether it was delivered.
+// long sends a long message and reports whether it was delivered.
 func (n *node) long(t tb, all []*node, dst int, to segment.NLA, b []byte) (delivered bool) {
 	n.next++
 	all[dst].got = func(m *conduits.Message) {

@@ -5,15 +5,14 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bias"
-	"github.com/argon-go/argon/internal/release"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
 // outRing is the sender's end of one ring: everything but the cells and the
 // words behind the pointers is private to it.
 type outRing struct {
-	lock   bias.Lock // guards what follows; held only to claim cells
+	lock   conc.Lock // guards what follows; held only to claim cells
 	tail   uint64    // cells claimed
 	limit  uint64    // tail may not pass it: head as last seen, plus the ring
 	cells  unsafe.Pointer
@@ -192,13 +191,13 @@ func (r *outRing) align() {
 	t := r.tail
 	r.tail += apart
 	r.cancelled += apart
-	release.Store64((*uint64)(r.cell(t)), status(t, stSkip|apart))
+	conc.Release64((*uint64)(r.cell(t)), status(t, stSkip|apart))
 }
 
 // steadyReplies is how long a distance must last to be worth a skip.
 const steadyReplies = 16
 
-// room says whether a cell can be claimed, looking at the receiver's head only
+// room reports whether a cell can be claimed, looking at the receiver's head only
 // when the last look does not suffice. The lock is held.
 func (r *outRing) room() bool {
 	if r.tail < r.limit {
@@ -303,7 +302,7 @@ func (box *mailbox) drain(r *inRing, s uint64, max int) int {
 			r.delivered++
 			// Before the handler, which may reply in the same line and thereby
 			// lose it. The sender waits for head, not for this.
-			release.Store64((*uint64)(p), 0)
+			conc.Release64((*uint64)(p), 0)
 			box.receiver.Receive(m)
 		} else if ok := s&stDirect == 0 && box.deliver(r, m, p, s) || s&stDirect != 0 && box.deliverLong(r, m, p, s); !ok {
 			box.corrupt(r, s)
@@ -312,7 +311,7 @@ func (box *mailbox) drain(r *inRing, s uint64, max int) int {
 		r.head++
 		if r.head-r.published >= r.quarter {
 			r.published = r.head
-			release.Store64(r.headWord, r.head)
+			conc.Release64(r.headWord, r.head)
 			box.credit(r)
 		}
 		n++
@@ -344,7 +343,7 @@ func (box *mailbox) deliverLong(r *inRing, m *conduits.Message, p unsafe.Pointer
 	m.Tag = conduits.Tag(s & stTagMask)
 	m.Words = unsafe.Slice((*uint32)(body), words)
 	m.To, m.Payload = to, b
-	release.Store64((*uint64)(p), 0)
+	conc.Release64((*uint64)(p), 0)
 	r.delivered++
 	box.receiver.Receive(m)
 	m.Payload, m.To = nil, 0
@@ -419,7 +418,7 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 		}
 		m.Payload = b
 	}
-	release.Store64((*uint64)(p), 0)
+	conc.Release64((*uint64)(p), 0)
 	switch {
 	case s&stSkip == 0:
 		r.delivered++
@@ -432,7 +431,7 @@ func (box *mailbox) deliver(r *inRing, m *conduits.Message, p unsafe.Pointer, s 
 		r.landRead = end
 		if end-r.landPublished >= r.landSize/4 {
 			r.landPublished = end
-			release.Store64(r.landWord, end)
+			conc.Release64(r.landWord, end)
 			box.credit(r)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/release"
-	"github.com/argon-go/argon/internal/sandbox"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/sandbox"
 )
 
 // TestWithoutMembarrier: where membarrier(2) is forbidden senders make the fence
@@ -17,8 +17,8 @@ func TestWithoutMembarrier(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := eps[0].(*Endpoint); e.fence != release.Plain {
-			t.Errorf("senders make a fence: %v; it takes one: %v", e.fence, release.Plain)
+		if e := eps[0].(*Endpoint); e.fence != conc.PlainRelease {
+			t.Errorf("senders make a fence: %v; it takes one: %v", e.fence, conc.PlainRelease)
 		}
 		if err := eps[0].Close(); err != nil {
 			t.Fatal(err)

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/patience"
-	"github.com/argon-go/argon/internal/release"
-	"github.com/argon-go/argon/internal/sleepers"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -20,8 +18,8 @@ type waiter struct {
 	seat
 	bell *bell // the rank's own, for the announcement
 
-	patience patience.Patience // in Spins; none in a job with more ranks than processors
-	nested   atomic.Int32      // handlers that sleep until they can reply
+	patience conc.Patience // in Spins; none in a job with more ranks than processors
+	nested   atomic.Int32  // handlers that sleep until they can reply
 	parks    atomic.Uint64
 
 	// Of the watcher: looks in a row at which sleepers had no announcement.
@@ -29,7 +27,7 @@ type waiter struct {
 	stalledSeq uint32
 
 	waitMu  sync.Mutex
-	waiting sleepers.List[conduits.Blocked] // by Ticket.Slot
+	waiting conc.Sleepers[conduits.Blocked] // by Ticket.Slot
 	armed   int
 }
 
@@ -51,11 +49,11 @@ const (
 // Idle yields as the wait grows longer.
 func (w *waiter) Idle(idle int) bool {
 	switch w.patience.Next(idle) {
-	case patience.Look:
+	case conc.Look:
 		if idle%spinsPerGosched == spinsPerGosched-1 {
 			runtime.Gosched()
 		}
-	case patience.Yield:
+	case conc.Yield:
 		began := time.Now()
 		w.j.yield()
 		w.patience.Yielded(time.Since(began))
@@ -91,7 +89,7 @@ func (w *waiter) arm(b conduits.Blocked, nested bool) conduits.Ticket {
 		atomic.StoreUint32(w.bell.parked, 1)
 	}
 	w.waitMu.Unlock()
-	if release.Plain && !w.bell.fence {
+	if conc.PlainRelease && !w.bell.fence {
 		if w.j.local != nil {
 			sys.Barrier()
 		} else {

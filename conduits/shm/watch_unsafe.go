@@ -83,7 +83,7 @@ func watchJob(p weak.Pointer[job]) {
 	}
 }
 
-// look is one look. It says whether there will be more to look after.
+// look is one look. It reports whether there will be more to look after.
 func (j *job) look() bool {
 	w := &j.watch
 	w.mu.Lock()
@@ -176,7 +176,7 @@ func (k *checks) damage() string {
 	}
 	for lane := range j.lanes {
 		if n := atomic.LoadUint32(j.p32(k.rank, lane, ctlParked)); n > uint32(j.lanes) {
-			return fmt.Sprintf("%s says %d where it says whether it sleeps", block, n)
+			return fmt.Sprintf("%s says %d where it reports whether it sleeps", block, n)
 		}
 	}
 	for i := range (MaxRanks + 31) / 32 {
@@ -200,7 +200,7 @@ func (k *checks) damage() string {
 	return ""
 }
 
-// allAttached says whether every rank that shares this memory has attached.
+// allAttached reports whether every rank that shares this memory has attached.
 func (k *checks) allAttached() bool {
 	for i := range k.j.n {
 		if RankState(atomic.LoadUint32(k.j.c32(k.j.rank(i), ctlState))) == Starting {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conformance"
 )
 
 // TestConformance runs the suite with a network that delays everything at
@@ -20,7 +20,7 @@ func conforms(t *testing.T, offload bool, groups ...string) {
 	if crowd > 1 {
 		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
 	}
-	conduittest.RunGroups(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	conformance.RunGroups(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 		j, err := sim.New(n, sim.Config{
 			Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium, Offload: offload,
 			Faults: sim.Faults{Jitter: 5 * sim.Microsecond},

@@ -507,7 +507,7 @@ func (e *Endpoint) landed(id uint32, m *message) (payload []byte, ok bool) {
 	return payload, true
 }
 
-// Polling says whether the caller is in a handler.
+// Polling reports whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return e.poller != nil && e.poller == e.j.current }
 
 // Idle says that it is time to park: waiting costs nothing here.
@@ -632,7 +632,7 @@ func (e *Endpoint) Blame(rank int, err error) {
 	e.notify(false)
 }
 
-// Left says whether rank has left, and nothing of it is on the way to this rank.
+// Left reports whether rank has left, and nothing of it is on the way to this rank.
 // One that has crashed has not left. Nor has one that closes because the job has
 // failed: the failure is what this rank hears of next.
 func (e *Endpoint) Left(rank int) bool {

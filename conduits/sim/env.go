@@ -10,10 +10,10 @@ import (
 	"syscall"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/simrecord"
+	"github.com/argon-go/argon/internal/job/env"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/simrecord"
 )
 
 // Variables that Local heeds. gasrun sets them from its flags; they work without

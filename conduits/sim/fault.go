@@ -213,7 +213,7 @@ func (s *faults) cut(j *Job, i int, on bool) {
 	}
 }
 
-// severed says whether a partition lies between two ranks.
+// severed reports whether a partition lies between two ranks.
 func (s *faults) severed(a, b int) bool {
 	for i, on := range s.split {
 		p := &s.f.Partitions[i]
@@ -237,7 +237,7 @@ func (s *faults) hold(j *Job, id uint32, m *message) bool {
 	return true
 }
 
-// mistreat does to a datagram what the network does, and says whether there is
+// mistreat does to a datagram what the network does, and reports whether there is
 // anything left of it. A duplicate may come much later than its twin.
 func (s *faults) mistreat(j *Job, id uint32, m *message) bool {
 	f := &s.f

@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/simrecord"
+	"github.com/argon-go/argon/internal/job/simrecord"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestMain(m *testing.M) {

@@ -32,7 +32,7 @@ var kindNames = [...]string{"free", "reserved", "short", "medium", "long", "put"
 
 func (k kind) String() string { return kindNames[k] }
 
-// answer says whether it travels back to the initiator of the operation.
+// answer reports whether it travels back to the initiator of the operation.
 func (k kind) answer() bool { return k == kindGetReply || k == kindAtomicReply || k == kindAck }
 
 // owner is the rank whose memory to is an address of.

@@ -301,5 +301,5 @@ func (e *Endpoint) Multicast(tag conduits.Tag, words []uint32, payload []byte) c
 	return conduits.Ready
 }
 
-// castsIdle says whether rank has no multicast under way, to any rank.
+// castsIdle reports whether rank has no multicast under way, to any rank.
 func (j *Job) castsIdle(rank int) bool { return j.off == nil || j.off.units[rank].casts == 0 }

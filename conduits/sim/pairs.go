@@ -16,7 +16,7 @@ const pairRank = 1<<25 - 1
 // rank is the rank that p is of, -1 if it is free.
 func (p *pair) rank() int32 { return int32(p.key&pairRank) - 1 }
 
-// refused says whether the last message of class c was.
+// refused reports whether the last message of class c was.
 func (p *pair) refused(c conduits.Class) bool { return p.key&((pairRank+1)<<c) != 0 }
 
 // refuse and admit note that the last message of class c was refused, and that the
@@ -57,7 +57,7 @@ func (p *pairs) of(rank int) *pair {
 	return &p.t[i]
 }
 
-// idle says whether nothing that was sent to rank holds a credit.
+// idle reports whether nothing that was sent to rank holds a credit.
 func (p *pairs) idle(rank int) bool {
 	if len(p.t) == 0 {
 		return true

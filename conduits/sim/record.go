@@ -7,7 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/simrecord"
+	"github.com/argon-go/argon/internal/job/simrecord"
 )
 
 // Record is what is needed to do a run again, and to see that it is the same run, with its
@@ -49,7 +49,7 @@ func (d *DivergedError) Error() string {
 // checkpointMask plus 1 is how many steps lie between two checkpoints.
 const checkpointMask = 1<<10 - 1
 
-// kept says whether the checkpoint after so many steps goes into a record: 32 of
+// kept reports whether the checkpoint after so many steps goes into a record: 32 of
 // each doubling of their number, so that a record stays small and a difference
 // is found within a thirtieth of the run.
 func kept(steps uint64) bool {

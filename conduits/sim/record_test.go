@@ -17,7 +17,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/simrecord"
+	"github.com/argon-go/argon/internal/job/simrecord"
 )
 
 func genRecord() *rapid.Generator[*Record] {

@@ -13,12 +13,12 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // crowd divides the sizes of the tests with many ranks: the race detector makes
 // them ten times as slow, and there is nothing for it to see.
-var crowd = map[bool]int{false: 1, true: 16}[race.Enabled]
+var crowd = map[bool]int{false: 1, true: 16}[conc.Race]
 
 var (
 	ranks    = flag.Int("sim.ranks", 4096/crowd, "ranks of TestManyRanks")

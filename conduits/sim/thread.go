@@ -180,7 +180,7 @@ func (e *Endpoint) thread(op string) *thread {
 	return th
 }
 
-// runs says whether the caller is the goroutine of the thread that runs; no where
+// runs reports whether the caller is the goroutine of the thread that runs; no where
 // goroutines cannot be told apart.
 func (j *Job) runs() bool {
 	th := j.running.Load()

@@ -47,7 +47,7 @@ func (a *attendant) retire() {
 	<-a.ended
 }
 
-// polled says whether another goroutine has polled since it was asked last.
+// polled reports whether another goroutine has polled since it was asked last.
 func (a *attendant) polled() bool {
 	n := a.d.progressed() - a.mine
 	news := n != a.last

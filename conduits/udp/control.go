@@ -14,7 +14,7 @@ type control interface {
 
 	// attach announces what this rank has attached.
 	attach(size uint64, rights segment.Rights) error
-	// open says whether all ranks have attached; then segment says what.
+	// open reports whether all ranks have attached; then segment says what.
 	open() bool
 	segment(rank int) (size uint64, rights segment.Rights)
 
@@ -23,9 +23,9 @@ type control interface {
 	// fail declares rank failed, unless another one has before.
 	fail(rank int, err error)
 
-	// gone says whether rank has left.
+	// gone reports whether rank has left.
 	gone(rank int) bool
-	// allArrived says whether rank has left, and all that it had sent has arrived.
+	// allArrived reports whether rank has left, and all that it had sent has arrived.
 	allArrived(rank int) bool
 	// leave says that this rank has closed. It may still be needed: see stay.
 	leave()

@@ -189,7 +189,7 @@ func (d *driver) receive() (now, drained time.Duration, any bool) {
 }
 
 // progress receives, lets the time pass, and sends. Any goroutine may do it; one
-// at a time receives. It says whether the engine has something to be run.
+// at a time receives. It reports whether the engine has something to be run.
 func (d *driver) progress() bool {
 	// A failure is heard of before what comes after it, so that a caller that
 	// has just seen that it must wait does not take it for the reason.
@@ -248,7 +248,7 @@ func (d *driver) spareInbox() *inbox {
 	return in
 }
 
-// hear takes note of the job's failure and says whether it is news.
+// hear takes note of the job's failure and reports whether it is news.
 func (d *driver) hear() bool {
 	if d.life.c.failure() == nil || d.life.failed.Load() != nil {
 		return false

@@ -285,7 +285,7 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	e.sleep(t, &e.driver)
 }
 
-// Left says whether rank has left, and what it had sent has been run: a rank says
+// Left reports whether rank has left, and what it had sent has been run: a rank says
 // that it leaves when all of that has been acknowledged, so the engine has it.
 func (e *Endpoint) Left(rank int) bool {
 	if uint(rank) >= uint(e.size) || !e.c.allArrived(rank) {

@@ -2,17 +2,17 @@ package udp
 
 import (
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/upcast"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // Far opens this conduit as a part of another one.
 func Far() conduits.Far {
 	return conduits.Far{
 		Local: func(n int, c conduits.Config) ([]conduits.FarEndpoint, error) {
-			return upcast.Slice[conduits.FarEndpoint](openLocal(n, c))
+			return conc.UpcastSlice[conduits.FarEndpoint](openLocal(n, c))
 		},
 		Join: func(j conduits.Job, c conduits.Config) (conduits.FarEndpoint, error) {
-			return upcast.One[conduits.FarEndpoint](Open(j, c))
+			return conc.UpcastOne[conduits.FarEndpoint](Open(j, c))
 		},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/faultproxy"
+	"github.com/argon-go/argon/internal/lab/faultproxy"
 )
 
 // TestPathLost has ranks of three hosts be told a wrong address of one, as if a

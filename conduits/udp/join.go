@@ -11,15 +11,14 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
-	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/ifaddr"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
-	"github.com/argon-go/argon/internal/patience"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/upcast"
+	"github.com/argon-go/argon/internal/sys/awake"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -94,7 +93,7 @@ func readOptions(env func(string) string) (o options, err error) {
 
 // Join opens this process's rank of a job. It returns when all ranks are there.
 func Join(j conduits.Job, c conduits.Config) (conduits.Endpoint, error) {
-	return upcast.One[conduits.Endpoint](Open(j, c))
+	return conc.UpcastOne[conduits.Endpoint](Open(j, c))
 }
 
 // Open is Join for a conduit that uses this one.
@@ -230,7 +229,7 @@ func (m *member) start(lim conduits.Limits, o options, key jobkey.Key, incarnati
 		return nil, err
 	}
 	e.client, e.processes = m.client, true
-	if patience.Room(mates) {
+	if conc.HaveProcessors(mates) {
 		e.patience.Set(mostPolls, 0)
 	}
 	m.ep.Store(e)
@@ -330,7 +329,7 @@ func (m *member) sight(rank int) string {
 	return ""
 }
 
-// hosts says whether all ranks are on one host and how many are on this one. All
+// hosts reports whether all ranks are on one host and how many are on this one. All
 // addresses must be of the family that this rank's socket has, and reachable
 // from elsewhere if any rank is elsewhere.
 func (m *member) hosts(is4 bool) (one bool, near int, err error) {
@@ -392,7 +391,7 @@ func listen(iface string, setup rendezvous.Setup) (*net.UDPConn, netip.Addr, err
 	return conn, told, nil
 }
 
-// alwaysLoopback says whether a service at this address is for this host alone.
+// alwaysLoopback reports whether a service at this address is for this host alone.
 func alwaysLoopback(server string) bool {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type link interface {
 	// Send sends what is in o, or loses it.
 	Send(o *outbox)
-	// Recv receives some datagrams that have come into in, and says whether there
+	// Recv receives some datagrams that have come into in, and reports whether there
 	// are any.
 	Recv(in *inbox) bool
 	// Wait returns when there may be a datagram, at the time until (of Now; 0
@@ -245,7 +245,7 @@ func (s *socket) Send(o *outbox) {
 	}
 }
 
-// connected says whether what is in o is for the rank that the direct socket is
+// connected reports whether what is in o is for the rank that the direct socket is
 // connected to, and no other. It connects one when it pays.
 func (s *socket) connected(o *outbox) bool {
 	d := &s.out.direct

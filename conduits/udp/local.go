@@ -11,9 +11,9 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/upcast"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -118,7 +118,7 @@ func sockets(n int) ([]*socket, error) {
 // Local opens all ranks of a job in this process, on sockets of the loopback
 // interface. Their datagrams are not sealed.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
-	return upcast.Slice[conduits.Endpoint](openLocal(n, c))
+	return conc.UpcastSlice[conduits.Endpoint](openLocal(n, c))
 }
 
 func openLocal(n int, c conduits.Config) ([]*Endpoint, error) {

@@ -275,14 +275,14 @@ func (box *mailbox) flushAfterRun() {
 	box.d.w.notify()
 }
 
-// pending says whether there is something to be run.
+// pending reports whether there is something to be run.
 func (box *mailbox) pending() bool {
 	box.d.mu.Lock()
 	defer box.d.mu.Unlock()
 	return !box.d.life.closed.Load() && box.runnable()
 }
 
-// runnable says whether there is something to be run, with mu held.
+// runnable reports whether there is something to be run, with mu held.
 func (box *mailbox) runnable() bool { return box.loop.waiting.Load() > 0 || box.d.eng.Pending() }
 
 // Spin is Poll: each look at the socket takes a while. Its caller waits for
@@ -382,10 +382,10 @@ func (box *mailbox) Deliver(f func()) bool {
 	return true
 }
 
-// Polling says whether the caller is in a handler.
+// Polling reports whether the caller is in a handler.
 func (box *mailbox) Polling() bool { return sys.HasGoroutine && box.poller.Load() == sys.Goroutine() }
 
-// discard drops what has arrived, for no poll runs it any more, and says whether
+// discard drops what has arrived, for no poll runs it any more, and reports whether
 // all that this rank has sent has arrived.
 func (box *mailbox) discard() bool {
 	box.d.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // Before a job on several hosts begins, the first rank of each host finds out
@@ -27,7 +27,7 @@ import (
 // rank that does not answer, and only when something is first sent to it. No
 // datagram of an engine is sent before, since no rank has attached.
 //
-// A probe names its sender and its target, and says whether its sender has heard from
+// A probe names its sender and its target, and reports whether its sender has heard from
 // there. Each side sends probes until it has heard the other one, has been told that
 // it was heard, and has measured a round trip. Each host then reports by the
 // rendezvous which it has heard; rank 0 sums up. All hosts answer until it has.
@@ -93,7 +93,7 @@ type tried struct {
 	trip  time.Duration // the shortest round trip; 0: none is known
 }
 
-// done says whether nothing is left to be found out.
+// done reports whether nothing is left to be found out.
 func (w *tried) done() bool { return w.heard && w.told && w.trip > 0 }
 
 // mostTimed bounds tried.at.

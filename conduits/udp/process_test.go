@@ -20,10 +20,10 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/testjob"
-	"github.com/argon-go/argon/internal/testprog"
+	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testprog"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -467,7 +467,7 @@ func TestFreeze(t *testing.T) {
 	w.want(0)
 }
 
-// stopped says whether process pid stands still, or has ended.
+// stopped reports whether process pid stands still, or has ended.
 func stopped(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, ok := bytes.Cut(b, []byte(") "))

@@ -13,9 +13,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/spin"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -56,7 +55,7 @@ func seize() {
 			}
 		}()
 		// One call of assembly, as a copy or a clear is.
-		spin.Changed(told, 0, math.MaxInt)
+		conc.Changed(told, 0, math.MaxInt)
 		e.wait(func() bool { return e.messages == 1 })
 	}
 	testjob.Check(e.Close())
@@ -65,7 +64,7 @@ func seize() {
 // TestSeized: a rank whose runtime lets no goroutine run for longer than the dead time,
 // while its process runs, is told of and waited for.
 func TestSeized(t *testing.T) {
-	if runtime.GOARCH != "amd64" || race.Enabled {
+	if runtime.GOARCH != "amd64" || conc.Race {
 		t.Skip("package spin is no assembly here, and can be preempted")
 	}
 	name := filepath.Join(t.TempDir(), "flag")

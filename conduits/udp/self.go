@@ -38,7 +38,7 @@ type selfMessage struct {
 // not look at the socket, which takes ten times as long as such a message.
 const selfTurns = 8
 
-// lookElsewhere says whether a poll is to look at the socket, too.
+// lookElsewhere reports whether a poll is to look at the socket, too.
 func (l *loopback) lookElsewhere() bool {
 	return l.waiting.Load() == 0 || l.turns.Add(1)%selfTurns == 0
 }

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/conduits/udp/seal"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // TestConformanceSimulated runs the suite over a network that does everything at
@@ -16,7 +16,7 @@ import (
 // TestConformance that tells more.
 func TestConformanceSimulated(t *testing.T) {
 	slow(t)
-	conduittest.Run(t, udp.Simulate(sim.Faults{
+	conformance.Run(t, udp.Simulate(sim.Faults{
 		Drop: 0.2, Duplicate: 0.1, Delay: 0.5, Corrupt: 0.05, Truncate: 0.02, DelayBy: 30 * sim.Microsecond,
 		Buffer: 1 << 18, Jitter: sim.Microsecond,
 	}, seal.Encrypted))
@@ -25,7 +25,7 @@ func TestConformanceSimulated(t *testing.T) {
 // slow skips a test of a simulation, which runs one goroutine at a time, where
 // that would take minutes and tell nothing about races.
 func slow(t *testing.T) {
-	if race.Enabled || testing.Short() {
+	if conc.Race || testing.Short() {
 		t.Skip("simulated conformance runs without -race and -short")
 	}
 }

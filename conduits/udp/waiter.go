@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/patience"
-	"github.com/argon-go/argon/internal/sleepers"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -20,9 +19,9 @@ type waiter struct {
 	single    bool // one goroutine runs at a time: a simulation
 	processes bool // other ranks are other processes
 
-	patience patience.Patience // in polls; none where ranks outnumber processors
-	came     atomic.Bool       // datagrams, since the last Idle
-	since    atomic.Int32      // which idle call they had come at
+	patience conc.Patience // in polls; none where ranks outnumber processors
+	came     atomic.Bool   // datagrams, since the last Idle
+	since    atomic.Int32  // which idle call they had come at
 
 	seq          atomic.Uint32 // changes with whatever may end a wait
 	armed        atomic.Int32
@@ -32,7 +31,7 @@ type waiter struct {
 	cond     sync.Cond
 	watching bool // one of the parked, or the attendant, is in link.Wait
 	standing bool // watching, and it is the attendant
-	waiting  sleepers.List[conduits.Blocked]
+	waiting  conc.Sleepers[conduits.Blocked]
 	again    chan<- struct{} // the attendant's; nil if there is none
 	rested   bool            // the attendant looks seldom
 }
@@ -61,11 +60,11 @@ func (w *waiter) Idle(idle int) bool {
 	}
 	idle -= int(w.since.Load())
 	switch w.patience.Next(idle) {
-	case patience.Look:
+	case conc.Look:
 		if idle%pollsPerGosched == pollsPerGosched-1 {
 			runtime.Gosched()
 		}
-	case patience.Yield:
+	case conc.Yield:
 		began := time.Now()
 		if w.processes {
 			sys.Yield()
@@ -173,7 +172,7 @@ func (w *waiter) standDown() {
 	w.waitMu.Unlock()
 }
 
-// rest says whether the attendant may look seldom: another goroutine waits for the
+// rest reports whether the attendant may look seldom: another goroutine waits for the
 // link, and recalls the attendant when it has.
 func (w *waiter) rest() bool {
 	w.waitMu.Lock()

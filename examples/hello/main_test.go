@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {

@@ -265,7 +265,7 @@ func (g *graph) orient() {
 // degree is how many edges v has.
 func (g *graph) degree(v uint32) uint32 { return g.degrees[g.owner(v)][g.place(v)] }
 
-// later says whether v comes after u: by degree, and by number if these are equal.
+// later reports whether v comes after u: by degree, and by number if these are equal.
 func (g *graph) later(u, v uint32) bool {
 	return cmp.Or(cmp.Compare(g.degree(u), g.degree(v)), cmp.Compare(u, v)) < 0
 }

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {

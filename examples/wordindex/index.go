@@ -83,7 +83,7 @@ type top struct {
 
 func (t *top) text() string { return string(t.Text[:t.Len]) }
 
-// before says whether a is to be printed before b.
+// before reports whether a is to be printed before b.
 func (t *top) before(u *top) bool {
 	if t.Count != u.Count {
 		return t.Count > u.Count

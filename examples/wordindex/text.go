@@ -125,7 +125,7 @@ func (r *reader) read(name string) ([]byte, error) {
 	return r.buf.Bytes(), nil
 }
 
-// isBinary says whether text is none, in the way of grep and git.
+// isBinary reports whether text is none, in the way of grep and git.
 func isBinary(text []byte) bool {
 	return bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/internal/bulk"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 )
 
 // Spec says what a box is for.
@@ -48,7 +48,7 @@ type Box struct {
 type peer struct {
 	b      *Box
 	rank   int
-	queue  fifo.Queue[batch]
+	queue  conc.Queue[batch]
 	queued int           // bytes of queue
 	sent   uint64        // bytes
 	acked  atomic.Uint64 // of sent, those that are handled there
@@ -303,7 +303,7 @@ func (p *peer) list() {
 	}
 }
 
-// left says whether there is something to be sent.
+// left reports whether there is something to be sent.
 func (p *peer) left() bool { return !p.queue.Empty() || p.due-p.told >= window/4 }
 
 // send sends what there is room for.

@@ -283,7 +283,7 @@ func (c *Endpoint) handle(t *batch) {
 	}
 }
 
-// early says whether t has to wait: the box has not been started; its sender's Sync has ended earlier than that of this
+// early reports whether t has to wait: the box has not been started; its sender's Sync has ended earlier than that of this
 // rank, which has to hand out what came before first; or it is to be sent on, and enough of
 // that waits already. What is for other ranks can always be handed out there, so that a
 // rank waits for others with what it sends on, and nothing goes round.

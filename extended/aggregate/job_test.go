@@ -10,7 +10,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/loop"
 	_ "github.com/argon-go/argon/conduits/shm"
 	_ "github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) { testjob.Main(m, nil) }

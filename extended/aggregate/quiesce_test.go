@@ -12,12 +12,12 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // crowd divides the seeds: under the race detector, which has nothing to see where ranks run
 // one at a time.
-var crowd = map[bool]uint64{false: 1, true: 16}[race.Enabled]
+var crowd = map[bool]uint64{false: 1, true: 16}[conc.Race]
 
 var (
 	seeds     = flag.Uint64("aggregate.seeds", 160/crowd, "random programs of TestQuiescence")

@@ -31,6 +31,6 @@ func next(rank, dst, size, k int) int {
 	return dst/k*k + rank%k
 }
 
-// Direct says whether all items for other ranks are sent to them without another rank in
+// Direct reports whether all items for other ranks are sent to them without another rank in
 // between, which Send always does.
 func (c *Endpoint) Direct() bool { return c.columns == 0 }

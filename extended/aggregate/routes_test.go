@@ -14,7 +14,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 var countRanks = flag.Int("aggregate.ranks", 0, "the number of ranks, instead of the usual ones, of TestNext and TestRoutes; of 65,536 they take minutes")

@@ -10,7 +10,7 @@ import (
 
 // Party is what Sync waits for the end of.
 type Party interface {
-	// Flush sends what is kept back, without waiting, and says whether nothing is left to do
+	// Flush sends what is kept back, without waiting, and reports whether nothing is left to do
 	// on this rank: what it does next, something from another rank makes it do.
 	Flush() (idle bool, err error)
 	// Counts are how many messages this rank has sent so far, and how many it has handled.

@@ -60,7 +60,7 @@ var kindNames = [numKinds]string{
 	kindPhase:         "a barrier",
 }
 
-// waitsForAll says whether each rank waits for what all others give in calls of kind k.
+// waitsForAll reports whether each rank waits for what all others give in calls of kind k.
 func (k kind) waitsForAll() bool {
 	return k == kindAllReduce || k == kindAllGather || k == kindExchange || k == kindReduceScatter
 }
@@ -121,7 +121,7 @@ func (c *Endpoint) text(d call) string {
 
 func (c call) ofBytes() string { return " of " + strconv.FormatUint(c.size, 10) + " bytes" }
 
-// matches says whether ranks in calls c and d can finish them together. Those that
+// matches reports whether ranks in calls c and d can finish them together. Those that
 // agree find out themselves what they do not agree on.
 func (c call) matches(d call) bool {
 	return c == d || agreeing(c.kind) && agreeing(d.kind) && c.size == d.size

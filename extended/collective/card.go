@@ -83,7 +83,7 @@ func (c *Endpoint) met() error {
 	return c.wait(b, false, func() bool { return false })
 }
 
-// differ says whether the phase that this rank has come to is over, and calls differ.
+// differ reports whether the phase that this rank has come to is over, and calls differ.
 func (k *card) differ() bool {
 	n, low, high := k.unit.BarrierResult(conduits.BarrierOfCollectives)
 	return n == k.phase && low>>callRank != high>>callRank

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 var errTest = errors.New("a reason")
@@ -48,7 +48,7 @@ func TestMismatch(t *testing.T) {
 		{bad, func(c *Endpoint) error { _ = c.Broadcast(-1, nil); return nil }},
 	}
 	sizes := []int{2, 3, 4, 5}
-	if testing.Short() || race.Enabled {
+	if testing.Short() || conc.Race {
 		sizes = sizes[1:3]
 	}
 	for _, size := range sizes {
@@ -356,7 +356,7 @@ func TestBlocked(t *testing.T) {
 }
 
 func TestNothingAllocates(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector has sync.Pool drop at random what it is given")
 	}
 	const runs = 100

@@ -19,8 +19,8 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 var countRanks = flag.Int("collective.ranks", 0, "the number of ranks of TestCounts instead of the usual ones; 65,536 take minutes")
@@ -443,7 +443,7 @@ func walk(n int, steps ...[]transfer) (messages, depth int, err error) {
 func sizes() []int {
 	var all []int
 	most := 64
-	if race.Enabled { // which has nothing to see where ranks run one at a time
+	if conc.Race { // which has nothing to see where ranks run one at a time
 		most = 9
 	}
 	for n := 1; n <= most; n++ {
@@ -452,7 +452,7 @@ func sizes() []int {
 	switch {
 	case *countRanks > 0:
 		return []int{*countRanks}
-	case race.Enabled:
+	case conc.Race:
 		return all
 	}
 	return append(all, fewRanks)

@@ -59,7 +59,7 @@ func combineBlocks(room []byte, n, stride, size int, combine Combine) {
 	}
 }
 
-// directly says whether n bytes, which are one block of each rank, are enough for the
+// directly reports whether n bytes, which are one block of each rank, are enough for the
 // blocks to be sent directly.
 func (c *Endpoint) directly(n int) bool { return c.size > 1 && n/c.size >= directBlock }
 

@@ -271,7 +271,7 @@ func (g *engine) advance() {
 	}
 }
 
-// some says whether an operation is queued that is not known to lack credit.
+// some reports whether an operation is queued that is not known to lack credit.
 func (g *engine) some() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -352,7 +352,7 @@ func (g *engine) announce() {
 	}
 }
 
-// tell says whether r is done.
+// tell reports whether r is done.
 func (g *engine) tell(r *report) bool {
 	c := r.c
 	c.mu.Lock()
@@ -596,13 +596,13 @@ func (c *Endpoint) noteNB(t *am.Token, w note, key uint32, ready bool) {
 	c.mu.Unlock()
 }
 
-// gaveUp says whether this rank may have ended mine, which matches what the sender of w waits in,
+// gaveUp reports whether this rank may have ended mine, which matches what the sender of w waits in,
 // because the job has failed: not a mismatch, and the sender hears of the failure, too.
 func gaveUp(t *am.Token, w *note, mine call) bool {
 	return w.call().matches(mine) && t.Endpoint().Conduit().Err() != nil
 }
 
-// reports says whether this rank is in a call, and so will tell others of a mismatch.
+// reports reports whether this rank is in a call, and so will tell others of a mismatch.
 // Called with mu held.
 func (c *Endpoint) reports() bool { return c.active || c.flight != nil && c.flight.going > 0 }
 
@@ -639,7 +639,7 @@ func (h Handle) taken() error {
 	return nil
 }
 
-// Ready says whether Wait would return at once. It does not poll.
+// Ready reports whether Wait would return at once. It does not poll.
 func (h Handle) Ready() bool { return h.taken() != nil || h.o.over.Load() }
 
 // Wait waits until this rank's part in the call is done, answering peers and advancing the

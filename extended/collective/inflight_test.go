@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"pgregory.net/rapid"
 )
 
@@ -376,7 +376,7 @@ func TestCloseInFlight(t *testing.T) {
 
 // TestInFlightAllocs: a call that was begun and waited for leaves nothing to be collected.
 func TestInFlightAllocs(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("pools lose what they keep under the race detector")
 	}
 	must(t, "shm", 2, func(m *member) error {

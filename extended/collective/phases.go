@@ -8,7 +8,7 @@ import "github.com/argon-go/argon/am"
 type Phases interface {
 	// Waiting is the phase that this rank waits for; ok is false if it waits for none.
 	Waiting() (phase uint32, ok bool)
-	// Behind says whether this rank has not come to phase yet.
+	// Behind reports whether this rank has not come to phase yet.
 	Behind(phase uint32) bool
 }
 
@@ -59,7 +59,7 @@ func (c *Endpoint) atPhase(w *note, phase uint32) [faultWords]uint32 {
 	return f
 }
 
-// stands says whether f, which this rank is told, is a mismatch: if it asks this
+// stands reports whether f, which this rank is told, is a mismatch: if it asks this
 // rank, then only this one knows. Called with mu held.
 func (c *Endpoint) stands(f *fault) bool {
 	if f.callA.kind != kindPhase || f.b != uint32(c.rank) || c.team != nil {

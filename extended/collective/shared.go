@@ -6,8 +6,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/release"
-	"github.com/argon-go/argon/internal/spin"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // shared is what calls with few bytes use where all ranks share memory. Each rank writes what
@@ -145,13 +144,13 @@ func callOf(w uint64) (seq uint32, d call) {
 func (s slot) put(data []byte) {
 	k := 1
 	for ; len(data) >= 8; k++ {
-		release.Store64(plain(&s[k]), binary.NativeEndian.Uint64(data))
+		conc.Release64(plain(&s[k]), binary.NativeEndian.Uint64(data))
 		data = data[8:]
 	}
 	if len(data) > 0 {
 		var b [8]byte
 		copy(b[:], data)
-		release.Store64(plain(&s[k]), binary.NativeEndian.Uint64(b[:]))
+		conc.Release64(plain(&s[k]), binary.NativeEndian.Uint64(b[:]))
 	}
 }
 
@@ -231,7 +230,7 @@ func (c *Endpoint) slotted(h *channel, data []byte, alone bool, from, to int, ta
 	word, mine := s.owed.word, g.slots[g.at]
 	mine.put(data)
 	if h == s.pair {
-		release.Store64(plain(&mine[0]), word)
+		conc.Release64(plain(&mine[0]), word)
 		s.ep.Wake(1 - c.rank)
 	} else {
 		// The stores of all ranks have one order, and the last in it sees all others here.
@@ -413,7 +412,7 @@ const (
 	looks    = 16
 )
 
-// watch looks for a while whether w is over, and says whether it is.
+// watch looks for a while whether w is over, and reports whether it is.
 func (c *Endpoint) watch(w awaited) bool {
 	s := c.shared
 	k := w.lacking()
@@ -421,14 +420,14 @@ func (c *Endpoint) watch(w awaited) bool {
 	if s.pair != nil && k >= 0 && budget > 0 {
 		q := &w.g.slots[k][0]
 		if v := q.Load(); v != w.word {
-			spin.ChangedOwned(plain(q), v, budget*looks)
+			conc.ChangedOwned(plain(q), v, budget*looks)
 		}
 		k = w.lacking()
 	}
 	for i := 0; k >= 0 && i < budget; i++ {
 		q := &w.g.slots[k][0]
 		if v := q.Load(); v != w.word {
-			spin.Changed(plain(q), v, looks)
+			conc.Changed(plain(q), v, looks)
 		}
 		if k = w.lacking(); k >= 0 {
 			c.e.Poll()
@@ -512,7 +511,7 @@ func (s *shared) lacking(from, to int) int {
 	return -1
 }
 
-// lacks says whether rank r has not come to what is waited for.
+// lacks reports whether rank r has not come to what is waited for.
 func (s *shared) lacks(r int) bool {
 	if len(s.lines.levels) == 1 && (r < s.now.from || r >= s.now.to) {
 		return false
@@ -544,7 +543,7 @@ func (s *shared) missing() string {
 	return "waiting for rank " + conduits.RankList(ranks) + " to call it"
 }
 
-// stuck says whether rank r still waits for this one to come to call w, which this rank has not made:
+// stuck reports whether rank r still waits for this one to come to call w, which this rank has not made:
 // w is the last that r has written, and not in a slot of this rank, which would keep it until
 // r has written another one.
 func (s *shared) stuck(r int, w uint64) bool {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // order is a Combine whose result depends on the order and the grouping.
@@ -59,7 +59,7 @@ var ordered = []struct {
 // that take the former and some that do not, where any rank may be ahead.
 func TestShared(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8, 9, 20, 66} {
-		if race.Enabled && n > 20 {
+		if conc.Race && n > 20 {
 			continue // ten seconds
 		}
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

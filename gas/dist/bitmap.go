@@ -127,7 +127,7 @@ func (b *Bitmap) check(op string) error {
 	return nil
 }
 
-// Set sets bit i, and says whether it was set before: of many ranks that set a bit one learns that
+// Set sets bit i, and reports whether it was set before: of many ranks that set a bit one learns that
 // it was not.
 func (b *Bitmap) Set(i int) (was bool, err error) {
 	p, mask, err := b.at("Set", i)
@@ -138,7 +138,7 @@ func (b *Bitmap) Set(i int) (was bool, err error) {
 	return old&mask != 0, err
 }
 
-// Clear clears bit i, and says whether it was set before.
+// Clear clears bit i, and reports whether it was set before.
 func (b *Bitmap) Clear(i int) (was bool, err error) {
 	p, mask, err := b.at("Clear", i)
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *Bitmap) Clear(i int) (was bool, err error) {
 	return old&mask != 0, err
 }
 
-// Test says whether bit i is set.
+// Test reports whether bit i is set.
 func (b *Bitmap) Test(i int) (bool, error) {
 	p, mask, err := b.at("Test", i)
 	if err != nil {
@@ -224,7 +224,7 @@ func (b *Bitmap) each(op uint32, idx []int, set []bool) error {
 	return nil
 }
 
-// access does op to a bit of this rank, and says whether it was set.
+// access does op to a bit of this rank, and reports whether it was set.
 func (b *Bitmap) access(op uint32, local int) bool {
 	p, mask := &b.own[local/wordBits], uint64(1)<<(local%wordBits)
 	switch op {

@@ -5,7 +5,7 @@
 //
 // A container is made by a collective call, which all ranks make with the same arguments: New
 // with the type's name. It ends by Done, which is collective, too; calls after that which
-// return errors return one that matches [gas.ErrNotReady]. The first line of a comment says whether a call is
+// return errors return one that matches [gas.ErrNotReady]. The first line of a comment reports whether a call is
 // collective; others any rank makes by itself, whenever it likes.
 //
 // The name that a container is given is for messages to people. Elements that a program gets

@@ -223,7 +223,7 @@ func ownerOf(h uint64, ranks int) int {
 	return int(hi)
 }
 
-// holds says whether t, which travels, is of a kind or has parts that are.
+// holds reports whether t, which travels, is of a kind or has parts that are.
 func holds(t reflect.Type, kind reflect.Kind) bool {
 	switch t.Kind() {
 	case kind:

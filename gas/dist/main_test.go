@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/chaos"
 	_ "github.com/argon-go/argon/conduits/loop"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestMain(m *testing.M) {

@@ -123,7 +123,7 @@ func (m *Map[K, V]) Put(key K, v V) error {
 	return err
 }
 
-// Delete deletes the entry of key, and says whether there was one.
+// Delete deletes the entry of key, and reports whether there was one.
 func (m *Map[K, V]) Delete(key K) (found bool, err error) { return m.remove.Call(key, struct{}{}) }
 
 // PutAll is Put for many keys, many in a message: when it returns all are done. Where a key is
@@ -306,5 +306,5 @@ func (p *part[K, V]) delete(i int) {
 	p.free = append(p.free, i)
 }
 
-// holdsSlices says whether copies of values of type T, which travels, share memory.
+// holdsSlices reports whether copies of values of type T, which travels, share memory.
 func holdsSlices[T any]() bool { return holds(reflect.TypeFor[T](), reflect.Slice) }

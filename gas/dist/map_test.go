@@ -15,7 +15,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/gas/dist"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // access is one step of a rank in the model.
@@ -210,7 +210,7 @@ func (k kind[K, V]) do(m *dist.Map[K, V], add *dist.Update[K, V, V, got[V]], op 
 	return nil
 }
 
-// same says whether values are equal; an empty slice is no other than none.
+// same reports whether values are equal; an empty slice is no other than none.
 func same[V any](a, b V) bool {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	return x.Kind() == reflect.Slice && x.Len() == 0 && y.Len() == 0 || reflect.DeepEqual(a, b)
@@ -722,7 +722,7 @@ func TestAllWhileChanging(t *testing.T) {
 // TestCallsAllocate: a call takes no memory, on either side, if the argument and the result have fixed
 // sizes, and the key has or is a short text.
 func TestCallsAllocate(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("the race detector allocates")
 	}
 	err := gas.Run(gas.Config{Ranks: 2, SegmentSize: 1 << 16}, func(n *gas.Node) error {

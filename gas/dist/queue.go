@@ -571,7 +571,7 @@ func (q *Queue[T]) rest() (ended bool, err error) {
 	}
 }
 
-// due says whether a sleeping rank has something to do.
+// due reports whether a sleeping rank has something to do.
 func (q *Queue[T]) due() bool {
 	return atomic.LoadUint64(&q.words[hintWord]) != 0 || q.waveDue() ||
 		q.gate == gateEntered && q.n.Barriers().Ready()
@@ -606,7 +606,7 @@ func (q *Queue[T]) finish() error {
 	return q.n.Barrier()
 }
 
-// waves has this rank do its part in counting, and says whether there is nothing left to do on
+// waves has this rank do its part in counting, and reports whether there is nothing left to do on
 // any rank. A wave goes down the tree of ranks, each of which passes it on when it has no work, and
 // comes back up with the sums of items pushed and finished. Both only grow; so if as many were pushed
 // by the end of a wave as were finished by the end of the one before it, there was none in
@@ -658,12 +658,12 @@ func (q *Queue[T]) tell(word uint64) error {
 	return nil
 }
 
-// waveDue says whether waves would do something.
+// waveDue reports whether waves would do something.
 func (q *Queue[T]) waveDue() bool {
 	return q.rank > 0 && atomic.LoadUint64(&q.words[downWord]) != q.told || !q.sent && q.gathered()
 }
 
-// gathered says whether all children have sent their parts of the wave.
+// gathered reports whether all children have sent their parts of the wave.
 func (q *Queue[T]) gathered() bool {
 	for c := range q.children() {
 		if atomic.LoadUint64(&q.words[upWord+3*c+2]) != q.wave {

@@ -7,7 +7,7 @@
 // call has ended, the one that answers the process's peers among them: memory that is
 // touched for the first time takes 20 s for a GiB on some virtual machines, and the peers
 // declare the process dead meanwhile. So memory whose length a caller chooses is copied
-// and cleared by this package, which internal/lint checks.
+// and cleared by this package, which internal/tools/lint checks.
 package bulk
 
 import "unsafe"

@@ -40,7 +40,7 @@ func Printable(s string, most int) string {
 	return b.String()
 }
 
-// plain says whether there is nothing to be escaped in s.
+// plain reports whether there is nothing to be escaped in s.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {

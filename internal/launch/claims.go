@@ -5,8 +5,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/argon-go/argon/internal/claim"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/claim"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // claims are which processes have claimed the ranks of a crew, and the server that

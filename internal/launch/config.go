@@ -11,11 +11,11 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/ifaddr"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/env"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
 )
 
 // EnvDeputy is set for a host's deputy, see func Deputy.
@@ -338,7 +338,7 @@ func (c *Config) validateHosts() (all []error) {
 	return all
 }
 
-// Reserved says whether the variable is one that the launcher itself sets for
+// Reserved reports whether the variable is one that the launcher itself sets for
 // ranks.
 func Reserved(key string) bool {
 	for _, k := range ownEnv {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 func TestParseSize(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 )
 

@@ -18,13 +18,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/ifaddr"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/awake"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
 )
 
 const (
@@ -357,7 +357,7 @@ func (d *deputy) findProgram() error {
 	return nil
 }
 
-// trusted says whether no user but this one and root can put something else in
+// trusted reports whether no user but this one and root can put something else in
 // the place of a file, so that it still is what it was when it was looked at.
 func trusted(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
@@ -482,7 +482,7 @@ func persist(ctx context.Context, ask func() error) error {
 	}
 }
 
-// family says whether server, an address with a port, is of IPv6.
+// family reports whether server, an address with a port, is of IPv6.
 func family(server string) (is6 bool) {
 	a, err := netip.ParseAddrPort(server)
 	return err == nil && a.Addr().Unmap().Is6()
@@ -604,7 +604,7 @@ func (d *deputy) feed(w *os.File) {
 	}
 }
 
-// decides says whether the launcher has said by f that the job ends.
+// decides reports whether the launcher has said by f that the job ends.
 func (f *frame) decides() bool {
 	switch f.kind {
 	case frameFail:

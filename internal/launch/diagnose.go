@@ -5,8 +5,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // dump is the launcher's question to all ranks where they wait.

@@ -1,6 +1,6 @@
 // Package launch starts the ranks of a job as processes of this host or others,
 // watches over them, and leaves nothing behind. Command gasrun is its command
-// line; tests use it through package internal/testjob.
+// line; tests use it through package internal/testkit/testjob.
 //
 // # Concepts
 //

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -173,5 +173,5 @@ func (g *guard) dismiss() {
 	}
 }
 
-// is says whether pid is the guard's.
+// is reports whether pid is the guard's.
 func (g *guard) is(pid int) bool { return g != nil && g.pid == pid }

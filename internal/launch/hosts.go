@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // A Host is a machine that ranks run on.
@@ -158,7 +158,7 @@ func isLoopback(name string, addr netip.Addr) bool {
 		slices.Contains(loopbackNames, strings.TrimSuffix(name, ".localdomain"))
 }
 
-// isSelf says whether name is this machine's.
+// isSelf reports whether name is this machine's.
 func isSelf(name string) bool {
 	own, err := os.Hostname()
 	if err != nil || own == "" {

@@ -13,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
-	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/ifaddr"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/env"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/awake"
+	"github.com/argon-go/argon/internal/sys/ifaddr"
 )
 
 const (

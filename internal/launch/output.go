@@ -584,7 +584,7 @@ type pump struct {
 	hurried bool
 }
 
-// run copies in to take until its end, closes it, and says whether the end did
+// run copies in to take until its end, closes it, and reports whether the end did
 // not come within a second after hurry: some process still has the other end.
 func (p *pump) run(in *os.File, take func([]byte)) (foreign bool) {
 	defer in.Close()
@@ -619,7 +619,7 @@ func (p *pump) hurry() {
 	}
 }
 
-// rest takes what is in the pipe without waiting for more, and says whether
+// rest takes what is in the pipe without waiting for more, and reports whether
 // a process still has the other end.
 func rest(in *os.File, buf []byte, take func([]byte)) (open bool) {
 	raw, err := in.SyscallConn()

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -130,7 +130,7 @@ func jobOf(pid int) string {
 	return identityOf(strings.Split(string(b), "\x00"))
 }
 
-// belongs says whether the process has that identity. No process belongs to a
+// belongs reports whether the process has that identity. No process belongs to a
 // job without identity.
 func belongs(pid int, identity string) bool { return identity != "" && jobOf(pid) == identity }
 

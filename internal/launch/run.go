@@ -18,13 +18,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
-	"github.com/argon-go/argon/internal/env"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/env"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/simrecord"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/simrecord"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // Rank is how one rank ended.
@@ -428,7 +428,7 @@ func (j *job) ended(endings []ending) {
 	j.early()
 }
 
-// exited says whether a rank has ended the job by Exit before anything else has
+// exited reports whether a rank has ended the job by Exit before anything else has
 // decided how it ends. Ranks have a moment to end by themselves then, as when one
 // has failed; those that compute get SIGTERM.
 func (j *job) exited() bool {
@@ -652,7 +652,7 @@ func look(by map[*host][]int) map[int]process {
 	return all
 }
 
-// runsOn says whether a rank is alive on h.
+// runsOn reports whether a rank is alive on h.
 func (j *job) runsOn(h *host) bool {
 	for r := h.first; r < h.first+h.size; r++ {
 		if j.ranks[r].live {
@@ -796,7 +796,7 @@ func (j *job) result() (Result, error) {
 	return res, nil
 }
 
-// obeyed says whether the first rank that failed after a signal had been
+// obeyed reports whether the first rank that failed after a signal had been
 // forwarded did so because of it.
 func (j *job) obeyed() bool {
 	switch rk := &j.ranks[j.first]; {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/simrecord"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/simrecord"
 )
 
 // newSimMemory makes the file that the one process of a job writes its record to.

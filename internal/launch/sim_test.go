@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // TestSimulatedMemory: what the process of a simulated job has written of it is the state

@@ -120,7 +120,7 @@ func bootScript(token string, im *image, temp string) string {
 	return "exec sh -c '" + script + "'"
 }
 
-// hardToQuote says whether a character may mean something to some shell.
+// hardToQuote reports whether a character may mean something to some shell.
 func hardToQuote(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
 }

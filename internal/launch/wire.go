@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // The launcher and its deputy on a host talk in frames:
@@ -161,7 +161,7 @@ func parseFrame(kind frameKind, b []byte) (frame, error) {
 	return f, nil
 }
 
-// has says whether the frame has so many numbers and texts.
+// has reports whether the frame has so many numbers and texts.
 func (f *frame) has(nums, texts int) bool { return len(f.nums) == nums && len(f.texts) == texts }
 
 // text is the frame's first text, "" if there is none.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"pgregory.net/rapid"
 )
 

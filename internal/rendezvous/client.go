@@ -16,11 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // NoRank stands for the rank that has failed when the job has failed as a
@@ -283,7 +283,7 @@ func (c *Client) pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// try connects once. again says whether it may work later.
+// try connects once. again reports whether it may work later.
 func (c *Client) try(ctx context.Context, id *identity, h Hello) (t *tls.Conn, again bool, err error) {
 	// An attempt that is neither answered nor refused is worth a second one, but
 	// there may be a long queue.

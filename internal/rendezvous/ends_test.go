@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // kill ends a rank's connection as the end of its process does, in two ways.

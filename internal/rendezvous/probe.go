@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // Probe finds out whether the service at server, "host:port", can be reached and

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // TestProbe: a probe finds the job's service and leaves no trace; another
@@ -60,7 +60,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// others says whether n more ranks of other jobs have come.
+// others reports whether n more ranks of other jobs have come.
 func (j *job) others(n uint64) func() bool {
 	count := func() uint64 {
 		j.mu.Lock()

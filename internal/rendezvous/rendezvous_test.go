@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobkey"
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // limit is longer than anything here takes, on any machine.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -20,7 +20,7 @@ var scale = flag.Int("scale", 2000, "ranks of TestScale; each needs two open fil
 // that takes and what it costs.
 func TestScale(t *testing.T) {
 	size := *scale
-	if testing.Short() || race.Enabled {
+	if testing.Short() || conc.Race {
 		size = min(size, 150)
 	}
 	if most := sys.FileLimit(); most < uint64(2*size+200) {

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/argon-go/argon/internal/awake"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/sys/awake"
 )
 
 // State is what the service knows of a rank.

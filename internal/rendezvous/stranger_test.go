@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // a log is what a server has logged.

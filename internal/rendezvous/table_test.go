@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/sys"
 
 	"pgregory.net/rapid"

@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // A Watch is a connection to the service of one that holds the job's key and is no

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // TestWatch: a watcher learns of the job's failure, before and after it has come,

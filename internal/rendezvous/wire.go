@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
+	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
 // version of the messages below; both sides must have the same. Other versions
@@ -178,7 +178,7 @@ func (p *parser) addr() netip.Addr {
 	return netip.Addr{}
 }
 
-// done says whether the body was as it should be.
+// done reports whether the body was as it should be.
 func (p *parser) done() bool { return !p.bad && len(p.b) == 0 }
 
 func appendAddr(b []byte, a netip.Addr) []byte {

@@ -72,7 +72,7 @@ func (s *BareSocket) Connect(to netip.AddrPort) error {
 }
 
 // Segment makes Send cut what it is given into datagrams of size bytes (the last
-// one may be shorter), and Receive take several at once. It says whether the
+// one may be shorter), and Receive take several at once. It reports whether the
 // kernel can (Linux 5.0).
 func (s *BareSocket) Segment(size int) bool {
 	return unix.SetsockoptInt(int(s.fd), unix.SOL_UDP, unix.UDP_SEGMENT, size) == nil &&

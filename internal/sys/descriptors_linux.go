@@ -25,7 +25,7 @@ func Descriptors() []int {
 	return all
 }
 
-// Inherited says whether programs that this process starts have fd open, too.
+// Inherited reports whether programs that this process starts have fd open, too.
 func Inherited(fd int) bool {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	return err == nil && flags&unix.FD_CLOEXEC == 0

@@ -2,7 +2,7 @@
 
 package sys
 
-// HasGoroutine says whether Goroutine tells goroutines apart.
+// HasGoroutine reports whether Goroutine tells goroutines apart.
 const HasGoroutine = true
 
 // Goroutine identifies the calling goroutine among those alive. Only equality

@@ -2,7 +2,7 @@
 
 package sys
 
-// HasGoroutine says whether Goroutine tells goroutines apart.
+// HasGoroutine reports whether Goroutine tells goroutines apart.
 const HasGoroutine = false
 
 // Goroutine returns 1 for every goroutine on this architecture.

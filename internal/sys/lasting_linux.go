@@ -11,7 +11,7 @@ import (
 // ErrnoName is the symbol of an error number, such as ENETUNREACH.
 func ErrnoName(e syscall.Errno) string { return unix.ErrnoName(e) }
 
-// Lasting says whether err, of a call that sends to an address or connects to it,
+// Lasting reports whether err, of a call that sends to an address or connects to it,
 // is about the way there or the permission to use it, and so will not go away by
 // trying again; and for how long it should nevertheless be tried: routes flap.
 // A refused connection is not: no process listens there yet, or no more.

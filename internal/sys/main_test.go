@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/argon-go/argon/internal/testmain"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestMain(m *testing.M) { os.Exit(testmain.Run(m)) }

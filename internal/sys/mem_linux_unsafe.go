@@ -134,7 +134,7 @@ var errNoMembarrier = cmp.Or(
 	membarrier(membarrierRegisterPrivateExpedited),
 	membarrier(membarrierRegisterGlobalExpedited))
 
-// HasMembarrier says whether Barrier and GlobalBarrier work. The process has
+// HasMembarrier reports whether Barrier and GlobalBarrier work. The process has
 // been registered for both by then.
 func HasMembarrier() bool { return errNoMembarrier == nil }
 

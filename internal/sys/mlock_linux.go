@@ -24,7 +24,7 @@ func lock(name string, call, addr, n uintptr) error {
 	return nil
 }
 
-// LocksBeyondLimit says whether LockLimit does not hold for the calling thread,
+// LocksBeyondLimit reports whether LockLimit does not hold for the calling thread,
 // which has CAP_IPC_LOCK. In a user namespace the kernel does not honour that.
 func LocksBeyondLimit() bool {
 	return capable(unix.CAP_IPC_LOCK)

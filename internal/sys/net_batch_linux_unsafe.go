@@ -59,7 +59,7 @@ func (s *Sockaddr) AddrPort() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Same says whether two addresses of the same kind of socket are equal, but for
+// Same reports whether two addresses of the same kind of socket are equal, but for
 // what only the kernel fills in.
 func (s *Sockaddr) Same(o *Sockaddr) bool {
 	return s.raw.Family == o.raw.Family && s.raw.Port == o.raw.Port &&
@@ -96,7 +96,7 @@ type Outbox struct {
 	ctl      [outMessages][ctlSpace]byte
 }
 
-// Room says whether a message, or one more part of it, can be added, and so many
+// Room reports whether a message, or one more part of it, can be added, and so many
 // parts.
 func (o *Outbox) Room(parts int) bool { return o.n < outMessages && o.parts+parts <= outParts }
 
@@ -177,7 +177,7 @@ func (o *Outbox) Drop() {
 	o.n, o.parts = 0, 0
 }
 
-// Unsegmentable says whether err of Flush means that the kernel, the interface or
+// Unsegmentable reports whether err of Flush means that the kernel, the interface or
 // the path does not take messages to be cut into segments.
 func Unsegmentable(err syscall.Errno) bool {
 	switch err {
@@ -202,7 +202,7 @@ type Inbox struct {
 }
 
 // NewInbox makes one for messages of up to size bytes, count at a time; names
-// says whether it is asked for their senders.
+// reports whether it is asked for their senders.
 func NewInbox(count, size int, names bool) *Inbox {
 	b := &Inbox{
 		msgs: make([]mmsghdr, count), from: make([]Sockaddr, count), iov: make([]unix.Iovec, count), ctl: make([][ctlSpace]byte, count),
@@ -284,7 +284,7 @@ func (b *Inbox) one(fd uintptr, looks int) int {
 	return b.n
 }
 
-// Full says whether the last Receive had room for no more.
+// Full reports whether the last Receive had room for no more.
 func (b *Inbox) Full() bool { return b.n == len(b.msgs) }
 
 // Message is the i-th that Receive has brought, and the size of the datagrams
@@ -312,7 +312,7 @@ func Buffers(fd uintptr, bytes int) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, bytes)
 }
 
-// SendSegments says whether the kernel cuts messages into datagrams (Linux 4.18).
+// SendSegments reports whether the kernel cuts messages into datagrams (Linux 4.18).
 func SendSegments(fd uintptr) bool {
 	_, err := unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT)
 	return err == nil
@@ -329,11 +329,11 @@ func ProbePath(fd uintptr, six bool) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 }
 
-// TooLong says whether err of Flush means that a datagram is longer than what the
+// TooLong reports whether err of Flush means that a datagram is longer than what the
 // interface takes.
 func TooLong(err syscall.Errno) bool { return err == unix.EMSGSIZE }
 
-// IsIPv6 says whether fd is a socket of IPv6.
+// IsIPv6 reports whether fd is a socket of IPv6.
 func IsIPv6(fd uintptr) bool {
 	d, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
 	return err == nil && d == unix.AF_INET6

@@ -48,7 +48,7 @@ func SetAffinity(cpus []int) error {
 	return unix.SchedSetaffinity(0, &set)
 }
 
-// IsTerminal says whether fd is a terminal.
+// IsTerminal reports whether fd is a terminal.
 func IsTerminal(fd uintptr) bool {
 	_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
 	runtime.KeepAlive(fd)
@@ -56,7 +56,7 @@ func IsTerminal(fd uintptr) bool {
 }
 
 // AwaitExit waits until the process pid has ended (it may still be a zombie) or
-// the time is over, and says whether it has ended. pid need not be a child.
+// the time is over, and reports whether it has ended. pid need not be a child.
 func AwaitExit(pid int, limit time.Duration) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

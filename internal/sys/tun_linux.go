@@ -71,7 +71,7 @@ func PollIn(fds []int, timeout time.Duration) {
 
 // Precise makes the calling thread, which its goroutine is locked to, wake when its
 // time has come and run before others: timers without slack (PR_SET_TIMERSLACK) and
-// the lowest priority of SCHED_FIFO. It says whether the system permits the latter.
+// the lowest priority of SCHED_FIFO. It reports whether the system permits the latter.
 func Precise() bool {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0) == nil

@@ -111,7 +111,7 @@ func Watchable(fd int) (*os.File, error) {
 	return f, nil
 }
 
-// Signalled says whether fd, of any kind, is readable now.
+// Signalled reports whether fd, of any kind, is readable now.
 func Signalled(fd int) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds[:], 0)

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/argon-go/argon/internal/origin"
+	"github.com/argon-go/argon/internal/sys/origin"
 )
 
 // C is what the library keeps for one thread.

@@ -265,7 +265,7 @@ func floating(s *int8, end **int8, bits int) float64 {
 // Atof is atof.
 func (c *C) Atof(s *int8) float64 { return c.Strtod(s, nil) }
 
-// is says whether ch is a byte of set.
+// is reports whether ch is a byte of set.
 func is(ch int32, set string) int32 {
 	return Bool(ch > 0 && ch < 128 && strings.IndexByte(set, byte(ch)) >= 0)
 }

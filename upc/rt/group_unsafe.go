@@ -20,7 +20,7 @@ type Group struct {
 	n     int
 }
 
-// Near says whether all threads are reached by load and store, so that groups gain nothing.
+// Near reports whether all threads are reached by load and store, so that groups gain nothing.
 func (t *Thread) Near() bool { return len(t.views.All) == t.threads }
 
 // Begin begins a group. A thread has one at a time.

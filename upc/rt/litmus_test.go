@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 )
 
 // litmus is a small program of several threads with an outcome that the memory model of UPC
@@ -145,7 +145,7 @@ func TestLitmus(t *testing.T) {
 	for _, on := range all {
 		for _, l := range litmusTests {
 			t.Run(on.conduit+"/"+l.name, func(t *testing.T) {
-				if race.Enabled && (on.conduit == "shm" || on.conduit == "hybrid" || on.conduit == "rt-chaos") {
+				if conc.Race && (on.conduit == "shm" || on.conduit == "hybrid" || on.conduit == "rt-chaos") {
 					t.Skip("what fences order the race detector calls a race")
 				}
 				times := on.times

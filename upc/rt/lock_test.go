@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/race"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -44,7 +44,7 @@ func TestLock(t *testing.T) {
 
 // TestLockFair: a lock goes to threads in the order in which they have entered its queue.
 func TestLockFair(t *testing.T) {
-	if race.Enabled {
+	if conc.Race {
 		t.Skip("strict accesses, by which threads look at the queue, are races to the detector")
 	}
 	onEach(t, 4, func(t *Thread) {

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/chaos"
 	_ "github.com/argon-go/argon/conduits/loop"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 func TestMain(m *testing.M) {

@@ -234,7 +234,7 @@ func (w Wide) Phased() (q Phased, ok bool) {
 // Phaseless is the same place without the phase.
 func (w Wide) Phaseless() Phaseless { return MakePhaseless(w.Thread, w.Addr) }
 
-// IsNull says whether w is the null pointer.
+// IsNull reports whether w is the null pointer.
 func (w Wide) IsNull() bool { return w.Thread == 0 && w.Addr == 0 }
 
 // AddrField is upc_addrfield (7.2.3.4): the offset in the thread's segment, 0 for null.

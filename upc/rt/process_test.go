@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/launch"
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 )
 
 // launched is the conduit that the launcher has chosen, for tests that a process of a job runs.
@@ -44,7 +44,7 @@ func TestProcesses(t *testing.T) {
 		{"TestRelocalization", 3},
 		{"TestComputation", 3},
 	}
-	if !race.Enabled { // to which strict accesses are races
+	if !conc.Race { // to which strict accesses are races
 		jobs = append(jobs, job{"TestLockFair", 4})
 		for _, l := range litmusTests {
 			jobs = append(jobs, job{"TestLitmus//" + strings.ReplaceAll(l.name, " ", "_"), l.threads})

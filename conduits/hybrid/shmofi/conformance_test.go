@@ -12,16 +12,16 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/conduits/conduittest"
 	"github.com/argon-go/argon/conduits/hybrid/shmofi"
-	"github.com/argon-go/argon/internal/race"
-	"github.com/argon-go/argon/internal/testjob"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
 
 func TestMain(m *testing.M) {
 	// The suite sleeps and wakes less often than it does by itself: a network takes its time.
-	if err := flag.Set("conduittest.rounds", "100"); err != nil {
+	if err := flag.Set("conformance.rounds", "100"); err != nil {
 		panic(err)
 	}
 	if os.Getenv("FI_OFI_RXM_BUFFER_SIZE") == "" {
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 		"dealt": func(r, _ int) int { return r % 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			conduittest.Run(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+			conformance.Run(t, func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 				l := make([]int, n)
 				for r := range l {
 					l[r] = host(r, n)
@@ -129,7 +129,7 @@ func TestRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := frames(t, owner)
-	if err := get(); err != nil || !race.Enabled && !bytes.Equal(back, data) {
+	if err := get(); err != nil || !conc.Race && !bytes.Equal(back, data) {
 		t.Errorf("get: %v, or other bytes", err)
 	}
 	if n := frames(t, owner) - before; n > 8 {

@@ -176,7 +176,7 @@ func judge(p Provider, list []Provider, w Wish) Choice {
 // MinMsg is the longest message that a provider has to carry, bytes: a frame.
 const MinMsg = 16 << 10
 
-// asked says whether name is the provider that the wish is for.
+// asked reports whether name is the provider that the wish is for.
 func asked(name string, list []Provider, wish string) bool {
 	if name == wish {
 		return true
@@ -185,7 +185,7 @@ func asked(name string, list []Provider, wish string) bool {
 	return layered && core == wish && !slices.ContainsFunc(list, func(p Provider) bool { return p.Name == wish })
 }
 
-// imitated says whether the kernel imitates the card of that name by an Ethernet
+// imitated reports whether the kernel imitates the card of that name by an Ethernet
 // interface (rdma_rxe, siw).
 func imitated(domain string) bool {
 	return strings.HasPrefix(domain, "rxe") || strings.HasPrefix(domain, "siw")
@@ -291,7 +291,7 @@ func names(all []Choice) []string {
 	return l
 }
 
-// Automatic says whether a job on several hosts is to use the first of what Choose made
+// Automatic reports whether a job on several hosts is to use the first of what Choose made
 // although it was not asked for the conduit, and by which rule: only a card that a
 // provider drives by itself is faster than argon's own udp.
 func Automatic(all []Choice) (ok bool, why string) {

@@ -31,10 +31,10 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/guest"
+	"github.com/argon-go/argon/internal/job/guest"
 )
 
-// Built says whether this build knows the library.
+// Built reports whether this build knows the library.
 const Built = true
 
 // version is the least interface of the library that argon uses, that of libfabric 1.17.
@@ -75,7 +75,7 @@ func List() ([]Provider, error) {
 	return all, nil
 }
 
-// same says whether q is the same way to a network.
+// same reports whether q is the same way to a network.
 func (p *Provider) same(q Provider) bool {
 	return p.Name == q.Name && p.Fabric == q.Fabric && p.Domain == q.Domain && p.Protocol == q.Protocol && p.Address == q.Address
 }

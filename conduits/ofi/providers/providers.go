@@ -133,7 +133,7 @@ type Provider struct {
 	KeySize  uint64 // bytes of a key of registered memory
 }
 
-// Wait says whether a completion queue has a file descriptor to sleep on (FI_WAIT_FD).
+// Wait reports whether a completion queue has a file descriptor to sleep on (FI_WAIT_FD).
 // fi_getinfo does not tell; it is known of the provider.
 type Wait int
 

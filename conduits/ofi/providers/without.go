@@ -2,7 +2,7 @@
 
 package providers
 
-// Built says whether this build knows the library.
+// Built reports whether this build knows the library.
 const Built = false
 
 // List is [NotBuilt].

@@ -217,7 +217,7 @@ func Cube(nodes int) [3]int {
 	return best[1]
 }
 
-// better says whether box a has a shorter longest way than b, or as long a one
+// better reports whether box a has a shorter longest way than b, or as long a one
 // with less waste.
 func better(a, b [3]int) bool {
 	if b == [3]int{} {

@@ -59,7 +59,7 @@ func (f *Fabric) torusStep(at, to uint32) (link, next uint32) {
 	return link + 1, at - stride
 }
 
-// forward says whether the shortest way from c to d on a ring of n goes up. Of
+// forward reports whether the shortest way from c to d on a ring of n goes up. Of
 // two that are as short, every other c takes one, which halves the load.
 func forward(c, d, n uint32) bool {
 	up := d - c

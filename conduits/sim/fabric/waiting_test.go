@@ -10,7 +10,7 @@ import (
 // spans are when each link carried something, in order of time.
 type spans map[int][][2]Time
 
-// busy says whether at each time from a up to b one of the links carried
+// busy reports whether at each time from a up to b one of the links carried
 // something.
 func (s spans) busy(a, b Time, links ...int) bool {
 next:

@@ -244,7 +244,7 @@ func (e *Engine) bound(p *peer) float64 {
 // floor is the minimum window.
 func (p *peer) floor() float64 { return float64(leastDatagrams * p.datagram) }
 
-// short says whether the path is one on which sockets are what loses.
+// short reports whether the path is one on which sockets are what loses.
 func (p *peer) short() bool { return p.least < shortPath }
 
 // pacing is how fast p may be sent to, in bytes per nanosecond, and in rows of how
@@ -281,7 +281,7 @@ func (e *Engine) used(p *peer, size int) {
 	}
 }
 
-// limited says whether the window, and not the program, bounds what is under way
+// limited reports whether the window, and not the program, bounds what is under way
 // (RFC 9002, 7.8; RFC 9438, 4.2 and 5.8): a window that is not used does not grow.
 // In slow start half of it will do. Contents that wait for pacing wait for the
 // window, too, which pacing follows (RFC 9002, 7.8): round trips that become shorter,
@@ -333,7 +333,7 @@ func (p *peer) wait() time.Duration {
 	return least - p.base
 }
 
-// queued says whether datagrams seem to wait in a queue of the path. The shortest
+// queued reports whether datagrams seem to wait in a queue of the path. The shortest
 // round trip is remembered for ever, since others may keep a queue from ever being
 // empty, and what is lost is then more than seems. If the path becomes a longer one
 // all losses are congestion, as they are for TCP, until there is persistent

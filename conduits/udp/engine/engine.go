@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/fifo"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -36,8 +36,8 @@ type Engine struct {
 	plain   bool    // it looks at no more than what it puts before
 
 	in    [conduits.NumClasses]queue[Message, *Message]
-	done  fifo.Queue[Completion]
-	dead  fifo.Queue[int]
+	done  conc.Queue[Completion]
+	dead  conc.Queue[int]
 	ops   []op
 	idle  []uint32 // free ops
 	stats Stats
@@ -211,7 +211,7 @@ func (e *Engine) SetEpoch(rank int, epoch uint32) {
 	e.run = run{}
 }
 
-// Dead says whether rank has been declared dead.
+// Dead reports whether rank has been declared dead.
 func (e *Engine) Dead(rank int) bool {
 	p := e.peers[rank]
 	return p != nil && p.dead
@@ -549,7 +549,7 @@ func (e *Engine) consume(p *peer, c conduits.Class) {
 	e.touch(p)
 }
 
-// tellable says whether the peer should be told at once of the credit that has
+// tellable reports whether the peer should be told at once of the credit that has
 // returned: if it is worth a datagram. Each credit by itself would have a peer that
 // waits for some send as many messages in as many datagrams. It never waits in
 // vain: a peer without credit has so many messages under way that their
@@ -564,7 +564,7 @@ func (e *Engine) owe(p *peer) {
 	}
 }
 
-// Quiet says whether nothing is left to be sent, acknowledged or answered.
+// Quiet reports whether nothing is left to be sent, acknowledged or answered.
 func (e *Engine) Quiet() bool {
 	for _, p := range e.peers {
 		if !p.dead && (p.ackNow || p.ackOwed || p.awaiting()) {
@@ -574,7 +574,7 @@ func (e *Engine) Quiet() bool {
 	return true
 }
 
-// Drained says whether everything that this rank has sent has arrived.
+// Drained reports whether everything that this rank has sent has arrived.
 func (e *Engine) Drained() bool {
 	for _, p := range e.peers {
 		for c := range p.flows {
@@ -586,7 +586,7 @@ func (e *Engine) Drained() bool {
 	return true
 }
 
-// Pending says whether a message or completion can be taken.
+// Pending reports whether a message or completion can be taken.
 func (e *Engine) Pending() bool {
 	return !e.done.Empty() || !e.in[conduits.Request].empty() || !e.in[conduits.Reply].empty()
 }

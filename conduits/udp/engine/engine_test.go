@@ -182,7 +182,7 @@ func (n *node) end() {
 	}
 }
 
-// step does what there is to do and says whether there was anything.
+// step does what there is to do and reports whether there was anything.
 func (n *node) step() bool {
 	busy := false
 	for {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Running says whether the last datagram is taken for the beginning of a run.
+// Running reports whether the last datagram is taken for the beginning of a run.
 func (e *Engine) Running() bool { return e.run.p != nil }
 
 // StartAt has all numbers begin with n, on all ranks, before there is contact.

@@ -129,12 +129,12 @@ func (e *Engine) collect(p *peer, f *flow, n int) *pkt {
 	return k
 }
 
-// idle says whether f has nothing to be sent, whatever may be sent.
+// idle reports whether f has nothing to be sent, whatever may be sent.
 func (f *flow) idle() bool {
 	return f.small.empty() && f.bulk.empty() && f.lost.first == nil
 }
 
-// sendable says whether pick would find something that may be sent now.
+// sendable reports whether pick would find something that may be sent now.
 func (e *Engine) sendable(p *peer, f *flow) bool {
 	return !f.idle() && e.wants(p, f) && (e.now >= p.openAt || p.probes > 0)
 }
@@ -148,7 +148,7 @@ func (e *Engine) wants(p *peer, f *flow) bool {
 		f.class == conduits.Reply && float64(f.inFlight) < p.floor() // it never waits behind requests
 }
 
-// held says whether small frames wait for company. The first never do: only those
+// held reports whether small frames wait for company. The first never do: only those
 // that come when a datagram with others is under way, and as long as it has been
 // so for less than Hold.
 func (e *Engine) held(p *peer, f *flow) bool {
@@ -286,7 +286,7 @@ func (e *Engine) landed(p *peer, f *flow, seq uint64) {
 	e.freePkt(k)
 }
 
-// has says whether datagram seq, from cum on, has come.
+// has reports whether datagram seq, from cum on, has come.
 func (f *flow) has(seq uint64) bool {
 	i := seq & (64*uint64(len(f.bits)) - 1)
 	return seq-f.cum < 64*uint64(len(f.bits)) && f.bits[i/64]>>(i%64)&1 != 0
@@ -319,7 +319,7 @@ func (f *flow) set(seq uint64) {
 	f.bits[i/64] |= 1 << (i % 64)
 }
 
-// canSend says whether there is a reason to send p a datagram.
+// canSend reports whether there is a reason to send p a datagram.
 func (e *Engine) canSend(p *peer) bool {
 	if p.dead {
 		return false

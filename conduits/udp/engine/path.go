@@ -293,7 +293,7 @@ func (e *Engine) acknowledge(p *peer, cum [conduits.NumClasses]uint64, top uint6
 	e.detect(p)
 }
 
-// arrived notes that packet number n has arrived, and says whether that is news.
+// arrived notes that packet number n has arrived, and reports whether that is news.
 // before is path.acked before the acknowledgement that says so.
 func (e *Engine) arrived(p *peer, n, before uint64) bool {
 	r := p.record(n)

@@ -144,7 +144,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// carries says whether some of l have contents.
+// carries reports whether some of l have contents.
 func carries(l [][]byte) bool {
 	for _, d := range l {
 		if d[1]&2 != 0 {

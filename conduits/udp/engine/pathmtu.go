@@ -109,7 +109,7 @@ func (e *Engine) resize(p *peer, size int) {
 	p.smaller()
 }
 
-// sounding says whether it is time for a probe: one at a time, while there is other
+// sounding reports whether it is time for a probe: one at a time, while there is other
 // traffic that is acknowledged, and its size is not settled.
 func (e *Engine) sounding(p *peer) bool {
 	m := &p.mtu
@@ -125,7 +125,7 @@ func (e *Engine) sounding(p *peer) bool {
 	return e.searching(p)
 }
 
-// searching says whether there is something left to be found out, or ends the search.
+// searching reports whether there is something left to be found out, or ends the search.
 func (e *Engine) searching(p *peer) bool {
 	m := &p.mtu
 	if m.high-p.datagram >= searchEnd || m.high == m.limit && m.high > p.datagram {
@@ -219,7 +219,7 @@ func (e *Engine) heardSound(p *peer, n uint64) {
 }
 
 // swallowed notes that a datagram of size bytes with packet number n was lost, and
-// says whether the path has become a black hole.
+// reports whether the path has become a black hole.
 func (p *peer) swallowed(n uint64, size int) bool {
 	m := &p.mtu
 	m.lost++

@@ -28,7 +28,7 @@ type paused struct {
 	each   []time.Duration // by rank: the longest time that a probe of it had
 }
 
-// running says whether the rank runs at a time, and when that changes.
+// running reports whether the rank runs at a time, and when that changes.
 func (p *paused) running(t time.Duration) (bool, time.Duration) {
 	for _, s := range p.stops {
 		switch {

@@ -121,7 +121,7 @@ func (r *run) setHeader(p *peer, b []byte, f *frame) {
 }
 
 // follows takes datagram b of rank src if it goes on where the last one ended, and
-// says whether it does. All that it says of the sender, and of what has arrived
+// reports whether it does. All that it says of the sender, and of what has arrived
 // there, is what the last one said, so that only its fragment is to be written and
 // its number to be noted.
 func (e *Engine) follows(src int, b []byte) bool {
@@ -365,7 +365,7 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) error {
 	return nil
 }
 
-// possible says whether there are addresses for what f is about.
+// possible reports whether there are addresses for what f is about.
 func possible(f *frame) bool {
 	return f.to < segment.NLALimit && f.total <= uint64(segment.NLALimit-f.to)
 }
@@ -410,7 +410,7 @@ func (e *Engine) refuse(p *peer, f *flow, before, veil uint64, seq uint32, at in
 	}
 }
 
-// putRefused notes that p has refused a put, and says whether there was such a
+// putRefused notes that p has refused a put, and reports whether there was such a
 // one under way: an honest peer tells of it before the acknowledgement.
 func (e *Engine) putRefused(p *peer, fr *frame) bool {
 	f := &p.flows[conduits.Request]

@@ -56,7 +56,7 @@ type access struct {
 	off, n     int
 }
 
-// during says whether g had the slot at any time of a, and whether at all times.
+// during reports whether g had the slot at any time of a, and whether at all times.
 func (g *generation) during(a *access) (some, all bool) {
 	some = (a.end == 0 || g.from < a.end) && (g.to == 0 || g.to > a.start)
 	return some, some && g.from < a.start && (g.to == 0 || a.end != 0 && g.to > a.end)
@@ -319,7 +319,7 @@ func TestRegistered(t *testing.T) {
 	}
 }
 
-// stamped says whether b is nothing but stamps.
+// stamped reports whether b is nothing but stamps.
 func stamped(b []byte, stamp uint64) bool {
 	for i := 0; i < len(b); i += 8 {
 		if binary.NativeEndian.Uint64(b[i:]) != stamp {

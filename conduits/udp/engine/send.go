@@ -67,13 +67,13 @@ func (e *Engine) updateTimers() {
 	}
 }
 
-// Ready says whether Next may find something.
+// Ready reports whether Next may find something.
 func (e *Engine) Ready() bool { return e.ready != nil }
 
 // Time tells the engine the time: operations that follow take place then.
 func (e *Engine) Time(now time.Duration) { e.now = max(e.now, now) }
 
-// Held says whether there are small messages that wait for company. They are sent
+// Held reports whether there are small messages that wait for company. They are sent
 // at their Deadline at the latest, by Advance and Next.
 func (e *Engine) Held() bool {
 	for n := len(e.waits); n > 0; n-- {

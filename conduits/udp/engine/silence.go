@@ -140,7 +140,7 @@ func (e *Engine) unwatch(p *peer) {
 	}
 }
 
-// awaiting says whether p owes an answer of any kind.
+// awaiting reports whether p owes an answer of any kind.
 func (p *peer) awaiting() bool {
 	if p.ops > 0 {
 		return true
@@ -154,7 +154,7 @@ func (p *peer) awaiting() bool {
 	return false
 }
 
-// probing says whether something is awaited that no datagram under way would
+// probing reports whether something is awaited that no datagram under way would
 // bring a sign of life for.
 func (p *peer) probing() bool {
 	if p.flows[0].una != p.flows[0].next || p.flows[1].una != p.flows[1].next {
@@ -200,7 +200,7 @@ func (e *Engine) look(now time.Duration) {
 	w.ran += passed
 }
 
-// silent probes p if that is due, and says whether p is dead.
+// silent probes p if that is due, and reports whether p is dead.
 func (e *Engine) silent(p *peer) bool {
 	s, w := &p.silence, &e.watcher
 	if !s.on || s.lookAt > e.now && (s.probeAt > e.now || !p.probing()) || !p.awaiting() {

@@ -139,7 +139,7 @@ func expand(ref uint64, low uint32) uint64 {
 	return ref + uint64(int64(int32(low-uint32(ref))))
 }
 
-// older says whether number a comes before b. What a datagram says may stand for a
+// older reports whether number a comes before b. What a datagram says may stand for a
 // number before 0, which wraps: plain comparisons are for numbers of this rank alone.
 func older(a, b uint64) bool { return int64(a-b) < 0 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits/udp/seal"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // Two ranks of a job talk; a stranger repeats what it has heard, and changes it.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // Mode is what is done to datagrams. All ranks of a job have the same.
@@ -398,7 +398,7 @@ func Claims(datagram []byte) (rank int, incarnation uint64, ok bool) {
 	return int(word & (MaxRanks - 1)), binary.BigEndian.Uint64(datagram[atIncarnation:]), true
 }
 
-// Alike says whether the headers of two datagrams, the second of which Open has
+// Alike reports whether the headers of two datagrams, the second of which Open has
 // accepted, differ in nothing but their counters. In mode None Open would then
 // accept the first one too, unless a later incarnation of its source has been heard
 // or learnt since.
@@ -581,7 +581,7 @@ func (s *Sealer) ticketOf(b, prefix *block, d []byte) uint32 {
 	return binary.BigEndian.Uint32(b[:])
 }
 
-// ticketHolds says whether the ticket in d is right.
+// ticketHolds reports whether the ticket in d is right.
 func (s *Sealer) ticketHolds(b, prefix *block, d []byte) bool {
 	return subtle.ConstantTimeEq(int32(s.ticketOf(b, prefix, d)), int32(binary.BigEndian.Uint32(d[atTicket:]))) == 1
 }

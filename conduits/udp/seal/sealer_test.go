@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/jobenv"
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
 // testKey is a key that is the same in every run.
@@ -246,7 +246,7 @@ func TestStranger(t *testing.T) {
 	})
 }
 
-// counted says whether after is before and one more of why.
+// counted reports whether after is before and one more of why.
 func counted(after, before Counts, why Reason) bool {
 	switch why {
 	case TooShort:

@@ -3,7 +3,7 @@ package seal
 import (
 	"testing"
 
-	"github.com/argon-go/argon/internal/jobkey"
+	"github.com/argon-go/argon/internal/job/jobkey"
 	"pgregory.net/rapid"
 )
 

@@ -25,8 +25,8 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/firehose"
+	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/fifo"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -97,7 +97,7 @@ type accesses struct {
 	mu    sync.Mutex
 	all   []*Access // by index
 	free  *Access
-	ready fifo.Queue[*Access] // pinned, refused, partly
+	ready conc.Queue[*Access] // pinned, refused, partly
 }
 
 func (p *Access) name() uint64 { return Cookie | uint64(p.index) }

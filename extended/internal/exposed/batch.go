@@ -64,7 +64,7 @@ func (b *Batch) Take() (segment.NLA, []byte) {
 	return p.At, p.Mem
 }
 
-// Batches says whether Many may do anything for rank.
+// Batches reports whether Many may do anything for rank.
 func (x *Endpoint) Batches(rank int) bool {
 	return x.accesses.many != nil && x.policy.short >= shortMax && x.near(rank) && rank != x.rank()
 }

@@ -320,7 +320,7 @@ func (t *bounces) onBounced(k *am.Token, args []uint32, payload []byte) {
 	}
 }
 
-// answered enters rank's answer to b and says whether it was the last.
+// answered enters rank's answer to b and reports whether it was the last.
 func (t *bounces) answered(b *bounce, rank int, args []uint32, payload []byte) (over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -70,14 +70,14 @@ func (x *Endpoint) SetStrategy(s Strategy) { x.policy.set(s) }
 // Cache is Config.Firehose.
 func (x *Endpoint) Cache() *firehose.Cache { return x.accesses.cache }
 
-// near says whether rank's memory is in reach of load and store, so that an
+// near reports whether rank's memory is in reach of load and store, so that an
 // access to what is registered there is no more than a copy.
 func (x *Endpoint) near(rank int) bool {
 	i := uint(rank - x.first)
 	return i < uint(len(x.views)) && x.views[i].Base != nil
 }
 
-// short says whether an access of n bytes may be made while the cache is locked.
+// short reports whether an access of n bytes may be made while the cache is locked.
 func (x *Endpoint) short(rank, n int) bool { return n <= x.policy.short && x.near(rank) }
 
 // Most is how much of an access of n bytes may be one operation.

@@ -127,12 +127,12 @@ func (y *policy) most(a firehose.Addr, n uint64) uint64 {
 	return min(n, y.reach(a))
 }
 
-// looks says whether n bytes at a may be a hit.
+// looks reports whether n bytes at a may be a hit.
 func (y *policy) looks(a firehose.Addr, n uint64) bool {
 	return y.strategy == Adaptive && n <= y.reach(a)
 }
 
-// fetches says whether a short access that is no hit is worth a firehose, for which its
+// fetches reports whether a short access that is no hit is worth a firehose, for which its
 // caller then waits right there.
 func (y *policy) fetches(rank int, a firehose.Addr, n int) bool {
 	if y.strategy != Adaptive {
@@ -174,7 +174,7 @@ func (y *policy) place(rank int, a firehose.Addr) (key, i uint64) {
 	return key, key * 0x9e3779b97f4a7c15 >> 54
 }
 
-// first says whether a's bucket has not been touched lately, that is, since another one
+// first reports whether a's bucket has not been touched lately, that is, since another one
 // has taken its place in a table of so many. It is remembered if so, and forgotten if
 // not.
 func (y *policy) first(rank int, a firehose.Addr) bool {
@@ -192,7 +192,7 @@ func (y *policy) first(rank int, a firehose.Addr) bool {
 	return true
 }
 
-// again says whether first would say no, and changes nothing.
+// again reports whether first would say no, and changes nothing.
 func (y *policy) again(rank int, a firehose.Addr) bool {
 	key, i := y.place(rank, a)
 	y.mu.Lock()

@@ -36,7 +36,7 @@ func (s *accesses) next(rank int, a segment.NLA) *Access {
 	return s.spare
 }
 
-// begun takes the conduit's answer and says whether that is all. A fault is: the access
+// begun takes the conduit's answer and reports whether that is all. A fault is: the access
 // starts anew, which finds out more. The cache is locked.
 func (q *short) begun(ev conduits.Event, err error) bool {
 	if q.done = ev&conduits.RemoteDone != 0 && err == nil; q.done {

@@ -65,7 +65,7 @@ func bad(ns ...*Node) bool {
 	return false
 }
 
-// null says whether n is a null pointer constant.
+// null reports whether n is a null pointer constant.
 func null(n *Node) bool {
 	return n.Op == Num && n.I == 0 && (n.Type.Integer() || n.Null)
 }
@@ -127,7 +127,7 @@ func root(n *Node) {
 	}
 }
 
-// bits says whether n is a bit-field.
+// bits reports whether n is a bit-field.
 func bits(n *Node) bool { return n.Op == Member && n.Field.Bits > 0 }
 
 // value is n as a value: arrays and functions become pointers, places are read.
@@ -315,7 +315,7 @@ func (p *parser) convertPointer(n *Node, from, t *Type, at Pos, what, head strin
 	return p.broken(at)
 }
 
-// signs says whether a and b are the same integer type but for the sign, which gcc allows of
+// signs reports whether a and b are the same integer type but for the sign, which gcc allows of
 // what pointers point to.
 func signs(a, b *Type) bool {
 	return a.Integer() && a.Kind == b.Kind && a.Shared == b.Shared && (!a.Shared || a.Block == b.Block)

@@ -206,7 +206,7 @@ func (p *parser) typedef(t token) *Sym {
 	return nil
 }
 
-// startsType says whether t begins a type or declaration.
+// startsType reports whether t begins a type or declaration.
 func (p *parser) startsType(t token) bool {
 	if t.kind != tIdent {
 		return false
@@ -734,7 +734,7 @@ func (p *parser) declarator(base *Type, abstract bool) (*Type, token) {
 	return p.suffix(base), name
 }
 
-// nested says whether a parenthesis begins a nested declarator, not parameters.
+// nested reports whether a parenthesis begins a nested declarator, not parameters.
 func (p *parser) nested(abstract bool) bool {
 	n := p.after()
 	return n.is("*") || n.is("(") || n.is("[") || n.kind == tIdent && !p.startsType(n) && !keywords[n.text] || !abstract
@@ -801,7 +801,7 @@ func (p *parser) suffix(base *Type) *Type {
 	return base
 }
 
-// hasThreads says whether THREADS, as a variable, takes part in an expression.
+// hasThreads reports whether THREADS, as a variable, takes part in an expression.
 func hasThreads(n *Node) bool {
 	return n != nil && (n.Op == Threads || hasThreads(n.L) || hasThreads(n.R) || hasThreads(n.C))
 }
@@ -1133,7 +1133,7 @@ func (p *parser) declaration(d specs, t *Type, name token) *Node {
 	return &Node{Op: Decl, Pos: name.pos, Sym: s, List: init}
 }
 
-// constantInit says whether an assignment of an initialiser has a constant value.
+// constantInit reports whether an assignment of an initialiser has a constant value.
 func constantInit(n *Node) bool {
 	if n.Op != Assign {
 		return true
@@ -1242,10 +1242,10 @@ func memberCount(t *Type) int64 {
 	return math.MaxInt64
 }
 
-// designator says whether t begins one.
+// designator reports whether t begins one.
 func designator(t token) bool { return t.is("[") || t.is(".") }
 
-// within says whether place n is place or a part of it.
+// within reports whether place n is place or a part of it.
 func within(n, place *Node) bool {
 	for ; ; n = n.L {
 		if samePlace(n, place) {
@@ -1257,7 +1257,7 @@ func within(n, place *Node) bool {
 	}
 }
 
-// samePlace says whether a and b are the same part of a variable.
+// samePlace reports whether a and b are the same part of a variable.
 func samePlace(a, b *Node) bool {
 	if a.Op != b.Op {
 		return false

@@ -133,22 +133,22 @@ func (t *Type) Base() *Type {
 	return t
 }
 
-// IsShared says whether objects of type t are shared.
+// IsShared reports whether objects of type t are shared.
 func (t *Type) IsShared() bool { return t.Base().Shared }
 
-// ToShared says whether t is a pointer-to-shared.
+// ToShared reports whether t is a pointer-to-shared.
 func (t *Type) ToShared() bool { return t.Kind == Pointer && t.Elem.IsShared() }
 
-// Integer says whether t is an integer type.
+// Integer reports whether t is an integer type.
 func (t *Type) Integer() bool { return t.Kind >= Bool && t.Kind <= LongLong }
 
-// Arithmetic says whether t is an integer or floating type.
+// Arithmetic reports whether t is an integer or floating type.
 func (t *Type) Arithmetic() bool { return t.Kind >= Bool && t.Kind <= Double }
 
-// Floating says whether t is a floating type.
+// Floating reports whether t is a floating type.
 func (t *Type) Floating() bool { return t.Kind == Float || t.Kind == Double }
 
-// Scalar says whether t has one value that can be compared with 0.
+// Scalar reports whether t has one value that can be compared with 0.
 func (t *Type) Scalar() bool { return t.Arithmetic() || t.Kind == Pointer }
 
 // Size is the size of t in bytes, without a factor THREADS, which PerThread reports.
@@ -179,7 +179,7 @@ func (t *Type) Align() int64 {
 	return t.Size()
 }
 
-// PerThread says whether the size of t is a multiple of THREADS that is not known.
+// PerThread reports whether the size of t is a multiple of THREADS that is not known.
 func (t *Type) PerThread() bool {
 	return t.Kind == Array && (t.Threads || t.Elem.PerThread())
 }
@@ -193,10 +193,10 @@ func (t *Type) Elems() int64 {
 	return n
 }
 
-// Single says whether t is one element of its base type.
+// Single reports whether t is one element of its base type.
 func (t *Type) Single() bool { return t.Elems() == 1 && !t.PerThread() }
 
-// Complete says whether t's size is known.
+// Complete reports whether t's size is known.
 func (t *Type) Complete() bool {
 	switch t.Kind {
 	case Void, Func:
@@ -230,7 +230,7 @@ func (t *Type) plain() *Type {
 	})
 }
 
-// same says whether a and b are the same type but for qualifiers const and volatile and
+// same reports whether a and b are the same type but for qualifiers const and volatile and
 // memory orders at any depth.
 func same(a, b *Type) bool {
 	if a.Kind == broken || b.Kind == broken {
@@ -384,7 +384,7 @@ func (t *Type) declare(inner string) string {
 	return name + " " + inner
 }
 
-// Same says whether a and b are the same type, as for declarations of one thing in two files.
+// Same reports whether a and b are the same type, as for declarations of one thing in two files.
 func Same(a, b *Type) bool {
 	if (a.Kind == Struct || a.Kind == Union) && a.Kind == b.Kind {
 		return a.Info.Tag == b.Info.Tag

@@ -118,7 +118,7 @@ func (p *parser) locks(block *Node) {
 	}
 }
 
-// still says whether a statement leaves all locks, and the variables that name them, alone.
+// still reports whether a statement leaves all locks, and the variables that name them, alone.
 func still(s *Node) bool {
 	switch s.Op {
 	case Barrier, Fence, Empty:
@@ -129,7 +129,7 @@ func still(s *Node) bool {
 	return false
 }
 
-// quiet says whether an expression calls nothing.
+// quiet reports whether an expression calls nothing.
 func quiet(n *Node) bool {
 	if n == nil {
 		return true

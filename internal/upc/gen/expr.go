@@ -284,7 +284,7 @@ func (g *gen) address(n *front.Node) exp {
 	return exp{"&" + g.operand(p.exp, 7), 6}
 }
 
-// mayEnd says whether n may be the place behind an array's last element, which Go refuses to
+// mayEnd reports whether n may be the place behind an array's last element, which Go refuses to
 // index.
 func mayEnd(n *front.Node) bool {
 	return n.Op == front.Index && !(n.R.Op == front.Num && n.R.I < n.L.Type.Len)
@@ -405,7 +405,7 @@ func (g *gen) phaseless(w where) string {
 	return p
 }
 
-// scalarAccess says whether package rt has accesses to a type.
+// scalarAccess reports whether package rt has accesses to a type.
 func scalarAccess(t *front.Type) bool {
 	return t.Arithmetic() || t.ToShared()
 }
@@ -456,7 +456,7 @@ func (g *gen) putAt(n *front.Node, p, v string) {
 	g.emit("%s%s[%s](%s, %s, %s)", pkg, f, t, th, p, v)
 }
 
-// isBits says whether n is a bit-field.
+// isBits reports whether n is a bit-field.
 func isBits(n *front.Node) bool { return n.Op == front.Member && n.Field.Bits > 0 }
 
 // setBits is a bit-field after next of its value before, or that before if post.
@@ -1026,7 +1026,7 @@ func (g *gen) private(n *front.Node) (place, bool) {
 	return g.local.place(g, n)
 }
 
-// pure says whether a call has no effects.
+// pure reports whether a call has no effects.
 func pure(n *front.Node) bool {
 	if n.L.Op != front.Decay || n.L.L.Op != front.Var || !n.L.L.Sym.Header || n.L.L.Sym.Go != "" {
 		return false

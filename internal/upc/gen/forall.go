@@ -49,7 +49,7 @@ func (g *gen) affine(n *front.Node) (*localLoop, bool) {
 	return l, ok
 }
 
-// blockOf says whether n is row i, a block, of an array, or of a row of one that begins on thread 0
+// blockOf reports whether n is row i, a block, of an array, or of a row of one that begins on thread 0
 // and is the same throughout a loop that changes what c says.
 func (g *gen) blockOf(n *front.Node, i *front.Sym, c *changeSet) bool {
 	if n.Op != front.Index || !is(n.R, i) || !blocks(n.L.Type) {
@@ -158,7 +158,7 @@ func (l *localLoop) row(n *front.Node) (*front.Node, bool) {
 	return a, ok && blocks(a.Type) && a.Type.Elem.Elem.Kind != front.Array
 }
 
-// blocks says whether the rows of an array are its blocks, so that row i lies on thread i mod THREADS.
+// blocks reports whether the rows of an array are its blocks, so that row i lies on thread i mod THREADS.
 func blocks(t *front.Type) bool {
 	row := t.Elem
 	return row.Kind == front.Array && !row.PerThread() && row.Elems() == row.Base().Block
@@ -193,7 +193,7 @@ func loopVar(n *front.Node) (*front.Sym, bool) {
 	return i, byOne(n, i)
 }
 
-// byOne says whether a loop tests i alone and adds one to it, and its body leaves it alone.
+// byOne reports whether a loop tests i alone and adds one to it, and its body leaves it alone.
 func byOne(n *front.Node, i *front.Sym) bool {
 	if i == nil || i.Storage != front.Local || i.Addressed || i.Type.Unsigned || i.Type.Kind != front.Int && i.Type.Kind != front.Long {
 		return false
@@ -209,7 +209,7 @@ func byOne(n *front.Node, i *front.Sym) bool {
 	return is(c.L, i) && is(n.L.L, i) && !n.L.L.Type.Unsigned && !changes(n.R, i)
 }
 
-// steady says whether a bound is without effects and without i.
+// steady reports whether a bound is without effects and without i.
 func steady(n *front.Node, i *front.Sym) bool {
 	switch n.Op {
 	case front.Num, front.Threads, front.Mythread:
@@ -224,7 +224,7 @@ func steady(n *front.Node, i *front.Sym) bool {
 	return false
 }
 
-// changes says whether n assigns to i.
+// changes reports whether n assigns to i.
 func changes(n *front.Node, i *front.Sym) bool {
 	found := false
 	walk(n, func(n *front.Node) {

@@ -499,7 +499,7 @@ func (g *gen) structure(s *front.StructInfo) string {
 	return name
 }
 
-// alikeStructs says whether two structures, of other files or scopes, are the same type in Go: they
+// alikeStructs reports whether two structures, of other files or scopes, are the same type in Go: they
 // have the same name and members that are alike. Those in same are, if it turns out so.
 func alikeStructs(a, b *front.StructInfo, same map[[2]*front.StructInfo]bool) bool {
 	if a == b || same[[2]*front.StructInfo{a, b}] {
@@ -523,7 +523,7 @@ func alikeStructs(a, b *front.StructInfo, same map[[2]*front.StructInfo]bool) bo
 	return true
 }
 
-// alike says whether two types are the same in Go.
+// alike reports whether two types are the same in Go.
 func alike(a, b *front.Type, same map[[2]*front.StructInfo]bool) bool {
 	if a.Kind != b.Kind || a.Unsigned != b.Unsigned || a.Len != b.Len || len(a.Params) != len(b.Params) {
 		return false

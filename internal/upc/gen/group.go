@@ -143,7 +143,7 @@ func (a *access) address(n *front.Node, sometimes bool) {
 	}
 }
 
-// earlyPlace says whether the address of a shared place is the same before the iterations of the
+// earlyPlace reports whether the address of a shared place is the same before the iterations of the
 // loop that come before its own, so that it can be computed then.
 func (a *access) earlyPlace(n *front.Node) bool {
 	switch n.Op {
@@ -221,7 +221,7 @@ func (a *access) earlyLocal(s *front.Sym) bool {
 	return ok
 }
 
-// writes says whether the body may write to a private place, which is the thread's part of a
+// writes reports whether the body may write to a private place, which is the thread's part of a
 // shared variable, perhaps, if a pointer leads there.
 func (a *access) writes(n *front.Node) bool {
 	for _, w := range a.private {
@@ -237,7 +237,7 @@ func (a *access) writes(n *front.Node) bool {
 	return false
 }
 
-// pointed says whether a pointer leads to a place.
+// pointed reports whether a pointer leads to a place.
 func pointed(n *front.Node) bool {
 	for n.Op == front.Index || n.Op == front.Member {
 		n = n.L
@@ -245,7 +245,7 @@ func pointed(n *front.Node) bool {
 	return n.Op == front.Deref
 }
 
-// mayBe says whether two places may be the same, by their types (C 6.5p7). Members of unions may
+// mayBe reports whether two places may be the same, by their types (C 6.5p7). Members of unions may
 // be read as another type.
 func mayBe(n, m *front.Node) bool { return mayAlias(n.Type, m.Type) || inUnion(n) || inUnion(m) }
 
@@ -267,7 +267,7 @@ func mayAlias(t, w *front.Type) bool {
 	return !(plain(t) && w.Kind == front.Pointer || plain(w) && t.Kind == front.Pointer)
 }
 
-// apart says whether shared places are none of them the same: of two variables, or of types that
+// apart reports whether shared places are none of them the same: of two variables, or of types that
 // no place has both of.
 func apart(n, m *front.Node) bool {
 	v, w := variable(n), variable(m)
@@ -284,7 +284,7 @@ func variable(n *front.Node) *front.Sym {
 	return nil
 }
 
-// apartFromAll says whether nothing that the body writes is the shared place n.
+// apartFromAll reports whether nothing that the body writes is the shared place n.
 func (a *access) apartFromAll(n *front.Node) bool {
 	for _, p := range a.puts {
 		if !apart(n, p) {
@@ -308,7 +308,7 @@ type share struct {
 }
 
 // together emits a loop over i whose accesses to other threads' memory can be under way together,
-// for threads that are not all reached by load and store, and says whether it has. Otherwise other
+// for threads that are not all reached by load and store, and reports whether it has. Otherwise other
 // emits the loop. All iterations are the thread's if by is nil.
 func (g *gen) together(n *front.Node, by *share, other func()) bool {
 	if g.fn.Gotos || g.hoist != nil || g.group != nil || g.sliced != nil {
@@ -464,7 +464,7 @@ func whileLoop(n *front.Node) (*front.Node, bool) {
 	return loop, ok
 }
 
-// own says whether a place is known to be this thread's.
+// own reports whether a place is known to be this thread's.
 func (g *gen) own(n *front.Node) bool {
 	if g.local == nil {
 		return false

@@ -262,7 +262,7 @@ var helperSource = map[string]string{
 func (upc *thread) mineOf(i uint64) bool { return int(i%uint64(upc.Threads())) == upc.MyThread() }
 `,
 	"mine": `
-// mine says whether iterations with affinity i are this thread's.
+// mine reports whether iterations with affinity i are this thread's.
 func (upc *thread) mine(i int64) bool {
 	n := int64(upc.Threads())
 	return (i%n+n)%n == int64(upc.MyThread())

@@ -41,7 +41,7 @@ func (g *gen) temp(t, value string) string {
 	return n
 }
 
-// onStack says whether a local variable lies on the stack of package libc.
+// onStack reports whether a local variable lies on the stack of package libc.
 func onStack(s *front.Sym) bool { return s.Storage == front.Local && s.Addressed }
 
 // function is a function's definition.
@@ -318,7 +318,7 @@ func (g *gen) ifStmt(n *front.Node) (ends, terms bool) {
 	return ends && e, terms && t
 }
 
-// simple says whether statements may stand in the head of a for loop, and as what.
+// simple reports whether statements may stand in the head of a for loop, and as what.
 func simple(post string) (string, bool) {
 	lines := strings.Split(strings.TrimSpace(post), "\n")
 	if len(lines) == 1 {
@@ -431,7 +431,7 @@ func (g *gen) doLoop(n *front.Node) (ends, terms bool) {
 	return false, false
 }
 
-// waits says whether a loop may wait for another thread's relaxed write: its condition reads
+// waits reports whether a loop may wait for another thread's relaxed write: its condition reads
 // shared memory, and nothing private that the loop assigns to. Such a loop has to answer
 // messages, since the write may be one.
 func waits(cond, post, body *front.Node) bool {
@@ -467,7 +467,7 @@ func waits(cond, post, body *front.Node) bool {
 	return shared && !changes
 }
 
-// reads says whether condition n, which Go sees in any case, has s.
+// reads reports whether condition n, which Go sees in any case, has s.
 func reads(n *front.Node, s *front.Sym) (found bool) {
 	walk(n, func(n *front.Node) { found = found || n.Op == front.Var && n.Sym == s })
 	return found

@@ -104,7 +104,7 @@ func offset(n *front.Node, i *front.Sym) (c int64, ok bool) {
 	return 0, false
 }
 
-// near says whether an index is i and a constant.
+// near reports whether an index is i and a constant.
 func near(n *front.Node, i *front.Sym) bool {
 	_, ok := offset(n, i)
 	return ok
@@ -155,7 +155,7 @@ func changesOf(n *front.Node) *changeSet {
 	return c
 }
 
-// keep says whether an expression has the same value throughout, and no effects.
+// keep reports whether an expression has the same value throughout, and no effects.
 func (c *changeSet) keep(n *front.Node) bool {
 	switch n.Op {
 	case front.Num, front.Threads, front.Mythread:

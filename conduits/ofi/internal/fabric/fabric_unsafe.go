@@ -32,7 +32,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/guest"
+	"github.com/argon-go/argon/internal/job/guest"
 	"github.com/argon-go/argon/internal/sys"
 )
 
@@ -447,7 +447,7 @@ func (e *Endpoint) UnmapKey(key uint64) {
 // if the provider has none.
 func (e *Endpoint) FD() int { return int(e.c.fd) }
 
-// TryWait says whether FD will become readable for whatever comes next: else Poll has to
+// TryWait reports whether FD will become readable for whatever comes next: else Poll has to
 // be called first.
 func (e *Endpoint) TryWait() bool {
 	return (e.fake == nil || len(e.fake.early) == 0) && C.argon_trywait(e.c) == 0

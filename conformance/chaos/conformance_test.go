@@ -1,0 +1,36 @@
+package chaos_test
+
+import (
+	"testing"
+
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/conc"
+)
+
+// TestConformance: chaos keeps the contract, and the layers above keep their
+// promises on it.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, chaos.Local(shm.Local, chaos.Config{}))
+}
+
+// TestConformanceHidden is the same without direct access to other ranks.
+func TestConformanceHidden(t *testing.T) {
+	open := chaos.Local(shm.Local, chaos.Config{HideNeighbours: true})
+	if conc.Race { // what the layers do is raced above
+		conformance.RunGroups(t, open, "contract")
+		return
+	}
+	conformance.Run(t, open)
+}
+
+// TestConformanceSimulated is chaos over a simulated network: deterministic for a
+// seed, misfortune of both kinds at once.
+func TestConformanceSimulated(t *testing.T) {
+	if conc.Race {
+		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
+	}
+	conformance.Run(t, chaos.Local(sim.Local, chaos.Config{}))
+}

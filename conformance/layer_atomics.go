@@ -1,0 +1,533 @@
+package conformance
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/contract"
+	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/segment"
+)
+
+// atomicChecks are testratomic's.
+var atomicChecks = []check{
+	{name: "atomics/model", seeded: true, run: atomicsModel},
+	{name: "atomics/counters", seeded: true, run: atomicsCounters},
+	{name: "atomics/bits", seeded: true, run: atomicsBits},
+	{name: "atomics/bounded", seeded: true, run: atomicsBounded},
+}
+
+type number interface {
+	int32 | uint32 | int64 | uint64 | float32 | float64
+}
+
+// atomics are all atomics of one type. plain are store, add, sub, min, max, and,
+// or, xor; fetch the same with swap in place of store; the last three of each
+// exist for integers.
+type atomics[T number] struct {
+	name   string
+	op     func(x *extended.Endpoint, rank int, to segment.NLA, op extended.AtomicOp, a, b T) (T, error)
+	nb     func(x *extended.Endpoint, rank int, to segment.NLA, result *T, op extended.AtomicOp, a, b T) (extended.Handle, error)
+	nbi    func(r *extended.Region, rank int, to segment.NLA, result *T, op extended.AtomicOp, a, b T) error
+	load   func(x *extended.Endpoint, rank int, from segment.NLA) (T, error)
+	cas    func(x *extended.Endpoint, rank int, to segment.NLA, old, v T) (T, bool, error)
+	plain  []func(x *extended.Endpoint, rank int, to segment.NLA, v T) error
+	fetch  []func(x *extended.Endpoint, rank int, to segment.NLA, v T) (T, error)
+	fcaa   func(x *extended.Endpoint, rank int, to segment.NLA, compare, add T) (T, bool, error)
+	fcaaNB func(x *extended.Endpoint, rank int, to segment.NLA, after *T, ok *bool, compare, add T) (extended.Handle, error)
+	model  func(op extended.AtomicOp, old, a, b T) T
+}
+
+// named are the operations of plain and fetch; Sub is Add of the negative.
+var named = []extended.AtomicOp{
+	extended.AtomicSwap, extended.AtomicAdd, sub, extended.AtomicMin, extended.AtomicMax,
+	extended.AtomicAnd, extended.AtomicOr, extended.AtomicXor,
+}
+
+const sub = extended.AtomicOp(200) // of the model only
+
+var atomicTypes = []func(s *stack){
+	atomics[int32]{
+		name:   "int32",
+		op:     (*extended.Endpoint).AtomicInt32,
+		nb:     (*extended.Endpoint).AtomicInt32NB,
+		nbi:    (*extended.Region).AtomicInt32NBI,
+		load:   (*extended.Endpoint).LoadInt32,
+		cas:    (*extended.Endpoint).CompareAndSwapInt32,
+		plain:  []func(*extended.Endpoint, int, segment.NLA, int32) error{(*extended.Endpoint).StoreInt32, (*extended.Endpoint).AddInt32, (*extended.Endpoint).SubInt32, (*extended.Endpoint).MinInt32, (*extended.Endpoint).MaxInt32, (*extended.Endpoint).AndInt32, (*extended.Endpoint).OrInt32, (*extended.Endpoint).XorInt32},
+		fetch:  []func(*extended.Endpoint, int, segment.NLA, int32) (int32, error){(*extended.Endpoint).SwapInt32, (*extended.Endpoint).FetchAddInt32, (*extended.Endpoint).FetchSubInt32, (*extended.Endpoint).FetchMinInt32, (*extended.Endpoint).FetchMaxInt32, (*extended.Endpoint).FetchAndInt32, (*extended.Endpoint).FetchOrInt32, (*extended.Endpoint).FetchXorInt32},
+		fcaa:   (*extended.Endpoint).FetchCompareAddInt32,
+		fcaaNB: (*extended.Endpoint).FetchCompareAddInt32NB,
+		model:  applyInteger[int32],
+	}.check,
+	atomics[uint32]{
+		name:   "uint32",
+		op:     (*extended.Endpoint).AtomicUint32,
+		nb:     (*extended.Endpoint).AtomicUint32NB,
+		nbi:    (*extended.Region).AtomicUint32NBI,
+		load:   (*extended.Endpoint).LoadUint32,
+		cas:    (*extended.Endpoint).CompareAndSwapUint32,
+		plain:  []func(*extended.Endpoint, int, segment.NLA, uint32) error{(*extended.Endpoint).StoreUint32, (*extended.Endpoint).AddUint32, (*extended.Endpoint).SubUint32, (*extended.Endpoint).MinUint32, (*extended.Endpoint).MaxUint32, (*extended.Endpoint).AndUint32, (*extended.Endpoint).OrUint32, (*extended.Endpoint).XorUint32},
+		fetch:  []func(*extended.Endpoint, int, segment.NLA, uint32) (uint32, error){(*extended.Endpoint).SwapUint32, (*extended.Endpoint).FetchAddUint32, (*extended.Endpoint).FetchSubUint32, (*extended.Endpoint).FetchMinUint32, (*extended.Endpoint).FetchMaxUint32, (*extended.Endpoint).FetchAndUint32, (*extended.Endpoint).FetchOrUint32, (*extended.Endpoint).FetchXorUint32},
+		fcaa:   (*extended.Endpoint).FetchCompareAddUint32,
+		fcaaNB: (*extended.Endpoint).FetchCompareAddUint32NB,
+		model:  applyInteger[uint32],
+	}.check,
+	atomics[int64]{
+		name:   "int64",
+		op:     (*extended.Endpoint).AtomicInt64,
+		nb:     (*extended.Endpoint).AtomicInt64NB,
+		nbi:    (*extended.Region).AtomicInt64NBI,
+		load:   (*extended.Endpoint).LoadInt64,
+		cas:    (*extended.Endpoint).CompareAndSwapInt64,
+		plain:  []func(*extended.Endpoint, int, segment.NLA, int64) error{(*extended.Endpoint).StoreInt64, (*extended.Endpoint).AddInt64, (*extended.Endpoint).SubInt64, (*extended.Endpoint).MinInt64, (*extended.Endpoint).MaxInt64, (*extended.Endpoint).AndInt64, (*extended.Endpoint).OrInt64, (*extended.Endpoint).XorInt64},
+		fetch:  []func(*extended.Endpoint, int, segment.NLA, int64) (int64, error){(*extended.Endpoint).SwapInt64, (*extended.Endpoint).FetchAddInt64, (*extended.Endpoint).FetchSubInt64, (*extended.Endpoint).FetchMinInt64, (*extended.Endpoint).FetchMaxInt64, (*extended.Endpoint).FetchAndInt64, (*extended.Endpoint).FetchOrInt64, (*extended.Endpoint).FetchXorInt64},
+		fcaa:   (*extended.Endpoint).FetchCompareAddInt64,
+		fcaaNB: (*extended.Endpoint).FetchCompareAddInt64NB,
+		model:  applyInteger[int64],
+	}.check,
+	atomics[uint64]{
+		name:   "uint64",
+		op:     (*extended.Endpoint).AtomicUint64,
+		nb:     (*extended.Endpoint).AtomicUint64NB,
+		nbi:    (*extended.Region).AtomicUint64NBI,
+		load:   (*extended.Endpoint).LoadUint64,
+		cas:    (*extended.Endpoint).CompareAndSwapUint64,
+		plain:  []func(*extended.Endpoint, int, segment.NLA, uint64) error{(*extended.Endpoint).StoreUint64, (*extended.Endpoint).AddUint64, (*extended.Endpoint).SubUint64, (*extended.Endpoint).MinUint64, (*extended.Endpoint).MaxUint64, (*extended.Endpoint).AndUint64, (*extended.Endpoint).OrUint64, (*extended.Endpoint).XorUint64},
+		fetch:  []func(*extended.Endpoint, int, segment.NLA, uint64) (uint64, error){(*extended.Endpoint).SwapUint64, (*extended.Endpoint).FetchAddUint64, (*extended.Endpoint).FetchSubUint64, (*extended.Endpoint).FetchMinUint64, (*extended.Endpoint).FetchMaxUint64, (*extended.Endpoint).FetchAndUint64, (*extended.Endpoint).FetchOrUint64, (*extended.Endpoint).FetchXorUint64},
+		fcaa:   (*extended.Endpoint).FetchCompareAddUint64,
+		fcaaNB: (*extended.Endpoint).FetchCompareAddUint64NB,
+		model:  applyInteger[uint64],
+	}.check,
+	atomics[float32]{
+		name:  "float32",
+		op:    (*extended.Endpoint).AtomicFloat32,
+		nb:    (*extended.Endpoint).AtomicFloat32NB,
+		nbi:   (*extended.Region).AtomicFloat32NBI,
+		load:  (*extended.Endpoint).LoadFloat32,
+		cas:   (*extended.Endpoint).CompareAndSwapFloat32,
+		plain: []func(*extended.Endpoint, int, segment.NLA, float32) error{(*extended.Endpoint).StoreFloat32, (*extended.Endpoint).AddFloat32, (*extended.Endpoint).SubFloat32, (*extended.Endpoint).MinFloat32, (*extended.Endpoint).MaxFloat32},
+		fetch: []func(*extended.Endpoint, int, segment.NLA, float32) (float32, error){(*extended.Endpoint).SwapFloat32, (*extended.Endpoint).FetchAddFloat32, (*extended.Endpoint).FetchSubFloat32, (*extended.Endpoint).FetchMinFloat32, (*extended.Endpoint).FetchMaxFloat32},
+		model: applyFloat[float32],
+	}.check,
+	atomics[float64]{
+		name:  "float64",
+		op:    (*extended.Endpoint).AtomicFloat64,
+		nb:    (*extended.Endpoint).AtomicFloat64NB,
+		nbi:   (*extended.Region).AtomicFloat64NBI,
+		load:  (*extended.Endpoint).LoadFloat64,
+		cas:   (*extended.Endpoint).CompareAndSwapFloat64,
+		plain: []func(*extended.Endpoint, int, segment.NLA, float64) error{(*extended.Endpoint).StoreFloat64, (*extended.Endpoint).AddFloat64, (*extended.Endpoint).SubFloat64, (*extended.Endpoint).MinFloat64, (*extended.Endpoint).MaxFloat64},
+		fetch: []func(*extended.Endpoint, int, segment.NLA, float64) (float64, error){(*extended.Endpoint).SwapFloat64, (*extended.Endpoint).FetchAddFloat64, (*extended.Endpoint).FetchSubFloat64, (*extended.Endpoint).FetchMinFloat64, (*extended.Endpoint).FetchMaxFloat64},
+		model: applyFloat[float64],
+	}.check,
+}
+
+// applyInteger is what op leaves.
+func applyInteger[T int32 | uint32 | int64 | uint64](op extended.AtomicOp, old, a, b T) T {
+	switch op {
+	case extended.AtomicAnd:
+		return old & a
+	case extended.AtomicOr:
+		return old | a
+	case extended.AtomicXor:
+		return old ^ a
+	case extended.AtomicMin:
+		return min(old, a)
+	case extended.AtomicMax:
+		return max(old, a)
+	case extended.AtomicFCAA:
+		if old <= a {
+			return old + b
+		}
+		return old
+	}
+	return apply(op, old, a, b)
+}
+
+func applyFloat[T float32 | float64](op extended.AtomicOp, old, a, b T) T {
+	switch op {
+	case extended.AtomicMin:
+		return T(math.Min(float64(old), float64(a)))
+	case extended.AtomicMax:
+		return T(math.Max(float64(old), float64(a)))
+	}
+	return apply(op, old, a, b)
+}
+
+func apply[T number](op extended.AtomicOp, old, a, b T) T {
+	switch op {
+	case extended.AtomicStore, extended.AtomicSwap:
+		return a
+	case extended.AtomicCAS:
+		if bitsOf(old) == bitsOf(a) {
+			return b
+		}
+	case extended.AtomicAdd:
+		return old + a
+	case sub:
+		return old - a
+	}
+	return old
+}
+
+func bitsOf[T number](v T) uint64 {
+	switch v := any(v).(type) {
+	case int32:
+		return uint64(uint32(v))
+	case uint32:
+		return uint64(v)
+	case int64:
+		return uint64(v)
+	case uint64:
+		return v
+	case float32:
+		return uint64(math.Float32bits(v))
+	case float64:
+		return math.Float64bits(v)
+	}
+	panic("no number")
+}
+
+func ofBits[T number](u uint64) (v T) {
+	switch p := any(&v).(type) {
+	case *int32:
+		*p = int32(u)
+	case *uint32:
+		*p = uint32(u)
+	case *int64:
+		*p = int64(u)
+	case *uint64:
+		*p = u
+	case *float32:
+		*p = math.Float32frombits(uint32(u))
+	case *float64:
+		*p = math.Float64frombits(u)
+	}
+	return v
+}
+
+// sameNumber reports whether two values are the same bits, or both not a number.
+func sameNumber[T number](a, b T) bool { return bitsOf(a) == bitsOf(b) || a != a && b != b }
+
+// draw makes up a value, often one that is special or has been there before.
+func (k *atomics[T]) draw(rng *rand.Rand, before []T) T {
+	var v T
+	if k.fcaa == nil {
+		special := []float64{0, math.Copysign(0, -1), 1, -1.5, math.Inf(1), math.Inf(-1), math.NaN(), 1e300, 1e-300}
+		switch f := any(&v).(type) {
+		case *float32:
+			*f = float32(special[rng.IntN(len(special))])
+		case *float64:
+			*f = special[rng.IntN(len(special))]
+		}
+	} else {
+		special := []uint64{0, 1, ^uint64(0), 1 << 31, 1<<31 - 1, 1 << 63, 1<<63 - 1, 1 << 32}
+		v = ofBits[T](special[rng.IntN(len(special))])
+	}
+	switch rng.IntN(4) {
+	case 0:
+		v = before[rng.IntN(len(before))]
+	case 1:
+		v = T(rng.IntN(7))
+	case 2:
+		if k.fcaa != nil {
+			v = ofBits[T](rng.Uint64())
+		}
+	}
+	return v
+}
+
+const (
+	atomicBytes = 64 // of each rank at each rank; the outer thirds stay as they are
+	atomicFirst = 16
+	atomicWords = 4
+)
+
+// check does random atomics on words that no other rank uses, beside a model.
+func (k atomics[T]) check(s *stack) {
+	x, rng, base := s.ext, s.RNG, s.Rank*atomicBytes
+	step := 8
+	if bitsOf(ofBits[T](^uint64(0))) == 1<<32-1 {
+		step = 4
+	}
+	at := func(w int) segment.NLA { return contract.At(base + atomicFirst + w*step) }
+	model := make([][]T, s.Size)
+	edge := make([]byte, atomicBytes)
+	for r := range model {
+		model[r] = make([]T, atomicWords)
+		s.Must(x.Put(r, at(0)-atomicFirst, contract.Fill(edge, 1, 0)))
+		for w := range model[r] {
+			s.Must(k.plain[0](x, r, at(w), 0))
+		}
+	}
+	set := x.NewRegion()
+	names := named[:len(k.plain)]
+	for range 150 {
+		r, w := rng.IntN(s.Size), rng.IntN(atomicWords)
+		old, a, b := model[r][w], k.draw(rng, model[r]), k.draw(rng, model[r])
+		ops := []extended.AtomicOp{
+			extended.AtomicLoad, extended.AtomicStore, extended.AtomicSwap, extended.AtomicCAS, extended.AtomicAdd, extended.AtomicMin, extended.AtomicMax,
+			extended.AtomicAnd, extended.AtomicOr, extended.AtomicXor, extended.AtomicFCAA,
+		}
+		if k.fcaa == nil {
+			ops = ops[:7]
+		}
+		op, how := ops[rng.IntN(len(ops))], rng.IntN(9)
+		got, ok := old, false
+		var err error
+		var h extended.Handle
+		switch how {
+		case 0, 1:
+			i := rng.IntN(len(names))
+			if op = names[i]; how == 0 {
+				err = k.plain[i](x, r, at(w), a)
+			} else {
+				got, err = k.fetch[i](x, r, at(w), a)
+			}
+		case 2:
+			got, err = k.op(x, r, at(w), op, a, b)
+		case 3:
+			got = a
+			h, err = k.nb(x, r, at(w), &got, op, a, b)
+		case 4:
+			h, err = k.nb(x, r, at(w), nil, op, a, b)
+		case 5:
+			got = a
+			s.Must(k.nbi(set, r, at(w), &got, op, a, b))
+			err = set.Sync(extended.Gets)
+		case 6:
+			s.Must(k.nbi(set, r, at(w), nil, op, a, b))
+			err = set.Sync(extended.Puts)
+		case 7:
+			op = extended.AtomicCAS
+			got, ok, err = k.cas(x, r, at(w), a, b)
+			if want := bitsOf(old) == bitsOf(a); ok != want {
+				s.Fatalf("%s: compare %v with %v and swap: %v", k.name, old, a, ok)
+			}
+		default:
+			if k.fcaa == nil {
+				op = extended.AtomicLoad
+				got, err = k.load(x, r, at(w))
+				break
+			}
+			op = extended.AtomicFCAA
+			after := a
+			if rng.IntN(2) == 0 {
+				after, ok, err = k.fcaa(x, r, at(w), a, b)
+			} else {
+				h, err = k.fcaaNB(x, r, at(w), &after, &ok, a, b)
+			}
+			s.Must(err)
+			s.Must(x.Wait(h))
+			h = 0
+			if want := k.model(op, old, a, b); after != want || ok != (old <= a) {
+				s.Fatalf("%s: %v, compared with %v, plus %v: %v, %v, want %v", k.name, old, a, b, after, ok, want)
+			}
+		}
+		s.Must(err)
+		s.Must(x.Wait(h))
+		if !sameNumber(got, old) {
+			s.Fatalf("%s: operation %d, form %d, found %v, not %v", k.name, op, how, got, old)
+		}
+		now, err := k.load(x, r, at(w))
+		s.Must(err)
+		if want := k.model(op, old, a, b); !sameNumber(now, want) {
+			s.Fatalf("%s: operation %d, form %d, on %v with %v and %v left %v, not %v", k.name, op, how, old, a, b, now, want)
+		}
+		model[r][w] = now // the bits of what is not a number are whose they are
+	}
+	for r := range model {
+		for w := range model[r] {
+			now, err := k.load(x, r, at(w))
+			s.Must(err)
+			if bitsOf(now) != bitsOf(model[r][w]) {
+				s.Fatalf("%s: word %d at rank %d is %v, not %v", k.name, w, r, now, model[r][w])
+			}
+		}
+		s.Must(x.Get(r, at(0)-atomicFirst, edge))
+		end := atomicFirst + atomicWords*step
+		if contract.Wrong(edge[:atomicFirst], 1, 0) >= 0 || contract.Wrong(edge[end:], 1, end) >= 0 {
+			s.Fatalf("%s: bytes beside the words were changed at rank %d", k.name, r)
+		}
+	}
+}
+
+// atomicsModel: random atomics of each type, in all forms, against a model.
+func atomicsModel(c *ctx) {
+	const n = 3
+	eachHandling(c, n, n*atomicBytes, func(s *stack) {
+		for _, check := range atomicTypes {
+			check(s)
+		}
+	})
+}
+
+// draws has every rank take tickets with take, and checks that all of them
+// together are 0, 1, 2 and so on.
+func draws(c *ctx, n, each int, what string, take func(s *stack) (float64, error)) {
+	tickets := make([][]float64, n)
+	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
+		last := -1.0
+		for range each {
+			v, err := take(s)
+			s.Must(err)
+			if v <= last {
+				s.Fatalf("%s: ticket %v after %v", what, v, last)
+			}
+			tickets[s.Rank], last = append(tickets[s.Rank], v), v
+		}
+		s.barrier()
+		if s.Rank != 0 {
+			return
+		}
+		all := slices.Sorted(slices.Values(slices.Concat(tickets...)))
+		for i, v := range all {
+			if v != float64(i) {
+				s.Fatalf("%s: ticket %d of %d is %v", what, i, len(all), v)
+			}
+		}
+	})
+}
+
+// atomicsCounters: one counter that all ranks add to, by every kind of addition:
+// none is lost, no two get the same.
+func atomicsCounters(c *ctx) {
+	const n, each = 4, 60
+	host := c.RNG.IntN(n)
+	for what, take := range map[string]func(s *stack) (float64, error){
+		"int32": func(s *stack) (float64, error) {
+			v, err := s.ext.FetchAddInt32(host, contract.At(4), 1)
+			return float64(v), err
+		},
+		"uint32": func(s *stack) (float64, error) {
+			v, err := s.ext.FetchAddUint32(host, contract.At(4), 1)
+			return float64(v), err
+		},
+		"int64": func(s *stack) (float64, error) {
+			v, err := s.ext.FetchSubInt64(host, contract.At(8), -1)
+			return float64(v), err
+		},
+		"uint64": func(s *stack) (float64, error) {
+			v, err := s.ext.FetchAddUint64(host, contract.At(8), 1)
+			return float64(v), err
+		},
+		"float32": func(s *stack) (float64, error) {
+			v, err := s.ext.FetchAddFloat32(host, contract.At(12), 1)
+			return float64(v), err
+		},
+		"float64": func(s *stack) (float64, error) { return s.ext.FetchAddFloat64(host, contract.At(16), 1) },
+		"by handle": func(s *stack) (float64, error) {
+			v := ^uint64(0)
+			h, err := s.ext.AtomicUint64NB(host, contract.At(24), &v, extended.AtomicAdd, 1, 0)
+			s.Must(err)
+			return float64(v), s.ext.Wait(h)
+		},
+		"implicitly": func(s *stack) (float64, error) {
+			v := int32(-1)
+			r := s.ext.NewRegion()
+			s.Must(r.AtomicInt32NBI(host, contract.At(32), &v, extended.AtomicAdd, 1, 0))
+			err := r.Sync(extended.All)
+			return float64(v), err
+		},
+		"compare and swap": func(s *stack) (float64, error) {
+			old, err := s.ext.LoadUint64(host, contract.At(40))
+			for err == nil {
+				prev, ok, e := s.ext.CompareAndSwapUint64(host, contract.At(40), old, old+1)
+				if ok {
+					break
+				}
+				if prev == old {
+					s.Fatalf("the word was %d as expected, and was not swapped", prev)
+				}
+				old, err = prev, e
+			}
+			return float64(old), err
+		},
+	} {
+		draws(c, n, each, what, take)
+		if c.Failed() {
+			return
+		}
+	}
+}
+
+// atomicsBits: ranks that change bits of their own in one word do not disturb
+// each other; minima and maxima of all ranks are those of all values.
+func atomicsBits(c *ctx) {
+	const n, rounds = 4, 40
+	host := c.RNG.IntN(n)
+	var lows, highs [n]int64
+	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
+		x := s.ext
+		mask, model := uint64(0xffff)<<(16*s.Rank), uint64(0)
+		for range rounds {
+			v := s.RNG.Uint64() & mask
+			var old uint64
+			var err error
+			switch s.RNG.IntN(3) {
+			case 0:
+				old, err = x.FetchOrUint64(host, contract.At(0), v)
+				model, old = model|v, old&mask^model
+			case 1:
+				old, err = x.FetchAndUint64(host, contract.At(0), v|^mask)
+				model, old = model&v, old&mask^model
+			default:
+				old, err = x.FetchXorUint64(host, contract.At(0), v)
+				model, old = model^v, old&mask^model
+			}
+			s.Must(err)
+			if old != 0 {
+				s.Fatalf("bits of rank %d were changed by others: %#x", s.Rank, old)
+			}
+			w := s.RNG.Int64() - s.RNG.Int64()
+			lows[s.Rank], highs[s.Rank] = min(lows[s.Rank], w), max(highs[s.Rank], w)
+			s.Must(x.MinInt64(host, contract.At(8), w))
+			s.Must(x.MaxInt64(host, contract.At(16), w))
+			s.Must(x.AddInt32(host, contract.At(24), 3))
+			s.Must(x.SubInt32(host, contract.At(24), 2))
+		}
+		s.barrier()
+		low, err := x.LoadInt64(s.Rank, contract.At(8))
+		s.Must(err)
+		high, err := x.LoadInt64(s.Rank, contract.At(16))
+		s.Must(err)
+		sum, err := x.LoadInt32(s.Rank, contract.At(24))
+		s.Must(err)
+		if s.Rank == host && (low != slices.Min(lows[:]) || high != slices.Max(highs[:]) || sum != n*rounds) {
+			s.Errorf("minimum %d, maximum %d, sum %d, want %d, %d, %d", low, high, sum, slices.Min(lows[:]), slices.Max(highs[:]), n*rounds)
+		}
+	})
+}
+
+// atomicsBounded: fetch-compare-and-add lets no more through than there are
+// places, from any ranks.
+func atomicsBounded(c *ctx) {
+	const n, each, places = 4, 50, 37
+	var got [n]int
+	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
+		for i := range each {
+			after, ok, err := s.ext.FetchCompareAddInt32(i%2, contract.At(8), places-1, 1)
+			s.Must(err)
+			if ok {
+				got[s.Rank]++
+			}
+			if after > places || ok && after < 1 {
+				s.Fatalf("place %d of %d, %v", after, places, ok)
+			}
+		}
+		s.barrier()
+		if s.Rank != 0 {
+			return
+		}
+		sum := 0
+		for _, k := range got {
+			sum += k
+		}
+		if sum != 2*places {
+			s.Errorf("%d came through, not %d", sum, 2*places)
+		}
+	})
+}

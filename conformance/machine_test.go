@@ -1,0 +1,211 @@
+package conformance_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/segment"
+)
+
+// lossy is an endpoint that forgets every seventh put.
+type lossy struct {
+	conduits.Endpoint
+	puts int
+}
+
+func openLossy(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+	eps, err := shm.Local(n, c)
+	for i := range eps {
+		eps[i] = &lossy{Endpoint: eps[i]}
+	}
+	return eps, err
+}
+
+func (e *lossy) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if e.puts++; e.puts%7 == 0 {
+		return want, nil
+	}
+	return e.Endpoint.Put(dst, to, src, want, cookie)
+}
+
+// A lost put is found, the program that shows it is short, and its text is a
+// test that fails in the same way.
+func TestMachineFindsLostPuts(t *testing.T) {
+	text := conformance.FindFailure(openLossy, 1, conformance.Program{Hidden: true})
+	what, program, ok := strings.Cut(text, "\nTo see it again, run this test:\n\n")
+	if !ok {
+		t.Fatalf("a conduit that loses puts passes: %q", text)
+	}
+	t.Log(text)
+	if n := strings.Count(program, "Do: "); n < 1 || n > 8 {
+		t.Errorf("the program has %d steps", n)
+	}
+	if testing.Short() {
+		t.Skip("building takes seconds")
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, overlay := filepath.Join(dir, "replay.go"), filepath.Join(dir, "overlay.json")
+	index, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(here, "replayed_test.go"): file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{file: []byte(program), overlay: index} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command("go", "test", "-overlay", overlay, "-run", "^TestReplay$", ".").CombinedOutput()
+	if err == nil {
+		t.Errorf("the printed test passes:\n%s", program)
+	}
+	_, what, _ = strings.Cut(what, ": ") // several ranks see it, and any of them may be first
+	if !strings.Contains(string(out), what) {
+		t.Errorf("the printed test says\n%s\nand not\n%s", out, what)
+	}
+}
+
+// slow is an endpoint whose transfers and atomics happen some polls later, in
+// any order.
+type slow struct {
+	conduits.Endpoint
+	rng   *rand.Rand
+	r     conduits.Receiver
+	later []func()
+	// hasty says that a put is done before it is.
+	hasty bool
+}
+
+func openSlow(n int, c conduits.Config) ([]conduits.Endpoint, error) { return slowly(n, c, false) }
+
+func openHasty(n int, c conduits.Config) ([]conduits.Endpoint, error) { return slowly(n, c, true) }
+
+func slowly(n int, c conduits.Config, hasty bool) ([]conduits.Endpoint, error) {
+	eps, err := shm.Local(n, c)
+	for i := range eps {
+		eps[i] = &slow{Endpoint: eps[i], rng: rand.New(rand.NewPCG(c.Seed, uint64(i))), hasty: hasty}
+	}
+	return eps, err
+}
+
+func (e *slow) Attach(c conduits.AttachConfig) error {
+	e.r = c.Receiver
+	return e.Endpoint.Attach(c)
+}
+
+// defer1 does f later; f's completion is reported then.
+func (e *slow) defer1(want conduits.Event, cookie uint64, f func() (uint64, error)) conduits.Event {
+	e.later = append(e.later, func() {
+		v, err := f()
+		e.r.Complete(cookie, want, v, err)
+	})
+	return 0
+}
+
+func (e *slow) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if err := conduits.CheckRemote(e, "put", dst, to, uint64(len(src))); err != nil {
+		return 0, err
+	}
+	put := func() (uint64, error) {
+		_, err := e.Endpoint.Put(dst, to, src, want, cookie)
+		return 0, err
+	}
+	if e.hasty && e.rng.IntN(4) == 0 {
+		e.later = append(e.later, func() { _, _ = put() })
+		return want, nil
+	}
+	return e.defer1(want, cookie, put), nil
+}
+
+func (e *slow) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if err := conduits.CheckRemote(e, "get", src, from, uint64(len(dst))); err != nil {
+		return 0, err
+	}
+	return e.defer1(want, cookie, func() (uint64, error) {
+		_, err := e.Endpoint.Get(dst, src, from, want, cookie)
+		return 0, err
+	}), nil
+}
+
+func (e *slow) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
+	if err := conduits.CheckRemote(e, "put", dst, to, uint64(n)); err != nil {
+		return 0, err
+	}
+	return e.defer1(want, cookie, func() (uint64, error) {
+		_, err := e.Endpoint.PutWord(dst, to, v, n, want, cookie)
+		return 0, err
+	}), nil
+}
+
+func (e *slow) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+	if err := conduits.CheckAtomic("atomic", op, t, to); err != nil {
+		return 0, 0, err
+	}
+	if err := conduits.CheckRemote(e, "atomic", dst, to, uint64(t.Size())); err != nil {
+		return 0, 0, err
+	}
+	return 0, e.defer1(conduits.RemoteDone, cookie, func() (uint64, error) {
+		v, _, err := e.Endpoint.Atomic(dst, to, op, t, a, b, cookie)
+		return v, err
+	}), nil
+}
+
+func (e *slow) Poll() int { return e.Endpoint.Poll() + e.some() }
+func (e *slow) Spin() int { return e.Endpoint.Spin() + e.some() }
+
+// some does one of what is to be done later, or not.
+func (e *slow) some() int {
+	if len(e.later) == 0 || e.Polling() || e.rng.IntN(3) == 0 {
+		return 0
+	}
+	i := e.rng.IntN(len(e.later))
+	f := e.later[i]
+	e.later = append(e.later[:i], e.later[i+1:]...)
+	f()
+	return 1
+}
+
+// Park does not sleep over what is to be done.
+func (e *slow) Park(t conduits.Ticket) {
+	if len(e.later) > 0 {
+		e.Disarm(t)
+		return
+	}
+	e.Endpoint.Park(t)
+}
+
+// A conduit that completes late and out of order is as good as any.
+func TestMachineOnSlowConduit(t *testing.T) {
+	for _, kind := range []conformance.Program{{Hidden: true}, {Bare: true}} {
+		if text := conformance.FindFailure(openSlow, 1, kind); text != "" {
+			t.Fatal(text)
+		}
+	}
+}
+
+// One that says so too early is found out.
+func TestMachineFindsHastyPuts(t *testing.T) {
+	if conc.Race {
+		t.Skip("the race detector finds the same")
+	}
+	text := conformance.FindFailure(openHasty, 1, conformance.Program{Hidden: true})
+	if text == "" {
+		t.Fatal("a conduit that completes puts before it has done them passes")
+	}
+	t.Log(text)
+	if n := strings.Count(text, "Do: "); n > 8 {
+		t.Errorf("the program has %d steps", n)
+	}
+}

@@ -1,0 +1,203 @@
+package conc
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const (
+	looks  = 100
+	yields = 40
+)
+
+// machine says how the waits of a model machine go: what is waited for comes after a
+// number of looks, by a yield that lets its sender run, or never before a sleep, which
+// takes so long.
+type machine struct {
+	comes  int // looks; beyond what any wait makes: a sleep is needed
+	shares bool
+	sleep  time.Duration
+}
+
+// wait is one wait on m. It returns how many looks and yields it made, and whether it slept.
+func (m machine) wait(p *Patience) (looked, yielded int, slept bool) {
+	for idle := 0; ; idle++ {
+		switch p.Next(idle) {
+		case Look:
+			if looked++; !m.shares && looked+yielded >= m.comes {
+				return looked, yielded, false
+			}
+		case Yield:
+			yielded++
+			if m.shares {
+				p.Yielded(2 * switched)
+				return looked, yielded, false
+			}
+			p.Yielded(switched / 4)
+			if looked+yielded >= m.comes {
+				return looked, yielded, false
+			}
+		default:
+			p.Slept(m.sleep)
+			return looked, yielded, true
+		}
+	}
+}
+
+const never = 1 << 20
+
+// TestSettled: to what waits come on a machine that stays as it is, wherever they begin.
+func TestSettled(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		m             machine
+		most          int // looks of all but the trials
+		slept, looked bool
+	}{
+		{"the answer comes at once", machine{comes: 1}, 1, false, true},
+		{"it takes as long as waits may look", machine{comes: looks}, looks, false, true},
+		{"what it takes shares the processor", machine{shares: true}, 0, false, false},
+		{"a neighbour has the other processor, and sleeps are short", machine{comes: never, sleep: 5 * time.Microsecond}, 0, true, false},
+		{"ranks compute for long", machine{comes: never, sleep: time.Millisecond}, 0, true, false},
+	} {
+		for start := range int32(looks + 1) {
+			var p Patience
+			p.Set(looks, yields)
+			p.looks.Store(start)
+			for range 600 {
+				c.m.wait(&p)
+			}
+			trials, sleeps := 0, 0
+			const waits = 1000
+			for range waits {
+				looked, _, slept := c.m.wait(&p)
+				if looked > c.most {
+					trials++
+				}
+				if slept {
+					sleeps++
+				}
+			}
+			// Of those that yield to each other one in apart sleeps.
+			if c.slept && sleeps != waits || !c.slept && sleeps > waits/apart+1 || c.looked && sleeps > 0 {
+				t.Fatalf("%s: %d of %d waits slept", c.name, sleeps, waits)
+			}
+			if trials > waits/mostTrial+1 {
+				t.Fatalf("%s: %d of %d waits looked for longer than %d looks", c.name, trials, waits, c.most)
+			}
+		}
+	}
+}
+
+// TestMemory: whatever came before, waits that looking can end are ended by looking again
+// after at most mostTrial sleeps of less than short, and those that only another thread of this processor can
+// end make no look after a few.
+func TestPatienceMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p Patience
+		p.Set(looks, yields)
+		kind := rapid.Custom(func(t *rapid.T) machine {
+			return machine{
+				comes:  rapid.SampledFrom([]int{1, 3, 10, looks, looks + yields, never}).Draw(t, "comes"),
+				shares: rapid.Bool().Draw(t, "shares"),
+				sleep:  rapid.SampledFrom([]time.Duration{time.Microsecond, short - 1, short, time.Second}).Draw(t, "sleep"),
+			}
+		})
+		for range rapid.IntRange(0, 8).Draw(t, "phases") {
+			m := kind.Draw(t, "machine")
+			for range rapid.IntRange(1, 1000).Draw(t, "waits") {
+				m.wait(&p)
+			}
+		}
+		answers := machine{comes: rapid.IntRange(1, looks).Draw(t, "comes"), sleep: 10 * time.Microsecond}
+		slept := 0
+		for range 2 * mostTrial {
+			if _, _, s := answers.wait(&p); s {
+				slept++
+			}
+		}
+		if slept > mostTrial+1 {
+			t.Fatalf("%d sleeps before a wait looked for %d looks", slept, answers.comes)
+		}
+		if _, _, s := answers.wait(&p); s {
+			t.Fatalf("a wait sleeps where %d looks are enough, after %d others", answers.comes, 2*mostTrial)
+		}
+		vain := 0
+		for range 2 * mostTrial {
+			if looked, _, _ := (machine{shares: true}).wait(&p); looked > 0 {
+				vain++
+			}
+		}
+		if vain > 10 {
+			t.Fatalf("%d waits looked where only a yield helps", vain)
+		}
+	})
+}
+
+// TestShared: the zero value, of a rank that shares its processor for sure, does not look.
+func TestPatienceShared(t *testing.T) {
+	var p Patience
+	for _, m := range []machine{{comes: 1}, {shares: true}, {comes: never, sleep: 1}, {comes: never, sleep: time.Second}} {
+		for range 2 * mostTrial {
+			if looked, yielded, _ := m.wait(&p); looked > 0 || yielded > leastYields || !p.Brief() {
+				t.Fatalf("%d looks and %d yields", looked, yielded)
+			}
+		}
+	}
+}
+
+// TestWoken: a caller that counts from below 0 does not park before it has come to 0.
+func TestWoken(t *testing.T) {
+	for _, most := range []int{0, looks} {
+		var p Patience
+		p.Set(most, yields)
+		for range 10 {
+			machine{comes: never, sleep: time.Second}.wait(&p)
+			for idle := -64; idle < 0; idle++ {
+				if s := p.Next(idle); s == Park || s == Look && p.Brief() {
+					t.Fatalf("step %d at %d, with %d looks", s, idle, most)
+				}
+			}
+		}
+	}
+}
+
+// TestLongSleeps: sleeps that looking could not have saved lead to no trial.
+func TestLongSleeps(t *testing.T) {
+	var p Patience
+	p.Set(looks, yields)
+	m := machine{comes: never, sleep: short}
+	for range 10 {
+		m.wait(&p)
+	}
+	for i := range 4 * mostTrial {
+		if looked, _, _ := m.wait(&p); looked > 0 {
+			t.Fatalf("%d looks in wait %d, after sleeps of %v", looked, i, short)
+		}
+	}
+}
+
+// TestApart: of ranks that yield to each other for long one sleeps now and then, so that
+// they come apart where a processor is idle.
+func TestApart(t *testing.T) {
+	var p Patience
+	p.Set(looks, yields)
+	row := 0
+	for i := range 10 * apart {
+		switch _, yielded, slept := (machine{shares: true, sleep: short}).wait(&p); {
+		case slept && yielded > 0:
+			t.Fatalf("wait %d yields and sleeps", i)
+		case slept:
+			row = 0
+		default:
+			if row++; row > apart {
+				t.Fatalf("%d waits in a row yield to each other", row)
+			}
+		}
+	}
+	if row == 10*apart {
+		t.Fatal("no wait sleeps")
+	}
+}

@@ -1,0 +1,61 @@
+package jobenv_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/argon-go/argon/internal/job/jobenv"
+)
+
+// TestJobName: which of many variables names the job.
+func TestJobName(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"", ""},
+		{"ARGON_JOBID=7 SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0", "argon 7"},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=2", "Slurm 5.2"},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=2 SLURM_HET_SIZE=2", ""},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5", ""},
+		// mpirun has started daemons as a step of Slurm on some hosts only.
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=3", ""},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 OMPI_COMM_WORLD_RANK=3 PMIX_NAMESPACE=n.1", "PMIx n.1"},
+		{"SLURM_PROCID=0 SLURM_JOB_ID=5 SLURM_STEP_ID=0 PMI_RANK=3", ""},
+		{"PMI_RANK=3 PMI_JOBID=9.1", "PMI 9.1"},
+		{"PMIX_RANK=3 PMIX_NAMESPACE=slurm.pmix.9.1 SLURM_PROCID=3", "PMIx slurm.pmix.9.1"},
+	} {
+		m := map[string]string{}
+		for f := range strings.FieldsSeq(c.env) {
+			k, v, _ := strings.Cut(f, "=")
+			m[k] = v
+		}
+		if got := jobenv.JobName(func(k string) string { return m[k] }); got != c.want {
+			t.Errorf("%s: %q, want %q", c.env, got, c.want)
+		}
+	}
+}
+
+// TestFindStarter: the launcher of a process, and whether it has started others.
+func TestFindStarter(t *testing.T) {
+	for _, c := range []struct {
+		env     string
+		want    jobenv.Starter
+		started bool
+	}{
+		{"", jobenv.Starter{}, false},
+		{"JOB_COMPLETION_INDEX=3", jobenv.Starter{}, false},
+		{"SLURM_PROCID=0 SLURM_NTASKS=8", jobenv.Starter{Name: "Slurm", Said: "SLURM_PROCID=0, SLURM_NTASKS=8"}, true},
+		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=8 SLURM_NTASKS=9", jobenv.Starter{Name: "Slurm", Said: "SLURM_PROCID=0, SLURM_STEP_NUM_TASKS=8", Several: true}, true},
+		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 PMIX_RANK=0", jobenv.Starter{Name: "Slurm", Said: "SLURM_PROCID=0, SLURM_STEP_NUM_TASKS=1"}, true},
+		{"PMIX_RANK=1", jobenv.Starter{Name: "PMIx", Said: "PMIX_RANK=1", Several: true}, true},
+		{"PMI_RANK=0 PMI_SIZE=2 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1", jobenv.Starter{Name: "PMI", Said: "PMI_RANK=0, PMI_SIZE=2", Several: true}, true},
+		{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 PMIX_RANK=0", jobenv.Starter{Name: "Open MPI", Said: "OMPI_COMM_WORLD_RANK=0, OMPI_COMM_WORLD_SIZE=1"}, true},
+	} {
+		m := map[string]string{}
+		for f := range strings.FieldsSeq(c.env) {
+			k, v, _ := strings.Cut(f, "=")
+			m[k] = v
+		}
+		if got, ok := jobenv.FindStarter(func(k string) string { return m[k] }); got != c.want || ok != c.started {
+			t.Errorf("%s: %+v, %v; want %+v, %v", c.env, got, ok, c.want, c.started)
+		}
+	}
+}

@@ -1,2 +1,0 @@
-// Package spin watches a word that another processor is about to write.
-package spin

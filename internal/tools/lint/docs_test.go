@@ -1,0 +1,278 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// tracked says which files, by path from the root, are of the tree and not notes or
+// outputs beside it: what git does not ignore, or all if git does not know the tree.
+var tracked = sync.OnceValue(func() func(name string) bool {
+	out, err := exec.Command("git", "-C", filepath.Join("..", "..", ".."), "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil || len(out) == 0 {
+		return func(string) bool { return true }
+	}
+	names := map[string]bool{}
+	for _, name := range strings.Split(string(out), "\x00") {
+		names[name] = true
+	}
+	return func(name string) bool { return names[name] }
+})
+
+// documents are the Markdown files of the tree, by path from its root.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	root := os.DirFS(filepath.Join("..", "..", ".."))
+	docs := map[string]string{}
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() && path.Ext(name) == ".md" && tracked()(name) {
+			b, err := fs.ReadFile(root, name)
+			if err != nil {
+				return err
+			}
+			docs[name] = string(b)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the fragments that the headings of a document can be linked by, as
+// GitHub makes them.
+func anchors(text string) []string {
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		a := dropped.ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(a, " ", "-"))
+	}
+	return all
+}
+
+// TestLinks: links from document to document lead to a file, and to a heading of
+// it where they name one; every page of docs/ is in its index.
+func TestLinks(t *testing.T) {
+	docs := documents(t)
+	if len(docs) < 10 {
+		t.Fatalf("only %d documents were read", len(docs))
+	}
+	for name, text := range docs {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			to, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			target := path.Join(path.Dir(name), to)
+			if to == "" {
+				target = name
+			}
+			if _, err := os.Stat(filepath.Join("..", "..", "..", filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+			} else if fragment != "" && !slices.Contains(anchors(docs[target]), fragment) {
+				t.Errorf("%s links to %s, which has no such heading", name, m[1])
+			}
+		}
+		if dir, base := path.Split(name); strings.HasPrefix(dir, "docs/") && base != "README.md" {
+			if !strings.Contains(docs[dir+"README.md"], "]("+base+")") {
+				t.Errorf("%sREADME.md does not list %s", dir, base)
+			}
+		}
+	}
+}
+
+// declared are the names that a package's files declare, without its tests:
+// constants, variables, functions, types, and Type.Member for methods, fields and
+// what an interface asks for.
+func declared(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", filepath.FromSlash(dir), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	members := func(of string, l *ast.FieldList) {
+		for _, f := range l.List {
+			for _, n := range f.Names {
+				names[of+"."+n.Name] = true
+			}
+		}
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				of := ""
+				if d.Recv != nil {
+					ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+						if id, ok := n.(*ast.Ident); ok && of == "" {
+							of = id.Name + "."
+						}
+						return true
+					})
+				}
+				names[of+d.Name.Name] = true
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.ValueSpec:
+						for _, n := range s.Names {
+							names[n.Name] = true
+						}
+					case *ast.TypeSpec:
+						names[s.Name.Name] = true
+						switch k := s.Type.(type) {
+						case *ast.StructType:
+							members(s.Name.Name, k.Fields)
+						case *ast.InterfaceType:
+							members(s.Name.Name, k.Methods)
+						}
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestGlossary: every word of ARCHITECTURE.md's glossary is there once, and is
+// defined where its row says.
+func TestGlossary(t *testing.T) {
+	_, rest, found := strings.Cut(documents(t)["ARCHITECTURE.md"], "## Glossary\n")
+	text, _, _ := strings.Cut(rest, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| ([^|]+) \\| [^|]+ \\| (`[^|]+`) \\|$").FindAllStringSubmatch(text, -1)
+	if !found || len(rows) < 40 {
+		t.Fatalf("ARCHITECTURE.md has a glossary of %d words", len(rows))
+	}
+	seen := map[string]bool{}
+	for _, row := range rows {
+		if seen[row[1]] {
+			t.Errorf("%s is there twice", row[1])
+		}
+		seen[row[1]] = true
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[2], -1) {
+			dir, base := path.Split(m[1])
+			pkg, name, _ := strings.Cut(base, ".")
+			if !declared(t, dir+pkg)[name] {
+				t.Errorf("%s: package %s declares no %s", row[1], dir+pkg, name)
+			}
+		}
+	}
+}
+
+// TestNames: what documents say of the code by the folder of a package and a name
+// is there; the name may be that of a method without its type.
+func TestNames(t *testing.T) {
+	re := regexp.MustCompile("`((?:[a-z]+/)*[a-z]+)\\.([A-Za-z]\\w*(?:\\.\\w+)?)`")
+	for name, text := range documents(t) {
+		found := re.FindAllStringSubmatch(text, -1)
+		if name == "docs/miss.md" && len(found) < 30 {
+			t.Errorf("docs/miss.md has %d names", len(found))
+		}
+		if name == "CHANGELOG.md" { // says what was
+			continue
+		}
+		for _, m := range found {
+			if m[2] == "go" || m[2] == "md" || m[2] == "mod" {
+				continue // a file
+			}
+			if fi, err := os.Stat(filepath.Join("..", "..", "..", filepath.FromSlash(m[1]))); err != nil || !fi.IsDir() {
+				continue // of the standard library, or the last part of a path
+			}
+			names := declared(t, m[1])
+			there := names[m[2]]
+			for n := range names {
+				there = there || strings.HasSuffix(n, "."+m[2])
+			}
+			if !there {
+				t.Errorf("%s: package %s declares no %s", name, m[1], m[2])
+			}
+		}
+	}
+}
+
+// TestCitations: what docs/bibliography.md lists is cited somewhere by its short
+// name, and standards that are cited are in it.
+func TestCitations(t *testing.T) {
+	list := documents(t)["docs/bibliography.md"]
+	missing := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (\w[^|]*) \| \S`).FindAllStringSubmatch(list, -1) {
+		missing[m[1]] = true
+	}
+	if len(missing) < 20 {
+		t.Fatalf("docs/bibliography.md has %d entries", len(missing))
+	}
+	// A name may be cut in two by the end of a line of a comment.
+	fold := regexp.MustCompile(`\s*\n\s*(?://)?\s*`)
+	standard := regexp.MustCompile(`RFC \d{4}`)
+	unnamed := regexp.MustCompile(`\bseed (?:` + `thesis|00\d)\b`)
+	root := os.DirFS(filepath.Join("..", "..", ".."))
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && d.Name() == ".git" {
+			return fs.SkipDir
+		}
+		if ext := path.Ext(name); name == "docs/bibliography.md" || !d.Type().IsRegular() || ext != ".go" && ext != ".md" || !tracked()(name) {
+			return nil
+		}
+		b, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		text := fold.ReplaceAllString(string(b), " ")
+		for short := range missing {
+			if strings.Contains(text, short) {
+				delete(missing, short)
+			}
+		}
+		if s := unnamed.FindString(text); s != "" {
+			t.Errorf("%s: %q names no source; docs/bibliography.md has short names", name, s)
+		}
+		for _, s := range standard.FindAllString(text, -1) {
+			if !strings.Contains(list, "\n| "+s+" |") {
+				t.Errorf("%s cites %s, which docs/bibliography.md does not list", name, s)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for short := range missing {
+		t.Errorf("docs/bibliography.md lists %s, which nothing cites", short)
+	}
+}
