@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -340,14 +341,7 @@ func (c *Config) validateHosts() (all []error) {
 
 // Reserved reports whether the variable is one that the launcher itself sets for
 // ranks.
-func Reserved(key string) bool {
-	for _, k := range ownEnv {
-		if k == key {
-			return true
-		}
-	}
-	return false
-}
+func Reserved(key string) bool { return slices.Contains(ownEnv, key) }
 
 // environ is the environment of rank r of a job, one of size on its host from rank first on;
 // extra comes last.
@@ -386,10 +380,8 @@ func (c *Config) environ(jobID string, r, first, size int, extra []string) []str
 		set(jobenv.Large, "1")
 	}
 	env = append(env, extra...)
-	for _, f := range c.Freeze {
-		if f == r {
-			set(jobenv.Freeze, "1")
-		}
+	if slices.Contains(c.Freeze, r) {
+		set(jobenv.Freeze, "1")
 	}
 	return env
 }

@@ -275,7 +275,10 @@ func (c *crew) clean() (killed int, stuck []int) {
 			groups[pid] = true
 		}
 	}
-	return sweep(c.identity, groups, c.exclusive, c.guard)
+	self := os.Getpid()
+	return sweep(c.identity, func(p process) bool {
+		return p.ppid == self && (c.exclusive || groups[p.pgid]) && (c.guard == nil || p.pid != c.guard.pid)
+	})
 }
 
 // close lets the processes know that this one does not look after them any more.

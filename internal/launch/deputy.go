@@ -741,6 +741,9 @@ func (d *deputy) wind(err error) error {
 // obey does what one frame says. It is false if that makes no sense.
 func (d *deputy) obey(f *frame) bool {
 	t := &d.task
+	if f.odd(t.First, t.Count) {
+		return false
+	}
 	ranks := func(nums []int64) []int {
 		all := make([]int, len(nums))
 		for i, n := range nums {
@@ -776,14 +779,11 @@ func (d *deputy) obey(f *frame) bool {
 		}
 		d.link.send(frameSeen, nums)
 	case frameFail:
-		if !f.has(2, 1) || f.num(0) < t.First || f.num(0) >= t.First+t.Count {
-			return false
-		}
 		if d.outfit.shared != nil {
 			d.outfit.shared.Fail(f.num(0)-t.First, f.num(1), f.text())
 		}
 	case frameInput:
-		if d.input == nil || !f.has(0, 1) {
+		if d.input == nil {
 			return false
 		}
 		if len(f.texts[0]) == 0 {
@@ -792,7 +792,7 @@ func (d *deputy) obey(f *frame) bool {
 			d.input.put(f.texts[0])
 		}
 	case frameCredit:
-		if !f.has(3, 0) || f.nums[0] < int64(t.First) || f.nums[0] >= int64(t.First+t.Count) || f.nums[1] < 0 || f.nums[1] > 1 || f.nums[2] < 0 {
+		if f.nums[2] < 0 {
 			return false
 		}
 		d.meters[f.num(0)-t.First][f.nums[1]].give(f.num(2))

@@ -11,27 +11,13 @@ import (
 
 // dump is the launcher's question to all ranks where they wait.
 type dump struct {
+	begun bool
 	asked []int            // ranks that were asked
 	event chan struct{}    // all have answered or had the time to
 	quiet <-chan time.Time // looks whether ranks still write
 	size  int              // what they have written so far
 
 	summarised bool
-}
-
-// next is what the job's loop waits for on behalf of the dump.
-func (d *dump) next() <-chan struct{} {
-	if d == nil {
-		return nil
-	}
-	return d.event
-}
-
-func (d *dump) still() <-chan time.Time {
-	if d == nil {
-		return nil
-	}
-	return d.quiet
 }
 
 // ask sends every rank a SIGQUIT. The runtime of a rank answers on its standard
@@ -45,8 +31,8 @@ func (j *job) ask(status int, err error) {
 		return
 	}
 	j.ending = true
-	d := &dump{event: make(chan struct{}, 1)}
-	j.dump = d
+	d := &j.dump
+	d.begun, d.event = true, make(chan struct{}, 1)
 	var wait []*rank
 	seen := look(j.byHost(j.alive()))
 	for r := range j.ranks {
@@ -81,7 +67,7 @@ func (j *job) ask(status int, err error) {
 
 // summarise writes one line per rank. Stacks stay back until clean.
 func (j *job) summarise() {
-	d := j.dump
+	d := &j.dump
 	d.summarised = true
 	seen := look(j.byHost(j.alive()))
 	j.log.printf("gasrun: %v; where each rank waits:", j.verdict)
@@ -126,7 +112,7 @@ func (j *job) summarise() {
 
 // endWhenQuiet ends the ranks when none has written anything for a while.
 func (j *job) endWhenQuiet() {
-	d := j.dump
+	d := &j.dump
 	size := 0
 	for _, r := range d.asked {
 		size += j.ranks[r].err.heldSize()
@@ -143,7 +129,7 @@ func (j *job) endWhenQuiet() {
 // stacks passes on what ranks wrote in answer, one rank after the other. All
 // streams have ended.
 func (j *job) stacks() {
-	if j.dump == nil {
+	if !j.dump.begun {
 		return
 	}
 	if !j.dump.summarised { // all ranks ended first

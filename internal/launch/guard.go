@@ -9,11 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
-	"github.com/argon-go/argon/internal/sys"
 )
 
 // EnvGuard is set for the guard process of a job, see Config.Guard.
@@ -88,24 +86,7 @@ func watch(r io.Reader) bool {
 	if job == "" { // the launcher had not even begun
 		return true
 	}
-	hopeless := map[int]bool{}
-	for {
-		var left []int
-		for _, p := range processes() {
-			if p.pid != os.Getpid() && p.state != 'Z' && !hopeless[p.pid] && (groups[p.pgid] || belongs(p.pid, job)) {
-				left = append(left, p.pid)
-			}
-		}
-		if len(left) == 0 {
-			break
-		}
-		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		for _, pid := range left {
-			hopeless[pid] = !sys.AwaitExit(pid, 5*time.Second)
-		}
-	}
+	sweep(job, func(p process) bool { return groups[p.pgid] })
 	for _, d := range dirs {
 		_ = os.RemoveAll(d)
 	}
@@ -172,6 +153,3 @@ func (g *guard) dismiss() {
 		}
 	}
 }
-
-// is reports whether pid is the guard's.
-func (g *guard) is(pid int) bool { return g != nil && g.pid == pid }

@@ -3,6 +3,7 @@ package launch
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -43,9 +44,10 @@ type host struct {
 	task  task
 	route netip.Addr // address of this machine that leads there; invalid if that is not known
 	link  *link      // to the deputy; nil until it has said hello
-	in    *os.File
-	out   *os.File
-	cmd   *exec.Cmd // the deputy, or ssh
+	in    io.WriteCloser
+	out   io.ReadCloser
+	cmd   *exec.Cmd        // the deputy, or ssh
+	state *os.ProcessState // of cmd, when it has ended
 
 	tokenText string
 	exited    chan struct{} // closed when cmd has ended
@@ -147,30 +149,17 @@ func (h *host) listen(r *bufio.Reader) {
 // hear acts on one frame of the deputy.
 func (h *host) hear(f *frame) error {
 	odd := fmt.Errorf("%w %q", errFrame, f.kind)
-	index := func(n int64) (int, bool) {
-		i := n - int64(h.first)
-		return int(i), i >= 0 && i < int64(h.size)
+	if f.odd(h.first, h.size) {
+		return odd
 	}
 	switch f.kind {
 	case frameAlive:
-		return nil
-	case frameOutput, frameOutEnd:
-		if len(f.nums) < 2 || f.nums[1] < 0 || f.nums[1] > 1 {
-			return odd
-		}
-		i, ok := index(f.nums[0])
-		if !ok {
-			return odd
-		}
-		switch b := h.backlogs[i][f.nums[1]]; {
-		case f.kind == frameOutput && f.has(2, 1):
-			b.put(f.texts[0])
-		case f.kind == frameOutEnd && f.has(3, 0):
-			h.foreign[i][f.nums[1]] = f.nums[2] != 0
-			b.close()
-		default:
-			return odd
-		}
+	case frameOutput:
+		h.backlogs[f.num(0)-h.first][f.nums[1]].put(f.texts[0])
+	case frameOutEnd:
+		i, k := f.num(0)-h.first, f.nums[1]
+		h.foreign[i][k] = f.nums[2] != 0
+		h.backlogs[i][k].close()
 	case frameEndings:
 		if len(f.nums)%endingNums != 0 || len(f.texts) != len(f.nums)/endingNums {
 			return odd
@@ -178,7 +167,7 @@ func (h *host) hear(f *frame) error {
 		var all []ending
 		for i, cause := range f.texts {
 			n := f.nums[endingNums*i:]
-			if _, ok := index(n[0]); !ok {
+			if !within(n[0], h.first, h.size) {
 				return odd
 			}
 			all = append(all, ending{
@@ -188,12 +177,6 @@ func (h *host) hear(f *frame) error {
 		}
 		h.j.post(func() { h.j.ended(all) })
 	case frameStarted:
-		if !f.has(3, 0) {
-			return odd
-		}
-		if _, ok := index(f.nums[0]); !ok {
-			return odd
-		}
 		rank, pid, cpu := f.num(0), f.num(1), f.num(2)
 		if pid <= 0 {
 			return odd
@@ -205,7 +188,7 @@ func (h *host) hear(f *frame) error {
 		}
 		h.j.thirst.Do(func() { go h.j.feed(h) })
 	case frameTaken:
-		if !f.has(1, 0) || h.input == nil {
+		if h.input == nil {
 			return odd
 		}
 		if f.nums[0] < 0 {

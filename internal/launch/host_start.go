@@ -111,22 +111,6 @@ func (h *host) begin(path string, spawn *spawner) error {
 
 // launch starts the process through which the deputy is reached.
 func (h *host) launch(spawn *spawner) error {
-	var files []*os.File
-	pipe := func() (r, w *os.File, err error) {
-		if r, w, err = os.Pipe(); err == nil {
-			files = append(files, r, w)
-		}
-		return r, w, err
-	}
-	inR, inW, err1 := pipe()
-	outR, outW, err2 := pipe()
-	errR, errW, err3 := pipe()
-	if err := errors.Join(err1, err2, err3); err != nil {
-		for _, f := range files {
-			f.Close()
-		}
-		return limited(err)
-	}
 	var argv []string
 	env := os.Environ()
 	if h.Here {
@@ -137,7 +121,12 @@ func (h *host) launch(spawn *spawner) error {
 	}
 	h.cmd = exec.Command(argv[0], argv[1:]...)
 	h.cmd.Env = env
-	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = inR, outW, errW
+	in, err1 := h.cmd.StdinPipe()
+	out, err2 := h.cmd.StdoutPipe()
+	lines, err3 := h.cmd.StderrPipe()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return limited(err)
+	}
 	if h.task.StdinHere {
 		h.cmd.ExtraFiles = []*os.File{h.j.Stdin} // stdinFile
 	}
@@ -147,26 +136,20 @@ func (h *host) launch(spawn *spawner) error {
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	var err error
 	spawn.do(func() { err = h.cmd.Start() })
-	inR.Close()
-	outW.Close()
-	errW.Close()
 	if err != nil {
-		inW.Close()
-		outR.Close()
-		errR.Close()
 		hint := ""
 		if !h.Here {
 			hint = " (-ssh)"
 		}
 		return fmt.Errorf("cannot start %s: %w%s", argv[0], err, hint)
 	}
-	h.in, h.out = inW, outR
-	go h.complaints(errR)
+	h.in, h.out = in, out
+	go h.complaints(lines)
 	go func() {
-		_ = h.cmd.Wait() // see cmd.ProcessState
+		h.state, _ = h.cmd.Process.Wait() // Cmd's would close what has not been read
 		close(h.exited)
 		// What it has started may hold the pipe open (ssh's ControlPersist).
-		errR.SetReadDeadline(time.Now().Add(pumpHurry / 4))
+		lines.(*os.File).SetReadDeadline(time.Now().Add(pumpHurry / 4))
 	}()
 	return nil
 }
@@ -182,7 +165,7 @@ func (h *host) token() string {
 }
 
 // complaints passes the lines of standard error on.
-func (h *host) complaints(r *os.File) {
+func (h *host) complaints(r io.ReadCloser) {
 	defer close(h.silent)
 	defer r.Close()
 	in := bufio.NewReaderSize(r, 4096)
@@ -295,7 +278,7 @@ func (h *host) gone(what string, err error) error {
 	if !h.Here {
 		name = h.j.ssh()[0]
 	}
-	ws, _ := h.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	ws, _ := h.state.Sys().(syscall.WaitStatus)
 	switch {
 	case ws.Signaled() && !h.quiet.Load():
 		cause += fmt.Sprintf(" (%s was killed by %s)", name, sys.SignalName(ws.Signal()))

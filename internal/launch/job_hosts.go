@@ -187,7 +187,7 @@ func (j *job) meet(allHere bool) (Memory, error) {
 	case !l.Rendezvous && l.Memory != nil:
 		return l.Memory(j.Size, j.Config.memory())
 	case !l.Rendezvous:
-		return &noMemory{}, nil
+		return noMemory{}, nil
 	}
 	listen := ""
 	switch {
@@ -442,7 +442,7 @@ func (j *job) hostLost(h *host, cause error) {
 		j.first = -1
 	}
 	j.conclude(jobenv.StatusFailed, cause)
-	if j.dump == nil {
+	if !j.dump.begun {
 		j.memory.Fail(first, jobenv.StatusFailed, "lost with its "+cause.Error())
 	}
 	j.terminate(syscall.SIGTERM)

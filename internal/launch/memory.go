@@ -3,7 +3,6 @@ package launch
 import (
 	"os"
 	"strconv"
-	"sync"
 
 	"github.com/argon-go/argon/conduits"
 )
@@ -31,41 +30,15 @@ const (
 type Memory = conduits.JobMemory
 
 // noMemory is for ranks that share nothing with their launcher: they count as
-// finished unless they have failed, by what their processes end with.
-type noMemory struct {
-	mu     sync.Mutex
-	failed bool
-	rank   int
-	status int
-	cause  string
-}
+// finished, and have failed by what their processes end with.
+type noMemory struct{}
 
-func (*noMemory) File() *os.File { return nil }
+func (noMemory) File() *os.File        { return nil }
+func (noMemory) State(int) State       { return Finished }
+func (noMemory) Fail(int, int, string) {}
+func (noMemory) Close() error          { return nil }
 
-func (m *noMemory) State(rank int) State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.failed && rank == m.rank {
-		return Failed
-	}
-	return Finished
-}
-
-func (m *noMemory) Fail(rank, status int, cause string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.failed {
-		m.failed, m.rank, m.status, m.cause = true, rank, status, cause
-	}
-}
-
-func (m *noMemory) Failure() (rank, status int, cause string, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.rank, m.status, m.cause, m.failed
-}
-
-func (*noMemory) Close() error { return nil }
+func (noMemory) Failure() (rank, status int, cause string, ok bool) { return 0, 0, "", false }
 
 // An inheritance is what ranks find when they start: files, from the fourth on,
 // and variables that tell of them and of what else they need.

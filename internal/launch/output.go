@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -139,21 +140,12 @@ func sinks(failed func(error), ws ...io.Writer) []*sink {
 func sameWriter(a, b io.Writer) bool {
 	fa, ok1 := a.(*os.File)
 	fb, ok2 := b.(*os.File)
-	if ok1 && ok2 {
-		if fa == fb {
-			return true
-		}
+	if ok1 && ok2 && fa != fb {
 		sa, err1 := fa.Stat()
 		sb, err2 := fb.Stat()
 		return err1 == nil && err2 == nil && os.SameFile(sa, sb)
 	}
-	if ok1 != ok2 {
-		return false
-	}
-	// Only pointers are compared: other writers might not be comparable.
-	ba, ok1 := a.(*bytes.Buffer)
-	bb, ok2 := b.(*bytes.Buffer)
-	return ok1 && ok2 && ba == bb
+	return reflect.TypeOf(a).Comparable() && a == b
 }
 
 // stream carries one output (stdout or stderr) of one rank to its sink.

@@ -163,44 +163,37 @@ func Leftovers(jobID string) []int {
 }
 
 // sweep kills everything that a job has left behind, and what that leaves behind
-// in turn, until nothing is left, and reaps what has come to this process. groups
-// are the ranks' process groups; all ranks have been reaped. It returns how many
-// processes it killed and which would not die.
-func sweep(identity string, groups map[int]bool, exclusive bool, g *guard) (killed int, stuck []int) {
-	self := os.Getpid()
-	hopeless := map[int]bool{}
+// in turn, until nothing is left, and reaps what has come to this process: processes
+// with the job's identity, and those that ours tells. It returns how many processes it
+// killed and which would not die.
+func sweep(identity string, ours func(process) bool) (killed int, stuck []int) {
+	hopeless := map[int]bool{os.Getpid(): true}
+	reap := func(pid int) { _, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) }
 	for {
-		var left []process
+		var left []int
 		for _, p := range processes() {
-			if p.pid == self || g.is(p.pid) || hopeless[p.pid] {
-				continue
-			}
-			ours := p.ppid == self && (exclusive || groups[p.pgid])
-			if p.state == 'Z' {
-				// A zombie's environment is gone; only children can be reaped.
-				if ours {
-					_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
-				}
-				continue
-			}
-			if ours || belongs(p.pid, identity) {
-				left = append(left, p)
+			switch mine := ours(p); {
+			case hopeless[p.pid]:
+			case p.state == 'Z' && mine: // its environment is gone; only children can be reaped
+				reap(p.pid)
+			case p.state != 'Z' && (mine || belongs(p.pid, identity)):
+				left = append(left, p.pid)
 			}
 		}
 		if len(left) == 0 {
 			return killed, stuck
 		}
-		for _, p := range left {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		for _, p := range left {
-			if !sys.AwaitExit(p.pid, 5*time.Second) {
-				hopeless[p.pid] = true
-				stuck = append(stuck, p.pid)
+		for _, pid := range left {
+			if !sys.AwaitExit(pid, 5*time.Second) {
+				hopeless[pid] = true
+				stuck = append(stuck, pid)
 				continue
 			}
 			killed++
-			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+			reap(pid)
 		}
 	}
 }

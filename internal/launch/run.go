@@ -122,7 +122,7 @@ type job struct {
 	interrupt syscall.Signal
 	verdict   error // why the launcher ended the job, if not because of a rank
 	status    int   // status that goes with verdict
-	dump      *dump
+	dump      dump
 	thirst    sync.Once // the first demand of rank 0 for input from elsewhere
 	grace     <-chan time.Time
 	settle    <-chan time.Time
@@ -379,9 +379,9 @@ func (j *job) loop(ctx context.Context) {
 			j.exited()
 		case <-stillTick:
 			j.lookStill(watch)
-		case <-j.dump.next():
+		case <-j.dump.event:
 			j.summarise()
-		case <-j.dump.still():
+		case <-j.dump.quiet:
 			j.endWhenQuiet()
 		}
 	}
@@ -473,7 +473,7 @@ var settleTime = time.Second
 // fail notes that rank r has failed.
 func (j *job) fail(r int) {
 	rk := &j.ranks[r]
-	if j.dump == nil { // else the others would no longer wait where they do
+	if !j.dump.begun { // else the others would no longer wait where they do
 		j.memory.Fail(r, rk.Status, rk.cause)
 	}
 	switch {
@@ -555,7 +555,7 @@ func (j *job) signal(sig syscall.Signal) {
 			j.log.printf("gasrun: %s: ending the job; once more kills it", sys.SignalName(sig))
 		}
 	case syscall.SIGQUIT:
-		if j.dump != nil {
+		if j.dump.begun {
 			j.kill()
 			return
 		}

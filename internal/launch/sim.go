@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"syscall"
 
 	"github.com/argon-go/argon/internal/errs"
@@ -25,10 +24,8 @@ func newSimMemory() (*simMemory, error) {
 // simMemory is what the one process of a simulated job says of it: a file that
 // it writes a record to.
 type simMemory struct {
-	f      *os.File
-	mu     sync.Mutex
-	killed string // why the process ended, if not by itself
-	status int
+	noMemory
+	f *os.File
 }
 
 func (m *simMemory) File() *os.File { return m.f }
@@ -68,22 +65,13 @@ func (m *simMemory) State(int) State {
 	return Finished
 }
 
-func (m *simMemory) Fail(_, status int, cause string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.killed == "" {
-		m.status, m.killed = status, cause
-	}
-}
-
+// Failure is that of a rank that has called Exit.
 func (m *simMemory) Failure() (rank, status int, cause string, ok bool) {
 	if j := m.last(); j != nil && j.End != nil && j.End.Exited {
 		x := errs.NewExit(j.End.Status)
 		return j.End.Rank, errs.CarriedStatus(x), x.Error(), true
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return 0, m.status, m.killed, m.killed != ""
+	return m.noMemory.Failure()
 }
 
 func (m *simMemory) Close() error { return m.f.Close() }

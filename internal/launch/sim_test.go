@@ -45,11 +45,6 @@ func TestSimulatedMemory(t *testing.T) {
 		if _, _, _, ok := m.Failure(); ok {
 			t.Errorf("%s: a failure before one is noted", tc.name)
 		}
-		m.Fail(0, 9, "first")
-		m.Fail(0, 8, "second")
-		if _, status, cause, ok := m.Failure(); !ok || status != 9 || cause != "first" {
-			t.Errorf("%s: failure %d %q %v", tc.name, status, cause, ok)
-		}
 		e := tc.err
 		m.explain(&e, 5<<20)
 		if e.Rank != tc.rank || e.Status != tc.status || e.Cause != tc.cause {

@@ -49,7 +49,7 @@ func (j *job) newStillWatch() *stillWatch {
 // lookStill looks at the processes of all ranks, in a goroutine of its own, for hosts may be
 // silent.
 func (j *job) lookStill(w *stillWatch) {
-	if j.ending || j.dump != nil || w.looking {
+	if j.ending || j.dump.begun || w.looking {
 		return
 	}
 	w.looking = true
@@ -65,7 +65,7 @@ func (j *job) lookStill(w *stillWatch) {
 
 // tellStill notes what processes do, and tells of those that have been still for long.
 func (j *job) tellStill(w *stillWatch, seen map[int]process) {
-	if j.ending || j.dump != nil {
+	if j.ending || j.dump.begun {
 		return
 	}
 	attached := false

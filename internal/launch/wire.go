@@ -161,6 +161,32 @@ func parseFrame(kind frameKind, b []byte) (frame, error) {
 	return f, nil
 }
 
+// shapes are how many numbers and texts frames have that have always as many, and what the
+// first numbers are.
+var shapes = map[frameKind]struct {
+	nums, texts  int
+	rank, stream bool
+}{
+	frameFail:    {2, 1, true, false},
+	frameInput:   {0, 1, false, false},
+	frameCredit:  {3, 0, true, true},
+	frameOutput:  {2, 1, true, true},
+	frameOutEnd:  {3, 0, true, true},
+	frameStarted: {3, 0, true, false},
+	frameTaken:   {1, 0, false, false},
+}
+
+// odd reports whether f is none that is about ranks first to first+count-1.
+func (f *frame) odd(first, count int) bool {
+	s, ok := shapes[f.kind]
+	return ok && (!f.has(s.nums, s.texts) || s.rank && !within(f.nums[0], first, count) || s.stream && !within(f.nums[1], 0, 2))
+}
+
+// within reports whether n is one of the count numbers from first on.
+func within(n int64, first, count int) bool {
+	return n >= int64(first) && n-int64(first) < int64(count)
+}
+
 // has reports whether the frame has so many numbers and texts.
 func (f *frame) has(nums, texts int) bool { return len(f.nums) == nums && len(f.texts) == texts }
 
