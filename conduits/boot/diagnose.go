@@ -99,9 +99,11 @@ func (r *run) report(out io.Writer) {
 }
 
 const (
-	// lookFor is how long a rank is looked at before it is said not to wait; several
-	// times what a rank spins and yields before it parks.
-	lookFor = 20 * time.Millisecond
+	// lookFor is how long a rank is looked at before it is said not to wait, in time and in
+	// time of processors, of which a loaded machine gives little; several times what a rank
+	// spins and yields before it parks.
+	lookFor  = 20 * time.Millisecond
+	lookMost = time.Second // of time, within what a launcher waits for an answer
 	// simLooks is how often where time is simulated: it does not pass meanwhile, and
 	// is not to be asked for here.
 	simLooks = 1000
@@ -114,8 +116,11 @@ func diagnosis(ep conduits.Endpoint, rank Rank) string {
 	// caught parked if it is looked at for a while.
 	again := func(i int) bool { return i < simLooks }
 	if _, simulated := ep.(conduits.Runner); !simulated {
-		start := ep.Now()
-		again = func(int) bool { return ep.Now()-start < lookFor }
+		start, used := ep.Now(), sys.ProcessorTime()
+		again = func(int) bool {
+			took := ep.Now() - start
+			return took < lookFor || took < lookMost && sys.ProcessorTime()-used < lookFor
+		}
 	}
 	for i := 0; again(i); i++ {
 		for _, b := range ep.Waiting() {
