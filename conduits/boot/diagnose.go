@@ -103,7 +103,7 @@ const (
 	// time of processors, of which a loaded machine gives little; several times what a rank
 	// spins and yields before it parks.
 	lookFor  = 20 * time.Millisecond
-	lookMost = time.Second // of time, within what a launcher waits for an answer
+	lookMost = 500 * time.Millisecond // of time, within what a launcher waits for an answer
 	// simLooks is how often where time is simulated: it does not pass meanwhile, and
 	// is not to be asked for here.
 	simLooks = 1000
