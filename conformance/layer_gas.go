@@ -829,12 +829,12 @@ func gasSignals(c *ctx) {
 		for round := 1; round <= rounds; round++ {
 			for i := range ranks {
 				to := (n.Rank() + i) % ranks
-				if err := data(to, n.Rank()).PutSignal(n, row(round, n.Rank(), to), flag(to, n.Rank()), 1); err != nil {
+				if err := data(to, n.Rank()).PutSignal(n, row(round, n.Rank(), to), flag(to, n.Rank()), gas.SignalAdd, 1); err != nil {
 					return err
 				}
 			}
 			for from := range ranks {
-				if v, err := gas.WaitAtLeast(n, flag(n.Rank(), from), uint64(round)); err != nil || v != uint64(round) {
+				if v, err := gas.WaitUntil(n, flag(n.Rank(), from), gas.Ge, uint64(round)); err != nil || v != uint64(round) {
 					return off(err, "flag of rank %d is %d in round %d", from, v, round)
 				}
 				got := make([]uint32, size)
@@ -870,7 +870,7 @@ func gasSignals(c *ctx) {
 				return err
 			}
 		}
-		_, err = gas.WaitAtLeast(n, flag((n.Rank()+1)%ranks, 0), 1)
+		_, err = gas.WaitUntil(n, flag((n.Rank()+1)%ranks, 0), gas.Ge, 1)
 		return isErr(err, gas.ErrBadArg, "wait for another rank's flag")
 	})
 }
@@ -901,7 +901,7 @@ func gasExit(c *ctx) {
 		"a reduction":   func(n *gas.Node, _ places) error { _, err := gas.AllReduce(n, 1, gas.Sum[int]); return err },
 		"a broadcast":   func(n *gas.Node, _ places) error { _, err := gas.Broadcast(n, culprit, 1); return err },
 		"an allocation": func(n *gas.Node, _ places) error { _, err := gas.New[int64](n); return err },
-		"a flag":        func(n *gas.Node, p places) error { _, err := gas.WaitAtLeast(n, p.flag, 1); return err },
+		"a flag":        func(n *gas.Node, p places) error { _, err := gas.WaitUntil(n, p.flag, gas.Ge, 1); return err },
 		"a condition":   func(n *gas.Node, _ places) error { return n.Wait(func() bool { return false }) },
 		"a lock":        func(n *gas.Node, p places) error { return p.lock.Lock(n) },
 		"a goroutine":   func(n *gas.Node, p places) error { return goroutines(n, 1, func(int) error { return p.lock.RLock(n) }) },

@@ -115,7 +115,7 @@ func laneTraffic(c *ctx) {
 				if l, err = n.Lane(); err != nil {
 					return err
 				}
-				defer l.Release()
+				defer l.Free()
 			}
 			w := &laneWorker{n: l, me: uint32(i), rng: c.Random(uint64(n.Rank()), uint64(i), 61), sums: sums}
 			for range rounds {
@@ -315,7 +315,7 @@ func laneGiven(c *ctx) {
 		return isErr(err, gas.ErrResource, "a second lane of one")
 	})
 	err := c.gas(gas.Config{Ranks: 2, SegmentSize: gasSegment, Lanes: 3}, func(n *gas.Node) error {
-		if err := isErr(n.Release(), gas.ErrBadArg, "release of the first lane"); err != nil {
+		if err := isErr(n.Free(), gas.ErrBadArg, "release of the first lane"); err != nil {
 			return err
 		}
 		a, err := n.Lane()
@@ -332,10 +332,10 @@ func laneGiven(c *ctx) {
 		if _, err := n.Lane(); !errors.Is(err, gas.ErrResource) {
 			return isErr(err, gas.ErrResource, "a fourth lane")
 		}
-		if err := a.Release(); err != nil {
+		if err := a.Free(); err != nil {
 			return err
 		}
-		if err := isErr(a.Release(), gas.ErrBadArg, "second release"); err != nil {
+		if err := isErr(a.Free(), gas.ErrBadArg, "second release"); err != nil {
 			return err
 		}
 		if again, err := n.Lane(); err != nil || again != a {

@@ -110,9 +110,16 @@ func Alloc[T any](n *Node, count int) (Ptr[T], error) {
 	return Ptr[T]{w: makeWord(n.rank, a)}, nil
 }
 
-// Free gives back what Alloc gave on p's rank, at once for the own rank, else by
-// a call to it. One rank calls it. Freeing twice, or what Alloc did not give, is
-// an error. Freeing nil does nothing.
+// Free gives back what one rank has taken by itself: memory that Alloc or MakeSlice gave, or the
+// Ptr that Register gave; one rank calls it, once. What Alloc gave any rank may free, at once its
+// own, else by a call to p's rank; the rest only the rank that has it. Freeing nil does nothing,
+// freeing twice, a Ptr to the middle, or what New gave is an error.
+//
+// When it returns no access of any rank reaches registered memory and that of MakeSlice by p, or
+// by what was derived from it; later ones are errors that match ErrFault. It waits for accesses
+// that are being made, not for ranks; transfers that have begun and are not synchronized may fail.
+// Memory of MakeSlice is gone then: use of the slice itself ends the process. On an error about the
+// system's part it stays until the process ends.
 func Free[T any](n *Node, p Ptr[T]) error {
 	if p.IsNil() {
 		return nil
@@ -168,15 +175,26 @@ func (n *Node) free(w uint64) error {
 	return err
 }
 
-// freeOwn frees memory of this rank's segment.
+// freeOwn frees what this rank has at a.
 func (n *Node) freeOwn(a segment.NLA) error {
-	err := n.heap.Free(a)
-	if err != nil {
-		if inverse := n.registered.inverse(a); inverse != "" {
-			return errs.BadArg("it is registered memory: %s takes it back", inverse)
-		}
+	switch made, ok := n.registered.take(a); {
+	case ok && made != nil:
+		return n.unmapSlice(a, made)
+	case ok:
+		return n.x.Conceal(a)
 	}
-	return n.heapReason(a, false, err)
+	return n.freeHeap(a)
+}
+
+// freeHeap frees memory of this rank's segment.
+func (n *Node) freeHeap(a segment.NLA) error {
+	if !a.Exposed() || uint64(a-n.heapBase) < uint64(len(n.heapMem)) {
+		return n.heapReason(a, false, n.heap.Free(a))
+	}
+	if n.registered.has(a) {
+		return errs.BadArg("it is what rank %d has from Register or MakeSlice, and it alone frees it", n.rank)
+	}
+	return errs.BadArg("it is not what Alloc, MakeSlice or Register has returned on rank %d, or is freed already", n.rank)
 }
 
 // refusal is an error's text on its way to another rank.
@@ -186,7 +204,7 @@ type refusal struct {
 }
 
 var remoteFree = RegisterCall("gas.Free", func(n *Node, a uint64) (r refusal) {
-	if err := n.freeOwn(segment.NLA(a)); err != nil {
+	if err := n.freeHeap(segment.NLA(a)); err != nil {
 		r.n = uint32(copy(r.text[:], err.Error()))
 	}
 	return r

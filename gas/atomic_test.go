@@ -89,9 +89,6 @@ func integerOp[T Integer](n *Node, op int, p Ptr[T], a, b T) (T, error) {
 		return FetchXor(n, p, a)
 	}
 	v, added, err := FetchCompareAdd(n, p, a, b)
-	if added {
-		v -= b
-	}
 	if err == nil && added != (v <= a) {
 		err = fmt.Errorf("FetchCompareAdd of %v to %v, if it is at most %v, said %v", b, v, a, added)
 	}

@@ -356,19 +356,15 @@ func FetchMax[T Number](n *Node, p Ptr[T], v T) (old T, err error) {
 	return update(n, p.w, q, func(old T) (T, bool) { return changed(old, greater(old, v)) }), nil
 }
 
-// FetchCompareAdd adds d to *p atomically if *p is at most limit, and returns what is
-// there afterwards and whether it added, which is when it wakes the waiters of p's rank.
+// FetchCompareAdd adds d to *p atomically if *p is at most limit, and returns what was there
+// before and whether it added, which is when it wakes the waiters of p's rank.
 // Integers wrap around. This is the card's FCAA (Nüssle 2008, section 7.5.4), which
 // locks, semaphores and bounded counters are made of.
-func FetchCompareAdd[T Integer](n *Node, p Ptr[T], limit, d T) (after T, added bool, err error) {
-	var old T
+func FetchCompareAdd[T Integer](n *Node, p Ptr[T], limit, d T) (old T, added bool, err error) {
 	if q := n.atomicAt(p.w, uint64(unsafe.Sizeof(d))); q != nil {
 		old = update(n, p.w, q, func(old T) (T, bool) { return old + d, old <= limit })
 	} else if old, err = numberSlow(n, p.w, conduits.AtomicFCAA, limit, d); err != nil {
 		return 0, false, err
 	}
-	if old <= limit {
-		return old + d, true, nil
-	}
-	return old, false, nil
+	return old, old <= limit, nil
 }

@@ -99,7 +99,7 @@ func (b *Batch[Q, A]) Ask(rank int, q Q) error {
 func (b *Batch[Q, A]) Answers() ([]A, error) {
 	n := b.ask.n
 	if b.ask.done {
-		return nil, errs.NotReady("gas: Answers or Done of batch %q on rank %d, which is done", b.ask.name, n.rank)
+		return nil, errs.NotReady("gas: Answers or Delete of batch %q on rank %d, which is deleted", b.ask.name, n.rank)
 	}
 	if err := n.syncMailboxes(fmt.Sprintf("Answers of batch %q", b.ask.name), mailboxID+b.ask.box.Number(), b.ask.box, b.tell.box); err != nil {
 		return nil, err
@@ -109,8 +109,8 @@ func (b *Batch[Q, A]) Answers() ([]A, error) {
 	return all, nil
 }
 
-// Done is collective: it ends the batch, after the last call of Answers.
-func (b *Batch[Q, A]) Done() error {
+// Delete is collective: it ends the batch, after the last call of Answers.
+func (b *Batch[Q, A]) Delete() error {
 	if _, err := b.Answers(); err != nil {
 		return err
 	}
@@ -183,13 +183,13 @@ func addEach[T Scalar, L local](s []T, items []change[T, L]) {
 	}
 }
 
-// Scatter is collective: it stores src[k] as element idx[k] for each k. Where several are for
+// PutAll is collective: it stores src[k] as element idx[k] for each k. Where several are for
 // one element, one of them stays; see [Array.UpdateAll].
-func (a Array[T]) Scatter(n *Node, idx []int, src []T) error {
+func (a Array[T]) PutAll(n *Node, idx []int, src []T) error {
 	if a.wide() {
-		return changeAll(n, a, "Scatter", idx, src, storeEach[T, int])
+		return changeAll(n, a, "PutAll", idx, src, storeEach[T, int])
 	}
-	return changeAll(n, a, "Scatter", idx, src, storeEach[T, uint32])
+	return changeAll(n, a, "PutAll", idx, src, storeEach[T, uint32])
 }
 
 func storeEach[T any, L local](s []T, items []change[T, L]) {
@@ -223,17 +223,17 @@ func changeAll[T any, L local](n *Node, a Array[T], op string, idx []int, values
 			idx, values = idx[some:], values[some:]
 		}
 	}
-	if err := m.Done(); err != nil {
+	if err := m.Delete(); err != nil {
 		return err
 	}
 	return bad
 }
 
-// Gather is collective: it loads element idx[k] into dst[k] for each k. Ranks have lists of
+// GetAll is collective: it loads element idx[k] into dst[k] for each k. Ranks have lists of
 // their own, of any length. If an index is not one of the array the error names it, and
 // nothing is loaded. Where GetIndexed, which is not collective, has a message for each
 // element of a rank out of reach, many of these share one.
-func (a Array[T]) Gather(n *Node, idx []int, dst []T) error {
+func (a Array[T]) GetAll(n *Node, idx []int, dst []T) error {
 	if a.wide() {
 		return gather[T, int](n, a, idx, dst)
 	}
@@ -241,12 +241,12 @@ func (a Array[T]) Gather(n *Node, idx []int, dst []T) error {
 }
 
 func gather[T any, L local](n *Node, a Array[T], idx []int, dst []T) error {
-	bad := a.indices("Gather", idx, len(dst))
+	bad := a.indices("GetAll", idx, len(dst))
 	if bad == nil && len(idx) > mostAsked {
-		bad = errs.Resource("gas: Array.Gather of %d elements; a call loads %d at most", len(idx), mostAsked)
+		bad = errs.Resource("gas: Array.GetAll of %d elements; a call loads %d at most", len(idx), mostAsked)
 	}
 	s := a.LocalSlice(n)
-	b, err := newBatch(n, "Array.Gather", func(b *Batch[L, T], _ *Node, source int, items []question[L]) {
+	b, err := newBatch(n, "Array.GetAll", func(b *Batch[L, T], _ *Node, source int, items []question[L]) {
 		for i := range items {
 			b.answer(source, answer[T]{items[i].number, s[items[i].q]})
 		}
@@ -277,7 +277,7 @@ func gather[T any, L local](n *Node, a Array[T], idx []int, dst []T) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Done(); err != nil {
+	if err := b.Delete(); err != nil {
 		return err
 	}
 	bulk.CopySlice(dst, got)

@@ -41,7 +41,7 @@ func TestBatch(t *testing.T) {
 							}
 						}
 					}
-					return b.Done()
+					return b.Delete()
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -85,7 +85,7 @@ func TestArrayTogether(t *testing.T) {
 				return err
 			}
 			got := make([]int64, len(idx))
-			if err := a.Gather(n, idx, got); err != nil {
+			if err := a.GetAll(n, idx, got); err != nil {
 				return err
 			}
 			for k, i := range idx {
@@ -97,7 +97,7 @@ func TestArrayTogether(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			if err := a.Scatter(n, idx, values); err != nil {
+			if err := a.PutAll(n, idx, values); err != nil {
 				return err
 			}
 			for _, i := range idx {
@@ -121,13 +121,13 @@ func TestArrayTogether(t *testing.T) {
 			}
 			// A list that is refused leaves the others alone.
 			if n.Rank() == 0 {
-				err = a.Gather(n, []int{0, length}, make([]int64, 2))
+				err = a.GetAll(n, []int{0, length}, make([]int64, 2))
 				if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), fmt.Sprintf("idx[1] is %d", length)) {
 					return fmt.Errorf("Gather of an index that there is not: %v", err)
 				}
 				return nil
 			}
-			return a.Gather(n, idx, got)
+			return a.GetAll(n, idx, got)
 		})
 		if err != nil {
 			t.Fatal(err)

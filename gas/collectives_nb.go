@@ -93,7 +93,7 @@ func resultOfCollective[R any](s *slot) (r R, err error) {
 	return r, nil
 }
 
-// BarrierNB is collective: it begins a barrier of g, which is done when all ranks have begun
+// BarrierNB is collective: it begins a barrier of g, which is deleted when all ranks have begun
 // it. [Team.BarrierNotify] is the same with the Future kept in the Team. See [AllReduceNB]; it takes ceil(log2 Size)
 // messages of a rank, also for all ranks of the job, where [Node.BarrierNotify] uses memory
 // that is shared.

@@ -189,7 +189,7 @@ func (s blockStep) beginInTeams(n *Node, width, order int) error {
 		}
 		waits = append(waits[:k:k], waits[k+1:]...)
 	}
-	return errors.Join(failed, rows.Close(), columns.Close())
+	return errors.Join(failed, rows.Delete(), columns.Delete())
 }
 
 // TestCollectivesInFlight compares collectives that do not wait with their definitions.

@@ -33,15 +33,16 @@
 // same offset, so p.On(rank) is rank's counterpart of p. [Alloc] takes memory
 // from the calling rank's segment alone; the [Ptr] is then sent or stored to
 // where others find it. [NewArray] spreads an [Array] over all ranks by UPC's
-// rules, and [SharedPtr] does UPC's arithmetic. [Free] gives back what Alloc gave;
-// [Delete] and [Array.Delete] are collective and take back what New, NewSlice and
-// NewArray gave. Fresh memory is zero. Types that hold Go pointers cannot be
+// rules, and [SharedPtr] does UPC's arithmetic. What all ranks have made together, by a function
+// whose name begins with New, Delete takes back from all of them: [Delete], [Array.Delete],
+// [Team.Delete], [Mailbox.Delete] and so on. What one rank has taken by itself, by Alloc, [MakeSlice],
+// [Register] or [Node.Lane], Free gives back: [Free], [Node.Free]. Fresh memory is zero. Types that hold Go pointers cannot be
 // shared; [CheckType] names the field.
 //
 // Memory beyond the segment takes part too. [MakeSlice] makes a slice of any size that the
-// processes of a host reach by load and store, after a look-up; [FreeSlice] gives it back.
-// [Register] gives a Ptr to a slice of the rank's own, in the Go heap or mapped;
-// [Deregister] takes it back. Later accesses are errors that match [ErrFault]. All that works on a
+// processes of a host reach by load and store, after a look-up.
+// [Register] gives a Ptr to a slice of the rank's own, in the Go heap or mapped.
+// Accesses after [Free] are errors that match [ErrFault]. All that works on a
 // segment works there: transfers, atomics, locks, signals, calls that are given
 // the Ptr. Peers reach a part of it when its owner has granted it to them, which
 // takes a message the first time; what is used again and again stays granted, up to
@@ -66,8 +67,8 @@
 //     collective operation in which data flows from the one to the other;
 //   - an atomic by which it sees what the writer stored with an atomic after
 //     writing ([Store], [FetchAdd] and so on), alone or in [Node.Wait];
-//   - [WaitAtLeast], or [WaitUntil] and its kin for one, all, any or some of many flags, for
-//     what [Ptr.PutSignal] or [Ptr.PutSignalSet] brought;
+//   - [WaitUntil] and its kin for one, all, any or some of many flags, for
+//     what [Ptr.PutSignal] brought;
 //   - taking a [Lock] that the writer has given back;
 //   - a call from the writer, or its answer.
 //
@@ -98,7 +99,7 @@
 //
 // A [Mailbox] is for programs whose ranks send each other very many small items: it
 // sends them in batches, and its function gets many at a time. A [Batch] does so with questions
-// and answers, and [Array.Gather], [Array.Scatter] and [AddAll] with elements of an array.
+// and answers, and [Array.GetAll], [Array.PutAll] and [AddAll] with elements of an array.
 //
 // # Progress
 //

@@ -34,7 +34,7 @@ func ExampleMailbox() {
 			}
 			w, k = word{}, 0
 		}
-		if err := box.Done(); err != nil {
+		if err := box.Delete(); err != nil {
 			return err
 		}
 		// All words of all ranks are counted now.
@@ -70,7 +70,7 @@ func ExampleBatch() {
 		if n.Rank() == 0 {
 			fmt.Println(all)
 		}
-		return squares.Done()
+		return squares.Delete()
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -132,7 +132,7 @@ func (f farNumbers) allocate(n *Node) error {
 	}
 	if f.count < 1<<20 || f.count > 1<<40 { // of others there may be room
 		made, at, err := MakeSlice[[3]uint64](n, f.count)
-		if err := errors.Join(room("MakeSlice", f.count, err), FreeSlice(n, at)); err != nil || len(made) != 0 && len(made) != f.count {
+		if err := errors.Join(room("MakeSlice", f.count, err), Free(n, at)); err != nil || len(made) != 0 && len(made) != f.count {
 			return fmt.Errorf("%+v: MakeSlice of %d (%w)", f, len(made), err)
 		}
 	}

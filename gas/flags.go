@@ -18,29 +18,32 @@ const (
 	Le = extended.Le // flag <= value
 )
 
-// PutSignalSet is PutSignal that sets flag to v in place of adding to it.
-func (p Ptr[T]) PutSignalSet(n *Node, src []T, flag Ptr[uint64], v uint64) error {
-	if err := p.checkSignal(n, "gas: PutSignalSet", src, flag); err != nil {
+// SignalOp is what a signal does to its flag.
+type SignalOp = extended.SignalOp
+
+// The operations of signals.
+const (
+	SignalSet = extended.SignalSet // the flag becomes the value
+	SignalAdd = extended.SignalAdd // the value is added to the flag
+)
+
+// PutSignal stores the elements of src at p and after it, then has op change flag, a word on
+// the same rank, by v, and wakes its waiters there: a rank that sees the flag changed sees the
+// elements. It returns when src may be reused.
+func (p Ptr[T]) PutSignal(n *Node, src []T, flag Ptr[uint64], op SignalOp, v uint64) error {
+	if err := p.checkSignal(n, "gas: PutSignal", src, flag); err != nil {
 		return err
 	}
-	return n.x.PutSignal(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), extended.SignalSet, v)
+	return n.x.PutSignal(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), op, v)
 }
 
 // PutSignalNB begins a PutSignal. It returns when src may be reused; the Handle is complete
 // when the flag has changed.
-func (p Ptr[T]) PutSignalNB(n *Node, src []T, flag Ptr[uint64], d uint64) (Handle, error) {
+func (p Ptr[T]) PutSignalNB(n *Node, src []T, flag Ptr[uint64], op SignalOp, v uint64) (Handle, error) {
 	if err := p.checkSignal(n, "gas: PutSignalNB", src, flag); err != nil {
 		return 0, err
 	}
-	return n.x.PutSignalNB(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), extended.SignalAdd, d)
-}
-
-// PutSignalSetNB begins a PutSignalSet, as PutSignalNB does a PutSignal.
-func (p Ptr[T]) PutSignalSetNB(n *Node, src []T, flag Ptr[uint64], v uint64) (Handle, error) {
-	if err := p.checkSignal(n, "gas: PutSignalSetNB", src, flag); err != nil {
-		return 0, err
-	}
-	return n.x.PutSignalNB(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), extended.SignalSet, v)
+	return n.x.PutSignalNB(p.Rank(), p.NLA(), bytesOf(src), flag.NLA(), op, v)
 }
 
 // checkSignal says what is wrong with a put of src to p that signals flag.

@@ -116,13 +116,13 @@ func TestFlags(t *testing.T) {
 				var h Handle
 				switch round % 4 {
 				case 0:
-					err = at.PutSignal(n, m, flag, 1)
+					err = at.PutSignal(n, m, flag, SignalAdd, 1)
 				case 1:
-					err = at.PutSignalSet(n, m, flag, round)
+					err = at.PutSignal(n, m, flag, SignalSet, round)
 				case 2:
-					h, err = at.PutSignalNB(n, m, flag, 1)
+					h, err = at.PutSignalNB(n, m, flag, SignalAdd, 1)
 				case 3:
-					h, err = at.PutSignalSetNB(n, m, flag, round)
+					h, err = at.PutSignalNB(n, m, flag, SignalSet, round)
 				}
 				if err = errors.Join(err, n.Sync(h)); err != nil {
 					return err
@@ -182,9 +182,9 @@ func TestFlagsRefuse(t *testing.T) {
 			"some, other":   wantErr(second(WaitUntilSome(n, nil, []Ptr[uint64]{other}, Eq, 0)), ErrBadArg, "gas: WaitUntilSome"),
 			"test, other":   wantErr(second(TestUntilSome(n, nil, []Ptr[uint64]{other}, Eq, 0)), ErrBadArg, "gas: TestUntilSome"),
 			"test, behind":  wantErr(second(TestUntilSome(n, nil, []Ptr[uint64]{mine.Add(1 << 17)}, Eq, 0)), ErrBadArg),
-			"set, ranks":    wantErr(mine.PutSignalSet(n, nil, other, 1), ErrBadArg, "gas: PutSignalSet", "different ranks"),
-			"set nb, nil":   wantErr(second(Ptr[int]{}.PutSignalSetNB(n, nil, mine, 1)), ErrBadArg, "gas: PutSignalSetNB: nil Ptr"),
-			"nb, unaligned": wantErr(second(mine.PutSignalNB(n, []uint64{1}, odd, 1)), ErrBadArg, "align"),
+			"set, ranks":    wantErr(mine.PutSignal(n, nil, other, SignalSet, 1), ErrBadArg, "gas: PutSignal", "different ranks"),
+			"set nb, nil":   wantErr(second(Ptr[int]{}.PutSignalNB(n, nil, mine, SignalSet, 1)), ErrBadArg, "gas: PutSignalNB: nil Ptr"),
+			"nb, unaligned": wantErr(second(mine.PutSignalNB(n, []uint64{1}, odd, SignalAdd, 1)), ErrBadArg, "align"),
 		} {
 			if err != nil {
 				return fmt.Errorf("%s: %w", what, err)
@@ -246,7 +246,7 @@ func TestFlagsAllocate(t *testing.T) {
 			"WaitUntilAny":  func() error { return second(WaitUntilAny(n, flags, -1, Eq, 0)) },
 			"WaitUntilSome": func() error { return second(WaitUntilSome(n, found, flags, Eq, 0)) },
 			"TestUntilSome": func() error { return second(TestUntilSome(n, found, flags, Eq, 0)) },
-			"PutSignalSet":  func() error { return p.On(1).Add(4).PutSignalSet(n, buf, p.On(1), 1) },
+			"a set signal":  func() error { return p.On(1).Add(4).PutSignal(n, buf, p.On(1), SignalSet, 1) },
 		})
 		return errors.Join(failed, n.Barrier())
 	})

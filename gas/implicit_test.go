@@ -164,7 +164,7 @@ func TestImplicitTogether(t *testing.T) {
 				return err
 			}
 		}
-		if err := errors.Join(n.SyncImplicit(), l.SyncImplicit(), l.Release(), n.Barrier()); err != nil {
+		if err := errors.Join(n.SyncImplicit(), l.SyncImplicit(), l.Free(), n.Barrier()); err != nil {
 			return err
 		}
 		for r := range n.Size() {

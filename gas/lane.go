@@ -24,7 +24,7 @@ func newNode(ep conduits.Endpoint, r *run) *Node {
 
 // Lane gives the calling goroutine a lane of the rank for itself: a Node for the same rank
 // and memory, by which it sends, polls and waits without a lock, and without a line of
-// memory, that goroutines which use other lanes write. Release gives it back. There are
+// memory, that goroutines which use other lanes write. Free gives it back. There are
 // Config.Lanes-1 of them, the Node that Run gives being the first lane; if none is free the
 // error matches ErrResource.
 //
@@ -64,15 +64,15 @@ func (n *Node) Lane() (*Node, error) {
 	return w.at(i), nil
 }
 
-// Release gives back a lane that Lane has given, which may give the same Node to another
-// goroutine then: it must not be used, or released, once more. What is under way stays so.
-func (n *Node) Release() error {
+// Free gives back a lane that Lane has given, which may give the same Node to another
+// goroutine then: it must not be used, or freed, once more. What is under way stays so.
+func (n *Node) Free() error {
 	w := n.whole
 	w.lanesMu.Lock()
 	out := w.lanesOut>>n.lane&1 != 0
 	w.lanesMu.Unlock()
 	if n.lane == 0 || !out {
-		return errs.BadArg("gas: release of lane %d of rank %d, which Lane has not given", n.lane, n.rank)
+		return errs.BadArg("gas: Free of lane %d of rank %d, which Lane has not given", n.lane, n.rank)
 	}
 	w.free(n.lane)
 	return nil

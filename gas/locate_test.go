@@ -52,7 +52,7 @@ func TestLocator(t *testing.T) {
 func TestZeroArray(t *testing.T) {
 	runN(t, 2, func(n *Node) error {
 		var none Array[int64]
-		if err := errors.Join(AddAll(n, none, nil, nil), none.Gather(n, nil, nil)); err != nil {
+		if err := errors.Join(AddAll(n, none, nil, nil), none.GetAll(n, nil, nil)); err != nil {
 			return err
 		}
 		if err := AddAll(n, none, []int{0}, []int64{1}); !errors.Is(err, ErrBadArg) {

@@ -46,7 +46,7 @@ func BenchmarkUpdates(b *testing.B) {
 					return err
 				}
 			}
-			return box.Done()
+			return box.Delete()
 		}},
 		{"mailbox of values", byLists(func(n *Node, a Array[uint64], idx []int, values []uint64) error {
 			type item struct {
@@ -68,7 +68,7 @@ func BenchmarkUpdates(b *testing.B) {
 					return err
 				}
 			}
-			return box.Done()
+			return box.Delete()
 		})},
 		{"AddAll", byLists(func(n *Node, a Array[uint64], idx []int, values []uint64) error {
 			return AddAll(n, a, idx, values)
@@ -77,10 +77,10 @@ func BenchmarkUpdates(b *testing.B) {
 			return a.UpdateAll(n, idx, values, func(old, v uint64) uint64 { return old ^ v })
 		})},
 		{"Scatter", byLists(func(n *Node, a Array[uint64], idx []int, values []uint64) error {
-			return a.Scatter(n, idx, values)
+			return a.PutAll(n, idx, values)
 		})},
 		{"Gather", byLists(func(n *Node, a Array[uint64], idx []int, values []uint64) error {
-			return a.Gather(n, idx, values)
+			return a.GetAll(n, idx, values)
 		})},
 	}
 	for _, conduit := range []string{"shm", "udp"} {

@@ -87,7 +87,7 @@ func TestMailboxModel(t *testing.T) {
 					}
 				}
 			}
-			return box.Done()
+			return box.Delete()
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestMailboxMisuse(t *testing.T) {
 		want string
 		fn   func(n *Node) error
 	}{
-		"not done": {`returned with 1 mailboxes that are not done: "lost" (Mailbox.Done)`, func(n *Node) error {
+		"not done": {`returned with 1 mailboxes that are not deleted: "lost" (Mailbox.Delete)`, func(n *Node) error {
 			_, err := NewMailbox(n, "lost", none)
 			return err
 		}},
@@ -111,7 +111,7 @@ func TestMailboxMisuse(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := b.Done(); err != nil {
+			if err := b.Delete(); err != nil {
 				return err
 			}
 			return b.Push(0, 1)
@@ -140,7 +140,7 @@ func TestMailboxMisuse(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return b.Done()
+			return b.Delete()
 		}},
 		"pointers": {"", func(n *Node) error {
 			if _, err := NewMailbox(n, "pointers", func(*Node, int, []*int) {}); !errors.Is(err, ErrBadArg) {
@@ -159,7 +159,7 @@ func TestMailboxMisuse(t *testing.T) {
 			if err != nil || n.Rank() == 1 {
 				return errors.Join(err, n.Barrier())
 			}
-			return b.Done()
+			return b.Delete()
 		}},
 		"left": {"rank 1", func(n *Node) error {
 			if n.Rank() == 1 {
@@ -272,7 +272,7 @@ func TestMailboxFunctionPanics(t *testing.T) {
 				return err
 			}
 		}
-		return errors.Join(n.Barrier(), b.Done())
+		return errors.Join(n.Barrier(), b.Delete())
 	})
 	if err == nil || !strings.Contains(err.Error(), "no such item") {
 		t.Fatalf("got %v", err)

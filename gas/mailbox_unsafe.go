@@ -20,7 +20,7 @@ import (
 // of a rank at a time.
 //
 // What is pushed is kept until there is enough for a message to its rank, or until Flush, Sync
-// or Done. The receiver's function runs inside of calls of the rank's mailboxes, on the goroutine
+// or Delete. The receiver's function runs inside of calls of the rank's mailboxes, on the goroutine
 // that makes them, and nowhere else: so it needs no lock for what that goroutine works on, may
 // use all operations but collective ones, and may push, to any mailbox. Those pushes never
 // wait, and take memory until there is room to send. Push waits for room otherwise, and
@@ -100,7 +100,7 @@ func (m *Mailbox[T]) deliver(source int, items []byte) {
 }
 
 // Push sends item to rank, which may be the own one, when there is enough for it. An error is one
-// of the job, of the rank's number, or of a mailbox that is done.
+// of the job, of the rank's number, or of a mailbox that is deleted.
 func (m *Mailbox[T]) Push(rank int, item T) error {
 	if m.put(rank, item) {
 		return nil
@@ -214,9 +214,9 @@ func (m *Mailbox[T]) Poll() error {
 	return m.box.Poll()
 }
 
-// over is the error of op on a mailbox that is done.
+// over is the error of op on a mailbox that is deleted.
 func (m *Mailbox[T]) over(op string) error {
-	return errs.NotReady("gas: %s of mailbox %q on rank %d, which is done", op, m.name, m.n.rank)
+	return errs.NotReady("gas: %s of mailbox %q on rank %d, which is deleted", op, m.name, m.n.rank)
 }
 
 // Sync is collective: it returns when all that was pushed to the mailbox on any rank, and all
@@ -229,11 +229,11 @@ func (m *Mailbox[T]) Sync() error {
 	return m.n.syncMailboxes(fmt.Sprintf("Sync of mailbox %q", m.name), mailboxID+m.box.Number(), m.box)
 }
 
-// Done is collective: it is Sync, and the end of the mailbox. A rank that returns from its
+// Delete is collective: it is Sync, and the end of the mailbox. A rank that returns from its
 // function without it fails the job.
-func (m *Mailbox[T]) Done() error {
+func (m *Mailbox[T]) Delete() error {
 	if m.done {
-		return m.over("Done")
+		return m.over("Delete")
 	}
 	if err := m.Sync(); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (n *Node) syncMailboxes(what string, id uint32, parties ...aggregate.Party)
 //go:noinline
 func (n *Node) unended() error {
 	if open := n.agg.Forgotten(); len(open) > 0 {
-		return errs.NotReady("gas: rank %d returned with %d mailboxes that are not done: %s (Mailbox.Done)", n.rank, len(open), strings.Join(open, ", "))
+		return errs.NotReady("gas: rank %d returned with %d mailboxes that are not deleted: %s (Mailbox.Delete)", n.rank, len(open), strings.Join(open, ", "))
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func plainPiecesOf(n *Node) (calls, pieces uint64, err error) {
 	if err := n.Barrier(); err != nil {
 		return 0, 0, err
 	}
-	if err := Deregister(n, p); err != nil {
+	if err := Free(n, p); err != nil {
 		return 0, 0, err
 	}
 	if err := n.Barrier(); err != nil {

@@ -34,7 +34,7 @@ const AnyPeer = segment.AnyPeer
 // that there is for a Ptr works with it, and it may be sent and stored as others.
 // s may be of any size and is not copied; the rank goes on using it as it likes,
 // within the rules for memory that others write to, see the package comment.
-// It stays in memory until Deregister, also if the program forgets it; what
+// It stays in memory until [Free], also if the program forgets it; what
 // append makes of it is other memory, which is not registered. Memory that cannot
 // be written (a constant's, a file mapped for reading) is registered by RegisterFor
 // without the rights to write: a peer's put would end this process.
@@ -43,9 +43,9 @@ const AnyPeer = segment.AnyPeer
 // a part of it (a message to this rank, which has to poll), see Config.Pinnable.
 //
 // The same memory may be registered many times, in parts and overlapping; each
-// time gives another Ptr, which Deregister ends by itself. Each takes addresses, of
+// time gives another Ptr, which Free ends by itself. Each takes addresses, of
 // which a rank has 512 GiB, in whole buckets (Config.PinBucket). Memory that is mapped
-// (by mmap) must be deregistered before it is unmapped, or its file is cut off: else
+// (by mmap) must be freed before it is unmapped, or its file is cut off: else
 // accesses end with an error that matches ErrFault, or reach what is mapped there next.
 func Register[T any](n *Node, s []T) (Ptr[T], error) {
 	return RegisterFor(n, s, RightsAll, AnyPeer)
@@ -72,13 +72,6 @@ func RegisterFor[T any](n *Node, s []T, rights Rights, peer int) (Ptr[T], error)
 	}
 	return Ptr[T]{w: makeWord(n.rank, a)}, nil
 }
-
-// Deregister takes back what Register gave p for: when it returns no access of
-// any rank reaches the memory by p, or by what was derived from it. Later ones are errors that match
-// ErrFault. Only the rank that registered it can do it, and once. It waits for
-// accesses that are being made, not for ranks; transfers that have begun and are
-// not synchronized may fail.
-func Deregister[T any](n *Node, p Ptr[T]) error { return n.deregister(p.w) }
 
 // PtrTo is the Ptr to what q points to: memory that this rank has registered, or
 // its segment. It is the inverse of Ptr.Local for the rank's own memory. If the
@@ -137,65 +130,24 @@ func (n *Node) registerOf(mem, whole []byte, rights Rights, peer int) (segment.N
 	return a, nil
 }
 
-func (n *Node) deregister(w uint64) error {
-	a, _, err := n.unregister("Deregister", "Register", w)
-	if err != nil {
-		return err
-	}
-	return n.x.Conceal(a)
-}
-
-// unregister forgets what begins at w, for op, the inverse of from; made is its mapping if
-// that is MakeSlice.
-func (n *Node) unregister(op, from string, w uint64) (a segment.NLA, made []byte, err error) {
-	p := Ptr[byte]{w: w}
-	if w == 0 {
-		return 0, nil, errs.BadArg("gas: %s on rank %d: nil Ptr, which %s never returns without an error", op, n.rank, from)
-	}
-	if p.Rank() != n.rank {
-		return 0, nil, errs.BadArg("gas: %s: %v is memory of rank %d, not of rank %d", op, p, p.Rank(), n.rank)
-	}
-	a = p.NLA()
-	slice := from == "MakeSlice"
-	g := &n.registered
+// take forgets what is registered from a on; made is its mapping if MakeSlice made it.
+func (g *registered) take(a segment.NLA) (made []byte, ok bool) {
 	g.mu.Lock()
-	made, isMade := g.made[a]
-	found := g.spans != nil && g.spans.has(a)
-	if found && isMade == slice {
-		g.spans.remove(a)
-		delete(g.made, a)
+	defer g.mu.Unlock()
+	if g.spans == nil || !g.spans.has(a) {
+		return nil, false
 	}
-	g.mu.Unlock()
-	off := a - n.heapBase
-	switch {
-	case found && isMade == slice:
-		return a, made, nil
-	case isMade:
-		err = errs.BadArg("gas: %s: %v is what MakeSlice has returned: FreeSlice gives it back", op, p)
-	case found:
-		err = errs.BadArg("gas: %s: %v is registered memory: Deregister takes it back", op, p)
-	case uint64(off) < uint64(len(n.heapMem)):
-		err = errs.BadArg("gas: %s: %v is memory of the segment: Free gives it back", op, p)
-	case slice:
-		err = errs.BadArg("gas: %s: %v is not what %s has returned on rank %d, or is freed already", op, p, from, n.rank)
-	default:
-		err = errs.BadArg("gas: %s: %v is not what %s has returned on rank %d, or is deregistered already", op, p, from, n.rank)
-	}
-	return 0, nil, err
+	g.spans.remove(a)
+	made = g.made[a]
+	delete(g.made, a)
+	return made, true
 }
 
-// inverse is what takes back what is registered from a on: "Deregister", "FreeSlice", or
-// "" if nothing is.
-func (g *registered) inverse(a segment.NLA) string {
+// has reports whether something is registered from a on.
+func (g *registered) has(a segment.NLA) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	switch {
-	case g.spans == nil || !g.spans.has(a):
-		return ""
-	case g.made[a] != nil:
-		return "FreeSlice"
-	}
-	return "Deregister"
+	return g.spans != nil && g.spans.has(a)
 }
 
 // addressOf is the address of the size bytes at q.

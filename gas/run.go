@@ -400,7 +400,7 @@ func (n *Node) barrierName(id uint32) string {
 	if name, ok := n.agg.Name(id - mailboxID); ok {
 		return fmt.Sprintf("a call for mailbox or batch %q", name)
 	}
-	return "a call for a mailbox or batch that is done on this rank"
+	return "a call for a mailbox or batch that is deleted on this rank"
 }
 
 // departed turns a mismatch of this package's barriers into the failure of the

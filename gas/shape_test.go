@@ -176,7 +176,7 @@ func TestShapesRegistered(t *testing.T) {
 		if err != nil || got != [4]uint64{4, 1, 5, 8} {
 			return fmt.Errorf("%v, %w", got, err)
 		}
-		return errors.Join(wantErr(q.PutIndexed(n, []int{1 << 20}, got[:1]), ErrFault), n.Barrier(), Deregister(n, p))
+		return errors.Join(wantErr(q.PutIndexed(n, []int{1 << 20}, got[:1]), ErrFault), n.Barrier(), Free(n, p))
 	})
 }
 

@@ -25,7 +25,7 @@ func TestPutSignal(t *testing.T) {
 				if n.Rank() == 0 {
 					came = round
 				}
-				v, err := WaitAtLeast(n, flag, 3*came)
+				v, err := WaitUntil(n, flag, Ge, 3*came)
 				if err != nil || v%3 != 0 {
 					return fmt.Errorf("flag %d, %v", v, err)
 				}
@@ -42,7 +42,7 @@ func TestPutSignal(t *testing.T) {
 			for i := range msg {
 				msg[i] = uint32(round)*uint32(n.Size()) + uint32(n.Rank()) + uint32(i)
 			}
-			if err := data.On(next).PutSignal(n, msg, flag.On(next), 3); err != nil {
+			if err := data.On(next).PutSignal(n, msg, flag.On(next), SignalAdd, 3); err != nil {
 				return err
 			}
 		}
@@ -57,22 +57,22 @@ func TestSignalRefuses(t *testing.T) {
 			return err
 		}
 		other := p.On(1 - n.Rank())
-		if err := wantErr(p.PutSignal(n, []uint64{1}, other, 1), ErrBadArg, "different ranks"); err != nil {
+		if err := wantErr(p.PutSignal(n, []uint64{1}, other, SignalAdd, 1), ErrBadArg, "different ranks"); err != nil {
 			return err
 		}
-		if err := wantErr(Ptr[int]{}.PutSignal(n, []int{1}, p, 1), ErrBadArg, "nil Ptr"); err != nil {
+		if err := wantErr(Ptr[int]{}.PutSignal(n, []int{1}, p, SignalAdd, 1), ErrBadArg, "nil Ptr"); err != nil {
 			return err
 		}
-		if err := wantErr(p.PutSignal(n, []uint64{1}, Ptr[uint64]{w: p.w + 4}, 1), ErrBadArg, "align"); err != nil {
+		if err := wantErr(p.PutSignal(n, []uint64{1}, Ptr[uint64]{w: p.w + 4}, SignalAdd, 1), ErrBadArg, "align"); err != nil {
 			return err
 		}
 		if v, err := p.Get(n); err != nil || v != 0 {
 			return fmt.Errorf("something was put: %d, %v", v, err)
 		}
-		if _, err := WaitAtLeast(n, other, 1); err == nil {
+		if _, err := WaitUntil(n, other, Ge, 1); err == nil {
 			return fmt.Errorf("waits for another rank's word")
 		}
-		_, err = WaitAtLeast(n, Ptr[uint64]{}, 1)
+		_, err = WaitUntil(n, Ptr[uint64]{}, Ge, 1)
 		if err := wantErr(err, ErrBadArg); err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func TestSimulatedPlaces(t *testing.T) {
 			if err := n.Barrier(); err != nil {
 				return err
 			}
-			return gas.Deregister(n, p)
+			return gas.Free(n, p)
 		})
 		if err = errors.Join(err, j.Flush()); err != nil {
 			t.Fatal(err)

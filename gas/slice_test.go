@@ -24,7 +24,7 @@ func TestMakeSliceMisuse(t *testing.T) {
 			"strings":   wantErr(third(MakeSlice[string](n, 1)), ErrBadArg, "string"),
 			"pointers":  wantErr(third(MakeSlice[struct{ p *int }](n, 1)), ErrBadArg, "field p has type *int"),
 			"of size 0": wantErr(third(MakeSlice[struct{}](n, 5)), ErrBadArg, "size 0"),
-			"nil":       FreeSlice(n, Ptr[int64]{}),
+			"nil":       Free(n, Ptr[int64]{}),
 		} {
 			if err != nil {
 				return fmt.Errorf("%s: %w", what, err)
@@ -49,23 +49,19 @@ func TestMakeSliceMisuse(t *testing.T) {
 			return err
 		}
 		for what, err := range map[string]error{
-			"the middle":           wantErr(FreeSlice(n, p.Add(1)), ErrBadArg, "FreeSlice", p.Add(1).String()),
-			"another's":            wantErr(FreeSlice(n, p.On(1-n.Rank())), ErrBadArg, "FreeSlice", fmt.Sprintf("rank %d", 1-n.Rank())),
-			"a segment's":          wantErr(FreeSlice(n, seg), ErrBadArg, seg.String(), "Free gives it back"),
-			"what is registered":   wantErr(FreeSlice(n, plain), ErrBadArg, plain.String(), "Deregister takes it back"),
-			"Free":                 wantErr(Free(n, p), ErrBadArg, p.String(), "FreeSlice takes it back"),
-			"Deregister":           wantErr(Deregister(n, p), ErrBadArg, p.String(), "FreeSlice gives it back"),
-			"behind":               wantErr(p.Add(10).Put(n, 1), ErrFault),
-			"across":               wantErr(p.Add(8).GetSlice(n, make([]int64, 3)), ErrFault),
-			"once":                 FreeSlice(n, p),
-			"Deregister of plain":  Deregister(n, plain),
-			"Free of the segments": Free(n, seg),
+			"the middle":         wantErr(Free(n, p.Add(1)), ErrBadArg, p.Add(1).String()),
+			"another's":          wantErr(Free(n, p.On(1-n.Rank())), ErrBadArg, fmt.Sprintf("rank %d", 1-n.Rank())),
+			"behind":             wantErr(p.Add(10).Put(n, 1), ErrFault),
+			"across":             wantErr(p.Add(8).GetSlice(n, make([]int64, 3)), ErrFault),
+			"once":               Free(n, p),
+			"what is registered": Free(n, plain),
+			"the segment's":      Free(n, seg),
 		} {
 			if err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		if err := wantErr(FreeSlice(n, p), ErrBadArg, p.String(), "already"); err != nil {
+		if err := wantErr(Free(n, p), ErrBadArg, p.String(), "already"); err != nil {
 			return err
 		}
 		return wantErr(p.Put(n, 8), ErrFault)
@@ -142,7 +138,7 @@ func madeSlice(n *Node, count int) error {
 		return err
 	}
 	if n.Rank() == 0 {
-		if err := FreeSlice(n, p); err != nil {
+		if err := Free(n, p); err != nil {
 			return err
 		}
 	} else {
@@ -239,7 +235,7 @@ var (
 		}
 		return p
 	})
-	callFreeSlice = RegisterCall("test.freeSlice", func(n *Node, p Ptr[uint32]) bool { return FreeSlice(n, p) == nil })
+	callFreeSlice = RegisterCall("test.freeSlice", func(n *Node, p Ptr[uint32]) bool { return Free(n, p) == nil })
 )
 
 // TestMadeSlicesAgainstModel makes, uses and frees slices of all ranks, with more buckets
@@ -340,7 +336,7 @@ func TestGoroutinesMakeSlices(t *testing.T) {
 					s, own, err := MakeSlice[uint64](n, 1000*(w+1))
 					if err == nil {
 						s[k] = 1
-						err = errors.Join(own.Add(k).Put(n, 2), q.Add(w).Put(n, uint64(k+1)), FreeSlice(n, own))
+						err = errors.Join(own.Add(k).Put(n, 2), q.Add(w).Put(n, uint64(k+1)), Free(n, own))
 					}
 					if err != nil {
 						errs[w] = err
@@ -362,6 +358,6 @@ func TestGoroutinesMakeSlices(t *testing.T) {
 				return fmt.Errorf("worker %d has put %d", w, v)
 			}
 		}
-		return FreeSlice(n, p)
+		return Free(n, p)
 	})
 }

@@ -20,7 +20,7 @@ import (
 // store. Any rank may use the Ptr, as one that Register has returned, and the owner the
 // slice.
 //
-// The memory lies outside the Go heap and is there until [FreeSlice] or until the function
+// The memory lies outside the Go heap and is there until [Free] or until the function
 // that Run gave the Node to returns; neither the slice nor parts of it may be used
 // afterwards. append to the full slice makes other memory, which is not shared. Each slice
 // takes whole pages, and addresses in whole buckets (Config.PinBucket): a few large slices
@@ -41,19 +41,6 @@ func MakeSlice[T any](n *Node, count int) ([]T, Ptr[T], error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(mem))), count), Ptr[T]{w: makeWord(n.rank, a)}, nil
 }
 
-// FreeSlice gives back what MakeSlice gave p for: when it returns no access of any rank
-// reaches the memory, and the memory is gone. Later accesses by p are errors that match
-// ErrFault; use of the slice itself ends the process. Only the rank that made it can do it,
-// and once. It waits for accesses that are being made, not for ranks; transfers that have
-// begun and are not synchronized may fail. Freeing nil does nothing. On an error about the
-// system's part the memory stays until the process ends.
-func FreeSlice[T any](n *Node, p Ptr[T]) error {
-	if p.IsNil() {
-		return nil
-	}
-	return n.freeSlice(p.w)
-}
-
 func (n *Node) makeSlice(size uint64) ([]byte, segment.NLA, error) {
 	whole, err := n.ep.MapMemory(size)
 	if err != nil {
@@ -67,14 +54,6 @@ func (n *Node) makeSlice(size uint64) ([]byte, segment.NLA, error) {
 		return nil, 0, errors.Join(err, n.ep.UnmapMemory(whole))
 	}
 	return whole[:size:size], a, nil
-}
-
-func (n *Node) freeSlice(w uint64) error {
-	a, made, err := n.unregister("FreeSlice", "MakeSlice", w)
-	if err != nil {
-		return err
-	}
-	return n.unmapSlice(a, made)
 }
 
 // unmapSlice takes the slice at a back, whose mapping is whole.

@@ -18,12 +18,12 @@ type Team struct {
 	m *members
 }
 
-// World is the team of all ranks, by which to make others. It is not closed.
+// World is the team of all ranks, by which to make others. It is not deleted.
 func (n *Node) World() *Team { return &Team{n, &n.all} }
 
 // HostTeam is collective: it makes a team for each neighbourhood of ranks, which reach each
 // other by load and store, and returns this rank's: in order of their numbers. It is to be
-// closed.
+// deleted.
 func (n *Node) HostTeam() (*Team, error) {
 	hood := 0
 	if h := conduits.NeighbourhoodsOf(n.ep); h != nil {
@@ -49,9 +49,9 @@ func (t *Team) split(colour, key int) (*Team, error) {
 	return &Team{t.n, &members{coll: c}}, nil
 }
 
-// Close is collective among the members: it gives the team back, of which no call is under
-// way. Later calls match ErrNotReady. Teams that are there at the end of the program need not be closed.
-func (t *Team) Close() error { return t.m.coll.Close() }
+// Delete is collective among the members: it gives the team back, of which no call is under
+// way. Later calls match ErrNotReady. Teams that are there at the end of the program need not be deleted.
+func (t *Team) Delete() error { return t.m.coll.Close() }
 
 // Rank is this rank's number in the team, 0 to Size()-1.
 func (t *Team) Rank() int { return t.m.coll.Rank() }

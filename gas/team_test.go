@@ -68,7 +68,7 @@ func (s blockStep) inTeams(n *Node, width int) error {
 			return err
 		}
 	}
-	return columns.Close()
+	return columns.Delete()
 }
 
 // TestTeams compares collectives of teams with their definitions.
@@ -109,7 +109,7 @@ func TestHostTeam(t *testing.T) {
 					return fmt.Errorf("rank %d in the team of %d: %v", r, n.rank, ok)
 				}
 			}
-			return errors.Join(h.Barrier(), h.Close())
+			return errors.Join(h.Barrier(), h.Delete())
 		}); err != nil {
 			t.Errorf("%s: %v", conduit, err)
 		}
@@ -141,7 +141,7 @@ func TestTeamErrors(t *testing.T) {
 			if !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "gas: collective calls of team 1 do not match") {
 				return fmt.Errorf("rank %d: %w", n.rank, err)
 			}
-		} else if err := errors.Join(rows.Barrier(), rows.Close(), wantErr(rows.Barrier(), ErrNotReady, "team 1 is closed")); err != nil {
+		} else if err := errors.Join(rows.Barrier(), rows.Delete(), wantErr(rows.Barrier(), ErrNotReady, "team 1 is closed")); err != nil {
 			return err
 		}
 		return n.Barrier()

@@ -67,17 +67,17 @@ func TestRefusalTexts(t *testing.T) {
 		{"end a mailbox twice", func(n *Node) error {
 			m, err := NewMailbox(n, "box", func(*Node, int, []int) {})
 			for i := 0; i < 2 && err == nil; i++ {
-				err = m.Done()
+				err = m.Delete()
 			}
 			return err
-		}, `gas: Done of mailbox "box" on rank 0, which is done`},
+		}, `gas: Delete of mailbox "box" on rank 0, which is deleted`},
 		{"end a batch twice", func(n *Node) error {
 			b, err := NewBatch(n, "batch", func(*Node, int, int) int { return 1 })
 			for i := 0; i < 2 && err == nil; i++ {
-				err = b.Done()
+				err = b.Delete()
 			}
 			return err
-		}, `of batch "batch" on rank 0, which is done`},
+		}, `of batch "batch" on rank 0, which is deleted`},
 		{"delete a team's slice twice", func(n *Node) error {
 			s, err := NewTeamSlice[int](n.World(), 3)
 			for i := 0; i < 2 && err == nil; i++ {

@@ -128,8 +128,8 @@
 // index and what to add ("value"), by a loop over the slice that pushes, and a function,
 // written for this.
 //
-// agg/arrays: gas.AddAll, Array.UpdateAll with exclusive or, Array.Scatter, beside the mailbox
-// of index and value. agg/gather: Array.Gather, and a gas.Batch written for the same, beside
+// agg/arrays: gas.AddAll, Array.UpdateAll with exclusive or, Array.PutAll, beside the mailbox
+// of index and value. agg/gather: Array.GetAll, and a gas.Batch written for the same, beside
 // that mailbox, too.
 //
 // dist/queue: 16,384 items of 8 bytes of each rank, pushed and popped: by each its own ("local"), and all

@@ -189,7 +189,7 @@ func aggregates() []joint {
 					return err
 				}
 			}
-			return box.Done()
+			return box.Delete()
 		})},
 		{refMailbox, viaValue, times(func(j *job, w *wordTable, size int) error {
 			box, err := gas.NewMailbox(j.n, "values", func(_ *gas.Node, _ int, items []valued) {
@@ -206,7 +206,7 @@ func aggregates() []joint {
 					return err
 				}
 			}
-			return box.Done()
+			return box.Delete()
 		})},
 		{"agg/arrays", "AddAll", times(func(j *job, w *wordTable, size int) error {
 			return gas.AddAll(j.n, w.a, w.idx[:size], w.values[:size])
@@ -215,10 +215,10 @@ func aggregates() []joint {
 			return w.a.UpdateAll(j.n, w.idx[:size], w.values[:size], func(old, v uint64) uint64 { return old ^ v })
 		})},
 		{"agg/arrays", "Scatter", times(func(j *job, w *wordTable, size int) error {
-			return w.a.Scatter(j.n, w.idx[:size], w.values[:size])
+			return w.a.PutAll(j.n, w.idx[:size], w.values[:size])
 		})},
 		{"agg/gather", "Gather", times(func(j *job, w *wordTable, size int) error {
-			return w.a.Gather(j.n, w.idx[:size], w.dst[:size])
+			return w.a.GetAll(j.n, w.idx[:size], w.dst[:size])
 		})},
 		{"agg/gather", "Batch", times(func(j *job, w *wordTable, size int) error {
 			b, err := gas.NewBatch(j.n, "words", func(_ *gas.Node, _ int, at int) uint64 { return w.own[at] })
@@ -238,7 +238,7 @@ func aggregates() []joint {
 			if len(got) != size {
 				return errors.New("a batch has not answered all questions")
 			}
-			return b.Done()
+			return b.Delete()
 		})},
 	}
 }
@@ -324,7 +324,7 @@ func splits(j *job, count, _ int) error {
 		if err != nil {
 			return err
 		}
-		if err := t.Close(); err != nil {
+		if err := t.Delete(); err != nil {
 			return err
 		}
 	}

@@ -103,7 +103,7 @@ func build(n *gas.Node, o *options) (*graph, error) {
 			}
 		}
 	}
-	if err := drawn.Done(); err != nil {
+	if err := drawn.Delete(); err != nil {
 		return nil, err
 	}
 	g.fill(mine)
@@ -182,5 +182,5 @@ func (g *graph) chooseRoots() ([]uint32, error) {
 
 // done ends what the graph has of the runtime. Collective.
 func (g *graph) done() error {
-	return errors.Join(g.box.Done(), g.levels.Done(), g.visited.Done())
+	return errors.Join(g.box.Delete(), g.levels.Delete(), g.visited.Delete())
 }

@@ -162,7 +162,7 @@ func (t *table) updateAll(total uint64, mode string) error {
 		}
 		a = after(a)
 	}
-	return box.Done()
+	return box.Delete()
 }
 
 // wrong counts the words of the own block that do not hold their index.

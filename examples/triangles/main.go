@@ -161,7 +161,7 @@ func publish[T any](n *gas.Node, s []T) []gas.Ptr[T] {
 func retract[T any](n *gas.Node, all []gas.Ptr[T]) {
 	n.Must(n.Barrier())
 	if p := all[n.Rank()]; !p.IsNil() {
-		n.Must(gas.Deregister(n, p))
+		n.Must(gas.Free(n, p))
 	}
 }
 

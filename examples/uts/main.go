@@ -204,7 +204,7 @@ func run(o options, out io.Writer) error {
 		if f, err = gas.Reduce(n, 0, f, found.combine); err != nil {
 			return err
 		}
-		if err := q.Done(); err != nil || n.Rank() != 0 {
+		if err := q.Delete(); err != nil || n.Rank() != 0 {
 			return err
 		}
 		return t.report(n, o, f, took, out)

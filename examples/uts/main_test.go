@@ -78,7 +78,7 @@ func TestStopsEarly(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := q.Done(); err != nil {
+		if err := q.Delete(); err != nil {
 			return err
 		}
 		c.Nodes--

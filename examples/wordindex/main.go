@@ -137,7 +137,7 @@ func run(o options, out io.Writer) error {
 			return err
 		}
 		if n.Rank() != 0 {
-			return x.m.Done()
+			return x.m.Delete()
 		}
 		rep := newReport(shares, tops)
 		if err := rep.print(out, len(files)); err != nil {
@@ -152,7 +152,7 @@ func run(o options, out io.Writer) error {
 				return err
 			}
 		}
-		if err := x.m.Done(); err != nil {
+		if err := x.m.Delete(); err != nil {
 			return err
 		}
 		if !o.check {

@@ -97,7 +97,7 @@ func (b *Bitmap) Range(rank int) (first, end int) {
 	return min(rank*b.span, b.length), min((rank+1)*b.span, b.length)
 }
 
-// Words are the words of this rank, in place, until Done: bit i, of Range, is bit (i-first)%64 of word
+// Words are the words of this rank, in place, until Delete: bit i, of Range, is bit (i-first)%64 of word
 // (i-first)/64. Bits beyond the end of the bitmap are to stay clear. Other ranks change
 // words by atomics.
 func (b *Bitmap) Words() []uint64 { return b.own }
@@ -119,10 +119,10 @@ func (b *Bitmap) outside(op string, i int) error {
 	return errs.BadArg("dist: %s of bitmap %q: bit %d; it has %d bits", op, b.name, i, b.length)
 }
 
-// check is the error of op on a bitmap that is done.
+// check is the error of op on a bitmap that is deleted.
 func (b *Bitmap) check(op string) error {
 	if b.done.Load() {
-		return errs.NotReady("dist: %s of bitmap %q on rank %d, which is done", op, b.name, b.n.Rank())
+		return errs.NotReady("dist: %s of bitmap %q on rank %d, which is deleted", op, b.name, b.n.Rank())
 	}
 	return nil
 }
@@ -320,10 +320,10 @@ func (b *Bitmap) assign(op string, v uint64) error {
 	return b.n.Barrier()
 }
 
-// Done is collective: it ends the bitmap and gives its memory back. No goroutine of the rank uses
+// Delete is collective: it ends the bitmap and gives its memory back. No goroutine of the rank uses
 // it any more when it is called.
-func (b *Bitmap) Done() error {
-	if err := b.check("Done"); err != nil {
+func (b *Bitmap) Delete() error {
+	if err := b.check("Delete"); err != nil {
 		return err
 	}
 	// What other ranks do before their calls is done before the memory goes.

@@ -143,11 +143,11 @@ func TestBitmapModel(t *testing.T) {
 					return fmt.Errorf("all %v: %w", v, err)
 				}
 			}
-			if err := b.Done(); err != nil {
+			if err := b.Delete(); err != nil {
 				return err
 			}
 			if _, err := b.Test(0); !errors.Is(err, gas.ErrNotReady) || !strings.Contains(err.Error(), `Test of bitmap "model"`) {
-				return fmt.Errorf("Test after Done: %v", err)
+				return fmt.Errorf("Test after Delete: %v", err)
 			}
 			return nil
 		})
@@ -208,7 +208,7 @@ func TestBitmapContended(t *testing.T) {
 				if all, err := gas.AllReduce(n, mine, gas.Sum); err != nil || all != length {
 					return fmt.Errorf("ranks were first %d times, want %d (%v)", all, length, err)
 				}
-				return b.Done()
+				return b.Delete()
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -248,7 +248,7 @@ func TestBitmapMisuse(t *testing.T) {
 		"beyond":        {`Set of bitmap "bits": bit 100; it has 100 bits`, gas.ErrBadArg, on(func(b *dist.Bitmap) error { _, err := b.Set(100); return err })},
 		"below":         {`Test of bitmap "bits": bit -1; it has 100 bits`, gas.ErrBadArg, on(func(b *dist.Bitmap) error { _, err := b.Test(-1); return err })},
 		"beyond in all": {`SetAll of bitmap "bits": bit 200; it has 100 bits`, gas.ErrBadArg, on(func(b *dist.Bitmap) error { return b.SetAll([]int{1, 200}) })},
-		"done":          {`SetAll of bitmap "bits" on rank`, gas.ErrNotReady, on(func(b *dist.Bitmap) error { return errors.Join(b.Done(), b.SetAll([]int{1})) })},
+		"done":          {`SetAll of bitmap "bits" on rank`, gas.ErrNotReady, on(func(b *dist.Bitmap) error { return errors.Join(b.Delete(), b.SetAll([]int{1})) })},
 		"killed": {"rank 1", nil, on(func(b *dist.Bitmap) error {
 			for {
 				if err := b.SetAll([]int{0, 64, 99}); err != nil {

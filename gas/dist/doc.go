@@ -4,7 +4,7 @@
 // # Rules for all
 //
 // A container is made by a collective call, which all ranks make with the same arguments: New
-// with the type's name. It ends by Done, which is collective, too; calls after that which
+// with the type's name. It ends by Delete, which is collective, too; calls after that which
 // return errors return one that matches [gas.ErrNotReady]. The first line of a comment reports whether a call is
 // collective; others any rank makes by itself, whenever it likes.
 //

@@ -77,7 +77,7 @@ func NewMap[K comparable, V any](n *gas.Node, name string) (*Map[K, V], error) {
 	for _, err := range []error{
 		prepare(&m.get, m, "Get", lookUp[K, V]),
 		prepare(&m.put, m, "Put", store[K, V]),
-		prepare(&m.remove, m, "Delete", discard[K, V]),
+		prepare(&m.remove, m, "Remove", discard[K, V]),
 	} {
 		if failed == nil {
 			failed = err
@@ -123,8 +123,8 @@ func (m *Map[K, V]) Put(key K, v V) error {
 	return err
 }
 
-// Delete deletes the entry of key, and reports whether there was one.
-func (m *Map[K, V]) Delete(key K) (found bool, err error) { return m.remove.Call(key, struct{}{}) }
+// Remove removes the entry of key, and reports whether there was one.
+func (m *Map[K, V]) Remove(key K) (found bool, err error) { return m.remove.Call(key, struct{}{}) }
 
 // PutAll is Put for many keys, many in a message: when it returns all are done. Where a key is
 // there twice, one of its values stays.
@@ -143,8 +143,8 @@ func (m *Map[K, V]) GetAll(keys []K) (values []V, found []bool, err error) {
 	return values, found, nil
 }
 
-// DeleteAll is Delete for many keys, many in a message.
-func (m *Map[K, V]) DeleteAll(keys []K) error {
+// RemoveAll is Delete for many keys, many in a message.
+func (m *Map[K, V]) RemoveAll(keys []K) error {
 	return m.remove.each(keys, make([]struct{}, len(keys)), nil)
 }
 
@@ -213,10 +213,10 @@ func (m *Map[K, V]) flush() error {
 	return failed
 }
 
-// Done is collective: it is Flush, and the end of the map, whose memory is free then. No goroutine
+// Delete is collective: it is Flush, and the end of the map, whose memory is free then. No goroutine
 // of the rank uses it any more when it is called.
-func (m *Map[K, V]) Done() error {
-	if err := m.check("Done"); err != nil {
+func (m *Map[K, V]) Delete() error {
+	if err := m.check("Delete"); err != nil {
 		return err
 	}
 	err := m.flush()
@@ -231,10 +231,10 @@ func (m *Map[K, V]) Done() error {
 	return err
 }
 
-// check is the error of op on a map that is done.
+// check is the error of op on a map that is deleted.
 func (m *Map[K, V]) check(op string) error {
 	if m.done.Load() {
-		return errs.NotReady("dist: %s of map %q on rank %d, which is done", op, m.name, m.n.Rank())
+		return errs.NotReady("dist: %s of map %q on rank %d, which is deleted", op, m.name, m.n.Rank())
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (k kind[K, V]) do(m *dist.Map[K, V], add *dist.Update[K, V, V, got[V]], op 
 		err = m.Put(keys[0], values[0])
 	case opDelete:
 		var found bool
-		if found, err = m.Delete(keys[0]); err == nil && found != want[0].Found {
+		if found, err = m.Remove(keys[0]); err == nil && found != want[0].Found {
 			err = fmt.Errorf("Delete says %v of %v", found, keys[0])
 		}
 	case opUpdate:
@@ -188,7 +188,7 @@ func (k kind[K, V]) do(m *dist.Map[K, V], add *dist.Update[K, V, V, got[V]], op 
 			have[i] = got[V]{all[i], found[i]}
 		}
 	case opDeleteAll:
-		err = m.DeleteAll(keys)
+		err = m.RemoveAll(keys)
 	case opUpdateAll:
 		have, err = add.All(keys, values)
 	case opPush:
@@ -233,11 +233,11 @@ func (k kind[K, V]) compare(n *gas.Node, m *dist.Map[K, V], model map[K]V) error
 	if count != m.Len() || total != len(model) {
 		return fmt.Errorf("rank %d shows %d entries of %d; all have %d, want %d", n.Rank(), count, m.Len(), total, len(model))
 	}
-	if err := m.Done(); err != nil {
+	if err := m.Delete(); err != nil {
 		return err
 	}
 	if _, _, err := m.Get(k.key(0)); !errors.Is(err, gas.ErrNotReady) || !strings.Contains(err.Error(), `map "model"`) {
-		return fmt.Errorf("Get after Done: %v", err)
+		return fmt.Errorf("Get after Delete: %v", err)
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func TestMapContended(t *testing.T) {
 							return fmt.Errorf("word%d is %d (%v, %v), want %d", i, v, found, err, want)
 						}
 					}
-					return m.Done()
+					return m.Delete()
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -377,7 +377,7 @@ func TestEntry(t *testing.T) {
 		if total, err := m.Total(); err != nil || total != 0 {
 			return fmt.Errorf("%d entries are left (%v)", total, err)
 		}
-		return m.Done()
+		return m.Delete()
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +424,7 @@ func TestEqualKeys(t *testing.T) {
 		if total, err := m.Total(); err != nil || total != 7 {
 			return fmt.Errorf("%d entries, want 7 (%v)", total, err)
 		}
-		return m.Done()
+		return m.Delete()
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -456,7 +456,7 @@ func TestOwnership(t *testing.T) {
 					got[0] = -2
 				}
 			}
-			return m.Done()
+			return m.Delete()
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -501,7 +501,7 @@ func TestSpread(t *testing.T) {
 				t.Errorf("%s: ranks have %v, chi square %.0f", name, have, chi)
 			}
 		}
-		return errors.Join(numbers.Done(), texts.Done())
+		return errors.Join(numbers.Delete(), texts.Delete())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -532,7 +532,7 @@ func TestMapMisuse(t *testing.T) {
 					return err
 				}
 			}
-			return m.Done()
+			return m.Delete()
 		}
 	}
 	far := func(m *dist.Map[int, int]) int {
@@ -594,13 +594,13 @@ func TestMapMisuse(t *testing.T) {
 			}
 			return err
 		}},
-		"done": {`Done of map "one" on rank`, gas.ErrNotReady, func(n *gas.Node) error {
+		"done": {`Delete of map "one" on rank`, gas.ErrNotReady, func(n *gas.Node) error {
 			m, err := one(n)
 			if err == nil {
-				err = errors.Join(m.Done())
+				err = errors.Join(m.Delete())
 			}
 			if err == nil {
-				err = m.Done()
+				err = m.Delete()
 			}
 			return err
 		}},
@@ -699,7 +699,7 @@ func TestAllWhileChanging(t *testing.T) {
 			seen[k]++
 			// This rank deletes odd ones and puts others, also its own, from inside of the loop.
 			if k < 1000 && k%2 == 1 {
-				if _, err := m.Delete(k); err != nil {
+				if _, err := m.Remove(k); err != nil {
 					return err
 				}
 				if err := m.Put(k+10000, 0); err != nil {
@@ -712,7 +712,7 @@ func TestAllWhileChanging(t *testing.T) {
 				return fmt.Errorf("rank %d was shown key %d %d times", n.Rank(), k, seen[k])
 			}
 		}
-		return m.Done()
+		return m.Delete()
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -750,7 +750,7 @@ func TestCallsAllocate(t *testing.T) {
 				}
 			}
 		}
-		return errors.Join(err, m.Done())
+		return errors.Join(err, m.Delete())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -816,7 +816,7 @@ func TestKeyWithNoStrings(t *testing.T) {
 				return fmt.Errorf("key %d: %d, %v, %w", i, v, ok, err)
 			}
 		}
-		return m.Done()
+		return m.Delete()
 	})
 	if err != nil {
 		t.Fatal(err)

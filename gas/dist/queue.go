@@ -170,8 +170,8 @@ func ownMemory[T any](n *gas.Node, ring gas.Ptr[T], capacity int, ctl gas.Ptr[ui
 	return items, words, nil
 }
 
-// Done is collective: it ends the queue, whose memory it gives back. Items that are left are gone.
-func (q *Queue[T]) Done() error {
+// Delete is collective: it ends the queue, whose memory it gives back. Items that are left are gone.
+func (q *Queue[T]) Delete() error {
 	if q.ctl.IsNil() {
 		return q.over()
 	}
@@ -190,9 +190,9 @@ func (q *Queue[T]) Done() error {
 	return gas.Delete(q.n, ctl)
 }
 
-// over is the error of a queue that is used after Done.
+// over is the error of a queue that is used after Delete.
 func (q *Queue[T]) over() error {
-	return errs.NotReady("dist: queue %q on rank %d is done (Queue.Done)", q.name, q.rank)
+	return errs.NotReady("dist: queue %q on rank %d is deleted (Queue.Delete)", q.name, q.rank)
 }
 
 // Stats is what this rank's queue has done.
@@ -638,7 +638,7 @@ func (q *Queue[T]) waves() (ended bool, err error) {
 		}
 		if q.rank > 0 {
 			up := q.ctl.On((q.rank - 1) / children).Add(upWord + 3*((q.rank-1)%children))
-			return false, up.PutSignalSet(q.n, q.sums[:], up.Add(2), q.wave)
+			return false, up.PutSignal(q.n, q.sums[:], up.Add(2), gas.SignalSet, q.wave)
 		}
 		if q.sums[0] == q.before {
 			return true, q.tell(q.wave<<1 | 1)

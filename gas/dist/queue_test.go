@@ -95,7 +95,7 @@ func TestQueueModel(t *testing.T) {
 					return fmt.Errorf("phase %d: %w", phase, err)
 				}
 			}
-			return q.Done()
+			return q.Delete()
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestQueueSpreads(t *testing.T) {
 					if n.Rank() == 0 {
 						mostSteals = max(mostSteals, all)
 					}
-					return errors.Join(err, q.Done())
+					return errors.Join(err, q.Delete())
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -222,7 +222,7 @@ func TestQueueMany(t *testing.T) {
 		}
 		items := make([]int, n.Size())
 		items[69] = 100
-		return errors.Join(onePhase(n, q, 0, items, 6, 5), onePhase(n, q, 1, items, 0, 0), q.Done())
+		return errors.Join(onePhase(n, q, 0, items, 6, 5), onePhase(n, q, 1, items, 0, 0), q.Delete())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -254,13 +254,13 @@ func TestQueueMisuse(t *testing.T) {
 			return err
 		}},
 		"push after done": {`queue "jobs" on rank `, gas.ErrNotReady, func(n *gas.Node) error {
-			return afterDone(n, func(q *Queue[int]) error { return q.Push(1) })
+			return afterDelete(n, func(q *Queue[int]) error { return q.Push(1) })
 		}},
-		"pop after done": {`is done (Queue.Done)`, gas.ErrNotReady, func(n *gas.Node) error {
-			return afterDone(n, func(q *Queue[int]) error { return q.Run(none) })
+		"pop after done": {`is deleted (Queue.Delete)`, gas.ErrNotReady, func(n *gas.Node) error {
+			return afterDelete(n, func(q *Queue[int]) error { return q.Run(none) })
 		}},
-		"done after done": {`is done (Queue.Done)`, gas.ErrNotReady, func(n *gas.Node) error {
-			return afterDone(n, (*Queue[int]).Done)
+		"done after done": {`is deleted (Queue.Delete)`, gas.ErrNotReady, func(n *gas.Node) error {
+			return afterDelete(n, (*Queue[int]).Delete)
 		}},
 		"work fails": {"rank 1: enough", errEnough, func(n *gas.Node) error {
 			q, err := NewQueue[int](n, "jobs", 0)
@@ -318,13 +318,13 @@ func TestQueueMisuse(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// afterDone is what fn does with a queue that is done.
-func afterDone(n *gas.Node, fn func(q *Queue[int]) error) error {
+// afterDelete is what fn does with a queue that is deleted.
+func afterDelete(n *gas.Node, fn func(q *Queue[int]) error) error {
 	q, err := NewQueue[int](n, "jobs", 0)
 	if err != nil {
 		return err
 	}
-	if err := q.Done(); err != nil {
+	if err := q.Delete(); err != nil {
 		return err
 	}
 	return fn(q)
@@ -371,7 +371,7 @@ func TestQueueAllocates(t *testing.T) {
 		}); a != 0 {
 			t.Errorf("%v allocations", a)
 		}
-		return errors.Join(failed, q.Done())
+		return errors.Join(failed, q.Delete())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -443,7 +443,7 @@ func TestQueueWaves(t *testing.T) {
 			}
 			return waitFor(flags, func(v uint64) bool { return q.look() != nil || has(last)(v) })
 		})
-		return errors.Join(err, q.Done())
+		return errors.Join(err, q.Delete())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -475,7 +475,7 @@ func TestQueuePhases(t *testing.T) {
 					return err
 				}
 			}
-			return q.Done()
+			return q.Delete()
 		})
 		if err != nil {
 			t.Errorf("%s: %v", conduit, err)
@@ -524,7 +524,7 @@ func TestReleaseBetweenThieves(t *testing.T) {
 		if moved, err := q.release(); moved != 2 || err != nil {
 			return fmt.Errorf("%d items are offered in two places (%w)", moved, err)
 		}
-		return q.Done()
+		return q.Delete()
 	})
 	if err != nil {
 		t.Error(err)

@@ -172,9 +172,9 @@ func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, fa
 	return layRows(n, name, at, all)
 }
 
-// Done is collective: it gives the memory back. No rank may use the rows any more when any rank
+// Delete is collective: it gives the memory back. No rank may use the rows any more when any rank
 // calls it.
-func (r *Rows[T]) Done() error {
+func (r *Rows[T]) Delete() error {
 	if r.parts == nil {
 		return r.over()
 	}
@@ -187,10 +187,10 @@ func (r *Rows[T]) Done() error {
 }
 
 func (r *Rows[T]) over() error {
-	return errs.NotReady("dist: rows %q on rank %d are done (Rows.Done)", r.name, r.n.Rank())
+	return errs.NotReady("dist: rows %q on rank %d are deleted (Rows.Delete)", r.name, r.n.Rank())
 }
 
-// Count is how many rows there are; 0 after Done.
+// Count is how many rows there are; 0 after Delete.
 func (r *Rows[T]) Count() int {
 	if r.parts == nil {
 		return 0
@@ -303,7 +303,7 @@ func (r *Rows[T]) RowsAt(idx []int) ([][]T, error) {
 	return rows, errors.Join(err, r.n.SyncAll(begun))
 }
 
-// Local is row i without a copy, if this rank has it. It stays valid until Done.
+// Local is row i without a copy, if this rank has it. It stays valid until Delete.
 func (r *Rows[T]) Local(i int) ([]T, bool) {
 	rank, k, err := r.where(i)
 	if err != nil || rank != r.n.Rank() {
@@ -375,7 +375,7 @@ type Sparse[T gas.Scalar] struct {
 }
 
 // NewSparse is collective: it takes rows for the entries of a matrix of so many columns. The matrix
-// has the rows then, and its Done ends them. Values may change; columns stay what they are.
+// has the rows then, and its Delete ends them. Values may change; columns stay what they are.
 func NewSparse[T gas.Scalar](rows *Rows[Nonzero[T]], cols int) (*Sparse[T], error) {
 	var failed error
 	if rows.parts == nil {
@@ -448,7 +448,7 @@ func (s *Sparse[T]) Times(x gas.Array[T]) ([]T, error) {
 	}
 	got := make([]T, len(s.used))
 	if s.cols > 0 {
-		if err := x.Gather(s.n, s.used, got); err != nil {
+		if err := x.GetAll(s.n, s.used, got); err != nil {
 			return nil, err
 		}
 	}

@@ -134,7 +134,7 @@ func TestRowsModel(t *testing.T) {
 			if err := sameRows(n, of, want); err != nil {
 				return fmt.Errorf("of pairs: %w", err)
 			}
-			return errors.Join(r.Done(), p.Done(), tr.Done(), of.Done())
+			return errors.Join(r.Delete(), p.Delete(), tr.Delete(), of.Delete())
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestSparseModel(t *testing.T) {
 			if err := sameProduct(n, tr, func(i int) int64 { return int64(i + 1) }, transposed); err != nil {
 				return fmt.Errorf("transposed: %w", err)
 			}
-			return errors.Join(s.Done(), tr.Done())
+			return errors.Join(s.Delete(), tr.Delete())
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -343,7 +343,7 @@ func TestRowsMisuse(t *testing.T) {
 		}},
 		"after done": {`rows "rows" on rank `, gas.ErrNotReady, func(n *gas.Node) error {
 			return two(n, func(r *dist.Rows[int64]) error {
-				if err := r.Done(); err != nil {
+				if err := r.Delete(); err != nil {
 					return err
 				}
 				if _, err := r.Permute(nil); !errors.Is(err, gas.ErrNotReady) {
@@ -391,7 +391,7 @@ func TestManyTransfers(t *testing.T) {
 				return err
 			}
 		}
-		return errors.Join(r.Done(), m.Done())
+		return errors.Join(r.Delete(), m.Delete())
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func find(c *gas.Call, number uint32) (served, error) {
 	if m := t.maps[number]; m != nil {
 		return m, nil
 	}
-	return nil, errs.NotReady("dist: container number %d is done on rank %d, or was never made there", number, c.Rank())
+	return nil, errs.NotReady("dist: container number %d is deleted on rank %d, or was never made there", number, c.Rank())
 }
 
 func serveOne(c *gas.Call, q question) (reply, error) {

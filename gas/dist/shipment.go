@@ -85,7 +85,7 @@ func (u *Update[K, V, A, R]) All(keys []K, args []A) ([]R, error) {
 }
 
 // Push is Call later, without its result: with others for the same rank, when there is enough for
-// a message, or at Flush, [Map.Flush] or [Map.Done]. What is pushed is done in any order. An
+// a message, or at Flush, [Map.Flush] or [Map.Delete]. What is pushed is done in any order. An
 // error is that of an earlier Push, or of the job. One goroutine of a rank at a time calls
 // Push and Flush.
 func (u *Update[K, V, A, R]) Push(key K, a A) error {

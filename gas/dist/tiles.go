@@ -75,9 +75,9 @@ func (m *Matrix[T]) check() error {
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// Done is collective: it gives the memory back. No rank may use the matrix any more when any rank
+// Delete is collective: it gives the memory back. No rank may use the matrix any more when any rank
 // calls it.
-func (m *Matrix[T]) Done() error {
+func (m *Matrix[T]) Delete() error {
 	if m.own.IsNil() {
 		return m.over()
 	}
@@ -87,7 +87,7 @@ func (m *Matrix[T]) Done() error {
 }
 
 func (m *Matrix[T]) over() error {
-	return errs.NotReady("dist: matrix %q on rank %d is done (Matrix.Done)", m.name, m.n.Rank())
+	return errs.NotReady("dist: matrix %q on rank %d is deleted (Matrix.Delete)", m.name, m.n.Rank())
 }
 
 // Size is how many rows and columns there are.
@@ -195,7 +195,7 @@ func (m *Matrix[T]) move(what string, r Rect, mem []T, stride int, begin func(ga
 
 // LocalTiles walks the tiles of this rank: which part each is, and its elements without a copy, row by
 // row, as many from one to the next as a whole tile has columns (Stride). They stay valid until
-// Done.
+// Delete.
 func (m *Matrix[T]) LocalTiles() iter.Seq2[Rect, []T] {
 	return func(yield func(Rect, []T) bool) {
 		if m.own.IsNil() {

@@ -74,7 +74,7 @@ func TestMatrixModel(t *testing.T) {
 			if err := sameTiles(n, m, want); err != nil {
 				return err
 			}
-			return m.Done()
+			return m.Delete()
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestMatrixMisuse(t *testing.T) {
 		"different": {"different arguments", gas.ErrBadArg, func(n *gas.Node) error { return made(n.Rank(), 1, 1, 1)(n) }},
 		"after done": {`matrix "matrix" on rank `, gas.ErrNotReady, func(n *gas.Node) error {
 			return with(n, func(m *dist.Matrix[int32]) error {
-				return errors.Join(m.Done(), m.Put(dist.Rect{Rows: 1, Cols: 1}, make([]int32, 1), 0))
+				return errors.Join(m.Delete(), m.Put(dist.Rect{Rows: 1, Cols: 1}, make([]int32, 1), 0))
 			})
 		}},
 		"rank fails": {"rank 1: enough", nil, func(n *gas.Node) error {
@@ -167,7 +167,7 @@ func TestMatrixMisuse(t *testing.T) {
 				if n.Rank() == 1 {
 					return errors.New("enough")
 				}
-				return m.Done()
+				return m.Delete()
 			})
 		}},
 	})

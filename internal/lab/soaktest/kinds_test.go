@@ -32,7 +32,7 @@ var kinds = []kind{
 			err = s.reach(p, len(mem))
 		}
 		if err == nil {
-			err = gas.Deregister(s.Node, p)
+			err = gas.Free(s.Node, p)
 		}
 		return err
 	}},
@@ -45,7 +45,7 @@ var kinds = []kind{
 		if put != nil && !errors.Is(put, gas.ErrFault) {
 			return put
 		}
-		return errors.Join(err, err2, err3, s.Barrier(), gas.Deregister(s.Node, p), gas.Deregister(s.Node, q))
+		return errors.Join(err, err2, err3, s.Barrier(), gas.Free(s.Node, p), gas.Free(s.Node, q))
 	}},
 	{"accesses to what is gone", 400, func(s *soak) error {
 		mem := make([]byte, s.size(1<<20))
@@ -56,7 +56,7 @@ var kinds = []kind{
 		all, err := gas.AllGather(s.Node, p)
 		q := all[s.peer()]
 		_, err2 := q.Get(s.Node)
-		if err := errors.Join(err, err2, s.Barrier(), gas.Deregister(s.Node, p), s.Barrier()); err != nil {
+		if err := errors.Join(err, err2, s.Barrier(), gas.Free(s.Node, p), s.Barrier()); err != nil {
 			return err
 		}
 		if _, err := q.Get(s.Node); !errors.Is(err, gas.ErrFault) {
@@ -70,7 +70,7 @@ var kinds = []kind{
 			err = s.reach(p, len(mem))
 		}
 		if err == nil {
-			err = gas.FreeSlice(s.Node, p)
+			err = gas.Free(s.Node, p)
 		}
 		return err
 	}},
@@ -112,7 +112,7 @@ var kinds = []kind{
 		if err := errors.Join(err, err2, err3); err != nil {
 			return err
 		}
-		return errors.Join(m.Delete(), u.Close(), t.Close(), h.Close())
+		return errors.Join(m.Delete(), u.Delete(), t.Delete(), h.Delete())
 	}},
 	{"collective calls", 200, func(s *soak) error {
 		k := 1 + s.all.IntN(3000)
@@ -140,9 +140,9 @@ var kinds = []kind{
 		for i := range s.size(500) {
 			err = errors.Join(err, b.Push(i%s.Size(), int64(i)))
 		}
-		err = errors.Join(err, b.Sync(), b.Done(), c.Ask(s.peer(), 7))
+		err = errors.Join(err, b.Sync(), b.Delete(), c.Ask(s.peer(), 7))
 		_, err2 := c.Answers()
-		return errors.Join(err, err2, c.Done())
+		return errors.Join(err, err2, c.Delete())
 	}},
 	{"lanes", 200, func(s *soak) error {
 		l, err := s.Lane()
@@ -152,7 +152,7 @@ var kinds = []kind{
 		// The peer's call comes by the same lane, which is this goroutine's to poll.
 		s.lanes++
 		_, err = serve.Call(l, s.peer(), make([]byte, s.size(3000)))
-		return errors.Join(err, l.Wait(func() bool { return *served.Of(s.Node) == s.lanes }), l.Release(), s.Barrier())
+		return errors.Join(err, l.Wait(func() bool { return *served.Of(s.Node) == s.lanes }), l.Free(), s.Barrier())
 	}},
 	{"calls and futures", 200, func(s *soak) error {
 		to, k := s.peer(), s.size(20000)
@@ -214,8 +214,8 @@ var kinds = []kind{
 			return err
 		}
 		to := s.peer()
-		err = a.On(to).PutSignal(s.Node, make([]byte, s.size(1<<12)), flag.On(to), 1)
-		_, err2 = gas.WaitAtLeast(s.Node, flag.On(s.Rank()), 1)
+		err = a.On(to).PutSignal(s.Node, make([]byte, s.size(1<<12)), flag.On(to), gas.SignalAdd, 1)
+		_, err2 = gas.WaitUntil(s.Node, flag.On(s.Rank()), gas.Ge, 1)
 		return errors.Join(err, err2, gas.Delete(s.Node, flag), gas.Delete(s.Node, a))
 	}},
 	{"locks", 100, func(s *soak) error {
@@ -251,21 +251,21 @@ var kinds = []kind{
 		}
 		err = m.PutAll(keys, values)
 		_, err2 := count.Call(keys[0], 1)
-		_, err3 := m.Delete(keys[len(keys)-1])
+		_, err3 := m.Remove(keys[len(keys)-1])
 		if err := errors.Join(err, err2, err3, s.Barrier()); err != nil {
 			return err
 		}
 		for range maps.Collect(m.All()) {
 			break
 		}
-		return m.Done()
+		return m.Delete()
 	}},
 	{"queues", 40, func(s *soak) error {
 		q, err := dist.NewQueue[int](s.Node, s.name(), 0)
 		if err != nil {
 			return err
 		}
-		return errors.Join(q.PushAll(make([]int, s.size(99))), q.Run(func(*gas.Node, int) error { return nil }), q.Done())
+		return errors.Join(q.PushAll(make([]int, s.size(99))), q.Run(func(*gas.Node, int) error { return nil }), q.Delete())
 	}},
 	{"rows and matrices", 60, func(s *soak) error {
 		cols := 1 + s.all.IntN(20)
@@ -292,7 +292,7 @@ var kinds = []kind{
 		if err := errors.Join(err, err2, err3, err4); err != nil {
 			return err
 		}
-		return errors.Join(b.Done(), m.Done(), bits.Done(), a.Done(), x.Delete(s.Node))
+		return errors.Join(b.Delete(), m.Delete(), bits.Delete(), a.Delete(), x.Delete(s.Node))
 	}},
 	{"objects and locks of UPC", 100, func(s *soak) error {
 		t := s.thread

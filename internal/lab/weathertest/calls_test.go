@@ -100,7 +100,7 @@ func TestRunOnceInRain(t *testing.T) {
 				return fmt.Errorf("call %d of rank %d: %d, %w", i, n.Rank(), got, err)
 			}
 		}
-		if err := box.Done(); err != nil {
+		if err := box.Delete(); err != nil {
 			return err
 		}
 		if err := n.Quiesce(); err != nil {
