@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -114,7 +115,7 @@ func asleep(end conduits.Endpoint) error {
 	var before, now conduits.Stats
 	for quiet := 0; quiet < 3; quiet++ {
 		end.Stats(&before)
-		time.Sleep(10 * time.Millisecond)
+		testmain.Spend(10 * time.Millisecond)
 		if end.Stats(&now); now.Parks != before.Parks || now.Parks == 0 {
 			quiet = -1
 		}

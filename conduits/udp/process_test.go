@@ -380,7 +380,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// pause has rank 1 stand still until the test lets it go on.
+// pause has rank 1 stand still until the test lets it go on, once rank 0 has sent something
+// again.
 func pause() {
 	e := joined()
 	if e.Rank() == 1 {
@@ -388,6 +389,12 @@ func pause() {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		e.wait(func() bool { return e.messages == 1 })
 	} else {
+		go func() {
+			for strings.Contains(e.Diagnosis(), "(0 again,") {
+				time.Sleep(time.Millisecond)
+			}
+			fmt.Println("again")
+		}()
 		e.rma(1, segment.AttachBase+64, bytes.Repeat([]byte("patience"), 10_000))
 		e.send(1)
 	}
@@ -398,10 +405,9 @@ func pause() {
 func TestPause(t *testing.T) {
 	w := begin(t, "127.0.0.1", 2, "pause")
 	p := w.ranks[1].cmd.Process
-	for !stopped(p.Pid) {
+	for !stopped(p.Pid) || !strings.Contains(w.ranks[0].out.String(), "again") {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // some datagrams are sent again meanwhile
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -447,21 +453,14 @@ func TestFreeze(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	for range 2 {
-		all := func(s syscall.Signal) {
-			for _, p := range w.ranks {
-				if err := p.cmd.Process.Signal(s); err != nil {
-					t.Fatal(err)
-				}
-			}
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGUSR1} {
+		if s == syscall.SIGCONT {
+			time.Sleep(2 * time.Second) // twice the dead time; engine/pauses_test.go has all else in virtual time
 		}
-		all(syscall.SIGSTOP)
-		time.Sleep(2 * time.Second) // twice the dead time; nothing depends on how exactly
-		all(syscall.SIGCONT)
-	}
-	for _, p := range w.ranks {
-		if err := p.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
+		for _, p := range w.ranks {
+			if err := p.cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	w.want(0)

@@ -500,15 +500,31 @@ func TestEarlyBird(t *testing.T) {
 	addr := net.JoinHostPort("127.0.0.1", freePort(t))
 	j := &job{t: t, addr: addr}
 	j.key = serve(t, ServerConfig{Size: 1}).key
-	got := make(chan error, 1)
+	got, tries := make(chan error, 1), make(chan struct{}, 1)
+	h := Hello{Size: 1, Host: "h", Port: 1}
+	id, err := newIdentity(j.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(addr, addr, h, Events{})
+	dial := c.open
+	c.open = func(ctx context.Context, network, at string) (net.Conn, error) {
+		select {
+		case tries <- struct{}{}:
+		default:
+		}
+		return dial(ctx, network, at)
+	}
 	go func() {
-		c, err := Join(within(t), addr, j.key, Hello{Size: 1, Host: "h", Port: 1}, Events{})
+		conn, err := c.connect(within(t), id, h, limit, false)
 		if err == nil {
-			c.Close()
+			conn.Close()
 		}
 		got <- err
 	}()
-	time.Sleep(50 * time.Millisecond) // for a few attempts; the test passes without
+	for range 3 { // so that two have found nothing
+		<-tries
+	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Skipf("somebody took the port: %v", err)

@@ -40,6 +40,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/live"
 	"github.com/argon-go/argon/internal/testkit/sandbox"
 )
@@ -77,6 +78,15 @@ func Run(m *testing.M) int {
 		select {} // the watchdog has ended what a test waited for, and ends the process
 	}
 	return code
+}
+
+// Spend returns when this process has used the processors for d, in which other threads that
+// can run have had their share of a loaded machine, too. It is for tests that look whether
+// something goes wrong meanwhile.
+func Spend(d time.Duration) {
+	for start := sys.ProcessorTime(); sys.ProcessorTime()-start < d; {
+		runtime.Gosched()
+	}
 }
 
 // patience is how long nothing may move on a machine without load; 0 means for
