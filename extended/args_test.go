@@ -320,7 +320,7 @@ func TestNotBound(t *testing.T) {
 	_, err1 := x.PutNB(0, at(0), b)
 	_, err2 := x.LoadInt64(0, at(0))
 	_, err3 := x.WaitUntil(at(0), Eq, 0)
-	_, err4 := x.TryNBI(All)
+	_, err4 := x.Implicit().Try(All)
 	for i, err := range []error{
 		x.Put(0, at(0), b), x.Get(0, at(0), b), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
 		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),

@@ -34,7 +34,7 @@ func BenchmarkLocal(b *testing.B) {
 			{"sync", func() error { return x.SyncNBI(extended.All) }},
 			{"sync/puts", func() error { return x.SyncNBI(extended.Puts) }},
 			{"sync/region", func() error { return r.Sync(extended.All) }},
-			{"try", func() error { _, err := x.TryNBI(extended.All); return err }},
+			{"try", func() error { _, err := x.Implicit().Try(extended.All); return err }},
 			{"fence", func() error { x.Fence(); return nil }},
 			{"poll", func() error { n.e.Poll(); return nil }},
 			{"get", func() error {

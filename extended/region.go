@@ -588,6 +588,3 @@ func (x *Endpoint) syncNBI(c Category) error { return x.implicit.sync(c) }
 func (x *Endpoint) SyncRankNBI(rank int, c Category) error {
 	return x.implicit.SyncRank(rank, c)
 }
-
-// TryNBI is Implicit().Try.
-func (x *Endpoint) TryNBI(c Category) (done bool, err error) { return x.implicit.Try(c) }

@@ -678,7 +678,7 @@ func TestStopAndContinue(t *testing.T) {
 
 // On a terminal rank 0 reads what is typed, and Ctrl-C ends the job.
 func TestTerminal(t *testing.T) {
-	master, slave, err := sys.OpenTerminal()
+	master, slave, err := openTerminal()
 	if err != nil {
 		t.Skipf("no terminals here: %v", err)
 	}

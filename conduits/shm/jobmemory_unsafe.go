@@ -111,9 +111,6 @@ func (m *JobMemory) State(rank int) RankState {
 	return RankState(atomic.LoadUint32(m.j.c32(rank, ctlState)))
 }
 
-// MaxSegment is the most a rank can attach, bytes.
-func (m *JobMemory) MaxSegment() int64 { return m.j.segment }
-
 // Fail records that rank ended with status because of cause and wakes all
 // ranks, whose waits and sends then end with a *conduits.PeerError. Only the
 // first failure of a job is recorded. The rank's process must have ended.

@@ -195,7 +195,7 @@ func TestSmallMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if n := m.MaxSegment(); n < 8<<20 || n > 16<<20 {
+	if n := m.j.segment; n < 8<<20 || n > 16<<20 {
 		t.Errorf("segments of %d bytes in 64 MiB", n)
 	}
 	// All of it can be used: every segment, and mailboxes between all.
@@ -204,7 +204,7 @@ func TestSmallMemory(t *testing.T) {
 		eps = append(eps, join(t, m, r, 4))
 	}
 	got := make([]int, 4)
-	attach(t, eps, uint64(m.MaxSegment()), func(rank int, _ *conduits.Message) { got[rank]++ })
+	attach(t, eps, uint64(m.j.segment), func(rank int, _ *conduits.Message) { got[rank]++ })
 	medium := make([]byte, eps[0].Limits().MaxMedium)
 	for src, e := range eps {
 		clear(mustBytes(e.views[src]))

@@ -99,7 +99,7 @@ func slated() {
 
 // told prints what the launcher says of the rendezvous.
 func told() {
-	_, err := jobkey.Load()
+	_, err := jobkey.LoadFrom(os.Getenv)
 	fmt.Println(os.Getenv(jobenv.Rendezvous) != "", os.Getenv(jobenv.Host) != "", err == nil, os.Getenv(jobenv.SegFD) != "")
 }
 

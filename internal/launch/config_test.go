@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
 )
@@ -28,15 +26,6 @@ func TestParseSize(t *testing.T) {
 			t.Errorf("jobenv.ParseSize(%q) = %d, %v; want an error that names it", s, got, err)
 		}
 	}
-}
-
-func TestSizesReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Uint64Range(1, 1<<62).Draw(t, "n")
-		if got, err := jobenv.ParseSize(jobenv.FormatSize(n)); err != nil || got != n {
-			t.Fatalf("%d is written %q and read %d, %v", n, jobenv.FormatSize(n), got, err)
-		}
-	})
 }
 
 // Each fault of a configuration is named, with its knob, and all at once.

@@ -2,7 +2,6 @@ package sys
 
 import (
 	"math"
-	"runtime"
 	"testing"
 )
 
@@ -33,27 +32,5 @@ func TestCPULimit(t *testing.T) {
 	}
 	if n := Processors(); n < 1 || n > NumCPU() {
 		t.Errorf("%d processors of %d", n, NumCPU())
-	}
-}
-
-// TestRunDelay: what has run counts, and it never goes back while threads last.
-func TestRunDelay(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	run, delay, ok := RunDelay()
-	if !ok {
-		t.Skip("this kernel does not tell how long threads wait for processors")
-	}
-	if run <= 0 || delay < 0 {
-		t.Fatalf("ran %v, waited %v", run, delay)
-	}
-	for { // until the kernel has counted a millisecond of this loop
-		r, _, _ := RunDelay()
-		if r >= run+1e6 {
-			break
-		}
-	}
-	if ProcessorTime() <= 0 || InvoluntarySwitches() < 0 {
-		t.Errorf("%v of processor time, %d switches", ProcessorTime(), InvoluntarySwitches())
 	}
 }

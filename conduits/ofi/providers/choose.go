@@ -79,10 +79,6 @@ func find(name string) rule {
 // WaitOf is what is known of the wait object of the provider of that name.
 func WaitOf(name string) Wait { return find(name).wait }
 
-// Refusal is why the provider of that name is not used, "" if it may be. gasrun
-// -provider-force overrides it.
-func Refusal(name string) string { return find(name).refuse }
-
 // Wish is what a job asks for. The zero value leaves the choice to the rules.
 type Wish struct {
 	// Name is the provider that is to be used, "" for any: as fi_getinfo says it, or its part

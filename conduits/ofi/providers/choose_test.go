@@ -241,7 +241,7 @@ func TestProperties(t *testing.T) {
 			}
 			left = slices.Delete(left, j, j+1)
 			able := c.Caps&(CapMsg|CapRMA) == CapMsg|CapRMA && c.MR&(MRMMUNotify|MRRMAEvent|MROther) == 0 && c.Mode&(ModeMsgPrefix|ModeOther) == 0 && c.MaxMsg >= MinMsg
-			allowed := (w.Name == "" || c.Name == w.Name) && (Refusal(c.Name) == "" || w.Force && w.Name != "") && (find(c.Name).class != Unknown || w.Name != "")
+			allowed := (w.Name == "" || c.Name == w.Name) && (find(c.Name).refuse == "" || w.Force && w.Name != "") && (find(c.Name).class != Unknown || w.Name != "")
 			if c.Usable != (able && allowed) {
 				t.Fatalf("%+v: %+v", w, c)
 			}
@@ -280,7 +280,7 @@ func TestAsked(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"shm", "sockets", "udp;ofi_rxd", "verbs;ofi_rxd"} {
-		if Refusal(name) == "" {
+		if find(name).refuse == "" {
 			t.Errorf("%s is not refused", name)
 		}
 	}

@@ -170,12 +170,6 @@ func New(p Params, nodes int, s Scheduler, deliver func(now Time, id uint64)) (*
 	return f, nil
 }
 
-// Params returns what the network was made of, with defaults filled in.
-func (f *Fabric) Params() Params { return f.p }
-
-// Nodes returns the number of nodes.
-func (f *Fabric) Nodes() int { return f.nodes }
-
 // occ is how long a packet of that many bytes keeps a link. It is never 0: else
 // any number of packets could follow each other in one event.
 func (f *Fabric) occ(bytes int) Time {
@@ -222,21 +216,6 @@ func (f *Fabric) Hops(src, dst int) int {
 		return f.torusHops(uint32(src), uint32(dst))
 	case FatTree:
 		return 2*int(f.turn(uint32(src), uint32(dst))) + 1
-	}
-	return 1
-}
-
-// Diameter returns the largest number of hops between two positions of the
-// network.
-func (f *Fabric) Diameter() int {
-	if f.nodes == 1 {
-		return 0
-	}
-	switch f.p.Topology {
-	case Torus:
-		return int(f.dims[0]/2 + f.dims[1]/2 + f.dims[2]/2)
-	case FatTree:
-		return 2*int(f.turn(0, uint32(f.nodes-1))) + 1
 	}
 	return 1
 }

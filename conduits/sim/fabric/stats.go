@@ -13,7 +13,7 @@ type Stats struct {
 
 	Links    int  // directed links there are; 0 without contention
 	Busy     Time // sum over links of the time they carried packets
-	Busiest  int  // the link that did so most, for LinkName
+	Busiest  int  // the link that did so most
 	MostBusy Time // for how long
 }
 
@@ -29,22 +29,4 @@ func (f *Fabric) Stats() Stats {
 		}
 	}
 	return s
-}
-
-// LinkBusy returns for how long a link, as in Path, has carried packets, with
-// those it has accepted already; 0 without contention.
-func (f *Fabric) LinkBusy(link int) Time {
-	if !f.p.Contention {
-		return 0
-	}
-	return f.links[link].busy
-}
-
-// ResetStats sets all counters to zero, as between warming up and measuring.
-// Messages under way count as delivered only.
-func (f *Fabric) ResetStats() {
-	f.stats = Stats{}
-	for i := range f.links {
-		f.links[i].busy = 0
-	}
 }

@@ -185,10 +185,6 @@ func (t *Tree) join() {
 // network.
 func (t *Tree) Rise() Time { return t.side + Time(t.depth)*t.f.p.HopLatency }
 
-// Depth is how many links there are between the root and the switch that is farthest from
-// it.
-func (t *Tree) Depth() int { return t.depth }
-
 // at is the switch of a node.
 func (t *Tree) at(node int) int32 {
 	if t.per == 0 {

@@ -142,7 +142,7 @@ func TestTreeIdle(t *testing.T) {
 			tree.Join(start, node, 0, uint64(node), uint64(node))
 		}
 		loop.Run(f)
-		depth := Time(tree.Depth())
+		depth := Time(tree.depth)
 		for node, got := range to.results[0] {
 			most := 2*tree.Rise() + (depth+2)*f.tail(bytes)
 			if len(got) != 1 || got[0].low != 0 || got[0].high != nodes-1 || got[0].at-start > most {

@@ -204,13 +204,6 @@ func (e *Engine) peer(rank int) *peer {
 	return p
 }
 
-// SetEpoch tells the incarnation of rank, if something better than its first
-// datagram knows it.
-func (e *Engine) SetEpoch(rank int, epoch uint32) {
-	e.peer(rank).epoch = epoch
-	e.run = run{}
-}
-
 // Dead reports whether rank has been declared dead.
 func (e *Engine) Dead(rank int) bool {
 	p := e.peers[rank]

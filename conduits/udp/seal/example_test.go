@@ -9,7 +9,7 @@ import (
 
 // Two ranks of a job talk; a stranger repeats what it has heard, and changes it.
 func Example() {
-	key := jobkey.New() // or jobkey.Load
+	key := jobkey.New() // or jobkey.LoadFrom
 	fmt.Println("key:", key)
 
 	zero, err := seal.New(key, 0, 2, seal.NewIncarnation(), seal.Authenticated)

@@ -1,7 +1,6 @@
 package jobenv
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -38,17 +37,6 @@ func ParseSize(s string) (uint64, error) {
 		return 0, errs.BadArg("jobenv: size %q is out of range: 1 to %d bytes", s, uint64(1)<<62)
 	}
 	return v << shift, nil
-}
-
-// FormatSize writes n the way ParseSize reads it, with the largest suffix that
-// loses nothing.
-func FormatSize(n uint64) string {
-	for i, s := range []string{"T", "G", "M", "K"} {
-		if sh := 40 - 10*i; n != 0 && n%(1<<sh) == 0 {
-			return fmt.Sprintf("%d%s", n>>sh, s)
-		}
-	}
-	return strconv.FormatUint(n, 10)
 }
 
 // DefaultSegment is the size of a rank's segment, bytes, if neither its program nor its

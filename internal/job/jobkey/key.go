@@ -63,14 +63,10 @@ func Parse(s string) (Key, error) {
 	return keyOf(b), nil
 }
 
-// Load reads the job's key from the file that ARGON_JOB_KEY_FILE names, or
-// from ARGON_JOB_KEY. Neither is ErrNotReady, both or an unusable one
-// ErrBadArg. The file must not be accessible to other users than its owner and
+// LoadFrom reads the job's key from the file that ARGON_JOB_KEY_FILE names, or
+// from ARGON_JOB_KEY, which env looks up, as os.Getenv does. Neither is ErrNotReady, both or an
+// unusable one ErrBadArg. The file must not be accessible to other users than its owner and
 // group.
-func Load() (Key, error) { return LoadFrom(os.Getenv) }
-
-// LoadFrom is Load for an environment that env looks up, as os.Getenv
-// does.
 func LoadFrom(env func(key string) string) (Key, error) {
 	text, file := env(jobenv.JobKey), env(jobenv.JobKeyFile)
 	switch {
@@ -161,16 +157,6 @@ func (k Key) ForJob(instance []byte) Key {
 		return k
 	}
 	return keyOf([Size]byte(k.Derive("job", instance, Size)))
-}
-
-// ForPurpose derives a key for another use than datagrams, such as the
-// rendezvous: what is known under one purpose says nothing about the others. The
-// zero Key stays itself.
-func (k Key) ForPurpose(purpose string) Key {
-	if k.secret == nil {
-		return k
-	}
-	return keyOf([Size]byte(k.Derive("purpose", []byte(purpose), Size)))
 }
 
 // Seed derives bytes for other cryptography than datagrams, such as an ed25519

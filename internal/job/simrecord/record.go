@@ -134,27 +134,6 @@ func (r *Record) Header() []byte {
 	return b.Bytes()
 }
 
-// Bytes is the whole record.
-func (r *Record) Bytes() []byte {
-	b := r.Header()
-	for i, j := range r.Jobs {
-		b = append(b, j.Line(i+1)...)
-		for _, c := range j.Checkpoints {
-			b = append(b, c.Line(i+1)...)
-		}
-		if j.End != nil {
-			b = append(b, j.End.Line(i+1)...)
-		}
-		if j.Replay != "" {
-			b = append(b, ReplayLine(i+1, j.Replay)...)
-		}
-	}
-	if r.Exit != "" {
-		b = append(b, "exit "+r.Exit+"\n"...)
-	}
-	return b
-}
-
 // Line is the job's beginning in a record; k is its number, from 1.
 func (j *Job) Line(k int) string {
 	return fmt.Sprintf("job %d %d %s\n", k, j.Ranks, j.Options)

@@ -32,10 +32,9 @@ type Network struct {
 	Links [2]*Link // from side 0 to side 1, and back
 
 	transit
-	now      time.Duration
-	ports    []*Port
-	actions  []action
-	returned bool
+	now     time.Duration
+	ports   []*Port
+	actions []action
 }
 
 type action struct {
@@ -90,9 +89,6 @@ func (n *Network) At(t time.Duration, f func()) {
 // Now is the time.
 func (n *Network) Now() time.Duration { return n.now }
 
-// Return ends Run when what is being done has been.
-func (n *Network) Return() { n.returned = true }
-
 // Packet is an empty packet, to be filled and sent.
 func (p *Port) Packet() *Packet { return p.n.packet() }
 
@@ -117,8 +113,7 @@ func (p *Port) Send(q *Packet) {
 
 // Run runs the network until a time.
 func (n *Network) Run(until time.Duration) {
-	n.returned = false
-	for !n.returned {
+	for {
 		q, from := n.first()
 		at, what := until, -1
 		if q != nil && q.at <= at {

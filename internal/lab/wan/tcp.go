@@ -113,9 +113,6 @@ func BulkTCP() (*TCP, [2]func(*Port) Endpoint) {
 	}
 }
 
-// Window is the congestion window, in segments, and the slow start threshold.
-func (t *TCP) Window() (cwnd, ssthresh float64) { return t.cc.cwnd, t.cc.ssthresh }
-
 func (t *TCP) seg(seq uint64) *sent { return &t.segs[seq&uint64(len(t.segs)-1)] }
 
 // flight is how many segments are in the network, as far as is known.
