@@ -11,6 +11,15 @@
 // leave a rank. The attach segment occupies consecutive NLAs from [AttachBase]
 // on, so arithmetic on an NLA is arithmetic on the segment.
 //
+// Addresses are of one of three kinds, which all fit 40 bits:
+//
+//	from AttachBase on, as many as the segment has bytes   the attach segment; no table, a View's comparison
+//	below AttachBase, and in runs above the segment        registered by the ATU; the owner's tables, at each access
+//	from ExposedBase on (bit 39)                           exposed by a firehose.Space; package extended, by an address of the second kind
+//
+// The comparison with a View's size refuses the other two kinds along with wrong
+// addresses, so that the fast path is not an instruction longer for them.
+//
 // An NLA is translated by its owner's [Tables]: the GAT number selects a global
 // address table, the entry field one 64-bit [Entry] in it, which holds the
 // page's frame, the rank it is granted to, and the [Rights] (Nüssle 2008, section

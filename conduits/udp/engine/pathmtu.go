@@ -25,6 +25,9 @@ import "time"
 // If baseSize does not arrive any more either, the size falls to Config.Floor, and baseSize
 // is one of those that are searched for. If the floor does not arrive for the dead time,
 // while shorter datagrams do, the peer cannot be reached.
+//
+// A transfer over 20 ms whose path shrinks stands still for a quarter of a second
+// (internal/lab/distancetest). Within a host there is no search.
 type pathMTU struct {
 	limit int           // the largest size to be found; 0: there is no search
 	start int           // what there is no search for at first
