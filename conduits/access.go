@@ -102,18 +102,69 @@ func (a *Access) Need() segment.Rights {
 	return segment.RightAtomic
 }
 
-// CheckWord returns an error unless a's word may be put: 1, 2, 4 or 8 bytes, aligned.
-// conduit is the name that the error begins with.
-func CheckWord(conduit string, a *Access) error {
-	if n := a.Size; n < 1 || n > 8 || n&(n-1) != 0 || uint64(a.At)%uint64(n) != 0 {
-		return errs.BadArg("%s: %v: %d bytes at %v: 1, 2, 4 or 8, aligned", conduit, a.Verb, n, a.At)
-	}
-	return nil
+// Writes reports whether a changes memory of its rank.
+func (a *Access) Writes() bool {
+	return a.Verb == Put || a.Verb == PutWord || a.Verb == Atomic && a.Op != AtomicLoad
 }
 
-// NoVerb is the error of an access without Now that no endpoint knows.
-func NoVerb(conduit string, a *Access) error {
-	return errs.BadArg("%s: no access %d without Now", conduit, a.Verb)
+// Wanted are the completions asked for.
+func (a *Access) Wanted() Event {
+	if a.Verb == Atomic {
+		return RemoteDone
+	}
+	return a.Want
+}
+
+// wordSound reports whether a's word may be put or got.
+func (a *Access) wordSound() bool {
+	n := a.Size
+	return n >= 1 && n <= 8 && n&(n-1) == 0 && uint64(a.At)%uint64(n) == 0
+}
+
+// Sound reports whether a has a verb, and a word or an operation that there is, aligned.
+func (a *Access) Sound() bool {
+	switch a.Verb {
+	case Put, Get:
+		return true
+	case PutWord:
+		return a.wordSound()
+	case GetWord:
+		return a.Now && a.wordSound()
+	}
+	return a.Verb == Atomic && atomicSound(a.Op, a.Type, a.At)
+}
+
+// CheckAccess is what the initiator of an access without Now can know of it: nil, or an
+// error that names the value and the limit. conduit is the name that it begins with.
+func CheckAccess(ep Endpoint, conduit string, a *Access) error {
+	if a.Verb != Put && a.Verb != Get {
+		if err := checkWord(conduit, a); err != nil {
+			return err
+		}
+	}
+	if uint(a.Rank) < uint(ep.Size()) && InSegment(ep, a.Rank, a.At, a.Len()) {
+		if need := a.Need(); ep.SegmentRights(a.Rank)&need == 0 {
+			return errs.BadArg("%s: %v: rank %d attached its segment without the right to it (%v)", conduit, a.Verb, a.Rank, need)
+		}
+		return nil
+	}
+	if uint(a.Rank) < uint(ep.Size()) && Registered(ep.SegmentSize(a.Rank), a.At, a.Len()) {
+		return nil
+	}
+	return CheckRemote(ep, conduit+": "+a.Verb.String(), a.Rank, a.At, a.Len())
+}
+
+// checkWord is CheckAccess for what concerns no rank, of an access that is no copy.
+func checkWord(conduit string, a *Access) error {
+	switch {
+	case a.Sound():
+		return nil
+	case a.Verb == PutWord:
+		return errs.BadArg("%s: %v: %d bytes at %v: 1, 2, 4 or 8, aligned", conduit, a.Verb, a.Size, a.At)
+	case a.Verb == Atomic:
+		return CheckAtomic(conduit+": atomic", a.Op, a.Type, a.At)
+	}
+	return errs.BadArg("%s: no access of verb %d without Now", conduit, a.Verb)
 }
 
 // verbs are the accesses by their older names.
@@ -140,7 +191,7 @@ func PostBy(ep verbs, a *Access) (ev Event, err error) {
 		a.Value, ev, err = ep.Atomic(a.Rank, a.At, a.Op, a.Type, a.A, a.B, a.Cookie)
 		return ev & RemoteDone, err
 	}
-	return 0, NoVerb("conduits", a)
+	return 0, checkWord("conduits", a)
 }
 
 func postNow(ep verbs, a *Access) Event {

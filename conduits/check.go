@@ -82,6 +82,12 @@ func Registered(size uint64, a segment.NLA, n uint64) bool {
 	return a >= above && a < segment.NLALimit && n <= uint64(segment.NLALimit-a)
 }
 
+// atomicSound reports whether CheckAtomic has no error.
+func atomicSound(o AtomicOp, t AtomicType, a segment.NLA) bool {
+	const integers = 1<<AtomicAnd | 1<<AtomicOr | 1<<AtomicXor | 1<<AtomicFCAA
+	return o < NumAtomicOps && t < NumAtomicTypes && !(t.Float() && integers>>o&1 != 0) && uint64(a)%uint64(t.Size()) == 0
+}
+
 // CheckAtomic returns an error unless op exists for t and a is aligned.
 func CheckAtomic(op string, o AtomicOp, t AtomicType, a segment.NLA) error {
 	if o >= NumAtomicOps || t >= NumAtomicTypes {

@@ -98,42 +98,37 @@ func (a *answers) answer(src int, p unsafe.Pointer, room []byte) (page uint64, h
 	n := atomic.LoadUint64((*uint64)(unsafe.Add(p, askLen)))
 	x := atomic.LoadUint64((*uint64)(unsafe.Add(p, askA)))
 	y := atomic.LoadUint64((*uint64)(unsafe.Add(p, askB)))
-	op, typ := conduits.AtomicOp(opType), conduits.AtomicType(opType>>8)
 
-	need, sound := segment.RightWrite, n >= 1 && n <= uint64(len(room))
+	q := conduits.Access{
+		At: at, Size: uint8(min(n, 255)), Op: conduits.AtomicOp(opType), Type: conduits.AtomicType(opType >> 8),
+		Mem: room[:min(n, uint64(len(room)))], A: x, B: y,
+	}
+	sound := n >= 1 && n <= uint64(len(room))
 	switch kind {
 	case askPut:
 	case askGet:
-		need = segment.RightRead
+		q.Verb = conduits.Get
 	case askWord:
-		sound = (n == 1 || n == 2 || n == 4 || n == 8) && uint64(at)%n == 0
+		q.Verb = conduits.PutWord
 	case askAtomic:
-		need = segment.RightAtomic
-		sound = conduits.CheckAtomic("", op, typ, at) == nil && n == uint64(typ.Size())
+		q.Verb = conduits.Atomic
 	default:
 		sound = false
 	}
-	if !sound {
+	if !sound || !q.Sound() || n != q.Len() {
 		return uint64(at)&^(segment.PageSize-1) | 1, 0
 	}
-	m, u, err := conduits.Admit(a.mem.MadeATU(), src, at, n, need)
+	m, u, err := conduits.Admit(a.mem.MadeATU(), src, at, n, q.Need())
 	if err != nil {
 		if f, ok := err.(*segment.FaultError); ok {
 			return uint64(f.Page)&^(segment.PageSize-1) | 1, f.Have
 		}
 		return uint64(at)&^(segment.PageSize-1) | 1, 0
 	}
-	q := unsafe.Pointer(unsafe.SliceData(m))
-	there := segment.Touch(m, func() {
-		switch kind {
-		case askWord:
-			storeWord(q, x, int(n))
-		case askAtomic:
-			*(*uint64)(unsafe.Add(p, askValue)) = conduits.ApplyAtomic(q, op, typ, x, y)
-		default:
-			carry(q, room[:n], at, need)
-		}
-	})
+	there := segment.Touch(m, func() { q.PerformOn(m) })
+	if q.Verb == conduits.Atomic {
+		*(*uint64)(unsafe.Add(p, askValue)) = q.Value
+	}
 	u.Exit()
 	if !there {
 		return uint64(at)&^(segment.PageSize-1) | 1, 0

@@ -37,33 +37,25 @@ const (
 // deskKept is how many places are not for owners that have one already.
 const deskKept = 8
 
-// Kinds of question.
+// Kinds of question, by Verb.
+var askKinds = [...]uint32{conduits.Put: askPut, conduits.Get: askGet, conduits.PutWord: askWord, conduits.Atomic: askAtomic}
+
 const (
 	askPut = iota
 	askGet
 	askWord
 	askAtomic
-	askLong // to the owner it is askPut
 )
 
-// question is an operation that another rank is asked for.
+// question is an access that another rank is asked for. Want is what has not been reported yet.
 type question struct {
-	of     *Endpoint // the lane that asks
-	kind   uint32
-	rank   int
-	at     segment.NLA
-	buf    []byte // of askPut, askGet and askLong
-	n      int    // bytes of a word
-	op     conduits.AtomicOp
-	typ    conduits.AtomicType
-	a, b   uint64
-	want   conduits.Event // not reported yet
-	cookie uint64
+	conduits.Access
+	of   *Endpoint // the lane that asks
+	long bool      // a long message's data
 
 	posted int // bytes that have been given a place; words count as one piece
 	size   int // bytes to be given one
 	flying int // places
-	value  uint64
 	err    error
 	next   *question // in its line
 
@@ -92,7 +84,7 @@ type desk struct {
 	used  uint32
 	place [deskPlaces]struct {
 		q       *question
-		from, n int // of q.buf
+		from, n int // of q.Mem
 
 		// What the last audits have found: the state, how often, and the owner's
 		// audits when it was found first.
@@ -154,11 +146,11 @@ func (d *desk) askLocked(q question) (*question, error) {
 	}
 	*x = q
 	d.asked.Add(1)
-	if x.size = len(x.buf); x.buf == nil {
+	if x.size = len(x.Mem); x.Mem == nil {
 		x.size = 1
 	}
 	d.open.Add(1)
-	l := &d.lines[d.j.place(x.rank)]
+	l := &d.lines[d.j.place(x.Rank)]
 	if l.first == nil {
 		l.first = x
 	} else {
@@ -174,11 +166,11 @@ func (d *desk) askLocked(q question) (*question, error) {
 
 // source says that the source may be reused if it may, and remembers it.
 func (x *question) source() conduits.Event {
-	if x.kind == askGet || x.kind == askAtomic || x.posted < x.size {
+	if x.Verb == conduits.Get || x.Verb == conduits.Atomic || x.posted < x.size {
 		return 0
 	}
-	ev := x.want & conduits.SourceDone
-	x.want &^= ev
+	ev := x.Want & conduits.SourceDone
+	x.Want &^= ev
 	return ev
 }
 
@@ -229,12 +221,11 @@ func (d *desk) placeFirst(l *line) {
 	d.free &^= 1 << i
 	d.used |= 1 << i
 	p := unsafe.Add(d.base, i*deskLine)
-	kind, from, n := x.kind, x.posted, x.n
-	if x.buf != nil {
+	from, n := x.posted, int(x.Len())
+	if x.Mem != nil {
 		n = min(x.size-from, deskRoom)
-		if kind != askGet {
-			kind = askPut
-			copy(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), deskRoom), x.buf[from:from+n])
+		if x.Verb != conduits.Get {
+			copy(unsafe.Slice((*byte)(unsafe.Add(d.base, deskRooms+i*deskRoom)), deskRoom), x.Mem[from:from+n])
 		}
 		x.posted += n
 	} else {
@@ -246,15 +237,15 @@ func (d *desk) placeFirst(l *line) {
 		l.first, x.next = x.next, nil
 	}
 	l.flying++
-	*(*uint32)(unsafe.Add(p, askDst)) = uint32(d.j.place(x.rank))
-	*(*uint32)(unsafe.Add(p, askKind)) = kind
-	*(*uint32)(unsafe.Add(p, askOp)) = uint32(x.op) | uint32(x.typ)<<8
-	*(*uint64)(unsafe.Add(p, askTo)) = uint64(x.at) + uint64(from)
+	*(*uint32)(unsafe.Add(p, askDst)) = uint32(d.j.place(x.Rank))
+	*(*uint32)(unsafe.Add(p, askKind)) = askKinds[x.Verb]
+	*(*uint32)(unsafe.Add(p, askOp)) = uint32(x.Op) | uint32(x.Type)<<8
+	*(*uint64)(unsafe.Add(p, askTo)) = uint64(x.At) + uint64(from)
 	*(*uint64)(unsafe.Add(p, askLen)) = uint64(n)
-	*(*uint64)(unsafe.Add(p, askA)) = x.a
-	*(*uint64)(unsafe.Add(p, askB)) = x.b
+	*(*uint64)(unsafe.Add(p, askA)) = x.A
+	*(*uint64)(unsafe.Add(p, askB)) = x.B
 	atomic.StoreUint32((*uint32)(unsafe.Add(p, askState)), askPosted)
-	d.tell(x.rank)
+	d.tell(x.Rank)
 }
 
 // tell has rank look at this rank's desk.
@@ -292,15 +283,15 @@ func (d *desk) collect() {
 			if page := *(*uint64)(unsafe.Add(p, askPage)); page != 0 {
 				have := segment.Entry(*(*uint64)(unsafe.Add(p, askHave)))
 				d.fail(x, d.fault(x, segment.NLA(page&^(segment.PageSize-1)), have))
-			} else if x.kind == askGet && x.err == nil {
-				carry(unsafe.Add(d.base, deskRooms+i*deskRoom), x.buf[at.from:at.from+at.n], x.at, segment.RightRead)
+			} else if x.Verb == conduits.Get && x.err == nil {
+				carry(unsafe.Add(d.base, deskRooms+i*deskRoom), x.Mem[at.from:at.from+at.n], x.At, segment.RightRead)
 			}
-			x.value = *(*uint64)(unsafe.Add(p, askValue))
+			x.Value = *(*uint64)(unsafe.Add(p, askValue))
 		case failure != nil:
 			d.fail(x, failure)
 			again = false // the owner may still use it
-		case d.life.gone(x.rank) && atomic.CompareAndSwapUint32(state, askPosted, askFree):
-			d.fail(x, d.fault(x, x.at&^(segment.PageSize-1), 0))
+		case d.life.gone(x.Rank) && atomic.CompareAndSwapUint32(state, askPosted, askFree):
+			d.fail(x, d.fault(x, x.At&^(segment.PageSize-1), 0))
 		default:
 			continue
 		}
@@ -310,7 +301,7 @@ func (d *desk) collect() {
 			d.free |= 1 << i
 		}
 		at.q = nil
-		d.lines[d.j.place(x.rank)].flying--
+		d.lines[d.j.place(x.Rank)].flying--
 		if x.flying--; x.flying == 0 && x.posted >= x.size {
 			d.done = append(d.done, x)
 		}
@@ -334,28 +325,19 @@ func (d *desk) fail(x *question, err error) {
 	}
 	if x.posted < x.size {
 		x.posted = x.size
-		d.lines[d.j.place(x.rank)].first, x.next = x.next, nil
+		d.lines[d.j.place(x.Rank)].first, x.next = x.next, nil
 	}
 }
 
 // fault is x's error if the owner has refused it.
 func (d *desk) fault(x *question, page segment.NLA, have segment.Entry) error {
-	f := &segment.FaultError{Addr: x.at, Len: uint64(len(x.buf)), VPID: d.vpid, Page: page, Have: have, Need: segment.RightWrite}
-	op := "put"
-	switch x.kind {
-	case askGet:
-		op, f.Need = "get", segment.RightRead
-	case askWord:
-		op, f.Len = "put of a word", uint64(x.n)
-	case askAtomic:
-		op, f.Need, f.Len = "atomic", segment.RightAtomic, uint64(x.n)
-	}
-	return conduits.Fault("shm: "+op, x.rank, f)
+	f := &segment.FaultError{Addr: x.At, Len: x.Len(), Need: x.Need(), VPID: d.vpid, Page: page, Have: have}
+	return conduits.Fault("shm: "+x.Verb.String(), x.Rank, f)
 }
 
 // recycle takes a question back that no caller needs any more.
 func (d *desk) recycle(x *question) {
-	if x.kind == askLong {
+	if x.long {
 		d.long[x.index] = nil
 	}
 	*x = question{}

@@ -171,7 +171,7 @@ func (d *desk) audit() {
 	for used := d.used; used != 0; used &= used - 1 {
 		i := bits.TrailingZeros32(used)
 		p, at := unsafe.Add(d.base, i*deskLine), &d.place[i]
-		rank := at.q.rank
+		rank := at.q.Rank
 		peer := atomic.LoadUint32(d.j.c32(rank, ctlAudits))
 		state := atomic.LoadUint32((*uint32)(unsafe.Add(p, askState)))
 		if state != at.state {

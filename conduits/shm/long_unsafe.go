@@ -166,7 +166,7 @@ func (e *Endpoint) advance() int {
 		d.done = d.done[:len(d.done)-1]
 		d.open.Add(-1)
 		q := *x
-		if x.finished = true; x.kind != askLong || x.committed {
+		if x.finished = true; !x.long || x.committed {
 			d.recycle(x)
 		}
 		d.mu.Unlock()
@@ -180,21 +180,21 @@ func (e *Endpoint) advance() int {
 
 // report tells what has become of q.
 func (e *Endpoint) report(q *question) {
-	if q.err != nil && (q.kind == askLong || q.want&conduits.RemoteDone == 0) {
+	if q.err != nil && (q.long || q.Want&conduits.RemoteDone == 0) {
 		e.faults.Add(1) // no completion tells of it
 	}
-	if q.kind == askLong {
+	if q.long {
 		if q.committed {
 			e.publishLong(q)
 		}
 		q.err = nil
 	}
-	if q.want != 0 {
+	if q.Want != 0 {
 		err := q.err
-		if q.want&conduits.RemoteDone == 0 {
+		if q.Want&conduits.RemoteDone == 0 {
 			err = nil
 		}
-		e.receiver.Complete(q.cookie, q.want, q.value, err)
+		e.receiver.Complete(q.Cookie, q.Want, q.Value, err)
 	}
 }
 
@@ -214,7 +214,8 @@ func (e *Endpoint) askLong(dst int, c conduits.Class, s *conduits.Slot, to segme
 	if i == len(d.long) {
 		d.long = append(d.long, nil)
 	}
-	x, err := d.askLocked(question{of: e, kind: askLong, rank: dst, at: to, buf: data, want: conduits.SourceDone, cookie: cookie, class: c, index: i})
+	put := conduits.Access{Verb: conduits.Put, Rank: dst, At: to, Mem: data, Want: conduits.SourceDone, Cookie: cookie}
+	x, err := d.askLocked(question{Access: put, of: e, long: true, class: c, index: i})
 	if err != nil {
 		e.faults.Add(1)
 		s.Ref |= refRefused
@@ -254,7 +255,7 @@ func (e *Endpoint) cancelLong(s conduits.Slot) {
 		return
 	}
 	d.long[x.index] = nil
-	x.kind = askPut
+	x.long = false
 }
 
 // publishLong sends a long message whose data has been put, or nothing, if it has
@@ -263,8 +264,8 @@ func (e *Endpoint) publishLong(q *question) {
 	s := q.slot
 	s.Ref = s.Ref&refIndex | kindLong<<refKindShift
 	if q.err != nil {
-		e.Cancel(q.rank, q.class, s)
+		e.Cancel(q.Rank, q.class, s)
 		return
 	}
-	e.Commit(q.rank, q.class, s, q.tag, 0)
+	e.Commit(q.Rank, q.class, s, q.tag, 0)
 }

@@ -12,27 +12,14 @@ import (
 // vectors are what system calls are prepared in.
 var vectors = sync.Pool{New: func() any { return new(sys.Pieces) }}
 
-// PutManyAtOnce puts pieces, those that are private to another process by one system call.
-func (e *Endpoint) PutManyAtOnce(dst int, pieces []conduits.Piece) int {
-	n := e.manyAtOnce(dst, pieces, segment.RightWrite)
-	if n > 0 {
-		e.Wake(dst)
-	}
-	return n
-}
-
-// GetManyAtOnce gets likewise.
-func (e *Endpoint) GetManyAtOnce(src int, pieces []conduits.Piece) int {
-	return e.manyAtOnce(src, pieces, segment.RightRead)
-}
-
-// manyAtOnce transfers those pieces from the first on that take the same way.
-func (e *Endpoint) manyAtOnce(rank int, pieces []conduits.Piece, need segment.Rights) (n int) {
+// many transfers those pieces from the first on that take the same way, and returns how many
+// they are: those that are private to another process by one system call.
+func (e *Endpoint) many(rank int, pieces []conduits.Piece, need segment.Rights) (n int) {
 	if e.over() != nil || !e.reaches(rank) {
 		return 0
 	}
 	if e.owner(rank) != nil {
-		for n < len(pieces) && e.copyAtOnce(rank, pieces[n].At, pieces[n].Mem, need) {
+		for n < len(pieces) && e.copyNow(rank, pieces[n].At, pieces[n].Mem, need) {
 			n++
 		}
 		return n

@@ -31,119 +31,85 @@ func (mem *memory) owner(rank int) *memory {
 	return nil
 }
 
-// putFar is Put to what View does not give.
-func (e *Endpoint) putFar(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if len(src) == 0 || !e.reaches(dst) {
-		return done & want, e.unreached("put", dst, to, 0)
+// copyFar puts and gets what View does not give.
+func (e *Endpoint) copyFar(a *conduits.Access) (conduits.Event, error) {
+	n, need := uint64(len(a.Mem)), a.Need()
+	if n == 0 || !e.reaches(a.Rank) {
+		if err := e.unreached(a); err != nil {
+			return 0, err
+		}
+		return done & a.Want, nil
 	}
-	if m, w := e.direct(dst, to, uint64(len(src)), segment.RightWrite); m != nil {
-		carry(m, src, to, segment.RightWrite)
+	if m, w := e.direct(a.Rank, a.At, n, need); m != nil {
+		carry(m, a.Mem, a.At, need)
 		exit(w)
-		e.Wake(dst)
-		return done & want, nil
+	} else {
+		ask, err := e.transfer(a.Rank, a.At, a.Mem, need, a.At%8 == 0 && n == 8)
+		switch {
+		case err != nil:
+			return 0, e.refused(a, err)
+		case ask:
+			return e.desk.ask(question{of: e, Access: *a})
+		}
 	}
-	ask, err := e.transfer(dst, to, src, segment.RightWrite, to%8 == 0 && len(src) == 8)
-	switch {
-	case err != nil:
-		return 0, e.refused("put", dst, to, uint64(len(src)), "write", err)
-	case ask:
-		return e.desk.ask(question{of: e, kind: askPut, rank: dst, at: to, buf: src, want: want, cookie: cookie})
+	if a.Verb == conduits.Put {
+		e.Wake(a.Rank)
 	}
-	e.Wake(dst)
-	return done & want, nil
+	return done & a.Want, nil
 }
 
-// getFar is Get of what View does not give.
-func (e *Endpoint) getFar(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if len(dst) == 0 || !e.reaches(src) {
-		return done & want, e.unreached("get", src, from, 0)
+// wordFar accesses words that View does not give.
+func (e *Endpoint) wordFar(a *conduits.Access) (conduits.Event, error) {
+	if !e.reaches(a.Rank) {
+		return 0, e.unreached(a)
 	}
-	if m, w := e.direct(src, from, uint64(len(dst)), segment.RightRead); m != nil {
-		carry(m, dst, from, segment.RightRead)
-		exit(w)
-		return done & want, nil
-	}
-	ask, err := e.transfer(src, from, dst, segment.RightRead, from%8 == 0 && len(dst) == 8)
+	n, need := a.Len(), a.Need()
+	x, err := e.begin(a.Rank, a.At, n, need)
 	switch {
 	case err != nil:
-		return 0, e.refused("get", src, from, uint64(len(dst)), "read", err)
-	case ask:
-		return e.desk.ask(question{of: e, kind: askGet, rank: src, at: from, buf: dst, want: want, cookie: cookie})
-	}
-	return done & want, nil
-}
-
-// putWordFar is PutWord to what View does not give.
-func (e *Endpoint) putWordFar(dst int, to segment.NLA, w uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if !e.reaches(dst) {
-		return 0, e.unreached("put of a word", dst, to, uint64(n))
-	}
-	x, err := e.begin(dst, to, uint64(n), segment.RightWrite)
-	switch {
-	case err != nil:
-		return 0, e.refused("put of a word", dst, to, uint64(n), "write", err)
+		return 0, e.refused(a, err)
 	case x.mem == nil:
-		return e.desk.ask(question{of: e, kind: askWord, rank: dst, at: to, n: n, a: w, want: want, cookie: cookie})
+		q := question{of: e, Access: *a}
+		q.Mem, q.Want = nil, a.Wanted()
+		return e.desk.ask(q)
 	}
-	there := x.touch(uint64(n), func() { storeWord(x.mem, w, n) })
+	there := x.touch(n, func() { a.Perform(x.mem) })
 	x.finish()
 	if !there {
-		return 0, e.refused("put of a word", dst, to, uint64(n), "write", segment.Gone(e.rank, to, uint64(n), segment.RightWrite))
+		return 0, e.refused(a, segment.Gone(e.rank, a.At, n, need))
 	}
-	e.Wake(dst)
-	return done & want, nil
+	if a.Writes() {
+		e.Wake(a.Rank)
+	}
+	return done & a.Wanted(), nil
 }
 
-// atomicFar is Atomic on what View does not give.
-func (e *Endpoint) atomicFar(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b, cookie uint64) (uint64, conduits.Event, error) {
-	if !e.reaches(dst) {
-		return 0, 0, e.unreached("atomic", dst, to, uint64(t.Size()))
+// unreached is the error of an access that there is no way to, or of 0 bytes, which there need
+// be none to.
+func (e *Endpoint) unreached(a *conduits.Access) error {
+	n := a.Len()
+	if a.Verb == conduits.Put || a.Verb == conduits.Get {
+		n = 0
 	}
-	x, err := e.begin(dst, to, uint64(t.Size()), segment.RightAtomic)
-	switch {
-	case err != nil:
-		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", err)
-	case x.mem == nil:
-		ev, err := e.desk.ask(question{of: e, kind: askAtomic, rank: dst, at: to, n: t.Size(), op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
-		return 0, ev, err
-	}
-	var old uint64
-	there := x.touch(uint64(t.Size()), func() { old = conduits.ApplyAtomic(x.mem, op, t, a, b) })
-	x.finish()
-	if !there {
-		return 0, 0, e.refused("atomic", dst, to, uint64(t.Size()), "atomic", segment.Gone(e.rank, to, uint64(t.Size()), segment.RightAtomic))
-	}
-	if op != conduits.AtomicLoad {
-		e.Wake(dst)
-	}
-	return old, done, nil
-}
-
-// unreached is the error of an access of n bytes that there is no way to, or of 0
-// bytes, which there need be none to.
-func (e *Endpoint) unreached(op string, rank int, a segment.NLA, n uint64) error {
-	if err := conduits.CheckRemote(e, op, rank, a, n); err != nil || e.reaches(rank) {
+	if err := conduits.CheckRemote(e, "shm: "+a.Verb.String(), a.Rank, a.At, n); err != nil || e.reaches(a.Rank) {
 		return err
 	}
 	if e.views == nil {
-		return errs.NotReady("shm: %s: no registered memory before Attach", op)
+		return errs.NotReady("shm: %v: no registered memory before Attach", a.Verb)
 	}
-	return errs.BadArg("shm: %s: rank %d does not share this memory", op, rank)
+	return errs.BadArg("shm: %v: rank %d does not share this memory", a.Verb, a.Rank)
 }
 
 // refused is what an access that err refused ends with: for addresses of the
 // segment, which its View has refused, too, that is why.
-func (e *Endpoint) refused(op string, rank int, a segment.NLA, n uint64, right string, err error) error {
+func (e *Endpoint) refused(a *conduits.Access, err error) error {
 	if err == errClosed {
 		return err
 	}
-	if err := conduits.CheckRemote(e, op, rank, a, n); err != nil {
+	if err := conduits.CheckAccess(e, "shm", a); err != nil {
 		return err
 	}
-	if conduits.InSegment(e, rank, a, n) {
-		return denied(op, rank, right)
-	}
-	return conduits.Fault("shm: "+op, rank, err)
+	return conduits.Fault("shm: "+a.Verb.String(), a.Rank, err)
 }
 
 // registrations is how many there have been at rank, at least those whose addresses
@@ -192,19 +158,5 @@ func carry(m unsafe.Pointer, buf []byte, a segment.NLA, need segment.Rights) {
 func move(to, from unsafe.Pointer, n int) {
 	if from != to { // else a long message's data, which has been filled in in place
 		bulk.Copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n))
-	}
-}
-
-// storeWord stores the low n bytes of w at p, which is aligned to n.
-func storeWord(p unsafe.Pointer, w uint64, n int) {
-	switch n {
-	case 1:
-		*(*uint8)(p) = uint8(w)
-	case 2:
-		*(*uint16)(p) = uint16(w)
-	case 4:
-		*(*uint32)(p) = uint32(w)
-	case 8:
-		*(*uint64)(p) = w
 	}
 }

@@ -5,110 +5,183 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
 const done = conduits.SourceDone | conduits.RemoteDone
 
-// Put copies; the layers above do so themselves where they can. What an
-// endpoint puts counts as an arrival: dst may be parked for it.
-func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts.Add(1)
+// Post makes an access, as the layers above do themselves where they can. What an
+// endpoint writes counts as an arrival: the rank may be parked for it.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return e.now(a), nil
+	}
+	switch a.Verb {
+	case conduits.Put:
+		e.puts.Add(1)
+	case conduits.Get:
+		e.gets.Add(1)
+	case conduits.PutWord:
+		e.puts.Add(1)
+		return e.postWord(a)
+	default:
+		e.atomics.Add(1)
+		return e.postWord(a)
+	}
 	if err := e.over(); err != nil {
 		return 0, err
 	}
-	if !e.near(dst) {
-		return e.putFar(dst, to, src, want, cookie)
+	if !e.near(a.Rank) {
+		return e.copyFar(a)
 	}
-	v := &e.views[dst-e.memory.first] // by memory's own first the compiler sees that near has checked
-	b, ok := v.Bytes(to, uint64(len(src)), v.Write)
-	if !ok {
-		return e.putFar(dst, to, src, want, cookie)
-	}
-	if len(src) == 8 && uint64(to)%8 == 0 {
-		*(*uint64)(unsafe.Pointer(&b[0])) = *(*uint64)(unsafe.Pointer(&src[0]))
-	} else {
-		bulk.Copy(b, src)
-	}
-	e.Wake(dst)
-	return done & want, nil
-}
-
-// Get copies.
-func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.gets.Add(1)
-	if err := e.over(); err != nil {
-		return 0, err
-	}
-	if !e.near(src) {
-		return e.getFar(dst, src, from, want, cookie)
-	}
-	v := &e.views[src-e.memory.first]
-	b, ok := v.Bytes(from, uint64(len(dst)), v.Read)
-	if !ok {
-		return e.getFar(dst, src, from, want, cookie)
-	}
-	if len(dst) == 8 && uint64(from)%8 == 0 {
-		*(*uint64)(unsafe.Pointer(&dst[0])) = *(*uint64)(unsafe.Pointer(&b[0]))
-	} else {
-		bulk.Copy(dst, b)
-	}
-	return done & want, nil
-}
-
-// PutWord stores.
-func (e *Endpoint) PutWord(dst int, to segment.NLA, w uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts.Add(1)
-	if err := e.over(); err != nil {
-		return 0, err
-	}
-	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
-		if err := conduits.CheckRemote(e, "put of a word", dst, to, uint64(n)); err != nil {
-			return 0, err
+	v := &e.views[a.Rank-e.memory.first] // by memory's own first the compiler sees that near has checked
+	if a.Verb == conduits.Get {
+		m, ok := v.At(a.At, uint64(len(a.Mem)), v.Read)
+		if !ok {
+			return e.copyFar(a)
 		}
-		return 0, errs.BadArg("shm: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
+		carry(m, a.Mem, a.At, segment.RightRead)
+		return done & a.Want, nil
 	}
-	if !e.near(dst) {
-		return e.putWordFar(dst, to, w, n, want, cookie)
-	}
-	v := &e.views[dst-e.memory.first]
-	p, ok := v.At(to, uint64(n), v.Write)
+	m, ok := v.At(a.At, uint64(len(a.Mem)), v.Write)
 	if !ok {
-		return e.putWordFar(dst, to, w, n, want, cookie)
+		return e.copyFar(a)
 	}
-	storeWord(p, w, n)
-	e.Wake(dst)
-	return done & want, nil
+	carry(m, a.Mem, a.At, segment.RightWrite)
+	e.Wake(a.Rank)
+	return done & a.Want, nil
 }
 
-// Atomic performs the operation by the processor.
-func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	e.atomics.Add(1)
+// postWord is Post of a word.
+func (e *Endpoint) postWord(a *conduits.Access) (conduits.Event, error) {
 	if err := e.over(); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	if err := conduits.CheckAtomic("atomic", op, t, to); err != nil {
-		return 0, 0, err
+	if !a.Sound() {
+		return 0, conduits.CheckAccess(e, "shm", a)
 	}
-	if !e.near(dst) {
-		return e.atomicFar(dst, to, op, t, a, b, cookie)
+	if !e.near(a.Rank) {
+		return e.wordFar(a)
 	}
-	v := &e.views[dst-e.memory.first]
-	p, ok := v.At(to, uint64(t.Size()), v.Atomic)
+	v := &e.views[a.Rank-e.memory.first]
+	if a.Verb == conduits.PutWord {
+		m, ok := v.At(a.At, uint64(a.Size), v.Write)
+		if !ok {
+			return e.wordFar(a)
+		}
+		a.Perform(m)
+		e.Wake(a.Rank)
+		return done & a.Want, nil
+	}
+	m, ok := v.At(a.At, uint64(a.Type.Size()), v.Atomic)
 	if !ok {
-		return e.atomicFar(dst, to, op, t, a, b, cookie)
+		return e.wordFar(a)
 	}
-	old := conduits.ApplyAtomic(p, op, t, a, b)
-	if op != conduits.AtomicLoad {
-		e.Wake(dst)
+	a.Value = conduits.ApplyAtomic(m, a.Op, a.Type, a.A, a.B)
+	if a.Op != conduits.AtomicLoad {
+		e.Wake(a.Rank)
 	}
-	return old, done, nil
+	return conduits.RemoteDone, nil
 }
 
-func denied(op string, rank int, right string) error {
-	return errs.BadArg("shm: %s: rank %d attached its segment without the %s right", op, rank, right)
+// now is Post of an access with Now: the usual case of registered_unsafe.go by itself, with no
+// errors, no questions, and nothing counted.
+func (e *Endpoint) now(a *conduits.Access) conduits.Event {
+	ok := false
+	switch {
+	case a.Pieces != nil:
+		a.Value = uint64(e.many(a.Rank, a.Pieces, a.Need()))
+		ok = a.Value > 0
+	case a.Verb == conduits.Put:
+		ok = e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite)
+	case a.Verb == conduits.Get:
+		if e.copyNow(a.Rank, a.At, a.Mem, segment.RightRead) {
+			return done
+		}
+	default:
+		ok = e.wordNow(a)
+	}
+	if !ok {
+		return 0
+	}
+	if a.Writes() {
+		e.Wake(a.Rank)
+	}
+	return done
+}
+
+// copyNow copies between buf and registered memory if that need not ask the owner.
+func (e *Endpoint) copyNow(rank int, at segment.NLA, buf []byte, need segment.Rights) bool {
+	n := uint64(len(buf))
+	if n == 0 {
+		return false
+	}
+	x, ok := e.beginNow(rank, at, n, need)
+	if !ok {
+		return false
+	}
+	if x.mem != nil {
+		if x.own == nil {
+			carry(x.mem, buf, at, need)
+			exit(x.unit)
+			return true
+		}
+		mem := unsafe.Slice((*byte)(x.mem), n)
+		if need == segment.RightWrite {
+			ok = segment.TouchCopy(mem, mem, buf)
+		} else {
+			ok = segment.TouchCopy(mem, buf, mem)
+		}
+		x.own.Exit()
+		return ok
+	}
+	ask, err := e.transfer(rank, at, buf, need, at%8 == 0 && n == 8)
+	return !ask && err == nil
+}
+
+// wordNow accesses a word that is in reach of load and store.
+func (e *Endpoint) wordNow(a *conduits.Access) bool {
+	if !a.Sound() {
+		return false
+	}
+	n := a.Len()
+	x, ok := e.beginNow(a.Rank, a.At, n, a.Need())
+	if !ok || x.mem == nil {
+		return false
+	}
+	mem := unsafe.Slice((*byte)(x.mem), n)
+	switch {
+	case x.own == nil:
+		a.Perform(x.mem)
+	case a.Verb == conduits.PutWord:
+		ok = segment.TouchCopy(mem, mem, unsafe.Slice((*byte)(unsafe.Pointer(&a.A)), n))
+	case a.Verb == conduits.GetWord:
+		a.Value = 0
+		ok = segment.TouchCopy(mem, unsafe.Slice((*byte)(unsafe.Pointer(&a.Value)), n), mem)
+	default:
+		ok = segment.Touch(mem, func() { a.Perform(x.mem) })
+	}
+	x.finish()
+	return ok
+}
+
+// beginNow is begin of what may be done; x.mem is nil if it is not in reach of load and
+// store.
+func (e *Endpoint) beginNow(rank int, a segment.NLA, n uint64, need segment.Rights) (x access, ok bool) {
+	if e.over() != nil || !e.reaches(rank) {
+		return x, false
+	}
+	if l := e.memory.j.local; l != nil {
+		if t := l.eps[e.memory.j.place(rank)].MadeATU(); t != nil {
+			if x.mem, x.own = t.Reach(e.memory.rank, a, n, need); x.own != nil {
+				return x, true
+			}
+		}
+	} else if x.mem, x.unit = e.direct(rank, a, n, need); x.mem != nil {
+		return x, true
+	}
+	x, err := e.begin(rank, a, n, need)
+	return x, err == nil
 }
 
 // Fence is a full fence of this processor.
@@ -120,6 +193,3 @@ func (mem *memory) Fence() {
 	x.Store(1)
 	x.Load()
 }
-
-// Post begins an access.
-func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }
