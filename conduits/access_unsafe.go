@@ -55,8 +55,7 @@ func loadWord(p unsafe.Pointer, n uint8) uint64 {
 	return *(*uint64)(p)
 }
 
-// carry copies n bytes; 8 aligned ones by one load and one store. at is the address of
-// either end, and aligned as both of them are... 
+// carry copies n bytes, of which one end is at an address of a rank.
 func carry(to, from unsafe.Pointer, at uint64, n int) {
 	if n == 8 && at%8 == 0 {
 		*(*uint64)(to) = *(*uint64)(from)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
@@ -346,7 +345,7 @@ func (e *Endpoint) commitLong(dst int, c conduits.Class, l *letter, tag conduits
 			return // closed: nothing is sent or told any more
 		}
 		if dst == e.rank {
-			err = e.self("put", l.to, n, segment.RightWrite, func(b []byte) { bulk.Copy(b, l.data) })
+			_, err = e.postOwn(&conduits.Access{Verb: conduits.Put, At: l.to, Mem: l.data})
 		} else if e.notify != nil {
 			done, err = e.notify.PutNotify(dst, l.to, l.data, e.note(dst, c, l), uint64(id))
 		} else {

@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -34,9 +33,4 @@ func reserve(e *Endpoint, size uint64) (segment.View, error) {
 	}
 	runtime.AddCleanup(e, func(p unsafe.Pointer) { _ = sys.Unmap(p, int64(size)) }, p)
 	return segment.NewView(p, size, segment.RightsAll), nil
-}
-
-// apply performs an atomic operation on the word that mem is.
-func apply(mem []byte, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) uint64 {
-	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(mem)), op, t, a, b)
 }

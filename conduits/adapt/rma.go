@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -21,7 +19,7 @@ type completion struct {
 // operation is a put, a get or an atomic that is under way. Its number is its index in
 // Endpoint.ops.
 type operation struct {
-	name   string // "put" and so on; "": free, or the data of letter
+	verb   conduits.Verb
 	rank   int
 	cookie uint64
 	want   conduits.Event
@@ -79,82 +77,91 @@ func (e *Endpoint) retire(id uint32) operation {
 	return op
 }
 
-// checkTarget is what the initiator of an operation can know.
-func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need segment.Rights) error {
+// Post has the Transport make an access, unless it is to this rank's own memory or an atomic
+// that goes by a message.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return 0, nil
+	}
+	switch a.Verb {
+	case conduits.Get:
+		e.gets.Add(1)
+	case conduits.Atomic:
+		e.atomics.Add(1)
+	default:
+		e.puts.Add(1)
+	}
 	if err := e.Err(); err != nil {
-		return err
-	}
-	in := uint(dst) < uint(e.size) && conduits.InSegment(e, dst, a, n)
-	if !in {
-		if err := conduits.CheckRemote(e, e.name+": "+op, dst, a, n); err != nil {
-			return err
-		}
-	}
-	if in && e.SegmentRights(dst)&need != need {
-		return errs.BadArg("%s: %s: rank %d attached its segment without the right to it (%v)", e.name, op, dst, need)
-	}
-	return nil
-}
-
-// Put copies src to dst's memory.
-func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts.Add(1)
-	n := uint64(len(src))
-	if err := e.checkTarget("put", dst, to, n, segment.RightWrite); err != nil {
 		return 0, err
 	}
-	if n == 0 {
-		return want, nil
+	if err := conduits.CheckAccess(e, e.name, a); err != nil {
+		return 0, err
 	}
-	if dst == e.rank {
-		return e.putSelf("put", to, src, want)
+	n := a.Len()
+	switch {
+	case n == 0:
+		return a.Want, nil
+	case a.Verb == conduits.Atomic && e.card != nil && e.native(a.Rank, conduits.InSegment(e, a.Rank, a.At, n), a.Op, a.Type):
+		return e.postThere(a)
+	case a.Rank == e.rank:
+		return e.postOwn(a)
+	case a.Verb == conduits.Atomic:
+		return e.postAtomic(a)
 	}
-	id, ok := e.begin(operation{name: "put", rank: dst, cookie: cookie, want: want})
+	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: a.Want})
 	if !ok {
 		return 0, e.errClosed()
 	}
-	done, err := e.t.Put(dst, to, src, uint64(id))
-	return e.moved(id, "put", dst, done, err, want)
+	var done bool
+	var err error
+	switch {
+	case a.Verb == conduits.Put:
+		done, err = e.t.Put(a.Rank, a.At, a.Mem, uint64(id))
+	case a.Verb == conduits.Get:
+		done, err = e.t.Get(a.Mem, a.Rank, a.At, uint64(id))
+	case e.putWord != nil:
+		done, err = e.putWord.PutWord(a.Rank, a.At, a.A, int(a.Size), uint64(id))
+	default: // from memory that stays until the put is done
+		w := e.wordOf(id)
+		binary.LittleEndian.PutUint64(w, a.A)
+		done, err = e.t.Put(a.Rank, a.At, w[:a.Size], uint64(id))
+	}
+	return e.moved(id, a, done, err)
 }
 
-// PutWord puts a word, from memory that stays until the put is done unless the
-// Transport needs none.
-func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts.Add(1)
-	const op = "put of a word"
-	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
-		return 0, errs.BadArg("%s: %s: %d bytes at %v: 1, 2, 4 or 8, aligned", e.name, op, n, to)
+// postOwn makes an access to this rank's own memory.
+func (e *Endpoint) postOwn(a *conduits.Access) (conduits.Event, error) {
+	if b, ok := e.own.Bytes(a.At, a.Len(), e.own.Size()); ok && !e.closed.Load() {
+		a.PerformOn(b)
+	} else if err := (owner{e}).Access(e.rank, a.At, a.Len(), a.Need(), a.PerformOn); err != nil {
+		return 0, e.explain(a.Verb, e.rank, err)
 	}
-	if err := e.checkTarget(op, dst, to, uint64(n), segment.RightWrite); err != nil {
-		return 0, err
+	if a.Writes() {
+		e.waiters.notify()
 	}
-	id, ok := e.begin(operation{name: op, rank: dst, cookie: cookie, want: want})
+	return a.Wanted(), nil
+}
+
+// postAtomic asks the rank by a message to perform an atomic.
+func (e *Endpoint) postAtomic(a *conduits.Access) (conduits.Event, error) {
+	op := operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, atomic: true, to: a.At, bytes: a.Type.Size()}
+	id, ok := e.begin(op)
 	if !ok {
 		return 0, e.errClosed()
 	}
-	if e.putWord != nil && dst != e.rank {
-		done, err := e.putWord.PutWord(dst, to, v, n, uint64(id))
-		return e.moved(id, op, dst, done, err, want)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.peers[a.Rank].left || e.failed {
+		e.retire(id)
+		return 0, e.explain(a.Verb, a.Rank, conduits.ErrClosed)
 	}
-	w := e.wordOf(id)
-	binary.LittleEndian.PutUint64(w, v)
-	if dst == e.rank {
-		ev, err := e.putSelf(op, to, w[:n], want)
-		return e.moved(id, op, dst, true, err, ev)
-	}
-	done, err := e.t.Put(dst, to, w[:n], uint64(id))
-	return e.moved(id, op, dst, done, err, want)
-}
-
-// putSelf is a put to this rank's own memory.
-func (e *Endpoint) putSelf(op string, to segment.NLA, src []byte, want conduits.Event) (conduits.Event, error) {
-	if b, ok := e.own.Bytes(to, uint64(len(src)), e.own.Size()); ok {
-		bulk.Copy(b, src)
-	} else if err := e.self(op, to, uint64(len(src)), segment.RightWrite, func(b []byte) { bulk.Copy(b, src) }); err != nil {
-		return 0, err
-	}
-	e.waiters.notify()
-	return want, nil
+	w := e.out[:8]
+	w[0], w[1] = header(kindAtomic, 0, conduits.Tag(uint32(a.Op)|uint32(a.Type)<<8)), id
+	put64(w[2:], uint64(a.At))
+	put64(w[4:], a.A)
+	put64(w[6:], a.B)
+	e.transmit(a.Rank, w, nil)
+	return 0, nil
 }
 
 // wordOf is room for the word that operation id puts.
@@ -167,32 +174,8 @@ func (e *Endpoint) wordOf(id uint32) []byte {
 	return e.ops[id].word
 }
 
-// Get copies from src's memory.
-func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.gets.Add(1)
-	n := uint64(len(dst))
-	if err := e.checkTarget("get", src, from, n, segment.RightRead); err != nil {
-		return 0, err
-	}
-	if n == 0 {
-		return want, nil
-	}
-	if src == e.rank {
-		if err := e.self("get", from, n, segment.RightRead, func(b []byte) { bulk.Copy(dst, b) }); err != nil {
-			return 0, err
-		}
-		return want, nil
-	}
-	id, ok := e.begin(operation{name: "get", rank: src, cookie: cookie, want: want})
-	if !ok {
-		return 0, e.errClosed()
-	}
-	done, err := e.t.Get(dst, src, from, uint64(id))
-	return e.moved(id, "get", src, done, err, want)
-}
-
 // moved is what a put or get returns of which the Transport has said so.
-func (e *Endpoint) moved(id uint32, name string, rank int, done bool, err error, want conduits.Event) (conduits.Event, error) {
+func (e *Endpoint) moved(id uint32, a *conduits.Access, done bool, err error) (conduits.Event, error) {
 	if !done && err == nil {
 		return 0, nil
 	}
@@ -204,9 +187,9 @@ func (e *Endpoint) moved(id uint32, name string, rank int, done bool, err error,
 		e.waiters.notify()
 	}
 	if err != nil {
-		return 0, e.explain(name, rank, err)
+		return 0, e.explain(a.Verb, a.Rank, err)
 	}
-	return want, nil
+	return a.Wanted(), nil
 }
 
 // Complete ends a put or get.
@@ -221,7 +204,7 @@ func (o owner) Complete(cookie uint64, err error) {
 	case op.native:
 		d := completion{cookie: op.cookie, event: op.want, value: *op.old}
 		if err != nil {
-			d.value, d.err = 0, e.explain(op.name, op.rank, err)
+			d.value, d.err = 0, e.explain(op.verb, op.rank, err)
 		}
 		e.done.Add(d)
 	case op.want != 0:
@@ -231,7 +214,7 @@ func (o owner) Complete(cookie uint64, err error) {
 			e.stats.Faults++
 			err = nil
 		default:
-			err = e.explain(op.name, op.rank, err)
+			err = e.explain(op.verb, op.rank, err)
 		}
 		e.done.Add(completion{cookie: op.cookie, event: op.want, err: err})
 	case isFault(err):
@@ -246,21 +229,21 @@ func isFault(err error) bool {
 }
 
 // explain says which operation on which rank has ended with err.
-func (e *Endpoint) explain(name string, rank int, err error) error {
+func (e *Endpoint) explain(verb conduits.Verb, rank int, err error) error {
 	switch {
 	case isFault(err):
-		return conduits.Fault(e.name+": "+name, rank, err)
+		return conduits.Fault(e.name+": "+verb.String(), rank, err)
 	case e.t.Err() != nil: // if the rank left because the job failed, then that comes first
 		return e.t.Err()
 	case errors.Is(err, conduits.ErrClosed):
-		return e.departed(name, rank)
+		return e.departed(verb, rank)
 	}
 	return err
 }
 
 // departed is what operations on a rank that has left end with.
-func (e *Endpoint) departed(name string, rank int) error {
-	return &conduits.PeerError{Rank: rank, Op: e.name + ": " + name, Err: errLeft}
+func (e *Endpoint) departed(verb conduits.Verb, rank int) error {
+	return &conduits.PeerError{Rank: rank, Op: e.name + ": " + verb.String(), Err: errLeft}
 }
 
 var errLeft = errors.New("it has left the job")
@@ -286,91 +269,42 @@ func (o owner) Access(src int, a segment.NLA, n uint64, need segment.Rights, f f
 	return err
 }
 
-// self has f access this rank's own memory.
-func (e *Endpoint) self(op string, a segment.NLA, n uint64, need segment.Rights, f func(b []byte)) error {
-	if err := (owner{e}).Access(e.rank, a, n, need, f); err != nil {
-		return e.explain(op, e.rank, err)
-	}
-	return nil
-}
-
-// Atomic performs an operation on a word of dst, by a message to it unless the
-// Transport does it.
-func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	e.atomics.Add(1)
-	if err := conduits.CheckAtomic(e.atomic, op, t, to); err != nil {
-		return 0, 0, err
-	}
-	n := t.Size()
-	if err := e.checkTarget("atomic", dst, to, uint64(n), segment.RightAtomic); err != nil {
-		return 0, 0, err
-	}
-	if e.card != nil && e.native(dst, conduits.InSegment(e, dst, to, uint64(n)), op, t) {
-		return e.atomicThere(dst, to, op, t, a, b, cookie)
-	}
-	if dst == e.rank {
-		old, err := e.atomicHere(e.rank, to, op, t, a, b)
-		if err != nil {
-			return 0, 0, e.explain("atomic", dst, err)
-		}
-		e.waiters.notify()
-		return old, conduits.RemoteDone, nil
-	}
-	id, ok := e.begin(operation{name: "atomic", rank: dst, cookie: cookie, want: conduits.RemoteDone, atomic: true, to: to, bytes: n})
+// postThere has the Transport perform an atomic.
+func (e *Endpoint) postThere(a *conduits.Access) (conduits.Event, error) {
+	id, ok := e.begin(operation{verb: a.Verb, rank: a.Rank, cookie: a.Cookie, want: conduits.RemoteDone, native: true})
 	if !ok {
-		return 0, 0, e.errClosed()
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.peers[dst].left || e.failed {
-		e.retire(id)
-		return 0, 0, e.explain("atomic", dst, conduits.ErrClosed)
-	}
-	w := e.out[:8]
-	w[0], w[1] = header(kindAtomic, 0, conduits.Tag(uint32(op)|uint32(t)<<8)), id
-	put64(w[2:], uint64(to))
-	put64(w[4:], a)
-	put64(w[6:], b)
-	e.transmit(dst, w, nil)
-	return 0, 0, nil
-}
-
-// atomicThere has the Transport perform an atomic.
-func (e *Endpoint) atomicThere(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	id, ok := e.begin(operation{name: "atomic", rank: dst, cookie: cookie, want: conduits.RemoteDone, native: true})
-	if !ok {
-		return 0, 0, e.errClosed()
+		return 0, e.errClosed()
 	}
 	e.mu.Lock()
 	result := e.ops[id].old
 	e.mu.Unlock()
-	done, err := e.card.Atomic(dst, to, op, t, a, b, result, uint64(id))
-	var old uint64
+	done, err := e.card.Atomic(a.Rank, a.At, a.Op, a.Type, a.A, a.B, result, uint64(id))
 	if done {
-		old = *result // another operation's as soon as the number is
+		a.Value = *result // another operation's as soon as the number is
 	}
-	ev, err := e.moved(id, "atomic", dst, done, err, conduits.RemoteDone)
-	if done && dst == e.rank {
+	ev, err := e.moved(id, a, done, err)
+	if done && a.Rank == e.rank {
 		e.waiters.notify()
 	}
-	return old, ev, err
+	return ev, err
 }
 
-// atomicHere performs an atomic of src on this rank's memory.
-func (e *Endpoint) atomicHere(src int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
-	n := uint64(t.Size())
-	if mem, ok := e.own.Bytes(to, n, e.own.Size()); ok && (src == e.rank || e.rights&segment.RightAtomic != 0) {
-		return apply(mem, op, t, a, b), nil
+// atomicHere performs the atomic that src has asked for on this rank's memory.
+func (e *Endpoint) atomicHere(src int, a *conduits.Access) error {
+	n := a.Len()
+	if mem, ok := e.own.Bytes(a.At, n, e.own.Size()); ok && (src == e.rank || e.rights&segment.RightAtomic != 0) {
+		a.PerformOn(mem)
+		return nil
 	}
-	mem, u, err := e.registered(src, to, n, segment.RightAtomic)
+	mem, u, err := e.registered(src, a.At, n, segment.RightAtomic)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if !segment.Touch(mem, func() { old = apply(mem, op, t, a, b) }) {
-		err = segment.Gone(src, to, n, segment.RightAtomic)
+	if !segment.Touch(mem, func() { a.PerformOn(mem) }) {
+		err = segment.Gone(src, a.At, n, segment.RightAtomic)
 	}
 	u.Exit()
-	return old, err
+	return err
 }
 
 // perform performs the atomic that src has asked for, and answers, with mu held.
@@ -378,22 +312,21 @@ func (e *Endpoint) perform(src int, op conduits.AtomicOp, t conduits.AtomicType,
 	if e.closed.Load() {
 		return // src hears that this rank has left
 	}
-	id, a := w[0], segment.NLA(get64(w[1:]))
-	x, y := get64(w[3:]), get64(w[5:])
-	err := conduits.CheckAtomic(e.name, op, t, a)
-	var old uint64
+	id := w[0]
+	a := conduits.Access{Verb: conduits.Atomic, Op: op, Type: t, At: segment.NLA(get64(w[1:])), A: get64(w[3:]), B: get64(w[5:])}
+	err := conduits.CheckAtomic(e.name, op, t, a.At)
 	if err == nil {
-		old, err = e.atomicHere(src, a, op, t, x, y)
+		err = e.atomicHere(src, &a)
 	}
 	r := e.out[:6]
 	r[0], r[1] = header(kindResult, 0, 0), id
 	if err == nil {
-		put64(r[2:], old)
+		put64(r[2:], a.Value)
 		e.transmit(src, r[:4], nil)
 		return
 	}
 	r[0] = header(kindResult, 0, 1)
-	fault := &segment.FaultError{Page: a &^ (segment.PageSize - 1)}
+	fault := &segment.FaultError{Page: a.At &^ (segment.PageSize - 1)}
 	errors.As(err, &fault)
 	put64(r[2:], uint64(fault.Page))
 	put64(r[4:], uint64(fault.Have.Disclosed()))
@@ -424,10 +357,7 @@ func (e *Endpoint) abandon(rank int) {
 	for id := range e.ops {
 		if op := e.ops[id]; op.atomic && (rank < 0 || op.rank == rank) {
 			e.retire(uint32(id))
-			e.done.Add(completion{cookie: op.cookie, event: op.want, err: e.explain(op.name, op.rank, conduits.ErrClosed)})
+			e.done.Add(completion{cookie: op.cookie, event: op.want, err: e.explain(op.verb, op.rank, conduits.ErrClosed)})
 		}
 	}
 }
-
-// Post begins an access.
-func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

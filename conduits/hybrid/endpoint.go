@@ -31,8 +31,6 @@ type Endpoint struct {
 	first, n uint   // ranks first to first+n-1 may be near
 	here     []bool // which of them are; nil if all
 	near     conduits.NearEndpoint
-	atOnce   conduits.AtOnce     // near, or nil
-	many     conduits.ManyAtOnce // likewise
 	far      conduits.FarEndpoint
 	nearLong conduits.LongSender // near, if it is one
 
@@ -102,8 +100,6 @@ func New(c Config) (*Endpoint, error) {
 		rank: rank, size: size, limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
 	e.nearLong, _ = c.Near.(conduits.LongSender)
-	e.atOnce, _ = c.Near.(conduits.AtOnce)
-	e.many, _ = c.Near.(conduits.ManyAtOnce)
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
 	hooks := conduits.Hooks{Look: func() { _ = e.hear() }}
@@ -256,85 +252,14 @@ func (e *Endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 	e.far.Cancel(dst, c, s)
 }
 
-// Put copies src to dst's segment.
-func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if e.isNear(dst) {
-		return e.near.Put(dst, to, src, want, cookie)
+// Post makes an access by the conduit that reaches its rank. What both do to one word
+// composes: the rank that it belongs to performs the atomics of other hosts, with the
+// instructions that its neighbours use.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
+	if e.isNear(a.Rank) {
+		return e.near.Post(a)
 	}
-	return e.far.Put(dst, to, src, want, cookie)
-}
-
-// Get copies from src's segment.
-func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if e.isNear(src) {
-		return e.near.Get(dst, src, from, want, cookie)
-	}
-	return e.far.Get(dst, src, from, want, cookie)
-}
-
-// PutWord puts a word.
-func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if e.isNear(dst) {
-		return e.near.PutWord(dst, to, v, n, want, cookie)
-	}
-	return e.far.PutWord(dst, to, v, n, want, cookie)
-}
-
-// PutAtOnce is near's, as are the others of conduits.AtOnce.
-func (e *Endpoint) PutAtOnce(dst int, to segment.NLA, src []byte) bool {
-	return e.atOnce != nil && e.isNear(dst) && e.atOnce.PutAtOnce(dst, to, src)
-}
-
-// GetAtOnce is PutAtOnce for a get.
-func (e *Endpoint) GetAtOnce(dst []byte, src int, from segment.NLA) bool {
-	return e.atOnce != nil && e.isNear(src) && e.atOnce.GetAtOnce(dst, src, from)
-}
-
-// PutManyAtOnce is near's.
-func (e *Endpoint) PutManyAtOnce(dst int, pieces []conduits.Piece) int {
-	if e.many == nil || !e.isNear(dst) {
-		return 0
-	}
-	return e.many.PutManyAtOnce(dst, pieces)
-}
-
-// GetManyAtOnce is PutManyAtOnce for gets.
-func (e *Endpoint) GetManyAtOnce(src int, pieces []conduits.Piece) int {
-	if e.many == nil || !e.isNear(src) {
-		return 0
-	}
-	return e.many.GetManyAtOnce(src, pieces)
-}
-
-// PutWordAtOnce is PutAtOnce for a word.
-func (e *Endpoint) PutWordAtOnce(dst int, to segment.NLA, v uint64, n int) bool {
-	return e.atOnce != nil && e.isNear(dst) && e.atOnce.PutWordAtOnce(dst, to, v, n)
-}
-
-// GetWordAtOnce is PutWordAtOnce for a get.
-func (e *Endpoint) GetWordAtOnce(src int, from segment.NLA, n int) (v uint64, done bool) {
-	if e.atOnce == nil || !e.isNear(src) {
-		return 0, false
-	}
-	return e.atOnce.GetWordAtOnce(src, from, n)
-}
-
-// AtomicAtOnce is PutAtOnce for an atomic.
-func (e *Endpoint) AtomicAtOnce(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, done bool) {
-	if e.atOnce == nil || !e.isNear(dst) {
-		return 0, false
-	}
-	return e.atOnce.AtomicAtOnce(dst, to, op, t, a, b)
-}
-
-// Atomic performs an operation on dst's segment. What both conduits do to one
-// word composes: the rank that it belongs to performs those of other hosts, with
-// the instructions that its neighbours use.
-func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	if e.isNear(dst) {
-		return e.near.Atomic(dst, to, op, t, a, b, cookie)
-	}
-	return e.far.Atomic(dst, to, op, t, a, b, cookie)
+	return e.far.Post(a)
 }
 
 // Fence is that of the shared memory: there is direct access to nothing else.
@@ -375,6 +300,3 @@ func (e *Endpoint) Waiting() []conduits.Blocked {
 
 // Now is the shared memory's time.
 func (e *Endpoint) Now() time.Duration { return e.near.Now() }
-
-// Post begins an access.
-func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -38,119 +37,60 @@ func (e *Endpoint) reach(src int, a segment.NLA, n uint64, need segment.Rights) 
 	return mem, nil
 }
 
-// checkTarget is target with an error, at the initiator.
-func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need segment.Rights) error {
+// Post gives an access to the card, which reads a long put's data itself; what is shorter is
+// read with the descriptor.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return 0, nil
+	}
 	if e.closed {
-		return errClosed
+		return 0, errClosed
 	}
 	if err := e.Err(); err != nil {
-		return err
+		return 0, err
 	}
-	e.thread(op)
-	if err := conduits.CheckRemote(e, "sim: "+op, dst, a, n); err != nil {
-		return err
-	}
-	if dst != e.rank && e.j.rights[dst]&need != need && conduits.InSegment(e, dst, a, n) {
-		return errs.BadArg("sim: %s: rank %d attached its segment without the right to it (%v)", op, dst, need)
-	}
-	return nil
-}
-
-// Put has the card read src and put it to dst's segment.
-func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if err := e.checkTarget("put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+	e.thread(a.Verb.String())
+	if err := conduits.CheckAccess(e, "sim", a); err != nil {
 		return 0, err
 	}
 	j := e.j
 	p := &j.p
-	id, m := e.message(dst, conduits.Request, 0)
-	e.j.m.access(m)
-	m.kind, m.to, m.cookie, m.want, m.data = kindPut, to, cookie, want, src
-	e.puts++
-	gap := p.RMAGap
-	if len(src) > p.Immediate {
-		gap = p.PutGap
+	id, m := e.message(a.Rank, conduits.Request, 0)
+	j.m.access(m)
+	m.kind, m.to, m.cookie, m.want = kindPut, a.At, a.Cookie, a.Wanted()
+	have, gap, read := conduits.Event(0), p.RMAGap, false
+	switch a.Verb {
+	case conduits.Get:
+		m.kind, m.dest = kindGet, a.Mem
+		e.gets++
+	case conduits.Atomic:
+		m.kind, m.op, m.typ, m.a, m.b = kindAtomic, a.Op, a.Type, a.A, a.B
+		e.atomics++
+	default:
+		e.puts++
+		if read = a.Len() > uint64(p.Immediate) && a.Verb == conduits.Put; read {
+			m.data, gap = a.Mem, p.PutGap
+			break
+		}
+		m.data, m.own = j.m.buffer(int(a.Len())), true
+		if a.Verb == conduits.PutWord {
+			var b [8]byte
+			binary.LittleEndian.PutUint64(b[:], a.A)
+			bulk.Copy(m.data, b[:a.Size])
+		} else {
+			bulk.Copy(m.data, a.Mem)
+		}
+		have = m.want & conduits.SourceDone
+		m.want &^= have
 	}
 	at := e.issue(1, gap, &e.rmaFree) + p.Unit
 	j.trace.message(e.clock, 's', m)
-	if len(src) <= p.Immediate {
-		return e.immediate(id, m, at), nil
+	if read {
+		j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
+	} else {
+		j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
 	}
-	j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))
-	return 0, nil
-}
-
-// immediate sends a put whose data has been read with the descriptor.
-func (e *Endpoint) immediate(id uint32, m *message, at Time) conduits.Event {
-	j := e.j
-	b := j.m.buffer(len(m.data))
-	bulk.Copy(b, m.data)
-	m.data, m.own = b, true
-	have := m.want & conduits.SourceDone
-	m.want &^= have
-	j.schedule(at+j.faults.jitter(j), evInject, uint64(id))
-	return have
-}
-
-// PutWord is an immediate put.
-func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
-		return 0, errs.BadArg("sim: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
-	}
-	if err := e.checkTarget("put of a word", dst, to, uint64(n), segment.RightWrite); err != nil {
-		return 0, err
-	}
-	p := &e.j.p
-	id, m := e.message(dst, conduits.Request, 0)
-	e.j.m.access(m)
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	m.kind, m.to, m.cookie, m.want = kindPut, to, cookie, want
-	e.puts++
-	m.data, m.own = e.j.m.buffer(n), true
-	copy(m.data, b[:n])
-	have := want & conduits.SourceDone
-	m.want &^= have
-	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
-	e.j.trace.message(e.clock, 's', m)
-	e.j.schedule(at+e.j.faults.jitter(e.j), evInject, uint64(id))
 	return have, nil
-}
-
-// Get asks src's card for data.
-func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if err := e.checkTarget("get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
-		return 0, err
-	}
-	id, m := e.message(src, conduits.Request, 0)
-	e.j.m.access(m)
-	m.kind, m.to, m.cookie, m.want, m.dest = kindGet, from, cookie, want, dst
-	e.gets++
-	e.request(id, m)
-	return 0, nil
-}
-
-// Atomic asks dst's card to perform an operation.
-func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	if err := conduits.CheckAtomic("sim: atomic", op, t, to); err != nil {
-		return 0, 0, err
-	}
-	if err := e.checkTarget("atomic", dst, to, uint64(t.Size()), segment.RightAtomic); err != nil {
-		return 0, 0, err
-	}
-	id, m := e.message(dst, conduits.Request, 0)
-	e.j.m.access(m)
-	m.kind, m.op, m.typ, m.to, m.a, m.b, m.cookie, m.want = kindAtomic, op, t, to, a, b, cookie, conduits.RemoteDone
-	e.atomics++
-	e.request(id, m)
-	return 0, 0, nil
-}
-
-func (e *Endpoint) request(id uint32, m *message) {
-	p := &e.j.p
-	at := e.issue(1, p.RMAGap, &e.rmaFree) + p.Unit
-	e.j.trace.message(e.clock, 's', m)
-	e.j.schedule(at+e.j.faults.jitter(e.j), evInject, uint64(id))
 }
 
 // perform does what message id asks of its target's memory.
@@ -250,6 +190,3 @@ func (j *Job) answer(id uint32, m *message, k kind) {
 	m.src, m.dst = m.dst, m.src
 	j.schedule(j.now+j.faults.jitter(j), evInject, uint64(id))
 }
-
-// Post begins an access.
-func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

@@ -25,20 +25,21 @@ func (m *memory) Target(src int, a segment.NLA, n uint64, need segment.Rights) (
 	return m.seg.bytes(a, n)
 }
 
-func (m *memory) Atomic(src int, a segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, error) {
-	if b, ok := m.Target(src, a, uint64(t.Size()), segment.RightAtomic); ok {
-		return apply(b, op, t, x, y), nil
+func (m *memory) Atomic(src int, at segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) (uint64, error) {
+	a := conduits.Access{Verb: conduits.Atomic, Op: op, Type: t, A: x, B: y}
+	if b, ok := m.Target(src, at, a.Len(), segment.RightAtomic); ok {
+		a.PerformOn(b)
+		return a.Value, nil
 	}
-	b, u, err := m.Access(src, a, uint64(t.Size()), segment.RightAtomic)
+	b, u, err := m.Access(src, at, a.Len(), segment.RightAtomic)
 	if err != nil {
 		return 0, err
 	}
-	var old uint64
-	if !segment.Touch(b, func() { old = apply(b, op, t, x, y) }) {
-		err = segment.Gone(src, a, uint64(t.Size()), segment.RightAtomic)
+	if !segment.Touch(b, func() { a.PerformOn(b) }) {
+		err = segment.Gone(src, at, a.Len(), segment.RightAtomic)
 	}
 	u.Exit()
-	return old, err
+	return a.Value, err
 }
 
 func (m *memory) Access(src int, a segment.NLA, n uint64, need segment.Rights) ([]byte, *segment.Unit, error) {

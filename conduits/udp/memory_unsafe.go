@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/segment"
@@ -53,9 +52,4 @@ func (m *mapping) unmap() {
 // bytes is n bytes at a of the segment.
 func (m *mapping) bytes(a segment.NLA, n uint64) ([]byte, bool) {
 	return m.view.Bytes(a, n, m.view.Size())
-}
-
-// apply performs an operation on a word of memory, which is aligned.
-func apply(b []byte, op conduits.AtomicOp, t conduits.AtomicType, x, y uint64) uint64 {
-	return conduits.ApplyAtomic(unsafe.Pointer(unsafe.SliceData(b)), op, t, x, y)
 }

@@ -4,130 +4,75 @@ import (
 	"encoding/binary"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bulk"
-	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
-
-// checkTarget is what the initiator of op, such as "udp: put", can know.
-func (e *Endpoint) checkTarget(op string, dst int, a segment.NLA, n uint64, need segment.Rights) error {
-	if err := e.Err(); err != nil {
-		return err
-	}
-	if err := conduits.CheckRemote(e, op, dst, a, n); err != nil {
-		return err
-	}
-	if dst == e.rank {
-		return nil
-	}
-	if _, rights := e.c.segment(dst); rights&need != need && conduits.InSegment(e, dst, a, n) {
-		return errs.BadArg("%s: rank %d attached its segment without the right to it (%v)", op, dst, need)
-	}
-	return nil
-}
 
 // ReservePut stages a message that data goes ahead of, when it is committed.
 func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.NLA, data []byte, cookie uint64) (conduits.Slot, conduits.Event, conduits.Status) {
 	e.checkLengths(words, 0)
-	if n := uint64(len(data)); n > 0 && (conduits.CheckRemote(e, "udp", dst, to, n) != nil ||
-		e.SegmentRights(dst)&segment.RightWrite == 0 && conduits.InSegment(e, dst, to, n)) {
+	put := conduits.Access{Verb: conduits.Put, Rank: dst, At: to, Mem: data}
+	if len(data) > 0 && conduits.CheckAccess(e, "udp", &put) != nil {
 		panic("udp: put to an address that was not checked")
 	}
 	return e.reservePut(dst, c, words, to, data, cookie)
 }
 
-// Put copies src to dst's segment or registered memory.
-func (e *Endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts.Add(1)
-	if err := e.checkTarget("udp: put", dst, to, uint64(len(src)), segment.RightWrite); err != nil {
+// Post has the engine send what a asks for, unless it is for this rank's own memory.
+func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return 0, nil
+	}
+	switch a.Verb {
+	case conduits.Get:
+		e.gets.Add(1)
+	case conduits.Atomic:
+		e.atomics.Add(1)
+	default:
+		e.puts.Add(1)
+	}
+	if err := e.Err(); err != nil {
 		return 0, err
 	}
-	return e.put(dst, to, src, want, cookie)
-}
-
-func (e *Endpoint) put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if dst == e.rank {
-		if b, ok := e.mem.seg.bytes(to, uint64(len(src))); ok {
-			bulk.Copy(b, src)
-		} else if err := e.mem.own("put", to, uint64(len(src)), segment.RightWrite, func(b []byte) { bulk.Copy(b, src) }); err != nil {
-			return 0, err
-		}
-		e.notify()
-		return want, nil
+	if err := conduits.CheckAccess(e, "udp", a); err != nil {
+		return 0, err
+	}
+	if a.Rank == e.rank {
+		return e.postOwn(a)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.c.gone(dst) {
-		return 0, e.departed("put", dst)
+	if e.c.gone(a.Rank) {
+		return 0, e.departed(a.Verb.String(), a.Rank)
 	}
-	ev, err := e.eng.Put(dst, to, src, want, cookie)
+	var ev conduits.Event
+	var err error
+	switch a.Verb {
+	case conduits.Put:
+		ev, err = e.eng.Put(a.Rank, a.At, a.Mem, a.Want, a.Cookie)
+	case conduits.Get:
+		ev, err = e.eng.Get(a.Mem, a.Rank, a.At, a.Want, a.Cookie)
+	case conduits.PutWord:
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], a.A)
+		ev, err = e.eng.Put(a.Rank, a.At, b[:a.Size], a.Want, a.Cookie)
+	case conduits.Atomic:
+		err = e.eng.Atomic(a.Rank, a.At, a.Op, a.Type, a.A, a.B, a.Cookie)
+	}
 	e.flush()
 	return ev, err
 }
 
-// Get copies from src's segment or registered memory.
-func (e *Endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.gets.Add(1)
-	if err := e.checkTarget("udp: get", src, from, uint64(len(dst)), segment.RightRead); err != nil {
+// postOwn makes an access to this rank's own memory.
+func (e *Endpoint) postOwn(a *conduits.Access) (conduits.Event, error) {
+	if b, ok := e.mem.seg.bytes(a.At, a.Len()); ok {
+		a.PerformOn(b)
+	} else if err := e.mem.own(a.Verb.String(), a.At, a.Len(), a.Need(), a.PerformOn); err != nil {
 		return 0, err
 	}
-	if src == e.rank {
-		if b, ok := e.mem.seg.bytes(from, uint64(len(dst))); ok {
-			bulk.Copy(dst, b)
-		} else if err := e.mem.own("get", from, uint64(len(dst)), segment.RightRead, func(b []byte) { bulk.Copy(dst, b) }); err != nil {
-			return 0, err
-		}
-		return want, nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.c.gone(src) {
-		return 0, e.departed("get", src)
-	}
-	ev, err := e.eng.Get(dst, src, from, want, cookie)
-	e.flush()
-	return ev, err
-}
-
-// PutWord puts a word.
-func (e *Endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	e.puts.Add(1)
-	if n < 1 || n > 8 || n&(n-1) != 0 || uint64(to)%uint64(n) != 0 {
-		return 0, errs.BadArg("udp: put of a word: %d bytes at %v: 1, 2, 4 or 8, aligned", n, to)
-	}
-	if err := e.checkTarget("udp: put of a word", dst, to, uint64(n), segment.RightWrite); err != nil {
-		return 0, err
-	}
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	return e.put(dst, to, b[:n], want, cookie)
-}
-
-// Atomic performs an operation on dst's segment or registered memory.
-func (e *Endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	e.atomics.Add(1)
-	if err := conduits.CheckAtomic("udp: atomic", op, t, to); err != nil {
-		return 0, 0, err
-	}
-	if err := e.checkTarget("udp: atomic", dst, to, uint64(t.Size()), segment.RightAtomic); err != nil {
-		return 0, 0, err
-	}
-	if dst == e.rank {
-		old, err := e.mem.Atomic(e.rank, to, op, t, a, b)
-		if err != nil {
-			return 0, 0, conduits.Fault("udp: atomic", e.rank, err)
-		}
+	if a.Writes() {
 		e.notify()
-		return old, conduits.RemoteDone, nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.c.gone(dst) {
-		return 0, 0, e.departed("atomic", dst)
-	}
-	err := e.eng.Atomic(dst, to, op, t, a, b, cookie)
-	e.flush()
-	return 0, 0, err
+	return a.Wanted(), nil
 }
 
 // Fence does nothing: there is no direct access.
@@ -162,6 +107,3 @@ func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	_, rights := e.c.segment(rank)
 	return rights
 }
-
-// Post begins an access.
-func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) { return conduits.PostBy(e, a) }

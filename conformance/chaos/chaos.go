@@ -273,13 +273,14 @@ func (e *endpoint) Stats(s *conduits.Stats) {
 	defer e.mu.Unlock()
 	s.Sent[conduits.Request] += e.long + e.lost
 	for i := range e.deferred {
-		switch e.deferred[i].kind {
-		case opPut, opWord:
-			s.Puts++
-		case opGet:
+		switch o := &e.deferred[i]; {
+		case o.long:
+		case o.Verb == conduits.Get:
 			s.Gets++
-		case opAtomic:
+		case o.Verb == conduits.Atomic:
 			s.Atomics++
+		default:
+			s.Puts++
 		}
 	}
 }

@@ -5,61 +5,44 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// opKind says what a deferred operation is.
-type opKind uint8
-
-const (
-	opPut opKind = iota
-	opGet
-	opWord
-	opAtomic
-	opLong
-)
-
-// operation is one that a later poll performs.
+// operation is one that a later poll performs: an access, or a long request, whose data is
+// the access'.
 type operation struct {
-	kind   opKind
-	dst    int
-	to     segment.NLA
-	buf    []byte // source or destination; the caller's
-	want   conduits.Event
-	cookie uint64
-	v      uint64 // PutWord
-	n      int    // its bytes; the payload's length of a long request
-	op     conduits.AtomicOp
-	typ    conduits.AtomicType
-	a, b   uint64
-	words  []uint32 // long
-	tag    conduits.Tag
-	left   int // polls
+	conduits.Access
+	left int // polls
+
+	long    bool
+	words   []uint32
+	tag     conduits.Tag
+	payload int
 }
 
-// allowed says that an operation on n > 0 bytes of rank cannot fail when it is
-// begun, so that it may be begun later. Where the conduit below has no direct
-// access the rights to the segment are not known, and nothing is deferred. Of
-// registered memory nothing is known in any case, and a caller that asks for want hears
-// of a refusal, if at all, with RemoteDone.
-func (e *endpoint) allowed(rank int, a segment.NLA, n uint64, need segment.Rights, want conduits.Event) bool {
-	if n == 0 || conduits.CheckRank(e.inner, "", rank) != nil {
+// allowed reports whether an access cannot fail when it is begun, so that it may be begun
+// later. Where the conduit below has no direct access the rights to the segment are not
+// known, and nothing is deferred. Of registered memory nothing is known in any case, and a
+// caller hears of a refusal, if at all, with RemoteDone.
+func (e *endpoint) allowed(a *conduits.Access) bool {
+	n := a.Len()
+	if n == 0 || !a.Sound() || conduits.CheckRank(e.inner, "", a.Rank) != nil {
 		return false
 	}
-	if !conduits.InSegment(e.inner, rank, a, n) {
-		return want&conduits.RemoteDone != 0 && conduits.Registered(e.inner.SegmentSize(rank), a, n)
+	if !conduits.InSegment(e.inner, a.Rank, a.At, n) {
+		return a.Wanted()&conduits.RemoteDone != 0 && conduits.Registered(e.inner.SegmentSize(a.Rank), a.At, n)
 	}
 	first, views := e.inner.Views()
-	i := uint(rank - first)
+	i := uint(a.Rank - first)
 	if i >= uint(len(views)) {
 		return false
 	}
 	v := &views[i]
 	limit := v.Atomic
-	switch need {
+	switch a.Need() {
 	case segment.RightRead:
 		limit = v.Read
 	case segment.RightWrite:
 		limit = v.Write
 	}
-	_, ok := v.At(a, n, limit)
+	_, ok := v.At(a.At, n, limit)
 	return ok
 }
 
@@ -100,148 +83,31 @@ func (e *endpoint) tell(ev conduits.Event, value, cookie uint64) conduits.Event 
 	return ev &^ keep
 }
 
-// Put copies now or later.
-func (e *endpoint) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if !e.op() {
-		return 0, e.gone()
-	}
-	// Without any completion the caller could not learn when src may be reused.
-	if want != 0 && e.allowed(dst, to, uint64(len(src)), segment.RightWrite, want) && e.mayDefer() {
-		e.deferOp(operation{kind: opPut, dst: dst, to: to, buf: src, want: want, cookie: cookie})
-		return 0, nil
-	}
-	ev, err := e.inner.Put(dst, to, src, want, cookie)
-	if err != nil {
-		return ev, err
-	}
-	return e.tell(ev&want, 0, cookie), nil
-}
-
-// Get copies now or later.
-func (e *endpoint) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if !e.op() {
-		return 0, e.gone()
-	}
-	if want&conduits.RemoteDone != 0 && e.allowed(src, from, uint64(len(dst)), segment.RightRead, want) && e.mayDefer() {
-		e.deferOp(operation{kind: opGet, dst: src, to: from, buf: dst, want: want, cookie: cookie})
-		return 0, nil
-	}
-	ev, err := e.inner.Get(dst, src, from, want, cookie)
-	if err != nil {
-		return ev, err
-	}
-	return e.tell(ev&want, 0, cookie), nil
-}
-
-// PutWord stores now or later.
-func (e *endpoint) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if !e.op() {
-		return 0, e.gone()
-	}
-	sound := n == 1 || n == 2 || n == 4 || n == 8
-	if sound && want != 0 && uint64(to)%uint64(n) == 0 && e.allowed(dst, to, uint64(n), segment.RightWrite, want) && e.mayDefer() {
-		e.deferOp(operation{kind: opWord, dst: dst, to: to, v: v, n: n, want: want, cookie: cookie})
-		return 0, nil
-	}
-	ev, err := e.inner.PutWord(dst, to, v, n, want, cookie)
-	if err != nil {
-		return ev, err
-	}
-	return e.tell(ev&want, 0, cookie), nil
-}
-
-// Atomic performs op now or later.
-func (e *endpoint) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	if !e.op() {
-		return 0, 0, e.gone()
-	}
-	if conduits.CheckAtomic("", op, t, to) == nil && e.allowed(dst, to, uint64(t.Size()), segment.RightAtomic, conduits.RemoteDone) && e.mayDefer() {
-		e.deferOp(operation{kind: opAtomic, dst: dst, to: to, op: op, typ: t, a: a, b: b, want: conduits.RemoteDone, cookie: cookie})
-		return 0, 0, nil
-	}
-	v, ev, err := e.inner.Atomic(dst, to, op, t, a, b, cookie)
-	if err != nil {
-		return v, ev, err
-	}
-	if ev = e.tell(ev&conduits.RemoteDone, v, cookie); ev == 0 {
-		v = 0
-	}
-	return v, ev, nil
-}
-
-// perform does the operations whose time has come. requests reports whether
-// requests may be sent here. The caller is the poller.
-func (e *endpoint) perform(requests bool) {
-	if e.dead.Load() {
-		return
-	}
-	e.mu.Lock()
-	for i := range e.deferred {
-		e.deferred[i].left--
-	}
-	e.mu.Unlock()
-	for {
-		e.mu.Lock()
-		i := pick(e.rng, len(e.deferred), func(i int) bool {
-			o := &e.deferred[i]
-			return o.left <= 0 && (o.kind != opLong || requests)
-		})
-		if i < 0 {
-			e.mu.Unlock()
-			return
-		}
-		o := e.deferred[i]
-		e.deferred = append(e.deferred[:i], e.deferred[i+1:]...)
-		e.mu.Unlock()
-		if o.kind != opLong {
-			e.move(&o)
-			continue
-		}
-		if !e.sendLong(&o) {
-			e.mu.Lock()
-			e.deferred = append(e.deferred, o)
-			e.mu.Unlock()
-			requests = false // no credit: the next poll tries again
-		}
-	}
-}
-
-// move performs a deferred operation and keeps its completions.
-func (e *endpoint) move(o *operation) {
-	var ev conduits.Event
-	var value uint64
-	var err error
-	switch o.kind {
-	case opPut:
-		ev, err = e.inner.Put(o.dst, o.to, o.buf, o.want, o.cookie)
-	case opGet:
-		ev, err = e.inner.Get(o.buf, o.dst, o.to, o.want, o.cookie)
-	case opWord:
-		ev, err = e.inner.PutWord(o.dst, o.to, o.v, o.n, o.want, o.cookie)
-	case opAtomic:
-		value, ev, err = e.inner.Atomic(o.dst, o.to, o.op, o.typ, o.a, o.b, o.cookie)
-	}
-	if err != nil {
-		ev = o.want
-	}
-	if ev &= o.want; ev == 0 {
-		return
-	}
-	e.mu.Lock()
-	if err != nil {
-		e.done = append(e.done, completion{cookie: o.cookie, ev: ev, err: err})
-	} else {
-		e.later(completion{cookie: o.cookie, ev: ev, value: value})
-	}
-	e.mu.Unlock()
-}
-
-// Post begins an access, now or later.
+// Post makes an access, now or later.
 func (e *endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	if a.Now {
 		return e.now(a)
 	}
-	return conduits.PostBy(e, a)
+	if !e.op() {
+		return 0, e.gone()
+	}
+	// Without any completion the caller could not learn when its memory may be used again.
+	needed := a.Wanted()
+	if a.Verb == conduits.Get {
+		needed &= conduits.RemoteDone
+	}
+	if needed != 0 && e.allowed(a) && e.mayDefer() {
+		e.deferOp(operation{Access: *a})
+		return 0, nil
+	}
+	ev, err := e.inner.Post(a)
+	if err != nil {
+		return ev, err
+	}
+	if ev = e.tell(ev&a.Wanted(), a.Value, a.Cookie); a.Verb == conduits.Atomic && ev == 0 {
+		a.Value = 0
+	}
+	return ev, nil
 }
 
 // now makes an access at once, of its pieces some, or says that it cannot be.
@@ -261,4 +127,59 @@ func (e *endpoint) now(a *conduits.Access) (conduits.Event, error) {
 	ev, err := e.inner.Post(a)
 	a.Pieces = all
 	return ev, err
+}
+
+// perform does the operations whose time has come. requests reports whether
+// requests may be sent here. The caller is the poller.
+func (e *endpoint) perform(requests bool) {
+	if e.dead.Load() {
+		return
+	}
+	e.mu.Lock()
+	for i := range e.deferred {
+		e.deferred[i].left--
+	}
+	e.mu.Unlock()
+	for {
+		e.mu.Lock()
+		i := pick(e.rng, len(e.deferred), func(i int) bool {
+			o := &e.deferred[i]
+			return o.left <= 0 && (!o.long || requests)
+		})
+		if i < 0 {
+			e.mu.Unlock()
+			return
+		}
+		o := e.deferred[i]
+		e.deferred = append(e.deferred[:i], e.deferred[i+1:]...)
+		e.mu.Unlock()
+		if !o.long {
+			e.move(&o)
+			continue
+		}
+		if !e.sendLong(&o) {
+			e.mu.Lock()
+			e.deferred = append(e.deferred, o)
+			e.mu.Unlock()
+			requests = false // no credit: the next poll tries again
+		}
+	}
+}
+
+// move performs a deferred operation and keeps its completions.
+func (e *endpoint) move(o *operation) {
+	ev, err := e.inner.Post(&o.Access)
+	if err != nil {
+		ev = o.Wanted()
+	}
+	if ev &= o.Wanted(); ev == 0 {
+		return
+	}
+	e.mu.Lock()
+	if err != nil {
+		e.done = append(e.done, completion{cookie: o.Cookie, ev: ev, err: err})
+	} else {
+		e.later(completion{cookie: o.Cookie, ev: ev, value: o.Value})
+	}
+	e.mu.Unlock()
 }

@@ -153,12 +153,13 @@ func (e *endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 	e.mu.Lock()
 	e.lied = 0
 	e.mu.Unlock()
-	if c == conduits.Request && len(data) > 0 && e.allowed(dst, to, uint64(len(data)), segment.RightWrite, conduits.RemoteDone) && e.mayDefer() {
+	put := conduits.Access{Verb: conduits.Put, Rank: dst, At: to, Mem: data, Want: conduits.RemoteDone, Cookie: cookie}
+	if c == conduits.Request && e.allowed(&put) && e.mayDefer() {
 		e.mu.Lock()
 		i := e.claim()
 		s := &e.slots[i]
 		s.late = true
-		s.op = operation{kind: opLong, dst: dst, to: to, buf: data, cookie: cookie, words: make([]uint32, words)}
+		s.op = operation{Access: put, long: true, words: make([]uint32, words)}
 		r := conduits.Slot{Words: s.op.words, Ref: uint64(i)}
 		e.mu.Unlock()
 		return r, 0, conduits.Ready
@@ -186,7 +187,7 @@ func (e *endpoint) Commit(dst int, c conduits.Class, s conduits.Slot, tag condui
 	switch {
 	case v.late && alive:
 		e.mu.Lock()
-		v.op.tag, v.op.n, v.op.left = tag, payload, e.while()
+		v.op.tag, v.op.payload, v.op.left = tag, payload, e.while()
 		e.deferred = append(e.deferred, v.op)
 		e.long++
 		e.mu.Unlock()
@@ -208,35 +209,35 @@ func (e *endpoint) Cancel(dst int, c conduits.Class, s conduits.Slot) {
 		return
 	}
 	e.mu.Lock()
-	e.later(completion{cookie: v.op.cookie, ev: conduits.SourceDone})
+	e.later(completion{cookie: v.op.Cookie, ev: conduits.SourceDone})
 	e.mu.Unlock()
 	e.inner.Wake(e.rank)
 }
 
 // sendLong performs a deferred long request; false if there is no credit.
 func (e *endpoint) sendLong(o *operation) bool {
-	s, ev, st := e.inner.ReservePut(o.dst, conduits.Request, len(o.words), o.to, o.buf, o.cookie)
+	s, ev, st := e.inner.ReservePut(o.Rank, conduits.Request, len(o.words), o.At, o.Mem, o.Cookie)
 	switch st {
 	case conduits.NoCredit:
 		return false
 	case conduits.Dead:
 		err := e.inner.Err()
 		if err == nil {
-			err = &conduits.PeerError{Rank: o.dst, Op: "long request", Err: errs.Closed("it has left the job")}
+			err = &conduits.PeerError{Rank: o.Rank, Op: "long request", Err: errs.Closed("it has left the job")}
 		}
 		e.mu.Lock()
 		e.long--
 		e.lost++
-		e.done = append(e.done, completion{cookie: o.cookie, ev: conduits.SourceDone, err: err})
+		e.done = append(e.done, completion{cookie: o.Cookie, ev: conduits.SourceDone, err: err})
 		e.mu.Unlock()
 		return true
 	}
 	copy(s.Words, o.words)
-	e.inner.Commit(o.dst, conduits.Request, s, o.tag, o.n)
+	e.inner.Commit(o.Rank, conduits.Request, s, o.tag, o.payload)
 	e.mu.Lock()
 	e.long--
 	if ev&conduits.SourceDone != 0 {
-		e.done = append(e.done, completion{cookie: o.cookie, ev: conduits.SourceDone})
+		e.done = append(e.done, completion{cookie: o.Cookie, ev: conduits.SourceDone})
 	}
 	e.mu.Unlock()
 	return true

@@ -29,7 +29,6 @@ var brief = map[string]string{
 	"conduits/shm/mailbox_unsafe.go":                "SendPayload",
 	"conduits/sim/endpoint.go":                      "Send SendPayload",
 	"conduits/sim/offload.go":                       "Multicast",
-	"conduits/sim/rma.go":                           "PutWord",
 	"conduits/sim/socket.go":                        "Send Recv",
 	"conduits/udp/engine/congest.go":                "lost",
 	"conduits/udp/engine/engine.go":                 "Send Copy SendLong long freePkt",
