@@ -10,6 +10,7 @@ import (
 // reduction, or a gathering, with the result on all ranks needs no barrier for that: the root
 // has heard of all ranks when it has the result.
 type card struct {
+	c     *Endpoint
 	unit  conduits.BarrierUnit
 	piece int    // the most that one multicast carries
 	phase uint64 // of the barrier, which this rank has come to last
@@ -24,7 +25,7 @@ const cardRanks = 3
 func (c *Endpoint) useCard() {
 	unit, ok := conduits.BarrierUnitOf(c.e.Conduit(), conduits.BarrierOfCollectives+1)
 	if piece := c.e.MaxMulticast(); ok && piece > 0 && c.size >= cardRanks {
-		c.card = &card{unit: unit, piece: piece}
+		c.card = &card{c: c, unit: unit, piece: piece}
 	}
 }
 
@@ -34,7 +35,8 @@ func (c *Endpoint) useCard() {
 const callRank = maxDistance
 
 // callWord is that of the call under way.
-func (c *Endpoint) callWord() uint64 {
+func (k *card) callWord() uint64 {
+	c := k.c
 	h := uint64(c.seq)
 	for _, v := range [...]uint64{uint64(c.call.kind), uint64(c.call.root), c.call.size} {
 		h = (h ^ v) * 0x9e3779b97f4a7c15
@@ -45,25 +47,25 @@ func (c *Endpoint) callWord() uint64 {
 
 // enter says that this rank is ready for the call under way, and does not wait. The
 // barrier's phase before may be one that this rank has not waited for.
-func (c *Endpoint) enter() error {
-	if err := c.met(); err != nil {
+func (k *card) enter() error {
+	if err := k.met(); err != nil {
 		return err
 	}
-	w := c.callWord()
-	if err := c.card.unit.EnterBarrier(conduits.BarrierOfCollectives, w, w); err != nil {
+	w := k.callWord()
+	if err := k.unit.EnterBarrier(conduits.BarrierOfCollectives, w, w); err != nil {
 		return err
 	}
-	c.card.phase++
+	k.phase++
 	return nil
 }
 
 // met waits until all ranks have come to the phase that this rank has come to. If their
 // calls differ, one of two ranks that know it of each other says so to the other, whose
 // answer is as of any that do not match.
-func (c *Endpoint) met() error {
-	k := c.card
+func (k *card) met() error {
+	c := k.c
 	var low, high uint64
-	err := c.waitCard(-1, func() bool {
+	err := k.wait(-1, func() bool {
 		var n uint64
 		n, low, high = k.unit.BarrierResult(conduits.BarrierOfCollectives)
 		return n == k.phase
@@ -90,43 +92,66 @@ func (k *card) differ() bool {
 }
 
 // cast sends data to all other ranks, which are ready.
-func (c *Endpoint) cast(data []byte) error {
+func (k *card) cast(data []byte) error {
+	c := k.c
 	word := c.number()<<16 | cast<<8
-	return inPieces(data, c.card.piece, func(part []byte, lo, hi uint32) error {
+	return inPieces(data, k.piece, func(part []byte, lo, hi uint32) error {
 		return c.e.Multicast(handlerData, part, c.seq, word, lo, hi)
 	})
 }
 
-// awaitCast waits until what root casts has landed.
-func (c *Endpoint) awaitCast(root int) error {
+// take is Endpoint.take of a stage by the card.
+func (k *card) take(s *stage) error {
+	c, root := k.c, int(s.rank)
+	switch s.do {
+	case stageExpect:
+		c.mu.Lock()
+		c.link(keyAt(cast, 0, c.job(root))).land = landing{open: true, buf: s.buf}
+		c.mu.Unlock()
+		return nil
+	case stageReady:
+		if err := k.enter(); err != nil || c.rank != root {
+			return err
+		}
+		return k.met()
+	case stageCast:
+		return k.cast(s.buf)
+	}
+	return k.await(root)
+}
+
+// await waits until what root casts has landed.
+func (k *card) await(root int) error {
+	c := k.c
 	c.mu.Lock()
 	l := &c.link(keyAt(cast, 0, c.job(root))).land
 	c.mu.Unlock()
 	landed := false // read while mu is held
-	if err := c.waitCard(root, func() bool {
+	if err := k.wait(root, func() bool {
 		landed = l.begun && l.got == len(l.buf)
-		return landed || c.card.differ()
+		return landed || k.differ()
 	}); err != nil || landed {
 		return err
 	}
-	return c.met()
+	return k.met()
 }
 
-// waitCard is wait for what root sends, or, if that is -1, for all ranks.
-func (c *Endpoint) waitCard(root int, ok func() bool) error {
+// wait is Endpoint.wait for what root sends, or, if that is -1, for all ranks.
+func (k *card) wait(root int, ok func() bool) error {
+	c := k.c
 	c.mu.Lock()
-	c.card.waits = true
+	k.waits = true
 	c.mu.Unlock()
 	ep := c.e.Conduit()
 	err := c.waitFor(root, false, func() int {
-		r := c.card.unit.BarrierLeft(conduits.BarrierOfCollectives)
+		r := k.unit.BarrierLeft(conduits.BarrierOfCollectives)
 		if r < 0 && root >= 0 && ep.Left(c.job(root)) {
 			r = c.job(root)
 		}
 		return r
 	}, ok)
 	c.mu.Lock()
-	c.card.waits = false
+	k.waits = false
 	c.mu.Unlock()
 	return err
 }

@@ -362,14 +362,18 @@ func TestNothingAllocates(t *testing.T) {
 	const runs = 100
 	must(t, "shm", 3, func(m *member) error {
 		var failed error
-		acc, all, other := make([]byte, 16), make([]byte, 48), make([]byte, 48)
+		acc, all, other := make([]byte, 2<<10), make([]byte, 6<<10), make([]byte, 6<<10)
 		round := func() {
-			for _, err := range [...]error{
-				m.AllReduce(acc, sum), m.Broadcast(1, acc), m.Reduce(2, acc, sum), m.ExclusiveScan(acc, other[:16], sum),
-				m.Scan(acc, sum), m.Gather(0, acc, all), m.AllGather(acc, all), m.Scatter(0, all, acc), m.Exchange(all, other), m.Agree(acc, sum),
-			} {
-				if err != nil {
-					failed = err
+			for _, n := range []int{16, 100, 2 << 10} { // at the slots, along the tree, and directly
+				acc, all, other := acc[:n], all[:3*n], other[:3*n]
+				for _, err := range [...]error{
+					m.AllReduce(acc, sum), m.Broadcast(1, acc), m.Reduce(2, acc, sum), m.ExclusiveScan(acc, other[:n], sum),
+					m.Scan(acc, sum), m.Gather(0, acc, all), m.AllGather(acc, all), m.Scatter(0, all, acc), m.Exchange(all, other), m.Agree(acc, sum),
+					m.AllReduceElements(4, all, sum), m.ReduceScatter(all, acc, sum),
+				} {
+					if err != nil {
+						failed = err
+					}
 				}
 			}
 		}
@@ -381,7 +385,7 @@ func TestNothingAllocates(t *testing.T) {
 				round()
 			}
 		} else if a := testing.AllocsPerRun(runs, round); a != 0 {
-			t.Errorf("%v allocations for ten collectives on three ranks", a)
+			t.Errorf("%v allocations for twelve collectives of three sizes on three ranks", a)
 		}
 		return failed
 	})

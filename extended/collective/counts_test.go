@@ -244,7 +244,7 @@ var countedCalls = []counted{
 			return c.ReduceScatterNB(b.large[:b.n*directBlock], make([]byte, directBlock), none)
 		},
 		inner: func(c *Endpoint, b *blanks) error {
-			return c.reduceDirect(func(int) []byte { return b.own }, b.in[:len(b.own)], none)
+			return c.plan(args{}, func(w *work, add adder) bool { return w.reduceDirect(add, wholly(b.own), b.in[:len(b.own)]) })
 		},
 		dense: true, messages: pairs, depth: ring,
 	},
@@ -256,9 +256,17 @@ var countedCalls = []counted{
 		nb: func(c *Endpoint, b *blanks) (Handle, error) {
 			return c.AllReduceElementsNB(8, make([]byte, b.n*directBlock), none)
 		},
-		inner: func(c *Endpoint, b *blanks) error { return c.allReduceDirect(b.all, 1, none) },
+		inner: func(c *Endpoint, b *blanks) error { return c.plan(args{own: b.all, unit: 1}, (*work).allReduceDirect) },
 		dense: true, messages: times(2, pairs), depth: times(2, ring),
 	},
+}
+
+// plan gives the transfers of all lists of a call that is a part of others.
+func (c *Endpoint) plan(a args, list func(w *work, add adder) bool) error {
+	w := work{c: c, args: a, scratch: &c.scratch}
+	for list(&w, func(s stage) { c.team.planned(&s) }) {
+	}
+	return nil
 }
 
 // transfer is a step of a schedule.
@@ -280,7 +288,7 @@ func (k *counted) planner(m *member, b *blanks) *planner {
 	for r := range t.ranks {
 		t.ranks[r] = int32(r)
 	}
-	p := &planner{Endpoint: &Endpoint{names: m.names, e: m.e, size: b.n, team: t}, blanks: b}
+	p := &planner{Endpoint: &Endpoint{names: m.names, e: m.e, spot: spot{size: b.n}, team: t}, blanks: b}
 	t.world = p.Endpoint
 	t.plan = func(s stage) {
 		if k.lengths && s.do == stagePost { // perhaps lengths of blocks that are to come

@@ -65,15 +65,14 @@ const (
 // am.Attach (Config.Runtime), then call Bind. Its calls are made by one goroutine at a
 // time; the other methods may be called by any.
 type Endpoint struct {
-	names      *Names
-	e          *am.Endpoint // nil before Bind
-	rank, size int
-	team       *team    // nil for all ranks of the job
-	teams      *numbers // of the job's endpoint; nil as long as there was none
-	levels     *levels  // nil if there is one neighbourhood only, or one for each rank
-	card       *card    // nil where there is none, and for teams
-	phases     Phases   // nil unless Config has it, and for teams
-	shared     *shared  // nil unless all ranks share memory, and for teams
+	names *Names
+	e     *am.Endpoint // nil before Bind
+	spot
+	team   *team    // nil for all ranks of the job
+	teams  *numbers // of the job's endpoint; nil as long as there was none
+	card   *card    // nil where there is none, and for teams
+	phases Phases   // nil unless Config has it, and for teams
+	shared *shared  // nil unless all ranks share memory, and for teams
 
 	// scratch is room of the call under way, kept for the next one.
 	scratch []uint64

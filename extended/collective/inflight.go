@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
 
@@ -30,7 +31,7 @@ type flight struct {
 
 // op is an operation.
 type op struct {
-	c       *Endpoint
+	work
 	call    call
 	seq     uint32
 	state   uint8 // opEarly and so on; this and what follows, up to err, under c.mu
@@ -50,12 +51,12 @@ type op struct {
 	// that which begins the call.
 	stages  []stage
 	next    int  // of stages
+	more    bool // there is another list of them
 	sub     int8 // of a stage that sends: subOffered and so on
 	off     int  // bytes that it has sent
 	combine Combine
-	scratch []uint64
+	words   []uint64   // see work.scratch
 	lacks   func() int // lacking, for those that wait
-	blocks  [][]byte   // the result of a call with blocks of any lengths
 }
 
 // The states of an operation.
@@ -163,12 +164,12 @@ func (o *op) recycle() {
 	if len(g.spare) == mostSpare || o.queued || o.running {
 		return
 	}
-	o.err, o.blocks, o.combine, o.state = nil, nil, nil, opEarly
+	o.err, o.work, o.combine, o.state = nil, work{c: o.c}, nil, opEarly
 	o.over.Store(false)
 	clear(o.stages)
 	o.stages, o.next, o.sub = o.stages[:0], 0, 0
-	if len(o.scratch) > roomKept/8 {
-		o.scratch = nil
+	if len(o.words) > roomKept/8 {
+		o.words = nil
 	}
 	g.spare = append(g.spare, o)
 }
@@ -205,6 +206,8 @@ func (c *Endpoint) beginNB(d call, combine Combine) (*op, error) {
 	}
 	return o, nil
 }
+
+func (o *op) add(s stage) { o.stages = append(o.stages, s) }
 
 // start takes the first stages of o, whose list is made.
 func (o *op) start() Handle {
@@ -389,23 +392,28 @@ func (o *op) run() (stalled bool) {
 	if !going {
 		return false
 	}
-	for err == nil && o.next < len(o.stages) {
+	for err == nil {
+		if o.next == len(o.stages) {
+			if !o.more {
+				break
+			}
+			o.stages, o.next = o.stages[:0], 0
+			o.more = o.step(o.add)
+			continue
+		}
 		var came int
 		s := &o.stages[o.next]
-		if s.do <= stageHear && c.planned(int(s.do), int(s.dir), int(s.far), int(s.rank), s.buf) {
+		if c.team.planned(s) {
 			o.next++
 			continue
 		}
 		switch s.do {
-		case stageDo:
-			rest := slices.Clone(o.stages[o.next+1:])
-			fn := s.fn
-			o.stages, o.next = o.stages[:0], 0
-			fn()
-			o.stages = append(o.stages, rest...)
-			continue
 		case stageCombine:
 			o.combine(s.buf, s.from)
+		case stageCopy:
+			bulk.Copy(s.buf, s.from)
+		case stageFold:
+			foldBlocks(s.buf, s.from, c.size, o.combine)
 		case stageDrop:
 			o.dropDirect(s)
 		case stagePost:

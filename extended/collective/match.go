@@ -287,7 +287,7 @@ func (c *Endpoint) Refuse(err error) error {
 	if c.begin(call{kind: kindBad}) == nil {
 		var failed error
 		if c.card != nil {
-			failed = c.enter() // others may wait there, for this rank
+			failed = c.card.enter() // others may wait there, for this rank
 		}
 		_ = c.finish(failed)
 	}

@@ -7,9 +7,11 @@ import (
 	"github.com/argon-go/argon/internal/bulk"
 )
 
-// A call that nothing waits for is a list of stages, which arrivals advance. The lists say
-// what the functions of moves.go and direct.go do, in the same order, so that messages
-// and the order of combination are the same.
+// A collective is a schedule: lists of stages, of which the next is made when all stages of the
+// one before are done. So a list may depend on what has come, and what only this rank does between
+// transfers is done where the list is made. A call that waits takes each stage as it is made
+// (Endpoint.take); one that does not keeps the list, and arrivals take its stages (op.run). Both send
+// the same messages and combine in the same order.
 
 // The stages.
 const (
@@ -19,381 +21,569 @@ const (
 	stageOffer          // of nothing: this rank is in the barrier
 	stageHear           // until such an offer has come; up to here transfers
 	stageCombine        // from into buf
-	stageDo             // fn, which may add stages that come next
+	stageCopy           // from to buf
+	stageFold           // the blocks of all ranks in from into buf: foldBlocks
 	stageDrop           // the link for direct transfers, with what came by it if from is not nil
+	// By the card, in calls that wait; rank is the root.
+	stageExpect    // data that is cast, in buf
+	stageReady     // for that: the root waits for all
+	stageCast      // buf
+	stageAwaitCast // until it has landed
 )
 
 // stage is one of them; dir, i and rank name the transfer as for Endpoint.post.
 type stage struct {
 	buf, from    []byte
-	fn           func()
 	rank         int32
 	do, dir, far uint8 // far is i
 }
 
-func (o *op) add(do, dir, i, rank int, buf []byte) {
-	o.stages = append(o.stages, stage{do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank), buf: buf})
+// adder takes the stages of a list, in order.
+type adder func(s stage)
+
+func (add adder) transfer(do, dir, i, rank int, buf []byte) {
+	add(stage{do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank), buf: buf})
 }
 
-func (o *op) post(dir, i, rank int, buf []byte) { o.add(stagePost, dir, i, rank, buf) }
-func (o *op) await(dir, i, rank int)            { o.add(stageAwait, dir, i, rank, nil) }
-func (o *op) send(dir, i, rank int, buf []byte) { o.add(stageSend, dir, i, rank, buf) }
-func (o *op) do(fn func())                      { o.stages = append(o.stages, stage{do: stageDo, fn: fn}) }
+func (add adder) post(dir, i, rank int, buf []byte) { add.transfer(stagePost, dir, i, rank, buf) }
+func (add adder) await(dir, i, rank int)            { add.transfer(stageAwait, dir, i, rank, nil) }
+func (add adder) send(dir, i, rank int, buf []byte) { add.transfer(stageSend, dir, i, rank, buf) }
+func (add adder) combine(acc, in []byte)            { add(stage{do: stageCombine, buf: acc, from: in}) }
+func (add adder) copy(to, from []byte)              { add(stage{do: stageCopy, buf: to, from: from}) }
 
-func (o *op) combineIn(acc, in []byte) {
-	o.stages = append(o.stages, stage{do: stageCombine, buf: acc, from: in})
+// args is what a call is given, but for its Combine. For most, own is what a rank
+// gives or gets alone and all what has a block of each rank; beside these it is Exchange's out and in
+// and ExclusiveScan's acc and before.
+type args struct {
+	kind     kind
+	elements bool // own consists of elements of unit bytes
+	root     int
+	unit     int // of lengths; of an AllReduce that is made directly the size of an element, else 0
+	own, all []byte
+	out      [][]byte
 }
 
-// room is n bytes for the call, aligned for every type.
-func (o *op) room(n int) []byte { return words(&o.scratch, n) }
+// call is what must be the same on all ranks.
+func (a *args) call() call {
+	d := call{kind: a.kind, root: uint32(a.root), size: uint64(len(a.own))}
+	switch a.kind {
+	case kindAllReduce:
+		d.root = uint32(a.unit)
+	case kindReduceScatter:
+		d.size = uint64(len(a.all))
+	case kindGatherV, kindAllGatherV, kindExchangeV:
+		d.size = uint64(a.unit)
+	}
+	return d
+}
 
-func (o *op) barrier() {
-	c := o.c
+// work is a call that is made by messages, and how far its lists are.
+type work struct {
+	c *Endpoint
+	args
+	card    bool      // see card
+	scratch *[]uint64 // room that is kept from one call to the next
+
+	part, k, posted int // of a call that consists of several; round, or partner; see direct
+	room            []byte
+	lens, data      []byte // of the ranks at and below this one
+	whole           []byte // of all ranks
+	blocks          [][]byte
+}
+
+// step makes the next list of stages; more says that another one follows.
+func (w *work) step(add adder) (more bool) {
+	switch w.kind {
+	case kindBarrier:
+		w.barrier(add)
+	case kindBroadcast:
+		w.broadcast(add, w.root, w.own)
+	case kindReduce:
+		w.reduce(add, w.root, w.own)
+	case kindAllReduce, kindAgree, kindLeave, kindClose:
+		if w.unit > 0 {
+			return w.allReduceDirect(add)
+		}
+		w.allReduce(add)
+	case kindSplit:
+		if w.all == nil {
+			w.allReduce(add)
+			return false
+		}
+		return w.allGather(add, w.own, w.all)
+	case kindGather:
+		return w.gatherTo(add)
+	case kindAllGather:
+		return w.allGather(add, w.own, w.all)
+	case kindScatter:
+		w.scatter(add, w.root, w.all, w.own)
+	case kindExchange:
+		return w.exchange(add, w.own, w.all)
+	case kindReduceScatter:
+		return w.reduceScatter(add)
+	case kindScan, kindExclusiveScan:
+		w.scan(add)
+	case kindGatherV:
+		return w.gatherV(add)
+	case kindAllGatherV:
+		return w.allGatherV(add)
+	case kindExchangeV:
+		return w.exchangeV(add)
+	}
+	return false
+}
+
+// roomKept is how much memory is kept from one call to the next, and how much the
+// contributions of children may take at once in a reduction, bytes; one contribution
+// may always be held, and is kept.
+const roomKept = 64 << 10
+
+// keep is n bytes for the call, aligned for every type.
+func (w *work) keep(n int) []byte {
+	if n > roomKept {
+		return make([]byte, n)
+	}
+	return words(w.scratch, n)
+}
+
+func (w *work) barrier(add adder) {
+	c := w.c
 	for i := 0; 1<<i < c.size; i++ {
-		o.add(stageOffer, down, i, c.below(i), nil)
-		o.add(stageHear, down, i, c.above(i), nil)
+		add.transfer(stageOffer, down, i, c.below(i), nil)
+		add.transfer(stageHear, down, i, c.above(i), nil)
 	}
 }
 
-func (o *op) broadcast(root int, buf []byte) {
-	o.expect(root, buf)
-	o.spread(root, buf)
+// broadcast spreads buf of root to all.
+func (w *work) broadcast(add adder, root int, buf []byte) {
+	w.expect(add, root, buf)
+	if w.card {
+		add(stage{do: stageReady, rank: int32(root)})
+	}
+	w.spread(add, root, buf)
 }
 
-func (o *op) expect(root int, buf []byte) {
-	if dir, i, rank, ok := o.c.source(root); ok {
-		o.post(dir, i, rank, buf)
+// expect is the first half of broadcast: buf is overwritten from now on, though
+// not before the root comes to spread.
+func (w *work) expect(add adder, root int, buf []byte) {
+	dir, i, rank, ok := w.c.source(root)
+	switch {
+	case !ok:
+	case w.card:
+		add(stage{do: stageExpect, rank: int32(root), buf: buf})
+	default:
+		add.post(dir, i, rank, buf)
 	}
 }
 
-func (o *op) spread(root int, buf []byte) {
-	if dir, i, rank, ok := o.c.source(root); ok {
-		o.await(dir, i, rank)
+func (w *work) spread(add adder, root int, buf []byte) {
+	dir, i, rank, ok := w.c.source(root)
+	switch {
+	case w.card && ok:
+		add(stage{do: stageAwaitCast, rank: int32(root)})
+	case w.card:
+		add(stage{do: stageCast, buf: buf})
+	default:
+		if ok {
+			add.await(dir, i, rank)
+		}
+		w.c.toBelow(root, func(dir, i, rank int) { add.send(dir, i, rank, buf) })
 	}
-	_ = o.c.toBelow(root, func(dir, i, rank int) error {
-		o.send(dir, i, rank, buf)
-		return nil
-	})
 }
 
-func (o *op) reduce(root int, acc []byte) {
-	c := o.c
+// reduce combines acc of all ranks into acc of root; the others' acc holds
+// something in between then. The contribution of later places in
+// the tree is combined into that of earlier ones. The order depends on root and size only.
+func (w *work) reduce(add adder, root int, acc []byte) {
+	c := w.c
 	p := c.relative(root)
 	kids := c.fanout(p)
 	batch, stride := batchOf(kids, len(acc))
-	room := o.room(batch * stride)
-	part := func(i int) []byte { return room[i%max(batch, 1)*stride:][:len(acc)] }
+	room := words(w.scratch, batch*stride)
 	for first := 0; first < kids; first += batch {
 		last := min(first+batch, kids)
 		for i := first; i < last; i++ {
-			o.post(up, i, c.below(i), part(i))
+			add.post(up, i, c.below(i), room[(i-first)*stride:][:len(acc)])
 		}
 		for i := first; i < last; i++ {
-			o.await(up, i, c.below(i))
-			o.combineIn(acc, part(i))
+			add.await(up, i, c.below(i))
+			add.combine(acc, room[(i-first)*stride:][:len(acc)])
 		}
 	}
 	if p != 0 {
 		i := bits.TrailingZeros(uint(p))
-		o.send(up, i, c.above(i), acc)
+		add.send(up, i, c.above(i), acc)
 	}
 }
 
-func (o *op) allReduce(acc []byte) {
-	o.expect(0, acc)
-	o.reduce(0, acc)
-	o.spread(0, acc)
+// batchOf is how many of so many contributions of size bytes a reduction has room for at
+// once, and how many bytes each takes there.
+func batchOf(kids, size int) (batch, stride int) {
+	stride = strideOf(size)
+	if stride == 0 {
+		return kids, 0
+	}
+	return min(kids, max(1, roomKept/stride)), stride
 }
 
-func (o *op) gather(root int, own, buf []byte) {
-	block, p := len(own), o.c.relative(root)
-	o.do(func() { bulk.Copy(buf, own) })
-	o.collect(root, buf, func(i int) (from, n int) { return block << i, block * o.c.subtree(p+1<<i) })
+// allReduce is reduce of own with the result on all ranks. What comes back is announced before
+// anything is sent up: the result then meets ranks that are ready for it. It cannot come
+// before this rank has sent own.
+func (w *work) allReduce(add adder) {
+	w.expect(add, 0, w.own)
+	w.reduce(add, 0, w.own)
+	w.spread(add, 0, w.own)
 }
 
-func (o *op) collect(root int, buf []byte, below func(i int) (from, n int)) {
-	c := o.c
+// gather collects one block of each rank at root, in order of their places
+// there. buf has room for the blocks of all ranks at and below this one, or is own if
+// there are none below.
+func (w *work) gather(add adder, root int, own, buf []byte) {
+	block, p := len(own), w.c.relative(root)
+	bulk.Copy(buf, own)
+	w.collect(add, root, buf, func(i int) (from, n int) { return block << i, block * w.c.subtree(p+1<<i) })
+}
+
+// collect has the data of the ranks below this one land in buf, which begins with its own,
+// and sends all of it up. below says which bytes are from the place at distance 2^i.
+func (w *work) collect(add adder, root int, buf []byte, below func(i int) (from, n int)) {
+	c := w.c
 	p := c.relative(root)
 	kids := c.fanout(p)
 	for i := range kids {
 		from, n := below(i)
-		o.post(up, i, c.below(i), buf[from:][:n])
+		add.post(up, i, c.below(i), buf[from:][:n])
 	}
 	for i := range kids {
-		o.await(up, i, c.below(i))
+		add.await(up, i, c.below(i))
 	}
 	if p != 0 {
 		i := bits.TrailingZeros(uint(p))
-		o.send(up, i, c.above(i), buf)
+		add.send(up, i, c.above(i), buf)
 	}
 }
 
-// gatherTo is Gather: gather, and what lies in order of places in order of ranks then.
-func (o *op) gatherTo(root int, own, all []byte) {
-	buf, p := all, o.c.relative(root)
+// gatherTo is gather at root's all, where blocks are moved from the order of places, which
+// begin with root, to that of ranks.
+func (w *work) gatherTo(add adder) (more bool) {
+	p := w.c.relative(w.root)
+	if w.part == 1 {
+		rotate(w.all, w.root*len(w.own))
+		return false
+	}
+	buf := w.all
 	switch {
 	case p == 0:
-	case o.c.fanout(p) == 0:
-		buf = own
+	case w.c.fanout(p) == 0:
+		buf = w.own
 	default:
-		buf = o.room(len(own) * o.c.subtree(p))
+		buf = w.keep(len(w.own) * w.c.subtree(p))
 	}
-	o.gather(root, own, buf)
-	if p == 0 && root != 0 {
-		o.do(func() { rotate(all, root*len(own)) })
-	}
+	w.gather(add, w.root, w.own, buf)
+	w.part = 1
+	return p == 0 && w.root != 0
 }
 
-func (o *op) allGather(own, all []byte) {
-	c := o.c
+// allGather copies the own of all ranks into all. By the card the broadcast from rank 0 needs no
+// barrier: each rank expects it before it takes part in gather, and rank 0 casts when it has heard
+// of all. Nothing comes into all before this rank has sent what it has gathered there.
+func (w *work) allGather(add adder, own, all []byte) (more bool) {
+	c := w.c
 	if block := len(own); c.directly(len(all)) {
-		bulk.Copy(all[c.rank*block:], own)
-		o.direct(func(int) []byte { return own }, func(r int) []byte { return all[r*block:][:block] })
-		return
+		if w.k == 0 {
+			bulk.Copy(all[c.rank*block:], own)
+		}
+		return w.direct(add, wholly(own), evenly(all, block))
 	}
-	o.gather(0, own, all[:len(own)*c.subtree(c.rank)])
-	o.broadcast(0, all)
+	if w.card {
+		w.expect(add, 0, all)
+	}
+	w.gather(add, 0, own, all[:len(own)*c.subtree(c.rank)])
+	if !w.card {
+		w.expect(add, 0, all)
+	}
+	w.spread(add, 0, all)
+	return false
 }
 
-func (o *op) scatter(root int, all, own []byte) {
-	c := o.c
+// scatter is gather backwards: own is this rank's block of root's all.
+func (w *work) scatter(add adder, root int, all, own []byte) {
+	c := w.c
 	block, p := len(own), c.relative(root)
 	kids := c.fanout(p)
 	buf := own
-	if p != 0 && kids > 0 {
-		buf = o.room(block * c.subtree(p))
-	}
 	if p != 0 {
+		if kids > 0 {
+			buf = w.keep(block * c.subtree(p))
+		}
 		i := bits.TrailingZeros(uint(p))
-		o.post(down, i, c.above(i), buf)
-		o.await(down, i, c.above(i))
+		add.post(down, i, c.above(i), buf)
+		add.await(down, i, c.above(i))
 	}
-	o.do(func() {
-		for i := kids - 1; i >= 0; i-- {
-			n := c.subtree(p + 1<<i)
-			if p == 0 {
-				o.send(down, i, c.below(i), c.blocks(all, block, c.below(i), n))
-				continue
-			}
-			o.send(down, i, c.below(i), buf[block<<i:][:block*n])
+	for i := kids - 1; i >= 0; i-- {
+		if n := c.subtree(p + 1<<i); p != 0 {
+			add.send(down, i, c.below(i), buf[block<<i:][:block*n])
+		} else {
+			add.send(down, i, c.below(i), wrapped(all, block, c.below(i), n))
 		}
-		switch {
-		case p == 0:
-			bulk.Copy(own, all[root*block:])
-		case kids > 0:
-			bulk.Copy(own, buf)
-		}
-	})
+	}
+	switch {
+	case p == 0:
+		add.copy(own, all[root*block:][:block])
+	case kids > 0:
+		add.copy(own, buf[:block])
+	}
 }
 
-func (o *op) exchange(out, in []byte) {
-	c := o.c
+// exchange sends block r of out to rank r and has block r of in come from there. In
+// round i blocks that have 2^i ranks to go, and whatever they have to go after that, move
+// on by so many (Bruck et al. 1997).
+func (w *work) exchange(add adder, out, in []byte) (more bool) {
+	c := w.c
 	block := len(out) / c.size
 	if c.directly(len(out)) {
-		bulk.Copy(in[c.rank*block:], out[c.rank*block:][:block])
-		o.direct(func(r int) []byte { return out[r*block:][:block] }, func(r int) []byte { return in[r*block:][:block] })
-		return
-	}
-	way := o.room(len(out))
-	o.do(func() {
-		rotated := bulk.Copy(way, out[c.rank*block:])
-		bulk.Copy(way[rotated:], out)
-	})
-	for i := 0; 1<<i < c.size; i++ {
-		o.do(func() {
-			n := 0
-			for j := 1 << i; j < c.size; j += 2 << i {
-				n += bulk.Copy(in[n:], way[j*block:min(j+1<<i, c.size)*block])
-			}
-			come := in[n:][:n]
-			o.post(down, i, c.above(i), come)
-			o.send(down, i, c.below(i), in[:n])
-			o.await(down, i, c.above(i))
-			o.do(func() {
-				n := 0
-				for j := 1 << i; j < c.size; j += 2 << i {
-					n += bulk.Copy(way[j*block:min(j+1<<i, c.size)*block], come[n:])
-				}
-			})
-		})
-	}
-	o.do(func() {
-		for j := range c.size {
-			from := (c.rank - j + c.size) % c.size
-			bulk.Copy(in[from*block:][:block], way[j*block:])
+		if w.k == 0 {
+			bulk.Copy(in[c.rank*block:], out[c.rank*block:][:block])
 		}
-	})
+		return w.direct(add, evenly(out, block), evenly(in, block))
+	}
+	// Block j of room is to go j ranks, and later one that has come j ranks.
+	if w.k == 0 {
+		w.room = w.keep(len(out))
+		rotated := bulk.Copy(w.room, out[c.rank*block:])
+		bulk.Copy(w.room[rotated:], out)
+	}
+	// moved copies the blocks of round i by move, and returns how many bytes they are: at most
+	// half of in, since below each such block there is one that stays.
+	moved := func(i int, move func(way []byte, n int) int) (n int) {
+		for j := 1 << i; j < c.size; j += 2 << i {
+			n += move(w.room[j*block:min(j+1<<i, c.size)*block], n)
+		}
+		return n
+	}
+	if w.k > 0 {
+		n := moved(w.k-1, func(way []byte, _ int) int { return len(way) })
+		moved(w.k-1, func(way []byte, at int) int { return bulk.Copy(way, in[n+at:]) })
+	}
+	if i := w.k; 1<<i < c.size {
+		n := moved(i, func(way []byte, at int) int { return bulk.Copy(in[at:], way) })
+		add.post(down, i, c.above(i), in[n:][:n])
+		add.send(down, i, c.below(i), in[:n])
+		add.await(down, i, c.above(i))
+		w.k++
+		return true
+	}
+	for j := range c.size {
+		bulk.Copy(in[around(c.rank, -j, c.size)*block:][:block], w.room[j*block:])
+	}
+	w.k = 0
+	return false
 }
 
-func (o *op) scan(acc, before []byte) {
-	c := o.c
-	in := o.room(len(acc))
+// scan leaves in own the combination of all ranks up to this one and in all
+// that of all ranks below it, if there are any; all may be nil. The Combine makes acc the
+// combination of in, which is of lower ranks, and acc.
+func (w *work) scan(add adder) {
+	c, acc, before := w.c, w.own, w.all
+	in := words(w.scratch, len(acc))
 	for i := 0; 1<<i < c.size; i++ {
 		has := c.rank >= 1<<i
 		if has {
-			o.post(down, i, c.above(i), in)
+			add.post(down, i, c.above(i), in)
 		}
 		if c.rank+1<<i < c.size {
-			o.send(down, i, c.below(i), acc)
+			add.send(down, i, c.below(i), acc)
 		}
 		if !has {
 			continue
 		}
-		o.await(down, i, c.above(i))
+		add.await(down, i, c.above(i))
 		switch {
 		case before == nil:
 		case i == 0:
-			o.do(func() { bulk.Copy(before, in) })
+			add.copy(before, in)
 		default:
-			o.combineIn(before, in)
+			add.combine(before, in)
 		}
-		o.combineIn(acc, in)
+		add.combine(acc, in)
 	}
 }
 
-func (o *op) direct(out, in func(r int) []byte) {
-	c := o.c
-	k, posted := 1, 1
-	var more func()
-	more = func() {
-		if k >= c.size {
-			return
+// direct sends out of each other rank there, and has data from it land in its in, one partner in
+// a list. Both ranks know how long that is; nothing is sent of what is empty.
+func (w *work) direct(add adder, out, in pieces) (more bool) {
+	c := w.c
+	if w.k == 0 {
+		w.k, w.posted = 1, 1
+	}
+	if w.k >= c.size {
+		w.k = 0
+		return false
+	}
+	for ; w.posted < c.size && w.posted < w.k+window; w.posted++ {
+		from := around(c.rank, -w.posted, c.size)
+		if b := in.of(from); len(b) > 0 {
+			add.post(direct, 0, from, b)
 		}
-		for ; posted < c.size && posted < k+window; posted++ {
-			from := around(c.rank, -posted, c.size)
-			if b := in(from); len(b) > 0 {
-				o.post(direct, 0, from, b)
+	}
+	to, from := around(c.rank, w.k, c.size), around(c.rank, -w.k, c.size)
+	if b := out.of(to); len(b) > 0 {
+		add.send(direct, 0, to, b)
+		add(stage{do: stageDrop, rank: int32(to)})
+	}
+	if b := in.of(from); len(b) > 0 {
+		add.await(direct, 0, from)
+		add(stage{do: stageDrop, rank: int32(from), from: b})
+	}
+	w.k++
+	return true
+}
+
+// reduceDirect combines the out of this rank, which each rank has as long as own is here, and
+// leaves it in own.
+func (w *work) reduceDirect(add adder, out pieces, own []byte) (more bool) {
+	c, stride := w.c, strideOf(len(own))
+	if w.k == 0 && len(own) > 0 {
+		w.room = w.keep(stride * c.size)
+		bulk.Copy(w.room[c.rank*stride:], out.of(c.rank))
+	}
+	if w.direct(add, out, pieces{all: w.room, stride: stride, size: len(own)}) {
+		return true
+	}
+	if len(own) > 0 {
+		add(stage{do: stageFold, buf: own, from: w.room})
+	}
+	return false
+}
+
+// allReduceDirect is allReduce of own, which has elements of unit bytes: each rank combines
+// a part of them for all.
+func (w *work) allReduceDirect(add adder) (more bool) {
+	c, acc := w.c, w.own
+	per := (len(acc)/w.unit + c.size - 1) / c.size
+	all := evenly(acc, (per+7)&^7*w.unit) // each begins at a multiple of 8 bytes
+	own := all.of(c.rank)
+	if w.part == 0 {
+		if w.reduceDirect(add, all, own) {
+			return true
+		}
+		w.part = 1
+	}
+	return w.direct(add, wholly(own), all)
+}
+
+// reduceScatter leaves in own the combination of block rank of the all of all ranks.
+func (w *work) reduceScatter(add adder) (more bool) {
+	if w.c.directly(len(w.all)) {
+		return w.reduceDirect(add, evenly(w.all, len(w.own)), w.own)
+	}
+	w.reduce(add, 0, w.all)
+	w.scatter(add, 0, w.all, w.own)
+	return false
+}
+
+// exchangeV sends out[r] to rank r, for all r, and leaves in blocks what the ranks send to this one.
+func (w *work) exchangeV(add adder) (more bool) {
+	c := w.c
+	if w.part == 0 {
+		if w.lens == nil {
+			w.lens, w.whole = make([]byte, 8*c.size), make([]byte, 8*c.size)
+			for r, b := range w.out {
+				binary.LittleEndian.PutUint64(w.lens[8*r:], uint64(len(b)))
 			}
 		}
-		to, from := around(c.rank, k, c.size), around(c.rank, -k, c.size)
-		if b := out(to); len(b) > 0 {
-			o.send(direct, 0, to, b)
-			o.add(stageDrop, direct, 0, to, nil)
+		if w.exchange(add, w.lens, w.whole) {
+			return true
 		}
-		if b := in(from); len(b) > 0 {
-			o.await(direct, 0, from)
-			o.stages = append(o.stages, stage{do: stageDrop, dir: direct, rank: int32(from), from: b})
-		}
-		k++
-		o.do(more)
+		w.part, w.blocks = 1, cut(w.whole)
+		bulk.Copy(w.blocks[c.rank], w.out[c.rank])
 	}
-	o.do(more)
+	return w.direct(add, pieces{list: w.out}, pieces{list: w.blocks})
 }
 
-func (o *op) reduceDirect(out func(r int) []byte, own []byte) {
-	c := o.c
-	stride := (len(own) + 7) &^ 7
-	var room []byte
-	if len(own) > 0 {
-		room = o.room(stride * c.size)
-		bulk.Copy(room[c.rank*stride:], out(c.rank))
+// gatherV leaves in blocks the own of all ranks at root.
+func (w *work) gatherV(add adder) (more bool) {
+	w.part++
+	switch w.part {
+	case 1:
+		w.gatherLengths(add, w.root)
+		return true
+	case 2:
+		w.gatherData(add, w.root)
+		return true
 	}
-	o.direct(out, func(r int) []byte { return room[min(len(room), r*stride):][:len(own)] })
-	if len(own) > 0 {
-		o.do(func() {
-			combineBlocks(room, c.size, stride, len(own), o.combine)
-			bulk.Copy(own, room)
-		})
+	if w.c.rank == w.root {
+		rotate(w.lens, 8*w.root) // places begin with root, ranks with 0
+		rotate(w.data, sumLengths(w.lens, 0, w.root))
+		w.blocks = filled(w.lens, w.data)
 	}
+	return false
 }
 
-func (o *op) allReduceDirect(acc []byte, elem int) {
-	c := o.c
-	per := (len(acc)/elem + c.size - 1) / c.size
-	part := (per + 7) &^ 7 * elem
-	of := func(r int) []byte {
-		at := min(r*part, len(acc))
-		return acc[at:min(at+part, len(acc))]
-	}
-	own := of(c.rank)
-	o.reduceDirect(of, own)
-	o.direct(func(int) []byte { return own }, of)
+// gatherLengths leaves in lens the lengths of what the ranks give from this one's place on, as
+// far as they are below it in the tree of root.
+func (w *work) gatherLengths(add adder, root int) {
+	w.lens = make([]byte, 8*w.c.subtree(w.c.relative(root)))
+	w.gather(add, root, binary.LittleEndian.AppendUint64(nil, uint64(len(w.own))), w.lens)
 }
 
-func (o *op) reduceScatter(all, own []byte) {
-	if block := len(own); o.c.directly(len(all)) {
-		o.reduceDirect(func(r int) []byte { return all[r*block:][:block] }, own)
-		return
-	}
-	o.reduce(0, all)
-	o.scatter(0, all, own)
-}
-
-func (o *op) exchangeV(out [][]byte) {
-	c := o.c
-	lens, come := make([]byte, 8*c.size), make([]byte, 8*c.size)
-	for r, b := range out {
-		binary.LittleEndian.PutUint64(lens[8*r:], uint64(len(b)))
-	}
-	o.exchange(lens, come)
-	o.do(func() {
-		in := cut(come)
-		bulk.Copy(in[c.rank], out[c.rank])
-		o.blocks = in
-		o.direct(func(r int) []byte { return out[r] }, func(r int) []byte { return in[r] })
-	})
-}
-
-func (o *op) gatherV(root int, own []byte) {
-	o.gatherPlaces(root, own, func(lens, data []byte) {
-		if o.c.rank != root {
-			return
-		}
-		rotate(lens, 8*root)
-		rotate(data, sumLengths(lens, 0, root))
-		o.blocks = filled(lens, data)
-	})
-}
-
-// filled is blocks of the lengths lens with data.
-func filled(lens, data []byte) [][]byte {
-	all := cut(lens)
-	for _, b := range all {
-		data = data[bulk.Copy(b, data):]
-	}
-	return all
-}
-
-// gatherPlaces has then get what Endpoint.gatherPlaces returns.
-func (o *op) gatherPlaces(root int, own []byte, then func(lens, data []byte)) {
-	c := o.c
+// gatherData leaves in data what these ranks give.
+func (w *work) gatherData(add adder, root int) {
+	c := w.c
 	p := c.relative(root)
-	lens := make([]byte, 8*c.subtree(p))
-	mine := binary.LittleEndian.AppendUint64(nil, uint64(len(own)))
-	o.gather(root, mine, lens)
-	o.do(func() {
-		data := own
-		if c.fanout(p) > 0 {
-			data = make([]byte, sumLengths(lens, 0, len(lens)/8))
-			bulk.Copy(data, own)
-		}
-		o.collect(root, data, func(i int) (from, n int) {
-			return sumLengths(lens, 0, 1<<i), sumLengths(lens, 1<<i, c.subtree(p+1<<i))
-		})
-		o.do(func() { then(lens, data) })
+	w.data = w.own
+	if c.fanout(p) > 0 {
+		w.data = make([]byte, sumLengths(w.lens, 0, len(w.lens)/8))
+		bulk.Copy(w.data, w.own)
+	}
+	w.collect(add, root, w.data, func(i int) (from, n int) {
+		return sumLengths(w.lens, 0, 1<<i), sumLengths(w.lens, 1<<i, c.subtree(p+1<<i))
 	})
 }
 
-func (o *op) allGatherV(own []byte) {
-	c := o.c
-	lens := make([]byte, 8*c.size)
-	binary.LittleEndian.PutUint64(lens[8*c.rank:], uint64(len(own)))
-	o.allGather(lens[8*c.rank:][:8], lens)
-	o.do(func() {
-		total := sumLengths(lens, 0, c.size)
+// allGatherV leaves in blocks the own of all ranks on all ranks, of which room has the lengths.
+func (w *work) allGatherV(add adder) (more bool) {
+	c := w.c
+	const lengthsOfAll, lengths, data, all, last, directly = 0, 1, 2, 3, 4, 5
+	switch w.part {
+	case lengthsOfAll:
+		w.part, w.room = lengths, make([]byte, 8*c.size)
+		binary.LittleEndian.PutUint64(w.room[8*c.rank:], uint64(len(w.own)))
+		w.allGather(add, w.room[8*c.rank:][:8], w.room)
+		return true
+	case lengths:
+		total := sumLengths(w.room, 0, c.size)
 		if c.directly(total) {
-			all := cut(lens)
-			bulk.Copy(all[c.rank], own)
-			o.blocks = all
-			o.direct(func(int) []byte { return own }, func(r int) []byte { return all[r] })
-			return
+			w.part, w.blocks = directly, cut(w.room)
+			bulk.Copy(w.blocks[c.rank], w.own)
+			break
 		}
-		o.gatherPlaces(0, own, func(_, data []byte) {
-			if c.rank != 0 {
-				data = make([]byte, total)
-			}
-			o.broadcast(0, data)
-			o.do(func() { o.blocks = filled(lens, data) })
-		})
-	})
+		if c.rank != 0 {
+			w.whole = make([]byte, total)
+		}
+		if w.card { // as for allGather
+			w.expect(add, 0, w.whole)
+		}
+		w.part = data
+		w.gatherLengths(add, 0)
+		return true
+	case data:
+		w.part = all
+		w.gatherData(add, 0)
+		return true
+	case all:
+		if c.rank == 0 {
+			w.whole = w.data
+		}
+		if !w.card {
+			w.expect(add, 0, w.whole)
+		}
+		w.part = last
+		w.spread(add, 0, w.whole)
+		return true
+	case last:
+		w.blocks = filled(w.room, w.whole)
+		return false
+	}
+	return w.direct(add, wholly(w.own), pieces{list: w.blocks})
 }

@@ -14,6 +14,7 @@ import (
 // sent. Two ranks have their slots for up to pairBytes in one line: the one that comes later
 // finds what it reads in the line that it has just taken to write its own.
 type shared struct {
+	c     *Endpoint
 	ep    conduits.Endpoint
 	spins int      // see maxSpins
 	pair  *channel // of two ranks, else nil
@@ -72,7 +73,7 @@ func (c *Endpoint) useShared() {
 			return
 		}
 	}
-	s := &shared{ep: ep}
+	s := &shared{c: c, ep: ep}
 	if _, virtual := ep.(conduits.Runner); !virtual {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		s.spins = maxSpins
@@ -107,7 +108,7 @@ func slotOfRank(ep conduits.Endpoint, rank, level, parity int) slot {
 // channel is the one for n bytes of each rank, or nil.
 func (s *shared) channel(n int) *channel {
 	switch {
-	case s == nil || n > sharedBytes:
+	case n > sharedBytes:
 		return nil
 	case s.pair != nil && n <= pairBytes:
 		return s.pair
@@ -115,8 +116,26 @@ func (s *shared) channel(n int) *channel {
 	return &s.lines
 }
 
-// flat is channel for calls that have no levels.
-func (s *shared) flat(n int) *channel {
+// of is the channel for call a, or nil.
+func (s *shared) of(a *args) *channel {
+	if s == nil {
+		return nil
+	}
+	n := len(a.own)
+	switch a.kind {
+	case kindAllReduce:
+		if a.unit > 0 {
+			return nil
+		}
+		return s.channel(n)
+	case kindScatter:
+		n *= s.c.size
+	case kindReduceScatter:
+		n = len(a.all)
+	case kindBroadcast, kindReduce, kindGather, kindAllGather, kindExchange, kindScan, kindExclusiveScan:
+	default:
+		return nil
+	}
 	if h := s.channel(n); h != nil && len(h.levels) == 1 {
 		return h
 	}
@@ -196,7 +215,7 @@ func (g *group) all(word uint64) awaited { return awaited{g: g, word: word, to: 
 // fold leaves in acc the combination of n blocks that take gives, in the order of the tree. room
 // is for all of them, each at a multiple of 8 bytes.
 func fold(acc, room []byte, n int, combine Combine, take func(k int, block []byte)) {
-	stride := (len(acc) + 7) &^ 7
+	stride := strideOf(len(acc))
 	at := func(k int) []byte { return room[k*stride:][:len(acc)] }
 	for k := range n {
 		take(k, at(k))
@@ -215,16 +234,51 @@ func (g *group) combine(acc, room []byte, first int, combine Combine) {
 	fold(acc, room, n, combine, func(k int, block []byte) { g.slots[(k+first)%n].take(block) })
 }
 
-// slotted gives data in a call of channel h, waits for what ranks from to to-1 give, and calls
-// take when that is there. alone says that others wait for this rank's data and no other.
-func (c *Endpoint) slotted(h *channel, data []byte, alone bool, from, to int, take func(g *group)) error {
-	s := c.shared
+// do makes call a by channel h: this rank gives its data, waits for what ranks from to to-1 give, and
+// takes that. alone says that others wait for this rank's data and no other.
+func (s *shared) do(h *channel, a *args, combine Combine) error {
+	c := s.c
+	if len(h.levels) > 1 {
+		return s.climb(h, a.own, combine)
+	}
+	give, from, to, alone := a.own, 0, c.size, false
+	switch a.kind {
+	case kindBroadcast, kindScatter:
+		if a.kind == kindScatter {
+			give = a.all
+		}
+		if from, to, alone = a.root, a.root+1, c.rank == a.root; !alone {
+			give = nil
+		}
+	case kindReduce, kindGather: // whose data root alone needs
+		if c.rank != a.root {
+			to = 0
+		}
+	case kindReduceScatter:
+		give = a.all
+	case kindScan, kindExclusiveScan:
+		to = c.rank + 1
+	}
+	g, err := s.meet(h, give, alone, from, to)
+	if err != nil {
+		return err
+	}
+	s.take(g, a, combine)
+	if to-from == c.size {
+		s.owed = awaited{}
+	}
+	return nil
+}
+
+// meet gives data by channel h and waits for the slots from to to-1, whose group it returns.
+func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group, error) {
+	c := s.c
 	if s.owed.g != nil {
-		if err := c.awaitSlots(s.owed); err != nil {
-			return err
+		if err := s.await(s.owed); err != nil {
+			return nil, err
 		}
 	}
-	c.nextPhase(h)
+	s.nextPhase(h)
 	g := &h.levels[0][h.phase&1]
 	s.owed = g.all(c.word())
 	word, mine := s.owed.word, g.slots[g.at]
@@ -242,14 +296,64 @@ func (c *Endpoint) slotted(h *channel, data []byte, alone bool, from, to int, ta
 			s.wakeFrom(to)
 		}
 	}
-	if err := c.awaitSlots(awaited{g: g, word: word, from: from, to: to}); err != nil {
-		return err
+	return g, s.await(awaited{g: g, word: word, from: from, to: to})
+}
+
+// take leaves the result of call a, for which the slots of g have what is needed.
+func (s *shared) take(g *group, a *args, combine Combine) {
+	c := s.c
+	room := words(&c.scratch, fanIn*sharedBytes)
+	switch a.kind {
+	case kindAllReduce:
+		g.combine(a.own, room, 0, combine)
+	case kindReduce:
+		if c.rank == a.root {
+			g.combine(a.own, room, a.root, combine)
+		}
+	case kindBroadcast:
+		if c.rank != a.root {
+			g.slots[a.root].take(a.own)
+		}
+	case kindGather, kindAllGather:
+		if n := len(a.own); a.kind == kindAllGather || c.rank == a.root {
+			for r, from := range g.slots {
+				from.take(a.all[r*n:][:n])
+			}
+		}
+	case kindScatter:
+		g.slots[a.root].takeBlock(c.rank, a.own)
+	case kindExchange:
+		n := len(a.own) / c.size
+		for r, from := range g.slots {
+			from.takeBlock(c.rank, a.all[r*n:][:n])
+		}
+	case kindReduceScatter:
+		fold(a.own, room, c.size, combine, func(k int, block []byte) { g.slots[k].takeBlock(c.rank, block) })
+	case kindScan, kindExclusiveScan:
+		g.scan(c.rank, a.own, a.all, room, combine)
 	}
-	take(g)
-	if to-from == c.size {
-		s.owed = awaited{}
+}
+
+// scan is work.scan, of rank and those below it, round by round as there.
+func (g *group) scan(rank int, acc, before, room []byte, prepend Combine) {
+	stride := strideOf(len(acc))
+	at := func(r int) []byte { return room[r*stride:][:len(acc)] }
+	for r := range rank + 1 {
+		g.slots[r].take(at(r))
 	}
-	return nil
+	for by := 1; by <= rank; by *= 2 {
+		switch {
+		case before == nil:
+		case by == 1:
+			bulk.Copy(before, at(rank-1))
+		default:
+			prepend(before, at(rank-by))
+		}
+		for r := rank; r >= by; r-- {
+			prepend(at(r), at(r-by))
+		}
+	}
+	bulk.Copy(acc, at(rank))
 }
 
 // pollEvery is after how many phases a rank polls that never has to wait, so that messages are
@@ -257,9 +361,9 @@ func (c *Endpoint) slotted(h *channel, data []byte, alone bool, from, to int, ta
 const pollEvery = 8
 
 // nextPhase begins a phase of h.
-func (c *Endpoint) nextPhase(h *channel) {
+func (s *shared) nextPhase(h *channel) {
 	if h.phase++; h.phase%pollEvery == 0 {
-		c.e.Poll()
+		s.c.e.Poll()
 	}
 }
 
@@ -272,14 +376,11 @@ func (s *shared) wakeFrom(first int) {
 	}
 }
 
-// allReduceSlots is allReduce by channel h.
-func (c *Endpoint) allReduceSlots(h *channel, acc []byte, combine Combine) error {
-	room := words(&c.scratch, fanIn*sharedBytes)
-	if len(h.levels) == 1 {
-		return c.slotted(h, acc, false, 0, c.size, func(g *group) { g.combine(acc, room, 0, combine) })
-	}
-	c.nextPhase(h)
-	w, p := c.word(), h.phase&1
+// climb is an all-reduction by channel h, which has levels.
+func (s *shared) climb(h *channel, acc []byte, combine Combine) error {
+	room := words(&s.c.scratch, fanIn*sharedBytes)
+	s.nextPhase(h)
+	w, p := s.c.word(), h.phase&1
 	top := &h.levels[len(h.levels)-1][p]
 	for l := range h.levels {
 		g := &h.levels[l][p]
@@ -291,60 +392,15 @@ func (c *Endpoint) allReduceSlots(h *channel, acc []byte, combine Combine) error
 		}
 		g.combine(acc, room, 0, combine)
 		if g == top {
-			c.shared.wakeFrom(0)
+			s.wakeFrom(0)
 			return nil
 		}
 	}
-	if err := c.awaitSlots(top.all(w)); err != nil {
+	if err := s.await(top.all(w)); err != nil {
 		return err
 	}
 	top.combine(acc, room, 0, combine)
 	return nil
-}
-
-// reduceSlots is reduce by channel h.
-func (c *Endpoint) reduceSlots(h *channel, root int, acc []byte, combine Combine) error {
-	from, to := c.ofRoot(root)
-	room := words(&c.scratch, fanIn*sharedBytes)
-	return c.slotted(h, acc, false, from, to, func(g *group) {
-		if c.rank == root {
-			g.combine(acc, room, root, combine)
-		}
-	})
-}
-
-// ofRoot is which slots a rank waits for whose data root alone needs.
-func (c *Endpoint) ofRoot(root int) (from, to int) {
-	if c.rank == root {
-		return 0, c.size
-	}
-	return 0, 0
-}
-
-// broadcastSlots is broadcast by channel h.
-func (c *Endpoint) broadcastSlots(h *channel, root int, buf []byte) error {
-	give := buf
-	if c.rank != root {
-		give = nil
-	}
-	return c.slotted(h, give, c.rank == root, root, root+1, func(g *group) {
-		if c.rank != root {
-			g.slots[root].take(buf)
-		}
-	})
-}
-
-// gatherSlots leaves own of all ranks in all, on root, or on all ranks if that is -1.
-func (c *Endpoint) gatherSlots(h *channel, root int, own, all []byte) error {
-	from, to := 0, c.size
-	if root >= 0 {
-		from, to = c.ofRoot(root)
-	}
-	return c.slotted(h, own, false, from, to, func(g *group) {
-		for r := from; r < to; r++ {
-			g.slots[r].take(all[r*len(own):][:len(own)])
-		}
-	})
 }
 
 // takeBlock copies block k of a slot to block.
@@ -355,56 +411,6 @@ func (s slot) takeBlock(k int, block []byte) {
 	bulk.Copy(block, all[k*len(block):n])
 }
 
-// scatterSlots is scatter by channel h.
-func (c *Endpoint) scatterSlots(h *channel, root int, all, own []byte) error {
-	if c.rank != root {
-		all = nil
-	}
-	return c.slotted(h, all, c.rank == root, root, root+1, func(g *group) { g.slots[root].takeBlock(c.rank, own) })
-}
-
-// exchangeSlots is exchange by channel h.
-func (c *Endpoint) exchangeSlots(h *channel, out, in []byte) error {
-	block := len(out) / c.size
-	return c.slotted(h, out, false, 0, c.size, func(g *group) {
-		for r, s := range g.slots {
-			s.takeBlock(c.rank, in[r*block:][:block])
-		}
-	})
-}
-
-// reduceScatterSlots is reduceScatter by channel h.
-func (c *Endpoint) reduceScatterSlots(h *channel, all, own []byte, combine Combine) error {
-	room := words(&c.scratch, fanIn*sharedBytes)
-	return c.slotted(h, all, false, 0, c.size, func(g *group) {
-		fold(own, room, c.size, combine, func(k int, block []byte) { g.slots[k].takeBlock(c.rank, block) })
-	})
-}
-
-// scanSlots is scan by channel h: of this rank and those below it, round by round as there.
-func (c *Endpoint) scanSlots(h *channel, acc, before []byte, prepend Combine) error {
-	room, stride := words(&c.scratch, fanIn*sharedBytes), (len(acc)+7)&^7
-	at := func(r int) []byte { return room[r*stride:][:len(acc)] }
-	return c.slotted(h, acc, false, 0, c.rank+1, func(g *group) {
-		for r := range c.rank + 1 {
-			g.slots[r].take(at(r))
-		}
-		for by := 1; by <= c.rank; by *= 2 {
-			switch {
-			case before == nil:
-			case by == 1:
-				bulk.Copy(before, at(c.rank-1))
-			default:
-				prepend(before, at(c.rank-by))
-			}
-			for r := c.rank; r >= by; r-- {
-				prepend(at(r), at(r-by))
-			}
-		}
-		bulk.Copy(acc, at(c.rank))
-	})
-}
-
 // Before a rank waits as all layers do, it watches the slots: see package barrier, whose
 // figures these are.
 const (
@@ -413,8 +419,7 @@ const (
 )
 
 // watch looks for a while whether w is over, and reports whether it is.
-func (c *Endpoint) watch(w awaited) bool {
-	s := c.shared
+func (s *shared) watch(w awaited) bool {
 	k := w.lacking()
 	budget := s.spins
 	if s.pair != nil && k >= 0 && budget > 0 {
@@ -430,7 +435,7 @@ func (c *Endpoint) watch(w awaited) bool {
 			conc.Changed(plain(q), v, looks)
 		}
 		if k = w.lacking(); k >= 0 {
-			c.e.Poll()
+			s.c.e.Poll()
 		}
 	}
 	switch {
@@ -442,12 +447,12 @@ func (c *Endpoint) watch(w awaited) bool {
 	return k < 0
 }
 
-// awaitSlots waits for w.
-func (c *Endpoint) awaitSlots(w awaited) error {
-	if w.lacking() < 0 || c.watch(w) {
+// await waits for w.
+func (s *shared) await(w awaited) error {
+	if w.lacking() < 0 || s.watch(w) {
 		return nil
 	}
-	s := c.shared
+	c := s.c
 	c.mu.Lock()
 	s.now = w
 	first := s.lacking(0, c.size)
@@ -477,7 +482,7 @@ func (c *Endpoint) awaitSlots(w awaited) error {
 		})
 	}
 	if err == nil && odd >= 0 {
-		err = c.tellOdd(w, odd)
+		err = s.tellOdd(w, odd)
 	}
 	c.mu.Lock()
 	s.now = awaited{}
@@ -486,8 +491,8 @@ func (c *Endpoint) awaitSlots(w awaited) error {
 }
 
 // tellOdd asks the rank of slot odd about call w, which it has not made, and waits for the mismatch.
-func (c *Endpoint) tellOdd(w awaited, odd int) error {
-	s := c.shared
+func (s *shared) tellOdd(w awaited, odd int) error {
+	c := s.c
 	for r := range c.size {
 		if v := s.leaf(r).Load(); v == w.g.slots[odd][0].Load() {
 			odd = r // of those below the slot
@@ -566,11 +571,11 @@ func (s *shared) stuck(r int, w uint64) bool {
 
 // matched compares what the last call was called for, if this rank has not seen all ranks come
 // to it. All ranks have made all calls.
-func (c *Endpoint) matched() error {
-	if c.shared == nil || c.shared.owed.g == nil {
+func (s *shared) matched() error {
+	if s == nil || s.owed.g == nil {
 		return nil
 	}
-	w := c.shared.owed
+	c, w := s.c, s.owed
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := w.lacking(); k >= 0 {

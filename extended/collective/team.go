@@ -20,17 +20,15 @@ type team struct {
 	closed bool
 	// plan, if it is not nil, is given what a call would post, send and await, in this order,
 	// and nothing is: the schedule of any rank of any team can be counted without running it.
-	plan func(s stage)
+	plan adder
 }
 
 // planned gives a transfer to the plan, if there is one, and says so.
-func (c *Endpoint) planned(do, dir, i, rank int, buf []byte) bool {
-	return c.team != nil && c.team.plan != nil && c.team.planned(do, dir, i, rank, buf)
-}
-
-//go:noinline
-func (t *team) planned(do, dir, i, rank int, buf []byte) bool {
-	t.plan(stage{do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank), buf: buf})
+func (t *team) planned(s *stage) bool {
+	if t == nil || t.plan == nil || s.do > stageHear {
+		return false
+	}
+	t.plan(*s)
 	return true
 }
 
@@ -113,7 +111,7 @@ func (c *Endpoint) teamAt(number uint16) *Endpoint {
 	}
 	t := c.teams.by[number]
 	if t == nil {
-		t = &Endpoint{names: c.names, e: c.e, rank: -1, team: &team{world: c, number: number}, left: c.teams.left}
+		t = &Endpoint{names: c.names, e: c.e, spot: spot{rank: -1}, team: &team{world: c, number: number}, left: c.teams.left}
 		c.teams.by[number] = t
 	}
 	return t
@@ -203,7 +201,7 @@ func (c *Endpoint) Split(colour, key int) (*Endpoint, error) {
 	for first := 1; ; {
 		var used [8]byte
 		binary.LittleEndian.PutUint64(used[:], w.used(first))
-		if err := c.allReduceAs(kindSplit, used[:], or); err != nil {
+		if err := c.do(&args{kind: kindSplit, own: used[:]}, or); err != nil {
 			return nil, err
 		}
 		free := bits.TrailingZeros64(^binary.LittleEndian.Uint64(used[:]))
@@ -244,13 +242,10 @@ func or(acc, in []byte) {
 
 // members is what all ranks say, by rank.
 func (c *Endpoint) members(own share) ([]share, error) {
-	if err := c.begin(call{kind: kindSplit, size: shareSize}); err != nil {
-		return nil, err
-	}
 	all := make([]byte, shareSize*c.size)
 	mine := all[shareSize*c.rank:][:shareSize]
 	own.put(mine)
-	if err := c.finish(c.allGather(mine, all)); err != nil {
+	if err := c.do(&args{kind: kindSplit, own: mine, all: all}, nil); err != nil {
 		return nil, err
 	}
 	ms := make([]share, c.size)
@@ -305,7 +300,7 @@ func (c *Endpoint) Close() error {
 	if going > 0 {
 		return c.Refuse(errs.NotReady("%s: Close: %d calls of team %d that were begun are not done: they are waited for first", c.names.Package, going, c.team.number))
 	}
-	err := c.allReduceAs(kindClose, nil, func(_, _ []byte) {})
+	err := c.do(&args{kind: kindClose}, func(_, _ []byte) {})
 	w := c.team.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -315,7 +310,7 @@ func (c *Endpoint) Close() error {
 		// No message of the team needs to be answered any more. What comes late is told
 		// from messages of the next team by the number of its call.
 		w.teams.by[c.team.number] = &Endpoint{
-			names: c.names, e: c.e, rank: -1, seq: c.seq, links: c.links, flight: c.flight, left: w.teams.left,
+			names: c.names, e: c.e, spot: spot{rank: -1}, seq: c.seq, links: c.links, flight: c.flight, left: w.teams.left,
 			team: &team{world: w, number: c.team.number},
 		}
 		delete(w.teams.taken, c.team.number)

@@ -169,11 +169,35 @@ func keyOf(w uint32, src int) (key uint32, ok bool) {
 	return keyAt(dir, i, src), dir < directions && i < maxDistance
 }
 
-// post says that data from rank is to land in buf.
-func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
-	if c.planned(stagePost, dir, i, rank, buf) {
+// take does what stage s says, and waits for it.
+func (c *Endpoint) take(s *stage, combine Combine) error {
+	if c.team.planned(s) {
 		return nil
 	}
+	dir, i, rank := int(s.dir), int(s.far), int(s.rank)
+	switch s.do {
+	case stagePost:
+		return c.post(dir, i, rank, s.buf)
+	case stageAwait:
+		return c.await(dir, i, rank)
+	case stageSend:
+		return c.send(dir, i, rank, s.buf)
+	case stageCombine:
+		combine(s.buf, s.from)
+	case stageCopy:
+		bulk.Copy(s.buf, s.from)
+	case stageFold:
+		foldBlocks(s.buf, s.from, c.size, combine)
+	case stageDrop:
+		c.unlinkDirect(rank, s.from != nil)
+	default:
+		return c.card.take(s)
+	}
+	return nil
+}
+
+// post says that data from rank is to land in buf.
+func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
 	c.mu.Lock()
 	c.link(keyAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
 	c.mu.Unlock()
@@ -193,9 +217,6 @@ func (c *Endpoint) tellOf(rank int, h am.HandlerID, dir, i int, seq uint32, d ca
 
 // await waits until the data that was posted for has landed.
 func (c *Endpoint) await(dir, i, rank int) error {
-	if c.planned(stageAwait, dir, i, rank, nil) {
-		return nil
-	}
 	c.mu.Lock()
 	l := &c.link(keyAt(dir, i, c.job(rank))).land
 	c.mu.Unlock()
@@ -204,9 +225,6 @@ func (c *Endpoint) await(dir, i, rank int) error {
 
 // send waits until rank is ready and sends it data.
 func (c *Endpoint) send(dir, i, rank int, data []byte) error {
-	if c.planned(stageSend, dir, i, rank, data) {
-		return nil
-	}
 	c.mu.Lock()
 	w := &c.link(keyAt(dir, i, c.job(rank))).wanted
 	ready := w.set && w.seq == c.seq

@@ -7,13 +7,19 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
+// spot is where a rank is among those that make the calls.
+type spot struct {
+	rank, size int
+	levels     *levels // nil if there is one neighbourhood only, or one for each rank
+}
+
 // relative is this rank's place in the tree of root, which has place 0. Place p
 // has the parent p without its lowest set bit, so the children of p are p + 2^i
 // for all i below that bit.
-func (c *Endpoint) relative(root int) int { return (c.rank - root + c.size) % c.size }
+func (c *spot) relative(root int) int { return (c.rank - root + c.size) % c.size }
 
 // fanout is how many children place p has.
-func (c *Endpoint) fanout(p int) int { return fanout(p, c.size) }
+func (c *spot) fanout(p int) int { return fanout(p, c.size) }
 
 // fanout is that of place p among size.
 func fanout(p, size int) int {
@@ -32,7 +38,7 @@ func around(p, by, size int) int { return (p + by%size + size) % size }
 
 // place is this rank's in the tree of its neighbourhood for a broadcast of root:
 // of root itself, if that is there, or of the first rank.
-func (c *Endpoint) place(root int) int {
+func (c *spot) place(root int) int {
 	at := 0
 	l := c.levels
 	if l.hoods.Of(root) == l.hood {
@@ -43,7 +49,7 @@ func (c *Endpoint) place(root int) int {
 
 // source is the rank that this one has a broadcast of root from, and the link. ok is
 // false for root.
-func (c *Endpoint) source(root int) (dir, i, rank int, ok bool) {
+func (c *spot) source(root int) (dir, i, rank int, ok bool) {
 	if root == c.rank {
 		return 0, 0, 0, false
 	}
@@ -63,34 +69,39 @@ func (c *Endpoint) source(root int) (dir, i, rank int, ok bool) {
 
 // toBelow calls send for each that has a broadcast of root from this rank, beginning
 // with the farthest: its subtree is the largest, and its way the longest.
-func (c *Endpoint) toBelow(root int, send func(dir, i, rank int) error) error {
+func (c *spot) toBelow(root int, send func(dir, i, rank int)) {
 	l := c.levels
 	if l == nil {
 		for i := c.fanout(c.relative(root)) - 1; i >= 0; i-- {
-			if err := send(down, i, c.below(i)); err != nil {
-				return err
-			}
+			send(down, i, c.below(i))
 		}
-		return nil
+		return
 	}
 	if h := len(l.firsts); l.nearRank == 0 {
 		for i := fanout(around(l.hood-l.hoods.Of(root), 0, h), h) - 1; i >= 0; i-- {
-			if err := send(far, i, l.firsts[around(l.hood, 1<<i, h)]); err != nil {
-				return err
-			}
+			send(far, i, l.firsts[around(l.hood, 1<<i, h)])
 		}
 	}
 	for i := fanout(c.place(root), len(l.near)) - 1; i >= 0; i-- {
-		if err := send(near, i, l.near[around(l.nearRank, 1<<i, len(l.near))]); err != nil {
-			return err
-		}
+		send(near, i, l.near[around(l.nearRank, 1<<i, len(l.near))])
 	}
-	return nil
 }
 
+// subtree is how many places there are at and below place p.
+func (c *spot) subtree(p int) int {
+	if p == 0 {
+		return c.size
+	}
+	return min(p&-p, c.size-p)
+}
+
+// directly reports whether n bytes, which are one block of each rank, are enough for the
+// blocks to be sent directly.
+func (c *spot) directly(n int) bool { return c.size > 1 && n/c.size >= directBlock }
+
 // above and below are the ranks at distance 2^i towards the root and away.
-func (c *Endpoint) above(i int) int { return (c.rank - 1<<i%c.size + c.size) % c.size }
-func (c *Endpoint) below(i int) int { return (c.rank + 1<<i) % c.size }
+func (c *spot) above(i int) int { return (c.rank - 1<<i%c.size + c.size) % c.size }
+func (c *spot) below(i int) int { return (c.rank + 1<<i) % c.size }
 
 // levels is where a rank is in a job of several neighbourhoods.
 type levels struct {
@@ -102,7 +113,7 @@ type levels struct {
 }
 
 // useLevels has c know the neighbourhoods, if there are levels.
-func (c *Endpoint) useLevels(h *conduits.Neighbourhoods) {
+func (c *spot) useLevels(h *conduits.Neighbourhoods) {
 	if h == nil || h.Len() < 2 || h.Len() == c.size {
 		return
 	}
