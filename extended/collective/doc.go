@@ -81,10 +81,10 @@
 // it is in: calls that do not match are found by the partner, and all ranks are
 // told.
 //
-// A call that does not wait is a list of stages, each of which sends, waits for a message or
-// combines: those that the call of the same name goes through, with the same messages. Handlers
+// A call is lists of stages, each of which sends, waits for a message or combines. One that waits
+// takes each stage when it is made. Of one that does not, handlers
 // note what has come for it and queue it; the next goroutine that polls or waits takes its
-// stages as far as they go.
+// stages as far as they go. The messages are the same.
 //
 // An endpoint keeps the rooms that it needs and allocates where one is larger than
 // those before, up to 64 KiB, and each time beyond that; Gather to, and Scatter from,
