@@ -176,8 +176,8 @@ func TestStrayRanks(t *testing.T) {
 				_, _, casErr := CompareAndSwap(n, q, 0, 1)
 				for op, err := range map[string]error{
 					"Put": q.Put(n, 1), "Get": getErr, "Load": loadErr, "Store": Store(n, q, 1), "CompareAndSwap": casErr,
-					"PutSlice": q.PutSlice(n, []uint64{1}), "PutIndexed": q.PutIndexed(n, []int{0}, []uint64{1}),
-					"PutStrided": q.PutStrided(n, []uint64{1, 2}, Rows{Count: 2, Len: 1}), "PutNBI": q.PutNBI(n, 1), "AddNBI": AddNBI(n, q, 1),
+					"PutSlice": q.PutSlice(n, []uint64{1}), "PutIndexed": q.PutShape(n, []uint64{1}, Shape{Index: []int{0}}),
+					"PutShape": q.PutShape(n, []uint64{1, 2}, Shape{Count: 2, Len: 1}), "PutNBI": q.PutNBI(n, 1), "AddNBI": AddNBI(n, q, 1),
 					"PutSignal": q.PutSignal(n, []uint64{1}, q, SignalAdd, 1), "Free": Free(n, q), "Lock": LockAt(castTo[LockWord](q)).Lock(n),
 				} {
 					if err := wantErr(err, ErrBadArg, want); err != nil {

@@ -54,8 +54,8 @@
 // Put and Get are blocking: they return when the data is where it belongs.
 // PutNB and GetNB begin a transfer that [Node.Sync] waits for; PutNBI, GetNBI, [AddNBI] and
 // their kin begin operations without a Handle each, and [Node.SyncImplicit] waits for all
-// of them. [Ptr.PutStrided] and [Ptr.PutIndexed] and their kin move many elements that do
-// not lie together. [Ptr.Local] gives plain Go access to what the process can reach by load
+// of them. [Ptr.PutShape] and its kin move many elements that do
+// not lie together, by a [Shape]. [Ptr.Local] gives plain Go access to what the process can reach by load
 // and store.
 //
 // # Order

@@ -186,8 +186,8 @@ func (f farNumbers) access(n *Node, p Ptr[uint64]) error {
 	}
 	if b := bigSum(f.index, 8, uint64(mid.NLA()), 8); b.Sign() < 0 || b.Cmp(big.NewInt(int64(mid.NLA())+1<<20)) > 0 {
 		all = append(all, refused("Put", mid.Add(f.index).Put(n, 1)), refused("PutSlice", mid.Add(f.index).PutSlice(n, src)),
-			refused("Store", Store(n, mid.Add(f.index), 1)), refused("PutIndexed", mid.PutIndexed(n, []int{f.index}, src[:1])),
-			refused("NB", second(mid.PutIndexedNB(n, []int{f.index}, src[:1]))))
+			refused("Store", Store(n, mid.Add(f.index), 1)), refused("PutIndexed", mid.PutShape(n, src[:1], Shape{Index: []int{f.index}})),
+			refused("NB", second(mid.PutShapeNB(n, src[:1], Shape{Index: []int{f.index}}))))
 		if _, ok := mid.Add(f.index).LocalSlice(n, 1); ok {
 			all = append(all, fmt.Errorf("%+v: LocalSlice", f))
 		}
@@ -201,9 +201,9 @@ func (f farNumbers) access(n *Node, p Ptr[uint64]) error {
 		}
 	}
 	// More than one row leaves the slice, the memory or the numbers, unless there is little of it.
-	if r := (Rows{Count: f.rows, Len: f.count, Remote: f.stride, Local: f.index}); f.rows < 0 || f.count < 0 || f.stride < 0 || f.index < 0 ||
+	if r := (Shape{Count: f.rows, Len: f.count, Remote: f.stride, Local: f.index}); f.rows < 0 || f.count < 0 || f.stride < 0 || f.index < 0 ||
 		f.rows > 0 && f.count > 0 && max(f.rows, f.count, f.stride*min(f.rows-1, 1), f.index*min(f.rows-1, 1)) > 1<<20 {
-		all = append(all, refused("PutStrided", mid.PutStrided(n, src, r)), refused("NB", second(mid.PutStridedNB(n, src, r))))
+		all = append(all, refused("PutShape", mid.PutShape(n, src, r)), refused("NB", second(mid.PutShapeNB(n, src, r))))
 	}
 	s := SharedPtr[uint64]{Thread: 1, Addr: mid.NLA()}
 	for _, block := range []int{max(f.block, 0), 0, 3} {

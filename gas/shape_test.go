@@ -47,7 +47,7 @@ func shapes(t *testing.T, n *Node) error {
 		got := slices.Clone(local)
 		finish := func(h Handle, err error) error { return errors.Join(err, n.Sync(h)) }
 		if rapid.Bool().Draw(t, "strided") {
-			r := Rows{Count: rapid.IntRange(0, 6).Draw(t, "rows"), Len: rapid.IntRange(0, 6).Draw(t, "row")}
+			r := Shape{Count: rapid.IntRange(0, 6).Draw(t, "rows"), Len: rapid.IntRange(0, 6).Draw(t, "row")}
 			far, near := max(r.Len, 1), max(r.Len, 1)
 			if rapid.Bool().Draw(t, "gaps") {
 				far, near = r.Len+rapid.IntRange(0, 9).Draw(t, "far"), r.Len+rapid.IntRange(0, 9).Draw(t, "near")
@@ -63,13 +63,13 @@ func shapes(t *testing.T, n *Node) error {
 			}
 			switch {
 			case put && nb:
-				err = finish(q.PutStridedNB(n, got, r))
+				err = finish(q.PutShapeNB(n, got, r))
 			case put:
-				err = q.PutStrided(n, got, r)
+				err = q.PutShape(n, got, r)
 			case nb:
-				err = finish(q.GetStridedNB(n, got, r))
+				err = finish(q.GetShapeNB(n, got, r))
 			default:
-				err = q.GetStrided(n, got, r)
+				err = q.GetShape(n, got, r)
 			}
 		} else {
 			idx := rapid.SliceOfNDistinct(rapid.IntRange(-at, length-1-at), len(local), len(local), rapid.ID[int]).Draw(t, "indices")
@@ -78,13 +78,13 @@ func shapes(t *testing.T, n *Node) error {
 			}
 			switch {
 			case put && nb:
-				err = finish(q.PutIndexedNB(n, idx, got))
+				err = finish(q.PutShapeNB(n, got, Shape{Index: idx}))
 			case put:
-				err = q.PutIndexed(n, idx, got)
+				err = q.PutShape(n, got, Shape{Index: idx})
 			case nb:
-				err = finish(q.GetIndexedNB(n, idx, got))
+				err = finish(q.GetShapeNB(n, got, Shape{Index: idx}))
 			default:
-				err = q.GetIndexed(n, idx, got)
+				err = q.GetShape(n, got, Shape{Index: idx})
 			}
 		}
 		if err != nil {
@@ -121,25 +121,25 @@ func TestShapesRefuse(t *testing.T) {
 		q := p.On(1 - n.Rank())
 		end := q.Add(1<<18 - int(q.Offset())/4) // behind the segment
 		for what, err := range map[string]error{
-			"nil strided":    wantErr(Ptr[uint32]{}.PutStrided(n, s, Rows{Count: 1, Len: 1}), ErrBadArg, "gas: PutStrided: nil Ptr"),
-			"nil indexed":    wantErr(Ptr[uint32]{}.GetIndexed(n, []int{0}, one), ErrBadArg, "gas: GetIndexed: nil Ptr"),
-			"nil, nothing":   wantErr(Ptr[uint32]{}.GetIndexed(n, nil, nil), ErrBadArg, "nil Ptr"),
-			"nothing":        errors.Join(q.PutIndexed(n, nil, nil), q.GetStrided(n, nil, Rows{Len: 3})),
-			"negative":       wantErr(q.GetStrided(n, s, Rows{Count: -1, Len: 1}), ErrBadArg, "Count:-1"),
-			"slice":          wantErr(q.PutStrided(n, s, Rows{Count: 3, Len: 3, Local: 4}), ErrBadArg, "slice of 10 elements", "Local:4"),
-			"one long row":   wantErr(q.PutStrided(n, s, Rows{Count: 1, Len: 11}), ErrBadArg, "slice of 10"),
-			"overlap there":  wantErr(q.PutStrided(n, s, Rows{Count: 2, Len: 2, Remote: 1}), ErrBadArg, "overlap"),
-			"overlap here":   wantErr(q.GetStrided(n, s, Rows{Count: 2, Len: 2, Local: 1}), ErrBadArg, "overlap"),
-			"read again":     q.GetStrided(n, s, Rows{Count: 5, Len: 2, Remote: 1}),
-			"huge":           wantErr(q.PutStrided(n, s, Rows{Count: 3, Len: 1, Remote: 1 << 62}), ErrBadArg, "addresses"),
-			"segment":        wantErr(end.Add(-8).PutStrided(n, s, Rows{Count: 2, Len: 2, Remote: 7}), ErrBadArg, "gas: PutStrided"),
-			"behind":         wantErr(end.Add(-1).PutIndexed(n, []int{-4, 0, 1}, s[:3]), ErrBadArg, "gas: PutIndexed: index 1 (entry 2 of 3)"),
-			"before":         wantErr(second(q.GetIndexedNB(n, []int{-1 << 30}, one)), ErrBadArg, "index -1073741824 (entry 0 of 1)"),
-			"wraps":          wantErr(q.PutIndexed(n, []int{1 << 62}, one), ErrBadArg, "index 4611686018427387904"),
-			"wraps below":    wantErr(q.PutIndexed(n, []int{-1 << 63}, one), ErrBadArg, "entry 0 of 1"),
-			"as many":        wantErr(q.PutIndexed(n, []int{1, 2}, one), ErrBadArg, "2 indices for 1 elements"),
-			"no rank":        wantErr(p.On(2).PutIndexed(n, []int{1}, one), ErrBadArg, "rank 2"),
-			"no rank at all": wantErr(p.On(5).GetStrided(n, s, Rows{Count: 1, Len: 1}), ErrBadArg, "rank 5"),
+			"nil strided":    wantErr(Ptr[uint32]{}.PutShape(n, s, Shape{Count: 1, Len: 1}), ErrBadArg, "gas: PutShape: nil Ptr"),
+			"nil indexed":    wantErr(Ptr[uint32]{}.GetShape(n, one, Shape{Index: []int{0}}), ErrBadArg, "gas: GetShape: nil Ptr"),
+			"nil, nothing":   wantErr(Ptr[uint32]{}.GetShape(n, nil, Shape{Index: nil}), ErrBadArg, "nil Ptr"),
+			"nothing":        errors.Join(q.PutShape(n, nil, Shape{Index: nil}), q.GetShape(n, nil, Shape{Len: 3})),
+			"negative":       wantErr(q.GetShape(n, s, Shape{Count: -1, Len: 1}), ErrBadArg, "Count:-1"),
+			"slice":          wantErr(q.PutShape(n, s, Shape{Count: 3, Len: 3, Local: 4}), ErrBadArg, "slice of 10 elements", "Local:4"),
+			"one long row":   wantErr(q.PutShape(n, s, Shape{Count: 1, Len: 11}), ErrBadArg, "slice of 10"),
+			"overlap there":  wantErr(q.PutShape(n, s, Shape{Count: 2, Len: 2, Remote: 1}), ErrBadArg, "overlap"),
+			"overlap here":   wantErr(q.GetShape(n, s, Shape{Count: 2, Len: 2, Local: 1}), ErrBadArg, "overlap"),
+			"read again":     q.GetShape(n, s, Shape{Count: 5, Len: 2, Remote: 1}),
+			"huge":           wantErr(q.PutShape(n, s, Shape{Count: 3, Len: 1, Remote: 1 << 62}), ErrBadArg, "addresses"),
+			"segment":        wantErr(end.Add(-8).PutShape(n, s, Shape{Count: 2, Len: 2, Remote: 7}), ErrBadArg, "gas: PutShape"),
+			"behind":         wantErr(end.Add(-1).PutShape(n, s[:3], Shape{Index: []int{-4, 0, 1}}), ErrBadArg, "gas: PutShape: index 1 (entry 2 of 3)"),
+			"before":         wantErr(second(q.GetShapeNB(n, one, Shape{Index: []int{-1 << 30}})), ErrBadArg, "index -1073741824 (entry 0 of 1)"),
+			"wraps":          wantErr(q.PutShape(n, one, Shape{Index: []int{1 << 62}}), ErrBadArg, "index 4611686018427387904"),
+			"wraps below":    wantErr(q.PutShape(n, one, Shape{Index: []int{-1 << 63}}), ErrBadArg, "entry 0 of 1"),
+			"as many":        wantErr(q.PutShape(n, one, Shape{Index: []int{1, 2}}), ErrBadArg, "2 indices for 1 elements"),
+			"no rank":        wantErr(p.On(2).PutShape(n, one, Shape{Index: []int{1}}), ErrBadArg, "rank 2"),
+			"no rank at all": wantErr(p.On(5).GetShape(n, s, Shape{Count: 1, Len: 1}), ErrBadArg, "rank 5"),
 		} {
 			if err != nil {
 				return fmt.Errorf("%s: %w", what, err)
@@ -168,15 +168,15 @@ func TestShapesRegistered(t *testing.T) {
 		q := all[1-n.Rank()]
 		var got [4]uint64
 		idx := []int{99, 3, 50, 7}
-		r := Rows{Count: 2, Len: 2, Remote: 30}
+		r := Shape{Count: 2, Len: 2, Remote: 30}
 		err = errors.Join(
-			q.PutIndexed(n, idx, []uint64{1, 2, 3, 4}),
-			q.Add(10).PutStrided(n, []uint64{5, 6, 7, 8}, r),
-			q.GetIndexed(n, []int{7, 99, 10, 41}, got[:]))
+			q.PutShape(n, []uint64{1, 2, 3, 4}, Shape{Index: idx}),
+			q.Add(10).PutShape(n, []uint64{5, 6, 7, 8}, r),
+			q.GetShape(n, got[:], Shape{Index: []int{7, 99, 10, 41}}))
 		if err != nil || got != [4]uint64{4, 1, 5, 8} {
 			return fmt.Errorf("%v, %w", got, err)
 		}
-		return errors.Join(wantErr(q.PutIndexed(n, []int{1 << 20}, got[:1]), ErrFault), n.Barrier(), Free(n, p))
+		return errors.Join(wantErr(q.PutShape(n, got[:1], Shape{Index: []int{1 << 20}}), ErrFault), n.Barrier(), Free(n, p))
 	})
 }
 
@@ -192,13 +192,13 @@ func TestShapesAllocate(t *testing.T) {
 			if err != nil || n.Rank() == 1 {
 				return errors.Join(err, n.Barrier())
 			}
-			q, buf, idx, r := p.On(1), make([]uint64, 4), []int{5, 3, 60, 8}, Rows{Count: 2, Len: 2, Remote: 8}
+			q, buf, idx, r := p.On(1), make([]uint64, 4), []int{5, 3, 60, 8}, Shape{Count: 2, Len: 2, Remote: 8}
 			failed := allocates(map[string]func() error{
-				"PutStrided": func() error { return q.PutStrided(n, buf, r) },
-				"GetStrided": func() error { return q.GetStrided(n, buf, r) },
-				"PutIndexed": func() error { return q.PutIndexed(n, idx, buf) },
+				"PutShape":   func() error { return q.PutShape(n, buf, r) },
+				"GetShape":   func() error { return q.GetShape(n, buf, r) },
+				"PutIndexed": func() error { return q.PutShape(n, buf, Shape{Index: idx}) },
 				"GetIndexedNB": func() error {
-					h, err := q.GetIndexedNB(n, idx, buf)
+					h, err := q.GetShapeNB(n, buf, Shape{Index: idx})
 					return errors.Join(err, n.Sync(h))
 				},
 			})

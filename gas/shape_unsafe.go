@@ -14,25 +14,34 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Rows describe a block of a row-major matrix as it lies at a Ptr and in a slice, in
-// elements: Count rows of Len elements each. Nothing is moved where one of these is 0.
-type Rows struct {
+// Shape is which elements at a Ptr and in a slice belong together: Count rows of Len elements
+// each, as a block of a row-major matrix lies, or one by one those that Index lists. Nothing is
+// moved if Count or Len is 0, and Index is nil.
+type Shape struct {
 	Count  int // rows
 	Len    int // elements of a row
 	Remote int // from the first element of a row to that of the next, at the Ptr; 0 is Len
 	Local  int // from the first element of a row to that of the next, in the slice; 0 is Len
+
+	// Index, unless nil, has in place of rows element k of the slice belong to p.Add(Index[k]).
+	Index []int
 }
 
-// grid is Rows in bytes.
+// rows is the rows of s, for errors.
+func (s Shape) rows() string {
+	return fmt.Sprintf("{Count:%d Len:%d Remote:%d Local:%d}", s.Count, s.Len, s.Remote, s.Local)
+}
+
+// grid is rows in bytes.
 type grid struct {
 	count                         int
 	row, remote, local, far, near uint64 // far, near: from the first byte of a side to the end of its last
 }
 
 // grid is r in bytes for elements of size bytes and have of them in the slice.
-func (r Rows) grid(op string, put bool, size uint64, have int) (grid, error) {
+func (r Shape) grid(op string, put bool, size uint64, have int) (grid, error) {
 	if r.Count < 0 || r.Len < 0 || r.Remote < 0 || r.Local < 0 {
-		return grid{}, errs.BadArg("%s: %+v: numbers of rows and elements are not negative", op, r)
+		return grid{}, errs.BadArg("%s: %s: numbers of rows and elements are not negative", op, r.rows())
 	}
 	if r.Count == 0 || r.Len == 0 {
 		return grid{}, nil
@@ -50,11 +59,11 @@ func (r Rows) grid(op string, put bool, size uint64, have int) (grid, error) {
 	most := nlaMask / int(max(size, 1))
 	switch last := r.Count - 1; {
 	case last > 0 && written < r.Len:
-		return grid{}, errs.BadArg("%s: %+v: rows overlap where they are written", op, r)
+		return grid{}, errs.BadArg("%s: %s: rows overlap where they are written", op, r.rows())
 	case r.Len > most || last > 0 && r.Remote > (most-r.Len)/last:
-		return grid{}, errs.BadArg("%s: %+v: rows of %d bytes an element leave the addresses of a rank, of which there are %d", op, r, size, uint64(nlaMask))
+		return grid{}, errs.BadArg("%s: %s: rows of %d bytes an element leave the addresses of a rank, of which there are %d", op, r.rows(), size, uint64(nlaMask))
 	case r.Len > have || last > 0 && r.Local > (have-r.Len)/last:
-		return grid{}, errs.BadArg("%s: %+v: the rows leave the slice of %d elements", op, r, have)
+		return grid{}, errs.BadArg("%s: %s: the rows leave the slice of %d elements", op, r.rows(), have)
 	}
 	last := uint64(r.Count - 1)
 	g := grid{count: r.Count, row: uint64(r.Len) * size, remote: uint64(r.Remote) * size, local: uint64(r.Local) * size}
@@ -62,40 +71,49 @@ func (r Rows) grid(op string, put bool, size uint64, have int) (grid, error) {
 	return g, nil
 }
 
-// PutStrided stores rows of src as rows at p, where those may lie closer together or farther
-// apart, and returns when they are visible to every rank. The elements between rows are not
-// touched. Nothing is stored if a row would lie outside of src or of the memory at p, but for
-// registered memory, whose owner checks piece by piece.
-func (p Ptr[T]) PutStrided(n *Node, src []T, r Rows) error {
-	_, err := p.strided(n, "gas: PutStrided", true, false, src, r)
+// PutShape stores elements of src at p as s says, and returns when they are visible to every rank.
+// Rows may lie closer together or farther apart on one side than on the other; the elements
+// between them are not touched. If an index is there twice, which of its values stays is
+// undefined. Nothing is stored if an element would lie outside of src or of the memory at p, and
+// the error names the first such index, but for registered memory, whose owner checks piece by piece.
+func (p Ptr[T]) PutShape(n *Node, src []T, s Shape) error {
+	_, err := p.shaped(n, "gas: PutShape", true, false, src, s)
 	return err
 }
 
-// GetStrided loads rows at p into rows of dst, as PutStrided stores them.
-func (p Ptr[T]) GetStrided(n *Node, dst []T, r Rows) error {
-	_, err := p.strided(n, "gas: GetStrided", false, false, dst, r)
+// GetShape loads elements at p into dst, as PutShape stores them.
+func (p Ptr[T]) GetShape(n *Node, dst []T, s Shape) error {
+	_, err := p.shaped(n, "gas: GetShape", false, false, dst, s)
 	return err
 }
 
-// PutStridedNB begins a PutStrided. src must be left alone until the Handle has been
-// synchronized.
-func (p Ptr[T]) PutStridedNB(n *Node, src []T, r Rows) (Handle, error) {
-	return p.strided(n, "gas: PutStridedNB", true, true, src, r)
+// PutShapeNB begins a PutShape. src must be left alone until the Handle has been synchronized;
+// s.Index may be reused at once.
+func (p Ptr[T]) PutShapeNB(n *Node, src []T, s Shape) (Handle, error) {
+	return p.shaped(n, "gas: PutShapeNB", true, true, src, s)
 }
 
-// GetStridedNB begins a GetStrided. dst must be left alone until the Handle has been
-// synchronized.
-func (p Ptr[T]) GetStridedNB(n *Node, dst []T, r Rows) (Handle, error) {
-	return p.strided(n, "gas: GetStridedNB", false, true, dst, r)
+// GetShapeNB begins a GetShape, as PutShapeNB does a PutShape.
+func (p Ptr[T]) GetShapeNB(n *Node, dst []T, s Shape) (Handle, error) {
+	return p.shaped(n, "gas: GetShapeNB", false, true, dst, s)
 }
 
-func (p Ptr[T]) strided(n *Node, op string, put, nb bool, s []T, r Rows) (Handle, error) {
+func (p Ptr[T]) shaped(n *Node, op string, put, nb bool, mem []T, s Shape) (Handle, error) {
 	var t T
-	g, err := r.grid(op, put, uint64(unsafe.Sizeof(t)), len(s))
-	if err != nil {
-		return 0, err
+	if s.Index == nil {
+		g, err := s.grid(op, put, uint64(unsafe.Sizeof(t)), len(mem))
+		if err != nil {
+			return 0, err
+		}
+		return n.strided(op, put, nb, p.w, bytesOf(mem), &g)
 	}
-	return n.strided(op, put, nb, p.w, bytesOf(s), &g)
+	if len(s.Index) != len(mem) {
+		return 0, errs.BadArg("%s: %d indices for %d elements", op, len(s.Index), len(mem))
+	}
+	if !(nb && n.debug) && p.indexedDirect(n, put, s.Index, mem) {
+		return 0, nil
+	}
+	return n.indexed(op, put, nb, p.w, s.Index, uint64(unsafe.Sizeof(t)), bytesOf(mem))
 }
 
 func (n *Node) strided(op string, put, nb bool, w uint64, local []byte, g *grid) (Handle, error) {
@@ -168,44 +186,6 @@ type shapeLists struct {
 }
 
 var lists = sync.Pool{New: func() any { return new(shapeLists) }}
-
-// PutIndexed stores src[k] at p.Add(idx[k]) for each k, and returns when all are visible to
-// every rank. If an index is there twice, which of its values stays is undefined. The error
-// names the first index whose element lies outside of the rank's memory, and nothing is
-// stored then, but for registered memory, whose owner checks piece by piece.
-func (p Ptr[T]) PutIndexed(n *Node, idx []int, src []T) error {
-	_, err := p.indexed(n, "gas: PutIndexed", true, false, idx, src)
-	return err
-}
-
-// GetIndexed loads *p.Add(idx[k]) into dst[k] for each k. Errors are as for PutIndexed.
-func (p Ptr[T]) GetIndexed(n *Node, idx []int, dst []T) error {
-	_, err := p.indexed(n, "gas: GetIndexed", false, false, idx, dst)
-	return err
-}
-
-// PutIndexedNB begins a PutIndexed. src must be left alone until the Handle has been
-// synchronized; idx may be reused at once.
-func (p Ptr[T]) PutIndexedNB(n *Node, idx []int, src []T) (Handle, error) {
-	return p.indexed(n, "gas: PutIndexedNB", true, true, idx, src)
-}
-
-// GetIndexedNB begins a GetIndexed. dst must be left alone until the Handle has been
-// synchronized; idx may be reused at once.
-func (p Ptr[T]) GetIndexedNB(n *Node, idx []int, dst []T) (Handle, error) {
-	return p.indexed(n, "gas: GetIndexedNB", false, true, idx, dst)
-}
-
-func (p Ptr[T]) indexed(n *Node, op string, put, nb bool, idx []int, s []T) (Handle, error) {
-	if len(idx) != len(s) {
-		return 0, errs.BadArg("%s: %d indices for %d elements", op, len(idx), len(s))
-	}
-	if !(nb && n.debug) && p.indexedDirect(n, put, idx, s) {
-		return 0, nil
-	}
-	var t T
-	return n.indexed(op, put, nb, p.w, idx, uint64(unsafe.Sizeof(t)), bytesOf(s))
-}
 
 // mostIndex bounds indices of elements of size bytes: what is farther away is outside of
 // any rank's memory, and its distance in bytes might wrap.

@@ -138,17 +138,17 @@ func (m *Matrix[T]) Tile(i, j int) Rect {
 // Get loads part r into dst, row by row, stride elements from one row to the next; 0 is r.Cols.
 // Over a network many tiles are under way at once.
 func (m *Matrix[T]) Get(r Rect, dst []T, stride int) error {
-	return m.move("Get", r, dst, stride, gas.Ptr[T].GetStridedNB)
+	return m.move("Get", r, dst, stride, gas.Ptr[T].GetShapeNB)
 }
 
 // Put stores src, which lies as dst of Get does, as part r, and returns when it is visible to
 // all ranks.
 func (m *Matrix[T]) Put(r Rect, src []T, stride int) error {
-	return m.move("Put", r, src, stride, gas.Ptr[T].PutStridedNB)
+	return m.move("Put", r, src, stride, gas.Ptr[T].PutShapeNB)
 }
 
 // move begins a transfer for each tile of which r has a part, and waits for all.
-func (m *Matrix[T]) move(what string, r Rect, mem []T, stride int, begin func(gas.Ptr[T], *gas.Node, []T, gas.Rows) (gas.Handle, error)) error {
+func (m *Matrix[T]) move(what string, r Rect, mem []T, stride int, begin func(gas.Ptr[T], *gas.Node, []T, gas.Shape) (gas.Handle, error)) error {
 	if m.own.IsNil() {
 		return m.over()
 	}
@@ -173,7 +173,7 @@ func (m *Matrix[T]) move(what string, r Rect, mem []T, stride int, begin func(ga
 			j := col / m.tileCols
 			cols := min((j+1)*m.tileCols, r.Col+r.Cols) - col
 			h, err := begin(m.At(row, col), m.n, mem[(row-r.Row)*stride+col-r.Col:],
-				gas.Rows{Count: rows, Len: cols, Remote: m.tileCols, Local: stride})
+				gas.Shape{Count: rows, Len: cols, Remote: m.tileCols, Local: stride})
 			if err != nil {
 				return errors.Join(err, m.n.SyncAll(begun))
 			}
