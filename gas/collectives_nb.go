@@ -9,8 +9,7 @@ import (
 // collected is a collective call that a Future is of.
 type collected struct {
 	h      collective.Handle
-	value  []byte // where the result lies, if result is nil; nil for the zero value
-	result any    // func(blocks [][]byte) R for a Future of R
+	result any // func(blocks [][]byte) R for a Future of R; nil for the zero R
 }
 
 // claimCollective reserves a slot for a collective call of g.
@@ -40,8 +39,11 @@ func futureOf[R any](n *Node, s *slot, i uint32, h collective.Handle, err error)
 	return Future[R]{n: n, s: s, i: i, use: use}, nil
 }
 
-// futureWith is futureOf with what makes the result when the call is done.
-func futureWith[R any](g Group, result func(blocks [][]byte) R, begin func() (collective.Handle, error)) (Future[R], error) {
+// futureWith begins a call unless err says why not, with what makes the result when it is done.
+func futureWith[R any](g Group, err error, result func(blocks [][]byte) R, begin func() (collective.Handle, error)) (Future[R], error) {
+	if err != nil {
+		return Future[R]{}, err
+	}
 	n, s, i := claimCollective(g)
 	s.coll.result = result
 	h, err := begin()
@@ -49,31 +51,13 @@ func futureWith[R any](g Group, result func(blocks [][]byte) R, begin func() (co
 }
 
 // futureOfSlice is futureWith for a call that leaves its result in r.
-func futureOfSlice[T any](g Group, r []T, begin func() (collective.Handle, error)) (Future[[]T], error) {
-	return futureWith(g, func([][]byte) []T { return r }, begin)
+func futureOfSlice[T any](g Group, err error, r []T, begin func() (collective.Handle, error)) (Future[[]T], error) {
+	return futureWith(g, err, func([][]byte) []T { return r }, begin)
 }
 
 // futureOfBlocks is futureWith for a call that returns blocks.
-func futureOfBlocks[T any](g Group, begin func() (collective.Handle, error)) (Future[[][]T], error) {
-	return futureWith(g, views[T], begin)
-}
-
-// inSlot is where a collective call finds v, and leaves the result; in the slot, if there is
-// room.
-func inSlot[T any](s *slot, v T) []byte {
-	buf := s.room(sizeOf[T]())
-	view[T](buf)[0] = v
-	s.coll.value = buf
-	return buf
-}
-
-// room is n bytes of the slot, or new ones, aligned for every type.
-func (s *slot) room(n int) []byte {
-	b := bytesOf(s.res[:])
-	if n > len(b) {
-		b = bytesOf(make([]uint64, (n+7)/8))
-	}
-	return b[:n]
+func futureOfBlocks[T any](g Group, err error, begin func() (collective.Handle, error)) (Future[[][]T], error) {
+	return futureWith(g, err, views[T], begin)
 }
 
 // resultOfCollective waits for the collective call of s and takes its result.
@@ -85,15 +69,12 @@ func resultOfCollective[R any](s *slot) (r R, err error) {
 		return r, err
 	}
 	if result, ok := s.coll.result.(func([][]byte) R); ok {
-		return result(blocks), nil
-	}
-	if s.coll.value != nil {
-		r = view[R](s.coll.value)[0]
+		r = result(blocks)
 	}
 	return r, nil
 }
 
-// BarrierNB is collective: it begins a barrier of g, which is deleted when all ranks have begun
+// BarrierNB is collective: it begins a barrier of g, which is done when all ranks have begun
 // it. [Team.BarrierNotify] is the same with the Future kept in the Team. See [AllReduceNB]; it takes ceil(log2 Size)
 // messages of a rank, also for all ranks of the job, where [Node.BarrierNotify] uses memory
 // that is shared.
@@ -103,50 +84,18 @@ func BarrierNB(g Group) (Future[struct{}], error) {
 	return futureOf[struct{}](n, s, i, h, err)
 }
 
-// BroadcastNB is collective: it begins a [Broadcast], see [AllReduceNB].
-func BroadcastNB[T any](g Group, root int, v T) (Future[T], error) {
-	m, err := collCheck[T](g, "BroadcastNB", root)
-	if err != nil {
-		return Future[T]{}, err
-	}
-	n, s, i := claimCollective(g)
-	h, err := m.coll.BroadcastNB(root, inSlot(s, v))
-	return futureOf[T](n, s, i, h, err)
-}
-
-// BroadcastSliceNB is collective: it begins a [BroadcastSlice], whose result is s; see
+// BroadcastNB is collective: it begins a [BroadcastSlice], whose result is s; see
 // [AllReduceNB].
-func BroadcastSliceNB[T any](g Group, root int, s []T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "BroadcastSliceNB", root)
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, s, func() (collective.Handle, error) { return m.coll.BroadcastNB(root, bytesOf(s)) })
+func BroadcastNB[T any](g Group, root int, s []T) (Future[[]T], error) {
+	m, err := collCheck[T](g, "BroadcastNB", root)
+	return futureOfSlice(g, err, s, func() (collective.Handle, error) { return m.coll.BroadcastNB(root, bytesOf(s)) })
 }
 
-// ReduceNB is collective: it begins a [Reduce], see [AllReduceNB].
-func ReduceNB[T any](g Group, root int, v T, op func(a, b T) T) (Future[T], error) {
-	m, err := collCheck[T](g, "ReduceNB", root)
-	if err != nil {
-		return Future[T]{}, err
-	}
-	n, s, i := claimCollective(g)
-	acc := inSlot(s, v)
-	if g.Rank() != root {
-		s.coll.value = nil
-	}
-	h, err := m.coll.ReduceNB(root, acc, combining(op))
-	return futureOf[T](n, s, i, h, err)
-}
-
-// ReduceSliceNB is collective: it begins a [ReduceSlice], whose result is s on root and nil
+// ReduceNB is collective: it begins a [ReduceSlice], whose result is s on root and nil
 // elsewhere; see [AllReduceNB].
-func ReduceSliceNB[T any](g Group, root int, s []T, op func(a, b T) T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "ReduceSliceNB", root)
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, atRoot(g, root, s), func() (collective.Handle, error) { return m.coll.ReduceNB(root, bytesOf(s), combining(op)) })
+func ReduceNB[T any](g Group, root int, s []T, op func(a, b T) T) (Future[[]T], error) {
+	m, err := collCheck[T](g, "ReduceNB", root)
+	return futureOfSlice(g, err, atRoot(g, root, s), func() (collective.Handle, error) { return m.coll.ReduceNB(root, bytesOf(s), combining(op)) })
 }
 
 // atRoot is s on root, and nil elsewhere.
@@ -157,9 +106,9 @@ func atRoot[T any](g Group, root int, s []T) []T {
 	return s
 }
 
-// AllReduceNB is collective: it begins an [AllReduce] and returns at once. The result is in
+// AllReduceNB is collective: it begins an [AllReduceSlice] and returns at once. The result, s, is in
 // the Future, as that of a call: Wait, WaitContext, Then, Done, [WaitAll] and [WaitAny] are
-// there for it.
+// there for it. A value is a slice of one element.
 //
 // This and the other collectives whose names end in NB send the same messages as those that
 // wait. They go on whenever a goroutine of the rank polls or waits for anything at all, an
@@ -174,113 +123,54 @@ func atRoot[T any](g Group, root int, s []T) []T {
 // that do not. Ranks that differ get an error that names two of the calls, from each Future of the
 // group that is not done, and from all its later calls. If a rank fails or leaves without which a
 // call cannot end, Wait returns a [*PeerError] that names it. A Future that
-// is never waited for keeps its place in a table; a team is closed when none of its calls is under way.
-func AllReduceNB[T any](g Group, v T, op func(a, b T) T) (Future[T], error) {
+// is never waited for keeps its place in a table; a team is deleted when none of its calls is under way.
+func AllReduceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
 	m, err := collCheck[T](g, "AllReduceNB", 0)
-	if err != nil {
-		return Future[T]{}, err
-	}
-	n, s, i := claimCollective(g)
-	h, err := m.coll.AllReduceNB(inSlot(s, v), combining(op))
-	return futureOf[T](n, s, i, h, err)
-}
-
-// AllReduceSliceNB is collective: it begins an [AllReduceSlice], whose result is s; see
-// [AllReduceNB].
-func AllReduceSliceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "AllReduceSliceNB", 0)
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, s, func() (collective.Handle, error) {
+	return futureOfSlice(g, err, s, func() (collective.Handle, error) {
 		return m.coll.AllReduceElementsNB(sizeOf[T](), bytesOf(s), combining(op))
 	})
 }
 
-// GatherNB is collective: it begins a [Gather], see [AllReduceNB].
-func GatherNB[T any](g Group, root int, v T) (Future[[]T], error) {
-	var all []T
-	if g.Rank() == root {
-		all = make([]T, g.Size())
-	}
-	return GatherSliceNB(g, root, []T{v}, all)
-}
-
-// GatherSliceNB is collective: it begins a [GatherSlice], whose result is all on root and nil
+// GatherNB is collective: it begins a [GatherSlice], whose result is all on root and nil
 // elsewhere; see [AllReduceNB].
-func GatherSliceNB[T any](g Group, root int, own, all []T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "GatherSliceNB", root)
+func GatherNB[T any](g Group, root int, own, all []T) (Future[[]T], error) {
+	m, err := collCheck[T](g, "GatherNB", root)
 	if err == nil && g.Rank() == root {
-		err = m.checkBlocks(g, "GatherSliceNB", len(all), len(own))
+		err = m.checkBlocks(g, "GatherNB", len(all), len(own))
 	}
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, atRoot(g, root, all), func() (collective.Handle, error) { return m.coll.GatherNB(root, bytesOf(own), bytesOf(all)) })
+	return futureOfSlice(g, err, atRoot(g, root, all), func() (collective.Handle, error) { return m.coll.GatherNB(root, bytesOf(own), bytesOf(all)) })
 }
 
 // GatherVNB is collective: it begins a [GatherV], see [AllReduceNB].
 func GatherVNB[T any](g Group, root int, own []T) (Future[[][]T], error) {
 	m, err := collCheck[T](g, "GatherVNB", root)
-	if err != nil {
-		return Future[[][]T]{}, err
-	}
-	return futureOfBlocks[T](g, func() (collective.Handle, error) { return m.coll.GatherVNB(root, sizeOf[T](), bytesOf(own)) })
+	return futureOfBlocks[T](g, err, func() (collective.Handle, error) { return m.coll.GatherVNB(root, sizeOf[T](), bytesOf(own)) })
 }
 
-// AllGatherNB is collective: it begins an [AllGather], see [AllReduceNB].
-func AllGatherNB[T any](g Group, v T) (Future[[]T], error) {
-	return AllGatherSliceNB(g, []T{v}, make([]T, g.Size()))
-}
-
-// AllGatherSliceNB is collective: it begins an [AllGatherSlice], whose result is all; see
+// AllGatherNB is collective: it begins an [AllGatherSlice], whose result is all; see
 // [AllReduceNB].
-func AllGatherSliceNB[T any](g Group, own, all []T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "AllGatherSliceNB", 0)
+func AllGatherNB[T any](g Group, own, all []T) (Future[[]T], error) {
+	m, err := collCheck[T](g, "AllGatherNB", 0)
 	if err == nil {
-		err = m.checkBlocks(g, "AllGatherSliceNB", len(all), len(own))
+		err = m.checkBlocks(g, "AllGatherNB", len(all), len(own))
 	}
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, all, func() (collective.Handle, error) { return m.coll.AllGatherNB(bytesOf(own), bytesOf(all)) })
+	return futureOfSlice(g, err, all, func() (collective.Handle, error) { return m.coll.AllGatherNB(bytesOf(own), bytesOf(all)) })
 }
 
 // AllGatherVNB is collective: it begins an [AllGatherV], see [AllReduceNB].
 func AllGatherVNB[T any](g Group, own []T) (Future[[][]T], error) {
 	m, err := collCheck[T](g, "AllGatherVNB", 0)
-	if err != nil {
-		return Future[[][]T]{}, err
-	}
-	return futureOfBlocks[T](g, func() (collective.Handle, error) { return m.coll.AllGatherVNB(sizeOf[T](), bytesOf(own)) })
+	return futureOfBlocks[T](g, err, func() (collective.Handle, error) { return m.coll.AllGatherVNB(sizeOf[T](), bytesOf(own)) })
 }
 
-// ScatterNB is collective: it begins a [Scatter], see [AllReduceNB].
-func ScatterNB[T any](g Group, root int, vs []T) (Future[T], error) {
+// ScatterNB is collective: it begins a [ScatterSlice], whose result is own; see
+// [AllReduceNB].
+func ScatterNB[T any](g Group, root int, all, own []T) (Future[[]T], error) {
 	m, err := collCheck[T](g, "ScatterNB", root)
 	if err == nil && g.Rank() == root {
-		err = m.checkBlocks(g, "ScatterNB", len(vs), 1)
+		err = m.checkBlocks(g, "ScatterNB", len(all), len(own))
 	}
-	if err != nil {
-		return Future[T]{}, err
-	}
-	var zero T
-	n, s, i := claimCollective(g)
-	h, err := m.coll.ScatterNB(root, bytesOf(vs), inSlot(s, zero))
-	return futureOf[T](n, s, i, h, err)
-}
-
-// ScatterSliceNB is collective: it begins a [ScatterSlice], whose result is own; see
-// [AllReduceNB].
-func ScatterSliceNB[T any](g Group, root int, all, own []T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "ScatterSliceNB", root)
-	if err == nil && g.Rank() == root {
-		err = m.checkBlocks(g, "ScatterSliceNB", len(all), len(own))
-	}
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, own, func() (collective.Handle, error) { return m.coll.ScatterNB(root, bytesOf(all), bytesOf(own)) })
+	return futureOfSlice(g, err, own, func() (collective.Handle, error) { return m.coll.ScatterNB(root, bytesOf(all), bytesOf(own)) })
 }
 
 // AllToAllNB is collective: it begins an [AllToAll], whose result is in; see [AllReduceNB].
@@ -289,10 +179,7 @@ func AllToAllNB[T any](g Group, out, in []T) (Future[[]T], error) {
 	if err == nil {
 		err = m.checkAllToAll(g, "AllToAllNB", len(out), len(in))
 	}
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, in, func() (collective.Handle, error) { return m.coll.ExchangeNB(bytesOf(out), bytesOf(in)) })
+	return futureOfSlice(g, err, in, func() (collective.Handle, error) { return m.coll.ExchangeNB(bytesOf(out), bytesOf(in)) })
 }
 
 // AllToAllVNB is collective: it begins an [AllToAllV], see [AllReduceNB]. out itself may be
@@ -302,10 +189,7 @@ func AllToAllVNB[T any](g Group, out [][]T) (Future[[][]T], error) {
 	if err == nil {
 		err = m.checkAllToAllV(g, "AllToAllVNB", len(out))
 	}
-	if err != nil {
-		return Future[[][]T]{}, err
-	}
-	return futureOfBlocks[T](g, func() (collective.Handle, error) { return m.coll.ExchangeVNB(sizeOf[T](), blocksOf(out)) })
+	return futureOfBlocks[T](g, err, func() (collective.Handle, error) { return m.coll.ExchangeVNB(sizeOf[T](), blocksOf(out)) })
 }
 
 // ReduceScatterNB is collective: it begins a [ReduceScatter], whose result is own; see
@@ -315,57 +199,24 @@ func ReduceScatterNB[T any](g Group, all, own []T, op func(a, b T) T) (Future[[]
 	if err == nil {
 		err = m.checkBlocks(g, "ReduceScatterNB", len(all), len(own))
 	}
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, own, func() (collective.Handle, error) {
+	return futureOfSlice(g, err, own, func() (collective.Handle, error) {
 		return m.coll.ReduceScatterNB(bytesOf(all), bytesOf(own), combining(op))
 	})
 }
 
-// InclusiveScanNB is collective: it begins an [InclusiveScan], see [AllReduceNB].
-func InclusiveScanNB[T any](g Group, v T, op func(a, b T) T) (Future[T], error) {
+// InclusiveScanNB is collective: it begins an [InclusiveScanSlice], whose result is s;
+// see [AllReduceNB].
+func InclusiveScanNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
 	m, err := collCheck[T](g, "InclusiveScanNB", 0)
-	if err != nil {
-		return Future[T]{}, err
-	}
-	n, s, i := claimCollective(g)
-	h, err := m.coll.ScanNB(inSlot(s, v), prepending(op))
-	return futureOf[T](n, s, i, h, err)
+	return futureOfSlice(g, err, s, func() (collective.Handle, error) { return m.coll.ScanNB(bytesOf(s), prepending(op)) })
 }
 
-// InclusiveScanSliceNB is collective: it begins an [InclusiveScanSlice], whose result is s;
+// ExclusiveScanNB is collective: it begins an [ExclusiveScanSlice], whose result is s;
 // see [AllReduceNB].
-func InclusiveScanSliceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "InclusiveScanSliceNB", 0)
-	if err != nil {
-		return Future[[]T]{}, err
-	}
-	return futureOfSlice(g, s, func() (collective.Handle, error) { return m.coll.ScanNB(bytesOf(s), prepending(op)) })
-}
-
-// ExclusiveScanNB is collective: it begins an [ExclusiveScan], see [AllReduceNB].
-func ExclusiveScanNB[T any](g Group, v T, op func(a, b T) T) (Future[T], error) {
+func ExclusiveScanNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
 	m, err := collCheck[T](g, "ExclusiveScanNB", 0)
-	if err != nil {
-		return Future[T]{}, err
-	}
-	var zero T
-	n, s, i := claimCollective(g)
-	acc := bytesOf([]T{v})
-	h, err := m.coll.ExclusiveScanNB(acc, inSlot(s, zero), prepending(op))
-	return futureOf[T](n, s, i, h, err)
-}
-
-// ExclusiveScanSliceNB is collective: it begins an [ExclusiveScanSlice], whose result is s;
-// see [AllReduceNB].
-func ExclusiveScanSliceNB[T any](g Group, s []T, op func(a, b T) T) (Future[[]T], error) {
-	m, err := collCheck[T](g, "ExclusiveScanSliceNB", 0)
-	if err != nil {
-		return Future[[]T]{}, err
-	}
 	before := make([]T, len(s))
-	return futureWith(g, func([][]byte) []T {
+	return futureWith(g, err, func([][]byte) []T {
 		bulk.CopySlice(s, before)
 		return s
 	}, func() (collective.Handle, error) {

@@ -38,11 +38,10 @@ func (s blockStep) begin(g Group) []func() error {
 	room := func(k int) []int64 { return make([]int64, k) }
 	gathered := each(size, func(r int) []int64 { return s.block(r, 0, n) })
 	ragged := each(size, func(r int) []int64 { return s.ragged(r, 0) })
-	var vs, all []int64
+	var all []int64
 	wantV, wantAll := [][]int64(nil), []int64(nil)
 	var inAll []int64
 	if root {
-		vs = s.block(s.root, 9, size)
 		all = flat(each(size, func(r int) []int64 { return s.block(s.root, r, n) }))
 		wantV, wantAll, inAll = ragged, flat(gathered), room(n*size)
 	}
@@ -55,78 +54,40 @@ func (s blockStep) begin(g Group) []func() error {
 		add(looked("BarrierNB", struct{}{}, f, err))
 	}
 	{
-		f, err := AllReduceNB(g, me+1, Sum)
-		add(looked("AllReduceNB", size*(size+1)/2, f, err))
+		f, err := AllReduceNB(g, [][100]int64{{1, 99: int64(me)}}, wide)
+		add(looked("AllReduceNB of much", [][100]int64{{int64(size), 99: int64(size - 1)}}, f, err))
 	}
 	{
-		f, err := AllReduceNB(g, [100]int64{1, 99: int64(me)}, wide)
-		add(looked("AllReduceNB of much", [100]int64{int64(size), 99: int64(size - 1)}, f, err))
+		f, err := ScatterNB(g, s.root, all, room(n))
+		add(looked("ScatterNB", s.block(s.root, me, n), f, err))
 	}
 	{
-		f, err := ReduceNB(g, s.root, me, Max)
-		want := 0
-		if root {
-			want = size - 1
-		}
-		add(looked("ReduceNB", want, f, err))
+		f, err := BroadcastNB(g, s.root, own())
+		add(looked("BroadcastNB", gathered[s.root], f, err))
 	}
 	{
-		f, err := BroadcastNB(g, s.root, me)
-		add(looked("BroadcastNB", s.root, f, err))
-	}
-	{
-		f, err := ScatterNB(g, s.root, vs)
-		add(looked("ScatterNB", s.block(s.root, 9, size)[me], f, err))
-	}
-	{
-		f, err := ScatterSliceNB(g, s.root, all, room(n))
-		add(looked("ScatterSliceNB", s.block(s.root, me, n), f, err))
-	}
-	{
-		f, err := BroadcastSliceNB(g, s.root, own())
-		add(looked("BroadcastSliceNB", gathered[s.root], f, err))
-	}
-	{
-		f, err := ReduceSliceNB(g, s.root, own(), Sum)
+		f, err := ReduceNB(g, s.root, own(), Sum)
 		var want []int64
 		if root {
 			want = sumTo(size)
 		}
-		add(looked("ReduceSliceNB", want, f, err))
+		add(looked("ReduceNB", want, f, err))
 	}
 	{
-		f, err := AllReduceSliceNB(g, own(), Sum)
-		add(looked("AllReduceSliceNB", sumTo(size), f, err))
+		f, err := AllReduceNB(g, own(), Sum)
+		add(looked("AllReduceNB", sumTo(size), f, err))
 	}
 	{
-		f, err := GatherNB(g, s.root, int64(me))
-		var want []int64
-		for r := range size {
-			if root {
-				want = append(want, int64(r))
-			}
-		}
-		add(looked("GatherNB", want, f, err))
-	}
-	{
-		f, err := GatherSliceNB(g, s.root, own(), inAll)
-		add(looked("GatherSliceNB", wantAll, f, err))
+		f, err := GatherNB(g, s.root, own(), inAll)
+		add(looked("GatherNB", wantAll, f, err))
 	}
 	{
 		f, err := GatherVNB(g, s.root, s.ragged(me, 0))
 		add(looked("GatherVNB", wantV, f, err))
 	}
 	{
-		f, err := AllGatherNB(g, -me)
-		want := make([]int, size)
-		for r := range want {
-			want[r] = -r
-		}
-		add(looked("AllGatherNB", want, f, err))
-	}
-	{
-		f, err := AllGatherSliceNB(g, own(), room(n*size))
-		add(looked("AllGatherSliceNB", flat(gathered), f, err))
+		f, err := AllGatherNB(g, own(), room(n*size))
+		add(looked("AllGatherNB", flat(gathered), f, err))
 	}
 	{
 		f, err := AllGatherVNB(g, s.ragged(me, 0))
@@ -146,20 +107,16 @@ func (s blockStep) begin(g Group) []func() error {
 	}
 	{
 		// This operation does not commute.
-		f, err := InclusiveScanNB(g, [2]int{me, me}, func(a, b [2]int) [2]int { return [2]int{a[0], b[1]} })
-		add(looked("InclusiveScanNB", [2]int{0, me}, f, err))
+		f, err := InclusiveScanNB(g, [][2]int{{me, me}}, func(a, b [2]int) [2]int { return [2]int{a[0], b[1]} })
+		add(looked("InclusiveScanNB", [][2]int{{0, me}}, f, err))
 	}
 	{
-		f, err := InclusiveScanSliceNB(g, own(), Sum)
-		add(looked("InclusiveScanSliceNB", sumTo(me+1), f, err))
+		f, err := InclusiveScanNB(g, own(), Sum)
+		add(looked("InclusiveScanNB", sumTo(me+1), f, err))
 	}
 	{
-		f, err := ExclusiveScanNB(g, me, Sum)
-		add(looked("ExclusiveScanNB", me*(me-1)/2, f, err))
-	}
-	{
-		f, err := ExclusiveScanSliceNB(g, own(), Sum)
-		add(looked("ExclusiveScanSliceNB", sumTo(me), f, err))
+		f, err := ExclusiveScanNB(g, own(), Sum)
+		add(looked("ExclusiveScanNB", sumTo(me), f, err))
 	}
 	return waits
 }
@@ -224,8 +181,8 @@ func TestCollectiveFutures(t *testing.T) {
 		cfg := small(3)
 		cfg.Conduit = conduit
 		if err := Run(cfg, func(n *Node) error {
-			begin := func(v int) Future[int] {
-				f, err := AllReduceNB(n, v, Sum)
+			begin := func(v int) Future[[]int] {
+				f, err := AllReduceNB(n, []int{v}, Sum)
 				if err != nil {
 					t.Error(err)
 				}
@@ -233,23 +190,23 @@ func TestCollectiveFutures(t *testing.T) {
 			}
 			f, g, h := begin(1), begin(2), begin(3)
 			i, v, err := WaitAny(f, g)
-			if v != 3*(i+1) || err != nil {
-				return fmt.Errorf("any: %d, %d: %w", i, v, err)
+			if err != nil || v[0] != 3*(i+1) {
+				return fmt.Errorf("any: %d, %v: %w", i, v, err)
 			}
-			rest := []Future[int]{g, f}[i]
-			if all, err := WaitAll(rest, h); err != nil || all[1] != 9 || all[0]+v != 9 {
+			rest := []Future[[]int]{g, f}[i]
+			if all, err := WaitAll(rest, h); err != nil || all[1][0] != 9 || all[0][0]+v[0] != 9 {
 				return fmt.Errorf("all: %v: %w", all, err)
 			}
 			if _, err := h.Wait(); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "taken twice") {
 				return fmt.Errorf("taken twice: %w", err)
 			}
 			f = begin(4)
-			if v, err := f.WaitContext(context.Background()); v != 12 || err != nil {
-				return fmt.Errorf("with a context: %d: %w", v, err)
+			if v, err := f.WaitContext(context.Background()); err != nil || v[0] != 12 {
+				return fmt.Errorf("with a context: %v: %w", v, err)
 			}
 			// One that is left to Then, another that nothing waits for.
 			got := 0
-			if err := begin(5).Then(func(_ *Node, v int, err error) { got = v }); err != nil {
+			if err := begin(5).Then(func(_ *Node, v []int, err error) { got = v[0] }); err != nil {
 				return err
 			}
 			begin(6)
@@ -268,7 +225,7 @@ func TestCollectiveFutureInSelect(t *testing.T) {
 	cfg := small(2)
 	cfg.Progress = true
 	if err := Run(cfg, func(n *Node) error {
-		f, err := AllGatherNB(n, n.rank)
+		f, err := AllGatherNB(n, []int{n.rank}, make([]int, n.size))
 		if err != nil {
 			return err
 		}
@@ -290,7 +247,7 @@ func TestCollectiveWaitGivesUp(t *testing.T) {
 				return err
 			}
 		}
-		f, err := AllReduceNB(n, n.rank+1, Sum)
+		f, err := AllReduceNB(n, []int{n.rank + 1}, Sum)
 		if err != nil {
 			return err
 		}
@@ -304,8 +261,8 @@ func TestCollectiveWaitGivesUp(t *testing.T) {
 				return err
 			}
 		}
-		if v, err := f.Wait(); v != 3 || err != nil {
-			return fmt.Errorf("%d: %w", v, err)
+		if v, err := f.Wait(); err != nil || v[0] != 3 {
+			return fmt.Errorf("%v: %w", v, err)
 		}
 		return nil
 	})
@@ -317,7 +274,7 @@ func TestCollectiveFuturesFail(t *testing.T) {
 	for _, conduit := range []string{"shm", "udp", "sim"} {
 		for what, odd := range map[string]func(n *Node) error{
 			"AllReduceNB of 16 bytes": func(n *Node) error {
-				_, err := AllReduceNB(n, [2]int{}, func(a, _ [2]int) [2]int { return a })
+				_, err := AllReduceNB(n, [][2]int{{}}, func(a, _ [2]int) [2]int { return a })
 				return err
 			},
 			"AllReduce of 8 bytes":      func(n *Node) error { _, err := AllReduce(n, 1, Sum); return err },
@@ -328,7 +285,7 @@ func TestCollectiveFuturesFail(t *testing.T) {
 			cfg.Conduit = conduit
 			said := make([]error, 3)
 			err := Run(cfg, func(n *Node) error {
-				var fs []Future[int]
+				var fs []Future[[]int]
 				if said[n.rank] = n.Barrier(); said[n.rank] != nil { // that a rank has failed
 					return said[n.rank]
 				}
@@ -337,7 +294,7 @@ func TestCollectiveFuturesFail(t *testing.T) {
 						said[1] = odd(n)
 						return said[1]
 					}
-					f, err := AllReduceNB(n, i, Sum)
+					f, err := AllReduceNB(n, []int{i}, Sum)
 					if err != nil {
 						said[n.rank] = err
 						break

@@ -117,7 +117,7 @@ var kinds = []kind{
 	{"collective calls", 200, func(s *soak) error {
 		k := 1 + s.all.IntN(3000)
 		_, err := gas.AllGatherV(s.Node, make([]int64, s.size(2000)))
-		f, err2 := gas.AllReduceSliceNB(s.Node, make([]int64, k), gas.Sum)
+		f, err2 := gas.AllReduceNB(s.Node, make([]int64, k), gas.Sum)
 		g, err3 := gas.BarrierNB(s.Node)
 		if err := errors.Join(err, err2, err3); err != nil {
 			return err
