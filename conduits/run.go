@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/argon-go/argon/internal/testkit/live"
+	"github.com/argon-go/argon/internal/job/live"
 )
 
 // Runner is implemented by endpoints of conduits that decide themselves when

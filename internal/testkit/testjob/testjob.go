@@ -19,8 +19,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/job/live"
 	"github.com/argon-go/argon/internal/launch"
-	"github.com/argon-go/argon/internal/testkit/live"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 

@@ -40,8 +40,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/argon-go/argon/internal/job/live"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testkit/live"
 	"github.com/argon-go/argon/internal/testkit/sandbox"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/argon-go/argon/internal/testkit/live"
+	"github.com/argon-go/argon/internal/job/live"
 )
 
 // envVictim names the test that a child of TestWatchdog is to run.

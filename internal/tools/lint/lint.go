@@ -188,10 +188,19 @@ var (
 // Check returns what is wrong in the tree under fsys, the module's root, in
 // order of files and lines. The error is one of reading.
 func Check(fsys fs.FS) ([]Problem, error) {
-	c := checker{
+	return newChecker().tree(fsys)
+}
+
+func newChecker() *checker {
+	return &checker{
 		fset: token.NewFileSet(), documented: map[string]bool{},
 		calls: map[string]*calls{}, hangs: map[string]string{}, watched: map[string]bool{},
+		has: Budget{}, methods: map[string]map[string]bool{}, arrows: map[arrow]Problem{},
 	}
+}
+
+// tree is Check.
+func (c *checker) tree(fsys fs.FS) ([]Problem, error) {
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -222,6 +231,8 @@ func Check(fsys fs.FS) ([]Problem, error) {
 		}
 	}
 	c.checkCollective()
+	c.checkRooms()
+	c.checkBudget(fsys)
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
@@ -237,6 +248,10 @@ type checker struct {
 
 	hangs   map[string]string // by folder: a file whose tests start jobs or goroutines
 	watched map[string]bool   // by folder: the tests are run by package testmain
+
+	has     Budget
+	methods map[string]map[string]bool // names, by FOLDER.TYPE
+	arrows  map[arrow]Problem          // an import for each
 }
 
 func (c *checker) add(name string, line int, format string, args ...any) {
@@ -275,6 +290,7 @@ func (c *checker) source(name string, src []byte) {
 		c.watchdog(name, dir, f)
 		return
 	}
+	c.measure(dir, src, f)
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok && slices.Contains(vague, d.Name.Name) {
 			c.add(name, c.fset.Position(d.Pos()).Line, "%s says too little: flush, drain, finish, release, unmap, ...", d.Name.Name)
@@ -347,6 +363,9 @@ func (c *checker) imports(name, dir string, test bool, f *ast.File) {
 		case strings.HasPrefix(target, Module+"/"):
 			local := strings.TrimPrefix(target, Module+"/")
 			blank := spec.Name != nil && spec.Name.Name == "_"
+			if a := (arrow{roomOf(dir), roomOf(local)}); !test && a.from != a.to {
+				c.arrows[a] = Problem{File: name, Line: line}
+			}
 			if strings.HasSuffix(name, "/example_test.go") {
 				continue // an example may show a package with those above it
 			}
