@@ -713,7 +713,7 @@ func amThreads(c *ctx) {
 					}
 				case 2:
 					v := rng.Uint64() >> 8
-					old, err := s.ext.FetchAddUint64(0, mine, v)
+					old, err := extended.FetchAdd[uint64](s.ext, 0, mine, v)
 					s.Must(err)
 					if old != added {
 						s.Errorf("thread %d: sum is %d, not %d", th, old, added)

@@ -23,106 +23,20 @@ type number interface {
 	int32 | uint32 | int64 | uint64 | float32 | float64
 }
 
-// atomics are all atomics of one type. plain are store, add, sub, min, max, and,
-// or, xor; fetch the same with swap in place of store; the last three of each
-// exist for integers.
+// atomics are all atomics of one type.
 type atomics[T number] struct {
-	name   string
-	op     func(x *extended.Endpoint, rank int, to segment.NLA, op extended.AtomicOp, a, b T) (T, error)
-	nb     func(x *extended.Endpoint, rank int, to segment.NLA, result *T, op extended.AtomicOp, a, b T) (extended.Handle, error)
-	nbi    func(r *extended.Region, rank int, to segment.NLA, result *T, op extended.AtomicOp, a, b T) error
-	load   func(x *extended.Endpoint, rank int, from segment.NLA) (T, error)
-	cas    func(x *extended.Endpoint, rank int, to segment.NLA, old, v T) (T, bool, error)
-	plain  []func(x *extended.Endpoint, rank int, to segment.NLA, v T) error
-	fetch  []func(x *extended.Endpoint, rank int, to segment.NLA, v T) (T, error)
-	fcaa   func(x *extended.Endpoint, rank int, to segment.NLA, compare, add T) (T, bool, error)
-	fcaaNB func(x *extended.Endpoint, rank int, to segment.NLA, after *T, ok *bool, compare, add T) (extended.Handle, error)
-	model  func(op extended.AtomicOp, old, a, b T) T
+	name  string
+	fcaa  func(x *extended.Endpoint, rank int, to segment.NLA, limit, v T) (T, bool, error) // nil of floats
+	model func(op extended.AtomicOp, old, a, b T) T
 }
-
-// named are the operations of plain and fetch; Sub is Add of the negative.
-var named = []extended.AtomicOp{
-	extended.AtomicSwap, extended.AtomicAdd, sub, extended.AtomicMin, extended.AtomicMax,
-	extended.AtomicAnd, extended.AtomicOr, extended.AtomicXor,
-}
-
-const sub = extended.AtomicOp(200) // of the model only
 
 var atomicTypes = []func(s *stack){
-	atomics[int32]{
-		name:   "int32",
-		op:     (*extended.Endpoint).AtomicInt32,
-		nb:     (*extended.Endpoint).AtomicInt32NB,
-		nbi:    (*extended.Region).AtomicInt32NBI,
-		load:   (*extended.Endpoint).LoadInt32,
-		cas:    (*extended.Endpoint).CompareAndSwapInt32,
-		plain:  []func(*extended.Endpoint, int, segment.NLA, int32) error{(*extended.Endpoint).StoreInt32, (*extended.Endpoint).AddInt32, (*extended.Endpoint).SubInt32, (*extended.Endpoint).MinInt32, (*extended.Endpoint).MaxInt32, (*extended.Endpoint).AndInt32, (*extended.Endpoint).OrInt32, (*extended.Endpoint).XorInt32},
-		fetch:  []func(*extended.Endpoint, int, segment.NLA, int32) (int32, error){(*extended.Endpoint).SwapInt32, (*extended.Endpoint).FetchAddInt32, (*extended.Endpoint).FetchSubInt32, (*extended.Endpoint).FetchMinInt32, (*extended.Endpoint).FetchMaxInt32, (*extended.Endpoint).FetchAndInt32, (*extended.Endpoint).FetchOrInt32, (*extended.Endpoint).FetchXorInt32},
-		fcaa:   (*extended.Endpoint).FetchCompareAddInt32,
-		fcaaNB: (*extended.Endpoint).FetchCompareAddInt32NB,
-		model:  applyInteger[int32],
-	}.check,
-	atomics[uint32]{
-		name:   "uint32",
-		op:     (*extended.Endpoint).AtomicUint32,
-		nb:     (*extended.Endpoint).AtomicUint32NB,
-		nbi:    (*extended.Region).AtomicUint32NBI,
-		load:   (*extended.Endpoint).LoadUint32,
-		cas:    (*extended.Endpoint).CompareAndSwapUint32,
-		plain:  []func(*extended.Endpoint, int, segment.NLA, uint32) error{(*extended.Endpoint).StoreUint32, (*extended.Endpoint).AddUint32, (*extended.Endpoint).SubUint32, (*extended.Endpoint).MinUint32, (*extended.Endpoint).MaxUint32, (*extended.Endpoint).AndUint32, (*extended.Endpoint).OrUint32, (*extended.Endpoint).XorUint32},
-		fetch:  []func(*extended.Endpoint, int, segment.NLA, uint32) (uint32, error){(*extended.Endpoint).SwapUint32, (*extended.Endpoint).FetchAddUint32, (*extended.Endpoint).FetchSubUint32, (*extended.Endpoint).FetchMinUint32, (*extended.Endpoint).FetchMaxUint32, (*extended.Endpoint).FetchAndUint32, (*extended.Endpoint).FetchOrUint32, (*extended.Endpoint).FetchXorUint32},
-		fcaa:   (*extended.Endpoint).FetchCompareAddUint32,
-		fcaaNB: (*extended.Endpoint).FetchCompareAddUint32NB,
-		model:  applyInteger[uint32],
-	}.check,
-	atomics[int64]{
-		name:   "int64",
-		op:     (*extended.Endpoint).AtomicInt64,
-		nb:     (*extended.Endpoint).AtomicInt64NB,
-		nbi:    (*extended.Region).AtomicInt64NBI,
-		load:   (*extended.Endpoint).LoadInt64,
-		cas:    (*extended.Endpoint).CompareAndSwapInt64,
-		plain:  []func(*extended.Endpoint, int, segment.NLA, int64) error{(*extended.Endpoint).StoreInt64, (*extended.Endpoint).AddInt64, (*extended.Endpoint).SubInt64, (*extended.Endpoint).MinInt64, (*extended.Endpoint).MaxInt64, (*extended.Endpoint).AndInt64, (*extended.Endpoint).OrInt64, (*extended.Endpoint).XorInt64},
-		fetch:  []func(*extended.Endpoint, int, segment.NLA, int64) (int64, error){(*extended.Endpoint).SwapInt64, (*extended.Endpoint).FetchAddInt64, (*extended.Endpoint).FetchSubInt64, (*extended.Endpoint).FetchMinInt64, (*extended.Endpoint).FetchMaxInt64, (*extended.Endpoint).FetchAndInt64, (*extended.Endpoint).FetchOrInt64, (*extended.Endpoint).FetchXorInt64},
-		fcaa:   (*extended.Endpoint).FetchCompareAddInt64,
-		fcaaNB: (*extended.Endpoint).FetchCompareAddInt64NB,
-		model:  applyInteger[int64],
-	}.check,
-	atomics[uint64]{
-		name:   "uint64",
-		op:     (*extended.Endpoint).AtomicUint64,
-		nb:     (*extended.Endpoint).AtomicUint64NB,
-		nbi:    (*extended.Region).AtomicUint64NBI,
-		load:   (*extended.Endpoint).LoadUint64,
-		cas:    (*extended.Endpoint).CompareAndSwapUint64,
-		plain:  []func(*extended.Endpoint, int, segment.NLA, uint64) error{(*extended.Endpoint).StoreUint64, (*extended.Endpoint).AddUint64, (*extended.Endpoint).SubUint64, (*extended.Endpoint).MinUint64, (*extended.Endpoint).MaxUint64, (*extended.Endpoint).AndUint64, (*extended.Endpoint).OrUint64, (*extended.Endpoint).XorUint64},
-		fetch:  []func(*extended.Endpoint, int, segment.NLA, uint64) (uint64, error){(*extended.Endpoint).SwapUint64, (*extended.Endpoint).FetchAddUint64, (*extended.Endpoint).FetchSubUint64, (*extended.Endpoint).FetchMinUint64, (*extended.Endpoint).FetchMaxUint64, (*extended.Endpoint).FetchAndUint64, (*extended.Endpoint).FetchOrUint64, (*extended.Endpoint).FetchXorUint64},
-		fcaa:   (*extended.Endpoint).FetchCompareAddUint64,
-		fcaaNB: (*extended.Endpoint).FetchCompareAddUint64NB,
-		model:  applyInteger[uint64],
-	}.check,
-	atomics[float32]{
-		name:  "float32",
-		op:    (*extended.Endpoint).AtomicFloat32,
-		nb:    (*extended.Endpoint).AtomicFloat32NB,
-		nbi:   (*extended.Region).AtomicFloat32NBI,
-		load:  (*extended.Endpoint).LoadFloat32,
-		cas:   (*extended.Endpoint).CompareAndSwapFloat32,
-		plain: []func(*extended.Endpoint, int, segment.NLA, float32) error{(*extended.Endpoint).StoreFloat32, (*extended.Endpoint).AddFloat32, (*extended.Endpoint).SubFloat32, (*extended.Endpoint).MinFloat32, (*extended.Endpoint).MaxFloat32},
-		fetch: []func(*extended.Endpoint, int, segment.NLA, float32) (float32, error){(*extended.Endpoint).SwapFloat32, (*extended.Endpoint).FetchAddFloat32, (*extended.Endpoint).FetchSubFloat32, (*extended.Endpoint).FetchMinFloat32, (*extended.Endpoint).FetchMaxFloat32},
-		model: applyFloat[float32],
-	}.check,
-	atomics[float64]{
-		name:  "float64",
-		op:    (*extended.Endpoint).AtomicFloat64,
-		nb:    (*extended.Endpoint).AtomicFloat64NB,
-		nbi:   (*extended.Region).AtomicFloat64NBI,
-		load:  (*extended.Endpoint).LoadFloat64,
-		cas:   (*extended.Endpoint).CompareAndSwapFloat64,
-		plain: []func(*extended.Endpoint, int, segment.NLA, float64) error{(*extended.Endpoint).StoreFloat64, (*extended.Endpoint).AddFloat64, (*extended.Endpoint).SubFloat64, (*extended.Endpoint).MinFloat64, (*extended.Endpoint).MaxFloat64},
-		fetch: []func(*extended.Endpoint, int, segment.NLA, float64) (float64, error){(*extended.Endpoint).SwapFloat64, (*extended.Endpoint).FetchAddFloat64, (*extended.Endpoint).FetchSubFloat64, (*extended.Endpoint).FetchMinFloat64, (*extended.Endpoint).FetchMaxFloat64},
-		model: applyFloat[float64],
-	}.check,
+	atomics[int32]{"int32", extended.FetchCompareAdd[int32], applyInteger[int32]}.check,
+	atomics[uint32]{"uint32", extended.FetchCompareAdd[uint32], applyInteger[uint32]}.check,
+	atomics[int64]{"int64", extended.FetchCompareAdd[int64], applyInteger[int64]}.check,
+	atomics[uint64]{"uint64", extended.FetchCompareAdd[uint64], applyInteger[uint64]}.check,
+	atomics[float32]{"float32", nil, applyFloat[float32]}.check,
+	atomics[float64]{"float64", nil, applyFloat[float64]}.check,
 }
 
 // applyInteger is what op leaves.
@@ -167,8 +81,6 @@ func apply[T number](op extended.AtomicOp, old, a, b T) T {
 		}
 	case extended.AtomicAdd:
 		return old + a
-	case sub:
-		return old - a
 	}
 	return old
 }
@@ -260,11 +172,10 @@ func (k atomics[T]) check(s *stack) {
 		model[r] = make([]T, atomicWords)
 		s.Must(x.Put(r, at(0)-atomicFirst, contract.Fill(edge, 1, 0)))
 		for w := range model[r] {
-			s.Must(k.plain[0](x, r, at(w), 0))
+			s.Must(extended.Store[T](x, r, at(w), 0))
 		}
 	}
 	set := x.NewRegion()
-	names := named[:len(k.plain)]
 	for range 150 {
 		r, w := rng.IntN(s.Size), rng.IntN(atomicWords)
 		old, a, b := model[r][w], k.draw(rng, model[r]), k.draw(rng, model[r])
@@ -280,51 +191,50 @@ func (k atomics[T]) check(s *stack) {
 		var err error
 		var h extended.Handle
 		switch how {
-		case 0, 1:
-			i := rng.IntN(len(names))
-			if op = names[i]; how == 0 {
-				err = k.plain[i](x, r, at(w), a)
+		case 0:
+			if op = extended.AtomicStore; rng.IntN(2) == 0 {
+				err = extended.Store(x, r, at(w), a)
 			} else {
-				got, err = k.fetch[i](x, r, at(w), a)
+				op = extended.AtomicAdd
+				err = extended.Add(x, r, at(w), a)
+			}
+		case 1:
+			if op = extended.AtomicSwap; rng.IntN(2) == 0 {
+				got, err = extended.Swap(x, r, at(w), a)
+			} else {
+				op = extended.AtomicAdd
+				got, err = extended.FetchAdd(x, r, at(w), a)
 			}
 		case 2:
-			got, err = k.op(x, r, at(w), op, a, b)
+			got, err = extended.Atomic(x, r, at(w), op, a, b)
 		case 3:
 			got = a
-			h, err = k.nb(x, r, at(w), &got, op, a, b)
+			h, err = extended.AtomicNB(x, r, at(w), &got, op, a, b)
 		case 4:
-			h, err = k.nb(x, r, at(w), nil, op, a, b)
+			h, err = extended.AtomicNB(x, r, at(w), nil, op, a, b)
 		case 5:
 			got = a
-			s.Must(k.nbi(set, r, at(w), &got, op, a, b))
+			s.Must(extended.AtomicNBI(set, r, at(w), &got, op, a, b))
 			err = set.Sync(extended.Gets)
 		case 6:
-			s.Must(k.nbi(set, r, at(w), nil, op, a, b))
+			s.Must(extended.AtomicNBI(set, r, at(w), nil, op, a, b))
 			err = set.Sync(extended.Puts)
 		case 7:
 			op = extended.AtomicCAS
-			got, ok, err = k.cas(x, r, at(w), a, b)
+			got, ok, err = extended.CompareAndSwap(x, r, at(w), a, b)
 			if want := bitsOf(old) == bitsOf(a); ok != want {
 				s.Fatalf("%s: compare %v with %v and swap: %v", k.name, old, a, ok)
 			}
 		default:
 			if k.fcaa == nil {
 				op = extended.AtomicLoad
-				got, err = k.load(x, r, at(w))
+				got, err = extended.Load[T](x, r, at(w))
 				break
 			}
 			op = extended.AtomicFCAA
-			after := a
-			if rng.IntN(2) == 0 {
-				after, ok, err = k.fcaa(x, r, at(w), a, b)
-			} else {
-				h, err = k.fcaaNB(x, r, at(w), &after, &ok, a, b)
-			}
-			s.Must(err)
-			s.Must(x.Wait(h))
-			h = 0
-			if want := k.model(op, old, a, b); after != want || ok != (old <= a) {
-				s.Fatalf("%s: %v, compared with %v, plus %v: %v, %v, want %v", k.name, old, a, b, after, ok, want)
+			got, ok, err = k.fcaa(x, r, at(w), a, b)
+			if ok != (old <= a) {
+				s.Fatalf("%s: %v, compared with %v, plus %v: added %v", k.name, old, a, b, ok)
 			}
 		}
 		s.Must(err)
@@ -332,7 +242,7 @@ func (k atomics[T]) check(s *stack) {
 		if !sameNumber(got, old) {
 			s.Fatalf("%s: operation %d, form %d, found %v, not %v", k.name, op, how, got, old)
 		}
-		now, err := k.load(x, r, at(w))
+		now, err := extended.Load[T](x, r, at(w))
 		s.Must(err)
 		if want := k.model(op, old, a, b); !sameNumber(now, want) {
 			s.Fatalf("%s: operation %d, form %d, on %v with %v and %v left %v, not %v", k.name, op, how, old, a, b, now, want)
@@ -341,7 +251,7 @@ func (k atomics[T]) check(s *stack) {
 	}
 	for r := range model {
 		for w := range model[r] {
-			now, err := k.load(x, r, at(w))
+			now, err := extended.Load[T](x, r, at(w))
 			s.Must(err)
 			if bitsOf(now) != bitsOf(model[r][w]) {
 				s.Fatalf("%s: word %d at rank %d is %v, not %v", k.name, w, r, now, model[r][w])
@@ -399,43 +309,43 @@ func atomicsCounters(c *ctx) {
 	host := c.RNG.IntN(n)
 	for what, take := range map[string]func(s *stack) (float64, error){
 		"int32": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddInt32(host, contract.At(4), 1)
+			v, err := extended.FetchAdd[int32](s.ext, host, contract.At(4), 1)
 			return float64(v), err
 		},
 		"uint32": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddUint32(host, contract.At(4), 1)
+			v, err := extended.FetchAdd[uint32](s.ext, host, contract.At(4), 1)
 			return float64(v), err
 		},
 		"int64": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchSubInt64(host, contract.At(8), -1)
+			v, err := extended.FetchAdd[int64](s.ext, host, contract.At(8), 1)
 			return float64(v), err
 		},
 		"uint64": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddUint64(host, contract.At(8), 1)
+			v, err := extended.FetchAdd[uint64](s.ext, host, contract.At(8), 1)
 			return float64(v), err
 		},
 		"float32": func(s *stack) (float64, error) {
-			v, err := s.ext.FetchAddFloat32(host, contract.At(12), 1)
+			v, err := extended.FetchAdd[float32](s.ext, host, contract.At(12), 1)
 			return float64(v), err
 		},
-		"float64": func(s *stack) (float64, error) { return s.ext.FetchAddFloat64(host, contract.At(16), 1) },
+		"float64": func(s *stack) (float64, error) { return extended.FetchAdd[float64](s.ext, host, contract.At(16), 1) },
 		"by handle": func(s *stack) (float64, error) {
 			v := ^uint64(0)
-			h, err := s.ext.AtomicUint64NB(host, contract.At(24), &v, extended.AtomicAdd, 1, 0)
+			h, err := extended.AtomicNB[uint64](s.ext, host, contract.At(24), &v, extended.AtomicAdd, 1, 0)
 			s.Must(err)
 			return float64(v), s.ext.Wait(h)
 		},
 		"implicitly": func(s *stack) (float64, error) {
 			v := int32(-1)
 			r := s.ext.NewRegion()
-			s.Must(r.AtomicInt32NBI(host, contract.At(32), &v, extended.AtomicAdd, 1, 0))
+			s.Must(extended.AtomicNBI[int32](r, host, contract.At(32), &v, extended.AtomicAdd, 1, 0))
 			err := r.Sync(extended.All)
 			return float64(v), err
 		},
 		"compare and swap": func(s *stack) (float64, error) {
-			old, err := s.ext.LoadUint64(host, contract.At(40))
+			old, err := extended.Load[uint64](s.ext, host, contract.At(40))
 			for err == nil {
-				prev, ok, e := s.ext.CompareAndSwapUint64(host, contract.At(40), old, old+1)
+				prev, ok, e := extended.CompareAndSwap[uint64](s.ext, host, contract.At(40), old, old+1)
 				if ok {
 					break
 				}
@@ -469,13 +379,13 @@ func atomicsBits(c *ctx) {
 			var err error
 			switch s.RNG.IntN(3) {
 			case 0:
-				old, err = x.FetchOrUint64(host, contract.At(0), v)
+				old, err = extended.Atomic[uint64](x, host, contract.At(0), extended.AtomicOr, v, 0)
 				model, old = model|v, old&mask^model
 			case 1:
-				old, err = x.FetchAndUint64(host, contract.At(0), v|^mask)
+				old, err = extended.Atomic[uint64](x, host, contract.At(0), extended.AtomicAnd, v|^mask, 0)
 				model, old = model&v, old&mask^model
 			default:
-				old, err = x.FetchXorUint64(host, contract.At(0), v)
+				old, err = extended.Atomic[uint64](x, host, contract.At(0), extended.AtomicXor, v, 0)
 				model, old = model^v, old&mask^model
 			}
 			s.Must(err)
@@ -484,17 +394,19 @@ func atomicsBits(c *ctx) {
 			}
 			w := s.RNG.Int64() - s.RNG.Int64()
 			lows[s.Rank], highs[s.Rank] = min(lows[s.Rank], w), max(highs[s.Rank], w)
-			s.Must(x.MinInt64(host, contract.At(8), w))
-			s.Must(x.MaxInt64(host, contract.At(16), w))
-			s.Must(x.AddInt32(host, contract.At(24), 3))
-			s.Must(x.SubInt32(host, contract.At(24), 2))
+			_, err = extended.Atomic(x, host, contract.At(8), extended.AtomicMin, w, 0)
+			s.Must(err)
+			_, err = extended.Atomic(x, host, contract.At(16), extended.AtomicMax, w, 0)
+			s.Must(err)
+			s.Must(extended.Add[int32](x, host, contract.At(24), 3))
+			s.Must(extended.Add[int32](x, host, contract.At(24), -2))
 		}
 		s.barrier()
-		low, err := x.LoadInt64(s.Rank, contract.At(8))
+		low, err := extended.Load[int64](x, s.Rank, contract.At(8))
 		s.Must(err)
-		high, err := x.LoadInt64(s.Rank, contract.At(16))
+		high, err := extended.Load[int64](x, s.Rank, contract.At(16))
 		s.Must(err)
-		sum, err := x.LoadInt32(s.Rank, contract.At(24))
+		sum, err := extended.Load[int32](x, s.Rank, contract.At(24))
 		s.Must(err)
 		if s.Rank == host && (low != slices.Min(lows[:]) || high != slices.Max(highs[:]) || sum != n*rounds) {
 			s.Errorf("minimum %d, maximum %d, sum %d, want %d, %d, %d", low, high, sum, slices.Min(lows[:]), slices.Max(highs[:]), n*rounds)
@@ -509,13 +421,13 @@ func atomicsBounded(c *ctx) {
 	var got [n]int
 	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
 		for i := range each {
-			after, ok, err := s.ext.FetchCompareAddInt32(i%2, contract.At(8), places-1, 1)
+			before, ok, err := extended.FetchCompareAdd[int32](s.ext, i%2, contract.At(8), places-1, 1)
 			s.Must(err)
 			if ok {
 				got[s.Rank]++
 			}
-			if after > places || ok && after < 1 {
-				s.Fatalf("place %d of %d, %v", after, places, ok)
+			if before < 0 || before > places || ok != (before < places) {
+				s.Fatalf("place %d of %d, %v", before, places, ok)
 			}
 		}
 		s.barrier()

@@ -564,7 +564,7 @@ func extendedOutstanding(c *ctx) {
 			s.Wants(err, extended.ErrResource, "put beyond the last handle")
 			_, err = x.GetNB(1, contract.At(0), make([]byte, 4))
 			s.Wants(err, extended.ErrResource, "get beyond the last handle")
-			_, err = x.AtomicUint64NB(1, contract.At(0), &v, extended.AtomicAdd, 1, 0)
+			_, err = extended.AtomicNB[uint64](x, 1, contract.At(0), &v, extended.AtomicAdd, 1, 0)
 			s.Wants(err, extended.ErrResource, "atomic beyond the last handle")
 			// What needs no handle goes on.
 			s.Must(x.PutValue(1, contract.At(segment.PageSize), 3, 8))
@@ -673,9 +673,9 @@ func extendedBadArguments(c *ctx) {
 				"put value nbi": func() error { return x.PutValueNBI(p.rank, p.a, 1, 8) },
 				"get value":     func() error { _, err := x.GetValue(p.rank, p.a, 8); return err },
 				"get value nb":  func() error { return nb(x.GetValueNB(p.rank, p.a, &w, 8)) },
-				"add":           func() error { return x.AddUint64(p.rank, p.a, 1) },
-				"fetch add":     func() error { _, err := x.FetchAddInt64(p.rank, p.a, 1); return err },
-				"swap nb":       func() error { return nb(x.AtomicUint64NB(p.rank, p.a, &w, extended.AtomicSwap, 1, 0)) },
+				"add":           func() error { return extended.Add[uint64](x, p.rank, p.a, 1) },
+				"fetch add":     func() error { _, err := extended.FetchAdd[int64](x, p.rank, p.a, 1); return err },
+				"swap nb":       func() error { return nb(extended.AtomicNB[uint64](x, p.rank, p.a, &w, extended.AtomicSwap, 1, 0)) },
 				"signal":        func() error { return x.Signal(p.rank, p.a, extended.SignalAdd, 1) },
 				"put signal":    func() error { return x.PutSignal(p.rank, contract.At(0), b, p.a, extended.SignalAdd, 1) },
 				"put, signal":   func() error { return x.PutSignal(p.rank, p.a, b, contract.At(0), 7, 1) },
@@ -696,9 +696,9 @@ func extendedBadArguments(c *ctx) {
 			"value of 0 bytes":   x.PutValue(1, contract.At(0), 1, 0),
 			"value of 9 bytes":   x.PutValue(1, contract.At(0), 1, 9),
 			"value of -1 bytes":  x.PutValueNBI(1, contract.At(0), 1, -1),
-			"unaligned add":      x.AddUint64(1, contract.At(4), 1),
-			"unaligned add of 4": x.AddInt32(1, contract.At(2), 1),
-			"unaligned float":    x.AddFloat64(1, contract.At(12), 1),
+			"unaligned add":      extended.Add[uint64](x, 1, contract.At(4), 1),
+			"unaligned add of 4": extended.Add[int32](x, 1, contract.At(2), 1),
+			"unaligned float":    extended.Add[float64](x, 1, contract.At(12), 1),
 			"unaligned signal":   x.Signal(1, contract.At(4), extended.SignalSet, 1),
 			"unknown signal":     x.Signal(1, contract.At(0), 9, 1),
 			"signal for nobody":  x.WaitUntilAll([]segment.NLA{contract.At(3)}, extended.Eq, 0),
@@ -744,11 +744,11 @@ func extendedBadArguments(c *ctx) {
 			badShape(what, h, err)
 		}
 		var w uint64
-		_, err := x.AtomicUint64NB(1, contract.At(0), &w, 99, 1, 0)
+		_, err := extended.AtomicNB[uint64](x, 1, contract.At(0), &w, 99, 1, 0)
 		s.Wants(err, extended.ErrBadArg, "an unknown atomic")
-		_, err = x.AtomicFloat64(1, contract.At(0), extended.AtomicAnd, 1, 0)
+		_, err = extended.Atomic[float64](x, 1, contract.At(0), extended.AtomicAnd, 1, 0)
 		s.Wants(err, extended.ErrNotSupported, "an and of floats")
-		_, err = x.AtomicFloat32(1, contract.At(0), extended.AtomicFCAA, 1, 0)
+		_, err = extended.Atomic[float32](x, 1, contract.At(0), extended.AtomicFCAA, 1, 0)
 		s.Wants(err, extended.ErrNotSupported, "a compare-and-add of floats")
 		// Nothing to move is no error, wherever it is.
 		s.Must(x.Put(1, 0, nil))
@@ -800,8 +800,8 @@ func extendedRights(c *ctx) {
 				"get":        {segment.RightRead, func() error { return x.Get(dst, contract.At(0), b) }},
 				"get value":  {segment.RightRead, func() error { _, err := x.GetValue(dst, contract.At(0), 8); return err }},
 				"get vector": {segment.RightRead, func() error { return x.GetShape(dst, vector) }},
-				"add":        {segment.RightAtomic, func() error { return x.AddUint64(dst, contract.At(24), 1) }},
-				"load":       {segment.RightAtomic, func() error { _, err := x.LoadInt32(dst, contract.At(32)); return err }},
+				"add":        {segment.RightAtomic, func() error { return extended.Add[uint64](x, dst, contract.At(24), 1) }},
+				"load":       {segment.RightAtomic, func() error { _, err := extended.Load[int32](x, dst, contract.At(32)); return err }},
 				"signal":     {segment.RightAtomic, func() error { return x.Signal(dst, contract.At(40), extended.SignalAdd, 1) }},
 			} {
 				if _, v := p.EP.Views(); what == "long" && len(v) == 1 {
@@ -966,7 +966,7 @@ func extendedRing(c *ctx) {
 					s.Must(s.am.Wait(nil, func() bool { _, ok, err := x.TestUntil(contract.At(0), extended.Eq, turn); return ok || err != nil }))
 				default:
 					for {
-						v, err := x.LoadUint64(s.Rank, contract.At(0))
+						v, err := extended.Load[uint64](x, s.Rank, contract.At(0))
 						s.Must(err)
 						if v >= turn {
 							break
@@ -991,17 +991,17 @@ func extendedRing(c *ctx) {
 				err = x.Signal(next, contract.At(0), extended.SignalSet, turn+1)
 			case 2:
 				s.Must(x.Put(next, contract.At(8), log))
-				err = x.StoreUint64(next, contract.At(0), turn+1)
+				err = extended.Store[uint64](x, next, contract.At(0), turn+1)
 				x.Wake(next)
 			case 3:
 				s.Must(x.Put(next, contract.At(8), log))
-				_, err = x.SwapUint64(next, contract.At(0), turn+1)
+				_, err = extended.Swap[uint64](x, next, contract.At(0), turn+1)
 				x.Wake(next)
 			default:
 				h, e := x.PutNB(next, contract.At(8), log)
 				s.Must(e)
 				s.Must(x.Wait(h))
-				_, err = x.FetchMaxUint64(next, contract.At(0), turn+1)
+				_, err = extended.Atomic(x, next, contract.At(0), extended.AtomicMax, turn+1, 0)
 				x.Wake(next)
 			}
 			s.Must(err)
@@ -1018,7 +1018,7 @@ func extendedHandlers(c *ctx) {
 		return []am.Entry{
 			{Index: h, Name: "use", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
 				x, word := s.ext, contract.At(8*int(args[0]))
-				old, err := x.FetchAddUint64(s.Rank, word, uint64(args[0])+1)
+				old, err := extended.FetchAdd[uint64](x, s.Rank, word, uint64(args[0])+1)
 				if err != nil || old != 0 {
 					s.Errorf("add in a handler: %d, %v", old, err)
 				}

@@ -46,14 +46,14 @@ func atomicsRefused(c *ctx) {
 			}{
 				{"atomic with a result", func(r *extended.Region) error {
 					var v uint64
-					return r.AtomicUint64NBI(1, gone, &v, extended.AtomicAdd, 1, 0)
+					return extended.AtomicNBI[uint64](r, 1, gone, &v, extended.AtomicAdd, 1, 0)
 				}, extended.Gets},
 				{"atomic of 4 bytes with a result", func(r *extended.Region) error {
 					var v uint32
-					return r.AtomicUint32NBI(1, gone, &v, extended.AtomicSwap, 1, 0)
+					return extended.AtomicNBI[uint32](r, 1, gone, &v, extended.AtomicSwap, 1, 0)
 				}, extended.Gets},
 				{"atomic without a result", func(r *extended.Region) error {
-					return r.AtomicUint64NBI(1, gone, nil, extended.AtomicAdd, 1, 0)
+					return extended.AtomicNBI[uint64](r, 1, gone, nil, extended.AtomicAdd, 1, 0)
 				}, extended.Puts},
 				{"get", func(r *extended.Region) error { return r.GetNBI(1, gone, old) }, extended.Gets},
 				{"put", func(r *extended.Region) error { return r.PutBulkNBI(1, gone, old) }, extended.Puts},
@@ -71,9 +71,9 @@ func atomicsRefused(c *ctx) {
 				s.Must(r.Sync(extended.All)) // told once
 				// Beside operations that succeed, on either side of it.
 				var v uint64
-				s.Must(r.AtomicUint64NBI(1, contract.At(0), &v, extended.AtomicAdd, 1, 0))
+				s.Must(extended.AtomicNBI[uint64](r, 1, contract.At(0), &v, extended.AtomicAdd, 1, 0))
 				err := o.begin(r)
-				s.Must(r.AtomicUint64NBI(1, contract.At(0), &v, extended.AtomicAdd, 1, 0))
+				s.Must(extended.AtomicNBI[uint64](r, 1, contract.At(0), &v, extended.AtomicAdd, 1, 0))
 				refused(o.name+" among others", err, r.Sync(extended.All))
 				// An access region.
 				s.Must(x.BeginRegion(r))
@@ -98,7 +98,7 @@ func regionsShared(c *ctx) {
 				// An atomic may be under way until the next round, and a put, too: they have
 				// memory of their own.
 				to, at := 1-s.Rank, contract.At(64+8*(3*i+k%3))
-				s.Must(r.AtomicUint64NBI(to, contract.At(0), &old[k%3], extended.AtomicAdd, 1, 0))
+				s.Must(extended.AtomicNBI[uint64](r, to, contract.At(0), &old[k%3], extended.AtomicAdd, 1, 0))
 				s.Must(r.PutValueNBI(to, at, uint64(k+1), 8))
 				s.Must(r.Sync([]extended.Category{extended.All, extended.Gets, extended.Puts}[k%3]))
 				if k%3 == 0 {

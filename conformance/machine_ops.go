@@ -368,7 +368,7 @@ func (m *model) addAll(s Step) {
 	}
 	if m.reach(s.Peer, []run{{s.At, 8}}) != nil {
 		m.together(func(a *actor) {
-			_, err := a.x.FetchAddUint64(s.Peer, addr(s.At), s.Value)
+			_, err := extended.FetchAdd[uint64](a.x, s.Peer, addr(s.At), s.Value)
 			a.want(err, am.ErrBadArg)
 		}, nil)
 		return
@@ -378,7 +378,7 @@ func (m *model) addAll(s Step) {
 	found := make([][]uint64, m.n)
 	m.together(func(a *actor) {
 		for range per {
-			v, err := a.x.FetchAddUint64(s.Peer, addr(s.At), s.Value)
+			v, err := extended.FetchAdd[uint64](a.x, s.Peer, addr(s.At), s.Value)
 			a.want(err)
 			found[a.rank] = append(found[a.rank], v)
 		}

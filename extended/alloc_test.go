@@ -17,7 +17,6 @@ func TestNoAllocations(t *testing.T) {
 			r := x.NewRegion()
 			b := make([]byte, 256)
 			var u64 uint64
-			var ok bool
 			hs := make([]Handle, 8)
 			addrs := []segment.NLA{at(0), at(128)}
 			offs := []int{0, 128}
@@ -51,14 +50,14 @@ func TestNoAllocations(t *testing.T) {
 				"getnb+sync":    func() { sync(x.GetNB(1, at(0), b)) },
 				"putnbi+sync":   func() { must(r.PutBulkNBI(1, at(0), b)); must(r.Sync(All)) },
 				"getnbi+sync":   func() { must(r.GetNBI(1, at(0), b)); must(r.Sync(Gets)) },
-				"fetch-and-add": func() { v, err := x.FetchAddUint64(1, at(0), 1); must(err); u64 = v },
-				"float add":     func() { must(x.AddFloat64(1, at(8), 1)) },
-				"cas":           func() { _, _, err := x.CompareAndSwapInt32(1, at(16), 0, 1); must(err) },
-				"fcaa":          func() { _, _, err := x.FetchCompareAddInt64(1, at(24), 0, 1); must(err) },
-				"atomic nb":     func() { sync(x.AtomicUint64NB(1, at(0), &u64, AtomicXor, 1, 0)) },
-				"fcaa nb":       func() { sync(x.FetchCompareAddUint64NB(1, at(0), &u64, &ok, 5, 1)) },
+				"fetch-and-add": func() { v, err := FetchAdd[uint64](x, 1, at(0), 1); must(err); u64 = v },
+				"float add":     func() { must(Add[float64](x, 1, at(8), 1)) },
+				"cas":           func() { _, _, err := CompareAndSwap[int32](x, 1, at(16), 0, 1); must(err) },
+				"fcaa":          func() { _, _, err := FetchCompareAdd[int64](x, 1, at(24), 0, 1); must(err) },
+				"atomic nb":     func() { sync(AtomicNB[uint64](x, 1, at(0), &u64, AtomicXor, 1, 0)) },
+				"fcaa nb":       func() { sync(AtomicNB[uint64](x, 1, at(0), &u64, AtomicFCAA, 5, 1)) },
 				"atomic nbi": func() {
-					must(r.AtomicUint64NBI(1, at(0), &u64, AtomicMax, 1, 0))
+					must(AtomicNBI[uint64](r, 1, at(0), &u64, AtomicMax, 1, 0))
 					must(r.Sync(All))
 				},
 				"signal": func() { must(x.Signal(1, at(32), SignalAdd, 1)) },

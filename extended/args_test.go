@@ -306,7 +306,7 @@ func TestRights(t *testing.T) {
 				check(name, segment.RightWrite, x.PutShape(1, s))
 				check(name, segment.RightRead, x.GetShape(1, s))
 			}
-			_, err = x.FetchAddUint64(1, at(0), 1)
+			_, err = FetchAdd[uint64](x, 1, at(0), 1)
 			check("atomic", segment.RightAtomic, err)
 			check("signal", segment.RightAtomic, x.Signal(1, at(0), SignalAdd, 1))
 		}
@@ -318,14 +318,14 @@ func TestNotBound(t *testing.T) {
 	var r Region
 	b := make([]byte, 8)
 	_, err1 := x.PutNB(0, at(0), b)
-	_, err2 := x.LoadInt64(0, at(0))
+	_, err2 := Load[int64](x, 0, at(0))
 	_, err3 := x.WaitUntil(at(0), Eq, 0)
 	_, err4 := x.Implicit().Try(All)
 	for i, err := range []error{
 		x.Put(0, at(0), b), x.Get(0, at(0), b), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
 		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
 		r.GetNBI(0, at(0), b), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
-		r.AtomicInt32NBI(0, at(0), nil, AtomicAdd, 1, 0), r.PutShapeNBI(0, Shape{}), x.PutShape(0, Shape{}),
+		AtomicNBI[int32](&r, 0, at(0), nil, AtomicAdd, 1, 0), r.PutShapeNBI(0, Shape{}), x.PutShape(0, Shape{}),
 	} {
 		if !errors.Is(err, ErrNotInit) {
 			t.Errorf("call %d: %v", i, err)

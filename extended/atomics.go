@@ -5,30 +5,6 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-//go:generate go run gen.go
-
-// AtomicOp is an operation on an aligned word of a segment, for the forms that
-// take it as a number: AtomicUint64 and its like. All of them yield what the
-// word was before. Subtraction is AtomicAdd of the negative operand.
-type AtomicOp = conduits.AtomicOp
-
-// The operations. a and b are the operands; those not named are ignored.
-// Integer arithmetic wraps. Minimum and maximum of floats are those of math.Min
-// and math.Max.
-const (
-	AtomicLoad  = conduits.AtomicLoad  // read
-	AtomicStore = conduits.AtomicStore // write a
-	AtomicSwap  = conduits.AtomicSwap  // write a
-	AtomicCAS   = conduits.AtomicCAS   // if the word has the bits of a, write b
-	AtomicAdd   = conduits.AtomicAdd   // write word + a
-	AtomicAnd   = conduits.AtomicAnd   // write word & a; integers only, as the next two
-	AtomicOr    = conduits.AtomicOr    // write word | a
-	AtomicXor   = conduits.AtomicXor   // write word ^ a
-	AtomicMin   = conduits.AtomicMin   // write min(word, a)
-	AtomicMax   = conduits.AtomicMax   // write max(word, a)
-	AtomicFCAA  = conduits.AtomicFCAA  // if word <= a, write word + b; integers only
-)
-
 // fcaaResult is what fetch-compare-and-add leaves, and whether it added.
 func fcaaResult(t conduits.AtomicType, old, compare, add uint64) (after uint64, ok bool) {
 	switch t {
@@ -168,18 +144,6 @@ func (r *Region) atomicNBI(what string, rank int, to segment.NLA, res result, op
 	}
 	f.expect(&res, t, a, b)
 	return f.detachChild(f.atomic(to, op, t, a, b))
-}
-
-// AtomicBitsNBI begins to perform op on the word at to of rank, as a number of type t, without
-// a result: what AtomicUint64NBI and its kin do for a type that is known only when the program
-// runs. The operands a and b are the low bytes of words. The region counts it as a put.
-func (r *Region) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t conduits.AtomicType, a, b uint64) error {
-	return r.atomicNBI("extended: AtomicBitsNBI", rank, to, result{}, op, t, a, b)
-}
-
-// AtomicBitsNBI is Implicit().AtomicBitsNBI.
-func (x *Endpoint) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t conduits.AtomicType, a, b uint64) error {
-	return x.implicit.AtomicBitsNBI(rank, to, op, t, a, b)
 }
 
 func result32(p *uint32) result { return result{kind: resultWord32, r32: p} }

@@ -40,9 +40,9 @@ func BenchmarkDirect(b *testing.B) {
 	for name, f := range map[string]func() error{
 		"putValue":   func() error { return x.PutValue(1, at(0), 1, 8) },
 		"getValue":   func() error { _, err := x.GetValue(1, at(0), 8); return err },
-		"fetchAdd":   func() error { _, err := x.FetchAddUint64(1, at(0), 1); return err },
+		"fetchAdd":   func() error { _, err := FetchAdd[uint64](x, 1, at(0), 1); return err },
 		"lock":       func() error { return errors.Join(x.Lock(1, at(16)), x.Unlock(1, at(16))) },
-		"addFloat64": func() error { return x.AddFloat64(1, at(0), 1) },
+		"addFloat64": func() error { return Add[float64](x, 1, at(0), 1) },
 		"putnb+sync": func() error {
 			h, err := x.PutNB(1, at(0), buf)
 			if err != nil {

@@ -68,11 +68,11 @@ func Example() {
 }
 
 // Four ranks take numbers from one counter.
-func ExampleEndpoint_FetchAddUint64() {
+func ExampleFetchAdd() {
 	var mu sync.Mutex
 	sum := uint64(0)
 	spmd(4, func(x *extended.Endpoint) error {
-		n, err := x.FetchAddUint64(0, data, 1)
+		n, err := extended.FetchAdd[uint64](x, 0, data, 1)
 		mu.Lock()
 		sum += n
 		mu.Unlock()
@@ -85,11 +85,11 @@ func ExampleEndpoint_FetchAddUint64() {
 // A lock that one writer or many readers hold, in one word (Nüssle 2008, table
 // 7-3): readers add 1 while the word is at most n, a writer adds n+1 while it
 // is at most 0.
-func ExampleEndpoint_FetchCompareAddInt64() {
+func ExampleFetchCompareAdd() {
 	spmd(1, func(x *extended.Endpoint) error {
 		const n = 8 // ranks in the job
 		try := func(who string, compare, add int64) error {
-			word, ok, err := x.FetchCompareAddInt64(0, data, compare, add)
+			word, ok, err := extended.FetchCompareAdd[int64](x, 0, data, compare, add)
 			fmt.Println(who, ok, word)
 			return err
 		}
@@ -107,10 +107,10 @@ func ExampleEndpoint_FetchCompareAddInt64() {
 		return nil
 	})
 	// Output:
-	// reader: true 1
+	// reader: true 0
 	// writer: false 1
-	// reader leaves: true 0
-	// writer: true 9
+	// reader leaves: true 1
+	// writer: true 0
 	// reader: false 9
 }
 

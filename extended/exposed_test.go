@@ -206,7 +206,7 @@ func TestExposedSmoke(t *testing.T) {
 						if err := n.x.PutValue(to, a, 41, 8); err != nil {
 							return err
 						}
-						if v, err := n.x.FetchAddUint64(to, a, 1); err != nil || v != 41 {
+						if v, err := extended.FetchAdd[uint64](n.x, to, a, 1); err != nil || v != 41 {
 							return fmt.Errorf("fetch and add: %d, %w", v, err)
 						}
 						if v, err := n.x.GetValue(to, a, 8); err != nil || v != 42 {

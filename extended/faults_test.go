@@ -73,7 +73,7 @@ func TestExposedRights(t *testing.T) {
 			check("put", x.Put(0, at[0]+8, b))
 			check("long put", x.Put(0, at[0]+8, make([]byte, 8900)))
 			check("put value", x.PutValue(0, at[0]+8, 1, 8))
-			_, err := x.FetchAddUint64(0, at[0]+8, 1)
+			_, err := extended.FetchAdd[uint64](x, 0, at[0]+8, 1)
 			check("atomic", err)
 			h, err := x.PutBulkNB(0, at[0]+8, b)
 			if err == nil {
@@ -443,7 +443,7 @@ func TestAdmission(t *testing.T) {
 		}
 		b, failed := make([]byte, 8), error(nil)
 		allocs := testing.AllocsPerRun(100, func() {
-			_, err := x.FetchAddUint64(1, at, 1)
+			_, err := extended.FetchAdd[uint64](x, 1, at, 1)
 			h, err2 := x.PutNB(1, at+8, b)
 			failed = errors.Join(failed, x.Put(1, at, b), x.Get(1, at, b), x.PutValue(1, at, 1, 8), err, err2, x.Wait(h))
 		})
@@ -473,7 +473,7 @@ func TestWithout(t *testing.T) {
 	for i, err := range []error{
 		x.Put(0, segment.ExposedBase, make([]byte, 8)),
 		x.Get(0, segment.ExposedBase, make([]byte, 8)),
-		x.AddUint64(0, segment.ExposedBase, 1),
+		extended.Add[uint64](x, 0, segment.ExposedBase, 1),
 		x.Conceal(segment.ExposedBase),
 		e.RequestLong(0, am.FirstClient, segment.ExposedBase, make([]byte, 8)),
 		exposing,

@@ -560,7 +560,7 @@ func TestCompletionWakesOthers(t *testing.T) {
 		"a blocking get":  func() error { return x.Get(1, at(0), b) },
 		"a region":        func() error { return first(x.PutBulkNBI(1, at(8), b), x.SyncNBI(All)) },
 		"a source":        func() error { h, err := x.PutNB(1, at(16), b); return first(err, x.Wait(h)) },
-		"an atomic's old": func() error { _, err := x.FetchOrInt32(1, at(32), 4); return err },
+		"an atomic's old": func() error { _, err := Atomic[int32](x, 1, at(32), AtomicOr, 4, 0); return err },
 	} {
 		if h == 0 {
 			if h, err = x.PutBulkNB(1, at(0), b); err != nil {

@@ -137,9 +137,9 @@ func stress(end conduits.Endpoint, c extended.Config, rounds int) error {
 				err = fmt.Errorf("round %d: %d bytes at %d of rank %d differ", i, size, off, to)
 			}
 		case 5:
-			if _, err = x.FetchAddUint64(to, counter, 1); err == nil {
+			if _, err = extended.FetchAdd[uint64](x, to, counter, 1); err == nil {
 				most = max(most, int64(rnd.IntN(1<<30)))
-				err = x.MaxInt64((me+1)%n, highest, most)
+				_, err = extended.Atomic(x, (me+1)%n, highest, extended.AtomicMax, most, 0)
 			}
 		}
 		if err != nil {
@@ -176,7 +176,7 @@ func stress(end conduits.Endpoint, c extended.Config, rounds int) error {
 		if sum(mine) != want {
 			return fmt.Errorf("rank %d's stripe is not what it put", r)
 		}
-		v, err := x.LoadUint64(r, counter)
+		v, err := extended.Load[uint64](x, r, counter)
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func stress(end conduits.Endpoint, c extended.Config, rounds int) error {
 	if want := uint64(n * (rounds / 6)); total != want {
 		return fmt.Errorf("counters add up to %d, not %d", total, want)
 	}
-	got, err := x.LoadInt64((me+1)%n, highest)
+	got, err := extended.Load[int64](x, (me+1)%n, highest)
 	if err != nil {
 		return err
 	}

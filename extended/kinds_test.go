@@ -274,7 +274,7 @@ func (g *gang) step() error {
 		case 0:
 			return x.Signal(rank, g.b.counts[rank], extended.SignalAdd, 1)
 		case 1:
-			return x.AddUint64(rank, g.b.counts[rank], 1)
+			return extended.Add[uint64](x, rank, g.b.counts[rank], 1)
 		}
 		to, target, off, n, err := g.pick(2000, 1)
 		if err != nil {
@@ -301,7 +301,7 @@ func (g *gang) atomic() error {
 	a, m := g.where(rank, target, off), g.at(rank, target)[off:]
 	old := binary.LittleEndian.Uint64(m)
 	if target == inCrooked {
-		if _, err := g.x.LoadUint64(rank, a); !errors.Is(err, extended.ErrBadArg) {
+		if _, err := extended.Load[uint64](g.x, rank, a); !errors.Is(err, extended.ErrBadArg) {
 			return fmt.Errorf("atomic on memory that is not aligned: %w", err)
 		}
 		return nil
@@ -310,28 +310,28 @@ func (g *gang) atomic() error {
 	var got, after uint64
 	switch g.rnd.IntN(6) {
 	case 0:
-		got, err = g.x.FetchAddUint64(rank, a, v)
+		got, err = extended.FetchAdd[uint64](g.x, rank, a, v)
 		after = old + v
 	case 1:
-		got, err = g.x.SwapUint64(rank, a, v)
+		got, err = extended.Swap[uint64](g.x, rank, a, v)
 		after = v
 	case 2:
-		got, _, err = g.x.CompareAndSwapUint64(rank, a, old, v)
+		got, _, err = extended.CompareAndSwap[uint64](g.x, rank, a, old, v)
 		after = v
 	case 3:
 		var h extended.Handle
-		if h, err = g.x.AtomicUint64NB(rank, a, &got, extended.AtomicXor, v, 0); err == nil {
+		if h, err = extended.AtomicNB[uint64](g.x, rank, a, &got, extended.AtomicXor, v, 0); err == nil {
 			err = g.x.Wait(h)
 		}
 		after = old ^ v
 	case 4:
-		if err = g.region.AtomicUint64NBI(rank, a, &got, extended.AtomicMax, v, 0); err == nil {
+		if err = extended.AtomicNBI[uint64](g.region, rank, a, &got, extended.AtomicMax, v, 0); err == nil {
 			err = g.region.Sync(extended.Gets)
 		}
 		after = max(old, v)
 	case 5:
 		var got32 uint32
-		got32, err = g.x.FetchAddUint32(rank, a, uint32(v))
+		got32, err = extended.FetchAdd[uint32](g.x, rank, a, uint32(v))
 		got = old&^(1<<32-1) | uint64(got32)
 		after = old&^(1<<32-1) | uint64(uint32(old)+uint32(v))
 	}
@@ -488,7 +488,7 @@ func (g *gang) doom() error {
 	case 1:
 		err = g.x.Get(rank, to, b)
 	case 2:
-		_, err = g.x.FetchAddUint64(rank, a+8*segment.NLA(g.rnd.IntN(doomedPart/8)), 1)
+		_, err = extended.FetchAdd[uint64](g.x, rank, a+8*segment.NLA(g.rnd.IntN(doomedPart/8)), 1)
 	case 3:
 		var h extended.Handle
 		if h, err = g.x.PutBulkNB(rank, to, b); err == nil {

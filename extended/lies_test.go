@@ -147,7 +147,7 @@ func TestAnswersLie(t *testing.T) {
 						h, err = n.x.GetNB(1, at, b)
 					case 2:
 						var v uint64
-						h, err = n.x.AtomicUint64NB(1, at, &v, conduits.AtomicAdd, 1, 0)
+						h, err = extended.AtomicNB[uint64](n.x, 1, at, &v, conduits.AtomicAdd, 1, 0)
 					}
 					if err != nil {
 						return err

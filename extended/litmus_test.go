@@ -34,13 +34,13 @@ type access struct {
 }
 
 var (
-	atomics64 = access{(*extended.Endpoint).StoreUint64, (*extended.Endpoint).LoadUint64}
+	atomics64 = access{extended.Store[uint64], extended.Load[uint64]}
 	atomics32 = access{
 		func(x *extended.Endpoint, rank int, to segment.NLA, v uint64) error {
-			return x.StoreUint32(rank, to, uint32(v))
+			return extended.Store[uint32](x, rank, to, uint32(v))
 		},
 		func(x *extended.Endpoint, rank int, from segment.NLA) (uint64, error) {
-			v, err := x.LoadUint32(rank, from)
+			v, err := extended.Load[uint32](x, rank, from)
 			return uint64(v), err
 		},
 	}
@@ -148,7 +148,7 @@ func released(how string, signal func(x *extended.Endpoint, to segment.NLA) erro
 				}
 				return 0, 0, err
 			}
-			if r, err = x.LoadUint64(1, b); err != nil || r == 0 {
+			if r, err = extended.Load[uint64](x, 1, b); err != nil || r == 0 {
 				return r, 0, err
 			}
 			v, err := x.GetValue(0, a, size)
@@ -170,8 +170,8 @@ func litmusTests() []litmus {
 	for _, n := range []int{1, 2, 4, 8} {
 		of := fmt.Sprintf(", values of %d bytes", n)
 		all = append(all,
-			released("store"+of, func(x *extended.Endpoint, to segment.NLA) error { return x.StoreUint64(1, to, 1) }, n),
-			released("addition"+of, func(x *extended.Endpoint, to segment.NLA) error { return x.AddUint64(1, to, 1) }, n),
+			released("store"+of, func(x *extended.Endpoint, to segment.NLA) error { return extended.Store[uint64](x, 1, to, 1) }, n),
+			released("addition"+of, func(x *extended.Endpoint, to segment.NLA) error { return extended.Add[uint64](x, 1, to, 1) }, n),
 			released("signal"+of, func(x *extended.Endpoint, to segment.NLA) error {
 				return x.Signal(1, to, extended.SignalSet, 1)
 			}, n))
@@ -247,7 +247,7 @@ func (l *litmus) run(t *testing.T, conduit string, sweeps, instances int) {
 				w := litmusWords + segment.NLA(i*litmusStride)
 				if conduit == "shm" {
 					for r := range 2 { // have them at hand
-						if _, err := x.LoadUint64(r, w); err != nil {
+						if _, err := extended.Load[uint64](x, r, w); err != nil {
 							return err
 						}
 					}

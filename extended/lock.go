@@ -199,10 +199,12 @@ func (x *Endpoint) tryLock(rank int, at segment.NLA, limit, d int64) (now int64,
 			return 0, false, err
 		}
 	}
-	if now, ok, err = x.FetchCompareAddInt64(rank, at, limit, x.operand(d)); err != nil {
+	now, ok, err = FetchCompareAdd(x, rank, at, limit, x.operand(d))
+	if err != nil {
 		return now, false, fmt.Errorf("%s %v: %w", what, remoteAt(rank, at), err)
 	}
 	if ok {
+		now += x.operand(d)
 		x.hold(remoteAt(rank, at), d)
 	}
 	return now, ok, nil
@@ -254,19 +256,19 @@ func (x *Endpoint) lock(rank int, at segment.NLA, limit, d int64) error {
 // enter puts the own waiter w, which is not awake, at the head of the list.
 func (x *Endpoint) enter(rank int, at, w segment.NLA) error {
 	me := x.ep.Rank()
-	if err := x.StoreUint64(me, w+waiterAwake, 0); err != nil {
+	if err := Store[uint64](x, me, w+waiterAwake, 0); err != nil {
 		return err
 	}
 	head := at + lockWaiters
 	for {
-		first, err := x.LoadUint64(rank, head)
+		first, err := Load[uint64](x, rank, head)
 		if err == nil {
-			err = x.StoreUint64(me, w, first)
+			err = Store(x, me, w, first)
 		}
 		if err != nil {
 			return err
 		}
-		if _, ok, err := x.CompareAndSwapUint64(rank, head, first, uint64(remoteAt(me, w))); ok || err != nil {
+		if _, ok, err := CompareAndSwap(x, rank, head, first, uint64(remoteAt(me, w))); ok || err != nil {
 			return err
 		}
 	}
@@ -286,17 +288,17 @@ func (x *Endpoint) awaitLock(rank int, at, w segment.NLA, seen int64, got bool) 
 // cannot be woken.
 func (x *Endpoint) wakeAll(rank int, at segment.NLA) error {
 	head := at + lockWaiters
-	p, err := x.LoadUint64(rank, head)
+	p, err := Load[uint64](x, rank, head)
 	if err != nil || p == 0 {
 		return err
 	}
-	if p, err = x.SwapUint64(rank, head, 0); err != nil {
+	if p, err = Swap[uint64](x, rank, head, 0); err != nil {
 		return err
 	}
 	for p != 0 {
 		w := remote(p)
 		// Once awake it belongs to its owner again.
-		next, failed := x.LoadUint64(w.rank(), w.nla())
+		next, failed := Load[uint64](x, w.rank(), w.nla())
 		if failed != nil {
 			return failed
 		}
@@ -323,7 +325,7 @@ func (x *Endpoint) unlock(op string, rank int, at segment.NLA, d int64) error {
 	if err := x.drop(op, l, d); err != nil {
 		return err
 	}
-	if _, _, err := x.FetchCompareAddInt64(rank, at, maxInt, -x.operand(d)); err != nil {
+	if _, _, err := FetchCompareAdd(x, rank, at, maxInt, -x.operand(d)); err != nil {
 		if x.ep.Err() == nil {
 			x.hold(l, d) // it was not given back
 		}

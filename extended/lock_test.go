@@ -118,7 +118,7 @@ func TestLockExcludes(t *testing.T) {
 							return fmt.Errorf("%d rounds were counted, not %d (%w)", v, want, err)
 						}
 						for _, word := range []segment.NLA{p[0], p[0] + 8} {
-							if v, err := n.x.LoadUint64(0, word); err != nil || v != 0 {
+							if v, err := extended.Load[uint64](n.x, 0, word); err != nil || v != 0 {
 								return fmt.Errorf("the lock is left with %#x (%w)", v, err)
 							}
 						}
@@ -247,7 +247,7 @@ func TestLockArguments(t *testing.T) {
 				if err := n.meet(); err != nil {
 					return err
 				}
-				if v, err := n.x.LoadUint64(n.x.Rank(), last); err != nil || v != 0 {
+				if v, err := extended.Load[uint64](n.x, n.x.Rank(), last); err != nil || v != 0 {
 					return fmt.Errorf("the last word is %d (%w)", v, err)
 				}
 				return n.meet()

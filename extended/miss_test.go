@@ -51,7 +51,7 @@ func TestMissesAtOnce(t *testing.T) {
 									dst := (me + 1 + rng.IntN(ranks-1)) % ranks
 									b := rng.IntN(buckets)
 									to := at[dst] + segment.NLA(b*bucket)
-									if _, err := x.FetchAddUint64(dst, to, 1); err != nil {
+									if _, err := extended.FetchAdd[uint64](x, dst, to, 1); err != nil {
 										return err
 									}
 									total[dst].Add(1)

@@ -41,7 +41,7 @@ func TestProgressInOtherWaits(t *testing.T) {
 						return err
 					}
 					if n.x.Rank() == 0 {
-						h, err := n.x.AtomicUint64NB(1, at[1], nil, conduits.AtomicStore, 7, 0)
+						h, err := extended.AtomicNB[uint64](n.x, 1, at[1], nil, conduits.AtomicStore, 7, 0)
 						if err == nil {
 							err = n.e.Wait(nil, seen.Load)
 						}
@@ -51,7 +51,7 @@ func TestProgressInOtherWaits(t *testing.T) {
 						return n.x.Wait(h)
 					}
 					err = conduits.Wait(n.end, nil, func() bool {
-						v, err := n.x.LoadUint64(1, at[1])
+						v, err := extended.Load[uint64](n.x, 1, at[1])
 						return v == 7 || err != nil
 					})
 					if err != nil {

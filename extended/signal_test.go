@@ -136,7 +136,7 @@ func TestWaitLists(t *testing.T) {
 					t.Fatal(w, err)
 				}
 			}
-			if err := x.StoreUint64(0, sigs[want], 1000); err != nil { // taken
+			if err := Store[uint64](x, 0, sigs[want], 1000); err != nil { // taken
 				t.Fatal(err)
 			}
 		}
@@ -205,7 +205,7 @@ func TestWake(t *testing.T) {
 	go func() { done <- x.WaitUntilAll(sigs, Eq, 9) }()
 	<-j.eps[0].parked
 	for _, a := range sigs {
-		if err := y.StoreUint64(0, a, 9); err != nil {
+		if err := Store[uint64](y, 0, a, 9); err != nil {
 			t.Fatal(err)
 		}
 	}

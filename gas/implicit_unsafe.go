@@ -187,5 +187,5 @@ func (n *Node) atomicNBI(w uint64, op conduits.AtomicOp, t conduits.AtomicType, 
 	if err := conduits.CheckAtomic(name, op, t, wordNLA(w)); err != nil {
 		return err
 	}
-	return n.x.AtomicBitsNBI(wordRank(w), wordNLA(w), op, t, v, 0)
+	return n.x.Implicit().AtomicBitsNBI(wordRank(w), wordNLA(w), op, t, v, 0)
 }

@@ -1,8 +1,6 @@
 package gas
 
 import (
-	"math"
-
 	"github.com/argon-go/argon/conduits"
 )
 
@@ -107,23 +105,5 @@ func (n *Node) atomicSlow(w uint64, op conduits.AtomicOp, t conduits.AtomicType,
 	if err := conduits.CheckAtomic(name, op, t, wordNLA(w)); err != nil {
 		return 0, err
 	}
-	rank, at := wordRank(w), wordNLA(w)
-	switch t {
-	case conduits.Int32:
-		v, err := n.x.AtomicInt32(rank, at, op, int32(a), int32(b))
-		return uint64(uint32(v)), err
-	case conduits.Uint32:
-		v, err := n.x.AtomicUint32(rank, at, op, uint32(a), uint32(b))
-		return uint64(v), err
-	case conduits.Int64:
-		v, err := n.x.AtomicInt64(rank, at, op, int64(a), int64(b))
-		return uint64(v), err
-	case conduits.Float32:
-		v, err := n.x.AtomicFloat32(rank, at, op, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)))
-		return uint64(math.Float32bits(v)), err
-	case conduits.Float64:
-		v, err := n.x.AtomicFloat64(rank, at, op, math.Float64frombits(a), math.Float64frombits(b))
-		return math.Float64bits(v), err
-	}
-	return n.x.AtomicUint64(rank, at, op, a, b)
+	return n.x.AtomicBits(wordRank(w), wordNLA(w), op, t, a, b)
 }

@@ -725,7 +725,7 @@ func addCases(j *job) []outcase {
 		})},
 		{via: viaExtended, size: 8, out: []output{{latency, j.way(8)}}, op: plain(func(count int) error {
 			for range count {
-				if _, err := x.FetchAddUint64(1, to, 1); err != nil {
+				if _, err := extended.FetchAdd[uint64](x, 1, to, 1); err != nil {
 					return err
 				}
 			}

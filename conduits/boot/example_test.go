@@ -34,14 +34,14 @@ func Example() {
 		if err := b.Barrier(0, barrier.Anonymous); err != nil { // nothing is sent before it
 			return err
 		}
-		if err := x.AddInt64(0, segment.AttachBase, int64(ep.Rank())); err != nil {
+		if err := extended.Add[int64](x, 0, segment.AttachBase, int64(ep.Rank())); err != nil {
 			return err
 		}
 		if err := b.Barrier(1, 0); err != nil {
 			return err
 		}
 		if ep.Rank() == 0 {
-			v, err := x.LoadInt64(0, segment.AttachBase)
+			v, err := extended.Load[int64](x, 0, segment.AttachBase)
 			if err != nil {
 				return err
 			}

@@ -212,7 +212,7 @@ func (t *thread) element(i, size int, inner segment.Shared) error {
 	if err := t.x.PutValue(to.Thread, to.Addr, v, word); err != nil {
 		return err
 	}
-	if err := t.x.AddUint64(0, atSum, v); err != nil {
+	if err := extended.Add[uint64](t.x, 0, atSum, v); err != nil {
 		return err
 	}
 	if v == 2 {

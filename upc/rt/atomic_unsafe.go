@@ -4,9 +4,9 @@
 package rt
 
 import (
-	"math"
 	"unsafe"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/errs"
@@ -271,23 +271,11 @@ func (typ AtomicType) size() int {
 
 // atomic is an operation on the bits of a type.
 func (t *Thread) atomic(typ AtomicType, p Phaseless, op extended.AtomicOp, a, b uint64) (uint64, error) {
-	rank, at := p.Thread(), p.Addr()
-	switch typ {
-	case AtomicInt32:
-		v, err := t.x.AtomicInt32(rank, at, op, int32(a), int32(b))
-		return uint64(uint32(v)), err
-	case AtomicUint32:
-		v, err := t.x.AtomicUint32(rank, at, op, uint32(a), uint32(b))
-		return uint64(v), err
-	case AtomicInt64:
-		v, err := t.x.AtomicInt64(rank, at, op, int64(a), int64(b))
-		return uint64(v), err
-	case AtomicFloat:
-		v, err := t.x.AtomicFloat32(rank, at, op, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)))
-		return uint64(math.Float32bits(v)), err
-	case AtomicDouble:
-		v, err := t.x.AtomicFloat64(rank, at, op, math.Float64frombits(a), math.Float64frombits(b))
-		return math.Float64bits(v), err
-	}
-	return t.x.AtomicUint64(rank, at, op, a, b)
+	return t.x.AtomicBits(p.Thread(), p.Addr(), op, bitTypes[typ], a, b)
+}
+
+// bitTypes are the types of words; that of AtomicPTS is not arithmetic.
+var bitTypes = [AtomicPTS + 1]extended.AtomicType{
+	AtomicInt32: conduits.Int32, AtomicUint32: conduits.Uint32, AtomicInt64: conduits.Int64, AtomicUint64: conduits.Uint64,
+	AtomicFloat: conduits.Float32, AtomicDouble: conduits.Float64, AtomicPTS: conduits.Uint64,
 }

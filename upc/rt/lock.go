@@ -120,7 +120,7 @@ func (t *Thread) forget(l Lock) (q Phaseless, ok bool) {
 // markFreed is the tail of the lock before it is freed.
 func (t *Thread) markFreed(l Lock) uint64 {
 	p := Phaseless(l)
-	old, err := t.x.SwapUint64(p.Thread(), p.Addr(), freed)
+	old, err := extended.Swap[uint64](t.x, p.Thread(), p.Addr(), freed)
 	t.must(err)
 	if old == freed {
 		t.must(errs.BadArg("upc: upc_lock_free of lock %v, which was freed already", p))
@@ -150,11 +150,11 @@ func (t *Thread) Lock(l Lock) {
 	t.lockable("upc_lock", l)
 	t.must(t.x.SyncNBI(allOps))
 	p, q := Phaseless(l), t.node()
-	old, err := t.x.SwapUint64(p.Thread(), p.Addr(), uint64(q))
+	old, err := extended.Swap[uint64](t.x, p.Thread(), p.Addr(), uint64(q))
 	t.must(err)
 	switch {
 	case old == freed:
-		t.must(t.x.StoreUint64(p.Thread(), p.Addr(), freed))
+		t.must(extended.Store[uint64](t.x, p.Thread(), p.Addr(), freed))
 		t.must(errs.BadArg("upc: upc_lock of lock %v, which was freed", p))
 	case old != 0:
 		before := Phaseless(old)
@@ -172,7 +172,7 @@ func (t *Thread) LockAttempt(l Lock) bool {
 	t.lockable("upc_lock_attempt", l)
 	t.must(t.x.SyncNBI(allOps))
 	p, q := Phaseless(l), t.node()
-	old, ok, err := t.x.CompareAndSwapUint64(p.Thread(), p.Addr(), 0, uint64(q))
+	old, ok, err := extended.CompareAndSwap[uint64](t.x, p.Thread(), p.Addr(), 0, uint64(q))
 	t.must(err)
 	if old == freed {
 		t.must(errs.BadArg("upc: upc_lock_attempt of lock %v, which was freed", p))
@@ -205,10 +205,10 @@ func (t *Thread) Unlock(l Lock) {
 // whether the lock has not been freed. It never waits for a freed one.
 func (t *Thread) pass(p, q Phaseless) bool {
 	t.Fence()
-	next, err := t.x.LoadUint64(t.me, q.Addr())
+	next, err := extended.Load[uint64](t.x, t.me, q.Addr())
 	t.must(err)
 	if next == 0 {
-		old, ok, err := t.x.CompareAndSwapUint64(p.Thread(), p.Addr(), uint64(q), 0)
+		old, ok, err := extended.CompareAndSwap[uint64](t.x, p.Thread(), p.Addr(), uint64(q), 0)
 		t.must(err)
 		switch {
 		case old == freed:
@@ -234,7 +234,7 @@ func (t *Thread) lockable(what string, l Lock) {
 	if !ok {
 		return
 	}
-	next, err := t.x.LoadUint64(t.me, q.Addr())
+	next, err := extended.Load[uint64](t.x, t.me, q.Addr())
 	t.must(err)
 	if next != freed {
 		t.must(errs.BadArg("upc: %s of lock %v, which thread %d holds", what, Phaseless(l), t.me))
@@ -255,8 +255,8 @@ func (t *Thread) node() Phaseless {
 	}
 	q := t.nodes[len(t.nodes)-1]
 	t.nodes = t.nodes[:len(t.nodes)-1]
-	t.must(t.x.StoreUint64(t.me, q.Addr(), 0))
-	t.must(t.x.StoreUint64(t.me, q.Addr()+nodeTurn, 0))
+	t.must(extended.Store[uint64](t.x, t.me, q.Addr(), 0))
+	t.must(extended.Store[uint64](t.x, t.me, q.Addr()+nodeTurn, 0))
 	return q
 }
 

@@ -696,8 +696,8 @@ var mutants = []mutant{
 		name:   "lock-release-sleeps",
 		defect: "Unlock does not wake the waiter for the lock",
 		file:   "extended/lock.go", on: onBoth,
-		old: "if err != nil || p == 0 {\n\t\treturn err\n\t}\n\tif p, err = x.Swap",
-		new: "if err != nil || p != 0 {\n\t\treturn err\n\t}\n\tif p, err = x.Swap",
+		old: "if err != nil || p == 0 {\n\t\treturn err\n\t}\n\tif p, err = Swap",
+		new: "if err != nil || p != 0 {\n\t\treturn err\n\t}\n\tif p, err = Swap",
 	},
 	{
 		name:   "lock-release-repeated",
@@ -1689,8 +1689,8 @@ var mutants = []mutant{
 		name:   "upc-lock-unordered",
 		defect: "a thread unlocks while its relaxed writes are under way",
 		file:   "upc/rt/lock.go", test: "upc/rt ^TestLock$",
-		old: "	t.Fence()\n	next, err := t.x.LoadUint64(t.me, q.Addr())",
-		new: "	next, err := t.x.LoadUint64(t.me, q.Addr())",
+		old: "	t.Fence()\n	next, err := extended.Load[uint64](t.x, t.me, q.Addr())",
+		new: "	next, err := extended.Load[uint64](t.x, t.me, q.Addr())",
 	},
 	{
 		name:   "upc-lock-overtaken",
