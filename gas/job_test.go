@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
@@ -273,7 +274,7 @@ func accessUntilError(n *Node, rank int) error {
 		case 3:
 			err = x.PutValue(rank, at.NLA(), i, 8)
 		case 4:
-			_, err = x.AtomicUint64(rank, at.NLA(), conduits.AtomicAdd, 1, 0)
+			_, err = extended.Atomic[uint64](x, rank, at.NLA(), conduits.AtomicAdd, 1, 0)
 		case 5:
 			err = at.PutSlice(n, []uint64{i, i})
 		}
