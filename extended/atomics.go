@@ -46,16 +46,9 @@ func (x *Endpoint) checkAtomic(what string, rank int, to segment.NLA, op conduit
 //go:noinline
 func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, err error) {
 	if x.exposed != nil && to.Exposed() {
-		old, done, p, err := x.exposed.TryAtomic(rank, to, op, t, a, b, true)
-		if done || err != nil {
-			return old, err
-		}
-		if p != nil {
-			f, err := x.adopt(p, resultWord64)
-			if err != nil {
-				return 0, err
-			}
-			return f.value(nil)
+		k := conduits.Access{Verb: conduits.Atomic, Op: op, Type: t, Rank: rank, At: to, A: a, B: b}
+		if x.exposed.Now(&k) {
+			return k.Value, nil
 		}
 	}
 	if err := x.checkAtomic(what, rank, to, op, t); err != nil {
@@ -65,7 +58,7 @@ func (x *Endpoint) atomicSlow(what string, rank int, to segment.NLA, op conduits
 	if err != nil {
 		return 0, err
 	}
-	f.o.kind = resultWord64
+	f.wait, f.o.kind = true, resultWord64
 	return f.value(f.atomic(to, op, t, a, b))
 }
 

@@ -154,26 +154,25 @@
 //	4 MiB         147    401     326       102      3180   3571    6334      2839
 //
 // The misses on shm were taken later than the rest, that of 8 bytes last, when
-// blocking operations of up to 4 KiB had a short way; those of 1,024 and 4,096 bytes
-// are of the time before.
+// blocking operations of up to 4 KiB waited for their pin themselves; those of 1,024 and
+// 4,096 bytes are of the time before.
 //
-// The short way: Put, Get, value forms and atomics that miss, of up to 4 KiB of a rank
-// in reach of load and store, choose the victim, ask the owner, wait and access the
-// memory themselves; everything else, and whatever contends for the same buckets,
-// goes through queues. Between two processes a put of 8 bytes that misses then takes
-// 2.0 us, and 3.5 before: gasbench's firehose/targets, medians of runs that were taken
+// Put, Get, value forms and atomics that miss, of up to 4 KiB of a rank in reach of load and
+// store, ask the owner, wait and access the memory themselves; everything else goes
+// through queues. Between two processes a put of 8 bytes that misses then takes
+// 2.0 us, and 3.5 through queues: gasbench's firehose/targets, medians of runs that were taken
 // in turn, in which a round trip of a short message takes 0.4 us, and one with a
 // registration, and the end of another, in its handler 1.2. That is some 3 round
 // trips beyond the registration instead of 6.5. Of the rest 0.2 to 0.3 us are the put
 // itself, which finds nothing of that bucket in any cache; a hit takes a tenth.
 //
 // A miss costs more than an access that leaves no firehose behind, and is worth it
-// if others follow. So strategy [Adaptive] has a firehose attached when a bucket is
+// if others follow. So strategy [firehose.Adaptive] has a firehose attached when a bucket is
 // touched for the second time while it is remembered (among 1,024 of them). The
-// first time what has at most [DefaultBounceMax] bytes is bounced, and what has
+// first time what has at most [firehose.DefaultBounceMax] bytes is bounced, and what has
 // 64 KiB is registered, for on shm that takes less than a miss, and on udp the
 // same; in between the conduits disagree, and it is pinned at once. From
-// [DefaultOnceMin] on registration costs no more than a firehose that is attached,
+// [firehose.DefaultOnceMin] on registration costs no more than a firehose that is attached,
 // and drives no other away; where the budget has no room for it, it goes bucket by
 // bucket.
 //

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -43,13 +43,13 @@ type Config struct {
 	Space    *firehose.Space
 
 	// Strategy is how exposed memory is reached that no firehose is attached to.
-	Strategy Strategy
+	Strategy firehose.Strategy
 	// BounceMax, bytes: what is longer is never bounced by strategy Adaptive. 0
-	// for DefaultBounceMax.
+	// for firehose.DefaultBounceMax.
 	BounceMax int
 	// OnceMin, bytes: transfers from this length on have their memory registered
 	// once, by strategy Adaptive, and so have those for which one pin is not enough. 0
-	// for DefaultOnceMin.
+	// for firehose.DefaultOnceMin.
 	OnceMin uint64
 
 	// LockMemory returns LockSize bytes of this rank's memory, at a multiple of 8, in
@@ -60,31 +60,6 @@ type Config struct {
 	// reach more slowly.
 	LockMemory func() (segment.NLA, error)
 }
-
-// Strategy says how to reach exposed memory of another rank. The strategies but
-// the first are for measurements and tests.
-type Strategy uint8
-
-// The strategies.
-const (
-	// Adaptive bounces what is at most Config.BounceMax long when it touches a
-	// bucket for the first time in a while, registers for the one transfer what is
-	// too long for one pin, or at least Config.OnceMin long, or 64 KiB at a first
-	// touch, and has firehoses for all else.
-	Adaptive = Strategy(exposed.Adaptive)
-	// AlwaysBounce has the owner copy everything: data travels in active
-	// messages.
-	AlwaysBounce = Strategy(exposed.AlwaysBounce)
-	// AlwaysPin has firehoses for everything.
-	AlwaysPin = Strategy(exposed.AlwaysPin)
-	// AlwaysRegister has the owner register exactly the range of every transfer,
-	// and take that back afterwards.
-	AlwaysRegister = Strategy(exposed.AlwaysRegister)
-	numStrategies  = Strategy(exposed.NumStrategies)
-)
-
-// String names the strategy, as gasbench's flags do.
-func (s Strategy) String() string { return exposed.Strategy(s).String() }
 
 // Endpoint is one rank's one-sided interface. Make it with New, give its
 // Handlers and itself (as the Completer) to am.Attach, then call Bind. After
@@ -98,7 +73,7 @@ type Endpoint struct {
 	poll     progress
 	mine     segment.View // of the own rank
 	maxLong  uint64
-	exposed  *exposed.Endpoint // nil: no exposed memory
+	exposed  *firehose.Route // nil: no exposed memory
 	table    table
 	implicit Region
 	notes    atomic.Pointer[nearHolds] // locks.near, or nil if this lane has had no hold
@@ -127,9 +102,34 @@ func New(c Config) *Endpoint {
 		x.table.origins = &origins{handles: map[uint64]begun{}, regions: map[*Region]begun{}}
 	}
 	if c.Firehose != nil && c.Space != nil {
-		x.exposed = newExposed(x, &c)
+		x.exposed = firehose.NewRoute(c.Firehose, c.Space, c.Strategy, c.BounceMax, c.OnceMin, x)
 	}
 	return x
+}
+
+var (
+	_ am.Completer = (*Endpoint)(nil)
+	_ am.Exposer   = (*Endpoint)(nil)
+)
+
+// Handlers is what am.Attach has to know: nothing, as all that this package does
+// goes through the conduit's RMA unit; with Config.Firehose, its handlers and
+// those that move data between ranks without it. Indices 32 to 63 are kept for
+// this package.
+func (x *Endpoint) Handlers() []am.Entry {
+	if x.exposed == nil {
+		return nil
+	}
+	return x.exposed.Handlers()
+}
+
+// Bind connects x with the attached endpoint whose am.Config named x as its
+// Completer. Once, before any other method.
+func (x *Endpoint) Bind(e *am.Endpoint) {
+	if x.exposed != nil {
+		x.exposed.Bind(e)
+	}
+	x.bind(e.Conduit(), e)
 }
 
 func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
@@ -179,7 +179,7 @@ func (x *Endpoint) Wake(rank int) {
 // Complete takes the completions of the operations that went through the
 // conduit. For package am, as am.Completer; not for users.
 func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err error) {
-	if cookie&exposed.Cookie != 0 {
+	if cookie&firehose.Cookie != 0 {
 		x.exposed.Complete(cookie, value, err)
 		return
 	}
@@ -282,4 +282,63 @@ func rights(v *segment.View) segment.Rights {
 		r |= segment.RightAtomic
 	}
 	return r
+}
+
+// Expose gives mem exposed addresses, consecutive from the one returned on, by
+// which rank peer, or every rank if that is segment.AnyPeer, may use it with
+// rights in all operations of this package and long active messages; this rank
+// may use it with all rights. It is registered only while others use it, so that
+// there may be more of it than can be registered at once. mem is kept from the
+// garbage collector until Conceal; mapped memory must not be unmapped before. It
+// holds pointer-free values only. Atomics need it to be aligned to their size.
+// Not before Bind.
+func (x *Endpoint) Expose(mem []byte, rights segment.Rights, peer int) (segment.NLA, error) {
+	const what = "extended: expose"
+	if x.exposed == nil {
+		return 0, errs.NotSupported("%s: the endpoint was made without Config.Firehose and Config.Space", what)
+	}
+	if peer != segment.AnyPeer {
+		if err := x.checkRank(what, peer); err != nil {
+			return 0, err
+		}
+	}
+	a, err := x.exposed.Expose(mem, rights, peer)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	return a, nil
+}
+
+// Conceal takes memory back that Expose has given addresses from a on. When it
+// returns no rank reaches it by them. What is under way meanwhile is done, or
+// fails with an error that matches segment.ErrFault or firehose.ErrNotExposed,
+// both of which match ErrBadArg; a large access may have been done in part.
+func (x *Endpoint) Conceal(a segment.NLA) error {
+	const what = "extended: conceal"
+	if !a.Exposed() {
+		return errs.BadArg("%s: %v is no exposed address", what, a)
+	}
+	if err := x.exposed.Check(what, a, 0); err != nil {
+		return err
+	}
+	if err := x.exposed.Conceal(a); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// Exposed is the way to exposed memory, for its limits, counters and strategy; nil without
+// Config.Firehose and Config.Space.
+func (x *Endpoint) Exposed() *firehose.Route { return x.exposed }
+
+// Exposes reports whether there are exposed addresses; part of am.Exposer.
+func (x *Endpoint) Exposes() bool { return x.exposed != nil }
+
+// PutExposed is Put; part of am.Exposer.
+func (x *Endpoint) PutExposed(dst int, to segment.NLA, src []byte) error { return x.Put(dst, to, src) }
+
+// Deposit puts what rank src has sent to an exposed address of this rank; part of
+// am.Exposer, not for users.
+func (x *Endpoint) Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error) {
+	return x.exposed.Deposit(src, to, n, data)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/udp"
-	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -58,12 +58,12 @@ func cpu() time.Duration {
 func benchExposed(b *testing.B, w world, way string, n int) {
 	const bucket = 64 << 10
 	s := setup{bucket: bucket, budget: 128, local: 64, segment: 8 << 20}
-	s.config.Strategy = extended.AlwaysPin
+	s.config.Strategy = firehose.AlwaysPin
 	switch way {
 	case "bounce":
-		s.config.Strategy = extended.AlwaysBounce
+		s.config.Strategy = firehose.AlwaysBounce
 	case "register":
-		s.config.Strategy = extended.AlwaysRegister
+		s.config.Strategy = firehose.AlwaysRegister
 	}
 	var at, reg segment.NLA
 	const room = 16 << 20 // four times what firehoses reach

@@ -168,7 +168,7 @@ func tiny(size int) setup {
 // TestExposedSmoke puts and gets of every size by every strategy.
 func TestExposedSmoke(t *testing.T) {
 	for _, w := range worlds {
-		for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+		for s := firehose.Adaptive; s <= firehose.AlwaysRegister; s++ {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				c := tiny(2)
 				c.config.Strategy = s

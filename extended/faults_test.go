@@ -22,7 +22,7 @@ import (
 // everyWay runs a program on every conduit by every strategy.
 func everyWay(t *testing.T, size int, c setup, rank func(n *node) error) {
 	for _, w := range worlds {
-		for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+		for s := firehose.Adaptive; s <= firehose.AlwaysRegister; s++ {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				c.config.Strategy = s
 				job(t, w.open(t, size, 3), c, rank)
@@ -196,10 +196,10 @@ func TestNobody(t *testing.T) {
 // memory that no firehose is attached to, and in the simulator's time they take
 // what their messages take, not a round trip each.
 func TestOverlap(t *testing.T) {
-	for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysBounce, extended.AlwaysRegister} {
+	for _, s := range []firehose.Strategy{firehose.AlwaysPin, firehose.AlwaysBounce, firehose.AlwaysRegister} {
 		t.Run(s.String(), func(t *testing.T) {
 			ops := extended.MaxHandles - 1
-			if testing.Short() || conc.Race || s == extended.AlwaysRegister {
+			if testing.Short() || conc.Race || s == firehose.AlwaysRegister {
 				ops = 4096
 			}
 			const buckets = 1 << 10
@@ -271,7 +271,7 @@ func TestOverlap(t *testing.T) {
 // TestExposedPeerDies: operations under way towards a rank that dies end with an error
 // that names it, whichever way they are on.
 func TestExposedPeerDies(t *testing.T) {
-	for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+	for s := firehose.Adaptive; s <= firehose.AlwaysRegister; s++ {
 		t.Run(s.String(), func(t *testing.T) {
 			ends, err := shm.Local(2, conduits.Config{})
 			if err != nil {
@@ -405,13 +405,13 @@ func TestAdmission(t *testing.T) {
 			{8, 8, 1, 1},
 			{16, 8, 0, 1},
 			{100, 60_000, 0, 1},
-			{64 << 10, extended.DefaultBounceMax, 0, 1},
-			{64 << 10, extended.DefaultBounceMax, 1, 2},
-			{128 << 10, extended.DefaultBounceMax + 1, 1, 3}, // neither small nor large
+			{64 << 10, firehose.DefaultBounceMax, 0, 1},
+			{64 << 10, firehose.DefaultBounceMax, 1, 2},
+			{128 << 10, firehose.DefaultBounceMax + 1, 1, 3}, // neither small nor large
 			{256 << 10, 64 << 10, 1, 3},                      // registered
 			{256 << 10, 64 << 10, 1, 4},
-			{512 << 10, extended.DefaultOnceMin, 1, 4},
-			{512 << 10, extended.DefaultOnceMin, 1, 4},
+			{512 << 10, firehose.DefaultOnceMin, 1, 4},
+			{512 << 10, firehose.DefaultOnceMin, 1, 4},
 			{4 << 20, 2 << 20, 1, 4}, // all that may be registered so at once
 		} {
 			n.cache.Stats(&before)

@@ -704,7 +704,7 @@ func runKinds(t *testing.T, w world, size int, seed uint64, steps int, c extende
 // TestKinds runs random programs on every conduit by every strategy.
 func TestKinds(t *testing.T) {
 	for _, w := range worlds {
-		for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+		for s := firehose.Adaptive; s <= firehose.AlwaysRegister; s++ {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				seeds, steps := uint64(2), 150
 				switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -23,7 +24,7 @@ func TestBounceLies(t *testing.T) {
 			var at [2]segment.NLA
 			mem, closed := make([]byte, size), make([]byte, size)
 			c := tiny(2)
-			c.config.Strategy = extended.AlwaysBounce
+			c.config.Strategy = firehose.AlwaysBounce
 			job(t, w.open(t, 2, 2), c, func(n *node) (err error) {
 				if n.x.Rank() == 1 {
 					if at[0], err = n.x.Expose(mem, segment.RightsAll, segment.AnyPeer); err != nil {
@@ -97,7 +98,7 @@ func TestAnswersLie(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			c := tiny(2)
-			c.config.Strategy = extended.AlwaysBounce
+			c.config.Strategy = firehose.AlwaysBounce
 			rnd := rand.New(rand.NewPCG(3, 4))
 			var known [][2]uint32
 			c.runtime = func(n *node, own []am.Entry) {

@@ -20,7 +20,7 @@ import (
 func TestMissesAtOnce(t *testing.T) {
 	const ranks, threads, buckets, each = 3, 3, 6, 200
 	const bucket = segment.PageSize
-	for _, s := range []extended.Strategy{extended.Adaptive, extended.AlwaysPin} {
+	for _, s := range []firehose.Strategy{firehose.Adaptive, firehose.AlwaysPin} {
 		for _, share := range []uint64{1, 2} {
 			t.Run(fmt.Sprintf("%v/%d", s, share), func(t *testing.T) {
 				ends, err := shm.Local(ranks, conduits.Config{})

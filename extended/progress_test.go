@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
@@ -18,7 +19,7 @@ import (
 func TestProgressInOtherWaits(t *testing.T) {
 	const hSeen = am.FirstClient
 	for _, w := range worlds {
-		for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+		for s := firehose.Adaptive; s <= firehose.AlwaysRegister; s++ {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				c := tiny(2)
 				c.config.Strategy = s
@@ -71,7 +72,7 @@ func TestSleepsWithoutCredit(t *testing.T) {
 		if w.name == "sim" {
 			continue // goroutines sleep there in virtual time alone
 		}
-		for _, s := range []extended.Strategy{extended.AlwaysPin, extended.AlwaysRegister, extended.AlwaysBounce} {
+		for _, s := range []firehose.Strategy{firehose.AlwaysPin, firehose.AlwaysRegister, firehose.AlwaysBounce} {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				const n = 100
 				c := setup{bucket: segment.PageSize, budget: 4 * n, local: 2 * n, segment: 2 * segment.PageSize}

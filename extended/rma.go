@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/extended/internal/exposed"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -30,30 +29,32 @@ type flight struct {
 
 // The conduit's operations, with exposed memory among what they reach.
 
-func (x *Endpoint) conduitPut(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
+func (x *Endpoint) conduitPut(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if to.Exposed() {
-		return x.exposed.Put(dst, to, src, want, cookie)
+		return x.exposed.Post(&conduits.Access{Verb: conduits.Put, Want: want, Rank: dst, At: to, Mem: src, Cookie: cookie}, wait)
 	}
 	return x.ep.Put(dst, to, src, want, cookie)
 }
 
 func (x *Endpoint) conduitGet(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if from.Exposed() {
-		return x.exposed.Get(src, from, dst, want, cookie, wait)
+		return x.exposed.Post(&conduits.Access{Verb: conduits.Get, Want: want, Rank: src, At: from, Mem: dst, Cookie: cookie}, wait)
 	}
 	return x.ep.Get(dst, src, from, want, cookie)
 }
 
 func (x *Endpoint) conduitWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64, wait bool) (conduits.Event, error) {
 	if to.Exposed() {
-		return x.exposed.PutWord(dst, to, v, n, want, cookie, wait)
+		return x.exposed.Post(&conduits.Access{Verb: conduits.PutWord, Size: uint8(n), Want: want, Rank: dst, At: to, A: v, Cookie: cookie}, wait)
 	}
 	return x.ep.PutWord(dst, to, v, n, want, cookie)
 }
 
-func (x *Endpoint) conduitAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
+func (x *Endpoint) conduitAtomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64, wait bool) (uint64, conduits.Event, error) {
 	if to.Exposed() {
-		return x.exposed.Atomic(dst, to, op, t, a, b, cookie)
+		k := conduits.Access{Verb: conduits.Atomic, Op: op, Type: t, Want: conduits.RemoteDone, Rank: dst, At: to, A: a, B: b, Cookie: cookie}
+		ev, err := x.exposed.Post(&k, wait)
+		return k.Value, ev, err
 	}
 	return x.ep.Atomic(dst, to, op, t, a, b, cookie)
 }
@@ -72,7 +73,7 @@ func (f *flight) put(to segment.NLA, src []byte) error {
 	for len(src) > 0 {
 		piece := src[:x.most(f.dst, to, uint64(len(src)))]
 		f.o.left.Add(units(f.want))
-		ev, err := x.conduitPut(f.dst, to, piece, f.want, f.name)
+		ev, err := x.conduitPut(f.dst, to, piece, f.want, f.name, f.wait)
 		if f.account(ev, err) != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func (f *flight) word(to segment.NLA, v uint64, n int) error {
 // atomic begins an atomic.
 func (f *flight) atomic(to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) error {
 	f.o.left.Add(oneRemote)
-	value, ev, err := f.x.conduitAtomic(f.dst, to, op, t, a, b, f.name)
+	value, ev, err := f.x.conduitAtomic(f.dst, to, op, t, a, b, f.name, f.wait)
 	if err == nil && ev&conduits.RemoteDone != 0 && f.o.kind != resultNone {
 		f.o.deliver(value)
 	}
@@ -279,14 +280,8 @@ func (x *Endpoint) putHeap(dst int, to segment.NLA, src []byte) error {
 	if len(src) == 0 {
 		return x.checkRank(what, dst)
 	}
-	if x.exposed != nil && to.Exposed() {
-		done, p, err := x.exposed.TryPut(dst, to, src, true)
-		if done || err != nil {
-			return err
-		}
-		if p != nil {
-			return x.finishAccess(p)
-		}
+	if x.exposed != nil && to.Exposed() && x.exposed.Now(&conduits.Access{Verb: conduits.Put, Rank: dst, At: to, Mem: src}) {
+		return nil
 	}
 	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
 		return err
@@ -295,32 +290,8 @@ func (x *Endpoint) putHeap(dst int, to segment.NLA, src []byte) error {
 	if err != nil {
 		return err
 	}
+	f.wait = true
 	return f.finish(f.put(to, src))
-}
-
-// finishAccess waits for an access that a blocking operation has begun.
-func (x *Endpoint) finishAccess(p *exposed.Access) error {
-	f, err := x.adopt(p, resultNone)
-	if err != nil {
-		return err
-	}
-	return f.finish(nil)
-}
-
-// adopt takes a slot for an access that is under way, and waits for one if it must.
-func (x *Endpoint) adopt(p *exposed.Access, kind resultKind) (flight, error) {
-	for {
-		f, err := x.begin(p.Rank(), wantBulk)
-		if err == nil {
-			f.o.left.Add(oneRemote)
-			f.o.kind = kind
-			x.exposed.Attach(p, wantBulk, f.name)
-			return f, nil
-		}
-		if err := x.awaitSlot(); err != nil {
-			return f, err // the job has failed: whatever p does is not used
-		}
-	}
 }
 
 // getSlow is Get where load and store do not do it. dst may be hidden.
@@ -344,14 +315,8 @@ func (x *Endpoint) getHeap(src int, from segment.NLA, dst []byte) error {
 	if len(dst) == 0 {
 		return x.checkRank(what, src)
 	}
-	if x.exposed != nil && from.Exposed() {
-		done, p, err := x.exposed.TryGet(src, from, dst, true)
-		if done || err != nil {
-			return err
-		}
-		if p != nil {
-			return x.finishAccess(p)
-		}
+	if x.exposed != nil && from.Exposed() && x.exposed.Now(&conduits.Access{Verb: conduits.Get, Rank: src, At: from, Mem: dst}) {
+		return nil
 	}
 	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
 		return err
@@ -360,6 +325,7 @@ func (x *Endpoint) getHeap(src int, from segment.NLA, dst []byte) error {
 	if err != nil {
 		return err
 	}
+	f.wait = true
 	return f.finish(f.get(from, dst))
 }
 
@@ -446,7 +412,7 @@ func (x *Endpoint) checkValue(what string, rank int, a segment.NLA, n int, need 
 
 //go:noinline
 func (x *Endpoint) putValueSlow(rank int, to segment.NLA, v uint64, n int) error {
-	if x.exposed != nil && to.Exposed() && x.exposed.PutWordAtOnce(rank, to, v, n) {
+	if x.exposed != nil && to.Exposed() && uint(n-1) < 8 && x.exposed.Now(&conduits.Access{Verb: conduits.PutWord, Size: uint8(n), Rank: rank, At: to, A: v}) {
 		return nil
 	}
 	if err := x.checkValue("extended: put value", rank, to, n, segment.RightWrite); err != nil {
@@ -466,8 +432,9 @@ func (x *Endpoint) putValueSlow(rank int, to segment.NLA, v uint64, n int) error
 //go:noinline
 func (x *Endpoint) getValueSlow(rank int, from segment.NLA, n int) (uint64, error) {
 	if x.exposed != nil && from.Exposed() {
-		if v, done := x.exposed.GetWordAtOnce(rank, from, n); done {
-			return v, nil
+		a := conduits.Access{Verb: conduits.GetWord, Size: uint8(n), Rank: rank, At: from}
+		if x.exposed.Now(&a) {
+			return a.Value, nil
 		}
 	}
 	if err := x.checkValue("extended: get value", rank, from, n, segment.RightRead); err != nil {

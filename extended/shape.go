@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/extended/internal/exposed"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -284,7 +284,7 @@ type transfer struct {
 	beyond bool
 	// batch collects runs that are short and exposed, if the conduit transfers many of them
 	// at once.
-	batch *exposed.Batch
+	batch *firehose.Batch
 }
 
 func putOf(s Shape, rank int, c completion) transfer {
@@ -293,6 +293,13 @@ func putOf(s Shape, rank int, c completion) transfer {
 
 func getOf(s Shape, rank int, c completion) transfer {
 	return transfer{Shape: s, what: shapeNames[s.kind][c][0], rank: rank}
+}
+
+func (t *transfer) verb() conduits.Verb {
+	if t.put {
+		return conduits.Put
+	}
+	return conduits.Get
 }
 
 func (t *transfer) need() segment.Rights {
@@ -342,7 +349,7 @@ func (t *transfer) move(x *Endpoint, f *flight) error {
 	if !t.beyond || x.exposed == nil || !x.exposed.Batches(t.rank) {
 		return t.all(x, f)
 	}
-	t.batch = exposed.NewBatch()
+	t.batch = firehose.NewBatch()
 	err := t.all(x, f)
 	if err == nil {
 		err = t.flush(x, f)
@@ -361,7 +368,7 @@ func (t *transfer) all(x *Endpoint, f *flight) error {
 // flush begins the runs of the batch, those by themselves that are not done at once.
 func (t *transfer) flush(x *Endpoint, f *flight) error {
 	for t.batch.Len() != 0 {
-		if t.batch.Len() > 1 && x.exposed.Many(t.rank, t.put, t.batch) {
+		if t.batch.Len() > 1 && x.exposed.Many(t.rank, t.verb(), t.batch) {
 			continue
 		}
 		a, local := t.batch.Take()

@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
@@ -79,7 +80,7 @@ func (e *stormy) Wake(rank int) { e.all[rank].(*stormy).Endpoint.Wake(rank) }
 // TestKindsInStorm runs random programs by every strategy in the worst of weathers,
 // where requests to owners and their answers come late, twice and in any order.
 func TestKindsInStorm(t *testing.T) {
-	for s := extended.Adaptive; s <= extended.AlwaysRegister; s++ {
+	for s := firehose.Adaptive; s <= firehose.AlwaysRegister; s++ {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			steps := 60
 			switch {

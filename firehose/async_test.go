@@ -21,6 +21,7 @@ func (r *rank) until(cond func() bool) error {
 		if r.c.Busy() {
 			r.c.Advance()
 		}
+		r.c.Call()
 		return cond()
 	})
 }
@@ -236,58 +237,6 @@ func TestAsynchronousPins(t *testing.T) {
 	}
 }
 
-// TestPinsThatWaitForOneRelease: functions may pin and release themselves; they are
-// not called inside each other, however many a release lets go on.
-func TestPinsThatWaitForOneRelease(t *testing.T) {
-	check(t, job(t, 2, firehose.Config{Budget: 3 * bucket, Local: 2 * bucket}, nil, func(r *rank) error {
-		if err := r.expose(64*bucket, segment.RightsAll); err != nil {
-			return err
-		}
-		if err := r.sync(); err != nil {
-			return err
-		}
-		if r.e.Rank() == 0 {
-			a := r.all[1].addrs[0]
-			held, err := r.c.RemotePin(1, a, 1)
-			if err != nil {
-				return err
-			}
-			const n = 1000
-			ended, order, depth, deepest := 0, 0, 0, 0
-			for i := range n {
-				_, ok, err := r.c.RemotePinThen(1, a+firehose.Addr((i+1)%2*bucket), 1, func(reg firehose.Pinned, err error) {
-					depth++
-					deepest = max(deepest, depth)
-					if err == nil {
-						err = r.c.Release(reg)
-					}
-					if err == nil && order == i {
-						order++
-					}
-					ended++
-					depth--
-				})
-				if ok || err != nil {
-					return fmt.Errorf("%d: %v, %v", i, ok, err)
-				}
-				if i == 0 && ended > 0 {
-					return errors.New("ended before the release")
-				}
-			}
-			if err := r.c.Release(held); err != nil {
-				return err
-			}
-			if err := r.until(func() bool { return ended == n }); err != nil {
-				return err
-			}
-			if order != n || deepest != 1 {
-				return fmt.Errorf("%d of %d in order, %d inside each other", order, n, deepest)
-			}
-		}
-		return r.sync()
-	}))
-}
-
 // TestFailureEndsPins: when the job fails, or the cache is closed, waiters are
 // told.
 func TestFailureEndsPins(t *testing.T) {
@@ -326,6 +275,7 @@ func TestFailureEndsPins(t *testing.T) {
 				r.e.Conduit().Fail(caught)
 				r.c.Advance()
 			}
+			r.c.Call()
 			if len(got) != 6 {
 				return fmt.Errorf("%d of 6 ended", len(got))
 			}
@@ -344,6 +294,7 @@ func TestFailureEndsPins(t *testing.T) {
 				}
 				r.c.Close()
 				r.c.Close()
+				r.c.Call()
 				if len(got) != 9 {
 					return fmt.Errorf("%d of 9 ended", len(got))
 				}

@@ -7,16 +7,16 @@ import (
 )
 
 // pair is two ranks whose messages arrive at once.
-func pair(t testing.TB, c Config) (a, b *Machine) {
+func pair(t testing.TB, c Config) (a, b *machine) {
 	c.Size = 2
-	a, _ = machine(t, c)
+	a, _ = newTest(t, c)
 	c.Rank = 1
-	b, _ = machine(t, c)
+	b, _ = newTest(t, c)
 	return a, b
 }
 
 // exchange carries a's requests to b until none is left.
-func exchange(a, b *Machine, reply []byte) []byte {
+func exchange(a, b *machine, reply []byte) []byte {
 	for {
 		q, ok := a.NextMessage()
 		if !ok {
@@ -57,10 +57,6 @@ func TestHitDoesNotAllocate(t *testing.T) {
 			if _, k := a.At(r, 5); k == 0 || a.Release(r) != nil {
 				t.Fatal("no address")
 			}
-			l, ok, _ := a.LocalPin(0, n, 1)
-			if !ok || a.Release(l) != nil {
-				t.Fatal("no local pin")
-			}
 		}); k != 0 {
 			t.Errorf("%v allocations for %d bytes", k, n)
 		}
@@ -98,40 +94,17 @@ func (noMemory) Revoke(Addr, uint64, Grant)          {}
 func (noMemory) Forget(Addr, uint64, Grant)          {}
 
 // bare is pair without memory.
-func bare(b *testing.B) (x, y *Machine) {
+func bare(b *testing.B) (x, y *machine) {
 	c := Config{Size: 2, Budget: 40 * testBucket, Local: 10 * testBucket, Bucket: testBucket, Memory: noMemory{}}
-	x, err := New(c)
+	x, err := newMachine(c)
 	if err != nil {
 		b.Fatal(err)
 	}
 	c.Rank = 1
-	if y, err = New(c); err != nil {
+	if y, err = newMachine(c); err != nil {
 		b.Fatal(err)
 	}
 	return x, y
-}
-
-// BenchmarkMissShort is BenchmarkMiss the short way.
-func BenchmarkMissShort(b *testing.B) {
-	x, y := bare(b)
-	x.RemotePin(1, 0, 8, 1)
-	exchange(x, y, nil)
-	d, _ := x.NextDone()
-	x.Release(d.Pinned)
-	for i := 0; b.Loop(); i++ {
-		a := Addr((i%60 + 1) * testBucket)
-		move, ok := x.Miss(1, a, 8)
-		if !ok {
-			b.Fatal("hit")
-		}
-		x.Missed(1, true)
-		moved, _ := y.ReceiveMove(0, move)
-		y.Vacate()
-		d, _ := x.ReceiveMoved(1, moved)
-		if _, ok := x.Lend(d.Pinned, a); !ok {
-			b.Fatal("not lent")
-		}
-	}
 }
 
 // BenchmarkMiss is a pin that moves a firehose, both sides, without a network and

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -12,63 +13,63 @@ import (
 
 // Handler indices of this package.
 const (
-	handlerMove     = am.FirstFirehose + iota // medium request: a Machine's message
+	handlerMove     = am.FirstFirehose + iota // medium request: a machine's message
 	handlerMoved                              // its reply
-	handlerMoveOne                            // short request: a Move
+	handlerMoveOne                            // short request: a move
 	handlerMovedOne                           // its reply
 	handlerMovedFar                           // the same as a medium reply
 )
 
-// Cache is a Machine at work: over active messages, and for many goroutines. It
-// is made before am.Attach, which gets its Handlers, and bound afterwards.
+// Cache is a machine at work: over active messages, and for many goroutines. It
+// is made before am.Attach, which gets its Handlers, and bound afterwards. A Route asks it
+// for what accesses need, by four calls: now makes an access that a firehose reaches, ask
+// pins memory for one, done and giveUp end that.
 type Cache struct {
-	e *am.Endpoint
+	e  *am.Endpoint
+	ep conduits.Endpoint // e's
 
 	mu     conc.Lock
-	m      *Machine    // nil as long as nothing has to do with memory of others
+	m      *machine    // nil as long as nothing has to do with memory of others
 	c      Config      // of m
 	closed bool        // m is to be closed
 	busy   atomic.Bool // there is something to be sent
-	*work              // comes and stays with m
+	pins   []*pin      // by the low half of their cookies, less 1
+	unsent *message    // for want of credit; nil if there is none
+	kept   kept        // for accesses under mu
+	reply  []byte      // of the request handler, of which one runs at a time
 
 	shared atomic.Pointer[shared] // nil before the second goroutine that looks for a hit
 }
 
-// work is what a Cache has to do besides m.
-type work struct {
-	waiters []*waiter           // all there are
-	idle    []*waiter           // those of them that are not in use
-	next    *waiter             // the next to be used, which is none of these
-	cookie  uint64              // next's
-	unsent  *Message            // for want of credit; nil if there is none
-	ended   conc.Queue[*waiter] // whose functions are to be called
-	calling bool                // a goroutine calls them
+// pin is what an access asks a Cache for, and has when it has been granted.
+type pin struct {
+	// then is told that region, or err, is there. It is called once for each ask that
+	// answers asked, with the lock held: it calls no method of the Cache, and does not wait.
+	then func()
 
-	reply []byte // of the request handler, of which one runs at a time
+	region region
+	err    error
+
+	// Under the Cache's lock:
+	cookie uint64 // its place in pins, and 1<<32 for each ask
+	asked  bool   // then is to be called
+	rank   int
+	a      Addr
+	n      uint64
 }
 
-// waiter is a goroutine that waits for a pin, or a function.
-type waiter struct {
-	c      *Cache
-	cookie uint64 // its place in waiters, and 1<<32 for each use
-	used   bool
-	cond   func() bool // ended
+// kept is the record of accesses that are made at once: one on the caller's stack would
+// have to be allocated, since the conduit gets it by an interface.
+type kept struct{ conduits.Access }
 
-	then func(Pinned, error)
-	r    Pinned
-	err  error
-	done atomic.Bool // r and err are there
-
-	rank int
-	a    Addr
-	n    uint64
-}
-
-// Blocked says what it waits for, for reports of jobs that hang.
-func (w *waiter) Blocked() string {
-	w.c.mu.Lock() // it may serve another pin by now
-	defer w.c.mu.Unlock()
-	return fmt.Sprintf("firehose: pin of %d bytes at %#x of rank %d", w.n, uint64(w.a), w.rank)
+// make has ep make a at once, where g says, and reports whether it did.
+func (k *kept) make(ep conduits.Endpoint, a *conduits.Access, g Grant) bool {
+	k.Verb, k.Op, k.Type, k.Size, k.Now = a.Verb, a.Op, a.Type, a.Size, true
+	k.Rank, k.At, k.Mem, k.A, k.B = a.Rank, g.NLA, a.Mem, a.A, a.B
+	ev, _ := ep.Post(&k.Access)
+	k.Mem = nil
+	a.Value = k.Value
+	return ev != 0
 }
 
 // NewCache makes a Cache. c as for New.
@@ -80,7 +81,7 @@ func NewCache(c Config) (*Cache, error) {
 	return &Cache{c: c}, nil
 }
 
-// need makes the Machine unless it is there: most ranks of a large job never need
+// need makes the machine unless it is there: most ranks of a large job never need
 // it, and then it would be most of what they take. c.mu is held.
 func (c *Cache) need() {
 	if c.m == nil {
@@ -90,16 +91,16 @@ func (c *Cache) need() {
 
 func (c *Cache) newMachine() {
 	k := c.c
-	k.Leave = c.leave
-	m, err := New(k)
+	k.leave = c.leave
+	m, err := newMachine(k)
 	if err != nil {
 		panic("firehose: " + err.Error()) // NewCache has found it to be good
 	}
 	if c.closed {
 		m.Close()
 	}
-	c.m, c.work = m, new(work)
-	c.prepare()
+	m.first = c.first
+	c.m = m
 }
 
 // Handlers are for am.Config.Runtime.
@@ -107,8 +108,8 @@ func (c *Cache) Handlers() []am.Entry {
 	return []am.Entry{
 		{Index: handlerMove, Name: "firehose.move", Fn: c.onMove, Args: 0, Kinds: am.Medium | am.Request},
 		{Index: handlerMoved, Name: "firehose.moved", Fn: c.onMoved, Args: 0, Kinds: am.Medium | am.Reply},
-		{Index: handlerMoveOne, Name: "firehose.move-one", Fn: c.onMoveOne, Args: len(Move{}), Kinds: am.Short | am.Request},
-		{Index: handlerMovedOne, Name: "firehose.moved-one", Fn: c.onMovedOne, Args: len(Moved{}), Kinds: am.Short | am.Reply},
+		{Index: handlerMoveOne, Name: "firehose.move-one", Fn: c.onMoveOne, Args: len(move{}), Kinds: am.Short | am.Request},
+		{Index: handlerMovedOne, Name: "firehose.moved-one", Fn: c.onMovedOne, Args: len(moved{}), Kinds: am.Short | am.Reply},
 		{Index: handlerMovedFar, Name: "firehose.moved-far", Fn: c.onMovedFar, Args: 0, Kinds: am.Medium | am.Reply},
 	}
 }
@@ -122,7 +123,7 @@ func (c *Cache) Bind(e *am.Endpoint) error {
 			k.Rank, k.Size, k.Payload, e.Rank(), e.Size(), e.MaxMedium())
 	}
 	c.mu.Lock()
-	c.e = e
+	c.e, c.ep = e, e.Conduit()
 	c.mu.Unlock()
 	return nil
 }
@@ -134,13 +135,8 @@ func (c *Cache) Limits() Limits {
 	return l
 }
 
-// leave is Config.Leave of m.
-func (c *Cache) leave(rank int, a Addr, n uint64) {
-	c.hide(rank, a)
-	if c.c.Leave != nil {
-		c.c.Leave(rank, a, n)
-	}
-}
+// leave is Config.leave of m.
+func (c *Cache) leave(rank int, a Addr, _ uint64) { c.hide(rank, a) }
 
 // hide has readers find the bucket at a no more. c.mu is held.
 func (c *Cache) hide(rank int, a Addr) {
@@ -163,345 +159,239 @@ func (c *Cache) Stats(s *Stats) {
 	}
 }
 
-// RemotePin pins the buckets of rank's memory that [a, a+n) touches, and waits
-// if it must. Not in a handler. See the package comment on what may be pinned
-// at once.
-func (c *Cache) RemotePin(rank int, a Addr, n uint64) (Pinned, error) {
+// now makes a, an access of n bytes, if they lie in one bucket that a firehose reaches, and
+// the conduit makes it at once; else nothing has happened. It takes no lock that another
+// goroutine takes for such an access, and waits for nothing.
+func (c *Cache) now(a *conduits.Access, n uint64) (done bool) {
 	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
+		return c.nowShared(a, n)
 	}
-	c.need()
-	r, ok, err := c.m.RemotePin(rank, a, n, c.cookie)
-	if ok || err != nil {
-		c.mu.Unlock()
-		return r, err
-	}
-	w := c.waiter(rank, a, n)
-	left := c.progress()
-	c.mu.Unlock()
-	return c.wait(w, left)
-}
-
-// RemotePinThen is RemotePin that does not wait. If all is at hand the region is
-// returned, and ok is true. Otherwise, unless there is an error, then is called
-// with what RemotePin would have returned: once, by a goroutine that polls or
-// that is in Advance, Release, Conceal or Unmap, with no lock held, and not while
-// another such function of this Cache runs. It may call what handlers may call.
-func (c *Cache) RemotePinThen(rank int, a Addr, n uint64, then func(Pinned, error)) (r Pinned, ok bool, err error) {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	c.need()
-	r, ok, err = c.m.RemotePin(rank, a, n, c.cookie)
-	var left after
-	if !ok && err == nil {
-		c.waiter(rank, a, n).then = then
-		left = c.progress()
-	}
-	c.mu.Unlock()
-	c.finish(left)
-	return r, ok, err
-}
-
-// PinOnce pins exactly [a, a+n) of rank's memory, for one transfer that is too
-// large for firehoses: one round trip and one registration, and another message
-// when it is released. It is pinned in place of what rank may pin locally, so that
-// the budget holds; without room there it is an error that matches ErrResource,
-// and the caller goes bucket by bucket. The caller releases such a region
-// without waiting for any pin before.
-func (c *Cache) PinOnce(rank int, a Addr, n uint64) (Pinned, error) {
-	c.mu.Lock()
-	c.need()
-	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
-		c.mu.Unlock()
-		return Pinned{}, err
-	}
-	w := c.waiter(rank, a, n)
-	left := c.progress()
-	c.mu.Unlock()
-	return c.wait(w, left)
-}
-
-// PinOnceThen is PinOnce that does not wait; then as for RemotePinThen. It is not
-// called if an error is returned.
-func (c *Cache) PinOnceThen(rank int, a Addr, n uint64, then func(Pinned, error)) error {
-	c.mu.Lock()
-	c.need()
-	if err := c.m.PinOnce(rank, a, n, c.cookie); err != nil {
-		c.mu.Unlock()
-		return err
-	}
-	c.waiter(rank, a, n).then = then
-	left := c.progress()
-	c.mu.Unlock()
-	c.finish(left)
-	return nil
-}
-
-// Busy says that Advance has something to do. It is a load.
-func (c *Cache) Busy() bool { return c.busy.Load() }
-
-// Advance sends what could not be sent when it came up, for want of credit or in
-// a handler, and calls the functions of pins that have ended. A caller that waits by
-// polling calls it when Busy says so, outside handlers: the methods of a Cache
-// that wait do.
-//
-// When the job has failed Advance, and Close, call the functions of all pins that
-// have not ended with the error that says why.
-func (c *Cache) Advance() {
-	c.mu.Lock()
-	c.need()
-	if err := c.e.Conduit().Err(); err != nil {
-		for _, w := range c.waiters {
-			if w.used && w.then != nil {
-				w.used, w.err = false, err
-				c.ended.Add(w)
+	if c.m != nil {
+		if g, ok := c.m.Look(a.Rank, addrOf(a.At), n); ok {
+			if done = c.kept.make(c.ep, a, g); !done {
+				c.m.stats.RemoteHits--
 			}
 		}
 	}
-	left := c.progress()
 	c.mu.Unlock()
-	c.finish(left)
+	return done
 }
 
-// Visit is an access that Enter has begun.
-type Visit struct{ u *unit } // nil: under c.mu
-
-// Enter begins an access to [a, a+n) of rank's memory, which lies in one bucket that a
-// firehose reaches, by g, and which Exit ends: until then nothing moves. It takes no lock
-// that another goroutine takes for a hit. Otherwise ok is false, and nothing has begun.
-// The access neither polls nor waits, nor calls the Cache, and its goroutine soon calls
-// Exit: others may wait for it.
-func (c *Cache) Enter(rank int, a Addr, n uint64) (g Grant, v Visit, ok bool) {
-	if !conc.Enter(&c.mu) {
-		return c.enterShared(rank, a, n)
+// nowShared is now of a goroutine that c.mu is not biased to.
+func (c *Cache) nowShared(a *conduits.Access, n uint64) (done bool) {
+	s, at := c.readers(), addrOf(a.At)
+	if u := s.enter(); u != nil {
+		g, ok := s.Look(a.Rank, at, n)
+		if ok {
+			done = u.kept.make(c.ep, a, g)
+		}
+		u.exit(done)
+		if ok {
+			return done
+		}
 	}
+	c.mu.Lock()
 	if c.m != nil {
-		if g, ok = c.m.Look(rank, a, n); ok {
-			return g, v, true
+		if g, ok := c.m.Look(a.Rank, at, n); ok {
+			s.add(c.m.share(a.Rank, at, s), Grant{g.NLA - segment.NLA(uint64(at)&s.mask), g.Key})
+			if done = c.kept.make(c.ep, a, g); !done {
+				c.m.stats.RemoteHits--
+			}
 		}
 	}
 	c.mu.Unlock()
-	return g, v, false
+	return done
 }
 
-// enterShared is Enter of a goroutine that c.mu is not biased to.
-func (c *Cache) enterShared(rank int, a Addr, n uint64) (g Grant, v Visit, ok bool) {
+// readers is c.shared, made if need be.
+func (c *Cache) readers() *shared {
 	s := c.shared.Load()
 	if s == nil {
 		c.shared.CompareAndSwap(nil, newShared(c.c.Bucket))
 		s = c.shared.Load()
 	}
-	if u := s.enter(); u != nil {
-		if g, ok = s.look(rank, a, n); ok {
-			return g, Visit{u}, true
+	return s
+}
+
+// many is now for several accesses of one rank's memory, of which k says all but the
+// pieces: as many of these, from the first on, as firehoses reach. It returns how many have
+// been made. reached has room for as many.
+func (c *Cache) many(k *conduits.Access, pieces, reached []conduits.Piece) (made int) {
+	if conc.Enter(&c.mu) {
+		if c.m != nil {
+			found := 0
+			found, made = c.all(c.m, k, pieces, reached)
+			c.m.stats.RemoteHits -= uint64(found - made)
 		}
-		u.exit(false)
-	}
-	c.mu.Lock()
-	if c.m != nil {
-		if g, ok = c.m.Look(rank, a, n); ok {
-			s.add(c.m.share(rank, a, s), Grant{g.NLA - segment.NLA(uint64(a)&s.mask), g.Key})
-			return g, v, true
-		}
-	}
-	c.mu.Unlock()
-	return g, v, false
-}
-
-// Exit ends an access. hit reports whether it was made; if not, it does not count as a hit.
-func (c *Cache) Exit(v Visit, hit bool) {
-	if v.u != nil {
-		v.u.exit(hit)
-		return
-	}
-	if !hit {
-		c.m.stats.RemoteHits--
-	}
-	c.mu.Unlock()
-}
-
-// Also finds, inside a visit, where another access to [a, a+n) of rank's memory, which lies
-// in one bucket, goes: then ExitMany ends the visit.
-func (c *Cache) Also(v Visit, rank int, a Addr, n uint64) (g Grant, ok bool) {
-	if v.u != nil {
-		return c.shared.Load().look(rank, a, n)
-	}
-	return c.m.Look(rank, a, n)
-}
-
-// ExitMany is Exit of a visit in which Enter and Also have found so many accesses, of which
-// hits were made.
-func (c *Cache) ExitMany(v Visit, found, hits int) {
-	if v.u != nil {
-		v.u.other.Add(uint64(1 - hits)) // the visit counts as one
-		v.u.exit(true)
-		return
-	}
-	c.m.stats.RemoteHits -= uint64(found - hits)
-	c.mu.Unlock()
-}
-
-// Reach is the shortest way to memory that a firehose reaches already: access is
-// called with where to reach [a, a+n), which lies in one bucket, and nothing moves
-// until it returns. If no firehose reaches it, ok is false, and access is not called.
-//
-// access begins the transfer, and reports whether that is all: whether the address is
-// not used any more when access returns. If it says no, r is the bucket, pinned until
-// Release. The Cache is locked meanwhile: access neither polls nor calls the Cache.
-func (c *Cache) Reach(rank int, a Addr, n uint64, access func(Grant) bool) (r Pinned, ok bool) {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	if c.m != nil {
-		var g Grant
-		if g, ok = c.m.Look(rank, a, n); ok && !access(g) {
-			r = c.m.Keep(rank, a)
-		}
-	}
-	c.mu.Unlock()
-	return r, ok
-}
-
-// Fetch is Reach of what no firehose reaches yet, for a caller that may wait for one:
-// one that is free, or moves, by one request. ok is false if that request cannot be
-// made now (the firehoses that could move are in use or in transit, there is no credit,
-// or the caller is a handler), or if it was made and others wait for the bucket that
-// came; access has not been called then, and the caller pins instead. An error is
-// RemotePin's.
-func (c *Cache) Fetch(rank int, a Addr, n uint64, access func(Grant) bool) (r Pinned, ok bool, err error) {
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	if c.m == nil || c.unsent != nil || !c.m.out.Empty() || c.e.Conduit().Polling() {
 		c.mu.Unlock()
-		return r, false, nil
+		return made
 	}
-	move, ok := c.m.Miss(rank, a, n)
-	if !ok {
-		c.mu.Unlock()
-		return r, false, nil
+	s := c.readers()
+	u := s.enter()
+	if u == nil {
+		return 0
 	}
-	// The request first: the tables can be brought up to date while it travels. An
-	// error means that the job has failed, which Wait reports.
-	sent, _ := c.e.TryRequestShort(rank, handlerMoveOne, move[:]...)
-	c.m.Missed(c.cookie, sent)
-	w := c.waiter(rank, a, n)
-	var left after
-	if !sent {
-		left = c.progress()
+	if _, made = c.all(s, k, pieces, reached); made > 1 {
+		u.other.Add(uint64(1 - made)) // the visit counts as one
 	}
-	c.mu.Unlock()
-	c.finish(left)
-	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
-		return r, false, err // the job has failed: nothing is given back any more
-	}
-	if !conc.Enter(&c.mu) {
-		c.mu.Lock()
-	}
-	got, err := w.r, w.err
-	c.recycle(w)
-	if err == nil {
-		var g Grant
-		if g, ok = c.m.Lend(got, a); ok {
-			if !access(g) {
-				r = c.m.Keep(rank, a)
-			}
-			c.mu.Unlock()
-			return r, true, nil
+	u.exit(made > 0)
+	return made
+}
+
+// finder is where grants are found: a machine, or shared.
+type finder interface {
+	Look(rank int, a Addr, n uint64) (Grant, bool)
+}
+
+func (c *Cache) all(f finder, k *conduits.Access, pieces, reached []conduits.Piece) (found, made int) {
+	for _, p := range pieces {
+		g, ok := f.Look(k.Rank, addrOf(p.At), uint64(len(p.Mem)))
+		if !ok {
+			break
 		}
-		err = c.m.Release(got)
+		reached[found] = conduits.Piece{At: g.NLA, Mem: p.Mem}
+		found++
 	}
-	left = c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
-	return r, false, err
-}
-
-// TryRemotePin is RemotePin that neither communicates nor waits. It may be called
-// in a handler.
-func (c *Cache) TryRemotePin(rank int, a Addr, n uint64) (Pinned, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.need()
-	return c.m.TryRemotePin(rank, a, n)
-}
-
-// LocalPin pins own memory, and waits if other local pins use up the budget for
-// them.
-func (c *Cache) LocalPin(a Addr, n uint64) (Pinned, error) {
-	c.mu.Lock()
-	c.need()
-	r, ok, err := c.m.LocalPin(a, n, c.cookie)
-	if ok || err != nil {
-		c.mu.Unlock()
-		return r, err
+	if found == 0 {
+		return 0, 0
 	}
-	w := c.waiter(c.c.Rank, a, n)
-	left := c.progress()
-	c.mu.Unlock()
-	return c.wait(w, left)
+	k.Pieces, k.Now = reached[:found], true
+	if ev, _ := c.ep.Post(k); ev != 0 {
+		made = int(k.Value)
+	}
+	return found, made
 }
 
-// TryLocalPin is LocalPin that neither registers nor waits.
-func (c *Cache) TryLocalPin(a Addr, n uint64) (Pinned, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.need()
-	return c.m.TryLocalPin(a, n)
-}
+// answer is what ask says.
+type answer uint8
 
-// Release ends the use of a region. It may be called in a handler.
-func (c *Cache) Release(r Pinned) error {
+const (
+	absent answer = iota // it is not all there, and has not been asked for
+	asked                // p.then is told
+	there                // p.region is
+)
+
+// How ask may get what is not there.
+type how uint8
+
+const (
+	notAtAll   how = iota // neither messages nor queues; in handlers, too
+	byFirehose            // the buckets of the range
+	byTransfer            // exactly the range, for this one access: an error that matches ErrResource says that there is no room
+)
+
+// ask pins [a, a+n) of rank's memory for p. It does not wait. On pins that wait see the package
+// comment.
+func (c *Cache) ask(p *pin, rank int, a Addr, n uint64, by how) (answer, error) {
 	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()
+	if p.cookie == 0 {
+		c.pins = append(c.pins, p)
+		p.cookie = uint64(len(c.pins))
+	}
+	p.cookie += 1 << 32
+	p.rank, p.a, p.n = rank, a, n
+	var ok bool
+	var err error
+	switch by {
+	case notAtAll:
+		p.region, ok = c.m.TryRemotePin(rank, a, n)
+	case byFirehose:
+		p.region, ok, err = c.m.RemotePin(rank, a, n, p.cookie)
+	case byTransfer:
+		err = c.m.PinOnce(rank, a, n, p.cookie)
+	}
+	got, wake := absent, false
+	switch {
+	case ok:
+		got = there
+	case by != notAtAll && err == nil:
+		got, p.asked = asked, true
+		wake = c.progress()
+	}
+	c.unlock(wake)
+	return got, err
+}
+
+// done ends the use of what p has. In handlers, too.
+func (c *Cache) done(p *pin) error { return c.release(p, false) }
+
+// giveUp is done after an access by way of p has faulted: the owner has taken the memory back,
+// and is asked anew before it is granted again.
+func (c *Cache) giveUp(p *pin) error { return c.release(p, true) }
+
+func (c *Cache) release(p *pin, stale bool) error {
+	if !conc.Enter(&c.mu) {
+		c.mu.Lock()
+	}
+	c.need()
+	r := p.region
+	p.region = region{}
+	if stale {
+		c.m.Stale(r)
+		for a := r.Addr(); a < r.Addr()+Addr(r.Len()); a += Addr(c.c.Bucket) {
+			c.hide(r.Rank(), a)
+		}
+	}
 	err := c.m.Release(r)
-	left := c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
+	c.unlock(c.progressIfAny())
 	return err
 }
 
-// At gives where to reach address a of the region, and how many bytes from there
-// on it is good for.
-func (c *Cache) At(r Pinned, a Addr) (Grant, uint64) {
-	if g, n, ok := r.reach(a); ok {
-		return g, n // as long as r is in use its grant does not change
+// at is where to reach address a of what p has, and how many bytes from there on that is
+// good for.
+func (c *Cache) at(p *pin, a Addr) (Grant, uint64) {
+	if g, n, ok := p.region.reach(a); ok {
+		return g, n // as long as it is in use its grant does not change
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.need()
-	return c.m.At(r, a)
+	return c.m.At(p.region, a)
 }
 
-// Stale says that an access by way of r faulted; see Machine.Stale.
-func (c *Cache) Stale(r Pinned) {
-	c.mu.Lock()
+// waitsFor is what p waits for, for reports of jobs that hang.
+func (c *Cache) waitsFor(p *pin) string {
+	c.mu.Lock() // it may serve another access by now
 	defer c.mu.Unlock()
-	c.need()
-	c.m.Stale(r)
-	for a := r.Addr(); a < r.Addr()+Addr(r.Len()); a += Addr(c.c.Bucket) {
-		c.hide(r.Rank(), a)
-	}
+	return fmt.Sprintf("firehose: pin of %d bytes at %#x of rank %d", p.n, uint64(p.a), p.rank)
 }
 
-// Conceal takes own memory back that s has exposed; see Space.Conceal.
-func (c *Cache) Conceal(s *Space, a Addr) error { return c.revoke(a, s.Conceal) }
+// Busy reports whether Advance has something to do. It is a load.
+func (c *Cache) Busy() bool { return c.busy.Load() }
 
-// Unmap takes own mapped memory back and unmaps it; see Space.Unmap.
+// Advance sends what could not be sent when it came up, for want of credit or in
+// a handler. A caller that waits by polling calls it when Busy says so, outside handlers.
+//
+// When the job has failed, Advance and Close end all pins that have not ended with the error
+// that says why.
+func (c *Cache) Advance() {
+	c.mu.Lock()
+	c.need()
+	wake := false
+	if err := c.ep.Err(); err != nil {
+		for _, p := range c.pins {
+			if p.asked {
+				p.tell(region{}, err)
+				wake = true
+			}
+		}
+	}
+	c.unlock(c.progress() || wake)
+}
+
+// Conceal takes own memory back that s has exposed at a: when it returns no rank reaches it.
+func (c *Cache) Conceal(s *Space, a Addr) error { return c.Unmap(s, a, nil) }
+
+// Unmap is Conceal of mapped memory, which unmap unmaps: a conduit's Endpoint.UnmapMemory, which
+// takes back whatever else has been registered of it.
 func (c *Cache) Unmap(s *Space, a Addr, unmap func(mem []byte) error) error {
-	return c.revoke(a, func(m *Machine, a Addr) error { return s.Unmap(m, a, unmap) })
-}
-
-func (c *Cache) revoke(a Addr, f func(*Machine, Addr) error) error {
 	c.mu.Lock()
 	c.need()
-	err := f(c.m, a)
-	left := c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
+	err := s.conceal(c.m, a, unmap)
+	c.unlock(c.progressIfAny())
 	return err
 }
 
@@ -515,86 +405,54 @@ func (c *Cache) Close() {
 	}
 	c.m.Close()
 	c.unsent = nil
-	var left after
+	wake := false
 	if c.e != nil { // else it was not even bound
-		left = c.progress()
+		wake = c.progress()
 	}
+	c.unlock(wake)
+}
+
+// unlock gives c.mu back, and has goroutines of this rank look again if wake.
+func (c *Cache) unlock(wake bool) {
 	c.mu.Unlock()
-	c.finish(left)
-}
-
-// waiter takes the one whose cookie is c.next's. c.mu is held.
-func (c *Cache) waiter(rank int, a Addr, n uint64) *waiter {
-	w := c.next
-	w.rank, w.a, w.n, w.used = rank, a, n, true
-	c.prepare()
-	return w
-}
-
-// prepare finds a waiter that is not in use, or makes one.
-func (c *Cache) prepare() {
-	if k := len(c.idle) - 1; k >= 0 {
-		c.next, c.idle = c.idle[k], c.idle[:k]
-	} else {
-		c.next = &waiter{c: c, cookie: uint64(len(c.waiters))}
-		c.next.cond = c.next.ended
-		c.waiters = append(c.waiters, c.next)
+	if wake {
+		c.ep.Wake(c.ep.Rank())
 	}
-	c.cookie = c.next.cookie
 }
 
-// recycle gives a waiter back that has ended. c.mu is held.
-func (c *Cache) recycle(w *waiter) {
-	w.cookie += 1 << 32
-	w.then, w.r, w.err = nil, Pinned{}, nil
-	w.done.Store(false)
-	c.idle = append(c.idle, w)
+// tell tells p's access what has become of it.
+func (p *pin) tell(r region, err error) {
+	p.asked, p.region, p.err = false, r, err
+	p.then()
 }
 
-// ended reports whether w is done, having sent what is to be sent.
-func (w *waiter) ended() bool {
-	if !w.done.Load() && w.c.busy.Load() {
-		w.c.mu.Lock()
-		left := w.c.progress()
-		w.c.mu.Unlock()
-		w.c.finish(left)
+// complete ends the pin that d is of, and reports whether there is one. c.mu is held.
+func (c *Cache) complete(d *ended) bool {
+	p := c.pins[uint32(d.Cookie)-1]
+	if !p.asked || p.cookie != d.Cookie {
+		return false // ended already, since the job has failed
 	}
-	return w.done.Load()
+	p.tell(d.Pinned, d.Err)
+	return true
 }
 
-// wait does what is left, polls, and waits until w is done.
-func (c *Cache) wait(w *waiter, left after) (Pinned, error) {
-	c.finish(left)
-	if err := c.e.Wait(w, w.cond); err != nil && !w.done.Load() {
-		return Pinned{}, err // the job has failed: nothing is given back any more
+// progressIfAny is progress if the machine has results or messages. c.mu is held.
+func (c *Cache) progressIfAny() (wake bool) {
+	return !(c.m.done.Empty() && c.m.out.Empty()) && c.progress()
+}
+
+// progress ends the pins that the machine has ended, and sends what is to be sent, unless it
+// is in a handler. It reports whether goroutines of this rank are to look again. c.mu is held.
+func (c *Cache) progress() (wake bool) {
+	for {
+		d, ok := c.m.NextDone()
+		if !ok {
+			break
+		}
+		wake = c.complete(&d) || wake
 	}
-	r, err := w.r, w.err
-	c.mu.Lock()
-	c.recycle(w)
-	c.mu.Unlock()
-	return r, err
-}
-
-// after is what progress leaves for when c.mu has been given back: finish does it.
-type after struct {
-	call bool // functions of pins that have ended
-	wake bool // goroutines of this rank
-}
-
-// progressIfAny is progress if the Machine has results or messages. c.mu is held.
-func (c *Cache) progressIfAny() after {
-	if c.m.done.Empty() && c.m.out.Empty() {
-		return after{}
-	}
-	return c.progress()
-}
-
-// progress sends what is to be sent, unless it is in a handler, and hands
-// completions to their waiters. c.mu is held.
-func (c *Cache) progress() after {
-	wake := c.collect()
 	if c.unsent != nil || !c.m.out.Empty() {
-		if !c.e.Conduit().Polling() {
+		if !c.ep.Polling() {
 			c.send()
 		}
 		// Once: without credit a waiter would go on looking instead of sleeping
@@ -602,76 +460,22 @@ func (c *Cache) progress() after {
 		unsent := c.unsent != nil || !c.m.out.Empty()
 		wake = !c.busy.Swap(unsent) && unsent || wake
 	}
-	return after{call: !c.calling && !c.ended.Empty(), wake: wake}
+	return wake
 }
 
-// finish does what progress has left. c.mu is not held.
-func (c *Cache) finish(left after) {
-	if left.call || left.wake {
-		c.finishSlow(left)
-	}
-}
-
-func (c *Cache) finishSlow(left after) {
-	if left.call && c.callEnded() || left.wake {
-		c.e.Conduit().Wake(c.e.Rank())
-	}
-}
-
-// callEnded calls the functions of pins that have ended, one at a time, and says
-// whether there were any.
-func (c *Cache) callEnded() (some bool) {
-	c.mu.Lock()
-	for !c.calling {
-		w, ok := c.ended.Take()
-		if !ok {
-			break
-		}
-		then, r, err := w.then, w.r, w.err
-		c.recycle(w)
-		c.calling = true
-		c.mu.Unlock()
-		then(r, err)
-		c.mu.Lock()
-		c.calling = false
-		some = true
-	}
-	c.mu.Unlock()
-	return some
-}
-
-// collect hands completions to their waiters, and reports whether there were any
-// goroutines among them. c.mu is held.
-func (c *Cache) collect() (some bool) {
-	for {
-		d, ok := c.m.NextDone()
-		if !ok {
-			return some
-		}
-		some = c.completeWaiter(&d) || some
-	}
-}
-
-// completeWaiter hands a completion to its waiter and reports whether that is a goroutine.
-// c.mu is held.
-func (c *Cache) completeWaiter(d *Done) bool {
-	w := c.waiters[uint32(d.Cookie)]
-	if !w.used || w.cookie != d.Cookie {
-		return false // ended already, since the job has failed
-	}
-	w.used, w.r, w.err = false, d.Pinned, d.Err
-	if w.then != nil {
-		c.ended.Add(w)
+// first is machine.first.
+func (c *Cache) first(dst int, w move) bool {
+	if c.unsent != nil || c.ep.Polling() {
 		return false
 	}
-	w.done.Store(true)
-	return true
+	sent, _ := c.e.TryRequestShort(dst, handlerMoveOne, w[:]...) // an error means that the job has failed, which Wait reports
+	return sent
 }
 
 // send sends as long as there is credit. c.mu is held; nothing here polls.
 func (c *Cache) send() {
 	for {
-		var m Message
+		var m message
 		if k := c.unsent; k != nil {
 			m = *k
 		} else if n, ok := c.m.NextMessage(); ok {
@@ -682,7 +486,7 @@ func (c *Cache) send() {
 		// An error means that the job has failed, which Wait reports.
 		if sent, err := c.try(&m); !sent || err != nil {
 			if c.unsent == nil {
-				c.unsent = new(Message)
+				c.unsent = new(message)
 				*c.unsent = m
 			}
 			return
@@ -693,7 +497,7 @@ func (c *Cache) send() {
 }
 
 // try sends a message if there is credit.
-func (c *Cache) try(m *Message) (bool, error) {
+func (c *Cache) try(m *message) (bool, error) {
 	if m.Payload == nil {
 		return c.e.TryRequestShort(m.Dst, handlerMoveOne, m.Move[:]...)
 	}
@@ -705,9 +509,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	c.need()
 	b, ok := c.m.Receive(t.Src(), payload, c.reply[:0])
 	c.reply = b
-	left := c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
+	c.unlock(c.progressIfAny())
 	if ok {
 		// Without c.mu: it may have to take other replies first. An error means
 		// that the job has failed.
@@ -715,9 +517,7 @@ func (c *Cache) onMove(t *am.Token, _ []uint32, payload []byte) {
 	}
 	c.mu.Lock()
 	c.m.Vacate()
-	left = c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
+	c.unlock(c.progressIfAny())
 }
 
 func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
@@ -725,7 +525,7 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 		c.mu.Lock()
 	}
 	c.need()
-	w, ok := c.m.ReceiveMove(t.Src(), Move(args))
+	w, ok := c.m.ReceiveMove(t.Src(), move(args))
 	// Only there a short message takes less. The words of messages are what simulated
 	// runs are compared by, and in which place of its page Go memory lies, which the
 	// address says, is not the same in all of them.
@@ -740,9 +540,7 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 		c.reply = w.append(c.reply[:0])
 	}
 	b := c.reply
-	left := c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
+	c.unlock(c.progressIfAny())
 	switch {
 	case !ok || sent:
 	case near:
@@ -753,37 +551,27 @@ func (c *Cache) onMoveOne(t *am.Token, args []uint32, _ []byte) {
 }
 
 func (c *Cache) onMovedOne(t *am.Token, args []uint32, _ []byte) {
-	c.movedOne(t.Src(), Moved(args))
+	c.movedOne(t.Src(), moved(args))
 }
 
 func (c *Cache) onMovedFar(t *am.Token, _ []uint32, payload []byte) {
 	c.movedOne(t.Src(), movedIn(payload))
 }
 
-// movedOne takes the answer to a Move.
-func (c *Cache) movedOne(src int, w Moved) {
+// movedOne takes the answer to a move.
+func (c *Cache) movedOne(src int, w moved) {
 	if !conc.Enter(&c.mu) {
 		c.mu.Lock()
 	}
 	c.need()
 	d, ok := c.m.ReceiveMoved(src, w)
-	wake := ok && c.completeWaiter(&d)
-	var left after
-	if c.ended.Empty() {
-		left = c.progressIfAny()
-	} else {
-		left = c.progress()
-	}
-	c.mu.Unlock()
-	left.wake = left.wake || wake
-	c.finish(left)
+	wake := ok && c.complete(&d)
+	c.unlock(c.progressIfAny() || wake)
 }
 
 func (c *Cache) onMoved(t *am.Token, _ []uint32, payload []byte) {
 	c.mu.Lock()
 	c.need()
 	c.m.ReceiveReply(t.Src(), payload)
-	left := c.progressIfAny()
-	c.mu.Unlock()
-	c.finish(left)
+	c.unlock(c.progressIfAny())
 }

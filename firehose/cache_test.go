@@ -26,7 +26,9 @@ type rank struct {
 	e     *am.Endpoint
 	came  *atomic.Int64 // ranks at their next meeting, in all
 	round int64
-	c     *firehose.Cache
+	c     *firehose.Asker
+	x     *firehose.Route
+	ends  ends // of x
 	s     *firehose.Space
 	atu   *segment.ATU
 	all   []*rank
@@ -70,16 +72,20 @@ func job(t testing.TB, size int, config firehose.Config, change func(rank int, c
 				if change != nil {
 					change(i, &c)
 				}
-				if r.c, err = firehose.NewCache(c); err != nil {
+				cache, err := firehose.NewCache(c)
+				if err != nil {
 					return err
 				}
+				r.c = &firehose.Asker{Cache: cache}
+				r.x = firehose.NewRoute(cache, r.s, firehose.AlwaysPin, 0, 0, &r.ends)
 				r.e, err = am.Attach(end, am.Config{
-					Runtime: r.c.Handlers(), SegmentSize: segment.PageSize,
+					Runtime: r.x.Handlers(), Completer: r, SegmentSize: segment.PageSize,
 					Handlers: []am.Entry{{Index: hCall, Name: "call", Fn: func(*am.Token, []uint32, []byte) { r.called() }}},
 				})
 				if err != nil {
 					return err
 				}
+				r.x.Bind(r.e)
 				if r.atu, err = end.ATU(); err != nil {
 					return err
 				}
@@ -139,12 +145,65 @@ func (r *rank) access(dst int, a firehose.Addr, n uint64, need segment.Rights, f
 		}
 		u.Exit()
 		if err != nil {
-			r.c.Stale(reg)
-			return errors.Join(err, r.c.Release(reg))
+			return errors.Join(err, r.c.Stale(reg))
 		}
 		off += k
 	}
 	return r.c.Release(reg)
+}
+
+// nla is a as an address of the conduit's.
+func nla(a firehose.Addr) segment.NLA { return segment.ExposedBase + segment.NLA(a) }
+
+// ends takes the ends of a rank's accesses that were not complete at once.
+type ends struct {
+	mu   sync.Mutex
+	come map[uint64]end // by cookie
+}
+
+type end struct {
+	value uint64
+	err   error
+}
+
+func (e *ends) Complete(cookie uint64, _ conduits.Event, value uint64, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.come == nil {
+		e.come = map[uint64]end{}
+	}
+	e.come[cookie] = end{value, err}
+}
+
+// take takes an end that has come.
+func (e *ends) take(cookie uint64) (end, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v, ok := e.come[cookie]
+	delete(e.come, cookie)
+	return v, ok
+}
+
+// Complete is what am gives the conduit's completions to.
+func (r *rank) Complete(cookie uint64, _ conduits.Event, value uint64, err error) {
+	r.x.Complete(cookie, value, err)
+}
+
+// do makes an access as the layer above does: at once, or by Post, and waits for it.
+func (r *rank) do(a *conduits.Access) error {
+	if r.x.Now(a) {
+		return nil
+	}
+	ev, err := r.x.Post(a, true)
+	if err != nil || ev&conduits.RemoteDone != 0 {
+		return err
+	}
+	var e end
+	if err := r.e.Wait(nil, func() (ok bool) { e, ok = r.ends.take(a.Cookie); return ok }); err != nil {
+		return err
+	}
+	a.Value = e.value
+	return e.err
 }
 
 func check(t *testing.T, errs []error) {
@@ -176,21 +235,14 @@ func TestOutOfBudget(t *testing.T) {
 					rng := rand.New(rand.NewPCG(uint64(r.e.Rank()), uint64(th)))
 					wrote := map[uint64]uint64{} // rank << 32 | offset
 					var b [8]byte
-					for i := range words {
+					for range words {
 						dst := (r.e.Rank() + 1 + rng.IntN(ranks-1)) % ranks
 						off := uint64((r.e.Rank()*threads+th)*each + rng.IntN(each/8)*8)
-						// A local pin at the same time, in the right order.
-						var local firehose.Pinned
 						v := rng.Uint64()
 						binary.LittleEndian.PutUint64(b[:], v)
 						err := r.access(dst, r.all[dst].addrs[0]+firehose.Addr(off), 8, segment.RightWrite, func(o uint64, p []byte) {
 							copy(p, b[o:])
 						})
-						if err == nil && i%3 == 0 {
-							if local, err = r.c.LocalPin(r.addrs[0]+firehose.Addr(off), 8); err == nil {
-								err = r.c.Release(local)
-							}
-						}
 						if err != nil {
 							return err
 						}
@@ -229,197 +281,28 @@ func TestOutOfBudget(t *testing.T) {
 	}))
 }
 
-// TestReach: only what is there is reached, and nothing moves meanwhile.
-func TestReach(t *testing.T) {
-	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: 3 * bucket}, nil, func(r *rank) error {
-		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
-			return err
-		}
-		if err := r.sync(); err != nil {
-			return err
-		}
-		dst := 1 - r.e.Rank()
-		a := r.all[dst].addrs[0]
-		never := func(g firehose.Grant) bool {
-			t.Errorf("access by %+v, which is not to be reached", g)
-			return true
-		}
-		if _, ok := r.c.Reach(dst, a, 8, never); ok {
-			return errors.New("what is not pinned was reached")
-		}
-		if err := r.access(dst, a+8, 8, segment.RightWrite, func(_ uint64, b []byte) { copy(b, "attached") }); err != nil {
-			return err
-		}
-		for _, bad := range []struct {
-			rank int
-			a    firehose.Addr
-			n    uint64
-		}{{dst, a + bucket - 4, 8}, {dst, a, bucket + 1}, {dst, a + bucket, 1}, {-1, a, 1}, {2, a, 1}, {r.e.Rank(), a, 1}} {
-			if _, ok := r.c.Reach(bad.rank, bad.a, bad.n, never); ok {
-				return fmt.Errorf("%+v was reached", bad)
-			}
-		}
-		moved := make(chan error, 1)
-		for _, done := range []bool{false, true} {
-			var err error
-			reg, ok := r.c.Reach(dst, a+8, 8, func(g firehose.Grant) bool {
-				if done {
-					go func() { // this rank's only firehose moves
-						moved <- r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {})
-					}()
-				}
-				u := r.all[dst].atu.Enter()
-				defer u.Exit()
-				var b []byte
-				if b, err = u.Translate(r.e.Rank(), g.NLA, 8, segment.RightRead); err == nil && string(b) != "attached" {
-					err = fmt.Errorf("%q", b)
-				}
-				return done
-			})
-			if !ok || reg.Valid() == done {
-				return fmt.Errorf("what is pinned is not reached: %v, pinned %v, %w", ok, reg.Valid(), err)
-			}
-			if err != nil {
-				return err
-			}
-			if !done {
-				if err := errors.Join(r.reach(reg, a+8, 8, segment.RightRead, func(uint64, []byte) {}), r.c.Release(reg)); err != nil {
-					return err
-				}
-			}
-		}
-		return errors.Join(<-moved, r.sync())
-	}))
-}
-
-// TestEnter: hits of a goroutine are found by Enter, and those of a second one without the
-// lock, once it has found them with it; each counts once, if it was made.
-func TestEnter(t *testing.T) {
-	check(t, job(t, 2, firehose.Config{Budget: 4 * bucket, Local: 3 * bucket}, nil, func(r *rank) error {
-		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
-			return err
-		}
-		if err := r.sync(); err != nil {
-			return err
-		}
-		dst := 1 - r.e.Rank()
-		a := r.all[dst].addrs[0]
-		if _, _, ok := r.c.Enter(dst, a, 8); ok {
-			return errors.New("what is not pinned was entered")
-		}
-		if err := r.access(dst, a+8, 8, segment.RightWrite, func(_ uint64, b []byte) { copy(b, "attached") }); err != nil {
-			return err
-		}
-		hits := func() uint64 {
-			var s firehose.Stats
-			r.c.Stats(&s)
-			return s.RemoteHits
-		}
-		enter := func() error {
-			g, v, ok := r.c.Enter(dst, a+8, 8)
-			if !ok {
-				return errors.New("what is pinned was not entered")
-			}
-			u := r.all[dst].atu.Enter()
-			b, err := u.Translate(r.e.Rank(), g.NLA, 8, segment.RightRead)
-			if err == nil && string(b) != "attached" {
-				err = fmt.Errorf("%q", b)
-			}
-			u.Exit()
-			r.c.Exit(v, true)
-			return err
-		}
-		refused := func() error {
-			for _, bad := range []struct {
-				rank int
-				a    firehose.Addr
-				n    uint64
-			}{{dst, a + bucket - 4, 8}, {dst, a, bucket + 1}, {dst, a + bucket, 1}, {-1, a, 1}, {1 << 24, a, 1}, {1<<24 + dst, a, 1}, {2, a, 1}, {r.e.Rank(), a, 1}, {dst, a + 1<<52, 1}} {
-				if _, _, ok := r.c.Enter(bad.rank, bad.a, bad.n); ok {
-					return fmt.Errorf("%+v was entered", bad)
-				}
-			}
-			return nil
-		}
-		// Of two accesses of one visit none, one and both are made.
-		many := func() (err error) {
-			for made := range 3 {
-				g, v, ok := r.c.Enter(dst, a, 8)
-				if !ok {
-					return errors.New("what is pinned was not entered")
-				}
-				also, ok := r.c.Also(v, dst, a+100, 8)
-				if _, bad := r.c.Also(v, dst, a+bucket, 8); !ok || bad || also.NLA != g.NLA+100 {
-					err = fmt.Errorf("beside %v: %v, %v; what is not pinned: %v", g, also, ok, bad)
-				}
-				r.c.ExitMany(v, 2, made)
-			}
-			return err
-		}
-		before := hits()
-		err := many()
-		for range 10 {
-			err = errors.Join(err, enter(), refused())
-		}
-		other := func(f func() error) error {
-			result := make(chan error)
-			go func() { result <- f() }()
-			return <-result
-		}
-		err = errors.Join(err, other(func() error { return errors.Join(enter(), refused()) }))
-		r.c.Locked(func() { // hangs if it takes the lock
-			err = errors.Join(err, other(func() error {
-				err := errors.Join(enter(), many())
-				if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, enter()) }); n != 0 {
-					err = errors.Join(err, fmt.Errorf("%v allocations", n))
-				}
-				return err
-			}))
-		})
-		err = errors.Join(err, other(refused))
-		_, v, ok := r.c.Enter(dst, a, 8)
-		if ok {
-			r.c.Exit(v, false)
-		}
-		if got := hits() - before; !ok || got != 10+1+1+101+2*(1+2) {
-			err = errors.Join(err, fmt.Errorf("%d hits, want 119; entered %v", got, ok))
-		}
-		// The only firehose moves: no goroutine finds the old bucket.
-		err = errors.Join(err, r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {}), other(func() error {
-			if _, _, ok := r.c.Enter(dst, a, 8); ok {
-				return errors.New("what was given up was entered")
-			}
-			return nil
-		}))
-		err = errors.Join(err, r.sync())
-		r.c.Close()
-		return errors.Join(err, other(func() error {
-			if _, _, ok := r.c.Enter(dst, a+bucket, 8); ok {
-				return errors.New("entered after Close")
-			}
-			return nil
-		}))
-	}))
-}
-
 // TestReleaseWakes: a goroutine that is parked until another one of its rank
 // releases is woken by that.
 func TestReleaseWakes(t *testing.T) {
-	check(t, job(t, 1, firehose.Config{Budget: 2 * bucket}, nil, func(r *rank) error {
+	check(t, job(t, 2, firehose.Config{Budget: 3 * bucket, Local: bucket}, nil, func(r *rank) error {
 		if err := r.expose(4*bucket, segment.RightsAll); err != nil {
 			return err
 		}
-		for range 3 {
-			both, err := r.c.LocalPin(r.addrs[0], 2*bucket)
+		if err := r.sync(); err != nil {
+			return err
+		}
+		for range 3 * (1 - r.e.Rank()) {
+			a := r.all[1].addrs[0]
+			both, err := r.c.RemotePin(1, a, 2*bucket)
 			if err != nil {
 				return err
 			}
-			if _, err := r.c.LocalPin(r.addrs[0], 3*bucket); !errors.Is(err, firehose.ErrResource) {
-				return fmt.Errorf("more than the budget: %v", err)
+			if _, err := r.c.RemotePin(1, a, 3*bucket); !errors.Is(err, firehose.ErrResource) {
+				return fmt.Errorf("more than the share: %v", err)
 			}
 			pinned := make(chan error)
 			go func() {
-				p, err := r.c.LocalPin(r.addrs[0]+2*bucket, 1)
+				p, err := r.c.RemotePin(1, a+2*bucket, 1)
 				if err == nil {
 					err = r.c.Release(p)
 				}
@@ -428,14 +311,14 @@ func TestReleaseWakes(t *testing.T) {
 			for len(r.e.Conduit().Waiting()) == 0 {
 				runtime.Gosched()
 			}
-			if s := r.e.Conduit().Waiting()[0].Blocked(); s != "firehose: pin of 1 bytes at 0x3000 of rank 0" {
+			if s := r.e.Conduit().Waiting()[0].Blocked(); s != "firehose: pin of 1 bytes at 0x3000 of rank 1" {
 				return errors.New(s)
 			}
 			if err := errors.Join(r.c.Release(both), <-pinned); err != nil {
 				return err
 			}
 		}
-		return nil
+		return r.sync()
 	}))
 }
 
@@ -462,7 +345,6 @@ func TestInHandlers(t *testing.T) {
 			var in error
 			r.called = func() {
 				var before, after conduits.Stats
-				var s firehose.Stats
 				r.e.Conduit().Stats(&before)
 				reg, ok := r.c.TryRemotePin(1, a+i%2*bucket, 8)
 				if ok == waiting.Load() { // a waiting pin comes first
@@ -475,8 +357,8 @@ func TestInHandlers(t *testing.T) {
 					in = errors.Join(in, errors.New("what is not pinned"))
 				}
 				r.e.Conduit().Stats(&after)
-				if r.c.Stats(&s); after.Sent != before.Sent || s.RemoteTries == 0 {
-					in = errors.Join(in, fmt.Errorf("sent %v, %v before, %d tries", after.Sent, before.Sent, s.RemoteTries))
+				if after.Sent != before.Sent {
+					in = errors.Join(in, fmt.Errorf("sent %v, %v before", after.Sent, before.Sent))
 				}
 				if waiting.Load() {
 					in = errors.Join(in, r.c.Release(held))
@@ -538,8 +420,8 @@ func TestMissIsOneRoundTrip(t *testing.T) {
 			if q != 50 || p != 50 || s.RemoteHits != 50 || s.RemoteMisses != 50 || s.Victims != 46 {
 				return fmt.Errorf("%d requests, %d replies, %+v", q, p, s)
 			}
-			if n := r.c.Waiters(); n > 2 {
-				return fmt.Errorf("%d waiters for one pin after the other", n)
+			if n := r.c.Pins(); n > 2 {
+				return fmt.Errorf("%d askers for one pin after the other", n)
 			}
 		}
 		return r.sync()
@@ -595,11 +477,14 @@ func TestStale(t *testing.T) {
 				if err := r.expose(3*bucket, segment.RightsAll); err != nil {
 					return err
 				}
-				p, err := r.c.LocalPin(r.addrs[len(r.addrs)-1], 2*bucket)
-				if err != nil {
-					return err
+				for i := range firehose.Addr(2) {
+					at := r.addrs[len(r.addrs)-1] + i*bucket
+					g, err := r.s.Pin(at, bucket)
+					if err != nil {
+						return err
+					}
+					defer r.s.Unpin(at, bucket, g)
 				}
-				defer r.c.Release(p)
 			}
 			if err := r.sync(); err != nil {
 				return err
@@ -612,8 +497,7 @@ func TestStale(t *testing.T) {
 				if !errors.Is(err, segment.ErrFault) {
 					return fmt.Errorf("memory that was taken back: %v", err)
 				}
-				r.c.Stale(reg)
-				if err := r.c.Release(reg); err != nil {
+				if err := r.c.Stale(reg); err != nil {
 					return err
 				}
 				if _, ok := r.c.TryRemotePin(1, a, 1); ok {

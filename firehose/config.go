@@ -54,8 +54,8 @@ type Grant struct {
 	Key uint64      // a conduit's key for remote memory, such as libfabric's; else 0
 }
 
-// Memory is a rank's own memory as a Machine sees it. Its methods are called
-// with the caller's lock on the Machine held, must not call the Machine, and
+// Memory is a rank's own memory as a machine sees it. Its methods are called
+// with the caller's lock on the machine held, must not call the machine, and
 // should not take longer than a registration does.
 type Memory interface {
 	// Pin registers the bucket of n bytes at a, or the part of it that there is,
@@ -76,7 +76,7 @@ type Memory interface {
 	Forget(a Addr, n uint64, g Grant)
 }
 
-// Config is what a Machine is made with. Budget, Local, Bucket and Payload must
+// Config is what a machine is made with. Budget, Local, Bucket and Payload must
 // be equal on all ranks.
 type Config struct {
 	Rank, Size int
@@ -85,8 +85,9 @@ type Config struct {
 	// moment. At least Local and a bucket for each peer. 0 for 512 MiB, or more if
 	// that leaves a peer, or a rank alone, less than 16 buckets.
 	Budget uint64
-	// Local is the part of Budget for local pins: as many bytes can be pinned by
-	// LocalPin at once. The rest is divided among the peers. 0 for a quarter.
+	// Local is the part of Budget for what is registered for one transfer each: as many
+	// bytes of this rank's memory at once. The rest is divided among the peers. 0 for a
+	// quarter.
 	Local uint64
 	// Bucket is the unit of pinning, bytes: a power of two pages. 0 for 64 KiB.
 	Bucket uint64
@@ -97,12 +98,10 @@ type Config struct {
 	// Memory is this rank's own. Required.
 	Memory Memory
 
-	// Leave, unless nil, is called before a firehose of this rank to rank's
-	// bucket of n bytes at a is given up: whatever was derived from it must be
-	// forgotten before Leave returns. Called as Memory is.
-	Leave func(rank int, a Addr, n uint64)
-	// Move, unless nil, is called before own memory is unpinned, as Leave is.
-	Move func(a Addr, n uint64)
+	// leave, unless nil, is called before a firehose of this rank to rank's bucket of n bytes
+	// at a is given up: whatever was derived from it must be forgotten before leave returns.
+	// Called as Memory is.
+	leave func(rank int, a Addr, n uint64)
 }
 
 func checkBucket(n uint64) error {
@@ -126,9 +125,8 @@ type Limits struct {
 	Bucket    uint64 // bytes
 	Budget    int    // buckets that may be pinned at once at each rank
 	Share     int    // firehoses, that is buckets, that a rank may hold at each peer
-	Local     int    // buckets that may be locally pinned at once
+	Local     int    // buckets' worth that may be registered at once for one transfer each
 	MaxRemote uint64 // a RemotePin of so many bytes fits wherever it lies
-	MaxLocal  uint64 // a LocalPin of so many bytes fits wherever it lies
 	MaxOnce   uint64 // a PinOnce of more bytes never fits
 
 	maxBuckets int // of one RemotePin
@@ -173,7 +171,7 @@ func (c *Config) ensure() (l Limits, err error) {
 	case c.Payload < minPayload:
 		return l, errs.BadArg("firehose: messages of %d bytes: at least %d are needed", c.Payload, minPayload)
 	case c.Local > c.Budget:
-		return l, errs.BadArg("firehose: %d bytes for local pins of a budget of %d", c.Local, c.Budget)
+		return l, errs.BadArg("firehose: %d bytes for single transfers (Config.Local) of a budget of %d", c.Local, c.Budget)
 	case c.Budget/c.Bucket > 1<<30:
 		return l, errs.BadArg("firehose: a budget of %d bytes has %d buckets of %d: at most %d can be managed", c.Budget, c.Budget/c.Bucket, c.Bucket, 1<<30)
 	}
@@ -187,7 +185,7 @@ func (c *Config) ensure() (l Limits, err error) {
 		l.Share = (l.Budget - l.Local) / (c.Size - 1)
 	}
 	if l.Local < 1 || c.Size > 1 && l.Share < 1 {
-		return l, errs.Resource("firehose: a budget of %d bytes, %d of them local, is too small for %d ranks: a bucket of %d bytes is needed for each peer, and one more that is local",
+		return l, errs.Resource("firehose: a budget of %d bytes, %d of them for single transfers (Config.Local), is too small for %d ranks: a bucket of %d bytes is needed for each peer, and one more for single transfers",
 			c.Budget, c.Local, c.Size, c.Bucket)
 	}
 	l.maxBuckets = min(l.Share, (c.Payload-headBytes)/entryBytes, 1<<16-1)
@@ -195,7 +193,6 @@ func (c *Config) ensure() (l Limits, err error) {
 	if l.maxBuckets > 0 {
 		l.MaxRemote = uint64(l.maxBuckets-1)*c.Bucket + 1
 	}
-	l.MaxLocal = uint64(l.Local-1)*c.Bucket + 1
 	l.MaxOnce = min(uint64(l.Local)*c.Bucket, 1<<onceSlot-1)
 	return l, nil
 }

@@ -4,27 +4,40 @@
 // # Concepts
 //
 // Every rank may have M bytes of its memory pinned, that is, registered with its
-// address translation unit, at any moment. M, less a part for its own local pins,
+// address translation unit, at any moment. M, less a part for single transfers,
 // is divided among its peers in buckets of a power of two pages. A peer's share
 // are its firehoses: as long as a firehose is attached to a bucket, the bucket
-// stays pinned, and the peer reaches it without asking. RemotePin of memory whose
+// stays pinned, and the peer reaches it without asking. An access whose
 // buckets all have firehoses (a hit) costs a look-up. Otherwise (a miss) one
 // request to the owner, and its reply, attach firehoses that are free, or move
 // such as are idle from their buckets to the new ones.
 //
 // A bucket that no firehose is attached to any more stays pinned at its owner
 // until the room is needed: to unpin lazily costs nothing, and the next firehose
-// or local pin may find it still there. An owner whose budget is all pinned unpins
+// may find it still there. An owner whose budget is all pinned unpins
 // one such bucket when it has answered a request, so that the next one does not wait
 // for that.
 //
-// PinOnce is for one transfer that is too large for firehoses: exactly its range
-// is registered, in place of what its owner may pin locally, and deregistered when
-// it is released. Its owner refuses it if there is no room, so that no
-// request waits for it.
+// For one transfer that is too large for firehoses exactly its range is registered, within
+// Config.Local, and deregistered afterwards. Its owner refuses it if there is no room, so
+// that no request waits for it.
 //
-// [Machine] is the protocol alone, without I/O, locks or goroutines; [Cache] drives
-// it over active messages. It takes 1.6 KB with its Space, however large the job,
+// # Parts
+//
+// Each can be read alone:
+//
+//	route.go    Route: an access' way, as a state machine; self.go for own memory
+//	ways.go     which way that is
+//	bounce.go   what the owner does for an access
+//	batch.go    many short accesses at once
+//	cache.go    Cache: the protocol at work; shared.go finds hits without its lock
+//	machine.go  the protocol alone, without I/O, locks or goroutines; owner.go is its other side
+//	space.go    Space: what this rank exposes
+//
+// A Route asks its Cache by four calls: now makes an access that a firehose reaches, ask
+// pins, done and giveUp end that. None of them returns with a lock held.
+//
+// A Cache takes 1.6 KB with its Space, however large the job,
 // and 2.3 KB more for a peer with 16 firehoses. Ranks must agree on what a Config
 // says of all of them: the layer above compares [Config.Digest] with what else it
 // compares at the start. Ranks that do not agree refuse each other's requests.
@@ -44,52 +57,33 @@
 // can be; it is a mistake all the same, as with other memory that is freed. Ranks
 // that expose parts of the same lengths in the same order get the same addresses.
 //
-// # Duties of the caller
-//
-// A region is in use from the pin to Release; a bucket in use is not moved. So
-// a caller that pins must release, and must come to that without waiting for other
-// pins, except in this order: first a remote pin, then a local one. One remote
-// and one local region at a time, per operation. A caller that needs more, or another
-// order, uses TryRemotePin and TryLocalPin, which do not wait, and releases all
-// before waiting when they fail. A caller that has something by PinOnce waits for no
-// pin before it has released it.
-//
-// Pins that do not wait (RemotePinThen, PinOnceThen) call a function when they end,
-// wherever that comes to light: in a handler, too, where nothing can be sent. So
-// every loop that polls for a rank, whatever it waits for, looks at [Cache.Busy] and
-// calls [Cache.Advance]. The methods of a Cache that wait do so themselves.
-//
-// An access that faults although its region is pinned tells that the owner took
-// the memory back: the caller says so by Stale, and pins anew, which reports whether
-// the memory is there again.
-//
 // # Deadlock
 //
-// No pin waits for ever, provided that every rank polls, and that every region is
-// released in the end. The argument:
+// A region is in use from the pin to its release; a bucket in use is not moved. An access
+// has one pin, which it releases when the conduit has ended its operations: it waits for
+// nothing else while it has it. So no pin waits for ever, provided that every rank polls.
+// The argument:
 //
 // 1. An owner answers every request at once. A rank holds at most its share of
 // firehoses at each owner: the owner checks it; and a request never relies on
 // one that is still under way, since it gives up at least as many firehoses as it
 // asks for beyond those that are free (so the requests under way may overtake
-// each other, too). What is locally pinned, or pinned once by peers, is together at
+// each other, too). What is registered for single transfers is together at
 // most Config.Local. Shares and Local together are at most the budget. So if all of the budget is pinned when a
 // request asks for one bucket more, there is a bucket that is not in use, which is
-// unpinned. In this sense remote requests have precedence: they take any bucket
-// that no local pin uses, and local pins leave them enough by Config.Local; they
-// never wait for a local Release.
+// unpinned.
 //
-// 2. A local pin waits only for releases of local regions and of what peers have
-// pinned once, by operations that have all they need: the order above forbids to
-// wait after either. What is pinned once is never waited for by other pins at once:
-// they are refused, also while local pins wait, so that these are not overtaken for
-// ever.
+// 2. What is registered for a single transfer is never waited for by other such pins:
+// they are refused.
 //
-// 3. A remote pin takes all of its buckets or none (it never holds some of them
+// 3. A pin takes all of its buckets or none (it never holds some of them
 // while it waits for others), and those that wait for the same owner are served
 // in order, so that a large one is not overtaken for ever by small ones. The
 // first of them waits for replies, which come by 1, and for releases by
-// operations that wait for nothing but a local pin, which ends by 2.
+// accesses that wait for nothing but the conduit.
+//
+// A pin may end in a handler, where nothing can be sent. So every loop that polls for a
+// rank, whatever it waits for, calls what the Route has registered by am.Endpoint.Advance.
 //
 // # Stale registrations
 //
@@ -102,7 +96,7 @@
 // what it was, and its owner conceals it and exposes the new one.
 //
 // Mapped memory is taken back before it is unmapped, by [Cache.Unmap]:
-// Machine.Withdraw revokes its buckets and what is pinned once of it, also those in
+// its buckets and what is pinned once of it are revoked, also those in
 // use. Accesses fault from then on; the addresses are not given again until the last
 // such firehose has been given up, so that a peer that does not know yet cannot hit
 // other memory, also not what is mapped or exposed in the same place. The peer says
@@ -142,14 +136,14 @@
 // # Costs
 //
 // Measured on one core, both ranks in one process, Go memory, buckets of a page
-// (BenchmarkCache*): Reach of what a firehose reaches 9.4 ns, or 7.6 if it is the
-// bucket that was reached last; pin, address and release 22 ns, for an access that outlives the call; a pin that the
+// (BenchmarkCache*): pin, address and release 22 ns, for an access that outlives the call; a pin that the
 // owner refuses 1.4 us, which is the round trip alone; a miss 1.9 us, which is the
 // round trip, the end of a registration and a new one. Space.Local finds the part
 // that it found last in 3.4 ns, another of ten in 11 ns, of a thousand in 19 ns.
 //
 // # Concurrency
 //
-// A Machine is used by one goroutine at a time; a Cache and a Space by many. Hits of
-// [Cache.Enter] take no lock that another goroutine takes for one. The Cache's lock is held while its Space is called, never the other way around.
+// A Cache, a Space and a Route are used by many goroutines. Hits of [Route.Now] take no lock that
+// another goroutine takes for one. The Cache's lock is held while its Space is called, never
+// the other way around.
 package firehose

@@ -7,7 +7,7 @@ import (
 
 // FuzzReceive has rank 2 send requests and replies: frames of the input, each with
 // a byte before it that says which of the two it is, and how long. What has a kind
-// is given the right digest. What is as long as the words of a Move, or a Moved, is
+// is given the right digest. What is as long as the words of a move, or a moved, is
 // one. The fake memory checks the budget.
 func FuzzReceive(f *testing.F) {
 	frame := func(reply byte, h head, words ...uint64) []byte {
@@ -24,17 +24,17 @@ func FuzzReceive(f *testing.F) {
 	f.Add(frame(1, head{id: 1, kind: kindMove, pins: 1}, 1<<30))
 	f.Add(frame(1, head{id: 1, kind: kindMove, keys: true, pins: 1}, 1<<30, 7))
 	f.Add(frame(1, head{id: 1, kind: kindMove, pins: 1}, refusedNotExposed))
-	move := func(reply byte, words ...uint32) (b []byte) {
+	words := func(reply byte, words ...uint32) (b []byte) {
 		for _, w := range words {
 			b = binary.LittleEndian.AppendUint32(b, w)
 		}
 		return append([]byte{reply | byte(len(b))<<1}, b...)
 	}
-	f.Add(append(move(0, 1, 1, 0, 3), move(0, 1, 2, 4, 4)...))
-	f.Add(move(1, 1, 1<<30, 0, 0, 0))
-	f.Add(move(1, 1, refusedNotExposed, 0, 0, 0))
+	f.Add(append(words(0, 1, 1, 0, 3), words(0, 1, 2, 4, 4)...))
+	f.Add(words(1, 1, 1<<30, 0, 0, 0))
+	f.Add(words(1, 1, refusedNotExposed, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
+		m, mem := newTest(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
 		honest := appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3)
 		if _, ok := m.Receive(1, honest, nil); !ok {
 			t.Fatal("an honest request is refused")
@@ -51,14 +51,14 @@ func FuzzReceive(f *testing.F) {
 			for i := range words {
 				words[i] = binary.LittleEndian.Uint32(b[4*i:])
 			}
-			switch move := !reply && len(b) == 4*len(Move{}); {
-			case move && words[moveDigest]&1 != 0:
+			switch asks := !reply && len(b) == 4*len(move{}); {
+			case asks && words[moveDigest]&1 != 0:
 				words[moveDigest] = m.digest
 				fallthrough
-			case move:
-				m.ReceiveMove(2, Move(words))
-			case reply && len(b) == 4*len(Moved{}):
-				if d, ok := m.ReceiveMoved(2, Moved(words)); ok {
+			case asks:
+				m.ReceiveMove(2, move(words))
+			case reply && len(b) == 4*len(moved{}):
+				if d, ok := m.ReceiveMoved(2, moved(words)); ok {
 					m.done.Add(d) // for what follows
 				}
 			default:

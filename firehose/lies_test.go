@@ -11,14 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func machine(t interface{ Fatalf(string, ...any) }, c Config) (*Machine, *fakeMemory) {
+func newTest(t interface{ Fatalf(string, ...any) }, c Config) (*machine, *fakeMemory) {
 	mem := newFakeMemory(t, c.Rank, int(c.Budget/testBucket))
 	for a := Addr(0); a < 64*testBucket; a += testBucket {
 		mem.exposed[a] = true
 	}
 	c.Memory, c.Bucket = mem, testBucket
-	c.Move = func(a Addr, n uint64) { mem.moved[span{a, n}] = true }
-	m, err := New(c)
+	m, err := newMachine(c)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -35,13 +34,12 @@ func TestLies(t *testing.T) {
 		}
 	}()
 	rapid.Check(t, func(t *rapid.T) {
-		m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
+		m, mem := newTest(t, Config{Size: 4, Budget: 8 * testBucket, Local: 2 * testBucket, Payload: 128})
 		// Rank 1 is honest and holds bucket 3; rank 2 lies.
 		honest := appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3)
 		if _, ok := m.Receive(1, honest, nil); !ok || m.peer(1).holds.n != 1 {
 			t.Fatalf("honest request")
 		}
-		var local Pinned
 		waiting := map[uint64]bool{}
 		bytes := rapid.Custom(func(t *rapid.T) []byte {
 			h := head{
@@ -79,7 +77,7 @@ func TestLies(t *testing.T) {
 				word := rapid.OneOf(rapid.Uint32Range(0, 8), rapid.SampledFrom([]uint32{1 << 20, ^uint32(0)}))
 				src := rapid.SampledFrom([]int{2, 2, 2, 2, 0, -1, 4}).Draw(t, "src")
 				digest := rapid.SampledFrom([]uint32{m.digest, m.digest, m.digest, 1}).Draw(t, "digest")
-				w, ok := m.ReceiveMove(src, Move{digest, 7, rapid.OneOf(rapid.Just(uint32(0)), word).Draw(t, "unpin"), word.Draw(t, "pin")})
+				w, ok := m.ReceiveMove(src, move{digest, 7, rapid.OneOf(rapid.Just(uint32(0)), word).Draw(t, "unpin"), word.Draw(t, "pin")})
 				if ok != (src == 2) || ok && w[movedID] != 7 {
 					t.Fatalf("answered: %v, by %v", ok, w)
 				}
@@ -110,18 +108,6 @@ func TestLies(t *testing.T) {
 			},
 			"reply": func(t *rapid.T) {
 				m.ReceiveReply(rapid.SampledFrom([]int{2, 2, 1, 0, 9}).Draw(t, "src"), bytes.Draw(t, "b"))
-			},
-			"local": func(t *rapid.T) {
-				if local.Valid() {
-					if err := m.Release(local); err != nil {
-						t.Fatal(err)
-					}
-					local = Pinned{}
-				} else if r, ok, err := m.LocalPin(Addr(rapid.Uint64Range(0, 9*testBucket).Draw(t, "a")), 1, 79); ok && err == nil {
-					local = r
-				} else if ok || m.onceUse == 0 || (err != nil && !errors.Is(err, ErrNotExposed)) {
-					t.Fatalf("local pin: %v, %v", ok, err)
-				}
 			},
 			"once": func(t *rapid.T) {
 				if err := m.PinOnce(2, Addr(rapid.Uint64Range(0, 5*testBucket).Draw(t, "a")), 100, 78); err != nil {
@@ -160,8 +146,8 @@ func TestLies(t *testing.T) {
 					t.Fatalf("%d and %d firehoses", m.peer(1).holds.n, m.peer(2).holds.n)
 				}
 				m.countUsers(t)
-				if n := mem.pinnedOnce(); n != m.onceUse || n+m.localUse > m.l.Local {
-					t.Fatalf("%d buckets pinned once, counted %d, with %d in local use", n, m.onceUse, m.localUse)
+				if n := mem.pinnedOnce(); n != m.onceUse || n > m.l.Local {
+					t.Fatalf("%d buckets pinned once, counted %d", n, m.onceUse)
 				}
 				if _, still := mem.pinned[3*testBucket]; !still {
 					t.Fatalf("the honest rank's bucket is gone")
@@ -187,17 +173,17 @@ func TestLies(t *testing.T) {
 // nothing is pinned for them.
 func TestDisagree(t *testing.T) {
 	c := Config{Size: 2, Budget: 8 * testBucket, Local: 2 * testBucket}
-	zero, _ := machine(t, c)
+	zero, _ := newTest(t, c)
 	c.Rank = 1
 	c.Budget += testBucket
-	one, _ := machine(t, c)
-	refused := func(d Done, ok bool, cookie uint64) {
+	one, _ := newTest(t, c)
+	refused := func(d ended, ok bool, cookie uint64) {
 		t.Helper()
 		if !ok || d.Cookie != cookie || !errors.Is(d.Err, errs.ErrBadArg) || !strings.Contains(d.Err.Error(), "2 ranks, budget 36864") || zero.pinned != 0 {
 			t.Errorf("%+v, %d pinned", d, zero.pinned)
 		}
 	}
-	ask := func(n, cookie uint64) Message {
+	ask := func(n, cookie uint64) message {
 		t.Helper()
 		if _, ok, err := one.RemotePin(0, 0, n, cookie); ok || err != nil {
 			t.Fatal(ok, err)
@@ -224,8 +210,8 @@ func TestDisagree(t *testing.T) {
 // it refuses whole requests has that pin fail, with an error that names it, and the next
 // one asked for. An owner that refuses later is named itself.
 func TestHalfRefused(t *testing.T) {
-	m, _ := machine(t, Config{Size: 4, Budget: 12 * testBucket, Local: 2 * testBucket})
-	ask := func(rank int, n, cookie uint64) Message {
+	m, _ := newTest(t, Config{Size: 4, Budget: 12 * testBucket, Local: 2 * testBucket})
+	ask := func(rank int, n, cookie uint64) message {
 		t.Helper()
 		if _, ok, err := m.RemotePin(rank, 0, n, cookie); ok || err != nil {
 			t.Fatal(ok, err)
@@ -274,12 +260,12 @@ func TestConfig(t *testing.T) {
 	} {
 		k := good
 		c.change(&k)
-		m, err := New(k)
+		m, err := newMachine(k)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.want, err)
 		}
 		if err == nil {
-			if l := m.Limits(); l.Bucket != 64<<10 || l.Budget != 16 || l.Local != 4 || l.Share != 6 || l.MaxRemote != 5<<16+1 || l.MaxLocal != 3<<16+1 {
+			if l := m.Limits(); l.Bucket != 64<<10 || l.Budget != 16 || l.Local != 4 || l.Share != 6 || l.MaxRemote != 5<<16+1 {
 				t.Errorf("%+v", l)
 			}
 		}
@@ -287,7 +273,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	m, _ := machine(t, Config{Rank: 1, Size: 3, Budget: 8 * testBucket, Local: 2 * testBucket})
+	m, _ := newTest(t, Config{Rank: 1, Size: 3, Budget: 8 * testBucket, Local: 2 * testBucket})
 	for _, c := range []struct {
 		rank int
 		a    Addr
@@ -297,7 +283,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{-1, 0, 1, ErrBadArg, "ranks 0..2"},
 		{3, 0, 1, ErrBadArg, "ranks 0..2"},
-		{1, 0, 1, ErrBadArg, "local pin"},
+		{1, 0, 1, ErrBadArg, "the own rank's memory"},
 		{0, 0, 0, ErrBadArg, "0 bytes"},
 		{0, ^Addr(0), 2, ErrBadArg, "2 bytes at 0xffffffffffffffff"},
 		{0, 1, 3 * testBucket, ErrResource, "touches 4 buckets of 4096 bytes: at most 3"},
@@ -309,25 +295,14 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%+v: try", c)
 		}
 	}
-	if _, ok, err := m.LocalPin(1, 2*testBucket, 1); ok || !errors.Is(err, ErrResource) {
-		t.Error(ok, err)
+	b, ok := m.Receive(0, appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 0), nil)
+	if !ok || m.pinned != 1 {
+		t.Fatalf("%v: %x", ok, b)
 	}
-	r, ok, err := m.LocalPin(1, 1, 1)
-	if !ok || err != nil {
-		t.Fatal(err)
-	}
-	other := r
-	other.at = packed(r.grant().NLA, 0)
-	for _, bad := range []Pinned{{}, {at: packed(0, 7), meta: 1 << metaCount}, {meta: 1 << metaCount}, other} {
+	for _, bad := range []region{{}, {at: packed(0, 7), meta: 1 << metaCount}, {meta: 1 << metaCount}} {
 		if err := m.Release(bad); !errors.Is(err, ErrBadArg) {
 			t.Errorf("%+v: %v", bad, err)
 		}
-	}
-	if err := m.Release(r); err != nil {
-		t.Error(err)
-	}
-	if err := m.Release(r); !errors.Is(err, ErrBadArg) {
-		t.Error("released twice:", err)
 	}
 	if err := m.Withdraw(0, 0); !errors.Is(err, ErrBadArg) {
 		t.Error(err)
@@ -337,10 +312,10 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestOnceAndLocalPins: a waiting local pin is not overtaken by peers' pins at once,
-// and goes on when they are dropped.
-func TestOnceAndLocalPins(t *testing.T) {
-	m, _ := machine(t, Config{Size: 2, Budget: 8 * testBucket, Local: 4 * testBucket})
+// TestOnceHasRoom: what peers pin at once is granted as long as there is room, which comes
+// back when they drop it.
+func TestOnceHasRoom(t *testing.T) {
+	m, _ := newTest(t, Config{Size: 2, Budget: 8 * testBucket, Local: 4 * testBucket})
 	ask := func(id uint32, buckets uint64) bool {
 		b, ok := m.Receive(1, appendWord(appendWord(appendHead(nil, head{digest: m.digest, id: id, kind: kindOnce, pins: 1}), 100), buckets*testBucket), nil)
 		if !ok {
@@ -356,37 +331,24 @@ func TestOnceAndLocalPins(t *testing.T) {
 	if !ask(1, 2) || ask(2, 3) || ask(1, 1) {
 		t.Fatal("there is room for 2 buckets, not for 3 more, and not for the same request twice")
 	}
-	if _, ok, err := m.LocalPin(0, 3*testBucket, 5); ok || err != nil {
-		t.Fatal("pinned more than the local share:", ok, err)
-	}
-	if ask(3, 1) {
-		t.Error("a local pin that waits is overtaken")
-	}
 	drop(1)
-	d, ok := m.NextDone()
-	if !ok || d.Cookie != 5 || d.Err != nil {
-		t.Fatal("a drop lets no pin go on", ok, d.Err)
-	}
-	if ask(4, 2) || !ask(5, 1) {
-		t.Error("there is room for one bucket")
+	if !ask(3, 3) || ask(4, 2) || !ask(5, 1) {
+		t.Error("there is room for 4 buckets")
 	}
 	if m.stats.Violations != 1 {
 		t.Errorf("%d violations", m.stats.Violations)
 	}
 }
 
-// TestClosed: what waits when a Machine is closed, or is asked for afterwards, is
+// TestClosed: what waits when a machine is closed, or is asked for afterwards, is
 // not pinned any more.
 func TestClosed(t *testing.T) {
-	m, mem := machine(t, Config{Size: 4, Budget: 8 * testBucket, Local: testBucket})
+	m, mem := newTest(t, Config{Size: 4, Budget: 8 * testBucket, Local: testBucket})
 	ask := func(src int) (ok bool) {
 		_, ok = m.Receive(src, appendWord(appendHead(nil, head{digest: m.digest, id: 1, kind: kindMove, pins: 1}), 3), nil)
 		return ok
 	}
-	if _, ok, err := m.LocalPin(0, 1, 1); !ok || err != nil {
-		t.Fatalf("%v, %v", ok, err)
-	}
-	if _, ok, err := m.LocalPin(testBucket, 1, 2); ok || err != nil {
+	if _, ok, err := m.RemotePin(2, 0, 1, 2); ok || err != nil {
 		t.Fatalf("%v, %v", ok, err)
 	}
 	if !ask(1) {
@@ -398,9 +360,6 @@ func TestClosed(t *testing.T) {
 	}
 	if ask(1) || ask(2) {
 		t.Error("a request is answered")
-	}
-	if _, ok, err := m.LocalPin(0, 1, 3); ok || !errors.Is(err, ErrClosed) {
-		t.Errorf("local pin: %v, %v", ok, err)
 	}
 	for _, rank := range []int{1, 3} {
 		if _, ok, err := m.RemotePin(rank, 0, 1, 4); ok || !errors.Is(err, ErrClosed) {

@@ -8,12 +8,12 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Machine is the protocol of one rank as a state machine without I/O, locks or
+// machine is the protocol of one rank as a state machine without I/O, locks or
 // goroutines: one caller at a time. What drives it carries the messages that
 // NextMessage gives, as requests, to their ranks; gives what arrives to Receive
 // and sends its result back as the reply; gives replies to ReceiveReply; and
 // takes completions from NextDone. Cache does that over active messages.
-type Machine struct {
+type machine struct {
 	c      Config
 	l      Limits
 	shift  uint // bytes of a bucket as a power of two
@@ -21,22 +21,23 @@ type Machine struct {
 	digest uint32
 	closed error // by Close
 
-	own        table
-	pinned     int // buckets of own that are registered: those that are present
-	localUse   int // buckets of own with local users
-	localQueue queue
-	peers      []*peer // those heard of
-	ranks      index   // rank to 1 + its place in peers
-	last       *peer   // that was looked for
-	missed     missed
+	own    table
+	pinned int     // buckets of own that are registered: those that are present
+	peers  []*peer // those heard of
+	ranks  index   // rank to 1 + its place in peers
+	last   *peer   // that was looked for
+
+	// first, unless nil, sends a move at once, if that can be: the tables are brought up to
+	// date while it travels.
+	first func(dst int, w move) bool
 
 	once     []once // regions of PinOnce, by slot; this rank has them
 	freeOnce []uint32
 	onceUse  int        // buckets' worth of own memory that is pinned once
 	onceHeld []onceHeld // by peers
 
-	out     conc.Queue[Message]
-	done    conc.Queue[Done]
+	out     conc.Queue[message]
+	done    conc.Queue[ended]
 	nextID  uint32
 	stats   Stats
 	grants  []Grant
@@ -64,7 +65,7 @@ type peer struct {
 // flight is a request message that has not been answered.
 type flight struct {
 	id           uint32
-	one          bool // sent as a Move
+	one          bool // sent as a move
 	pins, unpins []uint64
 	once         bool
 	cookie       uint64 // once: of the request
@@ -77,29 +78,30 @@ type request struct {
 	cookie  uint64
 	first   uint64 // bucket
 	count   int
-	missing int // buckets that are inbound
+	missing int    // buckets that are inbound
+	slot    uint32 // of the one bucket; 0 if it has to be looked up
 	err     error
 }
 
-// Message is a request to be sent to rank Dst: a short message with the words of
-// Move, or, unless Payload is nil, a medium one. Payload is the Machine's again with
+// message is a request to be sent to rank Dst: a short message with the words of
+// move, or, unless Payload is nil, a medium one. Payload is the machine's again with
 // Recycle, or garbage.
-type Message struct {
+type message struct {
 	Dst     int
-	Move    Move
+	Move    move
 	Payload []byte
 }
 
-// Done is the end of a pin that waited.
-type Done struct {
+// ended is the end of a pin that waited.
+type ended struct {
 	Cookie uint64
-	Pinned Pinned // zero if Err is set
+	Pinned region // zero if Err is set
 	Err    error
 }
 
-// Pinned is pinned memory of a rank: whole buckets, at least what was asked for;
+// region is pinned memory of a rank: whole buckets, at least what was asked for;
 // or, by PinOnce, exactly that. It is a plain value, valid until Release.
-type Pinned struct {
+type region struct {
 	// Four words: more, or a struct among them, would not be kept in registers,
 	// which costs a pin and its release 30 ns.
 	at    uint64 // NLA of the first bucket (40), rank (24)
@@ -108,44 +110,42 @@ type Pinned struct {
 	meta  uint64
 }
 
-// maxRanks is what fits a Pinned.
+// maxRanks is what fits a region.
 const maxRanks = 1 << 24
 
 // The fields of meta: slot of the first bucket (32), buckets (24), bits of an
-// address in a bucket (6), once (1), local (1). If it is pinned once, first is an
+// address in a bucket (6), once (1). If it is pinned once, first is an
 // address, and the others are bytes (40) and slot (22).
 const (
 	metaCount = 32
 	metaBits  = 56
 	metaOnce  = 1 << 62
-	metaLocal = 1 << 63
 
 	onceSlot  = 40
 	onceSlots = 1 << 22
 )
 
-func (m *Machine) newRegion(rank int, t *table, first uint64, i uint32, count int) Pinned {
+func (m *machine) newRegion(rank int, t *table, first uint64, i uint32, count int) region {
 	g := &t.slots[i].grant
-	return Pinned{packed(g.NLA, rank), g.Key, first, uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits}
+	return region{packed(g.NLA, rank), g.Key, first, uint64(i) | uint64(count)<<metaCount | uint64(m.shift)<<metaBits}
 }
 
 func packed(a segment.NLA, rank int) uint64 { return uint64(a) | uint64(rank)<<(segment.NLABits+1) }
 
-func (r *Pinned) slot() uint32  { return uint32(r.meta) }
-func (r *Pinned) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
-func (r *Pinned) bits() uint    { return uint(r.meta>>metaBits) & 63 }
-func (r *Pinned) local() bool   { return r.meta&metaLocal != 0 }
-func (r *Pinned) once() bool    { return r.meta&metaOnce != 0 }
+func (r *region) slot() uint32  { return uint32(r.meta) }
+func (r *region) count() uint32 { return uint32(r.meta>>metaCount) & (1<<24 - 1) }
+func (r *region) bits() uint    { return uint(r.meta>>metaBits) & 63 }
+func (r *region) once() bool    { return r.meta&metaOnce != 0 }
 
-func (r *Pinned) grant() Grant {
+func (r *region) grant() Grant {
 	return Grant{segment.NLA(r.at & (1<<(segment.NLABits+1) - 1)), r.key}
 }
 
 // Rank is whose memory it is.
-func (r Pinned) Rank() int { return int(r.at >> (segment.NLABits + 1)) }
+func (r region) Rank() int { return int(r.at >> (segment.NLABits + 1)) }
 
 // Addr is the region's first byte.
-func (r Pinned) Addr() Addr {
+func (r region) Addr() Addr {
 	if r.once() {
 		return Addr(r.first)
 	}
@@ -153,7 +153,7 @@ func (r Pinned) Addr() Addr {
 }
 
 // Len is the region's length in bytes.
-func (r Pinned) Len() uint64 {
+func (r region) Len() uint64 {
 	if r.once() {
 		return r.meta & (1<<onceSlot - 1)
 	}
@@ -161,18 +161,13 @@ func (r Pinned) Len() uint64 {
 }
 
 // Valid reports whether it is a region; the zero value is none.
-func (r Pinned) Valid() bool { return r.meta != 0 }
+func (r region) Valid() bool { return r.meta != 0 }
 
-// Stats count what a Machine has done. Hits and misses are of pins as a whole.
+// Stats count what a machine has done. Hits and misses are of pins as a whole.
 type Stats struct {
 	RemoteHits   uint64 // remote pins granted at once
 	RemoteMisses uint64 // remote pins that needed buckets which were not there
 	RemoteWaits  uint64 // of all, those that had to queue for buckets in use or under way
-	RemoteTries  uint64 // TryRemotePin that were refused
-	LocalHits    uint64
-	LocalMisses  uint64
-	LocalWaits   uint64
-	LocalTries   uint64
 
 	Moves       uint64 // requests sent: round trips
 	Victims     uint64 // firehoses given up for others
@@ -190,13 +185,16 @@ type Stats struct {
 	OnceRefused uint64 // PinOnce refused, for want of room or memory
 }
 
-// New makes a Machine.
-func New(c Config) (*Machine, error) {
+// errNobody is of the peer that is known last before any is: no rank is -1.
+var errNobody = errs.BadArg("firehose: no rank")
+
+// New makes a machine.
+func newMachine(c Config) (*machine, error) {
 	l, err := c.ensure()
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{c: c, l: l, agreed: c.agreement(), last: &peer{rank: -1}}
+	m := &machine{c: c, l: l, agreed: c.agreement(), last: &peer{rank: -1, err: errNobody}}
 	m.digest = m.agreed.digest()
 	for b := c.Bucket; b > 1; b >>= 1 {
 		m.shift++
@@ -205,10 +203,10 @@ func New(c Config) (*Machine, error) {
 }
 
 // Limits are what fits.
-func (m *Machine) Limits() Limits { return m.l }
+func (m *machine) Limits() Limits { return m.l }
 
 // Stats fills in s.
-func (m *Machine) Stats(s *Stats) {
+func (m *machine) Stats(s *Stats) {
 	*s = m.stats
 	s.Pinned = uint64(m.pinned+m.onceUse) << m.shift
 	for _, p := range m.peers {
@@ -217,19 +215,19 @@ func (m *Machine) Stats(s *Stats) {
 }
 
 // NextMessage gives a request that is to be sent, if there is one.
-func (m *Machine) NextMessage() (Message, bool) { return m.out.Take() }
+func (m *machine) NextMessage() (message, bool) { return m.out.Take() }
 
 // NextDone gives a pin that has come to its end, if there is one.
-func (m *Machine) NextDone() (Done, bool) { return m.done.Take() }
+func (m *machine) NextDone() (ended, bool) { return m.done.Take() }
 
 // Recycle gives a message's payload back once it has been sent.
-func (m *Machine) Recycle(b []byte) {
+func (m *machine) Recycle(b []byte) {
 	if b != nil && len(m.payload) < 64 {
 		m.payload = append(m.payload, b[:0])
 	}
 }
 
-func (m *Machine) buffer() []byte {
+func (m *machine) buffer() []byte {
 	if k := len(m.payload) - 1; k >= 0 {
 		b := m.payload[k]
 		m.payload = m.payload[:k]
@@ -239,7 +237,7 @@ func (m *Machine) buffer() []byte {
 }
 
 // peer finds what is known of rank, or begins it.
-func (m *Machine) peer(rank int) *peer {
+func (m *machine) peer(rank int) *peer {
 	p := m.known(rank)
 	if p == nil {
 		p = &peer{rank: rank, err: m.closed}
@@ -251,14 +249,14 @@ func (m *Machine) peer(rank int) *peer {
 
 // known is what is known of rank, if anything: a rank of the job that is not this
 // one.
-func (m *Machine) known(rank int) *peer {
+func (m *machine) known(rank int) *peer {
 	if p := m.last; p.rank == rank {
 		return p
 	}
 	return m.lookup(rank)
 }
 
-func (m *Machine) lookup(rank int) *peer {
+func (m *machine) lookup(rank int) *peer {
 	i := m.ranks.find(uint64(rank))
 	if i == 0 {
 		return nil
@@ -267,28 +265,31 @@ func (m *Machine) lookup(rank int) *peer {
 	return m.last
 }
 
-// buckets are those that [a, a+n) touches.
-func (m *Machine) buckets(op string, a Addr, n uint64, most int, limit uint64, knob string) (first uint64, count int, err error) {
-	if n == 0 || uint64(a)+n-1 < uint64(a) {
-		return 0, 0, errs.BadArg("firehose: %s of %d bytes at %#x", op, n, uint64(a))
+// buckets are those of rank's memory that [a, a+n) touches.
+func (m *machine) buckets(rank int, a Addr, n uint64) (first uint64, count int, err error) {
+	if err := m.checkRange("remote pin", rank, a, n); err != nil {
+		return 0, 0, err
 	}
 	first = uint64(a) >> m.shift
 	last := (uint64(a) + n - 1) >> m.shift
-	if last-first >= uint64(most) {
-		return 0, 0, errs.Resource("firehose: %s of %d bytes at %#x touches %d buckets of %d bytes: at most %d, that is %d bytes wherever they lie, fit (%s)",
-			op, n, uint64(a), last-first+1, m.c.Bucket, most, limit, knob)
+	if last-first >= uint64(m.l.maxBuckets) {
+		return 0, 0, errs.Resource("firehose: remote pin of %d bytes at %#x touches %d buckets of %d bytes: at most %d, that is %d bytes wherever they lie, fit (Config.Budget, Config.Payload)",
+			n, uint64(a), last-first+1, m.c.Bucket, m.l.maxBuckets, m.l.MaxRemote)
 	}
 	return first, int(last-first) + 1, nil
 }
 
-func (m *Machine) remoteBuckets(op string, rank int, a Addr, n uint64) (first uint64, count int, err error) {
-	if rank < 0 || rank >= m.c.Size {
-		return 0, 0, errs.BadArg("firehose: %s: rank %d out of range: the job has ranks 0..%d", op, rank, m.c.Size-1)
+// checkRange says what is wrong with a pin of [a, a+n) of rank's memory, whatever its length.
+func (m *machine) checkRange(op string, rank int, a Addr, n uint64) error {
+	switch {
+	case rank < 0 || rank >= m.c.Size:
+		return errs.BadArg("firehose: %s: rank %d out of range: the job has ranks 0..%d", op, rank, m.c.Size-1)
+	case rank == m.c.Rank:
+		return errs.BadArg("firehose: %s of the own rank's memory, which needs none", op)
+	case n == 0 || uint64(a)+n-1 < uint64(a):
+		return errs.BadArg("firehose: %s of %d bytes at %#x", op, n, uint64(a))
 	}
-	if rank == m.c.Rank {
-		return 0, 0, errs.BadArg("firehose: %s of the own rank's memory: that is a local pin", op)
-	}
-	return m.buckets(op, a, n, m.l.maxBuckets, m.l.MaxRemote, "Config.Budget, Config.Payload")
+	return nil
 }
 
 // RemotePin asks for the buckets of rank's memory that [a, a+n) touches. If all
@@ -297,22 +298,68 @@ func (m *Machine) remoteBuckets(op string, rank int, a Addr, n uint64) (first ui
 // when others have released enough. Requests to one rank wait in order.
 //
 // See the package comment on how pins are to be combined.
-func (m *Machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r Pinned, ok bool, err error) {
-	// The usual case: one bucket, which is there.
+func (m *machine) RemotePin(rank int, a Addr, n uint64, cookie uint64) (r region, ok bool, err error) {
+	// The usual case: one bucket, which is there, or for which there is a firehose.
 	if b := uint64(a) >> m.shift; n-1 <= uint64(a)|(m.c.Bucket-1)-uint64(a) {
 		if p := m.known(rank); p != nil && p.queue.Empty() {
-			if i := p.t.find(b); i != 0 && p.t.slots[i].state == present {
+			i := p.t.find(b)
+			if i != 0 && p.t.slots[i].state == present {
 				p.t.use(i)
 				m.stats.RemoteHits++
 				return m.newRegion(rank, &p.t, b, i, 1), true, nil
+			}
+			if i == 0 && p.err == nil && b < moveBuckets && m.miss(p, b, cookie) {
+				return r, false, nil
 			}
 		}
 	}
 	return m.remotePin(rank, a, n, cookie)
 }
 
-func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Pinned, ok bool, err error) {
-	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
+// miss asks p for bucket b, which is not there, by a move. False if no firehose is to be
+// had for it now.
+func (m *machine) miss(p *peer, b, cookie uint64) bool {
+	w := move{moveDigest: m.digest, moveID: m.nextID + 1, movePin: uint32(b)}
+	victim := uint32(0)
+	if p.held >= m.l.Share {
+		if p.t.idle == 0 {
+			return false
+		}
+		victim = p.t.victim()
+		s := &p.t.slots[victim]
+		if s.bucket >= moveBuckets {
+			p.t.idle++ // it stays
+			return false
+		}
+		m.callLeave(p.rank, s.bucket)
+		w[moveUnpin] = uint32(s.bucket) + 1
+	}
+	sent := m.first != nil && m.out.Empty() && m.first(p.rank, w)
+	f := m.flight()
+	f.one = true
+	if victim != 0 {
+		s := &p.t.slots[victim]
+		s.state = outbound
+		f.unpins = append(f.unpins, s.bucket)
+		p.held--
+		m.stats.Victims++
+	}
+	r := m.request(cookie, b, 1)
+	r.missing, r.slot = 1, p.t.insert(b, inbound)
+	f.pins = append(f.pins, b)
+	p.held++
+	p.pending = append(p.pending, r)
+	m.stats.RemoteMisses++
+	m.stats.Moves++
+	m.launch(p, f)
+	if !sent {
+		m.out.Add(message{Dst: p.rank, Move: w})
+	}
+	return true
+}
+
+func (m *machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r region, ok bool, err error) {
+	first, count, err := m.buckets(rank, a, n)
 	if err != nil {
 		return r, false, err
 	}
@@ -335,9 +382,9 @@ func (m *Machine) remotePin(rank int, a Addr, n uint64, cookie uint64) (r Pinned
 	return r, false, nil
 }
 
-// Look is a remote pin for as long as the Machine is not used otherwise: where to
+// Look is a remote pin for as long as the machine is not used otherwise: where to
 // reach [a, a+n), if one bucket's firehose does.
-func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
+func (m *machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	off := uint64(a) & (m.c.Bucket - 1)
 	if n > m.c.Bucket-off {
 		return g, false
@@ -359,9 +406,9 @@ func (m *Machine) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	return Grant{s.grant.NLA + segment.NLA(off), s.grant.Key}, true
 }
 
-// share says that readers may use what Look has just found without the Machine: s tells of
+// share says that readers may use what Look has just found without the machine: s tells of
 // it, by the key that it returns.
-func (m *Machine) share(rank int, a Addr, s *shared) (key uint64) {
+func (m *machine) share(rank int, a Addr, s *shared) (key uint64) {
 	p, b := m.known(rank), uint64(a)>>m.shift
 	if p.t.used == nil {
 		p.t.used = func(bucket uint64) bool { return s.takeMark(sharedKey(rank, bucket)) }
@@ -370,122 +417,36 @@ func (m *Machine) share(rank int, a Addr, s *shared) (key uint64) {
 	return sharedKey(rank, b)
 }
 
-// Keep turns what Look or Lend has just found into a pin, which counts as the same
-// hit or miss.
-func (m *Machine) Keep(rank int, a Addr) Pinned {
-	p, b := m.known(rank), uint64(a)>>m.shift
-	i := p.t.find(b)
-	marked := p.t.slots[i].marked
-	p.t.use(i)
-	p.t.slots[i].marked = marked
-	return m.newRegion(rank, &p.t, b, i, 1)
-}
-
-// Miss begins a remote pin of [a, a+n) for a caller that sends the request itself, if
-// it can be sent now and is a Move. If ok, the caller calls Missed next.
-func (m *Machine) Miss(rank int, a Addr, n uint64) (w Move, ok bool) {
-	p, b := m.known(rank), uint64(a)>>m.shift
-	if n-1 > uint64(a)|(m.c.Bucket-1)-uint64(a) || p == nil || p.err != nil || !p.queue.Empty() || b >= moveBuckets || p.t.find(b) != 0 {
-		return w, false
-	}
-	w = Move{moveDigest: m.digest, moveID: m.nextID + 1, movePin: uint32(b)}
-	m.missed = missed{peer: p, bucket: b}
-	if p.held < m.l.Share {
-		return w, true
-	}
-	if p.t.idle == 0 {
-		return w, false
-	}
-	i := p.t.victim()
-	s := &p.t.slots[i]
-	if s.bucket >= moveBuckets {
-		p.t.idle++ // it stays
-		return w, false
-	}
-	m.callLeave(p.rank, s.bucket)
-	m.missed.victim = i
-	w[moveUnpin] = uint32(s.bucket) + 1
-	return w, true
-}
-
-// missed is what Miss has found.
-type missed struct {
-	peer   *peer
-	bucket uint64
-	victim uint32 // slot; 0 for none
-}
-
-// Missed ends what Miss has begun. NextDone gives the pin with cookie. If the caller
-// could not send the request, NextMessage gives it.
-func (m *Machine) Missed(cookie uint64, sent bool) {
-	k, f := &m.missed, m.flight()
-	p := k.peer
-	if k.victim != 0 {
-		s := &p.t.slots[k.victim]
-		s.state = outbound
-		f.unpins = append(f.unpins, s.bucket)
-		p.held--
-		m.stats.Victims++
-	}
-	p.t.insert(k.bucket, inbound)
-	f.pins = append(f.pins, k.bucket)
-	p.held++
-	r := m.request(cookie, k.bucket, 1)
-	r.missing = 1
-	p.pending = append(p.pending, r)
-	m.stats.RemoteMisses++
-	if !sent {
-		m.send(p, f)
-		return
-	}
-	f.one = true
-	m.launch(p, f)
-	m.stats.Moves++
-}
-
-// Lend is Look for the holder of the region r of one bucket, to be used for the one
-// access at a, while the Machine is not used otherwise: r is released.
-// It refuses if others wait for rank's buckets.
-func (m *Machine) Lend(r Pinned, a Addr) (g Grant, ok bool) {
-	p := m.known(r.Rank())
-	if p == nil || !p.queue.Empty() || r.count() != 1 || uint(r.slot()) >= uint(len(p.t.slots)) {
-		return g, false
-	}
-	s := &p.t.slots[r.slot()]
-	if s.bucket != r.first || s.users == 0 || s.state != present {
-		return g, false
-	}
-	p.t.unuse(r.slot())
-	return Grant{s.grant.NLA + segment.NLA(uint64(a)&(m.c.Bucket-1)), s.grant.Key}, true
-}
-
 // TryRemotePin is RemotePin that neither sends nor waits: it answers false if
 // that would be needed, and also while others wait for rank's buckets, or if the
 // arguments are wrong.
-func (m *Machine) TryRemotePin(rank int, a Addr, n uint64) (r Pinned, ok bool) {
-	first, count, err := m.remoteBuckets("remote pin", rank, a, n)
+func (m *machine) TryRemotePin(rank int, a Addr, n uint64) (r region, ok bool) {
+	first, count, err := m.buckets(rank, a, n)
 	if err != nil {
 		return r, false
 	}
 	p := m.peer(rank)
-	if ok = p.queue.Empty(); ok {
-		for b := first; b < first+uint64(count) && ok; b++ {
-			i := p.t.find(b)
-			ok = i != 0 && p.t.slots[i].state == present
-		}
-	}
-	if !ok {
-		m.stats.RemoteTries++
+	if ok = p.queue.Empty(); !ok {
 		return r, false
 	}
-	for b := first; b < first+uint64(count); b++ {
+	i := p.t.find(first)
+	if i == 0 || p.t.slots[i].state != present {
+		return r, false
+	}
+	for b := first + 1; b < first+uint64(count); b++ {
+		if i := p.t.find(b); i == 0 || p.t.slots[i].state != present {
+			return r, false
+		}
+	}
+	p.t.use(i)
+	for b := first + 1; b < first+uint64(count); b++ {
 		p.t.use(p.t.find(b))
 	}
 	m.stats.RemoteHits++
-	return m.region(p, first, count), true
+	return m.newRegion(rank, &p.t, first, i, count), true
 }
 
-func (m *Machine) region(p *peer, first uint64, count int) Pinned {
+func (m *machine) region(p *peer, first uint64, count int) region {
 	return m.newRegion(p.rank, &p.t, first, p.t.find(first), count)
 }
 
@@ -499,7 +460,7 @@ const (
 
 // attempt pins all buckets or does nothing: no request holds some while it waits
 // for others.
-func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outcome {
+func (m *machine) attempt(p *peer, first uint64, count int, cookie uint64) outcome {
 	// What is missing, and what of the request itself must not be a victim.
 	absent, again, mine, waiting := 0, 0, 0, 0
 	for b := first; b < first+uint64(count); b++ {
@@ -583,13 +544,13 @@ func (m *Machine) attempt(p *peer, first uint64, count int, cookie uint64) outco
 	return issued
 }
 
-func (m *Machine) callLeave(rank int, bucket uint64) {
-	if m.c.Leave != nil {
-		m.c.Leave(rank, Addr(bucket<<m.shift), m.c.Bucket)
+func (m *machine) callLeave(rank int, bucket uint64) {
+	if m.c.leave != nil {
+		m.c.leave(rank, Addr(bucket<<m.shift), m.c.Bucket)
 	}
 }
 
-func (m *Machine) flight() *flight {
+func (m *machine) flight() *flight {
 	if k := len(m.landed) - 1; k >= 0 {
 		f := m.landed[k]
 		m.landed = m.landed[:k]
@@ -599,7 +560,7 @@ func (m *Machine) flight() *flight {
 }
 
 // land keeps what is left of a request for another one.
-func (m *Machine) land(f *flight) {
+func (m *machine) land(f *flight) {
 	if len(m.landed) < 64 {
 		*f = flight{pins: f.pins[:0], unpins: f.unpins[:0]}
 		m.landed = append(m.landed, f)
@@ -607,18 +568,18 @@ func (m *Machine) land(f *flight) {
 }
 
 // launch gives a request a number.
-func (m *Machine) launch(p *peer, f *flight) uint32 {
+func (m *machine) launch(p *peer, f *flight) uint32 {
 	m.nextID++
 	f.id = m.nextID
 	p.flights.Add(f)
 	return f.id
 }
 
-func (m *Machine) send(p *peer, f *flight) {
+func (m *machine) send(p *peer, f *flight) {
 	m.stats.Moves++
 	if w, ok := m.asMove(f); ok {
 		w[moveID] = m.launch(p, f)
-		m.out.Add(Message{Dst: p.rank, Move: w})
+		m.out.Add(message{Dst: p.rank, Move: w})
 		return
 	}
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindMove, unpins: len(f.unpins), pins: len(f.pins)})
@@ -628,11 +589,11 @@ func (m *Machine) send(p *peer, f *flight) {
 	for _, u := range f.pins {
 		b = appendWord(b, u)
 	}
-	m.out.Add(Message{Dst: p.rank, Payload: b})
+	m.out.Add(message{Dst: p.rank, Payload: b})
 }
 
-// asMove is what f asks for as a Move, if that can say it.
-func (m *Machine) asMove(f *flight) (w Move, ok bool) {
+// asMove is what f asks for as a move, if that can say it.
+func (m *machine) asMove(f *flight) (w move, ok bool) {
 	if len(f.pins) != 1 || len(f.unpins) > 1 || f.pins[0] >= moveBuckets {
 		return w, false
 	}
@@ -647,9 +608,9 @@ func (m *Machine) asMove(f *flight) (w Move, ok bool) {
 	return w, true
 }
 
-// ReceiveMoved is ReceiveReply for the answer to a Move. If some is true it returns
+// ReceiveMoved is ReceiveReply for the answer to a move. If some is true it returns
 // what NextDone would give first.
-func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
+func (m *machine) ReceiveMoved(src int, w moved) (d ended, some bool) {
 	if src < 0 || src >= m.c.Size || src == m.c.Rank {
 		m.stats.Violations++
 		return d, false
@@ -666,11 +627,14 @@ func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
 	if valid(g.NLA) && len(p.pending) == 1 && p.queue.Empty() && m.done.Empty() {
 		if r := p.pending[0]; r.count == 1 && r.first == b && r.missing == 1 {
 			m.gone(p, f.unpins, false)
-			i := p.t.find(b)
+			i := r.slot
+			if i == 0 {
+				i = p.t.find(b)
+			}
 			s := &p.t.slots[i]
 			s.grant, s.state, s.marked = g, present, false
 			p.pending[0], p.pending = nil, p.pending[:0]
-			d = Done{Cookie: r.cookie, Pinned: m.newRegion(p.rank, &p.t, b, i, 1)}
+			d = ended{Cookie: r.cookie, Pinned: m.newRegion(p.rank, &p.t, b, i, 1)}
 			m.spare = append(m.spare, r)
 			m.land(f)
 			return d, true
@@ -683,7 +647,7 @@ func (m *Machine) ReceiveMoved(src int, w Moved) (d Done, some bool) {
 
 // ReceiveReply takes rank src's answer to a request. What is not one is dropped
 // and counted.
-func (m *Machine) ReceiveReply(src int, payload []byte) {
+func (m *machine) ReceiveReply(src int, payload []byte) {
 	h, rest, ok := parseHead(payload)
 	if !ok || src < 0 || src >= m.c.Size || src == m.c.Rank {
 		m.stats.Violations++
@@ -711,7 +675,7 @@ func (m *Machine) ReceiveReply(src int, payload []byte) {
 
 // moved takes what p grants as the answer to f: an address, or a refusal's code,
 // for each bucket.
-func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
+func (m *machine) moved(p *peer, f *flight, grants []Grant) {
 	// A request that is refused as a whole has changed nothing at the owner. That
 	// happens only to ranks that do not agree, or if one of them is broken.
 	m.gone(p, f.unpins, len(grants) > 0 && refused(grants[0].NLA))
@@ -746,7 +710,7 @@ func (m *Machine) moved(p *peer, f *flight, grants []Grant) {
 }
 
 // gone ends what a request has given up, unless it was refused.
-func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
+func (m *machine) gone(p *peer, unpins []uint64, refused bool) {
 	for _, b := range unpins {
 		i := p.t.find(b)
 		if p.t.slots[i].state != outbound {
@@ -766,7 +730,7 @@ func (m *Machine) gone(p *peer, unpins []uint64, refused bool) {
 // refused reports whether code refuses a request as a whole.
 func refused(code segment.NLA) bool { return code == refusedRule || code == refusedDisagree }
 
-func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {
+func (m *machine) refusal(rank int, a Addr, code segment.NLA) error {
 	switch code {
 	case refusedNotExposed:
 		m.stats.Faults++
@@ -781,14 +745,14 @@ func (m *Machine) refusal(rank int, a Addr, code segment.NLA) error {
 }
 
 // completePending ends the pending requests that have all they wait for.
-func (m *Machine) completePending(p *peer) {
+func (m *machine) completePending(p *peer) {
 	keep := p.pending[:0]
 	for _, r := range p.pending {
 		if r.missing > 0 {
 			keep = append(keep, r)
 			continue
 		}
-		d := Done{Cookie: r.cookie, Err: r.err}
+		d := ended{Cookie: r.cookie, Err: r.err}
 		if r.err == nil {
 			d.Pinned = m.region(p, r.first, r.count)
 		} else {
@@ -807,7 +771,7 @@ func (m *Machine) completePending(p *peer) {
 }
 
 // serve goes on with requests that wait for p's buckets.
-func (m *Machine) serve(p *peer) {
+func (m *machine) serve(p *peer) {
 	for !p.queue.Empty() {
 		r := p.queue.First()
 		switch m.attempt(p, r.first, r.count, r.cookie) {
@@ -815,7 +779,7 @@ func (m *Machine) serve(p *peer) {
 			return
 		case granted:
 			m.stats.RemoteHits++
-			m.done.Add(Done{Cookie: r.cookie, Pinned: m.region(p, r.first, r.count)})
+			m.done.Add(ended{Cookie: r.cookie, Pinned: m.region(p, r.first, r.count)})
 		case issued:
 			m.stats.RemoteMisses++
 		}
@@ -824,7 +788,7 @@ func (m *Machine) serve(p *peer) {
 	}
 }
 
-func (m *Machine) request(cookie, first uint64, count int) *request {
+func (m *machine) request(cookie, first uint64, count int) *request {
 	var r *request
 	if k := len(m.spare) - 1; k >= 0 {
 		r, m.spare = m.spare[k], m.spare[:k]
@@ -838,9 +802,9 @@ func (m *Machine) request(cookie, first uint64, count int) *request {
 // Release ends the use of a region. It sends nothing itself, so that it may be
 // called in a handler; what may go on because of it is given by NextMessage and
 // NextDone.
-func (m *Machine) Release(r Pinned) error {
+func (m *machine) Release(r region) error {
 	// The usual case: one firehose, without a queue.
-	if r.count() == 1 && r.meta&(metaLocal|metaOnce) == 0 {
+	if r.count() == 1 && !r.once() {
 		if p := m.known(r.Rank()); p != nil && uint(r.slot()) < uint(len(p.t.slots)) && p.queue.Empty() {
 			if s := &p.t.slots[r.slot()]; s.bucket == r.first && s.users > 0 && s.state == present {
 				if s.users--; s.users == 0 {
@@ -853,15 +817,12 @@ func (m *Machine) Release(r Pinned) error {
 	return m.release(r)
 }
 
-func (m *Machine) release(r Pinned) error {
+func (m *machine) release(r region) error {
 	if r.Rank() >= m.c.Size || !r.Valid() {
-		return errs.BadArg("firehose: release of no region on rank %d: the zero Pinned, or of rank %d of %d", m.c.Rank, r.Rank(), m.c.Size)
+		return errs.BadArg("firehose: release of no region on rank %d: the zero region, or of rank %d of %d", m.c.Rank, r.Rank(), m.c.Size)
 	}
 	if r.once() {
 		return m.releaseOnce(r)
-	}
-	if r.local() {
-		return m.releaseLocal(r)
 	}
 	p := m.peer(r.Rank())
 	if p.err != nil {
@@ -882,7 +843,7 @@ func (m *Machine) release(r Pinned) error {
 }
 
 // slot is that of r's bucket k, or 0.
-func (p *peer) slot(r Pinned, k uint32) uint32 {
+func (p *peer) slot(r region, k uint32) uint32 {
 	if i := r.slot(); k == 0 && uint64(i) < uint64(len(p.t.slots)) && p.t.slots[i].bucket == r.first {
 		return i
 	}
@@ -891,7 +852,7 @@ func (p *peer) slot(r Pinned, k uint32) uint32 {
 
 // At gives where to reach address a of the region, and how many bytes from there
 // on it is good for: to the end of the bucket.
-func (m *Machine) At(r Pinned, a Addr) (g Grant, n uint64) {
+func (m *machine) At(r region, a Addr) (g Grant, n uint64) {
 	if g, n, ok := r.reach(a); ok {
 		return g, n
 	}
@@ -899,10 +860,7 @@ func (m *Machine) At(r Pinned, a Addr) (g Grant, n uint64) {
 	if r.once() || b-r.first >= uint64(r.count()) {
 		return g, 0
 	}
-	t := &m.own
-	if !r.local() {
-		t = &m.peer(r.Rank()).t
-	}
+	t := &m.peer(r.Rank()).t
 	i := t.find(b)
 	if i == 0 {
 		return g, 0 // the peer has failed
@@ -914,7 +872,7 @@ func (m *Machine) At(r Pinned, a Addr) (g Grant, n uint64) {
 }
 
 // reach is At for the region's first bucket, or all of what is pinned once.
-func (r *Pinned) reach(a Addr) (g Grant, n uint64, ok bool) {
+func (r *region) reach(a Addr) (g Grant, n uint64, ok bool) {
 	first, n := r.first<<r.bits(), uint64(1)<<r.bits()
 	if r.once() {
 		first, n = r.first, r.Len()
@@ -931,8 +889,8 @@ func (r *Pinned) reach(a Addr) (g Grant, n uint64, ok bool) {
 // Stale says that an access by way of r faulted: its owner has taken memory
 // back. The buckets are not granted again before the owner has been asked anew.
 // The caller still releases r.
-func (m *Machine) Stale(r Pinned) {
-	if r.local() || r.once() || r.Rank() >= m.c.Size {
+func (m *machine) Stale(r region) {
+	if r.once() || r.Rank() >= m.c.Size {
 		return // it will not be granted again
 	}
 	p := m.peer(r.Rank())
@@ -945,7 +903,7 @@ func (m *Machine) Stale(r Pinned) {
 
 // Fail says that rank has failed: what waits for it ends with a *PeerError, the
 // firehoses to it are gone, and what it held here is free.
-func (m *Machine) Fail(rank int, cause error) {
+func (m *machine) Fail(rank int, cause error) {
 	if rank < 0 || rank >= m.c.Size || rank == m.c.Rank {
 		return
 	}
@@ -960,15 +918,15 @@ func (m *Machine) Fail(rank int, cause error) {
 		}
 	}
 	for _, r := range p.pending {
-		m.done.Add(Done{Cookie: r.cookie, Err: p.err})
+		m.done.Add(ended{Cookie: r.cookie, Err: p.err})
 	}
 	for _, f := range p.flights.All() {
 		if f != nil && f.once {
-			m.done.Add(Done{Cookie: f.cookie, Err: p.err})
+			m.done.Add(ended{Cookie: f.cookie, Err: p.err})
 		}
 	}
 	for !p.queue.Empty() {
-		m.done.Add(Done{Cookie: p.queue.pop().cookie, Err: p.err})
+		m.done.Add(ended{Cookie: p.queue.pop().cookie, Err: p.err})
 	}
 	holds := p.holds
 	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, flights{}, index{}
@@ -978,7 +936,6 @@ func (m *Machine) Fail(rank int, cause error) {
 		}
 	}
 	m.forsake(rank)
-	m.serveLocal()
 }
 
 func (t *table) first() uint32 {

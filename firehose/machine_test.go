@@ -25,7 +25,6 @@ type fakeMemory struct {
 	nlas    map[segment.NLA]Addr // the memory of each address, revoked ones included
 	revoked map[segment.NLA]bool
 	once    map[segment.NLA]span // revoked ones included
-	moved   map[span]bool        // Move was called and Unpin not yet
 	most    int
 }
 
@@ -41,7 +40,7 @@ func (s span) buckets() int { return int((s.n + testBucket - 1) / testBucket) }
 func newFakeMemory(t interface{ Fatalf(string, ...any) }, rank, budget int) *fakeMemory {
 	return &fakeMemory{
 		t: t, rank: rank, budget: budget, exposed: map[Addr]bool{}, pinned: map[Addr]Grant{},
-		nlas: map[segment.NLA]Addr{}, revoked: map[segment.NLA]bool{}, moved: map[span]bool{}, once: map[segment.NLA]span{},
+		nlas: map[segment.NLA]Addr{}, revoked: map[segment.NLA]bool{}, once: map[segment.NLA]span{},
 	}
 }
 
@@ -125,13 +124,12 @@ func (f *fakeMemory) PinOnce(a Addr, n uint64) (Grant, error) {
 
 func (f *fakeMemory) drop(what string, a Addr, n uint64, g Grant) {
 	s, once := f.once[g.NLA]
-	if !once && (f.pinned[a] != g || n != testBucket) || once && s != (span{a, n}) || g.NLA == 0 || f.revoked[g.NLA] || !f.moved[span{a, n}] {
-		f.t.Fatalf("rank %d: %s of %d bytes at %#x with %v, pinned as %v, once as %v, Move was called: %v", f.rank, what, n, a, g, f.pinned[a], s, f.moved[span{a, n}])
+	if !once && (f.pinned[a] != g || n != testBucket) || once && s != (span{a, n}) || g.NLA == 0 || f.revoked[g.NLA] {
+		f.t.Fatalf("rank %d: %s of %d bytes at %#x with %v, pinned as %v, once as %v", f.rank, what, n, a, g, f.pinned[a], s)
 	}
 	if !once {
 		delete(f.pinned, a)
 	}
-	delete(f.moved, span{a, n})
 }
 
 func (f *fakeMemory) free(n uint64, g Grant) {
@@ -172,12 +170,12 @@ type packet struct {
 	src, dst int
 	reply    bool
 	b        []byte // nil if it is a short message, whose words follow
-	move     Move
-	moved    Moved
+	move     move
+	moved    moved
 }
 
 type testRank struct {
-	*Machine
+	*machine
 	mem   *fakeMemory
 	dead  bool
 	here  map[[2]uint64]bool // firehoses granted and not left: rank, bucket
@@ -185,15 +183,14 @@ type testRank struct {
 	users []*user
 }
 
-// user is one operation: a remote pin, then a local pin, then both released.
+// user is one operation: a remote pin, and its release.
 type user struct {
-	rank          int // of the remote part; -1 if there is none
-	a, la         Addr
-	n, ln         uint64
+	rank          int
+	a             Addr
+	n             uint64
 	waits         uint64 // cookie, 0 if it does not wait
-	local         bool   // waits for, or has, the local part
-	once          bool   // the remote part is by PinOnce
-	remote, mine  Pinned
+	once          bool   // by PinOnce
+	remote        region
 	faulted, done bool
 }
 
@@ -205,7 +202,7 @@ func (w *world) newRank(r, ranks int, c Config) {
 		k.mem.exposed[Addr(a)] = true
 	}
 	c.Rank, c.Size, c.Memory = r, ranks, k.mem
-	c.Leave = func(rank int, a Addr, n uint64) {
+	c.leave = func(rank int, a Addr, n uint64) {
 		key := [2]uint64{uint64(rank), uint64(a) / testBucket}
 		if n != testBucket {
 			w.t.Fatalf("left %d bytes", n)
@@ -218,12 +215,11 @@ func (w *world) newRank(r, ranks int, c Config) {
 		delete(k.here, key)
 		delete(k.maybe, key)
 	}
-	c.Move = func(a Addr, n uint64) { k.mem.moved[span{a, n}] = true }
-	m, err := New(c)
+	m, err := newMachine(c)
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
-	k.Machine = m
+	k.machine = m
 	w.ranks = append(w.ranks, k)
 }
 
@@ -244,7 +240,7 @@ func (w *world) pump(k *testRank) {
 }
 
 // ended takes the end of a pin that waited.
-func (w *world) ended(k *testRank, d Done) {
+func (w *world) ended(k *testRank, d ended) {
 	i := slices.IndexFunc(k.users, func(u *user) bool { return u.waits == d.Cookie })
 	if i < 0 {
 		w.t.Fatalf("rank %d: completion of %d, which does not wait", k.c.Rank, d.Cookie)
@@ -253,12 +249,12 @@ func (w *world) ended(k *testRank, d Done) {
 	w.granted(k, k.users[i], d.Pinned, d.Err)
 }
 
-func (w *world) granted(k *testRank, u *user, r Pinned, err error) {
+func (w *world) granted(k *testRank, u *user, r region, err error) {
 	if err != nil {
 		if r.Valid() || !errors.Is(err, ErrNotExposed) && !errors.Is(err, ErrResource) && !errors.Is(err, errs.ErrPeer) {
 			w.t.Fatalf("rank %d: %v, %v", k.c.Rank, r, err)
 		}
-		for b := uint64(u.a) / testBucket; !u.local && !u.once && b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
+		for b := uint64(u.a) / testBucket; !u.once && b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
 			k.maybe[[2]uint64{uint64(u.rank), b}] = true
 		}
 		w.end(k, u)
@@ -272,15 +268,8 @@ func (w *world) granted(k *testRank, u *user, r Pinned, err error) {
 		return
 	}
 	a, n := u.a, u.n
-	if u.local {
-		a, n = u.la, u.ln
-	}
 	if r.Addr() > a || r.Addr()+Addr(r.Len()) < a+Addr(n) || r.Addr()+testBucket <= a || r.Addr()+Addr(r.Len()) >= a+Addr(n)+testBucket {
 		w.t.Fatalf("rank %d: asked for %d bytes at %#x, granted %d at %#x", k.c.Rank, n, a, r.Len(), r.Addr())
-	}
-	if u.local {
-		u.mine = r
-		return
 	}
 	u.remote = r
 	for b := uint64(r.Addr()) / testBucket; b < (uint64(r.Addr())+r.Len())/testBucket; b++ {
@@ -291,11 +280,9 @@ func (w *world) granted(k *testRank, u *user, r Pinned, err error) {
 // end releases what u has.
 func (w *world) end(k *testRank, u *user) {
 	u.done = true
-	for _, r := range []Pinned{u.mine, u.remote} {
-		if r.Valid() {
-			if err := k.Release(r); err != nil {
-				w.t.Fatalf("rank %d: %v", k.c.Rank, err)
-			}
+	if r := u.remote; r.Valid() {
+		if err := k.Release(r); err != nil {
+			w.t.Fatalf("rank %d: %v", k.c.Rank, err)
 		}
 	}
 	k.users = slices.DeleteFunc(k.users, func(v *user) bool { return v == u })
@@ -365,18 +352,9 @@ func (w *world) vacate(k *testRank) {
 	}
 }
 
-// onceFits: k can pin s, for which no pin is made to wait, or overtaken.
+// onceFits: k can pin s, for which no pin is made to wait.
 func (w *world) onceFits(k *testRank, s span) bool {
-	local := map[uint64]bool{}
-	for _, u := range k.users {
-		if u.local && u.waits != 0 {
-			return false
-		}
-		for a := u.mine.Addr(); u.mine.Valid() && a < u.mine.Addr()+Addr(u.mine.Len()); a += testBucket {
-			local[uint64(a)] = true
-		}
-	}
-	return k.mem.whole(s) && !k.mem.full && len(local)+k.mem.pinnedOnce()+s.buckets() <= k.l.Local
+	return k.mem.whole(s) && !k.mem.full && k.mem.pinnedOnce()+s.buckets() <= k.l.Local
 }
 
 // check compares all ranks' tables with each other and with what is in use.
@@ -412,26 +390,18 @@ func (w *world) check() {
 		if k.pinned != len(k.mem.pinned) {
 			w.t.Fatalf("rank %d: %d pinned, counted %d", r, len(k.mem.pinned), k.pinned)
 		}
-		local := map[uint64]bool{}
 		for _, u := range k.users {
 			w.reaches(k, u.remote)
-			w.reaches(k, u.mine)
-			for a := u.mine.Addr(); u.mine.Valid() && a < u.mine.Addr()+Addr(u.mine.Len()); a += testBucket {
-				local[uint64(a)] = true
-			}
 		}
-		if k.onceUse != k.mem.pinnedOnce() || k.localUse+k.onceUse > k.l.Local {
-			w.t.Fatalf("rank %d: %d buckets pinned once, counted %d, with %d in local use", r, k.mem.pinnedOnce(), k.onceUse, k.localUse)
-		}
-		if len(local) != k.localUse {
-			w.t.Fatalf("rank %d: %d buckets in local use, counted %d, at most %d", r, len(local), k.localUse, k.l.Local)
+		if k.onceUse != k.mem.pinnedOnce() || k.onceUse > k.l.Local {
+			w.t.Fatalf("rank %d: %d buckets pinned once, counted %d", r, k.mem.pinnedOnce(), k.onceUse)
 		}
 	}
 }
 
 // reaches: each bucket of a region in use is pinned under the address that its
 // user has, or it was withdrawn and the address is not given again.
-func (w *world) reaches(k *testRank, r Pinned) {
+func (w *world) reaches(k *testRank, r region) {
 	if !r.Valid() || w.ranks[r.Rank()].dead {
 		return
 	}
@@ -457,8 +427,8 @@ func (w *world) reaches(k *testRank, r Pinned) {
 	}
 }
 
-// countUsers: the users of own buckets are local ones and those that hold them.
-func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
+// countUsers: the users of own buckets are those that hold them.
+func (m *machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 	holders := map[uint64]uint32{}
 	for _, p := range m.peers {
 		n, twice := 0, map[uint64]bool{}
@@ -482,8 +452,8 @@ func (m *Machine) countUsers(t interface{ Fatalf(string, ...any) }) {
 	}
 	for i := m.own.first(); i != 0; i = m.own.slots[i].next {
 		s := &m.own.slots[i]
-		if s.users != holders[s.bucket]+s.local {
-			t.Fatalf("bucket %d: %d users, %d of them local, and %d firehoses", s.bucket, s.users, s.local, holders[s.bucket])
+		if s.users != holders[s.bucket] {
+			t.Fatalf("bucket %d: %d users, and %d firehoses", s.bucket, s.users, holders[s.bucket])
 		}
 		delete(holders, s.bucket)
 	}
@@ -527,11 +497,7 @@ func (w *world) drain() {
 			}
 			for _, u := range slices.Clone(k.users) {
 				if u.waits == 0 && !u.done {
-					if !u.local && u.ln > 0 {
-						w.local(k, u)
-					} else {
-						w.end(k, u)
-					}
+					w.end(k, u)
 					busy = true
 				}
 			}
@@ -549,33 +515,14 @@ func (w *world) drain() {
 	}
 }
 
-// isPresent: no access has found r's bucket to be stale.
-func (w *world) isPresent(k *testRank, r Pinned) bool {
-	t := &k.peer(r.Rank()).t
-	i := t.find(r.first)
-	return i != 0 && t.slots[i].state == present
-}
-
-// local begins the second part of u's pins.
-func (w *world) local(k *testRank, u *user) {
-	u.local = true
-	w.next++
-	r, ok, err := k.LocalPin(u.la, u.ln, w.next)
-	if ok || err != nil {
-		w.granted(k, u, r, err)
-	} else {
-		u.waits = w.next
-	}
-}
-
 // TestMachineModel runs several ranks with small budgets, whose messages arrive
 // in any order, and whose users pin, access and release; memory is withdrawn,
 // cannot be registered, and ranks die.
 func TestMachineModel(t *testing.T) {
-	var misses, lent int
+	var first int
 	defer func() {
-		if !testing.Short() && (misses == 0 || lent == 0) { // fewer programs may lack them
-			t.Errorf("%d requests sent by the caller, %d regions lent", misses, lent)
+		if !testing.Short() && first == 0 { // fewer programs may lack them
+			t.Error("no request is sent ahead of the tables")
 		}
 	}()
 	rapid.Check(t, func(t *rapid.T) {
@@ -618,11 +565,16 @@ func TestMachineModel(t *testing.T) {
 				k := alive(t)
 				u := &user{rank: (k.c.Rank + rapid.IntRange(1, ranks-1).Draw(t, "to")) % ranks}
 				u.a, u.n = place(t, k.l.MaxRemote)
-				if rapid.Bool().Draw(t, "both") {
-					u.la, u.ln = place(t, k.l.MaxLocal)
-				}
 				w.next++
 				sent := len(w.sent)
+				k.first = nil
+				if rapid.Bool().Draw(t, "first") {
+					k.first = func(dst int, m move) bool {
+						w.sent = append(w.sent, packet{src: k.c.Rank, dst: dst, move: m})
+						first++
+						return true
+					}
+				}
 				r, ok, err := k.RemotePin(u.rank, u.a, u.n, w.next)
 				if w.ranks[u.rank].dead {
 					if !errors.Is(err, errs.ErrPeer) {
@@ -641,73 +593,11 @@ func TestMachineModel(t *testing.T) {
 					t.Fatalf("%d messages for one pin, granted: %v", n, ok)
 				}
 			},
-			"miss": func(t *rapid.T) {
-				k := alive(t)
-				u := &user{rank: (k.c.Rank + rapid.IntRange(1, ranks-1).Draw(t, "to")) % ranks}
-				u.a, u.n = place(t, testBucket)
-				if rapid.Bool().Draw(t, "both") {
-					u.la, u.ln = place(t, k.l.MaxLocal)
-				}
-				stats := k.stats
-				move, ok := k.Miss(u.rank, u.a, u.n)
-				if !ok {
-					if k.stats != stats {
-						t.Fatalf("no miss, but counted: %+v, before %+v", k.stats, stats)
-					}
-					return
-				}
-				if w.ranks[u.rank].dead || !k.peer(u.rank).queue.Empty() {
-					t.Fatalf("a dead rank is to be asked, or waiting pins are overtaken")
-				}
-				w.next++
-				sent := rapid.Bool().Draw(t, "sent")
-				k.Missed(w.next, sent)
-				if sent {
-					w.sent = append(w.sent, packet{src: k.c.Rank, dst: u.rank, move: move})
-				}
-				k.users = append(k.users, u)
-				u.waits = w.next
-				had := len(w.sent)
-				w.pump(k)
-				if sent && len(w.sent) != had || !sent && (len(w.sent) != had+1 || w.sent[had].move != move) {
-					t.Fatalf("sent: %v, and then %d messages", sent, len(w.sent)-had)
-				}
-				if k.stats.RemoteMisses != stats.RemoteMisses+1 || k.stats.Moves != stats.Moves+1 {
-					t.Fatalf("a miss, counted: %+v, before %+v", k.stats, stats)
-				}
-				misses++
-			},
-			"lend": func(t *rapid.T) {
-				k := alive(t)
-				u := some(t, k, func(u *user) bool { return u.waits == 0 && !u.local && u.ln == 0 && u.remote.Valid() && !u.once })
-				one := u.remote.Len() == testBucket
-				want, _ := k.At(u.remote, u.a)
-				waiting := slices.ContainsFunc(k.users, func(v *user) bool { return v.rank == u.rank && v.waits != 0 && !v.local })
-				g, ok := k.Lend(u.remote, u.a)
-				if ok && (g != want || !one || w.ranks[u.rank].dead) || !ok && one && !waiting && !u.faulted && !w.ranks[u.rank].dead && w.isPresent(k, u.remote) {
-					t.Fatalf("lent: %v, %v, want %v", ok, g, want)
-				}
-				if !ok {
-					return
-				}
-				if !k.peer(u.rank).queue.Empty() {
-					t.Fatalf("pins that wait for what is released do not go on")
-				}
-				lent++
-				if rapid.Bool().Draw(t, "keep") {
-					if r := k.Keep(u.rank, u.a); r != u.remote {
-						t.Fatalf("kept as %+v, was %+v", r, u.remote)
-					}
-					return
-				}
-				u.done = true
-				k.users = slices.DeleteFunc(k.users, func(v *user) bool { return v == u })
-			},
 			"try": func(t *rapid.T) {
 				k := alive(t)
 				u := &user{rank: (k.c.Rank + 1) % ranks}
 				u.a, u.n = place(t, 2*testBucket)
-				waiting := slices.ContainsFunc(k.users, func(v *user) bool { return v.rank == u.rank && v.waits != 0 && !v.local })
+				waiting := slices.ContainsFunc(k.users, func(v *user) bool { return v.rank == u.rank && v.waits != 0 })
 				usable, maybe := true, false
 				for b := uint64(u.a) / testBucket; b <= (uint64(u.a)+u.n-1)/testBucket; b++ {
 					usable = usable && k.here[[2]uint64{uint64(u.rank), b}]
@@ -720,17 +610,7 @@ func TestMachineModel(t *testing.T) {
 						wasStale = wasStale || p.t.slots[i].state == stale
 					}
 				}
-				hits := k.stats.RemoteHits
 				g, look := k.Look(u.rank, u.a, u.n)
-				if look && rapid.Bool().Draw(t, "keep") {
-					r := k.Keep(u.rank, u.a)
-					if at, n := k.At(r, u.a); at != g || n < u.n || k.stats.RemoteHits != hits+1 {
-						t.Fatalf("looked at %v, kept %v for %d bytes, %d hits", g, at, n, k.stats.RemoteHits-hits)
-					}
-					k.users = append(k.users, u)
-					w.granted(k, u, r, nil)
-					return
-				}
 				r, ok := k.TryRemotePin(u.rank, u.a, u.n)
 				fits := (uint64(u.a)+u.n-1)/testBucket-uint64(u.a)/testBucket < uint64(k.l.maxBuckets)
 				if ok && (!usable && !maybe || dead) || !ok && usable && fits && !waiting && !dead && !wasStale {
@@ -747,32 +627,6 @@ func TestMachineModel(t *testing.T) {
 					k.users = append(k.users, u)
 					w.granted(k, u, r, nil)
 				}
-			},
-			"local": func(t *rapid.T) {
-				k := alive(t)
-				u := &user{rank: -1}
-				u.la, u.ln = place(t, k.l.MaxLocal)
-				k.users = append(k.users, u)
-				if rapid.Bool().Draw(t, "try") {
-					pins := k.stats.Pins
-					u.local = true
-					if r, ok := k.TryLocalPin(u.la, u.ln); ok {
-						w.granted(k, u, r, nil)
-					} else {
-						w.end(k, u)
-					}
-					if k.stats.Pins != pins {
-						t.Fatalf("try pins")
-					}
-				} else {
-					w.local(k, u)
-				}
-				w.pump(k)
-			},
-			"then local": func(t *rapid.T) {
-				k := alive(t)
-				w.local(k, some(t, k, func(u *user) bool { return u.waits == 0 && !u.local && u.ln > 0 && u.remote.Valid() }))
-				w.pump(k)
 			},
 			"once": func(t *rapid.T) {
 				k := alive(t)
@@ -885,14 +739,14 @@ func TestMachineModel(t *testing.T) {
 // asker is rank 0 of two, with its requests' answers in the test's hands.
 type asker struct {
 	t    *testing.T
-	a, b *Machine
+	a, b *machine
 	mem  *fakeMemory // b's
 
-	ended []Done // that came with replies
+	ended []ended // that came with replies
 }
 
 // next is a pin of a's that has come to its end.
-func (k *asker) next() (d Done, ok bool) {
+func (k *asker) next() (d ended, ok bool) {
 	if len(k.ended) == 0 {
 		return k.a.NextDone()
 	}
@@ -903,15 +757,15 @@ func (k *asker) next() (d Done, ok bool) {
 func newAsker(t *testing.T, share int) *asker {
 	c := Config{Size: 2, Budget: uint64(share+1) * testBucket, Local: testBucket}
 	k := &asker{t: t}
-	k.a, _ = machine(t, c)
+	k.a, _ = newTest(t, c)
 	c.Rank = 1
-	k.b, k.mem = machine(t, c)
+	k.b, k.mem = newTest(t, c)
 	return k
 }
 
 // reply is b's, of either form.
 type reply struct {
-	moved Moved
+	moved moved
 	b     []byte
 }
 
@@ -945,7 +799,7 @@ func (k *asker) take(r reply) {
 }
 
 // pin is a remote pin of whole buckets.
-func (k *asker) pin(first, count int, cookie uint64) (Pinned, bool) {
+func (k *asker) pin(first, count int, cookie uint64) (region, bool) {
 	k.t.Helper()
 	r, ok, err := k.a.RemotePin(1, Addr(first*testBucket), uint64(count*testBucket), cookie)
 	if err != nil {
@@ -955,7 +809,7 @@ func (k *asker) pin(first, count int, cookie uint64) (Pinned, bool) {
 }
 
 // done expects the end of one pin.
-func (k *asker) done(cookie uint64, want error) Pinned {
+func (k *asker) done(cookie uint64, want error) region {
 	k.t.Helper()
 	d, ok := k.next()
 	if !ok || d.Cookie != cookie || !errors.Is(d.Err, want) {
@@ -986,12 +840,6 @@ func TestNoVictimOfItsOwn(t *testing.T) {
 	}
 	if _, ok := k.a.Look(1, 0, 1); ok {
 		t.Error("a look overtakes")
-	}
-	if _, ok := k.a.Miss(1, 5*testBucket, 1); ok {
-		t.Error("a miss overtakes")
-	}
-	if _, ok := k.a.Lend(zero, 0); ok {
-		t.Error("what others wait for is lent")
 	}
 	if _, ok := k.pin(0, 1, 4); ok {
 		t.Error("a hit overtakes")

@@ -26,19 +26,14 @@ type onceHeld struct {
 
 // PinOnce asks for exactly [a, a+n) of rank's memory: NextDone gives it with
 // cookie after one round trip, or an error that matches ErrResource if rank cannot
-// pin so much now. It is pinned in place of what rank may pin locally, so that the
-// budget is kept, and is not waited for, so that no pin waits for ever: see the
-// package comment.
-func (m *Machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
+// pin so much now. It is pinned within Config.Local of rank's budget, and is not waited
+// for, so that no pin waits for ever: see the package comment.
+func (m *machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
 	const op = "remote pin at once"
-	switch {
-	case rank < 0 || rank >= m.c.Size:
-		return errs.BadArg("firehose: %s: rank %d out of range: the job has ranks 0..%d", op, rank, m.c.Size-1)
-	case rank == m.c.Rank:
-		return errs.BadArg("firehose: %s of the own rank's memory: that is a local pin", op)
-	case n == 0 || uint64(a)+n-1 < uint64(a):
-		return errs.BadArg("firehose: %s of %d bytes at %#x", op, n, uint64(a))
-	case n > m.l.MaxOnce:
+	if err := m.checkRange(op, rank, a, n); err != nil {
+		return err
+	}
+	if n > m.l.MaxOnce {
 		m.stats.OnceRefused++
 		return errs.Resource("firehose: %s of %d bytes at %#x: at most %d fit (Config.Local)", op, n, uint64(a), m.l.MaxOnce)
 	}
@@ -49,12 +44,12 @@ func (m *Machine) PinOnce(rank int, a Addr, n, cookie uint64) error {
 	f := m.flight()
 	f.once, f.cookie, f.a, f.n = true, cookie, a, n
 	b := appendHead(m.buffer(), head{digest: m.digest, id: m.launch(p, f), kind: kindOnce, pins: 1})
-	m.out.Add(Message{Dst: rank, Payload: appendWord(appendWord(b, uint64(a)), n)})
+	m.out.Add(message{Dst: rank, Payload: appendWord(appendWord(b, uint64(a)), n)})
 	return nil
 }
 
 // receiveOnce takes the answer to PinOnce.
-func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
+func (m *machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 	grants, ok := parseReply(rest, h, m.grants[:0])
 	m.grants = grants[:0]
 	if !ok || h.kind != kindOnce || h.pins != 1 {
@@ -62,7 +57,7 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 		return
 	}
 	p.flights.remove(f)
-	d := Done{Cookie: f.cookie}
+	d := ended{Cookie: f.cookie}
 	if g := grants[0]; !valid(g.NLA) {
 		m.stats.OnceRefused++
 		d.Err = m.refusal(p.rank, f.a, g.NLA)
@@ -75,14 +70,14 @@ func (m *Machine) receiveOnce(p *peer, f *flight, h head, rest []byte) {
 		}
 		m.once[i] = once{p.rank, h.id, g.NLA}
 		m.stats.Once++
-		d.Pinned = Pinned{packed(g.NLA, p.rank), g.Key, uint64(f.a), metaOnce | uint64(i)<<onceSlot | f.n}
+		d.Pinned = region{packed(g.NLA, p.rank), g.Key, uint64(f.a), metaOnce | uint64(i)<<onceSlot | f.n}
 	}
 	m.land(f)
 	m.done.Add(d)
 }
 
 // releaseOnce gives back what PinOnce has pinned.
-func (m *Machine) releaseOnce(r Pinned) error {
+func (m *machine) releaseOnce(r region) error {
 	p := m.peer(r.Rank())
 	if p.err != nil {
 		return nil // all of it has gone
@@ -91,15 +86,15 @@ func (m *Machine) releaseOnce(r Pinned) error {
 	if i >= uint64(len(m.once)) || m.once[i].rank != r.Rank() || m.once[i].at != r.grant().NLA {
 		return errs.BadArg("firehose: release of a region of rank %d that is not pinned", r.Rank())
 	}
-	m.out.Add(Message{Dst: r.Rank(), Payload: appendHead(m.buffer(), head{digest: m.digest, id: m.once[i].id, kind: kindDrop})})
+	m.out.Add(message{Dst: r.Rank(), Payload: appendHead(m.buffer(), head{digest: m.digest, id: m.once[i].id, kind: kindDrop})})
 	m.once[i] = once{rank: -1}
 	m.freeOnce = append(m.freeOnce, uint32(i))
 	return nil
 }
 
-// grantOnce pins [a, a+n) for src if there is room among the local pins, none of
-// which waits. Then there is room in the budget, see pin.
-func (m *Machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
+// grantOnce pins [a, a+n) for src if there is room for it in Config.Local. Then there is
+// room in the budget, see pin.
+func (m *machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
 	switch {
 	case h.digest != m.digest:
 		m.stats.Violations++
@@ -109,7 +104,7 @@ func (m *Machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
 		return Grant{NLA: refusedRule}
 	}
 	k := int((n + m.c.Bucket - 1) >> m.shift)
-	if !m.localQueue.Empty() || m.localUse+m.onceUse+k > m.l.Local {
+	if m.onceUse+k > m.l.Local {
 		return Grant{NLA: refusedResource}
 	}
 	for i := range m.onceHeld {
@@ -134,7 +129,7 @@ func (m *Machine) grantOnce(src int, h head, a Addr, n uint64) Grant {
 }
 
 // dropOnce ends what was granted to src, and reports whether it was.
-func (m *Machine) dropOnce(src int, id uint32) bool {
+func (m *machine) dropOnce(src int, id uint32) bool {
 	i := slices.IndexFunc(m.onceHeld, func(h onceHeld) bool { return h.src == src && h.id == id })
 	if i < 0 {
 		return false
@@ -145,36 +140,33 @@ func (m *Machine) dropOnce(src int, id uint32) bool {
 }
 
 // revokeOnce takes memory back under src's hands.
-func (m *Machine) revokeOnce(h *onceHeld) {
+func (m *machine) revokeOnce(h *onceHeld) {
 	if h.buckets == 0 {
 		return
 	}
-	m.move(h)
+	m.uncount(h)
 	m.c.Memory.Revoke(h.a, h.n, h.grant)
 }
 
 // endOnce takes it back when src has done with it.
-func (m *Machine) endOnce(h *onceHeld) {
+func (m *machine) endOnce(h *onceHeld) {
 	if h.buckets == 0 {
 		m.c.Memory.Forget(h.a, h.n, h.grant)
 		return
 	}
-	m.move(h)
+	m.uncount(h)
 	m.c.Memory.Unpin(h.a, h.n, h.grant)
 }
 
-// move counts what is about to be unpinned.
-func (m *Machine) move(h *onceHeld) {
-	if m.c.Move != nil {
-		m.c.Move(h.a, h.n)
-	}
+// uncount takes h off the budget.
+func (m *machine) uncount(h *onceHeld) {
 	m.onceUse -= h.buckets
 	m.stats.Unpins += uint64(h.buckets)
 	h.buckets = 0
 }
 
 // forsake ends all that src, which has failed, was granted.
-func (m *Machine) forsake(src int) {
+func (m *machine) forsake(src int) {
 	m.onceHeld = slices.DeleteFunc(m.onceHeld, func(h onceHeld) bool {
 		if h.src != src {
 			return false

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What a victim can be chosen by. access reports whether k is a hit.
-type policy interface{ access(k int) bool }
+// What a victim can be chosen by. access says whether k is a hit.
+type victims interface{ access(k int) bool }
 
 type fifoPolicy struct {
 	in   map[int]bool
@@ -151,7 +151,7 @@ const firehoses = 1024
 // working set of so many times M.
 func simulate(name, kind string, of float64, warm, count int) float64 {
 	const size = firehoses
-	var p policy
+	var p victims
 	switch name {
 	case "FIFO":
 		p = &fifoPolicy{in: map[int]bool{}, q: empty(size)}

@@ -34,7 +34,8 @@ const sharedUnits = 16
 type unit struct {
 	seq   atomic.Uint64 // odd while a reader is inside
 	other atomic.Uint64 // of the visits so far, the one under way included, those that were no hits
-	_     [128 - 16]byte
+	kept  kept          // of the reader that is inside
+	_     [128]byte
 }
 
 // grants is a hash table of sets of ways places each.
@@ -119,9 +120,9 @@ func (u *unit) exit(hit bool) {
 	conc.LeaveWord(&u.seq)
 }
 
-// look is where to reach [a, a+n) of rank, which lies in one bucket. The caller is inside a
+// Look is where to reach [a, a+n) of rank, which lies in one bucket. The caller is inside a
 // unit, and may use it until it leaves.
-func (s *shared) look(rank int, a Addr, n uint64) (g Grant, ok bool) {
+func (s *shared) Look(rank int, a Addr, n uint64) (g Grant, ok bool) {
 	off := uint64(a) & s.mask
 	if n > s.mask+1-off {
 		return g, false

@@ -48,7 +48,7 @@ func TestSharedAgainstModel(t *testing.T) {
 				}
 				off := rapid.Uint64Range(0, bucket-1).Draw(t, "off")
 				n := rapid.Uint64Range(1, bucket+1).Draw(t, "n")
-				g, ok := s.look(int(at[0]), Addr(at[1]*bucket+off), n)
+				g, ok := s.Look(int(at[0]), Addr(at[1]*bucket+off), n)
 				u.exit(ok)
 				want, there := model[at]
 				if want.NLA += segment.NLA(off); ok != (there && off+n <= bucket) || ok && g != want {
@@ -78,7 +78,7 @@ func TestSharedIsBounded(t *testing.T) {
 	}
 	found := 0
 	for b := range uint64(all) {
-		if g, ok := s.look(0, Addr(b*segment.PageSize), 8); ok {
+		if g, ok := s.Look(0, Addr(b*segment.PageSize), 8); ok {
 			found++
 			if g.NLA != segment.NLA((b+1)*segment.PageSize) {
 				t.Fatalf("bucket %d is at %v", b, g.NLA)
@@ -102,7 +102,7 @@ func TestRemovedWhileRead(t *testing.T) {
 		wg.Go(func() {
 			for i := r; !stop.Load(); i++ {
 				if u := s.enter(); u != nil {
-					g, ok := s.look(1, Addr(i%buckets*segment.PageSize), 8)
+					g, ok := s.Look(1, Addr(i%buckets*segment.PageSize), 8)
 					if i%3 == 0 {
 						runtime.Gosched()
 					}

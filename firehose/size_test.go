@@ -23,7 +23,7 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	c := base
-	c.Rank, c.Memory, c.Move = 3, newFakeMemory(t, 0, 1), func(Addr, uint64) {}
+	c.Rank, c.Memory, c.leave = 3, newFakeMemory(t, 0, 1), func(int, Addr, uint64) {}
 	if c.Digest() != base.Digest() {
 		t.Error("it differs between ranks")
 	}
@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 	for _, bucket := range []uint64{0, 4 << 10, 32 << 20, 1 << 30} {
 		for _, size := range []int{1, 2, 3, 100, 1000, 10000, 1 << 20} {
 			c := Config{Size: size, Bucket: bucket, Memory: newFakeMemory(t, 0, 1)}
-			m, err := New(c)
+			m, err := newMachine(c)
 			if err != nil {
 				t.Errorf("%d ranks, buckets of %d: %v", size, bucket, err)
 				continue
@@ -52,9 +52,9 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestHugeLocal: what a Pinned cannot say is not granted.
+// TestHugeLocal: what a region cannot say is not granted.
 func TestHugeLocal(t *testing.T) {
-	m, err := New(Config{Size: 2, Budget: 4 << 40, Local: 2 << 40, Memory: newFakeMemory(t, 0, 1)})
+	m, err := newMachine(Config{Size: 2, Budget: 4 << 40, Local: 2 << 40, Memory: newFakeMemory(t, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestManyRanks(t *testing.T) {
 	// A peer, with its firehoses.
 	const size, share = 1000, 16
 	c := Config{Size: size, Budget: (size*share + share) * testBucket, Local: testBucket, Bucket: testBucket, Memory: newFakeMemory(t, 0, 1)}
-	m, err := New(c)
+	m, err := newMachine(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 const AddrLimit = Addr(segment.ExposedLimit - segment.ExposedBase)
 
 // Space gives addresses to a rank's memory, and pins buckets of it by an address
-// translation unit: it is the Memory of a Machine. Exposing memory costs nothing
+// translation unit: it is the Memory of a Cache. Exposing memory costs nothing
 // but addresses; registered, and locked if the ATU does that, is only what the
-// Machine pins. See the package comment on how addresses are given out.
+// Cache pins. See the package comment on how addresses are given out.
 //
 // All methods may be called by any goroutine.
 type Space struct {
@@ -296,21 +296,17 @@ func (s *Space) rebuild(old *parts, p *part) parts {
 	return v
 }
 
-// Conceal takes memory that was exposed at a back: m, whose Memory s is and
+// conceal takes memory that was exposed at a back: m, whose Memory s is and
 // which the caller may use now, withdraws it. When it returns no rank reaches the
-// memory by its addresses.
-func (s *Space) Conceal(m *Machine, a Addr) error {
-	_, err := s.conceal(m, a)
-	return err
-}
-
-func (s *Space) conceal(m *Machine, a Addr) (mem []byte, err error) {
+// memory by its addresses. Mapped memory is unmapped by unmap: a conduit's
+// Endpoint.UnmapMemory, which takes back whatever else has been registered of it.
+func (s *Space) conceal(m *machine, a Addr, unmap func(mem []byte) error) error {
 	s.mu.Lock()
 	v := s.parts.Load()
 	i := v.find(a)
 	if i < 0 || v.starts[i] != a || v.part[i].Load() == nil {
 		s.mu.Unlock()
-		return nil, errs.BadArg("firehose: no memory is exposed from %#x on", uint64(a))
+		return errs.BadArg("firehose: no memory is exposed from %#x on", uint64(a))
 	}
 	p := v.part[i].Load()
 	v.part[i].Store(nil)
@@ -331,17 +327,11 @@ func (s *Space) conceal(m *Machine, a Addr) (mem []byte, err error) {
 	s.mu.Unlock()
 	s.enter.Lock()
 	s.enter.Unlock() //lint:ignore SA2001 accesses that have found it have ended
-	return p.mem, m.Withdraw(a, uint64(len(p.mem)))
-}
-
-// Unmap conceals mapped memory and has it unmapped by unmap: a conduit's
-// Endpoint.UnmapMemory, which takes back whatever else has been registered of it.
-func (s *Space) Unmap(m *Machine, a Addr, unmap func(mem []byte) error) error {
-	mem, err := s.conceal(m, a)
-	if err != nil {
-		return err
+	err := m.Withdraw(a, uint64(len(p.mem)))
+	if err == nil && unmap != nil {
+		err = unmap(p.mem)
 	}
-	return unmap(mem)
+	return err
 }
 
 // Pin registers a bucket, or as much of it as is exposed; see Memory.

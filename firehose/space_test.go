@@ -38,7 +38,7 @@ type exposed struct {
 	mem    []byte
 	rights segment.Rights
 	peer   int
-	held   int // local pins of a part that is concealed
+	held   int // pins of a part that is concealed
 	gone   bool
 }
 
@@ -59,14 +59,14 @@ func TestSpaceModel(t *testing.T) {
 		}
 		const buckets = 16 // that can be given out
 		s.limit = (buckets + 1) * testBucket
-		m, err := New(Config{Size: 1, Budget: 64 * testBucket, Bucket: testBucket, Memory: s})
+		m, err := newMachine(Config{Size: 1, Budget: 64 * testBucket, Bucket: testBucket, Memory: s})
 		if err != nil {
 			t.Fatal(err)
 		}
 		parts := map[Addr]*exposed{}
 		type pin struct {
-			r Pinned
-			p *exposed
+			slot uint32 // of m's, which holds it for a peer
+			p    *exposed
 		}
 		var pins []pin
 		end := func(a Addr, p *exposed) Addr { return a + Addr(s.size(len(p.mem))) }
@@ -123,7 +123,7 @@ func TestSpaceModel(t *testing.T) {
 			"conceal": func(t *rapid.T) {
 				a := Addr(rapid.IntRange(0, buckets).Draw(t, "bucket") * testBucket)
 				p := parts[a]
-				err := s.Conceal(m, a)
+				err := s.conceal(m, a, nil)
 				if (p != nil && !p.gone) != (err == nil) || err != nil && !errors.Is(err, ErrBadArg) {
 					t.Fatalf("conceal %#x, which is exposed: %v: %v", a, p != nil && !p.gone, err)
 				}
@@ -141,16 +141,16 @@ func TestSpaceModel(t *testing.T) {
 			},
 			"pin": func(t *rapid.T) {
 				a := Addr(rapid.IntRange(0, (buckets+1)*testBucket-1).Draw(t, "a"))
-				r, ok, err := m.LocalPin(a, 1, 0)
+				slot, g := m.hold(uint64(a) / testBucket)
 				_, local := s.Local(a, 1)
 				b := a &^ (testBucket - 1)
-				if _, begins := s.Local(b, 1); (local || begins) != (ok && err == nil) || err != nil && !errors.Is(err, ErrNotExposed) {
-					t.Fatalf("pin at %#x, which is exposed: %v: %v, %v", a, local, ok, err)
+				if _, begins := s.Local(b, 1); (local || begins) != (slot != 0) || slot == 0 && g.NLA != refusedNotExposed {
+					t.Fatalf("pin at %#x, which is exposed: %v: %v, %v", a, local, slot, g)
 				}
-				if ok {
+				if slot != 0 {
 					for at, p := range parts {
 						if at <= a && a < end(at, p) {
-							pins = append(pins, pin{r, p})
+							pins = append(pins, pin{slot, p})
 						}
 					}
 				}
@@ -162,9 +162,7 @@ func TestSpaceModel(t *testing.T) {
 				i := rapid.IntRange(0, len(pins)-1).Draw(t, "pin")
 				k := pins[i]
 				pins = slices.Delete(pins, i, i+1)
-				if err := m.Release(k.r); err != nil {
-					t.Fatal(err)
-				}
+				m.unhold(k.slot)
 				if k.p.gone {
 					if k.p.held--; k.p.held == 0 {
 						for a, p := range parts {
@@ -229,9 +227,7 @@ func TestSpaceModel(t *testing.T) {
 			},
 		})
 		for _, k := range pins {
-			if err := m.Release(k.r); err != nil {
-				t.Fatal(err)
-			}
+			m.unhold(k.slot)
 		}
 		m.Close()
 		var st segment.ATUStats
@@ -250,7 +246,7 @@ func TestSpaceModel(t *testing.T) {
 func TestLocalAgainstConceal(t *testing.T) {
 	const size, rounds, readers = 3 * testBucket, 1000, 2
 	s, _ := newSpace(t, testBucket)
-	m, err := New(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
+	m, err := newMachine(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +287,7 @@ func TestLocalAgainstConceal(t *testing.T) {
 		binary.LittleEndian.PutUint64(mem[testBucket+8:], uint64(a))
 		newest.Store(uint64(a))
 		runtime.Gosched()
-		if err := s.Conceal(m, a); err != nil {
+		if err := s.conceal(m, a, nil); err != nil {
 			t.Fatal(err)
 		}
 		concealed.Store(uint64(a))
@@ -306,11 +302,11 @@ func TestLocalAgainstConceal(t *testing.T) {
 func TestConcealLetsGo(t *testing.T) {
 	s, atu := newSpace(t, testBucket)
 	s.limit = 1000 * testBucket
-	m, err := New(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
+	m, err := newMachine(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held []Pinned
+	var held []uint32 // slots of m that a peer remembers
 	var freed atomic.Int64
 	const n = 5000
 	keep, err := s.Expose(make([]byte, 1), segment.RightRead, segment.AnyPeer)
@@ -328,17 +324,17 @@ func TestConcealLetsGo(t *testing.T) {
 			t.Fatal("not found")
 		}
 		if i%7 == 0 {
-			r, ok, err := m.LocalPin(a, 1, 0)
-			if !ok || err != nil {
-				t.Fatal(ok, err)
+			slot, g := m.hold(uint64(a) / testBucket)
+			if slot == 0 {
+				t.Fatal(g)
 			}
-			if len(held) < 3 { // a peer remembers where it was
-				held = append(held, r)
-			} else if err := m.Release(r); err != nil {
-				t.Fatal(err)
+			if len(held) < 3 {
+				held = append(held, slot)
+			} else {
+				m.unhold(slot)
 			}
 		}
-		if err := s.Conceal(m, a); err != nil {
+		if err := s.conceal(m, a, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -355,10 +351,8 @@ func TestConcealLetsGo(t *testing.T) {
 	if freed.Load() < n {
 		t.Errorf("%d of %d are garbage", freed.Load(), n)
 	}
-	for _, r := range held {
-		if err := m.Release(r); err != nil {
-			t.Error(err)
-		}
+	for _, slot := range held {
+		m.unhold(slot)
 	}
 	if len(s.dying)+s.pinned.index.n > 0 {
 		t.Errorf("%d dying, %d pinned", len(s.dying), s.pinned.index.n)
@@ -377,7 +371,7 @@ func TestConcealLetsGo(t *testing.T) {
 // concealing.
 func TestManyParts(t *testing.T) {
 	s, _ := newSpace(t, testBucket)
-	m, err := New(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
+	m, err := newMachine(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +388,7 @@ func TestManyParts(t *testing.T) {
 		}
 	}
 	for i := range n {
-		if err := s.Conceal(m, Addr(testBucket+i*7919%n*each)); err != nil {
+		if err := s.conceal(m, Addr(testBucket+i*7919%n*each), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -407,7 +401,7 @@ func TestManyParts(t *testing.T) {
 // concealed.
 func TestConcealedWhileLookedUp(t *testing.T) {
 	s, _ := newSpace(t, testBucket)
-	m, err := New(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
+	m, err := newMachine(Config{Size: 1, Budget: 8 * testBucket, Bucket: testBucket, Memory: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +410,7 @@ func TestConcealedWhileLookedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.at(a)
-	if err := s.Conceal(m, a); err != nil {
+	if err := s.conceal(m, a, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.last.Store(p)

@@ -39,14 +39,13 @@ func (r *rank) faults(reg firehose.Pinned, a firehose.Addr) error {
 			return fmt.Errorf("%s at %#x, which is stale: %v", what, a, err)
 		}
 	}
-	r.c.Stale(reg)
-	return r.c.Release(reg)
+	return r.c.Stale(reg)
 }
 
 // gone reports whether memory at a is neither pinned anew nor reached by what is
 // remembered.
 func (r *rank) gone(dst int, a firehose.Addr) error {
-	if _, ok := r.c.Reach(dst, a, 1, func(firehose.Grant) bool { return true }); ok {
+	if _, ok := r.c.TryRemotePin(dst, a, 1); ok || r.x.Now(&conduits.Access{Verb: conduits.GetWord, Size: 1, Rank: dst, At: nla(a)}) {
 		return errors.New("a stale firehose is reached by")
 	}
 	if _, err := r.c.RemotePin(dst, a, 1); !errors.Is(err, firehose.ErrNotExposed) {

@@ -25,7 +25,6 @@ type slot struct {
 	grant      Grant
 	prev, next uint32 // older and newer
 	users      uint32 // how many hold it: it must not go away
-	local      uint32 // own table: how many of the users are local
 	state      state
 	marked     bool // used since the hand came by
 	shared     bool // readers may have used it since then, too: see table.used

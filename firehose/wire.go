@@ -32,7 +32,7 @@ import (
 // What moves one firehose, or attaches one, which is what most requests are for, is a
 // short message instead, as its answer is between ranks in reach of load and store, where
 // it takes less time. The words of other answers are the bytes of a medium one.
-// See Move and Moved.
+// See move and moved.
 const (
 	kindMove = 1
 	kindOnce = 3
@@ -48,11 +48,11 @@ const (
 	numRefusals
 )
 
-// Move is a request that asks for one bucket and gives up one or none, as the words
+// move is a request that asks for one bucket and gives up one or none, as the words
 // of a short message.
-type Move [4]uint32
+type move [4]uint32
 
-// The words of a Move.
+// The words of a move.
 const (
 	moveDigest = iota
 	moveID
@@ -62,22 +62,22 @@ const (
 	moveBuckets = 1<<32 - 1 // buckets from this one on need a medium message
 )
 
-// Moved answers a Move.
-type Moved [5]uint32
+// moved answers a move.
+type moved [5]uint32
 
-// The words of a Moved.
+// The words of a moved.
 const (
 	movedID   = 0
 	movedAddr = 1 // a network logical address, or a refusal's code, in 2 words
 	movedKey  = 3 // in 2 words
 )
 
-func movedTo(id uint32, g Grant) Moved {
-	return Moved{id, uint32(g.NLA), uint32(g.NLA >> 32), uint32(g.Key), uint32(g.Key >> 32)}
+func movedTo(id uint32, g Grant) moved {
+	return moved{id, uint32(g.NLA), uint32(g.NLA >> 32), uint32(g.Key), uint32(g.Key >> 32)}
 }
 
 // append adds w's bytes to b.
-func (w *Moved) append(b []byte) []byte {
+func (w *moved) append(b []byte) []byte {
 	for _, v := range w {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
@@ -85,7 +85,7 @@ func (w *Moved) append(b []byte) []byte {
 }
 
 // movedIn is what append has added, or the answer to nothing.
-func movedIn(b []byte) (w Moved) {
+func movedIn(b []byte) (w moved) {
 	if len(b) != 4*len(w) {
 		return w
 	}
@@ -95,7 +95,7 @@ func movedIn(b []byte) (w Moved) {
 	return w
 }
 
-func (w *Moved) grant() Grant {
+func (w *moved) grant() Grant {
 	return Grant{
 		NLA: segment.NLA(w[movedAddr]) | segment.NLA(w[movedAddr+1])<<32,
 		Key: uint64(w[movedKey]) | uint64(w[movedKey+1])<<32,

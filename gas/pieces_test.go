@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
@@ -40,7 +41,7 @@ func plainPiecesOf(n *Node) (calls, pieces uint64, err error) {
 	dst, at, model := q.Rank(), q.NLA(), make([]byte, size)
 	rng := rand.New(rand.NewPCG(7, uint64(me)))
 	// Firehoses first, to count what accesses take that need none.
-	if err := x.SetStrategy(extended.AlwaysPin); err != nil {
+	if err := x.Exposed().SetStrategy(firehose.AlwaysPin); err != nil {
 		return 0, 0, err
 	}
 	if err := q.GetSlice(n, make([]byte, size)); err != nil {

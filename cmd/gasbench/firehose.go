@@ -10,7 +10,6 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
@@ -39,7 +38,7 @@ const hitArea = 1 << 20
 
 // plan is how far's memory is laid out.
 func (j *job) plan() (f far, mapped, heap uint64, err error) {
-	f.limits = j.x.Firehose().Limits()
+	f.limits = j.x.Exposed().Cache().Limits()
 	bucket := f.limits.Bucket
 	round := max(bucket, hitArea)
 	// Peers leave buckets pinned until the room is needed: to have all of them moved
@@ -134,7 +133,7 @@ func (j *job) pins() (uint64, error) {
 // answerPins is rank 1's side.
 func (j *job) answerPins() error {
 	var s firehose.Stats
-	j.x.Firehose().Stats(&s)
+	j.x.Exposed().Cache().Stats(&s)
 	lo, hi := am.Pack64(s.Pins)
 	return j.e.RequestShort(0, hAnswer, lo, hi)
 }
@@ -205,7 +204,7 @@ func viaOf(way, kind string) string {
 
 // transfer makes an operation of put or get of size bytes of rank 1's memory at
 // address at(i) in turn, by a strategy.
-func (j *job) transfer(get bool, size int, s extended.Strategy, next func() segment.NLA) op {
+func (j *job) transfer(get bool, size int, s firehose.Strategy, next func() segment.NLA) op {
 	x, local := j.x, j.local[:size]
 	run := func(count int) error {
 		for range count {
@@ -225,7 +224,7 @@ func (j *job) transfer(get bool, size int, s extended.Strategy, next func() segm
 			return nil
 		}
 	}
-	return op{begin: func(int) error { return x.SetStrategy(s) }, run: run, legs: 1}
+	return op{begin: func(int) error { return x.Exposed().SetStrategy(s) }, run: run, legs: 1}
 }
 
 // always is one address over and over.
@@ -245,12 +244,12 @@ func onward(a segment.NLA, n, step uint64) func() segment.NLA {
 
 // hit is a transfer to memory that a firehose reaches.
 func (j *job) hit(get bool, size int, kind string) op {
-	return j.transfer(get, size, extended.AlwaysPin, always(j.far.at[kind]+j.far.hits))
+	return j.transfer(get, size, firehose.AlwaysPin, always(j.far.at[kind]+j.far.hits))
 }
 
 // miss is a transfer to memory whose firehose is elsewhere.
 func (j *job) miss(get bool, size int, kind string) op {
-	return j.transfer(get, size, extended.AlwaysPin, onward(j.far.at[kind], j.far.misses, max(uint64(size), j.far.limits.Bucket)))
+	return j.transfer(get, size, firehose.AlwaysPin, onward(j.far.at[kind], j.far.misses, max(uint64(size), j.far.limits.Bucket)))
 }
 
 func farPutCases(j *job) ([]outcase, error) { return j.transferCases(false) }
@@ -276,16 +275,16 @@ func (j *job) transferCases(get bool) ([]outcase, error) {
 		for _, kind := range []string{kindMapped, kindHeap} {
 			add(viaOf(viaHit, kind), j.hit(get, size, kind))
 			add(viaOf(viaMiss, kind), j.miss(get, size, kind))
-			add(viaOf(viaRegister, kind), j.transfer(get, size, extended.AlwaysRegister, always(j.far.at[kind]+j.far.hits)))
+			add(viaOf(viaRegister, kind), j.transfer(get, size, firehose.AlwaysRegister, always(j.far.at[kind]+j.far.hits)))
 		}
-		add(viaBounce, j.transfer(get, size, extended.AlwaysBounce, always(j.far.at[kindMapped]+j.far.hits)))
+		add(viaBounce, j.transfer(get, size, firehose.AlwaysBounce, always(j.far.at[kindMapped]+j.far.hits)))
 	}
 	return l, nil
 }
 
 // attached is a transfer to the attach segment.
 func (j *job) attached(get bool, size int) op {
-	return j.transfer(get, size, extended.AlwaysPin, always(j.data()))
+	return j.transfer(get, size, firehose.AlwaysPin, always(j.data()))
 }
 
 // largestSet is the largest working set, of what firehoses reach.
@@ -324,7 +323,7 @@ func workingSets(j *job, o options) ([]line, error) {
 	if err := j.needFar(); err != nil {
 		return nil, err
 	}
-	if err := j.x.SetStrategy(extended.AlwaysPin); err != nil {
+	if err := j.x.Exposed().SetStrategy(firehose.AlwaysPin); err != nil {
 		return nil, err
 	}
 	share, bucket := j.far.limits.Share, j.far.limits.Bucket
@@ -388,7 +387,7 @@ func workingSets(j *job, o options) ([]line, error) {
 // misses counts the pins of this rank for which a firehose had to be moved.
 func (j *job) misses() uint64 {
 	var s firehose.Stats
-	j.x.Firehose().Stats(&s)
+	j.x.Exposed().Cache().Stats(&s)
 	return s.RemoteMisses
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -59,6 +60,6 @@ func (j *job) pieces(k int, f func(n int) error) op {
 		}
 		return nil
 	})
-	o.begin = func(int) error { return j.x.SetStrategy(extended.AlwaysPin) }
+	o.begin = func(int) error { return j.x.Exposed().SetStrategy(firehose.AlwaysPin) }
 	return o
 }

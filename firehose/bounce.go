@@ -12,7 +12,7 @@
 //
 // and of the reply: 2 status, 3..4 value, or 3 what was argument 5.
 
-package exposed
+package firehose
 
 import (
 	"errors"
@@ -22,7 +22,6 @@ import (
 
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -57,29 +56,19 @@ var errRefused = fmt.Errorf("the owner grants no such right to this rank: %w", s
 
 // bounces is the transport. It is safe for concurrent use.
 type bounces struct {
+	route *Route // has the bounces' memory, and hears of their ends
 	e     *am.Endpoint
-	space *firehose.Space // what this rank exposes
-	owner bouncer
 	reply []byte // of onRead, of which one runs at a time
 
 	queued atomic.Int32 // bounces that are not all sent
 	mu     sync.Mutex
-	queues []queue // no rank has two; none is empty and not busy
-}
-
-// bouncer has the bounces' memory, and hears of their ends.
-type bouncer interface {
-	// bounceAt is the bounce of the access with that index, if there is such an access;
-	// it may not be under way.
-	bounceAt(index uint32) *bounce
-	// bounced says that b, with value and err, is over. In handlers, too.
-	bounced(b *bounce)
+	boxes  []outbox // no rank has two; none is empty and not busy
 }
 
 // bounce is an access that the owner makes. All but the first two fields are the
-// transport's, under bounces.mu, until bouncer.bounced gets it.
+// transport's, under bounces.mu, until Route.bounced gets it.
 type bounce struct {
-	*request
+	a          *conduits.Access
 	index, gen uint32 // by which answers name it; gen differs for each use of index
 
 	next    *bounce
@@ -90,14 +79,14 @@ type bounce struct {
 	err     error  // the first
 }
 
-// queue has the bounces that wait for credit towards one rank.
-type queue struct {
+// outbox has the bounces that wait for credit towards one rank.
+type outbox struct {
 	rank        int
 	busy        bool // a goroutine is sending
 	first, last *bounce
 }
 
-func (q *queue) add(b *bounce) {
+func (q *outbox) add(b *bounce) {
 	if q.first == nil {
 		q.first = b
 	} else {
@@ -106,7 +95,7 @@ func (q *queue) add(b *bounce) {
 	q.last = b
 }
 
-func (q *queue) take() *bounce {
+func (q *outbox) take() *bounce {
 	b := q.first
 	if b != nil {
 		q.first, b.next = b.next, nil
@@ -115,7 +104,7 @@ func (q *queue) take() *bounce {
 }
 
 // back undoes take.
-func (q *queue) back(b *bounce) {
+func (q *outbox) back(b *bounce) {
 	if b.next = q.first; b.next == nil {
 		q.last = b
 	}
@@ -131,15 +120,15 @@ func (t *bounces) handlers() []am.Entry {
 	}
 }
 
-// start has the owner do q, for the access whose b is. Not in a handler.
-func (t *bounces) start(b *bounce, q *request, index, gen uint32) {
-	rank := q.rank // as soon as it is queued another goroutine may send it, and end it
+// start has the owner make a, for the access whose b is. Not in a handler.
+func (t *bounces) start(b *bounce, a *conduits.Access, index, gen uint32) {
+	rank := a.Rank // as soon as it is queued another goroutine may send it, and end it
 	t.mu.Lock()
-	*b = bounce{request: q, index: index, gen: gen, sending: true}
-	k := t.queue(rank)
+	*b = bounce{a: a, index: index, gen: gen, sending: true}
+	k := t.box(rank)
 	if k == nil {
-		t.queues = append(t.queues, queue{rank: rank})
-		k = &t.queues[len(t.queues)-1]
+		t.boxes = append(t.boxes, outbox{rank: rank})
+		k = &t.boxes[len(t.boxes)-1]
 	}
 	k.add(b)
 	t.queued.Add(1)
@@ -147,11 +136,11 @@ func (t *bounces) start(b *bounce, q *request, index, gen uint32) {
 	t.send(rank)
 }
 
-// queue finds the queue towards rank. t.mu is held.
-func (t *bounces) queue(rank int) *queue {
-	for i := range t.queues {
-		if t.queues[i].rank == rank {
-			return &t.queues[i]
+// box finds the outbox towards rank. t.mu is held.
+func (t *bounces) box(rank int) *outbox {
+	for i := range t.boxes {
+		if t.boxes[i].rank == rank {
+			return &t.boxes[i]
 		}
 	}
 	return nil
@@ -163,8 +152,8 @@ func (t *bounces) sendAll() {
 		return
 	}
 	t.mu.Lock()
-	for i := 0; i < len(t.queues); i++ {
-		rank := t.queues[i].rank
+	for i := 0; i < len(t.boxes); i++ {
+		rank := t.boxes[i].rank
 		t.mu.Unlock()
 		t.send(rank)
 		t.mu.Lock()
@@ -177,7 +166,7 @@ func (t *bounces) sendAll() {
 func (t *bounces) send(rank int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q := t.queue(rank)
+	q := t.box(rank)
 	if q == nil || q.busy {
 		return // nothing, or it is being sent
 	}
@@ -189,11 +178,11 @@ func (t *bounces) send(rank int) {
 		}
 		// The reply may be here before the request's sender goes on.
 		b.out++
-		n := min(b.size()-b.sent, t.e.MaxMedium())
+		n := min(int(b.a.Len())-b.sent, t.e.MaxMedium())
 		t.mu.Unlock()
 		sent, err := t.ask(b, n)
 		t.mu.Lock()
-		q = t.queue(rank)
+		q = t.box(rank)
 		if !sent && b.out > 0 { // else the owner has answered what it was not asked
 			b.out--
 		}
@@ -206,46 +195,47 @@ func (t *bounces) send(rank int) {
 		if err != nil && b.err == nil {
 			b.err = err
 		}
-		if b.sent < b.size() && b.err == nil {
+		if b.sent < int(b.a.Len()) && b.err == nil {
 			q.back(b)
 			continue
 		}
 		t.queued.Add(-1)
 		if b.sending = false; b.out == 0 {
 			t.mu.Unlock()
-			t.owner.bounced(b)
+			t.route.bounced(b)
 			t.mu.Lock()
-			q = t.queue(rank)
+			q = t.box(rank)
 		}
 	}
-	last := len(t.queues) - 1
-	*q = t.queues[last]
-	t.queues[last] = queue{}
-	t.queues = t.queues[:last]
+	last := len(t.boxes) - 1
+	*q = t.boxes[last]
+	t.boxes[last] = outbox{}
+	t.boxes = t.boxes[:last]
 }
 
 // ask sends a request for the next n bytes of b if there is credit.
 func (t *bounces) ask(b *bounce, n int) (bool, error) {
-	lo, hi := am.Pack64(uint64(b.addr) + uint64(b.sent))
-	switch b.kind {
-	case kindGet:
-		return t.e.TryRequestShort(b.rank, handlerRead, b.index, b.gen, lo, hi, uint32(n), uint32(b.sent))
-	case kindAtomic:
-		vlo, vhi := am.Pack64(b.v)
-		wlo, whi := am.Pack64(b.w)
-		return t.e.TryRequestShort(b.rank, handlerAtomic, b.index, b.gen, lo, hi, uint32(b.op)|uint32(b.typ)<<8, vlo, vhi, wlo, whi)
+	a := b.a
+	lo, hi := am.Pack64(uint64(addrOf(a.At)) + uint64(b.sent))
+	switch a.Verb {
+	case conduits.Get:
+		return t.e.TryRequestShort(a.Rank, handlerRead, b.index, b.gen, lo, hi, uint32(n), uint32(b.sent))
+	case conduits.Atomic:
+		vlo, vhi := am.Pack64(a.A)
+		wlo, whi := am.Pack64(a.B)
+		return t.e.TryRequestShort(a.Rank, handlerAtomic, b.index, b.gen, lo, hi, uint32(a.Op)|uint32(a.Type)<<8, vlo, vhi, wlo, whi)
 	}
-	return t.e.TryRequestMedium(b.rank, handlerWrite, b.b[b.sent:b.sent+n:b.sent+n], b.index, b.gen, lo, hi)
+	return t.e.TryRequestMedium(a.Rank, handlerWrite, a.Mem[b.sent:b.sent+n:b.sent+n], b.index, b.gen, lo, hi)
 }
 
 // status is what the owner says of err, of an access at a: a status, and two words, in
 // which is where the memory ends that the access has run over.
-func (t *bounces) status(a firehose.Addr, err error) (st, lo, hi uint32) {
+func (t *bounces) status(a Addr, err error) (st, lo, hi uint32) {
 	switch {
 	case err == nil:
 		return bounceDone, 0, 0
-	case errors.Is(err, firehose.ErrNotExposed):
-		lo, hi = am.Pack64(uint64(t.space.End(a)))
+	case errors.Is(err, ErrNotExposed):
+		lo, hi = am.Pack64(uint64(t.route.space.End(a)))
 		return bounceNotExposed, lo, hi
 	}
 	return bounceFault, 0, 0
@@ -260,8 +250,8 @@ func (t *bounces) wake() {
 // An error of a reply means that the job has failed, which waiters are told.
 
 func (t *bounces) onWrite(k *am.Token, args []uint32, payload []byte) {
-	a := firehose.Addr(am.Uint64(args, 2))
-	err := t.space.Serve(k.Src(), a, uint64(len(payload)), segment.RightWrite, func(mem []byte) { copyWords(mem, payload) })
+	a := Addr(am.Uint64(args, 2))
+	err := t.route.space.Serve(k.Src(), a, uint64(len(payload)), segment.RightWrite, func(mem []byte) { copyWords(mem, payload) })
 	if err == nil {
 		t.wake()
 	}
@@ -275,11 +265,11 @@ func (t *bounces) onRead(k *am.Token, args []uint32, _ []byte) {
 		_ = k.ReplyShort(handlerBounced, args[0], args[1], bounceRefused, 0, 0)
 		return
 	}
-	a := firehose.Addr(am.Uint64(args, 2))
+	a := Addr(am.Uint64(args, 2))
 	if cap(t.reply) < int(n) {
 		t.reply = make([]byte, t.e.MaxMedium())
 	}
-	if err := t.space.Serve(k.Src(), a, uint64(n), segment.RightRead, func(mem []byte) { copyWords(t.reply[:n], mem) }); err != nil {
+	if err := t.route.space.Serve(k.Src(), a, uint64(n), segment.RightRead, func(mem []byte) { copyWords(t.reply[:n], mem) }); err != nil {
 		st, lo, hi := t.status(a, err)
 		_ = k.ReplyShort(handlerBounced, args[0], args[1], st, lo, hi)
 		return
@@ -294,9 +284,9 @@ func (t *bounces) onAtomic(k *am.Token, args []uint32, _ []byte) {
 	var lo, hi uint32
 	st := uint32(bounceRefused)
 	if args[4]>>16 == 0 && conduits.CheckAtomic("", op, typ, 0) == nil {
-		a := firehose.Addr(am.Uint64(args, 2))
+		a := Addr(am.Uint64(args, 2))
 		var ok bool
-		err := t.space.Serve(k.Src(), a, uint64(typ.Size()), segment.RightAtomic, func(mem []byte) {
+		err := t.route.space.Serve(k.Src(), a, uint64(typ.Size()), segment.RightAtomic, func(mem []byte) {
 			value, ok = applyWord(mem, op, typ, am.Uint64(args, 5), am.Uint64(args, 7))
 		})
 		if st, lo, hi = t.status(a, err); err == nil {
@@ -314,9 +304,9 @@ func (t *bounces) onAtomic(k *am.Token, args []uint32, _ []byte) {
 // onBounced takes an owner's answer. What is no answer to a request that is under
 // way to that rank is dropped.
 func (t *bounces) onBounced(k *am.Token, args []uint32, payload []byte) {
-	b := t.owner.bounceAt(args[0])
+	b := t.route.bounceAt(args[0])
 	if b != nil && t.answered(b, k.Src(), args, payload) {
-		t.owner.bounced(b)
+		t.route.bounced(b)
 	}
 }
 
@@ -324,27 +314,27 @@ func (t *bounces) onBounced(k *am.Token, args []uint32, payload []byte) {
 func (t *bounces) answered(b *bounce, rank int, args []uint32, payload []byte) (over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b.out == 0 || b.gen != args[1] || b.rank != rank {
+	if b.out == 0 || b.gen != args[1] || b.a.Rank != rank {
 		return false
 	}
 	var err error
 	switch args[2] {
 	case bounceDone:
 		b.value = am.Uint64(args, 3)
-		if b.kind != kindGet {
+		if b.a.Verb != conduits.Get {
 			break
 		}
-		if at := uint64(args[3]); at+uint64(len(payload)) > uint64(len(b.b)) || len(payload) == 0 {
+		if at := uint64(args[3]); at+uint64(len(payload)) > uint64(len(b.a.Mem)) || len(payload) == 0 {
 			err = errs.BadArg("the owner has sent %d bytes from %d on", len(payload), at)
 		} else {
-			copyWords(b.b[at:at+uint64(len(payload))], payload)
+			copyWords(b.a.Mem[at:at+uint64(len(payload))], payload)
 		}
 	case bounceNotExposed:
-		err = firehose.NotExposed(firehose.Addr(am.Uint64(args, 3)))
+		err = NotExposed(Addr(am.Uint64(args, 3)))
 	case bounceFault:
 		err = errRefused
 	case bounceUnaligned:
-		err = errUnaligned(nlaOf(b.addr), b.rank, b.typ)
+		err = errUnaligned(b.a)
 	default:
 		err = errs.BadArg("the owner, rank %d, has refused the request as one that no rank sends (answer %d)", rank, args[2])
 	}

@@ -2,7 +2,7 @@
 // such word lies in a slice of at least its length, and holds no pointers; amd64 and
 // arm64 load and store unaligned words.
 
-package exposed
+package firehose
 
 import (
 	"unsafe"
@@ -31,6 +31,12 @@ func copyWords(dst, src []byte) {
 // aligned.
 func storeWord(dst []byte, v uint64) {
 	copyWords(dst, unsafe.Slice((*byte)(unsafe.Pointer(&v)), len(dst)))
+}
+
+// loadWord is the little-endian word that src is, as storeWord stores it.
+func loadWord(src []byte) (v uint64) {
+	copyWords(unsafe.Slice((*byte)(unsafe.Pointer(&v)), len(src)), src)
+	return v
 }
 
 // applyWord performs op on the beginning of mem, if that is aligned. op exists

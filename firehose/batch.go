@@ -1,8 +1,8 @@
 // Short accesses of one Shape, made together: where each would be a system call there is
-// one for all that firehoses reach (conduits.ManyAtOnce). What is not done so, because
+// one for all that firehoses reach (conduits.Access.Pieces). What is not done so, because
 // no firehose is attached or the conduit cannot, is an access of its own.
 
-package exposed
+package firehose
 
 import (
 	"sync"
@@ -22,6 +22,7 @@ type Batch struct {
 	most     int // the largest to since NewBatch
 	pieces   [batchMost]conduits.Piece
 	reached  [batchMost]conduits.Piece // the same, where firehoses reach them
+	access   conduits.Access
 }
 
 var batches = sync.Pool{New: func() any { return new(Batch) }}
@@ -65,36 +66,13 @@ func (b *Batch) Take() (segment.NLA, []byte) {
 }
 
 // Batches reports whether Many may do anything for rank.
-func (x *Endpoint) Batches(rank int) bool {
-	return x.accesses.many != nil && x.policy.short >= shortMax && x.near(rank) && rank != x.rank()
-}
+func (x *Route) Batches(rank int) bool { return rank != x.ep.Rank() && x.short(rank, shortMax) }
 
-// Many makes the first of the accesses that are left, as many as it can, and takes them.
-// False if there were none.
-func (x *Endpoint) Many(rank int, put bool, b *Batch) bool {
-	s := &x.accesses
-	left, reached := b.pieces[b.from:b.to], b.reached[b.from:b.to]
-	g, v, hit := s.cache.Enter(rank, addrOf(left[0].At), uint64(len(left[0].Mem)))
-	if !hit {
-		return false
-	}
-	k := 0
-	for {
-		reached[k] = conduits.Piece{At: g.NLA, Mem: left[k].Mem}
-		if k++; k == len(left) {
-			break
-		}
-		if g, hit = s.cache.Also(v, rank, addrOf(left[k].At), uint64(len(left[k].Mem))); !hit {
-			break
-		}
-	}
-	var n int
-	if put {
-		n = s.many.PutManyAtOnce(rank, reached[:k])
-	} else {
-		n = s.many.GetManyAtOnce(rank, reached[:k])
-	}
-	s.cache.ExitMany(v, k, n)
+// Many makes the first of the accesses that are left, all puts or all gets of rank's memory,
+// as many as it can, and takes them. False if there were none.
+func (x *Route) Many(rank int, verb conduits.Verb, b *Batch) bool {
+	b.access.Verb, b.access.Rank = verb, rank
+	n := x.cache.many(&b.access, b.pieces[b.from:b.to], b.reached[b.from:b.to])
 	b.from += n
 	return n > 0
 }
