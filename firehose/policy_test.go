@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a victim can be chosen by. access says whether k is a hit.
+// What a victim can be chosen by. access reports whether k is a hit.
 type victims interface{ access(k int) bool }
 
 type fifoPolicy struct {

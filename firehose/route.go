@@ -125,7 +125,7 @@ func (x *Route) Post(a *conduits.Access, wait bool) (conduits.Event, error) {
 	case !wait && x.Now(a):
 		return complete, nil
 	case a.Verb == conduits.GetWord:
-		return 0, conduits.NoVerb("firehose", a)
+		return 0, errs.BadArg("firehose: %v: only with Now", a.Verb)
 	}
 	p := x.claim(a)
 	have := a.Want &^ p.a.Want & conduits.SourceDone

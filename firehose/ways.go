@@ -147,7 +147,7 @@ func (y *policy) most(a Addr, n uint64) uint64 {
 	return min(n, y.reach(a))
 }
 
-// looks says whether n bytes at a may be a hit.
+// looks reports whether n bytes at a may be a hit.
 func (y *policy) looks(a Addr, n uint64) bool {
 	return y.strategy == Adaptive && n <= y.reach(a)
 }
