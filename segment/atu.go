@@ -269,11 +269,10 @@ func (t *ATU) remove(r *registration) {
 // Registrations is how many registrations there have been so far. It takes no lock.
 func (t *ATU) Registrations() uint64 { return t.count.Load() }
 
-// Since reports whether some of n bytes at a, which translate, are of a region that was
-// registered when there had been count registrations already. Then what was stored
-// there before, when Registrations was count, went to other memory, which has been
-// withdrawn: its addresses have been given out again. It takes no lock if there has
-// been no registration since, and else time linear in those that still are.
+// Since reports whether [a, a+n) was reused: whether some of it belongs to a registration
+// newer than number count, see Registrations. Bytes that a peer stored there earlier then
+// went to other memory, which has been withdrawn. It takes no lock if there has been no
+// registration since, and else time linear in those that still exist.
 func (t *ATU) Since(a NLA, n, count uint64) bool {
 	if t.count.Load() <= count {
 		return false

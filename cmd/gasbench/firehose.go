@@ -482,10 +482,9 @@ func targets(j *job, o options) ([]line, error) {
 	return append(lines, more...), err
 }
 
-// count tells from the counters what the puts were that are taken for misses: how many
-// of them missed (which buckets firehoses stay at because each round finds them, and
-// which stay pinned, depends on where the rounds began: mostly few), and for each miss
-// the requests of this rank, and the buckets that rank 1 has pinned.
+// count reports, for each kind, the fraction of intended misses that missed, and requests
+// and pins per miss. The fraction varies with where rounds begin: buckets that each round
+// finds keep their firehoses.
 func (j *job) count(kinds []string) ([]line, error) {
 	var lines []line
 	for _, kind := range kinds {

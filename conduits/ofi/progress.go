@@ -570,8 +570,8 @@ func (op *operation) refusal(rank int, r *record, data []byte) error {
 	return nil
 }
 
-// tell sends peers word of what has been taken from them, if no frame has told them and
-// they may need it, with mu held. standing says that the rank does not poll.
+// tell sends explicit acknowledgements that no outgoing frame has carried, to peers that may
+// need them, with mu held. standing: the rank does not poll.
 func (t *transport) tell(standing bool) {
 	owed := t.owed
 	t.owed = t.owed[:0]

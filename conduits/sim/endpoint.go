@@ -733,9 +733,8 @@ func (e *Endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	j.drive()
 }
 
-// drive runs the loop to its end. A thread that ends its goroutine
-// (runtime.Goexit) ends with it the one that resumed it, so that is not the
-// caller's.
+// drive runs the loop to its end, on a goroutine of its own: runtime.Goexit in a
+// coroutine also ends the goroutine that resumed it.
 func (j *Job) drive() {
 	type end struct {
 		panicked any

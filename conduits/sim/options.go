@@ -329,7 +329,7 @@ var knobs = []knob{
 	intKnob("buffer", 0, math.MaxInt32, func(c *Config) *int { return &c.Faults.Buffer }),
 }
 
-// known says which names there are, if err says that a name is none of them.
+// known replaces err, if not nil, by an unknown-name error that lists the valid names.
 func known[N fmt.Stringer](err error, names ...N) error {
 	if err == nil {
 		return nil

@@ -283,10 +283,10 @@ func (c *Endpoint) handle(t *batch) {
 	}
 }
 
-// early reports whether t has to wait: the box has not been started; its sender's Sync has ended earlier than that of this
-// rank, which has to hand out what came before first; or it is to be sent on, and enough of
-// that waits already. What is for other ranks can always be handed out there, so that a
-// rank waits for others with what it sends on, and nothing goes round.
+// early reports whether t has to wait: the box has not been started; t's sender is in a later
+// epoch, and the items of this rank's come first; or t is to be forwarded and the forwarding
+// queue is full. Only forwarded batches wait for room, and forwarding has no cycles: no
+// deadlock.
 func (b *Box) early(t *batch) bool {
 	return !b.started || int32(t.epoch-b.epoch) > 0 || t.kind&kindMask == kindTo && b.onward > backlog
 }

@@ -184,7 +184,7 @@ func (m *Map[K, V]) Total() (int, error) {
 	if err := m.check("Total"); err != nil {
 		return 0, err
 	}
-	// What a rank has had done elsewhere before its call is there before any rank counts.
+	// Every update begun before the call is counted.
 	if err := m.n.Barrier(); err != nil {
 		return 0, err
 	}

@@ -315,8 +315,7 @@ func TestFirstFailureDecides(t *testing.T) {
 	}
 }
 
-// Of a rank that fails because another one does and that other one, the latter
-// is named, whichever ends first.
+// If rank 0 fails because rank 1 failed, the job names rank 1, whichever exits first.
 func TestConsequenceGivesWay(t *testing.T) {
 	r := testjob.RunConfig(t, 2, "follow", testjob.Config{KillGrace: never}).Want(t, 7)
 	rankError(t, r, 1, "status 7")

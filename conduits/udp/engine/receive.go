@@ -365,7 +365,7 @@ func (e *Engine) perform(p *peer, c conduits.Class, f *frame) error {
 	return nil
 }
 
-// possible reports whether there are addresses for what f is about.
+// possible reports whether f's target range ends below NLALimit.
 func possible(f *frame) bool {
 	return f.to < segment.NLALimit && f.total <= uint64(segment.NLALimit-f.to)
 }

@@ -143,8 +143,8 @@ func (a *access) address(n *front.Node, sometimes bool) {
 	}
 }
 
-// earlyPlace reports whether the address of a shared place is the same before the iterations of the
-// loop that come before its own, so that it can be computed then.
+// earlyPlace reports whether the address of n can be computed ahead of its iteration: nothing that
+// earlier iterations write changes it.
 func (a *access) earlyPlace(n *front.Node) bool {
 	switch n.Op {
 	case front.Var:
