@@ -92,7 +92,7 @@ type Entry struct {
 	Kinds Kind // what it accepts; 0 means everything
 }
 
-// Config is what a rank brings to Attach.
+// Config is the argument of Attach: a rank's handlers, segment and hooks.
 type Config struct {
 	// Handlers are the client's, 128..255.
 	Handlers []Entry
@@ -111,33 +111,33 @@ type Config struct {
 	// Completer gets the completions of RMA operations whose cookie has bit 63
 	// clear; package extended. nil if none is started.
 	Completer Completer
-	// Exposer has long messages go to exposed addresses, where its Exposes says that
-	// there are some; package extended. nil refuses such addresses. All ranks have one
+	// Exposer carries long messages to exposed addresses, if its Exposes reports true;
+	// package extended has one. nil refuses such addresses. All ranks have an Exposer
 	// or none does.
 	Exposer Exposer
-	// User is what each handler finds by Token.User: the rank's state of the layer
-	// above. Package gas has its Node there, see gas.NodeOf. Set before Attach, because
+	// User is the rank's state of the layer above, which handlers get by Token.User.
+	// Package gas has its Node there, see gas.NodeOf. Set before Attach, because
 	// a handler may run before Attach returns.
 	User any
-	// Describe names what runs in the handler of index h right now, for the errors
-	// about handlers that break a rule: a layer that runs functions of its own by
-	// one handler says which. nil, or the answer "", stands for the handler's name.
-	// It is called by the goroutine that runs the handler.
+	// Describe names the function that the handler of index h runs right now, if a layer
+	// runs many by one handler; errors about handlers that break a rule print it. nil, or
+	// the answer "", stands for the handler's name. The goroutine that runs the handler
+	// calls it.
 	Describe func(h HandlerID) string
-	// Lane, if not nil, says what the layer above has for a lane: it is called once for
+	// Lane, if not nil, gives the state of the layer above for a lane. It is called once for
 	// each, before a handler runs there, by any goroutine, in handlers of other lanes, too,
-	// so that it must not wait. nil gives lanes what this Config has.
+	// so that it must not wait. With nil lanes use the fields of this Config.
 	Lane func(i int, l *Endpoint) Lane
-	// Work is what handlers have put off, which goroutines run that are in WaitWork or
-	// WaitWorkFrom; of all lanes. nil if nothing is ever put off.
+	// Work is the queue of functions that handlers have put off; goroutines in WaitWork or
+	// WaitWorkFrom run them, those of all lanes. nil if nothing is ever put off.
 	Work Work
 	// Debug checks at every request, poll and wait that the caller is not in a
 	// handler even where no handler seems to run. About 2 ns a call.
 	Debug bool
 }
 
-// Lane is what the layer above has for a lane, in place of the fields of these names of
-// Config.
+// Lane is the state of the layer above for one lane, in place of Config's fields of these
+// names.
 type Lane struct {
 	Completer Completer
 	Exposer   Exposer
@@ -145,8 +145,8 @@ type Lane struct {
 	Describe  func(h HandlerID) string
 }
 
-// Work is what handlers have put off because it may wait. Its methods may be called by
-// many goroutines.
+// Work is a queue of functions that handlers have put off because they may wait. Its
+// methods may be called by many goroutines.
 type Work interface {
 	// Pending reports whether there is some. It is called as often as a condition that is
 	// waited for.
@@ -174,8 +174,8 @@ type Endpoint struct {
 	checks uint32
 	free   int32  // the first entry of sources not in use, and 1; 0: none
 	given  *given // what Config says of the layer above, nil if it says nothing
-	// What is registered at an index is the same on all ranks, of which a process may
-	// hold very many: they share it, and a rank has the functions.
+	// table is equal on all ranks, of which a process may hold very many: they share it,
+	// and each rank has the functions.
 	table *table
 	fns   []Handler // fns[0] is none
 	token [conduits.NumClasses]Token
@@ -189,7 +189,7 @@ type Endpoint struct {
 	boot      *boot // until the tables have been compared
 }
 
-// given is what an Endpoint keeps of Config and seldom needs.
+// given are the seldom used values of Config.
 type given struct {
 	user     any
 	describe func(HandlerID) string
@@ -203,7 +203,7 @@ const (
 	checkAlways
 )
 
-// table is what handlers are registered, without the functions. It does not change
+// table lists the registered handlers, without the functions. It does not change
 // once an Endpoint has it.
 type table struct {
 	at     [NumHandlers]signature
@@ -367,8 +367,8 @@ func (e *Endpoint) WaitFrom(rank int, b conduits.Blocked, cond func() bool) erro
 	}, look)
 }
 
-// WaitFor is WaitFrom where the rank that is waited for changes; see conduits.WaitFor for
-// what lacking has to do.
+// WaitFor is WaitFrom where the rank that is waited for changes: lacking returns it, as
+// in conduits.WaitFor.
 func (e *Endpoint) WaitFor(b conduits.Blocked, lacking func() int, cond func() bool) error {
 	if err := e.Blocking("wait"); err != nil {
 		return err
@@ -768,7 +768,7 @@ func (e *Endpoint) dead(op string, dst int, st conduits.Status) error {
 	return &PeerError{Rank: dst, Op: "am: " + op, Err: errs.Closed("it has left the job")}
 }
 
-// creditWait is what a sender without credit waits for.
+// creditWait describes a sender's wait for credit.
 type creditWait struct {
 	class conduits.Class
 	dst   int

@@ -82,7 +82,7 @@ func (e *Endpoint) equip(l Lane) {
 	}
 }
 
-// noMessage is what tokens have that never had one. Read only.
+// noMessage is the message of tokens that never had one. Read only.
 var noMessage = [conduits.NumClasses]conduits.Message{{Class: conduits.Request}, {Class: conduits.Reply}}
 
 // tables has the last table that a rank of this process was given, which the next
@@ -358,7 +358,7 @@ func (e *Endpoint) compareTables() error {
 		return nil
 	}
 	// A rank that has the verdict fails, and the job with it; so none returns before
-	// all have it. Whatever goes wrong from here on, the verdict is the error.
+	// all have it. The verdict is the error, whatever else fails from here on.
 	if e.Wait(b, func() bool { return b.children == 0 }) == nil && (rank == 0 ||
 		e.RequestShort(parent(rank), hLowest, noRank) == nil && e.Wait(b, func() bool { return b.verdicts == 2 }) == nil) {
 		_ = e.tellVerdict(kids)

@@ -24,7 +24,7 @@ type Exposer interface {
 	Deposit(src int, to segment.NLA, n uint64, data []byte) ([]byte, error)
 }
 
-// exposed is what an Endpoint has if its Exposer exposes.
+// exposed is the state of an Endpoint whose Exposer exposes memory.
 type exposed struct {
 	Exposer
 	faults   atomic.Uint64

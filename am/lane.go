@@ -29,7 +29,7 @@ func newLanes(e *Endpoint, below conduits.Laned, layer func(i int, l *Endpoint) 
 	e.given.lanes = l
 }
 
-// shared is what e shares with the rank's other lanes, nil if there are none.
+// shared returns the state that all lanes of the rank share, nil if e is the only one.
 func (e *Endpoint) shared() *lanes {
 	if e.given == nil {
 		return nil

@@ -45,7 +45,7 @@ func (e *Endpoint) Multicast(h HandlerID, payload []byte, args ...uint32) error 
 	return nil
 }
 
-// multicastWait is what Multicast waits for without credit.
+// multicastWait describes Multicast's wait for credit.
 type multicastWait struct{}
 
 // Blocked says so to people.
