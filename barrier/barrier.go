@@ -100,7 +100,7 @@ func (a Algorithm) String() string {
 // maxFlat is the largest job for which Auto takes Flat.
 const maxFlat = 8
 
-// Config is what may be chosen about a barrier, equal on all ranks.
+// Config has the options of a barrier, equal on all ranks.
 type Config struct {
 	// Force takes one algorithm whatever the job looks like; Auto, the zero
 	// value, chooses. Flat and Tree need direct access between all ranks.
@@ -230,7 +230,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	return nil
 }
 
-// Algorithm says which algorithm is used; Auto before Bind.
+// Algorithm returns the algorithm in use; Auto before Bind.
 func (b *Barrier) Algorithm() Algorithm { return b.how }
 
 // Notify begins a phase: it tells the other ranks that this one has arrived,
@@ -332,8 +332,8 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 // sleeps is the bit of Barrier.waits beside a phase.
 const sleeps = 1 << 31
 
-// Sleeps says that the calling goroutine is about to wait, until Woken, for the phase that was
-// notified, in its own way. Wait does so itself. The error is that of Config.Waits.
+// Sleeps announces that the calling goroutine waits by its own means, until Woken, for the
+// phase that was notified. Wait does so itself. The error is that of Config.Waits.
 func (b *Barrier) Sleeps() error {
 	phase := uint32(b.state.Load() >> wordPhase)
 	b.waits.Store(phase | sleeps)

@@ -19,11 +19,11 @@ import (
 // So ids are the same if high is low+1, and else low and high-1 are two that differ.
 type card struct {
 	unit conduits.BarrierUnit
-	// base is what the card's number of a phase is more than the Barrier's.
+	// base is the card's number of a phase less the Barrier's.
 	base atomic.Uint32
 }
 
-// most is what no id comes to.
+// most is greater than every id.
 const most = math.MaxUint64
 
 func (c *card) arrive(w word) error {
@@ -39,7 +39,7 @@ func (c *card) arrive(w word) error {
 	return c.unit.EnterBarrier(conduits.BarrierOfJob, low, high)
 }
 
-// known is what all ranks have brought to phase; ok is false if it is not over.
+// known returns the combined knowledge of all ranks in phase; ok is false if it is not over.
 func (c *card) known(phase uint32) (k knowledge, ok bool) {
 	n, low, high := c.unit.BarrierResult(conduits.BarrierOfJob)
 	switch {

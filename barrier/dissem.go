@@ -267,7 +267,7 @@ func (d *dissem) explain(uint32) (string, [2]uint32, bool) {
 	return m.explain()
 }
 
-// explain says what a mismatch is about.
+// explain describes a mismatch: the reason, and the ids if two differ.
 func (k knowledge) explain() (why string, ids [2]uint32, differ bool) {
 	if k.w&wordNamed == 0 {
 		return "a rank signalled a mismatch", ids, false

@@ -83,7 +83,7 @@ func (l *levels) step() bool {
 	return true
 }
 
-// known is what the neighbourhood, which has notified v, brings to the rounds.
+// known returns the knowledge that the neighbourhood, which has notified v, brings to the rounds.
 func (l *levels) known(v word) knowledge {
 	if v&wordMismatch == 0 {
 		return knowledge{w: v}

@@ -241,7 +241,7 @@ func arrivalWord(ep conduits.Endpoint, rank, parity int) *atomic.Uint64 {
 	return &lineAt(ep.System(rank), arrivalOff).w[parity]
 }
 
-// arrival is what rank has last written for phases of phase's parity.
+// arrival returns the word that rank wrote last for phases of phase's parity.
 func arrival(ep conduits.Endpoint, rank int, phase uint32) word {
 	return word(arrivalWord(ep, rank, int(phase&1)).Load())
 }
@@ -306,7 +306,7 @@ func appendRanks(b []byte, listed []int, total int) []byte {
 	return b
 }
 
-// explainShared says which of m did not match in phase, which has
+// explainShared names the members of m that did not match in phase, which has
 // completed here with a mismatch. The arrival words of a phase stay until the phase after next,
 // which cannot begin before this rank has finished with this one.
 func explainShared(ep conduits.Endpoint, m members, phase uint32) (why string, ids [2]uint32, differ bool) {

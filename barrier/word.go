@@ -1,6 +1,6 @@
 package barrier
 
-// word is what one rank, or a set of ranks, says about one phase. It is one
+// word is the state of one rank, or of a set of ranks, in one phase. It is one
 // 64-bit word, so that it is published and read in one piece:
 //
 //	63            34   33     32   31            0
