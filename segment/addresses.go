@@ -15,7 +15,7 @@ import (
 // beyond the end of its region faults, rather than hits the next one, whatever else
 // is or was registered. Where addresses run out the registration is refused.
 //
-// What has been given back is handed out again as late as possible, so that an
+// Addresses that were given back are handed out again as late as possible, so that an
 // address that a peer still remembers faults rather than hits other memory.
 type addresses struct {
 	base, limit NLA // room for runs

@@ -13,7 +13,7 @@ import (
 // AnyPeer in place of a rank means every rank.
 const AnyPeer = -1
 
-// ATUConfig is what an address translation unit is made with. The zero value is
+// ATUConfig has the options of an address translation unit. The zero value is
 // useful: no attach segment, nothing locked, tables in the Go heap.
 type ATUConfig struct {
 	// Attach is the rank's attach segment, page aligned, a multiple of PageSize
@@ -31,7 +31,7 @@ type ATUConfig struct {
 	// pages of the owner's address space. Several ATUs of one process do not
 	// share them.
 	Frames *Frames
-	// Registrar, unless nil, is told what is registered.
+	// Registrar, unless nil, is called for each run that is registered or deregistered.
 	Registrar Registrar
 	// Count, unless nil, is where other processes read what Registrations says.
 	// The ATU only writes it.
@@ -43,7 +43,7 @@ type ATUConfig struct {
 // the ATU.
 type Registrar interface {
 	// Register is called before any address of r translates. An error refuses
-	// the registration that r is of, and is what ATU.Register returns.
+	// the registration that r belongs to; ATU.Register returns it.
 	Register(r Run) error
 	// Deregister is called once for each Run that was registered, with the same
 	// values: after the addresses have been revoked and the ATU's units have
@@ -110,7 +110,7 @@ type ATUStats struct {
 	FlushWaits   uint64 // units that were at work then and had to be waited for
 }
 
-// registration is what a Registration names.
+// registration is the state behind a Registration.
 type registration struct {
 	t      *ATU
 	mem    []byte // nil once revoked
@@ -341,7 +341,7 @@ func (t *ATU) announce(r *registration) error {
 	return nil
 }
 
-// run is what the registrar is told of run i.
+// run returns run i as the registrar gets it.
 func (r *registration) run(i int) Run {
 	off := r.addr & (PageSize - 1) // of the registered bytes in the pages
 	from := uint64(0)
@@ -511,7 +511,7 @@ func (t *ATU) Watch(seq *atomic.Uint64) {
 
 // Withdraw revokes every region that has a byte of mem, whole: it is to be
 // called before mem is unmapped, shrunk or used for other things, where its
-// registrations are not known. Their owners still call Deregister. It says
+// registrations are not known. Their owners still call Deregister. It returns
 // how many there were.
 func (t *ATU) Withdraw(mem []byte) int {
 	from := frameOf(mem)

@@ -13,7 +13,7 @@ import (
 // pages: a translation's result is an address of the owner's process.
 func frameOf(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
 
-// memoryAt is what lies at addr, which a translation has just found in a valid
+// memoryAt returns the n bytes at addr, which a translation has just found in a valid
 // entry. An entry is valid only while the registration that wrote it holds on to
 // the memory: by a Go pointer to it and a Pinner, so that it neither moves nor
 // is freed if it is of the Go heap; otherwise by the caller's promise not to

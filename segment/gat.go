@@ -56,7 +56,7 @@ func (e Entry) Owner() uint16 { return uint16(e >> vpidShift) }
 // Frame is the page frame, 0..2^40-1.
 func (e Entry) Frame() uint64 { return uint64(e>>frameShift) & (1<<FrameBits - 1) }
 
-// Rights is what the entry permits.
+// Rights returns the accesses that the entry permits.
 func (e Entry) Rights() Rights { return Rights(e) & RightsAll }
 
 // Part reports whether only a part of the page is mapped.
@@ -74,8 +74,8 @@ func (e Entry) bounded(bounds uint32) Entry {
 	return e&^entryFrame | entryBounds | Entry(bounds)<<frameShift
 }
 
-// Disclosed is what other ranks may know of e: its bounds if it has some, but not
-// where in the owner's memory its page lies.
+// Disclosed returns e without the place of its page in the owner's memory, for other
+// ranks; bounds stay.
 func (e Entry) Disclosed() Entry {
 	if _, _, ok := e.Bounds(); !ok {
 		e &^= entryFrame

@@ -14,8 +14,8 @@ const (
 	CacheLine = 64 // the same for blocks of 64 bytes and more: they share no line with another block
 )
 
-// What Free and FreeCollective complain about. Both match ErrBadArg of every
-// layer; neither matches the other.
+// Errors of Free and FreeCollective. Both match ErrBadArg of every layer; neither matches
+// the other.
 var (
 	ErrDoubleFree   = errs.BadArg("freed already")
 	ErrNotAllocated = errs.BadArg("not an allocated block")
@@ -167,7 +167,7 @@ func (h *Heap) AllocCollective(n, align uint64) (NLA, error) {
 
 // Free gives back what Alloc returned. Any other address is an error, and
 // nothing changes: ErrDoubleFree if a block that began there was freed before,
-// else ErrNotAllocated, which says what lies there.
+// else ErrNotAllocated, which names the block that lies there.
 func (h *Heap) Free(a NLA) error { return h.free(a, blockOwn) }
 
 // FreeCollective is Free for what AllocCollective returned.
@@ -295,7 +295,7 @@ type HeapError struct {
 // Error names the address first.
 func (e *HeapError) Error() string { return fmt.Sprintf("segment: free of %v: %v", e.At, e.Err) }
 
-// Unwrap is what is wrong.
+// Unwrap returns an error that matches ErrDoubleFree or ErrNotAllocated.
 func (e *HeapError) Unwrap() error { return e.Err }
 
 // allocated finds the block of a kind that begins at a and is to be freed.

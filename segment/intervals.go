@@ -166,7 +166,7 @@ func (v *intervals) add(start, end uint64, fresh []span) []span {
 	return fresh
 }
 
-// sub takes one add of [start, end) back, and appends to gone what of it is
+// sub takes one add of [start, end) back, and appends to gone the parts of it that are
 // counted 0 times from then on. If a part of it has not been added, nothing
 // changes and the error says which.
 func (v *intervals) sub(start, end uint64, gone []span) ([]span, error) {

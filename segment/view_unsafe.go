@@ -126,8 +126,8 @@ func (s *Views) Atomic(rank, off, n, align uint64) (p unsafe.Pointer, ok bool) {
 	return nil, false
 }
 
-// What tables take in memory that processes share, in bytes: whole pages. Memory
-// of a GAT that nothing has been stored in need not be there yet.
+// Bytes of tables in memory that processes share, whole pages. A GAT that nothing has been
+// stored in may still be a hole.
 const (
 	GATBytes       = uint64(unsafe.Sizeof(GAT{}))
 	DirectoryBytes = uint64(unsafe.Sizeof(Directory{}))
