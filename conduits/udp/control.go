@@ -5,16 +5,15 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// control is what a rank knows of the others, and tells them, beside datagrams:
-// which ranks have attached what, which have left, and whether the job has failed. Any
-// goroutine may use it; whatever changes by the doing of others is followed by
-// notify of the rank's endpoint.
+// control carries news between ranks beside datagrams: which have attached, with which
+// segments, which have left, and whether the job has failed. Any goroutine may use it; a
+// change that another rank has made is followed by notify of the rank's endpoint.
 type control interface {
 	conduits.Blocked // says which ranks Attach waits for
 
 	// attach announces what this rank has attached.
 	attach(size uint64, rights segment.Rights) error
-	// open reports whether all ranks have attached; then segment says what.
+	// open reports whether all ranks have attached; then segment returns their segments.
 	open() bool
 	segment(rank int) (size uint64, rights segment.Rights)
 
@@ -27,7 +26,7 @@ type control interface {
 	gone(rank int) bool
 	// allArrived reports whether rank has left, and all that it had sent has arrived.
 	allArrived(rank int) bool
-	// leave says that this rank has closed. It may still be needed: see stay.
+	// leave announces that this rank has closed. Others may still need it: see stay.
 	leave()
 	// stay serves the others until none needs this rank any more, nor this rank
 	// them, and releases what the endpoint holds.

@@ -206,8 +206,8 @@ func (d *driver) progress() bool {
 	}
 	d.mu.Lock()
 	d.turns++
-	// What has come after Recv found nothing, even if this process was stopped since,
-	// is no silence.
+	// A datagram that came after Recv found nothing, even if this process was stopped
+	// since, ends a silence.
 	d.eng.AdvanceTo(now, drained)
 	dead, died := d.eng.NextDead()
 	var why error
@@ -310,7 +310,7 @@ func (d *driver) vouch(rank int) {
 	d.eng.Vouch(rank)
 }
 
-// departed is what operations on a rank that has left end with; mu is held.
+// departed is the error of operations on a rank that has left; mu is held.
 func (d *driver) departed(op string, rank int) error {
 	d.hearLocked() // if it left because it failed, then that comes first
 	if f := d.life.failed.Load(); f != nil {

@@ -73,7 +73,7 @@ func (e *Endpoint) Conduit() string { return Name }
 // Limits are those of the job.
 func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 
-// Authentication is what protects datagrams.
+// Authentication names the protection of datagrams.
 func (e *Endpoint) Authentication() string {
 	if e.sealing == nil {
 		return "none"
@@ -102,8 +102,8 @@ func (e *Endpoint) Refused() seal.Counts {
 // mostAwaited is how many peers a diagnosis names.
 const mostAwaited = 8
 
-// Diagnosis says what the protocol has to do with, which peers something is awaited
-// from and when they were heard, and which datagrams were refused.
+// Diagnosis lists the protocol's counts, the peers that something is awaited from and when
+// they were heard, and the datagrams that were refused.
 func (e *Endpoint) Diagnosis() string {
 	e.mu.Lock()
 	x := e.eng.Stats()
@@ -285,8 +285,8 @@ func (e *Endpoint) Park(t conduits.Ticket) {
 	e.sleep(t, &e.driver)
 }
 
-// Left reports whether rank has left, and what it had sent has been run: a rank says
-// that it leaves when all of that has been acknowledged, so the engine has it.
+// Left reports whether rank has left and its messages have been run: a rank leaves when all
+// of them have been acknowledged, so the engine has them.
 func (e *Endpoint) Left(rank int) bool {
 	if uint(rank) >= uint(e.size) || !e.c.allArrived(rank) {
 		return false

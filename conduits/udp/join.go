@@ -26,7 +26,7 @@ import (
 const (
 	// EnvIface names the interface that datagrams go through, or its address.
 	EnvIface = jobenv.Iface
-	// EnvAuth is what protects datagrams: authenticated, encrypted or none.
+	// EnvAuth names the protection of datagrams: authenticated, encrypted or none.
 	EnvAuth = "ARGON_AUTH"
 	// EnvDatagram is the largest datagram, bytes.
 	EnvDatagram = "ARGON_DATAGRAM"
@@ -58,7 +58,7 @@ const (
 	mostDatagram  = 65507
 )
 
-// options is what the environment says.
+// options are the values of the environment.
 type options struct {
 	iface    string
 	mode     seal.Mode
@@ -167,8 +167,8 @@ func (t table) addr(rank int) netip.AddrPort { return t.c.Addr(rank) }
 // change by that.
 func (table) source(netip.AddrPort) (int, bool) { return -1, true }
 
-// nearRTT is what a round trip between ranks of one host is taken to be before one
-// has been measured: long enough for one that has to be given a processor first.
+// nearRTT is the assumed round trip between ranks of one host before one has been
+// measured: long enough for a rank that has to be given a processor first.
 const nearRTT = 5 * time.Millisecond
 
 // start makes the endpoint.
@@ -321,7 +321,7 @@ func (m *member) inquire(rank int) {
 	}
 }
 
-// sight is what the last look at rank has shown.
+// sight describes the result of the last look at rank.
 func (m *member) sight(rank int) string {
 	if s, ok := m.sights.Load(rank); ok {
 		return s.(rendezvous.Sight).String()

@@ -133,8 +133,8 @@ const (
 	loyal = 256
 )
 
-// newSocket makes conn, which it closes, a link of a rank. alone says that this is
-// the only rank of its process.
+// newSocket makes conn, which it closes, a link of a rank. alone: this is the only rank of
+// its process.
 func newSocket(conn *net.UDPConn, rank int, b book, start time.Time, alone bool) (*socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -143,7 +143,7 @@ func newSocket(conn *net.UDPConn, rank int, b book, start time.Time, alone bool)
 	s := &socket{own: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, raw: raw, start: start, book: b, rank: rank}
 	s.out.box, s.out.dst, s.out.direct.rank = new(sys.Outbox), -1, -1
 	if err := raw.Control(func(fd uintptr) {
-		// As much as the system gives; what overflows is sent again.
+		// As much as the system gives; datagrams that overflow are sent again.
 		sys.Buffers(fd, socketBuffer)
 		s.six = sys.IsIPv6(fd)
 		s.out.segments = sys.SendSegments(fd)
@@ -294,8 +294,8 @@ func (s *socket) connect(dst int) bool {
 }
 
 // run puts the datagrams at the beginning of l that one message can carry into
-// the outbox, and says how many those are: 0 if it is full. direct says that the
-// socket is connected to where they go.
+// the outbox, and returns how many those are: 0 if it is full. direct: the socket is
+// connected to their target.
 func (s *socket) run(l []outgoing, direct bool) int {
 	w := &s.out
 	if !w.box.Room(2) {
@@ -387,7 +387,7 @@ func (s *socket) Recv(in *inbox) bool {
 		}
 		in.list = append(in.list, incoming{r.src, p}) // also an empty one: it is to be counted
 	}
-	// What is large or comes in numbers is followed by more.
+	// Large datagrams, and several at once, are followed by more.
 	r.busy = n > 1 || len(in.list) > 1 || len(in.list) == 1 && len(in.list[0].b) >= much
 	r.large = bytes >= large*n
 	if r.busy {

@@ -49,7 +49,7 @@ func hostDatagram(s *socket) int {
 	return roomyDatagram
 }
 
-// limits are what c asks for n of at most so many ranks, with defaults.
+// limits are the limits of c, with defaults, for a job of n ranks, at most most.
 func limits(n, most int, c conduits.Config) (conduits.Limits, error) {
 	l := conduits.Limits{MaxMedium: max(c.MaxMedium, 512), Credits: c.Credits, MaxSegment: c.MaxSegment}
 	if n < 1 || n > most {

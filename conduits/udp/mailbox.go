@@ -251,7 +251,7 @@ func (box *mailbox) Poll() int {
 		}
 		n += box.deliver(batch-n, false)
 		box.poller.Store(0)
-		// What another goroutine has received meanwhile, and could not run, is ours.
+		// This goroutine runs messages that another one has received meanwhile and could not run.
 		if n >= batch || !box.pending() {
 			break
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// member is the control of a rank that is a process: what it hears from the
-// job's rendezvous and tells it. Of the other ranks it keeps nothing beside the
-// rendezvous' table.
+// member is the control of a rank that is a process, by the job's rendezvous. Of the other
+// ranks it keeps nothing beside the rendezvous' table.
 type member struct {
 	rank, size int
 	client     *rendezvous.Client
@@ -39,7 +38,7 @@ type member struct {
 	parts atomic.Pointer[[]atomic.Uint64] // bit by rank: it has left; nil as long as none has
 }
 
-// events is what the rendezvous is to call. Events may come before Join returns.
+// events are the functions that the rendezvous calls, perhaps before Join returns.
 func (m *member) events() rendezvous.Events {
 	return rendezvous.Events{
 		Attached: m.news,
@@ -66,8 +65,8 @@ func (m *member) tell() {
 	}
 }
 
-// set makes rank the one that the job has failed because of. own says that this is
-// the own rank and others have said so.
+// set makes rank the one that the job has failed because of. own: this is the own rank, by
+// the word of others.
 func (m *member) set(rank int, err error, own bool) {
 	p := &conduits.PeerError{Rank: rank, Err: err, Own: own}
 	if m.failed.CompareAndSwap(nil, p) {

@@ -79,11 +79,11 @@ const (
 	probeHeard, probeDone = 1, 2
 )
 
-// leastTrip is what a measured round trip is taken to be at least: a rank that
-// computes answers some milliseconds late.
+// leastTrip is the least value of a measured round trip: a rank that computes answers some
+// milliseconds late.
 const leastTrip = time.Millisecond
 
-// tried is what a host knows of its way to another one.
+// tried is the state of a host's probes to another one.
 type tried struct {
 	heard bool          // it has been heard,
 	told  bool          // and has said that it has heard this one
@@ -178,7 +178,7 @@ func (m *member) paths(conn *net.UDPConn, key jobkey.Key, o options) error {
 	return p.run(min(max(o.dead, probeLeast), probeMost), describeHost(o.host), begun, verdict)
 }
 
-// What hosts say at the rendezvous, beside a report each.
+// Keys of the rendezvous' store for the check of paths, beside a report of each host.
 const (
 	pathsBegun = "udp/paths/begun" // all listen
 	pathsDone  = "udp/paths/done"  // all paths work; else the job fails
@@ -335,8 +335,8 @@ func (p *prober) receive(b []byte, now time.Time) {
 	}
 }
 
-// report is what this host says of others: its name, the hosts it has heard, and the round
-// trips, nanoseconds, of the hosts that it has tried, each on a line.
+// report lists this host's name, the hosts it has heard, and the round trips, nanoseconds,
+// of the hosts that it has tried, each on a line.
 func (p *prober) report(host string) (text []byte, trips []time.Duration) {
 	text = append(append(text, host...), '\n')
 	for i := range p.ways {
@@ -392,8 +392,8 @@ func (m *member) trip(host int) time.Duration {
 	return 0
 }
 
-// judge is rank 0's: it waits for all hosts to listen, and then for their reports.
-// If paths do not work it fails the job, and its error says which.
+// judge runs on rank 0: it waits for all hosts to listen, and then for their reports.
+// If paths do not work it fails the job with an error that names them.
 func (p *prober) judge() error {
 	begun := func(h int) error {
 		_, err := p.m.client.Get(context.Background(), p.name("begun", h))
@@ -484,8 +484,8 @@ func (p *prober) verdict(lost map[[2]int]bool, names []string) string {
 		fmt.Sprintf(", or the path carries none of %d bytes (%s)", p.size, EnvDatagram)
 }
 
-// describeHost is what a host is called in messages: gasrun's name of it without the
-// number that tells hosts of one name apart, or the system's.
+// describeHost returns a host's name for messages: gasrun's without the number that tells
+// hosts of one name apart, or the system's.
 func describeHost(name string) string {
 	if number, rest, ok := strings.Cut(name, "."); ok {
 		if _, err := strconv.Atoi(number); err == nil {

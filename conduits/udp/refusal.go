@@ -49,7 +49,7 @@ func (r *refusals) note(rank int, errno syscall.Errno, now time.Duration, name f
 	}
 	f := r.by[rank]
 	if f == nil {
-		// A route that comes back is what a dead time is for.
+		// The dead time gives a lost route time to come back.
 		f = &sys.Tries{Routes: r.dead / 2}
 		r.by[rank] = f
 	}
@@ -96,8 +96,8 @@ func mtuOf(a netip.Addr) string {
 	return fmt.Sprintf("; here %s has %d", name, mtu)
 }
 
-// errTooLong is what writing a datagram of the least size that every path has to carry
-// ended with, if the interface does not take it.
+// errTooLong is the error of a datagram of the least size that every path has to carry, if
+// the interface does not take it.
 func errTooLong(err error, size int, own netip.Addr) error {
 	if !errors.Is(err, syscall.EMSGSIZE) {
 		return nil

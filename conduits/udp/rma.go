@@ -96,7 +96,7 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	return size
 }
 
-// SegmentRights is what this rank may do to rank's segment.
+// SegmentRights returns this rank's rights to rank's segment.
 func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	switch {
 	case uint(rank) >= uint(e.size) || !e.c.open():

@@ -38,7 +38,7 @@ type Config struct {
 	// MaxMedium is the largest medium payload, bytes; 0 means 4096.
 	MaxMedium int
 
-	// InitialRTT is what a round trip is taken to be before one has been measured
+	// InitialRTT is the assumed round trip before one has been measured
 	// (kInitialRtt of RFC 9002, section 6.2.2); 0 means 333 ms.
 	InitialRTT time.Duration
 	// RTT, if it is not nil, knows better for a rank: it is called at the first contact
@@ -58,8 +58,8 @@ type Config struct {
 	Floor int
 	// RaiseTime is how long the search rests when it has ended; 0 means 10 minutes.
 	RaiseTime time.Duration
-	// Granularity is what deviations of round trips are taken for at least, and how
-	// late a datagram must be, at least, to be lost by time (kGranularity of RFC 9002,
+	// Granularity is the least deviation of round trips, and the least
+	// delay of a datagram that is lost by time (kGranularity of RFC 9002,
 	// section 6.1.2); 0 means 64 us, about what a wait for a socket misses its time by.
 	Granularity time.Duration
 	// AckDelay is how long an acknowledgement waits for a datagram that goes to
@@ -78,15 +78,15 @@ type Config struct {
 	// by other means; "" if nothing has.
 	Seen func(rank int) string
 	// Doubt, if it is not nil, is called when a rank has been silent for half of
-	// DeadTime and is probed for that: time to find out what Name will say of it.
+	// DeadTime and is probed for that. The caller may look at it meanwhile, see Name.
 	Doubt func(rank int)
 
 	// Memory is the rank's segment and registered memory.
 	Memory Memory
 }
 
-// Memory is what peers may reach. Its methods check rank, address, length and
-// rights, since what a datagram says need not be true. src is the initiator.
+// Memory is a rank's memory as peers reach it. Its methods check rank, address, length and
+// rights, since a datagram may lie. src is the initiator.
 type Memory interface {
 	// Target returns n bytes of the segment at a, or ok false if src may not access
 	// them with all of need. They stay as long as the engine is used.
@@ -94,9 +94,9 @@ type Memory interface {
 	// Access returns n bytes, not 0, that Target does not: registered memory, which
 	// stays until u.Exit, or an error that has a *segment.FaultError.
 	Access(src int, a segment.NLA, n uint64, need segment.Rights) (b []byte, u *segment.Unit, err error)
-	// Registrations is how many regions have been registered so far. Since says
-	// whether some of n bytes, which Access has just returned, are of a later one
-	// than the count-th: the addresses were other memory's before.
+	// Registrations is how many regions have been registered so far. Since reports
+	// whether some of n bytes, which Access has just returned, belong to a later one
+	// than number count: the addresses were other memory's before.
 	Registrations() uint64
 	Since(a segment.NLA, n, count uint64) bool
 	// Atomic performs an operation that is known to be one (CheckAtomic), or returns
@@ -117,7 +117,7 @@ type Sealer interface {
 	// Open finds out which rank has sealed b for this one and returns the datagram,
 	// which is a part of b. ok is false if none has, or if it has come before.
 	Open(b []byte) (src int, datagram []byte, ok bool)
-	// Plain says that Seal and Open look at the first Header bytes of a sealed
+	// Plain reports whether Seal and Open look at the first Header bytes of a sealed
 	// datagram alone, and Trailer is 0. Seal may then be given its beginning only.
 	Plain() bool
 }

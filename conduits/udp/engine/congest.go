@@ -43,7 +43,7 @@ type congestion struct {
 	misses int32   // in this round
 	rate   float64 // part of datagrams that are lost, smoothed
 
-	// Round trips without what the peer says that it kept acknowledgements for.
+	// Round trips less the delay of acknowledgements that the peer reports.
 	base              time.Duration    // the least; 0: not measured
 	recent            [4]time.Duration // the last ones
 	newer             int8             // place of the next in recent
@@ -88,7 +88,7 @@ type congestion struct {
 	careMin  time.Duration
 	careFlow float64 // the rate after the first of them
 
-	// What to return to if the last reduction was for nothing (RFC 9438, 4.9.2).
+	// The state before the last reduction, restored if that was for nothing (RFC 9438, 4.9.2).
 	undo struct {
 		losses           int // that are not known to have been none
 		cwnd, slow, most float64
@@ -253,7 +253,7 @@ func (e *Engine) bound(p *peer) float64 {
 // floor is the minimum window.
 func (p *peer) floor() float64 { return float64(leastDatagrams * p.datagram) }
 
-// short reports whether the path is one on which sockets are what loses.
+// short reports whether the path is so short that sockets lose datagrams rather than links.
 func (p *peer) short() bool { return p.least < shortPath }
 
 // pacing is how fast p may be sent to, in bytes per nanosecond, and in rows of how
@@ -511,12 +511,12 @@ func (e *Engine) avoid(p *peer, n float64) {
 	t := (e.now - p.avoiding + p.srtt).Seconds() - p.k
 	target := min(max(p.most+cubicC*t*t*t*size, p.cwnd), 1.5*p.cwnd)
 	if p.cutAt == 0 {
-		// Nothing has been lost: what there is to be had is not known, and the function
-		// begins slowly. As tcp_cubic.c of Linux has it.
+		// Nothing has been lost: the path's capacity is not known, and the function
+		// begins slowly. tcp_cubic.c of Linux does the same.
 		target = max(target, p.cwnd+p.cwnd/unknownPart)
 	}
-	// Section 4.3 grows W_est faster once it is what the window was before. Linux does
-	// not, and it is Linux that the path is shared with.
+	// Section 4.3 grows W_est faster once it reaches the window of before. Linux does
+	// not, and the path is shared with Linux.
 	p.friendly += cubicAlpha * size * n / p.cwnd
 	p.cwnd = max(p.cwnd+(target-p.cwnd)/p.cwnd*n, p.friendly)
 }

@@ -64,7 +64,7 @@
 // until credit runs out, until that time has passed, or until the caller says that it
 // waits ([Engine.Push]). Small are puts of up to 256 bytes, gets, atomics and their
 // answers, and messages that fit into a datagram, long ones of up to Config.MaxMedium
-// bytes among them. A caller that stops calling sees to the rest itself: see
+// bytes among them. A caller that stops calling sends the rest itself: see
 // [Engine.Held].
 //
 // An acknowledgement without contents costs as much as a datagram with them, so

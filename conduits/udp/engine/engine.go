@@ -87,7 +87,7 @@ type op struct {
 	got    uint64
 }
 
-// peer is what the engine knows of a rank that there was contact with.
+// peer is the engine's state of a rank that there was contact with.
 type peer struct {
 	rank  int
 	epoch uint32 // 0: not known yet
@@ -227,7 +227,7 @@ func (e *Engine) Reserve(dst int, c conduits.Class) conduits.Status {
 		if !f.refused {
 			f.refused = true
 			if f.una == f.next && f.small.empty() && f.bulk.empty() {
-				// Whatever told of the credit that has returned may have been lost.
+				// The datagram that returned the credit may have been lost.
 				p.asking, p.ackNow = true, true
 			}
 			e.touch(p)
@@ -371,8 +371,8 @@ func (e *Engine) peerError(p *peer, op string) error {
 
 var errLeft = errors.New("it has left the job")
 
-// loss is what a put to p, which is dead, ends with: a rank that has left had what
-// it wanted, and its memory is gone.
+// loss is the error of a put to p, which is dead; nil if p has left in good order: it
+// needed nothing more, and its memory is gone.
 func (e *Engine) loss(p *peer, op string) error {
 	if p.left {
 		return nil
@@ -544,9 +544,9 @@ func (e *Engine) consume(p *peer, c conduits.Class) {
 
 // tellable reports whether the peer should be told at once of the credit that has
 // returned: if it is worth a datagram. Each credit by itself would have a peer that
-// waits for some send as many messages in as many datagrams. It never waits in
-// vain: a peer without credit has so many messages under way that their
-// consumption is worth telling.
+// waits for some send as many messages in as many datagrams. It does hear of
+// credit in the end: a peer without any has so many messages under way that their
+// consumption is worth a datagram.
 func (e *Engine) tellable(f *flow) bool { return f.taken-f.told >= uint32(max(1, e.c.Credits/4)) }
 
 // owe makes an acknowledgement due soon.

@@ -77,9 +77,9 @@ type flow struct {
 	pieced      map[uint64]*assembly // contents of which pieces have come
 	piecedBytes int
 
-	// Refused puts that the peer does not know of. Until it does it is told of no
-	// datagram from the first with one of them on, so that it hears that a put was
-	// refused before it hears that the put has arrived.
+	// hidden counts refused puts that the peer does not know of. Until it does, no
+	// datagram from the first of these on is acknowledged, so that it hears that a put
+	// was refused before it hears that the put has arrived.
 	hidden int
 	shown  uint64 // cum, as the peer is told meanwhile
 }
@@ -242,7 +242,7 @@ func (e *Engine) fragment(p *peer, f *flow) *pkt {
 	return k
 }
 
-// appendRegistered appends n bytes of registered memory, what it's fragment has.
+// appendRegistered appends the n bytes of registered memory that are it's fragment.
 func (e *Engine) appendRegistered(k *pkt, it *item, n int) error {
 	at := it.to + segment.NLA(it.off)
 	b, u, err := e.c.Memory.Access(int(it.peer), at, uint64(n), segment.RightRead)

@@ -41,7 +41,7 @@ type path struct {
 
 	congestion
 
-	// What has come.
+	// Receipts.
 	top    uint64 // one more than the highest packet number
 	topAt  time.Duration
 	told   uint64   // top, when a datagram told of it last
@@ -98,9 +98,9 @@ const (
 	// sender with a smaller window asks for more.
 	ackEvery = 8
 	quarters = 4
-	// asks is into how many parts acknowledgements divide a window where the path is
-	// what bounds it. What has arrived and is not acknowledged counts as under way: by
-	// quarters a sender lost a tenth of 1 Gbit/s over 1 ms.
+	// asks is the number of acknowledgements of a window that the path bounds. A
+	// datagram that has arrived and is not acknowledged counts as under way: with 4 a
+	// sender lost a tenth of 1 Gbit/s over 1 ms.
 	asks = 16
 )
 
@@ -176,15 +176,15 @@ func (e *Engine) again(p *peer, k *pkt, state uint8) {
 	f.lost.add(k)
 }
 
-// sample takes a round trip into account, of which the peer says that it has kept
-// its acknowledgement for delay (section 5.3).
+// sample takes a round trip into account whose acknowledgement the peer kept for delay, by
+// its own account (section 5.3).
 func (e *Engine) sample(p *peer, d, delay time.Duration) {
 	d = max(d, 1)
 	if p.least == 0 || d < p.least {
 		p.least = d
 		p.smaller()
 	}
-	// What the peer says is not trusted further than the shortest round trip.
+	// The peer's delay is believed only as far as the rest is no shorter than the shortest trip.
 	if d-delay >= p.least {
 		d -= delay
 	}
@@ -350,7 +350,7 @@ func (e *Engine) detect(p *peer) {
 	hole := p.mtu.trial && p.mtu.short
 	for k := p.air.first; k != nil && k.pn < p.acked; k = p.air.first {
 		if p.unruly > 0 || k.pn+packetThreshold >= p.acked { // 6.1.1
-			// That it was sent so much before the latest that arrived will do, too: time
+			// It is enough that it was sent so much before the latest that arrived: time
 			// counts from when that one was seen to take less.
 			if at := k.sent + late; at > e.now && (p.unruly == 0 || k.sent+late-rtt > p.ackedAt) {
 				p.lossAt = at
@@ -374,7 +374,7 @@ func (e *Engine) detect(p *peer) {
 	}
 }
 
-// losses is what is found lost at a time.
+// losses are the datagrams found lost at one time.
 type losses struct {
 	count int
 	bytes int
@@ -443,8 +443,8 @@ func (p *peer) noteWhole() {
 	}
 }
 
-// appendWords appends which packet numbers before top-1 have come, in at most so
-// many words, and says how many it took and whether those are all that matter.
+// appendWords appends the bitmap of packet numbers before top-1 that have come, in at most
+// most words, and returns how many it took and whether those are all that matter.
 func (p *path) appendWords(b []byte, most, unsaid int) ([]byte, int, bool) {
 	if !older(p.whole, p.top-1) {
 		return b, 0, true

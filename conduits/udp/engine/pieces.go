@@ -8,7 +8,7 @@ import "encoding/binary"
 // each piece's transmissions have packet numbers of their own. The receiver puts
 // them together and takes them as if they had come in one datagram.
 //
-// A piece is what all of the contents is long, where the piece belongs, 2 bytes
+// A piece is the length of the whole contents, the piece's offset in them, 2 bytes
 // each, and its bytes.
 const pieceHeader = 4
 

@@ -1,6 +1,6 @@
 package engine
 
-// linked is what can stand in a queue, in one at a time.
+// linked is an element of a queue, of one at a time.
 type linked[T any] interface {
 	*T
 	link() **T

@@ -17,9 +17,8 @@ const (
 )
 
 // Receive takes a datagram that has come from rank src's address; -1 means that
-// the datagram itself names its sender. It copies what it needs, and the
-// sealer may open b in its place. Whatever a datagram may contain, it does no
-// harm.
+// the datagram itself names its sender. It keeps no reference to b, and the
+// sealer may open b in its place. No contents of a datagram do harm.
 func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	e.now = max(e.now, now)
 	e.stats.Received++
@@ -102,7 +101,7 @@ func (e *Engine) Receive(now time.Duration, src int, b []byte) {
 	}
 }
 
-// run is what the last datagram was, if it brought a fragment of a put into the
+// run describes the last datagram, if it brought a fragment of a put into the
 // segment: the next one is probably like it, but for its number and the place.
 type run struct {
 	dst   []byte // where all of the put goes; nil: it was no such one
@@ -120,10 +119,9 @@ func (r *run) setHeader(p *peer, b []byte, f *frame) {
 	r.epoch = le.Uint32(b[16:])
 }
 
-// follows takes datagram b of rank src if it goes on where the last one ended, and
-// reports whether it does. All that it says of the sender, and of what has arrived
-// there, is what the last one said, so that only its fragment is to be written and
-// its number to be noted.
+// follows takes datagram b of rank src if it continues where the last one ended, and
+// reports whether it does. Its acknowledgement and credits equal those of the last one, so
+// that only its fragment has to be written and its number noted.
 func (e *Engine) follows(src int, b []byte) bool {
 	const fixed = headerBytes + 1 + 26
 	r := &e.run
@@ -204,7 +202,7 @@ func (e *Engine) contents(p *peer, h *header, fr *frame) {
 		e.stats.Beyond++
 		return
 	}
-	// What comes out of order is acknowledged at once (RFC 9000, 13.2.1).
+	// A datagram out of order is acknowledged at once (RFC 9000, 13.2.1).
 	ordered := pn == p.top
 	before, veil := f.cum, p.top
 	if h.flags&flagPiece != 0 {
@@ -251,8 +249,8 @@ func (e *Engine) contents(p *peer, h *header, fr *frame) {
 	}
 }
 
-// padding acknowledges a probe of the path, and of the packet numbers right before it
-// says which have come: those that did not may have been too long.
+// padding acknowledges a probe of the path, and which of the packet numbers right before it
+// have come: those that did not may have been too long.
 func (e *Engine) padding(p *peer, h *header) {
 	pn := expand(p.top, h.pn)
 	p.mtu.told, p.ackNow = true, true
@@ -395,8 +393,7 @@ func (e *Engine) store(p *peer, f *frame) error {
 	return err
 }
 
-// refuse has the peer told that the put at offset at of the frames of datagram seq
-// was refused. before is the number that was expected when that datagram came, and veil the
+// refuse queues the refusal of the put at offset at of the frames of datagram seq. before is the number that was expected when that datagram came, and veil the
 // packet number.
 func (e *Engine) refuse(p *peer, f *flow, before, veil uint64, seq uint32, at int, err error) {
 	e.stats.Refused++
@@ -410,8 +407,8 @@ func (e *Engine) refuse(p *peer, f *flow, before, veil uint64, seq uint32, at in
 	}
 }
 
-// putRefused notes that p has refused a put, and reports whether there was such a
-// one under way: an honest peer tells of it before the acknowledgement.
+// putRefused notes that p has refused a put, and reports whether such a put was under way:
+// an honest peer sends the refusal before the acknowledgement.
 func (e *Engine) putRefused(p *peer, fr *frame) bool {
 	f := &p.flows[conduits.Request]
 	seq := expand(f.una, fr.msg)
@@ -478,7 +475,7 @@ func (e *Engine) bring(p *peer, id uint64, b []byte) {
 	k.frames = appendData(k.frames, id, b)
 }
 
-// fault says that operation id was refused.
+// fault answers that operation id was refused.
 func (e *Engine) fault(p *peer, id uint64, err error) {
 	e.stats.Refused++
 	k := e.answer(p, 25)

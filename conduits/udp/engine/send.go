@@ -18,9 +18,9 @@ func (e *Engine) Next(now time.Duration, b []byte) (dst, n int, ok bool) {
 }
 
 // NextParts is Next, but leaves out the datagram's end where it can be sent from
-// where it lies: the datagram is the first n bytes of b and after them data. What
-// data holds may change as soon as something else of the engine is called: the
-// peer takes what it then gets for a repetition, or is known to be dead.
+// where it lies: the datagram is the first n bytes of b and after them data. The bytes of
+// data may change as soon as another method of the engine is called: the peer then takes the
+// datagram for a repetition, or is known to be dead.
 func (e *Engine) NextParts(now time.Duration, b []byte) (dst, n int, data []byte, ok bool) {
 	return e.next(now, b, e.c.Sealer == nil || e.plain)
 }
@@ -200,9 +200,9 @@ func (e *Engine) emit(p *peer, b []byte, parts bool) (n int, data []byte) {
 		} else {
 			b = append(b, k.frames...)
 		}
-		// What is sent again goes by a copy, which the checksum is true of, even if
-		// the program never stops writing there; frames always, since their memory is
-		// used for others as soon as an earlier transmission is acknowledged.
+		// A retransmission goes by a copy, so that its checksum is right even if the
+		// program never stops writing there; frames always do, since their memory is
+		// used again as soon as an earlier transmission is acknowledged.
 		if !parts || len(data) < leastPart || k.tries > 0 && (e.c.Sealer == nil || len(k.data) == 0) {
 			b = append(b, data...)
 			data = nil
@@ -241,7 +241,7 @@ func (e *Engine) enlist(p *peer) {
 	e.last = p
 }
 
-// more follows an operation that has added to f, what is to be sent to p. The timers of a
+// more is called after an operation has added contents to f of p. The timers of a
 // peer in the ready list are looked at when it leaves it, and not here as well: the engines
 // of both ranks take 1.3 us for a short round trip, and took 1.5.
 func (e *Engine) more(p *peer, f *flow) {
@@ -285,8 +285,8 @@ func (e *Engine) retime(p *peer) {
 	e.schedule(p, at, at != never)
 }
 
-// judged is when that can be told which is due at t: what is due is looked at again a
-// little later if not all that had come by then has been received.
+// judged returns when an event due at t can be decided: a little later than t if not all
+// datagrams that had come by then have been received.
 func (e *Engine) judged(t time.Duration) time.Duration {
 	if t <= e.now && t > e.drained {
 		return e.now + e.c.Granularity

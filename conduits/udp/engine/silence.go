@@ -42,7 +42,7 @@ const (
 	probeParts  = 8
 	deathProbes = 4
 	probeTrips  = 3
-	// longestParts bounds what a first round trip says of a path, which may have taken
+	// longestParts bounds the effect of a first round trip, which may have taken
 	// minutes because one of both sides stood still. An answer that comes later than
 	// that still ends the silence, if a round trip is shorter than the dead time.
 	longestParts = 4
@@ -57,7 +57,7 @@ type watcher struct {
 	pauses uint64        // looks that left out something
 }
 
-// silence is what is known of when a peer was heard.
+// silence is a peer's state of silence: when it was heard, and how often it was probed since.
 type silence struct {
 	on    bool          // something is awaited from the peer
 	ever  bool          // a datagram of it has come
@@ -268,8 +268,8 @@ func (e *Engine) Doubted(rank int) (silent time.Duration, doubted bool) {
 	return e.watcher.ran - p.silence.mute, true
 }
 
-// Vouch says that rank, which is in doubt, is known to live by other means although it does
-// not answer: it is dead no sooner than if it had been heard now, and Config.Doubt is called
+// Vouch extends the time of rank, which is in doubt but is known by other means to run
+// although it does not answer: it is dead no sooner than if it had been heard now, and Config.Doubt is called
 // again when half of that time is over.
 func (e *Engine) Vouch(rank int) {
 	if _, doubted := e.Doubted(rank); doubted {
@@ -292,7 +292,7 @@ type SilentError struct {
 	Seen      string        // what is known of the peer by other means; see Config.Seen
 }
 
-// Error tells both ends, what was heard and when, and how often was asked.
+// Error names both ranks, the last datagram heard and when, and the number of probes.
 func (s *SilentError) Error() string {
 	if s.Narrow > 0 {
 		return fmt.Sprintf("datagrams of %d bytes from %s to %s have not arrived for %v (ARGON_DEADTIME), while shorter ones have: the MTU of an interface or tunnel between them is less%s; raise it, or choose shorter datagrams (ARGON_DATAGRAM)",
@@ -405,7 +405,7 @@ func (e *Engine) silenced(p *peer) {
 	e.kill(p)
 }
 
-// silentError is what operations on p, which is dead, end with.
+// silentError is the error of operations on p, which is dead.
 func silentError(p *peer, op string) error {
 	r := &conduits.PeerError{Rank: p.rank, Op: op}
 	if p.death != nil {

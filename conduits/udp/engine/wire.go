@@ -90,8 +90,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var noBytes [4]byte
 
-// checksum is that of a datagram whose field is taken to be 0, and which goes on
-// with data.
+// checksum returns the checksum of a datagram, p and then data, with its field taken as 0.
 func checksum(p, data []byte) uint32 {
 	c := crc32.Update(0, castagnoli, p[:4])
 	c = crc32.Update(c, castagnoli, noBytes[:])
@@ -145,8 +144,7 @@ func older(a, b uint64) bool { return int64(a-b) < 0 }
 
 // An acknowledgement tells how long it has waited since the highest packet number
 // arrived (RFC 9000, 13.2.5), in one byte: four bits of exponent and four of
-// mantissa, microseconds, rounded down. tooLate says that it was told before, or
-// that it was longer.
+// mantissa, microseconds, rounded down. tooLate: it was sent before, or is longer.
 const (
 	tooLate  = 0xFF
 	maxDelay = 31 << 14 * time.Microsecond
@@ -189,7 +187,7 @@ type frame struct {
 }
 
 // next cuts the first frame off b. It checks the frame's form and that it
-// belongs into class c, not whether what it asks for is permitted.
+// belongs into class c, not whether the access is permitted.
 func (f *frame) next(b []byte, c conduits.Class) (rest []byte, ok bool) {
 	le := binary.LittleEndian
 	*f = frame{}
@@ -371,13 +369,13 @@ func appendFault(b []byte, id uint64, err error) []byte {
 	return appendWhy(binary.LittleEndian.AppendUint64(append(b, frFault), id), err)
 }
 
-// appendPutFault tells of the put at offset at of the frames of datagram seq.
+// appendPutFault appends the refusal of the put at offset at of the frames of datagram seq.
 func appendPutFault(b []byte, seq uint32, at int, err error) []byte {
 	b = binary.LittleEndian.AppendUint32(append(b, frPutFault), seq)
 	return appendWhy(binary.LittleEndian.AppendUint16(b, uint16(at)), err)
 }
 
-// appendWhy writes what a fault tells of the target: the page, and its entry with
+// appendWhy appends the cause of a fault: the page, and its entry with
 // the bounds of a part, but not where in the target's memory the page lies.
 func appendWhy(b []byte, err error) []byte {
 	var f segment.FaultError

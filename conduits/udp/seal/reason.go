@@ -48,7 +48,7 @@ func (r Reason) String() string {
 	return "reason " + strconv.Itoa(int(r))
 }
 
-// Counts says how many datagrams were refused, by reason.
+// Counts are numbers of refused datagrams, by reason.
 type Counts struct {
 	TooShort         uint64
 	Malformed        uint64

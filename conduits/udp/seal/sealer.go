@@ -18,7 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobkey"
 )
 
-// Mode is what is done to datagrams. All ranks of a job have the same.
+// Mode is the protection of datagrams. All ranks of a job have the same.
 type Mode uint8
 
 // The modes.
@@ -173,14 +173,14 @@ type source struct {
 	scratch block
 }
 
-// block is what a ticket's cipher takes and gives.
+// block is the unit of a ticket's cipher.
 type block [aes.BlockSize]byte
 
 // New makes the sealer of a rank of a job of size ranks, in its incarnation,
 // which is not 0 and never occurs twice with the same key and rank: see
-// NewIncarnation. Mode None ignores key, the others need one. ErrBadArg says which
-// argument is wrong; ErrNotSupported that the process is confined to ciphers
-// among which is none of ours.
+// NewIncarnation. Mode None ignores key, the others need one. The error is ErrBadArg, which
+// names the argument, or ErrNotSupported if the process is confined to ciphers that package
+// seal does not use.
 func New(key jobkey.Key, rank, size int, incarnation uint64, mode Mode) (*Sealer, error) {
 	switch {
 	case size < 1 || size > MaxRanks:
@@ -236,7 +236,7 @@ func (s *Sealer) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "sealer of rank %d of %d, incarnation %d, %v", s.rank, s.size, s.incarnation, s.mode)
 }
 
-// Refused says how many datagrams Open has refused since New.
+// Refused counts the datagrams that Open has refused since New.
 func (s *Sealer) Refused() Counts { return s.refused.counts() }
 
 // Seal appends to dst a datagram for rank to that carries plain, and returns the
@@ -356,7 +356,7 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 	} else if src.incarnation > incarnation {
 		return 0, nil, OldIncarnation
 	} else if len(d) > shortBytes && s.mode != None {
-		// What can be refused without a pass over it; all is looked at again afterwards.
+		// Cheap checks, without a pass over the datagram; each is made again afterwards.
 		why := BadTag
 		src.mu.Lock()
 		if s.ticketHolds(&src.scratch, &src.prefix, d) {
@@ -388,8 +388,8 @@ func (s *Sealer) open(d []byte) (int, []byte, Reason) {
 	return int(rank), plain, why
 }
 
-// Claims is what a datagram says of itself before anything is checked: the rank that has
-// sealed it, in which incarnation. ok is false if it is too short to say.
+// Claims returns the sender that a datagram's header names, rank and incarnation, before
+// anything is checked. ok is false if the datagram is too short.
 func Claims(datagram []byte) (rank int, incarnation uint64, ok bool) {
 	if len(datagram) < HeaderSize {
 		return 0, 0, false
@@ -492,11 +492,11 @@ func (p *peer) promote(src *source) bool {
 	return true
 }
 
-// Learn announces a peer's incarnation as the rendezvous or the peer itself
-// says, by a way that strangers cannot take: what the peer sealed in earlier
-// incarnations is refused from now on, and what is sealed to it opens in this
-// one only. It is never necessary; the package comment says what it is good for.
-// ErrBadArg if there is no such rank, or a later incarnation of it is known.
+// Learn sets a peer's incarnation, as told by the rendezvous or by the peer itself over a
+// way that strangers cannot use: datagrams that the peer sealed in earlier incarnations are
+// refused from now on, and those sealed to it open in this one only. It is never necessary;
+// the package comment gives its use. ErrBadArg if there is no such rank, or a later
+// incarnation of it is known.
 func (s *Sealer) Learn(rank int, incarnation uint64) error {
 	if uint(rank) >= uint(s.size) {
 		return errs.BadArg("seal: rank %d of %d has no incarnation", rank, s.size)
