@@ -12,7 +12,7 @@ import (
 // Name is the conduit's registered name.
 const Name = "sim"
 
-// Config is what may be chosen about a simulated job. The zero value is the
+// Config has the options of a simulated job. The zero value is the
 // extoll profile without faults, seed 0.
 type Config struct {
 	// Seed decides everything that is left to chance. The same program with the
@@ -37,7 +37,7 @@ type Config struct {
 	// messages.
 	Offload bool
 
-	// Faults is what goes wrong.
+	// Faults are delays, crashes and partitions.
 	Faults Faults
 
 	// Limit ends a job that is still running after so much virtual time; 0 means

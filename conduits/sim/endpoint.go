@@ -65,7 +65,7 @@ func duration(t Time) time.Duration { return time.Duration(t / Nanosecond) }
 // far is beyond any limit, and far from where times overflow.
 const far = Time(1) << 62
 
-// work is what the processor needs for what takes others t.
+// work returns the time of this rank's processor for work that takes others t.
 func (e *Endpoint) work(t Time) Time {
 	if e.slow > 1 {
 		t = min(t, maxTime/Time(e.slow)) * Time(e.slow)
@@ -176,7 +176,7 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	return e.j.sizes[rank]
 }
 
-// SegmentRights is what this rank may do to rank's segment.
+// SegmentRights returns this rank's rights to rank's segment.
 func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	switch {
 	case uint(rank) >= uint(e.j.n):
@@ -409,7 +409,7 @@ const batch = 64
 func (e *Endpoint) poll(th *thread, nested, lazy bool) int {
 	j := e.j
 	if e.closed || !nested && e.poller != nil {
-		// Time passes all the same, and with it the poller goes on.
+		// Time passes all the same, so that the poller goes on.
 		e.spend(j.p.Poll)
 		e.sync(th)
 		return 0
@@ -449,7 +449,7 @@ func (e *Endpoint) poll(th *thread, nested, lazy bool) int {
 	if n == 0 {
 		e.spend(j.p.Poll)
 	} else if e.sleepers > 0 {
-		// What ran may be what others of this rank wait for.
+		// Other threads of this rank may wait for the message that ran.
 		e.notify(false)
 	}
 	return n
@@ -510,7 +510,7 @@ func (e *Endpoint) landed(id uint32, m *message) (payload []byte, ok bool) {
 // Polling reports whether the caller is in a handler.
 func (e *Endpoint) Polling() bool { return e.poller != nil && e.poller == e.j.current }
 
-// Idle says that it is time to park: waiting costs nothing here.
+// Idle returns false, for park: waiting costs nothing here.
 func (e *Endpoint) Idle(int) bool { return false }
 
 // Arm remembers what the caller has seen.
@@ -634,7 +634,7 @@ func (e *Endpoint) Blame(rank int, err error) {
 
 // Left reports whether rank has left, and nothing of it is on the way to this rank.
 // One that has crashed has not left. Nor has one that closes because the job has
-// failed: the failure is what this rank hears of next.
+// failed: this rank hears of the failure next.
 func (e *Endpoint) Left(rank int) bool {
 	if uint(rank) >= uint(e.j.n) || rank == e.rank || e.j.err != nil {
 		return false

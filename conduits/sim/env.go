@@ -26,7 +26,7 @@ const (
 	EnvStatus  = jobenv.SimStatus   // number of an inherited file that gets a record too; gasrun's own
 )
 
-// session is what the environment asks of the jobs of this process.
+// session has the options of the environment for the jobs of this process.
 type session struct {
 	env    [5]string
 	mu     sync.Mutex
@@ -142,8 +142,8 @@ func (s *session) add(line string) {
 }
 
 // Local opens a job in this process as users of the registry do, with the
-// options that ARGON_SIM gives. c.Seed, unless it is 0, and what else is set in
-// c win over those.
+// options of ARGON_SIM. c.Seed, unless it is 0, and other fields of c that are set win over
+// those.
 func Local(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	j, err := local(n, c, os.Getenv)
 	if err != nil {
@@ -227,13 +227,13 @@ func (w *watch) follow(r *Record, mine *JobRecord) error {
 	case r.Exit != "" && len(r.Jobs) > 0:
 		return errs.BadArg("sim: this run is not the recorded one: it opens job %d, recorded are %d", w.k, len(r.Jobs))
 	}
-	// What follows what a record that was cut off has is not known.
+	// A record that was cut off does not tell how the run went on.
 	return nil
 }
 
-// abort ends a process of gasrun's in which a goroutine that is none of the
-// job's uses it, as a panic would, but for the status and the form. The place
-// comes first: the last line is what gasrun repeats.
+// abort ends a process of gasrun's in which a goroutine from outside the job uses it, as a
+// panic would, but for the status and the form. The place comes first: gasrun repeats the
+// last line.
 func (w *watch) abort(what string) {
 	if w.launched {
 		fmt.Fprintf(os.Stderr, "%s\nargon: %s\n", debug.Stack(), what)

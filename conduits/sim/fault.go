@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Faults is what goes wrong in a job. All times are virtual.
+// Faults are the faults of a job. All times are virtual.
 type Faults struct {
 	// Jitter delays every message and every step of an RMA operation by up to so
 	// much more, which reorders them.
@@ -26,8 +26,8 @@ type Faults struct {
 	// network trips.
 	Detect Time
 
-	// What a network does to datagrams; messages of the conduit never suffer it.
-	// Each is the probability for one datagram.
+	// Probabilities, each for one datagram of a Socket; messages of the conduit never
+	// suffer these.
 	Drop, Duplicate, Corrupt, Truncate, Delay float64
 	// DelayBy is the most that a delayed datagram is late; 0 means a hundred
 	// network trips.
@@ -75,7 +75,7 @@ type faults struct {
 	events []Crash // by event, in order
 }
 
-// check says what is wrong with f for a job of n ranks.
+// check returns an error that names the wrong values of f for a job of n ranks.
 func (f *Faults) check(n int) error {
 	rank := func(what string, r int) error {
 		if uint(r) >= uint(n) {

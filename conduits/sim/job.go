@@ -141,7 +141,7 @@ func (j *Job) Endpoint(rank int) *Endpoint { return &j.eps[rank] }
 // equal for equal runs.
 func (j *Job) Digest() uint64 { return j.trace.digest }
 
-// What an event is: the low bits of its key.
+// Kinds of events: the low bits of the key.
 const (
 	evRun     = iota // thread b goes on
 	evWire           // the network's own
@@ -281,7 +281,7 @@ func (j *Job) inject(id uint32) {
 	j.net.Inject(j.now, int(m.src), int(m.dst), j.bytes(m), uint64(id))
 }
 
-// bytes is what m takes on a link.
+// bytes returns the length of m on a link.
 func (j *Job) bytes(m *message) int {
 	p := &j.p
 	n := p.Header + 4*int(m.nwords)
@@ -338,7 +338,7 @@ func (j *Job) deliver(now Time, id uint64) {
 	j.schedule(now+t, next, id)
 }
 
-// landing is what the target's card takes for medium message m.
+// landing returns the time of the target's card for medium message m.
 func (j *Job) landing(m *message) Time {
 	p := &j.p
 	if len(m.data) > p.Eager {
@@ -487,7 +487,7 @@ func (j *Job) fail(rank int, err error) {
 	j.schedule(at, evFail, 0)
 }
 
-// DeadlockError says that no rank could go on.
+// DeadlockError is the failure of a job in which no rank could go on.
 type DeadlockError struct {
 	At      string   // virtual time
 	Waiting []string // some of what was waited for, as "rank 3: ..."

@@ -5,7 +5,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// kind says what a message in the network is, or was.
+// kind is the kind of a message in the network, or of one that has left it.
 type kind uint8
 
 const (
@@ -63,8 +63,8 @@ type message struct {
 	*remote
 }
 
-// remote is what only messages have that access memory, and completions: most of a
-// large job's are others, and there are two or three under way for each rank.
+// remote has the fields of messages that access memory, and of completions. It is apart,
+// for most messages of a large job are others, and each rank has two or three under way.
 type remote struct {
 	to     segment.NLA
 	a, b   uint64 // operands; the result

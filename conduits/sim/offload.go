@@ -6,9 +6,9 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// What the cards and switches do for all ranks at once, if Config.Offload says so: barriers
-// and multicasts, for which the prototype had no room ("the EXTOLL Hardware Barrier, the
-// multicast port", conclusion of Nüssle 2008). Everything of it is a message, which jitter
+// Barriers and multicasts of all ranks by cards and switches, if Config.Offload is true. The
+// prototype had no room for them ("the EXTOLL Hardware Barrier, the
+// multicast port", conclusion of Nüssle 2008). Each step is a message, which jitter
 // and partitions delay; the root of the tree is on rank 0's side of a partition.
 
 var (
@@ -93,7 +93,7 @@ func (c crowd) Copied(_ Time, node int, number uint64) {
 	j.toAll(id, m)
 }
 
-// between says which ranks a partition has to lie between to hold m.
+// between returns two ranks; a partition between them holds m.
 func (m *message) between() (a, b int) {
 	switch m.kind {
 	case kindPart, kindCast:
@@ -244,8 +244,8 @@ func (e *Endpoint) BarrierMissing(reg int) []int {
 	return l
 }
 
-// MaxMulticast is what one packet carries beside its header; tag and words add to that, for
-// which the model does not divide it: switches replicate whole packets. It is 0 where packets
+// MaxMulticast is the payload of one packet beside its header; tag and words add to that, and
+// the model does not divide it: switches replicate whole packets. It is 0 where packets
 // have room for a header only.
 func (e *Endpoint) MaxMulticast() int {
 	j := e.j

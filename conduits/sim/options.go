@@ -18,8 +18,8 @@ type knob struct {
 	key  string
 	many bool // may be given more than once
 	set  func(c *Config, v string) error
-	// get lists the values with which c says what base, which has c's profile as
-	// it is by its name, does not.
+	// get lists the values of c that differ from base, which is c's profile as its name
+	// alone gives it.
 	get func(c, base *Config) []string
 }
 
@@ -217,7 +217,7 @@ var knobs = []knob{
 			}
 			return nil
 		},
-		// Always said: it is what a reader looks for.
+		// Always printed: a reader looks for it.
 		get: func(c, _ *Config) []string { return []string{strconv.FormatUint(c.Seed, 10)} },
 	},
 	{
@@ -554,9 +554,9 @@ func (c Config) String() string {
 // datagramKnobs are the options that only a Socket notices.
 var datagramKnobs = []string{"drop", "dup", "corrupt", "truncate", "delay", "delayby", "buffer"}
 
-// Reliable says what of c has no effect on a job of the conduit, whose messages the
-// network neither loses nor changes; it is for callers that use a Socket, by New. The error
-// wraps ErrBadArg and names the options.
+// Reliable returns an error that names the options of c without effect on a job of the
+// conduit, whose messages the network neither loses nor changes: these are for callers that
+// use a Socket, by New. The error wraps ErrBadArg.
 func (c Config) Reliable() error {
 	var none Config
 	var l []string
@@ -574,8 +574,8 @@ func (c Config) Reliable() error {
 		strings.Join(l, " "))
 }
 
-// Validate says what is wrong with c for a job of n ranks, as New would. The
-// error wraps ErrBadArg or ErrResource.
+// Validate returns the error that New would for a job of n ranks. It wraps ErrBadArg or
+// ErrResource.
 func (c Config) Validate(n int) error {
 	if n < 1 || n > MaxRanks {
 		return errs.BadArg("sim: %d ranks; a simulated job has 1 to %d (-n)", n, MaxRanks)

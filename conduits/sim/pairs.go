@@ -2,7 +2,7 @@ package sim
 
 import "github.com/argon-go/argon/conduits"
 
-// pair is what an endpoint knows of one rank that it has sent to.
+// pair is an endpoint's state of one rank that it has sent to.
 type pair struct {
 	// key is the rank and 1, in the bits of pairRank, and above them a bit for each
 	// class in which a message was refused; 0: the entry is free.

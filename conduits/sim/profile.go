@@ -26,26 +26,25 @@ type Profile struct {
 	Unit     Time // passing one of the RMA unit's parts: requester, responder, completer
 
 	// SendBusy is how long a send keeps the processor; the rest of half the
-	// software and the PIO, which are posted writes, overlaps with what it does
-	// next.
+	// software and the PIO, which are posted writes, overlaps with its next work.
 	SendBusy Time
-	// Poll is what looking for arrivals costs when there are none. More than 0, or a rank
+	// Poll is the time of a poll that finds nothing. More than 0, or a rank
 	// that polls would stop the clock.
 	Poll Time
-	// Wake is what it takes to wake a sleeper, beside noticing the arrival.
+	// Wake is the time to wake a sleeper, beside noticing the arrival.
 	Wake Time
 
 	// MessageGap, RMAGap and PutGap are the least times between two messages, two
 	// RMA operations, and two of those whose data the card has to read first.
 	MessageGap, RMAGap, PutGap Time
-	// Header is how many bytes a packet takes on a link beside what it carries:
+	// Header is how many bytes a packet takes on a link beside its payload:
 	// for a message one header a slot, for an RMA operation its descriptor.
 	Header int
-	// Tag is how many bytes of a message say what the layer above sends, before
+	// Tag is how many bytes of a message are the tag of the layer above, before
 	// the words.
 	Tag int
-	// Slot is how many bytes, tag included, a slot of the mailbox holds; what is
-	// longer is sent as several packets. SlotWrite is what each further slot takes
+	// Slot is how many bytes, tag included, a slot of the mailbox holds; longer messages
+	// are sent as several packets. SlotWrite is the time of each further slot
 	// beside its time on the link.
 	Slot      int
 	SlotWrite Time
@@ -57,8 +56,8 @@ type Profile struct {
 	Immediate int
 	// MemoryByte is the processor's time to copy a byte.
 	MemoryByte Time
-	// Stage is what one stage of the comparators takes with which a switch combines the
-	// parts of a barrier, if Config.Offload has it do so; see fabric.TreeParams.
+	// Stage is the time of one stage of the comparators by which a switch combines the
+	// parts of a barrier, with Config.Offload; see fabric.TreeParams.
 	Stage Time
 
 	Net fabric.Params

@@ -10,8 +10,8 @@ import (
 	"github.com/argon-go/argon/internal/job/simrecord"
 )
 
-// Record is what is needed to do a run again, and to see that it is the same run, with its
-// jobs, the places in them and their ends.
+// Record describes a run, so that it can be repeated and compared: its jobs, checkpoints in
+// them and their ends.
 type (
 	Record     = simrecord.Record
 	JobRecord  = simrecord.Job
@@ -32,7 +32,7 @@ func ReadRecord(from io.Reader) (*Record, error) {
 	})
 }
 
-// DivergedError says that a run which should repeat a recorded one does not.
+// DivergedError is the error of a run that should repeat a recorded one and does not.
 type DivergedError struct {
 	Common Checkpoint // up to here both are the same
 	What   string     // what comes next, there and here
@@ -80,7 +80,7 @@ func (w *watch) checkpoint(steps, digest uint64) {
 	if kept(steps) {
 		w.write(c.Line(w.k))
 	}
-	// What is lost of the trace if the process is killed is little.
+	// If the process is killed later, little of the trace is lost.
 	_ = w.j.Flush()
 	if w.want == nil || w.diverged != nil {
 		return
@@ -109,7 +109,7 @@ func (w *watch) differ(format string, args ...any) {
 	}
 }
 
-// finish records the end of the job. panicked is what ended it, if not itself.
+// finish records the end of the job. panicked is the panic that ended it, or nil.
 func (w *watch) finish(panicked any) {
 	if w.over {
 		return

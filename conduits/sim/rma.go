@@ -164,7 +164,7 @@ func (e *Endpoint) touch(m *message, mem []byte) bool {
 	return segment.Touch(mem, access)
 }
 
-// refuse ends message id, whose target has not registered what it asks for.
+// refuse ends message id, whose target has not registered the memory.
 func (j *Job) refuse(id uint32, err error) {
 	m := j.m.at(id)
 	if m.kind == kindLong || m.want == 0 { // no caller asks what has become of it

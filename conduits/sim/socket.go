@@ -34,7 +34,7 @@ func (e *Endpoint) Socket() *Socket {
 // conduits.Go.
 func (s *Socket) Endpoint() *Endpoint { return s.e }
 
-// Rank and Size say which address of how many it has.
+// Rank is the socket's address, of Size.
 func (s *Socket) Rank() int { return s.e.rank }
 
 // Size is the number of ranks.

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// A rank that runs on and on stops all others, for one runs at a time. What can be
-// known of that in virtual time ends the job (see sync); the rest is seen by a
-// goroutine outside of it, the overseer, which only prints: what it does depends on
-// real time, and so must not change what the job does.
+// A rank that runs on and on stops all others, for one runs at a time. A loop that is visible
+// in virtual time ends the job (see sync); a goroutine outside of it, the overseer, sees the
+// rest. It only prints: it depends on real time, and must not change the run of the job.
 
 // oversight is how often the overseer looks, in real time, and how many looks in
 // turn have to find the same before it says so: that the job does not come to its
@@ -22,7 +21,7 @@ type oversight struct {
 	silent, alone int
 }
 
-// overseen is what the overseer of a job asks for; tests change it.
+// overseen are the overseer's limits; tests change them.
 var overseen = oversight{time.Second, 5, 10}
 
 // idleLimit is how long, in virtual time, a rank may poll when nothing is under way

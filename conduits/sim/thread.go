@@ -123,10 +123,10 @@ func (th *thread) stop() {
 	}
 }
 
-// dead says that threads of the rank do not go on.
+// dead reports whether threads of the rank do not go on.
 func (e *Endpoint) dead() bool { return e.crashed || e.j.abandoned }
 
-// PanicError is what RunRanks panics with if a rank does.
+// PanicError is the value that RunRanks panics with if a rank panics.
 type PanicError struct {
 	Rank  int
 	Value any    // of the rank's panic
@@ -220,7 +220,7 @@ func (e *Endpoint) sync(th *thread) {
 	th.stop()
 }
 
-// idle is told of a poll when nothing is under way and every other thread is
+// idle counts a poll when nothing is under way and every other thread is
 // parked. After idleLimit of such polls the job fails as in a deadlock.
 func (e *Endpoint) idle() {
 	j := e.j
@@ -253,7 +253,7 @@ func (th *thread) until(at Time) {
 	}
 }
 
-// expire is timer no of thread id: if the thread waits and its time has come, it
+// expire handles timer no of thread id: if the thread waits and its time has come, it
 // goes on.
 func (j *Job) expire(id uint32, no uint64) {
 	th := j.threads[id]

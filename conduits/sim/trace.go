@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// trace hashes what happens and, if that is asked for, writes it down: a line
+// trace hashes the steps of a job and, if asked to, writes them down: a line
 // for each step of a message, "TIME STEP KIND SRC>DST ..." with the time in
 // picoseconds. Steps: s sent, i into the network, a in the mailbox, h handled, w
 // performed on the segment, d completion at hand, x lost, r a thread goes on,

@@ -76,10 +76,10 @@ type message struct {
 	next     int32  // in the queue or free list it is in
 }
 
-// port is what a node's interface, or its port of a crossbar, keeps besides
+// port is the state of a node's interface, or of its port of a crossbar, besides
 // its links.
 type port struct {
-	// What waits at the interface: messages; pairs in a crossbar with VOQs.
+	// Queue at the interface: messages; pairs in a crossbar with VOQs.
 	inHead, inTail int32
 	// Pairs that wait for this output of a crossbar.
 	outHead, outTail int32

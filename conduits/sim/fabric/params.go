@@ -101,7 +101,7 @@ type Params struct {
 	// Radix is the number of ports of a fat tree's switch, even and at least
 	// 4: half of them lead down. Zero means DefaultRadix.
 	Radix int
-	// Latency is what a message of up to Free bytes takes from interface to
+	// Latency is the time of a message of up to Free bytes from interface to
 	// interface where there is least in between: through one switch of a
 	// crossbar or fat tree, over one link of a torus.
 	Latency Time
@@ -146,8 +146,8 @@ func (p *Params) EnsureDefaults(nodes int) {
 	}
 }
 
-// Validate says what is wrong with p, after EnsureDefaults, for that many
-// nodes. The error wraps ErrBadArg.
+// Validate returns an error that names the wrong values of p, after EnsureDefaults, for that
+// many nodes. It wraps ErrBadArg.
 func (p *Params) Validate(nodes int) error {
 	switch {
 	case nodes < 1 || nodes > math.MaxInt32/16:

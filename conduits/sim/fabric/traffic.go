@@ -8,8 +8,8 @@ import (
 )
 
 // Traffic is an experiment on a crossbar: packets of one size come to its
-// inputs at random, at most one per input and slot, where a slot is what a
-// packet keeps a link. It shows how much of what is offered gets through.
+// inputs at random, at most one per input and slot, where a slot is the time that a
+// packet keeps a link. It shows which part of the packets gets through.
 type Traffic struct {
 	Ports      int     // inputs, and as many outputs
 	Queue      Queue   // at the inputs
@@ -22,7 +22,7 @@ type Traffic struct {
 	Seed  uint64 // decides what comes when
 }
 
-// Result is what came of a Traffic.
+// Result has the figures of a Traffic.
 type Result struct {
 	Output float64 // packets per slot of each output but the hot one
 	Hot    float64 // packets per slot of output 0; with Traffic.Hot 0 it counts among the others too
@@ -64,7 +64,7 @@ func (x Traffic) Run() (Result, error) {
 		order[i] = i
 	}
 	for now := Time(0); now < end; now += slot {
-		// What is scheduled for this slot was there first.
+		// Events of this slot come before its new packets.
 		loop.RunUntil(f, now+1)
 		loop.now = now
 		// No input is always the first to ask.

@@ -12,16 +12,16 @@ type TreeParams struct {
 	Registers int
 	// Bytes is the size of a packet that carries a part of a round, or its result.
 	Bytes int
-	// Stage is what one stage of a switch's comparators takes. A switch that combines
+	// Stage is the time of one stage of a switch's comparators. A switch that combines
 	// k packets has ceil(log2 k) of them, one behind the other.
 	Stage Time
 }
 
 // A Collector gets what a Tree delivers, in the event of its time.
 type Collector interface {
-	// Combined says that the result of a round of register reg is at node.
+	// Combined is called when the result of a round of register reg is at node.
 	Combined(now Time, node, reg int, low, high uint64)
-	// Copied says that the last byte of a copy of message id is at node.
+	// Copied is called when the last byte of a copy of message id is at node.
 	Copied(now Time, node int, id uint64)
 }
 
@@ -67,7 +67,7 @@ type treeSwitch struct {
 	inputs   int32 // how many of kids and nodes
 }
 
-// treeRound is what the nodes have given to the round under way of a register.
+// treeRound is the combined value of a register's round under way.
 type treeRound struct{ low, high uint64 }
 
 // cast is a message, or the result of a round, on its way to all nodes.
@@ -181,7 +181,7 @@ func (t *Tree) join() {
 	}
 }
 
-// Rise is what the smallest packet takes from the farthest node to the root in an idle
+// Rise is the time of the smallest packet from the farthest node to the root in an idle
 // network.
 func (t *Tree) Rise() Time { return t.side + Time(t.depth)*t.f.p.HopLatency }
 
@@ -219,7 +219,7 @@ func (t *Tree) Join(now Time, node, reg int, low, high uint64) {
 	t.f.sched.Schedule(at, uint64(t.at(node))<<32|uint64(reg), evPart<<kindShift)
 }
 
-// part is told that a packet of a round has come to a switch.
+// part handles a packet of a round that has come to a switch.
 func (t *Tree) part(now Time, i int32, reg int) {
 	s, n := &t.sw[i], &t.count[reg*len(t.sw)+int(i)]
 	if *n++; *n < s.inputs {
