@@ -73,7 +73,7 @@ type Rank interface {
 	Run() error
 	// Close is called when Run has ended in whatever way, on its goroutine: after the
 	// other ranks have been told if the rank has failed, and before its endpoint is
-	// closed. killed says that a simulator lets the rank die, which may not wait then.
+	// closed. killed: a simulator lets the rank die, so that Close may not wait.
 	// An error fails the rank if the job has not failed.
 	Close(killed bool) error
 	// Diagnosis is a few words for the rank's line of what SIGQUIT prints, or "". It may

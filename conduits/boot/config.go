@@ -13,10 +13,10 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Config is what a program chooses of its job. The zero value is useful. Each field
-// with a knob is overridden by its environment variable, so that what starts a program
+// Config has a program's options of its job. The zero value is useful. Each field
+// with a knob is overridden by its environment variable, so that a launcher
 // has the last word; ARGON_VERBOSEENV=1 prints to standard error which variables
-// were looked at and what came of them.
+// were looked at and their effect.
 type Config struct {
 	// Name begins the errors about the job's start: the name of the runtime or of
 	// the program; "" means "boot".
@@ -69,7 +69,7 @@ func (c *Config) EnsureDefaults() *Config {
 	return c
 }
 
-// name is Name or what it means.
+// name is Name, or "boot".
 func (c *Config) name() string {
 	if c.Name == "" {
 		return "boot"
@@ -104,8 +104,8 @@ func (c *Config) FromEnv(getenv func(key string) string, verbose io.Writer) erro
 	return r.Err()
 }
 
-// Settings are what a program or a runtime has chosen before the environment has a
-// say. A *Config is one.
+// Settings are options of a program or a runtime, which the environment may change. A
+// *Config is one.
 type Settings interface {
 	// FromEnv overrides fields by variables that getenv looks up, and tells verbose, if
 	// it is not nil, about each. It reports all faults together.

@@ -109,7 +109,7 @@ const (
 	simLooks = 1000
 )
 
-// diagnosis is a line that says where the rank of ep waits and what it has under way.
+// diagnosis is a line with the place where the rank of ep waits and its operations under way.
 func diagnosis(ep conduits.Endpoint, rank Rank) string {
 	var where []string
 	// A wait looks around before it parks, and after each wake-up: a rank that waits is

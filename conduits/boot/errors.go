@@ -18,7 +18,7 @@ var (
 	ErrExit         = errs.ErrExit         // a rank has ended the job by am.Endpoint.Exit
 )
 
-// PeerError is what ends an operation that needs a rank which died, failed or
+// PeerError is the error of an operation that needs a rank which died, failed or
 // left early.
 type PeerError = errs.PeerError
 
@@ -42,7 +42,7 @@ func (e *RankError) Error() string {
 	return s
 }
 
-// followed says that the rank failed only because another one had.
+// followed reports whether the rank failed only because another one had.
 func (e *RankError) followed() bool {
 	var p *PeerError
 	if errors.As(e.Err, &p) {

@@ -68,7 +68,7 @@ func alone(prefix string, env func(string) string) (remark string, err error) {
 var foreign atomic.Bool
 
 // status is the exit status of a process whose Run has returned err, which is not
-// nil: what err says of it by errs.WithStatus, else 1. A rank that has failed only
+// nil: that of errs.WithStatus, else 1. A rank that has failed only
 // because of another one ends with 121 under gasrun, which knows how that other
 // one has ended. Other launchers take the largest status (srun), their bitwise or
 // (MPICH) or the first (Open MPI), so there it ends with the status of the rank

@@ -119,7 +119,7 @@ func watchLauncher(prefix, s string) error {
 	syscall.CloseOnExec(fd)
 	f := os.NewFile(uintptr(fd), "control pipe")
 	go func() {
-		// Whatever comes is for later versions; the end is for us.
+		// Bytes are for later versions; only the end counts.
 		io.Copy(io.Discard, f)
 		fmt.Fprintln(os.Stderr, "argon: the launcher is gone")
 		os.Exit(jobenv.StatusPeerFailed)

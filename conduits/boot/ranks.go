@@ -42,7 +42,7 @@ func runRanks(ctx context.Context, cfg *Config, eps []conduits.Endpoint, begin f
 	case r.first == nil:
 		return nil
 	case r.ended != nil && !errors.Is(r.first, context.Cause(ctx)):
-		// What fails came as a text, by memory or messages.
+		// The failure came as a text, by memory or messages.
 		return &endedError{r.first, r.ended}
 	}
 	return r.first
@@ -108,8 +108,8 @@ func (r *run) rank(i int) {
 	}
 }
 
-// broken fails rank i, which has ended by panic with p or by runtime.Goexit. killed
-// says that a simulator has ended it.
+// broken fails rank i, which has ended by panic with p or by runtime.Goexit, and reports
+// whether a simulator has ended it.
 //
 //go:noinline
 func (r *run) broken(i int, p any) (killed bool) {

@@ -20,7 +20,7 @@ import (
 // inherited are the variables with the numbers of the files that gasrun leaves a rank.
 var inherited = []string{jobenv.SegFD, jobenv.CtlFD, jobenv.JobKeyFile, jobenv.SimStatus}
 
-// settled is what settle has found out.
+// settled is the result of settle.
 type settled struct {
 	err    error  // nothing can run here
 	nested string // not "": a rank has started this process; which
@@ -69,8 +69,8 @@ func leave(why string) settled {
 // adopted keeps the files that are open on behalf of numbers in the environment.
 var adopted []*os.File
 
-// adopt has the environment tell of files, by the variables that are their keys, in place
-// of what a process on the way has closed or put another file in place of. key is the
+// adopt sets the variables that are the keys of files to their descriptors, for files that a
+// process between the launcher and this one has closed or replaced. key is the
 // job's key, if its file belongs to another user.
 func adopt(files map[string]*os.File) (key string, err error) {
 	for name, f := range files {
@@ -139,7 +139,7 @@ func complete(why error) error {
 		"or run the program in gasrun's network namespace (docker run --network=host)", strings.Join(all, ", "), why)
 }
 
-// remark says what settle has done, for ARGON_VERBOSEENV.
+// remark prints the result of settle, for ARGON_VERBOSEENV.
 func (s *settled) remark(w io.Writer) {
 	if s.nested != "" {
 		fmt.Fprintf(w, "argon: %s is a job of its own: %s, and only that process has its place in the job\n", filepath.Base(os.Args[0]), s.nested)
