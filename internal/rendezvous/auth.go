@@ -23,10 +23,10 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// errOtherKey says that the other side's key is not the job's.
+// errOtherKey: the other side's key is not the job's.
 var errOtherKey = errors.New("another job key")
 
-// identity is what both sides show each other: a certificate with a key that is
+// identity is the certificate that both sides show each other, with a key that is
 // derived from the job's.
 type identity struct {
 	cert   tls.Certificate
@@ -63,8 +63,7 @@ func (id *identity) config() *tls.Config {
 		ClientAuth:         tls.RequireAnyClientCert,
 		InsecureSkipVerify: true, // no authority signs here: verify does it
 		VerifyConnection:   id.verify,
-		// What is said here need not stay secret for decades, and ten thousand ranks
-		// come at once.
+		// Nothing here need stay secret for decades, and ten thousand ranks come at once.
 		CurvePreferences:            []tls.CurveID{tls.X25519},
 		SessionTicketsDisabled:      true,
 		DynamicRecordSizingDisabled: true,
@@ -81,7 +80,7 @@ func (id *identity) verify(s tls.ConnectionState) error {
 }
 
 // tune has the kernel notice a dead host within about dead, and not much sooner.
-// It does what it can: a conn that is no TCP connection is left as it is.
+// A conn that is no TCP connection is left as it is.
 func tune(conn net.Conn, dead time.Duration) {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -27,7 +27,7 @@ import (
 // whole, such as when the launcher ends it.
 const NoRank = -1
 
-// Hello is what a rank says of itself.
+// Hello is a rank's first message, its place in the job and its address.
 type Hello struct {
 	// Rank and Size are its place in the job.
 	Rank, Size int
@@ -125,7 +125,7 @@ func Join(ctx context.Context, server string, key jobkey.Key, h Hello, e Events)
 }
 
 // join is Join with another patience if ctx has no deadline, and with the address
-// at which this process reaches the server. inRank says that rank 0 is to serve.
+// at which this process reaches the server. inRank: rank 0 is to serve.
 func join(ctx context.Context, server, dial string, key jobkey.Key, h Hello, e Events, patience time.Duration, inRank bool) (*Client, error) {
 	if err := h.check(); err != nil {
 		return nil, err
@@ -407,8 +407,8 @@ func (c *Client) Attach(size uint64, rights uint32) error {
 	return nil
 }
 
-// Segment is what rank has announced by Attach; zeros until all ranks have and
-// Events.Attached is called.
+// Segment returns the size and rights that rank has announced by Attach; zeros until all
+// ranks have and Events.Attached is called.
 func (c *Client) Segment(rank int) (size uint64, rights uint32) {
 	s := c.seg.Load()
 	if s == nil {
@@ -501,8 +501,8 @@ func (c *Client) Fail(rank, status int, cause string) {
 	c.send(kFail, f.append)
 }
 
-// Leave says that this rank leaves in good order, and returns when the service
-// knows, which it does within 10 s if it can be reached at all. No event comes
+// Leave announces that this rank leaves in good order, and returns when the service
+// knows, within 10 s if it can be reached at all. No event comes
 // after it. Close is still to be called. Once the job has failed, Leave returns
 // the failure.
 func (c *Client) Leave() error {
@@ -678,7 +678,7 @@ func (c *Client) isReady() bool {
 	}
 }
 
-// quiet says that no more events are to be called.
+// quiet reports whether no more events are to be called.
 func (c *Client) quiet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -810,7 +810,7 @@ func (f *failure) err() error {
 	return &errs.PeerError{Rank: f.rank, Err: errs.Carried(f.status, f.cause)}
 }
 
-// err is what an answer that is not good says.
+// err returns the error of an answer that is not good.
 func (a *answer) err() error {
 	text := errs.Line(string(a.data), maxText)
 	switch a.v {

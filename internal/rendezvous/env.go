@@ -25,7 +25,7 @@ const DefaultLinger = 60 * time.Second
 // launcher should have noticed by then which ended first, whose status mpirun takes.
 const wordGrace = 500 * time.Millisecond
 
-// Setup is what a process needs to join the rendezvous of its job.
+// Setup has the values by which a process joins the rendezvous of its job.
 type Setup struct {
 	// Server is the service's address, "host:port".
 	Server string
@@ -34,7 +34,7 @@ type Setup struct {
 	// Job is Hello.Job where that is empty: the same on all ranks, another one in
 	// other jobs, "" if the job has been given no name.
 	Job string
-	// Serve says that rank 0's process runs the service, on the port of Server,
+	// Serve: rank 0's process runs the service, on the port of Server,
 	// since no launcher does.
 	Serve bool
 	// Patience is how long ranks may be missing; 0 means DefaultPatience.

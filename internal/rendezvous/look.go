@@ -17,9 +17,9 @@ import (
 // long. A rank that is about to declare another one dead therefore asks the service for a
 // look at it. The service asks that rank to answer by its connection, which takes a
 // goroutine of it too, and has its process looked at before and after: by itself on its own
-// host, else by what it was given ([ServerConfig.Process]), else by another rank of that host.
+// host, else by [ServerConfig.Process], else by another rank of that host.
 
-// A Sight is what a look at a rank has shown.
+// A Sight is the result of a look at a rank.
 type Sight struct {
 	// Answers: the rank has answered the service, so its goroutines run.
 	Answers bool
@@ -48,7 +48,7 @@ func (s Sight) Busy() bool {
 	return !s.Answers && s.PID != 0 && !s.Stopped() && (s.Ran+s.Delayed >= s.Took/leastShare || s.Faults > 0)
 }
 
-// String tells what was seen, as the reason of a rank's silence.
+// String gives the reason of a rank's silence.
 func (s Sight) String() string {
 	switch {
 	case s.Answers:
@@ -115,7 +115,7 @@ func parseQuestion(b []byte) (q question, ok bool) {
 }
 
 // echo is kEcho: from the service a number to be sent back at once, and the process of the
-// same host to be looked at, or 0; from a rank the number, and what it has seen.
+// same host to be looked at, or 0; from a rank the number, and the state of that process.
 type echo struct {
 	number, pid uint32
 	seen        sys.Activity

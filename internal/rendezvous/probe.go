@@ -35,7 +35,7 @@ func Probe(ctx context.Context, server string, key jobkey.Key) error {
 	return fmt.Errorf("who answers is not the job's rendezvous: %s", reason(err))
 }
 
-// probe is Probe on a connection. Only the answer says that the service has
+// probe is Probe on a connection. Only the answer proves that the service has
 // accepted this side's certificate, which the handshake does not wait for.
 func probe(conn net.Conn, id *identity) error {
 	t := tls.Client(conn, id.config())

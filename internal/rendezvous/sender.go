@@ -21,7 +21,7 @@ type sender struct {
 	idle  chan struct{} // closed when the goroutine ends; nil if no goroutine waits
 }
 
-// kick says that next has something. It does not block, and may be called with
+// kick has the sender call next again. It does not block, and may be called with
 // a lock held that next takes.
 func (s *sender) kick() {
 	s.mu.Lock()

@@ -21,7 +21,7 @@ import (
 	"github.com/argon-go/argon/internal/sys/awake"
 )
 
-// State is what the service knows of a rank.
+// State is the state of a rank as the service knows it.
 type State uint8
 
 // The states. A rank that has Left or Failed stays so.
@@ -50,7 +50,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// ServerConfig is what the service is told about the job.
+// ServerConfig has the options of a Server.
 type ServerConfig struct {
 	// Key is the job's; what does not hold it does not get in. Required.
 	Key jobkey.Key
@@ -69,11 +69,11 @@ type ServerConfig struct {
 	// it is still there, until its connections are given up, on both sides; 0 means
 	// DefaultDeadTime. At least 2 s.
 	DeadTime time.Duration
-	// InRank says that rank 0's process serves: if the service is lost, it is
-	// rank 0 that has failed.
+	// InRank: rank 0's process serves, so that rank 0 has failed if the service is
+	// lost.
 	InRank bool
-	// Rewrite, if not nil, says which address viewer is told for rank, in place of
-	// addr, so that a test can put something between them. It is called with the
+	// Rewrite, if not nil, returns the address that viewer gets for rank, in place of
+	// addr, so that a test can put a relay between them. It is called with the
 	// Server's lock held, once all ranks have joined.
 	Rewrite func(viewer, rank int, addr netip.AddrPort) netip.AddrPort
 	// Process, if not nil, looks at the process of a rank that this process does not see,
@@ -88,7 +88,7 @@ type ServerConfig struct {
 	handshake, handshakeLow time.Duration // instead of the constants, for tests
 }
 
-// What a ServerConfig means by zeros.
+// Defaults of ServerConfig, for zeros.
 const (
 	DefaultPatience = 60 * time.Second
 	DefaultDeadTime = 30 * time.Second
@@ -165,7 +165,7 @@ type Server struct {
 	waiting map[string][]waiter
 }
 
-// A seat is what a rank has said, as far as it is needed later.
+// A seat has the announcements of one rank that are needed later.
 type seat struct {
 	state       State
 	loop        bool // addr is a loopback address that was not chosen
@@ -189,7 +189,7 @@ type peer struct {
 	// Guarded by Server.mu. What the sender has taken:
 	welcomed, table, attached, failed, over, parted bool
 	left                                            int // so many of Server.gone
-	// What it is to take:
+	// Messages for the rank:
 	answers  []answer
 	echoes   []echo
 	who, bye bool
@@ -266,7 +266,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// State is what is known of rank; Missing for a number that is no rank.
+// State returns the state of rank; Missing for a number that is no rank.
 func (s *Server) State(rank int) State {
 	if rank < 0 || rank >= s.c.Size {
 		return Missing
@@ -299,7 +299,7 @@ func (s *Server) Failure() (rank, status int, cause string, ok bool) {
 }
 
 // Strangers counts connections that ended before they had shown the job's key
-// and said which rank they are of.
+// and named their rank.
 func (s *Server) Strangers() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func (c *column) at(i int) uint64 {
 	return c.base + v
 }
 
-// table is what a rank knows of all of them once they have joined: with one
+// table has the addresses and incarnations of all ranks, once they have joined: with one
 // address per host and clocks that are a second apart, up to 11 bytes per rank,
 // and 24 per address.
 type table struct {
@@ -121,7 +121,7 @@ func parseTable(b []byte, size int) (*table, error) {
 	return t, nil
 }
 
-// segments is what all ranks have attached: no bytes per rank if all are alike.
+// segments are sizes and rights of all ranks' segments: no bytes per rank if all are alike.
 type segments struct{ size, rights column }
 
 func appendSegments(b []byte, size []uint64, rights []uint32) []byte {

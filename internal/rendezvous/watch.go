@@ -19,8 +19,8 @@ type Watch struct {
 	ended chan error
 }
 
-// ErrJobFailed is what the error of [Watch.Ended] matches if the service says that
-// the job has failed.
+// ErrJobFailed is matched by the error of [Watch.Ended] if the job has failed, by word of
+// the service.
 var ErrJobFailed = errors.New("the job has failed")
 
 // NewWatch connects to the service at server, "host:port". The connection is lost

@@ -28,7 +28,7 @@ const (
 	namedRanks  = 8        // so many missing ranks are named one by one
 )
 
-// A kind says what message a frame holds.
+// A kind is the kind of message in a frame.
 type kind byte
 
 const (
