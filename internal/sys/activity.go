@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Activity is what a process has done so far, as the system counts it.
+// Activity has the system's counts of a process's work so far.
 type Activity struct {
 	// State is R, S, D, T (stopped), t (traced), Z and so on (proc_pid_stat(5)).
 	State byte

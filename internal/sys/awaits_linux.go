@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// How a system call names the files that it waits for.
+// waitsBy is how a system call names the files that it waits for.
 type waitsBy int
 
 const (
@@ -190,8 +190,8 @@ func memory(process string, at int64, size int) ([]byte, error) {
 	return b, err
 }
 
-// infoField is what follows key in the description of a file of a process, "" if there is
-// none.
+// infoField returns the value of key in the description of a file of a process, "" if there
+// is none.
 func infoField(process, fd, key string) string {
 	b, _ := os.ReadFile(process + "/fdinfo/" + fd)
 	for line := range strings.SplitSeq(string(b), "\n") {

@@ -15,7 +15,7 @@ import (
 type BareSocket struct{ fd uintptr }
 
 // OpenBare opens a socket on the address and the port; port 0 means any. buffer
-// is what is asked for each way, bytes; the system may give less.
+// is the wanted size of its buffer each way, bytes; the system may give less.
 func OpenBare(at netip.AddrPort, buffer int) (*BareSocket, error) {
 	domain := unix.AF_INET6
 	if at.Addr().Unmap().Is4() {
@@ -71,7 +71,7 @@ func (s *BareSocket) Connect(to netip.AddrPort) error {
 	return os.NewSyscallError("connect", unix.Connect(int(s.fd), sockaddr(to)))
 }
 
-// Segment makes Send cut what it is given into datagrams of size bytes (the last
+// Segment makes Send cut its argument into datagrams of size bytes (the last
 // one may be shorter), and Receive take several at once. It reports whether the
 // kernel can (Linux 5.0).
 func (s *BareSocket) Segment(size int) bool {

@@ -8,5 +8,5 @@ const HasGoroutine = false
 // Goroutine returns 1 for every goroutine on this architecture.
 func Goroutine() uintptr { return 1 }
 
-// Stack says that the calling goroutine's stack may lie anywhere.
+// Stack returns all addresses: the calling goroutine's stack may lie anywhere.
 func Stack() (lo, hi uintptr) { return 0, ^uintptr(0) }

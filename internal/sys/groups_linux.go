@@ -10,7 +10,7 @@ import (
 )
 
 // A group is a control group that this process is in: its own, or one above it.
-// What the group may have is what all that is below it may have together
+// A group's limit holds for all processes of it and of the groups below together
 // ("Control Group v2" and "Control Groups version 1" in the kernel's documentation).
 type group struct {
 	name string // as the kernel calls it, "/" at the top of what a namespace shows
@@ -95,8 +95,8 @@ func unescape(s string) string {
 }
 
 // line is the group m and those above it, by that mount which shows the most of
-// them. If none shows m itself, as in a container that has the host's /proc, what is
-// mounted is taken for its group.
+// them. If none shows m itself, as in a container that has the host's /proc, the mounted
+// group is taken for it.
 func (m membership) line(root, controller string, mounts []cgroupMount) (best []group) {
 	var top *group
 	for _, at := range mounts {
@@ -217,8 +217,8 @@ func (g group) field(file, name string) (int64, bool) {
 	return 0, false
 }
 
-// groupMemory is what the narrowest memory group leaves: its limit less its working
-// set, which is what it uses without the pages of files that it has not used for long
+// groupMemory is the room in the narrowest memory group: its limit less its working
+// set, that is, its memory without the pages of files that it has not used for long
 // (inactive_file): those the kernel takes back before it ends processes. soft counts
 // memory.high, too, above which processes are slowed down.
 func groupMemory(root string, soft bool) Room {
@@ -246,7 +246,7 @@ func groupMemory(root string, soft bool) Room {
 		if limit, ok := g.number("memory.limit_in_bytes"); ok {
 			room = Narrowest(room, groupRoom(g, "memory.limit_in_bytes", limit, used-idle))
 		}
-		// That of groups above, which a container does not see; they use at least as much.
+		// The limit of groups above, which a container does not see; they use at least as much.
 		if limit, ok := g.field("memory.stat", "hierarchical_memory_limit"); ok {
 			room = Narrowest(room, groupRoom(g, "hierarchical_memory_limit", limit, used-idle))
 		}
@@ -314,7 +314,7 @@ func groupTasks(root string) Room {
 	return room
 }
 
-// An OOMWatch tells which of the processes that SIGKILL has ended were ended because
+// An OOMWatch finds out which of the processes that SIGKILL has ended were ended because
 // memory ran out. One goroutine may use it.
 type OOMWatch struct {
 	groups []group

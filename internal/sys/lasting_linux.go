@@ -46,7 +46,7 @@ const (
 	flap       = time.Second // the patience with routes, which come back
 )
 
-// Lasting takes err into account, of an attempt at a time of any clock, and says
+// Lasting takes err into account, of an attempt at a time of any clock, and reports
 // whether there have been enough, for long enough (see the function Lasting), so that
 // nothing is gained by another one. Any other error begins the row anew.
 func (t *Tries) Lasting(err error, now time.Duration) bool {

@@ -56,7 +56,7 @@ func statusField(name string) (int64, error) {
 	return kb << 10, err
 }
 
-// status is what a file like /proc/self/status says behind name.
+// status returns the value of name in a file like /proc/self/status.
 func status(file, name string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -242,8 +242,8 @@ func (b *Inbox) Join(fd uintptr, on bool) {
 	}
 }
 
-// Receive takes messages that have come and says how many; what the last call
-// brought is overwritten. If many is false, it takes one, which is less work, and
+// Receive takes messages that have come and returns how many; those of the last call
+// are overwritten. If many is false, it takes one, which is less work, and
 // looks for it so many times, at least once.
 func (b *Inbox) Receive(fd uintptr, many bool, looks int) int {
 	if !many && !b.join && !b.names {

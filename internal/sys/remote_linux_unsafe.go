@@ -42,7 +42,7 @@ func Discard(p unsafe.Pointer, size int64) error {
 	return unix.Madvise(unsafe.Slice((*byte)(p), size), unix.MADV_REMOVE)
 }
 
-// What ReadProcess and WriteProcess say if the reason matters.
+// Errors of ReadProcess and WriteProcess that callers tell apart.
 var (
 	// ErrForbidden: this process may not reach the other's memory, or the kernel
 	// or a filter does not offer the system call.

@@ -29,7 +29,7 @@ var boundless = Room{Free: math.MaxInt64}
 // Bounded reports whether there is a limit at all.
 func (r Room) Bounded() bool { return r.Free != math.MaxInt64 }
 
-// String names the limit, its value, what is left of it and what sets it.
+// String names the limit, its value, the rest of it and its setting.
 func (r Room) String() string {
 	n := Amount
 	if r.Count {
@@ -70,7 +70,7 @@ func Amount(n int64) string {
 
 // MemoryRoom is how much memory the machine and the control groups of this process
 // leave. soft counts limits, too, that slow processes down instead of ending them:
-// a default heeds them, what a user asks for need not.
+// a default heeds them, a user's own value need not.
 func MemoryRoom(soft bool) Room { return memoryRoom("/", soft) }
 
 func memoryRoom(root string, soft bool) Room {

@@ -78,7 +78,7 @@ func Precise() bool {
 }
 
 // SetCongestion chooses a TCP connection's congestion control, such as cubic, and
-// says which one it has then.
+// returns the one that it has then.
 func SetCongestion(fd uintptr, name string) (string, error) {
 	if err := unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name); err != nil {
 		return "", os.NewSyscallError("setsockopt TCP_CONGESTION", err)
@@ -86,7 +86,7 @@ func SetCongestion(fd uintptr, name string) (string, error) {
 	return unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
 }
 
-// TCPCounts is what the system knows of a connection (TCP_INFO).
+// TCPCounts are the system's counts of a connection (TCP_INFO).
 type TCPCounts struct {
 	Again            uint64 // segments sent again
 	RTT, MinRTT      time.Duration

@@ -32,8 +32,8 @@ func NewWaiter(fd uintptr) (*Waiter, error) {
 	return &Waiter{fd: int(fd), event: event}, nil
 }
 
-// Detach returns another descriptor of what fd is open on. When fd has been closed,
-// the runtime's poller knows nothing of it any more.
+// Detach returns a duplicate of fd. When fd has been closed, the runtime's poller knows
+// nothing of the file any more.
 func Detach(fd uintptr) (uintptr, error) {
 	n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *Waiter) Close() {
 	_ = unix.Close(w.fd)
 }
 
-// Watchable is another descriptor of what fd is open on, for the runtime's poller, which
+// Watchable returns a duplicate of fd for the runtime's poller, which
 // tells of each change of its readiness once. Blocking calls on fd, such as poll and
 // epoll_wait, stay as they are, but reads and writes return EAGAIN.
 func Watchable(fd int) (*os.File, error) {

@@ -83,7 +83,7 @@ func (c *Count) Next() time.Duration {
 // Limit is the one given to NewCount.
 func (c *Count) Limit() time.Duration { return c.limit }
 
-// Paused tells of what the count has left out since it began, such as "; this
+// Paused describes the time that the count has left out since it began, such as "; this
 // process did not run for 11.2s meanwhile"; "" if that is no more than a delay.
 func (c *Count) Paused() string {
 	if c.missed <= c.most {

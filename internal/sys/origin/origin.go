@@ -37,7 +37,7 @@ func Func(pc uintptr) string {
 		return "an unknown function"
 	}
 	file, line := f.FileLine(pc)
-	// What is called as a value of a method has no file of its own.
+	// A function called as a value of a method has no file of its own.
 	if name, ok := strings.CutSuffix(f.Name(), "-fm"); ok || strings.HasPrefix(file, "<") {
 		return name
 	}
