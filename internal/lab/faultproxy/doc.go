@@ -8,7 +8,7 @@
 //
 // Each rank is told, in place of the address of each other rank, that of a relay
 // which stands for that rank towards this one alone: [Proxy.Rewrite] gives it.
-// What rank a sends to the relay that stands for b is passed on to b from the
+// A datagram that rank a sends to the relay that stands for b is passed on to b from the
 // relay that stands for a towards b, so that b sees it come from where it
 // believes a to be. The distributor of addresses calls Rewrite, such as a
 // rendezvous in a test.

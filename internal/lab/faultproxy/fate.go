@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Faults is what happens to datagrams. The zero value passes them on as they
+// Faults are the faults of a proxy. The zero value passes datagrams on as they
 // are. Each of the first group is the probability for one datagram, 0 to 1.
 type Faults struct {
 	Drop      float64 // lost
@@ -69,13 +69,13 @@ func (f *Faults) ensure() error {
 	return nil
 }
 
-// A fate is what becomes of one datagram.
+// A fate lists the copies that the proxy makes of one datagram.
 type fate struct {
 	n    int // how many come of it: 0, 1 or 2
 	copy [2]copyFate
 }
 
-// A copyFate is what becomes of one copy of a datagram.
+// A copyFate is the harm and the delay of one copy of a datagram.
 type copyFate struct {
 	corrupt, truncate, extend bool
 	damage                    uint64        // decides which bytes, if any of them

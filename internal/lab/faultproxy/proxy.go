@@ -22,7 +22,7 @@ const maxHeld = 4096
 // All stands for every rank, where a rank is asked for.
 const All = -1
 
-// Config says what a proxy is to do. Size is required.
+// Config has the options of a proxy. Size is required.
 type Config struct {
 	Size   int    // ranks of the job
 	Seed   uint64 // decides every fate
@@ -84,8 +84,8 @@ type Proxy struct {
 	closed bool
 }
 
-// A flow is what one rank sends to another. conn stands for rank to towards
-// from: the latter sends to it, and what to sends to from leaves from it.
+// A flow carries the datagrams of one rank to another. conn stands for rank to towards
+// from: the latter sends to it, and datagrams of to for from leave from it.
 type flow struct {
 	p        *Proxy
 	from, to int
@@ -192,8 +192,8 @@ func (f *flow) open() (netip.AddrPort, error) {
 			conn.Close()
 			return netip.AddrPort{}, errs.Closed("faultproxy: closed")
 		}
-		// As much as the system gives; what overflows is lost, as is usual on a
-		// network.
+		// As much as the system gives; datagrams that overflow are lost, as is usual on
+		// a network.
 		_ = conn.SetReadBuffer(8 << 20)
 		_ = conn.SetWriteBuffer(8 << 20)
 		f.conn.Store(conn)

@@ -34,8 +34,8 @@ import (
 	"time"
 )
 
-// prefix begins the name of each namespace: it goes on with the process number of
-// its maker, when that was started, a number, and the host.
+// prefix begins the name of each namespace; the process number of its maker, the time at
+// which that was started, a number, and the host follow.
 const prefix = "argonnet-"
 
 // maxHosts have addresses.
@@ -99,7 +99,7 @@ func New(t testing.TB, hosts int) *Net {
 		})
 	}
 	t.Cleanup(func() { n.remove() })
-	// The first step is what a sandbox forbids; after it, everything must work.
+	// A sandbox forbids the first step; after it, everything must work.
 	if err := ip("netns", "add", n.Switch.Name); err != nil {
 		t.Skipf("netns: no network namespaces here: %v", err)
 	}

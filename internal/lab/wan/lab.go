@@ -33,7 +33,7 @@ const (
 	// deviceQueue is how many packets wait for the relay to look: it decides what is
 	// dropped, not the device.
 	deviceQueue = 100000
-	// socketBytes is what the kernel may keep of a TCP connection, bytes.
+	// socketBytes bounds the kernel's buffer of a TCP connection, bytes.
 	socketBytes = 256 << 20
 )
 
@@ -63,8 +63,8 @@ func NewLab(t testing.TB, p Path) *Lab {
 			"ip link set " + device + " up",
 			"sysctl -qw net.ipv4.tcp_no_metrics_save=1",
 			// A connection that begins with BBR is paced for ever, whatever is chosen
-			// for it afterwards, and CUBIC's slow start ends later if it is paced. Reno
-			// is what any namespace may begin with.
+			// for it afterwards, and CUBIC's slow start ends later if it is paced. Any
+			// namespace may begin with Reno.
 			"sysctl -qw net.ipv4.tcp_congestion_control=reno",
 			fmt.Sprintf("sysctl -qw net.ipv4.tcp_rmem='4096 131072 %d'", socketBytes),
 			fmt.Sprintf("sysctl -qw net.ipv4.tcp_wmem='4096 131072 %d'", socketBytes),
@@ -235,7 +235,7 @@ func (l *Lab) StartTCP(control string) *Bulk {
 	return b
 }
 
-// Counts is what the kernel knows of the connection.
+// Counts returns the kernel's counts of the connection.
 func (b *Bulk) Counts() (c sys.TCPCounts) {
 	if raw, err := b.conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { c = sys.CountTCP(fd) })

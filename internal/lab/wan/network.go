@@ -138,7 +138,7 @@ func (n *Network) Run(until time.Duration) {
 			port.Got++
 			port.e.Receive(n.now, q)
 			n.release(q)
-			// What comes at one time to one endpoint is taken together.
+			// Packets that come at one time to one endpoint are taken together.
 			for q, from = n.first(); q != nil && q.at <= n.now && q.to == port; q, from = n.first() {
 				n.take(from)
 				port.Got++

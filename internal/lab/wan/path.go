@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Path says what becomes of packets. Both directions are alike, and independent.
+// A Path has the delays, rates and losses of a link. Both directions are alike, and independent.
 type Path struct {
 	// Rate is the bottleneck's, bit/s. 0 means that there is none.
 	Rate int64
@@ -28,11 +28,11 @@ type Path struct {
 	// each other closely it is a delay of nearly Jitter that varies a little.
 	Jitter time.Duration
 	// Pause is for how long a host stands still at most, as a process does that waits for
-	// a processor: what comes to it and its own timers wait meanwhile. In each period of
-	// twice that time it does so once, when and for how long is left to chance: a quarter of
+	// a processor: packets for it and its own timers wait meanwhile. In each period of
+	// twice that time there is one pause, whose beginning and length are random: a quarter of
 	// the time in the mean.
 	Pause time.Duration
-	// MTU is the largest packet; larger ones are dropped and nothing tells of it. 0
+	// MTU is the largest packet; larger ones are dropped silently. 0
 	// means 65535.
 	MTU int
 	// Seed decides what chance does.
@@ -45,8 +45,8 @@ func (p *Path) RTT() time.Duration { return 2 * p.Delay }
 // BDP is the bandwidth-delay product, bytes.
 func (p *Path) BDP() int { return int(float64(p.Rate) / 8 * p.RTT().Seconds()) }
 
-// leastQueue is what Queued makes of queues of a few packets: ten of 1500 bytes.
-// With fewer nothing works that sends a window at a time.
+// leastQueue is the shortest queue of Queued: ten packets of 1500 bytes. No sender of a
+// window at a time works with fewer.
 const leastQueue = 15000
 
 // Queued is p with a queue of so many bandwidth-delay products, at least 15000
@@ -89,7 +89,7 @@ func rate(r float64) string {
 	return fmt.Sprintf("%.3g Mbit/s", r/1e6)
 }
 
-// Counts is what a link has done with packets.
+// Counts are numbers of a link's packets.
 type Counts struct {
 	Packets, Bytes    int64 // offered
 	Dropped           int64 // the queue was full
@@ -125,7 +125,7 @@ func NewLink(p Path, dir int) *Link {
 	return &Link{Path: p, dir: dir, rnd: rand.New(rand.NewPCG(p.Seed, uint64(dir)+1))}
 }
 
-// A Fate is what becomes of a packet: it arrives N times, 0 to 2, at the times in
+// A Fate is a link's verdict on a packet: it arrives N times, 0 to 2, at the times in
 // At, with one bit flipped if Corrupt.
 type Fate struct {
 	At      [2]time.Duration
@@ -196,7 +196,7 @@ func (l *Link) Awake(t time.Duration) time.Duration {
 	}
 	period := 2 * most
 	k := t / period
-	// Of any period it can be told what chance does, whatever was asked before.
+	// The chance of a period does not depend on earlier calls.
 	g := rand.NewPCG(l.Path.Seed, uint64(k)<<1|uint64(l.dir))
 	long := time.Duration(g.Uint64() % uint64(most+1))
 	from := k*period + time.Duration(g.Uint64()%uint64(period-long+1))

@@ -82,7 +82,7 @@ func (r *Relay) call(f func()) {
 // Change has f change the links between two packets.
 func (r *Relay) Change(f func(links [2]*Link)) { r.call(func() { f(r.links) }) }
 
-// Counts is what the links have done, from side 0 to side 1 and back.
+// Counts returns the counts of the links, from side 0 to side 1 and back.
 func (r *Relay) Counts() (c [2]Counts) {
 	r.call(func() { c = [2]Counts{r.links[0].Counts, r.links[1].Counts} })
 	return c
@@ -107,7 +107,7 @@ func (r *Relay) Late() (most, p99 time.Duration) {
 	return most, p99
 }
 
-// Close ends the relay and removes the devices. It says what went wrong. No other
+// Close ends the relay and removes the devices; the error is the first of either. No other
 // call may be under way, nor come later.
 func (r *Relay) Close() error {
 	r.call(func() { r.stop = true })
@@ -182,7 +182,7 @@ func (r *Relay) run() {
 }
 
 // corrupt flips a bit of the contents of a UDP packet of IPv4 so that the
-// receiver's checksums do not find it: UDP's says that there is none then.
+// receiver's checksums do not find it: that of UDP becomes 0, for none.
 func corrupt(b []byte, bit uint64) {
 	const udp = 17
 	if len(b) < 20 || b[0]>>4 != 4 || b[9] != udp || binary.BigEndian.Uint16(b[6:])&0x3fff != 0 {

@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// Segment is what a TCP packet of the model says. Numbers are those of segments of
-// MSS bytes.
+// Segment is a TCP packet of the model. Numbers count segments of MSS bytes.
 type Segment struct {
 	Seq  uint64 // of data; has is false if there are none
 	Has  bool
@@ -518,8 +517,8 @@ func (r *tcpReceiver) ack() {
 	q := r.port.Packet()
 	q.Size = ackSize
 	q.Segment = Segment{Ack: r.cum, Echo: r.echo, TS: r.now}
-	// RFC 2018, section 4: the block with what has come last first, then those
-	// that were told of last.
+	// RFC 2018, section 4: the block with the latest segment first, then those
+	// that were sent last.
 	n := 0
 	add := func(b [2]uint64) {
 		for i := range n {

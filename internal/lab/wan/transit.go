@@ -70,7 +70,7 @@ func (t *transit) first() (q *Packet, from int) {
 	return q, from
 }
 
-// take removes what first has found.
+// take removes the packet that first has found.
 func (t *transit) take(from int) {
 	if from < 0 {
 		heap.Pop(&t.late)
