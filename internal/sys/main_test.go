@@ -1,4 +1,4 @@
-package sys
+package sys_test
 
 import (
 	"os"
