@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // under is gasrun with args, run by a shell after script; "$@" of script is the command.
@@ -26,6 +27,7 @@ func under(t *testing.T, script string, args ...string) *exec.Cmd {
 // TestDeletedDirectory: a working directory that is gone has a message, unless no rank
 // works there and the program has an absolute name.
 func TestDeletedDirectory(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	for _, tc := range []struct {
 		args []string
@@ -59,6 +61,7 @@ func TestDeletedDirectory(t *testing.T) {
 
 // TestStartErrors: what the system refuses is the error of what it is about.
 func TestStartErrors(t *testing.T) {
+	testmain.Long(t)
 	dir := t.TempDir()
 	script, locked := filepath.Join(dir, "script"), filepath.Join(dir, "locked")
 	if err := os.WriteFile(script, []byte("#!/nonexistent/sh\n"), 0o755); err != nil {
@@ -87,6 +90,7 @@ func TestStartErrors(t *testing.T) {
 // TestLoopbackFamilies: jobs on this machine run where lo has one family of addresses alone,
 // and localhost has a name for it.
 func TestLoopbackFamilies(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	for i, address := range []string{"127.0.0.1/8", "::1/128"} {
 		t.Run(address, func(t *testing.T) {
@@ -136,6 +140,7 @@ var closers = map[string]string{
 // TestClosers: a job runs whatever becomes of the descriptors on the way to its program, on
 // every conduit and through deputies.
 func TestClosers(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -166,6 +171,7 @@ func TestClosers(t *testing.T) {
 // TestOtherUser: a process of gasrun's that has become another user's joins the job, also
 // with the job's key, whose file is its maker's.
 func TestOtherUser(t *testing.T) {
+	testmain.Long(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root becomes another user")
 	}
@@ -191,6 +197,7 @@ func TestOtherUser(t *testing.T) {
 // TestOtherNetwork: where a process has both closed the files and left the network, the rank
 // says so; either alone is no harm.
 func TestOtherNetwork(t *testing.T) {
+	testmain.Long(t)
 	if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
 		t.Skipf("unshare -n: %v, %s", err, out)
 	}
@@ -205,6 +212,7 @@ func TestOtherNetwork(t *testing.T) {
 // TestNested: what a rank starts, or a shell on the way to it, is a job of its own or says why
 // it is none.
 func TestNested(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -267,6 +275,7 @@ func TestEmptyEnvironment(t *testing.T) {
 // TestInputOfLoops: gasrun, and what it starts, leave input that no rank asks for to the loop
 // of a shell that reads from the same file or pipe.
 func TestInputOfLoops(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	list := filepath.Join(t.TempDir(), "list")
 	if err := os.WriteFile(list, []byte("a\nb\nc\n"), 0o600); err != nil {
@@ -298,6 +307,7 @@ func TestInputOfLoops(t *testing.T) {
 // TestSilentHost: a host whose deputy falls silent once its ranks run is lost 5 s after the
 // dead time, and no later.
 func TestSilentHost(t *testing.T) {
+	testmain.Long(t)
 	// The input's end comes by the loop of a deputy that has said that its ranks run.
 	cmd, _, stderr := start(t, 1, "-hosts", "a", "-ssh", fakeSSH(t, sshHere), "-conduit", "udp", "-x", "ARGON_DEADTIME=1s",
 		"sh", "-c", `read x; echo ready; exec sleep 10000`)

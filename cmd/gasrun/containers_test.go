@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/testkit/sandbox"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // contained runs cmd in namespaces of its own that a shell has prepared: flags are
@@ -32,6 +33,7 @@ func contained(t *testing.T, cmd *exec.Cmd, flags, setup string) result {
 
 // TestContainers: the lines of docs/containers.md.
 func TestContainers(t *testing.T) {
+	testmain.Long(t)
 	page, err := os.ReadFile("../../docs/containers.md")
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +143,7 @@ func open(t *testing.T, cmd *exec.Cmd, prog string) {
 // TestMemoryGroup: a limit on the group above that of the job is seen, pages of files do not count
 // as used, and the last line names the group that a rank has run out of memory in.
 func TestMemoryGroup(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	dir := sandbox.Group(t, "memory", "memory.limit_in_bytes", "memory.max", "104857600")
 	name := filepath.Base(filepath.Dir(dir)) + " (memory."
@@ -171,6 +174,7 @@ func TestMemoryGroup(t *testing.T) {
 
 // TestProcessorGroup: a limit of processor time on the group above counts.
 func TestProcessorGroup(t *testing.T) {
+	testmain.Long(t)
 	dir := sandbox.Group(t, "cpu", "cpu.cfs_quota_us", "cpu.max", "100000") // of a period of so many microseconds
 	if r := within(t, "group="+dir, "", 1, program(t), "processors"); r.stdout != "1 processors\n" {
 		t.Errorf("%d: %s%s", r.status, r.stdout, r.stderr)
@@ -180,6 +184,7 @@ func TestProcessorGroup(t *testing.T) {
 // TestTaskGroup: a limit of processes and threads is named, before or after the ranks' runtime
 // runs into it.
 func TestTaskGroup(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	dir := sandbox.Group(t, "pids", "pids.max", "pids.max", "28")
 	within(t, "group="+dir, "shm", 2, prog, "use").want(t, 1, "2 ranks have ", "threads or more", filepath.Base(filepath.Dir(dir))+" (pids.max) allows 28", "--pids-limit")

@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits/ofi/providers"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // built makes an executable with these build tags.
@@ -141,6 +142,7 @@ func TestFabricFlags(t *testing.T) {
 // TestProviders: gasrun lists what the machine has, or says what to install and how to
 // build.
 func TestProviders(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	r := gasrun(t, "-conduit", "ofi", "-providers")
 	if providers.Built {
@@ -160,6 +162,7 @@ func TestProviders(t *testing.T) {
 // TestFabricHybrid: a job on two hosts, one of them with several ranks, talks by shared
 // memory and libfabric; a rank that is killed is named.
 func TestFabricHybrid(t *testing.T) {
+	testmain.Long(t)
 	if !providers.Built {
 		r := gasrun(t, "-conduit", fabricHybrid, "true")
 		r.want(t, jobenv.StatusUsage, "go build -tags ofi")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 var gasprog struct {
@@ -83,6 +84,7 @@ func TestGasPrograms(t *testing.T) {
 // TestCrashes: gasrun's last line has the first cause of a crash and the line of the
 // program where it happened, also if other lines, of stacks or registers, come last.
 func TestCrashes(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	const at = `, at \S*/gasprog/main.go:\d+ \(main.broken\)`
 	for how, want := range map[string]string{
@@ -159,6 +161,7 @@ func TestExit(t *testing.T) {
 
 // Programs that a rank runs get neither the job's key nor its memory.
 func TestInheritedFiles(t *testing.T) {
+	testmain.Long(t)
 	for _, conduit := range []string{"shm", "udp", "hybrid"} {
 		r := gasrun(t, "-n", "2", "-conduit", conduit, program(t), "files")
 		r.want(t, 0)
@@ -171,6 +174,7 @@ func TestInheritedFiles(t *testing.T) {
 // A rank that announces its failure is named even if it does not get to end by
 // itself, while others have ended because of it.
 func TestAnnouncedFailure(t *testing.T) {
+	testmain.Long(t)
 	r := gasrun(t, "-n", "3", "-kill-grace", "10ms", program(t), "linger")
 	r.want(t, 1)
 	if l := lastLine(r.stderr); !regexp.MustCompile(`^gasrun: rank 1 \(pid \d+\) failed: .*out of luck`).MatchString(l) {
@@ -181,6 +185,7 @@ func TestAnnouncedFailure(t *testing.T) {
 // A signal that the ranks do not handle decides the status, also where ranks
 // learn of each other's end before their own.
 func TestInterruptedGasProgram(t *testing.T) {
+	testmain.Long(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		cmd, rest, stderr := started(t, "-n", "5", "-kill-grace", "1h", program(t), "deaf")
 		awaitReady(t, 5, rest, stderr)

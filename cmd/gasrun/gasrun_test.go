@@ -294,6 +294,7 @@ func sorted(s string) string {
 }
 
 func TestStatusAndFinalLine(t *testing.T) {
+	testmain.Long(t)
 	r := gasrun(t, "-n", "3", "-kill-grace", "1h", "sh", "-c", `if [ $ARGON_RANK = 1 ]; then echo first >&2; echo the reason >&2; exit 7; fi; exec sleep 10000`)
 	r.want(t, 7, "gasrun:   first\n")
 	if l := lastLine(r.stderr); !strings.HasPrefix(l, "gasrun: rank 1 (pid ") || !strings.HasSuffix(l, ") exited with status 7: the reason") {
@@ -487,6 +488,7 @@ func piped(t *testing.T, args ...string) (cmd *exec.Cmd, r *os.File, stderr *byt
 
 // A signal ends the build of a package, and with it gasrun.
 func TestInterruptedBuild(t *testing.T) {
+	testmain.Long(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		t.Run(sys.SignalName(sig), func(t *testing.T) {
 			path := t.TempDir() // a go command that does not end
@@ -567,6 +569,7 @@ func TestSecondInterruptKills(t *testing.T) {
 
 // Where a sandbox forbids membarrier(2), jobs run without it, and -v says so.
 func TestWithoutMembarrier(t *testing.T) {
+	testmain.Long(t)
 	for _, verbose := range []bool{false, true} {
 		args := []string{"-n", "3", program(t), "good"}
 		if verbose {
@@ -718,6 +721,7 @@ func TestTerminal(t *testing.T) {
 // TestPrompt: part of a line, on either stream, is shown while its rank waits for the
 // answer to it. The other end of the pipe answers only when it has read the question.
 func TestPrompt(t *testing.T) {
+	testmain.Long(t)
 	ssh := fakeSSH(t, sshElsewhere)
 	for name, args := range map[string][]string{
 		"one":      {"-n", "1"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 var long = flag.Bool("gasrun.long", false, "run tests that wait for half a minute, too")
@@ -50,6 +51,7 @@ func onHosts(t *testing.T) map[string][]string {
 }
 
 func TestHosts(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	for name, hosts := range onHosts(t) {
 		for _, conduit := range []string{"udp", "hybrid"} {
@@ -73,6 +75,7 @@ func TestHosts(t *testing.T) {
 // megabyte, gasrun and the other ranks print bounded lines that do nothing to a
 // terminal. On the standard error of the rank itself it stays as it is.
 func TestUglyCause(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	for name, args := range map[string][]string{
 		"shm":    {"-n", "3"},
@@ -111,6 +114,7 @@ func TestUglyCause(t *testing.T) {
 // TestStoppedWhileHostsStart: a launcher that is stopped for longer than hosts may
 // take to start gives them their time when it goes on.
 func TestStoppedWhileHostsStart(t *testing.T) {
+	testmain.Long(t)
 	if !*long {
 		t.Skip("half a minute, since a busy machine takes seconds to start a host: -gasrun.long")
 	}
@@ -122,6 +126,7 @@ func TestStoppedWhileHostsStart(t *testing.T) {
 
 // Ranks on hosts get what those of this machine do, and a place of their own.
 func TestHostsEnvironment(t *testing.T) {
+	testmain.Long(t)
 	script := `echo "$ARGON_RANK/$ARGON_SIZE $ARGON_LOCAL_RANK/$ARGON_LOCAL_SIZE $ARGON_HOST $ARGON_CONDUIT $ARGON_IFACE $ARGON_AUTH [$X] $1 $(umask) $(pwd) $ARGON_DEPUTY$ARGON_JOB_KEY"`
 	hosts := onHosts(t)["elsewhere"]
 	// What no user would say, and what would be taken apart by a careless shell.
@@ -146,6 +151,7 @@ func TestHostsEnvironment(t *testing.T) {
 // Output comes in whole lines, labelled and copied, and input goes to rank 0,
 // however much there is of both.
 func TestHostsStreams(t *testing.T) {
+	testmain.Long(t)
 	const lines = 20000
 	script := `i=0; while read -r line; do echo "$line"; done; echo "end of $ARGON_RANK"; printf unfinished`
 	var in bytes.Buffer
@@ -179,6 +185,7 @@ func TestHostsStreams(t *testing.T) {
 
 // Input that rank 0 does not read holds nothing up.
 func TestHostsUnreadInput(t *testing.T) {
+	testmain.Long(t)
 	cmd, _ := command(t, "-hosts", "localhost,localhost", "sh", "-c", `exec <&-; exit 3`)
 	cmd.Stdin = io.LimitReader(zeros{}, 64<<20)
 	finish(t, cmd).want(t, 3)
@@ -191,6 +198,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // A rank that writes much to one stream does not keep its other one, its end or
 // its neighbours from being noticed when no process takes it.
 func TestHostsSlowReader(t *testing.T) {
+	testmain.Long(t)
 	cmd, _ := command(t, "-hosts", "localhost:2,localhost:2", "-kill-grace", "0", "sh", "-c",
 		`if [ $ARGON_RANK = 3 ]; then read x <`+fifo(t)+`; exit 7; fi; echo stderr >&2; yes`)
 	r, w, err := os.Pipe()
@@ -336,6 +344,7 @@ func TestHostsDryRun(t *testing.T) {
 // If some hosts cannot be had all of those are named, with ssh's own words, and
 // nothing is started on any.
 func TestHostsUnresolvable(t *testing.T) {
+	testmain.Long(t)
 	mark := filepath.Join(t.TempDir(), "mark")
 	ssh := fakeSSH(t, `case $1 in b|d|user@f) echo "ssh: Could not resolve hostname $1: Name or service not known" >&2; exit 255;; esac
 `+sshHere)
@@ -362,6 +371,7 @@ func TestHostsUnresolvable(t *testing.T) {
 // Whatever becomes of ssh while a host gets ready, the job does not start, and
 // says why.
 func TestHostsBadSSH(t *testing.T) {
+	testmain.Long(t)
 	for name, tc := range map[string]struct {
 		body string
 		want string
@@ -405,6 +415,7 @@ func TestHostsBadSSH(t *testing.T) {
 
 // What a login prints before the script is no harm.
 func TestHostsNoisyLogin(t *testing.T) {
+	testmain.Long(t)
 	ssh := fakeSSH(t, `echo "Welcome to $1"; echo "last login: today" >&2; printf 'no newline'
 `+sshHere)
 	r := gasrun(t, "-hosts", "b", "-ssh", ssh, program(t), "good")
@@ -417,6 +428,7 @@ func TestHostsNoisyLogin(t *testing.T) {
 // Without the launcher's directory ranks work in the home directory, unless
 // a flag says otherwise.
 func TestHostsWorkingDirectory(t *testing.T) {
+	testmain.Long(t)
 	for _, insist := range []bool{false, true} {
 		gone := filepath.Join(t.TempDir(), "gone")
 		if err := os.Mkdir(gone, 0o700); err != nil {
@@ -444,6 +456,7 @@ func TestHostsWorkingDirectory(t *testing.T) {
 
 // Half a hundred hosts at once.
 func TestManyHosts(t *testing.T) {
+	testmain.Long(t)
 	if testing.Short() {
 		t.Skip("starts 128 processes")
 	}
@@ -546,6 +559,7 @@ func awaitEnd(t *testing.T, pids []int) {
 
 // A rank on another host that is killed ends the job on all hosts.
 func TestHostsRankKilled(t *testing.T) {
+	testmain.Long(t)
 	for name, hosts := range onHosts(t) {
 		for _, conduit := range []string{"udp", "hybrid"} {
 			t.Run(name+" "+conduit, func(t *testing.T) {
@@ -575,6 +589,7 @@ func TestHostsRankKilled(t *testing.T) {
 
 // A host that is lost ends the job on the others.
 func TestHostsDeputyKilled(t *testing.T) {
+	testmain.Long(t)
 	for name, hosts := range onHosts(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -595,6 +610,7 @@ func TestHostsDeputyKilled(t *testing.T) {
 
 // Where all that was to clean up is killed, the guard does.
 func TestHostsAllKilled(t *testing.T) {
+	testmain.Long(t)
 	cmd, _, stderr := start(t, 2, "-hosts", "b:2", "-ssh", fakeSSH(t, sshElsewhere), "-kill-grace", "1h", program(t), "wait")
 	all := family(cmd)
 	deputy := deputies(t, cmd)[0]
@@ -627,6 +643,7 @@ func parentOf(t *testing.T, pid int) int {
 
 // A deputy that is told to end cleans up and says why.
 func TestHostsDeputyTerminated(t *testing.T) {
+	testmain.Long(t)
 	cmd, _, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", "-kill-grace", "1h", program(t), "wait")
 	all := family(cmd)
 	if err := syscall.Kill(deputies(t, cmd)[0], syscall.SIGTERM); err != nil {
@@ -639,6 +656,7 @@ func TestHostsDeputyTerminated(t *testing.T) {
 
 // Nothing outlives a launcher that is killed, and no file is left.
 func TestHostsLauncherKilled(t *testing.T) {
+	testmain.Long(t)
 	for name, hosts := range onHosts(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -695,6 +713,7 @@ func TestHostsSignals(t *testing.T) {
 
 // An interrupt ends the start, too.
 func TestHostsInterruptedStart(t *testing.T) {
+	testmain.Long(t)
 	name := fifo(t)
 	cmd, _ := command(t, "-hosts", "a,b", "-ssh", fakeSSH(t, "echo >"+name+"; exec sleep 1000"), "true")
 	var stderr bytes.Buffer
@@ -720,6 +739,7 @@ func TestHostsInterruptedStart(t *testing.T) {
 
 // SIGQUIT asks the ranks of all hosts where they wait.
 func TestHostsDiagnosis(t *testing.T) {
+	testmain.Long(t)
 	cmd, _, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", program(t), "deaf")
 	all := family(cmd)
 	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
@@ -740,6 +760,7 @@ func TestHostsDiagnosis(t *testing.T) {
 
 // Ctrl-Z stops the ranks of all hosts, and they go on with the launcher.
 func TestHostsStopAndContinue(t *testing.T) {
+	testmain.Long(t)
 	cmd, r, stderr := start(t, 4, "-hosts", "localhost:2,localhost:2", "sh", "-c",
 		`trap 'echo ended; exit 0' TERM; echo ready; while :; do sleep 1000 & wait $!; done`)
 	all := family(cmd)
@@ -780,6 +801,7 @@ func TestHostsOrphans(t *testing.T) {
 
 // A rank with another key does not get in, and the others learn that it is gone.
 func TestHostsWrongKey(t *testing.T) {
+	testmain.Long(t)
 	wrong := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(wrong, []byte(strings.Repeat("0123456789abcdef", 4)), 0o600); err != nil {
 		t.Fatal(err)
@@ -794,6 +816,7 @@ func TestHostsWrongKey(t *testing.T) {
 
 // The job's key is in no command line and no environment.
 func TestKeyIsNowhere(t *testing.T) {
+	testmain.Long(t)
 	cmd, r, stderr := start(t, 0, "-v", "-hosts", "localhost,b", "-ssh", fakeSSH(t, sshElsewhere), "sh", "-c",
 		`trap 'exit 0' TERM; cat "$ARGON_JOB_KEY_FILE"; echo; while :; do sleep 1000 & wait $!; done`)
 	key := make([]byte, 2*(64+1)) // of each rank
@@ -818,6 +841,7 @@ func TestKeyIsNowhere(t *testing.T) {
 // A host takes gasrun's executable from where it is here only if no other user can
 // have put it there, and gets it sent otherwise, whatever the path is like.
 func TestHostsExecutable(t *testing.T) {
+	testmain.Long(t)
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -874,6 +898,7 @@ func TestHostsExecutable(t *testing.T) {
 // TestNoexec has directories for temporary files from which nothing can be run: each
 // side says so and names the flag, and with another directory the job runs.
 func TestNoexec(t *testing.T) {
+	testmain.Long(t)
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_NOEXEC, ""); err != nil {
 		t.Skipf("cannot mount a file system noexec here: %v", err)

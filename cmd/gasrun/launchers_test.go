@@ -21,6 +21,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // A site is a machine as docs/launchers.md takes it for: a directory where the
@@ -273,6 +274,7 @@ func guardSite(dir string, r io.Reader) {
 
 // TestSiteOfKilled: nothing is left of the site of a test whose process is killed.
 func TestSiteOfKilled(t *testing.T) {
+	testmain.Long(t)
 	const victim = "ARGONTEST_SITE_VICTIM"
 	if os.Getenv(victim) != "" {
 		s := newSite(t)
@@ -381,6 +383,7 @@ func separate(t *testing.T, begin func(env ...string) result) {
 }
 
 func TestMPICH(t *testing.T) {
+	testmain.Long(t)
 	needs(t, "mpich", "mpiexec.mpich")
 	s := newSite(t)
 	s.run("mpich", strings.Replace(s.line("mpiexec"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
@@ -395,6 +398,7 @@ func TestMPICH(t *testing.T) {
 // TestTwoJobsOfMPICH starts two jobs at one address with one key, which nothing
 // tells apart: the one that comes second says why it cannot be.
 func TestTwoJobsOfMPICH(t *testing.T) {
+	testmain.Long(t)
 	needs(t, "mpich", "mpiexec.mpich")
 	s := newSite(t)
 	env := append(s.meeting(), "ARGON_JOIN_TIMEOUT=2s")
@@ -408,6 +412,7 @@ func TestTwoJobsOfMPICH(t *testing.T) {
 }
 
 func TestOpenMPI(t *testing.T) {
+	testmain.Long(t)
 	needs(t, "openmpi-bin", "mpirun.openmpi")
 	s := newSite(t)
 	s.run("ompi", strings.Replace(s.line("mpirun"), "-n 16", "-n 4", 1), "", s.meeting()...).ready(t, 4)
@@ -487,6 +492,7 @@ ForceCommand %[3]s
 // TestSSHD runs what needs ssh against a real one: gasrun on hosts, by the host
 // files of PBS and LSF, and ranks by hand.
 func TestSSHD(t *testing.T) {
+	testmain.Long(t)
 	needsSSHD(t)
 	s := newSite(t)
 	s.sshd()
@@ -502,6 +508,7 @@ func TestSSHD(t *testing.T) {
 
 // TestKubernetes starts ranks with the environment of docs/launchers.md's manifest.
 func TestKubernetes(t *testing.T) {
+	testmain.Long(t)
 	s := newSite(t)
 	text, err := os.ReadFile("../../docs/launchers.md")
 	if err != nil {
@@ -594,6 +601,7 @@ PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP OverSubscrib
 }
 
 func TestSlurm(t *testing.T) {
+	testmain.Long(t)
 	needs(t, "slurm-wlm", "srun", "sbatch", "scontrol", "slurmctld", "slurmd", "munged")
 	s := newSite(t)
 	s.slurm()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // envLimits has a process begin again within limits: fields such as "9=4096", a resource of
@@ -91,6 +92,7 @@ var ways = []string{"shm", "udp", "hybrid", ""}
 // TestLimits: under each limit a job either runs right or ends with an error that names the
 // limit and what sets it, from much down to too little.
 func TestLimits(t *testing.T) {
+	testmain.Long(t)
 	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
 	prog := program(t)
 	for _, c := range []struct {
@@ -152,6 +154,7 @@ func TestLimits(t *testing.T) {
 
 // TestLimitOfRank: a limit that a rank alone has, or that its runtime runs into, is in the last line.
 func TestLimitOfRank(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	if !conc.Race {
 		r := within(t, "", "shm", 2, "-segment", "1G", "sh", "-c", `ulimit -v 3000000 && exec "$0" use`, prog)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
+
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // machines are the ways in which a job of three ranks runs.
@@ -18,6 +20,7 @@ var machines = map[string][]string{
 // TestEndWithoutClose: a rank of a program of package am that ends without Close has
 // failed, whatever carries the job, and the launcher says so.
 func TestEndWithoutClose(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	for name, args := range machines {
 		for _, who := range []string{"one", "all"} {
@@ -37,6 +40,7 @@ func TestEndWithoutClose(t *testing.T) {
 // TestExitEverywhere: the status of Exit, by package am and by gas, is that of the
 // job, whatever carries it.
 func TestExitEverywhere(t *testing.T) {
+	testmain.Long(t)
 	prog := program(t)
 	all := map[string][]string{"sim": {"-n", "3", "-conduit", "sim"}}
 	for name, args := range machines {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/job/jobenv"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 var simprogs struct {
@@ -61,6 +62,7 @@ func read(t *testing.T, name string) []byte {
 // Every example runs on the simulator as it is, does the same with the same seed,
 // event by event, and something else with another one.
 func TestSimulatedExamples(t *testing.T) {
+	testmain.Long(t)
 	for _, tc := range []struct {
 		ranks string
 		args  []string
@@ -106,6 +108,7 @@ func TestSimulatedExamples(t *testing.T) {
 
 // How a job ends decides the status, and the last line names rank and time.
 func TestSimulatedEnds(t *testing.T) {
+	testmain.Long(t)
 	for _, tc := range []struct {
 		what   string
 		args   []string // of gasrun
@@ -154,6 +157,7 @@ func TestSimulatedEnds(t *testing.T) {
 
 // Wherever rank 2 crashes, all others notice, and gasrun names it.
 func TestSimulatedCrashes(t *testing.T) {
+	testmain.Long(t)
 	for _, event := range []int{1, 2, 5, 20, 60, 100, 140, 200, 250, 300, 333} {
 		t.Run(fmt.Sprint(event), func(t *testing.T) {
 			t.Parallel()
@@ -169,6 +173,7 @@ func TestSimulatedCrashes(t *testing.T) {
 // A record is repeated as it was made, and a program that does something else is
 // found out.
 func TestReplay(t *testing.T) {
+	testmain.Long(t)
 	dir := t.TempDir()
 	rec := filepath.Join(dir, "record")
 	prog := simulated(t, "simprog")
@@ -211,6 +216,7 @@ func TestReplay(t *testing.T) {
 // TestReplayOfUglyText: what ranks and records say moves no cursor when gasrun repeats
 // it.
 func TestReplayOfUglyText(t *testing.T) {
+	testmain.Long(t)
 	rec := filepath.Join(t.TempDir(), "record")
 	prog := simulated(t, "simprog")
 	simrun(t, "-n", "3", "-record", rec, prog, "ugly").want(t, 1)
@@ -241,6 +247,7 @@ func TestReplayOfUglyText(t *testing.T) {
 
 // Without gasrun variables do what its flags do.
 func TestSimulatedAlone(t *testing.T) {
+	testmain.Long(t)
 	dir := t.TempDir()
 	rec, trace := filepath.Join(dir, "record"), filepath.Join(dir, "trace")
 	alone := func(env ...string) (string, error) {
@@ -268,6 +275,7 @@ func TestSimulatedAlone(t *testing.T) {
 // A rank that waits in Go's own way stops all others: the time limit ends that,
 // and says where all ranks are; so does SIGQUIT.
 func TestSimulatedHang(t *testing.T) {
+	testmain.Long(t)
 	answers := func(t *testing.T, r result) {
 		stacks := strings.Index(r.stderr, "goroutine ")
 		for i, where := range []string{"(barrier|collective)", "not waiting", "(barrier|collective)", "(barrier|collective)"} {
@@ -325,6 +333,7 @@ func TestSimulatedHang(t *testing.T) {
 
 // A record of a run that is killed with everything else is there.
 func TestKilledRecord(t *testing.T) {
+	testmain.Long(t)
 	rec := filepath.Join(t.TempDir(), "record")
 	cmd, _ := command(t, "-conduit", "sim", "-n", "4", "-record", rec, simulated(t, "simprog"), "deaf", "40")
 	r, w, err := os.Pipe()
@@ -354,6 +363,7 @@ func TestKilledRecord(t *testing.T) {
 }
 
 func TestBadSimulation(t *testing.T) {
+	testmain.Long(t)
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
 	if err := os.WriteFile(bad, []byte("no record\n"), 0o666); err != nil {

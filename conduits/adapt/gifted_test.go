@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/conformance/contract"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -361,6 +362,7 @@ func all() adapt.Open {
 // TestTwiceChaos: the layers keep their promises on a Transport that keeps no more than
 // its own, with what chaos does to Endpoints on top.
 func TestTwiceChaos(t *testing.T) {
+	testmain.Long(t)
 	rough := adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{}))
 	open := chaos.Local(rough, chaos.Config{})
 	if conc.Race { // what the layers do is raced in TestGifted
@@ -371,10 +373,14 @@ func TestTwiceChaos(t *testing.T) {
 }
 
 // TestGifted: the layers keep their promises on a Transport that has all capabilities.
-func TestGifted(t *testing.T) { conformance.Run(t, adapt.Local("gifted", all())) }
+func TestGifted(t *testing.T) {
+	testmain.Long(t)
+	conformance.Run(t, adapt.Local("gifted", all()))
+}
 
 // TestGiftedChaos adds what chaos does to Endpoints.
 func TestGiftedChaos(t *testing.T) {
+	testmain.Long(t)
 	if conc.Race {
 		t.Skip("the other tests show races, and this one takes a minute for none")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // layouts are what the suite runs on, by the host of each of n ranks: the first two
@@ -52,7 +53,12 @@ func TestConformance(t *testing.T) {
 		case i == 1 && conc.Race && !*all: // what the layers do is raced on the first
 			t.Run(l.name, func(t *testing.T) { conformance.RunGroups(t, open(l.host), "contract") })
 		case i < 2 || *all:
-			t.Run(l.name, func(t *testing.T) { conformance.Run(t, open(l.host)) })
+			t.Run(l.name, func(t *testing.T) {
+				if i > 0 {
+					testmain.Long(t)
+				}
+				conformance.Run(t, open(l.host))
+			})
 		}
 	}
 }

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 func TestConformance(t *testing.T) { conformance.Run(t, loop.Local) }
 
 func TestConformanceChaos(t *testing.T) {
+	testmain.Long(t)
 	open := chaos.Local(loop.Local, chaos.Config{})
 	if conc.Race { // what the layers do is raced by the others
 		conformance.RunGroups(t, open, "contract")
@@ -31,6 +32,7 @@ func TestConformanceChaos(t *testing.T) {
 // TestRough: package adapt and the layers keep their promises on a Transport that keeps
 // no more than its own.
 func TestRough(t *testing.T) {
+	testmain.Long(t)
 	conformance.Run(t, adapt.Local("rough", chaos.Open(loop.Open, chaos.TransportConfig{})))
 }
 

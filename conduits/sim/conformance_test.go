@@ -6,6 +6,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestConformance runs the suite with a network that delays everything at
@@ -14,7 +15,10 @@ func TestConformance(t *testing.T) { conforms(t, false) }
 
 // TestConformanceOffload runs what barriers and collectives do differently where cards do
 // a part of it.
-func TestConformanceOffload(t *testing.T) { conforms(t, true, "card", "layers") }
+func TestConformanceOffload(t *testing.T) {
+	testmain.Long(t)
+	conforms(t, true, "card", "layers")
+}
 
 func conforms(t *testing.T, offload bool, groups ...string) {
 	if crowd > 1 {

@@ -7,6 +7,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestConformance runs the suite on sockets of the loopback interface.
@@ -21,6 +22,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceJoined runs it on ranks that have joined as processes do: over a
 // rendezvous, with sealed datagrams and an attendant for each.
 func TestConformanceJoined(t *testing.T) {
+	testmain.Long(t)
 	if conc.Race {
 		conformance.RunGroups(t, udp.Joined(seal.Authenticated, nil), "contract")
 		return

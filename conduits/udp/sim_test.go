@@ -9,12 +9,14 @@ import (
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestConformanceSimulated runs the suite over a network that does everything at
 // once that a network can do, with encrypted datagrams. Without faults it is
 // TestConformance that tells more.
 func TestConformanceSimulated(t *testing.T) {
+	testmain.Long(t)
 	slow(t)
 	conformance.Run(t, udp.Simulate(sim.Faults{
 		Drop: 0.2, Duplicate: 0.1, Delay: 0.5, Corrupt: 0.05, Truncate: 0.02, DelayBy: 30 * sim.Microsecond,

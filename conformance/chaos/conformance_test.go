@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/conformance/chaos"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestConformance: chaos keeps the contract, and the layers above keep their
@@ -18,6 +19,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceHidden is the same without direct access to other ranks.
 func TestConformanceHidden(t *testing.T) {
+	testmain.Long(t)
 	open := chaos.Local(shm.Local, chaos.Config{HideNeighbours: true})
 	if conc.Race { // what the layers do is raced above
 		conformance.RunGroups(t, open, "contract")
@@ -29,6 +31,7 @@ func TestConformanceHidden(t *testing.T) {
 // TestConformanceSimulated is chaos over a simulated network: deterministic for a
 // seed, misfortune of both kinds at once.
 func TestConformanceSimulated(t *testing.T) {
+	testmain.Long(t)
 	if conc.Race {
 		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 // TestConformance runs the suite on two hosts, whose ranks have consecutive numbers, and on
 // two to which ranks are dealt.
 func TestConformance(t *testing.T) {
+	testmain.Long(t)
 	for name, host := range map[string]func(rank, n int) int{
 		"two":   func(r, n int) int { return 2 * r / (n + n%2) },
 		"dealt": func(r, _ int) int { return r % 2 },

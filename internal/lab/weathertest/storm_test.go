@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -38,6 +39,7 @@ func TestMachineStorm(t *testing.T) {
 // TestConformanceStorm runs the rest of the suite so: thousands of operations one
 // after the other, each of which is lost once on average.
 func TestConformanceStorm(t *testing.T) {
+	testmain.Long(t)
 	if !*flagStorm {
 		t.Skip("conformance in a storm takes many minutes (-weather.storm); see package udp for the same in virtual time")
 	}
@@ -46,6 +48,7 @@ func TestConformanceStorm(t *testing.T) {
 
 // TestConformanceRain runs it in weather that a job should hardly notice.
 func TestConformanceRain(t *testing.T) {
+	testmain.Long(t)
 	if !*flagStorm {
 		t.Skip("conformance in the rain takes minutes on a machine that does other things (-weather.storm)")
 	}
@@ -243,6 +246,7 @@ func TestPartitionKills(t *testing.T) {
 // TestManyHandles has 65,536 puts, gets and atomics outstanding at once, in clear
 // and in lossy weather: each is completed once.
 func TestManyHandles(t *testing.T) {
+	testmain.Long(t)
 	for _, w := range []struct {
 		name string
 		drop float64
@@ -349,6 +353,7 @@ func TestStalledPeer(t *testing.T) {
 // TestProcessesInStorm has processes work through a storm until they are told to
 // stop.
 func TestProcessesInStorm(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	const n = 4
 	c := storm(n)

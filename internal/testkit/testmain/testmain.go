@@ -20,7 +20,7 @@
 // background of a script, are at their defaults in programs that the tests start;
 // in the tests themselves they stay without effect.
 //
-// Environment: ARGONTEST_WATCHDOG is the patience, such as 2m, or off.
+// Environment: ARGONTEST_WATCHDOG is the patience, such as 2m, or off; for ARGONTEST_LONG see [Long].
 package testmain
 
 import (
@@ -86,6 +86,15 @@ func Run(m *testing.M) int {
 func Spend(d time.Duration) {
 	for start := sys.ProcessorTime(); sys.ProcessorTime()-start < d; {
 		runtime.Gosched()
+	}
+}
+
+// Long skips a test that -short leaves out: it takes long, and what it notices others notice in
+// part. ARGONTEST_LONG=1 has it run nevertheless, where all runs slowly, as under an emulator.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() && os.Getenv("ARGONTEST_LONG") != "1" {
+		t.Skip("left out by -short")
 	}
 }
 
