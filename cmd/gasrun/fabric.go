@@ -25,7 +25,7 @@ const (
 // onFabric reports whether conduit runs on libfabric.
 func onFabric(conduit string) bool { return conduit == fabricConduit || conduit == fabricHybrid }
 
-// fabric is what the command line says of libfabric.
+// fabric has the flags for libfabric.
 type fabric struct {
 	list  bool   // -providers
 	name  string // -provider
@@ -49,7 +49,7 @@ func (f *fabric) finish(o *options) error {
 	return nil
 }
 
-// wish is what the ranks will read: -x and the environment count, too.
+// wish returns the options as the ranks will read them: -x and the environment count, too.
 func (f *fabric) wish(o *options, getenv func(string) string) (providers.Wish, error) {
 	return providers.FromEnv(func(key string) string {
 		for _, kv := range slices.Backward(o.Env) {
@@ -76,7 +76,7 @@ func (f *fabric) print(w io.Writer, wish providers.Wish) error {
 	return err
 }
 
-// machine is what the choice of a conduit depends on beside the command line.
+// machine has the facts that the choice of a conduit depends on beside the command line.
 type machine struct {
 	built     bool     // this gasrun knows libfabric
 	conduits  []string // that it can start jobs on
@@ -139,8 +139,8 @@ func (o *options) without(why string) string {
 	return fmt.Sprintf("conduit %s: %s", launch.DefaultHostsConduit, why)
 }
 
-// known says what to install and how to build if the job is to run on libfabric and
-// something here was built without.
+// known returns an error that names packages and build tags if the job is to run on libfabric
+// and gasrun or the program was built without.
 func (f *fabric) known(o *options, t launch.Target, m machine) error {
 	switch {
 	case !onFabric(o.Conduit):

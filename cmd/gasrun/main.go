@@ -442,7 +442,7 @@ func signals() <-chan os.Signal {
 	return ch
 }
 
-// stdin is what rank 0 reads. A file or pipe is handed over, so that no other process
+// stdin is rank 0's input. A file or pipe is handed over, so that no other process
 // holds it open. A terminal is copied: ranks are not in its foreground process
 // group and must not read it.
 func stdin() (*os.File, error) {
@@ -493,7 +493,7 @@ func copyTerminal(w *os.File) {
 	}
 }
 
-// plan says what would be done.
+// plan prints the steps of the job, for -dry-run.
 func plan(w io.Writer, o *options, t launch.Target) {
 	if t.Package != nil {
 		fmt.Fprintln(w, "build:", t)

@@ -21,7 +21,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// simulation is what the command line says of a simulated job.
+// simulation has the flags for a simulated job.
 type simulation struct {
 	options               string // -sim
 	seed, profile         string
@@ -205,8 +205,8 @@ func (s *simulation) environment(o *options) error {
 	return nil
 }
 
-// ofProgram reports whether variable key is for the program, and not one that says
-// what the launcher and the simulation have flags for.
+// ofProgram reports whether variable key is for the program, and not one in place of a flag of
+// the launcher or the simulation.
 func ofProgram(key string) bool {
 	return strings.HasPrefix(key, "ARGON_") && !launch.Reserved(key) && !strings.HasPrefix(key, sim.EnvOptions)
 }
@@ -226,7 +226,7 @@ func (s *simulation) recorded(o *options) error {
 	return nil
 }
 
-// validate says what is wrong with the simulation of c, once c has its defaults.
+// validate returns the faults of the simulation of c, once c has its defaults.
 func (s *simulation) validate(c *launch.Config) error {
 	if c.Conduit != sim.Name {
 		return nil
@@ -310,7 +310,7 @@ func hash(program string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// conclude completes the record, says what a replay has found, and returns the
+// conclude completes the record, prints the verdict of a replay, and returns the
 // status of gasrun.
 func (s *simulation) conclude(w io.Writer, o *options, res launch.Result) int {
 	if o.Conduit != sim.Name || res.Simulated == nil {
@@ -366,7 +366,7 @@ func (s *simulation) conclude(w io.Writer, o *options, res launch.Result) int {
 		if i == 0 {
 			l = s.replay + ": " + l
 		}
-		// Some of it is from the record, and from what ranks have said.
+		// Some of it is text of the record and of ranks.
 		fmt.Fprintln(w, "gasrun: "+errs.Line(l, maxSaid))
 	}
 	return status

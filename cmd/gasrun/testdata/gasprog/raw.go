@@ -55,7 +55,7 @@ func raw() int {
 	return int(status.Load())
 }
 
-// rawRank is what one rank does.
+// rawRank runs one rank.
 func rawRank(ep conduits.Endpoint) int {
 	b := barrier.New()
 	e, err := am.Attach(ep, am.Config{Runtime: b.Handlers()})

@@ -72,7 +72,7 @@ func work(n *gas.Node) error {
 	return nil
 }
 
-// do is what rank 1 does between two rounds of work of all.
+// do returns the work of rank 1 between two rounds of work of all.
 func do(what string) func(n *gas.Node) error {
 	return func(n *gas.Node) error {
 		if err := work(n); err != nil {
