@@ -18,7 +18,7 @@ type earlier struct {
 	lines map[rowKey][]line
 }
 
-// rowKey is what makes figures of different runs the same.
+// rowKey identifies a figure in different runs.
 type rowKey struct {
 	figureKey
 	conduit, auth string
@@ -154,7 +154,7 @@ func compare(k rowKey, now, then []line, slack float64) change {
 	return c
 }
 
-// errSlower is what a comparison ends with in which a figure became slower.
+// errSlower is the error of a comparison in which a figure became slower.
 var errSlower = errors.New("slower than before")
 
 // compare prints how the figures of this run relate to the earlier ones, and returns

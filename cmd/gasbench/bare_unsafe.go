@@ -87,7 +87,7 @@ func (j *job) connectBare(text string) error {
 	return nil
 }
 
-// err is what C noted.
+// err returns the error that C noted.
 func (b *bare) err() error {
 	return fmt.Errorf("libfabric, provider %s: %s", b.provider, C.GoString(&b.c.text[0]))
 }

@@ -124,7 +124,7 @@ func sure(cases func(j *job) []outcase) func(j *job) ([]outcase, error) {
 	return func(j *job) ([]outcase, error) { return cases(j), nil }
 }
 
-// need is what must be there for a benchmark.
+// need is a requirement of a benchmark.
 type need int
 
 const (

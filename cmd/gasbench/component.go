@@ -8,8 +8,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// phases are the steps of a group of operations, of which one is timed: what goes before
-// it and what follows is not.
+// phases are the steps of a group of operations, of which one is timed, and neither those
+// before it nor those behind.
 type phases struct {
 	before, timed, after func(k int) error // may be nil, but for timed
 	group                int               // most operations in a row
@@ -52,7 +52,7 @@ func (p phases) op(j *job) op {
 // postSizes are those of puts and messages that are posted.
 var postSizes = []int{8, 64, 512, 4 << 10, 64 << 10}
 
-// postCases are what a rank pays to hand an operation over, not waiting for it: the
+// postCases measure the hand-over of an operation, without waiting for it: the
 // descriptor, the doorbell, and the copy where there is one.
 func postCases(j *job) ([]outcase, error) {
 	x, to := j.x, j.data()

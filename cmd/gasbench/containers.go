@@ -15,7 +15,7 @@ const (
 	benchMapBulk = "dist/mapbulk"
 )
 
-// containers are what a job has of them, made when the first case needs them.
+// containers are a job's containers, made when the first case needs them.
 type containers struct {
 	queue *dist.Queue[uint64]
 	m     *dist.Map[uint64, uint64]
@@ -58,7 +58,7 @@ func (j *job) spread() (*containers, error) {
 	return c, j.n.Barrier()
 }
 
-// containerJoints are what is done to them by all ranks at once, size times by each.
+// containerJoints are operations on containers by all ranks at once, size times by each.
 func containerJoints() []joint {
 	times := func(once func(j *job, c *containers, keys, values []uint64) error) func(j *job, count, size int) error {
 		return func(j *job, count, size int) error {

@@ -15,9 +15,8 @@ import (
 	"github.com/argon-go/argon/internal/sys/ifaddr"
 )
 
-// The references of bare UDP sockets. Ranks 0 and 1 each have three that are
-// connected with the other's, one for each, so that none meets what another has
-// left behind.
+// sockets are for the references of bare UDP. Ranks 0 and 1 each have three that are
+// connected with the other's, one for each reference, so that none gets another's datagrams.
 type sockets struct {
 	pings, single, joined flow
 }
@@ -35,9 +34,9 @@ const (
 	farewell     = 3 // times that rank 1 sends its last answer, so that one arrives
 )
 
-// flow is a stream of datagrams from rank 0 to rank 1 on one socket. Rank 1 says
-// how many bytes it has got after every quarter of the window, and when asked by
-// a datagram of one byte. What is lost is sent again, as so many bytes: no rank
+// flow is a stream of datagrams from rank 0 to rank 1 on one socket. Rank 1 acknowledges
+// the number of bytes after every quarter of the window, and when asked by
+// a datagram of one byte. As many bytes as were lost are sent again: no rank
 // looks at them.
 type flow struct {
 	s *sys.BareSocket
@@ -62,7 +61,7 @@ func (j *job) close() {
 	if j.bare != nil {
 		j.bare.close()
 	}
-	// What cannot be taken back now goes with the job.
+	// Memory that cannot be taken back now goes with the job.
 	for _, a := range j.exposed {
 		_ = j.x.Conceal(a)
 	}
@@ -71,7 +70,7 @@ func (j *job) close() {
 	}
 }
 
-// errNoSockets is wrapped by what tells that there are no references over UDP.
+// errNoSockets is wrapped by errors of missing references over UDP.
 var errNoSockets = errors.New("no UDP sockets to measure against")
 
 // openSockets opens the calling rank's sockets and returns their address as the

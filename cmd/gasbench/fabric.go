@@ -9,7 +9,7 @@ import (
 // maxBare is the longest message of the references of bare libfabric, bytes.
 const maxBare = 4096
 
-// errNoBare is wrapped by what tells that there are no such references.
+// errNoBare is wrapped by errors of missing references over libfabric.
 var errNoBare = errors.New("no libfabric to measure against")
 
 // onFabric reports whether ranks 0 and 1 talk by libfabric, whose references then stand beside
@@ -43,7 +43,7 @@ func (j *job) answerBare() error {
 	return j.exchange(text, j.connectBare)
 }
 
-// exchange tells the other rank text and calls connect with what it tells. Both ranks
+// exchange sends text to the other rank and calls connect with that rank's. Both ranks
 // call it, in the same order.
 func (j *job) exchange(text string, connect func(string) error) error {
 	if err := j.e.RequestMedium(1-j.n.Rank(), hAddress, []byte(text)); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// What a rank's peers may have pinned of its memory, unless the environment says
-// otherwise, bytes: with two ranks, 512 buckets for the other one and 256 for single
+// Bytes of a rank's memory that its peers may have pinned, unless the environment
+// sets them: with two ranks, 512 buckets for the other one and 256 for single
 // transfers. Working sets of eight times that still fit anywhere.
 const (
 	pinnable = 48 << 20
@@ -420,8 +420,8 @@ const (
 // moveBytes is the payload of a request that moves one firehose.
 const moveBytes = 32
 
-// targets measures puts of 8 bytes, hits and misses, in turn with what they are to be
-// compared with, and gives the differences and ratios of what was measured in turn.
+// targets measures puts of 8 bytes, hits and misses, in turn with their references, and
+// gives the differences and ratios of figures measured in turn.
 func targets(j *job, o options) ([]line, error) {
 	const size = 8
 	if !o.wants(size) {
@@ -529,8 +529,8 @@ func (j *job) count(kinds []string) ([]line, error) {
 }
 
 // inTurn takes bursts of the operations in turn, as many as o says: values[i][k] is
-// what half of the operations of ops[k] in that burst did not take, ns; if some of them
-// missed, half of those that did. Unlike a mean that says the same on a machine that
+// the median time of the operations of ops[k] in burst i, ns; if some of them
+// missed, of those that did. Unlike a mean it is the same on a machine that
 // does other things, as long as it does them half of the time at most.
 func (j *job) inTurn(ops []op, o options) (values [][]float64, err error) {
 	d := o.time / time.Duration(o.bursts)

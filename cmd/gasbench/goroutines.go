@@ -45,7 +45,7 @@ func (j *job) on(k int, f func() error) error {
 	return j.goroutines[k-2].run(f)
 }
 
-// goroutine runs what it is given, and says when it has.
+// goroutine runs the functions that it gets, and reports the end of each.
 type goroutine struct {
 	work chan<- func() error
 	done <-chan error
@@ -56,7 +56,7 @@ func (g goroutine) run(f func() error) error {
 	return <-g.done
 }
 
-// useEndpoint has the calling goroutine use what it will be measured by.
+// useEndpoint makes the first accesses of the calling goroutine, before any is measured.
 func (j *job) useEndpoint() error {
 	send := j.answered(func() error { return j.e.RequestShort(1, hPing) })
 	if err := send.run(firstUse); err != nil {

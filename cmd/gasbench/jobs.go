@@ -193,7 +193,7 @@ func runJobs(o jobOptions, out io.Writer, stderr *os.File) error {
 	return err
 }
 
-// figureKey is what makes figures of different jobs the same.
+// figureKey identifies a figure in different jobs.
 type figureKey struct {
 	bench, via, metric, ref string
 	size                    int

@@ -17,8 +17,8 @@ type op struct {
 	most  int          // bounds the operations of a burst, whose untimed parts may be much longer; 0: no bound
 	parts int          // what one operation is made of, if it is so long that one is a burst; else 0
 
-	// clocked does count operations in place of run and end and says how long they
-	// took, if not all that is done is to be counted; nil otherwise.
+	// clocked does count operations in place of run and end and returns how long they
+	// took, if a part of the work is not to be counted; nil otherwise.
 	clocked func(count int) (time.Duration, error)
 }
 
@@ -122,7 +122,7 @@ func (j *job) timed(o *op, count int) (float64, error) {
 	return max(float64(d.Nanoseconds())-j.clock, 1) / float64(count) / o.messages(), err
 }
 
-// clock does count operations and says how long they took.
+// clock does count operations and returns how long they took.
 func (o *op) clock(count int) (time.Duration, error) {
 	if o.clocked != nil {
 		return o.clocked(count)
@@ -418,7 +418,7 @@ func clockCost() float64 {
 	return median(v)
 }
 
-// histogram counts times in 128 steps for each power of two: what it returns is
+// histogram counts times in 128 steps for each power of two: its quantiles are
 // less than 0.8 % too small.
 type histogram struct {
 	counts [64 * 128]uint32

@@ -13,7 +13,7 @@ import (
 	"github.com/argon-go/argon/extended/collective"
 )
 
-// offloads are what scale/offload takes the time of, in the order of its columns.
+// offloads are the operations of scale/offload, in the order of its columns.
 var offloads = []struct {
 	name string
 	size int // bytes

@@ -65,7 +65,7 @@ func (j *job) word() (gas.Ptr[uint64], error) {
 	return gas.Cast[uint64](j.area.Add(pageSize).On(1))
 }
 
-// state is what handlers know of a rank; they find it by the rank, because one
+// state is a rank's state for handlers; they find it by the rank, because one
 // process may hold several.
 type state struct {
 	pongs   uint64 // answers that have arrived
@@ -195,7 +195,7 @@ func (j *job) sealing() (auth string, datagram int) {
 	return auth, d.Datagram()
 }
 
-// serve does what rank 0 commands until it says that all is done. Meanwhile the
+// serve carries out rank 0's commands until the last one. Meanwhile the
 // rank waits as any idle rank does, and answers.
 func (j *job) serve() error {
 	pending := func() bool { return j.s.pending }

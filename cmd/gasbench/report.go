@@ -50,7 +50,7 @@ func (r *report) doing(what string) {
 	}
 }
 
-// leaveOut says that a benchmark does not run.
+// leaveOut reports that a benchmark does not run, and why.
 func (r *report) leaveOut(bench, why string) {
 	if r.progress != nil {
 		fmt.Fprint(r.progress, "\r\x1b[K")

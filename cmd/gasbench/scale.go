@@ -27,7 +27,7 @@ var topologies = []fabric.Topology{fabric.Crossbar, fabric.Torus, fabric.FatTree
 // each call.
 const calls = 3
 
-// scaleSegment is what each rank of package gas attaches, bytes: more than the
+// scaleSegment is the segment of each rank of package gas, bytes: more than the
 // heap's own tables, and so little that addresses last.
 const scaleSegment = 1 << 20
 
@@ -41,7 +41,7 @@ func (e *ends) note(call int, ep conduits.Endpoint) { e[call] = max(e[call], vir
 
 func (e *ends) each() float64 { return (e[calls-1] - e[0]) / (calls - 1) }
 
-// cost is what a job has taken of this machine.
+// cost is a job's use of this machine.
 type cost struct {
 	cpu      time.Duration
 	resident int64
@@ -69,7 +69,7 @@ func resident() int64 {
 }
 
 // scale runs a collective on all topologies and numbers of ranks. model gives
-// what the profile alone says of it.
+// its time by the profile alone.
 func (s *study) scale(title string, run func(j *sim.Job, e *ends) error, model func(p *sim.Profile, ranks int) (flat, hops float64, err error)) error {
 	if err := s.head(title, "", "us", "model us", "with hops", "events", "cpu s", "events/cpu s", "bytes/rank"); err != nil {
 		return err
@@ -124,7 +124,7 @@ func log2(ranks int) int {
 	return n
 }
 
-// detours is what the ways through the network add to that of the shortest, for
+// detours returns the time that ways through the network take more than the shortest, for
 // each distance 2^k between ranks: the longest of all ranks, ns.
 func detours(p *sim.Profile, ranks int) ([]float64, error) {
 	net := p.Net
@@ -150,7 +150,7 @@ type idle struct{}
 // Schedule has nothing to do.
 func (idle) Schedule(fabric.Time, uint64, uint64) {}
 
-// shortTime is what half a round trip of a short message with k arguments takes by the
+// shortTime is half a round trip of a short message with k arguments by the
 // profile, ns: one of VELO's, and the link for each byte beyond the smallest packet.
 func shortTime(p *sim.Profile, k int) float64 {
 	data := p.Tag + 4*k
@@ -216,7 +216,7 @@ func runBarriers(j *sim.Job, e *ends) error {
 	return failed
 }
 
-// scaleConduit is what package gas finds its simulated job by.
+// scaleConduit is the name by which package gas finds its simulated job.
 const scaleConduit = "gasbench-sim"
 
 // scaleJob is the job that scaleConduit opens.

@@ -135,7 +135,7 @@ func (s *study) add(l []figure, columns ...string) error {
 	return s.row(columns...)
 }
 
-// parseSim reads what only -conduit sim has; set says which flags were given.
+// parseSim reads the flags of -conduit sim alone; set has the names of flags that were given.
 func parseSim(o options, set map[string]bool, profile string, ranks int, run string) (simOptions, error) {
 	r := simOptions{json: o.json, list: o.list, ranks: ranks}
 	for _, name := range []string{"time", "bursts"} {

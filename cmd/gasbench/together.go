@@ -26,7 +26,7 @@ const fewUpdates = 1 << 11
 // fewItems are those of a rank that containers have.
 const fewItems = 1 << 14
 
-// joint is what all ranks do at once.
+// joint is an operation that all ranks do at once.
 type joint struct {
 	bench, via string
 	// run does it count times, with values of so many bytes. Ranks other than 0 do all that
@@ -58,7 +58,7 @@ func (j *job) joint(k, size int) op {
 	}
 }
 
-// answerJoint is what ranks other than 0 do for it.
+// answerJoint is the part of ranks other than 0 in a joint.
 func (j *job) answerJoint(count uint64, what int) error {
 	return joints[what>>jointSize].run(j, int(count), what&(1<<jointSize-1))
 }
@@ -113,7 +113,7 @@ func (j *job) mailboxReference() op {
 	panic("gasbench: no reference " + refMailbox)
 }
 
-// wordTable is what updates are of.
+// wordTable is the table of words that updates change.
 type wordTable struct {
 	a      gas.Array[uint64]
 	own    []uint64
@@ -331,7 +331,7 @@ func splits(j *job, count, _ int) error {
 	return nil
 }
 
-// What rank 0 calls.
+// The functions that rank 0 calls.
 var (
 	callInline = gas.RegisterCall("gasbench.inline", func(_ *gas.Node, a uint64) uint64 { return a })
 	callBytes  = gas.RegisterFunc("gasbench.bytes", func(_ *gas.Call, a []byte) (int, error) { return len(a), nil })

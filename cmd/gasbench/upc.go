@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/upc/rt"
 )
 
-// The references of the services of package rt: what they are made of.
+// The references of the services of package rt: the operations that they are made of.
 const (
 	refSlice    = "go/slice"  // an access to an element of a slice, or an iteration with one
 	refNear     = "gas/near"  // a word of the own segment, by gas.Ptr, put or got
@@ -22,7 +22,7 @@ const (
 	refGather   = "gas/allgather" // of slices
 )
 
-// What upc/target compares: how much more than a plain access to a slice an increment of a
+// The bounds of upc/target: how much more than a plain access to a slice an increment of a
 // pointer-to-shared, and an access through one, may take, ns.
 const (
 	mostNext  = 2
@@ -37,7 +37,7 @@ const (
 	upcMost  = 4 << 10  // and of collective calls
 )
 
-// upcJob is what a job has of package rt, made when the first case needs it.
+// upcJob is a job's state of package rt, made when the first case needs it.
 type upcJob struct {
 	t        *rt.Thread
 	own      rt.Phaseless // upcWords words, and as many on each thread
@@ -509,7 +509,7 @@ func reduceUPC(f rt.SyncFlags) func(j *job, u *upcJob, size int) {
 	}
 }
 
-// upcJoints are what all threads do at once.
+// upcJoints are the operations of all threads at once.
 func upcJoints() []joint {
 	times := func(once func(j *job, u *upcJob, size int) error) func(j *job, count, size int) error {
 		return func(j *job, count, size int) error {
