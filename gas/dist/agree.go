@@ -7,8 +7,8 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// statement is what the ranks below one say in agree: the range of what should be equal, where its
-// ends are, and the first rank that could not do its part, plus 1.
+// statement combines the values of several ranks in agree: the least and the most of a value that
+// should be equal, the ranks that have them, and the first rank that could not do its part, plus 1.
 type statement struct {
 	low, high     uint64
 	lowAt, highAt uint32

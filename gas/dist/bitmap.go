@@ -102,7 +102,7 @@ func (b *Bitmap) Range(rank int) (first, end int) {
 // words by atomics.
 func (b *Bitmap) Words() []uint64 { return b.own }
 
-// at is the word of bit i, and the bit in it.
+// at returns a pointer to the word of bit i, and the bit in it.
 func (b *Bitmap) at(op string, i int) (p gas.Ptr[uint64], mask uint64, err error) {
 	if err := b.check(op); err != nil {
 		return p, 0, err
@@ -174,7 +174,7 @@ func (b *Bitmap) SetAll(idx []int) error { return b.each(opSet, idx, nil) }
 // ClearAll clears these bits; see SetAll.
 func (b *Bitmap) ClearAll(idx []int) error { return b.each(opClear, idx, nil) }
 
-// TestAll says of each of these bits whether it is set; see SetAll.
+// TestAll reports for each of these bits whether it is set; see SetAll.
 func (b *Bitmap) TestAll(idx []int) ([]bool, error) {
 	set := make([]bool, len(idx))
 	if err := b.each(opTest, idx, set); err != nil {
@@ -326,7 +326,7 @@ func (b *Bitmap) Delete() error {
 	if err := b.check("Delete"); err != nil {
 		return err
 	}
-	// What other ranks do before their calls is done before the memory goes.
+	// Updates that other ranks begin before their calls end before the memory goes.
 	if err := b.n.Barrier(); err != nil {
 		return err
 	}

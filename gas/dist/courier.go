@@ -30,7 +30,7 @@ type courier struct {
 	failed  error // the first
 }
 
-// parcel is what is kept for a rank.
+// parcel collects the accesses to entries of one rank.
 type parcel struct {
 	data  []byte
 	count int

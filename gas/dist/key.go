@@ -21,7 +21,7 @@ type keys[K comparable] struct {
 	plan  []step
 }
 
-// step is what hash does with the next bytes of a key.
+// step is hash's way with the next bytes of a key.
 type step struct {
 	kind stepKind
 	size int

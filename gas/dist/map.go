@@ -12,17 +12,17 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// Map is a hash map spread over all ranks: the key's hash says which rank has an entry. Entries lie
+// Map is a hash map spread over all ranks: the key's hash gives the rank of an entry. Entries lie
 // in ordinary memory of that rank, in no order, and are reached by calls, which it
 // answers when it polls or waits; see package gas, Progress. An entry takes about twice the
 // memory of its key, that of its value, and 24 bytes.
 //
-// K and V may be all that travels as arguments of calls does, strings and slices among them;
+// K and V may be any types of arguments of calls, strings and slices among them;
 // see [gas.RegisterCall]. Keys are equal as those of Go's maps are.
 //
 // A Map may be used by many goroutines of a rank. Each access of an entry is atomic: it happens
-// before or after each other access of that entry, not meanwhile. What an access that has returned
-// has done all later ones see. A call for one key of another rank costs a message there and
+// before or after each other access of that entry, not meanwhile. Later accesses see the effects of
+// those that have returned. A call for one key of another rank costs a message there and
 // one back; PutAll, GetAll and [Update.All] send many keys in one, and so do what [Update.Push]
 // puts off. Entries of the own rank cost a lock.
 type Map[K comparable, V any] struct {
@@ -41,7 +41,7 @@ type Map[K comparable, V any] struct {
 	updates []update // by their numbers
 }
 
-// part is what a rank has of a map.
+// part is the part of a map on one rank.
 type part[K comparable, V any] struct {
 	mu   sync.Mutex
 	runs atomic.Uintptr // the goroutine on which a function of the program runs, with mu held

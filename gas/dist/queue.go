@@ -69,7 +69,7 @@ type Queue[T any] struct {
 	between func() // unless nil: what thieves do between two looks of release, in tests
 }
 
-// QueueStats is what a rank's queue has done since it was made.
+// QueueStats are counts of a rank's queue since it was made.
 type QueueStats struct {
 	Popped uint64 // items that Pop has returned
 	Tries  uint64 // looks into rings of other ranks
@@ -195,11 +195,11 @@ func (q *Queue[T]) over() error {
 	return errs.NotReady("dist: queue %q on rank %d is deleted (Queue.Delete)", q.name, q.rank)
 }
 
-// Stats is what this rank's queue has done.
+// Stats returns the counts of this rank's queue.
 func (q *Queue[T]) Stats() QueueStats { return q.stats }
 
 // Push adds an item. It may be called before the first Pop, between two, and when Pop has
-// said that all is done, for the next phase. An error is the job's.
+// found the phase over, for the next one. An error is the job's.
 func (q *Queue[T]) Push(item T) error {
 	q.own = append(q.own, item)
 	q.created++
@@ -364,9 +364,9 @@ func (q *Queue[T]) release() (int, error) {
 		return 0, err
 	}
 	oldest, end := positions(word)
-	// What thieves have claimed and not got yet must not be overwritten. The words are read
-	// in this order: in the other one a thief that claims and copies between the two would
-	// stand for an earlier one that still copies.
+	// Items that thieves have claimed and not copied yet must not be overwritten. The words
+	// are read in this order: in the other one a thief that claims and copies between the two
+	// would hide an earlier one that still copies.
 	if uint32(copied) == oldest {
 		q.safe = oldest
 	}
@@ -408,7 +408,7 @@ func (q *Queue[T]) rouse(there int) error {
 	return nil
 }
 
-// find gets items for a rank that has none, or says that none are left anywhere.
+// find gets items for a rank that has none; false if none are left anywhere.
 func (q *Queue[T]) find() (bool, error) {
 	for {
 		found, err := q.regain()
@@ -455,7 +455,7 @@ func (q *Queue[T]) regain() (bool, error) {
 }
 
 // hunt looks for items on other ranks: those that a hint names, some of the own host, some of all,
-// and the lifelines, at which it says that this rank is about to sleep.
+// and the lifelines, where it announces that this rank is about to sleep.
 func (q *Queue[T]) hunt() (bool, error) {
 	if hint := atomic.LoadUint64(&q.words[hintWord]); hint != 0 {
 		hint, err := gas.Swap(q.n, q.ctl.Add(hintWord), 0)
@@ -590,8 +590,8 @@ func (q *Queue[T]) pass(now bool) error {
 	return q.n.BarrierNotify()
 }
 
-// finish ends the phase: no rank goes on while others may still look for items, of the next
-// phase then.
+// finish ends the phase: no rank goes on while others still look for items, which would be
+// those of the next phase.
 func (q *Queue[T]) finish() error {
 	if err := q.pass(true); err != nil {
 		return err

@@ -16,9 +16,8 @@ import (
 // which each has a run of whole rows in its segment. It is what others call compressed sparse
 // rows. T must hold no Go pointers.
 //
-// How many rows there are, and their lengths, stay as they are. Any goroutine of any rank gets rows;
-// elements may be changed by the rank that has them (Local), which others see as what is
-// written to a segment.
+// The number of rows and their lengths are fixed. Any goroutine of any rank gets rows; the rank
+// that has an element may change it (Local), which others see as any store to a segment.
 type Rows[T any] struct {
 	n     *gas.Node
 	name  string
@@ -108,11 +107,11 @@ func (p rowsPart[T]) free(n *gas.Node) error {
 	return errors.Join(gas.Free(n, p.At), gas.Free(n, p.Values))
 }
 
-// rowHead says of how many values of which row come next.
+// rowHead precedes Count values of row Row.
 type rowHead struct{ Row, Count uint64 }
 
-// gatherRows is collective: it makes count rows, in equal runs: to row rows[k] come the values that
-// of gives for k. once says that each row comes once: of as many as there are rows all do then. failed is what is wrong already.
+// gatherRows is collective: it makes count rows, in equal runs: the values that of gives for k go
+// to row rows[k]. once: no row comes twice, so that count rows are all. failed is an earlier error of this rank.
 func gatherRows[T any](n *gas.Node, what, name string, count int, rows []int, failed error, once bool, of func(k int) []T) (*Rows[T], error) {
 	// Each rank has the bounds of its rows in its segment.
 	if most := n.Usage().LargestCollective / 8; count < 0 {
@@ -327,8 +326,8 @@ func (r *Rows[T]) LocalRows() iter.Seq2[int, []T] {
 	}
 }
 
-// Permute is collective: it makes other rows, in equal runs, in which row to[k] is what the k-th
-// row of this rank is here. to, of all ranks together, names each row once.
+// Permute is collective: it makes new rows, in equal runs, in which row to[k] equals the k-th
+// row of this rank. to, of all ranks together, names each row once.
 func (r *Rows[T]) Permute(to []int) (*Rows[T], error) {
 	var failed error
 	if r.parts == nil {
@@ -375,7 +374,7 @@ type Sparse[T gas.Scalar] struct {
 }
 
 // NewSparse is collective: it takes rows for the entries of a matrix of so many columns. The matrix
-// has the rows then, and its Delete ends them. Values may change; columns stay what they are.
+// has the rows then, and its Delete ends them. Values may change; columns are fixed.
 func NewSparse[T gas.Scalar](rows *Rows[Nonzero[T]], cols int) (*Sparse[T], error) {
 	var failed error
 	if rows.parts == nil {

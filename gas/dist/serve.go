@@ -28,7 +28,7 @@ type reply struct{ Data [56]byte }
 // request is Count accesses, one behind the other in Data, as the operation encodes them. Map is the container's number.
 type request struct {
 	Map, Op, Count uint32
-	// Quiet says that no results are wanted.
+	// Quiet: no results are wanted.
 	Quiet bool
 	Data  []byte
 }

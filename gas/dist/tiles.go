@@ -57,7 +57,7 @@ func NewMatrix[T any](n *gas.Node, name string, rows, cols, tileRows, tileCols i
 	return m, nil
 }
 
-// check says what is wrong with the sizes.
+// check returns the faults of the sizes.
 func (m *Matrix[T]) check() error {
 	if m.rows < 0 || m.cols < 0 {
 		return errs.BadArg("dist: NewMatrix: %q of %d times %d elements: there are 0 or more of each", m.name, m.rows, m.cols)

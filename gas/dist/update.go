@@ -28,8 +28,8 @@ type Update[K comparable, V, A, R any] struct {
 	fn      func(e *Entry[K, V], a A) R
 	args    gas.Codec[A]
 	results gas.Codec[R]
-	// words says that each argument, which takes size bytes then, fits into a question, and
-	// each result into a reply.
+	// words: each argument, of size bytes, fits into a question, and each result into a
+	// reply.
 	words bool
 	size  int
 	copyA bool // arguments hold slices
