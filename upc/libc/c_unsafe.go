@@ -14,7 +14,7 @@ import (
 	"github.com/argon-go/argon/internal/sys/origin"
 )
 
-// C is what the library keeps for one thread.
+// C is the library's state of one thread.
 type C struct {
 	stack  stack
 	out    []byte
@@ -31,7 +31,7 @@ func New(now func() time.Duration) C {
 	return C{stack: stack{base: p, end: unsafe.Add(p, stackSize), top: p}, seed: 1, now: now}
 }
 
-// exit is what exit panics with.
+// exit is the value that function exit panics with.
 type exit struct {
 	status  int32
 	aborted bool
@@ -47,16 +47,16 @@ func (c *C) Abort() {
 	panic(exit{134, true})
 }
 
-// AssertFail is what assert calls.
+// AssertFail ends the thread for a failed assert.
 func (c *C) AssertFail(what, file *int8, line int32, fn *int8) {
 	c.Flush()
 	fmt.Fprintf(os.Stderr, "%s:%d: %s: Assertion `%s' failed.\n", text(file), line, text(fn), text(what))
 	panic(exit{134, true})
 }
 
-// Run calls main and is its value, or what exit was called with. aborted says that abort, or an
-// assertion, has ended it: the other threads are not to go on.
-// What Go sees, such as an access through a null pointer, gets the line of the program.
+// Run calls main and returns its result, or the argument of exit. aborted: abort, or an
+// assertion, has ended it, and the other threads are not to go on.
+// A run-time panic of Go, such as an access through a null pointer, gets the line of the program.
 func (c *C) Run(main func() int32) (status int32, aborted bool) {
 	defer c.Finish()
 	defer func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/bulk"
 )
 
-// input is what scan reads from: at most limit bytes of a conversion, -1 for any number.
+// input is the source of scan: at most limit bytes of a conversion, -1 for any number.
 type input struct {
 	io.ByteScanner
 	read  int32 // so far

@@ -233,7 +233,7 @@ func pushed(p *uint64) arguments {
 	}
 }
 
-// format is what printf prints. A conversion without an argument of its kind prints as
+// format returns the text of printf. A conversion without an argument of its kind prints as
 // "%!x", which C leaves undefined.
 func (c *C) format(f *int8, arg arguments) []byte {
 	s := string(text(f))
@@ -277,7 +277,7 @@ func (v *spec) pad(prefix, digits string, zeros bool) string {
 	return strings.Repeat(" ", n) + prefix + digits
 }
 
-// sign is what stands before a signed number.
+// sign returns the sign, or the space for it, before a signed number.
 func (v *spec) sign(negative bool) string {
 	switch {
 	case negative:

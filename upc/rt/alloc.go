@@ -11,7 +11,7 @@ import (
 )
 
 // The symmetric heap is a run of addresses that every thread has memory at, and thread 0 alone
-// says which of it is in use: GlobalAlloc, and the frees of what it gave, are calls to thread
+// keeps the list of blocks in use: GlobalAlloc, and the frees of what it gave, are calls to thread
 // 0, which answers when it polls or waits. AllAlloc is one by thread 0, and a broadcast. So a
 // block may be freed by any one thread, whichever function has allocated it, as UPC has it
 // (7.2.2.4), without the others taking part.
@@ -165,8 +165,8 @@ func (t *Thread) Alloc(size uint64) Phaseless {
 	return Phaseless(p.Uint64())
 }
 
-// Free is upc_free (7.2.2.4): one thread gives back, once, what any thread has allocated by
-// any of the functions above. Null does nothing; what they have not given, or was freed
+// Free is upc_free (7.2.2.4): one thread gives back, once, a block that any thread has allocated
+// by any of the functions above. Null does nothing; any other pointer, or one that was freed
 // already, ends the job.
 func (t *Thread) Free(p Phaseless) {
 	a := p.Addr()

@@ -71,7 +71,7 @@ func (typ AtomicType) legal() Op {
 // in shared memory. The zero Domain is null.
 type Domain Phaseless
 
-// domain is what a Domain is for.
+// domain is the type and the operations of a Domain.
 type domain struct {
 	typ AtomicType
 	ops Op
@@ -121,7 +121,7 @@ func (t *Thread) AllDomainFree(d Domain) {
 	t.AllFree(Phaseless(d))
 }
 
-// domain is what d is for. The one used last is found without the map.
+// domain finds the state of d. The one used last is found without the map.
 func (t *Thread) domain(what string, d Domain) domain {
 	if d == t.lastDomain && d != 0 {
 		return t.last
@@ -148,7 +148,7 @@ func (t *Thread) AtomicIsFast(typ AtomicType, ops Op, p Phaseless) bool {
 // Atomic is upc_atomic_strict (7.6.4.3) if strict, else upc_atomic_relaxed: it does op on the T
 // at p and returns what was there. The operands are those of 7.6.4.3: a of the operations with
 // one, a and b of OpCSwap, which writes b if a is there: bit for bit, so that of floats 0 is not
-// -0 and a NaN is what has the same bits. T is the domain's type, a Phased or
+// -0 and a NaN equals one with the same bits. T is the domain's type, a Phased or
 // Phaseless of AtomicPTS; OpCSwap of Phased ones ignores phases, as == does.
 func Atomic[T Scalar](t *Thread, d Domain, strict bool, op Op, p Phaseless, a, b T) T {
 	o := t.domain("atomic operation", d)
@@ -213,8 +213,8 @@ func replace[T Scalar](t *Thread, typ AtomicType, p Phaseless, next func(old T) 
 }
 
 // AtomicAt is Atomic as the library of C has it: the type is the domain's, the operands lie at
-// a and b, nil if op has none, and what was there is left at fetch, if that is not nil. P is
-// what pointers-to-shared of a domain of AtomicPTS are packed as.
+// a and b, nil if op has none, and the old value is left at fetch, if that is not nil. P is
+// the type of the packed pointers-to-shared of a domain of AtomicPTS.
 func AtomicAt[P Phased | Phaseless](t *Thread, d Domain, strict bool, fetch unsafe.Pointer, op Op, p Phaseless, a, b unsafe.Pointer) {
 	const what = "atomic operation"
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // Notify is upc_notify with an expression (UPC 1.3, 6.6.1): the expressions of all threads
-// that have one are equal, or every thread's wait ends the job and says which differ.
+// that have one are equal, or every thread's wait ends the job and names those that differ.
 func (t *Thread) Notify(expr int32) { t.notify(uint32(expr), 0) }
 
 // NotifyAny is upc_notify without an expression, which matches any.

@@ -5,7 +5,7 @@ package rt
 
 import "unsafe"
 
-// Castable says which memory of a thread may be cast to pointers-to-local (7.7).
+// Castable is the memory of a thread that may be cast to pointers-to-local (7.7).
 type Castable uint32
 
 // The kinds of memory: UPC_CASTABLE_ALL_ALLOC and so on.

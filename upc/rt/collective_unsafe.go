@@ -18,8 +18,8 @@ import (
 type SyncFlags uint32
 
 // The flags. InAllSync waits for all threads before memory is touched, and OutAllSync before
-// the call returns. Calls without them touch a thread's memory, and return, when the thread's
-// own part is concerned, which is what MySync asks for and more than NoSync does.
+// the call returns. Calls without them touch a thread's memory only while it is in the call, as
+// MySync requires, which is more than NoSync does.
 const (
 	InAllSync SyncFlags = 1 << iota
 	InMySync
@@ -32,7 +32,7 @@ const (
 	outSync = OutAllSync | OutMySync | OutNoSync
 )
 
-// begin is the entry into a collective call. others says that memory of threads is touched that
+// begin is the entry into a collective call. others: the call touches memory of threads that
 // need not have entered it, so that MySync is AllSync.
 func (t *Thread) begin(what string, f SyncFlags, others bool) {
 	t.together(what)
@@ -315,7 +315,7 @@ func AllReduce[T Scalar](t *Thread, dst Phaseless, src Phased, op Op, total, blo
 	t.finishCall(f, false)
 }
 
-// inOrder is what threads have of the blocks of an array that begins at p, in the array's order.
+// inOrder lists the threads' blocks of an array that begins at p, in the array's order.
 func inOrder[T any](t *Thread, p Phased, all [][]T) (list []T) {
 	for k := 0; ; k++ {
 		own := all[(p.Thread()+k)%t.threads]

@@ -83,8 +83,7 @@ func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 	t.must(t.x.PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
 }
 
-// GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes, and is over
-// when it returns.
+// GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes. It blocks.
 func GroupGet[T Scalar](g *Group, p Phaseless) (v T) {
 	g.inOrder(p, unsafe.Sizeof(v))
 	return Get[T](g.t, p)

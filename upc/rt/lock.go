@@ -166,8 +166,8 @@ func (t *Thread) Lock(l Lock) {
 	t.x.Fence()
 }
 
-// LockAttempt is upc_lock_attempt (7.2.4.7): it takes the lock if no thread holds it, and says
-// whether it has.
+// LockAttempt is upc_lock_attempt (7.2.4.7): it takes the lock if no thread holds it, and
+// reports whether it has.
 func (t *Thread) LockAttempt(l Lock) bool {
 	t.lockable("upc_lock_attempt", l)
 	t.must(t.x.SyncNBI(allOps))
@@ -201,8 +201,8 @@ func (t *Thread) Unlock(l Lock) {
 	t.nodes = append(t.nodes, q)
 }
 
-// pass gives the lock at p, which the thread holds with node q, to the thread behind, and says
-// whether the lock has not been freed. It never waits for a freed one.
+// pass gives the lock at p, which the thread holds with node q, to the thread behind, and
+// reports whether the lock still exists. It never waits for a freed one.
 func (t *Thread) pass(p, q Phaseless) bool {
 	t.Fence()
 	next, err := extended.Load[uint64](t.x, t.me, q.Addr())
@@ -225,7 +225,7 @@ func (t *Thread) pass(p, q Phaseless) bool {
 	return next != freed
 }
 
-// lockable fails the thread if it may not lock l: a null pointer, or what it holds already.
+// lockable fails the thread if it may not lock l: a null pointer, or a lock that it holds.
 func (t *Thread) lockable(what string, l Lock) {
 	if l == 0 {
 		t.must(errs.BadArg("upc: %s of a null pointer%s", what, t.whyNull()))

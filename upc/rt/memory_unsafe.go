@@ -70,7 +70,7 @@ func (t *Thread) there(what string, p Phaseless) {
 	}
 }
 
-// whyNull is what may have given a null pointer, for an error that names one.
+// whyNull lists the likely sources of a null pointer, for an error that names one.
 func (t *Thread) whyNull() string {
 	if t.noRoom == "" {
 		return ""

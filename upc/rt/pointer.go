@@ -268,7 +268,7 @@ func (w Wide) String() string {
 	return fmt.Sprintf("%d:%d+%#x", w.Thread, w.Phase, w.AddrField())
 }
 
-// Type is what a pointer-to-shared points to, as far as casts look at it. Size 0 is the
+// Type is the target type of a pointer-to-shared, as far as casts look at it. Size 0 is the
 // generic "shared void".
 type Type struct {
 	Size  int // of an element, bytes

@@ -20,7 +20,7 @@ type Object struct {
 	Size  int // of an element, bytes, at least 1
 	Block int // elements of a block, 0 for indefinite, or Star
 	Count int // elements, at least 1; of an array with THREADS in its dimension for each thread
-	// TimesThreads says that THREADS is a factor of the dimension.
+	// TimesThreads: THREADS is a factor of the dimension.
 	TimesThreads bool
 
 	number int
@@ -64,7 +64,7 @@ func (o *Object) LocalSize(threads int) int {
 	return segment.Layout{Threads: threads, Block: o.BlockSize(threads)}.Affinity(o.elements(threads), 0) * o.Size
 }
 
-// check says what is wrong with the declaration.
+// check returns the first fault of the declaration.
 func (o *Object) check(threads int) error {
 	if o.Size < 1 || o.Count < 1 || o.Block < Star {
 		return errs.BadArg("upc: shared object %s: %d elements of %d bytes in blocks of %d", o.Name, o.Count, o.Size, o.Block)

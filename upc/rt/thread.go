@@ -11,8 +11,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Config is what a program is run with. The zero value is good; what starts the program
-// overrides it as it does a gas.Config.
+// Config has the options of a program. The zero value is good; the launcher overrides it as
+// it does a gas.Config.
 type Config struct {
 	// Threads is THREADS where no launcher decides; 0 means 1.
 	Threads int
@@ -130,8 +130,8 @@ const (
 	gasEnd = 1<<31 - 1
 )
 
-// Status has the job end with a status when the threads have all returned, if it is not 0: what
-// main returned, or what exit was called with (5.1.2.2). Of several threads' any counts.
+// Status has the job end with a status, if it is not 0, when all threads have returned: the
+// result of main, or the argument of exit (5.1.2.2). Of several threads' any counts.
 func (t *Thread) Status(status int) { t.status = status }
 
 // finish is the implicit barrier at the end of a thread, and the end of the job if a thread has a
