@@ -493,7 +493,7 @@ func copyTerminal(w *os.File) {
 	}
 }
 
-// plan prints the steps of the job, for -dry-run.
+// plan prints the processes and hosts of the job without starting it, for -t.
 func plan(w io.Writer, o *options, t launch.Target) {
 	if t.Package != nil {
 		fmt.Fprintln(w, "build:", t)
