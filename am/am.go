@@ -128,8 +128,8 @@ type Config struct {
 	// each, before a handler runs there, by any goroutine, in handlers of other lanes, too,
 	// so that it must not wait. With nil lanes use the fields of this Config.
 	Lane func(i int, l *Endpoint) Lane
-	// Work is the queue of functions that handlers have put off; goroutines in WaitWork or
-	// WaitWorkFrom run them, those of all lanes. nil if nothing is ever put off.
+	// Work is the queue of functions that handlers have put off; goroutines in WaitFor with
+	// Cond.Work run them, those of all lanes. nil if nothing is ever put off.
 	Work Work
 	// Debug checks at every request, poll and wait that the caller is not in a
 	// handler even where no handler seems to run. About 2 ns a call.
@@ -328,91 +328,49 @@ func (e *Endpoint) Advance(f func()) {
 }
 
 // wait is conduits.WaitFor that calls what Advance has been given.
-func (e *Endpoint) wait(b conduits.Blocked, lacking func() int, cond func() bool) error {
-	return conduits.WaitFor(e.ep, b, lacking, func() bool {
+func (e *Endpoint) wait(b conduits.Blocked, c conduits.Cond) error {
+	return conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: c.Lacking, Ready: func() bool {
 		if f := e.advance.Load(); f != nil {
 			(*f)()
 		}
-		return cond()
-	})
+		return c.Ready()
+	}})
 }
 
-// Wait polls until cond holds, sleeping when that takes long; see conduits.Wait,
-// also for what may change cond. b says what is waited for and may be nil. In a
-// handler it is an error even if cond holds, which fails the job; see Blocking.
-func (e *Endpoint) Wait(b conduits.Blocked, cond func() bool) error {
-	if err := e.Blocking("wait"); err != nil {
-		return err
-	}
-	if cond() {
-		return nil
-	}
-	return e.wait(b, nil, cond)
+// Wait is WaitFor of a condition alone.
+func (e *Endpoint) Wait(b conduits.Blocked, ready func() bool) error {
+	return e.WaitFor(b, conduits.Cond{Ready: ready})
 }
 
-// WaitFrom is Wait for something that only rank can bring about, such as its
-// reply. If rank has left the job, and cond does not hold when all that it had sent
-// has been run, the error is a *PeerError that names it and matches ErrClosed.
-func (e *Endpoint) WaitFrom(rank int, b conduits.Blocked, cond func() bool) error {
-	held := false // cond is not called again then
-	look := func() bool {
-		held = held || cond()
-		return held
-	}
-	return e.WaitFor(b, func() int {
-		if e.ep.Left(rank) && !look() {
-			return rank
-		}
-		return -1
-	}, look)
-}
-
-// WaitFor is WaitFrom where the rank that is waited for changes: lacking returns it, as
-// in conduits.WaitFor.
-func (e *Endpoint) WaitFor(b conduits.Blocked, lacking func() int, cond func() bool) error {
-	if err := e.Blocking("wait"); err != nil {
-		return err
-	}
-	if cond() {
-		return nil
-	}
-	return e.wait(b, lacking, cond)
-}
-
-// WaitWork is WaitFor that also runs Config.Work, on the calling goroutine's stack: for
+// WaitFor polls until c is ready, sleeping when that takes long; see conduits.Cond,
+// also for what may make it ready. b says what is waited for and may be nil. In a
+// handler it is an error even if c is ready, which fails the job; see Blocking.
+//
+// With c.Work it also runs Config.Work, on the calling goroutine's stack: for
 // waits that programs ask for and in which a layer is in the middle of nothing. What runs
-// there may wait in turn, so that cond may have held for a while when WaitWork returns.
-func (e *Endpoint) WaitWork(b conduits.Blocked, lacking func() int, cond func() bool) error {
-	if e.given == nil || e.given.work == nil {
-		return e.WaitFor(b, lacking, cond)
+// there may wait in turn, so that c may have been ready for a while when WaitFor returns.
+func (e *Endpoint) WaitFor(b conduits.Blocked, c conduits.Cond) error {
+	if err := e.Blocking("wait"); err != nil {
+		return err
+	}
+	if c.Ready() {
+		return nil
+	}
+	if !c.Work || e.given == nil || e.given.work == nil {
+		return e.wait(b, c)
 	}
 	work := e.given.work
 	for held := false; ; {
-		err := e.WaitFor(b, lacking, func() bool {
-			held = cond()
+		err := e.wait(b, conduits.Cond{Lacking: c.Lacking, Ready: func() bool {
+			held = c.Ready()
 			return held || work.Pending()
-		})
+		}})
 		if held || err != nil {
 			return err
 		}
 		work.Run()
 		e.ep.Poll() // work that puts off more of it must not keep messages from being handled
 	}
-}
-
-// WaitWorkFrom is WaitFrom that also runs Config.Work, as WaitWork does.
-func (e *Endpoint) WaitWorkFrom(rank int, b conduits.Blocked, cond func() bool) error {
-	held := false // cond is not called again then
-	look := func() bool {
-		held = held || cond()
-		return held
-	}
-	return e.WaitWork(b, func() int {
-		if e.ep.Left(rank) && !look() {
-			return rank
-		}
-		return -1
-	}, look)
 }
 
 // Blocking is for calls of the layers above that may wait, which handlers must not
@@ -724,7 +682,7 @@ func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) 
 		if err := e.inHandler(op); err != nil {
 			return err
 		}
-		return e.wait(b, nil, try)
+		return e.wait(b, conduits.Cond{Ready: try})
 	}
 	for idle := 0; ; {
 		if try() {

@@ -27,9 +27,15 @@ func (p *passing) Left(rank int) bool {
 // whether it has left is not missed.
 func TestLeavesBetweenLooks(t *testing.T) {
 	waits := map[string]func(e *Endpoint, cond func() bool) error{
-		"WaitFrom":          func(e *Endpoint, cond func() bool) error { return e.WaitFrom(1, nil, cond) },
-		"WaitWorkFrom":      func(e *Endpoint, cond func() bool) error { return e.WaitWorkFrom(1, nil, cond) },
-		"conduits.WaitFrom": func(e *Endpoint, cond func() bool) error { return conduits.WaitFrom(e.ep, 1, nil, cond) },
+		"WaitFor": func(e *Endpoint, ready func() bool) error {
+			return e.WaitFor(nil, conduits.Cond{Ready: ready, Lacking: conduits.LackingRank(e.ep, 1)})
+		},
+		"WaitFor with work": func(e *Endpoint, ready func() bool) error {
+			return e.WaitFor(nil, conduits.Cond{Ready: ready, Lacking: conduits.LackingRank(e.ep, 1), Work: true})
+		},
+		"conduits.WaitFor": func(e *Endpoint, ready func() bool) error {
+			return conduits.WaitFor(e.ep, nil, conduits.Cond{Ready: ready, Lacking: conduits.LackingRank(e.ep, 1)})
+		},
 	}
 	eps, err := shm.Local(2, conduits.Config{})
 	if err != nil {

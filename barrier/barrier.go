@@ -313,10 +313,10 @@ func (b *Barrier) wait(s uint64, phase uint32) (v word, err error) {
 	}
 	if !ok {
 		if err = b.Sleeps(); err == nil {
-			err = b.e.WaitWork(b, func() int { return b.t.lacking(phase) }, func() bool {
+			err = b.e.WaitFor(b, conduits.Cond{Work: true, Lacking: func() int { return b.t.lacking(phase) }, Ready: func() bool {
 				v, ok = b.t.verdict(phase)
 				return ok || b.state.Load() != s
-			})
+			}})
 		}
 		b.Woken()
 		if err != nil {

@@ -91,7 +91,7 @@
 // what others still await from it does not come any more. Sends to it answer
 // Dead, one-sided operations on it end with a *PeerError that names it, and a caller that
 // waits for something else of it (a reply, its arrival in a barrier) waits by
-// [WaitFor] or [WaitFrom], which ask [Endpoint.Left] before they sleep. Those
+// [WaitFor] with [Cond].Lacking, which is asked before it sleeps. Those
 // errors match ErrClosed. Where all ranks need the one that has left, as in a
 // barrier, the rank that finds out blames it ([Endpoint.Blame]), so that ranks
 // that wait for it by way of others hear of it, too.

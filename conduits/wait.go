@@ -2,41 +2,47 @@ package conduits
 
 import "github.com/argon-go/argon/internal/errs"
 
-// Wait polls ep until cond holds: it spins, then yields, then parks, as the
-// endpoint advises. cond must be cheap and must not poll; it may have an effect
-// when it holds, since it is not called again then. It may be made true
-// by handlers, by other goroutines that call ep.Wake(ep.Rank()), or by peers'
-// direct accesses followed by a Wake of this rank. b says what is waited for;
-// it may be nil. Wait returns the job's failure if cond does not hold by then.
-//
-// Inside Receive nothing would arrive while Wait waits. If cond does not hold at
-// once there, Wait fails the job with the error that it returns.
-func Wait(ep Endpoint, b Blocked, cond func() bool) error { return WaitFor(ep, b, nil, cond) }
+// Cond is what a wait is for.
+type Cond struct {
+	// Ready reports whether it holds. It must be cheap and must not poll; it may have an effect
+	// when it holds, since it is not called again then. It may be made true
+	// by handlers, by other goroutines that call ep.Wake(ep.Rank()), or by peers'
+	// direct accesses followed by a Wake of this rank.
+	Ready func() bool
+	// Lacking returns a rank that has left the job (Endpoint.Left) and without which Ready
+	// will not hold, or -1; nil: there is none. It is called when there is nothing else to do,
+	// without locks, and must not poll. What the rank did before it left counts: Ready is
+	// looked at once more, and if it does not hold the error is a *PeerError that names the rank,
+	// says what was waited for, and matches ErrClosed.
+	Lacking func() int
+	// Work has am.Endpoint.WaitFor run am.Config.Work, too.
+	Work bool
+}
 
-// WaitFrom is Wait for something that only rank can bring about: if it has left
-// the job, and cond does not hold, the error is a *PeerError that names it, says
-// what was waited for, and matches ErrClosed.
-func WaitFrom(ep Endpoint, rank int, b Blocked, cond func() bool) error {
-	held := false // cond is not called again then
-	look := func() bool {
-		held = held || cond()
-		return held
-	}
-	return WaitFor(ep, b, func() int {
-		if ep.Left(rank) && !look() {
+// LackingRank is Cond.Lacking of what only rank can bring about.
+func LackingRank(ep Endpoint, rank int) func() int {
+	return func() int {
+		if ep.Left(rank) {
 			return rank
 		}
 		return -1
-	}, look)
+	}
 }
 
-// WaitFor is WaitFrom where the rank that is waited for changes: lacking returns a rank
-// that has left (Endpoint.Left) and that cond has needed since, or -1. It has to
-// look in this order, for a rank may do what is needed and leave in between. It is
-// called when there is nothing else to do, without locks, and must not poll.
-func WaitFor(ep Endpoint, b Blocked, lacking func() int, cond func() bool) error {
+// Wait is WaitFor of a Cond that is ready alone.
+func Wait(ep Endpoint, b Blocked, ready func() bool) error {
+	return WaitFor(ep, b, Cond{Ready: ready})
+}
+
+// WaitFor polls ep until c is ready: it spins, then yields, then parks, as the
+// endpoint advises. b says what is waited for; it may be nil. WaitFor returns the job's
+// failure if c is not ready by then.
+//
+// Inside Receive nothing would arrive while WaitFor waits. If c is not ready at
+// once there, WaitFor fails the job with the error that it returns.
+func WaitFor(ep Endpoint, b Blocked, c Cond) error {
 	for idle, busy, woken := 0, 0, 0; ; {
-		if cond() {
+		if c.Ready() {
 			return nil
 		}
 		// A caller that always finds something to run has to hear of a failure, too.
@@ -61,7 +67,7 @@ func WaitFor(ep Endpoint, b Blocked, lacking func() int, cond func() bool) error
 		t := ep.Arm(b)
 		// Look again now that arrivals are bound to wake us: what came between
 		// the last look and Arm would otherwise be slept through.
-		if cond() {
+		if c.Ready() {
 			ep.Disarm(t)
 			return nil
 		}
@@ -72,14 +78,17 @@ func WaitFor(ep Endpoint, b Blocked, lacking func() int, cond func() bool) error
 		}
 		if err := ep.Err(); err != nil {
 			ep.Disarm(t)
-			if cond() { // made true by the goroutine that polled meanwhile
+			if c.Ready() { // made true by the goroutine that polled meanwhile
 				return nil
 			}
 			return err
 		}
-		if lacking != nil {
-			if r := lacking(); r >= 0 {
+		if c.Lacking != nil {
+			if r := c.Lacking(); r >= 0 {
 				ep.Disarm(t)
+				if c.Ready() {
+					return nil
+				}
 				if err := ep.Err(); err != nil { // which may be why it left
 					return err
 				}

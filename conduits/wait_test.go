@@ -53,11 +53,11 @@ func (q *quiet) Left(int) bool {
 	return true
 }
 
-// TestWaitFromTakesOnce: a condition that has held, and has taken something by that,
+// TestWaitTakesOnce: a condition that has held, and has taken something by that,
 // is not called again.
-func TestWaitFromTakesOnce(t *testing.T) {
+func TestWaitTakesOnce(t *testing.T) {
 	q, calls, got := &quiet{}, 0, 0
-	err := WaitFrom(q, 1, nil, func() bool {
+	err := WaitFor(q, nil, Cond{Lacking: LackingRank(q, 1), Ready: func() bool {
 		if calls++; got != 0 {
 			t.Error("called again after it has held")
 		}
@@ -66,7 +66,7 @@ func TestWaitFromTakesOnce(t *testing.T) {
 		}
 		got, q.queue = q.queue[0], q.queue[1:]
 		return true
-	})
+	}})
 	if err != nil || got != 7 || calls != 3 {
 		t.Errorf("%v, got %d by %d calls", err, got, calls)
 	}

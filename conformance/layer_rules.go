@@ -150,7 +150,7 @@ func ruleLeftReply(c *ctx) {
 		if err := s.am.RequestShort(1, handlerRule); err != nil { // it had left by then
 			p.Names(err, 1, "a request to a rank that has left")
 		}
-		p.BlamesLeft(s.am.WaitFrom(1, contract.Waiting("an answer"), func() bool { return false }), 1, "an answer")
+		p.BlamesLeft(s.am.WaitFor(contract.Waiting("an answer"), conduits.Cond{Ready: func() bool { return false }, Lacking: conduits.LackingRank(s.EP, 1)}), 1, "an answer")
 	})
 }
 

@@ -86,8 +86,7 @@ type Endpoint struct {
 // progress is the part of am.Endpoint that waiting needs.
 type progress interface {
 	Wait(b conduits.Blocked, cond func() bool) error
-	// WaitWork is Wait that runs what handlers have put off.
-	WaitWork(b conduits.Blocked, lacking func() int, cond func() bool) error
+	WaitFor(b conduits.Blocked, c conduits.Cond) error
 	Poll() int
 	Blocking(op string) error
 }

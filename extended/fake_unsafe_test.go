@@ -318,9 +318,7 @@ func (e *fakeEP) Wake(rank int) {
 
 func (e *fakeEP) Wait(b conduits.Blocked, cond func() bool) error { return conduits.Wait(e, b, cond) }
 
-func (e *fakeEP) WaitWork(b conduits.Blocked, _ func() int, cond func() bool) error {
-	return conduits.Wait(e, b, cond)
-}
+func (e *fakeEP) WaitFor(b conduits.Blocked, c conduits.Cond) error { return conduits.WaitFor(e, b, c) }
 
 func (e *fakeEP) Blocking(string) error { return nil }
 

@@ -268,7 +268,7 @@ func (x *Endpoint) waitWords(w *waiter, what waitKind, sigs []segment.NLA, index
 		err = x.poll.Wait(w, w.cond)
 		w.got = false
 	} else {
-		err = x.poll.WaitWork(w, nil, w.cond)
+		err = x.poll.WaitFor(w, conduits.Cond{Work: true, Ready: w.cond})
 	}
 	index, word := w.index, w.seen
 	if err == nil && w.lost {

@@ -22,7 +22,9 @@ func (f Future[R]) WaitContext(ctx context.Context) (r R, err error) {
 		defer stop()
 	}
 	if !f.s.ready.Load() {
-		err := f.n.e.WaitWork(f.s, func() int { return f.s.lacking(f.n) }, func() bool { return f.s.ready.Load() || ctx.Err() != nil })
+		err := f.n.e.WaitFor(f.s, conduits.Cond{
+			Work: true, Lacking: func() int { return f.s.lacking(f.n) }, Ready: func() bool { return f.s.ready.Load() || ctx.Err() != nil },
+		})
 		if err != nil {
 			return r, f.gone(err)
 		}
@@ -98,15 +100,15 @@ func WaitAny[R any](fs ...Future[R]) (i int, r R, err error) {
 		return false
 	}
 	left := -1
-	err = n.e.WaitWork(anyOf{len(fs), fs[0].s}, func() int {
+	err = n.e.WaitFor(anyOf{len(fs), fs[0].s}, conduits.Cond{Work: true, Ready: any, Lacking: func() int {
 		for k, f := range fs {
-			if r := f.s.lacking(n); r >= 0 && !any() {
+			if r := f.s.lacking(n); r >= 0 {
 				left = k
 				return r
 			}
 		}
 		return -1
-	}, any)
+	}})
 	switch {
 	case err == nil:
 		r, err = fs[i].take()

@@ -554,7 +554,7 @@ func (f Future[R]) Wait() (r R, err error) {
 		}
 	}
 	if !f.s.ready.Load() {
-		if err := f.n.e.WaitWorkFrom(f.s.dst, f.s, f.s.ready.Load); err != nil {
+		if err := f.n.e.WaitFor(f.s, conduits.Cond{Work: true, Ready: f.s.ready.Load, Lacking: conduits.LackingRank(f.n.ep, f.s.dst)}); err != nil {
 			return r, f.gone(err)
 		}
 	}

@@ -178,7 +178,9 @@ func (n *Node) Poll() int {
 // something has arrived, when a peer has changed this rank's memory with an
 // atomic of this package or a signal, and after Wake. A peer's Put alone wakes
 // no waiter. If the job fails first, Wait returns how.
-func (n *Node) Wait(cond func() bool) error { return n.e.WaitWork(conditionOf(cond), nil, cond) }
+func (n *Node) Wait(cond func() bool) error {
+	return n.e.WaitFor(conditionOf(cond), conduits.Cond{Work: true, Ready: cond})
+}
 
 // Wake makes those goroutines of rank that are in Wait look at their conditions
 // again.

@@ -473,7 +473,7 @@ func (n *Node) progress() {
 		n.helped.Add(-1)
 		n.ep.Wake(n.rank)
 	}()
-	err := n.e.WaitWork(progressing{}, nil, n.stop.Load)
+	err := n.e.WaitFor(progressing{}, conduits.Cond{Work: true, Ready: n.stop.Load})
 	returned = true
 	if err != nil {
 		for n := range n.each() {

@@ -141,7 +141,7 @@ func TestLeavesAtOnce(t *testing.T) {
 			if r.Rank() == 1 {
 				return nil
 			}
-			return r.e.WaitFrom(1, waiting{}, func() bool { return false })
+			return r.e.WaitFor(waiting{}, conduits.Cond{Ready: func() bool { return false }, Lacking: conduits.LackingRank(r.e.Conduit(), 1)})
 		}))
 		var pe *PeerError
 		if !errors.As(err, &pe) || pe.Rank != 1 || !errors.Is(err, ErrClosed) {

@@ -129,12 +129,7 @@ func checkCardBarrierLeft(c *Case) {
 				p.Errorf("rank %d waits for itself, among %v", p.Rank, missing)
 			}
 			over := func() bool { n, _, _ := u.BarrierResult(1); return n == 1 }
-			err := conduits.WaitFor(p.EP, Waiting("a phase"), func() int {
-				if r := u.BarrierLeft(1); r >= 0 && !over() {
-					return r
-				}
-				return -1
-			}, over)
+			err := conduits.WaitFor(p.EP, Waiting("a phase"), conduits.Cond{Ready: over, Lacking: func() int { return u.BarrierLeft(1) }})
 			if come {
 				p.Must(err)
 			} else {

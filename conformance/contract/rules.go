@@ -57,9 +57,9 @@ func ruleLeft(c *Case) {
 			if p.Rank == 2 {
 				want = uint64(many / 2)
 			}
-			err := conduits.WaitFrom(p.EP, 1, Waiting("more than it sends"), func() bool {
+			err := conduits.WaitFor(p.EP, Waiting("more than it sends"), conduits.Cond{Lacking: conduits.LackingRank(p.EP, 1), Ready: func() bool {
 				return uint64(s.got[conduits.Request].Load()) > want
-			})
+			}})
 			if got := uint64(s.got[conduits.Request].Load()); got != want {
 				p.Errorf("%d of %d messages of the rank that left have come when the wait for it ends (%v)", got, want, err)
 			}
@@ -67,7 +67,7 @@ func ruleLeft(c *Case) {
 			if !errors.Is(err, conduits.ErrClosed) {
 				p.Errorf("error %v does not match %q", err, conduits.ErrClosed)
 			}
-			if err := conduits.WaitFrom(p.EP, 1, nil, func() bool { return true }); err != nil {
+			if err := conduits.WaitFor(p.EP, nil, conduits.Cond{Lacking: conduits.LackingRank(p.EP, 1), Ready: func() bool { return true }}); err != nil {
 				p.Errorf("a wait for what is there already: %v", err)
 			}
 			if !p.EP.Left(1) || p.EP.Err() != nil {

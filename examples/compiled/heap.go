@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -54,7 +55,10 @@ func (h *heap) free(p segment.Shared) error {
 	if err := h.e.RequestShort(p.Thread, handlerFree, lo, hi); err != nil {
 		return err
 	}
-	if err := h.e.WaitFrom(p.Thread, h, func() bool { return h.answer.Load() != none }); err != nil {
+	if err := h.e.WaitFor(h, conduits.Cond{
+		Ready:   func() bool { return h.answer.Load() != none },
+		Lacking: conduits.LackingRank(h.e.Conduit(), p.Thread),
+	}); err != nil {
 		return err
 	}
 	if h.answer.Load() != freed {

@@ -311,18 +311,18 @@ func (c *Endpoint) push() (did bool, err error) {
 }
 
 // await waits until something has come since the last step began, or something could be
-// sent, or also says so. lacking is as for conduits.WaitFor.
+// sent, or also says so. lacking is as in conduits.Cond.
 func (c *Endpoint) await(w conduits.Blocked, lacking func() int, also func() bool) error {
 	var failed error
 	c.waiting.Store(true)
-	err := c.e.WaitWork(w, lacking, func() bool {
+	err := c.e.WaitFor(w, conduits.Cond{Work: true, Lacking: lacking, Ready: func() bool {
 		if c.news.Load() != c.seen || also != nil && also() {
 			return true
 		}
 		did, err := c.push()
 		failed = err
 		return did || err != nil
-	})
+	}})
 	c.waiting.Store(false)
 	if err == nil {
 		err = failed

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -674,7 +675,7 @@ func (h Handle) WaitUntil(stop func() bool) (blocks [][]byte, done bool, err err
 		if o.lacks == nil {
 			o.lacks = o.lacking
 		}
-		err := o.c.e.WaitWork(o, o.lacks, func() bool { return o.over.Load() || stop != nil && stop() })
+		err := o.c.e.WaitFor(o, conduits.Cond{Work: true, Lacking: o.lacks, Ready: func() bool { return o.over.Load() || stop != nil && stop() }})
 		switch {
 		case err != nil && !o.over.Load():
 			return nil, true, h.abandon(err)
@@ -724,7 +725,7 @@ func (h Handle) Notify(f func(err error)) {
 }
 
 // Lacking is a rank that has left the job without which the call cannot end, or -1: what
-// am.Endpoint.WaitFor and WaitWork want to know.
+// am.Endpoint.WaitFor wants to know.
 func (h Handle) Lacking() int {
 	if h.Ready() {
 		return -1

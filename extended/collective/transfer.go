@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 )
@@ -279,17 +280,10 @@ func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() b
 		c.mu.Unlock()
 		return over || c.stop != nil && c.stop()
 	}
-	var err error
 	if lacking == nil {
-		err = c.e.WaitWorkFrom(c.job(peer), c, look)
-	} else {
-		err = c.e.WaitWork(c, func() int {
-			if r := lacking(); r >= 0 && !look() {
-				return r
-			}
-			return -1
-		}, look)
+		lacking = conduits.LackingRank(c.e.Conduit(), c.job(peer))
 	}
+	err := c.e.WaitFor(c, conduits.Cond{Work: true, Ready: look, Lacking: lacking})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = false

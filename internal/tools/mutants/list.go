@@ -38,7 +38,7 @@ var mutants = []mutant{
 		name:   "wait-no-recheck",
 		defect: "Wait does not look at its condition again between Arm and Park",
 		file:   "conduits/wait.go", on: onShm,
-		old: "if cond() {\n\t\t\tep.Disarm(t)\n\t\t\treturn nil\n\t\t}\n\t\tif ep.Poll() > 0 {",
+		old: "if c.Ready() {\n\t\t\tep.Disarm(t)\n\t\t\treturn nil\n\t\t}\n\t\tif ep.Poll() > 0 {",
 		new: "if ep.Poll() > 0 {",
 	},
 	{
@@ -979,25 +979,11 @@ var mutants = []mutant{
 		new: "\t\tt.room.free(r.runs)\n\t\treturn Reg",
 	},
 	{
-		name:   "am-left-not-looked",
-		defect: "WaitFrom does not look again when the rank has left",
-		file:   "am/am.go", test: "am ^TestLeavesBetweenLooks$",
-		old: "\treturn e.WaitFor(b, func() int {\n\t\tif e.ep.Left(rank) && !look() {",
-		new: "\treturn e.WaitFor(b, func() int {\n\t\tif e.ep.Left(rank) && !held {",
-	},
-	{
-		name:   "am-work-left-not-looked",
-		defect: "WaitWorkFrom does not look again when the rank has left",
-		file:   "am/am.go", test: "am ^TestLeavesBetweenLooks$",
-		old: "\treturn e.WaitWork(b, func() int {\n\t\tif e.ep.Left(rank) && !look() {",
-		new: "\treturn e.WaitWork(b, func() int {\n\t\tif e.ep.Left(rank) && !held {",
-	},
-	{
 		name:   "left-not-looked",
-		defect: "conduits.WaitFrom does not look again when the rank has left",
+		defect: "WaitFor does not look again when the rank has left",
 		file:   "conduits/wait.go", test: "am ^TestLeavesBetweenLooks$",
-		old: "if ep.Left(rank) && !look() {",
-		new: "if ep.Left(rank) && !held {",
+		old: "\t\t\t\tif c.Ready() {\n\t\t\t\t\treturn nil\n\t\t\t\t}\n\t\t\t\tif err := ep.Err(); err != nil { // which may",
+		new: "\t\t\t\tif err := ep.Err(); err != nil { // which may",
 	},
 	{
 		name:   "barrier-left-not-looked",
