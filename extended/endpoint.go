@@ -203,8 +203,12 @@ func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 	}
 	// From here on o may name another operation.
 	if left == 0 {
-		if p, s := x.table.find(cookie); p != nil && s&orphan != 0 {
+		switch p, s := x.table.find(cookie); {
+		case p == nil:
+		case s&orphan != 0:
 			x.table.release(o, cookie)
+		case s&watched != 0:
+			x.table.tell(cookie)
 		}
 	}
 	x.ep.Wake(x.ep.Rank())

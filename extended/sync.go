@@ -59,6 +59,31 @@ func (x *Endpoint) Try(h Handle) (done bool, err error) {
 	return true, failure
 }
 
+// Notify has done called, once, when Wait for h would not wait any more: where the rank polls, or
+// at once. done must not wait. h stays to be synchronized. If the job fails first done is not called.
+func (x *Endpoint) Notify(h Handle, done func()) error {
+	if h == 0 {
+		done()
+		return nil
+	}
+	t := x.tableOf(h)
+	o := t.handle(h)
+	if o == nil {
+		return errBadHandle("extended: notify", h)
+	}
+	t.mu.Lock()
+	if t.watchers == nil {
+		t.watchers = make(map[uint64]func())
+	}
+	t.watchers[uint64(h)] = done
+	t.mu.Unlock()
+	o.state.Or(watched)
+	if o.left.Load() == 0 { // a completion that came before the flag did not see it
+		t.tell(uint64(h))
+	}
+	return nil
+}
+
 // WaitAll waits for every handle of hs and overwrites it with zero. An empty
 // list, or one of zeros only, succeeds at once. A handle that is not
 // outstanding is found before any is synchronized, except where one handle

@@ -48,6 +48,7 @@ const (
 	live     = 1 << iota // in use
 	explicit             // has a Handle that the user knows
 	orphan               // without a waiter: free it once everything has completed
+	watched              // Notify has what is to be called once everything has completed
 )
 
 const stateShift = 4
@@ -117,6 +118,7 @@ type table struct {
 	chunks   [numChunks]atomic.Pointer[[]op] // place says which slot is where
 	firstGen uint64                          // of a slot that was never used, and the lane
 	origins  *origins                        // nil without Config.Origins
+	watchers map[uint64]func()               // by Notify; under mu
 }
 
 // place is where slot i is: in which chunk and at which index there.
@@ -211,12 +213,19 @@ func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 		s = o.state.Load()
 		gen = s >> stateShift
 	}
+	if s&watched != 0 {
+		t.tell(name)
+	}
 	failure = o.err
 	if p := o.parent; p != nil {
 		if failure != nil {
 			t.fail(p, failure)
 		}
-		p.left.Add(-oneRemote)
+		if left := p.left.Add(-oneRemote); left == 0 {
+			if s := p.state.Load(); s&watched != 0 {
+				t.tell(s>>stateShift<<slotBits | uint64(p.slot))
+			}
+		}
 	}
 	o.err, o.parent, o.r32, o.r64, o.ok, o.kind, o.val = nil, nil, nil, nil, nil, resultNone, 0
 	if gen%meetEach == 0 {
@@ -256,6 +265,17 @@ func (t *table) abandon(o *op, name uint64, held int64) {
 	o.state.Or(orphan)
 	if o.left.Add(-held) == 0 {
 		t.release(o, name)
+	}
+}
+
+// tell calls what Notify was given for name, all of which has completed, unless it has.
+func (t *table) tell(name uint64) {
+	t.mu.Lock()
+	done := t.watchers[name]
+	delete(t.watchers, name)
+	t.mu.Unlock()
+	if done != nil {
+		done()
 	}
 }
 

@@ -9,6 +9,34 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
+// Future is the Future of a transfer that was begun: what PutNB and its kin return are its
+// arguments, and an error of theirs is its own.
+//
+//	f, err := n.Future(p.PutSliceNB(n, src))
+//
+// The Handle belongs to the Future then. A Handle alone takes eight bytes and no place in a table;
+// a Future has Then, Done, WaitContext and WaitAny.
+func (n *Node) Future(h Handle, err error) (Future[struct{}], error) {
+	if err != nil {
+		return Future[struct{}]{}, err
+	}
+	s, i := n.calls.claim(nil, -1)
+	s.transfer, s.h = true, h
+	use := s.use.Load()
+	err = n.x.Notify(h, func() {
+		n.calls.mu.Lock()
+		if s.use.Load() == use {
+			n.answered(s)
+		}
+		n.calls.mu.Unlock()
+	})
+	if err != nil {
+		n.calls.release(i)
+		return Future[struct{}]{}, err
+	}
+	return Future[struct{}]{n: n, s: s, i: i, use: use}, nil
+}
+
 // WaitContext is Wait that gives up when ctx ends: the error then matches [context.Cause] of
 // ctx, the call goes on, and the Future can be waited for again. One that is of no use any more
 // gives its place back by Then with a function that does nothing. Where the conduit runs the
@@ -125,6 +153,8 @@ func (s *slot) lacking(n *Node) int {
 	switch {
 	case s.coll != nil:
 		return s.coll.h.Lacking()
+	case s.transfer:
+		return -1
 	case n.ep.Left(s.dst) && !s.ready.Load():
 		return s.dst
 	}

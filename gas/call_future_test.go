@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -121,4 +122,86 @@ func TestQuiesceAfterThen(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestTransferFutures: a Handle becomes a Future, which is used as that of a call is.
+func TestTransferFutures(t *testing.T) {
+	for _, conduit := range []string{"shm", "udp", "hybrid", "sim", "hidden"} {
+		for _, large := range []bool{false, true} {
+			cfg := Config{Ranks: 2, Conduit: conduit, SegmentSize: 1 << 20, Large: large}
+			if err := Run(cfg, transferFutures); err != nil {
+				t.Errorf("%s, large %v: %v", conduit, large, err)
+			}
+		}
+	}
+}
+
+func transferFutures(n *Node) error {
+	const count = 10000
+	next := 1 - n.Rank()
+	p := Must(NewSlice[int](n, count))
+	src, dst := make([]int, count), make([]int, count)
+	src[count-1] = n.Rank() + 1
+	put := Must(n.Future(p.On(next).PutSliceNB(n, src)))
+	if _, err := put.Wait(); err != nil {
+		return err
+	}
+	if _, err := put.Wait(); !errors.Is(err, ErrBadArg) {
+		return fmt.Errorf("taken twice: %w", err)
+	}
+	n.Must(n.Barrier())
+
+	// The function of Then runs once, with the data there.
+	ran := 0
+	get := Must(n.Future(p.On(next).GetSliceNB(n, dst)))
+	n.Must(get.Then(func(_ *Node, _ struct{}, err error) {
+		if ran++; err != nil || dst[count-1] != n.Rank()+1 {
+			ran += 100
+		}
+	}))
+	n.Must(n.Wait(func() bool { return ran != 0 }))
+	n.Must(n.Quiesce())
+	if ran != 1 {
+		return fmt.Errorf("Then: %d", ran)
+	}
+
+	// One of several, one with a context, and one whose channel closes.
+	fs := []Future[struct{}]{Must(n.Future(p.On(next).GetSliceNB(n, dst))), Must(n.Future(p.On(next).PutNB(n, 5)))}
+	i, _, err := WaitAny(fs...)
+	if err != nil {
+		return err
+	}
+	done := fs[1-i].Done()
+	if _, err := fs[1-i].WaitContext(context.Background()); err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	default:
+		return errors.New("the channel of what has been waited for is open")
+	}
+	if f := Must(n.Future(0, nil)); !f.Ready() {
+		return errors.New("the Future of nothing is not ready")
+	}
+	if _, err := n.Future(Handle(12345), nil); !errors.Is(err, ErrBadArg) {
+		return fmt.Errorf("a Handle that is none: %w", err)
+	}
+	if _, err := n.Future(Ptr[int]{}.PutNB(n, 1)); !errors.Is(err, ErrBadArg) || !strings.Contains(err.Error(), "nil Ptr") {
+		return fmt.Errorf("a transfer that has not begun: %w", err)
+	}
+	n.Must(n.Barrier())
+
+	// A failure arrives by the Future.
+	all := Must(AllGather(n, Must(Register(n, src))))
+	n.Must(n.Barrier())
+	n.Must(Free(n, all[n.Rank()]))
+	n.Must(n.Barrier())
+	f, err := n.Future(all[next].GetSliceNB(n, dst))
+	if err == nil {
+		_, err = f.Wait()
+	}
+	if !errors.Is(err, ErrFault) {
+		return fmt.Errorf("freed memory: %w", err)
+	}
+	return n.Barrier()
 }

@@ -222,8 +222,11 @@ type slot struct {
 	followed atomic.Bool
 	// coll is a collective call in place of one of f on dst; see collected.
 	coll *collected
-	f    *function
-	dst  int
+	// transfer says that it is a Handle's in place of one of f, which h is.
+	transfer bool
+	h        Handle
+	f        *function
+	dst      int
 	// With Config.Debug origin is where the call was made, while it is under way;
 	// the result is not taken if it was sent.
 	origin string
@@ -234,6 +237,9 @@ type slot struct {
 func (s *slot) Blocked() string {
 	if s.coll != nil {
 		return s.coll.h.Blocked()
+	}
+	if s.transfer {
+		return "transfer"
 	}
 	return fmt.Sprintf("call of %s on rank %d", s.f.name, s.dst)
 }
@@ -432,7 +438,7 @@ func (c *calls) give(i uint32) {
 	s := c.slots[i]
 	s.use.Add(1)
 	s.ready.Store(false)
-	s.done, s.then, s.coll = nil, nil, nil
+	s.done, s.then, s.coll, s.transfer = nil, nil, nil, false
 	s.followed.Store(false)
 	s.origin, s.sent = "", false
 	if s.data != nil || s.failed != nil {
@@ -529,7 +535,7 @@ func (f *Func[A, R]) Send(n *Node, rank int, a A) error {
 	return nil
 }
 
-// Future is the result of a call, or of a collective one, that is under way. It may be copied; of all
+// Future is the result of a call, a collective one, or a transfer ([Node.Future]) that is under way. It may be copied; of all
 // copies one takes the result with Wait, once. One that is never waited for keeps
 // its place in a table as long as its Node lasts.
 type Future[R any] struct {
@@ -545,7 +551,7 @@ func (f Future[R]) Wait() (r R, err error) {
 	if err := f.taken(); err != nil {
 		return r, err
 	}
-	if f.s.coll != nil {
+	if f.s.f == nil {
 		return f.take()
 	}
 	if f.s.dst == f.n.rank {
@@ -571,7 +577,7 @@ func (f Future[R]) taken() error {
 
 // gone ends a wait whose result will not come because of err.
 func (f Future[R]) gone(err error) error {
-	if f.s.coll != nil {
+	if f.s.f == nil {
 		_, err := f.take()
 		return err
 	}
@@ -585,6 +591,8 @@ func (f Future[R]) take() (r R, err error) {
 	switch s := f.s; {
 	case s.coll != nil:
 		r, err = resultOfCollective[R](s)
+	case s.transfer:
+		err = f.n.Sync(s.h)
 	case s.failed != nil:
 		err = s.failed
 	case s.f.fixed:

@@ -52,7 +52,7 @@
 // memory, so that it can be as large as addresses reach.
 //
 // Put and Get are blocking: they return when the data is where it belongs.
-// PutNB and GetNB begin a transfer that [Node.Sync] waits for; PutNBI, GetNBI, [AddNBI] and
+// PutNB and GetNB begin a transfer that [Node.Sync] waits for, or a Future of [Node.Future]; PutNBI, GetNBI, [AddNBI] and
 // their kin begin operations without a Handle each, and [Node.SyncImplicit] waits for all
 // of them. [Ptr.PutShape] and its kin move many elements that do
 // not lie together, by a [Shape]. [Ptr.Local] gives plain Go access to what the process can reach by load
