@@ -167,6 +167,30 @@ func declared(t *testing.T, dir string) map[string]bool {
 	return names
 }
 
+// TestMap: the files that a row of ARCHITECTURE.md names are there. A name without a folder
+// is that of a file beside the one before it.
+func TestMap(t *testing.T) {
+	file, rows := regexp.MustCompile("`((?:[\\w.]+/)*)([\\w.]+\\.go)`"), 0
+	for _, row := range strings.Split(documents(t)["ARCHITECTURE.md"], "\n") {
+		if !strings.HasPrefix(row, "| ") || strings.Contains(row, "NAME") {
+			continue
+		}
+		dir := ""
+		for _, m := range file.FindAllStringSubmatch(row, -1) {
+			if m[1] != "" {
+				dir = m[1]
+			}
+			rows++
+			if _, err := os.Stat(filepath.Join("..", "..", "..", filepath.FromSlash(dir+m[2]))); err != nil {
+				t.Errorf("%.40s... names %s%s: %v", row, dir, m[2], err)
+			}
+		}
+	}
+	if rows < 80 {
+		t.Errorf("only %d files were looked for", rows)
+	}
+}
+
 // TestGlossary: every word of ARCHITECTURE.md's glossary is there once, and is
 // defined where its row says.
 func TestGlossary(t *testing.T) {
