@@ -64,7 +64,9 @@ func TestNow(t *testing.T) {
 			return nil
 		}
 		mem := make([]byte, 16)
-		// Of three accesses made together those are made that are pinned, from the first on.
+		// Of three accesses made together those are made that are pinned, from the first on, if
+		// the goroutine finds them: a second one has made another before.
+		together := uint64(0)
 		many := func() error {
 			b := firehose.NewBatch()
 			defer b.Free()
@@ -74,6 +76,7 @@ func TestNow(t *testing.T) {
 			if ok := r.x.Many(dst, conduits.Get, b); ok && (b.Len() != 1 || string(mem[:8]) != "attached") || !ok && b.Len() != 3 {
 				return fmt.Errorf("made %v, %d are left: %q", ok, b.Len(), mem)
 			}
+			together += uint64(3 - b.Len())
 			return nil
 		}
 		before := hits()
@@ -97,8 +100,8 @@ func TestNow(t *testing.T) {
 			}))
 		})
 		err = errors.Join(err, other(refused))
-		if got := hits() - before; got != 10+1+1+101+2*2 {
-			err = errors.Join(err, fmt.Errorf("%d hits, want 117", got))
+		if got := hits() - before; got != 10+1+1+101+together || together == 0 {
+			err = errors.Join(err, fmt.Errorf("%d hits, %d of them together", got, together))
 		}
 		// The only firehose moves: no goroutine finds the old bucket.
 		err = errors.Join(err, r.access(dst, a+bucket, 8, segment.RightRead, func(uint64, []byte) {}), other(func() error {
@@ -172,7 +175,7 @@ func TestPost(t *testing.T) {
 							}
 							shifting.Store(uint64(a))
 						case kind < 3:
-							k.Verb, k.Size, k.At = conduits.PutWord, 8, nla(firehose.Addr(r.all[dst].shifting.Load()))
+							k.Verb, k.Size, k.At = conduits.PutWord, 8, nla(firehose.Addr(r.all[dst].shifting.Load())+firehose.Addr(r.e.Rank()*threads+th)*8)
 							if err := r.do(&k); err != nil && !errors.Is(err, segment.ErrFault) {
 								return err
 							}
