@@ -65,9 +65,15 @@ type kept struct{ conduits.Access }
 // make has ep make a at once, where g says, and reports whether it did.
 func (k *kept) make(ep conduits.Endpoint, a *conduits.Access, g Grant) bool {
 	k.Verb, k.Op, k.Type, k.Size, k.Now = a.Verb, a.Op, a.Type, a.Size, true
-	k.Rank, k.At, k.Mem, k.A, k.B = a.Rank, g.NLA, a.Mem, a.A, a.B
+	k.Rank, k.At = a.Rank, g.NLA
+	if a.Verb <= conduits.Get {
+		k.Mem = a.Mem
+		ev, _ := ep.Post(&k.Access)
+		k.Mem = nil
+		return ev != 0
+	}
+	k.A, k.B = a.A, a.B
 	ev, _ := ep.Post(&k.Access)
-	k.Mem = nil
 	a.Value = k.Value
 	return ev != 0
 }

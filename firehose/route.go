@@ -3,7 +3,6 @@ package firehose
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
@@ -31,7 +30,7 @@ type Route struct {
 	maxLong uint64 // conduits.Limits has it
 
 	todo  atomic.Int32 // in ready
-	mu    sync.Mutex
+	mu    conc.Lock
 	all   []*access // by index
 	free  *access
 	ready conc.Queue[*access] // given, denied, partly
@@ -132,7 +131,7 @@ func (x *Route) Post(a *conduits.Access, wait bool) (conduits.Event, error) {
 	if err := x.start(p, wait && x.short(a.Rank, a.Len())); err != nil {
 		return 0, err
 	}
-	if p.inside.Add(-1) != 0 {
+	if !p.last() {
 		return have, nil
 	}
 	value, err := p.value, p.err
@@ -152,7 +151,7 @@ func (x *Route) Post(a *conduits.Access, wait bool) (conduits.Event, error) {
 //	asking    a pin is asked for             then       given, or denied
 //	given     -                              step       moving
 //	denied    -                              step       asking for less, or over
-//	moving    the conduit's operations       drop       partly, or over
+//	moving    the conduit's operations       moved      partly, or over
 //	partly    -                              step       asking: there is more of it, or
 //	                                                    the owner is asked anew
 //
@@ -178,12 +177,13 @@ type access struct {
 	done   int // bytes that have been moved
 	chunk  int // bytes behind them that pin is for
 
-	// left counts the conduit's operations, and the goroutine that begins them.
+	// left counts the conduit's operations, and held for the goroutine that begins them; it
+	// is held if there are none.
 	left  atomic.Int32
 	value uint64 // what an atomic found
 	err   error  // the first; while moving under Route.mu
 
-	inside atomic.Int32 // counts what has not come yet: the return of Post, and the end
+	met    atomic.Int32 // 1 if Post is about to return, or the access has ended: see last
 	wait   bool         // Post waits for the pin
 	came   atomic.Bool  // which has come to its end
 	cond   func() bool  // came
@@ -200,6 +200,18 @@ const (
 	moving
 	partly
 )
+
+const held = 1 << 30
+
+// last reports whether its caller, the end of p or Post that is about to return, is the last
+// of the two.
+func (p *access) last() bool {
+	if p.met.Load() == 0 && p.met.Add(1) == 1 {
+		return false
+	}
+	p.met.Store(0)
+	return true
+}
 
 // Sizes, bytes: the longest source that is copied so that its owner may go on while the
 // memory that it goes to is being pinned, the same where the access itself is no more than a
@@ -226,16 +238,18 @@ func (x *Route) claim(a *conduits.Access) *access {
 		}
 		p = &access{x: x, index: uint32(len(x.all))}
 		p.pin.then, p.cond = p.then, p.came.Load
+		p.left.Store(held)
 		x.all = append(x.all, p)
 	}
 	p.gen++
 	x.mu.Unlock()
 	p.next = nil
-	p.a, p.at = *a, addrOf(a.At)
-	p.op = conduits.Access{Op: a.Op, Type: a.Type, Rank: a.Rank, A: a.A, B: a.B, Want: conduits.RemoteDone, Cookie: Cookie | uint64(p.index)}
+	// Field by field: a has just been written so, and is not there yet as a whole.
+	k := &p.a
+	k.Verb, k.Op, k.Type, k.Size, k.Want = a.Verb, a.Op, a.Type, a.Size, a.Want|conduits.RemoteDone
+	k.Rank, k.At, k.Mem, k.A, k.B, k.Cookie = a.Rank, a.At, a.Mem, a.A, a.B, a.Cookie
+	p.at = addrOf(a.At)
 	p.again, p.done, p.chunk, p.value, p.wait = false, 0, 0, 0, false
-	p.inside.Store(2)
-	p.a.Want |= conduits.RemoteDone
 	switch a.Verb {
 	case conduits.Put:
 		limit := copyMax
@@ -370,7 +384,7 @@ func (x *Route) refuse(p *access, err error) {
 // issue begins the conduit's operations on what is pinned.
 func (x *Route) issue(p *access) {
 	p.stage = moving
-	p.left.Store(1)
+	pending := int32(0)
 	for at, end := p.done, p.done+p.chunk; at < end; {
 		g, k := x.cache.at(&p.pin, p.at+Addr(at))
 		n := int(min(k, uint64(end-at), x.maxLong))
@@ -378,18 +392,19 @@ func (x *Route) issue(p *access) {
 			x.note(p, &conduits.PeerError{Rank: p.a.Rank, Op: verb(p), Err: errGone})
 			break
 		}
-		p.left.Add(1)
 		ev, err := x.post(p, g.NLA, at, n)
-		if err != nil || ev&conduits.RemoteDone != 0 {
-			p.left.Add(-1)
-		}
 		if err != nil {
 			x.note(p, err)
 			break
 		}
+		if ev&conduits.RemoteDone == 0 {
+			pending++
+		}
 		at += n
 	}
-	x.drop(p)
+	if pending == 0 || p.left.Add(pending-held) == 0 {
+		x.moved(p)
+	}
 }
 
 // errGone: the firehoses to a rank are gone because it has failed.
@@ -398,7 +413,8 @@ var errGone = errs.Closed("the firehoses to it are closed")
 // post posts n bytes of p, from byte at on, which are reached at a.
 func (x *Route) post(p *access, a segment.NLA, at, n int) (conduits.Event, error) {
 	k := &p.op
-	k.Verb, k.At, k.Mem = p.a.Verb, a, nil
+	k.Verb, k.Op, k.Type, k.Want = p.a.Verb, p.a.Op, p.a.Type, conduits.RemoteDone
+	k.Rank, k.At, k.Mem, k.A, k.B, k.Cookie = p.a.Rank, a, nil, p.a.A, p.a.B, Cookie|uint64(p.index)
 	aligned := uint64(a)%uint64(n) == 0
 	switch {
 	case k.Verb == conduits.PutWord && aligned:
@@ -437,14 +453,16 @@ func (x *Route) Complete(cookie, value uint64, err error) {
 	} else {
 		p.value = value
 	}
-	x.drop(p)
+	if p.left.Add(-1) == 0 {
+		x.moved(p)
+	}
 }
 
-// drop takes one off what p waits for while it is moving. When it was the last, p's pin
-// is released, and p goes on or ends. In handlers, too.
-func (x *Route) drop(p *access) {
-	if p.left.Add(-1) != 0 {
-		return
+// moved is told that the conduit's operations have ended: p's pin is released, and p goes on
+// or ends. In handlers, too.
+func (x *Route) moved(p *access) {
+	if p.left.Load() == 0 {
+		p.left.Store(held)
 	}
 	err := p.err // every piece that could have set it has been dropped
 	release := x.cache.done
@@ -518,7 +536,7 @@ func (x *Route) finish(p *access, err error) {
 	if p.err = nil; err != nil {
 		p.err = failure(p, err)
 	}
-	if p.inside.Add(-1) != 0 {
+	if !p.last() {
 		return
 	}
 	cookie, want, value, err := p.a.Cookie, p.a.Want, p.value, p.err
