@@ -54,7 +54,7 @@ type peer struct {
 	// As the one that holds firehoses.
 	t       table
 	held    int // buckets that count against the share: present, stale and inbound
-	queue   queue
+	queue   conc.Queue[*request]
 	pending []*request // that wait for buckets which are inbound
 	flights flights
 
@@ -783,7 +783,7 @@ func (m *machine) serve(p *peer) {
 		case issued:
 			m.stats.RemoteMisses++
 		}
-		p.queue.pop()
+		p.queue.Take()
 		m.spare = append(m.spare, r)
 	}
 }
@@ -925,8 +925,8 @@ func (m *machine) Fail(rank int, cause error) {
 			m.done.Add(ended{Cookie: f.cookie, Err: p.err})
 		}
 	}
-	for !p.queue.Empty() {
-		m.done.Add(ended{Cookie: p.queue.pop().cookie, Err: p.err})
+	for r, ok := p.queue.Take(); ok; r, ok = p.queue.Take() {
+		m.done.Add(ended{Cookie: r.cookie, Err: p.err})
 	}
 	holds := p.holds
 	p.t, p.held, p.pending, p.flights, p.holds = table{}, 0, nil, flights{}, index{}

@@ -29,11 +29,3 @@ func (q *flights) remove(f *flight) {
 		q.Take()
 	}
 }
-
-// queue is requests in the order in which they came.
-type queue struct{ conc.Queue[*request] }
-
-func (q *queue) pop() *request {
-	r, _ := q.Take()
-	return r
-}

@@ -53,18 +53,10 @@ func (x *Route) serveSelf(a *conduits.Access) (conduits.Event, error) {
 
 // apply makes a on mem, as long as a is. False if a is an atomic, and mem is not aligned.
 func apply(mem []byte, a *conduits.Access) (ok bool) {
-	switch a.Verb {
-	case conduits.Put:
-		copyWords(mem, a.Mem)
-	case conduits.Get:
-		copyWords(a.Mem, mem)
-	case conduits.PutWord:
-		storeWord(mem, a.A)
-	case conduits.GetWord:
-		a.Value = loadWord(mem)
-	case conduits.Atomic:
+	if a.Verb == conduits.Atomic {
 		a.Value, ok = applyWord(mem, a.Op, a.Type, a.A, a.B)
 		return ok
 	}
+	a.PerformOn(mem)
 	return true
 }
