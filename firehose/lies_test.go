@@ -335,6 +335,17 @@ func TestOnceHasRoom(t *testing.T) {
 	if !ask(3, 3) || ask(4, 2) || !ask(5, 1) {
 		t.Error("there is room for 4 buckets")
 	}
+	// Beside 4 buckets of these, and 4 that the peer holds, no other stays pinned: newTest's
+	// memory keeps watch over the budget.
+	for b := range uint32(8) {
+		w := move{moveDigest: m.digest, moveID: 10 + b, movePin: b}
+		if b >= 4 {
+			w[moveUnpin] = b - 4 + 1
+		}
+		if w, ok := m.ReceiveMove(1, w); !ok || !valid(w.grant().NLA) {
+			t.Fatalf("bucket %d: %v, %v", b, w, ok)
+		}
+	}
 	if m.stats.Violations != 1 {
 		t.Errorf("%d violations", m.stats.Violations)
 	}

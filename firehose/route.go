@@ -183,11 +183,11 @@ type access struct {
 	value uint64 // what an atomic found
 	err   error  // the first; while moving under Route.mu
 
-	met    atomic.Int32 // 1 if Post is about to return, or the access has ended: see last
-	wait   bool         // Post waits for the pin
-	came   atomic.Bool  // which has come to its end
-	cond   func() bool  // came
-	x      *Route
+	met  atomic.Int32 // 1 if Post is about to return, or the access has ended: see last
+	wait bool         // Post waits for the pin
+	came atomic.Bool  // which has come to its end
+	cond func() bool  // came
+	x    *Route
 }
 
 type stage uint8

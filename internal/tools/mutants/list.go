@@ -1384,7 +1384,7 @@ var mutants = []mutant{
 	{
 		name:   "firehose-once-uncounted",
 		defect: "what is pinned for one transfer does not count when room is made",
-		file:   "firehose/owner.go", test: "firehose ^TestMachineModel$",
+		file:   "firehose/owner.go", test: "firehose ^Test(MachineModel|OnceHasRoom)$",
 		old: "for m.pinned+m.onceUse+k > m.l.Budget {",
 		new: "for m.pinned+k > m.l.Budget {",
 	},
