@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/extended"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -189,6 +190,7 @@ const (
 // of load and store access memory at the same time; elsewhere owners do it all, and
 // a few rounds show that blocking operations take effect before they return.
 func TestLitmus(t *testing.T) {
+	testmain.Long(t)
 	for _, on := range []struct {
 		conduit           string
 		sweeps, instances int

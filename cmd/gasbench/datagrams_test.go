@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestOwnAddress(t *testing.T) {
@@ -72,6 +73,7 @@ func newRelay(t *testing.T, lose [2]int) *relay {
 // TestLoss checks that references come to their end, with all bytes, when
 // datagrams are lost.
 func TestLoss(t *testing.T) {
+	testmain.Long(t)
 	needUDP(t)
 	for _, lose := range [][2]int{{0, 20}, {7, 20}} {
 		relays := []*relay{newRelay(t, lose), newRelay(t, lose), newRelay(t, lose)}

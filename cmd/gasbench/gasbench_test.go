@@ -23,6 +23,7 @@ import (
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func TestMain(m *testing.M) {
@@ -105,6 +106,7 @@ func needUDP(t *testing.T) {
 }
 
 func TestAllInProcess(t *testing.T) {
+	testmain.Long(t)
 	needUDP(t)
 	for _, conduit := range []string{"shm", "udp"} {
 		t.Run(conduit, func(t *testing.T) {

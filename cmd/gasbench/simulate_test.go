@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conduits/sim/fabric"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // simulated runs gasbench -conduit sim with args and returns the figures.
@@ -98,6 +99,7 @@ func TestScale(t *testing.T) {
 // TestScalingDocs compares a row of each table of docs/scaling.md with what is
 // simulated now, and the models of a million ranks.
 func TestScalingDocs(t *testing.T) {
+	testmain.Long(t)
 	b, err := os.ReadFile("../../docs/scaling.md")
 	if err != nil {
 		t.Fatal(err)

@@ -390,6 +390,7 @@ func TestGiftedChaos(t *testing.T) {
 // TestGiftsAlone: each capability keeps the contract without the others, under chaos,
 // too.
 func TestGiftsAlone(t *testing.T) {
+	testmain.Long(t)
 	const (
 		notes   = "config shapes registered_messages refused_messages put_then_message"
 		words   = "rma_sizes rma_outside words_put_whole registered_rma"

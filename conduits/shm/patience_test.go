@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // idles counts how often a waiting rank is told to go on before it is told to park.
@@ -45,6 +46,7 @@ func TestPatience(t *testing.T) {
 // TestPatienceChanges: ranks that change between the ways of waiting at any
 // time, and differ from each other, lose no message and no wake-up.
 func TestPatienceChanges(t *testing.T) {
+	testmain.Long(t)
 	const n, rounds = 3, 100
 	eachForm(t, func(t *testing.T, fm form) {
 		eps := fm.open(t, n, conduits.Config{Credits: 4})

@@ -14,6 +14,7 @@ import (
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // crowd divides the sizes of the tests with many ranks: the race detector makes
@@ -51,6 +52,7 @@ func (c *cost) report(t *testing.T, j *sim.Job, what string) uint64 {
 }
 
 func TestManyRanks(t *testing.T) {
+	testmain.Long(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	c := begin(*ranks)
 	j, err := sim.New(*ranks, sim.Config{})
@@ -92,6 +94,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 func TestOneBarrier(t *testing.T) {
+	testmain.Long(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	c := begin(*barriers)
 	j, err := sim.New(*barriers, sim.Config{})

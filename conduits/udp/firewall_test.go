@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/lab/faultproxy"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // TestPathLost has ranks of three hosts be told a wrong address of one, as if a
 // firewall dropped what goes there: the job fails before it begins, and names the
 // hosts that do not reach each other.
 func TestPathLost(t *testing.T) {
+	testmain.Long(t)
 	hole, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,10 @@ func TestConformance(t *testing.T) {
 		conformance.RunGroups(t, udp.Local, "layers", "machine")
 		return
 	}
+	if testmain.Quick() {
+		conformance.RunGroups(t, udp.Local, "contract")
+		return
+	}
 	conformance.Run(t, udp.Local)
 }
 

@@ -14,6 +14,7 @@ import (
 // TestConformance: chaos keeps the contract, and the layers above keep their
 // promises on it.
 func TestConformance(t *testing.T) {
+	testmain.Long(t)
 	conformance.Run(t, chaos.Local(shm.Local, chaos.Config{}))
 }
 

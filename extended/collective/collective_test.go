@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 var errTest = errors.New("a reason")
@@ -18,6 +19,7 @@ var errTest = errors.New("a reason")
 // TestMismatch has one rank make another call than the rest. No rank hangs, and at
 // the latest in the call after that all are told. Four ranks have cards that broadcast.
 func TestMismatch(t *testing.T) {
+	testmain.Long(t)
 	type named struct {
 		name string
 		f    func(c *Endpoint) error

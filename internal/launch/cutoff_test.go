@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // The test binary is the deputy that a test starts, and that one's guard.
@@ -156,6 +157,7 @@ func (p *puppet) want(t *testing.T, says string) {
 // TestCutOff has hosts lose the launcher, the rendezvous and ranks, without a word
 // from the launcher: the deputy ends its ranks.
 func TestCutOff(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range []struct {
 		name, says string
 		happens    func(p *puppet)
@@ -177,6 +179,7 @@ func TestCutOff(t *testing.T) {
 // TestLauncherDecides has a launcher that has heard of a rank's end, and has asked
 // the others to end, give them time: the deputy leaves them alone.
 func TestLauncherDecides(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	p := begin(t)
 	_ = syscall.Kill(p.ranks[1], syscall.SIGKILL)

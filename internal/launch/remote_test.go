@@ -18,6 +18,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // A safe buffer is written to by launchers whose jobs a test looks at.
@@ -215,6 +216,7 @@ func TestHostsEnd(t *testing.T) {
 // TestHostsCannotStart: if one host cannot start its ranks none runs, and the error names
 // the host and what it has said.
 func TestHostsCannotStart(t *testing.T) {
+	testmain.Long(t)
 	for _, tc := range []struct {
 		name   string
 		ssh    string

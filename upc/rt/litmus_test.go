@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // litmus is a small program of several threads with an outcome that the memory model of UPC
@@ -134,6 +135,7 @@ var litmusWords = Static(Object{Name: "litmus", Size: 64, Block: 0, Count: 2000}
 // TestLitmus looks for outcomes that the model forbids, where threads share memory and where
 // they do not.
 func TestLitmus(t *testing.T) {
+	testmain.Long(t)
 	type on struct {
 		conduit string
 		times   int

@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // launched is the conduit that the launcher has chosen, for tests that a process of a job runs.
@@ -27,6 +28,7 @@ func asProcess(m *testing.M) func() {
 // TestProcesses: what holds of threads in one process holds of processes. Each runs the test by
 // itself and joins the job where the test would start one.
 func TestProcesses(t *testing.T) {
+	testmain.Long(t)
 	type job struct {
 		test    string
 		threads int

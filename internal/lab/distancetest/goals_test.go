@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/internal/lab/wan"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 var (
@@ -168,6 +169,7 @@ func alone(t testing.TB, p wan.Path, d time.Duration) (argon, tcp float64, b *bu
 
 // TestSweep has one transfer alone on paths without loss by chance.
 func TestSweep(t *testing.T) {
+	testmain.Long(t)
 	var rows []row
 	for _, rtt := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
 		for _, rate := range []int64{10e6, 100e6, 1e9} {
@@ -233,6 +235,7 @@ const p100 = 100e6
 // the hosts do not serve at once, and that lose some packets both ways or none. A sender
 // that takes long round trips for a full queue has what TCP has there, at most.
 func TestJitter(t *testing.T) {
+	testmain.Long(t)
 	const (
 		rate  = 50e6
 		seeds = 2
@@ -364,6 +367,7 @@ const (
 // later, and two transfers beside each other, as two of TCP are, which need not be
 // more equal than those.
 func TestShare(t *testing.T) {
+	testmain.Long(t)
 	var rows []row
 	for _, rtt := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond} {
 		for _, q := range []float64{0.25, 0.5, 1, 2, 4, 8} {

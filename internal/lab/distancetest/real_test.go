@@ -21,6 +21,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/wan"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -217,6 +218,7 @@ func (j *realJob) begun() time.Time {
 
 // TestReal has a job of two processes put to each other over a relay, for a second.
 func TestReal(t *testing.T) {
+	testmain.Long(t)
 	l := wan.NewLab(t, wan.Path{Rate: 20e6, Delay: 25 * time.Millisecond, Queue: 200000})
 	j := startJob(t, l, 16<<10, 1<<20)
 	from := j.begun()
@@ -235,6 +237,7 @@ func TestReal(t *testing.T) {
 // times as much: it does not take each loss for a full queue. The path is so slow that a
 // busy machine does not matter.
 func TestRealLoss(t *testing.T) {
+	testmain.Long(t)
 	p := wan.Path{Rate: 10e6, Delay: 10 * time.Millisecond, Loss: 0.05, Jitter: 10 * time.Millisecond, Seed: 1}.Queued(1)
 	const d, times, tries = 3 * time.Second, 2, 3
 	for try := range tries {
@@ -263,6 +266,7 @@ func TestRealLoss(t *testing.T) {
 // TestRealPathMTU has jobs of two processes cross paths that carry less than the
 // largest datagram: from the first one on, and from the middle of a transfer.
 func TestRealPathMTU(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range []struct {
 		name          string
 		before, after int // what the path carries, with headers; 0: the interface's

@@ -19,6 +19,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/testkit/testjob"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/upc/rt"
 )
 
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 // TestSoak takes and gives back every kind of resource, on each conduit, with the ranks in
 // this process and, where that is another way, as processes.
 func TestSoak(t *testing.T) {
+	testmain.Long(t)
 	for _, conduit := range slices.Sorted(maps.Keys(parts)) {
 		if _, err := conduits.Lookup(conduit); err != nil {
 			continue // ofi, in a build without it
@@ -93,6 +95,7 @@ const (
 // TestJobs runs jobs one after the other in this process, which leave nothing of all that they
 // had, whether they end well or fail.
 func TestJobs(t *testing.T) {
+	testmain.Long(t)
 	for _, conduit := range slices.Sorted(maps.Keys(parts)) {
 		if _, err := conduits.Lookup(conduit); err != nil {
 			continue

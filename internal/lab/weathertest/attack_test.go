@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -72,6 +73,7 @@ func (t *tape) copy(r *recorded) (b []byte, from, to int) {
 // beginning, and send from the addresses that ranks expect each other at, or from
 // their own.
 func TestAttack(t *testing.T) {
+	testmain.Long(t)
 	for _, mode := range []seal.Mode{seal.Authenticated, seal.Encrypted} {
 		t.Run(mode.String(), func(t *testing.T) { attack(t, mode) })
 	}

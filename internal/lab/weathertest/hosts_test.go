@@ -23,6 +23,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // buildFlags are those that this test program was built with, as far as they decide which conduits
@@ -177,6 +178,7 @@ func TestExamplesOnHosts(t *testing.T) {
 // TestManyInterfaces runs a job on hosts with two networks: datagrams, and the
 // rendezvous, take the one that leads to where hosts are, or that -iface names.
 func TestManyInterfaces(t *testing.T) {
+	testmain.Long(t)
 	n := netns.New(t, 2)
 	n.Second()
 	second := fmt.Sprintf("%s:2,%s:2", n.Hosts[0].Second[0], n.Hosts[1].Second[0])
@@ -472,6 +474,7 @@ func TestWithoutGasrun(t *testing.T) {
 // TestHostVanishes pulls a host's cable: after the dead time the job ends, there
 // and elsewhere.
 func TestHostVanishes(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 3)
@@ -495,6 +498,7 @@ func TestHostVanishes(t *testing.T) {
 // TestHostComesBack pulls a host's cable for 3 s, which is less than the dead time, however
 // long the program ip takes to put it back on a machine under load: the job goes on.
 func TestHostComesBack(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 3)
@@ -595,6 +599,7 @@ func TestKeyIsNowhere(t *testing.T) {
 // TestFirewall drops the datagrams to a host, or to it and from it, which lets TCP
 // through: the job fails before its first line and says between which hosts.
 func TestFirewall(t *testing.T) {
+	testmain.Long(t)
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skipf("there is no nft here (Debian's package nftables): %v", err)
 	}

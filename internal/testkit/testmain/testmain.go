@@ -20,7 +20,7 @@
 // background of a script, are at their defaults in programs that the tests start;
 // in the tests themselves they stay without effect.
 //
-// Environment: ARGONTEST_WATCHDOG is the patience, such as 2m, or off; for ARGONTEST_LONG see [Long].
+// Environment: ARGONTEST_WATCHDOG is the patience, such as 2m, or off; for ARGONTEST_LONG see [Quick].
 package testmain
 
 import (
@@ -90,13 +90,17 @@ func Spend(d time.Duration) {
 }
 
 // Long skips a test that -short leaves out: it takes long, and what it notices others notice in
-// part. ARGONTEST_LONG=1 has it run nevertheless, where all runs slowly, as under an emulator.
+// part.
 func Long(t testing.TB) {
 	t.Helper()
-	if testing.Short() && os.Getenv("ARGONTEST_LONG") != "1" {
+	if Quick() {
 		t.Skip("left out by -short")
 	}
 }
+
+// Quick reports whether -short is to leave out what takes long. ARGONTEST_LONG=1 has it run
+// nevertheless, where all runs slowly, as under an emulator.
+func Quick() bool { return testing.Short() && os.Getenv("ARGONTEST_LONG") != "1" }
 
 // patience is how long nothing may move on a machine without load; 0 means for
 // ever.

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/internal/tools/lint"
 )
 
@@ -96,6 +97,7 @@ var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 // TestPatches: every patch still fits the tree, and what it makes is a program:
 // it is parsed and its types are checked, which takes less than to compile it.
 func TestPatches(t *testing.T) {
+	testmain.Long(t)
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
