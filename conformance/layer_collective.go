@@ -98,45 +98,45 @@ func (k *collectiveCalls) run() {
 	all := k.blocks(func(r int) []byte { return k.block(r, 0) })
 
 	b := mine()
-	k.check("Broadcast", x.Broadcast(k.root, b), b, k.block(k.root, 0))
+	k.check("Broadcast", x.Do(collective.Broadcast(k.root, b), nil), b, k.block(k.root, 0))
 	sum := k.fold(k.n, addBytes)
 	b = mine()
-	if err := x.Reduce(k.root, b, addBytes); me == k.root {
+	if err := x.Do(collective.Reduce(k.root, b), addBytes); me == k.root {
 		k.check("Reduce", err, b, sum)
 	} else {
 		k.Must(err)
 	}
 	b = mine()
-	k.check("AllReduce", x.AllReduce(b, addBytes), b, sum)
+	k.check("AllReduce", x.Do(collective.AllReduce(b), addBytes), b, sum)
 	b = mine()
-	k.check("Agree", x.Agree(b, addBytes), b, sum)
+	k.check("Agree", x.Do(collective.Agree(b), addBytes), b, sum)
 
 	var got, want []byte
 	if me == k.root {
 		got, want = make([]byte, len(all)), all
 	}
-	k.check("Gather", x.Gather(k.root, mine(), got), got, want)
+	k.check("Gather", x.Do(collective.Gather(k.root, mine(), got), nil), got, want)
 	got = make([]byte, len(all))
 	own := got[me*k.bytes:][:k.bytes] // in its place already
 	copy(own, mine())
-	k.check("AllGather", x.AllGather(own, got), got, all)
+	k.check("AllGather", x.Do(collective.AllGather(own, got), nil), got, all)
 	var out []byte
 	if me == k.root {
 		out = k.blocks(func(r int) []byte { return k.block(me, r) })
 	}
 	got = make([]byte, k.bytes)
-	k.check("Scatter", x.Scatter(k.root, out, got), got, k.block(k.root, me))
+	k.check("Scatter", x.Do(collective.Scatter(k.root, out, got), nil), got, k.block(k.root, me))
 	out = k.blocks(func(r int) []byte { return k.block(me, r) })
 	got = make([]byte, len(out))
-	k.check("Exchange", x.Exchange(out, got), got, k.blocks(func(r int) []byte { return k.block(r, me) }))
+	k.check("Exchange", x.Do(collective.Exchange(out, got), nil), got, k.blocks(func(r int) []byte { return k.block(r, me) }))
 
 	b = mine()
-	k.check("Scan", x.Scan(b, thenBytes), b, k.fold(me+1, thenBytes))
+	k.check("Scan", x.Do(collective.Scan(b), thenBytes), b, k.fold(me+1, thenBytes))
 	b, got, want = mine(), make([]byte, k.bytes), make([]byte, k.bytes)
 	if me > 0 {
 		want = k.fold(me, thenBytes)
 	}
-	err := x.ExclusiveScan(b, got, thenBytes)
+	err := x.Do(collective.ExclusiveScan(b, got), thenBytes)
 	k.check("ExclusiveScan", err, got, want)
 	k.check("ExclusiveScan's other result", err, b, k.fold(me+1, thenBytes))
 }
@@ -146,10 +146,10 @@ func (k *collectiveCalls) run() {
 func collectiveMismatch(c *ctx) {
 	const n, odd = 4, 3
 	for what, call := range map[string]func(x *collective.Endpoint, b []byte) error{
-		"another root":     func(x *collective.Endpoint, b []byte) error { return x.Broadcast(2, b) },
-		"another function": func(x *collective.Endpoint, b []byte) error { return x.AllReduce(b, addBytes) },
-		"another size":     func(x *collective.Endpoint, b []byte) error { return x.Broadcast(1, b[:8]) },
-		"a wrong argument": func(x *collective.Endpoint, b []byte) error { return x.Broadcast(n, b) },
+		"another root":     func(x *collective.Endpoint, b []byte) error { return x.Do(collective.Broadcast(2, b), nil) },
+		"another function": func(x *collective.Endpoint, b []byte) error { return x.Do(collective.AllReduce(b), addBytes) },
+		"another size":     func(x *collective.Endpoint, b []byte) error { return x.Do(collective.Broadcast(1, b[:8]), nil) },
+		"a wrong argument": func(x *collective.Endpoint, b []byte) error { return x.Do(collective.Broadcast(n, b), nil) },
 	} {
 		c.stack(n, conduits.Config{}, layers{coll: true}, func(s *stack) {
 			b := make([]byte, 40)
@@ -157,18 +157,18 @@ func collectiveMismatch(c *ctx) {
 			if s.Rank == odd {
 				err = call(s.coll, b)
 			} else {
-				err = s.coll.Broadcast(1, b)
+				err = s.coll.Do(collective.Broadcast(1, b), nil)
 			}
 			for range 3 { // some learn of it in a later call
 				if err == nil {
-					err = s.coll.AllReduce(b, addBytes)
+					err = s.coll.Do(collective.AllReduce(b), addBytes)
 				}
 			}
 			own := what == "a wrong argument" && s.Rank == odd // which has the reason, not ranks
 			if !errors.Is(err, extended.ErrBadArg) || !own && !strings.Contains(err.Error(), "rank 3") {
 				s.Errorf("%s on rank %d: rank %d says %v", what, odd, s.Rank, err)
 			}
-			s.Wants(s.coll.AllReduce(b, addBytes), extended.ErrBadArg, "a collective after %s", what)
+			s.Wants(s.coll.Do(collective.AllReduce(b), addBytes), extended.ErrBadArg, "a collective after %s", what)
 		})
 	}
 }

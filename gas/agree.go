@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/am"
+	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -75,7 +76,7 @@ func (n *Node) agree(s *statement) error {
 	if s.opLow == opLeave {
 		return n.all.coll.Leave(bytesAt(s), combineStatements, n.b.Mismatched)
 	}
-	return n.all.coll.Agree(bytesAt(s), combineStatements)
+	return n.all.coll.Do(collective.Agree(bytesAt(s)), combineStatements)
 }
 
 var combineStatements = combining(statement.combine)

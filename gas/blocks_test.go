@@ -171,10 +171,10 @@ func TestBlocksBadArguments(t *testing.T) {
 			text string
 		}{
 			{ScatterSlice(n, 3, five, two), "ScatterSlice: root 3 out of range"},
-			{AllGatherSlice(n, two, five), "AllGatherSlice: a slice of 5 elements for 3 blocks of 2 elements"},
-			{AllToAll(n, five, five), "AllToAll: 5 and 5 elements: both have one block for each of the 3 ranks"},
-			{ReduceScatter(n, five, two, Sum), "ReduceScatter: a slice of 5"},
-			{short, "AllToAllV: 1 slices: there is one for each of the 3 ranks"},
+			{AllGatherSlice(n, two, five), "AllGatherSlice: a buffer of 5 elements for 3 blocks of 2 elements"},
+			{AllToAll(n, five, five), "AllToAll: buffers of 5 and 5 elements: both have one block for each of the 3 ranks"},
+			{ReduceScatter(n, five, two, Sum), "ReduceScatter: a buffer of 5"},
+			{short, "AllToAllV: 1 blocks: there is one for each of the 3 ranks"},
 			{pointers, "Go pointers"},
 			{root, "GatherV: root 3"},
 		} {

@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/extended/collective"
-	"github.com/argon-go/argon/internal/errs"
 )
 
 // Scalar are the types that the ready-made operations of reductions take.
@@ -45,6 +44,30 @@ func Or[T Bits](a, b T) T { return a | b }
 // Xor is a ^ b.
 func Xor[T Bits](a, b T) T { return a ^ b }
 
+// makeOne makes the call of function name, in which v lies in own and is the result there. other is
+// as long, and zero; combine is nil or that of a reduction.
+func makeOne[T any](g Group, name string, v T, combine collective.Combine, call func(own, other []byte) collective.Call) (T, error) {
+	m := g.members()
+	if err := CheckType[T](); err != nil {
+		return v, m.coll.Refuse(err)
+	}
+	// One buffer for both, each half aligned.
+	size := int(unsafe.Sizeof(v))
+	half := (size + 7) &^ 7
+	buf, mine := m.cell.lend(2 * half)
+	own, other := view[T](buf[:size]), view[T](buf[half:][:size])
+	var zero T
+	own[0], other[0] = v, zero
+	a := call(buf[:size], buf[half:][:size])
+	a.Name, a.Element = name, size
+	err := m.coll.Do(a, combine)
+	if err == nil {
+		v = own[0]
+	}
+	m.cell.giveBack(mine)
+	return v, err
+}
+
 // Broadcast is collective: it returns root's v on every rank of g. All ranks call it
 // with the same root; the other ranks' v is ignored. T must not hold Go pointers.
 //
@@ -55,29 +78,7 @@ func Xor[T Bits](a, b T) T { return a ^ b }
 // size) get an error that says which rank called what, and collectives fail from then
 // on; a different operation goes unnoticed.
 func Broadcast[T any](g Group, root int, v T) (T, error) {
-	m, err := collCheck[T](g, "Broadcast", root)
-	if err != nil {
-		return v, err
-	}
-	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
-	one := view[T](buf)
-	one[0] = v
-	err = m.coll.Broadcast(root, buf)
-	if err == nil {
-		v = one[0]
-	}
-	m.cell.giveBack(mine)
-	return v, err
-}
-
-// BroadcastSlice is collective: it copies root's s into every rank's s. Root and
-// length are the same on all ranks; see [Broadcast].
-func BroadcastSlice[T any](g Group, root int, s []T) error {
-	m, err := collCheck[T](g, "BroadcastSlice", root)
-	if err != nil {
-		return err
-	}
-	return m.coll.Broadcast(root, bytesOf(s))
+	return makeOne(g, "Broadcast", v, nil, func(own, _ []byte) collective.Call { return collective.Broadcast(root, own) })
 }
 
 // Reduce is collective: it combines the v of all ranks with op and returns the
@@ -86,78 +87,28 @@ func BroadcastSlice[T any](g Group, root int, s []T) error {
 // for numbers. Where it is not exactly associative, as for floats, the result
 // still depends on nothing but the values, Size and root.
 func Reduce[T any](g Group, root int, v T, op func(a, b T) T) (T, error) {
-	var zero T
-	m, err := collCheck[T](g, "Reduce", root)
-	if err != nil {
+	v, err := makeOne(g, "Reduce", v, combining(op), func(own, _ []byte) collective.Call { return collective.Reduce(root, own) })
+	if err != nil || g.Rank() != root {
+		var zero T
 		return zero, err
 	}
-	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
-	acc := view[T](buf)
-	acc[0] = v
-	err = m.coll.Reduce(root, buf, combining(op))
-	got := zero
-	if err == nil && g.Rank() == root {
-		got = acc[0]
-	}
-	m.cell.giveBack(mine)
-	return got, err
-}
-
-// ReduceSlice is collective: it combines the s of all ranks element by element into
-// root's s, as [Reduce] does; the other ranks' s is garbage afterwards. Root and
-// length are the same on all ranks.
-func ReduceSlice[T any](g Group, root int, s []T, op func(a, b T) T) error {
-	m, err := collCheck[T](g, "ReduceSlice", root)
-	if err != nil {
-		return err
-	}
-	return m.coll.Reduce(root, bytesOf(s), combining(op))
+	return v, err
 }
 
 // AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
 // does, and returns the result on all ranks: the same bits everywhere.
 func AllReduce[T any](g Group, v T, op func(a, b T) T) (T, error) {
-	m, err := collCheck[T](g, "AllReduce", 0)
-	if err != nil {
-		return v, err
-	}
-	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
-	acc := view[T](buf)
-	acc[0] = v
-	err = m.coll.AllReduce(buf, combining(op))
-	if err == nil {
-		v = acc[0]
-	}
-	m.cell.giveBack(mine)
-	return v, err
-}
-
-// AllReduceSlice is collective: it combines the s of all ranks element by element,
-// as [Reduce] does, into every rank's s. The length is the same on all ranks.
-func AllReduceSlice[T any](g Group, s []T, op func(a, b T) T) error {
-	m, err := collCheck[T](g, "AllReduceSlice", 0)
-	if err != nil {
-		return err
-	}
-	return m.coll.AllReduceElements(sizeOf[T](), bytesOf(s), combining(op))
+	return makeOne(g, "AllReduce", v, combining(op), func(own, _ []byte) collective.Call { return collective.AllReduce(own) })
 }
 
 // Gather is collective: it returns the v of all ranks, by rank, on root, and nil
 // elsewhere; see [Broadcast].
 func Gather[T any](g Group, root int, v T) ([]T, error) {
-	m, err := collCheck[T](g, "Gather", root)
-	if err != nil {
-		return nil, err
-	}
 	var all []T
 	if g.Rank() == root {
 		all = make([]T, g.Size())
 	}
-	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
-	view[T](buf)[0] = v
-	err = m.coll.Gather(root, buf, bytesOf(all))
-	m.cell.giveBack(mine)
-	if err != nil {
+	if _, err := makeOne(g, "Gather", v, nil, func(own, _ []byte) collective.Call { return collective.Gather(root, own, bytesOf(all)) }); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -166,52 +117,45 @@ func Gather[T any](g Group, root int, v T) ([]T, error) {
 // AllGather is collective: it returns the v of all ranks, by rank, on all ranks;
 // see [Broadcast].
 func AllGather[T any](g Group, v T) ([]T, error) {
-	m, err := collCheck[T](g, "AllGather", 0)
-	if err != nil {
-		return nil, err
-	}
 	all := make([]T, g.Size())
-	all[g.Rank()] = v
-	if err := m.coll.AllGather(bytesOf(all[g.Rank():][:1]), bytesOf(all)); err != nil {
+	own := all[g.Rank():][:1]
+	own[0] = v
+	if err := makeCall[T](g, "AllGather", collective.AllGather(bytesOf(own), bytesOf(all)), nil); err != nil {
 		return nil, err
 	}
 	return all, nil
+}
+
+// Scatter is collective: it returns vs[r] of root on rank r, for all r. vs has Size
+// elements on root, and is not looked at elsewhere; see [Broadcast].
+func Scatter[T any](g Group, root int, vs []T) (T, error) {
+	own := make([]T, 1)
+	err := ScatterSlice(g, root, vs, own)
+	return own[0], err
+}
+
+// InclusiveScan is collective: it returns the combination with op of the v of all ranks up
+// to this one, in order of their ranks; see [ExclusiveScan].
+func InclusiveScan[T any](g Group, v T, op func(a, b T) T) (T, error) {
+	s := []T{v}
+	err := InclusiveScanSlice(g, s, op)
+	return s[0], err
 }
 
 // ExclusiveScan is collective: it returns the combination with op of the v of all
 // ranks below this one, in order of their ranks, and the zero T on rank 0; see
 // [Broadcast]. op must be associative; it need not be commutative.
 func ExclusiveScan[T any](g Group, v T, op func(a, b T) T) (T, error) {
-	var zero T
-	m, err := collCheck[T](g, "ExclusiveScan", 0)
+	v, err := makeOne(g, "ExclusiveScan", v, prepending(op), func(own, other []byte) collective.Call {
+		var zero T
+		view[T](other)[0], view[T](own)[0] = view[T](own)[0], zero
+		return collective.ExclusiveScan(other, own)
+	})
 	if err != nil {
+		var zero T
 		return zero, err
 	}
-	// One buffer for both, each half aligned.
-	half := (int(unsafe.Sizeof(v)) + 7) &^ 7
-	buf, mine := m.cell.lend(2 * half)
-	acc, before := buf[:unsafe.Sizeof(v)], buf[half:][:unsafe.Sizeof(v)]
-	view[T](acc)[0], view[T](before)[0] = v, zero
-	err = m.coll.ExclusiveScan(acc, before, prepending(op))
-	got := zero
-	if err == nil {
-		got = view[T](before)[0]
-	}
-	m.cell.giveBack(mine)
-	return got, err
-}
-
-// collCheck checks what all collectives have to check.
-func collCheck[T any](g Group, name string, root int) (*members, error) {
-	m := g.members()
-	err := CheckType[T]()
-	if err == nil && uint(root) >= uint(g.Size()) {
-		err = errs.BadArg("gas: %s: root %d out of range: the %s has ranks 0..%d", name, root, g.noun(), g.Size()-1)
-	}
-	if err != nil {
-		return nil, m.coll.Refuse(err)
-	}
-	return m, nil
+	return v, err
 }
 
 // combining is op on bytes: acc[i] = op(acc[i], in[i]).
@@ -220,6 +164,16 @@ func combining[T any](op func(a, b T) T) collective.Combine {
 		a, b := view[T](acc), view[T](in)
 		for i := range a {
 			a[i] = op(a[i], b[i])
+		}
+	}
+}
+
+// prepending is op on bytes: acc[i] = op(in[i], acc[i]), for scans.
+func prepending[T any](op func(a, b T) T) collective.Combine {
+	return func(acc, in []byte) {
+		a, b := view[T](acc), view[T](in)
+		for i := range a {
+			a[i] = op(b[i], a[i])
 		}
 	}
 }

@@ -14,7 +14,6 @@ type Group interface {
 	Node() *Node
 
 	members() *members
-	noun() string
 }
 
 // members is what collective calls of a group work with.
@@ -27,5 +26,3 @@ type members struct {
 func (n *Node) Node() *Node { return n }
 
 func (n *Node) members() *members { return &n.all }
-
-func (n *Node) noun() string { return "job" }

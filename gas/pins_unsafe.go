@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"unsafe"
 
+	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/firehose"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
@@ -131,7 +132,7 @@ func (n *Node) startID(cfg *Config) uint32 {
 //go:noinline
 func (n *Node) compareBudgets(cfg *Config, err error) error {
 	all := n.budgets(cfg)
-	if cerr := n.all.coll.Agree(bytesAt(&all), combining(budgets.combine)); cerr != nil {
+	if cerr := n.all.coll.Do(collective.Agree(bytesAt(&all)), combining(budgets.combine)); cerr != nil {
 		return errors.Join(err, cerr)
 	}
 	return all.verdict()

@@ -81,8 +81,6 @@ func (t *Team) BarrierNotify() error { return t.m.coll.BarrierNotify() }
 // BarrierNotify, which this one has.
 func (t *Team) BarrierWait() error { return t.m.coll.BarrierWait() }
 
-func (t *Team) noun() string { return "group" }
-
 func (t *Team) members() *members { return t.m }
 
 // TeamSlice is memory of the members of a team: count elements of T in the segment of each.

@@ -20,10 +20,14 @@ var offloads = []struct {
 	run  func(c *collective.Endpoint, b *barrier.Barrier, buf []byte) error
 }{
 	{"barrier", 0, func(_ *collective.Endpoint, b *barrier.Barrier, _ []byte) error { return b.Barrier(0, 0) }},
-	{"broadcast", 8, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error { return c.Broadcast(0, buf) }},
-	{"broadcast", 4096, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error { return c.Broadcast(0, buf) }},
+	{"broadcast", 8, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error {
+		return c.Do(collective.Broadcast(0, buf), nil)
+	}},
+	{"broadcast", 4096, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error {
+		return c.Do(collective.Broadcast(0, buf), nil)
+	}},
 	{"all-reduce", 8, func(c *collective.Endpoint, _ *barrier.Barrier, buf []byte) error {
-		return c.AllReduce(buf, func(acc, in []byte) { acc[0] |= in[0] })
+		return c.Do(collective.AllReduce(buf), func(acc, in []byte) { acc[0] |= in[0] })
 	}},
 }
 

@@ -67,11 +67,11 @@ func rounds(r *together) error {
 		if r.Rank() == root {
 			buf[8999] = k + 1
 		}
-		if err := r.Broadcast(root, buf); err != nil || buf[8999] != k+1 {
+		if err := r.Do(collective.Broadcast(root, buf), nil); err != nil || buf[8999] != k+1 {
 			return errors.Join(err, fmt.Errorf("rank %d: broadcast %d brings %d", r.Rank(), k, buf[8999]))
 		}
 		acc := []byte{byte(r.Rank())}
-		if err := r.AllReduce(acc, func(a, in []byte) { a[0] += in[0] }); err != nil || acc[0] != n*(n-1)/2 {
+		if err := r.Do(collective.AllReduce(acc), func(a, in []byte) { a[0] += in[0] }); err != nil || acc[0] != n*(n-1)/2 {
 			return errors.Join(err, fmt.Errorf("rank %d: sum %d", r.Rank(), acc[0]))
 		}
 		if err := r.bar.Wait(uint32(k), 0); err != nil {
@@ -127,7 +127,7 @@ func TestOffloadWeather(t *testing.T) {
 func TestOffloadBlocked(t *testing.T) {
 	for what, call := range map[string]func(r *together) error{
 		"barrier phase 2: waiting for rank 1, 4 (barrier 0 of the card)":                        func(r *together) error { return r.bar.Barrier(0, 0) },
-		"collective call 1, Broadcast from rank 0 of 5 bytes: waiting for rank 1, 4 to call it": func(r *together) error { return r.Broadcast(0, make([]byte, 5)) },
+		"collective call 1, Broadcast from rank 0 of 5 bytes: waiting for rank 1, 4 to call it": func(r *together) error { return r.Do(collective.Broadcast(0, make([]byte, 5)), nil) },
 	} {
 		_, all := offloaded(t, 5, sim.Config{}, func(r *together) error {
 			if r.Rank() == 1 || r.Rank() == 4 {

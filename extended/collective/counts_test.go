@@ -244,7 +244,7 @@ var countedCalls = []counted{
 			return c.ReduceScatterNB(b.large[:b.n*directBlock], make([]byte, directBlock), none)
 		},
 		inner: func(c *Endpoint, b *blanks) error {
-			return c.plan(args{}, func(w *work, add adder) bool { return w.reduceDirect(add, wholly(b.own), b.in[:len(b.own)]) })
+			return c.plan(Call{}, func(w *work, add adder) bool { return w.reduceDirect(add, wholly(b.own), b.in[:len(b.own)]) })
 		},
 		dense: true, messages: pairs, depth: ring,
 	},
@@ -256,14 +256,14 @@ var countedCalls = []counted{
 		nb: func(c *Endpoint, b *blanks) (Handle, error) {
 			return c.AllReduceElementsNB(8, make([]byte, b.n*directBlock), none)
 		},
-		inner: func(c *Endpoint, b *blanks) error { return c.plan(args{own: b.all, unit: 1}, (*work).allReduceDirect) },
+		inner: func(c *Endpoint, b *blanks) error { return c.plan(Call{own: b.all, unit: 1}, (*work).allReduceDirect) },
 		dense: true, messages: times(2, pairs), depth: times(2, ring),
 	},
 }
 
 // plan gives the transfers of all lists of a call that is a part of others.
-func (c *Endpoint) plan(a args, list func(w *work, add adder) bool) error {
-	w := work{c: c, args: a, scratch: &c.scratch}
+func (c *Endpoint) plan(a Call, list func(w *work, add adder) bool) error {
+	w := work{c: c, Call: a, scratch: &c.scratch}
 	for list(&w, func(s stage) { c.team.planned(&s) }) {
 	}
 	return nil

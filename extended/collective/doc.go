@@ -2,7 +2,8 @@
 // reduction, gather, scatter, exchange, prefix reduction (those of UPC 1.3, library
 // section 7.3, but for upc_all_permute), reduction with scatter, gather and exchange of
 // blocks whose lengths differ, and agreement. It works on bytes, for compilers and runtimes that use package
-// am without package gas, whose typed collectives are fronts of it.
+// am without package gas, whose typed collectives are fronts of it. [AllReduce] and others make a
+// [Call], which [Endpoint.Do] does.
 //
 // # Set-up
 //
@@ -29,12 +30,13 @@
 //
 // # Calls that do not wait
 //
-// [Endpoint.AllReduceNB] and the others whose names end in NB begin a call and return a [Handle],
-// which is waited for once. The call goes on whenever a goroutine of the rank polls or waits
-// by package am, for anything; its buffers, the Combine and what that reads belong to it until the Handle says
+// [Endpoint.Begin] begins a call and returns a [Handle], which is waited for once. Messages say NB
+// behind the name of such a call. It goes on whenever a goroutine of the rank polls or waits
+// by package am, for anything, not only for its Handle; a rank that does neither holds the others up. Its
+// buffers, the Combine and what that reads belong to it until the Handle says
 // that it is done, and Combine is called by any such goroutine, one at a time. Any number may be under way at once, of one endpoint
 // or of several, and they are done in any order. All ranks begin the calls of a team in one
-// order, those that wait included. A call that waits matches none that does not, but that all
+// order, those that wait included, for a team's calls are numbered as they are begun (MPI-3.1, 5.12). A call that waits matches none that does not, but that all
 // barriers of a team are the same. When calls do not match, all that are under way
 // of the team end so, also those that would have matched.
 //

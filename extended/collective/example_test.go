@@ -39,14 +39,14 @@ func Example() {
 
 		lines := binary.LittleEndian.AppendUint64(nil, uint64(10*(e.Rank()+1)))
 		first := make([]byte, 8)
-		if err := c.ExclusiveScan(lines, first, add); err != nil {
+		if err := c.Do(collective.ExclusiveScan(lines, first), add); err != nil {
 			log.Fatal(err)
 		}
 		firsts := make([]byte, 8*e.Size())
-		if err := c.Gather(0, first, firsts); err != nil {
+		if err := c.Do(collective.Gather(0, first, firsts), nil); err != nil {
 			log.Fatal(err)
 		}
-		if err := c.Broadcast(e.Size()-1, lines); err != nil {
+		if err := c.Do(collective.Broadcast(e.Size()-1, lines), nil); err != nil {
 			log.Fatal(err)
 		}
 		if e.Rank() == 0 {

@@ -177,7 +177,6 @@ func (o *op) recycle() {
 
 // beginNB begins call d, whose list of stages the caller makes. Then it calls start.
 func (c *Endpoint) beginNB(d call, combine Combine) (*op, error) {
-	d.kind |= kindNB
 	if err := c.usable(d); err != nil {
 		return nil, err
 	}

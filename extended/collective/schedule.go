@@ -51,20 +51,8 @@ func (add adder) send(dir, i, rank int, buf []byte) { add.transfer(stageSend, di
 func (add adder) combine(acc, in []byte)            { add(stage{do: stageCombine, buf: acc, from: in}) }
 func (add adder) copy(to, from []byte)              { add(stage{do: stageCopy, buf: to, from: from}) }
 
-// args is what a call is given, but for its Combine. For most, own is what a rank
-// gives or gets alone and all what has a block of each rank; beside these it is Exchange's out and in
-// and ExclusiveScan's acc and before.
-type args struct {
-	kind     kind
-	elements bool // own consists of elements of unit bytes
-	root     int
-	unit     int // of lengths; of an AllReduce that is made directly the size of an element, else 0
-	own, all []byte
-	out      [][]byte
-}
-
 // call is what must be the same on all ranks.
-func (a *args) call() call {
+func (a *Call) call() call {
 	d := call{kind: a.kind, root: uint32(a.root), size: uint64(len(a.own))}
 	switch a.kind {
 	case kindAllReduce:
@@ -80,7 +68,7 @@ func (a *args) call() call {
 // work is a call that is made by messages, and how far its lists are.
 type work struct {
 	c *Endpoint
-	args
+	Call
 	card    bool      // see card
 	scratch *[]uint64 // room that is kept from one call to the next
 

@@ -117,7 +117,7 @@ func (s *shared) channel(n int) *channel {
 }
 
 // of is the channel for call a, or nil.
-func (s *shared) of(a *args) *channel {
+func (s *shared) of(a *Call) *channel {
 	if s == nil {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (g *group) combine(acc, room []byte, first int, combine Combine) {
 
 // do makes call a by channel h: this rank gives its data, waits for what ranks from to to-1 give, and
 // takes that. alone says that others wait for this rank's data and no other.
-func (s *shared) do(h *channel, a *args, combine Combine) error {
+func (s *shared) do(h *channel, a *Call, combine Combine) error {
 	c := s.c
 	if len(h.levels) > 1 {
 		return s.climb(h, a.own, combine)
@@ -300,7 +300,7 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 }
 
 // take leaves the result of call a, for which the slots of g have what is needed.
-func (s *shared) take(g *group, a *args, combine Combine) {
+func (s *shared) take(g *group, a *Call, combine Combine) {
 	c := s.c
 	room := words(&c.scratch, fanIn*sharedBytes)
 	switch a.kind {
