@@ -19,7 +19,7 @@
 //
 // An [Endpoint] stands on an endpoint of a conduit: a program that runs under
 // gasrun, or as many ranks of one process, gets it with all layers on it from
-// gas.Run (Node.AM, and Config.Handlers for its own table). Without package gas,
+// gas.Run (Node.Layers, and Config.Handlers for its own table). Without package gas,
 // boot.Run opens the endpoint (package conduits/boot); the example shows the order in
 // which the layers are made, and that a barrier comes before the first message.
 //

@@ -46,7 +46,7 @@ func goroutines(n *gas.Node, k int, f func(i int) error) error {
 	errs := make([]error, k)
 	left.Store(int32(k))
 	for i := range k {
-		conduits.Go(n.Conduit(), func() {
+		conduits.Go(n.Layers().Conduit, func() {
 			errs[i] = f(i)
 			left.Add(-1)
 			n.Wake(n.Rank())
@@ -912,7 +912,7 @@ func gasExit(c *ctx) {
 			return forever(func() error { return callNote.Send(n, culprit, 1) })
 		},
 		"credit of am's": func(n *gas.Node, _ places) error {
-			return forever(func() error { return n.AM().RequestShort(culprit, nothing) })
+			return forever(func() error { return n.Layers().AM.RequestShort(culprit, nothing) })
 		},
 	}
 	for how, end := range ways {

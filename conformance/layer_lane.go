@@ -190,7 +190,7 @@ func (w *laneWorker) round() error {
 	switch w.rng.IntN(5) {
 	case 0:
 		for range w.rng.IntN(20) {
-			if err := n.AM().RequestShort(dst, hLane, w.me, w.next[dst]); err != nil {
+			if err := n.Layers().AM.RequestShort(dst, hLane, w.me, w.next[dst]); err != nil {
 				return err
 			}
 			w.next[dst]++
@@ -200,7 +200,7 @@ func (w *laneWorker) round() error {
 		for i := range b {
 			b[i] = byte(w.next[dst] + uint32(i))
 		}
-		if err := n.AM().RequestMedium(dst, hLane, b, w.me, w.next[dst]); err != nil {
+		if err := n.Layers().AM.RequestMedium(dst, hLane, b, w.me, w.next[dst]); err != nil {
 			return err
 		}
 		w.next[dst]++
@@ -341,7 +341,7 @@ func laneGiven(c *ctx) {
 		if again, err := n.Lane(); err != nil || again != a {
 			return off(err, "lane %p, not %p, which was free", again, a)
 		}
-		if _, err := n.AM().Lane(99); !errors.Is(err, gas.ErrBadArg) {
+		if _, err := n.Layers().AM.Lane(99); !errors.Is(err, gas.ErrBadArg) {
 			return isErr(err, gas.ErrBadArg, "lane 99")
 		}
 		return n.Barrier()

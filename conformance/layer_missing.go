@@ -153,7 +153,7 @@ func gasLockReleasedOnce(c *ctx) {
 				}
 				continue
 			}
-			for begun.Load() <= int64(i) && !c.Offer.Runner && n.Conduit().Err() == nil {
+			for begun.Load() <= int64(i) && !c.Offer.Runner && n.Layers().Conduit.Err() == nil {
 				n.Poll()
 				runtime.Gosched()
 			}

@@ -83,7 +83,7 @@ func gasLockWakes(c *ctx) {
 				if err := n.Barrier(); err != nil {
 					return err
 				}
-				b.Lie(n.Conduit())
+				b.Lie(n.Layers().Conduit)
 				if err := errors.Join(take(n), release(n), n.Barrier()); err != nil {
 					return err
 				}
@@ -96,7 +96,7 @@ func gasLockWakes(c *ctx) {
 				n.Poll()
 				runtime.Gosched()
 			}
-			b.Watch(poll, func() bool { return n.Conduit().Err() != nil })
+			b.Watch(poll, func() bool { return n.Layers().Conduit.Err() != nil })
 			if r%4 != 3 && !conc.Race { // to look is a race
 				// It has to be in the list of those that wait, asleep or not.
 				for range 200_000 {

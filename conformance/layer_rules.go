@@ -59,9 +59,9 @@ func ruleHandlers(c *ctx) {
 		{"poll", func(n *gas.Node) error { n.Poll(); return nil }},
 		{"request", func(n *gas.Node) error { return ruleNothing.Send(n, 0, struct{}{}) }},
 		{"request", func(n *gas.Node) error { _, err := ruleNothing.Call(n, 0, struct{}{}); return err }},
-		{"request", func(n *gas.Node) error { return n.AM().RequestShort(n.Rank(), handlerRule) }},
-		{"request", func(n *gas.Node) error { return n.AM().RequestMedium(n.Rank(), handlerRule, make([]byte, 9)) }},
-		{"request", func(n *gas.Node) error { _, err := n.AM().TryRequestShort(n.Rank(), handlerRule); return err }},
+		{"request", func(n *gas.Node) error { return n.Layers().AM.RequestShort(n.Rank(), handlerRule) }},
+		{"request", func(n *gas.Node) error { return n.Layers().AM.RequestMedium(n.Rank(), handlerRule, make([]byte, 9)) }},
+		{"request", func(n *gas.Node) error { _, err := n.Layers().AM.TryRequestShort(n.Rank(), handlerRule); return err }},
 	} {
 		f := func(n *gas.Node) error {
 			if n.Rank() != 1 {
@@ -170,7 +170,7 @@ func ruleLeftGas(c *ctx) {
 		var ran [ranks]bool // a failure may overtake the barrier in which ranks meet
 		err := c.gas(gas.Config{Ranks: ranks, SegmentSize: gasSegment}, func(n *gas.Node) error {
 			if n.Rank() == bad {
-				return n.Conduit().Close()
+				return n.Layers().Conduit.Close()
 			}
 			ran[n.Rank()] = true
 			errs[n.Rank()] = wait(n)
@@ -260,7 +260,7 @@ func ruleExit(c *ctx) {
 					}
 					return n.Wait(func() bool { return false })
 				case "goroutine":
-					conduits.Go(n.Conduit(), func() { _ = n.Exit(code) })
+					conduits.Go(n.Layers().Conduit, func() { _ = n.Exit(code) })
 					return n.Wait(func() bool { return false })
 				}
 				err := n.Exit(code)

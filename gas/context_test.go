@@ -34,11 +34,11 @@ func TestRunContext(t *testing.T) {
 				switch n.Rank() {
 				case 0:
 					cancel(errEnough)
-					for n.Conduit().Err() == nil {
+					for n.Layers().Conduit.Err() == nil {
 						n.Poll()
 						runtime.Gosched()
 					}
-					err = n.Conduit().Err()
+					err = n.Layers().Conduit.Err()
 				case 1:
 					err = l.Lock(n)
 				case 2:

@@ -13,7 +13,7 @@ func TestNodeOf(t *testing.T) {
 	var sums PerRank[Ptr[uint64]]
 	add := am.Entry{Index: hAdd, Name: "add", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
 		n := NodeOf(t)
-		if n.Rank() != t.Endpoint().Rank() || n.AM() != t.Endpoint() {
+		if n.Rank() != t.Endpoint().Rank() || n.Layers().AM != t.Endpoint() {
 			t.Endpoint().Conduit().Fail(fmt.Errorf("the handler on rank %d finds %d", t.Endpoint().Rank(), n.Rank()))
 			return
 		}
@@ -29,7 +29,7 @@ func TestNodeOf(t *testing.T) {
 				err = n.Barrier()
 			}
 			for r := 0; r < n.Size() && err == nil; r++ {
-				err = n.AM().RequestShort(r, hAdd, uint32(n.Rank()+1))
+				err = n.Layers().AM.RequestShort(r, hAdd, uint32(n.Rank()+1))
 			}
 			if err != nil {
 				return err

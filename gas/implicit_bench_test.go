@@ -19,7 +19,7 @@ func BenchmarkAdds(b *testing.B) {
 	}{
 		{"each", func(n *gas.Node, p gas.Ptr[uint64], _ int) error { return gas.Add(n, p, 1) }},
 		{"handles", func(n *gas.Node, p gas.Ptr[uint64], i int) (err error) {
-			handles[i%many], err = extended.AtomicNB[uint64](n.Extended(), p.Rank(), p.NLA(), nil, extended.AtomicAdd, 1, 0)
+			handles[i%many], err = extended.AtomicNB[uint64](n.Layers().Extended, p.Rank(), p.NLA(), nil, extended.AtomicAdd, 1, 0)
 			if i%many == many-1 {
 				err = errors.Join(err, n.SyncAll(handles))
 			}

@@ -20,7 +20,7 @@ import (
 // A Node has one set of implicit operations, for all goroutines that use it: what others
 // begin meanwhile may be waited for, too, and the first SyncImplicit of them gets a failure. A lane
 // ([Node.Lane]) has a set of its own where the conduit has lanes, and elsewhere shares that
-// of the rank. Sets for parts of a program are extended.Region, by [Node.Extended].
+// of the rank. Sets for parts of a program are extended.Region, of [Node.Layers].
 //
 // It costs a load where nothing is under way. A rank whose function returns with
 // implicit operations under way does not hear of their failures.

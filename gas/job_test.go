@@ -261,7 +261,7 @@ func failAsTold(n *Node) error {
 // accessUntilError accesses rank's memory directly and never polls.
 func accessUntilError(n *Node, rank int) error {
 	at := Ptr[uint64]{w: uint64(rank)<<nlaBits | base}
-	x := n.Extended()
+	x := n.Layers().Extended
 	for i := uint64(0); ; i++ {
 		var err error
 		switch i >> 10 % 6 {

@@ -17,7 +17,7 @@ func BenchmarkLanes(b *testing.B) {
 	handlers := []am.Entry{{Index: hNothing, Name: "nothing", Fn: func(*am.Token, []uint32, []byte) {}, Args: 2}}
 	flood := func(n *gas.Node, count int) error {
 		for i := range count {
-			if err := n.AM().RequestShort(n.Rank(), hNothing, 1, 2); err != nil {
+			if err := n.Layers().AM.RequestShort(n.Rank(), hNothing, 1, 2); err != nil {
 				return err
 			}
 			if i%16 == 0 {

@@ -82,21 +82,18 @@ func (n *Node) Rank() int { return n.rank }
 // Size is the number of ranks in the job.
 func (n *Node) Size() int { return n.size }
 
-// AM is the active message layer, with the handlers of Config.Handlers.
-func (n *Node) AM() *am.Endpoint { return n.e }
+// Layers are what package gas is made of on a rank, for runtimes and measurements: nothing here
+// knows Config.Debug, and none of it is this package's promise.
+type Layers struct {
+	AM       *am.Endpoint       // active messages, with the handlers of Config.Handlers
+	Extended *extended.Endpoint // put and get by rank and address
+	Barriers *barrier.Barrier   // the barrier as generated code uses it: with identifiers and flags
+	Conduit  conduits.Endpoint  // the transport
+	Heap     *segment.Heap      // the allocator of this rank's segment, whose memory has whatever contents it had
+}
 
-// Extended is the put/get layer.
-func (n *Node) Extended() *extended.Endpoint { return n.x }
-
-// Barriers is the barrier as generated code uses it: with identifiers and flags.
-func (n *Node) Barriers() *barrier.Barrier { return n.b }
-
-// Conduit is the transport's endpoint.
-func (n *Node) Conduit() conduits.Endpoint { return n.ep }
-
-// Heap is the allocator of this rank's segment. Memory from it has whatever
-// contents it had.
-func (n *Node) Heap() *segment.Heap { return n.heap }
+// Layers are the layers below n.
+func (n *Node) Layers() Layers { return Layers{n.e, n.x, n.b, n.ep, n.heap} }
 
 // Neighbour reports whether rank's segment can be reached by load and store from
 // here, so that Ptr.Local works. With Config.Large no rank's can but, by Ptr.Local,

@@ -29,7 +29,7 @@ func plainPieces(n *Node) error {
 // and questions that took.
 func plainPiecesOf(n *Node) (calls, pieces uint64, err error) {
 	const size = 300_000 // several buckets
-	x, me := n.Extended(), n.Rank()
+	x, me := n.Layers().Extended, n.Rank()
 	p, err := Register(n, make([]byte, size))
 	if err != nil {
 		return 0, 0, err

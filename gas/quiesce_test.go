@@ -15,16 +15,16 @@ func TestQuiesceStandsStill(t *testing.T) {
 	err := Run(Config{Ranks: 3, Conduit: "sim"}, func(n *Node) error {
 		if n.Rank() == 1 {
 			begun := false
-			conduits.Go(n.Conduit(), func() {
+			conduits.Go(n.Layers().Conduit, func() {
 				n.Defer(func(n *Node) {
 					begun = true
-					n.Conduit().Wake(n.Rank())
+					n.Layers().Conduit.Wake(n.Rank())
 					_ = n.Wait(func() bool { return n.Size() == 0 })
 				})
 				n.Poll()
 			})
 			// Which leaves the deferred function to the other goroutine.
-			if err := conduits.Wait(n.Conduit(), nil, func() bool { return begun }); err != nil {
+			if err := conduits.Wait(n.Layers().Conduit, nil, func() bool { return begun }); err != nil {
 				return err
 			}
 		}

@@ -1030,7 +1030,7 @@ func TestManyGoroutinesUseRegistered(t *testing.T) {
 		var failed atomic.Pointer[error]
 		left.Store(workers)
 		for w := range workers {
-			conduits.Go(n.Conduit(), func() {
+			conduits.Go(n.Layers().Conduit, func() {
 				if err := func() error {
 					x := uint64(n.Rank()*workers + w + 1)
 					for k := range adds {
@@ -1186,8 +1186,8 @@ func TestPinsOfConfig(t *testing.T) {
 // TestLarge has everything in segments that are reached by firehoses.
 func TestLarge(t *testing.T) {
 	everywhere(t, Config{Ranks: 3, Large: true, SegmentSize: 8 << 20}, func(n *Node) error {
-		if n.Usage().Size != 8<<20 || n.Conduit().SegmentSize(n.Rank()) != 0 {
-			return fmt.Errorf("%d bytes of a heap and %d attached", n.Usage().Size, n.Conduit().SegmentSize(n.Rank()))
+		if n.Usage().Size != 8<<20 || n.Layers().Conduit.SegmentSize(n.Rank()) != 0 {
+			return fmt.Errorf("%d bytes of a heap and %d attached", n.Usage().Size, n.Layers().Conduit.SegmentSize(n.Rank()))
 		}
 		return everything(n)
 	})

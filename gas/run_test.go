@@ -252,7 +252,7 @@ func TestNodeHasItsLayers(t *testing.T) {
 	}}}
 	if err := Run(cfg, func(n *Node) error {
 		other := 1 - n.Rank()
-		if err := n.AM().RequestShort(other, 200, uint32(100+other)); err != nil {
+		if err := n.Layers().AM.RequestShort(other, 200, uint32(100+other)); err != nil {
 			return err
 		}
 		if err := n.Wait(func() bool { return got[n.Rank()].Load() != 0 }); err != nil {
@@ -265,13 +265,13 @@ func TestNodeHasItsLayers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := n.Extended().PutValue(other, p.NLA(), 77, 8); err != nil {
+		if err := n.Layers().Extended.PutValue(other, p.NLA(), 77, 8); err != nil {
 			return err
 		}
-		if err := n.Barriers().Notify(5, 0); err != nil {
+		if err := n.Layers().Barriers.Notify(5, 0); err != nil {
 			return err
 		}
-		if err := n.Barriers().Wait(5, 0); err != nil {
+		if err := n.Layers().Barriers.Wait(5, 0); err != nil {
 			return err
 		}
 		if v, err := p.Get(n); err != nil || v != 77 {
@@ -288,8 +288,8 @@ func TestNodeHasItsLayers(t *testing.T) {
 		if s.Sent[conduits.Request] == 0 {
 			return errors.New("nothing was counted")
 		}
-		if n.Conduit().Conduit() != "shm" {
-			return errors.New(n.Conduit().Conduit())
+		if n.Layers().Conduit.Conduit() != "shm" {
+			return errors.New(n.Layers().Conduit.Conduit())
 		}
 		return nil
 	}); err != nil {

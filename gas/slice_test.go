@@ -331,7 +331,7 @@ func TestGoroutinesMakeSlices(t *testing.T) {
 		left.Store(workers)
 		errs := make([]error, workers)
 		for w := range workers {
-			conduits.Go(n.Conduit(), func() {
+			conduits.Go(n.Layers().Conduit, func() {
 				for k := range rounds {
 					s, own, err := MakeSlice[uint64](n, 1000*(w+1))
 					if err == nil {

@@ -139,7 +139,7 @@ const (
 // left out; err means that the job cannot go on.
 func (j *job) meet(n need) (why string, err error) {
 	if n == needSegments {
-		if j.n.Conduit().SegmentSize(j.n.Rank()) == 0 {
+		if j.n.Layers().Conduit.SegmentSize(j.n.Rank()) == 0 {
 			return "threads of UPC need segments that are reached without a look-up (ARGON_SEGMENT_LARGE)", nil
 		}
 		n = needReference

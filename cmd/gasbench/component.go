@@ -131,7 +131,7 @@ func completeCases(j *job) ([]outcase, error) {
 // translateCases are the table of addresses alone: of the attach segment, and of memory
 // that is registered.
 func translateCases(j *job) ([]outcase, error) {
-	atu, err := j.n.Conduit().ATU()
+	atu, err := j.n.Layers().Conduit.ATU()
 	if err != nil {
 		return nil, err
 	}

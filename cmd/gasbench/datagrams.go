@@ -66,7 +66,7 @@ func (j *job) close() {
 		_ = j.x.Conceal(a)
 	}
 	for _, mem := range j.mapped {
-		_ = j.n.Conduit().UnmapMemory(mem)
+		_ = j.n.Layers().Conduit.UnmapMemory(mem)
 	}
 }
 
@@ -179,7 +179,7 @@ func (j *job) receive(f *flow) (n int, err error) {
 	runtime.Gosched()
 	sys.Yield()
 	j.e.Poll()
-	return 0, j.n.Conduit().Err()
+	return 0, j.n.Layers().Conduit.Err()
 }
 
 // patient is receive until something comes; what is done after every hundredth
@@ -216,7 +216,7 @@ func (j *job) send(f *flow, p []byte) error {
 		if ok || err != nil {
 			return err
 		}
-		if err := j.n.Conduit().Err(); err != nil {
+		if err := j.n.Layers().Conduit.Err(); err != nil {
 			return err
 		}
 		sys.Yield()

@@ -15,7 +15,7 @@ var errNoBare = errors.New("no libfabric to measure against")
 // onFabric reports whether ranks 0 and 1 talk by libfabric, whose references then stand beside
 // everything between them.
 func (j *job) onFabric() bool {
-	name := j.n.Conduit().Conduit()
+	name := j.n.Layers().Conduit.Conduit()
 	return bareBuilt && (name == "ofi" || name == "hybrid-ofi") && !j.direct
 }
 

@@ -82,10 +82,10 @@ func (j *job) expose() error {
 	for i, kind := range []string{kindMapped, kindHeap} {
 		m := [][]byte{mem, slice}[i][:f.misses]
 		r := &registrar{mem: m}
-		if r.atu, err = j.n.Conduit().ATU(); err != nil {
+		if r.atu, err = j.n.Layers().Conduit.ATU(); err != nil {
 			return err
 		}
-		j.s.pinners[kind] = &pinner{r: r, bucket: int(f.limits.Bucket), fail: j.n.Conduit().Fail}
+		j.s.pinners[kind] = &pinner{r: r, bucket: int(f.limits.Bucket), fail: j.n.Layers().Conduit.Fail}
 	}
 	return j.e.RequestShort(0, hAnswer, words...)
 }
@@ -394,7 +394,7 @@ func (j *job) misses() uint64 {
 // newLine is a figure of this job without value.
 func (j *job) newLine(via string, size int) line {
 	return line{
-		Conduit: j.n.Conduit().Conduit(), Ranks: j.n.Size(), Size: size, Via: via,
+		Conduit: j.n.Layers().Conduit.Conduit(), Ranks: j.n.Size(), Size: size, Via: via,
 		Auth: j.auth, Datagram: j.datagram,
 	}
 }
@@ -502,11 +502,11 @@ func (j *job) count(kinds []string) ([]line, error) {
 		}
 		var before, after conduits.Stats
 		misses := j.misses()
-		j.n.Conduit().Stats(&before)
+		j.n.Layers().Conduit.Stats(&before)
 		if err := o.run(n); err != nil {
 			return nil, err
 		}
-		j.n.Conduit().Stats(&after)
+		j.n.Layers().Conduit.Stats(&after)
 		misses = j.misses() - misses
 		now, err := j.pins()
 		if err != nil {

@@ -201,7 +201,7 @@ func bench(o options, out io.Writer, progress *os.File) error {
 		if n.Size() < 2 {
 			return errors.New("gasbench measures between two ranks and is one: start it with gasrun -n 2")
 		}
-		if n.Conduit().Conduit() == sim.Name {
+		if n.Layers().Conduit.Conduit() == sim.Name {
 			return errors.New("gasbench measures real time, and this job's is virtual: run gasbench -conduit sim, without gasrun")
 		}
 		j, err := newJob(n)

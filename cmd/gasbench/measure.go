@@ -356,7 +356,7 @@ func (j *job) measureHere(c *outcase, o options) ([]line, error) {
 	var lines []line
 	for _, out := range c.out {
 		l := line{
-			Bench: c.bench, Conduit: j.n.Conduit().Conduit(), Ranks: j.n.Size(), Size: c.size,
+			Bench: c.bench, Conduit: j.n.Layers().Conduit.Conduit(), Ranks: j.n.Size(), Size: c.size,
 			Metric: out.metric, Unit: "ns", Ref: out.ref, Via: c.via, Batch: batch,
 			Auth: j.auth, Datagram: j.datagram,
 		}

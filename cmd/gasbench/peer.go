@@ -155,7 +155,7 @@ func onPing(t *am.Token, args []uint32, payload []byte) {
 func onPong(*am.Token, []uint32, []byte) { states[0].pongs++ }
 
 func newJob(n *gas.Node) (*job, error) {
-	j := &job{n: n, e: n.AM(), x: n.Extended(), s: &states[n.Rank()%len(states)], local: make([]byte, dataSize)}
+	j := &job{n: n, e: n.Layers().AM, x: n.Layers().Extended, s: &states[n.Rank()%len(states)], local: make([]byte, dataSize)}
 	for i := range j.local {
 		j.local[i] = byte(i) // pages that exist
 	}
@@ -182,7 +182,7 @@ func newJob(n *gas.Node) (*job, error) {
 // sealing is how the conduit protects datagrams and how large they are, "" and 0
 // if ranks 0 and 1 need none.
 func (j *job) sealing() (auth string, datagram int) {
-	ep := j.n.Conduit()
+	ep := j.n.Layers().Conduit
 	d, ok := ep.(interface{ Datagram() int })
 	if !ok || j.direct {
 		return "", 0
@@ -258,7 +258,7 @@ func (j *job) command(what uint32, count, size int) error {
 }
 
 func (j *job) barriers(count int) error {
-	b := j.n.Barriers()
+	b := j.n.Layers().Barriers
 	for range count {
 		if err := b.Notify(0, 0); err != nil {
 			return err

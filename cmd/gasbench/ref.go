@@ -34,7 +34,7 @@ func (j *job) see(flag *uint64, v uint64) error {
 			return nil
 		}
 	}
-	ep := j.n.Conduit()
+	ep := j.n.Layers().Conduit
 	for idle := 0; atomic.LoadUint64(flag) != v; idle++ {
 		if !ep.Idle(idle) {
 			if err := ep.Err(); err != nil {

@@ -43,7 +43,7 @@ func (j *job) ownCopy(size int) op {
 
 // newRegistrar prepares as much memory as registerArea of the kind.
 func (j *job) newRegistrar(kind string) (*registrar, error) {
-	atu, err := j.n.Conduit().ATU()
+	atu, err := j.n.Layers().Conduit.ATU()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (j *job) newRegistrar(kind string) (*registrar, error) {
 	if kind == kindHeap {
 		r.mem = make([]byte, registerArea)
 	} else {
-		if r.mem, err = j.n.Conduit().MapMemory(registerArea); err != nil {
+		if r.mem, err = j.n.Layers().Conduit.MapMemory(registerArea); err != nil {
 			return nil, err
 		}
 		j.mapped = append(j.mapped, r.mem)

@@ -32,7 +32,7 @@ func newReport(o options, out io.Writer, notes *os.File, j *job) *report {
 		sealed = fmt.Sprintf(", datagrams of %d bytes, %s", j.datagram, j.auth)
 	}
 	_, r.err = fmt.Fprintf(out, "conduit %s%s, %d ranks; medians of %d bursts, each between bursts of its reference\n\n",
-		j.n.Conduit().Conduit(), sealed, j.n.Size(), o.bursts)
+		j.n.Layers().Conduit.Conduit(), sealed, j.n.Size(), o.bursts)
 	r.row("bench", "via", "size", "metric", "value", "p50", "p99", "p99.9", "reference", "", "ratio")
 	return r
 }

@@ -241,7 +241,7 @@ func runAllReduces(j *sim.Job, e *ends) error {
 			if v != uint64(ranks) {
 				return fmt.Errorf("all-reduce of ones on %d ranks gave %d", ranks, v)
 			}
-			e.note(call, n.Conduit())
+			e.note(call, n.Layers().Conduit)
 		}
 		return nil
 	})

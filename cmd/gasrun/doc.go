@@ -186,7 +186,7 @@
 // files. What may be different the next time:
 //
 //   - time.Now and timers, except for what is only printed. A rank's virtual clock
-//     is Node.Conduit().Now.
+//     is Node.Now.
 //   - Random numbers without a seed of their own (math/rand's functions); rand.New
 //     with a fixed seed and the rank is fine.
 //   - The order of range over a map, and of select among ready channels.

@@ -41,7 +41,7 @@ var whoami = gas.RegisterCall("whoami", func(n *gas.Node, asks int) [2]int { ret
 func reach() {
 	hosts := strings.Split(os.Getenv(envHosts), ",")
 	gas.Main(func(n *gas.Node) error {
-		ep := n.Conduit()
+		ep := n.Layers().Conduit
 		first, views := ep.Views()
 		near := func(r int) bool { return hosts[r] == hosts[n.Rank()] }
 		for r := range n.Size() {

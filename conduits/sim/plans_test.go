@@ -122,7 +122,7 @@ func program(seed uint64) func(n *gas.Node) error {
 				done := false
 				var v int
 				var err error
-				conduits.Go(n.Conduit(), func() {
+				conduits.Go(n.Layers().Conduit, func() {
 					v, err = square.Call(n, to, k)
 					done = true
 					n.Wake(me)

@@ -82,7 +82,7 @@ func prepare(n *gas.Node, o *options) (*graph, []uint32, error) {
 func build(n *gas.Node, o *options) (*graph, error) {
 	g := &graph{n: n, o: o}
 	var err error
-	if g.visited, err = dist.NewBitmap(n, 1<<o.scale, "visited"); err != nil {
+	if g.visited, err = dist.NewBitmap(n, "visited", 1<<o.scale); err != nil {
 		return nil, err
 	}
 	g.first, g.end = g.visited.Range(n.Rank())

@@ -111,7 +111,7 @@ func (s *sync) step(op string, p gas.Ptr[int64], compare, add int64) error {
 // retry tries until that is done, or an error. It does not park: no rank wakes this one when the
 // variable changes, which may be another rank's.
 func (s *sync) retry(op string, p gas.Ptr[int64], try func() (done bool, err error)) error {
-	ep := s.n.Conduit()
+	ep := s.n.Layers().Conduit
 	for tries := 0; ; {
 		done, err := try()
 		if err == nil && !done {

@@ -75,7 +75,7 @@ func run(ranks, laps int, out io.Writer) error {
 		next := (n.Rank() + 1) % n.Size()
 		pass := func(value uint64) error {
 			lo, hi := am.Pack64(value + uint64(n.Rank()))
-			return n.AM().RequestShort(next, hToken, lo, hi)
+			return n.Layers().AM.RequestShort(next, hToken, lo, hi)
 		}
 		if err := n.Barrier(); err != nil {
 			return err

@@ -47,7 +47,7 @@ const mostBits = 1 << 43
 
 // NewBitmap is collective: it makes a bitmap of length bits, all clear, and of that name, which is for
 // messages to people. The length may be 0. It takes length/8/Size bytes of each segment.
-func NewBitmap(n *gas.Node, length int, name string) (*Bitmap, error) {
+func NewBitmap(n *gas.Node, name string, length int) (*Bitmap, error) {
 	b := &Bitmap{n: n, name: name, length: length}
 	what := fmt.Sprintf("NewBitmap %q", name)
 	var failed error

@@ -95,7 +95,7 @@ func TestBitmapModel(t *testing.T) {
 		length := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 320, 1000, 20000}).Draw(t, "length")
 		seed := rapid.Uint64().Draw(t, "seed")
 		err := gas.Run(small(conduit, ranks), func(n *gas.Node) error {
-			b, err := dist.NewBitmap(n, length, "model")
+			b, err := dist.NewBitmap(n, "model", length)
 			if err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func TestBitmapContended(t *testing.T) {
 		t.Run(conduit, func(t *testing.T) {
 			const length = 300
 			err := gas.Run(small(conduit, 3), func(n *gas.Node) error {
-				b, err := dist.NewBitmap(n, length, "contended")
+				b, err := dist.NewBitmap(n, "contended", length)
 				if err != nil {
 					return err
 				}
@@ -221,7 +221,7 @@ func TestBitmapContended(t *testing.T) {
 func TestBitmapMisuse(t *testing.T) {
 	on := func(fn func(b *dist.Bitmap) error) func(n *gas.Node) error {
 		return func(n *gas.Node) error {
-			b, err := dist.NewBitmap(n, 100, "bits")
+			b, err := dist.NewBitmap(n, "bits", 100)
 			if err != nil {
 				return err
 			}
@@ -234,15 +234,15 @@ func TestBitmapMisuse(t *testing.T) {
 		fn   func(n *gas.Node) error
 	}{
 		"negative": {`NewBitmap "bits": a length of -1 bits; it must be 0 to`, gas.ErrBadArg, func(n *gas.Node) error {
-			_, err := dist.NewBitmap(n, -1, "bits")
+			_, err := dist.NewBitmap(n, "bits", -1)
 			return err
 		}},
 		"lengths": {`gave different arguments`, gas.ErrBadArg, func(n *gas.Node) error {
-			_, err := dist.NewBitmap(n, 10+n.Rank()/2, "bits")
+			_, err := dist.NewBitmap(n, "bits", 10+n.Rank()/2)
 			return err
 		}},
 		"memory": {`(-segment, ARGON_SEGMENT)`, gas.ErrResource, func(n *gas.Node) error {
-			_, err := dist.NewBitmap(n, 1<<30, "bits")
+			_, err := dist.NewBitmap(n, "bits", 1<<30)
 			return err
 		}},
 		"beyond":        {`Set of bitmap "bits": bit 100; it has 100 bits`, gas.ErrBadArg, on(func(b *dist.Bitmap) error { _, err := b.Set(100); return err })},

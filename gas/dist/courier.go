@@ -47,7 +47,7 @@ type flight struct {
 func (c *courier) init(n *gas.Node, number, op uint32, landed func(b []byte, to []int32) error) {
 	*c = courier{
 		n: n, number: number, op: op, landed: landed, out: make([]parcel, n.Size()),
-		most: min(mostShipped, n.AM().MaxMedium()-64, max(leastShipped, shipBudget/n.Size())),
+		most: min(mostShipped, n.Layers().AM.MaxMedium()-64, max(leastShipped, shipBudget/n.Size())),
 	}
 }
 

@@ -574,12 +574,12 @@ func (q *Queue[T]) rest() (ended bool, err error) {
 // due reports whether a sleeping rank has something to do.
 func (q *Queue[T]) due() bool {
 	return atomic.LoadUint64(&q.words[hintWord]) != 0 || q.waveDue() ||
-		q.gate == gateEntered && q.n.Barriers().Ready()
+		q.gate == gateEntered && q.n.Layers().Barriers.Ready()
 }
 
 // pass ends the phase's first barrier, when it can.
 func (q *Queue[T]) pass(now bool) error {
-	if q.gate != gateEntered || !now && !q.n.Barriers().Ready() {
+	if q.gate != gateEntered || !now && !q.n.Layers().Barriers.Ready() {
 		return nil
 	}
 	q.gate = gatePassed

@@ -37,7 +37,7 @@ func (t *Thread) notify(id uint32, f barrier.Flags) {
 		t.must(errs.NotReady("upc: upc_notify, or upc_barrier, after an upc_notify without its upc_wait"))
 	}
 	t.Fence()
-	t.must(t.n.Barriers().Notify(id, f))
+	t.must(t.n.Layers().Barriers.Notify(id, f))
 	t.notified = true
 }
 
@@ -45,7 +45,7 @@ func (t *Thread) wait(id uint32, f barrier.Flags) {
 	if !t.notified {
 		t.must(errs.NotReady("upc: upc_wait without upc_notify"))
 	}
-	if err := t.n.Barriers().Wait(id, f); err != nil {
+	if err := t.n.Layers().Barriers.Wait(id, f); err != nil {
 		t.must(t.mismatch(err, id, f))
 	}
 	t.notified = false

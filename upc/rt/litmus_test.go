@@ -180,7 +180,7 @@ func (l *litmus) run(t *Thread, times int, ready *atomic.Int64) {
 			Get[uint32](t, x) // have them at hand
 			Get[uint32](t, y)
 			ready.Add(1)
-			for k := 1; ready.Load() < int64((i+1)*t.threads) && t.n.Conduit().Err() == nil; k++ {
+			for k := 1; ready.Load() < int64((i+1)*t.threads) && t.n.Layers().Conduit.Err() == nil; k++ {
 				if k%1000 == 0 {
 					runtime.Gosched()
 				}

@@ -105,7 +105,7 @@ func (t *Thread) layOut() error {
 		t.statics[i] = segment.NLA(total)
 		local := uint64(o.LocalSize(t.threads))
 		total += (local + segment.CacheLine - 1) &^ (segment.CacheLine - 1)
-		if size := t.n.Conduit().SegmentSize(t.me); total > size {
+		if size := t.n.Layers().Conduit.SegmentSize(t.me); total > size {
 			return errs.Resource("upc: shared object %s: %d bytes on each thread, and %d of objects before it, are more than the segment of %d bytes (-segment, ARGON_SEGMENT)",
 				o.Name, local, uint64(t.statics[i]), size)
 		}

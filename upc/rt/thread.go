@@ -99,8 +99,8 @@ func Main(c Config, main func(t *Thread)) { gas.Exit(Run(c, main)) }
 var threadsOf sync.Map
 
 func newThread(n *gas.Node, c *Config) (*Thread, error) {
-	t := &Thread{n: n, x: n.Extended(), me: n.Rank(), threads: n.Size()}
-	size := n.Conduit().SegmentSize(t.me)
+	t := &Thread{n: n, x: n.Layers().Extended, me: n.Rank(), threads: n.Size()}
+	size := n.Layers().Conduit.SegmentSize(t.me)
 	switch {
 	case t.threads > MaxThreads:
 		return nil, errs.Resource("upc: %d threads: packed pointers have room for %d", t.threads, MaxThreads)
@@ -111,7 +111,7 @@ func newThread(n *gas.Node, c *Config) (*Thread, error) {
 	case c.Static != 0 && c.Static != t.threads:
 		return nil, errs.BadArg("upc: the program was compiled for %d threads and runs on %d", c.Static, t.threads)
 	}
-	t.views = segment.NewViews(n.Conduit().Views())
+	t.views = segment.NewViews(n.Layers().Conduit.Views())
 	t.library = t.x.NewRegion()
 	if err := t.layOut(); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (t *Thread) finish() error {
 		return err
 	}
 	t.release()
-	if err := t.n.Barriers().Barrier(exitID, 0); err != nil {
+	if err := t.n.Layers().Barriers.Barrier(exitID, 0); err != nil {
 		return t.mismatch(err, exitID, barrier.Anonymous)
 	}
 	if t.status != 0 {
@@ -187,4 +187,4 @@ func (t *Thread) together(what string) {
 }
 
 // meet is a barrier that is not the program's.
-func (t *Thread) meet() { t.must(t.n.Barriers().Barrier(0, barrier.Anonymous)) }
+func (t *Thread) meet() { t.must(t.n.Layers().Barriers.Barrier(0, barrier.Anonymous)) }

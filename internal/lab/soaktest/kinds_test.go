@@ -198,7 +198,7 @@ var kinds = []kind{
 		if err := errors.Join(err, err2, s.SyncAll([]gas.Handle{h, g}), to.PutSliceNBI(s.Node, buf), s.SyncImplicit()); err != nil {
 			return err
 		}
-		x := s.Extended()
+		x := s.Layers().Extended
 		r, access := x.NewRegion(), x.NewRegion()
 		if err := errors.Join(r.GetNBI(to.Rank(), to.NLA(), buf), r.Sync(extended.All), x.BeginRegion(access),
 			access.PutNBI(to.Rank(), to.NLA(), buf)); err != nil {
@@ -288,7 +288,7 @@ var kinds = []kind{
 		_, err = a.Times(x)
 		b, err2 := a.Transpose()
 		m, err3 := dist.NewMatrix[int32](s.Node, s.name(), cols, 1+s.all.IntN(40), 3, 4)
-		bits, err4 := dist.NewBitmap(s.Node, s.all.IntN(1<<14), s.name())
+		bits, err4 := dist.NewBitmap(s.Node, s.name(), s.all.IntN(1<<14))
 		if err := errors.Join(err, err2, err3, err4); err != nil {
 			return err
 		}
