@@ -863,8 +863,8 @@ var mutants = []mutant{
 		name:   "region-child-failure-lost",
 		defect: "the failure of an implicit operation with a result is not told to its region",
 		file:   "extended/table.go", test: "conduits/sim ^TestConformance$/^layers$/^atomics$",
-		old: "\t\tif failure != nil {\n\t\t\tt.fail(p, failure)\n\t\t}\n\t\tp.left",
-		new: "\t\tp.left",
+		old: "\t\tif failure != nil {\n\t\t\tt.fail(p, failure)\n\t\t}\n\t\tif left := p.left",
+		new: "\t\tif left := p.left",
 	},
 	{
 		name:   "region-waits-for-reuse",
