@@ -41,6 +41,7 @@ type machine struct {
 	nextID  uint32
 	stats   Stats
 	grants  []Grant
+	words   []uint64 // of a request
 	spare   []*request
 	landed  []*flight
 	payload [][]byte // of messages that have been sent

@@ -33,31 +33,12 @@ func (m *machine) Receive(src int, payload, reply []byte) (b []byte, ok bool) {
 		return reply, false
 	}
 	m.stats.Served++
-	p := m.peer(src)
-	grants := m.grants[:0]
-	if code := m.exchange(p, h, rest); code != 0 {
-		m.stats.Violations++
-		for range h.pins {
-			grants = append(grants, Grant{NLA: code})
-		}
-	} else {
-		for i := range h.unpins {
-			m.unhold(m.own.find(word(rest, i)))
-		}
-		for i := range h.pins {
-			b := word(rest, h.unpins+i)
-			slot, g := m.hold(b)
-			if slot != 0 {
-				p.holds.change(b, slot)
-			} else {
-				p.holds.remove(b)
-			}
-			grants = append(grants, g)
-		}
+	words := m.words[:0]
+	for i := range h.unpins + h.pins {
+		words = append(words, word(rest, i))
 	}
-	m.grants = grants[:0]
-	reply = appendReply(reply, h, grants)
-	return reply, true
+	m.words = words
+	return appendReply(reply, h, m.trade(m.peer(src), h.digest, words[:h.unpins], words[h.unpins:])), true
 }
 
 // ReceiveMove is Receive for a move, which is answered by the words that it returns.
@@ -72,35 +53,41 @@ func (m *machine) ReceiveMove(src int, w move) (moved, bool) {
 		return moved{}, false
 	}
 	m.stats.Served++
-	return movedTo(w[moveID], m.exchangeOne(p, w)), true
+	words := m.words[:0]
+	if w[moveUnpin] > 0 {
+		words = append(words, uint64(w[moveUnpin]-1))
+	}
+	words = append(words, uint64(w[movePin]))
+	m.words = words
+	k := len(words) - 1
+	return movedTo(w[moveID], m.trade(p, w[moveDigest], words[:k], words[k:])[0]), true
 }
 
-// exchangeOne is exchange, and what follows it, for one bucket.
-func (m *machine) exchangeOne(p *peer, w move) Grant {
-	if w[moveDigest] != m.digest {
+// trade gives p firehoses to come in place of those to gone: a grant for each, or a
+// refusal's code.
+func (m *machine) trade(p *peer, digest uint32, gone, come []uint64) []Grant {
+	grants := m.grants[:0]
+	if code := m.exchange(p, digest, gone, come); code != 0 {
 		m.stats.Violations++
-		return Grant{NLA: refusedDisagree}
+		for range come {
+			grants = append(grants, Grant{NLA: code})
+		}
+	} else {
+		for _, b := range gone {
+			m.unhold(m.own.find(b))
+		}
+		for _, b := range come {
+			slot, g := m.hold(b)
+			if slot != 0 {
+				p.holds.change(b, slot)
+			} else {
+				p.holds.remove(b)
+			}
+			grants = append(grants, g)
+		}
 	}
-	pin, held := uint64(w[movePin]), p.holds.n
-	gone := uint32(0)
-	if w[moveUnpin] > 0 {
-		held--
-		gone = p.holds.find(uint64(w[moveUnpin] - 1))
-	}
-	if again := w[moveUnpin] > 0 && uint64(w[moveUnpin]-1) == pin; gone == 0 && w[moveUnpin] > 0 || held >= m.l.Share ||
-		pin > ^uint64(0)>>m.shift || !again && p.holds.find(pin) != 0 {
-		m.stats.Violations++
-		return Grant{NLA: refusedRule}
-	}
-	if gone != 0 {
-		p.holds.remove(uint64(w[moveUnpin] - 1))
-		m.unhold(gone)
-	}
-	i, g := m.hold(pin)
-	if i != 0 {
-		p.holds.set(pin, i)
-	}
-	return g
+	m.grants = grants[:0]
+	return grants
 }
 
 // unassigned stands in peer.holds for the slot of a bucket that is about to be held.
@@ -109,33 +96,38 @@ const unassigned = ^uint32(0)
 // exchange enters in p.holds what a request gives up and asks for. A rank gives
 // up what it holds, asks for what it does not hold, and keeps to its share; or
 // nothing changes and the answer says why.
-func (m *machine) exchange(p *peer, h head, rest []byte) segment.NLA {
-	if h.digest != m.digest {
+func (m *machine) exchange(p *peer, digest uint32, gone, come []uint64) segment.NLA {
+	if digest != m.digest {
 		return refusedDisagree
 	}
-	if h.pins > m.l.maxBuckets || h.unpins > p.holds.n || p.holds.n-h.unpins+h.pins > m.l.Share {
+	if len(come) > m.l.maxBuckets || len(gone) > p.holds.n || p.holds.n-len(gone)+len(come) > m.l.Share {
 		return refusedRule
 	}
-	for i := range h.unpins + h.pins {
-		b := word(rest, i)
-		held := p.holds.find(b) != 0
-		if held != (i < h.unpins) || b > ^uint64(0)>>m.shift {
-			for i--; i >= 0; i-- { // as it was
-				if b := word(rest, i); i < h.unpins {
-					p.holds.set(b, m.own.find(b))
-				} else {
-					p.holds.remove(b)
-				}
-			}
+	for i, b := range gone {
+		if p.holds.find(b) == 0 {
+			p.restore(&m.own, gone[:i], nil)
 			return refusedRule
 		}
-		if held {
-			p.holds.remove(b)
-		} else {
-			p.holds.set(b, unassigned)
+		p.holds.remove(b)
+	}
+	for i, b := range come {
+		if p.holds.find(b) != 0 || b > ^uint64(0)>>m.shift {
+			p.restore(&m.own, gone, come[:i])
+			return refusedRule
 		}
+		p.holds.set(b, unassigned)
 	}
 	return 0
+}
+
+// restore undoes what exchange has entered.
+func (p *peer) restore(own *table, gone, come []uint64) {
+	for _, b := range come {
+		p.holds.remove(b)
+	}
+	for _, b := range gone {
+		p.holds.set(b, own.find(b))
+	}
 }
 
 // hold gives a peer a firehose to a bucket of this rank: its slot, which is to be
