@@ -16,9 +16,10 @@ func WithoutSubreaper() (undo func()) {
 	return func() { setSubreaper = was }
 }
 
-// WithOutputLimit has launchers wait so long for readers of their output until undo.
+// WithOutputLimit has launchers wait so long for readers of their output, and for hosts that
+// clean up, until undo.
 func WithOutputLimit(d time.Duration) (undo func()) {
-	was := outputLimit
-	outputLimit = d
-	return func() { outputLimit = was }
+	output, bye := outputLimit, byeLimit
+	outputLimit, byeLimit = d, d
+	return func() { outputLimit, byeLimit = output, bye }
 }

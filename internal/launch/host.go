@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	byeLimit  = 15 * time.Second // for a deputy to clean up
 	exitLimit = 2 * time.Second  // for it, or ssh, to end after that
 	killLimit = 10 * time.Second // for a host to report that killed ranks have ended
 
@@ -35,6 +34,9 @@ const (
 	// other side takes that goes on at the same time.
 	pulseAnswer = pulse * 3 / 2
 )
+
+// byeLimit is how long a deputy has to clean up.
+var byeLimit = 15 * time.Second
 
 // A host is the launcher's side of one placement: a deputy there starts its ranks and
 // reports what becomes of them.
@@ -360,10 +362,10 @@ func (h *host) stop() {
 		select {
 		case f := <-h.bye:
 			if len(f.nums) > 0 && f.nums[0] > 0 && h.j.Verbose {
-				h.j.log.printf("gasrun: killed %d processes that ranks had left behind%s", f.nums[0], h.on())
+				h.j.log.printf("gasrun: killed %d processes that ranks had left behind%s", f.nums[0], on(h.label))
 			}
 			for _, pid := range f.nums[min(1, len(f.nums)):] {
-				h.j.log.printf("gasrun: process %d of the job%s does not die", pid, h.on())
+				h.j.log.printf("gasrun: process %d of the job%s does not die", pid, on(h.label))
 			}
 		case <-h.failed:
 		case <-awake.After(byeLimit):
@@ -383,14 +385,6 @@ func (h *host) stop() {
 		<-h.silent
 	}
 	h.unused()
-}
-
-// on says where the host is, if that is not this process.
-func (h *host) on() string {
-	if h.own {
-		return ""
-	}
-	return " on " + h.label
 }
 
 // unused ends the streams of a host that has never been heard of.

@@ -671,31 +671,38 @@ func TestIncompleteFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadOutput: a job that is told to end does so although nothing takes its output.
+// TestUnreadOutput: a job that is told to end does so although nothing takes its output, of
+// this machine and on hosts.
 func TestUnreadOutput(t *testing.T) {
 	defer launch.WithOutputLimit(time.Millisecond)()
-	full := make(chan struct{})
-	defer close(full)
-	sig := make(chan os.Signal, 1)
-	stuck := writerFunc(func(b []byte) (int, error) {
-		select {
-		case sig <- syscall.SIGTERM:
-		default:
-		}
-		<-full
-		return len(b), nil
-	})
-	var log bytes.Buffer
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := launch.Run(t.Context(), launch.Config{
-		Size: 2, Program: self, Args: []string{"0"}, Env: []string{"ARGONTEST_JOB=ring"}, Segment: 1 << 20,
-		KillGrace: never, Stdout: stuck, Log: &log, Signals: sig,
-	})
-	if res.Status != 143 || res.Unread || err == nil || !strings.Contains(log.String(), "nothing reads the output") {
-		t.Errorf("status %d, %v, unread %v, log %q", res.Status, err, res.Unread, log.String())
+	for _, hosts := range []bool{false, true} {
+		full := make(chan struct{})
+		defer close(full)
+		sig := make(chan os.Signal, 1)
+		stuck := writerFunc(func(b []byte) (int, error) {
+			select {
+			case sig <- syscall.SIGTERM:
+			default:
+			}
+			<-full
+			return len(b), nil
+		})
+		var log safe
+		c := launch.Config{
+			Size: 2, Program: self, Args: []string{"0"}, Env: []string{"ARGONTEST_JOB=ring"}, Segment: 1 << 20,
+			KillGrace: never, Stdout: stuck, Log: &log, Signals: sig,
+		}
+		if hosts {
+			onTwo(t, &c, true, 1)
+		}
+		res, err := launch.Run(t.Context(), c)
+		if res.Status != 143 || res.Unread || err == nil || !strings.Contains(log.String(), "nothing reads the output") {
+			t.Errorf("on hosts %v: status %d, %v, unread %v, log %q", hosts, res.Status, err, res.Unread, log.String())
+		}
 	}
 }
 

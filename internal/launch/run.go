@@ -64,13 +64,19 @@ type RankError struct {
 
 // Error names the rank, its process and the cause.
 func (e *RankError) Error() string {
-	if e.Rank < 0 {
-		return fmt.Sprintf("the simulated job (pid %d) %s", e.Pid, e.Cause)
+	name := "the simulated job"
+	if e.Rank >= 0 {
+		name = fmt.Sprintf("rank %d", e.Rank)
 	}
-	if e.Host != "" {
-		return fmt.Sprintf("rank %d (pid %d on %s) %s", e.Rank, e.Pid, e.Host, e.Cause)
+	return fmt.Sprintf("%s (pid %d%s) %s", name, e.Pid, on(e.Host), e.Cause)
+}
+
+// on is where a host of that name is, in messages; "" is this machine.
+func on(host string) string {
+	if host == "" {
+		return ""
 	}
-	return fmt.Sprintf("rank %d (pid %d) %s", e.Rank, e.Pid, e.Cause)
+	return " on " + host
 }
 
 // Is makes errors.Is(err, errs.ErrPeer) hold.
@@ -292,15 +298,20 @@ func (j *job) started(r, pid, cpu int) {
 		if cpu >= 0 {
 			at = fmt.Sprintf(" on processor %d", cpu)
 		}
-		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, j.ranks[r].host.on(), at)
+		j.log.printf("gasrun: %s is pid %d%s%s", j.name(r), pid, on(j.ranks[r].host.label), at)
 	}
+}
+
+// who is rank r with its process, in messages.
+func (j *job) who(r int) string {
+	return fmt.Sprintf("%s (pid %d%s)", j.name(r), j.ranks[r].Pid, on(j.ranks[r].host.label))
 }
 
 // announceFrozen says which ranks wait for a debugger.
 func (j *job) announceFrozen() {
 	for _, r := range j.Freeze {
 		if pid := j.ranks[r].Pid; !j.Quiet {
-			j.log.printf("gasrun: rank %d (pid %d%s) stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", r, pid, j.ranks[r].host.on(), pid, pid, pid)
+			j.log.printf("gasrun: %s stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", j.who(r), pid, pid, pid)
 		}
 	}
 }
@@ -741,7 +752,7 @@ func (j *job) result() (Result, error) {
 		res.Ranks[r] = rk.Rank
 		attached = attached || rk.State != Starting
 		if j.Verbose {
-			j.log.printf("gasrun: %s (pid %d%s) ended with status %d, %v, %v of processor time", j.name(r), rk.Pid, j.ranks[r].host.on(), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
+			j.log.printf("gasrun: %s ended with status %d, %v, %v of processor time", j.who(r), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
 	}
 	if j.exit != nil {

@@ -104,7 +104,7 @@ func (j *job) tellStill(w *stillWatch, seen map[int]process) {
 		if kind == notAttached {
 			key = fmt.Sprintf("%s for %v while others have, and its process is %s", kind, last, p.describe())
 		}
-		lines[key] = append(lines[key], fmt.Sprintf("%s (pid %d%s)", j.name(r), p.pid, j.ranks[r].host.on()))
+		lines[key] = append(lines[key], fmt.Sprintf("%s (pid %d%s)", j.name(r), p.pid, on(j.ranks[r].host.label))) // p may stand behind a wrapper
 		if p.stopped() {
 			help[key] = fmt.Sprintf(" (state %c: kill -CONT lets it go on)", p.state)
 		} else if p.state == 'D' {
