@@ -40,7 +40,7 @@ type exit struct {
 // Exit is exit: it ends the thread's main.
 func (c *C) Exit(status int32) { panic(exit{status: status}) }
 
-// Abort is abort.
+// Abort is abort (C99, 7.20.4.1).
 func (c *C) Abort() {
 	c.Flush()
 	fmt.Fprintln(os.Stderr, "aborted")
@@ -81,7 +81,7 @@ func (c *C) Rand() int32 {
 	return int32(c.seed >> 33)
 }
 
-// Srand is srand.
+// Srand is srand (C99, 7.20.2.2).
 func (c *C) Srand(seed uint32) { c.seed = uint64(seed) }
 
 // next48 is the next number of drand48 and its kin, of 48 bits, as POSIX has it.
@@ -90,38 +90,38 @@ func (c *C) next48() uint64 {
 	return c.rand48
 }
 
-// Drand48 is drand48.
+// Drand48 is drand48 (POSIX).
 func (c *C) Drand48() float64 { return float64(c.next48()) / (1 << 48) }
 
-// Lrand48 is lrand48.
+// Lrand48 is lrand48 (POSIX).
 func (c *C) Lrand48() int64 { return int64(c.next48() >> 17) }
 
-// Srand48 is srand48.
+// Srand48 is srand48 (POSIX).
 func (c *C) Srand48(seed int64) { c.rand48 = uint64(uint32(seed))<<16 | 0x330e }
 
-// Abs is abs.
+// Abs is abs (C99, 7.20.6.1).
 func (c *C) Abs(v int32) int32 { return max(v, -v) }
 
-// Labs is labs.
+// Labs is labs (C99, 7.20.6.1).
 func (c *C) Labs(v int64) int64 { return max(v, -v) }
 
-// Llabs is llabs.
+// Llabs is llabs (C99, 7.20.6.1).
 func (c *C) Llabs(v int64) int64 { return max(v, -v) }
 
-// Ldexp is ldexp.
+// Ldexp is ldexp (C99, 7.12.6.6).
 func (c *C) Ldexp(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
 
-// Scalbn is scalbn.
+// Scalbn is scalbn (C99, 7.12.6.13).
 func (c *C) Scalbn(f float64, n int32) float64 { return math.Ldexp(f, int(n)) }
 
-// Frexp is frexp.
+// Frexp is frexp (C99, 7.12.6.4).
 func (c *C) Frexp(f float64, n *int32) float64 {
 	f, e := math.Frexp(f)
 	*n = int32(e)
 	return f
 }
 
-// Modf is modf.
+// Modf is modf (C99, 7.12.6.12).
 func (c *C) Modf(f float64, whole *float64) float64 {
 	*whole = math.Trunc(f)
 	if math.IsInf(f, 0) {
@@ -130,22 +130,22 @@ func (c *C) Modf(f float64, whole *float64) float64 {
 	return math.Copysign(f-*whole, f)
 }
 
-// Ilogb is ilogb.
+// Ilogb is ilogb (C99, 7.12.6.5).
 func (c *C) Ilogb(f float64) int32 { return int32(max(math.Ilogb(f), math.MinInt32)) }
 
-// Lround is lround.
+// Lround is lround (C99, 7.12.9.7).
 func (c *C) Lround(f float64) int64 { return int64(math.Round(f)) }
 
-// Llround is llround.
+// Llround is llround (C99, 7.12.9.7).
 func (c *C) Llround(f float64) int64 { return int64(math.Round(f)) }
 
-// Lrint is lrint.
+// Lrint is lrint (C99, 7.12.9.5).
 func (c *C) Lrint(f float64) int64 { return int64(math.RoundToEven(f)) }
 
-// Llrint is llrint.
+// Llrint is llrint (C99, 7.12.9.5).
 func (c *C) Llrint(f float64) int64 { return int64(math.RoundToEven(f)) }
 
-// Lgamma is lgamma.
+// Lgamma is lgamma (C99, 7.12.8.3).
 func Lgamma(f float64) float64 {
 	v, _ := math.Lgamma(f)
 	return v
@@ -173,7 +173,7 @@ func (c *C) Gettimeofday(p, zone unsafe.Pointer) int32 {
 	return 0
 }
 
-// Getenv is getenv.
+// Getenv is getenv (C99, 7.20.4.5).
 func (c *C) Getenv(name *int8) *int8 {
 	v, ok := os.LookupEnv(string(text(name)))
 	if !ok {

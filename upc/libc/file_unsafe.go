@@ -139,7 +139,7 @@ func (c *C) Finish() {
 // Stdin is stdin. Under gasrun rank 0 has it.
 func (c *C) Stdin() unsafe.Pointer { return unsafe.Pointer(stdin) }
 
-// Fopen is fopen.
+// Fopen is fopen (C99, 7.19.5.3).
 func (c *C) Fopen(name, mode *int8) unsafe.Pointer {
 	m := string(text(mode))
 	flags, ok := map[byte]int{'r': os.O_RDONLY, 'w': os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 'a': os.O_WRONLY | os.O_CREATE | os.O_APPEND}[(m + " ")[0]]
@@ -163,7 +163,7 @@ func (c *C) Fopen(name, mode *int8) unsafe.Pointer {
 	return p
 }
 
-// Fclose is fclose.
+// Fclose is fclose (C99, 7.19.5.1).
 func (c *C) Fclose(p unsafe.Pointer) int32 {
 	s, done := find(p)
 	if s == nil {
@@ -186,7 +186,7 @@ func (c *C) Fclose(p unsafe.Pointer) int32 {
 
 const eof = -1 // EOF
 
-// Fgetc is fgetc.
+// Fgetc is fgetc (C99, 7.19.7.1).
 func (c *C) Fgetc(p unsafe.Pointer) int32 {
 	s, done := find(p)
 	defer done()
@@ -200,13 +200,13 @@ func (c *C) Fgetc(p unsafe.Pointer) int32 {
 	return int32(b)
 }
 
-// Getc is getc.
+// Getc is getc (C99, 7.19.7.5).
 func (c *C) Getc(p unsafe.Pointer) int32 { return c.Fgetc(p) }
 
-// Getchar is getchar.
+// Getchar is getchar (C99, 7.19.7.6).
 func (c *C) Getchar() int32 { return c.Fgetc(c.Stdin()) }
 
-// Ungetc is ungetc.
+// Ungetc is ungetc (C99, 7.19.7.11).
 func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
 	s, done := find(p)
 	defer done()
@@ -217,7 +217,7 @@ func (c *C) Ungetc(ch int32, p unsafe.Pointer) int32 {
 	return int32(byte(ch))
 }
 
-// Fgets is fgets.
+// Fgets is fgets (C99, 7.19.7.2).
 func (c *C) Fgets(dst *int8, size int32, p unsafe.Pointer) *int8 {
 	s, done := find(p)
 	defer done()
@@ -242,16 +242,16 @@ func (c *C) Fgets(dst *int8, size int32, p unsafe.Pointer) *int8 {
 	return dst
 }
 
-// Fputc is fputc.
+// Fputc is fputc (C99, 7.19.7.3).
 func (c *C) Fputc(ch int32, p unsafe.Pointer) int32 {
 	c.writeTo(p, []byte{byte(ch)})
 	return int32(byte(ch))
 }
 
-// Putc is putc.
+// Putc is putc (C99, 7.19.7.8).
 func (c *C) Putc(ch int32, p unsafe.Pointer) int32 { return c.Fputc(ch, p) }
 
-// Fread is fread.
+// Fread is fread (C99, 7.19.8.1).
 func (c *C) Fread(dst unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
 	s, done := find(p)
 	defer done()
@@ -272,27 +272,27 @@ func (c *C) Fread(dst unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
 	return uint64(got+k) / size
 }
 
-// Fwrite is fwrite.
+// Fwrite is fwrite (C99, 7.19.8.2).
 func (c *C) Fwrite(src unsafe.Pointer, size, n uint64, p unsafe.Pointer) uint64 {
 	c.writeTo(p, bytesAt(src, size*n))
 	return n
 }
 
-// Feof is feof.
+// Feof is feof (C99, 7.19.10.2).
 func (c *C) Feof(p unsafe.Pointer) int32 {
 	s, done := find(p)
 	defer done()
 	return Bool(s != nil && s.eof)
 }
 
-// Ferror is ferror.
+// Ferror is ferror (C99, 7.19.10.3).
 func (c *C) Ferror(p unsafe.Pointer) int32 {
 	s, done := find(p)
 	defer done()
 	return Bool(s != nil && s.bad)
 }
 
-// Fseek is fseek.
+// Fseek is fseek (C99, 7.19.9.2).
 func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
 	s, done := find(p)
 	defer done()
@@ -308,7 +308,7 @@ func (c *C) Fseek(p unsafe.Pointer, offset int64, whence int32) int32 {
 	return 0
 }
 
-// Ftell is ftell.
+// Ftell is ftell (C99, 7.19.9.4).
 func (c *C) Ftell(p unsafe.Pointer) int64 {
 	s, done := find(p)
 	defer done()
@@ -324,10 +324,10 @@ func (c *C) Ftell(p unsafe.Pointer) int64 {
 	return at
 }
 
-// Rewind is rewind.
+// Rewind is rewind (C99, 7.19.9.5).
 func (c *C) Rewind(p unsafe.Pointer) { c.Fseek(p, 0, io.SeekStart) }
 
-// Remove is remove.
+// Remove is remove (C99, 7.19.4.1).
 func (c *C) Remove(name *int8) int32 {
 	if os.Remove(string(text(name))) != nil {
 		return eof
@@ -335,7 +335,7 @@ func (c *C) Remove(name *int8) int32 {
 	return 0
 }
 
-// Fscanf is fscanf.
+// Fscanf is fscanf (C99, 7.19.6.2).
 func (c *C) Fscanf(p unsafe.Pointer, f *int8, args ...any) int32 {
 	s, done := find(p)
 	defer done()
@@ -345,10 +345,10 @@ func (c *C) Fscanf(p unsafe.Pointer, f *int8, args ...any) int32 {
 	return scan(s, string(text(f)), args)
 }
 
-// Scanf is scanf.
+// Scanf is scanf (C99, 7.19.6.4).
 func (c *C) Scanf(f *int8, args ...any) int32 { return c.Fscanf(c.Stdin(), f, args...) }
 
-// Sscanf is sscanf.
+// Sscanf is sscanf (C99, 7.19.6.7).
 func (c *C) Sscanf(s, f *int8, args ...any) int32 {
 	return scan(strings.NewReader(string(text(s))), string(text(f)), args)
 }

@@ -80,7 +80,7 @@ func blockSize(what string, p unsafe.Pointer) uint64 {
 // Malloc is malloc. The memory is not cleared.
 func (c *C) Malloc(size uint64) unsafe.Pointer { return allocate(max(size, 1)) }
 
-// Calloc is calloc.
+// Calloc is calloc (C99, 7.20.3.1).
 func (c *C) Calloc(n, size uint64) unsafe.Pointer {
 	if size != 0 && n > heapSize/size {
 		return nil
@@ -92,7 +92,7 @@ func (c *C) Calloc(n, size uint64) unsafe.Pointer {
 	return p
 }
 
-// Realloc is realloc.
+// Realloc is realloc (C99, 7.20.3.4).
 func (c *C) Realloc(p unsafe.Pointer, size uint64) unsafe.Pointer {
 	if p == nil {
 		return c.Malloc(size)
@@ -106,7 +106,7 @@ func (c *C) Realloc(p unsafe.Pointer, size uint64) unsafe.Pointer {
 	return q
 }
 
-// Free is free.
+// Free is free (C99, 7.20.3.2).
 func (c *C) Free(p unsafe.Pointer) {
 	if p == nil {
 		return
@@ -263,10 +263,10 @@ func (c *C) Memcpy(dst, src unsafe.Pointer, n uint64) unsafe.Pointer {
 	return dst
 }
 
-// Memmove is memmove.
+// Memmove is memmove (C99, 7.21.2.2).
 func (c *C) Memmove(dst, src unsafe.Pointer, n uint64) unsafe.Pointer { return c.Memcpy(dst, src, n) }
 
-// Memset is memset.
+// Memset is memset (C99, 7.21.6.1).
 func (c *C) Memset(p unsafe.Pointer, v int32, n uint64) unsafe.Pointer {
 	b := bytesAt(p, n)
 	for i := range b {
@@ -326,7 +326,7 @@ func (c *C) Bsearch(key, p unsafe.Pointer, n, size uint64, cmp func(a, b unsafe.
 	return nil
 }
 
-// Memchr is memchr.
+// Memchr is memchr (C99, 7.21.5.1).
 func (c *C) Memchr(p unsafe.Pointer, ch int32, n uint64) unsafe.Pointer {
 	for i := range n {
 		if at := (*byte)(unsafe.Add(p, i)); *at == byte(ch) {
@@ -336,7 +336,7 @@ func (c *C) Memchr(p unsafe.Pointer, ch int32, n uint64) unsafe.Pointer {
 	return nil
 }
 
-// Strchr is strchr.
+// Strchr is strchr (C99, 7.21.5.2).
 func (c *C) Strchr(s *int8, ch int32) *int8 {
 	for ; ; s = At(s, 1) {
 		if *s == int8(ch) {
@@ -348,7 +348,7 @@ func (c *C) Strchr(s *int8, ch int32) *int8 {
 	}
 }
 
-// Strrchr is strrchr.
+// Strrchr is strrchr (C99, 7.21.5.5).
 func (c *C) Strrchr(s *int8, ch int32) *int8 {
 	var last *int8
 	for ; ; s = At(s, 1) {

@@ -26,10 +26,10 @@ func newFile(fd int32) *File {
 	return f
 }
 
-// Stdout is stdout.
+// Stdout is stdout (C99, 7.19.1).
 func (c *C) Stdout() unsafe.Pointer { return unsafe.Pointer(stdout) }
 
-// Stderr is stderr.
+// Stderr is stderr (C99, 7.19.1).
 func (c *C) Stderr() unsafe.Pointer { return unsafe.Pointer(stderr) }
 
 // write prints: standard output is written line by line.
@@ -51,7 +51,7 @@ func (c *C) Flush() {
 // Printf is printf. The arguments are of Go's types for those of C.
 func (c *C) Printf(f *int8, args ...any) int32 { return c.print(c.format(f, listed(args))) }
 
-// Vprintf is vprintf.
+// Vprintf is vprintf (C99, 7.19.6.10).
 func (c *C) Vprintf(f *int8, args *uint64) int32 { return c.print(c.format(f, pushed(args))) }
 
 func (c *C) print(s []byte) int32 {
@@ -59,12 +59,12 @@ func (c *C) print(s []byte) int32 {
 	return int32(len(s))
 }
 
-// Fprintf is fprintf.
+// Fprintf is fprintf (C99, 7.19.6.1).
 func (c *C) Fprintf(to unsafe.Pointer, f *int8, args ...any) int32 {
 	return c.printTo(to, c.format(f, listed(args)))
 }
 
-// Vfprintf is vfprintf.
+// Vfprintf is vfprintf (C99, 7.19.6.8).
 func (c *C) Vfprintf(to unsafe.Pointer, f *int8, args *uint64) int32 {
 	return c.printTo(to, c.format(f, pushed(args)))
 }
@@ -88,22 +88,22 @@ func (c *C) writeTo(to unsafe.Pointer, s []byte) {
 	c.write(s)
 }
 
-// Sprintf is sprintf.
+// Sprintf is sprintf (C99, 7.19.6.6).
 func (c *C) Sprintf(dst *int8, f *int8, args ...any) int32 {
 	return c.storeWithin(dst, math.MaxUint64, c.format(f, listed(args)))
 }
 
-// Vsprintf is vsprintf.
+// Vsprintf is vsprintf (C99, 7.19.6.13).
 func (c *C) Vsprintf(dst *int8, f *int8, args *uint64) int32 {
 	return c.storeWithin(dst, math.MaxUint64, c.format(f, pushed(args)))
 }
 
-// Snprintf is snprintf.
+// Snprintf is snprintf (C99, 7.19.6.5).
 func (c *C) Snprintf(dst *int8, size uint64, f *int8, args ...any) int32 {
 	return c.storeWithin(dst, size, c.format(f, listed(args)))
 }
 
-// Vsnprintf is vsnprintf.
+// Vsnprintf is vsnprintf (C99, 7.19.6.12).
 func (c *C) Vsnprintf(dst *int8, size uint64, f *int8, args *uint64) int32 {
 	return c.storeWithin(dst, size, c.format(f, pushed(args)))
 }
@@ -116,25 +116,25 @@ func (c *C) storeWithin(dst *int8, size uint64, s []byte) int32 {
 	return int32(len(s))
 }
 
-// Puts is puts.
+// Puts is puts (C99, 7.19.7.10).
 func (c *C) Puts(s *int8) int32 {
 	c.write(append(append([]byte(nil), text(s)...), '\n'))
 	return 1
 }
 
-// Fputs is fputs.
+// Fputs is fputs (C99, 7.19.7.4).
 func (c *C) Fputs(s *int8, to unsafe.Pointer) int32 {
 	c.writeTo(to, text(s))
 	return 1
 }
 
-// Putchar is putchar.
+// Putchar is putchar (C99, 7.19.7.9).
 func (c *C) Putchar(ch int32) int32 {
 	c.write([]byte{byte(ch)})
 	return ch
 }
 
-// Fflush is fflush.
+// Fflush is fflush (C99, 7.19.5.2).
 func (c *C) Fflush(p unsafe.Pointer) int32 {
 	c.Flush()
 	s, done := find(p)

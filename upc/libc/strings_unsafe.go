@@ -13,19 +13,19 @@ import (
 	"github.com/argon-go/argon/internal/bulk"
 )
 
-// Strlen is strlen.
+// Strlen is strlen (C99, 7.21.6.3).
 func (c *C) Strlen(s *int8) uint64 { return uint64(len(text(s))) }
 
-// Strcmp is strcmp.
+// Strcmp is strcmp (C99, 7.21.4.2).
 func (c *C) Strcmp(a, b *int8) int32 { return int32(bytes.Compare(text(a), text(b))) }
 
-// Strncmp is strncmp.
+// Strncmp is strncmp (C99, 7.21.4.4).
 func (c *C) Strncmp(a, b *int8, n uint64) int32 {
 	limit := int(min(n, math.MaxInt)) // behind which there need be no memory
 	return int32(bytes.Compare(textWithin(a, limit), textWithin(b, limit)))
 }
 
-// Memcmp is memcmp.
+// Memcmp is memcmp (C99, 7.21.4.1).
 func (c *C) Memcmp(a, b unsafe.Pointer, n uint64) int32 {
 	return int32(bytes.Compare(bytesAt(a, n), bytesAt(b, n)))
 }
@@ -36,26 +36,26 @@ func (c *C) store(dst *int8, s []byte) {
 	to[len(s)] = 0
 }
 
-// Strcpy is strcpy.
+// Strcpy is strcpy (C99, 7.21.2.3).
 func (c *C) Strcpy(dst, src *int8) *int8 {
 	c.store(dst, text(src))
 	return dst
 }
 
-// Strncpy is strncpy.
+// Strncpy is strncpy (C99, 7.21.2.4).
 func (c *C) Strncpy(dst, src *int8, n uint64) *int8 {
 	to := bytesAt(chars(dst), n)
 	bulk.Clear(to[bulk.Copy(to, textWithin(src, int(min(n, math.MaxInt)))):])
 	return dst
 }
 
-// Strcat is strcat.
+// Strcat is strcat (C99, 7.21.3.1).
 func (c *C) Strcat(dst, src *int8) *int8 {
 	c.store(At(dst, int64(len(text(dst)))), text(src))
 	return dst
 }
 
-// Strncat is strncat.
+// Strncat is strncat (C99, 7.21.3.2).
 func (c *C) Strncat(dst, src *int8, n uint64) *int8 {
 	c.store(At(dst, int64(len(text(dst)))), textWithin(src, int(min(n, math.MaxInt))))
 	return dst
@@ -71,13 +71,13 @@ func span(s, set *int8, in bool) int {
 	return n
 }
 
-// Strspn is strspn.
+// Strspn is strspn (C99, 7.21.5.6).
 func (c *C) Strspn(s, set *int8) uint64 { return uint64(span(s, set, true)) }
 
-// Strcspn is strcspn.
+// Strcspn is strcspn (C99, 7.21.5.3).
 func (c *C) Strcspn(s, set *int8) uint64 { return uint64(span(s, set, false)) }
 
-// Strpbrk is strpbrk.
+// Strpbrk is strpbrk (C99, 7.21.5.4).
 func (c *C) Strpbrk(s, set *int8) *int8 {
 	if s = At(s, span(s, set, false)); *s == 0 {
 		return nil
@@ -104,10 +104,10 @@ func (c *C) Strtok(s, set *int8) *int8 {
 	return s
 }
 
-// Strcasecmp is strcasecmp.
+// Strcasecmp is strcasecmp (POSIX).
 func (c *C) Strcasecmp(a, b *int8) int32 { return c.Strncasecmp(a, b, math.MaxInt) }
 
-// Strncasecmp is strncasecmp.
+// Strncasecmp is strncasecmp (POSIX).
 func (c *C) Strncasecmp(a, b *int8, n uint64) int32 {
 	limit := int(min(n, math.MaxInt))
 	x, y := textWithin(a, limit), textWithin(b, limit)
@@ -119,10 +119,10 @@ func (c *C) Strncasecmp(a, b *int8, n uint64) int32 {
 	return int32(cmp.Compare(len(x), len(y)))
 }
 
-// Strdup is strdup.
+// Strdup is strdup (POSIX).
 func (c *C) Strdup(s *int8) *int8 { return Str(string(text(s)) + "\x00") }
 
-// Strstr is strstr.
+// Strstr is strstr (C99, 7.21.5.7).
 func (c *C) Strstr(s, sub *int8) *int8 {
 	i := bytes.Index(text(s), text(sub))
 	if i < 0 {
@@ -188,19 +188,19 @@ func unsigned(u uint64, neg, over bool) uint64 {
 	return u
 }
 
-// Atoi is atoi.
+// Atoi is atoi (C99, 7.20.1.2).
 func (c *C) Atoi(s *int8) int32 { return int32(c.Atol(s)) }
 
-// Atol is atol.
+// Atol is atol (C99, 7.20.1.2).
 func (c *C) Atol(s *int8) int64 {
 	u, neg, _, _ := numberAt(text(s), 10)
 	return signed(u, neg)
 }
 
-// Atoll is atoll.
+// Atoll is atoll (C99, 7.20.1.2).
 func (c *C) Atoll(s *int8) int64 { return c.Atol(s) }
 
-// Strtol is strtol.
+// Strtol is strtol (C99, 7.20.1.4).
 func (c *C) Strtol(s *int8, end **int8, base int32) int64 {
 	u, neg, _, n := numberAt(text(s), int(base))
 	if end != nil {
@@ -209,13 +209,13 @@ func (c *C) Strtol(s *int8, end **int8, base int32) int64 {
 	return signed(u, neg)
 }
 
-// Strtoll is strtoll.
+// Strtoll is strtoll (C99, 7.20.1.4).
 func (c *C) Strtoll(s *int8, end **int8, base int32) int64 { return c.Strtol(s, end, base) }
 
-// Strtoull is strtoull.
+// Strtoull is strtoull (C99, 7.20.1.4).
 func (c *C) Strtoull(s *int8, end **int8, base int32) uint64 { return c.Strtoul(s, end, base) }
 
-// Strtof is strtof.
+// Strtof is strtof (C99, 7.20.1.3).
 func (c *C) Strtof(s *int8, end **int8) float32 { return float32(floating(s, end, 32)) }
 
 // Strtoul is strtoul: -1 is ULONG_MAX, as C has it.
@@ -227,7 +227,7 @@ func (c *C) Strtoul(s *int8, end **int8, base int32) uint64 {
 	return unsigned(u, neg, over)
 }
 
-// Strtod is strtod.
+// Strtod is strtod (C99, 7.20.1.3).
 func (c *C) Strtod(s *int8, end **int8) float64 { return floating(s, end, 64) }
 
 // floating is strtod of a number of so many bits.
@@ -262,7 +262,7 @@ func floating(s *int8, end **int8, bits int) float64 {
 	return f
 }
 
-// Atof is atof.
+// Atof is atof (C99, 7.20.1.1).
 func (c *C) Atof(s *int8) float64 { return c.Strtod(s, nil) }
 
 // is reports whether ch is a byte of set.
@@ -279,43 +279,43 @@ const (
 	spaces    = " \t\n\v\f\r"
 )
 
-// Isalpha is isalpha.
+// Isalpha is isalpha (C99, 7.4.1.2).
 func (c *C) Isalpha(ch int32) int32 { return is(ch, lower+upper) }
 
-// Isdigit is isdigit.
+// Isdigit is isdigit (C99, 7.4.1.5).
 func (c *C) Isdigit(ch int32) int32 { return is(ch, digits) }
 
-// Isalnum is isalnum.
+// Isalnum is isalnum (C99, 7.4.1.1).
 func (c *C) Isalnum(ch int32) int32 { return is(ch, lower+upper+digits) }
 
-// Isspace is isspace.
+// Isspace is isspace (C99, 7.4.1.10).
 func (c *C) Isspace(ch int32) int32 { return is(ch, spaces) }
 
-// Isupper is isupper.
+// Isupper is isupper (C99, 7.4.1.11).
 func (c *C) Isupper(ch int32) int32 { return is(ch, upper) }
 
-// Islower is islower.
+// Islower is islower (C99, 7.4.1.7).
 func (c *C) Islower(ch int32) int32 { return is(ch, lower) }
 
-// Isblank is isblank.
+// Isblank is isblank (C99, 7.4.1.3).
 func (c *C) Isblank(ch int32) int32 { return is(ch, " \t") }
 
-// Iscntrl is iscntrl.
+// Iscntrl is iscntrl (C99, 7.4.1.4).
 func (c *C) Iscntrl(ch int32) int32 { return Bool(ch >= 0 && ch < ' ' || ch == 127) }
 
-// Isgraph is isgraph.
+// Isgraph is isgraph (C99, 7.4.1.6).
 func (c *C) Isgraph(ch int32) int32 { return Bool(ch > ' ' && ch < 127) }
 
-// Isprint is isprint.
+// Isprint is isprint (C99, 7.4.1.8).
 func (c *C) Isprint(ch int32) int32 { return Bool(ch >= ' ' && ch < 127) }
 
-// Ispunct is ispunct.
+// Ispunct is ispunct (C99, 7.4.1.9).
 func (c *C) Ispunct(ch int32) int32 { return c.Isgraph(ch) &^ c.Isalnum(ch) }
 
-// Isxdigit is isxdigit.
+// Isxdigit is isxdigit (C99, 7.4.1.12).
 func (c *C) Isxdigit(ch int32) int32 { return is(ch, hexDigits) }
 
-// Toupper is toupper.
+// Toupper is toupper (C99, 7.4.2.2).
 func (c *C) Toupper(ch int32) int32 {
 	if c.Islower(ch) != 0 {
 		return ch - 'a' + 'A'
@@ -323,7 +323,7 @@ func (c *C) Toupper(ch int32) int32 {
 	return ch
 }
 
-// Tolower is tolower.
+// Tolower is tolower (C99, 7.4.2.1).
 func (c *C) Tolower(ch int32) int32 {
 	if c.Isupper(ch) != 0 {
 		return ch - 'A' + 'a'
