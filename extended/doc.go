@@ -188,9 +188,9 @@
 // Nothing goes on between calls: what waits for a firehose, or for credit to
 // bounce, goes on when a goroutine of the rank waits or polls by this package.
 //
-// What an owner conceals is refused from then on, with an error that matches
+// Memory that an owner conceals is refused from then on, with an error that matches
 // segment.ErrFault, and firehose.ErrNotExposed if nothing is exposed there at all;
-// so is what it has not granted. An access that is refused by a firehose asks the
+// so is memory that it has not granted. An access that is refused by a firehose asks the
 // owner once more, since firehoses may be older than what is there. A refusal may
 // come after a part of a large access has been done, and lists of addresses and
 // boxes are not checked as a whole: the owner checks. The same holds for

@@ -53,7 +53,7 @@ const (
 
 const stateShift = 4
 
-// What a completion does with an atomic's or a get's result.
+// resultKind is how a completion stores an atomic's or a get's result.
 type resultKind uint8
 
 const (

@@ -3,7 +3,7 @@
 // credit, in order for each rank, and says when the last answer has come. The owner's
 // side is the first three handlers below, the initiator's onBounced.
 //
-// What does not fit one message is moved by several. Arguments of the requests, the
+// An access that does not fit one message is moved by several. Arguments of the requests, the
 // first two of which come back with the reply:
 //
 //	0 index of the access, 1 its gen, 2..3 address
@@ -42,7 +42,7 @@ const (
 	bouncedArgs = 5
 )
 
-// What the owner says.
+// Answers of the owner.
 const (
 	bounceDone = iota
 	bounceNotExposed

@@ -462,7 +462,7 @@ const (
 // attempt pins all buckets or does nothing: no request holds some while it waits
 // for others.
 func (m *machine) attempt(p *peer, first uint64, count int, cookie uint64) outcome {
-	// What is missing, and what of the request itself must not be a victim.
+	// Buckets that are missing, and those of the request itself, which must not be victims.
 	absent, again, mine, waiting := 0, 0, 0, 0
 	for b := first; b < first+uint64(count); b++ {
 		i := p.t.find(b)

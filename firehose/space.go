@@ -233,7 +233,7 @@ func (s *Space) room(size uint64) (Addr, bool) {
 			}
 			a, i, k, wrapped = Addr(s.bucket), 0, 0, true
 		}
-		// What begins before the end of the gap and ends behind its begin is in
+		// A hold that begins before the end of the gap and ends behind its begin is in
 		// the way.
 		var h *hold
 		for ; i < len(v.starts) && v.starts[i] < a+Addr(size); i++ {

@@ -29,7 +29,7 @@ import (
 // like one that asks for one bucket. That of kind drop has nothing but a head, whose
 // number is that of a request of kind once that was granted, and is not answered.
 //
-// What moves one firehose, or attaches one, which is what most requests are for, is a
+// A request that moves or attaches one firehose, as most do, is a
 // short message instead, as its answer is between ranks in reach of load and store, where
 // it takes less time. The words of other answers are the bytes of a medium one.
 // See move and moved.

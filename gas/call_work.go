@@ -149,7 +149,7 @@ func (n *Node) pollWork() (ran int) {
 	if n.inHandler() {
 		return 0
 	}
-	// What it puts off itself is left for the next time.
+	// Work that it puts off itself is left for the next time.
 	for i := n.work.waiting.Load(); i > 0 && n.work.runOne(); i-- {
 		ran++
 	}

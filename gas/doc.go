@@ -47,7 +47,7 @@
 // the Ptr. Peers reach a part of it when its owner has granted it to them, which
 // takes a message the first time; what is used again and again stays granted, up to
 // Config.Pinnable (package firehose). [PtrTo] finds the Ptr for a Go pointer.
-// What the owner does with the slice is for the program to order, as below; it
+// The program orders the owner's own accesses to the slice, as below; it
 // must not write a Go pointer into it. Config.Large makes the whole segment such
 // memory, so that it can be as large as addresses reach.
 //

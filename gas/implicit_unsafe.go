@@ -10,8 +10,7 @@ import (
 )
 
 // Implicit operations end without a Handle each: SyncImplicit waits for all of them.
-// What is in reach of load and store is done when the call returns, and nothing is
-// under way then.
+// An operation on memory in reach of load and store is done when the call returns.
 
 // SyncImplicit waits until all implicit operations of this Node (the NBI forms) are
 // complete: what they stored is visible to all ranks, what they load has arrived. The

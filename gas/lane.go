@@ -28,7 +28,7 @@ func newNode(ep conduits.Endpoint, r *run) *Node {
 // Config.Lanes-1 of them, the Node that Run gives being the first lane; if none is free the
 // error matches ErrResource.
 //
-// What is begun by a lane is that lane's: Handles, of which Sync takes those of any lane,
+// Operations that a lane begins are that lane's: Handles, of which Sync takes those of any lane,
 // implicit operations, calls and their answers. Messages and calls of a lane run at the
 // same lane of the other rank, one at a time and in the order of one Node; those of
 // different lanes may run at once, also functions of RegisterCall. Barriers and

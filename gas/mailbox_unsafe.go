@@ -19,7 +19,7 @@ import (
 // would cost a message, or a round trip. Like collective calls it is used by one goroutine
 // of a rank at a time.
 //
-// What is pushed is kept until there is enough for a message to its rank, or until Flush, Sync
+// Items are kept until there are enough for a message to their rank, or until Flush, Sync
 // or Delete. The receiver's function runs inside of calls of the rank's mailboxes, on the goroutine
 // that makes them, and nowhere else: so it needs no lock for what that goroutine works on, may
 // use all operations but collective ones, and may push, to any mailbox. Those pushes never

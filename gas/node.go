@@ -46,7 +46,7 @@ type whole struct {
 	heapBase segment.NLA
 	large    bool // heapMem is mapped, and to be unmapped
 
-	// What is exposed, and what this rank and its peers have pinned.
+	// Exposed memory, and buckets that this rank and its peers have pinned.
 	space      *firehose.Space
 	cache      *firehose.Cache
 	registered registered

@@ -4,8 +4,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// What direct access refuses comes here: accesses outside the neighbourhood,
-// which the conduit carries, and those that are wrong.
+// Accesses that direct access refuses: those outside the neighbourhood, which the
+// conduit carries, and those that are wrong.
 
 func (n *Node) putBytesSlow(w uint64, src []byte) error {
 	if err := n.check("gas: Put", w, uint64(len(src))); err != nil {

@@ -8,7 +8,7 @@
 // items by destination, Send takes as many as the caller has collected itself. The
 // function runs on the goroutine that is in a call of this package, never in a handler, so
 // it may put, get and call, and needs no lock against what that goroutine does otherwise.
-// What it pushes is queued: it never waits for room, so memory grows by what functions push.
+// Its own items are queued: it never waits for room, so memory grows by what functions push.
 // A rank that pushes outside of them waits, and delivers meanwhile, while more than 64 KiB
 // of a box wait to be sent, and at most 64 KiB of a box are on the way to a rank, or wait
 // there to be handled.

@@ -14,7 +14,7 @@ type Party interface {
 	// on this rank: what it does next, something from another rank makes it do.
 	Flush() (idle bool, err error)
 	// Counts are how many messages this rank has sent so far, and how many it has handled.
-	// What a handled message caused to be sent is counted before it counts as handled.
+	// Messages that a handler caused are counted before its own counts as handled.
 	Counts() (sent, handled uint64)
 }
 
@@ -198,7 +198,7 @@ func (c *Endpoint) sync(id uint32, what string, parties []Party) error {
 				own.sent += s
 				own.handled += h
 			}
-			// What came after step had looked is not handled, and this rank not idle.
+			// A message that came after step had looked is not handled, and this rank not idle.
 			over, next, err := c.advance(idle && c.news.Load() == c.seen, own)
 			if over || err != nil {
 				return err

@@ -29,7 +29,7 @@ func (c *Endpoint) useCard() {
 	}
 }
 
-// What a rank brings to the barrier is a hash of its call, above the rank's number in
+// A rank brings to the barrier a hash of its call, above the rank's number in
 // callRank bits. So the least and the greatest of all ranks are of the same call, or of two
 // ranks whose calls differ.
 const callRank = maxDistance

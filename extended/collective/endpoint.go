@@ -82,7 +82,7 @@ type Endpoint struct {
 	seq  uint32      // number of the call under way, or of the last one
 	call call
 	past []call // the last ones, at most historyLen; see history
-	// What there is with partners, of those that something was heard of or that are
+	// links has the transfers with each partner that something was heard of or that is
 	// waited for (see link). Most ranks of a tree are leaves and have one or two.
 	links links
 
@@ -90,7 +90,7 @@ type Endpoint struct {
 
 	broken error  // calls did not match; all later ones fail
 	fault  *fault // which; nil as long as broken is
-	// What the call waits for, for diagnosis.
+	// The peer and place that the call waits for, for diagnosis.
 	waitPeer  int32
 	ahead     uint32 // the latest call that a rank waits for this one in, of those not made when it said so; with phases
 	waiting   bool

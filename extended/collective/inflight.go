@@ -48,8 +48,8 @@ type op struct {
 	queued  bool          // under engine.mu, like running
 	running bool          // its stages are being taken
 
-	// What follows is for the goroutine that takes stages, and before state is opGoing for
-	// that which begins the call.
+	// The fields below belong to the goroutine that takes stages, and before state is opGoing
+	// to that which begins the call.
 	stages  []stage
 	next    int  // of stages
 	more    bool // there is another list of them
@@ -376,7 +376,7 @@ func (g *engine) tell(r *report) bool {
 	return true
 }
 
-// What a stage came to.
+// Results of a stage.
 const (
 	stageDone = iota
 	stageWaits

@@ -69,6 +69,6 @@ func (c *Endpoint) stands(f *fault) bool {
 		return false
 	}
 	return c.seq == f.seq && c.call == f.callB ||
-		// What it waits for at the slots may be that all come to the call before.
+		// It may wait at the slots for all to come to the call before.
 		c.shared != nil && c.shared.now.g != nil && c.shared.now.word == wordOf(f.seq, f.callB)
 }
