@@ -2,7 +2,7 @@ package conduits
 
 import "github.com/argon-go/argon/segment"
 
-// What follows are capabilities: what a Transport may do beyond its own methods, as
+// Capabilities are abilities of a Transport beyond its own methods, as
 // interfaces that it implements or does not. Package adapt asks for each in its own
 // Attach, for Direct before that of the Transport, and has its own way of doing it
 // otherwise. A

@@ -1,7 +1,7 @@
 package conduits
 
-// What a card, and the switches that join cards, may do for all ranks of a job at once is
-// two capabilities of an Endpoint: [BarrierUnit] and [Multicaster]. The layers ask for
+// The services of a card, and of the switches that join cards, for all ranks of a job at once
+// are two capabilities of an Endpoint: [BarrierUnit] and [Multicaster]. The layers ask for
 // them and have their own ways by messages otherwise. An Endpoint has them on all ranks of
 // a job or on none.
 

@@ -13,7 +13,7 @@ const TransportWords = MaxWords + 5
 // Transport is one rank's access to a network that knows nothing of credits,
 // atomics, handlers or parking: what the author of a conduit writes. Package adapt
 // makes the [Endpoint] of it that the layers above use; package loop is one to read.
-// What it can do beyond this it says by the interfaces of capabilities.go.
+// Further abilities are the interfaces of capabilities.go.
 //
 // # Calls
 //

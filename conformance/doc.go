@@ -41,7 +41,7 @@
 // A random program that fails is made short and printed as a test that calls
 // [Replay].
 //
-// What is lost (a message, a completion, credit, a wake-up) shows as a job that
+// A loss (of a message, a completion, credit, a wake-up) shows as a job that
 // hangs. When nothing has moved for -conformance.patience, or when the test's time
 // (go test -timeout) is nearly over, the job is ended by Fail, and the check says
 // what each rank was waiting for. If Fail does not end it, its goroutines are

@@ -21,7 +21,7 @@
 //     Transport; wakes of other ranks are messages.
 //   - Handlers: which goroutine polls, replies before requests inside a handler.
 //
-// What a Transport has a capability for (package conduits, capabilities.go) is left to
+// Work that a Transport has a capability for (package conduits, capabilities.go) is left to
 // it; docs/capabilities.md has the table of them.
 //
 // # Messages

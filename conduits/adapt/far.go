@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// What follows makes an Endpoint the part of another conduit that reaches all ranks: a
+// The methods of this file make an Endpoint the part of another conduit that reaches all ranks: a
 // conduits.FarEndpoint but for AtEnd and Board, which only the Transport's package knows.
 
 // over is memory that AttachOver was given.

@@ -590,7 +590,7 @@ func (e *Endpoint) Poll() int {
 	n := 0
 	for some := e.receive(); some && n < batch && e.poller.CompareAndSwap(0, sys.Goroutine()); some = e.pending() {
 		n += e.run(batch-n, false)
-		// What another goroutine has received meanwhile, and could not run, is ours.
+		// This goroutine runs messages that another one has received meanwhile and could not run.
 		e.poller.Store(0)
 	}
 	if n > 0 {

@@ -27,7 +27,7 @@ type Config struct {
 
 // Endpoint is one rank's two endpoints; see conduits.Endpoint.
 type Endpoint struct {
-	// What every operation reads, together.
+	// Fields that every operation reads, together.
 	first, n uint   // ranks first to first+n-1 may be near
 	here     []bool // which of them are; nil if all
 	near     conduits.NearEndpoint

@@ -58,7 +58,7 @@
 //
 // # Frames, credit and memory
 //
-// What a rank has for a peer is collected in frames of 8 KiB, or as large as a message of
+// A rank's messages and accesses to a peer are collected in frames of 8 KiB, or as large as a message of
 // Limits.MaxMedium needs. The first after a poll leaves at once; what follows is collected
 // until the frame is full, or the rank polls or waits, for 200 µs at most. Frames are of
 // three classes: messages, which wait until the receiver polls; accesses, which are

@@ -626,7 +626,7 @@ func (t *transport) access(op operation, rank int) (bool, error) {
 	id := t.idle[len(t.idle)-1]
 	t.idle = t.idle[:len(t.idle)-1]
 	op.peer, op.used = p, true
-	// What its owner refuses must move nothing, so it is asked before the first of several
+	// An access that its owner refuses must move nothing, so it is asked before the first of several
 	// pieces, unless adapt knows the answer.
 	n, size := uint64(len(op.mem)), t.all[rank].Size
 	inside := op.addr >= segment.AttachBase && uint64(op.addr-segment.AttachBase)+n <= size

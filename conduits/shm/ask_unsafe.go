@@ -10,7 +10,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// What a process cannot do to another's memory, the owner does when it is asked. A
+// The owner does on request the accesses that a process cannot make to its memory. A
 // rank has a desk in the job's memory, with places for questions; a place's state
 // says whose turn it is:
 //
@@ -21,8 +21,8 @@ import (
 //	done -> free      by the asker, when it polls
 //	posted -> free    by the asker, if the owner has left the job
 //
-// What is larger than a place's room takes several. Neither side waits for the
-// other; what finds no place waits in the asker's memory, in a line for each owner,
+// An access larger than a place's room takes several. Neither side waits for the
+// other; a question that finds no place waits in the asker's memory, in a line for each owner,
 // and the last deskKept places are for owners that have none: one that does not poll
 // holds up no other, nor do up to deskKept-1 of them. A question runs no handler
 // and needs no credit, so owners answer whenever they poll, in handlers, too, which
@@ -86,7 +86,7 @@ type desk struct {
 		q       *question
 		from, n int // of q.Mem
 
-		// What the last audits have found: the state, how often, and the owner's
+		// Results of the last audits: the state, how often, and the owner's
 		// audits when it was found first.
 		state uint32
 		times int

@@ -9,7 +9,7 @@ import (
 	"github.com/argon-go/argon/internal/conc"
 )
 
-// What is written by mistake over a message in flight, or over the words by which two ranks
+// Stray writes over a message in flight, or over the words by which two ranks
 // tell each other how far they are, would have both wait for ever: a cell that was wiped
 // looks like one that is still to come, and only the sender knows better. So the watcher has
 // each rank audit its rings now and then, in a poll, where it holds them: the sender tells how

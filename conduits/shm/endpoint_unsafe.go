@@ -281,7 +281,7 @@ func (e *Endpoint) Left(rank int) bool {
 	if !e.j.has(rank) || RankState(atomic.LoadUint32(e.j.c32(rank, ctlState))) != Finished {
 		return false
 	}
-	// What it sent lies in its rings since before its state was written.
+	// Its messages were in its rings before its state was written.
 	if e.lanes != nil && e.lanes.unknown() {
 		return false
 	}

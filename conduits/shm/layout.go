@@ -204,7 +204,7 @@ func (g geometry) configure(c conduits.Config) (geometry, error) {
 	return g, nil
 }
 
-// What a ring and a landing buffer can be: the least has a quarter of a ring to
+// Bounds of a ring and a landing buffer: the least has a quarter of a ring to
 // publish and takes payloads of 512 bytes, the most fits the fields of a status
 // and of a landed payload.
 const (

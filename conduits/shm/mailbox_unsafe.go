@@ -15,7 +15,7 @@ import (
 // which the goroutine that polls holds, everything that arrives, and the rings of replies.
 // So a handler replies without taking one. Each lane has a mailbox.
 type mailbox struct {
-	// What every send and poll reads, together.
+	// Fields that every send and poll reads, together.
 	out     []atomic.Pointer[outRing] // by 2*(rank-first)+class, made on first use
 	hot     *inRing                   // delivered last
 	openSeq *uint32                   // ctlOpenSeq of this rank

@@ -17,7 +17,7 @@ const Name = "sim"
 type Config struct {
 	// Seed decides everything that is left to chance. The same program with the
 	// same Config and the same number of ranks does the same, event by event.
-	// What happens at the same time happens in the order in which it was caused
+	// Events of one time happen in the order in which they were caused
 	// with seed 0, and in an order that the seed decides with any other.
 	Seed uint64
 	// Profile is the machine; nil means Extoll.

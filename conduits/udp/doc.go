@@ -52,7 +52,7 @@
 // docs/knobs.md says what they do, and what counts if they are not set.
 //
 // ARGON_AUTH and ARGON_DATAGRAM must be equal on all ranks, which the rendezvous
-// sees to. All addresses are IPv4, or all are IPv6.
+// checks. All addresses are IPv4, or all are IPv6.
 //
 // # Addresses and strangers
 //
@@ -66,11 +66,11 @@
 // port, of a connected socket, which takes the kernel less time. Between hosts all
 // datagrams are from the port in the table.
 //
-// What is refused is counted ([Endpoint.Refused], Stats.Refused) and shown by
-// [Endpoint.Diagnosis]. What is longer than the job's datagrams counts as malformed. That, and
-// what has more than 2,048 bytes, unless header and length are those of a datagram that a
-// rank has sealed for this one and that has not been opened, is refused before the cipher
-// has looked at all of it: so 65,000 bytes cost 6 us, nearly all of it to receive them,
+// Refused datagrams are counted ([Endpoint.Refused], Stats.Refused) and shown by
+// [Endpoint.Diagnosis]. One that is longer than the job's datagrams counts as malformed. Such
+// a one, and one of more than 2,048 bytes, unless header and length are those of a datagram
+// that a rank has sealed for this one and that has not been opened, is refused before the
+// cipher has looked at all of it: so 65,000 bytes cost 6 us, nearly all of it to receive them,
 // instead of 17 (BenchmarkRefuseDatagrams). The header of a datagram that was lost, or is
 // held back, can be repeated any number of times with other payloads, for 17 us each.
 //

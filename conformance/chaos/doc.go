@@ -33,7 +33,7 @@
 //
 // # Nothing waits for ever
 //
-// What is kept is bound to go on after Config.Patience polls of its rank; no
+// A message that is kept goes on after Config.Patience polls of its rank; no
 // answer is wrong more than Config.Streak times in a row; and a goroutine that parks
 // while something is kept, or was told that there is no credit since it armed,
 // does not sleep.

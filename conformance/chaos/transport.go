@@ -81,7 +81,7 @@ func Open(inner func(n int, c conduits.Config) ([]conduits.Transport, error), cf
 // is sent after a put has been reported done behind the put's data, and a rank's Left
 // behind all that the rank has sent. It panics if cfg is not valid.
 //
-// What it returns is a [conduits.Wrapper]: it has the capabilities that t has, and their
+// The result is a [conduits.Wrapper]: it has the capabilities that t has, and their
 // operations go wrong alike. If t is a [conduits.ReplyLane], requests are reordered in
 // the poll that takes them in, and not kept for later ones, so that no reply, which
 // may come by that poll too, is kept from PollReplies.

@@ -8,8 +8,8 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// What a rank sends to itself keeps the rules of all messages, however a conduit
-// carries it.
+// Messages of a rank to itself keep the rules of all messages, however a conduit
+// carries them.
 var selfChecks = []Check{
 	{Name: "messages to oneself", Run: checkSelf},
 	{Name: "credit of messages to oneself", Run: checkSelfCredit},

@@ -46,7 +46,7 @@ const (
 	ended
 )
 
-// What a watch says; internal/tools/mutants looks for the second.
+// Texts of a watch; internal/tools/mutants looks for the second.
 const (
 	Hung    = "nothing moves any more"
 	tooLong = "the job still runs when the test's time is nearly over"

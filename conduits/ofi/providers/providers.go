@@ -137,7 +137,7 @@ type Provider struct {
 // fi_getinfo does not tell; it is known of the provider.
 type Wait int
 
-// What is known of descriptors to wait on.
+// Whether a provider has descriptors to wait on.
 const (
 	WaitUnknown Wait = iota // opening the queue tells
 	WaitFD                  // has one

@@ -29,7 +29,7 @@
 //     keys and window are kept, at most twice, from the first datagram whose
 //     header that rank made.
 //
-// What is not protected:
+// Not protected are:
 //
 //   - Ranks from each other. All hold the same key: a rank that turned malicious
 //     can read everything, and can speak as any other rank. So can a thief

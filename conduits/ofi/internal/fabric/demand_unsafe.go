@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// What Demand has an endpoint lack, beside bits of Properties.MR.
+// Abilities that Demand takes from an endpoint, beside bits of Properties.MR.
 const (
 	NoDelivery = 1 << 62 // Properties.Delivery
 	NoSAW      = 1 << 61 // OrderSAW
