@@ -247,7 +247,7 @@
 // with -bind core: one for each conduit named, and on udp for each combination of
 // ARGON_AUTH (-auth), ARGON_DATAGRAM (-datagram) and share of datagrams lost
 // (-loss, percent). -rounds runs all of them so many times in turn.
-// What is printed are the medians over the rounds, and how each kind of job relates
+// It prints the medians over the rounds, and how each kind of job relates
 // to the first: the median over the rounds of the quotient of their values, without
 // rounds in which the machine moved between the two.
 //

@@ -36,7 +36,7 @@ func writeModule(dir string, files map[string]gen.File) error {
 const ownLine = "module upcprogram\n"
 
 func writeFiles(dir string, files map[string]gen.File) error {
-	// What an earlier program has left is not part of this one.
+	// Files of an earlier program are not part of this one.
 	old, err := filepath.Glob(filepath.Join(dir, "upc_*_c.go"))
 	if err != nil {
 		return err

@@ -193,7 +193,7 @@ func (t *thread) main(size int, out io.Writer) error {
 			return err
 		}
 	}
-	// What boot.Run is told to run ends with a barrier of its own: thread 0 still
+	// The function that boot.Run runs ends with a barrier of its own: thread 0 still
 	// reads the others' memory.
 	return t.b.Barrier(3, 0)
 }

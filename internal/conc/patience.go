@@ -52,7 +52,7 @@ const (
 	apart = 64
 )
 
-// What a wait came to.
+// Ends of a wait.
 const (
 	looked uint32 = iota
 	gaveWay

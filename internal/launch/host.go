@@ -260,7 +260,7 @@ func (h *host) report(err error) {
 	}
 }
 
-// beat sees to it that both sides notice when the other one falls silent.
+// beat sends messages so often that both sides notice when the other one falls silent.
 func (h *host) beat() {
 	t := time.NewTicker(pulse)
 	defer t.Stop()

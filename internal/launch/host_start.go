@@ -148,7 +148,7 @@ func (h *host) launch(spawn *spawner) error {
 	go func() {
 		h.state, _ = h.cmd.Process.Wait() // Cmd's would close what has not been read
 		close(h.exited)
-		// What it has started may hold the pipe open (ssh's ControlPersist).
+		// Processes that it has started may hold the pipe open (ssh's ControlPersist).
 		lines.(*os.File).SetReadDeadline(time.Now().Add(pumpHurry / 4))
 	}()
 	return nil

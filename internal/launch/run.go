@@ -599,7 +599,7 @@ func (j *job) conclude(status int, err error) {
 	}
 }
 
-// terminate asks all ranks to end by sig, and sees to it that they do.
+// terminate asks all ranks to end by sig, and kills those that do not.
 func (j *job) terminate(sig syscall.Signal) {
 	if j.ending {
 		return

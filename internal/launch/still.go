@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What the launcher says of ranks that others may wait for, so that the
+// Times of the launcher's reports of ranks that others may wait for, so that the
 // program is not searched for an error. Tests have less patience.
 var (
 	stillEvery = 2 * time.Second  // between looks at up to stillRanks processes

@@ -31,7 +31,7 @@ type frame struct {
 
 type frameKind byte
 
-// What the launcher says.
+// Messages of the launcher.
 const (
 	frameJob     frameKind = 'J' // what is to be run, see job
 	frameProgram frameKind = 'P' // text: the next bytes of the program; empty: that was all
@@ -46,7 +46,7 @@ const (
 	frameEnd     frameKind = 'E' // all ranks have ended: clean up
 )
 
-// What the deputy says.
+// Messages of the deputy.
 const (
 	frameHello   frameKind = 'h' // process id
 	frameWant    frameKind = 'w' // the program is not here

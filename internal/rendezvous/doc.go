@@ -14,7 +14,7 @@
 // and hears when all have ([Events.Attached]). At the end it leaves
 // ([Client.Leave]) and closes.
 //
-// What does not fit is an error on both sides that names both values: another
+// A difference is an error on both sides that names both values: another
 // number of ranks, a rank that is there already or cannot be, another
 // [Hello.Agree]. While ranks are missing it fails the job, for the rank that
 // does not fit would be missed; later it can only be a stray of another job, and

@@ -16,7 +16,7 @@ type launcher struct {
 	same  string
 	slurm bool // the ranks of a host are what Slurm's variables say
 
-	// What the launcher calls a job: a word for the kind of name and the variables
+	// The launcher's name of a job: a word for the kind of name and the variables
 	// of its parts. There is no name without one of these, or if unnamed is set.
 	kind    string
 	job     []string
@@ -268,7 +268,7 @@ func slurmLocal(env func(string) string, size int) (n int, count setting, err er
 		n, err = atNode(count.value, env("SLURM_NODEID"))
 		return n, count, err
 	}
-	// What was asked for, perhaps for the allocation: nodes may have fewer.
+	// The number that was asked for, perhaps for the allocation: nodes may have fewer.
 	count = setting{"SLURM_NTASKS_PER_NODE", env("SLURM_NTASKS_PER_NODE")}
 	n, err = strconv.Atoi(count.value)
 	nodes := first(env, []string{"SLURM_STEP_NUM_NODES", "SLURM_NNODES"})

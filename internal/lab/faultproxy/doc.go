@@ -19,7 +19,7 @@
 //
 // # Chance
 //
-// What happens to the i-th datagram from one rank to another follows from the
+// The fate of the i-th datagram from one rank to another follows from the
 // seed, the two ranks and i alone, whatever other ranks send and however long
 // things take; so the same seed and the same datagrams of a flow meet the same
 // fate. When a datagram was sent that was late, and which datagrams a program

@@ -948,7 +948,7 @@ func (p *parser) sizeof(t token, of *Type) *Node {
 	n := of.Elems()
 	threads := of.PerThread()
 	if b := of.Base().Block; t.text == "upc_localsizeof" && b > 0 {
-		// What the thread with the most elements has; if THREADS is not known, at most.
+		// The elements of the thread with the most; if THREADS is not known, at most.
 		T := int64(p.cfg.Threads)
 		up := func(a, b int64) int64 { return (a + b - 1) / b }
 		switch {

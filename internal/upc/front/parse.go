@@ -711,7 +711,7 @@ func (p *parser) declarator(base *Type, abstract bool) (*Type, token) {
 	var name token
 	if p.at("(") && p.nested(abstract) {
 		p.i++
-		// What stands outside of the parentheses is read after what stands inside,
+		// The part outside of the parentheses is read after the part inside,
 		// which is made on a place for it.
 		hole := new(Type)
 		t, name := p.declarator(hole, abstract)

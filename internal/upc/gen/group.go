@@ -212,7 +212,7 @@ func (a *access) earlyLocal(s *front.Sym) bool {
 	if slices.Contains(a.locals, s) {
 		return true
 	}
-	// What the value is made of is what it was when it was assigned.
+	// The parts of the value have not changed since it was assigned.
 	now := a.now
 	a.now = d.number - 1
 	ok := a.early(d.value)
