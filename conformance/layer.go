@@ -9,18 +9,18 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/extended/collective"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
 )
 
 // layerChecks are GASNet's tests (release 2025.8.0, tests/) as properties of
-// the layers on any conduit; each check names its model. Since no order between
+// the layers on any conduit; each check names its model. What no conduit changes is in
+// the layers' own tests. Since no order between
 // messages is promised, none is assumed. Of what is marked for porting, these
 // have no counterpart here:
 //
 //   - testsegment: a rank has one segment, attached once; there is nothing to
-//     create, bind or publish later. Its bad arguments are in am/attach.
+//     create, bind or publish later. Its bad arguments are in package am's tests.
 //   - testsplit, testteam, testteambarrier, testteambcast, testtmpair: a job has
 //     no teams and no pairs; every operation names a rank of the job.
 //   - testenv, and the exit codes, signals and orphans of testexit: processes
@@ -98,8 +98,6 @@ type stack struct {
 	am  *am.Endpoint
 	bar *barrier.Barrier
 	ext *extended.Endpoint
-
-	coll *collective.Endpoint // if layers has them
 }
 
 // layers is what each rank of a job brings to attach.
@@ -110,7 +108,6 @@ type layers struct {
 	debug    bool
 	ext      extended.Config
 	bar      barrier.Config
-	coll     bool // collectives, too
 }
 
 // stack runs body with the layers attached; a barrier follows it.
@@ -152,18 +149,11 @@ func on(p *contract.Peer, l layers) *stack {
 	if l.handlers != nil {
 		a.Handlers = l.handlers(s)
 	}
-	if l.coll {
-		s.coll = collective.New(collective.Config{})
-		a.Runtime = append(a.Runtime, s.coll.Handlers()...)
-	}
 	e, err := am.Attach(p.EP, a)
 	p.Must(err)
 	p.Up()
 	s.am = e
 	p.Must(s.bar.Bind(e))
 	s.ext.Bind(e)
-	if s.coll != nil {
-		s.coll.Bind(e)
-	}
 	return s
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"hash/crc64"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -14,103 +13,24 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/segment"
 )
 
 // amChecks are those of package am.
 var amChecks = []check{
-	{name: "am/limits", run: amLimits},                     // testgasnet
 	{name: "am/indices", run: amIndices},                   // testgasnet
-	{name: "am/attach", run: amAttach},                     // testgasnet, testsegment
 	{name: "am/tables", run: amTables},                     // none: a mismatch is undefined there
-	{name: "am/arguments", seeded: true, run: amArguments}, // testcore4, testcore5
-	{name: "am/checksum", seeded: true, run: amChecksum},   // testcore1
 	{name: "am/medium", seeded: true, run: amMedium},       // testcore2
 	{name: "am/long", seeded: true, run: amLong},           // testcore2
-	{name: "am/rights", run: amRights},                     // none: segments have no rights there
 	{name: "am/empty", run: amEmpty},                       // testcore3
-	{name: "am/token", run: amToken},                       // testtoken
 	{name: "am/immediate", seeded: true, run: amImmediate}, // testimm
 	{name: "am/all-to-all", seeded: true, run: amAllToAll}, // testalltoall
 	{name: "am/threads", seeded: true, run: amThreads},     // testthreads
-	{name: "am/negotiated", run: amNegotiated},             // testcore2, testexit 14 and 15
 	{name: "am/bad-arguments", run: amBadArguments},        // testgasnet
 	{name: "am/misuse", run: amMisuse},                     // testexit, testhsl
 	{name: "am/read-only", seeded: true, run: amReadOnly},  // testreadonly
 	{name: "am/failure", run: amFailure},                   // testexit
 	{name: "am/flood", seeded: true, run: amFlood},         // testcore2's depth, testalltoall's hotspot
-}
-
-// amLimits: what the layers say about themselves.
-func amLimits(c *ctx) {
-	distinct := map[any]string{}
-	for _, k := range []struct {
-		name string
-		v    any
-	}{
-		{"Short", am.Short},
-		{"Medium", am.Medium},
-		{"Long", am.Long},
-		{"Request", am.Request},
-		{"Reply", am.Reply},
-		{"Anonymous", barrier.Anonymous},
-		{"Mismatch", barrier.Mismatch},
-		{"Puts", extended.Puts},
-		{"Gets", extended.Gets},
-		{"ErrNotInit", gas.ErrNotInit},
-		{"ErrResource", gas.ErrResource},
-		{"ErrBadArg", gas.ErrBadArg},
-		{"ErrNotReady", gas.ErrNotReady},
-		{"ErrBarrierMismatch", gas.ErrBarrierMismatch},
-		{"ErrNotSupported", gas.ErrNotSupported},
-		{"ErrClosed", gas.ErrClosed},
-		{"ErrPeer", gas.ErrPeer},
-	} {
-		if o := distinct[k.v]; o != "" {
-			c.Errorf("%s and %s are the same", o, k.name)
-		}
-		distinct[k.v] = k.name
-	}
-	if n := am.Short | am.Medium | am.Long | am.Request | am.Reply; n != 31 {
-		c.Errorf("kinds overlap: together they are %#x", uint8(n))
-	}
-	const n = 3
-	size := func(rank int) uint64 { return uint64(rank) * segment.PageSize } // rank 0 has none
-	var medium [n]int
-	c.Job(n, conduits.Config{}, func(p *contract.Peer) {
-		s := &stack{Peer: p, bar: barrier.New(), ext: extended.New(extended.Config{})}
-		e, err := am.Attach(p.EP, am.Config{SegmentSize: size(p.Rank), Completer: s.ext, Exposer: s.ext, Runtime: append(s.bar.Handlers(), s.ext.Handlers()...)})
-		p.Must(err)
-		p.Must(s.bar.Bind(e))
-		s.ext.Bind(e)
-		medium[p.Rank] = e.MaxMedium()
-		if e.MaxMedium() < 512 || e.MaxMedium() != p.EP.Limits().MaxMedium {
-			p.Errorf("MaxMedium is %d; at least 512, and %d is the conduit's", e.MaxMedium(), p.EP.Limits().MaxMedium)
-		}
-		if e.Rank() != p.Rank || e.Size() != n || s.ext.Rank() != p.Rank || s.ext.Size() != n || e.Conduit() != p.EP {
-			p.Errorf("rank %d of %d here, %d of %d below", e.Rank(), e.Size(), p.Rank, n)
-		}
-		for r := range n {
-			if got, want := e.MaxLong(r), min(size(r), p.EP.Limits().MaxLong); got != want {
-				p.Errorf("MaxLong(%d) is %d, not %d", r, got, want)
-			}
-			if got := p.EP.SegmentSize(r); got != size(r) {
-				p.Errorf("segment of rank %d has %d bytes, not %d", r, got, size(r))
-			}
-		}
-		s.barrier()
-		if medium[0] != medium[p.Rank] {
-			p.Errorf("MaxMedium is %d, and on rank 0 %d", medium[p.Rank], medium[0])
-		}
-		s.barrier()
-	})
-	for _, v := range []uint64{0, 1, 1 << 32, 1<<63 + 5, ^uint64(0)} {
-		lo, hi := am.Pack64(v)
-		if am.Unpack64(lo, hi) != v || am.Uint64([]uint32{9, lo, hi}, 1) != v || lo != uint32(v) {
-			c.Errorf("%#x is packed as %#x, %#x", v, lo, hi)
-		}
-	}
 }
 
 // amIndices: index 0 gets the highest that is free, in order.
@@ -137,45 +57,6 @@ func amIndices(c *ctx) {
 		}
 		if name := s.am.HandlerName(250); name != "" {
 			s.Errorf("handler 250 is %q", name)
-		}
-	})
-}
-
-// amAttach: entries and sizes that Attach refuses at once, on the rank that
-// brings them; the endpoint can still be attached after that.
-func amAttach(c *ctx) {
-	fn := func(*am.Token, []uint32, []byte) {}
-	var full []am.Entry
-	for i := range 129 {
-		full = append(full, am.Entry{Name: fmt.Sprint("handler ", i), Fn: fn})
-	}
-	c.Job(1, conduits.Config{}, func(p *contract.Peer) {
-		for what, bad := range map[string]struct {
-			cfg  am.Config
-			want error
-		}{
-			"a reserved index":         {am.Config{Handlers: []am.Entry{{Index: 127, Name: "x", Fn: fn}}}, am.ErrBadArg},
-			"a client's runtime index": {am.Config{Runtime: []am.Entry{{Index: 128, Name: "x", Fn: fn}}}, am.ErrBadArg},
-			"the layer's own index":    {am.Config{Runtime: []am.Entry{{Index: 1, Name: "x", Fn: fn}}}, am.ErrBadArg},
-			"no function":              {am.Config{Handlers: []am.Entry{{Index: 130, Name: "x"}}}, am.ErrBadArg},
-			"no name":                  {am.Config{Handlers: []am.Entry{{Index: 130, Fn: fn}}}, am.ErrBadArg},
-			"17 arguments":             {am.Config{Handlers: []am.Entry{{Name: "x", Fn: fn, Args: am.MaxArgs + 1}}}, am.ErrBadArg},
-			"-2 arguments":             {am.Config{Handlers: []am.Entry{{Name: "x", Fn: fn, Args: -2}}}, am.ErrBadArg},
-			"an index twice":           {am.Config{Handlers: []am.Entry{{Index: 140, Name: "x", Fn: fn}, {Index: 140, Name: "y", Fn: fn}}}, am.ErrBadArg},
-			"129 handlers":             {am.Config{Handlers: full}, am.ErrResource},
-			"a segment of half a page": {am.Config{SegmentSize: segment.PageSize / 2}, am.ErrBadArg},
-		} {
-			if what == "129 handlers" {
-				bad.cfg.Handlers = append([]am.Entry(nil), full...)
-			}
-			if _, err := am.Attach(p.EP, bad.cfg); !errors.Is(err, bad.want) {
-				p.Fatalf("attach with %s: %v, want %v", what, err, bad.want)
-			}
-		}
-		e, err := am.Attach(p.EP, am.Config{Handlers: full[:128]})
-		p.Must(err)
-		if e.HandlerName(am.FirstClient) != "handler 127" {
-			p.Errorf("handler %d is %q", am.FirstClient, e.HandlerName(am.FirstClient))
 		}
 	})
 }
@@ -219,188 +100,6 @@ func amTables(c *ctx) {
 			}
 		}
 	}
-}
-
-// amArguments: each number of arguments, in all categories, as request and as
-// reply, with random values, to handlers that take just as many and to one that
-// takes any.
-func amArguments(c *ctx) {
-	const (
-		n    = 3
-		reqs = 128 // handlers reqs+k take k arguments
-		reps = 160
-		any  = 17
-	)
-	type rank struct {
-		rounds [n]int // requests of each source so far, all of one row
-		done   atomic.Int32
-		want   []uint32 // of the answer
-		kind   am.Kind
-		h      am.HandlerID
-		data   int
-	}
-	var ranks [n]rank
-	row := func(src, dst, round, k int, reply bool) []uint32 {
-		rng := c.Random(uint64(src), uint64(dst), uint64(round), uint64(k), 5)
-		w := make([]uint32, k)
-		for i := range w {
-			w[i] = rng.Uint32()
-		}
-		if reply {
-			for i := range w {
-				w[i] = ^w[i]
-			}
-		}
-		return w
-	}
-	equal := func(a, b []uint32) bool {
-		if len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if a[i] != b[i] {
-				return false
-			}
-		}
-		return true
-	}
-	long := func(src, round int) segment.NLA { return contract.At(src*256 + round%7) }
-	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
-		me := &ranks[s.Rank]
-		request := func(t *am.Token, args []uint32, payload []byte) {
-			src, k := t.Src(), len(args)
-			round := me.rounds[src]
-			me.rounds[src]++
-			if want := row(src, s.Rank, round, k, false); !equal(args, want) {
-				s.Errorf("%v with %d arguments from rank %d: %#x, not %#x", t.Kind(), k, src, args, want)
-			}
-			h := am.HandlerID(reps + k)
-			if t.Handler() == reqs+any {
-				h = reps + any
-			} else if t.Handler() != am.HandlerID(reqs+k) {
-				s.Errorf("%d arguments for handler %d", k, t.Handler())
-			}
-			back := row(src, s.Rank, round, k, true)
-			var err error
-			switch {
-			case t.Kind()&am.Short != 0:
-				err = t.ReplyShort(h, back...)
-			case t.Kind()&am.Medium != 0:
-				err = t.ReplyMedium(h, payload, back...)
-			default:
-				err = t.ReplyLong(h, t.To(), payload, back...)
-			}
-			if err != nil {
-				s.Errorf("reply: %v", err)
-			}
-		}
-		reply := func(t *am.Token, args []uint32, payload []byte) {
-			if !equal(args, me.want) || t.Kind() != me.kind|am.Reply || t.Handler() != me.h || len(payload) != me.data {
-				s.Errorf("%v to handler %d: %#x and %d bytes; want %v to %d: %#x and %d bytes",
-					t.Kind(), t.Handler(), args, len(payload), me.kind, me.h, me.want, me.data)
-			}
-			me.done.Add(1)
-			s.EP.Wake(s.Rank)
-		}
-		var es []am.Entry
-		for k := range any {
-			es = append(es,
-				am.Entry{Index: am.HandlerID(reqs + k), Name: fmt.Sprint("request ", k), Fn: request, Args: k, Kinds: am.Request},
-				am.Entry{Index: am.HandlerID(reps + k), Name: fmt.Sprint("reply ", k), Fn: reply, Args: k, Kinds: am.Reply})
-		}
-		return append(es,
-			am.Entry{Index: reqs + any, Name: "request any", Fn: request, Args: am.AnyArgs, Kinds: am.Request},
-			am.Entry{Index: reps + any, Name: "reply any", Fn: reply, Args: am.AnyArgs, Kinds: am.Reply})
-	}}, func(s *stack) {
-		me := &ranks[s.Rank]
-		total := int32(0)
-		for dst := range n {
-			round := 0
-			for k := range am.MaxArgs + 1 {
-				for _, kind := range []am.Kind{am.Short, am.Medium, am.Long} {
-					for _, h := range []int{k, any} {
-						args := row(s.Rank, dst, round, k, false)
-						payload := contract.Fill(make([]byte, s.RNG.IntN(100)), uint64(round), 0)
-						me.want, me.kind, me.h, me.data = row(s.Rank, dst, round, k, true), kind, am.HandlerID(reps+h), len(payload)
-						var err error
-						switch kind {
-						case am.Short:
-							me.data = 0
-							err = s.am.RequestShort(dst, am.HandlerID(reqs+h), args...)
-						case am.Medium:
-							err = s.am.RequestMedium(dst, am.HandlerID(reqs+h), payload, args...)
-						default:
-							err = s.am.RequestLong(dst, am.HandlerID(reqs+h), long(s.Rank, round), payload, args...)
-						}
-						s.Must(err)
-						clear(args)
-						total++
-						s.Wait("a reply", func() bool { return me.done.Load() == total })
-						round++
-					}
-				}
-			}
-		}
-	})
-}
-
-// amChecksum: a block that is fetched by active messages, in pieces of random
-// length and in random order, has the checksum that its owner computes.
-func amChecksum(c *ctx) {
-	const (
-		n     = 3
-		block = 40000
-		ask   = 180
-		piece = 181
-	)
-	table := crc64.MakeTable(crc64.ECMA)
-	type rank struct {
-		copy []byte
-		left atomic.Int64
-	}
-	var ranks [n]rank
-	var sums [n]uint64
-	c.stack(n, conduits.Config{}, layers{segment: contract.Pages(block), handlers: func(s *stack) []am.Entry {
-		me := &ranks[s.Rank]
-		me.copy = make([]byte, block)
-		me.left.Store(block)
-		return []am.Entry{
-			{Index: ask, Name: "ask", Args: 2, Fn: func(t *am.Token, args []uint32, _ []byte) {
-				src := s.ext.Direct(s.Rank, contract.At(int(args[0])), uint64(args[1]))
-				if err := t.ReplyMedium(piece, src, args[0]); err != nil {
-					s.Errorf("reply: %v", err)
-				}
-			}},
-			{Index: piece, Name: "piece", Args: 1, Fn: func(t *am.Token, args []uint32, payload []byte) {
-				copy(me.copy[args[0]:], payload)
-				me.left.Add(-int64(len(payload)))
-				s.EP.Wake(s.Rank)
-			}},
-		}
-	}}, func(s *stack) {
-		me := &ranks[s.Rank]
-		own := contract.Fill(s.ext.Direct(s.Rank, contract.At(0), block), contract.Mix(c.Seed, uint64(s.Rank)), 0)
-		sums[s.Rank] = crc64.Checksum(own, table)
-		s.barrier()
-		var cuts [][2]int
-		for off := 0; off < block; {
-			k := min(1+s.RNG.IntN(s.am.MaxMedium()), block-off)
-			if s.RNG.IntN(2) == 0 {
-				k = min(k, 1+s.RNG.IntN(300))
-			}
-			cuts = append(cuts, [2]int{off, k})
-			off += k
-		}
-		s.RNG.Shuffle(len(cuts), func(i, j int) { cuts[i], cuts[j] = cuts[j], cuts[i] })
-		next := (s.Rank + 1) % n
-		for _, k := range cuts {
-			s.Must(s.am.RequestShort(next, ask, uint32(k[0]), uint32(k[1])))
-		}
-		s.Wait("pieces", func() bool { return me.left.Load() == 0 })
-		if got := crc64.Checksum(me.copy, table); got != sums[next] {
-			s.Errorf("block of rank %d has checksum %#x here and %#x there; the first difference is at byte %d", next, got, sums[next], contract.Wrong(me.copy, contract.Mix(c.Seed, uint64(next)), 0))
-		}
-	})
 }
 
 // bySize sends one request of every size in every manner, up to depth at a time.
@@ -518,67 +217,6 @@ func amEmpty(c *ctx) {
 		}
 		p.Wait("empty replies", func() bool { return ranks[p.Rank].done.Load() == total })
 		p.Must(b.Barrier(0, barrier.Anonymous))
-	})
-}
-
-// amToken: a token says where its message comes from, what it is, where it is
-// and by which handler it is received.
-func amToken(c *ctx) {
-	const n = 3
-	var done [n]atomic.Int32
-	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
-		look := func(t *am.Token, args []uint32, class am.Kind) {
-			kind, h, src := am.Kind(args[0])|class, am.HandlerID(args[1]), int(args[2])
-			to := contract.At(int(args[3]))
-			if kind&am.Long == 0 {
-				to = 0
-			}
-			if t.Src() != src || t.Kind() != kind || t.Handler() != h || t.To() != to || t.Endpoint().Conduit() != s.EP {
-				s.Errorf("token of handler %d for %v from rank %d to %v; want handler %d, %v, rank %d, %v", t.Handler(), t.Kind(), t.Src(), t.To(), h, kind, src, to)
-			}
-		}
-		request := func(t *am.Token, args []uint32, payload []byte) {
-			look(t, args, am.Request)
-			h := t.Handler() + 10
-			back := []uint32{args[0], uint32(h), uint32(s.Rank), args[3]}
-			var err error
-			switch {
-			case t.Kind()&am.Short != 0:
-				err = t.ReplyShort(h, back...)
-			case t.Kind()&am.Medium != 0:
-				err = t.ReplyMedium(h, payload, back...)
-			default:
-				err = t.ReplyLong(h, t.To(), payload, back...)
-			}
-			if err != nil {
-				s.Errorf("reply: %v", err)
-			}
-			look(t, args, am.Request) // whatever ran meanwhile
-		}
-		reply := func(t *am.Token, args []uint32, _ []byte) {
-			look(t, args, am.Reply)
-			done[s.Rank].Add(1)
-			s.EP.Wake(s.Rank)
-		}
-		var es []am.Entry
-		for i := range 3 {
-			es = append(es,
-				am.Entry{Index: am.HandlerID(140 + i), Name: fmt.Sprint("request ", i), Args: 4, Fn: request, Kinds: am.Request},
-				am.Entry{Index: am.HandlerID(150 + i), Name: fmt.Sprint("reply ", i), Args: 4, Fn: reply, Kinds: am.Reply})
-		}
-		return es
-	}}, func(s *stack) {
-		total := int32(0)
-		for i := range 60 {
-			dst, h := i%n, am.HandlerID(140+i/n%3)
-			off := 16*(60*s.Rank+i) + i%7 // a place of its own
-			arg := func(k am.Kind) []uint32 { return []uint32{uint32(k), uint32(h), uint32(s.Rank), uint32(off)} }
-			s.Must(s.am.RequestShort(dst, h, arg(am.Short)...))
-			s.Must(s.am.RequestMedium(dst, h, make([]byte, i), arg(am.Medium)...))
-			s.Must(s.am.RequestLong(dst, h, contract.At(off), make([]byte, i%8), arg(am.Long)...))
-			total += 3
-		}
-		s.Wait("replies", func() bool { return done[s.Rank].Load() == total })
 	})
 }
 
@@ -731,60 +369,6 @@ func amThreads(c *ctx) {
 			f.flush(r, th*each, (th+1)*each)
 		})
 		f.verify(r)
-	})
-}
-
-// amNegotiated: the rules of prepared messages.
-func amNegotiated(c *ctx) {
-	const n, got = 2, 170
-	var came [n]atomic.Int32
-	c.stack(n, conduits.Config{}, layers{handlers: func(s *stack) []am.Entry {
-		return []am.Entry{{Index: got, Name: "got", Args: 1, Kinds: am.Medium | am.Request, Fn: func(t *am.Token, args []uint32, payload []byte) {
-			if len(payload) != int(args[0]) || contract.Wrong(payload, uint64(args[0]), 0) >= 0 {
-				s.Errorf("prepared %d bytes, and got %d, wrong at %d", args[0], len(payload), contract.Wrong(payload, uint64(args[0]), 0))
-			}
-			came[s.Rank].Add(1)
-			s.EP.Wake(s.Rank)
-		}}}
-	}}, func(s *stack) {
-		dst := 1 - s.Rank
-		most := s.am.MaxMedium()
-		for _, bad := range []struct{ least, most, nargs int }{{-1, 4, 1}, {5, 4, 1}, {0, 0, -1}, {0, 0, 2}, {0, 0, 17}, {most + 1, most + 2, 1}} {
-			_, err := s.am.PrepareMedium(dst, got, bad.least, bad.most, bad.nargs)
-			s.Wants(err, am.ErrBadArg, "prepare %+v", bad)
-			_, ok, err := s.am.TryPrepareMedium(dst, got, bad.least, bad.most, bad.nargs)
-			if ok {
-				s.Errorf("prepared %+v", bad)
-			}
-			s.Wants(err, am.ErrBadArg, "try to prepare %+v", bad)
-		}
-		sent := 0
-		for _, r := range [][2]int{{0, 0}, {0, 1}, {1, 9}, {8, 8}, {100, 1 << 30}, {most, most}, {most - 1, most + 1}, {3, 70}} {
-			p, err := s.am.PrepareMedium(dst, got, r[0], r[1], 1)
-			s.Must(err)
-			if k := len(p.Payload()); k < r[0] || k > min(r[1], most) {
-				s.Errorf("prepared %d to %d bytes and got %d; the most is %d", r[0], r[1], k, most)
-			}
-			if sent%3 == 2 {
-				s.Must(p.Cancel())
-				s.Wants(p.Cancel(), am.ErrBadArg, "second cancel")
-				s.Wants(p.Commit(0, 1), am.ErrBadArg, "commit after cancel")
-				p, err = s.am.PrepareMedium(dst, got, r[0], r[1], 1)
-				s.Must(err)
-			}
-			k := len(p.Payload()) - s.RNG.IntN(len(p.Payload())-r[0]+1)
-			contract.Fill(p.Payload()[:k], uint64(k), 0)
-			// What is refused is still prepared.
-			s.Wants(p.Commit(-1, 1), am.ErrBadArg, "commit of -1 bytes")
-			s.Wants(p.Commit(len(p.Payload())+1, 1), am.ErrBadArg, "commit of too much")
-			s.Wants(p.Commit(k), am.ErrBadArg, "commit without its argument")
-			s.Wants(p.Commit(k, 1, 2), am.ErrBadArg, "commit with an argument too many")
-			s.Must(p.Commit(k, uint32(k)))
-			s.Wants(p.Commit(k, uint32(k)), am.ErrBadArg, "second commit")
-			s.Wants(p.Cancel(), am.ErrBadArg, "cancel after commit")
-			sent++
-		}
-		s.Wait("prepared messages", func() bool { return came[s.Rank].Load() == int32(sent) })
 	})
 }
 
@@ -1001,46 +585,6 @@ func amMisuse(c *ctx) {
 	}}, func(s *stack) {
 		s.Must(s.am.RequestShort(1-s.Rank, start))
 		s.Wait("the reply", came[s.Rank].Load)
-	})
-}
-
-// amRights: a long message to a segment that peers may not write is refused, and
-// one that puts nothing is not.
-func amRights(c *ctx) {
-	const n, h, back = 2, 220, 221
-	var ran, replies [n]atomic.Int32
-	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, rights: segment.RightRead | segment.RightAtomic, handlers: func(s *stack) []am.Entry {
-		return []am.Entry{
-			{Index: h, Name: "h", Fn: func(t *am.Token, args []uint32, payload []byte) {
-				ran[s.Rank].Add(1)
-				if err := t.ReplyLong(back, contract.At(64), []byte("long")); t.Src() != s.Rank {
-					s.Wants(err, am.ErrBadArg, "long reply without the right to write")
-					s.Must(t.ReplyLong(back, contract.At(64), nil))
-				}
-			}},
-			{Index: back, Name: "back", Fn: func(t *am.Token, _ []uint32, payload []byte) {
-				if want := 4 * (1 - (t.Src()^s.Rank)&1); len(payload) != want {
-					s.Errorf("reply of rank %d brought %d bytes, not %d", t.Src(), len(payload), want)
-				}
-				replies[s.Rank].Add(1)
-				s.EP.Wake(s.Rank)
-			}},
-		}
-	}}, func(s *stack) {
-		data := []byte("some data")
-		peer := 1 - s.Rank
-		s.Wants(s.am.RequestLong(peer, h, contract.At(0), data), am.ErrBadArg, "long request without the right to write")
-		var ev am.Event
-		s.Wants(s.am.RequestLongNB(peer, h, contract.At(0), data, &ev), am.ErrBadArg, "non-blocking long request without the right to write")
-		if !ev.Done() {
-			s.Errorf("the event of a refused request is in use")
-		}
-		s.Must(s.am.RequestLong(peer, h, contract.At(0), nil))
-		s.Must(s.am.RequestLong(s.Rank, h, contract.At(0), data)) // one's own segment
-		s.Wait("both replies", func() bool { return replies[s.Rank].Load() == 2 })
-		if got := ran[s.Rank].Load(); got > 2 {
-			s.Errorf("%d requests ran, 2 were sent", got)
-		}
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 var atomicChecks = []check{
 	{name: "atomics/model", seeded: true, run: atomicsModel},
 	{name: "atomics/counters", seeded: true, run: atomicsCounters},
-	{name: "atomics/bits", seeded: true, run: atomicsBits},
 	{name: "atomics/bounded", seeded: true, run: atomicsBounded},
 }
 
@@ -362,56 +361,6 @@ func atomicsCounters(c *ctx) {
 			return
 		}
 	}
-}
-
-// atomicsBits: ranks that change bits of their own in one word do not disturb
-// each other; minima and maxima of all ranks are those of all values.
-func atomicsBits(c *ctx) {
-	const n, rounds = 4, 40
-	host := c.RNG.IntN(n)
-	var lows, highs [n]int64
-	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize}, func(s *stack) {
-		x := s.ext
-		mask, model := uint64(0xffff)<<(16*s.Rank), uint64(0)
-		for range rounds {
-			v := s.RNG.Uint64() & mask
-			var old uint64
-			var err error
-			switch s.RNG.IntN(3) {
-			case 0:
-				old, err = extended.Atomic[uint64](x, host, contract.At(0), extended.AtomicOr, v, 0)
-				model, old = model|v, old&mask^model
-			case 1:
-				old, err = extended.Atomic[uint64](x, host, contract.At(0), extended.AtomicAnd, v|^mask, 0)
-				model, old = model&v, old&mask^model
-			default:
-				old, err = extended.Atomic[uint64](x, host, contract.At(0), extended.AtomicXor, v, 0)
-				model, old = model^v, old&mask^model
-			}
-			s.Must(err)
-			if old != 0 {
-				s.Fatalf("bits of rank %d were changed by others: %#x", s.Rank, old)
-			}
-			w := s.RNG.Int64() - s.RNG.Int64()
-			lows[s.Rank], highs[s.Rank] = min(lows[s.Rank], w), max(highs[s.Rank], w)
-			_, err = extended.Atomic(x, host, contract.At(8), extended.AtomicMin, w, 0)
-			s.Must(err)
-			_, err = extended.Atomic(x, host, contract.At(16), extended.AtomicMax, w, 0)
-			s.Must(err)
-			s.Must(extended.Add[int32](x, host, contract.At(24), 3))
-			s.Must(extended.Add[int32](x, host, contract.At(24), -2))
-		}
-		s.barrier()
-		low, err := extended.Load[int64](x, s.Rank, contract.At(8))
-		s.Must(err)
-		high, err := extended.Load[int64](x, s.Rank, contract.At(16))
-		s.Must(err)
-		sum, err := extended.Load[int32](x, s.Rank, contract.At(24))
-		s.Must(err)
-		if s.Rank == host && (low != slices.Min(lows[:]) || high != slices.Max(highs[:]) || sum != n*rounds) {
-			s.Errorf("minimum %d, maximum %d, sum %d, want %d, %d, %d", low, high, sum, slices.Min(lows[:]), slices.Max(highs[:]), n*rounds)
-		}
-	})
 }
 
 // atomicsBounded: fetch-compare-and-add lets no more through than there are

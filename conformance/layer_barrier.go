@@ -2,8 +2,6 @@ package conformance
 
 import (
 	"errors"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/argon-go/argon/am"
@@ -19,9 +17,7 @@ import (
 var barrierChecks = []check{
 	{name: "barrier/rules", run: barrierRules},
 	{name: "barrier/random", seeded: true, run: barrierRandom},
-	{name: "barrier/overlap", seeded: true, run: barrierOverlap},
 	{name: "barrier/misuse", run: barrierMisuse},
-	{name: "barrier/blocked", run: barrierBlocked},
 	{name: "barrier/threads", seeded: true, run: barrierThreads}, // testbarrierconf -t
 	{name: "barrier/visible", seeded: true, run: barrierVisible}, // testbarrierlate, testslice's use of it
 }
@@ -256,43 +252,6 @@ func barrierRandom(c *ctx) {
 	}
 }
 
-// barrierOverlap: no rank leaves a phase before all have entered it, however
-// far ahead some are: ranks work for random times between notify and wait,
-// and those that are through notify the next phase at once.
-func barrierOverlap(c *ctx) {
-	const phases = 60
-	for _, n := range []int{2, 3, 7} {
-		for _, a := range c.algorithms(n) {
-			entered := make([]atomic.Int32, n)
-			c.stack(n, conduits.Config{}, layers{bar: barrier.Config{Force: a}}, func(s *stack) {
-				for k := int32(1); k <= phases; k++ {
-					entered[s.Rank].Store(k)
-					s.Must(s.bar.Notify(uint32(k), 0))
-					if s.RNG.IntN(4) == 0 {
-						for range s.RNG.IntN(30) {
-							s.am.Poll()
-						}
-					}
-					if s.RNG.IntN(2) == 0 {
-						s.Must(s.try(uint32(k), 0))
-					} else {
-						s.Must(s.bar.Wait(uint32(k), 0))
-					}
-					for r := range entered {
-						if e := entered[r].Load(); e < k || e > k+1 {
-							s.Fatalf("left phase %d when rank %d had entered %d", k, r, e)
-						}
-					}
-				}
-			})
-			if c.Failed() {
-				c.Logf("%d ranks, algorithm %v", n, a)
-				return
-			}
-		}
-	}
-}
-
 // barrierMisuse: what is out of order or unknown is an error and changes
 // nothing.
 func barrierMisuse(c *ctx) {
@@ -345,66 +304,6 @@ func barrierMisuse(c *ctx) {
 		p.Must(err)
 		p.Wants(b.Bind(e), barrier.ErrNotSupported, "a flat barrier without direct access")
 	})
-}
-
-// barrierBlocked: a rank that waits can name the rank it waits for.
-func barrierBlocked(c *ctx) {
-	const n, release = 3, 240
-	for late := range n {
-		var free [n]atomic.Bool
-		for _, a := range c.algorithms(n) {
-			free[late].Store(false)
-			var waiting atomic.Int32
-			c.stack(n, conduits.Config{}, layers{bar: barrier.Config{Force: a}, handlers: func(s *stack) []am.Entry {
-				return []am.Entry{{Index: release, Name: "release", Fn: func(*am.Token, []uint32, []byte) {
-					if waiting.Add(1) == n-1 {
-						free[s.Rank].Store(true)
-					}
-					s.EP.Wake(s.Rank)
-				}}}
-			}}, func(s *stack) {
-				if got := s.bar.Blocked(); !strings.Contains(got, "not waiting") {
-					s.Errorf("a rank in no barrier says: %s", got)
-				}
-				if s.Rank == late {
-					s.Wait("the others", free[late].Load)
-					s.Must(s.bar.Barrier(5, 0))
-					return
-				}
-				s.Must(s.bar.Notify(5, 0))
-				for range 20 {
-					done, err := s.bar.Try(5, 0)
-					s.Must(err)
-					if done {
-						s.Fatalf("the barrier is over without rank %d", late)
-					}
-				}
-				got := s.bar.Blocked()
-				// Dissemination knows only the rank it hears from; the others' names are
-				// in what those say. (late+1 hears from late first.)
-				direct := true
-				switch s.bar.Algorithm() {
-				case barrier.Dissemination:
-					direct = s.Rank == (late+1)%n
-				case barrier.Levels:
-					direct = s.EP.System(late) != nil
-				}
-				_, named, _ := strings.Cut(got, "waiting for rank")
-				if strings.Contains(got, "not waiting") || direct && !strings.Contains(named, strconv.Itoa(late)) {
-					s.Errorf("waiting for rank %d: %s", late, got)
-				}
-				s.Must(s.am.RequestShort(late, release))
-				s.Must(s.bar.Wait(5, 0))
-				if got := s.bar.Blocked(); !strings.Contains(got, "not waiting") {
-					s.Errorf("a rank in no barrier says: %s", got)
-				}
-			})
-			if c.Failed() {
-				c.Logf("late rank %d, algorithm %v", late, a)
-				return
-			}
-		}
-	}
 }
 
 // barrierThreads: notify and wait may be called by different goroutines, and of

@@ -16,20 +16,18 @@ import (
 
 // extendedChecks are those of package extended but for atomics.
 var extendedChecks = append([]check{
-	{name: "extended/sizes", seeded: true, run: extendedSizes},          // testgasnet
-	{name: "extended/values", seeded: true, run: extendedValues},        // testgasnet, testval
-	{name: "extended/memset", seeded: true, run: extendedMemset},        // testlegacy
-	{name: "extended/lists", seeded: true, run: extendedLists},          // testgasnet
-	{name: "extended/regions", seeded: true, run: extendedRegions},      // testgasnet
-	{name: "extended/own accesses", seeded: true, run: extendedOwn},     // none
-	{name: "extended/slices", seeded: true, run: extendedSlices},        // testslice
-	{name: "extended/shapes", seeded: true, run: extendedShapes},        // testvis
-	{name: "extended/outstanding", run: extendedOutstanding},            // none drives the number that the specification gives
-	{name: "extended/bad-arguments", run: extendedBadArguments},         // testgasnet
-	{name: "extended/rights", run: extendedRights},                      // none
-	{name: "extended/signals", seeded: true, run: extendedSignals},      // none
-	{name: "extended/ring", seeded: true, run: extendedRing},            // testratomic, acquire and release
-	{name: "extended/in-handlers", seeded: true, run: extendedHandlers}, // testgasnet's immediate queries
+	{name: "extended/sizes", seeded: true, run: extendedSizes},      // testgasnet
+	{name: "extended/values", seeded: true, run: extendedValues},    // testgasnet, testval
+	{name: "extended/memset", seeded: true, run: extendedMemset},    // testlegacy
+	{name: "extended/lists", seeded: true, run: extendedLists},      // testgasnet
+	{name: "extended/regions", seeded: true, run: extendedRegions},  // testgasnet
+	{name: "extended/own accesses", seeded: true, run: extendedOwn}, // none
+	{name: "extended/slices", seeded: true, run: extendedSlices},    // testslice
+	{name: "extended/shapes", seeded: true, run: extendedShapes},    // testvis
+	{name: "extended/outstanding", run: extendedOutstanding},        // none drives the number that the specification gives
+	{name: "extended/bad-arguments", run: extendedBadArguments},     // testgasnet
+	{name: "extended/rights", run: extendedRights},                  // none
+	{name: "extended/ring", seeded: true, run: extendedRing},        // testratomic, acquire and release
 }, atomicChecks...)
 
 // A form is a way to begin and complete an operation.
@@ -823,130 +821,6 @@ func extendedRights(c *ctx) {
 	}
 }
 
-// extendedSignals: all comparisons; waits for one, any, some, all of several
-// words; a rank that sees the signal sees the data.
-func extendedSignals(c *ctx) {
-	const n, per, rounds = 4, 600, 12
-	c.stack(n, conduits.Config{}, layers{segment: contract.Pages(segment.PageSize + n*per)}, func(s *stack) {
-		x := s.ext
-		// Comparisons are unsigned.
-		values := []uint64{0, 1, 7, 8, 1 << 63, ^uint64(0)}
-		holds := map[extended.Cmp]func(a, b uint64) bool{
-			extended.Eq: func(a, b uint64) bool { return a == b }, extended.Ne: func(a, b uint64) bool { return a != b },
-			extended.Gt: func(a, b uint64) bool { return a > b }, extended.Ge: func(a, b uint64) bool { return a >= b },
-			extended.Lt: func(a, b uint64) bool { return a < b }, extended.Le: func(a, b uint64) bool { return a <= b },
-		}
-		for _, v := range values {
-			s.Must(x.Signal(s.Rank, contract.At(0), extended.SignalSet, v))
-			for _, w := range values {
-				for cmp, f := range holds {
-					got, ok, err := x.TestUntil(contract.At(0), cmp, w)
-					if err != nil || got != v || ok != f(v, w) {
-						s.Fatalf("%d %v %d: %d, %v, %v", v, cmp, w, got, ok, err)
-					}
-					if ok {
-						if got, err := x.WaitUntil(contract.At(0), cmp, w); err != nil || got != v {
-							s.Fatalf("wait until %d %v %d: %d, %v", v, cmp, w, got, err)
-						}
-					}
-				}
-			}
-		}
-		_, _, err := x.TestUntil(contract.At(0), 6, 0)
-		s.Wants(err, extended.ErrBadArg, "an unknown comparison")
-		_, err = x.WaitUntilAny(nil, -1, extended.Eq, 0)
-		s.Wants(err, extended.ErrBadArg, "any of no words")
-		_, err = x.WaitUntilSome(nil, nil, extended.Eq, 0)
-		s.Wants(err, extended.ErrBadArg, "some of no words")
-		_, err = x.WaitUntilAny([]segment.NLA{contract.At(0)}, 1, extended.Eq, 0)
-		s.Wants(err, extended.ErrBadArg, "any after the last")
-		s.Must(x.WaitUntilAll(nil, extended.Eq, 0))
-		s.Must(x.Signal(s.Rank, contract.At(0), extended.SignalSet, 0))
-		s.barrier()
-		// All ranks signal all, with data.
-		word := func(r int) segment.NLA { return contract.At(8 * r) }
-		data := func(r int) segment.NLA { return contract.At(segment.PageSize + r*per) }
-		words := make([]segment.NLA, n)
-		for r := range n {
-			words[r] = word(r)
-		}
-		key := func(round, from, to int) uint64 { return contract.Mix(c.Seed, uint64(round), uint64(from), uint64(to)) }
-		look := func(round, from int) {
-			b := make([]byte, per)
-			s.Must(x.Get(s.Rank, data(from), b))
-			if i := contract.Wrong(b, key(round, from, s.Rank), 0); i >= 0 {
-				s.Fatalf("round %d: the signal of rank %d is here, and byte %d of its data is not", round, from, i)
-			}
-		}
-		for round := 1; round <= rounds; round++ {
-			v := uint64(round)
-			for i := range n {
-				dst := (s.Rank + i) % n
-				b := contract.Fill(make([]byte, per), key(round, s.Rank, dst), 0)
-				switch (round + s.Rank) % 4 {
-				case 0:
-					s.Must(x.PutSignal(dst, data(s.Rank), b, word(s.Rank), extended.SignalAdd, 1))
-					contract.Spoil(b)
-				case 1:
-					h, err := x.PutSignalNB(dst, data(s.Rank), b, word(s.Rank), extended.SignalSet, v)
-					s.Must(err)
-					contract.Spoil(b)
-					s.Must(x.Wait(h))
-				case 2:
-					s.Must(x.Put(dst, data(s.Rank), b))
-					s.Must(x.Signal(dst, word(s.Rank), extended.SignalAdd, 1))
-				default:
-					h, err := x.PutBulkNB(dst, data(s.Rank), b)
-					s.Must(err)
-					s.Must(x.Wait(h))
-					s.Must(x.Signal(dst, word(s.Rank), extended.SignalSet, v))
-				}
-			}
-			switch round % 4 {
-			case 0:
-				s.Must(x.WaitUntilAll(words, extended.Ge, v))
-			case 1:
-				left, last := append([]segment.NLA(nil), words...), -1
-				for range n {
-					i, err := x.WaitUntilAny(left, last, extended.Eq, v)
-					s.Must(err)
-					from := int(left[i]-contract.At(0)) / 8
-					look(round, from)
-					left, last = append(left[:i], left[i+1:]...), -1
-				}
-			case 2:
-				seen := 0
-				for seen != 1<<n-1 {
-					found, err := x.WaitUntilSome(nil, words, extended.Eq, v)
-					s.Must(err)
-					if len(found) == 0 {
-						s.Fatalf("some words are none")
-					}
-					for _, r := range found {
-						seen |= 1 << r
-					}
-					if seen != 1<<n-1 {
-						s.poll()
-					}
-				}
-			default:
-				for r := range n {
-					if got, err := x.WaitUntil(word(r), extended.Ge, v); err != nil || got != v {
-						s.Fatalf("round %d: the word of rank %d is %d, %v", round, r, got, err)
-					}
-				}
-			}
-			for r := range n {
-				look(round, r)
-			}
-			if found, err := x.TestUntilSome([]int{9}, words, extended.Eq, v); err != nil || len(found) != n+1 || found[0] != 9 {
-				s.Fatalf("round %d: words %v are there, %v", round, found, err)
-			}
-			s.barrier()
-		}
-	})
-}
-
 // extendedRing: a token goes round, with data that grows; each rank sees what all
 // before it have put, by whatever releases and acquires.
 func extendedRing(c *ctx) {
@@ -1006,43 +880,5 @@ func extendedRing(c *ctx) {
 			}
 			s.Must(err)
 		}
-	})
-}
-
-// extendedHandlers: what completes by direct access may be used by handlers; what
-// waits may not, and says so.
-func extendedHandlers(c *ctx) {
-	const n, h, back = 2, 250, 251
-	var done [n]atomic.Int32
-	c.stack(n, conduits.Config{}, layers{segment: segment.PageSize, handlers: func(s *stack) []am.Entry {
-		return []am.Entry{
-			{Index: h, Name: "use", Args: 1, Fn: func(t *am.Token, args []uint32, _ []byte) {
-				x, word := s.ext, contract.At(8*int(args[0]))
-				old, err := extended.FetchAdd[uint64](x, s.Rank, word, uint64(args[0])+1)
-				if err != nil || old != 0 {
-					s.Errorf("add in a handler: %d, %v", old, err)
-				}
-				if err := x.Signal(s.Rank, contract.At(2048), extended.SignalAdd, 1); err != nil {
-					s.Errorf("signal in a handler: %v", err)
-				}
-				if v, err := x.GetValue(s.Rank, word, 8); err != nil || v != uint64(args[0])+1 {
-					s.Errorf("value in a handler: %d, %v", v, err)
-				}
-				if err := t.ReplyShort(back); err != nil {
-					s.Errorf("reply: %v", err)
-				}
-			}},
-			{Index: back, Name: "back", Fn: func(*am.Token, []uint32, []byte) { done[s.Rank].Add(1); s.EP.Wake(s.Rank) }},
-		}
-	}}, func(s *stack) {
-		const each = 30
-		for i := range each {
-			for r := range n {
-				s.Must(s.am.RequestShort(r, h, uint32(s.Rank*each+i)))
-			}
-		}
-		_, err := s.ext.WaitUntil(contract.At(2048), extended.Ge, n*each)
-		s.Must(err)
-		s.Wait("replies", func() bool { return done[s.Rank].Load() == n*each })
 	})
 }

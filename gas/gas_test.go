@@ -41,7 +41,7 @@ func TestRunGivesEachRankItsNumber(t *testing.T) {
 }
 
 func TestPutGetEveryPair(t *testing.T) {
-	runN(t, 4, func(n *Node) error {
+	everywhere(t, small(4), func(n *Node) error {
 		p, err := NewSlice[uint64](n, n.Size())
 		if err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 // A ring of ranks passes a growing message round, each by one put with signal.
 func TestPutSignal(t *testing.T) {
 	const rounds, length = 50, 200
-	runN(t, 3, func(n *Node) error {
+	everywhere(t, small(3), func(n *Node) error {
 		data, err := NewSlice[uint32](n, length)
 		if err != nil {
 			return err
