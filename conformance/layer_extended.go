@@ -83,9 +83,9 @@ func (s *stack) put(f form, dst int, to segment.NLA, src []byte) {
 		}
 		s.Must(err)
 	case implicitly:
-		s.Must(s.ext.PutNBI(dst, to, src))
+		s.Must(s.ext.Implicit().PutNBI(dst, to, src))
 		contract.Spoil(src)
-		s.Must(s.ext.SyncNBI(extended.Puts))
+		s.Must(s.ext.Implicit().Sync(extended.Puts))
 		return
 	case counted, bulkCounted:
 		r := s.ext.NewRegion()
@@ -126,8 +126,8 @@ func (s *stack) get(f form, dst []byte, src int, from segment.NLA) {
 		s.Must(err)
 		s.Must(s.ext.Wait(h))
 	case implicitly:
-		s.Must(s.ext.GetNBI(src, from, dst))
-		s.Must(s.ext.SyncNBI(extended.Gets))
+		s.Must(s.ext.Implicit().GetNBI(src, from, dst))
+		s.Must(s.ext.Implicit().Sync(extended.Gets))
 	case counted, bulkCounted:
 		r := s.ext.NewRegion()
 		s.Must(r.GetNBI(src, from, dst))
@@ -211,8 +211,8 @@ func extendedValues(c *ctx) {
 						s.Must(err)
 						s.Must(s.ext.Wait(h))
 					case 2:
-						s.Must(s.ext.PutValueNBI(dst, to, v, size))
-						s.Must(s.ext.SyncNBI(extended.All))
+						s.Must(s.ext.Implicit().PutValueNBI(dst, to, v, size))
+						s.Must(s.ext.Implicit().Sync(extended.All))
 					default:
 						var r extended.Region
 						s.Must(s.ext.BeginRegion(&r))
@@ -264,8 +264,8 @@ func extendedMemset(c *ctx) {
 				s.Must(err)
 				s.Must(s.ext.WaitAll([]extended.Handle{h}))
 			case 2:
-				s.Must(s.ext.MemsetNBI(dst, to, v, size))
-				s.Must(s.ext.SyncNBI(extended.Puts))
+				s.Must(s.ext.Implicit().MemsetNBI(dst, to, v, size))
+				s.Must(s.ext.Implicit().Sync(extended.Puts))
 			default:
 				r := s.ext.NewRegion()
 				s.Must(r.MemsetNBI(dst, to, v, size))
@@ -494,7 +494,7 @@ func extendedRegions(c *ctx) {
 		s.Wants(x.BeginRegion(x.Implicit()), extended.ErrBadArg, "a region of the set that all share")
 		s.Wants(r.Sync(0), extended.ErrBadArg, "sync of no category")
 		s.Wants(r.Sync(8), extended.ErrBadArg, "sync of an unknown category")
-		s.Wants(x.SyncNBI(0), extended.ErrBadArg, "sync of no category")
+		s.Wants(x.Implicit().Sync(0), extended.ErrBadArg, "sync of no category")
 		// Any number of operations, in and outside, beside handles.
 		for range 6 {
 			k := 1 + s.RNG.IntN(200)
@@ -566,8 +566,8 @@ func extendedOutstanding(c *ctx) {
 			s.Wants(err, extended.ErrResource, "atomic beyond the last handle")
 			// What needs no handle goes on.
 			s.Must(x.PutValue(1, contract.At(segment.PageSize), 3, 8))
-			s.Must(x.PutNBI(1, contract.At(segment.PageSize), []byte{4}))
-			s.Must(x.SyncNBI(extended.All))
+			s.Must(x.Implicit().PutNBI(1, contract.At(segment.PageSize), []byte{4}))
+			s.Must(x.Implicit().Sync(extended.All))
 			if v, err := x.GetValue(1, contract.At(segment.PageSize), 8); err != nil || v != 4 {
 				s.Fatalf("value is %d, %v", v, err)
 			}
@@ -642,7 +642,7 @@ func extendedBadArguments(c *ctx) {
 				"put":        func() error { return x.Put(p.rank, p.a, b) },
 				"put nb":     func() error { return nb(x.PutNB(p.rank, p.a, b)) },
 				"bulk":       func() error { return nb(x.PutBulkNB(p.rank, p.a, b)) },
-				"put nbi":    func() error { return x.PutNBI(p.rank, p.a, b) },
+				"put nbi":    func() error { return x.Implicit().PutNBI(p.rank, p.a, b) },
 				"bulk nbi":   func() error { return set.PutBulkNBI(p.rank, p.a, b) },
 				"get":        func() error { return x.Get(p.rank, p.a, b) },
 				"get nb":     func() error { return nb(x.GetNB(p.rank, p.a, b)) },
@@ -668,7 +668,7 @@ func extendedBadArguments(c *ctx) {
 			for op, f := range map[string]func() error{
 				"put value":     func() error { return x.PutValue(p.rank, p.a, 1, 8) },
 				"put value nb":  func() error { return nb(x.PutValueNB(p.rank, p.a, 1, 8)) },
-				"put value nbi": func() error { return x.PutValueNBI(p.rank, p.a, 1, 8) },
+				"put value nbi": func() error { return x.Implicit().PutValueNBI(p.rank, p.a, 1, 8) },
 				"get value":     func() error { _, err := x.GetValue(p.rank, p.a, 8); return err },
 				"get value nb":  func() error { return nb(x.GetValueNB(p.rank, p.a, &w, 8)) },
 				"add":           func() error { return extended.Add[uint64](x, p.rank, p.a, 1) },
@@ -693,7 +693,7 @@ func extendedBadArguments(c *ctx) {
 		for what, err := range map[string]error{
 			"value of 0 bytes":   x.PutValue(1, contract.At(0), 1, 0),
 			"value of 9 bytes":   x.PutValue(1, contract.At(0), 1, 9),
-			"value of -1 bytes":  x.PutValueNBI(1, contract.At(0), 1, -1),
+			"value of -1 bytes":  x.Implicit().PutValueNBI(1, contract.At(0), 1, -1),
 			"unaligned add":      extended.Add[uint64](x, 1, contract.At(4), 1),
 			"unaligned add of 4": extended.Add[int32](x, 1, contract.At(2), 1),
 			"unaligned float":    extended.Add[float64](x, 1, contract.At(12), 1),
@@ -756,7 +756,7 @@ func extendedBadArguments(c *ctx) {
 		s.Must(x.PutShape(1, vector(0, nil)))
 		s.Must(x.PutShape(1, strided(1, 0, 0, 1, 0, 1)))
 		s.Must(set.Sync(extended.All))
-		s.Must(x.SyncNBI(extended.All))
+		s.Must(x.Implicit().Sync(extended.All))
 		s.barrier()
 		if i := contract.Wrong(own, key, 0); i >= 0 {
 			s.Errorf("byte %d was changed by what was refused", i)
@@ -790,7 +790,7 @@ func extendedRights(c *ctx) {
 				do   func() error
 			}{
 				"put":        {segment.RightWrite, func() error { return x.Put(dst, contract.At(0), b) }},
-				"put nbi":    {segment.RightWrite, func() error { return errors.Join(x.PutNBI(dst, contract.At(0), b), x.SyncNBI(extended.All)) }},
+				"put nbi":    {segment.RightWrite, func() error { return errors.Join(x.Implicit().PutNBI(dst, contract.At(0), b), x.Implicit().Sync(extended.All)) }},
 				"put value":  {segment.RightWrite, func() error { return x.PutValue(dst, contract.At(0), 0, 8) }},
 				"memset":     {segment.RightWrite, func() error { return x.Memset(dst, contract.At(0), 0, 16) }},
 				"put vector": {segment.RightWrite, func() error { return x.PutShape(dst, vector) }},
@@ -812,7 +812,7 @@ func extendedRights(c *ctx) {
 					p.Wants(err, extended.ErrBadArg, "%s in a segment with rights %v", what, rights)
 				}
 			}
-			p.Must(x.SyncNBI(extended.All))
+			p.Must(x.Implicit().Sync(extended.All))
 			s.barrier()
 		})
 		if c.Failed() {

@@ -64,8 +64,8 @@ func TestNoAllocations(t *testing.T) {
 				"put with signal": func() {
 					must(x.PutSignal(1, at(64), b[:100], at(32), SignalAdd, 1))
 				},
-				"lock":        func() { must(x.Lock(1, at(40))); must(x.Unlock(1, at(40))) },
-				"shared lock": func() { must(x.RLock(1, at(40))); must(x.RUnlock(1, at(40))) },
+				"lock":        func() { must(x.LockAt(1, at(40)).Lock()); must(x.LockAt(1, at(40)).Unlock()) },
+				"shared lock": func() { must(x.LockAt(1, at(40)).RLock()); must(x.LockAt(1, at(40)).RUnlock()) },
 				"wait until":  func() { _, err := x.WaitUntil(at(0), Ge, 0); must(err) },
 				"strided":     func() { must(x.PutShape(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },
 				"strided nb":  func() { sync(x.GetShapeNB(1, shape(Strided(8, counts, RemoteBox{at(0), rs}, LocalBox{b, 0, ls})))) },

@@ -64,10 +64,10 @@ func TestBadArguments(t *testing.T) {
 				nb("GetNB", h, err)
 				h, err = x.MemsetNB(c.rank, c.addr, 1, c.n)
 				nb("MemsetNB", h, err)
-				refused("PutNBI", x.PutNBI(c.rank, c.addr, buf))
-				refused("PutBulkNBI", x.PutBulkNBI(c.rank, c.addr, buf))
-				refused("GetNBI", x.GetNBI(c.rank, c.addr, buf))
-				refused("MemsetNBI", x.MemsetNBI(c.rank, c.addr, 1, c.n))
+				refused("PutNBI", x.Implicit().PutNBI(c.rank, c.addr, buf))
+				refused("PutBulkNBI", x.Implicit().PutBulkNBI(c.rank, c.addr, buf))
+				refused("GetNBI", x.Implicit().GetNBI(c.rank, c.addr, buf))
+				refused("MemsetNBI", x.Implicit().MemsetNBI(c.rank, c.addr, 1, c.n))
 				if c.n <= 8 {
 					refused("PutValue", x.PutValue(c.rank, c.addr, 1, c.n))
 					_, err = x.GetValue(c.rank, c.addr, c.n)
@@ -76,7 +76,7 @@ func TestBadArguments(t *testing.T) {
 					nb("PutValueNB", h, err)
 					h, err = x.GetValueNB(c.rank, c.addr, new(uint64), c.n)
 					nb("GetValueNB", h, err)
-					refused("PutValueNBI", x.PutValueNBI(c.rank, c.addr, 1, c.n))
+					refused("PutValueNBI", x.Implicit().PutValueNBI(c.rank, c.addr, 1, c.n))
 				}
 				// Shapes: a good run first, so that one must not be moved either.
 				good := at(64)
@@ -136,12 +136,12 @@ func TestBadLengths(t *testing.T) {
 			refused(says, err)
 			_, err = x.GetValueNB(1, at(0), new(uint64), n)
 			refused(says, err)
-			refused(says, x.PutValueNBI(1, at(0), 1, n))
+			refused(says, x.Implicit().PutValueNBI(1, at(0), 1, n))
 		}
 		refused("negative length -1", x.Memset(1, at(0), 1, -1))
 		_, err := x.MemsetNB(1, at(0), 1, math.MinInt)
 		refused("negative length", err)
-		refused("negative length -7", x.MemsetNBI(1, at(0), 1, -7))
+		refused("negative length -7", x.Implicit().MemsetNBI(1, at(0), 1, -7))
 
 		b := make([]byte, 16)
 		one := []int{1}
@@ -250,7 +250,7 @@ func TestNothing(t *testing.T) {
 				for i, err := range []error{
 					x.Put(rank, a, nil), x.Get(rank, a, nil), x.Memset(rank, a, 1, 0),
 					both(x.PutNB(rank, a, nil)), both(x.GetNB(rank, a, nil)), both(x.MemsetNB(rank, a, 1, 0)),
-					x.PutNBI(rank, a, []byte{}), x.GetNBI(rank, a, []byte{}), x.MemsetNBI(rank, a, 1, 0),
+					x.Implicit().PutNBI(rank, a, []byte{}), x.Implicit().GetNBI(rank, a, []byte{}), x.Implicit().MemsetNBI(rank, a, 1, 0),
 					put(Strided(1, []int{0}, RemoteBox{a, []int{1 << 62}}, LocalBox{nil, 5, []int{1 << 62}})),
 					put(Strided(0, []int{1 << 62}, RemoteBox{a, []int{1 << 62}}, LocalBox{nil, -5, []int{1 << 62}})),
 					both(x.GetShapeNB(rank, nothing)), both(x.PutShapeNB(rank, Shape{})), x.Implicit().GetShapeNBI(rank, nothing),
@@ -323,7 +323,7 @@ func TestNotBound(t *testing.T) {
 	_, err4 := x.Implicit().Try(All)
 	for i, err := range []error{
 		x.Put(0, at(0), b), x.Get(0, at(0), b), x.PutValue(0, at(0), 1, 8), err1, err2, err3, err4,
-		x.Signal(0, at(0), SignalSet, 1), x.SyncNBI(All), x.PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
+		x.Signal(0, at(0), SignalSet, 1), x.Implicit().Sync(All), x.Implicit().PutNBI(0, at(0), b), x.BeginRegion(&r), r.PutNBI(0, at(0), b),
 		r.GetNBI(0, at(0), b), r.PutValueNBI(0, at(0), 1, 8), r.MemsetNBI(0, at(0), 1, 8), r.Sync(All),
 		AtomicNBI[int32](&r, 0, at(0), nil, AtomicAdd, 1, 0), r.PutShapeNBI(0, Shape{}), x.PutShape(0, Shape{}),
 	} {

@@ -201,7 +201,7 @@ func checkModel[T number](t *testing.T, a *typed[T]) {
 					if err := AtomicNBI(x.Implicit(), 1, addr(i), got, op, v, 0); err != nil {
 						t.Fatal(err)
 					}
-					if err := x.SyncNBI(Gets); err != nil {
+					if err := x.Implicit().Sync(Gets); err != nil {
 						t.Fatal(err)
 					}
 					check(t, n, *got, old, nil)
@@ -209,7 +209,7 @@ func checkModel[T number](t *testing.T, a *typed[T]) {
 					if err := AtomicNBI(x.Implicit(), 1, addr(i), nil, op, v, 0); err != nil {
 						t.Fatal(err)
 					}
-					if err := x.SyncNBI(Puts); err != nil {
+					if err := x.Implicit().Sync(Puts); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -453,7 +453,7 @@ func TestManyFetchingImplicit(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	if err := x.SyncNBI(Gets); err != nil {
+	if err := x.Implicit().Sync(Gets); err != nil {
 		t.Fatal(err)
 	}
 	seen := make([]bool, n)

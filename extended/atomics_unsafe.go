@@ -93,7 +93,9 @@ func wordOf[T Number](x *Endpoint, rank int, a segment.NLA) unsafe.Pointer {
 //
 //go:noinline
 func slowAtomic[T Number](x *Endpoint, rank int, to segment.NLA, op AtomicOp, a, b T) (old T, err error) {
-	w, err := x.atomicSlow("extended: atomic", rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	q.tried = true
+	w, err := q.now(x)
 	return fromBits[T](w), err
 }
 
@@ -202,34 +204,32 @@ func Atomic[T Number](x *Endpoint, rank int, to segment.NLA, op AtomicOp, a, b T
 // AtomicNB begins an [Atomic]. Once the handle is synchronized, *old is what was there; old may be
 // nil.
 func AtomicNB[T Number](x *Endpoint, rank int, to segment.NLA, old *T, op AtomicOp, a, b T) (Handle, error) {
-	return x.atomicNB("extended: non-blocking atomic", rank, to, resultOf(old), op, TypeOf[T](), toBits(a), toBits(b))
+	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	q.result = unsafe.Pointer(old)
+	return q.begun(x)
 }
 
 // AtomicNBI is [AtomicNB] counted in the region: as a get, or as a put if old is nil.
 func AtomicNBI[T Number](r *Region, rank int, to segment.NLA, old *T, op AtomicOp, a, b T) error {
-	return r.atomicNBI("extended: implicit atomic", rank, to, resultOf(old), op, TypeOf[T](), toBits(a), toBits(b))
-}
-
-// resultOf is where the outcome of an atomic on a T goes.
-func resultOf[T Number](p *T) result {
-	if unsafe.Sizeof(*p) == 4 {
-		return result32((*uint32)(unsafe.Pointer(p)))
-	}
-	return result64((*uint64)(unsafe.Pointer(p)))
+	q := atomicOf(rank, to, op, TypeOf[T](), toBits(a), toBits(b))
+	q.result = unsafe.Pointer(old)
+	return q.counted(r)
 }
 
 // AtomicBits is [Atomic] for a type that is known only when the program runs: t. The operands a and
 // b, and what was there before, are the low bytes of words.
 func (x *Endpoint) AtomicBits(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) (old uint64, err error) {
 	if conduits.CheckAtomic("", op, t, 0) == nil {
-		if p, ok := x.views.Atomic(uint64(rank), offset(to), uint64(t.Size()), uint64(t.Size())); ok {
-			return conduits.ApplyAtomic(p, op, t, a, b), nil
+		if old, ok := x.views.apply(rank, to, op, t, a, b); ok {
+			return old, nil
 		}
 	}
-	return x.atomicSlow("extended: atomic", rank, to, op, t, a, b)
+	q := atomicOf(rank, to, op, t, a, b)
+	return q.now(x)
 }
 
 // AtomicBitsNBI begins an [Endpoint.AtomicBits] without its result. The region counts it as a put.
 func (r *Region) AtomicBitsNBI(rank int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64) error {
-	return r.atomicNBI("extended: implicit atomic", rank, to, result{}, op, t, a, b)
+	q := atomicOf(rank, to, op, t, a, b)
+	return q.counted(r)
 }

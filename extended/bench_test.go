@@ -41,7 +41,7 @@ func BenchmarkDirect(b *testing.B) {
 		"putValue":   func() error { return x.PutValue(1, at(0), 1, 8) },
 		"getValue":   func() error { _, err := x.GetValue(1, at(0), 8); return err },
 		"fetchAdd":   func() error { _, err := FetchAdd[uint64](x, 1, at(0), 1); return err },
-		"lock":       func() error { return errors.Join(x.Lock(1, at(16)), x.Unlock(1, at(16))) },
+		"lock":       func() error { return errors.Join(x.LockAt(1, at(16)).Lock(), x.LockAt(1, at(16)).Unlock()) },
 		"addFloat64": func() error { return Add[float64](x, 1, at(0), 1) },
 		"putnb+sync": func() error {
 			h, err := x.PutNB(1, at(0), buf)

@@ -40,8 +40,8 @@ func (x *Endpoint) Copy(dst int, to segment.NLA, src int, from segment.NLA, n in
 		return x.checkRank(what, src)
 	}
 	size := uint64(n)
-	p, stores := x.writable(dst, to, size)
-	q, loads := x.readable(src, from, size)
+	p, stores := x.views.writable(dst, to, size)
+	q, loads := x.views.readable(src, from, size)
 	if !stores {
 		if err := x.check(what, dst, to, size, segment.RightWrite); err != nil {
 			return err

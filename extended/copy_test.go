@@ -17,7 +17,7 @@ func TestCopyModel(t *testing.T) {
 		j := newFake(4, fakeOptions{bytes: size, seed: rapid.Uint64().Draw(t, "seed"), eager: rapid.Bool().Draw(t, "eager")})
 		x := j.eps[0].x
 		lo := rapid.IntRange(0, 4).Draw(t, "first in reach")
-		x.views = segment.NewViews(lo, j.views[lo:rapid.IntRange(lo, 4).Draw(t, "first beyond")])
+		x.views.Views = segment.NewViews(lo, j.views[lo:rapid.IntRange(lo, 4).Draw(t, "first beyond")])
 		model := make([][]byte, 4)
 		for r := range model {
 			model[r] = make([]byte, size)

@@ -17,36 +17,33 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// reach is the memory that load and store reach.
+type reach struct{ segment.Views }
+
 // offset is where a lies in a segment, from its byte 0 on; MaxOffset of an address that lies in none.
 func offset(a segment.NLA) uint64 { return min(uint64(a-segment.AttachBase), segment.MaxOffset) }
 
 // writable returns the n bytes at a of rank's segment for storing; false if that must not or cannot
 // be done directly. Where n may be 0 the pointer is not to be used, as it may be the segment's end.
-func (x *Endpoint) writable(rank int, a segment.NLA, n uint64) (unsafe.Pointer, bool) {
-	return x.views.Write(uint64(rank), offset(a), n)
+func (v *reach) writable(rank int, a segment.NLA, n uint64) (unsafe.Pointer, bool) {
+	return v.Write(uint64(rank), offset(a), n)
 }
 
 // readable is writable for loading.
-func (x *Endpoint) readable(rank int, a segment.NLA, n uint64) (unsafe.Pointer, bool) {
-	return x.views.Read(uint64(rank), offset(a), n)
+func (v *reach) readable(rank int, a segment.NLA, n uint64) (unsafe.Pointer, bool) {
+	return v.Read(uint64(rank), offset(a), n)
 }
 
-// word32 is the aligned word at a of rank's segment for atomics, or nil.
-func (x *Endpoint) word32(rank int, a segment.NLA) *uint32 {
-	p, _ := x.views.Atomic(uint64(rank), offset(a), 4, 4)
-	return (*uint32)(p)
-}
-
-// word64 is word32 for 8 bytes.
-func (x *Endpoint) word64(rank int, a segment.NLA) *uint64 {
-	p, _ := x.views.Atomic(uint64(rank), offset(a), 8, 8)
+// word64 is the aligned word at a of rank's segment for atomics, or nil.
+func (v *reach) word64(rank int, a segment.NLA) *uint64 {
+	p, _ := v.Atomic(uint64(rank), offset(a), 8, 8)
 	return (*uint64)(p)
 }
 
 // lockWords are the words of a lock, or nil. Lock and Unlock have a short way for those
 // that load and store reach: 20 ns both, where lock and unlock take 30.
-func (x *Endpoint) lockWords(rank int, at segment.NLA) *[LockSize / 8]uint64 {
-	p, _ := x.views.Atomic(uint64(rank), offset(at), LockSize, 8)
+func (v *reach) lockWords(rank int, at segment.NLA) *[LockSize / 8]uint64 {
+	p, _ := v.Atomic(uint64(rank), offset(at), LockSize, 8)
 	return (*[LockSize / 8]uint64)(p)
 }
 
@@ -66,7 +63,7 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 		mem, _ := x.exposed.Local(a, n)
 		return mem
 	}
-	if !x.near(rank) {
+	if !x.views.near(rank) {
 		return nil
 	}
 	// One that refuses nothing when the job has failed.
@@ -89,7 +86,7 @@ func (x *Endpoint) Direct(rank int, a segment.NLA, n uint64) []byte {
 // aligned 8-byte put is single-copy atomic. Putting nothing succeeds whatever
 // the address. The source and the target must not overlap.
 func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
-	if p, ok := x.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
+	if p, ok := x.views.writable(dst, to, uint64(len(src))); ok && len(src) > 0 {
 		if len(src) == 8 {
 			*(*uint64)(p) = *(*uint64)(unsafe.Pointer(unsafe.SliceData(src)))
 			return nil
@@ -104,7 +101,7 @@ func (x *Endpoint) Put(dst int, to segment.NLA, src []byte) error {
 // which may lie anywhere, and returns when they are there. An aligned 8-byte
 // get is single-copy atomic. Getting nothing succeeds whatever the address.
 func (x *Endpoint) Get(src int, from segment.NLA, dst []byte) error {
-	if p, ok := x.readable(src, from, uint64(len(dst))); ok && len(dst) > 0 {
+	if p, ok := x.views.readable(src, from, uint64(len(dst))); ok && len(dst) > 0 {
 		if len(dst) == 8 {
 			*(*uint64)(unsafe.Pointer(unsafe.SliceData(dst))) = *(*uint64)(p)
 			return nil
@@ -140,7 +137,7 @@ func onStack(b []byte) bool {
 // to of rank. If n is 1, 2, 4 or 8 and to is a multiple of n, the put is
 // single-copy atomic.
 func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
-	if p, ok := x.writable(rank, to, uint64(n)); ok {
+	if p, ok := x.views.writable(rank, to, uint64(n)); ok {
 		switch n {
 		case 8:
 			*(*uint64)(p) = v
@@ -156,13 +153,15 @@ func (x *Endpoint) PutValue(rank int, to segment.NLA, v uint64, n int) error {
 			return nil
 		}
 	}
-	return x.putValueSlow(rank, to, v, n)
+	q := putValueOf(rank, to, v, n)
+	_, err := q.now(x)
+	return err
 }
 
 // GetValue gets n bytes, n from 1 to 8, from address from of rank, as a
 // little-endian number extended with zeros. Atomic as PutValue is.
 func (x *Endpoint) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
-	if p, ok := x.readable(rank, from, uint64(n)); ok {
+	if p, ok := x.views.readable(rank, from, uint64(n)); ok {
 		switch n {
 		case 8:
 			return *(*uint64)(p), nil
@@ -174,12 +173,13 @@ func (x *Endpoint) GetValue(rank int, from segment.NLA, n int) (uint64, error) {
 			return uint64(*(*uint8)(p)), nil
 		}
 	}
-	return x.getValueSlow(rank, from, n)
+	q := getValueOf(rank, from, nil, n)
+	return q.now(x)
 }
 
-// putDirect does a put if that is possible directly.
-func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
-	p, ok := x.writable(dst, to, uint64(len(src)))
+// put does a put if that is possible directly.
+func (v *reach) put(dst int, to segment.NLA, src []byte) bool {
+	p, ok := v.writable(dst, to, uint64(len(src)))
 	if !ok || len(src) == 0 {
 		return false
 	}
@@ -191,9 +191,9 @@ func (x *Endpoint) putDirect(dst int, to segment.NLA, src []byte) bool {
 	return true
 }
 
-// getDirect does a get if that is possible directly.
-func (x *Endpoint) getDirect(src int, from segment.NLA, dst []byte) bool {
-	p, ok := x.readable(src, from, uint64(len(dst)))
+// get does a get if that is possible directly.
+func (v *reach) get(src int, from segment.NLA, dst []byte) bool {
+	p, ok := v.readable(src, from, uint64(len(dst)))
 	if !ok || len(dst) == 0 {
 		return false
 	}
@@ -205,31 +205,31 @@ func (x *Endpoint) getDirect(src int, from segment.NLA, dst []byte) bool {
 	return true
 }
 
-// putValueDirect does a put of 1 to 8 bytes if that is possible directly.
-func (x *Endpoint) putValueDirect(rank int, to segment.NLA, v uint64, n int) bool {
-	p, ok := x.writable(rank, to, uint64(n))
+// putValue does a put of 1 to 8 bytes if that is possible directly.
+func (v *reach) putValue(rank int, to segment.NLA, value uint64, n int) bool {
+	p, ok := v.writable(rank, to, uint64(n))
 	if !ok {
 		return false
 	}
 	switch n {
 	case 8:
-		*(*uint64)(p) = v
+		*(*uint64)(p) = value
 	case 4:
-		*(*uint32)(p) = uint32(v)
+		*(*uint32)(p) = uint32(value)
 	case 2:
-		*(*uint16)(p) = uint16(v)
+		*(*uint16)(p) = uint16(value)
 	default:
 		b := unsafe.Slice((*byte)(p), n)
 		for i := range b {
-			b[i] = byte(v >> (8 * i))
+			b[i] = byte(value >> (8 * i))
 		}
 	}
 	return true
 }
 
-// getValueDirect does a get of 1 to 8 bytes if that is possible directly.
-func (x *Endpoint) getValueDirect(rank int, from segment.NLA, n int) (uint64, bool) {
-	p, ok := x.readable(rank, from, uint64(n))
+// getValue does a get of 1 to 8 bytes if that is possible directly.
+func (v *reach) getValue(rank int, from segment.NLA, n int) (uint64, bool) {
+	p, ok := v.readable(rank, from, uint64(n))
 	if !ok {
 		return 0, false
 	}
@@ -244,9 +244,9 @@ func (x *Endpoint) getValueDirect(rank int, from segment.NLA, n int) (uint64, bo
 	return littleEndian(unsafe.Slice((*byte)(p), n)), true
 }
 
-// memsetDirect fills n bytes if that is possible directly.
-func (x *Endpoint) memsetDirect(rank int, to segment.NLA, value byte, n uint64) bool {
-	p, ok := x.writable(rank, to, n)
+// memset fills n bytes if that is possible directly.
+func (v *reach) memset(rank int, to segment.NLA, value byte, n uint64) bool {
+	p, ok := v.writable(rank, to, n)
 	if !ok {
 		return false
 	}
@@ -254,19 +254,10 @@ func (x *Endpoint) memsetDirect(rank int, to segment.NLA, value byte, n uint64) 
 	return true
 }
 
-// The words of results that the user wants as another type.
-func bits32[T int32 | uint32 | float32](p *T) *uint32 { return (*uint32)(unsafe.Pointer(p)) }
-func bits64[T int64 | uint64 | float64](p *T) *uint64 { return (*uint64)(unsafe.Pointer(p)) }
-
-// applyDirect performs op if that is possible directly. op must exist for t.
-func (x *Endpoint) applyDirect(rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (old uint64, ok bool) {
-	var p unsafe.Pointer
-	if t.Size() == 8 {
-		p = unsafe.Pointer(x.word64(rank, to))
-	} else {
-		p = unsafe.Pointer(x.word32(rank, to))
-	}
-	if p == nil {
+// apply performs op if that is possible directly. op must exist for t.
+func (v *reach) apply(rank int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64) (uint64, bool) {
+	p, ok := v.Atomic(uint64(rank), offset(to), uint64(t.Size()), uint64(t.Size()))
+	if !ok {
 		return 0, false
 	}
 	return conduits.ApplyAtomic(p, op, t, a, b), true

@@ -67,7 +67,7 @@ type Config struct {
 // be called by a handler of an active message, except those that the package
 // comment lists.
 type Endpoint struct {
-	views    segment.Views // direct access; none before Bind
+	views    reach // none before Bind
 	always   bool
 	ep       conduits.Endpoint
 	poll     progress
@@ -135,7 +135,7 @@ func (x *Endpoint) bind(ep conduits.Endpoint, p progress) {
 	x.ep, x.poll = ep, p
 	x.maxLong = ep.Limits().MaxLong
 	x.table.firstGen |= uint64(ep.Rank()&rankMask) << rankShift
-	x.views = segment.NewViews(ep.Views())
+	x.views.Views = segment.NewViews(ep.Views())
 	x.mine = *x.views.Of(uint64(ep.Rank()))
 }
 
@@ -198,7 +198,7 @@ func (x *Endpoint) Complete(cookie uint64, ev conduits.Event, value uint64, err 
 		}
 	}
 	left := o.left.Add(-units(ev))
-	if left != 0 && left>>32 != 0 {
+	if left&sourceMask != 0 {
 		return
 	}
 	// From here on o may name another operation.
@@ -230,7 +230,7 @@ func (x *Endpoint) check(op string, rank int, a segment.NLA, n uint64, need segm
 	if err := conduits.CheckRemote(x.ep, op, rank, a, n); err != nil {
 		return err
 	}
-	if v := x.view(rank); v != nil && limit(v, need) == 0 && conduits.InSegment(x.ep, rank, a, n) {
+	if v := x.views.view(rank); v != nil && limit(v, need) == 0 && conduits.InSegment(x.ep, rank, a, n) {
 		return errs.BadArg("%s: address %v: rank %d attached its segment with rights %v, and this needs %v", op, a, rank, rights(v), need)
 	}
 	return nil
@@ -249,15 +249,15 @@ func errNotBound(op string) error {
 }
 
 // near reports whether rank's memory can be reached directly, if it has any.
-func (x *Endpoint) near(rank int) bool {
-	v := x.views.Of(uint64(rank))
-	return v != nil && v.Base != nil
+func (v *reach) near(rank int) bool {
+	w := v.Of(uint64(rank))
+	return w != nil && w.Base != nil
 }
 
 // view is rank's memory if it can be reached directly, else nil.
-func (x *Endpoint) view(rank int) *segment.View {
-	if v := x.views.Of(uint64(rank)); v != nil && v.Size() != 0 {
-		return v
+func (v *reach) view(rank int) *segment.View {
+	if w := v.Of(uint64(rank)); w != nil && w.Size() != 0 {
+		return w
 	}
 	return nil
 }

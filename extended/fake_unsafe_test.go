@@ -105,7 +105,7 @@ func newFake(size int, o fakeOptions) *fakeJob {
 		if !o.direct {
 			// The own rank is direct on every conduit; take it away so that one
 			// rank is enough to test the way through the conduit.
-			e.x.views = segment.Views{}
+			e.x.views = reach{}
 		}
 		j.eps = append(j.eps, e)
 	}

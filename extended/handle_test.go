@@ -197,7 +197,7 @@ func TestHandleMisuse(t *testing.T) {
 func TestInternalSlotsAreNotHandles(t *testing.T) {
 	j := newFake(2, fakeOptions{hold: true})
 	x := j.eps[0].x
-	if err := x.PutBulkNBI(1, at(0), make([]byte, 8)); err != nil {
+	if err := x.Implicit().PutBulkNBI(1, at(0), make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
 	h := Handle(x.implicit.slots[slotPuts+1].name)
@@ -205,7 +205,7 @@ func TestInternalSlotsAreNotHandles(t *testing.T) {
 		t.Fatalf("%#x: %v", h, err)
 	}
 	j.eps[0].release()
-	if err := x.SyncNBI(All); err != nil {
+	if err := x.Implicit().Sync(All); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -558,7 +558,7 @@ func TestCompletionWakesOthers(t *testing.T) {
 		"a handle":        func() error { return x.Wait(h) },
 		"one of handles":  func() error { _, err := x.WaitSome([]Handle{0, h}); return err },
 		"a blocking get":  func() error { return x.Get(1, at(0), b) },
-		"a region":        func() error { return first(x.PutBulkNBI(1, at(8), b), x.SyncNBI(All)) },
+		"a region":        func() error { return first(x.Implicit().PutBulkNBI(1, at(8), b), x.Implicit().Sync(All)) },
 		"a source":        func() error { h, err := x.PutNB(1, at(16), b); return first(err, x.Wait(h)) },
 		"an atomic's old": func() error { _, err := Atomic[int32](x, 1, at(32), AtomicOr, 4, 0); return err },
 	} {
@@ -592,7 +592,7 @@ func TestPeerDies(t *testing.T) {
 		b := make([]byte, 8)
 		h1, _ := x.PutBulkNB(1, at(0), b)
 		h2, _ := x.GetNB(1, at(0), b)
-		if err := x.PutBulkNBI(1, at(0), b); err != nil {
+		if err := x.Implicit().PutBulkNBI(1, at(0), b); err != nil {
 			t.Fatal(err)
 		}
 		e.die(errDied, job)
@@ -600,10 +600,10 @@ func TestPeerDies(t *testing.T) {
 		if err := x.WaitAll([]Handle{h1, h2}); !errors.Is(err, ErrPeer) {
 			t.Errorf("handles: %v", err)
 		}
-		if err := x.SyncNBI(Puts); !errors.Is(err, ErrPeer) {
+		if err := x.Implicit().Sync(Puts); !errors.Is(err, ErrPeer) {
 			t.Errorf("region: %v", err)
 		}
-		if err := x.SyncNBI(Puts); err != nil {
+		if err := x.Implicit().Sync(Puts); err != nil {
 			t.Errorf("the failure was reported already: %v", err)
 		}
 		if err := x.Put(1, at(0), b); !errors.Is(err, ErrPeer) {

@@ -38,13 +38,13 @@ func TestLocksModel(t *testing.T) {
 					t.Skip("it would wait")
 				}
 				to, a := place(k)
-				check(t, k, true, true, j.eps[r].x.Lock(to, a))
+				check(t, k, true, true, j.eps[r].x.LockAt(to, a).Lock())
 				held[r][k].exclusive++
 			},
 			"tryLock": func(t *rapid.T) {
 				r, k := of.Draw(t, "rank"), which.Draw(t, "lock")
 				to, a := place(k)
-				ok, err := j.eps[r].x.TryLock(to, a)
+				ok, err := j.eps[r].x.LockAt(to, a).TryLock()
 				check(t, k, ok, free(k, false), err)
 				if ok {
 					held[r][k].exclusive++
@@ -53,7 +53,7 @@ func TestLocksModel(t *testing.T) {
 			"tryRLock": func(t *rapid.T) {
 				r, k := of.Draw(t, "rank"), which.Draw(t, "lock")
 				to, a := place(k)
-				ok, err := j.eps[r].x.TryRLock(to, a)
+				ok, err := j.eps[r].x.LockAt(to, a).TryRLock()
 				check(t, k, ok, free(k, true), err)
 				if ok {
 					held[r][k].shared++
@@ -63,7 +63,7 @@ func TestLocksModel(t *testing.T) {
 				r := of.Draw(t, "rank")
 				for k := range locks {
 					to, a := place(k)
-					ok, err := j.eps[r].x.TryLock(to, a)
+					ok, err := j.eps[r].x.LockAt(to, a).TryLock()
 					check(t, k, ok, free(k, false), err)
 					if ok {
 						held[r][k].exclusive++
@@ -73,7 +73,7 @@ func TestLocksModel(t *testing.T) {
 			"unlock": func(t *rapid.T) {
 				r, k := of.Draw(t, "rank"), which.Draw(t, "lock")
 				to, a := place(k)
-				err := j.eps[r].x.Unlock(to, a)
+				err := j.eps[r].x.LockAt(to, a).Unlock()
 				if h := &held[r][k]; h.exclusive == 0 {
 					check(t, k, errors.Is(err, ErrBadArg), true, nil)
 				} else {
@@ -84,7 +84,7 @@ func TestLocksModel(t *testing.T) {
 			"runlock": func(t *rapid.T) {
 				r, k := of.Draw(t, "rank"), which.Draw(t, "lock")
 				to, a := place(k)
-				err := j.eps[r].x.RUnlock(to, a)
+				err := j.eps[r].x.LockAt(to, a).RUnlock()
 				if h := &held[r][k]; h.shared == 0 {
 					check(t, k, errors.Is(err, ErrBadArg) && strings.Contains(err.Error(), "exclusively") == (h.exclusive > 0), true, nil)
 				} else {

@@ -31,8 +31,8 @@ func BenchmarkLocal(b *testing.B) {
 			name string
 			f    func() error
 		}{
-			{"sync", func() error { return x.SyncNBI(extended.All) }},
-			{"sync/puts", func() error { return x.SyncNBI(extended.Puts) }},
+			{"sync", func() error { return x.Implicit().Sync(extended.All) }},
+			{"sync/puts", func() error { return x.Implicit().Sync(extended.Puts) }},
 			{"sync/region", func() error { return r.Sync(extended.All) }},
 			{"try", func() error { _, err := x.Implicit().Try(extended.All); return err }},
 			{"fence", func() error { x.Fence(); return nil }},
@@ -46,13 +46,13 @@ func BenchmarkLocal(b *testing.B) {
 				return x.Put(0, word, v[:])
 			}},
 			{"lock", func() error {
-				if err := x.Lock(0, lockAt); err != nil {
+				if err := x.LockAt(0, lockAt).Lock(); err != nil {
 					return err
 				}
-				return x.Unlock(0, lockAt)
+				return x.LockAt(0, lockAt).Unlock()
 			}},
 			{"strict/put", func() error {
-				if err := x.SyncNBI(extended.All); err != nil {
+				if err := x.Implicit().Sync(extended.All); err != nil {
 					return err
 				}
 				x.Fence()
@@ -61,7 +61,7 @@ func BenchmarkLocal(b *testing.B) {
 				return err
 			}},
 			{"strict/get", func() error {
-				if err := x.SyncNBI(extended.All); err != nil {
+				if err := x.Implicit().Sync(extended.All); err != nil {
 					return err
 				}
 				x.Fence()

@@ -108,7 +108,20 @@ type holds struct {
 	origin string // where the first was taken, with Config.Origins
 }
 
-// Lock takes the lock at address at of rank exclusively: no other goroutine of any rank
+// Lock is the lock at an address of a rank, as one rank uses it: see [Endpoint.LockAt].
+type Lock struct {
+	x    *Endpoint
+	rank int
+	at   segment.NLA
+}
+
+// LockAt is the lock at address at of rank. Nothing is made: a Lock is a name, which may be copied.
+func (x *Endpoint) LockAt(rank int, at segment.NLA) Lock { return Lock{x, rank, at} }
+
+// String names the lock as reports do.
+func (l Lock) String() string { return remoteAt(l.rank, l.at).String() }
+
+// Lock takes the lock exclusively: no other goroutine of any rank
 // holds it then, shared or not. It waits, polling and then parked. Locks are neither
 // fair nor reentrant; what a holder did to memory, and synchronized, before Unlock is
 // visible to the next one. A rank that leaves the job gives its locks back before, see
@@ -117,63 +130,63 @@ type holds struct {
 // It is the lock of Nüssle 2008, section 7.5.4: each step is one fetch-compare-and-add
 // on the state, with the operands of table 7-3. A goroutine that does not get it enters
 // the list beside the state and parks; each release wakes the list.
-func (x *Endpoint) Lock(rank int, at segment.NLA) error {
-	if w, near := x.lockWords(rank, at), x.notes.Load(); w != nil && near != nil {
+func (l Lock) Lock() error {
+	x := l.x
+	if w, near := x.views.lockWords(l.rank, l.at), x.notes.Load(); w != nil && near != nil {
 		if err := x.poll.Blocking("lock"); err != nil {
 			return err
 		}
 		if atomic.CompareAndSwapUint64(&w[0], 0, uint64(near.own)) {
-			if l := remoteAt(rank, at); !near.place(l).CompareAndSwap(0, uint64(l)) {
-				x.holdFar(l, exclusive)
+			if h := remoteAt(l.rank, l.at); !near.place(h).CompareAndSwap(0, uint64(h)) {
+				x.theLocks().far(h, exclusive, false)
 			}
 			return nil
 		}
 	}
-	return x.lock(rank, at, 0, exclusive)
+	return l.lock(0, exclusive)
 }
 
 // RLock takes the lock shared: many may hold it so, if none holds it exclusively. It
 // waits as Lock does, and a lock that is always held shared keeps Lock waiting.
-func (x *Endpoint) RLock(rank int, at segment.NLA) error { return x.lock(rank, at, maxShared-1, 1) }
+func (l Lock) RLock() error { return l.lock(maxShared-1, 1) }
 
 // TryLock is Lock if that need not wait, and reports whether it has taken the lock. It
 // does not poll where load and store reach the lock; elsewhere it waits for a round trip.
-func (x *Endpoint) TryLock(rank int, at segment.NLA) (bool, error) {
-	_, ok, err := x.tryLock(rank, at, 0, exclusive)
+func (l Lock) TryLock() (bool, error) {
+	_, ok, err := l.tryLock(0, exclusive)
 	return ok, err
 }
 
 // TryRLock is RLock if that need not wait, and reports whether it has taken the lock. It
 // does not poll where load and store reach the lock; elsewhere it waits for a round trip.
-func (x *Endpoint) TryRLock(rank int, at segment.NLA) (bool, error) {
-	_, ok, err := x.tryLock(rank, at, maxShared-1, 1)
+func (l Lock) TryRLock() (bool, error) {
+	_, ok, err := l.tryLock(maxShared-1, 1)
 	return ok, err
 }
 
 // Unlock gives back an exclusive hold, which any goroutine of the rank that took it may
 // do, and wakes those that wait. It is an error, and changes nothing, if this rank does
 // not hold the lock so.
-func (x *Endpoint) Unlock(rank int, at segment.NLA) error {
-	if w, near := x.lockWords(rank, at), x.notes.Load(); w != nil && near != nil {
+func (l Lock) Unlock() error {
+	x := l.x
+	if w, near := x.views.lockWords(l.rank, l.at), x.notes.Load(); w != nil && near != nil {
 		if err := x.poll.Blocking("unlock"); err != nil {
 			return err
 		}
-		l := remoteAt(rank, at)
-		if near.place(l).CompareAndSwap(uint64(l), 0) {
+		h := remoteAt(l.rank, l.at)
+		if near.place(h).CompareAndSwap(uint64(h), 0) {
 			atomic.AddUint64(&w[0], -uint64(near.own))
 			if atomic.LoadUint64(&w[1]) == 0 {
 				return nil
 			}
-			return x.wakeAll(rank, at)
+			return l.wakeAll()
 		}
 	}
-	return x.unlock("Unlock", rank, at, exclusive)
+	return l.unlock("Unlock", exclusive)
 }
 
 // RUnlock is Unlock for a shared hold.
-func (x *Endpoint) RUnlock(rank int, at segment.NLA) error {
-	return x.unlock("RUnlock", rank, at, 1)
-}
+func (l Lock) RUnlock() error { return l.unlock("RUnlock", 1) }
 
 // operand is what a hold adds to a lock's state.
 func (x *Endpoint) operand(d int64) int64 {
@@ -184,7 +197,8 @@ func (x *Endpoint) operand(d int64) int64 {
 }
 
 // tryLock adds a hold if the state is at most limit. It returns what is there.
-func (x *Endpoint) tryLock(rank int, at segment.NLA, limit, d int64) (now int64, ok bool, err error) {
+func (l Lock) tryLock(limit, d int64) (now int64, ok bool, err error) {
+	x, rank, at := l.x, l.rank, l.at
 	const what = "extended: lock"
 	if x.ep == nil {
 		return 0, false, errNotBound(what)
@@ -192,7 +206,7 @@ func (x *Endpoint) tryLock(rank int, at segment.NLA, limit, d int64) (now int64,
 	if err := x.poll.Blocking("lock"); err != nil {
 		return 0, false, err
 	}
-	if x.word64(rank, at+lockWaiters) == nil {
+	if x.views.word64(rank, at+lockWaiters) == nil {
 		// In a segment both words are there, or nothing is changed. What there is of
 		// exposed memory only its owner knows.
 		if err := x.check(what, rank, at, LockSize, segment.RightAtomic); err != nil {
@@ -201,98 +215,100 @@ func (x *Endpoint) tryLock(rank int, at segment.NLA, limit, d int64) (now int64,
 	}
 	now, ok, err = FetchCompareAdd(x, rank, at, limit, x.operand(d))
 	if err != nil {
-		return now, false, fmt.Errorf("%s %v: %w", what, remoteAt(rank, at), err)
+		return now, false, fmt.Errorf("%s %v: %w", what, l, err)
 	}
 	if ok {
 		now += x.operand(d)
-		x.hold(remoteAt(rank, at), d)
+		x.theLocks().hold(x, remoteAt(rank, at), d)
 	}
 	return now, ok, nil
 }
 
-func (x *Endpoint) lock(rank int, at segment.NLA, limit, d int64) error {
+func (l Lock) lock(limit, d int64) error {
+	x := l.x
 	for range lockTries {
-		if _, ok, err := x.tryLock(rank, at, limit, d); ok || err != nil {
+		if _, ok, err := l.tryLock(limit, d); ok || err != nil {
 			return err
 		}
 		x.ep.Spin()
 	}
 	for {
-		w, err := x.borrowWaiter()
+		w, err := x.theLocks().borrow(x)
 		if err != nil {
-			return fmt.Errorf("extended: lock %v: no memory to wait with: %w", remoteAt(rank, at), err)
+			return fmt.Errorf("extended: lock %v: no memory to wait with: %w", l, err)
 		}
-		if err := x.enter(rank, at, w); err != nil {
+		if err := l.enter(w); err != nil {
 			return err
 		}
 		// Every unlock from here on finds w in the list.
-		seen, got, err := x.tryLock(rank, at, limit, d)
+		seen, got, err := l.tryLock(limit, d)
 		if err != nil {
 			return err
 		}
 		if got {
 			// Another rank may have the list by now, and w with it.
-			err = x.wakeAll(rank, at)
+			err = l.wakeAll()
 		}
 		if err == nil {
-			err = x.awaitLock(rank, at, w, seen, got)
+			err = l.await(w, seen, got)
 		}
 		if err != nil {
 			if got {
-				_ = x.unlock("Lock", rank, at, d) // the caller, which has the error, does not
+				_ = l.unlock("Lock", d) // the caller, which has the error, does not
 			}
 			return err
 		}
-		x.returnWaiter(w)
+		x.theLocks().giveBack(w)
 		if got {
 			return nil
 		}
-		if _, ok, err := x.tryLock(rank, at, limit, d); ok || err != nil {
+		if _, ok, err := l.tryLock(limit, d); ok || err != nil {
 			return err
 		}
 	}
 }
 
 // enter puts the own waiter w, which is not awake, at the head of the list.
-func (x *Endpoint) enter(rank int, at, w segment.NLA) error {
-	me := x.ep.Rank()
+func (l Lock) enter(w segment.NLA) error {
+	x, me := l.x, l.x.ep.Rank()
 	if err := Store[uint64](x, me, w+waiterAwake, 0); err != nil {
 		return err
 	}
-	head := at + lockWaiters
+	head := l.at + lockWaiters
 	for {
-		first, err := Load[uint64](x, rank, head)
+		first, err := Load[uint64](x, l.rank, head)
 		if err == nil {
 			err = Store(x, me, w, first)
 		}
 		if err != nil {
 			return err
 		}
-		if _, ok, err := CompareAndSwap(x, rank, head, first, uint64(remoteAt(me, w))); ok || err != nil {
+		if _, ok, err := CompareAndSwap(x, l.rank, head, first, uint64(remoteAt(me, w))); ok || err != nil {
 			return err
 		}
 	}
 }
 
-// awaitLock parks until w is awake. seen is the state that the last try found, got that
+// await parks until w is awake. seen is the state that the last try found, got that
 // the lock is held.
-func (x *Endpoint) awaitLock(rank int, at, w segment.NLA, seen int64, got bool) error {
-	k := x.table.getWaiter()
+func (l Lock) await(w segment.NLA, seen int64, got bool) error {
+	k := l.x.table.getWaiter()
 	k.one[0] = w + waiterAwake
-	k.lock, k.state, k.got = remoteAt(rank, at), seen, got
-	_, _, err := x.waitWords(k, waitLock, k.one[:], 0, Ne, 0)
+	k.lock, k.state, k.got = remoteAt(l.rank, l.at), seen, got
+	_, _, err := l.x.waitWords(k, waitLock, k.one[:], 0, Ne, 0)
 	return err
 }
 
 // wakeAll takes the whole list and wakes all that are in it, also behind one that
 // cannot be woken.
-func (x *Endpoint) wakeAll(rank int, at segment.NLA) error {
-	head := at + lockWaiters
-	p, err := Load[uint64](x, rank, head)
+func (l Lock) wakeAll() error {
+	x := l.x
+	head := l.at + lockWaiters
+	p, err := Load[uint64](x, l.rank, head)
 	if err != nil || p == 0 {
 		return err
 	}
-	if p, err = Swap[uint64](x, rank, head, 0); err != nil {
+	if p, err = Swap[uint64](x, l.rank, head, 0); err != nil {
 		return err
 	}
 	for p != 0 {
@@ -311,27 +327,28 @@ func (x *Endpoint) wakeAll(rank int, at segment.NLA) error {
 	return err
 }
 
-func (x *Endpoint) unlock(op string, rank int, at segment.NLA, d int64) error {
+func (l Lock) unlock(op string, d int64) error {
+	x := l.x
 	if x.ep == nil {
 		return errNotBound("extended: unlock")
 	}
 	if err := x.poll.Blocking("unlock"); err != nil {
 		return err
 	}
-	l := remoteAt(rank, at)
-	if l.rank() != rank || l.nla() != at { // the name of another lock
-		return errs.BadArg("extended: %s: no lock can be at %v of rank %d", op, at, rank)
+	h := remoteAt(l.rank, l.at)
+	if h.rank() != l.rank || h.nla() != l.at { // the name of another lock
+		return errs.BadArg("extended: %s: no lock can be at %v of rank %d", op, l.at, l.rank)
 	}
-	if err := x.drop(op, l, d); err != nil {
+	if err := x.theLocks().drop(op, x.ep.Rank(), h, d); err != nil {
 		return err
 	}
-	if _, _, err := FetchCompareAdd(x, rank, at, maxInt, -x.operand(d)); err != nil {
+	if _, _, err := FetchCompareAdd(x, l.rank, l.at, maxInt, -x.operand(d)); err != nil {
 		if x.ep.Err() == nil {
-			x.hold(l, d) // it was not given back
+			x.theLocks().hold(x, h, d) // it was not given back
 		}
-		return fmt.Errorf("extended: %s of lock %v: %w", op, l, err)
+		return fmt.Errorf("extended: %s of lock %v: %w", op, h, err)
 	}
-	return x.wakeAll(rank, at)
+	return l.wakeAll()
 }
 
 // place is where an exclusive hold of l is noted if there is room.
@@ -340,11 +357,10 @@ func (h *nearHolds) place(l remote) *atomic.Uint64 {
 }
 
 // hold notes a hold of this rank.
-func (x *Endpoint) hold(l remote, d int64) {
+func (h *locks) hold(x *Endpoint, l remote, d int64) {
 	if d == exclusive && x.table.origins == nil {
 		near := x.notes.Load()
 		if near == nil {
-			h := x.theLocks()
 			h.near.CompareAndSwap(nil, &nearHolds{own: x.operand(d)})
 			near = h.near.Load()
 			x.notes.Store(near)
@@ -353,16 +369,15 @@ func (x *Endpoint) hold(l remote, d int64) {
 			return
 		}
 	}
-	x.holdFar(l, d)
+	h.far(l, d, x.table.origins != nil)
 }
 
-// holdFar notes a hold in the map.
-func (x *Endpoint) holdFar(l remote, d int64) {
+// far notes a hold in the map.
+func (h *locks) far(l remote, d int64, origins bool) {
 	at := ""
-	if x.table.origins != nil {
+	if origins {
 		at = origin.Caller()
 	}
-	h := x.theLocks()
 	h.mu.Lock()
 	if h.held == nil {
 		h.held = map[remote]holds{}
@@ -376,16 +391,10 @@ func (x *Endpoint) holdFar(l remote, d int64) {
 }
 
 // drop forgets a hold, if there is one.
-func (x *Endpoint) drop(op string, l remote, d int64) error {
-	if near := x.theLocks().near.Load(); d == exclusive && near != nil && near.place(l).CompareAndSwap(uint64(l), 0) {
+func (h *locks) drop(op string, me int, l remote, d int64) error {
+	if near := h.near.Load(); d == exclusive && near != nil && near.place(l).CompareAndSwap(uint64(l), 0) {
 		return nil
 	}
-	return x.dropFar(op, l, d)
-}
-
-// dropFar forgets a hold in the map.
-func (x *Endpoint) dropFar(op string, l remote, d int64) error {
-	h := x.theLocks()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	had := h.held[l]
@@ -399,7 +408,7 @@ func (x *Endpoint) dropFar(op string, l remote, d int64) error {
 		} else if had.sum > 0 {
 			how = "holds it shared"
 		}
-		return errs.BadArg("extended: %s of lock %v: rank %d %s", op, l, x.ep.Rank(), how)
+		return errs.BadArg("extended: %s of lock %v: rank %d %s", op, l, me, how)
 	}
 	if had.sum -= d; had.sum == 0 {
 		delete(h.held, l)
@@ -446,9 +455,8 @@ func (x *Endpoint) HeldLocks() []HeldLock {
 	return all
 }
 
-// borrowWaiter takes a waiter from those used before, or new memory for one.
-func (x *Endpoint) borrowWaiter() (segment.NLA, error) {
-	h := x.theLocks()
+// borrow takes a waiter from those used before, or new memory for one.
+func (h *locks) borrow(x *Endpoint) (segment.NLA, error) {
 	h.mu.Lock()
 	if k := len(h.idle); k > 0 {
 		w := h.idle[k-1]
@@ -460,11 +468,11 @@ func (x *Endpoint) borrowWaiter() (segment.NLA, error) {
 	if x.lockMemory != nil {
 		return x.lockMemory()
 	}
-	return x.registerWaiters()
+	return h.register(x)
 }
 
-// registerWaiters makes waiters of registered memory, and returns one of them.
-func (x *Endpoint) registerWaiters() (segment.NLA, error) {
+// register makes waiters of registered memory, and returns one of them.
+func (h *locks) register(x *Endpoint) (segment.NLA, error) {
 	atu, err := x.ep.ATU()
 	if err != nil {
 		return 0, err
@@ -474,7 +482,6 @@ func (x *Endpoint) registerWaiters() (segment.NLA, error) {
 	if err != nil {
 		return 0, err
 	}
-	h := x.theLocks()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := 1; i < waitersPerPage; i++ {
@@ -485,8 +492,8 @@ func (x *Endpoint) registerWaiters() (segment.NLA, error) {
 	return a, nil
 }
 
-func (x *Endpoint) returnWaiter(w segment.NLA) {
-	h := x.theLocks()
+// giveBack keeps a waiter for the next.
+func (h *locks) giveBack(w segment.NLA) {
 	h.mu.Lock()
 	h.idle = append(h.idle, w)
 	h.mu.Unlock()
@@ -496,7 +503,7 @@ func (x *Endpoint) returnWaiter(w segment.NLA) {
 // when it was last tried, since nothing may wait here.
 func (x *Endpoint) lockState(l remote, seen int64) string {
 	s, when := seen, " when last tried"
-	if p := x.word64(l.rank(), l.nla()); p != nil {
+	if p := x.views.word64(l.rank(), l.nla()); p != nil {
 		s, when = int64(atomic.LoadUint64(p)), ""
 	} else if l.rank() == x.ep.Rank() {
 		if v, ok := x.own(l.nla()); ok {

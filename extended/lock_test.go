@@ -32,14 +32,14 @@ func lockMemory() func() (segment.NLA, error) {
 
 // guarded is what a rank does rounds times: it changes two words of rank 0 under the
 // lock at l of rank 0, or finds them equal under a shared hold.
-func guarded(x *extended.Endpoint, l, words segment.NLA, rounds int, pause func()) error {
+func guarded(x *extended.Endpoint, at, words segment.NLA, rounds int, pause func()) error {
 	for i := range rounds {
-		read := x.RLock
-		undo := x.RUnlock
+		l := x.LockAt(0, at)
+		read, undo := l.RLock, l.RUnlock
 		if i%2 == 0 {
-			read, undo = x.Lock, x.Unlock
+			read, undo = l.Lock, l.Unlock
 		}
-		if err := read(0, l); err != nil {
+		if err := read(); err != nil {
 			return err
 		}
 		a, err := x.GetValue(0, words, 8)
@@ -64,7 +64,7 @@ func guarded(x *extended.Endpoint, l, words segment.NLA, rounds int, pause func(
 				return err
 			}
 		}
-		if err := undo(0, l); err != nil {
+		if err := undo(); err != nil {
 			return err
 		}
 	}
@@ -150,11 +150,11 @@ func TestLockHolds(t *testing.T) {
 				x := n.x
 				if x.Rank() == 1 {
 					for range 2 {
-						if ok, err := x.TryRLock(0, lockAt+16); !ok || err != nil {
+						if ok, err := x.LockAt(0, lockAt+16).TryRLock(); !ok || err != nil {
 							return fmt.Errorf("a lock that is free: %v, %w", ok, err)
 						}
 					}
-					if err := x.Lock(0, lockAt); err != nil {
+					if err := x.LockAt(0, lockAt).Lock(); err != nil {
 						return err
 					}
 					held := x.HeldLocks()
@@ -176,7 +176,7 @@ func TestLockHolds(t *testing.T) {
 							return fmt.Errorf("%q, not %q (%w)", said, want, err)
 						}
 					}
-					if err := x.Unlock(0, lockAt); !errors.Is(err, extended.ErrBadArg) || !strings.Contains(err.Error(), "rank 0 does not hold it") {
+					if err := x.LockAt(0, lockAt).Unlock(); !errors.Is(err, extended.ErrBadArg) || !strings.Contains(err.Error(), "rank 0 does not hold it") {
 						return fmt.Errorf("unlock of another rank's hold: %v", err)
 					}
 				} else if said, err := x.LockBlocked(0, lockAt); err != nil || !strings.Contains(said, "which rank 1 holds exclusively") {
@@ -186,13 +186,13 @@ func TestLockHolds(t *testing.T) {
 					return err
 				}
 				if x.Rank() == 1 {
-					if err := errors.Join(x.Unlock(0, lockAt), x.RUnlock(0, lockAt+16), x.RUnlock(0, lockAt+16)); err != nil {
+					if err := errors.Join(x.LockAt(0, lockAt).Unlock(), x.LockAt(0, lockAt+16).RUnlock(), x.LockAt(0, lockAt+16).RUnlock()); err != nil {
 						return err
 					}
 					if held := x.HeldLocks(); len(held) != 0 {
 						return fmt.Errorf("%+v are held", held)
 					}
-					if err := x.RUnlock(0, lockAt+16); !errors.Is(err, extended.ErrBadArg) {
+					if err := x.LockAt(0, lockAt+16).RUnlock(); !errors.Is(err, extended.ErrBadArg) {
 						return fmt.Errorf("third unlock of two holds: %v", err)
 					}
 				}
@@ -200,7 +200,7 @@ func TestLockHolds(t *testing.T) {
 					return err
 				}
 				if x.Rank() == 0 {
-					return errors.Join(x.Lock(0, lockAt), x.Unlock(0, lockAt), x.Lock(0, lockAt+16), x.Unlock(0, lockAt+16))
+					return errors.Join(x.LockAt(0, lockAt).Lock(), x.LockAt(0, lockAt).Unlock(), x.LockAt(0, lockAt+16).Lock(), x.LockAt(0, lockAt+16).Unlock())
 				}
 				return nil
 			})
@@ -210,7 +210,7 @@ func TestLockHolds(t *testing.T) {
 
 // TestLockArguments: what is no lock is refused before anything is changed.
 func TestLockArguments(t *testing.T) {
-	if err := extended.New(extended.Config{}).Lock(0, lockAt); !errors.Is(err, extended.ErrNotInit) {
+	if err := extended.New(extended.Config{}).LockAt(0, lockAt).Lock(); !errors.Is(err, extended.ErrNotInit) {
 		t.Errorf("before Bind: %v", err)
 	}
 	for _, w := range worlds {
@@ -222,26 +222,26 @@ func TestLockArguments(t *testing.T) {
 					rank int
 					at   segment.NLA
 				}{{2, lockAt}, {-1, lockAt}, {0, 0}, {1, lockAt + 4}, {0, last}, {1, last}, {0, last + 8}, {1, segment.ExposedBase}} {
-					if err := n.x.Lock(c.rank, c.at); !errors.Is(err, extended.ErrBadArg) {
+					if err := n.x.LockAt(c.rank, c.at).Lock(); !errors.Is(err, extended.ErrBadArg) {
 						return fmt.Errorf("lock at %v of rank %d: %v", c.at, c.rank, err)
 					}
-					if ok, err := n.x.TryRLock(c.rank, c.at); ok || !errors.Is(err, extended.ErrBadArg) {
+					if ok, err := n.x.LockAt(c.rank, c.at).TryRLock(); ok || !errors.Is(err, extended.ErrBadArg) {
 						return fmt.Errorf("shared lock at %v of rank %d: %v, %v", c.at, c.rank, ok, err)
 					}
 				}
 				// Addresses and ranks beyond all there are do not stand for a lock that is held.
-				if ok, err := n.x.TryLock(n.x.Rank(), lockAt); !ok || err != nil {
+				if ok, err := n.x.LockAt(n.x.Rank(), lockAt).TryLock(); !ok || err != nil {
 					return fmt.Errorf("the own lock: %v, %w", ok, err)
 				}
 				for _, c := range []struct {
 					rank int
 					at   segment.NLA
 				}{{n.x.Rank(), lockAt + 1<<40}, {n.x.Rank() + 1<<24, lockAt}, {2, lockAt}, {-1, lockAt}} {
-					if err := n.x.Unlock(c.rank, c.at); !errors.Is(err, extended.ErrBadArg) {
+					if err := n.x.LockAt(c.rank, c.at).Unlock(); !errors.Is(err, extended.ErrBadArg) {
 						return fmt.Errorf("unlock at %#x of rank %d: %v", uint64(c.at), c.rank, err)
 					}
 				}
-				if err := n.x.Unlock(n.x.Rank(), lockAt); err != nil {
+				if err := n.x.LockAt(n.x.Rank(), lockAt).Unlock(); err != nil {
 					return err
 				}
 				if err := n.meet(); err != nil {

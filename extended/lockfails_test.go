@@ -28,8 +28,8 @@ func lockJob(direct bool, memory func() (segment.NLA, error)) (x *Endpoint, j *f
 func TestLockListFails(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		for name, take := range map[string]func(x *Endpoint) error{
-			"Lock":  func(x *Endpoint) error { return x.Lock(1, at(lockOff)) },
-			"RLock": func(x *Endpoint) error { return x.RLock(1, at(lockOff)) },
+			"Lock":  func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).Lock() },
+			"RLock": func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).RLock() },
 		} {
 			var state *uint64
 			// Asked for a waiter, when the lock was tried often enough: its holder goes now.
@@ -56,12 +56,12 @@ func TestLockListFails(t *testing.T) {
 func TestUnlockWakesAll(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		x, j, state, list := lockJob(direct, nil)
-		if err := x.Lock(1, at(lockOff)); err != nil {
+		if err := x.LockAt(1, at(lockOff)).Lock(); err != nil {
 			t.Fatal(err)
 		}
 		last := len(j.segs[1]) - 8 // its word awake is behind the segment
 		*list, *wordIn(j.segs[1], last) = uint64(remoteAt(1, at(last))), uint64(remoteAt(0, at(waiterOff)))
-		if err := x.Unlock(1, at(lockOff)); err == nil {
+		if err := x.LockAt(1, at(lockOff)).Unlock(); err == nil {
 			t.Errorf("direct %v: no error of a waiter that cannot be woken", direct)
 		}
 		if *state != 0 || *list != 0 || len(x.HeldLocks()) > 0 {
@@ -77,15 +77,15 @@ func TestUnlockWakesAll(t *testing.T) {
 func TestUnlockFails(t *testing.T) {
 	for _, job := range []bool{false, true} {
 		for name, unlock := range map[string]func(x *Endpoint) error{
-			"Unlock":  func(x *Endpoint) error { return x.Unlock(1, at(lockOff)) },
-			"RUnlock": func(x *Endpoint) error { return x.RUnlock(1, at(lockOff)) },
+			"Unlock":  func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).Unlock() },
+			"RUnlock": func(x *Endpoint) error { return x.LockAt(1, at(lockOff)).RUnlock() },
 		} {
 			x, j, _, _ := lockJob(false, nil)
-			take := x.Lock
+			take := x.LockAt(1, at(lockOff)).Lock
 			if name == "RUnlock" {
-				take = x.RLock
+				take = x.LockAt(1, at(lockOff)).RLock
 			}
-			if err := take(1, at(lockOff)); err != nil {
+			if err := take(); err != nil {
 				t.Fatal(err)
 			}
 			j.eps[0].die(errDied, job)

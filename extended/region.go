@@ -368,223 +368,114 @@ func (r *Region) share(c Category) bool {
 	return true
 }
 
-// begin counts an operation of category c, with one unit that detach takes off.
-func (r *Region) begin(dst int, want conduits.Event, c Category) (flight, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := r.place(dst, c)
-	o, name := r.at(i)
-	if o != nil {
-		o.left.Add(oneRemote)
-		return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
+// begin counts an operation of category c. One with a result has a slot of its own, for which it
+// may wait.
+func (r *Region) begin(dst int, c Category, result bool) (flight, error) {
+	p, err := r.join(dst, c, result)
+	if err != nil || !result {
+		return p, err
 	}
-	o, name, err := r.x.table.claim(false)
-	if (err != nil || o.slot >= spreadSlots) && r.share(c) {
-		if err == nil {
-			r.x.table.release(o, name)
-		}
-		o, name = r.at(r.place(dst, c))
-		o.left.Add(oneRemote)
-		return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
-	}
-	if err != nil {
-		return flight{}, err
-	}
-	if r.slots == nil {
-		r.slots = new([slotRegion + 1]slot)
-	}
-	r.slots[i] = slot{o, name}
-	r.used |= 1 << i
-	r.note()
-	return flight{x: r.x, o: o, name: name, dst: dst, want: want}, nil
-}
-
-// beginChild is begin for an operation with a result, which needs a slot of its
-// own. It may wait for one.
-func (r *Region) beginChild(dst int, c Category) (flight, error) {
-	p, err := r.begin(dst, wantBulk, c)
-	if err != nil {
-		return flight{}, err
-	}
-	x := r.x
 	for {
-		o, name, err := x.table.claim(false)
+		f, err := r.x.begin(byRegion)
 		if err == nil {
-			o.parent = p.o
-			return flight{x: x, o: o, name: name, dst: dst, want: wantBulk}, nil
+			f.o.parent = p.o
+			return f, nil
 		}
-		if err := x.awaitSlot(); err != nil {
+		if err := r.x.awaitSlot(); err != nil {
 			p.o.left.Add(-oneRemote)
 			return flight{}, err
 		}
 	}
 }
 
-// detachImplicit ends the beginning of an operation that a Region counts.
-func (f *flight) detachImplicit(err error) error {
-	if err == nil && f.want&conduits.SourceDone != 0 && f.o.left.Load()&sourceMask != 0 {
-		err = f.x.await(f.o, f.name, sourceMask)
+// join counts an operation in a slot of the region, which others may have, too; as one under way
+// if it goes on in a slot of its own.
+func (r *Region) join(dst int, c Category, apart bool) (flight, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := r.place(dst, c)
+	o, name := r.at(i)
+	if o == nil {
+		var err error
+		o, name, err = r.x.table.claim(false)
+		switch {
+		case (err != nil || o.slot >= spreadSlots) && r.share(c):
+			if err == nil {
+				r.x.table.release(o, name)
+			}
+			o, name = r.at(r.place(dst, c))
+		case err != nil:
+			return flight{}, err
+		default:
+			if r.slots == nil {
+				r.slots = new([slotRegion + 1]slot)
+			}
+			r.slots[i] = slot{o, name}
+			r.used |= 1 << i
+			r.note()
+			o.left.Store(0) // claim has counted its caller
+		}
 	}
-	f.o.left.Add(-oneRemote)
-	return err
-}
-
-// detachChild is detachImplicit for what beginChild began.
-func (f *flight) detachChild(err error) error {
-	f.x.table.abandon(f.o, f.name, oneRemote)
-	return err
+	f := flight{x: r.x, o: o, a: &o.access, name: name, unit: starting}
+	switch {
+	case apart:
+		f.unit = oneRemote
+	case o.left.Load()&starting != 0: // another goroutine has the record just now
+		f.a, f.unit = spares.Get().(*conduits.Access), oneRemote
+	}
+	o.left.Add(f.unit)
+	return f, nil
 }
 
 // PutNBI begins to put src to address to of rank dst's segment; src may be
 // reused when PutNBI returns, which may have to wait for that.
 func (r *Region) PutNBI(dst int, to segment.NLA, src []byte) error {
-	if x := r.x; x != nil && x.putDirect(dst, to, src) {
+	if x := r.x; x != nil && x.views.put(dst, to, src) {
 		return nil
 	}
-	return r.put(dst, to, src, wantCopy)
+	q := putOf(dst, to, src, wantCopy)
+	q.tried = true
+	return q.counted(r)
 }
 
 // PutBulkNBI is PutNBI for a source that must stay as it is until the operation
 // is synchronized.
 func (r *Region) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
-	if x := r.x; x != nil && x.putDirect(dst, to, src) {
+	if x := r.x; x != nil && x.views.put(dst, to, src) {
 		return nil
 	}
-	return r.put(dst, to, src, wantBulk)
-}
-
-//go:noinline
-func (r *Region) put(dst int, to segment.NLA, src []byte, want conduits.Event) error {
-	const what = "extended: implicit put"
-	x, err := r.endpoint(what)
-	if err != nil {
-		return err
-	}
-	if len(src) == 0 {
-		return x.checkRank(what, dst)
-	}
-	if err := x.check(what, dst, to, uint64(len(src)), segment.RightWrite); err != nil {
-		return err
-	}
-	f, err := r.begin(dst, want, Puts)
-	if err != nil {
-		return err
-	}
-	return f.detachImplicit(f.put(to, src))
+	q := putOf(dst, to, src, wantBulk)
+	q.tried = true
+	return q.counted(r)
 }
 
 // GetNBI begins to get len(dst) bytes from address from of rank src's segment
 // to dst, which must not be touched until the operation is synchronized.
 func (r *Region) GetNBI(src int, from segment.NLA, dst []byte) error {
-	if x := r.x; x != nil && x.getDirect(src, from, dst) {
+	if x := r.x; x != nil && x.views.get(src, from, dst) {
 		return nil
 	}
-	return r.get(src, from, dst)
-}
-
-//go:noinline
-func (r *Region) get(src int, from segment.NLA, dst []byte) error {
-	const what = "extended: implicit get"
-	x, err := r.endpoint(what)
-	if err != nil {
-		return err
-	}
-	if len(dst) == 0 {
-		return x.checkRank(what, src)
-	}
-	if err := x.check(what, src, from, uint64(len(dst)), segment.RightRead); err != nil {
-		return err
-	}
-	f, err := r.begin(src, wantBulk, Gets)
-	if err != nil {
-		return err
-	}
-	return f.detachImplicit(f.get(from, dst))
+	q := getOf(src, from, dst)
+	q.tried = true
+	return q.counted(r)
 }
 
 // PutValueNBI begins a PutValue.
 func (r *Region) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
-	x, err := r.endpoint("extended: implicit put value")
-	if err != nil {
-		return err
-	}
-	if uint(n-1) < 8 && x.putValueDirect(rank, to, v, n) {
+	if x := r.x; x != nil && uint(n-1) < 8 && x.views.putValue(rank, to, v, n) {
 		return nil
 	}
-	if err := x.checkValue("extended: implicit put value", rank, to, n, segment.RightWrite); err != nil {
-		return err
-	}
-	f, err := r.begin(rank, wantBulk, Puts)
-	if err != nil {
-		return err
-	}
-	return f.detachImplicit(f.word(to, v, n))
+	q := putValueOf(rank, to, v, n)
+	q.tried = true
+	return q.counted(r)
 }
 
 // MemsetNBI begins a Memset.
 func (r *Region) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
-	const what = "extended: implicit memset"
-	x, err := r.endpoint(what)
-	if err != nil {
-		return err
-	}
-	if n > 0 && x.memsetDirect(rank, to, value, uint64(n)) {
+	if x := r.x; x != nil && n > 0 && x.views.memset(rank, to, value, uint64(n)) {
 		return nil
 	}
-	if ok, err := x.checkMemset(what, rank, to, n); !ok {
-		return err
-	}
-	f, err := r.begin(rank, wantBulk, Puts)
-	if err != nil {
-		return err
-	}
-	return f.detachImplicit(f.memset(to, value, n))
-}
-
-func (r *Region) endpoint(what string) (*Endpoint, error) {
-	if r.x == nil {
-		return nil, errNotBound(what)
-	}
-	return r.x, nil
-}
-
-// PutNBI is Implicit().PutNBI.
-func (x *Endpoint) PutNBI(dst int, to segment.NLA, src []byte) error {
-	return x.implicit.PutNBI(dst, to, src)
-}
-
-// PutBulkNBI is Implicit().PutBulkNBI.
-func (x *Endpoint) PutBulkNBI(dst int, to segment.NLA, src []byte) error {
-	return x.implicit.PutBulkNBI(dst, to, src)
-}
-
-// GetNBI is Implicit().GetNBI.
-func (x *Endpoint) GetNBI(src int, from segment.NLA, dst []byte) error {
-	return x.implicit.GetNBI(src, from, dst)
-}
-
-// PutValueNBI is Implicit().PutValueNBI.
-func (x *Endpoint) PutValueNBI(rank int, to segment.NLA, v uint64, n int) error {
-	return x.implicit.PutValueNBI(rank, to, v, n)
-}
-
-// MemsetNBI is Implicit().MemsetNBI.
-func (x *Endpoint) MemsetNBI(rank int, to segment.NLA, value byte, n int) error {
-	return x.implicit.MemsetNBI(rank, to, value, n)
-}
-
-// SyncNBI is Implicit().Sync.
-func (x *Endpoint) SyncNBI(c Category) error {
-	if x.implicit.idle.Load()>>c&1 != 0 {
-		return nil
-	}
-	return x.syncNBI(c)
-}
-
-//go:noinline
-func (x *Endpoint) syncNBI(c Category) error { return x.implicit.sync(c) }
-
-// SyncRankNBI is Implicit().SyncRank.
-func (x *Endpoint) SyncRankNBI(rank int, c Category) error {
-	return x.implicit.SyncRank(rank, c)
+	q := memsetOf(rank, to, value, n)
+	q.tried = true
+	return q.counted(r)
 }

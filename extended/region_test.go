@@ -131,22 +131,22 @@ func TestSyncReportsFailure(t *testing.T) {
 	j := newFake(2, fakeOptions{hold: true})
 	e, x := j.eps[0], j.eps[0].x
 	for range 2 { // the second time with a region that was idle
-		if err := x.SyncNBI(All); err != nil {
+		if err := x.Implicit().Sync(All); err != nil {
 			t.Fatal(err)
 		}
-		if err := x.PutBulkNBI(1, at(0), make([]byte, 8)); err != nil {
+		if err := x.Implicit().PutBulkNBI(1, at(0), make([]byte, 8)); err != nil {
 			t.Fatal(err)
 		}
 		e.die(errDied, false)
 		for e.deliver() != 0 {
 		}
-		if err := x.SyncNBI(Gets); err != nil {
+		if err := x.Implicit().Sync(Gets); err != nil {
 			t.Errorf("gets: %v", err)
 		}
-		if err := x.SyncNBI(Puts); !errors.Is(err, errDied) {
+		if err := x.Implicit().Sync(Puts); !errors.Is(err, errDied) {
 			t.Errorf("puts: %v", err)
 		}
-		if err := x.SyncNBI(All); err != nil {
+		if err := x.Implicit().Sync(All); err != nil {
 			t.Errorf("told twice: %v", err)
 		}
 		e.die(nil, false)

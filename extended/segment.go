@@ -19,7 +19,7 @@ import "github.com/argon-go/argon/segment"
 // Fence, the package comment says under "Memory model". Functions of sync/atomic on
 // words of it are the atomics of this package, but wake no waiter.
 func (x *Endpoint) Segment(rank int) []byte {
-	if x.ep == nil || !x.near(rank) {
+	if x.ep == nil || !x.views.near(rank) {
 		return nil
 	}
 	return x.Direct(rank, segment.AttachBase, x.ep.SegmentSize(rank))

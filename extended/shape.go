@@ -52,6 +52,7 @@ const (
 	strided
 	indexed
 	vector
+	numShapes
 )
 
 // Shape says which bytes of a rank, which the transfer names, and of local
@@ -251,33 +252,9 @@ func (s *Shape) checkVector() error {
 	return nil
 }
 
-// completion is how the caller learns that a transfer is complete.
-type completion uint8
-
-const (
-	byReturn completion = iota
-	byHandle
-	byRegion
-	numCompletions
-)
-
-// shapeNames is how errors and reports call a transfer: by kind and completion, a
-// get first.
-var shapeNames = [...][numCompletions][2]string{
-	empty: named("empty"), strided: named("strided"), indexed: named("indexed"), vector: named("vector"),
-}
-
-func named(kind string) (names [numCompletions][2]string) {
-	for c, how := range [numCompletions]string{byHandle: "non-blocking ", byRegion: "implicit "} {
-		names[c] = [2]string{"extended: " + how + kind + " get", "extended: " + how + kind + " put"}
-	}
-	return names
-}
-
 // transfer is one put or get of a Shape. It is not looked at after the call.
 type transfer struct {
 	Shape
-	what string
 	rank int
 	put  bool
 	// beyond: not everything lies in the segment, so it is not all in reach.
@@ -287,12 +264,17 @@ type transfer struct {
 	batch *firehose.Batch
 }
 
-func putOf(s Shape, rank int, c completion) transfer {
-	return transfer{Shape: s, what: shapeNames[s.kind][c][1], rank: rank, put: true}
-}
-
-func getOf(s Shape, rank int, c completion) transfer {
-	return transfer{Shape: s, what: shapeNames[s.kind][c][0], rank: rank}
+// whole moves t, or begins to, as Endpoint.run does.
+func (t *transfer) whole(x *Endpoint, how completion, r *Region) (Handle, error) {
+	q := operation{Access: conduits.Access{Want: wantBulk, Rank: t.rank}, verb: verbShape + 2*verb(t.kind)}
+	if t.put {
+		q.verb++
+	}
+	if x == nil {
+		return 0, errNotBound(q.name(how))
+	}
+	h, _, err := x.run(&q, t, how, r)
+	return h, err
 }
 
 func (t *transfer) verb() conduits.Verb {
@@ -311,8 +293,8 @@ func (t *transfer) need() segment.Rights {
 
 // check says what is wrong with the rank and the remote addresses, and whether
 // there is something to move.
-func (t *transfer) check(x *Endpoint) (moves bool, err error) {
-	if err := x.checkRank(t.what, t.rank); err != nil || !t.moves {
+func (t *transfer) check(x *Endpoint, what string) (moves bool, err error) {
+	if err := x.checkRank(what, t.rank); err != nil || !t.moves {
 		return false, err
 	}
 	if t.kind == strided {
@@ -320,7 +302,7 @@ func (t *transfer) check(x *Endpoint) (moves bool, err error) {
 		// addresses, nothing has wrapped.
 		a, n := t.addr+segment.NLA(t.lo), uint64(t.hi-t.lo)
 		if !t.remoteOK(x, a, n) {
-			what := fmt.Sprintf("%s: base %v, counts %v, remote strides %v", t.what, t.addr, t.counts, t.rstrides)
+			what = fmt.Sprintf("%s: base %v, counts %v, remote strides %v", what, t.addr, t.counts, t.rstrides)
 			return false, x.check(what, t.rank, a, n, t.need())
 		}
 		return true, nil
@@ -328,7 +310,7 @@ func (t *transfer) check(x *Endpoint) (moves bool, err error) {
 	for i := range t.remotes() {
 		a, n := t.remoteRun(i)
 		if n != 0 && !t.remoteOK(x, a, uint64(n)) {
-			what := fmt.Sprintf("%s: remote run %d of %d", t.what, i, t.remotes())
+			what = fmt.Sprintf("%s: remote run %d of %d", what, i, t.remotes())
 			return false, x.check(what, t.rank, a, uint64(n), t.need())
 		}
 	}
@@ -337,7 +319,7 @@ func (t *transfer) check(x *Endpoint) (moves bool, err error) {
 
 // remoteOK checks one remote range.
 func (t *transfer) remoteOK(x *Endpoint, a segment.NLA, n uint64) bool {
-	if x.check(t.what, t.rank, a, n, t.need()) != nil {
+	if x.check("", t.rank, a, n, t.need()) != nil {
 		return false
 	}
 	t.beyond = t.beyond || !conduits.InSegment(x.ep, t.rank, a, n)
@@ -381,20 +363,18 @@ func (t *transfer) flush(x *Endpoint, f *flight) error {
 }
 
 func (t *transfer) begin(f *flight, a segment.NLA, local []byte) error {
-	if t.put {
-		return f.put(a, local)
-	}
-	return f.get(a, local)
+	f.a.At, f.a.Verb = a, t.verb()
+	return f.pieces(local)
 }
 
 // run moves one run that has been checked.
 func (t *transfer) run(x *Endpoint, f *flight, a segment.NLA, local []byte) error {
 	switch {
 	case f == nil && t.put:
-		x.putDirect(t.rank, a, local)
+		x.views.put(t.rank, a, local)
 	case f == nil:
-		x.getDirect(t.rank, a, local)
-	case t.put && x.putDirect(t.rank, a, local), !t.put && x.getDirect(t.rank, a, local):
+		x.views.get(t.rank, a, local)
+	case t.put && x.views.put(t.rank, a, local), !t.put && x.views.get(t.rank, a, local):
 		// In the segment, beside runs that are not.
 	case t.batch != nil && a.Exposed() && t.batch.Add(a, local):
 		if t.batch.Full() {
@@ -486,103 +466,54 @@ func (t *transfer) stream(x *Endpoint, f *flight) error {
 	}
 }
 
-// direct reports whether everything is in reach of load and store.
-func (t *transfer) direct(x *Endpoint) bool { return !t.beyond && x.view(t.rank) != nil }
-
-func (x *Endpoint) shape(t *transfer) error {
-	moves, err := t.check(x)
-	if !moves {
-		return err
+// directly moves t if everything is in reach of load and store.
+func (t *transfer) directly(x *Endpoint) bool {
+	if t.beyond || x.views.view(t.rank) == nil {
+		return false
 	}
-	if t.direct(x) {
-		return t.move(x, nil)
-	}
-	f, err := x.begin(t.rank, wantBulk)
-	if err != nil {
-		return err
-	}
-	return f.finish(t.move(x, &f))
-}
-
-func (x *Endpoint) shapeNB(t *transfer) (Handle, error) {
-	moves, err := t.check(x)
-	if !moves {
-		return 0, err
-	}
-	if err := x.admit(); err != nil {
-		return 0, err
-	}
-	if t.direct(x) {
-		if err := t.move(x, nil); err != nil {
-			return 0, err
-		}
-		return x.complete(t.what, t.rank)
-	}
-	f, err := x.beginNB(t.what, t.rank, wantBulk)
-	if err != nil {
-		return 0, err
-	}
-	return f.detach(t.move(x, &f))
-}
-
-func (r *Region) shape(t *transfer) error {
-	x, err := r.endpoint(t.what)
-	if err != nil {
-		return err
-	}
-	moves, err := t.check(x)
-	if !moves {
-		return err
-	}
-	if t.direct(x) {
-		return t.move(x, nil)
-	}
-	c := Gets
-	if t.put {
-		c = Puts
-	}
-	f, err := r.begin(t.rank, wantBulk, c)
-	if err != nil {
-		return err
-	}
-	return f.detachImplicit(t.move(x, &f))
+	_ = t.move(x, nil) // what can fail is to begin
+	return true
 }
 
 // PutShape puts what the local side of s names to its remote side, on rank.
 // Nothing is moved unless all of that lies where rank's memory may be written.
 func (x *Endpoint) PutShape(rank int, s Shape) error {
-	t := putOf(s, rank, byReturn)
-	return x.shape(&t)
+	t := transfer{Shape: s, rank: rank, put: true}
+	_, err := t.whole(x, byReturn, nil)
+	return err
 }
 
 // GetShape is PutShape in the other direction.
 func (x *Endpoint) GetShape(rank int, s Shape) error {
-	t := getOf(s, rank, byReturn)
-	return x.shape(&t)
+	t := transfer{Shape: s, rank: rank}
+	_, err := t.whole(x, byReturn, nil)
+	return err
 }
 
 // PutShapeNB begins a PutShape. The local memory must stay as it is until the
 // handle is synchronized.
 func (x *Endpoint) PutShapeNB(rank int, s Shape) (Handle, error) {
-	t := putOf(s, rank, byHandle)
-	return x.shapeNB(&t)
+	t := transfer{Shape: s, rank: rank, put: true}
+	return t.whole(x, byHandle, nil)
 }
 
 // GetShapeNB begins a GetShape. The local memory must not be touched until the
 // handle is synchronized.
 func (x *Endpoint) GetShapeNB(rank int, s Shape) (Handle, error) {
-	t := getOf(s, rank, byHandle)
-	return x.shapeNB(&t)
+	t := transfer{Shape: s, rank: rank}
+	return t.whole(x, byHandle, nil)
 }
 
 // PutShapeNBI is Endpoint.PutShapeNB counted in the region.
 func (r *Region) PutShapeNBI(rank int, s Shape) error {
-	t := putOf(s, rank, byRegion)
-	return r.shape(&t)
+	t := transfer{Shape: s, rank: rank, put: true}
+	_, err := t.whole(r.x, byRegion, r)
+	return err
 }
 
 // GetShapeNBI is Endpoint.GetShapeNB counted in the region.
 func (r *Region) GetShapeNBI(rank int, s Shape) error {
-	t := getOf(s, rank, byRegion)
-	return r.shape(&t)
+	t := transfer{Shape: s, rank: rank}
+	_, err := t.whole(r.x, byRegion, r)
+	return err
 }

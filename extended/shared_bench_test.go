@@ -2,8 +2,6 @@ package extended
 
 import (
 	"testing"
-
-	"github.com/argon-go/argon/conduits"
 )
 
 // BenchmarkShared is what goroutines of a rank share when they begin operations and wait
@@ -31,9 +29,9 @@ func BenchmarkShared(b *testing.B) {
 		}
 	}
 	count := func(r *Region) {
-		f, err := r.begin(0, conduits.RemoteDone, Puts)
+		f, err := r.begin(0, Puts, false)
 		if err == nil {
-			err = f.detachImplicit(nil)
+			err = f.leave(nil)
 		}
 		if err != nil {
 			panic(err)
@@ -55,8 +53,8 @@ func BenchmarkShared(b *testing.B) {
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			x := New(Config{})
-			if _, err := x.implicit.begin(0, conduits.RemoteDone, Puts); err != nil {
+			x := newFake(1, fakeOptions{}).eps[0].x
+			if _, err := x.implicit.begin(0, Puts, false); err != nil {
 				b.Fatal(err)
 			}
 			b.RunParallel(func(p *testing.PB) {

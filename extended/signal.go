@@ -71,7 +71,7 @@ func (x *Endpoint) Signal(rank int, sig segment.NLA, op SignalOp, value uint64) 
 }
 
 func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, value uint64) error {
-	if p := x.word64(rank, sig); p != nil {
+	if p := x.views.word64(rank, sig); p != nil {
 		if op == SignalSet {
 			atomic.StoreUint64(p, value)
 		} else {
@@ -80,11 +80,8 @@ func (x *Endpoint) signal(what string, rank int, sig segment.NLA, op SignalOp, v
 		x.ep.Wake(rank)
 		return nil
 	}
-	aop := conduits.AtomicStore
-	if op == SignalAdd {
-		aop = conduits.AtomicAdd
-	}
-	_, err := x.atomicSlow(what, rank, sig, aop, conduits.Uint64, value, 0)
+	q := signalOf(what, rank, sig, op, value)
+	_, err := q.now(x)
 	return err
 }
 
@@ -117,31 +114,36 @@ func (x *Endpoint) PutSignalNB(rank int, to segment.NLA, src []byte, sig segment
 	if err := x.Put(rank, to, src); err != nil {
 		return 0, err
 	}
-	if x.word64(rank, sig) != nil {
+	if x.views.word64(rank, sig) != nil {
 		if err := x.signal(what, rank, sig, op, value); err != nil {
 			return 0, err
 		}
 		return x.complete(what, rank)
 	}
-	aop := conduits.AtomicStore
+	q := signalOf(what, rank, sig, op, value)
+	return q.begun(x)
+}
+
+// signalOf is a signal that load and store do not reach.
+func signalOf(what string, rank int, sig segment.NLA, op SignalOp, value uint64) operation {
+	q := atomicOf(rank, sig, AtomicStore, conduits.Uint64, value, 0)
 	if op == SignalAdd {
-		aop = conduits.AtomicAdd
+		q = atomicOf(rank, sig, AtomicAdd, conduits.Uint64, value, 0)
 	}
-	f, err := x.beginNB(what, rank, wantBulk)
-	if err != nil {
-		return 0, err
-	}
-	return f.detach(f.atomic(sig, aop, conduits.Uint64, value, 0))
+	q.as, q.tried = what, true
+	return q
 }
 
 func (x *Endpoint) checkSignal(what string, rank int, sig segment.NLA, op SignalOp) error {
 	if op > SignalAdd {
 		return errBadSignal(what, op)
 	}
-	if x.word64(rank, sig) != nil {
+	if x.views.word64(rank, sig) != nil {
 		return nil
 	}
-	return x.checkAtomic(what, rank, sig, conduits.AtomicAdd, conduits.Uint64)
+	q := atomicOf(rank, sig, AtomicAdd, conduits.Uint64, 0, 0)
+	_, err := q.check(x, what)
+	return err
 }
 
 func errBadSignal(what string, op SignalOp) error {

@@ -238,8 +238,6 @@ func (x *Endpoint) awaitSlot() error {
 	return err
 }
 
-const sourceMask = ^int64(0) << 32
-
 type waitKind uint8
 
 const (
@@ -350,7 +348,7 @@ func (w *waiter) Blocked() string {
 	case waitOp:
 		left := w.o.left.Load()
 		if w.mask == sourceMask {
-			return fmt.Sprintf("extended: until the sources of %d pieces of a put may be reused", left>>32)
+			return fmt.Sprintf("extended: until the sources of %d pieces of a put may be reused", left&sourceMask>>32)
 		}
 		return fmt.Sprintf("extended: for operation %#x, of which %d pieces are under way", w.name, uint32(left))
 	case waitHandles:

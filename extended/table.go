@@ -34,7 +34,7 @@ const MaxHandles = 1 << 16
 const (
 	slotBits  = 17
 	numSlots  = 1 << slotBits // handles, and as many operations without one; spreadSlots says what Regions take
-	firstBits = 3             // the first chunk has 1<<firstBits slots
+	firstBits = 2             // the first chunk has 1<<firstBits slots
 	numChunks = slotBits - firstBits + 1
 	genBits   = 39
 	maxGen    = 1<<genBits - 1
@@ -57,12 +57,9 @@ const stateShift = 4
 type resultKind uint8
 
 const (
-	resultNone resultKind = iota
-	resultWord32
-	resultWord64
-	resultFCAA32 // the new value and whether it was changed
-	resultFCAA64
-	resultValue // from buf, where a get put it
+	resultNone  resultKind = iota
+	resultWord             // what the conduit gives
+	resultValue            // from buf, where a get put it
 )
 
 // op is a slot: one operation under way, with the pieces it was cut into
@@ -72,7 +69,7 @@ type op struct {
 	state atomic.Uint64 // generation<<stateShift | flags
 	// left counts what has not happened: completions of pieces and one unit for
 	// the caller that still begins pieces in the low half, sources that may not
-	// be reused yet in the high half.
+	// be reused yet in the high half, and starting.
 	left atomic.Int64
 	val  uint64 // what an atomic found
 	err  error  // first failure; written under table.mu, read by release
@@ -80,21 +77,20 @@ type op struct {
 	// parent counts this operation as one of its pieces until it is released.
 	parent *op
 
-	kind resultKind
-	typ  conduits.AtomicType
-	n    uint8 // bytes of buf that resultValue means
-	slot uint32
-	r32  *uint32
-	r64  *uint64
-	ok   *bool
-	a, b uint64 // operands of FCAA
-	buf  [8]byte
-	_    [16]byte // two goroutines' slots lie in lines of their own
+	access conduits.Access // the piece that is begun; of the caller who begins it
+	kind   resultKind
+	n      uint8 // bytes of buf that resultValue means; else of result
+	slot   uint32
+	result target // nil: the result goes nowhere but to val
+	buf    [8]byte
+	_      [8]byte // two goroutines' slots lie in lines of their own
 }
 
 const (
-	oneRemote = int64(1)
-	oneSource = int64(1) << 32
+	oneRemote  = int64(1)
+	oneSource  = int64(1) << 32
+	sourceMask = starting - oneSource
+	starting   = int64(1) << 62 // a goroutine begins an operation of a Region by the slot's record
 )
 
 // units is how ev counts in op.left.
@@ -227,7 +223,10 @@ func (t *table) release(o *op, name uint64) (failure error, ok bool) {
 			}
 		}
 	}
-	o.err, o.parent, o.r32, o.r64, o.ok, o.kind, o.val = nil, nil, nil, nil, nil, resultNone, 0
+	o.err, o.parent, o.result, o.kind, o.val = nil, nil, nil, resultNone, 0
+	if o.access.Mem != nil {
+		o.access.Mem = nil
+	}
 	if gen%meetEach == 0 {
 		t.meet()
 	}
@@ -299,37 +298,6 @@ func errTooManyOperations() error {
 func errBadHandle(op string, h Handle) error {
 	return errs.BadArg("%s: handle %#x (slot %d, generation %d) is not outstanding: synchronized already, or never issued by this rank",
 		op, uint64(h), uint64(h)%numSlots, uint64(h)>>slotBits)
-}
-
-// deliver hands the result of an atomic or a value get to where the user wants it.
-func (o *op) deliver(value uint64) {
-	o.val = value
-	switch o.kind {
-	case resultWord32:
-		if o.r32 != nil {
-			*o.r32 = uint32(value)
-		}
-	case resultWord64:
-		if o.r64 != nil {
-			*o.r64 = value
-		}
-	case resultFCAA32, resultFCAA64:
-		after, ok := fcaaResult(o.typ, value, o.a, o.b)
-		if o.r32 != nil {
-			*o.r32 = uint32(after)
-		}
-		if o.r64 != nil {
-			*o.r64 = after
-		}
-		if o.ok != nil {
-			*o.ok = ok
-		}
-	case resultValue:
-		o.val = littleEndian(o.buf[:o.n])
-		if o.r64 != nil {
-			*o.r64 = o.val
-		}
-	}
 }
 
 func littleEndian(b []byte) uint64 {

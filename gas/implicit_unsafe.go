@@ -23,12 +23,12 @@ import (
 //
 // It costs a load where nothing is under way. A rank whose function returns with
 // implicit operations under way does not hear of their failures.
-func (n *Node) SyncImplicit() error { return n.x.SyncNBI(extended.All) }
+func (n *Node) SyncImplicit() error { return n.x.Implicit().Sync(extended.All) }
 
 // SyncImplicitRank is SyncImplicit for the operations towards rank, which is enough before
 // own accesses to words there that they are about. It also waits for those towards ranks
 // whose number differs from rank's by a multiple of eight.
-func (n *Node) SyncImplicitRank(rank int) error { return n.x.SyncRankNBI(rank, extended.All) }
+func (n *Node) SyncImplicitRank(rank int) error { return n.x.Implicit().SyncRank(rank, extended.All) }
 
 // PutNBI begins to store v, implicitly: [Node.SyncImplicit] waits for it. The copy of v is
 // taken before it returns.
@@ -47,7 +47,7 @@ func putNBISlow[T any](n *Node, w uint64, v T) error {
 		if err := n.check(op, w, size); err != nil {
 			return err
 		}
-		return n.x.PutValueNBI(wordRank(w), wordNLA(w), wordOf(v), int(size))
+		return n.x.Implicit().PutValueNBI(wordRank(w), wordNLA(w), wordOf(v), int(size))
 	}
 	b, spare := scratch[T]()
 	b[0] = v
@@ -55,7 +55,7 @@ func putNBISlow[T any](n *Node, w uint64, v T) error {
 	if err := n.check(op, w, uint64(len(src))); err != nil {
 		return err
 	}
-	err := n.x.PutNBI(wordRank(w), wordNLA(w), src)
+	err := n.x.Implicit().PutNBI(wordRank(w), wordNLA(w), src)
 	if err == nil { // PutNBI has copied it
 		spare.put()
 	}
@@ -78,7 +78,7 @@ func (p Ptr[T]) PutSliceNBI(n *Node, src []T) error {
 	if err := n.check("gas: PutSliceNBI", p.w, uint64(len(b))); err != nil {
 		return err
 	}
-	return n.x.PutBulkNBI(p.Rank(), p.NLA(), b)
+	return n.x.Implicit().PutBulkNBI(p.Rank(), p.NLA(), b)
 }
 
 // GetSliceNBI begins to load len(dst) elements from p on into dst, implicitly: dst must be
@@ -91,7 +91,7 @@ func (p Ptr[T]) GetSliceNBI(n *Node, dst []T) error {
 	if err := n.check("gas: GetSliceNBI", p.w, uint64(len(b))); err != nil {
 		return err
 	}
-	return n.x.GetNBI(p.Rank(), p.NLA(), b)
+	return n.x.Implicit().GetNBI(p.Rank(), p.NLA(), b)
 }
 
 // Add adds d to *p atomically, wakes the waiters of p's rank, and returns when that has

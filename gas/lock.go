@@ -47,30 +47,30 @@ func (l Lock) Word() Ptr[LockWord] { return l.word }
 // TryLock takes the lock exclusively if it is free, and reports whether it
 // did.
 func (l Lock) TryLock(n *Node) (bool, error) {
-	ok, err := n.x.TryLock(l.word.Rank(), l.word.NLA())
+	ok, err := n.x.LockAt(l.word.Rank(), l.word.NLA()).TryLock()
 	return ok, l.failed(err)
 }
 
 // TryRLock takes the lock shared if it is not held exclusively, and says
 // whether it did.
 func (l Lock) TryRLock(n *Node) (bool, error) {
-	ok, err := n.x.TryRLock(l.word.Rank(), l.word.NLA())
+	ok, err := n.x.LockAt(l.word.Rank(), l.word.NLA()).TryRLock()
 	return ok, l.failed(err)
 }
 
 // Lock takes the lock exclusively. It waits, answering peers meanwhile.
-func (l Lock) Lock(n *Node) error { return l.failed(n.x.Lock(l.word.Rank(), l.word.NLA())) }
+func (l Lock) Lock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).Lock()) }
 
 // RLock takes the lock shared. It waits, answering peers meanwhile.
-func (l Lock) RLock(n *Node) error { return l.failed(n.x.RLock(l.word.Rank(), l.word.NLA())) }
+func (l Lock) RLock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RLock()) }
 
 // Unlock gives back an exclusive hold. It is an error, and changes nothing, if
 // this rank does not have one.
-func (l Lock) Unlock(n *Node) error { return l.failed(n.x.Unlock(l.word.Rank(), l.word.NLA())) }
+func (l Lock) Unlock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).Unlock()) }
 
 // RUnlock gives back a shared hold. It is an error, and changes nothing, if this
 // rank does not have one.
-func (l Lock) RUnlock(n *Node) error { return l.failed(n.x.RUnlock(l.word.Rank(), l.word.NLA())) }
+func (l Lock) RUnlock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RUnlock()) }
 
 // failed is err, which for a nil lock says what may have made it so.
 func (l Lock) failed(err error) error {

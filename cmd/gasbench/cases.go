@@ -629,8 +629,8 @@ func putNBCases(j *job) []outcase {
 					return err
 				})},
 			outcase{via: "implicit", size: size, out: out, op: windowed(
-				func() error { return x.PutNBI(1, to, src) },
-				func() error { return x.SyncNBI(extended.Puts) })})
+				func() error { return x.Implicit().PutNBI(1, to, src) },
+				func() error { return x.Implicit().Sync(extended.Puts) })})
 	}
 	return l
 }

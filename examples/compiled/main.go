@@ -224,7 +224,7 @@ func (t *thread) element(i, size int, inner segment.Shared) error {
 			return err
 		}
 	}
-	if err := t.x.Lock(0, atLock); err != nil {
+	if err := t.x.LockAt(0, atLock).Lock(); err != nil {
 		return err
 	}
 	last, err := t.load(segment.Shared{Addr: atLast})
@@ -236,7 +236,7 @@ func (t *thread) element(i, size int, inner segment.Shared) error {
 	if err != nil {
 		return err
 	}
-	return t.x.Unlock(0, atLock)
+	return t.x.LockAt(0, atLock).Unlock()
 }
 
 // load is the element that p points to.

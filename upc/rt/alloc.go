@@ -192,7 +192,7 @@ func (t *Thread) Free(p Phaseless) {
 // stays until they all have.
 func (t *Thread) AllFree(p Phaseless) {
 	t.together("upc_all_free")
-	t.must(t.x.SyncNBI(allOps))
+	t.must(t.x.Implicit().Sync(allOps))
 	t.meet()
 	if t.me == 0 {
 		t.Free(p)

@@ -33,7 +33,7 @@ func (t *Thread) Begin() *Group {
 
 // Sync waits for all that the group has under way.
 func (g *Group) Sync() {
-	g.t.must(g.t.x.SyncNBI(allOps))
+	g.t.must(g.t.x.Implicit().Sync(allOps))
 	if g.n > 0 {
 		clear(g.words[:])
 		clear(g.bytes[:])
@@ -80,7 +80,7 @@ func GroupPut[T Scalar](g *Group, p Phaseless, v T) {
 	g.words[at] = word
 	g.bytes[at] |= bytesOf(p, unsafe.Sizeof(v))
 	g.n++
-	t.must(t.x.PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
+	t.must(t.x.Implicit().PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
 }
 
 // GroupGet is a relaxed read of the T at p, which lies in one aligned word of 8 bytes. It blocks.

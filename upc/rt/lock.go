@@ -148,7 +148,7 @@ func (t *Thread) AllLockFree(l Lock) {
 // in the order in which they came. Locking what the thread holds ends the job.
 func (t *Thread) Lock(l Lock) {
 	t.lockable("upc_lock", l)
-	t.must(t.x.SyncNBI(allOps))
+	t.must(t.x.Implicit().Sync(allOps))
 	p, q := Phaseless(l), t.node()
 	old, err := extended.Swap[uint64](t.x, p.Thread(), p.Addr(), uint64(q))
 	t.must(err)
@@ -170,7 +170,7 @@ func (t *Thread) Lock(l Lock) {
 // reports whether it has.
 func (t *Thread) LockAttempt(l Lock) bool {
 	t.lockable("upc_lock_attempt", l)
-	t.must(t.x.SyncNBI(allOps))
+	t.must(t.x.Implicit().Sync(allOps))
 	p, q := Phaseless(l), t.node()
 	old, ok, err := extended.CompareAndSwap[uint64](t.x, p.Thread(), p.Addr(), 0, uint64(q))
 	t.must(err)

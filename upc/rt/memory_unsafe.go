@@ -130,7 +130,7 @@ func PutStrict[T Scalar](t *Thread, p Phaseless, v T) {
 
 // Fence is upc_fence: a strict reference to no memory (UPC 1.3, 6.6.1).
 func (t *Thread) Fence() {
-	if err := t.x.SyncNBI(allOps); err != nil {
+	if err := t.x.Implicit().Sync(allOps); err != nil {
 		t.must(err)
 	}
 	t.x.Fence()
@@ -150,18 +150,18 @@ func PutAsync[T Scalar](t *Thread, p Phaseless, v T) {
 //go:noinline
 func putAsyncSlow[T Scalar](t *Thread, p Phaseless, v T) {
 	t.there("write", p)
-	t.must(t.x.PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
+	t.must(t.x.Implicit().PutValueNBI(p.Thread(), p.Addr(), toWord(v), int(unsafe.Sizeof(v))))
 }
 
 // GetAsync begins a relaxed read: *v is the T at p after the next of what PutAsync says, and
 // must be left alone until then.
 func GetAsync[T Scalar](t *Thread, p Phaseless, v *T) {
 	t.there("read", p)
-	t.must(t.x.GetNBI(p.Thread(), p.Addr(), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))))
+	t.must(t.x.Implicit().GetNBI(p.Thread(), p.Addr(), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))))
 }
 
 // SyncThread completes what PutAsync and GetAsync have begun towards thread.
-func (t *Thread) SyncThread(thread int) { t.must(t.x.SyncRankNBI(thread, allOps)) }
+func (t *Thread) SyncThread(thread int) { t.must(t.x.Implicit().SyncRank(thread, allOps)) }
 
 // Local is the cast of p to a pointer-to-local (6.4.3p4): size bytes at p, which have affinity
 // to the calling thread, as memory of this process. nil for null; memory of another thread,

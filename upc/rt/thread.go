@@ -140,7 +140,7 @@ func (t *Thread) finish() error {
 	if t.notified {
 		return fmt.Errorf("upc: thread %d returned from main between upc_notify and upc_wait: %w", t.me, gas.ErrNotReady)
 	}
-	if err := t.x.SyncNBI(extended.All); err != nil {
+	if err := t.x.Implicit().Sync(extended.All); err != nil {
 		return err
 	}
 	if err := t.library.Sync(extended.All); err != nil {
