@@ -789,8 +789,10 @@ func extendedRights(c *ctx) {
 				need segment.Rights
 				do   func() error
 			}{
-				"put":        {segment.RightWrite, func() error { return x.Put(dst, contract.At(0), b) }},
-				"put nbi":    {segment.RightWrite, func() error { return errors.Join(x.Implicit().PutNBI(dst, contract.At(0), b), x.Implicit().Sync(extended.All)) }},
+				"put": {segment.RightWrite, func() error { return x.Put(dst, contract.At(0), b) }},
+				"put nbi": {segment.RightWrite, func() error {
+					return errors.Join(x.Implicit().PutNBI(dst, contract.At(0), b), x.Implicit().Sync(extended.All))
+				}},
 				"put value":  {segment.RightWrite, func() error { return x.PutValue(dst, contract.At(0), 0, 8) }},
 				"memset":     {segment.RightWrite, func() error { return x.Memset(dst, contract.At(0), 0, 16) }},
 				"put vector": {segment.RightWrite, func() error { return x.PutShape(dst, vector) }},

@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/bulk"
 	"github.com/argon-go/argon/internal/errs"
 	"github.com/argon-go/argon/segment"
 )
@@ -209,7 +208,7 @@ func (q *operation) counted(r *Region) error {
 	return err
 }
 
-// run makes q, or begins to, for a caller who learns of its completion as how says; r is the
+// run makes q, or begins to, so that its caller learns of the completion as how says; r is the
 // region of byRegion. Of a Shape t has the runs, and else is nil: beside q, whose memory goes to
 // the heap, as the compiler would send t there, too. All operations that load and store have not
 // done come through here.
@@ -266,7 +265,7 @@ func (x *Endpoint) run(q *operation, t *transfer, how completion, r *Region) (h 
 	} else {
 		err = q.start(&f)
 	}
-	return f.end(err, how)
+	return f.finish(err, how)
 }
 
 // category is what a region counts q as.
@@ -407,21 +406,6 @@ func (f *flight) memset(value byte, n int) error {
 	return nil
 }
 
-var zeros [4096]byte
-
-func fill(b []byte, value byte) {
-	if value == 0 {
-		bulk.Clear(b)
-		return
-	}
-	for i := range b[:min(len(b), 64)] {
-		b[i] = value
-	}
-	for i := 64; i < len(b); {
-		i += copy(b[i:], b[:min(i, 4096)])
-	}
-}
-
 // deliver hands the result of an atomic or a value get to where the user wants it.
 func (o *op) deliver(value uint64) {
 	size := o.n
@@ -433,8 +417,8 @@ func (o *op) deliver(value uint64) {
 	}
 }
 
-// end is what is left to do when all pieces have been begun, or one has failed with err.
-func (f *flight) end(err error, how completion) (h Handle, value uint64, _ error) {
+// finish is what is left to do when all pieces have been begun, or one has failed with err.
+func (f *flight) finish(err error, how completion) (h Handle, value uint64, _ error) {
 	switch how {
 	case byReturn:
 		value, err = f.value(err)

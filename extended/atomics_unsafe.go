@@ -157,7 +157,19 @@ func FetchAdd[T Number](x *Endpoint, rank int, to segment.NLA, v T) (old T, err 
 	case p == nil:
 		return slowAtomic(x, rank, to, AtomicAdd, v, v)
 	case one/two != 0:
-		return fromBits[T](conduits.ApplyAtomic(p, AtomicAdd, TypeOf[T](), toBits(v), 0)), nil
+		for {
+			if unsafe.Sizeof(v) == 4 {
+				w := atomic.LoadUint32((*uint32)(p))
+				if old = fromBits[T](uint64(w)); atomic.CompareAndSwapUint32((*uint32)(p), w, uint32(toBits(old+v))) {
+					return old, nil
+				}
+				continue
+			}
+			w := atomic.LoadUint64((*uint64)(p))
+			if old = fromBits[T](w); atomic.CompareAndSwapUint64((*uint64)(p), w, toBits(old+v)) {
+				return old, nil
+			}
+		}
 	case unsafe.Sizeof(v) == 4:
 		return T(atomic.AddUint32((*uint32)(p), uint32(toBits(v)))) - v, nil
 	default:

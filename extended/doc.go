@@ -121,7 +121,7 @@
 // # Locks
 //
 // A lock is two words, LockSize bytes, anywhere in memory that its users may access
-// with atomics, and [Endpoint.Lock] and its kin name it by rank and address: there is
+// with atomics, and [Endpoint.LockAt] names it by rank and address: there is
 // nothing to make and nothing to free. Goroutines that wait are in a list, for which
 // their own rank has memory, see Config.LockMemory. A lock of this rank that is free is
 // taken and given back by atomic instructions and the rank's own table of what it

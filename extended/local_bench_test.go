@@ -17,7 +17,7 @@ func alone(t testing.TB, f func(n *node) error) {
 // BenchmarkLocal measures what a compiled program pays where nothing has to be waited
 // for: one rank, its own segment, buffers that are local variables.
 //
-//	sync         SyncNBI with nothing under way
+//	sync         Implicit().Sync with nothing under way
 //	fence, poll  what their names say
 //	get, put     16 bytes
 //	lock         Lock and Unlock of a lock that is free

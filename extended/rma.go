@@ -141,3 +141,18 @@ func (x *Endpoint) MemsetNB(rank int, to segment.NLA, value byte, n int) (Handle
 	q.tried = true
 	return q.begun(x)
 }
+
+var zeros [4096]byte
+
+func fill(b []byte, value byte) {
+	if value == 0 {
+		bulk.Clear(b)
+		return
+	}
+	for i := range b[:min(len(b), 64)] {
+		b[i] = value
+	}
+	for i := 64; i < len(b); {
+		i += copy(b[i:], b[:min(i, 4096)])
+	}
+}

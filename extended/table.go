@@ -77,7 +77,7 @@ type op struct {
 	// parent counts this operation as one of its pieces until it is released.
 	parent *op
 
-	access conduits.Access // the piece that is begun; of the caller who begins it
+	access conduits.Access // the piece that is begun; of the goroutine that begins it
 	kind   resultKind
 	n      uint8 // bytes of buf that resultValue means; else of result
 	slot   uint32

@@ -66,11 +66,15 @@ func (l Lock) RLock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l
 
 // Unlock gives back an exclusive hold. It is an error, and changes nothing, if
 // this rank does not have one.
-func (l Lock) Unlock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).Unlock()) }
+func (l Lock) Unlock(n *Node) error {
+	return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).Unlock())
+}
 
 // RUnlock gives back a shared hold. It is an error, and changes nothing, if this
 // rank does not have one.
-func (l Lock) RUnlock(n *Node) error { return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RUnlock()) }
+func (l Lock) RUnlock(n *Node) error {
+	return l.failed(n.x.LockAt(l.word.Rank(), l.word.NLA()).RUnlock())
+}
 
 // failed is err, which for a nil lock says what may have made it so.
 func (l Lock) failed(err error) error {

@@ -588,8 +588,8 @@ var mutants = []mutant{
 	{
 		name:   "value-not-shifted",
 		defect: "an unaligned value repeats its low bytes",
-		file:   "extended/rma.go", on: onSim,
-		old: "\t\tv >>= 8 * w\n",
+		file:   "extended/access_unsafe.go", on: onSim,
+		old: "\t\ta.A >>= 8 * w\n",
 		new: "",
 	},
 	{
@@ -602,9 +602,9 @@ var mutants = []mutant{
 	{
 		name:   "implicit-source",
 		defect: "PutNBI returns before its source may be reused",
-		file:   "extended/region.go", on: onSim,
-		old: "if err == nil && f.want&conduits.SourceDone != 0 && f.o.left.Load()&sourceMask != 0 {",
-		new: "if err == nil && f.want == 0 && f.o.left.Load()&sourceMask != 0 {",
+		file:   "extended/access_unsafe.go", on: onSim,
+		old: "if err == nil && f.a.Want&conduits.SourceDone != 0 && f.o.left.Load()&sourceMask != 0 {",
+		new: "if err == nil && f.a.Want == 0 && f.o.left.Load()&sourceMask != 0 {",
 	},
 	{
 		name:   "pieces-not-awaited",
@@ -703,15 +703,15 @@ var mutants = []mutant{
 		name:   "lock-release-repeated",
 		defect: "a lock can be given back twice",
 		file:   "extended/lock.go", on: onBoth,
-		old: "l := remoteAt(rank, at)\n\t\tif near.place(l).CompareAndSwap(uint64(l), 0) {",
-		new: "l := remoteAt(rank, at)\n\t\tif near.place(l).CompareAndSwap(uint64(l), uint64(l)) {",
+		old: "h := remoteAt(l.rank, l.at)\n\t\tif near.place(h).CompareAndSwap(uint64(h), 0) {",
+		new: "h := remoteAt(l.rank, l.at)\n\t\tif near.place(h).CompareAndSwap(uint64(h), uint64(h)) {",
 	},
 	{
 		name:   "lock-shared-in-exclusive",
 		defect: "a shared hold is given while the lock is held exclusively",
 		file:   "extended/lock.go", on: onBoth,
-		old: "return x.lock(rank, at, maxShared-1, 1) }",
-		new: "return x.lock(rank, at, maxInt, 1) }",
+		old: "return l.lock(maxShared-1, 1) }",
+		new: "return l.lock(maxInt, 1) }",
 	},
 	{
 		name:   "alloc-not-undone",
@@ -904,15 +904,15 @@ var mutants = []mutant{
 	{
 		name:   "atomic-counted-as-put",
 		defect: "an implicit atomic with a result is counted with the puts",
-		file:   "extended/atomics.go", test: "conduits/sim ^TestConformance$/^layers$/^atomics$",
-		old: "f, err := r.beginChild(rank, Gets)",
-		new: "f, err := r.beginChild(rank, Puts)",
+		file:   "extended/access_unsafe.go", test: "conduits/sim ^TestConformance$/^layers$/^atomics$",
+		old: "if q.result != nil || q.verb == verbGet",
+		new: "if q.verb == verbGet",
 	},
 	{
 		name:   "lock-no-second-try",
 		defect: "a rank that has entered a lock's list sleeps without a look whether it is free now",
 		file:   "extended/lock.go", test: "gas ^TestLockReleasedWhileEntered$",
-		old: "seen, got, err := x.tryLock(rank, at, limit, d)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n",
+		old: "seen, got, err := l.tryLock(limit, d)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n",
 		new: "seen, got, err := int64(0), false, error(nil)\n",
 	},
 	{
@@ -926,7 +926,7 @@ var mutants = []mutant{
 		name:   "lock-held-after-failure",
 		defect: "a lock is held although Lock has failed, because its list could not be read",
 		file:   "extended/lock.go", test: "extended ^TestLockListFails$",
-		old: "\t\t\tif got {\n\t\t\t\t_ = x.unlock(\"Lock\", rank, at, d) // the caller, which has the error, does not\n\t\t\t}\n",
+		old: "\t\t\tif got {\n\t\t\t\t_ = l.unlock(\"Lock\", d) // the caller, which has the error, does not\n\t\t\t}\n",
 		new: "",
 	},
 	{
@@ -940,7 +940,7 @@ var mutants = []mutant{
 		name:   "lock-hold-forgotten",
 		defect: "a rank forgets a hold that it could not give back",
 		file:   "extended/lock.go", test: "extended ^TestUnlockFails$",
-		old: "\t\tif x.ep.Err() == nil {\n\t\t\tx.hold(l, d) // it was not given back\n\t\t}\n",
+		old: "\t\tif x.ep.Err() == nil {\n\t\t\tx.theLocks().hold(x, h, d) // it was not given back\n\t\t}\n",
 		new: "",
 	},
 	{
