@@ -51,7 +51,7 @@ func (e *Endpoint) due(n int) bool {
 // goroutine was polling.
 func (e *Endpoint) look() (n int, ok bool) { return e.near.DeliverCount(e.pollFar) }
 
-// lookFar is what look has near deliver.
+// lookFar is the function that look has near deliver.
 func (e *Endpoint) lookFar() int {
 	e.looks.Add(1)
 	e.inFar = true
@@ -144,7 +144,7 @@ func (e *Endpoint) Idle(idle int) bool { return e.near.Idle(idle) }
 // The watcher stays in far after those in near have been woken by something else.
 // That costs far's next wake-up, and one of near that finds no sleeper.
 
-// wait is what a goroutine that has armed has in hand.
+// wait is the state of a goroutine that has armed.
 type wait struct {
 	used      bool
 	near, far conduits.Ticket
@@ -276,7 +276,7 @@ func (e *Endpoint) watch() {
 	}
 }
 
-// nextTicket is what the watcher parks with next, if anything.
+// nextTicket is the watcher's next ticket, if it has one.
 func (e *Endpoint) nextTicket() (conduits.Ticket, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// Config is what an endpoint is made of.
+// Config has the parts of an endpoint.
 type Config struct {
 	// Near reaches the ranks of this host, by their numbers in the job. It is the
 	// endpoint's from New on, and so is Far. Its Conduit is the name of the whole.
@@ -131,7 +131,7 @@ func (e *Endpoint) Size() int { return e.size }
 // Conduit is the name of the conduit that is made of the two.
 func (e *Endpoint) Conduit() string { return e.near.Conduit() }
 
-// Limits are what both conduits can do on all hosts.
+// Limits are the limits that both conduits keep on all hosts.
 func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 
 // Neighbourhoods are the ranks of each host.
@@ -183,7 +183,7 @@ func (e *Endpoint) SegmentSize(rank int) uint64 {
 	return e.far.SegmentSize(rank)
 }
 
-// SegmentRights is what this rank may do to rank's segment.
+// SegmentRights returns this rank's rights to rank's segment.
 func (e *Endpoint) SegmentRights(rank int) segment.Rights {
 	if e.isNear(rank) {
 		return e.near.SegmentRights(rank)

@@ -111,7 +111,7 @@ func (p Pair) LocalOn(host []int, c conduits.Config) ([]conduits.Endpoint, error
 	return eps, nil
 }
 
-// least is what both a and b allow.
+// least returns the smaller of each limit of a and b.
 func least(a, b conduits.Limits) conduits.Limits {
 	return conduits.Limits{
 		MaxMedium:  min(a.MaxMedium, b.MaxMedium),

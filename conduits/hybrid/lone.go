@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
-// lone is what a job of one host has beside the endpoint of its shared memory,
+// lone is the state of a job of one host beside the endpoint of its shared memory,
 // which is the job's endpoint without a detour: far only tells of failures, for
 // where no launcher watches the processes of a host the rendezvous does.
 type lone struct {

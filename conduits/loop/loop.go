@@ -51,7 +51,7 @@ func Open(n int, c conduits.Config) ([]conduits.Transport, error) {
 	return ts, nil
 }
 
-// job is what the ranks share.
+// job is the state that the ranks share.
 type job struct {
 	ranks  []*transport
 	limits conduits.Limits

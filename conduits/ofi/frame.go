@@ -55,7 +55,7 @@ const (
 	acks = numClasses // a header alone, of no window
 )
 
-// String is what the frames carry.
+// String names the contents of the frames.
 func (c class) String() string { return [...]string{"messages", "accesses", "answers", "acks"}[c] }
 
 // wantAck is a flag: the receiver is to say at once what has arrived.

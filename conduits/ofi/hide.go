@@ -12,7 +12,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// hidden is what tells connections of a rank from other sockets of its process: providers
+// hidden tells connections of a rank from other sockets of its process: providers
 // over TCP make them when ranks first talk, and programs that the process starts would
 // inherit them.
 type hidden struct {

@@ -82,7 +82,7 @@ func openEndpoint(c providers.Choice, node string, l conduits.Limits) (*fabric.E
 // half of it has been taken. What a rank keeps of frames it has not polled for is bounded by window.
 const defaultCredits = 256
 
-// limitsOf is what c asks for.
+// limitsOf returns the limits that c asks for.
 func limitsOf(c conduits.Config) (conduits.Limits, error) {
 	if c.Credits == 0 {
 		c.Credits = defaultCredits

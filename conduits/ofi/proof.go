@@ -22,7 +22,7 @@ const (
 	unprovable              // nothing tells: no write is posted
 )
 
-// proof is what the provider offers.
+// proof is the provider's offer for when a put has arrived.
 func (t *transport) proof() proof {
 	switch {
 	case t.ep.Delivery:

@@ -42,7 +42,7 @@ func (t *transport) Reach() (first int, views []segment.View, systems [][]byte) 
 	return t.rank, []segment.View{v}, [][]byte{conduits.NewSystem()}
 }
 
-// card is what a rank tells the others at Attach: the address and the key of its segment,
+// card is a rank's message to the others at Attach: the address and the key of its segment,
 // whether it has one that is registered, whether it has keys for other memory, and where its
 // endpoint is. With FI_MR_RAW bytes are of any number.
 type card struct {
@@ -80,7 +80,7 @@ func decodeCard(b []byte) (c card, ok bool) {
 	}, true
 }
 
-// uses is what memory with these rights is registered for, by what the provider asks for.
+// uses returns the access flags to register memory with these rights, as the provider asks for.
 func (t *transport) uses(rights segment.Rights) (uses uint64) {
 	if rights&segment.RightRead != 0 {
 		uses |= fabric.RemoteRead
@@ -222,7 +222,7 @@ func (t *transport) postRemote(p *peer) {
 	}
 }
 
-// there is what the provider knows the target of op by, with mu held.
+// there returns the provider's address and key of the target of op, with mu held.
 func (t *transport) there(op *operation) (remote, key uint64) {
 	if k := op.key; k != nil {
 		return k.base + uint64(op.addr-k.at), k.key

@@ -29,7 +29,7 @@ const (
 	mostAsked = 1024
 )
 
-// control is what a rank has of its job beside libfabric.
+// control connects a rank with its job beside libfabric.
 type control interface {
 	// attach enters what the rank has attached and its card, and returns those of all
 	// ranks when all have, or the job's failure.
@@ -41,7 +41,7 @@ type control interface {
 	// suspect hears that rank cannot be reached any more, and fails it unless it turns
 	// out to have left, or the job to have failed otherwise.
 	suspect(rank int, err error)
-	// leave says that this rank has left: all that it had sent has arrived.
+	// leave announces that this rank has left: all that it had sent has arrived.
 	leave()
 	// released hears that this rank's endpoint is closed, of one that has not attached, too.
 	released()
@@ -118,7 +118,7 @@ type transport struct {
 	loans  uint64 // registrations for one access
 }
 
-// slot is what a context is in use for.
+// slot is the use of a context.
 type slot struct {
 	peer *peer // it is sent to; nil for a frame to receive into
 
@@ -153,7 +153,7 @@ type completion struct {
 	err    error
 }
 
-// peer is what a rank keeps of another one that it has talked to.
+// peer is a rank's state of another one that it has talked to.
 type peer struct {
 	rank     int
 	addr     uint64 // in the address vector
@@ -209,7 +209,7 @@ type peer struct {
 type outbox struct {
 	open uint32 // context of the frame that is being filled, if used is not 0
 	used int    // bytes of it
-	// writing says that open is written to without mu; drop leaves it to the writer.
+	// writing: open is written to without mu; drop leaves it to the writer.
 	writing bool
 	ready   conc.Queue[readyFrame]
 	sent    uint32 // frames, modulo 2^32
@@ -336,7 +336,7 @@ func (t *transport) Attach(o conduits.Owner, size uint64, rights segment.Rights)
 	return all, nil
 }
 
-// peer is what is kept of rank, with mu held.
+// peer returns the state of rank, with mu held.
 func (t *transport) peer(rank int) *peer {
 	p := t.peers[rank]
 	if p == nil {
@@ -506,7 +506,7 @@ func (t *transport) makeDue(p *peer) {
 // poll.
 const flushAfter = 200 * time.Microsecond
 
-// late is what the timer calls.
+// late is called by the timer.
 func (t *transport) late() {
 	t.mu.Lock()
 	t.timed = false
@@ -1002,7 +1002,7 @@ func (t *transport) Diagnosis() string {
 	return s
 }
 
-// standby is what looks after the endpoint while the rank does not poll.
+// standby looks after the endpoint while the rank does not poll.
 type standby struct {
 	asked chan struct{} // holds one if the rank waits, or there is news
 	stop  chan struct{}

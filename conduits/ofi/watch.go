@@ -71,7 +71,7 @@ func (i *inbox) note(seq uint32) bool {
 	return true
 }
 
-// watch is what the looks at a peer remember, while something is awaited from it.
+// watch is the state of the looks at a peer, while something is awaited from it.
 type watch struct {
 	heard  uint32 // peer.heard, when silent began
 	quiet  int    // looks since
@@ -139,7 +139,7 @@ func (t *transport) attend() {
 	}
 }
 
-// lookAround is what the watch's timer calls.
+// lookAround is called by the watch's timer.
 func (t *transport) lookAround() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -263,7 +263,7 @@ func (t *transport) patience(p *peer) time.Duration {
 	return t.dead
 }
 
-// silence says what p has not done for d, with mu held.
+// silence describes what p has left undone for d, with mu held.
 func (p *peer) silence(d time.Duration) string {
 	switch {
 	case p.heard > 0:

@@ -144,7 +144,7 @@ func (e *Endpoint) Attach(c conduits.AttachConfig) error {
 	return nil
 }
 
-// attaching says which ranks Attach waits for.
+// attaching describes Attach's wait by the ranks that are missing.
 type attaching struct{ j *Job }
 
 // Blocked lists the first ranks that have not attached.
@@ -525,7 +525,7 @@ func (e *Endpoint) Arm(b conduits.Blocked) conduits.Ticket {
 
 type idling struct{}
 
-// Blocked says that the reason is not known.
+// Blocked describes a wait whose reason is not known.
 func (idling) Blocked() string { return "waiting for something to arrive" }
 
 // Park hands the processor to others until something has arrived since Arm.

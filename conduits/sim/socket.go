@@ -105,7 +105,7 @@ func (s *Socket) Wait(until time.Duration) {
 
 type receiving struct{}
 
-// Blocked says what a socket waits for.
+// Blocked describes a socket's wait.
 func (receiving) Blocked() string { return "waiting for a datagram" }
 
 // Wake ends the Wait that is under way, or the next one.

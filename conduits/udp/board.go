@@ -148,7 +148,7 @@ type lingering struct{}
 
 func (lingering) Blocked() string { return "closed, until the other ranks are" }
 
-// Blocked says which ranks Attach waits for.
+// Blocked names the ranks that Attach waits for.
 func (b *board) Blocked() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

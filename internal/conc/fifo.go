@@ -24,7 +24,7 @@ func (q *Queue[T]) Add(v T) {
 	q.v = append(q.v, v)
 }
 
-// First is what Take takes next; the queue is not empty.
+// First returns the value that Take takes next; the queue is not empty.
 func (q *Queue[T]) First() T { return q.v[q.head] }
 
 // Take takes the first value; ok is false if there is none.
@@ -42,6 +42,6 @@ func (q *Queue[T]) Take() (v T, ok bool) {
 	return v, true
 }
 
-// All is what is there, first to last, in the queue's memory: good until the next
+// All returns the values, first to last, in the queue's memory: good until the next
 // call.
 func (q *Queue[T]) All() []T { return q.v[q.head:] }

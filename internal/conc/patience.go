@@ -22,7 +22,7 @@ import (
 	"github.com/argon-go/argon/internal/sys"
 )
 
-// Step is what a wait does next.
+// Step is the next step of a wait.
 type Step uint8
 
 // The steps.
@@ -38,7 +38,7 @@ const (
 	// leastYields are made before each sleep: what is about to come on another
 	// processor comes meanwhile, and a rank of the same processor gets it.
 	leastYields = 2
-	// switched is what a yield takes at least if another thread ran meanwhile. One that
+	// switched is the least time of a yield during which another thread ran. One that
 	// finds no other takes 0.3 to 0.6 us, a switch there and back 2 us and more.
 	switched = 1500 * time.Nanosecond
 	// short is a sleep that looking as long as it may could have saved.
@@ -89,7 +89,7 @@ func (p *Patience) Set(looks, yields int) {
 // processor, so that a single look should not take long either.
 func (p *Patience) Brief() bool { return p.limit.Load() == 0 && (p.most == 0 || p.shared.Load()) }
 
-// Next is what a wait does after idle looks and yields that found nothing. Below 0 it never
+// Next returns the next step of a wait after idle looks and yields that found nothing. Below 0 it never
 // parks: see conduits.Endpoint.Idle.
 func (p *Patience) Next(idle int) Step {
 	if idle == 0 {

@@ -27,7 +27,7 @@ func (l *Sleepers[B]) Remove(slot int32) {
 	l.b[slot] = none
 }
 
-// All is what is waited for now.
+// All lists the reasons of the present waits.
 func (l *Sleepers[B]) All() []B {
 	var none B
 	var all []B

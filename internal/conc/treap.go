@@ -1,6 +1,6 @@
 package conc
 
-// TreapValue is what a node has beside its key.
+// TreapValue is the value of a node beside its key.
 type TreapValue[V any] interface {
 	*V
 	// Pull computes anew what the value knows of its subtree, from its key, itself and

@@ -19,11 +19,11 @@ var (
 	ErrBarrierMismatch = errors.New("barrier mismatch")
 	ErrNotSupported    = errors.New("not supported")
 	ErrClosed          = errors.New("closed")
-	// ErrPeer is what every PeerError matches.
+	// ErrPeer is matched by every PeerError.
 	ErrPeer = errors.New("peer failed")
 )
 
-// PeerError says that a rank died, left early, or could not be reached.
+// PeerError is the error of a rank that died, left early, or could not be reached.
 type PeerError struct {
 	Rank int    // the rank that failed; negative: none in particular
 	Op   string // what the caller was doing, such as "request short" or "barrier"

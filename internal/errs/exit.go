@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrExit is what the error matches that ends a job which a rank has ended by Exit.
+// ErrExit is matched by the error of a job that a rank has ended by Exit.
 var ErrExit = errors.New("the job was ended by Exit")
 
-// ExitError says that a rank has ended the whole job with a status. It travels as
+// ExitError is the error of a job that a rank has ended with a status. It travels as
 // the Err of a PeerError, which names the rank.
 type ExitError struct {
 	Code int // the job's exit status, 0 to 255
@@ -18,7 +18,7 @@ type ExitError struct {
 // exit(3).
 func NewExit(code int) *ExitError { return &ExitError{code & 0xff} }
 
-// Error says what the rank did.
+// Error names the rank and the status.
 func (e *ExitError) Error() string {
 	return fmt.Sprintf("it ended the job with status %d (Exit)", e.Code)
 }

@@ -13,13 +13,13 @@ import (
 // HowTo is what a build with libfabric needs, for errors and usage texts.
 const HowTo = "install libfabric (apt-get install libfabric-dev, or the site's module), and build gasrun and the program with go build -tags ofi, which needs a C compiler and cgo (CGO_ENABLED=1)"
 
-// NotBuilt says that this build does not know the library, and how to make one that
+// NotBuilt is the error of a build that does not know the library; it tells how to make one that
 // does.
 func NotBuilt() error {
 	return errs.NotSupported("ofi: this program was built without libfabric: %s", HowTo)
 }
 
-// Class is what a provider is for.
+// Class is the purpose of a provider.
 type Class int
 
 // The classes, best first.
@@ -30,12 +30,12 @@ const (
 	Refused               // not used unless forced, see Refusal
 )
 
-// String says what the class is for.
+// String names the purpose.
 func (c Class) String() string {
 	return [...]string{"hardware", "tests and Ethernet", "unknown", "refused"}[c]
 }
 
-// rule is what argon knows of a provider.
+// rule has argon's knowledge of a provider.
 type rule struct {
 	name   string
 	class  Class

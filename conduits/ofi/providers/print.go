@@ -57,7 +57,7 @@ func Print(w io.Writer, all []Choice) error {
 	return err
 }
 
-// printable is what the library said, as it may be written to a terminal.
+// printable returns a text of the library, as it may be written to a terminal.
 func printable(s string) string { return errs.Line(s, 200) }
 
 // size is n bytes in a few characters; lengths without a limit that matters are "any".

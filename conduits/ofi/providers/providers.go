@@ -38,7 +38,7 @@ var capNames = []string{
 // String lists the libfabric names.
 func (c Caps) String() string { return join(uint64(c), capNames) }
 
-// MR is what a provider asks of registered memory: mr_mode of fi_mr(3).
+// MR are a provider's demands on registered memory: mr_mode of fi_mr(3).
 type MR uint32
 
 // The bits of an mr_mode.
@@ -64,7 +64,7 @@ var mrNames = []string{
 // String lists the libfabric names.
 func (m MR) String() string { return join(uint64(m), mrNames) }
 
-// Mode is what a provider asks of each operation: mode of fi_getinfo(3).
+// Mode are a provider's demands on each operation: mode of fi_getinfo(3).
 type Mode uint32
 
 // The bits of a mode.

@@ -79,7 +79,7 @@ func Listen() (*Server, error) {
 	return &Server{l: l, token: hex.EncodeToString(b[8:])}, nil
 }
 
-// Address is what Ask takes. It is a secret.
+// Address is the argument of Ask. It is a secret.
 func (s *Server) Address() string { return s.l.Addr().String() + "/" + s.token }
 
 // Serve answers until Close. judge decides, in goroutines of Serve, about processes that hold

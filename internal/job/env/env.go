@@ -22,7 +22,7 @@ import (
 // ARGONTEST_, which Check does not look at.
 const Prefix = "ARGON_"
 
-// Meaning is what the variable of that name does, in short; "" if there is none.
+// Meaning describes the variable of that name, in short; "" if there is none.
 func Meaning(name string) string {
 	if v := find(name); v != nil {
 		return v.Meaning

@@ -6,7 +6,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 )
 
-// For says which reader a variable is for.
+// For is the reader of a variable.
 type For int
 
 // Values of For.
@@ -28,7 +28,7 @@ type Var struct {
 	Also    string   // the field of gas.Config and the flags of gasrun that say the same
 	Uses    []string // conduits that use it; nil for all
 	Values  []string // all values that there are; nil if the reader decides
-	// Strict says that a job on a conduit that does not use the variable is a
+	// Strict: a job on a conduit that does not use the variable is a
 	// mistake even if the environment has it. The other variables describe a host
 	// or a site, where other jobs may use them, and are refused if the command line
 	// sets them for a job that does not (gasrun -x).

@@ -128,7 +128,7 @@ func known() string {
 	return strings.Join(all, ", ")
 }
 
-// JobName is what the launcher calls the job, with a word for the kind of the name;
+// JobName is the launcher's name of the job, with a word for the kind of the name;
 // "" if it does not. All ranks of a job must find the same, so that a variable counts
 // only if the launcher that has numbered the ranks sets it for all of them.
 func JobName(env func(key string) string) string {
@@ -158,7 +158,7 @@ func JobName(env func(key string) string) string {
 type Starter struct {
 	Name string
 	Said string // the variables that say so, with their values
-	// Several says that it has started other processes together with this one.
+	// Several reports whether it has started other processes together with this one.
 	Several bool
 }
 

@@ -22,7 +22,7 @@ import (
 // Size is the length of a job's key in bytes.
 const Size = 32
 
-// secret is what a key looks like when it is printed.
+// secret is printed in place of a key.
 const secret = "(secret)"
 
 // A Key is a job's secret. The zero Key is no key. A Key prints as "(secret)" in every

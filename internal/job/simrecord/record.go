@@ -16,7 +16,7 @@ import (
 	"github.com/argon-go/argon/internal/errs"
 )
 
-// Record is what is needed to do a run again, and to see that it is the same
+// Record describes a run, so that it can be repeated, and found to be the same
 // run: its options, and how far it had come after how many steps. It is a text
 // file, written line by line while the run goes on, so that what a run that was
 // killed has written is a record too:

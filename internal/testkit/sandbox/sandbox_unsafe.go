@@ -18,7 +18,7 @@ import (
 // names, and then inside.
 const env = "ARGONTEST_SANDBOX"
 
-// Inside says that this process, or what started it, has gone through Enter.
+// Inside reports whether this process, or the one that started it, has gone through Enter.
 func Inside() bool { return os.Getenv(env) == "inside" }
 
 // Self is the output of this test program, run again in the sandbox for the tests of

@@ -7,7 +7,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// TB is what *testing.T, *testing.B and *rapid.T have in common.
+// TB has the common methods of *testing.T, *testing.B and *rapid.T.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -50,7 +50,7 @@ func MustLocal(t TB, conduit string, n int, body func(ep conduits.Endpoint) erro
 
 // Together has the ranks of a simulated job go on at one moment of its virtual time.
 type Together struct {
-	// Latency is what a message of the job's network takes.
+	// Latency is the time of a message in the job's network.
 	Latency time.Duration
 
 	came int

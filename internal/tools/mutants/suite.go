@@ -23,14 +23,14 @@ type runner struct {
 	logs    string // folder, or ""
 }
 
-// outcome is what the suite says of a mutant.
+// outcome is the suite's result for a mutant.
 type outcome struct {
 	m   mutant
 	on  []verdict
 	err error // it could not be tried
 }
 
-// verdict is what the suite says on one conduit.
+// verdict is the suite's result on one conduit.
 type verdict struct {
 	conduit string
 	checks  []string // that failed, without groups of them

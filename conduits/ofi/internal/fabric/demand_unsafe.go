@@ -41,7 +41,7 @@ func (e *Endpoint) Demand(modes uint64) {
 	e.fake.held, e.fake.late = map[uint64][]Op{}, map[uint32]Op{}
 }
 
-// domain is what an endpoint with Demand knows beside its provider.
+// domain is the state of an endpoint with Demand beside its provider.
 type domain struct {
 	modes  uint64
 	mine   map[uint32]uint64 // its regions' keys, by number

@@ -79,7 +79,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Done{}.Len)-unsafe.Offsetof(C.struct_argon_done{}.len)]
 )
 
-// Properties are what the library has answered to a request for a provider.
+// Properties are the library's answer to a request for a provider.
 type Properties struct {
 	Provider string // its name, such as tcp;ofi_rxm
 	Version  string // of the library and of the provider
@@ -188,7 +188,7 @@ func version() string {
 	return fmt.Sprintf("%d.%d", v>>16, v&0xffff)
 }
 
-// text is what libfabric says to an error number, of either sign.
+// text returns libfabric's text of an error number, of either sign.
 func text(n int) string {
 	if n < 0 {
 		n = -n
