@@ -22,7 +22,7 @@ const (
 	unprovable              // nothing tells: no write is posted
 )
 
-// proof is the provider's offer for when a put has arrived.
+// proof returns the way of proof that the provider offers.
 func (t *transport) proof() proof {
 	switch {
 	case t.ep.Delivery:
