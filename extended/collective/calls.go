@@ -119,28 +119,25 @@ func (c *Endpoint) wrong(a *Call) string {
 		}
 		return fmt.Sprintf("root %d out of range: the %s has ranks 0..%d", a.root, of, c.size-1)
 	}
-	one, what := 1, "bytes"
-	if a.Element > 0 {
-		one, what = a.Element, "elements"
-	}
-	n, all := len(a.own)/one, len(a.all)/one
+	n, all := len(a.own), len(a.all)
 	switch a.kind {
 	case kindGather, kindScatter, kindAllGather, kindReduceScatter:
 		ofRoot := a.kind == kindGather || a.kind == kindScatter
 		if (!ofRoot || c.rank == a.root) && all != n*c.size {
-			return fmt.Sprintf("a buffer of %d %s for %d blocks of %d %s, one for each rank", all, what, c.size, n, what)
+			one, what := a.counted()
+			return fmt.Sprintf("a buffer of %d %s for %d blocks of %d %s, one for each rank", all/one, what, c.size, n/one, what)
 		}
 	case kindExchange:
-		if n%c.size != 0 || all != n {
-			return fmt.Sprintf("buffers of %d and %d %s: both have one block for each of the %d ranks", n, all, what, c.size)
+		if one, what := a.counted(); n/one%c.size != 0 || all != n {
+			return fmt.Sprintf("buffers of %d and %d %s: both have one block for each of the %d ranks", n/one, all/one, what, c.size)
 		}
 	case kindExclusiveScan:
 		if all != n {
 			return fmt.Sprintf("results of %d bytes for %d bytes: both have one length", all, n)
 		}
 	case kindAllReduce:
-		if a.elements && (a.unit <= 0 || a.unit > math.MaxInt32 || len(a.own)%a.unit != 0) {
-			return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", len(a.own), a.unit, math.MaxInt32)
+		if a.elements && (a.unit <= 0 || a.unit > math.MaxInt32 || n%a.unit != 0) {
+			return fmt.Sprintf("%d bytes in elements of %d: the former is a multiple of the latter, which is 1 to %d", n, a.unit, math.MaxInt32)
 		}
 	case kindGatherV, kindAllGatherV:
 		return a.wrongUnits(0, a.own)
@@ -155,6 +152,14 @@ func (c *Endpoint) wrong(a *Call) string {
 		}
 	}
 	return ""
+}
+
+// counted is how many bytes have what errors about a count, and how that is called.
+func (a *Call) counted() (bytes int, name string) {
+	if a.Element > 0 {
+		return a.Element, "elements"
+	}
+	return 1, "bytes"
 }
 
 // wrongUnits is what is wrong with the length of block r.
