@@ -18,8 +18,8 @@ func called[T any](g Group, name string, call *collective.Call) (*members, error
 }
 
 // makeCall makes the call of function name.
-func makeCall[T any](g Group, name string, call collective.Call, combine collective.Combine) error {
-	m, err := called[T](g, name, &call)
+func makeCall[T any](g Group, name string, call *collective.Call, combine collective.Combine) error {
+	m, err := called[T](g, name, call)
 	if err != nil {
 		return err
 	}
@@ -27,8 +27,8 @@ func makeCall[T any](g Group, name string, call collective.Call, combine collect
 }
 
 // makeBlocks is makeCall for a call that returns blocks.
-func makeBlocks[T any](g Group, name string, call collective.Call) ([][]T, error) {
-	m, err := called[T](g, name, &call)
+func makeBlocks[T any](g Group, name string, call *collective.Call) ([][]T, error) {
+	m, err := called[T](g, name, call)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ type collected struct {
 }
 
 // beginCall begins the call of function name, whose result is that of the function when it is done.
-func beginCall[T, R any](g Group, name string, call collective.Call, combine collective.Combine, result func(blocks [][]byte) R) (Future[R], error) {
-	m, err := called[T](g, name, &call)
+func beginCall[T, R any](g Group, name string, call *collective.Call, combine collective.Combine, result func(blocks [][]byte) R) (Future[R], error) {
+	m, err := called[T](g, name, call)
 	if err != nil {
 		return Future[R]{}, err
 	}
@@ -55,7 +55,7 @@ func beginCall[T, R any](g Group, name string, call collective.Call, combine col
 }
 
 // beginSlice is beginCall for a call that leaves its result in r.
-func beginSlice[T any](g Group, name string, call collective.Call, combine collective.Combine, r []T) (Future[[]T], error) {
+func beginSlice[T any](g Group, name string, call *collective.Call, combine collective.Combine, r []T) (Future[[]T], error) {
 	return beginCall[T](g, name, call, combine, func([][]byte) []T { return r })
 }
 

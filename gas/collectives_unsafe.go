@@ -44,23 +44,16 @@ func Or[T Bits](a, b T) T { return a | b }
 // Xor is a ^ b.
 func Xor[T Bits](a, b T) T { return a ^ b }
 
-// makeOne makes the call of function name, in which v lies in own and is the result there. other is
-// as long, and zero; combine is nil or that of a reduction.
-func makeOne[T any](g Group, name string, v T, combine collective.Combine, call func(own, other []byte) collective.Call) (T, error) {
-	m := g.members()
-	if err := CheckType[T](); err != nil {
-		return v, m.coll.Refuse(err)
+// makeOne makes the call of function name on v, which the result takes the place of; combine is nil or that of a reduction.
+func makeOne[T any](g Group, name string, v T, call *collective.Call, combine collective.Combine) (T, error) {
+	m, err := called[T](g, name, call)
+	if err != nil {
+		return v, err
 	}
-	// One buffer for both, each half aligned.
-	size := int(unsafe.Sizeof(v))
-	half := (size + 7) &^ 7
-	buf, mine := m.cell.lend(2 * half)
-	own, other := view[T](buf[:size]), view[T](buf[half:][:size])
-	var zero T
-	own[0], other[0] = v, zero
-	a := call(buf[:size], buf[half:][:size])
-	a.Name, a.Element = name, size
-	err := m.coll.Do(a, combine)
+	buf, mine := m.cell.lend(int(unsafe.Sizeof(v)))
+	own := view[T](buf)
+	own[0] = v
+	err = m.coll.Do(call.On(buf), combine)
 	if err == nil {
 		v = own[0]
 	}
@@ -78,7 +71,7 @@ func makeOne[T any](g Group, name string, v T, combine collective.Combine, call 
 // size) get an error that says which rank called what, and collectives fail from then
 // on; a different operation goes unnoticed.
 func Broadcast[T any](g Group, root int, v T) (T, error) {
-	return makeOne(g, "Broadcast", v, nil, func(own, _ []byte) collective.Call { return collective.Broadcast(root, own) })
+	return makeOne(g, "Broadcast", v, collective.Broadcast(root, nil), nil)
 }
 
 // Reduce is collective: it combines the v of all ranks with op and returns the
@@ -87,7 +80,7 @@ func Broadcast[T any](g Group, root int, v T) (T, error) {
 // for numbers. Where it is not exactly associative, as for floats, the result
 // still depends on nothing but the values, Size and root.
 func Reduce[T any](g Group, root int, v T, op func(a, b T) T) (T, error) {
-	v, err := makeOne(g, "Reduce", v, combining(op), func(own, _ []byte) collective.Call { return collective.Reduce(root, own) })
+	v, err := makeOne(g, "Reduce", v, collective.Reduce(root, nil), combining(op))
 	if err != nil || g.Rank() != root {
 		var zero T
 		return zero, err
@@ -98,7 +91,7 @@ func Reduce[T any](g Group, root int, v T, op func(a, b T) T) (T, error) {
 // AllReduce is collective: it combines the v of all ranks with op, as [Reduce]
 // does, and returns the result on all ranks: the same bits everywhere.
 func AllReduce[T any](g Group, v T, op func(a, b T) T) (T, error) {
-	return makeOne(g, "AllReduce", v, combining(op), func(own, _ []byte) collective.Call { return collective.AllReduce(own) })
+	return makeOne(g, "AllReduce", v, collective.AllReduce(nil), combining(op))
 }
 
 // Gather is collective: it returns the v of all ranks, by rank, on root, and nil
@@ -108,7 +101,7 @@ func Gather[T any](g Group, root int, v T) ([]T, error) {
 	if g.Rank() == root {
 		all = make([]T, g.Size())
 	}
-	if _, err := makeOne(g, "Gather", v, nil, func(own, _ []byte) collective.Call { return collective.Gather(root, own, bytesOf(all)) }); err != nil {
+	if _, err := makeOne(g, "Gather", v, collective.Gather(root, nil, bytesOf(all)), nil); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -146,16 +139,23 @@ func InclusiveScan[T any](g Group, v T, op func(a, b T) T) (T, error) {
 // ranks below this one, in order of their ranks, and the zero T on rank 0; see
 // [Broadcast]. op must be associative; it need not be commutative.
 func ExclusiveScan[T any](g Group, v T, op func(a, b T) T) (T, error) {
-	v, err := makeOne(g, "ExclusiveScan", v, prepending(op), func(own, other []byte) collective.Call {
-		var zero T
-		view[T](other)[0], view[T](own)[0] = view[T](own)[0], zero
-		return collective.ExclusiveScan(other, own)
-	})
-	if err != nil {
-		var zero T
-		return zero, err
+	var zero T
+	m := g.members()
+	if err := CheckType[T](); err != nil {
+		return zero, m.coll.Refuse(err)
 	}
-	return v, err
+	// One buffer for both, each half aligned.
+	size, half := sizeOf[T](), (sizeOf[T]()+7)&^7
+	buf, mine := m.cell.lend(2 * half)
+	acc, before := buf[:size], buf[half:][:size]
+	view[T](acc)[0], view[T](before)[0] = v, zero
+	err := m.coll.Do(collective.ExclusiveScan(acc, before), prepending(op))
+	got := zero
+	if err == nil {
+		got = view[T](before)[0]
+	}
+	m.cell.giveBack(mine)
+	return got, err
 }
 
 // combining is op on bytes: acc[i] = op(acc[i], in[i]).

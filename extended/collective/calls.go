@@ -25,14 +25,20 @@ type Call struct {
 	out      [][]byte
 }
 
+// On has a, whose buffer may have been nil, give or get own, and returns it.
+func (a *Call) On(own []byte) *Call {
+	a.own = own
+	return a
+}
+
 // Do makes a call, in which a reduction combines by combine; nil for the others.
-func (c *Endpoint) Do(a Call, combine Combine) error {
-	_, err := c.do(&a, combine)
+func (c *Endpoint) Do(a *Call, combine Combine) error {
+	_, err := c.do(a, combine)
 	return err
 }
 
 // DoBlocks is Do for GatherV, AllGatherV and ExchangeV, whose result it returns.
-func (c *Endpoint) DoBlocks(a Call) ([][]byte, error) { return c.do(&a, nil) }
+func (c *Endpoint) DoBlocks(a *Call) ([][]byte, error) { return c.do(a, nil) }
 
 // do makes call a: at the slots, if it fits there, or else by messages.
 func (c *Endpoint) do(a *Call, combine Combine) (blocks [][]byte, err error) {
@@ -72,8 +78,8 @@ func (c *Endpoint) byMessages(a *Call, combine Combine) (blocks [][]byte, err er
 // On two ranks of conduit shm, on two processors, begin and wait take 3.4 us for an AllReduce of 8 bytes
 // (BenchmarkAllReduceNB, medians of nine; the least was 2.2), many times what Do takes
 // where ranks share memory: it is for calls during which there is something else to do.
-func (c *Endpoint) Begin(a Call, combine Combine) (Handle, error) {
-	if err := c.check(&a); err != nil {
+func (c *Endpoint) Begin(a *Call, combine Combine) (Handle, error) {
+	if err := c.check(a); err != nil {
 		return Handle{}, err
 	}
 	d := a.call()
@@ -82,7 +88,7 @@ func (c *Endpoint) Begin(a Call, combine Combine) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	o.work = work{c: c, Call: a, scratch: &o.words}
+	o.work = work{c: c, Call: *a, scratch: &o.words}
 	o.more = o.step(o.add)
 	return o.start(), nil
 }
@@ -90,7 +96,7 @@ func (c *Endpoint) Begin(a Call, combine Combine) (Handle, error) {
 // BarrierNB begins a barrier, which is done when all ranks of c have begun it. What a rank
 // has written before is visible to all that have waited for it. In round i of ceil(log2 Size) a rank hears of
 // 2^i ranks before it, from the rank at this distance.
-func (c *Endpoint) BarrierNB() (Handle, error) { return c.Begin(Call{kind: kindBarrier}, nil) }
+func (c *Endpoint) BarrierNB() (Handle, error) { return c.Begin(&Call{kind: kindBarrier}, nil) }
 
 // check refuses a call whose arguments are wrong.
 func (c *Endpoint) check(a *Call) error {
@@ -172,17 +178,17 @@ func (a *Call) wrongUnits(r int, b []byte) string {
 
 // Broadcast copies root's buf into the buf of all ranks. All have the same length,
 // which may be 0.
-func Broadcast(root int, buf []byte) Call { return Call{kind: kindBroadcast, root: root, own: buf} }
+func Broadcast(root int, buf []byte) *Call { return &Call{kind: kindBroadcast, root: root, own: buf} }
 
 // Reduce combines the acc of all ranks into root's acc; that of the others is undefined
 // afterwards. All have the same length. combine is commutative and associative; where it
 // is not exactly associative, as the addition of floats, the result still depends on
 // nothing but the data, Size and root.
-func Reduce(root int, acc []byte) Call { return Call{kind: kindReduce, root: root, own: acc} }
+func Reduce(root int, acc []byte) *Call { return &Call{kind: kindReduce, root: root, own: acc} }
 
 // AllReduce combines the acc of all ranks into every rank's acc, as Reduce does: the same
 // bytes everywhere.
-func AllReduce(acc []byte) Call { return Call{kind: kindAllReduce, own: acc} }
+func AllReduce(acc []byte) *Call { return &Call{kind: kindAllReduce, own: acc} }
 
 // AllReduceElements is AllReduce of an acc that consists of elements of elem bytes, for
 // each of which the result depends on this element of all ranks alone. combine may be
@@ -191,73 +197,73 @@ func AllReduce(acc []byte) Call { return Call{kind: kindAllReduce, own: acc} }
 // a part and sends it to all others: that moves 2 (Size-1)/Size times the bytes
 // of acc into and out of each rank, where AllReduce moves log2(Size) times as many through
 // rank 0. The result is the same. elem is the same on all ranks.
-func AllReduceElements(elem int, acc []byte) Call {
-	return Call{kind: kindAllReduce, elements: true, unit: elem, own: acc}
+func AllReduceElements(elem int, acc []byte) *Call {
+	return &Call{kind: kindAllReduce, elements: true, unit: elem, own: acc}
 }
 
 // ReduceScatter combines the all of all ranks and leaves block r of that in the own of
 // rank r. all has Size blocks as long as own, the same length everywhere, and is
 // undefined afterwards. combine is as for Reduce, but is called with one block or with
 // all of them: elements do not cross blocks. The result is that of Reduce to rank 0.
-func ReduceScatter(all, own []byte) Call { return Call{kind: kindReduceScatter, own: own, all: all} }
+func ReduceScatter(all, own []byte) *Call { return &Call{kind: kindReduceScatter, own: own, all: all} }
 
 // Gather copies the own of all ranks into root's all, one behind the other by rank. own
 // has the same length everywhere, which may be 0; all has Size times that length at root
 // and is not looked at elsewhere. own may be this rank's block of all.
-func Gather(root int, own, all []byte) Call {
-	return Call{kind: kindGather, root: root, own: own, all: all}
+func Gather(root int, own, all []byte) *Call {
+	return &Call{kind: kindGather, root: root, own: own, all: all}
 }
 
 // AllGather copies the own of all ranks into every rank's all, one behind the other by
 // rank. own has the same length everywhere, all Size times that. own may be this rank's
 // block of all.
-func AllGather(own, all []byte) Call { return Call{kind: kindAllGather, own: own, all: all} }
+func AllGather(own, all []byte) *Call { return &Call{kind: kindAllGather, own: own, all: all} }
 
 // Scatter is Gather backwards: it copies block r of root's all into the own of rank r.
 // Lengths, and what may overlap, are as there.
-func Scatter(root int, all, own []byte) Call {
-	return Call{kind: kindScatter, root: root, own: own, all: all}
+func Scatter(root int, all, own []byte) *Call {
+	return &Call{kind: kindScatter, root: root, own: own, all: all}
 }
 
 // Exchange copies block r of out into this rank's block of rank r's in, for all r. Both
 // have Size blocks of one length, the same everywhere, and do not overlap. out stays as it
 // is. Each rank sends ceil(log2 Size) times, half of out each time; blocks of 2 KiB and more
 // it sends each to its rank.
-func Exchange(out, in []byte) Call { return Call{kind: kindExchange, own: out, all: in} }
+func Exchange(out, in []byte) *Call { return &Call{kind: kindExchange, own: out, all: in} }
 
 // Scan leaves in acc the combination of the acc of all ranks from 0 up to this one, in
 // this order. All have the same length. combine is associative, and need not be
 // commutative: in is the left operand, of lower ranks, and acc the right one.
-func Scan(acc []byte) Call { return Call{kind: kindScan, own: acc} }
+func Scan(acc []byte) *Call { return &Call{kind: kindScan, own: acc} }
 
 // ExclusiveScan leaves in before the combination of the acc of all ranks below this one,
 // in order of their ranks, and that up to this one in acc; see Scan. before has the
 // length of acc, does not overlap it, and stays as it is on rank 0.
-func ExclusiveScan(acc, before []byte) Call {
-	return Call{kind: kindExclusiveScan, own: acc, all: before}
+func ExclusiveScan(acc, before []byte) *Call {
+	return &Call{kind: kindExclusiveScan, own: acc, all: before}
 }
 
 // GatherV returns the own of all ranks on root, by rank, and nil elsewhere. They have any
 // lengths, which are multiples of unit, the same on all ranks and positive. The result is
 // the caller's; each block begins at a multiple of 8 bytes.
-func GatherV(root, unit int, own []byte) Call {
-	return Call{kind: kindGatherV, root: root, unit: unit, own: own}
+func GatherV(root, unit int, own []byte) *Call {
+	return &Call{kind: kindGatherV, root: root, unit: unit, own: own}
 }
 
 // AllGatherV is GatherV with the result on all ranks.
-func AllGatherV(unit int, own []byte) Call { return Call{kind: kindAllGatherV, unit: unit, own: own} }
+func AllGatherV(unit int, own []byte) *Call { return &Call{kind: kindAllGatherV, unit: unit, own: own} }
 
 // ExchangeV sends out[r] to rank r, for all r, and returns what the ranks have sent to this
 // one, by rank. out has Size blocks, of any lengths, which are multiples of unit; see GatherV.
 // A rank sends its lengths in ceil(log2 Size) messages, and one to each rank for which it has
 // a block that is not empty.
-func ExchangeV(unit int, out [][]byte) Call { return Call{kind: kindExchangeV, unit: unit, out: out} }
+func ExchangeV(unit int, out [][]byte) *Call { return &Call{kind: kindExchangeV, unit: unit, out: out} }
 
 // Agree is AllReduce by which ranks find out whether they do the same, and whether all
 // of them can: of what each has done, or would do. acc has the same length on all ranks.
 // A rank that is in Agree and one that is in Leave, of the same length, do not mismatch:
 // what they combine tells them.
-func Agree(acc []byte) Call { return Call{kind: kindAgree, own: acc} }
+func Agree(acc []byte) *Call { return &Call{kind: kindAgree, own: acc} }
 
 // Leave is Agree for the end of a rank's program: ranks that are in another collective
 // then, and would wait for this one, get an error that says where it is. stop, if it is

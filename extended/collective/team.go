@@ -201,7 +201,7 @@ func (c *Endpoint) Split(colour, key int) (*Endpoint, error) {
 	for first := 1; ; {
 		var used [8]byte
 		binary.LittleEndian.PutUint64(used[:], w.used(first))
-		if err := c.Do(Call{kind: kindSplit, own: used[:]}, or); err != nil {
+		if err := c.Do(&Call{kind: kindSplit, own: used[:]}, or); err != nil {
 			return nil, err
 		}
 		free := bits.TrailingZeros64(^binary.LittleEndian.Uint64(used[:]))
@@ -245,7 +245,7 @@ func (c *Endpoint) members(own share) ([]share, error) {
 	all := make([]byte, shareSize*c.size)
 	mine := all[shareSize*c.rank:][:shareSize]
 	own.put(mine)
-	if err := c.Do(Call{kind: kindSplit, own: mine, all: all}, nil); err != nil {
+	if err := c.Do(&Call{kind: kindSplit, own: mine, all: all}, nil); err != nil {
 		return nil, err
 	}
 	ms := make([]share, c.size)
@@ -300,7 +300,7 @@ func (c *Endpoint) Close() error {
 	if going > 0 {
 		return c.Refuse(errs.NotReady("%s: Close: %d calls of team %d that were begun are not done: they are waited for first", c.names.Package, going, c.team.number))
 	}
-	err := c.Do(Call{kind: kindClose}, func(_, _ []byte) {})
+	err := c.Do(&Call{kind: kindClose}, func(_, _ []byte) {})
 	w := c.team.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
