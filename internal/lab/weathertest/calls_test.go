@@ -8,6 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 func init() {
@@ -54,6 +55,7 @@ var (
 // TestRunOnceInRain: where a fifth of the datagrams is lost, each item of a mailbox, each item that
 // a function pushes on, and each call is handled once.
 func TestRunOnceInRain(t *testing.T) {
+	testmain.Long(t)
 	const ranks = 3
 	err := gas.Run(gas.Config{Ranks: ranks, Conduit: "rain", SegmentSize: 1 << 20}, func(n *gas.Node) error {
 		type item struct{ number, hops int }

@@ -25,6 +25,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/ofi"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -363,6 +364,7 @@ func without(l, before []string) []string {
 //
 // The seed is printed; with it, -weather.job runs one of its jobs again.
 func TestFabric(t *testing.T) {
+	testmain.Long(t)
 	if testing.Short() {
 		t.Skip("builds programs, and waits for dead times")
 	}

@@ -148,6 +148,7 @@ func list(n *netns.Net, slots int, six bool) string {
 // TestExamplesOnHosts runs examples on three hosts, by both protocols, started
 // from one of them and from one that has no ranks: they check their own answers.
 func TestExamplesOnHosts(t *testing.T) {
+	testmain.Long(t)
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
@@ -225,6 +226,7 @@ func TestManyInterfaces(t *testing.T) {
 // TestUnreachableAtStart has a host that ssh reaches, and from which nothing leads
 // back: the job does not start, and says so of that host alone.
 func TestUnreachableAtStart(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	n := netns.New(t, 3)
 	n.Hosts[1].Unplug()
@@ -361,6 +363,7 @@ var conduitsOfHosts = []string{"udp", "hybrid"}
 // TestKillOnHost kills a rank on another host with signal 9: the job ends
 // everywhere, long before a rank would be given up for silent.
 func TestKillOnHost(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 3)
@@ -380,6 +383,7 @@ func TestKillOnHost(t *testing.T) {
 // they find each other at the address that all are told, with a key from a file or
 // from the environment, and if one is killed the others end because of it.
 func TestWithoutGasrun(t *testing.T) {
+	testmain.Long(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -518,6 +522,7 @@ func TestHostComesBack(t *testing.T) {
 // TestWrongKeyFromElsewhere has a stranger on another host try to get in as a
 // rank: it is told nothing, and the job does not notice.
 func TestWrongKeyFromElsewhere(t *testing.T) {
+	testmain.Long(t)
 	n := netns.New(t, 3)
 	j := toiling(t, n, "-conduit", "udp")
 	self, err := os.Executable()
@@ -542,6 +547,7 @@ func TestWrongKeyFromElsewhere(t *testing.T) {
 // see it: in command lines and environments of all processes, in what is printed,
 // and in files that have a name.
 func TestKeyIsNowhere(t *testing.T) {
+	testmain.Long(t)
 	n := netns.New(t, 2)
 	j := toiling(t, n, "-v")
 	keys := map[string]bool{}
@@ -636,6 +642,7 @@ func TestFirewall(t *testing.T) {
 // TestCutOffHost pulls a host's cable and stops gasrun, so that no process ends what runs
 // there: the host's deputy does, and goes.
 func TestCutOffHost(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 3)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/testkit/testmain"
 )
 
 // haulRank is a rank of a job in which each one puts a block of 100 KB to the next one in each
@@ -86,6 +87,7 @@ func (j *toil) rounds(t *testing.T) {
 
 // TestChanges changes a host's interface, address and route while a job runs: the job goes on.
 func TestChanges(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range conduitsOfHosts {
 		t.Run(c, func(t *testing.T) {
 			n := netns.New(t, 2)
@@ -115,6 +117,7 @@ func TestChanges(t *testing.T) {
 // TestSmallMTU starts jobs between hosts whose interfaces have a small MTU from the beginning:
 // they work, or end with an error that names it.
 func TestSmallMTU(t *testing.T) {
+	testmain.Long(t)
 	for _, c := range []struct {
 		mtu    int
 		args   []string
@@ -146,6 +149,7 @@ func TestSmallMTU(t *testing.T) {
 // TestShrinksBelow has the interface of a host in a running job become too narrow for any
 // datagram that there may be: the job ends with an error that names it.
 func TestShrinksBelow(t *testing.T) {
+	testmain.Long(t)
 	n := netns.New(t, 2)
 	j := hauling(t, n, "-conduit", "udp", "-x", "ARGON_DEADTIME=3s")
 	on(t, n.Hosts[0], "ip", "link", "set", "eth0", "mtu", "400")
@@ -160,6 +164,7 @@ func TestShrinksBelow(t *testing.T) {
 // TestFirewallLater drops or rejects a host's datagrams in a running job: the job ends with an
 // error that says why.
 func TestFirewallLater(t *testing.T) {
+	testmain.Long(t)
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skipf("there is no nft here (Debian's package nftables): %v", err)
 	}

@@ -30,6 +30,7 @@ func storm(n int) config {
 // TestMachineStorm runs random programs on jobs whose datagrams are lost, repeated,
 // reordered, damaged and late.
 func TestMachineStorm(t *testing.T) {
+	testmain.Long(t)
 	if testing.Short() || conc.Race {
 		t.Skip("conformance in a storm runs without -short and -race")
 	}
@@ -63,6 +64,7 @@ func TestConformanceRain(t *testing.T) {
 // once. In mode none the storm damages nothing, since only UDP's checksum would
 // tell, and the proxy's is right.
 func TestExactlyOnce(t *testing.T) {
+	testmain.Long(t)
 	for _, mode := range []string{"authenticated", "encrypted", "none"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -166,6 +168,7 @@ func TestExactlyOnce(t *testing.T) {
 // TestPartitionHeals cuts ranks off from each other for longer than any timer but
 // the dead time, with much under way: it arrives, and no rank is given up.
 func TestPartitionHeals(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	const n, each = 3, 300
 	c := config{size: n, env: map[string]string{"ARGON_DEADTIME": "60s"}}
@@ -198,6 +201,7 @@ func TestPartitionHeals(t *testing.T) {
 // failed, of all the same name, and what was under way ends with an error that
 // names a rank.
 func TestPartitionKills(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	const n = 4
 	j, ranks := start(t, config{size: n, env: map[string]string{"ARGON_DEADTIME": "2s"}}, 1<<16)
@@ -305,6 +309,7 @@ func TestManyHandles(t *testing.T) {
 // TestStalledPeer cuts one rank off while much is under way to it: what goes to
 // another is done before it is back.
 func TestStalledPeer(t *testing.T) {
+	testmain.Long(t)
 	t.Parallel()
 	j, ranks := start(t, config{size: 3, env: map[string]string{"ARGON_DEADTIME": "60s"}}, 4<<20)
 	j.proxy.Isolate(1)
