@@ -11,6 +11,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
 	"github.com/argon-go/argon/extended"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -90,7 +91,7 @@ func (m *model) startBare() {
 	m.together(func(a *actor) {
 		if b := begin[a.rank]; len(b) > 0 {
 			a.finishOp(a.startOp(conduits.RemoteDone, b, func(c uint64) (uint64, conduits.Event, error) {
-				ev, err := a.ep.Put(a.rank, segment.AttachBase, b, conduits.RemoteDone, c)
+				ev, err := post.Put(a.ep, a.rank, segment.AttachBase, b, conduits.RemoteDone, c)
 				return 0, ev, err
 			}))
 		}
@@ -102,7 +103,7 @@ func (a *actor) read(rank int, from segment.NLA, n int) []byte {
 	got := make([]byte, n)
 	if n > 0 {
 		a.finishOp(a.startOp(conduits.RemoteDone, nil, func(c uint64) (uint64, conduits.Event, error) {
-			ev, err := a.ep.Get(got, rank, from, conduits.RemoteDone, c)
+			ev, err := post.Get(a.ep, got, rank, from, conduits.RemoteDone, c)
 			return 0, ev, err
 		}))
 	}
@@ -224,14 +225,14 @@ func (m *model) barePut(s Step) {
 	}
 	if m.outside(s, r) != nil {
 		m.refused(s, func(a *actor, c uint64) error {
-			_, err := a.ep.Put(s.Peer, addr(s.At), data, conduits.RemoteDone, c)
+			_, err := post.Put(a.ep, s.Peer, addr(s.At), data, conduits.RemoteDone, c)
 			return err
 		})
 		return
 	}
 	src := slices.Clone(data)
 	if m.bareAccess(s, true, r, nil, func(a *actor, c uint64, o *bareOp) (uint64, conduits.Event, error) {
-		ev, err := a.ep.Put(s.Peer, addr(s.At), src, o.want, c)
+		ev, err := post.Put(a.ep, s.Peer, addr(s.At), src, o.want, c)
 		return 0, ev, err
 	}, src, fine) {
 		copy(m.mem[s.Peer][s.At:], data)
@@ -249,7 +250,7 @@ func (m *model) bareGet(s Step) {
 	}
 	if m.outside(s, r) != nil {
 		m.refused(s, func(a *actor, c uint64) error {
-			_, err := a.ep.Get(make([]byte, n), s.Peer, addr(s.At), conduits.RemoteDone, c)
+			_, err := post.Get(a.ep, make([]byte, n), s.Peer, addr(s.At), conduits.RemoteDone, c)
 			return err
 		})
 		return
@@ -260,7 +261,7 @@ func (m *model) bareGet(s Step) {
 		want = slices.Clone(m.mem[s.Peer][s.At : s.At+n])
 	}
 	m.bareAccess(s, false, r, nil, func(a *actor, c uint64, o *bareOp) (uint64, conduits.Event, error) {
-		ev, err := a.ep.Get(b.bytes(), s.Peer, addr(s.At), o.want, c)
+		ev, err := post.Get(a.ep, b.bytes(), s.Peer, addr(s.At), o.want, c)
 		return 0, ev, err
 	}, nil, func(*bareOp) string { return b.differs(want) })
 }
@@ -269,7 +270,7 @@ func (m *model) bareWord(s Step) {
 	n := 1 << mod(s.Len, 4)
 	s.At -= mod(s.At, n)
 	call := func(a *actor, c uint64, o *bareOp) (uint64, conduits.Event, error) {
-		ev, err := a.ep.PutWord(s.Peer, addr(s.At), s.Value, n, o.want, c)
+		ev, err := post.PutWord(a.ep, s.Peer, addr(s.At), s.Value, n, o.want, c)
 		return 0, ev, err
 	}
 	r := run{s.At, n}
@@ -311,7 +312,7 @@ func (m *model) bareAtomic(s Step) {
 		now = applied(op, t, old, a, b)
 	}
 	call := func(r *actor, c uint64, _ *bareOp) (uint64, conduits.Event, error) {
-		return r.ep.Atomic(s.Peer, addr(s.At), op, t, a, b, c)
+		return post.Atomic(r.ep, s.Peer, addr(s.At), op, t, a, b, c)
 	}
 	if m.vague(s.Peer, []run{r}) {
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -180,7 +181,7 @@ func (m *model) beyondPut(s Step) {
 	data := scrambled(n, s.Value)
 	src := slices.Clone(data)
 	if m.beyond(s, w, off, n, inside, segment.RightWrite, src, func(a *actor, c uint64, o *bareOp) (uint64, conduits.Event, error) {
-		ev, err := a.ep.Put(w.owner, w.to+segment.NLA(off), src, o.want, c)
+		ev, err := post.Put(a.ep, w.owner, w.to+segment.NLA(off), src, o.want, c)
 		return 0, ev, err
 	}, fine) {
 		copy(m.mem[w.area][w.off+off:], data)
@@ -199,7 +200,7 @@ func (m *model) beyondGet(s Step) {
 		want = slices.Clone(m.mem[w.area][w.off+off : w.off+off+n])
 	}
 	m.beyond(s, w, off, n, inside, segment.RightRead, nil, func(a *actor, c uint64, o *bareOp) (uint64, conduits.Event, error) {
-		ev, err := a.ep.Get(b.bytes(), w.owner, w.to+segment.NLA(off), o.want, c)
+		ev, err := post.Get(a.ep, b.bytes(), w.owner, w.to+segment.NLA(off), o.want, c)
 		return 0, ev, err
 	}, func(*bareOp) string { return b.differs(want) })
 }
@@ -223,7 +224,7 @@ func (m *model) beyondWord(s Step) {
 		return
 	}
 	if m.beyond(s, w, off, n, true, segment.RightWrite, nil, func(a *actor, c uint64, o *bareOp) (uint64, conduits.Event, error) {
-		ev, err := a.ep.PutWord(w.owner, w.to+segment.NLA(off), s.Value, n, o.want, c)
+		ev, err := post.PutWord(a.ep, w.owner, w.to+segment.NLA(off), s.Value, n, o.want, c)
 		return 0, ev, err
 	}, fine) {
 		m.setWord(w.area, w.off+off, n, s.Value)
@@ -252,7 +253,7 @@ func (m *model) beyondAtomic(s Step) {
 	}
 	now := applied(op, t, old, a, b)
 	if m.beyond(s, w, off, n, true, segment.RightAtomic, nil, func(r *actor, c uint64, _ *bareOp) (uint64, conduits.Event, error) {
-		return r.ep.Atomic(w.owner, w.to+segment.NLA(off), op, t, a, b, c)
+		return post.Atomic(r.ep, w.owner, w.to+segment.NLA(off), op, t, a, b, c)
 	}, func(o *bareOp) string {
 		if o.value != old {
 			return fmt.Sprintf("atomic %d of type %d with %#x and %#x on %#x gives %#x", op, t, a, b, old, o.value)

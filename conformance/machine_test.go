@@ -13,7 +13,6 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
-	"github.com/argon-go/argon/segment"
 )
 
 // lossy is an endpoint that forgets every seventh put.
@@ -30,11 +29,13 @@ func openLossy(n int, c conduits.Config) ([]conduits.Endpoint, error) {
 	return eps, err
 }
 
-func (e *lossy) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if e.puts++; e.puts%7 == 0 {
-		return want, nil
+func (e *lossy) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Verb == conduits.Put && !a.Now {
+		if e.puts++; e.puts%7 == 0 {
+			return a.Want, nil
+		}
 	}
-	return e.Endpoint.Put(dst, to, src, want, cookie)
+	return e.Endpoint.Post(a)
 }
 
 // A lost put is found, the program that shows it is short, and its text is a
@@ -105,61 +106,23 @@ func (e *slow) Attach(c conduits.AttachConfig) error {
 	return e.Endpoint.Attach(c)
 }
 
-// defer1 does f later; f's completion is reported then.
-func (e *slow) defer1(want conduits.Event, cookie uint64, f func() (uint64, error)) conduits.Event {
+func (e *slow) Post(a *conduits.Access) (conduits.Event, error) {
+	if a.Now {
+		return e.Endpoint.Post(a)
+	}
+	if err := conduits.CheckAccess(e, "slow", a); err != nil {
+		return 0, err
+	}
+	kept := *a
+	if e.hasty && a.Verb == conduits.Put && e.rng.IntN(4) == 0 {
+		e.later = append(e.later, func() { _, _ = e.Endpoint.Post(&kept) })
+		return a.Want, nil
+	}
 	e.later = append(e.later, func() {
-		v, err := f()
-		e.r.Complete(cookie, want, v, err)
+		_, err := e.Endpoint.Post(&kept)
+		e.r.Complete(kept.Cookie, kept.Wanted(), kept.Value, err)
 	})
-	return 0
-}
-
-func (e *slow) Put(dst int, to segment.NLA, src []byte, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if err := conduits.CheckRemote(e, "put", dst, to, uint64(len(src))); err != nil {
-		return 0, err
-	}
-	put := func() (uint64, error) {
-		_, err := e.Endpoint.Put(dst, to, src, want, cookie)
-		return 0, err
-	}
-	if e.hasty && e.rng.IntN(4) == 0 {
-		e.later = append(e.later, func() { _, _ = put() })
-		return want, nil
-	}
-	return e.defer1(want, cookie, put), nil
-}
-
-func (e *slow) Get(dst []byte, src int, from segment.NLA, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if err := conduits.CheckRemote(e, "get", src, from, uint64(len(dst))); err != nil {
-		return 0, err
-	}
-	return e.defer1(want, cookie, func() (uint64, error) {
-		_, err := e.Endpoint.Get(dst, src, from, want, cookie)
-		return 0, err
-	}), nil
-}
-
-func (e *slow) PutWord(dst int, to segment.NLA, v uint64, n int, want conduits.Event, cookie uint64) (conduits.Event, error) {
-	if err := conduits.CheckRemote(e, "put", dst, to, uint64(n)); err != nil {
-		return 0, err
-	}
-	return e.defer1(want, cookie, func() (uint64, error) {
-		_, err := e.Endpoint.PutWord(dst, to, v, n, want, cookie)
-		return 0, err
-	}), nil
-}
-
-func (e *slow) Atomic(dst int, to segment.NLA, op conduits.AtomicOp, t conduits.AtomicType, a, b uint64, cookie uint64) (uint64, conduits.Event, error) {
-	if err := conduits.CheckAtomic("atomic", op, t, to); err != nil {
-		return 0, 0, err
-	}
-	if err := conduits.CheckRemote(e, "atomic", dst, to, uint64(t.Size())); err != nil {
-		return 0, 0, err
-	}
-	return 0, e.defer1(conduits.RemoteDone, cookie, func() (uint64, error) {
-		v, _, err := e.Endpoint.Atomic(dst, to, op, t, a, b, cookie)
-		return v, err
-	}), nil
+	return 0, nil
 }
 
 func (e *slow) Poll() int { return e.Endpoint.Poll() + e.some() }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -210,7 +211,7 @@ func FuzzDeliver(f *testing.F) {
 		e, r, c := attach(t)
 		defer e.Close()
 		// An atomic and a get of this rank are under way.
-		if _, _, err := e.Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1); err != nil {
+		if _, _, err := post.Atomic(e, 1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1); err != nil {
 			t.Fatal(err)
 		}
 		for len(b) > 0 && r.Err() == nil {
@@ -271,7 +272,7 @@ func TestCloseWhileBusy(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		_, err := e.Put(1, segment.AttachBase, make([]byte, 8), conduits.RemoteDone, 1)
+		_, err := post.Put(e, 1, segment.AttachBase, make([]byte, 8), conduits.RemoteDone, 1)
 		done <- err
 	}()
 	<-h.put // the put is in the Transport
@@ -289,7 +290,7 @@ func TestCloseWhileBusy(t *testing.T) {
 	}
 	<-closed
 	e.Commit(1, conduits.Request, s, 0, 0)
-	if ev, err := e.Put(1, segment.AttachBase, make([]byte, 8), conduits.RemoteDone, 2); !errors.Is(err, conduits.ErrClosed) {
+	if ev, err := post.Put(e, 1, segment.AttachBase, make([]byte, 8), conduits.RemoteDone, 2); !errors.Is(err, conduits.ErrClosed) {
 		t.Errorf("put after Close: %v, %v", ev, err)
 	}
 	if len(h.sent) != 0 {
@@ -366,17 +367,17 @@ func TestNoAllocations(t *testing.T) {
 			e.Poll()
 		},
 		"put": func() {
-			if _, err := e.Put(1, segment.AttachBase, payload, conduits.RemoteDone, 1); err != nil {
+			if _, err := post.Put(e, 1, segment.AttachBase, payload, conduits.RemoteDone, 1); err != nil {
 				t.Error(err)
 			}
 		},
 		"put of a word": func() {
-			if _, err := e.PutWord(1, segment.AttachBase, 1, 8, conduits.RemoteDone, 1); err != nil {
+			if _, err := post.PutWord(e, 1, segment.AttachBase, 1, 8, conduits.RemoteDone, 1); err != nil {
 				t.Error(err)
 			}
 		},
 		"atomic": func() {
-			if _, _, err := e.Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1); err != nil {
+			if _, _, err := post.Atomic(e, 1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1); err != nil {
 				t.Error(err)
 			}
 			result[0], result[1] = header(kindResult, 0, 0), 0

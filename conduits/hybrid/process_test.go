@@ -22,6 +22,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testprog"
 	"github.com/argon-go/argon/segment"
 )
@@ -343,19 +344,19 @@ func visible() {
 		got := make([]byte, 8)
 		for i := uint64(1); i <= rounds; i++ {
 			me.done = 0
-			_, err := ep.PutWord(1, at(0), i, 8, conduits.RemoteDone, 1)
+			_, err := post.PutWord(ep, 1, at(0), i, 8, conduits.RemoteDone, 1)
 			fatal(err)
 			wait(func() bool { return me.done == 1 })
 			for load(got) != i {
 				me.done = 0
-				_, err := ep.Get(got, 1, at(1), conduits.RemoteDone, 1)
+				_, err := post.Get(ep, got, 1, at(1), conduits.RemoteDone, 1)
 				fatal(err)
 				wait(func() bool { return me.done == 1 })
 			}
 		}
 		for r := range 2 { // no rank leaves before all is done
 			me.done = 0
-			_, err := ep.PutWord(r, at(2), 1, 8, conduits.RemoteDone, 1)
+			_, err := post.PutWord(ep, r, at(2), 1, 8, conduits.RemoteDone, 1)
 			fatal(err)
 			wait(func() bool { return me.done == 1 })
 		}

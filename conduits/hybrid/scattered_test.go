@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/gas"
+	"github.com/argon-go/argon/internal/testkit/post"
 )
 
 // scattered are jobs by the hosts of their ranks, whose numbers are not consecutive on
@@ -64,14 +65,14 @@ func reach() {
 			}
 			// By way of the conduit and not by load and store.
 			a := at.NLA()
-			if _, err := ep.PutWord(r, a, uint64(100*r), 8, 0, 0); err != nil {
+			if _, err := post.PutWord(ep, r, a, uint64(100*r), 8, 0, 0); err != nil {
 				return err
 			}
-			old, ev, err := ep.Atomic(r, a, conduits.AtomicAdd, conduits.Uint64, 7, 0, 0)
+			old, ev, err := post.Atomic(ep, r, a, conduits.AtomicAdd, conduits.Uint64, 7, 0, 0)
 			if err != nil || ev&conduits.RemoteDone == 0 || old != uint64(100*r) {
 				return fmt.Errorf("rank %d had %d, events %v, error %v", r, old, ev, err)
 			}
-			got, ev, err := ep.Atomic(r, a, conduits.AtomicLoad, conduits.Uint64, 0, 0, 0)
+			got, ev, err := post.Atomic(ep, r, a, conduits.AtomicLoad, conduits.Uint64, 0, 0, 0)
 			if err != nil || ev&conduits.RemoteDone == 0 || got != uint64(100*r+7) {
 				return fmt.Errorf("rank %d has %d, events %v, error %v", r, got, ev, err)
 			}

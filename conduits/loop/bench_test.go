@@ -5,6 +5,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/loop"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -54,7 +55,7 @@ func BenchmarkAdapted(b *testing.B) {
 	b.Run("Put", func(b *testing.B) {
 		eps, src := pair(b), make([]byte, 8)
 		for b.Loop() {
-			if _, err := eps[0].Put(1, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
+			if _, err := post.Put(eps[0], 1, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -62,7 +63,7 @@ func BenchmarkAdapted(b *testing.B) {
 	b.Run("Atomic", func(b *testing.B) {
 		eps := pair(b)
 		for b.Loop() {
-			if _, _, err := eps[0].Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1); err != nil {
+			if _, _, err := post.Atomic(eps[0], 1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1); err != nil {
 				b.Fatal(err)
 			}
 			eps[1].Poll()

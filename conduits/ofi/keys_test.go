@@ -12,6 +12,7 @@ import (
 	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -108,7 +109,7 @@ func TestKeys(t *testing.T) {
 				at, _ := r.At(0)
 				data := bytes.Repeat([]byte{byte(round + 1)}, size/2)
 				put := func() error {
-					return do(func() (conduits.Event, error) { return eps[1].Put(0, at+64, data, conduits.RemoteDone, 1) })
+					return do(func() (conduits.Event, error) { return post.Put(eps[1], 0, at+64, data, conduits.RemoteDone, 1) })
 				}
 				if err := put(); err != nil {
 					t.Fatal(err)
@@ -130,7 +131,7 @@ func TestKeys(t *testing.T) {
 					return n
 				}
 				back, before := make([]byte, size/2), frames()
-				if err := do(func() (conduits.Event, error) { return eps[1].Get(back, 0, at+64, conduits.RemoteDone, 1) }); err != nil || !conc.Race && !bytes.Equal(back, data) {
+				if err := do(func() (conduits.Event, error) { return post.Get(eps[1], back, 0, at+64, conduits.RemoteDone, 1) }); err != nil || !conc.Race && !bytes.Equal(back, data) {
 					t.Fatalf("get: %v, or other bytes", err)
 				}
 				if n := frames() - before; n > 2 {
@@ -292,7 +293,7 @@ func TestLocalSides(t *testing.T) {
 			loans    uint64
 		}{{0, size / 2, 0}, {size / 8, size / 4, 0}, {size / 4, size/2 + 1, 1}, {size / 2, size, 1}} {
 			before, n := loans(), rs[1].n
-			ev, err := eps[1].Put(0, segment.AttachBase, mem[c.from:c.to], conduits.RemoteDone, 1)
+			ev, err := post.Put(eps[1], 0, segment.AttachBase, mem[c.from:c.to], conduits.RemoteDone, 1)
 			if err != nil || ev != 0 {
 				t.Fatal(ev, err)
 			}
@@ -304,7 +305,7 @@ func TestLocalSides(t *testing.T) {
 			}
 		}
 		n := rs[1].n
-		if _, err := eps[1].Put(0, segment.AttachBase, mem[:size/2], conduits.RemoteDone, uint64(round)); err != nil {
+		if _, err := post.Put(eps[1], 0, segment.AttachBase, mem[:size/2], conduits.RemoteDone, uint64(round)); err != nil {
 			t.Fatal(err)
 		}
 		if err := unit.Deregister(region); err != nil { // which the endpoint watches
@@ -335,7 +336,7 @@ func TestLoanKept(t *testing.T) {
 	mem, puts := make([]byte, size), 0
 	// The first access is posted while the connection to the other rank is being made.
 	for stuck := uint64(0); stuck < 10 && puts < 2000; puts++ {
-		if _, err := eps[1].Put(0, segment.AttachBase, mem, conduits.RemoteDone, 1); err != nil {
+		if _, err := post.Put(eps[1], 0, segment.AttachBase, mem, conduits.RemoteDone, 1); err != nil {
 			t.Fatal(err)
 		}
 		_, stuck = counts()

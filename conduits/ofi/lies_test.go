@@ -9,6 +9,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -484,10 +485,10 @@ func TestRegistered(t *testing.T) {
 		at, _ := region.At(0)
 		mem := make([]byte, size)
 		if rights&segment.RightWrite != 0 {
-			end("put", func() (conduits.Event, error) { return eps[1].Put(0, at, mem, conduits.RemoteDone, 1) })
+			end("put", func() (conduits.Event, error) { return post.Put(eps[1], 0, at, mem, conduits.RemoteDone, 1) })
 		}
 		if rights&segment.RightRead != 0 {
-			end("get", func() (conduits.Event, error) { return eps[1].Get(mem, 0, at, conduits.RemoteDone, 1) })
+			end("get", func() (conduits.Event, error) { return post.Get(eps[1], mem, 0, at, conduits.RemoteDone, 1) })
 		}
 		if rs[1].err != nil {
 			t.Fatal(rs[1].err)

@@ -17,6 +17,7 @@ import (
 	"github.com/argon-go/argon/conduits/adapt"
 	"github.com/argon-go/argon/conduits/ofi/internal/fabric"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -193,7 +194,7 @@ func TestRemote(t *testing.T) {
 	data := bytes.Repeat([]byte("argon is noble; "), 1<<15)
 	for _, n := range []int{leastRemote - 1, leastRemote, len(data)} {
 		before := frames()
-		ev, err := eps[0].Put(1, segment.AttachBase+8, data[:n], conduits.RemoteDone, 1)
+		ev, err := post.Put(eps[0], 1, segment.AttachBase+8, data[:n], conduits.RemoteDone, 1)
 		if err != nil || ev != 0 {
 			t.Fatalf("put: %v, %v", ev, err)
 		}
@@ -233,9 +234,9 @@ func computes(t *testing.T, mode uint64) {
 		for k := range uint64(count) {
 			var err error
 			if get {
-				_, err = eps[1].Get(data, 0, segment.AttachBase, conduits.RemoteDone, k)
+				_, err = post.Get(eps[1], data, 0, segment.AttachBase, conduits.RemoteDone, k)
 			} else {
-				_, err = eps[1].Put(0, segment.AttachBase, data, conduits.RemoteDone, k)
+				_, err = post.Put(eps[1], 0, segment.AttachBase, data, conduits.RemoteDone, k)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -277,7 +278,7 @@ func TestWoken(t *testing.T) {
 		before := seen()
 		go func() { looked <- r.look(2 * longest) }()
 		runtime.Gosched()
-		if _, err := eps[0].Get(data, 1, segment.AttachBase, conduits.RemoteDone, k); err != nil {
+		if _, err := post.Get(eps[0], data, 1, segment.AttachBase, conduits.RemoteDone, k); err != nil {
 			t.Fatal(err)
 		}
 		again, events := false, uint64(0)

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -27,15 +28,15 @@ func TestPutsWake(t *testing.T) {
 		func(ep conduits.Endpoint, v uint64) error {
 			b := [8]byte{}
 			*(*uint64)(unsafe.Pointer(&b)) = v
-			_, err := ep.Put(0, at, b[:], 0, 0)
+			_, err := post.Put(ep, 0, at, b[:], 0, 0)
 			return err
 		},
 		func(ep conduits.Endpoint, v uint64) error {
-			_, err := ep.PutWord(0, at, v, 8, 0, 0)
+			_, err := post.PutWord(ep, 0, at, v, 8, 0, 0)
 			return err
 		},
 		func(ep conduits.Endpoint, v uint64) error {
-			_, _, err := ep.Atomic(0, at, conduits.AtomicStore, conduits.Uint64, v, 0, 0)
+			_, _, err := post.Atomic(ep, 0, at, conduits.AtomicStore, conduits.Uint64, v, 0, 0)
 			return err
 		},
 	}
@@ -62,7 +63,7 @@ func TestPutsWake(t *testing.T) {
 	}
 	// A load changes nothing.
 	tk := ep.Arm(nil)
-	if v, _, err := eps[1].Atomic(0, at, conduits.AtomicLoad, conduits.Uint64, 0, 0, 0); v != 3 || err != nil {
+	if v, _, err := post.Atomic(eps[1], 0, at, conduits.AtomicLoad, conduits.Uint64, 0, 0, 0); v != 3 || err != nil {
 		t.Errorf("loaded %d, %v", v, err)
 	}
 	if seq := atomic.LoadUint32(ep.(*Endpoint).j.c32(0, ctlSeq)); seq != tk.Seq {

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 	"pgregory.net/rapid"
 )
@@ -48,7 +49,7 @@ func TestManyQuestions(t *testing.T) {
 			}
 			b := bytes.Repeat([]byte{byte(i + 1)}, n)
 			copy(model[from:], b)
-			ev, err := all[who].Put(2, at+segment.NLA(from), b, done, uint64(len(ops[who])))
+			ev, err := post.Put(all[who], 2, at+segment.NLA(from), b, done, uint64(len(ops[who])))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +103,7 @@ func TestDeafOwners(t *testing.T) {
 		var issued []uint64
 		put := func(dst int, b []byte) uint64 {
 			a.next++
-			if _, err := a.Put(dst, at[dst], b, done, a.next); err != nil {
+			if _, err := post.Put(a, dst, at[dst], b, done, a.next); err != nil {
 				t.Fatal(err)
 			}
 			issued = append(issued, a.next)
@@ -158,7 +159,7 @@ func TestRefusedInLine(t *testing.T) {
 	data := make([]byte, 2*deskPlaces*deskRoom)
 	put := func(dst, n int) uint64 {
 		a.next++
-		if _, err := a.Put(dst, at[dst], data[:n], done, a.next); err != nil {
+		if _, err := post.Put(a, dst, at[dst], data[:n], done, a.next); err != nil {
 			t.Fatal(err)
 		}
 		return a.next
@@ -243,7 +244,7 @@ func TestQuestionsEndOnce(t *testing.T) {
 			default:
 				n := rapid.SampledFrom([]int{1, 8, 100, 3 * deskRoom, size, size + page, 2 * size}).Draw(t, "bytes")
 				a.next++
-				ev, err := a.Put(dst, at[dst], data[:n], done, a.next)
+				ev, err := post.Put(a, dst, at[dst], data[:n], done, a.next)
 				if err == nil && ev&conduits.RemoteDone == 0 {
 					issued[a.next] = n > size
 				} else if n <= size && left == 0 {
@@ -423,7 +424,7 @@ func TestAskAlive(t *testing.T) {
 	}()
 	for i := range 200 {
 		a.next++
-		v, ev, err := a.Atomic(1, (at+7)&^7, conduits.AtomicAdd, conduits.Uint64, 1, 0, a.next)
+		v, ev, err := post.Atomic(a, 1, (at+7)&^7, conduits.AtomicAdd, conduits.Uint64, 1, 0, a.next)
 		if err == nil && ev == 0 {
 			err = conduits.Wait(a, why("for an answer"), func() bool { return a.done[a.next].ev != 0 })
 			v = a.done[a.next].value
@@ -446,7 +447,7 @@ func TestAskAlive(t *testing.T) {
 		}
 	}
 	a.next++
-	if _, err := a.Put(1, at, []byte{1}, conduits.RemoteDone, a.next); err != nil {
+	if _, err := post.Put(a, 1, at, []byte{1}, conduits.RemoteDone, a.next); err != nil {
 		t.Fatal(err)
 	}
 	a.Send(1, conduits.Request, 1, nil)
@@ -487,13 +488,13 @@ func TestAskTheGone(t *testing.T) {
 				}
 				buf := make([]byte, len(mem))
 				a.next++
-				_, err := a.Put(1, at, mem, done, a.next)
+				_, err := post.Put(a, 1, at, mem, done, a.next)
 				note(err)
 				a.next++
-				_, err = a.Get(buf, 1, at, done, a.next)
+				_, err = post.Get(a, buf, 1, at, done, a.next)
 				note(err)
 				a.next++
-				_, _, err = a.Atomic(1, (at+7)&^7, conduits.AtomicAdd, conduits.Uint32, 1, 1, a.next)
+				_, _, err = post.Atomic(a, 1, (at+7)&^7, conduits.AtomicAdd, conduits.Uint32, 1, 1, a.next)
 				note(err)
 				if strings.HasSuffix(how, "after") {
 					leave()
@@ -554,13 +555,13 @@ func TestRegisteredAllocates(t *testing.T) {
 		all[0].done = map[uint64]completion{}
 		n := testing.AllocsPerRun(200, func() {
 			clear(a.done)
-			await(a.Put(1, at, buf, conduits.RemoteDone, 0))
+			await(post.Put(a, 1, at, buf, conduits.RemoteDone, 0))
 			clear(a.done)
-			await(a.Get(buf, 1, at, conduits.RemoteDone, 0))
+			await(post.Get(a, buf, 1, at, conduits.RemoteDone, 0))
 			clear(a.done)
-			await(a.PutWord(1, at, 1, 4, conduits.RemoteDone, 0))
+			await(post.PutWord(a, 1, at, 1, 4, conduits.RemoteDone, 0))
 			clear(a.done)
-			_, ev, err := a.Atomic(1, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, 0)
+			_, ev, err := post.Atomic(a, 1, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, 0)
 			await(ev, err)
 		})
 		if n > 0 {
@@ -687,7 +688,7 @@ func TestManyDesks(t *testing.T) {
 	for i, p := range pairs {
 		from, to := all[p[0]], all[p[1]]
 		from.next++
-		ev, err := from.Put(p[1], at[p[1]]+segment.NLA(p[0]), []byte{byte(i + 1)}, done, from.next)
+		ev, err := post.Put(from, p[1], at[p[1]]+segment.NLA(p[0]), []byte{byte(i + 1)}, done, from.next)
 		for looks := 0; err == nil && (from.done[from.next].ev|ev)&conduits.RemoteDone == 0; looks++ {
 			to.Poll()
 			from.Poll()

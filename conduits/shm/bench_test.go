@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -88,7 +89,7 @@ func BenchmarkPut(b *testing.B) {
 				src := make([]byte, n)
 				b.SetBytes(int64(n))
 				for b.Loop() {
-					ev, err := all[0].Put(1, at, src, conduits.RemoteDone, 0)
+					ev, err := post.Put(all[0], 1, at, src, conduits.RemoteDone, 0)
 					if err != nil {
 						b.Fatal(err)
 					}

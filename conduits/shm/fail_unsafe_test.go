@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 )
 
 // awaitArmed returns when n goroutines of e have announced that they sleep.
@@ -169,16 +170,16 @@ func TestCloseEarly(t *testing.T) {
 				t.Errorf("Reserve of a payload after Close: %v", st)
 			}
 		}
-		if _, err := e.Put(0, 1<<30, make([]byte, 8), 0, 0); !errors.Is(err, conduits.ErrClosed) {
+		if _, err := post.Put(e, 0, 1<<30, make([]byte, 8), 0, 0); !errors.Is(err, conduits.ErrClosed) {
 			t.Errorf("Put after Close: %v", err)
 		}
-		if _, err := e.Get(make([]byte, 8), 0, 1<<30, 0, 0); !errors.Is(err, conduits.ErrClosed) {
+		if _, err := post.Get(e, make([]byte, 8), 0, 1<<30, 0, 0); !errors.Is(err, conduits.ErrClosed) {
 			t.Errorf("Get after Close: %v", err)
 		}
-		if _, err := e.PutWord(0, 1<<30, 1, 8, 0, 0); !errors.Is(err, conduits.ErrClosed) {
+		if _, err := post.PutWord(e, 0, 1<<30, 1, 8, 0, 0); !errors.Is(err, conduits.ErrClosed) {
 			t.Errorf("PutWord after Close: %v", err)
 		}
-		if _, _, err := e.Atomic(0, 1<<30, conduits.AtomicAdd, conduits.Uint64, 1, 0, 0); !errors.Is(err, conduits.ErrClosed) {
+		if _, _, err := post.Atomic(e, 0, 1<<30, conduits.AtomicAdd, conduits.Uint64, 1, 0, 0); !errors.Is(err, conduits.ErrClosed) {
 			t.Errorf("Atomic after Close: %v", err)
 		}
 		if err := conduits.Wait(e, nil, func() bool { return false }); !errors.Is(err, conduits.ErrClosed) {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -72,7 +73,7 @@ func TestFlushHolds(t *testing.T) {
 							continue
 						}
 						clear(n.done)
-						ev, err := n.Put(2, a, src, conduits.RemoteDone, c)
+						ev, err := post.Put(n, 2, a, src, conduits.RemoteDone, c)
 						for err == nil && ev == 0 && !stop.Load() {
 							n.Poll()
 							runtime.Gosched()
@@ -202,7 +203,7 @@ func TestPutWakes(t *testing.T) {
 		}()
 		for range rounds {
 			a.next++
-			_, ev, err := a.Atomic(1, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, a.next)
+			_, ev, err := post.Atomic(a, 1, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, a.next)
 			if err == nil && ev == 0 {
 				err = conduits.Wait(a, nil, func() bool { return a.done[a.next].ev != 0 })
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -280,7 +281,7 @@ func TestDamagedDesk(t *testing.T) {
 			if err := a.put(all, 1, at, []byte{0}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Put(1, at, make([]byte, 100), done, 77); err != nil {
+			if _, err := post.Put(a, 1, at, make([]byte, 100), done, 77); err != nil {
 				t.Fatal(err)
 			}
 			if a.desk.used != 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -139,10 +140,10 @@ func TestReleased(t *testing.T) {
 		if _, _, st := eps[1].ReservePut(dst, conduits.Request, 1, segment.AttachBase, b, 1); st != conduits.Dead {
 			t.Errorf("ReservePut to rank %d: status %d", dst, st)
 		}
-		_, put := eps[1].Put(dst, segment.AttachBase, b, done, 1)
-		_, get := eps[1].Get(b, dst, segment.AttachBase, done, 1)
-		_, word := eps[1].PutWord(dst, segment.AttachBase, 1, 8, done, 1)
-		_, _, atomic := eps[1].Atomic(dst, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+		_, put := post.Put(eps[1], dst, segment.AttachBase, b, done, 1)
+		_, get := post.Get(eps[1], b, dst, segment.AttachBase, done, 1)
+		_, word := post.PutWord(eps[1], dst, segment.AttachBase, 1, 8, done, 1)
+		_, _, atomic := post.Atomic(eps[1], dst, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
 		for i, err := range []error{put, get, word, atomic} {
 			if !errors.Is(err, conduits.ErrClosed) {
 				t.Errorf("operation %d on rank %d: %v", i, dst, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -55,7 +56,7 @@ func shareProcessor() {
 	for round := 1; ; round++ {
 		if told == 0 && shm.Brief(ep) {
 			told = round
-			_, err := ep.PutWord(peer, segment.AttachBase, uint64(round), 8, 0, 0)
+			_, err := post.PutWord(ep, peer, segment.AttachBase, uint64(round), 8, 0, 0)
 			testjob.Check(err)
 		}
 		if st := ep.Send(peer, conduits.Request, 0, nil); st != conduits.Ready {
@@ -63,7 +64,7 @@ func shareProcessor() {
 		}
 		testjob.Check(conduits.Wait(ep, nil, func() bool { return b.got[conduits.Request] >= round }))
 		heard := make([]byte, 8)
-		_, err := ep.Get(heard, ep.Rank(), segment.AttachBase, 0, 0)
+		_, err := post.Get(ep, heard, ep.Rank(), segment.AttachBase, 0, 0)
 		testjob.Check(err)
 		if h := int(binary.NativeEndian.Uint64(heard)); told != 0 && h != 0 && round > max(told, h) {
 			break

@@ -16,6 +16,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )
@@ -121,19 +122,19 @@ const both = conduits.SourceDone | conduits.RemoteDone
 
 func (r *rank) put(dst int, to segment.NLA, b []byte) error {
 	r.next++
-	ev, err := r.ep.Put(dst, to, b, both, r.next)
+	ev, err := post.Put(r.ep, dst, to, b, both, r.next)
 	return r.await(both, ev, err)
 }
 
 func (r *rank) get(b []byte, src int, from segment.NLA) error {
 	r.next++
-	ev, err := r.ep.Get(b, src, from, conduits.RemoteDone, r.next)
+	ev, err := post.Get(r.ep, b, src, from, conduits.RemoteDone, r.next)
 	return r.await(conduits.RemoteDone, ev, err)
 }
 
 func (r *rank) add(dst int, to segment.NLA) (uint64, error) {
 	r.next++
-	v, ev, err := r.ep.Atomic(dst, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, r.next)
+	v, ev, err := post.Atomic(r.ep, dst, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, r.next)
 	if err := r.await(conduits.RemoteDone, ev, err); err != nil || ev != 0 {
 		return v, err
 	}
@@ -148,7 +149,7 @@ func (r *rank) putMany(dst int, to segment.NLA, b []byte) error {
 		pieces = append(pieces, conduits.Piece{At: to + segment.NLA(i/8*9), Mem: b[i : i+8]})
 	}
 	for len(pieces) > 0 {
-		k := r.ep.(conduits.ManyAtOnce).PutManyAtOnce(dst, pieces)
+		k := post.PutManyNow(r.ep, dst, pieces)
 		if k == 0 {
 			if err := r.put(dst, pieces[0].At, pieces[0].Mem); err != nil {
 				return err
@@ -319,7 +320,7 @@ func vanish() {
 	}
 	r.meet()
 	if r.ep.Rank() == 0 {
-		many := r.ep.(conduits.ManyAtOnce)
+		many := r.ep
 		var pieces []conduits.Piece
 		for i := range 3000 {
 			pieces = append(pieces, conduits.Piece{At: at[1] + segment.NLA(i%1000*3), Mem: []byte{byte(i), 2}})
@@ -328,7 +329,7 @@ func vanish() {
 		r.ep.Stats(&before)
 		done := 0
 		for done < len(pieces) {
-			k := many.PutManyAtOnce(1, pieces[done:])
+			k := post.PutManyNow(many, 1, pieces[done:])
 			if k == 0 {
 				testjob.Fatal("%d of %d pieces were put", done, len(pieces))
 			}
@@ -341,12 +342,12 @@ func vanish() {
 		good := conduits.Piece{At: at[1] + 2*page, Mem: []byte("good")}
 		across := conduits.Piece{At: at[1] + page - 1, Mem: make([]byte, 2)}
 		for _, q := range []conduits.Piece{bad, across} {
-			if k := many.PutManyAtOnce(1, []conduits.Piece{good, good, q, good}); k != 2 {
+			if k := post.PutManyNow(many, 1, []conduits.Piece{good, good, q, good}); k != 2 {
 				testjob.Fatal("%d pieces were put before one that is not there, want 2", k)
 			}
 			for k := range 2 {
 				left := []conduits.Piece{q, good}
-				if k == 0 && many.PutManyAtOnce(1, left) != 0 || k == 1 && many.GetManyAtOnce(1, left) != 0 {
+				if k == 0 && post.PutManyNow(many, 1, left) != 0 || k == 1 && post.GetManyNow(many, 1, left) != 0 {
 					testjob.Fatal("a piece that is not there was transferred")
 				}
 			}
@@ -356,7 +357,7 @@ func vanish() {
 		}
 		got := conduits.Piece{At: good.At, Mem: make([]byte, 4)}
 		first := conduits.Piece{At: at[1] + 999*3, Mem: make([]byte, 2)}
-		if k := many.GetManyAtOnce(1, []conduits.Piece{got, first, bad, good}); k != 2 || string(got.Mem) != "good" || first.Mem[0] != 2999&255 {
+		if k := post.GetManyNow(many, 1, []conduits.Piece{got, first, bad, good}); k != 2 || string(got.Mem) != "good" || first.Mem[0] != 2999&255 {
 			testjob.Fatal("%d pieces were got, the first %q, the second %d", k, got.Mem, first.Mem)
 		}
 	}

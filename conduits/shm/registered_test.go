@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 	"pgregory.net/rapid"
 )
@@ -159,25 +160,25 @@ func (n *node) await(all []*node, cookie uint64, ev, want conduits.Event, err er
 
 func (n *node) put(all []*node, dst int, to segment.NLA, b []byte) error {
 	n.next++
-	ev, err := n.Put(dst, to, b, done, n.next)
+	ev, err := post.Put(n, dst, to, b, done, n.next)
 	return n.await(all, n.next, ev, done, err).err
 }
 
 func (n *node) get(all []*node, b []byte, src int, from segment.NLA) error {
 	n.next++
-	ev, err := n.Get(b, src, from, conduits.RemoteDone, n.next)
+	ev, err := post.Get(n, b, src, from, conduits.RemoteDone, n.next)
 	return n.await(all, n.next, ev, conduits.RemoteDone, err).err
 }
 
 func (n *node) word(all []*node, dst int, to segment.NLA, v uint64, size int) error {
 	n.next++
-	ev, err := n.PutWord(dst, to, v, size, done, n.next)
+	ev, err := post.PutWord(n, dst, to, v, size, done, n.next)
 	return n.await(all, n.next, ev, done, err).err
 }
 
 func (n *node) atomic(all []*node, dst int, to segment.NLA, op conduits.AtomicOp, typ conduits.AtomicType, a, b uint64) (uint64, error) {
 	n.next++
-	v, ev, err := n.Atomic(dst, to, op, typ, a, b, n.next)
+	v, ev, err := post.Atomic(n, dst, to, op, typ, a, b, n.next)
 	c := n.await(all, n.next, ev, conduits.RemoteDone, err)
 	if n.done[n.next].ev != 0 {
 		v = c.value

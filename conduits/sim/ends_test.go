@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/errs"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -426,12 +427,12 @@ func TestGetWithoutCompletion(t *testing.T) {
 		if i == 1 {
 			return
 		}
-		if _, err := e.Put(1, segment.AttachBase, []byte("there"), 0, 1); err != nil {
+		if _, err := post.Put(e, 1, segment.AttachBase, []byte("there"), 0, 1); err != nil {
 			t.Error(err)
 		}
 		buf := make([]byte, 5)
 		for string(buf) != "there" && e.Now() < time.Millisecond {
-			if _, err := e.Get(buf, 1, segment.AttachBase, 0, 2); err != nil {
+			if _, err := post.Get(e, buf, 1, segment.AttachBase, 0, 2); err != nil {
 				t.Error(err)
 			}
 			for until := e.Now() + 20*time.Microsecond; e.Now() < until; {
@@ -442,7 +443,7 @@ func TestGetWithoutCompletion(t *testing.T) {
 			t.Errorf("got %q, %d completions of %b", buf, s.completions, s.events)
 		}
 		var st conduits.Stats
-		_, err := e.Get(buf, 1, segment.AttachBase+segment.PageSize, 0, 0)
+		_, err := post.Get(e, buf, 1, segment.AttachBase+segment.PageSize, 0, 0)
 		if e.Stats(&st); err == nil || st.Puts != 1 || st.Gets == 0 || st.Atomics != 0 {
 			t.Errorf("%v; %+v", err, st)
 		}
@@ -507,7 +508,7 @@ func TestCrashedRankWritesNothing(t *testing.T) {
 				e.Poll()
 			}
 			if i == 0 {
-				if _, err := e.Get(buf, 1, segment.AttachBase, conduits.RemoteDone, 1); err != nil {
+				if _, err := post.Get(e, buf, 1, segment.AttachBase, conduits.RemoteDone, 1); err != nil {
 					t.Error(err)
 				}
 				if !crash {

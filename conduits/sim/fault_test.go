@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/barrier"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -225,11 +226,11 @@ func TestCrashEndsOperations(t *testing.T) {
 			buf := make([]byte, 64)
 			switch op {
 			case "put":
-				_, _ = e.Put(1, segment.AttachBase, buf, conduits.RemoteDone, 42)
+				_, _ = post.Put(e, 1, segment.AttachBase, buf, conduits.RemoteDone, 42)
 			case "get":
-				_, _ = e.Get(buf, 1, segment.AttachBase, conduits.RemoteDone, 42)
+				_, _ = post.Get(e, buf, 1, segment.AttachBase, conduits.RemoteDone, 42)
 			case "atomic":
-				_, _, _ = e.Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Int64, 1, 0, 42)
+				_, _, _ = post.Atomic(e, 1, segment.AttachBase, conduits.AtomicAdd, conduits.Int64, 1, 0, 42)
 			}
 			for len(r.errs) == 0 && e.Now() < time.Millisecond {
 				e.Poll()
@@ -310,7 +311,7 @@ func TestForeignGoroutine(t *testing.T) {
 		for name, call := range map[string]func(){
 			"poll": func() { e.Poll() },
 			"send": func() { e.Send(0, conduits.Request, 1, nil) },
-			"put":  func() { _, _ = e.Put(0, segment.AttachBase, []byte{1}, 0, 0) },
+			"put":  func() { _, _ = post.Put(e, 0, segment.AttachBase, []byte{1}, 0, 0) },
 		} {
 			told := make(chan any)
 			go func() {

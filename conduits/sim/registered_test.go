@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -124,11 +125,11 @@ func TestRegisteredInTime(t *testing.T) {
 					var err error
 					switch k {
 					case 0:
-						ev, err = e.Put(1, to+64, src, conduits.RemoteDone, cookie)
+						ev, err = post.Put(e, 1, to+64, src, conduits.RemoteDone, cookie)
 					case 1:
-						ev, err = e.Get(make([]byte, 200), 1, to+64, conduits.RemoteDone, cookie)
+						ev, err = post.Get(e, make([]byte, 200), 1, to+64, conduits.RemoteDone, cookie)
 					case 2:
-						_, ev, err = e.Atomic(1, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+						_, ev, err = post.Atomic(e, 1, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
 					case 3:
 						s, _, st := e.ReservePut(1, conduits.Request, 0, to+8192, src, 0)
 						if st != conduits.Ready {
@@ -257,13 +258,13 @@ func TestPlaceInPage(t *testing.T) {
 			}
 			data := make([]byte, 200)
 			for _, a := range []segment.NLA{at, further} {
-				do(e.Put(1, a, data, conduits.RemoteDone, cookie))
-				do(e.Get(data, 1, a, conduits.RemoteDone, cookie))
-				_, ev, err := e.Atomic(1, a, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+				do(post.Put(e, 1, a, data, conduits.RemoteDone, cookie))
+				do(post.Get(e, data, 1, a, conduits.RemoteDone, cookie))
+				_, ev, err := post.Atomic(e, 1, a, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
 				do(ev, err)
 			}
 			// Where in the segment is the program's doing.
-			do(e.Put(1, segment.AttachBase+3*segment.PageSize-200, data, conduits.RemoteDone, cookie))
+			do(post.Put(e, 1, segment.AttachBase+3*segment.PageSize-200, data, conduits.RemoteDone, cookie))
 			over = true
 		})
 		if err := j.Flush(); err != nil {
@@ -384,7 +385,7 @@ func TestRegisteredNeeds(t *testing.T) {
 			return err
 		}
 		// Nothing is registered, and no tables are made for that.
-		_, err := e.Put(0, 5*segment.GATSpan, make([]byte, 8), conduits.RemoteDone, 1)
+		_, err := post.Put(e, 0, 5*segment.GATSpan, make([]byte, 8), conduits.RemoteDone, 1)
 		if err = end(1, err); !errors.Is(err, segment.ErrFault) || e.MadeATU() != nil {
 			t.Errorf("put to what nobody has registered: %v", err)
 		}
@@ -400,13 +401,13 @@ func TestRegisteredNeeds(t *testing.T) {
 			return
 		}
 		a, _ := reg.At(0)
-		if _, err = e.Put(0, a, []byte{1}, conduits.RemoteDone, 2); end(2, err) != nil || mem[0] != 1 {
+		if _, err = post.Put(e, 0, a, []byte{1}, conduits.RemoteDone, 2); end(2, err) != nil || mem[0] != 1 {
 			t.Errorf("put to its own memory: %v", r.ends[2])
 		}
-		if _, err = e.Get(make([]byte, 1), 0, a, conduits.RemoteDone, 3); !errors.Is(end(3, err), segment.ErrFault) {
+		if _, err = post.Get(e, make([]byte, 1), 0, a, conduits.RemoteDone, 3); !errors.Is(end(3, err), segment.ErrFault) {
 			t.Errorf("get without the right to it: %v", r.ends[3])
 		}
-		if _, err = e.Put(0, a, nil, conduits.RemoteDone, 4); end(4, err) != nil {
+		if _, err = post.Put(e, 0, a, nil, conduits.RemoteDone, 4); end(4, err) != nil {
 			t.Errorf("put of nothing: %v", r.ends[4])
 		}
 		if err := e.Close(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -155,12 +156,12 @@ var (
 	notifPut = transfer{name: "notification put", messages: once, send: func(s *side, _ int, _ uint64) error { return s.notify(nil) }}
 	put      = transfer{name: "put", messages: once, send: func(s *side, size int, _ uint64) error { return s.notify(s.src[:size]) }}
 	word     = transfer{name: "put of a word", memory: true, send: func(s *side, _ int, k uint64) error {
-		_, err := s.ep.PutWord(1-s.rank, pairData, k, 8, 0, 0)
+		_, err := post.PutWord(s.ep, 1-s.rank, pairData, k, 8, 0, 0)
 		return err
 	}}
 	silentPut = transfer{name: "put without notification", memory: true, send: func(s *side, size int, k uint64) error {
 		binary.LittleEndian.PutUint64(s.src[size-8:], k)
-		_, err := s.ep.Put(1-s.rank, pairData, s.src[:size], 0, 0)
+		_, err := post.Put(s.ep, 1-s.rank, pairData, s.src[:size], 0, 0)
 		return err
 	}}
 )
@@ -227,13 +228,13 @@ func roundTrip(p sim.Profile, start func(s *side) error) (ns float64, err error)
 
 func get(size int) func(s *side) error {
 	return func(s *side) error {
-		_, err := s.ep.Get(s.src[:size], 1-s.rank, pairData, conduits.RemoteDone, 1)
+		_, err := post.Get(s.ep, s.src[:size], 1-s.rank, pairData, conduits.RemoteDone, 1)
 		return err
 	}
 }
 
 func lock(s *side) error {
-	_, _, err := s.ep.Atomic(1-s.rank, pairData, conduits.AtomicFCAA, conduits.Uint32, 0, 1, 1)
+	_, _, err := post.Atomic(s.ep, 1-s.rank, pairData, conduits.AtomicFCAA, conduits.Uint32, 0, 1, 1)
 	return err
 }
 
@@ -270,7 +271,7 @@ func putInterval(p sim.Profile) (ns float64, err error) {
 			return s.until(func() bool { return s.got == 1 })
 		}
 		for k := range warm + rounds {
-			if _, err := s.ep.Put(1, pairData, s.src[:8], conduits.RemoteDone, 1); err != nil {
+			if _, err := post.Put(s.ep, 1, pairData, s.src[:8], conduits.RemoteDone, 1); err != nil {
 				return err
 			}
 			if err := s.until(func() bool { return s.done > k-under }); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/sim/fabric"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -218,14 +219,14 @@ func (p *porter) operation() error {
 	var err error
 	switch p.rnd.IntN(4) {
 	case 0:
-		ev, err = p.e.Put(dst, at, buf, want, p.cookies)
+		ev, err = post.Put(p.e, dst, at, buf, want, p.cookies)
 	case 1:
-		ev, err = p.e.Get(buf, dst, at, want, p.cookies)
+		ev, err = post.Get(p.e, buf, dst, at, want, p.cookies)
 	case 2:
-		ev, err = p.e.PutWord(dst, at, 7, 8, want, p.cookies)
+		ev, err = post.PutWord(p.e, dst, at, 7, 8, want, p.cookies)
 	case 3:
 		want = conduits.RemoteDone
-		_, ev, err = p.e.Atomic(dst, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, p.cookies)
+		_, ev, err = post.Atomic(p.e, dst, at, conduits.AtomicAdd, conduits.Uint64, 1, 0, p.cookies)
 	}
 	if ev&^want != 0 {
 		p.errorf("completions %b of %b", ev, want)

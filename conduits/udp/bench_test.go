@@ -9,6 +9,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -106,13 +107,13 @@ func BenchmarkRoundTrip(b *testing.B) {
 			begin func(ep conduits.Endpoint) (conduits.Event, error)
 		}{
 			{"put", func(ep conduits.Endpoint) (conduits.Event, error) {
-				return ep.Put(1, segment.AttachBase, word, conduits.RemoteDone, 1)
+				return post.Put(ep, 1, segment.AttachBase, word, conduits.RemoteDone, 1)
 			}},
 			{"get", func(ep conduits.Endpoint) (conduits.Event, error) {
-				return ep.Get(word, 1, segment.AttachBase, conduits.RemoteDone, 1)
+				return post.Get(ep, word, 1, segment.AttachBase, conduits.RemoteDone, 1)
 			}},
 			{"atomic", func(ep conduits.Endpoint) (conduits.Event, error) {
-				_, ev, err := ep.Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Int64, 1, 0, 1)
+				_, ev, err := post.Atomic(ep, 1, segment.AttachBase, conduits.AtomicAdd, conduits.Int64, 1, 0, 1)
 				return ev, err
 			}},
 		} {
@@ -180,7 +181,7 @@ func BenchmarkPut(b *testing.B) {
 				src := make([]byte, 1<<20)
 				b.SetBytes(int64(len(src)))
 				for range b.N {
-					ev, err := eps[0].Put(1, segment.AttachBase, src, conduits.RemoteDone, 1)
+					ev, err := post.Put(eps[0], 1, segment.AttachBase, src, conduits.RemoteDone, 1)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -223,7 +224,7 @@ func BenchmarkIncast(b *testing.B) {
 					}
 					src := make([]byte, 1<<20)
 					for i := range b.N {
-						if _, err := ep.Put(0, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
+						if _, err := post.Put(ep, 0, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
 							b.Error(err)
 						}
 						_ = conduits.Wait(ep, nil, func() bool { return got[r].done > i })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -107,7 +108,7 @@ func BenchmarkMiB(b *testing.B) {
 			b.SetBytes(int64(len(src)))
 			b.ResetTimer()
 			for i := range b.N {
-				if _, err := eps[0].Put(1, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
+				if _, err := post.Put(eps[0], 1, segment.AttachBase, src, conduits.RemoteDone, 1); err != nil {
 					b.Fatal(err)
 				}
 				for s[0].done <= i {

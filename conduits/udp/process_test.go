@@ -22,6 +22,7 @@ import (
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/rendezvous"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testprog"
 	"github.com/argon-go/argon/segment"
@@ -206,14 +207,14 @@ func (e *endpoint) send(dst int) {
 // rma performs a put, an atomic and a get of rank dst and waits for each.
 func (e *endpoint) rma(dst int, at segment.NLA, v []byte) {
 	n := e.done
-	ev, err := e.Put(dst, at, v, conduits.RemoteDone, 1)
+	ev, err := post.Put(e, dst, at, v, conduits.RemoteDone, 1)
 	testjob.Check(err)
 	if ev == 0 {
 		n++
 		e.wait(func() bool { return e.done == n })
 		testjob.Check(e.err)
 	}
-	_, ev, err = e.Atomic(dst, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+	_, ev, err = post.Atomic(e, dst, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
 	testjob.Check(err)
 	if ev == 0 {
 		n++
@@ -221,7 +222,7 @@ func (e *endpoint) rma(dst int, at segment.NLA, v []byte) {
 		testjob.Check(e.err)
 	}
 	b := make([]byte, len(v))
-	ev, err = e.Get(b, dst, at, conduits.RemoteDone, 1)
+	ev, err = post.Get(e, b, dst, at, conduits.RemoteDone, 1)
 	testjob.Check(err)
 	if ev == 0 {
 		n++
@@ -290,7 +291,7 @@ func skipUnlessIPv6(t *testing.T) {
 func compute() {
 	e := joined()
 	told := func() bool { // looks at the own segment, and at nothing else
-		v, _, err := e.Atomic(1, segment.AttachBase+8, conduits.AtomicLoad, conduits.Uint64, 0, 0, 1)
+		v, _, err := post.Atomic(e, 1, segment.AttachBase+8, conduits.AtomicLoad, conduits.Uint64, 0, 0, 1)
 		testjob.Check(err)
 		return v != 0
 	}
@@ -303,7 +304,7 @@ func compute() {
 		for range e.Limits().Credits {
 			e.send(1)
 		}
-		_, err := e.PutWord(1, segment.AttachBase+8, 1, 8, conduits.RemoteDone, 1)
+		_, err := post.PutWord(e, 1, segment.AttachBase+8, 1, 8, conduits.RemoteDone, 1)
 		testjob.Check(err)
 	case 1:
 		for !told() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -123,7 +124,7 @@ func TestUnreachable(t *testing.T) {
 	s.out.Lock()
 	s.book, s.out.dst = astray{s.book}, -1
 	s.out.Unlock()
-	if _, err := eps[0].Put(1, segment.AttachBase, []byte{1}, conduits.RemoteDone, 1); err != nil {
+	if _, err := post.Put(eps[0], 1, segment.AttachBase, []byte{1}, conduits.RemoteDone, 1); err != nil {
 		t.Fatal(err)
 	}
 	err = conduits.Wait(eps[0], nil, func() bool { return false })

@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -203,7 +204,7 @@ func puts(t testing.TB, datagram int, sealed bool, loss float64, deep int) float
 			start := time.Now()
 			for time.Since(start) < d {
 				to := segment.AttachBase + segment.NLA(begun%deep)<<20
-				if _, err := ep.Put(1, to, src, conduits.RemoteDone, 1); err != nil {
+				if _, err := post.Put(ep, 1, to, src, conduits.RemoteDone, 1); err != nil {
 					t.Error(err)
 				}
 				begun++

@@ -13,6 +13,7 @@ import (
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -380,11 +381,11 @@ func TestMoving(t *testing.T) {
 						b := make([]byte, k)
 						pattern(b, uint32(i))
 						copy(model[dst][off:], b)
-						ev, err = ep.Put(dst, base+segment.NLA(off), b, want, i)
+						ev, err = post.Put(ep, dst, base+segment.NLA(off), b, want, i)
 					case 1:
 						b := make([]byte, k)
 						want = conduits.RemoteDone
-						ev, err = ep.Get(b, dst, base+segment.NLA(off), want, i)
+						ev, err = post.Get(ep, b, dst, base+segment.NLA(off), want, i)
 						check = func() {
 							if string(b) != string(model[dst][off:off+k]) {
 								t.Errorf("rank %d: get %d of %d bytes at %d of %d differs", r, i, k, off, dst)
@@ -393,14 +394,14 @@ func TestMoving(t *testing.T) {
 					case 2:
 						off &^= 7
 						binary.LittleEndian.PutUint64(model[dst][off:], i)
-						ev, err = ep.PutWord(dst, base+segment.NLA(off), i, 8, want, i)
+						ev, err = post.PutWord(ep, dst, base+segment.NLA(off), i, 8, want, i)
 					case 3:
 						off &^= 7
 						old := binary.LittleEndian.Uint64(model[dst][off:])
 						binary.LittleEndian.PutUint64(model[dst][off:], old+i)
 						want = conduits.RemoteDone
 						var v uint64
-						v, ev, err = ep.Atomic(dst, base+segment.NLA(off), conduits.AtomicAdd, conduits.Uint64, i, 0, i)
+						v, ev, err = post.Atomic(ep, dst, base+segment.NLA(off), conduits.AtomicAdd, conduits.Uint64, i, 0, i)
 						at := ev
 						check = func() {
 							n.mu.Lock()
@@ -432,10 +433,10 @@ func TestMoving(t *testing.T) {
 				}
 				// What is wrong is an error at once, however much is deferred.
 				for range 20 {
-					if _, err := ep.Put(0, segment.AttachBase+segment.PageSize, []byte{1}, both, 1<<40); !errors.Is(err, conduits.ErrBadArg) {
+					if _, err := post.Put(ep, 0, segment.AttachBase+segment.PageSize, []byte{1}, both, 1<<40); !errors.Is(err, conduits.ErrBadArg) {
 						t.Errorf("put outside: %v", err)
 					}
-					if _, err := ep.Get(make([]byte, 1), size, segment.AttachBase, both, 1<<40); !errors.Is(err, conduits.ErrBadArg) {
+					if _, err := post.Get(ep, make([]byte, 1), size, segment.AttachBase, both, 1<<40); !errors.Is(err, conduits.ErrBadArg) {
 						t.Errorf("get of no rank: %v", err)
 					}
 				}
@@ -535,7 +536,7 @@ func TestKill(t *testing.T) {
 					if st := n.ep.Send(0, conduits.Request, 0, []uint32{0}); st != conduits.Dead {
 						t.Errorf("after %d: a killed rank sends: %v", after, st)
 					}
-					if _, err := n.ep.Put(0, segment.AttachBase, []byte{1}, 0, 0); err == nil {
+					if _, err := post.Put(n.ep, 0, segment.AttachBase, []byte{1}, 0, 0); err == nil {
 						t.Errorf("after %d: a killed rank puts", after)
 					}
 					if n.ep.Poll() != 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/chaos"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -144,14 +145,14 @@ func TestRegistered(t *testing.T) {
 					off := segment.NLA(64 + rng.IntN(size-64-300))
 					switch rng.IntN(4) {
 					case 0:
-						ev, err = ep.Put(1, to+off, buf, conduits.RemoteDone, cookie)
+						ev, err = post.Put(ep, 1, to+off, buf, conduits.RemoteDone, cookie)
 					case 1:
-						ev, err = ep.Get(make([]byte, 300), 1, to+off, conduits.RemoteDone, cookie)
+						ev, err = post.Get(ep, make([]byte, 300), 1, to+off, conduits.RemoteDone, cookie)
 					case 2:
-						ev, err = ep.PutWord(1, (to+off)&^7, 0x0707070707070707, 8, conduits.RemoteDone, cookie)
+						ev, err = post.PutWord(ep, 1, (to+off)&^7, 0x0707070707070707, 8, conduits.RemoteDone, cookie)
 					case 3:
 						added[cookie] = true
-						_, ev, err = ep.Atomic(1, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+						_, ev, err = post.Atomic(ep, 1, to, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
 					}
 					if ev != 0 || err != nil {
 						r.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -213,13 +214,13 @@ func checkFailureAmidRMA(c *Case) {
 				var err error
 				switch i % 3 {
 				case 0:
-					ev, err = p.EP.Put(dst, At(p.Rank*64), b, bothDone, cookie)
+					ev, err = post.Put(p.EP, dst, At(p.Rank*64), b, bothDone, cookie)
 				case 1:
 					// Memory of its own: it may be written until the completion.
-					ev, err = p.EP.Get(make([]byte, 64), dst, At(1024), bothDone, cookie)
+					ev, err = post.Get(p.EP, make([]byte, 64), dst, At(1024), bothDone, cookie)
 				case 2:
 					pending[cookie] = conduits.RemoteDone
-					_, ev, err = p.EP.Atomic(dst, At(2048), conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+					_, ev, err = post.Atomic(p.EP, dst, At(2048), conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
 				}
 				if err != nil {
 					p.blames(err, bad, "the disk is full")
@@ -275,13 +276,13 @@ func checkClose(c *Case) {
 		closed("Err", p.EP.Err())
 		b := make([]byte, 8)
 		for dst := range 3 {
-			_, err := p.EP.Put(dst, At(0), b, bothDone, 1)
+			_, err := post.Put(p.EP, dst, At(0), b, bothDone, 1)
 			closed("Put", err)
-			_, err = p.EP.Get(b, dst, At(0), bothDone, 1)
+			_, err = post.Get(p.EP, b, dst, At(0), bothDone, 1)
 			closed("Get", err)
-			_, err = p.EP.PutWord(dst, At(0), 1, 8, bothDone, 1)
+			_, err = post.PutWord(p.EP, dst, At(0), 1, 8, bothDone, 1)
 			closed("PutWord", err)
-			_, _, err = p.EP.Atomic(dst, At(0), conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+			_, _, err = post.Atomic(p.EP, dst, At(0), conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
 			closed("Atomic", err)
 			for what, send := range map[string]func() conduits.Status{
 				"Send":        func() conduits.Status { return p.EP.Send(dst, conduits.Request, 1, nil) },

@@ -4,17 +4,17 @@ import (
 	"bytes"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
-// checkManyAtOnce: what an endpoint that is a conduits.ManyAtOnce has transferred at once is as
-// if each piece had been by itself. It stops at what is not registered any more.
+// checkManyAtOnce: what has been transferred of pieces (Access.Pieces) is as if each piece had
+// been by itself. It stops at what is not registered any more.
 func checkManyAtOnce(c *Case) {
 	const n, size = 2, 5 * segment.PageSize
 	var xs [n][2]*extra
 	c.Job(n, conduits.Config{}, func(p *Peer) {
 		r := p.bothKinds(size, &xs[p.Rank])
-		many, ok := p.EP.(conduits.ManyAtOnce)
 		rng := c.Random(uint64(p.Rank))
 		// Each rank has its half of all memory.
 		half, model := size/n, [n][2][]byte{}
@@ -46,7 +46,7 @@ func checkManyAtOnce(c *Case) {
 			})
 			return pieces, local, there
 		}
-		for step := 0; ok && step < 40; step++ {
+		for step := range 40 {
 			dst := rng.IntN(n)
 			pieces, local, there := cut(dst)
 			put := rng.IntN(2) == 0
@@ -56,9 +56,9 @@ func checkManyAtOnce(c *Case) {
 			for left := pieces; len(left) > 0; {
 				k := 0
 				if put {
-					k = many.PutManyAtOnce(dst, left)
+					k = post.PutManyNow(p.EP, dst, left)
 				} else {
-					k = many.GetManyAtOnce(dst, left)
+					k = post.GetManyNow(p.EP, dst, left)
 				}
 				if k < 0 || k > len(left) {
 					p.Fatalf("%d of %d pieces", k, len(left))
@@ -82,16 +82,14 @@ func checkManyAtOnce(c *Case) {
 		p.Meet()
 		p.deregister(xs[p.Rank][0])
 		p.Meet()
-		if ok {
-			// Of a piece that is there and one that is not any more the first may be done.
-			gone, left := conduits.Piece{At: xs[1-p.Rank][0].at(from), Mem: make([]byte, 10)}, make([]byte, 10)
-			two := []conduits.Piece{{At: xs[1-p.Rank][1].at(from), Mem: left}, gone}
-			if k := many.GetManyAtOnce(1-p.Rank, two); k > 1 || k == 1 && !bytes.Equal(left, model[1-p.Rank][1][:10]) {
-				p.Fatalf("%d of two pieces, one of which is not registered any more: %x", k, left)
-			}
-			if k := many.PutManyAtOnce(1-p.Rank, []conduits.Piece{gone, gone}); k != 0 {
-				p.Fatalf("%d pieces were put to what is not registered any more", k)
-			}
+		// Of a piece that is there and one that is not any more the first may be done.
+		gone, left := conduits.Piece{At: xs[1-p.Rank][0].at(from), Mem: make([]byte, 10)}, make([]byte, 10)
+		two := []conduits.Piece{{At: xs[1-p.Rank][1].at(from), Mem: left}, gone}
+		if k := post.GetManyNow(p.EP, 1-p.Rank, two); k > 1 || k == 1 && !bytes.Equal(left, model[1-p.Rank][1][:10]) {
+			p.Fatalf("%d of two pieces, one of which is not registered any more: %x", k, left)
+		}
+		if k := post.PutManyNow(p.EP, 1-p.Rank, []conduits.Piece{gone, gone}); k != 0 {
+			p.Fatalf("%d pieces were put to what is not registered any more", k)
 		}
 		p.Meet()
 		p.deregister(xs[p.Rank][1])

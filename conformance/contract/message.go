@@ -6,6 +6,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/sys"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -270,7 +271,7 @@ func checkPollCounts(c *Case) {
 		for i := 0; replies < requests || remote < want || s.got[conduits.Request].Load() < requests; i++ {
 			if sent < requests && p.EP.Send(1-p.Rank, conduits.Request, 1, nil) == conduits.Ready {
 				sent++
-				ev, err := p.EP.Get(b, 1-p.Rank, At(0), conduits.RemoteDone, uint64(i))
+				ev, err := post.Get(p.EP, b, 1-p.Rank, At(0), conduits.RemoteDone, uint64(i))
 				p.Must(err)
 				if ev&conduits.RemoteDone == 0 {
 					want++

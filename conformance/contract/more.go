@@ -7,6 +7,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -246,7 +247,7 @@ func checkWordsPutWhole(c *Case) {
 				for k := range b {
 					b[k] = byte(i)
 				}
-				if _, err := p.EP.Put(1, At(8), b[:], 0, 0); err != nil {
+				if _, err := post.Put(p.EP, 1, At(8), b[:], 0, 0); err != nil {
 					p.Errorf("put: %v", err)
 					break
 				}
@@ -254,7 +255,7 @@ func checkWordsPutWhole(c *Case) {
 			over.Store(true)
 		case 1:
 			for last := uint64(0); !over.Load() && p.EP.Err() == nil; {
-				_, err := p.EP.Get(b[:], 1, At(8), conduits.RemoteDone, 0)
+				_, err := post.Get(p.EP, b[:], 1, At(8), conduits.RemoteDone, 0)
 				if err != nil {
 					p.Fatalf("get: %v", err)
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -90,15 +91,15 @@ func (o *Offer) try(p *Peer) error {
 	o.put, o.get, o.atomic = both, both, both
 	want := 0
 	for i := range uint64(8) { // once may be by chance
-		put, err := ep.Put(1, At(0), b, both, 3*i)
+		put, err := post.Put(ep, 1, At(0), b, both, 3*i)
 		if err != nil {
 			return err
 		}
-		get, err := ep.Get(got, 1, At(0), both, 3*i+1)
+		get, err := post.Get(ep, got, 1, At(0), both, 3*i+1)
 		if err != nil {
 			return err
 		}
-		_, atom, err := ep.Atomic(1, At(8), conduits.AtomicAdd, conduits.Uint64, 1, 0, 3*i+2)
+		_, atom, err := post.Atomic(ep, 1, At(8), conduits.AtomicAdd, conduits.Uint64, 1, 0, 3*i+2)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -117,7 +118,7 @@ func (r *rma) attempt(want conduits.Event, f func(cookie uint64) (uint64, condui
 func (r *rma) tryPut(dst int, to segment.NLA, b []byte) error {
 	r.C.Helper()
 	_, err := r.attempt(bothDone, func(c uint64) (uint64, conduits.Event, error) {
-		ev, err := r.EP.Put(dst, to, b, bothDone, c)
+		ev, err := post.Put(r.EP, dst, to, b, bothDone, c)
 		return 0, ev, err
 	})
 	return err
@@ -126,7 +127,7 @@ func (r *rma) tryPut(dst int, to segment.NLA, b []byte) error {
 func (r *rma) tryGet(b []byte, dst int, to segment.NLA) error {
 	r.C.Helper()
 	_, err := r.attempt(conduits.RemoteDone, func(c uint64) (uint64, conduits.Event, error) {
-		ev, err := r.EP.Get(b, dst, to, conduits.RemoteDone, c)
+		ev, err := post.Get(r.EP, b, dst, to, conduits.RemoteDone, c)
 		return 0, ev, err
 	})
 	return err
@@ -135,7 +136,7 @@ func (r *rma) tryGet(b []byte, dst int, to segment.NLA) error {
 func (r *rma) tryWord(dst int, to segment.NLA, v uint64, n int) error {
 	r.C.Helper()
 	_, err := r.attempt(bothDone, func(c uint64) (uint64, conduits.Event, error) {
-		ev, err := r.EP.PutWord(dst, to, v, n, bothDone, c)
+		ev, err := post.PutWord(r.EP, dst, to, v, n, bothDone, c)
 		return 0, ev, err
 	})
 	return err
@@ -144,7 +145,7 @@ func (r *rma) tryWord(dst int, to segment.NLA, v uint64, n int) error {
 func (r *rma) tryAdd(dst int, to segment.NLA, v uint64) (uint64, error) {
 	r.C.Helper()
 	return r.attempt(conduits.RemoteDone, func(c uint64) (uint64, conduits.Event, error) {
-		return r.EP.Atomic(dst, to, conduits.AtomicAdd, conduits.Uint64, v, 0, c)
+		return post.Atomic(r.EP, dst, to, conduits.AtomicAdd, conduits.Uint64, v, 0, c)
 	})
 }
 
@@ -549,27 +550,26 @@ func checkRegisteredBounds(c *Case) {
 	})
 }
 
-// deniedAtOnce tries the operations of an endpoint that is a conduits.AtOnce where they must
-// not be.
+// deniedAtOnce tries accesses at once where they must not be.
 func (r *rma) deniedAtOnce(what string, dst int, to segment.NLA, n int, put, get, atomic bool) {
 	r.C.Helper()
-	x, ok := r.EP.(conduits.AtOnce)
-	if !ok || !conduits.Registered(r.EP.SegmentSize(dst), to, uint64(n)) {
+	x := r.EP
+	if !conduits.Registered(r.EP.SegmentSize(dst), to, uint64(n)) {
 		return
 	}
 	b := Fill(make([]byte, n), 78, 0)
-	if !put && (x.PutAtOnce(dst, to, b) || x.PutWordAtOnce(dst, to, 0x78, n)) {
+	if !put && (post.PutNow(x, dst, to, b) || post.PutWordNow(x, dst, to, 0x78, n)) {
 		r.Fatalf("put at once of %d bytes at %v, %s", n, to, what)
 	}
 	word := false
 	if !get {
-		_, word = x.GetWordAtOnce(dst, to, n)
+		_, word = post.GetWordNow(x, dst, to, n)
 	}
-	if !get && (word || x.GetAtOnce(b, dst, to) || Wrong(b, 78, 0) >= 0) {
+	if !get && (word || post.GetNow(x, b, dst, to) || Wrong(b, 78, 0) >= 0) {
 		r.Fatalf("get at once of %d bytes at %v, %s", n, to, what)
 	}
 	if !atomic && n == 8 {
-		if _, done := x.AtomicAtOnce(dst, to, conduits.AtomicAdd, conduits.Uint64, 1, 0); done {
+		if _, done := post.AtomicNow(x, dst, to, conduits.AtomicAdd, conduits.Uint64, 1, 0); done {
 			r.Fatalf("atomic at once at %v, %s", to, what)
 		}
 	}
@@ -588,14 +588,14 @@ func (p *Peer) bothKinds(size int, xs *[2]*extra) *rma {
 	return r
 }
 
-// checkAtOnce: what an endpoint that is a conduits.AtOnce has done at once is as if it had been
-// done by the methods of Endpoint, which do the rest.
+// checkAtOnce: an access that has been made at once (Access.Now) is as if it had been made
+// otherwise, which the others are.
 func checkAtOnce(c *Case) {
 	const n, size, counters = 2, 3 * segment.PageSize, 64
 	var xs [n][2]*extra
 	c.Job(n, conduits.Config{}, func(p *Peer) {
 		r := p.bothKinds(size, &xs[p.Rank])
-		once, ok := p.EP.(conduits.AtOnce)
+		once := p.EP
 		rng := c.Random(uint64(p.Rank))
 		model := [n][2][]byte{}
 		added := [n][2]uint64{}
@@ -607,7 +607,7 @@ func checkAtOnce(c *Case) {
 				model[dst][k] = make([]byte, half)
 			}
 		}
-		for step := 0; ok && step < 200; step++ {
+		for step := range 200 {
 			dst, k := rng.IntN(n), rng.IntN(2)
 			x, m := xs[dst][k], model[dst][k]
 			length := 1 + rng.IntN(16)
@@ -622,12 +622,12 @@ func checkAtOnce(c *Case) {
 			switch rng.IntN(5) {
 			case 0:
 				Fill(b, uint64(step), 0)
-				if !once.PutAtOnce(dst, at, b) {
+				if !post.PutNow(once, dst, at, b) {
 					p.Must(r.tryPut(dst, at, b))
 				}
 				copy(m[off:], b)
 			case 1:
-				if !once.GetAtOnce(b, dst, at) {
+				if !post.GetNow(once, b, dst, at) {
 					p.Must(r.tryGet(b, dst, at))
 				}
 				if !bytes.Equal(b, m[off:off+length]) {
@@ -635,14 +635,14 @@ func checkAtOnce(c *Case) {
 				}
 			case 2:
 				v := rng.Uint64()
-				if !once.PutWordAtOnce(dst, wordAt, v, word) {
+				if !post.PutWordNow(once, dst, wordAt, v, word) {
 					p.Must(r.tryWord(dst, wordAt, v, word))
 				}
 				for i := range wordMem {
 					wordMem[i] = byte(v >> (8 * i))
 				}
 			case 3:
-				if v, done := once.GetWordAtOnce(dst, wordAt, word); done {
+				if v, done := post.GetWordNow(once, dst, wordAt, word); done {
 					for i := range wordMem {
 						if byte(v>>(8*i)) != wordMem[i] {
 							p.Fatalf("step %d: word of %d bytes at %d of rank %d: %#x, want %x", step, word, wordOff, dst, v, wordMem)
@@ -650,7 +650,7 @@ func checkAtOnce(c *Case) {
 					}
 				}
 			default:
-				if _, done := once.AtomicAtOnce(dst, x.at(0), conduits.AtomicAdd, conduits.Uint64, 3, 0); !done {
+				if _, done := post.AtomicNow(once, dst, x.at(0), conduits.AtomicAdd, conduits.Uint64, 3, 0); !done {
 					_, err := r.tryAdd(dst, x.at(0), 3)
 					p.Must(err)
 				}
@@ -1024,7 +1024,7 @@ func (h *hammer) swing(r *rma, i, index, first int) {
 			// Without a completion its end is not known, if the memory is
 			// taken away before.
 			_, err = r.attempt(conduits.SourceDone, func(c uint64) (uint64, conduits.Event, error) {
-				ev, err := r.EP.Put(0, mine+56, b[:8], conduits.SourceDone, c)
+				ev, err := post.Put(r.EP, 0, mine+56, b[:8], conduits.SourceDone, c)
 				return 0, ev, err
 			})
 		case 5:
@@ -1203,10 +1203,10 @@ func checkRegisteredAtEnd(c *Case) {
 					_, err := t.Register(mem, segment.RightsAll, segment.AnyPeer)
 					return err
 				},
-				"Put": func() error { _, err := p.EP.Put(1, xs[1].to, mem[:8], bothDone, 1); return err },
-				"Get": func() error { _, err := p.EP.Get(mem[:8], 0, xs[0].to, bothDone, 1); return err },
+				"Put": func() error { _, err := post.Put(p.EP, 1, xs[1].to, mem[:8], bothDone, 1); return err },
+				"Get": func() error { _, err := post.Get(p.EP, mem[:8], 0, xs[0].to, bothDone, 1); return err },
 				"Atomic": func() error {
-					_, _, err := p.EP.Atomic(0, xs[0].to, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
+					_, _, err := post.Atomic(p.EP, 0, xs[0].to, conduits.AtomicAdd, conduits.Uint64, 1, 0, 1)
 					return err
 				},
 			} {

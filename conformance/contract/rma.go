@@ -12,6 +12,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 
@@ -175,7 +176,7 @@ func (r *rma) put(dst int, to segment.NLA, key uint64, n int, want conduits.Even
 		o.src, o.key = src, key // else it is never said to be reusable
 	}
 	r.puts.Add(1)
-	ev, err := r.EP.Put(dst, to, src, want, cookie)
+	ev, err := post.Put(r.EP, dst, to, src, want, cookie)
 	r.Must(err)
 	r.done(cookie, ev, true, 0)
 	return o
@@ -186,7 +187,7 @@ func (r *rma) putBytes(dst int, to segment.NLA, b []byte) *op {
 	r.C.Helper()
 	o, cookie := r.begin(bothDone)
 	r.puts.Add(1)
-	ev, err := r.EP.Put(dst, to, b, bothDone, cookie)
+	ev, err := post.Put(r.EP, dst, to, b, bothDone, cookie)
 	r.Must(err)
 	r.done(cookie, ev, true, 0)
 	return o
@@ -196,7 +197,7 @@ func (r *rma) putWord(dst int, to segment.NLA, v uint64, n int, want conduits.Ev
 	r.C.Helper()
 	o, cookie := r.begin(want)
 	r.puts.Add(1)
-	ev, err := r.EP.PutWord(dst, to, v, n, want, cookie)
+	ev, err := post.PutWord(r.EP, dst, to, v, n, want, cookie)
 	r.Must(err)
 	r.done(cookie, ev, true, 0)
 	return o
@@ -206,7 +207,7 @@ func (r *rma) get(b []byte, src int, from segment.NLA, want conduits.Event) *op 
 	r.C.Helper()
 	o, cookie := r.begin(want)
 	r.gets.Add(1)
-	ev, err := r.EP.Get(b, src, from, want, cookie)
+	ev, err := post.Get(r.EP, b, src, from, want, cookie)
 	r.Must(err)
 	r.done(cookie, ev, true, 0)
 	return o
@@ -225,7 +226,7 @@ func (r *rma) beginAtomic(dst int, to segment.NLA, o conduits.AtomicOp, t condui
 	r.C.Helper()
 	w, cookie := r.begin(conduits.RemoteDone)
 	r.atomics.Add(1)
-	v, ev, err := r.EP.Atomic(dst, to, o, t, a, b, cookie)
+	v, ev, err := post.Atomic(r.EP, dst, to, o, t, a, b, cookie)
 	r.Must(err)
 	r.done(cookie, ev, true, v)
 	return w
@@ -511,8 +512,8 @@ func (r *rma) denied(what string, dst int, to segment.NLA, n int, put, get, atom
 		}
 	}
 	b := Fill(make([]byte, n), 77, 0)
-	try("put", bothDone, !put, func(cookie uint64) (conduits.Event, error) { return r.EP.Put(dst, to, b, bothDone, cookie) })
-	try("get", bothDone, !get, func(cookie uint64) (conduits.Event, error) { return r.EP.Get(b, dst, to, bothDone, cookie) })
+	try("put", bothDone, !put, func(cookie uint64) (conduits.Event, error) { return post.Put(r.EP, dst, to, b, bothDone, cookie) })
+	try("get", bothDone, !get, func(cookie uint64) (conduits.Event, error) { return post.Get(r.EP, b, dst, to, bothDone, cookie) })
 	if !get && Wrong(b, 77, 0) >= 0 {
 		r.Fatalf("get of %d bytes, %s: moved something", n, what)
 	}
@@ -521,7 +522,7 @@ func (r *rma) denied(what string, dst int, to segment.NLA, n int, put, get, atom
 		return
 	}
 	try("put of a word", bothDone, !put, func(cookie uint64) (conduits.Event, error) {
-		return r.EP.PutWord(dst, to, 0x77, n, bothDone, cookie)
+		return post.PutWord(r.EP, dst, to, 0x77, n, bothDone, cookie)
 	})
 	if n < 4 {
 		return
@@ -531,7 +532,7 @@ func (r *rma) denied(what string, dst int, to segment.NLA, n int, put, get, atom
 		t = conduits.Uint64
 	}
 	try("atomic", conduits.RemoteDone, !atomic, func(cookie uint64) (conduits.Event, error) {
-		_, ev, err := r.EP.Atomic(dst, to, conduits.AtomicAdd, t, 1, 0, cookie)
+		_, ev, err := post.Atomic(r.EP, dst, to, conduits.AtomicAdd, t, 1, 0, cookie)
 		return ev, err
 	})
 }
@@ -564,7 +565,7 @@ func checkRMAOutside(c *Case) {
 			r.denied("more than there is", dst, segment.AttachBase, int(size(dst))+1, false, false, false)
 			for _, n := range []int{0, 3, 5, 7, 9, 16, -1} {
 				r.errors.Add(1)
-				if _, err := p.EP.PutWord(dst, At(0), 1, n, bothDone, 1); !errors.Is(err, conduits.ErrBadArg) {
+				if _, err := post.PutWord(p.EP, dst, At(0), 1, n, bothDone, 1); !errors.Is(err, conduits.ErrBadArg) {
 					p.Fatalf("put of a word of %d bytes: error %v", n, err)
 				}
 			}
@@ -573,7 +574,7 @@ func checkRMAOutside(c *Case) {
 			rank, off, n int
 		}{{1, 1, 2}, {1, 2, 4}, {2, 4, 8}, {2, 1, 8}} {
 			r.errors.Add(1)
-			if _, err := p.EP.PutWord(a.rank, At(a.off), 1, a.n, bothDone, 1); !errors.Is(err, conduits.ErrBadArg) {
+			if _, err := post.PutWord(p.EP, a.rank, At(a.off), 1, a.n, bothDone, 1); !errors.Is(err, conduits.ErrBadArg) {
 				p.Fatalf("put of a word of %d bytes at %d: error %v", a.n, a.off, err)
 			}
 		}
@@ -592,7 +593,7 @@ func checkRMAOutside(c *Case) {
 			{0, conduits.AtomicFCAA, conduits.Float32, conduits.ErrNotSupported},
 		} {
 			r.errors.Add(1)
-			if _, ev, err := p.EP.Atomic(2, At(a.off), a.op, a.t, 1, 1, 1); !errors.Is(err, a.err) || ev != 0 {
+			if _, ev, err := post.Atomic(p.EP, 2, At(a.off), a.op, a.t, 1, 1, 1); !errors.Is(err, a.err) || ev != 0 {
 				p.Fatalf("atomic %d of type %d at %d: completion %#x, error %v, want %v", a.op, a.t, a.off, ev, err, a.err)
 			}
 		}
@@ -830,7 +831,7 @@ func checkWholeWords(c *Case) {
 					switch {
 					case turn == p.Rank:
 						again(&r.gets, conduits.RemoteDone, func() (conduits.Event, error) {
-							return p.EP.Get(b, i%n, At(8), conduits.RemoteDone, cookie)
+							return post.Get(p.EP, b, i%n, At(8), conduits.RemoteDone, cookie)
 						})
 						if got := binary.NativeEndian.Uint64(b); got != got&0xff*0x0101010101010101 {
 							p.Fatalf("a word that was not put: %#x", got)
@@ -838,11 +839,11 @@ func checkWholeWords(c *Case) {
 					case i%2 == 0:
 						binary.NativeEndian.PutUint64(b, v)
 						again(&r.puts, bothDone, func() (conduits.Event, error) {
-							return p.EP.Put(i/2%n, At(8), b, bothDone, cookie)
+							return post.Put(p.EP, i/2%n, At(8), b, bothDone, cookie)
 						})
 					default:
 						again(&r.puts, bothDone, func() (conduits.Event, error) {
-							return p.EP.PutWord(i/2%n, At(8), v, 8, bothDone, cookie)
+							return post.PutWord(p.EP, i/2%n, At(8), v, 8, bothDone, cookie)
 						})
 					}
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/argon-go/argon/conduits/hybrid/shmofi"
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
@@ -122,10 +123,10 @@ func TestRegistered(t *testing.T) {
 	}
 	data, back := bytes.Repeat([]byte{7}, size), make([]byte, size)
 	put := func() error {
-		return do(func() (conduits.Event, error) { return far.Put(0, at, data, conduits.RemoteDone, 1) })
+		return do(func() (conduits.Event, error) { return post.Put(far, 0, at, data, conduits.RemoteDone, 1) })
 	}
 	get := func() error {
-		return do(func() (conduits.Event, error) { return far.Get(back, 0, at, conduits.RemoteDone, 1) })
+		return do(func() (conduits.Event, error) { return post.Get(far, back, 0, at, conduits.RemoteDone, 1) })
 	}
 	if err := put(); err != nil { // and the key is known
 		t.Fatal(err)

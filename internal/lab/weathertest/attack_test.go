@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/conduits/udp/seal"
 	"github.com/argon-go/argon/internal/job/jobkey"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
@@ -107,7 +108,7 @@ func attack(t *testing.T, mode seal.Mode) {
 						return
 					}
 					sent[me][to].Add(1)
-					if _, _, err := r.Atomic(to, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, uint64(i)*(n-1)+uint64(d-1)); err != nil {
+					if _, _, err := post.Atomic(r, to, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, uint64(i)*(n-1)+uint64(d-1)); err != nil {
 						t.Errorf("rank %d: %v", me, err)
 					}
 				}

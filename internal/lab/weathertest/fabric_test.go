@@ -25,6 +25,7 @@ import (
 	_ "github.com/argon-go/argon/conduits/ofi"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/lab/netns"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
@@ -595,7 +596,7 @@ func (c *cargo) round(i uint32, put, got []byte) error {
 			}
 		}
 		c.wanted[cookie] = added
-		old, ev, err := c.Atomic(to, base, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
+		old, ev, err := post.Atomic(c, to, base, conduits.AtomicAdd, conduits.Uint64, 1, 0, cookie)
 		if err != nil {
 			return err
 		}
@@ -611,7 +612,7 @@ func (c *cargo) round(i uint32, put, got []byte) error {
 			put[k] = value(to, k)
 		}
 		c.wanted[cookie|1] = func(uint64) {}
-		if ev, err = c.Put(to, place, put[:size], conduits.RemoteDone, cookie|1); err != nil {
+		if ev, err = post.Put(c, to, place, put[:size], conduits.RemoteDone, cookie|1); err != nil {
 			return err
 		} else if ev&conduits.RemoteDone != 0 {
 			delete(c.wanted, cookie|1)
@@ -621,7 +622,7 @@ func (c *cargo) round(i uint32, put, got []byte) error {
 		}
 		clear(got[:size])
 		c.wanted[cookie|2] = func(uint64) {}
-		if ev, err = c.Get(got[:size], to, place, conduits.RemoteDone, cookie|2); err != nil {
+		if ev, err = post.Get(c, got[:size], to, place, conduits.RemoteDone, cookie|2); err != nil {
 			return err
 		} else if ev&conduits.RemoteDone != 0 {
 			delete(c.wanted, cookie|2)

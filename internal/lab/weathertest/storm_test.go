@@ -16,6 +16,7 @@ import (
 	"github.com/argon-go/argon/conformance"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
+	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
@@ -93,7 +94,7 @@ func TestExactlyOnce(t *testing.T) {
 							t.Errorf("rank %d: %v", me, err)
 							return
 						}
-						if _, _, err := r.Atomic(to, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, uint64(i*n+to)); err != nil {
+						if _, _, err := post.Atomic(r, to, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, uint64(i*n+to)); err != nil {
 							t.Errorf("rank %d: %v", me, err)
 							return
 						}
@@ -105,7 +106,7 @@ func TestExactlyOnce(t *testing.T) {
 								return
 							}
 						}
-						if ev, err := r.Put(to, at(me, i), b, conduits.RemoteDone, cookie); err != nil {
+						if ev, err := post.Put(r, to, at(me, i), b, conduits.RemoteDone, cookie); err != nil {
 							t.Errorf("rank %d: %v", me, err)
 							return
 						} else if ev&conduits.RemoteDone != 0 {
@@ -215,7 +216,7 @@ func TestPartitionKills(t *testing.T) {
 			to = 0
 		}
 		for i := range 4 {
-			if _, err := r.Put(to, segment.AttachBase, b, conduits.RemoteDone, uint64(i)); err != nil && r.Err() == nil {
+			if _, err := post.Put(r, to, segment.AttachBase, b, conduits.RemoteDone, uint64(i)); err != nil && r.Err() == nil {
 				t.Errorf("rank %d: put: %v", me, err)
 			}
 		}
@@ -236,7 +237,7 @@ func TestPartitionKills(t *testing.T) {
 		if len(r.done) != 4 {
 			t.Errorf("rank %d: %d puts of 4 have ended", me, len(r.done))
 		}
-		if _, err := r.Put(to, segment.AttachBase, b, conduits.RemoteDone, 9); !errors.Is(err, conduits.ErrPeer) {
+		if _, err := post.Put(r, to, segment.AttachBase, b, conduits.RemoteDone, 9); !errors.Is(err, conduits.ErrPeer) {
 			t.Errorf("rank %d: put afterwards: %v", me, err)
 		}
 	})
@@ -267,12 +268,12 @@ func TestManyHandles(t *testing.T) {
 				var err error
 				switch i % 3 {
 				case 0:
-					ev, err = r.Put(1, segment.AttachBase+segment.NLA(8+8*i), []byte{1, byte(i), byte(i >> 8)}, conduits.RemoteDone, i)
+					ev, err = post.Put(r, 1, segment.AttachBase+segment.NLA(8+8*i), []byte{1, byte(i), byte(i >> 8)}, conduits.RemoteDone, i)
 				case 1:
 					got[i] = make([]byte, 3)
-					ev, err = r.Get(got[i], 1, segment.AttachBase+segment.NLA(8+8*(i-1)), conduits.RemoteDone, i)
+					ev, err = post.Get(r, got[i], 1, segment.AttachBase+segment.NLA(8+8*(i-1)), conduits.RemoteDone, i)
 				case 2:
-					_, ev, err = r.Atomic(1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, i)
+					_, ev, err = post.Atomic(r, 1, segment.AttachBase, conduits.AtomicAdd, conduits.Uint64, 1, 0, i)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -316,7 +317,7 @@ func TestStalledPeer(t *testing.T) {
 	r := ranks[0]
 	b := make([]byte, 100_000)
 	put := func(to int, i uint64) {
-		if _, err := r.Put(to, segment.AttachBase+segment.NLA(i*100_000), b, conduits.RemoteDone, uint64(to)<<32|i); err != nil {
+		if _, err := post.Put(r, to, segment.AttachBase+segment.NLA(i*100_000), b, conduits.RemoteDone, uint64(to)<<32|i); err != nil {
 			t.Fatal(err)
 		}
 	}
