@@ -163,7 +163,6 @@ type Completer interface {
 // Endpoint is one rank's access to active messages.
 type Endpoint struct {
 	ep   conduits.Endpoint
-	long conduits.LongSender // ep, if it is one
 	size int32
 	max  int32 // medium payload
 	// Long payload, whatever the size of segments.
@@ -590,10 +589,11 @@ func (e *Endpoint) putReserved(op string, dst int, c conduits.Class, h HandlerID
 
 // sendLong sends a long message in one call, if the conduit takes it like that.
 func (e *Endpoint) sendLong(dst int, c conduits.Class, h HandlerID, to segment.NLA, payload []byte, args []uint32) (st conduits.Status, took bool) {
-	if e.long == nil || uint64(len(payload)) > e.maxLong || to.Exposed() {
-		return conduits.NoCredit, false
+	if to == 0 || uint64(len(payload)) > e.maxLong || to.Exposed() {
+		return conduits.Apart, false
 	}
-	return e.long.SendLong(dst, c, tagLong|conduits.Tag(h), noescape(args), to, noescape(payload))
+	st = e.ep.SendPayload(dst, c, tagLong|conduits.Tag(h), noescape(args), noescape(payload), to)
+	return st, st != conduits.Apart
 }
 
 // awaitLong repeats sendLong until there is credit.
@@ -645,7 +645,7 @@ func (e *Endpoint) send(dst int, c conduits.Class, tag conduits.Tag, args []uint
 	if len(payload) == 0 {
 		return e.ep.Send(dst, c, tag, noescape(args))
 	}
-	return e.ep.SendPayload(dst, c, tag, noescape(args), noescape(payload))
+	return e.ep.SendPayload(dst, c, tag, noescape(args), noescape(payload), 0)
 }
 
 // awaitSend sends a short or medium message as soon as there is credit.

@@ -70,7 +70,6 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 
 // equip gives e what is its own.
 func (e *Endpoint) equip(l Lane) {
-	e.long, _ = e.ep.(conduits.LongSender)
 	if l.Exposer != nil && l.Exposer.Exposes() {
 		e.exposed = &exposed{Exposer: l.Exposer}
 	}

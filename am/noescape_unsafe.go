@@ -3,7 +3,7 @@ package am
 import "unsafe"
 
 // noescape hides from the compiler that a slice goes through an interface. The
-// contract says that Send, SendPayload and SendLong only read them, and only during the call, so the
+// contract says that Send and SendPayload only read them, and only during the call, so the
 // arguments of a message can stay on the caller's stack; else every message
 // would allocate.
 //

@@ -70,6 +70,7 @@ const (
 	Ready    Status = iota // done, or room reserved
 	NoCredit               // not now: poll, then try again
 	Dead                   // never: the peer or the job has failed, see Err; may be noticed only when credit runs out
+	Apart                  // of SendPayload alone: not by one call
 )
 
 // Slot is room for one message, reserved by Reserve or ReservePut and handed
@@ -172,7 +173,7 @@ func (t AtomicType) Float() bool { return t == Float32 || t == Float64 }
 // Limits are fixed once the endpoint is open and equal on all ranks.
 type Limits struct {
 	MaxMedium  int    // largest payload of Reserve, bytes; at least 512
-	MaxLong    uint64 // largest data of ReservePut, Put and Get, bytes
+	MaxLong    uint64 // largest data of ReservePut and Post, bytes
 	MaxSegment uint64 // largest size Attach accepts, bytes
 	Credits    int    // messages of one class to one rank that may be under way, those cancelled included until the receiver has passed them
 }
@@ -183,7 +184,7 @@ type Stats struct {
 	Sent      [NumClasses]uint64 // messages committed
 	Received  [NumClasses]uint64 // messages given to the Receiver
 	NoCredit  uint64             // times Reserve answered NoCredit
-	Puts      uint64             // RMA puts that went through the endpoint, but not by AtOnce
+	Puts      uint64             // RMA puts that went through the endpoint, but not with Now
 	Gets      uint64
 	Atomics   uint64
 	Parks     uint64 // times a caller went to sleep
@@ -253,18 +254,6 @@ type Blocked interface {
 	Blocked() string
 }
 
-// LongSender is implemented by endpoints that can send a long message in one call.
-type LongSender interface {
-	// SendLong is ReservePut, the copy of words and Commit in one call, for data that is
-	// copied meanwhile: it may be reused when SendLong returns. words and data are only
-	// read, and only during the call; nothing of the address has been checked. took
-	// reports whether the message can be sent like that: where it goes to memory that the
-	// endpoint reaches at once and may write to. It depends on dst, to and the length
-	// of data alone while the endpoint is open. If it is false nothing has happened, and
-	// ReservePut, and the checks before it, are to tell why, or to send the message.
-	SendLong(dst int, c Class, tag Tag, words []uint32, to segment.NLA, data []byte) (st Status, took bool)
-}
-
 // Endpoint is one rank's open network interface. Unless said otherwise a method
 // may be called by any goroutine at any time after Attach has returned, does
 // not block, does not allocate, and does not run the Receiver.
@@ -307,7 +296,7 @@ type Endpoint interface {
 
 	// ATU is this rank's address translation unit, with which it registers memory
 	// beyond its segment; see segment.ATU.Register. The addresses are good for
-	// Put, Get, PutWord, Atomic and ReservePut of every rank that the
+	// Post and ReservePut of every rank that the
 	// registration admits, itself included if it does, until Deregister has
 	// returned. An access that is refused because of the address, the length, the
 	// rights or the rank that asks ends with an error that matches segment.ErrFault and
@@ -331,8 +320,14 @@ type Endpoint interface {
 	// Replies are sent and reserved only inside Receive of a request, by the
 	// goroutine that runs it; so conduits need no lock for them.
 	Send(dst int, c Class, tag Tag, words []uint32) Status
-	// SendPayload is Send with a payload of 1 to MaxMedium bytes, which is copied.
-	SendPayload(dst int, c Class, tag Tag, words []uint32, payload []byte) Status
+	// SendPayload is Send with a payload, which is copied. If to is 0 that is a medium one,
+	// of 1 to MaxMedium bytes. Else the message is a long one, and the payload is put to
+	// address to of dst, of which nothing has been checked, before it is delivered there.
+	// Apart is the answer, and nothing has happened, if the endpoint cannot put it during
+	// the call, or may not: then ReservePut, and the checks before it, are to send the
+	// message, or to tell why. That depends on dst, to and the length alone while the
+	// endpoint is open.
+	SendPayload(dst int, c Class, tag Tag, words []uint32, payload []byte, to segment.NLA) Status
 	// Reserve asks for room for a message to dst with so many words (at most
 	// MaxWords) and payload bytes (at most MaxMedium; 0 for none), sent in
 	// class c. dst may be the own rank. Out-of-range arguments are a broken
@@ -359,30 +354,23 @@ type Endpoint interface {
 	// nevertheless, and its SourceDone is reported as if it had been committed.
 	Cancel(dst int, c Class, s Slot)
 
-	// Put copies src to address to of dst. Get copies from address from of
-	// src into dst. Both return the completions that have happened already; for
-	// each other bit of want, Complete is called later with cookie. An address
-	// outside the segment, or one whose rights forbid the access, is an error
-	// and nothing is moved; for registered memory see ATU: a put that asks for no
+	// Post begins an access, which is only read, and its Value written, during the call. It
+	// returns the completions that have happened already; for each other one that is
+	// Wanted, Complete is called later with Cookie. Mem stays in use until then: the source of
+	// a put until SourceDone, the destination of a get until RemoteDone. The atomic's old
+	// content is in Value if RemoteDone is returned; else Complete brings it.
+	// An address outside the segment, or one whose rights forbid the access, is an error
+	// and nothing is moved (CheckAccess); for registered memory see ATU: a put that asks for no
 	// RemoteDone and is refused later than the call is only counted, see Stats.
-	// A rank may put to and get from itself. No bytes may be put to and got from
+	// A rank may access its own memory. No bytes may be put to and got from
 	// any address that CheckRemote accepts.
 	// An aligned 8-byte put or get is single-copy atomic.
+	Post(a *Access) (Event, error)
+
 	Put(dst int, to segment.NLA, src []byte, want Event, cookie uint64) (Event, error)
 	Get(dst []byte, src int, from segment.NLA, want Event, cookie uint64) (Event, error)
-	// PutWord puts the low n bytes (1, 2, 4 or 8) of v to an address aligned to
-	// n: the card's immediate put, with no source memory.
 	PutWord(dst int, to segment.NLA, v uint64, n int, want Event, cookie uint64) (Event, error)
-	// Atomic performs op on the aligned word at address to. If the returned
-	// Event has RemoteDone, value is the old content; else Complete brings it.
 	Atomic(dst int, to segment.NLA, op AtomicOp, t AtomicType, a, b uint64, cookie uint64) (value uint64, ev Event, err error)
-	// Post begins a, which is only read and written during the call: what Put, Get, PutWord
-	// and Atomic do by other names. Value has an atomic's old content if the returned
-	// Event has RemoteDone.
-	Post(a *Access) (Event, error)
-	// Fence orders all earlier direct accesses of the calling goroutine before
-	// all its later ones, as seen by every rank of the neighbourhood.
-	Fence()
 
 	// Poll runs what has arrived, at most a bounded batch, and returns how many
 	// messages and completions it ran; 0 at once if another goroutine of this
@@ -405,7 +393,7 @@ type Endpoint interface {
 	// Arm announces that the caller is about to park. After Arm the caller
 	// looks once more for what it waits for and polls; then it calls Park or
 	// Disarm. Anything that arrives, or that Wake announces, after Arm makes
-	// Park return; also what a Put, PutWord or Atomic of a peer's endpoint
+	// Park return; also what a peer's Post
 	// changes in this rank's segment. b is remembered for diagnosis until then.
 	Arm(b Blocked) Ticket
 	// Park sleeps until something has arrived since Arm; may return early.

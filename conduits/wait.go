@@ -1,6 +1,10 @@
 package conduits
 
-import "github.com/argon-go/argon/internal/errs"
+import (
+	"sync/atomic"
+
+	"github.com/argon-go/argon/internal/errs"
+)
 
 // Cond is what a wait is for.
 type Cond struct {
@@ -128,4 +132,15 @@ func waitInside(ep Endpoint, b Blocked) error {
 	err := errs.BadArg("conduits: wait for %s inside Receive of rank %d: what runs there must not wait", what, ep.Rank())
 	ep.Fail(err)
 	return err
+}
+
+// Fence is a full fence of this processor: all earlier direct accesses of the calling
+// goroutine come before all its later ones, as seen by every rank of the neighbourhood.
+func Fence() {
+	// A store-release before a load-acquire, which stay in order: on amd64 the store is
+	// an exchange. An addition would not do on arm64 without LSE, where a later load may
+	// come before its store.
+	var x atomic.Uint32
+	x.Store(1)
+	x.Load()
 }

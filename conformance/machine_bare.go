@@ -476,7 +476,7 @@ func (a *actor) sendBare(q *bareMessage, form string) {
 			if len(payload) == 0 {
 				return conduits.Slot{}, a.ep.Send(q.dst, conduits.Request, tag, words)
 			}
-			return conduits.Slot{}, a.ep.SendPayload(q.dst, conduits.Request, tag, words, payload)
+			return conduits.Slot{}, a.ep.SendPayload(q.dst, conduits.Request, tag, words, payload, 0)
 		})
 		clear(words)
 		scramble(payload, 93)
@@ -542,7 +542,7 @@ func (a *actor) replyBare(q *bareMessage) {
 		case bareSmall:
 			st = a.ep.Send(q.src, conduits.Reply, tag, q.words)
 		case barePayload:
-			st = a.ep.SendPayload(q.src, conduits.Reply, tag, q.words, q.rpayload)
+			st = a.ep.SendPayload(q.src, conduits.Reply, tag, q.words, q.rpayload, 0)
 		case bareReserved:
 			if s, st = a.ep.Reserve(q.src, conduits.Reply, len(q.words), len(q.rpayload)); st == conduits.Ready {
 				copy(s.Words, q.words)

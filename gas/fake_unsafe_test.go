@@ -63,7 +63,6 @@ func (ep *fakeEndpoint) Conduit() string              { return "fake" }
 func (ep *fakeEndpoint) Stats(*conduits.Stats)        {}
 func (ep *fakeEndpoint) SegmentSize(int) uint64       { return fakeSegment }
 func (ep *fakeEndpoint) Views() (int, []segment.View) { return ep.rank, ep.view[:] }
-func (ep *fakeEndpoint) Fence()                       {}
 func (ep *fakeEndpoint) Left(int) bool                { return false }
 
 // Polling tells misuse from use, of which there is none here.
@@ -93,10 +92,13 @@ func (ep *fakeEndpoint) Attach(c conduits.AttachConfig) error {
 }
 
 func (ep *fakeEndpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
-	return ep.SendPayload(dst, c, tag, words, nil)
+	return ep.SendPayload(dst, c, tag, words, nil, 0)
 }
 
-func (ep *fakeEndpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+func (ep *fakeEndpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	if to != 0 {
+		return conduits.Apart
+	}
 	m := &conduits.Message{Src: ep.rank, Class: c, Tag: tag, Words: append([]uint32(nil), words...)}
 	if len(payload) > 0 {
 		m.Payload = append([]byte(nil), payload...)

@@ -191,7 +191,7 @@ func (n *Node) Wake(rank int) {
 // and the like and for its Puts and Gets in the neighbourhood: every one before it
 // comes before every one after it, as seen by every rank. Programs whose flags are
 // atomics (Store, Load) need none; see the memory model of package extended.
-func (n *Node) Fence() { n.ep.Fence() }
+func (n *Node) Fence() { conduits.Fence() }
 
 // Exit ends the job, with code as its exit status, of which the low eight bits
 // count; 0 is success. Any rank may call it, alone, on any goroutine and in a called

@@ -349,7 +349,7 @@ func TestNoAllocations(t *testing.T) {
 	credit := []uint32{header(kindCredit, 0, 0), 1, 0}
 	for name, op := range map[string]func(){
 		"send": func() {
-			if e.SendPayload(1, conduits.Request, 1, words, payload) != conduits.Ready {
+			if e.SendPayload(1, conduits.Request, 1, words, payload, 0) != conduits.Ready {
 				t.Error("no credit")
 			}
 			owner{e}.Deliver(1, credit, nil)

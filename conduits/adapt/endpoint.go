@@ -293,15 +293,6 @@ func (e *Endpoint) System(rank int) []byte {
 	return nil
 }
 
-// Fence is a full barrier if other ranks' memory is in reach.
-func (e *Endpoint) Fence() {
-	if e.direct != nil {
-		var x atomic.Uint32
-		x.Store(1)
-		x.Load()
-	}
-}
-
 // Idle lets others run, until it is time to park.
 func (e *Endpoint) Idle(idle int) bool { return e.waiters.idle(idle) }
 

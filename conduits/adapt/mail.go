@@ -194,11 +194,14 @@ func (e *Endpoint) check(dst, words, payload int) {
 
 // Send sends a short message.
 func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
-	return e.SendPayload(dst, c, tag, words, nil)
+	return e.SendPayload(dst, c, tag, words, nil, 0)
 }
 
 // SendPayload sends a medium message, or a short one.
-func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	if to != 0 {
+		return conduits.Apart
+	}
 	e.check(dst, len(words), len(payload))
 	e.mu.Lock()
 	st := e.room(dst, c)

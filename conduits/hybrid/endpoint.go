@@ -32,7 +32,6 @@ type Endpoint struct {
 	here     []bool // which of them are; nil if all
 	near     conduits.NearEndpoint
 	far      conduits.FarEndpoint
-	nearLong conduits.LongSender // near, if it is one
 
 	// When to look at far; see due. Written by the poller.
 	turn   uint64        // messages that near has run
@@ -69,7 +68,6 @@ var (
 	_ conduits.Endpoint    = (*Endpoint)(nil)
 	_ conduits.Deliverer   = (*Endpoint)(nil)
 	_ conduits.Neighbourly = (*Endpoint)(nil)
-	_ conduits.LongSender  = (*Endpoint)(nil)
 	_ conduits.AtOnce      = (*Endpoint)(nil)
 	_ conduits.ManyAtOnce  = (*Endpoint)(nil)
 	_ conduits.Diagnoser   = (*Endpoint)(nil)
@@ -99,7 +97,6 @@ func New(c Config) (*Endpoint, error) {
 		first: uint(first), n: uint(span), here: here, near: c.Near, far: c.Far,
 		rank: rank, size: size, limits: c.Limits, neighbourhoods: c.Neighbourhoods,
 	}
-	e.nearLong, _ = c.Near.(conduits.LongSender)
 	// A rank that accesses its neighbours' memory directly, and does not poll, does not
 	// hear of other hosts by itself.
 	hooks := conduits.Hooks{Look: func() { _ = e.hear() }}
@@ -202,12 +199,12 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 	return e.far.Send(dst, c, tag, words)
 }
 
-// SendPayload sends a medium message.
-func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+// SendPayload sends a medium message, or a long one.
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
 	if e.isNear(dst) {
-		return e.near.SendPayload(dst, c, tag, words, payload)
+		return e.near.SendPayload(dst, c, tag, words, payload, to)
 	}
-	return e.far.SendPayload(dst, c, tag, words, payload)
+	return e.far.SendPayload(dst, c, tag, words, payload, to)
 }
 
 // Reserve claims room for a message.
@@ -224,14 +221,6 @@ func (e *Endpoint) ReservePut(dst int, c conduits.Class, words int, to segment.N
 		return e.near.ReservePut(dst, c, words, to, data, cookie)
 	}
 	return e.far.ReservePut(dst, c, words, to, data, cookie)
-}
-
-// SendLong sends a long message to ranks of this host.
-func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) (conduits.Status, bool) {
-	if e.nearLong == nil || !e.isNear(dst) {
-		return conduits.NoCredit, false
-	}
-	return e.nearLong.SendLong(dst, c, tag, words, to, data)
 }
 
 // Commit sends a reserved message.
@@ -261,9 +250,6 @@ func (e *Endpoint) Post(a *conduits.Access) (conduits.Event, error) {
 	}
 	return e.far.Post(a)
 }
-
-// Fence is that of the shared memory: there is direct access to nothing else.
-func (e *Endpoint) Fence() { e.near.Fence() }
 
 // ATU is near's.
 func (e *Endpoint) ATU() (*segment.ATU, error) { return e.near.ATU() }

@@ -210,7 +210,7 @@ func TestSmallMemory(t *testing.T) {
 		clear(mustBytes(e.views[src]))
 		for dst := range eps {
 			for range 20 {
-				for e.SendPayload(dst, conduits.Request, 1, nil, medium) != conduits.Ready {
+				for e.SendPayload(dst, conduits.Request, 1, nil, medium, 0) != conduits.Ready {
 					eps[dst].Poll()
 				}
 			}

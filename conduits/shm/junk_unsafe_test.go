@@ -140,9 +140,9 @@ func request(e *Endpoint, dst int, rng *rand.Rand) (st conduits.Status) {
 	case 0:
 		return e.Send(dst, conduits.Request, 1, words)
 	case 1:
-		return e.SendPayload(dst, conduits.Request, 1, words, data)
+		return e.SendPayload(dst, conduits.Request, 1, words, data, 0)
 	case 2:
-		st, _ = e.SendLong(dst, conduits.Request, 1, words, segment.AttachBase, data)
+		st = e.SendPayload(dst, conduits.Request, 1, words, data, segment.AttachBase)
 		return st
 	}
 	s, st := e.Reserve(dst, conduits.Request, len(words), len(data))
@@ -159,7 +159,7 @@ func reply(e *Endpoint, dst int, rng *rand.Rand) {
 		if rng.IntN(2) == 0 {
 			st = e.Send(dst, conduits.Reply, 1, make([]uint32, rng.IntN(9)))
 		} else {
-			st = e.SendPayload(dst, conduits.Reply, 1, nil, make([]byte, 1+rng.IntN(512)))
+			st = e.SendPayload(dst, conduits.Reply, 1, nil, make([]byte, 1+rng.IntN(512)), 0)
 		}
 		if st != conduits.NoCredit {
 			return
@@ -213,7 +213,7 @@ func TestDamagedRing(t *testing.T) {
 					for eps[1].Poll(); got.Load() < 2; eps[1].Poll() {
 					}
 				}
-				if st := eps[0].SendPayload(1, conduits.Request, 1, nil, make([]byte, 200)); st != conduits.Ready {
+				if st := eps[0].SendPayload(1, conduits.Request, 1, nil, make([]byte, 200), 0); st != conduits.Ready {
 					t.Fatal(st)
 				}
 			}

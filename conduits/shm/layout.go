@@ -143,7 +143,7 @@ const (
 	stSkip       = 1 << stSkipShift
 	stWordsShift = 30
 	stWordsMask  = 31
-	stDirect     = 1 << 29 // of a long message: SendLong's, with its header beside the status
+	stDirect     = 1 << 29 // of a long message: sendLong's, with its header beside the status
 	stTagMask    = 1<<conduits.TagBits - 1
 )
 

@@ -13,20 +13,20 @@ import (
 // longCopy is from how many bytes on a copy may take as long as an audit, in bad times.
 const longCopy = 1 << 20
 
-// SendLong copies data straight into dst's segment. It takes what goes to segments.
+// sendLong copies data straight into dst's segment, if it is to go there.
 //
 // Data of up to 16 bytes that travel beside the status, for the receiver to put, were
 // not faster: two ranks of a process that take turns with 8 bytes and read them need 494
 // to 516 ns in place of 466 to 467, medians of nine, far.
-func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) (conduits.Status, bool) {
+func (e *Endpoint) sendLong(dst int, c conduits.Class, tag conduits.Tag, words []uint32, to segment.NLA, data []byte) conduits.Status {
 	if e.closed.Load() {
-		return conduits.Dead, true // the memory may be gone, see Release
+		return conduits.Dead // the memory may be gone, see Release
 	}
 	n := uint64(len(data))
 	v := &e.views[dst-e.mailbox.first]
 	b, ok := v.Bytes(to, n, v.Write)
 	if !ok && n > 0 || n > mostDirect || to >= 1<<directShift {
-		return conduits.NoCredit, false
+		return conduits.Apart
 	}
 	r := e.ring(dst, c)
 	if len(words) > conduits.MaxWords {
@@ -41,7 +41,7 @@ func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 	}
 	t := r.tail
 	if t >= r.limit && !r.room() {
-		return e.fullFor(r, c), true
+		return e.fullFor(r, c)
 	}
 	r.tail = t + 1
 	if c == conduits.Request {
@@ -70,7 +70,7 @@ func (e *Endpoint) SendLong(dst int, c conduits.Class, tag conduits.Tag, words [
 	if atomic.LoadUint32(r.parked) != 0 {
 		e.wake(dst)
 	}
-	return conduits.Ready, true
+	return conduits.Ready
 }
 
 // ReservePut claims the cell and copies data straight into dst's segment.

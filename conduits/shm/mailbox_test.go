@@ -114,7 +114,7 @@ func (b *mailboxModel) send(src, dst int, c conduits.Class, words, payload int) 
 	if payload == 0 {
 		st = e.Send(dst, c, s.tag, s.words)
 	} else {
-		st = e.SendPayload(dst, c, s.tag, s.words, s.payload)
+		st = e.SendPayload(dst, c, s.tag, s.words, s.payload, 0)
 	}
 	if st != conduits.Ready {
 		l.queue = l.queue[:len(l.queue)-1]
@@ -123,12 +123,13 @@ func (b *mailboxModel) send(src, dst int, c conduits.Class, words, payload int) 
 	return st == conduits.Ready
 }
 
-// sendLong sends a long message by SendLong.
+// sendLong sends a long message by SendPayload.
 func (b *mailboxModel) sendLong(src, dst int, c conduits.Class, words, payload, off int) bool {
 	e, l, s := b.eps[src], b.lane(src, dst, c), b.draw(words, payload)
 	s.to, s.ready = segment.AttachBase+segment.NLA(off), true
 	l.queue = append(l.queue, s)
-	st, took := e.SendLong(dst, c, s.tag, s.words, s.to, s.payload)
+	st := e.SendPayload(dst, c, s.tag, s.words, s.payload, s.to)
+	took := st != conduits.Apart
 	inside := off >= 0 && off+payload <= mailboxSegment
 	switch {
 	case took != (inside || payload == 0):

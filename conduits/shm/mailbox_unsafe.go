@@ -8,6 +8,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/internal/conc"
+	"github.com/argon-go/argon/segment"
 )
 
 // mailbox is this rank's ends of all rings: what it sends by, and what arrives. The lock of
@@ -206,7 +207,10 @@ func (box *mailbox) payloadKind(words, payload int) uint64 {
 
 // SendPayload sends a medium message. The cell is written last and at a stretch,
 // as in Send.
-func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	if to != 0 {
+		return e.sendLong(dst, c, tag, words, to, payload)
+	}
 	r := e.ring(dst, c)
 	kind := e.payloadKind(len(words), len(payload))
 	if c == conduits.Request {

@@ -324,7 +324,7 @@ func (box *mailbox) drain(r *inRing, s uint64, max int) int {
 	}
 }
 
-// deliverLong is deliver for a message of SendLong.
+// deliverLong is deliver for a message of sendLong.
 func (box *mailbox) deliverLong(r *inRing, m *conduits.Message, p unsafe.Pointer, s uint64) bool {
 	words := s >> stWordsShift & stWordsMask
 	window, body := uint64(nearBytes-headBytes), unsafe.Add(p, 8+headBytes)

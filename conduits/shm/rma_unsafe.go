@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
@@ -182,14 +181,4 @@ func (e *Endpoint) beginNow(rank int, a segment.NLA, n uint64, need segment.Righ
 	}
 	x, err := e.begin(rank, a, n, need)
 	return x, err == nil
-}
-
-// Fence is a full fence of this processor.
-func (mem *memory) Fence() {
-	// A store-release before a load-acquire, which stay in order: on amd64 the store is
-	// an exchange. An addition would not do on arm64 without LSE, where a later load may
-	// come before its store.
-	var x atomic.Uint32
-	x.Store(1)
-	x.Load()
 }

@@ -240,7 +240,10 @@ func (e *Endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 }
 
 // SendPayload sends a medium message.
-func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+func (e *Endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	if to != 0 {
+		return conduits.Apart
+	}
 	e.checkLengths(len(words), len(payload))
 	if st := e.room(dst, c); st != conduits.Ready {
 		return st
@@ -596,9 +599,6 @@ func (e *Endpoint) Wake(rank int) {
 
 // Now is the rank's clock.
 func (e *Endpoint) Now() time.Duration { return duration(max(e.clock, e.j.now)) }
-
-// Fence does nothing: there is no direct access.
-func (e *Endpoint) Fence() {}
 
 // Err is the job's failure as far as this rank has heard of it.
 func (e *Endpoint) Err() error {

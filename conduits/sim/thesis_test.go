@@ -561,7 +561,7 @@ func TestText(t *testing.T) {
 var medium = transfer{name: "medium", messages: once, send: func(s *side, size int, _ uint64) error {
 	st := conduits.NoCredit
 	err := s.until(func() bool {
-		st = s.ep.SendPayload(1-s.rank, conduits.Request, 1, nil, s.src[:size])
+		st = s.ep.SendPayload(1-s.rank, conduits.Request, 1, nil, s.src[:size], 0)
 		return st != conduits.NoCredit
 	})
 	if err == nil && st == conduits.Dead {

@@ -179,7 +179,7 @@ func (p *porter) message(dst int, c conduits.Class) conduits.Status {
 	case 0:
 		st = p.e.Send(dst, c, x.tag, words)
 	case 1:
-		st = p.e.SendPayload(dst, c, x.tag, words, x.payload)
+		st = p.e.SendPayload(dst, c, x.tag, words, x.payload, 0)
 	case 2:
 		if s, st = p.e.Reserve(dst, c, x.words, 100); st == conduits.Ready {
 			fill(s, p.rnd.IntN(2) == 0)

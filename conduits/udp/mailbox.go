@@ -90,11 +90,14 @@ func (box *mailbox) room(dst int, c conduits.Class) conduits.Status {
 
 // Send sends a short message.
 func (box *mailbox) Send(dst int, c conduits.Class, tag conduits.Tag, words []uint32) conduits.Status {
-	return box.SendPayload(dst, c, tag, words, nil)
+	return box.SendPayload(dst, c, tag, words, nil, 0)
 }
 
 // SendPayload sends a medium message, or a short one.
-func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+func (box *mailbox) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	if to != 0 {
+		return conduits.Apart
+	}
 	box.checkLengths(len(words), len(payload))
 	box.d.mu.Lock()
 	if dst == box.d.life.rank {

@@ -75,9 +75,6 @@ func (e *Endpoint) postOwn(a *conduits.Access) (conduits.Event, error) {
 	return a.Wanted(), nil
 }
 
-// Fence does nothing: there is no direct access.
-func (e *Endpoint) Fence() {}
-
 // Wake makes rank's parked goroutines look again; ranks of a job in one process
 // are reached without a datagram.
 func (e *Endpoint) Wake(rank int) {

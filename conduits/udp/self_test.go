@@ -32,7 +32,7 @@ func TestSelf(t *testing.T) {
 	once := func() {
 		for c := range conduits.Class(conduits.NumClasses) {
 			want := got.n + 2
-			if e.Send(0, c, 1, words) != conduits.Ready || e.SendPayload(0, c, 1, words, payload) != conduits.Ready {
+			if e.Send(0, c, 1, words) != conduits.Ready || e.SendPayload(0, c, 1, words, payload, 0) != conduits.Ready {
 				t.Fatal("no credit")
 			}
 			for got.n < want {

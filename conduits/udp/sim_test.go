@@ -57,7 +57,7 @@ func TestCloseDelivers(t *testing.T) {
 			if i > 0 {
 				payload := make([]byte, 3000)
 				for range each {
-					if st := ep.SendPayload(0, conduits.Request, 1, nil, payload); st != conduits.Ready {
+					if st := ep.SendPayload(0, conduits.Request, 1, nil, payload, 0); st != conduits.Ready {
 						t.Errorf("status %d", st)
 					}
 				}

@@ -330,9 +330,6 @@ func (e *endpoint) Neighbourhoods() *conduits.Neighbourhoods {
 	return conduits.NeighbourhoodsOf(e.inner)
 }
 
-// Fence is that of the conduit below.
-func (e *endpoint) Fence() { e.inner.Fence() }
-
 // ATU is that of the conduit below.
 func (e *endpoint) ATU() (*segment.ATU, error) { return e.inner.ATU() }
 

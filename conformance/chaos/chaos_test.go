@@ -105,7 +105,7 @@ func (n *node) Receive(m *conduits.Message) {
 		if len(p) == 0 {
 			st = n.ep.Send(m.Src, conduits.Reply, m.Tag, words)
 		} else {
-			st = n.ep.SendPayload(m.Src, conduits.Reply, m.Tag, words, p)
+			st = n.ep.SendPayload(m.Src, conduits.Reply, m.Tag, words, p, 0)
 		}
 		switch st {
 		case conduits.Ready:
@@ -163,7 +163,7 @@ func (n *node) send(rng *rand.Rand, dst int, id uint32, at segment.NLA) error {
 		case 0:
 			st = n.ep.Send(dst, conduits.Request, tag, words)
 		case 1:
-			st = n.ep.SendPayload(dst, conduits.Request, tag, words, p)
+			st = n.ep.SendPayload(dst, conduits.Request, tag, words, p, 0)
 		case 4:
 			var s conduits.Slot
 			var ev conduits.Event

@@ -100,14 +100,30 @@ func (e *endpoint) Send(dst int, c conduits.Class, tag conduits.Tag, words []uin
 }
 
 // SendPayload sends a medium message.
-func (e *endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {
+func (e *endpoint) SendPayload(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	if to != 0 {
+		return e.sendApart(dst, c, tag, words, payload, to)
+	}
 	if st, no := e.denied(dst, c, len(words), len(payload)); no {
 		return st
 	}
 	if e.roll(e.cfg.Split, &e.did.split) {
 		return e.inParts(dst, c, tag, words, payload)
 	}
-	return e.inner.SendPayload(dst, c, tag, words, payload)
+	return e.inner.SendPayload(dst, c, tag, words, payload, 0)
+}
+
+// sendApart sends half of the long messages that may go by one call like that, by their
+// addresses and lengths. What is not sent here may be deferred by ReservePut.
+func (e *endpoint) sendApart(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte, to segment.NLA) conduits.Status {
+	put := conduits.Access{Verb: conduits.Put, Rank: dst, At: to, Mem: payload}
+	if (uint64(to)/8+uint64(len(payload)))%2 != 0 || !e.allowed(&put) {
+		return conduits.Apart
+	}
+	if st, no := e.denied(dst, c, len(words), 0); no {
+		return st
+	}
+	return e.inner.SendPayload(dst, c, tag, words, payload, to)
 }
 
 func (e *endpoint) inParts(dst int, c conduits.Class, tag conduits.Tag, words []uint32, payload []byte) conduits.Status {

@@ -84,7 +84,7 @@ func (p *Peer) becomesDead(dst int) {
 		case 0:
 			st = p.EP.Send(dst, conduits.Request, 1, nil)
 		case 1:
-			st = p.EP.SendPayload(dst, conduits.Request, 1, nil, payload)
+			st = p.EP.SendPayload(dst, conduits.Request, 1, nil, payload, 0)
 		case 2:
 			var s conduits.Slot
 			if s, st = p.EP.Reserve(dst, conduits.Request, 1, 100); st == conduits.Ready {
@@ -146,12 +146,12 @@ func checkFailureAmidTraffic(c *Case) {
 				if m.Class == conduits.Reply {
 					return
 				}
-				for p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b) == conduits.NoCredit {
+				for p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b, 0) == conduits.NoCredit {
 					if s.pollReplies() > 0 {
 						continue
 					}
 					t := p.EP.Arm(Waiting("credit for a reply"))
-					if p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b) != conduits.NoCredit || s.pollReplies() > 0 || p.EP.Err() != nil {
+					if p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b, 0) != conduits.NoCredit || s.pollReplies() > 0 || p.EP.Err() != nil {
 						p.EP.Disarm(t)
 						return // that a request has two replies does not matter here
 					}
@@ -165,7 +165,7 @@ func checkFailureAmidTraffic(c *Case) {
 				}
 				dst, st := p.RNG.IntN(n), conduits.NoCredit
 				err := conduits.Wait(p.EP, Waiting("credit"), func() bool {
-					st = p.EP.SendPayload(dst, conduits.Request, 1, nil, b)
+					st = p.EP.SendPayload(dst, conduits.Request, 1, nil, b, 0)
 					return st != conduits.NoCredit
 				})
 				if err == nil {
@@ -286,7 +286,7 @@ func checkClose(c *Case) {
 			closed("Atomic", err)
 			for what, send := range map[string]func() conduits.Status{
 				"Send":        func() conduits.Status { return p.EP.Send(dst, conduits.Request, 1, nil) },
-				"SendPayload": func() conduits.Status { return p.EP.SendPayload(dst, conduits.Request, 1, nil, b) },
+				"SendPayload": func() conduits.Status { return p.EP.SendPayload(dst, conduits.Request, 1, nil, b, 0) },
 				"Reserve": func() conduits.Status {
 					_, st := p.EP.Reserve(dst, conduits.Request, 1, 1)
 					return st

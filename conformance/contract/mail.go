@@ -246,7 +246,7 @@ func (m *mail) try(l parcel) conduits.Status {
 		st = m.EP.Send(l.dst, l.class, tagOf(l.seq), words)
 	case bySendPayload:
 		payload := Fill(make([]byte, s.payload), key, 0)
-		st = m.EP.SendPayload(l.dst, l.class, tagOf(l.seq), words, payload)
+		st = m.EP.SendPayload(l.dst, l.class, tagOf(l.seq), words, payload, 0)
 		Spoil(payload)
 	case byReserve:
 		var slot conduits.Slot
@@ -317,18 +317,18 @@ func (m *mail) cancel(l parcel, s shape) conduits.Status {
 }
 
 // tryPut sends l with its payload put. The source stays as it is until it is
-// said to be reusable, and no longer. A conduits.LongSender sends every other one in
-// one call, if it takes it. With cancel, the message is taken back.
+// said to be reusable, and no longer. Every other one is sent in
+// one call, if the endpoint can. With cancel, the message is taken back.
 func (m *mail) tryPut(l parcel, s shape, key uint64, words []uint32, cancel bool) conduits.Status {
 	data := Fill(make([]byte, s.payload), key, 0)
-	if ep, ok := m.EP.(conduits.LongSender); ok && !cancel && key&1 == 0 {
-		st, took := ep.SendLong(l.dst, l.class, tagOf(l.seq), words, m.x.to(l), data)
+	if !cancel && key&1 == 0 {
+		st := m.EP.SendPayload(l.dst, l.class, tagOf(l.seq), words, data, m.x.to(l))
 		switch {
-		case took:
+		case st != conduits.Apart:
 			Spoil(data)
 			return st
 		case Wrong(data, key, 0) >= 0:
-			m.Errorf("SendLong has changed its source")
+			m.Errorf("SendPayload has changed its source")
 		}
 	}
 	m.mu.Lock()

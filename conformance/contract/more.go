@@ -208,7 +208,7 @@ func checkWordsWhole(c *Case) {
 			w, n := words[:wholeWords(i)], Fill(b[:wholeBytes(i)], uint64(i), 0)
 			p.reserve(func() conduits.Status {
 				if len(n) > 0 {
-					return p.EP.SendPayload(1-p.Rank, conduits.Request, 1, w, n)
+					return p.EP.SendPayload(1-p.Rank, conduits.Request, 1, w, n, 0)
 				}
 				return p.EP.Send(1-p.Rank, conduits.Request, 1, w)
 			})

@@ -969,7 +969,7 @@ func checkFaultsAmidTraffic(c *Case) {
 				p.Fatalf("the refusal %q does not name rank %d", err, dst)
 			}
 			p.reserve(func() conduits.Status {
-				return p.EP.SendPayload((p.Rank+1)%n, conduits.Request, 1, nil, Fill(make([]byte, 100), uint64(p.Rank), 0))
+				return p.EP.SendPayload((p.Rank+1)%n, conduits.Request, 1, nil, Fill(make([]byte, 100), uint64(p.Rank), 0), 0)
 			})
 			for _, o := range ops {
 				r.await(o)

@@ -937,7 +937,7 @@ func checkFence(c *Case) {
 				}
 			}
 			*mine = 1
-			p.EP.Fence()
+			conduits.Fence()
 			saw[p.Rank][i] = *other
 		}
 		p.Meet()

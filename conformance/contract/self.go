@@ -76,7 +76,7 @@ func checkSelf(c *Case) {
 					case 0:
 						st = p.EP.Send(p.Rank, conduits.Request, 1, w)
 					case 1:
-						st = p.EP.SendPayload(p.Rank, conduits.Request, 1, w, b)
+						st = p.EP.SendPayload(p.Rank, conduits.Request, 1, w, b, 0)
 					case 2:
 						if slot, st = p.EP.Reserve(p.Rank, conduits.Request, words, bytes); st == conduits.Ready {
 							copy(slot.Words, w)

@@ -108,7 +108,7 @@ func checkWakeByMessage(c *Case) {
 					case 0:
 						st = p.EP.Send(1-p.Rank, conduits.Request, 1, []uint32{1})
 					case 1:
-						st = p.EP.SendPayload(1-p.Rank, conduits.Request, 1, nil, payload)
+						st = p.EP.SendPayload(1-p.Rank, conduits.Request, 1, nil, payload, 0)
 					case 2:
 						if slot, st = p.EP.Reserve(1-p.Rank, conduits.Request, 1, i%400); st == conduits.Ready {
 							p.pause(false)
@@ -199,7 +199,7 @@ func checkWakeByCredit(c *Case) {
 						if payload == 0 {
 							return p.EP.Send(0, conduits.Request, 1, nil) != conduits.NoCredit
 						}
-						return p.EP.SendPayload(0, conduits.Request, 1, nil, b) != conduits.NoCredit
+						return p.EP.SendPayload(0, conduits.Request, 1, nil, b, 0) != conduits.NoCredit
 					})
 				}
 			}
@@ -222,7 +222,7 @@ func checkWakeByReplyCredit(c *Case) {
 				return
 			}
 			for {
-				send := func() bool { return p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b) != conduits.NoCredit }
+				send := func() bool { return p.EP.SendPayload(m.Src, conduits.Reply, 1, nil, b, 0) != conduits.NoCredit }
 				if send() {
 					return
 				}

@@ -551,7 +551,7 @@ func (c *cargo) Complete(cookie uint64, ev conduits.Event, value uint64, err err
 // post sends a message when there is credit.
 func (c *cargo) post(dst int, tag conduits.Tag, word uint32, payload []byte) error {
 	for {
-		switch c.SendPayload(dst, conduits.Request, tag, []uint32{word}, payload) {
+		switch c.SendPayload(dst, conduits.Request, tag, []uint32{word}, payload, 0) {
 		case conduits.Ready:
 			return nil
 		case conduits.Dead:

@@ -25,7 +25,7 @@ var brief = map[string]string{
 	"conduits/shm/ask_unsafe.go":                    "placeFirst",
 	"conduits/shm/failure_unsafe.go":                "fail",
 	"conduits/shm/job_unsafe.go":                    "Release",
-	"conduits/shm/long_unsafe.go":                   "SendLong",
+	"conduits/shm/long_unsafe.go":                   "sendLong",
 	"conduits/shm/mailbox_unsafe.go":                "SendPayload",
 	"conduits/sim/endpoint.go":                      "Send SendPayload",
 	"conduits/sim/offload.go":                       "Multicast",
