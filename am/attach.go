@@ -44,7 +44,7 @@ func Attach(ep conduits.Endpoint, c Config) (*Endpoint, error) {
 	if c.Debug {
 		e.checks = checkAlways
 	}
-	if l, ok := ep.(conduits.Laned); ok && l.Lanes() > 1 {
+	if l, ok := conduits.As[conduits.Laned](ep); ok && l.Lanes() > 1 {
 		newLanes(e, l, c.Lane)
 	}
 	if err := e.fillTable(&c); err != nil {

@@ -8,10 +8,10 @@ import (
 )
 
 // MaxMulticast is the largest payload of Multicast in bytes, at most MaxMedium and the same
-// on all ranks. 0: the conduit has no conduits.Multicaster, and Multicast is not to be
+// on all ranks. 0: the conduit has no conduits.Card, and Multicast is not to be
 // called.
 func (e *Endpoint) MaxMulticast() int {
-	m, ok := conduits.MulticasterOf(e.ep)
+	m, ok := conduits.MulticastOf(e.ep)
 	if !ok {
 		return 0
 	}
@@ -25,7 +25,7 @@ func (e *Endpoint) Multicast(h HandlerID, payload []byte, args ...uint32) error 
 	if err := e.check(op, e.Rank(), h, Medium|Request, len(args), len(payload)); err != nil {
 		return err
 	}
-	m, ok := conduits.MulticasterOf(e.ep)
+	m, ok := conduits.MulticastOf(e.ep)
 	if most := e.MaxMulticast(); !ok || len(payload) > most {
 		return errs.BadArg("am: %s to handler %d (%s): payload of %d bytes, the most is %d (MaxMulticast)", op, h, e.HandlerName(h), len(payload), most)
 	}

@@ -73,7 +73,7 @@ const (
 	// Levels: counters as in Tree in each neighbourhood, whose first ranks exchange
 	// ceil(log2 H) rounds of messages if there are H, and release the others.
 	Levels
-	// Card: the conduit's cards and switches do it (conduits.BarrierUnit).
+	// Card: the conduit's cards and switches do it (conduits.Card).
 	Card
 	numAlgorithms
 )
@@ -183,7 +183,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 	if direct {
 		hoods = conduits.NewNeighbourhoods(ep.Size(), func(int) int { return 0 })
 	}
-	unit, offered := conduits.BarrierUnitOf(ep, conduits.BarrierOfJob+1)
+	unit, offered := conduits.BarriersOf(ep, conduits.BarrierOfJob+1)
 	switch {
 	case how >= numAlgorithms:
 		return errs.BadArg("barrier: no algorithm %d; the last is %d (Config.Force)", how, numAlgorithms-1)
@@ -205,7 +205,7 @@ func (b *Barrier) Bind(e *am.Endpoint) error {
 		return errs.NotSupported("barrier: %v needs direct access between all %d ranks, which conduit %s does not offer (Config.Force)", how, ep.Size(), ep.Conduit())
 	}
 	b.e, b.ep = e, ep
-	if _, virtual := ep.(conduits.Runner); !virtual {
+	if _, virtual := conduits.As[conduits.Runner](ep); !virtual {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		b.spins.Store(maxSpins)
 	}

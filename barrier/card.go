@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// card is the barrier of the conduit's card (conduits.BarrierUnit). What a rank brings is
+// card is the barrier of the conduit's card (conduits.Card). What a rank brings is
 // two words, low and high, of which the least and the greatest of all ranks come back:
 //
 //	               low     high
@@ -18,7 +18,7 @@ import (
 //
 // So ids are the same if high is low+1, and else low and high-1 are two that differ.
 type card struct {
-	unit conduits.BarrierUnit
+	unit conduits.Card
 	// base is the card's number of a phase less the Barrier's.
 	base atomic.Uint32
 }

@@ -1,11 +1,6 @@
 package conduits
 
-// The services of a card, and of the switches that join cards, for all ranks of a job at once
-// are two capabilities of an Endpoint: [BarrierUnit] and [Multicaster]. The layers ask for
-// them and have their own ways by messages otherwise. An Endpoint has them on all ranks of
-// a job or on none.
-
-// The registers of a BarrierUnit that argon's layers use. Others are for layers that are
+// The registers of a Card that argon's layers use. Others are for layers that are
 // not argon's.
 const (
 	// BarrierOfJob is package barrier's.
@@ -16,13 +11,17 @@ const (
 	BarrierRegisters
 )
 
-// BarrierUnit is implemented by endpoints whose card has barriers. A barrier is a register
-// of the card: it joins all ranks of the job, never some of them, and is in one phase at a
-// time. Those of different registers know nothing of each other.
+// Card is implemented by endpoints of a card, and of the switches that join cards, that do
+// something for all ranks of a job at once: barriers, and the replication of messages. The
+// layers have their own ways by messages otherwise. An Endpoint has each on all ranks of a job
+// or on none.
+//
+// A barrier is a register of the card: it joins all ranks of the job, never some of them, and is
+// in one phase at a time. Those of different registers know nothing of each other.
 //
 // The methods do not wait. The result of a phase is an event of the rank, as a message is:
 // it ends Park.
-type BarrierUnit interface {
+type Card interface {
 	// Barriers is how many registers there are, numbers 0 and up; 0 is no capability. The
 	// same on all ranks, and legal before Attach.
 	Barriers() int
@@ -41,10 +40,7 @@ type BarrierUnit interface {
 	// BarrierMissing lists the ranks, ascending, that have not come to the phase that this rank
 	// waits for; for reports, as it may look at all ranks. Nil if this rank waits for none.
 	BarrierMissing(reg int) []int
-}
 
-// Multicaster is implemented by endpoints whose switches replicate messages.
-type Multicaster interface {
 	// MaxMulticast is the largest payload of Multicast in bytes, at most Limits.MaxMedium;
 	// 0 is no capability. The same on all ranks, and legal before Attach.
 	MaxMulticast() int
@@ -56,14 +52,14 @@ type Multicaster interface {
 	Multicast(tag Tag, words []uint32, payload []byte) Status
 }
 
-// BarrierUnitOf is ep, if its card has at least so many barriers.
-func BarrierUnitOf(ep Endpoint, registers int) (u BarrierUnit, ok bool) {
-	u, ok = ep.(BarrierUnit)
-	return u, ok && u.Barriers() >= registers
+// BarriersOf is ep's card, if it has at least so many barriers.
+func BarriersOf(ep Endpoint, registers int) (c Card, ok bool) {
+	c, ok = As[Card](ep)
+	return c, ok && c.Barriers() >= registers
 }
 
-// MulticasterOf is ep, if its switches replicate messages.
-func MulticasterOf(ep Endpoint) (m Multicaster, ok bool) {
-	m, ok = ep.(Multicaster)
-	return m, ok && m.MaxMulticast() > 0
+// MulticastOf is ep's card, if its switches replicate messages.
+func MulticastOf(ep Endpoint) (c Card, ok bool) {
+	c, ok = As[Card](ep)
+	return c, ok && c.MaxMulticast() > 0
 }

@@ -18,7 +18,7 @@ type Neighbourly interface {
 
 // NeighbourhoodsOf is what ep says if it is Neighbourly, and nil if it does not know.
 func NeighbourhoodsOf(ep Endpoint) *Neighbourhoods {
-	if n, ok := ep.(Neighbourly); ok {
+	if n, ok := As[Neighbourly](ep); ok {
 		return n.Neighbourhoods()
 	}
 	return nil

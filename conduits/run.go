@@ -19,6 +19,9 @@ type Runner interface {
 	// GoRank calls f as a further goroutine of this endpoint's rank and returns
 	// at once. Legal inside rank and f of RunRanks and GoRank.
 	GoRank(f func())
+	// Interrupt is Fail for any goroutine, where Fail is for what Run and Go started. It may
+	// take effect later, and takes none if the job ends before.
+	Interrupt(err error)
 }
 
 // Run calls rank(i) for each of eps at the same time and returns when all calls
@@ -31,7 +34,7 @@ func Run(eps []Endpoint, rank func(i int)) {
 	j := &live.Job{Waiting: func() string { return describe(eps) }}
 	live.Add(j)
 	defer live.Remove(j)
-	if r, ok := eps[0].(Runner); ok {
+	if r, ok := As[Runner](eps[0]); ok {
 		r.RunRanks(eps, rank)
 		return
 	}
@@ -74,26 +77,18 @@ func describe(eps []Endpoint) string {
 // that blocked in Go's own ways would block all others: f sets a flag and calls
 // ep.Wake(ep.Rank()) at its end.
 func Go(ep Endpoint, f func()) {
-	if r, ok := ep.(Runner); ok {
+	if r, ok := As[Runner](ep); ok {
 		r.GoRank(f)
 		return
 	}
 	go f()
 }
 
-// Interrupter is implemented by endpoints whose Fail, as that of a simulator, only
-// what Run and Go started may call.
-type Interrupter interface {
-	// Interrupt is Fail for any goroutine. It may take effect later, and takes none if
-	// the job ends before.
-	Interrupt(err error)
-}
-
 // Interrupt declares ep's rank failed because of err, as [Endpoint].Fail does, from
 // a goroutine that need not be of a rank. ep must not be closed meanwhile, or before.
 func Interrupt(ep Endpoint, err error) {
-	if i, ok := ep.(Interrupter); ok {
-		i.Interrupt(err)
+	if r, ok := As[Runner](ep); ok {
+		r.Interrupt(err)
 		return
 	}
 	ep.Fail(err)

@@ -67,7 +67,7 @@ func execute(open contract.Open, p Program, pt contract.Patience) string {
 		}
 	}
 	j.watch.Job(j.eps)
-	if _, ok := raw[0].(conduits.Runner); ok {
+	if _, ok := conduits.As[conduits.Runner](raw[0]); ok {
 		conduits.Run(raw, j.rank)
 	} else if stuck := j.watch.Guard(pt, func(text string) { j.blame("%s", text) }, func() { conduits.Run(raw, j.rank) }); stuck != "" {
 		j.mu.Lock()

@@ -45,7 +45,7 @@ func (f Future[R]) WaitContext(ctx context.Context) (r R, err error) {
 	if err := f.taken(); err != nil {
 		return r, err
 	}
-	if _, simulated := f.n.ep.(conduits.Runner); !simulated {
+	if _, simulated := conduits.As[conduits.Runner](f.n.ep); !simulated {
 		stop := context.AfterFunc(ctx, func() { f.n.ep.Wake(f.n.rank) })
 		defer stop()
 	}

@@ -149,7 +149,7 @@ func (n *Node) each() iter.Seq[*Node] {
 // enough says that the job has as many lanes as the program wants, where a launcher decides.
 func (n *Node) enough() error {
 	want := n.run.cfg.Lanes
-	if l, ok := n.ep.(conduits.Laned); ok && l.Lanes() < want {
+	if l, ok := conduits.As[conduits.Laned](n.ep); ok && l.Lanes() < want {
 		return errs.Misstarted(errs.BadArg("gas: Config.Lanes is %d, and the job was started with %d (gasrun -lanes, ARGON_LANES)", want, l.Lanes()))
 	}
 	if n.size > maxRanks {

@@ -278,7 +278,7 @@ func (n *Node) layers(cfg *Config) (*am.Config, error) {
 	if err := n.pins(cfg); err != nil {
 		return nil, err
 	}
-	_, virtual := n.ep.(conduits.Runner) // which names the ranks of a deadlock itself
+	_, virtual := conduits.As[conduits.Runner](n.ep) // which names the ranks of a deadlock itself
 	var barriers barrier.Config
 	if !virtual {
 		barriers.Waits = func(phase uint32) error { return n.all.coll.AtBarrier(phase) }

@@ -115,7 +115,7 @@ func diagnosis(ep conduits.Endpoint, rank Rank) string {
 	// A wait looks around before it parks, and after each wake-up: a rank that waits is
 	// caught parked if it is looked at for a while.
 	again := func(i int) bool { return i < simLooks }
-	if _, simulated := ep.(conduits.Runner); !simulated {
+	if _, simulated := conduits.As[conduits.Runner](ep); !simulated {
 		start, used := ep.Now(), sys.ProcessorTime()
 		again = func(int) bool {
 			took := ep.Now() - start
@@ -146,7 +146,7 @@ func diagnosis(ep conduits.Endpoint, rank Rank) string {
 	ep.Stats(&s)
 	line += fmt.Sprintf("; requests sent %d, received %d; replies sent %d, received %d; out of credit %d times; slept %d times",
 		s.Sent[conduits.Request], s.Received[conduits.Request], s.Sent[conduits.Reply], s.Received[conduits.Reply], s.NoCredit, s.Parks)
-	if d, ok := ep.(conduits.Diagnoser); ok {
+	if d, ok := conduits.As[conduits.Diagnoser](ep); ok {
 		if more := d.Diagnosis(); more != "" {
 			line += "; " + more
 		}

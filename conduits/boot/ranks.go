@@ -70,14 +70,14 @@ func (r *run) interrupt(err error) {
 			there = ep
 		}
 		// Only its own goroutines may ask a simulated rank, see fail.
-		if _, simulated := ep.(conduits.Interrupter); !simulated && ep.Err() != nil {
+		if _, simulated := conduits.As[conduits.Runner](ep); !simulated && ep.Err() != nil {
 			return
 		}
 	}
 	if there == nil || r.first != nil {
 		return
 	}
-	if _, simulated := there.(conduits.Interrupter); simulated {
+	if _, simulated := conduits.As[conduits.Runner](there); simulated {
 		r.asked = err
 	} else {
 		r.ended = err

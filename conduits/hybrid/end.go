@@ -76,7 +76,7 @@ func (e *Endpoint) Err() error {
 
 // Diagnosis is that of the conduit between hosts.
 func (e *Endpoint) Diagnosis() string {
-	if d, ok := e.far.(conduits.Diagnoser); ok {
+	if d, ok := conduits.As[conduits.Diagnoser](e.far); ok {
 		return d.Diagnosis()
 	}
 	return ""

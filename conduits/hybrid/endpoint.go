@@ -64,14 +64,7 @@ type Endpoint struct {
 	closed         atomic.Bool
 }
 
-var (
-	_ conduits.Endpoint    = (*Endpoint)(nil)
-	_ conduits.Deliverer   = (*Endpoint)(nil)
-	_ conduits.Neighbourly = (*Endpoint)(nil)
-	_ conduits.AtOnce      = (*Endpoint)(nil)
-	_ conduits.ManyAtOnce  = (*Endpoint)(nil)
-	_ conduits.Diagnoser   = (*Endpoint)(nil)
-)
+var _ conduits.Wrapping = (*Endpoint)(nil)
 
 var errClosed = errs.Closed("hybrid: the endpoint is closed")
 
@@ -133,6 +126,16 @@ func (e *Endpoint) Limits() conduits.Limits { return e.limits }
 
 // Neighbourhoods are the ranks of each host.
 func (e *Endpoint) Neighbourhoods() *conduits.Neighbourhoods { return e.neighbourhoods }
+
+// Abilities are those that both conduits have together. Lanes, and what a card does for all
+// ranks, end at the host.
+func (e *Endpoint) Abilities() conduits.Abilities {
+	var g conduits.Diagnoser
+	if _, ok := conduits.As[conduits.Diagnoser](e.far); ok {
+		g = e
+	}
+	return conduits.Offer(nil, e, g, e, nil, nil)
+}
 
 // Authentication is that of the conduit between hosts.
 func (e *Endpoint) Authentication() string {

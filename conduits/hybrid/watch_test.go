@@ -375,7 +375,7 @@ func TestReplacedTicket(t *testing.T) {
 // TestDiagnosis: what the conduit between hosts has to say is said.
 func TestDiagnosis(t *testing.T) {
 	eps := three(t, plain)
-	d, ok := eps[0].(conduits.Diagnoser)
+	d, ok := conduits.As[conduits.Diagnoser](eps[0])
 	if !ok {
 		t.Fatal("no diagnosis")
 	}

@@ -62,7 +62,8 @@ func lanedJob(t *testing.T, n, lanes int, replies bool) (eps [][]*Endpoint, sink
 	eps = make([][]*Endpoint, n)
 	for r, ep := range open {
 		for i := range lanes {
-			l, err := ep.(conduits.Laned).Lane(i)
+			laned, _ := conduits.As[conduits.Laned](ep)
+			l, err := laned.Lane(i)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,7 +33,7 @@ type Config struct {
 	MaxMedium int
 
 	// Offload has cards and switches do barriers and multicasts of all ranks: endpoints are
-	// a conduits.BarrierUnit and a conduits.Multicaster then. Without it layers do both by
+	// a conduits.Card then. Without it layers do both by
 	// messages.
 	Offload bool
 

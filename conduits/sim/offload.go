@@ -11,10 +11,7 @@ import (
 // multicast port", conclusion of Nüssle 2008). Each step is a message, which jitter
 // and partitions delay; the root of the tree is on rank 0's side of a partition.
 
-var (
-	_ conduits.BarrierUnit = (*Endpoint)(nil)
-	_ conduits.Multicaster = (*Endpoint)(nil)
-)
+var _ conduits.Card = (*Endpoint)(nil)
 
 // castCredits is how many multicasts of a rank may be under way.
 const castCredits = 8

@@ -47,7 +47,7 @@ func opened[T any](inner func(int, conduits.Config) ([]T, error), n int, c condu
 
 // fit says why chaos cannot be on top of ep.
 func fit(ep conduits.Endpoint) error {
-	if _, ok := ep.(conduits.Deliverer); !ok {
+	if _, ok := conduits.As[conduits.Deliverer](ep); !ok {
 		return errs.NotSupported("chaos: endpoints of conduit %s are no conduits.Deliverer", ep.Conduit())
 	}
 	return nil
@@ -73,9 +73,10 @@ func WrapOne(ep conduits.Endpoint, cfg Config) conduits.Endpoint {
 		panic(err)
 	}
 	cfg.EnsureDefaults()
+	lend, _ := conduits.As[conduits.Deliverer](ep)
 	e := &endpoint{
 		inner: ep,
-		lend:  ep.(conduits.Deliverer),
+		lend:  lend,
 		cfg:   cfg,
 		rank:  ep.Rank(),
 		rng:   rand.New(rand.NewPCG(cfg.Seed, uint64(ep.Rank()))),
@@ -87,10 +88,7 @@ func WrapOne(ep conduits.Endpoint, cfg Config) conduits.Endpoint {
 			e.killAt = k.After
 		}
 	}
-	if r, ok := ep.(conduits.Runner); ok {
-		e.turns = true
-		return &runner{e, r}
-	}
+	e.offer()
 	return e
 }
 
@@ -105,7 +103,13 @@ type endpoint struct {
 	handing  func() // hand, made a value once
 	first    int    // Views, once attached
 	views    []segment.View
-	turns    bool // ranks, and their goroutines, take turns: see runner
+	turns    bool // ranks, and their goroutines, take turns
+
+	// What the conduit below can do besides, nil if it cannot.
+	abilities conduits.Abilities
+	diagnoser conduits.Diagnoser
+	runner    conduits.Runner
+	card      conduits.Card
 
 	did      counters
 	killAt   uint64 // operation, 0 for none
@@ -162,34 +166,51 @@ type announcement struct {
 	n    int // goroutines of this ticket slot
 }
 
-// wrapper finds the endpoint in either of its forms.
-type wrapper interface{ wrapped() *endpoint }
-
-func (e *endpoint) wrapped() *endpoint { return e }
-
-// runner is an endpoint on a conduit that runs its ranks itself.
-type runner struct {
-	*endpoint
-	below conduits.Runner
+// offer finds out what the conduit below can do besides, which this one can then, too, but
+// for lanes: each would need messages that wait of its own.
+func (e *endpoint) offer() {
+	var g conduits.Diagnoser
+	var n conduits.Neighbourly
+	var r conduits.Runner
+	var c conduits.Card
+	if e.diagnoser, _ = conduits.As[conduits.Diagnoser](e.inner); e.diagnoser != nil {
+		g = e
+	}
+	if _, ok := conduits.As[conduits.Neighbourly](e.inner); ok {
+		n = e
+	}
+	if e.runner, e.turns = conduits.As[conduits.Runner](e.inner); e.turns {
+		r = e
+	}
+	if e.card, _ = conduits.As[conduits.Card](e.inner); e.card != nil {
+		c = e
+	}
+	e.abilities = conduits.Offer(nil, e, g, n, r, c)
 }
 
+// Abilities are those of the conduit below, through this one.
+func (e *endpoint) Abilities() conduits.Abilities { return e.abilities }
+
+// Diagnosis is that of the conduit below.
+func (e *endpoint) Diagnosis() string { return e.diagnoser.Diagnosis() }
+
 // RunRanks hands the endpoints below to the conduit below.
-func (r *runner) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
+func (e *endpoint) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	below := make([]conduits.Endpoint, len(eps))
 	for i, ep := range eps {
 		below[i] = ep
-		if w, ok := ep.(wrapper); ok {
-			below[i] = w.wrapped().inner
+		if e, ok := ep.(*endpoint); ok {
+			below[i] = e.inner
 		}
 	}
-	r.below.RunRanks(below, rank)
+	e.runner.RunRanks(below, rank)
 }
 
 // GoRank is the conduit's below.
-func (r *runner) GoRank(f func()) { r.below.GoRank(f) }
+func (e *endpoint) GoRank(f func()) { e.runner.GoRank(f) }
 
 // Interrupt is the conduit's below.
-func (r *runner) Interrupt(err error) { conduits.Interrupt(r.inner, err) }
+func (e *endpoint) Interrupt(err error) { e.runner.Interrupt(err) }
 
 // chance decides with probability p. mu is held.
 func (e *endpoint) chance(p float64) bool { return p > 0 && e.rng.Float64() < p }

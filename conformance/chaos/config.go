@@ -156,9 +156,9 @@ func (c *counters) counts() Counts {
 // Done says what was done to ep so far; ok is false if ep is none of this
 // package's.
 func Done(ep conduits.Endpoint) (c Counts, ok bool) {
-	w, ok := ep.(wrapper)
+	e, ok := ep.(*endpoint)
 	if !ok {
 		return c, false
 	}
-	return w.wrapped().did.counts(), true
+	return e.did.counts(), true
 }

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"testing"
 
+	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
 	"github.com/argon-go/argon/conduits/sim"
 	"github.com/argon-go/argon/conformance"
@@ -37,4 +38,20 @@ func TestConformanceSimulated(t *testing.T) {
 		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
 	}
 	conformance.Run(t, chaos.Local(sim.Local, chaos.Config{}))
+}
+
+// TestConformanceCard is chaos over a simulated network whose cards and switches do barriers
+// and multicasts.
+func TestConformanceCard(t *testing.T) {
+	if conc.Race {
+		t.Skip("simulated ranks run one at a time: the race detector has nothing to see, and takes a minute for it")
+	}
+	open := func(n int, c conduits.Config) ([]conduits.Endpoint, error) {
+		j, err := sim.New(n, sim.Config{Seed: c.Seed, MaxSegment: c.MaxSegment, Credits: c.Credits, MaxMedium: c.MaxMedium, Offload: true})
+		if err != nil {
+			return nil, err
+		}
+		return j.Endpoints(), nil
+	}
+	conformance.RunGroups(t, chaos.Local(open, chaos.Config{}), "card")
 }

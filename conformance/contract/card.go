@@ -8,7 +8,7 @@ import (
 	"github.com/argon-go/argon/conduits"
 )
 
-// CardChecks are of conduits.BarrierUnit and conduits.Multicaster, where there are such.
+// CardChecks are of conduits.Card, where there are such.
 var CardChecks = []Check{
 	{Name: "card barrier", Seeded: true, Run: checkCardBarrier, skip: noBarrier},
 	{Name: "card barrier alone", Seeded: true, Run: checkCardBarrierLeft, skip: noBarrier},
@@ -28,8 +28,8 @@ func noBarrier(o *Offer) string {
 }
 
 // gates are the barriers of p.
-func (p *Peer) gates() conduits.BarrierUnit {
-	u, ok := conduits.BarrierUnitOf(p.EP, conduits.BarrierRegisters)
+func (p *Peer) gates() conduits.Card {
+	u, ok := conduits.BarriersOf(p.EP, conduits.BarrierRegisters)
 	if !ok {
 		p.Fatalf("rank %d has no barriers, or fewer than %d", p.Rank, conduits.BarrierRegisters)
 	}
@@ -152,7 +152,7 @@ func checkMulticast(c *Case) {
 					words[i] = r.Uint32()
 				}
 				words[0] = k
-				m, _ := conduits.MulticasterOf(p.EP)
+				m, _ := conduits.MulticastOf(p.EP)
 				payload = make([]byte, []int{0, 1, 7, 512, m.MaxMulticast()}[r.IntN(5)])
 				for i := range payload {
 					payload[i] = byte(r.Uint32())
@@ -173,7 +173,7 @@ func checkMulticast(c *Case) {
 				clear(m.Payload)
 			}}
 			p.attach(0, s)
-			m, ok := conduits.MulticasterOf(p.EP)
+			m, ok := conduits.MulticastOf(p.EP)
 			if !ok || m.MaxMulticast() > p.EP.Limits().MaxMedium {
 				p.Fatalf("rank %d has no multicasts, or larger ones than messages", p.Rank)
 			}

@@ -189,7 +189,7 @@ func (p *Peer) linger() {
 // steps of one rank meet those of another in every order. With poll, it may run
 // handlers: a simulator switches ranks only then.
 func (p *Peer) pause(poll bool) {
-	if _, ok := p.EP.(conduits.Runner); ok {
+	if _, ok := conduits.As[conduits.Runner](p.EP); ok {
 		if poll {
 			for range p.RNG.IntN(3) {
 				p.EP.Poll()
@@ -217,7 +217,7 @@ var pauses atomic.Uint64
 // yield waits for cond where nothing of the endpoint may be used, as before
 // Attach. A simulator, whose ranks do not run by themselves, is not waited for.
 func (p *Peer) yield(cond func() bool) {
-	if _, ok := p.EP.(conduits.Runner); ok {
+	if _, ok := conduits.As[conduits.Runner](p.EP); ok {
 		return
 	}
 	for !cond() && !p.C.Failed() {

@@ -27,7 +27,7 @@ type Offer struct {
 	Direct  bool            // a rank reaches the segment of another by load and store
 	Runner  bool            // the conduit runs its ranks itself, one at a time
 	auth    string
-	// Whether there are a conduits.BarrierUnit and a conduits.Multicaster.
+	// Whether there are a conduits.Card.
 	barriers, multicast bool
 	// Completions that operations on a peer report by their return value.
 	put, get, atomic, long conduits.Event
@@ -44,9 +44,9 @@ func probe(t *testing.T, open Open, end time.Time) *Offer {
 	if d, ok := eps[0].(Describer); ok {
 		o.auth = d.Authentication()
 	}
-	_, o.Runner = eps[0].(conduits.Runner)
-	_, o.barriers = conduits.BarrierUnitOf(eps[0], 1)
-	_, o.multicast = conduits.MulticasterOf(eps[0])
+	_, o.Runner = conduits.As[conduits.Runner](eps[0])
+	_, o.barriers = conduits.BarriersOf(eps[0], 1)
+	_, o.multicast = conduits.MulticastOf(eps[0])
 	for _, ep := range eps { // only looked at; what follows is another job
 		if err := ep.Close(); err != nil {
 			t.Fatalf("conformance: close before attach: %v", err)

@@ -11,7 +11,7 @@ import (
 // has heard of all ranks when it has the result.
 type card struct {
 	c     *Endpoint
-	unit  conduits.BarrierUnit
+	unit  conduits.Card
 	piece int    // the most that one multicast carries
 	phase uint64 // of the barrier, which this rank has come to last
 	waits bool   // for that, or what the root sends; guarded by Endpoint.mu
@@ -23,7 +23,7 @@ const cardRanks = 3
 
 // useCard has c use the card, if there is one.
 func (c *Endpoint) useCard() {
-	unit, ok := conduits.BarrierUnitOf(c.e.Conduit(), conduits.BarrierOfCollectives+1)
+	unit, ok := conduits.BarriersOf(c.e.Conduit(), conduits.BarrierOfCollectives+1)
 	if piece := c.e.MaxMulticast(); ok && piece > 0 && c.size >= cardRanks {
 		c.card = &card{c: c, unit: unit, piece: piece}
 	}

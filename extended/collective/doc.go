@@ -73,7 +73,7 @@
 // to the call of the one before, and compares what they were called for.
 //
 // Where the conduit's cards have a barrier and its switches replicate messages
-// (conduits.BarrierUnit, conduits.Multicaster), broadcasts to all ranks of the job of three and more use
+// (conduits.Card), broadcasts to all ranks of the job of three and more use
 // them: ranks say by the barrier that they are ready, and the root sends once.
 //
 // The receiver begins: it says what it is ready for and

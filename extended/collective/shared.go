@@ -74,7 +74,7 @@ func (c *Endpoint) useShared() {
 		}
 	}
 	s := &shared{c: c, ep: ep}
-	if _, virtual := ep.(conduits.Runner); !virtual {
+	if _, virtual := conduits.As[conduits.Runner](ep); !virtual {
 		// Where the conduit runs the ranks, no other runs while this one watches.
 		s.spins = maxSpins
 	}

@@ -69,9 +69,10 @@ var sent = regexp.MustCompile(`(\d+) sent \d+ taken`)
 // what has arrived: the watch of a rank asks for some, as time decides.
 func frames(t *testing.T, e conduits.Endpoint) (n int) {
 	t.Helper()
-	l := sent.FindAllStringSubmatch(e.(conduits.Diagnoser).Diagnosis(), -1)
+	d, _ := conduits.As[conduits.Diagnoser](e)
+	l := sent.FindAllStringSubmatch(d.Diagnosis(), -1)
 	if l == nil {
-		t.Fatalf("no frames in %q", e.(conduits.Diagnoser).Diagnosis())
+		t.Fatalf("no frames in %q", d.Diagnosis())
 	}
 	for _, m := range l {
 		k, _ := strconv.Atoi(m[1])
