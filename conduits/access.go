@@ -178,7 +178,7 @@ type verbs interface {
 // PostBy is Post by the methods of ep for each verb.
 func PostBy(ep verbs, a *Access) (ev Event, err error) {
 	if a.Now {
-		return postNow(ep, a), nil
+		return 0, nil
 	}
 	switch a.Verb {
 	case Put:
@@ -192,40 +192,4 @@ func PostBy(ep verbs, a *Access) (ev Event, err error) {
 		return ev & RemoteDone, err
 	}
 	return 0, checkWord("conduits", a)
-}
-
-func postNow(ep verbs, a *Access) Event {
-	const done = SourceDone | RemoteDone
-	if m, ok := ep.(ManyAtOnce); ok && a.Pieces != nil {
-		n := 0
-		if a.Verb == Put {
-			n = m.PutManyAtOnce(a.Rank, a.Pieces)
-		} else {
-			n = m.GetManyAtOnce(a.Rank, a.Pieces)
-		}
-		if a.Value = uint64(n); n > 0 {
-			return done
-		}
-		return 0
-	}
-	x, ok := ep.(AtOnce)
-	if !ok || a.Pieces != nil {
-		return 0
-	}
-	switch a.Verb {
-	case Put:
-		ok = x.PutAtOnce(a.Rank, a.At, a.Mem)
-	case Get:
-		ok = x.GetAtOnce(a.Mem, a.Rank, a.At)
-	case PutWord:
-		ok = x.PutWordAtOnce(a.Rank, a.At, a.A, int(a.Size))
-	case GetWord:
-		a.Value, ok = x.GetWordAtOnce(a.Rank, a.At, int(a.Size))
-	default:
-		a.Value, ok = x.AtomicAtOnce(a.Rank, a.At, a.Op, a.Type, a.A, a.B)
-	}
-	if ok {
-		return done
-	}
-	return 0
 }

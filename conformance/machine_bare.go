@@ -10,8 +10,8 @@ import (
 	"github.com/argon-go/argon/am"
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance/contract"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/extended"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 

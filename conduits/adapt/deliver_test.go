@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/errs"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -18,11 +18,11 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/gas"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
 	"github.com/argon-go/argon/internal/rendezvous"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testprog"
 	"github.com/argon-go/argon/segment"
 )

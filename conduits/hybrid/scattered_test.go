@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/internal/testkit/post"
 )
 
 // scattered are jobs by the hosts of their ranks, whose numbers are not consecutive on

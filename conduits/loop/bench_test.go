@@ -5,7 +5,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/loop"
-	"github.com/argon-go/argon/internal/testkit/post"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/segment"
 )
 

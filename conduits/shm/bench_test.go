@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/testkit/post"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/segment"
 )
 

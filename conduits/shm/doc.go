@@ -104,7 +104,7 @@
 //     13 ns more than a put to the segment, which takes 7 (BenchmarkPut);
 //   - memory private to the owner is reached by process_vm_readv(2) and
 //     process_vm_writev(2), where a trial shows that they are permitted; up to 1024
-//     pieces by one call (conduits.ManyAtOnce);
+//     pieces by one call (conduits.Access.Pieces);
 //   - otherwise the owner is asked, and answers when it polls, in handlers, too, and
 //     is woken for it. So are atomics, PutWord and aligned puts and gets of 8 bytes
 //     on private memory, which the system calls could tear. Such operations complete

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/testkit/post"
+	"github.com/argon-go/argon/conformance/post"
 )
 
 // awaitArmed returns when n goroutines of e have announced that they sleep.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/launch"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )

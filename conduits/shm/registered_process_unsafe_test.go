@@ -16,7 +16,7 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/shm"
-	"github.com/argon-go/argon/internal/testkit/post"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/testkit/testjob"
 	"github.com/argon-go/argon/segment"
 )

@@ -14,9 +14,9 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp/engine"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/job/jobkey"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 

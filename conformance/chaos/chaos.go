@@ -109,7 +109,6 @@ type endpoint struct {
 	abilities conduits.Abilities
 	diagnoser conduits.Diagnoser
 	runner    conduits.Runner
-	card      conduits.Card
 
 	did      counters
 	killAt   uint64 // operation, 0 for none
@@ -182,8 +181,8 @@ func (e *endpoint) offer() {
 	if e.runner, e.turns = conduits.As[conduits.Runner](e.inner); e.turns {
 		r = e
 	}
-	if e.card, _ = conduits.As[conduits.Card](e.inner); e.card != nil {
-		c = e
+	if k, ok := conduits.As[conduits.Card](e.inner); ok {
+		c = card{k, e}
 	}
 	e.abilities = conduits.Offer(nil, e, g, n, r, c)
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/testkit/post"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/sys"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/argon-go/argon/conduits"
-	"github.com/argon-go/argon/internal/testkit/post"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/segment"
 )
 

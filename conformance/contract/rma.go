@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/argon-go/argon/conduits"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/conc"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/segment"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conduits/udp"
 	"github.com/argon-go/argon/conduits/udp/seal"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/job/jobkey"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )

@@ -23,9 +23,9 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	_ "github.com/argon-go/argon/conduits/ofi"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/job/jobenv"
 	"github.com/argon-go/argon/internal/lab/netns"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )

@@ -14,9 +14,9 @@ import (
 
 	"github.com/argon-go/argon/conduits"
 	"github.com/argon-go/argon/conformance"
+	"github.com/argon-go/argon/conformance/post"
 	"github.com/argon-go/argon/internal/conc"
 	"github.com/argon-go/argon/internal/lab/faultproxy"
-	"github.com/argon-go/argon/internal/testkit/post"
 	"github.com/argon-go/argon/internal/testkit/testmain"
 	"github.com/argon-go/argon/segment"
 )
