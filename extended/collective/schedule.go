@@ -48,8 +48,9 @@ func (add adder) transfer(do, dir, i, rank int, buf []byte) {
 func (add adder) post(dir, i, rank int, buf []byte) { add.transfer(stagePost, dir, i, rank, buf) }
 func (add adder) await(dir, i, rank int)            { add.transfer(stageAwait, dir, i, rank, nil) }
 func (add adder) send(dir, i, rank int, buf []byte) { add.transfer(stageSend, dir, i, rank, buf) }
-func (add adder) combine(acc, in []byte)            { add(stage{do: stageCombine, buf: acc, from: in}) }
-func (add adder) copy(to, from []byte)              { add(stage{do: stageCopy, buf: to, from: from}) }
+func (add adder) combine(acc, in []byte) { add(stage{do: stageCombine, buf: acc, from: in}) }
+
+func (add adder) copy(to, from []byte) { add(stage{do: stageCopy, buf: to, from: from}) }
 
 // call is what must be the same on all ranks.
 func (a *Call) call() call {
