@@ -340,7 +340,7 @@ func TestNewArray(t *testing.T) {
 				if err != nil || v[0] != int32(i) || v[2] != int32(a.Owner(i)) {
 					return fmt.Errorf("%v: element %d is %v, %v", a, i, v, err)
 				}
-				if s := a.Shared(i); s.Ptr() != a.At(i) {
+				if s := a.Shared(i); Must(MakePtr[[3]int32](s.Thread, s.Addr)) != a.At(i) {
 					return fmt.Errorf("%v: element %d is at %v as pointer-to-shared, %v", a, i, s, a.At(i))
 				}
 			}

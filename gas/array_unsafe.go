@@ -12,6 +12,10 @@ import (
 	"github.com/argon-go/argon/segment"
 )
 
+// Layout is how a UPC shared array lies on the ranks: what the type "shared
+// [Block] T" and the constant THREADS say in UPC 1.3.
+type Layout = segment.Layout
+
 // Block sizes with a meaning.
 const (
 	// Blocked gives every rank one run of elements, as equal as possible
@@ -117,10 +121,10 @@ func errNil(op string) error {
 	return errs.BadArg("%s: nil Ptr: the zero one (no index outside an array was given to Array.At)", op)
 }
 
-// Shared is the UPC pointer-to-shared to element i, which may be Len() or
-// beyond: the result may then be used for arithmetic only.
-func (a Array[T]) Shared(i int) SharedPtr[T] {
-	return SharedPtr[T]{Addr: a.base}.Add(a.layout, i)
+// Shared is the UPC pointer-to-shared to element i, which may be Len() or beyond: the result may
+// then be used for arithmetic only. MakePtr of its Thread and Addr is the Ptr to the element.
+func (a Array[T]) Shared(i int) segment.Shared {
+	return segment.Shared{Addr: a.base}.Add(a.layout, i, sizeOf[T]())
 }
 
 // Owner is the rank that has element i, or -1 if i is not in 0..Len()-1.

@@ -162,9 +162,8 @@ func TestStrayRanks(t *testing.T) {
 			-1, -2, 3, maxRanks - 1, maxRanks, 1<<24 - 1, 1 << 24, 1<<24 + 1, 1 << 31, -1 << 31, 1 << 32, 1 << 40, 1<<40 + 1, 1 << 62,
 			math.MaxInt, math.MinInt,
 		} {
-			shared := SharedPtr[uint64]{Thread: rank, Addr: p.NLA()}
 			for name, q := range map[string]Ptr[uint64]{
-				"On": p.On(rank), "SharedPtr": shared.Ptr(), "On and Add": p.Add(-1).On(rank).Add(1), "SharedPtrOf": SharedPtrOf(p.On(rank)).Ptr(),
+				"On": p.On(rank), "On and Add": p.Add(-1).On(rank).Add(1),
 				"words": PtrFromWords[uint64](p.On(rank).Words()), "Field": Field(p.On(rank), func(v *uint64) *uint64 { return v }),
 			} {
 				if q.Rank() != rank || q.On(1) != p.On(1) || !strings.HasPrefix(q.String(), fmt.Sprint(rank, "+")) {

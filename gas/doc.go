@@ -33,7 +33,7 @@
 // same offset, so p.On(rank) is rank's counterpart of p. [Alloc] takes memory
 // from the calling rank's segment alone; the [Ptr] is then sent or stored to
 // where others find it. [NewArray] spreads an [Array] over all ranks by UPC's
-// rules, and [SharedPtr] does UPC's arithmetic. What all ranks have made together, by a function
+// rules, and [segment.Shared] does UPC's arithmetic. What all ranks have made together, by a function
 // whose name begins with New, Delete takes back from all of them: [Delete], [Array.Delete],
 // [Team.Delete], [Mailbox.Delete] and so on. What one rank has taken by itself, by Alloc, [MakeSlice],
 // [Register] or [Node.Lane], Free gives back: [Free], [Node.Free]. Fresh memory is zero. Types that hold Go pointers cannot be

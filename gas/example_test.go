@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/argon-go/argon/gas"
-	"github.com/argon-go/argon/segment"
 )
 
 // must is for examples: programs return errors from the function they give Run.
@@ -350,25 +349,6 @@ func ExampleNode_Wait() {
 		return err
 	}))
 	// Output: 7 <nil>
-}
-
-// UPC's "shared [2] int a[]" over three threads, walked from a[1].
-func ExampleSharedPtr() {
-	l := gas.Layout{Threads: 3, Block: 2}
-	p := gas.SharedPtr[int64]{Addr: segment.AttachBase} // &a[0]
-	for i := 1; i < 8; i++ {
-		q := p.Add(l, i)
-		d, _ := q.Sub(l, p)
-		fmt.Printf("a[%d]: thread %d, phase %d, byte %d\n", d, q.Thread, q.Phase, q.Addr-segment.AttachBase)
-	}
-	// Output:
-	// a[1]: thread 0, phase 1, byte 8
-	// a[2]: thread 1, phase 0, byte 0
-	// a[3]: thread 1, phase 1, byte 8
-	// a[4]: thread 2, phase 0, byte 0
-	// a[5]: thread 2, phase 1, byte 8
-	// a[6]: thread 0, phase 0, byte 16
-	// a[7]: thread 0, phase 1, byte 24
 }
 
 // Only types without Go pointers can be shared; the message says why one is not.

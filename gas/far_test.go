@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/argon-go/argon/segment"
 )
 
 // TestNewArrayFar: blocks near the limits of numbers, of which the product with the ranks leaves 64
@@ -205,18 +207,18 @@ func (f farNumbers) access(n *Node, p Ptr[uint64]) error {
 		f.rows > 0 && f.count > 0 && max(f.rows, f.count, f.stride*min(f.rows-1, 1), f.index*min(f.rows-1, 1)) > 1<<20 {
 		all = append(all, refused("PutShape", mid.PutShape(n, src, r)), refused("NB", second(mid.PutShapeNB(n, src, r))))
 	}
-	s := SharedPtr[uint64]{Thread: 1, Addr: mid.NLA()}
+	s := segment.Shared{Thread: 1, Addr: mid.NLA()}
 	for _, block := range []int{max(f.block, 0), 0, 3} {
-		q := s.Add(Layout{Threads: 2, Block: block}, f.index)
+		q := s.Add(Layout{Threads: 2, Block: block}, f.index, 8)
 		want, there := uint64(0), true
 		if block == 0 {
 			b := bigSum(f.index, 8, uint64(mid.NLA()), 0)
-			want, there = b.Uint64(), b.Sign() >= 0 && b.Cmp(big.NewInt(nowhere)) < 0
-			if got := q.Ptr(); there && uint64(got.NLA()) != want || !there && got.NLA() != nowhere {
-				return fmt.Errorf("%+v: %v moved to %v", f, s, got)
+			want, there = b.Uint64(), b.Sign() >= 0 && b.Cmp(new(big.Int).SetUint64(uint64(segment.ExposedLimit))) < 0
+			if there && uint64(q.Addr) != want || !there && q.Addr != segment.ExposedLimit {
+				return fmt.Errorf("%+v: %v moved to %v", f, s, q)
 			}
 		}
-		if x, ok := q.Sub(Layout{Threads: 2, Block: block}, s); ok && x != f.index {
+		if x, ok := q.Sub(Layout{Threads: 2, Block: block}, s, 8); ok && x != f.index {
 			return fmt.Errorf("%+v: blocks of %d: %v less %v is %d", f, block, q, s, x)
 		}
 	}

@@ -118,9 +118,11 @@ func TestArrayAgainstModel(t *testing.T) {
 				},
 				"store and load": func(*rapid.T) {
 					i, j, v := index(), index(), value()
-					check("store", Store(n, a.Shared(i).Ptr(), v))
+					s := a.Shared(i)
+					check("store", Store(n, Must(MakePtr[uint64](s.Thread, s.Addr)), v))
 					model[i] = v
-					v, err := Load(n, a.Shared(0).Add(a.Layout(), j).Ptr())
+					s = a.Shared(0).Add(a.Layout(), j, 8)
+					v, err := Load(n, Must(MakePtr[uint64](s.Thread, s.Addr)))
 					check("load", err)
 					same("load", v, model[j])
 				},

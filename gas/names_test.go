@@ -13,7 +13,7 @@ import (
 
 // mostNames is how many functions, methods and types this package and those in its folder
 // export, all together. A change that adds one takes another away, or says here why not.
-const mostNames = 359
+const mostNames = 349
 
 // TestNames counts what users have to know.
 func TestNames(t *testing.T) {

@@ -198,7 +198,7 @@ func (p Ptr[T]) Add(k int) Ptr[T] {
 
 // errNowhere is the error of an access at nowhere.
 func errNowhere(op string, w uint64) error {
-	return errs.BadArg("%s: a Ptr of rank %d whose address is out of range: Add or a SharedPtr has moved it past the addresses of a rank, which end at %#x",
+	return errs.BadArg("%s: a Ptr of rank %d whose address is out of range: Add has moved it past the addresses of a rank, which end at %#x",
 		op, wordRank(w), uint64(nlaMask))
 }
 
