@@ -228,6 +228,8 @@ func (r *runByFake) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 	wg.Wait()
 }
 
+func (r *runByFake) Interrupt(err error) { r.Fail(err) }
+
 func (r *runByFake) GoRank(f func()) {
 	r.run.more.Add(1)
 	r.run.wg.Go(f)

@@ -27,6 +27,10 @@ func (e *simulated) RunRanks(eps []conduits.Endpoint, rank func(i int)) {
 
 func (e *simulated) GoRank(f func()) { e.s.GoRank(f) }
 
+func (e *simulated) Interrupt(err error) { e.Fail(err) }
+
+var _ conduits.Runner = (*simulated)(nil)
+
 // Plain is the mode of datagrams that nothing protects, not even seal's header.
 const Plain seal.Mode = 99
 
