@@ -327,13 +327,18 @@ func (e *Endpoint) Advance(f func()) {
 }
 
 // wait is conduits.WaitFor that calls what Advance has been given.
-func (e *Endpoint) wait(b conduits.Blocked, c conduits.Cond) error {
-	return conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: c.Lacking, Ready: func() bool {
-		if f := e.advance.Load(); f != nil {
-			(*f)()
-		}
-		return c.Ready()
+func (e *Endpoint) wait(b conduits.Blocked, ready func() bool, lacking func() int) error {
+	return conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: lacking, Ready: func() bool {
+		e.advances()
+		return ready()
 	}})
+}
+
+// advances calls what Advance has been given.
+func (e *Endpoint) advances() {
+	if f := e.advance.Load(); f != nil {
+		(*f)()
+	}
 }
 
 // Wait is WaitFor of a condition alone.
@@ -356,12 +361,15 @@ func (e *Endpoint) WaitFor(b conduits.Blocked, c conduits.Cond) error {
 		return nil
 	}
 	if !c.Work || e.given == nil || e.given.work == nil {
-		return e.wait(b, c)
+		return e.wait(b, c.Ready, c.Lacking)
 	}
-	work := e.given.work
+	ready, work := c.Ready, e.given.work
 	for held := false; ; {
-		err := e.wait(b, conduits.Cond{Lacking: c.Lacking, Ready: func() bool {
-			held = c.Ready()
+		// It does not go by wait: a rank that waits in a collective, of which a job has many, has
+		// a stack of 4 KiB, which what runs here just fits into.
+		err := conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: c.Lacking, Ready: func() bool {
+			e.advances()
+			held = ready()
 			return held || work.Pending()
 		}})
 		if held || err != nil {
@@ -682,7 +690,7 @@ func (e *Endpoint) await(op string, dst int, c conduits.Class, try func() bool) 
 		if err := e.inHandler(op); err != nil {
 			return err
 		}
-		return e.wait(b, conduits.Cond{Ready: try})
+		return e.wait(b, try, nil)
 	}
 	for idle := 0; ; {
 		if try() {

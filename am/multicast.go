@@ -35,7 +35,7 @@ func (e *Endpoint) Multicast(h HandlerID, payload []byte, args ...uint32) error 
 		return st != conduits.NoCredit
 	}
 	if !try() {
-		if err := e.wait(multicastWait{}, conduits.Cond{Ready: try}); err != nil {
+		if err := e.wait(multicastWait{}, try, nil); err != nil {
 			return err
 		}
 	}

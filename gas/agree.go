@@ -76,6 +76,13 @@ func (n *Node) agree(s *statement) error {
 	if s.opLow == opLeave {
 		return n.all.coll.Leave(bytesAt(s), combineStatements, n.b.Mismatched)
 	}
+	return n.agreeNow(s)
+}
+
+// agreeNow is not inlined: the Call would be on the stack of a rank that leaves.
+//
+//go:noinline
+func (n *Node) agreeNow(s *statement) error {
 	return n.all.coll.Do(collective.Agree(bytesAt(s)), combineStatements)
 }
 

@@ -51,25 +51,50 @@ func (c *Endpoint) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if h := c.shared.of(a); h != nil {
 		return nil, c.finish(c.shared.do(h, a, combine))
 	}
-	blocks, err = c.byMessages(a, combine)
+	c.prepare(a, combine)
+	blocks, err = c.byMessages()
 	if err = c.finish(err); err != nil {
 		return nil, err
 	}
 	return blocks, nil
 }
 
-// byMessages makes call a, which was begun, and takes each stage when it is made.
-func (c *Endpoint) byMessages(a *Call, combine Combine) (blocks [][]byte, err error) {
-	w := work{c: c, Call: *a, card: c.card != nil, scratch: &c.scratch}
-	add := func(s stage) {
-		if err == nil {
-			err = c.take(&s, combine)
+// prepare makes a the work of the call under way. It is not inlined, as clear is not: a copy of a
+// would be on the stack of every rank of a large job that waits.
+//
+//go:noinline
+func (c *Endpoint) prepare(a *Call, combine Combine) {
+	w := c.waitingWork()
+	w.c, w.Call, w.combining = c, *a, combine
+}
+
+// waitingWork is the work of calls that wait.
+func (c *Endpoint) waitingWork() *work {
+	if c.work == nil {
+		w := new(work)
+		w.take = func() { // the stage that was made, unless one has failed before
+			if w.err == nil {
+				w.err = w.c.take(&w.made, w.combining)
+			}
 		}
+		c.work = w
 	}
-	for more := true; more && err == nil; {
-		more = w.step(add)
+	return c.work
+}
+
+//go:noinline
+func (w *work) clear() (blocks [][]byte, err error) {
+	blocks, err = w.blocks, w.err
+	*w = work{take: w.take, kept: w.kept}
+	return blocks, err
+}
+
+// byMessages makes the lists of the call that was prepared, and takes each stage when it is made.
+func (c *Endpoint) byMessages() (blocks [][]byte, err error) {
+	w := c.work
+	for w.step(adder{&w.made, w.take}) && w.err == nil {
 	}
-	return w.blocks, err
+	return w.clear()
 }
 
 // Begin begins what Do does, with the same messages, and returns at once: see "Calls that do not
@@ -88,8 +113,8 @@ func (c *Endpoint) Begin(a *Call, combine Combine) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	o.work = work{c: c, Call: *a, scratch: &o.words}
-	o.more = o.step(o.add)
+	o.c, o.Call = c, *a
+	o.more = o.step(adder{&o.made, o.add})
 	return o.start(), nil
 }
 
@@ -275,15 +300,26 @@ func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
 	if c.e != nil {
 		c.leaveTeams()
 	}
-	a := Call{kind: kindLeave, own: acc}
-	if err := c.begin(a.call()); err != nil {
+	if err := c.beginLeave(acc, combine); err != nil {
 		return err
 	}
 	c.stop = stop
-	_, err := c.byMessages(&a, combine)
+	_, err := c.byMessages()
 	c.stop = nil
 	if err == nil {
 		err = c.shared.matched()
 	}
 	return c.finish(err)
+}
+
+// beginLeave is not inlined for the reason of prepare.
+//
+//go:noinline
+func (c *Endpoint) beginLeave(acc []byte, combine Combine) error {
+	a := Call{kind: kindLeave, own: acc}
+	if err := c.begin(a.call()); err != nil {
+		return err
+	}
+	c.prepare(&a, combine)
+	return nil
 }

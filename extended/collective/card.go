@@ -82,7 +82,7 @@ func (k *card) met() error {
 			return err
 		}
 	}
-	return c.wait(b, false, func() bool { return false })
+	return c.waitFor(b, false, nil, func() bool { return false })
 }
 
 // differ reports whether the phase that this rank has come to is over, and calls differ.

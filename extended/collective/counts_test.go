@@ -263,8 +263,8 @@ var countedCalls = []counted{
 
 // plan gives the transfers of all lists of a call that is a part of others.
 func (c *Endpoint) plan(a Call, list func(w *work, add adder) bool) error {
-	w := work{c: c, Call: a, scratch: &c.scratch}
-	for list(&w, func(s stage) { c.team.planned(&s) }) {
+	w := work{c: c, Call: a}
+	for list(&w, adder{&w.made, func() { c.team.planned(&w.made) }}) {
 	}
 	return nil
 }
@@ -290,7 +290,7 @@ func (k *counted) planner(m *member, b *blanks) *planner {
 	}
 	p := &planner{Endpoint: &Endpoint{names: m.names, e: m.e, spot: spot{size: b.n}, team: t}, blanks: b}
 	t.world = p.Endpoint
-	t.plan = func(s stage) {
+	t.plan = func(s *stage) {
 		if k.lengths && s.do == stagePost { // perhaps lengths of blocks that are to come
 			for to := s.buf; len(to) >= 8; to = to[8:] {
 				binary.LittleEndian.PutUint64(to, uint64(len(b.own)))

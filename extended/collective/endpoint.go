@@ -74,8 +74,9 @@ type Endpoint struct {
 	phases Phases   // nil unless Config has it, and for teams
 	shared *shared  // nil unless all ranks share memory, and for teams
 
-	// scratch is room of the call under way, kept for the next one.
-	scratch []uint64
+	// work is of the call under way if it waits, and kept for the next one: it would take stack of
+	// every rank that waits.
+	work *work
 
 	mu   sync.Mutex
 	busy atomic.Bool // a call is under way

@@ -56,7 +56,6 @@ type op struct {
 	sub     int8 // of a stage that sends: subOffered and so on
 	off     int  // bytes that it has sent
 	combine Combine
-	words   []uint64   // see work.scratch
 	lacks   func() int // lacking, for those that wait
 }
 
@@ -165,12 +164,12 @@ func (o *op) recycle() {
 	if len(g.spare) == mostSpare || o.queued || o.running {
 		return
 	}
-	o.err, o.work, o.combine, o.state = nil, work{c: o.c}, nil, opEarly
+	o.err, o.work, o.combine, o.state = nil, work{c: o.c, kept: o.kept}, nil, opEarly
 	o.over.Store(false)
 	clear(o.stages)
 	o.stages, o.next, o.sub = o.stages[:0], 0, 0
-	if len(o.words) > roomKept/8 {
-		o.words = nil
+	if len(o.kept) > roomKept/8 {
+		o.kept = nil
 	}
 	g.spare = append(g.spare, o)
 }
@@ -207,7 +206,7 @@ func (c *Endpoint) beginNB(d call, combine Combine) (*op, error) {
 	return o, nil
 }
 
-func (o *op) add(s stage) { o.stages = append(o.stages, s) }
+func (o *op) add() { o.stages = append(o.stages, o.made) }
 
 // start takes the first stages of o, whose list is made.
 func (o *op) start() Handle {
@@ -398,7 +397,7 @@ func (o *op) run() (stalled bool) {
 				break
 			}
 			o.stages, o.next = o.stages[:0], 0
-			o.more = o.step(o.add)
+			o.more = o.step(adder{&o.made, o.add})
 			continue
 		}
 		var came int
@@ -564,7 +563,7 @@ func (o *op) retire(err error) {
 }
 
 // noteNB is note for a call that does not wait.
-func (c *Endpoint) noteNB(t *am.Token, w note, key uint32, ready bool) {
+func (c *Endpoint) noteNB(t *am.Token, w *note, key uint32, ready bool) {
 	c.mu.Lock()
 	o := c.inFlight(w.seq)
 	var mine call
@@ -584,18 +583,18 @@ func (c *Endpoint) noteNB(t *am.Token, w note, key uint32, ready bool) {
 		if mine = (call{kind: kindPast}); int32(w.seq-c.seq) > -historyLen {
 			mine = c.history(w.seq)
 		}
-		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, &w, mine)
+		good = !ready && (w.call().matches(mine) || mine.kind == kindPast) || gaveUp(t, w, mine)
 	}
 	if !good {
-		c.differ(t, &w, mine)
+		c.differ(t, w, mine)
 		return
 	}
 	if o != nil {
 		l := o.links.at(key)
 		if ready {
-			l.wanted = w
+			l.wanted = *w
 		} else {
-			l.offered = w
+			l.offered = *w
 		}
 		if g := c.world().engine.Load(); g != nil {
 			g.kick(o)

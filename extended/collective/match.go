@@ -23,25 +23,33 @@ func wake(t *am.Token) {
 	ep.Wake(ep.Rank())
 }
 
-func (c *Endpoint) onReady(t *am.Token, args []uint32, _ []byte) { c.note(t, args, true) }
+func (c *Endpoint) onReady(t *am.Token, args []uint32, _ []byte) {
+	if c.note(t, args, true) {
+		wake(t)
+	}
+}
 
-func (c *Endpoint) onOffer(t *am.Token, args []uint32, _ []byte) { c.note(t, args, false) }
+func (c *Endpoint) onOffer(t *am.Token, args []uint32, _ []byte) {
+	if c.note(t, args, false) {
+		wake(t)
+	}
+}
 
-// note keeps what a waiting rank has said, and answers if their calls do not match.
-func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
+// note keeps what a waiting rank has said, and answers if their calls do not match. It reports
+// whether the goroutines of this rank have to look. It is where a waiting rank's stack is deepest.
+func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) (kept bool) {
 	w := note{
 		set: true, seq: args[0], src: uint32(t.Src()),
 		kind: kindOf(args[2]), root: args[3], size: am.Unpack64(args[4], args[5]),
 	}
 	key, ok := keyOf(args[1], t.Src())
 	if !ok {
-		return
+		return false
 	}
-	defer wake(t)
 	c = c.at(args[1] >> 16)
 	if w.kind&kindNB != 0 {
-		c.noteNB(t, w, key, ready)
-		return
+		c.noteNB(t, &w, key, ready)
+		return true
 	}
 	c.mu.Lock()
 	l := c.link(key)
@@ -49,6 +57,7 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 	if ready {
 		in = &l.wanted
 	}
+	asked := -1 // phase
 	mine, good := c.call, c.broken == nil
 	switch ahead := int32(w.seq - c.seq); {
 	case !good:
@@ -63,7 +72,7 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 			}
 			// While mu is held this rank cannot make the call.
 			if phase, ok := c.phases.Waiting(); ok {
-				defer c.ask(t, &w, phase)
+				asked = int(phase)
 			}
 		}
 	case ahead == 0 && c.active:
@@ -83,9 +92,13 @@ func (c *Endpoint) note(t *am.Token, args []uint32, ready bool) {
 	}
 	if !good {
 		c.differ(t, &w, mine)
-		return
+		return true
 	}
 	c.mu.Unlock()
+	if asked >= 0 {
+		c.ask(t, &w, uint32(asked))
+	}
+	return true
 }
 
 // differ notes that a rank which waits in w is in another call than mine, and answers it.

@@ -38,19 +38,39 @@ type stage struct {
 	do, dir, far uint8 // far is i
 }
 
-// adder takes the stages of a list, in order.
-type adder func(s stage)
+// adder takes the stages of a list, in order: each is made in stage, which is not on the stack that
+// every rank of a large job has while it waits.
+type adder struct {
+	stage *stage
+	take  func()
+}
 
+// transfer is not inlined, so that what makes lists needs little stack.
+//
+//go:noinline
 func (add adder) transfer(do, dir, i, rank int, buf []byte) {
-	add(stage{do: uint8(do), dir: uint8(dir), far: uint8(i), rank: int32(rank), buf: buf})
+	s := add.stage
+	s.do, s.dir, s.far, s.rank = uint8(do), uint8(dir), uint8(i), int32(rank)
+	s.buf, s.from = buf, nil
+	add.take()
 }
 
 func (add adder) post(dir, i, rank int, buf []byte) { add.transfer(stagePost, dir, i, rank, buf) }
 func (add adder) await(dir, i, rank int)            { add.transfer(stageAwait, dir, i, rank, nil) }
 func (add adder) send(dir, i, rank int, buf []byte) { add.transfer(stageSend, dir, i, rank, buf) }
-func (add adder) combine(acc, in []byte) { add(stage{do: stageCombine, buf: acc, from: in}) }
 
-func (add adder) copy(to, from []byte) { add(stage{do: stageCopy, buf: to, from: from}) }
+// local is a stage that is no transfer.
+//
+//go:noinline
+func (add adder) local(do, rank int, buf, from []byte) {
+	s := add.stage
+	s.do, s.dir, s.far, s.rank = uint8(do), 0, 0, int32(rank)
+	s.buf, s.from = buf, from
+	add.take()
+}
+
+func (add adder) combine(acc, in []byte) { add.local(stageCombine, 0, acc, in) }
+func (add adder) copy(to, from []byte)   { add.local(stageCopy, 0, to, from) }
 
 // call is what must be the same on all ranks.
 func (a *Call) call() call {
@@ -70,8 +90,14 @@ func (a *Call) call() call {
 type work struct {
 	c *Endpoint
 	Call
-	card    bool      // see card
-	scratch *[]uint64 // room that is kept from one call to the next
+
+	kept []uint64 // room that is kept from one call to the next
+
+	// Of a call that waits: see adder.
+	made      stage
+	take      func()
+	combining Combine
+	err       error
 
 	part, k, posted int // of a call that consists of several; round, or partner; see direct
 	room            []byte
@@ -79,6 +105,9 @@ type work struct {
 	whole           []byte // of all ranks
 	blocks          [][]byte
 }
+
+// card reports whether the card makes the call: those that wait.
+func (w *work) card() bool { return w.take != nil && w.c.card != nil }
 
 // step makes the next list of stages; more says that another one follows.
 func (w *work) step(add adder) (more bool) {
@@ -132,7 +161,7 @@ func (w *work) keep(n int) []byte {
 	if n > roomKept {
 		return make([]byte, n)
 	}
-	return words(w.scratch, n)
+	return words(&w.kept, n)
 }
 
 func (w *work) barrier(add adder) {
@@ -146,20 +175,22 @@ func (w *work) barrier(add adder) {
 // broadcast spreads buf of root to all.
 func (w *work) broadcast(add adder, root int, buf []byte) {
 	w.expect(add, root, buf)
-	if w.card {
-		add(stage{do: stageReady, rank: int32(root)})
+	if w.card() {
+		add.local(stageReady, root, nil, nil)
 	}
 	w.spread(add, root, buf)
 }
 
-// expect is the first half of broadcast: buf is overwritten from now on, though
+// expect is the first half of broadcast, and not inlined as the second waits: buf is overwritten from now on, though
 // not before the root comes to spread.
+//
+//go:noinline
 func (w *work) expect(add adder, root int, buf []byte) {
 	dir, i, rank, ok := w.c.source(root)
 	switch {
 	case !ok:
-	case w.card:
-		add(stage{do: stageExpect, rank: int32(root), buf: buf})
+	case w.card():
+		add.local(stageExpect, root, buf, nil)
 	default:
 		add.post(dir, i, rank, buf)
 	}
@@ -168,16 +199,23 @@ func (w *work) expect(add adder, root int, buf []byte) {
 func (w *work) spread(add adder, root int, buf []byte) {
 	dir, i, rank, ok := w.c.source(root)
 	switch {
-	case w.card && ok:
-		add(stage{do: stageAwaitCast, rank: int32(root)})
-	case w.card:
-		add(stage{do: stageCast, buf: buf})
+	case w.card() && ok:
+		add.local(stageAwaitCast, root, nil, nil)
+	case w.card():
+		add.local(stageCast, 0, buf, nil)
 	default:
 		if ok {
 			add.await(dir, i, rank)
 		}
-		w.c.toBelow(root, func(dir, i, rank int) { add.send(dir, i, rank, buf) })
+		w.sendBelow(add, root, buf)
 	}
+}
+
+// sendBelow is not inlined: its stack is not that of await.
+//
+//go:noinline
+func (w *work) sendBelow(add adder, root int, buf []byte) {
+	w.c.toBelow(root, func(dir, i, rank int) { add.send(dir, i, rank, buf) })
 }
 
 // reduce combines acc of all ranks into acc of root; the others' acc holds
@@ -188,7 +226,7 @@ func (w *work) reduce(add adder, root int, acc []byte) {
 	p := c.relative(root)
 	kids := c.fanout(p)
 	batch, stride := batchOf(kids, len(acc))
-	room := words(w.scratch, batch*stride)
+	room := words(&w.kept, batch*stride)
 	for first := 0; first < kids; first += batch {
 		last := min(first+batch, kids)
 		for i := first; i < last; i++ {
@@ -284,11 +322,11 @@ func (w *work) allGather(add adder, own, all []byte) (more bool) {
 		}
 		return w.direct(add, wholly(own), evenly(all, block))
 	}
-	if w.card {
+	if w.card() {
 		w.expect(add, 0, all)
 	}
 	w.gather(add, 0, own, all[:len(own)*c.subtree(c.rank)])
-	if !w.card {
+	if !w.card() {
 		w.expect(add, 0, all)
 	}
 	w.spread(add, 0, all)
@@ -374,7 +412,7 @@ func (w *work) exchange(add adder, out, in []byte) (more bool) {
 // combination of in, which is of lower ranks, and acc.
 func (w *work) scan(add adder) {
 	c, acc, before := w.c, w.own, w.all
-	in := words(w.scratch, len(acc))
+	in := words(&w.kept, len(acc))
 	for i := 0; 1<<i < c.size; i++ {
 		has := c.rank >= 1<<i
 		if has {
@@ -418,11 +456,11 @@ func (w *work) direct(add adder, out, in pieces) (more bool) {
 	to, from := around(c.rank, w.k, c.size), around(c.rank, -w.k, c.size)
 	if b := out.of(to); len(b) > 0 {
 		add.send(direct, 0, to, b)
-		add(stage{do: stageDrop, rank: int32(to)})
+		add.local(stageDrop, to, nil, nil)
 	}
 	if b := in.of(from); len(b) > 0 {
 		add.await(direct, 0, from)
-		add(stage{do: stageDrop, rank: int32(from), from: b})
+		add.local(stageDrop, from, nil, b)
 	}
 	w.k++
 	return true
@@ -440,7 +478,7 @@ func (w *work) reduceDirect(add adder, out pieces, own []byte) (more bool) {
 		return true
 	}
 	if len(own) > 0 {
-		add(stage{do: stageFold, buf: own, from: w.room})
+		add.local(stageFold, 0, own, w.room)
 	}
 	return false
 }
@@ -550,7 +588,7 @@ func (w *work) allGatherV(add adder) (more bool) {
 		if c.rank != 0 {
 			w.whole = make([]byte, total)
 		}
-		if w.card { // as for allGather
+		if w.card() { // as for allGather
 			w.expect(add, 0, w.whole)
 		}
 		w.part = data
@@ -564,7 +602,7 @@ func (w *work) allGatherV(add adder) (more bool) {
 		if c.rank == 0 {
 			w.whole = w.data
 		}
-		if !w.card {
+		if !w.card() {
 			w.expect(add, 0, w.whole)
 		}
 		w.part = last

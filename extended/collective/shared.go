@@ -302,7 +302,7 @@ func (s *shared) meet(h *channel, data []byte, alone bool, from, to int) (*group
 // take leaves the result of call a, for which the slots of g have what is needed.
 func (s *shared) take(g *group, a *Call, combine Combine) {
 	c := s.c
-	room := words(&c.scratch, fanIn*sharedBytes)
+	room := words(&c.waitingWork().kept, fanIn*sharedBytes)
 	switch a.kind {
 	case kindAllReduce:
 		g.combine(a.own, room, 0, combine)
@@ -378,7 +378,7 @@ func (s *shared) wakeFrom(first int) {
 
 // climb is an all-reduction by channel h, which has levels.
 func (s *shared) climb(h *channel, acc []byte, combine Combine) error {
-	room := words(&s.c.scratch, fanIn*sharedBytes)
+	room := words(&s.c.waitingWork().kept, fanIn*sharedBytes)
 	s.nextPhase(h)
 	w, p := s.c.word(), h.phase&1
 	top := &h.levels[len(h.levels)-1][p]
@@ -503,7 +503,7 @@ func (s *shared) tellOdd(w awaited, odd int) error {
 	if err := c.tellOf(odd, handlerReady, slots, 0, seq, d); err != nil {
 		return err
 	}
-	return c.wait(odd, true, func() bool { return false })
+	return c.waitFor(odd, true, nil, func() bool { return false })
 }
 
 // lacking is the first rank of from to to-1 that has not come to what is waited for, or -1.

@@ -20,7 +20,7 @@ type team struct {
 	closed bool
 	// plan, if it is not nil, is given what a call would post, send and await, in this order,
 	// and nothing is: the schedule of any rank of any team can be counted without running it.
-	plan adder
+	plan func(s *stage)
 }
 
 // planned gives a transfer to the plan, if there is one, and says so.
@@ -28,7 +28,7 @@ func (t *team) planned(s *stage) bool {
 	if t == nil || t.plan == nil || s.do > stageHear {
 		return false
 	}
-	t.plan(*s)
+	t.plan(s)
 	return true
 }
 

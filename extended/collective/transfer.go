@@ -183,6 +183,15 @@ func (c *Endpoint) take(s *stage, combine Combine) error {
 		return c.await(dir, i, rank)
 	case stageSend:
 		return c.send(dir, i, rank, s.buf)
+	}
+	return c.takeLocal(s, combine)
+}
+
+// takeLocal is take of what is no transfer by messages. Its stack is not that of transfers.
+//
+//go:noinline
+func (c *Endpoint) takeLocal(s *stage, combine Combine) error {
+	switch s.do {
 	case stageCombine:
 		combine(s.buf, s.from)
 	case stageCopy:
@@ -190,7 +199,7 @@ func (c *Endpoint) take(s *stage, combine Combine) error {
 	case stageFold:
 		foldBlocks(s.buf, s.from, c.size, combine)
 	case stageDrop:
-		c.unlinkDirect(rank, s.from != nil)
+		c.unlinkDirect(int(s.rank), s.from != nil)
 	default:
 		return c.card.take(s)
 	}
@@ -198,6 +207,8 @@ func (c *Endpoint) take(s *stage, combine Combine) error {
 }
 
 // post says that data from rank is to land in buf.
+//
+//go:noinline
 func (c *Endpoint) post(dir, i, rank int, buf []byte) error {
 	c.mu.Lock()
 	c.link(keyAt(dir, i, c.job(rank))).land = landing{open: true, buf: buf}
@@ -221,7 +232,7 @@ func (c *Endpoint) await(dir, i, rank int) error {
 	c.mu.Lock()
 	l := &c.link(keyAt(dir, i, c.job(rank))).land
 	c.mu.Unlock()
-	return c.wait(rank, false, func() bool { return l.begun && l.got == len(l.buf) })
+	return c.waitFor(rank, false, nil, func() bool { return l.begun && l.got == len(l.buf) })
 }
 
 // send waits until rank is ready and sends it data.
@@ -235,7 +246,7 @@ func (c *Endpoint) send(dir, i, rank int, data []byte) error {
 			return err
 		}
 	}
-	if err := c.wait(rank, true, func() bool { return w.set && w.seq == c.seq }); err != nil {
+	if err := c.waitFor(rank, true, nil, func() bool { return w.set && w.seq == c.seq }); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -263,13 +274,8 @@ func inPieces(data []byte, piece int, send func(part []byte, lo, hi uint32) erro
 	}
 }
 
-// wait waits until ok, which is called with mu held, or for the mismatch.
-func (c *Endpoint) wait(peer int, ready bool, ok func() bool) error {
-	return c.waitFor(peer, ready, nil, ok)
-}
-
-// waitFor is wait that ends if lacking names a rank, too; nil stands for peer, if it has
-// left.
+// waitFor waits until ok, which is called with mu held, or for the mismatch, or until lacking names a
+// rank; nil stands for peer, if it has left.
 func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() bool) error {
 	c.mu.Lock()
 	c.waiting, c.waitPeer, c.waitReady = true, int32(peer), ready
@@ -284,6 +290,13 @@ func (c *Endpoint) waitFor(peer int, ready bool, lacking func() int, ok func() b
 		lacking = conduits.LackingRank(c.e.Conduit(), c.job(peer))
 	}
 	err := c.e.WaitFor(c, conduits.Cond{Work: true, Ready: look, Lacking: lacking})
+	return c.waited(err, ok)
+}
+
+// waited ends a wait that ended with err.
+//
+//go:noinline
+func (c *Endpoint) waited(err error, ok func() bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = false
