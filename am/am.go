@@ -329,13 +329,13 @@ func (e *Endpoint) Advance(f func()) {
 // wait is conduits.WaitFor that calls what Advance has been given.
 func (e *Endpoint) wait(b conduits.Blocked, ready func() bool, lacking func() int) error {
 	return conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: lacking, Ready: func() bool {
-		e.advances()
+		advances(e)
 		return ready()
 	}})
 }
 
-// advances calls what Advance has been given.
-func (e *Endpoint) advances() {
+// advances calls what Advance of e has been given.
+func advances(e *Endpoint) {
 	if f := e.advance.Load(); f != nil {
 		(*f)()
 	}
@@ -368,7 +368,7 @@ func (e *Endpoint) WaitFor(b conduits.Blocked, c conduits.Cond) error {
 		// It does not go by wait: a rank that waits in a collective, of which a job has many, has
 		// a stack of 4 KiB, which what runs here just fits into.
 		err := conduits.WaitFor(e.ep, b, conduits.Cond{Lacking: c.Lacking, Ready: func() bool {
-			e.advances()
+			advances(e)
 			held = ready()
 			return held || work.Pending()
 		}})

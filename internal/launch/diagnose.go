@@ -102,7 +102,7 @@ func (j *job) summarise() {
 		default:
 			answer = "ended without an answer"
 		}
-		j.log.printf("gasrun:   %s: %s", j.who(r), answer)
+		j.log.printf("gasrun:   %s: %s", j.named(r), answer)
 		if rk.live && there && p.stopped() {
 			j.signalRanks([]int{r}, syscall.SIGKILL, true)
 		}
@@ -138,7 +138,7 @@ func (j *job) stacks() {
 	for _, r := range j.dump.asked {
 		rk := &j.ranks[r]
 		if rk.err.heldSize() > 0 {
-			j.log.printf("gasrun: %s:", j.who(r))
+			j.log.printf("gasrun: %s:", j.named(r))
 		}
 		rk.err.release()
 	}

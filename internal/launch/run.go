@@ -302,8 +302,8 @@ func (j *job) started(r, pid, cpu int) {
 	}
 }
 
-// who is rank r with its process, in messages.
-func (j *job) who(r int) string {
+// named is rank r with its process, in messages.
+func (j *job) named(r int) string {
 	return fmt.Sprintf("%s (pid %d%s)", j.name(r), j.ranks[r].Pid, on(j.ranks[r].host.label))
 }
 
@@ -311,7 +311,7 @@ func (j *job) who(r int) string {
 func (j *job) announceFrozen() {
 	for _, r := range j.Freeze {
 		if pid := j.ranks[r].Pid; !j.Quiet {
-			j.log.printf("gasrun: %s stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", j.who(r), pid, pid, pid)
+			j.log.printf("gasrun: %s stops before it runs: attach a debugger (dlv attach %d, gdb -p %d) or let it go (kill -CONT %d)", j.named(r), pid, pid, pid)
 		}
 	}
 }
@@ -752,7 +752,7 @@ func (j *job) result() (Result, error) {
 		res.Ranks[r] = rk.Rank
 		attached = attached || rk.State != Starting
 		if j.Verbose {
-			j.log.printf("gasrun: %s ended with status %d, %v, %v of processor time", j.who(r), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
+			j.log.printf("gasrun: %s ended with status %d, %v, %v of processor time", j.named(r), rk.Status, rk.State, (rk.User + rk.System).Round(time.Millisecond))
 		}
 	}
 	if j.exit != nil {

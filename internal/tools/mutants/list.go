@@ -102,7 +102,7 @@ var mutants = []mutant{
 	{
 		name:   "shm-fence-missing",
 		defect: "Fence is none",
-		file:   "conduits/shm/rma_unsafe.go", on: onShm, tries: 8,
+		file:   "conduits/wait.go", on: onShm, tries: 8,
 		old: "x.Store(1)\n\tx.Load()",
 		new: "x.Load()",
 	},
@@ -208,8 +208,8 @@ var mutants = []mutant{
 		name:   "shm-put-wakes-nobody",
 		defect: "a put into a sleeper's memory does not wake it",
 		file:   "conduits/shm/rma_unsafe.go", on: onShm,
-		old: "bulk.Copy(b, src)\n\t}\n\te.Wake(dst)",
-		new: "bulk.Copy(b, src)\n\t}",
+		old: "carry(m, a.Mem, a.At, segment.RightWrite)\n\te.Wake(a.Rank)",
+		new: "carry(m, a.Mem, a.At, segment.RightWrite)",
 	},
 	{
 		name:   "shm-close-wakes-nobody",
@@ -236,8 +236,8 @@ var mutants = []mutant{
 		name:   "shm-get-by-write-right",
 		defect: "a get asks for the right to write",
 		file:   "conduits/shm/rma_unsafe.go", on: onShm,
-		old: "b, ok := v.Bytes(from, uint64(len(dst)), v.Read)",
-		new: "b, ok := v.Bytes(from, uint64(len(dst)), v.Write)",
+		old: "m, ok := v.At(a.At, uint64(len(a.Mem)), v.Read)",
+		new: "m, ok := v.At(a.At, uint64(len(a.Mem)), v.Write)",
 	},
 	{
 		name:   "shm-requests-in-replies",
@@ -256,9 +256,9 @@ var mutants = []mutant{
 	{
 		name:   "shm-word-by-bytes",
 		defect: "an aligned put of 8 bytes is made of eight stores",
-		file:   "conduits/shm/rma_unsafe.go", on: onShm, tries: 8,
-		old: "*(*uint64)(unsafe.Pointer(&b[0])) = *(*uint64)(unsafe.Pointer(&src[0]))",
-		new: "for i := range src {\n\t\t\tb[i] = src[i]\n\t\t}",
+		file:   "conduits/shm/registered_unsafe.go", on: onShm, tries: 8,
+		old: "*(*uint64)(p) = *(*uint64)(m)",
+		new: "for i := range 8 {\n\t\t\t*(*byte)(unsafe.Add(p, i)) = *(*byte)(unsafe.Add(m, i))\n\t\t}",
 	},
 	{
 		name:   "shm-ask-first-word",
@@ -371,8 +371,8 @@ var mutants = []mutant{
 		name:   "sim-source-told-early",
 		defect: "SourceDone of a put is told before the card has read the source",
 		file:   "conduits/sim/rma.go", on: onSim,
-		old: "j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))\n\treturn 0, nil",
-		new: "j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))\n\tm.want &^= conduits.SourceDone\n\treturn want & conduits.SourceDone, nil",
+		old: "j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))",
+		new: "j.schedule(at+p.ATU+p.DMARead+j.faults.jitter(j), evRead, uint64(id))\n\t\thave = m.want & conduits.SourceDone\n\t\tm.want &^= have",
 	},
 	{
 		name:   "sim-remote-told-early",
@@ -391,9 +391,9 @@ var mutants = []mutant{
 	{
 		name:   "sim-rights-not-checked",
 		defect: "any rank may access any segment",
-		file:   "conduits/sim/rma.go", on: onSim,
-		old: "if dst != e.rank && e.j.rights[dst]&need != need && conduits.InSegment",
-		new: "if dst != e.rank && e.j.rights[dst]&need > need && conduits.InSegment",
+		file:   "conduits/access.go", on: onSim,
+		old: "if need := a.Need(); ep.SegmentRights(a.Rank)&need == 0 {",
+		new: "if need := a.Need(); ep.SegmentRights(a.Rank)&need > need {",
 	},
 
 	// conformance/chaos: the wrapper keeps the contract too.
@@ -819,15 +819,29 @@ var mutants = []mutant{
 		name:   "shm-atomic-by-write-right",
 		defect: "an atomic on registered memory asks for the right to write",
 		file:   "conduits/shm/registered_unsafe.go", on: onShm,
-		old: "x, err := e.begin(dst, to, uint64(t.Size()), segment.RightAtomic)",
-		new: "x, err := e.begin(dst, to, uint64(t.Size()), segment.RightWrite)",
+		old: "x, err := e.begin(a.Rank, a.At, n, need)",
+		new: "if need == segment.RightAtomic {\n\t\tneed = segment.RightWrite\n\t}\n\tx, err := e.begin(a.Rank, a.At, n, need)",
+	},
+	{
+		name:   "shm-now-put-short",
+		defect: "a put that is to be complete at once leaves out its last byte",
+		file:   "conduits/shm/rma_unsafe.go", on: []string{"shm", "chaos"},
+		old: "ok = e.copyNow(a.Rank, a.At, a.Mem, segment.RightWrite)",
+		new: "ok = e.copyNow(a.Rank, a.At, a.Mem[:len(a.Mem)-1], segment.RightWrite)",
+	},
+	{
+		name:   "shm-now-word-undone",
+		defect: "a word is said to be put at once, and is not",
+		file:   "conduits/shm/rma_unsafe.go", on: []string{"shm", "chaos"},
+		old: "\t\tok = e.wordNow(a)",
+		new: "\t\tok = a.Verb == conduits.PutWord || e.wordNow(a)",
 	},
 	{
 		name:   "shm-unit-kept",
 		defect: "a put of a word to registered memory never says that it is over",
 		file:   "conduits/shm/registered_unsafe.go", on: onShm,
-		old: "func() { storeWord(x.mem, w, n) })\n\tx.finish()\n",
-		new: "func() { storeWord(x.mem, w, n) })\n",
+		old: "there := x.touch(n, func() { a.Perform(x.mem) })\n\tx.finish()",
+		new: "there := x.touch(n, func() { a.Perform(x.mem) })",
 	},
 	{
 		name:   "sim-refusal-uncounted",
@@ -1519,8 +1533,8 @@ var mutants = []mutant{
 		name:   "adapt-word-kept-short",
 		defect: "an immediate put moves all eight bytes",
 		file:   "conduits/adapt/rma.go", test: "conduits/adapt ^TestGiftsAlone$",
-		old: "e.putWord.PutWord(dst, to, v, n, uint64(id))",
-		new: "e.putWord.PutWord(dst, to&^7, v, 8, uint64(id))",
+		old: "e.putWord.PutWord(a.Rank, a.At, a.A, int(a.Size), uint64(id))",
+		new: "e.putWord.PutWord(a.Rank, a.At&^7, a.A, 8, uint64(id))",
 	},
 	{
 		name:   "adapt-atomics-mixed",
