@@ -51,8 +51,8 @@ func (c *Endpoint) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 	if h := c.shared.of(a); h != nil {
 		return nil, c.finish(c.shared.do(h, a, combine))
 	}
-	c.prepare(a, combine)
-	blocks, err = c.byMessages()
+	c.prepare(a)
+	blocks, err = c.byMessages(combine)
 	if err = c.finish(err); err != nil {
 		return nil, err
 	}
@@ -63,38 +63,38 @@ func (c *Endpoint) do(a *Call, combine Combine) (blocks [][]byte, err error) {
 // would be on the stack of every rank of a large job that waits.
 //
 //go:noinline
-func (c *Endpoint) prepare(a *Call, combine Combine) {
+func (c *Endpoint) prepare(a *Call) {
 	w := c.waitingWork()
-	w.c, w.Call, w.combining = c, *a, combine
+	w.c, w.Call, w.waits = c, *a, true
 }
 
 // waitingWork is the work of calls that wait.
 func (c *Endpoint) waitingWork() *work {
 	if c.work == nil {
-		w := new(work)
-		w.take = func() { // the stage that was made, unless one has failed before
-			if w.err == nil {
-				w.err = w.c.take(&w.made, w.combining)
-			}
-		}
-		c.work = w
+		c.work = new(work)
 	}
 	return c.work
 }
 
 //go:noinline
-func (w *work) clear() (blocks [][]byte, err error) {
-	blocks, err = w.blocks, w.err
-	*w = work{take: w.take, kept: w.kept}
-	return blocks, err
+func (w *work) clear() (blocks [][]byte) {
+	blocks = w.blocks
+	*w = work{kept: w.kept}
+	return blocks
 }
 
 // byMessages makes the lists of the call that was prepared, and takes each stage when it is made.
-func (c *Endpoint) byMessages() (blocks [][]byte, err error) {
+// combine is on the stack of the caller.
+func (c *Endpoint) byMessages(combine Combine) (blocks [][]byte, err error) {
 	w := c.work
-	for w.step(adder{&w.made, w.take}) && w.err == nil {
+	add := adder{&w.made, func() {
+		if err == nil {
+			err = c.take(&w.made, combine)
+		}
+	}}
+	for w.step(add) && err == nil {
 	}
-	return w.clear()
+	return w.clear(), err
 }
 
 // Begin begins what Do does, with the same messages, and returns at once: see "Calls that do not
@@ -300,11 +300,11 @@ func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
 	if c.e != nil {
 		c.leaveTeams()
 	}
-	if err := c.beginLeave(acc, combine); err != nil {
+	if err := c.beginLeave(acc); err != nil {
 		return err
 	}
 	c.stop = stop
-	_, err := c.byMessages()
+	_, err := c.byMessages(combine)
 	c.stop = nil
 	if err == nil {
 		err = c.shared.matched()
@@ -315,11 +315,11 @@ func (c *Endpoint) Leave(acc []byte, combine Combine, stop func() bool) error {
 // beginLeave is not inlined for the reason of prepare.
 //
 //go:noinline
-func (c *Endpoint) beginLeave(acc []byte, combine Combine) error {
+func (c *Endpoint) beginLeave(acc []byte) error {
 	a := Call{kind: kindLeave, own: acc}
 	if err := c.begin(a.call()); err != nil {
 		return err
 	}
-	c.prepare(&a, combine)
+	c.prepare(&a)
 	return nil
 }

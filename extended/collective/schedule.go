@@ -93,11 +93,8 @@ type work struct {
 
 	kept []uint64 // room that is kept from one call to the next
 
-	// Of a call that waits: see adder.
-	made      stage
-	take      func()
-	combining Combine
-	err       error
+	made  stage // see adder
+	waits bool  // the caller waits for the call
 
 	part, k, posted int // of a call that consists of several; round, or partner; see direct
 	room            []byte
@@ -107,7 +104,7 @@ type work struct {
 }
 
 // card reports whether the card makes the call: those that wait.
-func (w *work) card() bool { return w.take != nil && w.c.card != nil }
+func (w *work) card() bool { return w.waits && w.c.card != nil }
 
 // step makes the next list of stages; more says that another one follows.
 func (w *work) step(add adder) (more bool) {
