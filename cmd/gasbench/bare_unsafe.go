@@ -111,7 +111,7 @@ func (j *job) until(step func() C.int) error {
 		runtime.Gosched()
 		sys.Yield()
 		j.e.Poll()
-		if err := j.n.Conduit().Err(); err != nil {
+		if err := j.n.Layers().Conduit.Err(); err != nil {
 			return err
 		}
 		if now := time.Now(); begun.IsZero() {
